@@ -1,0 +1,50 @@
+/*
+ * amount - "0.25", "10GiB", "512Mi", "10G": how users write GPU memory, and how we print it
+ *
+ * An amount is a fraction of what a GPU can share (0 < f <= 1, kept in millionths) or bytes.
+ * Suffixes are Kubernetes': Ki Mi Gi Ti Pi Ei (powers of 1024) and k M G T P E (powers of
+ * 1000), optionally with a B behind ("GiB", "GB"); plain digits of 4096 and more are bytes.
+ * Pure; no locks; locale-independent.
+ */
+#ifndef SL_BASE_AMOUNT_H
+#define SL_BASE_AMOUNT_H
+
+#include "base/clock.h"
+#include "base/error.h"
+
+enum sl_amount_kind {
+	SL_AMOUNT_UNSET = 0,
+	SL_AMOUNT_FRACTION, /* value in millionths, 1..1,000,000 */
+	SL_AMOUNT_BYTES,
+	SL_AMOUNT_KINDS
+};
+
+#define SL_AMOUNT_WHOLE 1000000u
+
+struct sl_amount {
+	uint32_t kind; /* enum sl_amount_kind */
+	uint32_t pad;
+	uint64_t value;
+};
+
+enum { SL_AMOUNT_OK = 0, SL_AMOUNT_BAD /* err says why and what to write instead */ };
+
+/* Parses text into *out. "1" and "1.0" are the whole GPU, "0" is zero bytes; whole numbers
+ * from 2 to 4095 are refused with "did you mean 8GiB?", fractions above 1 likewise. */
+SL_MUST_CHECK int sl_amount_parse(const char *text, struct sl_amount *out, struct sl_error *err);
+
+/* Bytes of amount on a GPU with shareable_bytes; fractions round down to 2 MiB, bytes are
+ * returned as they are. UNSET gives unset_bytes. */
+uint64_t sl_amount_resolve(const struct sl_amount *amount, uint64_t shareable_bytes,
+	uint64_t unset_bytes);
+
+/* "0.25" or "10GiB" form; returns buf. 32 bytes always suffice. */
+const char *sl_amount_format(const struct sl_amount *amount, char *buf, size_t size);
+
+/* "3.25 GiB", "512 MiB", "17 B"; returns buf. 32 bytes always suffice. */
+const char *sl_bytes_format(uint64_t bytes, char *buf, size_t size);
+
+/* "250ms", "2s", "10m", "1h", "90" (seconds) into *out. Outcomes as sl_amount_parse. */
+SL_MUST_CHECK int sl_duration_parse(const char *text, sl_ns *out, struct sl_error *err);
+
+#endif

@@ -1,0 +1,32 @@
+/*
+ * file - whole-file reads, atomic replacement, full writes, descriptors with cleanup
+ *
+ * Every call returns 0 or a negative errno; nothing is half done: sl_file_replace leaves
+ * either the old or the new content.
+ */
+#ifndef SL_BASE_FILE_H
+#define SL_BASE_FILE_H
+
+#include "base/sl.h"
+
+/* For `sl_cleanup(sl_closep) int fd = -1;`. Keeps errno. */
+void sl_closep(int *fd);
+/* For `sl_cleanup(sl_freep) char *p = NULL;`. */
+void sl_freep(void *pointer_to_pointer);
+
+/* Reads the whole file, at most max_bytes (-EFBIG beyond), into *out, NUL-terminated; the
+ * caller frees *out. *out_bytes does not count the terminator. */
+SL_MUST_CHECK int sl_file_read(const char *path, size_t max_bytes, char **out, size_t *out_bytes);
+/* Writes a temporary file beside path, then renames it over path. Mode 0600. fsyncs when durable. */
+SL_MUST_CHECK int sl_file_replace(const char *path, const void *data, size_t bytes, bool durable);
+/* Writes all bytes, through EINTR and short writes. */
+SL_MUST_CHECK int sl_file_write_all(int fd, const void *data, size_t bytes);
+/* mkdir -p with the given mode for what is missing. */
+SL_MUST_CHECK int sl_file_make_dirs(const char *path, unsigned int mode);
+/* Start time of a process in clock ticks since boot (field 22 of /proc/PID/stat), so that a
+ * recycled pid is told apart. */
+SL_MUST_CHECK int sl_file_pid_start(int pid, uint64_t *out_ticks);
+/* Parent of a process, or negative errno. */
+SL_MUST_CHECK int sl_file_pid_parent(int pid);
+
+#endif

@@ -1,0 +1,27 @@
+/*
+ * paths - where the socket, the state and the helper files are
+ *
+ * Order for the socket: SLUICE_SOCKET; else, for root, /run/sluice/sluiced.sock; else
+ * $XDG_RUNTIME_DIR/sluice/sluiced.sock if the user's own daemon left one there or no system
+ * daemon's socket exists; /tmp/sluice-UID/ stands in where XDG_RUNTIME_DIR is unset.
+ */
+#ifndef SL_BASE_PATHS_H
+#define SL_BASE_PATHS_H
+
+#include "base/error.h"
+
+#define SL_PATH_MAX 4096
+/* sockaddr_un.sun_path, terminator included. */
+#define SL_SOCKET_PATH_MAX 108
+
+enum { SL_PATHS_OK = 0, SL_PATHS_BAD /* err says which path and what to do */ };
+
+/* The socket a client should connect to, as an absolute path of at most 107 bytes. */
+SL_MUST_CHECK int sl_paths_socket(char *buf, size_t size, struct sl_error *err);
+/* The daemon's state folder by the same rule: /run/sluice or the user's own. */
+SL_MUST_CHECK int sl_paths_state_dir(char *buf, size_t size, struct sl_error *err);
+/* The folder of the running program; libsluice.so and sluice-softgpu are looked for beside it
+ * (build folder) and then under ../lib/sluice (installed). Negative errno or 0. */
+SL_MUST_CHECK int sl_paths_program_dir(char *buf, size_t size);
+
+#endif
