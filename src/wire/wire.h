@@ -104,7 +104,7 @@ SL_MUST_CHECK int sl_wire_decode(const void *data, size_t size, unsigned int fro
  * EINTR is retried. */
 SL_MUST_CHECK int sl_wire_send(int fd, const union sl_msg *msg);
 /* Receives one message. Outcomes OK, CLOSED, AGAIN, OTHER_VERSION, BAD; negative errno otherwise.
- * Descriptors that come along unasked are closed. */
+ * Descriptors that come along are dropped by the kernel. */
 SL_MUST_CHECK int sl_wire_recv(int fd, unsigned int from, union sl_msg *out, struct sl_error *err);
 
 /* Copies text, cut at a character boundary to size - 1 bytes, rest zeroed. */

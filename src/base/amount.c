@@ -1,0 +1,241 @@
+/*
+ * amount - one parser for everything a user writes as memory or time
+ *
+ * Numbers are read as integer and decimal digits by hand: strtod depends on the locale and
+ * accepts "inf", hex and exponents, none of which is a memory size. A value is kept as
+ * mantissa and number of decimals, so "0.1GiB" is exact to the byte, rounded down.
+ */
+#include "base/amount.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* Whole numbers below this without a suffix are surely not meant as bytes. */
+#define PLAIN_BYTES_MIN 4096u
+/* 2 MiB, the grain of GPU memory: what a fraction resolves to is a multiple. */
+#define GRAIN_BYTES  (2 * SL_MIB)
+#define DECIMALS_MAX 6
+
+struct suffix {
+	const char *text;
+	uint64_t factor;
+};
+
+static const struct suffix suffixes[] = {
+	{"", 1},
+	{"k", 1000ull},
+	{"K", 1000ull},
+	{"M", 1000ull * 1000},
+	{"G", 1000ull * 1000 * 1000},
+	{"T", 1000ull * 1000 * 1000 * 1000},
+	{"P", 1000ull * 1000 * 1000 * 1000 * 1000},
+	{"E", 1000ull * 1000 * 1000 * 1000 * 1000 * 1000},
+	{"Ki", SL_KIB},
+	{"Mi", SL_MIB},
+	{"Gi", SL_GIB},
+	{"Ti", SL_GIB * 1024},
+	{"Pi", SL_GIB * 1024 * 1024},
+	{"Ei", SL_GIB * 1024 * 1024 * 1024},
+};
+
+struct number {
+	uint64_t mantissa; /* digits without the point */
+	uint64_t scale;    /* 10^decimals */
+	bool has_point;
+	const char *rest;
+};
+
+/* False if text does not begin with a number or its digits do not fit. */
+static bool read_number(const char *text, struct number *out)
+{
+	unsigned int digits = 0, decimals = 0;
+
+	*out = (struct number){.scale = 1};
+	for (; (*text >= '0' && *text <= '9') || (*text == '.' && !out->has_point);
+		text++) {
+		if (*text == '.') {
+			out->has_point = true;
+			continue;
+		}
+		digits++;
+		if (out->has_point && ++decimals > DECIMALS_MAX) {
+			if (*text != '0')
+				return false;
+			continue;
+		}
+		if (out->mantissa > (UINT64_MAX - 9) / 10)
+			return false;
+		out->mantissa = out->mantissa * 10 + (uint64_t)(*text - '0');
+		if (out->has_point)
+			out->scale *= 10;
+	}
+	out->rest = text;
+	return digits > 0;
+}
+
+/* The factor of a suffix, 0 if it is none. "B" may follow. */
+static uint64_t read_suffix(const char *text)
+{
+	size_t length = strlen(text);
+
+	if (length > 0 && text[length - 1] == 'B')
+		length--;
+	for (size_t i = 0; i < SL_ARRAY_LEN(suffixes); i++)
+		if (strlen(suffixes[i].text) == length &&
+			strncmp(suffixes[i].text, text, length) == 0)
+			return suffixes[i].factor;
+	return 0;
+}
+
+static int bad(struct sl_error *err, const char *text, const char *remedy)
+{
+	sl_error_set(err, "'%.40s' is not an amount of GPU memory: %s", text, remedy);
+	return SL_AMOUNT_BAD;
+}
+
+static int parse_fraction(const char *text, const struct number *number,
+	struct sl_amount *out, struct sl_error *err)
+{
+	uint64_t millionths;
+
+	if (number->mantissa > number->scale) {
+		if (number->has_point)
+			return bad(err, text,
+				"a fraction is at most 1; with a suffix it is bytes, as "
+				"in 1.5GiB");
+		sl_error_set(err,
+			"'%.40s' is neither a fraction of a GPU (at most 1) nor an "
+			"amount of memory; "
+			"did you mean %.40sGiB?",
+			text, text);
+		return SL_AMOUNT_BAD;
+	}
+	millionths = number->mantissa * (SL_AMOUNT_WHOLE / number->scale);
+	if (number->mantissa == 0)
+		*out = (struct sl_amount){.kind = SL_AMOUNT_BYTES, .value = 0};
+	else
+		*out = (struct sl_amount){
+			.kind = SL_AMOUNT_FRACTION, .value = millionths};
+	return SL_AMOUNT_OK;
+}
+
+int sl_amount_parse(const char *text, struct sl_amount *out, struct sl_error *err)
+{
+	unsigned __int128 bytes;
+	struct number number;
+	uint64_t factor;
+
+	if (text[0] == '-')
+		return bad(err, text, "it cannot be negative");
+	if (!read_number(text, &number))
+		return bad(err, text, "write a fraction like 0.25 or bytes like 8GiB");
+	if (number.rest[0] == '\0' &&
+		(number.has_point || number.mantissa < PLAIN_BYTES_MIN))
+		return parse_fraction(text, &number, out, err);
+	factor = read_suffix(number.rest);
+	if (factor == 0)
+		return bad(err, text,
+			"the suffixes are Ki Mi Gi Ti (1024) and k M G T (1000), as in "
+			"8GiB or 8G");
+	bytes = (unsigned __int128)number.mantissa * factor / number.scale;
+	if (bytes > INT64_MAX)
+		return bad(err, text, "it is larger than any memory");
+	*out = (struct sl_amount){.kind = SL_AMOUNT_BYTES, .value = (uint64_t)bytes};
+	return SL_AMOUNT_OK;
+}
+
+uint64_t sl_amount_resolve(
+	const struct sl_amount *amount, uint64_t shareable_bytes, uint64_t unset_bytes)
+{
+	if (amount->kind == SL_AMOUNT_BYTES)
+		return amount->value;
+	if (amount->kind != SL_AMOUNT_FRACTION)
+		return unset_bytes;
+	if (amount->value >= SL_AMOUNT_WHOLE)
+		return shareable_bytes;
+	return (uint64_t)((unsigned __int128)shareable_bytes * amount->value /
+			  SL_AMOUNT_WHOLE) &
+	       ~(GRAIN_BYTES - 1);
+}
+
+const char *sl_amount_format(const struct sl_amount *amount, char *buf, size_t size)
+{
+	static const char *const names[] = {"Ei", "Pi", "Ti", "Gi", "Mi", "Ki"};
+	uint64_t value = amount->value;
+
+	if (amount->kind == SL_AMOUNT_UNSET) {
+		(void)snprintf(buf, size, "-");
+	} else if (amount->kind == SL_AMOUNT_FRACTION) {
+		int decimals = DECIMALS_MAX;
+
+		for (; decimals > 1 && value % 10 == 0; decimals--)
+			value /= 10;
+		(void)snprintf(buf, size, "%.*f", decimals,
+			(double)amount->value / (double)SL_AMOUNT_WHOLE);
+	} else {
+		uint64_t unit = SL_GIB * 1024 * 1024 * 1024;
+		size_t i = 0;
+
+		while (i < SL_ARRAY_LEN(names) && (value < unit || value % unit != 0)) {
+			unit /= 1024;
+			i++;
+		}
+		if (i < SL_ARRAY_LEN(names))
+			(void)snprintf(buf, size, "%llu%sB",
+				(unsigned long long)(value / unit), names[i]);
+		else
+			(void)snprintf(buf, size, "%llu", (unsigned long long)value);
+	}
+	return buf;
+}
+
+const char *sl_bytes_format(uint64_t bytes, char *buf, size_t size)
+{
+	static const char *const names[] = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+	double value = (double)bytes;
+	size_t i = 0;
+
+	if (bytes < 1024) {
+		(void)snprintf(buf, size, "%llu B", (unsigned long long)bytes);
+		return buf;
+	}
+	/* 1023.995 would print as 1024.00 of the smaller unit. */
+	for (value /= 1024; value >= 1023.995 && i + 1 < SL_ARRAY_LEN(names); i++)
+		value /= 1024;
+	if (value == (double)(uint64_t)value)
+		(void)snprintf(buf, size, "%llu %s", (unsigned long long)value, names[i]);
+	else
+		(void)snprintf(buf, size, "%.2f %s", value, names[i]);
+	return buf;
+}
+
+int sl_duration_parse(const char *text, sl_ns *out, struct sl_error *err)
+{
+	static const struct suffix units[] = {
+		{"", SL_S},
+		{"s", SL_S},
+		{"ms", SL_MS},
+		{"us", SL_US},
+		{"m", 60 * SL_S},
+		{"min", 60 * SL_S},
+		{"h", 3600 * SL_S},
+		{"d", 24 * 3600 * SL_S},
+	};
+	struct number number;
+
+	if (read_number(text, &number)) {
+		for (size_t i = 0; i < SL_ARRAY_LEN(units); i++) {
+			unsigned __int128 ns = (unsigned __int128)number.mantissa *
+					       units[i].factor / number.scale;
+
+			if (strcmp(number.rest, units[i].text) != 0)
+				continue;
+			if (ns > INT64_MAX)
+				break;
+			*out = (sl_ns)ns;
+			return SL_AMOUNT_OK;
+		}
+	}
+	sl_error_set(err, "'%.40s' is not a duration: write 250ms, 2s, 10m or 1h", text);
+	return SL_AMOUNT_BAD;
+}

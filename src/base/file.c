@@ -1,0 +1,179 @@
+/*
+ * file - the few file operations that must be whole or not at all
+ */
+#include "base/file.h"
+#include "base/error.h"
+#include "base/paths.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+void sl_closep(int *fd)
+{
+	int saved_errno = errno;
+
+	if (*fd >= 0)
+		(void)close(*fd);
+	*fd = -1;
+	errno = saved_errno;
+}
+
+void sl_freep(void *pointer_to_pointer)
+{
+	void **pointer = pointer_to_pointer;
+
+	free(*pointer);
+	*pointer = NULL;
+}
+
+int sl_file_read(const char *path, size_t max_bytes, char **out, size_t *out_bytes)
+{
+	sl_cleanup(sl_closep) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	sl_cleanup(sl_freep) char *data = NULL;
+	size_t used = 0, room = 0;
+
+	if (fd < 0)
+		return sl_err_origin(-errno);
+	for (;;) {
+		ssize_t n;
+
+		/* Room for one byte past the bound shows a file that is too large; one more is
+		 * for the terminator. /proc files tell no size, so the room doubles. */
+		if (used == room) {
+			size_t want = sl_min_u64(
+				room ? room * 2 : 4096, (uint64_t)max_bytes + 1);
+			char *grown = realloc(data, want + 1);
+
+			if (!grown)
+				return sl_err_origin(-ENOMEM);
+			data = grown;
+			room = want;
+		}
+		n = read(fd, data + used, room - used);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return sl_err_origin(-errno);
+		if (n == 0)
+			break;
+		used += (size_t)n;
+		if (used > max_bytes)
+			return sl_err_origin(-EFBIG);
+	}
+	data[used] = '\0';
+	if (out_bytes)
+		*out_bytes = used;
+	*out = sl_steal(&data);
+	return 0;
+}
+
+int sl_file_write_all(int fd, const void *data, size_t bytes)
+{
+	const char *at = data;
+
+	while (bytes > 0) {
+		ssize_t n = write(fd, at, bytes);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return sl_err_origin(-errno);
+		at += n;
+		bytes -= (size_t)n;
+	}
+	return 0;
+}
+
+int sl_file_replace(const char *path, const void *data, size_t bytes, bool durable)
+{
+	char temporary[SL_PATH_MAX];
+	sl_cleanup(sl_closep) int fd = -1;
+	int n = snprintf(temporary, sizeof(temporary), "%s.XXXXXX", path);
+	int r;
+
+	if (n < 0 || (size_t)n >= sizeof(temporary))
+		return sl_err_origin(-ENAMETOOLONG);
+	fd = mkostemp(temporary, O_CLOEXEC);
+	if (fd < 0)
+		return sl_err_origin(-errno);
+	r = sl_file_write_all(fd, data, bytes);
+	if (r == 0 && durable && fsync(fd) < 0)
+		r = sl_err_origin(-errno);
+	if (r == 0 && rename(temporary, path) < 0)
+		r = sl_err_origin(-errno);
+	if (r < 0)
+		(void)unlink(temporary);
+	return r;
+}
+
+int sl_file_make_dirs(const char *path, unsigned int mode)
+{
+	char part[SL_PATH_MAX];
+	size_t length = strlen(path);
+
+	if (length == 0 || length >= sizeof(part))
+		return sl_err_origin(length ? -ENAMETOOLONG : -EINVAL);
+	memcpy(part, path, length + 1);
+	for (size_t i = 1; i <= length; i++) {
+		if (part[i] != '/' && part[i] != '\0')
+			continue;
+		part[i] = '\0';
+		if (mkdir(part, (mode_t)mode) < 0 && errno != EEXIST)
+			return sl_err_origin(-errno);
+		part[i] = path[i];
+	}
+	return 0;
+}
+
+/* The text behind the last ')' of /proc/PID/stat, where the fields are numbers: the command's
+ * name before it may hold spaces and parentheses. */
+static int read_stat_tail(int pid, char *buf, size_t size)
+{
+	sl_cleanup(sl_freep) char *text = NULL;
+	char path[64];
+	const char *tail;
+	int r;
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	r = sl_file_read(path, 4096, &text, NULL);
+	if (r < 0)
+		return r;
+	tail = strrchr(text, ')');
+	if (!tail || tail[1] != ' ')
+		return sl_err_origin(-EPROTO);
+	(void)snprintf(buf, size, "%s", tail + 2);
+	return 0;
+}
+
+int sl_file_pid_start(int pid, uint64_t *out_ticks)
+{
+	char tail[2048], *at = tail;
+	int r = read_stat_tail(pid, tail, sizeof(tail));
+
+	if (r < 0)
+		return r;
+	/* tail begins with field 3; the start time is field 22. */
+	for (int field = 3; field < 22; field++) {
+		at = strchr(at, ' ');
+		if (!at)
+			return sl_err_origin(-EPROTO);
+		at++;
+	}
+	*out_ticks = strtoull(at, NULL, 10);
+	return 0;
+}
+
+int sl_file_pid_parent(int pid)
+{
+	char tail[2048];
+	int r = read_stat_tail(pid, tail, sizeof(tail));
+
+	if (r < 0)
+		return r;
+	return (int)strtol(tail + 2, NULL, 10);
+}

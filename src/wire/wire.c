@@ -1,0 +1,303 @@
+/*
+ * wire - structs as datagrams
+ *
+ * A message on the wire is its struct; what makes that safe is that every struct is free of
+ * padding and of fixed size (asserted below from the list), that a datagram of another length
+ * is refused, and that every enum and string is checked before anybody reads it.
+ */
+#include "wire/wire.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+/* No padding: the fields' sizes and the head's add up to the struct's. */
+#define U64(name)         +8
+#define U32(name)         +4
+#define ENUM(name, end)   +4
+#define STR(name, size)   +(size)
+#define BYTES(name, size) +(size)
+#define SL_MSG(NAME, name, number, sender, fields)                                 \
+	_Static_assert(                                                            \
+		sizeof(struct sl_msg_##name) == sizeof(struct sl_msg_head) fields, \
+		#NAME " has padding");
+#include "wire/messages.def"
+#undef SL_MSG
+#undef U64
+#undef U32
+#undef ENUM
+#undef STR
+#undef BYTES
+
+static bool string_is_ok(const char *text, size_t size)
+{
+	return memchr(text, '\0', size) != NULL;
+}
+
+/* One function per message: the name of the first field that is wrong, or NULL. */
+#define U64(name)
+#define U32(name)
+#define BYTES(name, size)
+#define ENUM(name, end)                 \
+	if (m->name >= (uint32_t)(end)) \
+		return #name;
+#define STR(name, size)                   \
+	if (!string_is_ok(m->name, size)) \
+		return #name;
+#define SL_MSG(NAME, name, number, sender, fields)                     \
+	static const char *check_##name(const struct sl_msg_##name *m) \
+	{                                                              \
+		(void)m;                                               \
+		fields return NULL;                                    \
+	}
+#include "wire/messages.def"
+#undef SL_MSG
+#undef U64
+#undef U32
+#undef BYTES
+#undef ENUM
+#undef STR
+
+#define SL_FROM_PEER (SL_FROM_CLIENT | SL_FROM_CONTROL)
+
+struct row {
+	const char *name;
+	uint32_t size;
+	uint32_t from;
+};
+
+static const struct row rows[] = {
+#define SL_MSG(NAME, name, number, sender, fields) \
+	[number] = {#NAME, sizeof(struct sl_msg_##name), SL_FROM_##sender},
+#include "wire/messages.def"
+#undef SL_MSG
+};
+
+static const struct row *row_of(uint32_t type)
+{
+	return type < SL_ARRAY_LEN(rows) && rows[type].name ? &rows[type] : NULL;
+}
+
+static const char *bad_field(const union sl_msg *msg)
+{
+	switch (msg->head.type) {
+#define SL_MSG(NAME, name, number, sender, fields) \
+	case number:                               \
+		return check_##name(&msg->name);
+#include "wire/messages.def"
+#undef SL_MSG
+	default: return "type";
+	}
+}
+
+void sl_wire_init(union sl_msg *msg, enum sl_msg_type type)
+{
+	memset(msg, 0, sizeof(*msg));
+	msg->head.type = type;
+	msg->head.version = SL_PROTOCOL_VERSION;
+}
+
+size_t sl_wire_size(uint32_t type)
+{
+	const struct row *row = row_of(type);
+
+	return row ? row->size : 0;
+}
+
+const char *sl_wire_name(uint32_t type)
+{
+	const struct row *row = row_of(type);
+
+	return row ? row->name : "?";
+}
+
+int sl_wire_decode(const void *data, size_t size, unsigned int from, union sl_msg *out,
+	struct sl_error *err)
+{
+	const struct row *row;
+	const char *field;
+
+	if (size < sizeof(struct sl_msg_head) || size > sizeof(*out)) {
+		sl_error_set(err, "a message of %zu bytes, which none has", size);
+		return SL_WIRE_BAD;
+	}
+	memset(out, 0, sizeof(*out));
+	memcpy(out, data, size);
+	row = row_of(out->head.type);
+	/* HELLO and REJECT are the same in every version, so that both ends can say who differs. */
+	if (out->head.version != SL_PROTOCOL_VERSION && out->head.type != SL_MSG_REJECT) {
+		sl_error_set(err, "protocol version %u, and this is version %u",
+			out->head.version, SL_PROTOCOL_VERSION);
+		return SL_WIRE_OTHER_VERSION;
+	}
+	if (!row || !(row->from & from)) {
+		sl_error_set(err, "message type %u (%s), which is not for this direction",
+			out->head.type, row ? row->name : "unknown");
+		return SL_WIRE_BAD;
+	}
+	if (size != row->size) {
+		sl_error_set(
+			err, "%s of %zu bytes instead of %u", row->name, size, row->size);
+		return SL_WIRE_BAD;
+	}
+	field = bad_field(out);
+	if (field) {
+		sl_error_set(err, "%s with a bad field '%s'", row->name, field);
+		return SL_WIRE_BAD;
+	}
+	return SL_WIRE_OK;
+}
+
+int sl_wire_send(int fd, const union sl_msg *msg)
+{
+	size_t size = sl_wire_size(msg->head.type);
+	ssize_t n;
+
+	if (size == 0)
+		return sl_err_origin(-EINVAL);
+	do {
+		n = send(fd, msg, size, MSG_NOSIGNAL);
+	} while (n < 0 && errno == EINTR);
+	if (n >= 0)
+		return SL_WIRE_OK;
+	if (errno == EAGAIN || errno == EWOULDBLOCK)
+		return SL_WIRE_AGAIN;
+	if (errno == EPIPE || errno == ECONNRESET || errno == ENOTCONN)
+		return SL_WIRE_CLOSED;
+	return sl_err_origin(-errno);
+}
+
+int sl_wire_recv(int fd, unsigned int from, union sl_msg *out, struct sl_error *err)
+{
+	/* One byte more than the largest message shows one that is too long. */
+	_Alignas(8) unsigned char data[sizeof(union sl_msg) + 1];
+	struct iovec part = {.iov_base = data, .iov_len = sizeof(data)};
+	struct msghdr header = {.msg_iov = &part, .msg_iovlen = 1};
+	ssize_t n;
+
+	/* No control buffer: the kernel then drops descriptors that a peer passes along. */
+	do {
+		n = recvmsg(fd, &header, MSG_CMSG_CLOEXEC);
+	} while (n < 0 && errno == EINTR);
+	if (n == 0)
+		return SL_WIRE_CLOSED;
+	if (n < 0) {
+		if (errno == EAGAIN || errno == EWOULDBLOCK)
+			return SL_WIRE_AGAIN;
+		if (errno == ECONNRESET || errno == ENOTCONN)
+			return SL_WIRE_CLOSED;
+		return sl_err_origin(-errno);
+	}
+	return sl_wire_decode(data, (size_t)n, from, out, err);
+}
+
+void sl_wire_str(char *dest, size_t size, const char *text)
+{
+	size_t length = strlen(text);
+
+	memset(dest, 0, size);
+	if (length >= size) {
+		length = size - 1;
+		/* Not in the middle of a UTF-8 character: step back over continuation bytes. */
+		while (length > 0 && ((unsigned char)text[length] & 0xc0) == 0x80)
+			length--;
+	}
+	memcpy(dest, text, length);
+}
+
+int sl_wire_connect(const char *path, struct sl_error *err)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	int fd, r;
+
+	if (strlen(path) >= sizeof(address.sun_path)) {
+		sl_error_set(err, "the socket path %.120s is longer than %zu bytes", path,
+			sizeof(address.sun_path) - 1);
+		return sl_err_origin(-ENAMETOOLONG);
+	}
+	memcpy(address.sun_path, path, strlen(path));
+	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	if (fd < 0) {
+		r = -errno;
+		sl_error_set(err, "cannot make a socket: %s", strerror(-r));
+		return sl_err_origin(r);
+	}
+	do {
+		r = connect(fd, (const struct sockaddr *)&address, sizeof(address)) < 0
+			    ? -errno
+			    : 0;
+	} while (r == -EINTR);
+	if (r < 0) {
+		(void)close(fd);
+		sl_error_set(err, "no daemon answers at %s: %s", path, strerror(-r));
+		return sl_err_origin(r);
+	}
+	return fd;
+}
+
+static const char hex_digits[] = "0123456789abcdef";
+
+static int hex_value(char c)
+{
+	const char *at = c ? strchr(hex_digits, c >= 'A' && c <= 'F' ? c + 32 : c) : NULL;
+
+	return at ? (int)(at - hex_digits) : -1;
+}
+
+void sl_wire_token_format(const uint8_t token[SL_WIRE_TOKEN_BYTES], char text[33])
+{
+	for (size_t i = 0; i < SL_WIRE_TOKEN_BYTES; i++) {
+		text[2 * i] = hex_digits[token[i] >> 4];
+		text[2 * i + 1] = hex_digits[token[i] & 15];
+	}
+	text[32] = '\0';
+}
+
+/* 32 hex digits, with '-' skipped where dashes is set. */
+static bool parse_hex(const char *text, bool dashes, uint8_t out[16])
+{
+	size_t digits = 0;
+
+	for (; *text; text++) {
+		int value = hex_value(*text);
+
+		if (dashes && *text == '-')
+			continue;
+		if (value < 0 || digits == 32)
+			return false;
+		if (digits % 2 == 0)
+			out[digits / 2] = (uint8_t)(value << 4);
+		else
+			out[digits / 2] |= (uint8_t)value;
+		digits++;
+	}
+	return digits == 32;
+}
+
+bool sl_wire_token_parse(const char *text, uint8_t token[SL_WIRE_TOKEN_BYTES])
+{
+	return parse_hex(text, false, token);
+}
+
+void sl_wire_uuid_format(const uint8_t uuid[SL_WIRE_UUID_BYTES], char text[41])
+{
+	char *at = text;
+
+	memcpy(at, "GPU-", 4);
+	at += 4;
+	for (size_t i = 0; i < SL_WIRE_UUID_BYTES; i++) {
+		if (i == 4 || i == 6 || i == 8 || i == 10)
+			*at++ = '-';
+		*at++ = hex_digits[uuid[i] >> 4];
+		*at++ = hex_digits[uuid[i] & 15];
+	}
+	*at = '\0';
+}
+
+bool sl_wire_uuid_parse(const char *text, uint8_t uuid[SL_WIRE_UUID_BYTES])
+{
+	return strncmp(text, "GPU-", 4) == 0 && strlen(text) == 40 &&
+	       parse_hex(text + 4, true, uuid);
+}
