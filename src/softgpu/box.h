@@ -1,0 +1,98 @@
+/*
+ * box - starts software GPUs for a command and its children
+ *
+ * A box is one server process (`sluice-softgpu serve`) in a private directory: it stands for the
+ * kernel's driver and owns every byte of the GPUs. Programs reach it through our libcuda.so.1 and
+ * libnvidia-ml.so.1, which they find by LD_LIBRARY_PATH, and SLUICE_SOFTGPU, which names the socket.
+ * Fork, then exec the command with sl_softgpu_env() applied; the box goes with the process that
+ * started it (or on sl_softgpu_stop) and removes its directory.
+ *
+ * Not thread-safe; no locks; blocks at most a few seconds in sl_softgpu_start(). Sizes are bytes.
+ */
+#ifndef SL_SOFTGPU_BOX_H
+#define SL_SOFTGPU_BOX_H
+
+#include "base/sl.h"
+
+#include <sys/types.h>
+
+#define SL_SOFTGPU_GPUS_MAX 16
+#define SL_SOFTGPU_ENV      "SLUICE_SOFTGPU"
+/* Calls that fail or hang, see sl_softgpu_config.faults; may also be set for one program alone. */
+#define SL_SOFTGPU_ENV_FAULTS "SLUICE_SOFTGPU_FAULTS"
+
+/*
+ * Settings, one row each: X(field, key, type-free default, lowest, highest, help).
+ * All are uint64_t. A size of SL_SOFTGPU_AUTO follows from the memory size, as the help says.
+ */
+#define SL_SOFTGPU_AUTO UINT64_MAX
+#define SL_SOFTGPU_SETTINGS(X)                                                        \
+	X(gpus, "gpus", 1, 1, SL_SOFTGPU_GPUS_MAX, "Number of GPUs.")                 \
+	X(memory_bytes, "memory", 16 * SL_GIB, 64 * SL_MIB, 1024 * SL_GIB,            \
+		"Memory of each GPU.")                                                \
+	X(h2d_bytes_per_s, "h2d", 0, 0, UINT64_MAX,                                   \
+		"Speed of copies to the GPU; 0: no limit.")                           \
+	X(d2h_bytes_per_s, "d2h", 0, 0, UINT64_MAX,                                   \
+		"Speed of copies from the GPU; 0: no limit.")                         \
+	X(teardown_ms, "teardown-ms", 0, 0, 600000,                                   \
+		"Time a dead process keeps its memory.")                              \
+	X(nvml_lag_ms, "nvml-lag-ms", 0, 0, 600000, "Age of NVML's memory figures.")  \
+	X(reserve_bytes, "reserve", SL_SOFTGPU_AUTO, 0, UINT64_MAX,                   \
+		"Memory the driver keeps; memory/128, at most 512 MiB.")              \
+	X(context_bytes, "context", SL_SOFTGPU_AUTO, 0, UINT64_MAX,                   \
+		"Hidden bytes of a context; memory/64, 8 to 256 MiB.")                \
+	X(module_bytes, "module", 2 * SL_MIB, 0, UINT64_MAX,                          \
+		"Hidden bytes of a loaded module.")                                   \
+	X(launch_bytes, "launch", SL_SOFTGPU_AUTO, 0, UINT64_MAX,                     \
+		"Hidden bytes of a context's first launch; memory/512, 2 to 64 MiB.") \
+	X(create_us, "create-us", 0, 0, 1000000,                                      \
+		"Time added to each creation of a handle.")                           \
+	X(map_us, "map-us", 0, 0, 1000000,                                            \
+		"Time added to each cuMemSetAccess and cuMemUnmap.")                  \
+	X(queue_ops, "queue", 1024, 1, 1000000,                                       \
+		"Operations a stream holds before calls block.")                      \
+	X(deny_mib, "deny-mib", 0, 0, UINT64_MAX,                                     \
+		"Memory that counts as free and yet cannot be had, in MiB.")          \
+	X(stale, "stale", 1, 0, 1, "1: created memory holds rubbish; 0: zeros.")
+
+struct sl_softgpu_config {
+#define SL_SOFTGPU_FIELD(field, key, preset, lowest, highest, help) uint64_t field;
+	SL_SOFTGPU_SETTINGS(SL_SOFTGPU_FIELD)
+#undef SL_SOFTGPU_FIELD
+	/*
+	 * Fault plan for all programs in the box, or NULL: "call:N=what" joined by commas; what is
+	 * an error's name without CUDA_ERROR_ in any case ("out_of_memory", short "oom"), a
+	 * number, or "hang"; N counts that call in each process from 1, "@N" means every Nth.
+	 * "cuMemCreate:3=oom,cuMemMap:@5=unknown,cuMemcpyHtoD_v2:2=hang"
+	 */
+	const char *faults;
+	/* Folder of the libraries and the server, or NULL to find it beside this program. */
+	const char *folder;
+};
+
+struct sl_softgpu_box {
+	pid_t pid;   /* of the server */
+	int keep_fd; /* the server ends when the last copy of this is closed */
+	char socket[108];
+	char directory[96];
+	char libraries[512]; /* folder of libcuda.so.1 and libnvidia-ml.so.1 */
+};
+
+/* Presets of all settings. */
+void sl_softgpu_config_init(struct sl_softgpu_config *config);
+
+/*
+ * Starts a server and waits until it serves. 0, or a negative errno with a sentence of at most
+ * `size` bytes in `why`; then *box needs no stop. keep_fd is close-on-exec: the box ends with the
+ * caller, whatever becomes of the processes it started.
+ */
+SL_MUST_CHECK int sl_softgpu_start(struct sl_softgpu_box *box,
+	const struct sl_softgpu_config *config, char *why, size_t size);
+
+/* Sets SLUICE_SOFTGPU and puts the libraries first in LD_LIBRARY_PATH, in this process. */
+SL_MUST_CHECK int sl_softgpu_env(const struct sl_softgpu_box *box);
+
+/* Ends the server, waits for it and removes the directory. Does nothing on a stopped box. */
+void sl_softgpu_stop(struct sl_softgpu_box *box);
+
+#endif
