@@ -1,0 +1,55 @@
+# Sluice: what people type. Each target does its own set-up; the work is meson's and tools/'s.
+BUILD ?= build
+EVENTS ?= 1000000
+SEED ?=
+MUTANTS ?=
+PREFIX ?= /usr/local
+DESTDIR ?=
+SECONDS_PER_FUZZER ?= 10
+MAKEFLAGS += --no-print-directory
+
+.PHONY: all help setup demo test bench sanitize fuzz sim lint format install uninstall clean contract
+all: setup ## build everything into build/ (default)
+	@tools/build $(BUILD)
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+setup:
+	@tools/setup
+
+demo: all ## three programs on one GPU, without and with Sluice (software GPU; under a minute)
+	@tests/demo/demo $(BUILD)
+
+test: all ## all tests, on the software GPU: no GPU needed
+	@tools/run-tests $(BUILD)
+
+contract: all ## facts about the driver, checked on the software GPU (or the real one, if there is one)
+	@$(BUILD)/sluice softgpu -- $(BUILD)/tests/contract/contract
+
+bench: setup ## every budget measured; writes build/bench.json
+	@tools/bench $(BUILD)
+
+sanitize: setup ## the tests again under ASan+UBSan, and the threaded ones under TSan
+	@tools/sanitize
+
+fuzz: setup ## every parser under libFuzzer (SECONDS_PER_FUZZER=10)
+	@tools/fuzz $(SECONDS_PER_FUZZER)
+
+sim: all ## the policy in virtual time (EVENTS=1000000 SEED=n; MUTANTS=all breaks it rule by rule)
+	@tools/sim $(BUILD) "$(EVENTS)" "$(SEED)" "$(MUTANTS)"
+
+lint: setup ## format, layering, warnings as errors with gcc and clang, shell and man pages
+	@tools/lint
+
+format: setup
+	@tools/lint --fix-format
+
+install: all ## into PREFIX=/usr/local, under DESTDIR= if set
+	@tools/install install $(BUILD) "$(PREFIX)" "$(DESTDIR)"
+
+uninstall: ## take away what install put there
+	@tools/install uninstall $(BUILD) "$(PREFIX)" "$(DESTDIR)"
+
+clean: ## remove the build folders
+	@rm -rf build build-*
