@@ -1,0 +1,278 @@
+/*
+ * Every failure here is one a user meets on the first day: no daemon, an old daemon, a socket
+ * that somebody else laid there. So each outcome names the socket and says what to type.
+ *
+ * The peer of the socket is checked before a word is sent: in a folder that others can write, a
+ * stranger's "daemon" would learn command lines and hand out GPUs that are not there. Only root
+ * and oneself are believed.
+ */
+#include "cli/conn.h"
+
+#include "base/file.h"
+#include "base/sl.h"
+#include "cli/cli.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#define TIMEOUT_MS_DEFAULT 10000
+
+/* A negative errno of the local machine as exit status, with text. */
+static int system_failure(struct sl_error *err, int negative_errno, const char *doing)
+{
+	if (negative_errno == -EMFILE || negative_errno == -ENFILE)
+		sl_error_set(err,
+			"no descriptors left while %s: close some files, or raise the "
+			"limit "
+			"(ulimit -n)",
+			doing);
+	else
+		sl_error_set(err, "%s: %s", doing, strerror(-negative_errno));
+	return SL_EXIT_SYSTEM;
+}
+
+static int not_running(struct sl_error *err, const char *socket, const char *how)
+{
+	sl_error_set(err,
+		"no daemon answers at %.108s (%s). Start one: 'sluiced &' for yourself, "
+		"or "
+		"'systemctl start sluiced' as root for all users; SLUICE_SOCKET names "
+		"another socket",
+		socket, how);
+	return SL_EXIT_NO_DAEMON;
+}
+
+static int open_failure(struct sl_error *err, int negative_errno, const char *socket)
+{
+	switch (-negative_errno) {
+	case ENOENT: return not_running(err, socket, "there is no such socket");
+	case ECONNREFUSED: return not_running(err, socket, "nobody listens");
+	case EAGAIN: return not_running(err, socket, "its queue is full");
+	case ENOTDIR: return not_running(err, socket, "its folder is not a folder");
+	case ENOTSOCK:
+	case EPROTOTYPE:
+		sl_error_set(err,
+			"%.108s is not a socket of sluiced; check SLUICE_SOCKET", socket);
+		return SL_EXIT_USAGE;
+	case EACCES:
+	case EPERM:
+		sl_error_set(err,
+			"no permission to use the socket %.108s; ask its owner to let "
+			"you in, or "
+			"start a daemon of your own: SLUICE_SOCKET=/tmp/my.sock sluiced "
+			"&",
+			socket);
+		return SL_EXIT_DENIED;
+	default: return system_failure(err, negative_errno, "connecting to the daemon");
+	}
+}
+
+static int check_peer(int fd, const char *socket, struct sl_error *err)
+{
+	struct ucred peer = {0};
+	socklen_t len = sizeof(peer);
+
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0)
+		return system_failure(err, -errno, "asking who owns the socket");
+	if (peer.uid == 0 || peer.uid == geteuid())
+		return SL_EXIT_OK;
+	sl_error_set(err,
+		"the daemon at %.108s runs as user %u, who is neither root nor you; it "
+		"is not "
+		"trusted. Check SLUICE_SOCKET, or start a daemon of your own",
+		socket, (unsigned int)peer.uid);
+	return SL_EXIT_DENIED;
+}
+
+static uint64_t timeout_ms(void)
+{
+	const char *text = getenv("SLUICE_TIMEOUT");
+	struct sl_error err;
+	sl_ns span;
+
+	if (!text || sl_duration_parse(text, &span, &err) || span < SL_MS)
+		return TIMEOUT_MS_DEFAULT;
+	return span / SL_MS;
+}
+
+static int set_timeout(int fd, uint64_t ms)
+{
+	struct timeval span = {.tv_sec = (time_t)(ms / 1000),
+		.tv_usec = (suseconds_t)(ms % 1000 * 1000)};
+
+	if (setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &span, sizeof(span)) < 0 ||
+		setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &span, sizeof(span)) < 0)
+		return -errno;
+	return 0;
+}
+
+static int other_version(
+	const struct sl_conn *conn, uint32_t theirs, struct sl_error *err)
+{
+	sl_error_set(err,
+		"the daemon at %s speaks protocol version %u, this sluice (%s) version "
+		"%u. "
+		"Use the sluice that came with that daemon, or restart the daemon from "
+		"this "
+		"installation",
+		conn->socket, theirs, SL_VERSION, SL_PROTOCOL_VERSION);
+	return SL_EXIT_PROTOCOL;
+}
+
+static int rejected(
+	struct sl_conn *conn, const struct sl_msg_reject *reject, struct sl_error *err)
+{
+	switch (reject->reason) {
+	case SL_REJECT_VERSION:
+		conn->daemon_protocol = reject->daemon_version;
+		return other_version(conn, reject->daemon_version, err);
+	case SL_REJECT_FULL:
+		sl_error_set(err, "the daemon at %s has no room: %s. Try again later",
+			conn->socket, reject->text);
+		return SL_EXIT_NO_DAEMON;
+	case SL_REJECT_PROTOCOL:
+		sl_error_set(err, "the daemon at %s did not understand: %s", conn->socket,
+			reject->text);
+		return SL_EXIT_PROTOCOL;
+	default:
+		sl_error_set(
+			err, "the daemon at %s refuses: %s", conn->socket, reject->text);
+		return SL_EXIT_DENIED;
+	}
+}
+
+/* One message of type want or alt; everything else becomes an exit status. */
+static int receive(struct sl_conn *conn, uint32_t want, uint32_t alt, union sl_msg *msg,
+	struct sl_error *err)
+{
+	struct sl_error detail = {0};
+	int r = sl_wire_recv(conn->fd, SL_FROM_DAEMON, msg, &detail);
+
+	if (r < 0)
+		return system_failure(err, r, "reading the daemon's answer");
+	switch (r) {
+	case SL_WIRE_OK: break;
+	case SL_WIRE_CLOSED:
+		sl_error_set(err,
+			"the daemon at %s ended the connection; it may have stopped or "
+			"been "
+			"restarted. Try again",
+			conn->socket);
+		return SL_EXIT_NO_DAEMON;
+	case SL_WIRE_AGAIN:
+		sl_error_set(err,
+			"the daemon at %s did not answer within %llu ms; it may hang. "
+			"Look at its "
+			"log, or restart it (running programs survive that)",
+			conn->socket, (unsigned long long)conn->timeout_ms);
+		return SL_EXIT_NO_DAEMON;
+	case SL_WIRE_OTHER_VERSION:
+		conn->daemon_protocol = msg->head.version;
+		return other_version(conn, msg->head.version, err);
+	default:
+		sl_error_set(err, "what answers at %s is not sluiced: it sent %s",
+			conn->socket, detail.text);
+		return SL_EXIT_PROTOCOL;
+	}
+	if (msg->head.type == SL_MSG_REJECT)
+		return rejected(conn, &msg->reject, err);
+	if (msg->head.type == want || msg->head.type == alt)
+		return SL_EXIT_OK;
+	sl_error_set(err, "the daemon at %s answered %s instead of %s", conn->socket,
+		sl_wire_name(msg->head.type), sl_wire_name(want));
+	return SL_EXIT_PROTOCOL;
+}
+
+static int transmit(struct sl_conn *conn, const union sl_msg *msg, struct sl_error *err)
+{
+	int r = sl_wire_send(conn->fd, msg);
+
+	if (r < 0)
+		return system_failure(err, r, "sending to the daemon");
+	/* CLOSED: a REJECT may lie in the queue and says why, so go on to read. */
+	if (r == SL_WIRE_AGAIN) {
+		sl_error_set(err, "the daemon at %s takes no messages; it may hang",
+			conn->socket);
+		return SL_EXIT_NO_DAEMON;
+	}
+	return SL_EXIT_OK;
+}
+
+static int hello(struct sl_conn *conn, struct sl_error *err)
+{
+	union sl_msg msg;
+	int r;
+
+	sl_wire_init(&msg, SL_MSG_HELLO);
+	msg.hello.role = SL_ROLE_CONTROL;
+	sl_wire_str(msg.hello.version, sizeof(msg.hello.version), SL_VERSION);
+	r = transmit(conn, &msg, err);
+	if (!r)
+		r = receive(conn, SL_MSG_WELCOME, SL_MSG_WELCOME, &msg, err);
+	if (r)
+		return r;
+	conn->welcome = msg.welcome;
+	conn->daemon_protocol = msg.head.version;
+	return SL_EXIT_OK;
+}
+
+int sl_conn_open(struct sl_conn *conn, struct sl_error *err)
+{
+	int r;
+
+	*conn = (struct sl_conn){.fd = -1, .timeout_ms = timeout_ms()};
+	if (sl_paths_socket(conn->socket, sizeof(conn->socket), err))
+		return SL_EXIT_USAGE;
+	conn->fd = sl_wire_connect(conn->socket, NULL);
+	if (conn->fd < 0)
+		return open_failure(err, conn->fd, conn->socket);
+	r = check_peer(conn->fd, conn->socket, err);
+	if (r)
+		return r;
+	r = set_timeout(conn->fd, conn->timeout_ms);
+	if (r)
+		return system_failure(err, r, "setting a time limit");
+	return hello(conn, err);
+}
+
+void sl_conn_close(struct sl_conn *conn)
+{
+	sl_closep(&conn->fd);
+	conn->fd = -1;
+}
+
+int sl_conn_call(struct sl_conn *conn, const union sl_msg *ask, uint32_t want,
+	union sl_msg *answer, struct sl_error *err)
+{
+	int r = transmit(conn, ask, err);
+
+	return r ? r : receive(conn, want, want, answer, err);
+}
+
+int sl_conn_list(struct sl_conn *conn, enum sl_list_what what, sl_conn_row_fn fn,
+	void *context, struct sl_error *err)
+{
+	static const uint32_t row_types[SL_LISTS] = {
+		[SL_LIST_USES] = SL_MSG_USE_ROW,
+		[SL_LIST_GPUS] = SL_MSG_GPU_ROW,
+		[SL_LIST_STATUS] = SL_MSG_STATUS_ROW,
+	};
+	union sl_msg msg;
+	int r;
+
+	sl_wire_init(&msg, SL_MSG_LIST);
+	msg.list.what = what;
+	r = transmit(conn, &msg, err);
+	while (!r) {
+		r = receive(conn, row_types[what], SL_MSG_LIST_END, &msg, err);
+		if (r || msg.head.type == SL_MSG_LIST_END)
+			break;
+		fn(context, &msg);
+	}
+	return r;
+}

@@ -1,0 +1,345 @@
+/*
+ * The judgements. Each says what is, and where it is not well, what to type. FAIL is kept for
+ * what stops `sluice run` from working; what only limits it is a warning.
+ */
+#include "cli/doctor.h"
+
+#include "base/amount.h"
+#include "base/nvml_abi.h"
+#include "cli/cli.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Virtual memory with cuMemMap's granularities and NVML v2 queries as used: R525 and later. */
+#define DRIVER_MAJOR_MIN 525
+#define NOFILE_MIN       1024
+
+static void say(struct sl_finding *f, enum sl_level level, const char *format, ...)
+	SL_PRINTF(3, 4);
+static void say(struct sl_finding *f, enum sl_level level, const char *format, ...)
+{
+	va_list args;
+
+	f->level = level;
+	va_start(args, format);
+	vsnprintf(f->text, sizeof(f->text), format, args);
+	va_end(args);
+}
+
+static void advise(struct sl_finding *f, const char *remedy)
+{
+	snprintf(f->remedy, sizeof(f->remedy), "%s", remedy);
+}
+
+static void check_library(const struct sl_facts *facts, struct sl_finding *f)
+{
+	if (!facts->has_library) {
+		say(f, SL_LEVEL_FAIL, "%s", facts->library_error.text);
+		return;
+	}
+	if (!facts->library_loads) {
+		say(f, SL_LEVEL_FAIL, "%.200s does not load: %s", facts->library,
+			facts->library_trouble);
+		advise(f, "use a build of Sluice for this machine");
+		if (facts->glibc_needed > facts->glibc_present)
+			snprintf(f->remedy, sizeof(f->remedy),
+				"it needs glibc 2.%u and this is 2.%u: build Sluice "
+				"here, or on an "
+				"older system",
+				facts->glibc_needed, facts->glibc_present);
+		return;
+	}
+	say(f, SL_LEVEL_OK, "%.200s loads; it needs glibc 2.%u, this is 2.%u",
+		facts->library, facts->glibc_needed, facts->glibc_present);
+}
+
+static void check_daemon(const struct sl_facts *facts, struct sl_finding *f)
+{
+	const struct sl_msg_status_row *row;
+
+	if (facts->daemon_status) {
+		say(f, SL_LEVEL_FAIL, "%s", facts->daemon_error.text);
+		return;
+	}
+	if (!facts->status.count) {
+		say(f, SL_LEVEL_FAIL, "the daemon at %s says nothing about itself",
+			facts->status.socket);
+		advise(f, "look at its log and restart it");
+		return;
+	}
+	row = &facts->status.all[0].status_row;
+	if (strcmp(row->version, SL_VERSION)) {
+		say(f, SL_LEVEL_WARN, "sluiced %s at %s, and this is sluice %s",
+			row->version, facts->status.socket, SL_VERSION);
+		advise(f, "restart the daemon from this installation; running programs "
+			  "survive that");
+	} else if (row->recovering) {
+		say(f, SL_LEVEL_WARN,
+			"sluiced at %s has just started and waits for programs to report",
+			facts->status.socket);
+		advise(f, "ask again in a few seconds");
+	} else {
+		say(f, SL_LEVEL_OK,
+			"sluiced %s at %s, process %u, %u workloads, %u clients",
+			row->version, facts->status.socket, row->pid, row->workloads,
+			row->clients);
+	}
+}
+
+static void check_nvml(const struct sl_facts *facts, struct sl_finding *f)
+{
+	const struct sl_msg_status_row *row =
+		facts->status.count ? &facts->status.all[0].status_row : NULL;
+
+	switch (facts->nvml.outcome) {
+	case SL_NVML_OK:
+		if (row && !row->nvml_ok) {
+			say(f, SL_LEVEL_FAIL,
+				"NVML works here, but not in the daemon: %s",
+				row->nvml_text);
+			advise(f, "restart the daemon; if it runs in a container, give "
+				  "it the driver");
+			return;
+		}
+		say(f, SL_LEVEL_OK, "NVML works and shows %u GPU%s", facts->nvml.count,
+			facts->nvml.count == 1 ? "" : "s");
+		return;
+	case SL_NVML_NO_LIBRARY:
+		say(f, SL_LEVEL_FAIL, "NVML is not installed: %s", facts->nvml.text);
+		advise(f, "install NVIDIA's driver; without a GPU, try 'sluice softgpu "
+			  "-- CMD'");
+		return;
+	case SL_NVML_HANGS:
+		say(f, SL_LEVEL_FAIL, "NVML hangs: %s", facts->nvml.text);
+		advise(f, "the driver is in trouble: see dmesg for Xid lines; reset the "
+			  "GPU or reboot");
+		return;
+	case SL_NVML_ERROR: break;
+	}
+	say(f, SL_LEVEL_FAIL, "NVML does not work: %s", facts->nvml.text);
+	advise(f, "compare the driver in the kernel (/proc/driver/nvidia/version) with "
+		  "the library's, "
+		  "and reboot after an update");
+}
+
+static void check_driver(const struct sl_facts *facts, struct sl_finding *f)
+{
+	unsigned long major = strtoul(facts->nvml.driver, NULL, 10);
+
+	if (facts->nvml.outcome != SL_NVML_OK) {
+		say(f, SL_LEVEL_WARN, "the driver's version is not known without NVML");
+		return;
+	}
+	if (facts->software) {
+		say(f, SL_LEVEL_OK, "the software GPU stands in for driver %s",
+			facts->nvml.driver);
+		return;
+	}
+	if (major < DRIVER_MAJOR_MIN) {
+		say(f, SL_LEVEL_FAIL, "driver %s is older than R%d", facts->nvml.driver,
+			DRIVER_MAJOR_MIN);
+		advise(f, "update NVIDIA's driver to R525 or later");
+		return;
+	}
+	say(f, SL_LEVEL_OK, "driver %s", facts->nvml.driver);
+}
+
+static void check_devices(const struct sl_facts *facts, struct sl_finding *f)
+{
+	if (facts->software) {
+		say(f, SL_LEVEL_OK, "the software GPU needs no device files");
+	} else if (facts->devices == SL_DEVICES_OK) {
+		say(f, SL_LEVEL_OK, "/dev/nvidia* can be used");
+	} else if (facts->devices == SL_DEVICES_DENIED) {
+		say(f, SL_LEVEL_FAIL, "no permission for %s", facts->device_denied);
+		advise(f, "join the group that owns it (often video or render), and log "
+			  "in anew");
+	} else {
+		say(f, SL_LEVEL_FAIL, "there are no /dev/nvidia* files");
+		advise(f, "load the driver (nvidia-smi does it); in a container, start "
+			  "it with GPUs "
+			  "(docker run --gpus all)");
+	}
+}
+
+static void check_gpus(const struct sl_facts *facts, struct sl_finding *f)
+{
+	size_t managed = facts->gpus.count, degraded = 0;
+
+	for (size_t i = 0; i < managed; i++)
+		degraded += facts->gpus.all[i].gpu_row.degraded != 0;
+	if (facts->daemon_status) {
+		say(f, SL_LEVEL_WARN,
+			"which GPUs are shared is not known without the daemon");
+	} else if (!managed) {
+		say(f, SL_LEVEL_FAIL, "the daemon manages no GPU");
+		advise(f, "see its log for why each was left out, and 'gpus' in "
+			  "sluiced.conf(5)");
+	} else if (degraded) {
+		say(f, SL_LEVEL_WARN,
+			"%zu of %zu GPUs are degraded: more is used than was promised",
+			degraded, managed);
+		advise(f, "see UNMANAGED in 'sluice gpus'; stop programs that use the "
+			  "GPU without "
+			  "sluice run");
+	} else if (facts->nvml.outcome == SL_NVML_OK && managed < facts->nvml.count) {
+		say(f, SL_LEVEL_WARN, "the daemon manages %zu of %u GPUs", managed,
+			facts->nvml.count);
+		advise(f, "see its log for why others were left out, and 'gpus' in "
+			  "sluiced.conf(5)");
+	} else {
+		say(f, SL_LEVEL_OK, "the daemon manages %zu GPU%s", managed,
+			managed == 1 ? "" : "s");
+	}
+}
+
+static void check_modes(const struct sl_facts *facts, struct sl_finding *f)
+{
+	for (unsigned int i = 0; i < facts->nvml.count; i++) {
+		const struct sl_nvml_gpu *gpu = &facts->nvml.gpus[i];
+
+		if (gpu->mig == 1) {
+			say(f, SL_LEVEL_FAIL,
+				"GPU %u (%s) is in MIG mode, which is not shared", i,
+				gpu->uuid);
+			advise(f, "turn MIG off (nvidia-smi -i N -mig 0), or leave that "
+				  "GPU out");
+			return;
+		}
+		if (gpu->compute_mode > NVML_COMPUTEMODE_DEFAULT) {
+			say(f, SL_LEVEL_FAIL,
+				"GPU %u (%s) is in compute mode %d: not more than one "
+				"program may use it",
+				i, gpu->uuid, gpu->compute_mode);
+			advise(f, "set the default mode: nvidia-smi -i N -c DEFAULT");
+			return;
+		}
+	}
+	if (facts->has_mps) {
+		say(f, SL_LEVEL_WARN,
+			"an MPS daemon seems to run; its clients are not shared");
+		advise(f, "stop it: echo quit | nvidia-cuda-mps-control");
+		return;
+	}
+	say(f, SL_LEVEL_OK, "no MIG, exclusive mode or MPS in the way");
+}
+
+static void check_kernel(const struct sl_facts *facts, struct sl_finding *f)
+{
+	if (!facts->has_pidfd) {
+		say(f, SL_LEVEL_FAIL,
+			"the kernel has no pidfd_open, which the daemon needs");
+		advise(f, "use Linux 5.3 or later; in a container, allow the call in its "
+			  "seccomp profile");
+	} else if (!facts->has_membarrier) {
+		say(f, SL_LEVEL_WARN,
+			"membarrier is refused: each launch costs some nanoseconds more");
+		advise(f, "allow membarrier in the container's seccomp profile");
+	} else {
+		say(f, SL_LEVEL_OK, "pidfd_open and membarrier work");
+	}
+}
+
+static const char *limit_text(uint64_t value, bool bytes, char *buf, size_t size)
+{
+	if (value == UINT64_MAX)
+		snprintf(buf, size, "unlimited");
+	else if (bytes)
+		sl_bytes_format(value, buf, size);
+	else
+		snprintf(buf, size, "%llu", (unsigned long long)value);
+	return buf;
+}
+
+static void check_limits(const struct sl_facts *facts, struct sl_finding *f)
+{
+	char files[32], locked[32];
+
+	limit_text(facts->nofile, false, files, sizeof(files));
+	limit_text(facts->memlock_bytes, true, locked, sizeof(locked));
+	if (facts->nofile < NOFILE_MIN) {
+		say(f, SL_LEVEL_WARN,
+			"only %s descriptors per process; a daemon needs two per client",
+			files);
+		advise(f, "raise it: ulimit -n 4096");
+		return;
+	}
+	say(f, SL_LEVEL_OK, "%s descriptors, %s of locked memory", files, locked);
+}
+
+static void check_cgroup(const struct sl_facts *facts, struct sl_finding *f)
+{
+	char max[32];
+
+	if (!facts->cgroup_v2) {
+		say(f, SL_LEVEL_WARN,
+			"no cgroup v2; this version of Sluice does without");
+		return;
+	}
+	limit_text(facts->cgroup_memory_max_bytes, true, max, sizeof(max));
+	say(f, SL_LEVEL_OK, "cgroup v2, host memory here: %s", max);
+}
+
+/* Libraries of other sharing layers, which hook the same calls. */
+static const char *const rivals[] = {"libvgpu.so", "libnvshare.so", "libcuda-control.so",
+	"libsoftmig.so", "libhami", NULL};
+
+static void check_preload(const struct sl_facts *facts, struct sl_finding *f)
+{
+	const char *preload = facts->preload ? facts->preload : "";
+
+	for (size_t i = 0; rivals[i]; i++)
+		if (strstr(preload, rivals[i])) {
+			say(f, SL_LEVEL_FAIL,
+				"LD_PRELOAD has %s, which hooks the calls Sluice hooks",
+				rivals[i]);
+			advise(f, "take it out of LD_PRELOAD; two sharing layers do not "
+				  "go together");
+			return;
+		}
+	if (strstr(preload, "libsluice.so")) {
+		say(f, SL_LEVEL_OK, "this shell is itself inside sluice run");
+	} else if (facts->system_preload) {
+		say(f, SL_LEVEL_WARN,
+			"/etc/ld.so.preload loads libraries into every program");
+		advise(f, "make sure that none of them hooks CUDA");
+	} else {
+		say(f, SL_LEVEL_OK,
+			preload[0] ? "LD_PRELOAD is set and is kept behind libsluice.so"
+				   : "LD_PRELOAD is not set");
+	}
+}
+
+static void check_container(const struct sl_facts *facts, struct sl_finding *f)
+{
+	if (!facts->container[0]) {
+		say(f, SL_LEVEL_OK, "not in a container");
+	} else if (facts->daemon_status == SL_EXIT_NO_DAEMON) {
+		say(f, SL_LEVEL_WARN,
+			"in a container (%s), and no daemon is seen from here",
+			facts->container);
+		advise(f, "mount the folder of the daemon's socket (-v "
+			  "/run/sluice:/run/sluice), or "
+			  "start a daemon inside");
+	} else {
+		say(f, SL_LEVEL_OK, "in a container (%s)", facts->container);
+	}
+}
+
+static void check_software(const struct sl_facts *facts, struct sl_finding *f)
+{
+	say(f, SL_LEVEL_OK,
+		facts->software ? "software GPUs are in use: figures say nothing about "
+				  "real ones"
+				: "no software GPU is in use");
+}
+
+const struct sl_check sl_doctor_checks[] = {
+#define SL_CHECK(name) {#name, check_##name},
+#include "cli/checks.def"
+#undef SL_CHECK
+	{NULL, NULL},
+};

@@ -1,0 +1,222 @@
+/*
+ * Gathering facts. Each is asked of the system itself rather than guessed from versions: the
+ * library is preloaded into a program, membarrier is queried, a pidfd is opened.
+ */
+#include "cli/doctor.h"
+
+#include "base/file.h"
+#include "cli/library.h"
+#include "softgpu/box.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <gnu/libc-version.h>
+#include <linux/membarrier.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define LIBRARY_BYTES_MAX (64 * SL_MIB)
+
+/* The highest GLIBC_2.n among the library's version needs: they are plain strings in it. */
+static unsigned int needed_glibc(const char *path)
+{
+	static const char mark[] = "GLIBC_2.";
+	sl_cleanup(sl_freep) char *data = NULL;
+	unsigned int highest = 0;
+	size_t size;
+
+	if (sl_file_read(path, LIBRARY_BYTES_MAX, &data, &size))
+		return 0;
+	for (char *at = data;
+		(at = memmem(at, size - (size_t)(at - data), mark, strlen(mark)));) {
+		unsigned int minor = (unsigned int)strtoul(at + strlen(mark), NULL, 10);
+
+		if (minor > highest)
+			highest = minor;
+		at += strlen(mark);
+	}
+	return highest;
+}
+
+/* Runs `sluice help --names` with the library preloaded: ld.so complains on standard error. */
+static bool try_preload(const char *library, char *trouble, size_t size)
+{
+	sl_cleanup(sl_closep) int reading = -1;
+	int ends[2], status = 0;
+	size_t have = 0;
+	ssize_t n;
+	pid_t child;
+
+	if (pipe(ends) < 0) {
+		snprintf(trouble, size, "no pipe: %s", strerror(errno));
+		return false;
+	}
+	reading = ends[0];
+	child = fork();
+	if (!child) {
+		int null = open("/dev/null", O_WRONLY);
+
+		dup2(ends[1], STDERR_FILENO);
+		dup2(null, STDOUT_FILENO);
+		setenv("LD_PRELOAD", library, 1);
+		execl("/proc/self/exe", "sluice", "help", "--names", (char *)NULL);
+		_exit(127);
+	}
+	close(ends[1]);
+	while (have + 1 < size &&
+		(n = read(reading, trouble + have, size - 1 - have)) > 0)
+		have += (size_t)n;
+	trouble[have] = '\0';
+	trouble[strcspn(trouble, "\n")] = '\0';
+	if (child < 0 || waitpid(child, &status, 0) != child || status) {
+		if (!have)
+			snprintf(
+				trouble, size, "a program with it preloaded did not run");
+		return false;
+	}
+	return !have;
+}
+
+static void gather_library(struct sl_facts *f)
+{
+	const char *version = strchr(gnu_get_libc_version(), '.');
+
+	f->glibc_present = version ? (unsigned int)strtoul(version + 1, NULL, 10) : 0;
+	f->has_library =
+		!sl_library_find(f->library, sizeof(f->library), &f->library_error);
+	if (!f->has_library)
+		return;
+	f->glibc_needed = needed_glibc(f->library);
+	f->library_loads =
+		try_preload(f->library, f->library_trouble, sizeof(f->library_trouble));
+}
+
+static void gather_daemon(struct sl_facts *f)
+{
+	f->daemon_status = sl_rows_fetch(&f->status, SL_LIST_STATUS, &f->daemon_error);
+	if (!f->daemon_status)
+		f->daemon_status =
+			sl_rows_fetch(&f->gpus, SL_LIST_GPUS, &f->daemon_error);
+}
+
+static void gather_devices(struct sl_facts *f)
+{
+	DIR *dev = opendir("/dev");
+	struct dirent *entry;
+
+	while (dev && (entry = readdir(dev))) {
+		char path[300];
+
+		/* nvidiactl, nvidia-uvm, nvidia0 ...; not nvidia-caps (a folder) and the like. */
+		if (strcmp(entry->d_name, "nvidiactl") &&
+			strcmp(entry->d_name, "nvidia-uvm") &&
+			(strncmp(entry->d_name, "nvidia", 6) || entry->d_name[6] < '0' ||
+				entry->d_name[6] > '9'))
+			continue;
+		if (f->devices == SL_DEVICES_NONE)
+			f->devices = SL_DEVICES_OK;
+		snprintf(path, sizeof(path), "/dev/%s", entry->d_name);
+		if (access(path, R_OK | W_OK)) {
+			f->devices = SL_DEVICES_DENIED;
+			snprintf(f->device_denied, sizeof(f->device_denied), "%.60s",
+				path);
+		}
+	}
+	if (dev)
+		closedir(dev);
+}
+
+static bool has_mps(void)
+{
+	const char *dir = getenv("CUDA_MPS_PIPE_DIRECTORY");
+	char path[SL_PATH_MAX];
+
+	snprintf(path, sizeof(path), "%s/control", dir && *dir ? dir : "/tmp/nvidia-mps");
+	return !access(path, F_OK);
+}
+
+static void gather_kernel(struct sl_facts *f)
+{
+	long commands = syscall(SYS_membarrier, MEMBARRIER_CMD_QUERY, 0);
+	sl_cleanup(sl_closep) int pidfd = (int)syscall(SYS_pidfd_open, getpid(), 0);
+	struct rlimit limit;
+
+	f->has_membarrier = commands > 0 && (commands & MEMBARRIER_CMD_PRIVATE_EXPEDITED);
+	f->has_pidfd = pidfd >= 0;
+	if (!getrlimit(RLIMIT_NOFILE, &limit))
+		f->nofile = limit.rlim_cur == RLIM_INFINITY ? UINT64_MAX : limit.rlim_cur;
+	if (!getrlimit(RLIMIT_MEMLOCK, &limit))
+		f->memlock_bytes =
+			limit.rlim_cur == RLIM_INFINITY ? UINT64_MAX : limit.rlim_cur;
+}
+
+static void gather_cgroup(struct sl_facts *f)
+{
+	sl_cleanup(sl_freep) char *own = NULL;
+	sl_cleanup(sl_freep) char *max = NULL;
+	char path[SL_PATH_MAX];
+	const char *line;
+	size_t size;
+
+	f->cgroup_memory_max_bytes = UINT64_MAX;
+	f->cgroup_v2 = !access("/sys/fs/cgroup/cgroup.controllers", F_OK);
+	if (!f->cgroup_v2 || sl_file_read("/proc/self/cgroup", SL_MIB, &own, &size))
+		return;
+	line = strstr(own, "0::");
+	if (!line)
+		return;
+	snprintf(path, sizeof(path), "/sys/fs/cgroup%.*s/memory.max",
+		(int)strcspn(line + 3, "\n"), line + 3);
+	if (!sl_file_read(path, 4096, &max, &size) && max[0] >= '0' && max[0] <= '9')
+		f->cgroup_memory_max_bytes = strtoull(max, NULL, 10);
+}
+
+static void gather_container(struct sl_facts *f)
+{
+	const char *named = getenv("container");
+
+	if (!access("/.dockerenv", F_OK))
+		named = "docker";
+	else if (!access("/run/.containerenv", F_OK))
+		named = "podman";
+	else if (getenv("KUBERNETES_SERVICE_HOST"))
+		named = "kubernetes";
+	if (named)
+		snprintf(f->container, sizeof(f->container), "%s", named);
+}
+
+static bool has_system_preload(void)
+{
+	sl_cleanup(sl_freep) char *text = NULL;
+	size_t size;
+
+	return !sl_file_read("/etc/ld.so.preload", SL_MIB, &text, &size) &&
+	       strspn(text, " \t\n") < size;
+}
+
+void sl_doctor_gather(struct sl_facts *f)
+{
+	*f = (struct sl_facts){.preload = getenv("LD_PRELOAD")};
+	f->software = getenv(SL_SOFTGPU_ENV) != NULL;
+	f->system_preload = has_system_preload();
+	f->has_mps = has_mps();
+	gather_library(f);
+	gather_daemon(f);
+	sl_nvml_ask(&f->nvml);
+	gather_devices(f);
+	gather_kernel(f);
+	gather_cgroup(f);
+	gather_container(f);
+}
+
+void sl_doctor_facts_fini(struct sl_facts *f)
+{
+	sl_rows_fini(&f->status);
+	sl_rows_fini(&f->gpus);
+}

@@ -1,0 +1,117 @@
+/*
+ * The places are relative to the program, not fixed at build time, so that a build folder, a
+ * DESTDIR image and an unpacked archive all work where they lie.
+ */
+#include "cli/library.h"
+
+#include "base/file.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define LIBRARY_NAME "libsluice.so"
+
+/* SL_LIBDIR is meson's libdir below the prefix, e.g. lib/x86_64-linux-gnu. */
+static const char *const places[] = {
+	"/" LIBRARY_NAME,
+	"/../" SL_LIBDIR "/sluice/" LIBRARY_NAME,
+	"/../lib/sluice/" LIBRARY_NAME,
+	"/../lib64/sluice/" LIBRARY_NAME,
+};
+
+/* ld.so splits LD_PRELOAD at blanks and colons and knows no quoting. */
+static int check(const char *path, struct sl_error *err)
+{
+	if (!strpbrk(path, " \t\n:"))
+		return SL_LIBRARY_OK;
+	sl_error_set(err,
+		"'%.200s' has a blank or a colon in its path, which LD_PRELOAD cannot "
+		"carry; "
+		"put a link to it elsewhere and name that in SLUICE_LIBRARY",
+		path);
+	return SL_LIBRARY_UNUSABLE;
+}
+
+static int from_environment(
+	const char *set, char *path, size_t size, struct sl_error *err)
+{
+	sl_cleanup(sl_freep) char *real = realpath(set, NULL);
+
+	if (!real || access(real, R_OK) || strlen(real) >= size) {
+		sl_error_set(err,
+			"SLUICE_LIBRARY=%.200s is not a readable file; correct or unset "
+			"it",
+			set);
+		return SL_LIBRARY_MISSING;
+	}
+	/* A link that keeps blanks out of the path is the remedy of check(), so keep it. */
+	if (set[0] == '/' && strpbrk(real, " \t\n:") && strlen(set) < size)
+		strcpy(path, set);
+	else
+		strcpy(path, real);
+	return check(path, err);
+}
+
+int sl_library_find(char *path, size_t size, struct sl_error *err)
+{
+	const char *set = getenv("SLUICE_LIBRARY");
+	char dir[SL_PATH_MAX];
+
+	if (set && *set)
+		return from_environment(set, path, size, err);
+	if (sl_paths_program_dir(dir, sizeof(dir))) {
+		sl_error_set(
+			err, "cannot tell where this program lies; set SLUICE_LIBRARY");
+		return SL_LIBRARY_MISSING;
+	}
+	for (size_t i = 0; i < SL_ARRAY_LEN(places); i++) {
+		char candidate[SL_PATH_MAX + 64];
+		sl_cleanup(sl_freep) char *real = NULL;
+
+		snprintf(candidate, sizeof(candidate), "%s%s", dir, places[i]);
+		real = realpath(candidate, NULL);
+		if (!real || strlen(real) >= size)
+			continue;
+		strcpy(path, real);
+		return check(path, err);
+	}
+	sl_error_set(err,
+		LIBRARY_NAME
+		" was found neither in %.120s nor in %.120s/../" SL_LIBDIR
+		"/sluice, ../lib/sluice or ../lib64/sluice; install Sluice whole, or "
+		"name the file in SLUICE_LIBRARY",
+		dir, dir);
+	return SL_LIBRARY_MISSING;
+}
+
+static bool is_ours(const char *entry, size_t len)
+{
+	size_t n = strlen(LIBRARY_NAME);
+
+	return len >= n && !memcmp(entry + len - n, LIBRARY_NAME, n) &&
+	       (len == n || entry[len - n - 1] == '/');
+}
+
+char *sl_library_preload(const char *path, const char *old)
+{
+	size_t size = strlen(path) + (old ? strlen(old) : 0) + 2;
+	char *value = malloc(size);
+
+	if (!value)
+		return NULL;
+	strcpy(value, path);
+	while (old && *old) {
+		size_t len = strcspn(old, " \t\n:");
+
+		/* Twice the library (sluice run inside sluice run) would be hooked twice. */
+		if (len && !is_ours(old, len)) {
+			strcat(value, ":");
+			strncat(value, old, len);
+		}
+		old += len;
+		old += strspn(old, " \t\n:");
+	}
+	return value;
+}

@@ -1,0 +1,29 @@
+/*
+ * library - where libsluice.so is
+ *
+ * Pure look-up of files; no locks.
+ */
+#ifndef SL_CLI_LIBRARY_H
+#define SL_CLI_LIBRARY_H
+
+#include "base/error.h"
+#include "base/paths.h"
+
+enum sl_library_outcome {
+	SL_LIBRARY_OK = 0,
+	SL_LIBRARY_MISSING, /* err names the places looked at */
+	SL_LIBRARY_UNUSABLE /* found, but LD_PRELOAD cannot carry it; err says why */
+};
+
+/*
+ * The library that belongs to this program, as an absolute path: SLUICE_LIBRARY if set; else
+ * beside the program (build folder); else in the installation's library folder. path holds
+ * SL_PATH_MAX bytes.
+ */
+SL_MUST_CHECK int sl_library_find(char *path, size_t size, struct sl_error *err);
+
+/* old (may be NULL: unset) with path in front and other entries of that path or of another
+ * libsluice.so taken out. The caller frees; NULL when out of memory. */
+char *sl_library_preload(const char *path, const char *old);
+
+#endif

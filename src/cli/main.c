@@ -1,0 +1,7 @@
+/* The program. Everything is in cli_lib, so that unit tests can link it. */
+#include "cli/cli.h"
+
+int main(int argc, char **argv)
+{
+	return sl_cli_main(argc, argv);
+}

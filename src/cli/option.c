@@ -1,0 +1,298 @@
+/*
+ * The parser walks argv once and writes through the row's offset, so a verb never sees option
+ * text. A wrong name gets the nearest right one: users of other tools write --mem or --requests,
+ * and a list of all options is slower to read than one guess.
+ */
+#include "cli/option.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NAME_BYTES_MAX 63
+/* Words longer than this are not compared; no option is near it. */
+#define WORD_MAX 32
+
+static const struct sl_option *find(
+	const struct sl_option *rows, const char *name, size_t len)
+{
+	for (const struct sl_option *row = rows; row->type; row++)
+		if (row->type != SL_OPTION_WORDS && strlen(row->name) == len &&
+			!memcmp(row->name, name, len))
+			return row;
+	return NULL;
+}
+
+static unsigned int min3(unsigned int a, unsigned int b, unsigned int c)
+{
+	unsigned int m = a < b ? a : b;
+
+	return m < c ? m : c;
+}
+
+/* Edits (insert, drop, replace, swap of neighbours) that make a into b. */
+static unsigned int distance(const char *a, const char *b)
+{
+	unsigned int d[WORD_MAX + 1][WORD_MAX + 1];
+	size_t la = strlen(a), lb = strlen(b);
+
+	if (la > WORD_MAX || lb > WORD_MAX)
+		return WORD_MAX;
+	for (size_t i = 0; i <= la; i++)
+		d[i][0] = (unsigned int)i;
+	for (size_t j = 0; j <= lb; j++)
+		d[0][j] = (unsigned int)j;
+	for (size_t i = 1; i <= la; i++)
+		for (size_t j = 1; j <= lb; j++) {
+			unsigned int replace = a[i - 1] != b[j - 1];
+
+			d[i][j] = min3(d[i - 1][j] + 1, d[i][j - 1] + 1,
+				d[i - 1][j - 1] + replace);
+			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] &&
+				a[i - 2] == b[j - 1] && d[i - 2][j - 2] + 1 < d[i][j])
+				d[i][j] = d[i - 2][j - 2] + 1;
+		}
+	return d[la][lb];
+}
+
+const char *sl_option_nearest(const char *word, const char *const *names)
+{
+	const char *best = NULL;
+	/* One edit in three letters: closer is a slip of the finger, further another word. */
+	unsigned int best_distance = (unsigned int)(strlen(word) + 2) / 3 + 1;
+
+	for (; *names; names++) {
+		unsigned int d = distance(word, *names);
+		size_t len = strlen(word);
+
+		/* A beginning of the name ("--req") is meant, however short. */
+		if (len >= 2 && !strncmp(word, *names, len))
+			d = 0;
+		if (d < best_distance) {
+			best_distance = d;
+			best = *names;
+		}
+	}
+	return best;
+}
+
+static int unknown(
+	const struct sl_option *rows, const char *name, size_t len, struct sl_error *err)
+{
+	const char *names[64];
+	char word[WORD_MAX + 1];
+	const char *near;
+	size_t n = 0;
+
+	for (const struct sl_option *row = rows; row->type && n < SL_ARRAY_LEN(names) - 2;
+		row++)
+		if (row->type != SL_OPTION_WORDS)
+			names[n++] = row->name;
+	names[n++] = "help";
+	names[n] = NULL;
+	if (len > WORD_MAX) {
+		sl_error_set(err, "unknown option --%.*s...", WORD_MAX, name);
+		return SL_OPTION_BAD;
+	}
+	memcpy(word, name, len);
+	word[len] = '\0';
+	near = sl_option_nearest(word, names);
+	if (near)
+		sl_error_set(err, "unknown option --%s; did you mean --%s?", word, near);
+	else
+		sl_error_set(err, "unknown option --%s", word);
+	return SL_OPTION_BAD;
+}
+
+static int set_name(const struct sl_option *row, const char *text, const char **out,
+	struct sl_error *err)
+{
+	size_t len = strlen(text);
+
+	if (!len || len > NAME_BYTES_MAX) {
+		sl_error_set(err, "--%s must have 1 to %d bytes, not %zu", row->name,
+			NAME_BYTES_MAX, len);
+		return SL_OPTION_BAD;
+	}
+	for (const char *c = text; *c; c++)
+		if (iscntrl((unsigned char)*c) || *c == ' ') {
+			sl_error_set(err,
+				"--%s '%s': blanks and control characters are not "
+				"allowed",
+				row->name, text);
+			return SL_OPTION_BAD;
+		}
+	*out = text;
+	return SL_OPTION_OK;
+}
+
+static int set_integer(
+	const struct sl_option *row, const char *text, int64_t *out, struct sl_error *err)
+{
+	char *end;
+	long long value;
+
+	errno = 0;
+	value = strtoll(text, &end, 10);
+	if (end == text || *end || isspace((unsigned char)*text)) {
+		sl_error_set(err, "--%s '%s' is not a whole number", row->name, text);
+		return SL_OPTION_BAD;
+	}
+	if (errno == ERANGE || value < row->min || value > row->max) {
+		sl_error_set(err, "--%s %s is not within %lld to %lld", row->name, text,
+			(long long)row->min, (long long)row->max);
+		return SL_OPTION_BAD;
+	}
+	*out = value;
+	return SL_OPTION_OK;
+}
+
+/* Plain digits are taken as they are (milliseconds, counts, bytes); anything else is an amount. */
+static int set_size(const struct sl_option *row, const char *text, uint64_t *out,
+	struct sl_error *err)
+{
+	struct sl_amount amount = {0};
+	uint64_t value;
+	char *end;
+
+	errno = 0;
+	value = strtoull(text, &end, 10);
+	if (!isdigit((unsigned char)*text) || *end || errno) {
+		if (sl_amount_parse(text, &amount, err)) {
+			sl_error_wrap(err, "--%s", row->name);
+			return SL_OPTION_BAD;
+		}
+		if (amount.kind != SL_AMOUNT_BYTES) {
+			sl_error_set(err, "--%s %s: a fraction has no meaning here",
+				row->name, text);
+			return SL_OPTION_BAD;
+		}
+		value = amount.value;
+	}
+	if (value < (uint64_t)row->min || value > (uint64_t)row->max) {
+		char low[32], high[32];
+		bool few = !*end && value < SL_KIB && (uint64_t)row->min >= SL_MIB;
+
+		sl_error_set(err, "--%s %s is not within %s to %s%s%s%s", row->name, text,
+			sl_bytes_format((uint64_t)row->min, low, sizeof(low)),
+			sl_bytes_format((uint64_t)row->max, high, sizeof(high)),
+			few ? "; did you mean " : "", few ? text : "", few ? "GiB?" : "");
+		return SL_OPTION_BAD;
+	}
+	*out = value;
+	return SL_OPTION_OK;
+}
+
+static int set_duration(
+	const struct sl_option *row, const char *text, sl_ns *out, struct sl_error *err)
+{
+	sl_ns value;
+
+	if (sl_duration_parse(text, &value, err)) {
+		sl_error_wrap(err, "--%s", row->name);
+		return SL_OPTION_BAD;
+	}
+	if (value < (uint64_t)row->min * SL_MS || value > (uint64_t)row->max * SL_MS) {
+		sl_error_set(err, "--%s %s is not within %lld ms to %lld ms", row->name,
+			text, (long long)row->min, (long long)row->max);
+		return SL_OPTION_BAD;
+	}
+	*out = value;
+	return SL_OPTION_OK;
+}
+
+static int set(
+	const struct sl_option *row, void *into, const char *text, struct sl_error *err)
+{
+	void *at = (char *)into + row->offset;
+
+	switch (row->type) {
+	case SL_OPTION_STRING: *(const char **)at = text; return SL_OPTION_OK;
+	case SL_OPTION_NAME: return set_name(row, text, at, err);
+	case SL_OPTION_INTEGER: return set_integer(row, text, at, err);
+	case SL_OPTION_SIZE: return set_size(row, text, at, err);
+	case SL_OPTION_DURATION:
+	case SL_OPTION_SECONDS: return set_duration(row, text, at, err);
+	case SL_OPTION_AMOUNT:
+		if (!sl_amount_parse(text, at, err))
+			return SL_OPTION_OK;
+		sl_error_wrap(err, "--%s", row->name);
+		return SL_OPTION_BAD;
+	case SL_OPTION_FLAG:
+	case SL_OPTION_WORDS:
+	case SL_OPTION_END: break;
+	}
+	sl_error_set(err, "--%s has no type; please report this", row->name);
+	return SL_OPTION_BAD;
+}
+
+/* Whether the word after an option with optional value is that value. */
+static bool looks_like_value(const char *word)
+{
+	return word && isdigit((unsigned char)*word);
+}
+
+/* One option at argv[*at], with its value in the same word or the next. */
+static int parse_one(const struct sl_option *rows, void *into, int argc, char **argv,
+	int *at, struct sl_error *err)
+{
+	const char *name = argv[*at] + 2, *equals = strchr(name, '=');
+	size_t len = equals ? (size_t)(equals - name) : strlen(name);
+	const struct sl_option *row = find(rows, name, len);
+	const char *next = *at + 1 < argc ? argv[*at + 1] : NULL;
+
+	if (!row)
+		return unknown(rows, name, len, err);
+	if (row->type == SL_OPTION_FLAG) {
+		if (equals) {
+			sl_error_set(err, "--%s takes no value", row->name);
+			return SL_OPTION_BAD;
+		}
+		*(bool *)((char *)into + row->offset) = true;
+		return SL_OPTION_OK;
+	}
+	if (equals)
+		return set(row, into, equals + 1, err);
+	if (row->type == SL_OPTION_SECONDS && !looks_like_value(next)) {
+		*(sl_ns *)((char *)into + row->offset) = (uint64_t)row->min * SL_MS;
+		return SL_OPTION_OK;
+	}
+	if (!next || !strncmp(next, "--", 2)) {
+		sl_error_set(err, "--%s needs a value: --%s %s", row->name, row->name,
+			row->value);
+		return SL_OPTION_BAD;
+	}
+	++*at;
+	return set(row, into, next, err);
+}
+
+int sl_option_parse(const struct sl_option *rows, void *into, int argc, char **argv,
+	int *first, struct sl_error *err)
+{
+	int at = 1;
+
+	for (; at < argc; at++) {
+		const char *word = argv[at];
+		int outcome;
+
+		if (!strcmp(word, "--")) {
+			at++;
+			break;
+		}
+		if (word[0] != '-' || !word[1])
+			break;
+		if (!strcmp(word, "--help") || !strcmp(word, "-h"))
+			return SL_OPTION_HELP;
+		if (word[1] != '-') {
+			sl_error_set(err, "unknown option %.40s; options have two dashes",
+				word);
+			return SL_OPTION_BAD;
+		}
+		outcome = parse_one(rows, into, argc, argv, &at, err);
+		if (outcome)
+			return outcome;
+	}
+	*first = at;
+	return SL_OPTION_OK;
+}

@@ -1,0 +1,70 @@
+/*
+ * option - one row per option gives the parser, --help and the check of the man pages
+ *
+ * A verb declares a struct for its settings and a table of rows that point into it. Long options
+ * only, as "--name VALUE" or "--name=VALUE"; the last one wins. Options end at "--" or at the
+ * first word that does not begin with "-". Pure but for memory of the caller; no locks.
+ */
+#ifndef SL_CLI_OPTION_H
+#define SL_CLI_OPTION_H
+
+#include "base/amount.h"
+#include "base/error.h"
+#include "base/sl.h"
+
+enum sl_option_type {
+	SL_OPTION_END = 0,
+	SL_OPTION_FLAG,    /* bool */
+	SL_OPTION_STRING,  /* const char *, points into argv */
+	SL_OPTION_NAME,    /* const char *; 1..63 printable bytes without blanks */
+	SL_OPTION_AMOUNT,  /* struct sl_amount */
+	SL_OPTION_INTEGER, /* int64_t within min..max */
+	SL_OPTION_SIZE, /* uint64_t within (uint64_t)min..max; "512MiB" or plain digits */
+	SL_OPTION_DURATION, /* sl_ns within min..max milliseconds */
+	SL_OPTION_SECONDS, /* like DURATION, but the value may be left out: then min is taken */
+	SL_OPTION_WORDS, /* no option: says that words may follow; help describes them */
+};
+
+struct sl_option {
+	const char *name; /* without dashes; CMD or the like for SL_OPTION_WORDS */
+	enum sl_option_type type;
+	const char *value; /* what stands for the value in --help, NULL for flags */
+	size_t offset;     /* into the settings */
+	int64_t min, max;
+	const char *help; /* one line */
+	uint64_t preset;  /* printed behind the help of a SIZE unless 0 or UINT64_MAX */
+};
+
+/* For the tables: SL_OPT(struct run_settings, request, AMOUNT, "AMOUNT", 0, 0, "..."). */
+#define SL_OPT(settings, member, kind, value, min, max, help) \
+	SL_OPT_AS(#member, settings, member, kind, value, min, max, help)
+#define SL_OPT_AS(name, settings, member, kind, value, min, max, help)               \
+	{                                                                            \
+		name, SL_OPTION_##kind, value, offsetof(settings, member), min, max, \
+			help, 0                                                      \
+	}
+#define SL_OPT_JSON(settings) SL_OPT(settings, json, FLAG, NULL, 0, 0, "Print JSON.")
+#define SL_OPT_WORDS(name, help)                              \
+	{                                                     \
+		name, SL_OPTION_WORDS, NULL, 0, 0, 0, help, 0 \
+	}
+#define SL_OPT_END                                          \
+	{                                                   \
+		NULL, SL_OPTION_END, NULL, 0, 0, 0, NULL, 0 \
+	}
+
+enum sl_option_outcome {
+	SL_OPTION_OK = 0,
+	SL_OPTION_HELP, /* --help or -h was among the options */
+	SL_OPTION_BAD,  /* err names the option and the remedy */
+};
+
+/* argv[0] is skipped. *first is set on OK: the index after the options (and after "--"). */
+SL_MUST_CHECK int sl_option_parse(const struct sl_option *rows, void *into, int argc,
+	char **argv, int *first, struct sl_error *err);
+
+/* The name among `names` (NULL-terminated) nearest to word, or NULL if none is near enough to be
+ * meant. */
+const char *sl_option_nearest(const char *word, const char *const *names);
+
+#endif

@@ -1,0 +1,268 @@
+/*
+ * LD_PRELOAD works through the dynamic loader of the program that is executed in the end. So we
+ * look at that file: a static program has no loader, a set-user-id one tells it to ignore the
+ * variable, a 32-bit or musl one has a loader that cannot load our library. A script is judged
+ * by its interpreter, as the kernel does it, up to the kernel's own depth.
+ *
+ * Better refused now than run without limits: a program that silently gets the whole GPU is the
+ * fault users of such layers complain of most (peer-failures row 23).
+ */
+#include "cli/program.h"
+
+#include "base/file.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+/* Nested "#!" that Linux follows (fs/exec.c gives up with ELOOP beyond). */
+#define SCRIPT_DEPTH_MAX    5
+#define SCRIPT_LINE_MAX     256
+#define PROGRAM_HEADERS_MAX 256
+
+#if defined(__x86_64__)
+#define NATIVE_MACHINE EM_X86_64
+#elif defined(__aarch64__)
+#define NATIVE_MACHINE EM_AARCH64
+#endif
+
+static const struct front {
+	const char *program, *why, *remedy;
+} fronts[] = {
+#define SL_FRONT(program, why, remedy) {program, why, remedy},
+#include "cli/fronts.def"
+#undef SL_FRONT
+};
+
+static const char *last_part(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+static int judge_front(const char *path, struct sl_error *err)
+{
+	for (size_t i = 0; i < SL_ARRAY_LEN(fronts); i++) {
+		if (strcmp(last_part(path), fronts[i].program))
+			continue;
+		sl_error_set(err, "%s %s; %s", fronts[i].program, fronts[i].why,
+			fronts[i].remedy);
+		return SL_PROGRAM_UNFIT;
+	}
+	return SL_PROGRAM_OK;
+}
+
+/* The loader ignores LD_PRELOAD (AT_SECURE) where executing the file changes who we are. */
+static int judge_rights(const char *path, const struct stat *st, struct sl_error *err)
+{
+	bool changes_user = (st->st_mode & S_ISUID) && st->st_uid != geteuid();
+	bool changes_group = (st->st_mode & S_ISGID) && st->st_gid != getegid();
+	bool has_capabilities =
+		geteuid() != 0 && getxattr(path, "security.capability", NULL, 0) > 0;
+
+	if (!changes_user && !changes_group && !has_capabilities)
+		return SL_PROGRAM_OK;
+	sl_error_set(err,
+		"%.200s is %s, so the loader ignores LD_PRELOAD and it would run without "
+		"Sluice; "
+		"use a copy without that, or run sluice as the user it changes to",
+		path,
+		changes_user    ? "set-user-id"
+		: changes_group ? "set-group-id"
+				: "given capabilities");
+	return SL_PROGRAM_UNFIT;
+}
+
+/* PT_INTERP's text into interp, "" if there is none. False if the file cannot be read so. */
+static bool read_interp(int fd, const Elf64_Ehdr *head, char *interp, size_t size)
+{
+	size_t count =
+		head->e_phnum < PROGRAM_HEADERS_MAX ? head->e_phnum : PROGRAM_HEADERS_MAX;
+
+	interp[0] = '\0';
+	for (size_t i = 0; i < count; i++) {
+		Elf64_Phdr row;
+		off_t at = (off_t)(head->e_phoff + i * sizeof(row));
+		size_t len;
+
+		if (pread(fd, &row, sizeof(row), at) != (ssize_t)sizeof(row))
+			return false;
+		if (row.p_type != PT_INTERP)
+			continue;
+		len = row.p_filesz < size ? row.p_filesz : size - 1;
+		if (pread(fd, interp, len, (off_t)row.p_offset) != (ssize_t)len)
+			return false;
+		interp[len] = '\0';
+		return true;
+	}
+	return true;
+}
+
+static int judge_elf(int fd, const char *path, struct sl_error *err)
+{
+	char interp[SL_PATH_MAX];
+	Elf64_Ehdr head;
+
+	if (pread(fd, &head, sizeof(head), 0) < (ssize_t)sizeof(Elf32_Ehdr)) {
+		sl_error_set(err, "%.200s is cut short", path);
+		return SL_PROGRAM_NOT_EXECUTABLE;
+	}
+	if (head.e_ident[EI_CLASS] != ELFCLASS64 || head.e_machine != NATIVE_MACHINE) {
+		sl_error_set(err,
+			"%.200s is a %s program, and libsluice.so is for 64-bit programs "
+			"of this "
+			"machine; use a 64-bit build of it",
+			path,
+			head.e_ident[EI_CLASS] == ELFCLASS32 ? "32-bit" : "foreign");
+		return SL_PROGRAM_UNFIT;
+	}
+	if (head.e_phentsize != sizeof(Elf64_Phdr) ||
+		!read_interp(fd, &head, interp, sizeof(interp))) {
+		sl_error_set(err, "%.200s is damaged: its program headers cannot be read",
+			path);
+		return SL_PROGRAM_NOT_EXECUTABLE;
+	}
+	if (!interp[0]) {
+		sl_error_set(err,
+			"%.200s is linked statically, so LD_PRELOAD has no effect and it "
+			"would run "
+			"without Sluice; link it dynamically",
+			path);
+		return SL_PROGRAM_UNFIT;
+	}
+	if (!strncmp(last_part(interp), "ld-musl", strlen("ld-musl"))) {
+		sl_error_set(err,
+			"%.200s is linked against musl, and libsluice.so needs glibc (as "
+			"NVIDIA's "
+			"driver does); use a glibc build of it",
+			path);
+		return SL_PROGRAM_UNFIT;
+	}
+	return SL_PROGRAM_OK;
+}
+
+static int inspect(
+	const char *cmd, int depth, char *path, size_t size, struct sl_error *err);
+
+/* "#! interpreter [argument]": what is executed is the interpreter, or what env looks up. */
+static int follow_script(char *line, int depth, struct sl_error *err)
+{
+	char path[SL_PATH_MAX];
+	char *save = NULL;
+	char *word = strtok_r(line + 2, " \t\r\n", &save);
+
+	if (!word)
+		return SL_PROGRAM_OK; /* the kernel says ENOEXEC, and a shell takes it */
+	if (strcmp(last_part(word), "env"))
+		return inspect(word, depth + 1, path, sizeof(path), err);
+	do {
+		word = strtok_r(NULL, " \t\r\n", &save);
+	} while (word && (word[0] == '-' || strchr(word, '=')));
+	return word ? inspect(word, depth + 1, path, sizeof(path), err) : SL_PROGRAM_OK;
+}
+
+static int judge(const char *path, int depth, struct sl_error *err)
+{
+	sl_cleanup(sl_closep) int fd = open(path, O_RDONLY | O_CLOEXEC);
+	char line[SCRIPT_LINE_MAX + 1];
+	struct stat st;
+	ssize_t n;
+	int r;
+
+	/* Executable but not readable is legal; then nothing can be told. */
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return SL_PROGRAM_OK;
+	n = pread(fd, line, SCRIPT_LINE_MAX, 0);
+	if (n < 0)
+		n = 0;
+	line[n] = '\0';
+	if (n >= 2 && line[0] == '#' && line[1] == '!') {
+		line[strcspn(line, "\n")] = '\0';
+		return follow_script(line, depth, err);
+	}
+	r = judge_rights(path, &st, err);
+	if (!r && n >= SELFMAG && !memcmp(line, ELFMAG, SELFMAG))
+		r = judge_elf(fd, path, err);
+	return r;
+}
+
+int sl_program_judge_file(const char *path, struct sl_error *err)
+{
+	return judge(path, 0, err);
+}
+
+/* 0 if path is a file that may be executed, else errno. */
+static int executable(const char *path)
+{
+	struct stat st;
+
+	if (stat(path, &st) < 0)
+		return errno;
+	if (S_ISDIR(st.st_mode))
+		return EACCES;
+	return access(path, X_OK) ? errno : 0;
+}
+
+/* As execvp: the first executable of that name along PATH; a file without permission is
+ * remembered, so that 126 and 127 can be told apart. */
+static int search(const char *cmd, char *path, size_t size)
+{
+	const char *dirs = getenv("PATH");
+	int found = ENOENT;
+
+	for (const char *dir = dirs ? dirs : "/bin:/usr/bin"; dir;) {
+		size_t len = strcspn(dir, ":");
+		int n = snprintf(
+			path, size, "%.*s%s%s", (int)len, dir, len ? "/" : "", cmd);
+		int r = n > 0 && (size_t)n < size ? executable(path) : ENAMETOOLONG;
+
+		if (!r)
+			return 0;
+		if (r == EACCES)
+			found = EACCES;
+		dir = dir[len] ? dir + len + 1 : NULL;
+	}
+	return found;
+}
+
+static int inspect(
+	const char *cmd, int depth, char *path, size_t size, struct sl_error *err)
+{
+	int r;
+
+	if (strchr(cmd, '/')) {
+		if (strlen(cmd) >= size)
+			r = ENAMETOOLONG;
+		else
+			r = executable(strcpy(path, cmd));
+	} else {
+		r = *cmd ? search(cmd, path, size) : ENOENT;
+	}
+	if (r == ENOENT || r == ENOTDIR) {
+		sl_error_set(err, "%.200s: not found%s", cmd,
+			depth              ? " (an interpreter)"
+			: strchr(cmd, '/') ? ""
+					   : " along PATH");
+		return SL_PROGRAM_NOT_FOUND;
+	}
+	if (r) {
+		sl_error_set(err, "%.200s: cannot be executed: %s", cmd, strerror(r));
+		return SL_PROGRAM_NOT_EXECUTABLE;
+	}
+	r = judge_front(path, err);
+	if (r || depth >= SCRIPT_DEPTH_MAX)
+		return r;
+	return judge(path, depth, err);
+}
+
+int sl_program_inspect(const char *cmd, char *path, size_t size, struct sl_error *err)
+{
+	return inspect(cmd, 0, path, size, err);
+}

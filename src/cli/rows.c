@@ -1,0 +1,61 @@
+/* One conversation per list: a connection costs less than a millisecond, and state kept over
+ * `--watch` would have to survive restarts of the daemon. */
+#include "cli/rows.h"
+
+#include "cli/conn.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void keep(void *context, const union sl_msg *row)
+{
+	struct sl_rows *rows = context;
+
+	if (rows->count == rows->room) {
+		size_t room = rows->room ? rows->room * 2 : 16;
+		union sl_msg *all = reallocarray(rows->all, room, sizeof(*all));
+
+		if (!all) {
+			rows->failed = true;
+			return;
+		}
+		rows->all = all;
+		rows->room = room;
+	}
+	rows->all[rows->count++] = *row;
+}
+
+int sl_rows_fetch(struct sl_rows *rows, enum sl_list_what what, struct sl_error *err)
+{
+	sl_cleanup(sl_conn_close) struct sl_conn conn = {.fd = -1};
+	int status = sl_conn_open(&conn, err);
+
+	if (!status)
+		status = sl_conn_list(&conn, what, keep, rows, err);
+	strcpy(rows->socket, conn.socket);
+	rows->welcome = conn.welcome;
+	rows->daemon_protocol = conn.daemon_protocol;
+	if (!status && rows->failed) {
+		sl_error_set(err, "out of memory");
+		status = SL_EXIT_SYSTEM;
+	}
+	return status;
+}
+
+void sl_rows_fini(struct sl_rows *rows)
+{
+	free(rows->all);
+	*rows = (struct sl_rows){0};
+}
+
+int sl_rows_print_json(enum sl_verb_id verb, json_t *value)
+{
+	bool ok = value && !json_dumpf(value, stdout, JSON_INDENT(2));
+
+	json_decref(value);
+	if (!ok && !ferror(stdout))
+		return sl_cli_fail(verb, true, SL_EXIT_SYSTEM, "out of memory");
+	putchar('\n');
+	return sl_cli_finish(verb, SL_EXIT_OK);
+}

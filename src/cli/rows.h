@@ -1,0 +1,33 @@
+/*
+ * rows - the whole answer to one LIST, gathered
+ *
+ * A list is printed only when it has come whole, so that a daemon that stops half-way gives an
+ * error and not a short list. Memory is the struct's own.
+ */
+#ifndef SL_CLI_ROWS_H
+#define SL_CLI_ROWS_H
+
+#include "cli/cli.h"
+#include "wire/wire.h"
+
+#include <jansson.h>
+
+struct sl_rows {
+	union sl_msg *all;
+	size_t count, room;
+	bool failed;                   /* out of memory */
+	char socket[108];              /* that was asked */
+	struct sl_msg_welcome welcome; /* of who answered */
+	uint32_t daemon_protocol;      /* 0: not known */
+};
+
+/* Connects, asks, disconnects. *rows must be zeroed; fini it after every outcome. The outcomes are
+ * those of sl_conn_open. socket and daemon_protocol are set also on failure, where known. */
+SL_MUST_CHECK int sl_rows_fetch(
+	struct sl_rows *rows, enum sl_list_what what, struct sl_error *err);
+void sl_rows_fini(struct sl_rows *rows);
+
+/* Prints value (which it takes; NULL: out of memory) on standard output. Returns the status. */
+int sl_rows_print_json(enum sl_verb_id verb, json_t *value);
+
+#endif

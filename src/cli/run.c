@@ -1,0 +1,251 @@
+/*
+ * sluice run: registers this process as a workload, then becomes the program.
+ *
+ * There is no wrapper process left behind: exec keeps the pid that the daemon holds a pidfd of,
+ * and exit status, signals, terminal and job control are the program's own.
+ *
+ * Order: everything that can be wrong on this side is looked at before the daemon is asked, so
+ * that a refusal never leaves a workload that lived for a moment.
+ */
+#include "cli/cli.h"
+#include "cli/conn.h"
+#include "cli/library.h"
+#include "cli/program.h"
+
+#include "base/file.h"
+#include "wire/wire.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct settings {
+	struct sl_amount request, limit;
+	int64_t gpus, priority;
+	const char *project, *name;
+	bool force, json;
+};
+
+const struct sl_option sl_verb_run_options[] = {
+	SL_OPT(struct settings, request, AMOUNT, "AMOUNT", 0, 0,
+		"GPU memory that is guaranteed, on each GPU. Default: the limit, or 0."),
+	SL_OPT(struct settings, limit, AMOUNT, "AMOUNT", 0, 0,
+		"The most it may hold on each GPU. Default: the request, or all."),
+	SL_OPT(struct settings, gpus, INTEGER, "N", 1, 64, "Number of GPUs. Default 1."),
+	SL_OPT(struct settings, priority, INTEGER, "N", -SL_PRIORITY_MAX, SL_PRIORITY_MAX,
+		"Higher is served first, -1000 to 1000. Default 0."),
+	SL_OPT(struct settings, project, NAME, "PROJECT", 0, 0,
+		"Project it is counted to. Default: default."),
+	SL_OPT(struct settings, name, NAME, "NAME", 0, 0,
+		"Name in lists. Default: chosen by the daemon."),
+	SL_OPT(struct settings, force, FLAG, NULL, 0, 0,
+		"Start CMD even if Sluice cannot work in it; only warn."),
+	SL_OPT_AS("json", struct settings, json, FLAG, NULL, 0, 0,
+		"Say what the daemon answered as JSON, on standard error."),
+	SL_OPT_WORDS("AMOUNT", "A fraction of what a GPU can share (0.25) or bytes "
+			       "(10GiB, 512Mi, 10G)."),
+	SL_OPT_WORDS("CMD",
+		"The program; its exit status and signals are those of sluice run."),
+	SL_OPT_END,
+};
+
+static const char *reason_name(uint32_t reason)
+{
+	static const char *const names[] = {
+#define SL_REASON(NAME, kind, text) #NAME,
+#include "policy/reason.def"
+#undef SL_REASON
+	};
+
+	return reason < SL_ARRAY_LEN(names) ? names[reason] : "UNKNOWN";
+}
+
+/* Where both are of one kind no GPU is needed to tell that they do not go together. */
+static bool limit_below_request(const struct settings *s)
+{
+	return s->limit.kind && s->limit.kind == s->request.kind &&
+	       s->limit.value < s->request.value;
+}
+
+/* The command line for lists: blanks between words; what is no printable text becomes '?'. */
+static void join_command(char *out, size_t size, char *const *words)
+{
+	size_t at = 0;
+
+	for (; *words && at + 1 < size; words++) {
+		int n = snprintf(out + at, size - at, "%s%s", at ? " " : "", *words);
+
+		at += n < 0 ? 0 : (size_t)n;
+	}
+	for (char *c = out; *c; c++)
+		if (iscntrl((unsigned char)*c))
+			*c = '?';
+}
+
+/* Outcome: -1 to go on, else the exit status. */
+static int check_command(const struct settings *s, const char *cmd)
+{
+	char path[SL_PATH_MAX];
+	struct sl_error err = {0};
+
+	switch (sl_program_inspect(cmd, path, sizeof(path), &err)) {
+	case SL_PROGRAM_OK: return -1;
+	case SL_PROGRAM_NOT_FOUND:
+		return sl_cli_fail(
+			SL_VERB_run, s->json, SL_EXIT_NOT_FOUND, "%s", err.text);
+	case SL_PROGRAM_NOT_EXECUTABLE:
+		return sl_cli_fail(
+			SL_VERB_run, s->json, SL_EXIT_NOT_EXECUTABLE, "%s", err.text);
+	default: break;
+	}
+	if (!s->force)
+		return sl_cli_fail(SL_VERB_run, s->json, SL_EXIT_USAGE,
+			"%s\n(--force starts it all the same, without Sluice's limits)",
+			err.text);
+	fprintf(stderr, "sluice run: warning: %s\n", err.text);
+	return -1;
+}
+
+static int fill_request(const struct settings *s, char *const *words, union sl_msg *msg)
+{
+	const char *visible = getenv("CUDA_VISIBLE_DEVICES");
+	char command[sizeof(msg->run.command)] = "";
+
+	sl_wire_init(msg, SL_MSG_RUN);
+	msg->run.request_kind = s->request.kind;
+	msg->run.request_value = s->request.value;
+	msg->run.limit_kind = s->limit.kind;
+	msg->run.limit_value = s->limit.value;
+	msg->run.gpu_count = (uint32_t)s->gpus;
+	msg->run.priority_biased = (uint32_t)(s->priority + SL_PRIORITY_BIAS);
+	sl_wire_str(msg->run.name, sizeof(msg->run.name), s->name ? s->name : "");
+	sl_wire_str(msg->run.project, sizeof(msg->run.project), s->project);
+	join_command(command, sizeof(command), words);
+	sl_wire_str(msg->run.command, sizeof(msg->run.command), command);
+	if (!visible)
+		return -1;
+	if (strlen(visible) >= sizeof(msg->run.visible))
+		return sl_cli_fail(SL_VERB_run, s->json, SL_EXIT_USAGE,
+			"CUDA_VISIBLE_DEVICES has %zu bytes, more than %zu; name fewer "
+			"GPUs in it",
+			strlen(visible), sizeof(msg->run.visible) - 1);
+	msg->run.flags |= SL_RUN_VISIBLE_SET;
+	sl_wire_str(msg->run.visible, sizeof(msg->run.visible), visible);
+	return -1;
+}
+
+static int refused(const struct settings *s, const struct sl_msg_run_reply *reply)
+{
+	json_t *object;
+
+	if (!s->json)
+		return sl_cli_fail(
+			SL_VERB_run, false, SL_EXIT_REFUSED, "refused: %s", reply->text);
+	object = json_pack("{s:b, s:i, s:s, s:s}", "ok", 0, "exit", SL_EXIT_REFUSED,
+		"reason", reason_name(reply->reason), "error", reply->text);
+	if (!object)
+		return sl_cli_fail(
+			SL_VERB_run, true, SL_EXIT_REFUSED, "refused: %s", reply->text);
+	json_dumpf(object, stderr, 0);
+	fputc('\n', stderr);
+	json_decref(object);
+	return SL_EXIT_REFUSED;
+}
+
+static void print_admission(const struct sl_msg_run_reply *reply)
+{
+	json_t *object = json_pack("{s:b, s:I, s:s, s:I, s:I, s:s}", "ok", 1, "workload",
+		(json_int_t)reply->workload, "name", reply->name, "request_bytes",
+		(json_int_t)reply->request_bytes, "limit_bytes",
+		(json_int_t)reply->limit_bytes, "visible_devices", reply->visible_out);
+
+	if (!object)
+		return;
+	json_dumpf(object, stderr, 0);
+	fputc('\n', stderr);
+	json_decref(object);
+}
+
+/* What the program and its children find in their environment. False when out of memory. */
+static bool set_environment(
+	const char *socket, const char *library, const struct sl_msg_run_reply *reply)
+{
+	sl_cleanup(sl_freep) char *preload =
+		sl_library_preload(library, getenv("LD_PRELOAD"));
+	char token[33];
+
+	sl_wire_token_format(reply->token, token);
+	/* Integers by PCI bus order: UUIDs break programs that parse the list (vllm#46132). */
+	return preload && !setenv("CUDA_DEVICE_ORDER", "PCI_BUS_ID", 1) &&
+	       !setenv("CUDA_VISIBLE_DEVICES", reply->visible_out, 1) &&
+	       !setenv("SLUICE_SOCKET", socket, 1) &&
+	       !setenv("SLUICE_WORKLOAD", token, 1) && !setenv("LD_PRELOAD", preload, 1);
+}
+
+static int become(const struct settings *s, char **words)
+{
+	int error;
+
+	execvp(words[0], words);
+	error = errno;
+	return sl_cli_fail(SL_VERB_run, s->json,
+		error == ENOENT ? SL_EXIT_NOT_FOUND : SL_EXIT_NOT_EXECUTABLE,
+		"%.200s: %s", words[0], strerror(error));
+}
+
+static int register_and_become(
+	const struct settings *s, const char *library, char **words)
+{
+	sl_cleanup(sl_conn_close) struct sl_conn conn = {.fd = -1};
+	struct sl_error err = {0};
+	union sl_msg ask, reply;
+	int status = fill_request(s, words, &ask);
+
+	if (status >= 0)
+		return status;
+	status = sl_conn_open(&conn, &err);
+	if (!status)
+		status = sl_conn_call(&conn, &ask, SL_MSG_RUN_REPLY, &reply, &err);
+	if (status)
+		return sl_cli_fail(
+			SL_VERB_run, s->json, (enum sl_exit)status, "%s", err.text);
+	if (!reply.run_reply.ok)
+		return refused(s, &reply.run_reply);
+	if (s->json)
+		print_admission(&reply.run_reply);
+	if (!set_environment(conn.socket, library, &reply.run_reply))
+		return sl_cli_fail(SL_VERB_run, s->json, SL_EXIT_SYSTEM, "out of memory");
+	return become(s, words);
+}
+
+int sl_verb_run(int argc, char **argv)
+{
+	struct settings s = {.gpus = 1, .project = "default"};
+	struct sl_error err = {0};
+	char library[SL_PATH_MAX], a[32], b[32];
+	int first, status;
+
+	status = sl_cli_parse(SL_VERB_run, &s, argc, argv, &first);
+	if (status >= 0)
+		return status;
+	if (first == argc)
+		return sl_cli_fail(SL_VERB_run, s.json, SL_EXIT_USAGE,
+			"no command: sluice run [options] -- CMD [ARG...]");
+	if (limit_below_request(&s))
+		return sl_cli_fail(SL_VERB_run, s.json, SL_EXIT_USAGE,
+			"--limit %s is below --request %s; the limit is the most it may "
+			"hold, "
+			"so raise it or leave it out",
+			sl_amount_format(&s.limit, a, sizeof(a)),
+			sl_amount_format(&s.request, b, sizeof(b)));
+	status = check_command(&s, argv[first]);
+	if (status >= 0)
+		return status;
+	if (sl_library_find(library, sizeof(library), &err))
+		return sl_cli_fail(SL_VERB_run, s.json, SL_EXIT_INSTALL, "%s", err.text);
+	return register_and_become(&s, library, argv + first);
+}
