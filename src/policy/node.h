@@ -24,15 +24,10 @@
 #include "base/amount.h"
 #include "base/arena.h"
 #include "base/clock.h"
+#include "base/error.h"
+#include "policy/reason.h"
 
 #define SL_NODE_GPUS_MAX 32
-
-enum sl_reason {
-#define SL_REASON(NAME, kind, text) SL_REASON_##NAME,
-#include "policy/reason.def"
-#undef SL_REASON
-	SL_REASONS
-};
 
 enum sl_event_type {
 #define SL_EVENT(NAME, name, fields) SL_EVENT_##NAME,
@@ -44,7 +39,10 @@ enum sl_event_type {
 struct sl_event {
 	enum sl_event_type type;
 	union {
-#define SL_EVENT(NAME, name, fields) struct { fields } name;
+#define SL_EVENT(NAME, name, fields) \
+	struct {                     \
+		fields               \
+	} name;
 #include "policy/event.def"
 #undef SL_EVENT
 	};
@@ -61,7 +59,10 @@ struct sl_action {
 	enum sl_action_type type;
 	uint64_t id;
 	union {
-#define SL_ACTION(NAME, name, fields) struct { fields } name;
+#define SL_ACTION(NAME, name, fields) \
+	struct {                      \
+		fields                \
+	} name;
 #include "policy/action.def"
 #undef SL_ACTION
 	};
@@ -89,8 +90,8 @@ struct sl_node_gpu_view {
 	bool present, degraded;
 	uint64_t capacity_bytes, reserve_bytes, unmanaged_bytes, shareable_bytes;
 	uint64_t requests_bytes; /* sum of the requests bound here */
-	uint64_t backing_bytes;	 /* live, committed */
-	uint64_t granted_bytes;	 /* granted, not committed yet */
+	uint64_t backing_bytes;  /* live, committed */
+	uint64_t granted_bytes;  /* granted, not committed yet */
 	uint64_t hidden_bytes, dying_bytes, free_bytes;
 	uint32_t workloads, waiting;
 };
@@ -109,14 +110,14 @@ struct sl_node_use_view { /* one workload on one GPU */
 };
 
 struct sl_node_gpu_view sl_node_gpu(const struct sl_node *node, uint32_t gpu);
-struct sl_node_workload_view sl_node_workload(const struct sl_node *node, uint64_t workload);
-struct sl_node_use_view sl_node_use(const struct sl_node *node, uint64_t workload, uint32_t gpu);
+struct sl_node_workload_view sl_node_workload(
+	const struct sl_node *node, uint64_t workload);
+struct sl_node_use_view sl_node_use(
+	const struct sl_node *node, uint64_t workload, uint32_t gpu);
 /* Committed backing bytes of one client, and its measured hidden bytes. */
-struct sl_node_use_view sl_node_client_use(const struct sl_node *node, uint64_t client,
-	uint32_t gpu);
+struct sl_node_use_view sl_node_client_use(
+	const struct sl_node *node, uint64_t client, uint32_t gpu);
 
-const char *sl_reason_name(uint32_t reason); /* "OVER_LIMIT"; "?" if out of range */
-const char *sl_reason_text(uint32_t reason);
 const char *sl_event_name(uint32_t type);
 const char *sl_action_name(uint32_t type);
 

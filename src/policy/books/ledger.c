@@ -1,0 +1,344 @@
+/*
+ * ledger - see the header
+ *
+ * Every change of a cell is bracketed: the workload's share in the GPU's derived sums is taken
+ * out, the cell changed on all three levels, the share put back. That is a dozen additions,
+ * and it leaves no path on which a sum could be forgotten.
+ */
+#include "policy/books/ledger.h"
+#include "policy/mutant.h"
+
+static uint64_t clamp(uint64_t bytes)
+{
+	return sl_min_u64(bytes, SL_LEDGER_BYTES_MAX);
+}
+
+uint64_t sl_ledger_live(const struct sl_ledger_cell *cell)
+{
+	return cell->backing_bytes + SL_MUTANT(GRANT_UNCOUNTED, cell->granted_bytes, 0) +
+	       SL_MUTANT(HIDDEN_UNCOUNTED, cell->hidden_bytes, 0);
+}
+
+uint64_t sl_ledger_use(const struct sl_ledger_account *account, uint32_t gpu)
+{
+	return sl_ledger_live(&account->cell[gpu]);
+}
+
+uint64_t sl_ledger_request(const struct sl_ledger_account *account, uint32_t gpu)
+{
+	return account->gpu_mask >> gpu & 1 ? account->request_bytes : 0;
+}
+
+uint64_t sl_ledger_unclaimed(const struct sl_ledger_account *account, uint32_t gpu)
+{
+	return sl_sub_sat(sl_ledger_request(account, gpu), sl_ledger_use(account, gpu));
+}
+
+static uint64_t claim(const struct sl_ledger_account *account, uint32_t gpu)
+{
+	return sl_max_u64(
+		sl_ledger_request(account, gpu), account->cell[gpu].hidden_bytes);
+}
+
+static void take_share_out(
+	struct sl_ledger_gpu *g, const struct sl_ledger_account *a, uint32_t gpu)
+{
+	g->unclaimed_bytes -= sl_ledger_unclaimed(a, gpu);
+	g->claims_bytes -= claim(a, gpu);
+}
+
+static void put_share_back(
+	struct sl_ledger_gpu *g, const struct sl_ledger_account *a, uint32_t gpu)
+{
+	g->unclaimed_bytes += sl_ledger_unclaimed(a, gpu);
+	g->claims_bytes += claim(a, gpu);
+}
+
+static void cell_add(struct sl_ledger_cell *cell, const struct sl_ledger_cell *add)
+{
+	cell->backing_bytes += add->backing_bytes;
+	cell->granted_bytes += add->granted_bytes;
+	cell->hidden_bytes += add->hidden_bytes;
+	cell->dying_bytes += add->dying_bytes;
+}
+
+static void cell_subtract(struct sl_ledger_cell *cell, const struct sl_ledger_cell *less)
+{
+	cell->backing_bytes -= less->backing_bytes;
+	cell->granted_bytes -= less->granted_bytes;
+	cell->hidden_bytes -= less->hidden_bytes;
+	cell->dying_bytes -= less->dying_bytes;
+}
+
+/* The only place where a client's numbers change. */
+static void set_cell(struct sl_ledger *ledger, struct sl_ledger_holding *holding,
+	uint32_t gpu, struct sl_ledger_cell to)
+{
+	struct sl_ledger_gpu *g = &ledger->gpu[gpu];
+	struct sl_ledger_account *account = holding->account;
+	struct sl_ledger_cell *from = &holding->cell[gpu];
+
+	take_share_out(g, account, gpu);
+	cell_subtract(&account->cell[gpu], from);
+	cell_subtract(&g->sum, from);
+	cell_add(&account->cell[gpu], &to);
+	cell_add(&g->sum, &to);
+	*from = to;
+	holding->touched |= 1u << gpu;
+	account->touched |= 1u << gpu;
+	put_share_back(g, account, gpu);
+}
+
+void sl_ledger_set_gpu(struct sl_ledger *ledger, uint32_t gpu, uint64_t capacity_bytes,
+	uint64_t reserve_bytes)
+{
+	struct sl_ledger_gpu *g = &ledger->gpu[gpu];
+
+	g->present = true;
+	g->capacity_bytes = clamp(capacity_bytes);
+	g->reserve_bytes = clamp(reserve_bytes);
+}
+
+void sl_ledger_set_unmanaged(struct sl_ledger *ledger, uint32_t gpu, uint64_t bytes)
+{
+	ledger->gpu[gpu].unmanaged_bytes = clamp(bytes);
+}
+
+void sl_ledger_bind(struct sl_ledger *ledger, struct sl_ledger_account *account,
+	uint32_t gpu_mask, uint64_t request_bytes, uint64_t limit_bytes)
+{
+	for (uint32_t gpu = 0; gpu < SL_LEDGER_GPUS_MAX; gpu++)
+		take_share_out(&ledger->gpu[gpu], account, gpu);
+	account->gpu_mask = gpu_mask;
+	account->request_bytes = clamp(request_bytes);
+	account->limit_bytes = clamp(limit_bytes);
+	for (uint32_t gpu = 0; gpu < SL_LEDGER_GPUS_MAX; gpu++) {
+		struct sl_ledger_gpu *g = &ledger->gpu[gpu];
+
+		put_share_back(g, account, gpu);
+		if (!(gpu_mask >> gpu & 1))
+			continue;
+		g->requests_bytes += account->request_bytes;
+		g->workloads++;
+		g->burstable += account->limit_bytes > account->request_bytes;
+	}
+}
+
+void sl_ledger_unbind(struct sl_ledger *ledger, struct sl_ledger_account *account)
+{
+	uint32_t mask = account->gpu_mask;
+
+	for (uint32_t gpu = 0; gpu < SL_LEDGER_GPUS_MAX; gpu++) {
+		struct sl_ledger_gpu *g = &ledger->gpu[gpu];
+
+		if (mask >> gpu & 1) {
+			g->requests_bytes -= account->request_bytes;
+			g->workloads--;
+			g->burstable -= account->limit_bytes > account->request_bytes;
+		}
+		take_share_out(g, account, gpu);
+	}
+	account->gpu_mask = 0;
+	account->request_bytes = account->limit_bytes = 0;
+	for (uint32_t gpu = 0; gpu < SL_LEDGER_GPUS_MAX; gpu++)
+		put_share_back(&ledger->gpu[gpu], account, gpu);
+}
+
+void sl_ledger_grant(struct sl_ledger *ledger, struct sl_ledger_holding *holding,
+	uint32_t gpu, uint64_t bytes)
+{
+	struct sl_ledger_cell to = holding->cell[gpu];
+
+	to.granted_bytes += bytes;
+	set_cell(ledger, holding, gpu, to);
+}
+
+void sl_ledger_commit(struct sl_ledger *ledger, struct sl_ledger_holding *holding,
+	uint32_t gpu, uint64_t granted_bytes, uint64_t used_bytes)
+{
+	struct sl_ledger_cell to = holding->cell[gpu];
+
+	to.granted_bytes = sl_sub_sat(to.granted_bytes, granted_bytes);
+	to.backing_bytes += SL_MUTANT(COMMIT_KEEPS_REST, used_bytes, granted_bytes);
+	set_cell(ledger, holding, gpu, to);
+}
+
+uint64_t sl_ledger_free(struct sl_ledger *ledger, struct sl_ledger_holding *holding,
+	uint32_t gpu, uint64_t bytes)
+{
+	struct sl_ledger_cell to = holding->cell[gpu];
+	uint64_t freed =
+		SL_MUTANT(FREE_WRAPS, sl_min_u64(bytes, to.backing_bytes), bytes);
+
+	to.backing_bytes -= freed;
+	set_cell(ledger, holding, gpu, to);
+	return freed;
+}
+
+void sl_ledger_set_backing(struct sl_ledger *ledger, struct sl_ledger_holding *holding,
+	uint32_t gpu, uint64_t bytes)
+{
+	struct sl_ledger_cell to = holding->cell[gpu];
+
+	to.backing_bytes = SL_MUTANT(REPORT_ADDS, 0, to.backing_bytes) + clamp(bytes);
+	set_cell(ledger, holding, gpu, to);
+}
+
+void sl_ledger_set_hidden(struct sl_ledger *ledger, struct sl_ledger_holding *holding,
+	uint32_t gpu, uint64_t bytes)
+{
+	struct sl_ledger_cell to = holding->cell[gpu];
+
+	to.hidden_bytes = SL_MUTANT(HIDDEN_ADDS, 0, to.hidden_bytes) + clamp(bytes);
+	set_cell(ledger, holding, gpu, to);
+}
+
+void sl_ledger_die(struct sl_ledger *ledger, struct sl_ledger_holding *holding)
+{
+	for (uint32_t gpu = 0; gpu < SL_LEDGER_GPUS_MAX; gpu++) {
+		const struct sl_ledger_cell *cell = &holding->cell[gpu];
+		uint64_t dying = cell->backing_bytes + cell->hidden_bytes;
+
+		if (!(holding->touched >> gpu & 1))
+			continue;
+		/* It may have created what was granted in its last moment. */
+		dying += SL_MUTANT(DYING_WITHOUT_GRANTS, cell->granted_bytes, 0);
+		set_cell(ledger, holding, gpu,
+			(struct sl_ledger_cell){
+				.dying_bytes = SL_MUTANT(NO_DYING, dying, 0)});
+	}
+}
+
+void sl_ledger_release(struct sl_ledger *ledger, struct sl_ledger_holding *holding,
+	uint32_t gpu, uint64_t remaining_bytes)
+{
+	struct sl_ledger_cell to = holding->cell[gpu];
+
+	to.dying_bytes =
+		sl_min_u64(to.dying_bytes, SL_MUTANT(RELEASE_WHOLE, remaining_bytes, 0));
+	set_cell(ledger, holding, gpu, to);
+}
+
+uint64_t sl_ledger_shareable(const struct sl_ledger *ledger, uint32_t gpu)
+{
+	const struct sl_ledger_gpu *g = &ledger->gpu[gpu];
+
+	return sl_sub_sat(g->capacity_bytes,
+		g->reserve_bytes + SL_MUTANT(UNMANAGED_IGNORED, g->unmanaged_bytes, 0));
+}
+
+uint64_t sl_ledger_resident(const struct sl_ledger *ledger, uint32_t gpu)
+{
+	const struct sl_ledger_cell *sum = &ledger->gpu[gpu].sum;
+
+	return sl_ledger_live(sum) + SL_MUTANT(DYING_IS_FREE, sum->dying_bytes, 0);
+}
+
+uint64_t sl_ledger_free_bytes(const struct sl_ledger *ledger, uint32_t gpu)
+{
+	return sl_sub_sat(
+		sl_ledger_shareable(ledger, gpu), sl_ledger_resident(ledger, gpu));
+}
+
+uint64_t sl_ledger_overlap(const struct sl_ledger *ledger, uint32_t gpu)
+{
+	return sl_sub_sat(
+		sl_ledger_resident(ledger, gpu) + ledger->gpu[gpu].unclaimed_bytes,
+		sl_ledger_shareable(ledger, gpu));
+}
+
+bool sl_ledger_is_degraded(const struct sl_ledger *ledger, uint32_t gpu)
+{
+	uint64_t shareable = sl_ledger_shareable(ledger, gpu);
+
+	return ledger->gpu[gpu].claims_bytes > shareable ||
+	       SL_MUTANT(
+		       DEGRADED_HALF, sl_ledger_resident(ledger, gpu) > shareable, false);
+}
+
+/* --- audit --- */
+
+void sl_ledger_audit_begin(struct sl_ledger_audit *audit, const struct sl_ledger *ledger)
+{
+	*audit = (struct sl_ledger_audit){.ledger = ledger};
+}
+
+void sl_ledger_audit_open(
+	struct sl_ledger_audit *audit, const struct sl_ledger_account *account)
+{
+	audit->account = account;
+	for (uint32_t gpu = 0; gpu < SL_LEDGER_GPUS_MAX; gpu++)
+		audit->mine[gpu] = (struct sl_ledger_cell){0};
+}
+
+void sl_ledger_audit_holding(
+	struct sl_ledger_audit *audit, const struct sl_ledger_holding *holding)
+{
+	for (uint32_t gpu = 0; gpu < SL_LEDGER_GPUS_MAX; gpu++)
+		cell_add(&audit->mine[gpu], &holding->cell[gpu]);
+}
+
+static int differs(uint64_t kept, uint64_t counted, const char *what, uint32_t gpu,
+	struct sl_error *err)
+{
+	if (kept == counted)
+		return 0;
+	sl_error_set(err, "ledger: GPU %u: %s is kept as %llu, counted as %llu", gpu,
+		what, (unsigned long long)kept, (unsigned long long)counted);
+	return 1;
+}
+
+static int cells_differ(const struct sl_ledger_cell *kept,
+	const struct sl_ledger_cell *counted, uint32_t gpu, struct sl_error *err)
+{
+	return differs(kept->backing_bytes, counted->backing_bytes, "backing", gpu,
+		       err) ||
+	       differs(kept->granted_bytes, counted->granted_bytes, "granted", gpu,
+		       err) ||
+	       differs(kept->hidden_bytes, counted->hidden_bytes, "hidden", gpu, err) ||
+	       differs(kept->dying_bytes, counted->dying_bytes, "dying", gpu, err);
+}
+
+int sl_ledger_audit_close(struct sl_ledger_audit *audit, struct sl_error *err)
+{
+	const struct sl_ledger_account *a = audit->account;
+
+	for (uint32_t gpu = 0; gpu < SL_LEDGER_GPUS_MAX; gpu++) {
+		struct sl_ledger_gpu *g = &audit->gpu[gpu];
+
+		if (cells_differ(&a->cell[gpu], &audit->mine[gpu], gpu, err)) {
+			sl_error_wrap(err, "one workload's account");
+			return 1;
+		}
+		cell_add(&g->sum, &audit->mine[gpu]);
+		put_share_back(g, a, gpu);
+		if (!(a->gpu_mask >> gpu & 1))
+			continue;
+		g->requests_bytes += a->request_bytes;
+		g->workloads++;
+		g->burstable += a->limit_bytes > a->request_bytes;
+	}
+	return 0;
+}
+
+int sl_ledger_audit_end(struct sl_ledger_audit *audit, struct sl_error *err)
+{
+	for (uint32_t gpu = 0; gpu < SL_LEDGER_GPUS_MAX; gpu++) {
+		const struct sl_ledger_gpu *kept = &audit->ledger->gpu[gpu];
+		const struct sl_ledger_gpu *counted = &audit->gpu[gpu];
+
+		if (cells_differ(&kept->sum, &counted->sum, gpu, err) ||
+			differs(kept->requests_bytes, counted->requests_bytes, "requests",
+				gpu, err) ||
+			differs(kept->unclaimed_bytes, counted->unclaimed_bytes,
+				"unclaimed", gpu, err) ||
+			differs(kept->claims_bytes, counted->claims_bytes, "claims", gpu,
+				err) ||
+			differs(kept->workloads, counted->workloads, "workloads", gpu,
+				err) ||
+			differs(kept->burstable, counted->burstable, "burstable", gpu,
+				err))
+			return 1;
+	}
+	return 0;
+}

@@ -1,0 +1,127 @@
+/*
+ * ledger - who has how many bytes on which GPU, and what was promised to whom
+ *
+ * Pure bookkeeping: no clock, no I/O, no locks. Sizes are backing bytes. Three levels hold the
+ * same four numbers (a cell): a client (holding), its workload (account) and the GPU (sum); a
+ * change goes through all three at once, and the derived sums of a GPU are kept up to date so
+ * that every question is O(1). All amounts from outside are clamped to SL_LEDGER_BYTES_MAX, so
+ * that no sum can wrap.
+ *
+ *   shareable   capacity - reserve - unmanaged
+ *   use(w)      backing + granted + hidden of the workload's living clients
+ *   resident    sum of use + dying
+ *   free        shareable - resident
+ *   unclaimed   max(0, request(w) - use(w))
+ *   claims      sum over workloads of max(request, hidden); I1: claims <= shareable
+ */
+#ifndef SL_POLICY_BOOKS_LEDGER_H
+#define SL_POLICY_BOOKS_LEDGER_H
+
+#include "base/error.h"
+
+#define SL_LEDGER_GPUS_MAX  32
+#define SL_LEDGER_BYTES_MAX (1ull << 48)
+
+struct sl_ledger_cell {
+	uint64_t backing_bytes; /* created and committed */
+	uint64_t granted_bytes; /* granted, not committed yet */
+	uint64_t hidden_bytes;  /* measured, not asked for through us */
+	uint64_t dying_bytes;   /* of dead clients, until the device shows them gone */
+};
+
+/* One workload. Zero-initialise; then sl_ledger_bind. */
+struct sl_ledger_account {
+	uint64_t request_bytes, limit_bytes; /* per GPU of gpu_mask */
+	uint32_t gpu_mask;
+	uint32_t touched; /* GPUs whose cell may be other than zero */
+	struct sl_ledger_cell cell[SL_LEDGER_GPUS_MAX];
+};
+
+/* One client. Zero-initialise and set account. */
+struct sl_ledger_holding {
+	struct sl_ledger_account *account; /* not owned */
+	uint32_t touched;
+	struct sl_ledger_cell cell[SL_LEDGER_GPUS_MAX];
+};
+
+struct sl_ledger_gpu {
+	bool present;
+	uint64_t capacity_bytes, reserve_bytes, unmanaged_bytes;
+	uint64_t requests_bytes, unclaimed_bytes, claims_bytes; /* sums over workloads */
+	uint32_t workloads, burstable; /* bound here; those with limit > request */
+	struct sl_ledger_cell sum;
+};
+
+struct sl_ledger {
+	struct sl_ledger_gpu gpu[SL_LEDGER_GPUS_MAX];
+};
+
+/* --- changes --- */
+
+/* Makes the GPU known, or changes its size. */
+void sl_ledger_set_gpu(struct sl_ledger *ledger, uint32_t gpu, uint64_t capacity_bytes,
+	uint64_t reserve_bytes);
+void sl_ledger_set_unmanaged(struct sl_ledger *ledger, uint32_t gpu, uint64_t bytes);
+/* Books request and limit on every GPU of gpu_mask. No check of I1: that is admit's. */
+void sl_ledger_bind(struct sl_ledger *ledger, struct sl_ledger_account *account,
+	uint32_t gpu_mask, uint64_t request_bytes, uint64_t limit_bytes);
+/* Gives request and limit up; what its clients hold stays booked. */
+void sl_ledger_unbind(struct sl_ledger *ledger, struct sl_ledger_account *account);
+
+void sl_ledger_grant(struct sl_ledger *ledger, struct sl_ledger_holding *holding,
+	uint32_t gpu, uint64_t bytes);
+/* Turns a grant of granted_bytes into used_bytes (<= granted_bytes) of backing; the rest, all
+ * of it for 0, goes back. */
+void sl_ledger_commit(struct sl_ledger *ledger, struct sl_ledger_holding *holding,
+	uint32_t gpu, uint64_t granted_bytes, uint64_t used_bytes);
+/* Returns the bytes really taken off: less than asked where the account had less. */
+SL_MUST_CHECK uint64_t sl_ledger_free(struct sl_ledger *ledger,
+	struct sl_ledger_holding *holding, uint32_t gpu, uint64_t bytes);
+void sl_ledger_set_backing(struct sl_ledger *ledger, struct sl_ledger_holding *holding,
+	uint32_t gpu, uint64_t bytes);
+void sl_ledger_set_hidden(struct sl_ledger *ledger, struct sl_ledger_holding *holding,
+	uint32_t gpu, uint64_t bytes);
+/* Everything the client has on any GPU, uncommitted grants and hidden bytes too, is dying. */
+void sl_ledger_die(struct sl_ledger *ledger, struct sl_ledger_holding *holding);
+/* At most remaining_bytes are still dying; never makes them more. */
+void sl_ledger_release(struct sl_ledger *ledger, struct sl_ledger_holding *holding,
+	uint32_t gpu, uint64_t remaining_bytes);
+
+/* --- questions --- */
+
+uint64_t sl_ledger_shareable(const struct sl_ledger *ledger, uint32_t gpu);
+uint64_t sl_ledger_resident(const struct sl_ledger *ledger, uint32_t gpu);
+uint64_t sl_ledger_free_bytes(const struct sl_ledger *ledger, uint32_t gpu);
+/* resident + unclaimed - shareable, or 0: what stands on requests nobody has claimed yet. */
+uint64_t sl_ledger_overlap(const struct sl_ledger *ledger, uint32_t gpu);
+/* The GPU's measured state breaks I1, or more is resident than can be shared. */
+bool sl_ledger_is_degraded(const struct sl_ledger *ledger, uint32_t gpu);
+uint64_t sl_ledger_live(
+	const struct sl_ledger_cell *cell); /* backing + granted + hidden */
+uint64_t sl_ledger_use(const struct sl_ledger_account *account, uint32_t gpu);
+/* The account's request on this GPU: 0 outside its mask. */
+uint64_t sl_ledger_request(const struct sl_ledger_account *account, uint32_t gpu);
+uint64_t sl_ledger_unclaimed(const struct sl_ledger_account *account, uint32_t gpu);
+
+/* --- audit: recomputes what the changes above kept up to date --- */
+
+struct sl_ledger_audit {
+	const struct sl_ledger *ledger;
+	const struct sl_ledger_account *account; /* the open one */
+	struct sl_ledger_cell mine[SL_LEDGER_GPUS_MAX];
+	struct sl_ledger_gpu gpu[SL_LEDGER_GPUS_MAX];
+};
+
+/* Open one account after the other, give each its holdings, then end. Each returns 0, or 1
+ * with the first difference in err. */
+void sl_ledger_audit_begin(struct sl_ledger_audit *audit, const struct sl_ledger *ledger);
+void sl_ledger_audit_open(
+	struct sl_ledger_audit *audit, const struct sl_ledger_account *account);
+void sl_ledger_audit_holding(
+	struct sl_ledger_audit *audit, const struct sl_ledger_holding *holding);
+SL_MUST_CHECK int sl_ledger_audit_close(
+	struct sl_ledger_audit *audit, struct sl_error *err);
+SL_MUST_CHECK int sl_ledger_audit_end(
+	struct sl_ledger_audit *audit, struct sl_error *err);
+
+#endif

@@ -1,0 +1,31 @@
+/*
+ * mutant - deliberate one-line faults, for proving that the tests would notice
+ *
+ * SL_MUTANT(NAME, correct, broken) is `correct` in every build that anyone runs: the other
+ * branch is not even compiled. Built with -DSL_MUTANTS (tests/sim only), the fault whose name
+ * is switched on takes `broken` instead. mutants.def is the one list of them.
+ */
+#ifndef SL_POLICY_MUTANT_H
+#define SL_POLICY_MUTANT_H
+
+#ifdef SL_MUTANTS
+
+enum sl_mutant {
+	SL_MUTANT_OFF,
+#define SL_MUTANT_ROW(NAME, text) SL_MUTANT_IS_##NAME,
+#include "policy/mutants.def"
+#undef SL_MUTANT_ROW
+	SL_MUTANTS_END
+};
+
+extern int sl_mutant_now;
+
+#define SL_MUTANT(NAME, correct, broken) \
+	(__builtin_expect(sl_mutant_now == SL_MUTANT_IS_##NAME, 0) ? (broken) : (correct))
+
+#else
+
+#define SL_MUTANT(NAME, correct, broken) (correct)
+
+#endif
+#endif

@@ -1,0 +1,174 @@
+/*
+ * node_check - every invariant of the books and of the rules, recomputed from scratch
+ *
+ * For tests and the simulation, after every step: O(everything). It looks at the same state as
+ * the decisions, so it finds books that were kept wrongly and decisions that were not taken;
+ * rules that the state itself misunderstands are for the simulation's own books.
+ */
+#include "policy/node_state.h"
+
+static int check_ledger(const struct sl_node *node, struct sl_error *err)
+{
+	struct sl_ledger_audit audit;
+
+	sl_ledger_audit_begin(&audit, &node->ledger);
+	sl_list_foreach (link, &node->all_members) {
+		const struct sl_node_member *member =
+			SL_LIST_ENTRY(link, struct sl_node_member, of_node);
+
+		sl_ledger_audit_open(&audit, &member->account);
+		sl_list_foreach (at, &member->clients) {
+			sl_ledger_audit_holding(&audit,
+				&SL_LIST_ENTRY(at, struct sl_node_client, of_member)
+					 ->holding);
+		}
+		if (sl_ledger_audit_close(&audit, err)) {
+			sl_error_wrap(err, "workload %llu",
+				(unsigned long long)member->index.id);
+			return 1;
+		}
+	}
+	return sl_ledger_audit_end(&audit, err);
+}
+
+static int check_client(const struct sl_node *node, const struct sl_node_client *client,
+	struct sl_error *err)
+{
+	uint64_t granted[SL_NODE_GPUS_MAX] = {0};
+	uint32_t waiting = 0;
+
+	sl_list_foreach (link, &client->party.demands) {
+		const struct sl_demand *demand =
+			SL_LIST_ENTRY(link, struct sl_demand, of_client);
+
+		if (demand->epoch)
+			granted[demand->gpu] += demand->bytes;
+		else
+			waiting++;
+		if (sl_list_is_linked(&demand->queue) == !demand->epoch)
+			continue;
+		sl_error_set(err,
+			"client %llu: demand %llu is both or neither of granted and "
+			"queued",
+			(unsigned long long)client->index.id,
+			(unsigned long long)demand->ask);
+		return 1;
+	}
+	for (uint32_t gpu = 0; gpu < SL_NODE_GPUS_MAX; gpu++) {
+		if (granted[gpu] == client->holding.cell[gpu].granted_bytes)
+			continue;
+		sl_error_set(err,
+			"client %llu: open grants of %llu on GPU %u, booked %llu",
+			(unsigned long long)client->index.id,
+			(unsigned long long)granted[gpu], gpu,
+			(unsigned long long)client->holding.cell[gpu].granted_bytes);
+		return 1;
+	}
+	if (waiting != client->waiting ||
+		sl_list_is_linked(&client->party.link) != (waiting > 0)) {
+		sl_error_set(err, "client %llu: %u demands wait, counted %u",
+			(unsigned long long)client->index.id, waiting, client->waiting);
+		return 1;
+	}
+	return 0;
+}
+
+/* Nobody who could be served waits, except behind a head that free bytes are kept for. */
+static int check_waiting(const struct sl_node *node, uint32_t gpu,
+	const struct sl_demand *demand, struct sl_error *err)
+{
+	const struct sl_node_queue *queue = &node->queue[gpu];
+	const struct sl_demand *head = queue->head;
+	bool kept =
+		head && head != demand && node->now - head->head_since >= node->head_pass;
+
+	if (demand->entitled != sl_demand_is_entitled(demand)) {
+		sl_error_set(err, "GPU %u: demand %llu is queued as %s, and is not", gpu,
+			(unsigned long long)demand->sequence,
+			demand->entitled ? "entitled" : "burst");
+		return 1;
+	}
+	if (kept || demand->retry_at > node->now ||
+		sl_demand_fits(demand, &node->ledger, sl_node_lend(node, gpu),
+			queue->degraded) == SL_DEMAND_WAITS)
+		return 0;
+	sl_error_set(err, "GPU %u: demand %llu of %llu bytes fits and waits", gpu,
+		(unsigned long long)demand->sequence, (unsigned long long)demand->bytes);
+	return 1;
+}
+
+static int check_queue(const struct sl_node *node, uint32_t gpu, struct sl_error *err)
+{
+	const struct sl_node_queue *queue = &node->queue[gpu];
+	const struct sl_demand *before = NULL;
+	uint32_t count = 0;
+
+	if (queue->degraded != sl_ledger_is_degraded(&node->ledger, gpu)) {
+		sl_error_set(err, "GPU %u: degraded is kept as %d", gpu, queue->degraded);
+		return 1;
+	}
+	sl_list_foreach (link, &queue->waiting) {
+		const struct sl_demand *demand =
+			SL_LIST_ENTRY(link, struct sl_demand, queue);
+
+		count++;
+		if (before && !sl_demand_is_before(before, demand)) {
+			sl_error_set(err, "GPU %u: demand %llu is queued before %llu",
+				gpu, (unsigned long long)before->sequence,
+				(unsigned long long)demand->sequence);
+			return 1;
+		}
+		before = demand;
+		if (!sl_node_is_recovering(node) && check_waiting(node, gpu, demand, err))
+			return 1;
+	}
+	if (count != queue->count) {
+		sl_error_set(err, "GPU %u: %u demands wait, counted %u", gpu, count,
+			queue->count);
+		return 1;
+	}
+	if (count && !sl_node_is_recovering(node) &&
+		(!queue->head || &queue->head->queue != queue->waiting.next)) {
+		sl_error_set(err, "GPU %u: the head is not the first", gpu);
+		return 1;
+	}
+	return 0;
+}
+
+static int check_member(const struct sl_node *node, const struct sl_node_member *member,
+	struct sl_error *err)
+{
+	uint32_t living = 0;
+
+	sl_list_foreach (link, &member->clients) {
+		const struct sl_node_client *client =
+			SL_LIST_ENTRY(link, struct sl_node_client, of_member);
+
+		living += client->alive;
+		if (check_client(node, client, err))
+			return 1;
+	}
+	if (living == member->living &&
+		!(member->leaving && sl_list_is_empty(&member->clients)))
+		return 0;
+	sl_error_set(err, "workload %llu: %u clients live, counted %u%s",
+		(unsigned long long)member->index.id, living, member->living,
+		member->leaving ? ", and it should be forgotten" : "");
+	return 1;
+}
+
+int sl_node_check(const struct sl_node *node, struct sl_error *err)
+{
+	if (check_ledger(node, err) || sl_pool_check(&node->pool, err))
+		return 1;
+	sl_list_foreach (link, &node->all_members) {
+		if (check_member(node,
+			    SL_LIST_ENTRY(link, struct sl_node_member, of_node), err))
+			return 1;
+	}
+	for (uint32_t gpu = 0; gpu < SL_NODE_GPUS_MAX; gpu++) {
+		if (check_queue(node, gpu, err))
+			return 1;
+	}
+	return 0;
+}

@@ -1,0 +1,501 @@
+/*
+ * node_clients - what processes do: join, ask, create, free, die
+ *
+ * Every event may come from a client that lies, repeats itself or has just died; each handler
+ * first finds out whether the books know what is named, and notes it as stray if not. Races
+ * that honest clients cannot avoid (a CANCEL that crosses its answer) are silent.
+ *
+ * A demand lives from its ASK to its COMMIT, its DENY or its client's death. While granted it
+ * is out of the queue but keeps its sequence number, so that after a driver refusal it goes
+ * back to exactly its old place.
+ */
+#include "policy/mutant.h"
+#include "policy/node_state.h"
+
+static struct sl_node_client *find_living(struct sl_node *node, uint64_t id)
+{
+	struct sl_node_client *client = sl_node_find_client(node, id);
+
+	if (client && client->alive)
+		return client;
+	sl_node_note(
+		node, SL_REASON_STRAY, 0, client ? client->member->index.id : 0, 0, 0);
+	return NULL;
+}
+
+static struct sl_node_client *find_living_on(
+	struct sl_node *node, uint64_t id, uint32_t gpu)
+{
+	if (gpu < SL_NODE_GPUS_MAX && node->ledger.gpu[gpu].present)
+		return find_living(node, id);
+	sl_node_note(node, SL_REASON_STRAY, gpu, 0, 0, 0);
+	return NULL;
+}
+
+struct sl_node_client *sl_node_client_of(const struct sl_demand *demand)
+{
+	return SL_CONTAINER_OF(demand->holding, struct sl_node_client, holding);
+}
+
+/* It did something: it does not count as waiting for idle_wait from now. */
+static void be_active(struct sl_node *node, struct sl_node_client *client)
+{
+	client->active_at = node->now;
+	if (client->party.waits)
+		node->timers_dirty = true;
+	client->party.waits = false;
+}
+
+/* Its workload's processes see other numbers on this GPU. One process alone knows its own. */
+static void tell_view(struct sl_node *node, struct sl_node_member *member, uint32_t gpu,
+	uint32_t if_living)
+{
+	if (member->living < if_living || member->leaving)
+		return;
+	sl_node_emit(node, (struct sl_action){.type = SL_ACTION_VIEW,
+				   .view = {.workload = member->index.id, .gpu = gpu}});
+}
+
+/* --- demands --- */
+
+static struct sl_demand *new_demand(struct sl_node *node)
+{
+	struct sl_demand *demand;
+
+	if (sl_list_is_empty(&node->spare_demands)) {
+		demand = sl_arena_take(node->arena, sizeof(*demand));
+	} else {
+		demand = SL_LIST_ENTRY(node->spare_demands.next, struct sl_demand, queue);
+		sl_list_unlink(&demand->queue);
+	}
+	*demand = (struct sl_demand){0};
+	sl_list_init(&demand->queue);
+	sl_list_init(&demand->of_client);
+	return demand;
+}
+
+static void drop_demand(struct sl_node *node, struct sl_demand *demand)
+{
+	sl_list_unlink(&demand->of_client);
+	sl_list_push_head(&node->spare_demands, &demand->queue);
+}
+
+static void enter_queue(struct sl_node *node, struct sl_demand *demand)
+{
+	struct sl_node_client *client = sl_node_client_of(demand);
+	bool entitled = sl_demand_is_entitled(demand);
+
+	if (!entitled && (demand->entitled || !demand->burst_since))
+		demand->burst_since = node->now;
+	demand->entitled = entitled;
+	demand->epoch = 0;
+	sl_demand_enqueue(&node->queue[demand->gpu].waiting, demand);
+	node->queue[demand->gpu].count++;
+	if (!client->waiting++)
+		sl_list_push_tail(&node->parties, &client->party.link);
+	node->timers_dirty = true;
+	if (client->party.waits)
+		node->deadlock_dirty = true;
+	sl_node_touch(node, 1u << demand->gpu);
+}
+
+static void leave_queue(struct sl_node *node, struct sl_demand *demand)
+{
+	struct sl_node_client *client = sl_node_client_of(demand);
+	struct sl_node_queue *queue = &node->queue[demand->gpu];
+
+	sl_list_unlink(&demand->queue);
+	queue->count--;
+	if (queue->head == demand)
+		queue->head = NULL;
+	if (!--client->waiting) {
+		sl_list_unlink(&client->party.link);
+		client->party.waits = false;
+	}
+	sl_node_touch(node, 1u << demand->gpu);
+}
+
+static struct sl_demand *find_ask(struct sl_node_client *client, uint64_t ask)
+{
+	sl_list_foreach (link, &client->party.demands) {
+		struct sl_demand *demand =
+			SL_LIST_ENTRY(link, struct sl_demand, of_client);
+
+		if (demand->ask == ask)
+			return demand;
+	}
+	return NULL;
+}
+
+static struct sl_demand *find_epoch(struct sl_node_client *client, uint64_t epoch)
+{
+	sl_list_foreach (link, &client->party.demands) {
+		struct sl_demand *demand =
+			SL_LIST_ENTRY(link, struct sl_demand, of_client);
+
+		if (demand->epoch &&
+			SL_MUTANT(EPOCH_IGNORED, demand->epoch == epoch, true))
+			return demand;
+	}
+	return NULL;
+}
+
+static void tell_deny(struct sl_node *node, uint64_t client, uint64_t ask,
+	enum sl_reason reason, uint32_t gpu, uint64_t bytes)
+{
+	uint64_t available =
+		gpu < SL_NODE_GPUS_MAX ? sl_ledger_free_bytes(&node->ledger, gpu) : 0;
+
+	sl_node_emit(node, (struct sl_action){.type = SL_ACTION_DENY,
+				   .deny = {.client = client,
+					   .ask = ask,
+					   .reason = reason,
+					   .gpu = gpu,
+					   .bytes = bytes,
+					   .available_bytes = available}});
+}
+
+void sl_node_grant(struct sl_node *node, struct sl_demand *demand)
+{
+	struct sl_node_client *client = sl_node_client_of(demand);
+
+	leave_queue(node, demand);
+	sl_ledger_grant(&node->ledger, &client->holding, demand->gpu, demand->bytes);
+	demand->epoch = ++node->next_epoch;
+	be_active(node, client);
+	sl_node_emit(node, (struct sl_action){.type = SL_ACTION_GRANT,
+				   .grant = {.client = client->index.id,
+					   .ask = demand->ask,
+					   .epoch = demand->epoch,
+					   .gpu = demand->gpu,
+					   .bytes = SL_MUTANT(GRANT_HALF, demand->bytes,
+						   demand->bytes / 2)}});
+}
+
+void sl_node_deny(struct sl_node *node, struct sl_demand *demand, enum sl_reason reason)
+{
+	struct sl_node_client *client = sl_node_client_of(demand);
+
+	leave_queue(node, demand);
+	tell_deny(
+		node, client->index.id, demand->ask, reason, demand->gpu, demand->bytes);
+	drop_demand(node, demand);
+}
+
+void sl_node_cancel_all(struct sl_node *node, struct sl_node_member *member)
+{
+	sl_list_foreach (link, &member->clients) {
+		struct sl_node_client *client =
+			SL_LIST_ENTRY(link, struct sl_node_client, of_member);
+
+		sl_list_foreach_safe (at, &client->party.demands) {
+			struct sl_demand *demand =
+				SL_LIST_ENTRY(at, struct sl_demand, of_client);
+
+			if (!demand->epoch)
+				sl_node_deny(node, demand, SL_REASON_CANCELLED);
+		}
+	}
+}
+
+void sl_node_on_ask(struct sl_node *node, const struct sl_event *event)
+{
+	struct sl_node_client *client = sl_node_find_client(node, event->ask.client);
+	uint32_t gpu = event->ask.gpu;
+	struct sl_demand *demand;
+
+	if (!client || !client->alive || gpu >= SL_NODE_GPUS_MAX ||
+		event->ask.bytes == 0 || !(client->member->account.gpu_mask >> gpu & 1)) {
+		tell_deny(node, event->ask.client, event->ask.ask,
+			SL_REASON_UNKNOWN_CLIENT, gpu, event->ask.bytes);
+		return;
+	}
+	if (SL_MUTANT(DUPLICATE_ASKS, find_ask(client, event->ask.ask) != NULL, false))
+		return;
+	demand = new_demand(node);
+	demand->holding = &client->holding;
+	demand->ask = event->ask.ask;
+	demand->gpu = gpu;
+	demand->bytes = event->ask.bytes;
+	demand->priority = client->member->priority;
+	demand->sequence = ++node->next_sequence;
+	demand->arrived = node->now;
+	if (SL_MUTANT(LIMIT_WAITS, sl_demand_is_over_limit(demand), false)) {
+		tell_deny(node, event->ask.client, demand->ask, SL_REASON_OVER_LIMIT, gpu,
+			demand->bytes);
+		drop_demand(node, demand);
+		return;
+	}
+	if (!client->waiting)
+		be_active(node, client);
+	sl_list_push_tail(&client->party.demands, &demand->of_client);
+	enter_queue(node, demand);
+}
+
+void sl_node_on_cancel(struct sl_node *node, const struct sl_event *event)
+{
+	struct sl_node_client *client = sl_node_find_client(node, event->cancel.client);
+	struct sl_demand *demand = client ? find_ask(client, event->cancel.ask) : NULL;
+
+	/* A grant that crossed the CANCEL stands: the client may be creating already, and will
+	 * COMMIT what it used, or 0. */
+	if (demand && !demand->epoch)
+		sl_node_deny(node, demand, SL_REASON_CANCELLED);
+}
+
+void sl_node_on_commit(struct sl_node *node, const struct sl_event *event)
+{
+	struct sl_node_client *client = find_living(node, event->commit.client);
+	struct sl_demand *demand =
+		client ? find_epoch(client, event->commit.epoch) : NULL;
+	uint64_t used;
+
+	if (!client)
+		return;
+	if (!demand) {
+		sl_node_note(node, SL_REASON_STRAY, 0, client->member->index.id, 0,
+			event->commit.used_bytes);
+		return;
+	}
+	used = SL_MUTANT(COMMIT_UNCLAMPED,
+		sl_min_u64(event->commit.used_bytes, demand->bytes),
+		event->commit.used_bytes);
+	if (used < event->commit.used_bytes)
+		sl_node_note(node, SL_REASON_OVERCOMMIT, demand->gpu,
+			client->member->index.id, 0, event->commit.used_bytes - used);
+	sl_ledger_commit(
+		&node->ledger, &client->holding, demand->gpu, demand->bytes, used);
+	if (used < demand->bytes)
+		sl_node_touch(node, 1u << demand->gpu);
+	be_active(node, client);
+	tell_view(node, client->member, demand->gpu, 2);
+	drop_demand(node, demand);
+}
+
+void sl_node_on_create_failed(struct sl_node *node, const struct sl_event *event)
+{
+	struct sl_node_client *client = find_living(node, event->create_failed.client);
+	struct sl_demand *demand =
+		client ? find_epoch(client, event->create_failed.epoch) : NULL;
+	sl_ns backoff;
+
+	if (!client)
+		return;
+	if (!demand) {
+		sl_node_note(node, SL_REASON_STRAY, 0, client->member->index.id, 0, 0);
+		return;
+	}
+	if (!demand->noted_refusal)
+		sl_node_note(node, SL_REASON_CREATE_FAILED, demand->gpu,
+			client->member->index.id, 0, demand->bytes);
+	demand->noted_refusal = true;
+	sl_ledger_commit(&node->ledger, &client->holding, demand->gpu, demand->bytes,
+		SL_MUTANT(FAILED_GRANT_KEPT, 0, demand->bytes));
+	/* Doubling from the first to the most; the shift stays in range. */
+	backoff = SL_NODE_RETRY_FIRST << (demand->refusals < 5 ? demand->refusals : 5);
+	demand->retry_at = node->now + sl_min_u64(backoff, SL_NODE_RETRY_MOST);
+	demand->refusals++;
+	if (!demand->refused_since)
+		demand->refused_since = node->now;
+	node->queue[demand->gpu].backing_off++;
+	if (client->member->leaving) {
+		tell_deny(node, client->index.id, demand->ask, SL_REASON_CANCELLED,
+			demand->gpu, demand->bytes);
+		drop_demand(node, demand);
+		return;
+	}
+	if (SL_MUTANT(FAILED_LOSES_PLACE, false, true))
+		demand->sequence = ++node->next_sequence;
+	enter_queue(node, demand);
+}
+
+void sl_node_released(struct sl_node *node, uint32_t gpu)
+{
+	struct sl_node_queue *queue = &node->queue[gpu];
+
+	sl_node_touch(node, 1u << gpu);
+	if (!queue->backing_off)
+		return;
+	sl_list_foreach (link, &queue->waiting)
+		SL_LIST_ENTRY(link, struct sl_demand, queue)->retry_at = 0;
+	queue->backing_off = 0;
+}
+
+void sl_node_on_freed(struct sl_node *node, const struct sl_event *event)
+{
+	uint32_t gpu = event->freed.gpu;
+	struct sl_node_client *client = find_living_on(node, event->freed.client, gpu);
+	uint64_t freed;
+
+	if (!client)
+		return;
+	freed = sl_ledger_free(&node->ledger, &client->holding, gpu, event->freed.bytes);
+	if (freed < event->freed.bytes)
+		sl_node_note(node, SL_REASON_UNDERFLOW, gpu, client->member->index.id, 0,
+			event->freed.bytes - freed);
+	be_active(node, client);
+	if (!freed)
+		return;
+	sl_node_released(node, gpu);
+	tell_view(node, client->member, gpu, 2);
+}
+
+/* --- life and death --- */
+
+void sl_node_on_client_join(struct sl_node *node, const struct sl_event *event)
+{
+	uint64_t id = event->client_join.client;
+	struct sl_node_member *member =
+		sl_node_find_member(node, event->client_join.workload);
+	struct sl_node_client *client = node->spare_clients;
+
+	if (!member || member->leaving || sl_node_find_client(node, id)) {
+		sl_node_note(node, SL_REASON_STRAY, 0, event->client_join.workload, 0, 0);
+		return;
+	}
+	if (client)
+		node->spare_clients = client->next_spare;
+	else
+		client = sl_arena_take(node->arena, sizeof(*client));
+	*client = (struct sl_node_client){.index.id = id,
+		.member = member,
+		.alive = true,
+		.expected = event->client_join.expected,
+		.active_at = node->now};
+	client->holding.account = &member->account;
+	client->party.holding = &client->holding;
+	client->party.claim = &member->claim;
+	sl_list_init(&client->party.link);
+	sl_list_init(&client->party.demands);
+	sl_list_push_tail(&member->clients, &client->of_member);
+	sl_index_add(&node->clients, &client->index);
+	member->living++;
+	if (client->expected && !node->expected++) {
+		node->recover_until = node->now + node->recover_wait;
+		node->timers_dirty = true;
+	}
+}
+
+static void heard_of(struct sl_node *node, struct sl_node_client *client)
+{
+	if (!client->expected)
+		return;
+	client->expected = false;
+	if (--node->expected)
+		return;
+	node->dirty_mask = UINT32_MAX;
+	node->timers_dirty = node->deadlock_dirty = true;
+}
+
+void sl_node_on_client_report(struct sl_node *node, const struct sl_event *event)
+{
+	uint32_t gpu = event->client_report.gpu;
+	struct sl_node_client *client =
+		find_living_on(node, event->client_report.client, gpu);
+
+	if (!client)
+		return;
+	sl_ledger_set_backing(
+		&node->ledger, &client->holding, gpu, event->client_report.bytes);
+	sl_node_touch(node, 1u << gpu);
+	node->deadlock_dirty = true;
+	tell_view(node, client->member, gpu, 2);
+}
+
+void sl_node_on_client_reported(struct sl_node *node, const struct sl_event *event)
+{
+	struct sl_node_client *client = find_living(node, event->client_reported.client);
+
+	if (client)
+		heard_of(node, client);
+}
+
+static bool is_dying(const struct sl_node_client *client)
+{
+	for (uint32_t gpu = 0; gpu < SL_NODE_GPUS_MAX; gpu++) {
+		if (client->holding.cell[gpu].dying_bytes)
+			return true;
+	}
+	return false;
+}
+
+static void forget_client(struct sl_node *node, struct sl_node_client *client)
+{
+	struct sl_node_member *member = client->member;
+
+	sl_index_remove(&node->clients, &client->index);
+	sl_list_unlink(&client->of_member);
+	client->next_spare = node->spare_clients;
+	node->spare_clients = client;
+	sl_node_forget_member(node, member);
+}
+
+void sl_node_on_client_exit(struct sl_node *node, const struct sl_event *event)
+{
+	struct sl_node_client *client = find_living(node, event->client_exit.client);
+
+	if (!client)
+		return;
+	sl_list_foreach_safe (link, &client->party.demands) {
+		struct sl_demand *demand =
+			SL_LIST_ENTRY(link, struct sl_demand, of_client);
+
+		if (!demand->epoch)
+			leave_queue(node, demand);
+		drop_demand(node, demand);
+	}
+	heard_of(node, client);
+	client->alive = false;
+	client->member->living--;
+	sl_ledger_die(&node->ledger, &client->holding);
+	sl_node_touch(node, client->holding.touched);
+	for (uint32_t mask = client->holding.touched; mask; mask &= mask - 1)
+		tell_view(node, client->member, (uint32_t)__builtin_ctz(mask), 1);
+	if (!is_dying(client))
+		forget_client(node, client);
+}
+
+void sl_node_on_released(struct sl_node *node, const struct sl_event *event)
+{
+	struct sl_node_client *client = sl_node_find_client(node, event->released.client);
+	uint32_t gpu = event->released.gpu;
+
+	if (!client || client->alive || gpu >= SL_NODE_GPUS_MAX) {
+		sl_node_note(node, SL_REASON_STRAY, gpu,
+			client ? client->member->index.id : 0, 0,
+			event->released.remaining_bytes);
+		return;
+	}
+	/* No VIEW: dying bytes are nobody's use, so what others of the workload see is as it
+	 * was since the exit. */
+	sl_ledger_release(
+		&node->ledger, &client->holding, gpu, event->released.remaining_bytes);
+	sl_node_released(node, gpu);
+	if (!is_dying(client))
+		forget_client(node, client);
+}
+
+void sl_node_on_work(struct sl_node *node, const struct sl_event *event)
+{
+	struct sl_node_client *client = sl_node_find_client(node, event->work.client);
+
+	if (client && client->alive)
+		be_active(node, client);
+}
+
+void sl_node_on_hidden(struct sl_node *node, const struct sl_event *event)
+{
+	uint32_t gpu = event->hidden.gpu;
+	struct sl_node_client *client = find_living_on(node, event->hidden.client, gpu);
+	uint64_t before;
+
+	if (!client)
+		return;
+	before = client->holding.cell[gpu].hidden_bytes;
+	sl_ledger_set_hidden(&node->ledger, &client->holding, gpu, event->hidden.bytes);
+	if (client->holding.cell[gpu].hidden_bytes == before)
+		return;
+	sl_node_touch(node, 1u << gpu);
+	node->deadlock_dirty = true;
+	tell_view(node, client->member, gpu, 1);
+}

@@ -1,0 +1,329 @@
+/*
+ * node_settle - what follows from the books
+ *
+ * Three questions are asked in turn until none has a new answer: is a GPU degraded and who on
+ * it can be granted something (serve), which deadlines have come (run_timers), is anybody
+ * hopeless (break_deadlock). Each answer either grants or ends a demand, so this ends. Nothing
+ * is looked at whose books did not change and whose time has not come, which keeps the common
+ * step (work, a full commit, a free with nobody waiting) free of any scan.
+ *
+ * Why the deadlock question need not be asked more often: what the waiting ones could get only
+ * shrinks when a client starts to count as waiting, asks for more while it does, grows by
+ * measurement, or the GPU shrinks. Those places set deadlock_dirty. Frees and exits only help.
+ */
+#include "policy/mutant.h"
+#include "policy/node_state.h"
+
+bool sl_node_is_recovering(const struct sl_node *node)
+{
+	return SL_MUTANT(GRANT_WHILE_RECOVERING, node->expected > 0, false);
+}
+
+uint64_t sl_node_lend(const struct sl_node *node, uint32_t gpu)
+{
+	uint64_t elsewhere = 0;
+
+	if (node->pool.pool_bytes <= node->pool.slack_bytes)
+		return 0;
+	for (uint32_t other = 0; other < SL_NODE_GPUS_MAX; other++) {
+		if (other != gpu)
+			elsewhere += sl_ledger_overlap(&node->ledger, other);
+	}
+	return sl_pool_lend(&node->pool, elsewhere);
+}
+
+/* --- degraded --- */
+
+static void look_after(struct sl_node *node, uint32_t gpu)
+{
+	struct sl_node_queue *queue = &node->queue[gpu];
+	bool degraded = sl_ledger_is_degraded(&node->ledger, gpu);
+	const struct sl_ledger_gpu *g = &node->ledger.gpu[gpu];
+	uint64_t shareable = sl_ledger_shareable(&node->ledger, gpu);
+	uint64_t needed =
+		sl_max_u64(g->claims_bytes, sl_ledger_resident(&node->ledger, gpu));
+
+	if (degraded == queue->degraded)
+		return;
+	queue->degraded = degraded;
+	/* What was not hopeless because anything could change may be so now. */
+	node->deadlock_dirty = true;
+	sl_node_note(node, degraded ? SL_REASON_DEGRADED_BEGINS : SL_REASON_DEGRADED_ENDS,
+		gpu, 0, 0, sl_sub_sat(needed, shareable));
+}
+
+/* --- deadlock --- */
+
+static struct sl_deadlock_scene deadlock_scene(
+	const struct sl_node *node, uint64_t *lend_bytes)
+{
+	struct sl_deadlock_scene scene = {.parties = &node->parties,
+		.ledger = &node->ledger,
+		.lend_bytes = lend_bytes};
+
+	for (uint32_t gpu = 0; gpu < SL_NODE_GPUS_MAX; gpu++) {
+		lend_bytes[gpu] = sl_node_lend(node, gpu);
+		scene.degraded_mask |= node->queue[gpu].degraded ? 1u << gpu : 0;
+	}
+	return scene;
+}
+
+/* Whether this demand must be let past the head it waits behind. */
+static bool helps_head(struct sl_node *node, const struct sl_demand *head,
+	const struct sl_demand *demand)
+{
+	const struct sl_node_client *client = sl_node_client_of(demand);
+	uint64_t lend_bytes[SL_NODE_GPUS_MAX];
+	struct sl_deadlock_scene scene;
+
+	if (SL_MUTANT(KEPT_FROM_HELPERS, !client->party.waits, true))
+		return false;
+	scene = deadlock_scene(node, lend_bytes);
+	sl_deadlock_helpers(&scene, head, &sl_node_client_of(head)->party);
+	return client->party.helps;
+}
+
+/* --- serve --- */
+
+/* Who is entitled now; a burst that was entitled has a deadline, and may be hopeless. */
+static bool refresh(struct sl_node *node, uint32_t gpu)
+{
+	bool moved = sl_demand_refresh(
+		&node->queue[gpu].waiting, node->now, &node->deadlock_dirty);
+
+	node->timers_dirty |= moved;
+	return moved;
+}
+
+static void scan_queue(struct sl_node *node, uint32_t gpu)
+{
+	struct sl_node_queue *queue = &node->queue[gpu];
+	struct sl_demand_scan scan = {.queue = &queue->waiting,
+		.ledger = &node->ledger,
+		.lend_bytes = sl_node_lend(node, gpu),
+		.now = node->now,
+		.head_pass = node->head_pass,
+		.degraded = queue->degraded};
+	struct sl_demand *demand;
+	enum sl_demand_step step;
+
+	while ((step = sl_demand_scan_next(&scan, queue->head, &demand)) !=
+		SL_DEMAND_END) {
+		if (step == SL_DEMAND_DENY_LIMIT) {
+			sl_node_deny(node, demand, SL_REASON_OVER_LIMIT);
+			continue;
+		}
+		if (step == SL_DEMAND_KEPT) {
+			if (!helps_head(node, scan.head, demand))
+				continue;
+			scan.at = demand->queue.prev;
+		}
+		sl_node_grant(node, demand);
+		if (refresh(node, gpu)) {
+			scan.at = NULL;
+			scan.head = NULL;
+		}
+	}
+	queue->head = scan.head;
+}
+
+static void serve(struct sl_node *node, uint32_t gpu)
+{
+	struct sl_node_queue *queue = &node->queue[gpu];
+
+	look_after(node, gpu);
+	if (!queue->count || sl_node_is_recovering(node))
+		return;
+	(void)refresh(node, gpu);
+	scan_queue(node, gpu);
+}
+
+/* Grants and denials touch GPUs again, also this one; the rounds end when they stop. */
+static void serve_dirty(struct sl_node *node)
+{
+	while (node->dirty_mask) {
+		uint32_t gpu = (uint32_t)__builtin_ctz(node->dirty_mask);
+
+		node->dirty_mask &= ~(1u << gpu);
+		serve(node, gpu);
+	}
+}
+
+/* One victim at a time: what it lets go may save the next. */
+static void break_deadlock(struct sl_node *node)
+{
+	uint64_t lend_bytes[SL_NODE_GPUS_MAX];
+	struct sl_deadlock_scene scene;
+	struct sl_deadlock_plan plan;
+
+	node->deadlock_dirty = false;
+	if (sl_list_is_empty(&node->parties))
+		return;
+	/* First see whether somebody may now be let past a head. */
+	sl_node_touch(node, UINT32_MAX);
+	serve_dirty(node);
+	scene = deadlock_scene(node, lend_bytes);
+	plan = sl_deadlock_find(&scene);
+	if (!plan.victim)
+		return;
+	node->deadlock_dirty = true;
+	sl_node_deny(node, plan.victim, SL_REASON_HOPELESS);
+}
+
+/* --- time --- */
+
+static void by_then(struct sl_node *node, sl_ns at)
+{
+	node->due = sl_min_u64(node->due, at);
+}
+
+/* The workload that bursts most on this GPU: whom an entitled demand most likely waits for. */
+static uint64_t largest_borrower(const struct sl_node *node, uint32_t gpu)
+{
+	uint64_t most = 0, id = 0;
+
+	sl_list_foreach (link, &node->all_members) {
+		const struct sl_node_member *member =
+			SL_LIST_ENTRY(link, struct sl_node_member, of_node);
+		uint64_t burst = sl_sub_sat(sl_ledger_use(&member->account, gpu),
+			sl_ledger_request(&member->account, gpu));
+
+		if (burst > most) {
+			most = burst;
+			id = member->index.id;
+		}
+	}
+	return id;
+}
+
+static void note_waiting(struct sl_node *node, struct sl_demand *demand)
+{
+	bool *noted = demand->entitled ? &demand->noted_entitled : &demand->noted_burst;
+	enum sl_reason reason =
+		demand->entitled ? SL_REASON_ENTITLED_WAITS : SL_REASON_BURST_WAITS;
+
+	if (*noted)
+		return;
+	if (node->now < demand->arrived + SL_NODE_NOTE_AFTER) {
+		by_then(node, demand->arrived + SL_NODE_NOTE_AFTER);
+		return;
+	}
+	*noted = true;
+	sl_node_note(node, reason, demand->gpu,
+		sl_node_client_of(demand)->member->index.id,
+		largest_borrower(node, demand->gpu), demand->bytes);
+}
+
+/* wait_max may be "for ever". */
+static sl_ns later(sl_ns at, sl_ns span)
+{
+	return span > SL_NS_NEVER - at ? SL_NS_NEVER : at + span;
+}
+
+/* Ends the demand if its time has come; true if so. */
+static bool expire(struct sl_node *node, struct sl_demand *demand)
+{
+	struct sl_node_queue *queue = &node->queue[demand->gpu];
+	enum sl_reason reason = SL_MUTANT(DEGRADED_UNNAMED, queue->degraded, false)
+					? SL_REASON_GPU_DEGRADED
+					: SL_REASON_WAITED_TOO_LONG;
+	sl_ns end = later(demand->burst_since, node->wait_max);
+
+	if (demand->entitled) {
+		/* Only a driver that keeps refusing what is free ends an entitled demand. */
+		if (!demand->refused_since)
+			return false;
+		end = later(demand->refused_since, node->wait_max);
+		reason = SL_REASON_DRIVER_REFUSES;
+	}
+	if (node->now < end) {
+		by_then(node, end);
+		return false;
+	}
+	if (demand->entitled && sl_demand_fits(demand, &node->ledger, 0,
+					queue->degraded) == SL_DEMAND_WAITS) {
+		demand->refused_since = demand->refusals = 0;
+		return false;
+	}
+	if (SL_MUTANT(WAIT_FOR_EVER, false, true))
+		return false;
+	sl_node_deny(node, demand, reason);
+	return true;
+}
+
+static void time_demand(struct sl_node *node, struct sl_demand *demand)
+{
+	note_waiting(node, demand);
+	if (expire(node, demand))
+		return;
+	if (demand->retry_at > node->now)
+		by_then(node, demand->retry_at);
+	else if (demand->retry_at) {
+		demand->retry_at = 0;
+		sl_node_touch(node, 1u << demand->gpu);
+	}
+}
+
+static void time_party(struct sl_node *node, struct sl_node_client *client)
+{
+	sl_ns idle_at = later(client->active_at, node->idle_wait);
+
+	if (!client->party.waits && node->now < idle_at) {
+		by_then(node, idle_at);
+	} else if (!client->party.waits) {
+		client->party.waits = true;
+		node->deadlock_dirty = true;
+	}
+	sl_list_foreach_safe (link, &client->party.demands) {
+		struct sl_demand *demand =
+			SL_LIST_ENTRY(link, struct sl_demand, of_client);
+
+		if (!demand->epoch)
+			time_demand(node, demand);
+	}
+}
+
+static void give_up_expected(struct sl_node *node)
+{
+	for (struct sl_index_node *at = sl_index_next(&node->clients, NULL); at;
+		at = sl_index_next(&node->clients, at)) {
+		struct sl_node_client *client = SL_NODE_ENTRY(at, sl_node_client);
+
+		if (!client->expected)
+			continue;
+		client->expected = false;
+		sl_node_note(node, SL_REASON_REPORT_MISSING, 0, client->member->index.id,
+			0, sl_ledger_live(&client->holding.cell[0]));
+	}
+	node->expected = 0;
+	node->dirty_mask = UINT32_MAX;
+}
+
+/* Does what is due and finds the next deadline. O(waiting). */
+static void run_timers(struct sl_node *node)
+{
+	node->timers_dirty = false;
+	node->due = SL_NS_NEVER;
+	if (sl_node_is_recovering(node)) {
+		if (node->now < node->recover_until) {
+			node->due = node->recover_until;
+			return;
+		}
+		give_up_expected(node);
+	}
+	sl_list_foreach_safe (link, &node->parties)
+		time_party(node, SL_LIST_ENTRY(link, struct sl_node_client, party.link));
+}
+
+void sl_node_settle(struct sl_node *node)
+{
+	for (;;) {
+		serve_dirty(node);
+		if (node->timers_dirty || node->now >= node->due)
+			run_timers(node);
+		else if (node->deadlock_dirty && !sl_node_is_recovering(node))
+			break_deadlock(node);
+		else
+			break;
+	}
+}

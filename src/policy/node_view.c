@@ -1,0 +1,143 @@
+/*
+ * node_view - what can be looked at from outside, and the names
+ *
+ * Reads only. Sums that the decisions need are kept by the ledger; those that only people look
+ * at (waiting bytes of a workload) are counted when asked for.
+ */
+#include "policy/node_state.h"
+
+struct sl_node_gpu_view sl_node_gpu(const struct sl_node *node, uint32_t gpu)
+{
+	const struct sl_ledger_gpu *g;
+
+	if (gpu >= SL_NODE_GPUS_MAX || !node->ledger.gpu[gpu].present)
+		return (struct sl_node_gpu_view){0};
+	g = &node->ledger.gpu[gpu];
+	return (struct sl_node_gpu_view){
+		.present = true,
+		.degraded = node->queue[gpu].degraded,
+		.capacity_bytes = g->capacity_bytes,
+		.reserve_bytes = g->reserve_bytes,
+		.unmanaged_bytes = g->unmanaged_bytes,
+		.shareable_bytes = sl_ledger_shareable(&node->ledger, gpu),
+		.requests_bytes = g->requests_bytes,
+		.backing_bytes = g->sum.backing_bytes,
+		.granted_bytes = g->sum.granted_bytes,
+		.hidden_bytes = g->sum.hidden_bytes,
+		.dying_bytes = g->sum.dying_bytes,
+		.free_bytes = sl_ledger_free_bytes(&node->ledger, gpu),
+		.workloads = g->workloads,
+		.waiting = node->queue[gpu].count,
+	};
+}
+
+struct sl_node_workload_view sl_node_workload(
+	const struct sl_node *node, uint64_t workload)
+{
+	const struct sl_node_member *member = sl_node_find_member(node, workload);
+
+	if (!member || member->leaving)
+		return (struct sl_node_workload_view){0};
+	return (struct sl_node_workload_view){
+		.known = true,
+		.gpu_mask = member->account.gpu_mask,
+		.clients = member->living,
+		.priority = member->priority,
+		.request_bytes = member->account.request_bytes,
+		.limit_bytes = member->account.limit_bytes,
+	};
+}
+
+static struct sl_node_use_view cell_view(const struct sl_ledger_cell *cell)
+{
+	return (struct sl_node_use_view){
+		.backing_bytes = cell->backing_bytes,
+		.granted_bytes = cell->granted_bytes,
+		.hidden_bytes = cell->hidden_bytes,
+		.dying_bytes = cell->dying_bytes,
+	};
+}
+
+static void add_waiting(
+	struct sl_node_use_view *view, const struct sl_node_client *client, uint32_t gpu)
+{
+	sl_list_foreach (link, &client->party.demands) {
+		const struct sl_demand *demand =
+			SL_LIST_ENTRY(link, struct sl_demand, of_client);
+
+		if (demand->epoch || demand->gpu != gpu)
+			continue;
+		view->waiting_bytes += demand->bytes;
+		view->waiting++;
+	}
+}
+
+struct sl_node_use_view sl_node_use(
+	const struct sl_node *node, uint64_t workload, uint32_t gpu)
+{
+	const struct sl_node_member *member = sl_node_find_member(node, workload);
+	struct sl_node_use_view view;
+
+	if (!member || gpu >= SL_NODE_GPUS_MAX)
+		return (struct sl_node_use_view){0};
+	view = cell_view(&member->account.cell[gpu]);
+	sl_list_foreach (link, &member->clients)
+		add_waiting(&view, SL_LIST_ENTRY(link, struct sl_node_client, of_member),
+			gpu);
+	return view;
+}
+
+struct sl_node_use_view sl_node_client_use(
+	const struct sl_node *node, uint64_t client, uint32_t gpu)
+{
+	const struct sl_node_client *found = sl_node_find_client(node, client);
+	struct sl_node_use_view view;
+
+	if (!found || gpu >= SL_NODE_GPUS_MAX)
+		return (struct sl_node_use_view){0};
+	view = cell_view(&found->holding.cell[gpu]);
+	add_waiting(&view, found, gpu);
+	return view;
+}
+
+/* --- names --- */
+
+static const struct {
+	const char *name, *text;
+} reasons[SL_REASONS] = {
+#define SL_REASON(NAME, kind, text) [SL_REASON_##NAME] = {#NAME, text},
+#include "policy/reason.def"
+#undef SL_REASON
+};
+
+static const char *const events[SL_EVENTS] = {
+#define SL_EVENT(NAME, name, fields) [SL_EVENT_##NAME] = #NAME,
+#include "policy/event.def"
+#undef SL_EVENT
+};
+
+static const char *const actions[SL_ACTIONS] = {
+#define SL_ACTION(NAME, name, fields) [SL_ACTION_##NAME] = #NAME,
+#include "policy/action.def"
+#undef SL_ACTION
+};
+
+const char *sl_reason_name(uint32_t reason)
+{
+	return reason < SL_REASONS ? reasons[reason].name : "?";
+}
+
+const char *sl_reason_text(uint32_t reason)
+{
+	return reason < SL_REASONS ? reasons[reason].text : "?";
+}
+
+const char *sl_event_name(uint32_t type)
+{
+	return type < SL_EVENTS ? events[type] : "?";
+}
+
+const char *sl_action_name(uint32_t type)
+{
+	return type < SL_ACTIONS ? actions[type] : "?";
+}

@@ -1,0 +1,48 @@
+/*
+ * admit - may a workload's request be promised, and on which GPUs
+ *
+ * Pure: facts in, plan out. Sizes are bytes per GPU. Turns a request and limit as the user
+ * wrote them into bytes on each allowed GPU, and says where promise I1 (claims <= shareable)
+ * would still hold. Which of the possible GPUs is taken is bind's question.
+ */
+#ifndef SL_POLICY_ADMIT_H
+#define SL_POLICY_ADMIT_H
+
+#include "base/amount.h"
+#include "policy/reason.h"
+
+#define SL_ADMIT_GPUS_MAX 32
+
+struct sl_admit_gpu {
+	bool allowed; /* present, and the workload may use it */
+	bool degraded;
+	uint64_t shareable_bytes, claims_bytes;
+};
+
+struct sl_admit_ask {
+	struct sl_amount request, limit;
+	uint32_t gpu_count; /* 0 is taken as 1 */
+};
+
+struct sl_admit_offer {
+	uint64_t request_bytes, limit_bytes;
+};
+
+struct sl_admit_plan {
+	enum sl_reason reason; /* SL_REASON_NONE: at least gpu_count GPUs in mask */
+	uint32_t mask;         /* GPUs on which the request fits */
+	struct sl_admit_offer offer[SL_ADMIT_GPUS_MAX]; /* for every allowed GPU */
+	/* With a refusal: what was wanted, and what the GPU that decided has. For k GPUs that
+	 * is the k-th best. Counts for TOO_FEW_GPUS; request and limit for LIMIT_BELOW_REQUEST. */
+	uint64_t wanted_bytes, available_bytes;
+};
+
+/* Bytes on a GPU with shareable_bytes. A missing request or limit equals the other; with
+ * neither the request is 0 and the limit everything; the limit is cut to what is shareable. */
+struct sl_admit_offer sl_admit_resolve(
+	const struct sl_admit_ask *ask, uint64_t shareable_bytes);
+
+void sl_admit_judge(const struct sl_admit_ask *ask,
+	const struct sl_admit_gpu gpu[SL_ADMIT_GPUS_MAX], struct sl_admit_plan *plan);
+
+#endif

@@ -1,0 +1,65 @@
+/*
+ * deadlock - who can still be served if everybody gives what he can, and who gives way if not
+ *
+ * Pure but for the scratch and answer fields of its parties and claims. Sizes are bytes.
+ *
+ * The rule is the banker's. Clients that do not wait could give everything they have. A
+ * waiting client keeps what it has until it is served; it *fits* when, on every GPU it waits
+ * on, at least one of its demands could be granted from what is not kept. Then it could finish,
+ * so it adds its bytes; repeat. Those that remain are hopeless: each waits for memory that only
+ * others of them hold. The youngest burst demand among them gets out-of-memory.
+ *
+ * What is kept by a workload with hopeless clients is the larger of their bytes and its
+ * request: nobody may burst into the rest of its request. A workload all of whose clients
+ * could finish could also go, and gives its request with its bytes. Dying bytes will become
+ * free. On a degraded GPU measurement may get better at any moment, so nothing there is
+ * hopeless (the longest wait bounds it).
+ */
+#ifndef SL_POLICY_DEADLOCK_H
+#define SL_POLICY_DEADLOCK_H
+
+#include "policy/verdicts/demand.h"
+
+/* Scratch, one per workload. */
+struct sl_deadlock_claim {
+	uint32_t parties; /* its clients in the kept set */
+	uint64_t kept_bytes[SL_LEDGER_GPUS_MAX];
+};
+
+/* One client with waiting demands. */
+struct sl_deadlock_party {
+	struct sl_link link; /* among the waiting parties of the node */
+	struct sl_link
+		demands; /* of sl_demand.of_client; granted ones (epoch != 0) are skipped */
+	const struct sl_ledger_holding *holding;
+	struct sl_deadlock_claim *claim;
+	bool waits; /* in: it has been idle for idle_wait; otherwise it could still give */
+	bool stuck; /* out: hopeless */
+	bool helps; /* out of sl_deadlock_helpers */
+};
+
+struct sl_deadlock_scene {
+	const struct sl_link *parties; /* heads sl_deadlock_party.link */
+	const struct sl_ledger *ledger;
+	const uint64_t *lend_bytes; /* per GPU */
+	uint32_t degraded_mask;
+};
+
+struct sl_deadlock_plan {
+	uint32_t hopeless;        /* clients; their parties are marked stuck */
+	struct sl_demand *victim; /* to be denied; NULL if none, or none may be denied */
+};
+
+/* O(waiting clients x rounds); most often two rounds. */
+struct sl_deadlock_plan sl_deadlock_find(const struct sl_deadlock_scene *scene);
+
+/*
+ * Free bytes are kept for the demand `head` (of the party `owner`), and others that would fit
+ * wait behind it. Marks with `helps` the parties that must be let past because the head cannot
+ * be served before they have given what they hold; none if non-waiting clients alone could
+ * serve it. Parties that hold nothing never help.
+ */
+void sl_deadlock_helpers(const struct sl_deadlock_scene *scene,
+	const struct sl_demand *head, const struct sl_deadlock_party *owner);
+
+#endif

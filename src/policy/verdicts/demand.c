@@ -1,0 +1,155 @@
+/*
+ * demand - see the header
+ *
+ * Granting only ever takes room away from the others (an entitled grant takes as much from
+ * free as from what is unclaimed, a burst at least as much), so one pass from the head is
+ * enough: nobody before the place reached can fit because of a later grant. The exception, a
+ * sibling that lost its entitlement and moved, is the caller's to notice (sl_demand_refresh).
+ */
+#include "policy/verdicts/demand.h"
+#include "policy/mutant.h"
+
+bool sl_demand_is_over_limit(const struct sl_demand *demand)
+{
+	const struct sl_ledger_account *account = demand->holding->account;
+	uint64_t use = sl_ledger_use(account, demand->gpu);
+
+	/* Written without the sum: bytes come from the client and may be anything. */
+	return use > account->limit_bytes || demand->bytes > account->limit_bytes - use;
+}
+
+bool sl_demand_is_entitled(const struct sl_demand *demand)
+{
+	const struct sl_ledger_account *account = demand->holding->account;
+	uint64_t request = sl_ledger_request(account, demand->gpu);
+	uint64_t use = sl_ledger_use(account, demand->gpu);
+
+	if (SL_MUTANT(ENTITLED_EXCLUSIVE, false, use + demand->bytes == request))
+		return false;
+	return use <= request && demand->bytes <= request - use;
+}
+
+enum sl_demand_fit sl_demand_fits(const struct sl_demand *demand,
+	const struct sl_ledger *ledger, uint64_t lend_bytes, bool degraded)
+{
+	const struct sl_ledger_account *account = demand->holding->account;
+	uint32_t gpu = demand->gpu;
+	uint64_t shareable = sl_ledger_shareable(ledger, gpu);
+	uint64_t resident = sl_ledger_resident(ledger, gpu);
+	uint64_t others =
+		ledger->gpu[gpu].unclaimed_bytes -
+		SL_MUTANT(OWN_REQUEST_BLOCKS, sl_ledger_unclaimed(account, gpu), 0);
+
+	if (demand->bytes > sl_ledger_free_bytes(ledger, gpu))
+		return SL_DEMAND_WAITS;
+	if (!sl_demand_is_entitled(demand)) {
+		if (SL_MUTANT(BURST_WHILE_DEGRADED, degraded, false))
+			return SL_DEMAND_WAITS;
+		others = SL_MUTANT(BURST_TAKES_REQUESTS, others, 0);
+		if (sl_sub_sat(resident + demand->bytes + others, shareable) > lend_bytes)
+			return SL_DEMAND_WAITS;
+	}
+	if (SL_MUTANT(LIMIT_NOT_RECHECKED, sl_demand_is_over_limit(demand), false))
+		return SL_DEMAND_OVER_LIMIT;
+	return SL_DEMAND_FITS;
+}
+
+bool sl_demand_is_before(const struct sl_demand *a, const struct sl_demand *b)
+{
+	if (a->entitled != b->entitled)
+		return SL_MUTANT(
+			ENTITLED_NOT_FIRST, a->entitled, a->sequence < b->sequence);
+	if (a->priority != b->priority)
+		return SL_MUTANT(PRIORITY_UPSIDE_DOWN, a->priority > b->priority,
+			a->priority < b->priority);
+	return SL_MUTANT(
+		LAST_COME_FIRST, a->sequence<b->sequence, a->sequence> b->sequence);
+}
+
+void sl_demand_enqueue(struct sl_link *queue, struct sl_demand *demand)
+{
+	struct sl_link *at = queue->prev;
+
+	/* From the tail: most arrivals are the last of their kind. */
+	while (at != queue &&
+		sl_demand_is_before(demand, SL_LIST_ENTRY(at, struct sl_demand, queue)))
+		at = at->prev;
+	sl_list_insert_before(at->next, &demand->queue);
+}
+
+bool sl_demand_refresh(struct sl_link *queue, sl_ns now, bool *fell)
+{
+	struct sl_link moved;
+	bool any = false;
+
+	sl_list_init(&moved);
+	sl_list_foreach_safe (link, queue) {
+		struct sl_demand *demand = SL_LIST_ENTRY(link, struct sl_demand, queue);
+		bool entitled = sl_demand_is_entitled(demand);
+
+		if (SL_MUTANT(STALE_ENTITLEMENT, entitled == demand->entitled, true))
+			continue;
+		demand->entitled = entitled;
+		if (!entitled) {
+			demand->burst_since = now;
+			*fell = true;
+		}
+		sl_list_unlink(link);
+		sl_list_push_tail(&moved, link);
+		any = true;
+	}
+	sl_list_foreach_safe (link, &moved) {
+		sl_list_unlink(link);
+		sl_demand_enqueue(queue, SL_LIST_ENTRY(link, struct sl_demand, queue));
+	}
+	return any;
+}
+
+/* The first demand that cannot be granted becomes (or stays) the head. A demand that comes
+ * back from a driver refusal was not displaced: its time as the head goes on. */
+static void meet_head(
+	struct sl_demand_scan *scan, struct sl_demand *demand, struct sl_demand *old_head)
+{
+	if (scan->head)
+		return;
+	scan->head = demand;
+	if (demand == old_head)
+		return;
+	if (old_head)
+		old_head->head_since = 0;
+	if (!demand->refusals || !demand->head_since)
+		demand->head_since = scan->now;
+}
+
+static bool keeps(const struct sl_demand_scan *scan)
+{
+	return scan->head && scan->now - scan->head->head_since >= scan->head_pass;
+}
+
+enum sl_demand_step sl_demand_scan_next(
+	struct sl_demand_scan *scan, struct sl_demand *old_head, struct sl_demand **out)
+{
+	struct sl_link *link = scan->at ? scan->at->next : scan->queue->next;
+
+	for (; link != scan->queue; link = link->next) {
+		struct sl_demand *demand = SL_LIST_ENTRY(link, struct sl_demand, queue);
+		enum sl_demand_fit fit = sl_demand_fits(
+			demand, scan->ledger, scan->lend_bytes, scan->degraded);
+
+		if (fit == SL_DEMAND_WAITS)
+			demand->refused_since = demand->refusals = 0;
+		if (fit == SL_DEMAND_WAITS || demand->retry_at > scan->now) {
+			meet_head(scan, demand, old_head);
+			continue;
+		}
+		*out = demand;
+		scan->at = link->prev;
+		if (SL_MUTANT(HEAD_NOT_KEPT, keeps(scan), false)) {
+			scan->at = link;
+			return SL_DEMAND_KEPT;
+		}
+		return fit == SL_DEMAND_FITS ? SL_DEMAND_GRANT : SL_DEMAND_DENY_LIMIT;
+	}
+	scan->at = link->prev;
+	return SL_DEMAND_END;
+}

@@ -1,0 +1,92 @@
+/*
+ * demand - the waiting demands of one GPU: their order, and who may have memory now
+ *
+ * Pure but for the queue links: reads the ledger, changes nothing in it. Sizes are bytes.
+ *
+ * Order: entitled before burst, higher priority first, then arrival. A demand is entitled
+ * while it keeps its workload within its request; that changes when siblings take or free
+ * memory, so the queue is refreshed before it is scanned.
+ *
+ * A burst demand fits if it fits into what is free less the others' unclaimed requests (plus
+ * what the pool lets us lend); an entitled one if it fits into what is free. The first demand
+ * that cannot be granted is the head. Others that fit may pass it, until it has been the head
+ * for head_pass: then the free bytes are kept for it.
+ */
+#ifndef SL_POLICY_DEMAND_H
+#define SL_POLICY_DEMAND_H
+
+#include "base/clock.h"
+#include "base/list.h"
+#include "policy/books/ledger.h"
+
+struct sl_demand {
+	struct sl_link queue;     /* in its GPU's queue while it waits */
+	struct sl_link of_client; /* among its client's demands, waiting or granted */
+	struct sl_ledger_holding *holding;
+	uint64_t ask;      /* the client's number for it */
+	uint64_t sequence; /* arrival, node-wide */
+	uint64_t bytes;
+	uint64_t epoch;    /* of the grant; 0 while it waits */
+	sl_ns arrived;     /* for the notes about waiting */
+	sl_ns burst_since; /* when it (last) became a burst demand; runs out by wait_max */
+	sl_ns head_since;  /* when it (last) became the head */
+	sl_ns retry_at;    /* not before, after a driver refusal; 0 for now */
+	sl_ns refused_since; /* first of the driver refusals without a break; 0 if none */
+	uint32_t refusals;
+	uint32_t gpu;
+	int32_t priority;
+	bool entitled; /* as of the last refresh; what the queue is sorted by */
+	bool noted_entitled, noted_burst, noted_refusal;
+};
+
+enum sl_demand_fit {
+	SL_DEMAND_FITS,
+	SL_DEMAND_WAITS,
+	SL_DEMAND_OVER_LIMIT /* memory is there, but its workload has reached its limit */
+};
+
+/* use + bytes is above the workload's limit. */
+bool sl_demand_is_over_limit(const struct sl_demand *demand);
+/* use + bytes is within the workload's request. */
+bool sl_demand_is_entitled(const struct sl_demand *demand);
+/* lend_bytes: how far this GPU may be lent beyond the unclaimed requests (pool). */
+enum sl_demand_fit sl_demand_fits(const struct sl_demand *demand,
+	const struct sl_ledger *ledger, uint64_t lend_bytes, bool degraded);
+
+/* True if a comes before b. Total: sequence numbers are unique. */
+bool sl_demand_is_before(const struct sl_demand *a, const struct sl_demand *b);
+/* Puts the demand in its place, by its `entitled` as it is set. O(waiting). */
+void sl_demand_enqueue(struct sl_link *queue, struct sl_demand *demand);
+/* Re-decides who is entitled, and moves those that changed. Returns whether any did; *fell is
+ * set (never cleared) if one is no longer entitled. O(waiting) when none moves. */
+bool sl_demand_refresh(struct sl_link *queue, sl_ns now, bool *fell);
+
+/* One look through a queue, from the head on. Fill in the first part; zero the rest. */
+struct sl_demand_scan {
+	struct sl_link *queue;
+	const struct sl_ledger *ledger;
+	uint64_t lend_bytes;
+	sl_ns now, head_pass;
+	bool degraded;
+	/* state of the scan */
+	struct sl_link *at;     /* last one looked at; NULL: from the start */
+	struct sl_demand *head; /* first one that cannot be granted */
+};
+
+enum sl_demand_step {
+	SL_DEMAND_END,        /* nothing more can be granted */
+	SL_DEMAND_GRANT,      /* *out fits and is free to take it */
+	SL_DEMAND_KEPT,       /* *out fits, but the bytes are kept for scan->head */
+	SL_DEMAND_DENY_LIMIT, /* *out fits, but is over its workload's limit */
+};
+
+/*
+ * Looks on. After GRANT and DENY_LIMIT the caller takes *out off the queue before the next
+ * call; KEPT has been stepped over already (to grant it all the same: set scan->at to
+ * out->queue.prev first). old_head is the head of the last scan if it still waits, else NULL;
+ * head_since of a new head becomes now, that of one displaced 0.
+ */
+enum sl_demand_step sl_demand_scan_next(
+	struct sl_demand_scan *scan, struct sl_demand *old_head, struct sl_demand **out);
+
+#endif
