@@ -1,0 +1,184 @@
+/* The parser of options: every type, every way to be wrong, and guesses that must not be made. */
+#include "../base/test.h"
+
+#include "cli/cli.h"
+#include "cli/option.h"
+
+struct settings {
+	bool json;
+	const char *text, *name;
+	struct sl_amount request;
+	int64_t gpus;
+	uint64_t memory;
+	sl_ns watch;
+};
+
+static const struct sl_option rows_of_options[] = {
+	SL_OPT(struct settings, json, FLAG, NULL, 0, 0, "Flag."),
+	SL_OPT(struct settings, text, STRING, "TEXT", 0, 0, "Text."),
+	SL_OPT(struct settings, name, NAME, "NAME", 0, 0, "Name."),
+	SL_OPT(struct settings, request, AMOUNT, "AMOUNT", 0, 0, "Amount."),
+	SL_OPT(struct settings, gpus, INTEGER, "N", 1, 64, "Count."),
+	SL_OPT(struct settings, memory, SIZE, "SIZE", 64 * SL_MIB, 1024 * SL_GIB,
+		"Size."),
+	SL_OPT(struct settings, watch, SECONDS, "SECONDS", 1000, 60000, "Again."),
+	SL_OPT_WORDS("CMD", "Program."),
+	SL_OPT_END,
+};
+
+#define LONG_NAME "0123456789012345678901234567890123456789012345678901234567890123"
+
+static const struct {
+	const char *words[6];
+	int outcome;
+	int first;        /* on OK */
+	const char *says; /* on BAD */
+} rows[] = {
+	{{"v"}, SL_OPTION_OK, 1, NULL},
+	{{"v", "--json", "cmd", "--bad"}, SL_OPTION_OK, 2, NULL},
+	{{"v", "--json", "--", "--bad"}, SL_OPTION_OK, 3, NULL},
+	{{"v", "-", "x"}, SL_OPTION_OK, 1, NULL},
+	{{"v", "--gpus", "2"}, SL_OPTION_OK, 3, NULL},
+	{{"v", "--gpus=64"}, SL_OPTION_OK, 2, NULL},
+	{{"v", "--memory", "4GiB"}, SL_OPTION_OK, 3, NULL},
+	{{"v", "--memory", "67108864"}, SL_OPTION_OK, 3, NULL},
+	{{"v", "--watch"}, SL_OPTION_OK, 2, NULL},
+	{{"v", "--watch", "5"}, SL_OPTION_OK, 3, NULL},
+	{{"v", "--watch", "--json"}, SL_OPTION_OK, 3, NULL},
+	{{"v", "--request", "0.25"}, SL_OPTION_OK, 3, NULL},
+	{{"v", "--text="}, SL_OPTION_OK, 2, NULL},
+	{{"v", "--help"}, SL_OPTION_HELP, 0, NULL},
+	{{"v", "--json", "-h"}, SL_OPTION_HELP, 0, NULL},
+	{{"v", "--reqest", "1"}, SL_OPTION_BAD, 0, "did you mean --request?"},
+	{{"v", "--req", "1"}, SL_OPTION_BAD, 0, "did you mean --request?"},
+	{{"v", "--mem=1"}, SL_OPTION_BAD, 0, "did you mean --memory?"},
+	{{"v", "--jsno"}, SL_OPTION_BAD, 0, "did you mean --json?"},
+	{{"v", "--zzzzzzz"}, SL_OPTION_BAD, 0, "unknown option --zzzzzzz"},
+	{{"v", "--" LONG_NAME}, SL_OPTION_BAD, 0, "unknown option --0123"},
+	{{"v", "-j"}, SL_OPTION_BAD, 0, "two dashes"},
+	{{"v", "--json=yes"}, SL_OPTION_BAD, 0, "takes no value"},
+	{{"v", "--gpus"}, SL_OPTION_BAD, 0, "--gpus needs a value: --gpus N"},
+	{{"v", "--gpus", "--json"}, SL_OPTION_BAD, 0, "needs a value"},
+	{{"v", "--gpus", "0"}, SL_OPTION_BAD, 0, "not within 1 to 64"},
+	{{"v", "--gpus", "65"}, SL_OPTION_BAD, 0, "not within"},
+	{{"v", "--gpus", "two"}, SL_OPTION_BAD, 0, "not a whole number"},
+	{{"v", "--gpus", "1x"}, SL_OPTION_BAD, 0, "not a whole number"},
+	{{"v", "--gpus", " 1"}, SL_OPTION_BAD, 0, "not a whole number"},
+	{{"v", "--gpus", "99999999999999999999"}, SL_OPTION_BAD, 0, "not within"},
+	{{"v", "--request", "8"}, SL_OPTION_BAD, 0, "did you mean 8GiB?"},
+	{{"v", "--request", "1.5"}, SL_OPTION_BAD, 0, "--request: "},
+	{{"v", "--request", "much"}, SL_OPTION_BAD, 0, "--request: "},
+	{{"v", "--request", "-1"}, SL_OPTION_BAD, 0, "negative"},
+	{{"v", "--memory", "4"}, SL_OPTION_BAD, 0, "did you mean 4GiB?"},
+	{{"v", "--memory", "0.5"}, SL_OPTION_BAD, 0, "a fraction has no meaning"},
+	{{"v", "--memory", "2Ti"}, SL_OPTION_BAD, 0, "not within 64 MiB to 1 TiB"},
+	{{"v", "--watch", "61"}, SL_OPTION_BAD, 0, "not within"},
+	{{"v", "--watch=soon"}, SL_OPTION_BAD, 0, "--watch: "},
+	{{"v", "--name", ""}, SL_OPTION_BAD, 0, "1 to 63 bytes"},
+	{{"v", "--name", LONG_NAME}, SL_OPTION_BAD, 0, "1 to 63 bytes, not 64"},
+	{{"v", "--name", "a b"}, SL_OPTION_BAD, 0, "blanks"},
+	{{"v", "--name", "a\x1b[31m"}, SL_OPTION_BAD, 0, "control characters"},
+};
+
+static void test_rows(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < SL_ARRAY_LEN(rows); i++) {
+		struct settings s = {0};
+		struct sl_error err = {0};
+		char *argv[7] = {0}, label[256] = "";
+		int argc = 0, first = -1, outcome;
+
+		for (; rows[i].words[argc]; argc++) {
+			argv[argc] = (char *)rows[i].words[argc];
+			strncat(label, rows[i].words[argc], 40);
+			strcat(label, " ");
+		}
+		outcome = sl_option_parse(rows_of_options, &s, argc, argv, &first, &err);
+		assert_row_u64(label, (uint64_t)outcome, (uint64_t)rows[i].outcome);
+		if (outcome == SL_OPTION_OK)
+			assert_row_u64(label, (uint64_t)first, (uint64_t)rows[i].first);
+		if (outcome == SL_OPTION_BAD)
+			assert_row_contains(label, err.text, rows[i].says);
+		assert_null(strchr(err.text, '\x1b'));
+	}
+}
+
+static void test_values(void **state)
+{
+	char *argv[] = {(char *)"v", (char *)"--json", (char *)"--text", (char *)"t t",
+		(char *)"--name=n", (char *)"--request", (char *)"512Mi",
+		(char *)"--gpus", (char *)"3", (char *)"--memory=1GiB", (char *)"--watch",
+		(char *)"2s", (char *)"--gpus=4", NULL};
+	struct settings s = {0};
+	struct sl_error err = {0};
+	int first;
+
+	(void)state;
+	assert_int_equal(sl_option_parse(rows_of_options, &s, 13, argv, &first, &err),
+		SL_OPTION_OK);
+	assert_true(s.json);
+	assert_string_equal(s.text, "t t");
+	assert_string_equal(s.name, "n");
+	assert_int_equal(s.request.kind, SL_AMOUNT_BYTES);
+	assert_int_equal(s.request.value, 512 * SL_MIB);
+	assert_int_equal(s.gpus, 4); /* the last one wins */
+	assert_int_equal(s.memory, SL_GIB);
+	assert_int_equal(s.watch, 2 * SL_S);
+}
+
+static void test_nearest(void **state)
+{
+	static const char *const names[] = {
+		"run", "ps", "gpus", "doctor", "version", NULL};
+	static const struct {
+		const char *word, *want;
+	} cases[] = {
+		{"rnu", "run"},
+		{"gpu", "gpus"},
+		{"docter", "doctor"},
+		{"vers", "version"},
+		{"p", "ps"},
+		{"kubernetes", NULL},
+		{"x", NULL},
+		{"", NULL},
+		{LONG_NAME, NULL},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < SL_ARRAY_LEN(cases); i++) {
+		const char *got = sl_option_nearest(cases[i].word, names);
+
+		assert_row_text(cases[i].word, got ? got : "(none)",
+			cases[i].want ? cases[i].want : "(none)");
+	}
+}
+
+/* One list per fact: no verb has an option twice, no name is another's beginning with a value. */
+static void test_tables(void **state)
+{
+	(void)state;
+	for (size_t v = 0; v < SL_VERBS; v++)
+		for (const struct sl_option *a = sl_verbs[v].options; a->type; a++) {
+			assert_non_null(a->help);
+			assert_true(strlen(a->help) < 160);
+			if (a->type != SL_OPTION_FLAG && a->type != SL_OPTION_WORDS)
+				assert_non_null(a->value);
+			for (const struct sl_option *b = a + 1; b->type; b++)
+				assert_string_not_equal(a->name, b->name);
+		}
+	assert_null(sl_cli_verb("nothing"));
+	assert_string_equal(sl_cli_verb("run")->name, "run");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_rows),
+		cmocka_unit_test(test_values),
+		cmocka_unit_test(test_nearest),
+		cmocka_unit_test(test_tables),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
