@@ -124,6 +124,13 @@ static int other_version(
 	return SL_EXIT_PROTOCOL;
 }
 
+static int not_sluiced(const struct sl_conn *conn, const char *what, struct sl_error *err)
+{
+	sl_error_set(err, "what answers at %s is not sluiced (%s); check SLUICE_SOCKET",
+		conn->socket, what);
+	return SL_EXIT_PROTOCOL;
+}
+
 static int rejected(
 	struct sl_conn *conn, const struct sl_msg_reject *reject, struct sl_error *err)
 {
@@ -172,12 +179,13 @@ static int receive(struct sl_conn *conn, uint32_t want, uint32_t alt, union sl_m
 			conn->socket, (unsigned long long)conn->timeout_ms);
 		return SL_EXIT_NO_DAEMON;
 	case SL_WIRE_OTHER_VERSION:
+		/* Every version rejects in the same words, so what is no message of ours at
+		 * all is no daemon of any version. */
+		if (!sl_wire_size(msg->head.type))
+			return not_sluiced(conn, detail.text, err);
 		conn->daemon_protocol = msg->head.version;
 		return other_version(conn, msg->head.version, err);
-	default:
-		sl_error_set(err, "what answers at %s is not sluiced: it sent %s",
-			conn->socket, detail.text);
-		return SL_EXIT_PROTOCOL;
+	default: return not_sluiced(conn, detail.text, err);
 	}
 	if (msg->head.type == SL_MSG_REJECT)
 		return rejected(conn, &msg->reject, err);

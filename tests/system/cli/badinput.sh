@@ -1,0 +1,128 @@
+#!/bin/sh
+# Bad input and faults, one row each: the status, and words of the message that name the thing
+# or the remedy. No daemon and no GPU is needed.
+# shellcheck source-path=SCRIPTDIR
+. "$(dirname "$0")/lib.sh"
+
+# --- the command line itself
+expect 'no verb' 64 '' "$sluice"
+expect 'unknown verb' 64 "unknown verb 'rum'; did you mean 'run'?" "$sluice" rum
+expect 'unknown verb, no guess' 64 "sluice help" "$sluice" kubernetes
+expect 'no command' 64 'sluice run \[options\] -- CMD' "$sluice" run
+expect 'no command after --' 64 'no command' "$sluice" run --gpus 1 --
+expect 'unknown option' 64 'did you mean --request?' "$sluice" run --reqest 1GiB -- true
+expect 'option of another verb' 64 'unknown option --json' "$sluice" softgpu --json -- true
+expect 'a value is missing' 64 'request needs a value' "$sluice" run --request
+expect 'word where none belongs' 64 "unexpected word 'all'" "$sluice" ps all
+expect 'request 8' 64 'did you mean 8GiB?' "$sluice" run --request 8 -- true
+expect 'fraction above 1' 64 'at most 1' "$sluice" run --request 1.5 -- true
+expect 'negative' 64 'negative' "$sluice" run --limit -1 -- true
+expect 'junk amount' 64 'write a fraction like 0.25' "$sluice" run --limit lots -- true
+expect 'junk suffix' 64 'suffixes' "$sluice" run --limit 8gigs -- true
+expect 'limit below request, fractions' 64 'limit 0.2 is below --request 0.5' \
+	"$sluice" run --request 0.5 --limit 0.2 -- true
+expect 'limit below request, bytes' 64 'limit 1GiB is below --request 2GiB' \
+	"$sluice" run --request 2GiB --limit 1GiB -- true
+expect 'no GPUs' 64 'not within 1 to 64' "$sluice" run --gpus 0 -- true
+expect 'junk GPUs' 64 'not a whole number' "$sluice" run --gpus all -- true
+expect 'priority' 64 'not within -1000 to 1000' "$sluice" run --priority 1001 -- true
+expect 'name with blanks' 64 'blanks' "$sluice" run --name 'a b' -- true
+expect 'software memory' 64 'did you mean 4GiB?' "$sluice" softgpu --memory 4 -- true
+expect 'software GPUs' 64 'not within' "$sluice" softgpu --gpus 1000 -- true
+expect 'software, no command' 64 'no command' "$sluice" softgpu
+expect 'help of nothing' 64 "no verb 'nothing'" "$sluice" help nothing
+expect 'help goes to standard output' 0 'usage: sluice run' "$sluice" run --help
+
+# --- CMD
+expect 'CMD not found' 127 'no-such-program: not found' "$sluice" run -- no-such-program
+expect 'CMD not found, by path' 127 'not found' "$sluice" run -- /no/such/program
+expect 'CMD not executable' 126 'cannot be executed' "$sluice" run -- /etc/passwd
+expect 'CMD is a folder' 126 'cannot be executed' "$sluice" run -- /tmp
+mkdir "$work/bin"
+for front in docker podman nerdctl sudo doas su ssh srun kubectl; do
+	printf '#!/bin/sh\nexit 0\n' >"$work/bin/$front"
+	chmod +x "$work/bin/$front"
+	expect "in front of $front" 64 "^sluice run: $front .*sluice run \[options\] -- CMD" \
+		"$sluice" run --request 0.5 -- "$work/bin/$front" run image
+done
+cat >"$work/hello.c" <<'C'
+int main(void) { return 0; }
+C
+if cc -static -o "$work/static" "$work/hello.c" 2>/dev/null; then
+	expect 'a static program' 64 'linked statically' "$sluice" run -- "$work/static"
+	printf '#!%s\n' "$work/static" >"$work/script"
+	chmod +x "$work/script"
+	expect 'a script for a static program' 64 'linked statically' "$sluice" run -- "$work/script"
+fi
+
+# --- the library
+cp "$sluice" "$work/bin/sluice"
+expect 'library missing' 78 "found neither in $work/bin nor in .*SLUICE_LIBRARY" \
+	"$work/bin/sluice" run -- true
+expect 'library named wrongly' 78 'SLUICE_LIBRARY=/no/lib.so' \
+	env SLUICE_LIBRARY=/no/lib.so "$sluice" run -- true
+mkdir "$work/with blank"
+cp "$SLUICE_BUILD/libsluice.so" "$work/with blank/libsluice.so"
+expect 'library with a blank' 78 'LD_PRELOAD cannot carry' \
+	env SLUICE_LIBRARY="$work/with blank/libsluice.so" "$sluice" run -- true
+
+# --- the daemon
+for verb in 'run -- true' ps gpus; do
+	# shellcheck disable=SC2086 # words are meant
+	expect "no daemon: $verb" 69 "no daemon answers at $work/none.sock.*sluiced &.*systemctl start" \
+		"$sluice" $verb
+done
+expect 'no daemon, as JSON' 69 '^{.*"exit": 69.*"error": "no daemon answers' "$sluice" ps --json
+long=$work/$(printf '%0120d' 0)
+expect 'socket path too long' 64 '107' env SLUICE_SOCKET="$long" "$sluice" ps
+touch "$work/file"
+expect 'socket is a file' 69 "$work/file" env SLUICE_SOCKET="$work/file" "$sluice" ps
+expect 'socket below a file' 69 'not a folder' env SLUICE_SOCKET="$work/file/s" "$sluice" ps
+expect 'doctor with hardly any descriptors' 1 '' sh -c "ulimit -n 4; exec '$sluice' doctor"
+printf '%s\n' "$out" | grep -q 'Too many open files' || fail "doctor with 4 descriptors: $out"
+visible=$(printf '%0300d' 0)
+expect 'too many visible devices' 64 'CUDA_VISIBLE_DEVICES has 300 bytes' \
+	env CUDA_VISIBLE_DEVICES="$visible" "$sluice" run -- true
+expect 'a full disk' 71 'cannot write the output' sh -c "'$sluice' help >/dev/full"
+expect 'doctor without anything' 1 '' "$sluice" doctor
+printf '%s\n' "$out" | grep -q '^FAIL  daemon .*no daemon answers' || fail "doctor: $out"
+
+fake version
+expect 'another protocol version' 76 'speaks protocol version 2, this sluice (.*) version 1' \
+	"$sluice" ps
+expect 'another protocol version, run' 76 'restart the daemon' "$sluice" run -- true
+fake newer
+expect 'a newer daemon that welcomes' 76 'speaks protocol version 7' "$sluice" ps
+fake full
+expect 'the daemon has no descriptors left' 69 'no descriptors left. Try again' "$sluice" run -- true
+fake denied
+expect 'the daemon denies' 77 'you are not on the list' "$sluice" ps
+fake garbage
+expect 'not a daemon at all' 76 'is not sluiced' "$sluice" gpus
+fake silent
+expect 'a daemon that hangs' 69 'did not answer within 200 ms' \
+	env SLUICE_TIMEOUT=200ms "$sluice" ps
+fake close
+expect 'a daemon that hangs up' 69 'ended the connection' "$sluice" ps
+fake half
+expect 'a daemon that dies in its answer' 69 'ended the connection' "$sluice" ps
+same 'half a list is not printed' "$out" ''
+expect 'a daemon that dies in admission' 69 'ended the connection' "$sluice" run -- true
+fake wrong-answer
+expect 'a daemon that answers something else' 76 'answered WELCOME instead of RUN_REPLY' \
+	"$sluice" run -- true
+if [ "$(id -u)" = 0 ]; then
+	fake stranger
+	# Root believes root only; for root, the stranger is user 65534.
+	expect 'a socket that is not ours' 77 'runs as user 65534, who is neither root nor you' \
+		"$sluice" ps
+	expect 'nothing is run for a stranger' 77 'not trusted' "$sluice" run -- touch "$work/ran"
+	[ ! -e "$work/ran" ] || fail 'CMD ran on the word of a stranger'
+fi
+fake refuse
+expect 'refused, with the numbers' 75 '8 GiB does not fit: 14 GiB shareable, 10 GiB requested' \
+	"$sluice" run --request 8GiB -- touch "$work/ran"
+[ ! -e "$work/ran" ] || fail 'CMD ran although it was refused'
+expect 'refused, as JSON' 75 '"ok": false, "exit": 75, "reason": "REQUESTS_TAKEN"' \
+	"$sluice" run --json -- true
+finish

@@ -1,0 +1,49 @@
+#!/bin/sh
+# ps, gpus, version and doctor against made-up lists: columns, width, JSON.
+# shellcheck source-path=SCRIPTDIR
+. "$(dirname "$0")/lib.sh"
+
+fake lists
+widest() { awk '{ if (length($0) > n) n = length($0) } END { print n + 0 }' "$work/out"; }
+
+expect 'ps' 0 '^NAME  *PROJECT  *USER  *GPU  *PRIO  *STATE  *REQUEST  *LIMIT  *HELD  *WAITING  *CLIENTS  *AGE  *COMMAND$' \
+	"$sluice" ps
+same 'ps: three rows and a title' "$(wc -l <"$work/out")" 4
+expect 'ps: held is backing and hidden' 0 '4Gi  *12Gi  *3.25Gi' "$sluice" ps
+expect 'ps: who waits, and for what' 0 'waiting .* 300Mi ' "$sluice" ps
+same 'ps: no escape sequence of others' "$(tr -dc '\033' <"$work/out" | wc -c)" 0
+for columns in 80 100 132; do
+	expect "ps at $columns" 0 '^NAME ' env COLUMNS=$columns "$sluice" ps
+	[ "$(widest)" -le $columns ] || fail "ps at $columns is $(widest) wide"
+	expect "ps at $columns keeps numbers" 0 '4Gi  *12Gi  *3.25Gi' env COLUMNS=$columns "$sluice" ps
+	expect "gpus at $columns" 0 '^GPU ' env COLUMNS=$columns "$sluice" gpus
+	[ "$(widest)" -le $columns ] || fail "gpus at $columns is $(widest) wide"
+done
+expect 'gpus' 0 '80Gi  *78Gi  *40Gi .*38Gi  *97%  *ok$' "$sluice" gpus
+expect 'gpus: degraded' 0 ' degraded$' "$sluice" gpus
+expect 'gpus: stale' 0 ' stale$' "$sluice" gpus
+expect 'gpus: uuid' 0 'GPU-00000000-0000-0000-0000-000000000002' "$sluice" gpus
+expect 'version' 0 "^daemon   0.1.0, protocol 1, at $SLUICE_SOCKET" "$sluice" version
+expect 'doctor' 1 '' "$sluice" doctor
+expect 'watch ends with its reader' 0 '' sh -c "'$sluice' ps --watch 1 | head -n 2"
+
+# --- JSON: whole, of one shape, and with the same facts
+json() { python3 -c "import json, sys; d = json.load(open('$work/out')); print($1)"; }
+if command -v python3 >/dev/null; then
+	run "$sluice" ps --json
+	same 'ps --json' "$(json 'len(d), d[0]["hidden_bytes"], d[2]["waiting"], d[1]["priority"], d[0]["state"]')" \
+		"3 268435456 1 -4 reserved"
+	run "$sluice" gpus --json
+	same 'gpus --json' "$(json 'len(d), d[1]["state"], d[2]["gpu"], d[0]["shareable_bytes"]')" \
+		"3 degraded 2 83751862272"
+	run "$sluice" version --json
+	same 'version --json' "$(json 'd["protocol"], d["daemon"]["driver"], d["daemon_error"]')" \
+		"1 535.1 None"
+	run "$sluice" doctor --json
+	same 'doctor --json' "$(json 'd["ok"], d["checks"][0]["check"], d["checks"][1]["level"]')" \
+		"False library ok"
+	SLUICE_SOCKET=$work/none.sock run "$sluice" version --json
+	same 'version --json, no daemon' "$status $(json 'd["daemon"], "no daemon" in d["daemon_error"]')" \
+		"0 None True"
+fi
+finish

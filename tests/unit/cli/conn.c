@@ -1,0 +1,105 @@
+/*
+ * Connecting when this process itself is in trouble. What a daemon can do wrong is in
+ * tests/system/cli/badinput.sh.
+ */
+#include "../base/test.h"
+
+#include "cli/cli.h"
+#include "cli/conn.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+static char dir[] = "/tmp/sluice-unit-XXXXXX", path[64];
+
+static int set_up(void **state)
+{
+	(void)state;
+	assert_non_null(mkdtemp(dir));
+	snprintf(path, sizeof(path), "%s/s", dir);
+	return setenv("SLUICE_SOCKET", path, 1);
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	unlink(path);
+	return rmdir(dir);
+}
+
+static void test_absent(void **state)
+{
+	struct sl_conn conn;
+	struct sl_error err = {0};
+
+	(void)state;
+	assert_int_equal(sl_conn_open(&conn, &err), SL_EXIT_NO_DAEMON);
+	assert_row_contains("absent", err.text, path);
+	assert_row_contains("absent", err.text, "sluiced &");
+	assert_string_equal(conn.socket, path);
+	sl_conn_close(&conn);
+	sl_conn_close(&conn);
+}
+
+static void test_no_descriptors(void **state)
+{
+	struct rlimit before, none;
+	struct sl_conn conn;
+	struct sl_error err = {0};
+	int outcome, next = open("/dev/null", O_RDONLY);
+
+	(void)state;
+	close(next);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	none = before;
+	none.rlim_cur = (rlim_t)next;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+	outcome = sl_conn_open(&conn, &err);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+	sl_conn_close(&conn);
+	assert_int_equal(outcome, SL_EXIT_SYSTEM);
+	assert_row_contains("EMFILE", err.text, "no descriptors left");
+	assert_row_contains("EMFILE", err.text, "ulimit -n");
+}
+
+/* Nobody accepts: the connection stands in the queue, and the answer never comes. */
+static void test_timeout(void **state)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	int listener = socket(AF_UNIX, SOCK_SEQPACKET, 0);
+	struct sl_conn conn;
+	struct sl_error err = {0};
+
+	(void)state;
+	strcpy(address.sun_path, path);
+	assert_int_equal(bind(listener, (struct sockaddr *)&address, sizeof(address)), 0);
+	assert_int_equal(sl_conn_open(&conn, &err), SL_EXIT_NO_DAEMON);
+	assert_row_contains("bound only", err.text, "nobody listens");
+	assert_int_equal(listen(listener, 1), 0);
+	setenv("SLUICE_TIMEOUT", "20ms", 1);
+	assert_int_equal(sl_conn_open(&conn, &err), SL_EXIT_NO_DAEMON);
+	assert_row_contains("mute", err.text, "within 20 ms");
+	sl_conn_close(&conn);
+	setenv("SLUICE_TIMEOUT", "junk", 1);
+	close(listener);
+	assert_int_equal(sl_conn_open(&conn, &err), SL_EXIT_NO_DAEMON);
+	assert_int_equal(conn.timeout_ms, 10000);
+	unsetenv("SLUICE_TIMEOUT");
+	sl_conn_close(&conn);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_absent),
+		cmocka_unit_test(test_no_descriptors),
+		cmocka_unit_test(test_timeout),
+	};
+
+	return cmocka_run_group_tests(tests, set_up, tear_down);
+}
