@@ -1,0 +1,123 @@
+/*
+ * A refused configuration changes nothing and says why; an accepted one is in range, option by
+ * option, and is the same when read again. Half of the inputs become the value of a known key: chance
+ * alone would never write one.
+ */
+#include "fuzz.h"
+
+#include "daemon/config.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define TEXT_MAX 4096
+
+static const char *const keys[] = {
+#define SL_OPTION(key, TYPE, def, min, max, help) #key,
+#include "daemon/options.def"
+#undef SL_OPTION
+};
+
+static bool in_range(uint64_t value, uint64_t min, uint64_t max)
+{
+	return value >= min && value <= max;
+}
+
+static bool is_text(const char *text, size_t size, uint64_t min, uint64_t max)
+{
+	return memchr(text, '\0', size) && in_range(strlen(text), min, max);
+}
+
+#define GOOD_PATH(value, min, max)  is_text((value).text, sizeof((value).text), min, max)
+#define GOOD_TIME(value, min, max)  in_range(value, min, max)
+#define GOOD_BYTES(value, min, max) in_range(value, min, max)
+#define GOOD_COUNT(value, min, max) in_range(value, min, max)
+#define GOOD_MODE(value, min, max)  in_range(value, min, max)
+#define GOOD_GROUP(value, min, max) true
+#define GOOD_LEVEL(value, min, max) is_text((value).text, sizeof((value).text), 1, 15)
+#define GOOD_GPUS(value, min, max)  ((value).count <= SL_CONFIG_GPUS_MAX)
+
+#define SAME_PATH(a, b)  (strcmp((a).text, (b).text) == 0)
+#define SAME_TIME(a, b)  ((a) == (b))
+#define SAME_BYTES(a, b) ((a) == (b))
+#define SAME_COUNT(a, b) ((a) == (b))
+#define SAME_MODE(a, b)  ((a) == (b))
+#define SAME_GROUP(a, b) ((a) == (b))
+#define SAME_LEVEL(a, b) (strcmp((a).text, (b).text) == 0)
+#define SAME_GPUS(a, b)                                  \
+	((a).all == (b).all && (a).count == (b).count && \
+		memcmp((a).uuids, (b).uuids, (a).count * sizeof((a).uuids[0])) == 0)
+
+static void check_range(const struct sl_config *config)
+{
+#define SL_OPTION(key, TYPE, def, min, max, help) \
+	if (!GOOD_##TYPE(config->key, min, max))  \
+		abort();
+#include "daemon/options.def"
+#undef SL_OPTION
+}
+
+static void check_same(const struct sl_config *a, const struct sl_config *b)
+{
+#define SL_OPTION(key, TYPE, def, min, max, help) \
+	if (!SAME_##TYPE(a->key, b->key))         \
+		abort();
+#include "daemon/options.def"
+#undef SL_OPTION
+}
+
+/* The input as a file: as it is, or as the value of a key. Returns its size. */
+static size_t compose(const uint8_t *data, size_t size, char text[TEXT_MAX])
+{
+	const char *key = keys[(data[0] >> 1) % SL_ARRAY_LEN(keys)];
+	size_t prefix = 0;
+
+	if (data[0] & 1)
+		prefix = (size_t)snprintf(text, TEXT_MAX, "%s: ", key);
+	size = sl_min_u64(size - 1, TEXT_MAX - prefix);
+	memcpy(text + prefix, data + 1, size);
+	return prefix + size;
+}
+
+/* One option set as by the command line: a C string, so what stands before the first zero. */
+static void try_set(const uint8_t *data, size_t size)
+{
+	static struct sl_config config;
+	struct sl_error err = {{0}};
+	char value[256] = "";
+	int r;
+
+	sl_config_defaults(&config);
+	check_range(&config);
+	memcpy(value, data + 1, sl_min_u64(size - 1, sizeof(value) - 1));
+	r = sl_config_set(
+		&config, keys[(data[0] >> 1) % SL_ARRAY_LEN(keys)], value, &err);
+	if (r == SL_CONFIG_OK)
+		check_range(&config);
+	else if (!err.text[0])
+		abort();
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	static struct sl_config config, again, untouched;
+	struct sl_error err = {{0}};
+	char text[TEXT_MAX];
+
+	if (size < 1)
+		return 0;
+	try_set(data, size);
+	size = compose(data, size, text);
+	memset(&config, 0xa5, sizeof(config));
+	memset(&untouched, 0xa5, sizeof(untouched));
+	if (sl_config_parse(text, size, "fuzz", &config, &err) == SL_CONFIG_BAD) {
+		if (!err.text[0] || memcmp(&config, &untouched, sizeof(config)) != 0)
+			abort();
+		return 0;
+	}
+	check_range(&config);
+	if (sl_config_parse(text, size, "fuzz", &again, &err) != SL_CONFIG_OK)
+		abort();
+	check_same(&config, &again);
+	return 0;
+}
