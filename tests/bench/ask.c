@@ -1,0 +1,143 @@
+#include "ask.h"
+
+#include "bench.h"
+
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+
+#include "base/paths.h"
+
+#define LIMIT_S 30
+
+void bench_send(int fd, const union sl_msg *msg)
+{
+	int r = sl_wire_send(fd, msg);
+
+	bench_require(
+		r == SL_WIRE_OK, "%s was not sent: %d", sl_wire_name(msg->head.type), r);
+}
+
+/* Any message; dies on everything that is none, and on REJECT. */
+static void receive_any(int fd, union sl_msg *msg)
+{
+	struct sl_error err = {{0}};
+	int r = sl_wire_recv(fd, SL_FROM_DAEMON, msg, &err);
+
+	bench_require(r == SL_WIRE_OK, "no answer from the daemon: %d %s", r, err.text);
+	bench_require(msg->head.type != SL_MSG_REJECT, "rejected: %s", msg->reject.text);
+}
+
+void bench_receive(int fd, enum sl_msg_type type, union sl_msg *msg)
+{
+	do
+		receive_any(fd, msg);
+	while (msg->head.type != type);
+}
+
+int bench_dial(enum sl_role role, const uint8_t token[SL_WIRE_TOKEN_BYTES],
+	struct sl_msg_welcome *welcome)
+{
+	struct timeval limit = {.tv_sec = LIMIT_S};
+	char path[SL_SOCKET_PATH_MAX];
+	struct sl_error err = {{0}};
+	union sl_msg msg;
+	int fd;
+
+	bench_require(
+		sl_paths_socket(path, sizeof(path), &err) == SL_PATHS_OK, "%s", err.text);
+	fd = sl_wire_connect(path, &err);
+	bench_require(fd >= 0, "%s", err.text);
+	bench_require(setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit)) == 0,
+		"no time limit");
+	sl_wire_init(&msg, SL_MSG_HELLO);
+	msg.hello.role = role;
+	memcpy(msg.hello.token, token, SL_WIRE_TOKEN_BYTES);
+	sl_wire_str(msg.hello.version, sizeof(msg.hello.version), SL_VERSION);
+	bench_send(fd, &msg);
+	bench_receive(fd, SL_MSG_WELCOME, &msg);
+	if (welcome)
+		*welcome = msg.welcome;
+	if (role == SL_ROLE_CLIENT) {
+		union sl_msg gpu;
+
+		for (uint32_t i = 0; i < msg.welcome.gpu_count; i++)
+			bench_receive(fd, SL_MSG_GPU, &gpu);
+	}
+	return fd;
+}
+
+void bench_reported(int fd)
+{
+	union sl_msg msg;
+
+	sl_wire_init(&msg, SL_MSG_REPORTED);
+	bench_send(fd, &msg);
+}
+
+void bench_register(int fd, const char *name, uint64_t limit_bytes,
+	uint8_t token[SL_WIRE_TOKEN_BYTES])
+{
+	union sl_msg msg;
+
+	sl_wire_init(&msg, SL_MSG_RUN);
+	msg.run.request_kind = SL_AMOUNT_BYTES;
+	msg.run.limit_kind = SL_AMOUNT_BYTES;
+	msg.run.limit_value = limit_bytes;
+	msg.run.gpu_count = 1;
+	msg.run.priority_biased = SL_PRIORITY_BIAS;
+	sl_wire_str(msg.run.name, sizeof(msg.run.name), name);
+	sl_wire_str(msg.run.project, sizeof(msg.run.project), "default");
+	sl_wire_str(msg.run.command, sizeof(msg.run.command), "bench");
+	bench_send(fd, &msg);
+	bench_receive(fd, SL_MSG_RUN_REPLY, &msg);
+	bench_require(
+		msg.run_reply.ok, "workload %s refused: %s", name, msg.run_reply.text);
+	memcpy(token, msg.run_reply.token, SL_WIRE_TOKEN_BYTES);
+}
+
+/* The first row for which want() is true, or, without want, the first. All rows are read. */
+static bool list(int fd, enum sl_list_what what, const char *name, union sl_msg *out)
+{
+	union sl_msg msg;
+	bool found = false;
+
+	sl_wire_init(&msg, SL_MSG_LIST);
+	msg.list.what = what;
+	bench_send(fd, &msg);
+	for (;;) {
+		receive_any(fd, &msg);
+		if (msg.head.type == SL_MSG_LIST_END)
+			return found;
+		if (found || (name && strcmp(msg.use_row.name, name) != 0))
+			continue;
+		*out = msg;
+		found = true;
+	}
+}
+
+void bench_status(int fd, struct sl_msg_status_row *out)
+{
+	union sl_msg msg;
+
+	bench_require(list(fd, SL_LIST_STATUS, NULL, &msg), "the daemon has no status");
+	*out = msg.status_row;
+}
+
+void bench_gpu(int fd, struct sl_msg_gpu_row *out)
+{
+	union sl_msg msg;
+
+	bench_require(list(fd, SL_LIST_GPUS, NULL, &msg), "the daemon manages no GPU");
+	*out = msg.gpu_row;
+}
+
+bool bench_use(int fd, const char *name, struct sl_msg_use_row *out)
+{
+	union sl_msg msg;
+
+	if (!list(fd, SL_LIST_USES, name, &msg))
+		return false;
+	*out = msg.use_row;
+	return true;
+}

@@ -1,0 +1,31 @@
+/*
+ * ask - the bench as a peer of the daemon
+ *
+ * As CONTROL it looks at lists; as CLIENT it plays programs. Everything blocks, with a time limit of
+ * 30 s per message, and dies (bench_die) on what is not the answer that was asked for.
+ */
+#ifndef SL_TESTS_BENCH_ASK_H
+#define SL_TESTS_BENCH_ASK_H
+
+#include "wire/wire.h"
+
+/* A connection; welcome (may be NULL) gets the daemon's answer. For a CLIENT the GPU messages are
+ * read too, but REPORTED is not sent. The caller closes it. */
+int bench_dial(enum sl_role role, const uint8_t token[SL_WIRE_TOKEN_BYTES],
+	struct sl_msg_welcome *welcome);
+void bench_send(int fd, const union sl_msg *msg);
+/* The next message of this type; others are passed over. */
+void bench_receive(int fd, enum sl_msg_type type, union sl_msg *msg);
+/* Tells the daemon that this client holds nothing. */
+void bench_reported(int fd);
+
+/* Registers the calling process as a workload without request. */
+void bench_register(int fd, const char *name, uint64_t limit_bytes,
+	uint8_t token[SL_WIRE_TOKEN_BYTES]);
+
+/* The daemon about itself, the first GPU, and the row of a workload (false: there is none). */
+void bench_status(int fd, struct sl_msg_status_row *out);
+void bench_gpu(int fd, struct sl_msg_gpu_row *out);
+SL_MUST_CHECK bool bench_use(int fd, const char *name, struct sl_msg_use_row *out);
+
+#endif

@@ -1,0 +1,40 @@
+/*
+ * driver - the calls of the CUDA driver that the bench makes, looked up at run time
+ *
+ * By dlopen and dlsym, as frameworks do: so the library preloaded by Sluice, or none, is met in
+ * the same way. One instance per process.
+ */
+#ifndef SL_TESTS_BENCH_DRIVER_H
+#define SL_TESTS_BENCH_DRIVER_H
+
+#include "base/cuda_abi.h"
+
+#define BENCH_DRIVER_CALLS(X)       \
+	X(cuInit)                   \
+	X(cuDeviceGet)              \
+	X(cuDevicePrimaryCtxRetain) \
+	X(cuCtxSetCurrent)          \
+	X(cuCtxSynchronize)         \
+	X(cuMemGetInfo_v2)          \
+	X(cuMemAlloc_v2)            \
+	X(cuMemFree_v2)             \
+	X(cuMemsetD8Async)          \
+	X(cuMemcpyDtoDAsync_v2)     \
+	X(cuLaunchKernel)
+
+struct bench_driver {
+#define BENCH_CALL(name) __typeof__(name) *name;
+	BENCH_DRIVER_CALLS(BENCH_CALL)
+#undef BENCH_CALL
+	void *library;
+};
+
+extern struct bench_driver bench_cu;
+
+/* Loads libcuda.so.1; NULL or the reason. */
+const char *bench_driver_load(void);
+/* Loads it, makes device 0's primary context and sets it current. 0 or a CUresult; -1 where the
+ * library is missing. */
+int bench_driver_context(void);
+
+#endif

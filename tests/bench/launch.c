@@ -1,0 +1,247 @@
+/*
+ * launch - what a hook adds to a submission
+ *
+ * `bench launch` starts itself under `sluice run` in front of the stub driver (stub_cuda.c), whose
+ * submissions are empty. There each thread times batches of calls, alternately through the pointer that
+ * dlsym gives a program (the hook) and through the stub's second name for the same function (no
+ * hook), so that both meet the same clock frequency and the same neighbours. A batch is a few
+ * microseconds: long against the clock's own cost, short against a time slice.
+ *
+ * The 99th percentile is that of batches, with less without: what interrupts, interrupts both.
+ * Every figure is the median of several passes, for the sake of busy machines.
+ */
+#include "bench.h"
+
+#include "ask.h"
+#include "driver.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/file.h"
+
+#define NAME        "bench-launch"
+#define CALLS       1000 /* per batch */
+#define BATCHES     1500 /* per thread and pass, with and without each */
+#define PASSES      5
+#define WARM_UP     50
+#define THREADS_MAX 64
+
+/* --- one kind of submission ---------------------------------------------------------------- */
+
+typedef uint64_t time_batch_fn(void *function);
+
+/* The function is reached through a pointer the compiler knows nothing about, as in a program. */
+#define TIME_BATCH(name, ...)                                          \
+	static uint64_t time_##name(void *function)                    \
+	{                                                              \
+		__typeof__(name) *call = (__typeof__(name) *)function; \
+		sl_ns begin = sl_clock_now();                          \
+		for (int i = 0; i < CALLS; i++)                        \
+			(void)call(__VA_ARGS__);                       \
+		return sl_clock_now() - begin;                         \
+	}
+TIME_BATCH(cuLaunchKernel, NULL, 1, 1, 1, 32, 1, 1, 0, NULL, NULL, NULL)
+TIME_BATCH(cuMemsetD8Async, 0x7000000000ull, 0, 64, NULL)
+TIME_BATCH(cuMemcpyDtoDAsync_v2, 0x7000000000ull, 0x7000001000ull, 64, NULL)
+
+struct kind {
+	const char *symbol, *bare_symbol;
+	time_batch_fn *time;
+	enum bench_row_id bare, median, p99; /* bare: BENCH_ROWS for none */
+	void *hook, *direct;
+};
+
+static struct kind kinds[] = {
+	{"cuLaunchKernel", "bench_bare_cuLaunchKernel", time_cuLaunchKernel,
+		BENCH_LAUNCH_BARE, BENCH_LAUNCH_MEDIAN, BENCH_LAUNCH_P99, NULL, NULL},
+	{"cuMemsetD8Async", "bench_bare_cuMemsetD8Async", time_cuMemsetD8Async,
+		BENCH_ROWS, BENCH_MEMSET_MEDIAN, BENCH_MEMSET_P99, NULL, NULL},
+	{"cuMemcpyDtoDAsync_v2", "bench_bare_cuMemcpyDtoDAsync_v2",
+		time_cuMemcpyDtoDAsync_v2, BENCH_ROWS, BENCH_MEMCPY_MEDIAN,
+		BENCH_MEMCPY_P99, NULL, NULL},
+};
+
+/* --- threads -------------------------------------------------------------------------------- */
+
+struct lane {
+	pthread_t thread;
+	pthread_barrier_t *start;
+	const struct kind *kind;
+	uint64_t hooked[BATCHES], bare[BATCHES];
+};
+
+static void *run_lane(void *argument)
+{
+	struct lane *lane = argument;
+	const struct kind *kind = lane->kind;
+
+	for (int i = 0; i < WARM_UP; i++)
+		(void)(kind->time(kind->hook) + kind->time(kind->direct));
+	(void)pthread_barrier_wait(lane->start);
+	for (int i = 0; i < BATCHES; i++) {
+		lane->hooked[i] = kind->time(kind->hook);
+		lane->bare[i] = kind->time(kind->direct);
+	}
+	return NULL;
+}
+
+struct pass {
+	struct bench_samples *hooked, *bare;
+};
+
+/* All threads at once; their batches go into one heap. */
+static void run_pass(
+	const struct kind *kind, struct lane *lanes, int threads, struct pass *pass)
+{
+	pthread_barrier_t start;
+
+	pass->hooked->count = 0;
+	pass->bare->count = 0;
+	bench_require(pthread_barrier_init(&start, NULL, (unsigned int)threads) == 0,
+		"no barrier");
+	for (int t = 0; t < threads; t++) {
+		lanes[t].start = &start;
+		lanes[t].kind = kind;
+		bench_require(
+			pthread_create(&lanes[t].thread, NULL, run_lane, &lanes[t]) == 0,
+			"no thread");
+	}
+	for (int t = 0; t < threads; t++) {
+		(void)pthread_join(lanes[t].thread, NULL);
+		for (int i = 0; i < BATCHES && threads * BATCHES <= BENCH_SAMPLES_MAX;
+			i++) {
+			bench_samples_add(pass->hooked, lanes[t].hooked[i]);
+			bench_samples_add(pass->bare, lanes[t].bare[i]);
+		}
+	}
+	(void)pthread_barrier_destroy(&start);
+}
+
+static int compare_doubles(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+static double middle(double values[PASSES])
+{
+	qsort(values, PASSES, sizeof(values[0]), compare_doubles);
+	return values[PASSES / 2];
+}
+
+static void measure_kind(
+	const struct kind *kind, int threads, struct lane *lanes, struct pass *pass)
+{
+	double bare[PASSES], median[PASSES], p99[PASSES];
+	char variant[32];
+
+	for (int p = 0; p < PASSES; p++) {
+		run_pass(kind, lanes, threads, pass);
+		bare[p] = (double)bench_quantile(pass->bare, 500) / CALLS;
+		median[p] = (double)bench_quantile(pass->hooked, 500) / CALLS - bare[p];
+		p99[p] = ((double)bench_quantile(pass->hooked, 990) -
+				 (double)bench_quantile(pass->bare, 990)) /
+			 CALLS;
+	}
+	(void)snprintf(variant, sizeof(variant), "threads-%d", threads);
+	if (kind->bare != BENCH_ROWS)
+		bench_emit(kind->bare, variant, middle(bare));
+	bench_emit(kind->median, variant, middle(median));
+	bench_emit(kind->p99, variant, middle(p99));
+}
+
+/* --- inside `sluice run` ---------------------------------------------------------------- */
+
+/* The hook must be one, and the daemon must know us: else what is timed is the way round it. */
+static void make_sure(void)
+{
+	static const uint8_t no_token[SL_WIRE_TOKEN_BYTES];
+	struct sl_msg_use_row use;
+	size_t free_bytes = 0, total_bytes = 0;
+	int fd, r = bench_driver_context();
+
+	bench_require(r == 0, "the stub driver refused: %d", r);
+	r = (int)bench_cu.cuMemGetInfo_v2(&free_bytes, &total_bytes);
+	bench_require(r == 0, "cuMemGetInfo: %d", r);
+	for (size_t i = 0; i < SL_ARRAY_LEN(kinds); i++) {
+		kinds[i].hook = dlsym(bench_cu.library, kinds[i].symbol);
+		kinds[i].direct = dlsym(bench_cu.library, kinds[i].bare_symbol);
+		bench_require(kinds[i].hook && kinds[i].direct,
+			"%s: not in the stub driver", kinds[i].symbol);
+		bench_require(kinds[i].hook != kinds[i].direct, "%s is not hooked",
+			kinds[i].symbol);
+		(void)kinds[i].time(kinds[i].hook);
+	}
+	fd = bench_dial(SL_ROLE_CONTROL, no_token, NULL);
+	bench_require(bench_use(fd, NAME, &use) && use.clients == 1,
+		"the library did not join the daemon");
+	(void)close(fd);
+}
+
+static int inside(void)
+{
+	struct pass pass = {bench_samples_new(), bench_samples_new()};
+	long cores = sysconf(_SC_NPROCESSORS_ONLN);
+	struct lane *lanes = calloc(THREADS_MAX, sizeof(*lanes));
+
+	bench_require(lanes, "out of memory");
+	if (cores > THREADS_MAX)
+		cores = THREADS_MAX;
+	make_sure();
+	for (size_t i = 0; i < SL_ARRAY_LEN(kinds); i++) {
+		for (int threads = 1; threads < 2 * cores; threads *= 2)
+			measure_kind(&kinds[i], threads < cores ? threads : (int)cores,
+				lanes, &pass);
+	}
+	free(lanes);
+	free(pass.hooked);
+	free(pass.bare);
+	return 0;
+}
+
+/* --- outside -------------------------------------------------------------------------- */
+
+/* Puts the stub's folder in front of whatever driver there is, and names the daemon's GPU. */
+static void set_environment(void)
+{
+	static const uint8_t no_token[SL_WIRE_TOKEN_BYTES];
+	const char *old = getenv("LD_LIBRARY_PATH");
+	sl_cleanup(sl_freep) char *stub = bench_path("tests/bench/libcuda.so.1");
+	sl_cleanup(sl_freep) char *folders = NULL;
+	struct sl_msg_gpu_row gpu;
+	char uuid[41];
+	int fd = bench_dial(SL_ROLE_CONTROL, no_token, NULL);
+
+	bench_gpu(fd, &gpu);
+	(void)close(fd);
+	sl_wire_uuid_format(gpu.uuid, uuid);
+	*strrchr(stub, '/') = '\0';
+	bench_require(
+		asprintf(&folders, "%s%s%s", stub, old ? ":" : "", old ? old : "") > 0,
+		"out of memory");
+	bench_require(setenv("LD_LIBRARY_PATH", folders, 1) == 0, "out of memory");
+	bench_require(setenv("BENCH_GPU_UUID", uuid, 1) == 0, "out of memory");
+}
+
+int bench_part_launch(int argc, char **argv)
+{
+	sl_cleanup(sl_freep) char *sluice = NULL;
+	sl_cleanup(sl_freep) char *self = NULL;
+
+	if (argc > 1 && strcmp(argv[1], "inside") == 0)
+		return inside();
+	sluice = bench_path("sluice");
+	self = bench_path("tests/bench/bench");
+	set_environment();
+	(void)execl(sluice, sluice, "run", "--name", NAME, "--", self, "launch", "inside",
+		(char *)NULL);
+	bench_die("%s: %s", sluice, strerror(errno));
+}

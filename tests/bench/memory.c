@@ -1,0 +1,114 @@
+/*
+ * memory - allocations with and without Sluice, in turn
+ *
+ * Small ones come from slabs and should cost less than the driver's own; large ones ask the
+ * daemon, create and map. Nobody else wants memory. The first rounds warm both workers up: the
+ * first allocation of a process pays for much that is not its own.
+ */
+#include "bench.h"
+
+#include "worker.h"
+
+#include <stdlib.h>
+
+#define WARM_UP      2
+#define SMALL_ROUNDS 15
+#define SMALL_COUNT  4096
+#define SMALL_BYTES  4096
+#define LARGE_ROUNDS 8
+#define LARGE_COUNT  4 /* per round */
+
+struct both {
+	struct bench_worker native, with;
+	struct bench_samples *a, *b, *c, *d;
+};
+
+/* Amortised: the time of a whole round by its allocations. */
+static void measure_small(struct both *both, enum bench_verb verb, const char *variant)
+{
+	struct bench_reply reply;
+	double native, with;
+
+	both->a->count = both->b->count = 0;
+	for (int i = 0; i < WARM_UP + SMALL_ROUNDS; i++) {
+		bench_worker_do(&both->native, verb, SMALL_COUNT, SMALL_BYTES, &reply);
+		if (i >= WARM_UP)
+			bench_samples_add(both->a, reply.sample[0]);
+		bench_worker_do(&both->with, verb, SMALL_COUNT, SMALL_BYTES, &reply);
+		if (i >= WARM_UP)
+			bench_samples_add(both->b, reply.sample[0]);
+	}
+	native = (double)bench_quantile(both->a, 500) / SMALL_COUNT / (double)SL_US;
+	with = (double)bench_quantile(both->b, 500) / SMALL_COUNT / (double)SL_US;
+	bench_emit(BENCH_SMALL, variant, with);
+	bench_emit(BENCH_SMALL_NATIVE, variant, native);
+	bench_emit_against(BENCH_SMALL_RATIO, variant, with / native, BENCH_SMALL_NATIVE,
+		BENCH_COMPUTED);
+}
+
+static void add_large(const struct bench_reply *reply, struct bench_samples *alloc,
+	struct bench_samples *free_samples)
+{
+	for (uint32_t i = 0; i + 1 < reply->count; i += 2) {
+		bench_samples_add(alloc, reply->sample[i]);
+		bench_samples_add(free_samples, reply->sample[i + 1]);
+	}
+}
+
+static double median_us(struct bench_samples *samples)
+{
+	return (double)bench_quantile(samples, 500) / (double)SL_US;
+}
+
+static void measure_large(struct both *both, uint64_t bytes, const char *variant)
+{
+	struct bench_reply reply;
+	double native, with;
+
+	both->a->count = both->b->count = both->c->count = both->d->count = 0;
+	for (int i = 0; i < WARM_UP + LARGE_ROUNDS; i++) {
+		bench_worker_do(
+			&both->native, BENCH_DO_LARGE, LARGE_COUNT, bytes, &reply);
+		if (i >= WARM_UP)
+			add_large(&reply, both->a, both->c);
+		bench_worker_do(&both->with, BENCH_DO_LARGE, LARGE_COUNT, bytes, &reply);
+		if (i >= WARM_UP)
+			add_large(&reply, both->b, both->d);
+	}
+	native = median_us(both->a);
+	with = median_us(both->b);
+	bench_emit_against(
+		BENCH_LARGE, variant, with, BENCH_LARGE_NATIVE, 1.25 * native + 50);
+	bench_emit(BENCH_LARGE_NATIVE, variant, native);
+	bench_emit_against(BENCH_LARGE_RATIO, variant, with / native, BENCH_LARGE_NATIVE,
+		BENCH_COMPUTED);
+	bench_emit(BENCH_LARGE_FREE, variant, median_us(both->d));
+	bench_emit(BENCH_LARGE_FREE_NATIVE, variant, median_us(both->c));
+}
+
+int bench_part_memory(int argc, char **argv)
+{
+	struct bench_reply reply;
+	struct both both = {
+		.a = bench_samples_new(),
+		.b = bench_samples_new(),
+		.c = bench_samples_new(),
+		.d = bench_samples_new(),
+	};
+
+	bench_worker_start(&both.native, NULL);
+	bench_worker_start(&both.with, "bench-memory");
+	bench_worker_do(&both.native, BENCH_DO_CONTEXT, 0, 0, &reply);
+	bench_worker_do(&both.with, BENCH_DO_CONTEXT, 0, 0, &reply);
+	measure_small(&both, BENCH_DO_SMALL_PAIR, "pair");
+	measure_small(&both, BENCH_DO_SMALL_BATCH, "batch");
+	measure_large(&both, 64 * SL_MIB, "64MiB");
+	measure_large(&both, SL_GIB, "1GiB");
+	bench_worker_stop(&both.native);
+	bench_worker_stop(&both.with);
+	free(both.a);
+	free(both.b);
+	free(both.c);
+	free(both.d);
+	return 0;
+}

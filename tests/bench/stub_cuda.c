@@ -1,0 +1,327 @@
+/*
+ * stub_cuda - a libcuda.so.1 whose submissions do nothing
+ *
+ * A hook that adds 5 ns cannot be seen behind a real launch of microseconds. So here the callee is
+ * one return instruction, and what Sluice adds is all there is. The rest is as much of a driver as a
+ * client needs to join: one device, under the identity that BENCH_GPU_UUID names (so that the
+ * daemon finds its own GPU), one context, and memory that is only counted addresses.
+ *
+ * The submissions have a second name each, "bench_bare_...", which is no name of CUDA: the same
+ * function found without a hook, in the same process, for the comparison.
+ */
+#include "base/cuda_abi.h"
+#include "base/sl.h"
+#include "wire/wire.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define STUB_VERSION     12040
+#define STUB_TOTAL_BYTES (16 * SL_GIB)
+#define STUB_GRAIN_BYTES (2 * SL_MIB)
+#define STUB_CONTEXT     ((CUcontext)(uintptr_t)0x1000)
+/* The exports are all this library has; the attribute keeps them through -fvisibility. */
+#pragma GCC visibility push(default)
+
+static uint64_t next_address = 0x7000000000ull;
+static uint64_t next_handle = 1;
+
+/* --- what is timed ------------------------------------------------------------------------ */
+
+CUresult cuLaunchKernel(CUfunction function, unsigned int grid_x, unsigned int grid_y,
+	unsigned int grid_z, unsigned int block_x, unsigned int block_y,
+	unsigned int block_z, unsigned int shared_bytes, CUstream stream, void **params,
+	void **extra)
+{
+	return CUDA_SUCCESS;
+}
+
+CUresult cuMemsetD8Async(
+	CUdeviceptr dst, unsigned char value, size_t count, CUstream stream)
+{
+	return CUDA_SUCCESS;
+}
+
+CUresult cuMemcpyDtoDAsync_v2(
+	CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstream stream)
+{
+	return CUDA_SUCCESS;
+}
+
+extern __typeof__(cuLaunchKernel) bench_bare_cuLaunchKernel
+	__attribute__((alias("cuLaunchKernel")));
+extern __typeof__(cuMemsetD8Async) bench_bare_cuMemsetD8Async
+	__attribute__((alias("cuMemsetD8Async")));
+extern __typeof__(cuMemcpyDtoDAsync_v2) bench_bare_cuMemcpyDtoDAsync_v2
+	__attribute__((alias("cuMemcpyDtoDAsync_v2")));
+
+/* --- the driver and its device ----------------------------------------------------------- */
+
+CUresult cuInit(unsigned int flags)
+{
+	return CUDA_SUCCESS;
+}
+
+CUresult cuDriverGetVersion(int *version)
+{
+	*version = STUB_VERSION;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceGetCount(int *count)
+{
+	*count = 1;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceGet(CUdevice *dev, int ordinal)
+{
+	*dev = 0;
+	return ordinal == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+}
+
+CUresult cuDeviceGetName(char *name, int len, CUdevice dev)
+{
+	(void)strncpy(name, "Stub", (size_t)len);
+	return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceGetUuid(CUuuid *uuid, CUdevice dev)
+{
+	const char *text = getenv("BENCH_GPU_UUID");
+
+	memset(uuid, 0, sizeof(*uuid));
+	if (text && !sl_wire_uuid_parse(text, (uint8_t *)uuid->bytes))
+		return CUDA_ERROR_INVALID_DEVICE;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceGetUuid_v2(CUuuid *uuid, CUdevice dev)
+{
+	return cuDeviceGetUuid(uuid, dev);
+}
+
+CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice dev)
+{
+	*bytes = STUB_TOTAL_BYTES;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attrib, CUdevice dev)
+{
+	*value = 1;
+	return CUDA_SUCCESS;
+}
+
+/* --- one context, always current ---------------------------------------------------------- */
+
+CUresult cuDevicePrimaryCtxRetain(CUcontext *ctx, CUdevice dev)
+{
+	*ctx = STUB_CONTEXT;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuDevicePrimaryCtxRelease_v2(CUdevice dev)
+{
+	return CUDA_SUCCESS;
+}
+
+CUresult cuDevicePrimaryCtxGetState(CUdevice dev, unsigned int *flags, int *active)
+{
+	*flags = 0;
+	*active = 1;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuCtxSetCurrent(CUcontext ctx)
+{
+	return CUDA_SUCCESS;
+}
+
+CUresult cuCtxGetCurrent(CUcontext *ctx)
+{
+	*ctx = STUB_CONTEXT;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuCtxGetId(CUcontext ctx, unsigned long long *id)
+{
+	*id = 1;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuCtxPushCurrent_v2(CUcontext ctx)
+{
+	return CUDA_SUCCESS;
+}
+
+CUresult cuCtxPopCurrent_v2(CUcontext *ctx)
+{
+	if (ctx)
+		*ctx = STUB_CONTEXT;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuCtxGetDevice(CUdevice *dev)
+{
+	*dev = 0;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuCtxGetFlags(unsigned int *flags)
+{
+	*flags = 0;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuCtxGetApiVersion(CUcontext ctx, unsigned int *version)
+{
+	*version = 3020;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuCtxSynchronize(void)
+{
+	return CUDA_SUCCESS;
+}
+
+/* --- memory that is only addresses ------------------------------------------------------- */
+
+CUresult cuMemGetInfo_v2(size_t *free_bytes, size_t *total_bytes)
+{
+	*free_bytes = STUB_TOTAL_BYTES;
+	*total_bytes = STUB_TOTAL_BYTES;
+	return CUDA_SUCCESS;
+}
+
+static CUdeviceptr take_addresses(size_t bytes)
+{
+	return __atomic_fetch_add(
+		&next_address, sl_round_up(bytes, STUB_GRAIN_BYTES), __ATOMIC_RELAXED);
+}
+
+CUresult cuMemAlloc_v2(CUdeviceptr *ptr, size_t bytes)
+{
+	*ptr = take_addresses(bytes);
+	return CUDA_SUCCESS;
+}
+
+CUresult cuMemFree_v2(CUdeviceptr ptr)
+{
+	return CUDA_SUCCESS;
+}
+
+CUresult cuMemAddressReserve(CUdeviceptr *ptr, size_t bytes, size_t alignment,
+	CUdeviceptr hint, unsigned long long flags)
+{
+	*ptr = take_addresses(bytes);
+	return CUDA_SUCCESS;
+}
+
+CUresult cuMemAddressFree(CUdeviceptr ptr, size_t bytes)
+{
+	return CUDA_SUCCESS;
+}
+
+CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t bytes,
+	const CUmemAllocationProp *prop, unsigned long long flags)
+{
+	*handle = __atomic_fetch_add(&next_handle, 1, __ATOMIC_RELAXED);
+	return CUDA_SUCCESS;
+}
+
+CUresult cuMemRelease(CUmemGenericAllocationHandle handle)
+{
+	return CUDA_SUCCESS;
+}
+
+CUresult cuMemMap(CUdeviceptr ptr, size_t bytes, size_t offset,
+	CUmemGenericAllocationHandle handle, unsigned long long flags)
+{
+	return CUDA_SUCCESS;
+}
+
+CUresult cuMemUnmap(CUdeviceptr ptr, size_t bytes)
+{
+	return CUDA_SUCCESS;
+}
+
+CUresult cuMemSetAccess(
+	CUdeviceptr ptr, size_t bytes, const CUmemAccessDesc *desc, size_t count)
+{
+	return CUDA_SUCCESS;
+}
+
+CUresult cuMemGetAllocationGranularity(size_t *bytes, const CUmemAllocationProp *prop,
+	CUmemAllocationGranularity_flags option)
+{
+	*bytes = STUB_GRAIN_BYTES;
+	return CUDA_SUCCESS;
+}
+
+/* --- streams and events that are always done ---------------------------------------------- */
+
+CUresult cuStreamCreate(CUstream *stream, unsigned int flags)
+{
+	*stream = (CUstream)(uintptr_t)0x2000;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuStreamDestroy_v2(CUstream stream)
+{
+	return CUDA_SUCCESS;
+}
+
+CUresult cuStreamQuery(CUstream stream)
+{
+	return CUDA_SUCCESS;
+}
+
+CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus *status)
+{
+	*status = (CUstreamCaptureStatus)0;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuStreamSynchronize(CUstream stream)
+{
+	return CUDA_SUCCESS;
+}
+
+CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned int flags)
+{
+	return CUDA_SUCCESS;
+}
+
+CUresult cuEventCreate(CUevent *event, unsigned int flags)
+{
+	*event = (CUevent)(uintptr_t)0x3000;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuEventRecord(CUevent event, CUstream stream)
+{
+	return CUDA_SUCCESS;
+}
+
+CUresult cuEventQuery(CUevent event)
+{
+	return CUDA_SUCCESS;
+}
+
+CUresult cuEventSynchronize(CUevent event)
+{
+	return CUDA_SUCCESS;
+}
+
+CUresult cuEventDestroy_v2(CUevent event)
+{
+	return CUDA_SUCCESS;
+}
+
+CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode)
+{
+	return CUDA_SUCCESS;
+}
+
+#pragma GCC visibility pop

@@ -1,0 +1,248 @@
+/*
+ * worker - both ends: starting and ordering, and the process that obeys
+ *
+ * Orders and answers are datagrams on a socket pair whose number is on the worker's command
+ * line: `sluice run` becomes the program by exec, so a descriptor passes through it, and the
+ * pid stays the one that was forked.
+ */
+#include "worker.h"
+
+#include "driver.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/file.h"
+
+#define LIMIT_S   60
+#define SMALL_MAX 16384
+
+extern char **environ;
+
+/* --- the side that orders ------------------------------------------------------------------- */
+
+static void become_worker(int fd, const char *sluice_name)
+{
+	sl_cleanup(sl_freep) char *self = bench_path("tests/bench/bench");
+	sl_cleanup(sl_freep) char *sluice = bench_path("sluice");
+	char number[16];
+
+	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+	(void)fcntl(fd, F_SETFD, 0);
+	(void)snprintf(number, sizeof(number), "%d", fd);
+	if (sluice_name)
+		(void)execl(sluice, sluice, "run", "--name", sluice_name, "--", self,
+			"worker", number, (char *)NULL);
+	else
+		(void)execl(self, self, "worker", number, (char *)NULL);
+	bench_die("%s: %s", sluice_name ? sluice : self, strerror(errno));
+}
+
+void bench_worker_start(struct bench_worker *worker, const char *sluice_name)
+{
+	int pair[2];
+
+	bench_require(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) == 0,
+		"no socket pair");
+	worker->name = sluice_name ? sluice_name : "native worker";
+	worker->pid = fork();
+	bench_require(worker->pid >= 0, "no process");
+	if (worker->pid == 0)
+		become_worker(pair[1], sluice_name);
+	(void)close(pair[1]);
+	worker->fd = pair[0];
+}
+
+void bench_worker_send(
+	struct bench_worker *worker, enum bench_verb verb, uint32_t count, uint64_t bytes)
+{
+	struct bench_order order = {.verb = verb, .count = count, .bytes = bytes};
+
+	bench_require(
+		send(worker->fd, &order, sizeof(order), MSG_NOSIGNAL) == sizeof(order),
+		"%s is gone", worker->name);
+}
+
+void bench_worker_wait(
+	struct bench_worker *worker, struct bench_reply *reply, int limit_s)
+{
+	struct pollfd poll_fd = {.fd = worker->fd, .events = POLLIN};
+	int r = poll(&poll_fd, 1, limit_s * 1000);
+
+	bench_require(r == 1, "%s did not answer within %d s", worker->name, limit_s);
+	bench_require(recv(worker->fd, reply, sizeof(*reply), 0) == sizeof(*reply),
+		"%s died", worker->name);
+	bench_require(reply->result == 0, "%s: its order failed: %d", worker->name,
+		reply->result);
+}
+
+void bench_worker_do(struct bench_worker *worker, enum bench_verb verb, uint32_t count,
+	uint64_t bytes, struct bench_reply *reply)
+{
+	bench_worker_send(worker, verb, count, bytes);
+	bench_worker_wait(worker, reply, LIMIT_S);
+}
+
+void bench_worker_stop(struct bench_worker *worker)
+{
+	(void)kill(worker->pid, SIGKILL);
+	(void)waitpid(worker->pid, NULL, 0);
+	sl_closep(&worker->fd);
+}
+
+/* --- the side that obeys -------------------------------------------------------------------- */
+
+static CUdeviceptr held;
+
+static void add(struct bench_reply *reply, uint64_t sample)
+{
+	if (reply->count < BENCH_REPLY_MAX)
+		reply->sample[reply->count++] = sample;
+}
+
+static int hold(const struct bench_order *order, struct bench_reply *reply)
+{
+	int r;
+
+	add(reply, sl_clock_now());
+	r = (int)bench_cu.cuMemAlloc_v2(&held, order->bytes);
+	add(reply, sl_clock_now());
+	return r;
+}
+
+static int let_go(struct bench_reply *reply)
+{
+	int r;
+
+	add(reply, sl_clock_now());
+	r = (int)bench_cu.cuMemFree_v2(held);
+	add(reply, sl_clock_now());
+	return r;
+}
+
+static int large(const struct bench_order *order, struct bench_reply *reply)
+{
+	for (uint32_t i = 0; i < order->count; i++) {
+		CUdeviceptr ptr = 0;
+		sl_ns begin = sl_clock_now(), middle;
+		int r = (int)bench_cu.cuMemAlloc_v2(&ptr, order->bytes);
+
+		middle = sl_clock_now();
+		if (!r)
+			r = (int)bench_cu.cuMemFree_v2(ptr);
+		if (r)
+			return r;
+		add(reply, middle - begin);
+		add(reply, sl_clock_now() - middle);
+		/* A freed region may be kept until work is seen finished; begin afresh. */
+		(void)bench_cu.cuCtxSynchronize();
+	}
+	return 0;
+}
+
+static int small_pairs(const struct bench_order *order, struct bench_reply *reply)
+{
+	sl_ns begin = sl_clock_now();
+
+	for (uint32_t i = 0; i < order->count; i++) {
+		CUdeviceptr ptr = 0;
+		int r = (int)bench_cu.cuMemAlloc_v2(&ptr, order->bytes);
+
+		if (!r)
+			r = (int)bench_cu.cuMemFree_v2(ptr);
+		if (r)
+			return r;
+	}
+	add(reply, sl_clock_now() - begin);
+	return 0;
+}
+
+static int small_batch(const struct bench_order *order, struct bench_reply *reply)
+{
+	static CUdeviceptr ptrs[SMALL_MAX];
+	sl_ns begin = sl_clock_now();
+	int r = order->count > SMALL_MAX;
+
+	for (uint32_t i = 0; !r && i < order->count; i++)
+		r = (int)bench_cu.cuMemAlloc_v2(&ptrs[i], order->bytes);
+	for (uint32_t i = 0; !r && i < order->count; i++)
+		r = (int)bench_cu.cuMemFree_v2(ptrs[i]);
+	add(reply, sl_clock_now() - begin);
+	return r;
+}
+
+/* From before the fork to after the wait: what a shell script would see. */
+static int start(char *const argv[], struct bench_reply *reply)
+{
+	sl_ns begin = sl_clock_now();
+	int status = 0;
+	pid_t pid;
+
+	if (posix_spawn(&pid, argv[0], NULL, NULL, argv, environ) != 0)
+		return -1;
+	if (waitpid(pid, &status, 0) != pid)
+		return -1;
+	add(reply, sl_clock_now() - begin);
+	return status;
+}
+
+static int start_program(enum bench_verb verb, struct bench_reply *reply)
+{
+	sl_cleanup(sl_freep) char *sluice = bench_path("sluice");
+	sl_cleanup(sl_freep) char *starter = bench_path("tests/bench/starter");
+	char *const plain[] = {(char[]){"/bin/true"}, NULL};
+	char *const init[] = {starter, (char[]){"init"}, NULL};
+	char *const use[] = {starter, (char[]){"context"}, NULL};
+	char *const run[] = {sluice, (char[]){"run"}, (char[]){"--"}, starter,
+		(char[]){"context"}, NULL};
+
+	switch (verb) {
+	case BENCH_DO_START_TRUE: return start(plain, reply);
+	case BENCH_DO_START_INIT: return start(init, reply);
+	case BENCH_DO_START_USE: return start(use, reply);
+	default: return start(run, reply);
+	}
+}
+
+static int obey(const struct bench_order *order, struct bench_reply *reply)
+{
+	switch ((enum bench_verb)order->verb) {
+	case BENCH_DO_CONTEXT: return bench_driver_context();
+	case BENCH_DO_HOLD: return hold(order, reply);
+	case BENCH_DO_LET_GO: return let_go(reply);
+	case BENCH_DO_LARGE: return large(order, reply);
+	case BENCH_DO_SMALL_PAIR: return small_pairs(order, reply);
+	case BENCH_DO_SMALL_BATCH: return small_batch(order, reply);
+	case BENCH_DO_START_TRUE:
+	case BENCH_DO_START_INIT:
+	case BENCH_DO_START_USE:
+	case BENCH_DO_START_RUN:
+		return start_program((enum bench_verb)order->verb, reply);
+	}
+	return -1;
+}
+
+int bench_part_worker(int argc, char **argv)
+{
+	int fd = argc > 1 ? atoi(argv[1]) : -1;
+	struct bench_order order;
+
+	(void)fcntl(fd, F_SETFD, FD_CLOEXEC);
+	while (recv(fd, &order, sizeof(order), 0) == sizeof(order)) {
+		struct bench_reply reply = {0};
+
+		reply.result = obey(&order, &reply);
+		if (send(fd, &reply, sizeof(reply), MSG_NOSIGNAL) < 0)
+			return 1;
+	}
+	return 0;
+}
