@@ -2,10 +2,12 @@
 #include "cli/doctor.h"
 
 #include "cli/cli.h"
+#include "cli/table.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 struct settings {
 	bool json;
@@ -22,11 +24,40 @@ static const char *const level_names[] = {
 	[SL_LEVEL_FAIL] = "FAIL",
 };
 
-static void print(const char *name, const struct sl_finding *finding)
+#define INDENT    17
+#define WIDTH_MIN 40
+
+/* Prints text behind what already stands on the line, broken between words; width 0: never. */
+static void print_wrapped(const char *text, unsigned int width, unsigned int indent)
 {
-	printf("%-4s  %-9s  %s\n", level_names[finding->level], name, finding->text);
-	if (finding->remedy[0])
-		printf("      %-9s  -> %s\n", "", finding->remedy);
+	unsigned int column = indent, room = width > WIDTH_MIN ? width : WIDTH_MIN;
+
+	while (*text) {
+		unsigned int len = (unsigned int)strcspn(text, " ");
+
+		if (width && column > indent && column + 1 + len > room) {
+			printf("\n%*s", (int)indent, "");
+			column = indent;
+		} else if (column > indent) {
+			putchar(' ');
+			column++;
+		}
+		printf("%.*s", (int)len, text);
+		column += len;
+		text += len;
+		text += strspn(text, " ");
+	}
+	putchar('\n');
+}
+
+static void print(const char *name, const struct sl_finding *finding, unsigned int width)
+{
+	printf("%-4s  %-9s  ", level_names[finding->level], name);
+	print_wrapped(finding->text, width, INDENT);
+	if (!finding->remedy[0])
+		return;
+	printf("%*s-> ", INDENT, "");
+	print_wrapped(finding->remedy, width, INDENT + 3);
 }
 
 static json_t *to_json(const char *name, const struct sl_finding *finding)
@@ -63,7 +94,8 @@ int sl_verb_doctor(int argc, char **argv)
 		if (s.json)
 			json_array_append_new(array, to_json(check->name, &finding));
 		else
-			print(check->name, &finding);
+			print(check->name, &finding,
+				sl_table_terminal_width(STDOUT_FILENO));
 	}
 	sl_doctor_facts_fini(facts);
 	free(facts);

@@ -1,6 +1,8 @@
+#!/bin/sh
 # lib.sh - what the scripts here share; sourced, not run. Plain POSIX sh.
 #
 # A script makes rows of checks; each prints its name only when it fails, with both values.
+# shellcheck disable=SC2034 # the variables are for the scripts
 # SLUICE_BUILD is the build folder, FAKE_DAEMON the daemon that misbehaves.
 set -u
 : "${SLUICE_BUILD:?names the build folder}"
