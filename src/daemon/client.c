@@ -1,0 +1,478 @@
+/*
+ * client - a translator with a short memory
+ *
+ * It remembers only demands between ASK and COMMIT. After a lost connection the client asks
+ * again with the same number: what was waiting was cancelled when the connection broke, what was
+ * granted is granted again with the same epoch, so no bytes are booked twice.
+ */
+#include "daemon/client.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "daemon/drive.h"
+#include "daemon/process.h"
+#include "daemon/reconcile.h"
+#include "daemon/workload.h"
+
+/* --- demands ------------------------------------------------------------------------------ */
+
+static struct sl_client_demand *demand_of(struct sl_client *client, uint64_t ask)
+{
+	for (uint32_t i = 0; i < client->demand_count; i++) {
+		if (client->demands[i].ask == ask)
+			return &client->demands[i];
+	}
+	return NULL;
+}
+
+static struct sl_client_demand *demand_of_epoch(struct sl_client *client, uint64_t epoch)
+{
+	for (uint32_t i = 0; i < client->demand_count; i++) {
+		if (client->demands[i].epoch && client->demands[i].epoch == epoch)
+			return &client->demands[i];
+	}
+	return NULL;
+}
+
+static struct sl_client_demand *demand_add(struct sl_client *client, uint64_t ask)
+{
+	if (client->demand_count == client->demand_room) {
+		uint32_t room = client->demand_room ? client->demand_room * 2 : 4;
+		void *grown = NULL;
+
+		if (room <= SL_CLIENT_DEMANDS_MAX)
+			grown = realloc(client->demands, room * sizeof(*client->demands));
+		if (!grown)
+			return NULL;
+		client->demands = grown;
+		client->demand_room = room;
+	}
+	client->demands[client->demand_count] = (struct sl_client_demand){.ask = ask};
+	return &client->demands[client->demand_count++];
+}
+
+static void demand_remove(struct sl_client *client, struct sl_client_demand *demand)
+{
+	*demand = client->demands[--client->demand_count];
+}
+
+bool sl_client_has_grant(const struct sl_client *client)
+{
+	for (uint32_t i = 0; i < client->demand_count; i++) {
+		if (client->demands[i].epoch)
+			return true;
+	}
+	return false;
+}
+
+/* --- joining and leaving ------------------------------------------------------------------ */
+
+struct sl_client *sl_client_new(struct sl_daemon *daemon, struct sl_workload *workload,
+	struct sl_process *process, uint64_t id)
+{
+	struct sl_client *client = calloc(
+		1, sizeof(*client) + workload->gpu_count * sizeof(client->gpus[0]));
+
+	if (!client || sl_map_put(&daemon->clients, id, client) < 0) {
+		(void)sl_process_put(process);
+		free(client);
+		return NULL;
+	}
+	client->daemon = daemon;
+	client->id = id;
+	client->workload = workload;
+	client->process = process;
+	client->pid = process->pid;
+	client->start_ticks = process->start_ticks;
+	client->gpu_count = workload->gpu_count;
+	memcpy(client->gpu_numbers, workload->gpus, sizeof(client->gpu_numbers));
+	client->lost_at = sl_clock_now();
+	process->client = client;
+	sl_list_init(&client->state_link);
+	sl_list_init(&client->grave);
+	sl_list_push_tail(&workload->clients, &client->link);
+	daemon->client_count++;
+	return client;
+}
+
+void sl_client_join(struct sl_client *client, struct sl_peer *peer)
+{
+	struct sl_daemon *daemon = client->daemon;
+	struct sl_event event = {.type = SL_EVENT_CLIENT_JOIN};
+
+	client->state = peer ? SL_CLIENT_JOINED : SL_CLIENT_EXPECTED;
+	client->expected = !peer;
+	client->peer = peer;
+	client->changed_at = sl_clock_now();
+	if (peer)
+		peer->client = client;
+	else
+		daemon->expected_count++;
+	event.client_join.client = client->id;
+	event.client_join.workload = client->workload->id;
+	event.client_join.expected = client->expected;
+	sl_drive(daemon, &event);
+}
+
+void sl_client_reconnected(struct sl_client *client, struct sl_peer *peer)
+{
+	struct sl_peer *old = client->peer;
+
+	client->peer = NULL;
+	if (old) {
+		old->client = NULL;
+		sl_peer_doom(old);
+	}
+	sl_debug("client %" PRIu64 " (process %d) is back", client->id, (int)client->pid);
+	client->peer = peer;
+	client->state = SL_CLIENT_JOINED;
+	client->changed_at = sl_clock_now();
+	peer->client = client;
+}
+
+void sl_client_disconnected(struct sl_client *client)
+{
+	struct sl_daemon *daemon = client->daemon;
+
+	/* Noticed while settling: it may be back, or dead, by now. */
+	if (client->peer || client->state == SL_CLIENT_DYING)
+		return;
+	client->lost_at = sl_clock_now();
+	/* It asks again when it is back; meanwhile nothing is kept for who cannot take it.
+	 * Grants stay: their bytes may exist already. */
+	for (uint32_t i = client->demand_count; i-- > 0;) {
+		struct sl_event event = {.type = SL_EVENT_CANCEL};
+
+		if (client->demands[i].epoch)
+			continue;
+		event.cancel.client = client->id;
+		event.cancel.ask = client->demands[i].ask;
+		demand_remove(client, &client->demands[i]);
+		sl_drive(daemon, &event);
+	}
+	sl_reconcile_soon(daemon, client, SL_S);
+}
+
+static void no_longer_expected(struct sl_daemon *daemon, struct sl_client *client)
+{
+	if (client->expected)
+		daemon->expected_count--;
+	client->expected = false;
+}
+
+static void forget(struct sl_daemon *daemon, struct sl_client *client)
+{
+	(void)sl_map_take(&daemon->clients, client->id);
+	sl_list_unlink(&client->state_link);
+	sl_list_push_tail(&daemon->dead_clients, &client->grave);
+}
+
+/* Notes what the policy calls dying; false if the client held nothing anywhere. */
+static bool start_dying(struct sl_daemon *daemon, struct sl_client *client)
+{
+	bool any = false;
+
+	for (uint32_t i = 0; i < client->gpu_count; i++) {
+		struct sl_client_gpu *gpu = &client->gpus[i];
+
+		gpu->measure_by = 0;
+		gpu->dying_bytes = sl_node_client_use(
+			daemon->node, client->id, client->gpu_numbers[i])
+					   .dying_bytes;
+		any |= gpu->dying_bytes > 0;
+	}
+	if (any)
+		sl_reconcile_dying(daemon, client);
+	return any;
+}
+
+void sl_client_exit(struct sl_client *client, bool superseded)
+{
+	struct sl_process *process = client->process;
+	struct sl_daemon *daemon = client->daemon;
+	struct sl_workload *workload = client->workload;
+	struct sl_event event = {.type = SL_EVENT_CLIENT_EXIT};
+
+	client->state = SL_CLIENT_DYING;
+	client->superseded = superseded;
+	client->died_at = sl_clock_now();
+	client->demand_count = 0;
+	no_longer_expected(daemon, client);
+	daemon->client_count--;
+	sl_list_unlink(&client->link);
+	sl_list_unlink(&client->state_link);
+	sl_list_push_tail(&daemon->dying, &client->state_link);
+	if (client->peer) {
+		client->peer->client = NULL;
+		sl_peer_doom(client->peer);
+		client->peer = NULL;
+	}
+	process->client = NULL;
+	client->process = sl_process_put(process);
+	event.client_exit.client = client->id;
+	sl_drive(daemon, &event);
+	if (!start_dying(daemon, client))
+		forget(daemon, client);
+	sl_daemon_commit_soon(daemon);
+	sl_workload_check_end(daemon, workload);
+}
+
+void sl_client_bury(struct sl_daemon *daemon)
+{
+	sl_list_foreach_safe (link, &daemon->dead_clients) {
+		struct sl_client *client = SL_LIST_ENTRY(link, struct sl_client, grave);
+
+		sl_list_unlink(link);
+		free(client->demands);
+		free(client);
+	}
+}
+
+/* --- messages ----------------------------------------------------------------------------- */
+
+/* The GPU number, or -1 after dooming the peer. */
+static int gpu_of(struct sl_peer *peer, uint32_t ordinal)
+{
+	if (ordinal < peer->client->gpu_count)
+		return peer->client->gpu_numbers[ordinal];
+	sl_peer_reject(peer, SL_REJECT_PROTOCOL, "GPU ordinal %u of %u", ordinal,
+		peer->client->gpu_count);
+	return -1;
+}
+
+static void on_report(struct sl_peer *peer, const struct sl_msg_report *report)
+{
+	struct sl_client *client = peer->client;
+	struct sl_event event = {.type = SL_EVENT_CLIENT_REPORT};
+	int gpu = gpu_of(peer, report->ordinal);
+
+	if (gpu < 0)
+		return;
+	if (client->state != SL_CLIENT_JOINED) {
+		sl_peer_reject(peer, SL_REJECT_PROTOCOL, "REPORT after REPORTED");
+		return;
+	}
+	event.client_report.client = client->id;
+	event.client_report.gpu = (uint32_t)gpu;
+	event.client_report.bytes = report->backing_bytes;
+	sl_drive(peer->daemon, &event);
+	/* What was measured before the report took these bytes for hidden ones. */
+	sl_reconcile_reported(
+		peer->daemon, client, report->ordinal, report->backing_bytes);
+}
+
+static void on_reported(struct sl_peer *peer)
+{
+	struct sl_client *client = peer->client;
+	struct sl_event event = {.type = SL_EVENT_CLIENT_REPORTED};
+
+	if (client->state != SL_CLIENT_JOINED)
+		return;
+	client->state = SL_CLIENT_LIVE;
+	if (!client->expected)
+		return;
+	no_longer_expected(peer->daemon, client);
+	event.client_reported.client = client->id;
+	sl_drive(peer->daemon, &event);
+}
+
+static void send_grant(struct sl_client *client, const struct sl_client_demand *demand)
+{
+	union sl_msg msg;
+
+	if (!client->peer)
+		return;
+	sl_wire_init(&msg, SL_MSG_GRANT);
+	msg.grant.ask = demand->ask;
+	msg.grant.epoch = demand->epoch + client->daemon->grant_salt;
+	msg.grant.bytes = demand->bytes;
+	sl_peer_send(client->peer, &msg);
+}
+
+static void on_ask(struct sl_peer *peer, const struct sl_msg_ask *ask)
+{
+	struct sl_client *client = peer->client;
+	struct sl_event event = {.type = SL_EVENT_ASK};
+	struct sl_client_demand *demand = demand_of(client, ask->ask);
+	int gpu = gpu_of(peer, ask->ordinal);
+
+	if (gpu < 0)
+		return;
+	if (demand && demand->epoch) {
+		send_grant(client, demand);
+		return;
+	}
+	if (demand)
+		return; /* it waits already */
+	demand = demand_add(client, ask->ask);
+	if (!demand) {
+		sl_peer_reject(peer, SL_REJECT_PROTOCOL, "more than %d open demands",
+			SL_CLIENT_DEMANDS_MAX);
+		return;
+	}
+	event.ask.client = client->id;
+	event.ask.ask = ask->ask;
+	event.ask.gpu = (uint32_t)gpu;
+	event.ask.bytes = ask->bytes;
+	sl_drive(peer->daemon, &event);
+}
+
+static void on_cancel(struct sl_peer *peer, const struct sl_msg_cancel *cancel)
+{
+	struct sl_event event = {.type = SL_EVENT_CANCEL};
+	struct sl_client_demand *demand = demand_of(peer->client, cancel->ask);
+
+	/* A grant that crossed the cancel on the wire is answered by the client itself. */
+	if (!demand || demand->epoch)
+		return;
+	event.cancel.client = peer->client->id;
+	event.cancel.ask = cancel->ask;
+	sl_drive(peer->daemon, &event);
+}
+
+static void on_commit(struct sl_peer *peer, const struct sl_msg_commit *commit)
+{
+	struct sl_client *client = peer->client;
+	struct sl_event event = {.type = SL_EVENT_COMMIT};
+	uint64_t epoch = commit->epoch - peer->daemon->grant_salt;
+	struct sl_client_demand *demand = demand_of_epoch(client, epoch);
+
+	if (!demand) {
+		/* Of a daemon before this one: its bytes are in the client's report. */
+		sl_debug("client %" PRIu64 " commits a grant that is not open",
+			client->id);
+		return;
+	}
+	demand_remove(client, demand);
+	client->changed_at = sl_clock_now();
+	event.commit.client = client->id;
+	event.commit.epoch = epoch;
+	event.commit.used_bytes = commit->used_bytes;
+	sl_drive(peer->daemon, &event);
+}
+
+static void on_create_failed(
+	struct sl_peer *peer, const struct sl_msg_create_failed *failed)
+{
+	struct sl_client *client = peer->client;
+	struct sl_event event = {.type = SL_EVENT_CREATE_FAILED};
+	uint64_t epoch = failed->epoch - peer->daemon->grant_salt;
+	struct sl_client_demand *demand = demand_of_epoch(client, epoch);
+
+	if (!demand)
+		return;
+	/* The demand waits again under the same number. */
+	demand->epoch = 0;
+	client->changed_at = sl_clock_now();
+	event.create_failed.client = client->id;
+	event.create_failed.epoch = epoch;
+	sl_drive(peer->daemon, &event);
+}
+
+static void on_freed(struct sl_peer *peer, const struct sl_msg_freed *freed)
+{
+	struct sl_event event = {.type = SL_EVENT_FREED};
+	int gpu = gpu_of(peer, freed->ordinal);
+
+	if (gpu < 0)
+		return;
+	peer->client->changed_at = sl_clock_now();
+	event.freed.client = peer->client->id;
+	event.freed.gpu = (uint32_t)gpu;
+	event.freed.bytes = freed->bytes;
+	sl_drive(peer->daemon, &event);
+}
+
+static void on_measure(struct sl_peer *peer, const struct sl_msg_measure *measure)
+{
+	if (gpu_of(peer, measure->ordinal) >= 0)
+		sl_reconcile_measure(peer->daemon, peer->client, measure->ordinal);
+}
+
+static void on_work(struct sl_peer *peer)
+{
+	struct sl_event event = {.type = SL_EVENT_WORK};
+
+	event.work.client = peer->client->id;
+	sl_drive(peer->daemon, &event);
+}
+
+void sl_client_message(struct sl_peer *peer, const union sl_msg *msg)
+{
+	if (!peer->client)
+		return; /* its process is dead; a child reads on with its socket */
+	switch (msg->head.type) {
+	case SL_MSG_REPORT: on_report(peer, &msg->report); break;
+	case SL_MSG_REPORTED: on_reported(peer); break;
+	case SL_MSG_ASK: on_ask(peer, &msg->ask); break;
+	case SL_MSG_CANCEL: on_cancel(peer, &msg->cancel); break;
+	case SL_MSG_COMMIT: on_commit(peer, &msg->commit); break;
+	case SL_MSG_CREATE_FAILED: on_create_failed(peer, &msg->create_failed); break;
+	case SL_MSG_FREED: on_freed(peer, &msg->freed); break;
+	case SL_MSG_WORK: on_work(peer); break;
+	case SL_MSG_MEASURE: on_measure(peer, &msg->measure); break;
+	case SL_MSG_GATE_DONE: break; /* nothing closes gates yet */
+	default:
+		sl_peer_reject(peer, SL_REJECT_PROTOCOL, "%s twice",
+			sl_wire_name(msg->head.type));
+	}
+}
+
+/* --- the policy's answers ----------------------------------------------------------------- */
+
+void sl_client_granted(struct sl_daemon *daemon, uint64_t id, uint64_t ask,
+	uint64_t epoch, uint64_t bytes)
+{
+	struct sl_client *client = sl_map_get(&daemon->clients, id);
+	struct sl_client_demand *demand = client ? demand_of(client, ask) : NULL;
+
+	if (!demand)
+		return;
+	demand->epoch = epoch;
+	demand->bytes = bytes;
+	client->changed_at = sl_clock_now();
+	send_grant(client, demand);
+}
+
+void sl_client_denied(struct sl_daemon *daemon, uint64_t id, uint64_t ask,
+	uint32_t reason, uint64_t available_bytes)
+{
+	struct sl_client *client = sl_map_get(&daemon->clients, id);
+	struct sl_client_demand *demand = client ? demand_of(client, ask) : NULL;
+	union sl_msg msg;
+
+	if (!demand)
+		return;
+	demand_remove(client, demand);
+	if (!client->peer)
+		return;
+	sl_wire_init(&msg, SL_MSG_DENY);
+	msg.deny.ask = ask;
+	msg.deny.reason = reason;
+	msg.deny.available_bytes = available_bytes;
+	sl_peer_send(client->peer, &msg);
+}
+
+void sl_client_released(
+	struct sl_client *client, uint32_t ordinal, uint64_t remaining_bytes)
+{
+	struct sl_event event = {.type = SL_EVENT_RELEASED};
+	struct sl_client_gpu *gpu = &client->gpus[ordinal];
+	struct sl_daemon *daemon = client->daemon;
+	uint64_t left = 0;
+
+	if (remaining_bytes >= gpu->dying_bytes && remaining_bytes != 0)
+		return;
+	gpu->dying_bytes = remaining_bytes;
+	for (uint32_t i = 0; i < client->gpu_count; i++)
+		left += client->gpus[i].dying_bytes;
+	event.released.client = client->id;
+	event.released.gpu = client->gpu_numbers[ordinal];
+	event.released.remaining_bytes = remaining_bytes;
+	if (left == 0)
+		forget(daemon, client);
+	sl_drive(daemon, &event);
+}

@@ -1,0 +1,275 @@
+/*
+ * control - one registration, many rows
+ *
+ * `sluice run` execs the program in the very process that sent RUN, so the sender is the root of
+ * the workload. If it dies before it execs, its pidfd says so like any other death.
+ */
+#include "daemon/control.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "base/log.h"
+#include "daemon/client.h"
+#include "daemon/drive.h"
+#include "daemon/inventory.h"
+#include "daemon/process.h"
+#include "daemon/refusal.h"
+#include "daemon/rows.h"
+#include "daemon/workload.h"
+
+/* No GPU is larger than this; sums of a few stay far from 2^64. */
+#define AMOUNT_MAX (1ull << 56)
+
+static void reply(struct sl_peer *peer, const struct sl_workload *workload,
+	uint32_t reason, const char *text)
+{
+	const struct sl_daemon *daemon = peer->daemon;
+	union sl_msg msg;
+	size_t used = 0;
+
+	sl_wire_init(&msg, SL_MSG_RUN_REPLY);
+	msg.run_reply.ok = workload != NULL;
+	msg.run_reply.reason = reason;
+	sl_wire_str(msg.run_reply.text, sizeof(msg.run_reply.text), text);
+	if (workload) {
+		msg.run_reply.workload = workload->id;
+		memcpy(msg.run_reply.token, workload->token, sizeof(msg.run_reply.token));
+		msg.run_reply.request_bytes = workload->request_bytes;
+		msg.run_reply.limit_bytes = workload->limit_bytes;
+		sl_wire_str(
+			msg.run_reply.name, sizeof(msg.run_reply.name), workload->name);
+	}
+	/* At most 32 GPUs of two digits each: fits. */
+	for (uint32_t i = 0; workload && i < workload->gpu_count; i++)
+		used += (size_t)snprintf(msg.run_reply.visible_out + used,
+			sizeof(msg.run_reply.visible_out) - used, i ? ",%u" : "%u",
+			daemon->gpus[workload->gpus[i]].rank);
+	sl_peer_send(peer, &msg);
+}
+
+/* --- RUN ---------------------------------------------------------------------------------- */
+
+/* Control characters reach other users' terminals through `sluice ps`; in UTF-8 the second range
+ * of them is written C2 80 to C2 9F. */
+static bool is_control(const char *c)
+{
+	unsigned char byte = (unsigned char)c[0], next = (unsigned char)c[1];
+
+	return byte < 0x20 || byte == 0x7f ||
+	       (byte == 0xc2 && next >= 0x80 && next < 0xa0);
+}
+
+static bool is_name(const char *text)
+{
+	for (const char *c = text; *c; c++) {
+		if (*c == ' ' || is_control(c))
+			return false;
+	}
+	return text[0] != '-';
+}
+
+static bool is_amount(uint32_t kind, uint64_t value)
+{
+	if (kind == SL_AMOUNT_FRACTION)
+		return value >= 1 && value <= SL_AMOUNT_WHOLE;
+	return kind == SL_AMOUNT_UNSET || value <= AMOUNT_MAX;
+}
+
+/* What the command line checks too; but not every sender is our command line. */
+static const char *mistake_in(const struct sl_msg_run *run)
+{
+	int64_t priority = (int64_t)run->priority_biased - (int64_t)SL_PRIORITY_BIAS;
+
+	if (run->gpu_count < 1 || run->gpu_count > SL_NODE_GPUS_MAX)
+		return "--gpus must be from 1 to " SL_STRINGIFY(SL_NODE_GPUS_MAX);
+	if (priority < -SL_PRIORITY_MAX || priority > SL_PRIORITY_MAX)
+		return "--priority must be from -1000 to 1000";
+	if (!is_name(run->name))
+		return "--name must be printable, without spaces, and not begin with -";
+	if (!is_name(run->project))
+		return "--project must be printable, without spaces, and not begin with "
+		       "-";
+	if (!is_amount(run->request_kind, run->request_value))
+		return "--request is no amount; write a fraction up to 1, or bytes like "
+		       "8GiB";
+	if (!is_amount(run->limit_kind, run->limit_value))
+		return "--limit is no amount; write a fraction up to 1, or bytes like "
+		       "8GiB";
+	return NULL;
+}
+
+/* "python" of "/usr/bin/python train.py", in letters, digits and dots. */
+static void make_name(const char *command, uint64_t id, char name[64])
+{
+	char word[40] = "";
+	size_t used = 0, length = strcspn(command, " ");
+	const char *begin = command;
+
+	for (size_t i = 0; i < length; i++) {
+		if (command[i] == '/')
+			begin = command + i + 1;
+	}
+	for (; begin < command + length && used + 1 < sizeof(word); begin++) {
+		if (isalnum((unsigned char)*begin) || strchr("._+", *begin))
+			word[used++] = *begin;
+	}
+	(void)snprintf(name, 64, "%s-%" PRIu64, used ? word : "job", id);
+}
+
+static void fill(struct sl_workload *workload, const struct sl_peer *peer,
+	const struct sl_msg_run *run)
+{
+	workload->uid = peer->uid;
+	workload->request = (struct sl_amount){
+		.kind = run->request_kind, .value = run->request_value};
+	workload->limit =
+		(struct sl_amount){.kind = run->limit_kind, .value = run->limit_value};
+	workload->priority =
+		(int32_t)((int64_t)run->priority_biased - (int64_t)SL_PRIORITY_BIAS);
+	memcpy(workload->project, run->project, sizeof(workload->project));
+	memcpy(workload->command, run->command, sizeof(workload->command));
+	for (char *c = workload->command; *c; c++) {
+		if (is_control(c))
+			*c = '?';
+	}
+	memcpy(workload->name, run->name, sizeof(workload->name));
+	if (!run->name[0])
+		make_name(run->command, workload->id, workload->name);
+}
+
+static void ask_policy(struct sl_daemon *daemon, const struct sl_workload *workload,
+	const struct sl_msg_run *run, uint32_t usable)
+{
+	struct sl_event event = {.type = SL_EVENT_WORKLOAD_ADD};
+
+	daemon->admission = (struct sl_admission){.workload = workload->id};
+	event.workload_add.workload = workload->id;
+	event.workload_add.request = workload->request;
+	event.workload_add.limit = workload->limit;
+	event.workload_add.gpu_count = run->gpu_count;
+	event.workload_add.gpu_mask = usable;
+	event.workload_add.priority = workload->priority;
+	sl_drive(daemon, &event);
+}
+
+/* A process that runs `sluice run` again has left the program it was; its workload without
+ * clients would keep its request for nobody. */
+static void end_former(struct sl_daemon *daemon, const struct sl_process *process)
+{
+	sl_list_foreach_safe (link, &process->roots) {
+		struct sl_workload *former =
+			SL_LIST_ENTRY(link, struct sl_workload, root_link);
+
+		if (sl_list_is_empty(&former->clients))
+			sl_workload_root_died(former);
+	}
+}
+
+static void register_workload(
+	struct sl_peer *peer, const struct sl_msg_run *run, struct sl_process *process)
+{
+	struct sl_daemon *daemon = peer->daemon;
+	const char *visible = run->flags & SL_RUN_VISIBLE_SET ? run->visible : NULL;
+	uint32_t usable = sl_inventory_usable(daemon, visible);
+	struct sl_workload *workload = sl_workload_new(daemon, daemon->next_workload++);
+	struct sl_error text = {0};
+
+	if (!workload || getrandom(workload->token, sizeof(workload->token), 0) !=
+				 (ssize_t)sizeof(workload->token)) {
+		(void)sl_process_put(process);
+		if (workload)
+			sl_workload_discard(daemon, workload);
+		sl_peer_reject(peer, SL_REJECT_FULL, "sluiced is out of memory");
+		return;
+	}
+	fill(workload, peer, run);
+	ask_policy(daemon, workload, run, usable);
+	if (!daemon->admission.admitted) {
+		sl_refusal_text(
+			daemon, workload, run->gpu_count, usable, visible != NULL, &text);
+		sl_info("refused %s of user %u: %s", workload->name,
+			(unsigned int)peer->uid, text.text);
+		(void)sl_process_put(process);
+		sl_workload_discard(daemon, workload);
+		reply(peer, NULL, daemon->admission.reason, text.text);
+		return;
+	}
+	workload->request_bytes = daemon->admission.request_bytes;
+	workload->limit_bytes = daemon->admission.limit_bytes;
+	sl_workload_bind(daemon, workload, daemon->admission.gpu_mask);
+	sl_workload_set_root(workload, process);
+	sl_info("workload %" PRIu64 " (%s) of user %u, process %d", workload->id,
+		workload->name, (unsigned int)peer->uid, (int)peer->pid);
+	sl_peer_hold(peer);
+	sl_daemon_commit_soon(daemon);
+	reply(peer, workload, SL_REASON_NONE, "");
+}
+
+static void on_run(struct sl_peer *peer, const struct sl_msg_run *run)
+{
+	struct sl_daemon *daemon = peer->daemon;
+	const char *mistake = mistake_in(run);
+	struct sl_process *process = NULL;
+	struct sl_error text = {0};
+
+	if (mistake) {
+		reply(peer, NULL, SL_REASON_NONE, mistake);
+		return;
+	}
+	if (sl_process_get(daemon, peer->pid, &peer->pidfd, 0, &process) !=
+		SL_PROCESS_OK) {
+		sl_peer_reject(peer, SL_REJECT_FULL,
+			"sluiced cannot watch process %d; try again", (int)peer->pid);
+		return;
+	}
+	end_former(daemon, process);
+	if (run->name[0] && sl_workload_named(daemon, peer->uid, run->name)) {
+		process = sl_process_put(process);
+		sl_error_set(&text,
+			"a workload named %s runs already; choose another --name, or end "
+			"that one "
+			"(sluice ps)",
+			run->name);
+		reply(peer, NULL, SL_REASON_DUPLICATE, text.text);
+		return;
+	}
+	register_workload(peer, run, process);
+}
+
+/* --- LIST --------------------------------------------------------------------------------- */
+
+void sl_control_list_more(struct sl_peer *peer)
+{
+	union sl_msg msg;
+
+	while (peer->list.active && !peer->doomed && sl_peer_is_drained(peer)) {
+		if (sl_rows_next(peer->daemon, &peer->list, &msg)) {
+			peer->list.rows++;
+		} else {
+			peer->list.active = false;
+			sl_wire_init(&msg, SL_MSG_LIST_END);
+			msg.list_end.rows = peer->list.rows;
+		}
+		sl_peer_send(peer, &msg);
+	}
+}
+
+void sl_control_message(struct sl_peer *peer, const union sl_msg *msg)
+{
+	switch (msg->head.type) {
+	case SL_MSG_RUN: on_run(peer, &msg->run); break;
+	case SL_MSG_LIST:
+		peer->list =
+			(struct sl_peer_list){.active = true, .what = msg->list.what};
+		sl_control_list_more(peer);
+		break;
+	default:
+		sl_peer_reject(peer, SL_REJECT_PROTOCOL, "%s twice",
+			sl_wire_name(msg->head.type));
+	}
+}

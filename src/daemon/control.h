@@ -1,0 +1,18 @@
+/*
+ * control - what the command line asks: RUN and LIST
+ *
+ * RUN checks the form of what was asked and hands it to the policy, which admits or refuses;
+ * the words of a refusal are made here, from the policy's numbers. LIST is for everyone, as
+ * ps(1) is, and is answered row by row as the peer reads.
+ */
+#ifndef SL_DAEMON_CONTROL_H
+#define SL_DAEMON_CONTROL_H
+
+#include "daemon/peer.h"
+
+/* A message of a greeted control peer. */
+void sl_control_message(struct sl_peer *peer, const union sl_msg *msg);
+/* Sends more rows of the list that is going out. */
+void sl_control_list_more(struct sl_peer *peer);
+
+#endif

@@ -1,0 +1,450 @@
+/*
+ * daemon - start, loop, end
+ *
+ * The order of a start matters: the lock first (two daemons must not read one journal), then
+ * the GPUs, then the journal, which refers to them, and the socket last, so that whoever connects
+ * finds a daemon that knows what the one before knew.
+ */
+#include "daemon/daemon.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/random.h>
+#include <sys/resource.h>
+#include <systemd/sd-daemon.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/log.h"
+#include "base/paths.h"
+#include "daemon/client.h"
+#include "daemon/drive.h"
+#include "daemon/inventory.h"
+#include "daemon/listener.h"
+#include "daemon/peer.h"
+#include "daemon/process.h"
+#include "daemon/reconcile.h"
+#include "daemon/recover.h"
+#include "daemon/views.h"
+#include "daemon/workload.h"
+
+/* NVML takes seconds on a machine whose driver has just been loaded. */
+#define INVENTORY_WAIT_MS 10000
+/* What waits for the journal waits at most this long, however busy the loop is. */
+#define COMMIT_MOST_NS (5 * SL_MS)
+
+/* --- timers ------------------------------------------------------------------------------- */
+
+int sl_timer_new(struct sl_daemon *daemon, int64_t priority,
+	sd_event_time_handler_t handler, sd_event_source **out)
+{
+	int r = sd_event_add_time(
+		daemon->loop, out, CLOCK_MONOTONIC, UINT64_MAX, 1, handler, daemon);
+
+	if (r < 0)
+		return sl_err_origin(r);
+	(void)sd_event_source_set_priority(*out, priority);
+	(void)sd_event_source_set_enabled(*out, SD_EVENT_OFF);
+	return 0;
+}
+
+void sl_timer_set(sd_event_source *timer, sl_ns at)
+{
+	/* Up to the next microsecond: a timer that fires early would fire twice. */
+	if (at != SL_NS_NEVER)
+		(void)sd_event_source_set_time(timer, at / SL_US + 1);
+	(void)sd_event_source_set_enabled(
+		timer, at == SL_NS_NEVER ? SD_EVENT_OFF : SD_EVENT_ONESHOT);
+}
+
+static int on_wake(sd_event_source *source, uint64_t usec, void *context)
+{
+	struct sl_daemon *daemon = context;
+	struct sl_event event = {.type = SL_EVENT_TIME};
+
+	sl_drive(daemon, &event);
+	sl_daemon_settle(daemon);
+	return 0;
+}
+
+/* --- the journal, in batches -------------------------------------------------------------- */
+
+static void commit(struct sl_daemon *daemon)
+{
+	int r = sl_recover_save(daemon);
+
+	if (r < 0 && !daemon->journal_failed)
+		sl_error_log("cannot write the journal in %s: %s; running on, but a "
+			     "restart would "
+			     "not know what runs now",
+			daemon->state_dir, strerror(-r));
+	else if (r == 0 && daemon->journal_failed)
+		sl_info("the journal can be written again");
+	daemon->journal_failed = r < 0;
+	daemon->commit_pending = false;
+	(void)sd_event_source_set_enabled(daemon->commit_source, SD_EVENT_OFF);
+	while (!sl_list_is_empty(&daemon->held))
+		sl_peer_release(
+			SL_LIST_ENTRY(daemon->held.next, struct sl_peer, held_link));
+}
+
+static int on_commit(sd_event_source *source, void *context)
+{
+	struct sl_daemon *daemon = context;
+
+	if (daemon->commit_pending)
+		commit(daemon);
+	sl_daemon_settle(daemon);
+	return 0;
+}
+
+void sl_daemon_commit_soon(struct sl_daemon *daemon)
+{
+	if (daemon->commit_pending || !daemon->commit_source)
+		return;
+	daemon->commit_pending = true;
+	daemon->commit_since = sl_clock_now();
+	(void)sd_event_source_set_enabled(daemon->commit_source, SD_EVENT_ONESHOT);
+}
+
+void sl_daemon_settle(struct sl_daemon *daemon)
+{
+	if (daemon->commit_pending &&
+		sl_clock_now() - daemon->commit_since > COMMIT_MOST_NS)
+		commit(daemon);
+	sl_views_settle(daemon);
+	sl_peer_bury(daemon);
+	sl_client_bury(daemon);
+	sl_workload_bury(daemon);
+	sl_process_bury(daemon);
+	sl_drive_arm(daemon);
+}
+
+/* --- configuration ------------------------------------------------------------------------ */
+
+void sl_daemon_configure(struct sl_daemon *daemon)
+{
+	struct sl_event event = {.type = SL_EVENT_CONFIG};
+
+	event.config.wait_max = daemon->config.longest_wait;
+	event.config.head_pass = daemon->config.head_pass;
+	event.config.idle_wait = daemon->config.idle_wait;
+	event.config.recover_wait = daemon->config.recover_wait;
+	sl_drive(daemon, &event);
+	if (!sl_log_set_level_name(daemon->log_override ? daemon->log_override
+							: daemon->config.log_level.text))
+		sl_log_set_level(SL_LOG_INFO);
+}
+
+static int on_hangup(
+	sd_event_source *source, const struct signalfd_siginfo *info, void *context)
+{
+	struct sl_daemon *daemon = context;
+	struct sl_config fresh;
+	struct sl_error err = {0};
+
+	if (!daemon->config_path) {
+		sl_info("SIGHUP, and there is no configuration to read; start with "
+			"--config");
+		return 0;
+	}
+	if (sl_config_load(daemon->config_path, &fresh, &err) != SL_CONFIG_OK) {
+		sl_error_log("%s; the old configuration stays", err.text);
+		return 0;
+	}
+	if ((fresh.socket.text[0] &&
+		    strcmp(fresh.socket.text, daemon->socket_path) != 0) ||
+		(fresh.state_dir.text[0] &&
+			strcmp(fresh.state_dir.text, daemon->state_dir) != 0) ||
+		memcmp(&fresh.gpus, &daemon->config.gpus, sizeof(fresh.gpus)) != 0)
+		sl_warning("socket, state_dir and gpus change with the next start only");
+	fresh.gpus = daemon->config.gpus;
+	daemon->config = fresh;
+	sl_daemon_configure(daemon);
+	sl_info("read %s anew", daemon->config_path);
+	sl_daemon_settle(daemon);
+	return 0;
+}
+
+static int on_end(
+	sd_event_source *source, const struct signalfd_siginfo *info, void *context)
+{
+	struct sl_daemon *daemon = context;
+
+	sl_info("%s from process %u: ending; programs keep what they hold and run on",
+		info->ssi_signo == SIGINT ? "SIGINT" : "SIGTERM", info->ssi_pid);
+	(void)sd_event_exit(daemon->loop, 0);
+	return 0;
+}
+
+static int on_measured(sd_event_source *source, int fd, uint32_t events, void *context)
+{
+	struct sl_daemon *daemon = context;
+	struct sl_measure_answer *answer;
+
+	while ((answer = sl_measure_take(daemon->measure))) {
+		if (answer->is_inventory)
+			sl_inventory_take(daemon, answer);
+		else
+			sl_reconcile_sample(daemon, answer);
+		(void)sl_measure_answer_free(answer);
+	}
+	sl_daemon_settle(daemon);
+	return 0;
+}
+
+/* --- start -------------------------------------------------------------------------------- */
+
+/* Two descriptors per client; the default of 1,024 is soon used up. */
+static void raise_descriptors(void)
+{
+	struct rlimit limit = {0};
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur == limit.rlim_max)
+		return;
+	limit.rlim_cur = limit.rlim_max;
+	if (setrlimit(RLIMIT_NOFILE, &limit) < 0)
+		sl_debug("the limit of descriptors stays: %s", strerror(errno));
+}
+
+static int choose_paths(struct sl_daemon *daemon, struct sl_error *err)
+{
+	const struct sl_config *config = &daemon->config;
+	int r;
+
+	sl_wire_str(
+		daemon->socket_path, sizeof(daemon->socket_path), config->socket.text);
+	if (!config->socket.text[0] &&
+		sl_paths_socket(daemon->socket_path, sizeof(daemon->socket_path), err) !=
+			SL_PATHS_OK)
+		return sl_err_origin(-EINVAL);
+	sl_wire_str(daemon->state_dir, sizeof(daemon->state_dir), config->state_dir.text);
+	if (!config->state_dir.text[0] &&
+		sl_paths_state_dir(daemon->state_dir, sizeof(daemon->state_dir), err) !=
+			SL_PATHS_OK)
+		return sl_err_origin(-EINVAL);
+	r = sl_file_make_dirs(daemon->state_dir, 0755);
+	if (r < 0)
+		sl_error_set(err,
+			"cannot make the state folder %.200s: %s; choose another with "
+			"--state",
+			daemon->state_dir, strerror(-r));
+	return r;
+}
+
+static int add_signal(
+	struct sl_daemon *daemon, int number, sd_event_signal_handler_t handler)
+{
+	int r = sd_event_add_signal(daemon->loop, NULL, number, handler, daemon);
+
+	return r < 0 ? sl_err_origin(r) : 0;
+}
+
+static int add_sources(struct sl_daemon *daemon)
+{
+	int r = sd_event_add_defer(
+		daemon->loop, &daemon->commit_source, on_commit, daemon);
+
+	if (r >= 0)
+		r = sd_event_source_set_priority(
+			daemon->commit_source, SL_PRIORITY_COMMIT);
+	if (r >= 0)
+		r = sd_event_source_set_enabled(daemon->commit_source, SD_EVENT_OFF);
+	if (r >= 0)
+		r = add_signal(daemon, SIGTERM, on_end);
+	if (r >= 0)
+		r = add_signal(daemon, SIGINT, on_end);
+	if (r >= 0)
+		r = add_signal(daemon, SIGHUP, on_hangup);
+	if (r >= 0)
+		r = sl_timer_new(daemon, SL_PRIORITY_TIMER, on_wake, &daemon->wake_timer);
+	if (r >= 0)
+		r = sl_timer_new(
+			daemon, SL_PRIORITY_TIMER, sl_views_timer, &daemon->view_timer);
+	if (r >= 0)
+		r = sl_timer_new(daemon, SL_PRIORITY_TIMER, sl_reconcile_timer,
+			&daemon->measure_timer);
+	if (r >= 0)
+		r = sl_timer_new(daemon, SL_PRIORITY_TIMER, sl_inventory_timer,
+			&daemon->inventory_timer);
+	if (r >= 0)
+		r = sl_timer_new(daemon, SL_PRIORITY_TIMER, sl_peer_greeting_timeout,
+			&daemon->greeting_timer);
+	return r < 0 ? r : 0;
+}
+
+static void set_up(struct sl_daemon *daemon, const struct sl_config *config,
+	const char *config_path, const char *log_override)
+{
+	struct sl_link *lists[] = {&daemon->workload_list, &daemon->dying,
+		&daemon->measuring, &daemon->peers, &daemon->greeting,
+		&daemon->views_ready, &daemon->views_later, &daemon->held,
+		&daemon->dead_peers, &daemon->dead_clients, &daemon->dead_workloads,
+		&daemon->dead_processes};
+
+	*daemon =
+		(struct sl_daemon){.listen_fd = -1, .socket_lock_fd = -1, .spare_fd = -1};
+	for (size_t i = 0; i < SL_ARRAY_LEN(lists); i++)
+		sl_list_init(lists[i]);
+	daemon->config = *config;
+	daemon->config_path = config_path;
+	daemon->log_override = log_override;
+	daemon->started = sl_clock_now();
+	daemon->measure_timer_at = SL_NS_NEVER;
+	daemon->arena = sl_arena_new();
+	daemon->node = sl_node_new(daemon->arena);
+	if (getrandom(&daemon->epoch, sizeof(daemon->epoch), 0) < 0)
+		daemon->epoch = sl_clock_now();
+	daemon->epoch |= 1; /* 0 means none */
+	/* Grants of an earlier daemon must not look like ours; the low half counts. */
+	daemon->grant_salt = daemon->epoch & 0xffffffff00000000ull;
+}
+
+static int start_measuring(struct sl_daemon *daemon)
+{
+	struct pollfd ready = {.events = POLLIN};
+	int r = sl_measure_new(&daemon->measure);
+
+	if (r < 0)
+		return r;
+	r = sd_event_add_io(daemon->loop, &daemon->measure_io,
+		sl_measure_fd(daemon->measure), EPOLLIN, on_measured, daemon);
+	if (r < 0)
+		return sl_err_origin(r);
+	(void)sd_event_source_set_priority(daemon->measure_io, SL_PRIORITY_MEASURE);
+	sl_measure_ask_inventory(daemon->measure);
+	/* Wait for the first list: who is told "ready" expects GPUs. Not for ever. */
+	ready.fd = sl_measure_fd(daemon->measure);
+	if (poll(&ready, 1, INVENTORY_WAIT_MS) > 0)
+		(void)on_measured(NULL, ready.fd, POLLIN, daemon);
+	else
+		sl_warning("NVML has not answered for 10 s; starting without GPUs");
+	return 0;
+}
+
+static int init(struct sl_daemon *daemon, struct sl_error *err)
+{
+	sigset_t signals;
+	int r;
+
+	raise_descriptors();
+	(void)signal(SIGPIPE, SIG_IGN);
+	(void)sigemptyset(&signals);
+	(void)sigaddset(&signals, SIGTERM);
+	(void)sigaddset(&signals, SIGINT);
+	(void)sigaddset(&signals, SIGHUP);
+	(void)sigprocmask(SIG_BLOCK, &signals, NULL);
+	r = choose_paths(daemon, err);
+	if (r == 0)
+		r = sl_listener_lock(daemon, err);
+	if (r == 0)
+		r = sd_event_new(&daemon->loop);
+	if (r >= 0)
+		r = add_sources(daemon);
+	if (r < 0)
+		return r;
+	sl_daemon_configure(daemon);
+	r = start_measuring(daemon);
+	if (r == 0)
+		r = sl_recover_load(daemon, err);
+	if (r == 0)
+		r = sl_listener_open(daemon, err);
+	return r;
+}
+
+int sl_daemon_init(struct sl_daemon *daemon, const struct sl_config *config,
+	const char *config_path, const char *log_override, struct sl_error *err)
+{
+	int r;
+
+	set_up(daemon, config, config_path, log_override);
+	r = init(daemon, err);
+	if (r < 0 && !err->text[0])
+		sl_error_set(err, "cannot start: %s", strerror(-r));
+	return r;
+}
+
+int sl_daemon_run(struct sl_daemon *daemon)
+{
+	uint32_t gpus = sl_inventory_managed(daemon);
+	int r;
+
+	sl_daemon_commit_soon(daemon);
+	sl_daemon_settle(daemon);
+	sl_info("sluiced: ready on %s, %u GPU%s", daemon->socket_path, gpus,
+		gpus == 1 ? "" : "s");
+	(void)sd_notifyf(0, "READY=1\nSTATUS=%u GPUs on %s", gpus, daemon->socket_path);
+	r = sd_event_loop(daemon->loop);
+	(void)sd_notify(0, "STOPPING=1");
+	if (daemon->commit_pending)
+		commit(daemon);
+	return r < 0 ? sl_err_origin(r) : 0;
+}
+
+/* --- end ---------------------------------------------------------------------------------- */
+
+static void drop_peers(struct sl_link *list)
+{
+	while (!sl_list_is_empty(list)) {
+		struct sl_peer *peer = SL_LIST_ENTRY(list->next, struct sl_peer, link);
+
+		if (peer->client)
+			peer->client->peer = NULL;
+		peer->client = NULL; /* the policy need not hear of it any more */
+		sl_peer_doom(peer);
+	}
+}
+
+static void drop_client(struct sl_daemon *daemon, struct sl_client *client)
+{
+	sl_list_unlink(&client->link);
+	sl_list_unlink(&client->state_link);
+	client->process = sl_process_put(client->process);
+	sl_list_push_tail(&daemon->dead_clients, &client->grave);
+}
+
+static void drop_objects(struct sl_daemon *daemon)
+{
+	while (!sl_list_is_empty(&daemon->dying))
+		drop_client(daemon,
+			SL_LIST_ENTRY(daemon->dying.next, struct sl_client, state_link));
+	while (!sl_list_is_empty(&daemon->workload_list)) {
+		struct sl_workload *workload = SL_LIST_ENTRY(
+			daemon->workload_list.next, struct sl_workload, link);
+
+		while (!sl_list_is_empty(&workload->clients))
+			drop_client(daemon, SL_LIST_ENTRY(workload->clients.next,
+						    struct sl_client, link));
+		sl_workload_discard(daemon, workload);
+	}
+	sl_peer_bury(daemon);
+	sl_client_bury(daemon);
+	sl_workload_bury(daemon);
+	sl_process_bury(daemon);
+}
+
+void sl_daemon_fini(struct sl_daemon *daemon)
+{
+	sd_event_source **sources[] = {&daemon->wake_timer, &daemon->measure_io,
+		&daemon->measure_timer, &daemon->inventory_timer, &daemon->greeting_timer,
+		&daemon->view_timer, &daemon->commit_source};
+
+	sl_listener_close(daemon);
+	drop_peers(&daemon->greeting);
+	drop_peers(&daemon->peers);
+	drop_objects(daemon);
+	for (size_t i = 0; i < SL_ARRAY_LEN(sources); i++)
+		*sources[i] = sd_event_source_disable_unref(*sources[i]);
+	daemon->measure = sl_measure_free(daemon->measure);
+	sl_inventory_fini(daemon);
+	daemon->loop = sd_event_unref(daemon->loop);
+	daemon->arena = sl_arena_free(daemon->arena);
+	sl_map_fini(&daemon->processes);
+	sl_map_fini(&daemon->workloads);
+	sl_map_fini(&daemon->clients);
+}

@@ -1,0 +1,234 @@
+/*
+ * daemon - what sluiced knows, and how its parts are wired
+ *
+ * One thread (the loop) owns everything here; the measuring thread talks through measure.h.
+ * The daemon decides nothing about memory: sockets, pidfds, NVML and timers become events of
+ * policy/node, and its actions become messages, timers and log lines (drive.h).
+ *
+ * Lifetimes: peers, clients, workloads and processes are unlinked at once but freed only by
+ * sl_daemon_settle(), which runs after each callback of the loop, so that nothing in the
+ * middle of a callback points at freed memory.
+ */
+#ifndef SL_DAEMON_DAEMON_H
+#define SL_DAEMON_DAEMON_H
+
+#include <sys/types.h>
+#include <systemd/sd-event.h>
+
+#include "base/clock.h"
+#include "base/list.h"
+#include "daemon/config.h"
+#include "daemon/lock.h"
+#include "daemon/map.h"
+#include "daemon/measure.h"
+#include "policy/node.h"
+#include "wire/wire.h"
+
+/* Deaths before messages: who asks for what a dead process held must find it on its way. */
+#define SL_PRIORITY_DEATH   (-20)
+#define SL_PRIORITY_MEASURE (-10)
+#define SL_PRIORITY_TIMER   (-5)
+#define SL_PRIORITY_PEER    0
+#define SL_PRIORITY_ACCEPT  5
+#define SL_PRIORITY_COMMIT  10
+
+struct sl_client;
+struct sl_peer;
+
+/* One GPU, by UUID. Its place in sl_daemon.gpus is its number in the policy, for good. */
+struct sl_gpu {
+	bool known;   /* this place is taken */
+	bool present; /* in NVML's latest list */
+	bool managed; /* the policy has it */
+	uint8_t uuid[SL_WIRE_UUID_BYTES];
+	char name[64], pci[32];
+	uint64_t pci_key;
+	uint32_t rank; /* CUDA's number with CUDA_DEVICE_ORDER=PCI_BUS_ID */
+	uint64_t capacity_bytes, reserve_bytes;
+	char why_not[160]; /* why it is not managed */
+	int lock_fds[SL_LOCK_DIRS_MAX];
+	/* measuring (reconcile.c) */
+	bool asked;
+	sl_ns asked_at, due, pause; /* next question; distance between urgent ones */
+	sl_ns measured_at, full_at; /* 0: never */
+	uint64_t used_bytes, unmanaged_bytes, overhead_bytes, overhead_before;
+	bool unsure;
+	uint32_t utilisation_pct;
+	bool complained;
+};
+
+/* One living process that matters: a client's, or the root of a workload. */
+struct sl_process {
+	struct sl_daemon *daemon;
+	pid_t pid;
+	uint64_t start_ticks;
+	int pidfd;
+	sd_event_source *source;
+	unsigned int users;
+	bool dead;
+	struct sl_client *client; /* the living one, or NULL */
+	struct sl_link roots;     /* workloads */
+	struct sl_link grave;
+};
+
+struct sl_workload {
+	struct sl_link link; /* sl_daemon.workload_list, by id */
+	uint64_t id;
+	uint8_t token[SL_WIRE_TOKEN_BYTES];
+	uid_t uid;
+	pid_t root_pid;
+	uint64_t root_start;
+	struct sl_process *root; /* NULL once dead */
+	struct sl_link root_link;
+	char name[64], project[64], command[128];
+	struct sl_amount request, limit;
+	uint64_t request_bytes, limit_bytes;
+	int32_t priority;
+	uint32_t gpu_count;
+	uint8_t gpus
+		[SL_NODE_GPUS_MAX]; /* numbers, by rank: CUDA ordinals of its processes */
+	sl_ns born;
+	struct sl_link clients; /* living ones */
+	bool over;
+	/* views.c */
+	uint32_t view_mask; /* bit per ordinal */
+	sl_ns view_sent;
+	struct sl_link view_link;
+	struct sl_link grave;
+};
+
+enum sl_client_state {
+	SL_CLIENT_EXPECTED, /* from the journal, not heard of yet */
+	SL_CLIENT_JOINED,   /* connected, has not reported */
+	SL_CLIENT_LIVE,
+	SL_CLIENT_DYING, /* the process is dead, the device may still hold its bytes */
+};
+
+/* One demand, from ASK until COMMIT. */
+struct sl_client_demand {
+	uint64_t ask, epoch, bytes; /* epoch 0: waiting */
+};
+
+struct sl_client_gpu {
+	uint64_t hidden_bytes;  /* as told to the policy */
+	uint64_t sampled_bytes; /* hidden by the last good sample */
+	bool sampled, was_listed;
+	uint64_t dying_bytes; /* what is still to be released */
+	sl_ns unlisted_since; /* NVML stopped to list the process, 0: it does list it */
+	sl_ns measure_by;     /* an answer to MEASURE is due then, 0: none */
+	sl_ns measure_from;
+	struct sl_msg_gpu sent; /* last view; type 0: none */
+};
+
+struct sl_client {
+	struct sl_link link;       /* workload->clients */
+	struct sl_link state_link; /* sl_daemon.dying or .measuring */
+	struct sl_daemon *daemon;
+	uint64_t id;
+	struct sl_workload
+		*workload; /* NULL for a dying client of a workload that is over */
+	struct sl_process *process; /* NULL once dead */
+	struct sl_peer *peer;       /* NULL while not connected */
+	pid_t pid;
+	uint64_t start_ticks;
+	enum sl_client_state state;
+	bool expected;    /* the policy waits for its report */
+	bool superseded;  /* its process lives on with another program */
+	bool view_owed;   /* views were held back because it does not read */
+	sl_ns changed_at; /* its accounts last changed, for judging samples */
+	sl_ns died_at, lost_at;
+	struct sl_client_demand *demands;
+	uint32_t demand_count, demand_room;
+	struct sl_link grave;
+	uint32_t gpu_count;
+	uint8_t gpu_numbers[SL_NODE_GPUS_MAX];
+	struct sl_client_gpu gpus[]; /* by ordinal */
+};
+
+/* What the policy answered to WORKLOAD_ADD. */
+struct sl_admission {
+	uint64_t workload;
+	bool admitted, refused;
+	uint32_t gpu_mask, reason;
+	uint64_t request_bytes, limit_bytes, wanted_bytes, available_bytes;
+};
+
+struct sl_daemon {
+	sd_event *loop;
+	struct sl_config config;
+	const char *config_path;  /* or NULL */
+	const char *log_override; /* or NULL */
+	char socket_path[SL_CONFIG_TEXT_MAX], state_dir[SL_CONFIG_TEXT_MAX];
+	uint64_t epoch;      /* this instance */
+	uint64_t grant_salt; /* added to the policy's epochs on the wire */
+	sl_ns started;
+
+	struct sl_arena *arena;
+	struct sl_node *node;
+	struct sl_admission admission;
+	sl_ns wake_at;
+	bool wake_changed;
+	sd_event_source *wake_timer;
+
+	struct sl_gpu gpus[SL_NODE_GPUS_MAX];
+	uint32_t gpu_count; /* places taken */
+	struct sl_measure *measure;
+	sd_event_source *measure_io, *measure_timer, *inventory_timer;
+	sl_ns measure_timer_at;
+	bool nvml_ok, inventory_seen;
+	char nvml_text[256], driver[32];
+
+	struct sl_map processes, workloads, clients;
+	struct sl_link workload_list;
+	struct sl_link dying;     /* clients: state_link */
+	struct sl_link measuring; /* clients that wait for an answer to MEASURE */
+	uint64_t next_workload, next_client;
+	uint32_t workload_count, client_count, expected_count;
+
+	int listen_fd, socket_lock_fd, spare_fd;
+	sd_event_source *listen_io;
+	struct sl_link peers, greeting; /* greeting: no HELLO yet, by age */
+	sd_event_source *greeting_timer;
+	uint32_t peer_count;
+
+	struct sl_link views_ready, views_later;
+	sd_event_source *view_timer;
+	bool view_timer_on;
+
+	bool journal_dirty, journal_failed, commit_pending;
+	sl_ns commit_since;
+	sd_event_source *commit_source;
+	struct sl_link held; /* peers whose output waits for the journal */
+
+	struct sl_link dead_peers, dead_clients, dead_workloads, dead_processes;
+	uint64_t messages, grants, denials;
+	struct {
+		sl_ns second;
+		uint32_t lines, dropped;
+	} notes[SL_REASONS];
+};
+
+/*
+ * Makes a daemon of a configuration (copied): GPUs found, journal read, socket open. The loop
+ * is not run. On error err says what and the remedy. 0 or negative errno.
+ */
+SL_MUST_CHECK int sl_daemon_init(struct sl_daemon *daemon, const struct sl_config *config,
+	const char *config_path, const char *log_override, struct sl_error *err);
+/* Runs until SIGTERM or SIGINT. 0 or negative errno. */
+SL_MUST_CHECK int sl_daemon_run(struct sl_daemon *daemon);
+/* Closes everything and unlinks the socket. Right after a failed init, too. */
+void sl_daemon_fini(struct sl_daemon *daemon);
+
+/* After every callback: frees the dead, sends ready views, sets timers. Cheap when idle. */
+void sl_daemon_settle(struct sl_daemon *daemon);
+/* Tells the policy the times of the configuration. */
+void sl_daemon_configure(struct sl_daemon *daemon);
+/* The journal must be written before what is held leaves; soon, together with others. */
+void sl_daemon_commit_soon(struct sl_daemon *daemon);
+/* A timer of the loop, off until sl_timer_set. 0 or negative errno. */
+SL_MUST_CHECK int sl_timer_new(struct sl_daemon *daemon, int64_t priority,
+	sd_event_time_handler_t handler, sd_event_source **out);
+/* Fires at the given time; SL_NS_NEVER turns it off. */
+void sl_timer_set(sd_event_source *timer, sl_ns at);
+
+#endif

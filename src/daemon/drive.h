@@ -1,0 +1,16 @@
+/*
+ * drive - the policy's events in, its actions out
+ *
+ * sl_drive steps the node with the clock's time; actions are carried out before it returns:
+ * messages are sent or queued, never received, so nothing comes back into the node.
+ */
+#ifndef SL_DAEMON_DRIVE_H
+#define SL_DAEMON_DRIVE_H
+
+#include "daemon/daemon.h"
+
+void sl_drive(struct sl_daemon *daemon, const struct sl_event *event);
+/* Sets the loop's timer to what the policy asked for last; part of settling. */
+void sl_drive_arm(struct sl_daemon *daemon);
+
+#endif

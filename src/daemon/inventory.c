@@ -1,0 +1,288 @@
+/*
+ * inventory - by UUID, never by index
+ *
+ * A GPU keeps its number in the policy for the life of the daemon, whatever NVML's order does
+ * (peer-failures row 19). CUDA's ordinals follow from the PCI bus among all GPUs that NVML
+ * shows, managed or not, because that is what the driver counts in CUDA_VISIBLE_DEVICES.
+ */
+#include "daemon/inventory.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/log.h"
+#include "daemon/drive.h"
+#include "daemon/lock.h"
+#include "daemon/reconcile.h"
+#include "daemon/visible.h"
+
+#define RETRY_NS (3 * SL_S)
+/* The reserve never takes more than this part of a GPU. */
+#define RESERVE_DIVISOR 16
+
+int sl_inventory_find(
+	const struct sl_daemon *daemon, const uint8_t uuid[SL_WIRE_UUID_BYTES])
+{
+	for (uint32_t i = 0; i < daemon->gpu_count; i++) {
+		if (memcmp(daemon->gpus[i].uuid, uuid, SL_WIRE_UUID_BYTES) == 0)
+			return (int)i;
+	}
+	return -1;
+}
+
+uint32_t sl_inventory_managed(const struct sl_daemon *daemon)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < daemon->gpu_count; i++)
+		count += daemon->gpus[i].managed;
+	return count;
+}
+
+static struct sl_gpu *place_for(
+	struct sl_daemon *daemon, const uint8_t uuid[SL_WIRE_UUID_BYTES])
+{
+	int number = sl_inventory_find(daemon, uuid);
+	struct sl_gpu *gpu;
+
+	if (number >= 0)
+		return &daemon->gpus[number];
+	if (daemon->gpu_count >= SL_NODE_GPUS_MAX)
+		return NULL;
+	gpu = &daemon->gpus[daemon->gpu_count++];
+	*gpu = (struct sl_gpu){.due = SL_NS_NEVER, .pause = SL_RECONCILE_PAUSE_MIN_NS};
+	for (int i = 0; i < SL_LOCK_DIRS_MAX; i++)
+		gpu->lock_fds[i] = -1;
+	memcpy(gpu->uuid, uuid, sizeof(gpu->uuid));
+	return gpu;
+}
+
+static bool is_listed(
+	const struct sl_config_gpus *gpus, const uint8_t uuid[SL_WIRE_UUID_BYTES])
+{
+	for (uint32_t i = 0; i < gpus->count; i++) {
+		if (memcmp(gpus->uuids[i], uuid, SL_WIRE_UUID_BYTES) == 0)
+			return true;
+	}
+	return gpus->all;
+}
+
+static void refuse(struct sl_gpu *gpu, const char *uuid, const char *why)
+{
+	if (strcmp(gpu->why_not, why) != 0)
+		sl_warning("not managing %s: %s", uuid, why);
+	sl_wire_str(gpu->why_not, sizeof(gpu->why_not), why);
+}
+
+static bool take_lock(struct sl_gpu *gpu, const char *uuid)
+{
+	char why[160];
+	int holder = 0;
+	int r = sl_lock_gpu(NULL, uuid, gpu->lock_fds, &holder);
+
+	if (r == SL_LOCK_OK)
+		return true;
+	if (r == SL_LOCK_BUSY)
+		(void)snprintf(why, sizeof(why),
+			"another sluiced (process %d) manages it; stop that one, or list "
+			"other "
+			"GPUs under gpus:",
+			holder);
+	else
+		(void)snprintf(why, sizeof(why),
+			"its lock file cannot be made in /run/lock or /tmp; make one of "
+			"them "
+			"writable");
+	refuse(gpu, uuid, why);
+	return false;
+}
+
+static void manage(struct sl_daemon *daemon, struct sl_gpu *gpu)
+{
+	uint32_t number = (uint32_t)(gpu - daemon->gpus);
+	struct sl_event event = {.type = SL_EVENT_GPU_ADD};
+	char size[32], reserve[32];
+
+	gpu->managed = true;
+	gpu->why_not[0] = '\0';
+	sl_info("GPU %u: %s at %s, %s, of which %s stay with the driver", number,
+		gpu->name, gpu->pci,
+		sl_bytes_format(gpu->capacity_bytes, size, sizeof(size)),
+		sl_bytes_format(gpu->reserve_bytes, reserve, sizeof(reserve)));
+	event.gpu_add.gpu = number;
+	event.gpu_add.capacity_bytes = gpu->capacity_bytes;
+	event.gpu_add.reserve_bytes = gpu->reserve_bytes;
+	sl_drive(daemon, &event);
+	sl_reconcile_begin(daemon, number);
+	sl_daemon_commit_soon(daemon);
+}
+
+/* Merges one device of the list; says whether a later try could have another end. */
+static bool merge(
+	struct sl_daemon *daemon, const struct sl_nvml_device *device, uint32_t rank)
+{
+	struct sl_gpu *gpu = place_for(daemon, device->uuid);
+
+	if (!gpu) {
+		sl_warning("not managing %s: there is room for %d GPUs",
+			device->uuid_text, SL_NODE_GPUS_MAX);
+		return false;
+	}
+	gpu->present = true;
+	gpu->rank = rank;
+	gpu->pci_key = device->pci_key;
+	sl_wire_str(gpu->name, sizeof(gpu->name), device->name);
+	sl_wire_str(gpu->pci, sizeof(gpu->pci), device->pci);
+	if (gpu->managed)
+		return false;
+	gpu->capacity_bytes = device->capacity_bytes;
+	gpu->reserve_bytes = sl_min_u64(
+		daemon->config.driver_reserve, device->capacity_bytes / RESERVE_DIVISOR);
+	if (!is_listed(&daemon->config.gpus, device->uuid)) {
+		refuse(gpu, device->uuid_text,
+			"the configuration does not list it under gpus:");
+		return false;
+	}
+	if (device->mig) {
+		refuse(gpu, device->uuid_text,
+			"it is split into MIG instances; nvidia-smi -mig 0 makes it "
+			"whole again");
+		return true;
+	}
+	if (device->exclusive) {
+		refuse(gpu, device->uuid_text,
+			"its compute mode admits one process only; nvidia-smi -c DEFAULT "
+			"opens it");
+		return true;
+	}
+	if (!take_lock(gpu, device->uuid_text))
+		return true;
+	manage(daemon, gpu);
+	return false;
+}
+
+static void note_absence(struct sl_daemon *daemon, bool was_present[SL_NODE_GPUS_MAX])
+{
+	for (uint32_t i = 0; i < daemon->gpu_count; i++) {
+		if (was_present[i] && !daemon->gpus[i].present)
+			sl_warning("GPU %u (%s) is gone from NVML's list; nothing new "
+				   "starts on "
+				   "it",
+				i, daemon->gpus[i].name);
+	}
+}
+
+static void set_text(struct sl_daemon *daemon)
+{
+	for (uint32_t i = 0; i < daemon->gpu_count; i++) {
+		if (daemon->gpus[i].managed || !daemon->gpus[i].present)
+			continue;
+		(void)snprintf(daemon->nvml_text, sizeof(daemon->nvml_text),
+			"%s at %s is not managed: %s", daemon->gpus[i].name,
+			daemon->gpus[i].pci, daemon->gpus[i].why_not);
+		return;
+	}
+	daemon->nvml_text[0] = '\0';
+}
+
+void sl_inventory_take(struct sl_daemon *daemon, const struct sl_measure_answer *answer)
+{
+	bool was_present[SL_NODE_GPUS_MAX], again = !answer->ok;
+
+	daemon->inventory_seen = true;
+	daemon->nvml_ok = answer->ok;
+	if (!answer->ok) {
+		if (strcmp(daemon->nvml_text, answer->text) != 0)
+			sl_warning("%s", answer->text);
+		sl_wire_str(daemon->nvml_text, sizeof(daemon->nvml_text), answer->text);
+	} else {
+		sl_wire_str(daemon->driver, sizeof(daemon->driver),
+			answer->inventory->driver);
+		for (uint32_t i = 0; i < daemon->gpu_count; i++) {
+			was_present[i] = daemon->gpus[i].present;
+			daemon->gpus[i].present = false;
+		}
+		for (uint32_t i = daemon->gpu_count; i < SL_NODE_GPUS_MAX; i++)
+			was_present[i] = false;
+		for (uint32_t i = 0; i < answer->inventory->count; i++)
+			again |= merge(daemon, &answer->inventory->devices[i], i);
+		note_absence(daemon, was_present);
+		again |= answer->inventory->count == 0;
+		set_text(daemon);
+	}
+	if (again)
+		sl_timer_set(daemon->inventory_timer, sl_clock_now() + RETRY_NS);
+}
+
+int sl_inventory_timer(sd_event_source *source, uint64_t usec, void *context)
+{
+	struct sl_daemon *daemon = context;
+
+	sl_measure_ask_inventory(daemon->measure);
+	return 0;
+}
+
+int sl_inventory_recall(struct sl_daemon *daemon, const uint8_t uuid[SL_WIRE_UUID_BYTES],
+	const char *name, const char *pci, uint64_t pci_key, uint64_t capacity_bytes,
+	uint64_t reserve_bytes)
+{
+	struct sl_gpu *gpu = place_for(daemon, uuid);
+	char uuid_text[41];
+
+	if (!gpu)
+		return -1;
+	if (gpu->managed)
+		return (int)(gpu - daemon->gpus);
+	sl_wire_uuid_format(uuid, uuid_text);
+	gpu->pci_key = pci_key;
+	gpu->capacity_bytes = capacity_bytes;
+	gpu->reserve_bytes = reserve_bytes;
+	sl_wire_str(gpu->name, sizeof(gpu->name), name);
+	sl_wire_str(gpu->pci, sizeof(gpu->pci), pci);
+	if (gpu->present || !take_lock(gpu, uuid_text))
+		return -1;
+	manage(daemon, gpu);
+	return (int)(gpu - daemon->gpus);
+}
+
+uint32_t sl_inventory_usable(const struct sl_daemon *daemon, const char *visible)
+{
+	const char *uuids[SL_VISIBLE_GPUS_MAX] = {0};
+	char texts[SL_NODE_GPUS_MAX][41];
+	uint32_t count = 0, mask = 0;
+	uint64_t ranks = UINT64_MAX;
+
+	if (!daemon->nvml_ok)
+		return 0;
+	for (uint32_t i = 0; i < daemon->gpu_count; i++) {
+		const struct sl_gpu *gpu = &daemon->gpus[i];
+
+		sl_wire_uuid_format(gpu->uuid, texts[i]);
+		if (!gpu->present || gpu->rank >= SL_VISIBLE_GPUS_MAX)
+			continue;
+		uuids[gpu->rank] = texts[i];
+		count = sl_max_u64(count, gpu->rank + 1);
+	}
+	/* A rank may be empty where NVML shows more GPUs than there are places. */
+	for (uint32_t i = 0; i < count; i++)
+		uuids[i] = uuids[i] ? uuids[i] : "";
+	if (visible)
+		ranks = sl_visible_mask(visible, uuids, count);
+	for (uint32_t i = 0; i < daemon->gpu_count; i++) {
+		const struct sl_gpu *gpu = &daemon->gpus[i];
+
+		if (gpu->managed && gpu->present && (ranks & 1ull << gpu->rank))
+			mask |= 1u << i;
+	}
+	return mask;
+}
+
+void sl_inventory_fini(struct sl_daemon *daemon)
+{
+	for (uint32_t i = 0; i < daemon->gpu_count; i++) {
+		for (int j = 0; j < SL_LOCK_DIRS_MAX; j++)
+			sl_closep(&daemon->gpus[i].lock_fds[j]);
+	}
+}

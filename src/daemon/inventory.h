@@ -1,0 +1,32 @@
+/*
+ * inventory - which GPUs there are, and which of them are ours
+ *
+ * NVML's list is merged into sl_daemon.gpus by UUID. A GPU is managed when the configuration
+ * lists it, it is whole (no MIG) and open to several processes, and no other daemon has its lock; why
+ * not is kept for `sluice doctor` and for refusals.
+ */
+#ifndef SL_DAEMON_INVENTORY_H
+#define SL_DAEMON_INVENTORY_H
+
+#include "daemon/daemon.h"
+
+/* An inventory from the measuring thread. */
+void sl_inventory_take(struct sl_daemon *daemon, const struct sl_measure_answer *answer);
+/* A GPU that the journal names: in the policy at once, admitting nobody until NVML lists it. Its
+ * number, or -1 if there is no place left or another daemon has it. */
+int sl_inventory_recall(struct sl_daemon *daemon, const uint8_t uuid[SL_WIRE_UUID_BYTES],
+	const char *name, const char *pci, uint64_t pci_key, uint64_t capacity_bytes,
+	uint64_t reserve_bytes);
+/* Number of the GPU with this UUID, or -1. */
+int sl_inventory_find(
+	const struct sl_daemon *daemon, const uint8_t uuid[SL_WIRE_UUID_BYTES]);
+/* GPUs that a new workload may use (numbers), given CUDA_VISIBLE_DEVICES or NULL. */
+uint32_t sl_inventory_usable(const struct sl_daemon *daemon, const char *visible);
+/* How many are managed. */
+uint32_t sl_inventory_managed(const struct sl_daemon *daemon);
+/* Unlocks all. */
+void sl_inventory_fini(struct sl_daemon *daemon);
+/* Handler of inventory_timer: asks again. */
+int sl_inventory_timer(sd_event_source *source, uint64_t usec, void *context);
+
+#endif

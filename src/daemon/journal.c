@@ -1,0 +1,416 @@
+/*
+ * journal - three lists of flat objects
+ *
+ * Reading checks every field's presence, type, range and length, and that ids are unique and
+ * references lead somewhere: a journal is taken whole or put aside, so nothing after this
+ * file has to doubt it.
+ */
+#include "daemon/journal.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/paths.h"
+
+#define FORMAT       1
+#define ARRAY_MAX    1000000
+#define BAD_KEPT_MAX 1000
+
+void sl_journal_fini(struct sl_journal *journal)
+{
+	free(journal->gpus);
+	free(journal->workloads);
+	free(journal->clients);
+	*journal = (struct sl_journal){0};
+}
+
+int sl_journal_reserve(
+	struct sl_journal *journal, size_t gpus, size_t workloads, size_t clients)
+{
+	journal->gpus = calloc(gpus + 1, sizeof(*journal->gpus));
+	journal->workloads = calloc(workloads + 1, sizeof(*journal->workloads));
+	journal->clients = calloc(clients + 1, sizeof(*journal->clients));
+	if (!journal->gpus || !journal->workloads || !journal->clients) {
+		sl_journal_fini(journal);
+		return sl_err_origin(-ENOMEM);
+	}
+	journal->gpu_count = gpus;
+	journal->workload_count = workloads;
+	journal->client_count = clients;
+	return 0;
+}
+
+static void json_unrefp(json_t **json)
+{
+	json_decref(*json);
+}
+
+/* --- writing ------------------------------------------------------------------------------ */
+
+/* Numbers are 64 bit in the file and signed in jansson; nothing here comes near 2^63. */
+static json_t *number(uint64_t value)
+{
+	return json_integer((json_int_t)value);
+}
+
+static json_t *string(const char *text)
+{
+	json_t *json = json_string(text);
+
+	/* Names were checked, commands are the user's bytes. */
+	return json ? json : json_string("?");
+}
+
+static json_t *uuid_json(const uint8_t uuid[SL_WIRE_UUID_BYTES])
+{
+	char text[41];
+
+	sl_wire_uuid_format(uuid, text);
+	return json_string(text);
+}
+
+static json_t *gpu_json(const struct sl_journal_gpu *gpu)
+{
+	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "uuid", uuid_json(gpu->uuid),
+		"name", string(gpu->name), "pci", string(gpu->pci), "pci_key",
+		number(gpu->pci_key), "capacity_bytes", number(gpu->capacity_bytes),
+		"reserve_bytes", number(gpu->reserve_bytes));
+}
+
+static json_t *workload_json(const struct sl_journal_workload *workload)
+{
+	json_t *gpus = json_array();
+	char token[33];
+
+	for (uint32_t i = 0; i < workload->gpu_count; i++)
+		(void)json_array_append_new(gpus, uuid_json(workload->gpus[i]));
+	sl_wire_token_format(workload->token, token);
+	return json_pack(
+		"{s:o, s:s, s:I, s:I, s:o, s:o, s:o, s:o, s:I, s:o, s:I, s:o, s:o, s:o, "
+		"s:o, s:I, s:o}",
+		"id", number(workload->id), "token", token, "uid",
+		(json_int_t)workload->uid, "root_pid", (json_int_t)workload->root_pid,
+		"root_start", number(workload->root_start), "name",
+		string(workload->name), "project", string(workload->project), "command",
+		string(workload->command), "request_kind",
+		(json_int_t)workload->request.kind, "request_value",
+		number(workload->request.value), "limit_kind",
+		(json_int_t)workload->limit.kind, "limit_value",
+		number(workload->limit.value), "request_bytes",
+		number(workload->request_bytes), "limit_bytes",
+		number(workload->limit_bytes), "born", number(workload->born), "priority",
+		(json_int_t)workload->priority, "gpus", gpus);
+}
+
+static json_t *client_json(const struct sl_journal_client *client)
+{
+	return json_pack("{s:o, s:o, s:I, s:o}", "id", number(client->id), "workload",
+		number(client->workload), "pid", (json_int_t)client->pid, "start_ticks",
+		number(client->start_ticks));
+}
+
+int sl_journal_encode(const struct sl_journal *journal, char **text, size_t *size)
+{
+	json_t *gpus = json_array(), *workloads = json_array(), *clients = json_array();
+	sl_cleanup(json_unrefp) json_t *root = NULL;
+	int r = 0;
+
+	for (size_t i = 0; i < journal->gpu_count; i++)
+		r |= json_array_append_new(gpus, gpu_json(&journal->gpus[i]));
+	for (size_t i = 0; i < journal->workload_count; i++)
+		r |= json_array_append_new(
+			workloads, workload_json(&journal->workloads[i]));
+	for (size_t i = 0; i < journal->client_count; i++)
+		r |= json_array_append_new(clients, client_json(&journal->clients[i]));
+	root = json_pack("{s:i, s:s, s:o, s:o, s:o, s:o, s:o}", "format", FORMAT, "boot",
+		journal->boot, "next_workload", number(journal->next_workload),
+		"next_client", number(journal->next_client), "gpus", gpus, "workloads",
+		workloads, "clients", clients);
+	*text = root && !r ? json_dumps(root, JSON_COMPACT) : NULL;
+	if (!*text)
+		return sl_err_origin(-ENOMEM);
+	*size = strlen(*text);
+	return 0;
+}
+
+/* --- reading ------------------------------------------------------------------------------ */
+
+/* Where a reader is, for its message; the first mistake stays. */
+struct reader {
+	const char *list;
+	size_t index;
+	bool bad;
+	struct sl_error *err;
+};
+
+static void mistake(struct reader *reader, const char *key, const char *what)
+{
+	if (!reader->bad)
+		sl_error_set(reader->err, "%s[%zu].%s %s", reader->list, reader->index,
+			key, what);
+	reader->bad = true;
+}
+
+static uint64_t get_number(
+	struct reader *reader, const json_t *object, const char *key, uint64_t max)
+{
+	const json_t *json = json_object_get(object, key);
+
+	if (!json_is_integer(json) || json_integer_value(json) < 0 ||
+		(uint64_t)json_integer_value(json) > max) {
+		mistake(reader, key, "is not a number in range");
+		return 0;
+	}
+	return (uint64_t)json_integer_value(json);
+}
+
+static const char *get_text(
+	struct reader *reader, const json_t *object, const char *key, size_t room)
+{
+	const json_t *json = json_object_get(object, key);
+
+	if (!json_is_string(json) || json_string_length(json) >= room ||
+		strlen(json_string_value(json)) != json_string_length(json)) {
+		mistake(reader, key, "is not a text that fits");
+		return "";
+	}
+	return json_string_value(json);
+}
+
+#define COPY_TEXT(reader, object, field, key) \
+	sl_wire_str((field), sizeof(field),   \
+		get_text((reader), (object), (key), sizeof(field)))
+
+static void get_uuid(
+	struct reader *reader, const json_t *json, uint8_t uuid[SL_WIRE_UUID_BYTES])
+{
+	if (!json_is_string(json) || !sl_wire_uuid_parse(json_string_value(json), uuid))
+		mistake(reader, "uuid", "is not the UUID of a GPU");
+}
+
+static void read_gpu(
+	struct reader *reader, const json_t *json, struct sl_journal_gpu *gpu)
+{
+	get_uuid(reader, json_object_get(json, "uuid"), gpu->uuid);
+	COPY_TEXT(reader, json, gpu->name, "name");
+	COPY_TEXT(reader, json, gpu->pci, "pci");
+	gpu->pci_key = get_number(reader, json, "pci_key", INT64_MAX);
+	gpu->capacity_bytes = get_number(reader, json, "capacity_bytes", INT64_MAX);
+	gpu->reserve_bytes =
+		get_number(reader, json, "reserve_bytes", gpu->capacity_bytes);
+}
+
+static void read_gpus_of(
+	struct reader *reader, const json_t *json, struct sl_journal_workload *workload)
+{
+	if (!json_is_array(json) || json_array_size(json) == 0 ||
+		json_array_size(json) > SL_NODE_GPUS_MAX) {
+		mistake(reader, "gpus", "is not a list of GPUs");
+		return;
+	}
+	workload->gpu_count = (uint32_t)json_array_size(json);
+	for (uint32_t i = 0; i < workload->gpu_count; i++)
+		get_uuid(reader, json_array_get(json, i), workload->gpus[i]);
+}
+
+static void read_workload(
+	struct reader *reader, const json_t *json, struct sl_journal_workload *workload)
+{
+	const json_t *priority = json_object_get(json, "priority");
+
+	workload->id = get_number(reader, json, "id", INT64_MAX);
+	if (!sl_wire_token_parse(get_text(reader, json, "token", 33), workload->token))
+		mistake(reader, "token", "is not 32 hex digits");
+	workload->uid = (uint32_t)get_number(reader, json, "uid", UINT32_MAX);
+	workload->root_pid = (int32_t)get_number(reader, json, "root_pid", INT32_MAX);
+	workload->root_start = get_number(reader, json, "root_start", INT64_MAX);
+	COPY_TEXT(reader, json, workload->name, "name");
+	COPY_TEXT(reader, json, workload->project, "project");
+	COPY_TEXT(reader, json, workload->command, "command");
+	workload->request.kind =
+		(uint32_t)get_number(reader, json, "request_kind", SL_AMOUNT_KINDS - 1);
+	workload->request.value = get_number(reader, json, "request_value", INT64_MAX);
+	workload->limit.kind =
+		(uint32_t)get_number(reader, json, "limit_kind", SL_AMOUNT_KINDS - 1);
+	workload->limit.value = get_number(reader, json, "limit_value", INT64_MAX);
+	workload->request_bytes = get_number(reader, json, "request_bytes", INT64_MAX);
+	workload->limit_bytes = get_number(reader, json, "limit_bytes", INT64_MAX);
+	workload->born = get_number(reader, json, "born", INT64_MAX);
+	if (!json_is_integer(priority) ||
+		llabs(json_integer_value(priority)) > SL_PRIORITY_MAX)
+		mistake(reader, "priority", "is not a number in range");
+	else
+		workload->priority = (int32_t)json_integer_value(priority);
+	read_gpus_of(reader, json_object_get(json, "gpus"), workload);
+}
+
+static void read_client(
+	struct reader *reader, const json_t *json, struct sl_journal_client *client)
+{
+	client->id = get_number(reader, json, "id", INT64_MAX);
+	client->workload = get_number(reader, json, "workload", INT64_MAX);
+	client->pid = (int32_t)get_number(reader, json, "pid", INT32_MAX);
+	client->start_ticks = get_number(reader, json, "start_ticks", INT64_MAX);
+}
+
+static const json_t *get_list(struct reader *reader, const json_t *root, const char *key)
+{
+	const json_t *json = json_object_get(root, key);
+
+	reader->list = key;
+	reader->index = 0;
+	if (!json_is_array(json) || json_array_size(json) > ARRAY_MAX) {
+		mistake(reader, "", "is not a list");
+		return NULL;
+	}
+	return json;
+}
+
+static int compare_ids(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+/* Ids of workloads, sorted; clients must name one of them, and none may come twice. */
+static void check_ids(struct reader *reader, const struct sl_journal *journal)
+{
+	size_t most = sl_max_u64(journal->workload_count, journal->client_count);
+	sl_cleanup(sl_freep) uint64_t *ids = calloc(most + 1, sizeof(*ids));
+
+	if (!ids) {
+		mistake(reader, "", "could not be checked without memory");
+		return;
+	}
+	reader->list = "clients";
+	for (size_t i = 0; i < journal->client_count; i++)
+		ids[i] = journal->clients[i].id;
+	qsort(ids, journal->client_count, sizeof(*ids), compare_ids);
+	for (size_t i = 0; i + 1 < journal->client_count; i++) {
+		reader->index = i;
+		if (ids[i] == ids[i + 1])
+			mistake(reader, "id", "comes twice");
+	}
+	reader->list = "workloads";
+	for (size_t i = 0; i < journal->workload_count; i++)
+		ids[i] = journal->workloads[i].id;
+	qsort(ids, journal->workload_count, sizeof(*ids), compare_ids);
+	for (size_t i = 0; i + 1 < journal->workload_count; i++) {
+		reader->index = i;
+		if (ids[i] == ids[i + 1])
+			mistake(reader, "id", "comes twice");
+	}
+	reader->list = "clients";
+	for (size_t i = 0; i < journal->client_count; i++) {
+		reader->index = i;
+		if (!bsearch(&journal->clients[i].workload, ids, journal->workload_count,
+			    sizeof(*ids), compare_ids))
+			mistake(reader, "workload", "names no workload");
+	}
+}
+
+static void read_root(
+	struct reader *reader, const json_t *root, struct sl_journal *journal)
+{
+	const json_t *gpus, *workloads, *clients;
+
+	if (get_number(reader, root, "format", UINT32_MAX) != FORMAT)
+		mistake(reader, "format", "is another version's");
+	COPY_TEXT(reader, root, journal->boot, "boot");
+	journal->next_workload = get_number(reader, root, "next_workload", INT64_MAX);
+	journal->next_client = get_number(reader, root, "next_client", INT64_MAX);
+	gpus = get_list(reader, root, "gpus");
+	workloads = get_list(reader, root, "workloads");
+	clients = get_list(reader, root, "clients");
+	if (reader->bad)
+		return;
+	if (sl_journal_reserve(journal, json_array_size(gpus), json_array_size(workloads),
+		    json_array_size(clients)) < 0) {
+		mistake(reader, "", "does not fit into memory");
+		return;
+	}
+	reader->list = "gpus";
+	for (reader->index = 0; reader->index < journal->gpu_count; reader->index++)
+		read_gpu(reader, json_array_get(gpus, reader->index),
+			&journal->gpus[reader->index]);
+	reader->list = "workloads";
+	for (reader->index = 0; reader->index < journal->workload_count; reader->index++)
+		read_workload(reader, json_array_get(workloads, reader->index),
+			&journal->workloads[reader->index]);
+	reader->list = "clients";
+	for (reader->index = 0; reader->index < journal->client_count; reader->index++)
+		read_client(reader, json_array_get(clients, reader->index),
+			&journal->clients[reader->index]);
+	check_ids(reader, journal);
+}
+
+int sl_journal_decode(
+	const char *text, size_t size, struct sl_journal *journal, struct sl_error *err)
+{
+	sl_cleanup(json_unrefp) json_t *root = NULL;
+	struct reader reader = {.list = "journal", .err = err};
+	json_error_t where = {0};
+
+	root = json_loadb(text, size, JSON_REJECT_DUPLICATES, &where);
+	if (!root) {
+		sl_error_set(err, "line %d: %s", where.line, where.text);
+		return SL_JOURNAL_BAD;
+	}
+	read_root(&reader, root, journal);
+	if (!reader.bad)
+		return SL_JOURNAL_OK;
+	sl_journal_fini(journal);
+	return SL_JOURNAL_BAD;
+}
+
+/* --- the file ----------------------------------------------------------------------------- */
+
+int sl_journal_write(const char *path, const struct sl_journal *journal)
+{
+	sl_cleanup(sl_freep) char *text = NULL;
+	size_t size = 0;
+	int r = sl_journal_encode(journal, &text, &size);
+
+	return r < 0 ? r : sl_file_replace(path, text, size, false);
+}
+
+static void put_aside(const char *path, struct sl_error *err)
+{
+	char aside[SL_PATH_MAX + 16];
+
+	for (int i = 1; i <= BAD_KEPT_MAX; i++) {
+		(void)snprintf(aside, sizeof(aside), "%s.bad-%d", path, i);
+		if (access(aside, F_OK) == 0)
+			continue;
+		if (rename(path, aside) == 0)
+			sl_error_wrap(err, "%s is damaged (kept as %s)", path, aside);
+		else
+			sl_error_wrap(err, "%s is damaged", path);
+		return;
+	}
+}
+
+int sl_journal_read(const char *path, struct sl_journal *journal, struct sl_error *err)
+{
+	sl_cleanup(sl_freep) char *text = NULL;
+	size_t size = 0;
+	int r = sl_file_read(path, SL_JOURNAL_BYTES_MAX, &text, &size);
+
+	if (r == -ENOENT)
+		return SL_JOURNAL_NONE;
+	if (r < 0) {
+		sl_error_set(err, "cannot read %.200s: %s", path, strerror(-r));
+		return r;
+	}
+	r = sl_journal_decode(text, size, journal, err);
+	if (r == SL_JOURNAL_BAD)
+		put_aside(path, err);
+	return r;
+}

@@ -1,0 +1,77 @@
+/*
+ * journal - what a later daemon must know of this one's workloads and clients
+ *
+ * One JSON file, replaced whole. It holds identities and promises, never bytes held: those the
+ * clients report themselves. Not fsynced: it outlives the daemon, not the machine, because the
+ * processes it names do not either. A struct sl_journal owns its arrays.
+ */
+#ifndef SL_DAEMON_JOURNAL_H
+#define SL_DAEMON_JOURNAL_H
+
+#include "base/amount.h"
+#include "base/error.h"
+#include "policy/node.h"
+#include "wire/wire.h"
+
+#define SL_JOURNAL_BYTES_MAX (256u << 20)
+
+struct sl_journal_gpu {
+	uint8_t uuid[SL_WIRE_UUID_BYTES];
+	char name[64], pci[32];
+	uint64_t pci_key, capacity_bytes, reserve_bytes;
+};
+
+struct sl_journal_workload {
+	uint64_t id;
+	uint8_t token[SL_WIRE_TOKEN_BYTES];
+	uint32_t uid;
+	int32_t root_pid;
+	uint64_t root_start; /* 0: the root is dead, clients live on */
+	char name[64], project[64], command[128];
+	struct sl_amount request, limit;
+	uint64_t request_bytes, limit_bytes, born;
+	int32_t priority;
+	uint32_t gpu_count;
+	uint8_t gpus[SL_NODE_GPUS_MAX][SL_WIRE_UUID_BYTES]; /* by ordinal */
+};
+
+struct sl_journal_client {
+	uint64_t id, workload;
+	int32_t pid;
+	uint64_t start_ticks;
+};
+
+struct sl_journal {
+	char boot[40]; /* the machine's boot: pids of another one mean nothing */
+	uint64_t next_workload, next_client;
+	struct sl_journal_gpu *gpus;
+	struct sl_journal_workload *workloads;
+	struct sl_journal_client *clients;
+	size_t gpu_count, workload_count, client_count;
+};
+
+enum {
+	SL_JOURNAL_OK = 0,
+	SL_JOURNAL_NONE, /* no file: a first start */
+	SL_JOURNAL_BAD,  /* not a journal; err says where. The file was put aside */
+};
+
+void sl_journal_fini(struct sl_journal *journal);
+/* Room for so many; counts are set, contents zeroed. 0 or -ENOMEM. */
+SL_MUST_CHECK int sl_journal_reserve(
+	struct sl_journal *journal, size_t gpus, size_t workloads, size_t clients);
+/* *text is the caller's to free. 0 or negative errno. */
+SL_MUST_CHECK int sl_journal_encode(
+	const struct sl_journal *journal, char **text, size_t *size);
+/* SL_JOURNAL_OK or SL_JOURNAL_BAD; *journal must be zeroed and is empty on BAD. */
+SL_MUST_CHECK int sl_journal_decode(
+	const char *text, size_t size, struct sl_journal *journal, struct sl_error *err);
+
+/* Replaces the file. 0 or negative errno. */
+SL_MUST_CHECK int sl_journal_write(const char *path, const struct sl_journal *journal);
+/* Reads it. A bad one is renamed to PATH.bad-N, N being the first free number. Negative errno: the file
+ * cannot be read. */
+SL_MUST_CHECK int sl_journal_read(
+	const char *path, struct sl_journal *journal, struct sl_error *err);
+
+#endif

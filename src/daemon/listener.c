@@ -1,0 +1,228 @@
+/*
+ * listener - bind, listen, accept
+ */
+#include "daemon/listener.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/log.h"
+#include "base/paths.h"
+#include "daemon/lock.h"
+#include "daemon/peer.h"
+
+/* Connections accepted before others get their turn. */
+#define ACCEPT_BUDGET 16
+
+static int open_spare(void)
+{
+	return open("/dev/null", O_RDONLY | O_CLOEXEC);
+}
+
+static int check_path(const char *path, struct sl_error *err)
+{
+	if (path[0] != '/') {
+		sl_error_set(err,
+			"the socket path '%.100s' is not absolute; begin it with /",
+			path);
+		return sl_err_origin(-EINVAL);
+	}
+	if (strlen(path) < SL_SOCKET_PATH_MAX)
+		return 0;
+	sl_error_set(err,
+		"the socket path %.120s has %zu bytes, and a Unix socket's path may have "
+		"%d; choose "
+		"a shorter one with --socket",
+		path, strlen(path), SL_SOCKET_PATH_MAX - 1);
+	return sl_err_origin(-ENAMETOOLONG);
+}
+
+static int make_folder(const char *path, struct sl_error *err)
+{
+	char folder[SL_PATH_MAX];
+	char *slash;
+	int r;
+
+	sl_wire_str(folder, sizeof(folder), path);
+	slash = strrchr(folder, '/');
+	if (!slash || slash == folder)
+		return 0;
+	*slash = '\0';
+	r = sl_file_make_dirs(folder, 0755);
+	if (r < 0)
+		sl_error_set(err,
+			"cannot make the folder %.200s for the socket: %s; choose "
+			"another "
+			"with --socket",
+			folder, strerror(-r));
+	return r;
+}
+
+/* Somebody who is no sluiced (we hold the lock) may listen there all the same. */
+static bool is_answered(const char *path)
+{
+	struct sl_error ignored = {0};
+	sl_cleanup(sl_closep) int fd = sl_wire_connect(path, &ignored);
+
+	return fd >= 0;
+}
+
+static int clear_stale(const char *path, struct sl_error *err)
+{
+	struct stat stat = {0};
+
+	if (lstat(path, &stat) < 0)
+		return errno == ENOENT ? 0 : sl_err_origin(-errno);
+	if (!S_ISSOCK(stat.st_mode)) {
+		sl_error_set(err,
+			"%.200s exists and is not a socket; move it away, or choose "
+			"another path with --socket",
+			path);
+		return sl_err_origin(-EEXIST);
+	}
+	if (is_answered(path)) {
+		sl_error_set(err,
+			"another program listens on %.200s; choose another path with "
+			"--socket",
+			path);
+		return sl_err_origin(-EADDRINUSE);
+	}
+	if (unlink(path) < 0 && errno != ENOENT) {
+		sl_error_set(err, "cannot remove the stale socket %.200s: %s", path,
+			strerror(errno));
+		return sl_err_origin(-EACCES);
+	}
+	return 0;
+}
+
+int sl_listener_lock(struct sl_daemon *daemon, struct sl_error *err)
+{
+	char path[SL_PATH_MAX + 8];
+	int holder = 0;
+	int r = check_path(daemon->socket_path, err);
+
+	if (r == 0)
+		r = make_folder(daemon->socket_path, err);
+	if (r < 0)
+		return r;
+	(void)snprintf(path, sizeof(path), "%s.lock", daemon->socket_path);
+	r = sl_lock_take(path, &daemon->socket_lock_fd, &holder);
+	if (r == SL_LOCK_BUSY) {
+		sl_error_set(err,
+			"sluiced is already running on %.200s, pid %d; stop it, or "
+			"choose "
+			"another path with --socket",
+			daemon->socket_path, holder);
+		return sl_err_origin(-EADDRINUSE);
+	}
+	if (r < 0) {
+		sl_error_set(err,
+			"cannot lock %.200s: %s; choose another path with --socket", path,
+			strerror(-r));
+		return r;
+	}
+	return clear_stale(daemon->socket_path, err);
+}
+
+/* --- accepting ---------------------------------------------------------------------------- */
+
+/* No descriptor is left: give up the spare one for as long as it takes to say so. */
+static void turn_one_away(struct sl_daemon *daemon)
+{
+	int fd;
+
+	sl_closep(&daemon->spare_fd);
+	fd = accept4(daemon->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	if (fd >= 0) {
+		sl_peer_turn_away(fd, SL_REJECT_FULL,
+			"sluiced has no descriptors left; try again, or raise its limit "
+			"(LimitNOFILE=)");
+		sl_closep(&fd);
+	}
+	daemon->spare_fd = open_spare();
+}
+
+static int on_connection(
+	sd_event_source *source, int listen_fd, uint32_t events, void *context)
+{
+	struct sl_daemon *daemon = context;
+
+	for (int i = 0; i < ACCEPT_BUDGET; i++) {
+		int fd = accept4(listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+		if (fd >= 0) {
+			sl_peer_accept(daemon, fd);
+			continue;
+		}
+		if (errno == EMFILE || errno == ENFILE)
+			turn_one_away(daemon);
+		else if (errno != EAGAIN && errno != ECONNABORTED && errno != EINTR)
+			sl_warning("accepting a connection: %s", strerror(errno));
+		break;
+	}
+	sl_daemon_settle(daemon);
+	return 0;
+}
+
+static int bind_path(int fd, const char *path, struct sl_error *err)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+
+	memcpy(address.sun_path, path, strlen(path));
+	if (bind(fd, (const struct sockaddr *)&address, sizeof(address)) == 0)
+		return 0;
+	sl_error_set(err,
+		"cannot make the socket %.200s: %s; choose another path with --socket",
+		path, strerror(errno));
+	return sl_err_origin(-errno);
+}
+
+int sl_listener_open(struct sl_daemon *daemon, struct sl_error *err)
+{
+	const char *path = daemon->socket_path;
+	sl_cleanup(sl_closep) int fd =
+		socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	int r;
+
+	if (fd < 0) {
+		sl_error_set(err, "cannot make a socket: %s", strerror(errno));
+		return sl_err_origin(-errno);
+	}
+	r = bind_path(fd, path, err);
+	if (r < 0)
+		return r;
+	daemon->listen_fd = sl_steal_fd(&fd);
+	if ((daemon->config.socket_group != SL_CONFIG_GROUP_NONE &&
+		    chown(path, (uid_t)-1, daemon->config.socket_group) < 0) ||
+		chmod(path, daemon->config.socket_mode) < 0 ||
+		listen(daemon->listen_fd, SOMAXCONN) < 0) {
+		sl_error_set(err, "cannot open %.200s to its users: %s", path,
+			strerror(errno));
+		return sl_err_origin(-errno);
+	}
+	daemon->spare_fd = open_spare();
+	r = sd_event_add_io(daemon->loop, &daemon->listen_io, daemon->listen_fd, EPOLLIN,
+		on_connection, daemon);
+	if (r < 0)
+		return sl_err_origin(r);
+	(void)sd_event_source_set_priority(daemon->listen_io, SL_PRIORITY_ACCEPT);
+	return 0;
+}
+
+void sl_listener_close(struct sl_daemon *daemon)
+{
+	daemon->listen_io = sd_event_source_disable_unref(daemon->listen_io);
+	if (daemon->listen_fd >= 0 && unlink(daemon->socket_path) < 0 && errno != ENOENT)
+		sl_warning("cannot remove %s: %s", daemon->socket_path, strerror(errno));
+	sl_closep(&daemon->listen_fd);
+	sl_closep(&daemon->spare_fd);
+	sl_closep(&daemon->socket_lock_fd);
+}

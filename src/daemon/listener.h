@@ -1,0 +1,20 @@
+/*
+ * listener - the socket
+ *
+ * A lock file beside it (PATH.lock) tells a live daemon's socket from a dead one's: the first is left
+ * alone, the second replaced. What is not a socket is never touched. When descriptors run
+ * out a spare one is given up for the moment it takes to say so to the peer.
+ */
+#ifndef SL_DAEMON_LISTENER_H
+#define SL_DAEMON_LISTENER_H
+
+#include "daemon/daemon.h"
+
+/* Locks the path and clears away what a dead daemon left. 0 or negative errno (err). */
+SL_MUST_CHECK int sl_listener_lock(struct sl_daemon *daemon, struct sl_error *err);
+/* Binds and listens. 0 or negative errno (err). */
+SL_MUST_CHECK int sl_listener_open(struct sl_daemon *daemon, struct sl_error *err);
+/* Unlinks the socket if it is open, and unlocks. */
+void sl_listener_close(struct sl_daemon *daemon);
+
+#endif

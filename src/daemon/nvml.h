@@ -1,0 +1,61 @@
+/*
+ * nvml - NVML, loaded at run time, in the few questions the daemon has
+ *
+ * Every call may block for as long as the driver likes, so only the measuring thread
+ * (measure.h) calls these. A struct sl_nvml belongs to one thread at a time. Bytes throughout.
+ */
+#ifndef SL_DAEMON_NVML_H
+#define SL_DAEMON_NVML_H
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "wire/wire.h"
+
+#define SL_NVML_DEVICES_MAX 64
+
+struct sl_nvml;
+
+struct sl_nvml_device {
+	uint8_t uuid[SL_WIRE_UUID_BYTES];
+	char uuid_text[41];
+	char name[64];
+	char pci[32];
+	uint64_t pci_key; /* grows in the order of CUDA_DEVICE_ORDER=PCI_BUS_ID */
+	uint64_t capacity_bytes;
+	bool mig;       /* split into MIG instances */
+	bool exclusive; /* compute mode admits one process, or none */
+};
+
+struct sl_nvml_inventory {
+	uint32_t count;
+	char driver[32];
+	struct sl_nvml_device devices[SL_NVML_DEVICES_MAX]; /* by pci_key */
+};
+
+struct sl_nvml_process {
+	uint32_t pid;
+	uint64_t used_bytes; /* 0 where NVML does not tell */
+};
+
+struct sl_nvml_usage {
+	uint64_t
+		used_bytes; /* of the whole GPU, without the driver's reserve where NVML tells */
+	uint32_t utilisation_pct;
+	uint32_t count;
+	struct sl_nvml_process *processes; /* by pid, each once; the caller frees */
+};
+
+enum { SL_NVML_OK = 0, SL_NVML_FAILED /* err says what failed and what to do */ };
+
+/* Loads and initialises the library. *out is set only on SL_NVML_OK. */
+SL_MUST_CHECK int sl_nvml_open(struct sl_nvml **out, struct sl_error *err);
+/* Shuts it down. NULL is fine; returns NULL. */
+struct sl_nvml *sl_nvml_close(struct sl_nvml *nvml);
+
+SL_MUST_CHECK int sl_nvml_list(
+	struct sl_nvml *nvml, struct sl_nvml_inventory *out, struct sl_error *err);
+/* Who uses the GPU with this UUID, and how much. */
+SL_MUST_CHECK int sl_nvml_usage(struct sl_nvml *nvml, const char *uuid_text,
+	struct sl_nvml_usage *out, struct sl_error *err);
+
+#endif

@@ -1,0 +1,373 @@
+/*
+ * peer - sockets that can never stop the loop
+ *
+ * A datagram socket that keeps its order makes this short: one recv is one message. The queue
+ * exists for three cases: output held until the journal is written, a peer that reads slowly,
+ * and a list longer than the socket's buffer. While a control peer's list is going out nothing
+ * more is read from it, so a queue of lists cannot build up.
+ */
+#include "daemon/peer.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/log.h"
+#include "daemon/client.h"
+#include "daemon/control.h"
+#include "daemon/session.h"
+#include "daemon/views.h"
+
+#ifndef SO_PEERPIDFD
+#define SO_PEERPIDFD 77 /* since Linux 6.5 */
+#endif
+
+struct sl_peer_out {
+	struct sl_peer_out *next;
+	size_t size;
+	_Alignas(8) unsigned char data[];
+};
+
+bool sl_peer_is_drained(const struct sl_peer *peer)
+{
+	return !peer->first;
+}
+
+static void drop_queue(struct sl_peer *peer)
+{
+	while (peer->first) {
+		struct sl_peer_out *out = peer->first;
+
+		peer->first = out->next;
+		free(out);
+	}
+	peer->last = &peer->first;
+	peer->queued_bytes = 0;
+}
+
+void sl_peer_doom(struct sl_peer *peer)
+{
+	if (peer->doomed)
+		return;
+	peer->doomed = true;
+	peer->io = sd_event_source_disable_unref(peer->io);
+	sl_closep(&peer->fd);
+	sl_closep(&peer->pidfd);
+	drop_queue(peer);
+	sl_list_unlink(&peer->held_link);
+	sl_list_unlink(&peer->link);
+	sl_list_push_tail(&peer->daemon->dead_peers, &peer->link);
+	peer->daemon->peer_count--;
+	/* An action of the policy may be what found the connection broken, and the node must not
+	 * be stepped from inside an action: the client's demands go when the peer is buried. */
+	if (peer->client)
+		peer->client->peer = NULL;
+}
+
+void sl_peer_bury(struct sl_daemon *daemon)
+{
+	/* Telling the policy may doom further peers. */
+	while (!sl_list_is_empty(&daemon->dead_peers)) {
+		struct sl_peer *peer =
+			SL_LIST_ENTRY(daemon->dead_peers.next, struct sl_peer, link);
+
+		sl_list_unlink(&peer->link);
+		if (peer->client)
+			sl_client_disconnected(peer->client);
+		free(peer);
+	}
+}
+
+/* EPOLLIN unless a list is going out; EPOLLOUT while something waits that may leave. */
+static void watch(struct sl_peer *peer)
+{
+	bool writing = peer->first && !peer->held;
+	uint32_t events = 0;
+
+	if (peer->doomed)
+		return;
+	if (!peer->list.active && !(peer->control && peer->first))
+		events |= EPOLLIN;
+	if (writing)
+		events |= EPOLLOUT;
+	/* Setting what is set already costs no syscall. */
+	if (sd_event_source_set_io_events(peer->io, events) < 0)
+		sl_peer_doom(peer);
+}
+
+static void enqueue(struct sl_peer *peer, const union sl_msg *msg)
+{
+	size_t size = sl_wire_size(msg->head.type);
+	struct sl_peer_out *out = NULL;
+
+	if (peer->queued_bytes + size <= SL_PEER_QUEUE_MAX)
+		out = malloc(sizeof(*out) + size);
+	if (!out) {
+		sl_warning(
+			"process %d does not read its messages; dropping its connection",
+			(int)peer->pid);
+		sl_peer_doom(peer);
+		return;
+	}
+	out->next = NULL;
+	out->size = size;
+	memcpy(out->data, msg, size);
+	*peer->last = out;
+	peer->last = &out->next;
+	peer->queued_bytes += size;
+}
+
+void sl_peer_send(struct sl_peer *peer, const union sl_msg *msg)
+{
+	int r = SL_WIRE_AGAIN;
+
+	if (peer->doomed)
+		return;
+	if (!peer->first && !peer->held)
+		r = sl_wire_send(peer->fd, msg);
+	if (r == SL_WIRE_OK)
+		return;
+	if (r != SL_WIRE_AGAIN && r != -ENOBUFS) {
+		sl_peer_doom(peer);
+		return;
+	}
+	enqueue(peer, msg);
+	watch(peer);
+}
+
+/* Sends what waits, as far as the kernel takes it. */
+static void flush(struct sl_peer *peer)
+{
+	while (!peer->doomed && !peer->held && peer->first) {
+		struct sl_peer_out *out = peer->first;
+		ssize_t n = send(peer->fd, out->data, out->size, MSG_NOSIGNAL);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0 && (errno == EAGAIN || errno == ENOBUFS))
+			break;
+		if (n < 0) {
+			sl_peer_doom(peer);
+			return;
+		}
+		peer->first = out->next;
+		if (!peer->first)
+			peer->last = &peer->first;
+		peer->queued_bytes -= out->size;
+		free(out);
+	}
+	if (!peer->doomed && !peer->first && peer->list.active)
+		sl_control_list_more(peer);
+	if (!peer->doomed && !peer->first && peer->client && peer->client->view_owed)
+		sl_views_catch_up(peer->client);
+	watch(peer);
+}
+
+void sl_peer_hold(struct sl_peer *peer)
+{
+	if (peer->doomed || peer->held)
+		return;
+	peer->held = true;
+	sl_list_push_tail(&peer->daemon->held, &peer->held_link);
+}
+
+void sl_peer_release(struct sl_peer *peer)
+{
+	peer->held = false;
+	sl_list_unlink(&peer->held_link);
+	flush(peer);
+}
+
+void sl_peer_turn_away(int fd, enum sl_reject reason, const char *text)
+{
+	union sl_msg msg;
+
+	sl_wire_init(&msg, SL_MSG_REJECT);
+	msg.reject.reason = reason;
+	msg.reject.daemon_version = SL_PROTOCOL_VERSION;
+	sl_wire_str(msg.reject.text, sizeof(msg.reject.text), text);
+	if (sl_wire_send(fd, &msg) != SL_WIRE_OK)
+		sl_debug("a peer was turned away without a word: %s", text);
+}
+
+void sl_peer_reject(struct sl_peer *peer, enum sl_reject reason, const char *format, ...)
+{
+	struct sl_error text = {0};
+	char words[256];
+	va_list args;
+
+	if (peer->doomed)
+		return;
+	va_start(args, format);
+	(void)vsnprintf(words, sizeof(words), format, args);
+	va_end(args);
+	sl_error_set(&text, "%s", words);
+	sl_log(reason == SL_REJECT_PROTOCOL ? SL_LOG_WARNING : SL_LOG_INFO,
+		"rejecting process %d of user %u: %s", (int)peer->pid,
+		(unsigned int)peer->uid, text.text);
+	sl_peer_turn_away(peer->fd, reason, text.text);
+	sl_peer_doom(peer);
+}
+
+static void take_message(struct sl_peer *peer)
+{
+	unsigned int from = !peer->greeted  ? SL_FROM_CLIENT | SL_FROM_CONTROL
+			    : peer->control ? SL_FROM_CONTROL
+					    : SL_FROM_CLIENT;
+	struct sl_error err = {0};
+	union sl_msg msg;
+	int r = sl_wire_recv(peer->fd, from, &msg, &err);
+
+	switch (r) {
+	case SL_WIRE_OK:
+		peer->daemon->messages++;
+		if (!peer->greeted)
+			sl_session_greet(peer, &msg);
+		else if (peer->control)
+			sl_control_message(peer, &msg);
+		else
+			sl_client_message(peer, &msg);
+		return;
+	case SL_WIRE_AGAIN: return;
+	case SL_WIRE_OTHER_VERSION:
+		sl_peer_reject(peer, SL_REJECT_VERSION,
+			"sluiced " SL_VERSION
+			" speaks protocol %u, this program %u; install "
+			"sluice, sluiced and libsluice.so of one version",
+			SL_PROTOCOL_VERSION, msg.head.version);
+		return;
+	case SL_WIRE_BAD:
+		sl_peer_reject(peer, SL_REJECT_PROTOCOL, "%s", err.text);
+		return;
+	default: sl_peer_doom(peer); return;
+	}
+}
+
+static int on_io(sd_event_source *source, int fd, uint32_t events, void *context)
+{
+	struct sl_peer *peer = context;
+	struct sl_daemon *daemon = peer->daemon;
+
+	if (events & EPOLLOUT)
+		flush(peer);
+	if (!peer->doomed && (events & EPOLLIN)) {
+		for (int i = 0; i < SL_PEER_BUDGET && !peer->doomed; i++) {
+			uint64_t before = daemon->messages;
+
+			take_message(peer);
+			if (daemon->messages == before || peer->list.active ||
+				(peer->control && peer->first))
+				break;
+		}
+	} else if (!peer->doomed && (events & (EPOLLHUP | EPOLLERR))) {
+		sl_peer_doom(peer);
+	}
+	watch(peer);
+	sl_daemon_settle(daemon);
+	return 0;
+}
+
+/* --- accepting ---------------------------------------------------------------------------- */
+
+static int identify(struct sl_peer *peer)
+{
+	struct ucred cred = {0};
+	socklen_t size = sizeof(cred);
+
+	if (getsockopt(peer->fd, SOL_SOCKET, SO_PEERCRED, &cred, &size) < 0)
+		return sl_err_origin(-errno);
+	/* A process of a namespace that we cannot see has no number here. */
+	if (cred.pid <= 0)
+		return sl_err_origin(-ESRCH);
+	peer->pid = cred.pid;
+	peer->uid = cred.uid;
+	size = sizeof(peer->pidfd);
+	if (getsockopt(peer->fd, SOL_SOCKET, SO_PEERPIDFD, &peer->pidfd, &size) == 0)
+		return 0;
+	/* Older kernels: the number could have been given to another process since connect();
+	 * pids are handed out in a circle, so not within these microseconds. */
+	peer->pidfd = (int)syscall(SYS_pidfd_open, cred.pid, 0);
+	return peer->pidfd < 0 ? sl_err_origin(-errno) : 0;
+}
+
+static int peer_new(struct sl_daemon *daemon, int fd, struct sl_peer **out)
+{
+	struct sl_peer *peer = calloc(1, sizeof(*peer));
+	int r;
+
+	if (!peer)
+		return sl_err_origin(-ENOMEM);
+	peer->daemon = daemon;
+	peer->fd = fd;
+	peer->pidfd = -1;
+	peer->last = &peer->first;
+	peer->since = sl_clock_now();
+	sl_list_init(&peer->held_link);
+	sl_list_init(&peer->link);
+	r = identify(peer);
+	if (r >= 0)
+		r = sd_event_add_io(daemon->loop, &peer->io, fd, EPOLLIN, on_io, peer);
+	if (r < 0) {
+		sl_closep(&peer->pidfd);
+		free(peer);
+		return r;
+	}
+	(void)sd_event_source_set_priority(peer->io, SL_PRIORITY_PEER);
+	*out = peer;
+	return 0;
+}
+
+void sl_peer_accept(struct sl_daemon *daemon, int fd_in)
+{
+	sl_cleanup(sl_closep) int fd = fd_in;
+	struct sl_peer *peer = NULL;
+	int r;
+
+	if (daemon->peer_count >= daemon->config.max_clients) {
+		sl_peer_turn_away(fd, SL_REJECT_FULL,
+			"sluiced has max_clients connections; close some or raise "
+			"max_clients in "
+			"its configuration");
+		return;
+	}
+	r = peer_new(daemon, fd, &peer);
+	if (r < 0) {
+		sl_peer_turn_away(fd, r == -ESRCH ? SL_REJECT_DENIED : SL_REJECT_FULL,
+			r == -ESRCH
+				? "sluiced cannot see this process; run both in one pid "
+				  "namespace, or the daemon in the host's"
+				: "sluiced has no descriptors or memory left; try again");
+		return;
+	}
+	(void)sl_steal_fd(&fd);
+	daemon->peer_count++;
+	if (sl_list_is_empty(&daemon->greeting))
+		sl_timer_set(daemon->greeting_timer, peer->since + SL_PEER_GREETING_NS);
+	sl_list_push_tail(&daemon->greeting, &peer->link);
+}
+
+int sl_peer_greeting_timeout(sd_event_source *source, uint64_t usec, void *context)
+{
+	struct sl_daemon *daemon = context;
+	sl_ns now = sl_clock_now();
+
+	while (!sl_list_is_empty(&daemon->greeting)) {
+		struct sl_peer *peer =
+			SL_LIST_ENTRY(daemon->greeting.next, struct sl_peer, link);
+
+		if (peer->since + SL_PEER_GREETING_NS > now) {
+			sl_timer_set(source, peer->since + SL_PEER_GREETING_NS);
+			break;
+		}
+		sl_peer_reject(peer, SL_REJECT_PROTOCOL, "no HELLO within 10 s");
+	}
+	sl_daemon_settle(daemon);
+	return 0;
+}

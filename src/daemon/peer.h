@@ -1,0 +1,69 @@
+/*
+ * peer - one connection: who is at the other end, what comes in, what waits to go out
+ *
+ * Reading is budgeted per turn of the loop, so that a flood delays nobody else. Sending never
+ * blocks: what the kernel does not take is queued, up to a bound, and a peer beyond it is
+ * dropped; whoever sends too much or nonsense loses its own connection and nothing more.
+ */
+#ifndef SL_DAEMON_PEER_H
+#define SL_DAEMON_PEER_H
+
+#include "daemon/daemon.h"
+
+/* Messages handled for one peer before the others get their turn. */
+#define SL_PEER_BUDGET 32
+/* Bytes that may wait for a peer that does not read: 250 grants, 20 rows. */
+#define SL_PEER_QUEUE_MAX (16u * 1024)
+/* Time for the first message. */
+#define SL_PEER_GREETING_NS (10 * SL_S)
+
+struct sl_peer_out;
+
+/* A LIST that is being answered; rows are made as the peer reads them. */
+struct sl_peer_list {
+	bool active;
+	uint32_t what, rows;
+	uint64_t workload; /* next row: this or the next larger id */
+	uint32_t place;    /* GPU or ordinal of the next row */
+};
+
+struct sl_peer {
+	struct sl_link link;      /* sl_daemon.peers or .greeting, later .dead_peers */
+	struct sl_link held_link; /* sl_daemon.held */
+	struct sl_daemon *daemon;
+	int fd, pidfd;
+	sd_event_source *io;
+	pid_t pid;
+	uid_t uid;
+	sl_ns since;
+	bool greeted, control, held, doomed, writing;
+	struct sl_client *client; /* NULL for others, and after the client's death */
+	struct sl_peer_out *first, **last;
+	size_t queued_bytes;
+	struct sl_peer_list list;
+};
+
+/* Takes a connected socket (in every case) and watches it. A peer that cannot be had is told
+ * FULL and closed. */
+void sl_peer_accept(struct sl_daemon *daemon, int fd);
+/* Sends or queues; may doom the peer. */
+void sl_peer_send(struct sl_peer *peer, const union sl_msg *msg);
+/* Tells why, then dooms. */
+void sl_peer_reject(struct sl_peer *peer, enum sl_reject reason, const char *format, ...)
+	SL_PRINTF(3, 4);
+/* Closes the connection; legal inside an action. What follows for its client happens when the
+ * peer is buried. */
+void sl_peer_doom(struct sl_peer *peer);
+/* Output waits from here on until sl_peer_release. */
+void sl_peer_hold(struct sl_peer *peer);
+void sl_peer_release(struct sl_peer *peer);
+/* Nothing waits to go out. */
+bool sl_peer_is_drained(const struct sl_peer *peer);
+/* Best effort, for a socket that is no peer. */
+void sl_peer_turn_away(int fd, enum sl_reject reason, const char *text);
+/* Frees the doomed; part of settling. */
+void sl_peer_bury(struct sl_daemon *daemon);
+/* Ends connections whose first message does not come; handler of greeting_timer. */
+int sl_peer_greeting_timeout(sd_event_source *source, uint64_t usec, void *context);
+
+#endif

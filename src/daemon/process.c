@@ -1,0 +1,123 @@
+/*
+ * process - pidfds with a count of users
+ *
+ * A workload's root usually is its first client as well (`sluice run` execs the program in
+ * its own process), so both share one watch.
+ */
+#include "daemon/process.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/log.h"
+#include "daemon/client.h"
+#include "daemon/workload.h"
+
+void sl_process_died(struct sl_process *process)
+{
+	if (process->dead)
+		return;
+	sl_debug("process %d is dead", (int)process->pid);
+	process->dead = true;
+	(void)sl_map_take(&process->daemon->processes, (uint64_t)process->pid);
+	process->source = sd_event_source_disable_unref(process->source);
+	/* Keeps it until we are done. */
+	process->users++;
+	if (process->client)
+		sl_client_exit(process->client, false);
+	sl_list_foreach_safe (link, &process->roots) {
+		sl_workload_root_died(SL_LIST_ENTRY(link, struct sl_workload, root_link));
+	}
+	(void)sl_process_put(process);
+}
+
+static int on_death(sd_event_source *source, int fd, uint32_t events, void *context)
+{
+	struct sl_process *process = context;
+	struct sl_daemon *daemon = process->daemon;
+
+	sl_process_died(process);
+	sl_daemon_settle(daemon);
+	return 0;
+}
+
+static int watch(struct sl_daemon *daemon, pid_t pid, int *pidfd, uint64_t start_ticks,
+	struct sl_process **out)
+{
+	sl_cleanup(sl_closep) int fd = sl_steal_fd(pidfd);
+	sl_cleanup(sl_freep) struct sl_process *process = calloc(1, sizeof(*process));
+	int r;
+
+	if (!process)
+		return sl_err_origin(-ENOMEM);
+	if (fd < 0)
+		fd = (int)syscall(SYS_pidfd_open, pid, 0);
+	if (fd < 0)
+		return errno == ESRCH ? SL_PROCESS_GONE : sl_err_origin(-errno);
+	process->daemon = daemon;
+	process->pid = pid;
+	process->start_ticks = start_ticks;
+	process->users = 1;
+	sl_list_init(&process->roots);
+	sl_list_init(&process->grave);
+	r = sl_map_put(&daemon->processes, (uint64_t)pid, process);
+	if (r < 0)
+		return r;
+	r = sd_event_add_io(
+		daemon->loop, &process->source, fd, EPOLLIN, on_death, process);
+	if (r < 0) {
+		(void)sl_map_take(&daemon->processes, (uint64_t)pid);
+		return sl_err_origin(r);
+	}
+	(void)sd_event_source_set_priority(process->source, SL_PRIORITY_DEATH);
+	process->pidfd = sl_steal_fd(&fd);
+	*out = sl_steal(&process);
+	return SL_PROCESS_OK;
+}
+
+int sl_process_get(struct sl_daemon *daemon, pid_t pid, int *pidfd, uint64_t start_ticks,
+	struct sl_process **out)
+{
+	struct sl_process *process = sl_map_get(&daemon->processes, (uint64_t)pid);
+	uint64_t now_ticks = 0;
+	int r = sl_file_pid_start(pid, &now_ticks);
+
+	if (r < 0 || (start_ticks && now_ticks != start_ticks))
+		return SL_PROCESS_GONE;
+	if (process && process->start_ticks != now_ticks) {
+		/* The number has a new owner, and the news of the old one's death is still on
+		 * its way to us. */
+		sl_process_died(process);
+		process = NULL;
+	}
+	if (process) {
+		process->users++;
+		*out = process;
+		return SL_PROCESS_OK;
+	}
+	return watch(daemon, pid, pidfd, now_ticks, out);
+}
+
+struct sl_process *sl_process_put(struct sl_process *process)
+{
+	if (!process || --process->users > 0)
+		return NULL;
+	if (!process->dead)
+		(void)sl_map_take(&process->daemon->processes, (uint64_t)process->pid);
+	process->source = sd_event_source_disable_unref(process->source);
+	sl_closep(&process->pidfd);
+	sl_list_push_tail(&process->daemon->dead_processes, &process->grave);
+	return NULL;
+}
+
+void sl_process_bury(struct sl_daemon *daemon)
+{
+	sl_list_foreach_safe (link, &daemon->dead_processes) {
+		sl_list_unlink(link);
+		free(SL_LIST_ENTRY(link, struct sl_process, grave));
+	}
+}

@@ -1,0 +1,100 @@
+/*
+ * refusal - the policy gives a reason and two numbers, the user needs a sentence
+ */
+#include "daemon/refusal.h"
+
+#include <stdio.h>
+
+#include "daemon/inventory.h"
+
+static void too_few(const struct sl_daemon *daemon, uint32_t gpu_count, uint32_t usable,
+	bool masked, struct sl_error *text)
+{
+	uint32_t count = (uint32_t)__builtin_popcount(usable);
+	uint32_t managed = sl_inventory_managed(daemon);
+
+	if (!daemon->nvml_ok)
+		sl_error_set(text, "%u GPU%s wanted, and none is known: %s", gpu_count,
+			gpu_count == 1 ? "" : "s",
+			daemon->nvml_text[0] ? daemon->nvml_text
+					     : "NVML has not answered yet");
+	else if (masked && count < gpu_count && managed >= gpu_count)
+		sl_error_set(text,
+			"%u GPU%s wanted, and CUDA_VISIBLE_DEVICES leaves %u of the %u "
+			"that sluiced "
+			"manages; change or unset it",
+			gpu_count, gpu_count == 1 ? "" : "s", count, managed);
+	else
+		sl_error_set(text,
+			"%u GPU%s wanted, and sluiced manages %u%s%s; lower --gpus",
+			gpu_count, gpu_count == 1 ? "" : "s", managed,
+			daemon->nvml_text[0] ? "; " : "", daemon->nvml_text);
+}
+
+/* The usable GPU with the most room for requests, which is what the policy's number is of. */
+static uint32_t roomiest(const struct sl_daemon *daemon, uint32_t usable)
+{
+	uint64_t most = 0;
+	uint32_t best = usable ? (uint32_t)__builtin_ctz(usable) : 0;
+
+	for (uint32_t i = 0; i < daemon->gpu_count; i++) {
+		struct sl_node_gpu_view view = sl_node_gpu(daemon->node, i);
+		uint64_t room = sl_sub_sat(view.shareable_bytes, view.requests_bytes);
+
+		if ((usable & 1u << i) && room > most) {
+			most = room;
+			best = i;
+		}
+	}
+	return best;
+}
+
+void sl_refusal_text(const struct sl_daemon *daemon, const struct sl_workload *workload,
+	uint32_t gpu_count, uint32_t usable, bool masked, struct sl_error *text)
+{
+	const struct sl_admission *said = &daemon->admission;
+	uint32_t gpu = roomiest(daemon, usable);
+	char wanted[32], available[32], gpus[48];
+
+	(void)sl_bytes_format(said->wanted_bytes, wanted, sizeof(wanted));
+	(void)sl_bytes_format(said->available_bytes, available, sizeof(available));
+	(void)snprintf(gpus, sizeof(gpus), gpu_count > 1 ? " on each of %u GPUs" : "",
+		gpu_count);
+	switch ((enum sl_reason)said->reason) {
+	case SL_REASON_TOO_FEW_GPUS:
+		too_few(daemon, gpu_count, usable, masked, text);
+		return;
+	case SL_REASON_LIMIT_BELOW_REQUEST:
+		sl_error_set(text,
+			"the limit (%s) is below the request (%s); raise --limit or "
+			"lower "
+			"--request",
+			available, wanted);
+		return;
+	case SL_REASON_REQUEST_TOO_LARGE:
+		sl_error_set(text,
+			"a request of %s%s does not fit any GPU: the best one, GPU %u "
+			"(%s), can "
+			"share %s; lower --request",
+			wanted, gpus, gpu, daemon->gpus[gpu].name, available);
+		return;
+	case SL_REASON_REQUESTS_TAKEN:
+		sl_error_set(text,
+			"a request of %s%s does not fit: others' requests leave %s at "
+			"best, on GPU "
+			"%u (%s); lower --request, or wait until one of them ends "
+			"(sluice ps)",
+			wanted, gpus, available, gpu, daemon->gpus[gpu].name);
+		return;
+	case SL_REASON_DEGRADED:
+		sl_error_set(text,
+			"GPU %u is degraded: processes use more of it than they were "
+			"admitted for; "
+			"end what `sluice gpus` shows as unmanaged, then try again",
+			gpu);
+		return;
+	default:
+		sl_error_set(text, "refused: %s (wanted %s, available %s)",
+			sl_reason_text(said->reason), wanted, available);
+	}
+}

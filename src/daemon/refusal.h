@@ -1,0 +1,13 @@
+/*
+ * refusal - why a workload was not admitted, in one sentence with the numbers
+ */
+#ifndef SL_DAEMON_REFUSAL_H
+#define SL_DAEMON_REFUSAL_H
+
+#include "daemon/daemon.h"
+
+/* From daemon->admission: what was wanted, what there is, on which GPU, what to do. */
+void sl_refusal_text(const struct sl_daemon *daemon, const struct sl_workload *workload,
+	uint32_t gpu_count, uint32_t usable, bool masked, struct sl_error *text);
+
+#endif

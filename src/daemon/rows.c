@@ -1,0 +1,184 @@
+/*
+ * rows - the books, as of the moment each row is made
+ */
+#include "daemon/rows.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "daemon/inventory.h"
+#include "daemon/workload.h"
+
+static enum sl_state state_of(
+	const struct sl_workload *workload, const struct sl_node_use_view *use)
+{
+	if (use->waiting)
+		return SL_STATE_WAITING;
+	if (!sl_list_is_empty(&workload->clients))
+		return SL_STATE_BOUND;
+	return workload->root ? SL_STATE_RESERVED : SL_STATE_GONE;
+}
+
+static void use_row(const struct sl_daemon *daemon, const struct sl_workload *workload,
+	uint32_t ordinal, union sl_msg *msg)
+{
+	uint32_t gpu = workload->gpus[ordinal];
+	struct sl_node_use_view use = sl_node_use(daemon->node, workload->id, gpu);
+	struct sl_node_workload_view view = sl_node_workload(daemon->node, workload->id);
+
+	sl_wire_init(msg, SL_MSG_USE_ROW);
+	msg->use_row.workload = workload->id;
+	msg->use_row.gpu = gpu;
+	msg->use_row.clients = view.clients;
+	msg->use_row.uid = workload->uid;
+	msg->use_row.pid = (uint32_t)workload->root_pid;
+	msg->use_row.priority_biased =
+		(uint32_t)((int64_t)workload->priority + (int64_t)SL_PRIORITY_BIAS);
+	msg->use_row.state = state_of(workload, &use);
+	msg->use_row.waiting = use.waiting;
+	msg->use_row.request_bytes = view.request_bytes;
+	msg->use_row.limit_bytes = view.limit_bytes;
+	msg->use_row.backing_bytes = use.backing_bytes;
+	msg->use_row.hidden_bytes = use.hidden_bytes;
+	msg->use_row.dying_bytes = use.dying_bytes;
+	msg->use_row.waiting_bytes = use.waiting_bytes;
+	msg->use_row.age_ms = sl_sub_sat(sl_clock_now(), workload->born) / SL_MS;
+	memcpy(msg->use_row.name, workload->name, sizeof(msg->use_row.name));
+	memcpy(msg->use_row.project, workload->project, sizeof(msg->use_row.project));
+	memcpy(msg->use_row.command, workload->command, sizeof(msg->use_row.command));
+}
+
+/* The workload with this id or the next larger one, or NULL. Usually the map knows it. */
+static struct sl_workload *from_id(const struct sl_daemon *daemon, uint64_t id)
+{
+	struct sl_workload *exact = sl_map_get(&daemon->workloads, id);
+
+	if (exact)
+		return exact;
+	for (const struct sl_link *link = daemon->workload_list.next;
+		link != &daemon->workload_list; link = link->next) {
+		struct sl_workload *workload =
+			SL_CONTAINER_OF((struct sl_link *)link, struct sl_workload, link);
+
+		if (workload->id >= id)
+			return workload;
+	}
+	return NULL;
+}
+
+static bool next_use(
+	const struct sl_daemon *daemon, struct sl_peer_list *list, union sl_msg *msg)
+{
+	struct sl_workload *workload = from_id(daemon, list->workload);
+
+	if (workload && workload->id != list->workload) {
+		list->workload = workload->id;
+		list->place = 0;
+	}
+	if (!workload)
+		return false;
+	if (list->place >= workload->gpu_count) {
+		struct sl_link *next = workload->link.next;
+
+		if (next == &daemon->workload_list)
+			return false;
+		workload = SL_LIST_ENTRY(next, struct sl_workload, link);
+		list->workload = workload->id;
+		list->place = 0;
+	}
+	use_row(daemon, workload, list->place++, msg);
+	return true;
+}
+
+static void gpu_row(const struct sl_daemon *daemon, uint32_t number, union sl_msg *msg)
+{
+	const struct sl_gpu *gpu = &daemon->gpus[number];
+	struct sl_node_gpu_view view = sl_node_gpu(daemon->node, number);
+
+	sl_wire_init(msg, SL_MSG_GPU_ROW);
+	msg->gpu_row.gpu = number;
+	msg->gpu_row.degraded = view.degraded;
+	msg->gpu_row.workloads = view.workloads;
+	msg->gpu_row.waiting = view.waiting;
+	memcpy(msg->gpu_row.uuid, gpu->uuid, sizeof(msg->gpu_row.uuid));
+	msg->gpu_row.capacity_bytes = view.capacity_bytes;
+	msg->gpu_row.reserve_bytes = view.reserve_bytes;
+	msg->gpu_row.unmanaged_bytes = view.unmanaged_bytes;
+	msg->gpu_row.shareable_bytes = view.shareable_bytes;
+	msg->gpu_row.requests_bytes = view.requests_bytes;
+	msg->gpu_row.backing_bytes = view.backing_bytes;
+	msg->gpu_row.granted_bytes = view.granted_bytes;
+	msg->gpu_row.hidden_bytes = view.hidden_bytes;
+	msg->gpu_row.dying_bytes = view.dying_bytes;
+	msg->gpu_row.free_bytes = view.free_bytes;
+	msg->gpu_row.utilisation_pct = gpu->utilisation_pct;
+	msg->gpu_row.measured_age_ms = UINT32_MAX; /* never */
+	if (gpu->measured_at)
+		msg->gpu_row.measured_age_ms = (uint32_t)sl_min_u64(
+			UINT32_MAX, sl_sub_sat(sl_clock_now(), gpu->measured_at) / SL_MS);
+	memcpy(msg->gpu_row.name, gpu->name, sizeof(msg->gpu_row.name));
+	memcpy(msg->gpu_row.pci, gpu->pci, sizeof(msg->gpu_row.pci));
+}
+
+static bool next_gpu(
+	const struct sl_daemon *daemon, struct sl_peer_list *list, union sl_msg *msg)
+{
+	while (list->place < daemon->gpu_count && !daemon->gpus[list->place].managed)
+		list->place++;
+	if (list->place >= daemon->gpu_count)
+		return false;
+	gpu_row(daemon, list->place++, msg);
+	return true;
+}
+
+/* NVML may be silent without having failed. */
+static bool is_silent(const struct sl_daemon *daemon)
+{
+	for (uint32_t i = 0; i < daemon->gpu_count; i++) {
+		if (daemon->gpus[i].managed && daemon->gpus[i].complained)
+			return true;
+	}
+	return !daemon->inventory_seen;
+}
+
+static bool next_status(
+	const struct sl_daemon *daemon, struct sl_peer_list *list, union sl_msg *msg)
+{
+	if (list->place++ > 0)
+		return false;
+	sl_wire_init(msg, SL_MSG_STATUS_ROW);
+	msg->status_row.daemon_epoch = daemon->epoch;
+	msg->status_row.uptime_ms = (sl_clock_now() - daemon->started) / SL_MS;
+	msg->status_row.messages = daemon->messages;
+	msg->status_row.grants = daemon->grants;
+	msg->status_row.denials = daemon->denials;
+	msg->status_row.pid = (uint32_t)getpid();
+	msg->status_row.gpus = sl_inventory_managed(daemon);
+	msg->status_row.workloads = daemon->workload_count;
+	msg->status_row.clients = daemon->client_count;
+	msg->status_row.recovering = daemon->expected_count;
+	msg->status_row.nvml_ok = daemon->nvml_ok && !is_silent(daemon);
+	sl_wire_str(msg->status_row.version, sizeof(msg->status_row.version), SL_VERSION);
+	sl_wire_str(
+		msg->status_row.driver, sizeof(msg->status_row.driver), daemon->driver);
+	sl_wire_str(msg->status_row.config, sizeof(msg->status_row.config),
+		daemon->config_path ? daemon->config_path : "");
+	sl_wire_str(msg->status_row.nvml_text, sizeof(msg->status_row.nvml_text),
+		daemon->nvml_ok && is_silent(daemon)
+			? "NVML has not answered for 5 s; is the "
+			  "driver stuck? (dmesg)"
+			: daemon->nvml_text);
+	return true;
+}
+
+bool sl_rows_next(
+	const struct sl_daemon *daemon, struct sl_peer_list *list, union sl_msg *msg)
+{
+	switch (list->what) {
+	case SL_LIST_USES: return next_use(daemon, list, msg);
+	case SL_LIST_GPUS: return next_gpu(daemon, list, msg);
+	case SL_LIST_STATUS: return next_status(daemon, list, msg);
+	}
+	return false;
+}
