@@ -1,0 +1,22 @@
+# The contract holds on the software GPU, bare and under Sluice, line by line the same.
+LIMIT=280
+BOX="--gpus 1 --memory 4GiB"
+. "$(dirname "$0")/lib.sh"
+"$B/tests/contract/contract" >"$T/native"
+check "bare: facts that do not hold" "$(grep -c ^FAIL "$T/native")" = 0
+grep -A1 ^FAIL "$T/native"
+check "facts that hold" "$(grep -c ^ok "$T/native")" -ge 80
+tail -n 1 "$T/native"
+daemon_start
+$RUN -- "$B/tests/contract/contract" >"$T/sluice"
+check "under Sluice: facts that do not hold" "$(grep -c ^FAIL "$T/sluice")" = 0
+grep -A1 ^FAIL "$T/sluice"
+tail -n 1 "$T/sluice"
+# Facts about the bare driver are skipped under Sluice and say so.
+grep -E '^(ok|FAIL|skip)' "$T/native" | awk '{ print $1, $2 }' >"$T/native.short"
+grep -E '^(ok|FAIL|skip)' "$T/sluice" | awk '{ print $1, $2 }' >"$T/sluice.short"
+diff "$T/native.short" "$T/sluice.short" >"$T/diff"
+check "lines that differ" "$(grep -c '^[<>]' "$T/diff")" = 0
+cat "$T/diff"
+check_books_empty
+finish

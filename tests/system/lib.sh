@@ -1,0 +1,143 @@
+# lib - what the system tests share. Source it first; it re-runs the test inside a box of its own.
+#
+# usage of a test: sh tests/system/NAME.sh BUILD_DIR. Before sourcing a test may set
+#   BOX    options of `sluice softgpu` (default: one GPU of 1 GiB)
+#   LIMIT  seconds until the test is ended (default 90)
+# SLUICE_TEST_REAL=1 runs on the real GPU instead; tests that need the software GPU then skip.
+#
+# After sourcing: $T is a private folder, $P the folder of the test programs, $B that of the build;
+# daemon_* start and end a daemon with a private socket; check* compare and count; the test ends with
+# `finish`. Nothing outlives a test: the box kills what is left in it.
+set -u
+B=$(cd "${1:?usage: $0 BUILD_DIR}" && pwd)
+HERE=$(cd "$(dirname "$0")" && pwd)
+if [ -z "${SLUICE_TEST_INSIDE-}" ]; then
+	export SLUICE_TEST_INSIDE=1
+	if [ -n "${SLUICE_TEST_REAL-}" ]; then
+		exec timeout -k 5 "${LIMIT:-90}" sh "$0" "$B"
+	fi
+	# shellcheck disable=SC2086 # options are words
+	exec timeout -k 5 "${LIMIT:-90}" "$B/sluice" softgpu ${BOX:---gpus 1 --memory 1GiB} -- sh "$0" "$B"
+fi
+P=$B/tests/programs
+T=$(mktemp -d "${TMPDIR:-/tmp}/sluice-test.XXXXXX") || exit 99
+export SLUICE_SOCKET="$T/s"
+DAEMON=
+FAILED=0
+CHECKS=0
+CONFIG=$T/config
+
+clean_up() {
+	# shellcheck disable=SC2046 # a list of pids is meant
+	kill -KILL $(jobs -p) 2>/dev/null
+	[ -n "$DAEMON" ] && kill -KILL "$DAEMON" 2>/dev/null
+	rm -rf "$T"
+}
+trap clean_up EXIT
+trap 'exit 143' TERM INT HUP
+
+note() { echo "  $*"; }
+fail() {
+	echo "  FAILED: $*"
+	FAILED=$((FAILED + 1))
+}
+skip() {
+	echo "  skipped: $*"
+	exit 77
+}
+software_only() {
+	[ -n "${SLUICE_SOFTGPU-}" ] || skip "needs the software GPU: $*"
+}
+# check WHAT VALUE OPERATOR EXPECTED: both are printed when they do not go together.
+check() {
+	CHECKS=$((CHECKS + 1))
+	if [ "$2" "$3" "$4" ]; then
+		note "ok: $1 ($2 $3 $4)"
+	else
+		fail "$1: $2 is not $3 $4"
+	fi
+}
+# check_file WHAT FILE PATTERN: the file has a line like this.
+check_file() {
+	CHECKS=$((CHECKS + 1))
+	if grep -Eq -- "$3" "$2"; then
+		note "ok: $1"
+	else
+		fail "$1: no /$3/ in:"
+		sed 's/^/      /' "$2" | tail -n 20
+	fi
+}
+finish() {
+	if [ "$FAILED" != 0 ] && [ -f "$T/daemon.log" ]; then
+		echo "  --- the daemon's log:"
+		sed 's/^/  /' "$T/daemon.log" | tail -n 40
+	fi
+	[ "$CHECKS" != 0 ] || fail "nothing was checked"
+	[ "$FAILED" = 0 ]
+	exit
+}
+now_ms() { date +%s%3N; }
+# until SECONDS COMMAND...: true as soon as the command is.
+until_true() {
+	until_end=$(($(now_ms) + $1 * 1000))
+	shift
+	while ! "$@" 2>/dev/null; do
+		[ "$(now_ms)" -lt "$until_end" ] || return 1
+		sleep 0.03
+	done
+}
+json() { "$B/tests/system/json-get" "$@"; }
+# Option words for the daemon's configuration: config 'key: value'
+config() { echo "$1" >>"$CONFIG"; }
+
+daemon_up() { "$B/sluice" gpus --json >/dev/null 2>&1; }
+daemon_start() {
+	touch "$CONFIG"
+	# shellcheck disable=SC2086 # DAEMON_FRONT is a list of words
+	${DAEMON_FRONT-} "$B/sluiced" --config "$CONFIG" --socket "$T/s" --state "$T/state" >>"$T/daemon.log" 2>&1 &
+	DAEMON=$!
+	until_true 10 daemon_up || {
+		fail "sluiced does not answer"
+		finish
+	}
+}
+daemon_kill() {
+	kill -KILL "$DAEMON" 2>/dev/null
+	wait "$DAEMON" 2>/dev/null
+	DAEMON=
+}
+daemon_stop() {
+	kill -TERM "$DAEMON" 2>/dev/null
+	wait "$DAEMON"
+	STATUS=$?
+	DAEMON=
+	return $STATUS
+}
+# gpu FIELD: of GPU 0, as the daemon counts.
+gpu() { "$B/sluice" gpus --json | json "0.$1"; }
+# use NAME FIELD: of a workload.
+use() { "$B/sluice" ps --json | json "name=$1.$2"; }
+workloads() { "$B/sluice" ps --json | json '#'; }
+# A word list, not a function: in the background $! must be the program itself, to be killed.
+RUN="$B/sluice run"
+# event FILE NAME: the file has a line with this event.
+event() { [ "$(json -n "event=$2" <"$1")" != 0 ]; }
+wait_event() {
+	until_true "${3:-20}" event "$1" "$2" || fail "no \"$2\" in $1 in time: $(tail -n 3 "$1")"
+}
+# The books are empty: nothing held, granted, dying or waiting.
+books_empty() {
+	"$B/sluice" gpus --json >"$T/books.json" || return 1
+	for books_field in backing_bytes granted_bytes hidden_bytes dying_bytes requests_bytes waiting workloads; do
+		[ "$(json "0.$books_field" <"$T/books.json")" = 0 ] || return 1
+	done
+	[ "$(json 0.free_bytes <"$T/books.json")" = "$(json 0.shareable_bytes <"$T/books.json")" ]
+}
+check_books_empty() {
+	CHECKS=$((CHECKS + 1))
+	if until_true "${1:-10}" books_empty; then
+		note "ok: the books are empty"
+	else
+		fail "the books are not empty: $(cat "$T/books.json")"
+	fi
+}

@@ -1,0 +1,38 @@
+# A burst that does not fit waits, and is granted when another's memory comes back: freed by hand, by
+# exit, or by SIGKILL with a driver that takes its time.
+BOX="--gpus 1 --memory 1GiB --teardown-ms 700"
+. "$(dirname "$0")/lib.sh"
+software_only "a driver with slow teardown"
+daemon_start
+waiting() { [ "$(gpu waiting)" = "$1" ]; }
+for way in end exit kill; do
+	$RUN --limit 0.95 --name a -- "$P/holder" --bytes 600MiB --ms $([ $way = end ] && echo 1500 || echo 60000) >"$T/a" &
+	a=$!
+	wait_event "$T/a" held
+	$RUN --limit 0.95 --name b -- "$P/holder" --bytes 500MiB --ms 0 --verify >"$T/b" &
+	b=$!
+	until_true 5 waiting 1
+	check "$way: the second waits" "$(gpu waiting)" = 1
+	check "$way: its state is told" "$(use b state)" = waiting
+	check "$way: and it was not denied" "$(json -n error=CUDA_ERROR_OUT_OF_MEMORY <"$T/b")" = 0
+	[ $way = exit ] && kill -TERM $a
+	[ $way = kill ] && kill -KILL $a
+	wait $a 2>/dev/null
+	wait $b
+	check "$way: the waiter's status" $? = 0
+	check_books_empty
+done
+# A waiter that is killed leaves the queue.
+$RUN --limit 0.95 --name a -- "$P/holder" --bytes 600MiB --ms 60000 >"$T/a" &
+a=$!
+wait_event "$T/a" held
+$RUN --limit 0.95 --name b -- "$P/holder" --bytes 500MiB >"$T/b" &
+b=$!
+until_true 5 waiting 1
+kill -KILL $b
+until_true 5 waiting 0
+check "a killed waiter waits no more" "$(gpu waiting)" = 0
+kill -KILL $a
+wait 2>/dev/null
+check_books_empty
+finish
