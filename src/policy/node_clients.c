@@ -50,7 +50,7 @@ static void be_active(struct sl_node *node, struct sl_node_client *client)
 static void tell_view(struct sl_node *node, struct sl_node_member *member, uint32_t gpu,
 	uint32_t if_living)
 {
-	if (member->living < if_living || member->leaving)
+	if (SL_MUTANT(VIEW_UNTOLD, member->living < if_living, true) || member->leaving)
 		return;
 	sl_node_emit(node, (struct sl_action){.type = SL_ACTION_VIEW,
 				   .view = {.workload = member->index.id, .gpu = gpu}});
@@ -77,7 +77,8 @@ static struct sl_demand *new_demand(struct sl_node *node)
 static void drop_demand(struct sl_node *node, struct sl_demand *demand)
 {
 	sl_list_unlink(&demand->of_client);
-	sl_list_push_head(&node->spare_demands, &demand->queue);
+	if (SL_MUTANT(LEAKS_DEMANDS, true, false))
+		sl_list_push_head(&node->spare_demands, &demand->queue);
 }
 
 static void enter_queue(struct sl_node *node, struct sl_demand *demand)
@@ -293,7 +294,8 @@ void sl_node_on_create_failed(struct sl_node *node, const struct sl_event *event
 		SL_MUTANT(FAILED_GRANT_KEPT, 0, demand->bytes));
 	/* Doubling from the first to the most; the shift stays in range. */
 	backoff = SL_NODE_RETRY_FIRST << (demand->refusals < 5 ? demand->refusals : 5);
-	demand->retry_at = node->now + sl_min_u64(backoff, SL_NODE_RETRY_MOST);
+	backoff = SL_MUTANT(RETRY_AT_ONCE, sl_min_u64(backoff, SL_NODE_RETRY_MOST), 0);
+	demand->retry_at = node->now + backoff;
 	demand->refusals++;
 	if (!demand->refused_since)
 		demand->refused_since = node->now;
@@ -314,7 +316,7 @@ void sl_node_released(struct sl_node *node, uint32_t gpu)
 	struct sl_node_queue *queue = &node->queue[gpu];
 
 	sl_node_touch(node, 1u << gpu);
-	if (!queue->backing_off)
+	if (SL_MUTANT(RELEASE_WAKES_NOBODY, !queue->backing_off, true))
 		return;
 	sl_list_foreach (link, &queue->waiting)
 		SL_LIST_ENTRY(link, struct sl_demand, queue)->retry_at = 0;
@@ -449,8 +451,10 @@ void sl_node_on_client_exit(struct sl_node *node, const struct sl_event *event)
 	client->member->living--;
 	sl_ledger_die(&node->ledger, &client->holding);
 	sl_node_touch(node, client->holding.touched);
-	for (uint32_t mask = client->holding.touched; mask; mask &= mask - 1)
-		tell_view(node, client->member, (uint32_t)__builtin_ctz(mask), 1);
+	for (uint32_t gpu = 0; gpu < SL_NODE_GPUS_MAX; gpu++) {
+		if (client->holding.cell[gpu].dying_bytes)
+			tell_view(node, client->member, gpu, 1);
+	}
 	if (!is_dying(client))
 		forget_client(node, client);
 }

@@ -124,6 +124,7 @@ static void scan_queue(struct sl_node *node, uint32_t gpu)
 			scan.head = NULL;
 		}
 	}
+	sl_demand_crown(&scan, queue->head);
 	queue->head = scan.head;
 }
 
@@ -202,7 +203,7 @@ static void note_waiting(struct sl_node *node, struct sl_demand *demand)
 	enum sl_reason reason =
 		demand->entitled ? SL_REASON_ENTITLED_WAITS : SL_REASON_BURST_WAITS;
 
-	if (*noted)
+	if (SL_MUTANT(NO_NOTE, *noted, true))
 		return;
 	if (node->now < demand->arrived + SL_NODE_NOTE_AFTER) {
 		by_then(node, demand->arrived + SL_NODE_NOTE_AFTER);
@@ -231,7 +232,7 @@ static bool expire(struct sl_node *node, struct sl_demand *demand)
 
 	if (demand->entitled) {
 		/* Only a driver that keeps refusing what is free ends an entitled demand. */
-		if (!demand->refused_since)
+		if (SL_MUTANT(BURST_ONLY_BLAME, !demand->refused_since, true))
 			return false;
 		end = later(demand->refused_since, node->wait_max);
 		reason = SL_REASON_DRIVER_REFUSES;
@@ -271,7 +272,7 @@ static void time_party(struct sl_node *node, struct sl_node_client *client)
 	if (!client->party.waits && node->now < idle_at) {
 		by_then(node, idle_at);
 	} else if (!client->party.waits) {
-		client->party.waits = true;
+		client->party.waits = SL_MUTANT(DEADLOCK_UNSEEN, true, false);
 		node->deadlock_dirty = true;
 	}
 	sl_list_foreach_safe (link, &client->party.demands) {
@@ -310,6 +311,9 @@ static void run_timers(struct sl_node *node)
 			return;
 		}
 		give_up_expected(node);
+		/* First decide who is entitled now: nobody looked while reports were missing. */
+		node->timers_dirty = true;
+		return;
 	}
 	sl_list_foreach_safe (link, &node->parties)
 		time_party(node, SL_LIST_ENTRY(link, struct sl_node_client, party.link));

@@ -105,29 +105,34 @@ bool sl_demand_refresh(struct sl_link *queue, sl_ns now, bool *fell)
 	return any;
 }
 
-/* The first demand that cannot be granted becomes (or stays) the head. A demand that comes
- * back from a driver refusal was not displaced: its time as the head goes on. */
-static void meet_head(
-	struct sl_demand_scan *scan, struct sl_demand *demand, struct sl_demand *old_head)
+/* The first demand that cannot be granted is the head. One that comes back from a driver
+ * refusal was not displaced: its time as the head goes on. */
+static void meet_head(struct sl_demand_scan *scan, struct sl_demand *demand,
+	const struct sl_demand *old_head)
 {
 	if (scan->head)
 		return;
 	scan->head = demand;
-	if (demand == old_head)
-		return;
-	if (old_head)
-		old_head->head_since = 0;
-	if (!demand->refusals || !demand->head_since)
-		demand->head_since = scan->now;
+	scan->head_since = scan->now;
+	if (demand == old_head || (demand->refusals && demand->head_since))
+		scan->head_since = demand->head_since;
 }
 
 static bool keeps(const struct sl_demand_scan *scan)
 {
-	return scan->head && scan->now - scan->head->head_since >= scan->head_pass;
+	return scan->head && scan->now - scan->head_since >= scan->head_pass;
 }
 
-enum sl_demand_step sl_demand_scan_next(
-	struct sl_demand_scan *scan, struct sl_demand *old_head, struct sl_demand **out)
+void sl_demand_crown(const struct sl_demand_scan *scan, struct sl_demand *old_head)
+{
+	if (old_head && old_head != scan->head)
+		old_head->head_since = 0;
+	if (scan->head)
+		scan->head->head_since = scan->head_since;
+}
+
+enum sl_demand_step sl_demand_scan_next(struct sl_demand_scan *scan,
+	const struct sl_demand *old_head, struct sl_demand **out)
 {
 	struct sl_link *link = scan->at ? scan->at->next : scan->queue->next;
 

@@ -71,6 +71,7 @@ struct sl_demand_scan {
 	/* state of the scan */
 	struct sl_link *at;     /* last one looked at; NULL: from the start */
 	struct sl_demand *head; /* first one that cannot be granted */
+	sl_ns head_since;
 };
 
 enum sl_demand_step {
@@ -83,10 +84,11 @@ enum sl_demand_step {
 /*
  * Looks on. After GRANT and DENY_LIMIT the caller takes *out off the queue before the next
  * call; KEPT has been stepped over already (to grant it all the same: set scan->at to
- * out->queue.prev first). old_head is the head of the last scan if it still waits, else NULL;
- * head_since of a new head becomes now, that of one displaced 0.
+ * out->queue.prev first). old_head is the head of the last scan if it still waits, else NULL.
  */
-enum sl_demand_step sl_demand_scan_next(
-	struct sl_demand_scan *scan, struct sl_demand *old_head, struct sl_demand **out);
+enum sl_demand_step sl_demand_scan_next(struct sl_demand_scan *scan,
+	const struct sl_demand *old_head, struct sl_demand **out);
+/* At the end of a scan: scan->head is the head now, and old_head (may be NULL) is not. */
+void sl_demand_crown(const struct sl_demand_scan *scan, struct sl_demand *old_head);
 
 #endif
