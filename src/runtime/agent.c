@@ -1,0 +1,237 @@
+/*
+ * agent - a poll loop over the line and a pipe
+ *
+ * It never calls the driver: a driver call may wait for the GPU for as long as a kernel runs, and
+ * meanwhile no grant would reach a waiting thread. Freeing what is quarantined is the sweeper's.
+ */
+#include "runtime/agent.h"
+#include "runtime/futex.h"
+#include "runtime/gate.h"
+#include "runtime/libc.h"
+#include "runtime/session.h"
+
+#include "base/log.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+
+/* Tries to connect: first pause, longest pause. */
+#define RETRY_MIN_NS (50 * SL_MS)
+#define RETRY_MAX_NS (1 * SL_S)
+/* From a first launch or load to its measurement: the driver takes what it takes by then. */
+#define MEASURE_DELAY_NS (50 * SL_MS)
+/* A closed gate is looked at this often until the last thread is out. */
+#define DRAIN_POLL_MS 1
+/* Without its pipe the agent cannot be woken and looks by itself. */
+#define DEAF_POLL_MS 100
+
+static struct sl_fd wake_in = SL_FD_NONE, wake_out = SL_FD_NONE;
+static uint32_t measure_wanted;
+
+/* The gate as the daemon has ordered it. Only the agent's thread touches it. */
+static struct {
+	bool closed, pending;
+	uint64_t order;
+} gate;
+
+void sl_agent_wake(void)
+{
+	int saved_errno = errno;
+
+	if (sl_fd_is_ours(&wake_out))
+		(void)syscall(SYS_write, wake_out.fd, "", 1);
+	errno = saved_errno;
+}
+
+void sl_agent_measure_soon(void)
+{
+	if (!__atomic_exchange_n(&measure_wanted, 1, __ATOMIC_RELAXED))
+		sl_agent_wake();
+}
+
+/* The pipe's end, or -1 (which poll ignores) once the program has closed it under us. */
+static int wake_fd(void)
+{
+	return sl_fd_is_ours(&wake_in) ? wake_in.fd : -1;
+}
+
+/* Sleeps for span_ns or until woken. */
+static void pause_agent(sl_ns span_ns)
+{
+	struct pollfd item = {.fd = wake_fd(), .events = POLLIN};
+	char drain[64];
+
+	(void)poll(&item, 1, (int)(span_ns / SL_MS));
+	if (wake_fd() >= 0)
+		(void)syscall(SYS_read, wake_in.fd, drain, sizeof(drain));
+}
+
+/* --- the gate --------------------------------------------------------------------------- */
+
+static void open_gate(void)
+{
+	if (gate.closed)
+		sl_gate_open();
+	gate.closed = gate.pending = false;
+}
+
+static bool tell_gate(void)
+{
+	union sl_msg msg;
+
+	sl_wire_init(&msg, SL_MSG_GATE_DONE);
+	msg.gate_done.order = gate.order;
+	msg.gate_done.closed = gate.closed;
+	return sl_session_send(&msg);
+}
+
+static bool on_gate(const struct sl_msg_gate *msg)
+{
+	gate.order = msg->order;
+	if (!msg->closed) {
+		open_gate();
+		return tell_gate();
+	}
+	if (!gate.closed)
+		sl_gate_close();
+	gate.closed = gate.pending = true;
+	return true;
+}
+
+static bool look_at_gate(void)
+{
+	if (!gate.pending || !sl_gate_is_drained())
+		return true;
+	gate.pending = false;
+	return tell_gate();
+}
+
+/* --- one connection --------------------------------------------------------------------- */
+
+/* Reads all there is. Outcomes of sl_session_handle. */
+static int read_messages(void)
+{
+	union sl_msg msg;
+	int r;
+
+	while ((r = sl_session_recv(&msg)) == SL_WIRE_OK) {
+		r = sl_session_handle(&msg);
+		if (r == SL_SESSION_GATE)
+			r = on_gate(&msg.gate) ? SL_SESSION_OK : SL_SESSION_LOST;
+		if (r != SL_SESSION_OK)
+			return r;
+	}
+	return r == SL_WIRE_AGAIN ? SL_SESSION_OK : SL_SESSION_LOST;
+}
+
+static int wait_ms(sl_ns measure_at_ns)
+{
+	sl_ns now_ns = sl_clock_now();
+
+	if (gate.pending)
+		return DRAIN_POLL_MS;
+	if (measure_at_ns == SL_NS_NEVER)
+		return wake_fd() >= 0 ? -1 : DEAF_POLL_MS;
+	return measure_at_ns <= now_ns ? 0 : (int)((measure_at_ns - now_ns) / SL_MS) + 1;
+}
+
+/* Serves one line until it is lost or the daemon rejects us. */
+static int serve(void)
+{
+	sl_ns measure_at_ns = SL_NS_NEVER;
+	int r = SL_SESSION_OK;
+
+	while (r == SL_SESSION_OK) {
+		struct pollfd items[2] = {
+			{.fd = sl_session_fd(), .events = POLLIN},
+			{.fd = wake_fd(), .events = POLLIN},
+		};
+
+		if (sl_session_has_kept())
+			items[0].events |= POLLOUT;
+		(void)poll(items, 2, wait_ms(measure_at_ns));
+		if (items[1].revents)
+			pause_agent(0);
+		if (__atomic_load_n(&measure_wanted, __ATOMIC_RELAXED) &&
+			measure_at_ns == SL_NS_NEVER && sl_session_is_joined())
+			measure_at_ns = sl_clock_now() + MEASURE_DELAY_NS;
+		if (measure_at_ns != SL_NS_NEVER && sl_clock_now() >= measure_at_ns) {
+			measure_at_ns = SL_NS_NEVER;
+			__atomic_store_n(&measure_wanted, 0, __ATOMIC_RELAXED);
+			sl_session_measure_all();
+		}
+		r = read_messages();
+		if (r == SL_SESSION_OK && (!look_at_gate() || !sl_session_flush()))
+			r = SL_SESSION_LOST;
+	}
+	return r;
+}
+
+static bool connect_once(const char *path)
+{
+	struct sl_error err = {0};
+	struct sl_line line = SL_LINE_NONE;
+
+	if (sl_line_open(&line, path, &err) < 0) {
+		sl_warning("waiting for the daemon: %s", err.text);
+		return false;
+	}
+	return sl_session_greet(&line);
+}
+
+static void *agent_main(void *arg)
+{
+	sl_ns retry_ns = RETRY_MIN_NS;
+	int r = SL_SESSION_LOST;
+
+	(void)prctl(PR_SET_NAME, "sluice-agent", 0, 0, 0);
+	while (r != SL_SESSION_REJECTED) {
+		if (connect_once(arg)) {
+			sl_ns start_ns = sl_clock_now();
+
+			r = serve();
+			/* A line that lasted was a good one: begin with short pauses again. */
+			if (sl_clock_now() - start_ns > RETRY_MAX_NS)
+				retry_ns = RETRY_MIN_NS;
+		}
+		sl_session_drop_line();
+		/* Clients run on without a daemon. */
+		open_gate();
+		if (r != SL_SESSION_REJECTED)
+			pause_agent(retry_ns);
+		retry_ns = sl_min_u64(2 * retry_ns, RETRY_MAX_NS);
+	}
+	return NULL;
+}
+
+int sl_agent_start(const char *path)
+{
+	int pipe_fds[2], r;
+
+	if (syscall(SYS_pipe2, pipe_fds, O_CLOEXEC) != 0)
+		return -errno;
+	r = sl_fd_claim(&wake_in, pipe_fds[0]);
+	if (r < 0) {
+		(void)syscall(SYS_close, pipe_fds[1]);
+		return r;
+	}
+	r = sl_fd_claim(&wake_out, pipe_fds[1]);
+	if (r == 0)
+		r = -sl_libc_start_thread(agent_main, (void *)path);
+	if (r != 0) {
+		sl_fd_close(&wake_in);
+		sl_fd_close(&wake_out);
+	}
+	return r;
+}
+
+void sl_agent_forget(void)
+{
+	sl_fd_close(&wake_in);
+	sl_fd_close(&wake_out);
+	measure_wanted = 0;
+	memset(&gate, 0, sizeof(gate));
+}

@@ -1,0 +1,167 @@
+/*
+ * backing - see backing.h
+ *
+ * Every chunk remembers how far it got, so unwinding after a failure, destroying, and going on
+ * after a destroy that failed half-way are one function.
+ */
+#include "runtime/backing.h"
+#include "runtime/hooks.h"
+
+#include "base/log.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { CHUNK_NONE = 0, CHUNK_CREATED, CHUNK_MAPPED };
+
+struct sl_chunk {
+	CUmemGenericAllocationHandle handle;
+	uint32_t state;
+};
+
+/* Ranges below `below` get chunks of `chunk`. Costs are per handle (create, map, access, unmap and
+ * release sum to 100-300 us each, published for the A100), so a range should have some tens of
+ * them; and a chunk is what can be evicted alone, so it should not be a large part of a GPU. */
+static const struct {
+	uint64_t below, chunk;
+} chunk_sizes[] = {
+	{1 * SL_GIB, 32 * SL_MIB},
+	{4 * SL_GIB, 64 * SL_MIB},
+	{16 * SL_GIB, 128 * SL_MIB},
+	{UINT64_MAX, 256 * SL_MIB},
+};
+
+uint64_t sl_backing_round(uint64_t bytes)
+{
+	return bytes > UINT64_MAX - SL_BACKING_GRAIN
+		       ? 0
+		       : sl_round_up(bytes, SL_BACKING_GRAIN);
+}
+
+uint64_t sl_backing_chunk_bytes(uint64_t bytes)
+{
+	size_t i = 0;
+
+	while (bytes >= chunk_sizes[i].below && i + 1 < SL_ARRAY_LEN(chunk_sizes))
+		i++;
+	return sl_min_u64(chunk_sizes[i].chunk, bytes);
+}
+
+static uint64_t bytes_of(const struct sl_backing *b, uint32_t index)
+{
+	return sl_min_u64(b->chunk_bytes, b->bytes - index * b->chunk_bytes);
+}
+
+static CUresult undo_chunk(struct sl_backing *b, uint32_t index)
+{
+	struct sl_chunk *chunk = &b->chunks[index];
+	CUresult r = CUDA_SUCCESS;
+
+	if (chunk->state == CHUNK_MAPPED) {
+		r = sl_real.cuMemUnmap(
+			b->base + index * b->chunk_bytes, bytes_of(b, index));
+		if (r != CUDA_SUCCESS)
+			return r;
+		chunk->state = CHUNK_CREATED;
+	}
+	if (chunk->state == CHUNK_CREATED) {
+		r = sl_real.cuMemRelease(chunk->handle);
+		if (r == CUDA_SUCCESS)
+			chunk->state = CHUNK_NONE;
+	}
+	return r;
+}
+
+CUresult sl_backing_destroy(struct sl_backing *b, uint64_t *released_bytes)
+{
+	CUresult r, first = CUDA_SUCCESS;
+
+	*released_bytes = 0;
+	for (uint32_t i = 0; i < b->count; i++) {
+		bool held = b->chunks[i].state != CHUNK_NONE;
+
+		r = undo_chunk(b, i);
+		if (r != CUDA_SUCCESS && first == CUDA_SUCCESS)
+			first = r;
+		else if (r == CUDA_SUCCESS && held)
+			*released_bytes += bytes_of(b, i);
+	}
+	if (first != CUDA_SUCCESS)
+		return first;
+	/* Addresses that the driver keeps cost nobody anything; the memory is gone. */
+	r = b->base ? sl_real.cuMemAddressFree(b->base, b->bytes) : CUDA_SUCCESS;
+	if (r != CUDA_SUCCESS)
+		sl_warning(
+			"addresses at %#llx were not freed: error %d", b->base, (int)r);
+	free(b->chunks);
+	memset(b, 0, sizeof(*b));
+	return CUDA_SUCCESS;
+}
+
+static CUresult make_chunk(
+	struct sl_backing *b, uint32_t index, const CUmemAllocationProp *prop)
+{
+	struct sl_chunk *chunk = &b->chunks[index];
+	CUresult r = sl_real.cuMemCreate(&chunk->handle, bytes_of(b, index), prop, 0);
+
+	if (r != CUDA_SUCCESS)
+		return r;
+	chunk->state = CHUNK_CREATED;
+	r = sl_real.cuMemMap(b->base + index * b->chunk_bytes, bytes_of(b, index), 0,
+		chunk->handle, 0);
+	if (r == CUDA_SUCCESS)
+		chunk->state = CHUNK_MAPPED;
+	return r;
+}
+
+static CUresult make_all(struct sl_backing *b, CUdevice dev)
+{
+	CUmemAllocationProp prop = {
+		.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+		.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = dev},
+	};
+	CUmemAccessDesc access = {
+		.location = prop.location,
+		.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE,
+	};
+	CUresult r =
+		sl_real.cuMemAddressReserve(&b->base, b->bytes, SL_BACKING_GRAIN, 0, 0);
+
+	if (r != CUDA_SUCCESS) {
+		b->base = 0;
+		return r;
+	}
+	for (uint32_t i = 0; i < b->count && r == CUDA_SUCCESS; i++)
+		r = make_chunk(b, i, &prop);
+	if (r == CUDA_SUCCESS)
+		r = sl_real.cuMemSetAccess(b->base, b->bytes, &access, 1);
+	return r;
+}
+
+CUresult sl_backing_create(
+	struct sl_backing *b, CUdevice dev, uint64_t bytes, uint64_t *stuck_bytes)
+{
+	uint64_t released_bytes;
+	CUresult r;
+
+	memset(b, 0, sizeof(*b));
+	*stuck_bytes = 0;
+	b->bytes = bytes;
+	b->chunk_bytes = sl_backing_chunk_bytes(bytes);
+	b->count = (uint32_t)((bytes + b->chunk_bytes - 1) / b->chunk_bytes);
+	b->chunks = calloc(b->count, sizeof(*b->chunks));
+	if (!b->chunks)
+		return CUDA_ERROR_OPERATING_SYSTEM;
+	r = make_all(b, dev);
+	if (r == CUDA_SUCCESS)
+		return r;
+	if (sl_backing_destroy(b, &released_bytes) != CUDA_SUCCESS) {
+		for (uint32_t i = 0; i < b->count; i++)
+			*stuck_bytes += b->chunks[i].state ? bytes_of(b, i) : 0;
+		sl_error_log("%llu bytes are stuck in the driver after error %d",
+			(unsigned long long)*stuck_bytes, (int)r);
+		free(b->chunks);
+		memset(b, 0, sizeof(*b));
+	}
+	return r;
+}

@@ -1,0 +1,39 @@
+/*
+ * backing - a reserved range of addresses with driver handles behind it
+ *
+ * The only unit that calls the driver's virtual memory functions. A range is backed by chunks of
+ * equal size (the last may be smaller), one handle each, because handles are what costs and what
+ * can be evicted. Works on the caller's struct; no lock. Bytes; all sizes are multiples of
+ * SL_BACKING_GRAIN. No current context is needed.
+ */
+#ifndef SL_RUNTIME_BACKING_H
+#define SL_RUNTIME_BACKING_H
+
+#include "base/cuda_types.h"
+#include "base/sl.h"
+
+/* Granularity of handles on every GPU so far; checked when a context is first used. */
+#define SL_BACKING_GRAIN (2 * SL_MIB)
+
+struct sl_backing {
+	CUdeviceptr base;
+	uint64_t bytes, chunk_bytes;
+	uint32_t count;
+	struct sl_chunk *chunks;
+};
+
+/* size rounded up to whole grains; 0 if that overflows or is 0. */
+uint64_t sl_backing_round(uint64_t bytes);
+/* Size of the chunks of a range of so many bytes: fewer handles for larger ranges. */
+uint64_t sl_backing_chunk_bytes(uint64_t bytes);
+
+/* Makes bytes (a whole number of grains) of dev's memory at a new address, readable and writable by
+ * dev. On failure nothing is left, but for *stuck_bytes that the driver did not take back. */
+SL_MUST_CHECK CUresult sl_backing_create(
+	struct sl_backing *backing, CUdevice dev, uint64_t bytes, uint64_t *stuck_bytes);
+/* Unmaps and releases everything. *released_bytes are gone in any case; after a failure the same
+ * call may be made again and goes on where it stopped. No work may use the range. */
+SL_MUST_CHECK CUresult sl_backing_destroy(
+	struct sl_backing *backing, uint64_t *released_bytes);
+
+#endif

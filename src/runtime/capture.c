@@ -1,0 +1,204 @@
+/*
+ * capture - see capture.h
+ *
+ * Dekker's pattern: a capture announces itself, then looks for synchronisations; a
+ * synchronisation announces itself, then looks for captures. Captures that begin at the same
+ * time as one wait for it, at most a second (work that waits for the very thread that begins the
+ * capture would otherwise hang it).
+ * Open captures are kept by stream, so that a destroyed stream or context ends its own.
+ */
+#include "runtime/capture.h"
+#include "runtime/futex.h"
+#include "runtime/hooks.h"
+#include "runtime/mode.h"
+#include "runtime/sweep.h"
+
+#include <limits.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+#define BEGIN_WAIT_NS (1 * SL_S)
+
+struct capture {
+	struct capture *next;
+	CUstream stream;
+	CUcontext ctx;
+	pthread_t owner; /* for the thread's own default stream; 0 else */
+};
+
+static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct capture *captures;
+static uint32_t open_count; /* listed ones, and those about to be */
+static uint32_t syncs;      /* futex */
+
+bool sl_capture_is_open(void)
+{
+	return __atomic_load_n(&open_count, __ATOMIC_SEQ_CST) != 0;
+}
+
+bool sl_capture_sync_begin(void)
+{
+	__atomic_fetch_add(&syncs, 1, __ATOMIC_SEQ_CST);
+	if (!sl_capture_is_open())
+		return true;
+	sl_capture_sync_end();
+	return false;
+}
+
+void sl_capture_sync_end(void)
+{
+	if (__atomic_sub_fetch(&syncs, 1, __ATOMIC_SEQ_CST) == 0)
+		sl_futex_wake(&syncs, INT_MAX);
+}
+
+/* per_thread: the call takes 0 for the thread's own default stream. */
+static pthread_t owner_of(CUstream stream, bool per_thread)
+{
+	bool own = stream == CU_STREAM_PER_THREAD || (per_thread && !stream);
+
+	return own ? pthread_self() : 0;
+}
+
+static void announce(void)
+{
+	sl_ns deadline_ns;
+	uint32_t now;
+
+	__atomic_fetch_add(&open_count, 1, __ATOMIC_SEQ_CST);
+	if (!__atomic_load_n(&syncs, __ATOMIC_SEQ_CST))
+		return;
+	deadline_ns = sl_clock_now() + BEGIN_WAIT_NS;
+	while ((now = __atomic_load_n(&syncs, __ATOMIC_SEQ_CST)) != 0 &&
+		sl_clock_now() < deadline_ns)
+		sl_futex_wait(&syncs, now, BEGIN_WAIT_NS);
+}
+
+static void retract(void)
+{
+	if (__atomic_sub_fetch(&open_count, 1, __ATOMIC_SEQ_CST) == 0)
+		sl_sweep_if_owed();
+}
+
+static CUresult began(CUstream stream, bool per_thread, CUresult result)
+{
+	struct capture *capture =
+		result == CUDA_SUCCESS ? malloc(sizeof(*capture)) : NULL;
+
+	if (!capture) {
+		retract();
+		return result;
+	}
+	*capture =
+		(struct capture){.stream = stream, .owner = owner_of(stream, per_thread)};
+	(void)sl_real.cuCtxGetCurrent(&capture->ctx);
+	(void)pthread_mutex_lock(&list_lock);
+	capture->next = captures;
+	captures = capture;
+	(void)pthread_mutex_unlock(&list_lock);
+	return result;
+}
+
+/* Takes the captures of that stream, or of that context, off the list. */
+static void end(CUstream stream, pthread_t owner, CUcontext ctx)
+{
+	struct capture **at = &captures, *ended = NULL, *next;
+
+	(void)pthread_mutex_lock(&list_lock);
+	while (*at) {
+		struct capture *capture = *at;
+		bool match = ctx ? capture->ctx == ctx
+				 : capture->stream == stream && capture->owner == owner;
+
+		if (!match) {
+			at = &capture->next;
+			continue;
+		}
+		*at = capture->next;
+		capture->next = ended;
+		ended = capture;
+	}
+	(void)pthread_mutex_unlock(&list_lock);
+	for (; ended; ended = next) {
+		next = ended->next;
+		free(ended);
+		retract();
+	}
+}
+
+/* An attempt by the wrong thread leaves the capture open: the driver knows. */
+static CUresult ended(CUstream stream, bool per_thread, CUresult result)
+{
+	CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+	CUresult r = per_thread ? sl_real.cuStreamIsCapturing_ptsz(stream, &status)
+				: sl_real.cuStreamIsCapturing(stream, &status);
+
+	if (r == CUDA_SUCCESS ? status == CU_STREAM_CAPTURE_STATUS_NONE
+			      : result == CUDA_SUCCESS)
+		end(stream, owner_of(stream, per_thread), NULL);
+	return result;
+}
+
+void sl_capture_drop_context(CUcontext ctx)
+{
+	if (ctx && sl_capture_is_open())
+		end(NULL, 0, ctx);
+}
+
+void sl_capture_forget(void)
+{
+	(void)pthread_mutex_init(&list_lock, NULL);
+	captures = NULL;
+	open_count = 0;
+	syncs = 0;
+}
+
+#define BEGIN(symbol, per_thread, params, args)                        \
+	SL_EXPORT CUresult symbol params                               \
+	{                                                              \
+		if (!sl_mode_is_active())                              \
+			return sl_real.symbol args;                    \
+		announce();                                            \
+		return began(stream, per_thread, sl_real.symbol args); \
+	}
+#define BEGIN_TO_GRAPH_PARAMS                                             \
+	(CUstream stream, CUgraph graph, const CUgraphNode *dependencies, \
+		const CUgraphEdgeData *edges, size_t count, CUstreamCaptureMode mode)
+#define END(symbol, per_thread, params, args)             \
+	SL_EXPORT CUresult symbol params                  \
+	{                                                 \
+		CUresult result = sl_real.symbol args;    \
+                                                          \
+		if (!sl_capture_is_open())                \
+			return result;                    \
+		return ended(stream, per_thread, result); \
+	}
+
+BEGIN(cuStreamBeginCapture, false, (CUstream stream), (stream))
+BEGIN(cuStreamBeginCapture_ptsz, true, (CUstream stream), (stream))
+BEGIN(cuStreamBeginCapture_v2, false, (CUstream stream, CUstreamCaptureMode mode),
+	(stream, mode))
+BEGIN(cuStreamBeginCapture_v2_ptsz, true, (CUstream stream, CUstreamCaptureMode mode),
+	(stream, mode))
+BEGIN(cuStreamBeginCaptureToGraph, false, BEGIN_TO_GRAPH_PARAMS,
+	(stream, graph, dependencies, edges, count, mode))
+BEGIN(cuStreamBeginCaptureToGraph_ptsz, true, BEGIN_TO_GRAPH_PARAMS,
+	(stream, graph, dependencies, edges, count, mode))
+END(cuStreamEndCapture, false, (CUstream stream, CUgraph *graph), (stream, graph))
+END(cuStreamEndCapture_ptsz, true, (CUstream stream, CUgraph *graph), (stream, graph))
+
+static CUresult destroyed(CUstream stream, CUresult result)
+{
+	if (result == CUDA_SUCCESS && sl_capture_is_open())
+		end(stream, 0, NULL);
+	return result;
+}
+
+SL_EXPORT CUresult cuStreamDestroy(CUstream stream)
+{
+	return destroyed(stream, sl_real.cuStreamDestroy(stream));
+}
+
+SL_EXPORT CUresult cuStreamDestroy_v2(CUstream stream)
+{
+	return destroyed(stream, sl_real.cuStreamDestroy_v2(stream));
+}

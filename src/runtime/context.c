@@ -1,0 +1,222 @@
+/*
+ * context - start, contexts and modules
+ *
+ * cuInit joins the daemon: it is the first call every CUDA program makes, and from then on totals
+ * must be right. Contexts and modules make hidden bytes, which the daemon is asked to measure; a
+ * new context waits for that, so that the cuMemGetInfo after it is right. Destroying a context
+ * ends its regions and slabs with it.
+ */
+#include "runtime/agent.h"
+#include "runtime/capture.h"
+#include "runtime/device.h"
+#include "runtime/gate.h"
+#include "runtime/hooks.h"
+#include "runtime/memory.h"
+#include "runtime/mode.h"
+#include "runtime/sweep.h"
+
+/* The daemon answers within 200 ms (messages.def). */
+#define MEASURE_WAIT_NS (250 * SL_MS)
+/* Other threads' submissions take microseconds; synchronous copies longer. */
+#define DRAIN_WAIT_NS (2 * SL_S)
+
+/* Primary contexts as seen at their last retain. */
+static CUcontext primaries[SL_GPUS_MAX];
+
+static bool have_say(void)
+{
+	return sl_mode_is_active() && sl_session_is_joined();
+}
+
+SL_EXPORT CUresult cuInit(unsigned int flags)
+{
+	CUresult r = sl_real.cuInit(flags);
+
+	return r == CUDA_SUCCESS && sl_mode_is_active() ? sl_session_join() : r;
+}
+
+/* --- creating ------------------------------------------------------------------------------ */
+
+static CUresult created(CUdevice dev, CUresult result)
+{
+	struct sl_gpu *gpu;
+
+	if (result != CUDA_SUCCESS || !have_say())
+		return result;
+	gpu = sl_device_gpu(dev);
+	if (gpu)
+		sl_session_measure(gpu, MEASURE_WAIT_NS);
+	return result;
+}
+
+SL_EXPORT CUresult cuCtxCreate(CUcontext *ctx, unsigned int flags, CUdevice dev)
+{
+	return created(dev, sl_real.cuCtxCreate(ctx, flags, dev));
+}
+
+SL_EXPORT CUresult cuCtxCreate_v2(CUcontext *ctx, unsigned int flags, CUdevice dev)
+{
+	return created(dev, sl_real.cuCtxCreate_v2(ctx, flags, dev));
+}
+
+SL_EXPORT CUresult cuCtxCreate_v3(CUcontext *ctx, CUexecAffinityParam *params, int count,
+	unsigned int flags, CUdevice dev)
+{
+	return created(dev, sl_real.cuCtxCreate_v3(ctx, params, count, flags, dev));
+}
+
+SL_EXPORT CUresult cuCtxCreate_v4(
+	CUcontext *ctx, CUctxCreateParams *params, unsigned int flags, CUdevice dev)
+{
+	return created(dev, sl_real.cuCtxCreate_v4(ctx, params, flags, dev));
+}
+
+static bool primary_is_active(CUdevice dev)
+{
+	unsigned int flags;
+	int active = 0;
+
+	return sl_real.cuDevicePrimaryCtxGetState(dev, &flags, &active) == CUDA_SUCCESS &&
+	       active;
+}
+
+SL_EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext *ctx, CUdevice dev)
+{
+	bool active = !have_say() || primary_is_active(dev);
+	CUresult r = sl_real.cuDevicePrimaryCtxRetain(ctx, dev);
+
+	if (r == CUDA_SUCCESS && dev >= 0 && dev < SL_GPUS_MAX)
+		__atomic_store_n(&primaries[dev], *ctx, __ATOMIC_RELAXED);
+	return active ? r : created(dev, r);
+}
+
+/* --- destroying ---------------------------------------------------------------------------- */
+
+static CUcontext primary_of(CUdevice dev)
+{
+	return dev >= 0 && dev < SL_GPUS_MAX
+		       ? __atomic_load_n(&primaries[dev], __ATOMIC_RELAXED)
+		       : NULL;
+}
+
+/* Between begin and end nobody submits and the sweeper stays out of the driver. True: the
+ * context's memory is gone; false: it goes at the end, after the context. */
+static bool destroy_begin(CUcontext ctx)
+{
+	bool drained;
+
+	sl_gate_close();
+	drained = sl_gate_drain(DRAIN_WAIT_NS);
+	sl_sweep_lock();
+	return drained && sl_memory_drop_context(ctx, true);
+}
+
+static void destroy_end(CUcontext ctx, bool dropped, CUresult result)
+{
+	if (result == CUDA_SUCCESS) {
+		sl_capture_drop_context(ctx);
+		if (!dropped)
+			(void)!sl_memory_drop_context(ctx, false);
+		sl_agent_measure_soon();
+	}
+	sl_sweep_unlock();
+	sl_gate_open();
+}
+
+/* The last reference to a context may or may not have been given up: the driver knows. */
+static void release_begin(void)
+{
+	sl_sweep_lock();
+}
+
+static void release_end(CUcontext ctx, bool gone)
+{
+	if (gone) {
+		sl_capture_drop_context(ctx);
+		(void)!sl_memory_drop_context(ctx, false);
+		sl_agent_measure_soon();
+	}
+	sl_sweep_unlock();
+}
+
+#define DESTROY(symbol, params, args, ctx_of)        \
+	SL_EXPORT CUresult symbol params             \
+	{                                            \
+		CUcontext dying = ctx_of;            \
+		CUresult result;                     \
+		bool dropped;                        \
+                                                     \
+		if (!have_say() || !dying)           \
+			return sl_real.symbol args;  \
+		dropped = destroy_begin(dying);      \
+		result = sl_real.symbol args;        \
+		destroy_end(dying, dropped, result); \
+		return result;                       \
+	}
+#define RELEASE(symbol)                                                     \
+	SL_EXPORT CUresult symbol(CUdevice dev)                             \
+	{                                                                   \
+		CUresult result;                                            \
+                                                                            \
+		if (!have_say())                                            \
+			return sl_real.symbol(dev);                         \
+		release_begin();                                            \
+		result = sl_real.symbol(dev);                               \
+		release_end(primary_of(dev),                                \
+			result == CUDA_SUCCESS && !primary_is_active(dev)); \
+		return result;                                              \
+	}
+
+DESTROY(cuCtxDestroy, (CUcontext ctx), (ctx), ctx)
+DESTROY(cuCtxDestroy_v2, (CUcontext ctx), (ctx), ctx)
+DESTROY(cuDevicePrimaryCtxReset, (CUdevice dev), (dev), primary_of(dev))
+DESTROY(cuDevicePrimaryCtxReset_v2, (CUdevice dev), (dev), primary_of(dev))
+RELEASE(cuDevicePrimaryCtxRelease)
+RELEASE(cuDevicePrimaryCtxRelease_v2)
+
+SL_EXPORT CUresult cuCtxDetach(CUcontext ctx)
+{
+	unsigned int version;
+	CUresult r;
+
+	if (!have_say())
+		return sl_real.cuCtxDetach(ctx);
+	release_begin();
+	r = sl_real.cuCtxDetach(ctx);
+	release_end(ctx, r == CUDA_SUCCESS && sl_real.cuCtxGetApiVersion(ctx, &version) !=
+						      CUDA_SUCCESS);
+	return r;
+}
+
+/* --- modules ------------------------------------------------------------------------------- */
+
+static CUresult loaded(CUresult result)
+{
+	if (result == CUDA_SUCCESS && have_say())
+		sl_agent_measure_soon();
+	return result;
+}
+
+#define LOAD(symbol, params, args)                  \
+	SL_EXPORT CUresult symbol params            \
+	{                                           \
+		return loaded(sl_real.symbol args); \
+	}
+
+LOAD(cuModuleLoad, (CUmodule * module, const char *path), (module, path))
+LOAD(cuModuleLoadData, (CUmodule * module, const void *image), (module, image))
+LOAD(cuModuleLoadDataEx,
+	(CUmodule * module, const void *image, unsigned int option_count,
+		CUjit_option *options, void **values),
+	(module, image, option_count, options, values))
+LOAD(cuModuleLoadFatBinary, (CUmodule * module, const void *image), (module, image))
+LOAD(cuLibraryLoadData,
+	(CUlibrary * library, const void *code, CUjit_option *jit_options,
+		void **jit_values, unsigned int jit_count, CUlibraryOption *options,
+		void **values, unsigned int count),
+	(library, code, jit_options, jit_values, jit_count, options, values, count))
+LOAD(cuLibraryLoadFromFile,
+	(CUlibrary * library, const char *path, CUjit_option *jit_options,
+		void **jit_values, unsigned int jit_count, CUlibraryOption *options,
+		void **values, unsigned int count),
+	(library, path, jit_options, jit_values, jit_count, options, values, count))

@@ -1,0 +1,39 @@
+/*
+ * fork - see fork.h
+ *
+ * The handler runs in the child's only thread. Other threads of the parent may have held our
+ * locks at the time, so locks are made anew, not unlocked; what they guarded is thrown away
+ * whole, so it does not matter in which state it was. Nothing is freed: the heap's own lock is
+ * the C library's affair, and the parent's pages are shared copy-on-write anyway.
+ */
+#include "runtime/fork.h"
+#include "runtime/agent.h"
+#include "runtime/capture.h"
+#include "runtime/gate.h"
+#include "runtime/memory.h"
+#include "runtime/session.h"
+#include "runtime/sweep.h"
+
+#include <errno.h>
+#include <pthread.h>
+
+static int watched;
+
+static void in_child(void)
+{
+	int saved_errno = errno;
+
+	sl_gate_forget();
+	sl_session_forget();
+	sl_agent_forget();
+	sl_capture_forget();
+	sl_memory_forget();
+	sl_sweep_forget();
+	errno = saved_errno;
+}
+
+void sl_fork_watch(void)
+{
+	if (!__atomic_exchange_n(&watched, 1, __ATOMIC_ACQ_REL))
+		(void)pthread_atfork(NULL, NULL, in_child);
+}

@@ -1,0 +1,226 @@
+/*
+ * gate - close, drain, open
+ *
+ * Why it is right: a thread stores its depth before it loads the word; the closer stores the
+ * word, forces a fence in every thread, then loads the depths. So for each thread either the
+ * closer sees its depth, or the thread sees the gate closed and takes its depth back.
+ * A thread's record is on the list before its first entry, so the same argument covers threads
+ * that start while the gate closes.
+ *
+ * Leaving wakes nobody, which keeps it a plain store; the closer polls. Closing is rare and a
+ * submission takes microseconds, so polling costs less than a check in every leave.
+ */
+#include "runtime/gate.h"
+#include "runtime/futex.h"
+#include "runtime/libc.h"
+#include "runtime/mode.h"
+
+#include <limits.h>
+#include <sys/mman.h>
+
+#ifndef SYS_membarrier
+#define SYS_membarrier 324
+#endif
+#define MEMBARRIER_PRIVATE_EXPEDITED          8
+#define MEMBARRIER_REGISTER_PRIVATE_EXPEDITED 16
+
+__thread struct sl_gate_thread *sl_gate_self __attribute__((tls_model("initial-exec")));
+uint32_t sl_gate_word = SL_GATE_FENCED;
+void (*sl_gate_on_attach)(void);
+
+static struct sl_gate_thread *records; /* newest first; grows only */
+static uint32_t parked;
+
+enum { KEY_NONE = 0, KEY_MAKING, KEY_READY, KEY_FAILED };
+static int key_state;
+static pthread_key_t key;
+
+static void on_thread_exit(void *arg)
+{
+	struct sl_gate_thread *record = arg;
+
+	/* A thread that was cancelled inside the driver leaves its depth behind. */
+	__atomic_store_n(&record->depth, 0, __ATOMIC_RELEASE);
+	sl_gate_self = NULL;
+	__atomic_store_n(&record->in_use, 0, __ATOMIC_RELEASE);
+}
+
+static void watch_thread_exit(struct sl_gate_thread *record)
+{
+	int state = KEY_NONE;
+
+	if (__atomic_compare_exchange_n(&key_state, &state, KEY_MAKING, false,
+		    __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE)) {
+		state = sl_libc_key_create(&key, on_thread_exit) ? KEY_READY : KEY_FAILED;
+		__atomic_store_n(&key_state, state, __ATOMIC_RELEASE);
+	}
+	/* Whoever comes while it is being made goes unwatched: its record is lost, no more. */
+	if (state == KEY_READY)
+		sl_libc_key_set(key, record);
+}
+
+static struct sl_gate_thread *reuse_record(void)
+{
+	struct sl_gate_thread *record = __atomic_load_n(&records, __ATOMIC_ACQUIRE);
+
+	for (; record; record = record->next) {
+		uint32_t unused = 0;
+
+		if (__atomic_compare_exchange_n(&record->in_use, &unused, 1, false,
+			    __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+			return record;
+	}
+	return NULL;
+}
+
+static void publish(struct sl_gate_thread *record)
+{
+	struct sl_gate_thread *head = __atomic_load_n(&records, __ATOMIC_RELAXED);
+
+	do {
+		record->next = head;
+	} while (!__atomic_compare_exchange_n(
+		&records, &head, record, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED));
+}
+
+/* A page of records at a time; the first is the caller's. */
+static struct sl_gate_thread *make_records(void)
+{
+	enum { BYTES = 4096, COUNT = BYTES / sizeof(struct sl_gate_thread) };
+	struct sl_gate_thread *page = mmap(
+		NULL, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (page == MAP_FAILED)
+		return NULL;
+	page[0].in_use = 1;
+	for (int i = 0; i < COUNT; i++)
+		publish(&page[i]);
+	return &page[0];
+}
+
+struct sl_gate_thread *sl_gate_attach(void)
+{
+	int saved_errno = errno;
+	struct sl_gate_thread *record = NULL;
+
+	if (sl_mode_is_active()) {
+		record = reuse_record();
+		if (!record)
+			record = make_records();
+	}
+	if (record) {
+		watch_thread_exit(record);
+		sl_gate_self = record;
+		if (sl_gate_on_attach)
+			sl_gate_on_attach();
+	}
+	errno = saved_errno;
+	return record;
+}
+
+static void park(struct sl_gate_thread *self, uint32_t word)
+{
+	__atomic_store_n(&self->depth, 0, __ATOMIC_RELEASE);
+	__atomic_fetch_add(&parked, 1, __ATOMIC_RELAXED);
+	sl_futex_wait(&sl_gate_word, word, SL_NS_NEVER);
+	__atomic_fetch_sub(&parked, 1, __ATOMIC_RELAXED);
+	__atomic_store_n(&self->depth, 1, __ATOMIC_RELAXED);
+}
+
+void sl_gate_enter_slowly(struct sl_gate_thread *self)
+{
+	for (;;) {
+		uint32_t word;
+
+		__atomic_thread_fence(__ATOMIC_SEQ_CST);
+		word = __atomic_load_n(&sl_gate_word, __ATOMIC_ACQUIRE);
+		if (word < SL_GATE_CLOSER)
+			return;
+		park(self, word);
+	}
+}
+
+void sl_gate_start(bool may_use_membarrier)
+{
+	if (may_use_membarrier &&
+		syscall(SYS_membarrier, MEMBARRIER_REGISTER_PRIVATE_EXPEDITED, 0) == 0)
+		__atomic_fetch_and(&sl_gate_word, ~SL_GATE_FENCED, __ATOMIC_SEQ_CST);
+}
+
+static void fence_all_threads(void)
+{
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	if (__atomic_load_n(&sl_gate_word, __ATOMIC_RELAXED) & SL_GATE_FENCED)
+		return;
+	if (syscall(SYS_membarrier, MEMBARRIER_PRIVATE_EXPEDITED, 0) == 0)
+		return;
+	/* Refused although it was granted at the start (a sandbox was entered since). From now on
+	 * entries fence for themselves; those on their way have long been seen after 1 ms. */
+	__atomic_fetch_or(&sl_gate_word, SL_GATE_FENCED, __ATOMIC_SEQ_CST);
+	sl_futex_pause(SL_MS);
+}
+
+void sl_gate_close(void)
+{
+	int saved_errno = errno;
+
+	__atomic_fetch_add(&sl_gate_word, SL_GATE_CLOSER, __ATOMIC_SEQ_CST);
+	fence_all_threads();
+	errno = saved_errno;
+}
+
+void sl_gate_open(void)
+{
+	uint32_t word =
+		__atomic_sub_fetch(&sl_gate_word, SL_GATE_CLOSER, __ATOMIC_SEQ_CST);
+
+	if (word < SL_GATE_CLOSER)
+		sl_futex_wake(&sl_gate_word, INT_MAX);
+}
+
+bool sl_gate_is_drained(void)
+{
+	struct sl_gate_thread *record = __atomic_load_n(&records, __ATOMIC_ACQUIRE);
+
+	for (; record; record = record->next) {
+		if (__atomic_load_n(&record->depth, __ATOMIC_ACQUIRE) != 0)
+			return false;
+	}
+	return true;
+}
+
+bool sl_gate_drain(sl_ns span_ns)
+{
+	sl_ns deadline_ns = sl_clock_now() + span_ns, pause_ns = 10 * SL_US;
+
+	while (!sl_gate_is_drained()) {
+		if (sl_clock_now() >= deadline_ns)
+			return false;
+		sl_futex_pause(pause_ns);
+		pause_ns = sl_min_u64(2 * pause_ns, SL_MS);
+	}
+	return true;
+}
+
+uint32_t sl_gate_parked(void)
+{
+	return __atomic_load_n(&parked, __ATOMIC_RELAXED);
+}
+
+uint64_t sl_gate_submissions(void)
+{
+	struct sl_gate_thread *record = __atomic_load_n(&records, __ATOMIC_ACQUIRE);
+	uint64_t sum = 0;
+
+	for (; record; record = record->next)
+		sum += __atomic_load_n(&record->submissions, __ATOMIC_RELAXED);
+	return sum;
+}
+
+void sl_gate_forget(void)
+{
+	records = NULL;
+	sl_gate_self = NULL;
+	parked = 0;
+	__atomic_store_n(&sl_gate_word, SL_GATE_FENCED, __ATOMIC_RELAXED);
+}

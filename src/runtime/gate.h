@@ -1,0 +1,81 @@
+/*
+ * gate - the place where new GPU work of this process is held back
+ *
+ * Every thread that submits has a record; while it is inside a submitting driver call its depth
+ * is above 0. Who closes the gate waits until all depths are 0 and then knows that no
+ * submission is under way and none will start. Waits and queries never pass the gate.
+ *
+ * The open path has no lock, no system call and no shared write: depth++, compiler barrier, load
+ * of the gate word. The closer makes that safe with membarrier(2), which puts a full fence into
+ * every running thread. Where membarrier is refused the word carries SL_GATE_FENCED and each
+ * entry makes a fence of its own.
+ *
+ * Closing nests. Records are never unmapped, so a closer may look at them at any time.
+ */
+#ifndef SL_RUNTIME_GATE_H
+#define SL_RUNTIME_GATE_H
+
+#include "base/clock.h"
+
+struct sl_gate_thread {
+	uint32_t depth; /* written by its thread only */
+	uint32_t in_use;
+	uint64_t submissions; /* outermost entries so far; written by its thread only */
+	struct sl_gate_thread *next;
+} __attribute__((aligned(64)));
+
+/* The word: one bit, and above it the number of closers. 0 is the fast path. */
+#define SL_GATE_FENCED 1u
+#define SL_GATE_CLOSER 2u
+
+extern __thread struct sl_gate_thread *sl_gate_self
+	__attribute__((tls_model("initial-exec")));
+extern uint32_t sl_gate_word;
+
+/* The calling thread's record, made and published now. NULL in bypass or without memory: then
+ * the thread is not gated. */
+struct sl_gate_thread *sl_gate_attach(void) SL_COLD;
+void sl_gate_enter_slowly(struct sl_gate_thread *self) SL_COLD;
+
+/* Blocks while the gate is closed, unless the thread is inside already. Keeps errno. */
+static inline void sl_gate_enter(struct sl_gate_thread *self)
+{
+	uint32_t depth = self->depth;
+
+	__atomic_store_n(&self->depth, depth + 1, __ATOMIC_RELAXED);
+	/* The closer's membarrier makes this compiler barrier a fence when it matters. */
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	if (sl_unlikely(__atomic_load_n(&sl_gate_word, __ATOMIC_ACQUIRE)) && depth == 0)
+		sl_gate_enter_slowly(self);
+}
+
+static inline void sl_gate_leave(struct sl_gate_thread *self)
+{
+	uint32_t depth = self->depth - 1;
+
+	if (depth == 0)
+		__atomic_store_n(
+			&self->submissions, self->submissions + 1, __ATOMIC_RELAXED);
+	__atomic_store_n(&self->depth, depth, __ATOMIC_RELEASE);
+}
+
+/* Registers with membarrier(2) and drops SL_GATE_FENCED if that works. Once, at the join. */
+void sl_gate_start(bool may_use_membarrier);
+/* Holds new submissions back from now on. Returns at once; sl_gate_is_drained tells when all
+ * are out. Each close needs one open. */
+void sl_gate_close(void);
+void sl_gate_open(void);
+/* True when no thread is inside, while the gate is closed. */
+bool sl_gate_is_drained(void);
+/* Polls sl_gate_is_drained for at most span_ns. */
+SL_MUST_CHECK bool sl_gate_drain(sl_ns span_ns);
+/* Threads parked in front of the closed gate now. */
+uint32_t sl_gate_parked(void);
+/* Submissions of all threads since the start, including ended ones. */
+uint64_t sl_gate_submissions(void);
+/* In the child of a fork: no records, open, fenced as before the start. */
+void sl_gate_forget(void);
+/* Called once per thread at its first submission; may be NULL. Set before threads run. */
+extern void (*sl_gate_on_attach)(void);
+
+#endif

@@ -1,0 +1,64 @@
+/*
+ * hooks - the driver functions that we route or call, and the real ones behind them
+ *
+ * From hooks.def: ids, a typed table of real functions (sl_real), rows for look-ups. A slot of the
+ * table first holds a small function that finds the real one, stores it and calls it, so users just
+ * call sl_real.cuX(...). Slots are written idempotently and atomically; no lock.
+ */
+#ifndef SL_RUNTIME_HOOKS_H
+#define SL_RUNTIME_HOOKS_H
+
+#include "base/cuda_abi.h"
+#include "base/sl.h"
+
+struct CUDA_MEMCPY2D_v1_st;
+struct CUDA_MEMCPY3D_v1_st;
+
+enum sl_hook_class {
+	SL_CLASS_MEM,
+	SL_CLASS_QUERY,
+	SL_CLASS_CTX,
+	SL_CLASS_LOAD,
+	SL_CLASS_CAPTURE,
+	SL_CLASS_ROUTE,
+	SL_CLASS_GATE,
+	SL_CLASS_USE,
+};
+
+enum sl_hook_id {
+#define SL_HOOK(symbol, since, class, params, args) SL_HOOK_##symbol,
+#include "runtime/hooks.def"
+#undef SL_HOOK
+	SL_HOOKS
+};
+
+struct sl_real_functions {
+#define SL_HOOK(symbol, since, class, params, args) CUresult(*symbol) params;
+#include "runtime/hooks.def"
+#undef SL_HOOK
+};
+
+union sl_real_table {
+	struct sl_real_functions functions;
+	void *slots[SL_HOOKS];
+};
+
+struct sl_hook_row {
+	const char *symbol;
+	int since;
+	enum sl_hook_class class;
+	void *hook;  /* what programs get in its place; NULL for class USE */
+	void *first; /* what its slot holds until the real one is found */
+};
+
+extern union sl_real_table sl_real_table;
+extern const struct sl_hook_row sl_hook_rows[SL_HOOKS];
+
+#define sl_real sl_real_table.functions
+
+/* The functions that programs find in place of the driver's. */
+#define SL_HOOK(symbol, since, class, params, args) CUresult symbol params;
+#include "runtime/hooks.def"
+#undef SL_HOOK
+
+#endif

@@ -1,0 +1,59 @@
+/*
+ * memory - the program's device memory, as regions and slots
+ *
+ * What cuMemAlloc and cuMemFree mean here. From sl_options.region_min on an allocation is a
+ * region with chunks of its own; below, a slot of a slab. Freed memory is quarantined until all
+ * work of its context that could use it is complete. Thread-safe; blocks while the daemon makes
+ * us wait; no lock is held meanwhile. Bytes.
+ */
+#ifndef SL_RUNTIME_MEMORY_H
+#define SL_RUNTIME_MEMORY_H
+
+#include "base/cuda_types.h"
+#include "base/sl.h"
+
+struct sl_space;
+
+enum sl_memory_outcome {
+	SL_MEMORY_OURS = 0,
+	SL_MEMORY_FOREIGN, /* the driver's own affair */
+	SL_MEMORY_DEAD,    /* ours, but nothing is allocated there (any more) */
+};
+
+/* Allocates for the current context. SL_MEMORY_FOREIGN: nothing happened, call the driver; else
+ * *result is the program's. */
+SL_MUST_CHECK int sl_memory_alloc(CUdeviceptr *out, size_t bytes, CUresult *result);
+
+/* Frees what begins at ptr. may_block: wait for the context's work as cuMemFree does; else what
+ * cannot go at once is left to the sweeper. Outcomes as above but DEAD. */
+SL_MUST_CHECK int sl_memory_free(CUdeviceptr ptr, bool may_block, CUresult *result);
+
+struct sl_memory_info {
+	CUdeviceptr base; /* of the allocation */
+	uint64_t bytes;   /* as asked */
+	uint64_t id;      /* never reused */
+	CUcontext ctx;
+	CUdevice dev;
+	CUdeviceptr mapping_base; /* of the slab or region around it */
+	uint64_t mapping_bytes;
+};
+
+/* What is allocated at ptr or around it. *out is set for SL_MEMORY_OURS only. */
+SL_MUST_CHECK int sl_memory_find(CUdeviceptr ptr, struct sl_memory_info *out);
+
+/* Gives back what is quarantined and the empty slabs beyond a few (everything: all), after the
+ * context's work is done, which may take as long as that work. The caller uses the space. A
+ * sticky error of the context is returned. */
+SL_MUST_CHECK CUresult sl_memory_flush(struct sl_space *space, bool everything);
+/* sl_memory_flush of every space. */
+void sl_memory_flush_all(bool everything);
+
+/* All memory of the context goes, live or not. alive: the context still is, and its work is waited
+ * for; false is returned, and nothing done, if that cannot be (a capture is open, a sticky
+ * error): destroy the context, then call again with alive unset. */
+SL_MUST_CHECK bool sl_memory_drop_context(CUcontext ctx, bool alive);
+
+/* In the child of a fork. */
+void sl_memory_forget(void);
+
+#endif

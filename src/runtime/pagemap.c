@@ -1,0 +1,72 @@
+/*
+ * pagemap - see pagemap.h
+ *
+ * The root costs 128 KiB of untouched zero pages; a leaf covers 32 GiB of addresses. Leaves are
+ * never freed: the driver hands the same addresses out again.
+ */
+#include "runtime/pagemap.h"
+#include "runtime/backing.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define PAGE_SHIFT 21
+#define LEAF_BITS  14
+#define ROOT_BITS  14
+#define LEAF_SIZE  (1u << LEAF_BITS)
+
+_Static_assert(SL_BACKING_GRAIN == 1ull << PAGE_SHIFT, "one page per grain");
+
+static struct sl_block **root[1u << ROOT_BITS];
+
+static struct sl_block **leaf_of(uint64_t page)
+{
+	uint64_t index = page >> LEAF_BITS;
+
+	return index < SL_ARRAY_LEN(root) ? root[index] : NULL;
+}
+
+static bool make_leaf(uint64_t page)
+{
+	uint64_t index = page >> LEAF_BITS;
+
+	if (index >= SL_ARRAY_LEN(root))
+		return false;
+	if (!root[index])
+		root[index] = calloc(LEAF_SIZE, sizeof(*root[index]));
+	return root[index] != NULL;
+}
+
+bool sl_pagemap_set(CUdeviceptr base, uint64_t bytes, struct sl_block *block)
+{
+	uint64_t first = base >> PAGE_SHIFT, end = (base + bytes) >> PAGE_SHIFT;
+
+	for (uint64_t page = first; page < end; page = (page | (LEAF_SIZE - 1)) + 1) {
+		if (!make_leaf(page))
+			return false;
+	}
+	for (uint64_t page = first; page < end; page++)
+		leaf_of(page)[page & (LEAF_SIZE - 1)] = block;
+	return true;
+}
+
+void sl_pagemap_clear(CUdeviceptr base, uint64_t bytes)
+{
+	uint64_t end = (base + bytes) >> PAGE_SHIFT;
+
+	for (uint64_t page = base >> PAGE_SHIFT; page < end; page++)
+		leaf_of(page)[page & (LEAF_SIZE - 1)] = NULL;
+}
+
+struct sl_block *sl_pagemap_get(CUdeviceptr address)
+{
+	uint64_t page = address >> PAGE_SHIFT;
+	struct sl_block **leaf = leaf_of(page);
+
+	return leaf ? leaf[page & (LEAF_SIZE - 1)] : NULL;
+}
+
+void sl_pagemap_forget(void)
+{
+	memset(root, 0, sizeof(root));
+}

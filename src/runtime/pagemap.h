@@ -1,0 +1,24 @@
+/*
+ * pagemap - which block of ours lies at a device address
+ *
+ * Two levels over the grain's page number; covers addresses below 2^49. The caller locks.
+ * Look-up is two loads.
+ */
+#ifndef SL_RUNTIME_PAGEMAP_H
+#define SL_RUNTIME_PAGEMAP_H
+
+#include "base/cuda_types.h"
+#include "base/sl.h"
+
+struct sl_block;
+
+/* Maps [base, base + bytes), whole grains, to block. False without memory or beyond the
+ * range: then nothing is mapped. */
+SL_MUST_CHECK bool sl_pagemap_set(
+	CUdeviceptr base, uint64_t bytes, struct sl_block *block);
+void sl_pagemap_clear(CUdeviceptr base, uint64_t bytes);
+struct sl_block *sl_pagemap_get(CUdeviceptr address);
+/* In the child of a fork. */
+void sl_pagemap_forget(void);
+
+#endif

@@ -1,0 +1,191 @@
+/*
+ * query - what the program is told about memory
+ *
+ * Figures are the workload's: total is its limit, free what it may still have. Towards pointer
+ * queries a region or slot looks like memory of the driver's own cuMemAlloc. The driver is always
+ * asked first where it can fail, so that its errors are its own; NULL for what the program does
+ * not want to know is passed on and honoured.
+ */
+#include "runtime/device.h"
+#include "runtime/hooks.h"
+#include "runtime/memory.h"
+#include "runtime/mode.h"
+
+/* GPU of the workload behind dev, while we have a say. */
+static struct sl_gpu *gpu_of(CUdevice dev)
+{
+	return sl_mode_is_active() && sl_session_is_joined() ? sl_device_gpu(dev) : NULL;
+}
+
+static struct sl_gpu *current_gpu(void)
+{
+	CUdevice dev;
+
+	if (!sl_mode_is_active() || !sl_session_is_joined() ||
+		sl_real.cuCtxGetDevice(&dev) != CUDA_SUCCESS)
+		return NULL;
+	return sl_device_gpu(dev);
+}
+
+SL_EXPORT CUresult cuMemGetInfo_v2(size_t *free_bytes, size_t *total_bytes)
+{
+	CUresult r = sl_real.cuMemGetInfo_v2(free_bytes, total_bytes);
+	struct sl_gpu *gpu = r == CUDA_SUCCESS ? current_gpu() : NULL;
+	uint64_t free_now, total_now;
+
+	if (!gpu)
+		return r;
+	sl_session_view(gpu, &free_now, &total_now);
+	if (free_bytes)
+		*free_bytes = free_now;
+	if (total_bytes)
+		*total_bytes = total_now;
+	return r;
+}
+
+SL_EXPORT CUresult cuMemGetInfo(unsigned int *free_bytes, unsigned int *total_bytes)
+{
+	CUresult r = sl_real.cuMemGetInfo(free_bytes, total_bytes);
+	struct sl_gpu *gpu = r == CUDA_SUCCESS ? current_gpu() : NULL;
+	uint64_t free_now, total_now;
+
+	if (!gpu)
+		return r;
+	sl_session_view(gpu, &free_now, &total_now);
+	if (free_bytes)
+		*free_bytes = (unsigned int)sl_min_u64(free_now, UINT32_MAX);
+	if (total_bytes)
+		*total_bytes = (unsigned int)sl_min_u64(total_now, UINT32_MAX);
+	return r;
+}
+
+SL_EXPORT CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice dev)
+{
+	CUresult r = sl_real.cuDeviceTotalMem_v2(bytes, dev);
+	struct sl_gpu *gpu = r == CUDA_SUCCESS ? gpu_of(dev) : NULL;
+	uint64_t free_now, total_now;
+
+	if (gpu && bytes) {
+		sl_session_view(gpu, &free_now, &total_now);
+		*bytes = total_now;
+	}
+	return r;
+}
+
+SL_EXPORT CUresult cuDeviceTotalMem(unsigned int *bytes, CUdevice dev)
+{
+	CUresult r = sl_real.cuDeviceTotalMem(bytes, dev);
+	struct sl_gpu *gpu = r == CUDA_SUCCESS ? gpu_of(dev) : NULL;
+	uint64_t free_now, total_now;
+
+	if (gpu && bytes) {
+		sl_session_view(gpu, &free_now, &total_now);
+		*bytes = (unsigned int)sl_min_u64(total_now, UINT32_MAX);
+	}
+	return r;
+}
+
+SL_EXPORT CUresult cuMemGetAddressRange_v2(
+	CUdeviceptr *base, size_t *bytes, CUdeviceptr ptr)
+{
+	struct sl_memory_info info;
+	CUcontext ctx = NULL;
+	CUresult r;
+	int found = sl_memory_find(ptr, &info);
+
+	if (found == SL_MEMORY_FOREIGN)
+		return sl_real.cuMemGetAddressRange_v2(base, bytes, ptr);
+	r = sl_real.cuCtxGetCurrent(&ctx);
+	if (r != CUDA_SUCCESS || !ctx)
+		return r != CUDA_SUCCESS ? r : CUDA_ERROR_INVALID_CONTEXT;
+	if (found == SL_MEMORY_DEAD)
+		return CUDA_ERROR_NOT_FOUND;
+	if (base)
+		*base = info.base;
+	if (bytes)
+		*bytes = info.bytes;
+	return CUDA_SUCCESS;
+}
+
+/* Ours lie above 4 GiB. */
+SL_EXPORT CUresult cuMemGetAddressRange(
+	CUdeviceptr_v1 *base, unsigned int *bytes, CUdeviceptr_v1 ptr)
+{
+	return sl_real.cuMemGetAddressRange(base, bytes, ptr);
+}
+
+/* Writes the answer that native memory would give, where the driver's own differs for mapped
+ * handles. False: the driver's is right. */
+static bool answer(
+	const struct sl_memory_info *info, CUpointer_attribute attribute, void *data)
+{
+	switch (attribute) {
+	case CU_POINTER_ATTRIBUTE_CONTEXT: *(CUcontext *)data = info->ctx; return true;
+	case CU_POINTER_ATTRIBUTE_BUFFER_ID:
+	case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID:
+		*(unsigned long long *)data = info->id;
+		return true;
+	case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
+	case CU_POINTER_ATTRIBUTE_MAPPED: *(unsigned int *)data = 1; return true;
+	case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
+		*(CUdeviceptr *)data = info->base;
+		return true;
+	case CU_POINTER_ATTRIBUTE_RANGE_SIZE: *(size_t *)data = info->bytes; return true;
+	case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
+		*(unsigned int *)data = CU_MEM_HANDLE_TYPE_NONE;
+		return true;
+	case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
+		*(CUmemoryPool *)data = NULL;
+		return true;
+	case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR:
+		*(CUdeviceptr *)data = info->mapping_base;
+		return true;
+	case CU_POINTER_ATTRIBUTE_MAPPING_SIZE:
+		*(size_t *)data = info->mapping_bytes;
+		return true;
+	default: return false;
+	}
+}
+
+SL_EXPORT CUresult cuPointerGetAttribute(
+	void *data, CUpointer_attribute attribute, CUdeviceptr ptr)
+{
+	struct sl_memory_info info;
+
+	switch (sl_memory_find(ptr, &info)) {
+	case SL_MEMORY_DEAD: return CUDA_ERROR_INVALID_VALUE;
+	case SL_MEMORY_OURS:
+		if (data && answer(&info, attribute, data))
+			return CUDA_SUCCESS;
+		break;
+	default: break;
+	}
+	return sl_real.cuPointerGetAttribute(data, attribute, ptr);
+}
+
+SL_EXPORT CUresult cuPointerGetAttributes(
+	unsigned int count, CUpointer_attribute *attributes, void **data, CUdeviceptr ptr)
+{
+	CUresult r = sl_real.cuPointerGetAttributes(count, attributes, data, ptr);
+	struct sl_memory_info info;
+
+	if (r != CUDA_SUCCESS || sl_memory_find(ptr, &info) != SL_MEMORY_OURS)
+		return r;
+	for (unsigned int i = 0; i < count; i++) {
+		if (data[i])
+			(void)answer(&info, attributes[i], data[i]);
+	}
+	return r;
+}
+
+/* As on the driver's own allocations: there is no handle to have. One of several would be
+ * worse than none: users map the first and believe they have all. */
+SL_EXPORT CUresult cuMemRetainAllocationHandle(
+	CUmemGenericAllocationHandle *handle, void *addr)
+{
+	struct sl_memory_info info;
+
+	if (sl_memory_find((CUdeviceptr)(uintptr_t)addr, &info) != SL_MEMORY_FOREIGN)
+		return CUDA_ERROR_INVALID_VALUE;
+	return sl_real.cuMemRetainAllocationHandle(handle, addr);
+}

@@ -1,0 +1,71 @@
+/*
+ * route - dlsym and dlvsym as programs enter them (x86-64)
+ *
+ * The C library's dlsym looks at its return address to know who asks for RTLD_NEXT. So unless a
+ * name is ours to answer, we must be gone when the real function runs: a jump, not a call.
+ * RTLD_NEXT is never ours: a library in front of us that asks for the next one gets our export,
+ * one behind us gets what is behind it.
+ *
+ * In: rdi handle, rsi name, rdx version (dlvsym). All three are kept for the jump. At entry the
+ * stack is 8 off a multiple of 16; three pushes align it for a call.
+ */
+#define RTLD_NEXT -1
+
+.macro ENTRY name, ours, find_real
+	.globl \name
+	.hidden \name
+	.type \name, @function
+\name:
+	endbr64
+	cmpq $RTLD_NEXT, %rdi
+	je 1f
+	testq %rsi, %rsi
+	jz 1f
+	cmpb $'c', (%rsi)
+	jne 1f
+	cmpb $'u', 1(%rsi)
+	je 2f
+1:	/* Not ours. */
+	pushq %rdi
+	pushq %rsi
+	pushq %rdx
+	call \find_real
+	popq %rdx
+	popq %rsi
+	popq %rdi
+	testq %rax, %rax
+	jz 3f
+	jmpq *%rax
+2:	/* Perhaps ours. */
+	pushq %rdi
+	pushq %rsi
+	pushq %rdx
+	movq %rsi, %rdi
+	call sl_route_knows
+	popq %rdx
+	popq %rsi
+	popq %rdi
+	testb %al, %al
+	jz 1b
+	jmp \ours
+3:	ret
+	.size \name, . - \name
+.endm
+
+	.text
+	ENTRY sl_entry_dlsym, sl_route_dlsym, sl_route_real_dlsym
+	ENTRY sl_entry_dlvsym, sl_route_dlvsym, sl_route_real_dlvsym
+
+/* Under both versions that programs may have been linked with. */
+.macro EXPORT alias, target, version
+	.globl \alias
+	.type \alias, @function
+	.set \alias, \target
+	.symver \alias, \version, remove
+.endm
+	EXPORT sl_dlsym_old, sl_entry_dlsym, dlsym@GLIBC_2.2.5
+	EXPORT sl_dlsym_new, sl_entry_dlsym, dlsym@@GLIBC_2.34
+	EXPORT sl_dlvsym_old, sl_entry_dlvsym, dlvsym@GLIBC_2.2.5
+	EXPORT sl_dlvsym_new, sl_entry_dlvsym, dlvsym@@GLIBC_2.34
+
+	.section .note.GNU-stack, "", @progbits

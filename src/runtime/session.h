@@ -1,0 +1,101 @@
+/*
+ * session - what this process and the daemon have told each other
+ *
+ * Joins at the first need, keeps the GPUs' figures, carries demands of threads to the daemon and
+ * answers back, and survives the daemon: when it comes back, it is told what is held and asked
+ * again for what is wanted. Threads call everything here except the section for the agent.
+ * One lock, held for table work and sends that cannot block, never while waiting. Bytes.
+ *
+ * A grant counts as backing from its arrival on: whatever happens to the daemon in between, a
+ * report never leaves out memory that is about to exist.
+ */
+#ifndef SL_RUNTIME_SESSION_H
+#define SL_RUNTIME_SESSION_H
+
+#include "base/cuda_types.h"
+#include "base/list.h"
+#include "runtime/line.h"
+
+#define SL_GPUS_MAX 64
+
+/* One GPU of the workload. Fields are the session lock's. Never moves. */
+struct sl_gpu {
+	uint8_t uuid[SL_WIRE_UUID_BYTES];
+	uint32_t ordinal;
+	uint32_t serial; /* futex: counts GPU messages */
+	uint64_t total_bytes, limit_bytes, request_bytes, others_bytes;
+	uint64_t backing_bytes;     /* ours, granted ones included */
+	uint64_t quarantined_bytes; /* of these: would come back if we flushed; atomic */
+	bool has_context;
+};
+
+/* Blocks until the daemon has said yes or no. CUDA_SUCCESS, or what cuInit and allocations are to
+ * return for ever. Cheap once joined. */
+SL_MUST_CHECK CUresult sl_session_join(void);
+bool sl_session_is_joined(void);
+
+/* The GPU of that UUID, or NULL if it is not the workload's. */
+struct sl_gpu *sl_session_gpu(const uint8_t uuid[SL_WIRE_UUID_BYTES]);
+/* As cuMemGetInfo tells them. */
+void sl_session_view(struct sl_gpu *gpu, uint64_t *free_bytes, uint64_t *total_bytes);
+
+enum sl_demand_outcome {
+	SL_DEMAND_GRANTED = 0, /* create, then sl_demand_commit or sl_demand_failed */
+	SL_DEMAND_DENIED,      /* out of memory */
+	SL_DEMAND_REFUSED, /* the daemon no longer wants us; sl_session_join tells the result */
+};
+
+enum sl_demand_state { SL_DEMAND_WAITING = 0, SL_DEMAND_DONE };
+
+/* On the asking thread's stack until its outcome. */
+struct sl_demand {
+	struct sl_link link;
+	struct sl_gpu *gpu;
+	uint64_t number, bytes, granted_bytes, epoch;
+	uint32_t generation; /* connection that granted it */
+	uint32_t state;      /* futex, enum sl_demand_state */
+	int outcome;
+};
+
+/* Asks and waits without end. on_slow (may be NULL) is called once if the answer takes more than
+ * a few milliseconds, so that the caller can give back what it hoards. */
+SL_MUST_CHECK int sl_demand_ask(struct sl_demand *demand, struct sl_gpu *gpu,
+	uint64_t bytes, void (*on_slow)(void));
+/* The driver had no memory after all: back into the queue. Outcomes as sl_demand_ask. */
+SL_MUST_CHECK int sl_demand_failed(struct sl_demand *demand, CUresult result);
+/* Of the grant, used_bytes exist now. */
+void sl_demand_commit(struct sl_demand *demand, uint64_t used_bytes);
+
+void sl_session_freed(struct sl_gpu *gpu, uint64_t bytes);
+/* Bytes that began (positive) or ceased to be held for no live allocation. Lock-free. */
+void sl_session_quarantined(struct sl_gpu *gpu, int64_t bytes);
+
+/* Asks the daemon to measure the hidden bytes and, with span_ns above 0, waits for the answer. */
+void sl_session_measure(struct sl_gpu *gpu, sl_ns span_ns);
+
+/* In the child of a fork: everything is forgotten, nothing of the parent's is touched. */
+void sl_session_forget(void);
+
+/* --- for the agent ------------------------------------------------------------------- */
+
+/* Says HELLO on a new line. False: lost. */
+bool sl_session_greet(struct sl_line *line);
+enum sl_session_outcome {
+	SL_SESSION_OK = 0,
+	SL_SESSION_LOST,     /* drop the line and try again */
+	SL_SESSION_REJECTED, /* drop the line; the agent ends */
+	SL_SESSION_GATE,     /* out of this unit's hands */
+};
+SL_MUST_CHECK int sl_session_handle(const union sl_msg *msg);
+/* Reads into *out; outcomes of sl_line_recv. */
+SL_MUST_CHECK int sl_session_recv(union sl_msg *out);
+bool sl_session_send(const union sl_msg *msg);
+/* Sends what was kept. False: lost. */
+bool sl_session_flush(void);
+bool sl_session_has_kept(void);
+void sl_session_drop_line(void);
+int sl_session_fd(void);
+/* MEASURE for every GPU on which we have a context. */
+void sl_session_measure_all(void);
+
+#endif

@@ -1,0 +1,86 @@
+/*
+ * sweep - see sweep.h
+ */
+#include "runtime/sweep.h"
+#include "runtime/capture.h"
+#include "runtime/futex.h"
+#include "runtime/hooks.h"
+#include "runtime/libc.h"
+#include "runtime/memory.h"
+
+#include <sys/prctl.h>
+
+static uint32_t wanted; /* futex: counts requests */
+static int started;
+static int everything_wanted, owed;
+static pthread_mutex_t busy = PTHREAD_MUTEX_INITIALIZER;
+
+static void *sweep_main(void *arg)
+{
+	CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+	uint32_t seen = 0;
+
+	(void)prctl(PR_SET_NAME, "sluice-sweep", 0, 0, 0);
+	/* Another thread's capture is not to be spoilt by our calls. */
+	(void)sl_real.cuThreadExchangeStreamCaptureMode(&mode);
+	for (;;) {
+		uint32_t now = __atomic_load_n(&wanted, __ATOMIC_ACQUIRE);
+
+		if (now == seen) {
+			sl_futex_wait(&wanted, seen, SL_NS_NEVER);
+			continue;
+		}
+		seen = now;
+		sl_sweep_lock();
+		sl_memory_flush_all(
+			__atomic_exchange_n(&everything_wanted, 0, __ATOMIC_ACQ_REL));
+		sl_sweep_unlock();
+	}
+	return arg;
+}
+
+void sl_sweep_soon(bool everything)
+{
+	int saved_errno = errno;
+
+	if (everything)
+		__atomic_store_n(&everything_wanted, 1, __ATOMIC_RELEASE);
+	__atomic_fetch_add(&wanted, 1, __ATOMIC_RELEASE);
+	if (__atomic_exchange_n(&started, 1, __ATOMIC_ACQ_REL))
+		sl_futex_wake(&wanted, 1);
+	else if (sl_libc_start_thread(sweep_main, NULL) != 0)
+		__atomic_store_n(&started, 0, __ATOMIC_RELEASE);
+	errno = saved_errno;
+}
+
+void sl_sweep_owe(void)
+{
+	__atomic_store_n(&owed, 1, __ATOMIC_SEQ_CST);
+	/* The capture that was in the way may have ended in between. */
+	if (!sl_capture_is_open())
+		sl_sweep_if_owed();
+}
+
+void sl_sweep_if_owed(void)
+{
+	if (__atomic_exchange_n(&owed, 0, __ATOMIC_SEQ_CST))
+		sl_sweep_soon(false);
+}
+
+void sl_sweep_lock(void)
+{
+	(void)pthread_mutex_lock(&busy);
+}
+
+void sl_sweep_unlock(void)
+{
+	(void)pthread_mutex_unlock(&busy);
+}
+
+void sl_sweep_forget(void)
+{
+	wanted = 0;
+	started = 0;
+	everything_wanted = owed = 0;
+	(void)pthread_mutex_init(&busy, NULL);
+}

@@ -1,0 +1,24 @@
+/*
+ * sweep - a helper thread for what must wait for the GPU but may not make the program wait
+ *
+ * Frees during a stream capture, and hoarded memory while an allocation waits. The thread starts
+ * at the first need, blocks all signals, and spends its time asleep or in cuCtxSynchronize.
+ */
+#ifndef SL_RUNTIME_SWEEP_H
+#define SL_RUNTIME_SWEEP_H
+
+#include "base/sl.h"
+
+/* Flushes all spaces soon; everything: hoarded empty slabs too. Never blocks. */
+void sl_sweep_soon(bool everything);
+/* Something could not be flushed while a capture is open: do it when the last one has ended. */
+void sl_sweep_owe(void);
+/* The last capture has ended. */
+void sl_sweep_if_owed(void);
+/* Keeps the sweeper out of the driver, so that a context can be destroyed. */
+void sl_sweep_lock(void);
+void sl_sweep_unlock(void);
+/* In the child of a fork. */
+void sl_sweep_forget(void);
+
+#endif
