@@ -149,11 +149,13 @@ enum sl_demand_step sl_demand_scan_next(struct sl_demand_scan *scan,
 		}
 		*out = demand;
 		scan->at = link->prev;
-		if (SL_MUTANT(HEAD_NOT_KEPT, keeps(scan), false)) {
-			scan->at = link;
-			return SL_DEMAND_KEPT;
-		}
-		return fit == SL_DEMAND_FITS ? SL_DEMAND_GRANT : SL_DEMAND_DENY_LIMIT;
+		/* Also behind a head that keeps: being denied takes no bytes from it. */
+		if (fit == SL_DEMAND_OVER_LIMIT)
+			return SL_DEMAND_DENY_LIMIT;
+		if (!SL_MUTANT(HEAD_NOT_KEPT, keeps(scan), false))
+			return SL_DEMAND_GRANT;
+		scan->at = link;
+		return SL_DEMAND_KEPT;
 	}
 	scan->at = link->prev;
 	return SL_DEMAND_END;
