@@ -1,6 +1,7 @@
+#!/bin/sh
 # Four processes allocate and free at random beside each other, two of them in one workload; every word
 # is checked before it is freed (peer-failures rows 4, 7, 31).
-LIMIT=120
+export LIMIT=120
 . "$(dirname "$0")/lib.sh"
 daemon_start
 seed=${SEED:-$(date +%s)}

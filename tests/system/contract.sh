@@ -1,6 +1,7 @@
+#!/bin/sh
 # The contract holds on the software GPU, bare and under Sluice, line by line the same.
-LIMIT=280
-BOX="--gpus 1 --memory 4GiB"
+export LIMIT=280
+export BOX="--gpus 1 --memory 4GiB"
 . "$(dirname "$0")/lib.sh"
 "$B/tests/contract/contract" >"$T/native"
 check "bare: facts that do not hold" "$(grep -c ^FAIL "$T/native")" = 0

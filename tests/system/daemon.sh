@@ -1,3 +1,4 @@
+#!/bin/sh
 # The daemon comes and goes; clients stay (peer-failures row 35). Absent: sluice run says how to start
 # one. Killed: holders run on, waiters wait on, and after a restart the books are those before.
 . "$(dirname "$0")/lib.sh"

@@ -1,3 +1,4 @@
+#!/bin/sh
 # Two that hold what the other waits for: the youngest burst demand gets out-of-memory, the older goes
 # on. And a burst that nobody will ever make room for ends after the longest wait.
 . "$(dirname "$0")/lib.sh"

@@ -1,3 +1,4 @@
+#!/bin/sh
 # Death is the process's, not its socket's: a client killed while it holds or waits, with a forked child
 # that keeps every descriptor, gives everything back (peer-failures rows 3, 5, 25).
 . "$(dirname "$0")/lib.sh"

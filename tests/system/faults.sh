@@ -1,7 +1,8 @@
+#!/bin/sh
 # Whichever call of the driver fails, the program gets that error or success, ends by itself, and the
 # books are right afterwards. The plan makes each call of every-call fail in turn, the first and the
 # second time; internal calls of Sluice are among them.
-LIMIT=200
+export LIMIT=200
 . "$(dirname "$0")/lib.sh"
 software_only "a fault plan"
 daemon_start

@@ -1,3 +1,4 @@
+#!/bin/sh
 # Forks of every kind inside one workload: each process that uses the GPU is a client of its own and
 # counts, none is forgotten, none counts twice (peer-failures row 25).
 . "$(dirname "$0")/lib.sh"

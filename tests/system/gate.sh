@@ -1,3 +1,4 @@
+#!/bin/sh
 # Launches from many threads under Sluice: right, in order, and with the gate closed and opened under
 # the load when SLUICE_GATE_EXERCISE is understood by the runtime.
 . "$(dirname "$0")/lib.sh"

@@ -1,3 +1,4 @@
+#!/bin/sh
 # A request is there when its owner comes, whatever a hog took before: the hog may burst into what
 # nobody requested and no further, and waits or gets out-of-memory beyond it.
 . "$(dirname "$0")/lib.sh"

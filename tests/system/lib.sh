@@ -1,3 +1,4 @@
+#!/bin/sh
 # lib - what the system tests share. Source it first; it re-runs the test inside a box of its own.
 #
 # usage of a test: sh tests/system/NAME.sh BUILD_DIR. Before sourcing a test may set
@@ -8,9 +9,9 @@
 # After sourcing: $T is a private folder, $P the folder of the test programs, $B that of the build;
 # daemon_* start and end a daemon with a private socket; check* compare and count; the test ends with
 # `finish`. Nothing outlives a test: the box kills what is left in it.
+# shellcheck disable=SC2034 # some variables are for the tests
 set -u
 B=$(cd "${1:?usage: $0 BUILD_DIR}" && pwd)
-HERE=$(cd "$(dirname "$0")" && pwd)
 if [ -z "${SLUICE_TEST_INSIDE-}" ]; then
 	export SLUICE_TEST_INSIDE=1
 	if [ -n "${SLUICE_TEST_REAL-}" ]; then
@@ -22,6 +23,9 @@ fi
 P=$B/tests/programs
 T=$(mktemp -d "${TMPDIR:-/tmp}/sluice-test.XXXXXX") || exit 99
 export SLUICE_SOCKET="$T/s"
+# A context of a real GPU takes half a gigabyte; limits in tests grow by so many MiB.
+EXTRA=0
+[ -n "${SLUICE_TEST_REAL-}" ] && EXTRA=1536
 DAEMON=
 FAILED=0
 CHECKS=0
@@ -51,7 +55,7 @@ software_only() {
 # check WHAT VALUE OPERATOR EXPECTED: both are printed when they do not go together.
 check() {
 	CHECKS=$((CHECKS + 1))
-	if [ "$2" "$3" "$4" ]; then
+	if test "$2" "$3" "$4"; then
 		note "ok: $1 ($2 $3 $4)"
 	else
 		fail "$1: $2 is not $3 $4"

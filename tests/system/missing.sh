@@ -1,3 +1,4 @@
+#!/bin/sh
 # Pieces that are not there: the library, NVML, the driver. Each is said, with the remedy; nothing hangs.
 . "$(dirname "$0")/lib.sh"
 software_only "a driver that can be taken apart"

@@ -1,3 +1,4 @@
+#!/bin/sh
 # Peers that speak badly lose their connection and nothing else; one of another version is told so.
 . "$(dirname "$0")/lib.sh"
 daemon_start

@@ -1,3 +1,4 @@
+#!/bin/sh
 # Two model servers share a GPU; together they want more than it has, and both answer everything
 # right. Beside them runs a program nobody put under Sluice, which is left alone.
 . "$(dirname "$0")/lib.sh"

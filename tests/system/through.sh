@@ -1,3 +1,4 @@
+#!/bin/sh
 # What passes through sluice run: exit status, signals, output, and programs that use no CUDA at all
 # (peer-failures rows 20, 21, 27).
 . "$(dirname "$0")/lib.sh"

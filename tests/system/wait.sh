@@ -1,12 +1,13 @@
+#!/bin/sh
 # A burst that does not fit waits, and is granted when another's memory comes back: freed by hand, by
 # exit, or by SIGKILL with a driver that takes its time.
-BOX="--gpus 1 --memory 1GiB --teardown-ms 700"
+export BOX="--gpus 1 --memory 1GiB --teardown-ms 700"
 . "$(dirname "$0")/lib.sh"
 software_only "a driver with slow teardown"
 daemon_start
 waiting() { [ "$(gpu waiting)" = "$1" ]; }
 for way in end exit kill; do
-	$RUN --limit 0.95 --name a -- "$P/holder" --bytes 600MiB --ms $([ $way = end ] && echo 1500 || echo 60000) >"$T/a" &
+	$RUN --limit 0.95 --name a -- "$P/holder" --bytes 600MiB --ms "$(test $way = end && echo 1500 || echo 60000)" >"$T/a" &
 	a=$!
 	wait_event "$T/a" held
 	$RUN --limit 0.95 --name b -- "$P/holder" --bytes 500MiB --ms 0 --verify >"$T/b" &
