@@ -51,9 +51,11 @@
 		"Time added to each cuMemSetAccess and cuMemUnmap.")                  \
 	X(queue_ops, "queue", 1024, 1, 1000000,                                       \
 		"Operations a stream holds before calls block.")                      \
-	X(deny_mib, "deny-mib", 0, 0, UINT64_MAX,                                     \
+	X(deny_mib, "deny-mib", 0, 0, SL_GIB,                                         \
 		"Memory that counts as free and yet cannot be had, in MiB.")          \
 	X(stale, "stale", 1, 0, 1, "1: created memory holds rubbish; 0: zeros.")
+
+#define SL_SOFTGPU_COUNT(field, key, preset, lowest, highest, help) +1
 
 struct sl_softgpu_config {
 #define SL_SOFTGPU_FIELD(field, key, preset, lowest, highest, help) uint64_t field;

@@ -115,7 +115,7 @@ typedef long long int64_t;
 struct sl_kernel_ctx {
 	uint32_t block[3], block_dim[3], grid_dim[3];
 	uint32_t shared_bytes; /* dynamic shared memory asked for by the launch */
-	void *shared;          /* as many bytes, fresh for each block */
+	void *shared;          /* as many bytes; contents undefined */
 };
 
 struct sl_kernel_entry {

@@ -1,0 +1,267 @@
+/*
+ * execute - what a stream's worker does with one operation
+ *
+ * Copies go in pieces: each piece is looked up and held while it is copied, so memory that is
+ * unmapped meanwhile ends the context with an illegal address, as the hardware does, and never the
+ * program with a signal. A context with an error does nothing more; its operations just complete.
+ */
+#include "softgpu/driver.h"
+#include "softgpu/space.h"
+
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#define PIECE_BYTES (4 * SL_MIB)
+#define HOLE_BYTES \
+	SL_SG_PAGE /* zeros from this size on are holes: nothing need be touched */
+#define POLL_NS 50000
+
+/* Links --------------------------------------------------------------------------------------- */
+
+/* One way of one GPU's link, shared by this process's copies: when it is free again. */
+static struct way {
+	pthread_mutex_t lock;
+	uint64_t free_ns;
+} ways[SL_SOFTGPU_GPUS_MAX][2] = {
+	[0 ... SL_SOFTGPU_GPUS_MAX - 1] = {
+		[0 ... 1] = {.lock = PTHREAD_MUTEX_INITIALIZER}}};
+
+static void sleep_until(uint64_t ns)
+{
+	struct timespec t = {(time_t)(ns / 1000000000u), (long)(ns % 1000000000u)};
+
+	while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL) != 0)
+		;
+}
+
+/* Takes the time that `bytes` need at the box's link speed. */
+static void pace(CUdevice device, bool to_gpu, uint64_t bytes)
+{
+	uint64_t speed =
+		to_gpu ? sl_drv.hello.h2d_bytes_per_s : sl_drv.hello.d2h_bytes_per_s;
+	struct way *w = &ways[device][to_gpu];
+	uint64_t until;
+
+	if (!speed)
+		return;
+	pthread_mutex_lock(&w->lock);
+	w->free_ns = sl_max_u64(w->free_ns, sl_drv_now_ns()) +
+		     (uint64_t)((double)bytes * 1e9 / (double)speed);
+	until = w->free_ns;
+	pthread_mutex_unlock(&w->lock);
+	sleep_until(until);
+}
+
+/* Copies and sets ----------------------------------------------------------------------------- */
+
+/* One end of a piece. Host ends are plain pointers. */
+static bool pin_end(uint64_t address, bool is_host, CUdevice device, bool write,
+	uint64_t *bytes, char **where, struct sl_phys **phys)
+{
+	*phys = NULL;
+	*where = (char *)(uintptr_t)address;
+	return is_host || sl_space_pin(address, device, write, bytes, where, phys);
+}
+
+static bool copy_row(CUstream s, const struct sl_copy *c, uint64_t dst, uint64_t src)
+{
+	CUdevice device = s->ctx->device;
+
+	for (uint64_t left = c->width; left;) {
+		uint64_t n = sl_min_u64(left, PIECE_BYTES);
+		struct sl_phys *to = NULL, *from = NULL;
+		char *d, *p;
+		bool ok = pin_end(dst, c->dst_host, device, true, &n, &d, &to) &&
+			  pin_end(src, c->src_host, device, false, &n, &p, &from);
+
+		if (ok)
+			memmove(d, p, n);
+		sl_space_unpin(to);
+		sl_space_unpin(from);
+		if (!ok)
+			return false;
+		if (c->src_host != c->dst_host)
+			pace(device, c->src_host, n);
+		dst += n;
+		src += n;
+		left -= n;
+	}
+	return true;
+}
+
+static void do_copy(CUstream s, const struct sl_copy *c)
+{
+	for (size_t z = 0; z < c->slices; z++)
+		for (size_t y = 0; y < c->rows; y++)
+			if (!copy_row(s, c, c->dst + z * c->dst_slice + y * c->dst_pitch,
+				    c->src + z * c->src_slice + y * c->src_pitch)) {
+				sl_ctx_fail(s->ctx, CUDA_ERROR_ILLEGAL_ADDRESS);
+				return;
+			}
+}
+
+static void fill(char *where, uint32_t value, uint32_t size, uint64_t bytes)
+{
+	if (size == 1) {
+		memset(where, (int)value, bytes);
+	} else if (size == 2) {
+		uint16_t v = (uint16_t)value;
+
+		for (uint64_t i = 0; i < bytes; i += 2)
+			memcpy(where + i, &v, 2);
+	} else {
+		for (uint64_t i = 0; i < bytes; i += 4)
+			memcpy(where + i, &value, 4);
+	}
+}
+
+/* Zeros over whole host pages are made by taking the pages away: a large GPU stays sparse. */
+static bool punch_zeros(char *where, uint64_t bytes, bool is_gpu)
+{
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+	char *first = (char *)(uintptr_t)sl_round_up((uint64_t)(uintptr_t)where, page);
+	char *last = (char *)((uintptr_t)(where + bytes) & ~(page - 1));
+
+	if (!is_gpu || bytes < HOLE_BYTES ||
+		madvise(first, (size_t)(last - first), MADV_REMOVE) < 0)
+		return false;
+	memset(where, 0, (size_t)(first - where));
+	memset(last, 0, (size_t)(where + bytes - last));
+	return true;
+}
+
+static bool set_row(CUstream s, const struct sl_set *set, uint64_t dst)
+{
+	for (uint64_t left = set->width * set->size; left;) {
+		uint64_t n = set->value ? sl_min_u64(left, PIECE_BYTES) : left;
+		struct sl_phys *phys;
+		char *where;
+
+		if (!sl_space_pin(dst, s->ctx->device, true, &n, &where, &phys))
+			return false;
+		if (set->value || !punch_zeros(where, n, phys))
+			fill(where, set->value, set->size, n);
+		sl_space_unpin(phys);
+		dst += n;
+		left -= n;
+	}
+	return true;
+}
+
+static void do_set(CUstream s, const struct sl_set *set)
+{
+	for (size_t y = 0; y < set->rows; y++)
+		if (!set_row(s, set, set->dst + y * set->pitch)) {
+			sl_ctx_fail(s->ctx, CUDA_ERROR_ILLEGAL_ADDRESS);
+			return;
+		}
+}
+
+/* Kernels ------------------------------------------------------------------------------------- */
+
+static CUresult launch(CUstream s, const struct sl_cp_launch *l)
+{
+	struct sl_cp_reply reply;
+
+	if (s->companion_fd < 0)
+		s->companion_fd = sl_companion_connect(s->ctx->device);
+	if (s->companion_fd < 0 ||
+		sl_sg_send(s->companion_fd, l, sizeof(*l), NULL, 0, NULL, 0) < 0 ||
+		sl_sg_receive(s->companion_fd, &reply, sizeof(reply), NULL, NULL) !=
+			(ssize_t)sizeof(reply))
+		return CUDA_ERROR_LAUNCH_FAILED;
+	return (CUresult)reply.result;
+}
+
+/* Words --------------------------------------------------------------------------------------- */
+
+static bool value_met(uint64_t now, uint64_t want, uint32_t bytes, uint32_t flags)
+{
+	switch (flags & 3) {
+	case CU_STREAM_WAIT_VALUE_EQ: return now == want;
+	case CU_STREAM_WAIT_VALUE_AND: return (now & want) != 0;
+	case CU_STREAM_WAIT_VALUE_NOR:
+		return bytes == 4 ? (uint32_t) ~(now | want) != 0 : ~(now | want) != 0;
+	default:
+		return bytes == 4 ? (int32_t)((uint32_t)now - (uint32_t)want) >= 0
+				  : (int64_t)(now - want) >= 0;
+	}
+}
+
+/* One try: false where the address is illegal; *met says whether the wait is over. */
+static bool touch_value(CUstream s, const struct sl_op *op, bool *met)
+{
+	uint64_t n = op->value.bytes, now;
+	struct sl_phys *phys;
+	char *where;
+
+	if (!sl_space_pin(op->value.address, s->ctx->device, !op->value.is_wait, &n,
+		    &where, &phys))
+		return false;
+	*met = true;
+	if (op->value.is_wait) {
+		now = n == 4 ? __atomic_load_n((uint32_t *)where, __ATOMIC_ACQUIRE)
+			     : __atomic_load_n((uint64_t *)where, __ATOMIC_ACQUIRE);
+		*met = value_met(now, op->value.value, op->value.bytes, op->value.flags);
+	} else if (n == 4) {
+		__atomic_store_n(
+			(uint32_t *)where, (uint32_t)op->value.value, __ATOMIC_RELEASE);
+	} else {
+		__atomic_store_n((uint64_t *)where, op->value.value, __ATOMIC_RELEASE);
+	}
+	sl_space_unpin(phys);
+	return true;
+}
+
+static void do_value(CUstream s, const struct sl_op *op)
+{
+	bool met = false;
+
+	while (!met && !atomic_load(&s->ctx->error)) {
+		if (!touch_value(s, op, &met))
+			sl_ctx_fail(s->ctx, CUDA_ERROR_ILLEGAL_ADDRESS);
+		else if (!met)
+			sleep_until(sl_drv_now_ns() + POLL_NS);
+	}
+}
+
+/* All ----------------------------------------------------------------------------------------- */
+
+static void do_callback(CUstream s, struct sl_op *op)
+{
+	sl_in_callback = true;
+	if (op->kind == SL_OP_HOST)
+		op->host.fn(op->host.data);
+	else
+		op->host.callback(op->host.handle, (CUresult)atomic_load(&s->ctx->error),
+			op->host.data);
+	sl_in_callback = false;
+}
+
+void sl_op_execute(CUstream s, struct sl_op *op)
+{
+	bool broken = atomic_load(&s->ctx->error) != CUDA_SUCCESS;
+	uint64_t start = sl_drv_now_ns();
+	CUresult r = CUDA_SUCCESS;
+
+	/* A stream callback hears of errors; everything else is skipped in a broken context. */
+	if (broken && op->kind != SL_OP_CALLBACK)
+		return;
+	switch (op->kind) {
+	case SL_OP_COPY: do_copy(s, &op->copy); break;
+	case SL_OP_SET: do_set(s, &op->set); break;
+	case SL_OP_KERNEL: r = launch(s, op->kernel.launch); break;
+	case SL_OP_HOST:
+	case SL_OP_CALLBACK: do_callback(s, op); return;
+	case SL_OP_EVENT: sl_event_reached(op->event.event, op->event.record); return;
+	case SL_OP_VALUE: do_value(s, op); return;
+	case SL_OP_FREE: (void)!sl_space_free(op->free_address); return;
+	case SL_OP_WAIT:
+	case SL_OP_NOP: return;
+	}
+	if (r != CUDA_SUCCESS)
+		sl_ctx_fail(s->ctx, r);
+	sl_link_busy(s->ctx->device, sl_drv_now_ns() - start);
+}

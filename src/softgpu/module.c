@@ -1,0 +1,534 @@
+/*
+ * module - host modules: loading, functions, variables
+ *
+ * An image is an ELF shared object for this machine (softgpu/hostmodule.h). It goes to the device's
+ * companion in a memfd and is opened there; this process never runs a line of it. Whatever else is
+ * given (PTX, a GPU's own code) is refused the way a driver refuses code for another GPU. A library
+ * is a module that no context was named for; it is loaded into the current one.
+ */
+#include "softgpu/api.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#if defined(__x86_64__)
+#define ELF_MACHINE EM_X86_64
+#else
+#define ELF_MACHINE EM_AARCH64
+#endif
+#define IMAGE_MAX (1024 * SL_MIB)
+
+struct CUlib_st {
+	struct sl_object o;
+	CUmodule module;
+};
+/* A kernel of a library is its function, under another type. */
+
+/* Size of the image in memory, or 0 and why. Its own headers are all there is to go by. */
+static uint64_t image_bytes(const void *image, CUresult *why)
+{
+	const Elf64_Ehdr *h = image;
+	uint64_t end = 0;
+
+	*why = CUDA_ERROR_INVALID_IMAGE;
+	if (memcmp(h->e_ident, ELFMAG, SELFMAG) != 0) {
+		/* PTX is text; it could be compiled for a GPU, never for us. */
+		if (strncmp(image, "//", 2) == 0 || strncmp(image, ".version", 8) == 0)
+			*why = CUDA_ERROR_NO_BINARY_FOR_GPU;
+		return 0;
+	}
+	if (h->e_ident[EI_CLASS] != ELFCLASS64 || h->e_machine != ELF_MACHINE ||
+		h->e_type != ET_DYN) {
+		*why = CUDA_ERROR_NO_BINARY_FOR_GPU;
+		return 0;
+	}
+	end = h->e_shoff + (uint64_t)h->e_shnum * h->e_shentsize;
+	for (unsigned i = 0; i < h->e_phnum; i++) {
+		const Elf64_Phdr *p =
+			(const Elf64_Phdr *)((const char *)image + h->e_phoff +
+					     (uint64_t)i * h->e_phentsize);
+
+		end = sl_max_u64(end, p->p_offset + p->p_filesz);
+	}
+	return end < IMAGE_MAX ? end : 0;
+}
+
+static int image_fd(const void *image, uint64_t bytes)
+{
+	int fd = memfd_create("sluice-softgpu-module", MFD_CLOEXEC);
+	const char *at = image;
+
+	while (fd >= 0 && bytes) {
+		ssize_t n = write(fd, at, bytes);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0) {
+			close(fd);
+			return -1;
+		}
+		at += n;
+		bytes -= (uint64_t)n;
+	}
+	return fd;
+}
+
+/* Loading ------------------------------------------------------------------------------------- */
+
+static CUresult ask(CUmodule m, enum sl_cp_op op, uint32_t index, uint64_t address,
+	struct sl_cp_symbol *out)
+{
+	struct sl_cp_request q = {
+		.op = op, .index = index, .value = m->remote, .address = address};
+
+	return sl_companion_call(m->ctx->device, &q, NULL, -1, out);
+}
+
+static CUresult read_functions(CUmodule m)
+{
+	struct sl_cp_symbol s;
+	CUresult r = CUDA_SUCCESS;
+
+	m->functions = calloc(m->kernel_count + 1, sizeof(*m->functions));
+	if (!m->functions)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	for (uint32_t i = 0; i < m->kernel_count && r == CUDA_SUCCESS; i++) {
+		CUfunction f = sl_object_new(SL_MAGIC_FUNC, sizeof(*f));
+
+		if (!f)
+			return CUDA_ERROR_OUT_OF_MEMORY;
+		m->functions[i] = f;
+		f->module = m;
+		r = ask(m, SL_CP_KERNEL, i, 0, &s);
+		if (r != CUDA_SUCCESS)
+			break;
+		memcpy(f->info.name, s.name, sizeof(f->info.name));
+		f->info.index = i;
+		f->info.param_count = s.param_count;
+		memcpy(f->info.param_bytes, s.param_bytes, sizeof(f->info.param_bytes));
+	}
+	return r;
+}
+
+/* The module's variables lie in one block of device memory, zeroed, 256 bytes apart. */
+static CUresult place_globals(CUmodule m)
+{
+	struct sl_cp_symbol s;
+	uint64_t bytes = 0;
+	CUresult r = CUDA_SUCCESS;
+
+	if (!m->global_count)
+		return r;
+	m->globals = calloc(m->global_count, sizeof(*m->globals));
+	if (!m->globals)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	for (uint32_t i = 0; i < m->global_count && r == CUDA_SUCCESS; i++) {
+		r = ask(m, SL_CP_GLOBAL, i, 0, &s);
+		memcpy(m->globals[i].name, s.name, sizeof(s.name));
+		m->globals[i].bytes = s.bytes;
+		m->globals[i].address = bytes;
+		bytes = sl_round_up(bytes + s.bytes, 256);
+	}
+	if (r == CUDA_SUCCESS)
+		r = sl_space_alloc(m->ctx, bytes, SL_BLOCK_DEVICE, &m->global_block);
+	if (r != CUDA_SUCCESS)
+		return r;
+	struct sl_op *zero = sl_op_new(SL_OP_SET);
+	if (!zero)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	zero->set = (struct sl_set){m->global_block, 0, 1, bytes, 1, 0};
+	r = sl_stream_run(m->ctx->legacy, zero);
+	for (uint32_t i = 0; i < m->global_count && r == CUDA_SUCCESS; i++) {
+		m->globals[i].address += m->global_block;
+		r = ask(m, SL_CP_SET_GLOBAL, i, m->globals[i].address, &s);
+	}
+	return r;
+}
+
+static void module_free(CUmodule m)
+{
+	struct sl_cp_symbol ignored;
+
+	sl_object_kill(m);
+	for (uint32_t i = 0; m->functions && i < m->kernel_count; i++)
+		if (m->functions[i]) {
+			sl_object_kill(m->functions[i]);
+			sl_object_unref(m->functions[i]);
+		}
+	free(m->functions);
+	free(m->globals);
+	if (m->global_block)
+		(void)!sl_space_free(m->global_block);
+	(void)!ask(m, SL_CP_UNLOAD, 0, 0, &ignored);
+	sl_link_unhide(m->ctx->device, sl_drv.hello.module_bytes);
+	m->functions = NULL;
+	m->globals = NULL;
+	sl_object_unref(m);
+}
+
+static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct sl_link modules = SL_LIST_INIT(modules);
+
+static CUresult load_fd(CUcontext ctx, int fd, CUmodule *out)
+{
+	struct sl_cp_request q = {.op = SL_CP_LOAD};
+	struct sl_cp_symbol s;
+	CUmodule m = NULL;
+	CUresult r = sl_companion_start(ctx->device);
+
+	if (r == CUDA_SUCCESS)
+		r = sl_link_hide(ctx->device, sl_drv.hello.module_bytes);
+	if (r != CUDA_SUCCESS)
+		return r;
+	r = sl_companion_call(ctx->device, &q, NULL, fd, &s);
+	if (r == CUDA_SUCCESS && !(m = sl_object_new(SL_MAGIC_MODULE, sizeof(*m))))
+		r = CUDA_ERROR_OUT_OF_MEMORY;
+	if (!m) {
+		sl_link_unhide(ctx->device, sl_drv.hello.module_bytes);
+		return r;
+	}
+	m->ctx = ctx;
+	m->remote = s.reply.value;
+	m->kernel_count = s.reply.kernels;
+	m->global_count = s.reply.globals;
+	r = read_functions(m);
+	if (r == CUDA_SUCCESS)
+		r = place_globals(m);
+	if (r != CUDA_SUCCESS) {
+		module_free(m);
+		return r;
+	}
+	pthread_mutex_lock(&list_lock);
+	sl_list_push_tail(&modules, &m->o.link);
+	pthread_mutex_unlock(&list_lock);
+	*out = m;
+	return r;
+}
+
+static CUresult load_image(const void *image, CUmodule *out)
+{
+	CUresult r;
+	uint64_t bytes;
+	int fd;
+
+	CHECK_OUT(out && image);
+	bytes = image_bytes(image, &r);
+	if (!bytes)
+		return r;
+	fd = image_fd(image, bytes);
+	if (fd < 0)
+		return CUDA_ERROR_OPERATING_SYSTEM;
+	r = load_fd(sl_ctx_current(), fd, out);
+	close(fd);
+	return r;
+}
+
+static CUresult load_file(const char *path, CUmodule *out)
+{
+	struct stat st;
+	CUresult r = CUDA_ERROR_INVALID_IMAGE;
+	int fd;
+
+	CHECK_OUT(out && path);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return CUDA_ERROR_FILE_NOT_FOUND;
+	if (fstat(fd, &st) == 0 && st.st_size > 0) {
+		size_t bytes = (size_t)st.st_size;
+		/* One byte more: the file may be text, and is looked at as a string. */
+		char *image = calloc(1, sl_max_u64(bytes + 1, sizeof(Elf64_Ehdr)));
+
+		if (!image)
+			r = CUDA_ERROR_OUT_OF_MEMORY;
+		else if (read(fd, image, bytes) == (ssize_t)bytes &&
+			 image_bytes(image, &r) <= bytes)
+			r = load_image(image, out);
+		free(image);
+	}
+	close(fd);
+	return r;
+}
+
+void sl_module_drop_context(CUcontext ctx)
+{
+	for (;;) {
+		CUmodule found = NULL;
+
+		pthread_mutex_lock(&list_lock);
+		sl_list_foreach (link, &modules) {
+			CUmodule m = SL_LIST_ENTRY(link, struct CUmod_st, o.link);
+
+			if (m->ctx == ctx) {
+				found = m;
+				break;
+			}
+		}
+		if (found)
+			sl_list_unlink(&found->o.link);
+		pthread_mutex_unlock(&list_lock);
+		if (!found)
+			return;
+		module_free(found);
+	}
+}
+
+static CUresult unload(CUmodule m)
+{
+	CUresult r = sl_ctx_sync(m->ctx);
+
+	if (r != CUDA_SUCCESS)
+		return r;
+	pthread_mutex_lock(&list_lock);
+	sl_list_unlink(&m->o.link);
+	pthread_mutex_unlock(&list_lock);
+	module_free(m);
+	return CUDA_SUCCESS;
+}
+
+/* Entry points: modules ----------------------------------------------------------------------- */
+
+CUresult cuModuleLoad(CUmodule *module, const char *path)
+{
+	SL_ENTER(cuModuleLoad);
+	return load_file(path, module);
+}
+
+CUresult cuModuleLoadData(CUmodule *module, const void *image)
+{
+	SL_ENTER(cuModuleLoadData);
+	return load_image(image, module);
+}
+
+CUresult cuModuleLoadDataEx(CUmodule *module, const void *image,
+	unsigned int option_count, CUjit_option *options, void **values)
+{
+	SL_ENTER(cuModuleLoadDataEx);
+	(void)option_count;
+	(void)options;
+	(void)values;
+	return load_image(image, module);
+}
+
+CUresult cuModuleLoadFatBinary(CUmodule *module, const void *image)
+{
+	SL_ENTER(cuModuleLoadFatBinary);
+	return load_image(image, module);
+}
+
+CUresult cuModuleUnload(CUmodule module)
+{
+	SL_ENTER(cuModuleUnload);
+	if (!sl_object_is(module, SL_MAGIC_MODULE))
+		return CUDA_ERROR_INVALID_HANDLE;
+	return unload(module);
+}
+
+CUresult cuModuleGetLoadingMode(CUmoduleLoadingMode *mode)
+{
+	SL_ENTER(cuModuleGetLoadingMode);
+	CHECK_OUT(mode);
+	*mode = CU_MODULE_EAGER_LOADING;
+	return CUDA_SUCCESS;
+}
+
+static CUresult find_function(CUmodule m, const char *name, CUfunction *out)
+{
+	for (uint32_t i = 0; i < m->kernel_count; i++)
+		if (!strcmp(m->functions[i]->info.name, name)) {
+			*out = m->functions[i];
+			return CUDA_SUCCESS;
+		}
+	return CUDA_ERROR_NOT_FOUND;
+}
+
+CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *name)
+{
+	SL_ENTER(cuModuleGetFunction);
+	CHECK_OUT(function && name);
+	if (!sl_object_is(module, SL_MAGIC_MODULE))
+		return CUDA_ERROR_INVALID_HANDLE;
+	return find_function(module, name, function);
+}
+
+CUresult cuModuleGetFunctionCount(unsigned int *count, CUmodule module)
+{
+	SL_ENTER(cuModuleGetFunctionCount);
+	CHECK_OUT(count);
+	if (!sl_object_is(module, SL_MAGIC_MODULE))
+		return CUDA_ERROR_INVALID_HANDLE;
+	*count = module->kernel_count;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuModuleEnumerateFunctions(
+	CUfunction *functions, unsigned int count, CUmodule module)
+{
+	SL_ENTER(cuModuleEnumerateFunctions);
+	CHECK_OUT(functions);
+	if (!sl_object_is(module, SL_MAGIC_MODULE))
+		return CUDA_ERROR_INVALID_HANDLE;
+	for (unsigned i = 0; i < count && i < module->kernel_count; i++)
+		functions[i] = module->functions[i];
+	return CUDA_SUCCESS;
+}
+
+static CUresult find_global(CUmodule m, const char *name, CUdeviceptr *ptr, size_t *bytes)
+{
+	for (uint32_t i = 0; i < m->global_count; i++)
+		if (!strcmp(m->globals[i].name, name)) {
+			if (ptr)
+				*ptr = m->globals[i].address;
+			if (bytes)
+				*bytes = m->globals[i].bytes;
+			return CUDA_SUCCESS;
+		}
+	return CUDA_ERROR_NOT_FOUND;
+}
+
+CUresult cuModuleGetGlobal_v2(
+	CUdeviceptr *ptr, size_t *bytes, CUmodule module, const char *name)
+{
+	SL_ENTER(cuModuleGetGlobal_v2);
+	CHECK_OUT(name);
+	if (!sl_object_is(module, SL_MAGIC_MODULE))
+		return CUDA_ERROR_INVALID_HANDLE;
+	return find_global(module, name, ptr, bytes);
+}
+
+/* Entry points: libraries --------------------------------------------------------------------- */
+
+static CUresult library(CUlibrary *out, CUmodule m)
+{
+	CUlibrary l = sl_object_new(SL_MAGIC_LIB, sizeof(*l));
+
+	if (!l) {
+		(void)!unload(m);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	l->module = m;
+	*out = l;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuLibraryLoadData(CUlibrary *out, const void *code, CUjit_option *jit_options,
+	void **jit_values, unsigned int jit_count, CUlibraryOption *options,
+	void **values, unsigned int count)
+{
+	CUmodule m;
+	CUresult r;
+
+	SL_ENTER(cuLibraryLoadData);
+	(void)jit_options, (void)jit_values, (void)jit_count;
+	(void)options, (void)values, (void)count;
+	CHECK_OUT(out);
+	r = load_image(code, &m);
+	return r == CUDA_SUCCESS ? library(out, m) : r;
+}
+
+CUresult cuLibraryLoadFromFile(CUlibrary *out, const char *path,
+	CUjit_option *jit_options, void **jit_values, unsigned int jit_count,
+	CUlibraryOption *options, void **values, unsigned int count)
+{
+	CUmodule m;
+	CUresult r;
+
+	SL_ENTER(cuLibraryLoadFromFile);
+	(void)jit_options, (void)jit_values, (void)jit_count;
+	(void)options, (void)values, (void)count;
+	CHECK_OUT(out);
+	r = load_file(path, &m);
+	return r == CUDA_SUCCESS ? library(out, m) : r;
+}
+
+static bool library_ok(CUlibrary l)
+{
+	return sl_object_is(l, SL_MAGIC_LIB) && sl_object_is(l->module, SL_MAGIC_MODULE);
+}
+
+CUresult cuLibraryUnload(CUlibrary l)
+{
+	SL_ENTER(cuLibraryUnload);
+	if (!sl_object_is(l, SL_MAGIC_LIB) || !sl_object_kill(l))
+		return CUDA_ERROR_INVALID_HANDLE;
+	if (sl_object_is(l->module, SL_MAGIC_MODULE))
+		(void)!unload(l->module);
+	sl_object_unref(l);
+	return CUDA_SUCCESS;
+}
+
+CUresult cuLibraryGetKernel(CUkernel *kernel, CUlibrary l, const char *name)
+{
+	SL_ENTER(cuLibraryGetKernel);
+	CHECK_OUT(kernel && name);
+	if (!library_ok(l))
+		return CUDA_ERROR_INVALID_HANDLE;
+	return find_function(l->module, name, (CUfunction *)kernel);
+}
+
+CUresult cuLibraryGetKernelCount(unsigned int *count, CUlibrary l)
+{
+	SL_ENTER(cuLibraryGetKernelCount);
+	CHECK_OUT(count);
+	if (!library_ok(l))
+		return CUDA_ERROR_INVALID_HANDLE;
+	*count = l->module->kernel_count;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuLibraryEnumerateKernels(CUkernel *kernels, unsigned int count, CUlibrary l)
+{
+	SL_ENTER(cuLibraryEnumerateKernels);
+	CHECK_OUT(kernels);
+	if (!library_ok(l))
+		return CUDA_ERROR_INVALID_HANDLE;
+	for (unsigned i = 0; i < count && i < l->module->kernel_count; i++)
+		kernels[i] = (CUkernel)l->module->functions[i];
+	return CUDA_SUCCESS;
+}
+
+CUresult cuLibraryGetModule(CUmodule *module, CUlibrary l)
+{
+	SL_ENTER(cuLibraryGetModule);
+	CHECK_OUT(module);
+	if (!library_ok(l))
+		return CUDA_ERROR_INVALID_HANDLE;
+	*module = l->module;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuLibraryGetGlobal(
+	CUdeviceptr *ptr, size_t *bytes, CUlibrary l, const char *name)
+{
+	SL_ENTER(cuLibraryGetGlobal);
+	CHECK_OUT(name);
+	if (!library_ok(l))
+		return CUDA_ERROR_INVALID_HANDLE;
+	return find_global(l->module, name, ptr, bytes);
+}
+
+CUresult cuKernelGetFunction(CUfunction *function, CUkernel kernel)
+{
+	SL_ENTER(cuKernelGetFunction);
+	CHECK_OUT(function);
+	if (!sl_object_is(kernel, SL_MAGIC_FUNC))
+		return CUDA_ERROR_INVALID_HANDLE;
+	*function = (CUfunction)kernel;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuKernelGetName(const char **name, CUkernel kernel)
+{
+	SL_ENTER(cuKernelGetName);
+	CHECK_OUT(name);
+	if (!sl_object_is(kernel, SL_MAGIC_FUNC))
+		return CUDA_ERROR_INVALID_HANDLE;
+	*name = ((CUfunction)kernel)->info.name;
+	return CUDA_SUCCESS;
+}

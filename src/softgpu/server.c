@@ -1,0 +1,530 @@
+/*
+ * server - stands for the kernel's part of the driver
+ *
+ * One thread, one epoll. A client is a connected socket; everything it holds goes when the last
+ * copy of that socket is closed, as a real GPU's memory goes when the kernel closes the last copy
+ * of the device file: a forked child that keeps it open keeps the memory, on both. Where a teardown
+ * time is set, a dead client's bytes stay for that long and stay in NVML's lists.
+ *
+ * A client that sends rubbish, or does not read its reply, is dropped. Nothing here waits for one.
+ */
+#include "softgpu/ledger.h"
+
+#include "base/cuda_types.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/random.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "softgpu/server.h"
+
+/* What epoll hands back: every watched thing starts with its kind. */
+enum kind { KIND_LISTEN, KIND_KEEP, KIND_CLIENT, KIND_EXPORT };
+
+struct watch {
+	enum kind kind;
+	int fd;
+};
+
+struct client {
+	struct watch watch;
+	struct sl_link link; /* in clients or dying */
+	struct sl_ledger_holder holder;
+	uint32_t pid;
+	uint64_t gone_ns; /* when a dying client's memory goes */
+};
+
+/* A handle sent to other processes: one end of a pipe. It holds until all copies are closed. */
+struct export
+{
+	struct watch watch;
+	struct sl_link link;
+	struct sl_ledger_holder holder;
+	uint64_t id;
+	dev_t dev;
+	ino_t ino;
+};
+
+static struct server {
+	struct sl_ledger ledger;
+	struct sl_sg_hello hello;
+	struct watch listen, keep;
+	struct sl_link clients, dying, exports;
+	struct sl_sg_figures *figures; /* one per GPU, as of figures_ns */
+	uint64_t figures_ns;
+	uint64_t busy_ns[SL_SOFTGPU_GPUS_MAX];
+	uint32_t busy_pct[SL_SOFTGPU_GPUS_MAX];
+	uint64_t busy_since_ns;
+	int epoll;
+	const char *path;
+} s;
+
+static volatile sig_atomic_t stopping;
+
+static uint64_t now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static int watch_add(struct watch *w, uint32_t events)
+{
+	struct epoll_event e = {.events = events, .data.ptr = w};
+
+	return epoll_ctl(s.epoll, EPOLL_CTL_ADD, w->fd, &e) < 0 ? -errno : 0;
+}
+
+/* Figures ------------------------------------------------------------------------------------ */
+
+static void figures_row(struct sl_sg_figures *f, const struct client *c, uint32_t device)
+{
+	uint64_t used = sl_ledger_used_by(&s.ledger, &c->holder, device);
+
+	if (f->process_count == SL_SG_PROCS_MAX ||
+		(!used && c->holder.contexts[device] <= 0))
+		return;
+	/* One process may have several connections (a forked child's own, say): one row each. */
+	for (uint32_t i = 0; i < f->process_count; i++)
+		if (f->process[i].pid == c->pid) {
+			f->process[i].used_bytes += used;
+			return;
+		}
+	f->process[f->process_count++] = (struct sl_sg_process){c->pid, 0, used};
+}
+
+static void figures_take(uint64_t now)
+{
+	s.figures_ns = now;
+	for (uint32_t i = 0; i < s.ledger.config.gpus; i++) {
+		struct sl_sg_figures *f = &s.figures[i];
+		struct sl_link *link;
+
+		f->total_bytes = s.ledger.config.memory_bytes;
+		f->reserved_bytes = s.ledger.config.reserve_bytes;
+		f->used_bytes = sl_ledger_used(&s.ledger, i);
+		f->busy_pct = s.busy_pct[i];
+		f->process_count = 0;
+		for (link = s.clients.next; link != &s.clients; link = link->next)
+			figures_row(f, SL_LIST_ENTRY(link, struct client, link), i);
+		for (link = s.dying.next; link != &s.dying; link = link->next)
+			figures_row(f, SL_LIST_ENTRY(link, struct client, link), i);
+	}
+}
+
+/* Utilisation is the share of the last whole second in which work ran. */
+static void busy_step(uint64_t now)
+{
+	uint64_t span = now - s.busy_since_ns;
+
+	if (span < 1000000000u)
+		return;
+	for (unsigned i = 0; i < s.ledger.config.gpus; i++) {
+		s.busy_pct[i] = (uint32_t)sl_min_u64(100, s.busy_ns[i] * 100 / span);
+		s.busy_ns[i] = 0;
+	}
+	s.busy_since_ns = now;
+}
+
+/* Clients ------------------------------------------------------------------------------------ */
+
+static void client_free(struct client *c)
+{
+	sl_ledger_holder_fini(&s.ledger, &c->holder);
+	sl_list_unlink(&c->link);
+	free(c);
+}
+
+/* The socket is gone; the memory follows after the teardown time. */
+static void client_drop(struct client *c)
+{
+	close(c->watch.fd);
+	c->watch.fd = -1;
+	if (!s.ledger.config.teardown_ms) {
+		client_free(c);
+		return;
+	}
+	c->gone_ns = now_ns() + s.ledger.config.teardown_ms * 1000000u;
+	sl_list_unlink(&c->link);
+	sl_list_push_tail(&s.dying, &c->link);
+}
+
+static void client_accept(void)
+{
+	struct ucred peer;
+	socklen_t len = sizeof(peer);
+	int fd = accept4(s.listen.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+	if (fd < 0)
+		return;
+	struct client *c = calloc(1, sizeof(*c));
+	if (!c || getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0) {
+		free(c);
+		close(fd);
+		return;
+	}
+	c->watch = (struct watch){KIND_CLIENT, fd};
+	c->pid = (uint32_t)peer.pid;
+	sl_ledger_holder_init(&s.ledger, &c->holder);
+	sl_list_push_tail(&s.clients, &c->link);
+	if (watch_add(&c->watch, EPOLLIN) < 0) {
+		close(fd);
+		client_free(c);
+	}
+}
+
+/* Exports ------------------------------------------------------------------------------------ */
+
+static void export_free(struct export *e)
+{
+	close(e->watch.fd);
+	sl_ledger_holder_fini(&s.ledger, &e->holder);
+	sl_list_unlink(&e->link);
+	free(e);
+}
+
+/* Leaves the descriptor to send in *fd. A CUresult. */
+static int export_new(struct sl_ledger_handle *handle, int *fd)
+{
+	struct export *e = calloc(1, sizeof(*e));
+	struct stat st;
+	int ends[2];
+
+	if (!e || pipe2(ends, O_CLOEXEC) < 0) {
+		free(e);
+		return CUDA_ERROR_OPERATING_SYSTEM;
+	}
+	e->watch = (struct watch){KIND_EXPORT, ends[0]};
+	e->id = handle->id;
+	sl_ledger_holder_init(&s.ledger, &e->holder);
+	sl_list_push_tail(&s.exports, &e->link);
+	if (fstat(ends[0], &st) < 0 ||
+		sl_ledger_hold(&s.ledger, &e->holder, handle) < 0 ||
+		watch_add(&e->watch, 0) < 0) { /* a hang-up is always told */
+		close(ends[1]);
+		export_free(e);
+		return CUDA_ERROR_OPERATING_SYSTEM;
+	}
+	e->dev = st.st_dev;
+	e->ino = st.st_ino;
+	*fd = ends[1];
+	return CUDA_SUCCESS;
+}
+
+static struct sl_ledger_handle *export_find(int fd)
+{
+	struct sl_link *link;
+	struct stat st;
+
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return NULL;
+	for (link = s.exports.next; link != &s.exports; link = link->next) {
+		struct export *e = SL_LIST_ENTRY(link, struct export, link);
+		if (e->dev == st.st_dev && e->ino == st.st_ino)
+			return sl_ledger_find(&s.ledger, &e->holder, e->id);
+	}
+	return NULL;
+}
+
+/* Requests ----------------------------------------------------------------------------------- */
+
+static int answer(struct client *c, struct sl_sg_reply *reply,
+	struct sl_ledger_handle *handle, const int *fds, unsigned fd_count)
+{
+	size_t extents = 0;
+
+	if (handle) {
+		reply->id = handle->id;
+		reply->device = handle->device;
+		reply->value = handle->bytes;
+		reply->extent_count = handle->extent_count;
+		extents = handle->extent_count * sizeof(*handle->extent);
+	}
+	return sl_sg_send(c->watch.fd, reply, sizeof(*reply),
+		handle ? handle->extent : NULL, extents, fds, fd_count);
+}
+
+static int do_hello(struct client *c, const struct sl_sg_request *q)
+{
+	int fds[SL_SG_FDS_MAX];
+
+	if (q->value != SL_SG_VERSION)
+		return -EPROTO;
+	for (unsigned i = 0; i < s.ledger.config.gpus; i++)
+		fds[i] = s.ledger.device[i].memfd;
+	return sl_sg_send(c->watch.fd, &s.hello, sizeof(s.hello), NULL, 0, fds,
+		(unsigned)s.ledger.config.gpus);
+}
+
+static int do_export(
+	struct client *c, const struct sl_sg_request *q, struct sl_sg_reply *reply)
+{
+	struct sl_ledger_handle *handle = sl_ledger_find(&s.ledger, &c->holder, q->id);
+	int fd = -1, r;
+
+	reply->result = handle ? export_new(handle, &fd) : CUDA_ERROR_INVALID_VALUE;
+	r = answer(c, reply, NULL, &fd, fd >= 0);
+	if (fd >= 0)
+		close(fd);
+	return r;
+}
+
+static int do_import(struct client *c, int fd, struct sl_sg_reply *reply)
+{
+	struct sl_ledger_handle *handle = export_find(fd);
+
+	if (handle && sl_ledger_hold(&s.ledger, &c->holder, handle) < 0)
+		handle = NULL;
+	reply->result = handle ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+	return answer(c, reply, handle, NULL, 0);
+}
+
+/* Starts a companion as a child of ours: a program must not find children it did not make. */
+static int do_companion(struct client *c, int fd, struct sl_sg_reply *reply)
+{
+	char *const argv[] = {"sluice-softgpu", "companion", NULL};
+	posix_spawn_file_actions_t actions;
+	pid_t pid;
+	int r = EBADF;
+
+	if (fd >= 0 && posix_spawn_file_actions_init(&actions) == 0) {
+		posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDWR, 0);
+		posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_RDWR, 0);
+		posix_spawn_file_actions_adddup2(&actions, fd, 3);
+		r = posix_spawn(&pid, "/proc/self/exe", &actions, NULL, argv, environ);
+		posix_spawn_file_actions_destroy(&actions);
+	}
+	reply->result = r ? CUDA_ERROR_OPERATING_SYSTEM : CUDA_SUCCESS;
+	return answer(c, reply, NULL, NULL, 0);
+}
+
+static int do_create(
+	struct client *c, const struct sl_sg_request *q, struct sl_sg_reply *reply)
+{
+	struct sl_ledger_handle *handle = NULL;
+
+	reply->result =
+		sl_ledger_create(&s.ledger, &c->holder, q->device, q->value, &handle);
+	return answer(c, reply, handle, NULL, 0);
+}
+
+static int do_figures(struct client *c, const struct sl_sg_request *q)
+{
+	struct sl_sg_figures *f = &s.figures[q->device];
+	size_t bytes = offsetof(struct sl_sg_figures, process);
+
+	if (!s.ledger.config.nvml_lag_ms)
+		figures_take(now_ns());
+	bytes += f->process_count * sizeof(f->process[0]);
+	return sl_sg_send(c->watch.fd, f, bytes, NULL, 0, NULL, 0);
+}
+
+/* Serves one request. Negative: the client is to be dropped. */
+static int serve_request(struct client *c, const struct sl_sg_request *q, int fd)
+{
+	struct sl_sg_reply reply = {.result = CUDA_SUCCESS, .device = q->device};
+
+	if (q->device >= s.ledger.config.gpus)
+		return -EPROTO;
+	switch (q->op) {
+	case SL_SG_HELLO: return do_hello(c, q);
+	case SL_SG_CREATE: return do_create(c, q, &reply);
+	case SL_SG_EXPORT: return do_export(c, q, &reply);
+	case SL_SG_IMPORT: return do_import(c, fd, &reply);
+	case SL_SG_FIGURES: return do_figures(c, q);
+	case SL_SG_COMPANION: return do_companion(c, fd, &reply);
+	case SL_SG_RELEASE:
+		reply.result = sl_ledger_release(&s.ledger, &c->holder, q->id);
+		break;
+	case SL_SG_HIDE:
+		reply.result = sl_ledger_hide(&s.ledger, &c->holder, q->device, q->value);
+		break;
+	case SL_SG_UNHIDE:
+		sl_ledger_unhide(&s.ledger, &c->holder, q->device, q->value);
+		break;
+	case SL_SG_CONTEXT: c->holder.contexts[q->device] += (int32_t)q->value; break;
+	case SL_SG_BUSY: s.busy_ns[q->device] += q->value; return 0; /* no reply */
+	case SL_SG_INFO:
+		reply.total_bytes = sl_ledger_capacity(&s.ledger);
+		reply.free_bytes = sl_sub_sat(
+			reply.total_bytes, sl_ledger_used(&s.ledger, q->device));
+		break;
+	default: return -EPROTO;
+	}
+	return answer(c, &reply, NULL, NULL, 0);
+}
+
+static void client_read(struct client *c)
+{
+	struct sl_sg_request q;
+	unsigned fds = 1;
+	int fd = -1;
+	ssize_t n = sl_sg_receive(c->watch.fd, &q, sizeof(q), &fd, &fds);
+
+	if (n == -EAGAIN)
+		return;
+	if (n != (ssize_t)sizeof(q) || serve_request(c, &q, fd) < 0)
+		client_drop(c);
+	if (fd >= 0)
+		close(fd);
+}
+
+/* Life --------------------------------------------------------------------------------------- */
+
+static void on_stop(int signal)
+{
+	(void)signal;
+	stopping = 1;
+}
+
+/* Ends what is due. Milliseconds until the next thing is, or -1. */
+static int step(void)
+{
+	uint64_t now = now_ns(), next = UINT64_MAX,
+		 lag = s.ledger.config.nvml_lag_ms * 1000000u;
+
+	while (!sl_list_is_empty(&s.dying)) {
+		struct client *c = SL_LIST_ENTRY(s.dying.next, struct client, link);
+		if (c->gone_ns > now) {
+			next = c->gone_ns;
+			break;
+		}
+		client_free(c);
+	}
+	busy_step(now);
+	if (lag && now >= s.figures_ns + lag)
+		figures_take(now);
+	if (lag)
+		next = sl_min_u64(next, s.figures_ns + lag);
+	return next == UINT64_MAX ? -1 : (int)((next - now) / 1000000u) + 1;
+}
+
+static void dispatch(struct watch *w)
+{
+	switch (w->kind) {
+	case KIND_LISTEN: client_accept(); break;
+	case KIND_KEEP: stopping = 1; break;
+	case KIND_CLIENT: client_read((struct client *)w); break;
+	case KIND_EXPORT: export_free((struct export *)w); break;
+	}
+}
+
+static int listen_at(const char *path)
+{
+	struct sockaddr_un a = {.sun_family = AF_UNIX};
+
+	if (strlen(path) >= sizeof(a.sun_path))
+		return -ENAMETOOLONG;
+	strcpy(a.sun_path, path);
+	s.listen = (struct watch){KIND_LISTEN,
+		socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)};
+	if (s.listen.fd < 0 || bind(s.listen.fd, (struct sockaddr *)&a, sizeof(a)) < 0 ||
+		listen(s.listen.fd, 1024) < 0)
+		return -errno;
+	return watch_add(&s.listen, EPOLLIN);
+}
+
+static void fill_hello(const struct sl_softgpu_config *c)
+{
+	struct sl_sg_hello *h = &s.hello;
+
+	h->gpus = c->gpus;
+	h->memory_bytes = c->memory_bytes;
+	h->reserve_bytes = c->reserve_bytes;
+	h->h2d_bytes_per_s = c->h2d_bytes_per_s;
+	h->d2h_bytes_per_s = c->d2h_bytes_per_s;
+	h->context_bytes = c->context_bytes;
+	h->module_bytes = c->module_bytes;
+	h->launch_bytes = c->launch_bytes;
+	h->create_us = c->create_us;
+	h->map_us = c->map_us;
+	h->queue_ops = c->queue_ops;
+	if (c->faults)
+		snprintf(h->faults, sizeof(h->faults), "%s", c->faults);
+	for (uint32_t i = 0; i < c->gpus; i++) {
+		snprintf(h->device[i].name, sizeof(h->device[i].name),
+			"Sluice Software GPU");
+		h->device[i].bus = 0x10 + i;
+		if (getrandom(h->device[i].uuid, 16, 0) != 16)
+			h->device[i].uuid[0] = (unsigned char)i;
+		/* Marks a random identifier, as RFC 4122 wants it. */
+		h->device[i].uuid[6] = (h->device[i].uuid[6] & 0x0f) | 0x40;
+		h->device[i].uuid[8] = (h->device[i].uuid[8] & 0x3f) | 0x80;
+	}
+}
+
+static int start(const struct sl_softgpu_config *config, const char *path, int keep_fd)
+{
+	struct sigaction stop = {.sa_handler = on_stop}, ignore = {.sa_handler = SIG_IGN};
+	struct sigaction no_zombies = {.sa_handler = SIG_DFL, .sa_flags = SA_NOCLDWAIT};
+	struct rlimit files;
+	int r;
+
+	sigaction(SIGTERM, &stop, NULL);
+	sigaction(SIGINT, &ignore,
+		NULL); /* the terminal's; the box ends with its command */
+	sigaction(SIGHUP, &ignore, NULL);
+	sigaction(SIGPIPE, &ignore, NULL);
+	sigaction(SIGCHLD, &no_zombies, NULL);
+	if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
+		files.rlim_cur = files.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &files);
+	}
+	sl_list_init(&s.clients);
+	sl_list_init(&s.dying);
+	sl_list_init(&s.exports);
+	s.path = path;
+	s.figures = calloc(config->gpus, sizeof(*s.figures));
+	s.epoll = epoll_create1(EPOLL_CLOEXEC);
+	if (!s.figures || s.epoll < 0)
+		return -ENOMEM;
+	r = sl_ledger_init(&s.ledger, config);
+	if (r < 0)
+		return r;
+	fill_hello(&s.ledger.config);
+	figures_take(now_ns());
+	s.keep = (struct watch){KIND_KEEP, keep_fd};
+	if (keep_fd >= 0 && watch_add(&s.keep, EPOLLIN) < 0)
+		return -errno;
+	return listen_at(path);
+}
+
+int sl_softgpu_serve(const struct sl_softgpu_config *config, const char *path,
+	int keep_fd, int ready_fd)
+{
+	char directory[108];
+	int r = start(config, path, keep_fd);
+
+	if (r < 0) {
+		fprintf(stderr, "sluice-softgpu: cannot serve at %s: %s\n", path,
+			strerror(-r));
+		return 1;
+	}
+	if (ready_fd >= 0 && write(ready_fd, "r", 1) == 1)
+		close(ready_fd);
+	while (!stopping) {
+		struct epoll_event e;
+
+		/* One at a time: handling one may free another. */
+		if (epoll_wait(s.epoll, &e, 1, step()) == 1)
+			dispatch(e.data.ptr);
+	}
+	unlink(path);
+	snprintf(directory, sizeof(directory), "%s", path);
+	rmdir(dirname(directory)); /* stays where somebody else put something into it */
+	return 0;
+}

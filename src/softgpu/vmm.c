@@ -1,0 +1,173 @@
+/*
+ * vmm - entry points of virtual memory management
+ */
+#include "softgpu/api.h"
+
+#include <unistd.h>
+
+#define GRAIN SL_SG_PAGE
+
+static void cost(uint64_t us)
+{
+	if (us)
+		usleep((useconds_t)us);
+}
+
+static bool grains(uint64_t v)
+{
+	return v && v % GRAIN == 0;
+}
+
+static CUresult check_prop(const CUmemAllocationProp *p)
+{
+	CHECK_OUT(p);
+	if (p->type != CU_MEM_ALLOCATION_TYPE_PINNED)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (p->requestedHandleTypes & ~(unsigned)CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	if (p->location.type == CU_MEM_LOCATION_TYPE_INVALID)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (p->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
+		return CUDA_ERROR_NOT_SUPPORTED; /* host locations are not modelled */
+	CHECK_DEVICE(p->location.id);
+	return CUDA_SUCCESS;
+}
+
+CUresult cuMemAddressReserve(CUdeviceptr *ptr, size_t bytes, size_t alignment,
+	CUdeviceptr hint, unsigned long long flags)
+{
+	SL_ENTER(cuMemAddressReserve);
+	if (!ptr || !grains(bytes) || flags || alignment & (alignment - 1))
+		return CUDA_ERROR_INVALID_VALUE;
+	return sl_space_reserve(bytes, alignment, hint, ptr);
+}
+
+CUresult cuMemAddressFree(CUdeviceptr ptr, size_t bytes)
+{
+	SL_ENTER(cuMemAddressFree);
+	return sl_space_unreserve(ptr, bytes);
+}
+
+CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t bytes,
+	const CUmemAllocationProp *prop, unsigned long long flags)
+{
+	CUresult r;
+
+	SL_ENTER(cuMemCreate);
+	r = check_prop(prop);
+	if (r != CUDA_SUCCESS)
+		return r;
+	if (!handle || !grains(bytes) || flags)
+		return CUDA_ERROR_INVALID_VALUE;
+	cost(sl_drv.hello.create_us);
+	return sl_space_create(bytes, prop, handle);
+}
+
+CUresult cuMemRelease(CUmemGenericAllocationHandle handle)
+{
+	SL_ENTER(cuMemRelease);
+	return sl_space_release(handle);
+}
+
+CUresult cuMemMap(CUdeviceptr ptr, size_t bytes, size_t offset,
+	CUmemGenericAllocationHandle handle, unsigned long long flags)
+{
+	SL_ENTER(cuMemMap);
+	if (offset || flags || !grains(ptr) || !grains(bytes))
+		return CUDA_ERROR_INVALID_VALUE;
+	return sl_space_map(ptr, bytes, handle);
+}
+
+CUresult cuMemUnmap(CUdeviceptr ptr, size_t bytes)
+{
+	SL_ENTER(cuMemUnmap);
+	if (!grains(ptr) || !grains(bytes))
+		return CUDA_ERROR_INVALID_VALUE;
+	cost(sl_drv.hello.map_us);
+	return sl_space_unmap(ptr, bytes);
+}
+
+CUresult cuMemSetAccess(
+	CUdeviceptr ptr, size_t bytes, const CUmemAccessDesc *desc, size_t count)
+{
+	CUresult r = CUDA_SUCCESS;
+
+	SL_ENTER(cuMemSetAccess);
+	if (!desc || !count || !grains(ptr) || !grains(bytes))
+		return CUDA_ERROR_INVALID_VALUE;
+	for (size_t i = 0; i < count; i++)
+		if (desc[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
+			!sl_drv_device_ok(desc[i].location.id) || desc[i].flags == 2 ||
+			(unsigned)desc[i].flags > CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
+			return CUDA_ERROR_INVALID_VALUE;
+	cost(sl_drv.hello.map_us);
+	for (size_t i = 0; i < count && r == CUDA_SUCCESS; i++)
+		r = sl_space_access(ptr, bytes, desc[i].location.id, desc[i].flags);
+	return r;
+}
+
+CUresult cuMemGetAccess(
+	unsigned long long *flags, const CUmemLocation *where, CUdeviceptr ptr)
+{
+	struct sl_mapping m;
+
+	SL_ENTER(cuMemGetAccess);
+	CHECK_OUT(flags && where);
+	if (where->type != CU_MEM_LOCATION_TYPE_DEVICE || !sl_drv_device_ok(where->id) ||
+		!sl_space_mapping(ptr, &m) || m.kind != SL_MAP_VMM)
+		return CUDA_ERROR_INVALID_VALUE;
+	*flags = m.access[where->id];
+	return CUDA_SUCCESS;
+}
+
+CUresult cuMemGetAllocationGranularity(size_t *bytes, const CUmemAllocationProp *prop,
+	CUmemAllocationGranularity_flags option)
+{
+	CUresult r;
+
+	SL_ENTER(cuMemGetAllocationGranularity);
+	r = check_prop(prop);
+	if (r != CUDA_SUCCESS)
+		return r;
+	if (!bytes || (unsigned)option > CU_MEM_ALLOC_GRANULARITY_RECOMMENDED)
+		return CUDA_ERROR_INVALID_VALUE;
+	*bytes = GRAIN;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuMemGetAllocationPropertiesFromHandle(
+	CUmemAllocationProp *prop, CUmemGenericAllocationHandle handle)
+{
+	SL_ENTER(cuMemGetAllocationPropertiesFromHandle);
+	CHECK_OUT(prop);
+	return sl_space_props(handle, prop);
+}
+
+CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void *addr)
+{
+	SL_ENTER(cuMemRetainAllocationHandle);
+	CHECK_OUT(handle);
+	return sl_space_retain((uint64_t)(uintptr_t)addr, handle);
+}
+
+CUresult cuMemExportToShareableHandle(void *os_handle,
+	CUmemGenericAllocationHandle handle, CUmemAllocationHandleType type,
+	unsigned long long flags)
+{
+	SL_ENTER(cuMemExportToShareableHandle);
+	if (!os_handle || flags)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	return sl_space_export(handle, os_handle);
+}
+
+CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle,
+	void *os_handle, CUmemAllocationHandleType type)
+{
+	SL_ENTER(cuMemImportFromShareableHandle);
+	CHECK_OUT(handle);
+	if (type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	return sl_space_import((int)(intptr_t)os_handle, handle);
+}
