@@ -47,8 +47,11 @@ rows=$((rows + 1))
 [ ! -e "$server" ] || fail "$server is left behind"
 
 # --- NVML inside says what was asked for
-expect 'doctor inside' 1 'NVML works and shows 2 GPUs' \
-	sh -c "'$sluice' softgpu --gpus 2 --memory 1GiB -- sluice doctor; echo \$? >&2; exit 1"
-printf '%s\n' "$out$err" | grep -q '^ok    software   software GPUs are in use' ||
-	fail "doctor does not say that software GPUs are in use: $out"
+expect 'doctor inside, without a daemon' 1 '' \
+	"$sluice" softgpu --gpus 2 --memory 1GiB -- sluice doctor
+for want in '^ok    nvml       NVML works and shows 2 GPUs' '^ok    software   software GPUs are in use' \
+	'^ok    devices ' '^FAIL  daemon '; do
+	rows=$((rows + 1))
+	printf '%s\n' "$out" | grep -q -e "$want" || fail "doctor inside: no '$want' in: $out"
+done
 finish

@@ -30,12 +30,12 @@ expect 'status passes' 42 '' in_box 'sluice run --request 1GiB -- sh -c "exit 42
 expect 'two GPUs for one' 0 '^CUDA_VISIBLE_DEVICES=0,1$' in_box 'sluice run --gpus 2 -- env'
 expect 'the mask of the user' 0 '^CUDA_VISIBLE_DEVICES=1$' \
 	in_box 'CUDA_VISIBLE_DEVICES=1 sluice run -- env'
-expect 'more GPUs than there are' 75 '2' in_box 'sluice run --gpus 3 -- true'
-expect 'an unknown GPU' 75 '7' in_box 'CUDA_VISIBLE_DEVICES=7 sluice run -- true'
-expect 'more than a GPU has' 75 'GiB' in_box 'sluice run --request 64GiB -- true'
-expect 'limit below request, across kinds' 75 'limit' \
+expect 'more GPUs than there are' 75 '3 GPUs wanted, and sluiced manages 2' in_box 'sluice run --gpus 3 -- true'
+expect 'an unknown GPU' 75 'CUDA_VISIBLE_DEVICES leaves 0 of the 2' in_box 'CUDA_VISIBLE_DEVICES=7 sluice run -- true'
+expect 'more than a GPU has' 75 'a request of 64 GiB does not fit any GPU' in_box 'sluice run --request 64GiB -- true'
+expect 'limit below request, across kinds' 75 'the limit (.*) is below the request (1 GiB)' \
 	in_box 'sluice run --request 1GiB --limit 0.01 -- true'
-expect 'what others requested' 75 'GiB' in_box '
+expect 'what others requested' 75 "others' requests leave .* at best" in_box '
 	sluice run --gpus 2 --request 0.8 -- sleep 60 & pid=$!
 	until sluice ps | grep -q sleep; do sleep 0.05; done
 	sluice run --request 0.5 -- true
