@@ -8,8 +8,9 @@
  * step (work, a full commit, a free with nobody waiting) free of any scan.
  *
  * Why the deadlock question need not be asked more often: what the waiting ones could get only
- * shrinks when a client starts to count as waiting, asks for more while it does, grows by
- * measurement, or the GPU shrinks. Those places set deadlock_dirty. Frees and exits only help.
+ * shrinks when a client starts to count as waiting, asks for more while it does or loses one of
+ * several demands, grows by measurement, or the GPU shrinks. Those places set deadlock_dirty.
+ * Frees and exits only help.
  */
 #include "policy/mutant.h"
 #include "policy/node_state.h"
@@ -330,4 +331,7 @@ void sl_node_settle(struct sl_node *node)
 		else
 			break;
 	}
+	/* Whoever had the deadline was served meanwhile: spare the caller a wake-up. */
+	if (sl_list_is_empty(&node->parties) && !sl_node_is_recovering(node))
+		node->due = SL_NS_NEVER;
 }

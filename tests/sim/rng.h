@@ -1,0 +1,42 @@
+/*
+ * rng - numbers from a seed, the same on every machine
+ *
+ * SplitMix64 (Steele, Lea, Flood 2014): one 64-bit state, passes the usual statistical tests,
+ * and any seed is a good one. Not for secrets.
+ */
+#ifndef SL_SIM_RNG_H
+#define SL_SIM_RNG_H
+
+#include "base/sl.h"
+
+struct sl_rng {
+	uint64_t state;
+};
+
+static inline uint64_t sl_rng_next(struct sl_rng *rng)
+{
+	uint64_t z = rng->state += 0x9e3779b97f4a7c15ull;
+
+	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
+	z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
+	return z ^ (z >> 31);
+}
+
+/* 0 <= result < bound; 0 for bound 0. The bias of the remainder does not matter here. */
+static inline uint64_t sl_rng_below(struct sl_rng *rng, uint64_t bound)
+{
+	return bound ? sl_rng_next(rng) % bound : 0;
+}
+
+static inline uint64_t sl_rng_between(struct sl_rng *rng, uint64_t least, uint64_t most)
+{
+	return least + sl_rng_below(rng, most - least + 1);
+}
+
+/* True once in n. */
+static inline bool sl_rng_one_in(struct sl_rng *rng, uint64_t n)
+{
+	return sl_rng_below(rng, n) == 0;
+}
+
+#endif

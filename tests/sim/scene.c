@@ -1,0 +1,116 @@
+/*
+ * scene - see the header
+ */
+#include "scene.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "trace.h"
+
+struct play {
+	bool shows_wakes;
+	char text[1024];
+	size_t len;
+};
+
+static void SL_PRINTF(2, 3) say(struct play *p, const char *format, ...)
+{
+	va_list args;
+
+	if (p->len)
+		p->len += (size_t)snprintf(
+			p->text + p->len, sizeof(p->text) - p->len, "; ");
+	va_start(args, format);
+	p->len += (size_t)vsnprintf(
+		p->text + p->len, sizeof(p->text) - p->len, format, args);
+	va_end(args);
+	if (p->len >= sizeof(p->text))
+		p->len = sizeof(p->text) - 1;
+}
+
+static void say_wake(struct play *p, sl_ns at)
+{
+	if (!p->shows_wakes)
+		return;
+	if (at == SL_NS_NEVER)
+		say(p, "WAKE never");
+	else
+		say(p, "WAKE %" PRIu64 "ms", (uint64_t)(at / SL_MS));
+}
+
+static void on_action(void *context, const struct sl_action *a)
+{
+	struct play *p = context;
+
+	switch (a->type) {
+	case SL_ACTION_ADMIT:
+		say(p, "ADMIT %" PRIu64 " m%x r%" PRIu64 " l%" PRIu64, a->admit.workload,
+			a->admit.gpu_mask, a->admit.request_bytes, a->admit.limit_bytes);
+		break;
+	case SL_ACTION_REFUSE:
+		say(p, "REFUSE %" PRIu64 " %s %" PRIu64 " %" PRIu64, a->refuse.workload,
+			sl_reason_name(a->refuse.reason), a->refuse.wanted_bytes,
+			a->refuse.available_bytes);
+		break;
+	case SL_ACTION_GRANT:
+		say(p, "GRANT %" PRIu64 "/%" PRIu64 " g%u %" PRIu64 " e%" PRIu64,
+			a->grant.client, a->grant.ask, a->grant.gpu, a->grant.bytes,
+			a->grant.epoch);
+		break;
+	case SL_ACTION_DENY:
+		say(p, "DENY %" PRIu64 "/%" PRIu64 " %s %" PRIu64, a->deny.client,
+			a->deny.ask, sl_reason_name(a->deny.reason),
+			a->deny.available_bytes);
+		break;
+	case SL_ACTION_VIEW:
+		say(p, "VIEW %" PRIu64 " g%u", a->view.workload, a->view.gpu);
+		break;
+	case SL_ACTION_NOTE:
+		say(p, "NOTE %s g%u %" PRIu64 "/%" PRIu64 " %" PRIu64,
+			sl_reason_name(a->note.reason), a->note.gpu, a->note.workload,
+			a->note.other, a->note.bytes);
+		break;
+	case SL_ACTION_WAKE_AT: say_wake(p, a->wake_at.at); break;
+	default: say(p, "?");
+	}
+}
+
+static bool complain(const struct scene *scene, size_t row, const char *expected,
+	const char *actual, bool quiet)
+{
+	if (quiet)
+		return false;
+	printf("scene %s, row %zu, at %" PRIu64 " ms: ", scene->name, row + 1,
+		scene->rows[row].at_ms);
+	sl_trace_print_event(&scene->rows[row].event, stdout);
+	printf("\n  expected: %s\n  came:     %s\n", expected, actual);
+	return false;
+}
+
+bool scene_play(const struct scene *scene, bool quiet)
+{
+	struct sl_arena *arena = sl_arena_new();
+	struct sl_node *node = sl_node_new(arena);
+	bool same = true;
+
+	for (size_t i = 0; i < scene->count && same; i++) {
+		const struct scene_row *row = &scene->rows[i];
+		struct play play = {.shows_wakes = scene->shows_wakes};
+		struct sl_error err = {0};
+
+		sl_node_step(node, row->at_ms * SL_MS, &row->event, on_action, &play);
+		for (const char *a = play.text, *b = row->expected; same; a++, b++) {
+			same = *a == *b;
+			if (!*a || !*b)
+				break;
+		}
+		if (!same)
+			complain(scene, i, row->expected, play.text, quiet);
+		else if (sl_node_check(node, &err))
+			same = complain(scene, i, "books in order", err.text, quiet);
+	}
+	sl_arena_free(arena);
+	return same;
+}

@@ -1,0 +1,165 @@
+/*
+ * scene - a short exact play: events in, and word for word what must come out
+ *
+ * Each row is an event at a time and the actions it must cause, in order, written compactly
+ * and joined by "; " ("" for none):
+ *   ADMIT w m1 r20 l50           workload, mask (hex), request, limit
+ *   REFUSE w REASON wanted available
+ *   GRANT c/ask g0 60 e1         client/ask, GPU, bytes, epoch
+ *   DENY c/ask REASON available
+ *   VIEW w g0
+ *   NOTE REASON g0 w/other bytes
+ * WAKE_AT is left out but for scenes that ask for it ("WAKE 1000ms", "WAKE never").
+ * Bytes are small plain numbers where only their relations matter.
+ */
+#ifndef SL_SIM_SCENE_H
+#define SL_SIM_SCENE_H
+
+#include "policy/node.h"
+
+struct scene_row {
+	uint64_t at_ms;
+	struct sl_event event;
+	const char *expected;
+};
+
+struct scene {
+	const char *name;
+	bool shows_wakes;
+	const struct scene_row *rows;
+	size_t count;
+};
+
+/* Plays it on a fresh node, which is checked after every row. False after the first
+ * difference, which is printed with both texts. */
+bool scene_play(const struct scene *scene, bool quiet);
+
+/* --- the events, by their fields in the order that reads best --- */
+#define CONFIG(wait, pass, idle, recover)            \
+	{                                            \
+		.type = SL_EVENT_CONFIG, .config = { \
+			(wait)*SL_MS,                \
+			(pass)*SL_MS,                \
+			(idle)*SL_MS,                \
+			(recover)*SL_MS,             \
+			0,                           \
+			0                            \
+		}                                    \
+	}
+#define POOL(pool, slack)                            \
+	{                                            \
+		.type = SL_EVENT_CONFIG, .config = { \
+			60 * SL_S,                   \
+			SL_S,                        \
+			SL_S,                        \
+			2 * SL_S,                    \
+			pool,                        \
+			slack                        \
+		}                                    \
+	}
+#define GPU(gpu_, capacity, reserve)                                             \
+	{                                                                        \
+		.type = SL_EVENT_GPU_ADD, .gpu_add = { gpu_, capacity, reserve } \
+	}
+#define NONE                          \
+	{                             \
+		SL_AMOUNT_UNSET, 0, 0 \
+	}
+#define BYTES(n)                      \
+	{                             \
+		SL_AMOUNT_BYTES, 0, n \
+	}
+#define PCT(n)                                   \
+	{                                        \
+		SL_AMOUNT_FRACTION, 0, (n)*10000 \
+	}
+#define WORKLOAD(id, request_, limit_, gpus, mask, priority_)    \
+	{                                                        \
+		.type = SL_EVENT_WORKLOAD_ADD, .workload_add = { \
+			id,                                      \
+			request_,                                \
+			limit_,                                  \
+			gpus,                                    \
+			mask,                                    \
+			priority_,                               \
+			0                                        \
+		}                                                \
+	}
+#define RECOVERED(id, request_, limit_, mask)                    \
+	{                                                        \
+		.type = SL_EVENT_WORKLOAD_ADD, .workload_add = { \
+			id,                                      \
+			request_,                                \
+			limit_,                                  \
+			1,                                       \
+			mask,                                    \
+			0,                                       \
+			1                                        \
+		}                                                \
+	}
+#define REMOVE(id)                                                          \
+	{                                                                   \
+		.type = SL_EVENT_WORKLOAD_REMOVE, .workload_remove = { id } \
+	}
+#define JOIN(c, w)                                                       \
+	{                                                                \
+		.type = SL_EVENT_CLIENT_JOIN, .client_join = { c, w, 0 } \
+	}
+#define EXPECT(c, w)                                                     \
+	{                                                                \
+		.type = SL_EVENT_CLIENT_JOIN, .client_join = { c, w, 1 } \
+	}
+#define REPORT(c, g, n)                                                      \
+	{                                                                    \
+		.type = SL_EVENT_CLIENT_REPORT, .client_report = { c, g, n } \
+	}
+#define REPORTED(c)                                                        \
+	{                                                                  \
+		.type = SL_EVENT_CLIENT_REPORTED, .client_reported = { c } \
+	}
+#define EXIT(c)                                                    \
+	{                                                          \
+		.type = SL_EVENT_CLIENT_EXIT, .client_exit = { c } \
+	}
+#define RELEASED(c, g, n)                                          \
+	{                                                          \
+		.type = SL_EVENT_RELEASED, .released = { c, g, n } \
+	}
+#define ASK(c, a, g, n)                                     \
+	{                                                   \
+		.type = SL_EVENT_ASK, .ask = { c, a, g, n } \
+	}
+#define CANCEL(c, a)                                        \
+	{                                                   \
+		.type = SL_EVENT_CANCEL, .cancel = { c, a } \
+	}
+#define COMMIT(c, e, n)                                        \
+	{                                                      \
+		.type = SL_EVENT_COMMIT, .commit = { c, e, n } \
+	}
+#define CREATE_FAILED(c, e)                                               \
+	{                                                                 \
+		.type = SL_EVENT_CREATE_FAILED, .create_failed = { c, e } \
+	}
+#define FREED(c, g, n)                                       \
+	{                                                    \
+		.type = SL_EVENT_FREED, .freed = { c, g, n } \
+	}
+#define WORK(c)                                      \
+	{                                            \
+		.type = SL_EVENT_WORK, .work = { c } \
+	}
+#define HIDDEN(c, g, n)                                        \
+	{                                                      \
+		.type = SL_EVENT_HIDDEN, .hidden = { c, g, n } \
+	}
+#define UNMANAGED(g, n)                                           \
+	{                                                         \
+		.type = SL_EVENT_UNMANAGED, .unmanaged = { g, n } \
+	}
+#define TIME                          \
+	{                             \
+		.type = SL_EVENT_TIME \
+	}
+
+#endif

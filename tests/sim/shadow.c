@@ -1,0 +1,787 @@
+/*
+ * shadow - the books; see the header
+ *
+ * Every number is kept where it arises (a client's bytes on a GPU, a demand's bytes) and summed
+ * when it is asked for.
+ */
+#include "shadow.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+void shadow_fail(struct shadow *s, const char *format, ...)
+{
+	va_list args;
+
+	if (s->failed[0])
+		return;
+	va_start(args, format);
+	(void)vsnprintf(s->failed, sizeof(s->failed), format, args);
+	va_end(args);
+}
+
+void shadow_init(struct shadow *s)
+{
+	memset(s, 0, sizeof(*s));
+	s->wake = SL_NS_NEVER;
+	s->wait_max = 60 * SL_S;
+	s->head_pass = s->idle_wait = 1 * SL_S;
+	s->recover_wait = 2 * SL_S;
+}
+
+struct shadow_client *shadow_client(struct shadow *s, uint64_t id)
+{
+	for (uint32_t i = 0; i < s->clients_top; i++) {
+		if (s->client[i].used && s->client[i].id == id)
+			return &s->client[i];
+	}
+	return NULL;
+}
+
+struct shadow_workload *shadow_workload(struct shadow *s, uint64_t id)
+{
+	for (uint32_t i = 0; i < SHADOW_WORKLOADS; i++) {
+		if (s->workload[i].used && s->workload[i].id == id)
+			return &s->workload[i];
+	}
+	return NULL;
+}
+
+uint64_t shadow_shareable(const struct shadow *s, uint32_t gpu)
+{
+	const struct shadow_gpu *g = &s->gpu[gpu];
+	uint64_t gone = g->reserve + g->unmanaged;
+
+	return g->capacity > gone ? g->capacity - gone : 0;
+}
+
+static uint64_t granted(
+	const struct shadow *s, const struct shadow_client *c, uint32_t gpu)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < s->demands_top; i++) {
+		const struct shadow_demand *d = &s->demand[i];
+
+		if (d->used && d->granted && d->client == c && d->gpu == gpu)
+			sum += d->bytes;
+	}
+	return sum;
+}
+
+uint64_t shadow_held(const struct shadow *s, const struct shadow_client *c, uint32_t gpu)
+{
+	return c->backing[gpu] + c->hidden[gpu] + granted(s, c, gpu);
+}
+
+uint64_t shadow_use(const struct shadow *s, const struct shadow_workload *w, uint32_t gpu)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < s->clients_top; i++) {
+		const struct shadow_client *c = &s->client[i];
+
+		if (c->used && c->workload == w)
+			sum += c->backing[gpu] + c->hidden[gpu];
+	}
+	for (uint32_t i = 0; i < s->demands_top; i++) {
+		const struct shadow_demand *d = &s->demand[i];
+
+		if (d->used && d->granted && d->gpu == gpu && d->client->workload == w)
+			sum += d->bytes;
+	}
+	return sum;
+}
+
+static uint64_t resident(const struct shadow *s, uint32_t gpu)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < s->clients_top; i++) {
+		const struct shadow_client *c = &s->client[i];
+
+		if (c->used)
+			sum += c->backing[gpu] + c->hidden[gpu] + c->dying[gpu];
+	}
+	for (uint32_t i = 0; i < s->demands_top; i++) {
+		const struct shadow_demand *d = &s->demand[i];
+
+		if (d->used && d->granted && d->gpu == gpu)
+			sum += d->bytes;
+	}
+	return sum;
+}
+
+uint64_t shadow_free(const struct shadow *s, uint32_t gpu)
+{
+	uint64_t shareable = shadow_shareable(s, gpu), taken = resident(s, gpu);
+
+	return shareable > taken ? shareable - taken : 0;
+}
+
+bool shadow_is_recovering(const struct shadow *s)
+{
+	for (uint32_t i = 0; i < s->clients_top; i++) {
+		if (s->client[i].used && s->client[i].expected)
+			return s->now < s->recover_until;
+	}
+	return false;
+}
+
+/* I1 as measured: claims, and what is there, within what can be shared. */
+static bool is_degraded(const struct shadow *s, uint32_t gpu)
+{
+	uint64_t shareable = shadow_shareable(s, gpu), claims = 0;
+
+	for (uint32_t w = 0; w < SHADOW_WORKLOADS; w++) {
+		uint64_t fixed = 0, request = 0;
+
+		if (!s->workload[w].used)
+			continue;
+		for (uint32_t i = 0; i < s->clients_top; i++) {
+			if (s->client[i].used && s->client[i].workload == &s->workload[w])
+				fixed += s->client[i].hidden[gpu];
+		}
+		if (!s->workload[w].leaving && (s->workload[w].mask >> gpu & 1))
+			request = s->workload[w].request;
+		claims += fixed > request ? fixed : request;
+	}
+	return claims > shareable || resident(s, gpu) > shareable;
+}
+
+static void refresh_degraded(struct shadow *s)
+{
+	for (uint32_t gpu = 0; gpu < SHADOW_GPUS; gpu++)
+		s->gpu[gpu].degraded = is_degraded(s, gpu);
+}
+
+/* Who is entitled now. Done whenever the node could have seen another state: after each event
+ * and each grant; not while it waits for reports, when it looks at no queue. */
+static void refresh_classes(struct shadow *s)
+{
+	if (shadow_is_recovering(s))
+		return;
+	for (uint32_t i = 0; i < s->demands_top; i++) {
+		struct shadow_demand *d = &s->demand[i];
+		bool entitled;
+
+		if (!d->used || d->granted)
+			continue;
+		entitled = shadow_use(s, d->client->workload, d->gpu) + d->bytes <=
+			   d->client->workload->request;
+		if (d->entitled && !entitled)
+			d->burst_since = s->now;
+		d->entitled = entitled;
+	}
+}
+
+static bool has_waiting(const struct shadow *s, const struct shadow_client *c)
+{
+	for (uint32_t i = 0; i < s->demands_top; i++) {
+		if (s->demand[i].used && !s->demand[i].granted &&
+			s->demand[i].client == c)
+			return true;
+	}
+	return false;
+}
+
+static struct shadow_demand *find_ask(struct shadow *s, uint64_t client, uint64_t ask)
+{
+	for (uint32_t i = 0; i < s->demands_top; i++) {
+		if (s->demand[i].used && s->demand[i].client->id == client &&
+			s->demand[i].ask == ask)
+			return &s->demand[i];
+	}
+	return NULL;
+}
+
+static struct shadow_demand *find_epoch(struct shadow *s, uint64_t client, uint64_t epoch)
+{
+	for (uint32_t i = 0; i < s->demands_top; i++) {
+		struct shadow_demand *d = &s->demand[i];
+
+		if (d->used && d->granted && d->client->id == client && d->epoch == epoch)
+			return d;
+	}
+	return NULL;
+}
+
+/* A demand that stops waiting: the head it was is no head any more. */
+static void off_the_queue(struct shadow *s, struct shadow_demand *d)
+{
+	struct shadow_gpu *g = &s->gpu[d->gpu];
+
+	if (g->head == d->order)
+		g->head = 0;
+	else if (g->head) {
+		for (uint32_t i = 0; i < s->demands_top; i++) {
+			if (s->demand[i].used && s->demand[i].order == g->head)
+				g->earlier_left |= shadow_is_before(d, &s->demand[i]);
+		}
+	}
+}
+
+static void drop(struct shadow *s, struct shadow_demand *d)
+{
+	d->used = false;
+	s->demands--;
+}
+
+static void expect_view(
+	struct shadow *s, struct shadow_client *c, uint32_t gpu, uint32_t least)
+{
+	uint32_t living = 0;
+
+	for (uint32_t i = 0; i < s->clients_top; i++)
+		living += s->client[i].used && s->client[i].alive &&
+			  s->client[i].workload == c->workload;
+	if (living < least || c->workload->leaving)
+		return;
+	s->view_workload = c->workload->id;
+	s->views_expected |= 1u << gpu;
+}
+
+/* --- events --- */
+
+static void on_join(struct shadow *s, const struct sl_event *e)
+{
+	struct shadow_workload *w = shadow_workload(s, e->client_join.workload);
+	uint32_t i = 0;
+	bool first = true;
+
+	if (!w || w->leaving || shadow_client(s, e->client_join.client)) {
+		s->notes_expected[SL_REASON_STRAY]++;
+		return;
+	}
+	for (uint32_t k = 0; k < s->clients_top; k++)
+		first &= !(s->client[k].used && s->client[k].expected);
+	while (i < SHADOW_CLIENTS && s->client[i].used)
+		i++;
+	if (i == SHADOW_CLIENTS) {
+		shadow_fail(s, "the simulation has no room for another client");
+		return;
+	}
+	s->client[i] = (struct shadow_client){.used = true,
+		.alive = true,
+		.expected = e->client_join.expected,
+		.id = e->client_join.client,
+		.workload = w,
+		.active = s->now};
+	if (i >= s->clients_top)
+		s->clients_top = i + 1;
+	s->clients++;
+	if (e->client_join.expected && first)
+		s->recover_until = s->now + s->recover_wait;
+}
+
+static bool is_known_ask(const struct shadow_client *c, const struct sl_event *e)
+{
+	return c && c->alive && e->ask.gpu < SHADOW_GPUS && e->ask.bytes > 0 &&
+	       !c->workload->leaving && (c->workload->mask >> e->ask.gpu & 1);
+}
+
+static void on_ask(struct shadow *s, const struct sl_event *e)
+{
+	struct shadow_client *c = shadow_client(s, e->ask.client);
+	struct shadow_demand *d = s->demand;
+	uint64_t use;
+
+	if (!is_known_ask(c, e) || find_ask(s, e->ask.client, e->ask.ask))
+		return;
+	while (d < s->demand + SHADOW_DEMANDS && d->used)
+		d++;
+	if (d == s->demand + SHADOW_DEMANDS) {
+		shadow_fail(s, "the simulation has no room for another demand");
+		return;
+	}
+	use = shadow_use(s, c->workload, e->ask.gpu);
+	if (!has_waiting(s, c) && use + e->ask.bytes <= c->workload->limit)
+		c->active = s->now;
+	*d = (struct shadow_demand){.used = true,
+		.client = c,
+		.ask = e->ask.ask,
+		.bytes = e->ask.bytes,
+		.gpu = e->ask.gpu,
+		.order = ++s->next_order,
+		.arrived = s->now,
+		.burst_since = s->now,
+		.over_limit = e->ask.bytes > c->workload->limit ||
+			      use + e->ask.bytes > c->workload->limit,
+		.entitled = use + e->ask.bytes <= c->workload->request};
+	if (d - s->demand >= s->demands_top)
+		s->demands_top = (uint32_t)(d - s->demand) + 1;
+	s->demands++;
+}
+
+static void on_commit(struct shadow *s, const struct sl_event *e)
+{
+	struct shadow_client *c = shadow_client(s, e->commit.client);
+	struct shadow_demand *d = find_epoch(s, e->commit.client, e->commit.epoch);
+	uint64_t used = e->commit.used_bytes;
+
+	if (!c || !c->alive || !d) {
+		s->notes_expected[SL_REASON_STRAY]++;
+		return;
+	}
+	if (used > d->bytes) {
+		s->notes_expected[SL_REASON_OVERCOMMIT]++;
+		used = d->bytes;
+	}
+	c->backing[d->gpu] += used;
+	c->active = s->now;
+	expect_view(s, c, d->gpu, 2);
+	drop(s, d);
+}
+
+static void on_create_failed(struct shadow *s, const struct sl_event *e)
+{
+	struct shadow_client *c = shadow_client(s, e->create_failed.client);
+	struct shadow_demand *d =
+		find_epoch(s, e->create_failed.client, e->create_failed.epoch);
+	bool entitled;
+
+	if (!c || !c->alive || !d) {
+		s->notes_expected[SL_REASON_STRAY]++;
+		return;
+	}
+	if (!d->refused_ever) {
+		s->notes_expected[SL_REASON_CREATE_FAILED]++;
+		d->refused_first = s->now;
+	}
+	d->granted = false;
+	d->refused_ever = true;
+	d->released_since = false;
+	d->refused_at = s->now;
+	d->cancelled |= c->workload->leaving;
+	entitled = shadow_use(s, c->workload, d->gpu) + d->bytes <= c->workload->request;
+	if (d->entitled && !entitled)
+		d->burst_since = s->now;
+	d->entitled = entitled;
+}
+
+static void came_back(struct shadow *s, uint32_t gpu)
+{
+	for (uint32_t i = 0; i < s->demands_top; i++) {
+		if (s->demand[i].used && s->demand[i].gpu == gpu)
+			s->demand[i].released_since = true;
+	}
+}
+
+static void on_freed(struct shadow *s, const struct sl_event *e)
+{
+	struct shadow_client *c = shadow_client(s, e->freed.client);
+	uint64_t bytes = e->freed.bytes;
+
+	if (!c || !c->alive || e->freed.gpu >= SHADOW_GPUS ||
+		!s->gpu[e->freed.gpu].present) {
+		s->notes_expected[SL_REASON_STRAY]++;
+		return;
+	}
+	c->active = s->now;
+	if (bytes > c->backing[e->freed.gpu]) {
+		s->notes_expected[SL_REASON_UNDERFLOW]++;
+		bytes = c->backing[e->freed.gpu];
+	}
+	if (!bytes)
+		return;
+	c->backing[e->freed.gpu] -= bytes;
+	expect_view(s, c, e->freed.gpu, 2);
+	came_back(s, e->freed.gpu);
+}
+
+static void forget_if_gone(struct shadow *s, struct shadow_client *c)
+{
+	struct shadow_workload *w = c->workload;
+
+	for (uint32_t gpu = 0; gpu < SHADOW_GPUS; gpu++) {
+		if (c->dying[gpu])
+			return;
+	}
+	c->used = false;
+	s->clients--;
+	for (uint32_t i = 0; i < s->clients_top; i++) {
+		if (s->client[i].used && s->client[i].workload == w)
+			return;
+	}
+	if (w->leaving) {
+		w->used = false;
+		s->workloads--;
+	}
+}
+
+static void on_exit_of(struct shadow *s, const struct sl_event *e)
+{
+	struct shadow_client *c = shadow_client(s, e->client_exit.client);
+
+	if (!c || !c->alive) {
+		s->notes_expected[SL_REASON_STRAY]++;
+		return;
+	}
+	for (uint32_t gpu = 0; gpu < SHADOW_GPUS; gpu++)
+		c->dying[gpu] = shadow_held(s, c, gpu);
+	c->alive = c->expected = false;
+	for (uint32_t gpu = 0; gpu < SHADOW_GPUS; gpu++) {
+		c->backing[gpu] = c->hidden[gpu] = 0;
+		if (c->dying[gpu])
+			expect_view(s, c, gpu, 1);
+	}
+	for (uint32_t i = 0; i < s->demands_top; i++) {
+		if (!s->demand[i].used || s->demand[i].client != c)
+			continue;
+		if (!s->demand[i].granted)
+			off_the_queue(s, &s->demand[i]);
+		drop(s, &s->demand[i]);
+	}
+	forget_if_gone(s, c);
+}
+
+static void on_released(struct shadow *s, const struct sl_event *e)
+{
+	struct shadow_client *c = shadow_client(s, e->released.client);
+	uint32_t gpu = e->released.gpu;
+
+	if (!c || c->alive || gpu >= SHADOW_GPUS) {
+		s->notes_expected[SL_REASON_STRAY]++;
+		return;
+	}
+	if (e->released.remaining_bytes < c->dying[gpu])
+		c->dying[gpu] = e->released.remaining_bytes;
+	came_back(s, gpu);
+	forget_if_gone(s, c);
+}
+
+static void on_remove(struct shadow *s, const struct sl_event *e)
+{
+	struct shadow_workload *w = shadow_workload(s, e->workload_remove.workload);
+	bool any = false;
+
+	if (!w || w->leaving) {
+		s->notes_expected[SL_REASON_STRAY]++;
+		return;
+	}
+	w->leaving = true;
+	for (uint32_t i = 0; i < s->clients_top; i++)
+		any |= s->client[i].used && s->client[i].workload == w;
+	for (uint32_t i = 0; i < s->demands_top; i++) {
+		if (s->demand[i].used && !s->demand[i].granted &&
+			s->demand[i].client->workload == w)
+			s->demand[i].cancelled = true;
+	}
+	if (!any) {
+		w->used = false;
+		s->workloads--;
+	}
+	w->request = w->limit = 0;
+	w->mask = 0;
+}
+
+static void on_measured(struct shadow *s, const struct sl_event *e)
+{
+	struct shadow_client *c;
+
+	if (e->type == SL_EVENT_UNMANAGED) {
+		s->gpu[e->unmanaged.gpu].unmanaged = e->unmanaged.bytes;
+		return;
+	}
+	c = shadow_client(s, e->hidden.client);
+	if (!c || !c->alive) {
+		s->notes_expected[SL_REASON_STRAY]++;
+		return;
+	}
+	if (c->hidden[e->hidden.gpu] != e->hidden.bytes)
+		expect_view(s, c, e->hidden.gpu, 1);
+	c->hidden[e->hidden.gpu] = e->hidden.bytes;
+}
+
+static void on_report(struct shadow *s, const struct sl_event *e)
+{
+	struct shadow_client *c = shadow_client(s, e->client_report.client);
+
+	if (!c || !c->alive ||
+		(e->type == SL_EVENT_CLIENT_REPORT &&
+			(e->client_report.gpu >= SHADOW_GPUS ||
+				!s->gpu[e->client_report.gpu].present))) {
+		s->notes_expected[SL_REASON_STRAY]++;
+		return;
+	}
+	if (e->type == SL_EVENT_CLIENT_REPORTED) {
+		c->expected = false;
+		return;
+	}
+	c->backing[e->client_report.gpu] = e->client_report.bytes;
+	expect_view(s, c, e->client_report.gpu, 2);
+}
+
+/* The end of the wait for reports: whoever has not been heard of is noted. */
+static void end_recovery(struct shadow *s)
+{
+	if (s->now < s->recover_until)
+		return;
+	for (uint32_t i = 0; i < s->clients_top; i++) {
+		if (!s->client[i].used || !s->client[i].expected)
+			continue;
+		s->client[i].expected = false;
+		s->notes_expected[SL_REASON_REPORT_MISSING]++;
+	}
+}
+
+static void on_cancel(struct shadow *s, const struct sl_event *e)
+{
+	struct shadow_demand *d = find_ask(s, e->cancel.client, e->cancel.ask);
+
+	if (d && !d->granted)
+		d->cancelled = true;
+}
+
+void shadow_before(struct shadow *s, sl_ns now, const struct sl_event *e)
+{
+	struct shadow_client *c;
+
+	s->now = now;
+	s->event = *e;
+	s->answered = false;
+	s->views = s->views_expected = 0;
+	memset(s->notes, 0, sizeof(s->notes));
+	memset(s->notes_expected, 0, sizeof(s->notes_expected));
+	for (uint32_t gpu = 0; gpu < SHADOW_GPUS; gpu++)
+		s->gpu[gpu].earlier_left = false;
+	switch (e->type) {
+	case SL_EVENT_CONFIG:
+		s->wait_max = e->config.wait_max;
+		s->head_pass = e->config.head_pass;
+		s->idle_wait = e->config.idle_wait;
+		s->recover_wait = e->config.recover_wait;
+		break;
+	case SL_EVENT_GPU_ADD:
+		s->gpu[e->gpu_add.gpu].present = true;
+		s->gpu[e->gpu_add.gpu].capacity = e->gpu_add.capacity_bytes;
+		s->gpu[e->gpu_add.gpu].reserve = e->gpu_add.reserve_bytes;
+		break;
+	case SL_EVENT_WORKLOAD_REMOVE: on_remove(s, e); break;
+	case SL_EVENT_CLIENT_JOIN: on_join(s, e); break;
+	case SL_EVENT_CLIENT_REPORT:
+	case SL_EVENT_CLIENT_REPORTED: on_report(s, e); break;
+	case SL_EVENT_CLIENT_EXIT: on_exit_of(s, e); break;
+	case SL_EVENT_RELEASED: on_released(s, e); break;
+	case SL_EVENT_ASK: on_ask(s, e); break;
+	case SL_EVENT_CANCEL: on_cancel(s, e); break;
+	case SL_EVENT_COMMIT: on_commit(s, e); break;
+	case SL_EVENT_CREATE_FAILED: on_create_failed(s, e); break;
+	case SL_EVENT_FREED: on_freed(s, e); break;
+	case SL_EVENT_WORK:
+		c = shadow_client(s, e->work.client);
+		if (c && c->alive)
+			c->active = s->now;
+		break;
+	case SL_EVENT_HIDDEN:
+	case SL_EVENT_UNMANAGED: on_measured(s, e); break;
+	default: break;
+	}
+	s->demands_begun = s->demands;
+	end_recovery(s);
+	refresh_degraded(s);
+	refresh_classes(s);
+}
+
+/* --- actions --- */
+
+static void on_grant(struct shadow *s, const struct sl_action *a)
+{
+	struct shadow_demand *d = find_ask(s, a->grant.client, a->grant.ask);
+
+	if (!d || d->granted || a->grant.bytes != d->bytes || a->grant.gpu != d->gpu) {
+		shadow_fail(s, "client %llu was granted what it does not wait for",
+			(unsigned long long)a->grant.client);
+		return;
+	}
+	if (a->grant.epoch <= s->last_epoch)
+		shadow_fail(
+			s, "epoch %llu came twice", (unsigned long long)a->grant.epoch);
+	s->last_epoch = a->grant.epoch;
+	shadow_check_grant(s, d);
+	off_the_queue(s, d);
+	d->granted = true;
+	d->epoch = a->grant.epoch;
+	d->client->active = s->now;
+	refresh_degraded(s);
+	refresh_classes(s);
+}
+
+static void on_deny(struct shadow *s, const struct sl_action *a)
+{
+	struct shadow_demand *d = find_ask(s, a->deny.client, a->deny.ask);
+	enum sl_reason reason = (enum sl_reason)a->deny.reason;
+
+	if (reason == SL_REASON_UNKNOWN_CLIENT) {
+		if (s->event.type != SL_EVENT_ASK ||
+			is_known_ask(shadow_client(s, a->deny.client), &s->event))
+			shadow_fail(s, "a known client was denied as unknown");
+		s->answered = true;
+		return;
+	}
+	if (!d || d->granted) {
+		shadow_fail(s, "client %llu was denied what it does not wait for",
+			(unsigned long long)a->deny.client);
+		return;
+	}
+	shadow_check_deny(s, d, reason);
+	off_the_queue(s, d);
+	drop(s, d);
+}
+
+static void on_admit(struct shadow *s, const struct sl_action *a)
+{
+	struct shadow_workload *w = s->workload;
+
+	s->answered = true;
+	shadow_check_admit(s, a);
+	while (w < s->workload + SHADOW_WORKLOADS && w->used)
+		w++;
+	if (w == s->workload + SHADOW_WORKLOADS) {
+		shadow_fail(s, "the simulation has no room for another workload");
+		return;
+	}
+	*w = (struct shadow_workload){.used = true,
+		.id = a->admit.workload,
+		.request = a->admit.request_bytes,
+		.limit = a->admit.limit_bytes,
+		.mask = a->admit.gpu_mask,
+		.priority = s->event.workload_add.priority};
+	s->workloads++;
+	refresh_degraded(s);
+}
+
+static void on_note(struct shadow *s, const struct sl_action *a)
+{
+	s->notes[a->note.reason]++;
+	if (a->note.reason == SL_REASON_ENTITLED_WAITS ||
+		a->note.reason == SL_REASON_BURST_WAITS)
+		shadow_check_waits(s, a);
+	if (a->note.reason == SL_REASON_DEGRADED_BEGINS ||
+		a->note.reason == SL_REASON_DEGRADED_ENDS)
+		s->gpu[a->note.gpu].noted_degraded =
+			a->note.reason == SL_REASON_DEGRADED_BEGINS;
+}
+
+void shadow_action(struct shadow *s, const struct sl_action *a)
+{
+	if (a->id != s->last_action + 1)
+		shadow_fail(s, "action %llu follows %llu", (unsigned long long)a->id,
+			(unsigned long long)s->last_action);
+	s->last_action = a->id;
+	switch (a->type) {
+	case SL_ACTION_ADMIT: on_admit(s, a); break;
+	case SL_ACTION_REFUSE:
+		s->answered = true;
+		shadow_check_refuse(s, a);
+		break;
+	case SL_ACTION_GRANT: on_grant(s, a); break;
+	case SL_ACTION_DENY: on_deny(s, a); break;
+	case SL_ACTION_VIEW:
+		if (a->view.workload != s->view_workload)
+			shadow_fail(s, "a view nobody needs");
+		s->views |= 1u << a->view.gpu;
+		break;
+	case SL_ACTION_NOTE: on_note(s, a); break;
+	case SL_ACTION_WAKE_AT: s->wake = a->wake_at.at; break;
+	default: shadow_fail(s, "an action of no known kind");
+	}
+}
+
+/* --- after the step --- */
+
+static void check_growth(struct shadow *s, size_t arena_bytes)
+{
+	/* An ASK that is denied at once was a demand for a moment: counted at the start. */
+	uint32_t demands = s->demands_begun;
+	bool more = s->workloads > s->most_workloads || s->clients > s->most_clients ||
+		    demands > s->most_demands;
+
+	if (arena_bytes > s->arena_bytes && s->arena_bytes && !more)
+		shadow_fail(s,
+			"the arena grew from %zu to %zu bytes though nothing was added",
+			s->arena_bytes, arena_bytes);
+	s->arena_bytes = arena_bytes;
+	s->most_workloads =
+		s->workloads > s->most_workloads ? s->workloads : s->most_workloads;
+	s->most_clients = s->clients > s->most_clients ? s->clients : s->most_clients;
+	s->most_demands = demands > s->most_demands ? demands : s->most_demands;
+}
+
+static void check_same(
+	struct shadow *s, const char *what, uint32_t gpu, uint64_t mine, uint64_t theirs)
+{
+	if (mine != theirs)
+		shadow_fail(s, "GPU %u: %s is %llu, the node says %llu", gpu, what,
+			(unsigned long long)mine, (unsigned long long)theirs);
+}
+
+static void check_views_of_node(struct shadow *s, const struct sl_node *node)
+{
+	for (uint32_t gpu = 0; gpu < SHADOW_GPUS; gpu++) {
+		struct sl_node_gpu_view v = sl_node_gpu(node, gpu);
+		uint64_t sums[4] = {0};
+		uint32_t waiting = 0;
+
+		if (!s->gpu[gpu].present)
+			continue;
+		for (uint32_t i = 0; i < s->clients_top; i++) {
+			if (!s->client[i].used)
+				continue;
+			sums[0] += s->client[i].backing[gpu];
+			sums[1] += s->client[i].hidden[gpu];
+			sums[2] += s->client[i].dying[gpu];
+		}
+		for (uint32_t i = 0; i < s->demands_top; i++) {
+			const struct shadow_demand *d = &s->demand[i];
+
+			if (!d->used || d->gpu != gpu)
+				continue;
+			sums[3] += d->granted ? d->bytes : 0;
+			waiting += !d->granted;
+		}
+		check_same(s, "backing", gpu, sums[0], v.backing_bytes);
+		check_same(s, "hidden", gpu, sums[1], v.hidden_bytes);
+		check_same(s, "dying", gpu, sums[2], v.dying_bytes);
+		check_same(s, "granted", gpu, sums[3], v.granted_bytes);
+		check_same(s, "free", gpu, shadow_free(s, gpu), v.free_bytes);
+		check_same(
+			s, "shareable", gpu, shadow_shareable(s, gpu), v.shareable_bytes);
+		check_same(s, "waiting", gpu, waiting, v.waiting);
+		check_same(s, "degraded", gpu, s->gpu[gpu].degraded, v.degraded);
+	}
+}
+
+static void check_notes(struct shadow *s)
+{
+	static const enum sl_reason exact[] = {SL_REASON_STRAY, SL_REASON_UNDERFLOW,
+		SL_REASON_OVERCOMMIT, SL_REASON_CREATE_FAILED, SL_REASON_REPORT_MISSING};
+
+	for (size_t i = 0; i < SL_ARRAY_LEN(exact); i++) {
+		if (s->notes[exact[i]] != s->notes_expected[exact[i]])
+			shadow_fail(s, "%u notes %s, expected %u", s->notes[exact[i]],
+				sl_reason_name(exact[i]), s->notes_expected[exact[i]]);
+	}
+	for (uint32_t gpu = 0; gpu < SHADOW_GPUS; gpu++) {
+		if (s->gpu[gpu].noted_degraded != s->gpu[gpu].degraded)
+			shadow_fail(s, "GPU %u is%s degraded, and nobody was told", gpu,
+				s->gpu[gpu].degraded ? "" : " not");
+	}
+	if (s->views != s->views_expected)
+		shadow_fail(
+			s, "views of GPUs %x, expected %x", s->views, s->views_expected);
+}
+
+void shadow_after(struct shadow *s, const struct sl_node *node, size_t arena_bytes)
+{
+	if (s->event.type == SL_EVENT_WORKLOAD_ADD && !s->answered)
+		shadow_fail(s, "a workload got no answer");
+	if (s->event.type == SL_EVENT_ASK && !s->answered &&
+		!is_known_ask(shadow_client(s, s->event.ask.client), &s->event))
+		shadow_fail(s, "a bad ASK got no answer");
+	check_views_of_node(s, node);
+	check_notes(s);
+	shadow_check_state(s);
+	check_growth(s, arena_bytes);
+}

@@ -1,0 +1,125 @@
+/*
+ * shadow - a second set of books and rules, kept from what goes in and out of the node
+ *
+ * It sees only events and actions, never the node's state, and shares no code with
+ * src/policy. Written to be obviously right rather than fast: arrays, loops, sums from
+ * scratch. It judges every action when it is emitted and the whole state after every event.
+ * Sizes are bytes. One thread.
+ *
+ * Where the contract leaves the node a choice (when exactly a refused creation is retried,
+ * which of several helpers passes a head first) the shadow checks bounds instead.
+ */
+#ifndef SL_SIM_SHADOW_H
+#define SL_SIM_SHADOW_H
+
+#include "policy/node.h"
+
+/* More than the simulated world ever has; GPUs may have any number below. */
+#define SHADOW_GPUS      8
+#define SHADOW_WORKLOADS 48
+#define SHADOW_CLIENTS   128
+#define SHADOW_DEMANDS   256
+
+struct shadow_gpu {
+	bool present, degraded, noted_degraded;
+	uint64_t capacity, reserve, unmanaged;
+	uint64_t head;     /* order of the demand that is the head, 0 if none */
+	bool earlier_left; /* one before the head was answered in this step */
+	bool released;     /* memory came back in this step */
+};
+
+struct shadow_workload {
+	bool used, leaving;
+	uint64_t id, request, limit;
+	uint32_t mask;
+	int32_t priority;
+};
+
+struct shadow_client {
+	bool used, alive, expected, noted_missing;
+	uint64_t id;
+	struct shadow_workload *workload;
+	sl_ns active;
+	uint64_t backing[SHADOW_GPUS], hidden[SHADOW_GPUS], dying[SHADOW_GPUS];
+};
+
+struct shadow_demand {
+	bool used, granted, entitled, over_limit;
+	bool noted_entitled, noted_burst, refused_ever, released_since, cancelled;
+	struct shadow_client *client;
+	uint64_t ask, epoch, bytes, order;
+	uint32_t gpu;
+	sl_ns arrived, burst_since, refused_at, refused_first;
+	sl_ns head_early, head_late; /* bounds of when it became the head */
+};
+
+struct shadow {
+	sl_ns now, wait_max, head_pass, idle_wait, recover_wait, recover_until, wake;
+	struct shadow_gpu gpu[SHADOW_GPUS];
+	struct shadow_workload workload[SHADOW_WORKLOADS];
+	struct shadow_client client[SHADOW_CLIENTS];
+	struct shadow_demand demand[SHADOW_DEMANDS];
+	uint64_t next_order, last_epoch, last_action;
+	uint32_t clients_top, demands_top; /* slots ever used */
+
+	/* Of the running event. */
+	struct sl_event event;
+	bool answered;  /* ADMIT or REFUSE seen */
+	uint32_t views; /* seen, per GPU, of the event's workload */
+	uint32_t views_expected;
+	uint64_t view_workload;
+	uint32_t notes[SL_REASONS];
+	uint32_t notes_expected[SL_REASONS];
+
+	/* For the promise that memory grows only when something is added. */
+	uint32_t workloads, clients, demands, demands_begun;
+	uint32_t most_workloads, most_clients, most_demands;
+	size_t arena_bytes;
+
+	char failed[400]; /* empty while all is well; the first failure stays */
+};
+
+/* Forgets all but nothing else: a fresh node. Sizes come by CONFIG and GPU_ADD. */
+void shadow_init(struct shadow *shadow);
+/* Before the node steps, each action as it comes, after it has stepped. */
+void shadow_before(struct shadow *shadow, sl_ns now, const struct sl_event *event);
+void shadow_action(struct shadow *shadow, const struct sl_action *action);
+void shadow_after(struct shadow *shadow, const struct sl_node *node, size_t arena_bytes);
+
+/* --- the books, for the rules and for the world --- */
+struct shadow_client *shadow_client(struct shadow *shadow, uint64_t id);
+struct shadow_workload *shadow_workload(struct shadow *shadow, uint64_t id);
+uint64_t shadow_shareable(const struct shadow *shadow, uint32_t gpu);
+uint64_t shadow_free(const struct shadow *shadow, uint32_t gpu);
+uint64_t shadow_held(
+	const struct shadow *shadow, const struct shadow_client *client, uint32_t gpu);
+uint64_t shadow_use(
+	const struct shadow *shadow, const struct shadow_workload *w, uint32_t gpu);
+bool shadow_is_recovering(const struct shadow *shadow);
+void shadow_fail(struct shadow *shadow, const char *format, ...) SL_PRINTF(2, 3);
+
+/* --- the rules (shadow_rules.c) --- */
+bool shadow_is_before(const struct shadow_demand *a, const struct shadow_demand *b);
+/* The bytes are there for it by the rules of entitled and burst; says nothing of its limit. */
+bool shadow_fits(const struct shadow *shadow, const struct shadow_demand *demand);
+bool shadow_counts_as_waiting(
+	const struct shadow *shadow, const struct shadow_client *client);
+/* Marks (by slot) the clients of the hopeless set; returns how many. */
+uint32_t shadow_hopeless(const struct shadow *shadow, bool stuck[SHADOW_CLIENTS]);
+/* Whom the rule picks among the hopeless; NULL if nobody may be denied. */
+const struct shadow_demand *shadow_victim(
+	const struct shadow *shadow, const bool stuck[SHADOW_CLIENTS]);
+/* Whether free bytes are kept from this demand for the head of its GPU. sure: certainly so;
+ * otherwise: possibly so. */
+bool shadow_is_kept(
+	const struct shadow *shadow, const struct shadow_demand *demand, bool sure);
+void shadow_check_grant(struct shadow *shadow, const struct shadow_demand *demand);
+void shadow_check_deny(
+	struct shadow *shadow, const struct shadow_demand *demand, enum sl_reason reason);
+void shadow_check_waits(struct shadow *shadow, const struct sl_action *note);
+void shadow_check_state(struct shadow *shadow);
+/* --- admission (shadow_admit.c) --- */
+void shadow_check_admit(struct shadow *shadow, const struct sl_action *action);
+void shadow_check_refuse(struct shadow *shadow, const struct sl_action *action);
+
+#endif

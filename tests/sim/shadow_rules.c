@@ -1,0 +1,477 @@
+/*
+ * shadow_rules - the promises and rules, judged from the shadow's own books
+ *
+ * Each rule is written from its sentence in the design, in the plainest way: the deadlock rule
+ * recomputes who keeps what from scratch for every client and round, admission tries every
+ * GPU, order looks at every waiting demand.
+ */
+#include "shadow.h"
+
+#include <string.h>
+
+/* Retry of a refused creation: not sooner, unless memory came back; not later, if it fits. */
+#define RETRY_SOONEST (20 * SL_MS)
+#define RETRY_LATEST  (500 * SL_MS)
+#define NOTE_AFTER    (1 * SL_S)
+
+bool shadow_is_before(const struct shadow_demand *a, const struct shadow_demand *b)
+{
+	int32_t ap = a->client->workload->priority, bp = b->client->workload->priority;
+
+	if (a->entitled != b->entitled)
+		return a->entitled;
+	if (ap != bp)
+		return ap > bp;
+	return a->order < b->order;
+}
+
+static bool waits(const struct shadow_demand *d)
+{
+	return d->used && !d->granted;
+}
+
+/* Unclaimed requests of all workloads but one. */
+static uint64_t others_unclaimed(
+	const struct shadow *s, const struct shadow_workload *but, uint32_t gpu)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < SHADOW_WORKLOADS; i++) {
+		const struct shadow_workload *w = &s->workload[i];
+		uint64_t use;
+
+		if (!w->used || w == but || !(w->mask >> gpu & 1))
+			continue;
+		use = shadow_use(s, w, gpu);
+		sum += w->request > use ? w->request - use : 0;
+	}
+	return sum;
+}
+
+bool shadow_fits(const struct shadow *s, const struct shadow_demand *d)
+{
+	uint64_t free_bytes = shadow_free(s, d->gpu);
+
+	if (d->entitled)
+		return d->bytes <= free_bytes;
+	if (s->gpu[d->gpu].degraded)
+		return false;
+	return d->bytes + others_unclaimed(s, d->client->workload, d->gpu) <= free_bytes;
+}
+
+bool shadow_counts_as_waiting(const struct shadow *s, const struct shadow_client *c)
+{
+	if (s->now - c->active < s->idle_wait)
+		return false;
+	for (uint32_t i = 0; i < s->demands_top; i++) {
+		if (waits(&s->demand[i]) && s->demand[i].client == c)
+			return true;
+	}
+	return false;
+}
+
+/* --- deadlock --- */
+
+/* Whether d could be had if everybody outside the stuck set gave all he has. */
+static bool could_get(
+	const struct shadow *s, const bool stuck[], const struct shadow_demand *d)
+{
+	uint64_t pot = shadow_shareable(s, d->gpu), mine = 0, reserved = 0;
+
+	if (s->gpu[d->gpu].degraded)
+		return true;
+	for (uint32_t i = 0; i < SHADOW_WORKLOADS; i++) {
+		const struct shadow_workload *w = &s->workload[i];
+		uint64_t kept = 0;
+		bool any = false;
+
+		if (!w->used)
+			continue;
+		for (uint32_t c = 0; c < s->clients_top; c++) {
+			if (!stuck[c] || s->client[c].workload != w)
+				continue;
+			any = true;
+			kept += shadow_held(s, &s->client[c], d->gpu);
+		}
+		pot = pot > kept ? pot - kept : 0;
+		if (w == d->client->workload)
+			mine = kept;
+		else if (any && (w->mask >> d->gpu & 1) && w->request > kept)
+			reserved += w->request - kept;
+	}
+	if (d->bytes > pot)
+		return false;
+	return mine + d->bytes <= d->client->workload->request ||
+	       d->bytes + reserved <= pot;
+}
+
+/* On every GPU it waits on, one of its demands could be had. */
+static bool could_finish(const struct shadow *s, const bool stuck[], uint32_t client)
+{
+	uint32_t on = 0, had = 0;
+
+	for (uint32_t i = 0; i < s->demands_top; i++) {
+		const struct shadow_demand *d = &s->demand[i];
+
+		if (!waits(d) || d->client != &s->client[client])
+			continue;
+		on |= 1u << d->gpu;
+		if (could_get(s, stuck, d))
+			had |= 1u << d->gpu;
+	}
+	return on == had;
+}
+
+static bool holds_nothing(const struct shadow *s, uint32_t client)
+{
+	for (uint32_t gpu = 0; gpu < SHADOW_GPUS; gpu++) {
+		if (shadow_held(s, &s->client[client], gpu))
+			return false;
+	}
+	return true;
+}
+
+static uint32_t begin_stuck(const struct shadow *s, bool stuck[SHADOW_CLIENTS])
+{
+	uint32_t count = 0;
+
+	memset(stuck, 0, SHADOW_CLIENTS * sizeof(stuck[0]));
+	for (uint32_t i = 0; i < s->clients_top; i++) {
+		stuck[i] = s->client[i].used && s->client[i].alive &&
+			   shadow_counts_as_waiting(s, &s->client[i]);
+		count += stuck[i];
+	}
+	return count;
+}
+
+uint32_t shadow_hopeless(const struct shadow *s, bool stuck[SHADOW_CLIENTS])
+{
+	uint32_t count = begin_stuck(s, stuck);
+	bool again = count > 0;
+
+	while (again) {
+		again = false;
+		for (uint32_t i = 0; i < s->clients_top; i++) {
+			if (!stuck[i] || !could_finish(s, stuck, i))
+				continue;
+			stuck[i] = false;
+			again = true;
+			count--;
+		}
+	}
+	return count;
+}
+
+const struct shadow_demand *shadow_victim(
+	const struct shadow *s, const bool stuck[SHADOW_CLIENTS])
+{
+	const struct shadow_demand *blocked = NULL, *any = NULL;
+
+	for (uint32_t i = 0; i < s->demands_top; i++) {
+		const struct shadow_demand *d = &s->demand[i];
+
+		if (!waits(d) || d->entitled || !stuck[d->client - s->client])
+			continue;
+		if (!any || d->order > any->order)
+			any = d;
+		if (!could_get(s, stuck, d) && (!blocked || d->order > blocked->order))
+			blocked = d;
+	}
+	return blocked ? blocked : any;
+}
+
+/* --- the head --- */
+
+static const struct shadow_demand *first_in_queue(
+	const struct shadow *s, uint32_t gpu, const struct shadow_demand *but)
+{
+	const struct shadow_demand *first = NULL;
+
+	for (uint32_t i = 0; i < s->demands_top; i++) {
+		const struct shadow_demand *d = &s->demand[i];
+
+		if (waits(d) && d->gpu == gpu && d != but &&
+			(!first || shadow_is_before(d, first)))
+			first = d;
+	}
+	return first;
+}
+
+/*
+ * The clients that must give before the head can be served: none if the head could be had from
+ * those that do not wait. Otherwise all that could finish before it and hold something, less
+ * those marked in `without`. True if with them the head could be had.
+ */
+static bool helpers_of(const struct shadow *s, const struct shadow_demand *head,
+	const bool without[SHADOW_CLIENTS], bool helps[SHADOW_CLIENTS])
+{
+	uint32_t owner = (uint32_t)(head->client - s->client);
+	bool stuck[SHADOW_CLIENTS];
+	bool again = true;
+
+	memset(helps, 0, SHADOW_CLIENTS * sizeof(helps[0]));
+	begin_stuck(s, stuck);
+	stuck[owner] = true;
+	if (could_get(s, stuck, head))
+		return true;
+	while (again) {
+		again = false;
+		for (uint32_t i = 0; i < s->clients_top; i++) {
+			if (!stuck[i] || i == owner || (without && without[i]) ||
+				holds_nothing(s, i) || !could_finish(s, stuck, i))
+				continue;
+			stuck[i] = false;
+			helps[i] = again = true;
+		}
+	}
+	return could_get(s, stuck, head);
+}
+
+/* Not before its next try after a driver refusal. sure: certainly not yet. */
+static bool backs_off(const struct shadow *s, const struct shadow_demand *d, bool sure)
+{
+	if (!d->refused_ever || d->released_since)
+		return false;
+	return s->now < d->refused_at + (sure ? RETRY_SOONEST : RETRY_LATEST);
+}
+
+bool shadow_is_kept(const struct shadow *s, const struct shadow_demand *d, bool sure)
+{
+	const struct shadow_demand *head = first_in_queue(s, d->gpu, NULL);
+	bool helps[SHADOW_CLIENTS];
+	sl_ns since;
+
+	if (!head || head == d)
+		return false;
+	since = sure ? head->head_late : head->head_early;
+	/* A new head begins now; but one back from a refusal may never have stopped being it. */
+	if (head->order != s->gpu[d->gpu].head && (sure || !head->refused_ever))
+		since = s->now;
+	if (sure && s->gpu[d->gpu].earlier_left)
+		since = s->now;
+	if (s->now - since < s->head_pass)
+		return false;
+	if (!sure)
+		return true;
+	(void)helpers_of(s, head, NULL, helps);
+	return !helps[d->client - s->client];
+}
+
+/* Free bytes are kept for a head that cannot be served without one of those it is kept from. */
+static void check_no_lockout(struct shadow *s, uint32_t gpu)
+{
+	const struct shadow_demand *head = first_in_queue(s, gpu, NULL);
+	bool blocked[SHADOW_CLIENTS] = {false}, helps[SHADOW_CLIENTS];
+	bool any = false;
+
+	for (uint32_t i = 0; i < s->demands_top; i++) {
+		const struct shadow_demand *d = &s->demand[i];
+
+		if (!waits(d) || d->gpu != gpu || d == head ||
+			d->client == head->client || !shadow_fits(s, d) ||
+			backs_off(s, d, false))
+			continue;
+		blocked[d->client - s->client] = any = true;
+	}
+	if (!any || helpers_of(s, head, blocked, helps))
+		return;
+	if (helpers_of(s, head, NULL, helps))
+		shadow_fail(s,
+			"GPU %u: bytes are kept for a head that needs those who want "
+			"them",
+			gpu);
+}
+
+/* --- judging actions --- */
+
+void shadow_check_grant(struct shadow *s, const struct shadow_demand *d)
+{
+	const struct shadow_workload *w = d->client->workload;
+
+	if (shadow_is_recovering(s))
+		shadow_fail(s, "a grant while reports are missing");
+	if (shadow_use(s, w, d->gpu) + d->bytes > w->limit)
+		shadow_fail(s, "a grant above the limit of workload %llu",
+			(unsigned long long)w->id);
+	if (!shadow_fits(s, d))
+		shadow_fail(s, "GPU %u: a grant of %llu %s bytes that do not fit", d->gpu,
+			(unsigned long long)d->bytes, d->entitled ? "entitled" : "burst");
+	if (backs_off(s, d, true))
+		shadow_fail(s, "a refused creation was retried at once");
+	if (shadow_is_kept(s, d, true))
+		shadow_fail(
+			s, "GPU %u: a grant of bytes that are kept for the head", d->gpu);
+	for (uint32_t i = 0; i < s->demands_top; i++) {
+		const struct shadow_demand *o = &s->demand[i];
+
+		if (o == d || !waits(o) || o->gpu != d->gpu || !shadow_is_before(o, d))
+			continue;
+		if (shadow_fits(s, o) && !backs_off(s, o, false) &&
+			!shadow_is_kept(s, o, false))
+			shadow_fail(s,
+				"GPU %u: a grant out of order, demand %llu comes first",
+				d->gpu, (unsigned long long)o->order);
+	}
+}
+
+static void check_hopeless(struct shadow *s, const struct shadow_demand *d)
+{
+	bool stuck[SHADOW_CLIENTS];
+
+	if (!shadow_hopeless(s, stuck) || !stuck[d->client - s->client])
+		shadow_fail(s, "a demand was called hopeless and is not");
+	else if (shadow_victim(s, stuck) != d)
+		shadow_fail(s, "not the youngest burst demand had to give way");
+}
+
+static void check_too_long(
+	struct shadow *s, const struct shadow_demand *d, enum sl_reason reason)
+{
+	if (s->now - d->burst_since < s->wait_max)
+		shadow_fail(s, "a burst demand was ended after %llu ms",
+			(unsigned long long)((s->now - d->burst_since) / SL_MS));
+	if ((reason == SL_REASON_GPU_DEGRADED) != s->gpu[d->gpu].degraded)
+		shadow_fail(s, "GPU %u: degraded is not what ended the demand, or is",
+			d->gpu);
+}
+
+void shadow_check_deny(
+	struct shadow *s, const struct shadow_demand *d, enum sl_reason reason)
+{
+	const struct shadow_workload *w = d->client->workload;
+
+	if (d->entitled && reason != SL_REASON_DRIVER_REFUSES &&
+		reason != SL_REASON_CANCELLED) {
+		shadow_fail(
+			s, "an entitled demand was denied: %s", sl_reason_name(reason));
+		return;
+	}
+	switch (reason) {
+	case SL_REASON_OVER_LIMIT:
+		if (d->bytes <= w->limit &&
+			shadow_use(s, w, d->gpu) + d->bytes <= w->limit)
+			shadow_fail(s, "denied as over the limit, and is not");
+		break;
+	case SL_REASON_HOPELESS: check_hopeless(s, d); break;
+	case SL_REASON_WAITED_TOO_LONG:
+	case SL_REASON_GPU_DEGRADED: check_too_long(s, d, reason); break;
+	case SL_REASON_CANCELLED:
+		if (!d->cancelled)
+			shadow_fail(s, "a demand was cancelled by nobody");
+		break;
+	case SL_REASON_DRIVER_REFUSES:
+		if (!d->entitled || !d->refused_ever ||
+			s->now - d->refused_first < s->wait_max)
+			shadow_fail(s, "the driver was blamed too early");
+		break;
+	default: shadow_fail(s, "a demand was denied for %s", sl_reason_name(reason));
+	}
+}
+
+/* A note about waiting must be about a demand that has waited long enough, once. */
+void shadow_check_waits(struct shadow *s, const struct sl_action *a)
+{
+	bool entitled = a->note.reason == SL_REASON_ENTITLED_WAITS;
+
+	for (uint32_t i = 0; i < s->demands_top; i++) {
+		struct shadow_demand *d = &s->demand[i];
+		bool *noted = entitled ? &d->noted_entitled : &d->noted_burst;
+
+		if (!waits(d) || d->entitled != entitled || *noted ||
+			d->gpu != a->note.gpu || d->bytes != a->note.bytes ||
+			d->client->workload->id != a->note.workload ||
+			s->now - d->arrived < NOTE_AFTER)
+			continue;
+		*noted = true;
+		return;
+	}
+	shadow_fail(s, "a note about waiting, and nobody waits for so long");
+}
+
+/* --- judging the state after an event --- */
+
+static void latest(struct shadow *s, sl_ns at, const char *what)
+{
+	if (s->wake > at && at > s->now)
+		shadow_fail(s, "nobody will wake the node for %s", what);
+}
+
+static void check_notes_of(struct shadow *s, const struct shadow_demand *d)
+{
+	if (s->now - d->arrived < NOTE_AFTER)
+		latest(s, d->arrived + NOTE_AFTER, "a note about waiting");
+	else if (d->entitled ? !d->noted_entitled : !d->noted_burst)
+		shadow_fail(s, "demand %llu waits, and nobody was told",
+			(unsigned long long)d->order);
+}
+
+/* A demand that still waits when the node is done. */
+static void check_waiting(struct shadow *s, struct shadow_demand *d)
+{
+	if (d->over_limit && !d->refused_ever)
+		shadow_fail(s, "a demand above the limit waits");
+	if (d->cancelled)
+		shadow_fail(s, "a cancelled demand waits");
+	if (shadow_is_recovering(s)) {
+		latest(s, s->recover_until, "the end of the recovery");
+		return;
+	}
+	if (shadow_fits(s, d) && !backs_off(s, d, false) && !shadow_is_kept(s, d, false))
+		shadow_fail(s, "GPU %u: demand %llu fits and waits", d->gpu,
+			(unsigned long long)d->order);
+	if (backs_off(s, d, false) && shadow_fits(s, d) && !shadow_is_kept(s, d, false))
+		latest(s, d->refused_at + RETRY_LATEST, "a retry");
+	if (!d->entitled && s->now - d->burst_since >= s->wait_max)
+		shadow_fail(s, "a burst demand waits for ever");
+	if (!d->entitled)
+		latest(s, d->burst_since + s->wait_max, "the end of a burst demand");
+	if (!shadow_counts_as_waiting(s, d->client))
+		latest(s, d->client->active + s->idle_wait,
+			"a client that may be waiting");
+	check_notes_of(s, d);
+}
+
+static void follow_head(struct shadow *s, uint32_t gpu)
+{
+	struct shadow_gpu *g = &s->gpu[gpu];
+	struct shadow_demand *first =
+		(struct shadow_demand *)first_in_queue(s, gpu, NULL);
+
+	if (!first) {
+		g->head = 0;
+		return;
+	}
+	if (first->order == g->head) {
+		/* One that came and went before it in this very step may have been the head. */
+		if (g->earlier_left)
+			first->head_late = s->now;
+		return;
+	}
+	g->head = first->order;
+	if (!first->refused_ever || !first->head_early)
+		first->head_early = s->now;
+	first->head_late = s->now;
+}
+
+void shadow_check_state(struct shadow *s)
+{
+	bool stuck[SHADOW_CLIENTS];
+	const struct shadow_demand *victim = NULL;
+
+	for (uint32_t gpu = 0; gpu < SHADOW_GPUS && !shadow_is_recovering(s); gpu++) {
+		follow_head(s, gpu);
+		if (s->gpu[gpu].head)
+			check_no_lockout(s, gpu);
+	}
+	for (uint32_t i = 0; i < s->demands_top; i++) {
+		if (waits(&s->demand[i]))
+			check_waiting(s, &s->demand[i]);
+	}
+	if (!shadow_is_recovering(s) && shadow_hopeless(s, stuck))
+		victim = shadow_victim(s, stuck);
+	if (victim)
+		shadow_fail(s, "a deadlock was not seen: demand %llu should give way",
+			(unsigned long long)victim->order);
+	if (s->wake <= s->now)
+		shadow_fail(s, "the node wants to be woken in the past");
+}

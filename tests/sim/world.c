@@ -1,0 +1,362 @@
+/*
+ * world - time, episodes, the machine's side: measurements, faults, a daemon's death
+ *
+ * What is to happen lies in a binary heap by time. The node's WAKE_AT comes first where it is
+ * due: the simulation gives it no other help, so a deadline that it forgets to ask for is
+ * missed here as it would be in the daemon.
+ */
+#include "world.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* --- the heap --- */
+
+static bool sooner(const struct world_later *a, const struct world_later *b)
+{
+	return a->at < b->at || (a->at == b->at && a->order < b->order);
+}
+
+static void swap(struct world_later *a, struct world_later *b)
+{
+	struct world_later t = *a;
+
+	*a = *b;
+	*b = t;
+}
+
+void world_later(struct world *w, sl_ns after, struct world_later later)
+{
+	uint32_t at = w->later_count;
+
+	if (at == WORLD_LATER_MAX) {
+		shadow_fail(&w->shadow, "the simulation has no room for what is to come");
+		return;
+	}
+	later.at = w->now + after;
+	later.order = ++w->later_order;
+	w->later[w->later_count++] = later;
+	for (; at && sooner(&w->later[at], &w->later[(at - 1) / 2]); at = (at - 1) / 2)
+		swap(&w->later[at], &w->later[(at - 1) / 2]);
+}
+
+static struct world_later take_next(struct world *w)
+{
+	struct world_later first = w->later[0];
+	uint32_t at = 0;
+
+	w->later[0] = w->later[--w->later_count];
+	for (;;) {
+		uint32_t least = at;
+
+		for (uint32_t child = 2 * at + 1; child <= 2 * at + 2; child++) {
+			if (child < w->later_count &&
+				sooner(&w->later[child], &w->later[least]))
+				least = child;
+		}
+		if (least == at)
+			return first;
+		swap(&w->later[at], &w->later[least]);
+		at = least;
+	}
+}
+
+sl_ns world_span(struct world *w, sl_ns least, sl_ns most)
+{
+	/* One of the octaves between the bounds, then a place in it. */
+	uint32_t octaves = 64 - (uint32_t)__builtin_clzll(most / least);
+	sl_ns low = least << sl_rng_below(&w->rng, octaves);
+
+	return sl_min_u64(most, sl_rng_between(&w->rng, low, low * 2));
+}
+
+/* --- one event --- */
+
+static void on_action(void *context, const struct sl_action *a)
+{
+	struct world *w = context;
+
+	sl_trace_action(&w->trace, w->now, w->stats.events, a);
+	shadow_action(&w->shadow, a);
+	switch (a->type) {
+	case SL_ACTION_GRANT: w->stats.grants++; break;
+	case SL_ACTION_DENY: w->stats.denies[a->deny.reason]++; break;
+	case SL_ACTION_REFUSE: w->stats.refusals[a->refuse.reason]++; break;
+	case SL_ACTION_NOTE: w->stats.notes[a->note.reason]++; return;
+	case SL_ACTION_ADMIT: w->stats.admitted++; break;
+	default: return;
+	}
+	if (w->reactions < SL_ARRAY_LEN(w->reaction))
+		w->reaction[w->reactions++] = *a;
+	else
+		shadow_fail(&w->shadow, "the simulation has no room for so many answers");
+}
+
+static void fail(struct world *w, const char *who, const char *what)
+{
+	if (!w->failed[0])
+		(void)snprintf(w->failed, sizeof(w->failed), "%s: %s", who, what);
+}
+
+void world_step(struct world *w, struct sl_event event)
+{
+	struct sl_error err = {0};
+	size_t used;
+
+	if (w->failed[0])
+		return;
+	w->stats.events++;
+	sl_trace_event(&w->trace, w->now, w->stats.events, &event);
+	shadow_before(&w->shadow, w->now, &event);
+	sl_node_step(w->node, w->now, &event, on_action, w);
+	used = sl_arena_used_bytes(w->arena);
+	shadow_after(&w->shadow, w->node, used);
+	if (used > w->stats.most_arena_bytes)
+		w->stats.most_arena_bytes = used;
+	if (w->shadow.failed[0])
+		fail(w, "rules", w->shadow.failed);
+	if (sl_node_check(w->node, &err))
+		fail(w, "node check", err.text);
+}
+
+/* --- the machine --- */
+
+static uint32_t random_gpu(struct world *w)
+{
+	uint32_t nth = (uint32_t)sl_rng_below(
+		&w->rng, (uint32_t)__builtin_popcount(w->gpu_mask));
+	uint32_t mask = w->gpu_mask;
+
+	while (nth--)
+		mask &= mask - 1;
+	return (uint32_t)__builtin_ctz(mask);
+}
+
+/* Hidden bytes of a client, or those of an unmanaged process. */
+static void measure(struct world *w)
+{
+	uint32_t slot = (uint32_t)sl_rng_below(&w->rng, WORLD_CLIENTS);
+	uint32_t gpu = random_gpu(w);
+
+	world_later(w, world_span(w, w->pace, w->pace * 200),
+		(struct world_later){.kind = LATER_MEASURE});
+	if (sl_rng_one_in(&w->rng, 12)) {
+		/* Mostly little or nothing; at times most of the GPU. */
+		uint64_t most = w->capacity[gpu] / (sl_rng_one_in(&w->rng, 4) ? 1 : 16);
+
+		if (sl_rng_one_in(&w->rng, 2))
+			most = 0;
+		world_step(
+			w, (struct sl_event){.type = SL_EVENT_UNMANAGED,
+				   .unmanaged = {gpu, sl_rng_below(&w->rng, most + 1)}});
+	} else if (w->client[slot].used) {
+		uint64_t most = w->capacity[gpu] / (sl_rng_one_in(&w->rng, 40) ? 2 : 64);
+
+		world_step(w, (struct sl_event){.type = SL_EVENT_HIDDEN,
+				      .hidden = {w->client[slot].id, gpu,
+					      sl_rng_below(&w->rng, most + 1)}});
+	}
+	world_react(w);
+}
+
+static void introduce(struct world *w)
+{
+	/* Each wait also from the far ends: a head that keeps at once, a short patience. */
+	sl_ns head_pass =
+		sl_rng_one_in(&w->rng, 8) ? 0 : world_span(w, 50 * SL_MS, 2 * SL_S);
+
+	w->config_wait_max = world_span(w, 2 * SL_S, 60 * SL_S);
+	world_step(w, (struct sl_event){.type = SL_EVENT_CONFIG,
+			      .config = {.wait_max = w->config_wait_max,
+				      .head_pass = head_pass,
+				      .idle_wait = world_span(w, 100 * SL_MS, 1 * SL_S),
+				      .recover_wait = 2 * SL_S}});
+	for (uint32_t gpu = 0; gpu < SHADOW_GPUS; gpu++) {
+		if (w->gpu_mask >> gpu & 1)
+			world_step(w, (struct sl_event){.type = SL_EVENT_GPU_ADD,
+					      .gpu_add = {gpu, w->capacity[gpu],
+						      w->capacity[gpu] / 16}});
+	}
+}
+
+static void fresh_node(struct world *w)
+{
+	uint64_t order = w->shadow.next_order;
+
+	sl_arena_free(w->arena);
+	w->arena = sl_arena_new();
+	w->node = sl_node_new(w->arena);
+	shadow_init(&w->shadow);
+	w->shadow.next_order = order;
+	w->shadow.arena_bytes = 0;
+	w->reactions = 0;
+}
+
+/* The daemon dies and comes back: identity from the journal, bytes from the clients. */
+static void restart(struct world *w)
+{
+	w->stats.restarts++;
+	fresh_node(w);
+	introduce(w);
+	for (uint32_t i = 0; i < WORLD_WORKLOADS; i++) {
+		struct world_workload *wl = &w->workload[i];
+
+		if (!wl->used)
+			continue;
+		world_step(
+			w, (struct sl_event){.type = SL_EVENT_WORKLOAD_ADD,
+				   .workload_add = {.workload = wl->id,
+					   .request = {SL_AMOUNT_BYTES, 0, wl->request},
+					   .limit = {SL_AMOUNT_BYTES, 0, wl->limit},
+					   .gpu_count =
+						   (uint32_t)__builtin_popcount(wl->mask),
+					   .gpu_mask = wl->mask,
+					   .priority = wl->priority,
+					   .recovered = 1}});
+	}
+	w->reactions = 0;
+	for (uint32_t i = 0; i < WORLD_CLIENTS; i++) {
+		struct world_client *c = &w->client[i];
+
+		if (!c->used)
+			continue;
+		c->connected = false;
+		if (!w->workload[c->workload].used) {
+			c->used =
+				false; /* of a workload that was removed: not in the journal */
+			continue;
+		}
+		world_step(w, (struct sl_event){.type = SL_EVENT_CLIENT_JOIN,
+				      .client_join = {c->id, w->workload[c->workload].id,
+					      !sl_rng_one_in(&w->rng, 20)}});
+		if (sl_rng_one_in(&w->rng, 8))
+			continue; /* never heard of again, but for its exit */
+		world_later(w, world_span(w, SL_MS, 3 * SL_S),
+			(struct world_later){
+				.kind = LATER_REPORT, .slot = i, .id = c->id});
+	}
+	world_react(w);
+}
+
+static void fault(struct world *w)
+{
+	uint32_t gpu = random_gpu(w);
+
+	world_later(w, world_span(w, 20 * SL_S, 200 * SL_S),
+		(struct world_later){.kind = LATER_FAULT});
+	if (!w->faults)
+		return;
+	if (sl_rng_one_in(&w->rng, 3))
+		restart(w);
+	else
+		w->refuses_until[gpu] = w->now + world_span(w, 20 * SL_MS, 90 * SL_S);
+}
+
+static void begin_episode(struct world *w)
+{
+	uint32_t count =
+		w->gpus_wanted ? w->gpus_wanted : 1 + (uint32_t)sl_rng_below(&w->rng, 3);
+
+	w->stats.episodes++;
+	memset(w->workload, 0, sizeof(w->workload));
+	memset(w->client, 0, sizeof(w->client));
+	memset(w->refuses_until, 0, sizeof(w->refuses_until));
+	w->later_count = 0;
+	w->gpu_mask = 0;
+	while ((uint32_t)__builtin_popcount(w->gpu_mask) < count) {
+		uint32_t gpu = (uint32_t)sl_rng_below(&w->rng, SHADOW_GPUS);
+
+		w->gpu_mask |= 1u << gpu;
+		w->capacity[gpu] = sl_rng_between(&w->rng, 2048, 16384) * SL_MIB;
+	}
+	w->faults = sl_rng_one_in(&w->rng, 2);
+	w->workloads_most = (uint32_t)sl_rng_between(&w->rng, 2, 8);
+	w->clients_most = (uint32_t)sl_rng_between(&w->rng, w->workloads_most, 16);
+	w->pace = world_span(w, 1 * SL_MS, 200 * SL_MS);
+	w->episode_ends = w->stats.events + sl_rng_between(&w->rng, 2000, 20000);
+	fresh_node(w);
+	introduce(w);
+	world_later(w, 0, (struct world_later){.kind = LATER_ARRIVE});
+	world_later(w, w->pace, (struct world_later){.kind = LATER_MEASURE});
+	world_later(w, w->pace, (struct world_later){.kind = LATER_JUNK});
+	world_later(w, 10 * SL_S, (struct world_later){.kind = LATER_FAULT});
+}
+
+static void cancel(struct world *w, const struct world_later *later)
+{
+	world_step(w, (struct sl_event){.type = SL_EVENT_CANCEL,
+			      .cancel = {later->id, later->number}});
+	world_react(w);
+}
+
+static void release(struct world *w, const struct world_later *later)
+{
+	world_step(w, (struct sl_event){.type = SL_EVENT_RELEASED,
+			      .released = {later->id, later->gpu, later->number}});
+	world_react(w);
+}
+
+static void happen(struct world *w, const struct world_later *later)
+{
+	struct world_client *c = &w->client[later->slot];
+
+	switch (later->kind) {
+	case LATER_THINK:
+		if (c->used && c->id == later->id)
+			world_think(w, later->slot);
+		break;
+	case LATER_CREATED: world_created(w, later); break;
+	case LATER_CANCEL: cancel(w, later); break;
+	case LATER_RELEASE: release(w, later); break;
+	case LATER_REPORT:
+		if (c->used && c->id == later->id)
+			world_report(w, later->slot);
+		break;
+	case LATER_ARRIVE: world_arrive(w); break;
+	case LATER_MEASURE: measure(w); break;
+	case LATER_FAULT: fault(w); break;
+	case LATER_JUNK: world_junk(w); break;
+	}
+}
+
+void world_init(struct world *w, uint64_t seed, uint32_t gpus)
+{
+	memset(w, 0, sizeof(*w));
+	w->rng.state = seed;
+	w->now = 1 * SL_S;
+	w->gpus_wanted = sl_min_u64(gpus, SHADOW_GPUS);
+}
+
+void world_fini(struct world *w)
+{
+	w->arena = sl_arena_free(w->arena);
+}
+
+bool world_run(struct world *w, uint64_t events)
+{
+	while (w->stats.events < events && !w->failed[0]) {
+		uint32_t waiting = 0;
+
+		if (w->stats.events >= w->episode_ends)
+			begin_episode(w);
+		if (w->shadow.wake <= w->later[0].at) {
+			w->now = sl_max_u64(w->now, w->shadow.wake);
+			world_step(w, (struct sl_event){.type = SL_EVENT_TIME});
+			world_react(w);
+		} else {
+			struct world_later next = take_next(w);
+
+			w->now = next.at;
+			happen(w, &next);
+		}
+		for (uint32_t i = 0; i < w->shadow.demands_top; i++)
+			waiting +=
+				w->shadow.demand[i].used && !w->shadow.demand[i].granted;
+		w->stats.waited += waiting > 0;
+		if (waiting > w->stats.most_waiting)
+			w->stats.most_waiting = waiting;
+		if (w->shadow.failed[0])
+			fail(w, "rules", w->shadow.failed);
+	}
+	return !w->failed[0];
+}
