@@ -217,6 +217,16 @@ uint64_t sl_gate_submissions(void)
 	return sum;
 }
 
+uint32_t sl_gate_records(void)
+{
+	struct sl_gate_thread *record = __atomic_load_n(&records, __ATOMIC_ACQUIRE);
+	uint32_t count = 0;
+
+	for (; record; record = record->next)
+		count++;
+	return count;
+}
+
 void sl_gate_forget(void)
 {
 	records = NULL;

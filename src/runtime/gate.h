@@ -73,6 +73,8 @@ SL_MUST_CHECK bool sl_gate_drain(sl_ns span_ns);
 uint32_t sl_gate_parked(void);
 /* Submissions of all threads since the start, including ended ones. */
 uint64_t sl_gate_submissions(void);
+/* Records there are, in use or not; for tests. */
+uint32_t sl_gate_records(void);
 /* In the child of a fork: no records, open, fenced as before the start. */
 void sl_gate_forget(void);
 /* Called once per thread at its first submission; may be NULL. Set before threads run. */

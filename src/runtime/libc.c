@@ -6,7 +6,7 @@
  * Built with a sanitizer the thread functions are linked, or its interceptors would be missed.
  */
 #include "runtime/libc.h"
-#include "runtime/elf.h"
+#include "runtime/symbol.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -26,7 +26,7 @@ static void *found(void **slot, const char *name)
 	void *function = __atomic_load_n(slot, __ATOMIC_RELAXED);
 
 	if (!function) {
-		function = sl_elf_find_libc(name);
+		function = sl_symbol_find_libc(name);
 		__atomic_store_n(slot, function, __ATOMIC_RELAXED);
 	}
 	return function;

@@ -242,10 +242,11 @@ static int on_reject(const struct sl_msg_reject *msg)
 	session.rejection = msg->reason == SL_REJECT_VERSION
 				    ? CUDA_ERROR_SYSTEM_DRIVER_MISMATCH
 				    : CUDA_ERROR_NOT_PERMITTED;
+	/* The state first: whoever is refused asks sl_session_join for the reason. */
+	set_state(STATE_REJECTED);
 	sl_list_foreach_safe (link, &session.demands)
 		finish_demand(
 			SL_LIST_ENTRY(link, struct sl_demand, link), SL_DEMAND_REFUSED);
-	set_state(STATE_REJECTED);
 	return SL_SESSION_REJECTED;
 }
 

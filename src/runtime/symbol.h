@@ -1,19 +1,19 @@
 /*
- * elf - functions of the C library, found without its help
+ * symbol - functions of the C library, found without its help
  *
  * We export dlsym ourselves, so we cannot ask dlsym for the real one; and what moved to another
  * symbol version since glibc 2.17 (pthread_create, dlopen) must not be linked. Both are read out
  * of the dynamic symbol tables of the loaded libraries. No lock of ours, no allocation.
  */
-#ifndef SL_RUNTIME_ELF_H
-#define SL_RUNTIME_ELF_H
+#ifndef SL_RUNTIME_SYMBOL_H
+#define SL_RUNTIME_SYMBOL_H
 
 #include "base/sl.h"
 
 /* Address of a function in libc.so.6, libdl.so.2 or libpthread.so.0 in its default version, or
  * NULL. Costs microseconds: callers keep the answer. */
-void *sl_elf_find_libc(const char *name);
+void *sl_symbol_find_libc(const char *name);
 /* The same for any loaded library whose file name begins with prefix. */
-void *sl_elf_find(const char *prefix, const char *name);
+void *sl_symbol_find(const char *prefix, const char *name);
 
 #endif

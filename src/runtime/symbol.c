@@ -1,11 +1,11 @@
 /*
- * elf - walks the program headers of what is loaded to the GNU hash table
+ * symbol - walks the program headers of what is loaded to the GNU hash table
  *
  * The dynamic section of a loaded object holds addresses (glibc relocates them in place), so
  * hash table, symbols and strings can be read where they lie. A name may be there in several
  * versions; the one without the hidden bit is what a newly linked program would get.
  */
-#include "runtime/elf.h"
+#include "runtime/symbol.h"
 
 #include <elf.h>
 #include <link.h>
@@ -117,7 +117,7 @@ static int visit(struct dl_phdr_info *object, size_t size, void *arg)
 	return 1;
 }
 
-void *sl_elf_find(const char *prefix, const char *name)
+void *sl_symbol_find(const char *prefix, const char *name)
 {
 	struct search search = {.prefix = prefix, .name = name};
 
@@ -125,13 +125,13 @@ void *sl_elf_find(const char *prefix, const char *name)
 	return search.found;
 }
 
-void *sl_elf_find_libc(const char *name)
+void *sl_symbol_find_libc(const char *name)
 {
 	static const char *const libraries[] = {
 		"libc.so.6", "libdl.so.2", "libpthread.so.0"};
 	void *found = NULL;
 
 	for (size_t i = 0; i < SL_ARRAY_LEN(libraries) && !found; i++)
-		found = sl_elf_find(libraries[i], name);
+		found = sl_symbol_find(libraries[i], name);
 	return found;
 }

@@ -1,0 +1,351 @@
+#include "fake.h"
+#include "stub.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#define WAITING_MAX 64
+
+struct fake fake;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static int listener = -1, client = -1;
+static bool running;
+static pthread_t thread;
+static uint64_t epoch = 100, next_grant = 1;
+static struct sl_msg_ask waiting[WAITING_MAX];
+static size_t waiting_count;
+static struct {
+	uint64_t epoch, bytes;
+	uint64_t ask;
+} grants[256];
+
+void fake_lock(void)
+{
+	pthread_mutex_lock(&lock);
+}
+
+void fake_unlock(void)
+{
+	pthread_mutex_unlock(&lock);
+}
+
+static void say(const union sl_msg *msg)
+{
+	if (client >= 0 && sl_wire_send(client, msg) < 0)
+		fake.protocol_error = true;
+}
+
+static void say_gpu(uint32_t ordinal)
+{
+	union sl_msg msg;
+
+	sl_wire_init(&msg, SL_MSG_GPU);
+	msg.gpu.ordinal = ordinal;
+	stub_uuid((int)ordinal, msg.gpu.uuid);
+	msg.gpu.total_bytes = fake.limit_bytes;
+	msg.gpu.limit_bytes = fake.limit_bytes;
+	msg.gpu.request_bytes = fake.limit_bytes / 2;
+	msg.gpu.others_bytes = fake.others_bytes;
+	say(&msg);
+}
+
+static void on_hello(const struct sl_msg_hello *hello)
+{
+	union sl_msg msg;
+
+	fake.hellos++;
+	fake.hello_flags = hello->flags;
+	fake.last_epoch_seen = hello->daemon_epoch;
+	if (fake.reject >= 0 && fake.reject_count > 0) {
+		fake.reject_count--;
+		sl_wire_init(&msg, SL_MSG_REJECT);
+		msg.reject.reason = (uint32_t)fake.reject;
+		sl_wire_str(
+			msg.reject.text, sizeof(msg.reject.text), "as the test wants it");
+		say(&msg);
+		return;
+	}
+	sl_wire_init(&msg, SL_MSG_WELCOME);
+	msg.welcome.daemon_epoch = epoch;
+	msg.welcome.gpu_count = fake.gpus;
+	say(&msg);
+	for (uint32_t i = 0; i < fake.gpus; i++)
+		say_gpu(i);
+}
+
+static void on_ask(const struct sl_msg_ask *ask)
+{
+	union sl_msg msg;
+
+	fake.asks++;
+	fake.last_ask = ask->ask;
+	if (fake.silent) {
+		waiting[waiting_count++] = *ask;
+		return;
+	}
+	if (fake.deny ||
+		fake.held_bytes + ask->bytes > fake.limit_bytes - fake.others_bytes) {
+		sl_wire_init(&msg, SL_MSG_DENY);
+		msg.deny.ask = ask->ask;
+		say(&msg);
+		return;
+	}
+	sl_wire_init(&msg, SL_MSG_GRANT);
+	msg.grant.ask = ask->ask;
+	msg.grant.epoch = next_grant;
+	msg.grant.bytes = ask->bytes;
+	grants[next_grant % SL_ARRAY_LEN(grants)].epoch = next_grant;
+	grants[next_grant % SL_ARRAY_LEN(grants)].bytes = ask->bytes;
+	grants[next_grant % SL_ARRAY_LEN(grants)].ask = ask->ask;
+	next_grant++;
+	fake.grants++;
+	fake.held_bytes += ask->bytes;
+	fake.uncommitted_bytes += ask->bytes;
+	say(&msg);
+}
+
+/* What is left of the grant of that epoch; it is closed by this. */
+static uint64_t close_grant(uint64_t of, uint64_t *ask)
+{
+	uint64_t bytes = grants[of % SL_ARRAY_LEN(grants)].bytes;
+
+	if (grants[of % SL_ARRAY_LEN(grants)].epoch != of || bytes == 0)
+		fake.protocol_error = true;
+	*ask = grants[of % SL_ARRAY_LEN(grants)].ask;
+	grants[of % SL_ARRAY_LEN(grants)].bytes = 0;
+	fake.uncommitted_bytes -= bytes;
+	return bytes;
+}
+
+static void on_commit(const struct sl_msg_commit *commit)
+{
+	uint64_t ask, bytes = close_grant(commit->epoch, &ask);
+
+	fake.commits++;
+	if (commit->used_bytes > bytes)
+		fake.protocol_error = true;
+	fake.held_bytes -= bytes - commit->used_bytes;
+}
+
+static void on_failed(const struct sl_msg_create_failed *failed)
+{
+	struct sl_msg_ask again = {0};
+	uint64_t bytes = close_grant(failed->epoch, &again.ask);
+
+	fake.fails++;
+	fake.held_bytes -= bytes;
+	again.bytes = bytes;
+	fake.asks--;
+	on_ask(&again);
+}
+
+static void on_freed(const struct sl_msg_freed *freed)
+{
+	fake.freeds++;
+	if (freed->bytes > fake.held_bytes)
+		fake.protocol_error = true;
+	fake.held_bytes -= freed->bytes;
+}
+
+static void on_report(const struct sl_msg_report *report)
+{
+	fake.reports++;
+	fake.reported_bytes += report->backing_bytes;
+	fake.held_bytes += report->backing_bytes;
+}
+
+static void on_measure(const struct sl_msg_measure *measure)
+{
+	fake.measures++;
+	fake.others_bytes = sl_max_u64(fake.others_bytes, 8 * SL_MIB);
+	say_gpu(measure->ordinal);
+}
+
+static void handle(const union sl_msg *msg)
+{
+	switch (msg->head.type) {
+	case SL_MSG_HELLO: on_hello(&msg->hello); break;
+	case SL_MSG_ASK: on_ask(&msg->ask); break;
+	case SL_MSG_COMMIT: on_commit(&msg->commit); break;
+	case SL_MSG_CREATE_FAILED: on_failed(&msg->create_failed); break;
+	case SL_MSG_FREED: on_freed(&msg->freed); break;
+	case SL_MSG_REPORT: on_report(&msg->report); break;
+	case SL_MSG_REPORTED: fake.reporteds++; break;
+	case SL_MSG_MEASURE: on_measure(&msg->measure); break;
+	case SL_MSG_WORK: fake.works++; break;
+	case SL_MSG_GATE_DONE:
+		fake.last_gate_order = msg->gate_done.order;
+		fake.last_gate_closed = msg->gate_done.closed;
+		fake.gate_dones++;
+		break;
+	default: fake.protocol_error = true;
+	}
+}
+
+static void hang_up(void)
+{
+	if (client >= 0)
+		close(client);
+	client = -1;
+	waiting_count = 0;
+	fake.uncommitted_bytes = 0;
+	fake.held_bytes = 0;
+	memset(grants, 0, sizeof(grants));
+}
+
+static void serve_once(void)
+{
+	union sl_msg msg;
+	int r;
+
+	if (client < 0) {
+		client = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+		fake.connections += client >= 0;
+		return;
+	}
+	while ((r = sl_wire_recv(client, SL_FROM_CLIENT, &msg, NULL)) == SL_WIRE_OK)
+		handle(&msg);
+	if (r == SL_WIRE_AGAIN)
+		return;
+	if (r != SL_WIRE_CLOSED)
+		fake.protocol_error = true;
+	hang_up();
+}
+
+static void *fake_main(void *arg)
+{
+	fake_lock();
+	while (running) {
+		serve_once();
+		fake_unlock();
+		usleep(200);
+		fake_lock();
+	}
+	fake_unlock();
+	return NULL;
+}
+
+void fake_listen(void)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+
+	unlink(fake.path);
+	strcpy(address.sun_path, fake.path);
+	listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (bind(listener, (struct sockaddr *)&address, sizeof(address)) != 0 ||
+		listen(listener, 16) != 0)
+		abort();
+	running = true;
+	epoch++;
+	if (pthread_create(&thread, NULL, fake_main, NULL) != 0)
+		abort();
+}
+
+void fake_start(bool later)
+{
+	char folder[] = "/tmp/sluice-fake-XXXXXX";
+
+	memset(&fake, 0, sizeof(fake));
+	listener = client = -1;
+	waiting_count = 0;
+	fake.gpus = 1;
+	fake.limit_bytes = 8 * SL_GIB;
+	fake.reject = -1;
+	fake.reject_count = 1;
+	if (!mkdtemp(folder))
+		abort();
+	snprintf(fake.path, sizeof(fake.path), "%s/s", folder);
+	setenv("SLUICE_SOCKET", fake.path, 1);
+	setenv("SLUICE_WORKLOAD", "000102030405060708090a0b0c0d0e0f", 1);
+	if (!later)
+		fake_listen();
+}
+
+void fake_die(void)
+{
+	fake_lock();
+	running = false;
+	fake_unlock();
+	pthread_join(thread, NULL);
+	hang_up();
+	close(listener);
+	unlink(fake.path);
+}
+
+void fake_stop(void)
+{
+	if (running)
+		fake_die();
+	*strrchr(fake.path, '/') = '\0';
+	rmdir(fake.path);
+}
+
+void fake_answer_waiting(void)
+{
+	fake_lock();
+	fake.silent = false;
+	for (size_t i = 0; i < waiting_count; i++) {
+		fake.asks--;
+		on_ask(&waiting[i]);
+	}
+	waiting_count = 0;
+	fake_unlock();
+}
+
+void fake_send_gpu(void)
+{
+	fake_lock();
+	say_gpu(0);
+	fake_unlock();
+}
+
+void fake_send_gate(uint64_t order, uint32_t closed)
+{
+	union sl_msg msg;
+
+	sl_wire_init(&msg, SL_MSG_GATE);
+	msg.gate.order = order;
+	msg.gate.closed = closed;
+	fake_lock();
+	say(&msg);
+	fake_unlock();
+}
+
+bool fake_wait(const unsigned int *what, unsigned int value)
+{
+	for (int i = 0; i < 20000; i++) {
+		bool done;
+
+		fake_lock();
+		done = *what >= value;
+		fake_unlock();
+		if (done)
+			return true;
+		usleep(100);
+	}
+	return false;
+}
+
+bool fake_wait_u64(const uint64_t *what, uint64_t value)
+{
+	for (int i = 0; i < 20000; i++) {
+		bool done;
+
+		fake_lock();
+		done = *what == value;
+		fake_unlock();
+		if (done)
+			return true;
+		usleep(100);
+	}
+	return false;
+}

@@ -1,0 +1,52 @@
+/*
+ * fake - a daemon of one client for tests of the runtime
+ *
+ * A thread listens at a socket in a folder of its own and answers by simple rules: grants while
+ * they fit, else denies or lets wait. It keeps books of its own, from the messages alone, which
+ * tests compare with the stub driver's. All fields are read and written under fake_lock.
+ */
+#ifndef SL_TEST_RUNTIME_FAKE_H
+#define SL_TEST_RUNTIME_FAKE_H
+
+#include "wire/wire.h"
+
+struct fake {
+	char path[108];
+	uint64_t limit_bytes, others_bytes;
+	uint64_t held_bytes; /* reported, granted, committed, freed */
+	uint64_t uncommitted_bytes;
+	unsigned int gpus;
+	unsigned int connections, hellos, asks, grants, commits, freeds, fails, measures,
+		works;
+	unsigned int reports, reporteds, gate_dones;
+	uint64_t reported_bytes, last_ask, last_epoch_seen;
+	uint32_t hello_flags;
+	uint64_t last_gate_order;
+	uint32_t last_gate_closed;
+	int reject;                /* SL_REJECT_* to answer HELLO with, -1: welcome */
+	unsigned int reject_count; /* so many times; then welcome */
+	bool silent;               /* does not answer ASK */
+	bool deny;
+	bool protocol_error; /* the client said something wrong */
+};
+
+extern struct fake fake;
+
+void fake_lock(void);
+void fake_unlock(void);
+/* Sets SLUICE_SOCKET and SLUICE_WORKLOAD; listens unless later is set. */
+void fake_start(bool later);
+void fake_listen(void);
+/* Closes connection and socket: the daemon dies. */
+void fake_die(void);
+/* The same, and its folder goes; at the end of a test. */
+void fake_stop(void);
+/* Answers what waits, as if silent had not been set. */
+void fake_answer_waiting(void);
+void fake_send_gpu(void);
+void fake_send_gate(uint64_t order, uint32_t closed);
+/* Waits up to two seconds until *what (under the lock) is at least value. */
+bool fake_wait(const unsigned int *what, unsigned int value);
+bool fake_wait_u64(const uint64_t *what, uint64_t value);
+
+#endif

@@ -1,0 +1,37 @@
+/*
+ * stub - a driver of a few tables, put behind the runtime's real functions
+ *
+ * Knows contexts, ranges, handles and mappings, so that a leak or an unmap of the wrong thing shows.
+ * Any call of the memory functions can be made to fail by number. Thread-safe (one lock).
+ */
+#ifndef SL_TEST_RUNTIME_STUB_H
+#define SL_TEST_RUNTIME_STUB_H
+
+#include "base/cuda_types.h"
+#include "base/sl.h"
+
+#define STUB_DEVICES 2
+
+struct stub {
+	uint64_t capacity_bytes; /* cuMemCreate beyond it is out of memory */
+	uint64_t created_bytes, mapped_bytes, reserved_bytes;
+	unsigned int creates, syncs, launches, frees;
+	unsigned int calls;    /* of memory functions */
+	unsigned int fault_at; /* the call of that number fails; 0: none */
+	CUresult fault;
+	CUresult sync_result;
+	bool capturing;
+	unsigned int syncs_while_capturing;
+};
+
+extern struct stub stub;
+
+/* Fills the table of real functions. */
+void stub_install(void);
+void stub_uuid(int dev, uint8_t uuid[16]);
+/* A context made current in this thread, without any hook. */
+CUcontext stub_make_current(int dev);
+/* Holds submissions inside cuLaunchKernel while above 0. */
+extern int stub_hold_launches;
+
+#endif
