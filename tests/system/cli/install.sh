@@ -1,0 +1,57 @@
+#!/bin/sh
+# What `make install` puts somewhere works from there: the library, the daemon, the software GPU,
+# the pages, the unit, and bash completion.
+# shellcheck source-path=SCRIPTDIR
+. "$(dirname "$0")/lib.sh"
+unset SLUICE_SOCKET SLUICE_STATE
+command -v meson >/dev/null || skip 'no meson here'
+
+DESTDIR=$work/dest meson install -C "$SLUICE_BUILD" --no-rebuild --quiet >"$work/log" 2>&1 ||
+	{ fail "meson install: $(cat "$work/log")"; finish; }
+installed=$(find "$work/dest" -path '*/bin/sluice') || exit 1
+prefix=$(dirname "$(dirname "$installed")")
+sluice=$installed
+
+expect 'the library is found' 0 "^library  $prefix/lib.*/sluice/libsluice.so$" "$sluice" version
+expect 'a workload on installed software GPUs' 0 "^LD_PRELOAD=$prefix/" \
+	"$sluice" softgpu --memory 1GiB -- sh -c '
+		sluiced 2>"$0" & daemon=$!
+		tries=0
+		until sluice gpus >/dev/null 2>&1; do
+			tries=$((tries + 1)); [ $tries -gt 200 ] && { cat "$0" >&2; exit 99; }
+			sleep 0.05
+		done
+		sluice run --request 0.5 -- env
+		status=$?
+		kill $daemon
+		exit $status' "$work/daemon.log"
+for verb in $("$sluice" help --names); do
+	[ "$verb" = help ] && continue
+	rows=$((rows + 1))
+	[ -e "$prefix/share/man/man1/sluice-$verb.1" ] || fail "no page for $verb"
+done
+for page in man8/sluiced.8 man5/sluiced.conf.5; do
+	rows=$((rows + 1))
+	[ -e "$prefix/share/man/$page" ] || fail "no page $page"
+done
+unit=$prefix/lib/systemd/system/sluiced.service
+expect 'the unit starts the daemon that was installed' 0 \
+	"^ExecStart=${prefix#"$work/dest"}/bin/sluiced " cat "$unit"
+same 'nothing is left to fill in' "$(grep -c '@' "$unit")" 0
+
+# --- completion: what sluice itself says
+complete() {
+	PATH=$prefix/bin:$PATH bash -c '
+		. "$0"
+		COMP_WORDS=("$@") COMP_CWORD=$(($# - 1))
+		_sluice
+		echo "${COMPREPLY[*]}"' "$prefix/share/bash-completion/completions/sluice" "$@"
+}
+if command -v bash >/dev/null; then
+	same 'completion of a verb' "$(complete sluice do)" doctor
+	same 'completion of an option' "$(complete sluice run --req)" --request
+	same 'completion of softgpu' "$(complete sluice softgpu --tear)" --teardown-ms
+	same 'completion of help' "$(complete sluice help gp)" gpus
+	same 'none behind --' "$(complete sluice run -- --requ)" ''
+fi
+finish
