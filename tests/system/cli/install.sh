@@ -40,7 +40,7 @@ expect 'the unit starts the daemon that was installed' 0 \
 same 'nothing is left to fill in' "$(grep -c '@' "$unit")" 0
 
 # --- completion: what sluice itself says
-complete() {
+completed() {
 	PATH=$prefix/bin:$PATH bash -c '
 		. "$0"
 		COMP_WORDS=("$@") COMP_CWORD=$(($# - 1))
@@ -48,10 +48,10 @@ complete() {
 		echo "${COMPREPLY[*]}"' "$prefix/share/bash-completion/completions/sluice" "$@"
 }
 if command -v bash >/dev/null; then
-	same 'completion of a verb' "$(complete sluice do)" doctor
-	same 'completion of an option' "$(complete sluice run --req)" --request
-	same 'completion of softgpu' "$(complete sluice softgpu --tear)" --teardown-ms
-	same 'completion of help' "$(complete sluice help gp)" gpus
-	same 'none behind --' "$(complete sluice run -- --requ)" ''
+	same 'completion of a verb' "$(completed sluice 'do')" doctor
+	same 'completion of an option' "$(completed sluice run --req)" --request
+	same 'completion of softgpu' "$(completed sluice softgpu --tear)" --teardown-ms
+	same 'completion of help' "$(completed sluice help gp)" gpus
+	same 'none behind --' "$(completed sluice run -- --requ)" ''
 fi
 finish
