@@ -76,6 +76,7 @@ struct sl_object {
 	uint32_t kind;          /* the magic it has in life */
 	_Atomic uint32_t refs;  /* the handle is one, queued work others */
 	struct sl_link link;    /* in a list of its owner or of the spare ones */
+	struct sl_object *all_next;
 };
 
 /* A zeroed object of `bytes` with magic set and one reference, or NULL. */

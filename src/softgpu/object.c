@@ -3,7 +3,8 @@
  *
  * Real drivers crash or answer at random when a program uses a destroyed handle. Tests want to know,
  * so a dead object is kept: its magic word is zero, and its memory serves the next object of its
- * kind once nothing queued refers to it. Lists keep the spare ones reachable for leak checkers.
+ * kind once nothing queued refers to it. One chain holds all objects ever made, so that a leak checker
+ * does not blame the driver for what a program left undestroyed.
  */
 #include "softgpu/driver.h"
 
@@ -12,6 +13,7 @@
 
 #define KINDS_MAX 16
 
+static struct sl_object *all; /* chained by all_next */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct spare {
 	uint32_t kind;
@@ -38,12 +40,17 @@ void *sl_object_new(uint32_t magic, size_t bytes)
 	if (o)
 		s->first = (struct sl_object *)o->link.next;
 	pthread_mutex_unlock(&lock);
-	if (o)
+	if (o) {
 		memset((char *)o + sizeof(*o), 0, bytes - sizeof(*o));
-	else
+	} else {
 		o = calloc(1, bytes);
-	if (!o)
-		return NULL;
+		if (!o)
+			return NULL;
+		pthread_mutex_lock(&lock);
+		o->all_next = all;
+		all = o;
+		pthread_mutex_unlock(&lock);
+	}
 	o->kind = magic;
 	sl_list_init(&o->link);
 	atomic_store(&o->refs, 1);
