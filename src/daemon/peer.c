@@ -29,6 +29,9 @@
 #define SO_PEERPIDFD 77 /* since Linux 6.5 */
 #endif
 
+/* A socket's buffer holds a few hundred messages. */
+#define DRAIN_MAX 1024
+
 struct sl_peer_out {
 	struct sl_peer_out *next;
 	size_t size;
@@ -185,6 +188,21 @@ void sl_peer_release(struct sl_peer *peer)
 	flush(peer);
 }
 
+/*
+ * Closing a socket with unread messages makes the kernel report ECONNRESET at the other end
+ * before what we sent last. So: no more in, take what is there, and only then close.
+ */
+static void drain(int fd)
+{
+	char byte;
+
+	(void)shutdown(fd, SHUT_RD);
+	for (int i = 0; i < DRAIN_MAX; i++) {
+		if (recv(fd, &byte, 1, MSG_DONTWAIT | MSG_TRUNC) <= 0)
+			return;
+	}
+}
+
 void sl_peer_turn_away(int fd, enum sl_reject reason, const char *text)
 {
 	union sl_msg msg;
@@ -195,6 +213,7 @@ void sl_peer_turn_away(int fd, enum sl_reject reason, const char *text)
 	sl_wire_str(msg.reject.text, sizeof(msg.reject.text), text);
 	if (sl_wire_send(fd, &msg) != SL_WIRE_OK)
 		sl_debug("a peer was turned away without a word: %s", text);
+	drain(fd);
 }
 
 void sl_peer_reject(struct sl_peer *peer, enum sl_reject reason, const char *format, ...)

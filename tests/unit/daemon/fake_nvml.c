@@ -1,0 +1,149 @@
+/*
+ * fake_nvml - libnvidia-ml.so.1 for tests of the daemon alone
+ *
+ * Test and daemon share the state without a lock: rows change one word at a time and counts
+ * last, so a reader sees some moment that was.
+ */
+#include "fake_nvml.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/nvml_abi.h"
+
+static volatile struct fake_nvml *state;
+
+nvmlReturn_t nvmlInit_v2(void)
+{
+	const char *path = getenv("FAKE_NVML");
+	int fd = path ? open(path, O_RDWR | O_CLOEXEC) : -1;
+	void *map;
+
+	if (fd < 0)
+		return NVML_ERROR_DRIVER_NOT_LOADED;
+	map = mmap(NULL, sizeof(struct fake_nvml), PROT_READ | PROT_WRITE, MAP_SHARED, fd,
+		0);
+	(void)close(fd);
+	if (map == MAP_FAILED)
+		return NVML_ERROR_UNKNOWN;
+	state = map;
+	return state->broken ? NVML_ERROR_DRIVER_NOT_LOADED : NVML_SUCCESS;
+}
+
+nvmlReturn_t nvmlShutdown(void)
+{
+	if (state)
+		(void)munmap((void *)state, sizeof(*state));
+	state = NULL;
+	return NVML_SUCCESS;
+}
+
+nvmlReturn_t nvmlSystemGetDriverVersion(char *version, unsigned int length)
+{
+	(void)snprintf(version, length, "535.0-fake");
+	return NVML_SUCCESS;
+}
+
+nvmlReturn_t nvmlDeviceGetCount_v2(unsigned int *count)
+{
+	if (state->broken)
+		return NVML_ERROR_UNKNOWN;
+	*count = state->gpu_count;
+	return NVML_SUCCESS;
+}
+
+static struct fake_gpu *gpu_of(nvmlDevice_t device)
+{
+	return (struct fake_gpu *)device;
+}
+
+nvmlReturn_t nvmlDeviceGetHandleByIndex_v2(unsigned int index, nvmlDevice_t *device)
+{
+	if (index >= state->gpu_count)
+		return NVML_ERROR_INVALID_ARGUMENT;
+	*device = (nvmlDevice_t)&state->gpus[state->order[index]];
+	return NVML_SUCCESS;
+}
+
+nvmlReturn_t nvmlDeviceGetHandleByUUID(const char *uuid, nvmlDevice_t *device)
+{
+	if (state->broken)
+		return NVML_ERROR_UNKNOWN;
+	for (unsigned int i = 0; i < state->gpu_count; i++) {
+		if (strcmp((const char *)state->gpus[i].uuid, uuid) == 0) {
+			*device = (nvmlDevice_t)&state->gpus[i];
+			return NVML_SUCCESS;
+		}
+	}
+	return NVML_ERROR_NOT_FOUND;
+}
+
+nvmlReturn_t nvmlDeviceGetUUID(nvmlDevice_t device, char *uuid, unsigned int length)
+{
+	(void)snprintf(uuid, length, "%s", gpu_of(device)->uuid);
+	return NVML_SUCCESS;
+}
+
+nvmlReturn_t nvmlDeviceGetName(nvmlDevice_t device, char *name, unsigned int length)
+{
+	(void)snprintf(name, length, "%s", gpu_of(device)->name);
+	return NVML_SUCCESS;
+}
+
+nvmlReturn_t nvmlDeviceGetPciInfo_v3(nvmlDevice_t device, nvmlPciInfo_t *pci)
+{
+	pci->bus = gpu_of(device)->bus;
+	(void)snprintf(pci->busId, sizeof(pci->busId), "00000000:%02X:00.0", pci->bus);
+	return NVML_SUCCESS;
+}
+
+nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t *memory)
+{
+	const struct fake_gpu *gpu = gpu_of(device);
+
+	memory->total = gpu->total_bytes;
+	memory->used = gpu->unlisted_bytes;
+	for (unsigned int i = 0; i < gpu->count; i++)
+		memory->used += gpu->rows[i].bytes;
+	memory->free = memory->total - memory->used;
+	return NVML_SUCCESS;
+}
+
+nvmlReturn_t nvmlDeviceGetMigMode(
+	nvmlDevice_t device, unsigned int *current, unsigned int *pending)
+{
+	*current = *pending = gpu_of(device)->mig;
+	return NVML_SUCCESS;
+}
+
+nvmlReturn_t nvmlDeviceGetComputeMode(nvmlDevice_t device, nvmlComputeMode_t *mode)
+{
+	*mode = gpu_of(device)->exclusive ? NVML_COMPUTEMODE_EXCLUSIVE_PROCESS
+					  : NVML_COMPUTEMODE_DEFAULT;
+	return NVML_SUCCESS;
+}
+
+nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v3(
+	nvmlDevice_t device, unsigned int *count, nvmlProcessInfo_t *infos)
+{
+	const struct fake_gpu *gpu = gpu_of(device);
+	unsigned int room = *count, rows;
+
+	state->questions++;
+	while (state->hang)
+		(void)usleep(1000);
+	rows = gpu->count;
+	*count = rows;
+	if (rows > room)
+		return NVML_ERROR_INSUFFICIENT_SIZE;
+	for (unsigned int i = 0; i < rows; i++)
+		infos[i] = (nvmlProcessInfo_t){
+			.pid = gpu->rows[i].pid,
+			.usedGpuMemory = gpu->rows[i].bytes,
+		};
+	return NVML_SUCCESS;
+}

@@ -1,0 +1,212 @@
+/* Round trips and damage. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "daemon/journal.h"
+
+static void fill(struct sl_journal *journal)
+{
+	assert_int_equal(sl_journal_reserve(journal, 2, 2, 3), 0);
+	sl_wire_str(journal->boot, sizeof(journal->boot), "boot-1");
+	journal->next_workload = 78;
+	journal->next_client = 91;
+	for (uint8_t i = 0; i < 2; i++) {
+		struct sl_journal_gpu *gpu = &journal->gpus[i];
+
+		memset(gpu->uuid, 0x40 + i, sizeof(gpu->uuid));
+		sl_wire_str(gpu->name, sizeof(gpu->name), "A \"GPU\"\\ \xc3\xa9");
+		sl_wire_str(gpu->pci, sizeof(gpu->pci), "00000000:3B:00.0");
+		gpu->pci_key = (1ull << 40) + i;
+		gpu->capacity_bytes = 80ull << 30;
+		gpu->reserve_bytes = 2ull << 30;
+	}
+	for (uint8_t i = 0; i < 2; i++) {
+		struct sl_journal_workload *workload = &journal->workloads[i];
+
+		workload->id = 70u + i;
+		memset(workload->token, 0xa0 + i, sizeof(workload->token));
+		workload->uid = 4294967294u;
+		workload->root_pid = 12345;
+		workload->root_start = i ? 0 : 987654321;
+		sl_wire_str(workload->name, sizeof(workload->name), "train");
+		sl_wire_str(workload->project, sizeof(workload->project), "");
+		sl_wire_str(
+			workload->command, sizeof(workload->command), "python 'x'\t\x01");
+		workload->request =
+			(struct sl_amount){.kind = SL_AMOUNT_FRACTION, .value = 250000};
+		workload->limit =
+			(struct sl_amount){.kind = SL_AMOUNT_BYTES, .value = 1ull << 40};
+		workload->request_bytes = 5;
+		workload->limit_bytes = 1ull << 40;
+		workload->born = 1ull << 50;
+		workload->priority = -1000;
+		workload->gpu_count = 1u + i;
+		memset(workload->gpus[0], 0x41, SL_WIRE_UUID_BYTES);
+		memset(workload->gpus[1], 0x40, SL_WIRE_UUID_BYTES);
+	}
+	for (unsigned int i = 0; i < 3; i++)
+		journal->clients[i] = (struct sl_journal_client){.id = 88 + i,
+			.workload = 70 + i % 2,
+			.pid = 500 + (int)i,
+			.start_ticks = 99 + i};
+}
+
+static void what_is_written_is_read(void **state)
+{
+	struct sl_journal in = {0}, out = {0};
+	struct sl_error err = {0};
+	char *text = NULL;
+	size_t size = 0;
+
+	fill(&in);
+	assert_int_equal(sl_journal_encode(&in, &text, &size), 0);
+	if (sl_journal_decode(text, size, &out, &err) != SL_JOURNAL_OK)
+		fail_msg("%s", err.text);
+	assert_string_equal(out.boot, in.boot);
+	assert_int_equal(out.next_workload, 78);
+	assert_int_equal(out.next_client, 91);
+	assert_int_equal(out.gpu_count, 2);
+	assert_int_equal(out.workload_count, 2);
+	assert_int_equal(out.client_count, 3);
+	for (size_t i = 0; i < 2; i++)
+		assert_memory_equal(&out.gpus[i], &in.gpus[i], sizeof(in.gpus[i]));
+	/* The second GPU of a workload of one is not written. */
+	memset(in.workloads[0].gpus[1], 0, SL_WIRE_UUID_BYTES);
+	for (size_t i = 0; i < 2; i++)
+		assert_memory_equal(
+			&out.workloads[i], &in.workloads[i], sizeof(in.workloads[i]));
+	for (size_t i = 0; i < 3; i++)
+		assert_memory_equal(
+			&out.clients[i], &in.clients[i], sizeof(in.clients[i]));
+	free(text);
+	sl_journal_fini(&in);
+	sl_journal_fini(&out);
+}
+
+/* Replaces the first `from` in a good journal by `to`; it must be refused with words. */
+static void damage_is_named(void **state)
+{
+	static const struct {
+		const char *from, *to, *words;
+	} rows[] = {
+		{"\"format\":1", "\"format\":2", "another version"},
+		{"\"format\":1", "\"form\":1", "format"},
+		{"\"next_client\":91", "\"next_client\":-1", "next_client"},
+		{"\"next_client\":91", "\"next_client\":\"91\"", "next_client"},
+		{"\"id\":70", "\"id\":71", "comes twice"},
+		{"\"id\":88", "\"id\":89", "comes twice"},
+		{"\"id\":71", "\"id\":73", "names no workload"},
+		{"\"uid\":4294967294", "\"uid\":4294967296", "workloads[0].uid"},
+		{"\"uid\":4294967294", "\"uid\":1.5", "uid"},
+		{"\"priority\":-1000", "\"priority\":-1001", "priority"},
+		{"\"token\":\"a0", "\"token\":\"x0", "token"},
+		{"\"token\":\"a0", "\"token\":\"", "token"},
+		{"\"gpus\":[\"GPU-4", "\"gpus\":[\"GPU-x", "UUID"},
+		{"\"request_kind\":1", "\"request_kind\":3", "request_kind"},
+		{"\"pid\":500", "\"pid\":5000000000", "clients[0].pid"},
+		{"\"reserve_bytes\":2147483648", "\"reserve_bytes\":99999999999999",
+			"reserve"},
+		{"\"clients\":[", "\"clients\":{},\"x\":[", "clients"},
+		{"\"name\":\"train\"",
+			"\"name\":"
+			"\"01234567890123456789012345678901234567890123456789012345678901"
+			"23"
+			"\"",
+			"name"},
+		{"\"name\":\"train\"", "\"name\":\"tr\\u0000in\"", "line"},
+		{"{", "[", "line"},
+	};
+	struct sl_journal in = {0};
+	char *text = NULL;
+	size_t size = 0;
+
+	fill(&in);
+	assert_int_equal(sl_journal_encode(&in, &text, &size), 0);
+	for (size_t i = 0; i < SL_ARRAY_LEN(rows); i++) {
+		const char *at = strstr(text, rows[i].from);
+		char *bad = calloc(1, size + 256);
+		struct sl_journal out = {0};
+		struct sl_error err = {0};
+
+		if (!at)
+			fail_msg("row %zu: no %s in %s", i, rows[i].from, text);
+		(void)sprintf(bad, "%.*s%s%s", (int)(at - text), text, rows[i].to,
+			at + strlen(rows[i].from));
+		if (sl_journal_decode(bad, strlen(bad), &out, &err) != SL_JOURNAL_BAD)
+			fail_msg("row %zu was taken: %s", i, bad);
+		if (!strstr(err.text, rows[i].words))
+			fail_msg("row %zu: want '%s', got '%s'", i, rows[i].words,
+				err.text);
+		assert_null(out.workloads);
+		free(bad);
+	}
+	free(text);
+	sl_journal_fini(&in);
+}
+
+/* A daemon killed while writing leaves the old file; but disks and people cut files. */
+static void every_cut_is_refused(void **state)
+{
+	struct sl_journal in = {0};
+	char *text = NULL;
+	size_t size = 0;
+
+	fill(&in);
+	assert_int_equal(sl_journal_encode(&in, &text, &size), 0);
+	for (size_t cut = 0; cut < size; cut++) {
+		struct sl_journal out = {0};
+		struct sl_error err = {0};
+
+		if (sl_journal_decode(text, cut, &out, &err) != SL_JOURNAL_BAD)
+			fail_msg("the first %zu of %zu bytes were taken", cut, size);
+	}
+	free(text);
+	sl_journal_fini(&in);
+}
+
+static void bad_files_are_kept_aside(void **state)
+{
+	char dir[] = "/tmp/sluice-journal-XXXXXX", path[64], aside[80], command[80];
+	struct sl_journal journal = {0};
+	struct sl_error err = {0};
+
+	assert_non_null(mkdtemp(dir));
+	(void)snprintf(path, sizeof(path), "%s/journal.json", dir);
+	assert_int_equal(sl_journal_read(path, &journal, &err), SL_JOURNAL_NONE);
+	for (int i = 1; i <= 2; i++) {
+		assert_int_equal(sl_file_replace(path, "{garbage", 8, false), 0);
+		assert_int_equal(sl_journal_read(path, &journal, &err), SL_JOURNAL_BAD);
+		(void)snprintf(aside, sizeof(aside), "%s.bad-%d", path, i);
+		assert_int_equal(access(aside, F_OK), 0);
+		assert_int_not_equal(access(path, F_OK), 0);
+		assert_non_null(strstr(err.text, aside));
+	}
+	fill(&journal);
+	assert_int_equal(sl_journal_write(path, &journal), 0);
+	sl_journal_fini(&journal);
+	assert_int_equal(sl_journal_read(path, &journal, &err), SL_JOURNAL_OK);
+	assert_int_equal(journal.client_count, 3);
+	sl_journal_fini(&journal);
+	(void)snprintf(command, sizeof(command), "rm -rf %s", dir);
+	assert_int_equal(system(command), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_is_written_is_read),
+		cmocka_unit_test(damage_is_named),
+		cmocka_unit_test(every_cut_is_refused),
+		cmocka_unit_test(bad_files_are_kept_aside),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

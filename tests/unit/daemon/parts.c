@@ -1,0 +1,191 @@
+/* map, visible, lock: the small parts. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <cmocka.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "daemon/lock.h"
+#include "daemon/map.h"
+#include "daemon/visible.h"
+
+static void map_is_a_map(void **state)
+{
+	static uint64_t values[5000];
+	struct sl_map map = {0};
+
+	assert_null(sl_map_get(&map, 1));
+	assert_null(sl_map_take(&map, 1));
+	for (int round = 0; round < 3; round++) {
+		for (uint64_t i = 0; i < 5000; i++)
+			assert_int_equal(sl_map_put(&map, i * 4096, &values[i]), 0);
+		assert_int_equal(map.used, 5000);
+		for (uint64_t i = 0; i < 5000; i++)
+			assert_ptr_equal(sl_map_get(&map, i * 4096), &values[i]);
+		assert_null(sl_map_get(&map, 1));
+		for (uint64_t i = 0; i < 5000; i += 2)
+			assert_ptr_equal(sl_map_take(&map, i * 4096), &values[i]);
+		for (uint64_t i = 0; i < 5000; i++)
+			assert_ptr_equal(
+				sl_map_get(&map, i * 4096), i % 2 ? &values[i] : NULL);
+		assert_int_equal(sl_map_put(&map, 4096, &values[0]), 0);
+		assert_ptr_equal(sl_map_get(&map, 4096), &values[0]);
+	}
+	/* Coming and going for ever takes no memory for ever. */
+	for (uint64_t i = 0; i < 1000000; i++) {
+		assert_int_equal(sl_map_put(&map, 1ull << 40 | i, &values[0]), 0);
+		assert_ptr_equal(sl_map_take(&map, 1ull << 40 | i), &values[0]);
+	}
+	assert_true(map.room <= 65536);
+	sl_map_fini(&map);
+}
+
+static void visible_is_the_drivers_rule(void **state)
+{
+	static const char *const uuids[] = {"GPU-aaaa1111-0000-0000-0000-000000000000",
+		"GPU-aaaa2222-0000-0000-0000-000000000000",
+		"GPU-bbbb3333-0000-0000-0000-000000000000",
+		"GPU-cccc4444-0000-0000-0000-000000000000"};
+	static const struct {
+		const char *text;
+		unsigned int mask;
+	} rows[] = {
+		{"", 0},
+		{"0", 1},
+		{"2,0", 5},
+		{" 1 , 3 ", 10},
+		{"0,1,2,3", 15},
+		{"-1", 0},
+		{"0,-1,1", 1},
+		{"1,4,0", 2},
+		{"0,x,1", 1},
+		{"0,,1", 1},
+		{"0x1", 0},
+		{"NoDevFiles", 0},
+		{"GPU-b", 4},
+		{"GPU-aaaa", 0},
+		{"GPU-aaaa2", 2},
+		{"gpu-b", 0},
+		{"GPU-BBBB3333", 4},
+		{"GPU-cccc4444-0000-0000-0000-000000000000,0", 9},
+		{"GPU-", 0},
+		{"MIG-GPU-b/0/0", 0},
+		{"0,0", 1},
+		{"99999999999999999999", 0},
+	};
+
+	for (size_t i = 0; i < SL_ARRAY_LEN(rows); i++) {
+		uint64_t mask = sl_visible_mask(rows[i].text, uuids, 4);
+
+		if (mask != rows[i].mask)
+			fail_msg("'%s': want %#x, got %#llx", rows[i].text, rows[i].mask,
+				(unsigned long long)mask);
+	}
+	assert_int_equal(sl_visible_mask("0", uuids, 0), 0);
+}
+
+/* Runs fn in a child that stays until the pipe closes; returns its answer. */
+static int in_child(int (*fn)(const char *), const char *argument, int *hold)
+{
+	int answer[2], stay[2], result = -1;
+
+	assert_int_equal(pipe(answer), 0);
+	assert_int_equal(pipe(stay), 0);
+	if (fork() == 0) {
+		char byte;
+		int r = fn(argument);
+
+		(void)close(stay[1]);
+		(void)!write(answer[1], &r, sizeof(r));
+		(void)!read(stay[0], &byte, 1);
+		_exit(0);
+	}
+	(void)close(stay[0]);
+	(void)close(answer[1]);
+	assert_int_equal(read(answer[0], &result, sizeof(result)), sizeof(result));
+	(void)close(answer[0]);
+	*hold = stay[1];
+	return result;
+}
+
+static int take(const char *path)
+{
+	int fd, holder;
+
+	return sl_lock_take(path, &fd, &holder);
+}
+
+static void lock_is_held_and_dropped_with_its_holder(void **state)
+{
+	char dir[] = "/tmp/sluice-lock-XXXXXX", path[64], command[80];
+	int hold, fd = -1, holder = 0;
+
+	assert_non_null(mkdtemp(dir));
+	(void)snprintf(path, sizeof(path), "%s/l", dir);
+	assert_int_equal(in_child(take, path, &hold), SL_LOCK_OK);
+	assert_int_equal(sl_lock_take(path, &fd, &holder), SL_LOCK_BUSY);
+	assert_int_equal(fd, -1);
+	assert_true(holder > 1 && holder != getpid());
+	(void)close(hold); /* its holder ends */
+	(void)wait(NULL);
+	assert_int_equal(sl_lock_take(path, &fd, &holder), SL_LOCK_OK);
+	(void)close(fd);
+	/* peer-failures row 3: a holder that is killed leaves nothing to clean up. */
+	assert_int_equal(in_child(take, path, &hold), SL_LOCK_OK);
+	(void)close(hold);
+	(void)wait(NULL);
+	/* Not through somebody's link, not where nothing can be made. */
+	(void)snprintf(command, sizeof(command), "%s/link", dir);
+	assert_int_equal(symlink(path, command), 0);
+	assert_int_equal(sl_lock_take(command, &fd, &holder), -ELOOP);
+	assert_int_equal(sl_lock_take("/proc/none/x", &fd, &holder), -ENOENT);
+	(void)snprintf(command, sizeof(command), "rm -rf %s", dir);
+	assert_int_equal(system(command), 0);
+}
+
+/* Two users' daemons may each be able to use only some of the folders. */
+static void gpu_lock_meets_in_every_folder(void **state)
+{
+	char one[] = "/tmp/sluice-lock-XXXXXX", two[] = "/tmp/sluice-lock-XXXXXX",
+	     command[80];
+	const char *both[] = {one, two, NULL}, *second[] = {two, NULL};
+	const char *none[] = {"/proc/none", NULL};
+	int a[SL_LOCK_DIRS_MAX], b[SL_LOCK_DIRS_MAX], holder = 0;
+
+	assert_non_null(mkdtemp(one));
+	assert_non_null(mkdtemp(two));
+	assert_int_equal(sl_lock_gpu(second, "GPU-x", a, &holder), SL_LOCK_OK);
+	assert_int_equal(sl_lock_gpu(both, "GPU-x", b, &holder), SL_LOCK_BUSY);
+	assert_int_equal(holder, getpid());
+	assert_int_equal(b[0], -1); /* the first folder's lock was given back */
+	assert_int_equal(sl_lock_gpu(both, "GPU-y", b, &holder), SL_LOCK_OK);
+	for (int i = 0; i < SL_LOCK_DIRS_MAX; i++) {
+		sl_closep(&a[i]);
+		sl_closep(&b[i]);
+	}
+	assert_int_equal(sl_lock_gpu(both, "GPU-x", a, &holder), SL_LOCK_OK);
+	for (int i = 0; i < SL_LOCK_DIRS_MAX; i++)
+		sl_closep(&a[i]);
+	assert_true(sl_lock_gpu(none, "GPU-x", a, &holder) < 0);
+	(void)snprintf(command, sizeof(command), "rm -rf %s %s", one, two);
+	assert_int_equal(system(command), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(map_is_a_map),
+		cmocka_unit_test(visible_is_the_drivers_rule),
+		cmocka_unit_test(lock_is_held_and_dropped_with_its_holder),
+		cmocka_unit_test(gpu_lock_meets_in_every_folder),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

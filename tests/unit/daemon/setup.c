@@ -1,0 +1,331 @@
+/* Starting: sockets, locks, GPUs, configuration, descriptors. */
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "rig.h"
+
+static int setup(void **state)
+{
+	static struct rig rig;
+
+	rig_init(&rig, 2, 16 * RIG_GIB);
+	*state = &rig;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	rig_fini(*state);
+	return 0;
+}
+
+static void starts_and_ends_cleanly(void **state)
+{
+	struct rig *rig = *state;
+	struct stat stat_now;
+
+	rig_start(rig, NULL);
+	assert_true(rig_log_has(rig, "sluiced: ready on"));
+	assert_true(rig_log_has(rig, ", 2 GPUs"));
+	assert_int_equal(stat(rig->socket, &stat_now), 0);
+	assert_int_equal(stat_now.st_mode & 0777, 0666);
+	rig_stop(rig);
+	assert_int_not_equal(stat(rig->socket, &stat_now), 0);
+	/* SIGINT too. */
+	rig_start(rig, "socket_mode: 0600\n");
+	assert_int_equal(stat(rig->socket, &stat_now), 0);
+	assert_int_equal(stat_now.st_mode & 0777, 0600);
+	assert_int_equal(kill(rig->daemon, SIGINT), 0);
+	assert_int_equal(waitpid(rig->daemon, NULL, 0), rig->daemon);
+	rig->daemon = 0;
+	assert_int_not_equal(stat(rig->socket, &stat_now), 0);
+}
+
+static void a_live_daemon_is_left_alone_and_a_dead_one_replaced(void **state)
+{
+	struct rig *rig = *state, second;
+	char words[64];
+
+	rig_start(rig, NULL);
+	second = *rig;
+	(void)snprintf(second.log, sizeof(second.log), "%s/log2", rig->dir);
+	assert_int_equal(rig_start_fails(&second, NULL), 1);
+	(void)snprintf(words, sizeof(words), "already running on %s, pid %d", rig->socket,
+		(int)rig->daemon);
+	assert_true(rig_log_has(&second, words));
+	assert_int_equal(rig_status(rig).pid, rig->daemon); /* unharmed */
+	rig_kill_daemon(rig);
+	assert_int_equal(access(rig->socket, F_OK), 0); /* stale */
+	rig_start(rig, NULL);
+	rig_stop(rig);
+}
+
+static void what_is_no_socket_of_ours_is_left_alone(void **state)
+{
+	struct rig *rig = *state;
+	struct stat stat_now;
+	char saved[160];
+
+	assert_int_equal(sl_file_replace(rig->socket, "text", 4, false), 0);
+	assert_int_equal(rig_start_fails(rig, NULL), 1);
+	assert_true(rig_log_has(rig, "exists and is not a socket"));
+	assert_int_equal(stat(rig->socket, &stat_now), 0);
+	assert_int_equal(stat_now.st_size, 4);
+	assert_int_equal(unlink(rig->socket), 0);
+	/* 108 bytes are one too many, 107 are not. */
+	memcpy(saved, rig->socket, sizeof(saved));
+	(void)memset(rig->socket, 'a', 108);
+	(void)memcpy(rig->socket, "/tmp/", 5);
+	rig->socket[108] = '\0';
+	assert_int_equal(rig_start_fails(rig, NULL), 1);
+	assert_true(
+		rig_log_has(rig, "has 108 bytes, and a Unix socket's path may have 107"));
+	rig->socket[107] = '\0';
+	rig_start(rig, NULL);
+	rig_stop(rig);
+	(void)strcat(rig->socket, ".lock");
+	(void)unlink(rig->socket);
+	memcpy(rig->socket, saved, sizeof(saved));
+}
+
+/* One daemon per GPU. */
+static void gpus_of_another_daemon_are_not_managed(void **state)
+{
+	struct rig *rig = *state, second;
+	char uuid[48], config[128];
+	struct sl_msg_status_row status;
+
+	(void)snprintf(uuid, sizeof(uuid), "%s", rig->nvml->gpus[0].uuid);
+	(void)snprintf(config, sizeof(config), "gpus: [%s]\n", uuid);
+	rig_start(rig, config);
+	assert_true(rig_log_has(rig, ", 1 GPU"));
+	second = *rig;
+	(void)snprintf(second.socket, sizeof(second.socket), "%s/s2", rig->dir);
+	(void)snprintf(second.log, sizeof(second.log), "%s/log2", rig->dir);
+	(void)snprintf(second.config, sizeof(second.config), "%s/config2", rig->dir);
+	rig_start(&second, "gpus: all\n");
+	status = rig_status(&second);
+	assert_int_equal(status.gpus, 1);
+	assert_int_equal(status.nvml_ok, 1);
+	assert_non_null(strstr(status.nvml_text, "another sluiced"));
+	/* When the first is gone the second takes over. */
+	rig_stop(rig);
+	rig_until(rig_status(&second).gpus == 2);
+	rig_stop(&second);
+}
+
+static void unshareable_gpus_are_explained(void **state)
+{
+	struct rig *rig = *state;
+	struct rig_peer peer;
+	union sl_msg msg;
+
+	rig->nvml->gpus[0].mig = 1;
+	rig->nvml->gpus[1].exclusive = 1;
+	rig_start(rig, NULL);
+	assert_true(rig_log_has(rig, ", 0 GPUs"));
+	assert_true(rig_log_has(rig, "nvidia-smi -mig 0"));
+	assert_true(rig_log_has(rig, "nvidia-smi -c DEFAULT"));
+	peer = rig_peer(rig);
+	rig_hello(&peer, SL_ROLE_CONTROL, 0);
+	rig_expect(&peer, SL_MSG_WELCOME, &msg);
+	rig_send_run(&peer, RIG_GIB, 0, 1, "", NULL);
+	rig_expect(&peer, SL_MSG_RUN_REPLY, &msg);
+	assert_int_equal(msg.run_reply.ok, 0);
+	assert_non_null(strstr(msg.run_reply.text, "MIG"));
+	rig->nvml->gpus[0].mig = 0; /* the administrator obeys */
+	rig_until(rig_status(rig).gpus == 1);
+	rig_peer_end(&peer);
+	rig_stop(rig);
+	rig->nvml->gpus[1].exclusive = 0;
+}
+
+static void without_nvml_it_runs_and_says_so(void **state)
+{
+	struct rig *rig = *state;
+	char saved[128];
+	struct sl_msg_status_row status;
+	struct rig_peer peer;
+	union sl_msg msg;
+
+	(void)snprintf(saved, sizeof(saved), "%s", getenv("LD_LIBRARY_PATH"));
+	(void)setenv("LD_LIBRARY_PATH", "/nowhere", 1);
+	rig_start(rig, NULL);
+	(void)setenv("LD_LIBRARY_PATH", saved, 1);
+	status = rig_status(rig);
+	assert_int_equal(status.nvml_ok, 0);
+	assert_int_equal(status.gpus, 0);
+	assert_non_null(strstr(status.nvml_text, "libnvidia-ml.so.1"));
+	peer = rig_peer(rig);
+	rig_hello(&peer, SL_ROLE_CONTROL, 0);
+	rig_expect(&peer, SL_MSG_WELCOME, &msg);
+	rig_send_run(&peer, RIG_GIB, 0, 1, "", NULL);
+	rig_expect(&peer, SL_MSG_RUN_REPLY, &msg);
+	assert_int_equal(msg.run_reply.ok, 0);
+	assert_non_null(strstr(msg.run_reply.text, "install the driver"));
+	rig_peer_end(&peer);
+	rig_stop(rig);
+}
+
+static void the_driver_may_come_later(void **state)
+{
+	struct rig *rig = *state;
+
+	rig->nvml->broken = 1;
+	rig_start(rig, NULL);
+	assert_int_equal(rig_status(rig).nvml_ok, 0);
+	rig->nvml->broken = 0;
+	rig_until(rig_status(rig).gpus == 2);
+	assert_int_equal(rig_status(rig).nvml_ok, 1);
+	assert_string_equal(rig_status(rig).driver, "535.0-fake");
+	rig_stop(rig);
+}
+
+/* A driver that fails in the middle: opened anew, nobody lost. */
+static void the_driver_may_fail_and_come_back(void **state)
+{
+	struct rig *rig = *state;
+	struct rig_peer run, a;
+	union sl_msg msg;
+
+	rig_start(rig, "measure_interval: 50ms\n");
+	run = rig_run(rig, RIG_GIB, RIG_GIB);
+	a = rig_join(rig, &run);
+	rig->nvml->broken = 1;
+	rig_until(rig_status(rig).nvml_ok == 0);
+	rig_ask(&a, 1, RIG_GIB / 2);
+	rig_expect(&a, SL_MSG_GRANT, &msg);
+	rig->nvml->broken = 0;
+	rig_until(rig_status(rig).nvml_ok == 1);
+	rig_peer_end(&a);
+	rig_peer_end(&run);
+	rig_until(rig_gpu(rig).dying_bytes == 0);
+	rig_stop(rig);
+}
+
+static void the_reserve_is_scaled_down(void **state)
+{
+	struct rig *rig = *state;
+
+	rig_start(rig, NULL);
+	assert_int_equal(rig_gpu(rig).reserve_bytes, RIG_GIB); /* 16 GiB / 16 */
+	rig_stop(rig);
+	rig_start(rig, "driver_reserve: 100MiB\n");
+	assert_int_equal(rig_gpu(rig).reserve_bytes, 100 << 20);
+	rig_stop(rig);
+}
+
+static void a_bad_configuration_is_refused_and_the_old_one_kept(void **state)
+{
+	struct rig *rig = *state;
+	static const char bad[] = "max_clients: 5\nlogg_level: info\n";
+	static const char good[] = "max_clients: 6\nlog_level: warning\n";
+
+	assert_int_equal(rig_start_fails(rig, "head_pass: soon\n"), 2);
+	assert_true(rig_log_has(rig, "line 1"));
+	assert_true(rig_log_has(rig, "head_pass"));
+	rig_start(rig, "max_clients: 7\n");
+	assert_int_equal(sl_file_replace(rig->config, bad, strlen(bad), false), 0);
+	assert_int_equal(kill(rig->daemon, SIGHUP), 0);
+	assert_true(rig_log_gets(rig, "the old configuration stays"));
+	assert_true(rig_log_has(
+		rig, "line 2: unknown key 'logg_level'; did you mean 'log_level'"));
+	assert_int_equal(sl_file_replace(rig->config, good, strlen(good), false), 0);
+	assert_int_equal(kill(rig->daemon, SIGHUP), 0);
+	assert_true(rig_log_gets(rig, "anew"));
+	rig_stop(rig);
+}
+
+static void too_many_clients_are_told(void **state)
+{
+	struct rig *rig = *state;
+	struct rig_peer peers[4];
+	union sl_msg msg;
+
+	rig_start(rig, "max_clients: 3\n");
+	for (int i = 0; i < 3; i++) {
+		peers[i] = rig_peer(rig);
+		rig_hello(&peers[i], SL_ROLE_CONTROL, 0);
+		rig_expect(&peers[i], SL_MSG_WELCOME, &msg);
+	}
+	peers[3] = rig_peer(rig);
+	rig_expect(&peers[3], SL_MSG_REJECT, &msg);
+	assert_int_equal(msg.reject.reason, SL_REJECT_FULL);
+	assert_non_null(strstr(msg.reject.text, "max_clients"));
+	rig_peer_end(&peers[0]);
+	sl_clock_sleep(20 * SL_MS);
+	rig_reconnect(rig, &peers[3]);
+	rig_hello(&peers[3], SL_ROLE_CONTROL, 0);
+	rig_expect(&peers[3], SL_MSG_WELCOME, &msg);
+	for (int i = 1; i < 4; i++)
+		rig_peer_end(&peers[i]);
+	rig_stop(rig);
+}
+
+static void without_descriptors_peers_are_told(void **state)
+{
+	enum { COUNT = 40 };
+	struct rig *rig = *state;
+	struct rlimit before, low;
+	struct rig_peer peers[COUNT];
+	unsigned int full = 0, welcome = 0;
+	union sl_msg msg;
+
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	low = (struct rlimit){48, 48};
+	if (prlimit(0, RLIMIT_NOFILE, &(struct rlimit){before.rlim_cur, before.rlim_max},
+		    NULL) < 0)
+		skip();
+	rig_start(rig, NULL);
+	assert_int_equal(prlimit(rig->daemon, RLIMIT_NOFILE, &low, NULL), 0);
+	for (int i = 0; i < COUNT; i++) {
+		struct sl_error err;
+
+		peers[i] = rig_peer(rig);
+		/* A peer that is turned away may not get its HELLO out. */
+		sl_wire_init(&msg, SL_MSG_HELLO);
+		msg.hello.role = SL_ROLE_CONTROL;
+		(void)!sl_wire_send(peers[i].fd, &msg);
+		assert_int_equal(sl_wire_recv(peers[i].fd, SL_FROM_DAEMON, &msg, &err),
+			SL_WIRE_OK);
+		welcome += msg.head.type == SL_MSG_WELCOME;
+		full += msg.head.type == SL_MSG_REJECT &&
+			msg.reject.reason == SL_REJECT_FULL;
+	}
+	assert_int_equal(full + welcome, COUNT);
+	assert_true(full > 0 && welcome > 0);
+	for (int i = 0; i < COUNT; i++)
+		rig_peer_end(&peers[i]);
+	/* And all is well again. */
+	rig_until(rig_status(rig).pid == (unsigned int)rig->daemon);
+	rig_stop(rig);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(starts_and_ends_cleanly),
+		cmocka_unit_test(a_live_daemon_is_left_alone_and_a_dead_one_replaced),
+		cmocka_unit_test(what_is_no_socket_of_ours_is_left_alone),
+		cmocka_unit_test(gpus_of_another_daemon_are_not_managed),
+		cmocka_unit_test(unshareable_gpus_are_explained),
+		cmocka_unit_test(without_nvml_it_runs_and_says_so),
+		cmocka_unit_test(the_driver_may_come_later),
+		cmocka_unit_test(the_driver_may_fail_and_come_back),
+		cmocka_unit_test(the_reserve_is_scaled_down),
+		cmocka_unit_test(a_bad_configuration_is_refused_and_the_old_one_kept),
+		cmocka_unit_test(too_many_clients_are_told),
+		cmocka_unit_test(without_descriptors_peers_are_told),
+	};
+
+	(void)signal(SIGPIPE, SIG_IGN);
+	return cmocka_run_group_tests(tests, setup, teardown);
+}
