@@ -99,6 +99,8 @@ static void vmm(void)
 		if (TRY(cuMemMap(at, grain, 0, handle, 0))) {
 			if (TRY(cuMemSetAccess(at, grain, &access, 1)))
 				TRY(cuMemsetD8_v2(at, 1, grain));
+			/* Unmapping under running work is the program's own death. */
+			TRY(cuCtxSynchronize());
 			TRY(cuMemUnmap(at, grain));
 		}
 		TRY(cuMemRelease(handle));

@@ -13,7 +13,7 @@ holds=$!
 wait_event "$T/holds" ask
 held_300() { [ "$(use holds backing_bytes)" -ge $((300 << 20)) ]; }
 until_true 5 held_300
-$RUN --limit 0.95 --name loads -- "$P/launcher" --threads 2 --ms 7000 >"$T/loads" &
+$RUN --request 0 --limit 0.95 --name loads -- "$P/launcher" --threads 2 --ms 7000 >"$T/loads" &
 loads=$!
 wait_event "$T/loads" started
 before=$(use holds backing_bytes)
@@ -32,10 +32,10 @@ check "the launcher's status" $? = 0
 check_books_empty
 
 # Killed inside an allocation: the demand is made again to the next daemon.
-$RUN --limit 0.95 --name holds -- "$P/holder" --bytes 600MiB --ms 60000 >"$T/holds" &
+$RUN --request 0 --limit 0.95 --name holds -- "$P/holder" --bytes 600MiB --ms 60000 >"$T/holds" &
 holds=$!
 wait_event "$T/holds" held
-$RUN --limit 0.95 --name waits -- "$P/holder" --bytes 500MiB --ms 0 --verify >"$T/waits" &
+$RUN --request 0 --limit 0.95 --name waits -- "$P/holder" --bytes 500MiB --ms 0 --verify >"$T/waits" &
 waits=$!
 until_true 5 waiting 1
 daemon_kill

@@ -4,7 +4,7 @@
 . "$(dirname "$0")/lib.sh"
 config 'longest_wait: 30s'
 daemon_start
-start() { $RUN --limit 0.95 --name "$1" -- "$P/holder" --bytes "$2" --count 2 --gap-ms "$3" --ms 500 >"$T/$1" & }
+start() { $RUN --request 0 --limit 0.95 --name "$1" -- "$P/holder" --bytes "$2" --count 2 --gap-ms "$3" --ms 500 >"$T/$1" & }
 start old 320MiB 1500
 old=$!
 wait_event "$T/old" ask
@@ -25,14 +25,15 @@ rm -f "$CONFIG"
 config 'longest_wait: 1500ms'
 daemon_start
 # The holder keeps working, so it does not count as waiting: only the clock can end this.
-$RUN --limit 0.95 --name worker -- sh -c "'$P/holder' --bytes 600MiB --ms 6000 & exec '$P/launcher' --ms 6000 --threads 1" >"$T/worker" &
+$RUN --request 0 --limit 0.95 --name worker -- sh -c "'$P/holder' --bytes 600MiB --ms 6000 & exec '$P/launcher' --ms 6000 --threads 1" >"$T/worker" &
+worker=$!
 wait_event "$T/worker" held
 start=$(now_ms)
-$RUN --limit 0.95 -- "$P/holder" --bytes 500MiB >"$T/late"
+$RUN --request 0 --limit 0.95 -- "$P/holder" --bytes 500MiB >"$T/late"
 check "a burst ends with out-of-memory" $? = 3
 took=$(($(now_ms) - start))
 check "after the longest wait, ms" $took -ge 1400
 check "and soon after, ms" $took -lt 5000
-wait
+wait $worker
 check_books_empty
 finish

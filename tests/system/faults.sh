@@ -14,7 +14,7 @@ tried=0
 for call in $calls; do
 	for plan in "$call:1=unknown" "$call:2=out_of_memory"; do
 		tried=$((tried + 1))
-		SLUICE_SOFTGPU_FAULTS=$plan timeout -k 2 30 "$B/sluice" $RUN --request 100MiB -- "$P/every-call" >"$T/out" 2>"$T/err"
+		SLUICE_SOFTGPU_FAULTS=$plan timeout -k 2 30 $RUN --request 100MiB -- "$P/every-call" >"$T/out" 2>"$T/err"
 		status=$?
 		[ $status = 0 ] || fail "$plan: status $status: $(tail -n 2 "$T/out")"
 		event "$T/out" end || fail "$plan: it did not end by itself"

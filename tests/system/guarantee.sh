@@ -11,6 +11,7 @@ owner=$!
 bound() { [ "$(use owner request_bytes)" = $((400 << 20)) ]; }
 until_true 5 bound
 $RUN --name hog -- "$P/memhog" --piece 16MiB --hold-ms 6000 --leak >"$T/hog" &
+hog=$!
 wait_event "$T/hog" took 30
 took=$(json -l event=took bytes <"$T/hog")
 check "the hog was told" "$(json -l event=took result <"$T/hog")" = CUDA_ERROR_OUT_OF_MEMORY
@@ -25,11 +26,12 @@ check "the owner's status" $? = 0
 check "nothing was wrong in it" "$(json -l event=end wrong <"$T/owner")" = 0
 # A second request that does not fit beside the first is refused, with numbers.
 $RUN --request 700MiB --name first -- sleep 3 &
+first=$!
 first() { [ "$(use first request_bytes)" = $((700 << 20)) ]; }
 until_true 8 first
 $RUN --request 700MiB -- true 2>"$T/refused"
 check "a request too many" $? = 75
 check_file "says why with numbers" "$T/refused" '[0-9].*MiB|GiB'
-wait
+wait $hog $first
 check_books_empty
 finish

@@ -5,7 +5,7 @@ software_only "a driver that can be taken apart"
 daemon_start
 mkdir "$T/alone"
 cp "$B/sluice" "$T/alone/"
-"$T/alone/sluice" $RUN -- true 2>"$T/library"
+"$T/alone/sluice" run -- true 2>"$T/library"
 check "no libsluice.so" $? = 78
 check_file "says which" "$T/library" 'libsluice\.so'
 # The preload named, but gone: the program must not run silently without limits, or must say so.

@@ -21,9 +21,10 @@ check "the context counts" "$(field alone before free_bytes)" -lt $limit
 check "it sees its own process" "$(field alone held own_bytes)" -ge $((128 << 20))
 
 $RUN --request 100MiB --limit 0.9 --name neighbour -- "$P/holder" --bytes 300MiB --ms 20000 >"$T/neighbour" &
+neighbour=$!
 wait_event "$T/neighbour" held
 $RUN --request 100MiB --limit $((400 + EXTRA))MiB -- "$P/meminfo" --bytes 64MiB >"$T/beside"
 check "free does not depend on the neighbour" "$(field beside before free_bytes)" = "$(field alone before free_bytes)"
-kill -KILL %1
+kill -KILL $neighbour
 check_books_empty
 finish

@@ -24,9 +24,10 @@ check_books_empty
 
 # Bypass: no environment of ours, no interposition; the daemon sees it as unmanaged.
 "$P/holder" --bytes 64MiB --ms 3000 >"$T/bare" &
+bare=$!
 wait_event "$T/bare" held
 see_unmanaged() { [ "$(gpu unmanaged_bytes)" -ge 67108864 ]; }
 until_true 5 see_unmanaged
 check "unmanaged, MiB" $(($(gpu unmanaged_bytes) >> 20)) -ge 64
-wait
+wait $bare
 finish

@@ -20,10 +20,11 @@ $RUN -- "$P/meminfo" >"$T/ok"
 check "a program with CUDA" $? = 0
 # No CUDA: not known to the daemon as a client, no descriptor more, same environment but ours.
 $RUN --name plain -- sh -c "ls /proc/self/fd | wc -l; sleep 1.5" >"$T/plain" &
+plain=$!
 known() { [ "$(use plain clients)" = 0 ]; }
 until_true 5 known
 check "a program without CUDA is no client" "$(use plain clients)" = 0
-wait
+wait $plain
 check "and has no descriptors of ours" "$(cat "$T/plain")" = "$(sh -c 'ls /proc/self/fd | wc -l')"
 $RUN -- env | grep -vE '^(LD_PRELOAD|SLUICE_|CUDA_|_=)' | sort >"$T/env.inside"
 env | grep -vE '^(LD_PRELOAD|SLUICE_|CUDA_|_=)' | sort >"$T/env.outside"

@@ -7,10 +7,10 @@ software_only "a driver with slow teardown"
 daemon_start
 waiting() { [ "$(gpu waiting)" = "$1" ]; }
 for way in end exit kill; do
-	$RUN --limit 0.95 --name a -- "$P/holder" --bytes 600MiB --ms "$(test $way = end && echo 1500 || echo 60000)" >"$T/a" &
+	$RUN --request 0 --limit 0.95 --name a -- "$P/holder" --bytes 600MiB --ms "$(test $way = end && echo 1500 || echo 60000)" >"$T/a" &
 	a=$!
 	wait_event "$T/a" held
-	$RUN --limit 0.95 --name b -- "$P/holder" --bytes 500MiB --ms 0 --verify >"$T/b" &
+	$RUN --request 0 --limit 0.95 --name b -- "$P/holder" --bytes 500MiB --ms 0 --verify >"$T/b" &
 	b=$!
 	until_true 5 waiting 1
 	check "$way: the second waits" "$(gpu waiting)" = 1
@@ -24,16 +24,16 @@ for way in end exit kill; do
 	check_books_empty
 done
 # A waiter that is killed leaves the queue.
-$RUN --limit 0.95 --name a -- "$P/holder" --bytes 600MiB --ms 60000 >"$T/a" &
+$RUN --request 0 --limit 0.95 --name a -- "$P/holder" --bytes 600MiB --ms 60000 >"$T/a" &
 a=$!
 wait_event "$T/a" held
-$RUN --limit 0.95 --name b -- "$P/holder" --bytes 500MiB >"$T/b" &
+$RUN --request 0 --limit 0.95 --name b -- "$P/holder" --bytes 500MiB >"$T/b" &
 b=$!
 until_true 5 waiting 1
 kill -KILL $b
 until_true 5 waiting 0
 check "a killed waiter waits no more" "$(gpu waiting)" = 0
 kill -KILL $a
-wait 2>/dev/null
+wait $a $b 2>/dev/null
 check_books_empty
 finish
