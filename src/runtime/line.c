@@ -159,6 +159,8 @@ bool sl_line_flush(struct sl_line *line)
 	size_t done = 0;
 	int r = SL_WIRE_OK;
 
+	if (line->kept_bytes == 0)
+		return true;
 	while (done < line->kept_bytes && r == SL_WIRE_OK) {
 		struct sl_msg_head head;
 		size_t size;

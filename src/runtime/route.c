@@ -51,8 +51,13 @@ void *sl_route_dlsym(void *handle, const char *name)
 
 	if (found)
 		found = replace(handle, name, found);
-	/* Where only we had it there is no driver: fail as without us, with dlerror() set. */
-	return found || !look_up ? found : look_up(RTLD_NEXT, name);
+	if (found || !look_up)
+		return found;
+	/* Where only we had it there is no driver: fail as without us, with dlerror() set. Behind
+	 * us means behind this very function, so it must not become a jump. */
+	found = look_up(RTLD_NEXT, name);
+	__asm__ volatile("" : "+r"(found));
+	return found;
 }
 
 void *sl_route_dlvsym(void *handle, const char *name, const char *version)

@@ -34,6 +34,17 @@ extern struct fake fake;
 
 void fake_lock(void);
 void fake_unlock(void);
+/* A field, read under the lock. */
+#define FAKE(field)                               \
+	({                                        \
+		__typeof__(fake.field) fake_now_; \
+                                                  \
+		fake_lock();                      \
+		fake_now_ = fake.field;           \
+		fake_unlock();                    \
+		fake_now_;                        \
+	})
+
 /* Sets SLUICE_SOCKET and SLUICE_WORKLOAD; listens unless later is set. */
 void fake_start(bool later);
 void fake_listen(void);

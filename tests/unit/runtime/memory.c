@@ -29,11 +29,11 @@ static void check_books(uint64_t bytes)
 {
 	CHECK(fake_wait_u64(&fake.uncommitted_bytes, 0));
 	if (!fake_wait_u64(&fake.held_bytes, bytes))
-		CHECK_EQ(fake.held_bytes, bytes);
-	CHECK_EQ(stub.created_bytes, bytes);
-	CHECK_EQ(stub.mapped_bytes, bytes);
-	CHECK_EQ(stub.reserved_bytes, bytes);
-	CHECK(!fake.protocol_error);
+		CHECK_EQ(FAKE(held_bytes), bytes);
+	CHECK_EQ(STUB(created_bytes), bytes);
+	CHECK_EQ(STUB(mapped_bytes), bytes);
+	CHECK_EQ(STUB(reserved_bytes), bytes);
+	CHECK(!FAKE(protocol_error));
 }
 
 static void finish(void)
@@ -51,11 +51,11 @@ static void body_region(void)
 	CHECK_EQ(cuMemAlloc_v2(&a, 100 * SL_MIB + 1), CUDA_SUCCESS);
 	CHECK_EQ(a % 512, 0);
 	check_books(102 * SL_MIB);
-	CHECK_EQ(stub.creates, 4); /* 32 + 32 + 32 + 6 */
+	CHECK_EQ(STUB(creates), 4); /* 32 + 32 + 32 + 6 */
 	CHECK_EQ(cuMemAlloc_v2(&b, 2 * SL_GIB), CUDA_SUCCESS);
-	CHECK_EQ(stub.creates, 4 + 32); /* of 64 MiB */
+	CHECK_EQ(STUB(creates), 4 + 32); /* of 64 MiB */
 	CHECK_EQ(cuMemFree_v2(a), CUDA_SUCCESS);
-	CHECK_EQ(stub.syncs, 1);
+	CHECK_EQ(STUB(syncs), 1);
 	check_books(2 * SL_GIB);
 	CHECK_EQ(cuMemFree_v2(b), CUDA_SUCCESS);
 	check_books(0);
@@ -83,7 +83,7 @@ static void body_arguments(void)
 	CHECK_EQ(cuMemFree_v2(a), CUDA_SUCCESS);
 	CHECK_EQ(cuMemFree_v2(a), CUDA_ERROR_INVALID_VALUE);
 	CHECK_EQ(cuMemFree_v2(0), CUDA_SUCCESS);
-	CHECK_EQ(stub.frees, 1);
+	CHECK_EQ(STUB(frees), 1);
 	CHECK_EQ(sl_real.cuCtxPopCurrent_v2(&old), CUDA_SUCCESS);
 	CHECK_EQ(cuMemAlloc_v2(&a, 4096), CUDA_ERROR_INVALID_CONTEXT);
 	CHECK_EQ(sl_real.cuCtxPushCurrent_v2(old), CUDA_SUCCESS);
@@ -100,7 +100,7 @@ static void body_foreign_device(void)
 	CHECK_EQ(cuMemAlloc_v2(&a, 64 * SL_MIB), CUDA_SUCCESS);
 	CHECK_EQ(a, 0x1234);
 	CHECK_EQ(cuMemFree_v2(a), CUDA_SUCCESS);
-	CHECK_EQ(fake.asks, 0);
+	CHECK_EQ(FAKE(asks), 0);
 	fake_stop();
 }
 
@@ -238,8 +238,8 @@ static void body_faults(void)
 			stub.fault_at = 0;
 			if (s == 0) {
 				/* Addresses that could not be freed stay, and nothing else. */
-				CHECK_EQ(stub.created_bytes, 0);
-				CHECK_EQ(stub.mapped_bytes, 0);
+				CHECK_EQ(STUB(created_bytes), 0);
+				CHECK_EQ(STUB(mapped_bytes), 0);
 				CHECK(fake_wait_u64(&fake.held_bytes, 0));
 				stub.reserved_bytes = 0;
 			}
@@ -248,15 +248,17 @@ static void body_faults(void)
 	CHECK(failed >= 14);
 	CHECK_EQ(cuCtxDestroy_v2(ctx), CUDA_SUCCESS);
 	CHECK(fake_wait_u64(&fake.held_bytes, 0));
-	CHECK_EQ(stub.created_bytes, 0);
-	CHECK(!fake.protocol_error);
+	CHECK_EQ(STUB(created_bytes), 0);
+	CHECK(!FAKE(protocol_error));
 	fake_stop();
 }
 
 static void *grow_capacity(void *arg)
 {
 	CHECK(fake_wait(&fake.fails, 3));
-	__atomic_store_n(&stub.capacity_bytes, SL_GIB, __ATOMIC_RELAXED);
+	stub_lock();
+	stub.capacity_bytes = SL_GIB;
+	stub_unlock();
 	return NULL;
 }
 
@@ -271,7 +273,7 @@ static void body_create_failed(void)
 	CHECK_EQ(pthread_create(&thread, NULL, grow_capacity, NULL), 0);
 	CHECK_EQ(cuMemAlloc_v2(&a, 128 * SL_MIB), CUDA_SUCCESS);
 	pthread_join(thread, NULL);
-	CHECK(fake.fails >= 3);
+	CHECK(FAKE(fails) >= 3);
 	check_books(128 * SL_MIB);
 	finish();
 }
@@ -285,7 +287,7 @@ static void body_denied(void)
 	CHECK_EQ(cuMemAlloc_v2(&a, 6 * SL_GIB), CUDA_SUCCESS);
 	CHECK_EQ(cuMemAlloc_v2(&b, 3 * SL_GIB), CUDA_ERROR_OUT_OF_MEMORY);
 	CHECK_EQ(cuMemAlloc_v2(&b, 9 * SL_GIB), CUDA_ERROR_OUT_OF_MEMORY);
-	CHECK_EQ(fake.asks, 2); /* above the limit nobody needs to be asked */
+	CHECK_EQ(FAKE(asks), 2); /* above the limit nobody needs to be asked */
 	check_books(6 * SL_GIB);
 	CHECK_EQ(cuMemFree_v2(a), CUDA_SUCCESS);
 	CHECK_EQ(cuMemAlloc_v2(&b, 3 * SL_GIB), CUDA_SUCCESS);
@@ -334,14 +336,14 @@ static void body_small_pairs(void)
 
 	start();
 	CHECK_EQ(cuMemAlloc_v2(&keep, 4096), CUDA_SUCCESS);
-	creates = stub.creates;
+	creates = STUB(creates);
 	for (int i = 0; i < 100000; i++) {
 		CHECK_EQ(cuMemAlloc_v2(&a, 4096), CUDA_SUCCESS);
 		CHECK_EQ(cuMemFree_v2(a), CUDA_SUCCESS);
 	}
-	CHECK_EQ(stub.creates, creates);
-	CHECK_EQ(fake.asks, 1);
-	CHECK_EQ(stub.syncs, 100000 / 256);
+	CHECK_EQ(STUB(creates), creates);
+	CHECK_EQ(FAKE(asks), 1);
+	CHECK_EQ(STUB(syncs), 100000 / 256);
 	CHECK_EQ(cuMemFree_v2(keep), CUDA_SUCCESS);
 	finish();
 }
@@ -376,8 +378,8 @@ static void body_random(void)
 					       at < all[i].at + all[i].bytes;
 
 				CHECK(!(overlap && all[i].live));
-				CHECK(!(overlap && all[i].freed_at_sync == stub.syncs &&
-					stub.syncs));
+				CHECK(!(overlap && all[i].freed_at_sync == STUB(syncs) &&
+					STUB(syncs)));
 			}
 			all[count].at = at;
 			all[count].bytes = bytes;
@@ -390,7 +392,7 @@ static void body_random(void)
 			if (!all[i].live)
 				continue;
 			/* A free that waits counts as one before the wait. */
-			all[i].freed_at_sync = stub.syncs;
+			all[i].freed_at_sync = STUB(syncs);
 			all[i].live = false;
 			live--;
 			CHECK_EQ(cuMemFree_v2(all[i].at), CUDA_SUCCESS);
@@ -400,7 +402,7 @@ static void body_random(void)
 		if (all[i].live)
 			CHECK_EQ(cuMemFree_v2(all[i].at), CUDA_SUCCESS);
 	}
-	CHECK(stub.created_bytes <= 32 * SL_MIB);
+	CHECK(STUB(created_bytes) <= 32 * SL_MIB);
 	finish();
 }
 
@@ -420,16 +422,16 @@ static void body_capture(void)
 	CHECK_EQ(cuMemFree_v2(a), CUDA_ERROR_INVALID_VALUE);
 	for (size_t i = 0; i < SL_ARRAY_LEN(slots); i++)
 		CHECK_EQ(cuMemFree_v2(slots[i]), CUDA_SUCCESS);
-	CHECK_EQ(stub.syncs, 0);
-	CHECK_EQ(stub.created_bytes, 64 * SL_MIB + 4 * SL_MIB);
+	CHECK_EQ(STUB(syncs), 0);
+	CHECK_EQ(STUB(created_bytes), 64 * SL_MIB + 4 * SL_MIB);
 	/* To the program it is free already. */
 	CHECK_EQ(cuMemGetInfo_v2(&free_bytes, NULL), CUDA_SUCCESS);
 	CHECK_EQ(free_bytes, 8 * SL_GIB);
 	CHECK_EQ(cuStreamEndCapture((CUstream)8, &graph), CUDA_SUCCESS);
 	if (!fake_wait_u64(&fake.held_bytes, 4 * SL_MIB))
-		CHECK_EQ(fake.held_bytes, 4 * SL_MIB);
-	CHECK(stub.syncs > 0);
-	CHECK_EQ(stub.syncs_while_capturing, 0);
+		CHECK_EQ(FAKE(held_bytes), 4 * SL_MIB);
+	CHECK(STUB(syncs) > 0);
+	CHECK_EQ(STUB(syncs_while_capturing), 0);
 	finish();
 }
 
@@ -456,7 +458,7 @@ static void body_contexts(void)
 	start();
 	CHECK_EQ(cuMemAlloc_v2(&a, 64 * SL_MIB), CUDA_SUCCESS);
 	CHECK_EQ(cuCtxCreate_v2(&second, 0, 0), CUDA_SUCCESS);
-	CHECK_EQ(fake.measures, 1);
+	CHECK_EQ(FAKE(measures), 1);
 	CHECK_EQ(cuMemAlloc_v2(&b, 32 * SL_MIB), CUDA_SUCCESS);
 	CHECK_EQ(cuMemAlloc_v2(&c, 100), CUDA_SUCCESS);
 	check_books(98 * SL_MIB);
@@ -513,11 +515,14 @@ static void body_threads(void)
 	{                                     \
 		in_child(body_##name, 60);    \
 	}
-#define TESTS(X)                                                                         \
-	X(region)                                                                        \
-	X(arguments) X(foreign_device) X(figures) X(pointers) X(faults) X(create_failed) \
-		X(denied) X(hoard_goes) X(classes) X(small_pairs) X(random) X(capture)   \
-			X(broken_context) X(contexts) X(threads)
+#define TESTS(X)                                                                  \
+	X(region)                                                                 \
+	X(arguments)                                                              \
+	X(foreign_device)                                                         \
+	X(figures)                                                                \
+	X(pointers) X(faults) X(create_failed) X(denied) X(hoard_goes) X(classes) \
+		X(small_pairs) X(random) X(capture) X(broken_context) X(contexts) \
+			X(threads)
 TESTS(TEST)
 #define ROW(name) cmocka_unit_test(test_##name),
 

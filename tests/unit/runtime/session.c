@@ -29,10 +29,10 @@ static void body_join(void)
 	start();
 	CHECK_EQ(cuInit(0), CUDA_SUCCESS);
 	CHECK(fake_wait(&fake.reporteds, 1));
-	CHECK_EQ(fake.hellos, 1);
-	CHECK_EQ(fake.reports, 0);
-	CHECK_EQ(fake.hello_flags, 0);
-	CHECK_EQ(fake.last_epoch_seen, 0);
+	CHECK_EQ(FAKE(hellos), 1);
+	CHECK_EQ(FAKE(reports), 0);
+	CHECK_EQ(FAKE(hello_flags), 0);
+	CHECK_EQ(FAKE(last_epoch_seen), 0);
 	fake_stop();
 }
 
@@ -49,7 +49,7 @@ static void body_bypass(void)
 	CHECK_EQ(cuMemAlloc_v2(&a, 64 * SL_MIB), CUDA_SUCCESS);
 	CHECK_EQ(a, 0x1234);
 	CHECK_EQ(cuMemFree_v2(a), CUDA_SUCCESS);
-	CHECK_EQ(fake.connections, 0);
+	CHECK_EQ(FAKE(connections), 0);
 	CHECK(!sl_gate_self);
 	fake_stop();
 }
@@ -67,7 +67,7 @@ static void reject(int reason, CUresult want)
 	CHECK_EQ(cuInit(0), want);
 	stub_make_current(0);
 	CHECK_EQ(cuMemAlloc_v2(&a, 4096), want);
-	CHECK_EQ(fake.hellos, 1);
+	CHECK_EQ(FAKE(hellos), 1);
 	fake_stop();
 }
 
@@ -94,7 +94,7 @@ static void body_reject_full(void)
 	fake.reject_count = 2;
 	fake_listen();
 	CHECK_EQ(cuInit(0), CUDA_SUCCESS);
-	CHECK_EQ(fake.hellos, 3);
+	CHECK_EQ(FAKE(hellos), 3);
 	fake_stop();
 }
 
@@ -114,7 +114,7 @@ static void body_daemon_later(void)
 	CHECK_EQ(pthread_create(&thread, NULL, listen_later, NULL), 0);
 	CHECK_EQ(cuInit(0), CUDA_SUCCESS);
 	pthread_join(thread, NULL);
-	CHECK_EQ(fake.connections, 1);
+	CHECK_EQ(FAKE(connections), 1);
 	fake_stop();
 }
 
@@ -164,7 +164,7 @@ static void body_dies_while_asking(void)
 	set_silent(true);
 	start_asking(&asker, 64 * SL_MIB);
 	CHECK(fake_wait(&fake.asks, 2));
-	number = fake.last_ask;
+	number = FAKE(last_ask);
 	fake_die();
 	/* What is held can be used and freed meanwhile. */
 	CHECK_EQ(cuMemFree_v2(held), CUDA_SUCCESS);
@@ -173,13 +173,13 @@ static void body_dies_while_asking(void)
 	fake_listen();
 	pthread_join(asker.thread, NULL);
 	CHECK_EQ(asker.result, CUDA_SUCCESS);
-	CHECK_EQ(fake.last_ask, number);
-	CHECK(fake.last_epoch_seen != 0);
-	CHECK_EQ(fake.reported_bytes, 0);
+	CHECK_EQ(FAKE(last_ask), number);
+	CHECK(FAKE(last_epoch_seen) != 0);
+	CHECK_EQ(FAKE(reported_bytes), 0);
 	CHECK(fake_wait_u64(&fake.uncommitted_bytes, 0));
-	CHECK_EQ(fake.held_bytes, 64 * SL_MIB);
-	CHECK_EQ(stub.created_bytes, 64 * SL_MIB);
-	CHECK(!fake.protocol_error);
+	CHECK_EQ(FAKE(held_bytes), 64 * SL_MIB);
+	CHECK_EQ(STUB(created_bytes), 64 * SL_MIB);
+	CHECK(!FAKE(protocol_error));
 	fake_stop();
 }
 
@@ -214,17 +214,17 @@ static void die_while_creating(bool fail)
 	fake_listen();
 	CHECK(fake_wait(&fake.reporteds, 2));
 	/* It is about to exist, so it is reported. */
-	CHECK_EQ(fake.reported_bytes, 32 * SL_MIB);
+	CHECK_EQ(FAKE(reported_bytes), 32 * SL_MIB);
 	__atomic_store_n(&may_create, 1, __ATOMIC_RELEASE);
 	pthread_join(asker.thread, NULL);
 	CHECK_EQ(asker.result, CUDA_SUCCESS);
 	CHECK(fake_wait_u64(&fake.uncommitted_bytes, 0));
 	CHECK(fake_wait_u64(&fake.held_bytes, 32 * SL_MIB));
-	CHECK_EQ(stub.created_bytes, 32 * SL_MIB);
+	CHECK_EQ(STUB(created_bytes), 32 * SL_MIB);
 	/* Counted from the report alone, or asked again: the old grant's number means nothing. */
-	CHECK_EQ(fake.grants, fail ? 2 : 1);
-	CHECK_EQ(fake.fails, 0);
-	CHECK(!fake.protocol_error);
+	CHECK_EQ(FAKE(grants), fail ? 2 : 1);
+	CHECK_EQ(FAKE(fails), 0);
+	CHECK(!FAKE(protocol_error));
 	fake_stop();
 }
 
@@ -256,7 +256,7 @@ static void body_rejected_later(void)
 	pthread_join(asker.thread, NULL);
 	CHECK_EQ(asker.result, CUDA_ERROR_NOT_PERMITTED);
 	CHECK_EQ(cuMemFree_v2(held), CUDA_SUCCESS);
-	CHECK_EQ(stub.created_bytes, 0);
+	CHECK_EQ(STUB(created_bytes), 0);
 	fake_stop();
 }
 
@@ -278,8 +278,8 @@ static void body_work(void)
 		CHECK_EQ(launch(), CUDA_SUCCESS);
 		usleep(10000);
 	}
-	CHECK(fake.works >= 1);
-	CHECK(fake.works <= 4);
+	CHECK(FAKE(works) >= 1);
+	CHECK(FAKE(works) <= 4);
 	fake_answer_waiting();
 	pthread_join(asker.thread, NULL);
 	CHECK_EQ(asker.result, CUDA_SUCCESS);
@@ -313,15 +313,15 @@ static void body_gate(void)
 
 		fake_send_gate(i, 1);
 		CHECK(fake_wait(&fake.gate_dones, 2 * i + 1));
-		CHECK_EQ(fake.last_gate_order, i);
-		CHECK_EQ(fake.last_gate_closed, 1);
+		CHECK_EQ(FAKE(last_gate_order), i);
+		CHECK_EQ(FAKE(last_gate_closed), 1);
 		before = launches();
 		usleep(2000);
 		CHECK_EQ(launches(), before);
 		fake_send_gate(1000 + i, 0);
 		CHECK(fake_wait(&fake.gate_dones, 2 * i + 2));
-		CHECK_EQ(fake.last_gate_order, 1000 + i);
-		CHECK_EQ(fake.last_gate_closed, 0);
+		CHECK_EQ(FAKE(last_gate_order), 1000 + i);
+		CHECK_EQ(FAKE(last_gate_closed), 0);
 		while (launches() == before)
 			usleep(100);
 	}
@@ -354,7 +354,7 @@ static void body_gate_drains(void)
 		usleep(100);
 	fake_send_gate(1, 1);
 	usleep(30000);
-	CHECK_EQ(fake.gate_dones, 0);
+	CHECK_EQ(FAKE(gate_dones), 0);
 	__atomic_store_n(&stub_hold_launches, 0, __ATOMIC_RELEASE);
 	CHECK(fake_wait(&fake.gate_dones, 1));
 	fake_send_gate(2, 0);
@@ -373,7 +373,7 @@ static void body_measure(void)
 	start();
 	CHECK_EQ(cuCtxCreate_v2(&ctx, 0, 0), CUDA_SUCCESS);
 	/* The answer has come before the call returned. */
-	CHECK_EQ(fake.measures, 1);
+	CHECK_EQ(FAKE(measures), 1);
 	CHECK_EQ(cuMemGetInfo_v2(&free_bytes, NULL), CUDA_SUCCESS);
 	CHECK_EQ(free_bytes, 8 * SL_GIB - 8 * SL_MIB);
 	CHECK_EQ(launch(), CUDA_SUCCESS);
@@ -401,12 +401,12 @@ static void body_fork(void)
 		CHECK_EQ(sl_session_is_joined(), 0);
 		CHECK_EQ(sl_gate_records(), 0);
 		CHECK_EQ(cuMemFree_v2(a), CUDA_ERROR_INVALID_VALUE);
-		CHECK_EQ(fake.connections, 0);
+		CHECK_EQ(FAKE(connections), 0);
 		CHECK_EQ(cuMemAlloc_v2(&b, 64 * SL_MIB), CUDA_SUCCESS);
 		CHECK(fake_wait_u64(&fake.uncommitted_bytes, 0));
-		CHECK_EQ(fake.hello_flags, SL_HELLO_FORKED);
-		CHECK_EQ(fake.last_epoch_seen, 0);
-		CHECK_EQ(fake.held_bytes, 64 * SL_MIB);
+		CHECK_EQ(FAKE(hello_flags), SL_HELLO_FORKED);
+		CHECK_EQ(FAKE(last_epoch_seen), 0);
+		CHECK_EQ(FAKE(held_bytes), 64 * SL_MIB);
 		CHECK_EQ(launch(), CUDA_SUCCESS);
 		fake_stop();
 		_exit(0);
@@ -416,8 +416,8 @@ static void body_fork(void)
 	CHECK_EQ(cuMemAlloc_v2(&b, 32 * SL_MIB), CUDA_SUCCESS);
 	CHECK_EQ(cuMemFree_v2(a), CUDA_SUCCESS);
 	CHECK(fake_wait_u64(&fake.held_bytes, 32 * SL_MIB));
-	CHECK_EQ(fake.connections, 1);
-	CHECK(!fake.protocol_error);
+	CHECK_EQ(FAKE(connections), 1);
+	CHECK(!FAKE(protocol_error));
 	fake_stop();
 }
 
@@ -446,7 +446,7 @@ static void body_descriptors(void)
 	CHECK_EQ(cuMemAlloc_v2(&a, 32 * SL_MIB), CUDA_SUCCESS);
 	CHECK_EQ(cuMemFree_v2(a), CUDA_SUCCESS);
 	CHECK_EQ(launch(), CUDA_SUCCESS);
-	CHECK_EQ(fake.connections, 2);
+	CHECK_EQ(FAKE(connections), 2);
 	CHECK_EQ(fstat(file, &info), 0);
 	CHECK_EQ(info.st_size, 0);
 	unlink(path);
@@ -481,18 +481,27 @@ static void body_guest(void)
 	fake_stop();
 }
 
+/* TSan would refuse the child its threads; the child is a fresh start here. */
+const char *__tsan_default_options(void);
+const char *__tsan_default_options(void)
+{
+	return "die_after_fork=0";
+}
+
 #define TEST(name)                            \
 	static void test_##name(void **state) \
 	{                                     \
 		in_child(body_##name, 60);    \
 	}
-#define TESTS(X)                                                                       \
-	X(join)                                                                        \
-	X(bypass) X(reject_version) X(reject_workload) X(reject_user) X(reject_full)   \
-		X(daemon_later) X(dies_while_asking) X(dies_while_creating)            \
-			X(dies_while_creating_fails) X(rejected_later) X(work) X(gate) \
-				X(gate_drains) X(measure) X(fork) X(descriptors)       \
-					X(guest)
+#define TESTS(X)                                                                         \
+	X(join)                                                                          \
+	X(bypass)                                                                        \
+	X(reject_version)                                                                \
+	X(reject_workload)                                                               \
+	X(reject_user) X(reject_full) X(daemon_later) X(dies_while_asking)               \
+		X(dies_while_creating) X(dies_while_creating_fails) X(rejected_later)    \
+			X(work) X(gate) X(gate_drains) X(measure) X(fork) X(descriptors) \
+				X(guest)
 TESTS(TEST)
 #define ROW(name) cmocka_unit_test(test_##name),
 

@@ -39,6 +39,16 @@ static __thread CUcontext stack[16];
 static __thread int depth;
 static int primary_count[STUB_DEVICES];
 
+void stub_lock(void)
+{
+	pthread_mutex_lock(&lock);
+}
+
+void stub_unlock(void)
+{
+	pthread_mutex_unlock(&lock);
+}
+
 void stub_uuid(int dev, uint8_t uuid[16])
 {
 	memset(uuid, 0x40 + dev, 16);

@@ -26,6 +26,19 @@ struct stub {
 
 extern struct stub stub;
 
+void stub_lock(void);
+void stub_unlock(void);
+/* A field, read under the lock. */
+#define STUB(field)                               \
+	({                                        \
+		__typeof__(stub.field) stub_now_; \
+                                                  \
+		stub_lock();                      \
+		stub_now_ = stub.field;           \
+		stub_unlock();                    \
+		stub_now_;                        \
+	})
+
 /* Fills the table of real functions. */
 void stub_install(void);
 void stub_uuid(int dev, uint8_t uuid[16]);
