@@ -10,6 +10,7 @@
  * Those of the terminal reach the whole process group by themselves and are not doubled.
  */
 #include "cli/cli.h"
+#include "cli/faults.h"
 #include "cli/program.h"
 
 #include "base/clock.h"
@@ -249,6 +250,7 @@ int sl_verb_softgpu(int argc, char **argv)
 {
 	struct settings s;
 	struct sl_softgpu_box box;
+	struct sl_error err = {0};
 	char why[SL_ERROR_TEXT_MAX], dir[sizeof(box.directory) + 8];
 	int first, status;
 
@@ -259,6 +261,8 @@ int sl_verb_softgpu(int argc, char **argv)
 	if (first == argc)
 		return sl_cli_fail(SL_VERB_softgpu, false, SL_EXIT_USAGE,
 			"no command: sluice softgpu [options] -- CMD [ARG...]");
+	if (s.config.faults && sl_faults_check(s.config.faults, &err))
+		return sl_cli_fail(SL_VERB_softgpu, false, SL_EXIT_USAGE, "%s", err.text);
 	if (sl_softgpu_start(&box, &s.config, why, sizeof(why)))
 		return sl_cli_fail(SL_VERB_softgpu, false, SL_EXIT_INSTALL,
 			"cannot start the software GPUs: %s", why);

@@ -29,6 +29,13 @@ expect 'priority' 64 'not within -1000 to 1000' "$sluice" run --priority 1001 --
 expect 'name with blanks' 64 'blanks' "$sluice" run --name 'a b' -- true
 expect 'software memory' 64 'did you mean 4GiB?' "$sluice" softgpu --memory 4 -- true
 expect 'software GPUs' 64 'not within' "$sluice" softgpu --gpus 1000 -- true
+expect 'fault plan, no row' 64 'write cuMemCreate:3=oom' "$sluice" softgpu --faults junk -- true
+expect 'fault plan, no such call' 64 'no call .cuMemCreat.; did you mean cuMemCreate?' \
+	"$sluice" softgpu --faults cuMemFree_v2:1=oom,cuMemCreat:3=oom -- true
+expect 'fault plan, no such error' 64 "'much' is no error" \
+	"$sluice" softgpu --faults cuMemCreate:3=much -- true
+expect 'fault plan, which call' 64 "'@0' does not say which call of cuMemCreate" \
+	"$sluice" softgpu --faults cuMemCreate:@0=oom -- true
 expect 'software, no command' 64 'no command' "$sluice" softgpu
 expect 'help of nothing' 64 "no verb 'nothing'" "$sluice" help nothing
 expect 'help goes to standard output' 0 'usage: sluice run' "$sluice" run --help

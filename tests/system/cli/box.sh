@@ -19,6 +19,10 @@ same 'a socket of its own' "$(printf '%s\n' "$out" | grep -c '^SLUICE_SOCKET=/')
 expect 'the socket the user set stays' 0 "^SLUICE_SOCKET=/tmp/mine$" \
 	env SLUICE_SOCKET=/tmp/mine "$sluice" softgpu -- env
 
+expect 'a fault plan of every kind' 0 '' "$sluice" softgpu \
+	--faults cuMemCreate:3=oom,cuMemMap:@5=unknown,cuMemAlloc_v2:1=OUT_OF_MEMORY,cuCtxSynchronize:2=hang,cuInit:9=3 -- true
+same 'is taken without a word' "$err" ''
+
 # --- a signal to sluice softgpu is CMD's
 "$sluice" softgpu -- sh -c 'trap "echo got it; exit 3" USR1; touch "$0"; while :; do sleep 0.05; done' \
 	"$work/ready" >"$work/signalled" &
