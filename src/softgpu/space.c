@@ -84,6 +84,8 @@ void sl_table_remove(struct sl_table *t, void *row)
 
 /* Address ranges ------------------------------------------------------------------------------ */
 
+#define CLASHES_MAX 4
+
 static struct arena {
 	uint64_t start, end, cursor;
 } arenas[] = {
@@ -105,12 +107,15 @@ static bool reserve_at(uint64_t address, uint64_t bytes)
 	return false;
 }
 
-/* First fit above the cursor, which goes back when something is freed. 0: no place. */
+/*
+ * First fit above the cursor, which goes back when something is freed. 0: no place. Where the
+ * kernel gives other addresses than asked for again and again, the arena is given up for good.
+ */
 static uint64_t reserve_in(struct arena *a, uint64_t bytes, uint64_t alignment)
 {
 	uint64_t at = a->cursor;
 
-	for (unsigned tries = 0; tries < 4096; tries++) {
+	for (unsigned clashes = 0; clashes < CLASHES_MAX;) {
 		at = sl_round_up(at, alignment);
 		if (at + bytes > a->end)
 			return 0;
@@ -124,9 +129,11 @@ static uint64_t reserve_in(struct arena *a, uint64_t bytes, uint64_t alignment)
 				a->cursor = at + bytes;
 			return at;
 		} else {
+			clashes++;
 			at += SL_GIB; /* something of somebody else's */
 		}
 	}
+	a->end = 0;
 	return 0;
 }
 
