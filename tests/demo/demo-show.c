@@ -27,7 +27,7 @@
 
 enum { SERVERS = 3, LINE_MAX_BYTES = 4096, PHASE_LIMIT_MS = 40000 };
 
-#define REQUESTS "18"
+#define REQUESTS "15"
 #define REQUEST  "512MiB"
 #define LIMIT    "0.6"
 
@@ -110,8 +110,9 @@ static void become_server(const char *build, const struct server *server,
 			words[n++] = front[i];
 	}
 	const char *own[] = {program, "--name", server->name, "--weights", "320MiB",
-		"--item", "64MiB", "--batch-max", "24", "--peak-every", "3", "--requests",
-		REQUESTS, "--hold-ms", "150", "--think-ms", "100", "--seed", seed, NULL};
+		"--item", "64MiB", "--touch", "64KiB", "--batch-max", "24",
+		"--peak-every", "3", "--requests", REQUESTS, "--hold-ms", "150",
+		"--think-ms", "100", "--seed", seed, NULL};
 
 	for (size_t i = 0; i < SL_ARRAY_LEN(own); i++)
 		words[n++] = own[i];
@@ -157,17 +158,17 @@ static void take_line(struct server *server, const char *line)
 	} else if (event && !strcmp(event, "ask")) {
 		server->asked_ms = prog_now_ms();
 		server->asked_bytes = number(object, "bytes");
-	} else if (event && !strcmp(event, "request")) {
+	} else if (event && !strcmp(event, "granted")) {
 		uint64_t waited_ms = number(object, "waited_ms");
 
 		server->asked_ms = 0;
-		server->requests = number(object, "request");
-		server->wrong = number(object, "wrong");
 		server->held_bytes = number(object, "held_bytes");
 		/* Shorter than this is the driver's own work. */
 		server->waits += waited_ms >= 100;
-		if (waited_ms > server->wait_max_ms)
-			server->wait_max_ms = waited_ms;
+		server->wait_max_ms = sl_max_u64(server->wait_max_ms, waited_ms);
+	} else if (event && !strcmp(event, "request")) {
+		server->requests = number(object, "request");
+		server->wrong = number(object, "wrong");
 	} else if (event && !strcmp(event, "end")) {
 		server->asked_ms = 0;
 		server->oom = (int)number(object, "oom");

@@ -7,8 +7,8 @@
  * tokens, and frees them. So what it needs changes from moment to moment, and its worst case is many
  * times its mean. Out of memory it dies, as an ordinary server would.
  *
- * Lines: {"event":"loaded"...}, {"event":"ask"...} before and {"event":"request"...} after each
- * request, {"event":"end"...} with the totals (also when it dies of memory: "oom":1).
+ * Lines: "loaded"; for each request "ask", "granted" once the memory is there, and "request" with the
+ * answers; "end" with the totals (also when it dies of memory: "oom":1).
  */
 #include "prog.h"
 
@@ -18,7 +18,7 @@
 struct server {
 	const char *name;
 	uint64_t weights_bytes, item_bytes, batch_max, requests, seed, hold_ms, think_ms;
-	uint64_t peak_every;
+	uint64_t peak_every, touch_bytes;
 	CUfunction fill, activate, reduce;
 	CUdeviceptr weights, answers;
 	uint32_t *host_answers;
@@ -68,7 +68,7 @@ static void load(struct server *s)
 /* What the GPU should have answered for one item. */
 static uint32_t expected(const struct server *s, uint64_t item, uint32_t input)
 {
-	uint64_t per_item = s->item_bytes / 4096;
+	uint64_t per_item = s->item_bytes / s->touch_bytes;
 	uint64_t weight_count = (s->weights_bytes + 4095) / 4096;
 	uint32_t sum = 0;
 
@@ -80,11 +80,12 @@ static uint32_t expected(const struct server *s, uint64_t item, uint32_t input)
 static void run_kernels(
 	struct server *s, CUdeviceptr activations, uint64_t batch, uint32_t input)
 {
-	uint64_t stride = PROG_PAGE_WORDS, per_item = s->item_bytes / 4096;
+	uint64_t stride = s->touch_bytes / 4, per_item = s->item_bytes / s->touch_bytes;
 	uint64_t count = batch * per_item;
 	uint64_t weight_count = (s->weights_bytes + 4095) / 4096;
+	uint64_t weight_stride = PROG_PAGE_WORDS;
 	void *first[] = {&activations, &count, &stride, &input, &s->weights,
-		&weight_count, &stride};
+		&weight_count, &weight_stride};
 	void *second[] = {&activations, &per_item, &stride, &batch, &s->answers};
 
 	server_must(s, prog_launch(s->activate, count, NULL, first), "cuLaunchKernel");
@@ -106,6 +107,10 @@ static void serve(struct server *s, uint64_t batch)
 	waited_ms = prog_now_ms() - asked_ms;
 	if (waited_ms > s->wait_max_ms)
 		s->wait_max_ms = waited_ms;
+	prog_say("{\"event\":\"granted\",\"name\":\"%s\",\"held_bytes\":%llu,"
+		 "\"waited_ms\":%llu}",
+		s->name, (unsigned long long)(s->weights_bytes + bytes),
+		(unsigned long long)waited_ms);
 	if (s->peak_bytes < s->weights_bytes + bytes)
 		s->peak_bytes = s->weights_bytes + bytes;
 	run_kernels(s, activations, batch, input);
@@ -128,6 +133,7 @@ int main(int argc, char **argv)
 		.name = "model",
 		.weights_bytes = 64 << 20,
 		.item_bytes = 4 << 20,
+		.touch_bytes = 4096,
 		.batch_max = 8,
 		.requests = 10,
 		.seed = 1,
@@ -136,6 +142,8 @@ int main(int argc, char **argv)
 		{"name", PROG_TEXT, &s.name, "name in the output"},
 		{"weights", PROG_SIZE, &s.weights_bytes, "bytes of weights"},
 		{"item", PROG_SIZE, &s.item_bytes, "bytes of activations per batch item"},
+		{"touch", PROG_SIZE, &s.touch_bytes,
+			"bytes between the words that are computed, 4096 at least"},
 		{"batch-max", PROG_NUMBER, &s.batch_max, "largest batch"},
 		{"peak-every", PROG_NUMBER, &s.peak_every,
 			"every Nth request has the largest batch; 0: by chance"},
@@ -148,7 +156,8 @@ int main(int argc, char **argv)
 
 	prog_options(argc, argv, "Answers requests of changing batch size.", options,
 		sizeof(options) / sizeof(options[0]));
-	if (!s.batch_max || s.item_bytes < 4096 || !s.weights_bytes)
+	if (!s.batch_max || s.touch_bytes < 4096 || s.item_bytes < s.touch_bytes ||
+		!s.weights_bytes)
 		return PROG_USAGE;
 	random = s.seed;
 	s.started_ms = prog_now_ms();
