@@ -69,9 +69,12 @@ static struct sl_deadlock_scene deadlock_scene(
 	return scene;
 }
 
-/* Whether this demand must be let past the head it waits behind. */
+/*
+ * Whether this demand must be let past the head it waits behind. Who helps is found out once
+ * per state of the queue: *known says whether it has been since the last grant or denial.
+ */
 static bool helps_head(struct sl_node *node, const struct sl_demand *head,
-	const struct sl_demand *demand)
+	const struct sl_demand *demand, bool *known)
 {
 	const struct sl_node_client *client = sl_node_client_of(demand);
 	uint64_t lend_bytes[SL_NODE_GPUS_MAX];
@@ -79,8 +82,11 @@ static bool helps_head(struct sl_node *node, const struct sl_demand *head,
 
 	if (SL_MUTANT(KEPT_FROM_HELPERS, !client->party.waits, true))
 		return false;
-	scene = deadlock_scene(node, lend_bytes);
-	sl_deadlock_helpers(&scene, head, &sl_node_client_of(head)->party);
+	if (!*known) {
+		scene = deadlock_scene(node, lend_bytes);
+		sl_deadlock_helpers(&scene, head, &sl_node_client_of(head)->party);
+		*known = true;
+	}
 	return client->party.helps;
 }
 
@@ -107,19 +113,22 @@ static void scan_queue(struct sl_node *node, uint32_t gpu)
 		.degraded = queue->degraded};
 	struct sl_demand *demand;
 	enum sl_demand_step step;
+	bool helpers_known = false;
 
 	while ((step = sl_demand_scan_next(&scan, queue->head, &demand)) !=
 		SL_DEMAND_END) {
 		if (step == SL_DEMAND_DENY_LIMIT) {
 			sl_node_deny(node, demand, SL_REASON_OVER_LIMIT);
+			helpers_known = false;
 			continue;
 		}
 		if (step == SL_DEMAND_KEPT) {
-			if (!helps_head(node, scan.head, demand))
+			if (!helps_head(node, scan.head, demand, &helpers_known))
 				continue;
 			scan.at = demand->queue.prev;
 		}
 		sl_node_grant(node, demand);
+		helpers_known = false;
 		if (refresh(node, gpu)) {
 			scan.at = NULL;
 			scan.head = NULL;
