@@ -3,7 +3,7 @@
  *
  * Real processes, each with its own pid and pidfd at the daemon, that connect, say HELLO and
  * wait for WELCOME and their GPUs, all let go by the same closing pipe. Each times its own join.
- * `bench join` registers itself as the workload they belong to. Worst of several rounds.
+ * `bench join` registers itself as the workload they belong to.
  */
 #include "bench.h"
 
@@ -62,8 +62,8 @@ static void joiner(
 	_exit(0);
 }
 
-static void run_round(
-	struct round *round, const uint8_t *token, double *slowest_ms, double *all_ms)
+static void run_round(struct round *round, const uint8_t *token,
+	struct bench_samples *slowest_of, struct bench_samples *all_of)
 {
 	sl_ns slowest = 0, last = 0, begin;
 	int go[2], end[2];
@@ -95,8 +95,8 @@ static void run_round(
 			sl_max_u64(slowest, round->lanes[i].end - round->lanes[i].begin);
 		last = sl_max_u64(last, round->lanes[i].end);
 	}
-	*slowest_ms = (double)slowest / (double)SL_MS;
-	*all_ms = (double)(last - begin) / (double)SL_MS;
+	bench_samples_add(slowest_of, slowest);
+	bench_samples_add(all_of, last - begin);
 }
 
 int bench_part_join(int argc, char **argv)
@@ -105,20 +105,21 @@ int bench_part_join(int argc, char **argv)
 	uint8_t token[SL_WIRE_TOKEN_BYTES];
 	struct round *round = mmap(NULL, sizeof(*round), PROT_READ | PROT_WRITE,
 		MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	double slowest_ms = 0, all_ms = 0;
+	struct bench_samples *slowest = bench_samples_new(), *all = bench_samples_new();
 	sl_cleanup(sl_closep) int control = bench_dial(SL_ROLE_CONTROL, no_token, NULL);
 
 	bench_require(round != MAP_FAILED, "out of memory");
 	bench_register(control, "bench-join", 64 * SL_MIB, token);
-	for (int i = 0; i < ROUNDS; i++) {
-		double slowest, all;
-
-		run_round(round, token, &slowest, &all);
-		slowest_ms = slowest > slowest_ms ? slowest : slowest_ms;
-		all_ms = all > all_ms ? all : all_ms;
-	}
-	bench_emit(BENCH_JOIN_SLOWEST, NULL, slowest_ms);
-	bench_emit(BENCH_JOIN_ALL, NULL, all_ms);
+	for (int i = 0; i < ROUNDS; i++)
+		run_round(round, token, slowest, all);
+	bench_emit(BENCH_JOIN_SLOWEST, NULL,
+		(double)bench_quantile(slowest, 500) / (double)SL_MS);
+	bench_emit(BENCH_JOIN_WORST, NULL,
+		(double)bench_quantile(slowest, 1000) / (double)SL_MS);
+	bench_emit(
+		BENCH_JOIN_ALL, NULL, (double)bench_quantile(all, 500) / (double)SL_MS);
+	free(slowest);
+	free(all);
 	(void)munmap(round, sizeof(*round));
 	return 0;
 }

@@ -62,7 +62,7 @@ static void print_row(json_t *row)
 		(void)snprintf(limit, sizeof(limit), "%.4g", json_number_value(budget));
 		verdict = value <= json_number_value(budget) ? "within" : "OVER";
 	}
-	(void)printf("%-42s %10.4g %-6s %8s  %-6s %-9s %s%s\n",
+	(void)printf("%-42s %10.5g %-6s %8s  %-6s %-9s %s%s\n",
 		json_string_value(json_object_get(row, "name")), value,
 		json_string_value(json_object_get(row, "unit")), limit, verdict,
 		json_string_value(json_object_get(row, "on")),
