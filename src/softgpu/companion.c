@@ -109,10 +109,24 @@ static void run_blocks(const struct sl_kernel_entry *k, const struct sl_cp_launc
 				k->run(ctx, params);
 }
 
+/* Runs the blocks; the number of the signal that ended them, or 0. */
+static int run_guarded(const struct sl_kernel_entry *k, const struct sl_cp_launch *l,
+	struct sl_kernel_ctx *ctx)
+{
+	/* The mask is not saved: SA_NODEFER keeps it as it is, and saving costs a call each time. */
+	int signal = sigsetjmp(escape, 0);
+
+	if (!signal) {
+		in_kernel = 1;
+		run_blocks(k, l, ctx);
+	}
+	in_kernel = 0;
+	return signal;
+}
+
 static int launch(const struct sl_cp_launch *l)
 {
 	struct sl_kernel_ctx ctx = {.shared_bytes = l->shared_bytes};
-	void *shared = NULL;
 	int signal;
 
 	if (l->module >= MODULES_MAX || !c.module[l->module].table)
@@ -120,19 +134,12 @@ static int launch(const struct sl_cp_launch *l)
 	const struct sl_host_module *m = c.module[l->module].table;
 	if (l->kernel >= (size_t)(m->kernels_end - m->kernels))
 		return CUDA_ERROR_INVALID_HANDLE;
-	if (l->shared_bytes && !(shared = malloc(l->shared_bytes)))
+	if (l->shared_bytes && !(ctx.shared = malloc(l->shared_bytes)))
 		return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
 	memcpy(ctx.block_dim, l->block, sizeof(ctx.block_dim));
 	memcpy(ctx.grid_dim, l->grid, sizeof(ctx.grid_dim));
-	ctx.shared = shared;
-	/* The mask is not saved: SA_NODEFER keeps it as it is, and saving costs a call each time. */
-	signal = sigsetjmp(escape, 0);
-	if (!signal) {
-		in_kernel = 1;
-		run_blocks(m->kernels[l->kernel], l, &ctx);
-	}
-	in_kernel = 0;
-	free(shared);
+	signal = run_guarded(m->kernels[l->kernel], l, &ctx);
+	free(ctx.shared);
 	return signal ? result_of(signal) : CUDA_SUCCESS;
 }
 

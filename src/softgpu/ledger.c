@@ -249,7 +249,7 @@ struct sl_ledger_handle *sl_ledger_find(
 		struct sl_ledger_handle *handle =
 			SL_LIST_ENTRY(link, struct sl_ledger_handle, by_id);
 		if (handle->id == id)
-			return find_hold(handle, h) ? handle : NULL;
+			return !h || find_hold(handle, h) ? handle : NULL;
 	}
 	return NULL;
 }

@@ -64,7 +64,7 @@ void sl_ledger_holder_fini(struct sl_ledger *l, struct sl_ledger_holder *h);
 /* A CUresult; *out only on success. All or nothing. Bytes are rounded up to pages. */
 SL_MUST_CHECK int sl_ledger_create(struct sl_ledger *l, struct sl_ledger_holder *h,
 	uint32_t device, uint64_t bytes, struct sl_ledger_handle **out);
-/* NULL: no such handle, or the holder has no part in it. */
+/* NULL: no such handle, or the holder has no part in it. With h NULL: anybody's. */
 struct sl_ledger_handle *sl_ledger_find(
 	struct sl_ledger *l, const struct sl_ledger_holder *h, uint64_t id);
 /* 0 or -ENOMEM. */

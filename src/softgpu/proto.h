@@ -42,6 +42,7 @@ enum sl_sg_op {
 	SL_SG_INFO,      /* device; reply: live figures */
 	SL_SG_FIGURES,   /* device; reply: struct sl_sg_figures, as old as the lag */
 	SL_SG_COMPANION, /* one descriptor: the socket of a companion to start */
+	SL_SG_OPEN,      /* id of anybody; reply as for an import */
 };
 
 struct sl_sg_request {

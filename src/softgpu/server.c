@@ -283,10 +283,10 @@ static int do_export(
 	return r;
 }
 
-static int do_import(struct client *c, int fd, struct sl_sg_reply *reply)
+/* The client becomes a holder of what another made. */
+static int do_share(
+	struct client *c, struct sl_ledger_handle *handle, struct sl_sg_reply *reply)
 {
-	struct sl_ledger_handle *handle = export_find(fd);
-
 	if (handle && sl_ledger_hold(&s.ledger, &c->holder, handle) < 0)
 		handle = NULL;
 	reply->result = handle ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
@@ -344,7 +344,9 @@ static int serve_request(struct client *c, const struct sl_sg_request *q, int fd
 	case SL_SG_HELLO: return do_hello(c, q);
 	case SL_SG_CREATE: return do_create(c, q, &reply);
 	case SL_SG_EXPORT: return do_export(c, q, &reply);
-	case SL_SG_IMPORT: return do_import(c, fd, &reply);
+	case SL_SG_IMPORT: return do_share(c, export_find(fd), &reply);
+	case SL_SG_OPEN:
+		return do_share(c, sl_ledger_find(&s.ledger, NULL, q->id), &reply);
 	case SL_SG_FIGURES: return do_figures(c, q);
 	case SL_SG_COMPANION: return do_companion(c, fd, &reply);
 	case SL_SG_RELEASE:

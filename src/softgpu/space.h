@@ -53,6 +53,7 @@ enum sl_block_kind {
 	SL_BLOCK_DEVICE,
 	SL_BLOCK_MANAGED,
 	SL_BLOCK_POOL,
+	SL_BLOCK_IPC, /* another process made it */
 	SL_BLOCK_PINNED,
 	SL_BLOCK_REGISTERED
 };
@@ -62,9 +63,10 @@ struct sl_block {
 	CUcontext ctx;
 	CUdevice device;
 	uint64_t buffer_id;
-	unsigned int flags; /* of cuMemHostAlloc and cuMemHostRegister */
-	int fd;             /* pinned memory's; -1 otherwise */
-	bool sync_memops, freeing;
+	unsigned int flags;  /* of cuMemHostAlloc and cuMemHostRegister */
+	int fd;              /* pinned memory's; -1 otherwise */
+	unsigned int opened; /* how often, of SL_BLOCK_IPC */
+	bool sync_memops;
 };
 
 extern pthread_mutex_t sl_space_lock;
@@ -80,6 +82,10 @@ SL_MUST_CHECK CUresult sl_space_host_register(
 	CUcontext ctx, void *address, uint64_t bytes, unsigned flags);
 /* kind says which call it is: unpinning memory that was allocated is an error, and vice versa. */
 SL_MUST_CHECK CUresult sl_space_host_free(void *address, enum sl_block_kind kind);
+/* Opens `bytes` at an offset of a handle another process made; a second time: the same address. */
+SL_MUST_CHECK CUresult sl_space_ipc_open(
+	CUcontext ctx, uint64_t id, uint64_t offset, uint64_t bytes, CUdeviceptr *out);
+SL_MUST_CHECK CUresult sl_space_ipc_close(CUdeviceptr address);
 /* Copies the block around an address; false: none. */
 bool sl_space_block(uint64_t address, struct sl_block *out);
 /* Copies the mapping around an address; false: none. */

@@ -65,15 +65,13 @@ CUresult sl_space_peer(CUdevice from, CUdevice to, bool on)
 	return r;
 }
 
-/* Handle, range and mapping in one. All or nothing. */
-static CUresult native_new(
-	CUdevice device, uint64_t bytes, bool managed, struct sl_mapping **out)
+/* Handle (made or opened, as the request says), range and mapping in one. All or nothing. */
+static CUresult native_get(
+	const struct sl_sg_request *q, bool managed, struct sl_mapping **out)
 {
-	struct sl_sg_request q = {
-		.op = SL_SG_CREATE, .device = (uint32_t)device, .value = bytes};
 	struct sl_mapping *m = NULL;
 	struct sl_phys *phys = NULL;
-	CUresult r = sl_phys_get(&q, -1, &phys);
+	CUresult r = sl_phys_get(q, -1, &phys);
 	uint64_t at;
 
 	if (r != CUDA_SUCCESS)
@@ -82,7 +80,7 @@ static CUresult native_new(
 	if (at)
 		m = sl_mapping_new(at, phys->bytes, phys, SL_MAP_NATIVE);
 	sl_phys_unref(phys); /* the mapping has its own */
-	r = m ? open_to_peers(m, device) : CUDA_ERROR_OUT_OF_MEMORY;
+	r = m ? open_to_peers(m, m->device) : CUDA_ERROR_OUT_OF_MEMORY;
 	if (r == CUDA_SUCCESS && managed &&
 		!sl_phys_map_at(phys, (char *)(uintptr_t)at, PROT_READ | PROT_WRITE))
 		r = CUDA_ERROR_OUT_OF_MEMORY;
@@ -95,6 +93,15 @@ static CUresult native_new(
 	if (at)
 		sl_space_unreserve_locked(sl_table_find(&sl_reservations, at));
 	return r;
+}
+
+static CUresult native_new(
+	CUdevice device, uint64_t bytes, bool managed, struct sl_mapping **out)
+{
+	struct sl_sg_request q = {
+		.op = SL_SG_CREATE, .device = (uint32_t)device, .value = bytes};
+
+	return native_get(&q, managed, out);
 }
 
 static void native_drop(struct sl_mapping *m)
@@ -218,10 +225,87 @@ void sl_space_drop_context(CUcontext ctx)
 		struct sl_block *b = sl_blocks.row[i];
 
 		/* Pinned memory outlives its context: it belongs to the process. */
-		if (b->ctx == ctx && b->kind <= SL_BLOCK_POOL)
+		if (b->ctx == ctx && b->kind <= SL_BLOCK_IPC)
 			block_drop(b);
 	}
 	pthread_mutex_unlock(&sl_space_lock);
+}
+
+/* Between processes ----------------------------------------------------------------------------- */
+
+static struct sl_block *find_opened(uint64_t id, uint64_t offset)
+{
+	for (unsigned i = 0; i < sl_blocks.count; i++) {
+		struct sl_block *b = sl_blocks.row[i];
+		struct sl_mapping *m = sl_table_find(&sl_mappings, b->address);
+
+		if (b->kind == SL_BLOCK_IPC && m && m->phys_id == id &&
+			b->address - m->address == offset)
+			return b;
+	}
+	return NULL;
+}
+
+static CUresult ipc_open_new(CUcontext ctx, const struct sl_sg_request *q,
+	uint64_t offset, uint64_t bytes, struct sl_block **out)
+{
+	struct sl_block *b = block_new(ctx, SL_BLOCK_IPC);
+	struct sl_mapping *m = NULL;
+	CUresult r;
+
+	if (!b)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	r = native_get(q, false, &m);
+	if (r == CUDA_SUCCESS) {
+		b->address = m->address + offset;
+		b->bytes = bytes;
+		b->device = m->device;
+		if (offset + bytes > m->bytes)
+			r = CUDA_ERROR_INVALID_VALUE;
+		else if (!sl_table_insert(&sl_blocks, b))
+			r = CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	if (r == CUDA_SUCCESS) {
+		*out = b;
+		return r;
+	}
+	if (m)
+		native_drop(m);
+	free(b);
+	return r;
+}
+
+CUresult sl_space_ipc_open(
+	CUcontext ctx, uint64_t id, uint64_t offset, uint64_t bytes, CUdeviceptr *out)
+{
+	struct sl_sg_request q = {.op = SL_SG_OPEN, .id = id};
+	CUresult r = CUDA_SUCCESS;
+	struct sl_block *b;
+
+	pthread_mutex_lock(&sl_space_lock);
+	b = find_opened(id, offset);
+	if (!b)
+		r = ipc_open_new(ctx, &q, offset, bytes, &b);
+	if (r == CUDA_SUCCESS) {
+		b->opened++;
+		*out = b->address;
+	}
+	pthread_mutex_unlock(&sl_space_lock);
+	return r;
+}
+
+CUresult sl_space_ipc_close(CUdeviceptr address)
+{
+	struct sl_block *b;
+
+	pthread_mutex_lock(&sl_space_lock);
+	b = sl_table_find(&sl_blocks, address);
+	if (b && (b->address != address || b->kind != SL_BLOCK_IPC))
+		b = NULL;
+	if (b && --b->opened == 0)
+		block_drop(b);
+	pthread_mutex_unlock(&sl_space_lock);
+	return b ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 /* Host memory --------------------------------------------------------------------------------- */
