@@ -350,6 +350,9 @@ static int init(struct sl_daemon *daemon, struct sl_error *err)
 		return r;
 	sl_daemon_configure(daemon);
 	r = start_measuring(daemon);
+	/* A daemon that shares no GPU with anybody would only be in the way. */
+	if (r == 0 && sl_inventory_is_taken(daemon, err))
+		r = sl_err_origin(-EBUSY);
 	if (r == 0)
 		r = sl_recover_load(daemon, err);
 	if (r == 0)

@@ -40,6 +40,7 @@ struct sl_gpu {
 	bool known;   /* this place is taken */
 	bool present; /* in NVML's latest list */
 	bool managed; /* the policy has it */
+	bool taken;   /* another daemon has its lock */
 	uint8_t uuid[SL_WIRE_UUID_BYTES];
 	char name[64], pci[32];
 	uint64_t pci_key;

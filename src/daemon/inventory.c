@@ -41,6 +41,22 @@ uint32_t sl_inventory_managed(const struct sl_daemon *daemon)
 	return count;
 }
 
+bool sl_inventory_is_taken(const struct sl_daemon *daemon, struct sl_error *err)
+{
+	const struct sl_gpu *taken = NULL;
+
+	for (uint32_t i = 0; i < daemon->gpu_count; i++) {
+		if (daemon->gpus[i].managed)
+			return false;
+		if (daemon->gpus[i].taken)
+			taken = &daemon->gpus[i];
+	}
+	if (taken)
+		sl_error_set(err, "no GPU is left to manage: %s at %s: %s", taken->name,
+			taken->pci, taken->why_not);
+	return taken != NULL;
+}
+
 static struct sl_gpu *place_for(
 	struct sl_daemon *daemon, const uint8_t uuid[SL_WIRE_UUID_BYTES])
 {
@@ -82,6 +98,7 @@ static bool take_lock(struct sl_gpu *gpu, const char *uuid)
 	int holder = 0;
 	int r = sl_lock_gpu(NULL, uuid, gpu->lock_fds, &holder);
 
+	gpu->taken = r == SL_LOCK_BUSY;
 	if (r == SL_LOCK_OK)
 		return true;
 	if (r == SL_LOCK_BUSY)

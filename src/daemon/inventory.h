@@ -22,6 +22,9 @@ int sl_inventory_find(
 	const struct sl_daemon *daemon, const uint8_t uuid[SL_WIRE_UUID_BYTES]);
 /* GPUs that a new workload may use (numbers), given CUDA_VISIBLE_DEVICES or NULL. */
 uint32_t sl_inventory_usable(const struct sl_daemon *daemon, const char *visible);
+/* Nothing is managed because other daemons have what there is; the sentence goes to err. */
+SL_MUST_CHECK bool sl_inventory_is_taken(
+	const struct sl_daemon *daemon, struct sl_error *err);
 /* How many are managed. */
 uint32_t sl_inventory_managed(const struct sl_daemon *daemon);
 /* Unlocks all. */

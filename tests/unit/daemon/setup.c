@@ -116,6 +116,12 @@ static void gpus_of_another_daemon_are_not_managed(void **state)
 	assert_int_equal(status.gpus, 1);
 	assert_int_equal(status.nvml_ok, 1);
 	assert_non_null(strstr(status.nvml_text, "another sluiced"));
+	/* Without any GPU left the second would be no use. */
+	rig_stop(&second);
+	assert_int_equal(rig_start_fails(&second, config), 1);
+	assert_true(rig_log_has(&second, "no GPU is left to manage"));
+	assert_true(rig_log_has(&second, "another sluiced"));
+	rig_start(&second, "gpus: all\n");
 	/* When the first is gone the second takes over. */
 	rig_stop(rig);
 	rig_until(rig_status(&second).gpus == 2);
