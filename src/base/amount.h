@@ -31,12 +31,13 @@ enum { SL_AMOUNT_OK = 0, SL_AMOUNT_BAD /* err says why and what to write instead
 
 /* Parses text into *out. "1" and "1.0" are the whole GPU, "0" is zero bytes; whole numbers
  * from 2 to 4095 are refused with "did you mean 8GiB?", fractions above 1 likewise. */
-SL_MUST_CHECK int sl_amount_parse(const char *text, struct sl_amount *out, struct sl_error *err);
+SL_MUST_CHECK int sl_amount_parse(
+	const char *text, struct sl_amount *out, struct sl_error *err);
 
 /* Bytes of amount on a GPU with shareable_bytes; fractions round down to 2 MiB, bytes are
  * returned as they are. UNSET gives unset_bytes. */
-uint64_t sl_amount_resolve(const struct sl_amount *amount, uint64_t shareable_bytes,
-	uint64_t unset_bytes);
+uint64_t sl_amount_resolve(
+	const struct sl_amount *amount, uint64_t shareable_bytes, uint64_t unset_bytes);
 
 /* "0.25" or "10GiB" form; returns buf. 32 bytes always suffice. */
 const char *sl_amount_format(const struct sl_amount *amount, char *buf, size_t size);

@@ -11,9 +11,9 @@
 
 typedef uint64_t sl_ns;
 
-#define SL_US	    (1000ull)
-#define SL_MS	    (1000ull * 1000)
-#define SL_S	    (1000ull * 1000 * 1000)
+#define SL_US       (1000ull)
+#define SL_MS       (1000ull * 1000)
+#define SL_S        (1000ull * 1000 * 1000)
 #define SL_NS_NEVER UINT64_MAX
 
 sl_ns sl_clock_now(void);

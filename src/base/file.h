@@ -16,9 +16,11 @@ void sl_freep(void *pointer_to_pointer);
 
 /* Reads the whole file, at most max_bytes (-EFBIG beyond), into *out, NUL-terminated; the
  * caller frees *out. *out_bytes does not count the terminator. */
-SL_MUST_CHECK int sl_file_read(const char *path, size_t max_bytes, char **out, size_t *out_bytes);
+SL_MUST_CHECK int sl_file_read(
+	const char *path, size_t max_bytes, char **out, size_t *out_bytes);
 /* Writes a temporary file beside path, then renames it over path. Mode 0600. fsyncs when durable. */
-SL_MUST_CHECK int sl_file_replace(const char *path, const void *data, size_t bytes, bool durable);
+SL_MUST_CHECK int sl_file_replace(
+	const char *path, const void *data, size_t bytes, bool durable);
 /* Writes all bytes, through EINTR and short writes. */
 SL_MUST_CHECK int sl_file_write_all(int fd, const void *data, size_t bytes);
 /* mkdir -p with the given mode for what is missing. */

@@ -13,7 +13,10 @@ struct sl_link {
 	struct sl_link *prev, *next;
 };
 
-#define SL_LIST_INIT(name) { &(name), &(name) }
+#define SL_LIST_INIT(name)       \
+	{                        \
+		&(name), &(name) \
+	}
 
 static inline void sl_list_init(struct sl_link *link)
 {
@@ -60,8 +63,8 @@ static inline void sl_list_unlink(struct sl_link *link)
 #define sl_list_foreach(link, head) \
 	for (struct sl_link *link = (head)->next; link != (head); link = link->next)
 /* The body may unlink `link` itself. */
-#define sl_list_foreach_safe(link, head) \
-	for (struct sl_link *link = (head)->next, *link##_next_ = link->next; link != (head); \
-		link = link##_next_, link##_next_ = link->next)
+#define sl_list_foreach_safe(link, head)                                      \
+	for (struct sl_link *link = (head)->next, *link##_next_ = link->next; \
+		link != (head); link = link##_next_, link##_next_ = link->next)
 
 #endif

@@ -26,16 +26,17 @@ void sl_log_set_level(enum sl_log_level level);
 void sl_log_set_tag(const char *tag);
 
 #define sl_log_on(level) (__atomic_load_n(&sl_log_level_now, __ATOMIC_RELAXED) >= (level))
-#define sl_log(level, ...) \
-	do { \
-		if (sl_unlikely(sl_log_on(level))) \
+#define sl_log(level, ...)                                  \
+	do {                                                \
+		if (sl_unlikely(sl_log_on(level)))          \
 			sl_log_write((level), __VA_ARGS__); \
 	} while (0)
 #define sl_error_log(...) sl_log(SL_LOG_ERROR, __VA_ARGS__)
-#define sl_warning(...)	  sl_log(SL_LOG_WARNING, __VA_ARGS__)
-#define sl_info(...)	  sl_log(SL_LOG_INFO, __VA_ARGS__)
-#define sl_debug(...)	  sl_log(SL_LOG_DEBUG, __VA_ARGS__)
+#define sl_warning(...)   sl_log(SL_LOG_WARNING, __VA_ARGS__)
+#define sl_info(...)      sl_log(SL_LOG_INFO, __VA_ARGS__)
+#define sl_debug(...)     sl_log(SL_LOG_DEBUG, __VA_ARGS__)
 
-void sl_log_write(enum sl_log_level level, const char *format, ...) SL_COLD SL_PRINTF(2, 3);
+void sl_log_write(enum sl_log_level level, const char *format, ...) SL_COLD
+	SL_PRINTF(2, 3);
 
 #endif

@@ -12,9 +12,10 @@
 
 /* The caller may not drop this function's outcome. */
 #define SL_MUST_CHECK __attribute__((warn_unused_result))
-#define SL_PRINTF(fmt_index, first_index) __attribute__((format(printf, fmt_index, first_index)))
+#define SL_PRINTF(fmt_index, first_index) \
+	__attribute__((format(printf, fmt_index, first_index)))
 /* Off the hot path: placed apart and assumed not taken. */
-#define SL_COLD __attribute__((cold, noinline))
+#define SL_COLD   __attribute__((cold, noinline))
 #define SL_HIDDEN __attribute__((visibility("hidden")))
 #define SL_EXPORT __attribute__((visibility("default")))
 
@@ -26,9 +27,9 @@
 
 #define SL_ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
 #define SL_CONTAINER_OF(ptr, type, member) \
-	((type *)((char *)(ptr) - offsetof(type, member)))
+	((type *)((char *)(ptr)-offsetof(type, member)))
 #define SL_STRINGIFY_(x) #x
-#define SL_STRINGIFY(x)	 SL_STRINGIFY_(x)
+#define SL_STRINGIFY(x)  SL_STRINGIFY_(x)
 
 #define SL_KIB (1024ull)
 #define SL_MIB (1024ull * 1024)
@@ -57,11 +58,11 @@ static inline uint64_t sl_round_up(uint64_t value, uint64_t grain)
 }
 
 /* Takes the pointer out of *ptr and leaves NULL there; for `return sl_steal(&p)`. */
-#define sl_steal(ptr) \
-	({ \
+#define sl_steal(ptr)                                   \
+	({                                              \
 		__typeof__(*(ptr)) sl_stolen_ = *(ptr); \
-		*(ptr) = NULL; \
-		sl_stolen_; \
+		*(ptr) = NULL;                          \
+		sl_stolen_;                             \
 	})
 
 static inline int sl_steal_fd(int *fd)

@@ -14,46 +14,52 @@
 #define SL_PROTOCOL_VERSION 1
 
 /* Names, with terminator, as in the messages. */
-#define SL_WIRE_NAME_MAX 64
+#define SL_WIRE_NAME_MAX    64
 #define SL_WIRE_TOKEN_BYTES 16
-#define SL_WIRE_UUID_BYTES 16
+#define SL_WIRE_UUID_BYTES  16
 
 enum sl_role { SL_ROLE_CLIENT = 0, SL_ROLE_CONTROL, SL_ROLES };
 
-enum sl_reject { /* what libsluice.so turns into: see runtime */
+enum sl_reject {               /* what libsluice.so turns into: see runtime */
 	SL_REJECT_VERSION = 0, /* another protocol version */
-	SL_REJECT_WORKLOAD,    /* no workload of that token, nor one among the ancestors */
-	SL_REJECT_USER,	       /* the workload belongs to another user */
-	SL_REJECT_PROTOCOL,    /* a message that was not one */
-	SL_REJECT_FULL,	       /* no descriptors or slots left; try again */
-	SL_REJECT_DENIED,      /* not for this peer */
+	SL_REJECT_WORKLOAD, /* no workload of that token, nor one among the ancestors */
+	SL_REJECT_USER,     /* the workload belongs to another user */
+	SL_REJECT_PROTOCOL, /* a message that was not one */
+	SL_REJECT_FULL,     /* no descriptors or slots left; try again */
+	SL_REJECT_DENIED,   /* not for this peer */
 	SL_REJECTS
 };
 
 enum sl_list_what { SL_LIST_USES = 0, SL_LIST_GPUS, SL_LIST_STATUS, SL_LISTS };
-enum sl_state { SL_STATE_RESERVED = 0, SL_STATE_BOUND, SL_STATE_WAITING, SL_STATE_GONE, SL_STATES };
+enum sl_state {
+	SL_STATE_RESERVED = 0,
+	SL_STATE_BOUND,
+	SL_STATE_WAITING,
+	SL_STATE_GONE,
+	SL_STATES
+};
 
-#define SL_HELLO_FORKED	   1u /* the parent of this process is a client too */
+#define SL_HELLO_FORKED    1u /* the parent of this process is a client too */
 #define SL_RUN_VISIBLE_SET 1u
 
 /* Priorities travel as priority + SL_PRIORITY_BIAS; -1000 <= priority <= 1000. */
 #define SL_PRIORITY_BIAS 100000u
-#define SL_PRIORITY_MAX	 1000
+#define SL_PRIORITY_MAX  1000
 
 struct sl_msg_head {
 	uint32_t type; /* enum sl_msg_type */
 	uint32_t version;
 };
 
-#define U64(name)	  uint64_t name;
-#define U32(name)	  uint32_t name;
-#define ENUM(name, end)	  uint32_t name;
-#define STR(name, size)	  char name[size];
+#define U64(name)         uint64_t name;
+#define U32(name)         uint32_t name;
+#define ENUM(name, end)   uint32_t name;
+#define STR(name, size)   char name[size];
 #define BYTES(name, size) uint8_t name[size];
 #define SL_MSG(NAME, name, number, sender, fields) \
-	struct sl_msg_##name { \
-		struct sl_msg_head head; \
-		fields \
+	struct sl_msg_##name {                     \
+		struct sl_msg_head head;           \
+		fields                             \
 	};
 #include "wire/messages.def"
 #undef SL_MSG
@@ -77,16 +83,16 @@ union sl_msg {
 };
 
 /* Who may have sent what is decoded, as a mask. */
-#define SL_FROM_CLIENT	1u
+#define SL_FROM_CLIENT  1u
 #define SL_FROM_CONTROL 2u
-#define SL_FROM_DAEMON	4u
+#define SL_FROM_DAEMON  4u
 
 enum sl_wire_outcome {
 	SL_WIRE_OK = 0,
-	SL_WIRE_CLOSED,	 /* the other end is gone */
-	SL_WIRE_AGAIN,	 /* non-blocking, and nothing there (or no room) */
+	SL_WIRE_CLOSED,        /* the other end is gone */
+	SL_WIRE_AGAIN,         /* non-blocking, and nothing there (or no room) */
 	SL_WIRE_OTHER_VERSION, /* another version of the protocol; msg->head is valid */
-	SL_WIRE_BAD,	 /* not a message; err says why; drop the peer */
+	SL_WIRE_BAD,           /* not a message; err says why; drop the peer */
 };
 
 /* Zeroes *msg and sets its head. */
@@ -97,15 +103,16 @@ const char *sl_wire_name(uint32_t type); /* "ASK"; "?" if unknown */
 
 /* Checks bytes received from one of `from`: length, version, type, sender, enums, strings.
  * Copies into *out on OK. Outcomes OK, OTHER_VERSION, BAD. err may be NULL. */
-SL_MUST_CHECK int sl_wire_decode(const void *data, size_t size, unsigned int from, union sl_msg *out,
-	struct sl_error *err);
+SL_MUST_CHECK int sl_wire_decode(const void *data, size_t size, unsigned int from,
+	union sl_msg *out, struct sl_error *err);
 
 /* Sends one message. Outcomes OK, CLOSED, AGAIN; negative errno otherwise. Never raises SIGPIPE.
  * EINTR is retried. */
 SL_MUST_CHECK int sl_wire_send(int fd, const union sl_msg *msg);
 /* Receives one message. Outcomes OK, CLOSED, AGAIN, OTHER_VERSION, BAD; negative errno otherwise.
  * Descriptors that come along are dropped by the kernel. */
-SL_MUST_CHECK int sl_wire_recv(int fd, unsigned int from, union sl_msg *out, struct sl_error *err);
+SL_MUST_CHECK int sl_wire_recv(
+	int fd, unsigned int from, union sl_msg *out, struct sl_error *err);
 
 /* Copies text, cut at a character boundary to size - 1 bytes, rest zeroed. */
 void sl_wire_str(char *dest, size_t size, const char *text);
@@ -116,7 +123,8 @@ SL_MUST_CHECK int sl_wire_connect(const char *path, struct sl_error *err);
 
 /* 32 lower-case hex digits and terminator; and back (false if text is not that). */
 void sl_wire_token_format(const uint8_t token[SL_WIRE_TOKEN_BYTES], char text[33]);
-SL_MUST_CHECK bool sl_wire_token_parse(const char *text, uint8_t token[SL_WIRE_TOKEN_BYTES]);
+SL_MUST_CHECK bool sl_wire_token_parse(
+	const char *text, uint8_t token[SL_WIRE_TOKEN_BYTES]);
 /* "GPU-xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx" and terminator; and back. */
 void sl_wire_uuid_format(const uint8_t uuid[SL_WIRE_UUID_BYTES], char text[41]);
 SL_MUST_CHECK bool sl_wire_uuid_parse(const char *text, uint8_t uuid[SL_WIRE_UUID_BYTES]);
