@@ -36,8 +36,8 @@ static void sleep_until(uint64_t ns)
 		;
 }
 
-/* Takes the time that `bytes` need at the box's link speed. */
-static void pace(CUdevice device, bool to_gpu, uint64_t bytes)
+/* Takes the link for as long as `bytes` need at its speed; returns when they are over, or 0. */
+static uint64_t pace(CUdevice device, bool to_gpu, uint64_t bytes)
 {
 	uint64_t speed =
 		to_gpu ? sl_drv.hello.h2d_bytes_per_s : sl_drv.hello.d2h_bytes_per_s;
@@ -45,13 +45,13 @@ static void pace(CUdevice device, bool to_gpu, uint64_t bytes)
 	uint64_t until;
 
 	if (!speed)
-		return;
+		return 0;
 	pthread_mutex_lock(&w->lock);
 	w->free_ns = sl_max_u64(w->free_ns, sl_drv_now_ns()) +
 		     (uint64_t)((double)bytes * 1e9 / (double)speed);
 	until = w->free_ns;
 	pthread_mutex_unlock(&w->lock);
-	sleep_until(until);
+	return until;
 }
 
 /* Copies and sets ----------------------------------------------------------------------------- */
@@ -76,14 +76,18 @@ static bool copy_row(CUstream s, const struct sl_copy *c, uint64_t dst, uint64_t
 		bool ok = pin_end(dst, c->dst_host, device, true, &n, &d, &to) &&
 			  pin_end(src, c->src_host, device, false, &n, &p, &from);
 
+		uint64_t until = ok && c->src_host != c->dst_host
+					 ? pace(device, c->src_host, n)
+					 : 0;
+
 		if (ok)
 			memmove(d, p, n);
 		sl_space_unpin(to);
 		sl_space_unpin(from);
 		if (!ok)
 			return false;
-		if (c->src_host != c->dst_host)
-			pace(device, c->src_host, n);
+		if (until)
+			sleep_until(until);
 		dst += n;
 		src += n;
 		left -= n;
