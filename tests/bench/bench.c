@@ -119,6 +119,11 @@ uint64_t bench_quantile(struct bench_samples *samples, unsigned int per_mille)
 
 /* --- the rest ------------------------------------------------------------------------- */
 
+bool bench_more(int round, int least, int most, sl_ns begin, sl_ns span_ns)
+{
+	return round < least || (round < most && sl_clock_now() - begin < span_ns);
+}
+
 char *bench_path(const char *relative)
 {
 	char dir[SL_PATH_MAX];

@@ -19,7 +19,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#define ROUNDS_MIN  4
 #define ROUNDS      12
+#define SPAN_NS     (20 * SL_S)
 #define GAP_BYTES   (64 * SL_MIB)
 #define ASK_BYTES   (128 * SL_MIB)
 #define GRAIN_BYTES (32 * SL_MIB)
@@ -133,15 +135,18 @@ int bench_part_grant(int argc, char **argv)
 	};
 	struct sl_msg_gpu_row gpu;
 	struct bench_reply reply;
+	sl_ns begin;
 
 	bench_gpu(scene.control, &gpu);
 	bench_nvml_open(gpu.uuid);
 	bench_worker_start(&scene.waiter, WAITER);
 	bench_worker_do(&scene.waiter, BENCH_DO_CONTEXT, 0, 0, &reply);
-	for (int i = 0; i < ROUNDS; i++)
+	begin = sl_clock_now();
+	for (int i = 0; bench_more(i, ROUNDS_MIN, ROUNDS, begin, SPAN_NS); i++)
 		kill_round(&scene);
 	start_holder(&scene);
-	for (int i = 0; i < ROUNDS; i++)
+	begin = sl_clock_now();
+	for (int i = 0; bench_more(i, ROUNDS_MIN, ROUNDS, begin, SPAN_NS); i++)
 		free_round(&scene);
 	bench_worker_stop(&scene.holder);
 	bench_worker_stop(&scene.waiter);

@@ -115,8 +115,7 @@ static void run_pass(
 	}
 	for (int t = 0; t < threads; t++) {
 		(void)pthread_join(lanes[t].thread, NULL);
-		for (int i = 0; i < BATCHES && threads * BATCHES <= BENCH_SAMPLES_MAX;
-			i++) {
+		for (int i = 0; i < BATCHES && i < BENCH_SAMPLES_MAX / threads; i++) {
 			bench_samples_add(pass->hooked, lanes[t].hooked[i]);
 			bench_samples_add(pass->bare, lanes[t].bare[i]);
 		}

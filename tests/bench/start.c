@@ -10,8 +10,10 @@
 
 #include <stdlib.h>
 
-#define WARM_UP 3
-#define ROUNDS  25
+#define WARM_UP    1
+#define ROUNDS_MIN 6
+#define ROUNDS     30
+#define SPAN_NS    (10 * SL_S)
 
 static void measure(struct bench_worker *native, struct bench_worker *with,
 	enum bench_verb native_verb, enum bench_verb with_verb, enum bench_row_id row,
@@ -19,9 +21,10 @@ static void measure(struct bench_worker *native, struct bench_worker *with,
 {
 	struct bench_samples *a = bench_samples_new(), *b = bench_samples_new();
 	struct bench_reply reply;
+	sl_ns begin = sl_clock_now();
 	double without, added;
 
-	for (int i = 0; i < WARM_UP + ROUNDS; i++) {
+	for (int i = 0; bench_more(i, ROUNDS_MIN, ROUNDS, begin, SPAN_NS); i++) {
 		bench_worker_do(native, native_verb, 1, 0, &reply);
 		if (i >= WARM_UP)
 			bench_samples_add(a, reply.sample[0]);
