@@ -71,7 +71,7 @@ static const char *format_value(
 		(void)sl_bytes_format(value, buf, size);
 	else
 		(void)snprintf(
-			buf, size, row->type == MODE ? "0%" PRIo64 : "%" PRIu64, value);
+			buf, size, row->type == MODE ? "%#" PRIo64 : "%" PRIu64, value);
 	return buf;
 }
 
@@ -506,15 +506,29 @@ static void print_range(FILE *out, const struct row *row)
 			format_value(row, row->max, high, sizeof(high)));
 }
 
+/* mdoc wants each sentence on a line of its own. */
+static void print_sentences(FILE *out, const char *text, const char *before)
+{
+	while (*text) {
+		const char *end = strstr(text, ". ");
+		size_t length = end ? (size_t)(end - text) + 1 : strlen(text);
+
+		(void)fprintf(out, "%s%.*s\n", before, (int)length, text);
+		text += end ? length + 1 : length;
+	}
+}
+
 void sl_config_help(FILE *out, bool mdoc)
 {
 	for (size_t i = 0; i < SL_ARRAY_LEN(rows); i++) {
 		const struct row *row = &rows[i];
 
 		(void)fprintf(out, mdoc ? ".It Cm %s : Ar %s\n" : "%s: %s\n", row->key,
-			row->def[0] ? row->def : "\"\"");
-		(void)fprintf(out, mdoc ? "%s\n.Pq %s" : "\t%s\n\t(%s", row->help,
-			type_words[row->type]);
+			row->def[0] ? row->def
+			: mdoc      ? "\\(dq\\(dq"
+				    : "\"\"");
+		print_sentences(out, row->help, mdoc ? "" : "\t");
+		(void)fprintf(out, mdoc ? ".Pq %s" : "\t(%s", type_words[row->type]);
 		print_range(out, row);
 		(void)fputs(mdoc ? "\n" : ")\n", out);
 	}

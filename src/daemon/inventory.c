@@ -194,7 +194,7 @@ static void note_absence(struct sl_daemon *daemon, bool was_present[SL_NODE_GPUS
 static void set_text(struct sl_daemon *daemon)
 {
 	for (uint32_t i = 0; i < daemon->gpu_count; i++) {
-		if (daemon->gpus[i].managed || !daemon->gpus[i].present)
+		if (!daemon->gpus[i].why_not[0] || !daemon->gpus[i].present)
 			continue;
 		(void)snprintf(daemon->nvml_text, sizeof(daemon->nvml_text),
 			"%s at %s is not managed: %s", daemon->gpus[i].name,
