@@ -7,6 +7,7 @@
 #include "runtime/agent.h"
 #include "runtime/futex.h"
 #include "runtime/gate.h"
+#include "runtime/hidden.h"
 #include "runtime/libc.h"
 #include "runtime/session.h"
 
@@ -29,7 +30,6 @@
 #define DEAF_POLL_MS 100
 
 static struct sl_fd wake_in = SL_FD_NONE, wake_out = SL_FD_NONE;
-static uint32_t measure_wanted;
 
 /* The gate as the daemon has ordered it. Only the agent's thread touches it. */
 static struct {
@@ -44,12 +44,6 @@ void sl_agent_wake(void)
 	if (sl_fd_is_ours(&wake_out))
 		(void)syscall(SYS_write, wake_out.fd, "", 1);
 	errno = saved_errno;
-}
-
-void sl_agent_measure_soon(void)
-{
-	if (!__atomic_exchange_n(&measure_wanted, 1, __ATOMIC_RELAXED))
-		sl_agent_wake();
 }
 
 /* The pipe's end, or -1 (which poll ignores) once the program has closed it under us. */
@@ -155,12 +149,10 @@ static int serve(void)
 		(void)poll(items, 2, wait_ms(measure_at_ns));
 		if (items[1].revents)
 			pause_agent(0);
-		if (__atomic_load_n(&measure_wanted, __ATOMIC_RELAXED) &&
-			measure_at_ns == SL_NS_NEVER && sl_session_is_joined())
+		if (measure_at_ns == SL_NS_NEVER && sl_hidden_take(SL_HIDDEN_FOR_AGENT))
 			measure_at_ns = sl_clock_now() + MEASURE_DELAY_NS;
 		if (measure_at_ns != SL_NS_NEVER && sl_clock_now() >= measure_at_ns) {
 			measure_at_ns = SL_NS_NEVER;
-			__atomic_store_n(&measure_wanted, 0, __ATOMIC_RELAXED);
 			sl_session_measure_all();
 		}
 		r = read_messages();
@@ -232,6 +224,5 @@ void sl_agent_forget(void)
 {
 	sl_fd_close(&wake_in);
 	sl_fd_close(&wake_out);
-	measure_wanted = 0;
 	memset(&gate, 0, sizeof(gate));
 }

@@ -15,8 +15,6 @@
 SL_MUST_CHECK int sl_agent_start(const char *path);
 /* Makes it look at its duties again. Async-signal-safe; keeps errno. */
 void sl_agent_wake(void);
-/* A measurement a moment from now: something was loaded or launched for the first time. */
-void sl_agent_measure_soon(void);
 /* In the child of a fork. */
 void sl_agent_forget(void);
 

@@ -24,6 +24,8 @@ struct capture {
 	CUstream stream;
 	CUcontext ctx;
 	pthread_t owner; /* for the thread's own default stream; 0 else */
+	pthread_t beginner;
+	CUstreamCaptureMode mode;
 };
 
 static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -79,7 +81,8 @@ static void retract(void)
 		sl_sweep_if_owed();
 }
 
-static CUresult began(CUstream stream, bool per_thread, CUresult result)
+static CUresult began(
+	CUstream stream, bool per_thread, CUstreamCaptureMode mode, CUresult result)
 {
 	struct capture *capture =
 		result == CUDA_SUCCESS ? malloc(sizeof(*capture)) : NULL;
@@ -96,6 +99,42 @@ static CUresult began(CUstream stream, bool per_thread, CUresult result)
 	captures = capture;
 	(void)pthread_mutex_unlock(&list_lock);
 	return result;
+}
+
+/* The driver's rule for calls that are not safe while a stream captures: they fail for a capture of
+ * this thread that is not relaxed, and in a thread of global mode for any global capture. */
+static bool is_forbidden(CUstreamCaptureMode mode)
+{
+	bool forbidden = false;
+
+	(void)pthread_mutex_lock(&list_lock);
+	for (struct capture *c = captures; c; c = c->next) {
+		bool own = pthread_equal(c->beginner, pthread_self());
+
+		if (own ? c->mode != CU_STREAM_CAPTURE_MODE_RELAXED
+			: mode == CU_STREAM_CAPTURE_MODE_GLOBAL &&
+					c->mode == CU_STREAM_CAPTURE_MODE_GLOBAL)
+			forbidden = true;
+	}
+	(void)pthread_mutex_unlock(&list_lock);
+	return forbidden;
+}
+
+bool sl_capture_forbids(void)
+{
+	CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+
+	if (sl_likely(!sl_capture_is_open()))
+		return false;
+	/* The only way to read the thread's mode is to exchange it, and back. */
+	if (sl_real.cuThreadExchangeStreamCaptureMode(&mode) != CUDA_SUCCESS)
+		return false;
+	{
+		CUstreamCaptureMode own = mode;
+
+		(void)sl_real.cuThreadExchangeStreamCaptureMode(&mode);
+		return own != CU_STREAM_CAPTURE_MODE_RELAXED && is_forbidden(own);
+	}
 }
 
 /* Takes the captures of that stream, or of that context, off the list. */
@@ -152,13 +191,13 @@ void sl_capture_forget(void)
 	syncs = 0;
 }
 
-#define BEGIN(symbol, per_thread, params, args)                        \
-	SL_EXPORT CUresult symbol params                               \
-	{                                                              \
-		if (!sl_mode_is_active())                              \
-			return sl_real.symbol args;                    \
-		announce();                                            \
-		return began(stream, per_thread, sl_real.symbol args); \
+#define BEGIN(symbol, per_thread, mode, params, args)                        \
+	SL_EXPORT CUresult symbol params                                     \
+	{                                                                    \
+		if (!sl_mode_is_active())                                    \
+			return sl_real.symbol args;                          \
+		announce();                                                  \
+		return began(stream, per_thread, mode, sl_real.symbol args); \
 	}
 #define BEGIN_TO_GRAPH_PARAMS                                             \
 	(CUstream stream, CUgraph graph, const CUgraphNode *dependencies, \
@@ -173,15 +212,17 @@ void sl_capture_forget(void)
 		return ended(stream, per_thread, result); \
 	}
 
-BEGIN(cuStreamBeginCapture, false, (CUstream stream), (stream))
-BEGIN(cuStreamBeginCapture_ptsz, true, (CUstream stream), (stream))
-BEGIN(cuStreamBeginCapture_v2, false, (CUstream stream, CUstreamCaptureMode mode),
+BEGIN(cuStreamBeginCapture, false, CU_STREAM_CAPTURE_MODE_GLOBAL, (CUstream stream),
+	(stream))
+BEGIN(cuStreamBeginCapture_ptsz, true, CU_STREAM_CAPTURE_MODE_GLOBAL, (CUstream stream),
+	(stream))
+BEGIN(cuStreamBeginCapture_v2, false, mode, (CUstream stream, CUstreamCaptureMode mode),
 	(stream, mode))
-BEGIN(cuStreamBeginCapture_v2_ptsz, true, (CUstream stream, CUstreamCaptureMode mode),
-	(stream, mode))
-BEGIN(cuStreamBeginCaptureToGraph, false, BEGIN_TO_GRAPH_PARAMS,
+BEGIN(cuStreamBeginCapture_v2_ptsz, true, mode,
+	(CUstream stream, CUstreamCaptureMode mode), (stream, mode))
+BEGIN(cuStreamBeginCaptureToGraph, false, mode, BEGIN_TO_GRAPH_PARAMS,
 	(stream, graph, dependencies, edges, count, mode))
-BEGIN(cuStreamBeginCaptureToGraph_ptsz, true, BEGIN_TO_GRAPH_PARAMS,
+BEGIN(cuStreamBeginCaptureToGraph_ptsz, true, mode, BEGIN_TO_GRAPH_PARAMS,
 	(stream, graph, dependencies, edges, count, mode))
 END(cuStreamEndCapture, false, (CUstream stream, CUgraph *graph), (stream, graph))
 END(cuStreamEndCapture_ptsz, true, (CUstream stream, CUgraph *graph), (stream, graph))

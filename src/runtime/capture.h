@@ -12,6 +12,8 @@
 #include "base/sl.h"
 
 bool sl_capture_is_open(void);
+/* True if the driver would refuse an allocation of this thread because of an open capture. */
+bool sl_capture_forbids(void);
 /* False: a capture is open, do not synchronise. True: do, then call sl_capture_sync_end. */
 SL_MUST_CHECK bool sl_capture_sync_begin(void);
 void sl_capture_sync_end(void);

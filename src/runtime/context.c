@@ -1,15 +1,15 @@
 /*
- * context - start, contexts and modules
+ * context - start and contexts
  *
  * cuInit joins the daemon: it is the first call every CUDA program makes, and from then on totals
- * must be right. Contexts and modules make hidden bytes, which the daemon is asked to measure; a
- * new context waits for that, so that the cuMemGetInfo after it is right. Destroying a context
+ * must be right. A context makes hidden bytes, which the daemon is asked to measure; its creation
+ * waits for that, so that the program's first demands meet right books. Destroying a context
  * ends its regions and slabs with it.
  */
-#include "runtime/agent.h"
 #include "runtime/capture.h"
 #include "runtime/device.h"
 #include "runtime/gate.h"
+#include "runtime/hidden.h"
 #include "runtime/hooks.h"
 #include "runtime/memory.h"
 #include "runtime/mode.h"
@@ -117,7 +117,7 @@ static void destroy_end(CUcontext ctx, bool dropped, CUresult result)
 		sl_capture_drop_context(ctx);
 		if (!dropped)
 			(void)!sl_memory_drop_context(ctx, false);
-		sl_agent_measure_soon();
+		sl_hidden_touch();
 	}
 	sl_sweep_unlock();
 	sl_gate_open();
@@ -134,7 +134,7 @@ static void release_end(CUcontext ctx, bool gone)
 	if (gone) {
 		sl_capture_drop_context(ctx);
 		(void)!sl_memory_drop_context(ctx, false);
-		sl_agent_measure_soon();
+		sl_hidden_touch();
 	}
 	sl_sweep_unlock();
 }
@@ -187,36 +187,3 @@ SL_EXPORT CUresult cuCtxDetach(CUcontext ctx)
 						      CUDA_SUCCESS);
 	return r;
 }
-
-/* --- modules ------------------------------------------------------------------------------- */
-
-static CUresult loaded(CUresult result)
-{
-	if (result == CUDA_SUCCESS && have_say())
-		sl_agent_measure_soon();
-	return result;
-}
-
-#define LOAD(symbol, params, args)                  \
-	SL_EXPORT CUresult symbol params            \
-	{                                           \
-		return loaded(sl_real.symbol args); \
-	}
-
-LOAD(cuModuleLoad, (CUmodule * module, const char *path), (module, path))
-LOAD(cuModuleLoadData, (CUmodule * module, const void *image), (module, image))
-LOAD(cuModuleLoadDataEx,
-	(CUmodule * module, const void *image, unsigned int option_count,
-		CUjit_option *options, void **values),
-	(module, image, option_count, options, values))
-LOAD(cuModuleLoadFatBinary, (CUmodule * module, const void *image), (module, image))
-LOAD(cuLibraryLoadData,
-	(CUlibrary * library, const void *code, CUjit_option *jit_options,
-		void **jit_values, unsigned int jit_count, CUlibraryOption *options,
-		void **values, unsigned int count),
-	(library, code, jit_options, jit_values, jit_count, options, values, count))
-LOAD(cuLibraryLoadFromFile,
-	(CUlibrary * library, const char *path, CUjit_option *jit_options,
-		void **jit_values, unsigned int jit_count, CUlibraryOption *options,
-		void **values, unsigned int count),
-	(library, path, jit_options, jit_values, jit_count, options, values, count))

@@ -10,6 +10,7 @@
 #include "runtime/agent.h"
 #include "runtime/capture.h"
 #include "runtime/gate.h"
+#include "runtime/hidden.h"
 #include "runtime/memory.h"
 #include "runtime/session.h"
 #include "runtime/sweep.h"
@@ -27,6 +28,7 @@ static void in_child(void)
 	sl_session_forget();
 	sl_agent_forget();
 	sl_capture_forget();
+	sl_hidden_forget();
 	sl_memory_forget();
 	sl_sweep_forget();
 	errno = saved_errno;

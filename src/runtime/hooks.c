@@ -2,11 +2,13 @@
  * hooks - everything that hooks.def says, expanded
  *
  * Written by hand are the functions that do more than pass the gate; here are the rest: per
- * symbol the first filling of its slot, and for class GATE the exported function itself.
+ * symbol the first filling of its slot, and for classes GATE, LOAD and WATCH the exported function.
  */
 #include "runtime/hooks.h"
 #include "runtime/gate.h"
+#include "runtime/hidden.h"
 #include "runtime/real.h"
+#include "runtime/sticky.h"
 
 /* First call through a slot: finds the real function, which replaces this one. */
 #define SL_HOOK(symbol, since, class, params, args)      \
@@ -44,12 +46,21 @@ union sl_real_table sl_real_table = {
 		sl_gate_enter(self);                                  \
 		result = sl_real.symbol args;                         \
 		sl_gate_leave(self);                                  \
-		return result;                                        \
+		return sl_sticky_note(result);                        \
+	}
+#define EXPORT_LOAD(symbol, params, args)                      \
+	SL_EXPORT CUresult symbol params                       \
+	{                                                      \
+		return sl_hidden_changed(sl_real.symbol args); \
+	}
+#define EXPORT_WATCH(symbol, params, args)                  \
+	SL_EXPORT CUresult symbol params                    \
+	{                                                   \
+		return sl_sticky_note(sl_real.symbol args); \
 	}
 #define EXPORT_MEM(symbol, params, args)
 #define EXPORT_QUERY(symbol, params, args)
 #define EXPORT_CTX(symbol, params, args)
-#define EXPORT_LOAD(symbol, params, args)
 #define EXPORT_CAPTURE(symbol, params, args)
 #define EXPORT_ROUTE(symbol, params, args)
 #define EXPORT_USE(symbol, params, args)
@@ -64,6 +75,7 @@ union sl_real_table sl_real_table = {
 #define ADDRESS_LOAD(symbol)    ((void *)symbol)
 #define ADDRESS_CAPTURE(symbol) ((void *)symbol)
 #define ADDRESS_ROUTE(symbol)   ((void *)symbol)
+#define ADDRESS_WATCH(symbol)   ((void *)symbol)
 #define ADDRESS_USE(symbol)     NULL
 
 const struct sl_hook_row sl_hook_rows[SL_HOOKS] = {

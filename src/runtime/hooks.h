@@ -22,6 +22,7 @@ enum sl_hook_class {
 	SL_CLASS_CAPTURE,
 	SL_CLASS_ROUTE,
 	SL_CLASS_GATE,
+	SL_CLASS_WATCH,
 	SL_CLASS_USE,
 };
 

@@ -20,6 +20,7 @@
 #include "runtime/mode.h"
 #include "runtime/pagemap.h"
 #include "runtime/slab.h"
+#include "runtime/sticky.h"
 #include "runtime/sweep.h"
 
 #include "base/log.h"
@@ -90,7 +91,7 @@ static int settle(const struct sl_space *space, CUresult *result)
 		pushed = *result == CUDA_SUCCESS;
 	}
 	if (*result == CUDA_SUCCESS)
-		*result = sl_real.cuCtxSynchronize();
+		*result = sl_sticky_note(sl_real.cuCtxSynchronize());
 	if (pushed)
 		(void)sl_real.cuCtxPopCurrent_v2(&current);
 	sl_capture_sync_end();
@@ -263,8 +264,12 @@ int sl_memory_alloc(CUdeviceptr *out, size_t bytes, CUresult *result)
 {
 	struct sl_space *space;
 	CUdeviceptr made = 0;
-	int r = sl_space_enter(&space, result);
+	int r;
 
+	/* The driver refuses and spoils the capture, as it would without us. */
+	if (sl_capture_forbids())
+		return SL_MEMORY_FOREIGN;
+	r = sl_space_enter(&space, result);
 	if (r == SL_SPACE_FOREIGN)
 		return SL_MEMORY_FOREIGN;
 	if (r == SL_SPACE_FAILED)
@@ -343,28 +348,28 @@ static bool is_due(const struct sl_space *space)
 	       space->idle_slabs - space->empty_slabs > EMPTY_SLABS_KEPT;
 }
 
-/* Under the lock. What begins at ptr is taken from the program. NULL: nothing of ours does. */
-static struct sl_block *take_from_program(CUdeviceptr ptr)
+/* Under the lock. What begins at ptr is taken from the program, and the space used. False: nothing
+ * that is live begins there. */
+static bool take_from_program(struct sl_block *block, CUdeviceptr ptr)
 {
-	struct sl_block *block = sl_pagemap_get(ptr);
 	CUdeviceptr base;
 
 	if (block->kind == SL_BLOCK_REGION) {
 		struct region *region = region_of(block);
 
 		if (!region->live || block->backing.base != ptr)
-			return NULL;
+			return false;
 		region->live = false;
 		sl_list_unlink(&region->link);
 	} else {
 		struct sl_slot *slot = sl_slab_slot(slab_of(block), ptr, &base);
 
 		if (!slot || base != ptr || slot->state != SL_SLOT_LIVE)
-			return NULL;
+			return false;
 		sl_slab_quarantine(slab_of(block), slot);
 	}
 	block->space->users++;
-	return block;
+	return true;
 }
 
 int sl_memory_free(CUdeviceptr ptr, bool may_block, CUresult *result)
@@ -374,21 +379,22 @@ int sl_memory_free(CUdeviceptr ptr, bool may_block, CUresult *result)
 	bool due, is_region;
 
 	sl_books_lock();
-	if (!sl_pagemap_get(ptr)) {
+	block = sl_pagemap_get(ptr);
+	if (!block) {
 		sl_books_unlock();
 		return SL_MEMORY_FOREIGN;
 	}
-	block = take_from_program(ptr);
-	if (!block) {
-		sl_books_unlock();
+	*result = __atomic_load_n(&block->space->broken, __ATOMIC_RELAXED);
+	if (*result == CUDA_SUCCESS && !take_from_program(block, ptr))
 		*result = CUDA_ERROR_INVALID_VALUE;
+	if (*result != CUDA_SUCCESS) {
+		sl_books_unlock();
 		return SL_MEMORY_OURS;
 	}
 	space = block->space;
 	is_region = block->kind == SL_BLOCK_REGION;
 	due = !is_region && is_due(space);
 	sl_books_unlock();
-	*result = CUDA_SUCCESS;
 	if (is_region)
 		*result = free_region(space, region_of(block), may_block);
 	else if (due && may_block)

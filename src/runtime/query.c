@@ -7,6 +7,7 @@
  * not want to know is passed on and honoured.
  */
 #include "runtime/device.h"
+#include "runtime/hidden.h"
 #include "runtime/hooks.h"
 #include "runtime/memory.h"
 #include "runtime/mode.h"
@@ -35,6 +36,7 @@ SL_EXPORT CUresult cuMemGetInfo_v2(size_t *free_bytes, size_t *total_bytes)
 
 	if (!gpu)
 		return r;
+	sl_hidden_settle(gpu);
 	sl_session_view(gpu, &free_now, &total_now);
 	if (free_bytes)
 		*free_bytes = free_now;
@@ -51,6 +53,7 @@ SL_EXPORT CUresult cuMemGetInfo(unsigned int *free_bytes, unsigned int *total_by
 
 	if (!gpu)
 		return r;
+	sl_hidden_settle(gpu);
 	sl_session_view(gpu, &free_now, &total_now);
 	if (free_bytes)
 		*free_bytes = (unsigned int)sl_min_u64(free_now, UINT32_MAX);

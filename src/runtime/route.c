@@ -7,6 +7,7 @@
 #include "runtime/route.h"
 #include "runtime/libc.h"
 #include "runtime/mode.h"
+#include "runtime/nvml.h"
 #include "runtime/real.h"
 
 #include <dlfcn.h>
@@ -14,7 +15,9 @@
 
 bool sl_route_knows(const char *name)
 {
-	return sl_hook_row_named(name) != NULL;
+	const struct sl_hook_row *row = sl_hook_row_named(name);
+
+	return (row && row->hook) || sl_nvml_hook(name);
 }
 
 void *sl_route_real_dlsym(void)
@@ -31,17 +34,15 @@ void *sl_route_real_dlvsym(void)
 static void *replace(void *handle, const char *name, void *found)
 {
 	const struct sl_hook_row *row = sl_hook_row_named(name);
-	void *driver;
+	void *hook = row ? row->hook : sl_nvml_hook(name), *driver;
 
-	if (!row->hook)
-		return found;
-	if (found != row->hook)
+	if (row && found != hook)
 		sl_real_offer(handle);
-	driver = sl_real_address(name);
+	driver = row ? sl_real_address(name) : sl_nvml_address(name);
 	/* Our own export came up, because we are in the global scope and it was searched. */
-	if (found == row->hook)
-		return driver && !sl_mode_is_active() ? driver : driver ? found : NULL;
-	return found == driver && sl_mode_is_active() ? row->hook : found;
+	if (found == hook)
+		return driver && sl_mode_is_active() ? hook : driver;
+	return found == driver && sl_mode_is_active() ? hook : found;
 }
 
 void *sl_route_dlsym(void *handle, const char *name)

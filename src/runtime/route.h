@@ -11,10 +11,10 @@
 #include "base/cuda_types.h"
 #include "base/sl.h"
 
-/* What dlsym and dlvsym end in for a name of hooks.def and any handle but RTLD_NEXT. */
+/* What dlsym and dlvsym end in for a name that is known and any handle but RTLD_NEXT. */
 SL_HIDDEN void *sl_route_dlsym(void *handle, const char *name);
 SL_HIDDEN void *sl_route_dlvsym(void *handle, const char *name, const char *version);
-/* True if name is one of hooks.def's. Called for names that begin with "cu". */
+/* True if name has a hook in hooks.def or nvml.def. Called for names in "cu" and "nv". */
 SL_HIDDEN bool sl_route_knows(const char *name);
 /* The C library's own, found at the first call; NULL if there is none. */
 SL_HIDDEN void *sl_route_real_dlsym(void);

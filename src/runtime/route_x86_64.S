@@ -22,8 +22,13 @@
 	testq %rsi, %rsi
 	jz 1f
 	cmpb $'c', (%rsi)
+	je 4f
+	cmpb $'n', (%rsi)
 	jne 1f
-	cmpb $'u', 1(%rsi)
+	cmpb $'v', 1(%rsi)
+	je 2f
+	jmp 1f
+4:	cmpb $'u', 1(%rsi)
 	je 2f
 1:	/* Not ours. */
 	pushq %rdi

@@ -12,6 +12,7 @@
 #include "runtime/fork.h"
 #include "runtime/futex.h"
 #include "runtime/gate.h"
+#include "runtime/hidden.h"
 #include "runtime/mode.h"
 
 #include "base/log.h"
@@ -137,7 +138,7 @@ static int start(void)
 	}
 	sl_fork_watch();
 	sl_gate_start(!sl_options.no_membarrier);
-	sl_gate_on_attach = sl_agent_measure_soon;
+	sl_gate_on_attach = sl_hidden_touch;
 	return sl_agent_start(session.path);
 }
 

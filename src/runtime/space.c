@@ -108,8 +108,13 @@ int sl_space_enter(struct sl_space **out, CUresult *result)
 	if (*result != CUDA_SUCCESS)
 		return SL_SPACE_FAILED;
 	*out = sl_space_of(ctx);
-	if (*out)
-		return SL_SPACE_OK;
+	if (*out) {
+		*result = __atomic_load_n(&(*out)->broken, __ATOMIC_RELAXED);
+		if (*result == CUDA_SUCCESS)
+			return SL_SPACE_OK;
+		sl_space_leave(*out);
+		return SL_SPACE_FAILED;
+	}
 	made = make(ctx, &outcome, result);
 	if (!made)
 		return outcome;

@@ -22,6 +22,7 @@ struct sl_space {
 	struct sl_gpu *gpu;
 	uint32_t users;         /* threads that hold the pointer without the lock */
 	bool dead;              /* its context is gone */
+	CUresult broken;        /* its sticky error, or CUDA_SUCCESS; atomic */
 	bool flushing;          /* a thread is between taking a batch and settling it */
 	uint32_t round;         /* of sl_memory_flush_all, that saw it last */
 	struct sl_link regions; /* live ones */

@@ -1,0 +1,37 @@
+/*
+ * hidden - see hidden.h
+ */
+#include "runtime/hidden.h"
+#include "runtime/agent.h"
+#include "runtime/mode.h"
+#include "runtime/session.h"
+
+/* The daemon answers within 200 ms (messages.def). */
+#define MEASURE_WAIT_NS (250 * SL_MS)
+
+uint32_t sl_hidden_due;
+
+void sl_hidden_touch(void)
+{
+	if (!sl_mode_is_active() || !sl_session_is_joined())
+		return;
+	__atomic_fetch_or(&sl_hidden_due, SL_HIDDEN_ALL, __ATOMIC_RELAXED);
+	sl_agent_wake();
+}
+
+bool sl_hidden_take(uint32_t use)
+{
+	return (__atomic_load_n(&sl_hidden_due, __ATOMIC_RELAXED) & use) &&
+	       (__atomic_fetch_and(&sl_hidden_due, ~use, __ATOMIC_RELAXED) & use);
+}
+
+void sl_hidden_settle(struct sl_gpu *gpu)
+{
+	if (sl_hidden_take(SL_HIDDEN_FOR_VIEW))
+		sl_session_measure(gpu, MEASURE_WAIT_NS);
+}
+
+void sl_hidden_forget(void)
+{
+	sl_hidden_due = 0;
+}

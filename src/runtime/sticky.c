@@ -1,0 +1,48 @@
+/*
+ * sticky - see sticky.h
+ *
+ * A call may tell of another context than the current one (an event's), so the current one is
+ * asked before it is marked.
+ */
+#include "runtime/sticky.h"
+#include "runtime/hooks.h"
+#include "runtime/mode.h"
+#include "runtime/space.h"
+
+#include <errno.h>
+
+static bool is_sticky(CUresult result)
+{
+	switch ((int)result) {
+	case CUDA_ERROR_ECC_UNCORRECTABLE:
+	case CUDA_ERROR_CONTAINED:
+	case CUDA_ERROR_ILLEGAL_ADDRESS:
+	case CUDA_ERROR_LAUNCH_TIMEOUT:
+	case CUDA_ERROR_ASSERT:
+	case CUDA_ERROR_HARDWARE_STACK_ERROR:
+	case CUDA_ERROR_ILLEGAL_INSTRUCTION:
+	case CUDA_ERROR_MISALIGNED_ADDRESS:
+	case 717: /* invalid address space */
+	case 718: /* invalid program counter */
+	case CUDA_ERROR_LAUNCH_FAILED: return true;
+	default: return false;
+	}
+}
+
+CUresult sl_sticky_look(CUresult result)
+{
+	int saved_errno = errno;
+	struct sl_space *space = NULL;
+	CUcontext ctx = NULL;
+
+	if (is_sticky(result) && sl_mode_is_active() &&
+		sl_real.cuCtxGetCurrent(&ctx) == CUDA_SUCCESS)
+		space = sl_space_of(ctx);
+	if (space) {
+		if (is_sticky(sl_real.cuStreamQuery(CU_STREAM_LEGACY)))
+			__atomic_store_n(&space->broken, result, __ATOMIC_RELAXED);
+		sl_space_leave(space);
+	}
+	errno = saved_errno;
+	return result;
+}
