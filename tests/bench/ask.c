@@ -1,3 +1,9 @@
+/*
+ * ask - one function per thing the bench wants of the daemon
+ *
+ * Not the command line's own connection code: the bench also speaks as a client, and what it times
+ * should be the daemon, with as little of ours around it as can be.
+ */
 #include "ask.h"
 
 #include "bench.h"

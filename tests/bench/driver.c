@@ -1,3 +1,6 @@
+/*
+ * driver - the table of calls, filled from the list
+ */
 #include "driver.h"
 
 #include <dlfcn.h>

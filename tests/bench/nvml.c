@@ -1,3 +1,8 @@
+/*
+ * nvml - the same NVML that the daemon asks, asked by somebody else
+ *
+ * The bench must know when memory was released without the daemon's word for it.
+ */
 #include "nvml.h"
 
 #include "bench.h"
