@@ -89,6 +89,15 @@ static int watch_add(struct watch *w, uint32_t events)
 	return epoll_ctl(s.epoll, EPOLL_CTL_ADD, w->fd, &e) < 0 ? -errno : 0;
 }
 
+/* Closing alone is not enough: a companion on its way into exec holds a copy for a moment, and as
+ * long as there is one epoll hands back what is watched, though it is freed. */
+static void watch_close(struct watch *w)
+{
+	epoll_ctl(s.epoll, EPOLL_CTL_DEL, w->fd, NULL);
+	close(w->fd);
+	w->fd = -1;
+}
+
 /* Figures ------------------------------------------------------------------------------------ */
 
 static void figures_row(struct sl_sg_figures *f, const struct client *c, uint32_t device)
@@ -152,8 +161,7 @@ static void client_free(struct client *c)
 /* The socket is gone; the memory follows after the teardown time. */
 static void client_drop(struct client *c)
 {
-	close(c->watch.fd);
-	c->watch.fd = -1;
+	watch_close(&c->watch);
 	if (!s.ledger.config.teardown_ms) {
 		client_free(c);
 		return;
@@ -191,7 +199,7 @@ static void client_accept(void)
 
 static void export_free(struct export *e)
 {
-	close(e->watch.fd);
+	watch_close(&e->watch);
 	sl_ledger_holder_fini(&s.ledger, &e->holder);
 	sl_list_unlink(&e->link);
 	free(e);
