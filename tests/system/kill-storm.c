@@ -38,7 +38,7 @@ struct client {
 struct storm {
 	const char *build;
 	char folder[64];
-	uint64_t random, kills, client_kills, daemon_kills, ended, unserved, oom;
+	uint64_t random, kills, client_kills, daemon_kills, ended, unserved, refused, oom;
 	unsigned int failures;
 	struct client clients[SLOTS];
 	pid_t daemon;
@@ -107,8 +107,8 @@ static void start_daemon(struct storm *s)
 	snprintf(output, sizeof(output), "%s/daemon.log", s->folder);
 	words[4] = state;
 	s->daemon = spawn(words, output);
-	/* One kill in six is the daemon's: it lives as long as five or six clients. */
-	s->daemon_due_ms = prog_now_ms() + 50 + draw(s, 900);
+	/* About one kill in six is the daemon's. */
+	s->daemon_due_ms = prog_now_ms() + 20 + draw(s, 400);
 }
 
 /* Programs and their arguments; small enough that a start costs little. */
@@ -161,8 +161,10 @@ static void judge(struct storm *s, const struct client *client, int status)
 	s->ended++;
 	if (code == PROG_OUT_OF_MEMORY) {
 		s->oom++;
-	} else if (code == EXIT_NO_DAEMON || code == EXIT_REFUSED) {
+	} else if (code == EXIT_NO_DAEMON) {
 		s->unserved++;
+	} else if (code == EXIT_REFUSED) {
+		s->refused++;
 	} else if (code != 0) {
 		printf("kill-storm: %s (pid %d) ended with status %d\n", client->kind,
 			(int)client->pid, code);
@@ -266,7 +268,7 @@ static void settle(struct storm *s)
 		}
 		prog_sleep_ms(50);
 	}
-	s->daemon_due_ms = prog_now_ms() + 50 + draw(s, 900);
+	s->daemon_due_ms = prog_now_ms() + 20 + draw(s, 400);
 }
 
 static void step(struct storm *s)
@@ -278,10 +280,13 @@ static void step(struct storm *s)
 		int status;
 
 		if (!client->pid) {
-			start_client(s, client);
+			/* due_ms of an empty slot is a pause: without a daemon starts are in vain. */
+			if (now_ms >= client->due_ms)
+				start_client(s, client);
 		} else if (waitpid(client->pid, &status, WNOHANG) == client->pid) {
 			judge(s, client, status);
 			client->pid = 0;
+			client->due_ms = now_ms + draw(s, 60);
 		} else if (now_ms >= client->due_ms) {
 			kill_client(s, client);
 		}
@@ -331,6 +336,7 @@ int main(int argc, char **argv)
 		fprintf(stderr, "usage: kill-storm BUILD_DIR COUNT [SEED]\n");
 		return PROG_USAGE;
 	}
+	setvbuf(stdout, NULL, _IOLBF, 0);
 	s.build = argv[1];
 	count = strtoull(argv[2], NULL, 10);
 	seed = argc > 3 ? strtoull(argv[3], NULL, 10) : prog_now_ns() % 1000000;
@@ -361,11 +367,11 @@ int main(int argc, char **argv)
 	if (system(command))
 		printf("kill-storm: %s stays behind\n", s.folder);
 	printf("kill-storm: %llu clients and %llu daemons killed; %llu programs ended by "
-	       "themselves (%llu out of memory, %llu without a daemon); %u failures; "
-	       "seed "
-	       "%llu\n",
+	       "themselves (%llu out of memory, %llu without a daemon, %llu refused); %u "
+	       "failures; seed %llu\n",
 		(unsigned long long)s.client_kills, (unsigned long long)s.daemon_kills,
 		(unsigned long long)s.ended, (unsigned long long)s.oom,
-		(unsigned long long)s.unserved, s.failures, (unsigned long long)seed);
+		(unsigned long long)s.unserved, (unsigned long long)s.refused, s.failures,
+		(unsigned long long)seed);
 	return s.failures ? 1 : 0;
 }

@@ -65,7 +65,7 @@ fi
 # --- the library
 cp "$sluice" "$work/bin/sluice"
 expect 'library missing' 78 "found neither in $work/bin nor in .*SLUICE_LIBRARY" \
-	"$work/bin/sluice" run -- true
+	env -u SLUICE_LIBRARY "$work/bin/sluice" run -- true
 expect 'library named wrongly' 78 'SLUICE_LIBRARY=/no/lib.so' \
 	env SLUICE_LIBRARY=/no/lib.so "$sluice" run -- true
 mkdir "$work/with blank"

@@ -12,8 +12,10 @@ installed=$(find "$work/dest" -path '*/bin/sluice') || exit 1
 prefix=$(dirname "$(dirname "$installed")")
 sluice=$installed
 
-expect 'the library is found' 0 "^library  $prefix/lib.*/sluice/libsluice.so$" "$sluice" version
-expect 'a workload on installed software GPUs' 0 "^LD_PRELOAD=$prefix/" \
+expect 'the library is found' 0 "^library  $prefix/lib.*/sluice/libsluice.so$" env -u SLUICE_LIBRARY "$sluice" version
+[ -n "$is_sanitized" ] || export SLUICE_LIBRARY=
+preload=${is_sanitized:+$library}
+expect 'a workload on installed software GPUs' 0 "^LD_PRELOAD=${preload:-$prefix/}" \
 	"$sluice" softgpu --memory 1GiB -- sh -c '
 		sluiced 2>"$0" & daemon=$!
 		tries=0

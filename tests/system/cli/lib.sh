@@ -27,6 +27,15 @@ fail() {
 	echo "FAILED $*"
 }
 
+# In a sanitized build, programs like env cannot load the library; see stand-in.c.
+library=$(realpath "$SLUICE_BUILD/libsluice.so")
+is_sanitized=
+if [ -n "${STAND_IN-}" ] && ! LD_PRELOAD=$library true 2>/dev/null; then
+	is_sanitized=1
+	library=$(realpath "$STAND_IN")
+	export SLUICE_LIBRARY="$library"
+fi
+
 # run CMD...: its output into $out, its errors into $err, its status into $status.
 run() {
 	"$@" >"$work/out" 2>"$work/err"

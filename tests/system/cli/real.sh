@@ -7,7 +7,7 @@ unset SLUICE_SOCKET SLUICE_STATE
 
 # In a box: starts the daemon, waits for it, then does what the script in $1 says.
 in_box() {
-	"$sluice" softgpu --gpus 2 --memory 4GiB -- sh -c '
+	timeout -k 5 60 "$sluice" softgpu --gpus 2 --memory 4GiB -- sh -c '
 		sluiced 2>"$2/daemon.log" & daemon=$!
 		tries=0
 		until sluice gpus >"$2/ready" 2>&1; do

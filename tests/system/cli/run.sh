@@ -22,7 +22,6 @@ expect 'control characters' 0 '' "$sluice" run -- true "$(printf 'a\033[31mb')"
 same 'control characters' "$(told | sed 's/.*command=//')" 'true a?[31mb'
 
 # --- what CMD finds
-library=$(realpath "$SLUICE_BUILD/libsluice.so")
 expect 'environment' 0 '' "$sluice" run -- env
 for want in CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES=1,3 \
 	SLUICE_WORKLOAD=abababababababababababababababab "SLUICE_SOCKET=$SLUICE_SOCKET" \
