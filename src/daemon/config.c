@@ -419,6 +419,12 @@ int sl_config_parse(const char *text, size_t size, const char *name,
 	struct sl_config fresh;
 	int r;
 
+	if (size > SL_CONFIG_FILE_MAX) {
+		sl_error_set(err,
+			"%s: a configuration has at most %u bytes, this one %zu", name,
+			SL_CONFIG_FILE_MAX, size);
+		return SL_CONFIG_BAD;
+	}
 	if (!yaml_parser_initialize(&yaml.parser)) {
 		sl_error_set(err, "%s: no memory to read it", name);
 		return SL_CONFIG_BAD;

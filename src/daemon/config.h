@@ -14,9 +14,10 @@
 #include "base/error.h"
 #include "wire/wire.h"
 
-#define SL_CONFIG_TEXT_MAX   4096
-#define SL_CONFIG_GPUS_MAX   32
-#define SL_CONFIG_FILE_MAX   (1u << 20)
+#define SL_CONFIG_TEXT_MAX 4096
+#define SL_CONFIG_GPUS_MAX 32
+/* libyaml takes time quadratic in the depth of nesting; a real file has a few hundred bytes. */
+#define SL_CONFIG_FILE_MAX   (16u << 10)
 #define SL_CONFIG_GROUP_NONE UINT32_MAX
 
 struct sl_config_path {
@@ -53,7 +54,8 @@ enum { SL_CONFIG_OK = 0, SL_CONFIG_BAD /* err names place, key and remedy */ };
 void sl_config_defaults(struct sl_config *config);
 /*
  * Reads size bytes of YAML into *config, over the defaults. name is what errors call the file.
- * *config is untouched on SL_CONFIG_BAD. size may be 0: all defaults.
+ * *config is untouched on SL_CONFIG_BAD. size may be 0: all defaults; more than
+ * SL_CONFIG_FILE_MAX is refused.
  */
 SL_MUST_CHECK int sl_config_parse(const char *text, size_t size, const char *name,
 	struct sl_config *config, struct sl_error *err);

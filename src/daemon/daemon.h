@@ -51,6 +51,7 @@ struct sl_gpu {
 	/* measuring (reconcile.c) */
 	bool asked;
 	sl_ns asked_at, due, pause; /* next question; distance between urgent ones */
+	sl_ns hurried_at;
 	sl_ns measured_at, full_at; /* 0: never */
 	uint64_t used_bytes, unmanaged_bytes, overhead_bytes, overhead_before;
 	bool unsure;

@@ -158,8 +158,9 @@ static bool merge(
 	gpu->reserve_bytes = sl_min_u64(
 		daemon->config.driver_reserve, device->capacity_bytes / RESERVE_DIVISOR);
 	if (!is_listed(&daemon->config.gpus, device->uuid)) {
-		refuse(gpu, device->uuid_text,
-			"the configuration does not list it under gpus:");
+		/* As wanted, so no warning. */
+		sl_debug("not managing %s: the configuration does not list it",
+			device->uuid_text);
 		return false;
 	}
 	if (device->mig) {

@@ -2,8 +2,8 @@
  * inventory - which GPUs there are, and which of them are ours
  *
  * NVML's list is merged into sl_daemon.gpus by UUID. A GPU is managed when the configuration
- * lists it, it is whole (no MIG) and open to several processes, and no other daemon has its lock; why
- * not is kept for `sluice doctor` and for refusals.
+ * lists it, it is whole (no MIG) and open to several processes, and no other daemon has its
+ * lock; why not is kept for `sluice doctor` and for refusals.
  */
 #ifndef SL_DAEMON_INVENTORY_H
 #define SL_DAEMON_INVENTORY_H

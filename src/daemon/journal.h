@@ -69,8 +69,8 @@ SL_MUST_CHECK int sl_journal_decode(
 
 /* Replaces the file. 0 or negative errno. */
 SL_MUST_CHECK int sl_journal_write(const char *path, const struct sl_journal *journal);
-/* Reads it. A bad one is renamed to PATH.bad-N, N being the first free number. Negative errno: the file
- * cannot be read. */
+/* Reads it. A bad one is renamed to PATH.bad-N, N being the first free number. Negative errno:
+ * the file cannot be read. */
 SL_MUST_CHECK int sl_journal_read(
 	const char *path, struct sl_journal *journal, struct sl_error *err);
 

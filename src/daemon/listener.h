@@ -1,9 +1,9 @@
 /*
  * listener - the socket
  *
- * A lock file beside it (PATH.lock) tells a live daemon's socket from a dead one's: the first is left
- * alone, the second replaced. What is not a socket is never touched. When descriptors run
- * out a spare one is given up for the moment it takes to say so to the peer.
+ * A lock file beside it (PATH.lock) tells a live daemon's socket from a dead one's: the first
+ * is left alone, the second replaced. What is not a socket is never touched. When descriptors
+ * run out a spare one is given up for the moment it takes to say so to the peer.
  */
 #ifndef SL_DAEMON_LISTENER_H
 #define SL_DAEMON_LISTENER_H

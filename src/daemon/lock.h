@@ -1,8 +1,8 @@
 /*
  * lock - one daemon per socket, one daemon per GPU
  *
- * flock(2): the kernel drops it with its holder, so there is nothing stale to clean up. The holder's pid is
- * written into the file for the message only.
+ * flock(2): the kernel drops it with its holder, so there is nothing stale to clean up. The
+ * holder's pid is written into the file for the message only.
  */
 #ifndef SL_DAEMON_LOCK_H
 #define SL_DAEMON_LOCK_H

@@ -38,7 +38,8 @@ static void schedule(struct sl_daemon *daemon, struct sl_gpu *gpu, sl_ns at)
 static void hurry(struct sl_daemon *daemon, struct sl_gpu *gpu)
 {
 	gpu->pause = SL_RECONCILE_PAUSE_MIN_NS;
-	schedule(daemon, gpu, sl_clock_now());
+	gpu->hurried_at = sl_clock_now();
+	schedule(daemon, gpu, gpu->hurried_at);
 }
 
 void sl_reconcile_begin(struct sl_daemon *daemon, uint32_t gpu)
@@ -487,7 +488,10 @@ static void after_sample(struct sl_daemon *daemon, uint32_t number)
 
 	if (is_urgent(daemon, number)) {
 		schedule(daemon, gpu, now + gpu->pause);
-		gpu->pause = sl_min_u64(gpu->pause * 2, SL_RECONCILE_PAUSE_MAX_NS);
+		gpu->pause = sl_min_u64(
+			gpu->pause * 2, now < gpu->hurried_at + SL_RECONCILE_URGENT_NS
+						? SL_RECONCILE_PAUSE_NS
+						: SL_RECONCILE_PAUSE_MAX_NS);
 	}
 	schedule(daemon, gpu,
 		sl_max_u64(now, gpu->full_at + daemon->config.measure_interval));

@@ -21,9 +21,13 @@
 #define SL_RECONCILE_ANSWER_NS (200 * SL_MS)
 #define SL_RECONCILE_LEFT_NS   (500 * SL_MS)
 #define SL_RECONCILE_BLIND_NS  (5 * SL_S)
-/* Distance between urgent samples. */
+/* Distance between urgent samples: doubles from the first to the second, so that a release is
+ * seen within the 5 ms that it may take until a waiter is told; after URGENT_NS, when the driver
+ * is slow by any measure, up to the third. */
 #define SL_RECONCILE_PAUSE_MIN_NS (1 * SL_MS)
+#define SL_RECONCILE_PAUSE_NS     (3 * SL_MS)
 #define SL_RECONCILE_PAUSE_MAX_NS (50 * SL_MS)
+#define SL_RECONCILE_URGENT_NS    (2 * SL_S)
 
 /* The GPU is managed from now on: measure it. */
 void sl_reconcile_begin(struct sl_daemon *daemon, uint32_t gpu);

@@ -54,12 +54,12 @@ void sl_refusal_text(const struct sl_daemon *daemon, const struct sl_workload *w
 {
 	const struct sl_admission *said = &daemon->admission;
 	uint32_t gpu = roomiest(daemon, usable);
-	char wanted[32], available[32], gpus[48];
+	char wanted[32], available[32], gpus[48] = "";
 
 	(void)sl_bytes_format(said->wanted_bytes, wanted, sizeof(wanted));
 	(void)sl_bytes_format(said->available_bytes, available, sizeof(available));
-	(void)snprintf(gpus, sizeof(gpus), gpu_count > 1 ? " on each of %u GPUs" : "",
-		gpu_count);
+	if (gpu_count > 1)
+		(void)snprintf(gpus, sizeof(gpus), " on each of %u GPUs", gpu_count);
 	switch ((enum sl_reason)said->reason) {
 	case SL_REASON_TOO_FEW_GPUS:
 		too_few(daemon, gpu_count, usable, masked, text);

@@ -1,8 +1,8 @@
 /*
  * session - the first message of a peer
  *
- * Decides who somebody is, never what they get: CONTROL peers are welcomed as such, CLIENT peers become a new
- * client of their workload, or take up the one they were before.
+ * Decides who somebody is, never what they get: CONTROL peers are welcomed as such, CLIENT
+ * peers become a new client of their workload, or take up the one they were before.
  */
 #ifndef SL_DAEMON_SESSION_H
 #define SL_DAEMON_SESSION_H

@@ -188,13 +188,20 @@ static void missing_files_are_named(void **state)
 
 static void nesting_does_not_hurt(void **state)
 {
-	size_t size = 200000;
+	size_t size = SL_CONFIG_FILE_MAX;
 	char *text = malloc(size);
 	struct sl_config config;
 	struct sl_error err = {0};
 
 	memset(text, '[', size);
 	assert_int_equal(sl_config_parse(text, size, "f", &config, &err), SL_CONFIG_BAD);
+	free(text);
+	text = malloc(size + 1);
+	memset(text, '\n', size + 1);
+	assert_int_equal(sl_config_parse(text, size, "f", &config, &err), SL_CONFIG_OK);
+	assert_int_equal(
+		sl_config_parse(text, size + 1, "f", &config, &err), SL_CONFIG_BAD);
+	assert_non_null(strstr(err.text, "at most 16384 bytes"));
 	free(text);
 }
 

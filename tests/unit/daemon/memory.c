@@ -122,8 +122,8 @@ static void bytes_of_the_dead_flow_when_nvml_shows_them_gone(void **state)
 	gone = sl_clock_now();
 	rig_nvml(rig, b.pid, 0);
 	rig_expect(&a, SL_MSG_GRANT, &msg);
-	/* Backed off to 50 ms between looks by now; the bench looks at the budget. */
-	assert_true(sl_clock_now() - gone < SL_S);
+	/* The budget is 5 ms (bench); a busy machine may take ten times that. */
+	assert_true(sl_clock_now() - gone < 50 * SL_MS);
 	rig_expect_closed(&b);
 	(void)close(b.fd);
 	rig_peer_end(&a);

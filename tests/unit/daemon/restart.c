@@ -75,6 +75,10 @@ static void reports_rebuild_the_books(void **state)
 	rig_join_as(&b, &run, old_epoch);
 	report(&b, RIG_GIB);
 	rig_expect(&a, SL_MSG_GRANT, &msg);
+	/* The first grant of either daemon: not the same one. */
+	rig_commit(&a, grant - 2, RIG_GIB / 2);
+	rig_until(rig_log_has(rig, "commits a grant that is not open"));
+	assert_int_equal(rig_gpu(rig).granted_bytes, RIG_GIB);
 	rig_commit(&a, msg.grant.epoch, RIG_GIB);
 	rig_nvml(rig, a.pid, 5 * RIG_GIB);
 	rig_until(rig_gpu(rig).backing_bytes == 6 * RIG_GIB);
