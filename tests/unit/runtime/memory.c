@@ -51,9 +51,9 @@ static void body_region(void)
 	CHECK_EQ(cuMemAlloc_v2(&a, 100 * SL_MIB + 1), CUDA_SUCCESS);
 	CHECK_EQ(a % 512, 0);
 	check_books(102 * SL_MIB);
-	CHECK_EQ(STUB(creates), 4); /* 32 + 32 + 32 + 6 */
+	CHECK_EQ(STUB(creates), 2); /* 64 + 38 */
 	CHECK_EQ(cuMemAlloc_v2(&b, 2 * SL_GIB), CUDA_SUCCESS);
-	CHECK_EQ(STUB(creates), 4 + 32); /* of 64 MiB */
+	CHECK_EQ(STUB(creates), 2 + 8); /* of 256 MiB */
 	CHECK_EQ(cuMemFree_v2(a), CUDA_SUCCESS);
 	CHECK_EQ(STUB(syncs), 1);
 	check_books(2 * SL_GIB);
