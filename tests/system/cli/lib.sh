@@ -30,10 +30,12 @@ fail() {
 # In a sanitized build, programs like env cannot load the library; see stand-in.c.
 library=$(realpath "$SLUICE_BUILD/libsluice.so")
 is_sanitized=
-if [ -n "${STAND_IN-}" ] && ! LD_PRELOAD=$library true 2>/dev/null; then
+if [ -n "${STAND_IN-}" ] && ! env LD_PRELOAD="$library" true 2>/dev/null; then
 	is_sanitized=1
 	library=$(realpath "$STAND_IN")
 	export SLUICE_LIBRARY="$library"
+	# And sluice itself, which is sanitized, may come behind a library that is not.
+	export ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}verify_asan_link_order=0"
 fi
 
 # run CMD...: its output into $out, its errors into $err, its status into $status.
