@@ -106,7 +106,8 @@ char *sl_library_preload(const char *path, const char *old)
 		size_t len = strcspn(old, " \t\n:");
 
 		/* Twice the library (sluice run inside sluice run) would be hooked twice. */
-		if (len && !is_ours(old, len)) {
+		if (len && !is_ours(old, len) &&
+			(len != strlen(path) || memcmp(old, path, len) != 0)) {
 			strcat(value, ":");
 			strncat(value, old, len);
 		}

@@ -32,6 +32,16 @@ static void test_preload(void **state)
 	}
 }
 
+/* SLUICE_LIBRARY may have any name. */
+static void test_other_name(void **state)
+{
+	char *value = sl_library_preload("/l/other.so", "/l/other.so:/a.so:/l/other.so2");
+
+	(void)state;
+	assert_string_equal(value, "/l/other.so:/a.so:/l/other.so2");
+	free(value);
+}
+
 static void test_environment(void **state)
 {
 	char dir[] = "/tmp/sluice unit XXXXXX", file[64], link[64], path[SL_PATH_MAX];
@@ -76,6 +86,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_preload),
+		cmocka_unit_test(test_other_name),
 		cmocka_unit_test(test_environment),
 		cmocka_unit_test(test_missing),
 	};
