@@ -4,7 +4,7 @@
 . "$(dirname "$0")/lib.sh"
 daemon_start
 start() { $RUN --request 200MiB --limit 0.8 --name "$1" -- "$P/model-server" --name "$1" --weights 96MiB \
-	--item 16MiB --batch-max 28 --peak-every 2 --requests 12 --hold-ms 60 --seed "$2" >"$T/$1" 2>"$T/$1.err" & }
+	--item 16MiB --touch 64KiB --batch-max 28 --peak-every 2 --requests 12 --hold-ms 60 --seed "$2" >"$T/$1" 2>"$T/$1.err" & }
 start one 5
 one=$!
 start two 6
