@@ -245,7 +245,8 @@ static void write_svg(FILE *out, const char *title, long end_ms)
 		used--;
 	height = BAR_HEIGHT + 2 * MARGIN + LINE_HEIGHT * used;
 	fprintf(out,
-		"<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %.0f %d\" "
+		"<svg xmlns=\"http://www.w3.org/2000/svg\" xml:space=\"preserve\" "
+		"viewBox=\"0 0 %.0f %d\" "
 		"width=\"%.0f\" "
 		"height=\"%d\">\n<style>text{font:14px 'DejaVu Sans "
 		"Mono',Menlo,Consolas,monospace;"
