@@ -124,16 +124,16 @@ static void park(struct sl_gate_thread *self, uint32_t word)
 	__atomic_fetch_add(&parked, 1, __ATOMIC_RELAXED);
 	sl_futex_wait(&sl_gate_word, word, SL_NS_NEVER);
 	__atomic_fetch_sub(&parked, 1, __ATOMIC_RELAXED);
-	__atomic_store_n(&self->depth, 1, __ATOMIC_RELAXED);
 }
 
+/* Sequentially consistent on both sides, so this is right without membarrier, too. */
 void sl_gate_enter_slowly(struct sl_gate_thread *self)
 {
 	for (;;) {
 		uint32_t word;
 
-		__atomic_thread_fence(__ATOMIC_SEQ_CST);
-		word = __atomic_load_n(&sl_gate_word, __ATOMIC_ACQUIRE);
+		__atomic_store_n(&self->depth, 1, __ATOMIC_SEQ_CST);
+		word = __atomic_load_n(&sl_gate_word, __ATOMIC_SEQ_CST);
 		if (word < SL_GATE_CLOSER)
 			return;
 		park(self, word);
@@ -149,7 +149,6 @@ void sl_gate_start(bool may_use_membarrier)
 
 static void fence_all_threads(void)
 {
-	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	if (__atomic_load_n(&sl_gate_word, __ATOMIC_RELAXED) & SL_GATE_FENCED)
 		return;
 	if (syscall(SYS_membarrier, MEMBARRIER_PRIVATE_EXPEDITED, 0) == 0)
@@ -183,7 +182,7 @@ bool sl_gate_is_drained(void)
 	struct sl_gate_thread *record = __atomic_load_n(&records, __ATOMIC_ACQUIRE);
 
 	for (; record; record = record->next) {
-		if (__atomic_load_n(&record->depth, __ATOMIC_ACQUIRE) != 0)
+		if (__atomic_load_n(&record->depth, __ATOMIC_SEQ_CST) != 0)
 			return false;
 	}
 	return true;
