@@ -89,6 +89,10 @@ int sl_paths_socket(char *buf, size_t size, struct sl_error *err)
 
 int sl_paths_state_dir(char *buf, size_t size, struct sl_error *err)
 {
+	const char *set = getenv("SLUICE_STATE");
+
+	if (set && set[0])
+		return from_environment(set, buf, size, err);
 	if (geteuid() == 0)
 		return put(buf, size, err, SYSTEM_DIR, "");
 	return user_dir(buf, size, err);

@@ -18,7 +18,7 @@ enum { SL_PATHS_OK = 0, SL_PATHS_BAD /* err says which path and what to do */ };
 
 /* The socket a client should connect to, as an absolute path of at most 107 bytes. */
 SL_MUST_CHECK int sl_paths_socket(char *buf, size_t size, struct sl_error *err);
-/* The daemon's state folder by the same rule: /run/sluice or the user's own. */
+/* The daemon's state folder by the same rule: SLUICE_STATE, else /run/sluice or the user's own. */
 SL_MUST_CHECK int sl_paths_state_dir(char *buf, size_t size, struct sl_error *err);
 /* The folder of the running program; libsluice.so and sluice-softgpu are looked for beside it
  * (build folder) and then under ../lib/sluice (installed). Negative errno or 0. */

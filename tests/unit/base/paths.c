@@ -35,6 +35,24 @@ static void test_socket(void **state)
 	}
 }
 
+static void test_state_dir(void **state)
+{
+	char path[SL_PATH_MAX];
+	struct sl_error err = {{0}};
+
+	(void)state;
+	setenv("SLUICE_STATE", "/some/state", 1);
+	assert_int_equal(sl_paths_state_dir(path, sizeof(path), &err), SL_PATHS_OK);
+	assert_string_equal(path, "/some/state");
+	setenv("SLUICE_STATE", "state", 1);
+	assert_int_equal(chdir("/tmp"), 0);
+	assert_int_equal(sl_paths_state_dir(path, sizeof(path), &err), SL_PATHS_OK);
+	assert_string_equal(path, "/tmp/state");
+	setenv("SLUICE_STATE", "", 1);
+	assert_int_equal(sl_paths_state_dir(path, sizeof(path), &err), SL_PATHS_OK);
+	assert_string_not_equal(path, "");
+}
+
 static void test_program_dir(void **state)
 {
 	char dir[SL_PATH_MAX], tiny[4];
@@ -50,6 +68,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_socket),
+		cmocka_unit_test(test_state_dir),
 		cmocka_unit_test(test_program_dir),
 	};
 
