@@ -88,6 +88,11 @@ static int check_waiting(const struct sl_node *node, uint32_t gpu,
 			demand->entitled ? "entitled" : "burst");
 		return 1;
 	}
+	if (sl_demand_is_over_limit(demand)) {
+		sl_error_set(err, "GPU %u: demand %llu is over its limit and waits", gpu,
+			(unsigned long long)demand->sequence);
+		return 1;
+	}
 	if (kept || demand->retry_at > node->now ||
 		sl_demand_fits(demand, &node->ledger, sl_node_lend(node, gpu),
 			queue->degraded) == SL_DEMAND_WAITS)

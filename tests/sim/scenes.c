@@ -97,7 +97,7 @@ static const struct scene_row limit[] = {
 	{0, ASK(1, 8, 0, 0), "DENY 1/8 UNKNOWN_CLIENT 50"},
 };
 
-/* Two clients each within the limit, together above: the second is denied when its turn comes. */
+/* Two clients each within the limit, together above: the first that is served ends the other. */
 static const struct scene_row siblings[] = {
 	G100,
 	W(1),
@@ -110,6 +110,30 @@ static const struct scene_row siblings[] = {
 	{1, ASK(2, 1, 0, 40), ""},
 	{2, ASK(3, 1, 0, 40), ""},
 	{3, FREED(1, 0, 90), "GRANT 2/1 g0 40 e2; DENY 3/1 OVER_LIMIT 60"},
+};
+
+/* Also when nothing is free for it: the head could never be served, and 4 would wait behind it
+ * until it ran out. */
+static const struct scene_row head_over_limit[] = {
+	G100,
+	W(1),
+	{0, WORKLOAD(2, BYTES(0), BYTES(60), 1, 1, 0), "ADMIT 2 m1 r0 l60"},
+	W(3),
+	C(1, 1),
+	C(2, 2),
+	C(3, 2),
+	C(4, 3),
+	{0, ASK(1, 1, 0, 50), "GRANT 1/1 g0 50 e1"},
+	{0, COMMIT(1, 1, 50), ""},
+	{1, ASK(2, 1, 0, 55), ""},
+	{2, ASK(3, 1, 0, 40), "GRANT 3/1 g0 40 e2; DENY 2/1 OVER_LIMIT 10"},
+	{2, COMMIT(3, 2, 40), "VIEW 2 g0"},
+	{1500, WORK(1), ""},
+	{1500, ASK(4, 1, 0, 5), "GRANT 4/1 g0 5 e3"},
+	{1500, COMMIT(4, 3, 5), ""},
+	/* What is measured counts as well. */
+	{1600, ASK(3, 2, 0, 20), ""},
+	{1700, HIDDEN(3, 0, 1), "VIEW 2 g0; DENY 3/2 OVER_LIMIT 4"},
 };
 
 static const struct scene_row requests_are_kept[] = {
@@ -746,6 +770,7 @@ static const struct scene scenes[] = {
 	SCENE(third_half),
 	SCENE(limit),
 	SCENE(siblings),
+	SCENE(head_over_limit),
 	SCENE(requests_are_kept),
 	SCENE(last_byte),
 	SCENE(commits),

@@ -410,6 +410,10 @@ static void check_waiting(struct shadow *s, struct shadow_demand *d)
 {
 	if (d->over_limit && !d->refused_ever)
 		shadow_fail(s, "a demand above the limit waits");
+	if (!shadow_is_recovering(s) &&
+		shadow_use(s, d->client->workload, d->gpu) + d->bytes >
+			d->client->workload->limit)
+		shadow_fail(s, "a demand waits that its siblings drove above the limit");
 	if (d->cancelled)
 		shadow_fail(s, "a cancelled demand waits");
 	if (shadow_is_recovering(s)) {

@@ -40,6 +40,10 @@ enum sl_demand_fit sl_demand_fits(const struct sl_demand *demand,
 		ledger->gpu[gpu].unclaimed_bytes -
 		SL_MUTANT(OWN_REQUEST_BLOCKS, sl_ledger_unclaimed(account, gpu), 0);
 
+	/* First, also while nothing is free: who can never be granted must not keep anybody
+	 * waiting behind him as the head. */
+	if (SL_MUTANT(LIMIT_NOT_RECHECKED, sl_demand_is_over_limit(demand), false))
+		return SL_DEMAND_OVER_LIMIT;
 	if (demand->bytes > sl_ledger_free_bytes(ledger, gpu))
 		return SL_DEMAND_WAITS;
 	if (!sl_demand_is_entitled(demand)) {
@@ -49,8 +53,6 @@ enum sl_demand_fit sl_demand_fits(const struct sl_demand *demand,
 		if (sl_sub_sat(resident + demand->bytes + others, shareable) > lend_bytes)
 			return SL_DEMAND_WAITS;
 	}
-	if (SL_MUTANT(LIMIT_NOT_RECHECKED, sl_demand_is_over_limit(demand), false))
-		return SL_DEMAND_OVER_LIMIT;
 	return SL_DEMAND_FITS;
 }
 
@@ -143,15 +145,15 @@ enum sl_demand_step sl_demand_scan_next(struct sl_demand_scan *scan,
 
 		if (fit == SL_DEMAND_WAITS)
 			demand->refused_since = demand->refusals = 0;
-		if (fit == SL_DEMAND_WAITS || demand->retry_at > scan->now) {
-			meet_head(scan, demand, old_head);
-			continue;
-		}
 		*out = demand;
 		scan->at = link->prev;
 		/* Also behind a head that keeps: being denied takes no bytes from it. */
 		if (fit == SL_DEMAND_OVER_LIMIT)
 			return SL_DEMAND_DENY_LIMIT;
+		if (fit == SL_DEMAND_WAITS || demand->retry_at > scan->now) {
+			meet_head(scan, demand, old_head);
+			continue;
+		}
 		if (!SL_MUTANT(HEAD_NOT_KEPT, keeps(scan), false))
 			return SL_DEMAND_GRANT;
 		scan->at = link;

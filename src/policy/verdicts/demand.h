@@ -42,7 +42,7 @@ struct sl_demand {
 enum sl_demand_fit {
 	SL_DEMAND_FITS,
 	SL_DEMAND_WAITS,
-	SL_DEMAND_OVER_LIMIT /* memory is there, but its workload has reached its limit */
+	SL_DEMAND_OVER_LIMIT /* with it its workload would exceed its limit, free or not */
 };
 
 /* use + bytes is above the workload's limit. */
@@ -78,7 +78,7 @@ enum sl_demand_step {
 	SL_DEMAND_END,        /* nothing more can be granted */
 	SL_DEMAND_GRANT,      /* *out fits and is free to take it */
 	SL_DEMAND_KEPT,       /* *out fits, but the bytes are kept for scan->head */
-	SL_DEMAND_DENY_LIMIT, /* *out fits, but is over its workload's limit */
+	SL_DEMAND_DENY_LIMIT, /* *out is over its workload's limit */
 };
 
 /*

@@ -31,8 +31,9 @@ static const struct {
 	{"all but the other's request, holding some", 65, 0, 5, 0, false, false, false,
 		SL_DEMAND_FITS},
 	{"a byte above the limit, and not there", 65, 30, 26, 0, false, false, true,
-		SL_DEMAND_WAITS},
-	{"no sum may wrap", 0, 0, UINT64_MAX, 0, false, false, true, SL_DEMAND_WAITS},
+		SL_DEMAND_OVER_LIMIT},
+	{"no sum may wrap", 0, 0, UINT64_MAX, 0, false, false, true,
+		SL_DEMAND_OVER_LIMIT},
 };
 
 static void fits(void **state)
@@ -57,7 +58,7 @@ static void fits(void **state)
 	}
 }
 
-static void the_limit_is_looked_at_last(void **state)
+static void the_limit_is_looked_at_first(void **state)
 {
 	struct sl_demand d = {.bytes = 20};
 	struct books b;
@@ -70,8 +71,8 @@ static void the_limit_is_looked_at_last(void **state)
 		"there", sl_demand_fits(&d, &b.ledger, 0, false), SL_DEMAND_OVER_LIMIT);
 	books_bind(&b, 1, 1, 0, 100);
 	books_hold(&b, 1, 0, 60);
-	assert_row_u64(
-		"not there", sl_demand_fits(&d, &b.ledger, 0, false), SL_DEMAND_WAITS);
+	assert_row_u64("not there", sl_demand_fits(&d, &b.ledger, 0, false),
+		SL_DEMAND_OVER_LIMIT);
 }
 
 static void orders(void **state)
@@ -233,7 +234,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(fits),
-		cmocka_unit_test(the_limit_is_looked_at_last),
+		cmocka_unit_test(the_limit_is_looked_at_first),
 		cmocka_unit_test(orders),
 		cmocka_unit_test(refreshes),
 		cmocka_unit_test(those_that_fit_pass_a_new_head),
