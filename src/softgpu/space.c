@@ -397,11 +397,11 @@ bool sl_space_pin(uint64_t address, CUdevice device, bool write, uint64_t *bytes
 			ok = true;
 		}
 	} else if (!m) {
-		struct sl_reservation *r = sl_table_find(&sl_reservations, address);
+		/* No guess: what was device memory when the call was made may be nothing now. */
 		struct sl_block *b = sl_table_find(&sl_blocks, address);
 
 		*where = (char *)(uintptr_t)address;
-		ok = !r || (b && b->kind == SL_BLOCK_PINNED);
+		ok = b && (b->kind == SL_BLOCK_PINNED || b->kind == SL_BLOCK_REGISTERED);
 	}
 	pthread_mutex_unlock(&sl_space_lock);
 	return ok;

@@ -119,8 +119,8 @@ SL_MUST_CHECK CUresult sl_space_props(
 
 /*
  * Pins what is behind [address, address + *bytes) for access by a device: *where is good until
- * sl_space_unpin(*phys), *bytes is cut to what is contiguous. Host and pinned addresses give
- * themselves with *phys NULL. False: an address no access is allowed to.
+ * sl_space_unpin(*phys), *bytes is cut to what is contiguous. Pinned host memory gives itself with
+ * *phys NULL. False: an address no access is allowed to, pageable memory among them.
  */
 bool sl_space_pin(uint64_t address, CUdevice device, bool write, uint64_t *bytes,
 	char **where, struct sl_phys **phys);
