@@ -143,15 +143,21 @@ static int check_queue(const struct sl_node *node, uint32_t gpu, struct sl_error
 static int check_member(const struct sl_node *node, const struct sl_node_member *member,
 	struct sl_error *err)
 {
-	uint32_t living = 0;
+	uint32_t living = 0, waiting = 0;
 
 	sl_list_foreach (link, &member->clients) {
 		const struct sl_node_client *client =
 			SL_LIST_ENTRY(link, struct sl_node_client, of_member);
 
 		living += client->alive;
+		waiting += client->waiting;
 		if (check_client(node, client, err))
 			return 1;
+	}
+	if (waiting != member->waiting) {
+		sl_error_set(err, "workload %llu: %u demands wait, counted %u",
+			(unsigned long long)member->index.id, waiting, member->waiting);
+		return 1;
 	}
 	if (living == member->living &&
 		!(member->leaving && sl_list_is_empty(&member->clients)))

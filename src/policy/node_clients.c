@@ -92,6 +92,7 @@ static void enter_queue(struct sl_node *node, struct sl_demand *demand)
 	demand->epoch = 0;
 	sl_demand_enqueue(&node->queue[demand->gpu].waiting, demand);
 	node->queue[demand->gpu].count++;
+	client->member->waiting++;
 	if (!client->waiting++)
 		sl_list_push_tail(&node->parties, &client->party.link);
 	node->timers_dirty = true;
@@ -107,6 +108,7 @@ static void leave_queue(struct sl_node *node, struct sl_demand *demand)
 
 	sl_list_unlink(&demand->queue);
 	queue->count--;
+	client->member->waiting--;
 	if (queue->head == demand)
 		queue->head = NULL;
 	if (!--client->waiting) {

@@ -27,6 +27,7 @@ struct sl_node_member { /* a workload */
 	struct sl_ledger_account account;
 	struct sl_deadlock_claim claim;
 	uint32_t living;
+	uint32_t waiting; /* demands of its clients in queues */
 	int32_t priority;
 	bool leaving; /* removed, but clients of it still hold memory */
 	struct sl_node_member *next_spare;
@@ -42,6 +43,12 @@ struct sl_node_client {
 	sl_ns active_at; /* last work, free, commit, grant; or when it began to wait */
 	bool alive, expected;
 	struct sl_node_client *next_spare;
+};
+
+/* Who holds most above its request on a GPU; [1]: the next one, for a demand of [0]'s own. */
+struct sl_node_borrowers {
+	bool known; /* as of this run of the timers, in which no bytes move */
+	uint64_t id[2], burst_bytes[2];
 };
 
 struct sl_node_queue { /* of one GPU */
@@ -67,6 +74,7 @@ struct sl_node {
 	uint32_t dirty_mask; /* GPUs whose books changed */
 	bool deadlock_dirty, timers_dirty;
 	sl_ns due, told_due; /* next deadline; the one last emitted as WAKE_AT */
+	struct sl_node_borrowers borrowers[SL_NODE_GPUS_MAX]; /* for run_timers alone */
 
 	uint64_t next_sequence, next_epoch, next_action;
 	struct sl_node_member *spare_members;

@@ -307,7 +307,7 @@ static const struct scene_row deadlock[] = {
 	{200, ASK(1, 2, 0, 30), ""},
 	{1100, TIME, "NOTE BURST_WAITS g0 2/1 30"}, /* 1 does not count as waiting yet */
 	/* Both wait, each for what the other has: the youngest gives way. */
-	{1200, TIME, "NOTE BURST_WAITS g0 1/1 30; DENY 1/2 HOPELESS 10"},
+	{1200, TIME, "NOTE BURST_WAITS g0 1/2 30; DENY 1/2 HOPELESS 10"},
 	{1300, FREED(1, 0, 50), "GRANT 2/2 g0 30 e3"},
 };
 
@@ -325,7 +325,7 @@ static const struct scene_row busy_holder[] = {
 	{0, ASK(1, 2, 0, 30), ""},
 	{0, ASK(2, 2, 0, 30), ""},
 	{600, WORK(1), ""},
-	{1000, TIME, "NOTE BURST_WAITS g0 1/1 30; NOTE BURST_WAITS g0 2/1 30"},
+	{1000, TIME, "NOTE BURST_WAITS g0 1/2 30; NOTE BURST_WAITS g0 2/1 30"},
 	{1400, WORK(1), ""},
 	{2399, TIME, ""},
 	{2400, TIME, "DENY 2/2 HOPELESS 0"},
@@ -354,7 +354,7 @@ static const struct scene_row rounds[] = {
 	{5000, TIME, ""},
 	{5000, ASK(3, 2, 0, 10), ""},
 	/* All wait, nothing is free: 3 is the youngest; without it 40 can be given again. */
-	{6000, TIME, "NOTE BURST_WAITS g0 3/3 10; DENY 3/2 HOPELESS 0"},
+	{6000, TIME, "NOTE BURST_WAITS g0 3/1 10; DENY 3/2 HOPELESS 0"},
 	{7000, TIME, ""},
 };
 
@@ -378,7 +378,7 @@ static const struct scene_row two_gpus[] = {
 	{1, ASK(1, 3, 1, 30), ""}, /* held by 2 */
 	{1, ASK(2, 2, 0, 60), ""}, /* more than 3 has: held by 1 */
 	{1001, TIME,
-		"NOTE BURST_WAITS g0 1/1 30; NOTE BURST_WAITS g1 1/2 30; "
+		"NOTE BURST_WAITS g0 1/3 30; NOTE BURST_WAITS g1 1/2 30; "
 		"NOTE BURST_WAITS g0 2/1 60; DENY 2/2 HOPELESS 10"},
 	/* 2 could give now. */
 	{3000, TIME, ""},
@@ -397,7 +397,7 @@ static const struct scene_row request_of_a_waiter[] = {
 	{0, ASK(2, 2, 0, 30), ""},
 	/* 2 cannot have 30 more while 1 keeps its 50, nor 1 its 80 while 2 keeps 30. */
 	{1000, TIME,
-		"NOTE BURST_WAITS g0 1/2 80; NOTE BURST_WAITS g0 2/2 30; DENY 2/2 "
+		"NOTE BURST_WAITS g0 1/2 80; NOTE BURST_WAITS g0 2/0 30; DENY 2/2 "
 		"HOPELESS 70"},
 	{1001, FREED(2, 0, 30), "GRANT 1/1 g0 80 e2"},
 };
@@ -414,7 +414,7 @@ static const struct scene_row victim_is_a_burst[] = {
 	{0, ASK(1, 2, 0, 20), ""},
 	{1, ASK(2, 1, 0, 50), ""},
 	{1001, TIME,
-		"NOTE BURST_WAITS g0 1/1 20; NOTE ENTITLED_WAITS g0 2/1 50; "
+		"NOTE BURST_WAITS g0 1/0 20; NOTE ENTITLED_WAITS g0 2/1 50; "
 		"DENY 1/2 HOPELESS 20"},
 	{1500, FREED(1, 0, 30), "GRANT 2/1 g0 50 e2"},
 };
@@ -433,7 +433,7 @@ static const struct scene_row helper[] = {
 	{1000, TIME, "NOTE BURST_WAITS g0 2/1 80"},
 	{1500, ASK(1, 2, 0, 40), ""}, /* fits, but is kept for 2 */
 	{2499, TIME, ""},
-	{2500, TIME, "NOTE BURST_WAITS g0 1/1 40; GRANT 1/2 g0 40 e2"},
+	{2500, TIME, "NOTE BURST_WAITS g0 1/0 40; GRANT 1/2 g0 40 e2"},
 	{2500, COMMIT(1, 2, 40), ""},
 	{2600, FREED(1, 0, 100), "GRANT 2/1 g0 80 e3"},
 };
@@ -679,7 +679,7 @@ static const struct scene_row degraded_by_hidden[] = {
 	{0, HIDDEN(2, 0, 26), "VIEW 2 g0; NOTE DEGRADED_BEGINS g0 0/0 1"},
 	{0, ASK(2, 1, 0, 10), ""},
 	{0, ASK(1, 3, 0, 10), ""},
-	{1000, TIME, "NOTE BURST_WAITS g0 2/1 10; NOTE BURST_WAITS g0 1/1 10"},
+	{1000, TIME, "NOTE BURST_WAITS g0 2/1 10; NOTE BURST_WAITS g0 1/2 10"},
 	/* Right again: now the deadlock shows. */
 	{3000, HIDDEN(2, 0, 25),
 		"VIEW 2 g0; NOTE DEGRADED_ENDS g0 0/0 0; DENY 1/3 HOPELESS 0"},
