@@ -125,7 +125,7 @@ workloads() { "$B/sluice" ps --json | json '#'; }
 # A word list, not a function: in the background $! must be the program itself, to be killed.
 RUN="$B/sluice run"
 # event FILE NAME: the file has a line with this event.
-event() { [ "$(json -n "event=$2" <"$1")" != 0 ]; }
+event() { [ -f "$1" ] && [ "$(json -n "event=$2" <"$1")" -gt 0 ]; }
 wait_event() {
 	until_true "${3:-20}" event "$1" "$2" || fail "no \"$2\" in $1 in time: $(tail -n 3 "$1")"
 }
