@@ -230,7 +230,7 @@ static void on_config(struct sl_node *node, const struct sl_event *event)
 	node->head_pass = event->config.head_pass;
 	node->idle_wait = event->config.idle_wait;
 	node->recover_wait = event->config.recover_wait;
-	node->pool.pool_bytes = event->config.pool_bytes;
+	node->pool.pool_bytes = sl_min_u64(event->config.pool_bytes, SL_LEDGER_BYTES_MAX);
 	node->pool.slack_bytes = event->config.slack_bytes;
 	node->dirty_mask = UINT32_MAX;
 	node->deadlock_dirty = node->timers_dirty = true;

@@ -378,7 +378,7 @@ void sl_node_on_client_join(struct sl_node *node, const struct sl_event *event)
 	sl_index_add(&node->clients, &client->index);
 	member->living++;
 	if (client->expected && !node->expected++) {
-		node->recover_until = node->now + node->recover_wait;
+		node->recover_until = sl_node_later(node->now, node->recover_wait);
 		node->timers_dirty = true;
 	}
 }

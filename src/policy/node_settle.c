@@ -241,12 +241,6 @@ static void note_waiting(struct sl_node *node, struct sl_demand *demand)
 		largest_borrower(node, demand->gpu, own), demand->bytes);
 }
 
-/* wait_max may be "for ever". */
-static sl_ns later(sl_ns at, sl_ns span)
-{
-	return span > SL_NS_NEVER - at ? SL_NS_NEVER : at + span;
-}
-
 /* Ends the demand if its time has come; true if so. */
 static bool expire(struct sl_node *node, struct sl_demand *demand)
 {
@@ -254,13 +248,13 @@ static bool expire(struct sl_node *node, struct sl_demand *demand)
 	enum sl_reason reason = SL_MUTANT(DEGRADED_UNNAMED, queue->degraded, false)
 					? SL_REASON_GPU_DEGRADED
 					: SL_REASON_WAITED_TOO_LONG;
-	sl_ns end = later(demand->burst_since, node->wait_max);
+	sl_ns end = sl_node_later(demand->burst_since, node->wait_max);
 
 	if (demand->entitled) {
 		/* Only a driver that keeps refusing what is free ends an entitled demand. */
 		if (SL_MUTANT(BURST_ONLY_BLAME, !demand->refused_since, true))
 			return false;
-		end = later(demand->refused_since, node->wait_max);
+		end = sl_node_later(demand->refused_since, node->wait_max);
 		reason = SL_REASON_DRIVER_REFUSES;
 	}
 	if (node->now < end) {
@@ -293,7 +287,7 @@ static void time_demand(struct sl_node *node, struct sl_demand *demand)
 
 static void time_party(struct sl_node *node, struct sl_node_client *client)
 {
-	sl_ns idle_at = later(client->active_at, node->idle_wait);
+	sl_ns idle_at = sl_node_later(client->active_at, node->idle_wait);
 
 	if (!client->party.waits && node->now < idle_at) {
 		by_then(node, idle_at);

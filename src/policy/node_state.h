@@ -89,6 +89,12 @@ struct sl_node {
 
 #define SL_NODE_ENTRY(index_node, type) SL_CONTAINER_OF(index_node, struct type, index)
 
+/* Waits of CONFIG may be "for ever". */
+static inline sl_ns sl_node_later(sl_ns at, sl_ns span)
+{
+	return span > SL_NS_NEVER - at ? SL_NS_NEVER : at + span;
+}
+
 /* --- node.c --- */
 void sl_node_emit(struct sl_node *node, struct sl_action action);
 void sl_node_note(struct sl_node *node, enum sl_reason reason, uint32_t gpu,

@@ -180,6 +180,36 @@ static void time_does_not_go_back(void **state)
 	sl_arena_free(arena);
 }
 
+static void config_may_be_for_ever(void **state)
+{
+	struct sl_arena *arena = sl_arena_new();
+	struct log log;
+	struct sl_node *node = begin(arena, &log);
+	struct sl_amount none = {0};
+
+	step(node, SL_S,
+		EVENT(CONFIG, config,
+			{UINT64_MAX, UINT64_MAX, SL_S, UINT64_MAX, UINT64_MAX, 0}),
+		&log);
+	/* A report that is waited for without end. */
+	step(node, SL_S, EVENT(CLIENT_JOIN, client_join, {72, 7, 1}), &log);
+	step(node, SL_S, EVENT(ASK, ask, {70, 1, 2, 60}), &log);
+	step(node, 100 * SL_S, EVENT(TIME, time, {0}), &log);
+	assert_row_u64("grants before it", log.count[SL_ACTION_GRANT], 0);
+	step(node, 100 * SL_S, EVENT(CLIENT_REPORTED, client_reported, {72}), &log);
+	assert_row_u64("grants after it", log.count[SL_ACTION_GRANT], 1);
+	/* Whoever works could still give: nobody is hopeless, however much the pool lends. */
+	step(node, 100 * SL_S, EVENT(COMMIT, commit, {70, 1, 60}), &log);
+	step(node, 100 * SL_S,
+		EVENT(WORKLOAD_ADD, workload_add, {8, none, none, 1, 4, 0, 0}), &log);
+	step(node, 100 * SL_S, EVENT(CLIENT_JOIN, client_join, {80, 8, 0}), &log);
+	step(node, 100 * SL_S, EVENT(ASK, ask, {80, 1, 2, 100}), &log);
+	step(node, 900 * SL_S, EVENT(TIME, time, {0}), &log);
+	assert_row_u64("denied", log.count[SL_ACTION_DENY], 0);
+	assert_row_u64("waiting", sl_node_gpu(node, 2).waiting, 1);
+	sl_arena_free(arena);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -188,6 +218,7 @@ int main(void)
 		cmocka_unit_test(names),
 		cmocka_unit_test(is_steady),
 		cmocka_unit_test(time_does_not_go_back),
+		cmocka_unit_test(config_may_be_for_ever),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
