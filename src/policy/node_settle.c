@@ -130,7 +130,9 @@ static void scan_queue(struct sl_node *node, uint32_t gpu)
 		sl_node_grant(node, demand);
 		helpers_known = false;
 		/* A grant takes entitlement from nobody but its own workload's demands. */
-		if (sl_node_client_of(demand)->member->waiting && refresh(node, gpu)) {
+		if (SL_MUTANT(SIBLINGS_UNSEEN, sl_node_client_of(demand)->member->waiting,
+			    0) &&
+			refresh(node, gpu)) {
 			scan.at = NULL;
 			scan.head = NULL;
 		}

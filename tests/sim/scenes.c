@@ -241,6 +241,25 @@ static const struct scene_row becomes_entitled[] = {
 	{3, FREED(2, 0, 30), "VIEW 2 g0; GRANT 3/1 g0 30 e3"},
 };
 
+/* A grant takes the entitlement of a sibling, which then waits among the bursts. */
+static const struct scene_row falls_back[] = {
+	G100,
+	W(1),
+	C(1, 1),
+	{0, ASK(1, 1, 0, 100), "GRANT 1/1 g0 100 e1"},
+	{0, COMMIT(1, 1, 100), ""},
+	{0, WORKLOAD(2, BYTES(30), BYTES(60), 1, 1, 0), "ADMIT 2 m1 r30 l60"},
+	{0, WORKLOAD(3, BYTES(0), BYTES(100), 1, 1, 9), "ADMIT 3 m1 r0 l100"},
+	C(2, 2),
+	C(3, 2),
+	C(4, 3),
+	{1, ASK(2, 1, 0, 20), ""},
+	{2, ASK(3, 1, 0, 20), ""},
+	{3, ASK(4, 1, 0, 20), ""},
+	{4, FREED(1, 0, 50), "GRANT 2/1 g0 20 e2; GRANT 4/1 g0 20 e3"},
+	{5, FREED(1, 0, 10), "GRANT 3/1 g0 20 e4"},
+};
+
 static const struct scene_row head[] = {
 	G100,
 	W(1),
@@ -777,6 +796,7 @@ static const struct scene scenes[] = {
 	SCENE(underflow),
 	SCENE(order),
 	SCENE(becomes_entitled),
+	SCENE(falls_back),
 	SCENE(head),
 	SCENE(new_head),
 	SCENE(deadlock),
