@@ -306,6 +306,21 @@ static void time_party(struct sl_node *node, struct sl_node_client *client)
 	}
 }
 
+/* Names the GPU on which most was measured of it. */
+static void note_missing(struct sl_node *node, const struct sl_node_client *client)
+{
+	const struct sl_ledger_cell *cell = client->holding.cell;
+	uint32_t mask = client->member->account.gpu_mask;
+	uint32_t most = mask ? (uint32_t)__builtin_ctz(mask) : 0;
+
+	for (uint32_t gpu = 0; gpu < SL_NODE_GPUS_MAX; gpu++) {
+		if (sl_ledger_live(&cell[gpu]) > sl_ledger_live(&cell[most]))
+			most = gpu;
+	}
+	sl_node_note(node, SL_REASON_REPORT_MISSING, most, client->member->index.id, 0,
+		sl_ledger_live(&cell[most]));
+}
+
 static void give_up_expected(struct sl_node *node)
 {
 	for (struct sl_index_node *at = sl_index_next(&node->clients, NULL); at;
@@ -315,8 +330,7 @@ static void give_up_expected(struct sl_node *node)
 		if (!client->expected)
 			continue;
 		client->expected = false;
-		sl_node_note(node, SL_REASON_REPORT_MISSING, 0, client->member->index.id,
-			0, sl_ledger_live(&client->holding.cell[0]));
+		note_missing(node, client);
 	}
 	node->expected = 0;
 	node->dirty_mask = UINT32_MAX;

@@ -645,6 +645,16 @@ static const struct scene_row recovery[] = {
 	{4, ASK(1, 1, 0, 20), "GRANT 1/1 g0 20 e2"},
 };
 
+/* The note names the GPU that the missing one is known to hold memory of. */
+static const struct scene_row missing_elsewhere[] = {
+	{0, GPU(2, 110, 10), ""},
+	{0, GPU(5, 110, 10), ""},
+	{0, RECOVERED(1, BYTES(10), BYTES(50), 0x24), "ADMIT 1 m24 r10 l50"},
+	{0, EXPECT(1, 1), ""},
+	{1, HIDDEN(1, 5, 30), "VIEW 1 g5"},
+	{2000, TIME, "NOTE REPORT_MISSING g5 1/0 30"},
+};
+
 static const struct scene_row missing_report[] = {
 	G100,
 	W(1),
@@ -816,6 +826,7 @@ static const struct scene scenes[] = {
 	SCENE(refused_burst),
 	SCENE(broken_driver),
 	SCENE(recovery),
+	SCENE(missing_elsewhere),
 	SCENE_WITH_WAKES(missing_report),
 	SCENE(degraded_by_others),
 	SCENE(degraded_by_hidden),
