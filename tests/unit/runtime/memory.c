@@ -46,6 +46,7 @@ static void finish(void)
 static void body_region(void)
 {
 	CUdeviceptr a, b;
+	unsigned int word;
 
 	start();
 	CHECK_EQ(cuMemAlloc_v2(&a, 100 * SL_MIB + 1), CUDA_SUCCESS);
@@ -57,6 +58,11 @@ static void body_region(void)
 	CHECK_EQ(cuMemFree_v2(a), CUDA_SUCCESS);
 	CHECK_EQ(STUB(syncs), 1);
 	check_books(2 * SL_GIB);
+	/* Nothing of it is left with us: the driver is asked. */
+	CHECK_EQ(cuMemFree_v2(a), CUDA_ERROR_INVALID_VALUE);
+	CHECK_EQ(cuPointerGetAttribute(&word, CU_POINTER_ATTRIBUTE_RANGE_SIZE, a + 9), 0);
+	CHECK_EQ(word, 77);
+	CHECK_EQ(STUB(frees), 1);
 	CHECK_EQ(cuMemFree_v2(b), CUDA_SUCCESS);
 	check_books(0);
 	finish();
@@ -515,14 +521,14 @@ static void body_threads(void)
 	{                                     \
 		in_child(body_##name, 60);    \
 	}
-#define TESTS(X)                                                                  \
-	X(region)                                                                 \
-	X(arguments)                                                              \
-	X(foreign_device)                                                         \
-	X(figures)                                                                \
-	X(pointers) X(faults) X(create_failed) X(denied) X(hoard_goes) X(classes) \
-		X(small_pairs) X(random) X(capture) X(broken_context) X(contexts) \
-			X(threads)
+#define TESTS(X)                                                                     \
+	X(region)                                                                    \
+	X(arguments)                                                                 \
+	X(foreign_device)                                                            \
+	X(figures)                                                                   \
+	X(pointers)                                                                  \
+	X(faults) X(create_failed) X(denied) X(hoard_goes) X(classes) X(small_pairs) \
+		X(random) X(capture) X(broken_context) X(contexts) X(threads)
 TESTS(TEST)
 #define ROW(name) cmocka_unit_test(test_##name),
 

@@ -1,6 +1,12 @@
 /* The library behind route-next. */
 int route_answer(void);
 int route_behind(void);
+int cuLaunchGrid(void);
+
+int cuLaunchGrid(void)
+{
+	return 4;
+}
 
 int route_answer(void)
 {

@@ -12,6 +12,7 @@
 #include <string.h>
 
 int route_next_answer(void);
+int route_next_grid(void);
 int route_behind(void);
 
 static const char *library, *folder;
@@ -69,6 +70,7 @@ static void probe(const char *ours)
 	CHECK_OWNER(dlsym(RTLD_DEFAULT, "malloc"), "other");
 	/* peer-failures row 22, and the reason why dlsym is entered in assembly. */
 	CHECK_EQ(route_next_answer(), route_behind());
+	CHECK_EQ(route_next_grid(), 4);
 	cuda = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
 	CHECK(cuda);
 	CHECK_OWNER(named(cuda, "cuMemAlloc_v2"), ours);
