@@ -2,6 +2,7 @@
 
 #include "base/paths.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -53,6 +54,36 @@ static void test_state_dir(void **state)
 	assert_string_not_equal(path, "");
 }
 
+/* What an ordinary user gets; as root we become one for a moment. */
+static void test_user(void **state)
+{
+	uid_t saved = geteuid(), user = saved ? saved : 65534;
+	char path[SL_PATH_MAX], want[100];
+
+	(void)state;
+	if (access("/run/sluice/sluiced.sock", F_OK) == 0)
+		skip(); /* the system's daemon runs here, and is preferred */
+	assert_int_equal(seteuid(user), 0);
+	unsetenv("SLUICE_STATE");
+	unsetenv("SLUICE_SOCKET");
+	setenv("XDG_RUNTIME_DIR", "/run/user/none", 1);
+	assert_int_equal(sl_paths_socket(path, sizeof(path), NULL), SL_PATHS_OK);
+	assert_string_equal(path, "/run/user/none/sluice/sluiced.sock");
+	assert_int_equal(sl_paths_state_dir(path, sizeof(path), NULL), SL_PATHS_OK);
+	assert_string_equal(path, "/run/user/none/sluice");
+	/* A relative one is against its own rules, and not believed. */
+	setenv("XDG_RUNTIME_DIR", "none", 1);
+	(void)snprintf(want, sizeof(want), "/tmp/sluice-%u", (unsigned int)user);
+	assert_int_equal(sl_paths_state_dir(path, sizeof(path), NULL), SL_PATHS_OK);
+	assert_string_equal(path, want);
+	unsetenv("XDG_RUNTIME_DIR");
+	(void)snprintf(
+		want, sizeof(want), "/tmp/sluice-%u/sluiced.sock", (unsigned int)user);
+	assert_int_equal(sl_paths_socket(path, sizeof(path), NULL), SL_PATHS_OK);
+	assert_string_equal(path, want);
+	assert_int_equal(seteuid(saved), 0);
+}
+
 static void test_program_dir(void **state)
 {
 	char dir[SL_PATH_MAX], tiny[4];
@@ -68,6 +99,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_socket),
+		cmocka_unit_test(test_user),
 		cmocka_unit_test(test_state_dir),
 		cmocka_unit_test(test_program_dir),
 	};
