@@ -13,8 +13,6 @@
 
 #define SL_PROTOCOL_VERSION 1
 
-/* Names, with terminator, as in the messages. */
-#define SL_WIRE_NAME_MAX    64
 #define SL_WIRE_TOKEN_BYTES 16
 #define SL_WIRE_UUID_BYTES  16
 
