@@ -444,14 +444,18 @@ static void body_capture(void)
 /* A context with a sticky error keeps its bytes; the error is the program's. */
 static void body_broken_context(void)
 {
-	CUdeviceptr a;
+	CUdeviceptr a, slot;
 
 	start();
 	CHECK_EQ(cuMemAlloc_v2(&a, 64 * SL_MIB), CUDA_SUCCESS);
+	CHECK_EQ(cuMemAlloc_v2(&slot, 4096), CUDA_SUCCESS);
 	stub.sync_result = CUDA_ERROR_ILLEGAL_ADDRESS;
 	CHECK_EQ(cuMemFree_v2(a), CUDA_ERROR_ILLEGAL_ADDRESS);
 	CHECK_EQ(cuMemFree_v2(a), CUDA_ERROR_ILLEGAL_ADDRESS);
-	check_books(64 * SL_MIB);
+	/* These would not have come by the driver. */
+	CHECK_EQ(cuMemFree_v2(slot), CUDA_ERROR_ILLEGAL_ADDRESS);
+	CHECK_EQ(cuMemAlloc_v2(&slot, 4096), CUDA_ERROR_ILLEGAL_ADDRESS);
+	check_books(66 * SL_MIB);
 	finish();
 }
 
@@ -527,8 +531,9 @@ static void body_threads(void)
 	X(foreign_device)                                                            \
 	X(figures)                                                                   \
 	X(pointers)                                                                  \
-	X(faults) X(create_failed) X(denied) X(hoard_goes) X(classes) X(small_pairs) \
-		X(random) X(capture) X(broken_context) X(contexts) X(threads)
+	X(faults)                                                                    \
+	X(create_failed) X(denied) X(hoard_goes) X(classes) X(small_pairs) X(random) \
+		X(capture) X(broken_context) X(contexts) X(threads)
 TESTS(TEST)
 #define ROW(name) cmocka_unit_test(test_##name),
 

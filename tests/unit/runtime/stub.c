@@ -231,6 +231,11 @@ static CUresult synchronize(void)
 	return r;
 }
 
+static CUresult stream_query(CUstream stream)
+{
+	return STUB(sync_result);
+}
+
 static CUresult get_uuid(CUuuid *uuid, CUdevice dev)
 {
 	if (dev >= STUB_DEVICES)
@@ -404,6 +409,7 @@ void stub_install(void)
 	sl_real.cuCtxPopCurrent_v2 = pop;
 	sl_real.cuCtxGetDevice = get_device;
 	sl_real.cuCtxSynchronize = synchronize;
+	sl_real.cuStreamQuery = stream_query;
 	sl_real.cuCtxCreate_v2 = ctx_create;
 	sl_real.cuCtxDestroy_v2 = ctx_destroy;
 	sl_real.cuDevicePrimaryCtxRetain = primary_retain;
