@@ -1,0 +1,29 @@
+#!/bin/sh
+# Who is served first when memory comes free: who is within its request, then the higher priority, then
+# who came first. One holds almost everything; the others wait in the wrong order.
+. "$(dirname "$0")/lib.sh"
+software_only "a GPU of known size"
+config 'longest_wait: 50s'
+daemon_start
+waiting() { [ "$(gpu waiting)" = "$1" ]; }
+start() { # NAME PRIORITY REQUEST
+	$RUN --request "$3" --limit 0.95 --priority "$2" --name "$1" -- sh -c "
+		'$P/holder' --bytes 520MiB --ms 400 >'$T/$1'; echo $1 >>'$T/order'" &
+}
+$RUN --request 0 --limit 0.95 --name first -- "$P/holder" --bytes 700MiB --ms 5000 >"$T/first" &
+first=$!
+wait_event "$T/first" held
+start early 0 0
+early=$!
+until_true 5 waiting 1
+start late 0 0
+late=$!
+until_true 5 waiting 2
+start urgent 10 0
+urgent=$!
+until_true 5 waiting 3
+check "three wait" "$(gpu waiting)" = 3
+wait $first $early $late $urgent
+check "the order they were served in" "$(tr '\n' ' ' <"$T/order")" = "urgent early late "
+check_books_empty
+finish
