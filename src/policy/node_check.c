@@ -31,8 +31,7 @@ static int check_ledger(const struct sl_node *node, struct sl_error *err)
 	return sl_ledger_audit_end(&audit, err);
 }
 
-static int check_client(const struct sl_node *node, const struct sl_node_client *client,
-	struct sl_error *err)
+static int check_client(const struct sl_node_client *client, struct sl_error *err)
 {
 	uint64_t granted[SL_NODE_GPUS_MAX] = {0};
 	uint32_t waiting = 0;
@@ -140,8 +139,7 @@ static int check_queue(const struct sl_node *node, uint32_t gpu, struct sl_error
 	return 0;
 }
 
-static int check_member(const struct sl_node *node, const struct sl_node_member *member,
-	struct sl_error *err)
+static int check_member(const struct sl_node_member *member, struct sl_error *err)
 {
 	uint32_t living = 0, waiting = 0;
 
@@ -151,7 +149,7 @@ static int check_member(const struct sl_node *node, const struct sl_node_member 
 
 		living += client->alive;
 		waiting += client->waiting;
-		if (check_client(node, client, err))
+		if (check_client(client, err))
 			return 1;
 	}
 	if (waiting != member->waiting) {
@@ -173,7 +171,7 @@ int sl_node_check(const struct sl_node *node, struct sl_error *err)
 	if (check_ledger(node, err) || sl_pool_check(&node->pool, err))
 		return 1;
 	sl_list_foreach (link, &node->all_members) {
-		if (check_member(node,
+		if (check_member(
 			    SL_LIST_ENTRY(link, struct sl_node_member, of_node), err))
 			return 1;
 	}
