@@ -1,6 +1,10 @@
 /*
- * symbol - walks the program headers of what is loaded to the GNU hash table
+ * symbol - walks the loader's list of what is loaded, and there the GNU hash table
  *
+ * The list is read where the loader keeps it for debuggers (_r_debug), and names are compared
+ * here: a sanitizer's runtime looks functions up, through our dlsym, before its own
+ * dl_iterate_phdr and strcmp may be called. What a program starts with stands at the front of
+ * the list and is never unloaded, so the walk to the C library needs no lock.
  * The dynamic section of a loaded object holds addresses (glibc relocates them in place), so
  * hash table, symbols and strings can be read where they lie. A name may be there in several
  * versions; the one without the hidden bit is what a newly linked program would get.
@@ -9,13 +13,6 @@
 
 #include <elf.h>
 #include <link.h>
-#include <string.h>
-
-struct search {
-	const char *prefix;
-	const char *name;
-	void *found;
-};
 
 struct tables {
 	const Elf64_Sym *symbols;
@@ -26,24 +23,43 @@ struct tables {
 
 #define VERSION_HIDDEN 0x8000
 
-static const void *table_at(const struct dl_phdr_info *object, Elf64_Addr address)
+static bool begins_with(const char *text, const char *prefix)
 {
-	/* Left unrelocated only where the dynamic section is read-only. */
-	return (const void *)(address < object->dlpi_addr ? address + object->dlpi_addr
-							  : address);
+	while (*prefix && *text == *prefix) {
+		text++;
+		prefix++;
+	}
+	return !*prefix;
 }
 
-static bool read_tables(const struct dl_phdr_info *object, struct tables *out)
+static bool is_same(const char *a, const char *b)
 {
-	const Elf64_Dyn *entry = NULL;
+	return begins_with(a, b) && begins_with(b, a);
+}
 
-	memset(out, 0, sizeof(*out));
-	for (int i = 0; i < object->dlpi_phnum; i++) {
-		if (object->dlpi_phdr[i].p_type == PT_DYNAMIC)
-			entry = (const Elf64_Dyn *)(object->dlpi_addr +
-						    object->dlpi_phdr[i].p_vaddr);
+static const char *file_of(const char *path)
+{
+	const char *file = path;
+
+	for (; *path; path++) {
+		if (*path == '/')
+			file = path + 1;
 	}
-	for (; entry && entry->d_tag != DT_NULL; entry++) {
+	return file;
+}
+
+static const void *table_at(const struct link_map *object, Elf64_Addr address)
+{
+	/* Left unrelocated only where the dynamic section is read-only. */
+	return (const void *)(address < object->l_addr ? address + object->l_addr
+						       : address);
+}
+
+static bool read_tables(const struct link_map *object, struct tables *out)
+{
+	*out = (struct tables){0};
+	for (const Elf64_Dyn *entry = object->l_ld; entry && entry->d_tag != DT_NULL;
+		entry++) {
 		const void *table = table_at(object, entry->d_un.d_ptr);
 
 		switch (entry->d_tag) {
@@ -73,7 +89,7 @@ static bool is_wanted(const struct tables *t, uint32_t index, const char *name)
 	return symbol->st_shndx != SHN_UNDEF &&
 	       ELF64_ST_TYPE(symbol->st_info) == STT_FUNC &&
 	       !(t->versions && (t->versions[index] & VERSION_HIDDEN)) &&
-	       strcmp(t->strings + symbol->st_name, name) == 0;
+	       is_same(t->strings + symbol->st_name, name);
 }
 
 /* Layout: bucket count, first hashed symbol, words in the filter, shift; filter; buckets; one
@@ -98,31 +114,21 @@ static const Elf64_Sym *look_up(const struct tables *t, const char *name)
 	}
 }
 
-static int visit(struct dl_phdr_info *object, size_t size, void *arg)
+static void *find(const char *prefix, const char *name)
 {
-	struct search *search = arg;
-	const char *slash = object->dlpi_name ? strrchr(object->dlpi_name, '/') : NULL;
-	const char *file = slash ? slash + 1 : object->dlpi_name;
-	const Elf64_Sym *symbol;
-	struct tables tables;
+	for (const struct link_map *at = _r_debug.r_map; at; at = at->l_next) {
+		const Elf64_Sym *symbol;
+		struct tables tables;
 
-	if (!file || strncmp(file, search->prefix, strlen(search->prefix)) != 0)
-		return 0;
-	if (!read_tables(object, &tables))
-		return 0;
-	symbol = look_up(&tables, search->name);
-	if (!symbol)
-		return 0;
-	search->found = (void *)(object->dlpi_addr + symbol->st_value);
-	return 1;
-}
-
-void *sl_symbol_find(const char *prefix, const char *name)
-{
-	struct search search = {.prefix = prefix, .name = name};
-
-	(void)dl_iterate_phdr(visit, &search);
-	return search.found;
+		if (!at->l_name || !begins_with(file_of(at->l_name), prefix))
+			continue;
+		if (!read_tables(at, &tables))
+			continue;
+		symbol = look_up(&tables, name);
+		if (symbol)
+			return (void *)(at->l_addr + symbol->st_value);
+	}
+	return NULL;
 }
 
 void *sl_symbol_find_libc(const char *name)
@@ -132,6 +138,6 @@ void *sl_symbol_find_libc(const char *name)
 	void *found = NULL;
 
 	for (size_t i = 0; i < SL_ARRAY_LEN(libraries) && !found; i++)
-		found = sl_symbol_find(libraries[i], name);
+		found = find(libraries[i], name);
 	return found;
 }

@@ -13,7 +13,5 @@
 /* Address of a function in libc.so.6, libdl.so.2 or libpthread.so.0 in its default version, or
  * NULL. Costs microseconds: callers keep the answer. */
 void *sl_symbol_find_libc(const char *name);
-/* The same for any loaded library whose file name begins with prefix. */
-void *sl_symbol_find(const char *prefix, const char *name);
 
 #endif
