@@ -2,6 +2,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -314,15 +315,17 @@ static sl_ns worst_of(const struct rig_peer *peer, uint64_t first, uint64_t coun
 /* A client that floods or does not read loses its connection and delays nobody. */
 static void floods_hit_only_the_flooder(void **state)
 {
+	enum { FLOODERS = 4 };
 	struct rig *rig = *state;
 	struct rig_peer run = rig_run(rig, 4 * RIG_GIB, 4 * RIG_GIB);
 	struct rig_peer bad = rig_join(rig, &run), good = rig_join(rig, &run);
 	union sl_msg msg;
 	sl_ns worst;
-	pid_t flooder;
+	pid_t flooder, more[FLOODERS];
 
 	flooder = fork();
 	if (flooder == 0) {
+		(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
 		sl_wire_init(&msg, SL_MSG_ASK);
 		msg.ask.bytes = 64 * RIG_GIB; /* denied each time, and never read */
 		while (sl_wire_send(bad.fd, &msg) == SL_WIRE_OK)
@@ -335,15 +338,20 @@ static void floods_hit_only_the_flooder(void **state)
 	rig_peer_end(&bad);
 	/* What needs no answer can be sent for ever. */
 	bad = rig_join(rig, &run);
-	flooder = fork();
-	if (flooder == 0) {
-		sl_wire_init(&msg, SL_MSG_WORK);
-		for (;;)
-			(void)!sl_wire_send(bad.fd, &msg);
+	for (int i = 0; i < FLOODERS; i++) {
+		more[i] = fork();
+		if (more[i] == 0) {
+			(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+			sl_wire_init(&msg, SL_MSG_WORK);
+			for (;;)
+				(void)!sl_wire_send(bad.fd, &msg);
+		}
 	}
 	worst = sl_max_u64(worst, worst_of(&good, 1000, 300));
-	(void)kill(flooder, SIGKILL);
-	assert_int_equal(waitpid(flooder, NULL, 0), flooder);
+	for (int i = 0; i < FLOODERS; i++) {
+		(void)kill(more[i], SIGKILL);
+		assert_int_equal(waitpid(more[i], NULL, 0), more[i]);
+	}
 	if (worst > 200 * SL_MS)
 		fail_msg("a neighbour of a flood waited %llu us",
 			(unsigned long long)(worst / SL_US));
