@@ -153,7 +153,7 @@ static void take_line(struct server *server, const char *line)
 		server->wrong++;
 		return;
 	}
-	if (event && !strcmp(event, "loaded")) {
+	if (event && (!strcmp(event, "loaded") || !strcmp(event, "freed"))) {
 		server->held_bytes = number(object, "held_bytes");
 	} else if (event && !strcmp(event, "ask")) {
 		server->asked_ms = prog_now_ms();

@@ -8,7 +8,7 @@
  * times its mean. Out of memory it dies, as an ordinary server would.
  *
  * Lines: "loaded"; for each request "ask", "granted" once the memory is there, and "request" with the
- * answers; "end" with the totals (also when it dies of memory: "oom":1).
+ * answers, "freed"; "end" with the totals (also when it dies of memory: "oom":1).
  */
 #include "prog.h"
 
@@ -125,6 +125,8 @@ static void serve(struct server *s, uint64_t batch)
 		(unsigned long long)waited_ms, (unsigned long long)s->wrong);
 	prog_sleep_ms(s->hold_ms);
 	SERVER_MUST(s, cuMemFree_v2(activations));
+	prog_say("{\"event\":\"freed\",\"name\":\"%s\",\"held_bytes\":%llu}", s->name,
+		(unsigned long long)s->weights_bytes);
 }
 
 int main(int argc, char **argv)
