@@ -13,7 +13,9 @@
 
 #define SL_SLAB_BYTES (2 * SL_MIB)
 #define SL_SLAB_ALIGN 512u
-#define SL_SLOT_NONE  UINT16_MAX
+/* Empty slabs a space keeps, so that alternating allocate and free costs no driver call. */
+#define SL_EMPTY_SLABS_KEPT 4
+#define SL_SLOT_NONE        UINT16_MAX
 
 enum sl_slot_state { SL_SLOT_FREE = 0, SL_SLOT_LIVE, SL_SLOT_FREED };
 
@@ -35,6 +37,11 @@ struct sl_slab {
 	uint32_t slot_bytes;
 	struct sl_slot slot[];
 };
+
+static inline struct sl_slab *sl_slab_of(struct sl_block *block)
+{
+	return SL_CONTAINER_OF(block, struct sl_slab, block);
+}
 
 /* The class of a size from 1 to SL_SLAB_BYTES, and the size of its slots: in steps of an eighth to
  * a quarter, multiples of 512. */

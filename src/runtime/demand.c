@@ -1,0 +1,204 @@
+/*
+ * demand - asking the daemon for bytes, and what became of it
+ *
+ * A demand is a record on the stack of the thread that waits; the agent fills it in and wakes the
+ * thread. What makes the daemon's death harmless: `generation` counts the connections on which we
+ * reported what we hold, and a grant remembers its own. An answer that belongs to an older
+ * generation is not sent; the new daemon has counted the grant as held, so only what was not used
+ * is given back. Declared in session.h.
+ */
+#include "runtime/futex.h"
+#include "runtime/gate.h"
+#include "runtime/session_state.h"
+
+#include <string.h>
+
+/* Longer waits make the thread give back what it hoards; shorter ones are the usual answer. */
+#define SLOW_ANSWER_NS (5 * SL_MS)
+/* WORK is sent at most this often (messages.def). */
+#define WORK_SPAN_NS (250 * SL_MS)
+
+static void say_ask(const struct sl_demand *demand)
+{
+	union sl_msg msg;
+
+	sl_wire_init(&msg, SL_MSG_ASK);
+	msg.ask.ask = demand->number;
+	msg.ask.ordinal = demand->gpu->ordinal;
+	msg.ask.bytes = demand->bytes;
+	sl_session_say(&msg);
+}
+
+static void say_commit(uint64_t epoch, uint64_t used_bytes)
+{
+	union sl_msg msg;
+
+	sl_wire_init(&msg, SL_MSG_COMMIT);
+	msg.commit.epoch = epoch;
+	msg.commit.used_bytes = used_bytes;
+	sl_session_say(&msg);
+}
+
+/* --- answers ---------------------------------------------------------------------------- */
+
+static void finish_demand(struct sl_demand *demand, int outcome)
+{
+	sl_list_unlink(&demand->link);
+	demand->outcome = outcome;
+	__atomic_store_n(&demand->state, SL_DEMAND_DONE, __ATOMIC_RELEASE);
+	/* The record may be gone as soon as the state is out; waking needs its address only. */
+	sl_futex_wake(&demand->state, 1);
+}
+
+static struct sl_demand *demand_of(uint64_t number)
+{
+	sl_list_foreach (link, &sl_session.demands) {
+		struct sl_demand *demand = SL_LIST_ENTRY(link, struct sl_demand, link);
+
+		if (demand->number == number)
+			return demand;
+	}
+	return NULL;
+}
+
+void sl_demand_on_grant(const struct sl_msg_grant *msg)
+{
+	struct sl_demand *demand = demand_of(msg->ask);
+
+	/* Grants are whole; one that is not, or that nobody waits for, goes back. */
+	if (!demand || msg->bytes < demand->bytes) {
+		say_commit(msg->epoch, 0);
+		if (demand)
+			finish_demand(demand, SL_DEMAND_DENIED);
+		return;
+	}
+	demand->epoch = msg->epoch;
+	demand->granted_bytes = msg->bytes;
+	demand->generation = sl_session.generation;
+	demand->gpu->backing_bytes += msg->bytes;
+	finish_demand(demand, SL_DEMAND_GRANTED);
+}
+
+void sl_demand_on_deny(const struct sl_msg_deny *msg)
+{
+	struct sl_demand *demand = demand_of(msg->ask);
+
+	if (demand)
+		finish_demand(demand, SL_DEMAND_DENIED);
+}
+
+void sl_demand_ask_again(void)
+{
+	sl_list_foreach (link, &sl_session.demands)
+		say_ask(SL_LIST_ENTRY(link, struct sl_demand, link));
+}
+
+void sl_demand_refuse_all(void)
+{
+	sl_list_foreach_safe (link, &sl_session.demands)
+		finish_demand(
+			SL_LIST_ENTRY(link, struct sl_demand, link), SL_DEMAND_REFUSED);
+}
+
+/* --- asking ----------------------------------------------------------------------------- */
+
+/* Tells the daemon that the others still work while we wait, so that this is no deadlock. */
+static void tell_work(void)
+{
+	uint64_t work = sl_gate_submissions();
+	sl_ns now_ns = sl_clock_now();
+	union sl_msg msg;
+
+	sl_session_lock();
+	if (work != sl_session.work_sent &&
+		now_ns - sl_session.work_sent_ns >= WORK_SPAN_NS) {
+		sl_wire_init(&msg, SL_MSG_WORK);
+		msg.work.submissions = work;
+		sl_session.work_sent = work;
+		sl_session.work_sent_ns = now_ns;
+		sl_session_say(&msg);
+	}
+	sl_session_unlock();
+}
+
+static int await(struct sl_demand *demand, void (*on_slow)(void))
+{
+	sl_ns span_ns = SLOW_ANSWER_NS, deadline_ns = sl_clock_now() + span_ns;
+
+	while (__atomic_load_n(&demand->state, __ATOMIC_ACQUIRE) == SL_DEMAND_WAITING) {
+		sl_futex_wait(&demand->state, SL_DEMAND_WAITING, span_ns);
+		if (sl_clock_now() < deadline_ns)
+			continue;
+		if (on_slow)
+			on_slow();
+		on_slow = NULL;
+		tell_work();
+		span_ns = WORK_SPAN_NS;
+		deadline_ns = sl_clock_now() + span_ns;
+	}
+	return demand->outcome;
+}
+
+int sl_demand_ask(struct sl_demand *demand, struct sl_gpu *gpu, uint64_t bytes,
+	void (*on_slow)(void))
+{
+	bool refused, hopeless;
+
+	memset(demand, 0, sizeof(*demand));
+	demand->gpu = gpu;
+	demand->bytes = bytes;
+	sl_list_init(&demand->link);
+	sl_session_lock();
+	refused = sl_session.state == SL_SESSION_REFUSED;
+	/* Above the limit whatever the others do: no need to ask. */
+	hopeless = bytes > gpu->limit_bytes;
+	if (!refused && !hopeless) {
+		demand->number = ++sl_session.last_number;
+		sl_list_push_tail(&sl_session.demands, &demand->link);
+		say_ask(demand);
+	}
+	sl_session_unlock();
+	if (refused)
+		return SL_DEMAND_REFUSED;
+	return hopeless ? SL_DEMAND_DENIED : await(demand, on_slow);
+}
+
+int sl_demand_failed(struct sl_demand *demand, CUresult result)
+{
+	struct sl_gpu *gpu = demand->gpu;
+	union sl_msg msg;
+
+	sl_session_lock();
+	gpu->backing_bytes = sl_sub_sat(gpu->backing_bytes, demand->granted_bytes);
+	demand->state = SL_DEMAND_WAITING;
+	if (sl_session.state == SL_SESSION_REFUSED) {
+		sl_session_unlock();
+		return SL_DEMAND_REFUSED;
+	}
+	sl_list_push_tail(&sl_session.demands, &demand->link);
+	if (demand->generation == sl_session.generation) {
+		sl_wire_init(&msg, SL_MSG_CREATE_FAILED);
+		msg.create_failed.epoch = demand->epoch;
+		msg.create_failed.driver_result = (uint32_t)result;
+		sl_session_say(&msg);
+	} else {
+		sl_session_say_freed(gpu, demand->granted_bytes);
+		say_ask(demand);
+	}
+	sl_session_unlock();
+	return await(demand, NULL);
+}
+
+void sl_demand_commit(struct sl_demand *demand, uint64_t used_bytes)
+{
+	struct sl_gpu *gpu = demand->gpu;
+	uint64_t unused_bytes = sl_sub_sat(demand->granted_bytes, used_bytes);
+
+	sl_session_lock();
+	gpu->backing_bytes = sl_sub_sat(gpu->backing_bytes, unused_bytes);
+	if (demand->generation == sl_session.generation)
+		say_commit(demand->epoch, used_bytes);
+	else
+		sl_session_say_freed(gpu, unused_bytes);
+	sl_session_unlock();
+}

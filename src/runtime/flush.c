@@ -1,0 +1,209 @@
+/*
+ * flush - what is quarantined or hoarded goes back
+ *
+ * A flush takes a batch (what was freed before), waits until the context's work is complete, and
+ * only then reuses or unmaps it; frees that come meanwhile make the next batch. One flush per
+ * space at a time. Declared in memory.h.
+ */
+#include "runtime/memory.h"
+#include "runtime/futex.h"
+#include "runtime/pagemap.h"
+#include "runtime/region.h"
+#include "runtime/settle.h"
+#include "runtime/slab.h"
+#include "runtime/supply.h"
+#include "runtime/sweep.h"
+
+#include "base/log.h"
+
+#include <stdlib.h>
+
+static void move_all(struct sl_link *from, struct sl_link *to)
+{
+	sl_list_foreach_safe (link, from) {
+		sl_list_unlink(link);
+		sl_list_push_tail(to, link);
+	}
+}
+
+/* Under the lock: empty slabs beyond `keep` leave the space. */
+static void take_empty_slabs(struct sl_space *space, uint32_t keep, struct sl_link *out)
+{
+	struct sl_slab *slab;
+
+	while (space->empty_slabs > keep && (slab = sl_slab_take_empty(space))) {
+		sl_pagemap_clear(slab->block.backing.base, SL_SLAB_BYTES);
+		sl_list_push_tail(out, &slab->all);
+	}
+}
+
+static void discard_slabs(struct sl_gpu *gpu, struct sl_link *slabs)
+{
+	sl_list_foreach_safe (link, slabs) {
+		struct sl_slab *slab = SL_LIST_ENTRY(link, struct sl_slab, all);
+
+		sl_list_unlink(link);
+		sl_supply_discard(gpu, &slab->block.backing);
+		free(slab);
+	}
+}
+
+/* Under the lock: what was quarantined is free for reuse, or to go. */
+static void clear_batch(
+	struct sl_space *space, struct sl_link *batch, struct sl_link *regions)
+{
+	sl_slab_return_batch(space, batch);
+	sl_list_foreach (link, regions) {
+		struct sl_region *region = SL_LIST_ENTRY(link, struct sl_region, link);
+
+		sl_pagemap_clear(region->block.backing.base, region->block.backing.bytes);
+	}
+}
+
+static void release_regions(struct sl_space *space, struct sl_link *regions)
+{
+	sl_list_foreach_safe (link, regions) {
+		struct sl_region *region = SL_LIST_ENTRY(link, struct sl_region, link);
+
+		uint64_t bytes = region->block.backing.bytes;
+
+		sl_list_unlink(link);
+		if (sl_region_release(space, region, false) == CUDA_SUCCESS)
+			sl_session_quarantined(space->gpu, -(int64_t)bytes);
+	}
+}
+
+CUresult sl_memory_flush(struct sl_space *space, bool everything)
+{
+	struct sl_link batch = SL_LIST_INIT(batch), regions = SL_LIST_INIT(regions);
+	struct sl_link slabs = SL_LIST_INIT(slabs);
+	CUresult result = CUDA_SUCCESS;
+	int r = SL_SETTLED;
+
+	sl_books_lock();
+	if (space->flushing || space->dead) {
+		sl_books_unlock();
+		return CUDA_SUCCESS;
+	}
+	space->flushing = true;
+	sl_slab_take_batch(space, &batch);
+	move_all(&space->leaving, &regions);
+	sl_books_unlock();
+	if (!sl_list_is_empty(&batch) || !sl_list_is_empty(&regions))
+		r = sl_settle(space, &result);
+	sl_books_lock();
+	if (r == SL_SETTLED) {
+		clear_batch(space, &batch, &regions);
+	} else {
+		sl_slab_keep_batch(space, &batch);
+		move_all(&regions, &space->leaving);
+	}
+	take_empty_slabs(space, everything ? 0 : SL_EMPTY_SLABS_KEPT, &slabs);
+	space->flushing = false;
+	sl_books_unlock();
+	release_regions(space, &regions);
+	discard_slabs(space->gpu, &slabs);
+	if (r == SL_SETTLE_CAPTURING)
+		sl_sweep_owe();
+	return r == SL_SETTLE_BROKEN ? result : CUDA_SUCCESS;
+}
+
+static struct sl_space *next_of_round(uint32_t round)
+{
+	struct sl_space *found = NULL;
+
+	sl_books_lock();
+	sl_list_foreach (link, &sl_spaces) {
+		struct sl_space *space = SL_LIST_ENTRY(link, struct sl_space, link);
+
+		if (space->round != round) {
+			found = space;
+			found->round = round;
+			found->users++;
+			break;
+		}
+	}
+	sl_books_unlock();
+	return found;
+}
+
+void sl_memory_flush_all(bool everything)
+{
+	static uint32_t rounds;
+	uint32_t round = __atomic_add_fetch(&rounds, 1, __ATOMIC_RELAXED);
+	struct sl_space *space;
+
+	while ((space = next_of_round(round))) {
+		CUresult r = sl_memory_flush(space, everything);
+
+		if (r != CUDA_SUCCESS)
+			sl_debug("a context cannot be flushed: error %d", (int)r);
+		sl_space_leave(space);
+	}
+}
+
+/* Under the lock: everything leaves lists and page map. */
+static void take_everything(
+	struct sl_space *space, struct sl_link *regions, struct sl_link *slabs)
+{
+	sl_list_foreach_safe (link, &space->slabs) {
+		struct sl_slab *slab = SL_LIST_ENTRY(link, struct sl_slab, all);
+
+		sl_slab_remove(slab);
+		sl_pagemap_clear(slab->block.backing.base, SL_SLAB_BYTES);
+		sl_list_push_tail(slabs, &slab->all);
+	}
+	sl_list_foreach (link, &space->leaving) {
+		struct sl_region *region = SL_LIST_ENTRY(link, struct sl_region, link);
+
+		sl_session_quarantined(space->gpu, -(int64_t)region->block.backing.bytes);
+	}
+	move_all(&space->leaving, regions);
+	move_all(&space->regions, regions);
+	sl_list_foreach (link, regions) {
+		struct sl_region *region = SL_LIST_ENTRY(link, struct sl_region, link);
+
+		sl_pagemap_clear(region->block.backing.base, region->block.backing.bytes);
+	}
+}
+
+/* A flush by another thread has slots of this space in its hands; it ends with the work. */
+static void lock_when_not_flushing(const struct sl_space *space)
+{
+	sl_books_lock();
+	while (space->flushing) {
+		sl_books_unlock();
+		sl_futex_pause(100 * SL_US);
+		sl_books_lock();
+	}
+}
+
+bool sl_memory_drop_context(CUcontext ctx, bool alive)
+{
+	struct sl_link regions = SL_LIST_INIT(regions), slabs = SL_LIST_INIT(slabs);
+	struct sl_space *space = sl_space_of(ctx);
+	CUresult result;
+
+	if (!space)
+		return true;
+	if (alive && sl_settle(space, &result) != SL_SETTLED) {
+		sl_space_leave(space);
+		return false;
+	}
+	lock_when_not_flushing(space);
+	if (!space->dead) {
+		sl_space_kill(space);
+		take_everything(space, &regions, &slabs);
+	}
+	sl_books_unlock();
+	discard_slabs(space->gpu, &slabs);
+	sl_list_foreach_safe (link, &regions) {
+		struct sl_region *region = SL_LIST_ENTRY(link, struct sl_region, link);
+
+		sl_list_unlink(link);
+		sl_supply_discard(space->gpu, &region->block.backing);
+		free(region);
+	}
+	sl_space_leave(space);
+	return true;
+}

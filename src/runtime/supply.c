@@ -1,0 +1,79 @@
+/*
+ * supply - see supply.h
+ *
+ * The one place where a demand, the driver's calls and the answer to the daemon come together.
+ */
+#include "runtime/supply.h"
+#include "runtime/memory.h"
+#include "runtime/sweep.h"
+
+#include "base/log.h"
+
+static bool space_hoards(const struct sl_space *space)
+{
+	return space->idle_slabs > 0 || !sl_list_is_empty(&space->with_freed) ||
+	       !sl_list_is_empty(&space->leaving);
+}
+
+static bool is_hoarded(void)
+{
+	bool found = false;
+
+	sl_books_lock();
+	sl_list_foreach (link, &sl_spaces)
+		found = found || space_hoards(SL_LIST_ENTRY(link, struct sl_space, link));
+	sl_books_unlock();
+	return found;
+}
+
+static void give_back_soon(void)
+{
+	if (is_hoarded())
+		sl_sweep_soon(true);
+}
+
+static CUresult create_granted(struct sl_demand *demand, struct sl_space *space,
+	uint64_t bytes, struct sl_backing *out, int *outcome)
+{
+	uint64_t stuck_bytes;
+	CUresult r;
+
+	while (*outcome == SL_DEMAND_GRANTED) {
+		r = sl_backing_create(out, space->dev, bytes, &stuck_bytes);
+		if (r == CUDA_ERROR_OUT_OF_MEMORY && stuck_bytes == 0) {
+			*outcome = sl_demand_failed(demand, r);
+			continue;
+		}
+		sl_demand_commit(demand, r == CUDA_SUCCESS ? bytes : stuck_bytes);
+		return r;
+	}
+	return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+CUresult sl_supply_obtain(struct sl_space *space, uint64_t bytes, struct sl_backing *out)
+{
+	struct sl_demand demand;
+	CUresult r;
+
+	for (bool again = false;; again = true) {
+		int outcome = sl_demand_ask(&demand, space->gpu, bytes, give_back_soon);
+
+		r = create_granted(&demand, space, bytes, out, &outcome);
+		if (outcome == SL_DEMAND_REFUSED)
+			return sl_session_join();
+		if (outcome == SL_DEMAND_GRANTED || again || !is_hoarded())
+			return r;
+		sl_memory_flush_all(true);
+	}
+}
+
+void sl_supply_discard(struct sl_gpu *gpu, struct sl_backing *backing)
+{
+	uint64_t released_bytes;
+	CUresult r = sl_backing_destroy(backing, &released_bytes);
+
+	sl_session_freed(gpu, released_bytes);
+	if (r != CUDA_SUCCESS)
+		sl_error_log(
+			"memory stays charged: the driver kept it with error %d", (int)r);
+}

@@ -1,0 +1,16 @@
+/*
+ * supply - device memory by the daemon's leave, and back
+ */
+#ifndef SL_RUNTIME_SUPPLY_H
+#define SL_RUNTIME_SUPPLY_H
+
+#include "runtime/space.h"
+
+/* bytes (whole grains) of the space's device: asks, waits without end, creates. Before
+ * out-of-memory is final, what all spaces hoard goes. No lock may be held. */
+SL_MUST_CHECK CUresult sl_supply_obtain(
+	struct sl_space *space, uint64_t bytes, struct sl_backing *out);
+/* Unmaps, releases and tells the daemon. No work may use it. What the driver keeps stays charged. */
+void sl_supply_discard(struct sl_gpu *gpu, struct sl_backing *backing);
+
+#endif
