@@ -11,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/file.h"
 #include "base/log.h"
 #include "daemon/drive.h"
 #include "daemon/lock.h"
@@ -300,7 +299,9 @@ uint32_t sl_inventory_usable(const struct sl_daemon *daemon, const char *visible
 void sl_inventory_fini(struct sl_daemon *daemon)
 {
 	for (uint32_t i = 0; i < daemon->gpu_count; i++) {
-		for (int j = 0; j < SL_LOCK_DIRS_MAX; j++)
-			sl_closep(&daemon->gpus[i].lock_fds[j]);
+		char uuid[41];
+
+		sl_wire_uuid_format(daemon->gpus[i].uuid, uuid);
+		sl_lock_gpu_drop(NULL, uuid, daemon->gpus[i].lock_fds);
 	}
 }

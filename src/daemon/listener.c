@@ -103,6 +103,11 @@ static int clear_stale(const char *path, struct sl_error *err)
 	return 0;
 }
 
+static void lock_path(const struct sl_daemon *daemon, char *buf, size_t size)
+{
+	(void)snprintf(buf, size, "%s.lock", daemon->socket_path);
+}
+
 int sl_listener_lock(struct sl_daemon *daemon, struct sl_error *err)
 {
 	char path[SL_PATH_MAX + 8];
@@ -113,7 +118,7 @@ int sl_listener_lock(struct sl_daemon *daemon, struct sl_error *err)
 		r = make_folder(daemon->socket_path, err);
 	if (r < 0)
 		return r;
-	(void)snprintf(path, sizeof(path), "%s.lock", daemon->socket_path);
+	lock_path(daemon, path, sizeof(path));
 	r = sl_lock_take(path, &daemon->socket_lock_fd, &holder);
 	if (r == SL_LOCK_BUSY) {
 		sl_error_set(err,
@@ -219,10 +224,13 @@ int sl_listener_open(struct sl_daemon *daemon, struct sl_error *err)
 
 void sl_listener_close(struct sl_daemon *daemon)
 {
+	char path[SL_PATH_MAX + 8];
+
 	daemon->listen_io = sd_event_source_disable_unref(daemon->listen_io);
 	if (daemon->listen_fd >= 0 && unlink(daemon->socket_path) < 0 && errno != ENOENT)
 		sl_warning("cannot remove %s: %s", daemon->socket_path, strerror(errno));
 	sl_closep(&daemon->listen_fd);
 	sl_closep(&daemon->spare_fd);
-	sl_closep(&daemon->socket_lock_fd);
+	lock_path(daemon, path, sizeof(path));
+	sl_lock_drop(path, &daemon->socket_lock_fd);
 }

@@ -17,6 +17,8 @@ enum {
 /* Locks path, which is made if missing (mode 0644). *fd is set on SL_LOCK_OK and keeps the
  * lock until it is closed. Negative errno: the file cannot be had. */
 SL_MUST_CHECK int sl_lock_take(const char *path, int *fd, int *holder);
+/* Removes the file if it may be removed, and unlocks. *fd -1 is fine; *fd becomes -1. */
+void sl_lock_drop(const char *path, int *fd);
 
 /*
  * Locks the GPU with this UUID ("GPU-...") for this daemon. All users' daemons must meet on one
@@ -26,5 +28,8 @@ SL_MUST_CHECK int sl_lock_take(const char *path, int *fd, int *holder);
 #define SL_LOCK_DIRS_MAX 2
 SL_MUST_CHECK int sl_lock_gpu(const char *const *dirs, const char *uuid_text,
 	int fds[SL_LOCK_DIRS_MAX], int *holder);
+/* Drops what sl_lock_gpu took. */
+void sl_lock_gpu_drop(
+	const char *const *dirs, const char *uuid_text, int fds[SL_LOCK_DIRS_MAX]);
 
 #endif

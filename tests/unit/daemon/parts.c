@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sched.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -150,6 +152,44 @@ static void lock_is_held_and_dropped_with_its_holder(void **state)
 	assert_int_equal(system(command), 0);
 }
 
+/* Holders that remove their file must not let two in. */
+static void lock_admits_one_at_a_time(void **state)
+{
+	enum { CHILDREN = 4, ROUNDS = 2000 };
+	char dir[] = "/tmp/sluice-lock-XXXXXX", path[64];
+	int *inside = mmap(
+		NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	int status = 0;
+
+	assert_ptr_not_equal(inside, MAP_FAILED);
+	assert_non_null(mkdtemp(dir));
+	(void)snprintf(path, sizeof(path), "%s/l", dir);
+	for (int i = 0; i < CHILDREN; i++) {
+		if (fork() != 0)
+			continue;
+		for (int round = 0; round < ROUNDS;) {
+			int fd = -1, holder;
+
+			if (sl_lock_take(path, &fd, &holder) != SL_LOCK_OK)
+				continue;
+			if (__atomic_add_fetch(inside, 1, __ATOMIC_SEQ_CST) != 1)
+				_exit(1);
+			(void)sched_yield();
+			(void)__atomic_sub_fetch(inside, 1, __ATOMIC_SEQ_CST);
+			sl_lock_drop(path, &fd);
+			round++;
+		}
+		_exit(0);
+	}
+	for (int i = 0; i < CHILDREN; i++) {
+		assert_true(wait(&status) > 0);
+		assert_int_equal(status, 0);
+	}
+	assert_int_not_equal(access(path, F_OK), 0);
+	assert_int_equal(rmdir(dir), 0);
+	(void)munmap(inside, 4096);
+}
+
 /* Two users' daemons may each be able to use only some of the folders. */
 static void gpu_lock_meets_in_every_folder(void **state)
 {
@@ -184,6 +224,7 @@ int main(void)
 		cmocka_unit_test(map_is_a_map),
 		cmocka_unit_test(visible_is_the_drivers_rule),
 		cmocka_unit_test(lock_is_held_and_dropped_with_its_holder),
+		cmocka_unit_test(lock_admits_one_at_a_time),
 		cmocka_unit_test(gpu_lock_meets_in_every_folder),
 	};
 
