@@ -525,17 +525,23 @@ static void body_threads(void)
 	{                                     \
 		in_child(body_##name, 60);    \
 	}
-#define TESTS(X)                                                                       \
-	X(region)                                                                      \
-	X(arguments)                                                                   \
-	X(foreign_device)                                                              \
-	X(figures)                                                                     \
-	X(pointers)                                                                    \
-	X(faults)                                                                      \
-	X(create_failed)                                                               \
-	X(denied)                                                                      \
-	X(hoard_goes) X(classes) X(small_pairs) X(random) X(capture) X(broken_context) \
-		X(contexts) X(threads)
+#define TESTS(X)          \
+	X(region)         \
+	X(arguments)      \
+	X(foreign_device) \
+	X(figures)        \
+	X(pointers)       \
+	X(faults)         \
+	X(create_failed)  \
+	X(denied)         \
+	X(hoard_goes)     \
+	X(classes)        \
+	X(small_pairs)    \
+	X(random)         \
+	X(capture)        \
+	X(broken_context) \
+	X(contexts)       \
+	X(threads)
 TESTS(TEST)
 #define ROW(name) cmocka_unit_test(test_##name),
 

@@ -494,18 +494,25 @@ static void body_guest(void)
 	{                                     \
 		in_child(body_##name, 60);    \
 	}
-#define TESTS(X)                                                                      \
-	X(join)                                                                       \
-	X(bypass)                                                                     \
-	X(reject_version)                                                             \
-	X(reject_workload)                                                            \
-	X(reject_user)                                                                \
-	X(reject_full)                                                                \
-	X(daemon_later)                                                               \
-	X(dies_while_asking)                                                          \
-	X(dies_while_creating)                                                        \
-	X(dies_while_creating_fails) X(rejected_later) X(work) X(gate) X(gate_drains) \
-		X(measure) X(fork) X(descriptors) X(guest)
+#define TESTS(X)                     \
+	X(join)                      \
+	X(bypass)                    \
+	X(reject_version)            \
+	X(reject_workload)           \
+	X(reject_user)               \
+	X(reject_full)               \
+	X(daemon_later)              \
+	X(dies_while_asking)         \
+	X(dies_while_creating)       \
+	X(dies_while_creating_fails) \
+	X(rejected_later)            \
+	X(work)                      \
+	X(gate)                      \
+	X(gate_drains)               \
+	X(measure)                   \
+	X(fork)                      \
+	X(descriptors)               \
+	X(guest)
 TESTS(TEST)
 #define ROW(name) cmocka_unit_test(test_##name),
 
