@@ -315,6 +315,53 @@ static void body_hoard_goes(void)
 	finish();
 }
 
+static void *alloc_all(void *arg)
+{
+	CUdeviceptr *at = arg;
+
+	CHECK_EQ(sl_real.cuCtxPushCurrent_v2(ctx), CUDA_SUCCESS);
+	CHECK_EQ(cuMemAlloc_v2(at, 8 * SL_GIB), CUDA_SUCCESS);
+	return NULL;
+}
+
+/* And while an allocation waits, so that the daemon can grant it. */
+static void body_hoard_goes_while_waiting(void)
+{
+	CUdeviceptr small, large;
+	pthread_t thread;
+
+	start();
+	CHECK_EQ(cuMemAlloc_v2(&small, 4096), CUDA_SUCCESS);
+	CHECK_EQ(cuMemFree_v2(small), CUDA_SUCCESS);
+	check_books(2 * SL_MIB);
+	fake_lock();
+	fake.silent = true;
+	fake_unlock();
+	CHECK_EQ(pthread_create(&thread, NULL, alloc_all, &large), 0);
+	CHECK(fake_wait_u64(&fake.held_bytes, 0));
+	fake_answer_waiting();
+	pthread_join(thread, NULL);
+	check_books(8 * SL_GIB);
+	CHECK_EQ(cuMemFree_v2(large), CUDA_SUCCESS);
+	finish();
+}
+
+/* Never waits itself, whatever it is given; what is not ours is the driver's. */
+static void body_free_async(void)
+{
+	CUdeviceptr a, slot;
+
+	start();
+	CHECK_EQ(cuMemAlloc_v2(&a, 64 * SL_MIB), CUDA_SUCCESS);
+	CHECK_EQ(cuMemAlloc_v2(&slot, 100), CUDA_SUCCESS);
+	CHECK_EQ(cuMemFreeAsync(a, NULL), CUDA_SUCCESS);
+	CHECK_EQ(cuMemFreeAsync(a, NULL), CUDA_ERROR_INVALID_VALUE);
+	CHECK_EQ(cuMemFreeAsync(slot, NULL), CUDA_SUCCESS);
+	check_books(2 * SL_MIB);
+	CHECK_EQ(cuMemFreeAsync(0x1234, NULL), CUDA_ERROR_NOT_PERMITTED);
+	finish();
+}
+
 static void body_classes(void)
 {
 	uint32_t last = 0;
@@ -525,22 +572,24 @@ static void body_threads(void)
 	{                                     \
 		in_child(body_##name, 60);    \
 	}
-#define TESTS(X)          \
-	X(region)         \
-	X(arguments)      \
-	X(foreign_device) \
-	X(figures)        \
-	X(pointers)       \
-	X(faults)         \
-	X(create_failed)  \
-	X(denied)         \
-	X(hoard_goes)     \
-	X(classes)        \
-	X(small_pairs)    \
-	X(random)         \
-	X(capture)        \
-	X(broken_context) \
-	X(contexts)       \
+#define TESTS(X)                    \
+	X(region)                   \
+	X(arguments)                \
+	X(foreign_device)           \
+	X(figures)                  \
+	X(pointers)                 \
+	X(faults)                   \
+	X(create_failed)            \
+	X(denied)                   \
+	X(hoard_goes)               \
+	X(hoard_goes_while_waiting) \
+	X(free_async)               \
+	X(classes)                  \
+	X(small_pairs)              \
+	X(random)                   \
+	X(capture)                  \
+	X(broken_context)           \
+	X(contexts)                 \
 	X(threads)
 TESTS(TEST)
 #define ROW(name) cmocka_unit_test(test_##name),

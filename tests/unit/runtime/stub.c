@@ -273,6 +273,12 @@ static CUresult native_free(CUdeviceptr ptr)
 	return ptr == 0 || ptr == 0x1234 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
+/* Tells that it was called. */
+static CUresult native_free_async(CUdeviceptr ptr, CUstream stream)
+{
+	return ptr == 0x1234 ? CUDA_ERROR_NOT_PERMITTED : CUDA_ERROR_INVALID_VALUE;
+}
+
 static CUresult ctx_create(CUcontext *ctx, unsigned int flags, CUdevice dev)
 {
 	pthread_mutex_lock(&lock);
@@ -420,6 +426,7 @@ void stub_install(void)
 	sl_real.cuDeviceTotalMem_v2 = total_mem;
 	sl_real.cuMemAlloc_v2 = native_alloc;
 	sl_real.cuMemFree_v2 = native_free;
+	sl_real.cuMemFreeAsync = native_free_async;
 	sl_real.cuStreamBeginCapture_v2 = begin_capture;
 	sl_real.cuStreamEndCapture = end_capture;
 	sl_real.cuStreamIsCapturing = is_capturing;
