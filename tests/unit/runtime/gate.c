@@ -13,7 +13,7 @@
 #include <sched.h>
 
 #define THREADS 4
-#define ROUNDS  300
+#define ROUNDS  100
 
 static int stop;
 static int inside;
