@@ -121,12 +121,14 @@ int main(int argc, char **argv)
 	get_v1 = cuGetProcAddress;
 	get_v2 = cuGetProcAddress_v2;
 	struct road v1 = take("proc-v1", by_proc_v1), v2 = take("proc-v2", by_proc_v2);
-	good &= walk(&v1, total, over_bytes) & walk(&v2, total, over_bytes);
+	good &= walk(&v1, total, over_bytes);
+	good &= walk(&v2, total, over_bytes);
 	get_v1 = (__typeof__(get_v1))dlsym(library, "cuGetProcAddress");
 	get_v2 = (__typeof__(get_v2))dlsym(library, "cuGetProcAddress_v2");
 	v1 = take("dlsym-proc-v1", by_proc_v1);
 	v2 = take("dlsym-proc-v2", by_proc_v2);
-	good &= walk(&v1, total, over_bytes) & walk(&v2, total, over_bytes);
+	good &= walk(&v1, total, over_bytes);
+	good &= walk(&v2, total, over_bytes);
 	/* The pointer that cuGetProcAddress gives for itself must be no way out. */
 	get_v2 = (__typeof__(get_v2))by_proc_v2("cuGetProcAddress");
 	v2 = take("proc-proc", by_proc_v2);
