@@ -78,7 +78,8 @@ FACT(alloc_after_oom, MANUAL, SAME, "out of memory is not sticky")
 FACT(alloc_until_full, "assumed", SAME, "a full GPU gives all of it back after the frees")
 {
 	enum { PIECE = 64 << 20 };
-	CUdeviceptr *at = calloc(1 << 14, sizeof(*at)), one;
+	static CUdeviceptr at[1 << 14];
+	CUdeviceptr one;
 	size_t before, count = 0;
 
 	contract_context();

@@ -11,7 +11,7 @@
 FACT(copy_round_trip, MANUAL, SAME, "what is copied in comes out, in any size and place")
 {
 	enum { BYTES = 1 << 20 };
-	unsigned char *sent = malloc(BYTES), *seen = malloc(BYTES);
+	static unsigned char sent[BYTES], seen[BYTES];
 	CUdeviceptr at;
 
 	contract_context();
@@ -89,7 +89,7 @@ FACT(copy_out_waits, MANUAL, SAME,
 FACT(copy_in_staged, MANUAL, SAME,
 	"pageable memory may be changed once an asynchronous copy returned")
 {
-	uint32_t *source = calloc(1, 4096);
+	static uint32_t source[1024];
 	CUdeviceptr at;
 
 	contract_context();
@@ -346,7 +346,8 @@ FACT(launch_grid, MANUAL, SAME, "every thread of every block runs once")
 {
 	enum { WORDS = 10000 };
 	uint64_t count = WORDS, stride = 1;
-	uint32_t seed = 9, *seen = calloc(WORDS, 4);
+	static uint32_t seen[WORDS];
+	uint32_t seed = 9;
 	CUdeviceptr at;
 	void *args[] = {&at, &count, &stride, &seed};
 

@@ -12,7 +12,7 @@ check "without membarrier: status" $? = 0
 check "without membarrier: wrong" "$(json -l event=end wrong <"$T/fence")" = 0
 check_books_empty
 daemon_stop
-export LD_PRELOAD="$B/libsluice.so" SLUICE_WORKLOAD=00112233445566778899aabbccddeeff SLUICE_SOCKET="$T/g"
+export LD_PRELOAD="${SLUICE_LIBRARY:-$B/libsluice.so}" SLUICE_WORKLOAD=00112233445566778899aabbccddeeff SLUICE_SOCKET="$T/g"
 for mode in membarrier fence; do
 	rm -f "$T/g"
 	[ $mode = fence ] && export SLUICE_NO_MEMBARRIER=1

@@ -110,8 +110,14 @@ daemon_kill() {
 	wait "$DAEMON" 2>/dev/null
 	DAEMON=
 }
+# gone PID: it ended, or is a zombie that waits for us.
+gone() { ! grep -qs '^State:[[:space:]]*[^Z]' "/proc/$1/status"; }
 daemon_stop() {
 	kill -TERM "$DAEMON" 2>/dev/null
+	until_true 15 gone "$DAEMON" || {
+		fail "sluiced does not end: $(cat "/proc/$DAEMON/wchan" "/proc/$DAEMON/status" 2>/dev/null | head -n 3)"
+		kill -KILL "$DAEMON"
+	}
 	wait "$DAEMON"
 	STATUS=$?
 	DAEMON=

@@ -5,7 +5,7 @@ software_only "a driver that can be taken apart"
 daemon_start
 mkdir "$T/alone"
 cp "$B/sluice" "$T/alone/"
-"$T/alone/sluice" run -- true 2>"$T/library"
+env -u SLUICE_LIBRARY "$T/alone/sluice" run -- true 2>"$T/library"
 check "no libsluice.so" $? = 78
 check_file "says which" "$T/library" 'libsluice\.so'
 # The preload named, but gone: the program must not run silently without limits, or must say so.
@@ -18,14 +18,16 @@ cp -L "$cuda/libcuda.so.1" "$T/driver/"
 (
 	LD_LIBRARY_PATH=$T/driver
 	export LD_LIBRARY_PATH
-	timeout 20 "$B/sluiced" --config /dev/null --socket "$T/n" --state "$T/nstate" >"$T/nonvml" 2>&1 &
+	timeout -k 2 20 "$B/sluiced" --config /dev/null --socket "$T/n" --state "$T/nstate" >"$T/nonvml" 2>&1 &
 	pid=$!
 	sleep 1.5
-	SLUICE_SOCKET=$T/n "$B/sluice" doctor >"$T/doctor" 2>&1
+	SLUICE_SOCKET=$T/n timeout -k 2 20 "$B/sluice" doctor >"$T/doctor" 2>&1
+	echo $? >"$T/doctor.status"
 	kill -TERM $pid 2>/dev/null
 	wait $pid
 )
 check_file "without NVML the daemon or doctor says so" "$T/nonvml" '[Nn][Vv][Mm][Ll]|libnvidia-ml'
+check "doctor ends, and says that something is wrong" "$(cat "$T/doctor.status")" = 1
 check_file "doctor names it" "$T/doctor" '[Nn][Vv][Mm][Ll]|libnvidia-ml|daemon'
 # No driver at all: the program's own failure, not ours.
 daemon_start
