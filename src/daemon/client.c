@@ -1,9 +1,11 @@
 /*
  * client - a translator with a short memory
  *
- * It remembers only demands between ASK and COMMIT. After a lost connection the client asks
- * again with the same number: what was waiting was cancelled when the connection broke, what was
- * granted is granted again with the same epoch, so no bytes are booked twice.
+ * It remembers only demands between ASK and COMMIT. After a lost connection the client reports
+ * what it holds, grants that reached it included, and asks again for what did not. So its report
+ * takes the place of every grant of the connection before: each becomes backing in the moment
+ * before the report sets the backing right, and in between nothing is free that is not, and
+ * nothing is booked twice. What was waiting was cancelled when the connection broke.
  */
 #include "daemon/client.h"
 
@@ -12,6 +14,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "daemon/claim.h"
 #include "daemon/drive.h"
 #include "daemon/process.h"
 #include "daemon/reconcile.h"
@@ -28,16 +31,18 @@ static struct sl_client_demand *demand_of(struct sl_client *client, uint64_t ask
 	return NULL;
 }
 
+/* Epoch 0: one that waits. */
 static struct sl_client_demand *demand_of_epoch(struct sl_client *client, uint64_t epoch)
 {
 	for (uint32_t i = 0; i < client->demand_count; i++) {
-		if (client->demands[i].epoch && client->demands[i].epoch == epoch)
+		if (client->demands[i].epoch == epoch)
 			return &client->demands[i];
 	}
 	return NULL;
 }
 
-static struct sl_client_demand *demand_add(struct sl_client *client, uint64_t ask)
+static struct sl_client_demand *demand_add(
+	struct sl_client *client, uint64_t ask, uint32_t ordinal)
 {
 	if (client->demand_count == client->demand_room) {
 		uint32_t room = client->demand_room ? client->demand_room * 2 : 4;
@@ -50,7 +55,8 @@ static struct sl_client_demand *demand_add(struct sl_client *client, uint64_t as
 		client->demands = grown;
 		client->demand_room = room;
 	}
-	client->demands[client->demand_count] = (struct sl_client_demand){.ask = ask};
+	client->demands[client->demand_count] =
+		(struct sl_client_demand){.ask = ask, .ordinal = ordinal};
 	return &client->demands[client->demand_count++];
 }
 
@@ -130,12 +136,15 @@ void sl_client_reconnected(struct sl_client *client, struct sl_peer *peer)
 	client->peer = peer;
 	client->state = SL_CLIENT_JOINED;
 	client->changed_at = sl_clock_now();
+	for (uint32_t i = 0; i < client->demand_count; i++)
+		client->demands[i].former = client->demands[i].epoch != 0;
 	peer->client = client;
 }
 
 void sl_client_disconnected(struct sl_client *client)
 {
 	struct sl_daemon *daemon = client->daemon;
+	struct sl_client_demand *demand;
 
 	/* Noticed while settling: it may be back, or dead, by now. */
 	if (client->peer || client->state == SL_CLIENT_DYING)
@@ -143,14 +152,13 @@ void sl_client_disconnected(struct sl_client *client)
 	client->lost_at = sl_clock_now();
 	/* It asks again when it is back; meanwhile nothing is kept for who cannot take it.
 	 * Grants stay: their bytes may exist already. */
-	for (uint32_t i = client->demand_count; i-- > 0;) {
+	while ((demand = demand_of_epoch(client, 0))) {
 		struct sl_event event = {.type = SL_EVENT_CANCEL};
 
-		if (client->demands[i].epoch)
-			continue;
 		event.cancel.client = client->id;
-		event.cancel.ask = client->demands[i].ask;
-		demand_remove(client, &client->demands[i]);
+		event.cancel.ask = demand->ask;
+		demand_remove(client, demand);
+		/* May grant or deny others of its demands. */
 		sl_drive(daemon, &event);
 	}
 	sl_reconcile_soon(daemon, client, SL_S);
@@ -243,9 +251,38 @@ static int gpu_of(struct sl_peer *peer, uint32_t ordinal)
 	return -1;
 }
 
+static struct sl_client_demand *former_grant(
+	struct sl_client *client, uint32_t ordinal, bool all)
+{
+	for (uint32_t i = 0; i < client->demand_count; i++) {
+		struct sl_client_demand *demand = &client->demands[i];
+
+		if (demand->former && (all || demand->ordinal == ordinal))
+			return demand;
+	}
+	return NULL;
+}
+
+/* Ends the grants of the connection before on one GPU; all: on every GPU that no report named. */
+static void end_former(struct sl_client *client, uint32_t ordinal, bool all)
+{
+	struct sl_client_demand *demand;
+
+	while ((demand = former_grant(client, ordinal, all))) {
+		struct sl_event event = {.type = SL_EVENT_COMMIT};
+
+		event.commit.client = client->id;
+		event.commit.epoch = demand->epoch;
+		event.commit.used_bytes = all ? 0 : demand->bytes;
+		demand_remove(client, demand);
+		sl_drive(client->daemon, &event);
+	}
+}
+
 static void on_report(struct sl_peer *peer, const struct sl_msg_report *report)
 {
 	struct sl_client *client = peer->client;
+	uint64_t bytes;
 	struct sl_event event = {.type = SL_EVENT_CLIENT_REPORT};
 	int gpu = gpu_of(peer, report->ordinal);
 
@@ -255,13 +292,14 @@ static void on_report(struct sl_peer *peer, const struct sl_msg_report *report)
 		sl_peer_reject(peer, SL_REJECT_PROTOCOL, "REPORT after REPORTED");
 		return;
 	}
+	end_former(client, report->ordinal, false);
+	bytes = sl_claim_believe(client, report->ordinal, report->backing_bytes);
 	event.client_report.client = client->id;
 	event.client_report.gpu = (uint32_t)gpu;
-	event.client_report.bytes = report->backing_bytes;
+	event.client_report.bytes = bytes;
 	sl_drive(peer->daemon, &event);
 	/* What was measured before the report took these bytes for hidden ones. */
-	sl_reconcile_reported(
-		peer->daemon, client, report->ordinal, report->backing_bytes);
+	sl_reconcile_reported(peer->daemon, client, report->ordinal, bytes);
 }
 
 static void on_reported(struct sl_peer *peer)
@@ -272,24 +310,13 @@ static void on_reported(struct sl_peer *peer)
 	if (client->state != SL_CLIENT_JOINED)
 		return;
 	client->state = SL_CLIENT_LIVE;
+	client->known = true;
+	end_former(client, 0, true);
 	if (!client->expected)
 		return;
 	no_longer_expected(peer->daemon, client);
 	event.client_reported.client = client->id;
 	sl_drive(peer->daemon, &event);
-}
-
-static void send_grant(struct sl_client *client, const struct sl_client_demand *demand)
-{
-	union sl_msg msg;
-
-	if (!client->peer)
-		return;
-	sl_wire_init(&msg, SL_MSG_GRANT);
-	msg.grant.ask = demand->ask;
-	msg.grant.epoch = demand->epoch + client->daemon->grant_salt;
-	msg.grant.bytes = demand->bytes;
-	sl_peer_send(client->peer, &msg);
 }
 
 static void on_ask(struct sl_peer *peer, const struct sl_msg_ask *ask)
@@ -301,13 +328,9 @@ static void on_ask(struct sl_peer *peer, const struct sl_msg_ask *ask)
 
 	if (gpu < 0)
 		return;
-	if (demand && demand->epoch) {
-		send_grant(client, demand);
-		return;
-	}
 	if (demand)
-		return; /* it waits already */
-	demand = demand_add(client, ask->ask);
+		return; /* it waits already, or its GRANT is on the way */
+	demand = demand_add(client, ask->ask, ask->ordinal);
 	if (!demand) {
 		sl_peer_reject(peer, SL_REJECT_PROTOCOL, "more than %d open demands",
 			SL_CLIENT_DEMANDS_MAX);
@@ -338,7 +361,7 @@ static void on_commit(struct sl_peer *peer, const struct sl_msg_commit *commit)
 	struct sl_client *client = peer->client;
 	struct sl_event event = {.type = SL_EVENT_COMMIT};
 	uint64_t epoch = commit->epoch - peer->daemon->grant_salt;
-	struct sl_client_demand *demand = demand_of_epoch(client, epoch);
+	struct sl_client_demand *demand = epoch ? demand_of_epoch(client, epoch) : NULL;
 
 	if (!demand) {
 		/* Of a daemon before this one: its bytes are in the client's report. */
@@ -360,7 +383,7 @@ static void on_create_failed(
 	struct sl_client *client = peer->client;
 	struct sl_event event = {.type = SL_EVENT_CREATE_FAILED};
 	uint64_t epoch = failed->epoch - peer->daemon->grant_salt;
-	struct sl_client_demand *demand = demand_of_epoch(client, epoch);
+	struct sl_client_demand *demand = epoch ? demand_of_epoch(client, epoch) : NULL;
 
 	if (!demand)
 		return;
@@ -428,13 +451,20 @@ void sl_client_granted(struct sl_daemon *daemon, uint64_t id, uint64_t ask,
 {
 	struct sl_client *client = sl_map_get(&daemon->clients, id);
 	struct sl_client_demand *demand = client ? demand_of(client, ask) : NULL;
+	union sl_msg msg;
 
 	if (!demand)
 		return;
 	demand->epoch = epoch;
 	demand->bytes = bytes;
 	client->changed_at = sl_clock_now();
-	send_grant(client, demand);
+	if (!client->peer)
+		return; /* it has not heard of it: its next report lacks it */
+	sl_wire_init(&msg, SL_MSG_GRANT);
+	msg.grant.ask = ask;
+	msg.grant.epoch = epoch + daemon->grant_salt;
+	msg.grant.bytes = bytes;
+	sl_peer_send(client->peer, &msg);
 }
 
 void sl_client_denied(struct sl_daemon *daemon, uint64_t id, uint64_t ask,

@@ -109,11 +109,14 @@ enum sl_client_state {
 /* One demand, from ASK until COMMIT. */
 struct sl_client_demand {
 	uint64_t ask, epoch, bytes; /* epoch 0: waiting */
+	uint32_t ordinal;
+	bool former; /* granted on a connection that is lost; the next report counts it */
 };
 
 struct sl_client_gpu {
 	uint64_t hidden_bytes;  /* as told to the policy */
 	uint64_t sampled_bytes; /* hidden by the last good sample */
+	uint64_t listed_bytes;  /* of its process, by the last sample that looked at it */
 	bool sampled, was_listed;
 	uint64_t dying_bytes; /* what is still to be released */
 	sl_ns unlisted_since; /* NVML stopped to list the process, 0: it does list it */
@@ -135,6 +138,8 @@ struct sl_client {
 	uint64_t start_ticks;
 	enum sl_client_state state;
 	bool expected;    /* the policy waits for its report */
+	bool known;       /* has reported to this daemon: the books are right about it */
+	bool doubted;     /* a report of it was cut, and the log says so */
 	bool superseded;  /* its process lives on with another program */
 	bool view_owed;   /* views were held back because it does not read */
 	sl_ns changed_at; /* its accounts last changed, for judging samples */

@@ -1,9 +1,8 @@
 /*
  * drive - between the loop and the machine that decides
  *
- * Demands are remembered here only as far as the wire needs it: which ask a grant's epoch
- * belongs to, so that a client that lost its connection gets the same grant again instead of a
- * second one. The books are the node's alone.
+ * Demands are remembered by client.c only as far as the wire needs it: which ask a grant's epoch
+ * belongs to, and which grants a lost connection left open. The books are the node's alone.
  */
 #include "daemon/drive.h"
 

@@ -288,6 +288,7 @@ static void judge(struct view *view, struct sl_client *client)
 	if (ordinal < 0)
 		return;
 	gpu = &client->gpus[ordinal];
+	gpu->listed_bytes = row ? row->used_bytes : 0;
 	if (!row && has_left(view, client, (uint32_t)ordinal)) {
 		sl_info("process %d holds no GPU memory and lost its connection; taking "
 			"its "

@@ -254,6 +254,18 @@ static void another_user_is_turned_away(void **state)
 	rig_peer_end(&run);
 }
 
+static void report(const struct rig_peer *peer, bool with_report, uint64_t bytes)
+{
+	union sl_msg msg;
+
+	sl_wire_init(&msg, SL_MSG_REPORT);
+	msg.report.backing_bytes = bytes;
+	if (with_report)
+		rig_send(peer, &msg);
+	sl_wire_init(&msg, SL_MSG_REPORTED);
+	rig_send(peer, &msg);
+}
+
 /* Time of death is the pidfd: a child may keep the socket, and a living process may lose it. */
 static void sockets_are_not_lives(void **state)
 {
@@ -274,17 +286,13 @@ static void sockets_are_not_lives(void **state)
 	assert_int_equal(rig_gpu(rig).granted_bytes, RIG_GIB);
 	rig_join_as(&a, &run, a.epoch);
 	assert_int_equal(a.client, client);
-	sl_wire_init(&msg, SL_MSG_REPORT);
-	msg.report.backing_bytes = 2 * RIG_GIB;
-	rig_send(&a, &msg);
-	sl_wire_init(&msg, SL_MSG_REPORTED);
-	rig_send(&a, &msg);
-	/* It asks again with the same number and gets the same grant, not a second one. */
+	report(&a, true, 2 * RIG_GIB);
+	/* It asks again with the same number and gets a grant in place of the lost one. */
 	rig_ask(&a, 2, RIG_GIB);
 	rig_expect(&a, SL_MSG_GRANT, &msg);
-	assert_int_equal(msg.grant.epoch, epoch);
+	assert_int_not_equal(msg.grant.epoch, epoch);
 	assert_int_equal(rig_gpu(rig).granted_bytes, RIG_GIB);
-	rig_commit(&a, epoch, RIG_GIB);
+	rig_commit(&a, msg.grant.epoch, RIG_GIB);
 	rig_until(rig_gpu(rig).backing_bytes == 3 * RIG_GIB);
 	rig_nvml(rig, a.pid, 3 * RIG_GIB);
 	/* Now it dies, and its socket stays open. */
@@ -298,6 +306,103 @@ static void sockets_are_not_lives(void **state)
 	rig_peer_end(&b);
 	rig_peer_end(&run);
 	rig_until(rig_uses(rig, NULL, 0) == 1);
+}
+
+/* What a connection left granted and not committed is in the next report, or does not exist. */
+static void a_report_ends_lost_grants(void **state)
+{
+	struct rig *rig = *state;
+	static const struct {
+		const char *name;
+		bool with_report;
+		uint64_t reported, backing;
+	} rows[] = {
+		{"the grant had arrived", true, 3 * RIG_GIB, 3 * RIG_GIB},
+		{"it had not", true, 2 * RIG_GIB, 2 * RIG_GIB},
+		{"half of it was used", true, 5 * RIG_GIB / 2, 5 * RIG_GIB / 2},
+		{"no report at all", false, 0, 2 * RIG_GIB},
+	};
+
+	for (size_t i = 0; i < SL_ARRAY_LEN(rows); i++) {
+		struct rig_peer run = rig_run(rig, 8 * RIG_GIB, 0);
+		struct rig_peer a = rig_join(rig, &run);
+		struct sl_msg_gpu_row gpu;
+		union sl_msg msg;
+		uint64_t epoch;
+
+		rig_hold(rig, &a, 1, 2 * RIG_GIB);
+		rig_ask(&a, 2, RIG_GIB);
+		rig_expect(&a, SL_MSG_GRANT, &msg);
+		epoch = msg.grant.epoch;
+		rig_reconnect(rig, &a);
+		rig_join_as(&a, &run, a.epoch);
+		report(&a, rows[i].with_report, rows[i].reported);
+		/* A word of the old connection changes nothing any more. */
+		rig_commit(&a, epoch, RIG_GIB);
+		rig_ask(&a, 3, RIG_GIB / 4);
+		rig_expect(&a, SL_MSG_GRANT, &msg);
+		gpu = rig_gpu(rig);
+		if (gpu.backing_bytes != rows[i].backing ||
+			gpu.granted_bytes != RIG_GIB / 4)
+			fail_msg("%s: backing %llu MiB, granted %llu MiB", rows[i].name,
+				(unsigned long long)gpu.backing_bytes >> 20,
+				(unsigned long long)gpu.granted_bytes >> 20);
+		rig_peer_end(&a);
+		rig_nvml(rig, a.pid, 0);
+		rig_peer_end(&run);
+		rig_until(rig_gpu(rig).dying_bytes == 0);
+	}
+}
+
+/* Nobody gets further by reporting than by asking. */
+static void claims_are_bounded(void **state)
+{
+	struct rig *rig = *state;
+	static const struct {
+		const char *name;
+		uint64_t limit, held, listed, said, backing;
+		bool anew; /* not the client that this daemon knows */
+	} rows[] = {
+		{"promised to others", 15 * RIG_GIB, 0, 0, 1ull << 48, 6 * RIG_GIB, true},
+		{"above the limit", 3 * RIG_GIB, 0, 0, UINT64_MAX, 3 * RIG_GIB, true},
+		{"shown by the driver", 3 * RIG_GIB, 0, 5 * RIG_GIB, 1ull << 48,
+			5 * RIG_GIB, true},
+		{"more than granted", 15 * RIG_GIB, RIG_GIB, 0, 1ull << 48, RIG_GIB,
+			false},
+	};
+
+	for (size_t i = 0; i < SL_ARRAY_LEN(rows); i++) {
+		struct rig_peer promised = rig_run(rig, 8 * RIG_GIB, 0);
+		struct rig_peer run = rig_run(rig, 0, rows[i].limit), liar;
+		struct rig_peer good = rig_join(rig, &promised);
+		union sl_msg msg;
+
+		liar = rows[i].anew ? rig_peer(rig) : rig_join(rig, &run);
+		if (rows[i].held)
+			rig_hold(rig, &liar, 1, rows[i].held);
+		if (!rows[i].anew)
+			rig_reconnect(rig, &liar);
+		rig_join_as(&liar, &run, good.epoch);
+		if (rows[i].listed) {
+			rig_nvml(rig, liar.pid, rows[i].listed);
+			rig_until(rig_gpu(rig).hidden_bytes == rows[i].listed);
+		}
+		report(&liar, true, rows[i].said);
+		rig_ask(&good, 1, 8 * RIG_GIB);
+		rig_expect(&good, SL_MSG_GRANT, &msg);
+		if (rig_gpu(rig).backing_bytes != rows[i].backing ||
+			rig_gpu(rig).degraded)
+			fail_msg("%s: backing %llu MiB, degraded %u", rows[i].name,
+				(unsigned long long)rig_gpu(rig).backing_bytes >> 20,
+				rig_gpu(rig).degraded);
+		assert_true(rig_log_has(rig, "more than it can hold"));
+		rig_peer_end(&liar);
+		rig_nvml(rig, liar.pid, 0);
+		rig_peer_end(&good);
+		rig_peer_end(&run);
+		rig_peer_end(&promised);
+		rig_until(rig_gpu(rig).dying_bytes == 0);
+	}
 }
 
 /* A waiting demand does not hold what nobody can take while the connection is broken. */
@@ -510,6 +615,8 @@ int main(void)
 		cmocka_unit_test(another_user_is_turned_away),
 		cmocka_unit_test(without_token_ancestors_count),
 		cmocka_unit_test(sockets_are_not_lives),
+		cmocka_unit_test(a_report_ends_lost_grants),
+		cmocka_unit_test(claims_are_bounded),
 		cmocka_unit_test(a_lost_waiter_does_not_get),
 		cmocka_unit_test(exec_makes_a_new_client),
 		cmocka_unit_test(a_program_without_cuda_keeps_nothing),

@@ -1,0 +1,73 @@
+/*
+ * claim - the bound is computed from the policy's views, because the policy takes a report as a
+ * fact
+ */
+#include "daemon/claim.h"
+
+#include "base/log.h"
+#include "daemon/workload.h"
+
+static uint64_t sum_of(const struct sl_node_use_view *use)
+{
+	return use->backing_bytes + use->granted_bytes + use->hidden_bytes;
+}
+
+/* What the others' requests still lack on this GPU. */
+static uint64_t unclaimed_by_others(const struct sl_client *client, uint32_t gpu)
+{
+	struct sl_daemon *daemon = client->daemon;
+	uint64_t bytes = 0;
+
+	sl_list_foreach (link, &daemon->workload_list) {
+		struct sl_workload *other = SL_LIST_ENTRY(link, struct sl_workload, link);
+		struct sl_node_use_view use;
+
+		if (other == client->workload || sl_workload_ordinal(other, gpu) < 0)
+			continue;
+		use = sl_node_use(daemon->node, other->id, gpu);
+		bytes += sl_sub_sat(other->request_bytes, sum_of(&use));
+	}
+	return bytes;
+}
+
+/* What a demand for everything could get, if the client held nothing yet. Its hidden bytes are
+ * counted as its own: before a report, backing is measured as hidden. */
+static uint64_t room_for(const struct sl_client *client, uint32_t gpu)
+{
+	const struct sl_node *node = client->daemon->node;
+	struct sl_node_gpu_view all = sl_node_gpu(node, gpu);
+	struct sl_node_use_view own = sl_node_client_use(node, client->id, gpu);
+	struct sl_node_use_view of_workload =
+		sl_node_use(node, client->workload->id, gpu);
+	uint64_t taken = all.backing_bytes + all.granted_bytes + all.hidden_bytes +
+			 all.dying_bytes;
+	uint64_t replaced = own.backing_bytes + own.hidden_bytes;
+	uint64_t room = sl_sub_sat(all.shareable_bytes, sl_sub_sat(taken, replaced));
+
+	room = sl_sub_sat(room, unclaimed_by_others(client, gpu));
+	return sl_min_u64(room, sl_sub_sat(client->workload->limit_bytes,
+					sl_sub_sat(sum_of(&of_workload), replaced)));
+}
+
+uint64_t sl_claim_believe(struct sl_client *client, uint32_t ordinal, uint64_t bytes)
+{
+	uint32_t gpu = client->gpu_numbers[ordinal];
+	uint64_t most;
+	char said[32], taken[32];
+
+	if (client->known)
+		most = sl_node_client_use(client->daemon->node, client->id, gpu)
+			       .backing_bytes;
+	else
+		most = sl_max_u64(
+			room_for(client, gpu), client->gpus[ordinal].listed_bytes);
+	if (bytes <= most)
+		return bytes;
+	if (!client->doubted)
+		sl_warning("process %d reports %s on GPU %u, more than it can hold; "
+			   "counting %s, and the driver's figure from now on",
+			(int)client->pid, sl_bytes_format(bytes, said, sizeof(said)), gpu,
+			sl_bytes_format(most, taken, sizeof(taken)));
+	client->doubted = true;
+	return most;
+}

@@ -1,0 +1,22 @@
+/*
+ * claim - how much a process can hold that says what it holds
+ *
+ * A REPORT is the only message that adds bytes to the books without a grant, so it is believed
+ * up to a bound, and no process gets further by reporting than by asking:
+ *   - who has been in this daemon's books: no more than they say, since every byte was granted;
+ *   - others (of a daemon before): no more than a demand could get now, that is free memory
+ *	less what others' requests still lack, within the workload's limit; or what NVML lists
+ *	for the process, if that is more.
+ * An honest process that is cut all the same loses nothing: what NVML lists beyond its backing
+ * counts as hidden.
+ */
+#ifndef SL_DAEMON_CLAIM_H
+#define SL_DAEMON_CLAIM_H
+
+#include "daemon/daemon.h"
+
+/* What to believe of `bytes` on the client's GPU; says so in the log when it is less. O(number of
+ * workloads). */
+uint64_t sl_claim_believe(struct sl_client *client, uint32_t ordinal, uint64_t bytes);
+
+#endif
