@@ -61,6 +61,12 @@ static pthread_t owner_of(CUstream stream, bool per_thread)
 	return own ? pthread_self() : 0;
 }
 
+/* That stream has two names where 0 stands for it. */
+static CUstream named(CUstream stream, bool per_thread)
+{
+	return per_thread && !stream ? CU_STREAM_PER_THREAD : stream;
+}
+
 static void announce(void)
 {
 	sl_ns deadline_ns;
@@ -91,8 +97,12 @@ static CUresult began(
 		retract();
 		return result;
 	}
-	*capture =
-		(struct capture){.stream = stream, .owner = owner_of(stream, per_thread)};
+	*capture = (struct capture){
+		.stream = named(stream, per_thread),
+		.owner = owner_of(stream, per_thread),
+		.beginner = pthread_self(),
+		.mode = mode,
+	};
 	(void)sl_real.cuCtxGetCurrent(&capture->ctx);
 	(void)pthread_mutex_lock(&list_lock);
 	capture->next = captures;
@@ -173,7 +183,7 @@ static CUresult ended(CUstream stream, bool per_thread, CUresult result)
 
 	if (r == CUDA_SUCCESS ? status == CU_STREAM_CAPTURE_STATUS_NONE
 			      : result == CUDA_SUCCESS)
-		end(stream, owner_of(stream, per_thread), NULL);
+		end(named(stream, per_thread), owner_of(stream, per_thread), NULL);
 	return result;
 }
 

@@ -8,17 +8,13 @@
  */
 #include "runtime/capture.h"
 #include "runtime/device.h"
-#include "runtime/gate.h"
 #include "runtime/hidden.h"
 #include "runtime/hooks.h"
 #include "runtime/memory.h"
 #include "runtime/mode.h"
-#include "runtime/sweep.h"
 
 /* The daemon answers within 200 ms (messages.def). */
 #define MEASURE_WAIT_NS (250 * SL_MS)
-/* Other threads' submissions take microseconds; synchronous copies longer. */
-#define DRAIN_WAIT_NS (2 * SL_S)
 
 /* Primary contexts as seen at their last retain. */
 static CUcontext primaries[SL_GPUS_MAX];
@@ -99,72 +95,50 @@ static CUcontext primary_of(CUdevice dev)
 		       : NULL;
 }
 
-/* Between begin and end nobody submits and the sweeper stays out of the driver. True: the
- * context's memory is gone; false: it goes at the end, after the context. */
-static bool destroy_begin(CUcontext ctx)
+/* Memory goes after its context, never before: the driver may refuse (a primary context cannot be
+ * destroyed, only released), and then all must be as it was; and it waits for the context's
+ * work, which may wait for something that another context's thread has yet to do, so nobody
+ * may be held back meanwhile. */
+static void destroyed(CUcontext ctx, struct sl_space *space, bool gone)
 {
-	bool drained;
-
-	sl_gate_close();
-	drained = sl_gate_drain(DRAIN_WAIT_NS);
-	sl_sweep_lock();
-	return drained && sl_memory_drop_context(ctx, true);
-}
-
-static void destroy_end(CUcontext ctx, bool dropped, CUresult result)
-{
-	if (result == CUDA_SUCCESS) {
-		sl_capture_drop_context(ctx);
-		if (!dropped)
-			(void)!sl_memory_drop_context(ctx, false);
-		sl_hidden_touch();
+	if (!gone) {
+		sl_memory_unhold(space);
+		return;
 	}
-	sl_sweep_unlock();
-	sl_gate_open();
+	sl_capture_drop_context(ctx);
+	sl_memory_drop(space);
+	sl_hidden_touch();
 }
 
+#define DESTROY(symbol, params, args, ctx_of)                    \
+	SL_EXPORT CUresult symbol params                         \
+	{                                                        \
+		CUcontext dying = ctx_of;                        \
+		struct sl_space *space;                          \
+		CUresult result;                                 \
+                                                                 \
+		if (!sl_mode_is_active() || !dying)              \
+			return sl_real.symbol args;              \
+		space = sl_memory_hold(dying, true);             \
+		result = sl_real.symbol args;                    \
+		destroyed(dying, space, result == CUDA_SUCCESS); \
+		return result;                                   \
+	}
 /* The last reference to a context may or may not have been given up: the driver knows. */
-static void release_begin(void)
-{
-	sl_sweep_lock();
-}
-
-static void release_end(CUcontext ctx, bool gone)
-{
-	if (gone) {
-		sl_capture_drop_context(ctx);
-		(void)!sl_memory_drop_context(ctx, false);
-		sl_hidden_touch();
-	}
-	sl_sweep_unlock();
-}
-
-#define DESTROY(symbol, params, args, ctx_of)        \
-	SL_EXPORT CUresult symbol params             \
-	{                                            \
-		CUcontext dying = ctx_of;            \
-		CUresult result;                     \
-		bool dropped;                        \
-                                                     \
-		if (!have_say() || !dying)           \
-			return sl_real.symbol args;  \
-		dropped = destroy_begin(dying);      \
-		result = sl_real.symbol args;        \
-		destroy_end(dying, dropped, result); \
-		return result;                       \
-	}
-#define RELEASE(symbol)                                                     \
-	SL_EXPORT CUresult symbol(CUdevice dev)                             \
-	{                                                                   \
-		CUresult result;                                            \
-                                                                            \
-		if (!have_say())                                            \
-			return sl_real.symbol(dev);                         \
-		release_begin();                                            \
-		result = sl_real.symbol(dev);                               \
-		release_end(primary_of(dev),                                \
-			result == CUDA_SUCCESS && !primary_is_active(dev)); \
-		return result;                                              \
+#define RELEASE(symbol)                                                                 \
+	SL_EXPORT CUresult symbol(CUdevice dev)                                         \
+	{                                                                               \
+		CUcontext ctx = primary_of(dev);                                        \
+		struct sl_space *space;                                                 \
+		CUresult result;                                                        \
+                                                                                        \
+		if (!sl_mode_is_active())                                               \
+			return sl_real.symbol(dev);                                     \
+		space = sl_memory_hold(ctx, false);                                     \
+		result = sl_real.symbol(dev);                                           \
+		destroyed(                                                              \
+			ctx, space, result == CUDA_SUCCESS && !primary_is_active(dev)); \
+		return result;                                                          \
 	}
 
 DESTROY(cuCtxDestroy, (CUcontext ctx), (ctx), ctx)
@@ -176,14 +150,16 @@ RELEASE(cuDevicePrimaryCtxRelease_v2)
 
 SL_EXPORT CUresult cuCtxDetach(CUcontext ctx)
 {
+	struct sl_space *space;
 	unsigned int version;
 	CUresult r;
 
-	if (!have_say())
+	if (!sl_mode_is_active())
 		return sl_real.cuCtxDetach(ctx);
-	release_begin();
+	space = sl_memory_hold(ctx, false);
 	r = sl_real.cuCtxDetach(ctx);
-	release_end(ctx, r == CUDA_SUCCESS && sl_real.cuCtxGetApiVersion(ctx, &version) !=
-						      CUDA_SUCCESS);
+	destroyed(ctx, space,
+		r == CUDA_SUCCESS &&
+			sl_real.cuCtxGetApiVersion(ctx, &version) != CUDA_SUCCESS);
 	return r;
 }

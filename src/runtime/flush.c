@@ -81,7 +81,7 @@ CUresult sl_memory_flush(struct sl_space *space, bool everything)
 	int r = SL_SETTLED;
 
 	sl_books_lock();
-	if (space->flushing || space->dead) {
+	if (space->flushing || space->held || space->dead) {
 		sl_books_unlock();
 		return CUDA_SUCCESS;
 	}
@@ -168,33 +168,44 @@ static void take_everything(
 }
 
 /* A flush by another thread has slots of this space in its hands; it ends with the work. */
-static void lock_when_not_flushing(const struct sl_space *space)
+struct sl_space *sl_memory_hold(CUcontext ctx, bool hide)
 {
+	struct sl_space *space;
+
 	sl_books_lock();
-	while (space->flushing) {
+	while ((space = sl_space_find(ctx)) && (space->flushing || space->held)) {
 		sl_books_unlock();
 		sl_futex_pause(100 * SL_US);
 		sl_books_lock();
 	}
+	if (space) {
+		space->held = true;
+		space->hidden = hide;
+		space->users++;
+	}
+	sl_books_unlock();
+	return space;
 }
 
-bool sl_memory_drop_context(CUcontext ctx, bool alive)
+void sl_memory_unhold(struct sl_space *space)
+{
+	if (!space)
+		return;
+	sl_books_lock();
+	space->held = space->hidden = false;
+	sl_books_unlock();
+	sl_space_leave(space);
+}
+
+void sl_memory_drop(struct sl_space *space)
 {
 	struct sl_link regions = SL_LIST_INIT(regions), slabs = SL_LIST_INIT(slabs);
-	struct sl_space *space = sl_space_of(ctx);
-	CUresult result;
 
 	if (!space)
-		return true;
-	if (alive && sl_settle(space, &result) != SL_SETTLED) {
-		sl_space_leave(space);
-		return false;
-	}
-	lock_when_not_flushing(space);
-	if (!space->dead) {
-		sl_space_kill(space);
-		take_everything(space, &regions, &slabs);
-	}
+		return;
+	sl_books_lock();
+	sl_space_kill(space);
+	take_everything(space, &regions, &slabs);
 	sl_books_unlock();
 	discard_slabs(space->gpu, &slabs);
 	sl_list_foreach_safe (link, &regions) {
@@ -205,5 +216,4 @@ bool sl_memory_drop_context(CUcontext ctx, bool alive)
 		free(region);
 	}
 	sl_space_leave(space);
-	return true;
 }

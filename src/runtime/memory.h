@@ -48,10 +48,14 @@ SL_MUST_CHECK CUresult sl_memory_flush(struct sl_space *space, bool everything);
 /* sl_memory_flush of every space. */
 void sl_memory_flush_all(bool everything);
 
-/* All memory of the context goes, live or not. alive: the context still is, and its work is waited
- * for; false is returned, and nothing done, if that cannot be (a capture is open, a sticky
- * error): destroy the context, then call again with alive unset. */
-SL_MUST_CHECK bool sl_memory_drop_context(CUcontext ctx, bool alive);
+/* Around a call that may end a context: from sl_memory_hold on no flush works in it, and one under
+ * way has ended. hide: an allocation in a context that gets the same handle is none of this
+ * one's. NULL if nothing was allocated there. End with one of the other two. */
+struct sl_space *sl_memory_hold(CUcontext ctx, bool hide);
+/* The context is gone: so is all its memory, live or not. */
+void sl_memory_drop(struct sl_space *space);
+/* The context is still there, and its memory as it was. */
+void sl_memory_unhold(struct sl_space *space);
 
 /* In the child of a fork. */
 void sl_memory_forget(void);

@@ -76,6 +76,9 @@ CUresult sl_region_free(struct sl_space *space, struct sl_region *region, bool m
 	int r = may_block ? sl_settle(space, &result) : SL_SETTLE_CAPTURING;
 
 	sl_books_lock();
+	/* Its context was destroyed meanwhile, and with it all work; no list is looked at again. */
+	if (space->dead)
+		r = SL_SETTLED;
 	switch (r) {
 	case SL_SETTLED: sl_pagemap_clear(region->block.backing.base, bytes); break;
 	case SL_SETTLE_CAPTURING:

@@ -23,17 +23,24 @@ void sl_books_unlock(void)
 	(void)pthread_mutex_unlock(&books);
 }
 
-static struct sl_space *find_and_use(CUcontext ctx)
+struct sl_space *sl_space_find(CUcontext ctx)
 {
 	sl_list_foreach (link, &sl_spaces) {
 		struct sl_space *space = SL_LIST_ENTRY(link, struct sl_space, link);
 
-		if (space->ctx == ctx) {
-			space->users++;
+		if (space->ctx == ctx && !space->hidden)
 			return space;
-		}
 	}
 	return NULL;
+}
+
+static struct sl_space *find_and_use(CUcontext ctx)
+{
+	struct sl_space *space = sl_space_find(ctx);
+
+	if (space)
+		space->users++;
+	return space;
 }
 
 struct sl_space *sl_space_of(CUcontext ctx)

@@ -13,7 +13,6 @@
 static uint32_t wanted; /* futex: counts requests */
 static int started;
 static int everything_wanted, owed;
-static pthread_mutex_t busy = PTHREAD_MUTEX_INITIALIZER;
 
 static void *sweep_main(void *arg)
 {
@@ -31,10 +30,8 @@ static void *sweep_main(void *arg)
 			continue;
 		}
 		seen = now;
-		sl_sweep_lock();
 		sl_memory_flush_all(
 			__atomic_exchange_n(&everything_wanted, 0, __ATOMIC_ACQ_REL));
-		sl_sweep_unlock();
 	}
 	return arg;
 }
@@ -67,20 +64,9 @@ void sl_sweep_if_owed(void)
 		sl_sweep_soon(false);
 }
 
-void sl_sweep_lock(void)
-{
-	(void)pthread_mutex_lock(&busy);
-}
-
-void sl_sweep_unlock(void)
-{
-	(void)pthread_mutex_unlock(&busy);
-}
-
 void sl_sweep_forget(void)
 {
 	wanted = 0;
 	started = 0;
 	everything_wanted = owed = 0;
-	(void)pthread_mutex_init(&busy, NULL);
 }

@@ -15,9 +15,6 @@ void sl_sweep_soon(bool everything);
 void sl_sweep_owe(void);
 /* The last capture has ended. */
 void sl_sweep_if_owed(void);
-/* Keeps the sweeper out of the driver, so that a context can be destroyed. */
-void sl_sweep_lock(void);
-void sl_sweep_unlock(void);
 /* In the child of a fork. */
 void sl_sweep_forget(void);
 

@@ -488,6 +488,51 @@ static void body_capture(void)
 	finish();
 }
 
+static void *alloc_elsewhere(void *arg)
+{
+	CHECK_EQ(sl_real.cuCtxPushCurrent_v2(ctx), CUDA_SUCCESS);
+	CHECK_EQ(cuMemAlloc_v2(arg, 64 * SL_MIB), CUDA_SUCCESS);
+	return NULL;
+}
+
+/* Where the driver would allow an allocation during a capture it is one of ours and counted, where
+ * not it is the driver's to refuse. */
+static void check_capture(CUstreamCaptureMode mode, bool here, bool elsewhere)
+{
+	CUdeviceptr a = 0, b = 0;
+	pthread_t thread;
+	CUgraph graph;
+
+	CHECK_EQ(cuStreamBeginCapture_v2((CUstream)8, mode), CUDA_SUCCESS);
+	CHECK_EQ(cuMemAlloc_v2(&a, 64 * SL_MIB), CUDA_SUCCESS);
+	CHECK_EQ(a != 0x1234, here);
+	CHECK_EQ(pthread_create(&thread, NULL, alloc_elsewhere, &b), 0);
+	pthread_join(thread, NULL);
+	CHECK_EQ(b != 0x1234, elsewhere);
+	CHECK_EQ(cuStreamEndCapture((CUstream)8, &graph), CUDA_SUCCESS);
+	CHECK_EQ(cuMemFree_v2(a), CUDA_SUCCESS);
+	CHECK_EQ(cuMemFree_v2(b), CUDA_SUCCESS);
+	check_books(0);
+}
+
+static void body_capture_modes(void)
+{
+	CUdeviceptr a;
+	CUgraph graph;
+
+	start();
+	check_capture(CU_STREAM_CAPTURE_MODE_GLOBAL, false, false);
+	check_capture(CU_STREAM_CAPTURE_MODE_THREAD_LOCAL, false, true);
+	check_capture(CU_STREAM_CAPTURE_MODE_RELAXED, true, true);
+	/* The thread's own default stream has two names: frees synchronise again afterwards. */
+	CHECK_EQ(cuMemAlloc_v2(&a, 64 * SL_MIB), CUDA_SUCCESS);
+	CHECK_EQ(cuStreamBeginCapture_v2_ptsz(NULL, 0), CUDA_SUCCESS);
+	CHECK_EQ(cuStreamEndCapture(CU_STREAM_PER_THREAD, &graph), CUDA_SUCCESS);
+	CHECK_EQ(cuMemFree_v2(a), CUDA_SUCCESS);
+	CHECK_EQ(STUB(created_bytes), 0);
+	finish();
+}
+
 /* A context with a sticky error keeps its bytes; the error is the program's. */
 static void body_broken_context(void)
 {
@@ -530,6 +575,80 @@ static void body_contexts(void)
 	CHECK_EQ(cuDevicePrimaryCtxRelease_v2(0), CUDA_SUCCESS);
 	check_books(64 * SL_MIB);
 	CHECK_EQ(sl_real.cuCtxPopCurrent_v2(&primary), CUDA_SUCCESS);
+	finish();
+}
+
+/* What the driver refuses to destroy keeps its memory. */
+static void body_destroy_refused(void)
+{
+	CUdeviceptr a, slot;
+	CUcontext primary;
+
+	start();
+	CHECK_EQ(cuDevicePrimaryCtxRetain(&primary, 0), CUDA_SUCCESS);
+	CHECK_EQ(sl_real.cuCtxPushCurrent_v2(primary), CUDA_SUCCESS);
+	CHECK_EQ(cuMemAlloc_v2(&a, 32 * SL_MIB), CUDA_SUCCESS);
+	CHECK_EQ(cuMemAlloc_v2(&slot, 100), CUDA_SUCCESS);
+	CHECK_EQ(cuCtxDestroy_v2(primary), CUDA_ERROR_INVALID_VALUE);
+	check_books(34 * SL_MIB);
+	CHECK_EQ(cuMemFree_v2(slot), CUDA_SUCCESS);
+	CHECK_EQ(cuMemFree_v2(a), CUDA_SUCCESS);
+	CHECK_EQ(cuMemAlloc_v2(&slot, 100), CUDA_SUCCESS);
+	check_books(2 * SL_MIB);
+	CHECK_EQ(cuDevicePrimaryCtxRelease_v2(0), CUDA_SUCCESS);
+	check_books(0);
+	CHECK_EQ(sl_real.cuCtxPopCurrent_v2(&primary), CUDA_SUCCESS);
+	finish();
+}
+
+static void *launch_once(void *arg)
+{
+	CHECK_EQ(cuLaunchKernel(NULL, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL), 0);
+	return arg;
+}
+
+static void launch_elsewhere(void)
+{
+	pthread_t thread;
+
+	CHECK_EQ(pthread_create(&thread, NULL, launch_once, NULL), 0);
+	pthread_join(thread, NULL);
+}
+
+/* The driver waits for the context's work, a host callback perhaps, and that for another thread's
+ * launch in another context. */
+static void body_destroy_holds_nobody(void)
+{
+	CUcontext second;
+	CUdeviceptr a;
+
+	start();
+	CHECK_EQ(cuCtxCreate_v2(&second, 0, 0), CUDA_SUCCESS);
+	CHECK_EQ(cuMemAlloc_v2(&a, 32 * SL_MIB), CUDA_SUCCESS);
+	stub_on_destroy = launch_elsewhere;
+	CHECK_EQ(cuCtxDestroy_v2(second), CUDA_SUCCESS);
+	stub_on_destroy = NULL;
+	CHECK_EQ(STUB(launches), 1);
+	finish();
+}
+
+/* The sweeper waits for a context whose work takes long: others can be destroyed. */
+static void body_destroy_past_sweeper(void)
+{
+	CUcontext second;
+	CUdeviceptr a, b;
+
+	start();
+	CHECK_EQ(cuMemAlloc_v2(&a, 32 * SL_MIB), CUDA_SUCCESS);
+	CHECK_EQ(cuCtxCreate_v2(&second, 0, 0), CUDA_SUCCESS);
+	CHECK_EQ(cuMemAlloc_v2(&b, 64 * SL_MIB), CUDA_SUCCESS);
+	__atomic_store_n(&stub_busy, ctx, __ATOMIC_RELEASE);
+	CHECK_EQ(cuMemFreeAsync(a, NULL), CUDA_SUCCESS);
+	usleep(50000);
+	CHECK_EQ(cuCtxDestroy_v2(second), CUDA_SUCCESS);
+	check_books(32 * SL_MIB);
+	__atomic_store_n(&stub_busy, NULL, __ATOMIC_RELEASE);
+	check_books(0);
 	finish();
 }
 
@@ -588,8 +707,12 @@ static void body_threads(void)
 	X(small_pairs)              \
 	X(random)                   \
 	X(capture)                  \
+	X(capture_modes)            \
 	X(broken_context)           \
 	X(contexts)                 \
+	X(destroy_refused)          \
+	X(destroy_holds_nobody)     \
+	X(destroy_past_sweeper)     \
 	X(threads)
 TESTS(TEST)
 #define ROW(name) cmocka_unit_test(test_##name),

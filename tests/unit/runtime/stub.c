@@ -29,6 +29,8 @@ struct handle {
 
 struct stub stub;
 int stub_hold_launches;
+CUcontext stub_busy;
+void (*stub_on_destroy)(void);
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct range ranges[RANGES_MAX];
@@ -221,6 +223,8 @@ static CUresult synchronize(void)
 {
 	CUresult r;
 
+	while (depth && __atomic_load_n(&stub_busy, __ATOMIC_ACQUIRE) == stack[depth - 1])
+		usleep(100);
 	pthread_mutex_lock(&lock);
 	stub.syncs++;
 	if (stub.capturing)
@@ -296,6 +300,10 @@ static CUresult ctx_create(CUcontext *ctx, unsigned int flags, CUdevice dev)
 
 static CUresult ctx_destroy(CUcontext ctx)
 {
+	if (ctx >= &contexts[60])
+		return CUDA_ERROR_INVALID_VALUE; /* a primary one */
+	if (stub_on_destroy)
+		stub_on_destroy();
 	ctx->alive = false;
 	if (depth && stack[depth - 1] == ctx)
 		depth--;
@@ -428,6 +436,7 @@ void stub_install(void)
 	sl_real.cuMemFree_v2 = native_free;
 	sl_real.cuMemFreeAsync = native_free_async;
 	sl_real.cuStreamBeginCapture_v2 = begin_capture;
+	sl_real.cuStreamBeginCapture_v2_ptsz = begin_capture;
 	sl_real.cuStreamEndCapture = end_capture;
 	sl_real.cuStreamIsCapturing = is_capturing;
 	sl_real.cuThreadExchangeStreamCaptureMode = exchange_mode;

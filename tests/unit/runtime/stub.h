@@ -46,5 +46,9 @@ void stub_uuid(int dev, uint8_t uuid[16]);
 CUcontext stub_make_current(int dev);
 /* Holds submissions inside cuLaunchKernel while above 0. */
 extern int stub_hold_launches;
+/* Holds whoever waits for all work of that context. */
+extern CUcontext stub_busy;
+/* Called by a context's destruction, which waits for it, if not NULL. */
+extern void (*stub_on_destroy)(void);
 
 #endif
