@@ -121,6 +121,21 @@ int sl_recover_save(struct sl_daemon *daemon)
 
 /* --- loading ------------------------------------------------------------------------------ */
 
+/* Its processes cannot be moved to other GPUs, nor do with fewer than their ordinals name. */
+static void note_lost(const struct sl_daemon *daemon,
+	const struct sl_journal_workload *in, const uint8_t uuid[SL_WIRE_UUID_BYTES])
+{
+	int number = sl_inventory_find(daemon, uuid);
+	const char *why = number >= 0 ? daemon->gpus[number].why_not : "";
+	char text[41];
+
+	sl_wire_uuid_format(uuid, text);
+	sl_warning("workload %" PRIu64 " (%s) could not be taken in again: %s is not "
+		   "managed%s%s; its processes keep their memory, which counts as "
+		   "unmanaged, and get no more: start them anew",
+		in->id, in->name, text, why[0] ? ": " : "", why);
+}
+
 /* The policy's mask of a recorded workload's GPUs, 0 if one cannot be had. */
 static uint32_t recall_gpus(struct sl_daemon *daemon, const struct sl_journal *journal,
 	const struct sl_journal_workload *in)
@@ -140,8 +155,10 @@ static uint32_t recall_gpus(struct sl_daemon *daemon, const struct sl_journal *j
 			number = sl_inventory_recall(daemon, gpu->uuid, gpu->name,
 				gpu->pci, gpu->pci_key, gpu->capacity_bytes,
 				gpu->reserve_bytes);
-		if (number < 0)
+		if (number < 0 || mask & 1u << number) {
+			note_lost(daemon, in, in->gpus[i]);
 			return 0;
+		}
 		mask |= 1u << number;
 	}
 	return mask;

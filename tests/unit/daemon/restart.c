@@ -305,6 +305,28 @@ static void a_restart_without_nvml(void **state)
 	rig_until(rig_uses(rig, NULL, 0) == 0);
 }
 
+/* A workload cannot live on fewer GPUs than its processes have ordinals for. */
+static void a_gpu_that_cannot_be_had_again(void **state)
+{
+	struct rig *rig = *state;
+	struct rig_peer run = rig_run(rig, 8 * RIG_GIB, 8 * RIG_GIB);
+	struct rig_peer a = rig_join(rig, &run);
+
+	rig_hold(rig, &a, 1, 2 * RIG_GIB);
+	rig_kill_daemon(rig);
+	rig->nvml->gpus[0].mig = 1;
+	rig_start(rig, CONFIG);
+	assert_int_equal(rig_uses(rig, NULL, 0), 0);
+	assert_true(rig_log_has(rig, "could not be taken in again: GPU-"));
+	assert_true(rig_log_has(rig, "is not managed: it is split into MIG instances"));
+	rig->nvml->gpus[0].mig = 0;
+	rig_peer_end(&a);
+	rig_nvml(rig, a.pid, 0);
+	rig_peer_end(&run);
+	rig_stop(rig);
+	rig_start(rig, CONFIG);
+}
+
 /* peer-failures row 5: kill -9 at any step. Whatever was welcomed is known afterwards. */
 static void killed_at_random_moments(void **state)
 {
@@ -347,6 +369,7 @@ int main(void)
 		cmocka_unit_test(a_pid_alone_is_nobody),
 		cmocka_unit_test(a_damaged_journal_is_put_aside),
 		cmocka_unit_test(a_restart_without_nvml),
+		cmocka_unit_test(a_gpu_that_cannot_be_had_again),
 		cmocka_unit_test(killed_at_random_moments),
 	};
 
