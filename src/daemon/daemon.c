@@ -450,4 +450,5 @@ void sl_daemon_fini(struct sl_daemon *daemon)
 	sl_map_fini(&daemon->processes);
 	sl_map_fini(&daemon->workloads);
 	sl_map_fini(&daemon->clients);
+	sl_listener_unlock(daemon);
 }

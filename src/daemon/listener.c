@@ -224,13 +224,17 @@ int sl_listener_open(struct sl_daemon *daemon, struct sl_error *err)
 
 void sl_listener_close(struct sl_daemon *daemon)
 {
-	char path[SL_PATH_MAX + 8];
-
 	daemon->listen_io = sd_event_source_disable_unref(daemon->listen_io);
 	if (daemon->listen_fd >= 0 && unlink(daemon->socket_path) < 0 && errno != ENOENT)
 		sl_warning("cannot remove %s: %s", daemon->socket_path, strerror(errno));
 	sl_closep(&daemon->listen_fd);
 	sl_closep(&daemon->spare_fd);
+}
+
+void sl_listener_unlock(struct sl_daemon *daemon)
+{
+	char path[SL_PATH_MAX + 8];
+
 	lock_path(daemon, path, sizeof(path));
 	sl_lock_drop(path, &daemon->socket_lock_fd);
 }
