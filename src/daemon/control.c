@@ -17,6 +17,7 @@
 #include "daemon/client.h"
 #include "daemon/drive.h"
 #include "daemon/inventory.h"
+#include "daemon/places.h"
 #include "daemon/process.h"
 #include "daemon/refusal.h"
 #include "daemon/rows.h"
@@ -221,13 +222,20 @@ static void on_run(struct sl_peer *peer, const struct sl_msg_run *run)
 		reply(peer, NULL, SL_REASON_NONE, mistake);
 		return;
 	}
-	if (sl_process_get(daemon, peer->pid, &peer->pidfd, 0, &process) !=
-		SL_PROCESS_OK) {
+	if (sl_process_get(daemon, peer->pid, &peer->pidfd, peer->start_ticks,
+		    &process) != SL_PROCESS_OK) {
 		sl_peer_reject(peer, SL_REJECT_FULL,
 			"sluiced cannot watch process %d; try again", (int)peer->pid);
 		return;
 	}
 	end_former(daemon, process);
+	if (sl_places_workloads_full(daemon, peer->uid)) {
+		process = sl_process_put(process);
+		reply(peer, NULL, SL_REASON_NONE,
+			"no place for another workload; end some (sluice ps), or raise "
+			"max_clients in sluiced's configuration");
+		return;
+	}
 	if (run->name[0] && sl_workload_named(daemon, peer->uid, run->name)) {
 		process = sl_process_put(process);
 		sl_error_set(&text,

@@ -9,6 +9,7 @@
 #include "daemon/peer.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,6 +23,7 @@
 #include "base/log.h"
 #include "daemon/client.h"
 #include "daemon/control.h"
+#include "daemon/places.h"
 #include "daemon/session.h"
 #include "daemon/views.h"
 
@@ -295,6 +297,17 @@ static int on_io(sd_event_source *source, int fd, uint32_t events, void *context
 
 /* --- accepting ---------------------------------------------------------------------------- */
 
+/* The number may be another process's by the time of the first message; its start time tells.
+ * Read while the pidfd shows the process alive, it is that process's. */
+static int remember_start(struct sl_peer *peer)
+{
+	struct pollfd death = {.fd = peer->pidfd, .events = POLLIN};
+
+	if (sl_file_pid_start(peer->pid, &peer->start_ticks) < 0)
+		peer->start_ticks = 0;
+	return poll(&death, 1, 0) == 0 ? 0 : sl_err_origin(-ESRCH);
+}
+
 static int identify(struct sl_peer *peer)
 {
 	struct ucred cred = {0};
@@ -309,11 +322,11 @@ static int identify(struct sl_peer *peer)
 	peer->uid = cred.uid;
 	size = sizeof(peer->pidfd);
 	if (getsockopt(peer->fd, SOL_SOCKET, SO_PEERPIDFD, &peer->pidfd, &size) == 0)
-		return 0;
+		return remember_start(peer);
 	/* Older kernels: the number could have been given to another process since connect();
 	 * pids are handed out in a circle, so not within these microseconds. */
 	peer->pidfd = (int)syscall(SYS_pidfd_open, cred.pid, 0);
-	return peer->pidfd < 0 ? sl_err_origin(-errno) : 0;
+	return peer->pidfd < 0 ? sl_err_origin(-errno) : remember_start(peer);
 }
 
 static int peer_new(struct sl_daemon *daemon, int fd, struct sl_peer **out)
@@ -346,22 +359,25 @@ static int peer_new(struct sl_daemon *daemon, int fd, struct sl_peer **out)
 void sl_peer_accept(struct sl_daemon *daemon, int fd_in)
 {
 	sl_cleanup(sl_closep) int fd = fd_in;
+	struct ucred cred = {0};
+	socklen_t size = sizeof(cred);
 	struct sl_peer *peer = NULL;
 	int r;
 
-	if (daemon->peer_count >= daemon->config.max_clients) {
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &size) < 0 ||
+		sl_places_peers_full(daemon, cred.uid)) {
 		sl_peer_turn_away(fd, SL_REJECT_FULL,
-			"sluiced has max_clients connections; close some or raise "
-			"max_clients in "
-			"its configuration");
+			"no place for another connection; close some, or raise "
+			"max_clients in sluiced's configuration");
 		return;
 	}
 	r = peer_new(daemon, fd, &peer);
 	if (r < 0) {
 		sl_peer_turn_away(fd, r == -ESRCH ? SL_REJECT_DENIED : SL_REJECT_FULL,
 			r == -ESRCH
-				? "sluiced cannot see this process; run both in one pid "
-				  "namespace, or the daemon in the host's"
+				? "sluiced cannot see this process, or it is dead; run "
+				  "both in one pid namespace, or the daemon in the "
+				  "host's"
 				: "sluiced has no descriptors or memory left; try again");
 		return;
 	}

@@ -34,6 +34,8 @@ struct sl_peer {
 	int fd, pidfd;
 	sd_event_source *io;
 	pid_t pid;
+	uint64_t
+		start_ticks; /* of the process that connected; 0: /proc does not show it */
 	uid_t uid;
 	sl_ns since;
 	bool greeted, control, held, doomed, writing;

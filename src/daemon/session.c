@@ -13,6 +13,7 @@
 
 #include "base/log.h"
 #include "daemon/client.h"
+#include "daemon/places.h"
 #include "daemon/process.h"
 #include "daemon/views.h"
 #include "daemon/workload.h"
@@ -63,7 +64,7 @@ static void greet_client(struct sl_peer *peer, const struct sl_msg_hello *hello)
 
 	if (find_workload(peer, hello, &workload) != SL_WORKLOAD_OK)
 		return;
-	r = sl_process_get(daemon, peer->pid, &peer->pidfd, 0, &process);
+	r = sl_process_get(daemon, peer->pid, &peer->pidfd, peer->start_ticks, &process);
 	if (r != SL_PROCESS_OK) {
 		sl_peer_reject(peer, SL_REJECT_FULL,
 			"sluiced cannot watch process %d; try again", (int)peer->pid);
@@ -85,6 +86,12 @@ static void greet_client(struct sl_peer *peer, const struct sl_msg_hello *hello)
 	if (client) {
 		process = sl_process_put(process);
 		sl_client_reconnected(client, peer);
+	} else if (sl_places_clients_full(daemon, peer->uid)) {
+		process = sl_process_put(process);
+		sl_peer_reject(peer, SL_REJECT_FULL,
+			"no place for another process; end some, or raise max_clients in "
+			"sluiced's configuration");
+		return;
 	} else {
 		client = sl_client_new(daemon, workload, process, daemon->next_client++);
 		if (!client) {

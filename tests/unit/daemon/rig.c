@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/sched.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -14,6 +15,7 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -241,21 +243,50 @@ void rig_reconnect(const struct rig *rig, struct rig_peer *peer)
 	assert_true(peer->fd >= 0);
 }
 
-struct rig_peer rig_peer(const struct rig *rig)
+static pid_t fork_with_pid(pid_t pid)
 {
-	struct rig_peer peer = {.fd = -1};
+	struct clone_args args = {.exit_signal = SIGCHLD,
+		.set_tid = (uint64_t)(uintptr_t)&pid,
+		.set_tid_size = 1};
+
+	return (pid_t)syscall(SYS_clone3, &args, sizeof(args));
+}
+
+/* pid 0: any. */
+static struct rig_peer make_peer(const struct rig *rig, pid_t pid)
+{
+	struct rig_peer peer = {.fd = -1, .order = -1};
 	int channel[2];
 
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, channel), 0);
-	peer.pid = fork();
-	assert_true(peer.pid >= 0);
+	peer.pid = pid ? fork_with_pid(pid) : fork();
 	if (peer.pid == 0) {
 		(void)close(channel[0]);
 		child_main(channel[1], rig->socket);
 	}
 	(void)close(channel[1]);
 	peer.order = channel[0];
-	rig_reconnect(rig, &peer);
+	if (peer.pid > 0)
+		rig_reconnect(rig, &peer);
+	return peer;
+}
+
+struct rig_peer rig_peer(const struct rig *rig)
+{
+	struct rig_peer peer = make_peer(rig, 0);
+
+	assert_true(peer.pid > 0);
+	return peer;
+}
+
+struct rig_peer rig_peer_with_pid(const struct rig *rig, pid_t pid)
+{
+	struct rig_peer peer = make_peer(rig, pid);
+
+	if (peer.pid < 0) {
+		sl_closep(&peer.order);
+		peer.pid = 0;
+	}
 	return peer;
 }
 

@@ -53,6 +53,8 @@ bool rig_log_gets(const struct rig *rig, const char *text);
 
 /* A process with a connection; nothing is said yet. */
 struct rig_peer rig_peer(const struct rig *rig);
+/* The same, with this pid, whose owner before is dead; .pid is 0 if the kernel does not let us. */
+struct rig_peer rig_peer_with_pid(const struct rig *rig, pid_t pid);
 /* The same process connects anew; the old socket is closed. */
 void rig_reconnect(const struct rig *rig, struct rig_peer *peer);
 /* Kills the process and closes the socket. */

@@ -354,6 +354,33 @@ static void a_report_ends_lost_grants(void **state)
 	}
 }
 
+/* A connection made by a process that is dead now, and whose number somebody else got. */
+static void a_number_is_not_a_process(void **state)
+{
+	struct rig *rig = *state;
+	struct rig_peer run = rig_run(rig, 8 * RIG_GIB, 0), old = rig_peer(rig), next;
+	union sl_msg msg;
+
+	sl_clock_sleep(50 * SL_MS); /* accepted */
+	rig_peer_kill(&old);
+	next = rig_peer_with_pid(rig, old.pid);
+	if (!next.pid)
+		print_message("skipped: this kernel does not let us choose a pid\n");
+	if (next.pid) {
+		rig_join_as(&next, &run, 0);
+		memcpy(old.token, run.token, sizeof(old.token));
+		rig_hello(&old, SL_ROLE_CLIENT, 0);
+		rig_expect(&old, SL_MSG_REJECT, &msg);
+		/* Its owner noticed nothing. */
+		rig_ask(&next, 1, RIG_GIB);
+		rig_expect(&next, SL_MSG_GRANT, &msg);
+		rig_peer_end(&next);
+	}
+	sl_closep(&old.fd);
+	rig_peer_end(&run);
+	rig_until(rig_gpu(rig).dying_bytes == 0);
+}
+
 /* Nobody gets further by reporting than by asking. */
 static void claims_are_bounded(void **state)
 {
@@ -616,6 +643,7 @@ int main(void)
 		cmocka_unit_test(without_token_ancestors_count),
 		cmocka_unit_test(sockets_are_not_lives),
 		cmocka_unit_test(a_report_ends_lost_grants),
+		cmocka_unit_test(a_number_is_not_a_process),
 		cmocka_unit_test(claims_are_bounded),
 		cmocka_unit_test(a_lost_waiter_does_not_get),
 		cmocka_unit_test(exec_makes_a_new_client),

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -67,6 +68,28 @@ static void a_live_daemon_is_left_alone_and_a_dead_one_replaced(void **state)
 	assert_int_equal(access(rig->socket, F_OK), 0); /* stale */
 	rig_start(rig, NULL);
 	rig_stop(rig);
+}
+
+/* A restart in a script: the next one must find GPUs that are free, or be told to wait. */
+static void the_socket_is_locked_to_the_last(void **state)
+{
+	struct rig *rig = *state;
+	char path[176];
+	int fd = -1;
+
+	rig_start(rig, "measure_interval: 10ms\n");
+	rig->nvml->hang = 1; /* the end takes longer then */
+	sl_clock_sleep(50 * SL_MS);
+	(void)snprintf(path, sizeof(path), "%s.lock", rig->socket);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	assert_true(fd >= 0);
+	assert_int_equal(kill(rig->daemon, SIGTERM), 0);
+	rig_until(flock(fd, LOCK_EX | LOCK_NB) == 0);
+	sl_clock_sleep(100 * SL_MS);
+	assert_int_equal(waitpid(rig->daemon, NULL, WNOHANG), rig->daemon);
+	(void)close(fd);
+	rig->daemon = 0;
+	rig->nvml->hang = 0;
 }
 
 static void what_is_no_socket_of_ours_is_left_alone(void **state)
@@ -265,7 +288,7 @@ static void too_many_clients_are_told(void **state)
 	peers[3] = rig_peer(rig);
 	rig_expect(&peers[3], SL_MSG_REJECT, &msg);
 	assert_int_equal(msg.reject.reason, SL_REJECT_FULL);
-	assert_non_null(strstr(msg.reject.text, "max_clients"));
+	assert_non_null(strstr(msg.reject.text, "raise max_clients"));
 	rig_peer_end(&peers[0]);
 	sl_clock_sleep(20 * SL_MS);
 	rig_reconnect(rig, &peers[3]);
@@ -273,6 +296,87 @@ static void too_many_clients_are_told(void **state)
 	rig_expect(&peers[3], SL_MSG_WELCOME, &msg);
 	for (int i = 1; i < 4; i++)
 		rig_peer_end(&peers[i]);
+	rig_stop(rig);
+}
+
+/* Workloads and clients need no connection to stay. */
+static void what_outlives_connections_is_bounded_too(void **state)
+{
+	enum { MOST = 3 };
+	struct rig *rig = *state;
+	struct rig_peer runs[MOST + 1], clients[MOST + 1];
+	union sl_msg msg;
+
+	rig_start(rig, "max_clients: 3\n");
+	for (int i = 0; i < MOST; i++) {
+		runs[i] = rig_run(rig, 0, RIG_GIB);
+		sl_closep(&runs[i].fd);
+		rig_until(rig_status(rig).workloads == (unsigned int)i + 1);
+	}
+	runs[MOST] = rig_peer(rig);
+	rig_hello(&runs[MOST], SL_ROLE_CONTROL, 0);
+	rig_expect(&runs[MOST], SL_MSG_WELCOME, &msg);
+	rig_send_run(&runs[MOST], 0, RIG_GIB, 1, "", NULL);
+	rig_expect(&runs[MOST], SL_MSG_RUN_REPLY, &msg);
+	assert_int_equal(msg.run_reply.ok, 0);
+	assert_non_null(strstr(msg.run_reply.text, "no place for another workload"));
+	sl_closep(&runs[MOST].fd);
+	for (int i = 0; i < MOST; i++) {
+		clients[i] = rig_join(rig, &runs[i]);
+		sl_closep(&clients[i].fd);
+		rig_until(rig_status(rig).clients == (unsigned int)i + 1);
+	}
+	clients[MOST] = rig_peer(rig);
+	memcpy(clients[MOST].token, runs[0].token, sizeof(runs[0].token));
+	rig_hello(&clients[MOST], SL_ROLE_CLIENT, 0);
+	rig_expect(&clients[MOST], SL_MSG_REJECT, &msg);
+	assert_int_equal(msg.reject.reason, SL_REJECT_FULL);
+	assert_non_null(strstr(msg.reject.text, "no place for another process"));
+	/* Who has a place keeps it. */
+	rig_reconnect(rig, &clients[0]);
+	rig_join_as(&clients[0], &runs[0], 1);
+	for (int i = 0; i <= MOST; i++) {
+		rig_peer_end(&clients[i]);
+		rig_peer_end(&runs[i]);
+	}
+	rig_stop(rig);
+}
+
+/* Connections that another user gets; he keeps them all for a moment. */
+static int connect_as_nobody(const struct rig *rig, int count)
+{
+	int status = 0, got = 0;
+	pid_t child = fork();
+
+	if (child > 0) {
+		assert_int_equal(waitpid(child, &status, 0), child);
+		return WEXITSTATUS(status);
+	}
+	if (setgid(65534) || setuid(65534))
+		_exit(100);
+	for (int i = 0; i < count; i++) {
+		struct rig_peer peer = {.fd = sl_wire_connect(rig->socket, NULL)};
+		struct sl_error err;
+		union sl_msg msg;
+
+		sl_wire_init(&msg, SL_MSG_HELLO);
+		msg.hello.role = SL_ROLE_CONTROL;
+		(void)!sl_wire_send(peer.fd, &msg);
+		(void)poll(&(struct pollfd){.fd = peer.fd, .events = POLLIN}, 1, 5000);
+		if (sl_wire_recv(peer.fd, SL_FROM_DAEMON, &msg, &err) == SL_WIRE_OK)
+			got += msg.head.type == SL_MSG_WELCOME;
+	}
+	_exit(got);
+}
+
+static void one_user_leaves_room_for_others(void **state)
+{
+	struct rig *rig = *state;
+
+	if (geteuid() != 0)
+		skip();
+	rig_start(rig, "max_clients: 8\n");
+	assert_int_equal(connect_as_nobody(rig, 8), 6);
 	rig_stop(rig);
 }
 
@@ -324,6 +428,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(starts_and_ends_cleanly),
 		cmocka_unit_test(a_live_daemon_is_left_alone_and_a_dead_one_replaced),
+		cmocka_unit_test(the_socket_is_locked_to_the_last),
 		cmocka_unit_test(what_is_no_socket_of_ours_is_left_alone),
 		cmocka_unit_test(gpus_of_another_daemon_are_not_managed),
 		cmocka_unit_test(unshareable_gpus_are_explained),
@@ -333,6 +438,8 @@ int main(void)
 		cmocka_unit_test(the_reserve_is_scaled_down),
 		cmocka_unit_test(a_bad_configuration_is_refused_and_the_old_one_kept),
 		cmocka_unit_test(too_many_clients_are_told),
+		cmocka_unit_test(what_outlives_connections_is_bounded_too),
+		cmocka_unit_test(one_user_leaves_room_for_others),
 		cmocka_unit_test(without_descriptors_peers_are_told),
 	};
 

@@ -1,0 +1,76 @@
+/*
+ * places - counting a user's share only when places get scarce
+ */
+#include "daemon/places.h"
+
+#include <unistd.h>
+
+#include "daemon/peer.h"
+
+typedef uint32_t (*count_fn)(const struct sl_daemon *daemon, uid_t uid);
+
+static bool is_full(
+	const struct sl_daemon *daemon, uid_t uid, uint32_t taken, count_fn count)
+{
+	uint32_t most = daemon->config.max_clients, quarter = most / 4;
+
+	if (taken >= most)
+		return true;
+	if (taken < most - quarter || uid == 0 || uid == geteuid())
+		return false;
+	return count(daemon, uid) >= quarter;
+}
+
+static uint32_t peers_in(const struct sl_link *list, uid_t uid)
+{
+	uint32_t count = 0;
+
+	sl_list_foreach (link, list)
+		count += SL_LIST_ENTRY(link, struct sl_peer, link)->uid == uid;
+	return count;
+}
+
+static uint32_t peers_of(const struct sl_daemon *daemon, uid_t uid)
+{
+	return peers_in(&daemon->peers, uid) + peers_in(&daemon->greeting, uid);
+}
+
+static uint32_t workloads_of(const struct sl_daemon *daemon, uid_t uid)
+{
+	uint32_t count = 0;
+
+	sl_list_foreach (link, &daemon->workload_list)
+		count += SL_LIST_ENTRY(link, struct sl_workload, link)->uid == uid;
+	return count;
+}
+
+static uint32_t clients_of(const struct sl_daemon *daemon, uid_t uid)
+{
+	uint32_t count = 0;
+
+	sl_list_foreach (at, &daemon->workload_list) {
+		struct sl_workload *workload =
+			SL_LIST_ENTRY(at, struct sl_workload, link);
+
+		if (workload->uid != uid)
+			continue;
+		sl_list_foreach (link, &workload->clients)
+			count++;
+	}
+	return count;
+}
+
+bool sl_places_peers_full(const struct sl_daemon *daemon, uid_t uid)
+{
+	return is_full(daemon, uid, daemon->peer_count, peers_of);
+}
+
+bool sl_places_workloads_full(const struct sl_daemon *daemon, uid_t uid)
+{
+	return is_full(daemon, uid, daemon->workload_count, workloads_of);
+}
+
+bool sl_places_clients_full(const struct sl_daemon *daemon, uid_t uid)
+{
+	return is_full(daemon, uid, daemon->client_count, clients_of);
+}

@@ -1,0 +1,18 @@
+/*
+ * places - how many connections, workloads and clients there may be
+ *
+ * max_clients of each. Workloads and clients outlive their connections, so counting those is not
+ * enough. The last quarter of each is kept for users who have less than a quarter, so that no
+ * user alone can shut the others out; root and the daemon's own user are not held to that.
+ */
+#ifndef SL_DAEMON_PLACES_H
+#define SL_DAEMON_PLACES_H
+
+#include "daemon/daemon.h"
+
+/* One more for this user has no place. O(1) until three quarters are taken. */
+bool sl_places_peers_full(const struct sl_daemon *daemon, uid_t uid);
+bool sl_places_workloads_full(const struct sl_daemon *daemon, uid_t uid);
+bool sl_places_clients_full(const struct sl_daemon *daemon, uid_t uid);
+
+#endif
