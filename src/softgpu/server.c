@@ -4,7 +4,8 @@
  * One thread, one epoll. A client is a connected socket; everything it holds goes when the last
  * copy of that socket is closed, as a real GPU's memory goes when the kernel closes the last copy
  * of the device file: a forked child that keeps it open keeps the memory, on both. Where a teardown
- * time is set, a dead client's bytes stay for that long and stay in NVML's lists.
+ * time is set, a dead client's bytes stay for that long and stay in NVML's lists. They stay in any
+ * case until its companions are gone: a kernel that still runs there writes into those very pages.
  *
  * A client that sends rubbish, or does not read its reply, is dropped. Nothing here waits for one.
  */
@@ -25,6 +26,7 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
@@ -32,7 +34,7 @@
 #include "softgpu/server.h"
 
 /* What epoll hands back: every watched thing starts with its kind. */
-enum kind { KIND_LISTEN, KIND_KEEP, KIND_CLIENT, KIND_EXPORT };
+enum kind { KIND_LISTEN, KIND_KEEP, KIND_CLIENT, KIND_EXPORT, KIND_COMPANION };
 
 struct watch {
 	enum kind kind;
@@ -41,10 +43,17 @@ struct watch {
 
 struct client {
 	struct watch watch;
-	struct sl_link link; /* in clients or dying */
+	struct sl_link link;       /* in clients or dying */
+	struct sl_link companions; /* struct companion.link */
 	struct sl_ledger_holder holder;
 	uint32_t pid;
 	uint64_t gone_ns; /* when a dying client's memory goes */
+};
+
+/* A process that runs a client's kernels; fd is a pidfd, readable when it is gone. */
+struct companion {
+	struct watch watch;
+	struct sl_link link;
 };
 
 /* A handle sent to other processes: one end of a pipe. It holds until all copies are closed. */
@@ -158,11 +167,18 @@ static void client_free(struct client *c)
 	free(c);
 }
 
-/* The socket is gone; the memory follows after the teardown time. */
+/* The socket is gone; the memory follows its companions, after the teardown time. */
 static void client_drop(struct client *c)
 {
+	struct sl_link *link;
+
 	watch_close(&c->watch);
-	if (!s.ledger.config.teardown_ms) {
+	/* They leave by themselves as soon as they see it; a stopped one never would. */
+	for (link = c->companions.next; link != &c->companions; link = link->next)
+		syscall(SYS_pidfd_send_signal,
+			SL_LIST_ENTRY(link, struct companion, link)->watch.fd, SIGKILL,
+			NULL, 0);
+	if (!s.ledger.config.teardown_ms && sl_list_is_empty(&c->companions)) {
 		client_free(c);
 		return;
 	}
@@ -187,6 +203,7 @@ static void client_accept(void)
 	}
 	c->watch = (struct watch){KIND_CLIENT, fd};
 	c->pid = (uint32_t)peer.pid;
+	sl_list_init(&c->companions);
 	sl_ledger_holder_init(&s.ledger, &c->holder);
 	sl_list_push_tail(&s.clients, &c->link);
 	if (watch_add(&c->watch, EPOLLIN) < 0) {
@@ -301,6 +318,37 @@ static int do_share(
 	return answer(c, reply, handle, NULL, 0);
 }
 
+/* Remembers a companion until it is gone. One that cannot be watched is not allowed to be. */
+static int companion_watch(struct client *c, pid_t pid)
+{
+	struct companion *o = calloc(1, sizeof(*o));
+
+	errno = ENOMEM;
+	if (o) {
+		o->watch = (struct watch){
+			KIND_COMPANION, (int)syscall(SYS_pidfd_open, pid, 0)};
+		if (o->watch.fd >= 0 && watch_add(&o->watch, EPOLLIN) == 0) {
+			sl_list_push_tail(&c->companions, &o->link);
+			return 0;
+		}
+		if (o->watch.fd >= 0) {
+			close(o->watch.fd);
+			errno = EMFILE;
+		}
+		free(o);
+	}
+	if (errno != ESRCH)
+		kill(pid, SIGKILL);
+	return EMFILE;
+}
+
+static void companion_gone(struct companion *o)
+{
+	watch_close(&o->watch);
+	sl_list_unlink(&o->link);
+	free(o);
+}
+
 /* Starts a companion as a child of ours: a program must not find children it did not make. */
 static int do_companion(struct client *c, int fd, struct sl_sg_reply *reply)
 {
@@ -315,6 +363,8 @@ static int do_companion(struct client *c, int fd, struct sl_sg_reply *reply)
 		posix_spawn_file_actions_adddup2(&actions, fd, 3);
 		r = posix_spawn(&pid, "/proc/self/exe", &actions, NULL, argv, environ);
 		posix_spawn_file_actions_destroy(&actions);
+		if (r == 0)
+			r = companion_watch(c, pid);
 	}
 	reply->result = r ? CUDA_ERROR_OPERATING_SYSTEM : CUDA_SUCCESS;
 	return answer(c, reply, NULL, NULL, 0);
@@ -407,13 +457,15 @@ static int step(void)
 	uint64_t now = now_ns(), next = UINT64_MAX,
 		 lag = s.ledger.config.nvml_lag_ms * 1000000u;
 
-	while (!sl_list_is_empty(&s.dying)) {
-		struct client *c = SL_LIST_ENTRY(s.dying.next, struct client, link);
-		if (c->gone_ns > now) {
-			next = c->gone_ns;
-			break;
-		}
-		client_free(c);
+	for (struct sl_link *link = s.dying.next, *after; link != &s.dying;
+		link = after) {
+		struct client *c = SL_LIST_ENTRY(link, struct client, link);
+
+		after = link->next;
+		if (c->gone_ns > now)
+			next = sl_min_u64(next, c->gone_ns);
+		else if (sl_list_is_empty(&c->companions))
+			client_free(c);
 	}
 	busy_step(now);
 	if (lag && now >= s.figures_ns + lag)
@@ -429,6 +481,7 @@ static void dispatch(struct watch *w)
 	case KIND_LISTEN: client_accept(); break;
 	case KIND_KEEP: stopping = 1; break;
 	case KIND_CLIENT: client_read((struct client *)w); break;
+	case KIND_COMPANION: companion_gone((struct companion *)w); break;
 	case KIND_EXPORT: export_free((struct export *)w); break;
 	}
 }
