@@ -284,6 +284,7 @@ void sl_stream_close(CUstream s)
 
 /* Per-thread default streams ------------------------------------------------------------------ */
 
+/* A reference each, so that a dead one's memory cannot become a stream of another thread. */
 struct own_streams {
 	unsigned count;
 	CUstream stream[];
@@ -297,10 +298,10 @@ static void own_free(void *arg)
 {
 	struct own_streams *own = arg;
 
-	for (unsigned i = 0; i < own->count; i++)
-		if (sl_object_is(own->stream[i], SL_MAGIC_STREAM) &&
-			own->stream[i]->is_per_thread)
-			sl_stream_close(own->stream[i]);
+	for (unsigned i = 0; i < own->count; i++) {
+		sl_stream_close(own->stream[i]); /* nothing, if its context is gone */
+		sl_object_unref(own->stream[i]);
+	}
 	free(own);
 }
 
@@ -318,10 +319,16 @@ static CUstream own_stream(CUcontext ctx)
 	pthread_once(&own_once, own_make_key);
 	own = pthread_getspecific(own_key);
 	count = own ? own->count : 0;
-	for (unsigned i = 0; i < count; i++)
-		if (sl_object_is(own->stream[i], SL_MAGIC_STREAM) &&
-			own->stream[i]->ctx == ctx)
-			return own->stream[i];
+	for (unsigned i = count; i-- > 0;) {
+		s = own->stream[i];
+		if (!sl_object_is(s, SL_MAGIC_STREAM)) { /* went with its context */
+			own->stream[i] = own->stream[--count];
+			own->count = count;
+			sl_object_unref(s);
+		} else if (s->ctx == ctx) {
+			return s;
+		}
+	}
 	more = realloc(own, sizeof(*own) + (count + 1) * sizeof(CUstream));
 	if (!more)
 		return NULL;
@@ -330,6 +337,7 @@ static CUstream own_stream(CUcontext ctx)
 	if (sl_stream_new(ctx, CU_STREAM_DEFAULT, 0, &s) != CUDA_SUCCESS)
 		return NULL;
 	s->is_per_thread = true;
+	sl_object_ref(s);
 	more->stream[more->count++] = s;
 	return s;
 }
