@@ -7,6 +7,8 @@
  */
 #include "softgpu/box.h"
 
+#include "softgpu/proto.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -24,6 +26,7 @@ extern char **environ;
 #define PROGRAM        "sluice-softgpu"
 #define READY_MS       10000
 #define ARGUMENT_BYTES 1200
+#define FAULTS_BYTES   sizeof(((struct sl_sg_hello *)0)->faults)
 
 #ifndef SL_SOFTGPU_LIBDIR
 #define SL_SOFTGPU_LIBDIR "/usr/lib/sluice/softgpu"
@@ -174,7 +177,12 @@ static int start_and_wait(
 	if (r == 0) {
 		struct pollfd p = {.fd = ready[0], .events = POLLIN};
 
-		if (poll(&p, 1, READY_MS) != 1 || read(ready[0], &byte, 1) != 1)
+		int n;
+
+		do
+			n = poll(&p, 1, READY_MS);
+		while (n < 0 && errno == EINTR);
+		if (n != 1 || read(ready[0], &byte, 1) != 1)
 			r = -EIO;
 	}
 	if (ready[0] >= 0)
@@ -194,6 +202,12 @@ int sl_softgpu_start(struct sl_softgpu_box *box, const struct sl_softgpu_config 
 	if (bad) {
 		snprintf(why, size, "setting '%s' of the software GPU is out of range",
 			bad);
+		return -EINVAL;
+	}
+	/* Cut short, its last rule would be lost or another one. */
+	if (config->faults && strlen(config->faults) >= FAULTS_BYTES) {
+		snprintf(why, size, "the fault plan is longer than %zu bytes",
+			FAULTS_BYTES - 1);
 		return -EINVAL;
 	}
 	if (config->folder)

@@ -8,6 +8,8 @@
  */
 #include "softgpu/driver.h"
 
+#include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,6 +39,18 @@ const char *sl_entry_name(enum sl_entry_id id)
 	return entry_names[id];
 }
 
+/* Digits alone, from 1: strtoul by itself takes signs and blanks, and -1 would be a hang. */
+static bool read_number(const char *text, unsigned long *out)
+{
+	char *end;
+
+	if (*text < '0' || *text > '9')
+		return false;
+	errno = 0;
+	*out = strtoul(text, &end, 10);
+	return !*end && !errno && *out;
+}
+
 static bool read_what(const char *text, int *what)
 {
 	static const struct {
@@ -49,11 +63,12 @@ static bool read_what(const char *text, int *what)
 			{"ERROR_OOM", CUDA_ERROR_OUT_OF_MEMORY},
 		{"ERROR_HANG", HANG},
 	};
-	char *end;
+	unsigned long number;
 
-	*what = (int)strtol(text, &end, 10);
-	if (end != text && !*end)
+	if (read_number(text, &number) && number <= INT_MAX) {
+		*what = (int)number;
 		return true;
+	}
 	for (size_t i = 0; i < SL_ARRAY_LEN(names); i++) {
 		const char *name = names[i].name;
 
@@ -69,14 +84,13 @@ static bool read_what(const char *text, int *what)
 
 static bool read_rule(char *text, struct rule *r)
 {
-	char *colon = strchr(text, ':'), *equals = strchr(text, '='), *end;
+	char *colon = strchr(text, ':'), *equals = strchr(text, '=');
 
 	if (!colon || !equals || equals < colon)
 		return false;
 	*colon = *equals = '\0';
 	r->every = colon[1] == '@';
-	r->n = strtoul(colon + 1 + r->every, &end, 10);
-	if (*end || !r->n || !read_what(equals + 1, &r->what))
+	if (!read_number(colon + 1 + r->every, &r->n) || !read_what(equals + 1, &r->what))
 		return false;
 	for (unsigned i = 0; i < SL_ENTRY_COUNT; i++)
 		if (!strcmp(entry_names[i], text)) {
@@ -86,20 +100,28 @@ static bool read_rule(char *text, struct rule *r)
 	return false;
 }
 
+static void complain(const char *row, const char *why)
+{
+	fprintf(stderr, "sluice software GPU: fault plan: '%s' %s\n", row, why);
+}
+
 static void read_plan(const char *plan)
 {
 	char *copy = strdup(plan), *rest = copy, *row;
 
-	while (copy && (row = strsep(&rest, ",")) && rule_count < RULES_MAX) {
+	while (copy && (row = strsep(&rest, ","))) {
 		char whole[128];
+		struct rule r;
 
 		snprintf(whole, sizeof(whole), "%s", row);
-		if (*row && !read_rule(row, &rules[rule_count]))
-			fprintf(stderr,
-				"sluice software GPU: fault plan: '%s' not understood\n",
-				whole);
-		else if (*row)
-			rule_count++;
+		if (!*row)
+			continue;
+		if (!read_rule(row, &r))
+			complain(whole, "not understood");
+		else if (rule_count == RULES_MAX)
+			complain(whole, "one rule too many");
+		else
+			rules[rule_count++] = r;
 	}
 	free(copy);
 }
