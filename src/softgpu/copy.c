@@ -276,10 +276,16 @@ BOX_ASYNC(cuMemcpy3DPeerAsync, CUDA_MEMCPY3D_PEER)
 static CUresult set(CUstream stream, CUdeviceptr dst, uint32_t value, uint32_t size,
 	size_t pitch, size_t width, size_t rows)
 {
-	uint64_t bytes = rows ? (rows - 1) * pitch + width * size : 0;
-	enum sl_place place = sl_space_place(dst, bytes, NULL);
+	uint64_t bytes, rest;
+	enum sl_place place;
 	struct sl_op *op;
 
+	if (__builtin_mul_overflow(width, size, &bytes) ||
+		__builtin_mul_overflow(rows ? rows - 1 : 0, pitch, &rest) ||
+		__builtin_add_overflow(bytes, rest, &bytes))
+		return CUDA_ERROR_INVALID_VALUE;
+	bytes = rows ? bytes : 0;
+	place = sl_space_place(dst, bytes, NULL);
 	if (dst % size || (rows > 1 && pitch < width * size) ||
 		place == SL_PLACE_NOWHERE || place == SL_PLACE_PAGEABLE)
 		return CUDA_ERROR_INVALID_VALUE;

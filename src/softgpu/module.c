@@ -31,8 +31,11 @@ struct CUlib_st {
 };
 /* A kernel of a library is its function, under another type. */
 
-/* Size of the image in memory, or 0 and why. Its own headers are all there is to go by. */
-static uint64_t image_bytes(const void *image, CUresult *why)
+/*
+ * Size of the image, or 0 and why. In memory its own headers are all there is to go by; of a file
+ * `limit` bytes are there, and no header is believed beyond them.
+ */
+static uint64_t image_bytes(const void *image, uint64_t limit, CUresult *why)
 {
 	const Elf64_Ehdr *h = image;
 	uint64_t end = 0;
@@ -49,6 +52,10 @@ static uint64_t image_bytes(const void *image, CUresult *why)
 		*why = CUDA_ERROR_NO_BINARY_FOR_GPU;
 		return 0;
 	}
+	if (h->e_phoff > limit ||
+		(uint64_t)h->e_phnum * h->e_phentsize > limit - h->e_phoff ||
+		h->e_phentsize < sizeof(Elf64_Phdr))
+		return 0;
 	end = h->e_shoff + (uint64_t)h->e_shnum * h->e_shentsize;
 	for (unsigned i = 0; i < h->e_phnum; i++) {
 		const Elf64_Phdr *p =
@@ -219,7 +226,7 @@ static CUresult load_image(const void *image, CUmodule *out)
 	int fd;
 
 	CHECK_OUT(out && image);
-	bytes = image_bytes(image, &r);
+	bytes = image_bytes(image, UINT64_MAX, &r);
 	if (!bytes)
 		return r;
 	fd = image_fd(image, bytes);
@@ -248,7 +255,7 @@ static CUresult load_file(const char *path, CUmodule *out)
 		if (!image)
 			r = CUDA_ERROR_OUT_OF_MEMORY;
 		else if (read(fd, image, bytes) == (ssize_t)bytes &&
-			 image_bytes(image, &r) <= bytes)
+			 image_bytes(image, bytes, &r) <= bytes)
 			r = load_image(image, out);
 		free(image);
 	}

@@ -85,6 +85,7 @@ void sl_table_remove(struct sl_table *t, void *row)
 /* Address ranges ------------------------------------------------------------------------------ */
 
 #define CLASHES_MAX 4
+#define SPAN_MAX    (1ull << 46) /* half of what a process has; above it sums would wrap */
 
 static struct arena {
 	uint64_t start, end, cursor;
@@ -154,9 +155,12 @@ static uint64_t reserve_anywhere(uint64_t bytes, uint64_t alignment)
 uint64_t sl_space_reserve_locked(
 	uint64_t bytes, uint64_t alignment, uint64_t hint, bool by_program)
 {
-	struct sl_reservation *r = malloc(sizeof(*r));
+	struct sl_reservation *r;
 	uint64_t at = 0;
 
+	if (!bytes || bytes > SPAN_MAX || alignment > SPAN_MAX)
+		return 0;
+	r = malloc(sizeof(*r));
 	if (!r)
 		return 0;
 	if (hint && hint % alignment == 0 &&
@@ -402,6 +406,8 @@ bool sl_space_pin(uint64_t address, CUdevice device, bool write, uint64_t *bytes
 
 		*where = (char *)(uintptr_t)address;
 		ok = b && (b->kind == SL_BLOCK_PINNED || b->kind == SL_BLOCK_REGISTERED);
+		if (ok)
+			*bytes = sl_min_u64(*bytes, b->address + b->bytes - address);
 	}
 	pthread_mutex_unlock(&sl_space_lock);
 	return ok;
@@ -421,6 +427,8 @@ static bool all_mapped(uint64_t address, uint64_t bytes)
 {
 	uint64_t end = address + bytes;
 
+	if (end < address)
+		return false;
 	while (address < end) {
 		struct sl_mapping *m = sl_table_find(&sl_mappings, address);
 
@@ -444,7 +452,9 @@ enum sl_place sl_space_place(uint64_t address, uint64_t bytes, CUdevice *device)
 	pthread_mutex_lock(&sl_space_lock);
 	b = sl_table_find(&sl_blocks, address);
 	if (b && (b->kind == SL_BLOCK_PINNED || b->kind == SL_BLOCK_REGISTERED)) {
-		place = SL_PLACE_PINNED;
+		/* Half pinned is nothing: a driver refuses it, too. */
+		place = bytes <= b->address + b->bytes - address ? SL_PLACE_PINNED
+								 : SL_PLACE_NOWHERE;
 	} else if (sl_table_find(&sl_reservations, address)) {
 		struct sl_mapping *m = sl_table_find(&sl_mappings, address);
 

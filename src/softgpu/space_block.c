@@ -363,9 +363,12 @@ CUresult sl_space_host_alloc(CUcontext ctx, uint64_t bytes, unsigned flags, void
 CUresult sl_space_host_register(
 	CUcontext ctx, void *address, uint64_t bytes, unsigned flags)
 {
-	struct sl_block *b = block_new(ctx, SL_BLOCK_REGISTERED);
+	struct sl_block *b;
 	CUresult r = CUDA_SUCCESS;
 
+	if ((uint64_t)(uintptr_t)address + bytes < bytes)
+		return CUDA_ERROR_INVALID_VALUE;
+	b = block_new(ctx, SL_BLOCK_REGISTERED);
 	if (!b)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	b->address = (uint64_t)(uintptr_t)address;
