@@ -142,16 +142,26 @@ static bool keep(struct sl_line *line, const void *data, size_t size)
 bool sl_line_send(struct sl_line *line, const union sl_msg *msg)
 {
 	size_t size = sl_wire_size(msg->head.type);
-	int r = SL_WIRE_AGAIN;
+	int r = SL_WIRE_AGAIN, saved_errno = errno;
 
 	if (!sl_line_is_open(line))
 		return false;
 	/* Behind what is kept already, so that the order stays. */
 	if (line->kept_bytes == 0)
 		r = send_bytes(line, msg, size);
-	if (r == SL_WIRE_AGAIN)
-		return keep(line, msg, size);
+	if (r == SL_WIRE_AGAIN && keep(line, msg, size))
+		r = SL_WIRE_OK;
+	errno = saved_errno;
 	return r == SL_WIRE_OK;
+}
+
+void sl_line_break(const struct sl_line *line)
+{
+	int saved_errno = errno;
+
+	if (sl_fd_is_ours(&line->socket))
+		(void)syscall(SYS_shutdown, line->socket.fd, SHUT_RDWR);
+	errno = saved_errno;
 }
 
 bool sl_line_flush(struct sl_line *line)

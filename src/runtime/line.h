@@ -46,8 +46,10 @@ SL_MUST_CHECK int sl_line_open(
 void sl_line_close(struct sl_line *line);
 bool sl_line_is_open(const struct sl_line *line);
 
-/* Sends or keeps msg. False if the line is lost: close it. */
+/* Sends or keeps msg. False if the line is lost: close it. Keeps errno. */
 bool sl_line_send(struct sl_line *line, const union sl_msg *msg);
+/* The line is lost although both ends are open: sl_line_recv says so, too, after what has come. */
+void sl_line_break(const struct sl_line *line);
 /* Sends what was kept, as far as the socket takes it. False if the line is lost. */
 bool sl_line_flush(struct sl_line *line);
 bool sl_line_has_kept(const struct sl_line *line);

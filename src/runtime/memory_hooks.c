@@ -4,6 +4,7 @@
  * Thin: argument rules of the driver on this side, memory.c on the other. Without Sluice's say
  * (bypass, a foreign device, a pointer that is not ours) the call goes to the driver unchanged.
  */
+#include "runtime/capture.h"
 #include "runtime/hooks.h"
 #include "runtime/memory.h"
 #include "runtime/mode.h"
@@ -103,7 +104,8 @@ SL_EXPORT CUresult cuMemFreeAsync(CUdeviceptr ptr, CUstream stream)
 	CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
 	CUresult result;
 
-	(void)sl_real.cuStreamIsCapturing(stream, &status);
+	if (sl_capture_is_open())
+		(void)sl_real.cuStreamIsCapturing(stream, &status);
 	return free_later(ptr, status, &result) ? result
 						: sl_real.cuMemFreeAsync(ptr, stream);
 }
@@ -113,7 +115,8 @@ SL_EXPORT CUresult cuMemFreeAsync_ptsz(CUdeviceptr ptr, CUstream stream)
 	CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
 	CUresult result;
 
-	(void)sl_real.cuStreamIsCapturing_ptsz(stream, &status);
+	if (sl_capture_is_open())
+		(void)sl_real.cuStreamIsCapturing_ptsz(stream, &status);
 	return free_later(ptr, status, &result)
 		       ? result
 		       : sl_real.cuMemFreeAsync_ptsz(ptr, stream);

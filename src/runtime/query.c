@@ -166,13 +166,20 @@ SL_EXPORT CUresult cuPointerGetAttribute(
 	return sl_real.cuPointerGetAttribute(data, attribute, ptr);
 }
 
+/* In the first page, which nobody ever maps. */
+#define NOWHERE ((CUdeviceptr)1)
+
 SL_EXPORT CUresult cuPointerGetAttributes(
 	unsigned int count, CUpointer_attribute *attributes, void **data, CUdeviceptr ptr)
 {
-	CUresult r = sl_real.cuPointerGetAttributes(count, attributes, data, ptr);
 	struct sl_memory_info info;
+	int found = sl_memory_find(ptr, &info);
+	/* Of a freed slot the driver would tell what it knows of the slab around it; of an address
+	 * that is nobody's it tells what it would of freed memory of its own. */
+	CUresult r = sl_real.cuPointerGetAttributes(
+		count, attributes, data, found == SL_MEMORY_DEAD ? NOWHERE : ptr);
 
-	if (r != CUDA_SUCCESS || sl_memory_find(ptr, &info) != SL_MEMORY_OURS)
+	if (r != CUDA_SUCCESS || found != SL_MEMORY_OURS)
 		return r;
 	for (unsigned int i = 0; i < count; i++) {
 		if (data[i])

@@ -36,13 +36,19 @@ void sl_session_unlock(void)
 	(void)pthread_mutex_unlock(&sl_session.lock);
 }
 
-/* Under the lock. A lost line is noticed by the agent, which reads it; nothing to do here. */
+/* Under the lock. A message that could not even be kept must not be missing among later ones: the
+ * line is given up, and the next one begins with a report. */
 void sl_session_say(const union sl_msg *msg)
 {
-	if (sl_session.welcomed && !sl_line_send(&sl_session.line, msg))
+	if (!sl_session.welcomed)
+		return;
+	if (!sl_line_send(&sl_session.line, msg)) {
+		sl_session.welcomed = false;
+		sl_line_break(&sl_session.line);
 		sl_agent_wake();
-	else if (sl_line_has_kept(&sl_session.line))
+	} else if (sl_line_has_kept(&sl_session.line)) {
 		sl_agent_wake();
+	}
 }
 
 void sl_session_say_freed(const struct sl_gpu *gpu, uint64_t bytes)

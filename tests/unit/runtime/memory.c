@@ -211,6 +211,9 @@ static void body_pointers(void)
 	CHECK_EQ(cuMemFree_v2(b), CUDA_SUCCESS);
 	CHECK_EQ(cuPointerGetAttribute(&id, CU_POINTER_ATTRIBUTE_BUFFER_ID, b),
 		CUDA_ERROR_INVALID_VALUE);
+	/* Nor is the slab around it described. */
+	CHECK_EQ(cuPointerGetAttributes(2, which, data, b), CUDA_SUCCESS);
+	CHECK(stub.last_attributes != b);
 	finish();
 }
 
@@ -358,6 +361,7 @@ static void body_free_async(void)
 	CHECK_EQ(cuMemFreeAsync(a, NULL), CUDA_ERROR_INVALID_VALUE);
 	CHECK_EQ(cuMemFreeAsync(slot, NULL), CUDA_SUCCESS);
 	check_books(2 * SL_MIB);
+	CHECK_EQ(STUB(capture_questions), 0);
 	CHECK_EQ(cuMemFreeAsync(0x1234, NULL), CUDA_ERROR_NOT_PERMITTED);
 	finish();
 }

@@ -489,6 +489,32 @@ static void body_guest(void)
 	fake_stop();
 }
 
+/* A daemon that reads nothing for long: what could not be kept for it is not lost to the books. */
+static void body_daemon_stalls(void)
+{
+	CUdeviceptr a, b;
+	uint8_t uuid[16];
+
+	start();
+	stub_uuid(0, uuid);
+	CHECK_EQ(cuMemAlloc_v2(&a, 64 * SL_MIB), CUDA_SUCCESS);
+	CHECK_EQ(cuMemAlloc_v2(&b, 32 * SL_MIB), CUDA_SUCCESS);
+	CHECK(fake_wait_u64(&fake.held_bytes, 96 * SL_MIB));
+	fake_lock();
+	errno = 4711;
+	for (int i = 0; i < 100000; i++)
+		sl_session_measure(sl_session_gpu(uuid), 0);
+	CHECK_EQ(cuMemFree_v2(a), CUDA_SUCCESS);
+	CHECK_EQ(errno, 4711);
+	fake_unlock();
+	CHECK(fake_wait(&fake.reporteds, 2));
+	if (!fake_wait_u64(&fake.held_bytes, 32 * SL_MIB))
+		CHECK_EQ(FAKE(held_bytes), 32 * SL_MIB);
+	CHECK_EQ(cuMemFree_v2(b), CUDA_SUCCESS);
+	CHECK(fake_wait_u64(&fake.held_bytes, 0));
+	fake_stop();
+}
+
 #define TEST(name)                            \
 	static void test_##name(void **state) \
 	{                                     \
@@ -512,7 +538,8 @@ static void body_guest(void)
 	X(measure)                   \
 	X(fork)                      \
 	X(descriptors)               \
-	X(guest)
+	X(guest)                     \
+	X(daemon_stalls)
 TESTS(TEST)
 #define ROW(name) cmocka_unit_test(test_##name),
 

@@ -350,6 +350,7 @@ static CUresult end_capture(CUstream stream, CUgraph *graph)
 static CUresult is_capturing(CUstream stream, CUstreamCaptureStatus *status)
 {
 	pthread_mutex_lock(&lock);
+	stub.capture_questions++;
 	*status = stub.capturing ? CU_STREAM_CAPTURE_STATUS_ACTIVE
 				 : CU_STREAM_CAPTURE_STATUS_NONE;
 	pthread_mutex_unlock(&lock);
@@ -389,6 +390,7 @@ static CUresult attribute(void *data, CUpointer_attribute which, CUdeviceptr ptr
 static CUresult attributes(
 	unsigned int count, CUpointer_attribute *which, void **data, CUdeviceptr ptr)
 {
+	stub.last_attributes = ptr;
 	return CUDA_SUCCESS;
 }
 

@@ -22,6 +22,8 @@ struct stub {
 	CUresult sync_result;
 	bool capturing;
 	unsigned int syncs_while_capturing;
+	unsigned int capture_questions;
+	CUdeviceptr last_attributes; /* the address asked about */
 };
 
 extern struct stub stub;
