@@ -392,6 +392,8 @@ int sl_companion_serve(int socket)
 	/* The socket alone would not do: a forked child of the client may keep it open. */
 	if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &len) == 0)
 		watch[1].fd = (int)syscall(SYS_pidfd_open, peer.pid, 0);
+	if (watch[1].fd < 0 && errno == ESRCH)
+		_exit(0); /* the client died before we came; nobody else would tell us */
 	for (;;) {
 		if (poll(watch, 2, -1) < 0 && errno != EINTR)
 			break;
