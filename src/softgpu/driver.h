@@ -321,7 +321,7 @@ void sl_op_execute(CUstream stream, struct sl_op *op);
 bool sl_event_target(CUevent event, struct sl_wait_for *out);
 void sl_event_reached(CUevent event, uint64_t record);
 
-/* graph.c: capture. */
+/* capture.c */
 /* CUDA_SUCCESS: calls of this kind are allowed here and now. Spoils the capture otherwise. */
 CUresult sl_capture_check_unsafe(void);
 /* A call on `stream` that cannot be captured; also catches the legacy stream's implicit order. */
