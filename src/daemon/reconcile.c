@@ -320,8 +320,8 @@ void sl_reconcile_reported(struct sl_daemon *daemon, struct sl_client *client,
 
 	client->changed_at = sl_clock_now();
 	gpu->sampled = false;
-	/* Only the first report after a restart: later ones repeat what the books know. */
-	if (client->expected)
+	/* Only the first report to this daemon: later ones repeat what the books know. */
+	if (!client->known)
 		tell_hidden(client, ordinal, sl_sub_sat(gpu->hidden_bytes, bytes));
 	hurry(daemon, &daemon->gpus[client->gpu_numbers[ordinal]]);
 }
