@@ -5,6 +5,7 @@
 #include "cli/doctor.h"
 
 #include "base/file.h"
+#include "cli/elffile.h"
 #include "cli/library.h"
 #include "softgpu/box.h"
 
@@ -20,29 +21,6 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#define LIBRARY_BYTES_MAX (64 * SL_MIB)
-
-/* The highest GLIBC_2.n among the library's version needs: they are plain strings in it. */
-static unsigned int needed_glibc(const char *path)
-{
-	static const char mark[] = "GLIBC_2.";
-	sl_cleanup(sl_freep) char *data = NULL;
-	unsigned int highest = 0;
-	size_t size;
-
-	if (sl_file_read(path, LIBRARY_BYTES_MAX, &data, &size))
-		return 0;
-	for (char *at = data;
-		(at = memmem(at, size - (size_t)(at - data), mark, strlen(mark)));) {
-		unsigned int minor = (unsigned int)strtoul(at + strlen(mark), NULL, 10);
-
-		if (minor > highest)
-			highest = minor;
-		at += strlen(mark);
-	}
-	return highest;
-}
 
 /* Runs `sluice help --names` with the library preloaded: ld.so complains on standard error. */
 static bool try_preload(const char *library, char *trouble, size_t size)
@@ -85,6 +63,7 @@ static bool try_preload(const char *library, char *trouble, size_t size)
 
 static void gather_library(struct sl_facts *f)
 {
+	struct sl_elf elf;
 	const char *version = strchr(gnu_get_libc_version(), '.');
 
 	f->glibc_present = version ? (unsigned int)strtoul(version + 1, NULL, 10) : 0;
@@ -92,7 +71,8 @@ static void gather_library(struct sl_facts *f)
 		!sl_library_find(f->library, sizeof(f->library), &f->library_error);
 	if (!f->has_library)
 		return;
-	f->glibc_needed = needed_glibc(f->library);
+	if (!sl_elf_read(f->library, &elf))
+		f->glibc_needed = elf.needs_glibc;
 	f->library_loads =
 		try_preload(f->library, f->library_trouble, sizeof(f->library_trouble));
 }

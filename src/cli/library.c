@@ -5,6 +5,7 @@
 #include "cli/library.h"
 
 #include "base/file.h"
+#include "cli/elffile.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,11 +22,34 @@ static const char *const places[] = {
 	"/../lib64/sluice/" LIBRARY_NAME,
 };
 
+/* What the loader is given must be ours: another library would load without a word, and the
+ * program would run without limits. So would a file that the loader skips with a warning. */
+static int check_ours(const char *path, struct sl_error *err)
+{
+	static const char *const what[] = {
+		[SL_ELF_OK] = "is not Sluice's library",
+		[SL_ELF_NONE] = "is not a library at all",
+		[SL_ELF_FOREIGN] = "is a library for another machine",
+		[SL_ELF_NO_LIBRARY] = "is a program, not a library",
+		[SL_ELF_DAMAGED] = "is damaged",
+	};
+	struct sl_elf elf;
+	int r = sl_elf_read(path, &elf);
+
+	if (r == SL_ELF_OK && !strcmp(elf.soname, LIBRARY_NAME))
+		return SL_LIBRARY_OK;
+	sl_error_set(err,
+		"%.200s%s%s, so programs would run without limits; install Sluice whole, "
+		"and set SLUICE_LIBRARY to its " LIBRARY_NAME " or to nothing",
+		path, r < 0 ? " cannot be read: " : " ", r < 0 ? strerror(-r) : what[r]);
+	return SL_LIBRARY_UNUSABLE;
+}
+
 /* ld.so splits LD_PRELOAD at blanks and colons and knows no quoting. */
 static int check(const char *path, struct sl_error *err)
 {
 	if (!strpbrk(path, " \t\n:"))
-		return SL_LIBRARY_OK;
+		return check_ours(path, err);
 	sl_error_set(err,
 		"'%.200s' has a blank or a colon in its path, which LD_PRELOAD cannot "
 		"carry; "

@@ -12,7 +12,7 @@
 enum sl_library_outcome {
 	SL_LIBRARY_OK = 0,
 	SL_LIBRARY_MISSING, /* err names the places looked at */
-	SL_LIBRARY_UNUSABLE /* found, but LD_PRELOAD cannot carry it; err says why */
+	SL_LIBRARY_UNUSABLE /* found, but not ours or not to be carried by LD_PRELOAD; err says why */
 };
 
 /*

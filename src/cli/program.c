@@ -10,8 +10,8 @@
 #include "cli/program.h"
 
 #include "base/file.h"
+#include "cli/elffile.h"
 
-#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -25,12 +25,6 @@
 #define SCRIPT_DEPTH_MAX    5
 #define SCRIPT_LINE_MAX     256
 #define PROGRAM_HEADERS_MAX 256
-
-#if defined(__x86_64__)
-#define NATIVE_MACHINE EM_X86_64
-#elif defined(__aarch64__)
-#define NATIVE_MACHINE EM_AARCH64
-#endif
 
 static const struct front {
 	const char *program, *why, *remedy;
@@ -114,7 +108,7 @@ static int judge_elf(int fd, const char *path, struct sl_error *err)
 		sl_error_set(err, "%.200s is cut short", path);
 		return SL_PROGRAM_NOT_EXECUTABLE;
 	}
-	if (head.e_ident[EI_CLASS] != ELFCLASS64 || head.e_machine != NATIVE_MACHINE) {
+	if (head.e_ident[EI_CLASS] != ELFCLASS64 || head.e_machine != SL_ELF_MACHINE) {
 		sl_error_set(err,
 			"%.200s is a %s program, and libsluice.so is for 64-bit programs "
 			"of this "

@@ -8,7 +8,12 @@ cp "$B/sluice" "$T/alone/"
 env -u SLUICE_LIBRARY "$T/alone/sluice" run -- true 2>"$T/library"
 check "no libsluice.so" $? = 78
 check_file "says which" "$T/library" 'libsluice\.so'
-# The preload named, but gone: the program must not run silently without limits, or must say so.
+# Named, but not ours: the program must not run silently without limits.
+SLUICE_LIBRARY=$(ldd "$B/sluice" | sed -n 's/.*=> \(.*libc\.so\.6\).*/\1/p') \
+	$RUN --limit 100MiB -- touch "$T/ran" 2>"$T/library"
+check "a library of others" $? = 78
+check_file "says so" "$T/library" "not Sluice's library"
+check "nothing ran" "$(find "$T/ran" 2>/dev/null | wc -l)" = 0
 daemon_stop
 
 # NVML absent: a folder with the driver only.

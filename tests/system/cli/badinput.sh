@@ -68,6 +68,19 @@ expect 'library missing' 78 "found neither in $work/bin nor in .*SLUICE_LIBRARY"
 	env -u SLUICE_LIBRARY "$work/bin/sluice" run -- true
 expect 'library named wrongly' 78 'SLUICE_LIBRARY=/no/lib.so' \
 	env SLUICE_LIBRARY=/no/lib.so "$sluice" run -- true
+libc=$(ldd "$sluice" | sed -n 's/.*=> \(.*libc\.so\.6\).*/\1/p')
+expect 'library of others' 78 "$(basename "$libc").* is not Sluice's library.*without limits" \
+	env SLUICE_LIBRARY="$libc" "$sluice" run --limit 100MiB -- touch "$work/ran"
+: >"$work/empty.so"
+expect 'library that is empty' 78 'empty.so is not a library at all' \
+	env SLUICE_LIBRARY="$work/empty.so" "$sluice" run -- touch "$work/ran"
+cp "$SLUICE_BUILD/libsluice.so" "$work/cut.so"
+truncate -s 4000 "$work/cut.so"
+expect 'library that is cut short' 78 'cut.so is damaged' \
+	env SLUICE_LIBRARY="$work/cut.so" "$sluice" run -- touch "$work/ran"
+expect 'library that is a folder' 78 'SLUICE_LIBRARY=/tmp is not a readable file\|cannot be read' \
+	env SLUICE_LIBRARY=/tmp "$sluice" run -- touch "$work/ran"
+[ ! -e "$work/ran" ] || fail 'CMD ran with a library that is not ours'
 mkdir "$work/with blank"
 cp "$SLUICE_BUILD/libsluice.so" "$work/with blank/libsluice.so"
 expect 'library with a blank' 78 'LD_PRELOAD cannot carry' \
@@ -91,6 +104,11 @@ visible=$(printf '%0300d' 0)
 expect 'too many visible devices' 64 'CUDA_VISIBLE_DEVICES has 300 bytes' \
 	env CUDA_VISIBLE_DEVICES="$visible" "$sluice" run -- true
 expect 'a full disk' 71 'cannot write the output' sh -c "'$sluice' help >/dev/full"
+if [ -z "$is_sanitized" ]; then
+	"$sluice" doctor >"$work/doctor"
+	grep -q '^ok    library .* needs glibc 2\.\([0-9]\|1[0-7]\),' "$work/doctor" ||
+		fail "doctor: what the library needs: $(grep library "$work/doctor")"
+fi
 expect 'doctor without anything' 1 '' "$sluice" doctor
 printf '%s\n' "$out" | grep -q '^FAIL  daemon .*no daemon answers' || fail "doctor: $out"
 

@@ -1,6 +1,7 @@
 /* Where libsluice.so is looked for, and what LD_PRELOAD becomes. */
 #include "../base/test.h"
 
+#include "cli/elffile.h"
 #include "cli/library.h"
 
 #include <stdio.h>
@@ -32,6 +33,144 @@ static void test_preload(void **state)
 	}
 }
 
+struct made {
+	Elf64_Ehdr head;
+	Elf64_Phdr rows[2];
+	Elf64_Dyn dynamic[5];
+	Elf64_Verneed file;
+	Elf64_Vernaux versions[2];
+	char strings[64];
+};
+
+/* Offsets into the strings below. */
+enum { AT_SONAME = 1, AT_NEW = 14, AT_OLD = 25, AT_DEFINED = 36 };
+
+/* A library by its headers alone: it needs GLIBC_2.3 and 2.17, and has the text of 2.34 in it. */
+static struct made make_library(void)
+{
+	static const char strings[] =
+		"\0libsluice.so\0GLIBC_2.17\0GLIBC_2.3\0\0GLIBC_2.34";
+	struct made m = {.head = {.e_type = ET_DYN,
+				 .e_machine = SL_ELF_MACHINE,
+				 .e_phoff = offsetof(struct made, rows),
+				 .e_phentsize = sizeof(Elf64_Phdr),
+				 .e_phnum = 2},
+		.rows = {{.p_type = PT_LOAD, .p_vaddr = 0x1000, .p_filesz = sizeof(m)},
+			{.p_type = PT_DYNAMIC,
+				.p_offset = offsetof(struct made, dynamic)}},
+		.dynamic = {{DT_SONAME, {AT_SONAME}},
+			{DT_STRTAB, {0x1000 + offsetof(struct made, strings)}},
+			{DT_STRSZ, {sizeof(m.strings)}},
+			{DT_VERNEED, {0x1000 + offsetof(struct made, file)}},
+			{DT_NULL, {0}}},
+		.file = {.vn_cnt = 2, .vn_aux = sizeof(m.file)},
+		.versions = {{.vna_name = AT_OLD, .vna_next = sizeof(m.versions[0])},
+			{.vna_name = AT_NEW}}};
+
+	memcpy(m.head.e_ident, ELFMAG, SELFMAG);
+	m.head.e_ident[EI_CLASS] = ELFCLASS64;
+	memcpy(m.strings, strings, sizeof(strings));
+	return m;
+}
+
+static void put(const char *path, const void *data, size_t size)
+{
+	FILE *file = fopen(path, "w");
+
+	assert_non_null(file);
+	assert_int_equal(fwrite(data, 1, size, file), size);
+	fclose(file);
+}
+
+/* One thing wrong at a time. */
+#define DAMAGES(X)                                                           \
+	X(well, OK, (void)m)                                                 \
+	X(no_magic, NONE, m->head.e_ident[1] = 'e')                          \
+	X(bits32, FOREIGN, m->head.e_ident[EI_CLASS] = ELFCLASS32)           \
+	X(machine, FOREIGN, m->head.e_machine = EM_S390)                     \
+	X(program, NO_LIBRARY, m->head.e_type = ET_EXEC)                     \
+	X(headers_elsewhere, DAMAGED, m->head.e_phoff = UINT64_MAX)          \
+	X(no_dynamic, DAMAGED, m->rows[1].p_type = PT_NOTE)                  \
+	X(dynamic_elsewhere, DAMAGED, m->rows[1].p_offset = UINT64_MAX - 7)  \
+	X(name_elsewhere, DAMAGED, m->dynamic[0].d_un.d_val = 64)            \
+	X(strings_elsewhere, DAMAGED, m->dynamic[1].d_un.d_ptr = 1)          \
+	X(strings_too_long, DAMAGED, m->dynamic[2].d_un.d_val = UINT64_MAX)  \
+	X(load_wraps, DAMAGED, m->rows[0].p_offset = UINT64_MAX - 200)       \
+	X(needs_elsewhere, DAMAGED, m->dynamic[3].d_un.d_ptr = UINT64_MAX)   \
+	X(needs_far_off, DAMAGED, m->versions[1].vna_next = (Elf64_Word)-16) \
+	X(version_elsewhere, DAMAGED, m->versions[0].vna_name = 1000)
+
+#define MAKER(row, outcome, ...)               \
+	static void make_##row(struct made *m) \
+	{                                      \
+		__VA_ARGS__;                   \
+	}
+DAMAGES(MAKER)
+
+static void test_elf(void **state)
+{
+	static const struct {
+		const char *row;
+		int outcome;
+		void (*make)(struct made *);
+	} damages[] = {
+#define ROW(row, outcome, ...) {#row, SL_ELF_##outcome, make_##row},
+		DAMAGES(ROW)
+#undef ROW
+	};
+	char path[] = "/tmp/sluice-unit-XXXXXX";
+	struct sl_elf elf;
+
+	(void)state;
+	close(mkstemp(path));
+	for (size_t i = 0; i < SL_ARRAY_LEN(damages); i++) {
+		struct made m = make_library();
+
+		damages[i].make(&m);
+		put(path, &m, sizeof(m));
+		assert_row_u64(damages[i].row, (uint64_t)sl_elf_read(path, &elf),
+			(uint64_t)damages[i].outcome);
+	}
+	/* What it defines is not what it needs. */
+	struct made m = make_library();
+
+	for (size_t size = 0; size < sizeof(m) - sizeof(m.strings); size++) {
+		put(path, &m, size);
+		assert_int_not_equal(sl_elf_read(path, &elf), SL_ELF_OK);
+	}
+	put(path, &m, sizeof(m));
+	assert_int_equal(sl_elf_read(path, &elf), SL_ELF_OK);
+	assert_string_equal(elf.soname, "libsluice.so");
+	assert_string_equal(m.strings + AT_DEFINED, "GLIBC_2.34");
+	assert_int_equal(elf.needs_glibc, 17);
+	unlink(path);
+}
+
+/* Another library would load without a word, and the program would run without limits. */
+static void test_not_ours(void **state)
+{
+	char path[] = "/tmp/sluice-unit-XXXXXX", found[SL_PATH_MAX];
+	struct made m = make_library();
+	struct sl_error err = {0};
+
+	(void)state;
+	close(mkstemp(path));
+	setenv("SLUICE_LIBRARY", path, 1);
+	assert_int_equal(
+		sl_library_find(found, sizeof(found), &err), SL_LIBRARY_UNUSABLE);
+	assert_row_contains("empty", err.text, "not a library at all");
+	m.strings[AT_SONAME] = 'X';
+	put(path, &m, sizeof(m));
+	assert_int_equal(
+		sl_library_find(found, sizeof(found), &err), SL_LIBRARY_UNUSABLE);
+	assert_row_contains("another's", err.text, "is not Sluice's library");
+	m.strings[AT_SONAME] = 'l';
+	put(path, &m, sizeof(m));
+	assert_int_equal(sl_library_find(found, sizeof(found), &err), SL_LIBRARY_OK);
+	unlink(path);
+	unsetenv("SLUICE_LIBRARY");
+}
+
 /* SLUICE_LIBRARY may have any name. */
 static void test_other_name(void **state)
 {
@@ -45,12 +184,13 @@ static void test_other_name(void **state)
 static void test_environment(void **state)
 {
 	char dir[] = "/tmp/sluice unit XXXXXX", file[64], link[64], path[SL_PATH_MAX];
+	struct made m = make_library();
 	struct sl_error err = {0};
 
 	(void)state;
 	assert_non_null(mkdtemp(dir));
 	snprintf(file, sizeof(file), "%s/libsluice.so", dir);
-	fclose(fopen(file, "w"));
+	put(file, &m, sizeof(m));
 
 	setenv("SLUICE_LIBRARY", file, 1);
 	assert_int_equal(sl_library_find(path, sizeof(path), &err), SL_LIBRARY_UNUSABLE);
@@ -86,6 +226,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_preload),
+		cmocka_unit_test(test_elf),
+		cmocka_unit_test(test_not_ours),
 		cmocka_unit_test(test_other_name),
 		cmocka_unit_test(test_environment),
 		cmocka_unit_test(test_missing),
