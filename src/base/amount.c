@@ -3,18 +3,24 @@
  *
  * Numbers are read as integer and decimal digits by hand: strtod depends on the locale and
  * accepts "inf", hex and exponents, none of which is a memory size. A value is kept as
- * mantissa and number of decimals, so "0.1GiB" is exact to the byte, rounded down.
+ * mantissa and number of decimals, so "0.1GiB" is exact to the byte, rounded down. Decimals
+ * beyond those that can matter are dropped, which rounds down too.
  */
 #include "base/amount.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* Whole numbers below this without a suffix are surely not meant as bytes. */
-#define PLAIN_BYTES_MIN 4096u
+/* Whole numbers below this without a suffix are surely not meant as bytes: no GPU memory comes in
+ * pieces that small. */
+#define PLAIN_BYTES_MIN SL_MIB
+/* Below this they are rather gigabytes than megabytes. */
+#define PLAIN_MEBI_MIN 4096u
 /* 2 MiB, the grain of GPU memory: what a fraction resolves to is a multiple. */
-#define GRAIN_BYTES  (2 * SL_MIB)
-#define DECIMALS_MAX 6
+#define GRAIN_BYTES (2 * SL_MIB)
+/* Of a fraction in print; of any number that is read, enough for a byte of a TiB. */
+#define PRINTED_DECIMALS 6
+#define DECIMALS_MAX     12
 
 struct suffix {
 	const char *text;
@@ -42,6 +48,7 @@ struct number {
 	uint64_t mantissa; /* digits without the point */
 	uint64_t scale;    /* 10^decimals */
 	bool has_point;
+	bool is_cut; /* it is a little more than mantissa and scale say */
 	const char *rest;
 };
 
@@ -58,16 +65,18 @@ static bool read_number(const char *text, struct number *out)
 			continue;
 		}
 		digits++;
-		if (out->has_point && ++decimals > DECIMALS_MAX) {
-			if (*text != '0')
-				return false;
+		if (out->has_point && (decimals == DECIMALS_MAX ||
+					      out->mantissa > (UINT64_MAX - 9) / 10)) {
+			out->is_cut = out->is_cut || *text != '0';
 			continue;
 		}
 		if (out->mantissa > (UINT64_MAX - 9) / 10)
 			return false;
 		out->mantissa = out->mantissa * 10 + (uint64_t)(*text - '0');
-		if (out->has_point)
+		if (out->has_point) {
 			out->scale *= 10;
+			decimals++;
+		}
 	}
 	out->rest = text;
 	return digits > 0;
@@ -93,29 +102,36 @@ static int bad(struct sl_error *err, const char *text, const char *remedy)
 	return SL_AMOUNT_BAD;
 }
 
+static int above_one(const char *text, const struct number *number, struct sl_error *err)
+{
+	const char *unit = number->mantissa < PLAIN_MEBI_MIN ? "GiB" : "MiB";
+
+	if (number->has_point)
+		return bad(err, text,
+			"a fraction is at most 1; with a suffix it is bytes, as in "
+			"1.5GiB");
+	sl_error_set(err,
+		"'%.40s' is neither a fraction of a GPU (at most 1) nor an amount of "
+		"memory; did you mean %.40s%s? Bytes take a suffix, as in %.40sB",
+		text, text, unit, text);
+	return SL_AMOUNT_BAD;
+}
+
 static int parse_fraction(const char *text, const struct number *number,
 	struct sl_amount *out, struct sl_error *err)
 {
+	bool is_zero = number->mantissa == 0 && !number->is_cut;
 	uint64_t millionths;
 
-	if (number->mantissa > number->scale) {
-		if (number->has_point)
-			return bad(err, text,
-				"a fraction is at most 1; with a suffix it is bytes, as "
-				"in 1.5GiB");
-		sl_error_set(err,
-			"'%.40s' is neither a fraction of a GPU (at most 1) nor an "
-			"amount of memory; "
-			"did you mean %.40sGiB?",
-			text, text);
-		return SL_AMOUNT_BAD;
-	}
-	millionths = number->mantissa * (SL_AMOUNT_WHOLE / number->scale);
-	if (number->mantissa == 0)
-		*out = (struct sl_amount){.kind = SL_AMOUNT_BYTES, .value = 0};
-	else
-		*out = (struct sl_amount){
-			.kind = SL_AMOUNT_FRACTION, .value = millionths};
+	if (number->mantissa > number->scale ||
+		(number->mantissa == number->scale && number->is_cut))
+		return above_one(text, number, err);
+	millionths = (uint64_t)((unsigned __int128)number->mantissa * SL_AMOUNT_WHOLE /
+				number->scale);
+	if (millionths == 0 && !is_zero)
+		return bad(err, text, "it is too small; the least fraction is 0.000001");
+	*out = (struct sl_amount){.kind = is_zero ? SL_AMOUNT_BYTES : SL_AMOUNT_FRACTION,
+		.value = millionths};
 	return SL_AMOUNT_OK;
 }
 
@@ -166,7 +182,7 @@ const char *sl_amount_format(const struct sl_amount *amount, char *buf, size_t s
 	if (amount->kind == SL_AMOUNT_UNSET) {
 		(void)snprintf(buf, size, "-");
 	} else if (amount->kind == SL_AMOUNT_FRACTION) {
-		int decimals = DECIMALS_MAX;
+		int decimals = PRINTED_DECIMALS;
 
 		for (; decimals > 1 && value % 10 == 0; decimals--)
 			value /= 10;
@@ -184,7 +200,8 @@ const char *sl_amount_format(const struct sl_amount *amount, char *buf, size_t s
 			(void)snprintf(buf, size, "%llu%sB",
 				(unsigned long long)(value / unit), names[i]);
 		else
-			(void)snprintf(buf, size, "%llu", (unsigned long long)value);
+			(void)snprintf(buf, size, "%llu%s", (unsigned long long)value,
+				value && value < PLAIN_BYTES_MIN ? "B" : "");
 	}
 	return buf;
 }

@@ -3,7 +3,8 @@
  *
  * An amount is a fraction of what a GPU can share (0 < f <= 1, kept in millionths) or bytes.
  * Suffixes are Kubernetes': Ki Mi Gi Ti Pi Ei (powers of 1024) and k M G T P E (powers of
- * 1000), optionally with a B behind ("GiB", "GB"); plain digits of 4096 and more are bytes.
+ * 1000), optionally with a B behind ("GiB", "GB"), and a B alone ("4096B"); plain digits of
+ * 1048576 and more are bytes.
  * Pure; no locks; locale-independent.
  */
 #ifndef SL_BASE_AMOUNT_H
@@ -30,7 +31,8 @@ struct sl_amount {
 enum { SL_AMOUNT_OK = 0, SL_AMOUNT_BAD /* err says why and what to write instead */ };
 
 /* Parses text into *out. "1" and "1.0" are the whole GPU, "0" is zero bytes; whole numbers
- * from 2 to 4095 are refused with "did you mean 8GiB?", fractions above 1 likewise. */
+ * from 2 to 1048575 are refused with "did you mean 8GiB?", fractions above 1 likewise. Fractions
+ * are rounded down to millionths; what would become 0 so is refused. */
 SL_MUST_CHECK int sl_amount_parse(
 	const char *text, struct sl_amount *out, struct sl_error *err);
 
@@ -39,7 +41,7 @@ SL_MUST_CHECK int sl_amount_parse(
 uint64_t sl_amount_resolve(
 	const struct sl_amount *amount, uint64_t shareable_bytes, uint64_t unset_bytes);
 
-/* "0.25" or "10GiB" form; returns buf. 32 bytes always suffice. */
+/* "0.25" or "10GiB" form, which parses to the same again; returns buf. 32 bytes always suffice. */
 const char *sl_amount_format(const struct sl_amount *amount, char *buf, size_t size);
 
 /* "3.25 GiB", "512 MiB", "17 B"; returns buf. 32 bytes always suffice. */
