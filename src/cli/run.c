@@ -13,6 +13,7 @@
 #include "cli/program.h"
 
 #include "base/file.h"
+#include "policy/node.h"
 #include "wire/wire.h"
 
 #include <ctype.h>
@@ -64,11 +65,47 @@ static const char *reason_name(uint32_t reason)
 	return reason < SL_ARRAY_LEN(names) ? names[reason] : "UNKNOWN";
 }
 
+/* GPU memory comes in pieces of this size; a program with a smaller limit could not hold one. */
+#define LIMIT_BYTES_MIN (2 * SL_MIB)
+
+/* A request of nothing guarantees nothing, and so says nothing about the limit either. */
+static void complete(struct settings *s)
+{
+	if (!s->limit.kind && s->request.kind == SL_AMOUNT_BYTES && !s->request.value)
+		s->limit = (struct sl_amount){
+			.kind = SL_AMOUNT_FRACTION, .value = SL_AMOUNT_WHOLE};
+}
+
 /* Where both are of one kind no GPU is needed to tell that they do not go together. */
 static bool limit_below_request(const struct settings *s)
 {
 	return s->limit.kind && s->limit.kind == s->request.kind &&
 	       s->limit.value < s->request.value;
+}
+
+/* Outcome: -1 to go on, else the exit status. */
+static int check_amounts(const struct settings *s)
+{
+	bool is_request = !s->limit.kind;
+	const struct sl_amount *limit = is_request ? &s->request : &s->limit;
+	char a[32], b[32];
+
+	if (limit->kind == SL_AMOUNT_BYTES && limit->value < LIMIT_BYTES_MIN)
+		return sl_cli_fail(SL_VERB_run, s->json, SL_EXIT_USAGE,
+			"--%s %s%s is below 2 MiB, the least piece of GPU memory; %s",
+			is_request ? "request" : "limit",
+			sl_amount_format(limit, a, sizeof(a)),
+			is_request ? ", which alone is also the limit," : "",
+			is_request ? "add --limit, or raise it"
+				   : "raise it, or leave it out");
+	if (limit_below_request(s))
+		return sl_cli_fail(SL_VERB_run, s->json, SL_EXIT_USAGE,
+			"--limit %s is below --request %s; the limit is the most it may "
+			"hold, "
+			"so raise it or leave it out",
+			sl_amount_format(&s->limit, a, sizeof(a)),
+			sl_amount_format(&s->request, b, sizeof(b)));
+	return -1;
 }
 
 /* The command line for lists: blanks between words; what is no printable text becomes '?'. */
@@ -138,15 +175,27 @@ static int fill_request(const struct settings *s, char *const *words, union sl_m
 	return -1;
 }
 
+/* The daemon speaks of the request, which the user may not have written. NULL: nothing to add. */
+static const char *hint(const struct settings *s, uint32_t reason)
+{
+	if (s->request.kind || !s->limit.kind ||
+		(reason != SL_REASON_REQUEST_TOO_LARGE &&
+			reason != SL_REASON_REQUESTS_TAKEN))
+		return NULL;
+	return "--limit alone is also the request; add --request 0, or lower it";
+}
+
 static int refused(const struct settings *s, const struct sl_msg_run_reply *reply)
 {
+	const char *more = hint(s, reply->reason);
 	json_t *object;
 
 	if (!s->json)
-		return sl_cli_fail(
-			SL_VERB_run, false, SL_EXIT_REFUSED, "refused: %s", reply->text);
-	object = json_pack("{s:b, s:i, s:s, s:s}", "ok", 0, "exit", SL_EXIT_REFUSED,
-		"reason", reason_name(reply->reason), "error", reply->text);
+		return sl_cli_fail(SL_VERB_run, false, SL_EXIT_REFUSED,
+			"refused: %s%s%s%s", reply->text, more ? "\n(" : "",
+			more ? more : "", more ? ")" : "");
+	object = json_pack("{s:b, s:i, s:s, s:s, s:s*}", "ok", 0, "exit", SL_EXIT_REFUSED,
+		"reason", reason_name(reply->reason), "error", reply->text, "hint", more);
 	if (!object)
 		return sl_cli_fail(
 			SL_VERB_run, true, SL_EXIT_REFUSED, "refused: %s", reply->text);
@@ -226,7 +275,7 @@ int sl_verb_run(int argc, char **argv)
 {
 	struct settings s = {.gpus = 1, .project = "default"};
 	struct sl_error err = {0};
-	char library[SL_PATH_MAX], a[32], b[32];
+	char library[SL_PATH_MAX];
 	int first, status;
 
 	status = sl_cli_parse(SL_VERB_run, &s, argc, argv, &first);
@@ -235,13 +284,10 @@ int sl_verb_run(int argc, char **argv)
 	if (first == argc)
 		return sl_cli_fail(SL_VERB_run, s.json, SL_EXIT_USAGE,
 			"no command: sluice run [options] -- CMD [ARG...]");
-	if (limit_below_request(&s))
-		return sl_cli_fail(SL_VERB_run, s.json, SL_EXIT_USAGE,
-			"--limit %s is below --request %s; the limit is the most it may "
-			"hold, "
-			"so raise it or leave it out",
-			sl_amount_format(&s.limit, a, sizeof(a)),
-			sl_amount_format(&s.request, b, sizeof(b)));
+	complete(&s);
+	status = check_amounts(&s);
+	if (status >= 0)
+		return status;
 	status = check_command(&s, argv[first]);
 	if (status >= 0)
 		return status;

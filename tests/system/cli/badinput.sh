@@ -15,6 +15,12 @@ expect 'option of another verb' 64 'unknown option --json' "$sluice" softgpu --j
 expect 'a value is missing' 64 'request needs a value' "$sluice" run --request
 expect 'word where none belongs' 64 "unexpected word 'all'" "$sluice" ps all
 expect 'request 8' 64 'did you mean 8GiB?' "$sluice" run --request 8 -- true
+expect 'request 8192' 64 'did you mean 8192MiB?' "$sluice" run --request 8192 -- true
+expect 'limit 0' 64 'limit 0 is below 2 MiB.*raise it, or leave it out' "$sluice" run --limit 0 -- true
+expect 'limit below a piece' 64 'limit 2097151 is below 2 MiB' "$sluice" run --limit 2097151 -- true
+expect 'request below a piece' 64 'request 1MiB, which alone is also the limit,.*add --limit' \
+	"$sluice" run --request 1MiB -- true
+expect 'fraction too small' 64 'too small; the least fraction' "$sluice" run --limit 0.0000001 -- true
 expect 'fraction above 1' 64 'at most 1' "$sluice" run --request 1.5 -- true
 expect 'negative' 64 'negative' "$sluice" run --limit -1 -- true
 expect 'junk amount' 64 'write a fraction like 0.25' "$sluice" run --limit lots -- true
@@ -148,6 +154,11 @@ fake refuse
 expect 'refused, with the numbers' 75 '8 GiB does not fit: 14 GiB shareable, 10 GiB requested' \
 	"$sluice" run --request 8GiB -- touch "$work/ran"
 [ ! -e "$work/ran" ] || fail 'CMD ran although it was refused'
+same 'no hint where the request was given' "$(printf '%s\n' "$err" | grep -c 'also the request')" 0
+expect 'refused, and only a limit given' 75 '^(--limit alone is also the request; add --request 0, or lower it)$' \
+	"$sluice" run --limit 8GiB -- true
+expect 'refused, and only a limit given, as JSON' 75 '"hint": "--limit alone is also the request' \
+	"$sluice" run --json --limit 8GiB -- true
 expect 'refused, as JSON' 75 '"ok": false, "exit": 75, "reason": "REQUESTS_TAKEN"' \
 	"$sluice" run --json -- true
 finish

@@ -35,6 +35,14 @@ expect 'an unknown GPU' 75 'CUDA_VISIBLE_DEVICES leaves 0 of the 2' in_box 'CUDA
 expect 'more than a GPU has' 75 'a request of 64 GiB does not fit any GPU' in_box 'sluice run --request 64GiB -- true'
 expect 'limit below request, across kinds' 75 'the limit (.*) is below the request (1 GiB)' \
 	in_box 'sluice run --request 1GiB --limit 0.01 -- true'
+expect 'request 0 takes all that is free' 0 '^4 ' in_box '
+	sluice run --request 0 --name zero -- sleep 60 & pid=$!
+	until sluice ps | grep -q zero; do sleep 0.05; done
+	sluice ps --json | tr -d " ," | sed -n "s/\"limit_bytes\"://p" | while read -r b; do
+		echo $(((b + (1 << 29)) >> 30)) "$b"; done
+	sluice ps --json | grep -q "\"request_bytes\": 0,"; status=$?
+	kill $pid
+	(exit $status)'
 expect 'what others requested' 75 "others' requests leave .* at best" in_box '
 	sluice run --gpus 2 --request 0.8 -- sleep 60 & pid=$!
 	until sluice ps | grep -q sleep; do sleep 0.05; done

@@ -14,6 +14,12 @@ expect 'all options' 0 '' env CUDA_VISIBLE_DEVICES=2,1 "$sluice" run --request 0
 	--gpus 2 --priority -7 --project p --name n true a 'b c'
 same 'all options' "$(told)" \
 	'RUN request=1:250000 limit=2:10737418240 gpus=2 priority=-7 visible=set:2,1 name=n project=p command=true a b c'
+expect 'request 0' 0 '' "$sluice" run --request 0 -- true
+same 'request 0 leaves the limit at all' "$(told | cut -d' ' -f2-3)" 'request=2:0 limit=1:1000000'
+expect 'request 0 and a limit' 0 '' "$sluice" run --request 0 --limit 2MiB -- true
+same 'request 0 and a limit' "$(told | cut -d' ' -f2-3)" 'request=2:0 limit=2:2097152'
+expect 'a small request below a limit' 0 '' "$sluice" run --request 1B --limit 0.5 -- true
+same 'a small request' "$(told | cut -d' ' -f2-3)" 'request=2:1 limit=1:500000'
 expect 'an empty mask is not an absent one' 0 '' env CUDA_VISIBLE_DEVICES= "$sluice" run -- true
 same 'empty mask' "$(told | sed 's/.*visible=\([^ ]*\).*/\1/')" 'set:'
 expect 'a long command line' 0 '' "$sluice" run -- true "$(printf '%0500d' 0)"
