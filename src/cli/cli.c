@@ -117,16 +117,19 @@ int sl_cli_parse(enum sl_verb_id verb, void *into, int argc, char **argv, int *f
 {
 	const struct sl_verb *row = &sl_verbs[verb];
 	struct sl_error err = {0};
+	/* Who asks for JSON gets it for mistakes too, wherever among the options he asked. */
+	bool json = sl_option_has_flag(
+		row->options, "json", takes_words(row->options), argc, argv);
 
 	switch (sl_option_parse(row->options, into, argc, argv, first, &err)) {
 	case SL_OPTION_OK: break;
 	case SL_OPTION_HELP: return sl_cli_print_help(row);
 	default:
-		return sl_cli_fail(verb, false, SL_EXIT_USAGE,
-			"%s\nSee: sluice %s --help", err.text, row->name);
+		return sl_cli_fail(verb, json, SL_EXIT_USAGE, "%s\nSee: sluice %s --help",
+			err.text, row->name);
 	}
 	if (*first < argc && !takes_words(row->options))
-		return sl_cli_fail(verb, false, SL_EXIT_USAGE,
+		return sl_cli_fail(verb, json, SL_EXIT_USAGE,
 			"unexpected word '%.60s'\nSee: sluice %s --help", argv[*first],
 			row->name);
 	return -1;

@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -47,8 +48,24 @@ static int not_running(struct sl_error *err, const char *socket, const char *how
 	return SL_EXIT_NO_DAEMON;
 }
 
+/* connect() says of a file that nobody listens there, which is true of it and no help. */
+static bool is_no_socket(const char *path, struct sl_error *err)
+{
+	struct stat st;
+
+	if (stat(path, &st) || S_ISSOCK(st.st_mode))
+		return false;
+	sl_error_set(err,
+		"%.108s is a %s, not a socket; set SLUICE_SOCKET to sluiced's socket, or "
+		"unset it",
+		path, S_ISDIR(st.st_mode) ? "folder" : "file");
+	return true;
+}
+
 static int open_failure(struct sl_error *err, int negative_errno, const char *socket)
 {
+	if (is_no_socket(socket, err))
+		return SL_EXIT_USAGE;
 	switch (-negative_errno) {
 	case ENOENT: return not_running(err, socket, "there is no such socket");
 	case ECONNREFUSED: return not_running(err, socket, "nobody listens");

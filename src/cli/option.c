@@ -296,3 +296,30 @@ int sl_option_parse(const struct sl_option *rows, void *into, int argc, char **a
 	*first = at;
 	return SL_OPTION_OK;
 }
+
+bool sl_option_has_flag(const struct sl_option *rows, const char *name, bool has_words,
+	int argc, char *const *argv)
+{
+	const struct sl_option *flag = find(rows, name, strlen(name));
+
+	if (!flag || flag->type != SL_OPTION_FLAG)
+		return false;
+	for (int at = 1; at < argc && strcmp(argv[at], "--"); at++) {
+		const char *word = argv[at], *next = at + 1 < argc ? argv[at + 1] : "";
+		const struct sl_option *row;
+
+		if (strncmp(word, "--", 2)) {
+			if (has_words)
+				return false;
+			continue;
+		}
+		row = find(rows, word + 2, strcspn(word + 2, "="));
+		if (row == flag)
+			return true;
+		/* The word behind an unknown option is taken for its value. */
+		if (!strchr(word, '=') && next[0] != '-' &&
+			(!row || row->type != SL_OPTION_FLAG))
+			at++;
+	}
+	return false;
+}

@@ -63,6 +63,12 @@ enum sl_option_outcome {
 SL_MUST_CHECK int sl_option_parse(const struct sl_option *rows, void *into, int argc,
 	char **argv, int *first, struct sl_error *err);
 
+/* Whether the flag --name is among the options, also behind a mistake in them. Without has_words all
+ * words are looked at, else those before the first that is neither option nor value, as far as a
+ * mistake lets that be told. False if the rows have no such flag. */
+bool sl_option_has_flag(const struct sl_option *rows, const char *name, bool has_words,
+	int argc, char *const *argv);
+
 /* The name among `names` (NULL-terminated) nearest to word, or NULL if none is near enough to be
  * meant. */
 const char *sl_option_nearest(const char *word, const char *const *names);

@@ -284,6 +284,9 @@ int sl_verb_run(int argc, char **argv)
 	if (first == argc)
 		return sl_cli_fail(SL_VERB_run, s.json, SL_EXIT_USAGE,
 			"no command: sluice run [options] -- CMD [ARG...]");
+	if (!argv[first][0])
+		return sl_cli_fail(SL_VERB_run, s.json, SL_EXIT_USAGE,
+			"no command: CMD is an empty word; is a variable in it unset?");
 	complete(&s);
 	status = check_amounts(&s);
 	if (status >= 0)

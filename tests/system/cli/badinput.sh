@@ -46,8 +46,21 @@ expect 'software, no command' 64 'no command' "$sluice" softgpu
 expect 'help of nothing' 64 "no verb 'nothing'" "$sluice" help nothing
 expect 'help goes to standard output' 0 'usage: sluice run' "$sluice" run --help
 
+# --- and as JSON, wherever --json stands
+expect 'JSON, asked before' 64 '^{"ok": false, "exit": 64, "error": ".*did you mean --request?' \
+	"$sluice" run --json --reqest 1GiB -- true
+expect 'JSON, asked after' 64 '^{"ok": false, "exit": 64, "error": ".*did you mean 8GiB?' \
+	"$sluice" run --request 8 --json -- true
+expect 'JSON, asked after an unknown option' 64 '^{.*did you mean --request?' \
+	"$sluice" run --reqest 8GiB --json true
+expect 'JSON, word where none belongs' 64 '^{.*unexpected word' "$sluice" ps all --json
+expect 'JSON, unknown option of ps' 64 '^{.*did you mean --watch?' "$sluice" ps --wach 2 --json
+expect 'JSON of CMD is not ours' 64 '^sluice run: unknown option' "$sluice" run --reqest=1GiB -- true --json
+expect 'JSON of CMD without --' 64 '^sluice run: unknown option' "$sluice" run --reqest=1GiB true --json
+
 # --- CMD
 expect 'CMD not found' 127 'no-such-program: not found' "$sluice" run -- no-such-program
+expect 'CMD is empty' 64 'no command: CMD is an empty word' "$sluice" run -- ''
 expect 'CMD not found, by path' 127 'not found' "$sluice" run -- /no/such/program
 expect 'CMD not executable' 126 'cannot be executed' "$sluice" run -- /etc/passwd
 expect 'CMD is a folder' 126 'cannot be executed' "$sluice" run -- /tmp
@@ -102,7 +115,8 @@ expect 'no daemon, as JSON' 69 '^{.*"exit": 69.*"error": "no daemon answers' "$s
 long=$work/$(printf '%0120d' 0)
 expect 'socket path too long' 64 '107' env SLUICE_SOCKET="$long" "$sluice" ps
 touch "$work/file"
-expect 'socket is a file' 69 "$work/file" env SLUICE_SOCKET="$work/file" "$sluice" ps
+expect 'socket is a folder' 64 "$work is a folder, not a socket" env SLUICE_SOCKET="$work" "$sluice" ps
+expect 'socket is a file' 64 "$work/file is a file, not a socket; set SLUICE_SOCKET" env SLUICE_SOCKET="$work/file" "$sluice" ps
 expect 'socket below a file' 69 'not a folder' env SLUICE_SOCKET="$work/file/s" "$sluice" ps
 expect 'doctor with hardly any descriptors' 1 '' sh -c "ulimit -n 4; exec '$sluice' doctor"
 printf '%s\n' "$out" | grep -q 'Too many open files' || fail "doctor with 4 descriptors: $out"
