@@ -166,6 +166,8 @@ static int on_hangup(
 	fresh.gpus = daemon->config.gpus;
 	daemon->config = fresh;
 	sl_daemon_configure(daemon);
+	if (sl_listener_permit(daemon, &err) < 0)
+		sl_error_log("%s; the rest of the configuration is in force", err.text);
 	sl_info("read %s anew", daemon->config_path);
 	sl_daemon_settle(daemon);
 	return 0;

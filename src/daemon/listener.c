@@ -190,6 +190,23 @@ static int bind_path(int fd, const char *path, struct sl_error *err)
 	return sl_err_origin(-errno);
 }
 
+int sl_listener_permit(const struct sl_daemon *daemon, struct sl_error *err)
+{
+	const char *path = daemon->socket_path;
+
+	/* No group in the configuration: the daemon's own, also after a SIGHUP took one away. */
+	if (chown(path, (uid_t)-1,
+		    daemon->config.socket_group == SL_CONFIG_GROUP_NONE
+			    ? getegid()
+			    : daemon->config.socket_group) < 0 ||
+		chmod(path, daemon->config.socket_mode) < 0) {
+		sl_error_set(err, "cannot open %.200s to its users: %s", path,
+			strerror(errno));
+		return sl_err_origin(-errno);
+	}
+	return 0;
+}
+
 int sl_listener_open(struct sl_daemon *daemon, struct sl_error *err)
 {
 	const char *path = daemon->socket_path;
@@ -205,12 +222,11 @@ int sl_listener_open(struct sl_daemon *daemon, struct sl_error *err)
 	if (r < 0)
 		return r;
 	daemon->listen_fd = sl_steal_fd(&fd);
-	if ((daemon->config.socket_group != SL_CONFIG_GROUP_NONE &&
-		    chown(path, (uid_t)-1, daemon->config.socket_group) < 0) ||
-		chmod(path, daemon->config.socket_mode) < 0 ||
-		listen(daemon->listen_fd, SOMAXCONN) < 0) {
-		sl_error_set(err, "cannot open %.200s to its users: %s", path,
-			strerror(errno));
+	r = sl_listener_permit(daemon, err);
+	if (r < 0)
+		return r;
+	if (listen(daemon->listen_fd, SOMAXCONN) < 0) {
+		sl_error_set(err, "cannot listen on %.200s: %s", path, strerror(errno));
 		return sl_err_origin(-errno);
 	}
 	daemon->spare_fd = open_spare();

@@ -14,6 +14,9 @@
 SL_MUST_CHECK int sl_listener_lock(struct sl_daemon *daemon, struct sl_error *err);
 /* Binds and listens. 0 or negative errno (err). */
 SL_MUST_CHECK int sl_listener_open(struct sl_daemon *daemon, struct sl_error *err);
+/* Gives the socket the group and mode of the configuration. 0 or negative errno (err). */
+SL_MUST_CHECK int sl_listener_permit(
+	const struct sl_daemon *daemon, struct sl_error *err);
 /* Unlinks the socket if it is open. The lock stays: the next daemon must not start yet. */
 void sl_listener_close(struct sl_daemon *daemon);
 /* The last thing of all, when journal and GPUs are another's to take. */

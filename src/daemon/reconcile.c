@@ -8,13 +8,16 @@
 #include "daemon/reconcile.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "base/log.h"
 #include "daemon/client.h"
 #include "daemon/drive.h"
 #include "daemon/views.h"
+#include "daemon/workload.h"
 
 /* Rounding of the driver's own sums; and what a context may shift meanwhile. */
 #define OVERHEAD_SLACK (16 * SL_MIB)
@@ -378,13 +381,40 @@ static bool is_ours(const struct view *view, uint32_t pid)
 	return false;
 }
 
+/* peer-failures row 23: a limit that is silently absent. */
+static void warn_unmanaged(
+	const struct view *view, uint32_t pid, uint32_t others, uint64_t bytes)
+{
+	static const uint8_t no_token[SL_WIRE_TOKEN_BYTES];
+	struct sl_workload *workload = NULL;
+	char size[32], more[32] = "";
+
+	(void)sl_bytes_format(bytes, size, sizeof(size));
+	if (others)
+		(void)snprintf(more, sizeof(more), " and %u more", others);
+	if (sl_file_pid_parent((int)pid) < 0)
+		sl_warning("process %u%s, which is gone, still has %s of GPU %u; not "
+			   "shared out "
+			   "until the driver lets go",
+			pid, more, size, view->gpu);
+	else if (sl_workload_find(view->daemon, no_token, (pid_t)pid, 0, &workload) !=
+		 SL_WORKLOAD_NONE)
+		sl_warning("process %u%s uses %s of GPU %u outside its limit: a "
+			   "workload's, but "
+			   "without libsluice.so; leave LD_PRELOAD in its environment",
+			pid, more, size, view->gpu);
+	else
+		sl_warning("process %u%s uses %s of GPU %u without sluice; start it with "
+			   "`sluice run`",
+			pid, more, size, view->gpu);
+}
+
 static void count_unmanaged(const struct view *view)
 {
 	struct sl_gpu *gpu = &view->daemon->gpus[view->gpu];
 	struct sl_event event = {.type = SL_EVENT_UNMANAGED};
+	uint32_t first = 0, count = 0;
 	uint64_t bytes = 0;
-	uint32_t first = 0;
-	char text[32];
 
 	for (uint32_t i = 0; i < view->sample->usage.count; i++) {
 		const struct sl_nvml_process *row = &view->sample->usage.processes[i];
@@ -393,15 +423,12 @@ static void count_unmanaged(const struct view *view)
 			continue;
 		bytes += row->used_bytes;
 		first = first ? first : row->pid;
+		count++;
 	}
 	if (bytes == gpu->unmanaged_bytes)
 		return;
-	/* peer-failures row 23: a limit that is silently absent. */
 	if (gpu->unmanaged_bytes == 0)
-		sl_warning("process %u uses %s of GPU %u without sluice; start it with "
-			   "`sluice "
-			   "run`",
-			first, sl_bytes_format(bytes, text, sizeof(text)), view->gpu);
+		warn_unmanaged(view, first, count - 1, bytes);
 	gpu->unmanaged_bytes = bytes;
 	event.unmanaged.gpu = view->gpu;
 	event.unmanaged.bytes = bytes;

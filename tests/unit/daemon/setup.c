@@ -262,7 +262,9 @@ static void a_bad_configuration_is_refused_and_the_old_one_kept(void **state)
 {
 	struct rig *rig = *state;
 	static const char bad[] = "max_clients: 5\nlogg_level: info\n";
-	static const char good[] = "max_clients: 6\nlog_level: warning\n";
+	static const char good[] =
+		"max_clients: 6\nlog_level: warning\nsocket_mode: 0600\n";
+	struct stat socket_is;
 
 	assert_int_equal(rig_start_fails(rig, "head_pass: soon\n"), 2);
 	assert_true(rig_log_has(rig, "line 1"));
@@ -276,6 +278,8 @@ static void a_bad_configuration_is_refused_and_the_old_one_kept(void **state)
 	assert_int_equal(sl_file_replace(rig->config, good, strlen(good), false), 0);
 	assert_int_equal(kill(rig->daemon, SIGHUP), 0);
 	assert_true(rig_log_gets(rig, "anew"));
+	assert_int_equal(stat(rig->socket, &socket_is), 0);
+	assert_int_equal(socket_is.st_mode & 0777, 0600);
 	rig_stop(rig);
 }
 
