@@ -74,9 +74,19 @@ static uint64_t some_seed(void)
 	return (sl_clock_now() ^ ((uint64_t)getpid() << 32)) % 1000000007;
 }
 
+/* Junk is refused: a run of no events holds every rule. */
+static bool read_number(const char *text, uint64_t *out)
+{
+	char *end = NULL;
+
+	*out = strtoull(text, &end, 0);
+	return text[0] >= '0' && text[0] <= '9' && *end == '\0';
+}
+
 int main(int argc, char **argv)
 {
 	uint64_t events = 1000000, seed = some_seed(), gpus = 0;
+	uint64_t *number;
 	bool quiet = false, held;
 	sl_ns begin = sl_clock_now();
 
@@ -94,13 +104,17 @@ int main(int argc, char **argv)
 		if (!value)
 			return usage();
 		i++;
-		if (strcmp(argv[i - 1], "--events") == 0)
-			events = strtoull(value, NULL, 0);
-		else if (strcmp(argv[i - 1], "--seed") == 0)
-			seed = strtoull(value, NULL, 0);
-		else if (strcmp(argv[i - 1], "--gpus") == 0)
-			gpus = strtoull(value, NULL, 0);
-		else if (strcmp(argv[i - 1], "--mutant") != 0)
+		number = strcmp(argv[i - 1], "--events") == 0 ? &events
+			 : strcmp(argv[i - 1], "--seed") == 0 ? &seed
+			 : strcmp(argv[i - 1], "--gpus") == 0 ? &gpus
+							      : NULL;
+		if (number) {
+			if (!read_number(value, number)) {
+				fprintf(stderr, "sim: %s wants a number, not '%s'\n",
+					argv[i - 1], value);
+				return 2;
+			}
+		} else if (strcmp(argv[i - 1], "--mutant") != 0)
 			return usage();
 		else if (!sl_mutant_can_switch())
 			return hand_over(argv);
