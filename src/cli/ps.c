@@ -1,7 +1,7 @@
 /*
  * sluice ps: one line per workload and GPU.
  *
- * HELD is what counts against request and limit: backing and hidden bytes together, so that the
+ * USED is what counts against request and limit: backing and hidden bytes together, so that the
  * three columns can be compared by eye. --json has them apart.
  */
 #include "cli/cli.h"
@@ -40,7 +40,7 @@ enum {
 	STATE,
 	REQUEST,
 	LIMIT,
-	HELD,
+	USED,
 	WAITING,
 	CLIENTS,
 	AGE,
@@ -56,7 +56,7 @@ static const struct sl_column columns[COLUMNS] = {
 	[STATE] = {"STATE", false, 0, 0},
 	[REQUEST] = {"REQUEST", true, 0, 0},
 	[LIMIT] = {"LIMIT", true, 0, 0},
-	[HELD] = {"HELD", true, 0, 0},
+	[USED] = {"USED", true, 0, 0},
 	[WAITING] = {"WAITING", true, 0, 0},
 	[CLIENTS] = {"CLIENTS", true, 0, 2},
 	[AGE] = {"AGE", true, 0, 6},
@@ -105,7 +105,7 @@ static bool add_row(struct sl_table *table, const struct sl_msg_use_row *row)
 		sl_table_bytes(row->request_bytes, text, sizeof(text)));
 	sl_table_set(
 		table, LIMIT, "%s", sl_table_bytes(row->limit_bytes, text, sizeof(text)));
-	sl_table_set(table, HELD, "%s",
+	sl_table_set(table, USED, "%s",
 		sl_table_bytes(
 			row->backing_bytes + row->hidden_bytes, text, sizeof(text)));
 	sl_table_set(table, WAITING, "%s",
@@ -117,19 +117,32 @@ static bool add_row(struct sl_table *table, const struct sl_msg_use_row *row)
 	return sl_table_end_row(table);
 }
 
-static json_t *to_json(const struct sl_msg_use_row *row)
+/* The name that a GPU keeps when the order of GPUs changes; NULL if the daemon lists it no more. */
+static const char *gpu_uuid(const struct sl_rows *gpus, uint32_t gpu, char text[41])
 {
-	char user[64];
+	for (size_t i = 0; i < gpus->count; i++)
+		if (gpus->all[i].gpu_row.gpu == gpu) {
+			sl_wire_uuid_format(gpus->all[i].gpu_row.uuid, text);
+			return text;
+		}
+	return NULL;
+}
+
+static json_t *to_json(const struct sl_msg_use_row *row, const struct sl_rows *gpus)
+{
+	char user[64], uuid[41];
 
 	user_name(row->uid, user, sizeof(user));
-	return json_pack("{s:I, s:s%, s:s%, s:s, s:i, s:i, s:i, s:i, s:s, s:I, s:I, s:I, "
-			 "s:I, s:I, "
-			 "s:I, s:i, s:i, s:I, s:s%}",
+	return json_pack(
+		"{s:I, s:s%, s:s%, s:s, s:i, s:i, s:i, s:s?, s:i, s:s, s:I, s:I, s:I, "
+		"s:I, s:I, "
+		"s:I, s:i, s:i, s:I, s:s%}",
 		"workload", (json_int_t)row->workload, "name", row->name,
 		strlen(row->name), "project", row->project, strlen(row->project), "user",
 		user, "uid", (int)row->uid, "pid", (int)row->pid, "gpu", (int)row->gpu,
-		"priority", (int)priority(row), "state", state_name(row->state),
-		"request_bytes", (json_int_t)row->request_bytes, "limit_bytes",
+		"gpu_uuid", gpu_uuid(gpus, row->gpu, uuid), "priority",
+		(int)priority(row), "state", state_name(row->state), "request_bytes",
+		(json_int_t)row->request_bytes, "limit_bytes",
 		(json_int_t)row->limit_bytes, "backing_bytes",
 		(json_int_t)row->backing_bytes, "hidden_bytes",
 		(json_int_t)row->hidden_bytes, "dying_bytes",
@@ -142,9 +155,11 @@ static json_t *to_json(const struct sl_msg_use_row *row)
 static int print_once(const struct settings *s, bool clear)
 {
 	sl_cleanup(sl_rows_fini) struct sl_rows rows = {0};
+	sl_cleanup(sl_rows_fini) struct sl_rows gpus = {0};
 	sl_cleanup(sl_table_freep) struct sl_table *table = NULL;
 	struct sl_error err = {0};
-	int status = sl_rows_fetch(&rows, SL_LIST_USES, &err);
+	int status = sl_rows_fetch_two(
+		&rows, SL_LIST_USES, s->json ? &gpus : NULL, SL_LIST_GPUS, &err);
 
 	if (status)
 		return sl_cli_fail(
@@ -153,7 +168,8 @@ static int print_once(const struct settings *s, bool clear)
 		json_t *array = json_array();
 
 		for (size_t i = 0; i < rows.count; i++)
-			json_array_append_new(array, to_json(&rows.all[i].use_row));
+			json_array_append_new(
+				array, to_json(&rows.all[i].use_row, &gpus));
 		return sl_rows_print_json(SL_VERB_ps, array);
 	}
 	table = sl_table_new(columns, COLUMNS);

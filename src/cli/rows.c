@@ -28,15 +28,23 @@ static void keep(void *context, const union sl_msg *row)
 
 int sl_rows_fetch(struct sl_rows *rows, enum sl_list_what what, struct sl_error *err)
 {
+	return sl_rows_fetch_two(rows, what, NULL, what, err);
+}
+
+int sl_rows_fetch_two(struct sl_rows *rows, enum sl_list_what what, struct sl_rows *rows2,
+	enum sl_list_what what2, struct sl_error *err)
+{
 	sl_cleanup(sl_conn_close) struct sl_conn conn = {.fd = -1};
 	int status = sl_conn_open(&conn, err);
 
 	if (!status)
 		status = sl_conn_list(&conn, what, keep, rows, err);
+	if (!status && rows2)
+		status = sl_conn_list(&conn, what2, keep, rows2, err);
 	strcpy(rows->socket, conn.socket);
 	rows->welcome = conn.welcome;
 	rows->daemon_protocol = conn.daemon_protocol;
-	if (!status && rows->failed) {
+	if (!status && (rows->failed || (rows2 && rows2->failed))) {
 		sl_error_set(err, "out of memory");
 		status = SL_EXIT_SYSTEM;
 	}

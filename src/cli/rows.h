@@ -25,6 +25,10 @@ struct sl_rows {
  * those of sl_conn_open. socket and daemon_protocol are set also on failure, where known. */
 SL_MUST_CHECK int sl_rows_fetch(
 	struct sl_rows *rows, enum sl_list_what what, struct sl_error *err);
+/* Two lists over one connection: what belongs to `rows`, then what2 into *rows2, which must be
+ * zeroed too. They are moments apart. rows2 may be NULL; then only the first is asked. */
+SL_MUST_CHECK int sl_rows_fetch_two(struct sl_rows *rows, enum sl_list_what what,
+	struct sl_rows *rows2, enum sl_list_what what2, struct sl_error *err);
 void sl_rows_fini(struct sl_rows *rows);
 
 /* Prints value (which it takes; NULL: out of memory) on standard output. Returns the status. */

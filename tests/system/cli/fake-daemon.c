@@ -94,6 +94,8 @@ static void use_row(int fd, unsigned int i)
 
 	sl_wire_init(&msg, SL_MSG_USE_ROW);
 	msg.use_row.workload = i + 1;
+	/* The last one's GPU is on no list any more. */
+	msg.use_row.gpu = i == 2 ? 9 : i;
 	msg.use_row.pid = 100 + i;
 	msg.use_row.clients = 1;
 	msg.use_row.priority_biased = SL_PRIORITY_BIAS - 5 + i;
@@ -188,14 +190,16 @@ static void serve(int fd)
 
 	if (sl_wire_recv(fd, SL_FROM_CONTROL, &msg, &err) || !open_with(fd))
 		return;
-	if (sl_wire_recv(fd, SL_FROM_CONTROL, &msg, &err))
-		return;
-	if (is("wrong-answer"))
-		welcome(fd, SL_PROTOCOL_VERSION);
-	else if (msg.head.type == SL_MSG_RUN && !is("half"))
-		run_reply(fd, &msg.run);
-	else if (msg.head.type == SL_MSG_LIST)
-		list(fd, msg.list.what);
+	while (!sl_wire_recv(fd, SL_FROM_CONTROL, &msg, &err)) {
+		if (is("wrong-answer"))
+			welcome(fd, SL_PROTOCOL_VERSION);
+		else if (msg.head.type == SL_MSG_RUN && !is("half"))
+			run_reply(fd, &msg.run);
+		else if (msg.head.type == SL_MSG_LIST)
+			list(fd, msg.list.what);
+		if (is("half"))
+			return;
+	}
 }
 
 int main(int argc, char **argv)

@@ -6,10 +6,10 @@
 fake lists
 widest() { awk '{ if (length($0) > n) n = length($0) } END { print n + 0 }' "$work/out"; }
 
-expect 'ps' 0 '^NAME  *PROJECT  *USER  *GPU  *PRIO  *STATE  *REQUEST  *LIMIT  *HELD  *WAITING  *CLIENTS  *AGE  *COMMAND$' \
+expect 'ps' 0 '^NAME  *PROJECT  *USER  *GPU  *PRIO  *STATE  *REQUEST  *LIMIT  *USED  *WAITING  *CLIENTS  *AGE  *COMMAND$' \
 	"$sluice" ps
 same 'ps: three rows and a title' "$(wc -l <"$work/out")" 4
-expect 'ps: held is backing and hidden' 0 '4Gi  *12Gi  *3.25Gi' "$sluice" ps
+expect 'ps: used is backing and hidden' 0 '4Gi  *12Gi  *3.25Gi' "$sluice" ps
 expect 'ps: who waits, and for what' 0 'waiting .* 300Mi ' "$sluice" ps
 same 'ps: no escape sequence of others' "$(tr -dc '\033' <"$work/out" | wc -c)" 0
 for columns in 80 100 132; do
@@ -33,6 +33,8 @@ if command -v python3 >/dev/null; then
 	run "$sluice" ps --json
 	same 'ps --json' "$(json 'len(d), d[0]["hidden_bytes"], d[2]["waiting"], d[1]["priority"], d[0]["state"]')" \
 		"3 268435456 1 -4 reserved"
+	same 'ps --json: GPUs by their lasting names' "$(json '[r["gpu_uuid"] for r in d]')" \
+		"['GPU-00000000-0000-0000-0000-000000000000', 'GPU-00000000-0000-0000-0000-000000000001', None]"
 	run "$sluice" gpus --json
 	same 'gpus --json' "$(json 'len(d), d[1]["state"], d[2]["gpu"], d[0]["shareable_bytes"]')" \
 		"3 degraded 2 83751862272"

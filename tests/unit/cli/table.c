@@ -8,7 +8,7 @@
 static const struct sl_column columns[] = {
 	{"NAME", false, 6, 0},
 	{"PROJECT", false, 4, 1},
-	{"HELD", true, 0, 0},
+	{"USED", true, 0, 0},
 	{"COMMAND", false, 8, 2},
 };
 
@@ -42,22 +42,22 @@ static const struct {
 	const char *want;
 } rows[] = {
 	{"no terminal", 0,
-		"NAME         PROJECT     HELD  COMMAND\n"
+		"NAME         PROJECT     USED  COMMAND\n"
 		"a-long-name  research  3.25Gi  python serve.py --port 1\n"},
 	{"fits", 80,
-		"NAME         PROJECT     HELD  COMMAND\n"
+		"NAME         PROJECT     USED  COMMAND\n"
 		"a-long-name  research  3.25Gi  python serve.py --port 1\n"},
 	{"command cut", 50,
-		"NAME         PROJECT     HELD  COMMAND\n"
+		"NAME         PROJECT     USED  COMMAND\n"
 		"a-long-name  research  3.25Gi  python serve.py -..\n"},
 	{"all cut", 34,
-		"NAME     PROJECT    HELD  COMMAND\n"
+		"NAME     PROJECT    USED  COMMAND\n"
 		"a-lon..  resea..  3.25Gi  python..\n"},
 	{"project dropped", 26,
-		"NAME        HELD  COMMAND\n"
+		"NAME        USED  COMMAND\n"
 		"a-long..  3.25Gi  python..\n"},
 	{"command dropped", 20,
-		"NAME           HELD\n"
+		"NAME           USED\n"
 		"a-long-name  3.25Gi\n"},
 };
 
