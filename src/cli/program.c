@@ -34,6 +34,15 @@ static const struct front {
 #undef SL_FRONT
 };
 
+static const struct wrapper {
+	const char *program, *valued;
+	unsigned int words;
+} wrappers[] = {
+#define SL_WRAPPER(program, valued, words) {program, valued, words},
+#include "cli/wrappers.def"
+#undef SL_WRAPPER
+};
+
 static const char *last_part(const char *path)
 {
 	const char *slash = strrchr(path, '/');
@@ -41,13 +50,47 @@ static const char *last_part(const char *path)
 	return slash ? slash + 1 : path;
 }
 
+/* Where this sluice is installed; false in a build folder, which has no prefix. */
+static bool own_prefix(char *dir, size_t size)
+{
+	char *slash;
+
+	if (sl_paths_program_dir(dir, size))
+		return false;
+	slash = strrchr(dir, '/');
+	if (!slash || slash == dir || strcmp(slash, "/bin"))
+		return false;
+	*slash = '\0';
+	return true;
+}
+
+/* PREFIX in a remedy becomes the folder, so that it can be typed; else it is explained. */
+static void set_front(const struct front *front, struct sl_error *err)
+{
+	static const char mark[] = "PREFIX";
+	char prefix[SL_PATH_MAX], text[SL_ERROR_TEXT_MAX] = "";
+	const char *from = front->remedy;
+	bool is_known = own_prefix(prefix, sizeof(prefix)) && strlen(prefix) < 64;
+	size_t used = 0;
+
+	for (const char *at; is_known && (at = strstr(from, mark));) {
+		used += (size_t)snprintf(text + used, sizeof(text) - used, "%.*s%s",
+			(int)(at - from), from, prefix);
+		if (used >= sizeof(text))
+			used = sizeof(text) - 1;
+		from = at + strlen(mark);
+	}
+	(void)snprintf(text + used, sizeof(text) - used, "%s", from);
+	sl_error_set(err, "%s %s; %s%s", front->program, front->why, text,
+		strstr(text, mark) ? " (PREFIX: the folder Sluice is installed in)" : "");
+}
+
 static int judge_front(const char *path, struct sl_error *err)
 {
 	for (size_t i = 0; i < SL_ARRAY_LEN(fronts); i++) {
 		if (strcmp(last_part(path), fronts[i].program))
 			continue;
-		sl_error_set(err, "%s %s; %s", fronts[i].program, fronts[i].why,
-			fronts[i].remedy);
+		set_front(&fronts[i], err);
 		return SL_PROGRAM_UNFIT;
 	}
 	return SL_PROGRAM_OK;
@@ -259,4 +302,83 @@ static int inspect(
 int sl_program_inspect(const char *cmd, char *path, size_t size, struct sl_error *err)
 {
 	return inspect(cmd, 0, path, size, err);
+}
+
+/* Whether the option takes the next word for its value: `-k`, `-vk`, `--kill-after`. */
+static bool takes_next(const struct wrapper *wrapper, const char *option)
+{
+	size_t letters = strcspn(wrapper->valued, " ");
+	const char *name;
+
+	if (!strncmp(option, "--", 2)) {
+		size_t len = strlen(option + 2);
+
+		for (name = wrapper->valued + letters; *name;) {
+			size_t n = strcspn(++name, " ");
+
+			if (n == len && !memcmp(name, option + 2, n))
+				return true;
+			name += n;
+		}
+		return false;
+	}
+	for (option++; *option; option++)
+		if (memchr(wrapper->valued, *option, letters))
+			return !option[1];
+	return false;
+}
+
+/* The command behind a wrapper at words[0]; NULL if there is none, or none that can be told. */
+static char *const *behind(const struct wrapper *wrapper, char *const *words)
+{
+	unsigned int left = wrapper->words;
+	bool options = true;
+
+	for (words++; *words; words++) {
+		const char *word = *words;
+
+		if (options && word[0] == '-') {
+			/* `env -S "A B"` splits words by rules of its own. */
+			if (!strcmp(wrapper->program, "env") &&
+				(!strncmp(word, "-S", 2) || !strncmp(word, "--split", 7)))
+				return NULL;
+			options = strcmp(word, "--") != 0;
+			if (takes_next(wrapper, word) && !*++words)
+				return NULL;
+			continue;
+		}
+		options = false;
+		if (strchr(word, '=') && !strcmp(wrapper->program, "env"))
+			continue;
+		if (!left--)
+			return words;
+	}
+	return NULL;
+}
+
+static char *const *next_command(char *const *words)
+{
+	for (size_t i = 0; i < SL_ARRAY_LEN(wrappers); i++)
+		if (!strcmp(last_part(words[0]), wrappers[i].program))
+			return behind(&wrappers[i], words);
+	return NULL;
+}
+
+int sl_program_inspect_words(
+	char *const *words, char *path, size_t size, struct sl_error *err)
+{
+	int r = sl_program_inspect(words[0], path, size, err);
+
+	while (!r && (words = next_command(words))) {
+		char inner[SL_PATH_MAX];
+		struct sl_error why = {0};
+
+		if (sl_program_inspect(words[0], inner, sizeof(inner), &why) !=
+			SL_PROGRAM_UNFIT)
+			continue;
+		if (err)
+			*err = why;
+		return SL_PROGRAM_UNFIT;
+	}
+	return r;
 }

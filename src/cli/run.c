@@ -124,12 +124,12 @@ static void join_command(char *out, size_t size, char *const *words)
 }
 
 /* Outcome: -1 to go on, else the exit status. */
-static int check_command(const struct settings *s, const char *cmd)
+static int check_command(const struct settings *s, char *const *words)
 {
 	char path[SL_PATH_MAX];
 	struct sl_error err = {0};
 
-	switch (sl_program_inspect(cmd, path, sizeof(path), &err)) {
+	switch (sl_program_inspect_words(words, path, sizeof(path), &err)) {
 	case SL_PROGRAM_OK: return -1;
 	case SL_PROGRAM_NOT_FOUND:
 		return sl_cli_fail(
@@ -291,7 +291,7 @@ int sl_verb_run(int argc, char **argv)
 	status = check_amounts(&s);
 	if (status >= 0)
 		return status;
-	status = check_command(&s, argv[first]);
+	status = check_command(&s, argv + first);
 	if (status >= 0)
 		return status;
 	if (sl_library_find(library, sizeof(library), &err))

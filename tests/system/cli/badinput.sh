@@ -71,6 +71,8 @@ for front in docker podman nerdctl sudo doas su ssh srun kubectl; do
 	expect "in front of $front" 64 "^sluice run: $front .*sluice run \[options\] -- CMD" \
 		"$sluice" run --request 0.5 -- "$work/bin/$front" run image
 done
+expect 'behind env and nice' 64 '^sluice run: sudo drops LD_PRELOAD' \
+	"$sluice" run -- env A=b nice -n 5 "$work/bin/sudo" true
 cat >"$work/hello.c" <<'C'
 int main(void) { return 0; }
 C

@@ -118,7 +118,7 @@ static const struct {
 	{"musl", SL_PROGRAM_UNFIT, "musl"},
 	{"bits32", SL_PROGRAM_UNFIT, "32-bit"},
 	{"foreign", SL_PROGRAM_UNFIT, "foreign"},
-	{"docker", SL_PROGRAM_UNFIT, "docker run --gpus all"},
+	{"docker", SL_PROGRAM_UNFIT, "PREFIX: the folder"},
 	{"closed", SL_PROGRAM_NOT_EXECUTABLE, "Permission denied"},
 	{"cut", SL_PROGRAM_NOT_EXECUTABLE, "cut short"},
 	{"script", SL_PROGRAM_OK, ""},
@@ -143,6 +143,65 @@ static void test_rows(void **state)
 		assert_row_u64(
 			rows[i].name, (uint64_t)outcome, (uint64_t)rows[i].outcome);
 		assert_row_contains(rows[i].name, err.text, rows[i].says);
+	}
+}
+
+/* What stands behind env and its like is judged too. D and S stand for the made docker and the made
+ * static program. */
+static void test_wrappers(void **state)
+{
+	static const struct {
+		const char *words;
+		int outcome;
+	} cases[] = {
+		{"env D", SL_PROGRAM_UNFIT},
+		{"env A=b B= D run", SL_PROGRAM_UNFIT},
+		{"env -i -u HOME --chdir /tmp A=b S", SL_PROGRAM_UNFIT},
+		{"env -iuHOME D", SL_PROGRAM_UNFIT},
+		{"env - -- A=b D", SL_PROGRAM_UNFIT},
+		{"/usr/bin/env D", SL_PROGRAM_UNFIT},
+		{"nice D", SL_PROGRAM_UNFIT},
+		{"nice -n 5 D", SL_PROGRAM_UNFIT},
+		{"nice -10 D", SL_PROGRAM_UNFIT},
+		{"nice --adjustment=5 D", SL_PROGRAM_UNFIT},
+		{"nohup S", SL_PROGRAM_UNFIT},
+		{"timeout -k 5 --signal INT 10s D", SL_PROGRAM_UNFIT},
+		{"timeout 10 nice env A=b D", SL_PROGRAM_UNFIT},
+		{"setsid -w D", SL_PROGRAM_UNFIT},
+		{"stdbuf -oL -e 0 D", SL_PROGRAM_UNFIT},
+		{"ionice -c 2 -n7 D", SL_PROGRAM_UNFIT},
+		{"taskset -c 0-3 D", SL_PROGRAM_UNFIT},
+		{"chrt -r 5 D", SL_PROGRAM_UNFIT},
+		{"env", SL_PROGRAM_OK},
+		{"env -u", SL_PROGRAM_OK},
+		{"env sh D", SL_PROGRAM_OK},
+		{"env no-such-program", SL_PROGRAM_OK},
+		{"timeout D sh", SL_PROGRAM_OK},
+		{"nice -n D sh", SL_PROGRAM_OK},
+		{"sh env D", SL_PROGRAM_OK},
+		{"no-such-program D", SL_PROGRAM_NOT_FOUND},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < SL_ARRAY_LEN(cases); i++) {
+		char text[200], made[2][64], found[SL_PATH_MAX];
+		char *words[16] = {0}, *save = NULL;
+		struct sl_error err = {0};
+		size_t n = 0;
+
+		snprintf(made[0], sizeof(made[0]), "%s/docker", dir);
+		snprintf(made[1], sizeof(made[1]), "%s/static", dir);
+		snprintf(text, sizeof(text), "%s", cases[i].words);
+		for (char *word = strtok_r(text, " ", &save); word;
+			word = strtok_r(NULL, " ", &save))
+			words[n++] = !strcmp(word, "D")   ? made[0]
+				     : !strcmp(word, "S") ? made[1]
+							  : word;
+		assert_row_u64(cases[i].words,
+			(uint64_t)sl_program_inspect_words(
+				words, found, sizeof(found), &err),
+			(uint64_t)cases[i].outcome);
+		assert_int_equal(err.text[0] != 0, cases[i].outcome != SL_PROGRAM_OK);
 	}
 }
 
@@ -216,6 +275,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_rows),
+		cmocka_unit_test(test_wrappers),
 		cmocka_unit_test(test_script_loop),
 		cmocka_unit_test(test_path_search),
 		cmocka_unit_test(test_set_user_id),
