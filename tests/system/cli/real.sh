@@ -55,6 +55,12 @@ expect 'ps' 0 '^srv  *p .* 5  *reserved .* sleep 60$' in_box '
 	until sluice ps | grep -q sleep; do sleep 0.05; done
 	sluice ps
 	kill $pid'
+expect 'ps --json has the UUID that gpus has' 0 '' in_box '
+	sluice run --request 512Mi --name srv -- sleep 60 & pid=$!
+	until sluice ps | grep -q sleep; do sleep 0.05; done
+	uuid=$(sluice ps --json | sed -n "s/.*\"gpu_uuid\": \"\(GPU-[0-9a-f-]*\)\".*/\1/p")
+	kill $pid
+	[ -n "$uuid" ] && sluice gpus | grep -q -e "$uuid"'
 expect 'a workload goes with its process' 0 '' in_box '
 	sluice run --name short -- true
 	tries=0
