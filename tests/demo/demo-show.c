@@ -10,11 +10,10 @@
  * What is shown and written is what the servers themselves report, line by line; the bar is NVML's
  * figure. The program fails if nobody died without Sluice, or if anything went wrong with it.
  */
-#include "base/nvml_abi.h"
 #include "base/sl.h"
+#include "gpu-memory.h"
 #include "prog.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
@@ -57,37 +56,9 @@ struct screen {
 	uint64_t last_ms;
 };
 
-static struct {
-	nvmlDevice_t device;
-	__typeof__(&nvmlDeviceGetMemoryInfo) memory;
-} nvml;
-
 static double gib(uint64_t bytes)
 {
 	return (double)bytes / (double)SL_GIB;
-}
-
-static bool nvml_open(void)
-{
-	void *library = dlopen("libnvidia-ml.so.1", RTLD_NOW);
-	__typeof__(&nvmlInit_v2) init;
-	__typeof__(&nvmlDeviceGetHandleByIndex_v2) by_index;
-
-	if (!library)
-		return false;
-	init = (__typeof__(init))dlsym(library, "nvmlInit_v2");
-	by_index = (__typeof__(by_index))dlsym(library, "nvmlDeviceGetHandleByIndex_v2");
-	nvml.memory = (__typeof__(nvml.memory))dlsym(library, "nvmlDeviceGetMemoryInfo");
-	return init && by_index && nvml.memory && init() == NVML_SUCCESS &&
-	       by_index(0, &nvml.device) == NVML_SUCCESS;
-}
-
-static nvmlMemory_t gpu_memory(void)
-{
-	nvmlMemory_t memory = {0};
-
-	nvml.memory(nvml.device, &memory);
-	return memory;
 }
 
 /* --- the servers ----------------------------------------------------------------------- */
@@ -226,7 +197,7 @@ static const char *state_of(const struct server *server, char *buf, size_t size)
 
 static void draw_table(struct screen *screen, const struct phase *phase)
 {
-	nvmlMemory_t memory = gpu_memory();
+	nvmlMemory_t memory = prog_gpu_memory();
 	unsigned int cells =
 		memory.total ? (unsigned int)(40 * memory.used / memory.total) : 0;
 	char bar[41], state[64];
@@ -255,7 +226,7 @@ static void draw_table(struct screen *screen, const struct phase *phase)
 /* For a file or a pipe: the same on one line. */
 static void print_line(const struct phase *phase)
 {
-	nvmlMemory_t memory = gpu_memory();
+	nvmlMemory_t memory = prog_gpu_memory();
 	char state[64];
 
 	printf("  %.2f of %.2f GiB", gib(memory.used), gib(memory.total));
@@ -338,7 +309,7 @@ static void run_phase(
 				if (fds[i].revents)
 					listen_to(&phase->servers[i]);
 		phase->used_max_bytes =
-			sl_max_u64(phase->used_max_bytes, gpu_memory().used);
+			sl_max_u64(phase->used_max_bytes, prog_gpu_memory().used);
 		if (prog_now_ms() - start_ms > PHASE_LIMIT_MS)
 			for (size_t i = 0; i < SERVERS; i++)
 				if (phase->servers[i].fd >= 0)
@@ -471,11 +442,11 @@ int main(int argc, char **argv)
 	pid_t daemon;
 	bool good;
 
-	if (argc != 2 || !nvml_open()) {
+	if (argc != 2 || !prog_gpu_open()) {
 		fprintf(stderr, "demo-show: run tests/demo/demo BUILD_DIR\n");
 		return PROG_USAGE;
 	}
-	total_bytes = gpu_memory().total;
+	total_bytes = prog_gpu_memory().total;
 	run_phase(argv[1], &without, false, &screen);
 	printf("\n");
 	fflush(stdout);

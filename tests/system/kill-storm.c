@@ -9,11 +9,10 @@
  *
  *	kill-storm BUILD_DIR COUNT [SEED]      inside `sluice softgpu`
  */
-#include "base/nvml_abi.h"
 #include "base/sl.h"
+#include "gpu-memory.h"
 #include "prog.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
@@ -45,34 +44,6 @@ struct storm {
 	uint64_t daemon_due_ms;
 	uint64_t used_before;
 };
-
-static struct {
-	nvmlDevice_t device;
-	__typeof__(&nvmlDeviceGetMemoryInfo) memory;
-} nvml;
-
-static bool nvml_open(void)
-{
-	void *library = dlopen("libnvidia-ml.so.1", RTLD_NOW);
-	__typeof__(&nvmlInit_v2) init;
-	__typeof__(&nvmlDeviceGetHandleByIndex_v2) by_index;
-
-	if (!library)
-		return false;
-	init = (__typeof__(init))dlsym(library, "nvmlInit_v2");
-	by_index = (__typeof__(by_index))dlsym(library, "nvmlDeviceGetHandleByIndex_v2");
-	nvml.memory = (__typeof__(nvml.memory))dlsym(library, "nvmlDeviceGetMemoryInfo");
-	return init && by_index && nvml.memory && init() == NVML_SUCCESS &&
-	       by_index(0, &nvml.device) == NVML_SUCCESS;
-}
-
-static uint64_t nvml_used(void)
-{
-	nvmlMemory_t memory = {0};
-
-	nvml.memory(nvml.device, &memory);
-	return memory.used;
-}
 
 static uint64_t draw(struct storm *s, uint64_t below)
 {
@@ -235,9 +206,9 @@ static bool books_empty(struct storm *s, char *why, size_t size)
 		}
 	}
 	json_decref(root);
-	if (empty && nvml_used() > s->used_before) {
+	if (empty && prog_gpu_memory().used > s->used_before) {
 		snprintf(why, size, "NVML sees %llu bytes more than at the start",
-			(unsigned long long)(nvml_used() - s->used_before));
+			(unsigned long long)(prog_gpu_memory().used - s->used_before));
 		empty = false;
 	}
 	return empty;
@@ -302,7 +273,7 @@ static bool prepare(struct storm *s)
 	FILE *config;
 
 	snprintf(s->folder, sizeof(s->folder), "/tmp/sluice-storm.XXXXXX");
-	if (!mkdtemp(s->folder) || !nvml_open())
+	if (!mkdtemp(s->folder) || !prog_gpu_open())
 		return false;
 	snprintf(path, sizeof(path), "%s/config", s->folder);
 	config = fopen(path, "w");
@@ -311,7 +282,7 @@ static bool prepare(struct storm *s)
 	/* Short waits: what is tested is death, not patience. */
 	fputs("longest_wait: 3s\nrecover_wait: 500ms\nidle_wait: 200ms\n", config);
 	fclose(config);
-	s->used_before = nvml_used();
+	s->used_before = prog_gpu_memory().used;
 	return true;
 }
 
