@@ -170,7 +170,7 @@ static void check_gpus(const struct sl_facts *facts, struct sl_finding *f)
 	size_t managed = facts->gpus.count, degraded = 0;
 
 	for (size_t i = 0; i < managed; i++)
-		degraded += facts->gpus.all[i].gpu_row.degraded != 0;
+		degraded += facts->gpus.all[i].gpu_row.condition & SL_GPU_DEGRADED;
 	if (facts->daemon_status) {
 		say(f, SL_LEVEL_WARN,
 			"which GPUs are shared is not known without the daemon");

@@ -152,12 +152,13 @@ struct sl_client {
 	struct sl_client_gpu gpus[]; /* by ordinal */
 };
 
-/* What the policy answered to WORKLOAD_ADD. */
+/* What the policy answered to WORKLOAD_ADD or WORKLOAD_SET. */
 struct sl_admission {
 	uint64_t workload;
 	bool admitted, refused;
 	uint32_t gpu_mask, reason;
 	uint64_t request_bytes, limit_bytes, wanted_bytes, available_bytes;
+	uint64_t over_bytes; /* of a change */
 };
 
 struct sl_daemon {

@@ -6,16 +6,12 @@
  */
 #include "daemon/drive.h"
 
-#include <inttypes.h>
-#include <stdlib.h>
-
-#include "base/log.h"
 #include "daemon/client.h"
+#include "daemon/events.h"
 #include "daemon/peer.h"
+#include "daemon/probing.h"
+#include "daemon/stopper.h"
 #include "daemon/views.h"
-
-/* Lines per reason and second; a queue of thousands must not turn into a log of thousands. */
-#define NOTES_PER_SECOND 5
 
 static void on_admit(struct sl_daemon *daemon, uint64_t workload, uint32_t gpu_mask,
 	uint64_t request_bytes, uint64_t limit_bytes)
@@ -39,34 +35,60 @@ static void on_refuse(struct sl_daemon *daemon, uint64_t workload, uint32_t reas
 	daemon->admission.available_bytes = available_bytes;
 }
 
-static void on_note(struct sl_daemon *daemon, enum sl_reason reason, uint32_t gpu,
-	uint64_t workload, uint64_t other, uint64_t bytes)
+static void on_set_done(struct sl_daemon *daemon, const struct sl_action *action)
 {
-	/* Waiting is what the daemon is for; the rest should be rare. */
-	int level = reason == SL_REASON_BURST_WAITS || reason == SL_REASON_STRAY
-			    ? SL_LOG_DEBUG
-			    : SL_LOG_WARNING;
-	struct sl_workload *subject = sl_map_get(&daemon->workloads, workload);
-	sl_ns second = sl_clock_now() / SL_S;
-	char text[32];
+	if (daemon->admission.workload != action->set_done.workload)
+		return;
+	daemon->admission.admitted = true;
+	daemon->admission.request_bytes = action->set_done.request_bytes;
+	daemon->admission.limit_bytes = action->set_done.limit_bytes;
+	daemon->admission.over_bytes = action->set_done.over_bytes;
+}
 
-	if (reason >= SL_REASONS || !sl_log_on(level))
-		return;
-	if (daemon->notes[reason].second != second) {
-		if (daemon->notes[reason].dropped)
-			sl_log(level, "%s: %u more of these", sl_reason_name(reason),
-				daemon->notes[reason].dropped);
-		daemon->notes[reason].second = second;
-		daemon->notes[reason].lines = daemon->notes[reason].dropped = 0;
-	}
-	if (daemon->notes[reason].lines++ >= NOTES_PER_SECOND) {
-		daemon->notes[reason].dropped++;
-		return;
-	}
-	sl_log(level, "%s: GPU %u, workload %" PRIu64 " (%s), other %" PRIu64 ", %s: %s",
-		sl_reason_name(reason), gpu, workload, subject ? subject->name : "-",
-		other, sl_bytes_format(bytes, text, sizeof(text)),
-		sl_reason_text(reason));
+static void on_note(struct sl_daemon *daemon, const struct sl_action *action)
+{
+	sl_events_add(daemon,
+		&(struct sl_node_because){.reason = action->note.reason,
+			.gpu = action->note.gpu,
+			.workload = action->note.workload,
+			.other = action->note.other,
+			.client = action->note.client,
+			.bytes = action->note.bytes,
+			.available_bytes = action->note.available_bytes,
+			.other_bytes = action->note.other_bytes,
+			.span = action->note.span});
+}
+
+static void on_deny(struct sl_daemon *daemon, const struct sl_action *action)
+{
+	daemon->denials++;
+	sl_events_add(daemon,
+		&(struct sl_node_because){.reason = action->deny.reason,
+			.gpu = action->deny.gpu,
+			.workload = action->deny.workload,
+			.other = action->deny.other,
+			.client = action->deny.client,
+			.bytes = action->deny.bytes,
+			.available_bytes = action->deny.available_bytes,
+			.other_bytes = action->deny.other_bytes,
+			.span = action->deny.span});
+	sl_client_denied(daemon, action->deny.client, action->deny.ask,
+		action->deny.reason, action->deny.available_bytes);
+}
+
+static void on_stop(struct sl_daemon *daemon, const struct sl_action *action)
+{
+	if (action->stop.stage == SL_STOP_TERM)
+		sl_events_add(daemon,
+			&(struct sl_node_because){.reason = action->stop.reason,
+				.gpu = action->stop.gpu,
+				.workload = action->stop.workload,
+				.other = action->stop.other,
+				.client = action->stop.client,
+				.bytes = action->stop.bytes,
+				.other_bytes = action->stop.other_bytes,
+				.span = action->stop.span});
+	sl_stopper_stop(daemon, action);
 }
 
 static void emit(void *context, const struct sl_action *action)
@@ -87,18 +109,18 @@ static void emit(void *context, const struct sl_action *action)
 		sl_client_granted(daemon, action->grant.client, action->grant.ask,
 			action->grant.epoch, action->grant.bytes);
 		break;
-	case SL_ACTION_DENY:
-		daemon->denials++;
-		sl_client_denied(daemon, action->deny.client, action->deny.ask,
-			action->deny.reason, action->deny.available_bytes);
+	case SL_ACTION_SET_DONE: on_set_done(daemon, action); break;
+	case SL_ACTION_DENY: on_deny(daemon, action); break;
+	case SL_ACTION_STOP: on_stop(daemon, action); break;
+	case SL_ACTION_STOP_STRANGER: sl_stopper_stranger(daemon, action); break;
+	case SL_ACTION_PROBE:
+		sl_probing_set(daemon, action->probe.client,
+			(enum sl_probe)action->probe.mode);
 		break;
 	case SL_ACTION_VIEW:
 		sl_views_changed(daemon, action->view.workload, action->view.gpu);
 		break;
-	case SL_ACTION_NOTE:
-		on_note(daemon, (enum sl_reason)action->note.reason, action->note.gpu,
-			action->note.workload, action->note.other, action->note.bytes);
-		break;
+	case SL_ACTION_NOTE: on_note(daemon, action); break;
 	case SL_ACTION_WAKE_AT:
 		daemon->wake_at = action->wake_at.at;
 		daemon->wake_changed = true;

@@ -17,6 +17,28 @@
  * is 0 without a host pool); above the limit it is denied at once. Grants are whole.
  * Order: entitled, priority (higher first), arrival; a demand that fits may pass the head for
  * head_pass, after that freed bytes are kept for the head, except what the deadlock rule needs.
+ *
+ * Resolvers. A demand that does not fit is a collision. The chain says what is done, in order:
+ *   wait      it waits: a burst for the longest wait at most, an entitled one without end. What
+ *             stands before `wait` in the chain is tried at once, what stands after it when a
+ *             burst's longest wait is over (or an entitled demand has waited as long). Without
+ *             `wait` a burst that nothing can help is denied at once (NO_RESOLVER); an
+ *             entitled one waits all the same (promise 2).
+ *   priority  stops processes (verdicts/victims.h): SIGTERM, grace, SIGKILL. Only a process
+ *             whose workload is above its request on that GPU, never one of the demand's own
+ *             workload; and only if it has been idle for stop_idle (proven), or is of lower
+ *             priority, or its workload is above its limit. The fewest that suffice together
+ *             with what is free, dying or being stopped already; none if all together do not suffice. If
+ *             the need goes away before SIGKILL, it is not sent.
+ *   swap      not yet: passed over.
+ * With `priority` in the chain, a burst may also stand on unclaimed requests of workloads of
+ * *higher* priority, which can always take it back; never with SL_WORKLOAD_NO_SWAP.
+ * OOM_FIRST: of a client's burst demands that do not fit, the first is denied; after it they
+ * wait, until one was granted.
+ * Untakeable: stopped, traced, silent, or busy with one piece of work for untakeable_after. While a client
+ * is, its workload's limit counts as max(request, what it holds). If such a client's
+ * workload holds burst that an entitled demand lacks, and nobody else could give it,
+ * last_resort decides: stop it, or fail the demand (UNTAKEABLE).
  */
 #ifndef SL_POLICY_NODE_H
 #define SL_POLICY_NODE_H
@@ -26,8 +48,41 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "policy/reason.h"
+#include "policy/verdicts/bounds.h"
 
 #define SL_NODE_GPUS_MAX 32
+
+/* --- choices and conditions that events carry --- */
+
+enum sl_resolver { SL_RESOLVER_NONE = 0, SL_RESOLVER_SWAP, SL_RESOLVER_WAIT, SL_RESOLVER_PRIORITY };
+
+/* A chain of up to four resolvers in one number, the first in the lowest four bits. */
+#define SL_CHAIN(first, second, third) \
+	((uint32_t)(first) | (uint32_t)(second) << 4 | (uint32_t)(third) << 8)
+
+enum sl_last_resort { SL_LAST_RESORT_FAIL = 0, SL_LAST_RESORT_STOP };
+enum sl_placement { SL_PLACEMENT_SPREAD = 0, SL_PLACEMENT_PACK };
+enum sl_unmanaged { SL_UNMANAGED_WARN = 0, SL_UNMANAGED_IGNORE, SL_UNMANAGED_STOP };
+enum sl_stop_stage { SL_STOP_TERM = 0, SL_STOP_KILL };
+/* WATCH: tell when GPU work begins and ends. PROVE: also whether what was submitted is finished, which
+ * costs calls of the driver. */
+enum sl_probe { SL_PROBE_OFF = 0, SL_PROBE_WATCH, SL_PROBE_PROVE, SL_PROBES };
+enum sl_client_condition {
+	SL_CONDITION_RUNNING = 0,
+	SL_CONDITION_STOPPED, /* state T: SIGSTOP, or the freezer */
+	SL_CONDITION_TRACED,  /* state t: a debugger */
+	SL_CONDITION_SILENT,  /* its agent does not answer */
+	SL_CONDITIONS
+};
+
+#define SL_WORKLOAD_NO_SWAP   1u /* never evicted; never stands on others' requests */
+#define SL_WORKLOAD_OOM_FIRST 2u /* its first burst refusal is out-of-memory, the next waits */
+
+#define SL_SET_REQUEST  1u
+#define SL_SET_LIMIT    2u
+#define SL_SET_PRIORITY 4u
+#define SL_SET_FLAGS    8u /* all of SL_WORKLOAD_* */
+#define SL_SET_WAIT     16u
 
 enum sl_event_type {
 #define SL_EVENT(NAME, name, fields) SL_EVENT_##NAME,
@@ -87,7 +142,7 @@ void sl_node_step(struct sl_node *node, sl_ns now, const struct sl_event *event,
 /* --- What can be looked at; the answers are values, valid as of the last step. --- */
 
 struct sl_node_gpu_view {
-	bool present, degraded;
+	bool present, degraded, lost;
 	uint64_t capacity_bytes, reserve_bytes, unmanaged_bytes, shareable_bytes;
 	uint64_t requests_bytes; /* sum of the requests bound here */
 	uint64_t backing_bytes;  /* live, committed */
@@ -97,10 +152,31 @@ struct sl_node_gpu_view {
 };
 
 struct sl_node_workload_view {
-	bool known;
+	bool known, stopping;
 	uint32_t gpu_mask, clients;
+	uint32_t actual_mask; /* GPUs its clients hold or wait for memory on; gpu_mask is the plan */
+	uint32_t flags, owner, untakeable; /* untakeable: clients */
 	int32_t priority;
 	uint64_t request_bytes, limit_bytes; /* per GPU */
+	sl_ns wait_max;
+};
+
+struct sl_node_client_view {
+	bool known, alive, expected, waits; /* waits: as the deadlock rule has it */
+	uint64_t workload;
+	enum sl_client_condition condition;
+	enum sl_probe probe;
+	bool stopping, killed, untakeable, proven;
+	uint32_t stop_reason;
+	sl_ns idle, busy; /* as of now; 0: not */
+};
+
+struct sl_node_demand_view {
+	uint64_t client, workload, ask, bytes, epoch; /* epoch 0: waits */
+	uint32_t gpu;
+	int32_t priority;
+	bool entitled, head;
+	sl_ns waited; /* since it arrived */
 };
 
 struct sl_node_use_view { /* one workload on one GPU */
@@ -117,6 +193,25 @@ struct sl_node_use_view sl_node_use(
 /* Committed backing bytes of one client, and its measured hidden bytes. */
 struct sl_node_use_view sl_node_client_use(
 	const struct sl_node *node, uint64_t client, uint32_t gpu);
+
+struct sl_node_client_view sl_node_client(const struct sl_node *node, uint64_t client);
+/* Every demand of the node, those of a GPU in the order of its queue, granted ones last. */
+typedef void (*sl_node_demand_fn)(void *context, const struct sl_node_demand_view *demand);
+void sl_node_each_demand(const struct sl_node *node, sl_node_demand_fn fn, void *context);
+
+/* A reason and the numbers of its sentence, with ids in place of names. */
+struct sl_node_because {
+	uint32_t reason, gpu;
+	uint64_t workload, other, client;
+	uint64_t bytes, available_bytes, other_bytes;
+	sl_ns span;
+};
+typedef void (*sl_node_because_fn)(void *context, const struct sl_node_because *because);
+/* Why the workload is as it is now: one for each of its waiting demands, one for each client being
+ * stopped or untakeable, one for each lost or degraded GPU of it. None: nothing is in its way.
+ * O(clients of it x workloads). */
+void sl_node_why(const struct sl_node *node, uint64_t workload, sl_node_because_fn fn,
+	void *context);
 
 const char *sl_event_name(uint32_t type);
 const char *sl_action_name(uint32_t type);

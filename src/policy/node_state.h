@@ -2,9 +2,9 @@
  * node_state - what a node knows; private to src/policy/node*.c
  *
  * Objects live in the arena and are recycled through free lists, so a steady population takes
- * no new memory. Who may touch what: node.c takes events apart and changes workloads and GPUs,
- * node_clients.c clients and their demands, node_settle.c decides (the verdicts are called
- * nowhere else but for admission), node_view.c only reads.
+ * no new memory. Who may touch what: node.c takes events apart, node_workloads.c changes workloads,
+ * node_gpus.c GPUs and settings, node_clients.c clients and their demands, node_settle.c decides
+ * who gets memory and who waits, node_resolve.c who is stopped; node_view.c only reads.
  */
 #ifndef SL_POLICY_NODE_STATE_H
 #define SL_POLICY_NODE_STATE_H
@@ -101,10 +101,27 @@ void sl_node_note(struct sl_node *node, enum sl_reason reason, uint32_t gpu,
 	uint64_t workload, uint64_t other, uint64_t bytes);
 /* Bytes of this GPU changed hands. */
 void sl_node_touch(struct sl_node *node, uint32_t gpu_mask);
-/* Drops a leaving workload that no client refers to any more. */
+/* Drops a leaving workload that no client refers to any more (node_workloads.c). */
 void sl_node_forget_member(struct sl_node *node, struct sl_node_member *member);
 struct sl_node_member *sl_node_find_member(const struct sl_node *node, uint64_t id);
 struct sl_node_client *sl_node_find_client(const struct sl_node *node, uint64_t id);
+
+/* --- node_workloads.c --- */
+void sl_node_on_workload_add(struct sl_node *node, const struct sl_event *event);
+void sl_node_on_workload_remove(struct sl_node *node, const struct sl_event *event);
+void sl_node_on_workload_set(struct sl_node *node, const struct sl_event *event);
+void sl_node_on_workload_stop(struct sl_node *node, const struct sl_event *event);
+
+/* --- node_gpus.c --- */
+void sl_node_on_config(struct sl_node *node, const struct sl_event *event);
+void sl_node_on_gpu_add(struct sl_node *node, const struct sl_event *event);
+void sl_node_on_gpu_lost(struct sl_node *node, const struct sl_event *event);
+void sl_node_on_unmanaged(struct sl_node *node, const struct sl_event *event);
+void sl_node_on_stranger(struct sl_node *node, const struct sl_event *event);
+
+/* --- node_resolve.c --- */
+void sl_node_on_pulse(struct sl_node *node, const struct sl_event *event);
+void sl_node_on_condition(struct sl_node *node, const struct sl_event *event);
 
 /* --- node_clients.c --- */
 void sl_node_on_client_join(struct sl_node *node, const struct sl_event *event);

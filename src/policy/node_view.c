@@ -100,15 +100,17 @@ struct sl_node_use_view sl_node_client_use(
 	return view;
 }
 
-/* --- names --- */
+/* TO DO */
+void sl_node_each_demand(const struct sl_node *node, sl_node_demand_fn fn, void *context)
+{
+}
 
-static const struct {
-	const char *name, *text;
-} reasons[SL_REASONS] = {
-#define SL_REASON(NAME, kind, text) [SL_REASON_##NAME] = {#NAME, text},
-#include "policy/reason.def"
-#undef SL_REASON
-};
+void sl_node_why(const struct sl_node *node, uint64_t workload, sl_node_because_fn fn,
+	void *context)
+{
+}
+
+/* --- names --- */
 
 static const char *const events[SL_EVENTS] = {
 #define SL_EVENT(NAME, name, fields) [SL_EVENT_##NAME] = #NAME,
@@ -121,16 +123,6 @@ static const char *const actions[SL_ACTIONS] = {
 #include "policy/action.def"
 #undef SL_ACTION
 };
-
-const char *sl_reason_name(uint32_t reason)
-{
-	return reason < SL_REASONS ? reasons[reason].name : "?";
-}
-
-const char *sl_reason_text(uint32_t reason)
-{
-	return reason < SL_REASONS ? reasons[reason].text : "?";
-}
 
 const char *sl_event_name(uint32_t type)
 {

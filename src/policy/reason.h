@@ -1,12 +1,12 @@
 /*
- * reason - why a decision fell as it did: one number, name and sentence each (reason.def)
+ * reason - why a decision fell as it did: one number, name, kind and sentence each (reason.def)
  *
- * Shared by verdicts, node and everybody who shows a decision. No state.
+ * Shared by verdicts, node and everybody who shows a decision. No state. Thread-safe.
  */
 #ifndef SL_POLICY_REASON_H
 #define SL_POLICY_REASON_H
 
-#include "base/sl.h"
+#include "base/clock.h"
 
 enum sl_reason {
 #define SL_REASON(NAME, kind, text) SL_REASON_##NAME,
@@ -15,7 +15,34 @@ enum sl_reason {
 	SL_REASONS
 };
 
+enum sl_reason_kind {
+	SL_REASON_KIND_DENY = 0,
+	SL_REASON_KIND_EXCEPT,
+	SL_REASON_KIND_REFUSE,
+	SL_REASON_KIND_WAIT,
+	SL_REASON_KIND_STOP,
+	SL_REASON_KIND_NOTE,
+	SL_REASON_KINDS
+};
+
 const char *sl_reason_name(uint32_t reason); /* "OVER_LIMIT"; "?" if out of range */
+enum sl_reason_kind sl_reason_kind(uint32_t reason); /* NOTE if out of range */
+const char *sl_reason_kind_name(enum sl_reason_kind kind); /* "deny" */
+/* The template; "?" if out of range. For people use sl_reason_sentence. */
 const char *sl_reason_text(uint32_t reason);
+
+/* What a template's places are filled with. Names may be NULL or "". */
+struct sl_reason_facts {
+	uint32_t reason, gpu;
+	const char *name, *other;
+	uint64_t bytes, available_bytes, other_bytes;
+	sl_ns span;
+	uint32_t pid; /* 0: "a process" is written without a number */
+};
+
+/* The sentence, without final stop, cut to size; returns buf. 512 bytes hold the longest with
+ * names of 63 bytes. Deterministic, no locale. */
+const char *sl_reason_sentence(
+	const struct sl_reason_facts *facts, char *buf, size_t size);
 
 #endif

@@ -11,7 +11,9 @@
 #include "base/amount.h"
 #include "base/error.h"
 
-#define SL_PROTOCOL_VERSION 1
+/* What we speak, and the oldest that we still understand. */
+#define SL_PROTOCOL_VERSION 2
+#define SL_PROTOCOL_OLDEST  1
 
 #define SL_WIRE_TOKEN_BYTES 16
 #define SL_WIRE_UUID_BYTES  16
@@ -28,7 +30,13 @@ enum sl_reject {               /* what libsluice.so turns into: see runtime */
 	SL_REJECTS
 };
 
-enum sl_list_what { SL_LIST_USES = 0, SL_LIST_GPUS, SL_LIST_STATUS, SL_LISTS };
+enum sl_list_what {
+	SL_LIST_USES = 0,
+	SL_LIST_GPUS,
+	SL_LIST_STATUS,
+	SL_LIST_CLIENTS, /* since version 2 */
+	SL_LISTS
+};
 enum sl_state {
 	SL_STATE_RESERVED = 0,
 	SL_STATE_BOUND,
@@ -37,8 +45,41 @@ enum sl_state {
 	SL_STATES
 };
 
+/* As enum sl_probe and enum sl_client_condition of the policy, which the daemon maps. */
+enum sl_wire_probe {
+	SL_WIRE_PROBE_OFF = 0,
+	SL_WIRE_PROBE_WATCH,
+	SL_WIRE_PROBE_PROVE,
+	SL_WIRE_PROBES
+};
+enum sl_wire_condition {
+	SL_WIRE_RUNNING = 0,
+	SL_WIRE_STOPPED,
+	SL_WIRE_TRACED,
+	SL_WIRE_SILENT,
+	SL_WIRE_CONDITIONS
+};
+
 #define SL_HELLO_FORKED    1u /* the parent of this process is a client too */
 #define SL_RUN_VISIBLE_SET 1u
+#define SL_RUN_NO_SWAP     2u /* since version 2 */
+#define SL_RUN_OOM_FIRST   4u /* since version 2 */
+#define SL_RUN_OOM_WAIT    8u /* since version 2: not even if the daemon's default is oom_first */
+/* GPU_ROW.condition */
+#define SL_GPU_DEGRADED 1u
+#define SL_GPU_LOST     2u
+/* USE_ROW.flags */
+#define SL_USE_NO_SWAP    1u
+#define SL_USE_OOM_FIRST  2u
+#define SL_USE_OVER_LIMIT 4u
+#define SL_USE_STOPPING   8u
+#define SL_USE_UNTAKEABLE 16u
+/* CLIENT_ROW.flags */
+#define SL_CLIENT_STOPPING   1u
+#define SL_CLIENT_UNTAKEABLE 2u
+#define SL_CLIENT_WAITS      4u
+#define SL_CLIENT_IDLE       8u /* idle_ms is meant, and 0 is short */
+#define SL_EVENTS_FOLLOW     1u
 
 /* Priorities travel as priority + SL_PRIORITY_BIAS; -1000 <= priority <= 1000. */
 #define SL_PRIORITY_BIAS 100000u
@@ -54,7 +95,7 @@ struct sl_msg_head {
 #define ENUM(name, end)   uint32_t name;
 #define STR(name, size)   char name[size];
 #define BYTES(name, size) uint8_t name[size];
-#define SL_MSG(NAME, name, number, sender, fields) \
+#define SL_MSG(NAME, name, number, since, sender, fields) \
 	struct sl_msg_##name {                     \
 		struct sl_msg_head head;           \
 		fields                             \
@@ -68,14 +109,14 @@ struct sl_msg_head {
 #undef BYTES
 
 enum sl_msg_type {
-#define SL_MSG(NAME, name, number, sender, fields) SL_MSG_##NAME = number,
+#define SL_MSG(NAME, name, number, since, sender, fields) SL_MSG_##NAME = number,
 #include "wire/messages.def"
 #undef SL_MSG
 };
 
 union sl_msg {
 	struct sl_msg_head head;
-#define SL_MSG(NAME, name, number, sender, fields) struct sl_msg_##name name;
+#define SL_MSG(NAME, name, number, since, sender, fields) struct sl_msg_##name name;
 #include "wire/messages.def"
 #undef SL_MSG
 };
@@ -89,15 +130,17 @@ enum sl_wire_outcome {
 	SL_WIRE_OK = 0,
 	SL_WIRE_CLOSED,        /* the other end is gone */
 	SL_WIRE_AGAIN,         /* non-blocking, and nothing there (or no room) */
-	SL_WIRE_OTHER_VERSION, /* another version of the protocol; msg->head is valid */
+	SL_WIRE_OTHER_VERSION, /* a version that we do not speak; msg->head is valid */
 	SL_WIRE_BAD,           /* not a message; err says why; drop the peer */
 };
 
-/* Zeroes *msg and sets its head. */
+/* Zeroes *msg and sets its head, with our version; who talks to an older peer lowers it. */
 void sl_wire_init(union sl_msg *msg, enum sl_msg_type type);
 /* Bytes of a message of this type, 0 if there is none. */
 size_t sl_wire_size(uint32_t type);
 const char *sl_wire_name(uint32_t type); /* "ASK"; "?" if unknown */
+/* The version that brought it; UINT32_MAX if there is none of this type. */
+uint32_t sl_wire_since(uint32_t type);
 
 /* Checks bytes received from one of `from`: length, version, type, sender, enums, strings.
  * Copies into *out on OK. Outcomes OK, OTHER_VERSION, BAD. err may be NULL. */

@@ -122,7 +122,7 @@ static void gpu_row(int fd, unsigned int i)
 
 	sl_wire_init(&msg, SL_MSG_GPU_ROW);
 	msg.gpu_row.gpu = i;
-	msg.gpu_row.degraded = i == 1;
+	msg.gpu_row.condition = i == 1;
 	msg.gpu_row.measured_age_ms = i == 2 ? 60000 : 10;
 	msg.gpu_row.uuid[15] = (uint8_t)i;
 	msg.gpu_row.capacity_bytes = 80 * SL_GIB;

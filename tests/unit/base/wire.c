@@ -14,7 +14,7 @@ static const struct {
 	uint32_t number;
 	size_t size;
 } messages[] = {
-#define SL_MSG(NAME, name, number, sender, fields) \
+#define SL_MSG(NAME, name, number, since, sender, fields) \
 	{#NAME, number, sizeof(struct sl_msg_##name)},
 #include "wire/messages.def"
 #undef SL_MSG
@@ -68,7 +68,18 @@ static void test_refused(void **state)
 	assert_int_equal(
 		sl_wire_decode(&msg, sizeof(msg.ask), SL_FROM_CLIENT, &back, &err),
 		SL_WIRE_OTHER_VERSION);
-	assert_row_contains("version", err.text, "protocol version 2");
+	assert_row_contains("version", err.text, "protocol version 3");
+	/* An older version is understood, but for what came after it. */
+	msg.head.version = SL_PROTOCOL_OLDEST;
+	assert_int_equal(
+		sl_wire_decode(&msg, sizeof(msg.ask), SL_FROM_CLIENT, &back, &err),
+		SL_WIRE_OK);
+	sl_wire_init(&msg, SL_MSG_PULSE);
+	msg.head.version = SL_PROTOCOL_OLDEST;
+	assert_int_equal(
+		sl_wire_decode(&msg, sizeof(msg.pulse), SL_FROM_CLIENT, &back, &err),
+		SL_WIRE_BAD);
+	sl_wire_init(&msg, SL_MSG_ASK);
 	msg.head.version = SL_PROTOCOL_VERSION;
 	msg.head.type = 9999;
 	assert_int_equal(

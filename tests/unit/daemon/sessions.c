@@ -418,10 +418,10 @@ static void claims_are_bounded(void **state)
 		rig_ask(&good, 1, 8 * RIG_GIB);
 		rig_expect(&good, SL_MSG_GRANT, &msg);
 		if (rig_gpu(rig).backing_bytes != rows[i].backing ||
-			rig_gpu(rig).degraded)
-			fail_msg("%s: backing %llu MiB, degraded %u", rows[i].name,
+			rig_gpu(rig).condition)
+			fail_msg("%s: backing %llu MiB, condition %u", rows[i].name,
 				(unsigned long long)rig_gpu(rig).backing_bytes >> 20,
-				rig_gpu(rig).degraded);
+				rig_gpu(rig).condition);
 		assert_true(rig_log_has(rig, "more than it can hold"));
 		rig_peer_end(&liar);
 		rig_nvml(rig, liar.pid, 0);
