@@ -122,7 +122,8 @@ static json_t *to_json(const struct sl_msg_gpu_row *row)
 	json_object_set_new(object, "name", json_string(row->name));
 	json_object_set_new(object, "pci", json_string(row->pci));
 	json_object_set_new(object, "state", json_string(state_name(row)));
-	json_object_set_new(object, "degraded", json_boolean(row->condition & SL_GPU_DEGRADED));
+	json_object_set_new(
+		object, "degraded", json_boolean(row->condition & SL_GPU_DEGRADED));
 	for (size_t i = 0; i < SL_ARRAY_LEN(numbers); i++)
 		json_object_set_new(object, numbers[i].key,
 			json_integer((json_int_t)numbers[i].value));

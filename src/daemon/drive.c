@@ -47,31 +47,29 @@ static void on_set_done(struct sl_daemon *daemon, const struct sl_action *action
 
 static void on_note(struct sl_daemon *daemon, const struct sl_action *action)
 {
-	sl_events_add(daemon,
-		&(struct sl_node_because){.reason = action->note.reason,
-			.gpu = action->note.gpu,
-			.workload = action->note.workload,
-			.other = action->note.other,
-			.client = action->note.client,
-			.bytes = action->note.bytes,
-			.available_bytes = action->note.available_bytes,
-			.other_bytes = action->note.other_bytes,
-			.span = action->note.span});
+	sl_events_add(daemon, &(struct sl_node_because){.reason = action->note.reason,
+				      .gpu = action->note.gpu,
+				      .workload = action->note.workload,
+				      .other = action->note.other,
+				      .client = action->note.client,
+				      .bytes = action->note.bytes,
+				      .available_bytes = action->note.available_bytes,
+				      .other_bytes = action->note.other_bytes,
+				      .span = action->note.span});
 }
 
 static void on_deny(struct sl_daemon *daemon, const struct sl_action *action)
 {
 	daemon->denials++;
-	sl_events_add(daemon,
-		&(struct sl_node_because){.reason = action->deny.reason,
-			.gpu = action->deny.gpu,
-			.workload = action->deny.workload,
-			.other = action->deny.other,
-			.client = action->deny.client,
-			.bytes = action->deny.bytes,
-			.available_bytes = action->deny.available_bytes,
-			.other_bytes = action->deny.other_bytes,
-			.span = action->deny.span});
+	sl_events_add(daemon, &(struct sl_node_because){.reason = action->deny.reason,
+				      .gpu = action->deny.gpu,
+				      .workload = action->deny.workload,
+				      .other = action->deny.other,
+				      .client = action->deny.client,
+				      .bytes = action->deny.bytes,
+				      .available_bytes = action->deny.available_bytes,
+				      .other_bytes = action->deny.other_bytes,
+				      .span = action->deny.span});
 	sl_client_denied(daemon, action->deny.client, action->deny.ask,
 		action->deny.reason, action->deny.available_bytes);
 }
@@ -79,15 +77,15 @@ static void on_deny(struct sl_daemon *daemon, const struct sl_action *action)
 static void on_stop(struct sl_daemon *daemon, const struct sl_action *action)
 {
 	if (action->stop.stage == SL_STOP_TERM)
-		sl_events_add(daemon,
-			&(struct sl_node_because){.reason = action->stop.reason,
-				.gpu = action->stop.gpu,
-				.workload = action->stop.workload,
-				.other = action->stop.other,
-				.client = action->stop.client,
-				.bytes = action->stop.bytes,
-				.other_bytes = action->stop.other_bytes,
-				.span = action->stop.span});
+		sl_events_add(
+			daemon, &(struct sl_node_because){.reason = action->stop.reason,
+					.gpu = action->stop.gpu,
+					.workload = action->stop.workload,
+					.other = action->stop.other,
+					.client = action->stop.client,
+					.bytes = action->stop.bytes,
+					.other_bytes = action->stop.other_bytes,
+					.span = action->stop.span});
 	sl_stopper_stop(daemon, action);
 }
 
@@ -114,8 +112,8 @@ static void emit(void *context, const struct sl_action *action)
 	case SL_ACTION_STOP: on_stop(daemon, action); break;
 	case SL_ACTION_STOP_STRANGER: sl_stopper_stranger(daemon, action); break;
 	case SL_ACTION_PROBE:
-		sl_probing_set(daemon, action->probe.client,
-			(enum sl_probe)action->probe.mode);
+		sl_probing_set(
+			daemon, action->probe.client, (enum sl_probe)action->probe.mode);
 		break;
 	case SL_ACTION_VIEW:
 		sl_views_changed(daemon, action->view.workload, action->view.gpu);

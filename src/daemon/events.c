@@ -42,7 +42,8 @@ static void log_line(struct sl_daemon *daemon, const struct sl_reason_facts *fac
 		return;
 	if (daemon->notes[facts->reason].second != second) {
 		if (daemon->notes[facts->reason].dropped)
-			sl_log(level, "%s: %u more of these", sl_reason_name(facts->reason),
+			sl_log(level, "%s: %u more of these",
+				sl_reason_name(facts->reason),
 				daemon->notes[facts->reason].dropped);
 		daemon->notes[facts->reason].second = second;
 		daemon->notes[facts->reason].lines = 0;

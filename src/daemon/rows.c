@@ -98,8 +98,8 @@ static void gpu_row(const struct sl_daemon *daemon, uint32_t number, union sl_ms
 
 	sl_wire_init(msg, SL_MSG_GPU_ROW);
 	msg->gpu_row.gpu = number;
-	msg->gpu_row.condition = (view.degraded ? SL_GPU_DEGRADED : 0) |
-				 (view.lost ? SL_GPU_LOST : 0);
+	msg->gpu_row.condition =
+		(view.degraded ? SL_GPU_DEGRADED : 0) | (view.lost ? SL_GPU_LOST : 0);
 	msg->gpu_row.workloads = view.workloads;
 	msg->gpu_row.waiting = view.waiting;
 	memcpy(msg->gpu_row.uuid, gpu->uuid, sizeof(msg->gpu_row.uuid));

@@ -54,7 +54,12 @@
 
 /* --- choices and conditions that events carry --- */
 
-enum sl_resolver { SL_RESOLVER_NONE = 0, SL_RESOLVER_SWAP, SL_RESOLVER_WAIT, SL_RESOLVER_PRIORITY };
+enum sl_resolver {
+	SL_RESOLVER_NONE = 0,
+	SL_RESOLVER_SWAP,
+	SL_RESOLVER_WAIT,
+	SL_RESOLVER_PRIORITY
+};
 
 /* A chain of up to four resolvers in one number, the first in the lowest four bits. */
 #define SL_CHAIN(first, second, third) \
@@ -75,8 +80,9 @@ enum sl_client_condition {
 	SL_CONDITIONS
 };
 
-#define SL_WORKLOAD_NO_SWAP   1u /* never evicted; never stands on others' requests */
-#define SL_WORKLOAD_OOM_FIRST 2u /* its first burst refusal is out-of-memory, the next waits */
+#define SL_WORKLOAD_NO_SWAP 1u /* never evicted; never stands on others' requests */
+#define SL_WORKLOAD_OOM_FIRST \
+	2u /* its first burst refusal is out-of-memory, the next waits */
 
 #define SL_SET_REQUEST  1u
 #define SL_SET_LIMIT    2u
@@ -154,7 +160,8 @@ struct sl_node_gpu_view {
 struct sl_node_workload_view {
 	bool known, stopping;
 	uint32_t gpu_mask, clients;
-	uint32_t actual_mask; /* GPUs its clients hold or wait for memory on; gpu_mask is the plan */
+	uint32_t
+		actual_mask; /* GPUs its clients hold or wait for memory on; gpu_mask is the plan */
 	uint32_t flags, owner, untakeable; /* untakeable: clients */
 	int32_t priority;
 	uint64_t request_bytes, limit_bytes; /* per GPU */
@@ -196,7 +203,8 @@ struct sl_node_use_view sl_node_client_use(
 
 struct sl_node_client_view sl_node_client(const struct sl_node *node, uint64_t client);
 /* Every demand of the node, those of a GPU in the order of its queue, granted ones last. */
-typedef void (*sl_node_demand_fn)(void *context, const struct sl_node_demand_view *demand);
+typedef void (*sl_node_demand_fn)(
+	void *context, const struct sl_node_demand_view *demand);
 void sl_node_each_demand(const struct sl_node *node, sl_node_demand_fn fn, void *context);
 
 /* A reason and the numbers of its sentence, with ids in place of names. */

@@ -170,7 +170,6 @@ void sl_node_on_workload_remove(struct sl_node *node, const struct sl_event *eve
 	sl_node_forget_member(node, member);
 }
 
-
 /* TO DO: not there yet; refuses, so that nobody takes it for done. */
 void sl_node_on_workload_set(struct sl_node *node, const struct sl_event *event)
 {

@@ -76,17 +76,19 @@ static void format_span(sl_ns span, char text[32])
 		(void)snprintf(text, 32, "%" PRIu64 ".%u s", (uint64_t)(span / SL_S),
 			(unsigned int)(span / (SL_S / 10) % 10));
 	else if (span < 7200 * SL_S)
-		(void)snprintf(text, 32, "%" PRIu64 " min", (uint64_t)(span / (60 * SL_S)));
+		(void)snprintf(
+			text, 32, "%" PRIu64 " min", (uint64_t)(span / (60 * SL_S)));
 	else
-		(void)snprintf(text, 32, "%" PRIu64 " h", (uint64_t)(span / (3600 * SL_S)));
+		(void)snprintf(
+			text, 32, "%" PRIu64 " h", (uint64_t)(span / (3600 * SL_S)));
 }
 
 /* The value of a place, in text or elsewhere; NULL if there is no such place. */
 static const char *value_of(const struct sl_reason_facts *facts, const char *place,
 	size_t length, char text[32])
 {
-	static const char *const places[] = {
-		"name", "other", "gpu", "bytes", "available", "other_bytes", "span", "pid"};
+	static const char *const places[] = {"name", "other", "gpu", "bytes", "available",
+		"other_bytes", "span", "pid"};
 	size_t i = 0;
 
 	while (i < SL_ARRAY_LEN(places) &&

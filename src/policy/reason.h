@@ -26,7 +26,7 @@ enum sl_reason_kind {
 };
 
 const char *sl_reason_name(uint32_t reason); /* "OVER_LIMIT"; "?" if out of range */
-enum sl_reason_kind sl_reason_kind(uint32_t reason); /* NOTE if out of range */
+enum sl_reason_kind sl_reason_kind(uint32_t reason);       /* NOTE if out of range */
 const char *sl_reason_kind_name(enum sl_reason_kind kind); /* "deny" */
 /* The template; "?" if out of range. For people use sl_reason_sentence. */
 const char *sl_reason_text(uint32_t reason);

@@ -19,7 +19,7 @@
 #define ENUM(name, end)   +4
 #define STR(name, size)   +(size)
 #define BYTES(name, size) +(size)
-#define SL_MSG(NAME, name, number, since, sender, fields)                                 \
+#define SL_MSG(NAME, name, number, since, sender, fields)                          \
 	_Static_assert(                                                            \
 		sizeof(struct sl_msg_##name) == sizeof(struct sl_msg_head) fields, \
 		#NAME " has padding");
@@ -46,7 +46,7 @@ static bool string_is_ok(const char *text, size_t size)
 #define STR(name, size)                   \
 	if (!string_is_ok(m->name, size)) \
 		return #name;
-#define SL_MSG(NAME, name, number, since, sender, fields)                     \
+#define SL_MSG(NAME, name, number, since, sender, fields)              \
 	static const char *check_##name(const struct sl_msg_##name *m) \
 	{                                                              \
 		(void)m;                                               \
@@ -83,7 +83,7 @@ static const char *bad_field(const union sl_msg *msg)
 {
 	switch (msg->head.type) {
 #define SL_MSG(NAME, name, number, since, sender, fields) \
-	case number:                               \
+	case number:                                      \
 		return check_##name(&msg->name);
 #include "wire/messages.def"
 #undef SL_MSG

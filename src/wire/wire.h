@@ -64,7 +64,8 @@ enum sl_wire_condition {
 #define SL_RUN_VISIBLE_SET 1u
 #define SL_RUN_NO_SWAP     2u /* since version 2 */
 #define SL_RUN_OOM_FIRST   4u /* since version 2 */
-#define SL_RUN_OOM_WAIT    8u /* since version 2: not even if the daemon's default is oom_first */
+#define SL_RUN_OOM_WAIT \
+	8u /* since version 2: not even if the daemon's default is oom_first */
 /* GPU_ROW.condition */
 #define SL_GPU_DEGRADED 1u
 #define SL_GPU_LOST     2u
@@ -96,9 +97,9 @@ struct sl_msg_head {
 #define STR(name, size)   char name[size];
 #define BYTES(name, size) uint8_t name[size];
 #define SL_MSG(NAME, name, number, since, sender, fields) \
-	struct sl_msg_##name {                     \
-		struct sl_msg_head head;           \
-		fields                             \
+	struct sl_msg_##name {                            \
+		struct sl_msg_head head;                  \
+		fields                                    \
 	};
 #include "wire/messages.def"
 #undef SL_MSG

@@ -27,7 +27,7 @@ struct sl_bounds_ask {
 };
 
 struct sl_bounds_verdict {
-	enum sl_reason reason; /* NONE: allowed */
+	enum sl_reason reason;    /* NONE: allowed */
 	uint64_t wanted, allowed; /* bytes, counts, or priorities as int64_t */
 };
 

@@ -19,19 +19,21 @@ struct sl_victim {
 	uint64_t client;
 	uint32_t workload; /* the caller's dense number of its workload, for siblings */
 	int32_t priority;
-	uint64_t held_bytes;       /* what stopping it frees */
-	uint64_t workload_bytes;   /* use of its workload on this GPU */
+	uint64_t held_bytes;     /* what stopping it frees */
+	uint64_t workload_bytes; /* use of its workload on this GPU */
 	uint64_t request_bytes, limit_bytes;
 	sl_ns idle;  /* 0: busy, or not known */
 	bool proven; /* idle is known to be true: all work is finished */
 	bool taken;  /* out: is to be stopped */
 	bool prove;  /* out: would be, if its idleness were proven */
-	enum sl_reason reason; /* out, if taken: STOP_OVER_LIMIT, STOP_IDLE, STOP_PRIORITY */
+	enum sl_reason
+		reason; /* out, if taken: STOP_OVER_LIMIT, STOP_IDLE, STOP_PRIORITY */
 };
 
 struct sl_victims_ask {
-	uint64_t missing_bytes; /* of the demand: beyond what is free, dying or being stopped */
-	bool entitled;          /* others' unclaimed requests are no obstacle to it */
+	uint64_t
+		missing_bytes; /* of the demand: beyond what is free, dying or being stopped */
+	bool entitled;         /* others' unclaimed requests are no obstacle to it */
 	int32_t priority;
 	sl_ns stop_idle; /* 0: idleness alone stops nobody */
 };
