@@ -14,6 +14,9 @@
 #define DEFAULT_HEAD_PASS    (1 * SL_S)
 #define DEFAULT_IDLE_WAIT    (1 * SL_S)
 #define DEFAULT_RECOVER_WAIT (2 * SL_S)
+#define DEFAULT_STOP_IDLE    (600 * SL_S)
+#define DEFAULT_STOP_GRACE   (10 * SL_S)
+#define DEFAULT_UNTAKEABLE   (30 * SL_S)
 
 _Static_assert(
 	SL_NODE_GPUS_MAX == SL_LEDGER_GPUS_MAX, "the ledger has room for every GPU");
@@ -80,6 +83,9 @@ struct sl_node *sl_node_new(struct sl_arena *arena)
 	node->head_pass = DEFAULT_HEAD_PASS;
 	node->idle_wait = DEFAULT_IDLE_WAIT;
 	node->recover_wait = DEFAULT_RECOVER_WAIT;
+	node->stop_idle = DEFAULT_STOP_IDLE;
+	node->stop_grace = DEFAULT_STOP_GRACE;
+	node->untakeable_after = DEFAULT_UNTAKEABLE;
 	node->due = node->told_due = SL_NS_NEVER;
 	return node;
 }

@@ -10,6 +10,13 @@ void sl_node_on_config(struct sl_node *node, const struct sl_event *event)
 	node->head_pass = event->config.head_pass;
 	node->idle_wait = event->config.idle_wait;
 	node->recover_wait = event->config.recover_wait;
+	node->chain = event->config.chain;
+	node->stop_idle = event->config.stop_idle;
+	node->stop_grace = event->config.stop_grace;
+	node->untakeable_after = event->config.untakeable_after;
+	node->last_resort = event->config.last_resort;
+	node->placement = event->config.placement;
+	node->unmanaged = event->config.unmanaged;
 	node->pool.pool_bytes = sl_min_u64(event->config.pool_bytes, SL_LEDGER_BYTES_MAX);
 	node->pool.slack_bytes = event->config.slack_bytes;
 	node->dirty_mask = UINT32_MAX;

@@ -29,7 +29,9 @@ struct sl_node_member { /* a workload */
 	uint32_t living;
 	uint32_t waiting; /* demands of its clients in queues */
 	int32_t priority;
-	bool leaving; /* removed, but clients of it still hold memory */
+	uint32_t owner, flags; /* flags: SL_WORKLOAD_* */
+	sl_ns wait_max;        /* its own longest wait of a burst; 0: the node's */
+	bool leaving;          /* removed, but clients of it still hold memory */
 	struct sl_node_member *next_spare;
 };
 
@@ -67,6 +69,11 @@ struct sl_node {
 	struct sl_index members, clients;
 	struct sl_link all_members, parties; /* parties: clients with waiting demands */
 	sl_ns wait_max, head_pass, idle_wait, recover_wait;
+	uint32_t chain; /* as given by CONFIG: 0 is `wait` alone */
+	sl_ns stop_idle, stop_grace, untakeable_after;
+	enum sl_last_resort last_resort;
+	enum sl_placement placement;
+	enum sl_unmanaged unmanaged;
 	uint32_t expected;   /* clients not heard of yet after a restart */
 	sl_ns recover_until; /* nothing is granted before, while expected > 0 */
 

@@ -45,6 +45,9 @@ struct sl_node_workload_view sl_node_workload(
 		.priority = member->priority,
 		.request_bytes = member->account.request_bytes,
 		.limit_bytes = member->account.limit_bytes,
+		.owner = member->owner,
+		.flags = member->flags,
+		.wait_max = member->wait_max,
 	};
 }
 

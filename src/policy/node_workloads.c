@@ -54,6 +54,9 @@ static void admit(struct sl_node *node, const struct sl_event *event, uint32_t g
 	struct sl_node_member *member = new_member(node, id);
 
 	member->priority = event->workload_add.priority;
+	member->owner = event->workload_add.owner;
+	member->flags = event->workload_add.flags;
+	member->wait_max = event->workload_add.wait_max;
 	sl_ledger_bind(&node->ledger, &member->account, gpu_mask, offer.request_bytes,
 		offer.limit_bytes);
 	sl_node_touch(node, gpu_mask);
