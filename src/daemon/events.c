@@ -57,12 +57,12 @@ static void log_line(struct sl_daemon *daemon, const struct sl_reason_facts *fac
 		sl_reason_sentence(facts, text, sizeof(text)));
 }
 
-void sl_events_add(struct sl_daemon *daemon, const struct sl_node_because *because)
+void sl_events_add_of(
+	struct sl_daemon *daemon, const struct sl_node_because *because, pid_t pid)
 {
 	const struct sl_workload *subject =
 		sl_map_get(&daemon->workloads, because->workload);
 	const struct sl_workload *other = sl_map_get(&daemon->workloads, because->other);
-	const struct sl_client *client = sl_map_get(&daemon->clients, because->client);
 	struct sl_reason_facts facts = {
 		.reason = because->reason,
 		.gpu = because->gpu,
@@ -72,8 +72,15 @@ void sl_events_add(struct sl_daemon *daemon, const struct sl_node_because *becau
 		.available_bytes = because->available_bytes,
 		.other_bytes = because->other_bytes,
 		.span = because->span,
-		.pid = client ? (uint32_t)client->pid : 0,
+		.pid = (uint32_t)pid,
 	};
 
 	log_line(daemon, &facts);
+}
+
+void sl_events_add(struct sl_daemon *daemon, const struct sl_node_because *because)
+{
+	const struct sl_client *client = sl_map_get(&daemon->clients, because->client);
+
+	sl_events_add_of(daemon, because, client ? client->pid : 0);
 }

@@ -13,5 +13,8 @@
 
 /* because->client names the process, where it matters. Also writes the log line. */
 void sl_events_add(struct sl_daemon *daemon, const struct sl_node_because *because);
+/* The same about a process that is no client, or none any more: its number is given. */
+void sl_events_add_of(
+	struct sl_daemon *daemon, const struct sl_node_because *because, pid_t pid);
 
 #endif

@@ -37,6 +37,7 @@ struct sl_peer {
 	uint64_t
 		start_ticks; /* of the process that connected; 0: /proc does not show it */
 	uid_t uid;
+	uint32_t version; /* of the protocol, as its HELLO had it */
 	sl_ns since;
 	bool greeted, control, held, doomed, writing;
 	struct sl_client *client; /* NULL for others, and after the client's death */
