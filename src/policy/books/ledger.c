@@ -34,7 +34,7 @@ uint64_t sl_ledger_unclaimed(const struct sl_ledger_account *account, uint32_t g
 	return sl_sub_sat(sl_ledger_request(account, gpu), sl_ledger_use(account, gpu));
 }
 
-static uint64_t claim(const struct sl_ledger_account *account, uint32_t gpu)
+uint64_t sl_ledger_claim(const struct sl_ledger_account *account, uint32_t gpu)
 {
 	return sl_max_u64(
 		sl_ledger_request(account, gpu), account->cell[gpu].hidden_bytes);
@@ -44,14 +44,14 @@ static void take_share_out(
 	struct sl_ledger_gpu *g, const struct sl_ledger_account *a, uint32_t gpu)
 {
 	g->unclaimed_bytes -= sl_ledger_unclaimed(a, gpu);
-	g->claims_bytes -= claim(a, gpu);
+	g->claims_bytes -= sl_ledger_claim(a, gpu);
 }
 
 static void put_share_back(
 	struct sl_ledger_gpu *g, const struct sl_ledger_account *a, uint32_t gpu)
 {
 	g->unclaimed_bytes += sl_ledger_unclaimed(a, gpu);
-	g->claims_bytes += claim(a, gpu);
+	g->claims_bytes += sl_ledger_claim(a, gpu);
 }
 
 static void cell_add(struct sl_ledger_cell *cell, const struct sl_ledger_cell *add)
@@ -142,6 +142,15 @@ void sl_ledger_unbind(struct sl_ledger *ledger, struct sl_ledger_account *accoun
 	account->request_bytes = account->limit_bytes = 0;
 	for (uint32_t gpu = 0; gpu < SL_LEDGER_GPUS_MAX; gpu++)
 		put_share_back(&ledger->gpu[gpu], account, gpu);
+}
+
+void sl_ledger_change(struct sl_ledger *ledger, struct sl_ledger_account *account,
+	uint64_t request_bytes, uint64_t limit_bytes)
+{
+	uint32_t mask = account->gpu_mask;
+
+	sl_ledger_unbind(ledger, account);
+	sl_ledger_bind(ledger, account, mask, request_bytes, limit_bytes);
 }
 
 void sl_ledger_grant(struct sl_ledger *ledger, struct sl_ledger_holding *holding,

@@ -65,6 +65,9 @@ void sl_ledger_set_unmanaged(struct sl_ledger *ledger, uint32_t gpu, uint64_t by
 /* Books request and limit on every GPU of gpu_mask. No check of I1: that is admit's. */
 void sl_ledger_bind(struct sl_ledger *ledger, struct sl_ledger_account *account,
 	uint32_t gpu_mask, uint64_t request_bytes, uint64_t limit_bytes);
+/* Other numbers for a bound account, on the same GPUs. No check of I1: that is the caller's. */
+void sl_ledger_change(struct sl_ledger *ledger, struct sl_ledger_account *account,
+	uint64_t request_bytes, uint64_t limit_bytes);
 /* Gives request and limit up; what its clients hold stays booked. */
 void sl_ledger_unbind(struct sl_ledger *ledger, struct sl_ledger_account *account);
 
@@ -102,6 +105,8 @@ uint64_t sl_ledger_use(const struct sl_ledger_account *account, uint32_t gpu);
 /* The account's request on this GPU: 0 outside its mask. */
 uint64_t sl_ledger_request(const struct sl_ledger_account *account, uint32_t gpu);
 uint64_t sl_ledger_unclaimed(const struct sl_ledger_account *account, uint32_t gpu);
+/* What promise I1 counts for the account on this GPU: the larger of request and fixed. */
+uint64_t sl_ledger_claim(const struct sl_ledger_account *account, uint32_t gpu);
 
 /* --- audit: recomputes what the changes above kept up to date --- */
 

@@ -52,6 +52,18 @@ static void crowd_out(struct books *b)
 	sl_ledger_set_unmanaged(&b->ledger, 0, 10);
 }
 
+static void raise_the_request(struct books *b)
+{
+	sl_ledger_change(&b->ledger, &b->account[0], 50, 80);
+}
+
+static void lower_it_to_the_limit(struct books *b)
+{
+	sl_ledger_change(&b->ledger, &b->account[0], 40, 40);
+	assert_row_u64("burstable", b->ledger.gpu[0].burstable, 1);
+	assert_row_u64("workloads", b->ledger.gpu[0].workloads, 2);
+}
+
 static void let_go(struct books *b)
 {
 	sl_ledger_set_unmanaged(&b->ledger, 0, 0);
@@ -105,6 +117,8 @@ static const struct row story[] = {
 	{"measured away", let_go, 30, 30, 70, 0, 70, false},
 	{"all of the dead is dying", grant_and_die, 5, 70, 70, 65, 0, false},
 	{"a release never adds", release_more, 5, 70, 70, 65, 0, false},
+	{"a larger request", raise_the_request, 5, 80, 80, 75, 0, false},
+	{"a request that is the limit", lower_it_to_the_limit, 5, 70, 70, 65, 0, false},
 	{"part of it is gone", release_most, 75, 70, 70, 0, 0, false},
 	{"a removed workload claims nothing", unbind, 75, 30, 30, 0, 0, false},
 	{"all is gone", release_all, 100, 30, 30, 0, 0, false},
