@@ -156,6 +156,15 @@ static void refresh_degraded(struct shadow *s)
 		s->gpu[gpu].degraded = is_degraded(s, gpu);
 }
 
+static void set_entitled(struct shadow *s, struct shadow_demand *d, bool entitled)
+{
+	if (d->entitled && !entitled)
+		d->burst_since = s->now;
+	d->entitled = entitled;
+	s->outcomes.demands += entitled && !d->was_entitled;
+	d->was_entitled |= entitled;
+}
+
 /* Who is entitled now. Done whenever the node could have seen another state: after each event
  * and each grant; not while it waits for reports, when it looks at no queue. */
 static void refresh_classes(struct shadow *s)
@@ -170,9 +179,7 @@ static void refresh_classes(struct shadow *s)
 			continue;
 		entitled = shadow_use(s, d->client->workload, d->gpu) + d->bytes <=
 			   d->client->workload->request;
-		if (d->entitled && !entitled)
-			d->burst_since = s->now;
-		d->entitled = entitled;
+		set_entitled(s, d, entitled);
 	}
 }
 
@@ -226,6 +233,35 @@ static void drop(struct shadow *s, struct shadow_demand *d)
 {
 	d->used = false;
 	s->demands--;
+}
+
+/* It is answered for good, or will never be: reason NONE for the latter. */
+static void count_end(
+	struct shadow *s, const struct shadow_demand *d, enum sl_reason reason)
+{
+	if (!d->was_entitled)
+		return;
+	if (d->granted)
+		s->outcomes.granted++;
+	else if (reason == SL_REASON_NONE)
+		s->outcomes.died++;
+	else if (d->entitled)
+		s->outcomes.denied[reason]++;
+	else
+		s->outcomes.fell++;
+}
+
+struct shadow_outcomes shadow_outcomes(const struct shadow *s)
+{
+	struct shadow_outcomes o = s->outcomes;
+
+	for (uint32_t i = 0; i < s->demands_top; i++) {
+		const struct shadow_demand *d = &s->demand[i];
+
+		o.granted += d->used && d->was_entitled && d->granted;
+		o.wait += d->used && d->was_entitled && !d->granted;
+	}
+	return o;
 }
 
 static void expect_view(
@@ -307,8 +343,8 @@ static void on_ask(struct shadow *s, const struct sl_event *e)
 		.arrived = s->now,
 		.burst_since = s->now,
 		.over_limit = e->ask.bytes > c->workload->limit ||
-			      use + e->ask.bytes > c->workload->limit,
-		.entitled = use + e->ask.bytes <= c->workload->request};
+			      use + e->ask.bytes > c->workload->limit};
+	set_entitled(s, d, use + e->ask.bytes <= c->workload->request);
 	if (d - s->demand >= s->demands_top)
 		s->demands_top = (uint32_t)(d - s->demand) + 1;
 	s->demands++;
@@ -331,6 +367,7 @@ static void on_commit(struct shadow *s, const struct sl_event *e)
 	c->backing[d->gpu] += used;
 	c->active = s->now;
 	expect_view(s, c, d->gpu, 2);
+	count_end(s, d, SL_REASON_NONE);
 	drop(s, d);
 }
 
@@ -355,9 +392,7 @@ static void on_create_failed(struct shadow *s, const struct sl_event *e)
 	d->refused_at = s->now;
 	d->cancelled |= c->workload->leaving;
 	entitled = shadow_use(s, c->workload, d->gpu) + d->bytes <= c->workload->request;
-	if (d->entitled && !entitled)
-		d->burst_since = s->now;
-	d->entitled = entitled;
+	set_entitled(s, d, entitled);
 }
 
 static void came_back(struct shadow *s, uint32_t gpu)
@@ -431,6 +466,7 @@ static void on_exit_of(struct shadow *s, const struct sl_event *e)
 			continue;
 		if (!s->demand[i].granted)
 			off_the_queue(s, &s->demand[i]);
+		count_end(s, &s->demand[i], SL_REASON_NONE);
 		drop(s, &s->demand[i]);
 	}
 	forget_if_gone(s, c);
@@ -627,6 +663,7 @@ static void on_deny(struct shadow *s, const struct sl_action *a)
 	}
 	shadow_check_deny(s, d, reason);
 	off_the_queue(s, d);
+	count_end(s, d, reason);
 	drop(s, d);
 }
 

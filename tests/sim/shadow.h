@@ -51,6 +51,15 @@ struct shadow_demand {
 	uint32_t gpu;
 	sl_ns arrived, burst_since, refused_at, refused_first;
 	sl_ns head_early, head_late; /* bounds of when it became the head */
+	bool was_entitled;           /* at any time since it came */
+};
+
+/* What became of the demands that were within their workload's request at any time. */
+struct shadow_outcomes {
+	uint64_t demands, granted, denied[SL_REASONS];
+	uint64_t fell; /* answered as a burst: siblings or measurement took the request */
+	uint64_t died; /* with their process, unanswered */
+	uint64_t wait; /* until now */
 };
 
 struct shadow {
@@ -76,6 +85,7 @@ struct shadow {
 	uint32_t most_workloads, most_clients, most_demands;
 	size_t arena_bytes;
 
+	struct shadow_outcomes outcomes;
 	char failed[400]; /* empty while all is well; the first failure stays */
 };
 
@@ -85,6 +95,9 @@ void shadow_init(struct shadow *shadow);
 void shadow_before(struct shadow *shadow, sl_ns now, const struct sl_event *event);
 void shadow_action(struct shadow *shadow, const struct sl_action *action);
 void shadow_after(struct shadow *shadow, const struct sl_node *node, size_t arena_bytes);
+
+/* As of now; demands that wait are counted as such, and grants that are open as granted. */
+struct shadow_outcomes shadow_outcomes(const struct shadow *shadow);
 
 /* --- the books, for the rules and for the world --- */
 struct shadow_client *shadow_client(struct shadow *shadow, uint64_t id);

@@ -2,6 +2,7 @@
  * sim - runs the policy in virtual time against modelled programs, from a printed seed
  *
  *   sim [--events N] [--seed S] [--gpus N] [--quiet] [--mutant NAME] [--list-mutants]
+ *   sim --guarantee MIXES [--seed S]: what becomes of demands within the request (guarantee.h)
  *
  * Exit status: 0 all rules held; 1 one broke (seed, event, trace and reason are printed);
  * 2 bad usage. --mutant is for the build with faults in it (sim-mutant); the ordinary program
@@ -14,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "guarantee.h"
 #include "mutants.h"
 #include "world.h"
 
@@ -63,8 +65,8 @@ static int hand_over(char **argv)
 
 static int usage(void)
 {
-	fputs("usage: sim [--events N] [--seed S] [--gpus N] [--quiet] [--mutant NAME]"
-	      " [--list-mutants]\n",
+	fputs("usage: sim [--events N] [--seed S] [--gpus N] [--guarantee MIXES]"
+	      " [--quiet] [--mutant NAME] [--list-mutants]\n",
 		stderr);
 	return 2;
 }
@@ -85,7 +87,7 @@ static bool read_number(const char *text, uint64_t *out)
 
 int main(int argc, char **argv)
 {
-	uint64_t events = 1000000, seed = some_seed(), gpus = 0;
+	uint64_t events = 1000000, seed = some_seed(), gpus = 0, mixes = 0;
 	uint64_t *number;
 	bool quiet = false, held;
 	sl_ns begin = sl_clock_now();
@@ -104,10 +106,11 @@ int main(int argc, char **argv)
 		if (!value)
 			return usage();
 		i++;
-		number = strcmp(argv[i - 1], "--events") == 0 ? &events
-			 : strcmp(argv[i - 1], "--seed") == 0 ? &seed
-			 : strcmp(argv[i - 1], "--gpus") == 0 ? &gpus
-							      : NULL;
+		number = strcmp(argv[i - 1], "--events") == 0      ? &events
+			 : strcmp(argv[i - 1], "--seed") == 0      ? &seed
+			 : strcmp(argv[i - 1], "--gpus") == 0      ? &gpus
+			 : strcmp(argv[i - 1], "--guarantee") == 0 ? &mixes
+								   : NULL;
 		if (number) {
 			if (!read_number(value, number)) {
 				fprintf(stderr, "sim: %s wants a number, not '%s'\n",
@@ -125,6 +128,8 @@ int main(int argc, char **argv)
 	}
 	if (!quiet)
 		printf("sim: seed %" PRIu64 "\n", seed);
+	if (mixes)
+		return sl_guarantee_run(mixes, seed, quiet) ? 0 : 1;
 	world_init(&world, seed, (uint32_t)gpus);
 	held = world_run(&world, events);
 	if (!held) {

@@ -179,10 +179,25 @@ static void introduce(struct world *w)
 	}
 }
 
+/* Whoever waits across a daemon's death asks the next one again: counted there. */
+static void keep_outcomes(struct world *w)
+{
+	struct shadow_outcomes o = shadow_outcomes(&w->shadow);
+
+	w->outcomes.demands += o.demands - o.wait;
+	w->outcomes.granted += o.granted;
+	w->outcomes.fell += o.fell;
+	w->outcomes.died += o.died;
+	for (uint32_t i = 0; i < SL_REASONS; i++)
+		w->outcomes.denied[i] += o.denied[i];
+}
+
 static void fresh_node(struct world *w)
 {
 	uint64_t order = w->shadow.next_order;
 
+	if (w->node)
+		keep_outcomes(w);
 	sl_arena_free(w->arena);
 	w->arena = sl_arena_new();
 	w->node = sl_node_new(w->arena);
@@ -269,11 +284,12 @@ static void begin_episode(struct world *w)
 		w->gpu_mask |= 1u << gpu;
 		w->capacity[gpu] = sl_rng_between(&w->rng, 2048, 16384) * SL_MIB;
 	}
-	w->faults = sl_rng_one_in(&w->rng, 2);
+	w->faults = sl_rng_one_in(&w->rng, 2) || w->mix;
 	w->workloads_most = (uint32_t)sl_rng_between(&w->rng, 2, 8);
 	w->clients_most = (uint32_t)sl_rng_between(&w->rng, w->workloads_most, 16);
 	w->pace = world_span(w, 1 * SL_MS, 200 * SL_MS);
-	w->episode_ends = w->stats.events + sl_rng_between(&w->rng, 2000, 20000);
+	w->episode_ends =
+		w->stats.events + sl_rng_between(&w->rng, 2000, w->mix ? 4000 : 20000);
 	fresh_node(w);
 	introduce(w);
 	world_later(w, 0, (struct world_later){.kind = LATER_ARRIVE});
@@ -359,4 +375,11 @@ bool world_run(struct world *w, uint64_t events)
 			fail(w, "rules", w->shadow.failed);
 	}
 	return !w->failed[0];
+}
+
+bool world_run_mix(struct world *w)
+{
+	w->mix = true;
+	begin_episode(w);
+	return world_run(w, w->episode_ends);
 }

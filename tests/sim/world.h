@@ -95,12 +95,13 @@ struct world {
 	struct shadow shadow;
 	struct sl_trace trace;
 	struct world_stats stats;
+	struct shadow_outcomes outcomes; /* of nodes that are gone: before a restart */
 	/* of the episode */
 	uint32_t gpus_wanted; /* 0: as the seed says */
 	uint32_t gpu_mask, workloads_most, clients_most;
 	uint64_t capacity[SHADOW_GPUS];
 	sl_ns refuses_until[SHADOW_GPUS], pace;
-	bool faults;
+	bool faults, mix; /* mix: one episode, with faults */
 	struct world_workload workload[WORLD_WORKLOADS];
 	struct world_client client[WORLD_CLIENTS];
 	uint64_t next_id, config_wait_max;
@@ -117,6 +118,8 @@ void world_init(struct world *world, uint64_t seed, uint32_t gpus);
 void world_fini(struct world *world);
 /* Runs until `events` events were taken or something broke; false then, and failed says what. */
 bool world_run(struct world *world, uint64_t events);
+/* One episode of some thousand events with faults, drawn from the seed. */
+bool world_run_mix(struct world *world);
 
 /* --- between world.c and world_programs.c --- */
 void world_step(struct world *world, struct sl_event event);
