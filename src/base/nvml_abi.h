@@ -115,6 +115,18 @@ typedef struct nvmlAccountingStats_st {
 	unsigned int reserved[5];
 } nvmlAccountingStats_t;
 
+/* A set of events to wait for. gpuInstanceId and computeInstanceId came with _v2 of the wait; all ones
+ * without MIG. eventData of an Xid is its number. */
+typedef struct nvmlEventSet_st *nvmlEventSet_t;
+typedef struct nvmlEventData_st {
+	nvmlDevice_t device;
+	unsigned long long eventType, eventData;
+	unsigned int gpuInstanceId, computeInstanceId;
+} nvmlEventData_t;
+#define nvmlEventTypeSingleBitEccError 0x1ull
+#define nvmlEventTypeDoubleBitEccError 0x2ull
+#define nvmlEventTypeXidCriticalError  0x8ull
+
 typedef enum nvmlComputeMode_enum {
 	NVML_COMPUTEMODE_DEFAULT = 0,
 	NVML_COMPUTEMODE_EXCLUSIVE_THREAD = 1,
@@ -191,6 +203,18 @@ nvmlReturn_t nvmlDeviceGetProcessUtilization(nvmlDevice_t device,
 	unsigned long long since_us);
 nvmlReturn_t nvmlDeviceGetAccountingStats(
 	nvmlDevice_t device, unsigned int pid, nvmlAccountingStats_t *stats);
+
+/* Events. Waiting ends with NVML_ERROR_TIMEOUT after timeout_ms without one. */
+nvmlReturn_t nvmlEventSetCreate(nvmlEventSet_t *set);
+nvmlReturn_t nvmlEventSetFree(nvmlEventSet_t set);
+nvmlReturn_t nvmlDeviceGetSupportedEventTypes(
+	nvmlDevice_t device, unsigned long long *types);
+nvmlReturn_t nvmlDeviceRegisterEvents(
+	nvmlDevice_t device, unsigned long long types, nvmlEventSet_t set);
+nvmlReturn_t nvmlEventSetWait(
+	nvmlEventSet_t set, nvmlEventData_t *data, unsigned int timeout_ms);
+nvmlReturn_t nvmlEventSetWait_v2(
+	nvmlEventSet_t set, nvmlEventData_t *data, unsigned int timeout_ms);
 
 #ifdef __cplusplus
 }

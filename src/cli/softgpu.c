@@ -6,6 +6,8 @@
  * script would otherwise live on without its GPUs: after CMD ends, what is left is told to end,
  * and killed after a grace.
  *
+ * With --lose, --revive or --xid it starts nothing: it makes something happen in the box around it.
+ *
  * Signals meant for CMD arrive here, since CMD's parent is what users kill; they are passed on.
  * Those of the terminal reach the whole process group by themselves and are not doubled.
  */
@@ -36,6 +38,8 @@
 
 struct settings {
 	struct sl_softgpu_config config;
+	int64_t lose, revive; /* -1: not asked for */
+	const char *xid;
 };
 
 const struct sl_option sl_verb_softgpu_options[] = {
@@ -46,6 +50,12 @@ const struct sl_option sl_verb_softgpu_options[] = {
 #undef SETTING
 		SL_OPT_AS("faults", struct settings, config.faults, STRING, "PLAN", 0, 0,
 			"Calls that fail or hang: cuMemCreate:3=oom,cuMemMap:@5=hang"),
+	SL_OPT(struct settings, lose, INTEGER, "GPU", 0, SL_SOFTGPU_GPUS_MAX - 1,
+		"Inside a box: this GPU falls off the bus (Xid 79)."),
+	SL_OPT(struct settings, revive, INTEGER, "GPU", 0, SL_SOFTGPU_GPUS_MAX - 1,
+		"Inside a box: a lost GPU works again, for new processes."),
+	SL_OPT(struct settings, xid, STRING, "GPU:XID", 0, 0,
+		"Inside a box: this GPU reports that Xid and works on."),
 	SL_OPT_WORDS("CMD", "The program; its exit status and signals pass through."),
 	SL_OPT_END,
 };
@@ -246,9 +256,56 @@ static int run_in(struct sl_softgpu_box *box, const char *dir, char **words)
 	return pass_status(wait_status);
 }
 
+/* "GPU:XID". False: it is not that. */
+static bool read_xid(const char *text, uint32_t *gpu, uint32_t *xid)
+{
+	char rest;
+
+	return strspn(text, "0123456789:") == strlen(text) && strlen(text) < 16 &&
+	       sscanf(text, "%u:%u%c", gpu, xid, &rest) == 2;
+}
+
+/* Makes happen what was asked for. The exit status. */
+static int happen(enum sl_softgpu_event event, uint32_t gpu, uint32_t xid)
+{
+	const char *socket = getenv(SL_SOFTGPU_ENV);
+	char why[SL_ERROR_TEXT_MAX];
+	int r;
+
+	if (!socket || !*socket)
+		return sl_cli_fail(SL_VERB_softgpu, false, SL_EXIT_USAGE,
+			"there is no box here: run it inside of sluice softgpu -- CMD");
+	r = sl_softgpu_event(socket, event, gpu, xid, why, sizeof(why));
+	if (!r)
+		return SL_EXIT_OK;
+	return sl_cli_fail(SL_VERB_softgpu, false,
+		r == -EINVAL || r == -ENXIO ? SL_EXIT_USAGE : SL_EXIT_SYSTEM, "%s", why);
+}
+
+/* The exit status, or -1 if a box is to be started. */
+static int events(const struct settings *s, bool has_command)
+{
+	int asked = (s->lose >= 0) + (s->revive >= 0) + (s->xid != NULL);
+	uint32_t gpu, xid;
+
+	if (!asked)
+		return -1;
+	if (asked > 1 || has_command)
+		return sl_cli_fail(SL_VERB_softgpu, false, SL_EXIT_USAGE,
+			"--lose, --revive and --xid stand alone: one of them, no CMD");
+	if (s->lose >= 0)
+		return happen(SL_SOFTGPU_LOSE, (uint32_t)s->lose, SL_SOFTGPU_XID_LOST);
+	if (s->revive >= 0)
+		return happen(SL_SOFTGPU_REVIVE, (uint32_t)s->revive, 0);
+	if (!read_xid(s->xid, &gpu, &xid))
+		return sl_cli_fail(SL_VERB_softgpu, false, SL_EXIT_USAGE,
+			"--xid '%.64s' is not GPU:XID, as in 0:43", s->xid);
+	return happen(SL_SOFTGPU_XID, gpu, xid);
+}
+
 int sl_verb_softgpu(int argc, char **argv)
 {
-	struct settings s;
+	struct settings s = {.lose = -1, .revive = -1};
 	struct sl_softgpu_box box;
 	struct sl_error err = {0};
 	char why[SL_ERROR_TEXT_MAX], dir[sizeof(box.directory) + 8];
@@ -256,6 +313,9 @@ int sl_verb_softgpu(int argc, char **argv)
 
 	sl_softgpu_config_init(&s.config);
 	status = sl_cli_parse(SL_VERB_softgpu, &s, argc, argv, &first);
+	if (status >= 0)
+		return status;
+	status = events(&s, first < argc);
 	if (status >= 0)
 		return status;
 	if (first == argc)

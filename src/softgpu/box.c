@@ -17,7 +17,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -261,4 +263,63 @@ void sl_softgpu_stop(struct sl_softgpu_box *box)
 		rmdir(box->directory);
 		box->directory[0] = '\0';
 	}
+}
+
+static int connect_to(const char *path)
+{
+	struct sockaddr_un a = {.sun_family = AF_UNIX};
+	int fd, r;
+
+	if (strlen(path) >= sizeof(a.sun_path))
+		return -ENAMETOOLONG;
+	strcpy(a.sun_path, path);
+	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return -errno;
+	do
+		r = connect(fd, (struct sockaddr *)&a, sizeof(a)) < 0 ? -errno : 0;
+	while (r == -EINTR);
+	if (r == 0)
+		return fd;
+	close(fd);
+	return r;
+}
+
+/* One request and its answer; the server drops whoever names a GPU there is not. */
+static int request(const char *path, const struct sl_sg_request *q)
+{
+	struct sl_sg_reply reply;
+	int fd = connect_to(path), r;
+
+	if (fd < 0)
+		return fd;
+	r = sl_sg_send(fd, q, sizeof(*q), NULL, 0, NULL, 0);
+	if (r == 0 && sl_sg_receive(fd, &reply, sizeof(reply), NULL, NULL) !=
+			      (ssize_t)sizeof(reply))
+		r = -ENXIO;
+	else if (r == 0 && reply.result)
+		r = -EINVAL;
+	close(fd);
+	return r;
+}
+
+int sl_softgpu_event(const char *socket, enum sl_softgpu_event event, uint32_t gpu,
+	uint32_t xid, char *why, size_t size)
+{
+	static const uint32_t ops[] = {
+		[SL_SOFTGPU_LOSE] = SL_SG_LOSE,
+		[SL_SOFTGPU_REVIVE] = SL_SG_REVIVE,
+		[SL_SOFTGPU_XID] = SL_SG_XID,
+	};
+	struct sl_sg_request q = {.op = ops[event], .device = gpu, .value = xid};
+	int r = request(socket, &q);
+
+	if (r == -ENXIO)
+		snprintf(why, size, "the box has no GPU %u", gpu);
+	else if (r == -EINVAL)
+		snprintf(why, size, "GPU %u is %s", gpu,
+			event == SL_SOFTGPU_LOSE ? "lost already" : "not lost");
+	else if (r < 0)
+		snprintf(why, size, "no box at %s: %s", socket, strerror(-r));
+	return r;
 }

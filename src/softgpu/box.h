@@ -94,6 +94,20 @@ SL_MUST_CHECK int sl_softgpu_start(struct sl_softgpu_box *box,
 /* Sets SLUICE_SOFTGPU and puts the libraries first in LD_LIBRARY_PATH, in this process. */
 SL_MUST_CHECK int sl_softgpu_env(const struct sl_softgpu_box *box);
 
+enum sl_softgpu_event {
+	SL_SOFTGPU_LOSE,   /* falls off the bus, with that Xid (79 as real ones) */
+	SL_SOFTGPU_REVIVE, /* works again, for processes that start from now on */
+	SL_SOFTGPU_XID,    /* the Xid is reported, and that is all */
+};
+#define SL_SOFTGPU_XID_LOST 79
+
+/*
+ * Makes something happen to a GPU of the box whose socket that is, from any process inside. 0, or a
+ * negative errno with a sentence in `why`. -EINVAL: it is lost already, or is not.
+ */
+SL_MUST_CHECK int sl_softgpu_event(const char *socket, enum sl_softgpu_event event,
+	uint32_t gpu, uint32_t xid, char *why, size_t size);
+
 /* Ends the server, waits for it and removes the directory. Does nothing on a stopped box. */
 void sl_softgpu_stop(struct sl_softgpu_box *box);
 

@@ -54,9 +54,9 @@ CUresult sl_companion_call(CUdevice device, const struct sl_cp_request *q,
 }
 
 /* Has a companion started and handed the GPUs' memory. Under its lock. */
-static CUresult start_locked(struct sl_companion *c)
+static CUresult start_locked(struct sl_companion *c, CUdevice device)
 {
-	struct sl_sg_request q = {.op = SL_SG_COMPANION};
+	struct sl_sg_request q = {.op = SL_SG_COMPANION, .device = (uint32_t)device};
 	struct sl_cp_request init = {.op = SL_CP_INIT};
 	struct sl_sg_reply reply;
 	struct sl_cp_symbol answer;
@@ -87,7 +87,7 @@ CUresult sl_companion_start(CUdevice device)
 	pthread_mutex_lock(&starting);
 	pthread_mutex_lock(&c->lock);
 	if (c->socket < 0) {
-		r = start_locked(c);
+		r = start_locked(c, device);
 		fresh = r == CUDA_SUCCESS;
 	}
 	pthread_mutex_unlock(&c->lock);

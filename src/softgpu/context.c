@@ -33,6 +33,13 @@ void sl_ctx_fail(CUcontext ctx, CUresult error)
 	atomic_compare_exchange_strong(&ctx->error, &none, (int)error);
 }
 
+CUresult sl_ctx_error(CUcontext ctx)
+{
+	if (sl_link_is_lost(ctx->device))
+		sl_ctx_fail(ctx, SL_DRV_LOST);
+	return (CUresult)atomic_load(&ctx->error);
+}
+
 /* Waits for all that was submitted to any stream of the context so far. */
 CUresult sl_ctx_sync(CUcontext ctx)
 {
@@ -61,7 +68,7 @@ CUresult sl_ctx_sync(CUcontext ctx)
 		sl_object_unref(list[i].stream);
 	}
 	free(list);
-	return (CUresult)atomic_load(&ctx->error);
+	return sl_ctx_error(ctx);
 }
 
 CUresult sl_ctx_first_launch(CUcontext ctx)

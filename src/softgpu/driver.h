@@ -29,6 +29,9 @@
 #define SL_DRV_VERSION      12040 /* CUDA 12.4 */
 #define SL_DRV_VERSION_NAME "550.54.99-sluice"
 
+/* What calls on a lost GPU return. Programs on real ones report this (not DEVICE_UNAVAILABLE). */
+#define SL_DRV_LOST CUDA_ERROR_UNKNOWN
+
 /* Entry points: one list (entry.def) gives ids, names, what each needs, and cuGetProcAddress. */
 enum sl_entry_need {
 	NEED_NONE = 0,
@@ -249,6 +252,8 @@ struct sl_drv {
 	_Atomic int state; /* enum sl_drv_state */
 	struct sl_sg_hello hello;
 	int memfd[SL_SOFTGPU_GPUS_MAX];
+	const struct sl_sg_board *board;
+	uint32_t generation[SL_SOFTGPU_GPUS_MAX]; /* by our CUdevice, as we met it */
 	struct CUctx_st
 		*primary[SL_SOFTGPU_GPUS_MAX]; /* made at first use, never freed */
 	unsigned primary_count[SL_SOFTGPU_GPUS_MAX];
@@ -278,6 +283,8 @@ void sl_link_context(CUdevice device, int change);
 /* The server's number of each of ours. */
 void sl_link_order(const int *list, int count);
 void sl_link_busy(CUdevice device, uint64_t ns);
+/* Has the GPU fallen off the bus since this process met it? For good, as far as we are concerned. */
+bool sl_link_is_lost(CUdevice device);
 
 /* device.c: obeys CUDA_VISIBLE_DEVICES; once, after the server has told what there is. */
 void sl_visible_init(void);
@@ -293,6 +300,8 @@ CUcontext sl_ctx_current(void); /* NULL: none; may be unusable */
 /* Waits for all the context's work; returns its sticky error. */
 CUresult sl_ctx_sync(CUcontext ctx);
 void sl_ctx_fail(CUcontext ctx, CUresult error); /* the first one sticks */
+/* What sticks to it; from the moment its GPU is lost that is SL_DRV_LOST. */
+CUresult sl_ctx_error(CUcontext ctx);
 CUresult sl_ctx_first_launch(CUcontext ctx);
 
 /* stream.c */

@@ -124,7 +124,7 @@ CUresult cuEventQuery(CUevent e)
 	if (is_captured(e))
 		return sl_capture_spoil_all(CUDA_ERROR_CAPTURED_EVENT);
 	if (!sl_event_target(e, &w))
-		return (CUresult)atomic_load(&e->ctx->error);
+		return sl_ctx_error(e->ctx);
 	sl_object_unref(w.stream);
 	return CUDA_ERROR_NOT_READY;
 }
@@ -142,7 +142,7 @@ CUresult cuEventSynchronize(CUevent e)
 		sl_stream_wait(w.stream, w.seq);
 		sl_object_unref(w.stream);
 	}
-	return (CUresult)atomic_load(&e->ctx->error);
+	return sl_ctx_error(e->ctx);
 }
 
 /* When it was reached: a CUresult as cuEventElapsedTime gives it. */

@@ -223,7 +223,7 @@ static void do_value(CUstream s, const struct sl_op *op)
 {
 	bool met = false;
 
-	while (!met && !atomic_load(&s->ctx->error)) {
+	while (!met && sl_ctx_error(s->ctx) == CUDA_SUCCESS) {
 		if (!touch_value(s, op, &met))
 			sl_ctx_fail(s->ctx, CUDA_ERROR_ILLEGAL_ADDRESS);
 		else if (!met)
@@ -239,14 +239,13 @@ static void do_callback(CUstream s, struct sl_op *op)
 	if (op->kind == SL_OP_HOST)
 		op->host.fn(op->host.data);
 	else
-		op->host.callback(op->host.handle, (CUresult)atomic_load(&s->ctx->error),
-			op->host.data);
+		op->host.callback(op->host.handle, sl_ctx_error(s->ctx), op->host.data);
 	sl_in_callback = false;
 }
 
 void sl_op_execute(CUstream s, struct sl_op *op)
 {
-	bool broken = atomic_load(&s->ctx->error) != CUDA_SUCCESS;
+	bool broken = sl_ctx_error(s->ctx) != CUDA_SUCCESS;
 	uint64_t start = sl_drv_now_ns();
 	CUresult r = CUDA_SUCCESS;
 
@@ -265,7 +264,8 @@ void sl_op_execute(CUstream s, struct sl_op *op)
 	case SL_OP_WAIT:
 	case SL_OP_NOP: return;
 	}
-	if (r != CUDA_SUCCESS)
+	/* The kernel of a lost GPU died of that, whatever its companion could still say. */
+	if (r != CUDA_SUCCESS && sl_ctx_error(s->ctx) == CUDA_SUCCESS)
 		sl_ctx_fail(s->ctx, r);
 	sl_link_busy(s->ctx->device, sl_drv_now_ns() - start);
 }

@@ -56,7 +56,7 @@ static CUresult check_context(void)
 		return CUDA_ERROR_INVALID_CONTEXT;
 	if (!atomic_load(&ctx->usable))
 		return CUDA_ERROR_CONTEXT_IS_DESTROYED;
-	return (CUresult)atomic_load(&ctx->error);
+	return sl_ctx_error(ctx);
 }
 
 CUresult sl_enter(enum sl_entry_id id)
@@ -101,6 +101,7 @@ static CUresult start(void)
 		return CUDA_ERROR_NO_DEVICE;
 	if (sl_link_connect(path, &sl_drv.hello, sl_drv.memfd) < 0)
 		return CUDA_ERROR_NO_DEVICE;
+	sl_drv.board = sl_sg_board_map(sl_drv.memfd[0], false);
 	sl_fault_init(sl_drv.hello.faults);
 	sl_visible_init();
 	pthread_atfork(NULL, NULL, in_child);

@@ -45,7 +45,8 @@ static int device_init(struct sl_ledger_device *d, uint64_t bytes)
 	d->memfd = memfd_create("sluice-softgpu", MFD_CLOEXEC);
 	if (!d->tenant || !d->taken)
 		return -ENOMEM;
-	if (d->memfd < 0 || ftruncate(d->memfd, (off_t)(d->page_count * SL_SG_PAGE)) < 0)
+	if (d->memfd < 0 || ftruncate(d->memfd, (off_t)(d->page_count * SL_SG_PAGE +
+							SL_SG_BOARD_BYTES)) < 0)
 		return -errno;
 	return 0;
 }

@@ -24,6 +24,9 @@ void sl_link_order(const int *list, int count)
 {
 	memcpy(server_number, list, (size_t)count * sizeof(*list));
 	device_count = count;
+	for (int i = 0; i < count && sl_drv.board; i++)
+		sl_drv.generation[i] = __atomic_load_n(
+			&sl_drv.board->generation[list[i]], __ATOMIC_ACQUIRE);
 }
 
 /* Turns the server's number in a reply into ours; one we do not see is no success. */
@@ -79,6 +82,24 @@ int sl_link_connect(const char *path, struct sl_sg_hello *out, int *memfds)
 	return r;
 }
 
+bool sl_link_is_lost(CUdevice device)
+{
+	uint32_t now;
+
+	if (!sl_drv.board)
+		return false;
+	now = __atomic_load_n(
+		&sl_drv.board->generation[server_number[device]], __ATOMIC_ACQUIRE);
+	return (now & 1) || now != sl_drv.generation[device];
+}
+
+/* The others are only books, and those must be right whatever became of the GPU. */
+static bool touches_gpu(uint32_t op)
+{
+	return op == SL_SG_CREATE || op == SL_SG_HIDE || op == SL_SG_INFO ||
+	       op == SL_SG_COMPANION || op == SL_SG_OPEN;
+}
+
 CUresult sl_link_call(const struct sl_sg_request *q, int fd, struct sl_sg_reply *reply,
 	struct sl_sg_extent *extents, unsigned room, int *got_fd)
 {
@@ -91,6 +112,8 @@ CUresult sl_link_call(const struct sl_sg_request *q, int fd, struct sl_sg_reply 
 	unsigned fds = got_fd ? 1 : 0;
 	CUresult r = CUDA_ERROR_UNKNOWN;
 
+	if (sl_link_is_lost((CUdevice)q->device) && touches_gpu(q->op))
+		return SL_DRV_LOST;
 	pthread_mutex_lock(&sl_drv.lock);
 	out.device = (uint32_t)server_number[q->device];
 	if (server >= 0 &&

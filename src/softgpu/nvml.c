@@ -11,12 +11,15 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/futex.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
 #pragma GCC visibility push(default)
@@ -32,12 +35,24 @@ static int server = -1;
 static pid_t owner; /* process that made the connection */
 static unsigned users;
 static struct sl_sg_hello hello;
+static const struct sl_sg_board
+	*board; /* of that server; kept when it is another's turn */
 static __thread struct sl_sg_figures f; /* the last ones this thread asked for */
 
 /* The connection ------------------------------------------------------------------------------ */
 
+/* Descriptors of the GPUs' memory come with the greeting; only the board behind them is wanted. */
+static void take_board(const int *memfds, unsigned count)
+{
+	board = count ? sl_sg_board_map(memfds[0], false) : NULL;
+	for (unsigned i = 0; i < count; i++)
+		close(memfds[i]);
+}
+
 static int connect_server(void)
 {
+	int memfds[SL_SG_FDS_MAX];
+	unsigned count = SL_SG_FDS_MAX;
 	const char *path = getenv(SL_SOFTGPU_ENV);
 	struct sockaddr_un a = {.sun_family = AF_UNIX};
 	struct sl_sg_request q = {.op = SL_SG_HELLO, .value = SL_SG_VERSION};
@@ -51,8 +66,13 @@ static int connect_server(void)
 		return -errno;
 	if (connect(fd, (struct sockaddr *)&a, sizeof(a)) < 0 ||
 		sl_sg_send(fd, &q, sizeof(q), NULL, 0, NULL, 0) < 0 ||
-		sl_sg_receive(fd, &hello, sizeof(hello), NULL, NULL) !=
+		sl_sg_receive(fd, &hello, sizeof(hello), memfds, &count) !=
 			(ssize_t)sizeof(hello)) {
+		close(fd);
+		return -EIO;
+	}
+	take_board(memfds, count);
+	if (!board) {
 		close(fd);
 		return -EIO;
 	}
@@ -135,11 +155,18 @@ static bool device_ok(nvmlDevice_t device, uint32_t *index)
 	return true;
 }
 
+static bool is_lost(uint32_t index)
+{
+	return __atomic_load_n(&board->generation[index], __ATOMIC_ACQUIRE) & 1;
+}
+
 #define NEED_DEVICE(device, index)                          \
 	do {                                                \
 		NEED_READY;                                 \
 		if (!device_ok(device, index))              \
 			return NVML_ERROR_INVALID_ARGUMENT; \
+		if (is_lost(*(index)))                      \
+			return NVML_ERROR_GPU_IS_LOST;      \
 	} while (0)
 
 /* Into f. */
@@ -253,6 +280,8 @@ nvmlReturn_t nvmlDeviceGetHandleByIndex_v2(unsigned int index, nvmlDevice_t *dev
 {
 	NEED_READY;
 	NEED(device && index < hello.gpus);
+	if (is_lost(index))
+		return NVML_ERROR_GPU_IS_LOST;
 	*device = (nvmlDevice_t)(uintptr_t)(index + 1);
 	return NVML_SUCCESS;
 }
@@ -542,4 +571,128 @@ nvmlReturn_t nvmlDeviceGetAccountingStats(
 	(void)stats;
 	NEED_DEVICE(device, &i);
 	return NVML_ERROR_NOT_SUPPORTED;
+}
+
+/* Events -------------------------------------------------------------------------------------- */
+
+/* What a set waits for; events before the registration of a GPU are not for it. */
+struct nvmlEventSet_st {
+	uint32_t magic, seen; /* events of the board */
+	bool wanted[SL_SOFTGPU_GPUS_MAX];
+};
+#define SET_MAGIC   0x534c4556u
+#define EVENT_TYPES ((unsigned long long)nvmlEventTypeXidCriticalError)
+
+static uint32_t event_count(void)
+{
+	return __atomic_load_n(&board->event_count, __ATOMIC_ACQUIRE);
+}
+
+nvmlReturn_t nvmlEventSetCreate(nvmlEventSet_t *set)
+{
+	struct nvmlEventSet_st *new;
+
+	NEED_READY;
+	NEED(set);
+	new = calloc(1, sizeof(*new));
+	if (!new)
+		return NVML_ERROR_MEMORY;
+	new->magic = SET_MAGIC;
+	new->seen = event_count();
+	*set = new;
+	return NVML_SUCCESS;
+}
+
+nvmlReturn_t nvmlEventSetFree(nvmlEventSet_t set)
+{
+	NEED_READY;
+	NEED(set && set->magic == SET_MAGIC);
+	set->magic = 0;
+	free(set);
+	return NVML_SUCCESS;
+}
+
+nvmlReturn_t nvmlDeviceGetSupportedEventTypes(
+	nvmlDevice_t device, unsigned long long *types)
+{
+	uint32_t i;
+
+	NEED_DEVICE(device, &i);
+	NEED(types);
+	*types = EVENT_TYPES;
+	return NVML_SUCCESS;
+}
+
+nvmlReturn_t nvmlDeviceRegisterEvents(
+	nvmlDevice_t device, unsigned long long types, nvmlEventSet_t set)
+{
+	uint32_t i;
+
+	NEED_DEVICE(device, &i);
+	NEED(set && set->magic == SET_MAGIC && types);
+	if (types & ~EVENT_TYPES)
+		return NVML_ERROR_NOT_SUPPORTED;
+	set->wanted[i] = true;
+	return NVML_SUCCESS;
+}
+
+/* The next event the set waits for, if there is one. */
+static bool take_event(struct nvmlEventSet_st *set, struct sl_sg_event *out)
+{
+	uint32_t now = event_count();
+
+	/* Whoever slept too long misses the oldest, as with any queue of a kernel's. */
+	if (now - set->seen > SL_SG_EVENTS_MAX / 2)
+		set->seen = now - SL_SG_EVENTS_MAX / 2;
+	while (set->seen != now) {
+		*out = board->event[set->seen++ % SL_SG_EVENTS_MAX];
+		if (out->device < hello.gpus && set->wanted[out->device])
+			return true;
+	}
+	return false;
+}
+
+static uint64_t now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+nvmlReturn_t nvmlEventSetWait_v2(
+	nvmlEventSet_t set, nvmlEventData_t *data, unsigned int timeout_ms)
+{
+	uint64_t deadline_ns = now_ns() + timeout_ms * UINT64_C(1000000), now;
+	struct sl_sg_event event;
+	struct timespec left;
+
+	NEED_READY;
+	NEED(set && set->magic == SET_MAGIC && data);
+	while (!take_event(set, &event)) {
+		now = now_ns();
+		if (now >= deadline_ns)
+			return NVML_ERROR_TIMEOUT;
+		left.tv_sec = (time_t)((deadline_ns - now) / 1000000000u);
+		left.tv_nsec = (long)((deadline_ns - now) % 1000000000u);
+		syscall(SYS_futex, &board->event_count, FUTEX_WAIT, set->seen, &left,
+			NULL, 0);
+	}
+	*data = (nvmlEventData_t){(nvmlDevice_t)(uintptr_t)(event.device + 1),
+		nvmlEventTypeXidCriticalError, event.xid, ~0u, ~0u};
+	return NVML_SUCCESS;
+}
+
+nvmlReturn_t nvmlEventSetWait(
+	nvmlEventSet_t set, nvmlEventData_t *data, unsigned int timeout_ms)
+{
+	nvmlEventData_t whole;
+	nvmlReturn_t r;
+
+	NEED(data);
+	r = nvmlEventSetWait_v2(set, &whole, timeout_ms);
+	/* The older call knows no instances: its structure ends before them. */
+	if (r == NVML_SUCCESS)
+		memcpy(data, &whole, offsetof(nvmlEventData_t, gpuInstanceId));
+	return r;
 }

@@ -8,7 +8,9 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -80,4 +82,16 @@ ssize_t sl_sg_receive(int socket, void *data, size_t size, int *fds, unsigned *f
 	if (fds)
 		*fd_count = got;
 	return n;
+}
+
+struct sl_sg_board *sl_sg_board_map(int memfd, bool to_write)
+{
+	struct stat st;
+	void *at;
+
+	if (fstat(memfd, &st) < 0 || st.st_size < SL_SG_BOARD_BYTES)
+		return NULL;
+	at = mmap(NULL, SL_SG_BOARD_BYTES, PROT_READ | (to_write ? PROT_WRITE : 0),
+		MAP_SHARED, memfd, st.st_size - SL_SG_BOARD_BYTES);
+	return at == MAP_FAILED ? NULL : at;
 }

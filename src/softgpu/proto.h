@@ -16,14 +16,32 @@
 #include "softgpu/box.h"
 #include "softgpu/hostmodule.h"
 
-#define SL_SG_VERSION     1u
+#define SL_SG_VERSION     2u
 #define SL_SG_PAGE        (2 * SL_MIB) /* the granularity of cuMemCreate */
 #define SL_SG_EXTENTS_MAX 4096u        /* pieces of one handle; more is out-of-memory */
 #define SL_SG_PROCS_MAX   1024u
 #define SL_SG_FDS_MAX     SL_SOFTGPU_GPUS_MAX
+#define SL_SG_EVENTS_MAX  256u /* kept on the board */
+#define SL_SG_BOARD_BYTES 4096u
 
 struct sl_sg_extent {
 	uint32_t first, count; /* pages of the device's memfd */
+};
+
+/*
+ * What every process of a box may look at without asking: behind the last page of the first GPU's
+ * memfd. Only the server writes. A GPU's generation is even while it is well and odd while it is
+ * lost; a process that has seen one generation has no part in the next. Event n stands at
+ * event[n % SL_SG_EVENTS_MAX], written before event_count says so.
+ */
+struct sl_sg_event {
+	uint32_t device, xid;
+};
+struct sl_sg_board {
+	uint32_t generation[SL_SOFTGPU_GPUS_MAX];
+	uint32_t event_count; /* futex, shared between processes */
+	uint32_t spare;
+	struct sl_sg_event event[SL_SG_EVENTS_MAX];
 };
 
 /* client to server ------------------------------------------------------------------------ */
@@ -41,8 +59,11 @@ enum sl_sg_op {
 	SL_SG_BUSY,      /* device, value: nanoseconds of work done since the last one */
 	SL_SG_INFO,      /* device; reply: live figures */
 	SL_SG_FIGURES,   /* device; reply: struct sl_sg_figures, as old as the lag */
-	SL_SG_COMPANION, /* one descriptor: the socket of a companion to start */
+	SL_SG_COMPANION, /* device; one descriptor: the socket of a companion to start */
 	SL_SG_OPEN,      /* id of anybody; reply as for an import */
+	SL_SG_LOSE,      /* device: falls off the bus, with an Xid of value */
+	SL_SG_REVIVE,    /* device: works again, for processes that start anew */
+	SL_SG_XID,       /* device, value: an Xid is reported, and that is all */
 };
 
 struct sl_sg_request {
@@ -145,6 +166,9 @@ struct sl_cp_launch {
 /* Sends one message with up to SL_SG_FDS_MAX descriptors (kept by the caller). 0 or -errno. */
 SL_MUST_CHECK int sl_sg_send(int socket, const void *head, size_t head_bytes,
 	const void *tail, size_t tail_bytes, const int *fds, unsigned fd_count);
+
+/* The board behind the memfd of the box's first GPU, or NULL. Read-only unless to_write. */
+struct sl_sg_board *sl_sg_board_map(int memfd, bool to_write);
 
 /*
  * Receives one message of at most `size` bytes. Returns its length, 0 at the end of the

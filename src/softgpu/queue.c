@@ -110,7 +110,7 @@ static CUresult do_cuStreamQuery(CUstream handle)
 	pthread_mutex_lock(&s->lock);
 	busy = s->completed < s->submitted;
 	pthread_mutex_unlock(&s->lock);
-	r = (CUresult)atomic_load(&s->ctx->error);
+	r = sl_ctx_error(s->ctx);
 	return r == CUDA_SUCCESS && busy ? CUDA_ERROR_NOT_READY : r;
 }
 

@@ -16,6 +16,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
+#include <limits.h>
+#include <linux/futex.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
@@ -54,6 +56,7 @@ struct client {
 struct companion {
 	struct watch watch;
 	struct sl_link link;
+	uint32_t device;
 };
 
 /* A handle sent to other processes: one end of a pipe. It holds until all copies are closed. */
@@ -69,6 +72,7 @@ struct export
 
 static struct server {
 	struct sl_ledger ledger;
+	struct sl_sg_board *board;
 	struct sl_sg_hello hello;
 	struct watch listen, keep;
 	struct sl_link clients, dying, exports;
@@ -167,6 +171,11 @@ static void client_free(struct client *c)
 	free(c);
 }
 
+static void companion_kill(const struct companion *o)
+{
+	syscall(SYS_pidfd_send_signal, o->watch.fd, SIGKILL, NULL, 0);
+}
+
 /* The socket is gone; the memory follows its companions, after the teardown time. */
 static void client_drop(struct client *c)
 {
@@ -175,9 +184,7 @@ static void client_drop(struct client *c)
 	watch_close(&c->watch);
 	/* They leave by themselves as soon as they see it; a stopped one never would. */
 	for (link = c->companions.next; link != &c->companions; link = link->next)
-		syscall(SYS_pidfd_send_signal,
-			SL_LIST_ENTRY(link, struct companion, link)->watch.fd, SIGKILL,
-			NULL, 0);
+		companion_kill(SL_LIST_ENTRY(link, struct companion, link));
 	if (!s.ledger.config.teardown_ms && sl_list_is_empty(&c->companions)) {
 		client_free(c);
 		return;
@@ -319,7 +326,7 @@ static int do_share(
 }
 
 /* Remembers a companion until it is gone. One that cannot be watched is not allowed to be. */
-static int companion_watch(struct client *c, pid_t pid)
+static int companion_watch(struct client *c, pid_t pid, uint32_t device)
 {
 	struct companion *o = calloc(1, sizeof(*o));
 
@@ -327,6 +334,7 @@ static int companion_watch(struct client *c, pid_t pid)
 	if (o) {
 		o->watch = (struct watch){
 			KIND_COMPANION, (int)syscall(SYS_pidfd_open, pid, 0)};
+		o->device = device;
 		if (o->watch.fd >= 0 && watch_add(&o->watch, EPOLLIN) == 0) {
 			sl_list_push_tail(&c->companions, &o->link);
 			return 0;
@@ -350,7 +358,8 @@ static void companion_gone(struct companion *o)
 }
 
 /* Starts a companion as a child of ours: a program must not find children it did not make. */
-static int do_companion(struct client *c, int fd, struct sl_sg_reply *reply)
+static int do_companion(
+	struct client *c, uint32_t device, int fd, struct sl_sg_reply *reply)
 {
 	char *const argv[] = {"sluice-softgpu", "companion", NULL};
 	posix_spawn_file_actions_t actions;
@@ -364,10 +373,60 @@ static int do_companion(struct client *c, int fd, struct sl_sg_reply *reply)
 		r = posix_spawn(&pid, "/proc/self/exe", &actions, NULL, argv, environ);
 		posix_spawn_file_actions_destroy(&actions);
 		if (r == 0)
-			r = companion_watch(c, pid);
+			r = companion_watch(c, pid, device);
 	}
 	reply->result = r ? CUDA_ERROR_OPERATING_SYSTEM : CUDA_SUCCESS;
 	return answer(c, reply, NULL, NULL, 0);
+}
+
+/* The health of a GPU ------------------------------------------------------------------------- */
+
+static bool is_lost(uint32_t device)
+{
+	return s.board->generation[device] & 1;
+}
+
+/* Tells everybody who waits for events. */
+static void post_event(uint32_t device, uint32_t xid)
+{
+	struct sl_sg_board *b = s.board;
+	uint32_t n = b->event_count;
+
+	b->event[n % SL_SG_EVENTS_MAX] = (struct sl_sg_event){device, xid};
+	__atomic_store_n(&b->event_count, n + 1, __ATOMIC_RELEASE);
+	syscall(SYS_futex, &b->event_count, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+}
+
+/* Whatever runs there ends at once; clients find the error where they wait for it. */
+static void stop_kernels(uint32_t device)
+{
+	sl_list_foreach (link, &s.clients) {
+		struct client *c = SL_LIST_ENTRY(link, struct client, link);
+
+		sl_list_foreach (each, &c->companions) {
+			struct companion *o = SL_LIST_ENTRY(each, struct companion, link);
+
+			if (o->device == device)
+				companion_kill(o);
+		}
+	}
+}
+
+/* A CUresult: what is so already is an error of the caller's. */
+static int do_health(const struct sl_sg_request *q)
+{
+	uint32_t *generation = &s.board->generation[q->device];
+
+	if (q->op != SL_SG_XID) {
+		if (is_lost(q->device) == (q->op == SL_SG_LOSE))
+			return CUDA_ERROR_INVALID_VALUE;
+		__atomic_store_n(generation, *generation + 1, __ATOMIC_RELEASE);
+	}
+	if (q->op == SL_SG_LOSE)
+		stop_kernels(q->device);
+	if (q->op != SL_SG_REVIVE)
+		post_event(q->device, (uint32_t)q->value);
+	return CUDA_SUCCESS;
 }
 
 static int do_create(
@@ -406,7 +465,10 @@ static int serve_request(struct client *c, const struct sl_sg_request *q, int fd
 	case SL_SG_OPEN:
 		return do_share(c, sl_ledger_find(&s.ledger, NULL, q->id), &reply);
 	case SL_SG_FIGURES: return do_figures(c, q);
-	case SL_SG_COMPANION: return do_companion(c, fd, &reply);
+	case SL_SG_COMPANION: return do_companion(c, q->device, fd, &reply);
+	case SL_SG_LOSE:
+	case SL_SG_REVIVE:
+	case SL_SG_XID: reply.result = do_health(q); break;
 	case SL_SG_RELEASE:
 		reply.result = sl_ledger_release(&s.ledger, &c->holder, q->id);
 		break;
@@ -558,6 +620,9 @@ static int start(const struct sl_softgpu_config *config, const char *path, int k
 	r = sl_ledger_init(&s.ledger, config);
 	if (r < 0)
 		return r;
+	s.board = sl_sg_board_map(s.ledger.device[0].memfd, true);
+	if (!s.board)
+		return -errno;
 	fill_hello(&s.ledger.config);
 	figures_take(now_ns());
 	s.keep = (struct watch){KIND_KEEP, keep_fd};

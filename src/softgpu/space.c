@@ -389,7 +389,10 @@ bool sl_space_pin(uint64_t address, CUdevice device, bool write, uint64_t *bytes
 	*phys = NULL;
 	pthread_mutex_lock(&sl_space_lock);
 	m = sl_table_find(&sl_mappings, address);
-	if (m && (m->kind == SL_MAP_NATIVE || (m->access[device] & need) == need)) {
+	if (m && m->phys->id && sl_link_is_lost(m->phys->device)) {
+		ok = false; /* from another GPU's point of view, too */
+	} else if (m &&
+		   (m->kind == SL_MAP_NATIVE || (m->access[device] & need) == need)) {
 		uint64_t offset = address - m->address;
 		char *alias = alias_of(m->phys);
 

@@ -88,7 +88,7 @@ static void wait_for(CUstream s, uint64_t seq)
 CUresult sl_stream_wait(CUstream s, uint64_t seq)
 {
 	wait_for(s, seq);
-	return (CUresult)atomic_load(&s->ctx->error);
+	return sl_ctx_error(s->ctx);
 }
 
 /* The worker ---------------------------------------------------------------------------------- */
@@ -239,7 +239,7 @@ static void wait_for_room(CUstream s)
 CUresult sl_stream_submit(CUstream s, struct sl_op *op, uint64_t *seq)
 {
 	CUcontext ctx = s->ctx;
-	CUresult r = (CUresult)atomic_load(&ctx->error);
+	CUresult r = sl_ctx_error(ctx);
 
 	if (r == CUDA_SUCCESS && !atomic_load(&ctx->usable))
 		r = CUDA_ERROR_CONTEXT_IS_DESTROYED;

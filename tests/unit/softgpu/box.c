@@ -7,6 +7,7 @@
 #include "../base/test.h"
 
 #include "base/cuda_abi.h"
+#include "base/nvml_abi.h"
 #include "softgpu/proto.h"
 
 #include <ctype.h>
@@ -34,14 +35,26 @@ static struct sl_softgpu_box box;
 /* One of the driver's functions, typed as in the header. */
 #define CU(name) ((__typeof__(&name))cu(#name))
 
-static void *cu(const char *name)
+/* And of NVML's. */
+#define ML(name) ((__typeof__(&name))cu(#name))
+
+static void *open_library(const char *name)
 {
-	static void *library;
 	char path[600];
 
-	snprintf(path, sizeof(path), "%s/libcuda.so.1", folder);
-	if (!library)
-		library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	snprintf(path, sizeof(path), "%s/%s", folder, name);
+	return dlopen(path, RTLD_NOW | RTLD_LOCAL);
+}
+
+static void *cu(const char *name)
+{
+	static void *cuda, *nvml;
+
+	if (!cuda)
+		cuda = open_library("libcuda.so.1");
+	if (!nvml)
+		nvml = open_library("libnvidia-ml.so.1");
+	void *library = name[0] == 'n' ? nvml : cuda;
 	void *fn = library ? dlsym(library, name) : NULL;
 	if (!fn) {
 		fprintf(stderr, "%s: %s\n", name, dlerror());
@@ -115,6 +128,7 @@ static int box_start(void **state)
 	(void)state;
 	sl_softgpu_config_init(&c);
 	c.memory_bytes = GPU_BYTES;
+	c.gpus = 2;
 	c.folder = folder;
 	if (sl_softgpu_start(&box, &c, why, sizeof(why)) < 0)
 		fail_msg("%s", why);
@@ -409,6 +423,144 @@ static void test_thread_ends_its_own_stream_only(void **state)
 	client_must_succeed("threads", body_of_threads);
 }
 
+/* Lost GPUs ----------------------------------------------------------------------------------- */
+
+static int happen(enum sl_softgpu_event event, uint32_t gpu, uint32_t xid)
+{
+	char why[200];
+
+	return sl_softgpu_event(
+		getenv(SL_SOFTGPU_ENV), event, gpu, xid, why, sizeof(why));
+}
+
+static void must_work(CUcontext ctx)
+{
+	CUdeviceptr at;
+	uint32_t word = 0;
+
+	MUST(CU(cuCtxSetCurrent)(ctx), CUDA_SUCCESS);
+	MUST(CU(cuMemAlloc_v2)(&at, 4096), CUDA_SUCCESS);
+	MUST(CU(cuMemsetD32_v2)(at, 0x5eed, 1024), CUDA_SUCCESS);
+	MUST(CU(cuMemcpyDtoH_v2)(&word, at, 4), CUDA_SUCCESS);
+	MUST(word, 0x5eed);
+	MUST(CU(cuMemFree_v2)(at), CUDA_SUCCESS);
+}
+
+static void launch_endless(CUcontext ctx)
+{
+	CUmodule module;
+	CUfunction f;
+	CUdeviceptr data;
+	uint64_t words = 1024;
+	void *params[] = {&data, &words};
+
+	MUST(CU(cuCtxSetCurrent)(ctx), CUDA_SUCCESS);
+	MUST(CU(cuMemAlloc_v2)(&data, 4096), CUDA_SUCCESS);
+	MUST(CU(cuModuleLoad)(&module, module_path), CUDA_SUCCESS);
+	MUST(CU(cuModuleGetFunction)(&f, module, "keep_writing"), CUDA_SUCCESS);
+	MUST(CU(cuLaunchKernel)(f, 1, 1, 1, 1, 1, 1, 0, NULL, params, NULL),
+		CUDA_SUCCESS);
+}
+
+/* All of the driver that needs the GPU, for ever. */
+static void must_be_lost(CUcontext ctx)
+{
+	CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+		.location = {CU_MEM_LOCATION_TYPE_DEVICE, 1}};
+	CUmemGenericAllocationHandle handle;
+	CUdeviceptr at;
+	CUcontext more;
+	size_t a, b;
+
+	MUST(CU(cuCtxSetCurrent)(ctx), CUDA_SUCCESS);
+	MUST(CU(cuCtxSynchronize)(), CUDA_ERROR_UNKNOWN);
+	MUST(CU(cuMemAlloc_v2)(&at, 4096), CUDA_ERROR_UNKNOWN);
+	MUST(CU(cuMemGetInfo_v2)(&a, &b), CUDA_ERROR_UNKNOWN);
+	MUST(CU(cuStreamQuery)(NULL), CUDA_ERROR_UNKNOWN);
+	MUST(CU(cuMemCreate)(&handle, SL_SG_PAGE, &prop, 0), CUDA_ERROR_UNKNOWN);
+	MUST(CU(cuCtxCreate_v2)(&more, 0, 1), CUDA_ERROR_UNKNOWN);
+}
+
+static void must_hear(nvmlEventSet_t set, nvmlDevice_t device, unsigned xid)
+{
+	nvmlEventData_t data;
+
+	MUST(ML(nvmlEventSetWait_v2)(set, &data, PATIENCE_MS), NVML_SUCCESS);
+	MUST(data.device == device, true);
+	MUST(data.eventType, nvmlEventTypeXidCriticalError);
+	MUST(data.eventData, xid);
+}
+
+static void watch_both(nvmlEventSet_t *set, nvmlDevice_t device[2])
+{
+	unsigned long long types;
+
+	MUST(ML(nvmlInit_v2)(), NVML_SUCCESS);
+	MUST(ML(nvmlEventSetCreate)(set), NVML_SUCCESS);
+	for (unsigned i = 0; i < 2; i++) {
+		MUST(ML(nvmlDeviceGetHandleByIndex_v2)(i, &device[i]), NVML_SUCCESS);
+		MUST(ML(nvmlDeviceGetSupportedEventTypes)(device[i], &types),
+			NVML_SUCCESS);
+		MUST(types & nvmlEventTypeXidCriticalError,
+			nvmlEventTypeXidCriticalError);
+		MUST(ML(nvmlDeviceRegisterEvents)(device[i], types, *set), NVML_SUCCESS);
+	}
+}
+
+static void body_of_lost(int say)
+{
+	CUcontext well = client_start(), ill;
+	nvmlDevice_t device[2], again;
+	nvmlEventData_t data;
+	nvmlMemory_t memory;
+	nvmlEventSet_t set;
+
+	(void)say;
+	watch_both(&set, device);
+	MUST(CU(cuDevicePrimaryCtxRetain)(&ill, 1), CUDA_SUCCESS);
+	must_work(ill);
+	launch_endless(ill);
+	MUST(happen(SL_SOFTGPU_XID, 0, 43), 0);
+	must_hear(set, device[0], 43);
+	must_work(well);
+	MUST(happen(SL_SOFTGPU_LOSE, 1, SL_SOFTGPU_XID_LOST), 0);
+	must_hear(set, device[1], SL_SOFTGPU_XID_LOST);
+	MUST(ML(nvmlEventSetWait_v2)(set, &data, 1), NVML_ERROR_TIMEOUT);
+	must_be_lost(ill);
+	must_work(well);
+	MUST(ML(nvmlDeviceGetMemoryInfo)(device[1], &memory), NVML_ERROR_GPU_IS_LOST);
+	MUST(ML(nvmlDeviceGetHandleByIndex_v2)(1, &again), NVML_ERROR_GPU_IS_LOST);
+	MUST(ML(nvmlDeviceGetMemoryInfo)(device[0], &memory), NVML_SUCCESS);
+	MUST(happen(SL_SOFTGPU_LOSE, 1, SL_SOFTGPU_XID_LOST), -EINVAL);
+	MUST(happen(SL_SOFTGPU_LOSE, 2, SL_SOFTGPU_XID_LOST), -ENXIO);
+	MUST(happen(SL_SOFTGPU_REVIVE, 1, 0), 0);
+	MUST(happen(SL_SOFTGPU_REVIVE, 1, 0), -EINVAL);
+	/* Who was there when it fell has to start anew. */
+	must_be_lost(ill);
+	MUST(ML(nvmlDeviceGetMemoryInfo)(device[1], &memory), NVML_SUCCESS);
+	MUST(ML(nvmlEventSetFree)(set), NVML_SUCCESS);
+}
+
+static void body_of_revived(int say)
+{
+	CUcontext ctx;
+
+	(void)say;
+	client_start();
+	MUST(CU(cuDevicePrimaryCtxRetain)(&ctx, 1), CUDA_SUCCESS);
+	must_work(ctx);
+}
+
+static void test_lost_gpu(void **state)
+{
+	struct level before = level();
+
+	(void)state;
+	client_must_succeed("lost", body_of_lost);
+	client_must_succeed("revived", body_of_revived);
+	settle("after a lost GPU", before);
+}
+
 /* Sizes that cannot be ------------------------------------------------------------------------ */
 
 static void body_of_sizes(int say)
@@ -470,6 +622,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_exports),
 		cmocka_unit_test(test_kernel_outlives_nobody),
 		cmocka_unit_test(test_thread_ends_its_own_stream_only),
+		cmocka_unit_test(test_lost_gpu),
 		cmocka_unit_test(test_sizes_that_cannot_be),
 		cmocka_unit_test(test_long_fault_plan),
 	};
