@@ -130,6 +130,9 @@ int sl_file_make_dirs(const char *path, unsigned int mode)
 	return 0;
 }
 
+/* PF_KTHREAD of the kernel, stable since 2.6. */
+#define FLAG_KERNEL_THREAD 0x00200000u
+
 /* The text behind the last ')' of /proc/PID/stat, where the fields are numbers: the command's
  * name before it may hold spaces and parentheses. */
 static int read_stat_tail(int pid, char *buf, size_t size)
@@ -150,22 +153,37 @@ static int read_stat_tail(int pid, char *buf, size_t size)
 	return 0;
 }
 
-int sl_file_pid_start(int pid, uint64_t *out_ticks)
+int sl_file_pid_stat(int pid, struct sl_pid_stat *out)
 {
 	char tail[2048], *at = tail;
 	int r = read_stat_tail(pid, tail, sizeof(tail));
 
 	if (r < 0)
 		return r;
-	/* tail begins with field 3; the start time is field 22. */
-	for (int field = 3; field < 22; field++) {
+	*out = (struct sl_pid_stat){.state = tail[0]};
+	/* tail begins with field 3, the state; 4 is the parent, 9 the flags, 22 the start. */
+	for (int field = 4; field <= 22; field++) {
 		at = strchr(at, ' ');
 		if (!at)
 			return sl_err_origin(-EPROTO);
 		at++;
+		if (field == 4)
+			out->parent = (int)strtol(at, NULL, 10);
+		else if (field == 9)
+			out->kernel_thread = strtoull(at, NULL, 10) & FLAG_KERNEL_THREAD;
 	}
-	*out_ticks = strtoull(at, NULL, 10);
+	out->start_ticks = strtoull(at, NULL, 10);
 	return 0;
+}
+
+int sl_file_pid_start(int pid, uint64_t *out_ticks)
+{
+	struct sl_pid_stat stat;
+	int r = sl_file_pid_stat(pid, &stat);
+
+	if (r == 0)
+		*out_ticks = stat.start_ticks;
+	return r;
 }
 
 int sl_file_pid_parent(int pid)

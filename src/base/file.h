@@ -25,6 +25,14 @@ SL_MUST_CHECK int sl_file_replace(
 SL_MUST_CHECK int sl_file_write_all(int fd, const void *data, size_t bytes);
 /* mkdir -p with the given mode for what is missing. */
 SL_MUST_CHECK int sl_file_make_dirs(const char *path, unsigned int mode);
+/* What /proc/PID/stat says of a process. */
+struct sl_pid_stat {
+	char state; /* R, S, D, T (stopped), t (traced), Z, X */
+	int parent;
+	bool kernel_thread;
+	uint64_t start_ticks;
+};
+SL_MUST_CHECK int sl_file_pid_stat(int pid, struct sl_pid_stat *out);
 /* Start time of a process in clock ticks since boot (field 22 of /proc/PID/stat), so that a
  * recycled pid is told apart. */
 SL_MUST_CHECK int sl_file_pid_start(int pid, uint64_t *out_ticks);

@@ -30,6 +30,8 @@
 #include "daemon/process.h"
 #include "daemon/reconcile.h"
 #include "daemon/recover.h"
+#include "daemon/stopper.h"
+#include "daemon/strangers.h"
 #include "daemon/views.h"
 #include "daemon/workload.h"
 
@@ -118,6 +120,7 @@ void sl_daemon_settle(struct sl_daemon *daemon)
 		sl_clock_now() - daemon->commit_since > COMMIT_MOST_NS)
 		commit(daemon);
 	sl_views_settle(daemon);
+	sl_stopper_settle(daemon);
 	sl_peer_bury(daemon);
 	sl_client_bury(daemon);
 	sl_workload_bury(daemon);
@@ -135,6 +138,13 @@ void sl_daemon_configure(struct sl_daemon *daemon)
 	event.config.head_pass = daemon->config.head_pass;
 	event.config.idle_wait = daemon->config.idle_wait;
 	event.config.recover_wait = daemon->config.recover_wait;
+	event.config.chain = daemon->config.resolvers;
+	event.config.stop_idle = daemon->config.stop_idle;
+	event.config.stop_grace = daemon->config.stop_grace;
+	event.config.untakeable_after = daemon->config.untakeable_after;
+	event.config.last_resort = (uint8_t)daemon->config.last_resort;
+	event.config.placement = (uint8_t)daemon->config.placement;
+	event.config.unmanaged = (uint8_t)daemon->config.unmanaged;
 	sl_drive(daemon, &event);
 	if (!sl_log_set_level_name(daemon->log_override ? daemon->log_override
 							: daemon->config.log_level.text))
@@ -161,9 +171,12 @@ static int on_hangup(
 		    strcmp(fresh.socket.text, daemon->socket_path) != 0) ||
 		(fresh.state_dir.text[0] &&
 			strcmp(fresh.state_dir.text, daemon->state_dir) != 0) ||
-		memcmp(&fresh.gpus, &daemon->config.gpus, sizeof(fresh.gpus)) != 0)
-		sl_warning("socket, state_dir and gpus change with the next start only");
+		memcmp(&fresh.gpus, &daemon->config.gpus, sizeof(fresh.gpus)) != 0 ||
+		strcmp(fresh.metrics.text, daemon->config.metrics.text) != 0)
+		sl_warning("socket, state_dir, gpus and metrics change with the next "
+			   "start only");
 	fresh.gpus = daemon->config.gpus;
+	fresh.metrics = daemon->config.metrics;
 	daemon->config = fresh;
 	sl_daemon_configure(daemon);
 	if (sl_listener_permit(daemon, &err) < 0)
@@ -287,7 +300,8 @@ static void set_up(struct sl_daemon *daemon, const struct sl_config *config,
 		&daemon->measuring, &daemon->peers, &daemon->greeting,
 		&daemon->views_ready, &daemon->views_later, &daemon->held,
 		&daemon->dead_peers, &daemon->dead_clients, &daemon->dead_workloads,
-		&daemon->dead_processes};
+		&daemon->dead_processes, &daemon->stranger_list,
+		&daemon->stop_failures};
 
 	*daemon =
 		(struct sl_daemon){.listen_fd = -1, .socket_lock_fd = -1, .spare_fd = -1};
@@ -440,6 +454,8 @@ void sl_daemon_fini(struct sl_daemon *daemon)
 		&daemon->view_timer, &daemon->commit_source};
 
 	sl_listener_close(daemon);
+	sl_stopper_fini(daemon);
+	sl_strangers_fini(daemon);
 	drop_peers(&daemon->greeting);
 	drop_peers(&daemon->peers);
 	drop_objects(daemon);

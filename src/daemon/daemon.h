@@ -208,6 +208,12 @@ struct sl_daemon {
 	sd_event_source *commit_source;
 	struct sl_link held; /* peers whose output waits for the journal */
 
+	struct sl_map strangers; /* by pid */
+	struct sl_link stranger_list;
+	uint64_t next_stranger;
+	uint32_t stranger_count, stranger_round;
+	struct sl_link stop_failures; /* stopper.c: to be told when the policy is done */
+
 	struct sl_link dead_peers, dead_clients, dead_workloads, dead_processes;
 	uint64_t messages, grants, denials;
 	struct {

@@ -35,6 +35,7 @@ struct sl_nvml_inventory {
 struct sl_nvml_process {
 	uint32_t pid;
 	uint64_t used_bytes; /* 0 where NVML does not tell */
+	bool ours;           /* for whoever judges the list */
 };
 
 struct sl_nvml_usage {

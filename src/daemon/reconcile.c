@@ -8,14 +8,13 @@
 #include "daemon/reconcile.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/file.h"
 #include "base/log.h"
 #include "daemon/client.h"
 #include "daemon/drive.h"
+#include "daemon/strangers.h"
 #include "daemon/views.h"
 #include "daemon/workload.h"
 
@@ -368,71 +367,51 @@ static void bury(const struct view *view, struct sl_client *client)
 		sl_client_released(client, (uint32_t)ordinal, 0);
 }
 
-static bool is_ours(const struct view *view, uint32_t pid)
+/* Marks the rows of our dead: they are dying, not unmanaged. */
+static void mark_dying(const struct view *view)
 {
-	const struct sl_process *process = sl_map_get(&view->daemon->processes, pid);
-
-	if (process && process->client)
-		return true;
 	sl_list_foreach (link, &view->daemon->dying) {
-		if (SL_LIST_ENTRY(link, struct sl_client, state_link)->pid == (pid_t)pid)
-			return true;
+		pid_t pid = SL_LIST_ENTRY(link, struct sl_client, state_link)->pid;
+		struct sl_nvml_process *row = (struct sl_nvml_process *)listed(view, pid);
+
+		if (row)
+			row->ours = true;
 	}
-	return false;
 }
 
-/* peer-failures row 23: a limit that is silently absent. */
-static void warn_unmanaged(
-	const struct view *view, uint32_t pid, uint32_t others, uint64_t bytes)
+static bool is_ours(const struct view *view, const struct sl_nvml_process *row)
 {
-	static const uint8_t no_token[SL_WIRE_TOKEN_BYTES];
-	struct sl_workload *workload = NULL;
-	char size[32], more[32] = "";
+	const struct sl_process *process = sl_map_get(&view->daemon->processes, row->pid);
 
-	(void)sl_bytes_format(bytes, size, sizeof(size));
-	if (others)
-		(void)snprintf(more, sizeof(more), " and %u more", others);
-	if (sl_file_pid_parent((int)pid) < 0)
-		sl_warning("process %u%s, which is gone, still has %s of GPU %u; not "
-			   "shared out "
-			   "until the driver lets go",
-			pid, more, size, view->gpu);
-	else if (sl_workload_find(view->daemon, no_token, (pid_t)pid, 0, &workload) !=
-		 SL_WORKLOAD_NONE)
-		sl_warning("process %u%s uses %s of GPU %u outside its limit: a "
-			   "workload's, but "
-			   "without libsluice.so; leave LD_PRELOAD in its environment",
-			pid, more, size, view->gpu);
-	else
-		sl_warning("process %u%s uses %s of GPU %u without sluice; start it with "
-			   "`sluice run`",
-			pid, more, size, view->gpu);
+	return row->ours || (process && process->client);
 }
 
 static void count_unmanaged(const struct view *view)
 {
 	struct sl_gpu *gpu = &view->daemon->gpus[view->gpu];
 	struct sl_event event = {.type = SL_EVENT_UNMANAGED};
-	uint32_t first = 0, count = 0;
 	uint64_t bytes = 0;
 
+	mark_dying(view);
+	sl_strangers_begin(view->daemon);
 	for (uint32_t i = 0; i < view->sample->usage.count; i++) {
 		const struct sl_nvml_process *row = &view->sample->usage.processes[i];
+		/* Whatever NVML says, a process cannot hold more than there is. */
+		uint64_t held = sl_min_u64(row->used_bytes, gpu->capacity_bytes);
 
-		if (is_ours(view, row->pid))
+		if (is_ours(view, row))
 			continue;
-		bytes += row->used_bytes;
-		first = first ? first : row->pid;
-		count++;
+		bytes = sl_min_u64(bytes + held, gpu->capacity_bytes);
+		if (held)
+			sl_strangers_seen(view->daemon, view->gpu, row->pid, held);
 	}
-	if (bytes == gpu->unmanaged_bytes)
-		return;
-	if (gpu->unmanaged_bytes == 0)
-		warn_unmanaged(view, first, count - 1, bytes);
-	gpu->unmanaged_bytes = bytes;
-	event.unmanaged.gpu = view->gpu;
-	event.unmanaged.bytes = bytes;
-	sl_drive(view->daemon, &event);
+	if (bytes != gpu->unmanaged_bytes) {
+		gpu->unmanaged_bytes = bytes;
+		event.unmanaged.gpu = view->gpu;
+		event.unmanaged.bytes = bytes;
+		sl_drive(view->daemon, &event);
+	}
+	sl_strangers_end(view->daemon, view->gpu);
 }
 
 /* What the GPU holds beyond all listed processes, learnt while nobody dies; the smaller of two

@@ -1,12 +1,247 @@
 /*
- * stopper - TO DO: see the header
+ * stopper - signals through pidfds
+ *
+ * A client's pidfd was opened when it was known to be this process, and stays with it whatever
+ * happens to the number. A stranger has no such history: its pidfd is opened first, and what is
+ * read from /proc after that counts only while the pidfd shows the process alive.
  */
 #include "daemon/stopper.h"
 
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/log.h"
+#include "daemon/client.h"
+#include "daemon/events.h"
+#include "daemon/strangers.h"
+
+/* A process maps a few thousand files at most; this is where a look gives up. */
+#define MAPS_BYTES_MAX (16u << 20)
+
+/* What is to be told when the policy's step is over. */
+struct failure {
+	struct sl_link link;
+	struct sl_node_because because;
+	pid_t pid;
+};
+
+static void remember(struct sl_daemon *daemon, const struct sl_node_because *because,
+	pid_t pid, const char *why)
+{
+	struct failure *failure = calloc(1, sizeof(*failure));
+
+	sl_warning("process %d cannot be signalled: %s", (int)pid, why);
+	if (!failure)
+		return; /* the log has it */
+	failure->because = *because;
+	failure->pid = pid;
+	sl_list_push_tail(&daemon->stop_failures, &failure->link);
+}
+
+static int send_signal(int pidfd, int number)
+{
+	return (int)syscall(SYS_pidfd_send_signal, pidfd, number, NULL, 0);
+}
+
+/* 0, or a negative errno. A process that is dead already is as good as signalled. */
+static int signal_process(int pidfd, pid_t pid, uint32_t stage)
+{
+	struct sl_pid_stat stat = {0};
+	int number = stage == SL_STOP_KILL ? SIGKILL : SIGTERM;
+
+	if (send_signal(pidfd, number) < 0)
+		return errno == ESRCH ? 0 : -errno;
+	/* SIGTERM would wait for ever in a stopped process. Only there: a program that runs may
+	 * have a meaning of its own for SIGCONT. */
+	if (number == SIGTERM && sl_file_pid_stat((int)pid, &stat) == 0 &&
+		stat.state == 'T')
+		(void)send_signal(pidfd, SIGCONT);
+	sl_info("%s to process %d", number == SIGKILL ? "SIGKILL" : "SIGTERM", (int)pid);
+	return 0;
+}
+
+static void stop_process(struct sl_daemon *daemon, const struct sl_process *process,
+	uint64_t client, const struct sl_action *action)
+{
+	int r;
+
+	if (!process || process->dead)
+		return;
+	r = signal_process(process->pidfd, process->pid, action->stop.stage);
+	if (r < 0)
+		remember(daemon,
+			&(struct sl_node_because){.reason = SL_REASON_STOP_FAILED,
+				.gpu = action->stop.gpu,
+				.workload = action->stop.workload,
+				.other = action->stop.other,
+				.client = client,
+				.bytes = action->stop.bytes},
+			process->pid, strerror(-r));
+}
+
 void sl_stopper_stop(struct sl_daemon *daemon, const struct sl_action *action)
 {
+	struct sl_client *client = sl_map_get(&daemon->clients, action->stop.client);
+	struct sl_workload *workload =
+		sl_map_get(&daemon->workloads, action->stop.workload);
+
+	if (action->stop.client) {
+		if (client)
+			stop_process(daemon, client->process, client->id, action);
+		return;
+	}
+	if (!workload)
+		return;
+	sl_list_foreach (link, &workload->clients) {
+		client = SL_LIST_ENTRY(link, struct sl_client, link);
+		stop_process(daemon, client->process, client->id, action);
+	}
+	/* The root that is a client was signalled as one. */
+	if (workload->root &&
+		(!workload->root->client || workload->root->client->workload != workload))
+		stop_process(daemon, workload->root, 0, action);
+}
+
+/* --- strangers ---------------------------------------------------------------------------- */
+
+static bool names_gpu(const char *path)
+{
+	return strncmp(path, "/dev/nvidia", 11) == 0 || strstr(path, "/libcuda.so") ||
+	       strstr(path, "/libnvidia-");
+}
+
+static bool has_device_open(pid_t pid)
+{
+	char folder[32], path[300], target[256];
+	bool found = false;
+	struct dirent *entry;
+	DIR *dir;
+
+	(void)snprintf(folder, sizeof(folder), "/proc/%d/fd", (int)pid);
+	dir = opendir(folder);
+	while (dir && !found && (entry = readdir(dir))) {
+		ssize_t n;
+
+		(void)snprintf(path, sizeof(path), "%s/%s", folder, entry->d_name);
+		n = readlink(path, target, sizeof(target) - 1);
+		if (n <= 0)
+			continue;
+		target[n] = '\0';
+		found = names_gpu(target);
+	}
+	if (dir)
+		(void)closedir(dir);
+	return found;
+}
+
+static bool maps_library(pid_t pid)
+{
+	sl_cleanup(sl_freep) char *text = NULL;
+	char path[32];
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/maps", (int)pid);
+	if (sl_file_read(path, MAPS_BYTES_MAX, &text, NULL) < 0)
+		return false;
+	return strstr(text, " /dev/nvidia") || strstr(text, "/libcuda.so") ||
+	       strstr(text, "/libnvidia-");
+}
+
+/* Why this process must not be signalled, or NULL. The pidfd is open already. */
+static const char *objection(
+	struct sl_daemon *daemon, const struct sl_stranger *stranger, int pidfd)
+{
+	struct sl_process *process =
+		sl_map_get(&daemon->processes, (uint64_t)stranger->pid);
+	struct pollfd death = {.fd = pidfd, .events = POLLIN};
+	struct sl_pid_stat now = {0};
+	struct stat owner = {0};
+	char path[32];
+
+	(void)snprintf(path, sizeof(path), "/proc/%d", (int)stranger->pid);
+	if (stranger->pid <= 1 || stranger->pid == getpid())
+		return "it is not one that anybody may stop";
+	if (process && !process->dead &&
+		(process->client || !sl_list_is_empty(&process->roots)))
+		return "it belongs to a workload";
+	if (!stranger->start_ticks || sl_file_pid_stat((int)stranger->pid, &now) < 0 ||
+		now.start_ticks != stranger->start_ticks || stat(path, &owner) < 0)
+		return "its number is another process's now";
+	if (now.kernel_thread)
+		return "it is the kernel's";
+	if (geteuid() != 0 && owner.st_uid != geteuid())
+		return "it is another user's, and sluiced does not run as root";
+	if (!has_device_open(stranger->pid) && !maps_library(stranger->pid))
+		return "it shows no sign of using a GPU; the driver may count pids of "
+		       "another namespace";
+	return poll(&death, 1, 0) == 0 ? NULL : "it is dead";
 }
 
 void sl_stopper_stranger(struct sl_daemon *daemon, const struct sl_action *action)
 {
+	struct sl_stranger *stranger =
+		sl_strangers_find(daemon, action->stop_stranger.stranger);
+	struct sl_node_because because = {.reason = SL_REASON_STOP_UNMANAGED,
+		.gpu = action->stop_stranger.gpu,
+		.bytes = action->stop_stranger.bytes};
+	sl_cleanup(sl_closep) int pidfd = -1;
+	const char *why;
+	int r = 0;
+
+	if (!stranger)
+		return;
+	pidfd = (int)syscall(SYS_pidfd_open, stranger->pid, 0);
+	if (pidfd < 0)
+		return; /* dead: the next sample says so */
+	why = objection(daemon, stranger, pidfd);
+	if (!why) {
+		r = signal_process(pidfd, stranger->pid, action->stop_stranger.stage);
+		why = r < 0 ? strerror(-r) : NULL;
+	}
+	if (why) {
+		because.reason = SL_REASON_STOP_FAILED_UNMANAGED;
+		remember(daemon, &because, stranger->pid, why);
+	} else if (action->stop_stranger.stage == SL_STOP_TERM) {
+		sl_events_add_of(daemon, &because, stranger->pid);
+	}
+}
+
+/* --- what failed -------------------------------------------------------------------------- */
+
+static struct failure *next_failure(struct sl_daemon *daemon)
+{
+	struct failure *failure;
+
+	if (sl_list_is_empty(&daemon->stop_failures))
+		return NULL;
+	failure = SL_LIST_ENTRY(daemon->stop_failures.next, struct failure, link);
+	sl_list_unlink(&failure->link);
+	return failure;
+}
+
+void sl_stopper_settle(struct sl_daemon *daemon)
+{
+	struct failure *failure;
+
+	while ((failure = next_failure(daemon))) {
+		sl_events_add_of(daemon, &failure->because, failure->pid);
+		free(failure);
+	}
+}
+
+void sl_stopper_fini(struct sl_daemon *daemon)
+{
+	struct failure *failure;
+
+	while ((failure = next_failure(daemon)))
+		free(failure);
 }
