@@ -2,54 +2,27 @@
  * config - rows in, values out
  *
  * The YAML is loaded as a document rather than as a stream of events: the file is small, and
- * every node then knows its line, which is what a message to the user needs. A value's text is
- * judged by its row's type; libyaml's own guesses at types are not used.
+ * every node then knows its line, which is what a message to the user needs.
  */
 #include "daemon/config.h"
 
-#include <ctype.h>
-#include <errno.h>
-#include <grp.h>
-#include <inttypes.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <yaml.h>
 
-#include "base/amount.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "daemon/config_value.h"
 
-enum type { PATH, TIME, BYTES, COUNT, MODE, GROUP, LEVEL, GPUS };
-
-struct row {
-	const char *key;
-	enum type type;
-	size_t offset;
-	const char *def;
-	uint64_t min, max;
-	const char *help;
-};
-
-static const struct row rows[] = {
+static const struct sl_config_row rows[] = {
 #define SL_OPTION(key, TYPE, def, min, max, help) \
-	{#key, TYPE, offsetof(struct sl_config, key), def, min, max, help},
+	{#key, SL_CONFIG_##TYPE, offsetof(struct sl_config, key), def, min, max, help},
 #include "daemon/options.def"
 #undef SL_OPTION
 };
 
-static const char *const type_words[] = {
-	[PATH] = "path",
-	[TIME] = "time",
-	[BYTES] = "bytes",
-	[COUNT] = "number",
-	[MODE] = "octal mode",
-	[GROUP] = "group",
-	[LEVEL] = "log level",
-	[GPUS] = "list of UUIDs",
-};
-
-static const struct row *row_of(const char *key)
+static const struct sl_config_row *row_of(const char *key)
 {
 	for (size_t i = 0; i < SL_ARRAY_LEN(rows); i++) {
 		if (strcmp(rows[i].key, key) == 0)
@@ -58,200 +31,9 @@ static const struct row *row_of(const char *key)
 	return NULL;
 }
 
-/* --- one value ---------------------------------------------------------------------------- */
-
-static const char *format_value(
-	const struct row *row, uint64_t value, char *buf, size_t size)
+const char *sl_config_key(size_t index)
 {
-	if (row->type == TIME && value % SL_S == 0)
-		(void)snprintf(buf, size, "%" PRIu64 "s", (uint64_t)(value / SL_S));
-	else if (row->type == TIME)
-		(void)snprintf(buf, size, "%" PRIu64 "ms", (uint64_t)(value / SL_MS));
-	else if (row->type == BYTES)
-		(void)sl_bytes_format(value, buf, size);
-	else
-		(void)snprintf(
-			buf, size, row->type == MODE ? "%#" PRIo64 : "%" PRIu64, value);
-	return buf;
-}
-
-static int check_range(
-	const struct row *row, const char *text, uint64_t value, struct sl_error *err)
-{
-	char low[32], high[32];
-
-	if (value >= row->min && value <= row->max)
-		return SL_CONFIG_OK;
-	sl_error_set(err, "%s: %.64s is out of range; write a %s from %s to %s", row->key,
-		text, type_words[row->type],
-		format_value(row, row->min, low, sizeof(low)),
-		format_value(row, row->max, high, sizeof(high)));
-	return SL_CONFIG_BAD;
-}
-
-static int parse_number(
-	const struct row *row, const char *text, uint64_t *out, struct sl_error *err)
-{
-	int base = row->type == MODE ? 8 : 10;
-	char *end = NULL;
-
-	errno = 0;
-	*out = strtoull(text, &end, base);
-	if (!isdigit((unsigned char)text[0]) || *end || errno) {
-		sl_error_set(err, "%s: '%.64s' is not a %s; write %s", row->key, text,
-			type_words[row->type],
-			row->type == MODE ? "for example 0660" : "digits only");
-		return SL_CONFIG_BAD;
-	}
-	return check_range(row, text, *out, err);
-}
-
-static int parse_bytes(
-	const struct row *row, const char *text, uint64_t *out, struct sl_error *err)
-{
-	struct sl_amount amount = {0};
-
-	if (sl_amount_parse(text, &amount, err) != SL_AMOUNT_OK) {
-		sl_error_wrap(err, "%s", row->key);
-		return SL_CONFIG_BAD;
-	}
-	if (amount.kind != SL_AMOUNT_BYTES) {
-		sl_error_set(err,
-			"%s: '%.64s' is a fraction; write bytes, for example 2GiB",
-			row->key, text);
-		return SL_CONFIG_BAD;
-	}
-	*out = amount.value;
-	return check_range(row, text, *out, err);
-}
-
-static int parse_time(
-	const struct row *row, const char *text, uint64_t *out, struct sl_error *err)
-{
-	if (sl_duration_parse(text, out, err) != SL_AMOUNT_OK) {
-		sl_error_wrap(err, "%s", row->key);
-		return SL_CONFIG_BAD;
-	}
-	return check_range(row, text, *out, err);
-}
-
-static int parse_group(
-	const struct row *row, const char *text, uint32_t *out, struct sl_error *err)
-{
-	struct group *group;
-
-	*out = SL_CONFIG_GROUP_NONE;
-	if (text[0] == '\0')
-		return SL_CONFIG_OK;
-	group = getgrnam(text);
-	if (!group) {
-		sl_error_set(err,
-			"%s: there is no group '%.64s'; create it with groupadd, or name "
-			"another",
-			row->key, text);
-		return SL_CONFIG_BAD;
-	}
-	*out = group->gr_gid;
-	return SL_CONFIG_OK;
-}
-
-static int parse_path(const struct row *row, const char *text, struct sl_config_path *out,
-	struct sl_error *err)
-{
-	if (text[0] && text[0] != '/') {
-		sl_error_set(err, "%s: '%.64s' is not an absolute path; begin it with /",
-			row->key, text);
-		return SL_CONFIG_BAD;
-	}
-	if (strlen(text) > row->max) {
-		sl_error_set(err,
-			"%s: the path has %zu bytes, and %" PRIu64
-			" are possible; choose a shorter one",
-			row->key, strlen(text), row->max);
-		return SL_CONFIG_BAD;
-	}
-	sl_wire_str(out->text, sizeof(out->text), text);
-	return SL_CONFIG_OK;
-}
-
-static int parse_level(const struct row *row, const char *text,
-	struct sl_config_level *out, struct sl_error *err)
-{
-	static const char *const names[] = {"off", "error", "warning", "info", "debug"};
-
-	for (size_t i = 0; i < SL_ARRAY_LEN(names); i++) {
-		if (strcmp(text, names[i]) == 0) {
-			sl_wire_str(out->text, sizeof(out->text), text);
-			return SL_CONFIG_OK;
-		}
-	}
-	sl_error_set(err,
-		"%s: '%.64s' is not a log level; write error, warning, info or debug",
-		row->key, text);
-	return SL_CONFIG_BAD;
-}
-
-static int add_gpu(const struct row *row, const char *text, struct sl_config_gpus *out,
-	struct sl_error *err)
-{
-	uint8_t uuid[SL_WIRE_UUID_BYTES];
-
-	if (!sl_wire_uuid_parse(text, uuid)) {
-		sl_error_set(err,
-			"%s: '%.64s' is not the UUID of a GPU; write all, or UUIDs as "
-			"nvidia-smi "
-			"-L prints them",
-			row->key, text);
-		return SL_CONFIG_BAD;
-	}
-	for (uint32_t i = 0; i < out->count; i++) {
-		if (memcmp(out->uuids[i], uuid, sizeof(uuid)) == 0) {
-			sl_error_set(err, "%s: %.64s is listed twice; remove one",
-				row->key, text);
-			return SL_CONFIG_BAD;
-		}
-	}
-	if (out->count >= row->max) {
-		sl_error_set(err, "%s: more than %" PRIu64 " GPUs", row->key, row->max);
-		return SL_CONFIG_BAD;
-	}
-	memcpy(out->uuids[out->count++], uuid, sizeof(uuid));
-	return SL_CONFIG_OK;
-}
-
-static int parse_gpus(const struct row *row, const char *text, struct sl_config_gpus *out,
-	struct sl_error *err)
-{
-	*out = (struct sl_config_gpus){0};
-	if (strcmp(text, "all") == 0) {
-		out->all = true;
-		return SL_CONFIG_OK;
-	}
-	return add_gpu(row, text, out, err);
-}
-
-static int set_value(struct sl_config *config, const struct row *row, const char *text,
-	struct sl_error *err)
-{
-	void *field = (char *)config + row->offset;
-	uint64_t number = 0;
-	int r;
-
-	switch (row->type) {
-	case PATH: return parse_path(row, text, field, err);
-	case TIME: return parse_time(row, text, field, err);
-	case BYTES: return parse_bytes(row, text, field, err);
-	case GROUP: return parse_group(row, text, field, err);
-	case LEVEL: return parse_level(row, text, field, err);
-	case GPUS: return parse_gpus(row, text, field, err);
-	case COUNT:
-	case MODE:
-		r = parse_number(row, text, &number, err);
-		if (r == SL_CONFIG_OK)
-			*(uint32_t *)field = (uint32_t)number;
-		return r;
-	}
-	return SL_CONFIG_BAD;
+	return index < SL_ARRAY_LEN(rows) ? rows[index].key : NULL;
 }
 
 void sl_config_defaults(struct sl_config *config)
@@ -262,7 +44,8 @@ void sl_config_defaults(struct sl_config *config)
 	for (size_t i = 0; i < SL_ARRAY_LEN(rows); i++) {
 		/* A default out of its own range is a mistake in the table; a unit test and
 		 * every start would meet it. */
-		if (set_value(config, &rows[i], rows[i].def, &err) != SL_CONFIG_OK) {
+		if (sl_config_value(&rows[i], rows[i].def, config, &err) !=
+			SL_CONFIG_OK) {
 			sl_error_log("the option table is wrong: %s", err.text);
 			abort();
 		}
@@ -272,14 +55,14 @@ void sl_config_defaults(struct sl_config *config)
 int sl_config_set(struct sl_config *config, const char *key, const char *value,
 	struct sl_error *err)
 {
-	const struct row *row = row_of(key);
+	const struct sl_config_row *row = row_of(key);
 
 	if (!row) {
 		sl_error_set(err, "unknown option '%.64s'; did you mean '%s'?", key,
 			sl_config_nearest(key));
 		return SL_CONFIG_BAD;
 	}
-	return set_value(config, row, value, err);
+	return sl_config_value(row, value, config, err);
 }
 
 /* --- the file ----------------------------------------------------------------------------- */
@@ -288,6 +71,7 @@ struct document {
 	yaml_parser_t parser;
 	yaml_document_t document;
 	bool parser_open, document_open;
+	unsigned long line; /* of the latest mistake */
 };
 
 static void document_close(struct document *document)
@@ -314,36 +98,93 @@ static unsigned long line_of(const yaml_node_t *node)
 }
 
 static int set_list(struct document *yaml, struct sl_config *config,
-	const struct row *row, const yaml_node_t *list, struct sl_error *err)
+	const struct sl_config_row *row, const yaml_node_t *list, struct sl_error *err)
 {
-	struct sl_config_gpus *gpus = (void *)((char *)config + row->offset);
 	const yaml_node_item_t *item = list->data.sequence.items.start;
 
-	*gpus = (struct sl_config_gpus){0};
+	sl_config_list_begin(row, config);
 	for (; item < list->data.sequence.items.top; item++) {
-		const char *text = scalar(yaml_document_get_node(&yaml->document, *item));
+		const yaml_node_t *node = yaml_document_get_node(&yaml->document, *item);
+		const char *text = scalar(node);
 
-		if (add_gpu(row, text ? text : "?", gpus, err) != SL_CONFIG_OK)
+		if (sl_config_list_add(row, text ? text : "?", config, err) !=
+			SL_CONFIG_OK) {
+			yaml->line = node ? line_of(node) : 0;
+			return SL_CONFIG_BAD;
+		}
+	}
+	return sl_config_list_end(row, config, err);
+}
+
+/* The bounds of one user, group, or everybody. */
+static int set_bound(struct document *yaml, struct sl_config_bound *bound,
+	const yaml_node_t *mapping, struct sl_error *err)
+{
+	yaml_node_pair_t *pair = mapping->data.mapping.pairs.start;
+
+	for (; pair < mapping->data.mapping.pairs.top; pair++) {
+		const yaml_node_t *key =
+			yaml_document_get_node(&yaml->document, pair->key);
+		const yaml_node_t *value =
+			yaml_document_get_node(&yaml->document, pair->value);
+		const char *word = scalar(key), *text = scalar(value);
+
+		yaml->line = key ? line_of(key) : 0;
+		if (sl_config_bounds_set(bound, word ? word : "?", text ? text : "?",
+			    err) != SL_CONFIG_OK)
 			return SL_CONFIG_BAD;
 	}
-	if (gpus->count > 0)
-		return SL_CONFIG_OK;
-	sl_error_set(
-		err, "%s: the list is empty; write all, or at least one UUID", row->key);
-	return SL_CONFIG_BAD;
+	return SL_CONFIG_OK;
+}
+
+static int set_bounds(struct document *yaml, struct sl_config *config,
+	const yaml_node_t *mapping, struct sl_error *err)
+{
+	yaml_node_pair_t *pair = mapping->data.mapping.pairs.start;
+
+	config->bounds = (struct sl_config_bounds){0};
+	for (; pair < mapping->data.mapping.pairs.top; pair++) {
+		const yaml_node_t *key =
+			yaml_document_get_node(&yaml->document, pair->key);
+		const yaml_node_t *value =
+			yaml_document_get_node(&yaml->document, pair->value);
+		const char *subject = scalar(key);
+		struct sl_config_bound *bound = NULL;
+
+		yaml->line = key ? line_of(key) : 0;
+		if (sl_config_bounds_row(&config->bounds, subject ? subject : "?", &bound,
+			    err) != SL_CONFIG_OK)
+			return SL_CONFIG_BAD;
+		if (!value || value->type != YAML_MAPPING_NODE) {
+			sl_error_set(err,
+				"bounds: a mapping belongs behind '%.64s', for example "
+				"{max_request: 0.5}",
+				subject);
+			return SL_CONFIG_BAD;
+		}
+		if (set_bound(yaml, bound, value, err) != SL_CONFIG_OK)
+			return SL_CONFIG_BAD;
+	}
+	return SL_CONFIG_OK;
 }
 
 static int set_pair(struct document *yaml, struct sl_config *config,
-	const struct row *row, const yaml_node_t *value, struct sl_error *err)
+	const struct sl_config_row *row, const yaml_node_t *value, struct sl_error *err)
 {
 	const char *text = scalar(value);
 
-	if (row->type == GPUS && value->type == YAML_SEQUENCE_NODE)
+	bool is_list = row->type == SL_CONFIG_GPUS || row->type == SL_CONFIG_CHAIN;
+
+	yaml->line = line_of(value);
+	if (is_list && value->type == YAML_SEQUENCE_NODE)
 		return set_list(yaml, config, row, value, err);
+	if (row->type == SL_CONFIG_BOUNDS && value->type == YAML_MAPPING_NODE)
+		return set_bounds(yaml, config, value, err);
 	if (text)
-		return set_value(config, row, text, err);
+		return sl_config_value(row, text, config, err);
 	sl_error_set(err, "%s: a single value (%s) belongs here, for example %s",
-		row->key, type_words[row->type], row->def[0] ? row->def : "\"\"");
+		row->key, sl_config_type_words(row->type),
+		row->def[0] ? row->def : "\"\"");
 	return SL_CONFIG_BAD;
 }
 
@@ -354,7 +195,7 @@ static int read_pair(struct document *yaml, struct sl_config *config,
 	const yaml_node_t *key_node = yaml_document_get_node(&yaml->document, pair->key);
 	const yaml_node_t *value = yaml_document_get_node(&yaml->document, pair->value);
 	const char *key = scalar(key_node);
-	const struct row *row = key ? row_of(key) : NULL;
+	const struct sl_config_row *row = key ? row_of(key) : NULL;
 	unsigned long line = key_node ? line_of(key_node) : 0;
 
 	if (!row || !value) {
@@ -372,7 +213,7 @@ static int read_pair(struct document *yaml, struct sl_config *config,
 	lines[row - rows] = line;
 	if (set_pair(yaml, config, row, value, err) == SL_CONFIG_OK)
 		return SL_CONFIG_OK;
-	sl_error_wrap(err, "%s, line %lu", name, line_of(value));
+	sl_error_wrap(err, "%s, line %lu", name, yaml->line);
 	return SL_CONFIG_BAD;
 }
 
@@ -501,15 +342,18 @@ const char *sl_config_nearest(const char *key)
 	return best;
 }
 
-static void print_range(FILE *out, const struct row *row)
+static void print_range(FILE *out, const struct sl_config_row *row)
 {
-	char low[32], high[32];
+	char low[32], high[32], words[128];
 
-	if (row->type == TIME || row->type == BYTES || row->type == COUNT ||
-		row->type == MODE)
+	if (row->type == SL_CONFIG_CHOICE)
+		(void)fprintf(
+			out, ": %s", sl_config_words(row->key, words, sizeof(words)));
+	if (row->type == SL_CONFIG_TIME || row->type == SL_CONFIG_BYTES ||
+		row->type == SL_CONFIG_COUNT || row->type == SL_CONFIG_MODE)
 		(void)fprintf(out, ", %s to %s",
-			format_value(row, row->min, low, sizeof(low)),
-			format_value(row, row->max, high, sizeof(high)));
+			sl_config_format(row, row->min, low, sizeof(low)),
+			sl_config_format(row, row->max, high, sizeof(high)));
 }
 
 /* mdoc wants each sentence on a line of its own. */
@@ -527,15 +371,73 @@ static void print_sentences(FILE *out, const char *text, const char *before)
 void sl_config_help(FILE *out, bool mdoc)
 {
 	for (size_t i = 0; i < SL_ARRAY_LEN(rows); i++) {
-		const struct row *row = &rows[i];
+		const struct sl_config_row *row = &rows[i];
 
 		(void)fprintf(out, mdoc ? ".It Cm %s : Ar %s\n" : "%s: %s\n", row->key,
 			row->def[0] ? row->def
 			: mdoc      ? "\\(dq\\(dq"
 				    : "\"\"");
 		print_sentences(out, row->help, mdoc ? "" : "\t");
-		(void)fprintf(out, mdoc ? ".Pq %s" : "\t(%s", type_words[row->type]);
+		(void)fprintf(
+			out, mdoc ? ".Pq %s" : "\t(%s", sl_config_type_words(row->type));
 		print_range(out, row);
 		(void)fputs(mdoc ? "\n" : ")\n", out);
 	}
+}
+
+/* --- what is in force ---------------------------------------------------------------------- */
+
+static const char *show_gpus(const struct sl_config_gpus *gpus, char *buf, size_t size)
+{
+	size_t used = 0;
+
+	if (gpus->all)
+		return "all";
+	buf[0] = '\0';
+	for (uint32_t i = 0; i < gpus->count && used + 42 < size; i++) {
+		char uuid[41];
+
+		sl_wire_uuid_format(gpus->uuids[i], uuid);
+		used += (size_t)snprintf(
+			buf + used, size - used, "%s%s", i ? " " : "", uuid);
+	}
+	return buf;
+}
+
+const char *sl_config_show(
+	const struct sl_config *config, const char *key, char *buf, size_t size)
+{
+	const struct sl_config_row *row = row_of(key);
+	const void *field;
+
+	if (!row)
+		return NULL;
+	field = (const char *)config + row->offset;
+	switch (row->type) {
+	case SL_CONFIG_PATH: return ((const struct sl_config_path *)field)->text;
+	case SL_CONFIG_LEVEL: return ((const struct sl_config_level *)field)->text;
+	case SL_CONFIG_ADDRESS: return ((const struct sl_config_address *)field)->text;
+	case SL_CONFIG_GPUS: return show_gpus(field, buf, size);
+	case SL_CONFIG_CHOICE:
+		return sl_config_choice_word(key, *(const uint32_t *)field);
+	case SL_CONFIG_FLAG: return *(const bool *)field ? "yes" : "no";
+	case SL_CONFIG_CHAIN:
+		return sl_config_chain_format(*(const uint32_t *)field, buf, size);
+	case SL_CONFIG_TIME:
+	case SL_CONFIG_BYTES:
+		return sl_config_format(row, *(const uint64_t *)field, buf, size);
+	case SL_CONFIG_COUNT:
+	case SL_CONFIG_MODE:
+		return sl_config_format(row, *(const uint32_t *)field, buf, size);
+	case SL_CONFIG_GROUP:
+		if (*(const uint32_t *)field == SL_CONFIG_GROUP_NONE)
+			return "";
+		(void)snprintf(buf, size, "%u", *(const uint32_t *)field);
+		return buf;
+	case SL_CONFIG_BOUNDS:
+		(void)snprintf(buf, size, "%u rows",
+			((const struct sl_config_bounds *)field)->count);
+		return buf;
+	}
+	return "?";
 }

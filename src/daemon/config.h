@@ -1,8 +1,8 @@
 /*
  * config - the daemon's options: one table (options.def), read from YAML
  *
- * A struct sl_config is a value. Parsing is pure but for GROUP, which asks the system's group
- * database. Times are nanoseconds, sizes bytes. A file is taken whole or not at all. One
+ * A struct sl_config is a value. Parsing is pure but for GROUP and BOUNDS, which ask the system's
+ * databases of users and groups. Times are nanoseconds, sizes bytes. A file is taken whole or not at all. One
  * thread at a time.
  */
 #ifndef SL_DAEMON_CONFIG_H
@@ -12,10 +12,12 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "policy/node.h"
 #include "wire/wire.h"
 
-#define SL_CONFIG_TEXT_MAX 4096
-#define SL_CONFIG_GPUS_MAX 32
+#define SL_CONFIG_TEXT_MAX   4096
+#define SL_CONFIG_GPUS_MAX   32
+#define SL_CONFIG_BOUNDS_MAX 64
 /* libyaml takes time quadratic in the depth of nesting; a real file has a few hundred bytes. */
 #define SL_CONFIG_FILE_MAX   (16u << 10)
 #define SL_CONFIG_GROUP_NONE UINT32_MAX
@@ -32,6 +34,32 @@ struct sl_config_gpus {
 	uint8_t uuids[SL_CONFIG_GPUS_MAX][SL_WIRE_UUID_BYTES];
 };
 
+enum sl_config_address_kind {
+	SL_CONFIG_NOWHERE = 0,
+	SL_CONFIG_IPV4,
+	SL_CONFIG_IPV6,
+	SL_CONFIG_SOCKET /* text is its path */
+};
+struct sl_config_address {
+	uint32_t kind; /* enum sl_config_address_kind */
+	uint32_t port;
+	uint8_t host[16]; /* network order; IPv4: the first 4 */
+	char text[112];
+};
+
+enum sl_config_whom { SL_CONFIG_DEFAULT = 0, SL_CONFIG_USER, SL_CONFIG_OF_GROUP };
+struct sl_config_bound {
+	uint32_t whom; /* enum sl_config_whom */
+	uint32_t id;   /* uid or gid */
+	uint32_t set;  /* mask of the bounds that were written */
+	uint32_t pad;
+	struct sl_bounds bounds;
+};
+struct sl_config_bounds {
+	uint32_t count, pad;
+	struct sl_config_bound rows[SL_CONFIG_BOUNDS_MAX];
+};
+
 /* C types of the option types. */
 typedef struct sl_config_path sl_option_PATH;
 typedef sl_ns sl_option_TIME;
@@ -41,6 +69,11 @@ typedef uint32_t sl_option_MODE;
 typedef uint32_t sl_option_GROUP; /* gid, or SL_CONFIG_GROUP_NONE */
 typedef struct sl_config_level sl_option_LEVEL;
 typedef struct sl_config_gpus sl_option_GPUS;
+typedef uint32_t sl_option_CHOICE; /* a value of choices.def */
+typedef bool sl_option_FLAG;
+typedef uint32_t sl_option_CHAIN; /* SL_CHAIN of policy/node.h */
+typedef struct sl_config_address sl_option_ADDRESS;
+typedef struct sl_config_bounds sl_option_BOUNDS;
 
 struct sl_config {
 #define SL_OPTION(key, TYPE, def, min, max, help) sl_option_##TYPE key;
@@ -68,6 +101,25 @@ SL_MUST_CHECK int sl_config_set(struct sl_config *config, const char *key,
 
 /* The known key nearest to key, by edits. */
 const char *sl_config_nearest(const char *key);
+/*
+ * The bounds of a user with these groups: the user's row, else of each bound the most generous that
+ * the rows of its groups have, else the default row. free: root or the daemon's own user, who
+ * is held to a row of its own only. Amounts are compared as on a GPU that can share
+ * shareable_bytes.
+ */
+struct sl_bounds sl_config_bounds_of(const struct sl_config_bounds *bounds, uint32_t uid,
+	bool free, const uint32_t gids[], size_t gid_count, uint64_t shareable_bytes);
+/* "wait priority": a chain in words; returns buf. */
+const char *sl_config_chain_format(uint32_t chain, char *buf, size_t size);
+/* The word of a CHOICE's value, "?" if it has none. */
+const char *sl_config_choice_word(const char *key, uint32_t value);
+/* What `sluiced --help-config` prints for a value: every option of the configuration as text, for
+ * dumps; returns buf. NULL: no such key. */
+const char *sl_config_show(
+	const struct sl_config *config, const char *key, char *buf, size_t size);
+/* The keys, in the order of the table; NULL behind the last. */
+const char *sl_config_key(size_t index);
+
 /* Prints the table for people, or as mdoc rows for sluiced.conf(5). */
 void sl_config_help(FILE *out, bool mdoc);
 

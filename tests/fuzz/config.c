@@ -37,6 +37,12 @@ static bool is_text(const char *text, size_t size, uint64_t min, uint64_t max)
 #define GOOD_LEVEL(value, min, max) is_text((value).text, sizeof((value).text), 1, 15)
 #define GOOD_GPUS(value, min, max)  ((value).count <= SL_CONFIG_GPUS_MAX)
 
+#define GOOD_CHOICE(value, min, max)  ((value) <= 2)
+#define GOOD_FLAG(value, min, max)    ((value) == 0 || (value) == 1)
+#define GOOD_CHAIN(value, min, max)   is_chain(value)
+#define GOOD_ADDRESS(value, min, max) is_address(&(value))
+#define GOOD_BOUNDS(value, min, max)  are_bounds(&(value))
+
 #define SAME_PATH(a, b)  (strcmp((a).text, (b).text) == 0)
 #define SAME_TIME(a, b)  ((a) == (b))
 #define SAME_BYTES(a, b) ((a) == (b))
@@ -47,6 +53,57 @@ static bool is_text(const char *text, size_t size, uint64_t min, uint64_t max)
 #define SAME_GPUS(a, b)                                  \
 	((a).all == (b).all && (a).count == (b).count && \
 		memcmp((a).uuids, (b).uuids, (a).count * sizeof((a).uuids[0])) == 0)
+
+#define SAME_CHOICE(a, b)  ((a) == (b))
+#define SAME_FLAG(a, b)    ((a) == (b))
+#define SAME_CHAIN(a, b)   ((a) == (b))
+#define SAME_ADDRESS(a, b) (memcmp(&(a), &(b), sizeof(a)) == 0)
+#define SAME_BOUNDS(a, b)  (memcmp(&(a), &(b), sizeof(a)) == 0)
+
+/* One or more resolvers that exist, none twice. */
+static bool is_chain(uint32_t chain)
+{
+	uint32_t seen = 0;
+
+	if (!chain)
+		return false;
+	for (; chain; chain >>= 4) {
+		uint32_t resolver = chain & 15;
+
+		if ((resolver != SL_RESOLVER_WAIT && resolver != SL_RESOLVER_PRIORITY) ||
+			seen & 1u << resolver)
+			return false;
+		seen |= 1u << resolver;
+	}
+	return true;
+}
+
+static bool is_address(const struct sl_config_address *address)
+{
+	bool is_host = address->kind == SL_CONFIG_IPV4 || address->kind == SL_CONFIG_IPV6;
+
+	if (address->kind > SL_CONFIG_SOCKET ||
+		!is_text(address->text, sizeof(address->text), 0, 107))
+		return false;
+	if (address->kind == SL_CONFIG_IPV4 && address->host[0] != 127)
+		return false;
+	return is_host == in_range(address->port, 1, 65535);
+}
+
+static bool are_bounds(const struct sl_config_bounds *bounds)
+{
+	for (uint32_t i = 0; i < bounds->count && i < SL_CONFIG_BOUNDS_MAX; i++) {
+		const struct sl_config_bound *row = &bounds->rows[i];
+
+		if (row->whom > SL_CONFIG_OF_GROUP || row->set > 15 ||
+			row->bounds.priority > SL_PRIORITY_MAX ||
+			row->bounds.priority < -SL_PRIORITY_MAX ||
+			row->bounds.request.kind >= SL_AMOUNT_KINDS ||
+			row->bounds.limit.kind >= SL_AMOUNT_KINDS)
+			return false;
+	}
+	return bounds->count <= SL_CONFIG_BOUNDS_MAX;
+}
 
 static void check_range(const struct sl_config *config)
 {
@@ -66,14 +123,21 @@ static void check_same(const struct sl_config *a, const struct sl_config *b)
 #undef SL_OPTION
 }
 
-/* The input as a file: as it is, or as the value of a key. Returns its size. */
+/* Beginnings of files that chance alone would never write, all for the mapping of bounds. */
+static const char *const starts[] = {"bounds: {default: {max_request: ",
+	"bounds:\n  user root: {max_limit: ", "bounds: {group root: {", "bounds: {"};
+
+/* The input as a file: as it is, as the value of a key, or behind a start. Returns its size. */
 static size_t compose(const uint8_t *data, size_t size, char text[TEXT_MAX])
 {
-	const char *key = keys[(data[0] >> 1) % SL_ARRAY_LEN(keys)];
+	size_t choice = (data[0] >> 1) % (SL_ARRAY_LEN(keys) + SL_ARRAY_LEN(starts));
 	size_t prefix = 0;
 
-	if (data[0] & 1)
-		prefix = (size_t)snprintf(text, TEXT_MAX, "%s: ", key);
+	if (data[0] & 1 && choice < SL_ARRAY_LEN(keys))
+		prefix = (size_t)snprintf(text, TEXT_MAX, "%s: ", keys[choice]);
+	else if (data[0] & 1)
+		prefix = (size_t)snprintf(
+			text, TEXT_MAX, "%s", starts[choice - SL_ARRAY_LEN(keys)]);
 	size = sl_min_u64(size - 1, TEXT_MAX - prefix);
 	memcpy(text + prefix, data + 1, size);
 	return prefix + size;

@@ -4,6 +4,7 @@
 #include <stdint.h>
 #include <setjmp.h>
 #include <cmocka.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -49,6 +50,17 @@ static void defaults_are_the_documented_ones(void **state)
 	assert_true(config.gpus.all);
 	assert_string_equal(config.log_level.text, "info");
 	assert_string_equal(config.socket.text, "");
+	assert_int_equal(config.resolvers, SL_RESOLVER_WAIT);
+	assert_int_equal(config.stop_idle, 600 * SL_S);
+	assert_int_equal(config.stop_grace, 10 * SL_S);
+	assert_int_equal(config.untakeable_after, 30 * SL_S);
+	assert_int_equal(config.last_resort, SL_LAST_RESORT_FAIL);
+	assert_int_equal(config.placement, SL_PLACEMENT_SPREAD);
+	assert_int_equal(config.unmanaged, SL_UNMANAGED_WARN);
+	assert_false(config.oom_first);
+	assert_int_equal(config.events_kept, 4096);
+	assert_int_equal(config.metrics.kind, SL_CONFIG_NOWHERE);
+	assert_int_equal(config.bounds.count, 0);
 }
 
 static void empty_files_are_defaults(void **state)
@@ -87,7 +99,23 @@ static void every_key_is_read(void **state)
 				   "recover_wait: 0\n"
 				   "measure_interval: 500ms\n"
 				   "max_clients: 7\n"
-				   "log_level: \"debug\"\n";
+				   "log_level: \"debug\"\n"
+				   "resolvers: [priority, wait]\n"
+				   "stop_idle: 0\n"
+				   "stop_grace: 3s\n"
+				   "untakeable_after: 5s\n"
+				   "last_resort: stop\n"
+				   "placement: pack\n"
+				   "unmanaged: ignore\n"
+				   "oom_first: yes\n"
+				   "events_kept: 100\n"
+				   "metrics: 127.0.0.1:9464\n"
+				   "bounds:\n"
+				   "  default: {max_request: 0.5}\n"
+				   "  user root:\n"
+				   "    max_priority: -7\n"
+				   "    max_limit: 8GiB\n"
+				   "  group 12345: {max_workloads: 3}\n";
 	struct sl_config config;
 	struct sl_error err = {0};
 
@@ -108,6 +136,136 @@ static void every_key_is_read(void **state)
 	assert_int_equal(config.measure_interval, 500 * SL_MS);
 	assert_int_equal(config.max_clients, 7);
 	assert_string_equal(config.log_level.text, "debug");
+	assert_int_equal(
+		config.resolvers, SL_CHAIN(SL_RESOLVER_PRIORITY, SL_RESOLVER_WAIT, 0));
+	assert_int_equal(config.stop_idle, 0);
+	assert_int_equal(config.stop_grace, 3 * SL_S);
+	assert_int_equal(config.untakeable_after, 5 * SL_S);
+	assert_int_equal(config.last_resort, SL_LAST_RESORT_STOP);
+	assert_int_equal(config.placement, SL_PLACEMENT_PACK);
+	assert_int_equal(config.unmanaged, SL_UNMANAGED_IGNORE);
+	assert_true(config.oom_first);
+	assert_int_equal(config.events_kept, 100);
+	assert_int_equal(config.metrics.kind, SL_CONFIG_IPV4);
+	assert_int_equal(config.metrics.port, 9464);
+	assert_int_equal(config.metrics.host[0], 127);
+	assert_int_equal(config.bounds.count, 3);
+	assert_int_equal(config.bounds.rows[0].whom, SL_CONFIG_DEFAULT);
+	assert_int_equal(config.bounds.rows[0].bounds.request.value, 500000);
+	assert_int_equal(config.bounds.rows[1].whom, SL_CONFIG_USER);
+	assert_int_equal(config.bounds.rows[1].id, 0);
+	assert_true(config.bounds.rows[1].bounds.has_priority);
+	assert_int_equal(config.bounds.rows[1].bounds.priority, -7);
+	assert_int_equal(config.bounds.rows[1].bounds.limit.value, 8 * SL_GIB);
+	assert_int_equal(config.bounds.rows[2].whom, SL_CONFIG_OF_GROUP);
+	assert_int_equal(config.bounds.rows[2].id, 12345);
+	assert_int_equal(config.bounds.rows[2].bounds.workloads, 3);
+}
+
+/* Other ways to write a value, and what comes of them. */
+static void values_have_several_forms(void **state)
+{
+	static const struct {
+		const char *text, *key, *shown;
+	} rows[] = {
+		{"resolvers: wait\n", "resolvers", "wait"},
+		{"resolvers: priority\n", "resolvers", "priority"},
+		{"resolvers: wait priority\n", "resolvers", "wait priority"},
+		{"resolvers: \" priority,  wait \"\n", "resolvers", "priority wait"},
+		{"resolvers:\n  - wait\n  - priority\n", "resolvers", "wait priority"},
+		{"oom_first: on\n", "oom_first", "yes"},
+		{"oom_first: true\n", "oom_first", "yes"},
+		{"oom_first: off\n", "oom_first", "no"},
+		{"metrics: localhost:80\n", "metrics", "localhost:80"},
+		{"metrics: \"[::1]:65535\"\n", "metrics", "[::1]:65535"},
+		{"metrics: /run/m.sock\n", "metrics", "/run/m.sock"},
+		{"bounds: {}\n", "bounds", "0 rows"},
+		{"bounds:\n  default: {}\n", "bounds", "1 rows"},
+		{"unmanaged: stop\n", "unmanaged", "stop"},
+		{"socket_mode: 0640\n", "socket_mode", "0640"},
+		{"stop_idle: 90\n", "stop_idle", "90s"},
+	};
+
+	for (size_t i = 0; i < SL_ARRAY_LEN(rows); i++) {
+		struct sl_config config;
+		struct sl_error err = {0};
+		char buf[1500];
+
+		if (sl_config_parse(rows[i].text, strlen(rows[i].text), "f", &config,
+			    &err) != SL_CONFIG_OK)
+			fail_msg("row %zu: %s", i, err.text);
+		assert_string_equal(
+			sl_config_show(&config, rows[i].key, buf, sizeof(buf)),
+			rows[i].shown);
+	}
+}
+
+static struct sl_bounds bounds_of(
+	const char *text, uint32_t uid, bool is_free, size_t gid_count)
+{
+	static const uint32_t gids[] = {7001, 7002, 7003};
+	struct sl_config config;
+	struct sl_error err = {0};
+
+	if (sl_config_parse(text, strlen(text), "f", &config, &err) != SL_CONFIG_OK)
+		fail_msg("%s", err.text);
+	return sl_config_bounds_of(
+		&config.bounds, uid, is_free, gids, gid_count, 10 * SL_GIB);
+}
+
+static void the_right_bounds_are_found(void **state)
+{
+	static const char text[] =
+		"bounds:\n"
+		"  default: {max_request: 0.1, max_workloads: 1}\n"
+		"  user 500: {max_priority: 5}\n"
+		"  user 0: {max_workloads: 9}\n"
+		"  group 7002: {max_request: 0.5, max_priority: 3, max_workloads: 4}\n"
+		"  group 7003: {max_request: 6GiB, max_priority: -3, max_limit: 7GiB}\n";
+	struct sl_bounds bounds = bounds_of(text, 400, false, 1);
+
+	/* nobody's: the default */
+	assert_int_equal(bounds.request.value, 100000);
+	assert_int_equal(bounds.workloads, 1);
+	assert_false(bounds.has_priority);
+	/* one group */
+	bounds = bounds_of(text, 400, false, 2);
+	assert_int_equal(bounds.request.value, 500000);
+	assert_int_equal(bounds.priority, 3);
+	assert_int_equal(bounds.workloads, 4);
+	/* two: of each the better; what one does not bound is not bounded */
+	bounds = bounds_of(text, 400, false, 3);
+	assert_int_equal(bounds.request.kind, SL_AMOUNT_BYTES);
+	assert_int_equal(bounds.request.value, 6 * SL_GIB);
+	assert_true(bounds.has_priority);
+	assert_int_equal(bounds.priority, 3);
+	assert_int_equal(bounds.workloads, 0);
+	assert_int_equal(bounds.limit.kind, SL_AMOUNT_UNSET);
+	/* the user's own row beats its groups */
+	bounds = bounds_of(text, 500, false, 3);
+	assert_int_equal(bounds.request.kind, SL_AMOUNT_UNSET);
+	assert_int_equal(bounds.priority, 5);
+	/* free, unless named */
+	bounds = bounds_of(text, 300, true, 3);
+	assert_int_equal(bounds.request.kind, SL_AMOUNT_UNSET);
+	assert_int_equal(bounds.workloads, 0);
+	bounds = bounds_of(text, 0, true, 3);
+	assert_int_equal(bounds.workloads, 9);
+}
+
+static void bounds_have_an_end(void **state)
+{
+	char text[8192] = "bounds:\n";
+	size_t used = strlen(text);
+	struct sl_config config;
+	struct sl_error err = {0};
+
+	for (int i = 0; i <= SL_CONFIG_BOUNDS_MAX; i++)
+		used += (size_t)snprintf(
+			text + used, sizeof(text) - used, "  user %d: {}\n", 1000 + i);
+	assert_int_equal(sl_config_parse(text, used, "f", &config, &err), SL_CONFIG_BAD);
+	assert_non_null(strstr(err.text, "line 66"));
+	assert_non_null(strstr(err.text, "use groups"));
 }
 
 /* What is wrong, and what the message must hold: the line, and what to do. */
@@ -136,7 +294,53 @@ static void mistakes_name_line_and_remedy(void **state)
 		{"max_clients: ten\n", "line 1:", "digits only"},
 		{"max_clients: 10x\n", "line 1:", "digits only"},
 		{"max_clients: 99999999999999999999999\n", "line 1:", "not a number"},
-		{"socket_mode: 0999\n", "line 1:", "for example 0660"},
+		{"socket_mode: 0999\n",
+			"line 1:", "is not an octal mode; write for example 0660"},
+		{"max_clients: -1\n", "line 1:", "is not a number; write digits only"},
+		{"resolvers: swap\n", "line 1:", "swap is not in this version"},
+		{"resolvers: swap wait\n", "line 1:", "leave it out"},
+		{"resolvers: wait for it\n", "line 1:", "'for' is no resolver"},
+		{"resolvers: wait wait\n", "line 1:", "comes twice"},
+		{"resolvers: \"\"\n", "line 1:", "write wait, priority, or both"},
+		{"resolvers: []\n", "line 1:", "the list is empty"},
+		{"resolvers:\n  - wait\n  - stop\n", "line 3:", "'stop' is no resolver"},
+		{"resolvers: {wait: yes}\n", "line 1:", "for example wait"},
+		{"stop_idle: never\n", "line 1:", "stop_idle"},
+		{"stop_grace: 2h\n", "line 1:", "from 0s to 3600s"},
+		{"last_resort: kill\n", "line 1:", "write fail or stop"},
+		{"placement: random\n", "line 1:", "write spread or pack"},
+		{"unmanaged: kill\n", "line 1:", "write warn, ignore or stop"},
+		{"unmanaged: [warn]\n", "line 1:", "for example warn"},
+		{"oom_first: maybe\n", "line 1:", "write yes or no"},
+		{"events_kept: 3\n", "line 1:", "from 16 to 1000000"},
+		{"metrics: 0.0.0.0:9464\n", "line 1:", "no loopback address"},
+		{"metrics: 192.168.0.1:9464\n", "line 1:", "127.0.0.1:9464"},
+		{"metrics: 9464\n", "line 1:", "has no port"},
+		{"metrics: 127.0.0.1:0\n", "line 1:", "from 1 to 65535"},
+		{"metrics: 127.0.0.1:99999\n", "line 1:", "from 1 to 65535"},
+		{"metrics: example.org:80\n", "line 1:", "no loopback address"},
+		{"metrics: /" LONG_60 LONG_60 "\n", "line 1:", "107"},
+		{"bounds: 0.5\n", "line 1:", "is no mapping"},
+		{"bounds: [a]\n", "line 1:", "a single value"},
+		{"bounds:\n  alice: {}\n",
+			"line 2:", "write default, user NAME or group NAME"},
+		{"bounds:\n  user no-such-user: {}\n", "line 2:", "useradd"},
+		{"bounds:\n  group no-such-group: {}\n", "line 2:", "groupadd"},
+		{"bounds:\n  default: 0.5\n", "line 2:", "behind 'default'"},
+		{"bounds:\n  default: {}\n  default: {}\n", "line 3:", "comes twice"},
+		{"bounds:\n  user root: {}\n  user 0: {}\n", "line 3:", "comes twice"},
+		{"bounds:\n  default:\n    max_reqest: 1\n",
+			"line 3:", "there are max_request"},
+		{"bounds:\n  default:\n    max_request: lots\n",
+			"line 3:", "max_request"},
+		{"bounds:\n  default:\n    max_request: [1]\n", "line 3:", "max_request"},
+		{"bounds: {default: {max_limit: 1MiB}}\n", "line 1:", "at least 2 MiB"},
+		{"bounds: {default: {max_priority: 1001}}\n",
+			"line 1:", "from -1000 to 1000"},
+		{"bounds: {default: {max_workloads: 0}}\n",
+			"line 1:", "from 1 to 100000"},
+		{"bounds: {default: {max_workloads: 1, max_workloads: 2}}\n",
+			"line 1:", "comes twice"},
 		{"socket_mode: 07777\n", "line 1:", "out of range"},
 		{"socket_group: no-such-group-here\n", "line 1:", "groupadd"},
 		{"socket: run/s\n", "line 1:", "begin it with /"},
@@ -148,7 +352,7 @@ static void mistakes_name_line_and_remedy(void **state)
 		{"gpus: [[a]]\n", "line 1:", "not the UUID"},
 		{"gpus:\n - GPU-00112233-4455-6677-8899-aabbccddeeff\n - "
 		 "GPU-00112233-4455-6677-8899-aabbccddeeff\n",
-			"line 2:", "listed twice"},
+			"line 3:", "listed twice"},
 		{"- a\n- b\n", "line 1:", "'key: value' lines"},
 		{"just words\n", "line 1:", "'key: value' lines"},
 		{"a: b: c\n", "line 1:", "not YAML"},
@@ -212,6 +416,9 @@ int main(void)
 		cmocka_unit_test(defaults_are_the_documented_ones),
 		cmocka_unit_test(empty_files_are_defaults),
 		cmocka_unit_test(every_key_is_read),
+		cmocka_unit_test(values_have_several_forms),
+		cmocka_unit_test(the_right_bounds_are_found),
+		cmocka_unit_test(bounds_have_an_end),
 		cmocka_unit_test(mistakes_name_line_and_remedy),
 		cmocka_unit_test(missing_files_are_named),
 		cmocka_unit_test(nesting_does_not_hurt),
