@@ -42,6 +42,20 @@ void sl_node_note(struct sl_node *node, enum sl_reason reason, uint32_t gpu,
 					   .bytes = bytes}});
 }
 
+void sl_node_note_because(struct sl_node *node, const struct sl_node_because *because)
+{
+	sl_node_emit(node, (struct sl_action){.type = SL_ACTION_NOTE,
+				   .note = {.reason = because->reason,
+					   .gpu = because->gpu,
+					   .workload = because->workload,
+					   .other = because->other,
+					   .bytes = because->bytes,
+					   .available_bytes = because->available_bytes,
+					   .other_bytes = because->other_bytes,
+					   .span = because->span,
+					   .client = because->client}});
+}
+
 void sl_node_touch(struct sl_node *node, uint32_t gpu_mask)
 {
 	node->dirty_mask |= gpu_mask;
@@ -122,6 +136,7 @@ void sl_node_step(struct sl_node *node, sl_ns now, const struct sl_event *event,
 	sl_action_fn emit, void *context)
 {
 	node->now = sl_max_u64(node->now, now);
+	node->books++;
 	node->emit = emit;
 	node->emit_context = context;
 	if ((uint32_t)event->type < SL_EVENTS)

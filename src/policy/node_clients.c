@@ -167,6 +167,7 @@ void sl_node_grant(struct sl_node *node, struct sl_demand *demand)
 
 	leave_queue(node, demand);
 	sl_ledger_grant(&node->ledger, &client->holding, demand->gpu, demand->bytes);
+	node->books++;
 	demand->epoch = ++node->next_epoch;
 	be_active(node, client);
 	sl_node_emit(node, (struct sl_action){.type = SL_ACTION_GRANT,
@@ -186,6 +187,30 @@ void sl_node_deny(struct sl_node *node, struct sl_demand *demand, enum sl_reason
 	tell_deny(
 		node, client->index.id, demand->ask, reason, demand->gpu, demand->bytes);
 	drop_demand(node, demand);
+}
+
+void sl_node_reprioritize(
+	struct sl_node *node, struct sl_node_member *member, int32_t priority)
+{
+	member->priority = priority;
+	sl_list_foreach (link, &member->clients) {
+		struct sl_node_client *client =
+			SL_LIST_ENTRY(link, struct sl_node_client, of_member);
+
+		sl_list_foreach (at, &client->party.demands) {
+			struct sl_demand *demand =
+				SL_LIST_ENTRY(at, struct sl_demand, of_client);
+
+			/* A granted one comes back to its place if the driver refuses. */
+			demand->priority =
+				SL_MUTANT(SET_KEEPS_RANK, priority, demand->priority);
+			if (demand->epoch)
+				continue;
+			sl_list_unlink(&demand->queue);
+			sl_demand_enqueue(&node->queue[demand->gpu].waiting, demand);
+			sl_node_touch(node, 1u << demand->gpu);
+		}
+	}
 }
 
 void sl_node_cancel_all(struct sl_node *node, struct sl_node_member *member)

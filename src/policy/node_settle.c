@@ -33,6 +33,11 @@ uint64_t sl_node_lend(const struct sl_node *node, uint32_t gpu)
 	return sl_pool_lend(&node->pool, elsewhere);
 }
 
+uint64_t sl_node_lend_to(const struct sl_node *node, const struct sl_demand *demand)
+{
+	return sl_node_lend(node, demand->gpu);
+}
+
 /* --- degraded --- */
 
 static void look_after(struct sl_node *node, uint32_t gpu)
@@ -191,45 +196,10 @@ static void by_then(struct sl_node *node, sl_ns at)
 	node->due = sl_min_u64(node->due, at);
 }
 
-static void find_borrowers(
-	const struct sl_node *node, uint32_t gpu, struct sl_node_borrowers *out)
-{
-	*out = (struct sl_node_borrowers){.known = true};
-	sl_list_foreach (link, &node->all_members) {
-		const struct sl_node_member *member =
-			SL_LIST_ENTRY(link, struct sl_node_member, of_node);
-		uint64_t burst = sl_sub_sat(sl_ledger_use(&member->account, gpu),
-			sl_ledger_request(&member->account, gpu));
-		uint32_t place = burst > out->burst_bytes[0] ? 0 : 1;
-
-		if (burst <= out->burst_bytes[place])
-			continue;
-		if (place == 0) {
-			out->id[1] = out->id[0];
-			out->burst_bytes[1] = out->burst_bytes[0];
-		}
-		out->id[place] = member->index.id;
-		out->burst_bytes[place] = burst;
-	}
-}
-
-/* The other workload that bursts most on this GPU: whom a demand of this one most likely waits
- * for. O(workloads) once per run of the timers, since all may be noted in the same one. */
-static uint64_t largest_borrower(struct sl_node *node, uint32_t gpu, uint64_t but)
-{
-	struct sl_node_borrowers *borrowers = &node->borrowers[gpu];
-
-	if (!borrowers->known)
-		find_borrowers(node, gpu, borrowers);
-	return borrowers->id[borrowers->id[0] == but ? 1 : 0];
-}
-
 static void note_waiting(struct sl_node *node, struct sl_demand *demand)
 {
 	bool *noted = demand->entitled ? &demand->noted_entitled : &demand->noted_burst;
-	enum sl_reason reason =
-		demand->entitled ? SL_REASON_ENTITLED_WAITS : SL_REASON_BURST_WAITS;
-	uint64_t own;
+	struct sl_node_because because;
 
 	if (SL_MUTANT(NO_NOTE, *noted, true))
 		return;
@@ -238,9 +208,8 @@ static void note_waiting(struct sl_node *node, struct sl_demand *demand)
 		return;
 	}
 	*noted = true;
-	own = sl_node_client_of(demand)->member->index.id;
-	sl_node_note(node, reason, demand->gpu, own,
-		largest_borrower(node, demand->gpu, own), demand->bytes);
+	because = sl_node_waits_as(node, demand, sl_node_borrowers_of(node, demand->gpu));
+	sl_node_note_because(node, &because);
 }
 
 /* Ends the demand if its time has come; true if so. */
@@ -341,8 +310,6 @@ static void run_timers(struct sl_node *node)
 {
 	node->timers_dirty = false;
 	node->due = SL_NS_NEVER;
-	for (uint32_t gpu = 0; gpu < SL_NODE_GPUS_MAX; gpu++)
-		node->borrowers[gpu].known = false;
 	if (sl_node_is_recovering(node)) {
 		if (node->now < node->recover_until) {
 			node->due = node->recover_until;

@@ -49,7 +49,7 @@ struct sl_node_client {
 
 /* Who holds most above its request on a GPU; [1]: the next one, for a demand of [0]'s own. */
 struct sl_node_borrowers {
-	bool known; /* as of this run of the timers, in which no bytes move */
+	uint64_t as_of; /* node->books when it was found out */
 	uint64_t id[2], burst_bytes[2];
 };
 
@@ -81,7 +81,10 @@ struct sl_node {
 	uint32_t dirty_mask; /* GPUs whose books changed */
 	bool deadlock_dirty, timers_dirty;
 	sl_ns due, told_due; /* next deadline; the one last emitted as WAKE_AT */
-	struct sl_node_borrowers borrowers[SL_NODE_GPUS_MAX]; /* for run_timers alone */
+	/* Counts up when bytes or promises may have changed: with every event and grant. What is
+	 * found out by walking all workloads is kept until then. */
+	uint64_t books;
+	struct sl_node_borrowers borrowers[SL_NODE_GPUS_MAX];
 
 	uint64_t next_sequence, next_epoch, next_action;
 	struct sl_node_member *spare_members;
@@ -106,6 +109,7 @@ static inline sl_ns sl_node_later(sl_ns at, sl_ns span)
 void sl_node_emit(struct sl_node *node, struct sl_action action);
 void sl_node_note(struct sl_node *node, enum sl_reason reason, uint32_t gpu,
 	uint64_t workload, uint64_t other, uint64_t bytes);
+void sl_node_note_because(struct sl_node *node, const struct sl_node_because *because);
 /* Bytes of this GPU changed hands. */
 void sl_node_touch(struct sl_node *node, uint32_t gpu_mask);
 /* Drops a leaving workload that no client refers to any more (node_workloads.c). */
@@ -147,6 +151,9 @@ struct sl_node_client *sl_node_client_of(const struct sl_demand *demand);
 /* Turns a waiting demand into a grant, or into a DENY. */
 void sl_node_grant(struct sl_node *node, struct sl_demand *demand);
 void sl_node_deny(struct sl_node *node, struct sl_demand *demand, enum sl_reason reason);
+/* Gives the workload another priority, and its demands the places that go with it. */
+void sl_node_reprioritize(
+	struct sl_node *node, struct sl_node_member *member, int32_t priority);
 /* Denies all that waits of a workload that is being removed. */
 void sl_node_cancel_all(struct sl_node *node, struct sl_node_member *member);
 /* Physical memory came back on this GPU: creations that the driver refused are worth another
@@ -158,5 +165,25 @@ void sl_node_released(struct sl_node *node, uint32_t gpu);
 void sl_node_settle(struct sl_node *node);
 bool sl_node_is_recovering(const struct sl_node *node);
 uint64_t sl_node_lend(const struct sl_node *node, uint32_t gpu);
+/* How far this demand may stand on unclaimed requests of others: the pool's part, and what can be
+ * taken back from it by `priority`. */
+uint64_t sl_node_lend_to(const struct sl_node *node, const struct sl_demand *demand);
+
+/* --- node_waits.c --- */
+/* Why this waiting demand waits now, with all numbers of the sentence. O(workloads). */
+struct sl_node_because sl_node_waits_because(
+	const struct sl_node *node, const struct sl_demand *demand);
+/* The same for one who knows the borrowers of its GPU: O(1) when nothing is lent. */
+struct sl_node_because sl_node_waits_as(const struct sl_node *node,
+	const struct sl_demand *demand, const struct sl_node_borrowers *borrowers);
+/* Of a waiting demand: who wants how much of what, and what there is for it; no reason yet. */
+struct sl_node_because sl_node_numbers(
+	const struct sl_node *node, const struct sl_demand *demand);
+/* Bytes that this demand could have now at most. */
+uint64_t sl_node_available(const struct sl_node *node, const struct sl_demand *demand);
+void sl_node_find_borrowers(
+	const struct sl_node *node, uint32_t gpu, struct sl_node_borrowers *out);
+/* Found out once as long as no bytes move. */
+const struct sl_node_borrowers *sl_node_borrowers_of(struct sl_node *node, uint32_t gpu);
 
 #endif

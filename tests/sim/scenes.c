@@ -452,7 +452,7 @@ static const struct scene_row helper[] = {
 	{1000, TIME, "NOTE BURST_WAITS g0 2/1 80"},
 	{1500, ASK(1, 2, 0, 40), ""}, /* fits, but is kept for 2 */
 	{2499, TIME, ""},
-	{2500, TIME, "NOTE BURST_WAITS g0 1/0 40; GRANT 1/2 g0 40 e2"},
+	{2500, TIME, "NOTE KEPT_FOR_HEAD g0 1/2 40; GRANT 1/2 g0 40 e2"},
 	{2500, COMMIT(1, 2, 40), ""},
 	{2600, FREED(1, 0, 100), "GRANT 2/1 g0 80 e3"},
 };
@@ -471,7 +471,7 @@ static const struct scene_row no_helper[] = {
 	{0, ASK(2, 1, 0, 80), ""},
 	{1000, TIME, "NOTE BURST_WAITS g0 2/1 80"},
 	{1500, ASK(3, 1, 0, 10), ""},
-	{2500, TIME, "NOTE BURST_WAITS g0 3/1 10"},
+	{2500, TIME, "NOTE KEPT_FOR_HEAD g0 3/2 10"},
 	{9000, TIME, ""},
 };
 

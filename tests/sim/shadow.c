@@ -692,8 +692,7 @@ static void on_admit(struct shadow *s, const struct sl_action *a)
 static void on_note(struct shadow *s, const struct sl_action *a)
 {
 	s->notes[a->note.reason]++;
-	if (a->note.reason == SL_REASON_ENTITLED_WAITS ||
-		a->note.reason == SL_REASON_BURST_WAITS)
+	if (sl_reason_kind(a->note.reason) == SL_REASON_KIND_WAIT)
 		shadow_check_waits(s, a);
 	if (a->note.reason == SL_REASON_DEGRADED_BEGINS ||
 		a->note.reason == SL_REASON_DEGRADED_ENDS)

@@ -371,13 +371,14 @@ void shadow_check_deny(
 /* A note about waiting must be about a demand that has waited long enough, once. */
 void shadow_check_waits(struct shadow *s, const struct sl_action *a)
 {
-	bool entitled = a->note.reason == SL_REASON_ENTITLED_WAITS;
-
 	for (uint32_t i = 0; i < s->demands_top; i++) {
 		struct shadow_demand *d = &s->demand[i];
-		bool *noted = entitled ? &d->noted_entitled : &d->noted_burst;
+		bool *noted = d->entitled ? &d->noted_entitled : &d->noted_burst;
 
-		if (!waits(d) || d->entitled != entitled || *noted ||
+		if (a->note.reason == (d->entitled ? SL_REASON_BURST_WAITS
+						   : SL_REASON_ENTITLED_WAITS))
+			continue;
+		if (!waits(d) || *noted ||
 			d->gpu != a->note.gpu || d->bytes != a->note.bytes ||
 			d->client->workload->id != a->note.workload ||
 			s->now - d->arrived < NOTE_AFTER)
