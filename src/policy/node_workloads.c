@@ -13,13 +13,14 @@ _Static_assert(SL_NODE_GPUS_MAX == SL_ADMIT_GPUS_MAX, "admit has room for every 
 _Static_assert(SL_NODE_GPUS_MAX == SL_BIND_GPUS_MAX, "bind has room for every GPU");
 
 static void refuse(struct sl_node *node, uint64_t workload, enum sl_reason reason,
-	uint64_t wanted, uint64_t available)
+	uint32_t gpu, uint64_t wanted, uint64_t available)
 {
 	sl_node_emit(node, (struct sl_action){.type = SL_ACTION_REFUSE,
 				   .refuse = {.workload = workload,
 					   .reason = reason,
 					   .wanted_bytes = wanted,
-					   .available_bytes = available}});
+					   .available_bytes = available,
+					   .gpu = gpu}});
 }
 
 static struct sl_node_member *new_member(struct sl_node *node, uint64_t id)
@@ -124,36 +125,124 @@ static uint32_t choose_gpus(const struct sl_node *node, const struct sl_admit_pl
 	return sl_bind_choose(rooms, plan->mask, gpu_count, can_burst);
 }
 
-void sl_node_on_workload_add(struct sl_node *node, const struct sl_event *event)
+static uint32_t count_of_owner(const struct sl_node *node, uint32_t owner)
+{
+	uint32_t count = 0;
+
+	sl_list_foreach (link, &node->all_members) {
+		const struct sl_node_member *member =
+			SL_LIST_ENTRY(link, struct sl_node_member, of_node);
+
+		count += member->owner == owner &&
+			 SL_MUTANT(BOUND_COUNTS_LEAVING, !member->leaving, true);
+	}
+	return count;
+}
+
+/*
+ * Takes out of `facts` the GPUs on which the owner's bounds forbid it: a fraction can be allowed on
+ * a small GPU and too much on a large one. True if that left too few, with the verdict of the
+ * last one: the user then hears of his bound, before hearing of neighbours in the way.
+ */
+static bool exceeds_bounds(const struct sl_node *node, const struct sl_event *event,
+	const struct sl_admit_ask *ask, struct sl_admit_gpu *facts,
+	struct sl_bounds_verdict *verdict)
+{
+	struct sl_bounds_ask facts_of_it = {.priority = event->workload_add.priority,
+		.workloads = count_of_owner(node, event->workload_add.owner) + 1};
+	uint32_t passed = 0, wanted = ask->gpu_count ? ask->gpu_count : 1;
+
+	for (uint32_t gpu = 0; gpu < SL_NODE_GPUS_MAX; gpu++) {
+		struct sl_admit_offer offer;
+		struct sl_bounds_verdict here;
+
+		if (!facts[gpu].allowed)
+			continue;
+		offer = sl_admit_resolve(ask, facts[gpu].shareable_bytes);
+		facts_of_it.request_bytes = offer.request_bytes;
+		facts_of_it.limit_bytes = offer.limit_bytes;
+		facts_of_it.shareable_bytes = facts[gpu].shareable_bytes;
+		here = sl_bounds_judge(&event->workload_add.bounds, &facts_of_it);
+		if (here.reason == SL_REASON_NONE) {
+			passed++;
+			continue;
+		}
+		facts[gpu].allowed = false;
+		*verdict = here;
+	}
+	return passed < wanted && verdict->reason != SL_REASON_NONE;
+}
+
+/* Asks the verdicts in turn. Returns the GPUs chosen, with the offer; 0 if it was refused. */
+static uint32_t judge_new(
+	struct sl_node *node, const struct sl_event *event, struct sl_admit_offer *offer)
 {
 	uint64_t id = event->workload_add.workload;
-	uint32_t allowed = event->workload_add.gpu_mask & present_mask(node);
+	uint32_t allowed = event->workload_add.gpu_mask & present_mask(node), chosen;
+	struct sl_admit_ask ask = {event->workload_add.request, event->workload_add.limit,
+		event->workload_add.gpu_count};
+	struct sl_bounds_verdict bound = {.reason = SL_REASON_NONE};
+	struct sl_admit_gpu facts[SL_NODE_GPUS_MAX];
+	struct sl_admit_plan plan;
+	bool is_bound;
+
+	admit_facts(node, allowed, facts);
+	sl_admit_judge(&ask, facts, &plan);
+	is_bound = plan.reason != SL_REASON_TOO_FEW_GPUS &&
+		   plan.reason != SL_REASON_LIMIT_BELOW_REQUEST &&
+		   exceeds_bounds(node, event, &ask, facts, &bound);
+	if (is_bound) {
+		refuse(node, id, bound.reason, 0, bound.wanted, bound.allowed);
+		return 0;
+	}
+	if (bound.reason != SL_REASON_NONE)
+		sl_admit_judge(&ask, facts, &plan); /* without some of them */
+	if (plan.reason != SL_REASON_NONE) {
+		refuse(node, id, plan.reason, plan.gpu, plan.wanted_bytes,
+			plan.available_bytes);
+		return 0;
+	}
+	chosen = choose_gpus(node, &plan, facts, ask.gpu_count ? ask.gpu_count : 1);
+	*offer = smallest_offer(plan.offer, chosen);
+	return chosen;
+}
+
+/* Admitted before, on exactly these GPUs: not judged again, whatever became of them since. */
+static uint32_t take_over(
+	struct sl_node *node, const struct sl_event *event, struct sl_admit_offer *offer)
+{
+	uint32_t mask = event->workload_add.gpu_mask & present_mask(node);
 	struct sl_admit_ask ask = {event->workload_add.request, event->workload_add.limit,
 		event->workload_add.gpu_count};
 	struct sl_admit_gpu facts[SL_NODE_GPUS_MAX];
 	struct sl_admit_plan plan;
+
+	if (!mask) {
+		refuse(node, event->workload_add.workload, SL_REASON_TOO_FEW_GPUS, 0, 1,
+			0);
+		return 0;
+	}
+	admit_facts(node, mask, facts);
+	sl_admit_judge(&ask, facts, &plan);
+	*offer = smallest_offer(plan.offer, mask);
+	offer->limit_bytes = sl_max_u64(offer->limit_bytes, offer->request_bytes);
+	return mask;
+}
+
+void sl_node_on_workload_add(struct sl_node *node, const struct sl_event *event)
+{
+	uint64_t id = event->workload_add.workload;
+	struct sl_admit_offer offer;
 	uint32_t chosen;
 
 	if (sl_node_find_member(node, id)) {
-		refuse(node, id, SL_REASON_DUPLICATE, 0, 0);
+		refuse(node, id, SL_REASON_DUPLICATE, 0, 0, 0);
 		return;
 	}
-	admit_facts(node, allowed, facts);
-	sl_admit_judge(&ask, facts, &plan);
-	chosen = allowed; /* recovered: admitted before, not judged again */
-	if (!event->workload_add.recovered) {
-		if (plan.reason != SL_REASON_NONE) {
-			refuse(node, id, plan.reason, plan.wanted_bytes,
-				plan.available_bytes);
-			return;
-		}
-		chosen = choose_gpus(
-			node, &plan, facts, ask.gpu_count ? ask.gpu_count : 1);
-	} else if (!allowed) {
-		refuse(node, id, SL_REASON_TOO_FEW_GPUS, 1, 0);
-		return;
-	}
-	admit(node, event, chosen, smallest_offer(plan.offer, chosen));
+	chosen = event->workload_add.recovered ? take_over(node, event, &offer)
+					       : judge_new(node, event, &offer);
+	if (chosen)
+		admit(node, event, chosen, offer);
 }
 
 void sl_node_on_workload_remove(struct sl_node *node, const struct sl_event *event)
@@ -173,10 +262,174 @@ void sl_node_on_workload_remove(struct sl_node *node, const struct sl_event *eve
 	sl_node_forget_member(node, member);
 }
 
-/* TO DO: not there yet; refuses, so that nobody takes it for done. */
+/* --- change --- */
+
+/* What a change would make of the workload, before it is judged. */
+struct change {
+	uint64_t request_bytes, limit_bytes; /* the limit cut to what can be shared */
+	uint64_t uncut_limit_bytes;
+	uint64_t shareable_bytes; /* of the smallest of its GPUs */
+	int32_t priority;
+};
+
+static struct change resolve_change(const struct sl_node *node,
+	const struct sl_node_member *member, const struct sl_event *event)
+{
+	uint32_t which = event->workload_set.which;
+	struct change to = {member->account.request_bytes, member->account.limit_bytes,
+		member->account.limit_bytes, UINT64_MAX, member->priority};
+
+	for (uint32_t left = member->account.gpu_mask; left; left &= left - 1)
+		to.shareable_bytes = sl_min_u64(
+			to.shareable_bytes, sl_ledger_shareable(&node->ledger,
+						    (uint32_t)__builtin_ctz(left)));
+	if (which & SL_SET_REQUEST)
+		to.request_bytes = sl_amount_resolve(
+			&event->workload_set.request, to.shareable_bytes, 0);
+	if (which & SL_SET_LIMIT) {
+		to.uncut_limit_bytes = sl_amount_resolve(&event->workload_set.limit,
+			to.shareable_bytes, to.shareable_bytes);
+		to.limit_bytes = sl_min_u64(to.uncut_limit_bytes,
+			sl_max_u64(to.shareable_bytes, to.request_bytes));
+	}
+	if (which & SL_SET_PRIORITY)
+		to.priority = event->workload_set.priority;
+	return to;
+}
+
+/* Bounds hold for what somebody changes, not for what an administrator gave or allowed once. */
+static struct sl_bounds_verdict judge_bounds(const struct sl_node_member *member,
+	const struct change *to, const struct sl_event *event)
+{
+	struct sl_bounds bounds = event->workload_set.bounds;
+	struct sl_bounds_ask ask = {
+		.shareable_bytes = to->shareable_bytes, .priority = to->priority};
+
+	bounds.has_priority &= to->priority != member->priority;
+	if (SL_MUTANT(SET_JUDGES_ALL, to->request_bytes != member->account.request_bytes,
+		    true))
+		ask.request_bytes = to->request_bytes;
+	if (SL_MUTANT(
+		    SET_JUDGES_ALL, to->limit_bytes != member->account.limit_bytes, true))
+		ask.limit_bytes = to->limit_bytes;
+	return sl_bounds_judge(&bounds, &ask);
+}
+
+/* A promise can be raised only where it can be kept: on each of its GPUs. */
+static bool refuse_raise(
+	struct sl_node *node, const struct sl_node_member *member, uint64_t request_bytes)
+{
+	uint64_t id = member->index.id;
+
+	for (uint32_t left = member->account.gpu_mask; left; left &= left - 1) {
+		uint32_t gpu = (uint32_t)__builtin_ctz(left);
+		uint64_t claim = sl_ledger_claim(&member->account, gpu);
+		uint64_t others = node->ledger.gpu[gpu].claims_bytes - claim;
+		uint64_t room =
+			sl_sub_sat(sl_ledger_shareable(&node->ledger, gpu), others);
+		enum sl_reason reason = SL_REASON_NONE;
+
+		if (request_bytes > room)
+			reason = SL_REASON_REQUESTS_TAKEN;
+		if (SL_MUTANT(RAISE_DEGRADED, node->queue[gpu].degraded, false))
+			reason = SL_REASON_DEGRADED;
+		if (SL_MUTANT(RAISE_OVERBOOKS, reason, SL_REASON_NONE) == SL_REASON_NONE)
+			continue;
+		refuse(node, id, reason, gpu, request_bytes, room);
+		return true;
+	}
+	return false;
+}
+
+static bool refuse_change(struct sl_node *node, const struct sl_node_member *member,
+	const struct change *to, const struct sl_event *event)
+{
+	uint64_t id = member->index.id;
+	struct sl_bounds_verdict bound = judge_bounds(member, to, event);
+
+	if (to->uncut_limit_bytes < to->request_bytes)
+		refuse(node, id, SL_REASON_LIMIT_BELOW_REQUEST, 0, to->request_bytes,
+			to->uncut_limit_bytes);
+	else if (to->request_bytes > member->account.request_bytes &&
+		 to->request_bytes > to->shareable_bytes)
+		refuse(node, id, SL_REASON_REQUEST_TOO_LARGE, 0, to->request_bytes,
+			to->shareable_bytes);
+	else if (bound.reason != SL_REASON_NONE)
+		refuse(node, id, bound.reason, 0, bound.wanted, bound.allowed);
+	else
+		return to->request_bytes > member->account.request_bytes &&
+		       refuse_raise(node, member, to->request_bytes);
+	return true;
+}
+
+/* The most that it holds above its limit on one GPU. */
+static uint64_t over_bytes(const struct sl_node_member *member)
+{
+	uint64_t most = 0;
+
+	for (uint32_t left = member->account.touched; left; left &= left - 1) {
+		uint64_t use =
+			sl_ledger_use(&member->account, (uint32_t)__builtin_ctz(left));
+
+		most = sl_max_u64(most, sl_sub_sat(use, member->account.limit_bytes));
+	}
+	return most;
+}
+
+static void tell_new_limit(struct sl_node *node, const struct sl_node_member *member)
+{
+	if (SL_MUTANT(SET_UNTOLD, !member->living, true))
+		return;
+	for (uint32_t left = member->account.gpu_mask; left; left &= left - 1)
+		sl_node_emit(
+			node, (struct sl_action){.type = SL_ACTION_VIEW,
+				      .view = {.workload = member->index.id,
+					      .gpu = (uint32_t)__builtin_ctz(left)}});
+}
+
+/*
+ * Takes effect in this step: every GPU of it is looked at again, where its waiting demands are
+ * denied if they no longer fit under the limit, and ranked anew as entitled or burst. A higher
+ * request takes room from the others' bursts, so somebody may be hopeless now.
+ */
+static void change(struct sl_node *node, struct sl_node_member *member,
+	const struct change *to, const struct sl_event *event)
+{
+	bool limit_moves = to->limit_bytes != member->account.limit_bytes;
+
+	sl_ledger_change(
+		&node->ledger, &member->account, to->request_bytes, to->limit_bytes);
+	if (event->workload_set.which & SL_SET_FLAGS)
+		member->flags = event->workload_set.flags;
+	if (event->workload_set.which & SL_SET_WAIT)
+		member->wait_max = event->workload_set.wait_max;
+	if (to->priority != member->priority)
+		sl_node_reprioritize(node, member, to->priority);
+	sl_node_touch(node, member->account.gpu_mask);
+	node->deadlock_dirty = node->timers_dirty = true;
+	sl_node_emit(node, (struct sl_action){.type = SL_ACTION_SET_DONE,
+				   .set_done = {.workload = member->index.id,
+					   .request_bytes = to->request_bytes,
+					   .limit_bytes = to->limit_bytes,
+					   .priority = to->priority,
+					   .over_bytes = over_bytes(member)}});
+	if (limit_moves)
+		tell_new_limit(node, member);
+}
+
 void sl_node_on_workload_set(struct sl_node *node, const struct sl_event *event)
 {
-	refuse(node, event->workload_set.workload, SL_REASON_UNKNOWN_WORKLOAD, 0, 0);
+	uint64_t id = event->workload_set.workload;
+	struct sl_node_member *member = sl_node_find_member(node, id);
+	struct change to;
+
+	if (!member || member->leaving) {
+		refuse(node, id, SL_REASON_UNKNOWN_WORKLOAD, 0, 0, 0);
+		return;
+	}
+	to = resolve_change(node, member, event);
+	if (!refuse_change(node, member, &to, event))
+		change(node, member, &to, event);
 }
 
 void sl_node_on_workload_stop(struct sl_node *node, const struct sl_event *event)

@@ -71,6 +71,7 @@ static bool enough(struct sl_admit_plan *plan, uint32_t passed, uint32_t count,
 	plan->reason = reason;
 	plan->available_bytes = kth_largest(value, plan->mask, count, &at);
 	plan->wanted_bytes = plan->offer[at].request_bytes;
+	plan->gpu = at;
 	plan->mask = 0;
 	return false;
 }

@@ -35,6 +35,7 @@ struct sl_admit_plan {
 	/* With a refusal: what was wanted, and what the GPU that decided has. For k GPUs that
 	 * is the k-th best. Counts for TOO_FEW_GPUS; request and limit for LIMIT_BELOW_REQUEST. */
 	uint64_t wanted_bytes, available_bytes;
+	uint32_t gpu; /* that one; 0 if none decided */
 };
 
 /* Bytes on a GPU with shareable_bytes. A missing request or limit equals the other; with
