@@ -7,7 +7,8 @@
  *
  * A client may be stopped if its workload is above its limit, or it has been idle (proven) for
  * stop_idle, or its workload's priority is lower than the demand's. Order of going first: above the
- * limit, then idle longest, then lower priority, then larger burst, then the younger client.
+ * limit, then idle longest (in whole
+ * seconds), then lower priority, then larger burst, then the younger client.
  */
 #ifndef SL_POLICY_VICTIMS_H
 #define SL_POLICY_VICTIMS_H
@@ -17,7 +18,7 @@
 
 struct sl_victim {
 	uint64_t client;
-	uint32_t workload; /* the caller's dense number of its workload, for siblings */
+	uint32_t workload; /* the caller's dense number of its workload, below count */
 	int32_t priority;
 	uint64_t held_bytes;     /* what stopping it frees */
 	uint64_t workload_bytes; /* use of its workload on this GPU */
@@ -28,6 +29,7 @@ struct sl_victim {
 	bool prove;  /* out: would be, if its idleness were proven */
 	enum sl_reason
 		reason; /* out, if taken: STOP_OVER_LIMIT, STOP_IDLE, STOP_PRIORITY */
+	uint64_t gone_bytes; /* scratch */
 };
 
 struct sl_victims_ask {

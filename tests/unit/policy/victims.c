@@ -1,0 +1,183 @@
+#include "../base/test.h"
+
+#include "policy/verdicts/victims.h"
+
+#define MIN (60 * SL_S)
+
+/*
+ * Each row: up to four clients, as {workload, priority, held, of its workload, request, limit, idle,
+ * proven}; the demand (priority 5, or as told; stop_idle 10 min); and the numbers of those that
+ * are to be stopped, in the order of going first, each with the letter of its reason: o(ver
+ * limit), i(dle), p(riority). Client i has the number i + 1.
+ */
+struct who {
+	uint32_t workload;
+	int32_t priority;
+	uint64_t held, use, request, limit;
+	sl_ns idle;
+	bool proven;
+};
+
+static const struct row {
+	const char *name;
+	struct who who[4];
+	uint64_t missing;
+	bool entitled;
+	const char *taken, *prove;
+} rows[] = {
+	{"nobody there", {{0}}, 10, true, "", ""},
+	{"nothing is missing", {{0, 0, 50, 50, 0, 90, 0, false}}, 0, true, "", ""},
+	{"lower priority", {{0, 4, 50, 50, 0, 90, 0, false}}, 50, true, "1p", ""},
+	{"equal priority is not lower", {{0, 5, 50, 50, 0, 90, 0, false}}, 50, true, "",
+		""},
+	{"too little", {{0, 4, 50, 50, 0, 90, 0, false}}, 51, true, "", ""},
+	{"idle for long, and proven", {{0, 9, 50, 50, 0, 90, 10 * MIN, true}}, 50, false,
+		"1i", ""},
+	{"idle for long, not proven", {{0, 9, 50, 50, 0, 90, 10 * MIN, false}}, 50, false,
+		"", "1"},
+	{"idle, not for long", {{0, 9, 50, 50, 0, 90, 10 * MIN - 1, true}}, 50, false, "",
+		""},
+	{"a proof that would not suffice is not asked for",
+		{{0, 9, 50, 50, 0, 90, 10 * MIN, false}}, 60, false, "", ""},
+	{"one proof, where the other is in vain",
+		{{0, 9, 50, 50, 0, 90, 11 * MIN, false},
+			{1, 9, 20, 20, 0, 90, 10 * MIN, false}},
+		50, false, "", "1"},
+	{"no proof where priority is enough",
+		{{0, 9, 50, 50, 0, 90, 11 * MIN, false}, {1, 0, 50, 50, 0, 90, 0, false}},
+		50, false, "2p", ""},
+	{"above the limit, whatever its priority", {{0, 9, 50, 91, 0, 90, 0, false}}, 50,
+		true, "1o", ""},
+	{"at the limit is not above", {{0, 9, 50, 90, 0, 90, 0, false}}, 50, true, "",
+		""},
+	{"above the limit first",
+		{{0, 0, 50, 50, 0, 90, 20 * MIN, true}, {1, 4, 50, 50, 0, 49, 0, false}},
+		50, true, "2o", ""},
+	{"idle longest first",
+		{{0, 0, 50, 50, 0, 90, 11 * MIN, true},
+			{1, 4, 50, 50, 0, 90, 12 * MIN, true}},
+		50, true, "2i", ""},
+	{"moments between kernels do not count",
+		{{0, 0, 50, 50, 0, 90, 0, false}, {1, 4, 50, 50, 0, 90, SL_S - 1, false}},
+		50, true, "1p", ""},
+	{"then lower priority",
+		{{0, 2, 50, 50, 0, 90, 0, false}, {1, 1, 50, 50, 0, 90, 0, false}}, 50,
+		true, "2p", ""},
+	{"then larger burst",
+		{{0, 1, 50, 60, 0, 90, 0, false}, {1, 1, 50, 70, 0, 90, 0, false}}, 50,
+		true, "2p", ""},
+	{"then the younger",
+		{{0, 1, 50, 60, 0, 90, 0, false}, {1, 1, 50, 60, 0, 90, 0, false}}, 50,
+		true, "2p", ""},
+	{"all that are needed, in order",
+		{{0, 2, 20, 20, 0, 90, 0, false}, {1, 1, 20, 20, 0, 90, 0, false},
+			{2, 0, 20, 20, 0, 90, 0, false}},
+		60, true, "3p2p1p", ""},
+	{"none that is not needed",
+		{{0, 2, 20, 20, 0, 90, 0, false}, {1, 1, 20, 20, 0, 90, 0, false},
+			{2, 0, 20, 20, 0, 90, 0, false}},
+		40, true, "3p2p", ""},
+	{"a late large one makes early small ones needless",
+		{{0, 0, 10, 10, 0, 90, 0, false}, {1, 1, 5, 5, 0, 90, 0, false},
+			{2, 2, 70, 70, 0, 90, 0, false}},
+		60, true, "3p", ""},
+	{"never within its request",
+		{{0, 0, 50, 50, 50, 90, 20 * MIN, true}, {1, 1, 20, 20, 0, 90, 0, false}},
+		20, true, "2p", ""},
+	{"not one more once it is within its request",
+		{{0, 0, 30, 60, 30, 90, 0, false}, {0, 0, 30, 60, 30, 90, 0, false}}, 40,
+		true, "", ""},
+	{"the last one may take it below",
+		{{0, 0, 30, 60, 40, 90, 0, false}, {0, 0, 30, 60, 40, 90, 0, false}}, 30,
+		true, "2p", ""},
+	{"what falls within the request is nothing to a burst",
+		{{0, 0, 60, 60, 40, 90, 0, false}}, 30, false, "", ""},
+	{"and all of it to an entitled one", {{0, 0, 60, 60, 40, 90, 0, false}}, 30, true,
+		"1p", ""},
+	{"siblings give their burst together",
+		{{0, 0, 30, 60, 20, 90, 0, false}, {0, 0, 30, 60, 20, 90, 0, false}}, 40,
+		false, "2p1p", ""},
+	{"holds nothing here", {{0, 0, 0, 60, 20, 90, 0, false}}, 1, true, "", ""},
+};
+
+static void fill(const struct row *row, struct sl_victim victim[4], uint32_t *count)
+{
+	for (*count = 0; *count < 4; (*count)++) {
+		const struct who *who = &row->who[*count];
+
+		if (!who->use)
+			break;
+		victim[*count] = (struct sl_victim){.client = *count + 1,
+			.workload = who->workload,
+			.priority = who->priority,
+			.held_bytes = who->held,
+			.workload_bytes = who->use,
+			.request_bytes = who->request,
+			.limit_bytes = who->limit,
+			.idle = who->idle,
+			.proven = who->proven};
+	}
+}
+
+static void chooses(void **state)
+{
+	for (size_t i = 0; i < SL_ARRAY_LEN(rows); i++) {
+		const struct sl_victims_ask ask = {.missing_bytes = rows[i].missing,
+			.entitled = rows[i].entitled,
+			.priority = 5,
+			.stop_idle = 10 * MIN};
+		char taken[16] = "", prove[8] = "";
+		struct sl_victim victim[4];
+		uint32_t count, number, told;
+
+		fill(&rows[i], victim, &count);
+		told = sl_victims_choose(victim, count, &ask);
+		number = 0;
+		for (uint32_t v = 0; v < count; v++) {
+			char who[4] = {(char)('0' + victim[v].client)};
+
+			if (victim[v].prove)
+				strcat(prove, who);
+			if (!victim[v].taken)
+				continue;
+			number++;
+			who[1] = victim[v].reason == SL_REASON_STOP_OVER_LIMIT ? 'o'
+				 : victim[v].reason == SL_REASON_STOP_IDLE     ? 'i'
+				 : victim[v].reason == SL_REASON_STOP_PRIORITY ? 'p'
+									       : '?';
+			strcat(taken, who);
+		}
+		assert_row_text(rows[i].name, taken, rows[i].taken);
+		assert_row_text(rows[i].name, prove, rows[i].prove);
+		assert_row_u64(rows[i].name, told, number);
+	}
+}
+
+/* stop_idle 0: idleness alone stops nobody, and nobody is asked for a proof. */
+static void idleness_may_not_count(void **state)
+{
+	struct sl_victims_ask ask = {.missing_bytes = 10, .priority = 5};
+	struct sl_victim victim = {.client = 1,
+		.priority = 5,
+		.held_bytes = 50,
+		.workload_bytes = 50,
+		.limit_bytes = 90,
+		.idle = 3600 * SL_S};
+
+	assert_row_u64("unproven", sl_victims_choose(&victim, 1, &ask), 0);
+	assert_false(victim.prove);
+	victim.proven = true;
+	assert_row_u64("proven", sl_victims_choose(&victim, 1, &ask), 0);
+	ask.stop_idle = 1;
+	assert_row_u64("where it counts", sl_victims_choose(&victim, 1, &ask), 1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(chooses),
+		cmocka_unit_test(idleness_may_not_count),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
