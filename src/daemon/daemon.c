@@ -24,6 +24,7 @@
 #include "base/paths.h"
 #include "daemon/client.h"
 #include "daemon/drive.h"
+#include "daemon/http.h"
 #include "daemon/inventory.h"
 #include "daemon/listener.h"
 #include "daemon/peer.h"
@@ -179,7 +180,7 @@ static int on_hangup(
 	fresh.metrics = daemon->config.metrics;
 	daemon->config = fresh;
 	sl_daemon_configure(daemon);
-	if (sl_listener_permit(daemon, &err) < 0)
+	if (sl_listener_permit(daemon, &err) < 0 || sl_http_permit(daemon, &err) < 0)
 		sl_error_log("%s; the rest of the configuration is in force", err.text);
 	sl_info("read %s anew", daemon->config_path);
 	sl_daemon_settle(daemon);
@@ -372,6 +373,8 @@ static int init(struct sl_daemon *daemon, struct sl_error *err)
 	if (r == 0)
 		r = sl_recover_load(daemon, err);
 	if (r == 0)
+		r = sl_http_open(daemon, err);
+	if (r == 0)
 		r = sl_listener_open(daemon, err);
 	return r;
 }
@@ -454,6 +457,7 @@ void sl_daemon_fini(struct sl_daemon *daemon)
 		&daemon->view_timer, &daemon->commit_source};
 
 	sl_listener_close(daemon);
+	sl_http_close(daemon);
 	sl_stopper_fini(daemon);
 	sl_strangers_fini(daemon);
 	drop_peers(&daemon->greeting);

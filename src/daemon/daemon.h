@@ -33,6 +33,7 @@
 #define SL_PRIORITY_COMMIT  10
 
 struct sl_client;
+struct sl_http;
 struct sl_peer;
 
 /* One GPU, by UUID. Its place in sl_daemon.gpus is its number in the policy, for good. */
@@ -216,6 +217,9 @@ struct sl_daemon {
 
 	struct sl_link dead_peers, dead_clients, dead_workloads, dead_processes;
 	uint64_t messages, grants, denials;
+	uint64_t reasons[SL_REASONS];  /* events so far */
+	uint64_t refusals[SL_REASONS]; /* of workloads and changes */
+	struct sl_http *http;          /* NULL: metrics are not served */
 	struct {
 		sl_ns second;
 		uint32_t lines, dropped;

@@ -27,6 +27,8 @@ static void on_admit(struct sl_daemon *daemon, uint64_t workload, uint32_t gpu_m
 static void on_refuse(struct sl_daemon *daemon, uint64_t workload, uint32_t reason,
 	uint64_t wanted_bytes, uint64_t available_bytes)
 {
+	if (reason < SL_REASONS)
+		daemon->refusals[reason]++;
 	if (daemon->admission.workload != workload)
 		return;
 	daemon->admission.refused = true;

@@ -75,6 +75,8 @@ void sl_events_add_of(
 		.pid = (uint32_t)pid,
 	};
 
+	if (because->reason < SL_REASONS)
+		daemon->reasons[because->reason]++;
 	log_line(daemon, &facts);
 }
 

@@ -1,0 +1,27 @@
+/*
+ * http_socket - the socket at which metrics are asked for: loopback TCP, or a path
+ *
+ * Loop's thread; nothing blocks but one connect(2) to a socket that may be stale.
+ */
+#ifndef SL_DAEMON_HTTP_SOCKET_H
+#define SL_DAEMON_HTTP_SOCKET_H
+
+#include "daemon/config.h"
+
+struct sl_http_socket {
+	int fd; /* -1: not open */
+	struct sl_config_address address;
+	uint64_t device, inode; /* of the path that we made */
+};
+
+/* Listens, non-blocking. A stale socket at the path is replaced, one that answers is not. On an
+ * error err names the address and the remedy. 0 or negative errno. */
+SL_MUST_CHECK int sl_http_socket_open(struct sl_http_socket *out,
+	const struct sl_config_address *address, struct sl_error *err);
+/* Sets mode and group (SL_CONFIG_GROUP_NONE: our own) of a path; nothing to do for TCP. */
+SL_MUST_CHECK int sl_http_socket_permit(const struct sl_http_socket *listener,
+	unsigned int mode, uint32_t group, struct sl_error *err);
+/* Closes, and unlinks the path if it still is the socket that we made. */
+void sl_http_socket_close(struct sl_http_socket *listener);
+
+#endif
