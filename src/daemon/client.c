@@ -16,6 +16,8 @@
 #include "base/log.h"
 #include "daemon/claim.h"
 #include "daemon/drive.h"
+#include "daemon/events.h"
+#include "daemon/probing.h"
 #include "daemon/process.h"
 #include "daemon/reconcile.h"
 #include "daemon/workload.h"
@@ -98,6 +100,7 @@ struct sl_client *sl_client_new(struct sl_daemon *daemon, struct sl_workload *wo
 	client->lost_at = sl_clock_now();
 	process->client = client;
 	sl_list_init(&client->state_link);
+	sl_list_init(&client->probe_link);
 	sl_list_init(&client->grave);
 	sl_list_push_tail(&workload->clients, &client->link);
 	daemon->client_count++;
@@ -121,6 +124,11 @@ void sl_client_join(struct sl_client *client, struct sl_peer *peer)
 	event.client_join.workload = client->workload->id;
 	event.client_join.expected = client->expected;
 	sl_drive(daemon, &event);
+	if (peer)
+		sl_events_add(
+			daemon, &(struct sl_node_because){.reason = SL_REASON_JOINED,
+					.workload = client->workload->id,
+					.client = client->id});
 }
 
 void sl_client_reconnected(struct sl_client *client, struct sl_peer *peer)
@@ -197,6 +205,20 @@ static bool start_dying(struct sl_daemon *daemon, struct sl_client *client)
 	return any;
 }
 
+static void tell_left(struct sl_daemon *daemon, const struct sl_client *client)
+{
+	uint64_t bytes = 0;
+
+	for (uint32_t i = 0; i < client->gpu_count; i++)
+		bytes += sl_node_client_use(
+			daemon->node, client->id, client->gpu_numbers[i])
+				 .dying_bytes;
+	sl_events_add(daemon, &(struct sl_node_because){.reason = SL_REASON_LEFT,
+				      .workload = client->workload->id,
+				      .client = client->id,
+				      .bytes = bytes});
+}
+
 void sl_client_exit(struct sl_client *client, bool superseded)
 {
 	struct sl_process *process = client->process;
@@ -205,6 +227,7 @@ void sl_client_exit(struct sl_client *client, bool superseded)
 	struct sl_event event = {.type = SL_EVENT_CLIENT_EXIT};
 
 	client->state = SL_CLIENT_DYING;
+	sl_probing_end(client);
 	client->superseded = superseded;
 	client->died_at = sl_clock_now();
 	client->demand_count = 0;
@@ -222,6 +245,7 @@ void sl_client_exit(struct sl_client *client, bool superseded)
 	client->process = sl_process_put(process);
 	event.client_exit.client = client->id;
 	sl_drive(daemon, &event);
+	tell_left(daemon, client);
 	if (!start_dying(daemon, client))
 		forget(daemon, client);
 	sl_daemon_commit_soon(daemon);
@@ -312,6 +336,7 @@ static void on_reported(struct sl_peer *peer)
 	client->state = SL_CLIENT_LIVE;
 	client->known = true;
 	end_former(client, 0, true);
+	sl_probing_connected(client);
 	if (!client->expected)
 		return;
 	no_longer_expected(peer->daemon, client);
@@ -436,6 +461,7 @@ void sl_client_message(struct sl_peer *peer, const union sl_msg *msg)
 	case SL_MSG_CREATE_FAILED: on_create_failed(peer, &msg->create_failed); break;
 	case SL_MSG_FREED: on_freed(peer, &msg->freed); break;
 	case SL_MSG_WORK: on_work(peer); break;
+	case SL_MSG_PULSE: sl_probing_pulse(peer->client, &msg->pulse); break;
 	case SL_MSG_MEASURE: on_measure(peer, &msg->measure); break;
 	case SL_MSG_GATE_DONE: break; /* nothing closes gates yet */
 	default:

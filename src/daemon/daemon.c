@@ -24,10 +24,12 @@
 #include "base/paths.h"
 #include "daemon/client.h"
 #include "daemon/drive.h"
+#include "daemon/events.h"
 #include "daemon/http.h"
 #include "daemon/inventory.h"
 #include "daemon/listener.h"
 #include "daemon/peer.h"
+#include "daemon/probing.h"
 #include "daemon/process.h"
 #include "daemon/reconcile.h"
 #include "daemon/recover.h"
@@ -180,6 +182,7 @@ static int on_hangup(
 	fresh.metrics = daemon->config.metrics;
 	daemon->config = fresh;
 	sl_daemon_configure(daemon);
+	sl_events_resize(daemon);
 	if (sl_listener_permit(daemon, &err) < 0 || sl_http_permit(daemon, &err) < 0)
 		sl_error_log("%s; the rest of the configuration is in force", err.text);
 	sl_info("read %s anew", daemon->config_path);
@@ -289,6 +292,9 @@ static int add_sources(struct sl_daemon *daemon)
 		r = sl_timer_new(daemon, SL_PRIORITY_TIMER, sl_inventory_timer,
 			&daemon->inventory_timer);
 	if (r >= 0)
+		r = sl_timer_new(daemon, SL_PRIORITY_TIMER, sl_probing_timer,
+			&daemon->probe_timer);
+	if (r >= 0)
 		r = sl_timer_new(daemon, SL_PRIORITY_TIMER, sl_peer_greeting_timeout,
 			&daemon->greeting_timer);
 	return r < 0 ? r : 0;
@@ -301,7 +307,7 @@ static void set_up(struct sl_daemon *daemon, const struct sl_config *config,
 		&daemon->measuring, &daemon->peers, &daemon->greeting,
 		&daemon->views_ready, &daemon->views_later, &daemon->held,
 		&daemon->dead_peers, &daemon->dead_clients, &daemon->dead_workloads,
-		&daemon->dead_processes, &daemon->stranger_list,
+		&daemon->dead_processes, &daemon->stranger_list, &daemon->probed,
 		&daemon->stop_failures};
 
 	*daemon =
@@ -313,6 +319,7 @@ static void set_up(struct sl_daemon *daemon, const struct sl_config *config,
 	daemon->log_override = log_override;
 	daemon->started = sl_clock_now();
 	daemon->measure_timer_at = SL_NS_NEVER;
+	daemon->probe_timer_at = SL_NS_NEVER;
 	daemon->arena = sl_arena_new();
 	daemon->node = sl_node_new(daemon->arena);
 	if (getrandom(&daemon->epoch, sizeof(daemon->epoch), 0) < 0)
@@ -363,6 +370,8 @@ static int init(struct sl_daemon *daemon, struct sl_error *err)
 		r = sd_event_new(&daemon->loop);
 	if (r >= 0)
 		r = add_sources(daemon);
+	if (r >= 0)
+		r = sl_events_init(daemon);
 	if (r < 0)
 		return r;
 	sl_daemon_configure(daemon);
@@ -396,6 +405,8 @@ int sl_daemon_run(struct sl_daemon *daemon)
 	uint32_t gpus = sl_inventory_managed(daemon);
 	int r;
 
+	sl_events_add(
+		daemon, &(struct sl_node_because){.reason = SL_REASON_DAEMON_STARTED});
 	sl_daemon_commit_soon(daemon);
 	sl_daemon_settle(daemon);
 	sl_info("sluiced: ready on %s, %u GPU%s", daemon->socket_path, gpus,
@@ -426,6 +437,7 @@ static void drop_client(struct sl_daemon *daemon, struct sl_client *client)
 {
 	sl_list_unlink(&client->link);
 	sl_list_unlink(&client->state_link);
+	sl_probing_end(client);
 	client->process = sl_process_put(client->process);
 	sl_list_push_tail(&daemon->dead_clients, &client->grave);
 }
@@ -454,7 +466,7 @@ void sl_daemon_fini(struct sl_daemon *daemon)
 {
 	sd_event_source **sources[] = {&daemon->wake_timer, &daemon->measure_io,
 		&daemon->measure_timer, &daemon->inventory_timer, &daemon->greeting_timer,
-		&daemon->view_timer, &daemon->commit_source};
+		&daemon->view_timer, &daemon->probe_timer, &daemon->commit_source};
 
 	sl_listener_close(daemon);
 	sl_http_close(daemon);
@@ -463,6 +475,7 @@ void sl_daemon_fini(struct sl_daemon *daemon)
 	drop_peers(&daemon->greeting);
 	drop_peers(&daemon->peers);
 	drop_objects(daemon);
+	sl_events_fini(daemon);
 	for (size_t i = 0; i < SL_ARRAY_LEN(sources); i++)
 		*sources[i] = sd_event_source_disable_unref(*sources[i]);
 	daemon->measure = sl_measure_free(daemon->measure);

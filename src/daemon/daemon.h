@@ -30,6 +30,7 @@
 #define SL_PRIORITY_TIMER   (-5)
 #define SL_PRIORITY_PEER    0
 #define SL_PRIORITY_ACCEPT  5
+#define SL_PRIORITY_FOLLOW  8
 #define SL_PRIORITY_COMMIT  10
 
 struct sl_client;
@@ -87,6 +88,10 @@ struct sl_workload {
 	struct sl_amount request, limit;
 	uint64_t request_bytes, limit_bytes;
 	int32_t priority;
+	uint32_t flags;      /* SL_WORKLOAD_* */
+	sl_ns wait_max;      /* its own longest wait, 0: the configuration's */
+	sl_ns events_second; /* events.c: when events of it were counted, and how many */
+	uint32_t events_count, events_dropped;
 	uint32_t gpu_count;
 	uint8_t gpus
 		[SL_NODE_GPUS_MAX]; /* numbers, by rank: CUDA ordinals of its processes */
@@ -138,7 +143,13 @@ struct sl_client {
 	pid_t pid;
 	uint64_t start_ticks;
 	enum sl_client_state state;
-	bool expected;    /* the policy waits for its report */
+	/* probing.c */
+	struct sl_link probe_link; /* sl_daemon.probed */
+	enum sl_probe probe;
+	enum sl_client_condition condition; /* as told to the policy */
+	bool probe_asked;                   /* its protocol knows PROBE */
+	sl_ns pulse_due;                    /* 0: it need not say anything */
+	bool expected;                      /* the policy waits for its report */
 	bool known;       /* has reported to this daemon: the books are right about it */
 	bool doubted;     /* a report of it was cut, and the log says so */
 	bool superseded;  /* its process lives on with another program */
@@ -213,9 +224,14 @@ struct sl_daemon {
 	struct sl_link stranger_list;
 	uint64_t next_stranger;
 	uint32_t stranger_count, stranger_round;
+	struct sl_link probed; /* clients: probe_link */
+	uint32_t probed_count;
+	sd_event_source *probe_timer;
+	sl_ns probe_timer_at;
 	struct sl_link stop_failures; /* stopper.c: to be told when the policy is done */
 
 	struct sl_link dead_peers, dead_clients, dead_workloads, dead_processes;
+	struct sl_events *events; /* NULL until made */
 	uint64_t messages, grants, denials;
 	uint64_t reasons[SL_REASONS];  /* events so far */
 	uint64_t refusals[SL_REASONS]; /* of workloads and changes */

@@ -45,6 +45,15 @@ static int on_death(sd_event_source *source, int fd, uint32_t events, void *cont
 	return 0;
 }
 
+/* The descriptor was opened by number after the start time was read: still the same process? A
+ * descriptor that came with the connection needs no such look, but passes it. */
+static bool is_same(pid_t pid, uint64_t start_ticks)
+{
+	uint64_t now_ticks = 0;
+
+	return sl_file_pid_start(pid, &now_ticks) == 0 && now_ticks == start_ticks;
+}
+
 static int watch(struct sl_daemon *daemon, pid_t pid, int *pidfd, uint64_t start_ticks,
 	struct sl_process **out)
 {
@@ -58,6 +67,8 @@ static int watch(struct sl_daemon *daemon, pid_t pid, int *pidfd, uint64_t start
 		fd = (int)syscall(SYS_pidfd_open, pid, 0);
 	if (fd < 0)
 		return errno == ESRCH ? SL_PROCESS_GONE : sl_err_origin(-errno);
+	if (!is_same(pid, start_ticks))
+		return SL_PROCESS_GONE;
 	process->daemon = daemon;
 	process->pid = pid;
 	process->start_ticks = start_ticks;

@@ -41,6 +41,7 @@ static void test_replace_and_read(void **state)
 static void test_processes(void **state)
 {
 	uint64_t ours = 0, again = 0, init = 0;
+	struct sl_pid_stat stat_now = {0};
 
 	(void)state;
 	assert_int_equal(sl_file_pid_start(getpid(), &ours), 0);
@@ -51,6 +52,11 @@ static void test_processes(void **state)
 	assert_true(init <= ours);
 	assert_int_equal(sl_file_pid_parent(getpid()), getppid());
 	assert_true(sl_file_pid_parent(-1) < 0);
+	assert_int_equal(sl_file_pid_stat(getpid(), &stat_now), 0);
+	assert_int_equal(stat_now.state, 'R');
+	assert_int_equal(stat_now.parent, getppid());
+	assert_int_equal(stat_now.start_ticks, ours);
+	assert_false(stat_now.kernel_thread);
 }
 
 static void test_clock(void **state)
