@@ -12,6 +12,7 @@
 #include "runtime/session.h"
 
 #include "base/log.h"
+#include "base/step.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -171,6 +172,7 @@ static bool connect_once(const char *path)
 		sl_warning("waiting for the daemon: %s", err.text);
 		return false;
 	}
+	sl_step(C_CONNECTED);
 	return sl_session_greet(&line);
 }
 
@@ -190,6 +192,7 @@ static void *agent_main(void *arg)
 				retry_ns = RETRY_MIN_NS;
 		}
 		sl_session_drop_line();
+		sl_step(C_LINE_LOST);
 		/* Clients run on without a daemon. */
 		open_gate();
 		if (r != SL_SESSION_REJECTED)

@@ -8,6 +8,7 @@
 #include "runtime/hooks.h"
 
 #include "base/log.h"
+#include "base/step.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -66,11 +67,13 @@ static CUresult undo_chunk(struct sl_backing *b, uint32_t index)
 		if (r != CUDA_SUCCESS)
 			return r;
 		chunk->state = CHUNK_CREATED;
+		sl_step(C_UNMAPPED);
 	}
 	if (chunk->state == CHUNK_CREATED) {
 		r = sl_real.cuMemRelease(chunk->handle);
 		if (r == CUDA_SUCCESS)
 			chunk->state = CHUNK_NONE;
+		sl_step(C_RELEASED);
 	}
 	return r;
 }
@@ -110,10 +113,12 @@ static CUresult make_chunk(
 	if (r != CUDA_SUCCESS)
 		return r;
 	chunk->state = CHUNK_CREATED;
+	sl_step(C_CREATED);
 	r = sl_real.cuMemMap(b->base + index * b->chunk_bytes, bytes_of(b, index), 0,
 		chunk->handle, 0);
 	if (r == CUDA_SUCCESS)
 		chunk->state = CHUNK_MAPPED;
+	sl_step(C_MAPPED);
 	return r;
 }
 

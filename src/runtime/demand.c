@@ -11,6 +11,8 @@
 #include "runtime/gate.h"
 #include "runtime/session_state.h"
 
+#include "base/step.h"
+
 #include <string.h>
 
 /* Longer waits make the thread give back what it hoards; shorter ones are the usual answer. */
@@ -76,6 +78,7 @@ void sl_demand_on_grant(const struct sl_msg_grant *msg)
 	demand->granted_bytes = msg->bytes;
 	demand->generation = sl_session.generation;
 	demand->gpu->backing_bytes += msg->bytes;
+	sl_step(C_GRANTED);
 	finish_demand(demand, SL_DEMAND_GRANTED);
 }
 
@@ -83,14 +86,18 @@ void sl_demand_on_deny(const struct sl_msg_deny *msg)
 {
 	struct sl_demand *demand = demand_of(msg->ask);
 
-	if (demand)
-		finish_demand(demand, SL_DEMAND_DENIED);
+	if (!demand)
+		return;
+	sl_step(C_DENIED);
+	finish_demand(demand, SL_DEMAND_DENIED);
 }
 
 void sl_demand_ask_again(void)
 {
-	sl_list_foreach (link, &sl_session.demands)
+	sl_list_foreach (link, &sl_session.demands) {
 		say_ask(SL_LIST_ENTRY(link, struct sl_demand, link));
+		sl_step(C_ASKED_AGAIN);
+	}
 }
 
 void sl_demand_refuse_all(void)
@@ -160,7 +167,10 @@ int sl_demand_ask(struct sl_demand *demand, struct sl_gpu *gpu, uint64_t bytes,
 	sl_session_unlock();
 	if (refused)
 		return SL_DEMAND_REFUSED;
-	return hopeless ? SL_DEMAND_DENIED : await(demand, on_slow);
+	if (hopeless)
+		return SL_DEMAND_DENIED;
+	sl_step(C_ASKED);
+	return await(demand, on_slow);
 }
 
 int sl_demand_failed(struct sl_demand *demand, CUresult result)
@@ -186,6 +196,7 @@ int sl_demand_failed(struct sl_demand *demand, CUresult result)
 		say_ask(demand);
 	}
 	sl_session_unlock();
+	sl_step(C_CREATE_FAILED);
 	return await(demand, NULL);
 }
 

@@ -20,6 +20,8 @@
 #include "runtime/supply.h"
 #include "runtime/sweep.h"
 
+#include "base/step.h"
+
 #include <stdlib.h>
 
 /* Freed slots that may gather before their free waits for the GPU. */
@@ -157,6 +159,7 @@ int sl_memory_free(CUdeviceptr ptr, bool may_block, CUresult *result)
 	struct sl_space *space;
 	bool due, is_region;
 
+	sl_step(C_FREEING);
 	sl_books_lock();
 	block = sl_pagemap_get(ptr);
 	if (!block) {

@@ -13,6 +13,7 @@
 #include "runtime/mode.h"
 
 #include "base/log.h"
+#include "base/step.h"
 #include "base/paths.h"
 
 #include <limits.h>
@@ -157,6 +158,7 @@ bool sl_session_greet(struct sl_line *line)
 	*line = (struct sl_line)SL_LINE_NONE;
 	sent = sl_line_send(&sl_session.line, &msg);
 	sl_session_unlock();
+	sl_step(C_GREETED);
 	return sent;
 }
 
@@ -166,6 +168,7 @@ static void finish_join(void)
 	bool again = sl_session.generation > 0;
 	union sl_msg msg;
 
+	sl_step(C_GPUS_KNOWN);
 	sl_session.welcomed = true;
 	sl_session.generation++;
 	for (uint32_t i = 0; i < sl_session.gpu_count; i++) {
@@ -178,6 +181,10 @@ static void finish_join(void)
 	}
 	sl_wire_init(&msg, SL_MSG_REPORTED);
 	sl_session_say(&msg);
+	if (again)
+		sl_step(C_RECONNECTED);
+	else
+		sl_step(C_REPORTED);
 	sl_demand_ask_again();
 	sl_session.work_sent = 0;
 	set_state(SL_SESSION_JOINED);
@@ -205,6 +212,7 @@ static int on_welcome(const struct sl_msg_welcome *msg)
 		return SL_SESSION_LOST;
 	sl_session.gpus_expected = msg->gpu_count;
 	sl_session.gpus_seen = 0;
+	sl_step(C_WELCOMED);
 	if (msg->gpu_count == 0)
 		finish_join();
 	sl_session.daemon_epoch = msg->daemon_epoch;
@@ -297,6 +305,7 @@ void sl_session_freed(struct sl_gpu *gpu, uint64_t bytes)
 	gpu->backing_bytes = sl_sub_sat(gpu->backing_bytes, bytes);
 	sl_session_say_freed(gpu, bytes);
 	sl_session_unlock();
+	sl_step(C_FREED);
 }
 
 void sl_session_quarantined(struct sl_gpu *gpu, int64_t bytes)

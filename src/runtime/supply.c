@@ -8,6 +8,7 @@
 #include "runtime/sweep.h"
 
 #include "base/log.h"
+#include "base/step.h"
 
 static bool space_hoards(const struct sl_space *space)
 {
@@ -44,7 +45,9 @@ static CUresult create_granted(struct sl_demand *demand, struct sl_space *space,
 			*outcome = sl_demand_failed(demand, r);
 			continue;
 		}
+		sl_step(C_BACKED);
 		sl_demand_commit(demand, r == CUDA_SUCCESS ? bytes : stuck_bytes);
+		sl_step(C_COMMITTED);
 		return r;
 	}
 	return CUDA_ERROR_OUT_OF_MEMORY;
