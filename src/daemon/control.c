@@ -16,6 +16,7 @@
 #include "base/log.h"
 #include "daemon/client.h"
 #include "daemon/drive.h"
+#include "daemon/events.h"
 #include "daemon/inventory.h"
 #include "daemon/places.h"
 #include "daemon/process.h"
@@ -249,17 +250,38 @@ static void on_run(struct sl_peer *peer, const struct sl_msg_run *run)
 	register_workload(peer, run, process);
 }
 
-/* --- LIST --------------------------------------------------------------------------------- */
+/* --- answers of many rows ----------------------------------------------------------------- */
+
+static enum sl_stream_outcome next_row(struct sl_peer *peer, union sl_msg *msg)
+{
+	switch (peer->list.kind) {
+	case SL_STREAM_EVENTS: return sl_events_next(peer, msg);
+	case SL_STREAM_LIST:
+	default:
+		return sl_rows_next(peer->daemon, &peer->list, msg) ? SL_STREAM_ROW
+								    : SL_STREAM_END;
+	}
+}
 
 void sl_control_list_more(struct sl_peer *peer)
 {
-	union sl_msg msg;
+	peer->list.waits = false;
+	for (int i = 0; i < SL_STREAM_TURN; i++) {
+		enum sl_stream_outcome outcome;
+		union sl_msg msg;
 
-	while (peer->list.active && !peer->doomed && sl_peer_is_drained(peer)) {
-		if (sl_rows_next(peer->daemon, &peer->list, &msg)) {
+		if (!peer->list.active || peer->doomed || !sl_peer_is_drained(peer))
+			return;
+		outcome = next_row(peer, &msg);
+		if (outcome == SL_STREAM_AGAIN)
+			return;
+		peer->list.waits = outcome == SL_STREAM_WAIT;
+		if (outcome == SL_STREAM_WAIT)
+			return;
+		if (outcome == SL_STREAM_ROW) {
 			peer->list.rows++;
 		} else {
-			peer->list.active = false;
+			sl_peer_list_end(peer);
 			sl_wire_init(&msg, SL_MSG_LIST_END);
 			msg.list_end.rows = peer->list.rows;
 		}
@@ -267,17 +289,28 @@ void sl_control_list_more(struct sl_peer *peer)
 	}
 }
 
+static void begin_list(struct sl_peer *peer, const struct sl_msg_list *list)
+{
+	if (list->what == SL_LIST_CLIENTS && peer->version < 2) {
+		sl_peer_reject(peer, SL_REJECT_PROTOCOL,
+			"LIST of processes, which protocol %u does not have",
+			peer->version);
+		return;
+	}
+	peer->list = (struct sl_peer_list){
+		.active = true, .kind = SL_STREAM_LIST, .what = list->what};
+}
+
 void sl_control_message(struct sl_peer *peer, const union sl_msg *msg)
 {
 	switch (msg->head.type) {
 	case SL_MSG_RUN: on_run(peer, &msg->run); break;
-	case SL_MSG_LIST:
-		peer->list =
-			(struct sl_peer_list){.active = true, .what = msg->list.what};
-		sl_control_list_more(peer);
-		break;
+	case SL_MSG_LIST: begin_list(peer, &msg->list); break;
+	case SL_MSG_EVENTS: sl_events_begin(peer, &msg->events); break;
 	default:
 		sl_peer_reject(peer, SL_REJECT_PROTOCOL, "%s twice",
 			sl_wire_name(msg->head.type));
 	}
+	if (peer->list.active)
+		sl_control_list_more(peer);
 }

@@ -57,6 +57,14 @@ static void drop_queue(struct sl_peer *peer)
 	peer->queued_bytes = 0;
 }
 
+void sl_peer_list_end(struct sl_peer *peer)
+{
+	peer->list.active = false;
+	free(peer->list.state);
+	peer->list.state = NULL;
+	sl_list_unlink(&peer->follow_link);
+}
+
 void sl_peer_doom(struct sl_peer *peer)
 {
 	if (peer->doomed)
@@ -66,6 +74,7 @@ void sl_peer_doom(struct sl_peer *peer)
 	sl_closep(&peer->fd);
 	sl_closep(&peer->pidfd);
 	drop_queue(peer);
+	sl_peer_list_end(peer);
 	sl_list_unlink(&peer->held_link);
 	sl_list_unlink(&peer->link);
 	sl_list_push_tail(&peer->daemon->dead_peers, &peer->link);
@@ -90,10 +99,12 @@ void sl_peer_bury(struct sl_daemon *daemon)
 	}
 }
 
-/* EPOLLIN unless a list is going out; EPOLLOUT while something waits that may leave. */
+/* EPOLLIN unless a list is going out; EPOLLOUT while something waits that may leave, or more rows
+ * can be made. */
 static void watch(struct sl_peer *peer)
 {
-	bool writing = peer->first && !peer->held;
+	bool more = peer->list.active && !peer->list.waits;
+	bool writing = (peer->first || more) && !peer->held;
 	uint32_t events = 0;
 
 	if (peer->doomed)
@@ -129,12 +140,13 @@ static void enqueue(struct sl_peer *peer, const union sl_msg *msg)
 	peer->queued_bytes += size;
 }
 
-void sl_peer_send(struct sl_peer *peer, const union sl_msg *msg)
+void sl_peer_send(struct sl_peer *peer, union sl_msg *msg)
 {
 	int r = SL_WIRE_AGAIN;
 
-	if (peer->doomed)
+	if (peer->doomed || sl_wire_since(msg->head.type) > peer->version)
 		return;
+	msg->head.version = peer->version;
 	if (!peer->first && !peer->held)
 		r = sl_wire_send(peer->fd, msg);
 	if (r == SL_WIRE_OK)
@@ -172,6 +184,14 @@ static void flush(struct sl_peer *peer)
 		sl_control_list_more(peer);
 	if (!peer->doomed && !peer->first && peer->client && peer->client->view_owed)
 		sl_views_catch_up(peer->client);
+	watch(peer);
+}
+
+void sl_peer_list_wake(struct sl_peer *peer)
+{
+	if (peer->doomed || peer->first || !peer->list.active)
+		return;
+	sl_control_list_more(peer);
 	watch(peer);
 }
 
@@ -343,6 +363,7 @@ static int peer_new(struct sl_daemon *daemon, int fd, struct sl_peer **out)
 	peer->since = sl_clock_now();
 	sl_list_init(&peer->held_link);
 	sl_list_init(&peer->link);
+	sl_list_init(&peer->follow_link);
 	r = identify(peer);
 	if (r >= 0)
 		r = sd_event_add_io(daemon->loop, &peer->io, fd, EPOLLIN, on_io, peer);

@@ -9,6 +9,7 @@
 #define SL_DAEMON_PEER_H
 
 #include "daemon/daemon.h"
+#include "daemon/stream.h"
 
 /* Messages handled for one peer before the others get their turn. */
 #define SL_PEER_BUDGET 32
@@ -19,12 +20,21 @@
 
 struct sl_peer_out;
 
-/* A LIST that is being answered; rows are made as the peer reads them. */
+/* What is being answered in many rows; see stream.h. */
 struct sl_peer_list {
 	bool active;
+	bool waits; /* follows, and has told everything */
+	enum sl_stream_kind kind;
 	uint32_t what, rows;
 	uint64_t workload; /* next row: this or the next larger id */
+	uint64_t client;   /* the last one told */
 	uint32_t place;    /* GPU or ordinal of the next row */
+	/* events: the next serial; where the kept ones end; how many to go back for */
+	uint64_t serial, until, lost;
+	uint32_t last;
+	bool rewinds, follows;
+	char name[64];
+	void *state; /* of why and dump, freed by free(3) */
 };
 
 struct sl_peer {
@@ -44,13 +54,19 @@ struct sl_peer {
 	struct sl_peer_out *first, **last;
 	size_t queued_bytes;
 	struct sl_peer_list list;
+	struct sl_link follow_link; /* events.c */
 };
 
 /* Takes a connected socket (in every case) and watches it. A peer that cannot be had is told
  * FULL and closed. */
 void sl_peer_accept(struct sl_daemon *daemon, int fd);
-/* Sends or queues; may doom the peer. */
-void sl_peer_send(struct sl_peer *peer, const union sl_msg *msg);
+/* Sends or queues; may doom the peer. Sets the message's version to the peer's; a message that its
+ * version does not have is not sent. */
+void sl_peer_send(struct sl_peer *peer, union sl_msg *msg);
+/* There may be more to tell to a peer whose rows waited. */
+void sl_peer_list_wake(struct sl_peer *peer);
+/* Ends what is being answered in rows, and frees what it held. */
+void sl_peer_list_end(struct sl_peer *peer);
 /* Tells why, then dooms. */
 void sl_peer_reject(struct sl_peer *peer, enum sl_reject reason, const char *format, ...)
 	SL_PRINTF(3, 4);

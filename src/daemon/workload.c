@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include "daemon/client.h"
 #include "daemon/drive.h"
+#include "daemon/events.h"
 #include "daemon/process.h"
 
 /* More generations than that between a process and its `sluice run` are not looked at. */
@@ -94,6 +95,10 @@ void sl_workload_check_end(struct sl_daemon *daemon, struct sl_workload *workloa
 	if (workload->over || workload->root || !sl_list_is_empty(&workload->clients))
 		return;
 	sl_info("workload %" PRIu64 " (%s) is over", workload->id, workload->name);
+	sl_events_add(
+		daemon, &(struct sl_node_because){.reason = SL_REASON_ENDED,
+				.workload = workload->id,
+				.span = sl_sub_sat(sl_clock_now(), workload->born)});
 	event.workload_remove.workload = workload->id;
 	sl_drive(daemon, &event);
 	sl_list_foreach (link, &daemon->dying) {
