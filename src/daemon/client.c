@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/step.h"
 #include "daemon/claim.h"
 #include "daemon/drive.h"
 #include "daemon/events.h"
@@ -226,6 +227,7 @@ void sl_client_exit(struct sl_client *client, bool superseded)
 	struct sl_workload *workload = client->workload;
 	struct sl_event event = {.type = SL_EVENT_CLIENT_EXIT};
 
+	sl_step(D_DEATH_SEEN);
 	client->state = SL_CLIENT_DYING;
 	sl_probing_end(client);
 	client->superseded = superseded;
@@ -248,6 +250,7 @@ void sl_client_exit(struct sl_client *client, bool superseded)
 	tell_left(daemon, client);
 	if (!start_dying(daemon, client))
 		forget(daemon, client);
+	sl_step(D_DEATH_BOOKED);
 	sl_daemon_commit_soon(daemon);
 	sl_workload_check_end(daemon, workload);
 }
@@ -322,6 +325,7 @@ static void on_report(struct sl_peer *peer, const struct sl_msg_report *report)
 	event.client_report.gpu = (uint32_t)gpu;
 	event.client_report.bytes = bytes;
 	sl_drive(peer->daemon, &event);
+	sl_step(D_REPORT_BOOKED);
 	/* What was measured before the report took these bytes for hidden ones. */
 	sl_reconcile_reported(peer->daemon, client, report->ordinal, bytes);
 }
@@ -336,12 +340,15 @@ static void on_reported(struct sl_peer *peer)
 	client->state = SL_CLIENT_LIVE;
 	client->known = true;
 	end_former(client, 0, true);
+	sl_step(D_REPORTED);
 	sl_probing_connected(client);
 	if (!client->expected)
 		return;
 	no_longer_expected(peer->daemon, client);
 	event.client_reported.client = client->id;
 	sl_drive(peer->daemon, &event);
+	if (!peer->daemon->expected_count)
+		sl_step(D_RECOVERED);
 }
 
 static void on_ask(struct sl_peer *peer, const struct sl_msg_ask *ask)
@@ -361,11 +368,13 @@ static void on_ask(struct sl_peer *peer, const struct sl_msg_ask *ask)
 			SL_CLIENT_DEMANDS_MAX);
 		return;
 	}
+	sl_step(D_ASK_TAKEN);
 	event.ask.client = client->id;
 	event.ask.ask = ask->ask;
 	event.ask.gpu = (uint32_t)gpu;
 	event.ask.bytes = ask->bytes;
 	sl_drive(peer->daemon, &event);
+	sl_step(D_ASK_DECIDED);
 }
 
 static void on_cancel(struct sl_peer *peer, const struct sl_msg_cancel *cancel)
@@ -394,12 +403,14 @@ static void on_commit(struct sl_peer *peer, const struct sl_msg_commit *commit)
 			client->id);
 		return;
 	}
+	sl_step(D_COMMIT_TAKEN);
 	demand_remove(client, demand);
 	client->changed_at = sl_clock_now();
 	event.commit.client = client->id;
 	event.commit.epoch = epoch;
 	event.commit.used_bytes = commit->used_bytes;
 	sl_drive(peer->daemon, &event);
+	sl_step(D_COMMITTED);
 }
 
 static void on_create_failed(
@@ -418,6 +429,7 @@ static void on_create_failed(
 	event.create_failed.client = client->id;
 	event.create_failed.epoch = epoch;
 	sl_drive(peer->daemon, &event);
+	sl_step(D_CREATE_FAILED);
 }
 
 static void on_freed(struct sl_peer *peer, const struct sl_msg_freed *freed)
@@ -427,11 +439,13 @@ static void on_freed(struct sl_peer *peer, const struct sl_msg_freed *freed)
 
 	if (gpu < 0)
 		return;
+	sl_step(D_FREED_TAKEN);
 	peer->client->changed_at = sl_clock_now();
 	event.freed.client = peer->client->id;
 	event.freed.gpu = (uint32_t)gpu;
 	event.freed.bytes = freed->bytes;
 	sl_drive(peer->daemon, &event);
+	sl_step(D_FREED);
 }
 
 static void on_measure(struct sl_peer *peer, const struct sl_msg_measure *measure)
@@ -484,6 +498,7 @@ void sl_client_granted(struct sl_daemon *daemon, uint64_t id, uint64_t ask,
 	demand->epoch = epoch;
 	demand->bytes = bytes;
 	client->changed_at = sl_clock_now();
+	sl_step(D_GRANTED);
 	if (!client->peer)
 		return; /* it has not heard of it: its next report lacks it */
 	sl_wire_init(&msg, SL_MSG_GRANT);
@@ -491,6 +506,7 @@ void sl_client_granted(struct sl_daemon *daemon, uint64_t id, uint64_t ask,
 	msg.grant.epoch = epoch + daemon->grant_salt;
 	msg.grant.bytes = bytes;
 	sl_peer_send(client->peer, &msg);
+	sl_step(D_GRANT_SENT);
 }
 
 void sl_client_denied(struct sl_daemon *daemon, uint64_t id, uint64_t ask,
@@ -503,6 +519,7 @@ void sl_client_denied(struct sl_daemon *daemon, uint64_t id, uint64_t ask,
 	if (!demand)
 		return;
 	demand_remove(client, demand);
+	sl_step(D_DENIED);
 	if (!client->peer)
 		return;
 	sl_wire_init(&msg, SL_MSG_DENY);
@@ -531,4 +548,5 @@ void sl_client_released(
 	if (left == 0)
 		forget(daemon, client);
 	sl_drive(daemon, &event);
+	sl_step(D_RELEASED);
 }

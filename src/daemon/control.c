@@ -14,6 +14,7 @@
 #include <sys/random.h>
 
 #include "base/log.h"
+#include "base/step.h"
 #include "daemon/client.h"
 #include "daemon/drive.h"
 #include "daemon/events.h"
@@ -207,6 +208,7 @@ static void register_workload(
 	sl_workload_set_root(workload, process);
 	sl_info("workload %" PRIu64 " (%s) of user %u, process %d", workload->id,
 		workload->name, (unsigned int)peer->uid, (int)peer->pid);
+	sl_step(D_RUN_ADMITTED);
 	sl_peer_hold(peer);
 	sl_daemon_commit_soon(daemon);
 	reply(peer, workload, SL_REASON_NONE, "");
@@ -219,6 +221,7 @@ static void on_run(struct sl_peer *peer, const struct sl_msg_run *run)
 	struct sl_process *process = NULL;
 	struct sl_error text = {0};
 
+	sl_step(D_RUN_TAKEN);
 	if (mistake) {
 		reply(peer, NULL, SL_REASON_NONE, mistake);
 		return;

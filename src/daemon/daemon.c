@@ -21,6 +21,7 @@
 
 #include "base/file.h"
 #include "base/log.h"
+#include "base/step.h"
 #include "base/paths.h"
 #include "daemon/client.h"
 #include "daemon/drive.h"
@@ -93,9 +94,11 @@ static void commit(struct sl_daemon *daemon)
 	daemon->journal_failed = r < 0;
 	daemon->commit_pending = false;
 	(void)sd_event_source_set_enabled(daemon->commit_source, SD_EVENT_OFF);
+	sl_step(D_JOURNALLED);
 	while (!sl_list_is_empty(&daemon->held))
 		sl_peer_release(
 			SL_LIST_ENTRY(daemon->held.next, struct sl_peer, held_link));
+	sl_step(D_TOLD);
 }
 
 static int on_commit(sd_event_source *source, void *context)
@@ -385,6 +388,7 @@ static int init(struct sl_daemon *daemon, struct sl_error *err)
 		r = sl_http_open(daemon, err);
 	if (r == 0)
 		r = sl_listener_open(daemon, err);
+	sl_step(D_LISTENING);
 	return r;
 }
 

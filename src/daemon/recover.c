@@ -14,6 +14,7 @@
 
 #include "base/file.h"
 #include "base/log.h"
+#include "base/step.h"
 #include "base/paths.h"
 #include "daemon/client.h"
 #include "daemon/drive.h"
@@ -295,10 +296,13 @@ int sl_recover_load(struct sl_daemon *daemon, struct sl_error *err)
 	read_boot(boot);
 	if (strcmp(boot, journal.boot) != 0)
 		return 0; /* the machine was started anew: nobody of it lives */
+	sl_step(D_JOURNAL_READ);
 	for (size_t i = 0; i < journal.workload_count; i++)
 		load_workload(daemon, &journal, &journal.workloads[i]);
+	sl_step(D_WORKLOADS_TAKEN);
 	for (size_t i = 0; i < journal.client_count; i++)
 		load_client(daemon, &journal.clients[i]);
+	sl_step(D_CLIENTS_TAKEN);
 	end_empty(daemon);
 	if (daemon->workload_count)
 		sl_info("took in %u workloads and %u clients of the daemon before",

@@ -12,6 +12,7 @@
 #include "daemon/session.h"
 
 #include "base/log.h"
+#include "base/step.h"
 #include "daemon/client.h"
 #include "daemon/places.h"
 #include "daemon/process.h"
@@ -62,6 +63,7 @@ static void greet_client(struct sl_peer *peer, const struct sl_msg_hello *hello)
 	struct sl_client *client;
 	int r;
 
+	sl_step(D_HELLO_TAKEN);
 	if (find_workload(peer, hello, &workload) != SL_WORKLOAD_OK)
 		return;
 	r = sl_process_get(daemon, peer->pid, &peer->pidfd, peer->start_ticks, &process);
@@ -86,6 +88,7 @@ static void greet_client(struct sl_peer *peer, const struct sl_msg_hello *hello)
 	if (client) {
 		process = sl_process_put(process);
 		sl_client_reconnected(client, peer);
+		sl_step(D_RECONNECTED);
 	} else if (sl_places_clients_full(daemon, peer->uid)) {
 		process = sl_process_put(process);
 		sl_peer_reject(peer, SL_REJECT_FULL,
@@ -99,6 +102,7 @@ static void greet_client(struct sl_peer *peer, const struct sl_msg_hello *hello)
 			return;
 		}
 		sl_client_join(client, peer);
+		sl_step(D_JOINED);
 	}
 	sl_peer_hold(peer);
 	sl_daemon_commit_soon(daemon);

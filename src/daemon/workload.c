@@ -13,6 +13,7 @@
 
 #include "base/file.h"
 #include "base/log.h"
+#include "base/step.h"
 #include "daemon/client.h"
 #include "daemon/drive.h"
 #include "daemon/events.h"
@@ -109,6 +110,7 @@ void sl_workload_check_end(struct sl_daemon *daemon, struct sl_workload *workloa
 			client->workload = NULL;
 	}
 	unlink_all(daemon, workload);
+	sl_step(D_WORKLOAD_OVER);
 	sl_daemon_commit_soon(daemon);
 }
 
