@@ -20,6 +20,11 @@ _sluice() {
 		mapfile -t COMPREPLY < <(compgen -W "$(sluice "$verb" --help 2>/dev/null |
 			sed -n 's/^  \(--[a-z0-9-]*\).*/\1/p')" -- "$cur")
 		;;
+	set,* | stop,* | why,*)
+		# Names of workloads; into a pipe they are never cut.
+		mapfile -t COMPREPLY < <(compgen -W "$(sluice ps 2>/dev/null |
+			sed -n '1d; s/ .*//p')" -- "$cur")
+		;;
 	run,* | softgpu,*) mapfile -t COMPREPLY < <(compgen -c -f -- "$cur") ;;
 	esac
 }

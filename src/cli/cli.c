@@ -4,6 +4,8 @@
  */
 #include "cli/cli.h"
 
+#include "cli/text.h"
+
 #include <errno.h>
 #include <jansson.h>
 #include <stdarg.h>
@@ -28,6 +30,19 @@ const struct sl_verb *sl_cli_verb(const char *name)
 	return NULL;
 }
 
+/* False if it could not be. */
+static bool say_json(enum sl_exit status, const char *text)
+{
+	json_t *object = json_pack("{s:b, s:i, s:o}", "ok", 0, "exit", (int)status,
+		"error", sl_text_json(text));
+	bool ok = object && !json_dumpf(object, stderr, 0);
+
+	if (ok)
+		fputc('\n', stderr);
+	json_decref(object);
+	return ok;
+}
+
 int sl_cli_fail(
 	enum sl_verb_id verb, bool json, enum sl_exit status, const char *format, ...)
 {
@@ -39,16 +54,8 @@ int sl_cli_fail(
 	va_end(args);
 	/* What was printed before the trouble stands before it, also in a file that takes both. */
 	fflush(stdout);
-	if (json) {
-		json_t *object = json_pack(
-			"{s:b, s:i, s:s}", "ok", 0, "exit", (int)status, "error", text);
-
-		if (object && !json_dumpf(object, stderr, 0)) {
-			fputc('\n', stderr);
-			json_decref(object);
-			return status;
-		}
-	}
+	if (json && say_json(status, text))
+		return status;
 	fprintf(stderr, "sluice %s: %s\n", sl_verbs[verb].name, text);
 	return status;
 }
@@ -79,6 +86,8 @@ static void print_option(const struct sl_option *row)
 				preset, sizeof(preset));
 		snprintf(help, sizeof(help), "%s Default %s.", row->help, preset);
 	}
+	if (row->letter)
+		snprintf(help, sizeof(help), "%s Short: -%c.", row->help, row->letter);
 
 	if (row->type == SL_OPTION_SECONDS)
 		snprintf(left, sizeof(left), "--%s [%s]", row->name, row->value);
@@ -96,7 +105,7 @@ int sl_cli_print_help(const struct sl_verb *verb)
 {
 	printf("usage: sluice %s %s\n%s\n\n", verb->name, verb->synopsis, verb->summary);
 	for (const struct sl_option *row = verb->options; row->type; row++)
-		if (row->type == SL_OPTION_WORDS)
+		if (row->type == SL_OPTION_WORDS || row->type == SL_OPTION_OPERAND)
 			printf("  %-22s  %s\n", row->name, row->help);
 		else
 			print_option(row);
@@ -135,21 +144,30 @@ int sl_cli_parse(enum sl_verb_id verb, void *into, int argc, char **argv, int *f
 	return -1;
 }
 
-static int unknown_verb(const char *word)
+/* Whether JSON was asked for, of a verb whose options are not known. */
+static bool wants_json(int argc, char **argv)
+{
+	for (int at = 2; at < argc && strcmp(argv[at], "--"); at++)
+		if (!strcmp(argv[at], "--json"))
+			return true;
+	return false;
+}
+
+static int unknown_verb(int argc, char **argv)
 {
 	const char *names[SL_VERBS + 1];
-	const char *near;
+	const char *near, *word = argv[1];
+	char text[160];
 
 	for (size_t i = 0; i < SL_VERBS; i++)
 		names[i] = sl_verbs[i].name;
 	names[SL_VERBS] = NULL;
 	near = sl_option_nearest(word, names);
-	if (near)
-		fprintf(stderr, "sluice: unknown verb '%.40s'; did you mean '%s'?\n",
-			word, near);
-	else
-		fprintf(stderr, "sluice: unknown verb '%.40s'\n", word);
-	fprintf(stderr, "See: sluice help\n");
+	snprintf(text, sizeof(text), "unknown verb '%.40s'%s%s%s", word,
+		near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+	sl_text_tame(text);
+	if (!wants_json(argc, argv) || !say_json(SL_EXIT_USAGE, text))
+		fprintf(stderr, "sluice: %s\nSee: sluice help\n", text);
 	return SL_EXIT_USAGE;
 }
 
@@ -170,6 +188,6 @@ int sl_cli_main(int argc, char **argv)
 		argv[1] = version;
 	verb = sl_cli_verb(argv[1]);
 	if (!verb)
-		return unknown_verb(argv[1]);
+		return unknown_verb(argc, argv);
 	return verb->main(argc - 1, argv + 1);
 }

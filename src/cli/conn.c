@@ -215,7 +215,11 @@ static int receive(struct sl_conn *conn, uint32_t want, uint32_t alt, union sl_m
 
 static int transmit(struct sl_conn *conn, const union sl_msg *msg, struct sl_error *err)
 {
-	int r = sl_wire_send(conn->fd, msg);
+	union sl_msg spoken = *msg;
+	int r;
+
+	spoken.head.version = conn->speaks;
+	r = sl_wire_send(conn->fd, &spoken);
 
 	if (r < 0)
 		return system_failure(err, r, "sending to the daemon");
@@ -242,17 +246,19 @@ static int hello(struct sl_conn *conn, struct sl_error *err)
 	if (r)
 		return r;
 	conn->welcome = msg.welcome;
-	conn->daemon_protocol = msg.head.version;
+	/* A daemon answers in the older of the two versions. */
+	if (msg.head.version < conn->speaks)
+		conn->speaks = msg.head.version;
+	if (!conn->daemon_protocol)
+		conn->daemon_protocol = msg.head.version;
 	return SL_EXIT_OK;
 }
 
-int sl_conn_open(struct sl_conn *conn, struct sl_error *err)
+static int open_speaking(struct sl_conn *conn, uint32_t version, struct sl_error *err)
 {
 	int r;
 
-	*conn = (struct sl_conn){.fd = -1, .timeout_ms = timeout_ms()};
-	if (sl_paths_socket(conn->socket, sizeof(conn->socket), err))
-		return SL_EXIT_USAGE;
+	conn->speaks = version;
 	conn->fd = sl_wire_connect(conn->socket, NULL);
 	if (conn->fd < 0)
 		return open_failure(err, conn->fd, conn->socket);
@@ -263,6 +269,39 @@ int sl_conn_open(struct sl_conn *conn, struct sl_error *err)
 	if (r)
 		return system_failure(err, r, "setting a time limit");
 	return hello(conn, err);
+}
+
+int sl_conn_open_within(struct sl_conn *conn, uint64_t ms, struct sl_error *err)
+{
+	int r;
+
+	*conn = (struct sl_conn){.fd = -1, .timeout_ms = ms};
+	if (sl_paths_socket(conn->socket, sizeof(conn->socket), err))
+		return SL_EXIT_USAGE;
+	r = open_speaking(conn, SL_PROTOCOL_VERSION, err);
+	/* Older daemons close after their REJECT, so this is a new connection. Once only: whoever then
+	 * names yet another version is not to be led around by. */
+	if (r == SL_EXIT_PROTOCOL && conn->daemon_protocol >= SL_PROTOCOL_OLDEST &&
+		conn->daemon_protocol < SL_PROTOCOL_VERSION) {
+		sl_conn_close(conn);
+		r = open_speaking(conn, conn->daemon_protocol, err);
+	}
+	return r;
+}
+
+int sl_conn_open(struct sl_conn *conn, struct sl_error *err)
+{
+	return sl_conn_open_within(conn, timeout_ms(), err);
+}
+
+int sl_conn_needs(const struct sl_conn *conn, uint32_t version, const char *what,
+	struct sl_error *err)
+{
+	if (conn->speaks >= version)
+		return SL_EXIT_OK;
+	sl_error_set(err, "sluiced at %s speaks protocol %u, which has no %s; restart it",
+		conn->socket, conn->speaks, what);
+	return SL_EXIT_PROTOCOL;
 }
 
 void sl_conn_close(struct sl_conn *conn)
@@ -279,25 +318,51 @@ int sl_conn_call(struct sl_conn *conn, const union sl_msg *ask, uint32_t want,
 	return r ? r : receive(conn, want, want, answer, err);
 }
 
-int sl_conn_list(struct sl_conn *conn, enum sl_list_what what, sl_conn_row_fn fn,
-	void *context, struct sl_error *err)
+int sl_conn_send(struct sl_conn *conn, const union sl_msg *msg, struct sl_error *err)
 {
-	static const uint32_t row_types[SL_LISTS] = {
-		[SL_LIST_USES] = SL_MSG_USE_ROW,
-		[SL_LIST_GPUS] = SL_MSG_GPU_ROW,
-		[SL_LIST_STATUS] = SL_MSG_STATUS_ROW,
-	};
-	union sl_msg msg;
-	int r;
+	return transmit(conn, msg, err);
+}
 
-	sl_wire_init(&msg, SL_MSG_LIST);
-	msg.list.what = what;
-	r = transmit(conn, &msg, err);
+int sl_conn_next(
+	struct sl_conn *conn, uint32_t row_type, union sl_msg *row, struct sl_error *err)
+{
+	return receive(conn, row_type, SL_MSG_LIST_END, row, err);
+}
+
+int sl_conn_rows(struct sl_conn *conn, const union sl_msg *ask, uint32_t row_type,
+	sl_conn_row_fn fn, void *context, struct sl_error *err)
+{
+	union sl_msg msg;
+	int r = transmit(conn, ask, err);
+
 	while (!r) {
-		r = receive(conn, row_types[what], SL_MSG_LIST_END, &msg, err);
+		r = receive(conn, row_type, SL_MSG_LIST_END, &msg, err);
 		if (r || msg.head.type == SL_MSG_LIST_END)
 			break;
 		fn(context, &msg);
 	}
 	return r;
+}
+
+int sl_conn_list(struct sl_conn *conn, enum sl_list_what what, sl_conn_row_fn fn,
+	void *context, struct sl_error *err)
+{
+	static const struct {
+		uint32_t row_type;
+		const char *name;
+	} lists[SL_LISTS] = {
+		[SL_LIST_USES] = {SL_MSG_USE_ROW, "list of workloads"},
+		[SL_LIST_GPUS] = {SL_MSG_GPU_ROW, "list of GPUs"},
+		[SL_LIST_STATUS] = {SL_MSG_STATUS_ROW, "status"},
+		[SL_LIST_CLIENTS] = {SL_MSG_CLIENT_ROW, "list of clients"},
+	};
+	union sl_msg ask;
+	int r = sl_conn_needs(
+		conn, sl_wire_since(lists[what].row_type), lists[what].name, err);
+
+	if (r)
+		return r;
+	sl_wire_init(&ask, SL_MSG_LIST);
+	ask.list.what = what;
+	return sl_conn_rows(conn, &ask, lists[what].row_type, fn, context, err);
 }

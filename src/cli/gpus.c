@@ -1,14 +1,13 @@
 /* sluice gpus: one line per GPU the daemon manages, and where its memory is. */
 #include "cli/cli.h"
 #include "cli/rows.h"
+#include "cli/state.h"
 #include "cli/table.h"
+#include "cli/text.h"
 
 #include <jansson.h>
 #include <string.h>
 #include <unistd.h>
-
-/* The daemon measures several times a second; a figure older than this is marked. */
-#define STALE_MS 5000
 
 struct settings {
 	bool json;
@@ -53,13 +52,6 @@ static const struct sl_column columns[COLUMNS] = {
 	[STATE] = {"STATE", false, 0, 0},
 };
 
-static const char *state_name(const struct sl_msg_gpu_row *row)
-{
-	if (row->condition & SL_GPU_DEGRADED)
-		return "degraded";
-	return row->measured_age_ms > STALE_MS ? "stale" : "ok";
-}
-
 static bool add_row(struct sl_table *table, const struct sl_msg_gpu_row *row)
 {
 	const struct {
@@ -86,7 +78,7 @@ static bool add_row(struct sl_table *table, const struct sl_msg_gpu_row *row)
 		sl_table_set(table, (size_t)sizes[i].column, "%s",
 			sl_table_bytes(sizes[i].bytes, text, sizeof(text)));
 	sl_table_set(table, UTIL, "%u%%", row->utilisation_pct);
-	sl_table_set(table, STATE, "%s", state_name(row));
+	sl_table_set(table, STATE, "%s", sl_state_of_gpu(row));
 	return sl_table_end_row(table);
 }
 
@@ -119,11 +111,12 @@ static json_t *to_json(const struct sl_msg_gpu_row *row)
 
 	sl_wire_uuid_format(row->uuid, uuid);
 	json_object_set_new(object, "uuid", json_string(uuid));
-	json_object_set_new(object, "name", json_string(row->name));
-	json_object_set_new(object, "pci", json_string(row->pci));
-	json_object_set_new(object, "state", json_string(state_name(row)));
+	json_object_set_new(object, "name", sl_text_json(row->name));
+	json_object_set_new(object, "pci", sl_text_json(row->pci));
+	json_object_set_new(object, "state", json_string(sl_state_of_gpu(row)));
 	json_object_set_new(
 		object, "degraded", json_boolean(row->condition & SL_GPU_DEGRADED));
+	json_object_set_new(object, "lost", json_boolean(row->condition & SL_GPU_LOST));
 	for (size_t i = 0; i < SL_ARRAY_LEN(numbers); i++)
 		json_object_set_new(object, numbers[i].key,
 			json_integer((json_int_t)numbers[i].value));

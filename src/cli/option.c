@@ -14,11 +14,17 @@
 /* Words longer than this are not compared; no option is near it. */
 #define WORD_MAX 32
 
+/* A row that describes words is none of an option. */
+static bool is_option(const struct sl_option *row)
+{
+	return row->type != SL_OPTION_WORDS && row->type != SL_OPTION_OPERAND;
+}
+
 static const struct sl_option *find(
 	const struct sl_option *rows, const char *name, size_t len)
 {
 	for (const struct sl_option *row = rows; row->type; row++)
-		if (row->type != SL_OPTION_WORDS && strlen(row->name) == len &&
+		if (is_option(row) && strlen(row->name) == len &&
 			!memcmp(row->name, name, len))
 			return row;
 	return NULL;
@@ -87,7 +93,7 @@ static int unknown(
 
 	for (const struct sl_option *row = rows; row->type && n < SL_ARRAY_LEN(names) - 2;
 		row++)
-		if (row->type != SL_OPTION_WORDS)
+		if (is_option(row))
 			names[n++] = row->name;
 	names[n++] = "help";
 	names[n] = NULL;
@@ -202,6 +208,17 @@ static int set_duration(
 	return SL_OPTION_OK;
 }
 
+static int set_switch(const struct sl_option *row, const char *text, enum sl_switch *out,
+	struct sl_error *err)
+{
+	if (strcmp(text, "on") && strcmp(text, "off")) {
+		sl_error_set(err, "--%s '%s': write on or off", row->name, text);
+		return SL_OPTION_BAD;
+	}
+	*out = text[1] == 'n' ? SL_SWITCH_ON : SL_SWITCH_OFF;
+	return SL_OPTION_OK;
+}
+
 static int set(
 	const struct sl_option *row, void *into, const char *text, struct sl_error *err)
 {
@@ -214,6 +231,7 @@ static int set(
 	case SL_OPTION_SIZE: return set_size(row, text, at, err);
 	case SL_OPTION_DURATION:
 	case SL_OPTION_SECONDS: return set_duration(row, text, at, err);
+	case SL_OPTION_SWITCH: return set_switch(row, text, at, err);
 	case SL_OPTION_AMOUNT:
 		if (!sl_amount_parse(text, at, err))
 			return SL_OPTION_OK;
@@ -221,6 +239,7 @@ static int set(
 		return SL_OPTION_BAD;
 	case SL_OPTION_FLAG:
 	case SL_OPTION_WORDS:
+	case SL_OPTION_OPERAND:
 	case SL_OPTION_END: break;
 	}
 	sl_error_set(err, "--%s has no type; please report this", row->name);
@@ -267,9 +286,41 @@ static int parse_one(const struct sl_option *rows, void *into, int argc, char **
 	return set(row, into, next, err);
 }
 
+/* "-f" */
+static int parse_letter(
+	const struct sl_option *rows, void *into, const char *word, struct sl_error *err)
+{
+	for (const struct sl_option *row = rows; row->type; row++)
+		if (row->letter && word[1] == row->letter && !word[2]) {
+			*(bool *)((char *)into + row->offset) = true;
+			return SL_OPTION_OK;
+		}
+	sl_error_set(err, "unknown option %.40s; options have two dashes", word);
+	return SL_OPTION_BAD;
+}
+
+static const struct sl_option *operand_of(const struct sl_option *rows)
+{
+	while (rows->type && rows->type != SL_OPTION_OPERAND)
+		rows++;
+	return rows->type ? rows : NULL;
+}
+
+/* The word of a verb that has one. A second one is left to the caller, who refuses it. */
+static bool take_operand(const struct sl_option *row, void *into, const char *word)
+{
+	const char **at = row ? (const char **)((char *)into + row->offset) : NULL;
+
+	if (!at || *at)
+		return false;
+	*at = word;
+	return true;
+}
+
 int sl_option_parse(const struct sl_option *rows, void *into, int argc, char **argv,
 	int *first, struct sl_error *err)
 {
+	const struct sl_option *operand = operand_of(rows);
 	int at = 1;
 
 	for (; at < argc; at++) {
@@ -280,19 +331,21 @@ int sl_option_parse(const struct sl_option *rows, void *into, int argc, char **a
 			at++;
 			break;
 		}
-		if (word[0] != '-' || !word[1])
+		if (word[0] != '-' || !word[1]) {
+			if (take_operand(operand, into, word))
+				continue;
 			break;
+		}
 		if (!strcmp(word, "--help") || !strcmp(word, "-h"))
 			return SL_OPTION_HELP;
-		if (word[1] != '-') {
-			sl_error_set(err, "unknown option %.40s; options have two dashes",
-				word);
-			return SL_OPTION_BAD;
-		}
-		outcome = parse_one(rows, into, argc, argv, &at, err);
+		outcome = word[1] == '-' ? parse_one(rows, into, argc, argv, &at, err)
+					 : parse_letter(rows, into, word, err);
 		if (outcome)
 			return outcome;
 	}
+	/* Behind "--" the operand may look like anything. */
+	if (at < argc && take_operand(operand, into, argv[at]))
+		at++;
 	*first = at;
 	return SL_OPTION_OK;
 }

@@ -2,8 +2,9 @@
  * option - one row per option gives the parser, --help and the check of the man pages
  *
  * A verb declares a struct for its settings and a table of rows that point into it. Long options
- * only, as "--name VALUE" or "--name=VALUE"; the last one wins. Options end at "--" or at the
- * first word that does not begin with "-". Pure but for memory of the caller; no locks.
+ * only, but for a few flags, as "--name VALUE" or "--name=VALUE"; the last one wins. Options end
+ * at "--" or at the first word that does not begin with "-", which is the operand if the verb has one
+ * (options then go on behind it). Pure but for memory of the caller; no locks.
  */
 #ifndef SL_CLI_OPTION_H
 #define SL_CLI_OPTION_H
@@ -22,8 +23,13 @@ enum sl_option_type {
 	SL_OPTION_SIZE, /* uint64_t within (uint64_t)min..max; "512MiB" or plain digits */
 	SL_OPTION_DURATION, /* sl_ns within min..max milliseconds */
 	SL_OPTION_SECONDS, /* like DURATION, but the value may be left out: then min is taken */
-	SL_OPTION_WORDS, /* no option: says that words may follow; help describes them */
+	SL_OPTION_SWITCH, /* enum sl_switch; on or off */
+	SL_OPTION_WORDS,  /* no option: says that words may follow; help describes them */
+	SL_OPTION_OPERAND, /* no option: const char *, the one word; options may follow it */
 };
+
+/* What was said of a switch that has a meaning of its own when nothing is. */
+enum sl_switch { SL_SWITCH_UNSET = 0, SL_SWITCH_ON, SL_SWITCH_OFF };
 
 struct sl_option {
 	const char *name; /* without dashes; CMD or the like for SL_OPTION_WORDS */
@@ -33,6 +39,7 @@ struct sl_option {
 	int64_t min, max;
 	const char *help; /* one line */
 	uint64_t preset;  /* printed behind the help of a SIZE unless 0 or UINT64_MAX */
+	char letter;      /* of a FLAG that has a short form too (-f), else 0 */
 };
 
 /* For the tables: SL_OPT(struct run_settings, request, AMOUNT, "AMOUNT", 0, 0, "..."). */
@@ -41,16 +48,28 @@ struct sl_option {
 #define SL_OPT_AS(name, settings, member, kind, value, min, max, help)               \
 	{                                                                            \
 		name, SL_OPTION_##kind, value, offsetof(settings, member), min, max, \
-			help, 0                                                      \
+			help, 0, 0                                                   \
+	}
+/* A flag with a short form: SL_OPT_SHORT(struct settings, follow, 'f', "..."). */
+#define SL_OPT_SHORT(settings, member, letter, help)                                   \
+	{                                                                              \
+#member, SL_OPTION_FLAG, NULL, offsetof(settings, member), 0, 0, help, \
+			0, letter                                                      \
+	}
+/* The one word of a verb, NULL if it is missing: SL_OPT_OPERAND(struct settings, name, "NAME", "..."). */
+#define SL_OPT_OPERAND(settings, member, word, help)                                   \
+	{                                                                              \
+		word, SL_OPTION_OPERAND, NULL, offsetof(settings, member), 0, 0, help, \
+			0, 0                                                           \
 	}
 #define SL_OPT_JSON(settings) SL_OPT(settings, json, FLAG, NULL, 0, 0, "Print JSON.")
-#define SL_OPT_WORDS(name, help)                              \
-	{                                                     \
-		name, SL_OPTION_WORDS, NULL, 0, 0, 0, help, 0 \
+#define SL_OPT_WORDS(name, help)                                 \
+	{                                                        \
+		name, SL_OPTION_WORDS, NULL, 0, 0, 0, help, 0, 0 \
 	}
-#define SL_OPT_END                                          \
-	{                                                   \
-		NULL, SL_OPTION_END, NULL, 0, 0, 0, NULL, 0 \
+#define SL_OPT_END                                             \
+	{                                                      \
+		NULL, SL_OPTION_END, NULL, 0, 0, 0, NULL, 0, 0 \
 	}
 
 enum sl_option_outcome {

@@ -7,7 +7,9 @@
 #include "cli/cli.h"
 #include "cli/conn.h"
 #include "cli/rows.h"
+#include "cli/state.h"
 #include "cli/table.h"
+#include "cli/text.h"
 
 #include "base/clock.h"
 
@@ -19,12 +21,14 @@
 #include <unistd.h>
 
 struct settings {
-	bool json;
+	bool json, clients;
 	sl_ns watch;
 };
 
 const struct sl_option sl_verb_ps_options[] = {
 	SL_OPT(struct settings, json, FLAG, NULL, 0, 0, "Print a JSON array."),
+	SL_OPT(struct settings, clients, FLAG, NULL, 0, 0,
+		"List their processes that use the GPUs instead."),
 	SL_OPT(struct settings, watch, SECONDS, "SECONDS", 1000, 3600000,
 		"Print again every SECONDS (1) until interrupted."),
 	SL_OPT_END,
@@ -63,18 +67,6 @@ static const struct sl_column columns[COLUMNS] = {
 	[COMMAND] = {"COMMAND", false, 8, 5},
 };
 
-static const char *state_name(uint32_t state)
-{
-	static const char *const names[SL_STATES] = {
-		[SL_STATE_RESERVED] = "reserved",
-		[SL_STATE_BOUND] = "bound",
-		[SL_STATE_WAITING] = "waiting",
-		[SL_STATE_GONE] = "gone",
-	};
-
-	return state < SL_STATES ? names[state] : "?";
-}
-
 static const char *user_name(uint32_t uid, char *buf, size_t size)
 {
 	const struct passwd *user = getpwuid(uid);
@@ -100,7 +92,7 @@ static bool add_row(struct sl_table *table, const struct sl_msg_use_row *row)
 	sl_table_set(table, USER, "%s", user_name(row->uid, text, sizeof(text)));
 	sl_table_set(table, GPU, "%u", row->gpu);
 	sl_table_set(table, PRIO, "%d", priority(row));
-	sl_table_set(table, STATE, "%s", state_name(row->state));
+	sl_table_set(table, STATE, "%s", sl_state_shown(row));
 	sl_table_set(table, REQUEST, "%s",
 		sl_table_bytes(row->request_bytes, text, sizeof(text)));
 	sl_table_set(
@@ -134,47 +126,127 @@ static json_t *to_json(const struct sl_msg_use_row *row, const struct sl_rows *g
 
 	user_name(row->uid, user, sizeof(user));
 	return json_pack(
-		"{s:I, s:s%, s:s%, s:s, s:i, s:i, s:i, s:s?, s:i, s:s, s:I, s:I, s:I, "
-		"s:I, s:I, "
-		"s:I, s:i, s:i, s:I, s:s%}",
-		"workload", (json_int_t)row->workload, "name", row->name,
-		strlen(row->name), "project", row->project, strlen(row->project), "user",
-		user, "uid", (int)row->uid, "pid", (int)row->pid, "gpu", (int)row->gpu,
-		"gpu_uuid", gpu_uuid(gpus, row->gpu, uuid), "priority",
-		(int)priority(row), "state", state_name(row->state), "request_bytes",
+		"{s:I, s:o, s:o, s:s, s:i, s:i, s:i, s:s?, s:i, s:s, s:I, s:I, s:I, s:I, "
+		"s:I, s:I, s:i, s:i, s:I, s:b, s:b, s:b, s:b, s:b, s:o}",
+		"workload", (json_int_t)row->workload, "name", sl_text_json(row->name),
+		"project", sl_text_json(row->project), "user", user, "uid", (int)row->uid,
+		"pid", (int)row->pid, "gpu", (int)row->gpu, "gpu_uuid",
+		gpu_uuid(gpus, row->gpu, uuid), "priority", (int)priority(row), "state",
+		sl_state_name(row->state), "request_bytes",
 		(json_int_t)row->request_bytes, "limit_bytes",
 		(json_int_t)row->limit_bytes, "backing_bytes",
 		(json_int_t)row->backing_bytes, "hidden_bytes",
 		(json_int_t)row->hidden_bytes, "dying_bytes",
 		(json_int_t)row->dying_bytes, "waiting_bytes",
 		(json_int_t)row->waiting_bytes, "waiting", (int)row->waiting, "clients",
-		(int)row->clients, "age_ms", (json_int_t)row->age_ms, "command",
-		row->command, strlen(row->command));
+		(int)row->clients, "age_ms", (json_int_t)row->age_ms, "swap",
+		!(row->flags & SL_USE_NO_SWAP), "oom_first",
+		!!(row->flags & SL_USE_OOM_FIRST), "over_limit",
+		!!(row->flags & SL_USE_OVER_LIMIT), "stopping",
+		!!(row->flags & SL_USE_STOPPING), "untakeable",
+		!!(row->flags & SL_USE_UNTAKEABLE), "command",
+		sl_text_json(row->command));
 }
 
-static int print_once(const struct settings *s, bool clear)
+/* --- ps --clients --- */
+
+enum {
+	C_NAME,
+	C_PID,
+	C_GPU,
+	C_STATE,
+	C_BACKING,
+	C_HIDDEN,
+	C_GRANTED,
+	C_WAITING,
+	C_IDLE,
+	C_BUSY,
+	C_COLUMNS
+};
+static const struct sl_column client_columns[C_COLUMNS] = {
+	[C_NAME] = {"NAME", false, 10, 0},
+	[C_PID] = {"PID", true, 0, 0},
+	[C_GPU] = {"GPU", true, 0, 0},
+	[C_STATE] = {"STATE", false, 0, 0},
+	[C_BACKING] = {"BACKING", true, 0, 0},
+	[C_HIDDEN] = {"HIDDEN", true, 0, 0},
+	[C_GRANTED] = {"GRANTED", true, 0, 1},
+	[C_WAITING] = {"WAITING", true, 0, 0},
+	[C_IDLE] = {"IDLE", true, 0, 3},
+	[C_BUSY] = {"BUSY", true, 0, 2},
+};
+
+static bool add_client(struct sl_table *table, const struct sl_msg_client_row *row)
 {
-	sl_cleanup(sl_rows_fini) struct sl_rows rows = {0};
-	sl_cleanup(sl_rows_fini) struct sl_rows gpus = {0};
-	sl_cleanup(sl_table_freep) struct sl_table *table = NULL;
-	struct sl_error err = {0};
-	int status = sl_rows_fetch_two(
-		&rows, SL_LIST_USES, s->json ? &gpus : NULL, SL_LIST_GPUS, &err);
+	char text[32];
 
-	if (status)
-		return sl_cli_fail(
-			SL_VERB_ps, s->json, (enum sl_exit)status, "%s", err.text);
-	if (s->json) {
-		json_t *array = json_array();
+	sl_table_set(table, C_NAME, "%s", row->name);
+	sl_table_set(table, C_PID, "%u", row->pid);
+	sl_table_set(table, C_GPU, "%u", row->gpu);
+	sl_table_set(table, C_STATE, "%s", sl_state_of_client(row, text, sizeof(text)));
+	sl_table_set(table, C_BACKING, "%s",
+		sl_table_bytes(row->backing_bytes, text, sizeof(text)));
+	sl_table_set(table, C_HIDDEN, "%s",
+		sl_table_bytes(row->hidden_bytes, text, sizeof(text)));
+	sl_table_set(table, C_GRANTED, "%s",
+		sl_table_bytes(row->granted_bytes, text, sizeof(text)));
+	sl_table_set(table, C_WAITING, "%s",
+		row->waiting_bytes
+			? sl_table_bytes(row->waiting_bytes, text, sizeof(text))
+			: "-");
+	sl_table_set(table, C_IDLE, "%s",
+		row->flags & SL_CLIENT_IDLE
+			? sl_table_age(row->idle_ms, text, sizeof(text))
+			: "-");
+	sl_table_set(table, C_BUSY, "%s",
+		row->busy_ms ? sl_table_age(row->busy_ms, text, sizeof(text)) : "-");
+	return sl_table_end_row(table);
+}
 
-		for (size_t i = 0; i < rows.count; i++)
-			json_array_append_new(
-				array, to_json(&rows.all[i].use_row, &gpus));
-		return sl_rows_print_json(SL_VERB_ps, array);
-	}
-	table = sl_table_new(columns, COLUMNS);
-	for (size_t i = 0; table && i < rows.count; i++)
-		if (!add_row(table, &rows.all[i].use_row))
+static json_t *client_to_json(const struct sl_msg_client_row *row)
+{
+	json_t *idle = row->flags & SL_CLIENT_IDLE
+			       ? json_integer((json_int_t)row->idle_ms)
+			       : json_null();
+
+	return json_pack("{s:I, s:I, s:o, s:i, s:i, s:s, s:b, s:b, s:b, s:I, s:I, s:I, "
+			 "s:I, s:o, s:I}",
+		"client", (json_int_t)row->client, "workload", (json_int_t)row->workload,
+		"name", sl_text_json(row->name), "pid", (int)row->pid, "gpu",
+		(int)row->gpu, "condition", sl_state_condition(row->condition), "waits",
+		!!(row->flags & SL_CLIENT_WAITS), "stopping",
+		!!(row->flags & SL_CLIENT_STOPPING), "untakeable",
+		!!(row->flags & SL_CLIENT_UNTAKEABLE), "backing_bytes",
+		(json_int_t)row->backing_bytes, "hidden_bytes",
+		(json_int_t)row->hidden_bytes, "granted_bytes",
+		(json_int_t)row->granted_bytes, "waiting_bytes",
+		(json_int_t)row->waiting_bytes, "idle_ms", idle, "busy_ms",
+		(json_int_t)row->busy_ms);
+}
+
+/* --- both --- */
+
+static int print_json(
+	const struct settings *s, const struct sl_rows *rows, const struct sl_rows *gpus)
+{
+	json_t *array = json_array();
+
+	for (size_t i = 0; i < rows->count; i++)
+		json_array_append_new(
+			array, s->clients ? client_to_json(&rows->all[i].client_row)
+					  : to_json(&rows->all[i].use_row, gpus));
+	return sl_rows_print_json(SL_VERB_ps, array);
+}
+
+static int print_table(const struct settings *s, const struct sl_rows *rows, bool clear)
+{
+	sl_cleanup(sl_table_freep) struct sl_table *table =
+		s->clients ? sl_table_new(client_columns, C_COLUMNS)
+			   : sl_table_new(columns, COLUMNS);
+
+	for (size_t i = 0; table && i < rows->count; i++)
+		if (!(s->clients ? add_client(table, &rows->all[i].client_row)
+				 : add_row(table, &rows->all[i].use_row)))
 			table = sl_table_free(table);
 	if (!table)
 		return sl_cli_fail(SL_VERB_ps, false, SL_EXIT_SYSTEM, "out of memory");
@@ -182,6 +254,21 @@ static int print_once(const struct settings *s, bool clear)
 		fputs("\033[H\033[J", stdout);
 	sl_table_print(table, sl_table_terminal_width(STDOUT_FILENO), stdout);
 	return sl_cli_finish(SL_VERB_ps, SL_EXIT_OK);
+}
+
+static int print_once(const struct settings *s, bool clear)
+{
+	sl_cleanup(sl_rows_fini) struct sl_rows rows = {0};
+	sl_cleanup(sl_rows_fini) struct sl_rows gpus = {0};
+	bool needs_gpus = s->json && !s->clients;
+	struct sl_error err = {0};
+	int status = sl_rows_fetch_two(&rows, s->clients ? SL_LIST_CLIENTS : SL_LIST_USES,
+		needs_gpus ? &gpus : NULL, SL_LIST_GPUS, &err);
+
+	if (status)
+		return sl_cli_fail(
+			SL_VERB_ps, s->json, (enum sl_exit)status, "%s", err.text);
+	return s->json ? print_json(s, &rows, &gpus) : print_table(s, &rows, clear);
 }
 
 int sl_verb_ps(int argc, char **argv)

@@ -2,8 +2,6 @@
  * `--watch` would have to survive restarts of the daemon. */
 #include "cli/rows.h"
 
-#include "cli/conn.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,6 +24,26 @@ static void keep(void *context, const union sl_msg *row)
 	rows->all[rows->count++] = *row;
 }
 
+static int complete(const struct sl_rows *rows, int status, struct sl_error *err)
+{
+	if (status || !rows->failed)
+		return status;
+	sl_error_set(err, "out of memory");
+	return SL_EXIT_SYSTEM;
+}
+
+int sl_rows_ask(struct sl_rows *rows, struct sl_conn *conn, const union sl_msg *ask,
+	uint32_t row_type, struct sl_error *err)
+{
+	return complete(rows, sl_conn_rows(conn, ask, row_type, keep, rows, err), err);
+}
+
+int sl_rows_list(struct sl_rows *rows, struct sl_conn *conn, enum sl_list_what what,
+	struct sl_error *err)
+{
+	return complete(rows, sl_conn_list(conn, what, keep, rows, err), err);
+}
+
 int sl_rows_fetch(struct sl_rows *rows, enum sl_list_what what, struct sl_error *err)
 {
 	return sl_rows_fetch_two(rows, what, NULL, what, err);
@@ -38,16 +56,12 @@ int sl_rows_fetch_two(struct sl_rows *rows, enum sl_list_what what, struct sl_ro
 	int status = sl_conn_open(&conn, err);
 
 	if (!status)
-		status = sl_conn_list(&conn, what, keep, rows, err);
+		status = sl_rows_list(rows, &conn, what, err);
 	if (!status && rows2)
-		status = sl_conn_list(&conn, what2, keep, rows2, err);
+		status = sl_rows_list(rows2, &conn, what2, err);
 	strcpy(rows->socket, conn.socket);
 	rows->welcome = conn.welcome;
 	rows->daemon_protocol = conn.daemon_protocol;
-	if (!status && (rows->failed || (rows2 && rows2->failed))) {
-		sl_error_set(err, "out of memory");
-		status = SL_EXIT_SYSTEM;
-	}
 	return status;
 }
 
@@ -55,6 +69,14 @@ void sl_rows_fini(struct sl_rows *rows)
 {
 	free(rows->all);
 	*rows = (struct sl_rows){0};
+}
+
+void sl_rows_print_line(json_t *value)
+{
+	if (value)
+		json_dumpf(value, stdout, 0);
+	putchar('\n');
+	json_decref(value);
 }
 
 int sl_rows_print_json(enum sl_verb_id verb, json_t *value)

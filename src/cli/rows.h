@@ -8,6 +8,7 @@
 #define SL_CLI_ROWS_H
 
 #include "cli/cli.h"
+#include "cli/conn.h"
 #include "wire/wire.h"
 
 #include <jansson.h>
@@ -29,8 +30,16 @@ SL_MUST_CHECK int sl_rows_fetch(
  * zeroed too. They are moments apart. rows2 may be NULL; then only the first is asked. */
 SL_MUST_CHECK int sl_rows_fetch_two(struct sl_rows *rows, enum sl_list_what what,
 	struct sl_rows *rows2, enum sl_list_what what2, struct sl_error *err);
+/* The rows of one list over a connection that is open already; outcomes of sl_conn_open. */
+SL_MUST_CHECK int sl_rows_list(struct sl_rows *rows, struct sl_conn *conn,
+	enum sl_list_what what, struct sl_error *err);
+/* The same for another message than LIST, whose rows are of row_type. */
+SL_MUST_CHECK int sl_rows_ask(struct sl_rows *rows, struct sl_conn *conn,
+	const union sl_msg *ask, uint32_t row_type, struct sl_error *err);
 void sl_rows_fini(struct sl_rows *rows);
 
+/* Prints value (which it takes; NULL: out of memory) on one line of standard output. */
+void sl_rows_print_line(json_t *value);
 /* Prints value (which it takes; NULL: out of memory) on standard output. Returns the status. */
 int sl_rows_print_json(enum sl_verb_id verb, json_t *value);
 

@@ -7,16 +7,18 @@
  * Order: everything that can be wrong on this side is looked at before the daemon is asked, so
  * that a refusal never leaves a workload that lived for a moment.
  */
+#include "cli/amounts.h"
 #include "cli/cli.h"
 #include "cli/conn.h"
 #include "cli/library.h"
 #include "cli/program.h"
+#include "cli/text.h"
+#include "cli/told.h"
 
 #include "base/file.h"
 #include "policy/node.h"
 #include "wire/wire.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -24,10 +26,14 @@
 #include <string.h>
 #include <unistd.h>
 
+#define DAY_MS (24 * 3600 * 1000)
+
 struct settings {
 	struct sl_amount request, limit;
 	int64_t gpus, priority;
 	const char *project, *name;
+	enum sl_switch swap, oom_first;
+	sl_ns longest_wait;
 	bool force, json;
 };
 
@@ -43,6 +49,14 @@ const struct sl_option sl_verb_run_options[] = {
 		"Project it is counted to. Default: default."),
 	SL_OPT(struct settings, name, NAME, "NAME", 0, 0,
 		"Name in lists. Default: chosen by the daemon."),
+	SL_OPT(struct settings, swap, SWITCH, "on|off", 0, 0,
+		"Whether its memory may be moved to host memory. Default on."),
+	SL_OPT_AS("oom-first", struct settings, oom_first, SWITCH, "on|off", 0, 0,
+		"Its first demand that does not fit gets out-of-memory, the next waits. "
+		"Default: the daemon's."),
+	SL_OPT_AS("longest-wait", struct settings, longest_wait, DURATION, "TIME", 1,
+		DAY_MS,
+		"Longest wait for memory above the request. Default: the daemon's."),
 	SL_OPT(struct settings, force, FLAG, NULL, 0, 0,
 		"Start CMD even if Sluice cannot work in it; only warn."),
 	SL_OPT_AS("json", struct settings, json, FLAG, NULL, 0, 0,
@@ -54,58 +68,12 @@ const struct sl_option sl_verb_run_options[] = {
 	SL_OPT_END,
 };
 
-static const char *reason_name(uint32_t reason)
-{
-	static const char *const names[] = {
-#define SL_REASON(NAME, kind, text) #NAME,
-#include "policy/reason.def"
-#undef SL_REASON
-	};
-
-	return reason < SL_ARRAY_LEN(names) ? names[reason] : "UNKNOWN";
-}
-
-/* GPU memory comes in pieces of this size; a program with a smaller limit could not hold one. */
-#define LIMIT_BYTES_MIN (2 * SL_MIB)
-
 /* A request of nothing guarantees nothing, and so says nothing about the limit either. */
 static void complete(struct settings *s)
 {
 	if (!s->limit.kind && s->request.kind == SL_AMOUNT_BYTES && !s->request.value)
 		s->limit = (struct sl_amount){
 			.kind = SL_AMOUNT_FRACTION, .value = SL_AMOUNT_WHOLE};
-}
-
-/* Where both are of one kind no GPU is needed to tell that they do not go together. */
-static bool limit_below_request(const struct settings *s)
-{
-	return s->limit.kind && s->limit.kind == s->request.kind &&
-	       s->limit.value < s->request.value;
-}
-
-/* Outcome: -1 to go on, else the exit status. */
-static int check_amounts(const struct settings *s)
-{
-	bool is_request = !s->limit.kind;
-	const struct sl_amount *limit = is_request ? &s->request : &s->limit;
-	char a[32], b[32];
-
-	if (limit->kind == SL_AMOUNT_BYTES && limit->value < LIMIT_BYTES_MIN)
-		return sl_cli_fail(SL_VERB_run, s->json, SL_EXIT_USAGE,
-			"--%s %s%s is below 2 MiB, the least piece of GPU memory; %s",
-			is_request ? "request" : "limit",
-			sl_amount_format(limit, a, sizeof(a)),
-			is_request ? ", which alone is also the limit," : "",
-			is_request ? "add --limit, or raise it"
-				   : "raise it, or leave it out");
-	if (limit_below_request(s))
-		return sl_cli_fail(SL_VERB_run, s->json, SL_EXIT_USAGE,
-			"--limit %s is below --request %s; the limit is the most it may "
-			"hold, "
-			"so raise it or leave it out",
-			sl_amount_format(&s->limit, a, sizeof(a)),
-			sl_amount_format(&s->request, b, sizeof(b)));
-	return -1;
 }
 
 /* The command line for lists: blanks between words; what is no printable text becomes '?'. */
@@ -118,9 +86,7 @@ static void join_command(char *out, size_t size, char *const *words)
 
 		at += n < 0 ? 0 : (size_t)n;
 	}
-	for (char *c = out; *c; c++)
-		if (iscntrl((unsigned char)*c))
-			*c = '?';
+	sl_text_tame(out);
 }
 
 /* Outcome: -1 to go on, else the exit status. */
@@ -147,6 +113,25 @@ static int check_command(const struct settings *s, char *const *words)
 	return -1;
 }
 
+static uint32_t flags(const struct settings *s)
+{
+	return (s->swap == SL_SWITCH_OFF ? SL_RUN_NO_SWAP : 0) |
+	       (s->oom_first == SL_SWITCH_ON ? SL_RUN_OOM_FIRST : 0) |
+	       (s->oom_first == SL_SWITCH_OFF ? SL_RUN_OOM_WAIT : 0);
+}
+
+/* What an older daemon would not see is not promised. */
+static int check_daemon(
+	const struct settings *s, const struct sl_conn *conn, struct sl_error *err)
+{
+	const char *what = s->swap == SL_SWITCH_OFF ? "--swap"
+			   : s->oom_first           ? "--oom-first"
+			   : s->longest_wait        ? "--longest-wait"
+						    : NULL;
+
+	return what ? sl_conn_needs(conn, 2, what, err) : SL_EXIT_OK;
+}
+
 static int fill_request(const struct settings *s, char *const *words, union sl_msg *msg)
 {
 	const char *visible = getenv("CUDA_VISIBLE_DEVICES");
@@ -159,6 +144,8 @@ static int fill_request(const struct settings *s, char *const *words, union sl_m
 	msg->run.limit_value = s->limit.value;
 	msg->run.gpu_count = (uint32_t)s->gpus;
 	msg->run.priority_biased = (uint32_t)(s->priority + SL_PRIORITY_BIAS);
+	msg->run.flags = flags(s);
+	msg->run.longest_wait_ms = (uint32_t)(s->longest_wait / SL_MS);
 	sl_wire_str(msg->run.name, sizeof(msg->run.name), s->name ? s->name : "");
 	sl_wire_str(msg->run.project, sizeof(msg->run.project), s->project);
 	join_command(command, sizeof(command), words);
@@ -183,26 +170,6 @@ static const char *hint(const struct settings *s, uint32_t reason)
 			reason != SL_REASON_REQUESTS_TAKEN))
 		return NULL;
 	return "--limit alone is also the request; add --request 0, or lower it";
-}
-
-static int refused(const struct settings *s, const struct sl_msg_run_reply *reply)
-{
-	const char *more = hint(s, reply->reason);
-	json_t *object;
-
-	if (!s->json)
-		return sl_cli_fail(SL_VERB_run, false, SL_EXIT_REFUSED,
-			"refused: %s%s%s%s", reply->text, more ? "\n(" : "",
-			more ? more : "", more ? ")" : "");
-	object = json_pack("{s:b, s:i, s:s, s:s, s:s*}", "ok", 0, "exit", SL_EXIT_REFUSED,
-		"reason", reason_name(reply->reason), "error", reply->text, "hint", more);
-	if (!object)
-		return sl_cli_fail(
-			SL_VERB_run, true, SL_EXIT_REFUSED, "refused: %s", reply->text);
-	json_dumpf(object, stderr, 0);
-	fputc('\n', stderr);
-	json_decref(object);
-	return SL_EXIT_REFUSED;
 }
 
 static void print_admission(const struct sl_msg_run_reply *reply)
@@ -258,12 +225,15 @@ static int register_and_become(
 		return status;
 	status = sl_conn_open(&conn, &err);
 	if (!status)
+		status = check_daemon(s, &conn, &err);
+	if (!status)
 		status = sl_conn_call(&conn, &ask, SL_MSG_RUN_REPLY, &reply, &err);
 	if (status)
 		return sl_cli_fail(
 			SL_VERB_run, s->json, (enum sl_exit)status, "%s", err.text);
 	if (!reply.run_reply.ok)
-		return refused(s, &reply.run_reply);
+		return sl_told_refusal(SL_VERB_run, s->json, reply.run_reply.reason,
+			reply.run_reply.text, hint(s, reply.run_reply.reason));
 	if (s->json)
 		print_admission(&reply.run_reply);
 	if (!set_environment(conn.socket, library, &reply.run_reply))
@@ -288,7 +258,7 @@ int sl_verb_run(int argc, char **argv)
 		return sl_cli_fail(SL_VERB_run, s.json, SL_EXIT_USAGE,
 			"no command: CMD is an empty word; is a variable in it unset?");
 	complete(&s);
-	status = check_amounts(&s);
+	status = sl_amounts_check(SL_VERB_run, s.json, &s.request, &s.limit, true);
 	if (status >= 0)
 		return status;
 	status = check_command(&s, argv + first);

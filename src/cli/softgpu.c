@@ -45,7 +45,7 @@ struct settings {
 const struct sl_option sl_verb_softgpu_options[] = {
 #define SETTING(field, key, preset, lowest, highest, help)                      \
 	{key, SL_OPTION_SIZE, "VALUE", offsetof(struct settings, config.field), \
-		(int64_t)(lowest), (int64_t)(highest), help, preset},
+		(int64_t)(lowest), (int64_t)(highest), help, preset, 0},
 	SL_SOFTGPU_SETTINGS(SETTING)
 #undef SETTING
 		SL_OPT_AS("faults", struct settings, config.faults, STRING, "PLAN", 0, 0,

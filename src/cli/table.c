@@ -5,7 +5,8 @@
  */
 #include "cli/table.h"
 
-#include <ctype.h>
+#include "cli/text.h"
+
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -76,9 +77,7 @@ void sl_table_set(struct sl_table *t, size_t column, const char *format, ...)
 	vsnprintf(text, SL_TABLE_CELL_MAX, format, args);
 	va_end(args);
 	/* Names come from other users: no escape sequence of theirs reaches the terminal. */
-	for (; *text; text++)
-		if (iscntrl((unsigned char)*text))
-			*text = '?';
+	sl_text_tame(text);
 }
 
 bool sl_table_end_row(struct sl_table *t)

@@ -8,6 +8,9 @@
 expect 'no verb' 64 '' "$sluice"
 expect 'unknown verb' 64 "unknown verb 'rum'; did you mean 'run'?" "$sluice" rum
 expect 'unknown verb, no guess' 64 "sluice help" "$sluice" kubernetes
+expect 'unknown verb, as JSON' 64 '^{"ok": false, "exit": 64, "error": "unknown verb .rum.; did you mean .run.?"}$' \
+	"$sluice" rum --json
+expect 'unknown verb, JSON of CMD' 64 '^sluice: unknown verb' "$sluice" rum -- true --json
 expect 'no command' 64 'sluice run \[options\] -- CMD' "$sluice" run
 expect 'no command after --' 64 'no command' "$sluice" run --gpus 1 --
 expect 'unknown option' 64 'did you mean --request?' "$sluice" run --reqest 1GiB -- true
@@ -135,11 +138,11 @@ expect 'doctor without anything' 1 '' "$sluice" doctor
 printf '%s\n' "$out" | grep -q '^FAIL  daemon .*no daemon answers' || fail "doctor: $out"
 
 fake version
-expect 'another protocol version' 76 'speaks protocol version 2, this sluice (.*) version 1' \
+expect 'another protocol version' 76 'speaks protocol version 3, this sluice (.*) version 2' \
 	"$sluice" ps
 expect 'another protocol version, run' 76 'restart the daemon' "$sluice" run -- true
 fake newer
-expect 'a newer daemon that welcomes' 76 'speaks protocol version 7' "$sluice" ps
+expect 'a newer daemon that welcomes' 76 'speaks protocol version 8' "$sluice" ps
 fake full
 expect 'the daemon has no descriptors left' 69 'no descriptors left. Try again' "$sluice" run -- true
 fake denied

@@ -21,14 +21,21 @@
 #define USER_NOBODY 65534
 
 static const char *mode;
+/* What both ends speak on this connection, and how many connections there were. */
+static uint32_t speaks, connections;
 
 static bool is(const char *name)
 {
 	return !strcmp(mode, name);
 }
 
-static void send_msg(int fd, const union sl_msg *msg)
+static void send_msg(int fd, const union sl_msg *made)
 {
+	union sl_msg spoken = *made;
+	const union sl_msg *msg = &spoken;
+
+	if (spoken.head.version == SL_PROTOCOL_VERSION && speaks)
+		spoken.head.version = speaks;
 	if (sl_wire_send(fd, msg) < 0)
 		perror("fake-daemon: send");
 }
@@ -51,6 +58,7 @@ static void welcome(int fd, uint32_t version)
 
 	sl_wire_init(&msg, SL_MSG_WELCOME);
 	msg.head.version = version;
+	msg.welcome.daemon_epoch = 1000 + connections;
 	sl_wire_str(msg.welcome.version, sizeof(msg.welcome.version), "0.1.0");
 	send_msg(fd, &msg);
 }
@@ -70,12 +78,12 @@ static void run_reply(int fd, const struct sl_msg_run *run)
 		return;
 	}
 	fprintf(stderr,
-		"RUN request=%u:%llu limit=%u:%llu gpus=%u priority=%d visible=%s%s "
-		"name=%s "
-		"project=%s command=%s\n",
+		"RUN request=%u:%llu limit=%u:%llu gpus=%u priority=%d flags=%u wait=%u "
+		"visible=%s%s name=%s project=%s command=%s\n",
 		run->request_kind, (unsigned long long)run->request_value,
 		run->limit_kind, (unsigned long long)run->limit_value, run->gpu_count,
 		(int)(run->priority_biased - SL_PRIORITY_BIAS),
+		run->flags & ~SL_RUN_VISIBLE_SET, run->longest_wait_ms,
 		run->flags & SL_RUN_VISIBLE_SET ? "set:" : "unset", run->visible,
 		run->name, run->project, run->command);
 	msg.run_reply.ok = 1;
@@ -90,6 +98,10 @@ static void run_reply(int fd, const struct sl_msg_run *run)
 
 static void use_row(int fd, unsigned int i)
 {
+	static const uint32_t flags[] = {SL_USE_NO_SWAP,
+		SL_USE_OOM_FIRST | SL_USE_OVER_LIMIT,
+		SL_USE_OVER_LIMIT | SL_USE_UNTAKEABLE,
+		SL_USE_OVER_LIMIT | SL_USE_UNTAKEABLE | SL_USE_STOPPING};
 	union sl_msg msg;
 
 	sl_wire_init(&msg, SL_MSG_USE_ROW);
@@ -107,6 +119,8 @@ static void use_row(int fd, unsigned int i)
 	msg.use_row.backing_bytes = 3 * SL_GIB;
 	msg.use_row.hidden_bytes = SL_GIB / 4;
 	msg.use_row.age_ms = 65000;
+	if (is("states"))
+		msg.use_row.flags = flags[i];
 	snprintf(msg.use_row.name, sizeof(msg.use_row.name), "a-model-server-%u", i);
 	sl_wire_str(
 		msg.use_row.project, sizeof(msg.use_row.project), "research-and-more");
@@ -122,7 +136,9 @@ static void gpu_row(int fd, unsigned int i)
 
 	sl_wire_init(&msg, SL_MSG_GPU_ROW);
 	msg.gpu_row.gpu = i;
-	msg.gpu_row.condition = i == 1;
+	msg.gpu_row.condition = i == 1 ? SL_GPU_DEGRADED : 0;
+	if (is("states"))
+		msg.gpu_row.condition = i;
 	msg.gpu_row.measured_age_ms = i == 2 ? 60000 : 10;
 	msg.gpu_row.uuid[15] = (uint8_t)i;
 	msg.gpu_row.capacity_bytes = 80 * SL_GIB;
@@ -135,14 +151,49 @@ static void gpu_row(int fd, unsigned int i)
 	send_msg(fd, &msg);
 }
 
-static void list(int fd, uint32_t what)
+static void client_row(int fd, unsigned int i)
 {
 	union sl_msg msg;
 
-	for (unsigned int i = 0; i < 3 && what == SL_LIST_USES; i++)
+	sl_wire_init(&msg, SL_MSG_CLIENT_ROW);
+	msg.client_row.client = 10 + i;
+	msg.client_row.workload = i + 1;
+	msg.client_row.pid = 200 + i;
+	msg.client_row.condition = i % SL_WIRE_CONDITIONS;
+	msg.client_row.flags = i == 0   ? SL_CLIENT_IDLE
+			       : i == 1 ? SL_CLIENT_UNTAKEABLE
+			       : i == 2 ? SL_CLIENT_WAITS
+					: SL_CLIENT_STOPPING | SL_CLIENT_UNTAKEABLE;
+	msg.client_row.backing_bytes = SL_GIB;
+	msg.client_row.hidden_bytes = SL_GIB / 2;
+	msg.client_row.waiting_bytes = i == 2 ? 300 * SL_MIB : 0;
+	msg.client_row.idle_ms = i == 0 ? 65000 : 0;
+	msg.client_row.busy_ms = i == 1 ? 45000 : 0;
+	snprintf(
+		msg.client_row.name, sizeof(msg.client_row.name), "a-model-server-%u", i);
+	send_msg(fd, &msg);
+}
+
+static void end_list(int fd, uint32_t rows)
+{
+	union sl_msg msg;
+
+	sl_wire_init(&msg, SL_MSG_LIST_END);
+	msg.list_end.rows = rows;
+	send_msg(fd, &msg);
+}
+
+static void list(int fd, uint32_t what)
+{
+	unsigned int workloads = is("states") ? 4 : 3;
+	union sl_msg msg;
+
+	for (unsigned int i = 0; i < workloads && what == SL_LIST_USES; i++)
 		use_row(fd, i);
 	for (unsigned int i = 0; i < 3 && what == SL_LIST_GPUS; i++)
 		gpu_row(fd, i);
+	for (unsigned int i = 0; i < workloads && what == SL_LIST_CLIENTS; i++)
+		client_row(fd, i);
 	if (what == SL_LIST_STATUS) {
 		sl_wire_init(&msg, SL_MSG_STATUS_ROW);
 		msg.status_row.pid = (uint32_t)getpid();
@@ -153,11 +204,131 @@ static void list(int fd, uint32_t what)
 			msg.status_row.driver, sizeof(msg.status_row.driver), "535.1");
 		send_msg(fd, &msg);
 	}
+	if (!is("half"))
+		end_list(fd, 3);
+}
+
+/* --- changing, stopping and explaining --- */
+
+static void set_reply(int fd, const struct sl_msg_set *set)
+{
+	union sl_msg msg;
+
+	fprintf(stderr,
+		"SET workload=%llu name=%s which=%u flags=%u request=%u:%llu "
+		"limit=%u:%llu "
+		"priority=%d wait=%u\n",
+		(unsigned long long)set->workload, set->name, set->which, set->flags,
+		set->request_kind, (unsigned long long)set->request_value,
+		set->limit_kind, (unsigned long long)set->limit_value,
+		(int)(set->priority_biased - SL_PRIORITY_BIAS), set->longest_wait_ms);
+	sl_wire_init(&msg, SL_MSG_SET_REPLY);
+	if (is("refuse")) {
+		msg.set_reply.reason = SL_REASON_BOUND_LIMIT;
+		sl_wire_str(msg.set_reply.text, sizeof(msg.set_reply.text),
+			"a limit of 64 GiB exceeds\033[2J what the administrator allows");
+		send_msg(fd, &msg);
+		return;
+	}
+	msg.set_reply.ok = 1;
+	msg.set_reply.workload = set->workload;
+	msg.set_reply.request_bytes = SL_GIB;
+	msg.set_reply.limit_bytes = 2 * SL_GIB;
+	msg.set_reply.over_bytes = set->which & SL_SET_LIMIT ? 5 * SL_GIB / 4 : 0;
+	msg.set_reply.priority_biased = set->priority_biased;
+	msg.set_reply.flags = set->flags;
+	sl_wire_str(msg.set_reply.name, sizeof(msg.set_reply.name), set->name);
+	send_msg(fd, &msg);
+}
+
+static void stop_reply(int fd, const struct sl_msg_stop *stop)
+{
+	union sl_msg msg;
+
+	fprintf(stderr, "STOP workload=%llu name=%s grace=%u\n",
+		(unsigned long long)stop->workload, stop->name, stop->grace_ms);
+	sl_wire_init(&msg, SL_MSG_STOP_REPLY);
+	if (is("refuse")) {
+		msg.stop_reply.reason = SL_REASON_UNKNOWN_WORKLOAD;
+		sl_wire_str(msg.stop_reply.text, sizeof(msg.stop_reply.text),
+			"it has just ended");
+	} else {
+		msg.stop_reply.ok = 1;
+		msg.stop_reply.processes = 2;
+	}
+	msg.stop_reply.workload = stop->workload;
+	sl_wire_str(msg.stop_reply.name, sizeof(msg.stop_reply.name), stop->name);
+	send_msg(fd, &msg);
+}
+
+static void event(int fd, uint64_t serial, uint32_t reason, bool current)
+{
+	union sl_msg msg;
+
+	sl_wire_init(&msg, SL_MSG_EVENT_ROW);
+	msg.event_row.serial = serial;
+	msg.event_row.realtime_ms = 1700000000123 + serial;
+	msg.event_row.reason = reason;
+	msg.event_row.current = current;
+	msg.event_row.workload = 3;
+	msg.event_row.other = 2;
+	msg.event_row.bytes = 300 * SL_MIB;
+	msg.event_row.available_bytes = 100 * SL_MIB;
+	msg.event_row.other_bytes = 2 * SL_GIB;
+	msg.event_row.span_ms = 12500;
+	msg.event_row.pid = 77;
+	msg.event_row.lost = serial == 41 ? 7 : 0;
+	sl_wire_str(msg.event_row.name, sizeof(msg.event_row.name), "srv\033[31m");
+	sl_wire_str(msg.event_row.other_name, sizeof(msg.event_row.other_name),
+		"note\xe2\x80\xae"
+		"book\xff");
+	send_msg(fd, &msg);
+}
+
+static void events(int fd, const struct sl_msg_events *ask)
+{
+	fprintf(stderr, "EVENTS after=%llu last=%u flags=%u name=%s\n",
+		(unsigned long long)ask->after, ask->last, ask->flags, ask->name);
+	event(fd, 41, SL_REASON_STARTED, false);
+	event(fd, 42, SL_REASON_STOP_PRIORITY, false);
+	event(fd, 43, 9999, false);
 	if (is("half"))
 		return;
-	sl_wire_init(&msg, SL_MSG_LIST_END);
-	msg.list_end.rows = 3;
-	send_msg(fd, &msg);
+	end_list(fd, 3);
+	if (ask->flags & SL_EVENTS_FOLLOW)
+		event(fd, 44, SL_REASON_ENDED, false);
+}
+
+static void why(int fd, const struct sl_msg_why *ask)
+{
+	uint32_t rows = 0;
+
+	if (ask->workload == 3) {
+		event(fd, 0, SL_REASON_BURST_WAITS, true);
+		rows++;
+	}
+	if (ask->workload == 3 || !strcmp(ask->name, "ended")) {
+		event(fd, 40, SL_REASON_WAITED_TOO_LONG, false);
+		rows++;
+	}
+	end_list(fd, rows);
+}
+
+static void dump(int fd)
+{
+	static const char *const pieces[] = {
+		"{\"gpus\": [1, ", "2], \"more\": ", "true}"};
+	union sl_msg msg;
+
+	for (size_t i = 0; i < SL_ARRAY_LEN(pieces); i++) {
+		sl_wire_init(&msg, SL_MSG_DUMP_ROW);
+		msg.dump_row.size = (uint32_t)strlen(pieces[i]);
+		memcpy(msg.dump_row.text, pieces[i], strlen(pieces[i]));
+		if (!is("bad-dump") || i != 1)
+			send_msg(fd, &msg);
+	}
+	if (!is("half"))
+		end_list(fd, 3);
 }
 
 /* What comes before any question. False: done with this peer. */
@@ -165,6 +336,8 @@ static bool open_with(int fd)
 {
 	if (is("version"))
 		reject(fd, SL_REJECT_VERSION, SL_PROTOCOL_VERSION + 1, "another version");
+	else if (is("old") && speaks != 1)
+		reject(fd, SL_REJECT_VERSION, 1, "another version");
 	else if (is("full"))
 		reject(fd, SL_REJECT_FULL, SL_PROTOCOL_VERSION, "no descriptors left");
 	else if (is("denied"))
@@ -177,10 +350,31 @@ static bool open_with(int fd)
 	else if (is("silent"))
 		pause();
 	else if (!is("close")) {
-		welcome(fd, SL_PROTOCOL_VERSION);
+		welcome(fd, speaks);
 		return true;
 	}
 	return false;
+}
+
+static void answer(int fd, const union sl_msg *msg)
+{
+	if (is("wrong-answer")) {
+		welcome(fd, SL_PROTOCOL_VERSION);
+		return;
+	}
+	switch (msg->head.type) {
+	case SL_MSG_RUN:
+		if (!is("half"))
+			run_reply(fd, &msg->run);
+		break;
+	case SL_MSG_LIST: list(fd, msg->list.what); break;
+	case SL_MSG_SET: set_reply(fd, &msg->set); break;
+	case SL_MSG_STOP: stop_reply(fd, &msg->stop); break;
+	case SL_MSG_EVENTS: events(fd, &msg->events); break;
+	case SL_MSG_WHY: why(fd, &msg->why); break;
+	case SL_MSG_DUMP: dump(fd); break;
+	default: fprintf(stderr, "fake-daemon: %s\n", sl_wire_name(msg->head.type));
+	}
 }
 
 static void serve(int fd)
@@ -188,16 +382,20 @@ static void serve(int fd)
 	union sl_msg msg;
 	struct sl_error err;
 
-	if (sl_wire_recv(fd, SL_FROM_CONTROL, &msg, &err) || !open_with(fd))
+	speaks = 0;
+	connections++;
+	if (sl_wire_recv(fd, SL_FROM_CONTROL, &msg, &err))
+		return;
+	speaks = msg.head.version;
+	if (!open_with(fd))
 		return;
 	while (!sl_wire_recv(fd, SL_FROM_CONTROL, &msg, &err)) {
-		if (is("wrong-answer"))
-			welcome(fd, SL_PROTOCOL_VERSION);
-		else if (msg.head.type == SL_MSG_RUN && !is("half"))
-			run_reply(fd, &msg.run);
-		else if (msg.head.type == SL_MSG_LIST)
-			list(fd, msg.list.what);
-		if (is("half"))
+		/* The versions of one conversation do not change. */
+		if (msg.head.version != speaks)
+			fprintf(stderr, "fake-daemon: version %u after %u\n",
+				msg.head.version, speaks);
+		answer(fd, &msg);
+		if (is("half") || (is("restart") && msg.head.type == SL_MSG_EVENTS))
 			return;
 	}
 }

@@ -23,7 +23,7 @@ expect 'gpus' 0 '80Gi  *78Gi  *40Gi .*38Gi  *97%  *ok$' "$sluice" gpus
 expect 'gpus: degraded' 0 ' degraded$' "$sluice" gpus
 expect 'gpus: stale' 0 ' stale$' "$sluice" gpus
 expect 'gpus: uuid' 0 'GPU-00000000-0000-0000-0000-000000000002' "$sluice" gpus
-expect 'version' 0 "^daemon   0.1.0, protocol 1, at $SLUICE_SOCKET" "$sluice" version
+expect 'version' 0 "^daemon   0.1.0, protocol 2, at $SLUICE_SOCKET" "$sluice" version
 expect 'doctor' 1 '' "$sluice" doctor
 expect 'watch ends with its reader' 0 '' sh -c "'$sluice' ps --watch 1 | head -n 2"
 
@@ -40,12 +40,40 @@ if command -v python3 >/dev/null; then
 		"3 degraded 2 83751862272"
 	run "$sluice" version --json
 	same 'version --json' "$(json 'd["protocol"], d["daemon"]["driver"], d["daemon_error"]')" \
-		"1 535.1 None"
+		"2 535.1 None"
 	run "$sluice" doctor --json
 	same 'doctor --json' "$(json 'd["ok"], d["checks"][0]["check"], d["checks"][1]["level"]')" \
 		"False library ok"
 	SLUICE_SOCKET=$work/none.sock run "$sluice" version --json
 	same 'version --json, no daemon' "$status $(json 'd["daemon"], "no daemon" in d["daemon_error"]')" \
 		"0 None True"
+fi
+
+# --- states that want attention
+fake states
+expect 'over limit' 0 ' over limit ' "$sluice" ps
+expect 'untakeable wins over over limit' 0 ' 9 .* untakeable ' "$sluice" ps
+expect 'stopping wins over both' 0 ' 3 .* stopping ' "$sluice" ps
+expect 'gpus: lost' 0 ' lost$' "$sluice" gpus
+expect 'ps --clients' 0 '^NAME  *PID  *GPU  *STATE  *BACKING  *HIDDEN  *GRANTED  *WAITING  *IDLE  *BUSY$' "$sluice" ps --clients
+expect 'ps --clients: idle' 0 '^a-model-server-0  *200  *0  *running  *1Gi  *512Mi  *0  *-  *65s  *-$' "$sluice" ps --clients
+expect 'ps --clients: why untakeable' 0 ' untakeable (stopped) .* 45s$' "$sluice" ps --clients
+for columns in 80 100; do
+	for words in ps gpus 'ps --clients'; do
+		# shellcheck disable=SC2086 # words are meant
+		expect "$words at $columns" 0 '' env COLUMNS=$columns "$sluice" $words
+		[ "$(widest)" -le $columns ] || fail "$words at $columns is $(widest) wide"
+	done
+done
+if command -v python3 >/dev/null; then
+	run "$sluice" ps --json
+	same 'ps --json: all flags' "$(json '[[k for k in ("swap", "oom_first", "over_limit", "untakeable", "stopping") if r[k]] for r in d]')" \
+		"[[], ['swap', 'oom_first', 'over_limit'], ['swap', 'over_limit', 'untakeable'], ['swap', 'over_limit', 'untakeable', 'stopping']]"
+	run "$sluice" gpus --json
+	same 'gpus --json: lost' "$(json '[(r["state"], r["lost"], r["degraded"]) for r in d]')" \
+		"[('ok', False, False), ('degraded', False, True), ('lost', True, False)]"
+	run "$sluice" ps --clients --json
+	same 'ps --clients --json' "$(json '[(r["pid"], r["condition"], r["idle_ms"], r["busy_ms"], r["waits"]) for r in d][:3]')" \
+		"[(200, 'running', 65000, 0, False), (201, 'stopped', None, 45000, False), (202, 'traced', None, 0, True)]"
 fi
 finish

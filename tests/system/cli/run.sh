@@ -9,11 +9,15 @@ told() { tail -n 1 "$work/told"; }
 # --- what the daemon is told
 expect 'defaults' 0 '' "$sluice" run -- true
 same 'defaults' "$(told)" \
-	'RUN request=0:0 limit=0:0 gpus=1 priority=0 visible=unset name= project=default command=true'
+	'RUN request=0:0 limit=0:0 gpus=1 priority=0 flags=0 wait=0 visible=unset name= project=default command=true'
 expect 'all options' 0 '' env CUDA_VISIBLE_DEVICES=2,1 "$sluice" run --request 0.25 --limit=10GiB \
 	--gpus 2 --priority -7 --project p --name n true a 'b c'
 same 'all options' "$(told)" \
-	'RUN request=1:250000 limit=2:10737418240 gpus=2 priority=-7 visible=set:2,1 name=n project=p command=true a b c'
+	'RUN request=1:250000 limit=2:10737418240 gpus=2 priority=-7 flags=0 wait=0 visible=set:2,1 name=n project=p command=true a b c'
+expect 'what came with protocol 2' 0 '' "$sluice" run --swap off --oom-first=on --longest-wait 30s -- true
+same 'no swap, out-of-memory first' "$(told | cut -d' ' -f6-7)" 'flags=6 wait=30000'
+expect 'not out-of-memory first' 0 '' "$sluice" run --swap on --oom-first off -- true
+same 'waits' "$(told | cut -d' ' -f6-7)" 'flags=8 wait=0'
 expect 'request 0' 0 '' "$sluice" run --request 0 -- true
 same 'request 0 leaves the limit at all' "$(told | cut -d' ' -f2-3)" 'request=2:0 limit=1:1000000'
 expect 'request 0 and a limit' 0 '' "$sluice" run --request 0 --limit 2MiB -- true

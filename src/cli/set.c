@@ -1,0 +1,172 @@
+/*
+ * sluice set: changes request, limit, priority and rules of a workload while it runs.
+ *
+ * Only what is named changes. Flags travel all together, so those that are not named are sent as the
+ * list of workloads has them.
+ */
+#include "cli/amounts.h"
+#include "cli/cli.h"
+#include "cli/named.h"
+#include "cli/text.h"
+#include "cli/told.h"
+
+#include "policy/node.h"
+
+#include <jansson.h>
+#include <stdio.h>
+#include <string.h>
+
+#define DAY_MS      (24 * 3600 * 1000)
+#define NO_PRIORITY INT64_MIN
+#define NO_WAIT     SL_NS_NEVER
+
+struct settings {
+	const char *name;
+	struct sl_amount request, limit;
+	int64_t priority;
+	enum sl_switch swap, oom_first;
+	sl_ns longest_wait;
+	bool json;
+};
+
+const struct sl_option sl_verb_set_options[] = {
+	SL_OPT_OPERAND(struct settings, name, "NAME",
+		"The workload: its name, or its id in sluice ps --json."),
+	SL_OPT(struct settings, request, AMOUNT, "AMOUNT", 0, 0,
+		"GPU memory that is guaranteed, on each of its GPUs."),
+	SL_OPT(struct settings, limit, AMOUNT, "AMOUNT", 0, 0,
+		"The most it may hold on each of its GPUs."),
+	SL_OPT(struct settings, priority, INTEGER, "N", -SL_PRIORITY_MAX, SL_PRIORITY_MAX,
+		"Higher is served first, -1000 to 1000."),
+	SL_OPT(struct settings, swap, SWITCH, "on|off", 0, 0,
+		"Whether its memory may be moved to host memory."),
+	SL_OPT_AS("oom-first", struct settings, oom_first, SWITCH, "on|off", 0, 0,
+		"Its first demand that does not fit gets out-of-memory, the next waits."),
+	SL_OPT_AS("longest-wait", struct settings, longest_wait, DURATION, "TIME", 0,
+		DAY_MS, "Longest wait for memory above the request; 0: the daemon's."),
+	SL_OPT(struct settings, json, FLAG, NULL, 0, 0, "Print a JSON object."),
+	SL_OPT_END,
+};
+
+static uint32_t which(const struct settings *s)
+{
+	return (s->request.kind ? SL_SET_REQUEST : 0) |
+	       (s->limit.kind ? SL_SET_LIMIT : 0) |
+	       (s->priority != NO_PRIORITY ? SL_SET_PRIORITY : 0) |
+	       (s->swap || s->oom_first ? SL_SET_FLAGS : 0) |
+	       (s->longest_wait != NO_WAIT ? SL_SET_WAIT : 0);
+}
+
+static int nothing_to_change(const struct settings *s)
+{
+	char names[200] = "";
+	size_t used = 0;
+
+	for (const struct sl_option *row = sl_verb_set_options; row->type; row++)
+		if (row->type != SL_OPTION_OPERAND && row->type != SL_OPTION_FLAG)
+			used += (size_t)snprintf(names + used, sizeof(names) - used,
+				"%s--%s", used ? ", " : "", row->name);
+	return sl_cli_fail(SL_VERB_set, s->json, SL_EXIT_USAGE,
+		"nothing to change; give at least one of %s", names);
+}
+
+static bool on(enum sl_switch said, bool now)
+{
+	return said == SL_SWITCH_UNSET ? now : said == SL_SWITCH_ON;
+}
+
+static void fill(
+	const struct settings *s, const struct sl_msg_use_row *row, union sl_msg *msg)
+{
+	bool swap = on(s->swap, !(row->flags & SL_USE_NO_SWAP));
+	bool oom_first = on(s->oom_first, row->flags & SL_USE_OOM_FIRST);
+
+	sl_wire_init(msg, SL_MSG_SET);
+	msg->set.workload = row->workload;
+	msg->set.which = which(s);
+	msg->set.flags = (swap ? 0 : SL_WORKLOAD_NO_SWAP) |
+			 (oom_first ? SL_WORKLOAD_OOM_FIRST : 0);
+	msg->set.request_kind = s->request.kind;
+	msg->set.request_value = s->request.value;
+	msg->set.limit_kind = s->limit.kind;
+	msg->set.limit_value = s->limit.value;
+	msg->set.priority_biased = s->priority == NO_PRIORITY
+					   ? row->priority_biased
+					   : (uint32_t)(s->priority + SL_PRIORITY_BIAS);
+	if (s->longest_wait != NO_WAIT)
+		msg->set.longest_wait_ms = (uint32_t)(s->longest_wait / SL_MS);
+	sl_wire_str(msg->set.name, sizeof(msg->set.name), row->name);
+}
+
+static int32_t priority(const struct sl_msg_set_reply *reply)
+{
+	return (int32_t)(reply->priority_biased - SL_PRIORITY_BIAS);
+}
+
+static int print_json(const struct sl_msg_set_reply *reply)
+{
+	return sl_rows_print_json(SL_VERB_set,
+		json_pack("{s:b, s:I, s:o, s:I, s:I, s:i, s:b, s:b, s:I, s:o}", "ok", 1,
+			"workload", (json_int_t)reply->workload, "name",
+			sl_text_json(reply->name), "request_bytes",
+			(json_int_t)reply->request_bytes, "limit_bytes",
+			(json_int_t)reply->limit_bytes, "priority", (int)priority(reply),
+			"swap", !(reply->flags & SL_WORKLOAD_NO_SWAP), "oom_first",
+			!!(reply->flags & SL_WORKLOAD_OOM_FIRST), "over_bytes",
+			(json_int_t)reply->over_bytes, "text",
+			sl_text_json(reply->text)));
+}
+
+static int print(struct sl_msg_set_reply *reply)
+{
+	char request[32], limit[32], over[32];
+
+	sl_text_tame(reply->name);
+	sl_text_tame(reply->text);
+	printf("%s: request %s, limit %s, priority %d%s%s\n", reply->name,
+		sl_bytes_format(reply->request_bytes, request, sizeof(request)),
+		sl_bytes_format(reply->limit_bytes, limit, sizeof(limit)),
+		(int)priority(reply),
+		reply->flags & SL_WORKLOAD_NO_SWAP ? ", no swap" : "",
+		reply->flags & SL_WORKLOAD_OOM_FIRST ? ", out-of-memory first" : "");
+	if (reply->over_bytes)
+		printf("It holds %s above its limit. It keeps that until somebody needs "
+		       "it, and gets nothing more until it is below; where the resolver "
+		       "'priority' is configured, it is then the first to be stopped.\n",
+			sl_bytes_format(reply->over_bytes, over, sizeof(over)));
+	if (reply->text[0])
+		printf("%s\n", reply->text);
+	return sl_cli_finish(SL_VERB_set, SL_EXIT_OK);
+}
+
+int sl_verb_set(int argc, char **argv)
+{
+	sl_cleanup(sl_conn_close) struct sl_conn conn = {.fd = -1};
+	sl_cleanup(sl_rows_fini) struct sl_rows uses = {0};
+	struct settings s = {.priority = NO_PRIORITY, .longest_wait = NO_WAIT};
+	const struct sl_msg_use_row *row;
+	struct sl_error err = {0};
+	union sl_msg ask, reply;
+	int first, status;
+
+	status = sl_cli_parse(SL_VERB_set, &s, argc, argv, &first);
+	if (status >= 0)
+		return status;
+	if (!which(&s))
+		return nothing_to_change(&s);
+	status = sl_amounts_check(SL_VERB_set, s.json, &s.request, &s.limit, false);
+	if (status >= 0)
+		return status;
+	status = sl_named_open(&conn, &uses, s.name, 2, "sluice set", &row, &err);
+	if (!status) {
+		fill(&s, row, &ask);
+		status = sl_conn_call(&conn, &ask, SL_MSG_SET_REPLY, &reply, &err);
+	}
+	if (status)
+		return sl_cli_fail(
+			SL_VERB_set, s.json, (enum sl_exit)status, "%s", err.text);
+	if (!reply.set_reply.ok)
+		return sl_told_refusal(SL_VERB_set, s.json, reply.set_reply.reason,
+			reply.set_reply.text, NULL);
+	return s.json ? print_json(&reply.set_reply) : print(&reply.set_reply);
+}

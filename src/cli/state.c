@@ -1,0 +1,73 @@
+/* One place, since ps, gpus and top say the same. */
+#include "cli/state.h"
+
+#include <stdio.h>
+
+/* The daemon measures several times a second; a figure older than this is marked. */
+#define STALE_MS 5000
+
+const char *sl_state_name(uint32_t state)
+{
+	static const char *const names[SL_STATES] = {
+		[SL_STATE_RESERVED] = "reserved",
+		[SL_STATE_BOUND] = "bound",
+		[SL_STATE_WAITING] = "waiting",
+		[SL_STATE_GONE] = "gone",
+	};
+
+	return state < SL_STATES ? names[state] : "?";
+}
+
+const char *sl_state_shown(const struct sl_msg_use_row *row)
+{
+	if (row->flags & SL_USE_STOPPING)
+		return "stopping";
+	if (row->flags & SL_USE_UNTAKEABLE)
+		return "untakeable";
+	if (row->flags & SL_USE_OVER_LIMIT)
+		return "over limit";
+	return sl_state_name(row->state);
+}
+
+const char *sl_state_condition(uint32_t condition)
+{
+	static const char *const names[SL_WIRE_CONDITIONS] = {
+		[SL_WIRE_RUNNING] = "running",
+		[SL_WIRE_STOPPED] = "stopped",
+		[SL_WIRE_TRACED] = "traced",
+		[SL_WIRE_SILENT] = "silent",
+	};
+
+	return condition < SL_WIRE_CONDITIONS ? names[condition] : "?";
+}
+
+const char *sl_state_of_client(
+	const struct sl_msg_client_row *row, char *buf, size_t size)
+{
+	const char *why = row->condition != SL_WIRE_RUNNING
+				  ? sl_state_condition(row->condition)
+				  : NULL;
+	const char *state = row->flags & SL_CLIENT_STOPPING     ? "stopping"
+			    : row->flags & SL_CLIENT_UNTAKEABLE ? "untakeable"
+			    : why                               ? why
+			    : row->flags & SL_CLIENT_WAITS      ? "waiting"
+								: "running";
+
+	/* A process that is busy without end is untakeable and yet runs. */
+	if (!why && row->flags & SL_CLIENT_UNTAKEABLE)
+		why = "busy";
+	if (why && why != state)
+		snprintf(buf, size, "%s (%s)", state, why);
+	else
+		snprintf(buf, size, "%s", state);
+	return buf;
+}
+
+const char *sl_state_of_gpu(const struct sl_msg_gpu_row *row)
+{
+	if (row->condition & SL_GPU_LOST)
+		return "lost";
+	if (row->condition & SL_GPU_DEGRADED)
+		return "degraded";
+	return row->measured_age_ms > STALE_MS ? "stale" : "ok";
+}

@@ -1,0 +1,161 @@
+/*
+ * sluice why: one sentence for each thing that is in a workload's way now, then for each thing that
+ * was.
+ *
+ * A workload that has ended is in no list any more, and the daemon looks for its name among the events
+ * it has kept; only when that finds nothing either is the name unknown.
+ */
+#include "cli/cli.h"
+#include "cli/named.h"
+#include "cli/table.h"
+#include "cli/text.h"
+#include "cli/told.h"
+
+#include <jansson.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+struct settings {
+	const char *name;
+	bool json;
+};
+
+const struct sl_option sl_verb_why_options[] = {
+	SL_OPT_OPERAND(struct settings, name, "NAME",
+		"The workload: its name, or its id in sluice ps --json."),
+	SL_OPT(struct settings, json, FLAG, NULL, 0, 0, "Print a JSON object."),
+	SL_OPT_END,
+};
+
+static uint64_t age_ms(const struct sl_msg_event_row *row)
+{
+	struct timespec now = {0};
+	uint64_t now_ms;
+
+	(void)clock_gettime(CLOCK_REALTIME, &now);
+	now_ms = (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+	return now_ms > row->realtime_ms ? now_ms - row->realtime_ms : 0;
+}
+
+static size_t count(const struct sl_rows *rows, bool current)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < rows->count; i++)
+		n += !!rows->all[i].event_row.current == current;
+	return n;
+}
+
+/* Nothing is in its way: then how it stands, GPU by GPU. */
+static void print_free(const struct sl_rows *uses, const struct sl_msg_use_row *found)
+{
+	for (size_t i = 0; i < uses->count; i++) {
+		const struct sl_msg_use_row *row = &uses->all[i].use_row;
+		uint64_t used = row->backing_bytes + row->hidden_bytes;
+		char name[64], a[32], b[32], c[32];
+
+		if (row->workload != found->workload)
+			continue;
+		snprintf(name, sizeof(name), "%s", row->name);
+		sl_text_tame(name);
+		printf("%s %s on GPU %u: %s of request %s, limit %s; nothing is in its "
+		       "way.\n",
+			name, row->clients ? "runs" : "holds nothing yet", row->gpu,
+			sl_bytes_format(used, a, sizeof(a)),
+			sl_bytes_format(row->request_bytes, b, sizeof(b)),
+			sl_bytes_format(row->limit_bytes, c, sizeof(c)));
+	}
+}
+
+static int print(const struct sl_rows *rows, const struct sl_rows *uses,
+	const struct sl_msg_use_row *found)
+{
+	char text[SL_TOLD_TEXT_MAX], age[16];
+	bool titled = false;
+
+	for (size_t i = 0; i < rows->count; i++)
+		if (rows->all[i].event_row.current)
+			printf("%s.\n", sl_told_sentence(&rows->all[i].event_row, text,
+						sizeof(text)));
+	if (!found)
+		puts("It has ended.");
+	else if (!count(rows, true))
+		print_free(uses, found);
+	for (size_t i = 0; i < rows->count; i++) {
+		const struct sl_msg_event_row *row = &rows->all[i].event_row;
+
+		if (row->current)
+			continue;
+		if (!titled)
+			puts("Before:");
+		titled = true;
+		printf("%6s ago  %s.\n", sl_table_age(age_ms(row), age, sizeof(age)),
+			sl_told_sentence(row, text, sizeof(text)));
+	}
+	return sl_cli_finish(SL_VERB_why, SL_EXIT_OK);
+}
+
+static json_t *some(const struct sl_rows *rows, bool current)
+{
+	json_t *array = json_array();
+
+	for (size_t i = 0; i < rows->count; i++) {
+		const struct sl_msg_event_row *row = &rows->all[i].event_row;
+		json_t *object;
+
+		if (!!row->current != current)
+			continue;
+		object = sl_told_json(row);
+		if (!current && object)
+			json_object_set_new(
+				object, "age_ms", json_integer((json_int_t)age_ms(row)));
+		json_array_append_new(array, object);
+	}
+	return array;
+}
+
+static int print_json(const struct settings *s, const struct sl_rows *rows,
+	const struct sl_msg_use_row *found)
+{
+	return sl_rows_print_json(SL_VERB_why,
+		json_pack("{s:o, s:I, s:b, s:b, s:o, s:o}", "name",
+			sl_text_json(found ? found->name : s->name), "workload",
+			found ? (json_int_t)found->workload : (json_int_t)0, "ended",
+			!found, "in_its_way", count(rows, true) > 0, "now",
+			some(rows, true), "before", some(rows, false)));
+}
+
+int sl_verb_why(int argc, char **argv)
+{
+	sl_cleanup(sl_conn_close) struct sl_conn conn = {.fd = -1};
+	sl_cleanup(sl_rows_fini) struct sl_rows uses = {0};
+	sl_cleanup(sl_rows_fini) struct sl_rows rows = {0};
+	const struct sl_msg_use_row *found;
+	struct sl_error err = {0}, unknown;
+	struct settings s = {0};
+	union sl_msg ask;
+	int first, status, asked;
+
+	status = sl_cli_parse(SL_VERB_why, &s, argc, argv, &first);
+	if (status >= 0)
+		return status;
+	status = sl_named_open(&conn, &uses, s.name, 2, "sluice why", &found, &err);
+	if (!status || status == SL_EXIT_REFUSED) {
+		unknown = err;
+		sl_wire_init(&ask, SL_MSG_WHY);
+		ask.why.workload = found ? found->workload : 0;
+		sl_wire_str(ask.why.name, sizeof(ask.why.name), s.name);
+		asked = sl_rows_ask(&rows, &conn, &ask, SL_MSG_EVENT_ROW, &err);
+		if (asked)
+			status = asked;
+		else if (rows.count)
+			status = SL_EXIT_OK;
+		else
+			err = unknown;
+	}
+	if (status)
+		return sl_cli_fail(
+			SL_VERB_why, s.json, (enum sl_exit)status, "%s", err.text);
+	return s.json ? print_json(&s, &rows, found) : print(&rows, &uses, found);
+}
