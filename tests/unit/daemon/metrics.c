@@ -1,0 +1,412 @@
+/*
+ * metrics: what is rendered of given books, and which Host headers pass.
+ *
+ * `metrics docs` prints the tables of docs/metrics.md instead.
+ */
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/http.h"
+#include "daemon/metrics.h"
+
+#define ROOM (4u << 20)
+
+/* Names and scopes of the list, once more, for the checks. */
+static const char *const names[] = {
+#define SL_METRIC_SCOPE(SCOPE, labels)
+#define SL_METRIC(ID, name, TYPE, UNIT, SCOPE, help) name,
+#define SL_METRIC_VALUE(ID, kind, value)
+#include "daemon/metrics.def"
+#undef SL_METRIC_SCOPE
+#undef SL_METRIC
+#undef SL_METRIC_VALUE
+};
+
+static const struct {
+	const char *metric, *kind;
+} rows[] = {
+#define SL_METRIC_SCOPE(SCOPE, labels)
+#define SL_METRIC(ID, name, TYPE, UNIT, SCOPE, help)
+#define SL_METRIC_VALUE(ID, kind, value) {#ID, #kind},
+#include "daemon/metrics.def"
+#undef SL_METRIC_SCOPE
+#undef SL_METRIC
+#undef SL_METRIC_VALUE
+};
+
+static struct sl_metrics_books *make_books(uint32_t gpus, uint32_t workloads)
+{
+	struct sl_metrics_books *books = calloc(1, sizeof(*books));
+
+	assert_non_null(books);
+	books->users = 1;
+	books->start_unix_ns = 1700000000500000000ull;
+	books->longest_turn = 1500;
+	books->nvml_up = true;
+	strcpy(books->version, "1.2.3");
+	strcpy(books->driver, "550.54.99");
+	books->messages = UINT64_MAX;
+	books->gpu_count = gpus;
+	books->workloads = calloc(workloads + 1, sizeof(*books->workloads));
+	books->uses = calloc(workloads * gpus + 1, sizeof(*books->uses));
+	assert_true(books->workloads && books->uses);
+	for (uint32_t i = 0; i < gpus; i++) {
+		(void)snprintf(books->gpus[i].uuid, sizeof(books->gpus[i].uuid),
+			"GPU-0000000%u", i);
+		books->gpus[i].measured = true;
+		books->gpus[i].utilisation_pct = 7;
+		books->gpus[i].measured_age = 250 * SL_MS;
+		books->gpus[i].view.capacity_bytes = 1ull << 40;
+	}
+	for (uint32_t i = 0; i < workloads; i++) {
+		books->workloads[i].id = i + 1;
+		(void)snprintf(books->workloads[i].name, sizeof(books->workloads[i].name),
+			"w%u", i);
+		books->workloads[i].view.priority = -5;
+		for (uint32_t g = 0; g < gpus; g++)
+			books->uses[books->use_count++] =
+				(struct sl_metrics_use){.workload = i, .gpu = g};
+	}
+	books->workload_count = workloads;
+	return books;
+}
+
+/* All of it, in pieces of this size. The caller frees. */
+static char *render(const struct sl_metrics_books *books, size_t piece)
+{
+	struct sl_metrics_cursor cursor = {0};
+	char *text = malloc(ROOM), *buf = malloc(piece);
+	size_t used = 0, got;
+
+	assert_true(text && buf);
+	while ((got = sl_metrics_render(books, &cursor, buf, piece)) > 0) {
+		assert_true(got <= piece && used + got < ROOM);
+		assert_int_equal(buf[got - 1], '\n');
+		memcpy(text + used, buf, got);
+		used += got;
+	}
+	text[used] = '\0';
+	free(buf);
+	return text;
+}
+
+static void assert_has(const char *text, const char *line)
+{
+	if (!strstr(text, line))
+		fail_msg("not rendered: %s", line);
+}
+
+static unsigned int count(const char *text, const char *word)
+{
+	unsigned int n = 0;
+
+	for (; (text = strstr(text, word)); text += strlen(word))
+		n++;
+	return n;
+}
+
+/* --- the format, checked by a reader of its own --- */
+
+static const char *skip_labels(const char *at)
+{
+	if (*at != '{')
+		return at;
+	do {
+		at++;
+		at += strspn(at, "abcdefghijklmnopqrstuvwxyz_");
+		assert_memory_equal(at, "=\"", 2);
+		for (at += 2; *at != '"'; at++) {
+			assert_true(*at && *at != '\n');
+			if (*at == '\\')
+				assert_non_null(strchr("\\n\"", *++at));
+		}
+		at++;
+	} while (*at == ',');
+	assert_int_equal(*at, '}');
+	return at + 1;
+}
+
+/* Each line is a title or a sample with a finite number. Returns the samples. */
+static unsigned int check_format(const char *text)
+{
+	unsigned int samples = 0;
+
+	while (*text) {
+		const char *end = strchr(text, '\n');
+		char *number_end;
+		size_t length;
+
+		assert_non_null(end);
+		assert_true(end - text < SL_METRICS_LINE_MAX);
+		if (*text == '#') {
+			assert_true(strncmp(text, "# HELP sluice_", 14) == 0 ||
+				    strncmp(text, "# TYPE sluice_", 14) == 0);
+			text = end + 1;
+			continue;
+		}
+		length = strspn(text, "abcdefghijklmnopqrstuvwxyz_");
+		assert_true(strncmp(text, "sluice_", 7) == 0 && length > 7);
+		text = skip_labels(text + length);
+		assert_int_equal(*text, ' ');
+		assert_non_null(strchr("-0123456789", text[1]));
+		(void)strtod(text + 1, &number_end);
+		assert_ptr_equal(number_end, end);
+		text = end + 1;
+		samples++;
+	}
+	return samples;
+}
+
+static void every_row_appears(void **state)
+{
+	struct sl_metrics_books *books = make_books(2, 3);
+	char *text = render(books, 65536);
+
+	for (size_t i = 0; i < SL_ARRAY_LEN(names); i++) {
+		char line[256];
+
+		(void)snprintf(line, sizeof(line), "# HELP %s ", names[i]);
+		assert_int_equal(count(text, line), 1);
+		(void)snprintf(line, sizeof(line), "# TYPE %s ", names[i]);
+		assert_int_equal(count(text, line), 1);
+		(void)snprintf(line, sizeof(line), "\n%s", names[i]);
+		assert_has(text, line);
+	}
+	/* A row of a kind has a sample for each GPU, or for each workload on each GPU. */
+	for (size_t i = 0; i < SL_ARRAY_LEN(rows); i++) {
+		char label[64];
+
+		(void)snprintf(label, sizeof(label), "kind=\"%s\"", rows[i].kind);
+		if (strcmp(rows[i].kind, "only") == 0)
+			assert_int_equal(count(text, label), 0);
+		else if (strcmp(rows[i].metric, "GPU_MEMORY") == 0)
+			assert_true(count(text, label) >= 2);
+		else
+			assert_true(count(text, label) >= 6);
+	}
+	(void)check_format(text);
+	free(text);
+	(void)sl_metrics_put(books);
+}
+
+static void names_are_unique(void **state)
+{
+	for (size_t i = 0; i < SL_ARRAY_LEN(names); i++) {
+		for (size_t k = i + 1; k < SL_ARRAY_LEN(names); k++)
+			assert_string_not_equal(names[i], names[k]);
+	}
+}
+
+static void numbers_are_as_they_should(void **state)
+{
+	struct sl_metrics_books *books = make_books(1, 1);
+	char *text;
+
+	books->events[SL_REASON_OVER_LIMIT] = 3;
+	books->events[SL_REASON_STOP_IDLE] = 4;
+	books->refusals[SL_REASON_REQUESTS_TAKEN] = 5;
+	text = render(books, 65536);
+	assert_has(text, "\nsluice_messages_total 18446744073709551615\n");
+	assert_has(text, "\nsluice_daemon_start_time_seconds 1700000000.5\n");
+	assert_has(text, "\nsluice_metrics_longest_turn_seconds 0.0000015\n");
+	assert_has(text,
+		"\nsluice_gpu_capacity_bytes{gpu=\"GPU-00000000\"} 1099511627776\n");
+	assert_has(text, "\nsluice_gpu_utilisation_ratio{gpu=\"GPU-00000000\"} 0.07\n");
+	assert_has(text,
+		"\nsluice_gpu_measurement_age_seconds{gpu=\"GPU-00000000\"} 0.25\n");
+	assert_has(text, "\nsluice_workload_priority{id=\"1\",workload=\"w0\","
+			 "project=\"\",user=\"0\"} -5\n");
+	assert_has(text, "\nsluice_denials_total{reason=\"OVER_LIMIT\"} 3\n");
+	assert_has(text, "\nsluice_events_total{reason=\"OVER_LIMIT\"} 3\n");
+	assert_has(text, "\nsluice_stops_total{reason=\"STOP_IDLE\"} 4\n");
+	assert_has(text, "\nsluice_refusals_total{reason=\"REQUESTS_TAKEN\"} 5\n");
+	assert_int_equal(count(text, "sluice_denials_total{reason=\"STOP_"), 0);
+	assert_int_equal(count(text, "\"NONE\""), 0);
+	free(text);
+	(void)sl_metrics_put(books);
+}
+
+static void unknown_is_left_out(void **state)
+{
+	struct sl_metrics_books *books = make_books(1, 0);
+	char *text;
+
+	books->driver[0] = '\0';
+	books->gpus[0].measured = false;
+	text = render(books, 65536);
+	assert_int_equal(count(text, "\nsluice_driver_info{"), 0);
+	assert_int_equal(count(text, "\nsluice_gpu_utilisation_ratio{"), 0);
+	assert_int_equal(count(text, "\nsluice_gpu_measurement_age_seconds{"), 0);
+	assert_int_equal(count(text, "\nsluice_workload_"), 0);
+	(void)check_format(text);
+	free(text);
+	(void)sl_metrics_put(books);
+}
+
+static void pieces_make_the_same_text(void **state)
+{
+	struct sl_metrics_books *books = make_books(3, 40);
+	char *whole = render(books, ROOM);
+	size_t sizes[] = {SL_METRICS_LINE_MAX, SL_METRICS_LINE_MAX + 1, 8192, 100000};
+
+	for (size_t i = 0; i < SL_ARRAY_LEN(sizes); i++) {
+		char *text = render(books, sizes[i]);
+
+		assert_string_equal(text, whole);
+		free(text);
+	}
+	free(whole);
+	(void)sl_metrics_put(books);
+}
+
+static void series_are_bounded(void **state)
+{
+	struct sl_metrics_books *small = make_books(2, 10);
+	struct sl_metrics_books *large = make_books(2, 110);
+	char *a = render(small, 65536), *b = render(large, 65536);
+
+	/* Per workload: 3 of its own, and 8 on each of its 2 GPUs. */
+	assert_int_equal(check_format(b) - check_format(a), 100 * (3 + 8 * 2));
+	free(a);
+	free(b);
+	(void)sl_metrics_put(small);
+	(void)sl_metrics_put(large);
+}
+
+#define BAD "\xef\xbf\xbd"
+
+static void hostile_names_do_no_harm(void **state)
+{
+	static const struct {
+		const char *name, *shown;
+	} cases[] = {
+		{"plain", "plain"},
+		{"", ""},
+		{"a\"b", "a\\\"b"},
+		{"\"} 1\nsluice_gpus 99", "\\\"} 1\\nsluice_gpus 99"},
+		{"back\\slash\\", "back\\\\slash\\\\"},
+		{"caf\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80",
+			"caf\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80"},
+		{"tab\there", "tab" BAD "here"},
+		{"\x01\x1b[31m\x7f", BAD BAD "[31m" BAD},
+		{"alone \x80", "alone " BAD},
+		{"overlong \xc0\xaf", "overlong " BAD BAD},
+		{"overlong \xe0\x80\xaf", "overlong " BAD BAD BAD},
+		{"surrogate \xed\xa0\x80", "surrogate " BAD BAD BAD},
+		{"beyond \xf4\x90\x80\x80", "beyond " BAD BAD BAD BAD},
+		{"cut \xe2\x82", "cut " BAD BAD},
+		{"cut \xf0\x9f\x98", "cut " BAD BAD BAD},
+		{"\xff\xfe", BAD BAD},
+	};
+
+	for (size_t i = 0; i < SL_ARRAY_LEN(cases); i++) {
+		struct sl_metrics_books *books = make_books(1, 1);
+		char wanted[512], *text;
+
+		strcpy(books->workloads[0].name, cases[i].name);
+		strcpy(books->workloads[0].project, cases[i].name);
+		text = render(books, 65536);
+		(void)snprintf(wanted, sizeof(wanted),
+			"\nsluice_workload_clients{id=\"1\",workload=\"%s\",project=\"%"
+			"s\","
+			"user=\"0\"} 0\n",
+			cases[i].shown, cases[i].shown);
+		assert_has(text, wanted);
+		(void)check_format(text);
+		free(text);
+		(void)sl_metrics_put(books);
+	}
+}
+
+static void the_longest_line_fits(void **state)
+{
+	struct sl_metrics_books *books = make_books(1, 1);
+	char *text;
+
+	memset(books->workloads[0].name, 0xff, 63);
+	memset(books->workloads[0].project, 0xff, 63);
+	books->workloads[0].id = UINT64_MAX;
+	books->workloads[0].uid = UINT32_MAX;
+	books->uses[0].view.backing_bytes = UINT64_MAX;
+	memset(books->gpus[0].name, '"', 63);
+	memset(books->gpus[0].uuid, '"', 47);
+	text = render(books, SL_METRICS_LINE_MAX);
+	(void)check_format(text);
+	free(text);
+	(void)sl_metrics_put(books);
+}
+
+static void hosts_pass_or_not(void **state)
+{
+	static const struct {
+		const char *host;
+		bool passes;
+	} cases[] = {
+		{"localhost", true},
+		{"LocalHost:9464", true},
+		{"127.0.0.1", true},
+		{"127.0.0.1:9464", true},
+		{"127.1.2.3:80", true},
+		{"[::1]", true},
+		{"[::1]:9464", true},
+		{"", false},
+		{":9464", false},
+		{"evil.example", false},
+		{"evil.example:9464", false},
+		{"localhost.evil.example", false},
+		{"127.0.0.1.evil.example", false},
+		{"localhost:", false},
+		{"localhost:80x", false},
+		{"localhost:80:80", false},
+		{"127.0.0.1 evil", false},
+		{"127.1", false},
+		{"0x7f.0.0.1", false},
+		{"2130706433", false},
+		{"128.0.0.1", false},
+		{"10.0.0.1", false},
+		{"0.0.0.0", false},
+		{"[::1]evil", false},
+		{"[::2]", false},
+		{"::1", false},
+		{"[::1", false},
+		{"localhost,evil.example", false},
+	};
+
+	for (size_t i = 0; i < SL_ARRAY_LEN(cases); i++) {
+		if (sl_http_is_local_host(cases[i].host) != cases[i].passes)
+			fail_msg("Host: %s must %spass", cases[i].host,
+				cases[i].passes ? "" : "not ");
+	}
+}
+
+static void print_line(void *context, const char *line)
+{
+	(void)puts(line);
+}
+
+int main(int argc, char **argv)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_row_appears),
+		cmocka_unit_test(names_are_unique),
+		cmocka_unit_test(numbers_are_as_they_should),
+		cmocka_unit_test(unknown_is_left_out),
+		cmocka_unit_test(pieces_make_the_same_text),
+		cmocka_unit_test(series_are_bounded),
+		cmocka_unit_test(hostile_names_do_no_harm),
+		cmocka_unit_test(the_longest_line_fits),
+		cmocka_unit_test(hosts_pass_or_not),
+	};
+
+	if (argc > 1 && strcmp(argv[1], "docs") == 0) {
+		sl_metrics_document(print_line, NULL);
+		return 0;
+	}
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
