@@ -23,6 +23,8 @@
 
 #define PATIENCE_MS 5000
 
+void (*rig_idle)(void);
+
 /* --- daemon ------------------------------------------------------------------------------- */
 
 void rig_init(struct rig *rig, unsigned int gpu_count, uint64_t gpu_bytes)
@@ -239,6 +241,8 @@ void rig_reconnect(const struct rig *rig, struct rig_peer *peer)
 	if (peer->fd >= 0)
 		(void)close(peer->fd);
 	assert_int_equal(write(peer->order, "c", 1), 1);
+	if (rig_idle)
+		rig_idle();
 	peer->fd = receive_fd(peer->order);
 	assert_true(peer->fd >= 0);
 }
@@ -312,8 +316,11 @@ static int receive(const struct rig_peer *peer, int ms, union sl_msg *out)
 {
 	struct pollfd ready = {.fd = peer->fd, .events = POLLIN};
 	struct sl_error err = {0};
+	sl_ns end = sl_clock_now() + (sl_ns)ms * SL_MS;
 
-	if (poll(&ready, 1, ms) <= 0)
+	while (rig_idle && poll(&ready, 1, 0) == 0 && sl_clock_now() < end)
+		rig_idle();
+	if (poll(&ready, 1, rig_idle ? 0 : ms) <= 0)
 		return SL_WIRE_AGAIN;
 	return sl_wire_recv(peer->fd, SL_FROM_DAEMON, out, &err);
 }

@@ -35,6 +35,9 @@ struct rig_peer {
 	uint8_t token[SL_WIRE_TOKEN_BYTES];
 };
 
+/* Called while something is waited for; NULL where the daemon is a process of its own. */
+extern void (*rig_idle)(void);
+
 /* A folder, a fake NVML of gpu_count GPUs of gpu_bytes. No daemon yet. */
 void rig_init(struct rig *rig, unsigned int gpu_count, uint64_t gpu_bytes);
 /* Starts sluiced with the configuration (or NULL) and waits until it is ready. */

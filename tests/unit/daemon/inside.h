@@ -1,0 +1,38 @@
+/*
+ * inside - the daemon in the test's own process, its loop turned by the test
+ *
+ * For what can only be reached by an action of the policy (signals, probes): the test hands the action
+ * in by itself, and still speaks to the daemon through sockets of real processes (rig.h), whose
+ * waiting turns the loop.
+ */
+#ifndef SL_TESTS_DAEMON_INSIDE_H
+#define SL_TESTS_DAEMON_INSIDE_H
+
+#include "rig.h"
+
+#include "daemon/client.h"
+#include "daemon/daemon.h"
+
+struct inside {
+	struct rig rig;
+	struct sl_daemon daemon;
+};
+
+/* A daemon of one GPU of 16 GiB, of which 1 GiB is the driver's, with this configuration. */
+void inside_init(struct inside *inside, const char *config);
+void inside_fini(struct inside *inside);
+/* Turns the loop until nothing happens for a moment. */
+void inside_turn(struct inside *inside);
+/* Turns it until the condition holds, for 10 s at most. */
+#define inside_until(inside, condition)                                      \
+	do {                                                                 \
+		sl_ns inside_end_ = sl_clock_now() + 10 * SL_S;              \
+		while (!(condition)) {                                       \
+			inside_turn(inside);                                 \
+			if (sl_clock_now() > inside_end_)                    \
+				fail_msg("not within 10 s: %s", #condition); \
+		}                                                            \
+	} while (0)
+struct sl_client *inside_client(struct inside *inside, const struct rig_peer *peer);
+
+#endif
