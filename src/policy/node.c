@@ -88,6 +88,8 @@ struct sl_node *sl_node_new(struct sl_arena *arena)
 	node->arena = arena;
 	sl_index_init(&node->members, arena);
 	sl_index_init(&node->clients, arena);
+	sl_index_init(&node->strangers, arena);
+	sl_list_init(&node->to_kill);
 	sl_list_init(&node->all_members);
 	sl_list_init(&node->parties);
 	sl_list_init(&node->spare_demands);
@@ -100,7 +102,7 @@ struct sl_node *sl_node_new(struct sl_arena *arena)
 	node->stop_idle = DEFAULT_STOP_IDLE;
 	node->stop_grace = DEFAULT_STOP_GRACE;
 	node->untakeable_after = DEFAULT_UNTAKEABLE;
-	node->due = node->told_due = SL_NS_NEVER;
+	node->due = node->told_due = node->stops_due = SL_NS_NEVER;
 	return node;
 }
 

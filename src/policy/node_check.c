@@ -41,7 +41,7 @@ static int check_client(const struct sl_node_client *client, struct sl_error *er
 			SL_LIST_ENTRY(link, struct sl_demand, of_client);
 
 		if (demand->epoch)
-			granted[demand->gpu] += demand->bytes;
+			granted[demand->gpu] += demand->is_void ? 0 : demand->bytes;
 		else
 			waiting++;
 		if (sl_list_is_linked(&demand->queue) == !demand->epoch)
@@ -107,7 +107,8 @@ static int check_queue(const struct sl_node *node, uint32_t gpu, struct sl_error
 	const struct sl_demand *before = NULL;
 	uint32_t count = 0;
 
-	if (queue->degraded != sl_ledger_is_degraded(&node->ledger, gpu)) {
+	if (queue->degraded !=
+		(sl_ledger_is_degraded(&node->ledger, gpu) && !queue->lost)) {
 		sl_error_set(err, "GPU %u: degraded is kept as %d", gpu, queue->degraded);
 		return 1;
 	}

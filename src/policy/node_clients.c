@@ -229,10 +229,22 @@ void sl_node_cancel_all(struct sl_node *node, struct sl_node_member *member)
 	}
 }
 
+/* Why no demand of this client can be served on this GPU, however small it is. */
+static enum sl_reason never(
+	const struct sl_node *node, const struct sl_node_client *client, uint32_t gpu)
+{
+	if (SL_MUTANT(LOST_IS_SERVED, node->queue[gpu].lost, false))
+		return SL_REASON_GPU_LOST;
+	if (SL_MUTANT(STOPPING_IS_SERVED, client->member->stopping, false))
+		return SL_REASON_CANCELLED;
+	return SL_REASON_NONE;
+}
+
 void sl_node_on_ask(struct sl_node *node, const struct sl_event *event)
 {
 	struct sl_node_client *client = sl_node_find_client(node, event->ask.client);
 	uint32_t gpu = event->ask.gpu;
+	enum sl_reason refused;
 	struct sl_demand *demand;
 
 	if (!client || !client->alive || gpu >= SL_NODE_GPUS_MAX ||
@@ -243,6 +255,13 @@ void sl_node_on_ask(struct sl_node *node, const struct sl_event *event)
 	}
 	if (SL_MUTANT(DUPLICATE_ASKS, find_ask(client, event->ask.ask) != NULL, false))
 		return;
+	sl_node_is_on(client->member, gpu);
+	refused = never(node, client, gpu);
+	if (refused != SL_REASON_NONE) {
+		tell_deny(node, event->ask.client, event->ask.ask, refused, gpu,
+			event->ask.bytes);
+		return;
+	}
 	demand = new_demand(node);
 	demand->holding = &client->holding;
 	demand->ask = event->ask.ask;
@@ -288,6 +307,10 @@ void sl_node_on_commit(struct sl_node *node, const struct sl_event *event)
 			event->commit.used_bytes);
 		return;
 	}
+	if (demand->is_void) {
+		drop_demand(node, demand);
+		return;
+	}
 	used = SL_MUTANT(COMMIT_UNCLAMPED,
 		sl_min_u64(event->commit.used_bytes, demand->bytes),
 		event->commit.used_bytes);
@@ -316,6 +339,12 @@ void sl_node_on_create_failed(struct sl_node *node, const struct sl_event *event
 		sl_node_note(node, SL_REASON_STRAY, 0, client->member->index.id, 0, 0);
 		return;
 	}
+	if (demand->is_void) {
+		tell_deny(node, client->index.id, demand->ask, SL_REASON_GPU_LOST,
+			demand->gpu, demand->bytes);
+		drop_demand(node, demand);
+		return;
+	}
 	if (!demand->noted_refusal)
 		sl_node_note(node, SL_REASON_CREATE_FAILED, demand->gpu,
 			client->member->index.id, 0, demand->bytes);
@@ -330,7 +359,7 @@ void sl_node_on_create_failed(struct sl_node *node, const struct sl_event *event
 	if (!demand->refused_since)
 		demand->refused_since = node->now;
 	node->queue[demand->gpu].backing_off++;
-	if (client->member->leaving) {
+	if (client->member->leaving || client->member->stopping) {
 		tell_deny(node, client->index.id, demand->ask, SL_REASON_CANCELLED,
 			demand->gpu, demand->bytes);
 		drop_demand(node, demand);
@@ -429,6 +458,8 @@ void sl_node_on_client_report(struct sl_node *node, const struct sl_event *event
 		return;
 	sl_ledger_set_backing(
 		&node->ledger, &client->holding, gpu, event->client_report.bytes);
+	if (event->client_report.bytes)
+		sl_node_is_on(client->member, gpu);
 	sl_node_touch(node, 1u << gpu);
 	node->deadlock_dirty = true;
 	tell_view(node, client->member, gpu, 2);
@@ -462,6 +493,47 @@ static void forget_client(struct sl_node *node, struct sl_node_client *client)
 	sl_node_forget_member(node, member);
 }
 
+/* What a lost GPU holds of the dead is gone with it. */
+static void release_lost(struct sl_node *node, struct sl_node_client *client)
+{
+	for (uint32_t left = client->holding.touched; left; left &= left - 1) {
+		uint32_t gpu = (uint32_t)__builtin_ctz(left);
+
+		if (node->queue[gpu].lost)
+			sl_ledger_release(&node->ledger, &client->holding, gpu, 0);
+	}
+}
+
+/* Its open grants on this GPU count for nothing any more; the client still says what became of them. */
+static void void_grants(struct sl_node *node, struct sl_node_client *client, uint32_t gpu)
+{
+	sl_list_foreach (link, &client->party.demands) {
+		struct sl_demand *demand =
+			SL_LIST_ENTRY(link, struct sl_demand, of_client);
+
+		if (!demand->epoch || demand->gpu != gpu || demand->is_void)
+			continue;
+		sl_ledger_commit(&node->ledger, &client->holding, gpu, demand->bytes, 0);
+		demand->is_void = SL_MUTANT(LOST_GRANT_STANDS, true, false);
+	}
+}
+
+void sl_node_lose(struct sl_node *node, struct sl_node_member *member, uint32_t gpu)
+{
+	sl_list_foreach_safe (link, &member->clients) {
+		struct sl_node_client *client =
+			SL_LIST_ENTRY(link, struct sl_node_client, of_member);
+
+		if (client->alive) {
+			void_grants(node, client, gpu);
+			continue;
+		}
+		release_lost(node, client);
+		if (!is_dying(client))
+			forget_client(node, client);
+	}
+}
+
 void sl_node_on_client_exit(struct sl_node *node, const struct sl_event *event)
 {
 	struct sl_node_client *client = find_living(node, event->client_exit.client);
@@ -480,6 +552,7 @@ void sl_node_on_client_exit(struct sl_node *node, const struct sl_event *event)
 	client->alive = false;
 	client->member->living--;
 	sl_ledger_die(&node->ledger, &client->holding);
+	release_lost(node, client);
 	sl_node_touch(node, client->holding.touched);
 	for (uint32_t gpu = 0; gpu < SL_NODE_GPUS_MAX; gpu++) {
 		if (client->holding.cell[gpu].dying_bytes)
@@ -529,6 +602,7 @@ void sl_node_on_hidden(struct sl_node *node, const struct sl_event *event)
 	sl_ledger_set_hidden(&node->ledger, &client->holding, gpu, event->hidden.bytes);
 	if (client->holding.cell[gpu].hidden_bytes == before)
 		return;
+	sl_node_is_on(client->member, gpu);
 	sl_node_touch(node, 1u << gpu);
 	node->deadlock_dirty = true;
 	tell_view(node, client->member, gpu, 1);

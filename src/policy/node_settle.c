@@ -49,7 +49,7 @@ static void look_after(struct sl_node *node, uint32_t gpu)
 	uint64_t needed =
 		sl_max_u64(g->claims_bytes, sl_ledger_resident(&node->ledger, gpu));
 
-	if (degraded == queue->degraded)
+	if (degraded == queue->degraded || queue->lost)
 		return;
 	queue->degraded = degraded;
 	/* What was not hopeless because anything could change may be so now. */
@@ -305,14 +305,20 @@ static void give_up_expected(struct sl_node *node)
 	node->dirty_mask = UINT32_MAX;
 }
 
+/* What ends by itself, whoever waits: graces of those that were told to stop. */
+static sl_ns time_stops(struct sl_node *node)
+{
+	return sl_min_u64(sl_node_time_stops(node), sl_node_time_strangers(node));
+}
+
 /* Does what is due and finds the next deadline. O(waiting). */
 static void run_timers(struct sl_node *node)
 {
 	node->timers_dirty = false;
-	node->due = SL_NS_NEVER;
+	node->due = node->stops_due = time_stops(node);
 	if (sl_node_is_recovering(node)) {
 		if (node->now < node->recover_until) {
-			node->due = node->recover_until;
+			by_then(node, node->recover_until);
 			return;
 		}
 		give_up_expected(node);
@@ -337,5 +343,5 @@ void sl_node_settle(struct sl_node *node)
 	}
 	/* Whoever had the deadline was served meanwhile: spare the caller a wake-up. */
 	if (sl_list_is_empty(&node->parties) && !sl_node_is_recovering(node))
-		node->due = SL_NS_NEVER;
+		node->due = node->stops_due;
 }

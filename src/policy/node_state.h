@@ -4,7 +4,8 @@
  * Objects live in the arena and are recycled through free lists, so a steady population takes
  * no new memory. Who may touch what: node.c takes events apart, node_workloads.c changes workloads,
  * node_gpus.c GPUs and settings, node_clients.c clients and their demands, node_settle.c decides
- * who gets memory and who waits, node_resolve.c who is stopped; node_view.c only reads.
+ * who gets memory and who waits, node_resolve.c who is stopped, node_facts.c keeps what is
+ * known of clients' work; node_waits.c and node_view.c only read.
  */
 #ifndef SL_POLICY_NODE_STATE_H
 #define SL_POLICY_NODE_STATE_H
@@ -13,6 +14,7 @@
 #include "policy/books/pool.h"
 #include "policy/node.h"
 #include "policy/verdicts/deadlock.h"
+#include "policy/verdicts/victims.h"
 
 /* A waiting demand is announced once after this long (design.md section 4). */
 #define SL_NODE_NOTE_AFTER (1 * SL_S)
@@ -29,10 +31,21 @@ struct sl_node_member { /* a workload */
 	uint32_t living;
 	uint32_t waiting; /* demands of its clients in queues */
 	int32_t priority;
-	uint32_t owner, flags; /* flags: SL_WORKLOAD_* */
-	sl_ns wait_max;        /* its own longest wait of a burst; 0: the node's */
-	bool leaving;          /* removed, but clients of it still hold memory */
+	uint32_t owner, flags;  /* flags: SL_WORKLOAD_* */
+	sl_ns wait_max;         /* its own longest wait of a burst; 0: the node's */
+	bool leaving;           /* removed, but clients of it still hold memory */
+	bool stopping;          /* somebody asked for its end: it gets no more memory */
+	struct sl_link to_kill; /* among the node's, until its processes are killed */
+	sl_ns kill_at;
+	uint32_t actual_mask; /* GPUs its clients ever held, asked or were measured on */
 	struct sl_node_member *next_spare;
+};
+
+enum sl_node_stopping {
+	SL_NODE_LIVES,
+	SL_NODE_TERMED,
+	SL_NODE_KILLED,
+	SL_NODE_STUBBORN /* killed, and did not go: nobody counts on it any more */
 };
 
 struct sl_node_client {
@@ -44,6 +57,22 @@ struct sl_node_client {
 	uint32_t waiting;               /* demands in queues */
 	sl_ns active_at; /* last work, free, commit, grant; or when it began to wait */
 	bool alive, expected;
+	bool told_oom; /* OOM_FIRST: had its first refusal, and no burst since */
+
+	/* What it and the system say of its work; see node_facts.c. */
+	struct sl_link of_suspects; /* while it may become, or is, untakeable */
+	enum sl_client_condition condition;
+	sl_ns condition_at;
+	sl_ns pulse_at, idle, busy; /* as of pulse_at; they go on by themselves */
+	bool proven, untakeable;
+	enum sl_probe probe;
+	uint32_t prove_mask; /* GPUs on which its stop hangs on a proof of its idleness */
+
+	/* Its being stopped; see node_resolve.c. */
+	struct sl_link of_stops;
+	enum sl_node_stopping stopping;
+	sl_ns stop_due; /* KILL, or giving up on it */
+	struct sl_node_because stop;
 	struct sl_node_client *next_spare;
 };
 
@@ -53,12 +82,33 @@ struct sl_node_borrowers {
 	uint64_t id[2], burst_bytes[2];
 };
 
+/* What the other workloads of higher priority than this have not claimed of a GPU. */
+struct sl_node_lent {
+	uint64_t as_of;
+	int32_t priority;
+	uint64_t bytes;
+};
+
+/* What walks over all workloads found out; no state, and true as long as no bytes move. */
+struct sl_node_caches {
+	struct sl_node_borrowers borrowers[SL_NODE_GPUS_MAX];
+	struct sl_node_lent lent[SL_NODE_GPUS_MAX];
+};
+
 struct sl_node_queue { /* of one GPU */
 	struct sl_link waiting;
 	struct sl_demand *head; /* NULL when empty; never dangling */
 	uint32_t count,
 		backing_off; /* backing_off: an upper bound, see sl_node_released */
-	bool degraded;
+	bool degraded, lost; /* lost: never degraded, and nothing waits */
+};
+
+struct sl_node_stranger { /* a process that we do not manage */
+	struct sl_index_node index;
+	uint64_t bytes[SL_NODE_GPUS_MAX];
+	bool noted, stopping, killed;
+	sl_ns kill_at;
+	struct sl_node_stranger *next_spare;
 };
 
 struct sl_node {
@@ -66,7 +116,8 @@ struct sl_node {
 	struct sl_ledger ledger;
 	struct sl_pool pool;
 	struct sl_node_queue queue[SL_NODE_GPUS_MAX];
-	struct sl_index members, clients;
+	struct sl_index members, clients, strangers;
+	struct sl_link to_kill; /* workloads told to end that will be killed */
 	struct sl_link all_members, parties; /* parties: clients with waiting demands */
 	sl_ns wait_max, head_pass, idle_wait, recover_wait;
 	uint32_t chain; /* as given by CONFIG: 0 is `wait` alone */
@@ -81,14 +132,28 @@ struct sl_node {
 	uint32_t dirty_mask; /* GPUs whose books changed */
 	bool deadlock_dirty, timers_dirty;
 	sl_ns due, told_due; /* next deadline; the one last emitted as WAKE_AT */
-	/* Counts up when bytes or promises may have changed: with every event and grant. What is
-	 * found out by walking all workloads is kept until then. */
+	sl_ns stops_due;     /* the next of those that nobody waits for */
+	/* Counts up when bytes or promises may have changed: with every event and grant. */
 	uint64_t books;
-	struct sl_node_borrowers borrowers[SL_NODE_GPUS_MAX];
+	struct sl_node_caches *caches;
+
+	/* Stopping. */
+	uint32_t resolve_mask;       /* GPUs the resolver has to look at */
+	struct sl_link stops;        /* clients being stopped */
+	struct sl_link suspects;     /* clients that are, or may become, untakeable */
+	uint32_t untakeable;         /* clients */
+	uint32_t pressed_mask;       /* GPUs where an entitled demand waits for long */
+	bool probes_dirty;           /* who is to be probed may have changed */
+	uint64_t outlooks;           /* stamp of the last one */
+	uint32_t clients_count;      /* dying ones too */
+	struct sl_victim *victims;   /* scratch with room for every client */
+	struct sl_node_client **victim_of; /* whom each of them stands for, by number */
+	uint32_t victims_room;
 
 	uint64_t next_sequence, next_epoch, next_action;
 	struct sl_node_member *spare_members;
 	struct sl_node_client *spare_clients;
+	struct sl_node_stranger *spare_strangers;
 	struct sl_link spare_demands; /* by their queue link */
 
 	/* Of the step that is running. */
@@ -103,6 +168,11 @@ struct sl_node {
 static inline sl_ns sl_node_later(sl_ns at, sl_ns span)
 {
 	return span > SL_NS_NEVER - at ? SL_NS_NEVER : at + span;
+}
+
+static inline void sl_node_is_on(struct sl_node_member *member, uint32_t gpu)
+{
+	member->actual_mask |= 1u << gpu;
 }
 
 /* --- node.c --- */
@@ -122,6 +192,8 @@ void sl_node_on_workload_add(struct sl_node *node, const struct sl_event *event)
 void sl_node_on_workload_remove(struct sl_node *node, const struct sl_event *event);
 void sl_node_on_workload_set(struct sl_node *node, const struct sl_event *event);
 void sl_node_on_workload_stop(struct sl_node *node, const struct sl_event *event);
+/* Kills the workloads whose grace is over; returns when the next one's will be. */
+sl_ns sl_node_time_stops(struct sl_node *node);
 
 /* --- node_gpus.c --- */
 void sl_node_on_config(struct sl_node *node, const struct sl_event *event);
@@ -129,10 +201,43 @@ void sl_node_on_gpu_add(struct sl_node *node, const struct sl_event *event);
 void sl_node_on_gpu_lost(struct sl_node *node, const struct sl_event *event);
 void sl_node_on_unmanaged(struct sl_node *node, const struct sl_event *event);
 void sl_node_on_stranger(struct sl_node *node, const struct sl_event *event);
+/* The same as sl_node_time_stops, of processes that we do not manage. */
+sl_ns sl_node_time_strangers(struct sl_node *node);
 
-/* --- node_resolve.c --- */
+/* --- node_facts.c --- */
 void sl_node_on_pulse(struct sl_node *node, const struct sl_event *event);
 void sl_node_on_condition(struct sl_node *node, const struct sl_event *event);
+/* It submitted work. */
+void sl_node_is_busy(struct sl_node *node, struct sl_node_client *client);
+/* As of now; 0: not. */
+sl_ns sl_node_idle(const struct sl_node *node, const struct sl_node_client *client);
+sl_ns sl_node_busy(const struct sl_node *node, const struct sl_node_client *client);
+/* Its idleness is known to be true. */
+bool sl_node_is_proven(const struct sl_node_client *client);
+/* Notes who becomes untakeable, or no longer is. Returns the next deadline. */
+sl_ns sl_node_time_suspects(struct sl_node *node);
+/* Nothing is known or wanted of it any more. */
+void sl_node_forget_facts(struct sl_node *node, struct sl_node_client *client);
+/* Emits PROBE where another mode is wanted than the client was last told. */
+void sl_node_probe(struct sl_node *node);
+
+/* --- node_resolve.c --- */
+/* The chain, taken apart. */
+bool sl_node_waits_at_all(const struct sl_node *node);
+bool sl_node_has_priority(const struct sl_node *node);
+/* What a resolver could do on this GPU may have changed. */
+void sl_node_reconsider(struct sl_node *node, uint32_t gpu_mask);
+/* The resolvers and the last resort, on one GPU: stops, and denies what nothing can help. */
+void sl_node_resolve(struct sl_node *node, uint32_t gpu);
+/* KILL after the grace, unless the need went away. Returns the next deadline. */
+sl_ns sl_node_time_victims(struct sl_node *node);
+void sl_node_stop_ended(struct sl_node *node, struct sl_node_client *client);
+/* It was told to end, and nobody gave up on it: what it holds is coming. */
+bool sl_node_is_going(const struct sl_node_client *client);
+/* When the longest wait of this burst is over. */
+sl_ns sl_node_wait_end(const struct sl_node *node, const struct sl_demand *demand);
+/* Room in the scratch for one more client. */
+void sl_node_make_room(struct sl_node *node);
 
 /* --- node_clients.c --- */
 void sl_node_on_client_join(struct sl_node *node, const struct sl_event *event);
@@ -151,6 +256,12 @@ struct sl_node_client *sl_node_client_of(const struct sl_demand *demand);
 /* Turns a waiting demand into a grant, or into a DENY. */
 void sl_node_grant(struct sl_node *node, struct sl_demand *demand);
 void sl_node_deny(struct sl_node *node, struct sl_demand *demand, enum sl_reason reason);
+/* The same where somebody else than the largest borrower stands in the way (0: nobody). */
+void sl_node_deny_for(struct sl_node *node, struct sl_demand *demand,
+	enum sl_reason reason, struct sl_node_because other);
+/* The GPU is lost: the workload's open grants there are void, its dying bytes released; clients of
+ * it that have nothing left are forgotten, and so may be the workload. */
+void sl_node_lose(struct sl_node *node, struct sl_node_member *member, uint32_t gpu);
 /* Gives the workload another priority, and its demands the places that go with it. */
 void sl_node_reprioritize(
 	struct sl_node *node, struct sl_node_member *member, int32_t priority);
@@ -170,20 +281,19 @@ uint64_t sl_node_lend(const struct sl_node *node, uint32_t gpu);
 uint64_t sl_node_lend_to(const struct sl_node *node, const struct sl_demand *demand);
 
 /* --- node_waits.c --- */
-/* Why this waiting demand waits now, with all numbers of the sentence. O(workloads). */
+/* Why this waiting demand waits now, with all numbers of the sentence. O(workloads)
+ * for the first demand after bytes moved. */
 struct sl_node_because sl_node_waits_because(
 	const struct sl_node *node, const struct sl_demand *demand);
-/* The same for one who knows the borrowers of its GPU: O(1) when nothing is lent. */
-struct sl_node_because sl_node_waits_as(const struct sl_node *node,
-	const struct sl_demand *demand, const struct sl_node_borrowers *borrowers);
 /* Of a waiting demand: who wants how much of what, and what there is for it; no reason yet. */
 struct sl_node_because sl_node_numbers(
 	const struct sl_node *node, const struct sl_demand *demand);
 /* Bytes that this demand could have now at most. */
 uint64_t sl_node_available(const struct sl_node *node, const struct sl_demand *demand);
-void sl_node_find_borrowers(
-	const struct sl_node *node, uint32_t gpu, struct sl_node_borrowers *out);
+/* Fills in the other workload that bursts most on the GPU. */
+void sl_node_name_borrower(const struct sl_node *node, struct sl_node_because *because);
 /* Found out once as long as no bytes move. */
-const struct sl_node_borrowers *sl_node_borrowers_of(struct sl_node *node, uint32_t gpu);
+const struct sl_node_borrowers *sl_node_borrowers_of(
+	const struct sl_node *node, uint32_t gpu);
 
 #endif

@@ -16,6 +16,7 @@ struct sl_node_gpu_view sl_node_gpu(const struct sl_node *node, uint32_t gpu)
 	return (struct sl_node_gpu_view){
 		.present = true,
 		.degraded = node->queue[gpu].degraded,
+		.lost = node->queue[gpu].lost,
 		.capacity_bytes = g->capacity_bytes,
 		.reserve_bytes = g->reserve_bytes,
 		.unmanaged_bytes = g->unmanaged_bytes,
@@ -40,6 +41,8 @@ struct sl_node_workload_view sl_node_workload(
 		return (struct sl_node_workload_view){0};
 	return (struct sl_node_workload_view){
 		.known = true,
+		.stopping = member->stopping,
+		.actual_mask = member->actual_mask,
 		.gpu_mask = member->account.gpu_mask,
 		.clients = member->living,
 		.priority = member->priority,

@@ -33,6 +33,7 @@ static struct sl_node_member *new_member(struct sl_node *node, uint64_t id)
 		member = sl_arena_take(node->arena, sizeof(*member));
 	*member = (struct sl_node_member){.index.id = id};
 	sl_list_init(&member->clients);
+	sl_list_init(&member->to_kill);
 	sl_list_push_tail(&node->all_members, &member->of_node);
 	sl_index_add(&node->members, &member->index);
 	return member;
@@ -90,6 +91,15 @@ static uint32_t present_mask(const struct sl_node *node)
 	for (uint32_t gpu = 0; gpu < SL_NODE_GPUS_MAX; gpu++)
 		mask |= node->ledger.gpu[gpu].present ? 1u << gpu : 0;
 	return mask;
+}
+
+static uint32_t lost_mask(const struct sl_node *node)
+{
+	uint32_t mask = 0;
+
+	for (uint32_t gpu = 0; gpu < SL_NODE_GPUS_MAX; gpu++)
+		mask |= node->queue[gpu].lost ? 1u << gpu : 0;
+	return SL_MUTANT(ADMIT_LOST, mask, 0);
 }
 
 static void admit_facts(
@@ -178,7 +188,9 @@ static uint32_t judge_new(
 	struct sl_node *node, const struct sl_event *event, struct sl_admit_offer *offer)
 {
 	uint64_t id = event->workload_add.workload;
-	uint32_t allowed = event->workload_add.gpu_mask & present_mask(node), chosen;
+	uint32_t allowed =
+		event->workload_add.gpu_mask & present_mask(node) & ~lost_mask(node);
+	uint32_t chosen;
 	struct sl_admit_ask ask = {event->workload_add.request, event->workload_add.limit,
 		event->workload_add.gpu_count};
 	struct sl_bounds_verdict bound = {.reason = SL_REASON_NONE};
@@ -258,6 +270,8 @@ void sl_node_on_workload_remove(struct sl_node *node, const struct sl_event *eve
 	sl_node_cancel_all(node, member);
 	sl_node_touch(node, member->account.gpu_mask);
 	member->leaving = true;
+	if (SL_MUTANT(STOP_KILLS_THE_ENDED, true, false))
+		sl_list_unlink(&member->to_kill);
 	sl_ledger_unbind(&node->ledger, &member->account);
 	sl_node_forget_member(node, member);
 }
@@ -333,6 +347,8 @@ static bool refuse_raise(
 			reason = SL_REASON_REQUESTS_TAKEN;
 		if (SL_MUTANT(RAISE_DEGRADED, node->queue[gpu].degraded, false))
 			reason = SL_REASON_DEGRADED;
+		if (SL_MUTANT(RAISE_LOST, node->queue[gpu].lost, false))
+			reason = SL_REASON_GPU_LOST;
 		if (SL_MUTANT(RAISE_OVERBOOKS, reason, SL_REASON_NONE) == SL_REASON_NONE)
 			continue;
 		refuse(node, id, reason, gpu, request_bytes, room);
@@ -432,7 +448,62 @@ void sl_node_on_workload_set(struct sl_node *node, const struct sl_event *event)
 		change(node, member, &to, event);
 }
 
+/* --- end --- */
+
+static void tell_stop(struct sl_node *node, const struct sl_node_member *member,
+	enum sl_stop_stage stage)
+{
+	sl_node_emit(node, (struct sl_action){.type = SL_ACTION_STOP,
+				   .stop = {.workload = member->index.id,
+					   .stage = stage,
+					   .reason = SL_REASON_STOP_ASKED}});
+}
+
+/*
+ * Its waiting demands end with it: a process that is about to save its work must not sleep in an
+ * allocation through its grace. Asked again after the kill: whatever has survived, or joined
+ * since, is killed again after the new grace.
+ */
 void sl_node_on_workload_stop(struct sl_node *node, const struct sl_event *event)
 {
-	sl_node_note(node, SL_REASON_STRAY, 0, event->workload_stop.workload, 0, 0);
+	struct sl_node_member *member =
+		sl_node_find_member(node, event->workload_stop.workload);
+	sl_ns kill_at = sl_node_later(node->now, event->workload_stop.grace);
+
+	if (!member || member->leaving) {
+		sl_node_note(
+			node, SL_REASON_STRAY, 0, event->workload_stop.workload, 0, 0);
+		return;
+	}
+	if (!member->stopping) {
+		member->stopping = true;
+		tell_stop(node, member, SL_STOP_TERM);
+		sl_node_cancel_all(node, member);
+	}
+	if (!sl_list_is_linked(&member->to_kill)) {
+		sl_list_push_tail(&node->to_kill, &member->to_kill);
+		member->kill_at = kill_at;
+	}
+	member->kill_at = SL_MUTANT(
+		STOP_LONGER_COUNTS, sl_min_u64(member->kill_at, kill_at), kill_at);
+	node->timers_dirty = true;
+}
+
+sl_ns sl_node_time_stops(struct sl_node *node)
+{
+	sl_ns next = SL_NS_NEVER;
+
+	sl_list_foreach_safe (link, &node->to_kill) {
+		struct sl_node_member *member =
+			SL_LIST_ENTRY(link, struct sl_node_member, to_kill);
+
+		if (node->now < member->kill_at) {
+			next = sl_min_u64(next, member->kill_at);
+			continue;
+		}
+		sl_list_unlink(&member->to_kill);
+		if (SL_MUTANT(STOP_NEVER_KILLS, true, false))
+			tell_stop(node, member, SL_STOP_KILL);
+	}
+	return next;
 }

@@ -36,6 +36,7 @@ struct sl_demand {
 	uint32_t gpu;
 	int32_t priority;
 	bool entitled; /* as of the last refresh; what the queue is sorted by */
+	bool is_void;  /* granted on a GPU that was lost since: counts for nothing */
 	bool noted_entitled, noted_burst, noted_refusal;
 };
 
