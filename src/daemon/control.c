@@ -15,6 +15,7 @@
 
 #include "base/log.h"
 #include "base/step.h"
+#include "daemon/bounds.h"
 #include "daemon/client.h"
 #include "daemon/drive.h"
 #include "daemon/events.h"
@@ -23,6 +24,7 @@
 #include "daemon/process.h"
 #include "daemon/refusal.h"
 #include "daemon/rows.h"
+#include "daemon/set.h"
 #include "daemon/workload.h"
 
 /* No GPU is larger than this; sums of a few stay far from 2^64. */
@@ -76,33 +78,40 @@ static bool is_name(const char *text)
 	return text[0] != '-';
 }
 
-static bool is_amount(uint32_t kind, uint64_t value)
+bool sl_control_is_amount(uint32_t kind, uint64_t value)
 {
 	if (kind == SL_AMOUNT_FRACTION)
 		return value >= 1 && value <= SL_AMOUNT_WHOLE;
 	return kind == SL_AMOUNT_UNSET || value <= AMOUNT_MAX;
 }
 
+bool sl_control_is_priority(uint32_t biased)
+{
+	int64_t priority = (int64_t)biased - (int64_t)SL_PRIORITY_BIAS;
+
+	return priority >= -SL_PRIORITY_MAX && priority <= SL_PRIORITY_MAX;
+}
+
 /* What the command line checks too; but not every sender is our command line. */
 static const char *mistake_in(const struct sl_msg_run *run)
 {
-	int64_t priority = (int64_t)run->priority_biased - (int64_t)SL_PRIORITY_BIAS;
-
 	if (run->gpu_count < 1 || run->gpu_count > SL_NODE_GPUS_MAX)
 		return "--gpus must be from 1 to " SL_STRINGIFY(SL_NODE_GPUS_MAX);
-	if (priority < -SL_PRIORITY_MAX || priority > SL_PRIORITY_MAX)
+	if (!sl_control_is_priority(run->priority_biased))
 		return "--priority must be from -1000 to 1000";
 	if (!is_name(run->name))
 		return "--name must be printable, without spaces, and not begin with -";
 	if (!is_name(run->project))
 		return "--project must be printable, without spaces, and not begin with "
 		       "-";
-	if (!is_amount(run->request_kind, run->request_value))
+	if (!sl_control_is_amount(run->request_kind, run->request_value))
 		return "--request is no amount; write a fraction up to 1, or bytes like "
 		       "8GiB";
-	if (!is_amount(run->limit_kind, run->limit_value))
+	if (!sl_control_is_amount(run->limit_kind, run->limit_value))
 		return "--limit is no amount; write a fraction up to 1, or bytes like "
 		       "8GiB";
+	if (run->flags & SL_RUN_OOM_FIRST && run->flags & SL_RUN_OOM_WAIT)
+		return "--oom-first cannot be on and off at once";
 	return NULL;
 }
 
@@ -124,6 +133,15 @@ static void make_name(const char *command, uint64_t id, char name[64])
 	(void)snprintf(name, 64, "%s-%" PRIu64, used ? word : "job", id);
 }
 
+static uint32_t flags_of(const struct sl_daemon *daemon, const struct sl_msg_run *run)
+{
+	bool oom_first = run->flags & SL_RUN_OOM_FIRST ||
+			 (daemon->config.oom_first && !(run->flags & SL_RUN_OOM_WAIT));
+
+	return (run->flags & SL_RUN_NO_SWAP ? SL_WORKLOAD_NO_SWAP : 0) |
+	       (oom_first ? SL_WORKLOAD_OOM_FIRST : 0);
+}
+
 static void fill(struct sl_workload *workload, const struct sl_peer *peer,
 	const struct sl_msg_run *run)
 {
@@ -134,6 +152,8 @@ static void fill(struct sl_workload *workload, const struct sl_peer *peer,
 		(struct sl_amount){.kind = run->limit_kind, .value = run->limit_value};
 	workload->priority =
 		(int32_t)((int64_t)run->priority_biased - (int64_t)SL_PRIORITY_BIAS);
+	workload->flags = flags_of(peer->daemon, run);
+	workload->wait_max = (sl_ns)run->longest_wait_ms * SL_MS;
 	memcpy(workload->project, run->project, sizeof(workload->project));
 	memcpy(workload->command, run->command, sizeof(workload->command));
 	for (char *c = workload->command; *c; c++) {
@@ -145,9 +165,10 @@ static void fill(struct sl_workload *workload, const struct sl_peer *peer,
 		make_name(run->command, workload->id, workload->name);
 }
 
-static void ask_policy(struct sl_daemon *daemon, const struct sl_workload *workload,
+static void ask_policy(struct sl_peer *peer, const struct sl_workload *workload,
 	const struct sl_msg_run *run, uint32_t usable)
 {
+	struct sl_daemon *daemon = peer->daemon;
 	struct sl_event event = {.type = SL_EVENT_WORKLOAD_ADD};
 
 	daemon->admission = (struct sl_admission){.workload = workload->id};
@@ -157,6 +178,10 @@ static void ask_policy(struct sl_daemon *daemon, const struct sl_workload *workl
 	event.workload_add.gpu_count = run->gpu_count;
 	event.workload_add.gpu_mask = usable;
 	event.workload_add.priority = workload->priority;
+	event.workload_add.owner = workload->uid;
+	event.workload_add.flags = workload->flags;
+	event.workload_add.wait_max = workload->wait_max;
+	event.workload_add.bounds = sl_bounds_of_peer(peer);
 	sl_drive(daemon, &event);
 }
 
@@ -171,6 +196,17 @@ static void end_former(struct sl_daemon *daemon, const struct sl_process *proces
 		if (sl_list_is_empty(&former->clients))
 			sl_workload_root_died(former);
 	}
+}
+
+static void tell_refused(struct sl_daemon *daemon, const struct sl_workload *workload)
+{
+	const struct sl_admission *said = &daemon->admission;
+
+	sl_events_add(daemon, &(struct sl_node_because){.reason = said->reason,
+				      .gpu = said->gpu,
+				      .workload = workload->id,
+				      .bytes = said->wanted_bytes,
+				      .available_bytes = said->available_bytes});
 }
 
 static void register_workload(
@@ -191,12 +227,13 @@ static void register_workload(
 		return;
 	}
 	fill(workload, peer, run);
-	ask_policy(daemon, workload, run, usable);
+	ask_policy(peer, workload, run, usable);
 	if (!daemon->admission.admitted) {
 		sl_refusal_text(
 			daemon, workload, run->gpu_count, usable, visible != NULL, &text);
 		sl_info("refused %s of user %u: %s", workload->name,
 			(unsigned int)peer->uid, text.text);
+		tell_refused(daemon, workload);
 		(void)sl_process_put(process);
 		sl_workload_discard(daemon, workload);
 		reply(peer, NULL, daemon->admission.reason, text.text);
@@ -209,6 +246,10 @@ static void register_workload(
 	sl_info("workload %" PRIu64 " (%s) of user %u, process %d", workload->id,
 		workload->name, (unsigned int)peer->uid, (int)peer->pid);
 	sl_step(D_RUN_ADMITTED);
+	sl_events_add_of(daemon,
+		&(struct sl_node_because){
+			.reason = SL_REASON_STARTED, .workload = workload->id},
+		peer->pid);
 	sl_peer_hold(peer);
 	sl_daemon_commit_soon(daemon);
 	reply(peer, workload, SL_REASON_NONE, "");
@@ -309,6 +350,8 @@ void sl_control_message(struct sl_peer *peer, const union sl_msg *msg)
 	switch (msg->head.type) {
 	case SL_MSG_RUN: on_run(peer, &msg->run); break;
 	case SL_MSG_LIST: begin_list(peer, &msg->list); break;
+	case SL_MSG_SET: sl_set_set(peer, &msg->set); break;
+	case SL_MSG_STOP: sl_set_stop(peer, &msg->stop); break;
 	case SL_MSG_EVENTS: sl_events_begin(peer, &msg->events); break;
 	default:
 		sl_peer_reject(peer, SL_REJECT_PROTOCOL, "%s twice",

@@ -1,5 +1,5 @@
 /*
- * control - what the command line asks: RUN and LIST
+ * control - what the command line asks
  *
  * RUN checks the form of what was asked and hands it to the policy, which admits or refuses;
  * the words of a refusal are made here, from the policy's numbers. LIST is for everyone, as
@@ -12,7 +12,10 @@
 
 /* A message of a greeted control peer. */
 void sl_control_message(struct sl_peer *peer, const union sl_msg *msg);
-/* Sends more rows of the list that is going out. */
+/* Sends more rows of what is going out, as many as are due in one turn. */
 void sl_control_list_more(struct sl_peer *peer);
+/* What RUN and SET may carry. */
+bool sl_control_is_amount(uint32_t kind, uint64_t value);
+bool sl_control_is_priority(uint32_t biased);
 
 #endif

@@ -91,7 +91,7 @@ struct sl_workload {
 	uint32_t flags;      /* SL_WORKLOAD_* */
 	sl_ns wait_max;      /* its own longest wait, 0: the configuration's */
 	sl_ns events_second; /* events.c: when events of it were counted, and how many */
-	uint32_t events_count, events_dropped;
+	uint32_t events_count;
 	uint32_t gpu_count;
 	uint8_t gpus
 		[SL_NODE_GPUS_MAX]; /* numbers, by rank: CUDA ordinals of its processes */
@@ -168,7 +168,7 @@ struct sl_client {
 struct sl_admission {
 	uint64_t workload;
 	bool admitted, refused;
-	uint32_t gpu_mask, reason;
+	uint32_t gpu_mask, reason, gpu; /* gpu: the one that decided a refusal */
 	uint64_t request_bytes, limit_bytes, wanted_bytes, available_bytes;
 	uint64_t over_bytes; /* of a change */
 };

@@ -24,17 +24,17 @@ static void on_admit(struct sl_daemon *daemon, uint64_t workload, uint32_t gpu_m
 	daemon->admission.limit_bytes = limit_bytes;
 }
 
-static void on_refuse(struct sl_daemon *daemon, uint64_t workload, uint32_t reason,
-	uint64_t wanted_bytes, uint64_t available_bytes)
+static void on_refuse(struct sl_daemon *daemon, const struct sl_action *action)
 {
-	if (reason < SL_REASONS)
-		daemon->refusals[reason]++;
-	if (daemon->admission.workload != workload)
+	if (action->refuse.reason < SL_REASONS)
+		daemon->refusals[action->refuse.reason]++;
+	if (daemon->admission.workload != action->refuse.workload)
 		return;
 	daemon->admission.refused = true;
-	daemon->admission.reason = reason;
-	daemon->admission.wanted_bytes = wanted_bytes;
-	daemon->admission.available_bytes = available_bytes;
+	daemon->admission.reason = action->refuse.reason;
+	daemon->admission.gpu = action->refuse.gpu;
+	daemon->admission.wanted_bytes = action->refuse.wanted_bytes;
+	daemon->admission.available_bytes = action->refuse.available_bytes;
 }
 
 static void on_set_done(struct sl_daemon *daemon, const struct sl_action *action)
@@ -100,10 +100,7 @@ static void emit(void *context, const struct sl_action *action)
 		on_admit(daemon, action->admit.workload, action->admit.gpu_mask,
 			action->admit.request_bytes, action->admit.limit_bytes);
 		break;
-	case SL_ACTION_REFUSE:
-		on_refuse(daemon, action->refuse.workload, action->refuse.reason,
-			action->refuse.wanted_bytes, action->refuse.available_bytes);
-		break;
+	case SL_ACTION_REFUSE: on_refuse(daemon, action); break;
 	case SL_ACTION_GRANT:
 		daemon->grants++;
 		sl_client_granted(daemon, action->grant.client, action->grant.ask,

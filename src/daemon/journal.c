@@ -93,7 +93,7 @@ static json_t *workload_json(const struct sl_journal_workload *workload)
 	sl_wire_token_format(workload->token, token);
 	return json_pack(
 		"{s:o, s:s, s:I, s:I, s:o, s:o, s:o, s:o, s:I, s:o, s:I, s:o, s:o, s:o, "
-		"s:o, s:I, s:o}",
+		"s:o, s:I, s:o, s:I, s:o}",
 		"id", number(workload->id), "token", token, "uid",
 		(json_int_t)workload->uid, "root_pid", (json_int_t)workload->root_pid,
 		"root_start", number(workload->root_start), "name",
@@ -105,7 +105,8 @@ static json_t *workload_json(const struct sl_journal_workload *workload)
 		number(workload->limit.value), "request_bytes",
 		number(workload->request_bytes), "limit_bytes",
 		number(workload->limit_bytes), "born", number(workload->born), "priority",
-		(json_int_t)workload->priority, "gpus", gpus);
+		(json_int_t)workload->priority, "gpus", gpus, "flags",
+		(json_int_t)workload->flags, "wait_max", number(workload->wait_max));
 }
 
 static json_t *client_json(const struct sl_journal_client *client)
@@ -168,6 +169,13 @@ static uint64_t get_number(
 		return 0;
 	}
 	return (uint64_t)json_integer_value(json);
+}
+
+/* What journals of before do not have is 0. */
+static uint64_t get_late(
+	struct reader *reader, const json_t *object, const char *key, uint64_t max)
+{
+	return json_object_get(object, key) ? get_number(reader, object, key, max) : 0;
 }
 
 static const char *get_text(
@@ -247,6 +255,9 @@ static void read_workload(
 		mistake(reader, "priority", "is not a number in range");
 	else
 		workload->priority = (int32_t)json_integer_value(priority);
+	workload->flags = (uint32_t)get_late(
+		reader, json, "flags", SL_WORKLOAD_NO_SWAP | SL_WORKLOAD_OOM_FIRST);
+	workload->wait_max = get_late(reader, json, "wait_max", INT64_MAX);
 	read_gpus_of(reader, json_object_get(json, "gpus"), workload);
 }
 

@@ -31,6 +31,8 @@ struct sl_journal_workload {
 	struct sl_amount request, limit;
 	uint64_t request_bytes, limit_bytes, born;
 	int32_t priority;
+	uint32_t flags;    /* SL_WORKLOAD_* */
+	uint64_t wait_max; /* nanoseconds, 0: the configuration's */
 	uint32_t gpu_count;
 	uint8_t gpus[SL_NODE_GPUS_MAX][SL_WIRE_UUID_BYTES]; /* by ordinal */
 };

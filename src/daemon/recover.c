@@ -73,6 +73,8 @@ static void save_workload(const struct sl_daemon *daemon,
 	out->limit_bytes = workload->limit_bytes;
 	out->born = workload->born;
 	out->priority = workload->priority;
+	out->flags = workload->flags;
+	out->wait_max = workload->wait_max;
 	out->gpu_count = workload->gpu_count;
 	for (uint32_t i = 0; i < workload->gpu_count; i++)
 		memcpy(out->gpus[i], daemon->gpus[workload->gpus[i]].uuid,
@@ -199,6 +201,9 @@ static bool policy_takes(
 	event.workload_add.gpu_count = (uint32_t)__builtin_popcount(mask);
 	event.workload_add.gpu_mask = mask;
 	event.workload_add.priority = workload->priority;
+	event.workload_add.owner = workload->uid;
+	event.workload_add.flags = workload->flags;
+	event.workload_add.wait_max = workload->wait_max;
 	event.workload_add.recovered = 1;
 	sl_drive(daemon, &event);
 	return daemon->admission.admitted;
@@ -229,6 +234,8 @@ static void load_workload(struct sl_daemon *daemon, const struct sl_journal *jou
 	workload->request_bytes = in->request_bytes;
 	workload->limit_bytes = in->limit_bytes;
 	workload->priority = in->priority;
+	workload->flags = in->flags;
+	workload->wait_max = in->wait_max;
 	workload->born = in->born;
 	if (!policy_takes(daemon, workload, mask)) {
 		sl_warning("workload %" PRIu64 " (%s) could not be taken in again: %s",

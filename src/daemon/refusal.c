@@ -49,6 +49,94 @@ static uint32_t roomiest(const struct sl_daemon *daemon, uint32_t usable)
 	return best;
 }
 
+/* The administrator's bounds; true if the refusal was one. */
+static bool is_bound(const struct sl_admission *said, const char *wanted,
+	const char *available, struct sl_error *text)
+{
+	static const char remedy[] = "ask the administrator (bounds in sluiced.conf)";
+
+	switch ((enum sl_reason)said->reason) {
+	case SL_REASON_BOUND_REQUEST:
+		sl_error_set(text,
+			"a request of %s exceeds the %s that the administrator allows "
+			"you; lower --request, or %s",
+			wanted, available, remedy);
+		return true;
+	case SL_REASON_BOUND_LIMIT:
+		sl_error_set(text,
+			"a limit of %s exceeds the %s that the administrator allows you; "
+			"lower --limit (without one it is the request, or the whole "
+			"GPU), "
+			"or %s",
+			wanted, available, remedy);
+		return true;
+	case SL_REASON_BOUND_PRIORITY:
+		sl_error_set(text,
+			"priority %lld exceeds the %lld that the administrator allows "
+			"you; "
+			"lower --priority, or %s",
+			(long long)said->wanted_bytes, (long long)said->available_bytes,
+			remedy);
+		return true;
+	case SL_REASON_BOUND_WORKLOADS:
+		sl_error_set(text,
+			"this would be your workload number %llu, and the administrator "
+			"allows you %llu at a time; end one (sluice ps), or %s",
+			(unsigned long long)said->wanted_bytes,
+			(unsigned long long)said->available_bytes, remedy);
+		return true;
+	default: return false;
+	}
+}
+
+void sl_refusal_of_set(const struct sl_daemon *daemon, const struct sl_workload *workload,
+	struct sl_error *text)
+{
+	const struct sl_admission *said = &daemon->admission;
+	char wanted[32], available[32];
+
+	(void)sl_bytes_format(said->wanted_bytes, wanted, sizeof(wanted));
+	(void)sl_bytes_format(said->available_bytes, available, sizeof(available));
+	if (is_bound(said, wanted, available, text))
+		return;
+	switch ((enum sl_reason)said->reason) {
+	case SL_REASON_LIMIT_BELOW_REQUEST:
+		sl_error_set(text,
+			"the limit (%s) would be below the request (%s); change both, or "
+			"give another --limit or --request",
+			available, wanted);
+		return;
+	case SL_REASON_REQUEST_TOO_LARGE:
+		sl_error_set(text,
+			"a request of %s does not fit GPU %u (%s), which can share %s; "
+			"lower --request",
+			wanted, said->gpu, daemon->gpus[said->gpu].name, available);
+		return;
+	case SL_REASON_REQUESTS_TAKEN:
+		sl_error_set(text,
+			"a request of %s does not fit: others' requests leave %s to %s "
+			"on "
+			"GPU %u (%s); lower --request, or wait until one of them ends "
+			"(sluice ps)",
+			wanted, available, workload->name, said->gpu,
+			daemon->gpus[said->gpu].name);
+		return;
+	case SL_REASON_DEGRADED:
+		sl_error_set(text,
+			"GPU %u is degraded: processes use more of it than they were "
+			"admitted for; end what `sluice gpus` shows as unmanaged, then "
+			"try again",
+			said->gpu);
+		return;
+	case SL_REASON_UNKNOWN_WORKLOAD:
+		sl_error_set(text, "%s is over", workload->name);
+		return;
+	default:
+		sl_error_set(text, "refused: %s (wanted %s, available %s)",
+			sl_reason_text(said->reason), wanted, available);
+	}
+}
+
 void sl_refusal_text(const struct sl_daemon *daemon, const struct sl_workload *workload,
 	uint32_t gpu_count, uint32_t usable, bool masked, struct sl_error *text)
 {
@@ -60,6 +148,8 @@ void sl_refusal_text(const struct sl_daemon *daemon, const struct sl_workload *w
 	(void)sl_bytes_format(said->available_bytes, available, sizeof(available));
 	if (gpu_count > 1)
 		(void)snprintf(gpus, sizeof(gpus), " on each of %u GPUs", gpu_count);
+	if (is_bound(said, wanted, available, text))
+		return;
 	switch ((enum sl_reason)said->reason) {
 	case SL_REASON_TOO_FEW_GPUS:
 		too_few(daemon, gpu_count, usable, masked, text);

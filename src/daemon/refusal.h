@@ -9,5 +9,8 @@
 /* From daemon->admission: what was wanted, what there is, on which GPU, what to do. */
 void sl_refusal_text(const struct sl_daemon *daemon, const struct sl_workload *workload,
 	uint32_t gpu_count, uint32_t usable, bool masked, struct sl_error *text);
+/* The same for a workload that was not changed. */
+void sl_refusal_of_set(const struct sl_daemon *daemon, const struct sl_workload *workload,
+	struct sl_error *text);
 
 #endif

@@ -7,7 +7,10 @@
  */
 #include "daemon/workload.h"
 
+#include <ctype.h>
+#include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -183,6 +186,76 @@ struct sl_workload *sl_workload_named(
 			return workload;
 	}
 	return NULL;
+}
+
+/* The number that a name of digits only is, else 0. */
+static uint64_t number_of(const char *name)
+{
+	char *end = NULL;
+	uint64_t id;
+
+	if (!isdigit((unsigned char)name[0]))
+		return 0;
+	errno = 0;
+	id = strtoull(name, &end, 10);
+	return *end || errno ? 0 : id;
+}
+
+/* Which of them is meant cannot be told: name some, and how to choose. */
+static void say_many(struct sl_daemon *daemon, const char *name, struct sl_error *err)
+{
+	char list[160] = "";
+	size_t used = 0;
+
+	sl_list_foreach (link, &daemon->workload_list) {
+		struct sl_workload *workload =
+			SL_LIST_ENTRY(link, struct sl_workload, link);
+
+		if (strcmp(workload->name, name) == 0 && used + 48 < sizeof(list))
+			used += (size_t)snprintf(list + used, sizeof(list) - used,
+				"%s%" PRIu64 " of user %u", used ? ", " : "",
+				workload->id, (unsigned int)workload->uid);
+	}
+	sl_error_set(err,
+		"several users have a workload named %.64s: %s; give the number", name,
+		list);
+}
+
+int sl_workload_pick(struct sl_daemon *daemon, uid_t uid, uint64_t id, const char *name,
+	struct sl_workload **out, struct sl_error *err)
+{
+	struct sl_workload *found = id ? sl_map_get(&daemon->workloads, id)
+				       : sl_workload_named(daemon, uid, name);
+	uint32_t others = 0;
+
+	if (!id && !found) {
+		sl_list_foreach (link, &daemon->workload_list) {
+			struct sl_workload *workload =
+				SL_LIST_ENTRY(link, struct sl_workload, link);
+
+			if (strcmp(workload->name, name) != 0)
+				continue;
+			found = workload;
+			others++;
+		}
+	}
+	if (others > 1) {
+		say_many(daemon, name, err);
+		return SL_WORKLOAD_MANY;
+	}
+	if (!id && !found)
+		found = sl_map_get(&daemon->workloads, number_of(name));
+	if (!found) {
+		if (id)
+			sl_error_set(err,
+				"there is no workload %" PRIu64 "; see sluice ps", id);
+		else
+			sl_error_set(
+				err, "there is no workload '%.64s'; see sluice ps", name);
+		return SL_WORKLOAD_NONE;
+	}
+	*out = found;
+	return SL_WORKLOAD_OK;
 }
 
 int sl_workload_ordinal(const struct sl_workload *workload, uint32_t gpu)

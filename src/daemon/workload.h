@@ -13,6 +13,7 @@ enum {
 	SL_WORKLOAD_OK = 0,
 	SL_WORKLOAD_NONE, /* nobody's process */
 	SL_WORKLOAD_USER, /* of another user */
+	SL_WORKLOAD_MANY, /* several have this name */
 };
 
 /* A workload in the lists, without GPUs and root, not known to the policy. NULL without memory. */
@@ -35,6 +36,13 @@ SL_MUST_CHECK int sl_workload_find(struct sl_daemon *daemon,
 /* A living workload of this user with this name, or NULL. */
 struct sl_workload *sl_workload_named(
 	struct sl_daemon *daemon, uid_t uid, const char *name);
+/*
+ * The living workload of a number, or, if id is 0, of a name: the caller's own first, else
+ * another user's, else the one of the number that the name is written as. Outcomes OK, NONE,
+ * MANY; but for OK err says what to do.
+ */
+SL_MUST_CHECK int sl_workload_pick(struct sl_daemon *daemon, uid_t uid, uint64_t id,
+	const char *name, struct sl_workload **out, struct sl_error *err);
 /* Ordinal of a GPU number in the workload, or -1. */
 int sl_workload_ordinal(const struct sl_workload *workload, uint32_t gpu);
 void sl_workload_bury(struct sl_daemon *daemon);

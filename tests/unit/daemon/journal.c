@@ -48,6 +48,8 @@ static void fill(struct sl_journal *journal)
 		workload->limit_bytes = 1ull << 40;
 		workload->born = 1ull << 50;
 		workload->priority = -1000;
+		workload->flags = i ? 3 : 0;
+		workload->wait_max = i ? 1ull << 41 : 0;
 		workload->gpu_count = 1u + i;
 		memset(workload->gpus[0], 0x41, SL_WIRE_UUID_BYTES);
 		memset(workload->gpus[1], 0x40, SL_WIRE_UUID_BYTES);
@@ -107,6 +109,9 @@ static void damage_is_named(void **state)
 		{"\"uid\":4294967294", "\"uid\":4294967296", "workloads[0].uid"},
 		{"\"uid\":4294967294", "\"uid\":1.5", "uid"},
 		{"\"priority\":-1000", "\"priority\":-1001", "priority"},
+		{"\"flags\":3", "\"flags\":4", "flags"},
+		{"\"flags\":3", "\"flags\":\"3\"", "flags"},
+		{"\"wait_max\":2199023255552", "\"wait_max\":-1", "wait_max"},
 		{"\"token\":\"a0", "\"token\":\"x0", "token"},
 		{"\"token\":\"a0", "\"token\":\"", "token"},
 		{"\"gpus\":[\"GPU-4", "\"gpus\":[\"GPU-x", "UUID"},

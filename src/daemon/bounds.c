@@ -1,0 +1,68 @@
+/*
+ * bounds - the kernel's facts, the configuration's rows
+ *
+ * A peer whose groups cannot be read counts as being in its primary group alone.
+ */
+#include "daemon/bounds.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#ifndef SO_PEERGROUPS
+#define SO_PEERGROUPS 59 /* since Linux 4.13 */
+#endif
+
+/* A user may be in 65,536 groups; more than this many are not looked at. */
+#define GROUPS_MAX 4096
+
+static bool is_free(const struct sl_peer *peer)
+{
+	return peer->uid == 0 || peer->uid == geteuid();
+}
+
+/* Fractions of different kinds are compared as on the largest GPU. */
+static uint64_t largest_shareable(const struct sl_daemon *daemon)
+{
+	uint64_t largest = 0;
+
+	for (uint32_t i = 0; i < daemon->gpu_count; i++) {
+		struct sl_node_gpu_view view = sl_node_gpu(daemon->node, i);
+
+		largest = sl_max_u64(largest, view.shareable_bytes);
+	}
+	return largest;
+}
+
+static size_t groups_of(const struct sl_peer *peer, uint32_t gids[GROUPS_MAX])
+{
+	struct ucred cred = {0};
+	socklen_t size = sizeof(cred);
+	size_t count = 0;
+
+	if (getsockopt(peer->fd, SOL_SOCKET, SO_PEERCRED, &cred, &size) == 0)
+		gids[count++] = cred.gid;
+	size = (GROUPS_MAX - 1) * sizeof(gids[0]);
+	if (getsockopt(peer->fd, SOL_SOCKET, SO_PEERGROUPS, gids + count, &size) == 0)
+		count += size / sizeof(gids[0]);
+	return count;
+}
+
+struct sl_bounds sl_bounds_of_peer(const struct sl_peer *peer)
+{
+	const struct sl_daemon *daemon = peer->daemon;
+	uint32_t gids[GROUPS_MAX];
+	size_t count;
+
+	if (daemon->config.bounds.count == 0)
+		return (struct sl_bounds){0};
+	count = groups_of(peer, gids);
+	return sl_config_bounds_of(&daemon->config.bounds, peer->uid, is_free(peer), gids,
+		count, largest_shareable(daemon));
+}
+
+bool sl_bounds_may_change(const struct sl_peer *peer, const struct sl_workload *workload)
+{
+	return is_free(peer) || peer->uid == workload->uid;
+}

@@ -1,0 +1,208 @@
+/*
+ * set - checks, one event to the policy, one reply
+ */
+#include "daemon/set.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "daemon/bounds.h"
+#include "daemon/control.h"
+#include "daemon/drive.h"
+#include "daemon/events.h"
+#include "daemon/refusal.h"
+#include "daemon/workload.h"
+
+#define WHICH_ALL \
+	(SL_SET_REQUEST | SL_SET_LIMIT | SL_SET_PRIORITY | SL_SET_FLAGS | SL_SET_WAIT)
+
+/* The workload that may be changed by this peer; NULL after saying why not: in *text, or by
+ * rejecting the peer. */
+static struct sl_workload *changeable(struct sl_peer *peer, uint64_t id, const char *name,
+	const char *verb, struct sl_error *text)
+{
+	struct sl_workload *workload = NULL;
+
+	if (sl_workload_pick(peer->daemon, peer->uid, id, name, &workload, text) !=
+		SL_WORKLOAD_OK)
+		return NULL;
+	if (sl_bounds_may_change(peer, workload))
+		return workload;
+	sl_peer_reject(peer, SL_REJECT_DENIED,
+		"%s belongs to user %u; only that user, root and sluiced's own user may "
+		"%s it",
+		workload->name, (unsigned int)workload->uid, verb);
+	return NULL;
+}
+
+/* --- SET ---------------------------------------------------------------------------------- */
+
+static void reply_set(struct sl_peer *peer, const struct sl_workload *workload,
+	uint32_t reason, const char *text)
+{
+	const struct sl_admission *said = &peer->daemon->admission;
+	union sl_msg msg;
+
+	sl_wire_init(&msg, SL_MSG_SET_REPLY);
+	msg.set_reply.ok = reason == SL_REASON_NONE && !text[0];
+	msg.set_reply.reason = reason;
+	sl_wire_str(msg.set_reply.text, sizeof(msg.set_reply.text), text);
+	if (workload) {
+		msg.set_reply.workload = workload->id;
+		msg.set_reply.request_bytes = workload->request_bytes;
+		msg.set_reply.limit_bytes = workload->limit_bytes;
+		msg.set_reply.priority_biased = (uint32_t)((int64_t)workload->priority +
+							   (int64_t)SL_PRIORITY_BIAS);
+		msg.set_reply.flags = workload->flags;
+		memcpy(msg.set_reply.name, workload->name, sizeof(msg.set_reply.name));
+		if (msg.set_reply.ok)
+			msg.set_reply.over_bytes = said->over_bytes;
+	}
+	sl_peer_send(peer, &msg);
+}
+
+static const char *mistake_in(const struct sl_msg_set *set)
+{
+	if (!(set->which & WHICH_ALL) || set->which & ~WHICH_ALL)
+		return "nothing that can be set was named; give --request, --limit, "
+		       "--priority, --swap, --oom-first or --longest-wait";
+	if (set->which & SL_SET_REQUEST &&
+		!sl_control_is_amount(set->request_kind, set->request_value))
+		return "--request is no amount; write a fraction up to 1, or bytes like "
+		       "8GiB";
+	if (set->which & SL_SET_LIMIT &&
+		!sl_control_is_amount(set->limit_kind, set->limit_value))
+		return "--limit is no amount; write a fraction up to 1, or bytes like "
+		       "8GiB";
+	if (set->which & SL_SET_PRIORITY && !sl_control_is_priority(set->priority_biased))
+		return "--priority must be from -1000 to 1000";
+	if (set->which & SL_SET_FLAGS &&
+		set->flags & ~(SL_WORKLOAD_NO_SWAP | SL_WORKLOAD_OOM_FIRST))
+		return "a flag that this sluiced does not know; install sluice and "
+		       "sluiced of one version";
+	return NULL;
+}
+
+static struct sl_event event_of(const struct sl_peer *peer,
+	const struct sl_workload *workload, const struct sl_msg_set *set)
+{
+	struct sl_event event = {.type = SL_EVENT_WORKLOAD_SET};
+
+	event.workload_set.workload = workload->id;
+	event.workload_set.which = set->which;
+	event.workload_set.request = (struct sl_amount){
+		.kind = set->request_kind, .value = set->request_value};
+	event.workload_set.limit =
+		(struct sl_amount){.kind = set->limit_kind, .value = set->limit_value};
+	event.workload_set.priority =
+		(int32_t)((int64_t)set->priority_biased - (int64_t)SL_PRIORITY_BIAS);
+	event.workload_set.flags = set->flags;
+	event.workload_set.wait_max = (sl_ns)set->longest_wait_ms * SL_MS;
+	event.workload_set.bounds = sl_bounds_of_peer(peer);
+	return event;
+}
+
+/* What the policy took becomes what the daemon knows, and the journal. */
+static void take_over(struct sl_workload *workload, const struct sl_event *event,
+	const struct sl_admission *said)
+{
+	uint32_t which = event->workload_set.which;
+
+	if (which & SL_SET_REQUEST)
+		workload->request = event->workload_set.request;
+	if (which & SL_SET_LIMIT)
+		workload->limit = event->workload_set.limit;
+	if (which & SL_SET_PRIORITY)
+		workload->priority = event->workload_set.priority;
+	if (which & SL_SET_FLAGS)
+		workload->flags = event->workload_set.flags;
+	if (which & SL_SET_WAIT)
+		workload->wait_max = event->workload_set.wait_max;
+	workload->request_bytes = said->request_bytes;
+	workload->limit_bytes = said->limit_bytes;
+}
+
+void sl_set_set(struct sl_peer *peer, const struct sl_msg_set *set)
+{
+	struct sl_daemon *daemon = peer->daemon;
+	const char *mistake = mistake_in(set);
+	struct sl_error text = {0};
+	struct sl_workload *workload;
+	struct sl_event event;
+
+	workload = changeable(peer, set->workload, set->name, "change", &text);
+	if (peer->doomed)
+		return;
+	if (!workload || mistake) {
+		reply_set(peer, workload,
+			workload ? SL_REASON_NONE : SL_REASON_UNKNOWN_WORKLOAD,
+			workload ? mistake : text.text);
+		return;
+	}
+	event = event_of(peer, workload, set);
+	daemon->admission = (struct sl_admission){.workload = workload->id};
+	sl_drive(daemon, &event);
+	if (!daemon->admission.admitted) {
+		sl_refusal_of_set(daemon, workload, &text);
+		sl_info("left %s as it is, against user %u: %s", workload->name,
+			(unsigned int)peer->uid, text.text);
+		reply_set(peer, workload, daemon->admission.reason, text.text);
+		return;
+	}
+	take_over(workload, &event, &daemon->admission);
+	sl_events_add(daemon, &(struct sl_node_because){.reason = SL_REASON_CHANGED,
+				      .workload = workload->id,
+				      .bytes = workload->request_bytes,
+				      .available_bytes = workload->limit_bytes});
+	sl_peer_hold(peer);
+	sl_daemon_commit_soon(daemon);
+	reply_set(peer, workload, SL_REASON_NONE, "");
+}
+
+/* --- STOP --------------------------------------------------------------------------------- */
+
+static uint32_t processes_of(const struct sl_workload *workload)
+{
+	const struct sl_process *root = workload->root;
+	uint32_t count = root != NULL;
+
+	sl_list_foreach (link, &workload->clients) {
+		struct sl_client *client = SL_LIST_ENTRY(link, struct sl_client, link);
+
+		count += client->process != root;
+	}
+	return count;
+}
+
+void sl_set_stop(struct sl_peer *peer, const struct sl_msg_stop *stop)
+{
+	struct sl_daemon *daemon = peer->daemon;
+	struct sl_event event = {.type = SL_EVENT_WORKLOAD_STOP};
+	struct sl_error text = {0};
+	struct sl_workload *workload;
+	union sl_msg msg;
+
+	workload = changeable(peer, stop->workload, stop->name, "stop", &text);
+	if (peer->doomed)
+		return;
+	sl_wire_init(&msg, SL_MSG_STOP_REPLY);
+	if (!workload) {
+		msg.stop_reply.reason = SL_REASON_UNKNOWN_WORKLOAD;
+		sl_wire_str(msg.stop_reply.text, sizeof(msg.stop_reply.text), text.text);
+		sl_peer_send(peer, &msg);
+		return;
+	}
+	msg.stop_reply.ok = 1;
+	msg.stop_reply.workload = workload->id;
+	msg.stop_reply.processes = processes_of(workload);
+	memcpy(msg.stop_reply.name, workload->name, sizeof(msg.stop_reply.name));
+	sl_info("stopping %s for process %d of user %u", workload->name, (int)peer->pid,
+		(unsigned int)peer->uid);
+	event.workload_stop.workload = workload->id;
+	event.workload_stop.grace = stop->grace_ms == UINT32_MAX
+					    ? daemon->config.stop_grace
+					    : (sl_ns)stop->grace_ms * SL_MS;
+	sl_drive(daemon, &event);
+	sl_peer_send(peer, &msg);
+}
