@@ -9,12 +9,14 @@
 #include "runtime/gate.h"
 #include "runtime/hidden.h"
 #include "runtime/libc.h"
+#include "runtime/pulse.h"
 #include "runtime/session.h"
 
 #include "base/log.h"
 #include "base/step.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -106,6 +108,15 @@ static bool look_at_gate(void)
 
 /* --- one connection --------------------------------------------------------------------- */
 
+/* What is the agent's own to carry out. False: the line is lost. */
+static bool obey(const union sl_msg *msg)
+{
+	if (msg->head.type == SL_MSG_GATE)
+		return on_gate(&msg->gate);
+	sl_pulse_probe(&msg->probe);
+	return true;
+}
+
 /* Reads all there is. Outcomes of sl_session_handle. */
 static int read_messages(void)
 {
@@ -114,8 +125,8 @@ static int read_messages(void)
 
 	while ((r = sl_session_recv(&msg)) == SL_WIRE_OK) {
 		r = sl_session_handle(&msg);
-		if (r == SL_SESSION_GATE)
-			r = on_gate(&msg.gate) ? SL_SESSION_OK : SL_SESSION_LOST;
+		if (r == SL_SESSION_AGENT)
+			r = obey(&msg) ? SL_SESSION_OK : SL_SESSION_LOST;
 		if (r != SL_SESSION_OK)
 			return r;
 	}
@@ -124,13 +135,19 @@ static int read_messages(void)
 
 static int wait_ms(sl_ns measure_at_ns)
 {
-	sl_ns now_ns = sl_clock_now();
+	sl_ns now_ns = sl_clock_now(), at_ns = sl_min_u64(measure_at_ns, sl_pulse_due());
+	sl_ns span_ns = sl_sub_sat(at_ns, now_ns);
 
 	if (gate.pending)
 		return DRAIN_POLL_MS;
-	if (measure_at_ns == SL_NS_NEVER)
+	if (at_ns == SL_NS_NEVER)
 		return wake_fd() >= 0 ? -1 : DEAF_POLL_MS;
-	return measure_at_ns <= now_ns ? 0 : (int)((measure_at_ns - now_ns) / SL_MS) + 1;
+	if (span_ns == 0)
+		return 0;
+	span_ns = span_ns / SL_MS + 1;
+	return wake_fd() >= 0 || span_ns < DEAF_POLL_MS
+		       ? (int)sl_min_u64(span_ns, INT_MAX)
+		       : DEAF_POLL_MS;
 }
 
 /* Serves one line until it is lost or the daemon rejects us. */
@@ -157,7 +174,8 @@ static int serve(void)
 			sl_session_measure_all();
 		}
 		r = read_messages();
-		if (r == SL_SESSION_OK && (!look_at_gate() || !sl_session_flush()))
+		if (r == SL_SESSION_OK &&
+			(!look_at_gate() || !sl_pulse_look() || !sl_session_flush()))
 			r = SL_SESSION_LOST;
 	}
 	return r;
@@ -192,6 +210,7 @@ static void *agent_main(void *arg)
 				retry_ns = RETRY_MIN_NS;
 		}
 		sl_session_drop_line();
+		sl_pulse_stop();
 		sl_step(C_LINE_LOST);
 		/* Clients run on without a daemon. */
 		open_gate();

@@ -3,7 +3,7 @@
  *
  * Dekker's pattern: a capture announces itself, then looks for synchronisations; a
  * synchronisation announces itself, then looks for captures. Captures that begin at the same
- * time as one wait for it, at most a second (work that waits for the very thread that begins the
+ * time as one wait for it, at most until it is a second old (work that waits for the very thread that begins the
  * capture would otherwise hang it).
  * Open captures are kept by stream, so that a destroyed stream or context ends its own.
  */
@@ -30,8 +30,9 @@ struct capture {
 
 static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct capture *captures;
-static uint32_t open_count; /* listed ones, and those about to be */
-static uint32_t syncs;      /* futex */
+static uint32_t open_count;  /* listed ones, and those about to be */
+static uint32_t syncs;       /* futex */
+static sl_ns syncs_since_ns; /* when the first of these began */
 
 bool sl_capture_is_open(void)
 {
@@ -40,6 +41,8 @@ bool sl_capture_is_open(void)
 
 bool sl_capture_sync_begin(void)
 {
+	if (!__atomic_load_n(&syncs, __ATOMIC_RELAXED))
+		__atomic_store_n(&syncs_since_ns, sl_clock_now(), __ATOMIC_RELAXED);
 	__atomic_fetch_add(&syncs, 1, __ATOMIC_SEQ_CST);
 	if (!sl_capture_is_open())
 		return true;
@@ -75,7 +78,8 @@ static void announce(void)
 	__atomic_fetch_add(&open_count, 1, __ATOMIC_SEQ_CST);
 	if (!__atomic_load_n(&syncs, __ATOMIC_SEQ_CST))
 		return;
-	deadline_ns = sl_clock_now() + BEGIN_WAIT_NS;
+	/* From its start, not from now on: one that never ends delays a second's captures only. */
+	deadline_ns = __atomic_load_n(&syncs_since_ns, __ATOMIC_RELAXED) + BEGIN_WAIT_NS;
 	while ((now = __atomic_load_n(&syncs, __ATOMIC_SEQ_CST)) != 0 &&
 		sl_clock_now() < deadline_ns)
 		sl_futex_wait(&syncs, now, BEGIN_WAIT_NS);

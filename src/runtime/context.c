@@ -12,12 +12,14 @@
 #include "runtime/hooks.h"
 #include "runtime/memory.h"
 #include "runtime/mode.h"
+#include "runtime/prove.h"
 
 /* The daemon answers within 200 ms (messages.def). */
 #define MEASURE_WAIT_NS (250 * SL_MS)
 
-/* Primary contexts as seen at their last retain. */
+/* Primary contexts as seen at their last retain, and how often they are retained. */
 static CUcontext primaries[SL_GPUS_MAX];
+static int retained[SL_GPUS_MAX];
 
 static bool have_say(void)
 {
@@ -33,12 +35,13 @@ SL_EXPORT CUresult cuInit(unsigned int flags)
 
 /* --- creating ------------------------------------------------------------------------------ */
 
-static CUresult created(CUdevice dev, CUresult result)
+static CUresult created(CUcontext *ctx, CUdevice dev, CUresult result)
 {
 	struct sl_gpu *gpu;
 
 	if (result != CUDA_SUCCESS || !have_say())
 		return result;
+	sl_prove_created(*ctx);
 	gpu = sl_device_gpu(dev);
 	if (gpu)
 		sl_session_measure(gpu, MEASURE_WAIT_NS);
@@ -47,24 +50,24 @@ static CUresult created(CUdevice dev, CUresult result)
 
 SL_EXPORT CUresult cuCtxCreate(CUcontext *ctx, unsigned int flags, CUdevice dev)
 {
-	return created(dev, sl_real.cuCtxCreate(ctx, flags, dev));
+	return created(ctx, dev, sl_real.cuCtxCreate(ctx, flags, dev));
 }
 
 SL_EXPORT CUresult cuCtxCreate_v2(CUcontext *ctx, unsigned int flags, CUdevice dev)
 {
-	return created(dev, sl_real.cuCtxCreate_v2(ctx, flags, dev));
+	return created(ctx, dev, sl_real.cuCtxCreate_v2(ctx, flags, dev));
 }
 
 SL_EXPORT CUresult cuCtxCreate_v3(CUcontext *ctx, CUexecAffinityParam *params, int count,
 	unsigned int flags, CUdevice dev)
 {
-	return created(dev, sl_real.cuCtxCreate_v3(ctx, params, count, flags, dev));
+	return created(ctx, dev, sl_real.cuCtxCreate_v3(ctx, params, count, flags, dev));
 }
 
 SL_EXPORT CUresult cuCtxCreate_v4(
 	CUcontext *ctx, CUctxCreateParams *params, unsigned int flags, CUdevice dev)
 {
-	return created(dev, sl_real.cuCtxCreate_v4(ctx, params, flags, dev));
+	return created(ctx, dev, sl_real.cuCtxCreate_v4(ctx, params, flags, dev));
 }
 
 static bool primary_is_active(CUdevice dev)
@@ -81,9 +84,11 @@ SL_EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext *ctx, CUdevice dev)
 	bool active = !have_say() || primary_is_active(dev);
 	CUresult r = sl_real.cuDevicePrimaryCtxRetain(ctx, dev);
 
-	if (r == CUDA_SUCCESS && dev >= 0 && dev < SL_GPUS_MAX)
+	if (r == CUDA_SUCCESS && dev >= 0 && dev < SL_GPUS_MAX) {
 		__atomic_store_n(&primaries[dev], *ctx, __ATOMIC_RELAXED);
-	return active ? r : created(dev, r);
+		__atomic_fetch_add(&retained[dev], 1, __ATOMIC_RELAXED);
+	}
+	return active ? r : created(ctx, dev, r);
 }
 
 /* --- destroying ---------------------------------------------------------------------------- */
@@ -93,6 +98,14 @@ static CUcontext primary_of(CUdevice dev)
 	return dev >= 0 && dev < SL_GPUS_MAX
 		       ? __atomic_load_n(&primaries[dev], __ATOMIC_RELAXED)
 		       : NULL;
+}
+
+/* NULL where a release is not the last one: it waits for nothing, and so nor may we. */
+static CUcontext last_of(CUdevice dev)
+{
+	CUcontext ctx = primary_of(dev);
+
+	return ctx && __atomic_load_n(&retained[dev], __ATOMIC_RELAXED) <= 1 ? ctx : NULL;
 }
 
 /* Memory goes after its context, never before: the driver may refuse (a primary context cannot be
@@ -119,26 +132,33 @@ static void destroyed(CUcontext ctx, struct sl_space *space, bool gone)
                                                                  \
 		if (!sl_mode_is_active() || !dying)              \
 			return sl_real.symbol args;              \
+		sl_prove_hold(dying);                            \
 		space = sl_memory_hold(dying, true);             \
 		result = sl_real.symbol args;                    \
+		sl_prove_unhold(dying, result == CUDA_SUCCESS);  \
 		destroyed(dying, space, result == CUDA_SUCCESS); \
 		return result;                                   \
 	}
 /* The last reference to a context may or may not have been given up: the driver knows. */
-#define RELEASE(symbol)                                                                 \
-	SL_EXPORT CUresult symbol(CUdevice dev)                                         \
-	{                                                                               \
-		CUcontext ctx = primary_of(dev);                                        \
-		struct sl_space *space;                                                 \
-		CUresult result;                                                        \
-                                                                                        \
-		if (!sl_mode_is_active())                                               \
-			return sl_real.symbol(dev);                                     \
-		space = sl_memory_hold(ctx, false);                                     \
-		result = sl_real.symbol(dev);                                           \
-		destroyed(                                                              \
-			ctx, space, result == CUDA_SUCCESS && !primary_is_active(dev)); \
-		return result;                                                          \
+#define RELEASE(symbol)                                                          \
+	SL_EXPORT CUresult symbol(CUdevice dev)                                  \
+	{                                                                        \
+		CUcontext ctx = primary_of(dev), last = last_of(dev);            \
+		struct sl_space *space;                                          \
+		bool gone;                                                       \
+		CUresult result;                                                 \
+                                                                                 \
+		if (!sl_mode_is_active())                                        \
+			return sl_real.symbol(dev);                              \
+		sl_prove_hold(last);                                             \
+		space = sl_memory_hold(ctx, false);                              \
+		result = sl_real.symbol(dev);                                    \
+		gone = result == CUDA_SUCCESS && !primary_is_active(dev);        \
+		if (result == CUDA_SUCCESS && ctx)                               \
+			__atomic_fetch_sub(&retained[dev], 1, __ATOMIC_RELAXED); \
+		sl_prove_unhold(last, gone);                                     \
+		destroyed(ctx, space, gone);                                     \
+		return result;                                                   \
 	}
 
 DESTROY(cuCtxDestroy, (CUcontext ctx), (ctx), ctx)
@@ -152,14 +172,17 @@ SL_EXPORT CUresult cuCtxDetach(CUcontext ctx)
 {
 	struct sl_space *space;
 	unsigned int version;
+	bool gone;
 	CUresult r;
 
 	if (!sl_mode_is_active())
 		return sl_real.cuCtxDetach(ctx);
+	sl_prove_hold(ctx);
 	space = sl_memory_hold(ctx, false);
 	r = sl_real.cuCtxDetach(ctx);
-	destroyed(ctx, space,
-		r == CUDA_SUCCESS &&
-			sl_real.cuCtxGetApiVersion(ctx, &version) != CUDA_SUCCESS);
+	gone = r == CUDA_SUCCESS &&
+	       sl_real.cuCtxGetApiVersion(ctx, &version) != CUDA_SUCCESS;
+	sl_prove_unhold(ctx, gone);
+	destroyed(ctx, space, gone);
 	return r;
 }

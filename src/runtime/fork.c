@@ -12,6 +12,8 @@
 #include "runtime/gate.h"
 #include "runtime/hidden.h"
 #include "runtime/memory.h"
+#include "runtime/prove.h"
+#include "runtime/pulse.h"
 #include "runtime/session.h"
 #include "runtime/sweep.h"
 
@@ -31,6 +33,8 @@ static void in_child(void)
 	sl_hidden_forget();
 	sl_memory_forget();
 	sl_sweep_forget();
+	sl_prove_forget();
+	sl_pulse_forget();
 	errno = saved_errno;
 }
 

@@ -258,7 +258,8 @@ static int handle(const union sl_msg *msg)
 	case SL_MSG_GPU: return on_gpu(&msg->gpu);
 	case SL_MSG_GRANT: sl_demand_on_grant(&msg->grant); return SL_SESSION_OK;
 	case SL_MSG_DENY: sl_demand_on_deny(&msg->deny); return SL_SESSION_OK;
-	case SL_MSG_GATE: return SL_SESSION_GATE;
+	case SL_MSG_GATE:
+	case SL_MSG_PROBE: return SL_SESSION_AGENT;
 	default: return SL_SESSION_OK;
 	}
 }

@@ -84,7 +84,7 @@ enum sl_session_outcome {
 	SL_SESSION_OK = 0,
 	SL_SESSION_LOST,     /* drop the line and try again */
 	SL_SESSION_REJECTED, /* drop the line; the agent ends */
-	SL_SESSION_GATE,     /* out of this unit's hands */
+	SL_SESSION_AGENT,    /* GATE or PROBE: out of this unit's hands */
 };
 SL_MUST_CHECK int sl_session_handle(const union sl_msg *msg);
 /* Reads into *out; outcomes of sl_line_recv. */

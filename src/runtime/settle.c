@@ -17,7 +17,7 @@ static int classify(CUresult r)
 	return SL_SETTLE_BROKEN;
 }
 
-int sl_settle(const struct sl_space *space, CUresult *result)
+int sl_settle_context(CUcontext ctx, CUresult *result)
 {
 	CUcontext current = NULL;
 	bool pushed = false;
@@ -25,8 +25,8 @@ int sl_settle(const struct sl_space *space, CUresult *result)
 	if (!sl_capture_sync_begin())
 		return SL_SETTLE_CAPTURING;
 	*result = sl_real.cuCtxGetCurrent(&current);
-	if (*result == CUDA_SUCCESS && current != space->ctx) {
-		*result = sl_real.cuCtxPushCurrent_v2(space->ctx);
+	if (*result == CUDA_SUCCESS && current != ctx) {
+		*result = sl_real.cuCtxPushCurrent_v2(ctx);
 		pushed = *result == CUDA_SUCCESS;
 	}
 	if (*result == CUDA_SUCCESS)
@@ -35,4 +35,9 @@ int sl_settle(const struct sl_space *space, CUresult *result)
 		(void)sl_real.cuCtxPopCurrent_v2(&current);
 	sl_capture_sync_end();
 	return classify(*result);
+}
+
+int sl_settle(const struct sl_space *space, CUresult *result)
+{
+	return sl_settle_context(space->ctx, result);
 }

@@ -16,5 +16,6 @@ enum sl_settle_outcome {
 
 /* *result is what the driver said. The context is made current for the time if it is not. */
 SL_MUST_CHECK int sl_settle(const struct sl_space *space, CUresult *result);
+SL_MUST_CHECK int sl_settle_context(CUcontext ctx, CUresult *result);
 
 #endif

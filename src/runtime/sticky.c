@@ -24,7 +24,8 @@ static bool is_sticky(CUresult result)
 	case CUDA_ERROR_MISALIGNED_ADDRESS:
 	case 717: /* invalid address space */
 	case 718: /* invalid program counter */
-	case CUDA_ERROR_LAUNCH_FAILED: return true;
+	case CUDA_ERROR_LAUNCH_FAILED:
+	case CUDA_ERROR_UNKNOWN: return true; /* a GPU that fell off the bus */
 	default: return false;
 	}
 }

@@ -182,6 +182,10 @@ static void handle(const union sl_msg *msg)
 	case SL_MSG_REPORTED: fake.reporteds++; break;
 	case SL_MSG_MEASURE: on_measure(&msg->measure); break;
 	case SL_MSG_WORK: fake.works++; break;
+	case SL_MSG_PULSE:
+		fake.last_pulse = msg->pulse;
+		fake.pulses++;
+		break;
 	case SL_MSG_GATE_DONE:
 		fake.last_gate_order = msg->gate_done.order;
 		fake.last_gate_closed = msg->gate_done.closed;
@@ -315,6 +319,18 @@ void fake_send_gate(uint64_t order, uint32_t closed)
 	sl_wire_init(&msg, SL_MSG_GATE);
 	msg.gate.order = order;
 	msg.gate.closed = closed;
+	fake_lock();
+	say(&msg);
+	fake_unlock();
+}
+
+void fake_send_probe(enum sl_wire_probe mode, uint32_t span_ms)
+{
+	union sl_msg msg;
+
+	sl_wire_init(&msg, SL_MSG_PROBE);
+	msg.probe.mode = mode;
+	msg.probe.span_ms = span_ms;
 	fake_lock();
 	say(&msg);
 	fake_unlock();

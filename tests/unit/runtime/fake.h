@@ -18,7 +18,8 @@ struct fake {
 	unsigned int gpus;
 	unsigned int connections, hellos, asks, grants, commits, freeds, fails, measures,
 		works;
-	unsigned int reports, reporteds, gate_dones;
+	unsigned int reports, reporteds, gate_dones, pulses;
+	struct sl_msg_pulse last_pulse;
 	uint64_t reported_bytes, last_ask, last_epoch_seen;
 	uint32_t hello_flags;
 	uint64_t last_gate_order;
@@ -56,6 +57,7 @@ void fake_stop(void);
 void fake_answer_waiting(void);
 void fake_send_gpu(void);
 void fake_send_gate(uint64_t order, uint32_t closed);
+void fake_send_probe(enum sl_wire_probe mode, uint32_t span_ms);
 /* Waits up to two seconds until *what (under the lock) is at least value. */
 bool fake_wait(const unsigned int *what, unsigned int value);
 bool fake_wait_u64(const uint64_t *what, uint64_t value);

@@ -1,0 +1,221 @@
+/*
+ * prove - see prove.h
+ *
+ * The driver has no call that merely asks whether a context is idle and covers all its streams, also
+ * those that wait for nobody; so a thread waits. With a kernel that never ends it stays in the driver
+ * for good, which is an answer, too: started_ns tells since when.
+ */
+#include "runtime/prove.h"
+#include "runtime/agent.h"
+#include "runtime/futex.h"
+#include "runtime/gate.h"
+#include "runtime/hooks.h"
+#include "runtime/libc.h"
+#include "runtime/settle.h"
+
+#include "base/list.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+
+struct context {
+	struct sl_link link;
+	CUcontext ctx;
+	uint32_t round;    /* of the proof that saw it last */
+	bool inside;       /* the thread is in the driver with it */
+	unsigned int held; /* threads that may destroy it */
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+/* All under the lock. */
+static struct sl_link contexts = SL_LIST_INIT(contexts);
+static bool forgot_one; /* no memory for a context: nothing can be proved any more */
+static struct sl_proof proof;
+static bool started;
+static uint32_t rounds;
+/* Atomic. */
+static uint32_t wanted; /* futex: counts proofs asked for */
+
+static struct context *find(CUcontext ctx)
+{
+	sl_list_foreach (link, &contexts) {
+		struct context *c = SL_LIST_ENTRY(link, struct context, link);
+
+		if (c->ctx == ctx)
+			return c;
+	}
+	return NULL;
+}
+
+/* --- the thread ------------------------------------------------------------------------- */
+
+/* The next one of this round, inside from now on. *ok: false if one had to be passed over. */
+static struct context *next_of_round(uint32_t round, bool *ok)
+{
+	struct context *found = NULL;
+
+	(void)pthread_mutex_lock(&lock);
+	sl_list_foreach (link, &contexts) {
+		struct context *c = SL_LIST_ENTRY(link, struct context, link);
+
+		if (c->round == round)
+			continue;
+		c->round = round;
+		if (c->held) {
+			*ok = false;
+			continue;
+		}
+		c->inside = true;
+		found = c;
+		break;
+	}
+	*ok = *ok && !forgot_one;
+	(void)pthread_mutex_unlock(&lock);
+	return found;
+}
+
+static void leave(struct context *c)
+{
+	(void)pthread_mutex_lock(&lock);
+	c->inside = false;
+	(void)pthread_mutex_unlock(&lock);
+}
+
+/* Work of a context that is broken has ended, if not well. */
+static bool prove_all(uint32_t round)
+{
+	struct context *c;
+	bool ok = true;
+
+	while (ok && (c = next_of_round(round, &ok))) {
+		CUresult result;
+
+		ok = sl_settle_context(c->ctx, &result) != SL_SETTLE_CAPTURING && ok;
+		leave(c);
+	}
+	return ok;
+}
+
+static void prove_once(void)
+{
+	/* Whoever is inside a submission now is counted when it leaves, so after this. */
+	uint64_t submissions = sl_gate_submissions();
+	bool ok = prove_all(++rounds);
+
+	(void)pthread_mutex_lock(&lock);
+	if (ok)
+		proof.submissions = submissions;
+	proof.refused = !ok;
+	proof.ended_ns = sl_clock_now();
+	proof.running = false;
+	(void)pthread_mutex_unlock(&lock);
+	sl_agent_wake();
+}
+
+static void *prove_main(void *arg)
+{
+	CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+	uint32_t seen = 0;
+
+	(void)prctl(PR_SET_NAME, "sluice-prove", 0, 0, 0);
+	/* Another thread's capture is not to be spoilt by our calls. */
+	(void)sl_real.cuThreadExchangeStreamCaptureMode(&mode);
+	for (;;) {
+		uint32_t now = __atomic_load_n(&wanted, __ATOMIC_ACQUIRE);
+
+		if (now == seen) {
+			sl_futex_wait(&wanted, seen, SL_NS_NEVER);
+			continue;
+		}
+		seen = now;
+		prove_once();
+	}
+	return arg;
+}
+
+/* --- everybody else --------------------------------------------------------------------- */
+
+void sl_prove_ask(void)
+{
+	(void)pthread_mutex_lock(&lock);
+	if (!proof.running) {
+		if (!started)
+			started = sl_libc_start_thread(prove_main, NULL) == 0;
+		proof.refused = !started;
+		proof.running = started;
+		proof.started_ns = sl_clock_now();
+		__atomic_fetch_add(&wanted, started, __ATOMIC_RELEASE);
+	}
+	(void)pthread_mutex_unlock(&lock);
+	sl_futex_wake(&wanted, 1);
+}
+
+void sl_prove_look(struct sl_proof *out)
+{
+	(void)pthread_mutex_lock(&lock);
+	*out = proof;
+	(void)pthread_mutex_unlock(&lock);
+}
+
+void sl_prove_created(CUcontext ctx)
+{
+	struct context *new = calloc(1, sizeof(*new));
+
+	(void)pthread_mutex_lock(&lock);
+	if (!new)
+		forgot_one = true;
+	else if (!find(ctx)) {
+		new->ctx = ctx;
+		sl_list_push_tail(&contexts, &new->link);
+		new = NULL;
+	}
+	(void)pthread_mutex_unlock(&lock);
+	free(new);
+}
+
+void sl_prove_hold(CUcontext ctx)
+{
+	struct context *c;
+
+	if (!ctx)
+		return;
+	(void)pthread_mutex_lock(&lock);
+	c = find(ctx);
+	if (c)
+		c->held++;
+	/* The destruction would wait for the same work as the proof does. */
+	while ((c = find(ctx)) && c->inside) {
+		(void)pthread_mutex_unlock(&lock);
+		sl_futex_pause(100 * SL_US);
+		(void)pthread_mutex_lock(&lock);
+	}
+	(void)pthread_mutex_unlock(&lock);
+}
+
+void sl_prove_unhold(CUcontext ctx, bool gone)
+{
+	struct context *c;
+
+	if (!ctx)
+		return;
+	(void)pthread_mutex_lock(&lock);
+	c = find(ctx);
+	if (c && c->held)
+		c->held--;
+	if (c && gone && !c->inside)
+		sl_list_unlink(&c->link);
+	else
+		c = NULL;
+	(void)pthread_mutex_unlock(&lock);
+	free(c);
+}
+
+void sl_prove_forget(void)
+{
+	(void)pthread_mutex_init(&lock, NULL);
+	sl_list_init(&contexts);
+	forgot_one = started = false;
+	proof = (struct sl_proof){0};
+	wanted = rounds = 0;
+}

@@ -1,0 +1,36 @@
+/*
+ * prove - has the GPU finished what this process gave it?
+ *
+ * A thread of its own waits in cuCtxSynchronize for one context after the other: what was submitted
+ * before it began is finished when it comes back. Others ask for a proof and look how far it is;
+ * they never wait for it. While a stream capture is open nothing is proved. Contexts are known
+ * from their creation; one that is about to be destroyed is left first. Thread-safe.
+ */
+#ifndef SL_RUNTIME_PROVE_H
+#define SL_RUNTIME_PROVE_H
+
+#include "base/clock.h"
+#include "base/cuda_types.h"
+
+struct sl_proof {
+	uint64_t
+		submissions; /* so many of sl_gate_submissions() are known to be finished */
+	sl_ns started_ns, ended_ns; /* of the last proof that was asked for */
+	bool running;
+	bool refused; /* it came to nothing: a capture was open, or there was no thread */
+};
+
+/* Begins a proof of all that was submitted so far, unless one is under way. Never blocks. */
+void sl_prove_ask(void);
+void sl_prove_look(struct sl_proof *out);
+
+/* A context there is now; twice does no harm. */
+void sl_prove_created(CUcontext ctx);
+/* Before a call that may destroy it: returns when no proof is inside. NULL: nothing. */
+void sl_prove_hold(CUcontext ctx);
+void sl_prove_unhold(CUcontext ctx, bool gone);
+
+/* In the child of a fork. */
+void sl_prove_forget(void);
+
+#endif
