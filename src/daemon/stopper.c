@@ -21,7 +21,6 @@
 
 #include "base/file.h"
 #include "base/log.h"
-#include "base/step.h"
 #include "daemon/client.h"
 #include "daemon/events.h"
 #include "daemon/strangers.h"
@@ -64,7 +63,8 @@ static int signal_process(int pidfd, pid_t pid, uint32_t stage)
 		return errno == ESRCH ? 0 : -errno;
 	/* SIGTERM would wait for ever in a stopped process. Only there: a program that runs may
 	 * have a meaning of its own for SIGCONT. */
-	if (number == SIGTERM && sl_file_pid_stat((int)pid, &stat) == 0 && 0)
+	if (number == SIGTERM && sl_file_pid_stat((int)pid, &stat) == 0 &&
+		stat.state == 'T')
 		(void)send_signal(pidfd, SIGCONT);
 	sl_info("%s to process %d", number == SIGKILL ? "SIGKILL" : "SIGTERM", (int)pid);
 	return 0;
@@ -95,11 +95,9 @@ void sl_stopper_stop(struct sl_daemon *daemon, const struct sl_action *action)
 	struct sl_workload *workload =
 		sl_map_get(&daemon->workloads, action->stop.workload);
 
-	sl_step(D_STOP_BOOKED);
 	if (action->stop.client) {
 		if (client)
 			stop_process(daemon, client->process, client->id, action);
-		sl_step(D_STOP_SENT);
 		return;
 	}
 	if (!workload)
