@@ -1,0 +1,18 @@
+#!/bin/sh
+# Two programs that do not fit together: the second waits until the first gives back, and both finish.
+# Off: the same, with no resolver that waits.
+BOX='--gpus 1 --memory 1GiB'
+. "$(dirname "$0")/lib.sh"
+on config 'resolvers: wait'
+off config 'resolvers: priority'
+daemon_start
+start first --request 0 --limit 0.9 -- "$P/holder" --bytes 600MiB --verify --ms 3000
+first=$PID
+wait_event "$T/first" held
+start second --request 0 --limit 0.9 -- "$P/holder" --bytes 600MiB --verify --ms 100
+second=$PID
+status $first
+check "the first is not disturbed" $STATUS = 0
+status $second
+promise "the second finishes, too" $STATUS = 0
+scene_finish
