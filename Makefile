@@ -5,10 +5,12 @@ SEED ?=
 MUTANTS ?=
 PREFIX ?= /usr/local
 DESTDIR ?=
+SCENES ?=
+STEPS ?=
 SECONDS_PER_FUZZER ?= 10
 MAKEFLAGS += --no-print-directory
 
-.PHONY: all help setup demo test bench sanitize fuzz sim lint format install uninstall clean contract
+.PHONY: all help setup demo test bench sanitize fuzz sim scenes crash lint format install uninstall clean contract
 all: setup ## build everything into build/ (default)
 	@tools/build $(BUILD)
 
@@ -42,6 +44,12 @@ fuzz: setup ## every parser under libFuzzer (SECONDS_PER_FUZZER=10)
 
 sim: all ## the policy in virtual time (EVENTS=1000000 SEED=n; MUTANTS=all breaks it rule by rule)
 	@tools/sim $(BUILD) "$(EVENTS)" "$(SEED)" "$(MUTANTS)"
+
+scenes: all ## one script per promise of the product, with its feature and without (SCENES="name ...")
+	@tests/scenes/run $(BUILD) $(SCENES)
+
+crash: all ## the runtime and the daemon killed at each of their steps (STEPS="NAME ..."); and the guarantee row
+	@tools/crash $(BUILD) $(STEPS)
 
 lint: setup ## format, layering, warnings as errors with gcc and clang, glibc, shell
 	@tools/lint
