@@ -18,6 +18,7 @@
 #include "daemon/bounds.h"
 #include "daemon/client.h"
 #include "daemon/drive.h"
+#include "daemon/dump.h"
 #include "daemon/events.h"
 #include "daemon/inventory.h"
 #include "daemon/places.h"
@@ -25,6 +26,7 @@
 #include "daemon/refusal.h"
 #include "daemon/rows.h"
 #include "daemon/set.h"
+#include "daemon/why.h"
 #include "daemon/workload.h"
 
 /* No GPU is larger than this; sums of a few stay far from 2^64. */
@@ -300,6 +302,8 @@ static enum sl_stream_outcome next_row(struct sl_peer *peer, union sl_msg *msg)
 {
 	switch (peer->list.kind) {
 	case SL_STREAM_EVENTS: return sl_events_next(peer, msg);
+	case SL_STREAM_WHY: return sl_why_next(peer, msg);
+	case SL_STREAM_DUMP: return sl_dump_next(peer, msg);
 	case SL_STREAM_LIST:
 	default:
 		return sl_rows_next(peer->daemon, &peer->list, msg) ? SL_STREAM_ROW
@@ -352,6 +356,8 @@ void sl_control_message(struct sl_peer *peer, const union sl_msg *msg)
 	case SL_MSG_LIST: begin_list(peer, &msg->list); break;
 	case SL_MSG_SET: sl_set_set(peer, &msg->set); break;
 	case SL_MSG_STOP: sl_set_stop(peer, &msg->stop); break;
+	case SL_MSG_WHY: sl_why_begin(peer, &msg->why); break;
+	case SL_MSG_DUMP: sl_dump_begin(peer); break;
 	case SL_MSG_EVENTS: sl_events_begin(peer, &msg->events); break;
 	default:
 		sl_peer_reject(peer, SL_REJECT_PROTOCOL, "%s twice",

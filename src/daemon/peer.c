@@ -23,6 +23,7 @@
 #include "base/log.h"
 #include "daemon/client.h"
 #include "daemon/control.h"
+#include "daemon/dump.h"
 #include "daemon/places.h"
 #include "daemon/session.h"
 #include "daemon/views.h"
@@ -60,7 +61,10 @@ static void drop_queue(struct sl_peer *peer)
 void sl_peer_list_end(struct sl_peer *peer)
 {
 	peer->list.active = false;
-	free(peer->list.state);
+	if (peer->list.kind == SL_STREAM_DUMP)
+		sl_dump_free(peer->list.state);
+	else
+		free(peer->list.state);
 	peer->list.state = NULL;
 	sl_list_unlink(&peer->follow_link);
 }
@@ -269,7 +273,12 @@ static void take_message(struct sl_peer *peer)
 	switch (r) {
 	case SL_WIRE_OK:
 		peer->daemon->messages++;
-		if (!peer->greeted)
+		if (peer->greeted && msg.head.version != peer->version)
+			sl_peer_reject(peer, SL_REJECT_PROTOCOL,
+				"%s of protocol %u after a HELLO of protocol %u",
+				sl_wire_name(msg.head.type), msg.head.version,
+				peer->version);
+		else if (!peer->greeted)
 			sl_session_greet(peer, &msg);
 		else if (peer->control)
 			sl_control_message(peer, &msg);
@@ -280,9 +289,12 @@ static void take_message(struct sl_peer *peer)
 	case SL_WIRE_OTHER_VERSION:
 		sl_peer_reject(peer, SL_REJECT_VERSION,
 			"sluiced " SL_VERSION
-			" speaks protocol %u, this program %u; install "
-			"sluice, sluiced and libsluice.so of one version",
-			SL_PROTOCOL_VERSION, msg.head.version);
+			" speaks protocols %u to %u, and this program "
+			"%u; install sluice, sluiced and libsluice.so of one version (%s "
+			"is the older)",
+			SL_PROTOCOL_OLDEST, SL_PROTOCOL_VERSION, msg.head.version,
+			msg.head.version > SL_PROTOCOL_VERSION ? "sluiced"
+							       : "the program");
 		return;
 	case SL_WIRE_BAD:
 		sl_peer_reject(peer, SL_REJECT_PROTOCOL, "%s", err.text);

@@ -20,6 +20,18 @@ static enum sl_state state_of(
 	return workload->root ? SL_STATE_RESERVED : SL_STATE_GONE;
 }
 
+static uint32_t use_flags(
+	const struct sl_node_workload_view *view, const struct sl_node_use_view *use)
+{
+	uint64_t held = use->backing_bytes + use->granted_bytes + use->hidden_bytes;
+
+	return (view->flags & SL_WORKLOAD_NO_SWAP ? SL_USE_NO_SWAP : 0) |
+	       (view->flags & SL_WORKLOAD_OOM_FIRST ? SL_USE_OOM_FIRST : 0) |
+	       (held > view->limit_bytes ? SL_USE_OVER_LIMIT : 0) |
+	       (view->stopping ? SL_USE_STOPPING : 0) |
+	       (view->untakeable ? SL_USE_UNTAKEABLE : 0);
+}
+
 static void use_row(const struct sl_daemon *daemon, const struct sl_workload *workload,
 	uint32_t ordinal, union sl_msg *msg)
 {
@@ -37,6 +49,7 @@ static void use_row(const struct sl_daemon *daemon, const struct sl_workload *wo
 		(uint32_t)((int64_t)workload->priority + (int64_t)SL_PRIORITY_BIAS);
 	msg->use_row.state = state_of(workload, &use);
 	msg->use_row.waiting = use.waiting;
+	msg->use_row.flags = use_flags(&view, &use);
 	msg->use_row.request_bytes = view.request_bytes;
 	msg->use_row.limit_bytes = view.limit_bytes;
 	msg->use_row.backing_bytes = use.backing_bytes;
@@ -89,6 +102,98 @@ static bool next_use(
 	}
 	use_row(daemon, workload, list->place++, msg);
 	return true;
+}
+
+static enum sl_wire_condition condition_of(const struct sl_node_client_view *view)
+{
+	static const enum sl_wire_condition conditions[SL_CONDITIONS] = {
+		[SL_CONDITION_RUNNING] = SL_WIRE_RUNNING,
+		[SL_CONDITION_STOPPED] = SL_WIRE_STOPPED,
+		[SL_CONDITION_TRACED] = SL_WIRE_TRACED,
+		[SL_CONDITION_SILENT] = SL_WIRE_SILENT,
+	};
+
+	return (uint32_t)view->condition < SL_CONDITIONS ? conditions[view->condition]
+							 : SL_WIRE_RUNNING;
+}
+
+static void client_row(const struct sl_daemon *daemon, const struct sl_client *client,
+	uint32_t ordinal, union sl_msg *msg)
+{
+	uint32_t gpu = client->gpu_numbers[ordinal];
+	struct sl_node_use_view use = sl_node_client_use(daemon->node, client->id, gpu);
+	struct sl_node_client_view view = sl_node_client(daemon->node, client->id);
+
+	sl_wire_init(msg, SL_MSG_CLIENT_ROW);
+	msg->client_row.client = client->id;
+	msg->client_row.workload = client->workload->id;
+	msg->client_row.gpu = gpu;
+	msg->client_row.pid = (uint32_t)client->pid;
+	msg->client_row.condition = condition_of(&view);
+	msg->client_row.flags = (view.stopping ? SL_CLIENT_STOPPING : 0) |
+				(view.untakeable ? SL_CLIENT_UNTAKEABLE : 0) |
+				(use.waiting ? SL_CLIENT_WAITS : 0) |
+				(view.idle ? SL_CLIENT_IDLE : 0);
+	msg->client_row.backing_bytes = use.backing_bytes;
+	msg->client_row.hidden_bytes = use.hidden_bytes;
+	msg->client_row.granted_bytes = use.granted_bytes;
+	msg->client_row.waiting_bytes = use.waiting_bytes;
+	msg->client_row.idle_ms = view.idle / SL_MS;
+	msg->client_row.busy_ms = view.busy / SL_MS;
+	memcpy(msg->client_row.name, client->workload->name,
+		sizeof(msg->client_row.name));
+}
+
+/* The client with this id, or the next larger one, in the workload; NULL at the end. */
+static const struct sl_client *client_from(
+	const struct sl_daemon *daemon, const struct sl_workload *workload, uint64_t id)
+{
+	const struct sl_client *exact = sl_map_get(&daemon->clients, id);
+	const struct sl_client *best = NULL;
+
+	if (exact && exact->workload == workload && exact->state != SL_CLIENT_DYING)
+		return exact;
+	for (const struct sl_link *link = workload->clients.next;
+		link != &workload->clients; link = link->next) {
+		const struct sl_client *client =
+			SL_CONTAINER_OF((struct sl_link *)link, struct sl_client, link);
+
+		if (client->id >= id && (!best || client->id < best->id))
+			best = client;
+	}
+	return best;
+}
+
+static bool next_client(
+	const struct sl_daemon *daemon, struct sl_peer_list *list, union sl_msg *msg)
+{
+	struct sl_workload *workload;
+
+	while ((workload = from_id(daemon, list->workload))) {
+		const struct sl_client *client;
+
+		if (workload->id != list->workload) {
+			list->workload = workload->id;
+			list->client = list->place = 0;
+		}
+		client = client_from(daemon, workload, list->client);
+		if (client && client->id != list->client) {
+			list->client = client->id;
+			list->place = 0;
+		}
+		if (client && list->place < client->gpu_count) {
+			client_row(daemon, client, list->place++, msg);
+			return true;
+		}
+		if (client) {
+			list->client++;
+		} else {
+			list->workload++;
+			list->client = 0;
+		}
+		list->place = 0;
+	}
+	return false;
 }
 
 static void gpu_row(const struct sl_daemon *daemon, uint32_t number, union sl_msg *msg)
@@ -180,6 +285,7 @@ bool sl_rows_next(
 	case SL_LIST_USES: return next_use(daemon, list, msg);
 	case SL_LIST_GPUS: return next_gpu(daemon, list, msg);
 	case SL_LIST_STATUS: return next_status(daemon, list, msg);
+	case SL_LIST_CLIENTS: return next_client(daemon, list, msg);
 	}
 	return false;
 }
