@@ -13,6 +13,7 @@
 #include "runtime/memory.h"
 #include "runtime/mode.h"
 #include "runtime/prove.h"
+#include "runtime/room.h"
 
 /* The daemon answers within 200 ms (messages.def). */
 #define MEASURE_WAIT_NS (250 * SL_MS)
@@ -48,27 +49,26 @@ static CUresult created(CUcontext *ctx, CUdevice dev, CUresult result)
 	return result;
 }
 
-SL_EXPORT CUresult cuCtxCreate(CUcontext *ctx, unsigned int flags, CUdevice dev)
-{
-	return created(ctx, dev, sl_real.cuCtxCreate(ctx, flags, dev));
-}
+#define CREATE(symbol, params, args)                             \
+	SL_EXPORT CUresult symbol params                         \
+	{                                                        \
+		CUresult result = sl_real.symbol args;           \
+                                                                 \
+		SL_ROOM_RETRY(result, dev, sl_real.symbol args); \
+		return created(ctx, dev, result);                \
+	}
 
-SL_EXPORT CUresult cuCtxCreate_v2(CUcontext *ctx, unsigned int flags, CUdevice dev)
-{
-	return created(ctx, dev, sl_real.cuCtxCreate_v2(ctx, flags, dev));
-}
-
-SL_EXPORT CUresult cuCtxCreate_v3(CUcontext *ctx, CUexecAffinityParam *params, int count,
-	unsigned int flags, CUdevice dev)
-{
-	return created(ctx, dev, sl_real.cuCtxCreate_v3(ctx, params, count, flags, dev));
-}
-
-SL_EXPORT CUresult cuCtxCreate_v4(
-	CUcontext *ctx, CUctxCreateParams *params, unsigned int flags, CUdevice dev)
-{
-	return created(ctx, dev, sl_real.cuCtxCreate_v4(ctx, params, flags, dev));
-}
+CREATE(cuCtxCreate, (CUcontext * ctx, unsigned int flags, CUdevice dev),
+	(ctx, flags, dev))
+CREATE(cuCtxCreate_v2, (CUcontext * ctx, unsigned int flags, CUdevice dev),
+	(ctx, flags, dev))
+CREATE(cuCtxCreate_v3,
+	(CUcontext * ctx, CUexecAffinityParam *params, int count, unsigned int flags,
+		CUdevice dev),
+	(ctx, params, count, flags, dev))
+CREATE(cuCtxCreate_v4,
+	(CUcontext * ctx, CUctxCreateParams *params, unsigned int flags, CUdevice dev),
+	(ctx, params, flags, dev))
 
 static bool primary_is_active(CUdevice dev)
 {
@@ -84,6 +84,7 @@ SL_EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext *ctx, CUdevice dev)
 	bool active = !have_say() || primary_is_active(dev);
 	CUresult r = sl_real.cuDevicePrimaryCtxRetain(ctx, dev);
 
+	SL_ROOM_RETRY(r, dev, sl_real.cuDevicePrimaryCtxRetain(ctx, dev));
 	if (r == CUDA_SUCCESS && dev >= 0 && dev < SL_GPUS_MAX) {
 		__atomic_store_n(&primaries[dev], *ctx, __ATOMIC_RELAXED);
 		__atomic_fetch_add(&retained[dev], 1, __ATOMIC_RELAXED);

@@ -12,6 +12,7 @@
 #include "runtime/session_state.h"
 
 #include "base/step.h"
+#include "policy/reason.h"
 
 #include <string.h>
 
@@ -39,6 +40,25 @@ static void say_commit(uint64_t epoch, uint64_t used_bytes)
 	msg.commit.epoch = epoch;
 	msg.commit.used_bytes = used_bytes;
 	sl_session_say(&msg);
+}
+
+/* Reasons of a DENY that are more than out-of-memory, and what the program gets for them. */
+static const struct {
+	uint32_t reason;
+	CUresult result;
+} denials[] = {
+	{SL_REASON_GPU_LOST, CUDA_ERROR_DEVICE_UNAVAILABLE},
+};
+
+/* Reasons are numbered by the list that both were built with: an older daemon's mean nothing. */
+static CUresult denial_of(const struct sl_msg_deny *msg)
+{
+	for (size_t i = 0; i < SL_ARRAY_LEN(denials); i++) {
+		if (msg->head.version == SL_PROTOCOL_VERSION &&
+			denials[i].reason == msg->reason)
+			return denials[i].result;
+	}
+	return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 /* --- answers ---------------------------------------------------------------------------- */
@@ -89,6 +109,7 @@ void sl_demand_on_deny(const struct sl_msg_deny *msg)
 	if (!demand)
 		return;
 	sl_step(C_DENIED);
+	demand->denial = denial_of(msg);
 	finish_demand(demand, SL_DEMAND_DENIED);
 }
 
@@ -154,6 +175,7 @@ int sl_demand_ask(struct sl_demand *demand, struct sl_gpu *gpu, uint64_t bytes,
 	memset(demand, 0, sizeof(*demand));
 	demand->gpu = gpu;
 	demand->bytes = bytes;
+	demand->denial = CUDA_ERROR_OUT_OF_MEMORY;
 	sl_list_init(&demand->link);
 	sl_session_lock();
 	refused = sl_session.state == SL_SESSION_REFUSED;

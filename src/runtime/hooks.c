@@ -8,6 +8,7 @@
 #include "runtime/gate.h"
 #include "runtime/hidden.h"
 #include "runtime/real.h"
+#include "runtime/room.h"
 #include "runtime/sticky.h"
 
 /* First call through a slot: finds the real function, which replaces this one. */
@@ -35,23 +36,34 @@ union sl_real_table sl_real_table = {
  * and almost never written, one indirect call. No lock, no system call, no fence. Budget 5 ns
  * over the bare call. Without a record (bypass) the call goes straight through.
  */
-#define EXPORT_GATE(symbol, params, args)                             \
-	SL_EXPORT CUresult symbol params                              \
-	{                                                             \
-		struct sl_gate_thread *self = sl_gate_self;           \
-		CUresult result;                                      \
-                                                                      \
-		if (sl_unlikely(!self) && !(self = sl_gate_attach())) \
-			return sl_real.symbol args;                   \
-		sl_gate_enter(self);                                  \
-		result = sl_real.symbol args;                         \
-		sl_gate_leave(self);                                  \
-		return sl_sticky_note(result);                        \
+#define GATED(self, symbol, args)             \
+	({                                    \
+		CUresult gated_;              \
+                                              \
+		sl_gate_enter(self);          \
+		gated_ = sl_real.symbol args; \
+		sl_gate_leave(self);          \
+		gated_;                       \
+	})
+#define EXPORT_GATE(symbol, params, args)                                          \
+	SL_EXPORT CUresult symbol params                                           \
+	{                                                                          \
+		struct sl_gate_thread *self = sl_gate_self;                        \
+		CUresult result;                                                   \
+                                                                                   \
+		if (sl_unlikely(!self) && !(self = sl_gate_attach()))              \
+			return sl_real.symbol args;                                \
+		result = GATED(self, symbol, args);                                \
+		SL_ROOM_RETRY(result, SL_ROOM_CURRENT, GATED(self, symbol, args)); \
+		return sl_sticky_note(result);                                     \
 	}
-#define EXPORT_LOAD(symbol, params, args)                      \
-	SL_EXPORT CUresult symbol params                       \
-	{                                                      \
-		return sl_hidden_changed(sl_real.symbol args); \
+#define EXPORT_LOAD(symbol, params, args)                                    \
+	SL_EXPORT CUresult symbol params                                     \
+	{                                                                    \
+		CUresult result = sl_real.symbol args;                       \
+                                                                             \
+		SL_ROOM_RETRY(result, SL_ROOM_CURRENT, sl_real.symbol args); \
+		return sl_hidden_changed(result);                            \
 	}
 #define EXPORT_WATCH(symbol, params, args)                  \
 	SL_EXPORT CUresult symbol params                    \

@@ -300,6 +300,17 @@ void sl_session_view(struct sl_gpu *gpu, uint64_t *free_bytes, uint64_t *total_b
 	sl_session_unlock();
 }
 
+uint64_t sl_session_entitled(struct sl_gpu *gpu)
+{
+	uint64_t bytes;
+
+	sl_session_lock();
+	bytes = sl_sub_sat(
+		sl_sub_sat(gpu->request_bytes, gpu->others_bytes), gpu->backing_bytes);
+	sl_session_unlock();
+	return bytes;
+}
+
 void sl_session_freed(struct sl_gpu *gpu, uint64_t bytes)
 {
 	sl_session_lock();

@@ -39,9 +39,12 @@ struct sl_gpu *sl_session_gpu(const uint8_t uuid[SL_WIRE_UUID_BYTES]);
 /* As cuMemGetInfo tells them. */
 void sl_session_view(struct sl_gpu *gpu, uint64_t *free_bytes, uint64_t *total_bytes);
 
+/* What is left of the request. */
+uint64_t sl_session_entitled(struct sl_gpu *gpu);
+
 enum sl_demand_outcome {
 	SL_DEMAND_GRANTED = 0, /* create, then sl_demand_commit or sl_demand_failed */
-	SL_DEMAND_DENIED,      /* out of memory */
+	SL_DEMAND_DENIED,      /* demand.denial tells what the program gets */
 	SL_DEMAND_REFUSED, /* the daemon no longer wants us; sl_session_join tells the result */
 };
 
@@ -55,6 +58,7 @@ struct sl_demand {
 	uint32_t generation; /* connection that granted it */
 	uint32_t state;      /* futex, enum sl_demand_state */
 	int outcome;
+	CUresult denial; /* what the program is to get when it is denied */
 };
 
 /* Asks and waits without end. on_slow (may be NULL) is called once if the answer takes more than

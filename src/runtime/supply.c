@@ -27,7 +27,7 @@ static bool is_hoarded(void)
 	return found;
 }
 
-static void give_back_soon(void)
+void sl_supply_give_back_soon(void)
 {
 	if (is_hoarded())
 		sl_sweep_soon(true);
@@ -50,7 +50,7 @@ static CUresult create_granted(struct sl_demand *demand, struct sl_space *space,
 		sl_step(C_COMMITTED);
 		return r;
 	}
-	return CUDA_ERROR_OUT_OF_MEMORY;
+	return demand->denial;
 }
 
 CUresult sl_supply_obtain(struct sl_space *space, uint64_t bytes, struct sl_backing *out)
@@ -59,12 +59,14 @@ CUresult sl_supply_obtain(struct sl_space *space, uint64_t bytes, struct sl_back
 	CUresult r;
 
 	for (bool again = false;; again = true) {
-		int outcome = sl_demand_ask(&demand, space->gpu, bytes, give_back_soon);
+		int outcome = sl_demand_ask(
+			&demand, space->gpu, bytes, sl_supply_give_back_soon);
 
 		r = create_granted(&demand, space, bytes, out, &outcome);
 		if (outcome == SL_DEMAND_REFUSED)
 			return sl_session_join();
-		if (outcome == SL_DEMAND_GRANTED || again || !is_hoarded())
+		if (outcome == SL_DEMAND_GRANTED || again ||
+			r != CUDA_ERROR_OUT_OF_MEMORY || !is_hoarded())
 			return r;
 		sl_memory_flush_all(true);
 	}

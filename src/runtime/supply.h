@@ -10,6 +10,8 @@
  * out-of-memory is final, what all spaces hoard goes. No lock may be held. */
 SL_MUST_CHECK CUresult sl_supply_obtain(
 	struct sl_space *space, uint64_t bytes, struct sl_backing *out);
+/* Somebody waits for memory: what all spaces hoard goes, by and by. Never blocks. */
+void sl_supply_give_back_soon(void);
 /* Unmaps, releases and tells the daemon. No work may use it. What the driver keeps stays charged. */
 void sl_supply_discard(struct sl_gpu *gpu, struct sl_backing *backing);
 

@@ -88,6 +88,7 @@ static void on_ask(const struct sl_msg_ask *ask)
 
 	fake.asks++;
 	fake.last_ask = ask->ask;
+	fake.asked_bytes = ask->bytes;
 	if (fake.silent) {
 		waiting[waiting_count++] = *ask;
 		return;
@@ -96,6 +97,7 @@ static void on_ask(const struct sl_msg_ask *ask)
 		fake.held_bytes + ask->bytes > fake.limit_bytes - fake.others_bytes) {
 		sl_wire_init(&msg, SL_MSG_DENY);
 		msg.deny.ask = ask->ask;
+		msg.deny.reason = fake.deny_reason;
 		say(&msg);
 		return;
 	}

@@ -28,7 +28,9 @@ struct fake {
 	unsigned int reject_count; /* so many times; then welcome */
 	bool silent;               /* does not answer ASK */
 	bool deny;
-	bool protocol_error; /* the client said something wrong */
+	uint32_t deny_reason;
+	uint64_t asked_bytes; /* by the last ASK */
+	bool protocol_error;  /* the client said something wrong */
 };
 
 extern struct fake fake;

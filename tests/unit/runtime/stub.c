@@ -283,8 +283,22 @@ static CUresult native_free_async(CUdeviceptr ptr, CUstream stream)
 	return ptr == 0x1234 ? CUDA_ERROR_NOT_PERMITTED : CUDA_ERROR_INVALID_VALUE;
 }
 
+/* The driver's own memory has run out. */
+static bool is_full(void)
+{
+	bool full;
+
+	pthread_mutex_lock(&lock);
+	full = stub.no_room > 0;
+	stub.no_room -= full;
+	pthread_mutex_unlock(&lock);
+	return full;
+}
+
 static CUresult ctx_create(CUcontext *ctx, unsigned int flags, CUdevice dev)
 {
+	if (is_full())
+		return CUDA_ERROR_OUT_OF_MEMORY;
 	pthread_mutex_lock(&lock);
 	for (size_t i = 0; i < SL_ARRAY_LEN(contexts); i++) {
 		if (!contexts[i].alive) {
@@ -368,6 +382,8 @@ static CUresult launch(CUfunction function, unsigned int grid_x, unsigned int gr
 	unsigned int block_z, unsigned int shared_bytes, CUstream stream, void **params,
 	void **extra)
 {
+	if (is_full())
+		return CUDA_ERROR_OUT_OF_MEMORY;
 	__atomic_fetch_add(&stub.launches, 1, __ATOMIC_RELAXED);
 	while (__atomic_load_n(&stub_hold_launches, __ATOMIC_ACQUIRE))
 		usleep(100);

@@ -18,6 +18,7 @@ struct stub {
 	unsigned int creates, syncs, launches, frees;
 	unsigned int calls;    /* of memory functions */
 	unsigned int fault_at; /* the call of that number fails; 0: none */
+	unsigned int no_room;  /* so many contexts and launches find no memory */
 	CUresult fault;
 	CUresult sync_result;
 	bool capturing;

@@ -1,0 +1,79 @@
+/*
+ * room - see room.h
+ */
+#include "runtime/room.h"
+#include "runtime/capture.h"
+#include "runtime/device.h"
+#include "runtime/hooks.h"
+#include "runtime/mode.h"
+#include "runtime/supply.h"
+
+#include "base/log.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define FIRST_BYTES (16 * SL_MIB)
+/* Of 16 MiB doubled so often 2 GiB are had, more than any context takes. */
+#define ROUNDS_MAX 8
+
+void sl_room_open(struct sl_room *room, CUdevice dev)
+{
+	memset(room, 0, sizeof(*room));
+	if (!sl_mode_is_active() || !sl_session_is_joined() || sl_capture_is_open())
+		return;
+	if (dev == SL_ROOM_CURRENT && sl_real.cuCtxGetDevice(&dev) != CUDA_SUCCESS)
+		return;
+	room->gpu = sl_device_gpu(dev);
+}
+
+static void give_back(struct sl_room *room)
+{
+	if (room->granted)
+		sl_demand_commit(&room->demand, 0);
+	room->granted = false;
+}
+
+/* What to ask for next: twice as much, but first all that is left of the request, and at last all
+ * that is left of the limit; 0 if that was not enough. */
+static uint64_t next_bytes(const struct sl_room *room)
+{
+	uint64_t entitled_bytes, free_bytes, total_bytes;
+	uint64_t bytes = room->bytes ? 2 * room->bytes : FIRST_BYTES;
+
+	sl_session_view(room->gpu, &free_bytes, &total_bytes);
+	free_bytes -= free_bytes % SL_BACKING_GRAIN;
+	entitled_bytes = sl_session_entitled(room->gpu);
+	entitled_bytes -= entitled_bytes % SL_BACKING_GRAIN;
+	if (bytes > entitled_bytes && room->bytes < entitled_bytes)
+		bytes = entitled_bytes;
+	if (bytes > free_bytes)
+		bytes = free_bytes;
+	return bytes > room->bytes ? bytes : 0;
+}
+
+bool sl_room_make(struct sl_room *room)
+{
+	int saved_errno = errno;
+
+	if (!room->gpu)
+		return false;
+	give_back(room);
+	room->bytes = room->rounds++ < ROUNDS_MAX ? next_bytes(room) : 0;
+	if (room->bytes) {
+		sl_info("the driver is out of memory: asking for %llu MiB",
+			(unsigned long long)(room->bytes / SL_MIB));
+		room->granted = sl_demand_ask(&room->demand, room->gpu, room->bytes,
+					sl_supply_give_back_soon) == SL_DEMAND_GRANTED;
+	}
+	errno = saved_errno;
+	return room->granted;
+}
+
+void sl_room_close(struct sl_room *room)
+{
+	int saved_errno = errno;
+
+	give_back(room);
+	errno = saved_errno;
+}

@@ -1,0 +1,28 @@
+#!/bin/sh
+# A workload within its request gets its context and its modules, although a borrower has filled the
+# GPU: the driver's out-of-memory becomes a demand that waits. A burst that may not wait long is told
+# out-of-memory as before.
+export BOX="--gpus 1 --memory 1GiB --context 64MiB --module 32MiB"
+. "$(dirname "$0")/lib.sh"
+software_only "a context of known size"
+echo 'longest_wait: 1s' >"$CONFIG"
+daemon_start
+hog() {
+	$RUN --request 0 --limit 1.0 --name hog -- "$P/memhog" --piece 4MiB --hold-ms "$1" >"$T/hog" &
+	hog=$!
+	wait_event "$T/hog" took
+}
+hog 2500
+$RUN --request 240MiB --name owed -- "$P/tenant" --bytes 64MiB --ms 10 >"$T/owed"
+check "a workload within its request ends well" $? = 0
+check "and never saw out-of-memory" "$(json -n event=oom <"$T/owed")" = 0
+wait $hog
+check "the borrower, too" $? = 0
+check_books_empty
+hog 30000
+$RUN --request 0 --limit 0.5 --name burst -- "$P/tenant" --bytes 64MiB --ms 10 >"$T/burst"
+check "a burst that may not wait longer is out of memory" $? = 3
+kill -KILL $hog
+wait $hog 2>/dev/null
+check_books_empty
+finish
