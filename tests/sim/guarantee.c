@@ -18,7 +18,8 @@
 #define PROCESSES 2
 #define SHOWN     5 /* bad mixes, per process */
 
-struct tally { /* of one process */
+struct tally {            /* of one process */
+	uint64_t running; /* seed of the mix it plays */
 	uint64_t mixes, held, events;
 	struct shadow_outcomes outcomes;
 	uint32_t bad;
@@ -44,6 +45,7 @@ static void run_mix(struct tally *tally, struct world *world, uint64_t seed, boo
 	struct shadow_outcomes outcomes;
 	bool held;
 
+	tally->running = seed;
 	world_init(world, seed, 0);
 	held = world_run_mix(world);
 	outcomes = shadow_outcomes(&world->shadow);
@@ -91,8 +93,14 @@ static void run_all(struct tally *tally, uint64_t mixes, uint64_t seed)
 		_exit(0);
 	}
 	for (uint32_t i = 0; i < PROCESSES; i++) {
-		if (child[i] > 0)
-			(void)waitpid(child[i], NULL, 0);
+		int status = 0;
+
+		if (child[i] > 0 && waitpid(child[i], &status, 0) == child[i] &&
+			status == 0)
+			continue;
+		printf("sim: the process that played the mix of seed %" PRIu64
+		       " ended with status %d (sim --guarantee 1 --seed %" PRIu64 ")\n",
+			tally[i].running, status, tally[i].running);
 	}
 }
 

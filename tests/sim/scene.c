@@ -40,6 +40,8 @@ static void say_wake(struct play *p, sl_ns at)
 		say(p, "WAKE %" PRIu64 "ms", (uint64_t)(at / SL_MS));
 }
 
+static const char *const probes[SL_PROBES] = {"OFF", "WATCH", "PROVE"};
+
 static void on_action(void *context, const struct sl_action *a)
 {
 	struct play *p = context;
@@ -71,6 +73,14 @@ static void on_action(void *context, const struct sl_action *a)
 		say(p, "NOTE %s g%u %" PRIu64 "/%" PRIu64 " %" PRIu64,
 			sl_reason_name(a->note.reason), a->note.gpu, a->note.workload,
 			a->note.other, a->note.bytes);
+		break;
+	case SL_ACTION_STOP:
+		say(p, "STOP %" PRIu64 " %s %s g%u for %" PRIu64, a->stop.client,
+			a->stop.stage == SL_STOP_TERM ? "TERM" : "KILL",
+			sl_reason_name(a->stop.reason), a->stop.gpu, a->stop.other);
+		break;
+	case SL_ACTION_PROBE:
+		say(p, "PROBE %" PRIu64 " %s", a->probe.client, probes[a->probe.mode]);
 		break;
 	case SL_ACTION_WAKE_AT: say_wake(p, a->wake_at.at); break;
 	default: say(p, "?");

@@ -9,6 +9,8 @@
  *   DENY c/ask REASON available
  *   VIEW w g0
  *   NOTE REASON g0 w/other bytes
+ *   STOP c TERM REASON g0 for w  for the demand of workload w
+ *   PROBE c WATCH
  * WAKE_AT is left out but for scenes that ask for it ("WAKE 1000ms", "WAKE never").
  * Bytes are small plain numbers where only their relations matter.
  */

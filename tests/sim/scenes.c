@@ -85,12 +85,12 @@ static const struct scene_row limit[] = {
 	G100,
 	{0, WORKLOAD(1, BYTES(20), BYTES(50), 1, 1, 0), "ADMIT 1 m1 r20 l50"},
 	C(1, 1),
-	{0, ASK(1, 1, 0, 51), "DENY 1/1 OVER_LIMIT 100"},
+	{0, ASK(1, 1, 0, 51), "DENY 1/1 OVER_LIMIT 50"},
 	{0, ASK(1, 2, 0, 50), "GRANT 1/2 g0 50 e1"},
-	{0, ASK(1, 3, 0, 1), "DENY 1/3 OVER_LIMIT 50"},
+	{0, ASK(1, 3, 0, 1), "DENY 1/3 OVER_LIMIT 0"},
 	{0, COMMIT(1, 1, 40), ""},
 	{0, ASK(1, 4, 0, 10), "GRANT 1/4 g0 10 e2"},
-	{0, ASK(1, 5, 0, UINT64_MAX), "DENY 1/5 OVER_LIMIT 50"},
+	{0, ASK(1, 5, 0, UINT64_MAX), "DENY 1/5 OVER_LIMIT 0"},
 	{0, ASK(1, 6, 1, 5), "DENY 1/6 UNKNOWN_CLIENT 0"},
 	{0, ASK(1, 7, 99, 5), "DENY 1/7 UNKNOWN_CLIENT 0"},
 	{0, ASK(9, 1, 0, 5), "DENY 9/1 UNKNOWN_CLIENT 50"},
@@ -109,7 +109,7 @@ static const struct scene_row siblings[] = {
 	{0, COMMIT(1, 1, 90), ""},
 	{1, ASK(2, 1, 0, 40), ""},
 	{2, ASK(3, 1, 0, 40), ""},
-	{3, FREED(1, 0, 90), "GRANT 2/1 g0 40 e2; DENY 3/1 OVER_LIMIT 60"},
+	{3, FREED(1, 0, 90), "GRANT 2/1 g0 40 e2; DENY 3/1 OVER_LIMIT 20"},
 };
 
 /* Also when nothing is free for it: the head could never be served, and 4 would wait behind it
@@ -126,14 +126,14 @@ static const struct scene_row head_over_limit[] = {
 	{0, ASK(1, 1, 0, 50), "GRANT 1/1 g0 50 e1"},
 	{0, COMMIT(1, 1, 50), ""},
 	{1, ASK(2, 1, 0, 55), ""},
-	{2, ASK(3, 1, 0, 40), "GRANT 3/1 g0 40 e2; DENY 2/1 OVER_LIMIT 10"},
+	{2, ASK(3, 1, 0, 40), "GRANT 3/1 g0 40 e2; DENY 2/1 OVER_LIMIT 20"},
 	{2, COMMIT(3, 2, 40), "VIEW 2 g0"},
 	{1500, WORK(1), ""},
 	{1500, ASK(4, 1, 0, 5), "GRANT 4/1 g0 5 e3"},
 	{1500, COMMIT(4, 3, 5), ""},
 	/* What is measured counts as well. */
 	{1600, ASK(3, 2, 0, 20), ""},
-	{1700, HIDDEN(3, 0, 1), "VIEW 2 g0; DENY 3/2 OVER_LIMIT 4"},
+	{1700, HIDDEN(3, 0, 1), "VIEW 2 g0; DENY 3/2 OVER_LIMIT 19"},
 };
 
 static const struct scene_row requests_are_kept[] = {
@@ -279,7 +279,7 @@ static const struct scene_row head[] = {
 	{1000, ASK(3, 2, 0, 10), ""}, /* no more */
 	{1500, WORK(1), ""},
 	{1600, FREED(1, 0, 20), ""}, /* 40 free, kept */
-	{1700, FREED(1, 0, 10), "GRANT 2/1 g0 50 e3"},
+	{1700, FREED(1, 0, 10), "GRANT 2/1 g0 50 e3; NOTE SERVED_AFTER_WAIT g0 2/0 50"},
 	{1700, COMMIT(2, 3, 50), ""},
 	{1800, FREED(1, 0, 10), "GRANT 3/2 g0 10 e4"},
 };
@@ -301,7 +301,7 @@ static const struct scene_row new_head[] = {
 	{1, ASK(3, 1, 0, 90), ""},
 	{900, WORK(1), ""},
 	{1100, TIME, "NOTE BURST_WAITS g0 2/1 40; NOTE BURST_WAITS g0 3/1 90"},
-	{1800, FREED(1, 0, 20), "GRANT 2/1 g0 40 e2"},
+	{1800, FREED(1, 0, 20), "GRANT 2/1 g0 40 e2; NOTE SERVED_AFTER_WAIT g0 2/0 40"},
 	{1800, COMMIT(2, 2, 20), ""},
 	{2700, WORK(1), ""},
 	{2700, WORK(2), ""},
@@ -327,7 +327,7 @@ static const struct scene_row deadlock[] = {
 	{1100, TIME, "NOTE BURST_WAITS g0 2/1 30"}, /* 1 does not count as waiting yet */
 	/* Both wait, each for what the other has: the youngest gives way. */
 	{1200, TIME, "NOTE BURST_WAITS g0 1/2 30; DENY 1/2 HOPELESS 10"},
-	{1300, FREED(1, 0, 50), "GRANT 2/2 g0 30 e3"},
+	{1300, FREED(1, 0, 50), "GRANT 2/2 g0 30 e3; NOTE SERVED_AFTER_WAIT g0 2/0 30"},
 };
 
 /* Whoever submits work is no waiter, though one of its threads waits. */
@@ -418,7 +418,7 @@ static const struct scene_row request_of_a_waiter[] = {
 	{1000, TIME,
 		"NOTE BURST_WAITS g0 1/2 80; NOTE BURST_WAITS g0 2/0 30; DENY 2/2 "
 		"HOPELESS 70"},
-	{1001, FREED(2, 0, 30), "GRANT 1/1 g0 80 e2"},
+	{1001, FREED(2, 0, 30), "GRANT 1/1 g0 80 e2; NOTE SERVED_AFTER_WAIT g0 1/0 80"},
 };
 
 /* Entitled demands are never the victim: the older burst gives way instead. */
@@ -452,9 +452,11 @@ static const struct scene_row helper[] = {
 	{1000, TIME, "NOTE BURST_WAITS g0 2/1 80"},
 	{1500, ASK(1, 2, 0, 40), ""}, /* fits, but is kept for 2 */
 	{2499, TIME, ""},
-	{2500, TIME, "NOTE KEPT_FOR_HEAD g0 1/2 40; GRANT 1/2 g0 40 e2"},
+	{2500, TIME,
+		"NOTE KEPT_FOR_HEAD g0 1/2 40; GRANT 1/2 g0 40 e2; NOTE "
+		"SERVED_AFTER_WAIT g0 1/0 40"},
 	{2500, COMMIT(1, 2, 40), ""},
-	{2600, FREED(1, 0, 100), "GRANT 2/1 g0 80 e3"},
+	{2600, FREED(1, 0, 100), "GRANT 2/1 g0 80 e3; NOTE SERVED_AFTER_WAIT g0 2/0 80"},
 };
 
 /* One that holds nothing can give nothing: it waits behind the head. */
@@ -504,7 +506,7 @@ static const struct scene_row entitled_waits[] = {
 	{0, ASK(2, 1, 0, 50), "WAKE 1000ms"},
 	{1000, TIME, "NOTE ENTITLED_WAITS g0 2/1 50; WAKE never"},
 	{900000, TIME, ""},
-	{900001, FREED(1, 0, 40), "GRANT 2/1 g0 50 e2"},
+	{900001, FREED(1, 0, 40), "GRANT 2/1 g0 50 e2; NOTE SERVED_AFTER_WAIT g0 2/0 50"},
 };
 
 /* --- death --- */
@@ -664,7 +666,9 @@ static const struct scene_row missing_report[] = {
 	{500, EXPECT(3, 1), ""},
 	{600, REPORTED(3), ""},
 	{2009, TIME, ""},
-	{2010, TIME, "NOTE REPORT_MISSING g0 1/0 0; GRANT 2/1 g0 5 e1; WAKE never"},
+	{2010, TIME,
+		"NOTE REPORT_MISSING g0 1/0 0; GRANT 2/1 g0 5 e1; NOTE SERVED_AFTER_WAIT "
+		"g0 1/0 5; WAKE never"},
 	{2011, REPORT(1, 0, 50), "VIEW 1 g0"}, /* late, and still true */
 	{2011, ASK(2, 2, 0, 46), "DENY 2/2 OVER_LIMIT 45"},
 };
@@ -722,7 +726,7 @@ static const struct scene_row hidden[] = {
 	C(1, 1),
 	C(2, 2),
 	{0, HIDDEN(1, 0, 10), "VIEW 1 g0"},
-	{0, ASK(1, 1, 0, 41), "DENY 1/1 OVER_LIMIT 90"},
+	{0, ASK(1, 1, 0, 41), "DENY 1/1 OVER_LIMIT 40"},
 	{0, ASK(1, 2, 0, 40), "GRANT 1/2 g0 40 e1"},
 	{0, ASK(2, 1, 0, 50), "GRANT 2/1 g0 50 e2"},
 	/* Fixed bytes above the request count as a claim. */

@@ -64,7 +64,8 @@ static uint64_t granted(
 	for (uint32_t i = 0; i < s->demands_top; i++) {
 		const struct shadow_demand *d = &s->demand[i];
 
-		if (d->used && d->granted && d->client == c && d->gpu == gpu)
+		if (d->used && d->granted && !d->is_void && d->client == c &&
+			d->gpu == gpu)
 			sum += d->bytes;
 	}
 	return sum;
@@ -88,7 +89,8 @@ uint64_t shadow_use(const struct shadow *s, const struct shadow_workload *w, uin
 	for (uint32_t i = 0; i < s->demands_top; i++) {
 		const struct shadow_demand *d = &s->demand[i];
 
-		if (d->used && d->granted && d->gpu == gpu && d->client->workload == w)
+		if (d->used && d->granted && !d->is_void && d->gpu == gpu &&
+			d->client->workload == w)
 			sum += d->bytes;
 	}
 	return sum;
@@ -107,7 +109,7 @@ static uint64_t resident(const struct shadow *s, uint32_t gpu)
 	for (uint32_t i = 0; i < s->demands_top; i++) {
 		const struct shadow_demand *d = &s->demand[i];
 
-		if (d->used && d->granted && d->gpu == gpu)
+		if (d->used && d->granted && !d->is_void && d->gpu == gpu)
 			sum += d->bytes;
 	}
 	return sum;
@@ -153,7 +155,7 @@ static bool is_degraded(const struct shadow *s, uint32_t gpu)
 static void refresh_degraded(struct shadow *s)
 {
 	for (uint32_t gpu = 0; gpu < SHADOW_GPUS; gpu++)
-		s->gpu[gpu].degraded = is_degraded(s, gpu);
+		s->gpu[gpu].degraded = !s->gpu[gpu].lost && is_degraded(s, gpu);
 }
 
 static void set_entitled(struct shadow *s, struct shadow_demand *d, bool entitled)
@@ -175,12 +177,18 @@ static void refresh_classes(struct shadow *s)
 		struct shadow_demand *d = &s->demand[i];
 		bool entitled;
 
-		if (!d->used || d->granted)
+		if (!d->used || d->granted || d->is_void)
 			continue;
 		entitled = shadow_use(s, d->client->workload, d->gpu) + d->bytes <=
 			   d->client->workload->request;
 		set_entitled(s, d, entitled);
 	}
+}
+
+void shadow_refresh(struct shadow *s)
+{
+	refresh_degraded(s);
+	refresh_classes(s);
 }
 
 static bool has_waiting(const struct shadow *s, const struct shadow_client *c)
@@ -322,6 +330,7 @@ static void on_ask(struct shadow *s, const struct sl_event *e)
 	struct shadow_client *c = shadow_client(s, e->ask.client);
 	struct shadow_demand *d = s->demand;
 	uint64_t use;
+	bool refused;
 
 	if (!is_known_ask(c, e) || find_ask(s, e->ask.client, e->ask.ask))
 		return;
@@ -332,7 +341,10 @@ static void on_ask(struct shadow *s, const struct sl_event *e)
 		return;
 	}
 	use = shadow_use(s, c->workload, e->ask.gpu);
-	if (!has_waiting(s, c) && use + e->ask.bytes <= c->workload->limit)
+	/* Neither a lost GPU nor a workload that is to end gets memory. */
+	refused = s->gpu[e->ask.gpu].lost || c->workload->stop_asked;
+	s->refused = refused;
+	if (!refused && !has_waiting(s, c) && use + e->ask.bytes <= c->workload->limit)
 		c->active = s->now;
 	*d = (struct shadow_demand){.used = true,
 		.client = c,
@@ -342,6 +354,7 @@ static void on_ask(struct shadow *s, const struct sl_event *e)
 		.order = ++s->next_order,
 		.arrived = s->now,
 		.burst_since = s->now,
+		.cancelled = c->workload->stop_asked,
 		.over_limit = e->ask.bytes > c->workload->limit ||
 			      use + e->ask.bytes > c->workload->limit};
 	set_entitled(s, d, use + e->ask.bytes <= c->workload->request);
@@ -358,6 +371,11 @@ static void on_commit(struct shadow *s, const struct sl_event *e)
 
 	if (!c || !c->alive || !d) {
 		s->notes_expected[SL_REASON_STRAY]++;
+		return;
+	}
+	if (d->is_void) {
+		count_end(s, d, SL_REASON_NONE);
+		drop(s, d);
 		return;
 	}
 	if (used > d->bytes) {
@@ -382,6 +400,11 @@ static void on_create_failed(struct shadow *s, const struct sl_event *e)
 		s->notes_expected[SL_REASON_STRAY]++;
 		return;
 	}
+	if (d->is_void) {
+		d->granted = false;
+		d->entitled |= d->was_entitled;
+		return;
+	}
 	if (!d->refused_ever) {
 		s->notes_expected[SL_REASON_CREATE_FAILED]++;
 		d->refused_first = s->now;
@@ -390,7 +413,7 @@ static void on_create_failed(struct shadow *s, const struct sl_event *e)
 	d->refused_ever = true;
 	d->released_since = false;
 	d->refused_at = s->now;
-	d->cancelled |= c->workload->leaving;
+	d->cancelled |= c->workload->leaving || c->workload->stop_asked;
 	entitled = shadow_use(s, c->workload, d->gpu) + d->bytes <= c->workload->request;
 	set_entitled(s, d, entitled);
 }
@@ -454,12 +477,13 @@ static void on_exit_of(struct shadow *s, const struct sl_event *e)
 		return;
 	}
 	for (uint32_t gpu = 0; gpu < SHADOW_GPUS; gpu++)
-		c->dying[gpu] = shadow_held(s, c, gpu);
+		c->dying[gpu] = s->gpu[gpu].lost ? 0 : shadow_held(s, c, gpu);
 	c->alive = c->expected = false;
 	for (uint32_t gpu = 0; gpu < SHADOW_GPUS; gpu++) {
-		c->backing[gpu] = c->hidden[gpu] = 0;
+		/* Of a lost GPU there is nothing to see. */
 		if (c->dying[gpu])
 			expect_view(s, c, gpu, 1);
+		c->backing[gpu] = c->hidden[gpu] = 0;
 	}
 	for (uint32_t i = 0; i < s->demands_top; i++) {
 		if (!s->demand[i].used || s->demand[i].client != c)
@@ -570,20 +594,99 @@ static void on_cancel(struct shadow *s, const struct sl_event *e)
 		d->cancelled = true;
 }
 
+static void on_pulse(struct shadow *s, const struct sl_event *e)
+{
+	struct shadow_client *c = shadow_client(s, e->pulse.client);
+
+	if (!c || !c->alive)
+		return;
+	/* Nobody has been idle or busy for longer than there is time. */
+	c->busy = e->pulse.busy > 0;
+	c->busy_at = s->now;
+	c->busy_since = e->pulse.busy < s->now ? s->now - e->pulse.busy : 0;
+	c->idle_proven = e->pulse.proven && e->pulse.idle > 0;
+	c->idle_since = e->pulse.idle < s->now ? s->now - e->pulse.idle : 0;
+}
+
+static void on_condition(struct shadow *s, const struct sl_event *e)
+{
+	struct shadow_client *c = shadow_client(s, e->condition.client);
+	enum sl_client_condition to = (enum sl_client_condition)e->condition.condition;
+
+	if (!c || !c->alive || to >= SL_CONDITIONS)
+		return;
+	if (c->condition == SL_CONDITION_RUNNING)
+		c->troubled_since = s->now;
+	if (c->condition != to)
+		c->condition_since = s->now;
+	c->condition = to;
+}
+
+static void on_stop(struct shadow *s, const struct sl_event *e)
+{
+	struct shadow_workload *w = shadow_workload(s, e->workload_stop.workload);
+	sl_ns at = s->now + e->workload_stop.grace;
+
+	if (!w || w->leaving) {
+		s->notes_expected[SL_REASON_STRAY]++;
+		return;
+	}
+	/* Whatever is there after the kill is killed once more. */
+	if (!w->stop_asked || w->stop_killed || at < w->kill_at)
+		w->kill_at = at;
+	w->stop_killed = false;
+	w->stop_asked = true;
+	for (uint32_t i = 0; i < s->demands_top; i++) {
+		if (s->demand[i].used && !s->demand[i].granted &&
+			s->demand[i].client->workload == w)
+			s->demand[i].cancelled = true;
+	}
+}
+
+static void on_lost(struct shadow *s, const struct sl_event *e)
+{
+	uint32_t gpu = e->gpu_lost.gpu;
+
+	if (gpu >= SHADOW_GPUS || !s->gpu[gpu].present) {
+		s->notes_expected[SL_REASON_STRAY]++;
+		return;
+	}
+	for (uint32_t i = 0; i < s->demands_top; i++) {
+		struct shadow_demand *d = &s->demand[i];
+
+		if (d->used && d->granted && d->gpu == gpu)
+			d->is_void = true;
+	}
+	shadow_lose(s, gpu);
+	for (uint32_t i = 0; i < s->clients_top; i++) {
+		if (s->client[i].used && !s->client[i].alive)
+			forget_if_gone(s, &s->client[i]);
+	}
+}
+
 void shadow_before(struct shadow *s, sl_ns now, const struct sl_event *e)
 {
 	struct shadow_client *c;
 
 	s->now = now;
 	s->event = *e;
-	s->answered = false;
+	s->answered = s->refused = false;
+	s->stops = 0;
 	s->views = s->views_expected = 0;
 	memset(s->notes, 0, sizeof(s->notes));
 	memset(s->notes_expected, 0, sizeof(s->notes_expected));
 	for (uint32_t gpu = 0; gpu < SHADOW_GPUS; gpu++)
-		s->gpu[gpu].earlier_left = false;
+		s->gpu[gpu].earlier_left = s->gpu[gpu].reordered = false;
 	switch (e->type) {
 	case SL_EVENT_CONFIG:
+		s->chain = e->config.chain;
+		s->stop_idle = e->config.stop_idle;
+		s->stop_grace = e->config.stop_grace;
+		s->untakeable_after = e->config.untakeable_after;
+		s->last_resort = (enum sl_last_resort)e->config.last_resort;
+		s->placement = (enum sl_placement)e->config.placement;
+		s->unmanaged = (enum sl_unmanaged)e->config.unmanaged;
+		shadow_let_off(s);
 		s->wait_max = e->config.wait_max;
 		s->head_pass = e->config.head_pass;
 		s->idle_wait = e->config.idle_wait;
@@ -591,6 +694,7 @@ void shadow_before(struct shadow *s, sl_ns now, const struct sl_event *e)
 		break;
 	case SL_EVENT_GPU_ADD:
 		s->gpu[e->gpu_add.gpu].present = true;
+		s->gpu[e->gpu_add.gpu].lost = false;
 		s->gpu[e->gpu_add.gpu].capacity = e->gpu_add.capacity_bytes;
 		s->gpu[e->gpu_add.gpu].reserve = e->gpu_add.reserve_bytes;
 		break;
@@ -607,14 +711,21 @@ void shadow_before(struct shadow *s, sl_ns now, const struct sl_event *e)
 	case SL_EVENT_FREED: on_freed(s, e); break;
 	case SL_EVENT_WORK:
 		c = shadow_client(s, e->work.client);
-		if (c && c->alive)
+		if (c && c->alive) {
 			c->active = s->now;
+			c->idle_proven = false;
+		}
 		break;
+	case SL_EVENT_GPU_LOST: on_lost(s, e); break;
+	case SL_EVENT_STRANGER: shadow_on_stranger(s, e); break;
+	case SL_EVENT_WORKLOAD_STOP: on_stop(s, e); break;
+	case SL_EVENT_PULSE: on_pulse(s, e); break;
+	case SL_EVENT_CONDITION: on_condition(s, e); break;
 	case SL_EVENT_HIDDEN:
 	case SL_EVENT_UNMANAGED: on_measured(s, e); break;
 	default: break;
 	}
-	s->demands_begun = s->demands;
+	s->demands_begun = s->demands - s->refused;
 	end_recovery(s);
 	refresh_degraded(s);
 	refresh_classes(s);
@@ -640,8 +751,8 @@ static void on_grant(struct shadow *s, const struct sl_action *a)
 	d->granted = true;
 	d->epoch = a->grant.epoch;
 	d->client->active = s->now;
-	refresh_degraded(s);
-	refresh_classes(s);
+	d->client->oom_told = false;
+	shadow_refresh(s);
 }
 
 static void on_deny(struct shadow *s, const struct sl_action *a)
@@ -684,7 +795,10 @@ static void on_admit(struct shadow *s, const struct sl_action *a)
 		.request = a->admit.request_bytes,
 		.limit = a->admit.limit_bytes,
 		.mask = a->admit.gpu_mask,
-		.priority = s->event.workload_add.priority};
+		.priority = s->event.workload_add.priority,
+		.owner = s->event.workload_add.owner,
+		.flags = s->event.workload_add.flags,
+		.wait_max = s->event.workload_add.wait_max};
 	s->workloads++;
 	refresh_degraded(s);
 }
@@ -698,6 +812,14 @@ static void on_note(struct shadow *s, const struct sl_action *a)
 		a->note.reason == SL_REASON_DEGRADED_ENDS)
 		s->gpu[a->note.gpu].noted_degraded =
 			a->note.reason == SL_REASON_DEGRADED_BEGINS;
+	if (a->note.reason == SL_REASON_LOST_BEGINS ||
+		a->note.reason == SL_REASON_LOST_ENDS)
+		s->gpu[a->note.gpu].noted_lost = a->note.reason == SL_REASON_LOST_BEGINS;
+	if (a->note.reason == SL_REASON_UNTAKEABLE_BEGINS ||
+		a->note.reason == SL_REASON_UNTAKEABLE_ENDS)
+		shadow_check_untakeable_note(s, a);
+	if (a->note.reason == SL_REASON_STOP_REVOKED)
+		shadow_check_revoked(s, a);
 }
 
 void shadow_action(struct shadow *s, const struct sl_action *a)
@@ -720,6 +842,16 @@ void shadow_action(struct shadow *s, const struct sl_action *a)
 		s->views |= 1u << a->view.gpu;
 		break;
 	case SL_ACTION_NOTE: on_note(s, a); break;
+	case SL_ACTION_SET_DONE:
+		s->answered = true;
+		shadow_set_done(s, a);
+		break;
+	case SL_ACTION_STOP:
+		s->stops++;
+		shadow_check_stop(s, a);
+		break;
+	case SL_ACTION_STOP_STRANGER: shadow_check_stop_stranger(s, a); break;
+	case SL_ACTION_PROBE: shadow_check_probe(s, a); break;
 	case SL_ACTION_WAKE_AT: s->wake = a->wake_at.at; break;
 	default: shadow_fail(s, "an action of no known kind");
 	}
@@ -731,8 +863,9 @@ static void check_growth(struct shadow *s, size_t arena_bytes)
 {
 	/* An ASK that is denied at once was a demand for a moment: counted at the start. */
 	uint32_t demands = s->demands_begun;
+	uint32_t strangers = shadow_strangers(s);
 	bool more = s->workloads > s->most_workloads || s->clients > s->most_clients ||
-		    demands > s->most_demands;
+		    demands > s->most_demands || strangers > s->most_strangers;
 
 	if (arena_bytes > s->arena_bytes && s->arena_bytes && !more)
 		shadow_fail(s,
@@ -742,6 +875,7 @@ static void check_growth(struct shadow *s, size_t arena_bytes)
 	s->most_workloads =
 		s->workloads > s->most_workloads ? s->workloads : s->most_workloads;
 	s->most_clients = s->clients > s->most_clients ? s->clients : s->most_clients;
+	s->most_strangers = strangers > s->most_strangers ? strangers : s->most_strangers;
 	s->most_demands = demands > s->most_demands ? demands : s->most_demands;
 }
 
@@ -774,7 +908,7 @@ static void check_views_of_node(struct shadow *s, const struct sl_node *node)
 
 			if (!d->used || d->gpu != gpu)
 				continue;
-			sums[3] += d->granted ? d->bytes : 0;
+			sums[3] += d->granted && !d->is_void ? d->bytes : 0;
 			waiting += !d->granted;
 		}
 		check_same(s, "backing", gpu, sums[0], v.backing_bytes);
@@ -800,6 +934,9 @@ static void check_notes(struct shadow *s)
 				sl_reason_name(exact[i]), s->notes_expected[exact[i]]);
 	}
 	for (uint32_t gpu = 0; gpu < SHADOW_GPUS; gpu++) {
+		if (s->gpu[gpu].noted_lost != s->gpu[gpu].lost)
+			shadow_fail(s, "GPU %u is%s lost, and nobody was told", gpu,
+				s->gpu[gpu].lost ? "" : " not");
 		if (s->gpu[gpu].noted_degraded != s->gpu[gpu].degraded)
 			shadow_fail(s, "GPU %u is%s degraded, and nobody was told", gpu,
 				s->gpu[gpu].degraded ? "" : " not");
@@ -811,7 +948,9 @@ static void check_notes(struct shadow *s)
 
 void shadow_after(struct shadow *s, const struct sl_node *node, size_t arena_bytes)
 {
-	if (s->event.type == SL_EVENT_WORKLOAD_ADD && !s->answered)
+	if ((s->event.type == SL_EVENT_WORKLOAD_ADD ||
+		    s->event.type == SL_EVENT_WORKLOAD_SET) &&
+		!s->answered)
 		shadow_fail(s, "a workload got no answer");
 	if (s->event.type == SL_EVENT_ASK && !s->answered &&
 		!is_known_ask(shadow_client(s, s->event.ask.client), &s->event))

@@ -19,9 +19,11 @@
 #define SHADOW_WORKLOADS 48
 #define SHADOW_CLIENTS   128
 #define SHADOW_DEMANDS   256
+#define SHADOW_STRANGERS 8
 
 struct shadow_gpu {
-	bool present, degraded, noted_degraded;
+	bool present, degraded, noted_degraded, lost, noted_lost;
+	bool reordered; /* priorities changed in this step: another may be the head */
 	uint64_t capacity, reserve, unmanaged;
 	uint64_t head;     /* order of the demand that is the head, 0 if none */
 	bool earlier_left; /* one before the head was answered in this step */
@@ -31,15 +33,38 @@ struct shadow_gpu {
 struct shadow_workload {
 	bool used, leaving;
 	uint64_t id, request, limit;
-	uint32_t mask;
+	uint32_t mask, owner, flags;
 	int32_t priority;
+	sl_ns wait_max;
+	bool stop_asked, stop_told, stop_killed; /* by a person */
+	sl_ns kill_at;
+};
+
+struct shadow_stranger {
+	uint64_t id, bytes[SHADOW_GPUS];
+	bool told, killed;
+	sl_ns term_at, grace;
 };
 
 struct shadow_client {
-	bool used, alive, expected, noted_missing;
+	bool used, alive, expected;
+	/* As last said of it. */
+	enum sl_client_condition condition;
+	sl_ns condition_since, troubled_since; /* this one; the first without a break */
+	bool busy, idle_proven;
+	sl_ns busy_at, busy_since, idle_since;
+	enum sl_probe probe;
+	bool noted_untakeable, oom_told;
+	/* Being stopped by `priority` or the last resort. */
+	uint32_t stop_reason, stop_gpu;
+	uint64_t stop_order;
+	bool killed;
+	sl_ns term_at, grace;
 	uint64_t id;
 	struct shadow_workload *workload;
-	sl_ns active;
+	sl_ns active,
+		waited_at; /* waited_at: what active was when it began to count as waiting */
+	bool waited;
 	uint64_t backing[SHADOW_GPUS], hidden[SHADOW_GPUS], dying[SHADOW_GPUS];
 };
 
@@ -52,6 +77,7 @@ struct shadow_demand {
 	sl_ns arrived, burst_since, refused_at, refused_first;
 	sl_ns head_early, head_late; /* bounds of when it became the head */
 	bool was_entitled;           /* at any time since it came */
+	bool is_void;                /* granted on a GPU that was lost since */
 };
 
 /* What became of the demands that were within their workload's request at any time. */
@@ -64,6 +90,12 @@ struct shadow_outcomes {
 
 struct shadow {
 	sl_ns now, wait_max, head_pass, idle_wait, recover_wait, recover_until, wake;
+	uint32_t chain;
+	sl_ns stop_idle, stop_grace, untakeable_after;
+	enum sl_last_resort last_resort;
+	enum sl_placement placement;
+	enum sl_unmanaged unmanaged;
+	struct shadow_stranger stranger[SHADOW_STRANGERS];
 	struct shadow_gpu gpu[SHADOW_GPUS];
 	struct shadow_workload workload[SHADOW_WORKLOADS];
 	struct shadow_client client[SHADOW_CLIENTS];
@@ -73,7 +105,9 @@ struct shadow {
 
 	/* Of the running event. */
 	struct sl_event event;
-	bool answered;  /* ADMIT or REFUSE seen */
+	bool answered;  /* ADMIT, REFUSE or SET_DONE seen */
+	bool refused;   /* the ASK never becomes a demand */
+	uint32_t stops; /* STOP seen */
 	uint32_t views; /* seen, per GPU, of the event's workload */
 	uint32_t views_expected;
 	uint64_t view_workload;
@@ -82,7 +116,7 @@ struct shadow {
 
 	/* For the promise that memory grows only when something is added. */
 	uint32_t workloads, clients, demands, demands_begun;
-	uint32_t most_workloads, most_clients, most_demands;
+	uint32_t most_workloads, most_clients, most_demands, most_strangers;
 	size_t arena_bytes;
 
 	struct shadow_outcomes outcomes;
@@ -111,7 +145,12 @@ uint64_t shadow_use(
 bool shadow_is_recovering(const struct shadow *shadow);
 void shadow_fail(struct shadow *shadow, const char *format, ...) SL_PRINTF(2, 3);
 
+/* Who is degraded and who entitled, after the books changed within a step. */
+void shadow_refresh(struct shadow *shadow);
+
 /* --- the rules (shadow_rules.c) --- */
+/* The node is woken at `at` at the latest. */
+void shadow_check_wake(struct shadow *shadow, sl_ns at, const char *what);
 bool shadow_is_before(const struct shadow_demand *a, const struct shadow_demand *b);
 /* The bytes are there for it by the rules of entitled and burst; says nothing of its limit. */
 bool shadow_fits(const struct shadow *shadow, const struct shadow_demand *demand);
@@ -131,7 +170,43 @@ void shadow_check_deny(
 	struct shadow *shadow, const struct shadow_demand *demand, enum sl_reason reason);
 void shadow_check_waits(struct shadow *shadow, const struct sl_action *note);
 void shadow_check_state(struct shadow *shadow);
+/* --- stopping (shadow_stop.c) --- */
+bool shadow_has_resolver(const struct shadow *shadow, enum sl_resolver resolver);
+sl_ns shadow_wait_max(const struct shadow *shadow, const struct shadow_demand *demand);
+/* The borrower may stand on the owner's unclaimed request: it can be stopped for it. */
+bool shadow_lends(const struct shadow *shadow, const struct shadow_workload *borrower,
+	const struct shadow_workload *owner);
+/* With what is dying, or also with what is being stopped, the demand would fit. */
+bool shadow_comes_back(const struct shadow *shadow, const struct shadow_demand *demand,
+	enum sl_reason reason);
+bool shadow_stops_for(const struct shadow *shadow, const struct shadow_demand *demand);
+bool shadow_is_untakeable(
+	const struct shadow *shadow, const struct shadow_client *client);
+bool shadow_may_be_untakeable(
+	const struct shadow *shadow, const struct shadow_client *client);
+bool shadow_has_untakeable(
+	const struct shadow *shadow, const struct shadow_workload *w, bool sure);
+void shadow_check_untakeable(struct shadow *shadow, const struct shadow_demand *demand);
+void shadow_check_untakeable_note(struct shadow *shadow, const struct sl_action *note);
+void shadow_check_stop(struct shadow *shadow, const struct sl_action *action);
+void shadow_check_revoked(struct shadow *shadow, const struct sl_action *note);
+void shadow_check_probe(struct shadow *shadow, const struct sl_action *action);
+void shadow_check_stopping(struct shadow *shadow);
+/* --- changes, lost GPUs, strangers (shadow_change.c) --- */
+void shadow_check_set_refused(struct shadow *shadow, const struct sl_action *action);
+void shadow_set_done(struct shadow *shadow, const struct sl_action *action);
+void shadow_lose(struct shadow *shadow, uint32_t gpu);
+void shadow_on_stranger(struct shadow *shadow, const struct sl_event *event);
+/* Strangers that were told to end, and need not if the settings do not say so any more. */
+void shadow_let_off(struct shadow *shadow);
+void shadow_check_stop_stranger(struct shadow *shadow, const struct sl_action *action);
+uint32_t shadow_strangers(const struct shadow *shadow);
+void shadow_check_strangers(struct shadow *shadow);
 /* --- admission (shadow_admit.c) --- */
+uint64_t shadow_bytes(struct sl_amount amount, uint64_t shareable);
+/* max(request, fixed) of a workload on a GPU, and the fixed bytes alone. */
+uint64_t shadow_claim(const struct shadow *shadow, const struct shadow_workload *w,
+	uint32_t gpu, uint64_t *fixed);
 void shadow_check_admit(struct shadow *shadow, const struct sl_action *action);
 void shadow_check_refuse(struct shadow *shadow, const struct sl_action *action);
 

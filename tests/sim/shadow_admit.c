@@ -8,11 +8,13 @@
 /* What one GPU would mean for the workload of the running event. */
 struct
 try {
-	bool allowed, sane, sized, healthy, roomy;
+	bool allowed, sane, bounded, sized, healthy, roomy;
+	enum sl_reason bound;
 	uint64_t request, limit, shareable, room, burstable;
+	uint64_t free; /* now, less what others may still claim */
 };
 
-static uint64_t in_bytes(struct sl_amount amount, uint64_t shareable)
+uint64_t shadow_bytes(struct sl_amount amount, uint64_t shareable)
 {
 	if (amount.kind == SL_AMOUNT_BYTES)
 		return amount.value;
@@ -22,26 +24,57 @@ static uint64_t in_bytes(struct sl_amount amount, uint64_t shareable)
 	return shareable * amount.value / SL_AMOUNT_WHOLE / GRAIN * GRAIN;
 }
 
+uint64_t shadow_claim(const struct shadow *s, const struct shadow_workload *w,
+	uint32_t gpu, uint64_t *fixed)
+{
+	bool here = !w->leaving && (w->mask >> gpu & 1);
+
+	*fixed = 0;
+	for (uint32_t c = 0; c < s->clients_top; c++) {
+		if (s->client[c].used && s->client[c].workload == w)
+			*fixed += s->client[c].hidden[gpu];
+	}
+	return here && w->request > *fixed ? w->request : *fixed;
+}
+
 static uint64_t claims(const struct shadow *s, uint32_t gpu, uint64_t *burstable)
 {
-	uint64_t sum = 0;
+	uint64_t sum = 0, fixed;
 
 	*burstable = 0;
 	for (uint32_t i = 0; i < SHADOW_WORKLOADS; i++) {
 		const struct shadow_workload *w = &s->workload[i];
-		bool here = w->used && !w->leaving && (w->mask >> gpu & 1);
-		uint64_t fixed = 0;
 
 		if (!w->used)
 			continue;
-		for (uint32_t c = 0; c < s->clients_top; c++) {
-			if (s->client[c].used && s->client[c].workload == w)
-				fixed += s->client[c].hidden[gpu];
-		}
-		*burstable += here && w->limit > w->request;
-		sum += here && w->request > fixed ? w->request : fixed;
+		*burstable +=
+			!w->leaving && (w->mask >> gpu & 1) && w->limit > w->request;
+		sum += shadow_claim(s, w, gpu, &fixed);
 	}
 	return sum;
+}
+
+/* The bound of the owner that the workload exceeds there; NONE if it is within all. */
+static enum sl_reason exceeded(const struct shadow *s, const struct try *t)
+{
+	const struct sl_event *e = &s->event;
+	const struct sl_bounds *b = &e->workload_add.bounds;
+	uint32_t count = 1;
+
+	for (uint32_t i = 0; i < SHADOW_WORKLOADS; i++)
+		count += s->workload[i].used && !s->workload[i].leaving &&
+			 s->workload[i].owner == e->workload_add.owner;
+	if (b->request.kind != SL_AMOUNT_UNSET &&
+		t->request > shadow_bytes(b->request, t->shareable))
+		return SL_REASON_BOUND_REQUEST;
+	if (b->limit.kind != SL_AMOUNT_UNSET &&
+		t->limit > shadow_bytes(b->limit, t->shareable))
+		return SL_REASON_BOUND_LIMIT;
+	if (b->has_priority && e->workload_add.priority > b->priority)
+		return SL_REASON_BOUND_PRIORITY;
+	if (b->workloads && count > b->workloads)
+		return SL_REASON_BOUND_WORKLOADS;
+	return SL_REASON_NONE;
 }
 
 static struct try try_gpu(const struct shadow *s, uint32_t gpu)
@@ -51,40 +84,67 @@ static struct try try_gpu(const struct shadow *s, uint32_t gpu)
 	struct try t = {.shareable = shadow_shareable(s, gpu)};
 	uint64_t taken = claims(s, gpu, &t.burstable), wanted = 0;
 
-	t.allowed = s->gpu[gpu].present && (e->workload_add.gpu_mask >> gpu & 1);
+	t.allowed = s->gpu[gpu].present && !s->gpu[gpu].lost &&
+		    (e->workload_add.gpu_mask >> gpu & 1);
 	t.limit = t.shareable;
 	if (limit.kind != SL_AMOUNT_UNSET) {
-		wanted = in_bytes(limit, t.shareable);
+		wanted = shadow_bytes(limit, t.shareable);
 		t.limit = wanted < t.shareable ? wanted : t.shareable;
 		t.request = t.limit;
 	}
 	if (request.kind != SL_AMOUNT_UNSET) {
-		t.request = in_bytes(request, t.shareable);
+		t.request = shadow_bytes(request, t.shareable);
 		if (limit.kind == SL_AMOUNT_UNSET)
 			t.limit = t.request < t.shareable ? t.request : t.shareable;
 	}
 	t.sane = limit.kind == SL_AMOUNT_UNSET || request.kind == SL_AMOUNT_UNSET ||
 		 wanted >= t.request;
+	t.bound = exceeded(s, &t);
+	t.bounded = t.bound == SL_REASON_NONE;
 	t.sized = t.request <= t.shareable;
 	t.healthy = !s->gpu[gpu].degraded;
 	t.roomy = taken <= t.shareable && t.request <= t.shareable - taken;
 	t.room = t.roomy ? t.shareable - taken - t.request : 0;
+	t.free = shadow_free(s, gpu);
+	for (uint32_t i = 0; i < SHADOW_WORKLOADS; i++) {
+		const struct shadow_workload *w = &s->workload[i];
+		uint64_t use, rest;
+
+		if (!w->used || w->leaving || !(w->mask >> gpu & 1))
+			continue;
+		use = shadow_use(s, w, gpu);
+		rest = use < w->request ? w->request - use : 0;
+		t.free = t.free > rest ? t.free - rest : 0;
+	}
 	return t;
 }
 
 static bool is_possible(const struct try *t)
 {
-	return t->allowed && t->sane && t->sized && t->healthy && t->roomy;
+	return t->allowed && t->sane && t->bounded && t->sized && t->healthy && t->roomy;
+}
+
+/* What it could burst into there: its part of what nobody requested, if that is free. */
+static uint64_t burst_room(const struct try *t)
+{
+	uint64_t part = t->room / (t->burstable + 1);
+	uint64_t now = t->free > t->request ? t->free - t->request : 0;
+
+	return part < now ? part : now;
 }
 
 /* GPU a is the better place for the workload than b. */
-static bool is_better(const struct try *a, const struct try *b, bool can_burst)
+static bool is_better(const struct try *a, const struct try *b, bool spread)
 {
 	uint64_t mine = a->room / (a->burstable + 1),
 		 theirs = b->room / (b->burstable + 1);
 
-	if (!can_burst)
+	if ((a->free >= a->request) != (b->free >= b->request))
+		return a->free >= a->request;
+	if (!spread)
 		return a->room < b->room;
+	if (burst_room(a) != burst_room(b))
+		return burst_room(a) > burst_room(b);
 	return mine > theirs || (mine == theirs && a->burstable < b->burstable);
 }
 
@@ -98,17 +158,18 @@ static void check_recovered(struct shadow *s, const struct sl_action *a)
 
 static void check_choice(struct shadow *s, const struct try t[SHADOW_GPUS], uint32_t mask)
 {
-	bool can_burst = false;
+	bool can_burst = false, spread;
 
 	for (uint32_t i = 0; i < SHADOW_GPUS; i++)
 		can_burst |= is_possible(&t[i]) && t[i].limit > t[i].request;
+	spread = can_burst && s->placement != SL_PLACEMENT_PACK;
 	for (uint32_t in = 0; in < SHADOW_GPUS; in++) {
 		for (uint32_t out = 0; out < SHADOW_GPUS; out++) {
 			if (!(mask >> in & 1) || (mask >> out & 1) ||
 				!is_possible(&t[out]))
 				continue;
-			if (is_better(&t[out], &t[in], can_burst) ||
-				(out < in && !is_better(&t[in], &t[out], can_burst)))
+			if (is_better(&t[out], &t[in], spread) ||
+				(out < in && !is_better(&t[in], &t[out], spread)))
 				shadow_fail(s, "bound to GPU %u, and GPU %u is better",
 					in, out);
 		}
@@ -161,16 +222,23 @@ void shadow_check_refuse(struct shadow *s, const struct sl_action *a)
 {
 	const struct sl_event *e = &s->event;
 	uint32_t wanted = e->workload_add.gpu_count ? e->workload_add.gpu_count : 1;
-	uint32_t allowed = 0, sane = 0, sized = 0, healthy = 0, roomy = 0;
+	uint32_t allowed = 0, sane = 0, bounded = 0, sized = 0, healthy = 0, roomy = 0;
 	enum sl_reason expected = SL_REASON_NONE;
+	bool bound_named = false;
 
+	if (e->type == SL_EVENT_WORKLOAD_SET) {
+		shadow_check_set_refused(s, a);
+		return;
+	}
 	for (uint32_t gpu = 0; gpu < SHADOW_GPUS; gpu++) {
 		struct try t = try_gpu(s, gpu);
 
 		allowed += t.allowed;
 		sane += t.allowed && t.sane;
-		sized += t.allowed && t.sane && t.sized;
-		healthy += t.allowed && t.sane && t.sized && t.healthy;
+		bounded += t.allowed && t.sane && t.bounded;
+		bound_named |= t.allowed && t.bound == (enum sl_reason)a->refuse.reason;
+		sized += t.allowed && t.sane && t.bounded && t.sized;
+		healthy += t.allowed && t.sane && t.bounded && t.sized && t.healthy;
 		roomy += is_possible(&t);
 	}
 	if (e->type == SL_EVENT_WORKLOAD_ADD &&
@@ -182,6 +250,11 @@ void shadow_check_refuse(struct shadow *s, const struct sl_action *a)
 		expected = SL_REASON_NONE;
 	else if (sane < wanted)
 		expected = SL_REASON_LIMIT_BELOW_REQUEST;
+	else if (bounded < wanted &&
+		 (bound_named || a->refuse.reason == SL_REASON_LIMIT_BELOW_REQUEST))
+		expected = (enum sl_reason)a->refuse.reason; /* several may be true */
+	else if (bounded < wanted)
+		expected = SL_REASON_BOUND_REQUEST;
 	else if (sized < wanted)
 		expected = SL_REASON_REQUEST_TOO_LARGE;
 	else if (healthy < wanted)

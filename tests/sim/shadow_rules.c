@@ -40,7 +40,8 @@ static uint64_t others_unclaimed(
 		const struct shadow_workload *w = &s->workload[i];
 		uint64_t use;
 
-		if (!w->used || w == but || !(w->mask >> gpu & 1))
+		if (!w->used || w == but || !(w->mask >> gpu & 1) ||
+			shadow_lends(s, but, w))
 			continue;
 		use = shadow_use(s, w, gpu);
 		sum += w->request > use ? w->request - use : 0;
@@ -52,6 +53,8 @@ bool shadow_fits(const struct shadow *s, const struct shadow_demand *d)
 {
 	uint64_t free_bytes = shadow_free(s, d->gpu);
 
+	if (s->gpu[d->gpu].lost)
+		return false;
 	if (d->entitled)
 		return d->bytes <= free_bytes;
 	if (s->gpu[d->gpu].degraded)
@@ -61,7 +64,9 @@ bool shadow_fits(const struct shadow *s, const struct shadow_demand *d)
 
 bool shadow_counts_as_waiting(const struct shadow *s, const struct shadow_client *c)
 {
-	if (s->now - c->active < s->idle_wait)
+	/* Longer waits that are configured meanwhile do not take it back. */
+	if (s->now - c->active < s->idle_wait &&
+		!(c->waited && c->waited_at == c->active))
 		return false;
 	for (uint32_t i = 0; i < s->demands_top; i++) {
 		if (waits(&s->demand[i]) && s->demand[i].client == c)
@@ -96,7 +101,8 @@ static bool could_get(
 		pot = pot > kept ? pot - kept : 0;
 		if (w == d->client->workload)
 			mine = kept;
-		else if (any && (w->mask >> d->gpu & 1) && w->request > kept)
+		else if (any && (w->mask >> d->gpu & 1) && w->request > kept &&
+			 !shadow_lends(s, d->client->workload, w))
 			reserved += w->request - kept;
 	}
 	if (d->bytes > pot)
@@ -327,7 +333,7 @@ static void check_hopeless(struct shadow *s, const struct shadow_demand *d)
 static void check_too_long(
 	struct shadow *s, const struct shadow_demand *d, enum sl_reason reason)
 {
-	if (s->now - d->burst_since < s->wait_max)
+	if (s->now - d->burst_since < shadow_wait_max(s, d))
 		shadow_fail(s, "a burst demand was ended after %llu ms",
 			(unsigned long long)((s->now - d->burst_since) / SL_MS));
 	if ((reason == SL_REASON_GPU_DEGRADED) != s->gpu[d->gpu].degraded)
@@ -335,13 +341,24 @@ static void check_too_long(
 			d->gpu);
 }
 
+/* The first burst of a process that finds nothing is told so; after it they wait. */
+static void check_oom_first(struct shadow *s, const struct shadow_demand *d)
+{
+	if (!(d->client->workload->flags & SL_WORKLOAD_OOM_FIRST))
+		shadow_fail(s, "out-of-memory first, and nobody wants it so");
+	if (d->client->oom_told)
+		shadow_fail(s, "out-of-memory first, for the second time");
+	if (shadow_fits(s, d) && !shadow_is_kept(s, d, false) && !backs_off(s, d, false))
+		shadow_fail(s, "out-of-memory first for a demand that fits");
+	d->client->oom_told = true;
+}
+
 void shadow_check_deny(
 	struct shadow *s, const struct shadow_demand *d, enum sl_reason reason)
 {
 	const struct shadow_workload *w = d->client->workload;
 
-	if (d->entitled && reason != SL_REASON_DRIVER_REFUSES &&
-		reason != SL_REASON_CANCELLED) {
+	if (d->entitled && sl_reason_kind(reason) != SL_REASON_KIND_EXCEPT) {
 		shadow_fail(
 			s, "an entitled demand was denied: %s", sl_reason_name(reason));
 		return;
@@ -361,10 +378,46 @@ void shadow_check_deny(
 		break;
 	case SL_REASON_DRIVER_REFUSES:
 		if (!d->entitled || !d->refused_ever ||
-			s->now - d->refused_first < s->wait_max)
+			s->now - d->refused_first < shadow_wait_max(s, d))
 			shadow_fail(s, "the driver was blamed too early");
 		break;
+	case SL_REASON_GPU_LOST:
+		if (!s->gpu[d->gpu].lost && !d->is_void)
+			shadow_fail(s, "GPU %u is not lost", d->gpu);
+		break;
+	case SL_REASON_UNTAKEABLE: shadow_check_untakeable(s, d); break;
+	case SL_REASON_LIMIT_DROPPED:
+		if (!shadow_has_untakeable(s, w, false))
+			shadow_fail(s, "a limit was dropped, and nobody is untakeable");
+		break;
+	case SL_REASON_OOM_FIRST: check_oom_first(s, d); break;
+	case SL_REASON_NO_RESOLVER:
+		if (shadow_has_resolver(s, SL_RESOLVER_WAIT))
+			shadow_fail(
+				s, "denied for want of a resolver, and there is `wait`");
+		if (shadow_fits(s, d) && !backs_off(s, d, false) &&
+			!shadow_is_kept(s, d, false))
+			shadow_fail(s, "denied for want of a resolver, and it fits");
+		break;
 	default: shadow_fail(s, "a demand was denied for %s", sl_reason_name(reason));
+	}
+}
+
+/* What the sentence says is so. */
+static bool is_true_of(
+	const struct shadow *s, const struct shadow_demand *d, enum sl_reason reason)
+{
+	bool kept = shadow_is_kept(s, d, false);
+
+	switch (reason) {
+	case SL_REASON_ENTITLED_WAITS: return d->entitled;
+	case SL_REASON_BURST_WAITS: return !d->entitled;
+	case SL_REASON_KEPT_FOR_HEAD:
+		return shadow_fits(s, d) && (kept || backs_off(s, d, false));
+	case SL_REASON_DRIVER_WAITS: return d->refused_ever && shadow_fits(s, d);
+	case SL_REASON_DYING_WAITS:
+	case SL_REASON_STOPPING_WAITS: return shadow_comes_back(s, d, reason);
+	default: return false;
 	}
 }
 
@@ -375,23 +428,24 @@ void shadow_check_waits(struct shadow *s, const struct sl_action *a)
 		struct shadow_demand *d = &s->demand[i];
 		bool *noted = d->entitled ? &d->noted_entitled : &d->noted_burst;
 
-		if (a->note.reason == (d->entitled ? SL_REASON_BURST_WAITS
-						   : SL_REASON_ENTITLED_WAITS))
-			continue;
-		if (!waits(d) || *noted ||
-			d->gpu != a->note.gpu || d->bytes != a->note.bytes ||
+		if (!waits(d) || *noted || d->gpu != a->note.gpu ||
+			d->bytes != a->note.bytes ||
 			d->client->workload->id != a->note.workload ||
-			s->now - d->arrived < NOTE_AFTER)
+			d->client->id != a->note.client ||
+			s->now - d->arrived < NOTE_AFTER ||
+			s->now - d->arrived != a->note.span ||
+			!is_true_of(s, d, (enum sl_reason)a->note.reason))
 			continue;
 		*noted = true;
 		return;
 	}
-	shadow_fail(s, "a note about waiting, and nobody waits for so long");
+	shadow_fail(s, "a note about waiting (%s), and nobody waits so, or for so long",
+		sl_reason_name(a->note.reason));
 }
 
 /* --- judging the state after an event --- */
 
-static void latest(struct shadow *s, sl_ns at, const char *what)
+void shadow_check_wake(struct shadow *s, sl_ns at, const char *what)
 {
 	if (s->wake > at && at > s->now)
 		shadow_fail(s, "nobody will wake the node for %s", what);
@@ -400,15 +454,41 @@ static void latest(struct shadow *s, sl_ns at, const char *what)
 static void check_notes_of(struct shadow *s, const struct shadow_demand *d)
 {
 	if (s->now - d->arrived < NOTE_AFTER)
-		latest(s, d->arrived + NOTE_AFTER, "a note about waiting");
+		shadow_check_wake(s, d->arrived + NOTE_AFTER, "a note about waiting");
 	else if (d->entitled ? !d->noted_entitled : !d->noted_burst)
 		shadow_fail(s, "demand %llu waits, and nobody was told",
 			(unsigned long long)d->order);
 }
 
+/* Nothing is tried but waiting. */
+static bool waits_only(const struct shadow *s)
+{
+	return !shadow_has_resolver(s, SL_RESOLVER_PRIORITY);
+}
+
+/* A burst does not outlive its longest wait, nor wait where nobody may; but while processes
+ * are being stopped for it, it does. */
+static void check_patience(struct shadow *s, const struct shadow_demand *d)
+{
+	if (d->entitled || shadow_stops_for(s, d))
+		return;
+	if (s->now - d->burst_since >= shadow_wait_max(s, d))
+		shadow_fail(s, "a burst demand waits for ever");
+	if (!shadow_has_resolver(s, SL_RESOLVER_WAIT) && !backs_off(s, d, false) &&
+		!shadow_fits(s, d))
+		shadow_fail(s, "a burst waits, and `wait` is not in the chain");
+	if (s->event.type == SL_EVENT_ASK && d->client->id == s->event.ask.client &&
+		d->ask == s->event.ask.ask && waits_only(s) && !d->client->oom_told &&
+		!d->refused_ever && !shadow_fits(s, d) &&
+		(d->client->workload->flags & SL_WORKLOAD_OOM_FIRST))
+		shadow_fail(s, "the first burst should have been told out-of-memory");
+}
+
 /* A demand that still waits when the node is done. */
 static void check_waiting(struct shadow *s, struct shadow_demand *d)
 {
+	if (d->is_void)
+		shadow_fail(s, "a demand waits whose grant was void");
 	if (d->over_limit && !d->refused_ever)
 		shadow_fail(s, "a demand above the limit waits");
 	if (!shadow_is_recovering(s) &&
@@ -418,20 +498,24 @@ static void check_waiting(struct shadow *s, struct shadow_demand *d)
 	if (d->cancelled)
 		shadow_fail(s, "a cancelled demand waits");
 	if (shadow_is_recovering(s)) {
-		latest(s, s->recover_until, "the end of the recovery");
+		shadow_check_wake(s, s->recover_until, "the end of the recovery");
 		return;
 	}
 	if (shadow_fits(s, d) && !backs_off(s, d, false) && !shadow_is_kept(s, d, false))
 		shadow_fail(s, "GPU %u: demand %llu fits and waits", d->gpu,
 			(unsigned long long)d->order);
 	if (backs_off(s, d, false) && shadow_fits(s, d) && !shadow_is_kept(s, d, false))
-		latest(s, d->refused_at + RETRY_LATEST, "a retry");
-	if (!d->entitled && s->now - d->burst_since >= s->wait_max)
-		shadow_fail(s, "a burst demand waits for ever");
-	if (!d->entitled)
-		latest(s, d->burst_since + s->wait_max, "the end of a burst demand");
+		shadow_check_wake(s, d->refused_at + RETRY_LATEST, "a retry");
+	if (s->gpu[d->gpu].lost)
+		shadow_fail(s, "GPU %u: a demand waits for a lost GPU", d->gpu);
+	if (!d->entitled && shadow_has_untakeable(s, d->client->workload, true))
+		shadow_fail(s, "a burst waits, and its limit is what it holds");
+	check_patience(s, d);
+	if (!d->entitled && waits_only(s))
+		shadow_check_wake(s, d->burst_since + shadow_wait_max(s, d),
+			"the end of a burst demand");
 	if (!shadow_counts_as_waiting(s, d->client))
-		latest(s, d->client->active + s->idle_wait,
+		shadow_check_wake(s, d->client->active + s->idle_wait,
 			"a client that may be waiting");
 	check_notes_of(s, d);
 }
@@ -446,6 +530,8 @@ static void follow_head(struct shadow *s, uint32_t gpu)
 		g->head = 0;
 		return;
 	}
+	if (g->reordered && first->order != g->head)
+		first->head_early = 0; /* it may have been the head before */
 	if (first->order == g->head) {
 		/* One that came and went before it in this very step may have been the head. */
 		if (g->earlier_left)
@@ -477,6 +563,13 @@ void shadow_check_state(struct shadow *s)
 	if (victim)
 		shadow_fail(s, "a deadlock was not seen: demand %llu should give way",
 			(unsigned long long)victim->order);
+	for (uint32_t i = 0; i < s->clients_top; i++) {
+		s->client[i].waited = s->client[i].used && !shadow_is_recovering(s) &&
+				      shadow_counts_as_waiting(s, &s->client[i]);
+		s->client[i].waited_at = s->client[i].active;
+	}
+	shadow_check_stopping(s);
+	shadow_check_strangers(s);
 	if (s->wake <= s->now)
 		shadow_fail(s, "the node wants to be woken in the past");
 }

@@ -20,14 +20,25 @@ static const struct {
 	{"int32_t", 4, 4},
 	{"uint8_t", 1, 1},
 	{"struct sl_amount", sizeof(struct sl_amount), _Alignof(struct sl_amount)},
+	{"struct sl_bounds", sizeof(struct sl_bounds), _Alignof(struct sl_bounds)},
 };
+
+static void print_amount(FILE *out, const struct sl_amount *amount)
+{
+	char text[32];
+
+	fputs(amount->kind == SL_AMOUNT_UNSET
+			? "-"
+			: sl_amount_format(amount, text, sizeof(text)),
+		out);
+}
 
 static void print_value(FILE *out, size_t type, const unsigned char *at)
 {
 	struct sl_amount amount;
 	uint64_t wide = 0;
 	int32_t narrow;
-	char text[32];
+	struct sl_bounds bounds;
 
 	switch (type) {
 	case 3:
@@ -36,10 +47,16 @@ static void print_value(FILE *out, size_t type, const unsigned char *at)
 		return;
 	case 5:
 		memcpy(&amount, at, sizeof(amount));
-		fputs(amount.kind == SL_AMOUNT_UNSET
-				? "-"
-				: sl_amount_format(&amount, text, sizeof(text)),
-			out);
+		print_amount(out, &amount);
+		return;
+	case 6:
+		memcpy(&bounds, at, sizeof(bounds));
+		print_amount(out, &bounds.request);
+		fputc('/', out);
+		print_amount(out, &bounds.limit);
+		if (bounds.has_priority)
+			fprintf(out, "/%" PRId32, bounds.priority);
+		fprintf(out, "/%" PRIu32, bounds.workloads);
 		return;
 	default:
 		memcpy(&wide, at, types[type].size); /* little-endian, as all our hosts */

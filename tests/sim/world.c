@@ -84,6 +84,15 @@ static void on_action(void *context, const struct sl_action *a)
 	case SL_ACTION_REFUSE: w->stats.refusals[a->refuse.reason]++; break;
 	case SL_ACTION_NOTE: w->stats.notes[a->note.reason]++; return;
 	case SL_ACTION_ADMIT: w->stats.admitted++; break;
+	case SL_ACTION_SET_DONE: w->stats.set++; break;
+	case SL_ACTION_PROBE: w->stats.probes++; break;
+	case SL_ACTION_STOP:
+		if (a->stop.stage == SL_STOP_TERM)
+			w->stats.terms[a->stop.reason]++;
+		else
+			w->stats.kills[a->stop.reason]++;
+		break;
+	case SL_ACTION_STOP_STRANGER: w->stats.strangers_stopped++; break;
 	default: return;
 	}
 	if (w->reactions < SL_ARRAY_LEN(w->reaction))
@@ -121,7 +130,7 @@ void world_step(struct world *w, struct sl_event event)
 
 /* --- the machine --- */
 
-static uint32_t random_gpu(struct world *w)
+uint32_t world_gpu(struct world *w)
 {
 	uint32_t nth = (uint32_t)sl_rng_below(
 		&w->rng, (uint32_t)__builtin_popcount(w->gpu_mask));
@@ -136,7 +145,7 @@ static uint32_t random_gpu(struct world *w)
 static void measure(struct world *w)
 {
 	uint32_t slot = (uint32_t)sl_rng_below(&w->rng, WORLD_CLIENTS);
-	uint32_t gpu = random_gpu(w);
+	uint32_t gpu = world_gpu(w);
 
 	world_later(w, world_span(w, w->pace, w->pace * 200),
 		(struct world_later){.kind = LATER_MEASURE});
@@ -161,21 +170,15 @@ static void measure(struct world *w)
 
 static void introduce(struct world *w)
 {
-	/* Each wait also from the far ends: a head that keeps at once, a short patience. */
-	sl_ns head_pass =
-		sl_rng_one_in(&w->rng, 8) ? 0 : world_span(w, 50 * SL_MS, 2 * SL_S);
-
-	w->config_wait_max = world_span(w, 2 * SL_S, 60 * SL_S);
-	world_step(w, (struct sl_event){.type = SL_EVENT_CONFIG,
-			      .config = {.wait_max = w->config_wait_max,
-				      .head_pass = head_pass,
-				      .idle_wait = world_span(w, 100 * SL_MS, 1 * SL_S),
-				      .recover_wait = 2 * SL_S}});
+	world_step(w, w->config);
 	for (uint32_t gpu = 0; gpu < SHADOW_GPUS; gpu++) {
 		if (w->gpu_mask >> gpu & 1)
 			world_step(w, (struct sl_event){.type = SL_EVENT_GPU_ADD,
 					      .gpu_add = {gpu, w->capacity[gpu],
 						      w->capacity[gpu] / 16}});
+		if (w->lost_mask >> gpu & 1)
+			world_step(w, (struct sl_event){.type = SL_EVENT_GPU_LOST,
+					      .gpu_lost = {gpu, 79}});
 	}
 }
 
@@ -227,7 +230,10 @@ static void restart(struct world *w)
 						   (uint32_t)__builtin_popcount(wl->mask),
 					   .gpu_mask = wl->mask,
 					   .priority = wl->priority,
-					   .recovered = 1}});
+					   .recovered = 1,
+					   .owner = wl->owner,
+					   .flags = wl->flags,
+					   .wait_max = wl->wait_max}});
 	}
 	w->reactions = 0;
 	for (uint32_t i = 0; i < WORLD_CLIENTS; i++) {
@@ -236,6 +242,7 @@ static void restart(struct world *w)
 		if (!c->used)
 			continue;
 		c->connected = false;
+		c->probe = SL_PROBE_OFF;
 		if (!w->workload[c->workload].used) {
 			c->used =
 				false; /* of a workload that was removed: not in the journal */
@@ -255,7 +262,7 @@ static void restart(struct world *w)
 
 static void fault(struct world *w)
 {
-	uint32_t gpu = random_gpu(w);
+	uint32_t gpu = world_gpu(w);
 
 	world_later(w, world_span(w, 20 * SL_S, 200 * SL_S),
 		(struct world_later){.kind = LATER_FAULT});
@@ -276,6 +283,8 @@ static void begin_episode(struct world *w)
 	memset(w->workload, 0, sizeof(w->workload));
 	memset(w->client, 0, sizeof(w->client));
 	memset(w->refuses_until, 0, sizeof(w->refuses_until));
+	memset(w->stranger, 0, sizeof(w->stranger));
+	w->lost_mask = 0;
 	w->later_count = 0;
 	w->gpu_mask = 0;
 	while ((uint32_t)__builtin_popcount(w->gpu_mask) < count) {
@@ -291,7 +300,9 @@ static void begin_episode(struct world *w)
 	w->episode_ends =
 		w->stats.events + sl_rng_between(&w->rng, 2000, w->mix ? 4000 : 20000);
 	fresh_node(w);
+	world_configure(w);
 	introduce(w);
+	world_later(w, w->pace, (struct world_later){.kind = LATER_TROUBLE});
 	world_later(w, 0, (struct world_later){.kind = LATER_ARRIVE});
 	world_later(w, w->pace, (struct world_later){.kind = LATER_MEASURE});
 	world_later(w, w->pace, (struct world_later){.kind = LATER_JUNK});
@@ -332,6 +343,22 @@ static void happen(struct world *w, const struct world_later *later)
 	case LATER_MEASURE: measure(w); break;
 	case LATER_FAULT: fault(w); break;
 	case LATER_JUNK: world_junk(w); break;
+	case LATER_TROUBLE: world_trouble(w); break;
+	case LATER_IDLE: world_work_ends(w, later); break;
+	case LATER_PULSE:
+	case LATER_BEAT:
+		if (c->used && c->id == later->id)
+			world_pulse(w, later->slot, later->kind == LATER_BEAT);
+		break;
+	case LATER_DIE:
+		if (c->used && c->id == later->id)
+			world_exit(w, later->slot);
+		break;
+	case LATER_BACK: world_back(w, later->gpu); break;
+	case LATER_STRANGER_DIES:
+		if (w->stranger[later->slot].id == later->id)
+			world_stranger_dies(w, later->slot);
+		break;
 	}
 }
 

@@ -47,7 +47,7 @@ static void think_later(
 
 /* --- workloads --- */
 
-static struct sl_amount random_amount(struct world *w)
+struct sl_amount world_amount(struct world *w)
 {
 	struct sl_amount a = {SL_AMOUNT_UNSET, 0, 0};
 
@@ -81,18 +81,29 @@ static void add_workload(struct world *w)
 		return;
 	*wl = (struct world_workload){.id = ++w->next_id,
 		.priority = (int32_t)sl_rng_below(&w->rng, 3) - 1,
+		.owner = (uint32_t)sl_rng_below(&w->rng, 3),
+		.flags = !NO_PRIORITY && sl_rng_one_in(&w->rng, 3)
+				 ? (uint32_t)sl_rng_below(&w->rng, 4)
+				 : 0,
+		.wait_max = !NO_PRIORITY && sl_rng_one_in(&w->rng, 4)
+				    ? world_span(w, SL_S, 60 * SL_S)
+				    : 0,
 		.shape = random_shape(w)};
 	if (wl->shape == WORLD_GANG || sl_rng_one_in(&w->rng, 4))
 		count = (uint32_t)sl_rng_between(&w->rng, 0, 3);
 	world_step(w, (struct sl_event){.type = SL_EVENT_WORKLOAD_ADD,
 			      .workload_add = {.workload = wl->id,
-				      .request = random_amount(w),
-				      .limit = random_amount(w),
+				      .request = world_amount(w),
+				      .limit = world_amount(w),
 				      .gpu_count = count,
 				      .gpu_mask = sl_rng_one_in(&w->rng, 3)
 							  ? (uint32_t)sl_rng_next(&w->rng)
 							  : UINT32_MAX,
-				      .priority = wl->priority}});
+				      .priority = wl->priority,
+				      .owner = wl->owner,
+				      .flags = wl->flags,
+				      .wait_max = wl->wait_max,
+				      .bounds = world_bounds(w)}});
 	world_react(w);
 }
 
@@ -148,6 +159,8 @@ void world_join(struct world *w, uint32_t workload, bool expected, uint64_t id)
 		return;
 	*c = (struct world_client){.used = true,
 		.connected = true,
+		.deaf = sl_rng_one_in(&w->rng, 4),
+		.idle_since = w->now,
 		.id = id,
 		.workload = workload,
 		.shape = w->workload[workload].shape,
@@ -195,6 +208,7 @@ static void ask(struct world *w, struct world_client *c, struct world_thread *t,
 	t->state = THREAD_WAITS;
 	t->ask = ++c->next_ask;
 	t->gpu = gpu;
+	t->is_void = false;
 	t->bytes = bytes;
 	if (sl_rng_one_in(&w->rng, 40))
 		world_later(w, world_span(w, SL_MS, 10 * SL_S),
@@ -239,8 +253,7 @@ static void free_some(struct world *w, struct world_client *c, uint32_t gpu, boo
 
 static void work(struct world *w, struct world_client *c)
 {
-	world_step(w, (struct sl_event){.type = SL_EVENT_WORK, .work = {c->id}});
-	world_react(w);
+	world_work(w, (uint32_t)(c - w->client));
 }
 
 static void lie(struct world *w, struct world_client *c, uint32_t gpu)
@@ -357,6 +370,8 @@ void world_think(struct world *w, uint32_t slot)
 		return;
 	}
 	think_later(w, c, w->pace, 100 * w->pace);
+	if (c->condition == SL_CONDITION_STOPPED || c->condition == SL_CONDITION_TRACED)
+		return;
 	while (t < c->thread + c->threads && t->state != THREAD_FREE)
 		t++;
 	if (t < c->thread + c->threads)
@@ -374,7 +389,16 @@ void world_created(struct world *w, const struct world_later *later)
 		return;
 	if (c->shape == WORLD_LIAR && sl_rng_one_in(&w->rng, 6))
 		return; /* never says */
-	if (w->refuses_until[t->gpu] > w->now ||
+	if (t->is_void && sl_rng_one_in(&w->rng, 2)) {
+		/* It made something of it, or says that nothing came of it. */
+		t->state = THREAD_FREE;
+		world_step(w, (struct sl_event){.type = SL_EVENT_COMMIT,
+				      .commit = {c->id, t->epoch,
+					      sl_rng_below(&w->rng, 2) * t->bytes}});
+		world_react(w);
+		return;
+	}
+	if (t->is_void || w->refuses_until[t->gpu] > w->now ||
 		(w->faults && sl_rng_one_in(&w->rng, 60))) {
 		t->state = THREAD_WAITS;
 		world_step(w, (struct sl_event){.type = SL_EVENT_CREATE_FAILED,
@@ -524,6 +548,25 @@ static void on_deny(struct world *w, const struct sl_action *a)
 		world_exit(w, (uint32_t)(c - w->client));
 }
 
+/* Only what was named is changed; what the program itself knows of its limit stays old. */
+static void on_set_done(
+	struct world *w, const struct sl_action *a, const struct sl_event *e)
+{
+	for (uint32_t i = 0; i < WORLD_WORKLOADS; i++) {
+		struct world_workload *wl = &w->workload[i];
+
+		if (!wl->used || wl->id != a->set_done.workload)
+			continue;
+		wl->request = a->set_done.request_bytes;
+		wl->limit = a->set_done.limit_bytes;
+		wl->priority = a->set_done.priority;
+		if (e->workload_set.which & SL_SET_FLAGS)
+			wl->flags = e->workload_set.flags;
+		if (e->workload_set.which & SL_SET_WAIT)
+			wl->wait_max = e->workload_set.wait_max;
+	}
+}
+
 static void on_admit(struct world *w, const struct sl_action *a)
 {
 	for (uint32_t i = 0; i < WORLD_WORKLOADS; i++) {
@@ -558,6 +601,14 @@ void world_react(struct world *w)
 			on_deny(w, &a);
 		else if (a.type == SL_ACTION_ADMIT)
 			on_admit(w, &a);
+		else if (a.type == SL_ACTION_SET_DONE)
+			on_set_done(w, &a, &w->set_event);
+		else if (a.type == SL_ACTION_STOP)
+			world_on_stop(w, &a);
+		else if (a.type == SL_ACTION_STOP_STRANGER)
+			world_on_stop_stranger(w, &a);
+		else if (a.type == SL_ACTION_PROBE)
+			world_on_probe(w, &a);
 	}
 	w->reactions = 0;
 	busy = false;

@@ -1,0 +1,576 @@
+/*
+ * shadow_stop - who may be stopped, probed or called untakeable, judged from the shadow's books
+ *
+ * What a demand would have if certain processes were gone is worked out by leaving them out of
+ * the sums. Where the contract leaves the choice open (which of several sufficient sets, when
+ * within a step) only bounds are checked: nobody who may not be stopped, never one that could
+ * be left out, never fewer than suffice, and somebody where it certainly must be.
+ */
+#include "shadow.h"
+
+#include <string.h>
+
+static bool waits(const struct shadow_demand *d)
+{
+	return d->used && !d->granted;
+}
+
+/* --- the chain --- */
+
+static uint32_t link_of(const struct shadow *s, uint32_t place)
+{
+	uint32_t chain = s->chain ? s->chain : SL_RESOLVER_WAIT;
+
+	return chain >> 4 * place & 15;
+}
+
+bool shadow_has_resolver(const struct shadow *s, enum sl_resolver resolver)
+{
+	for (uint32_t i = 0; i < 4; i++) {
+		if (link_of(s, i) == (uint32_t)resolver)
+			return true;
+	}
+	return false;
+}
+
+/* `priority` is to be tried at once; otherwise when the longest wait is over. */
+static bool stops_at_once(const struct shadow *s)
+{
+	for (uint32_t i = 0; i < 4 && link_of(s, i) != SL_RESOLVER_WAIT; i++) {
+		if (link_of(s, i) == SL_RESOLVER_PRIORITY)
+			return true;
+	}
+	return false;
+}
+
+sl_ns shadow_wait_max(const struct shadow *s, const struct shadow_demand *d)
+{
+	sl_ns own = d->client->workload->wait_max;
+
+	return own ? own : s->wait_max;
+}
+
+/* The resolver `priority` may act for this demand now. */
+static bool may_resolve(const struct shadow *s, const struct shadow_demand *d)
+{
+	sl_ns since = d->entitled ? d->arrived : d->burst_since;
+
+	if (!shadow_has_resolver(s, SL_RESOLVER_PRIORITY))
+		return false;
+	return stops_at_once(s) || s->now - since >= shadow_wait_max(s, d);
+}
+
+/* --- what would be there without some --- */
+
+static uint64_t above(const struct shadow *s, const struct shadow_workload *w,
+	uint32_t gpu, const bool gone[SHADOW_CLIENTS])
+{
+	uint64_t use = shadow_use(s, w, gpu);
+	uint64_t request = w->mask >> gpu & 1 ? w->request : 0;
+
+	for (uint32_t i = 0; gone && i < s->clients_top; i++) {
+		if (gone[i] && s->client[i].workload == w)
+			use -= shadow_held(s, &s->client[i], gpu);
+	}
+	return use > request ? use - request : 0;
+}
+
+bool shadow_lends(const struct shadow *s, const struct shadow_workload *borrower,
+	const struct shadow_workload *owner)
+{
+	return shadow_has_resolver(s, SL_RESOLVER_PRIORITY) &&
+	       !(borrower->flags & SL_WORKLOAD_NO_SWAP) &&
+	       owner->priority > borrower->priority;
+}
+
+/* Bytes for d once everything dying is gone and the clients marked are as well. */
+static uint64_t would_have(const struct shadow *s, const struct shadow_demand *d,
+	const bool gone[SHADOW_CLIENTS])
+{
+	uint64_t have = shadow_shareable(s, d->gpu), kept = 0;
+
+	for (uint32_t i = 0; i < SHADOW_WORKLOADS; i++) {
+		const struct shadow_workload *w = &s->workload[i];
+		uint64_t use, request;
+
+		if (!w->used)
+			continue;
+		use = shadow_use(s, w, d->gpu);
+		request = w->mask >> d->gpu & 1 ? w->request : 0;
+		for (uint32_t c = 0; c < s->clients_top; c++) {
+			if (gone[c] && s->client[c].workload == w)
+				use -= shadow_held(s, &s->client[c], d->gpu);
+		}
+		have = have > use ? have - use : 0;
+		if (w != d->client->workload && request > use && !d->entitled &&
+			!shadow_lends(s, d->client->workload, w))
+			kept += request - use;
+	}
+	return have > kept ? have - kept : 0;
+}
+
+static void mark_stopping(const struct shadow *s, bool gone[SHADOW_CLIENTS])
+{
+	for (uint32_t i = 0; i < SHADOW_CLIENTS; i++) {
+		const struct shadow_client *c = &s->client[i];
+
+		gone[i] = i < s->clients_top && c->used && c->alive &&
+			  (c->stop_reason || c->killed || c->workload->stop_asked);
+	}
+}
+
+/* Processes that are being stopped, or dying ones, will give bytes of its GPU. */
+bool shadow_stops_for(const struct shadow *s, const struct shadow_demand *d)
+{
+	for (uint32_t i = 0; i < s->clients_top; i++) {
+		const struct shadow_client *c = &s->client[i];
+
+		if (c->used && (c->dying[d->gpu] || (c->stop_reason && c->alive &&
+							    shadow_held(s, c, d->gpu))))
+			return shadow_has_resolver(s, SL_RESOLVER_PRIORITY) ||
+			       s->last_resort == SL_LAST_RESORT_STOP;
+	}
+	return false;
+}
+
+bool shadow_comes_back(
+	const struct shadow *s, const struct shadow_demand *d, enum sl_reason reason)
+{
+	bool gone[SHADOW_CLIENTS] = {false};
+
+	if (reason == SL_REASON_STOPPING_WAITS)
+		mark_stopping(s, gone);
+	return would_have(s, d, gone) >= d->bytes;
+}
+
+/* --- eligible victims --- */
+
+static bool is_idle(const struct shadow *s, const struct shadow_client *c)
+{
+	return s->stop_idle && c->idle_proven && s->now - c->idle_since >= s->stop_idle;
+}
+
+static bool is_eligible(const struct shadow *s, const struct shadow_client *c,
+	const struct shadow_demand *d, enum sl_reason reason)
+{
+	const struct shadow_workload *w = c->workload;
+
+	switch (reason) {
+	case SL_REASON_STOP_IDLE: return is_idle(s, c);
+	case SL_REASON_STOP_PRIORITY: return w->priority < d->client->workload->priority;
+	case SL_REASON_STOP_OVER_LIMIT: return shadow_use(s, w, d->gpu) > w->limit;
+	case SL_REASON_STOP_LAST_RESORT:
+		return d->entitled && s->last_resort == SL_LAST_RESORT_STOP &&
+		       shadow_may_be_untakeable(s, c);
+	default: return false;
+	}
+}
+
+/* The demand a STOP names: by GPU, workload and size, since the action carries no number. */
+static const struct shadow_demand *stop_for(const struct shadow *s, uint32_t gpu,
+	uint64_t workload, uint64_t bytes, const struct shadow_client *victim,
+	enum sl_reason reason)
+{
+	const struct shadow_demand *found = NULL;
+
+	for (uint32_t i = 0; i < s->demands_top; i++) {
+		const struct shadow_demand *d = &s->demand[i];
+
+		if (!waits(d) || d->gpu != gpu || d->bytes != bytes ||
+			d->client->workload->id != workload)
+			continue;
+		if (!found || is_eligible(s, victim, d, reason))
+			found = d;
+	}
+	return found;
+}
+
+static void check_term(
+	struct shadow *s, const struct sl_action *a, struct shadow_client *c)
+{
+	enum sl_reason reason = (enum sl_reason)a->stop.reason;
+	const struct shadow_demand *d =
+		stop_for(s, a->stop.gpu, a->stop.other, a->stop.bytes, c, reason);
+
+	if (c->stop_reason)
+		shadow_fail(s, "client %llu was told to end twice",
+			(unsigned long long)c->id);
+	if (!d) {
+		shadow_fail(s, "client %llu is stopped for a demand that is none",
+			(unsigned long long)c->id);
+		return;
+	}
+	if (d->client->workload == c->workload)
+		shadow_fail(s, "a workload is stopped for itself");
+	if (!above(s, c->workload, d->gpu, NULL))
+		shadow_fail(s, "GPU %u: workload %llu is stopped within its request",
+			d->gpu, (unsigned long long)c->workload->id);
+	if (!shadow_held(s, c, d->gpu))
+		shadow_fail(s, "a client is stopped that holds nothing there");
+	if (!is_eligible(s, c, d, reason))
+		shadow_fail(s, "client %llu was stopped for %s, and it is not so",
+			(unsigned long long)c->id, sl_reason_name(reason));
+	if (reason != SL_REASON_STOP_LAST_RESORT && !may_resolve(s, d))
+		shadow_fail(s, "stopped before `priority` had its turn in the chain");
+	if (shadow_fits(s, d))
+		shadow_fail(s, "a client is stopped for a demand that fits");
+	if (shadow_is_recovering(s))
+		shadow_fail(s, "a client is stopped while reports are missing");
+	c->stop_reason = reason;
+	c->stop_gpu = d->gpu;
+	c->stop_order = d->order;
+	c->term_at = s->now;
+	c->grace = s->stop_grace;
+}
+
+/* Somebody still lacks what this one is to free. */
+static bool is_needed(const struct shadow *s, const struct shadow_client *c)
+{
+	bool gone[SHADOW_CLIENTS];
+
+	mark_stopping(s, gone);
+	gone[c - s->client] = false;
+	for (uint32_t i = 0; i < s->demands_top; i++) {
+		const struct shadow_demand *d = &s->demand[i];
+
+		if (waits(d) && d->client->workload != c->workload &&
+			shadow_held(s, c, d->gpu) && d->bytes > would_have(s, d, gone))
+			return true;
+	}
+	return false;
+}
+
+static void check_kill(struct shadow *s, struct shadow_client *c)
+{
+	sl_ns grace = c->grace < s->stop_grace ? c->grace : s->stop_grace;
+
+	if (!c->stop_reason || c->killed)
+		shadow_fail(s, "client %llu was killed without a word, or twice",
+			(unsigned long long)c->id);
+	else if (s->now - c->term_at < grace)
+		shadow_fail(s, "client %llu was killed %llu ms after SIGTERM",
+			(unsigned long long)c->id,
+			(unsigned long long)((s->now - c->term_at) / SL_MS));
+	else if (!above(s, c->workload, c->stop_gpu, NULL))
+		shadow_fail(s, "client %llu was killed within its request",
+			(unsigned long long)c->id);
+	c->killed = true;
+}
+
+/* A person asked: the whole workload, TERM at once, KILL when the shortest grace is over. */
+static void check_asked(struct shadow *s, const struct sl_action *a)
+{
+	struct shadow_workload *w = shadow_workload(s, a->stop.workload);
+
+	if (!w || w->leaving || !w->stop_asked ||
+		a->stop.reason != SL_REASON_STOP_ASKED) {
+		shadow_fail(s, "a workload was stopped that nobody asked to");
+		return;
+	}
+	if (a->stop.stage == SL_STOP_TERM) {
+		if (s->event.type != SL_EVENT_WORKLOAD_STOP)
+			shadow_fail(s, "SIGTERM later than asked for");
+		w->stop_told = true;
+		return;
+	}
+	if (s->now < w->kill_at)
+		shadow_fail(s, "a workload was killed before its grace was over");
+	w->stop_killed = true;
+}
+
+void shadow_check_stop(struct shadow *s, const struct sl_action *a)
+{
+	struct shadow_client *c = shadow_client(s, a->stop.client);
+
+	if (!a->stop.client) {
+		check_asked(s, a);
+		return;
+	}
+	if (!c || !c->alive || c->workload->id != a->stop.workload) {
+		shadow_fail(s, "a STOP of nobody");
+		return;
+	}
+	if (a->stop.stage == SL_STOP_TERM)
+		check_term(s, a, c);
+	else
+		check_kill(s, c);
+}
+
+void shadow_check_revoked(struct shadow *s, const struct sl_action *a)
+{
+	struct shadow_client *c = shadow_client(s, a->note.client);
+
+	if (!c || !c->alive || !c->stop_reason || c->killed) {
+		shadow_fail(s, "a STOP was revoked that was none");
+		return;
+	}
+	if (s->now - c->term_at < (c->grace < s->stop_grace ? c->grace : s->stop_grace) &&
+		is_needed(s, c) && above(s, c->workload, c->stop_gpu, NULL))
+		shadow_fail(s, "a STOP was revoked that is still needed");
+	c->stop_reason = 0;
+}
+
+/* Nobody could have been left out, and together they suffice. */
+static void check_victim(struct shadow *s, struct shadow_client *c)
+{
+	const struct shadow_demand *d = NULL;
+	bool gone[SHADOW_CLIENTS];
+	uint64_t wanted;
+
+	for (uint32_t i = 0; i < s->demands_top; i++) {
+		if (waits(&s->demand[i]) && s->demand[i].order == c->stop_order)
+			d = &s->demand[i];
+	}
+	if (!d)
+		return;
+	mark_stopping(s, gone);
+	if (would_have(s, d, gone) < d->bytes)
+		shadow_fail(s, "GPU %u: clients are stopped, and it does not suffice",
+			d->gpu);
+	gone[c - s->client] = false;
+	wanted = d->bytes;
+	for (uint32_t i = 0; i < s->demands_top; i++) {
+		const struct shadow_demand *o = &s->demand[i];
+
+		if (waits(o) && o != d && o->gpu == d->gpu)
+			wanted += o->bytes;
+	}
+	if (would_have(s, d, gone) >= wanted)
+		shadow_fail(s, "GPU %u: client %llu is stopped in vain", d->gpu,
+			(unsigned long long)c->id);
+}
+
+/* What stopping could certainly free for d: by priority or above the limit, down to the
+ * requests of the others. */
+static uint64_t could_free(const struct shadow *s, const struct shadow_demand *d,
+	const bool gone[SHADOW_CLIENTS])
+{
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < SHADOW_WORKLOADS; i++) {
+		const struct shadow_workload *w = &s->workload[i];
+		uint64_t held = 0, burst;
+
+		if (!w->used || w == d->client->workload)
+			continue;
+		for (uint32_t c = 0; c < s->clients_top; c++) {
+			const struct shadow_client *v = &s->client[c];
+
+			if (v->used && v->alive && v->workload == w && !gone[c] &&
+				(is_eligible(s, v, d, SL_REASON_STOP_PRIORITY) ||
+					is_eligible(s, v, d, SL_REASON_STOP_OVER_LIMIT)))
+				held += shadow_held(s, v, d->gpu);
+		}
+		burst = above(s, w, d->gpu, gone);
+		sum += held < burst ? held : burst;
+	}
+	return sum;
+}
+
+/* The head lacks bytes that `priority` could take, and nobody is stopped for it. */
+static void check_resolved(struct shadow *s, const struct shadow_demand *d)
+{
+	bool gone[SHADOW_CLIENTS];
+	uint64_t have;
+
+	if (!may_resolve(s, d) || shadow_fits(s, d) ||
+		(!d->entitled && s->gpu[d->gpu].degraded))
+		return;
+	mark_stopping(s, gone);
+	have = would_have(s, d, gone);
+	if (have < d->bytes && have + could_free(s, d, gone) >= d->bytes)
+		shadow_fail(s, "GPU %u: demand %llu lacks what `priority` could take",
+			d->gpu, (unsigned long long)d->order);
+}
+
+/* --- untakeable --- */
+
+/* Certainly: for so long in one such state by what was last said of it. */
+bool shadow_is_untakeable(const struct shadow *s, const struct shadow_client *c)
+{
+	if (!s->untakeable_after || !c->alive)
+		return false;
+	return (c->condition != SL_CONDITION_RUNNING &&
+		       s->now - c->condition_since >= s->untakeable_after) ||
+	       (c->busy && c->busy_at - c->busy_since >= s->untakeable_after);
+}
+
+/* Possibly: the state may have begun with any of several, and may last. */
+bool shadow_may_be_untakeable(const struct shadow *s, const struct shadow_client *c)
+{
+	if (!s->untakeable_after || !c->alive)
+		return false;
+	return (c->condition != SL_CONDITION_RUNNING &&
+		       s->now - c->troubled_since >= s->untakeable_after) ||
+	       (c->busy && s->now - c->busy_since >= s->untakeable_after);
+}
+
+bool shadow_has_untakeable(
+	const struct shadow *s, const struct shadow_workload *w, bool sure)
+{
+	for (uint32_t i = 0; i < s->clients_top; i++) {
+		const struct shadow_client *c = &s->client[i];
+
+		if (c->used && c->workload == w &&
+			(sure ? shadow_is_untakeable(s, c)
+			      : shadow_may_be_untakeable(s, c)))
+			return true;
+	}
+	return false;
+}
+
+/* An entitled demand fails for a borrower that cannot be made to give: one there is, it bursts,
+ * and nobody else could give the bytes. */
+void shadow_check_untakeable(struct shadow *s, const struct shadow_demand *d)
+{
+	uint64_t kept = 0, could;
+	bool gone[SHADOW_CLIENTS], any = false;
+
+	mark_stopping(s, gone);
+	for (uint32_t i = 0; i < SHADOW_WORKLOADS; i++) {
+		const struct shadow_workload *w = &s->workload[i];
+		uint64_t held = 0, burst;
+
+		if (!w->used || w == d->client->workload)
+			continue;
+		for (uint32_t c = 0; c < s->clients_top; c++) {
+			if (s->client[c].used && s->client[c].workload == w && !gone[c] &&
+				shadow_may_be_untakeable(s, &s->client[c]))
+				held += shadow_held(s, &s->client[c], d->gpu);
+		}
+		burst = above(s, w, d->gpu, gone);
+		any |= held && burst;
+		kept += held < burst ? held : burst;
+	}
+	if (!d->entitled)
+		shadow_fail(s, "a burst demand was denied for an untakeable client");
+	if (s->last_resort != SL_LAST_RESORT_FAIL)
+		shadow_fail(s, "a demand failed, and the last resort is to stop");
+	could = would_have(s, d, gone);
+	if (!any)
+		shadow_fail(s, "denied for an untakeable client, and there is none");
+	else if (could >= d->bytes)
+		shadow_fail(
+			s, "denied for an untakeable client, and the bytes will be free");
+	(void)kept;
+}
+
+void shadow_check_untakeable_note(struct shadow *s, const struct sl_action *a)
+{
+	struct shadow_client *c = shadow_client(s, a->note.client);
+	bool begins = a->note.reason == SL_REASON_UNTAKEABLE_BEGINS;
+
+	if (!c || !c->alive) {
+		shadow_fail(s, "nobody is untakeable");
+		return;
+	}
+	if (c->noted_untakeable == begins)
+		shadow_fail(s, "client %llu was noted twice", (unsigned long long)c->id);
+	if (begins && !shadow_may_be_untakeable(s, c))
+		shadow_fail(
+			s, "client %llu is not untakeable", (unsigned long long)c->id);
+	if (!begins && shadow_is_untakeable(s, c))
+		shadow_fail(
+			s, "client %llu is untakeable still", (unsigned long long)c->id);
+	c->noted_untakeable = begins;
+}
+
+static void check_client(struct shadow *s, struct shadow_client *c)
+{
+	sl_ns grace = c->grace > s->stop_grace ? c->grace : s->stop_grace;
+
+	if (shadow_is_untakeable(s, c) && !c->noted_untakeable)
+		shadow_fail(s, "client %llu is untakeable, and nobody was told",
+			(unsigned long long)c->id);
+	if (!shadow_may_be_untakeable(s, c) && c->noted_untakeable)
+		shadow_fail(s,
+			"client %llu is not untakeable any more, and nobody was told",
+			(unsigned long long)c->id);
+	if (!c->stop_reason || c->killed)
+		return;
+	if (s->now - c->term_at >= grace)
+		shadow_fail(s, "client %llu was not killed when its grace was over",
+			(unsigned long long)c->id);
+	shadow_check_wake(s, c->term_at + grace, "SIGKILL");
+	if (c->term_at == s->now && s->stops)
+		check_victim(s, c);
+}
+
+/* --- probes --- */
+
+/* An entitled demand has waited long enough on this GPU that its borrowers are looked at. */
+static bool is_probed_gpu(const struct shadow *s, uint32_t gpu, sl_ns after)
+{
+	for (uint32_t i = 0; i < s->demands_top; i++) {
+		const struct shadow_demand *d = &s->demand[i];
+
+		if (waits(d) && d->gpu == gpu && d->entitled &&
+			s->now - d->arrived >= after)
+			return true;
+	}
+	return false;
+}
+
+/* Without `priority` only those who burst where an entitled demand waits are looked at. */
+static bool may_be_probed(const struct shadow *s, const struct shadow_client *c)
+{
+	if (shadow_has_resolver(s, SL_RESOLVER_PRIORITY))
+		return true;
+	for (uint32_t gpu = 0; gpu < SHADOW_GPUS; gpu++) {
+		if (is_probed_gpu(s, gpu, SL_S) && above(s, c->workload, gpu, NULL))
+			return true;
+	}
+	return false;
+}
+
+void shadow_check_probe(struct shadow *s, const struct sl_action *a)
+{
+	struct shadow_client *c = shadow_client(s, a->probe.client);
+
+	if (!c || !c->alive) {
+		shadow_fail(s, "nobody is probed");
+		return;
+	}
+	if (a->probe.mode >= SL_PROBES || a->probe.mode == (uint32_t)c->probe)
+		shadow_fail(s, "client %llu is probed as it is already",
+			(unsigned long long)c->id);
+	c->probe = (enum sl_probe)a->probe.mode;
+}
+
+static void check_probe(struct shadow *s, const struct shadow_client *c)
+{
+	if (c->probe != SL_PROBE_OFF && !may_be_probed(s, c))
+		shadow_fail(s, "client %llu is probed for nothing",
+			(unsigned long long)c->id);
+	if (c->probe == SL_PROBE_OFF && shadow_has_resolver(s, SL_RESOLVER_PRIORITY))
+		shadow_fail(s, "client %llu is not watched, and `priority` needs it",
+			(unsigned long long)c->id);
+}
+
+void shadow_check_stopping(struct shadow *s)
+{
+	for (uint32_t i = 0; i < s->clients_top; i++) {
+		if (!s->client[i].used || !s->client[i].alive)
+			continue;
+		check_client(s, &s->client[i]);
+		check_probe(s, &s->client[i]);
+	}
+	for (uint32_t i = 0; i < SHADOW_WORKLOADS; i++) {
+		const struct shadow_workload *w = &s->workload[i];
+
+		if (!w->used || w->leaving || !w->stop_asked)
+			continue;
+		if (!w->stop_told)
+			shadow_fail(s, "a workload was to be stopped, and is not");
+		if (!w->stop_killed && s->now >= w->kill_at)
+			shadow_fail(
+				s, "a workload was not killed when its grace was over");
+		if (!w->stop_killed)
+			shadow_check_wake(s, w->kill_at, "SIGKILL of a workload");
+	}
+	for (uint32_t i = 0; i < s->demands_top && !shadow_is_recovering(s); i++) {
+		if (waits(&s->demand[i]) &&
+			s->demand[i].order == s->gpu[s->demand[i].gpu].head)
+			check_resolved(s, &s->demand[i]);
+	}
+}
