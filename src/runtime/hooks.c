@@ -2,7 +2,7 @@
  * hooks - everything that hooks.def says, expanded
  *
  * Written by hand are the functions that do more than pass the gate; here are the rest: per
- * symbol the first filling of its slot, and for classes GATE, LOAD and WATCH the exported function.
+ * symbol the first filling of its slot, and for classes GATE, LAUNCH, LOAD and WATCH the exported function.
  */
 #include "runtime/hooks.h"
 #include "runtime/gate.h"
@@ -45,7 +45,17 @@ union sl_real_table sl_real_table = {
 		sl_gate_leave(self);          \
 		gated_;                       \
 	})
-#define EXPORT_GATE(symbol, params, args)                                          \
+#define EXPORT_GATE(symbol, params, args)                             \
+	SL_EXPORT CUresult symbol params                              \
+	{                                                             \
+		struct sl_gate_thread *self = sl_gate_self;           \
+                                                                      \
+		if (sl_unlikely(!self) && !(self = sl_gate_attach())) \
+			return sl_real.symbol args;                   \
+		return sl_sticky_note(GATED(self, symbol, args));     \
+	}
+/* Dearer by the stores that keep the arguments for another call. */
+#define EXPORT_LAUNCH(symbol, params, args)                                        \
 	SL_EXPORT CUresult symbol params                                           \
 	{                                                                          \
 		struct sl_gate_thread *self = sl_gate_self;                        \
@@ -81,6 +91,7 @@ union sl_real_table sl_real_table = {
 #undef SL_HOOK
 
 #define ADDRESS_GATE(symbol)    ((void *)symbol)
+#define ADDRESS_LAUNCH(symbol)  ((void *)symbol)
 #define ADDRESS_MEM(symbol)     ((void *)symbol)
 #define ADDRESS_QUERY(symbol)   ((void *)symbol)
 #define ADDRESS_CTX(symbol)     ((void *)symbol)

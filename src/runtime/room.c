@@ -4,6 +4,7 @@
 #include "runtime/room.h"
 #include "runtime/capture.h"
 #include "runtime/device.h"
+#include "runtime/hidden.h"
 #include "runtime/hooks.h"
 #include "runtime/mode.h"
 #include "runtime/supply.h"
@@ -75,5 +76,7 @@ void sl_room_close(struct sl_room *room)
 	int saved_errno = errno;
 
 	give_back(room);
+	if (room->rounds)
+		sl_hidden_touch();
 	errno = saved_errno;
 }
