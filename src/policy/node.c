@@ -86,6 +86,9 @@ struct sl_node *sl_node_new(struct sl_arena *arena)
 	struct sl_node *node = sl_arena_take(arena, sizeof(*node));
 
 	node->arena = arena;
+	node->caches = sl_arena_take(arena, sizeof(*node->caches));
+	sl_list_init(&node->stops);
+	sl_list_init(&node->suspects);
 	sl_index_init(&node->members, arena);
 	sl_index_init(&node->clients, arena);
 	sl_index_init(&node->strangers, arena);
@@ -95,6 +98,8 @@ struct sl_node *sl_node_new(struct sl_arena *arena)
 	sl_list_init(&node->spare_demands);
 	for (uint32_t gpu = 0; gpu < SL_NODE_GPUS_MAX; gpu++)
 		sl_list_init(&node->queue[gpu].waiting);
+	for (uint32_t gpu = 0; gpu < SL_NODE_GPUS_MAX; gpu++)
+		node->queue[gpu].resolve_at = SL_NS_NEVER;
 	node->wait_max = DEFAULT_WAIT_MAX;
 	node->head_pass = DEFAULT_HEAD_PASS;
 	node->idle_wait = DEFAULT_IDLE_WAIT;

@@ -93,7 +93,7 @@ static int check_waiting(const struct sl_node *node, uint32_t gpu,
 		return 1;
 	}
 	if (kept || demand->retry_at > node->now ||
-		sl_demand_fits(demand, &node->ledger, sl_node_lend(node, gpu),
+		sl_demand_fits(demand, &node->ledger, sl_node_lend_to(node, demand),
 			queue->degraded) == SL_DEMAND_WAITS)
 		return 0;
 	sl_error_set(err, "GPU %u: demand %llu of %llu bytes fits and waits", gpu,

@@ -88,6 +88,7 @@ static void enter_queue(struct sl_node *node, struct sl_demand *demand)
 
 	if (!entitled && (demand->entitled || !demand->burst_since))
 		demand->burst_since = node->now;
+	node->queue[demand->gpu].fresh |= !entitled;
 	demand->entitled = entitled;
 	demand->epoch = 0;
 	sl_demand_enqueue(&node->queue[demand->gpu].waiting, demand);
@@ -108,6 +109,8 @@ static void leave_queue(struct sl_node *node, struct sl_demand *demand)
 
 	sl_list_unlink(&demand->queue);
 	queue->count--;
+	if (node->pressed_mask >> demand->gpu & 1)
+		node->timers_dirty = true;
 	client->member->waiting--;
 	if (queue->head == demand)
 		queue->head = NULL;
@@ -146,6 +149,7 @@ static struct sl_demand *find_epoch(struct sl_node_client *client, uint64_t epoc
 	return NULL;
 }
 
+/* An answer to what the books cannot place. */
 static void tell_deny(struct sl_node *node, uint64_t client, uint64_t ask,
 	enum sl_reason reason, uint32_t gpu, uint64_t bytes)
 {
@@ -164,7 +168,11 @@ static void tell_deny(struct sl_node *node, uint64_t client, uint64_t ask,
 void sl_node_grant(struct sl_node *node, struct sl_demand *demand)
 {
 	struct sl_node_client *client = sl_node_client_of(demand);
+	struct sl_node_because served = sl_node_numbers(node, demand);
 
+	served.reason = SL_REASON_SERVED_AFTER_WAIT;
+	if (!demand->entitled)
+		client->told_oom = false;
 	leave_queue(node, demand);
 	sl_ledger_grant(&node->ledger, &client->holding, demand->gpu, demand->bytes);
 	node->books++;
@@ -177,15 +185,53 @@ void sl_node_grant(struct sl_node *node, struct sl_demand *demand)
 					   .gpu = demand->gpu,
 					   .bytes = SL_MUTANT(GRANT_HALF, demand->bytes,
 						   demand->bytes / 2)}});
+	if (SL_MUTANT(SERVED_UNTOLD, served.span >= SL_NODE_NOTE_AFTER, false) &&
+		!demand->noted_served) {
+		demand->noted_served = true;
+		sl_node_note_because(node, &served);
+	}
+}
+
+/* What there was: under its limit, if that was the matter, else what was free. */
+static uint64_t left_for(
+	const struct sl_node *node, const struct sl_demand *demand, enum sl_reason reason)
+{
+	const struct sl_ledger_account *account = demand->holding->account;
+
+	if (reason == SL_REASON_OVER_LIMIT)
+		return sl_sub_sat(
+			account->limit_bytes, sl_ledger_use(account, demand->gpu));
+	return sl_ledger_free_bytes(&node->ledger, demand->gpu);
 }
 
 void sl_node_deny(struct sl_node *node, struct sl_demand *demand, enum sl_reason reason)
 {
+	struct sl_node_because because = sl_node_numbers(node, demand);
+
+	because.other = 0;
+	sl_node_name_borrower(node, &because);
+	sl_node_deny_for(node, demand, reason, because);
+}
+
+void sl_node_deny_for(struct sl_node *node, struct sl_demand *demand,
+	enum sl_reason reason, struct sl_node_because other)
+{
 	struct sl_node_client *client = sl_node_client_of(demand);
 
+	sl_node_emit(
+		node, (struct sl_action){.type = SL_ACTION_DENY,
+			      .deny = {.client = client->index.id,
+				      .ask = demand->ask,
+				      .reason = reason,
+				      .gpu = demand->gpu,
+				      .bytes = demand->bytes,
+				      .available_bytes = left_for(node, demand, reason),
+				      .workload = client->member->index.id,
+				      .other = other.other,
+				      .other_bytes = other.other_bytes,
+				      .span = node->now - demand->arrived,
+				      .entitled = sl_demand_is_entitled(demand)}});
 	leave_queue(node, demand);
-	tell_deny(
-		node, client->index.id, demand->ask, reason, demand->gpu, demand->bytes);
 	drop_demand(node, demand);
 }
 
@@ -240,6 +286,15 @@ static enum sl_reason never(
 	return SL_REASON_NONE;
 }
 
+/* Answers a demand that never waited. */
+static void refuse_at_once(
+	struct sl_node *node, struct sl_demand *demand, enum sl_reason reason)
+{
+	sl_list_push_tail(&sl_node_client_of(demand)->party.demands, &demand->of_client);
+	enter_queue(node, demand);
+	sl_node_deny(node, demand, reason);
+}
+
 void sl_node_on_ask(struct sl_node *node, const struct sl_event *event)
 {
 	struct sl_node_client *client = sl_node_find_client(node, event->ask.client);
@@ -271,9 +326,7 @@ void sl_node_on_ask(struct sl_node *node, const struct sl_event *event)
 	demand->sequence = ++node->next_sequence;
 	demand->arrived = node->now;
 	if (SL_MUTANT(LIMIT_WAITS, sl_demand_is_over_limit(demand), false)) {
-		tell_deny(node, event->ask.client, demand->ask, SL_REASON_OVER_LIMIT, gpu,
-			demand->bytes);
-		drop_demand(node, demand);
+		refuse_at_once(node, demand, SL_REASON_OVER_LIMIT);
 		return;
 	}
 	if (!client->waiting)
@@ -426,10 +479,14 @@ void sl_node_on_client_join(struct sl_node *node, const struct sl_event *event)
 	client->holding.account = &member->account;
 	client->party.holding = &client->holding;
 	client->party.claim = &member->claim;
+	sl_list_init(&client->of_suspects);
+	sl_list_init(&client->of_stops);
 	sl_list_init(&client->party.link);
 	sl_list_init(&client->party.demands);
 	sl_list_push_tail(&member->clients, &client->of_member);
 	sl_index_add(&node->clients, &client->index);
+	sl_node_make_room(node);
+	node->probes_dirty = true;
 	member->living++;
 	if (client->expected && !node->expected++) {
 		node->recover_until = sl_node_later(node->now, node->recover_wait);
@@ -442,6 +499,7 @@ static void heard_of(struct sl_node *node, struct sl_node_client *client)
 	if (!client->expected)
 		return;
 	client->expected = false;
+	node->probes_dirty = true;
 	if (--node->expected)
 		return;
 	node->dirty_mask = UINT32_MAX;
@@ -486,6 +544,7 @@ static void forget_client(struct sl_node *node, struct sl_node_client *client)
 {
 	struct sl_node_member *member = client->member;
 
+	node->clients_count--;
 	sl_index_remove(&node->clients, &client->index);
 	sl_list_unlink(&client->of_member);
 	client->next_spare = node->spare_clients;
@@ -549,6 +608,7 @@ void sl_node_on_client_exit(struct sl_node *node, const struct sl_event *event)
 		drop_demand(node, demand);
 	}
 	heard_of(node, client);
+	sl_node_forget_facts(node, client);
 	client->alive = false;
 	client->member->living--;
 	sl_ledger_die(&node->ledger, &client->holding);
@@ -586,8 +646,10 @@ void sl_node_on_work(struct sl_node *node, const struct sl_event *event)
 {
 	struct sl_node_client *client = sl_node_find_client(node, event->work.client);
 
-	if (client && client->alive)
-		be_active(node, client);
+	if (!client || !client->alive)
+		return;
+	be_active(node, client);
+	sl_node_is_busy(node, client);
 }
 
 void sl_node_on_hidden(struct sl_node *node, const struct sl_event *event)

@@ -20,7 +20,8 @@ void sl_node_on_config(struct sl_node *node, const struct sl_event *event)
 	node->pool.pool_bytes = sl_min_u64(event->config.pool_bytes, SL_LEDGER_BYTES_MAX);
 	node->pool.slack_bytes = event->config.slack_bytes;
 	node->dirty_mask = UINT32_MAX;
-	node->deadlock_dirty = node->timers_dirty = true;
+	node->deadlock_dirty = node->timers_dirty = node->probes_dirty = true;
+	sl_node_judge_strangers(node);
 }
 
 void sl_node_on_unmanaged(struct sl_node *node, const struct sl_event *event)
@@ -80,6 +81,7 @@ void sl_node_on_gpu_lost(struct sl_node *node, const struct sl_event *event)
 	sl_list_foreach_safe (at, &node->all_members)
 		sl_node_lose(
 			node, SL_LIST_ENTRY(at, struct sl_node_member, of_node), gpu);
+	sl_node_lose_strangers(node, gpu);
 	sl_node_touch(node, 1u << gpu);
 	node->deadlock_dirty = node->timers_dirty = true;
 }
@@ -105,15 +107,4 @@ void sl_node_on_gpu_add(struct sl_node *node, const struct sl_event *event)
 	find_again(node, gpu);
 	sl_node_touch(node, 1u << gpu);
 	node->deadlock_dirty = true;
-}
-
-/* --- strangers --- */
-
-void sl_node_on_stranger(struct sl_node *node, const struct sl_event *event)
-{
-}
-
-sl_ns sl_node_time_strangers(struct sl_node *node)
-{
-	return SL_NS_NEVER;
 }

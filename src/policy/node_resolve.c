@@ -1,20 +1,666 @@
 /*
  * node_resolve - what is done about a collision besides waiting
  *
- * TO DO: the resolver `priority`, the last resort, and what both must know of clients.
+ * An outlook is what a GPU will have once all that is dying or was told to end is gone. The queue
+ * is gone through in its order, each demand taking its bytes out of the outlook; the first that
+ * finds too little is the one the resolver `priority` works for. Nobody behind it is worked for
+ * until it is helped, since what came free would be kept for it anyway. So nobody is stopped whose
+ * memory would not reach the one he is stopped for, and one collision stops processes once.
+ *
+ * The need is looked at again when the grace is over: the outlook is then made without the victim.
  */
 #include "policy/mutant.h"
 #include "policy/node_state.h"
 
-void sl_node_on_pulse(struct sl_node *node, const struct sl_event *event)
+/* Killed, and still there after this long: it hangs in the kernel, and nobody counts on it. */
+#define STUBBORN_AFTER (10 * SL_S)
+/* Choices of victims per look at a queue: each costs a walk over all clients. */
+#define CHOICES_MOST 16
+
+/* --- the chain --- */
+
+static bool chain_has(const struct sl_node *node, enum sl_resolver resolver)
 {
+	for (uint32_t chain = node->chain; chain; chain >>= 4) {
+		if ((chain & 15) == (uint32_t)resolver)
+			return true;
+	}
+	return false;
 }
 
-void sl_node_on_condition(struct sl_node *node, const struct sl_event *event)
+bool sl_node_waits_at_all(const struct sl_node *node)
 {
+	return !node->chain || chain_has(node, SL_RESOLVER_WAIT);
 }
 
-struct sl_node_client_view sl_node_client(const struct sl_node *node, uint64_t client)
+bool sl_node_has_priority(const struct sl_node *node)
 {
-	return (struct sl_node_client_view){0};
+	return chain_has(node, SL_RESOLVER_PRIORITY);
+}
+
+/* `priority` stands before `wait`, or there is no `wait`. */
+static bool stops_at_once(const struct sl_node *node)
+{
+	for (uint32_t chain = node->chain; chain; chain >>= 4) {
+		if ((chain & 15) == SL_RESOLVER_WAIT)
+			return SL_MUTANT(STOPS_BEFORE_WAIT, false, true);
+		if ((chain & 15) == SL_RESOLVER_PRIORITY)
+			return true;
+	}
+	return false;
+}
+
+sl_ns sl_node_wait_end(const struct sl_node *node, const struct sl_demand *demand)
+{
+	sl_ns own = SL_MUTANT(
+		OWN_WAIT_IGNORED, sl_node_client_of(demand)->member->wait_max, 0);
+
+	return sl_node_later(demand->entitled ? demand->arrived : demand->burst_since,
+		own ? own : node->wait_max);
+}
+
+/* When `priority` may act for it. */
+static sl_ns ripe_at(const struct sl_node *node, const struct sl_demand *demand)
+{
+	return stops_at_once(node) ? 0 : sl_node_wait_end(node, demand);
+}
+
+void sl_node_reconsider(struct sl_node *node, uint32_t gpu_mask)
+{
+	node->resolve_mask |= gpu_mask;
+}
+
+/* --- the outlook --- */
+
+struct outlook {
+	struct sl_node *node;
+	uint32_t gpu;
+	int64_t free_bytes;      /* below 0: more is there than can be shared */
+	int64_t unclaimed_bytes; /* of all workloads */
+	uint32_t choices;
+};
+
+bool sl_node_is_going(const struct sl_node_client *client)
+{
+	return client->alive &&
+	       (client->stopping == SL_NODE_TERMED || client->stopping == SL_NODE_KILLED);
+}
+
+/* Told to end by a person; not for ever, if the kill did nothing. */
+static bool workload_is_going(
+	const struct sl_node *node, const struct sl_node_member *member)
+{
+	return member->stopping &&
+	       (sl_list_is_linked(&member->to_kill) ||
+		       node->now < sl_node_later(member->kill_at, STUBBORN_AFTER));
+}
+
+static uint64_t going_of(
+	const struct outlook *outlook, const struct sl_node_member *member)
+{
+	return member->going_as_of == outlook->node->outlooks ? member->going_bytes : 0;
+}
+
+/* What will be used of the GPU by the workload. */
+static uint64_t future_use(
+	const struct outlook *outlook, const struct sl_node_member *member)
+{
+	return sl_sub_sat(
+		sl_ledger_use(&member->account, outlook->gpu), going_of(outlook, member));
+}
+
+static void let_go(struct outlook *outlook, struct sl_node_member *member, uint64_t bytes)
+{
+	uint64_t request = sl_ledger_request(&member->account, outlook->gpu);
+	uint64_t before = sl_sub_sat(request, future_use(outlook, member));
+
+	member->going_bytes = going_of(outlook, member) + bytes;
+	member->going_as_of = outlook->node->outlooks;
+	outlook->free_bytes += (int64_t)bytes;
+	outlook->unclaimed_bytes +=
+		(int64_t)(sl_sub_sat(request, future_use(outlook, member)) - before);
+}
+
+/* `without` stays, whatever it was told; may be NULL. O(workloads + stops). */
+static struct outlook look_out(
+	struct sl_node *node, uint32_t gpu, const struct sl_node_client *without)
+{
+	const struct sl_ledger_gpu *g = &node->ledger.gpu[gpu];
+	struct outlook outlook = {.node = node,
+		.gpu = gpu,
+		.free_bytes = (int64_t)sl_ledger_shareable(&node->ledger, gpu) -
+			      (int64_t)sl_ledger_resident(&node->ledger, gpu) +
+			      (int64_t)g->sum.dying_bytes,
+		.unclaimed_bytes = (int64_t)g->unclaimed_bytes};
+
+	node->outlooks++;
+	sl_list_foreach (link, &node->all_members) {
+		struct sl_node_member *member =
+			SL_LIST_ENTRY(link, struct sl_node_member, of_node);
+
+		if (workload_is_going(node, member))
+			let_go(&outlook, member, sl_ledger_use(&member->account, gpu));
+	}
+	sl_list_foreach (link, &node->stops) {
+		struct sl_node_client *client =
+			SL_LIST_ENTRY(link, struct sl_node_client, of_stops);
+
+		if (client == without || workload_is_going(node, client->member))
+			continue;
+		if (SL_MUTANT(GOING_UNCOUNTED, true, false))
+			let_go(&outlook, client->member,
+				sl_ledger_live(&client->holding.cell[gpu]));
+	}
+	return outlook;
+}
+
+/* Bytes that the demand would get of the outlook; below 0 too. */
+static int64_t room_for(const struct outlook *outlook, const struct sl_demand *demand)
+{
+	const struct sl_node *node = outlook->node;
+	int64_t others =
+		outlook->unclaimed_bytes -
+		(int64_t)sl_ledger_unclaimed(demand->holding->account, outlook->gpu);
+	int64_t lent;
+
+	if (demand->entitled)
+		return outlook->free_bytes;
+	if (node->queue[outlook->gpu].degraded)
+		return INT64_MIN;
+	lent = (int64_t)sl_min_u64(sl_node_lend_to(node, demand), SL_LEDGER_BYTES_MAX);
+	return outlook->free_bytes - (others > lent ? others - lent : 0);
+}
+
+static void reserve(struct outlook *outlook, const struct sl_demand *demand)
+{
+	outlook->free_bytes -= (int64_t)demand->bytes;
+	outlook->unclaimed_bytes -= (int64_t)sl_min_u64(demand->bytes,
+		sl_ledger_unclaimed(demand->holding->account, outlook->gpu));
+}
+
+/* --- victims --- */
+
+void sl_node_make_room(struct sl_node *node)
+{
+	uint32_t room = node->victims_room ? node->victims_room * 2 : 16;
+
+	if (node->clients_count++ < node->victims_room)
+		return;
+	node->victims = sl_arena_take(node->arena, room * sizeof(*node->victims));
+	node->victims_room = room;
+}
+
+/* What is judged when the grace is over: it may have become busy by saving its work, as it was asked
+ * to, and goes on being the idle one. */
+static void add_victim(const struct outlook *outlook, struct sl_node_client *client,
+	uint64_t held_bytes, uint32_t workload, uint32_t *count)
+{
+	struct sl_node *node = outlook->node;
+	const struct sl_node_member *member = client->member;
+	bool was_idle = client->stopping == SL_NODE_TERMED &&
+			client->stop.reason == SL_REASON_STOP_IDLE;
+	sl_ns idle = sl_node_idle(node, client);
+
+	node->victims[(*count)++] = (struct sl_victim){.client = client->index.id,
+		.workload = workload,
+		.priority = member->priority,
+		.held_bytes = held_bytes,
+		.workload_bytes = future_use(outlook, member),
+		.request_bytes = sl_ledger_request(&member->account, outlook->gpu),
+		.limit_bytes = member->account.limit_bytes,
+		.idle = was_idle ? sl_max_u64(idle, node->stop_idle) : idle,
+		.proven = was_idle || sl_node_is_proven(client)};
+	/* Time alone will make it one that may be stopped. */
+	if (!was_idle && idle && node->stop_idle && idle < node->stop_idle)
+		node->queue[outlook->gpu].resolve_at =
+			sl_min_u64(node->queue[outlook->gpu].resolve_at,
+				sl_node_later(node->now, node->stop_idle - idle));
+}
+
+static bool may_be_stopped(
+	const struct sl_node_client *client, const struct sl_node_client *without)
+{
+	return client->alive && !client->expected &&
+	       (client->stopping == SL_NODE_LIVES || client == without);
+}
+
+/* Those of other workloads that hold something above their request. only: NULL, or the only one. */
+static uint32_t list_victims(const struct outlook *outlook,
+	const struct sl_demand *demand, const struct sl_node_client *without,
+	const struct sl_node_client *only)
+{
+	const struct sl_node_member *own = sl_node_client_of(demand)->member;
+	struct sl_node *node = outlook->node;
+	uint32_t count = 0, workloads = 0;
+
+	sl_list_foreach (link, &node->all_members) {
+		struct sl_node_member *member =
+			SL_LIST_ENTRY(link, struct sl_node_member, of_node);
+		uint32_t before = count;
+
+		if (member == own || workload_is_going(node, member) ||
+			future_use(outlook, member) <=
+				sl_ledger_request(&member->account, outlook->gpu))
+			continue;
+		sl_list_foreach (at, &member->clients) {
+			struct sl_node_client *client =
+				SL_LIST_ENTRY(at, struct sl_node_client, of_member);
+			uint64_t held =
+				sl_ledger_live(&client->holding.cell[outlook->gpu]);
+
+			if (held && may_be_stopped(client, without) &&
+				(!only || client == only))
+				add_victim(outlook, client, held, workloads, &count);
+		}
+		workloads += count > before;
+	}
+	return count;
+}
+
+static uint32_t choose(const struct outlook *outlook, const struct sl_demand *demand,
+	uint64_t missing, uint32_t count)
+{
+	const struct sl_victims_ask ask = {.missing_bytes = missing,
+		.entitled = demand->entitled,
+		.priority = demand->priority,
+		.stop_idle = outlook->node->stop_idle};
+
+	return sl_victims_choose(outlook->node->victims, count, &ask);
+}
+
+static void emit_stop(struct sl_node *node, const struct sl_node_client *client,
+	enum sl_stop_stage stage)
+{
+	sl_node_emit(node, (struct sl_action){.type = SL_ACTION_STOP,
+				   .stop = {.client = client->index.id,
+					   .workload = client->member->index.id,
+					   .stage = stage,
+					   .reason = client->stop.reason,
+					   .gpu = client->stop.gpu,
+					   .other = client->stop.other,
+					   .bytes = client->stop.bytes,
+					   .other_bytes = client->stop.other_bytes,
+					   .span = client->stop.span}});
+}
+
+static void stop(struct outlook *outlook, const struct sl_demand *demand,
+	const struct sl_victim *victim, enum sl_reason reason)
+{
+	struct sl_node *node = outlook->node;
+	struct sl_node_client *client = sl_node_find_client(node, victim->client);
+	uint64_t within = reason == SL_REASON_STOP_OVER_LIMIT ? victim->limit_bytes
+							      : victim->request_bytes;
+
+	client->stopping = SL_NODE_TERMED;
+	client->stop_due = sl_node_later(node->now, node->stop_grace);
+	client->stop = (struct sl_node_because){.reason = reason,
+		.gpu = outlook->gpu,
+		.workload = client->member->index.id,
+		.client = client->index.id,
+		.other = sl_node_client_of(demand)->member->index.id,
+		.bytes = demand->bytes,
+		.other_bytes = sl_sub_sat(victim->workload_bytes, within),
+		.span = victim->idle};
+	client->party.waits = false; /* it is about to give all it has */
+	sl_list_push_tail(&node->stops, &client->of_stops);
+	node->timers_dirty = true;
+	let_go(outlook, client->member, victim->held_bytes);
+	emit_stop(node, client, SL_STOP_TERM);
+}
+
+static void want_proof(struct outlook *outlook, const struct sl_victim *victim)
+{
+	struct sl_node_client *client =
+		sl_node_find_client(outlook->node, victim->client);
+
+	client->prove_mask |= 1u << outlook->gpu;
+	outlook->node->queue[outlook->gpu].proves = true;
+	outlook->node->probes_dirty = true;
+}
+
+/* The resolver `priority`. True if with those it stops the demand has what it lacks. */
+static bool stop_others(
+	struct outlook *outlook, const struct sl_demand *demand, uint64_t missing)
+{
+	struct sl_node *node = outlook->node;
+	struct sl_node_queue *queue = &node->queue[outlook->gpu];
+	sl_ns ripe = ripe_at(node, demand);
+	uint32_t count, taken;
+
+	if (!sl_node_has_priority(node) || (!demand->entitled && queue->degraded))
+		return false;
+	if (node->now < ripe) {
+		queue->resolve_at = sl_min_u64(queue->resolve_at, ripe);
+		return false;
+	}
+	if (outlook->choices++ >= CHOICES_MOST)
+		return false;
+	count = list_victims(outlook, demand, NULL, NULL);
+	taken = choose(outlook, demand, missing, count);
+	for (uint32_t i = 0; i < count; i++) {
+		if (node->victims[i].taken)
+			stop(outlook, demand, &node->victims[i], node->victims[i].reason);
+		if (node->victims[i].prove)
+			want_proof(outlook, &node->victims[i]);
+	}
+	return taken > 0;
+}
+
+/* --- the last resort --- */
+
+/* What is above requests on this GPU, by whether it can be made to come back. */
+struct borrowed {
+	uint64_t takeable_bytes, untakeable_bytes;
+	uint64_t most_bytes; /* the largest of the untakeable, and whose */
+	const struct sl_node_member *most;
+};
+
+static uint64_t stuck_bytes(
+	const struct outlook *outlook, const struct sl_node_member *member)
+{
+	uint64_t bytes = 0;
+
+	sl_list_foreach (link, &member->clients) {
+		const struct sl_node_client *client =
+			SL_LIST_ENTRY(link, struct sl_node_client, of_member);
+
+		if (client->untakeable && !sl_node_is_going(client))
+			bytes += sl_ledger_live(&client->holding.cell[outlook->gpu]);
+	}
+	return bytes;
+}
+
+static struct borrowed look_at_borrowers(
+	const struct outlook *outlook, const struct sl_demand *demand)
+{
+	struct borrowed all = {0};
+
+	sl_list_foreach (link, &outlook->node->all_members) {
+		const struct sl_node_member *member =
+			SL_LIST_ENTRY(link, struct sl_node_member, of_node);
+		uint64_t burst = sl_sub_sat(future_use(outlook, member),
+			sl_ledger_request(&member->account, outlook->gpu));
+		uint64_t stuck = 0;
+
+		if (member == sl_node_client_of(demand)->member)
+			continue;
+		if (member->untakeable)
+			stuck = sl_min_u64(burst, stuck_bytes(outlook, member));
+		all.takeable_bytes += burst - stuck;
+		all.untakeable_bytes += stuck;
+		if (stuck <= all.most_bytes)
+			continue;
+		all.most_bytes = stuck;
+		all.most = member;
+	}
+	return all;
+}
+
+/* Stops the untakeable who must go; what others can give is left to them. */
+static void stop_untakeable(
+	struct outlook *outlook, const struct sl_demand *demand, uint64_t missing)
+{
+	struct sl_node *node = outlook->node;
+	struct sl_victims_ask ask = {
+		.missing_bytes = missing, .entitled = true, .priority = INT32_MAX};
+	uint32_t all = list_victims(outlook, demand, NULL, NULL), count = 0;
+
+	for (uint32_t i = 0; i < all; i++) {
+		if (!sl_node_find_client(node, node->victims[i].client)->untakeable)
+			continue;
+		node->victims[count] = node->victims[i];
+		/* All are eligible alike; the numbers of their workloads may exceed the
+		 * count now, so each stands for itself. */
+		node->victims[count].priority = 0;
+		node->victims[count].workload = count;
+		count++;
+	}
+	if (!sl_victims_choose(node->victims, count, &ask))
+		return;
+	for (uint32_t i = 0; i < count; i++) {
+		if (node->victims[i].taken)
+			stop(outlook, demand, &node->victims[i],
+				SL_REASON_STOP_LAST_RESORT);
+	}
+}
+
+/*
+ * An entitled demand lacks what only an untakeable borrower has: without it the others could not
+ * give enough, with it they could. True if the demand was denied for it.
+ */
+static bool last_resort(
+	struct outlook *outlook, struct sl_demand *demand, uint64_t missing)
+{
+	struct sl_node *node = outlook->node;
+	struct borrowed all;
+
+	if (!demand->entitled || !node->untakeable)
+		return false;
+	all = look_at_borrowers(outlook, demand);
+	if (SL_MUTANT(RESORT_TOO_EARLY, missing <= all.takeable_bytes, false) ||
+		missing > all.takeable_bytes + all.untakeable_bytes)
+		return false;
+	if (node->last_resort == SL_LAST_RESORT_STOP) {
+		stop_untakeable(outlook, demand, missing - all.takeable_bytes);
+		return false;
+	}
+	sl_node_deny_for(node, demand, SL_REASON_UNTAKEABLE,
+		(struct sl_node_because){.other = all.most ? all.most->index.id : 0,
+			.other_bytes = all.most_bytes});
+	return true;
+}
+
+/* --- one GPU --- */
+
+static bool stops_here(const struct sl_node *node, uint32_t gpu)
+{
+	sl_list_foreach (link, &node->stops) {
+		if (sl_ledger_live(&SL_LIST_ENTRY(link, struct sl_node_client, of_stops)
+					    ->holding.cell[gpu]))
+			return true;
+	}
+	return false;
+}
+
+/* Why this burst demand ends now, or NONE. covered: the outlook has its bytes. */
+static enum sl_reason ends_as(
+	const struct outlook *outlook, const struct sl_demand *demand, bool covered)
+{
+	const struct sl_node *node = outlook->node;
+	bool degraded = node->queue[outlook->gpu].degraded;
+
+	if (demand->entitled)
+		return SL_REASON_NONE;
+	if (node->now >= sl_node_wait_end(node, demand) &&
+		!(covered && stops_here(node, outlook->gpu)))
+		return degraded ? SL_REASON_GPU_DEGRADED : SL_REASON_WAITED_TOO_LONG;
+	if (SL_MUTANT(NO_WAIT_WAITS, sl_node_waits_at_all(node), true) || covered)
+		return SL_REASON_NONE;
+	return degraded ? SL_REASON_GPU_DEGRADED : SL_REASON_NO_RESOLVER;
+}
+
+/* A demand that is on its way out itself is worth nobody's stop. */
+static bool is_worth_it(const struct sl_node *node, const struct sl_demand *demand)
+{
+	const struct sl_node_client *client = sl_node_client_of(demand);
+
+	return !sl_node_is_going(client) && !workload_is_going(node, client->member);
+}
+
+/* One demand's turn. True if it still lacks something, and those behind it are not helped. */
+static bool resolve_one(struct outlook *outlook, struct sl_demand *demand, bool blocked)
+{
+	int64_t room = room_for(outlook, demand);
+	uint64_t missing = 0;
+	bool covered;
+	enum sl_reason reason;
+
+	if (room < (int64_t)demand->bytes)
+		missing = room == INT64_MIN ? demand->bytes
+					    : (uint64_t)((int64_t)demand->bytes - room);
+	covered = !missing || (!blocked && stop_others(outlook, demand, missing));
+	if (!covered && !blocked && last_resort(outlook, demand, missing))
+		return false;
+	reason = ends_as(outlook, demand, covered);
+	if (reason != SL_REASON_NONE) {
+		sl_node_deny(outlook->node, demand, reason);
+		return false;
+	}
+	if (covered)
+		reserve(outlook, demand);
+	return blocked || !covered;
+}
+
+static void forget_proofs(struct sl_node *node, uint32_t gpu)
+{
+	node->queue[gpu].proves = false;
+	for (struct sl_index_node *at = sl_index_next(&node->clients, NULL); at;
+		at = sl_index_next(&node->clients, at)) {
+		struct sl_node_client *client = SL_NODE_ENTRY(at, sl_node_client);
+
+		if (client->prove_mask >> gpu & 1)
+			node->probes_dirty = true;
+		client->prove_mask &= ~(1u << gpu);
+	}
+}
+
+static bool has_something_to_do(const struct sl_node *node)
+{
+	return sl_node_has_priority(node) || !sl_node_waits_at_all(node) ||
+	       node->untakeable;
+}
+
+void sl_node_resolve(struct sl_node *node, uint32_t gpu)
+{
+	struct sl_node_queue *queue = &node->queue[gpu];
+	struct outlook outlook;
+	bool blocked = false;
+
+	node->resolve_mask &= ~(1u << gpu);
+	queue->resolve_at = SL_NS_NEVER;
+	if (queue->proves)
+		forget_proofs(node, gpu);
+	if (!queue->count || queue->lost || !has_something_to_do(node))
+		return;
+	outlook = look_out(node, gpu, NULL);
+	sl_list_foreach_safe (link, &queue->waiting) {
+		struct sl_demand *demand = SL_LIST_ENTRY(link, struct sl_demand, queue);
+
+		if (!is_worth_it(node, demand))
+			continue;
+		blocked = resolve_one(&outlook, demand, blocked);
+	}
+}
+
+/* --- the grace is over --- */
+
+/* It alone would do, or it is among those that would. */
+static bool is_one_of_those(struct outlook *outlook, const struct sl_demand *demand,
+	uint64_t missing, const struct sl_node_client *client)
+{
+	struct sl_node *node = outlook->node;
+	uint32_t count = list_victims(outlook, demand, client, client);
+
+	if (choose(outlook, demand, missing, count))
+		return true;
+	count = list_victims(outlook, demand, client, NULL);
+	(void)choose(outlook, demand, missing, count);
+	for (uint32_t i = 0; i < count; i++) {
+		if (node->victims[i].client == client->index.id)
+			return node->victims[i].taken;
+	}
+	return false;
+}
+
+static bool is_last_resort_for(struct outlook *outlook, const struct sl_demand *demand,
+	uint64_t missing, const struct sl_node_client *client)
+{
+	struct borrowed all;
+
+	if (!demand->entitled || !client->untakeable ||
+		demand->holding->account == &client->member->account)
+		return false;
+	all = look_at_borrowers(outlook, demand);
+	/* Its own bytes are among those that go, and are not seen as borrowed by anybody. */
+	return missing > all.takeable_bytes &&
+	       future_use(outlook, client->member) >
+		       sl_ledger_request(&client->member->account, outlook->gpu);
+}
+
+/* Somebody who waits lacks what this one is to free, and could still have it stopped for that. */
+static bool is_needed(struct sl_node *node, const struct sl_node_client *client)
+{
+	uint32_t gpu = client->stop.gpu;
+	struct outlook outlook = look_out(node, gpu, client);
+
+	sl_list_foreach (link, &node->queue[gpu].waiting) {
+		const struct sl_demand *demand =
+			SL_LIST_ENTRY(link, struct sl_demand, queue);
+		int64_t room = room_for(&outlook, demand);
+
+		if (!is_worth_it(node, demand))
+			continue;
+		if (room >= (int64_t)demand->bytes) {
+			reserve(&outlook, demand);
+			continue;
+		}
+		if (room == INT64_MIN)
+			return false;
+		if (client->stop.reason == SL_REASON_STOP_LAST_RESORT)
+			return is_last_resort_for(&outlook, demand,
+				(uint64_t)((int64_t)demand->bytes - room), client);
+		return node->now >= ripe_at(node, demand) &&
+		       is_one_of_those(&outlook, demand,
+			       (uint64_t)((int64_t)demand->bytes - room), client);
+	}
+	return false;
+}
+
+void sl_node_stop_ended(struct sl_node *node, struct sl_node_client *client)
+{
+	sl_list_unlink(&client->of_stops);
+	client->stopping = SL_NODE_LIVES;
+	sl_node_reconsider(node, client->holding.touched);
+}
+
+static void revoke(struct sl_node *node, struct sl_node_client *client)
+{
+	client->stop.reason = SL_REASON_STOP_REVOKED;
+	sl_node_note_because(node, &client->stop);
+	sl_node_stop_ended(node, client);
+	/* It may count as waiting again. */
+	node->timers_dirty = node->deadlock_dirty = true;
+}
+
+static void grace_is_over(struct sl_node *node, struct sl_node_client *client)
+{
+	if (client->stopping == SL_NODE_KILLED) {
+		sl_node_stop_ended(node, client);
+		client->stopping = SL_NODE_STUBBORN;
+		node->timers_dirty = node->deadlock_dirty = true;
+		return;
+	}
+	if (!SL_MUTANT(KILLS_THE_UNNEEDED, is_needed(node, client), true)) {
+		revoke(node, client);
+		return;
+	}
+	client->stopping = SL_NODE_KILLED;
+	client->stop_due = sl_node_later(node->now, STUBBORN_AFTER);
+	emit_stop(node, client, SL_STOP_KILL);
+}
+
+sl_ns sl_node_time_victims(struct sl_node *node)
+{
+	sl_ns next = SL_NS_NEVER;
+
+	sl_list_foreach_safe (link, &node->stops) {
+		struct sl_node_client *client =
+			SL_LIST_ENTRY(link, struct sl_node_client, of_stops);
+
+		if (node->now >= client->stop_due)
+			grace_is_over(node, client);
+		if (sl_list_is_linked(&client->of_stops))
+			next = sl_min_u64(next, client->stop_due);
+	}
+	return next;
 }

@@ -33,9 +33,46 @@ uint64_t sl_node_lend(const struct sl_node *node, uint32_t gpu)
 	return sl_pool_lend(&node->pool, elsewhere);
 }
 
+/* Unclaimed requests of workloads of higher priority than this. */
+static uint64_t unclaimed_above(
+	const struct sl_node *node, uint32_t gpu, int32_t priority)
+{
+	struct sl_node_lent *lent = &node->caches->lent[gpu];
+
+	if (lent->as_of == node->books && lent->priority == priority)
+		return lent->bytes;
+	*lent = (struct sl_node_lent){.as_of = node->books, .priority = priority};
+	sl_list_foreach (link, &node->all_members) {
+		const struct sl_node_member *member =
+			SL_LIST_ENTRY(link, struct sl_node_member, of_node);
+
+		if (SL_MUTANT(LENDS_EQUALS, member->priority > priority,
+			    member->priority >= priority))
+			lent->bytes += sl_ledger_unclaimed(&member->account, gpu);
+	}
+	return lent->bytes;
+}
+
+/* `priority` can take back what this workload stands on. */
+static bool may_stand(const struct sl_node *node, const struct sl_node_member *member)
+{
+	return sl_node_has_priority(node) &&
+	       SL_MUTANT(LENDS_TO_NO_SWAP, !(member->flags & SL_WORKLOAD_NO_SWAP), true);
+}
+
 uint64_t sl_node_lend_to(const struct sl_node *node, const struct sl_demand *demand)
 {
-	return sl_node_lend(node, demand->gpu);
+	uint64_t lend = sl_node_lend(node, demand->gpu);
+
+	if (!may_stand(node, sl_node_client_of(demand)->member))
+		return lend;
+	return sl_min_u64(lend, SL_LEDGER_BYTES_MAX) +
+	       unclaimed_above(node, demand->gpu, demand->priority);
+}
+
+static uint64_t lend_of_scan(const void *context, const struct sl_demand *demand)
+{
+	return sl_node_lend_to(context, demand);
 }
 
 /* --- degraded --- */
@@ -107,12 +144,52 @@ static bool refresh(struct sl_node *node, uint32_t gpu)
 	return moved;
 }
 
+/* Its workload's limit is what it holds, as long as a client of it cannot be taken from. */
+static bool is_dropped(const struct sl_demand *demand)
+{
+	return SL_MUTANT(LIMIT_STAYS, !demand->entitled, false) &&
+	       sl_node_client_of(demand)->member->untakeable;
+}
+
+/* OOM_FIRST: the client's first burst demand that does not fit, and the first after one that did. */
+static bool is_oom_first(const struct sl_node *node, const struct sl_demand *demand)
+{
+	struct sl_node_client *client = sl_node_client_of(demand);
+
+	if (demand->entitled || demand->met || client->told_oom ||
+		!(client->member->flags & SL_WORKLOAD_OOM_FIRST) ||
+		sl_demand_fits(demand, &node->ledger, sl_node_lend_to(node, demand),
+			node->queue[demand->gpu].degraded) != SL_DEMAND_WAITS)
+		return false;
+	client->told_oom = SL_MUTANT(OOM_ALWAYS, true, false);
+	return true;
+}
+
+/* What is denied of those that now wait, whatever the resolvers could do. */
+static void meet(struct sl_node *node, struct sl_node_queue *queue)
+{
+	if (!queue->fresh && !node->untakeable)
+		return;
+	queue->fresh = false;
+	sl_list_foreach_safe (link, &queue->waiting) {
+		struct sl_demand *demand = SL_LIST_ENTRY(link, struct sl_demand, queue);
+
+		if (is_dropped(demand))
+			sl_node_deny(node, demand, SL_REASON_LIMIT_DROPPED);
+		else if (is_oom_first(node, demand))
+			sl_node_deny(node, demand, SL_REASON_OOM_FIRST);
+		else
+			demand->met = !demand->entitled;
+	}
+}
+
 static void scan_queue(struct sl_node *node, uint32_t gpu)
 {
 	struct sl_node_queue *queue = &node->queue[gpu];
 	struct sl_demand_scan scan = {.queue = &queue->waiting,
 		.ledger = &node->ledger,
-		.lend_bytes = sl_node_lend(node, gpu),
+		.lend = lend_of_scan,
+		.lender = node,
 		.now = node->now,
 		.head_pass = node->head_pass,
 		.degraded = queue->degraded};
@@ -131,6 +208,11 @@ static void scan_queue(struct sl_node *node, uint32_t gpu)
 			if (!helps_head(node, scan.head, demand, &helpers_known))
 				continue;
 			scan.at = demand->queue.prev;
+		}
+		if (is_dropped(demand)) {
+			sl_node_deny(node, demand, SL_REASON_LIMIT_DROPPED);
+			helpers_known = false;
+			continue;
 		}
 		sl_node_grant(node, demand);
 		helpers_known = false;
@@ -153,8 +235,12 @@ static void serve(struct sl_node *node, uint32_t gpu)
 	look_after(node, gpu);
 	if (!queue->count || sl_node_is_recovering(node))
 		return;
-	(void)refresh(node, gpu);
+	queue->fresh |= refresh(node, gpu);
 	scan_queue(node, gpu);
+	meet(node, queue);
+	sl_node_reconsider(node, 1u << gpu);
+	if (node->pressed_mask >> gpu & 1)
+		node->probes_dirty = true;
 }
 
 /* Grants and denials touch GPUs again, also this one; the rounds end when they stop. */
@@ -208,7 +294,7 @@ static void note_waiting(struct sl_node *node, struct sl_demand *demand)
 		return;
 	}
 	*noted = true;
-	because = sl_node_waits_as(node, demand, sl_node_borrowers_of(node, demand->gpu));
+	because = sl_node_waits_because(node, demand);
 	sl_node_note_because(node, &because);
 }
 
@@ -219,7 +305,7 @@ static bool expire(struct sl_node *node, struct sl_demand *demand)
 	enum sl_reason reason = SL_MUTANT(DEGRADED_UNNAMED, queue->degraded, false)
 					? SL_REASON_GPU_DEGRADED
 					: SL_REASON_WAITED_TOO_LONG;
-	sl_ns end = sl_node_later(demand->burst_since, node->wait_max);
+	sl_ns end = sl_node_wait_end(node, demand);
 
 	if (demand->entitled) {
 		/* Only a driver that keeps refusing what is free ends an entitled demand. */
@@ -239,6 +325,11 @@ static bool expire(struct sl_node *node, struct sl_demand *demand)
 	}
 	if (SL_MUTANT(WAIT_FOR_EVER, false, true))
 		return false;
+	/* Somebody may be stopped, or be ending, for it: the resolver says whether it ends. */
+	if (!demand->entitled && sl_node_has_priority(node)) {
+		sl_node_reconsider(node, 1u << demand->gpu);
+		return false;
+	}
 	sl_node_deny(node, demand, reason);
 	return true;
 }
@@ -246,6 +337,9 @@ static bool expire(struct sl_node *node, struct sl_demand *demand)
 static void time_demand(struct sl_node *node, struct sl_demand *demand)
 {
 	note_waiting(node, demand);
+	if (SL_MUTANT(PRESSED_UNSEEN, demand->entitled, false) &&
+		node->now - demand->arrived >= SL_NODE_NOTE_AFTER)
+		node->pressed_mask |= 1u << demand->gpu;
 	if (expire(node, demand))
 		return;
 	if (demand->retry_at > node->now)
@@ -260,7 +354,9 @@ static void time_party(struct sl_node *node, struct sl_node_client *client)
 {
 	sl_ns idle_at = sl_node_later(client->active_at, node->idle_wait);
 
-	if (!client->party.waits && node->now < idle_at) {
+	if (sl_node_is_going(client)) {
+		/* It will give all it has, whatever it waits for. */
+	} else if (!client->party.waits && node->now < idle_at) {
 		by_then(node, idle_at);
 	} else if (!client->party.waits) {
 		client->party.waits = SL_MUTANT(DEADLOCK_UNSEEN, true, false);
@@ -308,14 +404,35 @@ static void give_up_expected(struct sl_node *node)
 /* What ends by itself, whoever waits: graces of those that were told to stop. */
 static sl_ns time_stops(struct sl_node *node)
 {
-	return sl_min_u64(sl_node_time_stops(node), sl_node_time_strangers(node));
+	sl_ns asked = sl_min_u64(sl_node_time_stops(node), sl_node_time_strangers(node));
+
+	return sl_min_u64(asked, sl_node_time_suspects(node));
+}
+
+static void time_resolvers(struct sl_node *node)
+{
+	for (uint32_t gpu = 0; gpu < SL_NODE_GPUS_MAX; gpu++) {
+		struct sl_node_queue *queue = &node->queue[gpu];
+
+		if (!queue->count)
+			continue;
+		if (node->now >= queue->resolve_at) {
+			queue->resolve_at = SL_NS_NEVER;
+			sl_node_reconsider(node, 1u << gpu);
+		}
+		by_then(node, queue->resolve_at);
+	}
 }
 
 /* Does what is due and finds the next deadline. O(waiting). */
 static void run_timers(struct sl_node *node)
 {
+	uint32_t pressed;
+
 	node->timers_dirty = false;
 	node->due = node->stops_due = time_stops(node);
+	pressed = node->pressed_mask;
+	node->pressed_mask = 0;
 	if (sl_node_is_recovering(node)) {
 		if (node->now < node->recover_until) {
 			by_then(node, node->recover_until);
@@ -328,6 +445,19 @@ static void run_timers(struct sl_node *node)
 	}
 	sl_list_foreach_safe (link, &node->parties)
 		time_party(node, SL_LIST_ENTRY(link, struct sl_node_client, party.link));
+	node->probes_dirty |= pressed != node->pressed_mask;
+	time_resolvers(node);
+	/* Last: whose need has just ended is not killed for it. */
+	node->stops_due = sl_min_u64(node->stops_due, sl_node_time_victims(node));
+	by_then(node, node->stops_due);
+}
+
+static void resolve(struct sl_node *node)
+{
+	uint32_t gpu = (uint32_t)__builtin_ctz(node->resolve_mask);
+
+	sl_node_resolve(node, gpu);
+	by_then(node, node->queue[gpu].resolve_at);
 }
 
 void sl_node_settle(struct sl_node *node)
@@ -336,11 +466,17 @@ void sl_node_settle(struct sl_node *node)
 		serve_dirty(node);
 		if (node->timers_dirty || node->now >= node->due)
 			run_timers(node);
-		else if (node->deadlock_dirty && !sl_node_is_recovering(node))
+		else if (sl_node_is_recovering(node))
+			break;
+		else if (node->resolve_mask)
+			resolve(node);
+		else if (node->deadlock_dirty)
 			break_deadlock(node);
 		else
 			break;
 	}
+	if (node->probes_dirty)
+		sl_node_probe(node);
 	/* Whoever had the deadline was served meanwhile: spare the caller a wake-up. */
 	if (sl_list_is_empty(&node->parties) && !sl_node_is_recovering(node))
 		node->due = node->stops_due;

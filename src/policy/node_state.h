@@ -38,6 +38,9 @@ struct sl_node_member { /* a workload */
 	struct sl_link to_kill; /* among the node's, until its processes are killed */
 	sl_ns kill_at;
 	uint32_t actual_mask; /* GPUs its clients ever held, asked or were measured on */
+	uint32_t untakeable;  /* clients */
+	/* Scratch of an outlook: what its clients that are being stopped hold on its GPU. */
+	uint64_t going_as_of, going_bytes;
 	struct sl_node_member *next_spare;
 };
 
@@ -101,6 +104,9 @@ struct sl_node_queue { /* of one GPU */
 	uint32_t count,
 		backing_off; /* backing_off: an upper bound, see sl_node_released */
 	bool degraded, lost; /* lost: never degraded, and nothing waits */
+	bool fresh;  /* a burst demand came, or became one, that was not looked at yet */
+	bool proves; /* some clients are to prove their idleness for it */
+	sl_ns resolve_at; /* when time alone may let the resolvers do more */
 };
 
 struct sl_node_stranger { /* a process that we do not manage */
@@ -138,16 +144,15 @@ struct sl_node {
 	struct sl_node_caches *caches;
 
 	/* Stopping. */
-	uint32_t resolve_mask;       /* GPUs the resolver has to look at */
-	struct sl_link stops;        /* clients being stopped */
-	struct sl_link suspects;     /* clients that are, or may become, untakeable */
-	uint32_t untakeable;         /* clients */
-	uint32_t pressed_mask;       /* GPUs where an entitled demand waits for long */
-	bool probes_dirty;           /* who is to be probed may have changed */
-	uint64_t outlooks;           /* stamp of the last one */
-	uint32_t clients_count;      /* dying ones too */
-	struct sl_victim *victims;   /* scratch with room for every client */
-	struct sl_node_client **victim_of; /* whom each of them stands for, by number */
+	uint32_t resolve_mask;     /* GPUs the resolver has to look at */
+	struct sl_link stops;      /* clients being stopped */
+	struct sl_link suspects;   /* clients that are, or may become, untakeable */
+	uint32_t untakeable;       /* clients */
+	uint32_t pressed_mask;     /* GPUs where an entitled demand waits for long */
+	bool probes_dirty;         /* who is to be probed may have changed */
+	uint64_t outlooks;         /* stamp of the last one */
+	uint32_t clients_count;    /* dying ones too */
+	struct sl_victim *victims; /* scratch with room for every client */
 	uint32_t victims_room;
 
 	uint64_t next_sequence, next_epoch, next_action;
@@ -200,7 +205,13 @@ void sl_node_on_config(struct sl_node *node, const struct sl_event *event);
 void sl_node_on_gpu_add(struct sl_node *node, const struct sl_event *event);
 void sl_node_on_gpu_lost(struct sl_node *node, const struct sl_event *event);
 void sl_node_on_unmanaged(struct sl_node *node, const struct sl_event *event);
+
+/* --- node_strangers.c --- */
 void sl_node_on_stranger(struct sl_node *node, const struct sl_event *event);
+/* What CONFIG says of them may be something else now. */
+void sl_node_judge_strangers(struct sl_node *node);
+/* The GPU is lost, and they have nothing on it. */
+void sl_node_lose_strangers(struct sl_node *node, uint32_t gpu);
 /* The same as sl_node_time_stops, of processes that we do not manage. */
 sl_ns sl_node_time_strangers(struct sl_node *node);
 

@@ -50,6 +50,7 @@ struct sl_node_workload_view sl_node_workload(
 		.limit_bytes = member->account.limit_bytes,
 		.owner = member->owner,
 		.flags = member->flags,
+		.untakeable = member->untakeable,
 		.wait_max = member->wait_max,
 	};
 }
@@ -104,16 +105,6 @@ struct sl_node_use_view sl_node_client_use(
 	view = cell_view(&found->holding.cell[gpu]);
 	add_waiting(&view, found, gpu);
 	return view;
-}
-
-/* TO DO */
-void sl_node_each_demand(const struct sl_node *node, sl_node_demand_fn fn, void *context)
-{
-}
-
-void sl_node_why(const struct sl_node *node, uint64_t workload, sl_node_because_fn fn,
-	void *context)
-{
 }
 
 /* --- names --- */

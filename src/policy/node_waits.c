@@ -7,7 +7,7 @@
  */
 #include "policy/node_state.h"
 
-void sl_node_find_borrowers(
+static void find_borrowers(
 	const struct sl_node *node, uint32_t gpu, struct sl_node_borrowers *out)
 {
 	*out = (struct sl_node_borrowers){.as_of = node->books};
@@ -29,52 +29,98 @@ void sl_node_find_borrowers(
 	}
 }
 
-const struct sl_node_borrowers *sl_node_borrowers_of(struct sl_node *node, uint32_t gpu)
+const struct sl_node_borrowers *sl_node_borrowers_of(
+	const struct sl_node *node, uint32_t gpu)
 {
-	struct sl_node_borrowers *borrowers = &node->borrowers[gpu];
+	struct sl_node_borrowers *borrowers = &node->caches->borrowers[gpu];
 
 	if (borrowers->as_of != node->books)
-		sl_node_find_borrowers(node, gpu, borrowers);
+		find_borrowers(node, gpu, borrowers);
 	return borrowers;
 }
 
-/* Names the other workload that bursts most on the GPU. */
-static void name_borrower(
-	struct sl_node_because *because, const struct sl_node_borrowers *borrowers)
+void sl_node_name_borrower(const struct sl_node *node, struct sl_node_because *because)
 {
+	const struct sl_node_borrowers *borrowers =
+		sl_node_borrowers_of(node, because->gpu);
 	uint32_t place = borrowers->id[0] == because->workload ? 1 : 0;
 
 	because->other = borrowers->id[place];
 	because->other_bytes = borrowers->burst_bytes[place];
 }
 
-uint64_t sl_node_available(const struct sl_node *node, const struct sl_demand *demand)
+/* What the demand could have, were `coming` bytes more free. */
+static uint64_t available_with(
+	const struct sl_node *node, const struct sl_demand *demand, uint64_t coming)
 {
-	const struct sl_ledger_account *account = demand->holding->account;
-	uint64_t free_bytes = sl_ledger_free_bytes(&node->ledger, demand->gpu);
-	uint64_t others = node->ledger.gpu[demand->gpu].unclaimed_bytes -
-			  sl_ledger_unclaimed(account, demand->gpu);
+	uint32_t gpu = demand->gpu;
+	uint64_t free_bytes = sl_sub_sat(sl_ledger_shareable(&node->ledger, gpu) + coming,
+		sl_ledger_resident(&node->ledger, gpu));
+	uint64_t others = node->ledger.gpu[gpu].unclaimed_bytes -
+			  sl_ledger_unclaimed(demand->holding->account, gpu);
 
 	if (sl_demand_is_entitled(demand))
 		return free_bytes;
-	if (node->queue[demand->gpu].degraded)
+	if (node->queue[gpu].degraded)
 		return 0;
-	return sl_min_u64(free_bytes,
-		sl_sub_sat(free_bytes + sl_node_lend_to(node, demand), others));
+	return sl_sub_sat(free_bytes, sl_sub_sat(others, sl_node_lend_to(node, demand)));
+}
+
+uint64_t sl_node_available(const struct sl_node *node, const struct sl_demand *demand)
+{
+	return available_with(node, demand, 0);
 }
 
 /* Something would come by itself: memory of the dead. */
-static bool waits_for_the_dead(
-	const struct sl_node *node, const struct sl_demand *demand, uint64_t available)
+static bool waits_for_the_dead(const struct sl_node *node, const struct sl_demand *demand)
 {
 	uint64_t dying = node->ledger.gpu[demand->gpu].sum.dying_bytes;
 
-	return dying && demand->bytes <= available + dying &&
-	       (demand->entitled || !node->queue[demand->gpu].degraded);
+	return dying && demand->bytes <= available_with(node, demand, dying);
+}
+
+/* What the end of this client leaves to others: a burst gets nothing of a request. */
+static uint64_t leaves(
+	const struct sl_node_client *client, const struct sl_demand *demand)
+{
+	const struct sl_ledger_account *account = &client->member->account;
+	uint64_t live = sl_ledger_live(&client->holding.cell[demand->gpu]);
+
+	if (demand->entitled)
+		return live;
+	return sl_min_u64(live, sl_sub_sat(sl_ledger_use(account, demand->gpu),
+					sl_ledger_request(account, demand->gpu)));
+}
+
+/* Somebody was told to end, and with what he holds here it would fit. Names the one who holds
+ * most of it. */
+static bool waits_for_the_stopped(const struct sl_node *node,
+	const struct sl_demand *demand, struct sl_node_because *because)
+{
+	uint64_t coming = node->ledger.gpu[demand->gpu].sum.dying_bytes, most = 0;
+	uint64_t who = 0;
+
+	sl_list_foreach (link, &node->stops) {
+		const struct sl_node_client *client =
+			SL_LIST_ENTRY(link, struct sl_node_client, of_stops);
+		uint64_t live = leaves(client, demand);
+
+		coming += live;
+		if (live <= most || client->member->index.id == because->workload)
+			continue;
+		most = live;
+		who = client->member->index.id;
+	}
+	if (!most || demand->bytes > available_with(node, demand, coming))
+		return false;
+	because->reason = SL_REASON_STOPPING_WAITS;
+	because->other = who;
+	because->other_bytes = most;
+	return true;
 }
 
 static void explain(const struct sl_node *node, const struct sl_demand *demand,
-	const struct sl_node_borrowers *borrowers, struct sl_node_because *because)
+	struct sl_node_because *because)
 {
 	const struct sl_node_queue *queue = &node->queue[demand->gpu];
 	bool fits = demand->bytes <= because->available_bytes;
@@ -92,14 +138,16 @@ static void explain(const struct sl_node *node, const struct sl_demand *demand,
 		because->other = sl_node_client_of(queue->head)->member->index.id;
 		return;
 	}
-	if (waits_for_the_dead(node, demand, because->available_bytes)) {
+	if (waits_for_the_stopped(node, demand, because))
+		return;
+	if (waits_for_the_dead(node, demand)) {
 		because->reason = SL_REASON_DYING_WAITS;
 		because->other_bytes = node->ledger.gpu[demand->gpu].sum.dying_bytes;
 		return;
 	}
 	because->reason =
 		demand->entitled ? SL_REASON_ENTITLED_WAITS : SL_REASON_BURST_WAITS;
-	name_borrower(because, borrowers);
+	sl_node_name_borrower(node, because);
 }
 
 struct sl_node_because sl_node_numbers(
@@ -115,20 +163,11 @@ struct sl_node_because sl_node_numbers(
 		.span = node->now - demand->arrived};
 }
 
-struct sl_node_because sl_node_waits_as(const struct sl_node *node,
-	const struct sl_demand *demand, const struct sl_node_borrowers *borrowers)
-{
-	struct sl_node_because because = sl_node_numbers(node, demand);
-
-	explain(node, demand, borrowers, &because);
-	return because;
-}
-
 struct sl_node_because sl_node_waits_because(
 	const struct sl_node *node, const struct sl_demand *demand)
 {
-	struct sl_node_borrowers borrowers;
+	struct sl_node_because because = sl_node_numbers(node, demand);
 
-	sl_node_find_borrowers(node, demand->gpu, &borrowers);
-	return sl_node_waits_as(node, demand, &borrowers);
+	explain(node, demand, &because);
+	return because;
 }

@@ -115,6 +115,13 @@ static void admit_facts(
 	}
 }
 
+/* Free beyond what workloads may still claim. */
+static uint64_t uncommitted(const struct sl_node *node, uint32_t gpu)
+{
+	return sl_sub_sat(sl_ledger_free_bytes(&node->ledger, gpu),
+		node->ledger.gpu[gpu].unclaimed_bytes);
+}
+
 static uint32_t choose_gpus(const struct sl_node *node, const struct sl_admit_plan *plan,
 	const struct sl_admit_gpu *facts, uint32_t gpu_count)
 {
@@ -128,11 +135,15 @@ static uint32_t choose_gpus(const struct sl_node *node, const struct sl_admit_pl
 			.room_bytes = sl_sub_sat(facts[gpu].shareable_bytes,
 				facts[gpu].claims_bytes + offer->request_bytes),
 			.burstable = node->ledger.gpu[gpu].burstable,
+			.free_bytes = uncommitted(node, gpu),
+			.request_bytes = offer->request_bytes,
 		};
 		if (plan->mask >> gpu & 1)
 			can_burst |= offer->limit_bytes > offer->request_bytes;
 	}
-	return sl_bind_choose(rooms, plan->mask, gpu_count, can_burst);
+	return sl_bind_choose(rooms, plan->mask, gpu_count,
+		can_burst && SL_MUTANT(PACK_IGNORED, node->placement != SL_PLACEMENT_PACK,
+				     true));
 }
 
 static uint32_t count_of_owner(const struct sl_node *node, uint32_t owner)
@@ -270,8 +281,10 @@ void sl_node_on_workload_remove(struct sl_node *node, const struct sl_event *eve
 	sl_node_cancel_all(node, member);
 	sl_node_touch(node, member->account.gpu_mask);
 	member->leaving = true;
-	if (SL_MUTANT(STOP_KILLS_THE_ENDED, true, false))
+	if (SL_MUTANT(STOP_KILLS_THE_ENDED, member->stopping, false)) {
 		sl_list_unlink(&member->to_kill);
+		node->timers_dirty = true;
+	}
 	sl_ledger_unbind(&node->ledger, &member->account);
 	sl_node_forget_member(node, member);
 }

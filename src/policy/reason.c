@@ -88,7 +88,7 @@ static const char *value_of(const struct sl_reason_facts *facts, const char *pla
 	size_t length, char text[32])
 {
 	static const char *const places[] = {"name", "other", "gpu", "bytes", "available",
-		"other_bytes", "span", "pid"};
+		"other_bytes", "span", "pid", "xid"};
 	size_t i = 0;
 
 	while (i < SL_ARRAY_LEN(places) &&
@@ -107,6 +107,9 @@ static const char *value_of(const struct sl_reason_facts *facts, const char *pla
 			(void)snprintf(text, 32, "%" PRIu32, facts->pid);
 		else
 			(void)snprintf(text, 32, "(unknown)");
+		return text;
+	case 8:
+		(void)snprintf(text, 32, "%" PRIu64, facts->other_bytes);
 		return text;
 	default: return NULL;
 	}

@@ -434,8 +434,8 @@ static const struct scene_row victim_is_a_burst[] = {
 	{1, ASK(2, 1, 0, 50), ""},
 	{1001, TIME,
 		"NOTE BURST_WAITS g0 1/0 20; NOTE ENTITLED_WAITS g0 2/1 50; "
-		"DENY 1/2 HOPELESS 20"},
-	{1500, FREED(1, 0, 30), "GRANT 2/1 g0 50 e2"},
+		"DENY 1/2 HOPELESS 20; PROBE 1 PROVE"},
+	{1500, FREED(1, 0, 30), "GRANT 2/1 g0 50 e2; NOTE SERVED_AFTER_WAIT g0 2/0 50; PROBE 1 OFF"},
 };
 
 /* Bytes are kept for the head, which waits for one that needs just those bytes. */

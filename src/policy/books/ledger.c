@@ -265,6 +265,14 @@ bool sl_ledger_is_degraded(const struct sl_ledger *ledger, uint32_t gpu)
 		       DEGRADED_HALF, sl_ledger_resident(ledger, gpu) > shareable, false);
 }
 
+uint64_t sl_ledger_excess(const struct sl_ledger *ledger, uint32_t gpu)
+{
+	uint64_t needed = sl_max_u64(
+		ledger->gpu[gpu].claims_bytes, sl_ledger_resident(ledger, gpu));
+
+	return sl_sub_sat(needed, sl_ledger_shareable(ledger, gpu));
+}
+
 /* --- audit --- */
 
 void sl_ledger_audit_begin(struct sl_ledger_audit *audit, const struct sl_ledger *ledger)

@@ -99,6 +99,8 @@ uint64_t sl_ledger_free_bytes(const struct sl_ledger *ledger, uint32_t gpu);
 uint64_t sl_ledger_overlap(const struct sl_ledger *ledger, uint32_t gpu);
 /* The GPU's measured state breaks I1, or more is resident than can be shared. */
 bool sl_ledger_is_degraded(const struct sl_ledger *ledger, uint32_t gpu);
+/* By how much: the larger of claims and resident, less what can be shared. */
+uint64_t sl_ledger_excess(const struct sl_ledger *ledger, uint32_t gpu);
 uint64_t sl_ledger_live(
 	const struct sl_ledger_cell *cell); /* backing + granted + hidden */
 uint64_t sl_ledger_use(const struct sl_ledger_account *account, uint32_t gpu);

@@ -133,6 +133,15 @@ void sl_demand_crown(const struct sl_demand_scan *scan, struct sl_demand *old_he
 		scan->head->head_since = scan->head_since;
 }
 
+/* Looked up only where it can matter: it may cost a walk over all workloads. */
+static uint64_t lend_to(const struct sl_demand_scan *scan, const struct sl_demand *demand)
+{
+	if (!scan->lend ||
+		demand->bytes > sl_ledger_free_bytes(scan->ledger, demand->gpu))
+		return 0;
+	return scan->lend(scan->lender, demand);
+}
+
 enum sl_demand_step sl_demand_scan_next(struct sl_demand_scan *scan,
 	const struct sl_demand *old_head, struct sl_demand **out)
 {
@@ -141,7 +150,7 @@ enum sl_demand_step sl_demand_scan_next(struct sl_demand_scan *scan,
 	for (; link != scan->queue; link = link->next) {
 		struct sl_demand *demand = SL_LIST_ENTRY(link, struct sl_demand, queue);
 		enum sl_demand_fit fit = sl_demand_fits(
-			demand, scan->ledger, scan->lend_bytes, scan->degraded);
+			demand, scan->ledger, lend_to(scan, demand), scan->degraded);
 
 		if (fit == SL_DEMAND_WAITS)
 			demand->refused_since = demand->refusals = 0;

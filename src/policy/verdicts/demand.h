@@ -37,7 +37,8 @@ struct sl_demand {
 	int32_t priority;
 	bool entitled; /* as of the last refresh; what the queue is sorted by */
 	bool is_void;  /* granted on a GPU that was lost since: counts for nothing */
-	bool noted_entitled, noted_burst, noted_refusal;
+	bool noted_entitled, noted_burst, noted_refusal, noted_served;
+	bool met; /* it was looked at as a burst demand that waits */
 };
 
 enum sl_demand_fit {
@@ -66,7 +67,9 @@ bool sl_demand_refresh(struct sl_link *queue, sl_ns now, bool *fell);
 struct sl_demand_scan {
 	struct sl_link *queue;
 	const struct sl_ledger *ledger;
-	uint64_t lend_bytes;
+	/* How far its GPU may be lent to this demand beyond the unclaimed requests. */
+	uint64_t (*lend)(const void *lender, const struct sl_demand *demand);
+	const void *lender;
 	sl_ns now, head_pass;
 	bool degraded;
 	/* state of the scan */

@@ -312,20 +312,19 @@ static void bounds_hold(void **state)
 /* A fraction may be allowed on a small GPU and too much on a large one. */
 static void bounds_choose_the_gpu(void **state)
 {
-	struct play p;
-	struct sl_event add = EVENT(WORKLOAD_ADD, workload_add,
-		{1, PART(500000), ANY, 1, 3, 0, 0, 7, 0, 0,
-			{BYTES(20 * SL_MIB), ANY, false, 0, 0}});
-	struct sl_event large = GPU(0, 100 * SL_MIB), small = GPU(1, 40 * SL_MIB);
+#define HALF                                                \
+	EVENT(WORKLOAD_ADD, workload_add,                   \
+		{1, PART(500000), ANY, 1, 3, 0, 0, 7, 0, 0, \
+			{BYTES(20 * SL_MIB), ANY, false, 0, 0}})
+	static const struct play_row rows[] = {
+		{"a large GPU", 0, GPU(0, 100 * SL_MIB), ""},
+		{"too much there", 0, HALF,
+			"REFUSE 1 BOUND_REQUEST g0 52428800 20971520"},
+		{"a small one", 0, GPU(1, 40 * SL_MIB), ""},
+		{"goes to it", 0, HALF, "ADMIT 1 m2 r20971520 l20971520"},
+	};
 
-	play_open(&p);
-	(void)play(&p, "a large one", 0, large);
-	assert_row_text("too much there", play(&p, "too much there", 0, add),
-		"REFUSE 1 BOUND_REQUEST g0 52428800 20971520");
-	(void)play(&p, "a small one", 0, small);
-	assert_row_text("goes to the small one", play(&p, "goes to it", 0, add),
-		"ADMIT 1 m2 r20971520 l20971520");
-	play_close(&p);
+	PLAY(rows);
 }
 
 int main(void)
