@@ -1,0 +1,136 @@
+/*
+ * node_why - why a workload is as it is now, and every demand of the node
+ *
+ * Made up from the books at the moment of the question, like the reasons of waiting demands
+ * (node_waits.c): nothing is remembered for it, so no answer can be out of date. What has happened
+ * and is over is in the events, not here.
+ */
+#include "policy/mutant.h"
+#include "policy/node_state.h"
+
+/* --- why --- */
+
+static void why_it_waits(const struct sl_node *node, const struct sl_node_client *client,
+	sl_node_because_fn fn, void *context)
+{
+	sl_list_foreach (link, &client->party.demands) {
+		const struct sl_demand *demand =
+			SL_LIST_ENTRY(link, struct sl_demand, of_client);
+		struct sl_node_because because;
+
+		if (demand->epoch)
+			continue;
+		because = sl_node_waits_because(node, demand);
+		fn(context, &because);
+	}
+}
+
+static void why_it_is_untakeable(const struct sl_node *node,
+	const struct sl_node_client *client, sl_node_because_fn fn, void *context)
+{
+	sl_ns condition = client->condition != SL_CONDITION_RUNNING
+				  ? node->now - client->condition_at
+				  : 0;
+	struct sl_node_because because = {.reason = SL_REASON_UNTAKEABLE_BEGINS,
+		.workload = client->member->index.id,
+		.client = client->index.id,
+		.span = sl_max_u64(condition, sl_node_busy(node, client))};
+
+	fn(context, &because);
+}
+
+static void why_client(const struct sl_node *node, const struct sl_node_client *client,
+	sl_node_because_fn fn, void *context)
+{
+	why_it_waits(node, client, fn, context);
+	if (client->stopping != SL_NODE_LIVES)
+		fn(context, &client->stop);
+	if (client->untakeable)
+		why_it_is_untakeable(node, client, fn, context);
+}
+
+static void why_gpu(const struct sl_node *node, const struct sl_node_member *member,
+	uint32_t gpu, sl_node_because_fn fn, void *context)
+{
+	struct sl_node_because because = {.gpu = gpu, .workload = member->index.id};
+
+	if (node->queue[gpu].lost) {
+		because.reason = SL_REASON_LOST_FOR;
+		because.bytes = sl_ledger_use(&member->account, gpu);
+	} else if (node->queue[gpu].degraded) {
+		because.reason = SL_REASON_DEGRADED_BEGINS;
+		because.bytes = sl_ledger_excess(&node->ledger, gpu);
+	} else {
+		return;
+	}
+	fn(context, &because);
+}
+
+void sl_node_why(const struct sl_node *node, uint64_t workload, sl_node_because_fn fn,
+	void *context)
+{
+	const struct sl_node_member *member = sl_node_find_member(node, workload);
+	uint32_t mask;
+
+	if (!member)
+		return;
+	if (member->stopping && !member->leaving)
+		fn(context, &(struct sl_node_because){.reason = SL_REASON_STOP_ASKED,
+				    .workload = workload});
+	sl_list_foreach (link, &member->clients)
+		why_client(node, SL_LIST_ENTRY(link, struct sl_node_client, of_member),
+			fn, context);
+	mask = member->account.gpu_mask | member->actual_mask;
+	for (; mask; mask &= mask - 1)
+		why_gpu(node, member, (uint32_t)__builtin_ctz(mask), fn, context);
+}
+
+/* --- demands --- */
+
+static void show_demand(const struct sl_node *node, const struct sl_demand *demand,
+	sl_node_demand_fn fn, void *context)
+{
+	const struct sl_node_client *client = sl_node_client_of(demand);
+	struct sl_node_demand_view view = {.client = client->index.id,
+		.workload = client->member->index.id,
+		.ask = demand->ask,
+		.bytes = demand->bytes,
+		.epoch = demand->epoch,
+		.gpu = demand->gpu,
+		.priority = demand->priority,
+		.entitled = demand->entitled,
+		.head = node->queue[demand->gpu].head == demand,
+		.waited = node->now - demand->arrived};
+
+	fn(context, &view);
+}
+
+static void show_granted(const struct sl_node *node, const struct sl_node_client *client,
+	sl_node_demand_fn fn, void *context)
+{
+	sl_list_foreach (link, &client->party.demands) {
+		const struct sl_demand *demand =
+			SL_LIST_ENTRY(link, struct sl_demand, of_client);
+
+		if (demand->epoch && !demand->is_void)
+			show_demand(node, demand, fn, context);
+	}
+}
+
+void sl_node_each_demand(const struct sl_node *node, sl_node_demand_fn fn, void *context)
+{
+	for (uint32_t gpu = 0; gpu < SL_NODE_GPUS_MAX; gpu++) {
+		sl_list_foreach (link, &node->queue[gpu].waiting)
+			show_demand(node, SL_LIST_ENTRY(link, struct sl_demand, queue),
+				fn, context);
+	}
+	sl_list_foreach (at, &node->all_members) {
+		const struct sl_node_member *member =
+			SL_LIST_ENTRY(at, struct sl_node_member, of_node);
+
+		sl_list_foreach (link, &member->clients)
+			show_granted(node,
+				SL_LIST_ENTRY(link, struct sl_node_client, of_member), fn,
+				context);
+	}
+}
