@@ -201,6 +201,7 @@ static void *agent_main(void *arg)
 
 	(void)prctl(PR_SET_NAME, "sluice-agent", 0, 0, 0);
 	while (r != SL_SESSION_REJECTED) {
+		r = SL_SESSION_LOST;
 		if (connect_once(arg)) {
 			sl_ns start_ns = sl_clock_now();
 
@@ -214,7 +215,7 @@ static void *agent_main(void *arg)
 		sl_step(C_LINE_LOST);
 		/* Clients run on without a daemon. */
 		open_gate();
-		if (r != SL_SESSION_REJECTED)
+		if (r == SL_SESSION_LOST)
 			pause_agent(retry_ns);
 		retry_ns = sl_min_u64(2 * retry_ns, RETRY_MAX_NS);
 	}

@@ -139,13 +139,16 @@ static bool keep(struct sl_line *line, const void *data, size_t size)
 	return true;
 }
 
-bool sl_line_send(struct sl_line *line, const union sl_msg *msg)
+bool sl_line_send(struct sl_line *line, union sl_msg *msg)
 {
 	size_t size = sl_wire_size(msg->head.type);
 	int r = SL_WIRE_AGAIN, saved_errno = errno;
 
 	if (!sl_line_is_open(line))
 		return false;
+	if (sl_wire_since(msg->head.type) > line->version)
+		return true;
+	msg->head.version = line->version;
 	/* Behind what is kept already, so that the order stays. */
 	if (line->kept_bytes == 0)
 		r = send_bytes(line, msg, size);

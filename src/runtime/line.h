@@ -30,6 +30,7 @@ void sl_fd_close(struct sl_fd *fd);
 
 struct sl_line {
 	struct sl_fd socket;
+	uint32_t version;    /* of the protocol, that is spoken on it */
 	unsigned char *kept; /* messages end to end */
 	size_t kept_bytes, kept_room;
 };
@@ -46,8 +47,9 @@ SL_MUST_CHECK int sl_line_open(
 void sl_line_close(struct sl_line *line);
 bool sl_line_is_open(const struct sl_line *line);
 
-/* Sends or keeps msg. False if the line is lost: close it. Keeps errno. */
-bool sl_line_send(struct sl_line *line, const union sl_msg *msg);
+/* Sends or keeps msg, in the line's version; what that does not know is left out. False if the line is
+ * lost: close it. Keeps errno. */
+bool sl_line_send(struct sl_line *line, union sl_msg *msg);
 /* The line is lost although both ends are open: sl_line_recv says so, too, after what has come. */
 void sl_line_break(const struct sl_line *line);
 /* Sends what was kept, as far as the socket takes it. False if the line is lost. */

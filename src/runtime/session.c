@@ -39,7 +39,7 @@ void sl_session_unlock(void)
 
 /* Under the lock. A message that could not even be kept must not be missing among later ones: the
  * line is given up, and the next one begins with a report. */
-void sl_session_say(const union sl_msg *msg)
+void sl_session_say(union sl_msg *msg)
 {
 	if (!sl_session.welcomed)
 		return;
@@ -154,7 +154,12 @@ bool sl_session_greet(struct sl_line *line)
 	msg.hello.flags = sl_session.forked ? SL_HELLO_FORKED : 0;
 	msg.hello.daemon_epoch = sl_session.daemon_epoch;
 	sl_line_close(&sl_session.line);
+	/* Every new daemon is met with the newest we have. */
+	if (!sl_session.older)
+		sl_session.version = SL_PROTOCOL_VERSION;
+	sl_session.older = false;
 	sl_session.line = *line;
+	sl_session.line.version = sl_session.version;
 	*line = (struct sl_line)SL_LINE_NONE;
 	sent = sl_line_send(&sl_session.line, &msg);
 	sl_session_unlock();
@@ -192,8 +197,26 @@ static void finish_join(void)
 		sl_session.gpu_count);
 }
 
+/* An older daemon is spoken to in its own words; a newer one may or may not know ours. */
+static int on_other_version(const struct sl_msg_reject *msg)
+{
+	if (msg->daemon_version < SL_PROTOCOL_OLDEST ||
+		msg->daemon_version >= sl_session.version) {
+		sl_warning("the daemon speaks protocol %u, this library %u to %u",
+			msg->daemon_version, SL_PROTOCOL_OLDEST, SL_PROTOCOL_VERSION);
+		return SL_SESSION_REJECTED;
+	}
+	sl_info("the daemon speaks protocol %u, this library %u: going on with %u",
+		msg->daemon_version, SL_PROTOCOL_VERSION, msg->daemon_version);
+	sl_session.version = msg->daemon_version;
+	sl_session.older = true;
+	return SL_SESSION_AGAIN;
+}
+
 static int on_reject(const struct sl_msg_reject *msg)
 {
+	if (msg->reason == SL_REJECT_VERSION && on_other_version(msg) == SL_SESSION_AGAIN)
+		return SL_SESSION_AGAIN;
 	sl_warning("the daemon says no: %.255s", msg->text);
 	if (msg->reason == SL_REJECT_FULL)
 		return SL_SESSION_LOST;
@@ -364,7 +387,7 @@ int sl_session_recv(union sl_msg *out)
 	return r;
 }
 
-bool sl_session_send(const union sl_msg *msg)
+bool sl_session_send(union sl_msg *msg)
 {
 	bool sent;
 

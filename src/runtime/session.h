@@ -87,13 +87,14 @@ bool sl_session_greet(struct sl_line *line);
 enum sl_session_outcome {
 	SL_SESSION_OK = 0,
 	SL_SESSION_LOST,     /* drop the line and try again */
+	SL_SESSION_AGAIN,    /* drop the line and try again at once */
 	SL_SESSION_REJECTED, /* drop the line; the agent ends */
 	SL_SESSION_AGENT,    /* GATE or PROBE: out of this unit's hands */
 };
 SL_MUST_CHECK int sl_session_handle(const union sl_msg *msg);
 /* Reads into *out; outcomes of sl_line_recv. */
 SL_MUST_CHECK int sl_session_recv(union sl_msg *out);
-bool sl_session_send(const union sl_msg *msg);
+bool sl_session_send(union sl_msg *msg);
 /* Sends what was kept. False: lost. */
 bool sl_session_flush(void);
 bool sl_session_has_kept(void);

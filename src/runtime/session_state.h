@@ -25,7 +25,10 @@ struct sl_session {
 	CUresult rejection;
 	struct sl_line line;
 	bool welcomed; /* reported on this line: messages may flow */
-	bool forked;   /* this process came from a fork of a client */
+	uint32_t
+		version; /* of the protocol: what we speak, or what an older daemon does */
+	bool older;      /* the next HELLO is for that older daemon */
+	bool forked;     /* this process came from a fork of a client */
 	uint32_t generation;
 	uint64_t daemon_epoch;
 	uint8_t token[SL_WIRE_TOKEN_BYTES]; /* zeros if the environment lost it */
@@ -44,7 +47,7 @@ void sl_session_lock(void);
 void sl_session_unlock(void);
 
 /* All under the lock. */
-void sl_session_say(const union sl_msg *msg);
+void sl_session_say(union sl_msg *msg);
 void sl_session_say_freed(const struct sl_gpu *gpu, uint64_t bytes);
 
 /* Asks again for everything that is waited for. */

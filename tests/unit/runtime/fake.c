@@ -38,8 +38,9 @@ void fake_unlock(void)
 	pthread_mutex_unlock(&lock);
 }
 
-static void say(const union sl_msg *msg)
+static void say(union sl_msg *msg)
 {
+	msg->head.version = fake.speaks;
 	if (client >= 0 && sl_wire_send(client, msg) < 0)
 		fake.protocol_error = true;
 }
@@ -65,10 +66,15 @@ static void on_hello(const struct sl_msg_hello *hello)
 	fake.hellos++;
 	fake.hello_flags = hello->flags;
 	fake.last_epoch_seen = hello->daemon_epoch;
-	if (fake.reject >= 0 && fake.reject_count > 0) {
-		fake.reject_count--;
+	fake.hello_version = hello->head.version;
+	if (hello->head.version > fake.speaks ||
+		(fake.reject >= 0 && fake.reject_count > 0)) {
+		bool older = hello->head.version > fake.speaks;
+
+		fake.reject_count -= !older;
 		sl_wire_init(&msg, SL_MSG_REJECT);
-		msg.reject.reason = (uint32_t)fake.reject;
+		msg.reject.reason = older ? SL_REJECT_VERSION : (uint32_t)fake.reject;
+		msg.reject.daemon_version = fake.claims ? fake.claims : fake.speaks;
 		sl_wire_str(
 			msg.reject.text, sizeof(msg.reject.text), "as the test wants it");
 		say(&msg);
@@ -174,6 +180,9 @@ static void on_measure(const struct sl_msg_measure *measure)
 
 static void handle(const union sl_msg *msg)
 {
+	/* HELLO alone may be of a version that is then refused. */
+	if (msg->head.type != SL_MSG_HELLO && msg->head.version != fake.speaks)
+		fake.protocol_error = true;
 	switch (msg->head.type) {
 	case SL_MSG_HELLO: on_hello(&msg->hello); break;
 	case SL_MSG_ASK: on_ask(&msg->ask); break;
@@ -265,6 +274,7 @@ void fake_start(bool later)
 	waiting_count = 0;
 	fake.gpus = 1;
 	fake.limit_bytes = 8 * SL_GIB;
+	fake.speaks = SL_PROTOCOL_VERSION;
 	fake.reject = -1;
 	fake.reject_count = 1;
 	if (!mkdtemp(folder))
