@@ -96,7 +96,7 @@ static const char *value_of(const struct sl_reason_facts *facts, const char *pla
 		i++;
 	switch (i) {
 	case 0: return known(facts->name, "a workload");
-	case 1: return known(facts->other, "other workloads");
+	case 1: return known(facts->other, "another workload");
 	case 2: (void)snprintf(text, 32, "%" PRIu32, facts->gpu); return text;
 	case 3: return sl_bytes_format(facts->bytes, text, 32);
 	case 4: return sl_bytes_format(facts->available_bytes, text, 32);

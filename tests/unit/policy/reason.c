@@ -1,0 +1,196 @@
+#include <stdio.h>
+
+#include "../base/test.h"
+
+#include "policy/reason.h"
+
+/* The longest that names may be, and the longest sentences that the header promises room for. */
+#define NAME_MOST     63
+#define SENTENCE_MOST 512
+
+/* As long as they get: 7 digits of KiB never happen, but a pid of 10 digits may. */
+static struct sl_reason_facts longest(uint32_t reason, const char *name)
+{
+	return (struct sl_reason_facts){.reason = reason,
+		.gpu = UINT32_MAX,
+		.name = name,
+		.other = name,
+		.bytes = UINT64_MAX,
+		.available_bytes = UINT64_MAX,
+		.other_bytes = UINT64_MAX,
+		.span = UINT64_MAX,
+		.pid = UINT32_MAX};
+}
+
+static void every_row_is_a_sentence(void **state)
+{
+	char name[NAME_MOST + 1];
+
+	memset(name, 'W', NAME_MOST);
+	name[NAME_MOST] = '\0';
+	for (uint32_t reason = 0; reason < SL_REASONS; reason++) {
+		const char *row = sl_reason_name(reason);
+		struct sl_reason_facts facts = longest(reason, name);
+		char text[4 * SENTENCE_MOST];
+		size_t length;
+
+		assert_ptr_equal(sl_reason_sentence(&facts, text, sizeof(text)), text);
+		length = strlen(text);
+		if (strpbrk(text, "{}"))
+			fail_msg("row '%s': a place nobody fills: %s", row, text);
+		if (strchr(text, '%') || strchr(text, '\n') || strstr(text, "  "))
+			fail_msg("row '%s': not a plain sentence: %s", row, text);
+		if (length >= SENTENCE_MOST)
+			fail_msg("row '%s': %zu bytes: %s", row, length, text);
+		if (length == 0 || strchr(".!?, ", text[length - 1]))
+			fail_msg("row '%s': ends wrongly: '%s'", row, text);
+	}
+}
+
+/* With nothing known but the reason it still reads as a sentence. */
+static void nothing_known(void **state)
+{
+	for (uint32_t reason = 0; reason < SL_REASONS; reason++) {
+		struct sl_reason_facts facts = {.reason = reason};
+		char text[SENTENCE_MOST];
+
+		(void)sl_reason_sentence(&facts, text, sizeof(text));
+		if (strpbrk(text, "{}") || strstr(text, "  ") || strstr(text, "(null)"))
+			fail_msg("row '%s': '%s'", sl_reason_name(reason), text);
+	}
+}
+
+static const struct {
+	const char *name;
+	struct sl_reason_facts facts;
+	const char *text;
+} rows[] = {
+	{"numbers and names",
+		{SL_REASON_ENTITLED_WAITS, 1, "alice", "bob", 3ull << 30, 1ull << 30,
+			2ull << 30, 12500 * SL_MS, 0},
+		"alice has waited 12.5 s for 3 GiB within its request on GPU 1: 1 GiB "
+		"is free, and bob has 2 GiB above its request"},
+	{"the other side unknown",
+		{SL_REASON_BURST_WAITS, 0, "alice", "", 512ull << 20, 0, 0, 850 * SL_MS,
+			0},
+		"alice has waited 850 ms for 512 MiB above its request on GPU 0: 0 B is "
+		"free for it, and another workload has 0 B above its request"},
+	{"nobody known", {SL_REASON_CANCELLED, 0, NULL, NULL, 1024, 0, 0, 0, 0},
+		"the demand of a workload for 1 KiB was cancelled"},
+	{"a process", {SL_REASON_JOINED, 0, "alice", NULL, 0, 0, 0, 0, 4711},
+		"process 4711 of alice uses the GPUs"},
+	{"a process without a number",
+		{SL_REASON_JOINED, 0, "alice", NULL, 0, 0, 0, 0, 0},
+		"process (unknown) of alice uses the GPUs"},
+	{"the number of an error", {SL_REASON_XID_OF_GPU, 3, NULL, NULL, 0, 0, 79, 0, 0},
+		"the driver reported Xid 79 on GPU 3, which ends all work on it until it "
+		"is reset"},
+	{"no reason", {.reason = SL_REASON_NONE}, "no reason"},
+	{"out of range", {.reason = SL_REASONS}, "?"},
+	{"far out of range", {.reason = UINT32_MAX}, "?"},
+	/* names are words, never templates or formats */
+	{"a name that is a format",
+		{SL_REASON_STARTED, 0, "%s%n%d%%", NULL, 0, 0, 0, 0, 0},
+		"%s%n%d%% started"},
+	{"a name that is a template",
+		{SL_REASON_STARTED, 0, "{other}{name}{", NULL, 0, 0, 0, 0, 0},
+		"{other}{name}{ started"},
+	{"a name in another script",
+		{SL_REASON_STARTED, 0, "\xc3\xa4\xe2\x82\xac", NULL, 0, 0, 0, 0, 0},
+		"\xc3\xa4\xe2\x82\xac started"},
+};
+
+static void says_what_is_known(void **state)
+{
+	for (size_t i = 0; i < SL_ARRAY_LEN(rows); i++) {
+		char text[SENTENCE_MOST];
+
+		assert_row_text(rows[i].name,
+			sl_reason_sentence(&rows[i].facts, text, sizeof(text)),
+			rows[i].text);
+	}
+}
+
+static const struct {
+	const char *name;
+	sl_ns span;
+	const char *text;
+} spans[] = {
+	{"nothing", 0, "0 ms"},
+	{"just below a second", SL_S - 1, "999 ms"},
+	{"a second", SL_S, "1.0 s"},
+	{"just below 100 seconds", 100 * SL_S - 1, "99.9 s"},
+	{"100 seconds", 100 * SL_S, "1 min"},
+	{"just below two hours", 7200 * SL_S - 1, "119 min"},
+	{"two hours", 7200 * SL_S, "2 h"},
+};
+
+static void times_are_read_by_people(void **state)
+{
+	for (size_t i = 0; i < SL_ARRAY_LEN(spans); i++) {
+		struct sl_reason_facts facts = {
+			.reason = SL_REASON_ENDED, .name = "w", .span = spans[i].span};
+		char text[SENTENCE_MOST], want[64];
+
+		(void)snprintf(want, sizeof(want), "w ended after %s", spans[i].text);
+		assert_row_text(spans[i].name,
+			sl_reason_sentence(&facts, text, sizeof(text)), want);
+	}
+}
+
+/* Every size cuts at its end and writes nothing behind it. */
+static void is_cut_to_size(void **state)
+{
+	struct sl_reason_facts facts = longest(SL_REASON_STOP_LAST_RESORT, "name");
+	char whole[SENTENCE_MOST], text[SENTENCE_MOST + 1];
+	size_t length;
+
+	(void)sl_reason_sentence(&facts, whole, sizeof(whole));
+	length = strlen(whole);
+	for (size_t size = 1; size <= length + 1; size++) {
+		memset(text, '#', sizeof(text));
+		(void)sl_reason_sentence(&facts, text, size);
+		assert_row_u64("length", strlen(text), size - 1);
+		assert_memory_equal(text, whole, size - 1);
+		assert_row_u64("behind it", (uint8_t)text[size], '#');
+	}
+	text[0] = '#';
+	assert_row_text("no room at all", sl_reason_sentence(&facts, text, 0), "");
+	assert_row_u64("untouched", (uint8_t)text[0], '#');
+}
+
+static void kinds(void **state)
+{
+	static const struct {
+		uint32_t reason;
+		const char *kind;
+	} some[] = {
+		{SL_REASON_HOPELESS, "deny"},
+		{SL_REASON_GPU_LOST, "except"},
+		{SL_REASON_BOUND_LIMIT, "refuse"},
+		{SL_REASON_KEPT_FOR_HEAD, "wait"},
+		{SL_REASON_STOP_ASKED, "stop"},
+		{SL_REASON_LOST_FOR, "note"},
+		{SL_REASONS, "note"},
+	};
+
+	for (size_t i = 0; i < SL_ARRAY_LEN(some); i++)
+		assert_row_text(sl_reason_name(some[i].reason),
+			sl_reason_kind_name(sl_reason_kind(some[i].reason)),
+			some[i].kind);
+	assert_row_text("out of range", sl_reason_kind_name(SL_REASON_KINDS), "?");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_row_is_a_sentence),
+		cmocka_unit_test(nothing_known),
+		cmocka_unit_test(says_what_is_known),
+		cmocka_unit_test(times_are_read_by_people),
+		cmocka_unit_test(is_cut_to_size),
+		cmocka_unit_test(kinds),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
