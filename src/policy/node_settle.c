@@ -97,8 +97,7 @@ static void look_after(struct sl_node *node, uint32_t gpu)
 
 /* --- deadlock --- */
 
-static struct sl_deadlock_scene deadlock_scene(
-	const struct sl_node *node, uint64_t *lend_bytes)
+static struct sl_deadlock_scene deadlock_scene(struct sl_node *node, uint64_t *lend_bytes)
 {
 	struct sl_deadlock_scene scene = {.parties = &node->parties,
 		.ledger = &node->ledger,
@@ -107,6 +106,13 @@ static struct sl_deadlock_scene deadlock_scene(
 	for (uint32_t gpu = 0; gpu < SL_NODE_GPUS_MAX; gpu++) {
 		lend_bytes[gpu] = sl_node_lend(node, gpu);
 		scene.degraded_mask |= node->queue[gpu].degraded ? 1u << gpu : 0;
+	}
+	sl_list_foreach (link, &node->parties) {
+		struct sl_node_member *member =
+			SL_LIST_ENTRY(link, struct sl_node_client, party.link)->member;
+
+		member->claim.priority = member->priority;
+		member->claim.stands = may_stand(node, member);
 	}
 	return scene;
 }

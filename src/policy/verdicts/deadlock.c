@@ -7,10 +7,26 @@
  * kept claims (what stands in the way of a burst).
  */
 #include "policy/verdicts/deadlock.h"
+
+#include <string.h>
+
 #include "policy/mutant.h"
+
+/* Priorities that are told apart; more than these in one deadlock stand on nobody's request. */
+#define LEVELS_MOST 16
+/* Clients tried for a victim: each costs a look at all hopeless ones. */
+#define TRIES_MOST 64
+
+/* What workloads of one priority in the kept set have not claimed of their requests. */
+struct level {
+	int32_t priority;
+	uint64_t unclaimed_bytes[SL_LEDGER_GPUS_MAX];
+};
 
 struct state {
 	const struct sl_deadlock_scene *scene;
+	uint32_t levels;
+	struct level level[LEVELS_MOST];
 	uint64_t kept_bytes[SL_LEDGER_GPUS_MAX];
 	uint64_t claimed_bytes[SL_LEDGER_GPUS_MAX];
 };
@@ -32,6 +48,44 @@ static uint64_t claimed_by(const struct sl_deadlock_party *party, uint32_t gpu)
 			sl_ledger_request(party->holding->account, gpu), 0));
 }
 
+/* Books what of the claim is held by nobody; `sign` -1 takes it off. */
+static void add_unclaimed(struct state *state, const struct sl_deadlock_party *party,
+	uint32_t gpu, bool add)
+{
+	const struct sl_deadlock_claim *claim = party->claim;
+	uint64_t bytes = claimed_by(party, gpu) - claim->kept_bytes[gpu];
+
+	if (claim->level < LEVELS_MOST && claim->parties)
+		state->level[claim->level].unclaimed_bytes[gpu] += add ? bytes : -bytes;
+}
+
+static uint32_t find_level(struct state *state, int32_t priority)
+{
+	for (uint32_t i = 0; i < state->levels; i++) {
+		if (state->level[i].priority == priority)
+			return i;
+	}
+	if (state->levels == LEVELS_MOST)
+		return LEVELS_MOST;
+	state->level[state->levels].priority = priority;
+	return state->levels++;
+}
+
+/* How far this demand may stand on requests in the kept set. */
+static uint64_t lent_to(
+	const struct state *state, const struct sl_deadlock_party *party, uint32_t gpu)
+{
+	uint64_t bytes = state->scene->lend_bytes[gpu];
+
+	if (!party->claim->stands)
+		return bytes;
+	for (uint32_t i = 0; i < state->levels; i++) {
+		if (state->level[i].priority > party->claim->priority)
+			bytes += state->level[i].unclaimed_bytes[gpu];
+	}
+	return bytes;
+}
+
 static uint32_t reach(const struct sl_deadlock_party *party)
 {
 	return party->holding->touched | party->holding->account->gpu_mask |
@@ -43,8 +97,11 @@ static void move(struct state *state, struct sl_deadlock_party *party, bool in)
 {
 	struct sl_deadlock_claim *claim = party->claim;
 
-	for_each_bit(gpu, reach(party)) state->claimed_bytes[gpu] -=
-		claimed_by(party, gpu);
+	for_each_bit(gpu, reach(party))
+	{
+		state->claimed_bytes[gpu] -= claimed_by(party, gpu);
+		add_unclaimed(state, party, gpu, false);
+	}
 	claim->parties += in ? 1 : -1;
 	for_each_bit(gpu, reach(party))
 	{
@@ -53,6 +110,7 @@ static void move(struct state *state, struct sl_deadlock_party *party, bool in)
 		claim->kept_bytes[gpu] += in ? bytes : -bytes;
 		state->kept_bytes[gpu] += in ? bytes : -bytes;
 		state->claimed_bytes[gpu] += claimed_by(party, gpu);
+		add_unclaimed(state, party, gpu, true);
 	}
 	party->stuck = in;
 }
@@ -74,7 +132,7 @@ static bool demand_fits(const struct state *state, const struct sl_deadlock_part
 	if (own + demand->bytes <= sl_ledger_request(party->holding->account, gpu))
 		return true;
 	others = state->claimed_bytes[gpu] - claimed_by(party, gpu);
-	return own + demand->bytes + others <= shareable + state->scene->lend_bytes[gpu];
+	return own + demand->bytes + others <= shareable + lent_to(state, party, gpu);
 }
 
 static bool party_fits(const struct state *state, const struct sl_deadlock_party *party)
@@ -97,13 +155,17 @@ static bool party_fits(const struct state *state, const struct sl_deadlock_party
 static void begin(struct state *state, const struct sl_deadlock_scene *scene,
 	const struct sl_deadlock_party *owner)
 {
-	*state = (struct state){.scene = scene};
+	memset(state, 0, sizeof(*state));
+	state->scene = scene;
 	sl_list_foreach (link, scene->parties) {
 		struct sl_deadlock_party *party =
 			SL_LIST_ENTRY(link, struct sl_deadlock_party, link);
 
 		party->helps = party->stuck = false;
-		*party->claim = (struct sl_deadlock_claim){0};
+		*party->claim =
+			(struct sl_deadlock_claim){.priority = party->claim->priority,
+				.stands = party->claim->stands,
+				.level = find_level(state, party->claim->priority)};
 	}
 	sl_list_foreach (link, scene->parties) {
 		struct sl_deadlock_party *party =
@@ -125,36 +187,90 @@ static bool holds_something(const struct sl_deadlock_party *party)
 	return false;
 }
 
-/* Among the hopeless, the youngest burst demand that does not fit; if all those that do not
- * fit are entitled, the youngest burst demand at all. */
-static struct sl_demand *choose_victim(const struct state *state)
+/* If this one gave what it holds, could another hopeless client go on? */
+static bool frees_another(struct state *state, struct sl_deadlock_party *party)
 {
-	struct sl_demand *blocked = NULL, *any = NULL;
+	bool does = false;
+
+	move(state, party, false);
+	sl_list_foreach (link, state->scene->parties) {
+		const struct sl_deadlock_party *other =
+			SL_LIST_ENTRY(link, struct sl_deadlock_party, link);
+
+		if (other->stuck && party_fits(state, other)) {
+			does = true;
+			break;
+		}
+	}
+	move(state, party, true);
+	return does;
+}
+
+/* Which burst demands of hopeless clients are looked at. */
+struct search {
+	uint64_t before; /* younger ones were looked at */
+	bool blocked;    /* only demands that do not fit */
+	bool holding;    /* only of clients that hold something */
+};
+
+static bool is_in(const struct state *state, const struct sl_deadlock_party *party,
+	const struct sl_demand *demand, const struct search *search)
+{
+	if (demand->epoch || SL_MUTANT(VICTIM_ENTITLED, demand->entitled, false) ||
+		demand->sequence >= search->before)
+		return false;
+	return !search->blocked || !demand_fits(state, party, demand);
+}
+
+/* The youngest of them, and whose it is; NULL if there is none. */
+static struct sl_demand *youngest(const struct state *state, const struct search *search,
+	struct sl_deadlock_party **owner)
+{
+	struct sl_demand *found = NULL;
 
 	sl_list_foreach (link, state->scene->parties) {
 		struct sl_deadlock_party *party =
 			SL_LIST_ENTRY(link, struct sl_deadlock_party, link);
 
-		if (!party->stuck)
+		if (!party->stuck || (search->holding && !holds_something(party)))
 			continue;
 		sl_list_foreach (at, &party->demands) {
 			struct sl_demand *d =
 				SL_LIST_ENTRY(at, struct sl_demand, of_client);
 
-			if (d->epoch || SL_MUTANT(VICTIM_ENTITLED, d->entitled, false))
+			if (!is_in(state, party, d, search) ||
+				(found &&
+					SL_MUTANT(VICTIM_OLDEST,
+						d->sequence<found->sequence, d->sequence>
+							found->sequence)))
 				continue;
-			if (!any || SL_MUTANT(VICTIM_OLDEST, d->sequence > any->sequence,
-					    d->sequence < any->sequence))
-				any = d;
-			if (demand_fits(state, party, d))
-				continue;
-			if (!blocked ||
-				SL_MUTANT(VICTIM_OLDEST, d->sequence > blocked->sequence,
-					d->sequence < blocked->sequence))
-				blocked = d;
+			found = d;
+			*owner = party;
 		}
 	}
-	return blocked ? blocked : any;
+	return found;
+}
+
+/* Those that hold nothing free nobody and are passed over; so are, one after the other, those whose
+ * giving way would help no one. */
+static struct sl_demand *choose_victim(struct state *state, bool blocked)
+{
+	struct search search = {
+		.before = UINT64_MAX, .blocked = blocked, .holding = true};
+	struct sl_deadlock_party *owner = NULL;
+	struct sl_demand *demand;
+
+	for (uint32_t i = 0; i < TRIES_MOST; i++) {
+		demand = youngest(state, &search, &owner);
+		if (!demand)
+			break;
+		if (SL_MUTANT(VICTIM_IN_VAIN, frees_another(state, owner), true))
+			return demand;
+		search.before = demand->sequence;
+	}
+	search.before = UINT64_MAX;
+	search.holding = false;
+	return youngest(state, &search, &owner);
 }
 
 struct sl_deadlock_plan sl_deadlock_find(const struct sl_deadlock_scene *scene)
@@ -181,8 +297,11 @@ struct sl_deadlock_plan sl_deadlock_find(const struct sl_deadlock_scene *scene)
 			again = SL_MUTANT(DEADLOCK_ONE_ROUND, true, false);
 		}
 	}
+	/* If all those that do not fit are entitled, one that would fit gives way. */
 	if (plan.hopeless)
-		plan.victim = choose_victim(&state);
+		plan.victim = choose_victim(&state, true);
+	if (plan.hopeless && !plan.victim)
+		plan.victim = choose_victim(&state, false);
 	return plan;
 }
 

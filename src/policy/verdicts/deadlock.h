@@ -7,10 +7,12 @@
  * waiting client keeps what it has until it is served; it *fits* when, on every GPU it waits
  * on, at least one of its demands could be granted from what is not kept. Then it could finish,
  * so it adds its bytes; repeat. Those that remain are hopeless: each waits for memory that only
- * others of them hold. The youngest burst demand among them gets out-of-memory.
+ * others of them hold. One burst demand among them gets out-of-memory: the youngest whose client
+ * would let another of them go on by giving what it holds; if no one alone does, the youngest.
  *
  * What is kept by a workload with hopeless clients is the larger of their bytes and its
- * request: nobody may burst into the rest of its request. A workload all of whose clients
+ * request: nobody may burst into the rest of its request, except who stands on requests of higher
+ * priority. A workload all of whose clients
  * could finish could also go, and gives its request with its bytes. Dying bytes will become
  * free. On a degraded GPU measurement may get better at any moment, so nothing there is
  * hopeless (the longest wait bounds it).
@@ -20,8 +22,12 @@
 
 #include "policy/verdicts/demand.h"
 
-/* Scratch, one per workload. */
+/* One per workload: what the caller says of it, and scratch. */
 struct sl_deadlock_claim {
+	int32_t priority;
+	bool stands; /* its bursts may stand on unclaimed requests of higher priority */
+	/* scratch */
+	uint32_t level;
 	uint32_t parties; /* its clients in the kept set */
 	uint64_t kept_bytes[SL_LEDGER_GPUS_MAX];
 };
@@ -50,7 +56,7 @@ struct sl_deadlock_plan {
 	struct sl_demand *victim; /* to be denied; NULL if none, or none may be denied */
 };
 
-/* O(waiting clients x rounds); most often two rounds. */
+/* O(waiting clients x rounds), most often two rounds; with a victim, times at most 64. */
 struct sl_deadlock_plan sl_deadlock_find(const struct sl_deadlock_scene *scene);
 
 /*

@@ -51,6 +51,22 @@ static const struct row {
 	{"that of one who works could go",
 		{{50, {0, 0}, {0, 0}, false}, {0, {30, 0}, {70, 0}, true}}, 0, 0, -1},
 	{"its own request is its own", {{50, {0, 0}, {100, 0}, true}}, 0, 0, -1},
+	{"a younger one that holds nothing is no use",
+		{{0, {50, 0}, {30, 0}, true}, {0, {40, 0}, {30, 0}, true},
+			{0, {0, 0}, {20, 0}, true}},
+		0, 3, 1},
+	{"nor one that holds too little",
+		{{0, {50, 0}, {35, 0}, true}, {0, {40, 0}, {35, 0}, true},
+			{0, {5, 0}, {20, 0}, true}},
+		0, 3, 1},
+	{"nor one that holds elsewhere",
+		{{0, {50, 0}, {35, 0}, true}, {0, {40, 0}, {35, 0}, true},
+			{0, {0, 150}, {20, 0}, true}},
+		0, 3, 1},
+	{"if none alone is of use, the youngest",
+		{{0, {35, 0}, {70, 0}, true}, {0, {33, 0}, {70, 0}, true},
+			{0, {32, 0}, {70, 0}, true}},
+		0, 3, 2},
 	{"degraded: anything may change",
 		{{0, {50, 0}, {30, 0}, true}, {0, {50, 0}, {30, 0}, true}}, 1, 0, -1},
 };
@@ -117,6 +133,23 @@ static void finds(void **state)
 			fail_msg("row '%s': the victim is %d, wanted %d", rows[i].name,
 				victim, rows[i].victim);
 	}
+}
+
+/* A burst of lower priority stands on the request of a waiter; of equal priority it does not. */
+static void some_stand_on_requests(void **state)
+{
+	static const struct row row = {
+		"", {{50, {0, 0}, {80, 0}, true}, {0, {30, 0}, {30, 0}, true}}, 0, 2, 1};
+	struct stage s;
+
+	set(&s, &row);
+	assert_row_u64("nobody stands", sl_deadlock_find(&s.scene).hopeless, 2);
+	s.claim[0].priority = 1;
+	assert_row_u64("it may not", sl_deadlock_find(&s.scene).hopeless, 2);
+	s.claim[1].stands = true;
+	assert_row_u64("it may", sl_deadlock_find(&s.scene).hopeless, 0);
+	s.claim[0].priority = 0;
+	assert_row_u64("not on its equals", sl_deadlock_find(&s.scene).hopeless, 2);
 }
 
 /* Of a client's two demands the one that could be had anyway is not denied. */
@@ -187,6 +220,7 @@ int main(void)
 		cmocka_unit_test(finds),
 		cmocka_unit_test(the_victim_is_one_that_does_not_fit),
 		cmocka_unit_test(grants_do_not_count),
+		cmocka_unit_test(some_stand_on_requests),
 		cmocka_unit_test(finds_helpers),
 	};
 
