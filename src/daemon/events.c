@@ -342,8 +342,8 @@ static const struct sl_event_kept *next_kept(const struct sl_daemon *daemon,
 	for (int i = 0; i < SL_EVENTS_SCAN; i++) {
 		const struct sl_event_kept *event;
 
-		if (list->serial >= (list->follows ? span.next : list->until)) {
-			*outcome = list->follows ? SL_STREAM_WAIT : SL_STREAM_END;
+		if (list->serial >= (list->ended ? span.next : list->until)) {
+			*outcome = list->ended ? SL_STREAM_WAIT : SL_STREAM_END;
 			return NULL;
 		}
 		event = sl_events_at(daemon, list->serial++);
@@ -365,19 +365,19 @@ enum sl_stream_outcome sl_events_next(struct sl_peer *peer, union sl_msg *msg)
 		if (list->rewinds)
 			return SL_STREAM_AGAIN;
 	}
-	/* A follower hears where the kept ones end. */
-	if (list->follows && list->what == 0 && list->serial >= list->until) {
-		list->what = 1;
-		sl_wire_init(msg, SL_MSG_LIST_END);
-		msg->list_end.rows = list->rows;
-		return SL_STREAM_ROW;
-	}
 	event = next_kept(peer->daemon, list, &outcome);
 	if (event) {
 		sl_events_row(event, false, msg);
 		msg->event_row.lost = (uint32_t)sl_min_u64(
 			UINT32_MAX, msg->event_row.lost + list->lost);
 		list->lost = 0;
+		return SL_STREAM_ROW;
+	}
+	/* A follower hears where the kept ones end. */
+	if (outcome == SL_STREAM_END && list->follows) {
+		list->ended = true;
+		sl_wire_init(msg, SL_MSG_LIST_END);
+		msg->list_end.rows = list->rows;
 		return SL_STREAM_ROW;
 	}
 	if (outcome == SL_STREAM_WAIT && !sl_list_is_linked(&peer->follow_link))

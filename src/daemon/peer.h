@@ -33,6 +33,7 @@ struct sl_peer_list {
 	uint64_t serial, until, lost;
 	uint32_t last;
 	bool rewinds, follows;
+	bool ended; /* a follower was told where the kept ones end */
 	char name[64];
 	void *state; /* of why and dump, freed by free(3) */
 };

@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -24,6 +25,7 @@
 #define PATIENCE_MS 5000
 
 void (*rig_idle)(void);
+unsigned int rig_descriptors;
 
 /* --- daemon ------------------------------------------------------------------------------- */
 
@@ -63,7 +65,7 @@ void rig_init(struct rig *rig, unsigned int gpu_count, uint64_t gpu_bytes)
 	assert_int_equal(setenv("FAKE_NVML", path, 1), 0);
 }
 
-static void spawn(struct rig *rig, const char *config)
+void rig_spawn(struct rig *rig, const char *config)
 {
 	const char *program = getenv("SLUICED");
 
@@ -78,6 +80,12 @@ static void spawn(struct rig *rig, const char *config)
 
 		(void)dup2(log, STDERR_FILENO);
 		(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (rig_descriptors) {
+			struct rlimit few = {rig_descriptors, rig_descriptors};
+
+			(void)close_range(3, ~0u, 0);
+			(void)setrlimit(RLIMIT_NOFILE, &few);
+		}
 		if (config)
 			(void)execl(program, "sluiced", "--socket", rig->socket,
 				"--state", rig->dir, "--log", "debug", "--config",
@@ -111,7 +119,7 @@ bool rig_log_gets(const struct rig *rig, const char *text)
 void rig_start(struct rig *rig, const char *config)
 {
 	(void)unlink(rig->log);
-	spawn(rig, config);
+	rig_spawn(rig, config);
 	if (!rig_log_gets(rig, "sluiced: ready on"))
 		fail_msg("the daemon is not ready; see %s", rig->log);
 }
@@ -121,11 +129,32 @@ int rig_start_fails(struct rig *rig, const char *config)
 	int status = 0;
 
 	(void)unlink(rig->log);
-	spawn(rig, config);
+	rig_spawn(rig, config);
 	assert_int_equal(waitpid(rig->daemon, &status, 0), rig->daemon);
 	rig->daemon = 0;
 	assert_true(WIFEXITED(status));
 	return WEXITSTATUS(status);
+}
+
+static size_t log_count(const struct rig *rig, const char *text)
+{
+	sl_cleanup(sl_freep) char *log = NULL;
+	size_t size = 0, count = 0;
+
+	if (sl_file_read(rig->log, 64 << 20, &log, &size) < 0)
+		return 0;
+	for (const char *at = log; (at = strstr(at, text)); at++)
+		count++;
+	return count;
+}
+
+void rig_configure(struct rig *rig, const char *config)
+{
+	size_t before = log_count(rig, " anew");
+
+	assert_int_equal(sl_file_replace(rig->config, config, strlen(config), false), 0);
+	assert_int_equal(kill(rig->daemon, SIGHUP), 0);
+	rig_until(log_count(rig, " anew") > before);
 }
 
 void rig_stop(struct rig *rig)

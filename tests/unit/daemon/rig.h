@@ -42,8 +42,14 @@ extern void (*rig_idle)(void);
 void rig_init(struct rig *rig, unsigned int gpu_count, uint64_t gpu_bytes);
 /* Starts sluiced with the configuration (or NULL) and waits until it is ready. */
 void rig_start(struct rig *rig, const char *config);
+/* Starts it and waits for nothing. */
+void rig_spawn(struct rig *rig, const char *config);
+/* Descriptors that the next daemons may have; 0: as many as the test. */
+extern unsigned int rig_descriptors;
 /* Starts it and expects an exit status; what it said is in rig_log_has(). */
 int rig_start_fails(struct rig *rig, const char *config);
+/* Replaces the configuration it was started with, SIGHUP, and waits until it was read. */
+void rig_configure(struct rig *rig, const char *config);
 /* Ends it by SIGTERM, expects status 0. */
 void rig_stop(struct rig *rig);
 /* kill -9. */
