@@ -42,6 +42,11 @@ static void say_wake(struct play *p, sl_ns at)
 
 static const char *const probes[SL_PROBES] = {"OFF", "WATCH", "PROVE"};
 
+static const char *stage_name(uint32_t stage)
+{
+	return stage == SL_STOP_KILL ? "KILL" : "TERM";
+}
+
 static void on_action(void *context, const struct sl_action *a)
 {
 	struct play *p = context;
@@ -74,13 +79,27 @@ static void on_action(void *context, const struct sl_action *a)
 			sl_reason_name(a->note.reason), a->note.gpu, a->note.workload,
 			a->note.other, a->note.bytes);
 		break;
+	case SL_ACTION_SET_DONE:
+		say(p,
+			"SET %" PRIu64 " r%" PRIu64 " l%" PRIu64 " p%" PRId32
+			" over%" PRIu64,
+			a->set_done.workload, a->set_done.request_bytes,
+			a->set_done.limit_bytes, a->set_done.priority,
+			a->set_done.over_bytes);
+		break;
 	case SL_ACTION_STOP:
-		say(p, "STOP %" PRIu64 " %s %s g%u for %" PRIu64, a->stop.client,
-			a->stop.stage == SL_STOP_TERM ? "TERM" : "KILL",
-			sl_reason_name(a->stop.reason), a->stop.gpu, a->stop.other);
+		say(p, "STOP %" PRIu64 "/%" PRIu64 " %s %s", a->stop.client,
+			a->stop.workload, stage_name(a->stop.stage),
+			sl_reason_name(a->stop.reason));
+		break;
+	case SL_ACTION_STOP_STRANGER:
+		say(p, "STRANGER %" PRIu64 " %s g%u %" PRIu64, a->stop_stranger.stranger,
+			stage_name(a->stop_stranger.stage), a->stop_stranger.gpu,
+			a->stop_stranger.bytes);
 		break;
 	case SL_ACTION_PROBE:
-		say(p, "PROBE %" PRIu64 " %s", a->probe.client, probes[a->probe.mode]);
+		say(p, "PROBE %" PRIu64 " %s", a->probe.client,
+			a->probe.mode < SL_PROBES ? probes[a->probe.mode] : "?");
 		break;
 	case SL_ACTION_WAKE_AT: say_wake(p, a->wake_at.at); break;
 	default: say(p, "?");

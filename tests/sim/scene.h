@@ -9,6 +9,10 @@
  *   DENY c/ask REASON available
  *   VIEW w g0
  *   NOTE REASON g0 w/other bytes
+ *   SET w r20 l50 p0 over0       SET_DONE
+ *   STOP c/w TERM REASON         client 0: all of the workload
+ *   STRANGER s TERM g0 bytes     STOP_STRANGER
+ *   PROBE c WATCH                or OFF, PROVE
  *   STOP c TERM REASON g0 for w  for the demand of workload w
  *   PROBE c WATCH
  * WAKE_AT is left out but for scenes that ask for it ("WAKE 1000ms", "WAKE never").
@@ -158,6 +162,70 @@ bool scene_play(const struct scene *scene, bool quiet);
 #define UNMANAGED(g, n)                                           \
 	{                                                         \
 		.type = SL_EVENT_UNMANAGED, .unmanaged = { g, n } \
+	}
+#define SETTINGS(...)                                \
+	{                                            \
+		.type = SL_EVENT_CONFIG, .config = { \
+			.wait_max = 60 * SL_S,       \
+			.head_pass = SL_S,           \
+			.idle_wait = SL_S,           \
+			.recover_wait = 2 * SL_S,    \
+			__VA_ARGS__                  \
+		}                                    \
+	}
+#define SET(id, which_, ...)                                     \
+	{                                                        \
+		.type = SL_EVENT_WORKLOAD_SET, .workload_set = { \
+			.workload = id,                          \
+			.which = which_,                         \
+			__VA_ARGS__                              \
+		}                                                \
+	}
+/* Of an owner with bounds; it may have all of the GPU. */
+#define BOUNDED(id, owner_, ...)                                 \
+	{                                                        \
+		.type = SL_EVENT_WORKLOAD_ADD, .workload_add = { \
+			.workload = id,                          \
+			.gpu_mask = 1,                           \
+			.owner = owner_,                         \
+			.bounds = {__VA_ARGS__}                  \
+		}                                                \
+	}
+#define FLAGGED(id, request_, limit_, priority_, flags_)         \
+	{                                                        \
+		.type = SL_EVENT_WORKLOAD_ADD, .workload_add = { \
+			.workload = id,                          \
+			.request = request_,                     \
+			.limit = limit_,                         \
+			.gpu_mask = 1,                           \
+			.priority = priority_,                   \
+			.flags = flags_                          \
+		}                                                \
+	}
+#define STOP_WORKLOAD(id, ms)                                                       \
+	{                                                                           \
+		.type = SL_EVENT_WORKLOAD_STOP, .workload_stop = { id, (ms)*SL_MS } \
+	}
+#define LOST(gpu_)                                                  \
+	{                                                           \
+		.type = SL_EVENT_GPU_LOST, .gpu_lost = { gpu_, 79 } \
+	}
+#define STRANGER(id, gpu_, n)                                          \
+	{                                                              \
+		.type = SL_EVENT_STRANGER, .stranger = { id, gpu_, n } \
+	}
+#define PULSE(c, idle_, busy_, proven_)            \
+	{                                          \
+		.type = SL_EVENT_PULSE, .pulse = { \
+			c,                         \
+			(idle_)*SL_MS,             \
+			(busy_)*SL_MS,             \
+			proven_                    \
+		}                                  \
+	}
+#define CONDITION(c, condition_)                                           \
+	{                                                                  \
+		.type = SL_EVENT_CONDITION, .condition = { c, condition_ } \
 	}
 #define TIME                          \
 	{                             \

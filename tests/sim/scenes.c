@@ -3,27 +3,15 @@
  *
  *   scenes [--quiet] [--mutant NAME] [--list]
  *
- * One GPU of 100 bytes to share unless a scene says otherwise. Exit status 0: all as expected.
+ * Scenes about changes and about stopping have files of their own. Exit status 0: all as expected.
  */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "mutants.h"
-#include "scene.h"
+#include "scenes.h"
 
-#define G100                           \
-	{                              \
-		0, GPU(0, 110, 10), "" \
-	}
-#define W(id)                                                                    \
-	{                                                                        \
-		0, WORKLOAD(id, NONE, NONE, 1, 1, 0), "ADMIT " #id " m1 r0 l100" \
-	}
-#define C(c, w)                   \
-	{                         \
-		0, JOIN(c, w), "" \
-	}
 #define MIB (1024 * 1024)
 
 /* --- admission --- */
@@ -435,7 +423,8 @@ static const struct scene_row victim_is_a_burst[] = {
 	{1001, TIME,
 		"NOTE BURST_WAITS g0 1/0 20; NOTE ENTITLED_WAITS g0 2/1 50; "
 		"DENY 1/2 HOPELESS 20; PROBE 1 PROVE"},
-	{1500, FREED(1, 0, 30), "GRANT 2/1 g0 50 e2; NOTE SERVED_AFTER_WAIT g0 2/0 50; PROBE 1 OFF"},
+	{1500, FREED(1, 0, 30),
+		"GRANT 2/1 g0 50 e2; NOTE SERVED_AFTER_WAIT g0 2/0 50; PROBE 1 OFF"},
 };
 
 /* Bytes are kept for the head, which waits for one that needs just those bytes. */
@@ -786,17 +775,6 @@ static const struct scene_row pool_degraded[] = {
 	{0, UNMANAGED(0, 50), "NOTE DEGRADED_ENDS g0 0/0 0; GRANT 2/1 g0 10 e1"},
 };
 
-#define SCENE(scene_rows)                                \
-	{                                                \
-		.name = #scene_rows, .rows = scene_rows, \
-		.count = SL_ARRAY_LEN(scene_rows)        \
-	}
-#define SCENE_WITH_WAKES(scene_rows)                                          \
-	{                                                                     \
-		.name = #scene_rows, .shows_wakes = true, .rows = scene_rows, \
-		.count = SL_ARRAY_LEN(scene_rows)                             \
-	}
-
 static const struct scene scenes[] = {
 	SCENE(amounts),
 	SCENE(binding),
@@ -841,10 +819,19 @@ static const struct scene scenes[] = {
 	SCENE(pool_degraded),
 };
 
+static size_t play(const struct scene list[], size_t count, bool quiet)
+{
+	size_t failed = 0;
+
+	for (size_t i = 0; i < count; i++)
+		failed += !scene_play(&list[i], quiet);
+	return failed;
+}
+
 int main(int argc, char **argv)
 {
 	bool quiet = false;
-	size_t failed = 0;
+	size_t failed, count;
 
 	for (int i = 1; i < argc; i++) {
 		if (strcmp(argv[i], "--quiet") == 0) {
@@ -860,10 +847,11 @@ int main(int argc, char **argv)
 			return 2;
 		}
 	}
-	for (size_t i = 0; i < SL_ARRAY_LEN(scenes); i++)
-		failed += !scene_play(&scenes[i], quiet);
+	failed = play(scenes, SL_ARRAY_LEN(scenes), quiet) +
+		 play(change_scenes, change_scenes_count, quiet) +
+		 play(stop_scenes, stop_scenes_count, quiet);
+	count = SL_ARRAY_LEN(scenes) + change_scenes_count + stop_scenes_count;
 	if (!quiet)
-		printf("scenes: %zu of %zu as expected\n", SL_ARRAY_LEN(scenes) - failed,
-			SL_ARRAY_LEN(scenes));
+		printf("scenes: %zu of %zu as expected\n", count - failed, count);
 	return failed ? 1 : 0;
 }
