@@ -16,8 +16,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
-#include <limits.h>
-#include <linux/futex.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
@@ -34,56 +32,13 @@
 #include <unistd.h>
 
 #include "softgpu/server.h"
+#include "softgpu/server_state.h"
 
-/* What epoll hands back: every watched thing starts with its kind. */
-enum kind { KIND_LISTEN, KIND_KEEP, KIND_CLIENT, KIND_EXPORT, KIND_COMPANION };
+/* How often it is tried again to let somebody in. */
+#define DOOR_NS 100000000u
 
-struct watch {
-	enum kind kind;
-	int fd;
-};
-
-struct client {
-	struct watch watch;
-	struct sl_link link;       /* in clients or dying */
-	struct sl_link companions; /* struct companion.link */
-	struct sl_ledger_holder holder;
-	uint32_t pid;
-	uint64_t gone_ns; /* when a dying client's memory goes */
-};
-
-/* A process that runs a client's kernels; fd is a pidfd, readable when it is gone. */
-struct companion {
-	struct watch watch;
-	struct sl_link link;
-	uint32_t device;
-};
-
-/* A handle sent to other processes: one end of a pipe. It holds until all copies are closed. */
-struct export
-{
-	struct watch watch;
-	struct sl_link link;
-	struct sl_ledger_holder holder;
-	uint64_t id;
-	dev_t dev;
-	ino_t ino;
-};
-
-static struct server {
-	struct sl_ledger ledger;
-	struct sl_sg_board *board;
-	struct sl_sg_hello hello;
-	struct watch listen, keep;
-	struct sl_link clients, dying, exports;
-	struct sl_sg_figures *figures; /* one per GPU, as of figures_ns */
-	uint64_t figures_ns;
-	uint64_t busy_ns[SL_SOFTGPU_GPUS_MAX];
-	uint32_t busy_pct[SL_SOFTGPU_GPUS_MAX];
-	uint64_t busy_since_ns;
-	int epoll;
-	const char *path;
-} s;
+struct sl_server sl_server;
+static struct sl_server *const s = &sl_server;
 
 static volatile sig_atomic_t stopping;
 
@@ -99,81 +54,25 @@ static int watch_add(struct watch *w, uint32_t events)
 {
 	struct epoll_event e = {.events = events, .data.ptr = w};
 
-	return epoll_ctl(s.epoll, EPOLL_CTL_ADD, w->fd, &e) < 0 ? -errno : 0;
+	return epoll_ctl(s->epoll, EPOLL_CTL_ADD, w->fd, &e) < 0 ? -errno : 0;
 }
 
 /* Closing alone is not enough: a companion on its way into exec holds a copy for a moment, and as
  * long as there is one epoll hands back what is watched, though it is freed. */
 static void watch_close(struct watch *w)
 {
-	epoll_ctl(s.epoll, EPOLL_CTL_DEL, w->fd, NULL);
+	epoll_ctl(s->epoll, EPOLL_CTL_DEL, w->fd, NULL);
 	close(w->fd);
 	w->fd = -1;
-}
-
-/* Figures ------------------------------------------------------------------------------------ */
-
-static void figures_row(struct sl_sg_figures *f, const struct client *c, uint32_t device)
-{
-	uint64_t used = sl_ledger_used_by(&s.ledger, &c->holder, device);
-
-	if (f->process_count == SL_SG_PROCS_MAX ||
-		(!used && c->holder.contexts[device] <= 0))
-		return;
-	/* One process may have several connections (a forked child's own, say): one row each. */
-	for (uint32_t i = 0; i < f->process_count; i++)
-		if (f->process[i].pid == c->pid) {
-			f->process[i].used_bytes += used;
-			return;
-		}
-	f->process[f->process_count++] = (struct sl_sg_process){c->pid, 0, used};
-}
-
-static void figures_take(uint64_t now)
-{
-	s.figures_ns = now;
-	for (uint32_t i = 0; i < s.ledger.config.gpus; i++) {
-		struct sl_sg_figures *f = &s.figures[i];
-		struct sl_link *link;
-
-		f->total_bytes = s.ledger.config.memory_bytes;
-		f->reserved_bytes = s.ledger.config.reserve_bytes;
-		f->used_bytes = sl_ledger_used(&s.ledger, i);
-		f->busy_pct = s.busy_pct[i];
-		f->process_count = 0;
-		for (link = s.clients.next; link != &s.clients; link = link->next)
-			figures_row(f, SL_LIST_ENTRY(link, struct client, link), i);
-		for (link = s.dying.next; link != &s.dying; link = link->next)
-			figures_row(f, SL_LIST_ENTRY(link, struct client, link), i);
-	}
-}
-
-/* Utilisation is the share of the last whole second in which work ran. */
-static void busy_step(uint64_t now)
-{
-	uint64_t span = now - s.busy_since_ns;
-
-	if (span < 1000000000u)
-		return;
-	for (unsigned i = 0; i < s.ledger.config.gpus; i++) {
-		s.busy_pct[i] = (uint32_t)sl_min_u64(100, s.busy_ns[i] * 100 / span);
-		s.busy_ns[i] = 0;
-	}
-	s.busy_since_ns = now;
 }
 
 /* Clients ------------------------------------------------------------------------------------ */
 
 static void client_free(struct client *c)
 {
-	sl_ledger_holder_fini(&s.ledger, &c->holder);
+	sl_ledger_holder_fini(&s->ledger, &c->holder);
 	sl_list_unlink(&c->link);
 	free(c);
-}
-
-static void companion_kill(const struct companion *o)
-{
-	syscall(SYS_pidfd_send_signal, o->watch.fd, SIGKILL, NULL, 0);
 }
 
 /* The socket is gone; the memory follows its companions, after the teardown time. */
@@ -184,24 +83,40 @@ static void client_drop(struct client *c)
 	watch_close(&c->watch);
 	/* They leave by themselves as soon as they see it; a stopped one never would. */
 	for (link = c->companions.next; link != &c->companions; link = link->next)
-		companion_kill(SL_LIST_ENTRY(link, struct companion, link));
-	if (!s.ledger.config.teardown_ms && sl_list_is_empty(&c->companions)) {
+		sl_server_companion_kill(SL_LIST_ENTRY(link, struct companion, link));
+	if (!s->ledger.config.teardown_ms && sl_list_is_empty(&c->companions)) {
 		client_free(c);
 		return;
 	}
-	c->gone_ns = now_ns() + s.ledger.config.teardown_ms * 1000000u;
+	c->gone_ns = now_ns() + s->ledger.config.teardown_ms * 1000000u;
 	sl_list_unlink(&c->link);
-	sl_list_push_tail(&s.dying, &c->link);
+	sl_list_push_tail(&s->dying, &c->link);
+}
+
+/* Without descriptors nobody can be let in, and who waits at the door would keep epoll awake: it is
+ * left out for a while. */
+static void door_close(void)
+{
+	epoll_ctl(s->epoll, EPOLL_CTL_DEL, s->listen.fd, NULL);
+	s->door_opens_ns = now_ns() + DOOR_NS;
+}
+
+static void door_open(void)
+{
+	s->door_opens_ns = watch_add(&s->listen, EPOLLIN) < 0 ? now_ns() + DOOR_NS : 0;
 }
 
 static void client_accept(void)
 {
 	struct ucred peer;
 	socklen_t len = sizeof(peer);
-	int fd = accept4(s.listen.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	int fd = accept4(s->listen.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
-	if (fd < 0)
+	if (fd < 0) {
+		if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)
+			door_close();
 		return;
+	}
 	struct client *c = calloc(1, sizeof(*c));
 	if (!c || getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0) {
 		free(c);
@@ -211,8 +126,8 @@ static void client_accept(void)
 	c->watch = (struct watch){KIND_CLIENT, fd};
 	c->pid = (uint32_t)peer.pid;
 	sl_list_init(&c->companions);
-	sl_ledger_holder_init(&s.ledger, &c->holder);
-	sl_list_push_tail(&s.clients, &c->link);
+	sl_ledger_holder_init(&s->ledger, &c->holder);
+	sl_list_push_tail(&s->clients, &c->link);
 	if (watch_add(&c->watch, EPOLLIN) < 0) {
 		close(fd);
 		client_free(c);
@@ -224,7 +139,7 @@ static void client_accept(void)
 static void export_free(struct export *e)
 {
 	watch_close(&e->watch);
-	sl_ledger_holder_fini(&s.ledger, &e->holder);
+	sl_ledger_holder_fini(&s->ledger, &e->holder);
 	sl_list_unlink(&e->link);
 	free(e);
 }
@@ -242,10 +157,10 @@ static int export_new(struct sl_ledger_handle *handle, int *fd)
 	}
 	e->watch = (struct watch){KIND_EXPORT, ends[0]};
 	e->id = handle->id;
-	sl_ledger_holder_init(&s.ledger, &e->holder);
-	sl_list_push_tail(&s.exports, &e->link);
+	sl_ledger_holder_init(&s->ledger, &e->holder);
+	sl_list_push_tail(&s->exports, &e->link);
 	if (fstat(ends[0], &st) < 0 ||
-		sl_ledger_hold(&s.ledger, &e->holder, handle) < 0 ||
+		sl_ledger_hold(&s->ledger, &e->holder, handle) < 0 ||
 		watch_add(&e->watch, 0) < 0) { /* a hang-up is always told */
 		close(ends[1]);
 		export_free(e);
@@ -264,10 +179,10 @@ static struct sl_ledger_handle *export_find(int fd)
 
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return NULL;
-	for (link = s.exports.next; link != &s.exports; link = link->next) {
+	for (link = s->exports.next; link != &s->exports; link = link->next) {
 		struct export *e = SL_LIST_ENTRY(link, struct export, link);
 		if (e->dev == st.st_dev && e->ino == st.st_ino)
-			return sl_ledger_find(&s.ledger, &e->holder, e->id);
+			return sl_ledger_find(&s->ledger, &e->holder, e->id);
 	}
 	return NULL;
 }
@@ -296,16 +211,16 @@ static int do_hello(struct client *c, const struct sl_sg_request *q)
 
 	if (q->value != SL_SG_VERSION)
 		return -EPROTO;
-	for (unsigned i = 0; i < s.ledger.config.gpus; i++)
-		fds[i] = s.ledger.device[i].memfd;
-	return sl_sg_send(c->watch.fd, &s.hello, sizeof(s.hello), NULL, 0, fds,
-		(unsigned)s.ledger.config.gpus);
+	for (unsigned i = 0; i < s->ledger.config.gpus; i++)
+		fds[i] = s->ledger.device[i].memfd;
+	return sl_sg_send(c->watch.fd, &s->hello, sizeof(s->hello), NULL, 0, fds,
+		(unsigned)s->ledger.config.gpus);
 }
 
 static int do_export(
 	struct client *c, const struct sl_sg_request *q, struct sl_sg_reply *reply)
 {
-	struct sl_ledger_handle *handle = sl_ledger_find(&s.ledger, &c->holder, q->id);
+	struct sl_ledger_handle *handle = sl_ledger_find(&s->ledger, &c->holder, q->id);
 	int fd = -1, r;
 
 	reply->result = handle ? export_new(handle, &fd) : CUDA_ERROR_INVALID_VALUE;
@@ -319,7 +234,7 @@ static int do_export(
 static int do_share(
 	struct client *c, struct sl_ledger_handle *handle, struct sl_sg_reply *reply)
 {
-	if (handle && sl_ledger_hold(&s.ledger, &c->holder, handle) < 0)
+	if (handle && sl_ledger_hold(&s->ledger, &c->holder, handle) < 0)
 		handle = NULL;
 	reply->result = handle ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 	return answer(c, reply, handle, NULL, 0);
@@ -379,73 +294,23 @@ static int do_companion(
 	return answer(c, reply, NULL, NULL, 0);
 }
 
-/* The health of a GPU ------------------------------------------------------------------------- */
-
-static bool is_lost(uint32_t device)
-{
-	return s.board->generation[device] & 1;
-}
-
-/* Tells everybody who waits for events. */
-static void post_event(uint32_t device, uint32_t xid)
-{
-	struct sl_sg_board *b = s.board;
-	uint32_t n = b->event_count;
-
-	b->event[n % SL_SG_EVENTS_MAX] = (struct sl_sg_event){device, xid};
-	__atomic_store_n(&b->event_count, n + 1, __ATOMIC_RELEASE);
-	syscall(SYS_futex, &b->event_count, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
-}
-
-/* Whatever runs there ends at once; clients find the error where they wait for it. */
-static void stop_kernels(uint32_t device)
-{
-	sl_list_foreach (link, &s.clients) {
-		struct client *c = SL_LIST_ENTRY(link, struct client, link);
-
-		sl_list_foreach (each, &c->companions) {
-			struct companion *o = SL_LIST_ENTRY(each, struct companion, link);
-
-			if (o->device == device)
-				companion_kill(o);
-		}
-	}
-}
-
-/* A CUresult: what is so already is an error of the caller's. */
-static int do_health(const struct sl_sg_request *q)
-{
-	uint32_t *generation = &s.board->generation[q->device];
-
-	if (q->op != SL_SG_XID) {
-		if (is_lost(q->device) == (q->op == SL_SG_LOSE))
-			return CUDA_ERROR_INVALID_VALUE;
-		__atomic_store_n(generation, *generation + 1, __ATOMIC_RELEASE);
-	}
-	if (q->op == SL_SG_LOSE)
-		stop_kernels(q->device);
-	if (q->op != SL_SG_REVIVE)
-		post_event(q->device, (uint32_t)q->value);
-	return CUDA_SUCCESS;
-}
-
 static int do_create(
 	struct client *c, const struct sl_sg_request *q, struct sl_sg_reply *reply)
 {
 	struct sl_ledger_handle *handle = NULL;
 
 	reply->result =
-		sl_ledger_create(&s.ledger, &c->holder, q->device, q->value, &handle);
+		sl_ledger_create(&s->ledger, &c->holder, q->device, q->value, &handle);
 	return answer(c, reply, handle, NULL, 0);
 }
 
 static int do_figures(struct client *c, const struct sl_sg_request *q)
 {
-	struct sl_sg_figures *f = &s.figures[q->device];
+	struct sl_sg_figures *f = &s->figures[q->device];
 	size_t bytes = offsetof(struct sl_sg_figures, process);
 
-	if (!s.ledger.config.nvml_lag_ms)
-		figures_take(now_ns());
+	if (!s->ledger.config.nvml_lag_ms)
+		sl_server_figures_take(now_ns());
 	bytes += f->process_count * sizeof(f->process[0]);
 	return sl_sg_send(c->watch.fd, f, bytes, NULL, 0, NULL, 0);
 }
@@ -455,7 +320,7 @@ static int serve_request(struct client *c, const struct sl_sg_request *q, int fd
 {
 	struct sl_sg_reply reply = {.result = CUDA_SUCCESS, .device = q->device};
 
-	if (q->device >= s.ledger.config.gpus)
+	if (q->device >= s->ledger.config.gpus)
 		return -EPROTO;
 	switch (q->op) {
 	case SL_SG_HELLO: return do_hello(c, q);
@@ -463,27 +328,28 @@ static int serve_request(struct client *c, const struct sl_sg_request *q, int fd
 	case SL_SG_EXPORT: return do_export(c, q, &reply);
 	case SL_SG_IMPORT: return do_share(c, export_find(fd), &reply);
 	case SL_SG_OPEN:
-		return do_share(c, sl_ledger_find(&s.ledger, NULL, q->id), &reply);
+		return do_share(c, sl_ledger_find(&s->ledger, NULL, q->id), &reply);
 	case SL_SG_FIGURES: return do_figures(c, q);
 	case SL_SG_COMPANION: return do_companion(c, q->device, fd, &reply);
 	case SL_SG_LOSE:
 	case SL_SG_REVIVE:
-	case SL_SG_XID: reply.result = do_health(q); break;
+	case SL_SG_XID: reply.result = sl_server_health(q); break;
 	case SL_SG_RELEASE:
-		reply.result = sl_ledger_release(&s.ledger, &c->holder, q->id);
+		reply.result = sl_ledger_release(&s->ledger, &c->holder, q->id);
 		break;
 	case SL_SG_HIDE:
-		reply.result = sl_ledger_hide(&s.ledger, &c->holder, q->device, q->value);
+		reply.result =
+			sl_ledger_hide(&s->ledger, &c->holder, q->device, q->value);
 		break;
 	case SL_SG_UNHIDE:
-		sl_ledger_unhide(&s.ledger, &c->holder, q->device, q->value);
+		sl_ledger_unhide(&s->ledger, &c->holder, q->device, q->value);
 		break;
 	case SL_SG_CONTEXT: c->holder.contexts[q->device] += (int32_t)q->value; break;
-	case SL_SG_BUSY: s.busy_ns[q->device] += q->value; return 0; /* no reply */
+	case SL_SG_BUSY: s->busy_ns[q->device] += q->value; return 0; /* no reply */
 	case SL_SG_INFO:
-		reply.total_bytes = sl_ledger_capacity(&s.ledger);
+		reply.total_bytes = sl_ledger_capacity(&s->ledger);
 		reply.free_bytes = sl_sub_sat(
-			reply.total_bytes, sl_ledger_used(&s.ledger, q->device));
+			reply.total_bytes, sl_ledger_used(&s->ledger, q->device));
 		break;
 	default: return -EPROTO;
 	}
@@ -517,9 +383,9 @@ static void on_stop(int signal)
 static int step(void)
 {
 	uint64_t now = now_ns(), next = UINT64_MAX,
-		 lag = s.ledger.config.nvml_lag_ms * 1000000u;
+		 lag = s->ledger.config.nvml_lag_ms * 1000000u;
 
-	for (struct sl_link *link = s.dying.next, *after; link != &s.dying;
+	for (struct sl_link *link = s->dying.next, *after; link != &s->dying;
 		link = after) {
 		struct client *c = SL_LIST_ENTRY(link, struct client, link);
 
@@ -529,12 +395,16 @@ static int step(void)
 		else if (sl_list_is_empty(&c->companions))
 			client_free(c);
 	}
-	busy_step(now);
-	if (lag && now >= s.figures_ns + lag)
-		figures_take(now);
+	sl_server_busy_step(now);
+	if (lag && now >= s->figures_ns + lag)
+		sl_server_figures_take(now);
 	if (lag)
-		next = sl_min_u64(next, s.figures_ns + lag);
-	return next == UINT64_MAX ? -1 : (int)((next - now) / 1000000u) + 1;
+		next = sl_min_u64(next, s->figures_ns + lag);
+	if (s->door_opens_ns && now >= s->door_opens_ns)
+		door_open();
+	if (s->door_opens_ns)
+		next = sl_min_u64(next, s->door_opens_ns);
+	return next == UINT64_MAX ? -1 : (int)(sl_sub_sat(next, now) / 1000000u) + 1;
 }
 
 static void dispatch(struct watch *w)
@@ -555,17 +425,18 @@ static int listen_at(const char *path)
 	if (strlen(path) >= sizeof(a.sun_path))
 		return -ENAMETOOLONG;
 	strcpy(a.sun_path, path);
-	s.listen = (struct watch){KIND_LISTEN,
+	s->listen = (struct watch){KIND_LISTEN,
 		socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)};
-	if (s.listen.fd < 0 || bind(s.listen.fd, (struct sockaddr *)&a, sizeof(a)) < 0 ||
-		listen(s.listen.fd, 1024) < 0)
+	if (s->listen.fd < 0 ||
+		bind(s->listen.fd, (struct sockaddr *)&a, sizeof(a)) < 0 ||
+		listen(s->listen.fd, 1024) < 0)
 		return -errno;
-	return watch_add(&s.listen, EPOLLIN);
+	return watch_add(&s->listen, EPOLLIN);
 }
 
 static void fill_hello(const struct sl_softgpu_config *c)
 {
-	struct sl_sg_hello *h = &s.hello;
+	struct sl_sg_hello *h = &s->hello;
 
 	h->gpus = c->gpus;
 	h->memory_bytes = c->memory_bytes;
@@ -609,24 +480,24 @@ static int start(const struct sl_softgpu_config *config, const char *path, int k
 		files.rlim_cur = files.rlim_max;
 		setrlimit(RLIMIT_NOFILE, &files);
 	}
-	sl_list_init(&s.clients);
-	sl_list_init(&s.dying);
-	sl_list_init(&s.exports);
-	s.path = path;
-	s.figures = calloc(config->gpus, sizeof(*s.figures));
-	s.epoll = epoll_create1(EPOLL_CLOEXEC);
-	if (!s.figures || s.epoll < 0)
+	sl_list_init(&s->clients);
+	sl_list_init(&s->dying);
+	sl_list_init(&s->exports);
+	s->path = path;
+	s->figures = calloc(config->gpus, sizeof(*s->figures));
+	s->epoll = epoll_create1(EPOLL_CLOEXEC);
+	if (!s->figures || s->epoll < 0)
 		return -ENOMEM;
-	r = sl_ledger_init(&s.ledger, config);
+	r = sl_ledger_init(&s->ledger, config);
 	if (r < 0)
 		return r;
-	s.board = sl_sg_board_map(s.ledger.device[0].memfd, true);
-	if (!s.board)
+	s->board = sl_sg_board_map(s->ledger.device[0].memfd, true);
+	if (!s->board)
 		return -errno;
-	fill_hello(&s.ledger.config);
-	figures_take(now_ns());
-	s.keep = (struct watch){KIND_KEEP, keep_fd};
-	if (keep_fd >= 0 && watch_add(&s.keep, EPOLLIN) < 0)
+	fill_hello(&s->ledger.config);
+	sl_server_figures_take(now_ns());
+	s->keep = (struct watch){KIND_KEEP, keep_fd};
+	if (keep_fd >= 0 && watch_add(&s->keep, EPOLLIN) < 0)
 		return -errno;
 	return listen_at(path);
 }
@@ -648,7 +519,7 @@ int sl_softgpu_serve(const struct sl_softgpu_config *config, const char *path,
 		struct epoll_event e;
 
 		/* One at a time: handling one may free another. */
-		if (epoll_wait(s.epoll, &e, 1, step()) == 1)
+		if (epoll_wait(s->epoll, &e, 1, step()) == 1)
 			dispatch(e.data.ptr);
 	}
 	unlink(path);
