@@ -529,23 +529,38 @@ void sl_client_denied(struct sl_daemon *daemon, uint64_t id, uint64_t ask,
 	sl_peer_send(client->peer, &msg);
 }
 
+static uint64_t dying_anywhere(const struct sl_client *client)
+{
+	uint64_t left = 0;
+
+	for (uint32_t i = 0; i < client->gpu_count; i++)
+		left += client->gpus[i].dying_bytes;
+	return left;
+}
+
+void sl_client_gone_with_gpu(struct sl_client *client, uint32_t ordinal)
+{
+	if (!client->gpus[ordinal].dying_bytes)
+		return;
+	client->gpus[ordinal].dying_bytes = 0;
+	if (dying_anywhere(client) == 0)
+		forget(client->daemon, client);
+}
+
 void sl_client_released(
 	struct sl_client *client, uint32_t ordinal, uint64_t remaining_bytes)
 {
 	struct sl_event event = {.type = SL_EVENT_RELEASED};
 	struct sl_client_gpu *gpu = &client->gpus[ordinal];
 	struct sl_daemon *daemon = client->daemon;
-	uint64_t left = 0;
 
 	if (remaining_bytes >= gpu->dying_bytes && remaining_bytes != 0)
 		return;
 	gpu->dying_bytes = remaining_bytes;
-	for (uint32_t i = 0; i < client->gpu_count; i++)
-		left += client->gpus[i].dying_bytes;
 	event.released.client = client->id;
 	event.released.gpu = client->gpu_numbers[ordinal];
 	event.released.remaining_bytes = remaining_bytes;
-	if (left == 0)
+	if (dying_anywhere(client) == 0)
 		forget(daemon, client);
 	sl_drive(daemon, &event);
 	sl_step(D_RELEASED);

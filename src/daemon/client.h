@@ -28,6 +28,8 @@ void sl_client_exit(struct sl_client *client, bool superseded);
 /* Its bytes on this GPU, or what remains of them. Forgets it when nothing remains anywhere. */
 void sl_client_released(
 	struct sl_client *client, uint32_t ordinal, uint64_t remaining_bytes);
+/* The same because the GPU is lost: the policy knows already. */
+void sl_client_gone_with_gpu(struct sl_client *client, uint32_t ordinal);
 /* A message of a greeted client's peer. */
 void sl_client_message(struct sl_peer *peer, const union sl_msg *msg);
 

@@ -29,6 +29,7 @@
 #include "daemon/http.h"
 #include "daemon/inventory.h"
 #include "daemon/listener.h"
+#include "daemon/lost.h"
 #include "daemon/peer.h"
 #include "daemon/probing.h"
 #include "daemon/process.h"
@@ -210,7 +211,9 @@ static int on_measured(sd_event_source *source, int fd, uint32_t events, void *c
 	struct sl_measure_answer *answer;
 
 	while ((answer = sl_measure_take(daemon->measure))) {
-		if (answer->is_inventory)
+		if (answer->is_xid)
+			sl_lost_xid(daemon, answer);
+		else if (answer->is_inventory)
 			sl_inventory_take(daemon, answer);
 		else
 			sl_reconcile_sample(daemon, answer);

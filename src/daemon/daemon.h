@@ -48,7 +48,10 @@ struct sl_gpu {
 	uint64_t pci_key;
 	uint32_t rank; /* CUDA's number with CUDA_DEVICE_ORDER=PCI_BUS_ID */
 	uint64_t capacity_bytes, reserve_bytes;
-	char why_not[160]; /* why it is not managed */
+	char why_not[160]; /* why it is not managed, or lost */
+	bool lost;         /* as the policy knows; lost.c */
+	bool unreachable;  /* since it is lost, NVML could not be asked about it */
+	sl_ns reopen_at;   /* while it is lost: when to try with a new NVML session */
 	int lock_fds[SL_LOCK_DIRS_MAX];
 	/* measuring (reconcile.c) */
 	bool asked;

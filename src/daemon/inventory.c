@@ -180,25 +180,60 @@ static bool merge(
 	return false;
 }
 
-static void note_absence(struct sl_daemon *daemon, bool was_present[SL_NODE_GPUS_MAX])
+/* What NVML does not list any more is asked about by its UUID; what it says of that decides
+ * (lost.c). Says whether a later list could be another. */
+static bool note_absence(struct sl_daemon *daemon, bool was_present[SL_NODE_GPUS_MAX])
 {
+	bool again = false;
+
 	for (uint32_t i = 0; i < daemon->gpu_count; i++) {
-		if (was_present[i] && !daemon->gpus[i].present)
+		const struct sl_gpu *gpu = &daemon->gpus[i];
+
+		if (gpu->present)
+			continue;
+		if (was_present[i])
 			sl_warning("GPU %u (%s) is gone from NVML's list; nothing new "
-				   "starts on "
-				   "it",
-				i, daemon->gpus[i].name);
+				   "starts on it",
+				i, gpu->name);
+		if (was_present[i] && !gpu->lost)
+			sl_reconcile_now(daemon, i);
+		again |= gpu->managed && !gpu->lost;
 	}
+	return again;
 }
 
-static void set_text(struct sl_daemon *daemon)
+/*
+ * CUDA's number of a listed GPU. A lost one that NVML still counts, but that does not say who it
+ * is, is counted by CUDA too: the others keep their numbers.
+ */
+static uint32_t rank_of(const struct sl_daemon *daemon,
+	const struct sl_nvml_inventory *list, uint32_t place)
+{
+	uint32_t missing = 0, before = 0;
+
+	for (uint32_t i = 0; i < daemon->gpu_count; i++) {
+		bool listed = false;
+
+		for (uint32_t j = 0; j < list->count; j++)
+			listed |= memcmp(daemon->gpus[i].uuid, list->devices[j].uuid,
+					  SL_WIRE_UUID_BYTES) == 0;
+		missing += !listed;
+		before +=
+			!listed && daemon->gpus[i].pci_key < list->devices[place].pci_key;
+	}
+	return list->unnamed >= missing ? place + before : place;
+}
+
+void sl_inventory_explain(struct sl_daemon *daemon)
 {
 	for (uint32_t i = 0; i < daemon->gpu_count; i++) {
-		if (!daemon->gpus[i].why_not[0] || !daemon->gpus[i].present)
+		const struct sl_gpu *gpu = &daemon->gpus[i];
+
+		if (!gpu->why_not[0] || (!gpu->present && !gpu->lost))
 			continue;
 		(void)snprintf(daemon->nvml_text, sizeof(daemon->nvml_text),
-			"%s at %s is not managed: %s", daemon->gpus[i].name,
-			daemon->gpus[i].pci, daemon->gpus[i].why_not);
+			"%s at %s is %s: %s", gpu->name, gpu->pci,
+			gpu->lost ? "lost" : "not managed", gpu->why_not);
 		return;
 	}
 	daemon->nvml_text[0] = '\0';
@@ -224,10 +259,11 @@ void sl_inventory_take(struct sl_daemon *daemon, const struct sl_measure_answer 
 		for (uint32_t i = daemon->gpu_count; i < SL_NODE_GPUS_MAX; i++)
 			was_present[i] = false;
 		for (uint32_t i = 0; i < answer->inventory->count; i++)
-			again |= merge(daemon, &answer->inventory->devices[i], i);
-		note_absence(daemon, was_present);
+			again |= merge(daemon, &answer->inventory->devices[i],
+				rank_of(daemon, answer->inventory, i));
+		again |= note_absence(daemon, was_present);
 		again |= answer->inventory->count == 0;
-		set_text(daemon);
+		sl_inventory_explain(daemon);
 	}
 	if (again)
 		sl_timer_set(daemon->inventory_timer, sl_clock_now() + RETRY_NS);
@@ -290,7 +326,8 @@ uint32_t sl_inventory_usable(const struct sl_daemon *daemon, const char *visible
 	for (uint32_t i = 0; i < daemon->gpu_count; i++) {
 		const struct sl_gpu *gpu = &daemon->gpus[i];
 
-		if (gpu->managed && gpu->present && (ranks & 1ull << gpu->rank))
+		if (gpu->managed && gpu->present && !gpu->lost &&
+			(ranks & 1ull << gpu->rank))
 			mask |= 1u << i;
 	}
 	return mask;

@@ -27,6 +27,8 @@ SL_MUST_CHECK bool sl_inventory_is_taken(
 	const struct sl_daemon *daemon, struct sl_error *err);
 /* How many are managed. */
 uint32_t sl_inventory_managed(const struct sl_daemon *daemon);
+/* Keeps what `sluice doctor` says of GPUs that are not managed, or lost, up to date. */
+void sl_inventory_explain(struct sl_daemon *daemon);
 /* Unlocks all. */
 void sl_inventory_fini(struct sl_daemon *daemon);
 /* Handler of inventory_timer: asks again. */

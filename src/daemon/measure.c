@@ -11,19 +11,21 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/eventfd.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/file.h"
 #include "base/log.h"
+#include "daemon/watcher.h"
 
 struct sl_measure {
 	pthread_t thread;
 	pthread_mutex_t mutex;
 	pthread_cond_t wake;
 	/* Under the mutex. */
-	bool stop, want_inventory;
+	bool stop, want_inventory, want_reopen;
 	uint32_t want_gpus; /* bit per GPU */
 	char uuids[SL_MEASURE_GPUS_MAX][41];
 	struct sl_measure_answer *first, **last;
@@ -32,6 +34,8 @@ struct sl_measure {
 	/* The thread's own. */
 	struct sl_nvml *nvml;
 	bool nvml_failed; /* open it anew at the next inventory */
+	uint32_t listed;  /* GPUs of the last list */
+	struct sl_watcher *watcher;
 };
 
 struct sl_measure_answer *sl_measure_answer_free(struct sl_measure_answer *answer)
@@ -68,6 +72,34 @@ static struct sl_measure_answer *answer_new(void)
 	return answer;
 }
 
+/* On the watcher's thread. */
+static void on_xid(void *context, const char *uuid_text, uint64_t xid)
+{
+	struct sl_measure *measure = context;
+	struct sl_measure_answer *answer = answer_new();
+
+	if (!answer)
+		return;
+	answer->is_xid = true;
+	answer->ok = true;
+	answer->xid = xid;
+	answer->gpu = 0;
+	(void)pthread_mutex_lock(&measure->mutex);
+	while (answer->gpu < SL_MEASURE_GPUS_MAX &&
+		(!uuid_text[0] ||
+			strcasecmp(measure->uuids[answer->gpu], uuid_text) != 0))
+		answer->gpu++;
+	(void)pthread_mutex_unlock(&measure->mutex);
+	publish(measure, answer);
+}
+
+/* NVML lives on while a session is open, so the watcher's goes first. */
+static void close_all(struct sl_measure *measure)
+{
+	sl_watcher_pause(measure->watcher);
+	measure->nvml = sl_nvml_close(measure->nvml);
+}
+
 static void do_inventory(struct sl_measure *measure)
 {
 	struct sl_measure_answer *answer = answer_new();
@@ -78,14 +110,22 @@ static void do_inventory(struct sl_measure *measure)
 	answer->is_inventory = true;
 	answer->inventory = calloc(1, sizeof(*answer->inventory));
 	if (measure->nvml_failed)
-		measure->nvml = sl_nvml_close(measure->nvml);
+		close_all(measure);
 	measure->nvml_failed = false;
 	answer->ok =
 		answer->inventory != NULL &&
 		(measure->nvml || sl_nvml_open(&measure->nvml, &err) == SL_NVML_OK) &&
 		sl_nvml_list(measure->nvml, answer->inventory, &err) == SL_NVML_OK;
-	if (!answer->ok)
+	if (!answer->ok) {
 		measure->nvml_failed = true;
+	} else {
+		/* GPUs that were not there when it began to watch are not watched. */
+		if (measure->listed != answer->inventory->count)
+			sl_watcher_pause(measure->watcher);
+		measure->listed = answer->inventory->count;
+		if (measure->listed)
+			sl_watcher_resume(measure->watcher);
+	}
 	sl_wire_str(answer->text, sizeof(answer->text), err.text);
 	publish(measure, answer);
 }
@@ -94,15 +134,20 @@ static void do_usage(struct sl_measure *measure, uint32_t gpu, const char *uuid_
 {
 	struct sl_measure_answer *answer = answer_new();
 	struct sl_error err = {0};
+	int r = SL_NVML_FAILED;
 
 	if (!answer)
 		return;
 	answer->gpu = gpu;
 	sl_error_set(&err, "NVML is not open");
-	answer->ok = measure->nvml != NULL && sl_nvml_usage(measure->nvml, uuid_text,
-						      &answer->usage, &err) == SL_NVML_OK;
+	if (measure->nvml)
+		r = sl_nvml_usage(measure->nvml, uuid_text, &answer->usage, &err);
+	answer->ok = r == SL_NVML_OK;
+	answer->lost = r == SL_NVML_LOST;
+	answer->absent = r == SL_NVML_ABSENT;
 	if (!answer->ok) {
-		measure->nvml_failed = true;
+		/* One lost GPU says nothing about NVML. */
+		measure->nvml_failed |= r == SL_NVML_FAILED;
 		sl_wire_str(answer->text, sizeof(answer->text), err.text);
 	}
 	publish(measure, answer);
@@ -124,6 +169,8 @@ static void *thread_main(void *argument)
 		}
 		if (inventory) {
 			measure->want_inventory = false;
+			measure->nvml_failed |= measure->want_reopen;
+			measure->want_reopen = false;
 			(void)pthread_mutex_unlock(&measure->mutex);
 			do_inventory(measure);
 		} else {
@@ -157,10 +204,14 @@ int sl_measure_new(struct sl_measure **out)
 	/* Signals are the loop's. */
 	(void)sigfillset(&all);
 	(void)pthread_sigmask(SIG_SETMASK, &all, &before);
-	r = pthread_create(&measure->thread, NULL, thread_main, measure);
+	r = -sl_watcher_new(&measure->watcher, on_xid, measure);
+	if (r == 0)
+		r = pthread_create(&measure->thread, NULL, thread_main, measure);
 	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-	if (r != 0)
+	if (r != 0) {
+		(void)!sl_watcher_free(measure->watcher);
 		return sl_err_origin(-r);
+	}
 	(void)sl_steal_fd(&fd);
 	*out = sl_steal(&measure);
 	return 0;
@@ -186,6 +237,8 @@ struct sl_measure *sl_measure_free(struct sl_measure *measure)
 		(void)pthread_detach(measure->thread);
 		return NULL;
 	}
+	if (!sl_watcher_free(measure->watcher))
+		return NULL; /* it may still publish something */
 	while ((answer = sl_measure_take(measure)))
 		(void)sl_measure_answer_free(answer);
 	(void)close(measure->event_fd);
@@ -212,6 +265,13 @@ void sl_measure_ask_inventory(struct sl_measure *measure)
 	(void)pthread_mutex_lock(&measure->mutex);
 	measure->want_inventory = true;
 	(void)pthread_cond_signal(&measure->wake);
+	(void)pthread_mutex_unlock(&measure->mutex);
+}
+
+void sl_measure_reopen(struct sl_measure *measure)
+{
+	(void)pthread_mutex_lock(&measure->mutex);
+	measure->want_reopen = true;
 	(void)pthread_mutex_unlock(&measure->mutex);
 }
 

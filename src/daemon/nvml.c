@@ -39,7 +39,11 @@
 	X(nvmlDeviceGetComputeRunningProcesses_v3, false)  \
 	X(nvmlDeviceGetGraphicsRunningProcesses, false)    \
 	X(nvmlDeviceGetGraphicsRunningProcesses_v2, false) \
-	X(nvmlDeviceGetGraphicsRunningProcesses_v3, false)
+	X(nvmlDeviceGetGraphicsRunningProcesses_v3, false) \
+	X(nvmlEventSetCreate, false)                       \
+	X(nvmlEventSetFree, false)                         \
+	X(nvmlDeviceRegisterEvents, false)                 \
+	X(nvmlEventSetWait_v2, false)
 
 struct calls {
 #define X(function, needed) __typeof__(function) *function;
@@ -76,6 +80,11 @@ static const char *result_text(nvmlReturn_t result)
 
 static int failed(struct sl_error *err, const char *what, nvmlReturn_t result)
 {
+	if (result == NVML_ERROR_GPU_IS_LOST || result == NVML_ERROR_RESET_REQUIRED) {
+		sl_error_set(err, "%s failed: %s (NVML error %d)", what,
+			result_text(result), (int)result);
+		return SL_NVML_LOST;
+	}
 	sl_error_set(err, "%s failed: %s (NVML error %d); does nvidia-smi work?", what,
 		result_text(result), (int)result);
 	return SL_NVML_FAILED;
@@ -203,14 +212,19 @@ int sl_nvml_list(
 		(void)nvml->call.nvmlSystemGetDriverVersion(driver, sizeof(driver));
 	sl_wire_str(out->driver, sizeof(out->driver), driver);
 	for (unsigned int i = 0; i < count && out->count < SL_NVML_DEVICES_MAX; i++) {
+		struct sl_nvml_device *device = &out->devices[out->count];
 		nvmlDevice_t handle = NULL;
+		int r;
 
 		/* A GPU that fell off the bus must not take the others along. */
-		if (nvml->call.nvmlDeviceGetHandleByIndex_v2(i, &handle) ==
-				NVML_SUCCESS &&
-			describe(nvml, handle, &out->devices[out->count], err) ==
-				SL_NVML_OK)
+		memset(device, 0, sizeof(*device));
+		result = nvml->call.nvmlDeviceGetHandleByIndex_v2(i, &handle);
+		r = result == NVML_SUCCESS ? describe(nvml, handle, device, err)
+					   : failed(err, "finding a GPU", result);
+		if (r == SL_NVML_OK)
 			out->count++;
+		else if (r == SL_NVML_LOST)
+			out->unnamed++;
 	}
 	qsort(out->devices, out->count, sizeof(out->devices[0]), by_pci);
 	return SL_NVML_OK;
@@ -330,6 +344,10 @@ int sl_nvml_usage(struct sl_nvml *nvml, const char *uuid_text, struct sl_nvml_us
 
 	memset(out, 0, sizeof(*out));
 	result = call->nvmlDeviceGetHandleByUUID(uuid_text, &handle);
+	if (result == NVML_ERROR_NOT_FOUND) {
+		sl_error_set(err, "NVML knows no GPU of this UUID any more");
+		return SL_NVML_ABSENT;
+	}
 	/* The whole first, the parts after it: memory that comes in between then looks like a
 	 * part without a whole, which the reconciler takes for nothing, and not like bytes that
 	 * nobody owns. */
@@ -358,4 +376,111 @@ int sl_nvml_usage(struct sl_nvml *nvml, const char *uuid_text, struct sl_nvml_us
 	out->processes = rows.list;
 	out->count = rows.count;
 	return SL_NVML_OK;
+}
+
+/* --- Xids --------------------------------------------------------------------------------- */
+
+struct sl_nvml_watch {
+	struct sl_nvml *nvml;
+	nvmlEventSet_t set;
+	uint32_t count;
+	/* A lost GPU does not tell its UUID any more, so they are asked for before. */
+	struct {
+		nvmlDevice_t handle;
+		char uuid_text[41];
+	} devices[SL_NVML_DEVICES_MAX];
+};
+
+struct sl_nvml_watch *sl_nvml_watch_close(struct sl_nvml_watch *watch)
+{
+	if (!watch)
+		return NULL;
+	if (watch->set)
+		(void)watch->nvml->call.nvmlEventSetFree(watch->set);
+	watch->nvml = sl_nvml_close(watch->nvml);
+	free(watch);
+	return NULL;
+}
+
+static void watch_closep(struct sl_nvml_watch **watch)
+{
+	*watch = sl_nvml_watch_close(*watch);
+}
+
+static void register_all(struct sl_nvml_watch *watch)
+{
+	const struct calls *call = &watch->nvml->call;
+	unsigned int count = 0;
+
+	if (call->nvmlDeviceGetCount_v2(&count) != NVML_SUCCESS)
+		return;
+	for (unsigned int i = 0; i < count && watch->count < SL_NVML_DEVICES_MAX; i++) {
+		char *uuid = watch->devices[watch->count].uuid_text;
+		nvmlDevice_t *handle = &watch->devices[watch->count].handle;
+		char text[NVML_DEVICE_UUID_V2_BUFFER_SIZE] = "";
+
+		if (call->nvmlDeviceGetHandleByIndex_v2(i, handle) != NVML_SUCCESS ||
+			call->nvmlDeviceGetUUID(*handle, text, sizeof(text)) !=
+				NVML_SUCCESS ||
+			call->nvmlDeviceRegisterEvents(*handle,
+				nvmlEventTypeXidCriticalError,
+				watch->set) != NVML_SUCCESS)
+			continue;
+		sl_wire_str(uuid, sizeof(watch->devices[0].uuid_text), text);
+		watch->count++;
+	}
+}
+
+int sl_nvml_watch_open(struct sl_nvml_watch **out, struct sl_error *err)
+{
+	sl_cleanup(watch_closep) struct sl_nvml_watch *watch = calloc(1, sizeof(*watch));
+	nvmlReturn_t result;
+	int r = SL_NVML_FAILED;
+
+	if (!watch)
+		sl_error_set(err, "no memory to watch the GPUs");
+	else
+		r = sl_nvml_open(&watch->nvml, err);
+	if (r != SL_NVML_OK)
+		return r;
+	if (!watch->nvml->call.nvmlEventSetCreate ||
+		!watch->nvml->call.nvmlEventSetFree ||
+		!watch->nvml->call.nvmlDeviceRegisterEvents ||
+		!watch->nvml->call.nvmlEventSetWait_v2) {
+		sl_error_set(err, "this NVML tells no events");
+		return SL_NVML_FAILED;
+	}
+	result = watch->nvml->call.nvmlEventSetCreate(&watch->set);
+	if (result != NVML_SUCCESS)
+		return failed(err, "making a set of events", result);
+	register_all(watch);
+	if (watch->count == 0) {
+		sl_error_set(err, "no GPU tells events");
+		return SL_NVML_FAILED;
+	}
+	*out = sl_steal(&watch);
+	return SL_NVML_OK;
+}
+
+int sl_nvml_watch_wait(struct sl_nvml_watch *watch, unsigned int ms, char uuid_text[41],
+	uint64_t *xid, struct sl_error *err)
+{
+	nvmlEventData_t data = {0};
+	nvmlReturn_t result =
+		watch->nvml->call.nvmlEventSetWait_v2(watch->set, &data, ms);
+
+	if (result == NVML_ERROR_TIMEOUT)
+		return SL_NVML_NONE;
+	if (result != NVML_SUCCESS)
+		return failed(err, "waiting for events", result);
+	if (data.eventType != nvmlEventTypeXidCriticalError)
+		return SL_NVML_NONE;
+	for (uint32_t i = 0; i < watch->count; i++) {
+		if (watch->devices[i].handle != data.device)
+			continue;
+		memcpy(uuid_text, watch->devices[i].uuid_text, 41);
+		*xid = data.eventData;
+		return SL_NVML_OK;
+	}
+	return SL_NVML_NONE; /* of a GPU that we do not know */
 }

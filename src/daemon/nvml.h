@@ -28,6 +28,7 @@ struct sl_nvml_device {
 
 struct sl_nvml_inventory {
 	uint32_t count;
+	uint32_t unnamed; /* counted by NVML, but lost: they do not tell who they are */
 	char driver[32];
 	struct sl_nvml_device devices[SL_NVML_DEVICES_MAX]; /* by pci_key */
 };
@@ -46,7 +47,13 @@ struct sl_nvml_usage {
 	struct sl_nvml_process *processes; /* by pid, each once; the caller frees */
 };
 
-enum { SL_NVML_OK = 0, SL_NVML_FAILED /* err says what failed and what to do */ };
+enum {
+	SL_NVML_OK = 0,
+	SL_NVML_FAILED, /* err says what failed and what to do */
+	SL_NVML_LOST,   /* this GPU fell off the bus, or waits for a reset; err says so */
+	SL_NVML_ABSENT, /* NVML knows no GPU of this UUID (any more) */
+	SL_NVML_NONE,   /* nothing happened in time */
+};
 
 /* Loads and initialises the library. *out is set only on SL_NVML_OK. */
 SL_MUST_CHECK int sl_nvml_open(struct sl_nvml **out, struct sl_error *err);
@@ -58,5 +65,19 @@ SL_MUST_CHECK int sl_nvml_list(
 /* Who uses the GPU with this UUID, and how much. */
 SL_MUST_CHECK int sl_nvml_usage(struct sl_nvml *nvml, const char *uuid_text,
 	struct sl_nvml_usage *out, struct sl_error *err);
+
+/*
+ * Errors of GPUs (Xids) as NVML tells them. A watch has an NVML session of its own; sessions are
+ * counted by the library, so NVML is opened anew in earnest only while no watch is open. Where the
+ * functions are missing or refused, SL_NVML_FAILED.
+ */
+struct sl_nvml_watch;
+
+SL_MUST_CHECK int sl_nvml_watch_open(struct sl_nvml_watch **out, struct sl_error *err);
+/* SL_NVML_OK: *xid of the GPU with this UUID. SL_NVML_LOST: some GPU is, ask all of them. */
+SL_MUST_CHECK int sl_nvml_watch_wait(struct sl_nvml_watch *watch, unsigned int ms,
+	char uuid_text[41], uint64_t *xid, struct sl_error *err);
+/* NULL is fine; returns NULL. */
+struct sl_nvml_watch *sl_nvml_watch_close(struct sl_nvml_watch *watch);
 
 #endif

@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "daemon/client.h"
 #include "daemon/drive.h"
+#include "daemon/lost.h"
 #include "daemon/strangers.h"
 #include "daemon/views.h"
 #include "daemon/workload.h"
@@ -52,6 +53,12 @@ void sl_reconcile_begin(struct sl_daemon *daemon, uint32_t gpu)
 	sl_measure_name(daemon->measure, gpu, uuid);
 	daemon->gpus[gpu].due = SL_NS_NEVER;
 	hurry(daemon, &daemon->gpus[gpu]);
+}
+
+void sl_reconcile_now(struct sl_daemon *daemon, uint32_t gpu)
+{
+	if (daemon->gpus[gpu].managed)
+		hurry(daemon, &daemon->gpus[gpu]);
 }
 
 void sl_reconcile_soon(
@@ -504,25 +511,49 @@ static void after_sample(struct sl_daemon *daemon, uint32_t number)
 		sl_max_u64(now, gpu->full_at + daemon->config.measure_interval));
 }
 
+/* NVML failed as a whole, as far as we can see: the inventory opens it anew. */
+static void sample_failed(
+	struct sl_daemon *daemon, const struct sl_measure_answer *sample)
+{
+	struct sl_gpu *gpu = &daemon->gpus[sample->gpu];
+
+	if (daemon->nvml_ok)
+		sl_timer_set(daemon->inventory_timer, sl_clock_now() + SL_S);
+	daemon->nvml_ok = false;
+	sl_wire_str(daemon->nvml_text, sizeof(daemon->nvml_text), sample->text);
+	if (!gpu->complained)
+		sl_warning("GPU %u: %s", sample->gpu, sample->text);
+	gpu->complained = true;
+	schedule(daemon, gpu, sl_clock_now() + sl_max_u64(gpu->pause, 100 * SL_MS));
+}
+
+/* The sample needs no further look. */
+static bool is_about_loss(
+	struct sl_daemon *daemon, const struct sl_measure_answer *sample)
+{
+	struct sl_gpu *gpu = &daemon->gpus[sample->gpu];
+
+	if (!sample->ok) {
+		if (sample->lost || sample->absent)
+			schedule(daemon, gpu, sl_lost_unanswered(daemon, sample));
+		else
+			sample_failed(daemon, sample);
+		return true;
+	}
+	if (!gpu->lost || sl_lost_answered(daemon, sample))
+		return false;
+	schedule(daemon, gpu, sl_clock_now() + SL_LOST_ASK_NS);
+	return true;
+}
+
 void sl_reconcile_sample(struct sl_daemon *daemon, const struct sl_measure_answer *sample)
 {
 	struct sl_gpu *gpu = &daemon->gpus[sample->gpu];
 	struct view view = {.daemon = daemon, .sample = sample, .gpu = sample->gpu};
 
 	gpu->asked = false;
-	if (!sample->ok) {
-		/* The inventory opens NVML anew. */
-		if (daemon->nvml_ok)
-			sl_timer_set(daemon->inventory_timer, sl_clock_now() + SL_S);
-		daemon->nvml_ok = false;
-		sl_wire_str(daemon->nvml_text, sizeof(daemon->nvml_text), sample->text);
-		if (!gpu->complained)
-			sl_warning("GPU %u: %s", sample->gpu, sample->text);
-		gpu->complained = true;
-		schedule(daemon, gpu,
-			sl_clock_now() + sl_max_u64(gpu->pause, 100 * SL_MS));
+	if (is_about_loss(daemon, sample))
 		return;
-	}
 	if (gpu->complained)
 		sl_info("NVML answers about GPU %u again", sample->gpu);
 	gpu->complained = false;

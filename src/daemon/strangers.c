@@ -172,6 +172,13 @@ void sl_strangers_end(struct sl_daemon *daemon, uint32_t gpu)
 	}
 }
 
+void sl_strangers_lost(struct sl_daemon *daemon, uint32_t gpu)
+{
+	sl_list_foreach (link, &daemon->stranger_list) {
+		SL_LIST_ENTRY(link, struct sl_stranger, link)->told_bytes[gpu] = 0;
+	}
+}
+
 void sl_strangers_fini(struct sl_daemon *daemon)
 {
 	sl_list_foreach_safe (link, &daemon->stranger_list) {

@@ -35,6 +35,8 @@ void sl_strangers_begin(struct sl_daemon *daemon);
 void sl_strangers_seen(
 	struct sl_daemon *daemon, uint32_t gpu, uint32_t pid, uint64_t bytes);
 void sl_strangers_end(struct sl_daemon *daemon, uint32_t gpu);
+/* The policy forgets what it knew of this GPU. */
+void sl_strangers_lost(struct sl_daemon *daemon, uint32_t gpu);
 /* The stranger with this id, or NULL. */
 struct sl_stranger *sl_strangers_find(struct sl_daemon *daemon, uint64_t id);
 void sl_strangers_fini(struct sl_daemon *daemon);

@@ -7,6 +7,7 @@
 #include "fake_nvml.h"
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,8 +17,15 @@
 #include "base/nvml_abi.h"
 
 static volatile struct fake_nvml *state;
+/* Sessions are counted, as NVML does: the measuring and the watching thread have one each. */
+static pthread_mutex_t sessions_mutex = PTHREAD_MUTEX_INITIALIZER;
+static unsigned int sessions;
 
-nvmlReturn_t nvmlInit_v2(void)
+struct nvmlEventSet_st {
+	unsigned int gpus;
+};
+
+static nvmlReturn_t map_state(void)
 {
 	const char *path = getenv("FAKE_NVML");
 	int fd = path ? open(path, O_RDWR | O_CLOEXEC) : -1;
@@ -31,14 +39,37 @@ nvmlReturn_t nvmlInit_v2(void)
 	if (map == MAP_FAILED)
 		return NVML_ERROR_UNKNOWN;
 	state = map;
-	return state->broken ? NVML_ERROR_DRIVER_NOT_LOADED : NVML_SUCCESS;
+	state->opened++;
+	return NVML_SUCCESS;
+}
+
+nvmlReturn_t nvmlInit_v2(void)
+{
+	nvmlReturn_t result = NVML_SUCCESS;
+
+	(void)pthread_mutex_lock(&sessions_mutex);
+	if (sessions == 0)
+		result = map_state();
+	if (result == NVML_SUCCESS)
+		sessions++;
+	(void)pthread_mutex_unlock(&sessions_mutex);
+	while (result == NVML_SUCCESS && state->hang_init)
+		(void)usleep(1000);
+	if (result == NVML_SUCCESS && state->broken) {
+		(void)nvmlShutdown();
+		return NVML_ERROR_DRIVER_NOT_LOADED;
+	}
+	return result;
 }
 
 nvmlReturn_t nvmlShutdown(void)
 {
-	if (state)
+	(void)pthread_mutex_lock(&sessions_mutex);
+	if (sessions > 0 && --sessions == 0) {
 		(void)munmap((void *)state, sizeof(*state));
-	state = NULL;
+		state = NULL;
+	}
+	(void)pthread_mutex_unlock(&sessions_mutex);
 	return NVML_SUCCESS;
 }
 
@@ -65,6 +96,8 @@ nvmlReturn_t nvmlDeviceGetHandleByIndex_v2(unsigned int index, nvmlDevice_t *dev
 {
 	if (index >= state->gpu_count)
 		return NVML_ERROR_INVALID_ARGUMENT;
+	if (state->gpus[state->order[index]].lost)
+		return NVML_ERROR_GPU_IS_LOST;
 	*device = (nvmlDevice_t)&state->gpus[state->order[index]];
 	return NVML_SUCCESS;
 }
@@ -74,8 +107,12 @@ nvmlReturn_t nvmlDeviceGetHandleByUUID(const char *uuid, nvmlDevice_t *device)
 	if (state->broken)
 		return NVML_ERROR_UNKNOWN;
 	for (unsigned int i = 0; i < state->gpu_count; i++) {
-		if (strcmp((const char *)state->gpus[i].uuid, uuid) == 0) {
-			*device = (nvmlDevice_t)&state->gpus[i];
+		const volatile struct fake_gpu *gpu = &state->gpus[state->order[i]];
+
+		if (strcmp((const char *)gpu->uuid, uuid) == 0) {
+			if (gpu->lost)
+				return NVML_ERROR_GPU_IS_LOST;
+			*device = (nvmlDevice_t)gpu;
 			return NVML_SUCCESS;
 		}
 	}
@@ -127,6 +164,21 @@ nvmlReturn_t nvmlDeviceGetComputeMode(nvmlDevice_t device, nvmlComputeMode_t *mo
 	return NVML_SUCCESS;
 }
 
+/* A count that nothing bears out, the same numbers again and again, numbers of nobody, bytes beyond
+ * any GPU. */
+static nvmlReturn_t garbage(unsigned int *count, nvmlProcessInfo_t *infos)
+{
+	unsigned int room = *count;
+
+	*count = 0x7fffffff;
+	for (unsigned int i = 0; i < room; i++)
+		infos[i] = (nvmlProcessInfo_t){
+			.pid = i % 3 == 0 ? 4294967295u - i : 1 + i % 5,
+			.usedGpuMemory = i % 2 ? ~0ull - 1 : 1ull << 62,
+		};
+	return NVML_SUCCESS;
+}
+
 nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v3(
 	nvmlDevice_t device, unsigned int *count, nvmlProcessInfo_t *infos)
 {
@@ -136,6 +188,10 @@ nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v3(
 	state->questions++;
 	while (state->hang)
 		(void)usleep(1000);
+	if (gpu->lost)
+		return NVML_ERROR_GPU_IS_LOST;
+	if (state->garbage)
+		return garbage(count, infos);
 	rows = gpu->count;
 	*count = rows;
 	if (rows > room)
@@ -146,4 +202,47 @@ nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v3(
 			.usedGpuMemory = gpu->rows[i].bytes,
 		};
 	return NVML_SUCCESS;
+}
+
+nvmlReturn_t nvmlEventSetCreate(nvmlEventSet_t *set)
+{
+	*set = calloc(1, sizeof(**set));
+	return *set ? NVML_SUCCESS : NVML_ERROR_MEMORY;
+}
+
+nvmlReturn_t nvmlEventSetFree(nvmlEventSet_t set)
+{
+	free(set);
+	return NVML_SUCCESS;
+}
+
+nvmlReturn_t nvmlDeviceRegisterEvents(
+	nvmlDevice_t device, unsigned long long types, nvmlEventSet_t set)
+{
+	set->gpus |= 1u << (gpu_of(device) - (struct fake_gpu *)state->gpus);
+	return types == nvmlEventTypeXidCriticalError ? NVML_SUCCESS
+						      : NVML_ERROR_NOT_SUPPORTED;
+}
+
+nvmlReturn_t nvmlEventSetWait_v2(
+	nvmlEventSet_t set, nvmlEventData_t *data, unsigned int timeout_ms)
+{
+	state->watching++;
+	while (state->hang_wait)
+		(void)usleep(1000);
+	for (unsigned int i = 0; i < timeout_ms; i++) {
+		unsigned int xid = state->xid;
+
+		if (xid && set->gpus & 1u << state->xid_gpu) {
+			state->xid = 0;
+			*data = (nvmlEventData_t){
+				.device = (nvmlDevice_t)&state->gpus[state->xid_gpu],
+				.eventType = nvmlEventTypeXidCriticalError,
+				.eventData = xid,
+			};
+			return NVML_SUCCESS;
+		}
+		(void)usleep(1000);
+	}
+	return NVML_ERROR_TIMEOUT;
 }

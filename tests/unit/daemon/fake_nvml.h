@@ -19,6 +19,7 @@ struct fake_gpu {
 	uint64_t total_bytes;
 	uint64_t unlisted_bytes; /* in use, but in no row */
 	unsigned int mig, exclusive;
+	unsigned int lost; /* every call about it fails; it is still counted */
 	unsigned int count;
 	struct {
 		unsigned int pid;
@@ -32,6 +33,11 @@ struct fake_nvml {
 	unsigned int gpu_count;
 	unsigned int order[FAKE_GPUS_MAX]; /* NVML's index -> gpus[] */
 	unsigned int questions;            /* asked so far */
+	unsigned int hang_init, hang_wait; /* opening, waiting for an event sleeps */
+	unsigned int opened;               /* sessions so far */
+	unsigned int garbage;              /* the list of processes is nonsense */
+	unsigned int xid_gpu, xid;         /* an event, taken when xid is not 0 */
+	unsigned int watching;             /* waits for events so far */
 	struct fake_gpu gpus[FAKE_GPUS_MAX];
 };
 

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <linux/sched.h>
 #include <poll.h>
 #include <signal.h>
@@ -285,8 +286,20 @@ static pid_t fork_with_pid(pid_t pid)
 	return (pid_t)syscall(SYS_clone3, &args, sizeof(args));
 }
 
-/* pid 0: any. */
-static struct rig_peer make_peer(const struct rig *rig, pid_t pid)
+struct rig_user {
+	uid_t uid;
+	gid_t gid;
+};
+
+static void become(uid_t uid, gid_t gid)
+{
+	if (setgroups(1, &gid) < 0 || setgid((gid_t)uid) < 0 || setuid(uid) < 0)
+		_exit(1);
+}
+
+/* pid 0: any; user: who to be, or NULL. */
+static struct rig_peer make_peer(
+	const struct rig *rig, pid_t pid, const struct rig_user *user)
 {
 	struct rig_peer peer = {.fd = -1, .order = -1};
 	int channel[2];
@@ -295,6 +308,8 @@ static struct rig_peer make_peer(const struct rig *rig, pid_t pid)
 	peer.pid = pid ? fork_with_pid(pid) : fork();
 	if (peer.pid == 0) {
 		(void)close(channel[0]);
+		if (user)
+			become(user->uid, user->gid);
 		child_main(channel[1], rig->socket);
 	}
 	(void)close(channel[1]);
@@ -306,7 +321,16 @@ static struct rig_peer make_peer(const struct rig *rig, pid_t pid)
 
 struct rig_peer rig_peer(const struct rig *rig)
 {
-	struct rig_peer peer = make_peer(rig, 0);
+	struct rig_peer peer = make_peer(rig, 0, NULL);
+
+	assert_true(peer.pid > 0);
+	return peer;
+}
+
+struct rig_peer rig_peer_as(const struct rig *rig, uid_t uid, gid_t gid)
+{
+	const struct rig_user user = {.uid = uid, .gid = gid};
+	struct rig_peer peer = make_peer(rig, 0, &user);
 
 	assert_true(peer.pid > 0);
 	return peer;
@@ -314,7 +338,7 @@ struct rig_peer rig_peer(const struct rig *rig)
 
 struct rig_peer rig_peer_with_pid(const struct rig *rig, pid_t pid)
 {
-	struct rig_peer peer = make_peer(rig, pid);
+	struct rig_peer peer = make_peer(rig, pid, NULL);
 
 	if (peer.pid < 0) {
 		sl_closep(&peer.order);

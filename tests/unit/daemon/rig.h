@@ -62,6 +62,9 @@ bool rig_log_gets(const struct rig *rig, const char *text);
 
 /* A process with a connection; nothing is said yet. */
 struct rig_peer rig_peer(const struct rig *rig);
+/* The same as another user whose only group, besides a primary one of its own number, is gid; for
+ * tests that run as root. */
+struct rig_peer rig_peer_as(const struct rig *rig, uid_t uid, gid_t gid);
 /* The same, with this pid, whose owner before is dead; .pid is 0 if the kernel does not let us. */
 struct rig_peer rig_peer_with_pid(const struct rig *rig, pid_t pid);
 /* The same process connects anew; the old socket is closed. */
