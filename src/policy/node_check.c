@@ -140,9 +140,134 @@ static int check_queue(const struct sl_node *node, uint32_t gpu, struct sl_error
 	return 0;
 }
 
-static int check_member(const struct sl_node_member *member, struct sl_error *err)
+/* A lost GPU serves nobody: nothing waits or is granted there, and the dead are let go. */
+static int check_lost(const struct sl_node *node, uint32_t gpu, struct sl_error *err)
+{
+	const struct sl_node_queue *queue = &node->queue[gpu];
+	const struct sl_ledger_cell *sum = &node->ledger.gpu[gpu].sum;
+
+	if (!queue->lost || (node->ledger.gpu[gpu].present && !queue->count &&
+				    !sum->granted_bytes && !sum->dying_bytes))
+		return 0;
+	sl_error_set(err,
+		"GPU %u is lost: %u demands wait there, %llu bytes are granted, %llu "
+		"dying",
+		gpu, queue->count, (unsigned long long)sum->granted_bytes,
+		(unsigned long long)sum->dying_bytes);
+	return 1;
+}
+
+/* Where its processes have something, or want it, they are known to be. */
+static int check_places(const struct sl_node_member *member, struct sl_error *err)
+{
+	uint32_t mask = 0;
+
+	for (uint32_t gpu = 0; gpu < SL_NODE_GPUS_MAX; gpu++) {
+		const struct sl_ledger_cell *cell = &member->account.cell[gpu];
+
+		mask |= sl_ledger_live(cell) || cell->dying_bytes ? 1u << gpu : 0;
+	}
+	sl_list_foreach (link, &member->clients) {
+		const struct sl_node_client *client =
+			SL_LIST_ENTRY(link, struct sl_node_client, of_member);
+
+		sl_list_foreach (at, &client->party.demands)
+			mask |= 1u << SL_LIST_ENTRY(at, struct sl_demand, of_client)->gpu;
+	}
+	if (!(mask & ~member->actual_mask))
+		return 0;
+	sl_error_set(err, "workload %llu is on %x, known to be on %x",
+		(unsigned long long)member->index.id, mask, member->actual_mask);
+	return 1;
+}
+
+/* What a change must leave right: the numbers, and the copies of them. */
+static int check_numbers(const struct sl_node_member *member, struct sl_error *err)
+{
+	const struct sl_ledger_account *account = &member->account;
+
+	if (account->limit_bytes < account->request_bytes ||
+		!account->gpu_mask != member->leaving) {
+		sl_error_set(err, "workload %llu: request %llu, limit %llu on GPUs %x",
+			(unsigned long long)member->index.id,
+			(unsigned long long)account->request_bytes,
+			(unsigned long long)account->limit_bytes, account->gpu_mask);
+		return 1;
+	}
+	sl_list_foreach (link, &member->clients) {
+		const struct sl_node_client *client =
+			SL_LIST_ENTRY(link, struct sl_node_client, of_member);
+
+		sl_list_foreach (at, &client->party.demands) {
+			const struct sl_demand *demand =
+				SL_LIST_ENTRY(at, struct sl_demand, of_client);
+
+			if (demand->priority == member->priority)
+				continue;
+			sl_error_set(err, "workload %llu: a demand has priority %d",
+				(unsigned long long)member->index.id,
+				(int)demand->priority);
+			return 1;
+		}
+	}
+	return 0;
+}
+
+/* Who is to end gets nothing, and his time is known. */
+static int check_end(const struct sl_node *node, const struct sl_node_member *member,
+	struct sl_error *err)
+{
+	bool to_kill = sl_list_is_linked(&member->to_kill);
+
+	if ((!member->stopping || !member->waiting) &&
+		(!to_kill || (member->stopping && !member->leaving &&
+				     node->now < member->kill_at &&
+				     node->due <= member->kill_at)))
+		return 0;
+	sl_error_set(err,
+		"workload %llu: stopping %d, to be killed %d at %llu ms, next look at "
+		"%llu ms, %u demands wait",
+		(unsigned long long)member->index.id, member->stopping, to_kill,
+		(unsigned long long)(member->kill_at / SL_MS),
+		(unsigned long long)(node->due / SL_MS), member->waiting);
+	return 1;
+}
+
+static int check_stranger(const struct sl_node *node,
+	const struct sl_node_stranger *stranger, struct sl_error *err)
+{
+	bool waits = stranger->stopping && !stranger->killed, has = false;
+
+	for (uint32_t gpu = 0; gpu < SL_NODE_GPUS_MAX; gpu++)
+		has |= stranger->bytes[gpu] != 0;
+	if (has && (!waits || (node->now < stranger->kill_at &&
+				      node->due <= stranger->kill_at)))
+		return 0;
+	sl_error_set(err, "stranger %llu: %s, to be killed at %llu ms",
+		(unsigned long long)stranger->index.id,
+		has ? "has something" : "has nothing",
+		(unsigned long long)(stranger->kill_at / SL_MS));
+	return 1;
+}
+
+static int check_strangers(const struct sl_node *node, struct sl_error *err)
+{
+	for (struct sl_index_node *at = sl_index_next(&node->strangers, NULL); at;
+		at = sl_index_next(&node->strangers, at)) {
+		if (check_stranger(node, SL_NODE_ENTRY(at, sl_node_stranger), err))
+			return 1;
+	}
+	return 0;
+}
+
+static int check_member(const struct sl_node *node, const struct sl_node_member *member,
+	struct sl_error *err)
 {
 	uint32_t living = 0, waiting = 0;
+
+	if (check_places(member, err) || check_numbers(member, err) ||
+		check_end(node, member, err))
+		return 1;
 
 	sl_list_foreach (link, &member->clients) {
 		const struct sl_node_client *client =
@@ -172,13 +297,13 @@ int sl_node_check(const struct sl_node *node, struct sl_error *err)
 	if (check_ledger(node, err) || sl_pool_check(&node->pool, err))
 		return 1;
 	sl_list_foreach (link, &node->all_members) {
-		if (check_member(
+		if (check_member(node,
 			    SL_LIST_ENTRY(link, struct sl_node_member, of_node), err))
 			return 1;
 	}
 	for (uint32_t gpu = 0; gpu < SL_NODE_GPUS_MAX; gpu++) {
-		if (check_queue(node, gpu, err))
+		if (check_queue(node, gpu, err) || check_lost(node, gpu, err))
 			return 1;
 	}
-	return 0;
+	return check_strangers(node, err);
 }
