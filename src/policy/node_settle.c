@@ -405,6 +405,7 @@ static void give_up_expected(struct sl_node *node)
 	}
 	node->expected = 0;
 	node->dirty_mask = UINT32_MAX;
+	node->probes_dirty = true; /* nobody was asked while it was not heard of */
 }
 
 /* What ends by itself, whoever waits: graces of those that were told to stop. */
