@@ -74,6 +74,7 @@ void sl_node_reconsider(struct sl_node *node, uint32_t gpu_mask)
 
 struct outlook {
 	struct sl_node *node;
+	const struct sl_node_client *without; /* stays, whatever it was told; or NULL */
 	uint32_t gpu;
 	int64_t free_bytes;      /* below 0: more is there than can be shared */
 	int64_t unclaimed_bytes; /* of all workloads */
@@ -95,38 +96,54 @@ static bool workload_is_going(
 		       node->now < sl_node_later(member->kill_at, STUBBORN_AFTER));
 }
 
-static uint64_t going_of(
-	const struct outlook *outlook, const struct sl_node_member *member)
+static bool is_seen(const struct outlook *outlook, const struct sl_node_member *member)
 {
-	return member->going_as_of == outlook->node->outlooks ? member->going_bytes : 0;
+	return member->seen_in == outlook->node->outlooks;
 }
 
-/* What will be used of the GPU by the workload. */
+/* What the workload will hold of what it has of the GPU. */
 static uint64_t future_use(
 	const struct outlook *outlook, const struct sl_node_member *member)
 {
-	return sl_sub_sat(
-		sl_ledger_use(&member->account, outlook->gpu), going_of(outlook, member));
+	return sl_sub_sat(sl_ledger_use(&member->account, outlook->gpu),
+		is_seen(outlook, member) ? member->going_bytes : 0);
+}
+
+/* What of its request it will not have claimed, with what its demands are to get. */
+static uint64_t future_unclaimed(
+	const struct outlook *outlook, const struct sl_node_member *member)
+{
+	return sl_sub_sat(sl_ledger_request(&member->account, outlook->gpu),
+		future_use(outlook, member) +
+			(is_seen(outlook, member) ? member->promised_bytes : 0));
+}
+
+/* The workload loses bytes, or is to get some. */
+static void shift(struct outlook *outlook, struct sl_node_member *member,
+	uint64_t going_bytes, uint64_t promised_bytes)
+{
+	outlook->unclaimed_bytes -= (int64_t)future_unclaimed(outlook, member);
+	if (!is_seen(outlook, member))
+		member->going_bytes = member->promised_bytes = 0;
+	member->seen_in = outlook->node->outlooks;
+	member->going_bytes += going_bytes;
+	member->promised_bytes += promised_bytes;
+	outlook->unclaimed_bytes += (int64_t)future_unclaimed(outlook, member);
+	outlook->free_bytes += (int64_t)going_bytes - (int64_t)promised_bytes;
 }
 
 static void let_go(struct outlook *outlook, struct sl_node_member *member, uint64_t bytes)
 {
-	uint64_t request = sl_ledger_request(&member->account, outlook->gpu);
-	uint64_t before = sl_sub_sat(request, future_use(outlook, member));
-
-	member->going_bytes = going_of(outlook, member) + bytes;
-	member->going_as_of = outlook->node->outlooks;
-	outlook->free_bytes += (int64_t)bytes;
-	outlook->unclaimed_bytes +=
-		(int64_t)(sl_sub_sat(request, future_use(outlook, member)) - before);
+	shift(outlook, member, bytes, 0);
 }
 
-/* `without` stays, whatever it was told; may be NULL. O(workloads + stops). */
+/* O(workloads + stops). */
 static struct outlook look_out(
 	struct sl_node *node, uint32_t gpu, const struct sl_node_client *without)
 {
 	const struct sl_ledger_gpu *g = &node->ledger.gpu[gpu];
 	struct outlook outlook = {.node = node,
+		.without = without,
 		.gpu = gpu,
 		.free_bytes = (int64_t)sl_ledger_shareable(&node->ledger, gpu) -
 			      (int64_t)sl_ledger_resident(&node->ledger, gpu) +
@@ -160,7 +177,7 @@ static int64_t room_for(const struct outlook *outlook, const struct sl_demand *d
 	const struct sl_node *node = outlook->node;
 	int64_t others =
 		outlook->unclaimed_bytes -
-		(int64_t)sl_ledger_unclaimed(demand->holding->account, outlook->gpu);
+		(int64_t)future_unclaimed(outlook, sl_node_client_of(demand)->member);
 	int64_t lent;
 
 	if (demand->entitled)
@@ -173,9 +190,7 @@ static int64_t room_for(const struct outlook *outlook, const struct sl_demand *d
 
 static void reserve(struct outlook *outlook, const struct sl_demand *demand)
 {
-	outlook->free_bytes -= (int64_t)demand->bytes;
-	outlook->unclaimed_bytes -= (int64_t)sl_min_u64(demand->bytes,
-		sl_ledger_unclaimed(demand->holding->account, outlook->gpu));
+	shift(outlook, sl_node_client_of(demand)->member, 0, demand->bytes);
 }
 
 /* --- victims --- */
@@ -226,8 +241,7 @@ static bool may_be_stopped(
 
 /* Those of other workloads that hold something above their request. only: NULL, or the only one. */
 static uint32_t list_victims(const struct outlook *outlook,
-	const struct sl_demand *demand, const struct sl_node_client *without,
-	const struct sl_node_client *only)
+	const struct sl_demand *demand, const struct sl_node_client *only)
 {
 	const struct sl_node_member *own = sl_node_client_of(demand)->member;
 	struct sl_node *node = outlook->node;
@@ -248,7 +262,7 @@ static uint32_t list_victims(const struct outlook *outlook,
 			uint64_t held =
 				sl_ledger_live(&client->holding.cell[outlook->gpu]);
 
-			if (held && may_be_stopped(client, without) &&
+			if (held && may_be_stopped(client, outlook->without) &&
 				(!only || client == only))
 				add_victim(outlook, client, held, workloads, &count);
 		}
@@ -335,7 +349,7 @@ static bool stop_others(
 	}
 	if (outlook->choices++ >= CHOICES_MOST)
 		return false;
-	count = list_victims(outlook, demand, NULL, NULL);
+	count = list_victims(outlook, demand, NULL);
 	taken = choose(outlook, demand, missing, count);
 	for (uint32_t i = 0; i < count; i++) {
 		if (node->victims[i].taken)
@@ -364,7 +378,8 @@ static uint64_t stuck_bytes(
 		const struct sl_node_client *client =
 			SL_LIST_ENTRY(link, struct sl_node_client, of_member);
 
-		if (client->untakeable && !sl_node_is_going(client))
+		if (client->untakeable &&
+			(client == outlook->without || !sl_node_is_going(client)))
 			bytes += sl_ledger_live(&client->holding.cell[outlook->gpu]);
 	}
 	return bytes;
@@ -403,7 +418,7 @@ static void stop_untakeable(
 	struct sl_node *node = outlook->node;
 	struct sl_victims_ask ask = {
 		.missing_bytes = missing, .entitled = true, .priority = INT32_MAX};
-	uint32_t all = list_victims(outlook, demand, NULL, NULL), count = 0;
+	uint32_t all = list_victims(outlook, demand, NULL), count = 0;
 
 	for (uint32_t i = 0; i < all; i++) {
 		if (!sl_node_find_client(node, node->victims[i].client)->untakeable)
@@ -452,8 +467,11 @@ static bool last_resort(
 
 /* --- one GPU --- */
 
-static bool stops_here(const struct sl_node *node, uint32_t gpu)
+/* Somebody with memory here was told to end, or has ended. */
+static bool comes_here(const struct sl_node *node, uint32_t gpu)
 {
+	if (node->ledger.gpu[gpu].sum.dying_bytes)
+		return true;
 	sl_list_foreach (link, &node->stops) {
 		if (sl_ledger_live(&SL_LIST_ENTRY(link, struct sl_node_client, of_stops)
 					    ->holding.cell[gpu]))
@@ -472,7 +490,7 @@ static enum sl_reason ends_as(
 	if (demand->entitled)
 		return SL_REASON_NONE;
 	if (node->now >= sl_node_wait_end(node, demand) &&
-		!(covered && stops_here(node, outlook->gpu)))
+		!(covered && comes_here(node, outlook->gpu)))
 		return degraded ? SL_REASON_GPU_DEGRADED : SL_REASON_WAITED_TOO_LONG;
 	if (SL_MUTANT(NO_WAIT_WAITS, sl_node_waits_at_all(node), true) || covered)
 		return SL_REASON_NONE;
@@ -559,11 +577,11 @@ static bool is_one_of_those(struct outlook *outlook, const struct sl_demand *dem
 	uint64_t missing, const struct sl_node_client *client)
 {
 	struct sl_node *node = outlook->node;
-	uint32_t count = list_victims(outlook, demand, client, client);
+	uint32_t count = list_victims(outlook, demand, client);
 
 	if (choose(outlook, demand, missing, count))
 		return true;
-	count = list_victims(outlook, demand, client, NULL);
+	count = list_victims(outlook, demand, NULL);
 	(void)choose(outlook, demand, missing, count);
 	for (uint32_t i = 0; i < count; i++) {
 		if (node->victims[i].client == client->index.id)
@@ -581,7 +599,6 @@ static bool is_last_resort_for(struct outlook *outlook, const struct sl_demand *
 		demand->holding->account == &client->member->account)
 		return false;
 	all = look_at_borrowers(outlook, demand);
-	/* Its own bytes are among those that go, and are not seen as borrowed by anybody. */
 	return missing > all.takeable_bytes &&
 	       future_use(outlook, client->member) >
 		       sl_ledger_request(&client->member->account, outlook->gpu);

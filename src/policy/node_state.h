@@ -39,8 +39,9 @@ struct sl_node_member { /* a workload */
 	sl_ns kill_at;
 	uint32_t actual_mask; /* GPUs its clients ever held, asked or were measured on */
 	uint32_t untakeable;  /* clients */
-	/* Scratch of an outlook: what its clients that are being stopped hold on its GPU. */
-	uint64_t going_as_of, going_bytes;
+	/* Scratch of an outlook: what those of its clients hold that are being stopped, and what
+	 * its demands are to get. */
+	uint64_t seen_in, going_bytes, promised_bytes;
 	struct sl_node_member *next_spare;
 };
 

@@ -111,6 +111,20 @@ static bool waits_for_the_stopped(const struct sl_node *node,
 		most = live;
 		who = client->member->index.id;
 	}
+	sl_list_foreach (at, &node->to_kill) {
+		const struct sl_node_member *member =
+			SL_LIST_ENTRY(at, struct sl_node_member, to_kill);
+		uint64_t use = sl_ledger_use(&member->account, demand->gpu);
+
+		coming += demand->entitled
+				  ? use
+				  : sl_sub_sat(use, sl_ledger_request(&member->account,
+							    demand->gpu));
+		if (use <= most || member->index.id == because->workload)
+			continue;
+		most = use;
+		who = member->index.id;
+	}
 	if (!most || demand->bytes > available_with(node, demand, coming))
 		return false;
 	because->reason = SL_REASON_STOPPING_WAITS;
