@@ -434,7 +434,7 @@ static void change(struct sl_node *node, struct sl_node_member *member,
 		member->wait_max = event->workload_set.wait_max;
 	if (to->priority != member->priority)
 		sl_node_reprioritize(node, member, to->priority);
-	sl_node_touch(node, member->account.gpu_mask);
+	sl_node_touch(node, member->account.gpu_mask | member->account.touched);
 	node->deadlock_dirty = node->timers_dirty = true;
 	sl_node_emit(node, (struct sl_action){.type = SL_ACTION_SET_DONE,
 				   .set_done = {.workload = member->index.id,

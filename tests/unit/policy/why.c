@@ -1,0 +1,205 @@
+#include "play.h"
+
+/* Why a workload is as it is, and every demand of the node. */
+
+#define WORKLOAD(w, request, limit, count, mask) \
+	EVENT(WORKLOAD_ADD, workload_add,        \
+		{w, BYTES(request), BYTES(limit), count, mask, 0, 0, 0, 0, 0, {ANY}})
+#define URGENT(w)                         \
+	EVENT(WORKLOAD_ADD, workload_add, \
+		{w, BYTES(0), BYTES(100), 1, 1, 9, 0, 0, 0, 0, {ANY}})
+#define CONDITION(c, what) EVENT(CONDITION, condition, {c, SL_CONDITION_##what})
+
+static void say(void *context, const char *text)
+{
+	char *to = context;
+	size_t used = strlen(to);
+
+	(void)snprintf(to + used, 1024 - used, "%s%s", used ? "; " : "", text);
+}
+
+/* "REASON g0 c10 w1/2 bytes/available/other", without what is 0. */
+static void on_because(void *context, const struct sl_node_because *b)
+{
+	char text[256];
+
+	(void)snprintf(text, sizeof(text), "%s g%u c%llu w%llu/%llu %llu/%llu/%llu %llu",
+		sl_reason_name(b->reason), b->gpu, (unsigned long long)b->client,
+		(unsigned long long)b->workload, (unsigned long long)b->other,
+		(unsigned long long)b->bytes, (unsigned long long)b->available_bytes,
+		(unsigned long long)b->other_bytes,
+		(unsigned long long)(b->span / SL_MS));
+	say(context, text);
+}
+
+static void on_demand(void *context, const struct sl_node_demand_view *d)
+{
+	char text[256];
+
+	(void)snprintf(text, sizeof(text), "%llu/%llu g%u %llu %s%s%s",
+		(unsigned long long)d->client, (unsigned long long)d->ask, d->gpu,
+		(unsigned long long)d->bytes, d->epoch ? "granted" : "waits",
+		d->entitled ? " entitled" : "", d->head ? " head" : "");
+	say(context, text);
+}
+
+static void assert_why(const struct play *p, uint64_t workload, const char *want)
+{
+	char got[1024] = "";
+
+	sl_node_why(p->node, workload, on_because, got);
+	assert_row_text("why", got, want);
+}
+
+static void assert_demands(const struct play *p, const char *want)
+{
+	char got[1024] = "";
+
+	sl_node_each_demand(p->node, on_demand, got);
+	assert_row_text("demands", got, want);
+}
+
+static void waits(void **state)
+{
+	static const struct play_row rows[] = {
+		{"a GPU", 0, GPU(0, 100), ""},
+		{"another", 0, GPU(1, 60), ""},
+		{"bursts", 0, WORKLOAD(1, 20, 100, 1, 1), "ADMIT 1 m1 r20 l100"},
+		{"on both", 0, WORKLOAD(2, 40, 60, 2, 3), "ADMIT 2 m3 r40 l60"},
+		{"rigid", 0, WORKLOAD(3, 20, 20, 1, 2), "ADMIT 3 m2 r20 l20"},
+		{"processes", 0, JOIN(10, 1), ""},
+		{"processes", 0, JOIN(20, 2), ""},
+		{"processes", 0, JOIN(30, 3), ""},
+		{"some", 0, ASK(10, 1, 0, 60), "GRANT 10/1 g0 60"},
+		{"held", 0, COMMIT(10, 1, 60), ""},
+		{"all that is left there", 0, ASK(20, 1, 0, 40), "GRANT 20/1 g0 40"},
+		{"waits", 1000, ASK(10, 2, 0, 10), ""},
+		{"waits", 1100, ASK(20, 2, 0, 5), ""},
+		{"waits", 1200, ASK(20, 3, 1, 45), ""},
+	};
+	struct play p;
+
+	play_open(&p);
+	play_rows(&p, rows, SL_ARRAY_LEN(rows));
+	assert_why(&p, 1, "BURST_WAITS g0 c10 w1/0 10/0/0 200");
+	assert_why(&p, 2,
+		"BURST_WAITS g0 c20 w2/1 5/0/40 100; BURST_WAITS g1 c20 w2/0 45/40/0 0");
+	assert_why(&p, 3, "");
+	assert_why(&p, 4, "");
+	assert_demands(&p,
+		"10/2 g0 10 waits head; 20/2 g0 5 waits; 20/3 g1 45 waits head; "
+		"20/1 g0 40 granted entitled");
+	play_close(&p);
+}
+
+static void is_to_end(void **state)
+{
+	static const struct play_row rows[] = {
+		{"a resolver", 0,
+			SETTINGS(.chain = SL_CHAIN(SL_RESOLVER_PRIORITY, SL_RESOLVER_WAIT,
+					 SL_RESOLVER_NONE)),
+			""},
+		{"a GPU", 0, GPU(0, 100), ""},
+		{"bursts", 0, WORKLOAD(1, 0, 100, 1, 1), "ADMIT 1 m1 r0 l100"},
+		{"more urgent", 0, URGENT(2), "ADMIT 2 m1 r0 l100"},
+		{"asked to end", 0, WORKLOAD(3, 0, 100, 1, 1), "ADMIT 3 m1 r0 l100"},
+	};
+	static const struct sl_event events[] = {JOIN(10, 1), JOIN(20, 2),
+		ASK(10, 1, 0, 90), COMMIT(10, 1, 90), ASK(20, 1, 0, 50),
+		EVENT(WORKLOAD_STOP, workload_stop, {3, SL_S})};
+	struct play p;
+
+	play_open(&p);
+	play_rows(&p, rows, SL_ARRAY_LEN(rows));
+	for (size_t i = 0; i < SL_ARRAY_LEN(events); i++)
+		(void)play(&p, "events", 100, events[i]);
+	assert_why(&p, 1, "STOP_PRIORITY g0 c10 w1/2 50/0/90 0");
+	assert_why(&p, 2, "STOPPING_WAITS g0 c20 w2/1 50/10/90 0");
+	assert_why(&p, 3, "STOP_ASKED g0 c0 w3/0 0/0/0 0");
+	(void)play(&p, "gone", 200, (struct sl_event)REMOVE(3));
+	assert_why(&p, 3, "");
+	play_close(&p);
+}
+
+static void cannot_be_taken_from(void **state)
+{
+	static const struct sl_event settings = SETTINGS(.untakeable_after = 5 * SL_S),
+				     gpu = GPU(0, 100),
+				     workload = WORKLOAD(1, 0, 100, 1, 1),
+				     join = JOIN(10, 1), ask = ASK(10, 1, 0, 30),
+				     stopped = CONDITION(10, STOPPED), time = TIME,
+				     goes_on = CONDITION(10, RUNNING);
+	struct play p;
+
+	play_open(&p);
+	(void)play(&p, "settings", 0, settings);
+	(void)play(&p, "a GPU", 0, gpu);
+	(void)play(&p, "a workload", 0, workload);
+	(void)play(&p, "a process", 0, join);
+	(void)play(&p, "holds something", 0, ask);
+	(void)play(&p, "is stopped", 1000, stopped);
+	assert_why(&p, 1, "");
+	(void)play(&p, "for too long", 7000, time);
+	assert_why(&p, 1, "UNTAKEABLE_BEGINS g0 c10 w1/0 0/0/0 6000");
+	assert_row_u64("untakeable", sl_node_workload(p.node, 1).untakeable, 1);
+	(void)play(&p, "goes on", 8000, goes_on);
+	assert_why(&p, 1, "");
+	play_close(&p);
+}
+
+static void its_gpus(void **state)
+{
+	static const struct sl_event more = HIDDEN(10, 1, 70), lost = LOST(0);
+	static const struct play_row rows[] = {
+		{"a GPU", 0, GPU(0, 100), ""},
+		{"another", 0, GPU(1, 60), ""},
+		{"on both", 0, WORKLOAD(1, 20, 60, 2, 3), "ADMIT 1 m3 r20 l60"},
+		{"on one", 0, WORKLOAD(2, 20, 60, 1, 2), "ADMIT 2 m2 r20 l60"},
+		{"a process", 0, JOIN(10, 1), ""},
+		{"holds", 0, REPORT(10, 0, 30), ""},
+	};
+	struct play p;
+
+	play_open(&p);
+	play_rows(&p, rows, SL_ARRAY_LEN(rows));
+	(void)play(&p, "lost", 0, lost);
+	(void)play(&p, "degraded", 0, more);
+	/* 70 are fixed and 20 promised, of 60. */
+	assert_why(&p, 1,
+		"LOST_FOR g0 c0 w1/0 30/0/0 0; DEGRADED_BEGINS g1 c0 w1/0 30/0/0 0");
+	assert_why(&p, 2, "DEGRADED_BEGINS g1 c0 w2/0 30/0/0 0");
+	play_close(&p);
+}
+
+/* A void grant is no demand any more. */
+static void shows_no_void_grants(void **state)
+{
+	static const struct sl_event lost = LOST(0);
+	static const struct play_row rows[] = {
+		{"a GPU", 0, GPU(0, 100), ""},
+		{"one", 0, WORKLOAD(1, 20, 60, 1, 1), "ADMIT 1 m1 r20 l60"},
+		{"a process", 0, JOIN(10, 1), ""},
+		{"granted", 0, ASK(10, 1, 0, 30), "GRANT 10/1 g0 30"},
+	};
+	struct play p;
+
+	play_open(&p);
+	play_rows(&p, rows, SL_ARRAY_LEN(rows));
+	assert_demands(&p, "10/1 g0 30 granted");
+	(void)play(&p, "lost", 0, lost);
+	assert_demands(&p, "");
+	play_close(&p);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(waits),
+		cmocka_unit_test(is_to_end),
+		cmocka_unit_test(cannot_be_taken_from),
+		cmocka_unit_test(its_gpus),
+		cmocka_unit_test(shows_no_void_grants),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
