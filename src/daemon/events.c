@@ -224,6 +224,9 @@ void sl_events_add_of(
 		.pid = event.pid,
 	};
 
+	/* For the metrics: all of them, also those that are too many to keep. */
+	if (because->reason < SL_REASONS)
+		daemon->reasons[because->reason]++;
 	log_line(daemon, &facts);
 	if (!events || because->reason >= SL_REASONS)
 		return;
