@@ -158,6 +158,7 @@ static void client_row(int fd, unsigned int i)
 	sl_wire_init(&msg, SL_MSG_CLIENT_ROW);
 	msg.client_row.client = 10 + i;
 	msg.client_row.workload = i + 1;
+	msg.client_row.gpu = i == 2 ? 9 : i;
 	msg.client_row.pid = 200 + i;
 	msg.client_row.condition = i % SL_WIRE_CONDITIONS;
 	msg.client_row.flags = i == 0   ? SL_CLIENT_IDLE

@@ -78,7 +78,7 @@ static void make_well(struct sl_facts *f)
 	X(no_gpus, gpus, FAIL, "manages no GPU", "sluiced.conf", f->gpus.count = 0)  \
 	X(some_gpus, gpus, WARN, "1 of 2", "sluiced.conf", f->gpus.count = 1)        \
 	X(degraded, gpus, WARN, "degraded", "UNMANAGED",                             \
-		gpu_rows[1].gpu_row.condition = 1)                                    \
+		gpu_rows[1].gpu_row.condition = 1)                                   \
 	X(mig, modes, FAIL, "MIG", "-mig 0", f->nvml.gpus[1].mig = 1)                \
 	X(exclusive, modes, FAIL, "compute mode 3", "-c DEFAULT",                    \
 		f->nvml.gpus[0].compute_mode = 3)                                    \

@@ -127,6 +127,70 @@ static void test_values(void **state)
 	assert_int_equal(s.watch, 2 * SL_S);
 }
 
+struct named {
+	const char *name;
+	bool follow;
+	enum sl_switch swap;
+};
+
+static const struct sl_option rows_of_named[] = {
+	SL_OPT_OPERAND(struct named, name, "NAME", "Word."),
+	SL_OPT_SHORT(struct named, follow, 'f', "Flag."),
+	SL_OPT(struct named, swap, SWITCH, "on|off", 0, 0, "Switch."),
+	SL_OPT_END,
+};
+
+/* A verb with one word: options stand before and behind it. */
+static void test_operand(void **state)
+{
+	static const struct {
+		const char *words[6];
+		int outcome, first;
+		const char *name, *says;
+		bool follow;
+		enum sl_switch swap;
+	} cases[] = {
+		{{"v"}, SL_OPTION_OK, 1, NULL, NULL, false, SL_SWITCH_UNSET},
+		{{"v", "n", "-f"}, SL_OPTION_OK, 3, "n", NULL, true, SL_SWITCH_UNSET},
+		{{"v", "--swap", "on", "n", "--follow"}, SL_OPTION_OK, 5, "n", NULL, true,
+			SL_SWITCH_ON},
+		{{"v", "--swap=off", "--", "-n"}, SL_OPTION_OK, 4, "-n", NULL, false,
+			SL_SWITCH_OFF},
+		{{"v", "a", "b", "-f"}, SL_OPTION_OK, 2, "a", NULL, false,
+			SL_SWITCH_UNSET},
+		{{"v", "a", "--", "b"}, SL_OPTION_OK, 3, "a", NULL, false,
+			SL_SWITCH_UNSET},
+		{{"v", "--swap", "1"}, SL_OPTION_BAD, 0, NULL, "write on or off", false,
+			0},
+		{{"v", "-fx"}, SL_OPTION_BAD, 0, NULL, "unknown option -fx", false, 0},
+		{{"v", "--NAME", "x"}, SL_OPTION_BAD, 0, NULL, "unknown option", false,
+			0},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < SL_ARRAY_LEN(cases); i++) {
+		struct named s = {0};
+		struct sl_error err = {0};
+		char *argv[7] = {0};
+		int argc = 0, first = -1;
+
+		for (; cases[i].words[argc]; argc++)
+			argv[argc] = (char *)cases[i].words[argc];
+		assert_int_equal(
+			sl_option_parse(rows_of_named, &s, argc, argv, &first, &err),
+			cases[i].outcome);
+		if (cases[i].outcome != SL_OPTION_OK) {
+			assert_row_contains(argv[1], err.text, cases[i].says);
+			continue;
+		}
+		assert_int_equal(first, cases[i].first);
+		assert_row_text(cases[i].words[0], s.name ? s.name : "(none)",
+			cases[i].name ? cases[i].name : "(none)");
+		assert_int_equal(s.follow, cases[i].follow);
+		assert_int_equal(s.swap, cases[i].swap);
+	}
+}
+
 static void test_nearest(void **state)
 {
 	static const char *const names[] = {
@@ -162,7 +226,8 @@ static void test_tables(void **state)
 		for (const struct sl_option *a = sl_verbs[v].options; a->type; a++) {
 			assert_non_null(a->help);
 			assert_true(strlen(a->help) < 160);
-			if (a->type != SL_OPTION_FLAG && a->type != SL_OPTION_WORDS)
+			if (a->type != SL_OPTION_FLAG && a->type != SL_OPTION_WORDS &&
+				a->type != SL_OPTION_OPERAND)
 				assert_non_null(a->value);
 			for (const struct sl_option *b = a + 1; b->type; b++)
 				assert_string_not_equal(a->name, b->name);
@@ -176,6 +241,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_rows),
 		cmocka_unit_test(test_values),
+		cmocka_unit_test(test_operand),
 		cmocka_unit_test(test_nearest),
 		cmocka_unit_test(test_tables),
 	};
