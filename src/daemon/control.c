@@ -26,6 +26,7 @@
 #include "daemon/refusal.h"
 #include "daemon/rows.h"
 #include "daemon/set.h"
+#include "daemon/share.h"
 #include "daemon/why.h"
 #include "daemon/workload.h"
 
@@ -313,12 +314,15 @@ static enum sl_stream_outcome next_row(struct sl_peer *peer, union sl_msg *msg)
 
 void sl_control_list_more(struct sl_peer *peer)
 {
+	sl_ns begin = sl_clock_now();
+
 	peer->list.waits = false;
 	for (int i = 0; i < SL_STREAM_TURN; i++) {
 		enum sl_stream_outcome outcome;
 		union sl_msg msg;
 
-		if (!peer->list.active || peer->doomed || !sl_peer_is_drained(peer))
+		if (!peer->list.active || peer->doomed || !sl_peer_is_drained(peer) ||
+			(i && sl_share_turn_is_over(begin)))
 			return;
 		outcome = next_row(peer, &msg);
 		if (outcome == SL_STREAM_AGAIN)

@@ -35,6 +35,7 @@
 #include "daemon/process.h"
 #include "daemon/reconcile.h"
 #include "daemon/recover.h"
+#include "daemon/share.h"
 #include "daemon/stopper.h"
 #include "daemon/strangers.h"
 #include "daemon/views.h"
@@ -331,6 +332,8 @@ static void set_up(struct sl_daemon *daemon, const struct sl_config *config,
 	if (getrandom(&daemon->epoch, sizeof(daemon->epoch), 0) < 0)
 		daemon->epoch = sl_clock_now();
 	daemon->epoch |= 1; /* 0 means none */
+	if (getrandom(&daemon->share_salt, sizeof(daemon->share_salt), 0) < 0)
+		daemon->share_salt = daemon->epoch;
 	/* Grants of an earlier daemon must not look like ours; the low half counts. */
 	daemon->grant_salt = daemon->epoch & 0xffffffff00000000ull;
 }
@@ -483,6 +486,7 @@ void sl_daemon_fini(struct sl_daemon *daemon)
 	drop_peers(&daemon->peers);
 	drop_objects(daemon);
 	sl_events_fini(daemon);
+	sl_share_fini(daemon);
 	for (size_t i = 0; i < SL_ARRAY_LEN(sources); i++)
 		*sources[i] = sd_event_source_disable_unref(*sources[i]);
 	daemon->measure = sl_measure_free(daemon->measure);

@@ -28,14 +28,17 @@
 #define SL_PRIORITY_DEATH   (-20)
 #define SL_PRIORITY_MEASURE (-10)
 #define SL_PRIORITY_TIMER   (-5)
-#define SL_PRIORITY_PEER    0
+#define SL_PRIORITY_PEER    0 /* clients; share.c gives others a place behind */
+#define SL_PRIORITY_CONTROL 2
+#define SL_PRIORITY_FOLLOW  4
 #define SL_PRIORITY_ACCEPT  5
-#define SL_PRIORITY_FOLLOW  8
+#define SL_PRIORITY_GREEDY  6
 #define SL_PRIORITY_COMMIT  10
 
 struct sl_client;
 struct sl_http;
 struct sl_peer;
+struct sl_shares;
 
 /* One GPU, by UUID. Its place in sl_daemon.gpus is its number in the policy, for good. */
 struct sl_gpu {
@@ -235,6 +238,8 @@ struct sl_daemon {
 
 	struct sl_link dead_peers, dead_clients, dead_workloads, dead_processes;
 	struct sl_events *events; /* NULL until made */
+	struct sl_shares *shares; /* NULL until used */
+	uint64_t share_salt;
 	uint64_t messages, grants, denials;
 	uint64_t reasons[SL_REASONS];  /* events so far */
 	uint64_t refusals[SL_REASONS]; /* of workloads and changes */

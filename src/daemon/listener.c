@@ -18,6 +18,7 @@
 #include "base/paths.h"
 #include "daemon/lock.h"
 #include "daemon/peer.h"
+#include "daemon/share.h"
 
 /* Connections accepted before others get their turn. */
 #define ACCEPT_BUDGET 16
@@ -159,8 +160,9 @@ static int on_connection(
 	sd_event_source *source, int listen_fd, uint32_t events, void *context)
 {
 	struct sl_daemon *daemon = context;
+	sl_ns begin = sl_clock_now();
 
-	for (int i = 0; i < ACCEPT_BUDGET; i++) {
+	for (int i = 0; i < ACCEPT_BUDGET && !sl_share_turn_is_over(begin); i++) {
 		int fd = accept4(listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
 		if (fd >= 0) {

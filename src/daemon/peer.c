@@ -26,6 +26,7 @@
 #include "daemon/dump.h"
 #include "daemon/places.h"
 #include "daemon/session.h"
+#include "daemon/share.h"
 #include "daemon/views.h"
 
 #ifndef SO_PEERPIDFD
@@ -79,6 +80,7 @@ void sl_peer_doom(struct sl_peer *peer)
 	sl_closep(&peer->pidfd);
 	drop_queue(peer);
 	sl_peer_list_end(peer);
+	sl_list_unlink(&peer->rest_link);
 	sl_list_unlink(&peer->held_link);
 	sl_list_unlink(&peer->link);
 	sl_list_push_tail(&peer->daemon->dead_peers, &peer->link);
@@ -104,7 +106,7 @@ void sl_peer_bury(struct sl_daemon *daemon)
 }
 
 /* EPOLLIN unless a list is going out; EPOLLOUT while something waits that may leave, or more rows
- * can be made. */
+ * can be made. Who rests is only watched for its end. */
 static void watch(struct sl_peer *peer)
 {
 	bool more = peer->list.active && !peer->list.waits;
@@ -117,9 +119,16 @@ static void watch(struct sl_peer *peer)
 		events |= EPOLLIN;
 	if (writing)
 		events |= EPOLLOUT;
+	if (sl_list_is_linked(&peer->rest_link))
+		events = 0;
 	/* Setting what is set already costs no syscall. */
 	if (sd_event_source_set_io_events(peer->io, events) < 0)
 		sl_peer_doom(peer);
+}
+
+void sl_peer_rested(struct sl_peer *peer)
+{
+	watch(peer);
 }
 
 static void enqueue(struct sl_peer *peer, const union sl_msg *msg)
@@ -303,25 +312,33 @@ static void take_message(struct sl_peer *peer)
 	}
 }
 
+static void take_messages(struct sl_peer *peer, sl_ns begin)
+{
+	struct sl_daemon *daemon = peer->daemon;
+
+	for (int i = 0; i < SL_PEER_BUDGET && !peer->doomed; i++) {
+		uint64_t before = daemon->messages;
+
+		take_message(peer);
+		if (daemon->messages == before || peer->list.active ||
+			(peer->control && peer->first) || sl_share_turn_is_over(begin))
+			return;
+	}
+}
+
 static int on_io(sd_event_source *source, int fd, uint32_t events, void *context)
 {
 	struct sl_peer *peer = context;
 	struct sl_daemon *daemon = peer->daemon;
+	sl_ns begin = sl_clock_now();
 
 	if (events & EPOLLOUT)
 		flush(peer);
-	if (!peer->doomed && (events & EPOLLIN)) {
-		for (int i = 0; i < SL_PEER_BUDGET && !peer->doomed; i++) {
-			uint64_t before = daemon->messages;
-
-			take_message(peer);
-			if (daemon->messages == before || peer->list.active ||
-				(peer->control && peer->first))
-				break;
-		}
-	} else if (!peer->doomed && (events & (EPOLLHUP | EPOLLERR))) {
+	if (!peer->doomed && (events & EPOLLIN))
+		take_messages(peer, begin);
+	else if (!peer->doomed && (events & (EPOLLHUP | EPOLLERR)))
 		sl_peer_doom(peer);
-	}
+	sl_share_charge(peer, begin);
 	watch(peer);
 	sl_daemon_settle(daemon);
 	return 0;
@@ -376,6 +393,7 @@ static int peer_new(struct sl_daemon *daemon, int fd, struct sl_peer **out)
 	sl_list_init(&peer->held_link);
 	sl_list_init(&peer->link);
 	sl_list_init(&peer->follow_link);
+	sl_list_init(&peer->rest_link);
 	r = identify(peer);
 	if (r >= 0)
 		r = sd_event_add_io(daemon->loop, &peer->io, fd, EPOLLIN, on_io, peer);
@@ -384,7 +402,7 @@ static int peer_new(struct sl_daemon *daemon, int fd, struct sl_peer **out)
 		free(peer);
 		return r;
 	}
-	(void)sd_event_source_set_priority(peer->io, SL_PRIORITY_PEER);
+	sl_share_place(peer);
 	*out = peer;
 	return 0;
 }

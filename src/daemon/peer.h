@@ -56,6 +56,8 @@ struct sl_peer {
 	size_t queued_bytes;
 	struct sl_peer_list list;
 	struct sl_link follow_link; /* events.c */
+	struct sl_link rest_link;   /* share.c: linked while nothing is done for it */
+	sl_ns rest_until;
 };
 
 /* Takes a connected socket (in every case) and watches it. A peer that cannot be had is told
@@ -66,6 +68,8 @@ void sl_peer_accept(struct sl_daemon *daemon, int fd);
 void sl_peer_send(struct sl_peer *peer, union sl_msg *msg);
 /* There may be more to tell to a peer whose rows waited. */
 void sl_peer_list_wake(struct sl_peer *peer);
+/* Its rest is over. */
+void sl_peer_rested(struct sl_peer *peer);
 /* Ends what is being answered in rows, and frees what it held. */
 void sl_peer_list_end(struct sl_peer *peer);
 /* Tells why, then dooms. */
