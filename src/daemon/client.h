@@ -12,6 +12,9 @@
 /* Open demands of one client; more is a broken peer. */
 #define SL_CLIENT_DEMANDS_MAX 1024
 
+/* Per second; what it asks more is answered from the last sample. */
+#define SL_CLIENT_MEASURES_MAX 20
+
 /* Makes a client of a workload; takes over one use of process. NULL without memory (the use
  * is then given back). The policy does not know it yet. */
 struct sl_client *sl_client_new(struct sl_daemon *daemon, struct sl_workload *workload,

@@ -9,7 +9,6 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,6 +42,8 @@
 
 /* NVML takes seconds on a machine whose driver has just been loaded. */
 #define INVENTORY_WAIT_MS 10000
+/* NVML's, the loop's, the socket's, and a few clients'. */
+#define DESCRIPTORS_MIN 64
 /* What waits for the journal waits at most this long, however busy the loop is. */
 #define COMMIT_MOST_NS (5 * SL_MS)
 
@@ -115,7 +116,8 @@ static int on_commit(sd_event_source *source, void *context)
 
 void sl_daemon_commit_soon(struct sl_daemon *daemon)
 {
-	if (daemon->commit_pending || !daemon->commit_source)
+	/* What the daemon before left is read before it is replaced. */
+	if (daemon->commit_pending || !daemon->commit_source || !daemon->recovered)
 		return;
 	daemon->commit_pending = true;
 	daemon->commit_since = sl_clock_now();
@@ -202,6 +204,7 @@ static int on_end(
 
 	sl_info("%s from process %u: ending; programs keep what they hold and run on",
 		info->ssi_signo == SIGINT ? "SIGINT" : "SIGTERM", info->ssi_pid);
+	daemon->ended = true;
 	(void)sd_event_exit(daemon->loop, 0);
 	return 0;
 }
@@ -226,16 +229,27 @@ static int on_measured(sd_event_source *source, int fd, uint32_t events, void *c
 
 /* --- start -------------------------------------------------------------------------------- */
 
-/* Two descriptors per client; the default of 1,024 is soon used up. */
-static void raise_descriptors(void)
+/* Two descriptors per client; the default of 1,024 is soon used up. With fewer than it takes to
+ * start, everything that needs one would fail in words of its own. */
+static int raise_descriptors(struct sl_error *err)
 {
 	struct rlimit limit = {0};
 
-	if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur == limit.rlim_max)
-		return;
-	limit.rlim_cur = limit.rlim_max;
-	if (setrlimit(RLIMIT_NOFILE, &limit) < 0)
-		sl_debug("the limit of descriptors stays: %s", strerror(errno));
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+		return 0;
+	if (limit.rlim_cur < limit.rlim_max) {
+		limit.rlim_cur = limit.rlim_max;
+		if (setrlimit(RLIMIT_NOFILE, &limit) < 0)
+			sl_debug("the limit of descriptors stays: %s", strerror(errno));
+		(void)getrlimit(RLIMIT_NOFILE, &limit);
+	}
+	if (limit.rlim_cur >= DESCRIPTORS_MIN)
+		return 0;
+	sl_error_set(err,
+		"sluiced may have %llu descriptors only, and needs %d; raise the limit "
+		"(ulimit -n, or LimitNOFILE= in its unit)",
+		(unsigned long long)limit.rlim_cur, DESCRIPTORS_MIN);
+	return sl_err_origin(-EMFILE);
 }
 
 static int choose_paths(struct sl_daemon *daemon, struct sl_error *err)
@@ -338,9 +352,28 @@ static void set_up(struct sl_daemon *daemon, const struct sl_config *config,
 	daemon->grant_salt = daemon->epoch & 0xffffffff00000000ull;
 }
 
+/* Who is told "ready" expects GPUs, so the first list is waited for. Not for ever, and in the loop,
+ * so that a signal ends it. */
+static int wait_for_gpus(struct sl_daemon *daemon)
+{
+	sl_ns end = sl_clock_now() + INVENTORY_WAIT_MS * SL_MS;
+	int r = 1;
+
+	while (r >= 0 && !daemon->inventory_seen && !daemon->ended) {
+		sl_ns now = sl_clock_now();
+
+		if (now >= end) {
+			sl_warning("NVML has not answered for 10 s; starting without "
+				   "GPUs");
+			break;
+		}
+		r = sd_event_run(daemon->loop, (end - now) / SL_US + 1);
+	}
+	return r < 0 ? sl_err_origin(r) : 0;
+}
+
 static int start_measuring(struct sl_daemon *daemon)
 {
-	struct pollfd ready = {.events = POLLIN};
 	int r = sl_measure_new(&daemon->measure);
 
 	if (r < 0)
@@ -351,13 +384,7 @@ static int start_measuring(struct sl_daemon *daemon)
 		return sl_err_origin(r);
 	(void)sd_event_source_set_priority(daemon->measure_io, SL_PRIORITY_MEASURE);
 	sl_measure_ask_inventory(daemon->measure);
-	/* Wait for the first list: who is told "ready" expects GPUs. Not for ever. */
-	ready.fd = sl_measure_fd(daemon->measure);
-	if (poll(&ready, 1, INVENTORY_WAIT_MS) > 0)
-		(void)on_measured(NULL, ready.fd, POLLIN, daemon);
-	else
-		sl_warning("NVML has not answered for 10 s; starting without GPUs");
-	return 0;
+	return wait_for_gpus(daemon);
 }
 
 static int init(struct sl_daemon *daemon, struct sl_error *err)
@@ -365,7 +392,9 @@ static int init(struct sl_daemon *daemon, struct sl_error *err)
 	sigset_t signals;
 	int r;
 
-	raise_descriptors();
+	r = raise_descriptors(err);
+	if (r < 0)
+		return r;
 	(void)signal(SIGPIPE, SIG_IGN);
 	(void)sigemptyset(&signals);
 	(void)sigaddset(&signals, SIGTERM);
@@ -385,11 +414,14 @@ static int init(struct sl_daemon *daemon, struct sl_error *err)
 		return r;
 	sl_daemon_configure(daemon);
 	r = start_measuring(daemon);
+	if (daemon->ended)
+		return 0;
 	/* A daemon that shares no GPU with anybody would only be in the way. */
 	if (r == 0 && sl_inventory_is_taken(daemon, err))
 		r = sl_err_origin(-EBUSY);
 	if (r == 0)
 		r = sl_recover_load(daemon, err);
+	daemon->recovered = r == 0;
 	if (r == 0)
 		r = sl_http_open(daemon, err);
 	if (r == 0)

@@ -156,11 +156,13 @@ struct sl_client {
 	bool probe_asked;                   /* its protocol knows PROBE */
 	sl_ns pulse_due;                    /* 0: it need not say anything */
 	bool expected;                      /* the policy waits for its report */
-	bool known;       /* has reported to this daemon: the books are right about it */
-	bool doubted;     /* a report of it was cut, and the log says so */
-	bool superseded;  /* its process lives on with another program */
-	bool view_owed;   /* views were held back because it does not read */
-	sl_ns changed_at; /* its accounts last changed, for judging samples */
+	bool known;      /* has reported to this daemon: the books are right about it */
+	bool doubted;    /* a report of it was cut, and the log says so */
+	bool superseded; /* its process lives on with another program */
+	sl_ns measure_second;   /* when the second began in which it asked */
+	uint32_t measure_asked; /* so often to be measured */
+	bool view_owed;         /* views were held back because it does not read */
+	sl_ns changed_at;       /* its accounts last changed, for judging samples */
 	sl_ns died_at, lost_at;
 	struct sl_client_demand *demands;
 	uint32_t demand_count, demand_room;
@@ -221,6 +223,8 @@ struct sl_daemon {
 	sd_event_source *view_timer;
 	bool view_timer_on;
 
+	bool ended;     /* a signal came before it was ready */
+	bool recovered; /* the journal was read; before that none is written */
 	bool journal_dirty, journal_failed, commit_pending;
 	sl_ns commit_since;
 	sd_event_source *commit_source;

@@ -10,10 +10,12 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "base/nvml_abi.h"
 
 #define LIBRARY "libnvidia-ml.so.1"
@@ -123,6 +125,14 @@ static void nvml_closep(struct sl_nvml **nvml)
 	*nvml = sl_nvml_close(*nvml);
 }
 
+/* dlopen does not say why it failed. */
+static bool can_open_files(void)
+{
+	sl_cleanup(sl_closep) int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+
+	return fd >= 0;
+}
+
 int sl_nvml_open(struct sl_nvml **out, struct sl_error *err)
 {
 	sl_cleanup(nvml_closep) struct sl_nvml *nvml = calloc(1, sizeof(*nvml));
@@ -133,6 +143,11 @@ int sl_nvml_open(struct sl_nvml **out, struct sl_error *err)
 		return SL_NVML_FAILED;
 	}
 	nvml->library = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
+	if (!nvml->library && !can_open_files()) {
+		sl_error_set(err, "sluiced has no descriptors left to load " LIBRARY
+				  "; raise the limit (ulimit -n, or LimitNOFILE=)");
+		return SL_NVML_FAILED;
+	}
 	if (!nvml->library) {
 		sl_error_set(err, "no NVIDIA driver: " LIBRARY
 				  " cannot be loaded; install the driver, or "

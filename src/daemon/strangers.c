@@ -98,7 +98,8 @@ static void warn(struct sl_daemon *daemon, struct sl_stranger *stranger, uint32_
 		.bytes = stranger->seen_bytes[gpu]};
 	struct sl_workload *workload = NULL;
 
-	if (stranger->warned & 1u << gpu)
+	if (stranger->warned & 1u << gpu ||
+		daemon->config.unmanaged == SL_UNMANAGED_IGNORE)
 		return;
 	stranger->warned |= 1u << gpu;
 	if (!stranger->start_ticks)
