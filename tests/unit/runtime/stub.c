@@ -197,9 +197,19 @@ static CUresult get_current(CUcontext *ctx)
 	return CUDA_SUCCESS;
 }
 
+static bool is_alive(CUcontext ctx)
+{
+	return __atomic_load_n(&ctx->alive, __ATOMIC_ACQUIRE);
+}
+
+static void set_alive(CUcontext ctx, bool alive)
+{
+	__atomic_store_n(&ctx->alive, alive, __ATOMIC_RELEASE);
+}
+
 static CUresult push(CUcontext ctx)
 {
-	if (!ctx->alive)
+	if (!is_alive(ctx))
 		return CUDA_ERROR_INVALID_CONTEXT;
 	stack[depth++] = ctx;
 	return CUDA_SUCCESS;
@@ -229,8 +239,8 @@ static CUresult synchronize(void)
 	stub.syncs++;
 	if (stub.capturing)
 		stub.syncs_while_capturing++;
-	r = depth && !stack[depth - 1]->alive ? CUDA_ERROR_CONTEXT_IS_DESTROYED
-					      : stub.sync_result;
+	r = depth && !is_alive(stack[depth - 1]) ? CUDA_ERROR_CONTEXT_IS_DESTROYED
+						 : stub.sync_result;
 	pthread_mutex_unlock(&lock);
 	return r;
 }
@@ -318,7 +328,7 @@ static CUresult ctx_destroy(CUcontext ctx)
 		return CUDA_ERROR_INVALID_VALUE; /* a primary one */
 	if (stub_on_destroy)
 		stub_on_destroy();
-	ctx->alive = false;
+	set_alive(ctx, false);
 	if (depth && stack[depth - 1] == ctx)
 		depth--;
 	return CUDA_SUCCESS;
@@ -327,14 +337,15 @@ static CUresult ctx_destroy(CUcontext ctx)
 static CUresult primary_retain(CUcontext *ctx, CUdevice dev)
 {
 	primary_count[dev]++;
-	contexts[60 + dev] = (struct CUctx_st){.dev = dev, .alive = true};
+	contexts[60 + dev].dev = dev;
+	set_alive(&contexts[60 + dev], true);
 	*ctx = &contexts[60 + dev];
 	return CUDA_SUCCESS;
 }
 
 static CUresult primary_release(CUdevice dev)
 {
-	contexts[60 + dev].alive = --primary_count[dev] > 0;
+	set_alive(&contexts[60 + dev], --primary_count[dev] > 0);
 	return CUDA_SUCCESS;
 }
 
