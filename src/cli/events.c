@@ -2,8 +2,8 @@
  * sluice events: what happened, oldest first, and with --follow what happens.
  *
  * Following outlives the daemon: when it goes away, this waits for the next one, says on standard error
- * that events may be missing, and goes on. Serial numbers count from each daemon's start, so what is
- * asked for after a gap depends on whether the same daemon answers.
+ * that events may be missing, and goes on. A new daemon has none of the events of the one before, so
+ * it is asked for all it has.
  */
 #include "cli/cli.h"
 #include "cli/conn.h"
@@ -66,7 +66,6 @@ static void print_event(const struct stream *stream, const struct sl_msg_event_r
 	if (stream->settings->json) {
 		json_t *object = sl_told_json(row);
 
-		/* Serials of different daemons are told apart by this. */
 		if (object)
 			json_object_set_new(object, "daemon_epoch",
 				json_integer((json_int_t)stream->epoch));

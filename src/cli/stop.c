@@ -22,7 +22,8 @@ const struct sl_option sl_verb_stop_options[] = {
 		"The workload: its name, or its id in sluice ps --json."),
 	SL_OPT(struct settings, grace, DURATION, "TIME", 0, DAY_MS,
 		"From SIGTERM to SIGKILL. Default: stop_grace of the daemon."),
-	SL_OPT(struct settings, now, FLAG, NULL, 0, 0, "SIGKILL at once: --grace 0."),
+	SL_OPT(struct settings, now, FLAG, NULL, 0, 0,
+		"SIGKILL follows at once: --grace 0."),
 	SL_OPT(struct settings, json, FLAG, NULL, 0, 0, "Print a JSON object."),
 	SL_OPT_END,
 };
@@ -42,11 +43,12 @@ static int print(const struct settings *s, struct sl_msg_stop_reply *reply)
 
 	sl_text_tame(reply->name);
 	sl_text_tame(reply->text);
-	printf("%s: %s to %u process%s", reply->name, s->grace ? "SIGTERM" : "SIGKILL", n,
-		n == 1 ? "" : "es");
+	printf("%s: SIGTERM to %u process%s", reply->name, n, n == 1 ? "" : "es");
 	if (s->grace == NO_GRACE)
 		fputs(", and SIGKILL when the daemon's stop_grace is over", stdout);
-	else if (s->grace)
+	else if (!s->grace)
+		fputs(", and SIGKILL at once", stdout);
+	else
 		printf(", and SIGKILL after %g s", (double)s->grace / SL_S);
 	putchar('\n');
 	if (reply->text[0])

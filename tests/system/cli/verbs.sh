@@ -39,7 +39,7 @@ expect 'stop' 0 "^a-model-server-0: SIGTERM to 2 processes, and SIGKILL when the
 same 'stop' "$(told)" 'STOP workload=1 name=a-model-server-0 grace=4294967295'
 expect 'stop: grace' 0 'SIGKILL after 1.5 s$' "$sluice" stop a-model-server-0 --grace 1500ms
 same 'stop: grace' "$(told)" 'STOP workload=1 name=a-model-server-0 grace=1500'
-expect 'stop: now' 0 ': SIGKILL to 2 processes$' "$sluice" stop --now a-model-server-0
+expect 'stop: now' 0 ': SIGTERM to 2 processes, and SIGKILL at once$' "$sluice" stop --now a-model-server-0
 same 'stop: now' "$(told)" 'STOP workload=1 name=a-model-server-0 grace=0'
 expect 'stop: both' 64 'now leaves no --grace' "$sluice" stop --now a --grace 3s
 expect 'stop: JSON' 0 '"processes": 2' "$sluice" stop a-model-server-0 --json
@@ -151,7 +151,7 @@ kill -INT $pid 2>/dev/null
 kill -TERM $pid
 wait $pid
 same 'restart: status' $? 0
-same 'restart: a new daemon counts anew' "$(sed -n 2p "$work/restarts")" 'EVENTS after=0 last=0 flags=1 name='
+same 'restart: a new daemon is asked for all it has' "$(sed -n 2p "$work/restarts")" 'EVENTS after=0 last=0 flags=1 name='
 same 'restart: said once each' "$(sed -n 1,2p "$work/follow.err")" \
 	'sluice events: the daemon went away; waiting for the next one
 sluice events: connected again; events in between may be missing'
