@@ -1,0 +1,72 @@
+#!/bin/sh
+# A GPU falls off the bus while workloads run on it: who waits there is told, who is elsewhere notices
+# nothing, nobody new is sent there, and it is used again when it is back.
+BOX="--gpus 2 --memory 1GiB"
+LIMIT=110
+. "$(dirname "$0")/lib.sh"
+software_only "a GPU that can be lost"
+config 'measure_interval: 100ms'
+daemon_start
+why() { "$B/sluice" why "$1" --json; }
+happened() { [ "$("$B/sluice" events --json | grep -c "\"reason\": \"$1\"")" -ge "${2:-1}" ]; }
+is_lost() { [ "$(gpu lost)" = 1 ]; }
+not_lost() { [ "$(gpu lost)" = 0 ]; }
+
+CUDA_VISIBLE_DEVICES=0 $RUN --request 0 --limit 0.9 --name holds -- "$P/tenant" --bytes 700MiB --ms 60000 >"$T/holds" &
+holds=$!
+wait_event "$T/holds" held
+CUDA_VISIBLE_DEVICES=0 $RUN --request 0 --limit 0.9 --name waits -- "$P/tenant" --bytes 400MiB --ms 60000 >"$T/waits" &
+waits=$!
+CUDA_VISIBLE_DEVICES=1 $RUN --request 0.5 --name elsewhere -- "$P/tenant" --bytes 400MiB --work 20 --ms 12000 >"$T/elsewhere" &
+elsewhere=$!
+wait_event "$T/elsewhere" held
+is_waiting() { [ "$(gpu waiting)" = 1 ]; }
+until_true 10 is_waiting
+check "one waits" "$(gpu waiting)" = 1
+
+"$B/sluice" softgpu --lose 0
+until_true 15 is_lost
+check "the GPU is lost" "$(gpu lost)" = 1
+check "the other is not" "$("$B/sluice" gpus --json | json 1.lost)" = 0
+wait $waits
+check "who waited ended" $? != 0
+check_file "it was told an error" "$T/waits" '"event":"error"'
+check "and not out of memory" "$(grep -c OUT_OF_MEMORY "$T/waits")" = 0
+for reason in XID_OF_GPU LOST_BEGINS LOST_FOR GPU_LOST; do
+	happened $reason
+	check "event $reason" $? = 0
+done
+why holds >"$T/why"
+check_file "why says it is lost" "$T/why" 'LOST'
+# Nobody new is sent there.
+"$B/sluice" run --request 0 --limit 0.5 --gpus 2 -- true 2>"$T/two"
+check "two GPUs are refused" $? != 0
+CUDA_VISIBLE_DEVICES=0 "$B/sluice" run --request 0 --limit 0.5 -- true 2>"$T/that"
+check "that GPU is refused" $? != 0
+$RUN --request 0 --limit 0.4 --name new -- "$P/tenant" --bytes 64MiB --ms 100 >"$T/new"
+check "a new one runs on the other" $? = 0
+check "the one elsewhere lives" "$(gone $elsewhere && echo gone)" = ""
+
+# The programs on it are stopped by their users; then it comes back.
+kill -KILL $holds
+wait $holds 2>/dev/null
+"$B/sluice" softgpu --revive 0
+until_true 20 not_lost
+check "the GPU is back" "$(gpu lost)" = 0
+happened LOST_ENDS
+check "event LOST_ENDS" $? = 0
+CUDA_VISIBLE_DEVICES=0 $RUN --request 0.5 --name after -- "$P/tenant" --bytes 400MiB --ms 100 >"$T/after"
+check "it is used again" $? = 0
+wait $elsewhere
+check "the one elsewhere noticed nothing" $? = 0
+check "its bytes" "$(json -l event=end wrong <"$T/elsewhere")" = 0
+
+# An error of one process is told, and that is all.
+"$B/sluice" softgpu --xid 0:31
+until_true 5 happened XID_OF_PROCESS
+check "event XID_OF_PROCESS" $? = 0
+check "not lost" "$(gpu lost)" = 0
+check_books_empty
+daemon_stop
+check "the daemon ends well" $? = 0
+finish
