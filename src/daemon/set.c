@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/step.h"
 #include "daemon/bounds.h"
 #include "daemon/control.h"
 #include "daemon/drive.h"
@@ -151,6 +152,7 @@ void sl_set_set(struct sl_peer *peer, const struct sl_msg_set *set)
 		return;
 	}
 	take_over(workload, &event, &daemon->admission);
+	sl_step(D_SET);
 	sl_events_add(daemon, &(struct sl_node_because){.reason = SL_REASON_CHANGED,
 				      .workload = workload->id,
 				      .bytes = workload->request_bytes,

@@ -21,6 +21,7 @@
 
 #include "base/file.h"
 #include "base/log.h"
+#include "base/step.h"
 #include "daemon/client.h"
 #include "daemon/events.h"
 #include "daemon/strangers.h"
@@ -95,6 +96,7 @@ void sl_stopper_stop(struct sl_daemon *daemon, const struct sl_action *action)
 	struct sl_workload *workload =
 		sl_map_get(&daemon->workloads, action->stop.workload);
 
+	sl_step(D_STOP_BOOKED);
 	if (action->stop.client) {
 		if (client)
 			stop_process(daemon, client->process, client->id, action);
@@ -110,6 +112,7 @@ void sl_stopper_stop(struct sl_daemon *daemon, const struct sl_action *action)
 	if (workload->root &&
 		(!workload->root->client || workload->root->client->workload != workload))
 		stop_process(daemon, workload->root, 0, action);
+	sl_step(D_STOP_SENT);
 }
 
 /* --- strangers ---------------------------------------------------------------------------- */
