@@ -85,8 +85,10 @@ static int on_wake(sd_event_source *source, uint64_t usec, void *context)
 
 static void commit(struct sl_daemon *daemon)
 {
+	struct sl_share_turn turn = sl_share_begin();
 	int r = sl_recover_save(daemon);
 
+	sl_share_commit(daemon, &turn);
 	if (r < 0 && !daemon->journal_failed)
 		sl_error_log("cannot write the journal in %s: %s; running on, but a "
 			     "restart would "

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "daemon/events.h"
+#include "daemon/share.h"
 
 enum phase { HEAD = 0, GPUS, WORKLOADS, CLIENTS, DEMANDS, TAIL, DONE };
 
@@ -154,6 +155,18 @@ static json_t *peers_json(const struct sl_daemon *daemon)
 		number(followers), "older_protocol", number(old));
 }
 
+/* How long the loop was busy with one thing at most: what others may have waited for. */
+static json_t *turns_json(const struct sl_daemon *daemon)
+{
+	struct sl_share_longest longest = sl_share_longest(daemon);
+
+	return json_pack("{s:o, s:o, s:o, s:o}", "client_us",
+		number(longest.client_ns / SL_US), "control_us",
+		number(longest.control_ns / SL_US), "greeting_us",
+		number(longest.greeting_ns / SL_US), "journal_us",
+		number(longest.commit_ns / SL_US));
+}
+
 static void put_head(struct dump *dump)
 {
 	const struct sl_daemon *daemon = dump->daemon;
@@ -183,6 +196,7 @@ static void put_head(struct dump *dump)
 			"denials", number(daemon->denials), "next_workload",
 			number(daemon->next_workload), "next_client",
 			number(daemon->next_client)));
+	put_key(dump, "longest_turns", turns_json(daemon));
 	put_key(dump, "peers", peers_json(daemon));
 	put_key(dump, "events",
 		json_pack("{s:o, s:o, s:o}", "kept", number(span.next - span.oldest),

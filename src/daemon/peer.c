@@ -330,15 +330,15 @@ static int on_io(sd_event_source *source, int fd, uint32_t events, void *context
 {
 	struct sl_peer *peer = context;
 	struct sl_daemon *daemon = peer->daemon;
-	sl_ns begin = sl_clock_now();
+	struct sl_share_turn turn = sl_share_begin();
 
 	if (events & EPOLLOUT)
 		flush(peer);
 	if (!peer->doomed && (events & EPOLLIN))
-		take_messages(peer, begin);
+		take_messages(peer, turn.begin);
 	else if (!peer->doomed && (events & (EPOLLHUP | EPOLLERR)))
 		sl_peer_doom(peer);
-	sl_share_charge(peer, begin);
+	sl_share_charge(peer, &turn);
 	watch(peer);
 	sl_daemon_settle(daemon);
 	return 0;

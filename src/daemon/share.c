@@ -7,6 +7,7 @@
 #include "daemon/share.h"
 
 #include <stdlib.h>
+#include <time.h>
 
 #define PROCESSES 1024 /* buckets; powers of two */
 #define USERS     256
@@ -22,6 +23,7 @@ struct sl_shares {
 	struct sl_link resting; /* peers: rest_link, in no order */
 	sd_event_source *timer;
 	sl_ns timer_at;
+	struct sl_share_longest longest;
 };
 
 /* Wakes whose time has come. */
@@ -136,11 +138,46 @@ static void account(struct sl_peer *peer, sl_ns now, uint64_t spent_ns)
 		rest(shares, peer, now, over);
 }
 
-void sl_share_charge(struct sl_peer *peer, sl_ns begin)
+static sl_ns cpu_now(void)
 {
-	sl_ns now = sl_clock_now();
+	struct timespec now = {0};
 
-	account(peer, now, sl_sub_sat(now, begin));
+	(void)clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+	return (sl_ns)now.tv_sec * SL_S + (sl_ns)now.tv_nsec;
+}
+
+struct sl_share_turn sl_share_begin(void)
+{
+	return (struct sl_share_turn){.begin = sl_clock_now(), .cpu_begin = cpu_now()};
+}
+
+void sl_share_charge(struct sl_peer *peer, const struct sl_share_turn *turn)
+{
+	struct sl_shares *shares = shares_of(peer->daemon);
+	uint64_t spent_ns = sl_sub_sat(cpu_now(), turn->cpu_begin);
+	uint64_t *longest;
+
+	if (!shares)
+		return;
+	account(peer, sl_clock_now(), spent_ns);
+	longest = !peer->greeted  ? &shares->longest.greeting_ns
+		  : peer->control ? &shares->longest.control_ns
+				  : &shares->longest.client_ns;
+	*longest = sl_max_u64(*longest, spent_ns);
+}
+
+void sl_share_commit(struct sl_daemon *daemon, const struct sl_share_turn *turn)
+{
+	struct sl_shares *shares = shares_of(daemon);
+
+	if (shares)
+		shares->longest.commit_ns = sl_max_u64(shares->longest.commit_ns,
+			sl_sub_sat(cpu_now(), turn->cpu_begin));
+}
+
+struct sl_share_longest sl_share_longest(const struct sl_daemon *daemon)
+{
+	return daemon->shares ? daemon->shares->longest : (struct sl_share_longest){0};
 }
 
 void sl_share_place(struct sl_peer *peer)

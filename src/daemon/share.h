@@ -1,7 +1,7 @@
 /*
  * share - who uses how much of the loop's time, and who has to stand back for that
  *
- * Every turn of a peer is charged, in nanoseconds, to its process and to its user: leaky buckets that
+ * Every turn of a peer is charged, in nanoseconds of this thread's time, to its process and to its user: leaky buckets that
  * drain at SL_SHARE_PCT of real time. It is work-conserving: a process over its share is served
  * after everybody else who has something to say, not less. Only the command line's peers rest when they
  * are over theirs, because what they ask (lists, dumps, searches) can wait and costs most.
@@ -24,11 +24,24 @@
 /* The end of a turn, looked at after each message and row. */
 #define SL_SHARE_TURN_NS (200 * SL_US)
 
-/* The peer's turn took from begin until now: charges it, sets its place in the loop's order, and lets
+struct sl_share_turn {
+	sl_ns begin, cpu_begin; /* on the clock, and of the thread's time */
+};
+
+struct sl_share_turn sl_share_begin(void);
+/* The peer's turn lasted until now: charges it, sets its place in the loop's order, and lets
  * a control peer over its share rest. */
-void sl_share_charge(struct sl_peer *peer, sl_ns begin);
+void sl_share_charge(struct sl_peer *peer, const struct sl_share_turn *turn);
 /* The place of a peer that was just accepted. */
 void sl_share_place(struct sl_peer *peer);
+/* The longest turn so far, in the thread's time: of clients, of control peers, and of those who have not
+ * said who they are. */
+struct sl_share_longest {
+	uint64_t client_ns, control_ns, greeting_ns, commit_ns;
+};
+struct sl_share_longest sl_share_longest(const struct sl_daemon *daemon);
+/* The journal was written in this turn. */
+void sl_share_commit(struct sl_daemon *daemon, const struct sl_share_turn *turn);
 /* Its turn is over. */
 bool sl_share_turn_is_over(sl_ns begin);
 void sl_share_fini(struct sl_daemon *daemon);
