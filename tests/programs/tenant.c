@@ -30,7 +30,7 @@ struct gpu {
 
 static struct tenant {
 	uint64_t gpus, bytes, share, ms, work, period_ms, burst, burst_ms, gap_ms, cache;
-	uint64_t retries, seed, first;
+	uint64_t retries, seed, first, burst_on;
 	bool endless, keep_going, unchecked;
 	const char *term;
 	struct gpu gpu[GPUS_MAX];
@@ -43,6 +43,7 @@ static struct tenant {
 	.period_ms = 100,
 	.burst_ms = 200,
 	.gap_ms = 200,
+	.burst_on = UINT64_MAX,
 	.term = "die",
 };
 
@@ -276,7 +277,7 @@ static void live(void)
 {
 	for (uint64_t round = 0; !over(); round++) {
 		if (t.burst) {
-			burst(round % t.gpus);
+			burst(t.burst_on < t.gpus ? t.burst_on : round % t.gpus);
 			nap_ms(t.gap_ms);
 		} else if (t.work) {
 			work_all();
@@ -327,6 +328,8 @@ static void read_options(int argc, char **argv)
 		{"burst", PROG_SIZE, &t.burst,
 			"take so much more, again and again, on each GPU in turn"},
 		{"burst-ms", PROG_NUMBER, &t.burst_ms, "time a burst is held (200)"},
+		{"burst-on", PROG_NUMBER, &t.burst_on,
+			"the only GPU for that (each in turn)"},
 		{"gap-ms", PROG_NUMBER, &t.gap_ms, "time between bursts (200)"},
 		{"seed", PROG_NUMBER, &t.seed, "not 0: bursts of random size up to it"},
 		{"endless", PROG_FLAG, &t.endless,

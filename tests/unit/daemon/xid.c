@@ -25,6 +25,7 @@ static void rows_are_sorted_and_meant(void **state)
 		{79, SL_XID_GPU},
 		{94, SL_XID_PROCESS},
 		{95, SL_XID_GPU},
+		{109, SL_XID_GPU},
 		{119, SL_XID_GPU},
 		{0, SL_XID_NOTED},
 		{UINT64_MAX, SL_XID_NOTED},
