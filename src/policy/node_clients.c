@@ -275,24 +275,25 @@ void sl_node_cancel_all(struct sl_node *node, struct sl_node_member *member)
 	}
 }
 
-/* Why no demand of this client can be served on this GPU, however small it is. */
-static enum sl_reason never(
-	const struct sl_node *node, const struct sl_node_client *client, uint32_t gpu)
+/* Answers a demand that does not wait: a new one, or one that was granted in vain. */
+static void deny_unqueued(
+	struct sl_node *node, struct sl_demand *demand, enum sl_reason reason)
 {
-	if (SL_MUTANT(LOST_IS_SERVED, node->queue[gpu].lost, false))
+	enter_queue(node, demand);
+	sl_node_deny(node, demand, reason);
+}
+
+/* Why this demand cannot be served, however long it waits. */
+static enum sl_reason never(const struct sl_node *node,
+	const struct sl_node_client *client, const struct sl_demand *demand)
+{
+	if (SL_MUTANT(LOST_IS_SERVED, node->queue[demand->gpu].lost, false))
 		return SL_REASON_GPU_LOST;
 	if (SL_MUTANT(STOPPING_IS_SERVED, client->member->stopping, false))
 		return SL_REASON_CANCELLED;
+	if (SL_MUTANT(LIMIT_WAITS, sl_demand_is_over_limit(demand), false))
+		return SL_REASON_OVER_LIMIT;
 	return SL_REASON_NONE;
-}
-
-/* Answers a demand that never waited. */
-static void refuse_at_once(
-	struct sl_node *node, struct sl_demand *demand, enum sl_reason reason)
-{
-	sl_list_push_tail(&sl_node_client_of(demand)->party.demands, &demand->of_client);
-	enter_queue(node, demand);
-	sl_node_deny(node, demand, reason);
 }
 
 void sl_node_on_ask(struct sl_node *node, const struct sl_event *event)
@@ -311,12 +312,6 @@ void sl_node_on_ask(struct sl_node *node, const struct sl_event *event)
 	if (SL_MUTANT(DUPLICATE_ASKS, find_ask(client, event->ask.ask) != NULL, false))
 		return;
 	sl_node_is_on(client->member, gpu);
-	refused = never(node, client, gpu);
-	if (refused != SL_REASON_NONE) {
-		tell_deny(node, event->ask.client, event->ask.ask, refused, gpu,
-			event->ask.bytes);
-		return;
-	}
 	demand = new_demand(node);
 	demand->holding = &client->holding;
 	demand->ask = event->ask.ask;
@@ -325,13 +320,14 @@ void sl_node_on_ask(struct sl_node *node, const struct sl_event *event)
 	demand->priority = client->member->priority;
 	demand->sequence = ++node->next_sequence;
 	demand->arrived = node->now;
-	if (SL_MUTANT(LIMIT_WAITS, sl_demand_is_over_limit(demand), false)) {
-		refuse_at_once(node, demand, SL_REASON_OVER_LIMIT);
+	sl_list_push_tail(&client->party.demands, &demand->of_client);
+	refused = never(node, client, demand);
+	if (refused != SL_REASON_NONE) {
+		deny_unqueued(node, demand, refused);
 		return;
 	}
 	if (!client->waiting)
 		be_active(node, client);
-	sl_list_push_tail(&client->party.demands, &demand->of_client);
 	enter_queue(node, demand);
 }
 
@@ -393,9 +389,7 @@ void sl_node_on_create_failed(struct sl_node *node, const struct sl_event *event
 		return;
 	}
 	if (demand->is_void) {
-		tell_deny(node, client->index.id, demand->ask, SL_REASON_GPU_LOST,
-			demand->gpu, demand->bytes);
-		drop_demand(node, demand);
+		deny_unqueued(node, demand, SL_REASON_GPU_LOST);
 		return;
 	}
 	if (!demand->noted_refusal)
@@ -413,9 +407,7 @@ void sl_node_on_create_failed(struct sl_node *node, const struct sl_event *event
 		demand->refused_since = node->now;
 	node->queue[demand->gpu].backing_off++;
 	if (client->member->leaving || client->member->stopping) {
-		tell_deny(node, client->index.id, demand->ask, SL_REASON_CANCELLED,
-			demand->gpu, demand->bytes);
-		drop_demand(node, demand);
+		deny_unqueued(node, demand, SL_REASON_CANCELLED);
 		return;
 	}
 	if (SL_MUTANT(FAILED_LOSES_PLACE, false, true))

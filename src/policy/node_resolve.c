@@ -418,17 +418,20 @@ static void stop_untakeable(
 	struct sl_node *node = outlook->node;
 	struct sl_victims_ask ask = {
 		.missing_bytes = missing, .entitled = true, .priority = INT32_MAX};
-	uint32_t all = list_victims(outlook, demand, NULL), count = 0;
+	uint32_t all = list_victims(outlook, demand, NULL), count = 0, workloads = 0;
 
 	for (uint32_t i = 0; i < all; i++) {
-		if (!sl_node_find_client(node, node->victims[i].client)->untakeable)
+		struct sl_victim victim = node->victims[i];
+
+		if (!sl_node_find_client(node, victim.client)->untakeable)
 			continue;
-		node->victims[count] = node->victims[i];
-		/* All are eligible alike; the numbers of their workloads may exceed the
-		 * count now, so each stands for itself. */
-		node->victims[count].priority = 0;
-		node->victims[count].workload = count;
-		count++;
+		/* All may go alike. Numbers stay dense: siblings stand side by side. */
+		victim.priority = 0;
+		if (count && node->victims[count - 1].gone_bytes != victim.workload)
+			workloads++;
+		victim.gone_bytes = victim.workload;
+		victim.workload = workloads;
+		node->victims[count++] = victim;
 	}
 	if (!sl_victims_choose(node->victims, count, &ask))
 		return;

@@ -107,6 +107,38 @@ static void comes_back(void **state)
 	PLAY(rows);
 }
 
+/* The one case in which a GPU's loss breaks a promise says so. */
+static void within_a_request_it_is_an_exception(void **state)
+{
+	static const struct {
+		const char *name;
+		uint64_t bytes;
+		bool entitled;
+	} asks[] = {{"within", 40, true}, {"above", 41, false}};
+	static const struct play_row rows[] = {
+		{"a GPU", 0, GPU(0, 100), ""},
+		{"one", 0, WORKLOAD(1, 40, 100, 1, 1), "ADMIT 1 m1 r40 l100"},
+		{"its process", 0, JOIN(10, 1), ""},
+		{"lost", 10, LOST(0),
+			"NOTE LOST_BEGINS g0 0/0 0; NOTE LOST_FOR g0 1/0 0"},
+	};
+	struct play p;
+
+	play_open(&p);
+	play_rows(&p, rows, SL_ARRAY_LEN(rows));
+	for (size_t i = 0; i < SL_ARRAY_LEN(asks); i++) {
+		struct sl_event ask = ASK(10, i + 1, 0, asks[i].bytes);
+
+		(void)play(&p, asks[i].name, 20, ask);
+		assert_row_u64(asks[i].name, p.last[SL_ACTION_DENY].deny.reason,
+			SL_REASON_GPU_LOST);
+		assert_row_u64(asks[i].name, p.last[SL_ACTION_DENY].deny.workload, 1);
+		assert_row_u64(asks[i].name, p.last[SL_ACTION_DENY].deny.entitled,
+			asks[i].entitled);
+	}
+	play_close(&p);
+}
+
 static void the_dead_are_let_go(void **state)
 {
 	static const struct play_row rows[] = {
@@ -230,6 +262,7 @@ int main(void)
 		cmocka_unit_test(everybody_is_told),
 		cmocka_unit_test(grants_are_void),
 		cmocka_unit_test(comes_back),
+		cmocka_unit_test(within_a_request_it_is_an_exception),
 		cmocka_unit_test(the_dead_are_let_go),
 		cmocka_unit_test(the_removed_are_let_go),
 		cmocka_unit_test(nobody_is_sent_there),
