@@ -81,7 +81,29 @@ void bench_reported(int fd)
 	bench_send(fd, &msg);
 }
 
-void bench_register(int fd, const char *name, uint64_t limit_bytes,
+void bench_ask(int fd, uint64_t ask, uint64_t bytes)
+{
+	union sl_msg msg;
+
+	sl_wire_init(&msg, SL_MSG_ASK);
+	msg.ask.ask = ask;
+	msg.ask.bytes = bytes;
+	bench_send(fd, &msg);
+}
+
+void bench_collect(int fd, uint64_t ask, uint64_t used_bytes)
+{
+	union sl_msg grant, msg;
+
+	bench_receive(fd, SL_MSG_GRANT, &grant);
+	bench_require(grant.grant.ask == ask, "another demand was granted");
+	sl_wire_init(&msg, SL_MSG_COMMIT);
+	msg.commit.epoch = grant.grant.epoch;
+	msg.commit.used_bytes = used_bytes;
+	bench_send(fd, &msg);
+}
+
+void bench_register(int fd, const char *name, uint64_t limit_bytes, int32_t priority,
 	uint8_t token[SL_WIRE_TOKEN_BYTES])
 {
 	union sl_msg msg;
@@ -91,7 +113,7 @@ void bench_register(int fd, const char *name, uint64_t limit_bytes,
 	msg.run.limit_kind = SL_AMOUNT_BYTES;
 	msg.run.limit_value = limit_bytes;
 	msg.run.gpu_count = 1;
-	msg.run.priority_biased = SL_PRIORITY_BIAS;
+	msg.run.priority_biased = SL_PRIORITY_BIAS + (uint32_t)priority;
 	sl_wire_str(msg.run.name, sizeof(msg.run.name), name);
 	sl_wire_str(msg.run.project, sizeof(msg.run.project), "default");
 	sl_wire_str(msg.run.command, sizeof(msg.run.command), "bench");

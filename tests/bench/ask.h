@@ -19,8 +19,12 @@ void bench_receive(int fd, enum sl_msg_type type, union sl_msg *msg);
 /* Tells the daemon that this client holds nothing. */
 void bench_reported(int fd);
 
+/* Demands memory; bench_collect waits until it is granted and says how much of it was used. */
+void bench_ask(int fd, uint64_t ask, uint64_t bytes);
+void bench_collect(int fd, uint64_t ask, uint64_t used_bytes);
+
 /* Registers the calling process as a workload without request. */
-void bench_register(int fd, const char *name, uint64_t limit_bytes,
+void bench_register(int fd, const char *name, uint64_t limit_bytes, int32_t priority,
 	uint8_t token[SL_WIRE_TOKEN_BYTES]);
 
 /* The daemon about itself, the first GPU, and the row of a workload (false: there is none). */

@@ -109,7 +109,7 @@ int bench_part_join(int argc, char **argv)
 	sl_cleanup(sl_closep) int control = bench_dial(SL_ROLE_CONTROL, no_token, NULL);
 
 	bench_require(round != MAP_FAILED, "out of memory");
-	bench_register(control, "bench-join", 64 * SL_MIB, token);
+	bench_register(control, "bench-join", 64 * SL_MIB, 0, token);
 	for (int i = 0; i < ROUNDS; i++)
 		run_round(round, token, slowest, all);
 	bench_emit(BENCH_JOIN_SLOWEST, NULL,

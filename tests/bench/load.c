@@ -181,7 +181,7 @@ static void workload_main(int index)
 	int control = bench_dial(SL_ROLE_CONTROL, no_token, NULL);
 
 	(void)snprintf(name, sizeof(name), "bench-load-%d", index);
-	bench_register(control, name, 2 * CLIENTS_EACH * ASK_BYTES, token);
+	bench_register(control, name, 2 * CLIENTS_EACH * ASK_BYTES, 0, token);
 	for (int i = 0; i < CLIENTS_EACH; i++) {
 		pid_t pid = fork();
 

@@ -1,0 +1,196 @@
+/*
+ * metrics - what it costs to be scraped
+ *
+ * 10, 100 and 1,000 workloads of a process each, all with memory by the books. A scrape is a
+ * request and all of its answer over the daemon's metrics socket (SL_BENCH_METRICS), read as fast as it comes. Scrapes
+ * lie further apart than the daemon keeps its copy of the numbers, so each pays for one. How long the
+ * loop was held is the daemon's own count of its longest turn since its start, a wall clock's: on a busy
+ * machine others are in it.
+ */
+#include "bench.h"
+
+#include "ask.h"
+
+#include <dirent.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/file.h"
+
+#define WORKLOADS_MOST 1000
+#define SCRAPES        20
+#define PAUSE_NS       (110 * SL_MS)
+#define HELD_BYTES     (2 * SL_MIB)
+#define LIMIT_NS       (60 * SL_S)
+#define ANSWER_MAX     (16u << 20)
+
+static const uint8_t no_token[SL_WIRE_TOKEN_BYTES];
+static uint32_t *ready;
+
+static void workload_main(int index, int end_fd)
+{
+	uint8_t token[SL_WIRE_TOKEN_BYTES];
+	char name[32], byte;
+	int control, fd;
+
+	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+	control = bench_dial(SL_ROLE_CONTROL, no_token, NULL);
+	(void)snprintf(name, sizeof(name), "bench-metrics-%d", index);
+	bench_register(control, name, 4 * HELD_BYTES, 0, token);
+	(void)close(control);
+	fd = bench_dial(SL_ROLE_CLIENT, token, NULL);
+	bench_reported(fd);
+	bench_ask(fd, 1, HELD_BYTES);
+	bench_collect(fd, 1, HELD_BYTES);
+	(void)__atomic_add_fetch(ready, 1, __ATOMIC_ACQ_REL);
+	(void)!read(end_fd, &byte, 1);
+	_exit(0);
+}
+
+static void grow_to(uint32_t count, const int end[2])
+{
+	sl_ns give_up = sl_clock_now() + LIMIT_NS;
+
+	for (uint32_t i = *ready; i < count; i++) {
+		pid_t pid = fork();
+
+		bench_require(pid >= 0, "no process");
+		if (pid == 0) {
+			(void)close(end[1]);
+			workload_main((int)i, end[0]);
+		}
+	}
+	while (__atomic_load_n(ready, __ATOMIC_ACQUIRE) < count) {
+		bench_require(sl_clock_now() < give_up, "only %u of %u workloads started",
+			*ready, count);
+		sl_clock_sleep(10 * SL_MS);
+	}
+}
+
+/* Time on a core of all threads of the daemon so far: /proc/PID/task/TID/schedstat, nanoseconds. */
+static sl_ns cpu_of(uint32_t pid)
+{
+	char path[64], file[400];
+	struct dirent *entry;
+	sl_ns sum = 0;
+	DIR *dir;
+
+	(void)snprintf(path, sizeof(path), "/proc/%u/task", pid);
+	dir = opendir(path);
+	bench_require(dir, "%s: gone", path);
+	while ((entry = readdir(dir))) {
+		sl_cleanup(sl_freep) char *text = NULL;
+		size_t size;
+
+		if (entry->d_name[0] == '.')
+			continue;
+		(void)snprintf(
+			file, sizeof(file), "%s/%s/schedstat", path, entry->d_name);
+		if (sl_file_read(file, 4096, &text, &size) == 0)
+			sum += strtoull(text, NULL, 10);
+	}
+	(void)closedir(dir);
+	return sum;
+}
+
+/* Asks and reads all of the answer into text, which has room for ANSWER_MAX; its bytes. */
+static size_t scrape(const char *path, char *text)
+{
+	static const char request[] = "GET /metrics HTTP/1.0\r\n\r\n";
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	sl_cleanup(sl_closep) int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	size_t used = 0;
+	ssize_t got;
+
+	(void)snprintf(address.sun_path, sizeof(address.sun_path), "%s", path);
+	bench_require(
+		fd >= 0 && connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0,
+		"%s: nobody answers", path);
+	bench_require(send(fd, request, sizeof(request) - 1, MSG_NOSIGNAL) ==
+			      (ssize_t)sizeof(request) - 1,
+		"%s: the request was not taken", path);
+	while ((got = recv(fd, text + used, ANSWER_MAX - 1 - used, 0)) > 0)
+		used += (size_t)got;
+	text[used] = '\0';
+	bench_require(got == 0 && strncmp(text, "HTTP/1.", 7) == 0 &&
+			      strstr(text, "\nsluice_workload_priority{"),
+		"%s: no whole answer", path);
+	return used;
+}
+
+/* A sample without labels. */
+static double sample(const char *text, const char *name)
+{
+	char line[128];
+	const char *at;
+
+	(void)snprintf(line, sizeof(line), "\n%s ", name);
+	at = strstr(text, line);
+	bench_require(at, "%s is not served", name);
+	return strtod(at + strlen(line), NULL);
+}
+
+static void measure(uint32_t pid, uint32_t count, const char *path, char *text)
+{
+	struct bench_samples *took = bench_samples_new();
+	sl_ns idle, busy;
+	size_t bytes = 0;
+	char variant[32];
+
+	sl_clock_sleep(SL_S); /* what the newcomers caused settles */
+	idle = cpu_of(pid);
+	sl_clock_sleep(SCRAPES * PAUSE_NS);
+	idle = cpu_of(pid) - idle;
+	busy = cpu_of(pid);
+	for (int i = 0; i < SCRAPES; i++) {
+		sl_ns begin = sl_clock_now();
+
+		bytes = scrape(path, text);
+		bench_samples_add(took, sl_clock_now() - begin);
+		sl_clock_sleep(PAUSE_NS);
+	}
+	busy = cpu_of(pid) - busy;
+	bench_require(sample(text, "sluice_workloads") >= count, "workloads are missing");
+	(void)snprintf(variant, sizeof(variant), "workloads-%u", count);
+	bench_emit(BENCH_METRICS_SCRAPE, variant,
+		(double)bench_quantile(took, 500) / (double)SL_MS);
+	/* Per scrape, and one scrape a second: hundredths of that second. */
+	bench_emit(BENCH_METRICS_CPU, variant,
+		100.0 * (double)sl_sub_sat(busy, idle) / SCRAPES / (double)SL_S);
+	bench_emit(BENCH_METRICS_HELD, variant,
+		1000 * sample(text, "sluice_metrics_longest_turn_seconds"));
+	bench_emit(BENCH_METRICS_BYTES, variant, (double)bytes / 1024);
+	free(took);
+}
+
+int bench_part_metrics(int argc, char **argv)
+{
+	static const uint32_t counts[] = {10, 100, WORKLOADS_MOST};
+	const char *path = getenv("SL_BENCH_METRICS");
+	sl_cleanup(sl_closep) int control = bench_dial(SL_ROLE_CONTROL, no_token, NULL);
+	sl_cleanup(sl_freep) char *text = malloc(ANSWER_MAX);
+	struct sl_msg_status_row status;
+	int end[2];
+
+	bench_require(
+		path, "SL_BENCH_METRICS is not set: the path of the daemon's metrics");
+	ready = mmap(NULL, sizeof(*ready), PROT_READ | PROT_WRITE,
+		MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	bench_require(text && ready != MAP_FAILED && pipe(end) == 0, "out of memory");
+	bench_status(control, &status);
+	for (size_t i = 0; i < SL_ARRAY_LEN(counts); i++) {
+		grow_to(counts[i], end);
+		measure(status.pid, counts[i], path, text);
+	}
+	(void)close(end[1]);
+	while (wait(NULL) > 0)
+		;
+	return 0;
+}
