@@ -132,8 +132,8 @@ int bench_part_told(int argc, char **argv)
 	}
 	bench_emit(BENCH_TOLD_MEDIAN, NULL,
 		(double)bench_quantile(told, 500) / (double)SL_US);
-	bench_emit(BENCH_TOLD_P99, NULL,
-		(double)bench_quantile(told, 990) / (double)SL_US);
+	bench_emit(
+		BENCH_TOLD_P99, NULL, (double)bench_quantile(told, 990) / (double)SL_US);
 	free(told);
 	return 0;
 }
