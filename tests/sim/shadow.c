@@ -330,7 +330,6 @@ static void on_ask(struct shadow *s, const struct sl_event *e)
 	struct shadow_client *c = shadow_client(s, e->ask.client);
 	struct shadow_demand *d = s->demand;
 	uint64_t use;
-	bool refused;
 
 	if (!is_known_ask(c, e) || find_ask(s, e->ask.client, e->ask.ask))
 		return;
@@ -342,9 +341,7 @@ static void on_ask(struct shadow *s, const struct sl_event *e)
 	}
 	use = shadow_use(s, c->workload, e->ask.gpu);
 	/* Neither a lost GPU nor a workload that is to end gets memory. */
-	refused = s->gpu[e->ask.gpu].lost || c->workload->stop_asked;
-	s->refused = refused;
-	if (!refused && !has_waiting(s, c) && use + e->ask.bytes <= c->workload->limit)
+	if (!s->gpu[e->ask.gpu].lost && !c->workload->stop_asked && !has_waiting(s, c) && use + e->ask.bytes <= c->workload->limit)
 		c->active = s->now;
 	*d = (struct shadow_demand){.used = true,
 		.client = c,
@@ -600,12 +597,11 @@ static void on_pulse(struct shadow *s, const struct sl_event *e)
 
 	if (!c || !c->alive)
 		return;
-	/* Nobody has been idle or busy for longer than there is time. */
 	c->busy = e->pulse.busy > 0;
-	c->busy_at = s->now;
-	c->busy_since = e->pulse.busy < s->now ? s->now - e->pulse.busy : 0;
 	c->idle_proven = e->pulse.proven && e->pulse.idle > 0;
-	c->idle_since = e->pulse.idle < s->now ? s->now - e->pulse.idle : 0;
+	c->pulse_at = s->now;
+	c->busy_for = e->pulse.busy;
+	c->idle_for = e->pulse.idle;
 }
 
 static void on_condition(struct shadow *s, const struct sl_event *e)
@@ -613,8 +609,10 @@ static void on_condition(struct shadow *s, const struct sl_event *e)
 	struct shadow_client *c = shadow_client(s, e->condition.client);
 	enum sl_client_condition to = (enum sl_client_condition)e->condition.condition;
 
-	if (!c || !c->alive || to >= SL_CONDITIONS)
+	if (!c || !c->alive)
 		return;
+	if (to >= SL_CONDITIONS)
+		to = SL_CONDITION_SILENT; /* not known here: it does not answer */
 	if (c->condition == SL_CONDITION_RUNNING)
 		c->troubled_since = s->now;
 	if (c->condition != to)
@@ -670,7 +668,7 @@ void shadow_before(struct shadow *s, sl_ns now, const struct sl_event *e)
 
 	s->now = now;
 	s->event = *e;
-	s->answered = s->refused = false;
+	s->answered = false;
 	s->stops = 0;
 	s->views = s->views_expected = 0;
 	memset(s->notes, 0, sizeof(s->notes));
@@ -725,7 +723,7 @@ void shadow_before(struct shadow *s, sl_ns now, const struct sl_event *e)
 	case SL_EVENT_UNMANAGED: on_measured(s, e); break;
 	default: break;
 	}
-	s->demands_begun = s->demands - s->refused;
+	s->demands_begun = s->demands;
 	end_recovery(s);
 	refresh_degraded(s);
 	refresh_classes(s);
@@ -752,6 +750,7 @@ static void on_grant(struct shadow *s, const struct sl_action *a)
 	d->epoch = a->grant.epoch;
 	d->client->active = s->now;
 	d->client->oom_told = false;
+	d->client->oom_waits &= d->entitled;
 	shadow_refresh(s);
 }
 

@@ -52,14 +52,15 @@ struct shadow_client {
 	enum sl_client_condition condition;
 	sl_ns condition_since, troubled_since; /* this one; the first without a break */
 	bool busy, idle_proven;
-	sl_ns busy_at, busy_since, idle_since;
+	sl_ns pulse_at, busy_for, idle_for; /* as of pulse_at */
 	enum sl_probe probe;
-	bool noted_untakeable, oom_told;
+	bool noted_untakeable;
+	bool oom_told, oom_waits; /* told, and granted nothing since; and no burst since */
 	/* Being stopped by `priority` or the last resort. */
 	uint32_t stop_reason, stop_gpu;
 	uint64_t stop_order;
 	bool killed;
-	sl_ns term_at, grace;
+	sl_ns term_at, kill_at, grace;
 	uint64_t id;
 	struct shadow_workload *workload;
 	sl_ns active,
@@ -106,7 +107,6 @@ struct shadow {
 	/* Of the running event. */
 	struct sl_event event;
 	bool answered;  /* ADMIT, REFUSE or SET_DONE seen */
-	bool refused;   /* the ASK never becomes a demand */
 	uint32_t stops; /* STOP seen */
 	uint32_t views; /* seen, per GPU, of the event's workload */
 	uint32_t views_expected;
@@ -179,6 +179,8 @@ bool shadow_lends(const struct shadow *shadow, const struct shadow_workload *bor
 /* With what is dying, or also with what is being stopped, the demand would fit. */
 bool shadow_comes_back(const struct shadow *shadow, const struct shadow_demand *demand,
 	enum sl_reason reason);
+/* Whether this client was told to end by the resolvers, and may still be counted on: for 10 s after SIGKILL. */
+bool shadow_is_going(const struct shadow *shadow, const struct shadow_client *client);
 bool shadow_stops_for(const struct shadow *shadow, const struct shadow_demand *demand);
 bool shadow_is_untakeable(
 	const struct shadow *shadow, const struct shadow_client *client);

@@ -64,6 +64,9 @@ bool shadow_fits(const struct shadow *s, const struct shadow_demand *d)
 
 bool shadow_counts_as_waiting(const struct shadow *s, const struct shadow_client *c)
 {
+	/* It is about to give all it has. */
+	if (shadow_is_going(s, c))
+		return false;
 	/* Longer waits that are configured meanwhile do not take it back. */
 	if (s->now - c->active < s->idle_wait &&
 		!(c->waited && c->waited_at == c->active))
@@ -363,6 +366,9 @@ static void check_hopeless(struct shadow *s, const struct shadow_demand *d)
 static void check_too_long(
 	struct shadow *s, const struct shadow_demand *d, enum sl_reason reason)
 {
+	/* Where nobody may wait, a degraded GPU ends it at once. */
+	if (reason == SL_REASON_GPU_DEGRADED && !shadow_has_resolver(s, SL_RESOLVER_WAIT))
+		return;
 	if (s->now - d->burst_since < shadow_wait_max(s, d))
 		shadow_fail(s, "a burst demand was ended after %llu ms",
 			(unsigned long long)((s->now - d->burst_since) / SL_MS));
@@ -380,7 +386,7 @@ static void check_oom_first(struct shadow *s, const struct shadow_demand *d)
 		shadow_fail(s, "out-of-memory first, for the second time");
 	if (shadow_fits(s, d) && !shadow_is_kept(s, d, false) && !backs_off(s, d, false))
 		shadow_fail(s, "out-of-memory first for a demand that fits");
-	d->client->oom_told = true;
+	d->client->oom_told = d->client->oom_waits = true;
 }
 
 void shadow_check_deny(
@@ -408,7 +414,7 @@ void shadow_check_deny(
 		break;
 	case SL_REASON_DRIVER_REFUSES:
 		if (!d->entitled || !d->refused_ever ||
-			s->now - d->refused_first < shadow_wait_max(s, d))
+			s->now - d->refused_first < s->wait_max)
 			shadow_fail(s, "the driver was blamed too early");
 		break;
 	case SL_REASON_GPU_LOST:
@@ -496,19 +502,19 @@ static bool waits_only(const struct shadow *s)
 	return !shadow_has_resolver(s, SL_RESOLVER_PRIORITY);
 }
 
-/* A burst does not outlive its longest wait, nor wait where nobody may; but while processes
- * are being stopped for it, it does. */
+/* A burst does not outlive its longest wait, but while processes are being stopped for it; nor
+ * does it wait where nobody may, but for what comes by itself. */
 static void check_patience(struct shadow *s, const struct shadow_demand *d)
 {
-	if (d->entitled || shadow_stops_for(s, d))
+	if (d->entitled || shadow_is_going(s, d->client))
 		return;
-	if (s->now - d->burst_since >= shadow_wait_max(s, d))
+	if (s->now - d->burst_since >= shadow_wait_max(s, d) && !shadow_stops_for(s, d))
 		shadow_fail(s, "a burst demand waits for ever");
 	if (!shadow_has_resolver(s, SL_RESOLVER_WAIT) && !backs_off(s, d, false) &&
-		!shadow_fits(s, d))
+		!shadow_fits(s, d) && !shadow_comes_back(s, d, SL_REASON_STOPPING_WAITS))
 		shadow_fail(s, "a burst waits, and `wait` is not in the chain");
 	if (s->event.type == SL_EVENT_ASK && d->client->id == s->event.ask.client &&
-		d->ask == s->event.ask.ask && waits_only(s) && !d->client->oom_told &&
+		d->ask == s->event.ask.ask && waits_only(s) && !d->client->oom_waits &&
 		!d->refused_ever && !shadow_fits(s, d) &&
 		(d->client->workload->flags & SL_WORKLOAD_OOM_FIRST))
 		shadow_fail(s, "the first burst should have been told out-of-memory");
@@ -544,7 +550,7 @@ static void check_waiting(struct shadow *s, struct shadow_demand *d)
 	if (!d->entitled && waits_only(s))
 		shadow_check_wake(s, d->burst_since + shadow_wait_max(s, d),
 			"the end of a burst demand");
-	if (!shadow_counts_as_waiting(s, d->client))
+	if (!shadow_counts_as_waiting(s, d->client) && !shadow_is_going(s, d->client))
 		shadow_check_wake(s, d->client->active + s->idle_wait,
 			"a client that may be waiting");
 	check_notes_of(s, d);

@@ -10,6 +10,9 @@
 
 #include <string.h>
 
+/* Who is still there so long after SIGKILL hangs, and is counted on by nobody. */
+#define STUBBORN_AFTER (10 * SL_S)
+
 static bool waits(const struct shadow_demand *d)
 {
 	return d->used && !d->granted;
@@ -83,11 +86,12 @@ bool shadow_lends(const struct shadow *s, const struct shadow_workload *borrower
 	       owner->priority > borrower->priority;
 }
 
-/* Bytes for d once everything dying is gone and the clients marked are as well. */
-static uint64_t would_have(const struct shadow *s, const struct shadow_demand *d,
+/* Bytes for d once everything dying is gone and the clients marked are as well; below 0 where
+ * more is there than can be shared. */
+static int64_t would_have(const struct shadow *s, const struct shadow_demand *d,
 	const bool gone[SHADOW_CLIENTS])
 {
-	uint64_t have = shadow_shareable(s, d->gpu), kept = 0;
+	int64_t have = (int64_t)shadow_shareable(s, d->gpu);
 
 	for (uint32_t i = 0; i < SHADOW_WORKLOADS; i++) {
 		const struct shadow_workload *w = &s->workload[i];
@@ -101,12 +105,25 @@ static uint64_t would_have(const struct shadow *s, const struct shadow_demand *d
 			if (gone[c] && s->client[c].workload == w)
 				use -= shadow_held(s, &s->client[c], d->gpu);
 		}
-		have = have > use ? have - use : 0;
+		have -= (int64_t)use;
 		if (w != d->client->workload && request > use && !d->entitled &&
 			!shadow_lends(s, d->client->workload, w))
-			kept += request - use;
+			have -= (int64_t)(request - use);
 	}
-	return have > kept ? have - kept : 0;
+	return have;
+}
+
+bool shadow_is_going(const struct shadow *s, const struct shadow_client *c)
+{
+	return c->used && c->alive && c->stop_reason &&
+	       (!c->killed || s->now - c->kill_at < STUBBORN_AFTER);
+}
+
+/* The same of a workload that a person wants ended. */
+static bool is_ending(const struct shadow *s, const struct shadow_workload *w)
+{
+	return w->stop_asked &&
+	       (!w->stop_killed || s->now - w->kill_at < STUBBORN_AFTER);
 }
 
 static void mark_stopping(const struct shadow *s, bool gone[SHADOW_CLIENTS])
@@ -115,22 +132,23 @@ static void mark_stopping(const struct shadow *s, bool gone[SHADOW_CLIENTS])
 		const struct shadow_client *c = &s->client[i];
 
 		gone[i] = i < s->clients_top && c->used && c->alive &&
-			  (c->stop_reason || c->killed || c->workload->stop_asked);
+			  (shadow_is_going(s, c) || is_ending(s, c->workload));
 	}
 }
 
-/* Processes that are being stopped, or dying ones, will give bytes of its GPU. */
+/* Processes that are being stopped, or dying ones, will give bytes of its GPU, and enough. */
 bool shadow_stops_for(const struct shadow *s, const struct shadow_demand *d)
 {
+	bool any = false;
+
 	for (uint32_t i = 0; i < s->clients_top; i++) {
 		const struct shadow_client *c = &s->client[i];
 
-		if (c->used && (c->dying[d->gpu] || (c->stop_reason && c->alive &&
-							    shadow_held(s, c, d->gpu))))
-			return shadow_has_resolver(s, SL_RESOLVER_PRIORITY) ||
-			       s->last_resort == SL_LAST_RESORT_STOP;
+		any |= c->used && (c->dying[d->gpu] || (shadow_is_going(s, c) &&
+							       shadow_held(s, c, d->gpu)));
 	}
-	return false;
+	return any && shadow_has_resolver(s, SL_RESOLVER_PRIORITY) &&
+	       shadow_comes_back(s, d, SL_REASON_STOPPING_WAITS);
 }
 
 bool shadow_comes_back(
@@ -140,14 +158,22 @@ bool shadow_comes_back(
 
 	if (reason == SL_REASON_STOPPING_WAITS)
 		mark_stopping(s, gone);
-	return would_have(s, d, gone) >= d->bytes;
+	return would_have(s, d, gone) >= (int64_t)d->bytes;
 }
 
 /* --- eligible victims --- */
 
+/* What had lasted for so long when the last pulse came, and went on; liars know no end. */
+static sl_ns lasts(const struct shadow *s, const struct shadow_client *c, sl_ns span)
+{
+	sl_ns since = s->now - c->pulse_at;
+
+	return span > SL_NS_NEVER - since ? SL_NS_NEVER : span + since;
+}
+
 static bool is_idle(const struct shadow *s, const struct shadow_client *c)
 {
-	return s->stop_idle && c->idle_proven && s->now - c->idle_since >= s->stop_idle;
+	return s->stop_idle && c->idle_proven && lasts(s, c, c->idle_for) >= s->stop_idle;
 }
 
 static bool is_eligible(const struct shadow *s, const struct shadow_client *c,
@@ -179,7 +205,9 @@ static const struct shadow_demand *stop_for(const struct shadow *s, uint32_t gpu
 		if (!waits(d) || d->gpu != gpu || d->bytes != bytes ||
 			d->client->workload->id != workload)
 			continue;
-		if (!found || is_eligible(s, victim, d, reason))
+		if (!found || (is_eligible(s, victim, d, reason) &&
+				      (reason == SL_REASON_STOP_LAST_RESORT ||
+					      may_resolve(s, d))))
 			found = d;
 	}
 	return found;
@@ -234,7 +262,7 @@ static bool is_needed(const struct shadow *s, const struct shadow_client *c)
 		const struct shadow_demand *d = &s->demand[i];
 
 		if (waits(d) && d->client->workload != c->workload &&
-			shadow_held(s, c, d->gpu) && d->bytes > would_have(s, d, gone))
+			shadow_held(s, c, d->gpu) && (int64_t)d->bytes > would_have(s, d, gone))
 			return true;
 	}
 	return false;
@@ -255,6 +283,7 @@ static void check_kill(struct shadow *s, struct shadow_client *c)
 		shadow_fail(s, "client %llu was killed within its request",
 			(unsigned long long)c->id);
 	c->killed = true;
+	c->kill_at = s->now;
 }
 
 /* A person asked: the whole workload, TERM at once, KILL when the shortest grace is over. */
@@ -315,7 +344,7 @@ static void check_victim(struct shadow *s, struct shadow_client *c)
 {
 	const struct shadow_demand *d = NULL;
 	bool gone[SHADOW_CLIENTS];
-	uint64_t wanted;
+	int64_t wanted;
 
 	for (uint32_t i = 0; i < s->demands_top; i++) {
 		if (waits(&s->demand[i]) && s->demand[i].order == c->stop_order)
@@ -324,16 +353,16 @@ static void check_victim(struct shadow *s, struct shadow_client *c)
 	if (!d)
 		return;
 	mark_stopping(s, gone);
-	if (would_have(s, d, gone) < d->bytes)
+	if (would_have(s, d, gone) < (int64_t)d->bytes)
 		shadow_fail(s, "GPU %u: clients are stopped, and it does not suffice",
 			d->gpu);
 	gone[c - s->client] = false;
-	wanted = d->bytes;
+	wanted = (int64_t)d->bytes;
 	for (uint32_t i = 0; i < s->demands_top; i++) {
 		const struct shadow_demand *o = &s->demand[i];
 
 		if (waits(o) && o != d && o->gpu == d->gpu)
-			wanted += o->bytes;
+			wanted += (int64_t)o->bytes;
 	}
 	if (would_have(s, d, gone) >= wanted)
 		shadow_fail(s, "GPU %u: client %llu is stopped in vain", d->gpu,
@@ -371,14 +400,14 @@ static uint64_t could_free(const struct shadow *s, const struct shadow_demand *d
 static void check_resolved(struct shadow *s, const struct shadow_demand *d)
 {
 	bool gone[SHADOW_CLIENTS];
-	uint64_t have;
+	int64_t have, bytes = (int64_t)d->bytes;
 
 	if (!may_resolve(s, d) || shadow_fits(s, d) ||
 		(!d->entitled && s->gpu[d->gpu].degraded))
 		return;
 	mark_stopping(s, gone);
 	have = would_have(s, d, gone);
-	if (have < d->bytes && have + could_free(s, d, gone) >= d->bytes)
+	if (have < bytes && have + (int64_t)could_free(s, d, gone) >= bytes)
 		shadow_fail(s, "GPU %u: demand %llu lacks what `priority` could take",
 			d->gpu, (unsigned long long)d->order);
 }
@@ -392,7 +421,7 @@ bool shadow_is_untakeable(const struct shadow *s, const struct shadow_client *c)
 		return false;
 	return (c->condition != SL_CONDITION_RUNNING &&
 		       s->now - c->condition_since >= s->untakeable_after) ||
-	       (c->busy && c->busy_at - c->busy_since >= s->untakeable_after);
+	       (c->busy && c->busy_for >= s->untakeable_after);
 }
 
 /* Possibly: the state may have begun with any of several, and may last. */
@@ -402,7 +431,7 @@ bool shadow_may_be_untakeable(const struct shadow *s, const struct shadow_client
 		return false;
 	return (c->condition != SL_CONDITION_RUNNING &&
 		       s->now - c->troubled_since >= s->untakeable_after) ||
-	       (c->busy && s->now - c->busy_since >= s->untakeable_after);
+	       (c->busy && lasts(s, c, c->busy_for) >= s->untakeable_after);
 }
 
 bool shadow_has_untakeable(
@@ -423,7 +452,7 @@ bool shadow_has_untakeable(
  * and nobody else could give the bytes. */
 void shadow_check_untakeable(struct shadow *s, const struct shadow_demand *d)
 {
-	uint64_t kept = 0, could;
+	int64_t could;
 	bool gone[SHADOW_CLIENTS], any = false;
 
 	mark_stopping(s, gone);
@@ -440,7 +469,6 @@ void shadow_check_untakeable(struct shadow *s, const struct shadow_demand *d)
 		}
 		burst = above(s, w, d->gpu, gone);
 		any |= held && burst;
-		kept += held < burst ? held : burst;
 	}
 	if (!d->entitled)
 		shadow_fail(s, "a burst demand was denied for an untakeable client");
@@ -449,10 +477,9 @@ void shadow_check_untakeable(struct shadow *s, const struct shadow_demand *d)
 	could = would_have(s, d, gone);
 	if (!any)
 		shadow_fail(s, "denied for an untakeable client, and there is none");
-	else if (could >= d->bytes)
+	else if (could >= (int64_t)d->bytes)
 		shadow_fail(
 			s, "denied for an untakeable client, and the bytes will be free");
-	(void)kept;
 }
 
 void shadow_check_untakeable_note(struct shadow *s, const struct sl_action *a)
@@ -542,7 +569,9 @@ static void check_probe(struct shadow *s, const struct shadow_client *c)
 	if (c->probe != SL_PROBE_OFF && !may_be_probed(s, c))
 		shadow_fail(s, "client %llu is probed for nothing",
 			(unsigned long long)c->id);
-	if (c->probe == SL_PROBE_OFF && shadow_has_resolver(s, SL_RESOLVER_PRIORITY))
+	/* One that has not been heard of yet cannot be asked. */
+	if (c->probe == SL_PROBE_OFF && !c->expected &&
+		shadow_has_resolver(s, SL_RESOLVER_PRIORITY))
 		shadow_fail(s, "client %llu is not watched, and `priority` needs it",
 			(unsigned long long)c->id);
 }

@@ -21,8 +21,8 @@
 
 /* What the node does not know yet: not tried. */
 enum {
-	NO_PRIORITY = 1,
-	NO_UNTAKEABLE = 1,
+	NO_PRIORITY = 0,
+	NO_UNTAKEABLE = 0,
 	NO_LOST = 0,
 	NO_STOP = 0,
 	NO_STRANGERS = 0,
