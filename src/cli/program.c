@@ -338,10 +338,6 @@ static char *const *behind(const struct wrapper *wrapper, char *const *words)
 		const char *word = *words;
 
 		if (options && word[0] == '-') {
-			/* `env -S "A B"` splits words by rules of its own. */
-			if (!strcmp(wrapper->program, "env") &&
-				(!strncmp(word, "-S", 2) || !strncmp(word, "--split", 7)))
-				return NULL;
 			options = strcmp(word, "--") != 0;
 			if (takes_next(wrapper, word) && !*++words)
 				return NULL;
@@ -364,21 +360,82 @@ static char *const *next_command(char *const *words)
 	return NULL;
 }
 
+/* The text that `env -S TEXT` (-STEXT, -iS TEXT, --split-string=TEXT) splits into words, and in *rest the
+ * words behind it; NULL if it splits none. */
+static const char *split_text(char *const *words, char *const **rest)
+{
+	static const char name[] = "--split-string";
+
+	if (strcmp(last_part(words[0]), "env") != 0)
+		return NULL;
+	for (words++; *words && **words == '-' && strcmp(*words, "--"); words++) {
+		const char *text = NULL;
+
+		if (!strncmp(*words, name, strlen(name)))
+			text = *words + strlen(name) + ((*words)[strlen(name)] == '=');
+		else if ((*words)[1] != '-' && strchr(*words, 'S'))
+			text = strchr(*words, 'S') + 1;
+		if (!text)
+			continue;
+		if (!*text)
+			text = *++words;
+		*rest = text ? words + 1 : NULL;
+		return text;
+	}
+	return NULL;
+}
+
+static int inspect_behind(char *const *words, int depth, struct sl_error *err);
+
+/* env splits at blanks, and has quotes, escapes and variables; with any of these, what it starts cannot
+ * be told, and is let through. */
+static int inspect_split(
+	const char *text, char *const *rest, int depth, struct sl_error *err)
+{
+	char copy[1024], env[] = "env", *words[128] = {env}, *save = NULL;
+	size_t n = 1;
+
+	if (strlen(text) >= sizeof(copy) || strpbrk(text, "'\"\\$#"))
+		return SL_PROGRAM_OK;
+	strcpy(copy, text);
+	for (char *word = strtok_r(copy, " \t\n", &save); word && n < 100;
+		word = strtok_r(NULL, " \t\n", &save))
+		words[n++] = word;
+	while (*rest && n + 1 < SL_ARRAY_LEN(words))
+		words[n++] = *rest++;
+	return inspect_behind(words, depth + 1, err);
+}
+
+/* The commands behind wrappers, one after the other: UNFIT with err, or OK. */
+static int inspect_behind(char *const *words, int depth, struct sl_error *err)
+{
+	char *const *rest = NULL;
+
+	do {
+		const char *text = split_text(words, &rest);
+		char inner[SL_PATH_MAX];
+
+		if (text)
+			return depth < SCRIPT_DEPTH_MAX
+				       ? inspect_split(text, rest, depth, err)
+				       : SL_PROGRAM_OK;
+		words = next_command(words);
+		if (words && sl_program_inspect(words[0], inner, sizeof(inner), err) ==
+				     SL_PROGRAM_UNFIT)
+			return SL_PROGRAM_UNFIT;
+	} while (words);
+	return SL_PROGRAM_OK;
+}
+
 int sl_program_inspect_words(
 	char *const *words, char *path, size_t size, struct sl_error *err)
 {
 	int r = sl_program_inspect(words[0], path, size, err);
+	struct sl_error why = {0};
 
-	while (!r && (words = next_command(words))) {
-		char inner[SL_PATH_MAX];
-		struct sl_error why = {0};
-
-		if (sl_program_inspect(words[0], inner, sizeof(inner), &why) !=
-			SL_PROGRAM_UNFIT)
-			continue;
-		if (err)
-			*err = why;
-		return SL_PROGRAM_UNFIT;
-	}
-	return r;
+	if (r || inspect_behind(words, 0, &why) != SL_PROGRAM_UNFIT)
+		return r;
+	if (err)
+		*err = why;
+	return SL_PROGRAM_UNFIT;
 }

@@ -205,6 +205,55 @@ static void test_wrappers(void **state)
 	}
 }
 
+/* `env -S TEXT` splits TEXT itself. %D stands for the made docker; what has quotes, escapes or variables
+ * cannot be told, and is let through. */
+static void test_env_split(void **state)
+{
+	static const struct {
+		const char *before, *text, *after;
+		int outcome;
+	} cases[] = {
+		{"-S", "%D run", NULL, SL_PROGRAM_UNFIT},
+		{"-S", "A=b nice %D", "run", SL_PROGRAM_UNFIT},
+		{"-S", "nice -n 5", "%D", SL_PROGRAM_UNFIT},
+		{"-i", "-S%D run", NULL, SL_PROGRAM_UNFIT},
+		{"-i", "-iS%D run", NULL, SL_PROGRAM_UNFIT},
+		{"-i", "--split-string=%D run", NULL, SL_PROGRAM_UNFIT},
+		{"-S", "-S%D", NULL, SL_PROGRAM_UNFIT},
+		{"-S", "sh -c", "%D", SL_PROGRAM_OK},
+		{"-S", "'%D' run", NULL, SL_PROGRAM_OK},
+		{"-S", "${D} run", NULL, SL_PROGRAM_OK},
+		{"-S", "", NULL, SL_PROGRAM_OK},
+		{"-S", NULL, NULL, SL_PROGRAM_OK},
+		{"--", "-S%D", NULL, SL_PROGRAM_OK},
+	};
+	char made[256];
+
+	(void)state;
+	put_text("docker", "#!/bin/sh\nexit 0\n");
+	snprintf(made, sizeof(made), "%s", path_of("docker"));
+	for (size_t i = 0; i < SL_ARRAY_LEN(cases); i++) {
+		const char *parts[] = {cases[i].before, cases[i].text, cases[i].after};
+		char env[] = "env", texts[3][512], *words[5] = {env};
+		char found[SL_PATH_MAX];
+		struct sl_error err = {0};
+
+		for (size_t w = 0; w < 3 && parts[w]; w++) {
+			const char *mark = strstr(parts[w], "%D");
+
+			snprintf(texts[w], sizeof(texts[w]), "%.*s%s%s",
+				(int)(mark ? mark - parts[w] : 100), parts[w],
+				mark ? made : "", mark ? mark + 2 : "");
+			words[w + 1] = texts[w];
+		}
+		assert_row_u64(cases[i].text ? cases[i].text : "nothing",
+			(uint64_t)sl_program_inspect_words(
+				words, found, sizeof(found), &err),
+			(uint64_t)cases[i].outcome);
+		assert_int_equal(err.text[0] != 0, cases[i].outcome != SL_PROGRAM_OK);
+	}
+}
+
 /* A script whose interpreter never ends is the kernel's to refuse, not ours to follow. */
 static void test_script_loop(void **state)
 {
@@ -276,6 +325,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_rows),
 		cmocka_unit_test(test_wrappers),
+		cmocka_unit_test(test_env_split),
 		cmocka_unit_test(test_script_loop),
 		cmocka_unit_test(test_path_search),
 		cmocka_unit_test(test_set_user_id),
