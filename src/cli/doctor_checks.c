@@ -34,6 +34,11 @@ static void advise(struct sl_finding *f, const char *remedy)
 	snprintf(f->remedy, sizeof(f->remedy), "%s", remedy);
 }
 
+static const char *plural(size_t n)
+{
+	return n == 1 ? "" : "s";
+}
+
 static void check_library(const struct sl_facts *facts, struct sl_finding *f)
 {
 	if (!facts->has_library) {
@@ -83,9 +88,9 @@ static void check_daemon(const struct sl_facts *facts, struct sl_finding *f)
 		advise(f, "ask again in a few seconds");
 	} else {
 		say(f, SL_LEVEL_OK,
-			"sluiced %s at %s, process %u, %u workloads, %u clients",
+			"sluiced %s at %s, process %u, %u workload%s, %u client%s",
 			row->version, facts->status.socket, row->pid, row->workloads,
-			row->clients);
+			plural(row->workloads), row->clients, plural(row->clients));
 	}
 }
 
@@ -105,7 +110,7 @@ static void check_nvml(const struct sl_facts *facts, struct sl_finding *f)
 			return;
 		}
 		say(f, SL_LEVEL_OK, "NVML works and shows %u GPU%s", facts->nvml.count,
-			facts->nvml.count == 1 ? "" : "s");
+			plural(facts->nvml.count));
 		return;
 	case SL_NVML_NO_LIBRARY:
 		say(f, SL_LEVEL_FAIL, "NVML is not installed: %s", facts->nvml.text);
@@ -165,12 +170,58 @@ static void check_devices(const struct sl_facts *facts, struct sl_finding *f)
 	}
 }
 
-static void check_gpus(const struct sl_facts *facts, struct sl_finding *f)
+static size_t count_gpus(const struct sl_facts *facts, uint32_t condition)
 {
-	size_t managed = facts->gpus.count, degraded = 0;
+	size_t n = 0;
+
+	for (size_t i = 0; i < facts->gpus.count; i++)
+		n += !!(facts->gpus.all[i].gpu_row.condition & condition);
+	return n;
+}
+
+/* STATUS explains the first GPU that is lost or left out: "NAME at PCI is lost: Xid 79, ...". */
+static void say_lost(const struct sl_facts *facts, size_t lost, struct sl_finding *f)
+{
+	static const char mark[] = " is lost: ";
+	const char *text =
+		facts->status.count ? facts->status.all[0].status_row.nvml_text : "";
+	const char *why = strstr(text, mark);
+
+	if (why)
+		say(f, SL_LEVEL_FAIL, "%zu of %zu GPU%s %s lost (%.*s: %s)", lost,
+			facts->gpus.count, plural(facts->gpus.count),
+			lost == 1 ? "is" : "are", (int)(why - text), text,
+			why + strlen(mark));
+	else
+		say(f, SL_LEVEL_FAIL, "%zu of %zu GPU%s %s lost", lost, facts->gpus.count,
+			plural(facts->gpus.count), lost == 1 ? "is" : "are");
+	advise(f, "programs on it have to be started anew, and nobody new is sent there; "
+		  "see dmesg for Xid lines, and reset it (nvidia-smi -r -i N, once "
+		  "nothing uses it) or restart the machine");
+}
+
+static void say_managed(const struct sl_facts *facts, struct sl_finding *f)
+{
+	size_t managed = facts->gpus.count;
+	uint64_t unmanaged = 0;
+	char text[32];
 
 	for (size_t i = 0; i < managed; i++)
-		degraded += facts->gpus.all[i].gpu_row.condition & SL_GPU_DEGRADED;
+		unmanaged += facts->gpus.all[i].gpu_row.unmanaged_bytes;
+	say(f, SL_LEVEL_OK, "the daemon manages %zu GPU%s", managed, plural(managed));
+	if (!unmanaged)
+		return;
+	say(f, SL_LEVEL_OK,
+		"the daemon manages %zu GPU%s; programs outside Sluice use %s "
+		"(UNMANAGED in 'sluice gpus')",
+		managed, plural(managed), sl_bytes_format(unmanaged, text, sizeof(text)));
+}
+
+static void check_gpus(const struct sl_facts *facts, struct sl_finding *f)
+{
+	size_t managed = facts->gpus.count, lost = count_gpus(facts, SL_GPU_LOST);
+	size_t degraded = count_gpus(facts, SL_GPU_DEGRADED);
+
 	if (facts->daemon_status) {
 		say(f, SL_LEVEL_WARN,
 			"which GPUs are shared is not known without the daemon");
@@ -178,10 +229,12 @@ static void check_gpus(const struct sl_facts *facts, struct sl_finding *f)
 		say(f, SL_LEVEL_FAIL, "the daemon manages no GPU");
 		advise(f, "see its log for why each was left out, and 'gpus' in "
 			  "sluiced.conf(5)");
+	} else if (lost) {
+		say_lost(facts, lost, f);
 	} else if (degraded) {
 		say(f, SL_LEVEL_WARN,
-			"%zu of %zu GPUs are degraded: more is used than was promised",
-			degraded, managed);
+			"%zu of %zu GPU%s %s degraded: more is used than was promised",
+			degraded, managed, plural(managed), degraded == 1 ? "is" : "are");
 		advise(f, "see UNMANAGED in 'sluice gpus'; stop programs that use the "
 			  "GPU without "
 			  "sluice run");
@@ -191,8 +244,7 @@ static void check_gpus(const struct sl_facts *facts, struct sl_finding *f)
 		advise(f, "see its log for why others were left out, and 'gpus' in "
 			  "sluiced.conf(5)");
 	} else {
-		say(f, SL_LEVEL_OK, "the daemon manages %zu GPU%s", managed,
-			managed == 1 ? "" : "s");
+		say_managed(facts, f);
 	}
 }
 

@@ -14,6 +14,7 @@
 #include "policy/reason.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <jansson.h>
 #include <poll.h>
 #include <signal.h>
@@ -66,9 +67,10 @@ static void print_event(const struct stream *stream, const struct sl_msg_event_r
 	if (stream->settings->json) {
 		json_t *object = sl_told_json(row);
 
+		/* As in the dump; a number of 64 bits is not safe in JSON. */
+		snprintf(when, sizeof(when), "%016" PRIx64, stream->epoch);
 		if (object)
-			json_object_set_new(object, "daemon_epoch",
-				json_integer((json_int_t)stream->epoch));
+			json_object_set_new(object, "daemon_epoch", json_string(when));
 		sl_rows_print_line(object);
 		return;
 	}

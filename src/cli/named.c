@@ -41,7 +41,7 @@ static int none(const struct sl_rows *uses, const char *name, struct sl_error *e
 
 static int several(const struct sl_rows *uses, const char *name, struct sl_error *err)
 {
-	char ids[200] = "";
+	char ids[256] = "";
 	uint64_t last = 0;
 
 	for (size_t i = 0; i < uses->count; i++) {
@@ -49,11 +49,11 @@ static int several(const struct sl_rows *uses, const char *name, struct sl_error
 		size_t used = strlen(ids);
 
 		if (strcmp(row->name, name) || row->workload == last ||
-			used + 24 > sizeof(ids))
+			used + 48 > sizeof(ids))
 			continue;
 		last = row->workload;
-		snprintf(ids + used, sizeof(ids) - used, "%s%llu", used ? ", " : "",
-			(unsigned long long)last);
+		snprintf(ids + used, sizeof(ids) - used, "%s%llu (user %u)",
+			used ? ", " : "", (unsigned long long)last, row->uid);
 	}
 	sl_error_set(err,
 		"several users have a workload '%.63s'; give its id instead: %s", name,

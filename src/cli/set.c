@@ -117,18 +117,31 @@ static int print_json(const struct sl_msg_set_reply *reply)
 			sl_text_json(reply->text)));
 }
 
-static int print(struct sl_msg_set_reply *reply)
+/* The reply does not have it; it is what was asked for. */
+static void print_longest_wait(sl_ns wait)
+{
+	if (wait == NO_WAIT)
+		return;
+	if (wait)
+		printf(", longest wait %g s", (double)wait / SL_S);
+	else
+		fputs(", longest wait the daemon's", stdout);
+}
+
+static int print(const struct settings *s, struct sl_msg_set_reply *reply)
 {
 	char request[32], limit[32], over[32];
 
 	sl_text_tame(reply->name);
 	sl_text_tame(reply->text);
-	printf("%s: request %s, limit %s, priority %d%s%s\n", reply->name,
+	printf("%s: request %s, limit %s, priority %d%s%s", reply->name,
 		sl_bytes_format(reply->request_bytes, request, sizeof(request)),
 		sl_bytes_format(reply->limit_bytes, limit, sizeof(limit)),
 		(int)priority(reply),
 		reply->flags & SL_WORKLOAD_NO_SWAP ? ", no swap" : "",
 		reply->flags & SL_WORKLOAD_OOM_FIRST ? ", out-of-memory first" : "");
+	print_longest_wait(s->longest_wait);
+	putchar('\n');
 	if (reply->over_bytes)
 		printf("It holds %s above its limit. It keeps that until somebody needs "
 		       "it, and gets nothing more until it is below; where the resolver "
@@ -168,5 +181,5 @@ int sl_verb_set(int argc, char **argv)
 	if (!reply.set_reply.ok)
 		return sl_told_refusal(SL_VERB_set, s.json, reply.set_reply.reason,
 			reply.set_reply.text, NULL);
-	return s.json ? print_json(&reply.set_reply) : print(&reply.set_reply);
+	return s.json ? print_json(&reply.set_reply) : print(&s, &reply.set_reply);
 }

@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 struct settings {
 	const char *name;
@@ -68,8 +69,17 @@ static void print_free(const struct sl_rows *uses, const struct sl_msg_use_row *
 	}
 }
 
-static int print(const struct sl_rows *rows, const struct sl_rows *uses,
-	const struct sl_msg_use_row *found)
+static void print_ended(const char *asked)
+{
+	char name[64];
+
+	snprintf(name, sizeof(name), "%s", asked);
+	sl_text_tame(name);
+	printf("%s has ended.\n", name);
+}
+
+static int print(const struct settings *s, const struct sl_rows *rows,
+	const struct sl_rows *uses, const struct sl_msg_use_row *found)
 {
 	char text[SL_TOLD_TEXT_MAX], age[16];
 	bool titled = false;
@@ -79,7 +89,7 @@ static int print(const struct sl_rows *rows, const struct sl_rows *uses,
 			printf("%s.\n", sl_told_sentence(&rows->all[i].event_row, text,
 						sizeof(text)));
 	if (!found)
-		puts("It has ended.");
+		print_ended(s->name);
 	else if (!count(rows, true))
 		print_free(uses, found);
 	for (size_t i = 0; i < rows->count; i++) {
@@ -126,6 +136,25 @@ static int print_json(const struct settings *s, const struct sl_rows *rows,
 			some(rows, true), "before", some(rows, false)));
 }
 
+/* What the daemon has to say about it: of one that has ended, what it kept. unknown: what was wrong with
+ * the name, or NULL. */
+static int ask(struct sl_conn *conn, const struct settings *s,
+	const struct sl_msg_use_row *found, const struct sl_error *unknown,
+	struct sl_rows *rows, struct sl_error *err)
+{
+	union sl_msg msg;
+	int status;
+
+	sl_wire_init(&msg, SL_MSG_WHY);
+	msg.why.workload = found ? found->workload : 0;
+	sl_wire_str(msg.why.name, sizeof(msg.why.name), s->name);
+	status = sl_rows_ask(rows, conn, &msg, SL_MSG_EVENT_ROW, err);
+	if (status || !unknown || rows->count)
+		return status;
+	*err = *unknown;
+	return SL_EXIT_REFUSED;
+}
+
 int sl_verb_why(int argc, char **argv)
 {
 	sl_cleanup(sl_conn_close) struct sl_conn conn = {.fd = -1};
@@ -134,28 +163,20 @@ int sl_verb_why(int argc, char **argv)
 	const struct sl_msg_use_row *found;
 	struct sl_error err = {0}, unknown;
 	struct settings s = {0};
-	union sl_msg ask;
-	int first, status, asked;
+	int first, status;
 
 	status = sl_cli_parse(SL_VERB_why, &s, argc, argv, &first);
 	if (status >= 0)
 		return status;
 	status = sl_named_open(&conn, &uses, s.name, 2, "sluice why", &found, &err);
-	if (!status || status == SL_EXIT_REFUSED) {
-		unknown = err;
-		sl_wire_init(&ask, SL_MSG_WHY);
-		ask.why.workload = found ? found->workload : 0;
-		sl_wire_str(ask.why.name, sizeof(ask.why.name), s.name);
-		asked = sl_rows_ask(&rows, &conn, &ask, SL_MSG_EVENT_ROW, &err);
-		if (asked)
-			status = asked;
-		else if (rows.count)
-			status = SL_EXIT_OK;
-		else
-			err = unknown;
-	}
+	unknown = err;
+	if (!status)
+		status = ask(&conn, &s, found, NULL, &rows, &err);
+	else if (status == SL_EXIT_REFUSED &&
+		 sl_named_find(&uses, s.name, geteuid(), &found, &err) == SL_NAMED_NONE)
+		status = ask(&conn, &s, NULL, &unknown, &rows, &err);
 	if (status)
 		return sl_cli_fail(
 			SL_VERB_why, s.json, (enum sl_exit)status, "%s", err.text);
-	return s.json ? print_json(&s, &rows, found) : print(&rows, &uses, found);
+	return s.json ? print_json(&s, &rows, found) : print(&s, &rows, &uses, found);
 }

@@ -15,6 +15,11 @@ say() { # FILE CMD...: output, errors and status
 	"$@" >"$file" 2>&1
 	echo "status $?" >>"$file"
 }
+as() { # USER CMD...
+	user=$1
+	shift
+	setpriv --reuid "$user" --regid "$user" --clear-groups "$@"
+}
 until_true() {
 	tries=0
 	until eval "$1"; do
@@ -23,6 +28,10 @@ until_true() {
 		sleep 0.05
 	done
 }
+# Where other users reach it.
+chmod 711 "$work"
+SLUICE_SOCKET=$work/sluiced.sock
+export SLUICE_SOCKET
 start_daemon() {
 	sluiced --state "$work/state" 2>>"$work/daemon.log" & daemon=$!
 	until_true 'sluice gpus >/dev/null 2>&1'
@@ -48,9 +57,17 @@ say ps-json sluice ps --json
 say clients sluice ps --clients
 say clients-json sluice ps --clients --json
 say dump sluice dump
-if [ "$(id -u)" = 0 ]; then
-	say set-denied setpriv --reuid 65534 --clear-groups sluice set one --priority 5
-	say stop-denied setpriv --reuid 65534 --clear-groups sluice stop one
+if [ "$(id -u)" = 0 ] && as 65534 sluice version >/dev/null 2>&1; then
+	touch "$work/others"
+	say set-denied as 65534 sluice set one --priority 5
+	say stop-denied as 65534 sluice stop one
+	as 65534 sluice run --request 1MiB --limit 10MiB --name two -- sleep 90 &
+	until_true '[ "$(sluice ps | grep -c "^two ")" = 2 ]'
+	say set-own as 65534 sluice set two --priority 7
+	say why-several as 1234 sluice why two
+	say set-several as 1234 sluice set two --priority 7
+	say stop-id sluice stop 3 --now
+	until_true '[ "$(sluice ps | grep -c "^two ")" = 1 ]'
 fi
 say stop sluice stop one --grace 20s
 wait $one
@@ -104,13 +121,19 @@ said 'ps: as JSON' ps-json '"swap": false' '"oom_first": true' '"over_limit": tr
 said 'processes' clients '^one  *[0-9]*  *0  *running .* 600Mi ' '^two  *[0-9]*  *0  *waiting .* 500Mi '
 said 'processes, as JSON' clients-json '"waiting_bytes": 524288000' '"waits": true'
 said 'dump' dump '"gpus"' '"one"' '^status 0'
-if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null && ! grep -q 'no permission\|not found\|denied' "$work/set-denied"; then
+if [ -e "$work/others" ]; then
 	said 'of another user' set-denied 'belongs to user 0' '^status 77'
 	said 'of another user' stop-denied 'belongs to user 0' '^status 77'
+	said "one's own" set-own '^two: request 1 MiB, limit 10 MiB, priority 7$' '^status 0'
+	said 'stop: by id' stop-id '^two: SIGTERM to 1 process, and SIGKILL at once$'
+	for verb in why set; do
+		said "$verb: of several users" $verb-several \
+			"several users have a workload 'two'; give its id instead: 2 (user 0), 3 (user 65534)$" '^status 75'
+	done
 fi
 said 'stop' stop '^one: SIGTERM to [12] process\(es\)\{0,1\}, and SIGKILL after 20 s$' '^status 0'
 said 'stop: it is gone' one-ended '^status 143$'
-said 'why, when it has ended' why-ended '^It has ended\.$' 'ago  one was stopped because somebody asked for it\.$'
+said 'why, when it has ended' why-ended '^one has ended\.$' 'ago  one was stopped because somebody asked for it\.$'
 said 'events' events 'note    one started$' 'note    one was changed: request 100 MiB, limit 300 MiB$' \
 	'stop    one was stopped because somebody asked for it$' 'note    two got 500 MiB on GPU 0 after '
 said 'events of one' events-one '"reason": "STARTED".*"name": "one"' '"reason": "CHANGED"'

@@ -12,11 +12,11 @@ escapes() { tr -dc '\033\200-\377' <"$work/out" | wc -c; }
 expect 'set' 0 '^a-model-server-1: request 1 GiB, limit 2 GiB, priority -4$' "$sluice" set a-model-server-1 --request 1GiB
 same 'set: the request alone' "$(told)" \
 	'SET workload=2 name=a-model-server-1 which=1 flags=0 request=2:1073741824 limit=0:0 priority=-4 wait=0'
-expect 'set: all' 0 'priority 9, no swap, out-of-memory first$' "$sluice" set --limit 0.5 2 --request=0.25 --priority 9 \
+expect 'set: all' 0 'priority 9, no swap, out-of-memory first, longest wait 90 s$' "$sluice" set --limit 0.5 2 --request=0.25 --priority 9 \
 	--swap off --oom-first on --longest-wait 90s
 same 'set: all' "$(told)" \
 	'SET workload=2 name=a-model-server-1 which=31 flags=3 request=1:250000 limit=1:500000 priority=9 wait=90000'
-expect 'set: back to the longest wait of the daemon' 0 '' "$sluice" set a-model-server-1 --longest-wait 0
+expect 'set: back to the longest wait of the daemon' 0 ", longest wait the daemon's$" "$sluice" set a-model-server-1 --longest-wait 0
 same 'set: back' "$(told | cut -d' ' -f4,9)" 'which=16 wait=0'
 expect 'set: below what it holds' 0 '^It holds 1.25 GiB above its limit.* first to be stopped' \
 	"$sluice" set a-model-server-1 --limit 2GiB
@@ -54,7 +54,7 @@ expect 'why: what was, with its age' 0 '^ *[0-9]*d ago  srv?\[31m waited 12.5 s'
 expect 'why: nothing' 0 \
 	'^a-model-server-1 runs on GPU 1: 3.25 GiB of request 4 GiB, limit 12 GiB; nothing is in its way\.$' \
 	"$sluice" why a-model-server-1
-expect 'why: ended' 0 '^It has ended\.$' "$sluice" why ended
+expect 'why: ended' 0 '^ended has ended\.$' "$sluice" why ended
 expect 'why: unknown' 75 "did you mean 'a-model-server-1'" "$sluice" why a-model-server1
 expect 'why: JSON' 0 '"reason": "BURST_WAITS"' "$sluice" why a-model-server-2 --json
 if command -v python3 >/dev/null; then

@@ -78,7 +78,15 @@ static void make_well(struct sl_facts *f)
 	X(no_gpus, gpus, FAIL, "manages no GPU", "sluiced.conf", f->gpus.count = 0)  \
 	X(some_gpus, gpus, WARN, "1 of 2", "sluiced.conf", f->gpus.count = 1)        \
 	X(degraded, gpus, WARN, "degraded", "UNMANAGED",                             \
-		gpu_rows[1].gpu_row.condition = 1)                                   \
+		gpu_rows[1].gpu_row.condition = SL_GPU_DEGRADED)                     \
+	X(lost, gpus, FAIL, "1 of 2 GPUs is lost (H at 0: Xid 79)", "nvidia-smi -r", \
+		gpu_rows[1].gpu_row.condition = SL_GPU_LOST;                         \
+		strcpy(status_row.status_row.nvml_text, "H at 0 is lost: Xid 79"))   \
+	X(lost_and_degraded, gpus, FAIL, "2 of 2 GPUs are lost", "nvidia-smi -r",    \
+		gpu_rows[0].gpu_row.condition = SL_GPU_LOST | SL_GPU_DEGRADED;       \
+		gpu_rows[1].gpu_row.condition = SL_GPU_LOST)                         \
+	X(unmanaged, gpus, OK, "programs outside Sluice use 3 GiB", "",              \
+		gpu_rows[0].gpu_row.unmanaged_bytes = 3ull << 30)                    \
 	X(mig, modes, FAIL, "MIG", "-mig 0", f->nvml.gpus[1].mig = 1)                \
 	X(exclusive, modes, FAIL, "compute mode 3", "-c DEFAULT",                    \
 		f->nvml.gpus[0].compute_mode = 3)                                    \

@@ -32,7 +32,9 @@ static const struct {
 	{"3", 5, NULL},
 	{"4", 4, NULL},
 	{"both", 9, NULL},
-	{"train", 0, "several users have a workload 'train'; give its id instead: 3, 4"},
+	{"train", 0,
+		"several users have a workload 'train'; give its id instead: 3 (user 7), "
+		"4 (user 8)"},
 	{"trian", 0, "no workload 'trian'; did you mean 'train'?"},
 	{"nohow", 0, "no workload 'nohow'; see: sluice ps"},
 	{"99", 0, "no workload '99'"},
