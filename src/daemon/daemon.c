@@ -23,6 +23,7 @@
 #include "base/step.h"
 #include "base/paths.h"
 #include "daemon/client.h"
+#include "daemon/commit.h"
 #include "daemon/drive.h"
 #include "daemon/events.h"
 #include "daemon/http.h"
@@ -44,8 +45,6 @@
 #define INVENTORY_WAIT_MS 10000
 /* NVML's, the loop's, the socket's, and a few clients'. */
 #define DESCRIPTORS_MIN 64
-/* What waits for the journal waits at most this long, however busy the loop is. */
-#define COMMIT_MOST_NS (5 * SL_MS)
 
 /* --- timers ------------------------------------------------------------------------------- */
 
@@ -81,56 +80,9 @@ static int on_wake(sd_event_source *source, uint64_t usec, void *context)
 	return 0;
 }
 
-/* --- the journal, in batches -------------------------------------------------------------- */
-
-static void commit(struct sl_daemon *daemon)
-{
-	struct sl_share_turn turn = sl_share_begin();
-	int r = sl_recover_save(daemon);
-
-	sl_share_commit(daemon, &turn);
-	if (r < 0 && !daemon->journal_failed)
-		sl_error_log("cannot write the journal in %s: %s; running on, but a "
-			     "restart would "
-			     "not know what runs now",
-			daemon->state_dir, strerror(-r));
-	else if (r == 0 && daemon->journal_failed)
-		sl_info("the journal can be written again");
-	daemon->journal_failed = r < 0;
-	daemon->commit_pending = false;
-	(void)sd_event_source_set_enabled(daemon->commit_source, SD_EVENT_OFF);
-	sl_step(D_JOURNALLED);
-	while (!sl_list_is_empty(&daemon->held))
-		sl_peer_release(
-			SL_LIST_ENTRY(daemon->held.next, struct sl_peer, held_link));
-	sl_step(D_TOLD);
-}
-
-static int on_commit(sd_event_source *source, void *context)
-{
-	struct sl_daemon *daemon = context;
-
-	if (daemon->commit_pending)
-		commit(daemon);
-	sl_daemon_settle(daemon);
-	return 0;
-}
-
-void sl_daemon_commit_soon(struct sl_daemon *daemon)
-{
-	/* What the daemon before left is read before it is replaced. */
-	if (daemon->commit_pending || !daemon->commit_source || !daemon->recovered)
-		return;
-	daemon->commit_pending = true;
-	daemon->commit_since = sl_clock_now();
-	(void)sd_event_source_set_enabled(daemon->commit_source, SD_EVENT_ONESHOT);
-}
-
 void sl_daemon_settle(struct sl_daemon *daemon)
 {
-	if (daemon->commit_pending &&
-		sl_clock_now() - daemon->commit_since > COMMIT_MOST_NS)
-		commit(daemon);
+	sl_commit_settle(daemon);
 	sl_views_settle(daemon);
 	sl_stopper_settle(daemon);
 	sl_peer_bury(daemon);
@@ -289,14 +241,8 @@ static int add_signal(
 
 static int add_sources(struct sl_daemon *daemon)
 {
-	int r = sd_event_add_defer(
-		daemon->loop, &daemon->commit_source, on_commit, daemon);
+	int r = sl_commit_open(daemon);
 
-	if (r >= 0)
-		r = sd_event_source_set_priority(
-			daemon->commit_source, SL_PRIORITY_COMMIT);
-	if (r >= 0)
-		r = sd_event_source_set_enabled(daemon->commit_source, SD_EVENT_OFF);
 	if (r >= 0)
 		r = add_signal(daemon, SIGTERM, on_end);
 	if (r >= 0)
@@ -329,9 +275,9 @@ static void set_up(struct sl_daemon *daemon, const struct sl_config *config,
 	struct sl_link *lists[] = {&daemon->workload_list, &daemon->dying,
 		&daemon->measuring, &daemon->peers, &daemon->greeting,
 		&daemon->views_ready, &daemon->views_later, &daemon->held,
-		&daemon->dead_peers, &daemon->dead_clients, &daemon->dead_workloads,
-		&daemon->dead_processes, &daemon->stranger_list, &daemon->probed,
-		&daemon->stop_failures};
+		&daemon->held_writing, &daemon->dead_peers, &daemon->dead_clients,
+		&daemon->dead_workloads, &daemon->dead_processes, &daemon->stranger_list,
+		&daemon->probed, &daemon->stop_failures};
 
 	*daemon =
 		(struct sl_daemon){.listen_fd = -1, .socket_lock_fd = -1, .spare_fd = -1};
@@ -458,8 +404,7 @@ int sl_daemon_run(struct sl_daemon *daemon)
 	(void)sd_notifyf(0, "READY=1\nSTATUS=%u GPUs on %s", gpus, daemon->socket_path);
 	r = sd_event_loop(daemon->loop);
 	(void)sd_notify(0, "STOPPING=1");
-	if (daemon->commit_pending)
-		commit(daemon);
+	sl_commit_finish(daemon);
 	return r < 0 ? sl_err_origin(r) : 0;
 }
 
@@ -510,7 +455,7 @@ void sl_daemon_fini(struct sl_daemon *daemon)
 {
 	sd_event_source **sources[] = {&daemon->wake_timer, &daemon->measure_io,
 		&daemon->measure_timer, &daemon->inventory_timer, &daemon->greeting_timer,
-		&daemon->view_timer, &daemon->probe_timer, &daemon->commit_source};
+		&daemon->view_timer, &daemon->probe_timer};
 
 	sl_listener_close(daemon);
 	sl_http_close(daemon);
@@ -521,6 +466,7 @@ void sl_daemon_fini(struct sl_daemon *daemon)
 	drop_objects(daemon);
 	sl_events_fini(daemon);
 	sl_share_fini(daemon);
+	sl_commit_close(daemon);
 	for (size_t i = 0; i < SL_ARRAY_LEN(sources); i++)
 		*sources[i] = sd_event_source_disable_unref(*sources[i]);
 	daemon->measure = sl_measure_free(daemon->measure);

@@ -37,6 +37,7 @@
 
 struct sl_client;
 struct sl_http;
+struct sl_journal_writer;
 struct sl_peer;
 struct sl_shares;
 
@@ -225,10 +226,13 @@ struct sl_daemon {
 
 	bool ended;     /* a signal came before it was ready */
 	bool recovered; /* the journal was read; before that none is written */
-	bool journal_dirty, journal_failed, commit_pending;
+	struct sl_journal_writer *journal;
+	sd_event_source *journal_io, *commit_source;
+	bool journal_failed;
+	bool commit_pending, commit_writing; /* to be written; being written */
 	sl_ns commit_since;
-	sd_event_source *commit_source;
-	struct sl_link held; /* peers whose output waits for the journal */
+	/* Peers whose output waits for the journal to be written, and being written. */
+	struct sl_link held, held_writing;
 
 	struct sl_map strangers; /* by pid */
 	struct sl_link stranger_list;

@@ -204,7 +204,7 @@ static void put_head(struct dump *dump)
 			number(span.next)));
 	put_key(dump, "journal",
 		json_pack("{s:b, s:b}", "failed", daemon->journal_failed, "pending",
-			daemon->commit_pending));
+			daemon->commit_pending || daemon->commit_writing));
 }
 
 /* --- GPUs, workloads, clients, demands ---------------------------------------------------- */

@@ -18,7 +18,6 @@
 #include "base/file.h"
 #include "base/paths.h"
 
-#define FORMAT       1
 #define ARRAY_MAX    1000000
 #define BAD_KEPT_MAX 1000
 
@@ -30,13 +29,28 @@ void sl_journal_fini(struct sl_journal *journal)
 	*journal = (struct sl_journal){0};
 }
 
+/* At least one, so that the pointer is none of an error. Nothing of what was there is kept where it grows. */
+static bool make_room(void *list_of_anything, size_t *room, size_t count, size_t size)
+{
+	void **list = list_of_anything;
+
+	if (*list && count <= *room)
+		return true;
+	free(*list);
+	*room = count + count / 4 + 1;
+	*list = calloc(*room, size);
+	return *list != NULL;
+}
+
 int sl_journal_reserve(
 	struct sl_journal *journal, size_t gpus, size_t workloads, size_t clients)
 {
-	journal->gpus = calloc(gpus + 1, sizeof(*journal->gpus));
-	journal->workloads = calloc(workloads + 1, sizeof(*journal->workloads));
-	journal->clients = calloc(clients + 1, sizeof(*journal->clients));
-	if (!journal->gpus || !journal->workloads || !journal->clients) {
+	if (!make_room(
+		    &journal->gpus, &journal->gpu_room, gpus, sizeof(*journal->gpus)) ||
+		!make_room(&journal->workloads, &journal->workload_room, workloads,
+			sizeof(*journal->workloads)) ||
+		!make_room(&journal->clients, &journal->client_room, clients,
+			sizeof(*journal->clients))) {
 		sl_journal_fini(journal);
 		return sl_err_origin(-ENOMEM);
 	}
@@ -49,95 +63,6 @@ int sl_journal_reserve(
 static void json_unrefp(json_t **json)
 {
 	json_decref(*json);
-}
-
-/* --- writing ------------------------------------------------------------------------------ */
-
-/* Numbers are 64 bit in the file and signed in jansson; nothing here comes near 2^63. */
-static json_t *number(uint64_t value)
-{
-	return json_integer((json_int_t)value);
-}
-
-static json_t *string(const char *text)
-{
-	json_t *json = json_string(text);
-
-	/* Names were checked, commands are the user's bytes. */
-	return json ? json : json_string("?");
-}
-
-static json_t *uuid_json(const uint8_t uuid[SL_WIRE_UUID_BYTES])
-{
-	char text[41];
-
-	sl_wire_uuid_format(uuid, text);
-	return json_string(text);
-}
-
-static json_t *gpu_json(const struct sl_journal_gpu *gpu)
-{
-	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "uuid", uuid_json(gpu->uuid),
-		"name", string(gpu->name), "pci", string(gpu->pci), "pci_key",
-		number(gpu->pci_key), "capacity_bytes", number(gpu->capacity_bytes),
-		"reserve_bytes", number(gpu->reserve_bytes));
-}
-
-static json_t *workload_json(const struct sl_journal_workload *workload)
-{
-	json_t *gpus = json_array();
-	char token[33];
-
-	for (uint32_t i = 0; i < workload->gpu_count; i++)
-		(void)json_array_append_new(gpus, uuid_json(workload->gpus[i]));
-	sl_wire_token_format(workload->token, token);
-	return json_pack(
-		"{s:o, s:s, s:I, s:I, s:o, s:o, s:o, s:o, s:I, s:o, s:I, s:o, s:o, s:o, "
-		"s:o, s:I, s:o, s:I, s:o}",
-		"id", number(workload->id), "token", token, "uid",
-		(json_int_t)workload->uid, "root_pid", (json_int_t)workload->root_pid,
-		"root_start", number(workload->root_start), "name",
-		string(workload->name), "project", string(workload->project), "command",
-		string(workload->command), "request_kind",
-		(json_int_t)workload->request.kind, "request_value",
-		number(workload->request.value), "limit_kind",
-		(json_int_t)workload->limit.kind, "limit_value",
-		number(workload->limit.value), "request_bytes",
-		number(workload->request_bytes), "limit_bytes",
-		number(workload->limit_bytes), "born", number(workload->born), "priority",
-		(json_int_t)workload->priority, "gpus", gpus, "flags",
-		(json_int_t)workload->flags, "wait_max", number(workload->wait_max));
-}
-
-static json_t *client_json(const struct sl_journal_client *client)
-{
-	return json_pack("{s:o, s:o, s:I, s:o}", "id", number(client->id), "workload",
-		number(client->workload), "pid", (json_int_t)client->pid, "start_ticks",
-		number(client->start_ticks));
-}
-
-int sl_journal_encode(const struct sl_journal *journal, char **text, size_t *size)
-{
-	json_t *gpus = json_array(), *workloads = json_array(), *clients = json_array();
-	sl_cleanup(json_unrefp) json_t *root = NULL;
-	int r = 0;
-
-	for (size_t i = 0; i < journal->gpu_count; i++)
-		r |= json_array_append_new(gpus, gpu_json(&journal->gpus[i]));
-	for (size_t i = 0; i < journal->workload_count; i++)
-		r |= json_array_append_new(
-			workloads, workload_json(&journal->workloads[i]));
-	for (size_t i = 0; i < journal->client_count; i++)
-		r |= json_array_append_new(clients, client_json(&journal->clients[i]));
-	root = json_pack("{s:i, s:s, s:o, s:o, s:o, s:o, s:o}", "format", FORMAT, "boot",
-		journal->boot, "next_workload", number(journal->next_workload),
-		"next_client", number(journal->next_client), "gpus", gpus, "workloads",
-		workloads, "clients", clients);
-	*text = root && !r ? json_dumps(root, JSON_COMPACT) : NULL;
-	if (!*text)
-		return sl_err_origin(-ENOMEM);
-	*size = strlen(*text);
-	return 0;
 }
 
 /* --- reading ------------------------------------------------------------------------------ */
@@ -332,7 +257,7 @@ static void read_root(
 {
 	const json_t *gpus, *workloads, *clients;
 
-	if (get_number(reader, root, "format", UINT32_MAX) != FORMAT)
+	if (get_number(reader, root, "format", UINT32_MAX) != SL_JOURNAL_FORMAT)
 		mistake(reader, "format", "is another version's");
 	COPY_TEXT(reader, root, journal->boot, "boot");
 	journal->next_workload = get_number(reader, root, "next_workload", INT64_MAX);

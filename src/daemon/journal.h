@@ -14,6 +14,7 @@
 #include "wire/wire.h"
 
 #define SL_JOURNAL_BYTES_MAX (256u << 20)
+#define SL_JOURNAL_FORMAT    1
 
 struct sl_journal_gpu {
 	uint8_t uuid[SL_WIRE_UUID_BYTES];
@@ -50,6 +51,7 @@ struct sl_journal {
 	struct sl_journal_workload *workloads;
 	struct sl_journal_client *clients;
 	size_t gpu_count, workload_count, client_count;
+	size_t gpu_room, workload_room, client_room;
 };
 
 enum {
@@ -59,17 +61,18 @@ enum {
 };
 
 void sl_journal_fini(struct sl_journal *journal);
-/* Room for so many; counts are set, contents zeroed. 0 or -ENOMEM. */
+/* Room for so many; counts are set. New room is zeroed, room that was there is used again as it is,
+ * so that a writer need not ask for memory each time. -ENOMEM: the journal is empty. */
 SL_MUST_CHECK int sl_journal_reserve(
 	struct sl_journal *journal, size_t gpus, size_t workloads, size_t clients);
-/* *text is the caller's to free. 0 or negative errno. */
+/* *text is the caller's to free, NUL-terminated. 0 or negative errno. */
 SL_MUST_CHECK int sl_journal_encode(
 	const struct sl_journal *journal, char **text, size_t *size);
 /* SL_JOURNAL_OK or SL_JOURNAL_BAD; *journal must be zeroed and is empty on BAD. */
 SL_MUST_CHECK int sl_journal_decode(
 	const char *text, size_t size, struct sl_journal *journal, struct sl_error *err);
 
-/* Replaces the file. 0 or negative errno. */
+/* Replaces the file, or leaves the old one as it is. 0 or negative errno. */
 SL_MUST_CHECK int sl_journal_write(const char *path, const struct sl_journal *journal);
 /* Reads it. A bad one is renamed to PATH.bad-N, N being the first free number. Negative errno:
  * the file cannot be read. */

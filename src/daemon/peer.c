@@ -210,9 +210,11 @@ void sl_peer_list_wake(struct sl_peer *peer)
 
 void sl_peer_hold(struct sl_peer *peer)
 {
-	if (peer->doomed || peer->held)
+	if (peer->doomed)
 		return;
+	/* Who waits for the journal being written waits for the next one, too. */
 	peer->held = true;
+	sl_list_unlink(&peer->held_link);
 	sl_list_push_tail(&peer->daemon->held, &peer->held_link);
 }
 

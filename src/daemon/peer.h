@@ -40,7 +40,7 @@ struct sl_peer_list {
 
 struct sl_peer {
 	struct sl_link link;      /* sl_daemon.peers or .greeting, later .dead_peers */
-	struct sl_link held_link; /* sl_daemon.held */
+	struct sl_link held_link; /* sl_daemon.held or .held_writing */
 	struct sl_daemon *daemon;
 	int fd, pidfd;
 	sd_event_source *io;

@@ -19,11 +19,11 @@
 #include "daemon/client.h"
 #include "daemon/drive.h"
 #include "daemon/inventory.h"
-#include "daemon/journal.h"
+#include "daemon/journal_writer.h"
 #include "daemon/process.h"
 #include "daemon/workload.h"
 
-static void journal_path(const struct sl_daemon *daemon, char *buf, size_t size)
+void sl_recover_path(const struct sl_daemon *daemon, char *buf, size_t size)
 {
 	(void)snprintf(buf, size, "%s/journal.json", daemon->state_dir);
 }
@@ -106,20 +106,21 @@ static void save_all(const struct sl_daemon *daemon, struct sl_journal *journal)
 
 int sl_recover_save(struct sl_daemon *daemon)
 {
-	sl_cleanup(sl_journal_fini) struct sl_journal journal = {0};
-	char path[SL_PATH_MAX + 32];
-	int r = sl_journal_reserve(&journal, daemon->gpu_count, daemon->workload_count,
-		daemon->client_count);
+	struct sl_journal *journal = sl_journal_writer_begin(daemon->journal);
+	int r = journal ? sl_journal_reserve(journal, daemon->gpu_count,
+				  daemon->workload_count, daemon->client_count)
+			: sl_err_origin(-EBUSY);
 
 	if (r < 0)
 		return r;
-	read_boot(journal.boot);
-	journal.next_workload = daemon->next_workload;
-	journal.next_client = daemon->next_client;
-	save_gpus(daemon, &journal);
-	save_all(daemon, &journal);
-	journal_path(daemon, path, sizeof(path));
-	return sl_journal_write(path, &journal);
+	if (!journal->boot[0])
+		read_boot(journal->boot);
+	journal->next_workload = daemon->next_workload;
+	journal->next_client = daemon->next_client;
+	save_gpus(daemon, journal);
+	save_all(daemon, journal);
+	sl_journal_writer_start(daemon->journal);
+	return 0;
 }
 
 /* --- loading ------------------------------------------------------------------------------ */
@@ -284,7 +285,7 @@ int sl_recover_load(struct sl_daemon *daemon, struct sl_error *err)
 	int r;
 
 	daemon->next_workload = daemon->next_client = 1;
-	journal_path(daemon, path, sizeof(path));
+	sl_recover_path(daemon, path, sizeof(path));
 	r = sl_journal_read(path, &journal, err);
 	if (r == SL_JOURNAL_BAD) {
 		sl_warning(

@@ -1,0 +1,22 @@
+/*
+ * commit - when the journal is written, and who waits for it
+ *
+ * Whatever changes what the journal says calls sl_daemon_commit_soon(); answers that promise something
+ * the next daemon must know are held (sl_peer_hold) until it is in the file. Changes that
+ * come together are written together, and those that come while the thread writes, with the next.
+ */
+#ifndef SL_DAEMON_COMMIT_H
+#define SL_DAEMON_COMMIT_H
+
+#include "daemon/daemon.h"
+
+/* Makes the thread, and the loop's sources for it. 0 or negative errno. */
+SL_MUST_CHECK int sl_commit_open(struct sl_daemon *daemon);
+/* Part of settling: what waits for the journal waits at most 5 ms until its writing begins,
+ * however busy the loop is. */
+void sl_commit_settle(struct sl_daemon *daemon);
+/* The loop has ended: writes what is still to be written, and waits for it. */
+void sl_commit_finish(struct sl_daemon *daemon);
+void sl_commit_close(struct sl_daemon *daemon);
+
+#endif
