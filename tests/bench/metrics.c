@@ -4,8 +4,7 @@
  * 10, 100 and 1,000 workloads of a process each, all with memory by the books. A scrape is a
  * request and all of its answer over the daemon's metrics socket (SL_BENCH_METRICS), read as fast as it comes. Scrapes
  * lie further apart than the daemon keeps its copy of the numbers, so each pays for one. How long the
- * loop was held is the daemon's own count of its longest turn since its start, a wall clock's: on a busy
- * machine others are in it.
+ * loop was held is the daemon's own count of its longest turn since its start.
  */
 #include "bench.h"
 
