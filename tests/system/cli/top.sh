@@ -99,7 +99,22 @@ same 'as wide as it gets' "$(bars "$work/at-132")" 132
 same 'as narrow as it gets' "$(widest "$work/at-40")" 40
 has 'narrow: name, GPU, state, used' "$work/at-40" '^A>a-.*  0 reserved .* 3.25Gi$'
 
+# --- states that want attention, at both sizes
+fake states 2>/dev/null
+for size in '80 24' '100 40'; do
+	on "$size" "states at $size" "expect untakeable
+dump $work/states
+keys q
+exit 0"
+	has "a lost GPU at $size" "$work/states" '^GPU 2 lost  busy '
+	has "over its limit at $size" "$work/states" '^B a-model-server-1  *1 over limit '
+	has "untakeable at $size" "$work/states" '^C .* untakeable '
+	has "stopping at $size" "$work/states" '^D .* stopping '
+	same "states: no row is wider than $size" "$(widest "$work/states")" "${size% *}"
+done
+
 # --- terminals of other kinds
+fake lists 2>/dev/null
 for kind in vt100 linux; do
 	TERM=$kind on '80 24' "TERM=$kind" "expect A>a-model-server-0
 keys q
@@ -166,7 +181,25 @@ dump $work/real
 keys q
 exit 0
 STEPS
-	expect 'the real daemon' 0 '' timeout -k 5 90 "$sluice" softgpu --gpus 1 --memory 1GiB -- sh -c '
+	# A third, on the other GPU, does not listen to SIGTERM; then that GPU falls off the bus.
+	cat >"$work/steps-stopping" <<STEPS
+expect stopping
+expect 3 lines  1 waiting
+dump $work/real-stopping
+keys q
+exit 0
+STEPS
+	cat >"$work/steps-lost" <<STEPS
+expect GPU 1 lost
+keys jjw
+expect which is lost
+dump $work/real-lost
+keys q
+exit 0
+STEPS
+	expect 'the real daemon' 0 '' timeout -k 5 90 "$sluice" softgpu --gpus 2 --memory 1GiB -- sh -c '
+		CUDA_VISIBLE_DEVICES=0
+		export CUDA_VISIBLE_DEVICES
 		sluiced 2>"$0/daemon.log" & daemon=$!
 		tries=0
 		until sluice gpus >/dev/null 2>&1; do
@@ -181,9 +214,20 @@ STEPS
 		sluice ps --json >"$0/ps.json"
 		sluice gpus --json >"$0/gpus.json"
 		sluice why two >"$0/why"
-		kill -KILL $one $two
+		CUDA_VISIBLE_DEVICES=1
+		sluice run --request 0 --limit 0.9 --name three -- "$3" --bytes 100MiB --term ignore --ms 60000 >"$0/three" & three=$!
+		until grep -q held "$0/three"; do sleep 0.05; done
+		sluice stop three --grace 1h >"$0/stop"
+		"$2" 100 40 -- sluice top <"$0/steps-stopping" || exit 97
+		sluice softgpu --lose 1
+		"$2" 80 24 -- sluice top <"$0/steps-lost" || exit 96
+		kill -KILL $one $two $three
 		kill $daemon
-		wait' "$work" "$holder" "$SCREEN"
+		wait' "$work" "$holder" "$SCREEN" "$SLUICE_BUILD/tests/programs/tenant"
+	has 'real: stopping' "$work/real-stopping" '^[A-Z][> ]three  *1 stopping '
+	same 'real: bars at 100' "$(bars "$work/real-stopping")" 100
+	has 'real: lost' "$work/real-lost" '^[A-Z]>three  *1 stopping '
+	has 'real: why it is lost' "$work/real-lost" '^  three has [0-9]* MiB on GPU 1, which is lost\.$'
 	has 'real: a bar with a request that ended' "$work/real" '^\[A*a*B*b-*·*#*\]$'
 	has 'real: the reason' "$work/real" '^  two has waited .* for 500 MiB above its request on GPU 0'
 	has 'real: why says the same' "$work/why" '^two has waited .* for 500 MiB above its request on GPU 0'
