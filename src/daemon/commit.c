@@ -61,7 +61,7 @@ static void start(struct sl_daemon *daemon)
 		sl_list_unlink(link);
 		sl_list_push_tail(&daemon->held_writing, link);
 	}
-	sl_share_commit(daemon, &turn);
+	sl_share_note(daemon, SL_SHARE_JOURNAL, &turn);
 	if (r < 0)
 		written(daemon, r);
 }

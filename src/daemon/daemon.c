@@ -166,6 +166,7 @@ static int on_end(
 static int on_measured(sd_event_source *source, int fd, uint32_t events, void *context)
 {
 	struct sl_daemon *daemon = context;
+	struct sl_share_turn turn = sl_share_begin();
 	struct sl_measure_answer *answer;
 
 	while ((answer = sl_measure_take(daemon->measure))) {
@@ -178,6 +179,7 @@ static int on_measured(sd_event_source *source, int fd, uint32_t events, void *c
 		(void)sl_measure_answer_free(answer);
 	}
 	sl_daemon_settle(daemon);
+	sl_share_note(daemon, SL_SHARE_MEASURE, &turn);
 	return 0;
 }
 

@@ -158,13 +158,18 @@ static json_t *peers_json(const struct sl_daemon *daemon)
 /* How long the loop was busy with one thing at most: what others may have waited for. */
 static json_t *turns_json(const struct sl_daemon *daemon)
 {
-	struct sl_share_longest longest = sl_share_longest(daemon);
+	json_t *object = json_object();
 
-	return json_pack("{s:o, s:o, s:o, s:o}", "client_us",
-		number(longest.client_ns / SL_US), "control_us",
-		number(longest.control_ns / SL_US), "greeting_us",
-		number(longest.greeting_ns / SL_US), "journal_us",
-		number(longest.commit_ns / SL_US));
+	for (int kind = 0; kind < SL_SHARE_KINDS; kind++) {
+		char key[32];
+
+		(void)snprintf(key, sizeof(key), "%s_us",
+			sl_share_kind_name((enum sl_share_kind)kind));
+		set(object, key,
+			number(sl_share_longest_ns(daemon, (enum sl_share_kind)kind) /
+				SL_US));
+	}
+	return object;
 }
 
 static void put_head(struct dump *dump)

@@ -17,6 +17,7 @@
 #include "base/log.h"
 #include "daemon/control.h"
 #include "daemon/peer.h"
+#include "daemon/share.h"
 
 /* Followers served in one turn of the loop. */
 #define FOLLOWERS_PER_TURN 8
@@ -394,6 +395,7 @@ static int on_pump(sd_event_source *source, void *context)
 {
 	struct sl_events *events = context;
 	struct sl_daemon *daemon = events->daemon;
+	struct sl_share_turn turn = sl_share_begin();
 
 	for (int i = 0; i < FOLLOWERS_PER_TURN && !sl_list_is_empty(&events->behind);
 		i++) {
@@ -402,12 +404,15 @@ static int on_pump(sd_event_source *source, void *context)
 
 		sl_list_unlink(&peer->follow_link);
 		sl_peer_list_wake(peer);
+		if (sl_share_turn_is_over(turn.begin))
+			break;
 	}
 	if (sl_list_is_empty(&events->behind)) {
 		events->pumping = false;
 		(void)sd_event_source_set_enabled(events->pump, SD_EVENT_OFF);
 	}
 	sl_daemon_settle(daemon);
+	sl_share_note(daemon, SL_SHARE_FOLLOW, &turn);
 	return 0;
 }
 

@@ -160,9 +160,9 @@ static int on_connection(
 	sd_event_source *source, int listen_fd, uint32_t events, void *context)
 {
 	struct sl_daemon *daemon = context;
-	sl_ns begin = sl_clock_now();
+	struct sl_share_turn turn = sl_share_begin();
 
-	for (int i = 0; i < ACCEPT_BUDGET && !sl_share_turn_is_over(begin); i++) {
+	for (int i = 0; i < ACCEPT_BUDGET && !sl_share_turn_is_over(turn.begin); i++) {
 		int fd = accept4(listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
 		if (fd >= 0) {
@@ -176,6 +176,7 @@ static int on_connection(
 		break;
 	}
 	sl_daemon_settle(daemon);
+	sl_share_note(daemon, SL_SHARE_ACCEPT, &turn);
 	return 0;
 }
 

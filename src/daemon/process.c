@@ -15,6 +15,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "daemon/client.h"
+#include "daemon/share.h"
 #include "daemon/workload.h"
 
 void sl_process_died(struct sl_process *process)
@@ -39,9 +40,11 @@ static int on_death(sd_event_source *source, int fd, uint32_t events, void *cont
 {
 	struct sl_process *process = context;
 	struct sl_daemon *daemon = process->daemon;
+	struct sl_share_turn turn = sl_share_begin();
 
 	sl_process_died(process);
 	sl_daemon_settle(daemon);
+	sl_share_note(daemon, SL_SHARE_DEATH, &turn);
 	return 0;
 }
 

@@ -23,7 +23,7 @@ struct sl_shares {
 	struct sl_link resting; /* peers: rest_link, in no order */
 	sd_event_source *timer;
 	sl_ns timer_at;
-	struct sl_share_longest longest;
+	uint64_t longest_ns[SL_SHARE_KINDS];
 };
 
 /* Wakes whose time has come. */
@@ -151,33 +151,49 @@ struct sl_share_turn sl_share_begin(void)
 	return (struct sl_share_turn){.begin = sl_clock_now(), .cpu_begin = cpu_now()};
 }
 
+static void note(struct sl_shares *shares, enum sl_share_kind kind, uint64_t spent_ns)
+{
+	shares->longest_ns[kind] = sl_max_u64(shares->longest_ns[kind], spent_ns);
+}
+
 void sl_share_charge(struct sl_peer *peer, const struct sl_share_turn *turn)
 {
 	struct sl_shares *shares = shares_of(peer->daemon);
 	uint64_t spent_ns = sl_sub_sat(cpu_now(), turn->cpu_begin);
-	uint64_t *longest;
 
 	if (!shares)
 		return;
 	account(peer, sl_clock_now(), spent_ns);
-	longest = !peer->greeted  ? &shares->longest.greeting_ns
-		  : peer->control ? &shares->longest.control_ns
-				  : &shares->longest.client_ns;
-	*longest = sl_max_u64(*longest, spent_ns);
+	note(shares,
+		!peer->greeted  ? SL_SHARE_GREETING
+		: peer->control ? SL_SHARE_CONTROL
+				: SL_SHARE_CLIENT,
+		spent_ns);
 }
 
-void sl_share_commit(struct sl_daemon *daemon, const struct sl_share_turn *turn)
+void sl_share_note(struct sl_daemon *daemon, enum sl_share_kind kind,
+	const struct sl_share_turn *turn)
 {
 	struct sl_shares *shares = shares_of(daemon);
 
 	if (shares)
-		shares->longest.commit_ns = sl_max_u64(shares->longest.commit_ns,
-			sl_sub_sat(cpu_now(), turn->cpu_begin));
+		note(shares, kind, sl_sub_sat(cpu_now(), turn->cpu_begin));
 }
 
-struct sl_share_longest sl_share_longest(const struct sl_daemon *daemon)
+uint64_t sl_share_longest_ns(const struct sl_daemon *daemon, enum sl_share_kind kind)
 {
-	return daemon->shares ? daemon->shares->longest : (struct sl_share_longest){0};
+	return daemon->shares ? daemon->shares->longest_ns[kind] : 0;
+}
+
+const char *sl_share_kind_name(enum sl_share_kind kind)
+{
+	static const char *const names[SL_SHARE_KINDS] = {
+#define SL_SHARE_KIND(ID, key, text) [SL_SHARE_##ID] = #key,
+#include "daemon/share.def"
+#undef SL_SHARE_KIND
+	};
+
+	return names[kind];
 }
 
 void sl_share_place(struct sl_peer *peer)

@@ -5,12 +5,15 @@
 #include <setjmp.h>
 #include <cmocka.h>
 #include <stdio.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/file.h"
-#include "daemon/journal.h"
+#include "daemon/journal_writer.h"
 
 static void fill(struct sl_journal *journal)
 {
@@ -177,6 +180,139 @@ static void every_cut_is_refused(void **state)
 	sl_journal_fini(&in);
 }
 
+/* The user's bytes come back as they are, or, where no JSON can hold them, as "?". */
+static void any_bytes_can_be_a_command(void **state)
+{
+	static const struct {
+		const char *in, *out;
+	} rows[] = {
+		{"plain", "plain"},
+		{"\"quoted\" \\ \t\n\x01\x1f\x7f", "\"quoted\" \\ \t\n\x01\x1f\x7f"},
+		{"\xc2\x80 \xe2\x82\xac \xf0\x9f\x98\x80 \xf4\x8f\xbf\xbf",
+			"\xc2\x80 \xe2\x82\xac \xf0\x9f\x98\x80 \xf4\x8f\xbf\xbf"},
+		{"cut \xe2\x82", "?"},
+		{"\xff", "?"},
+		{"long \xc0\xaf", "?"},
+		{"long \xe0\x80\xaf", "?"},
+		{"surrogate \xed\xa0\x80", "?"},
+		{"beyond \xf4\x90\x80\x80", "?"},
+		{"alone \x80", "?"},
+	};
+	struct sl_journal in = {0};
+
+	fill(&in);
+	for (size_t i = 0; i < SL_ARRAY_LEN(rows); i++) {
+		struct sl_journal out = {0};
+		struct sl_error err = {0};
+		char *text = NULL;
+		size_t size = 0;
+
+		sl_wire_str(in.workloads[1].command, sizeof(in.workloads[1].command),
+			rows[i].in);
+		assert_int_equal(sl_journal_encode(&in, &text, &size), 0);
+		if (sl_journal_decode(text, size, &out, &err) != SL_JOURNAL_OK)
+			fail_msg("row %zu: %s in %s", i, err.text, text);
+		assert_string_equal(out.workloads[1].command, rows[i].out);
+		free(text);
+		sl_journal_fini(&out);
+	}
+	sl_journal_fini(&in);
+}
+
+static void write_numbered(struct sl_journal_writer *writer, uint64_t number)
+{
+	struct sl_journal *journal = sl_journal_writer_begin(writer);
+
+	assert_non_null(journal);
+	if (!journal->gpus)
+		fill(journal);
+	journal->next_client = number;
+	sl_journal_writer_start(writer);
+}
+
+static uint64_t number_in(const char *path)
+{
+	struct sl_journal journal = {0};
+	struct sl_error err = {0};
+	uint64_t number;
+
+	if (sl_journal_read(path, &journal, &err) != SL_JOURNAL_OK)
+		fail_msg("%s", err.text);
+	number = journal.next_client;
+	sl_journal_fini(&journal);
+	return number;
+}
+
+/* What was handed over is in the file when it says so, and the next may only begin then. */
+static void the_thread_writes_in_order(void **state)
+{
+	char dir[] = "/tmp/sluice-journal-XXXXXX", path[64], command[80];
+	struct sl_journal_writer *writer = NULL;
+	int r = 1;
+
+	assert_non_null(mkdtemp(dir));
+	(void)snprintf(path, sizeof(path), "%s/journal.json", dir);
+	assert_int_equal(sl_journal_writer_new(path, &writer), 0);
+	assert_false(sl_journal_writer_take(writer, &r));
+	for (uint64_t i = 1; i <= 200; i++) {
+		write_numbered(writer, i);
+		assert_null(sl_journal_writer_begin(writer));
+		sl_journal_writer_wait(writer);
+		assert_null(sl_journal_writer_begin(writer));
+		assert_true(sl_journal_writer_take(writer, &r));
+		assert_false(sl_journal_writer_take(writer, &r));
+		assert_int_equal(r, 0);
+		assert_int_equal(number_in(path), i);
+	}
+	/* The folder goes away and comes back: said, and over when it is. */
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(rmdir(dir), 0);
+	write_numbered(writer, 201);
+	sl_journal_writer_wait(writer);
+	assert_true(sl_journal_writer_take(writer, &r));
+	assert_true(r < 0);
+	assert_int_equal(mkdir(dir, 0700), 0);
+	/* Its end waits for what was handed over. */
+	write_numbered(writer, 202);
+	writer = sl_journal_writer_free(writer);
+	assert_int_equal(number_in(path), 202);
+	(void)snprintf(command, sizeof(command), "rm -r %s", dir);
+	assert_int_equal(system(command), 0);
+}
+
+/* Killed at any moment of a write, the daemon leaves the old journal or the new one, whole. */
+static void a_crash_keeps_a_whole_file(void **state)
+{
+	char dir[] = "/tmp/sluice-journal-XXXXXX", path[64], command[80];
+	uint64_t last = 0;
+
+	assert_non_null(mkdtemp(dir));
+	(void)snprintf(path, sizeof(path), "%s/journal.json", dir);
+	for (int round = 0; round < 60; round++) {
+		pid_t pid = fork();
+		uint64_t number;
+
+		assert_true(pid >= 0);
+		if (pid == 0) {
+			struct sl_journal journal = {0};
+
+			fill(&journal);
+			for (journal.next_client = last + 1;; journal.next_client++)
+				(void)!sl_journal_write(path, &journal);
+		}
+		while (access(path, F_OK) != 0)
+			(void)usleep(100);
+		(void)usleep((useconds_t)(round * 37 % 1000));
+		assert_int_equal(kill(pid, SIGKILL), 0);
+		assert_int_equal(waitpid(pid, NULL, 0), pid);
+		number = number_in(path);
+		assert_true(number >= last);
+		last = number;
+	}
+	(void)snprintf(command, sizeof(command), "rm -r %s", dir);
+	assert_int_equal(system(command), 0);
+}
+
 static void bad_files_are_kept_aside(void **state)
 {
 	char dir[] = "/tmp/sluice-journal-XXXXXX", path[64], aside[80], command[80];
@@ -210,6 +346,9 @@ int main(void)
 		cmocka_unit_test(what_is_written_is_read),
 		cmocka_unit_test(damage_is_named),
 		cmocka_unit_test(every_cut_is_refused),
+		cmocka_unit_test(any_bytes_can_be_a_command),
+		cmocka_unit_test(the_thread_writes_in_order),
+		cmocka_unit_test(a_crash_keeps_a_whole_file),
 		cmocka_unit_test(bad_files_are_kept_aside),
 	};
 
