@@ -195,7 +195,18 @@ static enum sl_probe wanted_probe(
 	if (SL_MUTANT(NEVER_PROVES, client->prove_mask || is_in_the_way(node, client),
 		    false))
 		return SL_PROBE_PROVE;
+	/* Its trouble must be seen to end, also when nobody waits any more. */
+	if (SL_MUTANT(UNTAKEABLE_UNWATCHED, client->untakeable, false))
+		return SL_PROBE_PROVE;
 	return sl_node_has_priority(node) ? SL_PROBE_WATCH : SL_PROBE_OFF;
+}
+
+/* Nobody tells any more what it does: what was told last must not go on by itself. */
+static void forget_what_was_told(struct sl_node_client *client)
+{
+	client->condition = SL_CONDITION_RUNNING;
+	client->idle = client->busy = 0;
+	client->proven = false;
 }
 
 void sl_node_probe(struct sl_node *node)
@@ -209,6 +220,8 @@ void sl_node_probe(struct sl_node *node)
 		if (!client->alive || client->expected || mode == client->probe)
 			continue;
 		client->probe = mode;
+		if (mode == SL_PROBE_OFF)
+			forget_what_was_told(client);
 		sl_node_emit(node,
 			(struct sl_action){.type = SL_ACTION_PROBE,
 				.probe = {.client = client->index.id, .mode = mode}});

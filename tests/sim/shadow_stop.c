@@ -122,8 +122,7 @@ bool shadow_is_going(const struct shadow *s, const struct shadow_client *c)
 /* The same of a workload that a person wants ended. */
 static bool is_ending(const struct shadow *s, const struct shadow_workload *w)
 {
-	return w->stop_asked &&
-	       (!w->stop_killed || s->now - w->kill_at < STUBBORN_AFTER);
+	return w->stop_asked && (!w->stop_killed || s->now - w->kill_at < STUBBORN_AFTER);
 }
 
 static void mark_stopping(const struct shadow *s, bool gone[SHADOW_CLIENTS])
@@ -144,8 +143,9 @@ bool shadow_stops_for(const struct shadow *s, const struct shadow_demand *d)
 	for (uint32_t i = 0; i < s->clients_top; i++) {
 		const struct shadow_client *c = &s->client[i];
 
-		any |= c->used && (c->dying[d->gpu] || (shadow_is_going(s, c) &&
-							       shadow_held(s, c, d->gpu)));
+		any |= c->used &&
+		       (c->dying[d->gpu] ||
+			       (shadow_is_going(s, c) && shadow_held(s, c, d->gpu)));
 	}
 	return any && shadow_has_resolver(s, SL_RESOLVER_PRIORITY) &&
 	       shadow_comes_back(s, d, SL_REASON_STOPPING_WAITS);
@@ -213,6 +213,18 @@ static const struct shadow_demand *stop_for(const struct shadow *s, uint32_t gpu
 	return found;
 }
 
+/* Free bytes may be meant for one that comes before it. */
+static bool has_earlier(const struct shadow *s, const struct shadow_demand *d)
+{
+	for (uint32_t i = 0; i < s->demands_top; i++) {
+		const struct shadow_demand *o = &s->demand[i];
+
+		if (o != d && waits(o) && o->gpu == d->gpu && shadow_is_before(o, d))
+			return true;
+	}
+	return false;
+}
+
 static void check_term(
 	struct shadow *s, const struct sl_action *a, struct shadow_client *c)
 {
@@ -240,7 +252,7 @@ static void check_term(
 			(unsigned long long)c->id, sl_reason_name(reason));
 	if (reason != SL_REASON_STOP_LAST_RESORT && !may_resolve(s, d))
 		shadow_fail(s, "stopped before `priority` had its turn in the chain");
-	if (shadow_fits(s, d))
+	if (shadow_fits(s, d) && !has_earlier(s, d))
 		shadow_fail(s, "a client is stopped for a demand that fits");
 	if (shadow_is_recovering(s))
 		shadow_fail(s, "a client is stopped while reports are missing");
@@ -262,7 +274,8 @@ static bool is_needed(const struct shadow *s, const struct shadow_client *c)
 		const struct shadow_demand *d = &s->demand[i];
 
 		if (waits(d) && d->client->workload != c->workload &&
-			shadow_held(s, c, d->gpu) && (int64_t)d->bytes > would_have(s, d, gone))
+			shadow_held(s, c, d->gpu) &&
+			(int64_t)d->bytes > would_have(s, d, gone))
 			return true;
 	}
 	return false;
@@ -339,12 +352,40 @@ void shadow_check_revoked(struct shadow *s, const struct sl_action *a)
 	c->stop_reason = 0;
 }
 
-/* Nobody could have been left out, and together they suffice. */
+/* What is above the others' requests once those marked are gone: of all, or of those only that are
+ * certainly not untakeable. */
+static uint64_t could_give(const struct shadow *s, const struct shadow_demand *d,
+	const bool gone[SHADOW_CLIENTS], bool all)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < SHADOW_WORKLOADS; i++) {
+		const struct shadow_workload *w = &s->workload[i];
+		uint64_t burst, stuck = 0;
+
+		if (!w->used || w == d->client->workload)
+			continue;
+		burst = above(s, w, d->gpu, gone);
+		for (uint32_t c = 0; c < s->clients_top && !all; c++) {
+			const struct shadow_client *v = &s->client[c];
+
+			if (v->used && v->alive && v->workload == w && !gone[c] &&
+				shadow_may_be_untakeable(s, v))
+				stuck += shadow_held(s, v, d->gpu);
+		}
+		sum += burst > stuck ? burst - stuck : 0;
+	}
+	return sum;
+}
+
+/* Nobody could have been left out, and together they suffice; as the last resort together with what
+ * others can give by themselves. */
 static void check_victim(struct shadow *s, struct shadow_client *c)
 {
 	const struct shadow_demand *d = NULL;
 	bool gone[SHADOW_CLIENTS];
-	int64_t wanted;
+	bool last = c->stop_reason == SL_REASON_STOP_LAST_RESORT;
+	int64_t wanted, others = 0;
 
 	for (uint32_t i = 0; i < s->demands_top; i++) {
 		if (waits(&s->demand[i]) && s->demand[i].order == c->stop_order)
@@ -353,7 +394,9 @@ static void check_victim(struct shadow *s, struct shadow_client *c)
 	if (!d)
 		return;
 	mark_stopping(s, gone);
-	if (would_have(s, d, gone) < (int64_t)d->bytes)
+	if (last)
+		others = (int64_t)could_give(s, d, gone, true);
+	if (would_have(s, d, gone) + others < (int64_t)d->bytes)
 		shadow_fail(s, "GPU %u: clients are stopped, and it does not suffice",
 			d->gpu);
 	gone[c - s->client] = false;
@@ -364,7 +407,9 @@ static void check_victim(struct shadow *s, struct shadow_client *c)
 		if (waits(o) && o != d && o->gpu == d->gpu)
 			wanted += (int64_t)o->bytes;
 	}
-	if (would_have(s, d, gone) >= wanted)
+	if (last)
+		others = (int64_t)could_give(s, d, gone, false);
+	if (would_have(s, d, gone) + others >= wanted)
 		shadow_fail(s, "GPU %u: client %llu is stopped in vain", d->gpu,
 			(unsigned long long)c->id);
 }
@@ -402,7 +447,7 @@ static void check_resolved(struct shadow *s, const struct shadow_demand *d)
 	bool gone[SHADOW_CLIENTS];
 	int64_t have, bytes = (int64_t)d->bytes;
 
-	if (!may_resolve(s, d) || shadow_fits(s, d) ||
+	if (!may_resolve(s, d) || shadow_fits(s, d) || shadow_is_going(s, d->client) ||
 		(!d->entitled && s->gpu[d->gpu].degraded))
 		return;
 	mark_stopping(s, gone);
@@ -538,10 +583,12 @@ static bool is_probed_gpu(const struct shadow *s, uint32_t gpu, sl_ns after)
 	return false;
 }
 
-/* Without `priority` only those who burst where an entitled demand waits are looked at. */
+/* Without `priority` only those who burst where an entitled demand waits are looked at, and those who are
+ * untakeable until they no longer are. */
 static bool may_be_probed(const struct shadow *s, const struct shadow_client *c)
 {
-	if (shadow_has_resolver(s, SL_RESOLVER_PRIORITY))
+	if (shadow_has_resolver(s, SL_RESOLVER_PRIORITY) ||
+		shadow_may_be_untakeable(s, c))
 		return true;
 	for (uint32_t gpu = 0; gpu < SHADOW_GPUS; gpu++) {
 		if (is_probed_gpu(s, gpu, SL_S) && above(s, c->workload, gpu, NULL))
@@ -562,6 +609,12 @@ void shadow_check_probe(struct shadow *s, const struct sl_action *a)
 		shadow_fail(s, "client %llu is probed as it is already",
 			(unsigned long long)c->id);
 	c->probe = (enum sl_probe)a->probe.mode;
+	if (c->probe != SL_PROBE_OFF)
+		return;
+	/* What was told of it counts no longer. */
+	c->condition = SL_CONDITION_RUNNING;
+	c->busy = c->idle_proven = false;
+	c->idle_for = 0;
 }
 
 static void check_probe(struct shadow *s, const struct shadow_client *c)

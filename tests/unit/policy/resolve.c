@@ -368,14 +368,13 @@ static void fails_what_the_untakeable_has(void **state)
 		STUCK(SL_LAST_RESORT_FAIL),
 		{"not yet", 31999, TIME, ""},
 		{"it cannot be taken from", 32000, TIME,
-			"NOTE UNTAKEABLE_BEGINS g0 1/0 0; DENY 20/1 UNTAKEABLE g0; "
-			"PROBE 10 0"},
+			"NOTE UNTAKEABLE_BEGINS g0 1/0 0; DENY 20/1 UNTAKEABLE g0"},
 		{"the next one too", 33000, ASK(20, 2, 0, 50), "DENY 20/2 UNTAKEABLE g0"},
 		{"not what is free", 33000, ASK(20, 3, 0, 20), "GRANT 20/3 g0 20"},
 		{"its own bursts end", 33000, ASK(10, 2, 0, 1),
 			"DENY 10/2 LIMIT_DROPPED g0"},
-		{"it runs again", 34000, IS(10, RUNNING),
-			"NOTE UNTAKEABLE_ENDS g0 1/0 0"},
+		{"it is still looked at, and runs again", 34000, IS(10, RUNNING),
+			"NOTE UNTAKEABLE_ENDS g0 1/0 0; PROBE 10 0"},
 		{"and may burst, if it can", 34000, ASK(10, 3, 0, 1), ""},
 		{"as others may wait", 34000, ASK(20, 4, 0, 30), ""},
 	};
@@ -434,7 +433,8 @@ static void leaves_to_others_what_they_can_give(void **state)
 		{"the other half", 0, ASK(30, 1, 0, 50), "GRANT 30/1 g0 50"},
 		{"has it", 0, COMMIT(30, 2, 50), ""},
 		{"busy with one thing", 1000, PULSE(10, 0, 20, 0), ""},
-		{"for too long", 11000, TIME, "NOTE UNTAKEABLE_BEGINS g0 1/0 0"},
+		{"for too long", 11000, TIME,
+			"NOTE UNTAKEABLE_BEGINS g0 1/0 0; PROBE 10 2"},
 		{"two", 11000, WORKLOAD(2, 60, 100, 0), "ADMIT 2 m1 r60 l100"},
 		{"its process", 11000, JOIN(20, 2), ""},
 		{"the third can give this", 11000, ASK(20, 1, 0, 50), ""},
@@ -442,7 +442,7 @@ static void leaves_to_others_what_they_can_give(void **state)
 		{"but not both", 11500, FREED(30, 0, 50),
 			"GRANT 20/1 g0 50; DENY 20/2 UNTAKEABLE g0"},
 		{"done with it", 11500, PULSE(10, 0, 1, 0),
-			"NOTE UNTAKEABLE_ENDS g0 1/0 0"},
+			"NOTE UNTAKEABLE_ENDS g0 1/0 0; PROBE 10 0"},
 	};
 
 	PLAY(rows);
