@@ -234,8 +234,9 @@ static void register_workload(
 	if (!daemon->admission.admitted) {
 		sl_refusal_text(
 			daemon, workload, run->gpu_count, usable, visible != NULL, &text);
-		sl_info("refused %s of user %u: %s", workload->name,
-			(unsigned int)peer->uid, text.text);
+		if (sl_peer_may_log(daemon, SL_LOG_INFO))
+			sl_info("refused %s of user %u: %s", workload->name,
+				(unsigned int)peer->uid, text.text);
 		tell_refused(daemon, workload);
 		(void)sl_process_put(process);
 		sl_workload_discard(daemon, workload);
@@ -246,8 +247,9 @@ static void register_workload(
 	workload->limit_bytes = daemon->admission.limit_bytes;
 	sl_workload_bind(daemon, workload, daemon->admission.gpu_mask);
 	sl_workload_set_root(workload, process);
-	sl_info("workload %" PRIu64 " (%s) of user %u, process %d", workload->id,
-		workload->name, (unsigned int)peer->uid, (int)peer->pid);
+	if (sl_peer_may_log(daemon, SL_LOG_INFO))
+		sl_info("workload %" PRIu64 " (%s) of user %u, process %d", workload->id,
+			workload->name, (unsigned int)peer->uid, (int)peer->pid);
 	sl_step(D_RUN_ADMITTED);
 	sl_events_add_of(daemon,
 		&(struct sl_node_because){

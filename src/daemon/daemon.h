@@ -255,7 +255,7 @@ struct sl_daemon {
 	struct {
 		sl_ns second;
 		uint32_t lines, dropped;
-	} notes[SL_REASONS];
+	} notes[SL_REASONS], peer_lines;
 };
 
 /*

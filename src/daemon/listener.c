@@ -171,7 +171,8 @@ static int on_connection(
 		}
 		if (errno == EMFILE || errno == ENFILE)
 			turn_one_away(daemon);
-		else if (errno != EAGAIN && errno != ECONNABORTED && errno != EINTR)
+		else if (errno != EAGAIN && errno != ECONNABORTED && errno != EINTR &&
+			 sl_peer_may_log(daemon, SL_LOG_WARNING))
 			sl_warning("accepting a connection: %s", strerror(errno));
 		break;
 	}

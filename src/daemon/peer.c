@@ -34,7 +34,7 @@
 #endif
 
 /* A socket's buffer holds a few hundred messages. */
-#define DRAIN_MAX 1024
+#define DRAIN_MAX 64
 
 struct sl_peer_out {
 	struct sl_peer_out *next;
@@ -139,9 +139,10 @@ static void enqueue(struct sl_peer *peer, const union sl_msg *msg)
 	if (peer->queued_bytes + size <= SL_PEER_QUEUE_MAX)
 		out = malloc(sizeof(*out) + size);
 	if (!out) {
-		sl_warning(
-			"process %d does not read its messages; dropping its connection",
-			(int)peer->pid);
+		if (sl_peer_may_log(peer->daemon, SL_LOG_WARNING))
+			sl_warning("process %d does not read its messages; dropping its "
+				   "connection",
+				(int)peer->pid);
 		sl_peer_doom(peer);
 		return;
 	}
@@ -253,11 +254,32 @@ void sl_peer_turn_away(int fd, enum sl_reject reason, const char *text)
 	drain(fd);
 }
 
+bool sl_peer_may_log(struct sl_daemon *daemon, int level)
+{
+	sl_ns second = sl_clock_now() / SL_S;
+
+	if (!sl_log_on(level))
+		return false;
+	if (daemon->peer_lines.second != second) {
+		if (daemon->peer_lines.dropped)
+			sl_warning("%u more lines about connections and workloads were "
+				   "left out",
+				daemon->peer_lines.dropped);
+		daemon->peer_lines.second = second;
+		daemon->peer_lines.lines = daemon->peer_lines.dropped = 0;
+	}
+	if (daemon->peer_lines.lines++ < SL_PEER_LINES_PER_SECOND)
+		return true;
+	daemon->peer_lines.dropped++;
+	return false;
+}
+
 void sl_peer_reject(struct sl_peer *peer, enum sl_reject reason, const char *format, ...)
 {
 	struct sl_error text = {0};
 	char words[256];
 	va_list args;
+	int level;
 
 	if (peer->doomed)
 		return;
@@ -265,9 +287,10 @@ void sl_peer_reject(struct sl_peer *peer, enum sl_reject reason, const char *for
 	(void)vsnprintf(words, sizeof(words), format, args);
 	va_end(args);
 	sl_error_set(&text, "%s", words);
-	sl_log(reason == SL_REJECT_PROTOCOL ? SL_LOG_WARNING : SL_LOG_INFO,
-		"rejecting process %d of user %u: %s", (int)peer->pid,
-		(unsigned int)peer->uid, text.text);
+	level = reason == SL_REJECT_PROTOCOL ? SL_LOG_WARNING : SL_LOG_INFO;
+	if (sl_peer_may_log(peer->daemon, level))
+		sl_log(level, "rejecting process %d of user %u: %s", (int)peer->pid,
+			(unsigned int)peer->uid, text.text);
 	sl_peer_turn_away(peer->fd, reason, text.text);
 	sl_peer_doom(peer);
 }

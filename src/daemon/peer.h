@@ -15,6 +15,8 @@
 #define SL_PEER_BUDGET 32
 /* Bytes that may wait for a peer that does not read: 250 grants, 20 rows. */
 #define SL_PEER_QUEUE_MAX (16u * 1024)
+/* Lines of the log per second that peers can cause. */
+#define SL_PEER_LINES_PER_SECOND 50
 /* Time for the first message. */
 #define SL_PEER_GREETING_NS (10 * SL_S)
 
@@ -83,6 +85,9 @@ void sl_peer_hold(struct sl_peer *peer);
 void sl_peer_release(struct sl_peer *peer);
 /* Nothing waits to go out. */
 bool sl_peer_is_drained(const struct sl_peer *peer);
+/* Is a log line about what somebody did still to be written? So many in a second are; then how
+ * many more there were is said once. A log can be a disk's end, or slow. */
+SL_MUST_CHECK bool sl_peer_may_log(struct sl_daemon *daemon, int level);
 /* Best effort, for a socket that is no peer. */
 void sl_peer_turn_away(int fd, enum sl_reject reason, const char *text);
 /* Frees the doomed; part of settling. */

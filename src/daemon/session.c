@@ -74,7 +74,8 @@ static void greet_client(struct sl_peer *peer, const struct sl_msg_hello *hello)
 	}
 	client = process->client;
 	if (client && (hello->daemon_epoch == 0 || client->workload != workload)) {
-		sl_info("process %d runs another program now", (int)peer->pid);
+		if (sl_peer_may_log(daemon, SL_LOG_INFO))
+			sl_info("process %d runs another program now", (int)peer->pid);
 		sl_client_exit(client, true);
 		client = NULL;
 	}

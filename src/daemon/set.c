@@ -146,8 +146,9 @@ void sl_set_set(struct sl_peer *peer, const struct sl_msg_set *set)
 	sl_drive(daemon, &event);
 	if (!daemon->admission.admitted) {
 		sl_refusal_of_set(daemon, workload, &text);
-		sl_info("left %s as it is, against user %u: %s", workload->name,
-			(unsigned int)peer->uid, text.text);
+		if (sl_peer_may_log(daemon, SL_LOG_INFO))
+			sl_info("left %s as it is, against user %u: %s", workload->name,
+				(unsigned int)peer->uid, text.text);
 		reply_set(peer, workload, daemon->admission.reason, text.text);
 		return;
 	}
@@ -199,8 +200,9 @@ void sl_set_stop(struct sl_peer *peer, const struct sl_msg_stop *stop)
 	msg.stop_reply.workload = workload->id;
 	msg.stop_reply.processes = processes_of(workload);
 	memcpy(msg.stop_reply.name, workload->name, sizeof(msg.stop_reply.name));
-	sl_info("stopping %s for process %d of user %u", workload->name, (int)peer->pid,
-		(unsigned int)peer->uid);
+	if (sl_peer_may_log(peer->daemon, SL_LOG_INFO))
+		sl_info("stopping %s for process %d of user %u", workload->name,
+			(int)peer->pid, (unsigned int)peer->uid);
 	event.workload_stop.workload = workload->id;
 	event.workload_stop.grace = stop->grace_ms == UINT32_MAX
 					    ? daemon->config.stop_grace

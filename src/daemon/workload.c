@@ -20,6 +20,7 @@
 #include "daemon/client.h"
 #include "daemon/drive.h"
 #include "daemon/events.h"
+#include "daemon/peer.h"
 #include "daemon/process.h"
 
 /* More generations than that between a process and its `sluice run` are not looked at. */
@@ -98,7 +99,9 @@ void sl_workload_check_end(struct sl_daemon *daemon, struct sl_workload *workloa
 
 	if (workload->over || workload->root || !sl_list_is_empty(&workload->clients))
 		return;
-	sl_info("workload %" PRIu64 " (%s) is over", workload->id, workload->name);
+	if (sl_peer_may_log(daemon, SL_LOG_INFO))
+		sl_info("workload %" PRIu64 " (%s) is over", workload->id,
+			workload->name);
 	sl_events_add(
 		daemon, &(struct sl_node_because){.reason = SL_REASON_ENDED,
 				.workload = workload->id,
