@@ -1,6 +1,12 @@
 # bash completion for sluice. Verbs and options come from sluice itself, so this never lags.
+# Names of workloads; into a pipe they are never cut. Other users choose them, and compgen -W expands
+# its words as the shell does, so only those of harmless characters are offered.
+_sluice_names() {
+	sluice ps 2>/dev/null | sed -n '1d; s/ .*//p' | grep -x '[A-Za-z0-9._:@%+=,/-]*' | sort -u
+}
+
 _sluice() {
-	local cur=${COMP_WORDS[COMP_CWORD]} verb=${COMP_WORDS[1]} i
+	local cur=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} verb=${COMP_WORDS[1]} i words
 	COMPREPLY=()
 	if [ "$COMP_CWORD" -eq 1 ]; then
 		mapfile -t COMPREPLY < <(compgen -W "$(sluice help --names 2>/dev/null)" -- "$cur")
@@ -14,17 +20,26 @@ _sluice() {
 			return
 		fi
 	done
+	# The value of an option: words that --help lists as a|b, or the name of a workload.
+	case $before in
+	--name) [ "$verb" = events ] && words=$(_sluice_names) ;;
+	--*[!a-z-]*) ;;
+	--*)
+		words=$(sluice "$verb" --help 2>/dev/null |
+			sed -n "s/^  $before \([a-z]*|[a-z|]*\).*/\1/p" | tr '|' ' ')
+		;;
+	esac
+	if [ -n "$words" ]; then
+		mapfile -t COMPREPLY < <(compgen -W "$words" -- "$cur")
+		return
+	fi
 	case $verb,$cur in
-	help,*) mapfile -t COMPREPLY < <(compgen -W "$(sluice help --names 2>/dev/null)" -- "$cur") ;;
 	*,-*)
 		mapfile -t COMPREPLY < <(compgen -W "$(sluice "$verb" --help 2>/dev/null |
 			sed -n 's/^  \(--[a-z0-9-]*\).*/\1/p')" -- "$cur")
 		;;
-	set,* | stop,* | why,*)
-		# Names of workloads; into a pipe they are never cut.
-		mapfile -t COMPREPLY < <(compgen -W "$(sluice ps 2>/dev/null |
-			sed -n '1d; s/ .*//p')" -- "$cur")
-		;;
+	help,*) mapfile -t COMPREPLY < <(compgen -W "$(sluice help --names 2>/dev/null)" -- "$cur") ;;
+	set,* | stop,* | why,*) mapfile -t COMPREPLY < <(compgen -W "$(_sluice_names)" -- "$cur") ;;
 	run,* | softgpu,*) mapfile -t COMPREPLY < <(compgen -c -f -- "$cur") ;;
 	esac
 }

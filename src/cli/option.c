@@ -7,6 +7,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -190,6 +191,21 @@ static int set_size(const struct sl_option *row, const char *text, uint64_t *out
 	return SL_OPTION_OK;
 }
 
+/* As one would write it: the largest unit in which it is whole. */
+static const char *span_text(int64_t ms, char *buf, size_t size)
+{
+	static const struct {
+		int64_t ms;
+		const char *unit;
+	} units[] = {{3600000, "h"}, {60000, "m"}, {1000, "s"}, {1, "ms"}};
+	size_t i = 0;
+
+	while (ms % units[i].ms || (!ms && units[i].ms > 1000))
+		i++;
+	snprintf(buf, size, "%lld%s", (long long)(ms / units[i].ms), units[i].unit);
+	return buf;
+}
+
 static int set_duration(
 	const struct sl_option *row, const char *text, sl_ns *out, struct sl_error *err)
 {
@@ -200,8 +216,11 @@ static int set_duration(
 		return SL_OPTION_BAD;
 	}
 	if (value < (uint64_t)row->min * SL_MS || value > (uint64_t)row->max * SL_MS) {
-		sl_error_set(err, "--%s %s is not within %lld ms to %lld ms", row->name,
-			text, (long long)row->min, (long long)row->max);
+		char low[32], high[32];
+
+		sl_error_set(err, "--%s %s is not within %s to %s", row->name, text,
+			span_text(row->min, low, sizeof(low)),
+			span_text(row->max, high, sizeof(high)));
 		return SL_OPTION_BAD;
 	}
 	*out = value;

@@ -174,9 +174,9 @@ static const char *hint(const struct settings *s, uint32_t reason)
 
 static void print_admission(const struct sl_msg_run_reply *reply)
 {
-	json_t *object = json_pack("{s:b, s:I, s:s, s:I, s:I, s:s}", "ok", 1, "workload",
-		(json_int_t)reply->workload, "name", reply->name, "request_bytes",
-		(json_int_t)reply->request_bytes, "limit_bytes",
+	json_t *object = json_pack("{s:b, s:I, s:o, s:I, s:I, s:s}", "ok", 1, "workload",
+		(json_int_t)reply->workload, "name", sl_text_json(reply->name),
+		"request_bytes", (json_int_t)reply->request_bytes, "limit_bytes",
 		(json_int_t)reply->limit_bytes, "visible_devices", reply->visible_out);
 
 	if (!object)

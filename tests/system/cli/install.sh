@@ -58,5 +58,29 @@ if command -v bash >/dev/null; then
 	same 'completion of softgpu' "$(completed sluice softgpu --tear)" --teardown-ms
 	same 'completion of help' "$(completed sluice help gp)" gpus
 	same 'none behind --' "$(completed sluice run -- --requ)" ''
+	same 'completion of every verb' "$(completed sluice '' | tr ' ' '\n' | sort)" "$("$sluice" help --names | sort)"
+	for verb in $("$sluice" help --names); do
+		same "completion of all options of $verb" "$(completed sluice "$verb" -- | tr ' ' '\n')" \
+			"$("$sluice" "$verb" --help | sed -n 's/^  \(--[^ ]*\).*/\1/p')"
+	done
+	same 'completion of a value' "$(completed sluice run --swap '')" 'on off'
+	same 'completion of part of a value' "$(completed sluice set x --oom-first of)" off
+	# compgen expands its words, and names are other people's.
+	mkdir "$work/hostile"
+	# shellcheck disable=SC2016 # it is not for this shell
+	printf '#!/bin/sh\ncat <<"NAMES"\nNAME\n$(touch${IFS}%s)  x\n`id`  x\nfine-1  x\nNAMES\n' "$work/executed" >"$work/hostile/sluice"
+	chmod +x "$work/hostile/sluice"
+	same 'completion of hostile names' "$(PATH=$work/hostile:$PATH bash -c '
+		. "$0"
+		COMP_WORDS=(sluice why "") COMP_CWORD=2
+		_sluice
+		echo "${COMPREPLY[*]}"' "$prefix/share/bash-completion/completions/sluice")" fine-1
+	[ ! -e "$work/executed" ] || fail 'completion executes the name of a workload'
+	fake lists 2>/dev/null
+	for verb in set stop why 'events --name'; do
+		# shellcheck disable=SC2086 # words are meant
+		same "completion of names: $verb" "$(completed sluice $verb a-model-server-)" \
+			'a-model-server-0 a-model-server-1 a-model-server-2'
+	done
 fi
 finish

@@ -69,6 +69,7 @@ if [ "$(id -u)" = 0 ] && as 65534 sluice version >/dev/null 2>&1; then
 	say stop-id sluice stop 3 --now
 	until_true '[ "$(sluice ps | grep -c "^two ")" = 1 ]'
 fi
+say run-json sluice run --json --name "$(printf 'bid\377')" -- true
 say stop sluice stop one --grace 20s
 wait $one
 echo "status $?" >"$work/one-ended"
@@ -131,6 +132,7 @@ if [ -e "$work/others" ]; then
 			"several users have a workload 'two'; give its id instead: 2 (user 0), 3 (user 65534)$" '^status 75'
 	done
 fi
+said 'run: a name that is no UTF-8, as JSON' run-json '^{"ok": true, .*"name": "bid.*"visible_devices": "0"}$'
 said 'stop' stop '^one: SIGTERM to [12] process\(es\)\{0,1\}, and SIGKILL after 20 s$' '^status 0'
 said 'stop: it is gone' one-ended '^status 143$'
 said 'why, when it has ended' why-ended '^one has ended\.$' 'ago  one was stopped because somebody asked for it\.$'

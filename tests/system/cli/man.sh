@@ -22,6 +22,8 @@ for verb in $("$sluice" help --names); do
 	"$sluice" "$verb" --help | sed -n 's/^  --\([a-z0-9-]*\)\( \([^ ]*\)\)\{0,1\}\( .*\)*$/\1 \3/p' |
 		while read -r option value; do
 			[ "$option" = help ] && continue
+			grep -q -e '^\.Op Ar options' -e "^\.Op Fl Fl $option\( \|$\)" "$page" ||
+				echo ".Op Fl Fl $option"
 			if [ -z "$value" ]; then
 				echo ".It Fl Fl $option"
 			else

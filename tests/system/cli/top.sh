@@ -131,7 +131,7 @@ for kind in dumb nonsense ''; do
 		fail "TERM='$kind': $(cat "$work/screen.err")"
 done
 expect 'no terminal' 64 "no terminal; use 'sluice ps --watch'" "$sluice" top
-expect 'no such interval' 64 'not within 250 ms to 64000 ms' "$sluice" top --interval 0.1
+expect 'no such interval' 64 'not within 250ms to 64s$' "$sluice" top --interval 0.1
 expect 'no daemon' 69 'no daemon answers' env SLUICE_SOCKET="$work/none.sock" "$sluice" top
 
 # --- a daemon that goes away, and one that is old

@@ -27,6 +27,7 @@ expect 'set: two' 64 "unexpected word 'b'" "$sluice" set a --limit 1GiB b
 expect 'set: limit below request' 64 'limit 1GiB is below --request 2GiB' "$sluice" set x --request 2GiB --limit 1GiB
 expect 'set: a small request is no limit' 0 '' "$sluice" set a-model-server-1 --request 1MiB
 expect 'set: neither on nor off' 64 "swap 'maybe': write on or off" "$sluice" set x --swap maybe
+expect 'set: too long' 64 'longest-wait 25h is not within 0s to 24h$' "$sluice" set x --longest-wait 25h
 expect 'set: unknown' 75 "no workload 'a-model-sever-1'; did you mean 'a-model-server-1'?" \
 	"$sluice" set a-model-sever-1 --limit 1GiB
 expect 'set: unknown, as JSON' 75 '^{"ok": false, "exit": 75, "error": "there is no workload' \
