@@ -4,7 +4,8 @@
  * 10, 100 and 1,000 workloads of a process each, all with memory by the books. A scrape is a
  * request and all of its answer over the daemon's metrics socket (SL_BENCH_METRICS), read as fast as it comes. Scrapes
  * lie further apart than the daemon keeps its copy of the numbers, so each pays for one. How long the
- * loop was held is the daemon's own count of its longest turn since its start.
+ * loop was held is the daemon's own count of its longest turn since its start, and is asked for once
+ * more after forty readers, of whom half do not read, have fought for its sixteen places.
  */
 #include "bench.h"
 
@@ -29,6 +30,8 @@
 #define HELD_BYTES     (2 * SL_MIB)
 #define LIMIT_NS       (60 * SL_S)
 #define ANSWER_MAX     (16u << 20)
+#define CROWD          40
+#define CROWD_NS       (4 * SL_S)
 
 static const uint8_t no_token[SL_WIRE_TOKEN_BYTES];
 static uint32_t *ready;
@@ -99,14 +102,12 @@ static sl_ns cpu_of(uint32_t pid)
 	return sum;
 }
 
-/* Asks and reads all of the answer into text, which has room for ANSWER_MAX; its bytes. */
-static size_t scrape(const char *path, char *text)
+/* A connection that has asked. */
+static int ask(const char *path)
 {
 	static const char request[] = "GET /metrics HTTP/1.0\r\n\r\n";
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
-	sl_cleanup(sl_closep) int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	size_t used = 0;
-	ssize_t got;
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
 	(void)snprintf(address.sun_path, sizeof(address.sun_path), "%s", path);
 	bench_require(
@@ -115,13 +116,30 @@ static size_t scrape(const char *path, char *text)
 	bench_require(send(fd, request, sizeof(request) - 1, MSG_NOSIGNAL) ==
 			      (ssize_t)sizeof(request) - 1,
 		"%s: the request was not taken", path);
+	return fd;
+}
+
+/* Reads until the end into text, which has room for ANSWER_MAX; bytes, or negative if it was cut off. */
+static ssize_t read_all(int fd, char *text)
+{
+	size_t used = 0;
+	ssize_t got;
+
 	while ((got = recv(fd, text + used, ANSWER_MAX - 1 - used, 0)) > 0)
 		used += (size_t)got;
 	text[used] = '\0';
-	bench_require(got == 0 && strncmp(text, "HTTP/1.", 7) == 0 &&
+	return got < 0 ? got : (ssize_t)used;
+}
+
+static size_t scrape(const char *path, char *text)
+{
+	sl_cleanup(sl_closep) int fd = ask(path);
+	ssize_t used = read_all(fd, text);
+
+	bench_require(used > 0 && strncmp(text, "HTTP/1.", 7) == 0 &&
 			      strstr(text, "\nsluice_workload_priority{"),
 		"%s: no whole answer", path);
-	return used;
+	return (size_t)used;
 }
 
 /* A sample without labels. */
@@ -169,6 +187,43 @@ static void measure(uint32_t pid, uint32_t count, const char *path, char *text)
 	free(took);
 }
 
+static void crowd_main(const char *path, char *text, bool reads)
+{
+	sl_ns end = sl_clock_now() + CROWD_NS;
+
+	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+	do {
+		sl_cleanup(sl_closep) int fd = ask(path);
+
+		/* Who is cut off, because others wait for the place, comes again. */
+		if (reads)
+			(void)read_all(fd, text);
+		else
+			sl_clock_sleep(SL_S);
+	} while (sl_clock_now() < end);
+	_exit(0);
+}
+
+/* More readers than there are places, all the time; half of them never read. */
+static void measure_crowd(const char *path, char *text)
+{
+	pid_t pids[CROWD];
+	int status;
+
+	for (int i = 0; i < CROWD; i++) {
+		pids[i] = fork();
+		bench_require(pids[i] >= 0, "no process");
+		if (pids[i] == 0)
+			crowd_main(path, text, i % 2);
+	}
+	for (int i = 0; i < CROWD; i++)
+		bench_require(waitpid(pids[i], &status, 0) == pids[i] && status == 0,
+			"a reader failed");
+	(void)scrape(path, text);
+	bench_emit(BENCH_METRICS_HELD, "crowd",
+		1000 * sample(text, "sluice_metrics_longest_turn_seconds"));
+}
+
 int bench_part_metrics(int argc, char **argv)
 {
 	static const uint32_t counts[] = {10, 100, WORKLOADS_MOST};
@@ -188,6 +243,7 @@ int bench_part_metrics(int argc, char **argv)
 		grow_to(counts[i], end);
 		measure(status.pid, counts[i], path, text);
 	}
+	measure_crowd(path, text);
 	(void)close(end[1]);
 	while (wait(NULL) > 0)
 		;
