@@ -1,7 +1,7 @@
 #!/bin/sh
 # A daemon without descriptors: it refuses who comes too many, keeps who is there, and recovers.
 . "$(dirname "$0")/lib.sh"
-export DAEMON_FRONT="prlimit --nofile=40:40"
+export DAEMON_FRONT="prlimit --nofile=64:64"
 command -v prlimit >/dev/null || skip "no prlimit"
 daemon_start
 unset DAEMON_FRONT
