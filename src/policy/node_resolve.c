@@ -78,6 +78,11 @@ struct outlook {
 	uint32_t gpu;
 	int64_t free_bytes;      /* below 0: more is there than can be shared */
 	int64_t unclaimed_bytes; /* of all workloads */
+	int64_t reserved_bytes;  /* for demands already looked at */
+	/* Of those of higher priority than this, once it was asked for. */
+	int32_t lent_priority;
+	bool lent_known;
+	int64_t lent_bytes;
 	uint32_t choices;
 };
 
@@ -122,13 +127,17 @@ static uint64_t future_unclaimed(
 static void shift(struct outlook *outlook, struct sl_node_member *member,
 	uint64_t going_bytes, uint64_t promised_bytes)
 {
-	outlook->unclaimed_bytes -= (int64_t)future_unclaimed(outlook, member);
+	int64_t more = -(int64_t)future_unclaimed(outlook, member);
+
 	if (!is_seen(outlook, member))
 		member->going_bytes = member->promised_bytes = 0;
 	member->seen_in = outlook->node->outlooks;
 	member->going_bytes += going_bytes;
 	member->promised_bytes += promised_bytes;
-	outlook->unclaimed_bytes += (int64_t)future_unclaimed(outlook, member);
+	more += (int64_t)future_unclaimed(outlook, member);
+	outlook->unclaimed_bytes += more;
+	if (outlook->lent_known && member->priority > outlook->lent_priority)
+		outlook->lent_bytes += more;
 	outlook->free_bytes += (int64_t)going_bytes - (int64_t)promised_bytes;
 }
 
@@ -171,26 +180,62 @@ static struct outlook look_out(
 	return outlook;
 }
 
+/* Entitled now, and still so when those before it have what they are to get: of siblings that are
+ * within the request one by one, some may be bursts together. */
+static bool is_entitled(const struct outlook *outlook, const struct sl_demand *demand)
+{
+	const struct sl_node_member *member = sl_node_client_of(demand)->member;
+	uint64_t promised = is_seen(outlook, member) ? member->promised_bytes : 0;
+
+	return demand->entitled &&
+	       SL_MUTANT(SIBLINGS_ADDED_UP,
+		       future_use(outlook, member) + promised + demand->bytes <=
+			       sl_ledger_request(&member->account, outlook->gpu),
+		       true);
+}
+
+/* What workloads of higher priority will not have claimed. The queue is sorted by priority, so the
+ * walk over all workloads is done once for each. */
+static int64_t lent_above(struct outlook *outlook, int32_t priority)
+{
+	if (outlook->lent_known && outlook->lent_priority == priority)
+		return outlook->lent_bytes;
+	outlook->lent_known = true;
+	outlook->lent_priority = priority;
+	outlook->lent_bytes = 0;
+	sl_list_foreach (link, &outlook->node->all_members) {
+		const struct sl_node_member *member =
+			SL_LIST_ENTRY(link, struct sl_node_member, of_node);
+
+		if (member->priority > priority)
+			outlook->lent_bytes += (int64_t)future_unclaimed(outlook, member);
+	}
+	return outlook->lent_bytes;
+}
+
 /* Bytes that the demand would get of the outlook; below 0 too. */
-static int64_t room_for(const struct outlook *outlook, const struct sl_demand *demand)
+static int64_t room_for(struct outlook *outlook, const struct sl_demand *demand)
 {
 	const struct sl_node *node = outlook->node;
+	const struct sl_node_member *member = sl_node_client_of(demand)->member;
 	int64_t others =
-		outlook->unclaimed_bytes -
-		(int64_t)future_unclaimed(outlook, sl_node_client_of(demand)->member);
+		outlook->unclaimed_bytes - (int64_t)future_unclaimed(outlook, member);
 	int64_t lent;
 
-	if (demand->entitled)
+	if (is_entitled(outlook, demand))
 		return outlook->free_bytes;
 	if (node->queue[outlook->gpu].degraded)
 		return INT64_MIN;
-	lent = (int64_t)sl_min_u64(sl_node_lend_to(node, demand), SL_LEDGER_BYTES_MAX);
+	lent = (int64_t)sl_min_u64(sl_node_lend(node, outlook->gpu), SL_LEDGER_BYTES_MAX);
+	if (sl_node_may_stand(node, member))
+		lent += lent_above(outlook, demand->priority);
 	return outlook->free_bytes - (others > lent ? others - lent : 0);
 }
 
 static void reserve(struct outlook *outlook, const struct sl_demand *demand)
 {
 	shift(outlook, sl_node_client_of(demand)->member, 0, demand->bytes);
+	outlook->reserved_bytes += (int64_t)demand->bytes;
 }
 
 /* --- victims --- */
@@ -275,7 +320,7 @@ static uint32_t choose(const struct outlook *outlook, const struct sl_demand *de
 	uint64_t missing, uint32_t count)
 {
 	const struct sl_victims_ask ask = {.missing_bytes = missing,
-		.entitled = demand->entitled,
+		.entitled = is_entitled(outlook, demand),
 		.priority = demand->priority,
 		.stop_idle = outlook->node->stop_idle};
 
@@ -341,7 +386,8 @@ static bool stop_others(
 	sl_ns ripe = ripe_at(node, demand);
 	uint32_t count, taken;
 
-	if (!sl_node_has_priority(node) || (!demand->entitled && queue->degraded))
+	if (!sl_node_has_priority(node) ||
+		(!is_entitled(outlook, demand) && queue->degraded))
 		return false;
 	if (node->now < ripe) {
 		queue->resolve_at = sl_min_u64(queue->resolve_at, ripe);
@@ -452,7 +498,13 @@ static bool last_resort(
 	struct sl_node *node = outlook->node;
 	struct borrowed all;
 
-	if (!demand->entitled || !node->untakeable)
+	if (!is_entitled(outlook, demand) || !node->untakeable)
+		return false;
+	/* It lacks only what others before it are to get: first see whether they take it. */
+	if (SL_MUTANT(RESORT_BEHIND_OTHERS,
+		    (int64_t)demand->bytes <=
+			    outlook->free_bytes + outlook->reserved_bytes,
+		    false))
 		return false;
 	all = look_at_borrowers(outlook, demand);
 	if (SL_MUTANT(RESORT_TOO_EARLY, missing <= all.takeable_bytes, false) ||
@@ -598,7 +650,7 @@ static bool is_last_resort_for(struct outlook *outlook, const struct sl_demand *
 {
 	struct borrowed all;
 
-	if (!demand->entitled || !client->untakeable ||
+	if (!is_entitled(outlook, demand) || !client->untakeable ||
 		demand->holding->account == &client->member->account)
 		return false;
 	all = look_at_borrowers(outlook, demand);

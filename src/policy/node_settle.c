@@ -53,8 +53,7 @@ static uint64_t unclaimed_above(
 	return lent->bytes;
 }
 
-/* `priority` can take back what this workload stands on. */
-static bool may_stand(const struct sl_node *node, const struct sl_node_member *member)
+bool sl_node_may_stand(const struct sl_node *node, const struct sl_node_member *member)
 {
 	return sl_node_has_priority(node) &&
 	       SL_MUTANT(LENDS_TO_NO_SWAP, !(member->flags & SL_WORKLOAD_NO_SWAP), true);
@@ -64,7 +63,7 @@ uint64_t sl_node_lend_to(const struct sl_node *node, const struct sl_demand *dem
 {
 	uint64_t lend = sl_node_lend(node, demand->gpu);
 
-	if (!may_stand(node, sl_node_client_of(demand)->member))
+	if (!sl_node_may_stand(node, sl_node_client_of(demand)->member))
 		return lend;
 	return sl_min_u64(lend, SL_LEDGER_BYTES_MAX) +
 	       unclaimed_above(node, demand->gpu, demand->priority);
@@ -112,7 +111,7 @@ static struct sl_deadlock_scene deadlock_scene(struct sl_node *node, uint64_t *l
 			SL_LIST_ENTRY(link, struct sl_node_client, party.link)->member;
 
 		member->claim.priority = member->priority;
-		member->claim.stands = may_stand(node, member);
+		member->claim.stands = sl_node_may_stand(node, member);
 	}
 	return scene;
 }

@@ -288,6 +288,8 @@ void sl_node_released(struct sl_node *node, uint32_t gpu);
 void sl_node_settle(struct sl_node *node);
 bool sl_node_is_recovering(const struct sl_node *node);
 uint64_t sl_node_lend(const struct sl_node *node, uint32_t gpu);
+/* `priority` can take back what this workload stands on. */
+bool sl_node_may_stand(const struct sl_node *node, const struct sl_node_member *member);
 /* How far this demand may stand on unclaimed requests of others: the pool's part, and what can be
  * taken back from it by `priority`. */
 uint64_t sl_node_lend_to(const struct sl_node *node, const struct sl_demand *demand);

@@ -54,8 +54,10 @@ static void run_mix(struct tally *tally, struct world *world, uint64_t seed, boo
 	tally->events += world->stats.events;
 	add_outcomes(&tally->outcomes, &world->outcomes);
 	add_outcomes(&tally->outcomes, &outcomes);
-	if (!held && trace)
+	if (!held && trace) {
 		sl_trace_print(&world->trace, stdout);
+		shadow_print(&world->shadow, stdout);
+	}
 	if (!held && tally->bad < SHOWN) {
 		tally->worst[tally->bad].seed = seed;
 		tally->worst[tally->bad].event = world->stats.events;

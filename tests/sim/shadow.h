@@ -12,6 +12,8 @@
 #ifndef SL_SIM_SHADOW_H
 #define SL_SIM_SHADOW_H
 
+#include <stdio.h>
+
 #include "policy/node.h"
 
 /* More than the simulated world ever has; GPUs may have any number below. */
@@ -133,6 +135,9 @@ void shadow_after(struct shadow *shadow, const struct sl_node *node, size_t aren
 /* As of now; demands that wait are counted as such, and grants that are open as granted. */
 struct shadow_outcomes shadow_outcomes(const struct shadow *shadow);
 
+/* The books in words, for whoever looks into a failure (shadow_print.c). */
+void shadow_print(const struct shadow *shadow, FILE *out);
+
 /* --- the books, for the rules and for the world --- */
 struct shadow_client *shadow_client(struct shadow *shadow, uint64_t id);
 struct shadow_workload *shadow_workload(struct shadow *shadow, uint64_t id);
@@ -154,6 +159,8 @@ void shadow_check_wake(struct shadow *shadow, sl_ns at, const char *what);
 bool shadow_is_before(const struct shadow_demand *a, const struct shadow_demand *b);
 /* The bytes are there for it by the rules of entitled and burst; says nothing of its limit. */
 bool shadow_fits(const struct shadow *shadow, const struct shadow_demand *demand);
+/* Certainly also when all that wait before it have got theirs. */
+bool shadow_fits_behind(const struct shadow *shadow, const struct shadow_demand *demand);
 bool shadow_counts_as_waiting(
 	const struct shadow *shadow, const struct shadow_client *client);
 /* Marks (by slot) the clients of the hopeless set; returns how many. */

@@ -62,6 +62,19 @@ bool shadow_fits(const struct shadow *s, const struct shadow_demand *d)
 	return d->bytes + others_unclaimed(s, d->client->workload, d->gpu) <= free_bytes;
 }
 
+bool shadow_fits_behind(const struct shadow *s, const struct shadow_demand *d)
+{
+	struct shadow_demand all = *d;
+
+	for (uint32_t i = 0; i < s->demands_top; i++) {
+		const struct shadow_demand *o = &s->demand[i];
+
+		if (o != d && waits(o) && o->gpu == d->gpu && shadow_is_before(o, d))
+			all.bytes += o->bytes;
+	}
+	return shadow_fits(s, &all);
+}
+
 bool shadow_counts_as_waiting(const struct shadow *s, const struct shadow_client *c)
 {
 	/* It is about to give all it has. */
@@ -431,8 +444,7 @@ void shadow_check_deny(
 		if (shadow_has_resolver(s, SL_RESOLVER_WAIT))
 			shadow_fail(
 				s, "denied for want of a resolver, and there is `wait`");
-		if (shadow_fits(s, d) && !backs_off(s, d, false) &&
-			!shadow_is_kept(s, d, false))
+		if (shadow_fits_behind(s, d))
 			shadow_fail(s, "denied for want of a resolver, and it fits");
 		break;
 	default: shadow_fail(s, "a demand was denied for %s", sl_reason_name(reason));

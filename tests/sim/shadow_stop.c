@@ -213,18 +213,6 @@ static const struct shadow_demand *stop_for(const struct shadow *s, uint32_t gpu
 	return found;
 }
 
-/* Free bytes may be meant for one that comes before it. */
-static bool has_earlier(const struct shadow *s, const struct shadow_demand *d)
-{
-	for (uint32_t i = 0; i < s->demands_top; i++) {
-		const struct shadow_demand *o = &s->demand[i];
-
-		if (o != d && waits(o) && o->gpu == d->gpu && shadow_is_before(o, d))
-			return true;
-	}
-	return false;
-}
-
 static void check_term(
 	struct shadow *s, const struct sl_action *a, struct shadow_client *c)
 {
@@ -252,7 +240,7 @@ static void check_term(
 			(unsigned long long)c->id, sl_reason_name(reason));
 	if (reason != SL_REASON_STOP_LAST_RESORT && !may_resolve(s, d))
 		shadow_fail(s, "stopped before `priority` had its turn in the chain");
-	if (shadow_fits(s, d) && !has_earlier(s, d))
+	if (shadow_fits_behind(s, d))
 		shadow_fail(s, "a client is stopped for a demand that fits");
 	if (shadow_is_recovering(s))
 		shadow_fail(s, "a client is stopped while reports are missing");

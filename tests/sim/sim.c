@@ -133,8 +133,10 @@ int main(int argc, char **argv)
 	world_init(&world, seed, (uint32_t)gpus);
 	held = world_run(&world, events);
 	if (!held) {
-		if (!quiet)
+		if (!quiet) {
 			sl_trace_print(&world.trace, stdout);
+			shadow_print(&world.shadow, stdout);
+		}
 		printf("sim: seed %" PRIu64 ", event %" PRIu64 ": %s\n", seed,
 			world.stats.events, world.failed);
 	} else if (!quiet) {
