@@ -69,8 +69,11 @@ bool shadow_fits_behind(const struct shadow *s, const struct shadow_demand *d)
 	for (uint32_t i = 0; i < s->demands_top; i++) {
 		const struct shadow_demand *o = &s->demand[i];
 
-		if (o != d && waits(o) && o->gpu == d->gpu && shadow_is_before(o, d))
-			all.bytes += o->bytes;
+		if (o == d || !waits(o) || o->gpu != d->gpu || !shadow_is_before(o, d))
+			continue;
+		all.bytes += o->bytes;
+		/* With its siblings served it may be a burst. */
+		all.entitled &= o->client->workload != d->client->workload;
 	}
 	return shadow_fits(s, &all);
 }

@@ -371,7 +371,7 @@ static uint64_t could_give(const struct shadow *s, const struct shadow_demand *d
 static void check_victim(struct shadow *s, struct shadow_client *c)
 {
 	const struct shadow_demand *d = NULL;
-	bool gone[SHADOW_CLIENTS];
+	bool gone[SHADOW_CLIENTS], same[SHADOW_CLIENTS];
 	bool last = c->stop_reason == SL_REASON_STOP_LAST_RESORT;
 	int64_t wanted, others = 0;
 
@@ -388,6 +388,17 @@ static void check_victim(struct shadow *s, struct shadow_client *c)
 		shadow_fail(s, "GPU %u: clients are stopped, and it does not suffice",
 			d->gpu);
 	gone[c - s->client] = false;
+	/* Of those stopped for one demand each must be above its request without the others. */
+	memcpy(same, gone, sizeof(same));
+	for (uint32_t i = 0; i < s->clients_top; i++)
+		same[i] &= s->client[i].term_at < s->now ||
+			   s->client[i].stop_order == c->stop_order;
+	if (!above(s, c->workload, d->gpu, same))
+		shadow_fail(s,
+			"GPU %u: client %llu is stopped, and its workload will be within "
+			"its "
+			"request",
+			d->gpu, (unsigned long long)c->id);
 	wanted = (int64_t)d->bytes;
 	for (uint32_t i = 0; i < s->demands_top; i++) {
 		const struct shadow_demand *o = &s->demand[i];

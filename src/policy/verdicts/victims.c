@@ -42,12 +42,10 @@ static int compare(const void *left, const void *right)
 	return (a->client < b->client) - (a->client > b->client);
 }
 
-/* What is wrong with it, or NONE if it may not be stopped for this demand. */
-static enum sl_reason reason_for(
+/* Why it may be stopped whatever its workload's limit is; NONE if it may not. */
+static enum sl_reason own_reason(
 	const struct sl_victim *v, const struct sl_victims_ask *ask, bool as_if_proven)
 {
-	if (is_over_limit(v))
-		return SL_REASON_STOP_OVER_LIMIT;
 	if (ask->stop_idle && v->idle >= ask->stop_idle &&
 		SL_MUTANT(VICTIM_UNPROVEN, v->proven || as_if_proven, true))
 		return SL_REASON_STOP_IDLE;
@@ -77,6 +75,56 @@ static uint64_t move(
 	*gone += in ? v->held_bytes : -v->held_bytes;
 	after = counts(v, *gone, ask);
 	return in ? after - before : before - after;
+}
+
+static uint64_t left_of(const struct sl_victim victim[], const struct sl_victim *v)
+{
+	return sl_sub_sat(v->workload_bytes, victim[v->workload].gone_bytes);
+}
+
+/* The smallest that was taken of this workload, or only of those for this reason. */
+static struct sl_victim *smallest(struct sl_victim victim[], uint32_t count,
+	uint32_t workload, enum sl_reason reason)
+{
+	struct sl_victim *found = NULL;
+
+	for (uint32_t i = 0; i < count; i++) {
+		struct sl_victim *v = &victim[i];
+
+		if (v->taken && v->workload == workload &&
+			(reason == SL_REASON_NONE || v->reason == reason) &&
+			(!found || v->held_bytes < found->held_bytes))
+			found = v;
+	}
+	return found;
+}
+
+/*
+ * One more of its workload was taken. Those that the others' going makes safe are let off, the
+ * smallest first, so that what is taken still reaches down to the request. Returns the loss.
+ */
+static uint64_t let_off(struct sl_victim victim[], uint32_t count, uint32_t workload,
+	const struct sl_victims_ask *ask, bool as_if_proven)
+{
+	struct sl_victim *v;
+	uint64_t loss = 0;
+
+	/* Above its limit no more; it may have to go for another reason. */
+	while ((v = smallest(victim, count, workload, SL_REASON_STOP_OVER_LIMIT)) &&
+		left_of(victim, v) + v->held_bytes <= v->limit_bytes) {
+		v->reason = own_reason(v, ask, as_if_proven);
+		if (v->reason != SL_REASON_NONE)
+			continue;
+		loss += move(victim, (uint32_t)(v - victim), false, ask);
+		v->taken = false;
+	}
+	while ((v = smallest(victim, count, workload, SL_REASON_NONE)) &&
+		left_of(victim, v) + v->held_bytes <= v->request_bytes) {
+		loss += move(victim, (uint32_t)(v - victim), false, ask);
+		v->taken = false;
+		v->reason = SL_REASON_NONE;
+	}
+	return loss;
 }
 
 static uint32_t prune(struct sl_victim victim[], uint32_t count, uint64_t gain,
@@ -116,9 +164,10 @@ static uint32_t choose(struct sl_victim victim[], uint32_t count,
 	}
 	for (uint32_t i = 0; i < count && gain < ask->missing_bytes; i++) {
 		struct sl_victim *v = &victim[i];
-		enum sl_reason reason = reason_for(v, ask, as_if_proven);
-		uint64_t left =
-			sl_sub_sat(v->workload_bytes, victim[v->workload].gone_bytes);
+		uint64_t left = left_of(victim, v);
+		enum sl_reason reason = left > v->limit_bytes
+						? SL_REASON_STOP_OVER_LIMIT
+						: own_reason(v, ask, as_if_proven);
 
 		if (reason == SL_REASON_NONE || !v->held_bytes ||
 			SL_MUTANT(VICTIM_WITHIN_REQUEST, left <= v->request_bytes, false))
@@ -126,6 +175,8 @@ static uint32_t choose(struct sl_victim victim[], uint32_t count,
 		gain += move(victim, i, true, ask);
 		v->taken = true;
 		v->reason = reason;
+		if (SL_MUTANT(VICTIM_BY_OTHERS_BYTES, left < v->workload_bytes, false))
+			gain -= let_off(victim, count, v->workload, ask, as_if_proven);
 	}
 	if (SL_MUTANT(VICTIMS_IN_VAIN, gain < ask->missing_bytes, false)) {
 		for (uint32_t i = 0; i < count; i++) {

@@ -42,11 +42,12 @@ struct sl_victims_ask {
 
 /*
  * Sorts victim[0..count) and marks the fewest from the front whose going gives missing_bytes; then
- * takes back each that proves unnecessary, last first. A workload never falls into its request by
- * more than its last victim takes it there: once it is within its request no other process of it is
- * taken. For a burst demand what falls within the request counts for nothing (it is kept for
- * its owner). Returns the number taken; 0 and no marks but `prove` if all together do not suffice.
- * O(n log n).
+ * takes back each that proves unnecessary, last first. Processes end in any order, so each of those
+ * taken of a workload is one that would still be above its request (or limit, if that is
+ * why) with all the others gone: nobody is stopped of a workload that is within it by then. For a
+ * burst demand what falls within the request counts for nothing (it is kept for its owner).
+ * Returns the number taken; 0 and no marks but `prove` if all together do not suffice.
+ * O(n log n), and O(n) more for each one that is taken back.
  */
 SL_MUST_CHECK uint32_t sl_victims_choose(
 	struct sl_victim victim[], uint32_t count, const struct sl_victims_ask *ask);
