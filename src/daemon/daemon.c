@@ -314,7 +314,7 @@ static int wait_for_gpus(struct sl_daemon *daemon)
 
 		if (now >= end) {
 			sl_warning("NVML has not answered for 10 s; starting without "
-				   "GPUs");
+				   "it, on GPUs that the journal names");
 			break;
 		}
 		r = sd_event_run(daemon->loop, (end - now) / SL_US + 1);

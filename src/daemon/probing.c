@@ -112,6 +112,8 @@ void sl_probing_end(struct sl_client *client)
 {
 	client->probe = SL_PROBE_OFF;
 	client->pulse_due = 0;
+	/* As the policy does: who is looked at again is told of anew. */
+	client->condition = SL_CONDITION_RUNNING;
 	if (!sl_list_is_linked(&client->probe_link))
 		return;
 	sl_list_unlink(&client->probe_link);

@@ -124,6 +124,29 @@ static void stopped_traced_and_running(void **state)
 	expect_probe(SL_WIRE_PROBE_OFF);
 }
 
+/* Stopped before and after a time without probes: told both times, since the policy has forgotten. */
+static void told_anew_after_a_pause(void **state)
+{
+	struct inside *inside = *state;
+	struct sl_client *client = inside_client(inside, &a);
+	const struct sl_node *node = inside->daemon.node;
+
+	assert_int_equal(kill(a.pid, SIGSTOP), 0);
+	for (int i = 0; i < 2; i++) {
+		sl_probing_set(&inside->daemon, a.client, SL_PROBE_WATCH);
+		inside_until(inside, client->condition == SL_CONDITION_STOPPED);
+		assert_int_equal(
+			sl_node_client(node, a.client).condition, SL_CONDITION_STOPPED);
+		sl_probing_set(&inside->daemon, a.client, SL_PROBE_OFF);
+		assert_int_equal(client->condition, SL_CONDITION_RUNNING);
+	}
+	assert_int_equal(kill(a.pid, SIGCONT), 0);
+	for (int i = 0; i < 2; i++) {
+		expect_probe(SL_WIRE_PROBE_WATCH);
+		expect_probe(SL_WIRE_PROBE_OFF);
+	}
+}
+
 /* Time is moved by moving what is due, not by waiting. */
 static void silent_when_its_word_is_overdue(void **state)
 {
@@ -218,6 +241,7 @@ int main(void)
 		cmocka_unit_test(asked_once_per_mode_and_told_the_end),
 		cmocka_unit_test(asked_again_after_a_lost_connection),
 		cmocka_unit_test(stopped_traced_and_running),
+		cmocka_unit_test(told_anew_after_a_pause),
 		cmocka_unit_test(silent_when_its_word_is_overdue),
 		cmocka_unit_test(our_own_absence_is_forgiven),
 		cmocka_unit_test(pulses_reach_the_policy),
