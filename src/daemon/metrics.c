@@ -202,11 +202,27 @@ static size_t utf8_length(const unsigned char *c)
 	return 0;
 }
 
+/* Characters that stand for themselves: nearly all of nearly all names. */
+static size_t plain_length(const char *text)
+{
+	size_t length = 0;
+
+	while (text[length] >= ' ' && text[length] <= '~' && text[length] != '"' &&
+		text[length] != '\\')
+		length++;
+	return length;
+}
+
 static void put_escaped(struct out *out, const char *text)
 {
-	while (*text) {
-		size_t length = utf8_length((const unsigned char *)text);
+	for (;;) {
+		size_t length = plain_length(text);
 
+		put_bytes(out, text, length);
+		text += length;
+		if (!*text)
+			return;
+		length = utf8_length((const unsigned char *)text);
 		if (*text == '\n')
 			put(out, "\\n");
 		else if (*text == '\\' || *text == '"')
