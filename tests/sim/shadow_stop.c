@@ -422,19 +422,24 @@ static uint64_t could_free(const struct shadow *s, const struct shadow_demand *d
 
 	for (uint32_t i = 0; i < SHADOW_WORKLOADS; i++) {
 		const struct shadow_workload *w = &s->workload[i];
-		uint64_t held = 0, burst;
+		bool lower = w->priority < d->client->workload->priority;
+		uint64_t held = 0, burst, request;
 
 		if (!w->used || w == d->client->workload)
 			continue;
 		for (uint32_t c = 0; c < s->clients_top; c++) {
 			const struct shadow_client *v = &s->client[c];
 
-			if (v->used && v->alive && v->workload == w && !gone[c] &&
-				(is_eligible(s, v, d, SL_REASON_STOP_PRIORITY) ||
-					is_eligible(s, v, d, SL_REASON_STOP_OVER_LIMIT)))
+			if (v->used && v->alive && v->workload == w && !gone[c])
 				held += shadow_held(s, v, d->gpu);
 		}
 		burst = above(s, w, d->gpu, gone);
+		request = w->mask >> d->gpu & 1 ? w->request : 0;
+		/* Above its limit it is only as long as it is. */
+		if (!lower && burst + request > w->limit)
+			burst = burst + request - w->limit;
+		else if (!lower)
+			continue;
 		sum += held < burst ? held : burst;
 	}
 	return sum;
