@@ -6,10 +6,15 @@
  * nothing. After each the daemon must answer a good HELLO. Prints what came back.
  *
  *	bad-peer SOCKET CASE
+ *
+ * `floods` prints what kinds of flood there are, and `flood KIND [UID]` is one, as another user if root
+ * says so, until it is killed.
  */
+#include "floods.h"
 #include "wire/wire.h"
 
 #include <errno.h>
+#include <grp.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -61,14 +66,32 @@ static void hello(union sl_msg *msg)
 	msg->hello.role = SL_ROLE_CONTROL;
 }
 
+static int flood(const char *path, const char *kind, const char *user)
+{
+	uid_t uid = user ? (uid_t)strtoul(user, NULL, 10) : 0;
+
+	if (user && (setgroups(0, NULL) < 0 || setgid(uid) < 0 || setuid(uid) < 0)) {
+		perror("bad-peer: setuid");
+		return 2;
+	}
+	floods_run(path, kind);
+	return 2;
+}
+
 int main(int argc, char **argv)
 {
 	union sl_msg msg;
 	size_t bytes;
 	int fd;
 
+	if (argc >= 4 && !strcmp(argv[2], "flood"))
+		return flood(argv[1], argv[3], argv[4]);
 	if (argc != 3)
 		return 2;
+	for (int i = 0; !strcmp(argv[2], "floods") && floods_names[i]; i++)
+		puts(floods_names[i]);
+	if (!strcmp(argv[2], "floods"))
+		return 0;
 	fd = dial(argv[1]);
 	hello(&msg);
 	bytes = sizeof(msg.hello);

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "rig.h"
+#include "../../system/floods.h"
 
 enum { ASKS = 300, FLOODERS = 4 };
 
@@ -49,124 +50,7 @@ static int control(const char *path)
 	return -1;
 }
 
-/* Takes everything that is there. */
-static void swallow(int fd)
-{
-	char buf[4096];
-
-	while (recv(fd, buf, sizeof(buf), MSG_DONTWAIT) > 0)
-		;
-}
-
-/* --- floods: each runs until it is killed ------------------------------------------------- */
-
-static void flood_control(
-	const char *path, enum sl_msg_type type, uint32_t what, bool reads)
-{
-	for (;;) {
-		int fd = control(path);
-		union sl_msg msg;
-		int r = fd < 0 ? SL_WIRE_CLOSED : SL_WIRE_OK;
-
-		while (r == SL_WIRE_OK) {
-			sl_wire_init(&msg, type);
-			if (type == SL_MSG_LIST)
-				msg.list.what = what;
-			if (type == SL_MSG_WHY)
-				msg.why.workload = 1;
-			if (reads)
-				swallow(fd);
-			r = sl_wire_send(fd, &msg);
-		}
-		if (fd >= 0)
-			(void)close(fd);
-	}
-}
-
-static void lists(const char *path)
-{
-	flood_control(path, SL_MSG_LIST, SL_LIST_USES, true);
-}
-static void processes(const char *path)
-{
-	flood_control(path, SL_MSG_LIST, SL_LIST_CLIENTS, true);
-}
-static void events(const char *path)
-{
-	flood_control(path, SL_MSG_EVENTS, 0, true);
-}
-static void whys(const char *path)
-{
-	flood_control(path, SL_MSG_WHY, 0, true);
-}
-static void dumps(const char *path)
-{
-	flood_control(path, SL_MSG_DUMP, 0, true);
-}
-static void deaf(const char *path)
-{
-	flood_control(path, SL_MSG_DUMP, 0, false);
-}
-
-static void connects(const char *path)
-{
-	for (;;) {
-		int fd = sl_wire_connect(path, NULL);
-
-		if (fd >= 0)
-			(void)close(fd);
-	}
-}
-
-static void greets(const char *path)
-{
-	for (;;) {
-		int fd = control(path);
-
-		if (fd >= 0)
-			(void)close(fd);
-	}
-}
-
-static void junk(const char *path)
-{
-	for (;;) {
-		int fd = sl_wire_connect(path, NULL);
-
-		for (int i = 0; i < 50 && fd >= 0; i++)
-			if (send(fd, "rubbish", 7, MSG_NOSIGNAL) < 0)
-				break;
-		if (fd >= 0)
-			(void)close(fd);
-	}
-}
-
-static uint8_t token[SL_WIRE_TOKEN_BYTES];
-
-/* A client that says valid things, as fast as it can. */
-static void talks(const char *path)
-{
-	int fd = sl_wire_connect(path, NULL);
-	union sl_msg msg;
-
-	sl_wire_init(&msg, SL_MSG_HELLO);
-	memcpy(msg.hello.token, token, sizeof(token));
-	(void)!sl_wire_send(fd, &msg);
-	sl_wire_init(&msg, SL_MSG_REPORTED);
-	(void)!sl_wire_send(fd, &msg);
-	for (uint64_t i = 1;; i++) {
-		sl_wire_init(&msg, i % 2 ? SL_MSG_ASK : SL_MSG_WORK);
-		if (i % 2) {
-			msg.ask.ask = i;
-			msg.ask.bytes = 100 * RIG_GIB;
-		}
-		if (sl_wire_send(fd, &msg) != SL_WIRE_OK)
-			_exit(1);
-		swallow(fd);
-	}
-}
-
-static pid_t start(const struct rig *rig, void (*flood)(const char *))
+static pid_t start(const struct rig *rig, const char *name)
 {
 	pid_t pid = fork();
 
@@ -174,8 +58,8 @@ static pid_t start(const struct rig *rig, void (*flood)(const char *))
 		(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
 		/* Who gets a core is the kernel's matter, and not what is looked at here. */
 		(void)!nice(19);
-		flood(rig->socket);
-		_exit(0);
+		floods_run(rig->socket, name);
+		_exit(1);
 	}
 	assert_true(pid > 0);
 	return pid;
@@ -247,13 +131,6 @@ static void print_turns(const struct rig *rig)
 
 static void nobody_waits_for_a_flood(void **state)
 {
-	static const struct {
-		const char *name;
-		void (*flood)(const char *);
-	} rows[] = {{"nobody", NULL}, {"lists", lists}, {"processes", processes},
-		{"events", events}, {"whys", whys}, {"dumps", dumps}, {"deaf", deaf},
-		{"connects", connects}, {"greets", greets}, {"junk", junk},
-		{"talks", talks}};
 	const char *many = getenv("FAIR_WORKLOADS");
 	int workloads = many ? atoi(many) : 50;
 	struct rig *rig = *state;
@@ -266,16 +143,15 @@ static void nobody_waits_for_a_flood(void **state)
 		clients[i] = rig_join(rig, &runs[i]);
 	}
 	run = rig_run(rig, RIG_GIB, 0);
-	memcpy(token, runs[0].token, sizeof(token));
 	client = rig_join(rig, &run);
-	for (size_t i = 0; i < SL_ARRAY_LEN(rows); i++) {
+	live(rig, &client, "nobody");
+	for (size_t i = 0; floods_names[i]; i++) {
 		pid_t flooders[FLOODERS];
-		int count = rows[i].flood == talks ? 1 : rows[i].flood ? FLOODERS : 0;
 
-		for (int j = 0; j < count; j++)
-			flooders[j] = start(rig, rows[i].flood);
-		live(rig, &client, rows[i].name);
-		for (int j = 0; j < count; j++) {
+		for (int j = 0; j < FLOODERS; j++)
+			flooders[j] = start(rig, floods_names[i]);
+		live(rig, &client, floods_names[i]);
+		for (int j = 0; j < FLOODERS; j++) {
 			(void)kill(flooders[j], SIGKILL);
 			assert_int_equal(waitpid(flooders[j], NULL, 0), flooders[j]);
 		}

@@ -1,0 +1,159 @@
+/*
+ * flood - how long another client's grant takes beside peers that flood the daemon
+ *
+ * For each kind of tests/system/floods.c four processes of it run beside one client that asks for
+ * memory, gets it, and gives it back. They run where nobody else wants the core (SCHED_IDLE): who gets a
+ * core is the kernel's matter, and what is looked at is how long the daemon is busy with others. What
+ * the client waits for with nobody beside it is in the same run, as the variant "nobody".
+ */
+#include "bench.h"
+
+#include "ask.h"
+#include "../system/floods.h"
+
+#include <jansson.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/file.h"
+
+#define FLOODERS  4
+#define ROUNDS    1000
+#define ASK_BYTES (2 * SL_MIB)
+
+static const uint8_t no_token[SL_WIRE_TOKEN_BYTES];
+
+static pid_t start(const char *name)
+{
+	const char *path = getenv("SLUICE_SOCKET");
+	pid_t pid;
+
+	bench_require(path, "SLUICE_SOCKET is not set");
+	pid = fork();
+	bench_require(pid >= 0, "no process");
+	if (pid == 0) {
+		struct sched_param param = {0};
+
+		(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+		(void)!sched_setscheduler(0, SCHED_IDLE, &param);
+		floods_run(path, name);
+		_exit(1);
+	}
+	return pid;
+}
+
+static sl_ns one_round(int client, uint64_t ask)
+{
+	sl_ns begin = sl_clock_now(), end;
+	union sl_msg msg, answer;
+
+	bench_ask(client, ask, ASK_BYTES);
+	bench_receive(client, SL_MSG_GRANT, &answer);
+	end = sl_clock_now();
+	sl_wire_init(&msg, SL_MSG_COMMIT);
+	msg.commit.epoch = answer.grant.epoch;
+	msg.commit.used_bytes = ASK_BYTES;
+	bench_send(client, &msg);
+	sl_wire_init(&msg, SL_MSG_FREED);
+	msg.freed.bytes = ASK_BYTES;
+	bench_send(client, &msg);
+	return end - begin;
+}
+
+static void measure(int client, const char *name)
+{
+	static uint64_t ask;
+	struct bench_samples *samples = bench_samples_new();
+
+	for (int i = 0; i < ROUNDS; i++) {
+		bench_samples_add(samples, one_round(client, ++ask));
+		sl_clock_sleep(SL_MS);
+	}
+	bench_emit(BENCH_FLOOD_MEDIAN, name,
+		(double)bench_quantile(samples, 500) / (double)SL_MS);
+	bench_emit(BENCH_FLOOD_P99, name,
+		(double)bench_quantile(samples, 990) / (double)SL_MS);
+	free(samples);
+}
+
+static void measure_beside(int client, const char *name)
+{
+	pid_t flooders[FLOODERS];
+
+	for (int i = 0; i < FLOODERS; i++)
+		flooders[i] = start(name);
+	sl_clock_sleep(20 * SL_MS);
+	measure(client, name);
+	for (int i = 0; i < FLOODERS; i++) {
+		(void)kill(flooders[i], SIGKILL);
+		bench_require(waitpid(flooders[i], NULL, 0) == flooders[i], "no child");
+	}
+}
+
+/* The dump, whole. The caller decrefs. */
+static json_t *dump(void)
+{
+	sl_cleanup(sl_closep) int fd = bench_dial(SL_ROLE_CONTROL, no_token, NULL);
+	char *text = NULL;
+	size_t size = 0;
+	union sl_msg msg;
+	json_t *json;
+
+	sl_wire_init(&msg, SL_MSG_DUMP);
+	bench_send(fd, &msg);
+	for (;;) {
+		char *grown;
+
+		bench_require(sl_wire_recv(fd, SL_FROM_DAEMON, &msg, NULL) == SL_WIRE_OK,
+			"no dump");
+		if (msg.head.type != SL_MSG_DUMP_ROW)
+			break;
+		grown = realloc(text, size + msg.dump_row.size);
+		bench_require(grown, "out of memory");
+		text = grown;
+		memcpy(text + size, msg.dump_row.text, msg.dump_row.size);
+		size += msg.dump_row.size;
+	}
+	json = json_loadb(text, size, 0, NULL);
+	bench_require(json, "the dump is no JSON");
+	free(text);
+	return json;
+}
+
+/* What kept the daemon's loop longest since it started, by its own count of its thread's time. */
+static void emit_turns(void)
+{
+	json_t *json = dump(), *value;
+	const char *key;
+
+	json_object_foreach(json_object_get(json, "longest_turns"), key, value)
+	{
+		char name[32];
+
+		(void)snprintf(name, sizeof(name), "%.*s", (int)strcspn(key, "_"), key);
+		bench_emit(
+			BENCH_FLOOD_TURN, name, (double)json_integer_value(value) / 1000);
+	}
+	json_decref(json);
+}
+
+int bench_part_flood(int argc, char **argv)
+{
+	sl_cleanup(sl_closep) int control = bench_dial(SL_ROLE_CONTROL, no_token, NULL);
+	sl_cleanup(sl_closep) int client = -1;
+	uint8_t token[SL_WIRE_TOKEN_BYTES];
+
+	bench_register(control, "bench-flooded", 64 * SL_MIB, 0, token);
+	client = bench_dial(SL_ROLE_CLIENT, token, NULL);
+	bench_reported(client);
+	measure(client, "nobody");
+	for (size_t i = 0; floods_names[i]; i++)
+		measure_beside(client, floods_names[i]);
+	emit_turns();
+	return 0;
+}
