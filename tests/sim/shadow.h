@@ -57,7 +57,8 @@ struct shadow_client {
 	sl_ns pulse_at, busy_for, idle_for; /* as of pulse_at */
 	enum sl_probe probe;
 	bool noted_untakeable;
-	bool oom_told, oom_waits; /* told, and granted nothing since; and no burst since */
+	bool oom_told,
+		oom_waits; /* told, and granted nothing since; and no burst since */
 	/* Being stopped by `priority` or the last resort. */
 	uint32_t stop_reason, stop_gpu;
 	uint64_t stop_order;
@@ -159,6 +160,9 @@ void shadow_check_wake(struct shadow *shadow, sl_ns at, const char *what);
 bool shadow_is_before(const struct shadow_demand *a, const struct shadow_demand *b);
 /* The bytes are there for it by the rules of entitled and burst; says nothing of its limit. */
 bool shadow_fits(const struct shadow *shadow, const struct shadow_demand *demand);
+/* The demand with all bytes that wait before it, and not entitled if siblings do. */
+struct shadow_demand shadow_behind(
+	const struct shadow *shadow, const struct shadow_demand *demand);
 /* Certainly also when all that wait before it have got theirs. */
 bool shadow_fits_behind(const struct shadow *shadow, const struct shadow_demand *demand);
 bool shadow_counts_as_waiting(

@@ -62,7 +62,7 @@ bool shadow_fits(const struct shadow *s, const struct shadow_demand *d)
 	return d->bytes + others_unclaimed(s, d->client->workload, d->gpu) <= free_bytes;
 }
 
-bool shadow_fits_behind(const struct shadow *s, const struct shadow_demand *d)
+struct shadow_demand shadow_behind(const struct shadow *s, const struct shadow_demand *d)
 {
 	struct shadow_demand all = *d;
 
@@ -75,6 +75,13 @@ bool shadow_fits_behind(const struct shadow *s, const struct shadow_demand *d)
 		/* With its siblings served it may be a burst. */
 		all.entitled &= o->client->workload != d->client->workload;
 	}
+	return all;
+}
+
+bool shadow_fits_behind(const struct shadow *s, const struct shadow_demand *d)
+{
+	struct shadow_demand all = shadow_behind(s, d);
+
 	return shadow_fits(s, &all);
 }
 
@@ -529,8 +536,8 @@ static void check_patience(struct shadow *s, const struct shadow_demand *d)
 		!shadow_fits(s, d) && !shadow_comes_back(s, d, SL_REASON_STOPPING_WAITS))
 		shadow_fail(s, "a burst waits, and `wait` is not in the chain");
 	if (s->event.type == SL_EVENT_ASK && d->client->id == s->event.ask.client &&
-		d->ask == s->event.ask.ask && waits_only(s) && !d->client->oom_waits &&
-		!d->refused_ever && !shadow_fits(s, d) &&
+		d->ask == s->event.ask.ask && d->arrived == s->now && waits_only(s) &&
+		!d->client->oom_waits && !d->refused_ever && !shadow_fits(s, d) &&
 		(d->client->workload->flags & SL_WORKLOAD_OOM_FIRST))
 		shadow_fail(s, "the first burst should have been told out-of-memory");
 }

@@ -373,7 +373,8 @@ static void check_victim(struct shadow *s, struct shadow_client *c)
 	const struct shadow_demand *d = NULL;
 	bool gone[SHADOW_CLIENTS], same[SHADOW_CLIENTS];
 	bool last = c->stop_reason == SL_REASON_STOP_LAST_RESORT;
-	int64_t wanted, others = 0;
+	struct shadow_demand all;
+	int64_t others = 0;
 
 	for (uint32_t i = 0; i < s->demands_top; i++) {
 		if (waits(&s->demand[i]) && s->demand[i].order == c->stop_order)
@@ -399,16 +400,11 @@ static void check_victim(struct shadow *s, struct shadow_client *c)
 			"its "
 			"request",
 			d->gpu, (unsigned long long)c->id);
-	wanted = (int64_t)d->bytes;
-	for (uint32_t i = 0; i < s->demands_top; i++) {
-		const struct shadow_demand *o = &s->demand[i];
-
-		if (waits(o) && o != d && o->gpu == d->gpu)
-			wanted += (int64_t)o->bytes;
-	}
+	/* For another demand more may have to go; those in front take theirs first. */
+	all = shadow_behind(s, d);
 	if (last)
-		others = (int64_t)could_give(s, d, gone, false);
-	if (would_have(s, d, gone) + others >= wanted)
+		others = (int64_t)could_give(s, d, same, false);
+	if (would_have(s, &all, same) + others >= (int64_t)all.bytes)
 		shadow_fail(s, "GPU %u: client %llu is stopped in vain", d->gpu,
 			(unsigned long long)c->id);
 }
