@@ -97,6 +97,7 @@ struct sl_workload {
 	int32_t priority;
 	uint32_t flags;      /* SL_WORKLOAD_* */
 	sl_ns wait_max;      /* its own longest wait, 0: the configuration's */
+	sl_ns kill_at;       /* `sluice stop`: when SIGKILL follows; 0: nobody asked */
 	sl_ns events_second; /* events.c: when events of it were counted, and how many */
 	uint32_t events_count;
 	uint32_t gpu_count;

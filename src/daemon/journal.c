@@ -7,6 +7,8 @@
  */
 #include "daemon/journal.h"
 
+#include <ctype.h>
+#include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <jansson.h>
@@ -183,6 +185,7 @@ static void read_workload(
 	workload->flags = (uint32_t)get_late(
 		reader, json, "flags", SL_WORKLOAD_NO_SWAP | SL_WORKLOAD_OOM_FIRST);
 	workload->wait_max = get_late(reader, json, "wait_max", INT64_MAX);
+	workload->kill_at = get_late(reader, json, "kill_at", INT64_MAX);
 	read_gpus_of(reader, json_object_get(json, "gpus"), workload);
 }
 
@@ -315,6 +318,39 @@ int sl_journal_write(const char *path, const struct sl_journal *journal)
 	int r = sl_journal_encode(journal, &text, &size);
 
 	return r < 0 ? r : sl_file_replace(path, text, size, false);
+}
+
+/* The names that sl_file_replace gives: six letters and digits behind a dot. */
+static bool is_leftover(const char *name, const char *journal)
+{
+	size_t length = strlen(journal);
+
+	if (strncmp(name, journal, length) != 0 || name[length] != '.' ||
+		strlen(name + length + 1) != 6)
+		return false;
+	for (const char *c = name + length + 1; *c; c++) {
+		if (!isalnum((unsigned char)*c))
+			return false;
+	}
+	return true;
+}
+
+void sl_journal_sweep(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	char folder[SL_PATH_MAX];
+	struct dirent *entry;
+	DIR *dir;
+
+	(void)snprintf(folder, sizeof(folder), "%.*s", slash ? (int)(slash - path) : 1,
+		slash ? path : ".");
+	dir = opendir(folder);
+	while (dir && (entry = readdir(dir))) {
+		if (is_leftover(entry->d_name, slash ? slash + 1 : path))
+			(void)unlinkat(dirfd(dir), entry->d_name, 0);
+	}
+	if (dir)
+		(void)closedir(dir);
 }
 
 static void put_aside(const char *path, struct sl_error *err)

@@ -34,6 +34,7 @@ struct sl_journal_workload {
 	int32_t priority;
 	uint32_t flags;    /* SL_WORKLOAD_* */
 	uint64_t wait_max; /* nanoseconds, 0: the configuration's */
+	uint64_t kill_at;  /* it is being stopped, and is killed then; 0: it is not */
 	uint32_t gpu_count;
 	uint8_t gpus[SL_NODE_GPUS_MAX][SL_WIRE_UUID_BYTES]; /* by ordinal */
 };
@@ -74,6 +75,8 @@ SL_MUST_CHECK int sl_journal_decode(
 
 /* Replaces the file, or leaves the old one as it is. 0 or negative errno. */
 SL_MUST_CHECK int sl_journal_write(const char *path, const struct sl_journal *journal);
+/* Removes what writers left beside it that were killed on the way. */
+void sl_journal_sweep(const char *path);
 /* Reads it. A bad one is renamed to PATH.bad-N, N being the first free number. Negative errno:
  * the file cannot be read. */
 SL_MUST_CHECK int sl_journal_read(

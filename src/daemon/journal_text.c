@@ -186,6 +186,7 @@ static void put_workload(struct text *text, const struct sl_journal_workload *wo
 	put_text(text, workload->gpu_count ? "]" : "[]");
 	put_number(text, "flags", workload->flags);
 	put_number(text, "wait_max", workload->wait_max);
+	put_number(text, "kill_at", workload->kill_at);
 	put_text(text, "}");
 }
 

@@ -75,6 +75,7 @@ static void save_workload(const struct sl_daemon *daemon,
 	out->priority = workload->priority;
 	out->flags = workload->flags;
 	out->wait_max = workload->wait_max;
+	out->kill_at = workload->kill_at;
 	out->gpu_count = workload->gpu_count;
 	for (uint32_t i = 0; i < workload->gpu_count; i++)
 		memcpy(out->gpus[i], daemon->gpus[workload->gpus[i]].uuid,
@@ -237,6 +238,7 @@ static void load_workload(struct sl_daemon *daemon, const struct sl_journal *jou
 	workload->priority = in->priority;
 	workload->flags = in->flags;
 	workload->wait_max = in->wait_max;
+	workload->kill_at = in->kill_at;
 	workload->born = in->born;
 	if (!policy_takes(daemon, workload, mask)) {
 		sl_warning("workload %" PRIu64 " (%s) could not be taken in again: %s",
@@ -269,6 +271,29 @@ static void load_client(struct sl_daemon *daemon, const struct sl_journal_client
 		sl_client_join(client, NULL);
 }
 
+/*
+ * Who asked for a workload's end was told that it will come. The clock is the machine's, so the grace
+ * goes on where it was; SIGTERM is sent again, because the daemon before may have died before it
+ * sent it. What the policy had decided itself, to stop a borrower, it decides anew on what
+ * is true now.
+ */
+static void stop_again(struct sl_daemon *daemon)
+{
+	sl_list_foreach (link, &daemon->workload_list) {
+		struct sl_workload *workload =
+			SL_LIST_ENTRY(link, struct sl_workload, link);
+		struct sl_event event = {.type = SL_EVENT_WORKLOAD_STOP};
+
+		if (!workload->kill_at)
+			continue;
+		sl_info("workload %" PRIu64 " (%s) was being stopped: going on",
+			workload->id, workload->name);
+		event.workload_stop.workload = workload->id;
+		event.workload_stop.grace = sl_sub_sat(workload->kill_at, sl_clock_now());
+		sl_drive(daemon, &event);
+	}
+}
+
 /* Those whose last process died between the look and the watch. */
 static void end_empty(struct sl_daemon *daemon)
 {
@@ -286,6 +311,7 @@ int sl_recover_load(struct sl_daemon *daemon, struct sl_error *err)
 
 	daemon->next_workload = daemon->next_client = 1;
 	sl_recover_path(daemon, path, sizeof(path));
+	sl_journal_sweep(path);
 	r = sl_journal_read(path, &journal, err);
 	if (r == SL_JOURNAL_BAD) {
 		sl_warning(
@@ -312,6 +338,7 @@ int sl_recover_load(struct sl_daemon *daemon, struct sl_error *err)
 		load_client(daemon, &journal.clients[i]);
 	sl_step(D_CLIENTS_TAKEN);
 	end_empty(daemon);
+	stop_again(daemon);
 	if (daemon->workload_count)
 		sl_info("took in %u workloads and %u clients of the daemon before",
 			daemon->workload_count, daemon->client_count);

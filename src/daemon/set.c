@@ -178,6 +178,16 @@ static uint32_t processes_of(const struct sl_workload *workload)
 	return count;
 }
 
+/* Asked twice, the earlier end counts; asked again after that, a new one begins. */
+static void note_stop(struct sl_workload *workload, sl_ns grace)
+{
+	sl_ns now = sl_clock_now(), kill_at = now + grace;
+
+	if (workload->kill_at > now)
+		kill_at = sl_min_u64(kill_at, workload->kill_at);
+	workload->kill_at = kill_at;
+}
+
 void sl_set_stop(struct sl_peer *peer, const struct sl_msg_stop *stop)
 {
 	struct sl_daemon *daemon = peer->daemon;
@@ -207,6 +217,10 @@ void sl_set_stop(struct sl_peer *peer, const struct sl_msg_stop *stop)
 	event.workload_stop.grace = stop->grace_ms == UINT32_MAX
 					    ? daemon->config.stop_grace
 					    : (sl_ns)stop->grace_ms * SL_MS;
+	note_stop(workload, event.workload_stop.grace);
 	sl_drive(daemon, &event);
+	/* A daemon that follows must go on with it, so the answer waits for the journal. */
+	sl_peer_hold(peer);
+	sl_daemon_commit_soon(daemon);
 	sl_peer_send(peer, &msg);
 }

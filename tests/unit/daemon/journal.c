@@ -53,6 +53,7 @@ static void fill(struct sl_journal *journal)
 		workload->priority = -1000;
 		workload->flags = i ? 3 : 0;
 		workload->wait_max = i ? 1ull << 41 : 0;
+		workload->kill_at = i ? 1ull << 42 : 0;
 		workload->gpu_count = 1u + i;
 		memset(workload->gpus[0], 0x41, SL_WIRE_UUID_BYTES);
 		memset(workload->gpus[1], 0x40, SL_WIRE_UUID_BYTES);
@@ -115,6 +116,7 @@ static void damage_is_named(void **state)
 		{"\"flags\":3", "\"flags\":4", "flags"},
 		{"\"flags\":3", "\"flags\":\"3\"", "flags"},
 		{"\"wait_max\":2199023255552", "\"wait_max\":-1", "wait_max"},
+		{"\"kill_at\":4398046511104", "\"kill_at\":-1", "kill_at"},
 		{"\"token\":\"a0", "\"token\":\"x0", "token"},
 		{"\"token\":\"a0", "\"token\":\"", "token"},
 		{"\"gpus\":[\"GPU-4", "\"gpus\":[\"GPU-x", "UUID"},
@@ -284,6 +286,7 @@ static void the_thread_writes_in_order(void **state)
 static void a_crash_keeps_a_whole_file(void **state)
 {
 	char dir[] = "/tmp/sluice-journal-XXXXXX", path[64], command[80];
+	char left[80], bad[80];
 	uint64_t last = 0;
 
 	assert_non_null(mkdtemp(dir));
@@ -309,6 +312,15 @@ static void a_crash_keeps_a_whole_file(void **state)
 		assert_true(number >= last);
 		last = number;
 	}
+	/* What half-written ones are left goes; the journal, and bad ones, stay. */
+	(void)snprintf(left, sizeof(left), "%s.aB3dE6", path);
+	assert_int_equal(sl_file_replace(left, "x", 1, false), 0);
+	(void)snprintf(bad, sizeof(bad), "%s.bad-10", path);
+	assert_int_equal(sl_file_replace(bad, "x", 1, false), 0);
+	sl_journal_sweep(path);
+	assert_int_equal(access(left, F_OK), -1);
+	assert_int_equal(access(bad, F_OK), 0);
+	assert_int_equal(number_in(path), last);
 	(void)snprintf(command, sizeof(command), "rm -r %s", dir);
 	assert_int_equal(system(command), 0);
 }

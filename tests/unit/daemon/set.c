@@ -126,6 +126,19 @@ static void set_takes_effect_and_survives(void **state)
 	assert_int_equal(row.priority_biased, SL_PRIORITY_BIAS - 7);
 	assert_int_equal(row.flags, SL_USE_NO_SWAP | SL_USE_OOM_FIRST);
 	rig_peer_end(&self);
+	self = greeted(rig);
+	sl_wire_init(&msg, SL_MSG_SET);
+	msg.set.workload = peer.workload;
+	msg.set.which = SL_SET_LIMIT;
+	msg.set.limit_kind = SL_AMOUNT_BYTES;
+	msg.set.limit_value = 6 * RIG_GIB;
+	reply = set(&self, msg);
+	/* Changed again, and what was not named is as the daemon before had it. */
+	assert_int_equal(reply.ok, 1);
+	assert_int_equal(reply.request_bytes, 3 * RIG_GIB);
+	assert_int_equal(reply.limit_bytes, 6 * RIG_GIB);
+	assert_int_equal(reply.flags, SL_WORKLOAD_NO_SWAP | SL_WORKLOAD_OOM_FIRST);
+	rig_peer_end(&self);
 	rig_peer_end(&peer);
 }
 
@@ -292,6 +305,42 @@ static void others_may_not(void **state)
 	rig_peer_end(&owner);
 }
 
+/* Who does not heed SIGTERM is killed by the next daemon when its grace is over. */
+static void a_stop_outlives_the_daemon(void **state)
+{
+	struct rig *rig = *state;
+	struct rig_peer deaf, other, self;
+	struct sl_msg_use_row row = {0};
+	union sl_msg msg;
+	int status = 0;
+
+	rig_start(rig, NULL);
+	(void)signal(SIGTERM, SIG_IGN);
+	deaf = greeted(rig);
+	(void)signal(SIGTERM, SIG_DFL);
+	other = greeted(rig);
+	run(&deaf, "deaf", RIG_GIB, 0);
+	run(&other, "other", RIG_GIB, 0);
+	self = greeted(rig);
+	sl_wire_init(&msg, SL_MSG_STOP);
+	msg.stop.grace_ms = 2000;
+	msg.stop.workload = deaf.workload;
+	rig_send(&self, &msg);
+	rig_expect(&self, SL_MSG_STOP_REPLY, &msg);
+	assert_int_equal(msg.stop_reply.ok, 1);
+	rig_kill_daemon(rig);
+	assert_int_equal(waitpid(deaf.pid, &status, WNOHANG), 0);
+	rig_start(rig, NULL);
+	rig_until(waitpid(deaf.pid, &status, WNOHANG) == deaf.pid);
+	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+	rig_until(rig_uses(rig, &row, 1) == 1);
+	assert_int_equal(row.workload, other.workload);
+	(void)close(deaf.fd);
+	(void)close(deaf.order);
+	rig_peer_end(&self);
+	rig_peer_end(&other);
+}
+
 static void stop_ends_all_of_it(void **state)
 {
 	struct rig *rig = *state;
@@ -415,6 +464,7 @@ int main(void)
 		TEST(names_prefer_the_callers_own),
 		TEST(others_may_not),
 		TEST(stop_ends_all_of_it),
+		TEST(a_stop_outlives_the_daemon),
 		TEST(bounds_hold),
 	};
 
