@@ -1,6 +1,7 @@
 /* GPUs that are lost, in each of the ways, and come back. */
 #include "rig.h"
 
+#include <poll.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -137,6 +138,35 @@ static void gone_from_the_list(void **state)
 	rig_until(!is_lost(rig));
 }
 
+/* The dump has those whose memory is waited for as well. */
+static bool knows_no_client(struct rig *rig)
+{
+	struct rig_peer asker = rig_peer(rig);
+	char text[65536] = "";
+	size_t size = 0;
+	union sl_msg msg;
+
+	rig_hello(&asker, SL_ROLE_CONTROL, 0);
+	rig_expect(&asker, SL_MSG_WELCOME, &msg);
+	sl_wire_init(&msg, SL_MSG_DUMP);
+	rig_send(&asker, &msg);
+	for (;;) {
+		struct pollfd ready = {.fd = asker.fd, .events = POLLIN};
+
+		assert_int_equal(poll(&ready, 1, 5000), 1);
+		assert_int_equal(
+			sl_wire_recv(asker.fd, SL_FROM_DAEMON, &msg, NULL), SL_WIRE_OK);
+		if (msg.head.type == SL_MSG_LIST_END)
+			break;
+		assert_true(size + msg.dump_row.size < sizeof(text));
+		memcpy(text + size, msg.dump_row.text, msg.dump_row.size);
+		size += msg.dump_row.size;
+	}
+	rig_peer_end(&asker);
+	assert_non_null(strstr(text, "\"clients\":["));
+	return strstr(text, "\"clients\":[]") != NULL;
+}
+
 /* Bytes of a dead process on a GPU that is gone are nobody's any more. */
 static void the_dead_do_not_stay_on_it(void **state)
 {
@@ -149,6 +179,8 @@ static void the_dead_do_not_stay_on_it(void **state)
 	rig_until(rig_gpu(rig).dying_bytes == RIG_GIB);
 	rig->nvml->gpus[0].lost = 1;
 	rig_until(is_lost(rig) && rig_gpu(rig).dying_bytes == 0);
+	/* Nor are the processes anybody's, though the GPU may never come back. */
+	rig_until(knows_no_client(rig));
 	rig_nvml(rig, a.pid, 0);
 	rig->nvml->gpus[0].lost = 0;
 	rig_until(!is_lost(rig));
