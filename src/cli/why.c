@@ -69,17 +69,23 @@ static void print_free(const struct sl_rows *uses, const struct sl_msg_use_row *
 	}
 }
 
-static void print_ended(const char *asked)
+/* The last row of one that has ended. */
+static const struct sl_msg_event_row *last(const struct sl_rows *rows)
+{
+	return rows->count ? &rows->all[rows->count - 1].event_row : NULL;
+}
+
+static void print_ended(const struct sl_rows *rows)
 {
 	char name[64];
 
-	snprintf(name, sizeof(name), "%s", asked);
+	snprintf(name, sizeof(name), "%s", last(rows)->name);
 	sl_text_tame(name);
 	printf("%s has ended.\n", name);
 }
 
-static int print(const struct settings *s, const struct sl_rows *rows,
-	const struct sl_rows *uses, const struct sl_msg_use_row *found)
+static int print(const struct sl_rows *rows, const struct sl_rows *uses,
+	const struct sl_msg_use_row *found)
 {
 	char text[SL_TOLD_TEXT_MAX], age[16];
 	bool titled = false;
@@ -89,7 +95,7 @@ static int print(const struct settings *s, const struct sl_rows *rows,
 			printf("%s.\n", sl_told_sentence(&rows->all[i].event_row, text,
 						sizeof(text)));
 	if (!found)
-		print_ended(s->name);
+		print_ended(rows);
 	else if (!count(rows, true))
 		print_free(uses, found);
 	for (size_t i = 0; i < rows->count; i++) {
@@ -125,15 +131,26 @@ static json_t *some(const struct sl_rows *rows, bool current)
 	return array;
 }
 
-static int print_json(const struct settings *s, const struct sl_rows *rows,
-	const struct sl_msg_use_row *found)
+static int print_json(const struct sl_rows *rows, const struct sl_msg_use_row *found)
 {
 	return sl_rows_print_json(SL_VERB_why,
 		json_pack("{s:o, s:I, s:b, s:b, s:o, s:o}", "name",
-			sl_text_json(found ? found->name : s->name), "workload",
-			found ? (json_int_t)found->workload : (json_int_t)0, "ended",
-			!found, "in_its_way", count(rows, true) > 0, "now",
+			sl_text_json(found ? found->name : last(rows)->name), "workload",
+			(json_int_t)(found ? found->workload : last(rows)->workload),
+			"ended", !found, "in_its_way", count(rows, true) > 0, "now",
 			some(rows, true), "before", some(rows, false)));
+}
+
+/* A name is free again when its workload has ended, so the events may be of several; the last is meant. */
+static void keep_last(struct sl_rows *rows)
+{
+	uint64_t workload = last(rows)->workload;
+	size_t kept = 0;
+
+	for (size_t i = 0; i < rows->count; i++)
+		if (rows->all[i].event_row.workload == workload)
+			rows->all[kept++] = rows->all[i];
+	rows->count = kept;
 }
 
 /* What the daemon has to say about it: of one that has ended, what it kept. unknown: what was wrong with
@@ -149,10 +166,14 @@ static int ask(struct sl_conn *conn, const struct settings *s,
 	msg.why.workload = found ? found->workload : 0;
 	sl_wire_str(msg.why.name, sizeof(msg.why.name), s->name);
 	status = sl_rows_ask(rows, conn, &msg, SL_MSG_EVENT_ROW, err);
-	if (status || !unknown || rows->count)
+	if (status || !unknown)
 		return status;
-	*err = *unknown;
-	return SL_EXIT_REFUSED;
+	if (!rows->count) {
+		*err = *unknown;
+		return SL_EXIT_REFUSED;
+	}
+	keep_last(rows);
+	return SL_EXIT_OK;
 }
 
 int sl_verb_why(int argc, char **argv)
@@ -178,5 +199,5 @@ int sl_verb_why(int argc, char **argv)
 	if (status)
 		return sl_cli_fail(
 			SL_VERB_why, s.json, (enum sl_exit)status, "%s", err.text);
-	return s.json ? print_json(&s, &rows, found) : print(&s, &rows, &uses, found);
+	return s.json ? print_json(&rows, found) : print(&rows, &uses, found);
 }

@@ -84,7 +84,10 @@ until_true 'grep -q "went away" "$work/follow.err"'
 start_daemon
 until_true 'grep -q "connected again" "$work/follow.err"'
 sluice run --name three -- true
-until_true 'grep -q "three ended" "$work/follow"'
+sluice run --name three -- true
+until_true '[ "$(grep -c "three ended" "$work/follow")" = 2 ]'
+say why-three sluice why three
+say why-three-json sluice why three --json
 say stop-now sluice stop two --now
 wait $two
 echo "status $?" >"$work/two-ended"
@@ -136,6 +139,9 @@ said 'run: a name that is no UTF-8, as JSON' run-json '^{"ok": true, .*"name": "
 said 'stop' stop '^one: SIGTERM to [12] process\(es\)\{0,1\}, and SIGKILL after 20 s$' '^status 0'
 said 'stop: it is gone' one-ended '^status 143$'
 said 'why, when it has ended' why-ended '^one has ended\.$' 'ago  one was stopped because somebody asked for it\.$'
+said 'why: of two that had the name' why-three '^three has ended\.$'
+same 'why: of the last of them' "$(grep -c 'three ended' "$work/why-three")" 1
+said 'why: ended, as JSON' why-three-json '"name": "three"' '"workload": [1-9]' '"ended": true'
 said 'events' events 'note    one started$' 'note    one was changed: request 100 MiB, limit 300 MiB$' \
 	'stop    one was stopped because somebody asked for it$' 'note    two got 500 MiB on GPU 0 after '
 said 'events of one' events-one '"reason": "STARTED".*"name": "one"' '"reason": "CHANGED"'

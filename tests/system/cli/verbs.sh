@@ -55,7 +55,7 @@ expect 'why: what was, with its age' 0 '^ *[0-9]*d ago  srv?\[31m waited 12.5 s'
 expect 'why: nothing' 0 \
 	'^a-model-server-1 runs on GPU 1: 3.25 GiB of request 4 GiB, limit 12 GiB; nothing is in its way\.$' \
 	"$sluice" why a-model-server-1
-expect 'why: ended' 0 '^ended has ended\.$' "$sluice" why ended
+expect 'why: ended' 0 '^srv?\[31m has ended\.$' "$sluice" why ended
 expect 'why: unknown' 75 "did you mean 'a-model-server-1'" "$sluice" why a-model-server1
 expect 'why: JSON' 0 '"reason": "BURST_WAITS"' "$sluice" why a-model-server-2 --json
 if command -v python3 >/dev/null; then
