@@ -108,6 +108,7 @@ show sluice why notebook
 show sluice events --name notebook
 no_wait=1 begin urgent notebook --request 0 --limit 0.5 --priority 10
 until_true 'happened STOP_PRIORITY'
+until_true '! sluice ps | grep -q "^train "'
 show sluice why train
 end_story
 start_daemon 'resolvers: wait' 'untakeable_after: 1s'
@@ -164,7 +165,7 @@ show sluice events --last 3
 show sluice gpus
 end_story
 PLAY
-expect 'the stories' 0 '' timeout -k 5 110 "$sluice" softgpu --memory 2GiB -- sh "$work/play" "$work" "$SCREEN"
+expect 'the stories' 0 '' timeout -k 5 280 "$sluice" softgpu --memory 2GiB -- sh "$work/play" "$work" "$SCREEN"
 [ -z "${GUIDE_PRINT-}" ] || cat "$work/said"
 
 # Numbers, times and blanks aside. A line of dots in the guide leaves something out.
