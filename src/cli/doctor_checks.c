@@ -200,6 +200,26 @@ static void say_lost(const struct sl_facts *facts, size_t lost, struct sl_findin
 		  "nothing uses it) or restart the machine");
 }
 
+static void say_degraded(
+	const struct sl_facts *facts, size_t degraded, struct sl_finding *f)
+{
+	uint64_t unmanaged = 0;
+
+	for (size_t i = 0; i < facts->gpus.count; i++)
+		if (facts->gpus.all[i].gpu_row.condition & SL_GPU_DEGRADED)
+			unmanaged += facts->gpus.all[i].gpu_row.unmanaged_bytes;
+	say(f, SL_LEVEL_WARN,
+		"%zu of %zu GPU%s %s degraded: more is used than was promised", degraded,
+		facts->gpus.count, plural(facts->gpus.count),
+		degraded == 1 ? "is" : "are");
+	advise(f, unmanaged
+			  ? "see UNMANAGED in 'sluice gpus'; stop programs that use the "
+			    "GPU without sluice run"
+			  : "programs took memory without asking for it first (contexts, "
+			    "pools: HIDDEN in 'sluice gpus'); it passes when one of "
+			    "them ends, and 'sluice events' says so");
+}
+
 static void say_managed(const struct sl_facts *facts, struct sl_finding *f)
 {
 	size_t managed = facts->gpus.count;
@@ -232,12 +252,7 @@ static void check_gpus(const struct sl_facts *facts, struct sl_finding *f)
 	} else if (lost) {
 		say_lost(facts, lost, f);
 	} else if (degraded) {
-		say(f, SL_LEVEL_WARN,
-			"%zu of %zu GPU%s %s degraded: more is used than was promised",
-			degraded, managed, plural(managed), degraded == 1 ? "is" : "are");
-		advise(f, "see UNMANAGED in 'sluice gpus'; stop programs that use the "
-			  "GPU without "
-			  "sluice run");
+		say_degraded(facts, degraded, f);
 	} else if (facts->nvml.outcome == SL_NVML_OK && managed < facts->nvml.count) {
 		say(f, SL_LEVEL_WARN, "the daemon manages %zu of %u GPUs", managed,
 			facts->nvml.count);

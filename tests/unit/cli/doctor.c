@@ -77,7 +77,11 @@ static void make_well(struct sl_facts *f)
 		strcpy(f->device_denied, "/dev/nvidia0"))                            \
 	X(no_gpus, gpus, FAIL, "manages no GPU", "sluiced.conf", f->gpus.count = 0)  \
 	X(some_gpus, gpus, WARN, "1 of 2", "sluiced.conf", f->gpus.count = 1)        \
-	X(degraded, gpus, WARN, "degraded", "UNMANAGED",                             \
+	X(degraded, gpus, WARN, "1 of 2 GPUs is degraded", "UNMANAGED",              \
+		gpu_rows[1].gpu_row.unmanaged_bytes = 1 << 30;                       \
+		gpu_rows[1].gpu_row.condition = SL_GPU_DEGRADED)                     \
+	X(degraded_by_ours, gpus, WARN, "1 of 2 GPUs is degraded", "HIDDEN",         \
+		gpu_rows[0].gpu_row.unmanaged_bytes = 1 << 30;                       \
 		gpu_rows[1].gpu_row.condition = SL_GPU_DEGRADED)                     \
 	X(lost, gpus, FAIL, "1 of 2 GPUs is lost (H at 0: Xid 79)", "nvidia-smi -r", \
 		gpu_rows[1].gpu_row.condition = SL_GPU_LOST;                         \
