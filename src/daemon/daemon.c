@@ -8,6 +8,7 @@
 #include "daemon/daemon.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -208,6 +209,21 @@ static int raise_descriptors(struct sl_error *err)
 	return sl_err_origin(-EMFILE);
 }
 
+/* With threads about, the kernel grows a table of descriptors under readers of it, and whoever opened the one
+ * too many waits for all of them: tens of milliseconds, in the loop. So it is grown now; it never
+ * shrinks. Three for each client: connection, process, and what is looked at. */
+static void grow_descriptors(const struct sl_daemon *daemon)
+{
+	struct rlimit limit = {.rlim_cur = DESCRIPTORS_MIN};
+	uint64_t wanted = DESCRIPTORS_MIN + 3 * daemon->config.max_clients;
+	int fd;
+
+	(void)getrlimit(RLIMIT_NOFILE, &limit);
+	fd = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC,
+		(int)sl_min_u64(wanted, limit.rlim_cur) - 1);
+	sl_closep(&fd);
+}
+
 static int choose_paths(struct sl_daemon *daemon, struct sl_error *err)
 {
 	const struct sl_config *config = &daemon->config;
@@ -345,6 +361,7 @@ static int init(struct sl_daemon *daemon, struct sl_error *err)
 	r = raise_descriptors(err);
 	if (r < 0)
 		return r;
+	grow_descriptors(daemon);
 	(void)signal(SIGPIPE, SIG_IGN);
 	(void)sigemptyset(&signals);
 	(void)sigaddset(&signals, SIGTERM);

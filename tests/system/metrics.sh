@@ -24,6 +24,10 @@ checked() {
 config "metrics: \"$A\""
 config 'measure_interval: 100ms'
 daemon_start
+# Two for each of 4,096 clients and more; a table that grew later would hold the loop meanwhile.
+most=$(ulimit -Hn)
+[ "$most" != unlimited ] && [ "$most" -lt 8192 ] || most=8192
+check "room for all descriptors is there from the start" "$(sed -n 's/^FDSize:[^0-9]*//p' "/proc/$DAEMON/status")" -ge "$most"
 nasty='q"u\o}te={x='
 junk=$(printf 'caf\303\251-\377\376-\342\202')
 $RUN --request 100MiB --limit 900MiB --name "$nasty" --project "$junk" -- "$P/holder" --bytes 600MiB --ms 60000 >"$T/a" &
