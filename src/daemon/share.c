@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#define PROCESSES 1024 /* buckets; powers of two */
+#define PROCESSES 4096 /* buckets; powers of two */
 #define USERS     256
 
 struct bucket {
@@ -92,7 +92,8 @@ static uint64_t add(struct bucket *bucket, sl_ns now, uint64_t spent_ns)
 {
 	uint64_t drained = sl_sub_sat(now, bucket->at) / 100 * SL_SHARE_PCT;
 
-	bucket->level_ns = sl_sub_sat(bucket->level_ns, drained) + spent_ns;
+	bucket->level_ns = sl_min_u64(
+		sl_sub_sat(bucket->level_ns, drained) + spent_ns, SL_SHARE_MOST_NS);
 	bucket->at = now;
 	return bucket->level_ns;
 }

@@ -22,6 +22,9 @@
 /* What a process may use at once before it counts as greedy; the command line may use more. */
 #define SL_SHARE_CLIENT_NS  (5 * SL_MS)
 #define SL_SHARE_CONTROL_NS (50 * SL_MS)
+/* More than that is not held against anybody: half a second after a flood all is forgiven, and who
+ * shares a bucket with one rests no longer. */
+#define SL_SHARE_MOST_NS (SL_SHARE_CONTROL_NS + 100 * SL_MS)
 /* The end of a turn, looked at after each message and row. */
 #define SL_SHARE_TURN_NS (200 * SL_US)
 
