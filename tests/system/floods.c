@@ -11,15 +11,17 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "policy/node.h"
 #include "wire/wire.h"
 
-#define FLOODS(FLOOD)                                                               \
-	FLOOD(lists)                                                                \
-	FLOOD(processes)                                                            \
-	FLOOD(events) FLOOD(follows) FLOOD(whys) FLOOD(dumps) FLOOD(deaf)           \
-		FLOOD(connects) FLOOD(crowds) FLOOD(greets) FLOOD(junk) FLOOD(runs) \
-			FLOOD(sets) FLOOD(asks) FLOOD(beats)
+#define FLOODS(FLOOD)                                                           \
+	FLOOD(lists)                                                            \
+	FLOOD(processes)                                                        \
+	FLOOD(events)                                                           \
+	FLOOD(follows) FLOOD(whys) FLOOD(dumps) FLOOD(deaf) FLOOD(connects)     \
+		FLOOD(crowds) FLOOD(greets) FLOOD(junk) FLOOD(runs) FLOOD(sets) \
+			FLOOD(asks) FLOOD(beats)
 
 /* Says HELLO; -1 if the daemon will not have us. */
 static int greet(const char *path, enum sl_role role, const uint8_t *token)
@@ -150,7 +152,7 @@ static void connects(const char *path)
 		hang_up(sl_wire_connect(path, NULL));
 }
 
-/* As many connections as this process may have, that say nothing. */
+/* As many connections as this process may have, that say nothing and stay for a while. */
 static void crowds(const char *path)
 {
 	for (;;) {
@@ -158,6 +160,7 @@ static void crowds(const char *path)
 
 		for (size_t i = 0; i < SL_ARRAY_LEN(fds); i++)
 			fds[i] = sl_wire_connect(path, NULL);
+		sl_clock_sleep(300 * SL_MS);
 		for (size_t i = 0; i < SL_ARRAY_LEN(fds); i++)
 			hang_up(fds[i]);
 	}
