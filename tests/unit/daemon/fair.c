@@ -141,6 +141,7 @@ static void nobody_waits_for_a_flood(void **state)
 	for (int i = 0; i < workloads; i++) {
 		runs[i] = rig_run(rig, 1 << 20, 0);
 		clients[i] = rig_join(rig, &runs[i]);
+		rig_nvml(rig, clients[i].pid, 1 << 19);
 	}
 	run = rig_run(rig, RIG_GIB, 0);
 	client = rig_join(rig, &run);
