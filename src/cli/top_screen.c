@@ -55,6 +55,8 @@ static int check_terminal(struct sl_error *err)
 			name);
 		return SL_SCREEN_UNFIT;
 	}
+	/* newterm() reads its own. */
+	(void)del_curterm(cur_term);
 	return SL_SCREEN_OK;
 }
 

@@ -111,7 +111,8 @@ static void put(const char *bytes)
 		down();
 	}
 	strcpy(screen[row][column++], bytes);
-	strcpy(last, bytes);
+	if (bytes != last)
+		strcpy(last, bytes);
 }
 
 static int clamp(int value, int least, int most)
