@@ -1,0 +1,51 @@
+#!/bin/sh
+# The daemon is killed while everybody runs, at awkward moments: what was changed stays changed, who died
+# meanwhile is gone, a stop that was asked for goes on, and the books are right afterwards.
+export LIMIT=120
+. "$(dirname "$0")/lib.sh"
+daemon_start
+held() { [ "$(use "$1" backing_bytes)" -ge "$2" ]; }
+absent() { ! "$B/sluice" ps --json | grep -q "\"name\": *\"$1\""; }
+of_dump() { "$B/sluice" dump | json "workloads.name=$1.$2"; }
+
+# Changed while it runs, then the daemon dies with no word.
+$RUN --request 100MiB --limit 300MiB --name changed -- "$P/holder" --bytes 50MiB --count 3 --gap-ms 2500 --ms 6000 --verify >"$T/changed" &
+changed=$!
+wait_event "$T/changed" ask
+"$B/sluice" set changed --request 150MiB --limit 400MiB --priority 7 --oom-first on --longest-wait 90s >"$T/set"
+check "set" $? = 0
+# Two that will not be there when the next daemon looks: one while nobody looks, one just before.
+$RUN --request 0 --limit 0.9 --name dies -- "$P/holder" --bytes 64MiB --ms 60000 >"$T/dies" &
+dies=$!
+wait_event "$T/dies" held
+# One that does not heed SIGTERM, and is being stopped. The shell's ignoring is inherited.
+(
+	trap '' TERM
+	exec $RUN --request 0 --limit 0.9 --name stays -- "$P/holder" --bytes 32MiB --ms 60000 >"$T/stays"
+) &
+stays=$!
+wait_event "$T/stays" held
+"$B/sluice" stop stays --grace 4s >"$T/stop"
+check "stop" $? = 0
+daemon_kill
+kill -KILL $dies
+wait $dies 2>/dev/null
+check "it is still there, without a daemon" "$(kill -0 $stays && echo yes)" = yes
+daemon_start
+check "request" "$(use changed request_bytes)" = $((150 << 20))
+check "limit" "$(use changed limit_bytes)" = $((400 << 20))
+check "priority" "$(use changed priority)" = 7
+check "oom first" "$(of_dump changed oom_first)" = 1
+check "longest wait" "$(of_dump changed longest_wait_ms)" = 90000
+check "who died meanwhile is not taken in" "$(absent dies && echo yes)" = yes
+wait $stays
+check "the stop went on: SIGKILL" $? = 137
+until_true 10 absent stays || fail "the stopped one is still listed"
+until_true 10 held changed $((50 << 20)) || fail "the changed one does not hold what it held"
+wait $changed
+check "it went on under its new limit" $? = 0
+check "nothing was wrong" "$(json -l event=end wrong <"$T/changed")" = 0
+check_books_empty
+daemon_stop
+check "SIGTERM ends it well" $? = 0
+finish
