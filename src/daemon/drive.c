@@ -131,6 +131,11 @@ void sl_drive(struct sl_daemon *daemon, const struct sl_event *event)
 	sl_node_step(daemon->node, sl_clock_now(), event, emit, daemon);
 }
 
+void sl_drive_time(struct sl_daemon *daemon)
+{
+	sl_drive(daemon, &(struct sl_event){.type = SL_EVENT_TIME});
+}
+
 void sl_drive_arm(struct sl_daemon *daemon)
 {
 	if (!daemon->wake_changed)

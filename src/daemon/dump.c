@@ -13,6 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "daemon/drive.h"
 #include "daemon/events.h"
 #include "daemon/share.h"
 
@@ -415,6 +416,7 @@ static size_t count_of(struct dump *dump)
 	case DEMANDS:
 		if (!dump->demands_taken) {
 			dump->demands_taken = true;
+			sl_drive_time(dump->daemon);
 			sl_node_each_demand(dump->daemon->node, take_demand, dump);
 		}
 		return dump->demand_count;

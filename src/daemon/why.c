@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/drive.h"
 #include "daemon/events.h"
 #include "daemon/workload.h"
 
@@ -56,6 +57,7 @@ void sl_why_begin(struct sl_peer *peer, const struct sl_msg_why *asked)
 		    &ignored) != SL_WORKLOAD_OK)
 		return;
 	why->workload = workload->id;
+	sl_drive_time(daemon);
 	sl_node_why(daemon->node, workload->id, note_current, why);
 }
 

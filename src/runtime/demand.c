@@ -179,8 +179,9 @@ int sl_demand_ask(struct sl_demand *demand, struct sl_gpu *gpu, uint64_t bytes,
 	sl_list_init(&demand->link);
 	sl_session_lock();
 	refused = sl_session.state == SL_SESSION_REFUSED;
-	/* Above the limit whatever the others do: no need to ask. */
-	hopeless = bytes > gpu->limit_bytes;
+	/* Above the limit whatever the others do. The daemon says so at once, and remembers it for
+	 * who asks why; without one it is said here. */
+	hopeless = bytes > gpu->limit_bytes && !sl_session.welcomed;
 	if (!refused && !hopeless) {
 		demand->number = ++sl_session.last_number;
 		sl_list_push_tail(&sl_session.demands, &demand->link);

@@ -44,9 +44,10 @@ static void body_reasons(void)
 	CHECK_EQ(denied_with(SL_REASON_GPU_LOST), CUDA_ERROR_DEVICE_UNAVAILABLE);
 	fake_lock();
 	fake.deny = false;
+	fake.deny_reason = SL_REASON_OVER_LIMIT;
 	fake_unlock();
 	CHECK_EQ(cuMemAlloc_v2(&a, 32 * SL_MIB), CUDA_SUCCESS);
-	/* Above the limit nobody is asked. */
+	/* Above the limit the daemon says no, and remembers it. */
 	CHECK_EQ(cuMemAlloc_v2(&a, 9 * SL_GIB), CUDA_ERROR_OUT_OF_MEMORY);
 	fake_stop();
 }
@@ -211,9 +212,9 @@ static void body_limits(void)
 	start();
 	CHECK_EQ(cuMemAlloc_v2(&a, 512 * SL_MIB), CUDA_SUCCESS);
 	check_figures(8 * SL_GIB, 512 * SL_MIB);
-	/* Higher: what was hopeless is asked for. */
+	/* Higher: what was denied is granted. */
 	CHECK_EQ(cuMemAlloc_v2(&b, 9 * SL_GIB), CUDA_ERROR_OUT_OF_MEMORY);
-	CHECK_EQ(FAKE(asks), 1);
+	CHECK_EQ(FAKE(asks), 2);
 	set_limit(16 * SL_GIB);
 	check_figures(16 * SL_GIB, 512 * SL_MIB);
 	CHECK_EQ(cuMemAlloc_v2(&b, 9 * SL_GIB), CUDA_SUCCESS);
