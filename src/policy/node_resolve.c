@@ -298,8 +298,10 @@ static uint32_t list_victims(const struct outlook *outlook,
 		uint32_t before = count;
 
 		if (member == own || workload_is_going(node, member) ||
-			future_use(outlook, member) <=
-				sl_ledger_request(&member->account, outlook->gpu))
+			SL_MUTANT(VICTIM_WITHIN_REQUEST,
+				future_use(outlook, member) <=
+					sl_ledger_request(&member->account, outlook->gpu),
+				false))
 			continue;
 		sl_list_foreach (at, &member->clients) {
 			struct sl_node_client *client =
@@ -342,7 +344,7 @@ static void emit_stop(struct sl_node *node, const struct sl_node_client *client,
 					   .span = client->stop.span}});
 }
 
-static void stop(struct outlook *outlook, const struct sl_demand *demand,
+static void stop(struct outlook *outlook, struct sl_demand *demand,
 	const struct sl_victim *victim, enum sl_reason reason)
 {
 	struct sl_node *node = outlook->node;
@@ -361,6 +363,7 @@ static void stop(struct outlook *outlook, const struct sl_demand *demand,
 		.other_bytes = sl_sub_sat(victim->workload_bytes, within),
 		.span = victim->idle};
 	client->party.waits = false; /* it is about to give all it has */
+	demand->stops = SL_MUTANT(STOPS_FOR_OTHERS, true, false);
 	sl_list_push_tail(&node->stops, &client->of_stops);
 	node->timers_dirty = true;
 	let_go(outlook, client->member, victim->held_bytes);
@@ -379,7 +382,7 @@ static void want_proof(struct outlook *outlook, const struct sl_victim *victim)
 
 /* The resolver `priority`. True if with those it stops the demand has what it lacks. */
 static bool stop_others(
-	struct outlook *outlook, const struct sl_demand *demand, uint64_t missing)
+	struct outlook *outlook, struct sl_demand *demand, uint64_t missing)
 {
 	struct sl_node *node = outlook->node;
 	struct sl_node_queue *queue = &node->queue[outlook->gpu];
@@ -459,7 +462,7 @@ static struct borrowed look_at_borrowers(
 
 /* Stops the untakeable who must go; what others can give is left to them. */
 static void stop_untakeable(
-	struct outlook *outlook, const struct sl_demand *demand, uint64_t missing)
+	struct outlook *outlook, struct sl_demand *demand, uint64_t missing)
 {
 	struct sl_node *node = outlook->node;
 	struct sl_victims_ask ask = {

@@ -81,6 +81,7 @@ struct shadow_demand {
 	sl_ns arrived, burst_since, refused_at, refused_first;
 	sl_ns head_early, head_late; /* bounds of when it became the head */
 	bool was_entitled;           /* at any time since it came */
+	bool stops;                  /* processes were told to end for it */
 	bool is_void;                /* granted on a GPU that was lost since */
 };
 

@@ -305,6 +305,8 @@ bool shadow_is_kept(const struct shadow *s, const struct shadow_demand *d, bool 
 
 	if (!head || head == d)
 		return false;
+	if (!sure && head->stops)
+		return true;
 	since = sure ? head->head_late : head->head_early;
 	/* A new head begins now; but one back from a refusal may never have stopped being it. */
 	if (head->order != s->gpu[d->gpu].head && (sure || !head->refused_ever))
@@ -589,7 +591,7 @@ static void follow_head(struct shadow *s, uint32_t gpu)
 		return;
 	}
 	if (g->reordered && first->order != g->head)
-		first->head_early = 0; /* it may have been the head before */
+		first->head_early = 1; /* it may have been the head before, for long */
 	if (first->order == g->head) {
 		/* One that came and went before it in this very step may have been the head. */
 		if (g->earlier_left)
@@ -597,7 +599,7 @@ static void follow_head(struct shadow *s, uint32_t gpu)
 		return;
 	}
 	g->head = first->order;
-	if (!first->refused_ever || !first->head_early)
+	if (!g->reordered && (!first->refused_ever || !first->head_early))
 		first->head_early = s->now;
 	first->head_late = s->now;
 }

@@ -193,14 +193,13 @@ static bool is_eligible(const struct shadow *s, const struct shadow_client *c,
 }
 
 /* The demand a STOP names: by GPU, workload and size, since the action carries no number. */
-static const struct shadow_demand *stop_for(const struct shadow *s, uint32_t gpu,
-	uint64_t workload, uint64_t bytes, const struct shadow_client *victim,
-	enum sl_reason reason)
+static struct shadow_demand *stop_for(struct shadow *s, uint32_t gpu, uint64_t workload,
+	uint64_t bytes, const struct shadow_client *victim, enum sl_reason reason)
 {
-	const struct shadow_demand *found = NULL;
+	struct shadow_demand *found = NULL;
 
 	for (uint32_t i = 0; i < s->demands_top; i++) {
-		const struct shadow_demand *d = &s->demand[i];
+		struct shadow_demand *d = &s->demand[i];
 
 		if (!waits(d) || d->gpu != gpu || d->bytes != bytes ||
 			d->client->workload->id != workload)
@@ -217,7 +216,7 @@ static void check_term(
 	struct shadow *s, const struct sl_action *a, struct shadow_client *c)
 {
 	enum sl_reason reason = (enum sl_reason)a->stop.reason;
-	const struct shadow_demand *d =
+	struct shadow_demand *d =
 		stop_for(s, a->stop.gpu, a->stop.other, a->stop.bytes, c, reason);
 
 	if (c->stop_reason)
@@ -247,6 +246,7 @@ static void check_term(
 	c->stop_reason = reason;
 	c->stop_gpu = d->gpu;
 	c->stop_order = d->order;
+	d->stops = true;
 	c->term_at = s->now;
 	c->grace = s->stop_grace;
 }

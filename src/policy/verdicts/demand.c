@@ -122,7 +122,9 @@ static void meet_head(struct sl_demand_scan *scan, struct sl_demand *demand,
 
 static bool keeps(const struct sl_demand_scan *scan)
 {
-	return scan->head && scan->now - scan->head_since >= scan->head_pass;
+	/* Who is stopped for it frees what it lacks beyond what is free: others may not take that. */
+	return scan->head &&
+	       (scan->head->stops || scan->now - scan->head_since >= scan->head_pass);
 }
 
 void sl_demand_crown(const struct sl_demand_scan *scan, struct sl_demand *old_head)

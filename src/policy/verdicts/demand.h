@@ -10,7 +10,7 @@
  * A burst demand fits if it fits into what is free less the others' unclaimed requests (plus
  * what the pool lets us lend); an entitled one if it fits into what is free. The first demand
  * that cannot be granted is the head. Others that fit may pass it, until it has been the head
- * for head_pass: then the free bytes are kept for it.
+ * for head_pass, or processes are stopped for it: then the free bytes are kept for it.
  */
 #ifndef SL_POLICY_DEMAND_H
 #define SL_POLICY_DEMAND_H
@@ -38,7 +38,8 @@ struct sl_demand {
 	bool entitled; /* as of the last refresh; what the queue is sorted by */
 	bool is_void;  /* granted on a GPU that was lost since: counts for nothing */
 	bool noted_entitled, noted_burst, noted_refusal, noted_served;
-	bool met; /* it was looked at as a burst demand that waits */
+	bool stops; /* processes were told to end for it: nobody passes it as the head */
+	bool met;   /* it was looked at as a burst demand that waits */
 };
 
 enum sl_demand_fit {
