@@ -23,7 +23,7 @@ static struct {
 	uint64_t seen;
 	sl_ns changed_ns;
 	/* As told last. */
-	bool working, proven;
+	bool working, proven, busy;
 } pulse;
 
 void sl_pulse_probe(const struct sl_msg_probe *msg)
@@ -75,17 +75,19 @@ static bool judge(const struct sl_proof *proof, bool moved, bool inside, sl_ns n
 	return false;
 }
 
-/* Sends it if it is news, or if there is work and a span is over. */
+/* Sends it if it is news, or if there is work and a span is over. That a piece of work has ended is news:
+ * who hears nothing takes it for as busy as it was. */
 static bool tell(union sl_msg *msg, bool working, bool tick, sl_ns now_ns)
 {
-	bool proven = msg->pulse.proven;
+	bool proven = msg->pulse.proven, busy = msg->pulse.busy_ms > 0;
 
 	if (!pulse.fresh && !(tick && working) && working == pulse.working &&
-		proven == pulse.proven)
+		proven == pulse.proven && (busy || !pulse.busy))
 		return true;
 	pulse.fresh = false;
 	pulse.working = working;
 	pulse.proven = proven;
+	pulse.busy = busy;
 	/* 0 would mean that it works. */
 	if (!working)
 		msg->pulse.idle_ms =

@@ -168,6 +168,27 @@ static void body_prove(void)
 	fake_stop();
 }
 
+static bool not_busy(const struct sl_msg_pulse *p)
+{
+	return works(p) && p->busy_ms == 0;
+}
+
+/* The end of a long piece of work is told when it is there, not an hour later; other work goes on. */
+static void body_end_of_busy(void)
+{
+	start();
+	fake_send_probe(SL_WIRE_PROBE_PROVE, SPAN_MS);
+	launch();
+	hold_work(ctx);
+	CHECK(hear(busy_for_long));
+	fake_send_probe(SL_WIRE_PROBE_PROVE, 3600000);
+	CHECK(hear(busy_for_long));
+	launch();
+	hold_work(NULL);
+	CHECK(is_told(not_busy));
+	fake_stop();
+}
+
 /* Two contexts: one that is idle does not hide one that is not. */
 static void body_two_contexts(void)
 {
@@ -346,6 +367,7 @@ static void body_fork(void)
 	X(watch)        \
 	X(inside)       \
 	X(prove)        \
+	X(end_of_busy)  \
 	X(two_contexts) \
 	X(capture)      \
 	X(destroyed)    \
