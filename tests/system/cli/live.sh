@@ -43,7 +43,7 @@ sluice run --request 100MiB --limit 0.9 --name one -- "$holder" --bytes 600MiB -
 until_true 'grep -q held "$work/one"'
 sluice run --request 100MiB --limit 0.9 --name two -- "$holder" --bytes 500MiB --ms 90000 >"$work/two" & two=$!
 until_true 'sluice ps | grep -q "two .* waiting"'
-until_true 'sluice why two | grep -q "waited [1-9]"'
+until_true 'sluice why two | grep -q "waited [1-9][0-9.]* s"'
 say why-one sluice why one
 say why-two sluice why two
 say why-two-json sluice why two --json
