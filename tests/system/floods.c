@@ -15,14 +15,6 @@
 #include "policy/node.h"
 #include "wire/wire.h"
 
-#define FLOODS(FLOOD)                                                           \
-	FLOOD(lists)                                                            \
-	FLOOD(processes)                                                        \
-	FLOOD(events)                                                           \
-	FLOOD(follows) FLOOD(whys) FLOOD(dumps) FLOOD(deaf) FLOOD(connects)     \
-		FLOOD(crowds) FLOOD(greets) FLOOD(junk) FLOOD(runs) FLOOD(sets) \
-			FLOOD(asks) FLOOD(beats)
-
 /* Says HELLO; -1 if the daemon will not have us. */
 static int greet(const char *path, enum sl_role role, const uint8_t *token)
 {
@@ -290,16 +282,16 @@ static const struct {
 	const char *name;
 	void (*run)(const char *path);
 } kinds[] = {
-#define FLOOD(name) {#name, name},
-	FLOODS(FLOOD)
-#undef FLOOD
+#define SL_FLOOD(name, text) {#name, name},
+#include "floods.def"
+#undef SL_FLOOD
 };
 
 const char *const floods_names[] = {
-#define FLOOD(name) #name,
-	FLOODS(FLOOD)
-#undef FLOOD
-		NULL};
+#define SL_FLOOD(name, text) #name,
+#include "floods.def"
+#undef SL_FLOOD
+	NULL};
 
 void floods_run(const char *path, const char *name)
 {
