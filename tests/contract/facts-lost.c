@@ -84,6 +84,7 @@ FACT(nvml_event_data, MANUAL, NATIVE_ONLY,
 	HOLDS(data.device == device, ==, 1);
 	HOLDS(data.eventType, ==, nvmlEventTypeXidCriticalError);
 	HOLDS(data.eventData, ==, 43);
+	NVML_IS(SUCCESS, nvmlEventSetFree, set);
 }
 
 FACT(lost_calls, REPORTS, NATIVE_ONLY,
@@ -162,4 +163,5 @@ FACT(lost_nvml, MANUAL, NATIVE_ONLY,
 	NVML_IS(SUCCESS, nvmlDeviceGetMemoryInfo, again, &memory);
 	NVML_IS(SUCCESS, nvmlDeviceGetCount_v2, &count);
 	HOLDS(count, ==, 2);
+	NVML_IS(SUCCESS, nvmlEventSetFree, set);
 }

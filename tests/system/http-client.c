@@ -119,11 +119,11 @@ static long read_all(int fd, char *buf, size_t size)
 
 static int do_send(const char *address)
 {
-	char *in = malloc(ANSWER_BYTES), *out = malloc(ANSWER_BYTES);
+	static char in[ANSWER_BYTES], out[ANSWER_BYTES];
 	int fd = dial(address);
 	long got;
 
-	if (fd < 0 || !in || !out)
+	if (fd < 0)
 		return 2;
 	send_all(fd, in, fread(in, 1, ANSWER_BYTES, stdin));
 	(void)shutdown(fd, SHUT_WR);
@@ -136,11 +136,12 @@ static int do_send(const char *address)
 
 static int do_get(const char *address, const char *target)
 {
-	char *out = calloc(1, ANSWER_BYTES + 1), request[512], *body;
+	static char out[ANSWER_BYTES + 1];
+	char request[512], *body;
 	int fd = dial(address);
 	long got;
 
-	if (fd < 0 || !out)
+	if (fd < 0)
 		return 2;
 	(void)snprintf(request, sizeof(request), "GET %s HTTP/1.0\r\n\r\n", target);
 	send_all(fd, request, strlen(request));
