@@ -49,6 +49,9 @@ static void on_set_done(struct sl_daemon *daemon, const struct sl_action *action
 
 static void on_note(struct sl_daemon *daemon, const struct sl_action *action)
 {
+	/* Told already, when it was seen (strangers.c); `client` is a stranger's number here. */
+	if (action->note.reason == SL_REASON_UNMANAGED_SEEN)
+		return;
 	sl_events_add(daemon, &(struct sl_node_because){.reason = action->note.reason,
 				      .gpu = action->note.gpu,
 				      .workload = action->note.workload,

@@ -23,13 +23,19 @@ note "warn"
 config 'measure_interval: 100ms'
 config 'stop_grace: 1s'
 daemon_start
+$RUN --request 0.2 --name beside -- "$P/tenant" --bytes 64MiB --ms 60000 >"$T/beside" &
+beside=$!
+wait_event "$T/beside" held
 bare
 until_true 5 happened UNMANAGED_SEEN
 check "it is named" $? = 0
-check "by its number" "$("$B/sluice" events --json | grep UNMANAGED_SEEN | json pid)" = $bare
 sleep 3
+check "once, and nobody else" "$("$B/sluice" events --json | grep -c UNMANAGED_SEEN)" = 1
+check "by its number" "$("$B/sluice" events --json | grep UNMANAGED_SEEN | json pid)" = $bare
 check "it lives" "$(gone $bare && echo gone)" = ""
 end_bare
+kill -KILL $beside
+wait $beside 2>/dev/null
 # Of a workload, but without the library.
 $RUN --request 0 --limit 0.5 --name shed -- env -u LD_PRELOAD "$P/tenant" --bytes 64MiB --ms 60000 >"$T/shed" 2>"$T/shed.err" &
 shed=$!
