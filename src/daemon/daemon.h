@@ -219,7 +219,7 @@ struct sl_daemon {
 	sd_event_source *listen_io;
 	struct sl_link peers, greeting; /* greeting: no HELLO yet, by age */
 	sd_event_source *greeting_timer;
-	uint32_t peer_count;
+	uint32_t peer_count, dump_count;
 
 	struct sl_link views_ready, views_later;
 	sd_event_source *view_timer;

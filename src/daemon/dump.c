@@ -39,6 +39,7 @@ void sl_dump_free(void *state)
 
 	if (!dump)
 		return;
+	dump->daemon->dump_count--;
 	free(dump->workloads);
 	free(dump->clients);
 	free(dump->demands);
@@ -515,10 +516,21 @@ static bool take_ids(struct dump *dump)
 
 void sl_dump_begin(struct sl_peer *peer)
 {
-	struct dump *dump = calloc(1, sizeof(*dump));
+	struct sl_daemon *daemon = peer->daemon;
+	struct dump *dump;
 
-	if (dump)
-		dump->daemon = peer->daemon;
+	if (daemon->dump_count >= SL_DUMP_MOST && peer->uid != 0 &&
+		peer->uid != geteuid()) {
+		sl_peer_reject(peer, SL_REJECT_FULL,
+			"%u dumps are being made at the moment; try again",
+			daemon->dump_count);
+		return;
+	}
+	dump = calloc(1, sizeof(*dump));
+	if (dump) {
+		dump->daemon = daemon;
+		daemon->dump_count++;
+	}
 	if (!dump || !take_ids(dump)) {
 		sl_dump_free(dump);
 		sl_peer_reject(peer, SL_REJECT_FULL, "sluiced is out of memory");

@@ -17,6 +17,10 @@
 /* More demands than that are counted, not shown. */
 #define SL_DUMP_DEMANDS 20000
 
+/* Dumps at a time for users other than root and the daemon's own; each has some hundred KiB, also while
+ * nobody reads it. */
+#define SL_DUMP_MOST 16
+
 /* DUMP came in: sets the peer's stream up. */
 void sl_dump_begin(struct sl_peer *peer);
 enum sl_stream_outcome sl_dump_next(struct sl_peer *peer, union sl_msg *msg);

@@ -8,6 +8,8 @@
 
 #include "rig.h"
 
+#define OTHER_USER 12345
+
 static int setup(void **state)
 {
 	static struct rig rig;
@@ -242,6 +244,52 @@ static void a_slow_reader_harms_nobody(void **state)
 	(void)close(self.fd);
 }
 
+static bool is_refused(const struct rig *rig)
+{
+	struct rig_peer peer = rig_peer_as(rig, OTHER_USER, OTHER_USER);
+	union sl_msg msg;
+
+	rig_hello(&peer, SL_ROLE_CONTROL, 0);
+	rig_expect(&peer, SL_MSG_WELCOME, &msg);
+	ask_dump(&peer);
+	assert_int_equal(sl_wire_recv(peer.fd, SL_FROM_DAEMON, &msg, NULL), SL_WIRE_OK);
+	rig_peer_end(&peer);
+	if (msg.head.type == SL_MSG_REJECT)
+		assert_int_equal(msg.reject.reason, SL_REJECT_FULL);
+	return msg.head.type == SL_MSG_REJECT;
+}
+
+/* Dumps that nobody reads are memory, so there are few; the administrator's own come on top. */
+static void unread_dumps_are_few(void **state)
+{
+	const struct rig *rig = *state;
+	struct rig_peer deaf[16], self;
+	union sl_msg msg;
+
+	if (geteuid() != 0)
+		skip();
+	for (size_t i = 0; i < SL_ARRAY_LEN(deaf); i++) {
+		assert_false(is_refused(rig));
+		deaf[i] = rig_peer_as(rig, OTHER_USER, OTHER_USER);
+		rig_hello(&deaf[i], SL_ROLE_CONTROL, 0);
+		rig_expect(&deaf[i], SL_MSG_WELCOME, &msg);
+		/* More than the kernel keeps for who does not read. */
+		for (int j = 0; j < 150; j++)
+			ask_dump(&deaf[i]);
+	}
+	rig_until(is_refused(rig));
+	self = control(rig);
+	ask_dump(&self);
+	json_decref(take(&self));
+	rig_peer_end(&deaf[3]);
+	rig_until(!is_refused(rig));
+	for (size_t i = 0; i < SL_ARRAY_LEN(deaf); i++) {
+		if (i != 3)
+			rig_peer_end(&deaf[i]);
+	}
+	(void)close(self.fd);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -249,6 +297,7 @@ int main(void)
 		TEST(everything_is_in_it),
 		TEST(demands_are_in_order),
 		TEST(a_slow_reader_harms_nobody),
+		TEST(unread_dumps_are_few),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
