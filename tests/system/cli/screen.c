@@ -33,6 +33,7 @@
 #define COLUMNS_MAX 300
 #define ARGS_MAX    16
 #define LONGEST_MS  20000
+#define QUIET_MS    80 /* screens are 250 apart */
 
 /* A cell is the bytes of one character. */
 static char screen[ROWS_MAX][COLUMNS_MAX][8];
@@ -381,12 +382,20 @@ static void resize(const char *text)
 	ioctl(terminal, TIOCSWINSZ, &size);
 }
 
+/* A screen comes in pieces; one that is looked at as a whole is not to be half of it. */
+static void wait_for_rest(void)
+{
+	struct pollfd fd = {.fd = terminal, .events = POLLIN};
+
+	for (int i = 0; i < 200 && poll(&fd, 1, QUIET_MS) > 0 && follow(0); i++)
+		;
+}
+
 static void write_dump(const char *path)
 {
 	FILE *out = fopen(path, "w");
 
-	/* What is on the way belongs to it. */
-	follow(100);
+	wait_for_rest();
 	if (!out)
 		fail("cannot write ", path);
 	dump(out);
