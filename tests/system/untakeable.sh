@@ -129,6 +129,23 @@ check "the borrower is gone" $? = 0
 check "its sibling lives" "$(gone "$sibling" && echo gone)" = ""
 end_borrower
 
+note "in one short kernel after the other: nobody untakeable"
+sed -i '/untakeable_after/d' "$CONFIG"
+config 'untakeable_after: 4s'
+kill -HUP "$DAEMON"
+begun=$(counted UNTAKEABLE_BEGINS)
+borrow --work 50 --ms 100000
+own fifth
+until_true 10 waits fifth
+sleep 7
+check "who asked waits still" "$(use fifth waiting)" = 1
+check "nobody was found untakeable" "$(counted UNTAKEABLE_BEGINS)" = "$begun"
+"$B/sluice" stop borrower --now >"$T/stop" 2>&1
+wait $owner
+check "and gets its memory when the borrower ends" $? = 0
+wait $borrower 2>/dev/null
+until_true 10 books_empty
+
 note "nobody is in the way of a burst"
 borrow --ms 100000
 kill -STOP "$stuck"
