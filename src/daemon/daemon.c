@@ -83,9 +83,10 @@ static int on_wake(sd_event_source *source, uint64_t usec, void *context)
 
 void sl_daemon_settle(struct sl_daemon *daemon)
 {
+	/* First: it may step the policy, and what that does is to be settled as well. */
+	sl_stopper_settle(daemon);
 	sl_commit_settle(daemon);
 	sl_views_settle(daemon);
-	sl_stopper_settle(daemon);
 	sl_peer_bury(daemon);
 	sl_client_bury(daemon);
 	sl_workload_bury(daemon);

@@ -23,6 +23,7 @@
 #include "base/log.h"
 #include "base/step.h"
 #include "daemon/client.h"
+#include "daemon/drive.h"
 #include "daemon/events.h"
 #include "daemon/strangers.h"
 
@@ -236,8 +237,16 @@ void sl_stopper_settle(struct sl_daemon *daemon)
 	struct failure *failure;
 
 	while ((failure = next_failure(daemon))) {
+		struct sl_event event = {.type = SL_EVENT_STOP_FAILED,
+			.stop_failed = {failure->because.client}};
+		bool is_client = failure->because.reason == SL_REASON_STOP_FAILED &&
+				 failure->because.client;
+
 		sl_events_add_of(daemon, &failure->because, failure->pid);
 		free(failure);
+		/* Nobody may wait for what will not come; this may stop somebody else. */
+		if (is_client)
+			sl_drive(daemon, &event);
 	}
 }
 

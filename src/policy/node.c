@@ -88,6 +88,7 @@ struct sl_node *sl_node_new(struct sl_arena *arena)
 	node->arena = arena;
 	node->caches = sl_arena_take(arena, sizeof(*node->caches));
 	sl_list_init(&node->stops);
+	sl_list_init(&node->unreached);
 	sl_list_init(&node->suspects);
 	sl_index_init(&node->members, arena);
 	sl_index_init(&node->clients, arena);
@@ -136,6 +137,7 @@ static void (*const handlers[SL_EVENTS])(
 	[SL_EVENT_WORKLOAD_STOP] = sl_node_on_workload_stop,
 	[SL_EVENT_PULSE] = sl_node_on_pulse,
 	[SL_EVENT_CONDITION] = sl_node_on_condition,
+	[SL_EVENT_STOP_FAILED] = sl_node_on_stop_failed,
 	[SL_EVENT_TIME] = on_time,
 };
 

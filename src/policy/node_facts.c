@@ -233,6 +233,8 @@ void sl_node_probe(struct sl_node *node)
 struct sl_node_client_view sl_node_client(const struct sl_node *node, uint64_t client)
 {
 	const struct sl_node_client *c = sl_node_find_client(node, client);
+	bool is_told =
+		c && c->stopping != SL_NODE_LIVES && c->stopping != SL_NODE_UNREACHED;
 
 	if (!c)
 		return (struct sl_node_client_view){0};
@@ -244,11 +246,11 @@ struct sl_node_client_view sl_node_client(const struct sl_node *node, uint64_t c
 		.workload = c->member->index.id,
 		.condition = c->condition,
 		.probe = c->probe,
-		.stopping = c->stopping != SL_NODE_LIVES,
-		.killed = c->stopping >= SL_NODE_KILLED,
+		.stopping = is_told,
+		.killed = is_told && c->stopping != SL_NODE_TERMED,
 		.untakeable = c->untakeable,
 		.proven = sl_node_is_proven(c),
-		.stop_reason = c->stopping != SL_NODE_LIVES ? c->stop.reason : 0,
+		.stop_reason = is_told ? c->stop.reason : 0,
 		.idle = sl_node_idle(node, c),
 		.busy = sl_node_busy(node, c),
 	};

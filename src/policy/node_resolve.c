@@ -14,6 +14,8 @@
 
 /* Killed, and still there after this long: it hangs in the kernel, and nobody counts on it. */
 #define STUBBORN_AFTER (10 * SL_S)
+/* Who could not be signalled is not tried again before. */
+#define TRIED_AGAIN_AFTER (60 * SL_S)
 /* Choices of victims per look at a queue: each costs a walk over all clients. */
 #define CHOICES_MOST 16
 
@@ -707,6 +709,22 @@ static void revoke(struct sl_node *node, struct sl_node_client *client)
 	node->timers_dirty = node->deadlock_dirty = true;
 }
 
+/* The demand is worked for anew, without this one; who counted as going may wait again. */
+void sl_node_on_stop_failed(struct sl_node *node, const struct sl_event *event)
+{
+	struct sl_node_client *client =
+		sl_node_find_client(node, event->stop_failed.client);
+
+	/* It may have been let off, or have ended, meanwhile. */
+	if (!client || SL_MUTANT(FAILED_STOP_COUNTS, !sl_node_is_going(client), true))
+		return;
+	sl_node_stop_ended(node, client);
+	client->stopping = SL_NODE_UNREACHED;
+	client->stop_due = sl_node_later(node->now, TRIED_AGAIN_AFTER);
+	sl_list_push_tail(&node->unreached, &client->of_stops);
+	node->timers_dirty = node->deadlock_dirty = true;
+}
+
 static void grace_is_over(struct sl_node *node, struct sl_node_client *client)
 {
 	if (client->stopping == SL_NODE_KILLED) {
@@ -735,6 +753,15 @@ sl_ns sl_node_time_victims(struct sl_node *node)
 		if (node->now >= client->stop_due)
 			grace_is_over(node, client);
 		if (sl_list_is_linked(&client->of_stops))
+			next = sl_min_u64(next, client->stop_due);
+	}
+	sl_list_foreach_safe (link, &node->unreached) {
+		struct sl_node_client *client =
+			SL_LIST_ENTRY(link, struct sl_node_client, of_stops);
+
+		if (node->now >= client->stop_due)
+			sl_node_stop_ended(node, client);
+		else
 			next = sl_min_u64(next, client->stop_due);
 	}
 	return next;

@@ -49,7 +49,8 @@ enum sl_node_stopping {
 	SL_NODE_LIVES,
 	SL_NODE_TERMED,
 	SL_NODE_KILLED,
-	SL_NODE_STUBBORN /* killed, and did not go: nobody counts on it any more */
+	SL_NODE_STUBBORN, /* killed, and did not go: nobody counts on it any more */
+	SL_NODE_UNREACHED /* could not be signalled: the same, for a while */
 };
 
 struct sl_node_client {
@@ -75,7 +76,7 @@ struct sl_node_client {
 	/* Its being stopped; see node_resolve.c. */
 	struct sl_link of_stops;
 	enum sl_node_stopping stopping;
-	sl_ns stop_due; /* KILL, or giving up on it */
+	sl_ns stop_due; /* KILL, giving up on it, or trying again */
 	struct sl_node_because stop;
 	struct sl_node_client *next_spare;
 };
@@ -147,6 +148,7 @@ struct sl_node {
 	/* Stopping. */
 	uint32_t resolve_mask;     /* GPUs the resolver has to look at */
 	struct sl_link stops;      /* clients being stopped */
+	struct sl_link unreached;  /* clients that could not be signalled lately */
 	struct sl_link suspects;   /* clients that are, or may become, untakeable */
 	uint32_t untakeable;       /* clients */
 	uint32_t pressed_mask;     /* GPUs where an entitled demand waits for long */
@@ -243,6 +245,7 @@ void sl_node_reconsider(struct sl_node *node, uint32_t gpu_mask);
 void sl_node_resolve(struct sl_node *node, uint32_t gpu);
 /* KILL after the grace, unless the need went away. Returns the next deadline. */
 sl_ns sl_node_time_victims(struct sl_node *node);
+void sl_node_on_stop_failed(struct sl_node *node, const struct sl_event *event);
 void sl_node_stop_ended(struct sl_node *node, struct sl_node_client *client);
 /* It was told to end, and nobody gave up on it: what it holds is coming. */
 bool sl_node_is_going(const struct sl_node_client *client);

@@ -43,7 +43,7 @@ static void why_client(const struct sl_node *node, const struct sl_node_client *
 	sl_node_because_fn fn, void *context)
 {
 	why_it_waits(node, client, fn, context);
-	if (client->stopping != SL_NODE_LIVES)
+	if (client->stopping != SL_NODE_LIVES && client->stopping != SL_NODE_UNREACHED)
 		fn(context, &client->stop);
 	if (client->untakeable)
 		why_it_is_untakeable(node, client, fn, context);

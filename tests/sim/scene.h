@@ -227,6 +227,10 @@ bool scene_play(const struct scene *scene, bool quiet);
 	{                                                                  \
 		.type = SL_EVENT_CONDITION, .condition = { c, condition_ } \
 	}
+#define STOP_FAILED(c)                                             \
+	{                                                          \
+		.type = SL_EVENT_STOP_FAILED, .stop_failed = { c } \
+	}
 #define TIME                          \
 	{                             \
 		.type = SL_EVENT_TIME \

@@ -99,6 +99,28 @@ static const struct scene_row kept_for_whom_they_stop[] = {
 	{4, RELEASED(1, 0, 0), "GRANT 2/1 g0 80 e2; GRANT 3/1 g0 10 e3"},
 };
 
+/* Who cannot be signalled is not counted on; another goes, and it is not tried for a minute. */
+static const struct scene_row cannot_be_signalled[] = {
+	{0, SETTINGS(.chain = CHAIN, .stop_grace = 10 * SL_S), ""},
+	G100,
+	{0, WORKLOAD(1, BYTES(0), BYTES(100), 1, 1, 0), "ADMIT 1 m1 r0 l100"},
+	{0, WORKLOAD(2, BYTES(0), BYTES(100), 1, 1, 0), "ADMIT 2 m1 r0 l100"},
+	{0, WORKLOAD(3, BYTES(50), BYTES(100), 1, 1, 1), "ADMIT 3 m1 r50 l100"},
+	WATCHED(1, 1),
+	WATCHED(2, 2),
+	WATCHED(3, 3),
+	HAS(1, 50, 1),
+	HAS(2, 50, 2),
+	{1, ASK(3, 1, 0, 50), "STOP 2/2 TERM STOP_PRIORITY"},
+	{1, STOP_FAILED(9), ""},
+	{1, STOP_FAILED(1), ""},
+	{2, STOP_FAILED(2), "STOP 1/1 TERM STOP_PRIORITY"},
+	{3, STOP_FAILED(1), ""},
+	{900, CANCEL(3, 1), "DENY 3/1 CANCELLED 0"},
+	{60001, ASK(3, 2, 0, 50), ""},
+	{60002, TIME, "STOP 2/2 TERM STOP_PRIORITY"},
+};
+
 /* Each of the two is within the request; together they are not, and nobody is stopped for what
  * would be a burst on others' requests. */
 static const struct scene_row entitled_one_by_one[] = {
@@ -200,6 +222,7 @@ const struct scene stop_scenes[] = {
 	SCENE(never_within_its_request),
 	SCENE(needed_no_more),
 	SCENE(kept_for_whom_they_stop),
+	SCENE(cannot_be_signalled),
 	SCENE(entitled_one_by_one),
 	SCENE(idle_longest_first),
 	SCENE(last_resort_comes_last),

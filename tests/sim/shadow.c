@@ -341,7 +341,8 @@ static void on_ask(struct shadow *s, const struct sl_event *e)
 	}
 	use = shadow_use(s, c->workload, e->ask.gpu);
 	/* Neither a lost GPU nor a workload that is to end gets memory. */
-	if (!s->gpu[e->ask.gpu].lost && !c->workload->stop_asked && !has_waiting(s, c) && use + e->ask.bytes <= c->workload->limit)
+	if (!s->gpu[e->ask.gpu].lost && !c->workload->stop_asked && !has_waiting(s, c) &&
+		use + e->ask.bytes <= c->workload->limit)
 		c->active = s->now;
 	*d = (struct shadow_demand){.used = true,
 		.client = c,
@@ -620,6 +621,17 @@ static void on_condition(struct shadow *s, const struct sl_event *e)
 	c->condition = to;
 }
 
+static void on_stop_failed(struct shadow *s, const struct sl_event *e)
+{
+	struct shadow_client *c = shadow_client(s, e->stop_failed.client);
+
+	if (!c || !shadow_is_going(s, c))
+		return;
+	c->stop_reason = 0;
+	c->killed = false;
+	c->unreached_until = s->now + 60 * SL_S;
+}
+
 static void on_stop(struct shadow *s, const struct sl_event *e)
 {
 	struct shadow_workload *w = shadow_workload(s, e->workload_stop.workload);
@@ -717,6 +729,7 @@ void shadow_before(struct shadow *s, sl_ns now, const struct sl_event *e)
 	case SL_EVENT_GPU_LOST: on_lost(s, e); break;
 	case SL_EVENT_STRANGER: shadow_on_stranger(s, e); break;
 	case SL_EVENT_WORKLOAD_STOP: on_stop(s, e); break;
+	case SL_EVENT_STOP_FAILED: on_stop_failed(s, e); break;
 	case SL_EVENT_PULSE: on_pulse(s, e); break;
 	case SL_EVENT_CONDITION: on_condition(s, e); break;
 	case SL_EVENT_HIDDEN:

@@ -63,6 +63,7 @@ struct shadow_client {
 	uint32_t stop_reason, stop_gpu;
 	uint64_t stop_order;
 	bool killed;
+	sl_ns unreached_until; /* could not be signalled: not again before */
 	sl_ns term_at, kill_at, grace;
 	uint64_t id;
 	struct shadow_workload *workload;

@@ -219,6 +219,9 @@ static void check_term(
 	struct shadow_demand *d =
 		stop_for(s, a->stop.gpu, a->stop.other, a->stop.bytes, c, reason);
 
+	if (s->now < c->unreached_until)
+		shadow_fail(s, "client %llu cannot be signalled, and is told to end",
+			(unsigned long long)c->id);
 	if (c->stop_reason)
 		shadow_fail(s, "client %llu was told to end twice",
 			(unsigned long long)c->id);
@@ -426,7 +429,8 @@ static uint64_t could_free(const struct shadow *s, const struct shadow_demand *d
 		for (uint32_t c = 0; c < s->clients_top; c++) {
 			const struct shadow_client *v = &s->client[c];
 
-			if (v->used && v->alive && v->workload == w && !gone[c])
+			if (v->used && v->alive && v->workload == w && !gone[c] &&
+				s->now >= v->unreached_until)
 				held += shadow_held(s, v, d->gpu);
 		}
 		burst = above(s, w, d->gpu, gone);

@@ -210,7 +210,12 @@ void world_on_stop(struct world *w, const struct sl_action *a)
 				     ? c->id == a->stop.client
 				     : w->workload[c->workload].id == a->stop.workload;
 
-		if (c->used && meant)
+		if (!c->used || !meant)
+			continue;
+		if (w->faults && sl_rng_one_in(&w->rng, 10))
+			world_step(w, (struct sl_event){.type = SL_EVENT_STOP_FAILED,
+					      .stop_failed = {c->id}});
+		else
 			signal_client(w, c, a->stop.stage);
 	}
 }

@@ -24,6 +24,8 @@
 #define WORK(c)           EVENT(WORK, work, {c})
 #define STOP(w)           EVENT(WORKLOAD_STOP, workload_stop, {w, 10 * SL_S})
 
+#define STOP_FAILED(c) EVENT(STOP_FAILED, stop_failed, {c})
+
 /* The lower holds all but 10; the higher asks for 40 within its request. */
 #define LOW_HOLDS(chain_)                                                    \
 	{"settings", 0, CHAIN(chain_), ""}, {"a GPU", 0, GPU(0, 100), ""},   \
@@ -533,9 +535,40 @@ static void says_why(void **state)
 	play_close(&p);
 }
 
+/* Nobody waits for what will not come. */
+static void goes_on_without_the_unreached(void **state)
+{
+	static const struct play_row rows[] = {
+		LOW_HOLDS(PRIORITY),
+		{"a collision", 0, ASK(20, 1, 0, 40), "STOP 10 1 TERM STOP_PRIORITY"},
+		{"it cannot be signalled", 1, STOP_FAILED(10), ""},
+		{"nor can who is not known", 1, STOP_FAILED(99), ""},
+		{"it waits for nobody's end", 1001, TIME,
+			"NOTE ENTITLED_WAITS g0 2/1 40"},
+		{"nor is it killed", 10000, TIME, ""},
+		{"not tried yet", 60000, TIME, ""},
+		{"tried again", 60001, TIME, "STOP 10 1 TERM STOP_PRIORITY"},
+		{"and killed", 70001, TIME, "STOP 10 1 KILL STOP_PRIORITY"},
+		{"the kill fails", 70002, STOP_FAILED(10), ""},
+		{"it ends by itself", 70003, EXIT(10), ""},
+		{"and is late", 70003, STOP_FAILED(10), ""},
+		{"its memory is there", 70004, RELEASED(10, 0, 0),
+			"GRANT 20/1 g0 40; NOTE SERVED_AFTER_WAIT g0 2/0 40"},
+	};
+	struct play p;
+
+	play_open(&p);
+	play_rows(&p, rows, 10);
+	assert_false(sl_node_client(p.node, 10).stopping);
+	assert_false(sl_node_client(p.node, 10).killed);
+	play_rows(&p, rows + 10, SL_ARRAY_LEN(rows) - 10);
+	play_close(&p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(goes_on_without_the_unreached),
 		cmocka_unit_test(stops_lower_priority),
 		cmocka_unit_test(spares_who_is_not_needed),
 		cmocka_unit_test(counts_what_is_coming),
