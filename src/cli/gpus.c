@@ -78,6 +78,10 @@ static bool add_row(struct sl_table *table, const struct sl_msg_gpu_row *row)
 		sl_table_set(table, (size_t)sizes[i].column, "%s",
 			sl_table_bytes(sizes[i].bytes, text, sizeof(text)));
 	sl_table_set(table, UTIL, "%u%%", row->utilisation_pct);
+	if (row->condition & SL_GPU_LOST) {
+		sl_table_set(table, FREE, "-");
+		sl_table_set(table, UTIL, "-");
+	}
 	sl_table_set(table, STATE, "%s", sl_state_of_gpu(row));
 	return sl_table_end_row(table);
 }

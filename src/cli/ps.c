@@ -127,7 +127,7 @@ static json_t *to_json(const struct sl_msg_use_row *row, const struct sl_rows *g
 	user_name(row->uid, user, sizeof(user));
 	return json_pack(
 		"{s:I, s:o, s:o, s:s, s:i, s:i, s:i, s:s?, s:i, s:s, s:I, s:I, s:I, s:I, "
-		"s:I, s:I, s:i, s:i, s:I, s:b, s:b, s:b, s:b, s:b, s:o}",
+		"s:I, s:I, s:i, s:i, s:I, s:b, s:b, s:b, s:b, s:b, s:b, s:o}",
 		"workload", (json_int_t)row->workload, "name", sl_text_json(row->name),
 		"project", sl_text_json(row->project), "user", user, "uid", (int)row->uid,
 		"pid", (int)row->pid, "gpu", (int)row->gpu, "gpu_uuid",
@@ -144,8 +144,8 @@ static json_t *to_json(const struct sl_msg_use_row *row, const struct sl_rows *g
 		!!(row->flags & SL_USE_OOM_FIRST), "over_limit",
 		!!(row->flags & SL_USE_OVER_LIMIT), "stopping",
 		!!(row->flags & SL_USE_STOPPING), "untakeable",
-		!!(row->flags & SL_USE_UNTAKEABLE), "command",
-		sl_text_json(row->command));
+		!!(row->flags & SL_USE_UNTAKEABLE), "gpu_lost",
+		!!(row->flags & SL_USE_LOST), "command", sl_text_json(row->command));
 }
 
 /* --- ps --clients --- */

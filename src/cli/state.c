@@ -22,6 +22,8 @@ const char *sl_state_shown(const struct sl_msg_use_row *row)
 {
 	if (row->flags & SL_USE_STOPPING)
 		return "stopping";
+	if (row->flags & SL_USE_LOST)
+		return "gpu lost";
 	if (row->flags & SL_USE_UNTAKEABLE)
 		return "untakeable";
 	if (row->flags & SL_USE_OVER_LIMIT)

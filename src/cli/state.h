@@ -10,7 +10,7 @@
 
 /* "bound"; "?" if a newer daemon has another. */
 const char *sl_state_name(uint32_t state);
-/* "stopping", "untakeable", "over limit", or the state. */
+/* "stopping", "gpu lost", "untakeable", "over limit", or the state. */
 const char *sl_state_shown(const struct sl_msg_use_row *row);
 
 const char *sl_state_condition(uint32_t condition); /* "running" */

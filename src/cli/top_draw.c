@@ -389,7 +389,7 @@ static void draw_columns(struct sl_canvas *canvas, unsigned int x, unsigned int 
 
 static enum sl_style style_of_line(const struct sl_top_line *line)
 {
-	if (line->use->flags & (SL_USE_STOPPING | SL_USE_UNTAKEABLE))
+	if (line->use->flags & (SL_USE_STOPPING | SL_USE_UNTAKEABLE | SL_USE_LOST))
 		return SL_STYLE_BAD;
 	return line->use->waiting || line->use->flags & SL_USE_OVER_LIMIT
 		       ? SL_STYLE_WARN
@@ -511,8 +511,8 @@ static void draw_title(struct sl_canvas *canvas, const struct sl_top_data *data,
 static void draw_keys(struct sl_canvas *canvas)
 {
 	static const char *const texts[] = {
-		"q quit  arrows select  s sort  w why  d details  p pause  +/- interval  "
-		"? help",
+		("q quit  arrows select  s sort  w why  d details  p pause  +/- interval "
+		 " ? help"),
 		"q quit  s sort  w why  d details  ? help",
 		"q quit  ? help",
 	};

@@ -7,17 +7,38 @@
 
 #include "daemon/inventory.h"
 
+static uint32_t lost_of(const struct sl_daemon *daemon)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < daemon->gpu_count; i++)
+		count += daemon->gpus[i].managed && sl_node_gpu(daemon->node, i).lost;
+	return count;
+}
+
 static void too_few(const struct sl_daemon *daemon, uint32_t gpu_count, uint32_t usable,
 	bool masked, struct sl_error *text)
 {
 	uint32_t count = (uint32_t)__builtin_popcount(usable);
-	uint32_t managed = sl_inventory_managed(daemon);
+	uint32_t managed = sl_inventory_managed(daemon), lost = lost_of(daemon);
 
 	if (!daemon->nvml_ok)
 		sl_error_set(text, "%u GPU%s wanted, and none is known: %s", gpu_count,
 			gpu_count == 1 ? "" : "s",
 			daemon->nvml_text[0] ? daemon->nvml_text
 					     : "NVML has not answered yet");
+	else if (lost && managed >= gpu_count)
+		sl_error_set(text,
+			"%u GPU%s wanted, and %u of the %u that sluiced manages can be "
+			"used%s: %u %s lost%s%s%s; %s",
+			gpu_count, gpu_count == 1 ? "" : "s", count, managed,
+			masked ? " under CUDA_VISIBLE_DEVICES" : "", lost,
+			lost == 1 ? "is" : "are", daemon->nvml_text[0] ? " (" : "",
+			daemon->nvml_text, daemon->nvml_text[0] ? ")" : "",
+			masked  ? "change or unset CUDA_VISIBLE_DEVICES"
+			: count ? "lower --gpus, or reset what is lost (sluice "
+				  "doctor)"
+				: "reset it (sluice doctor)");
 	else if (masked && count < gpu_count && managed >= gpu_count)
 		sl_error_set(text,
 			"%u GPU%s wanted, and CUDA_VISIBLE_DEVICES leaves %u of the %u "

@@ -20,8 +20,8 @@ static enum sl_state state_of(
 	return workload->root ? SL_STATE_RESERVED : SL_STATE_GONE;
 }
 
-static uint32_t use_flags(
-	const struct sl_node_workload_view *view, const struct sl_node_use_view *use)
+static uint32_t use_flags(const struct sl_node_workload_view *view,
+	const struct sl_node_use_view *use, bool lost)
 {
 	uint64_t held = use->backing_bytes + use->granted_bytes + use->hidden_bytes;
 
@@ -29,7 +29,7 @@ static uint32_t use_flags(
 	       (view->flags & SL_WORKLOAD_OOM_FIRST ? SL_USE_OOM_FIRST : 0) |
 	       (held > view->limit_bytes ? SL_USE_OVER_LIMIT : 0) |
 	       (view->stopping ? SL_USE_STOPPING : 0) |
-	       (view->untakeable ? SL_USE_UNTAKEABLE : 0);
+	       (view->untakeable ? SL_USE_UNTAKEABLE : 0) | (lost ? SL_USE_LOST : 0);
 }
 
 static void use_row(const struct sl_daemon *daemon, const struct sl_workload *workload,
@@ -49,7 +49,7 @@ static void use_row(const struct sl_daemon *daemon, const struct sl_workload *wo
 		(uint32_t)((int64_t)workload->priority + (int64_t)SL_PRIORITY_BIAS);
 	msg->use_row.state = state_of(workload, &use);
 	msg->use_row.waiting = use.waiting;
-	msg->use_row.flags = use_flags(&view, &use);
+	msg->use_row.flags = use_flags(&view, &use, sl_node_gpu(daemon->node, gpu).lost);
 	msg->use_row.request_bytes = view.request_bytes;
 	msg->use_row.limit_bytes = view.limit_bytes;
 	msg->use_row.backing_bytes = use.backing_bytes;
@@ -217,8 +217,9 @@ static void gpu_row(const struct sl_daemon *daemon, uint32_t number, union sl_ms
 	msg->gpu_row.granted_bytes = view.granted_bytes;
 	msg->gpu_row.hidden_bytes = view.hidden_bytes;
 	msg->gpu_row.dying_bytes = view.dying_bytes;
-	msg->gpu_row.free_bytes = view.free_bytes;
-	msg->gpu_row.utilisation_pct = gpu->utilisation_pct;
+	/* Nobody can get what a lost GPU has free, and what it did last is no news. */
+	msg->gpu_row.free_bytes = view.lost ? 0 : view.free_bytes;
+	msg->gpu_row.utilisation_pct = view.lost ? 0 : gpu->utilisation_pct;
 	msg->gpu_row.measured_age_ms = UINT32_MAX; /* never */
 	if (gpu->measured_at)
 		msg->gpu_row.measured_age_ms = (uint32_t)sl_min_u64(

@@ -66,6 +66,8 @@ enum sl_wire_condition {
 #define SL_RUN_OOM_FIRST   4u /* since version 2 */
 #define SL_RUN_OOM_WAIT \
 	8u /* since version 2: not even if the daemon's default is oom_first */
+/* DENY.flags, since version 2 */
+#define SL_DENY_GPU_LOST 1u /* the device is unavailable */
 /* GPU_ROW.condition */
 #define SL_GPU_DEGRADED 1u
 #define SL_GPU_LOST     2u
@@ -75,6 +77,7 @@ enum sl_wire_condition {
 #define SL_USE_OVER_LIMIT 4u
 #define SL_USE_STOPPING   8u
 #define SL_USE_UNTAKEABLE 16u
+#define SL_USE_LOST       32u /* the GPU of this row is lost */
 /* CLIENT_ROW.flags */
 #define SL_CLIENT_STOPPING   1u
 #define SL_CLIENT_UNTAKEABLE 2u

@@ -1,8 +1,8 @@
 #!/bin/sh
 # A GPU falls off the bus while workloads run on it: who waits there is told, who is elsewhere notices
 # nothing, nobody new is sent there, and it is used again when it is back.
-BOX="--gpus 2 --memory 1GiB"
-LIMIT=110
+export BOX="--gpus 2 --memory 1GiB"
+export LIMIT=110
 . "$(dirname "$0")/lib.sh"
 software_only "a GPU that can be lost"
 config 'measure_interval: 100ms'
@@ -38,11 +38,20 @@ for reason in XID_OF_GPU LOST_BEGINS LOST_FOR GPU_LOST; do
 done
 why holds >"$T/why"
 check_file "why says it is lost" "$T/why" 'LOST'
+"$B/sluice" ps >"$T/ps"
+check_file "ps says it of who is on it" "$T/ps" '^holds .* gpu lost '
+check "and of nobody else" "$(grep -c 'gpu lost' "$T/ps")" = 1
+check "ps in JSON" "$(use holds gpu_lost)$(use elsewhere gpu_lost)" = 10
+"$B/sluice" gpus >"$T/gpus"
+check "nothing of it is free" "$(gpu free_bytes)" = 0
+check_file "and no figure looks healthy" "$T/gpus" ' - +- +lost$'
 # Nobody new is sent there.
 "$B/sluice" run --request 0 --limit 0.5 --gpus 2 -- true 2>"$T/two"
 check "two GPUs are refused" $? != 0
+check_file "with how many can be used" "$T/two" '2 GPUs wanted, and 1 of the 2 that sluiced manages can be used: 1 is lost'
 CUDA_VISIBLE_DEVICES=0 "$B/sluice" run --request 0 --limit 0.5 -- true 2>"$T/that"
 check "that GPU is refused" $? != 0
+check_file "with why" "$T/that" '1 GPU wanted, and 0 of the 2 .* under CUDA_VISIBLE_DEVICES: 1 is lost'
 $RUN --request 0 --limit 0.4 --name new -- "$P/tenant" --bytes 64MiB --ms 100 >"$T/new"
 check "a new one runs on the other" $? = 0
 check "the one elsewhere lives" "$(gone $elsewhere && echo gone)" = ""
