@@ -542,6 +542,7 @@ void sl_client_denied(struct sl_daemon *daemon, uint64_t id, uint64_t ask,
 	sl_wire_init(&msg, SL_MSG_DENY);
 	msg.deny.ask = ask;
 	msg.deny.reason = reason;
+	msg.deny.flags = reason == SL_REASON_GPU_LOST ? SL_DENY_GPU_LOST : 0;
 	msg.deny.available_bytes = available_bytes;
 	sl_peer_send(client->peer, &msg);
 }

@@ -108,9 +108,7 @@ static const char *value_of(const struct sl_reason_facts *facts, const char *pla
 		else
 			(void)snprintf(text, 32, "(unknown)");
 		return text;
-	case 8:
-		(void)snprintf(text, 32, "%" PRIu64, facts->other_bytes);
-		return text;
+	case 8: (void)snprintf(text, 32, "%" PRIu64, facts->other_bytes); return text;
 	default: return NULL;
 	}
 }

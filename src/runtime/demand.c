@@ -12,7 +12,6 @@
 #include "runtime/session_state.h"
 
 #include "base/step.h"
-#include "policy/reason.h"
 
 #include <string.h>
 
@@ -42,20 +41,18 @@ static void say_commit(uint64_t epoch, uint64_t used_bytes)
 	sl_session_say(&msg);
 }
 
-/* Reasons of a DENY that are more than out-of-memory, and what the program gets for them. */
+/* Denials that are more than out-of-memory, and what the program gets for them. */
 static const struct {
-	uint32_t reason;
+	uint32_t flag;
 	CUresult result;
 } denials[] = {
-	{SL_REASON_GPU_LOST, CUDA_ERROR_DEVICE_UNAVAILABLE},
+	{SL_DENY_GPU_LOST, CUDA_ERROR_DEVICE_UNAVAILABLE},
 };
 
-/* Reasons are numbered by the list that both were built with: an older daemon's mean nothing. */
 static CUresult denial_of(const struct sl_msg_deny *msg)
 {
 	for (size_t i = 0; i < SL_ARRAY_LEN(denials); i++) {
-		if (msg->head.version == SL_PROTOCOL_VERSION &&
-			denials[i].reason == msg->reason)
+		if (denials[i].flag & msg->flags)
 			return denials[i].result;
 	}
 	return CUDA_ERROR_OUT_OF_MEMORY;

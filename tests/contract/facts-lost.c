@@ -3,7 +3,7 @@
  *
  * Nobody can take a real GPU away for a test, so these run on software ones alone, in a box of
  * their own. What they say of the driver is what people report with Xid 79: their programs end with
- * CUDA_ERROR_UNKNOWN (gpu-burn's issue 1 has such a log), and nvidia-smi says that the GPU is lost.
+ * CUDA_ERROR_UNKNOWN, as logs of gpu-burn show, and nvidia-smi says that the GPU is lost.
  */
 #include "contract.h"
 

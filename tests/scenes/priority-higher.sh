@@ -2,8 +2,8 @@
 # A batch job works in what is free, at a lower priority. When a service of higher priority needs the
 # memory, the job's process gives way although it is busy.
 # Off: the resolver priority is not configured.
-BOX='--gpus 1 --memory 1GiB'
-LIMIT=150
+export BOX='--gpus 1 --memory 1GiB'
+export LIMIT=150
 . "$(dirname "$0")/lib.sh"
 on config 'resolvers: priority wait'
 off config 'resolvers: wait'

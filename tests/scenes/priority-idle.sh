@@ -2,8 +2,8 @@
 # A notebook that its owner forgot holds memory that it has no request for. When somebody needs it, the idle
 # kernel process is stopped; the notebook's server, its parent, lives and can start another.
 # Off: the resolver priority is not configured.
-BOX='--gpus 1 --memory 1GiB'
-LIMIT=150
+export BOX='--gpus 1 --memory 1GiB'
+export LIMIT=150
 . "$(dirname "$0")/lib.sh"
 on config 'resolvers: priority wait'
 off config 'resolvers: wait'

@@ -2,7 +2,7 @@
 # A request is guaranteed, a limit is how far one may burst: the first program takes what is free up
 # to its limit, and the second, which comes later, finds its request at once.
 # Off: the same two programs on the bare GPU.
-BOX='--gpus 1 --memory 1GiB'
+export BOX='--gpus 1 --memory 1GiB'
 . "$(dirname "$0")/lib.sh"
 off native
 on daemon_start

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Two notebooks with small requests may burst; two GPUs are idle. Each gets a GPU to burst into.
 # Off: placement packs.
-BOX='--gpus 2 --memory 1GiB'
+export BOX='--gpus 2 --memory 1GiB'
 . "$(dirname "$0")/lib.sh"
 on config 'placement: spread'
 off config 'placement: pack'

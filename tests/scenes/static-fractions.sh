@@ -2,7 +2,7 @@
 # Three programs with a third of the GPU each: the simplest sharing there is. Each sees a GPU of that
 # size, gets that much, is told out-of-memory above it, and harms nobody.
 # Off: the same three programs on the bare GPU.
-BOX='--gpus 1 --memory 1536MiB'
+export BOX='--gpus 1 --memory 1536MiB'
 . "$(dirname "$0")/lib.sh"
 off native
 on daemon_start

@@ -2,7 +2,7 @@
 # Frameworks take nearly all the memory they see as they start (JAX three quarters, TensorFlow all). What
 # they see is their limit, so they leave the others theirs.
 # Off: the same programs on the bare GPU.
-BOX='--gpus 1 --memory 1GiB'
+export BOX='--gpus 1 --memory 1GiB'
 . "$(dirname "$0")/lib.sh"
 off native
 on daemon_start

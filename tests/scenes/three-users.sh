@@ -2,8 +2,8 @@
 # Three users with a quarter each allocate and free at random, and a fourth takes all there is, again and
 # again. Within their requests the three never see out-of-memory.
 # Off: the same programs on the bare GPU.
-BOX='--gpus 1 --memory 1GiB'
-LIMIT=150
+export BOX='--gpus 1 --memory 1GiB'
+export LIMIT=150
 . "$(dirname "$0")/lib.sh"
 off native
 on config 'longest_wait: 1s'

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Two programs that do not fit together: the second waits until the first gives back, and both finish.
 # Off: the same, with no resolver that waits.
-BOX='--gpus 1 --memory 1GiB'
+export BOX='--gpus 1 --memory 1GiB'
 . "$(dirname "$0")/lib.sh"
 on config 'resolvers: wait'
 off config 'resolvers: priority'

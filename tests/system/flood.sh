@@ -23,7 +23,7 @@ before=$(descriptors)
 rss=$(of_daemon VmRSS)
 for kind in $("$B/tests/system/bad-peer" "$T/s" floods); do
 	pids=
-	for i in 1 2 3; do
+	for _ in 1 2 3; do
 		# shellcheck disable=SC2086 # empty means no word
 		"$B/tests/system/bad-peer" "$T/s" flood "$kind" $other &
 		pids="$pids $!"

@@ -2,7 +2,7 @@
 # NVML is slow, or hangs for good, while programs come, allocate, free and die: grants go on, what was measured
 # is marked as old, the bytes of the dead come back in the end, and nobody waits for NVML, the daemon's end
 # and start included.
-LIMIT=170
+export LIMIT=170
 . "$(dirname "$0")/lib.sh"
 software_only "an NVML that hangs"
 mkdir "$T/trouble"
@@ -82,6 +82,7 @@ daemon_stop
 check "SIGTERM ends it" $? = 0
 # shellcheck disable=SC2086 # a list of words
 $DAEMON_FRONT "$B/sluiced" --config "$CONFIG" --socket "$T/s" --state "$T/state" >>"$T/daemon.log" 2>&1 &
+# shellcheck disable=SC2034 # lib.sh ends it
 DAEMON=$!
 until_true 20 daemon_up
 check "the next one answers all the same" $? = 0

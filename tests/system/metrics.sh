@@ -25,7 +25,7 @@ config "metrics: \"$A\""
 config 'measure_interval: 100ms'
 daemon_start
 # Two for each of 4,096 clients and more; a table that grew later would hold the loop meanwhile.
-most=$(ulimit -Hn)
+most=$(awk '/^Max open files/ { print $5 }' /proc/self/limits)
 [ "$most" != unlimited ] && [ "$most" -lt 8192 ] || most=8192
 check "room for all descriptors is there from the start" "$(sed -n 's/^FDSize:[^0-9]*//p' "/proc/$DAEMON/status")" -ge "$most"
 nasty='q"u\o}te={x='

@@ -2,8 +2,8 @@
 # Workloads on several GPUs: who may burst is put where most room for that is, others where they fit best; a
 # workload on two GPUs loses one of them and goes on with the other; two that wait for each other over two
 # GPUs are parted by denying one of them a burst.
-BOX="--gpus 3 --memory 512MiB"
-LIMIT=170
+export BOX="--gpus 3 --memory 512MiB"
+export LIMIT=170
 . "$(dirname "$0")/lib.sh"
 software_only "three GPUs of known size, one of which is lost"
 config 'measure_interval: 100ms'

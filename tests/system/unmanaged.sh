@@ -1,7 +1,7 @@
 #!/bin/sh
 # Programs on a managed GPU that nobody put under Sluice: warned about, ignored, or stopped; also one of
 # a workload that shed the library. Never one of ours.
-LIMIT=110
+export LIMIT=110
 . "$(dirname "$0")/lib.sh"
 software_only "processes are stopped"
 happened() { [ "$("$B/sluice" events --json | grep -c "\"reason\": \"$1\"")" -ge "${2:-1}" ]; }

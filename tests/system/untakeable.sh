@@ -2,7 +2,7 @@
 # A borrower that cannot give memory back stands in the way of somebody's request: stopped by SIGSTOP, or in
 # a kernel that does not end. It is found and shown, its workload gets nothing more above its request, and
 # last_resort decides who goes without: who asked, or the borrower.
-LIMIT=170
+export LIMIT=170
 . "$(dirname "$0")/lib.sh"
 software_only "a kernel that does not end"
 config 'measure_interval: 100ms'

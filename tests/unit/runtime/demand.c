@@ -5,7 +5,6 @@
 #include "fake.h"
 #include "stub.h"
 
-#include "policy/reason.h"
 #include "runtime/hooks.h"
 #include "runtime/session.h"
 
@@ -19,32 +18,31 @@ static void start(void)
 	ctx = stub_make_current(0);
 }
 
-static CUresult denied_with(uint32_t reason)
+static CUresult denied_with(uint32_t flags)
 {
 	CUdeviceptr a;
 
 	fake_lock();
 	fake.deny = true;
-	fake.deny_reason = reason;
+	fake.deny_flags = flags;
 	fake_unlock();
 	return cuMemAlloc_v2(&a, 32 * SL_MIB);
 }
 
-static void body_reasons(void)
+static void body_denials(void)
 {
 	CUdeviceptr a;
 
 	start();
-	for (uint32_t reason = 0; reason < SL_REASONS; reason++)
-		CHECK_EQ(denied_with(reason), reason == SL_REASON_GPU_LOST
-						      ? CUDA_ERROR_DEVICE_UNAVAILABLE
-						      : CUDA_ERROR_OUT_OF_MEMORY);
-	CHECK_EQ(denied_with(4711), CUDA_ERROR_OUT_OF_MEMORY);
+	CHECK_EQ(denied_with(0), CUDA_ERROR_OUT_OF_MEMORY);
+	CHECK_EQ(denied_with(SL_DENY_GPU_LOST), CUDA_ERROR_DEVICE_UNAVAILABLE);
+	/* A flag of a newer daemon. */
+	CHECK_EQ(denied_with(0x80), CUDA_ERROR_OUT_OF_MEMORY);
 	/* Lost GPUs may come back, and a denial is the affair of one demand. */
-	CHECK_EQ(denied_with(SL_REASON_GPU_LOST), CUDA_ERROR_DEVICE_UNAVAILABLE);
+	CHECK_EQ(denied_with(SL_DENY_GPU_LOST), CUDA_ERROR_DEVICE_UNAVAILABLE);
 	fake_lock();
 	fake.deny = false;
-	fake.deny_reason = SL_REASON_OVER_LIMIT;
+	fake.deny_flags = 0;
 	fake_unlock();
 	CHECK_EQ(cuMemAlloc_v2(&a, 32 * SL_MIB), CUDA_SUCCESS);
 	/* Above the limit the daemon says no, and remembers it. */
@@ -235,7 +233,7 @@ static void body_limits(void)
 		in_child(body_##name, 60);    \
 	}
 #define TESTS(X)         \
-	X(reasons)       \
+	X(denials)       \
 	X(driver_errors) \
 	X(room)          \
 	X(room_small)    \

@@ -103,7 +103,7 @@ static void on_ask(const struct sl_msg_ask *ask)
 		fake.held_bytes + ask->bytes > fake.limit_bytes - fake.others_bytes) {
 		sl_wire_init(&msg, SL_MSG_DENY);
 		msg.deny.ask = ask->ask;
-		msg.deny.reason = fake.deny_reason;
+		msg.deny.flags = fake.deny_flags;
 		say(&msg);
 		return;
 	}

@@ -31,7 +31,7 @@ struct fake {
 	unsigned int reject_count; /* so many times; then welcome */
 	bool silent;               /* does not answer ASK */
 	bool deny;
-	uint32_t deny_reason;
+	uint32_t deny_flags;
 	uint64_t asked_bytes; /* by the last ASK */
 	bool protocol_error;  /* the client said something wrong */
 };
