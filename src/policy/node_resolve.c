@@ -568,7 +568,9 @@ static bool is_worth_it(const struct sl_node *node, const struct sl_demand *dema
 /* One demand's turn. True if it still lacks something, and those behind it are not helped. */
 static bool resolve_one(struct outlook *outlook, struct sl_demand *demand, bool blocked)
 {
-	int64_t room = room_for(outlook, demand);
+	/* Behind one that is not helped it matters only whether there is enough. */
+	bool lacks = blocked && (int64_t)demand->bytes > outlook->free_bytes;
+	int64_t room = lacks ? INT64_MIN : room_for(outlook, demand);
 	uint64_t missing = 0;
 	bool covered;
 	enum sl_reason reason;

@@ -15,6 +15,9 @@
 #include "policy/mutant.h"
 #include "policy/node_state.h"
 
+/* Demands that give way in one step, times clients: about a millisecond. At least one does. */
+#define GIVE_WAY_MOST 1024
+
 bool sl_node_is_recovering(const struct sl_node *node)
 {
 	return SL_MUTANT(GRANT_WHILE_RECOVERING, node->expected > 0, false);
@@ -277,6 +280,7 @@ static void break_deadlock(struct sl_node *node)
 	if (!plan.victim)
 		return;
 	node->deadlock_dirty = true;
+	node->gave_way++;
 	sl_node_deny(node, plan.victim, SL_REASON_HOPELESS);
 }
 
@@ -466,8 +470,19 @@ static void resolve(struct sl_node *node)
 	by_then(node, node->queue[gpu].resolve_at);
 }
 
+/* Each victim costs up to 64 looks at all that wait, so a thousand hopeless clients must not
+ * hold up everybody else: the next victim then has a step of its own, which is due at once. */
+static bool may_give_way(struct sl_node *node)
+{
+	if ((uint64_t)node->gave_way * node->clients_count < GIVE_WAY_MOST)
+		return true;
+	by_then(node, node->now + 1);
+	return false;
+}
+
 void sl_node_settle(struct sl_node *node)
 {
+	node->gave_way = 0;
 	for (;;) {
 		serve_dirty(node);
 		if (node->timers_dirty || node->now >= node->due)
@@ -476,7 +491,7 @@ void sl_node_settle(struct sl_node *node)
 			break;
 		else if (node->resolve_mask)
 			resolve(node);
-		else if (node->deadlock_dirty)
+		else if (node->deadlock_dirty && may_give_way(node))
 			break_deadlock(node);
 		else
 			break;

@@ -139,6 +139,7 @@ struct sl_node {
 	/* What settle has to look at again. */
 	uint32_t dirty_mask; /* GPUs whose books changed */
 	bool deadlock_dirty, timers_dirty;
+	uint32_t gave_way; /* demands, in this step */
 	sl_ns due, told_due; /* next deadline; the one last emitted as WAKE_AT */
 	sl_ns stops_due;     /* the next of those that nobody waits for */
 	/* Counts up when bytes or promises may have changed: with every event and grant. */
