@@ -9,14 +9,17 @@
 #include "policy/mutant.h"
 #include "policy/node_state.h"
 
+/* Spans come from clients and may be anything: they end at "for ever", not at 0. */
 sl_ns sl_node_idle(const struct sl_node *node, const struct sl_node_client *client)
 {
-	return client->idle ? client->idle + (node->now - client->pulse_at) : 0;
+	return client->idle ? sl_node_later(node->now - client->pulse_at, client->idle)
+			    : 0;
 }
 
 sl_ns sl_node_busy(const struct sl_node *node, const struct sl_node_client *client)
 {
-	return client->busy ? client->busy + (node->now - client->pulse_at) : 0;
+	return client->busy ? sl_node_later(node->now - client->pulse_at, client->busy)
+			    : 0;
 }
 
 bool sl_node_is_proven(const struct sl_node_client *client)
