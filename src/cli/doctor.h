@@ -34,6 +34,7 @@ struct sl_facts {
 	int daemon_status;          /* enum sl_exit of asking it */
 	struct sl_error daemon_error;
 	struct sl_rows status, gpus; /* valid with daemon_status 0 */
+	struct sl_rows troubles; /* likewise; none of a daemon that has no list of them */
 	struct sl_nvml_report nvml;
 	bool software; /* software GPUs are in use here */
 	int devices;   /* SL_DEVICES_* */

@@ -7,6 +7,7 @@
 #include "base/amount.h"
 #include "base/nvml_abi.h"
 #include "cli/cli.h"
+#include "cli/text.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -61,6 +62,23 @@ static void check_library(const struct sl_facts *facts, struct sl_finding *f)
 		facts->library, facts->glibc_needed, facts->glibc_present);
 }
 
+static void say_journal(const struct sl_msg_trouble_row *row, struct sl_finding *f)
+{
+	char folder[sizeof(row->path)];
+
+	memcpy(folder, row->path, sizeof(folder));
+	sl_text_tame(folder);
+	say(f, SL_LEVEL_FAIL,
+		"sluiced cannot write its journal in %s (%s): what runs and changes now "
+		"is "
+		"forgotten when it restarts",
+		folder, strerror((int)row->error));
+	snprintf(f->remedy, sizeof(f->remedy),
+		"make room in %s, or give the folder back to sluiced's user; it tries "
+		"again every second",
+		folder);
+}
+
 static void check_daemon(const struct sl_facts *facts, struct sl_finding *f)
 {
 	const struct sl_msg_status_row *row;
@@ -76,7 +94,9 @@ static void check_daemon(const struct sl_facts *facts, struct sl_finding *f)
 		return;
 	}
 	row = &facts->status.all[0].status_row;
-	if (strcmp(row->version, SL_VERSION)) {
+	if (facts->troubles.count) {
+		say_journal(&facts->troubles.all[0].trouble_row, f);
+	} else if (strcmp(row->version, SL_VERSION)) {
 		say(f, SL_LEVEL_WARN, "sluiced %s at %s, and this is sluice %s",
 			row->version, facts->status.socket, SL_VERSION);
 		advise(f, "restart the daemon from this installation; running programs "

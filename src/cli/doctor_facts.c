@@ -79,10 +79,16 @@ static void gather_library(struct sl_facts *f)
 
 static void gather_daemon(struct sl_facts *f)
 {
+	struct sl_error ignored = {0};
+
 	f->daemon_status = sl_rows_fetch(&f->status, SL_LIST_STATUS, &f->daemon_error);
 	if (!f->daemon_status)
 		f->daemon_status =
 			sl_rows_fetch(&f->gpus, SL_LIST_GPUS, &f->daemon_error);
+	/* A daemon that has no such list has told what it can. */
+	if (!f->daemon_status &&
+		sl_rows_fetch(&f->troubles, SL_LIST_TROUBLES, &ignored) != SL_EXIT_OK)
+		f->troubles.count = 0;
 }
 
 static void gather_devices(struct sl_facts *f)
@@ -199,4 +205,5 @@ void sl_doctor_facts_fini(struct sl_facts *f)
 {
 	sl_rows_fini(&f->status);
 	sl_rows_fini(&f->gpus);
+	sl_rows_fini(&f->troubles);
 }

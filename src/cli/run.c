@@ -174,10 +174,12 @@ static const char *hint(const struct settings *s, uint32_t reason)
 
 static void print_admission(const struct sl_msg_run_reply *reply)
 {
-	json_t *object = json_pack("{s:b, s:I, s:o, s:I, s:I, s:s}", "ok", 1, "workload",
-		(json_int_t)reply->workload, "name", sl_text_json(reply->name),
-		"request_bytes", (json_int_t)reply->request_bytes, "limit_bytes",
-		(json_int_t)reply->limit_bytes, "visible_devices", reply->visible_out);
+	json_t *object = json_pack("{s:b, s:I, s:o, s:I, s:I, s:s, s:o*}", "ok", 1,
+		"workload", (json_int_t)reply->workload, "name",
+		sl_text_json(reply->name), "request_bytes",
+		(json_int_t)reply->request_bytes, "limit_bytes",
+		(json_int_t)reply->limit_bytes, "visible_devices", reply->visible_out,
+		"warning", reply->text[0] ? sl_text_json(reply->text) : NULL);
 
 	if (!object)
 		return;
@@ -236,6 +238,8 @@ static int register_and_become(
 			reply.run_reply.text, hint(s, reply.run_reply.reason));
 	if (s->json)
 		print_admission(&reply.run_reply);
+	else
+		sl_told_warning(SL_VERB_run, reply.run_reply.text);
 	if (!set_environment(conn.socket, library, &reply.run_reply))
 		return sl_cli_fail(SL_VERB_run, s->json, SL_EXIT_SYSTEM, "out of memory");
 	return become(s, words);

@@ -133,7 +133,6 @@ static int print(const struct settings *s, struct sl_msg_set_reply *reply)
 	char request[32], limit[32], over[32];
 
 	sl_text_tame(reply->name);
-	sl_text_tame(reply->text);
 	printf("%s: request %s, limit %s, priority %d%s%s", reply->name,
 		sl_bytes_format(reply->request_bytes, request, sizeof(request)),
 		sl_bytes_format(reply->limit_bytes, limit, sizeof(limit)),
@@ -147,8 +146,7 @@ static int print(const struct settings *s, struct sl_msg_set_reply *reply)
 		       "it, and gets nothing more until it is below; where the resolver "
 		       "'priority' is configured, it is then the first to be stopped.\n",
 			sl_bytes_format(reply->over_bytes, over, sizeof(over)));
-	if (reply->text[0])
-		printf("%s\n", reply->text);
+	sl_told_warning(SL_VERB_set, reply->text);
 	return sl_cli_finish(SL_VERB_set, SL_EXIT_OK);
 }
 

@@ -42,7 +42,6 @@ static int print(const struct settings *s, struct sl_msg_stop_reply *reply)
 	unsigned int n = reply->processes;
 
 	sl_text_tame(reply->name);
-	sl_text_tame(reply->text);
 	printf("%s: SIGTERM to %u process%s", reply->name, n, n == 1 ? "" : "es");
 	if (s->grace == NO_GRACE)
 		fputs(", and SIGKILL when the daemon's stop_grace is over", stdout);
@@ -51,8 +50,7 @@ static int print(const struct settings *s, struct sl_msg_stop_reply *reply)
 	else
 		printf(", and SIGKILL after %g s", (double)s->grace / SL_S);
 	putchar('\n');
-	if (reply->text[0])
-		printf("%s\n", reply->text);
+	sl_told_warning(SL_VERB_stop, reply->text);
 	return sl_cli_finish(SL_VERB_stop, SL_EXIT_OK);
 }
 

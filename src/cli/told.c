@@ -70,3 +70,10 @@ int sl_told_refusal(enum sl_verb_id verb, bool json, uint32_t reason, const char
 	json_decref(object);
 	return SL_EXIT_REFUSED;
 }
+
+void sl_told_warning(enum sl_verb_id verb, char *text)
+{
+	sl_text_tame(text);
+	if (text[0])
+		fprintf(stderr, "sluice %s: warning: %s\n", sl_verbs[verb].name, text);
+}

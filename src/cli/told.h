@@ -25,4 +25,7 @@ json_t *sl_told_json(const struct sl_msg_event_row *row);
 int sl_told_refusal(enum sl_verb_id verb, bool json, uint32_t reason, const char *text,
 	const char *hint);
 
+/* What the daemon adds to a yes: on standard error; nothing for "". Tames text. */
+void sl_told_warning(enum sl_verb_id verb, char *text);
+
 #endif

@@ -8,12 +8,15 @@
 
 #include "base/log.h"
 #include "base/step.h"
+#include "daemon/events.h"
 #include "daemon/journal_writer.h"
 #include "daemon/peer.h"
 #include "daemon/recover.h"
 #include "daemon/share.h"
 
 #define COMMIT_MOST_NS (5 * SL_MS)
+/* What could not be written is tried again, also when nothing else changes. */
+#define RETRY_NS SL_S
 
 static void enable(struct sl_daemon *daemon, bool on)
 {
@@ -23,14 +26,38 @@ static void enable(struct sl_daemon *daemon, bool on)
 
 static void say(struct sl_daemon *daemon, int r)
 {
-	if (r < 0 && !daemon->journal_failed)
+	bool failed = r < 0;
+
+	if (failed && !daemon->journal_error)
 		sl_error_log("cannot write the journal in %s: %s; running on, but a "
 			     "restart would "
 			     "not know what runs now",
 			daemon->state_dir, strerror(-r));
-	else if (r == 0 && daemon->journal_failed)
-		sl_info("the journal can be written again");
-	daemon->journal_failed = r < 0;
+	if (failed != (daemon->journal_error != 0))
+		sl_events_add(
+			daemon, &(struct sl_node_because){
+					.reason = failed ? SL_REASON_JOURNAL_FAILS
+							 : SL_REASON_JOURNAL_WORKS});
+	daemon->journal_error = failed ? -r : 0;
+}
+
+/* An answer that promises something does so without the journal. */
+static void admit_loss(struct sl_peer *peer, union sl_msg *msg)
+{
+	const struct sl_daemon *daemon = peer->daemon;
+	struct sl_error text = {0};
+
+	sl_error_set(&text,
+		"sluiced cannot write its journal in %s (%s): after a restart of it this "
+		"is forgotten; see sluice doctor",
+		daemon->state_dir, strerror(daemon->journal_error));
+	if (msg->head.type == SL_MSG_RUN_REPLY && msg->run_reply.ok)
+		sl_wire_str(msg->run_reply.text, sizeof(msg->run_reply.text), text.text);
+	else if (msg->head.type == SL_MSG_SET_REPLY && msg->set_reply.ok)
+		sl_wire_str(msg->set_reply.text, sizeof(msg->set_reply.text), text.text);
+	else if (msg->head.type == SL_MSG_STOP_REPLY && msg->stop_reply.ok)
+		sl_wire_str(
+			msg->stop_reply.text, sizeof(msg->stop_reply.text), text.text);
 }
 
 /* The journal is in its place, or cannot be: those who waited for it are told. */
@@ -39,9 +66,14 @@ static void written(struct sl_daemon *daemon, int r)
 	daemon->commit_writing = false;
 	say(daemon, r);
 	sl_step(D_JOURNALLED);
-	while (!sl_list_is_empty(&daemon->held_writing))
-		sl_peer_release(SL_LIST_ENTRY(
-			daemon->held_writing.next, struct sl_peer, held_link));
+	while (!sl_list_is_empty(&daemon->held_writing)) {
+		struct sl_peer *peer = SL_LIST_ENTRY(
+			daemon->held_writing.next, struct sl_peer, held_link);
+
+		if (r < 0)
+			sl_peer_revise(peer, admit_loss);
+		sl_peer_release(peer);
+	}
 	sl_step(D_TOLD);
 	if (daemon->commit_pending)
 		enable(daemon, true);
@@ -100,6 +132,9 @@ void sl_daemon_commit_soon(struct sl_daemon *daemon)
 
 void sl_commit_settle(struct sl_daemon *daemon)
 {
+	if (daemon->journal_error && !daemon->commit_writing &&
+		sl_clock_now() - daemon->commit_since > RETRY_NS)
+		sl_daemon_commit_soon(daemon);
 	if (daemon->commit_pending && !daemon->commit_writing &&
 		sl_clock_now() - daemon->commit_since > COMMIT_MOST_NS)
 		start(daemon);

@@ -345,9 +345,10 @@ void sl_control_list_more(struct sl_peer *peer)
 
 static void begin_list(struct sl_peer *peer, const struct sl_msg_list *list)
 {
-	if (list->what == SL_LIST_CLIENTS && peer->version < 2) {
+	if (list->what >= SL_LIST_CLIENTS && peer->version < 2) {
 		sl_peer_reject(peer, SL_REJECT_PROTOCOL,
-			"LIST of processes, which protocol %u does not have",
+			"LIST of %s, which protocol %u does not have",
+			list->what == SL_LIST_CLIENTS ? "processes" : "troubles",
 			peer->version);
 		return;
 	}

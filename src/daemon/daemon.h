@@ -229,7 +229,7 @@ struct sl_daemon {
 	bool recovered; /* the journal was read; before that none is written */
 	struct sl_journal_writer *journal;
 	sd_event_source *journal_io, *commit_source;
-	bool journal_failed;
+	int journal_error; /* errno of the last writing, 0: it is well */
 	bool commit_pending, commit_writing; /* to be written; being written */
 	sl_ns commit_since;
 	/* Peers whose output waits for the journal to be written, and being written. */

@@ -210,7 +210,7 @@ static void put_head(struct dump *dump)
 			"room", number(daemon->config.events_kept), "next_serial",
 			number(span.next)));
 	put_key(dump, "journal",
-		json_pack("{s:b, s:b}", "failed", daemon->journal_failed, "pending",
+		json_pack("{s:b, s:b}", "failed", daemon->journal_error != 0, "pending",
 			daemon->commit_pending || daemon->commit_writing));
 }
 

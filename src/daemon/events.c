@@ -53,6 +53,7 @@ static int level_of(uint32_t reason)
 	case SL_REASON_STARTED:
 	case SL_REASON_ENDED:
 	case SL_REASON_CHANGED:
+	case SL_REASON_JOURNAL_WORKS:
 	case SL_REASON_DAEMON_STARTED: return SL_LOG_INFO;
 	default: return SL_LOG_WARNING;
 	}

@@ -219,6 +219,13 @@ void sl_peer_hold(struct sl_peer *peer)
 	sl_list_push_tail(&peer->daemon->held, &peer->held_link);
 }
 
+void sl_peer_revise(
+	struct sl_peer *peer, void (*fn)(struct sl_peer *peer, union sl_msg *msg))
+{
+	for (struct sl_peer_out *out = peer->first; out; out = out->next)
+		fn(peer, (union sl_msg *)(void *)out->data);
+}
+
 void sl_peer_release(struct sl_peer *peer)
 {
 	peer->held = false;

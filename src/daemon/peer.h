@@ -83,6 +83,10 @@ void sl_peer_doom(struct sl_peer *peer);
 /* Output waits from here on until sl_peer_release. */
 void sl_peer_hold(struct sl_peer *peer);
 void sl_peer_release(struct sl_peer *peer);
+/* What is held or queued may still be changed, in place: of fn's message only the fields of its type
+ * exist. */
+void sl_peer_revise(
+	struct sl_peer *peer, void (*fn)(struct sl_peer *peer, union sl_msg *msg));
 /* Nothing waits to go out. */
 bool sl_peer_is_drained(const struct sl_peer *peer);
 /* Is a log line about what somebody did still to be written? So many in a second are; then how

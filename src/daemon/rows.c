@@ -279,6 +279,19 @@ static bool next_status(
 	return true;
 }
 
+static bool next_trouble(
+	const struct sl_daemon *daemon, struct sl_peer_list *list, union sl_msg *msg)
+{
+	if (list->place++ > 0 || !daemon->journal_error)
+		return false;
+	sl_wire_init(msg, SL_MSG_TROUBLE_ROW);
+	msg->trouble_row.what = SL_TROUBLE_JOURNAL;
+	msg->trouble_row.error = (uint32_t)daemon->journal_error;
+	sl_wire_str(
+		msg->trouble_row.path, sizeof(msg->trouble_row.path), daemon->state_dir);
+	return true;
+}
+
 bool sl_rows_next(
 	const struct sl_daemon *daemon, struct sl_peer_list *list, union sl_msg *msg)
 {
@@ -287,6 +300,7 @@ bool sl_rows_next(
 	case SL_LIST_GPUS: return next_gpu(daemon, list, msg);
 	case SL_LIST_STATUS: return next_status(daemon, list, msg);
 	case SL_LIST_CLIENTS: return next_client(daemon, list, msg);
+	case SL_LIST_TROUBLES: return next_trouble(daemon, list, msg);
 	}
 	return false;
 }

@@ -34,7 +34,8 @@ enum sl_list_what {
 	SL_LIST_USES = 0,
 	SL_LIST_GPUS,
 	SL_LIST_STATUS,
-	SL_LIST_CLIENTS, /* since version 2 */
+	SL_LIST_CLIENTS,  /* since version 2 */
+	SL_LIST_TROUBLES, /* since version 2 */
 	SL_LISTS
 };
 enum sl_state {
@@ -59,6 +60,9 @@ enum sl_wire_condition {
 	SL_WIRE_SILENT,
 	SL_WIRE_CONDITIONS
 };
+
+/* What does not work in the daemon. */
+enum sl_wire_trouble { SL_TROUBLE_JOURNAL = 0, SL_WIRE_TROUBLES };
 
 #define SL_HELLO_FORKED    1u /* the parent of this process is a client too */
 #define SL_RUN_VISIBLE_SET 1u

@@ -9,7 +9,7 @@
 
 #include <stdlib.h>
 
-static union sl_msg status_row, gpu_rows[2];
+static union sl_msg status_row, gpu_rows[2], trouble_row;
 
 /* A machine on which nothing is wrong. */
 static void make_well(struct sl_facts *f)
@@ -17,6 +17,7 @@ static void make_well(struct sl_facts *f)
 	sl_wire_init(&status_row, SL_MSG_STATUS_ROW);
 	strcpy(status_row.status_row.version, SL_VERSION);
 	status_row.status_row.nvml_ok = 1;
+	sl_wire_init(&trouble_row, SL_MSG_TROUBLE_ROW);
 	sl_wire_init(&gpu_rows[0], SL_MSG_GPU_ROW);
 	sl_wire_init(&gpu_rows[1], SL_MSG_GPU_ROW);
 	*f = (struct sl_facts){.has_library = true,
@@ -58,6 +59,11 @@ static void make_well(struct sl_facts *f)
 		strcpy(status_row.status_row.version, "0.0.9"))                      \
 	X(young_daemon, daemon, WARN, "just started", "again",                       \
 		status_row.status_row.recovering = 1)                                \
+	X(no_journal, daemon, FAIL,                                                  \
+		"journal in /var/lib/s?luice (No space left on device)",             \
+		"make room in /var/lib/s?luice", f->troubles.all = &trouble_row;     \
+		f->troubles.count = 1; trouble_row.trouble_row.error = 28;           \
+		strcpy(trouble_row.trouble_row.path, "/var/lib/s\033luice"))         \
 	X(no_nvml, nvml, FAIL, "not installed", "sluice softgpu",                    \
 		f->nvml.outcome = SL_NVML_NO_LIBRARY)                                \
 	X(nvml_error, nvml, FAIL, "does not work", "/proc/driver/nvidia/version",    \

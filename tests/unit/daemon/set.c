@@ -2,6 +2,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -88,6 +89,69 @@ static union sl_msg set_bytes(const char *name, uint64_t request, uint64_t limit
 	msg.set.limit_kind = SL_AMOUNT_BYTES;
 	msg.set.limit_value = limit;
 	return msg;
+}
+
+static void expect_troubles(const struct rig_peer *self, unsigned int count)
+{
+	union sl_msg msg;
+
+	sl_wire_init(&msg, SL_MSG_LIST);
+	msg.list.what = SL_LIST_TROUBLES;
+	rig_send(self, &msg);
+	for (; count; count--) {
+		rig_expect(self, SL_MSG_TROUBLE_ROW, &msg);
+		assert_int_equal(msg.trouble_row.what, SL_TROUBLE_JOURNAL);
+		assert_int_not_equal(msg.trouble_row.error, 0);
+		assert_int_equal(msg.trouble_row.path[0], '/');
+	}
+	rig_expect(self, SL_MSG_LIST_END, &msg);
+}
+
+static void shell(const char *format, const char *dir)
+{
+	char command[256];
+
+	(void)snprintf(command, sizeof(command), format, dir, dir);
+	assert_int_equal(system(command), 0);
+}
+
+/* A yes that the journal does not know of says so, the first one too. */
+static void a_promise_without_a_journal_says_so(void **state)
+{
+	static const char words[] = "after a restart of it this is forgotten";
+	struct rig *rig = *state;
+	struct sl_msg_set_reply reply;
+	struct rig_peer peer, self;
+	union sl_msg msg;
+
+	rig_start(rig, NULL);
+	peer = greeted(rig);
+	self = greeted(rig);
+	run(&peer, "alpha", RIG_GIB, 4 * RIG_GIB);
+	expect_troubles(&self, 0);
+	shell("rm %s/journal.json && mkdir %s/journal.json", rig->dir);
+	reply = set(&self, set_bytes("alpha", 2 * RIG_GIB, 0));
+	assert_int_equal(reply.ok, 1);
+	assert_non_null(strstr(reply.text, words));
+	rig_send_run(&self, RIG_GIB, RIG_GIB, 1, "beta", NULL);
+	rig_expect(&self, SL_MSG_RUN_REPLY, &msg);
+	assert_int_equal(msg.run_reply.ok, 1);
+	assert_non_null(strstr(msg.run_reply.text, words));
+	expect_troubles(&self, 1);
+	assert_true(rig_log_has(rig, "JOURNAL_FAILS"));
+	/* A no needs none. */
+	reply = set(&self, set_bytes("alpha", 900 * RIG_GIB, 0));
+	assert_int_equal(reply.ok, 0);
+	assert_null(strstr(reply.text, words));
+	/* Tried again, though nobody changes anything. */
+	shell("rmdir %s/journal.json", rig->dir);
+	assert_true(rig_log_gets(rig, "JOURNAL_WORKS"));
+	expect_troubles(&self, 0);
+	reply = set(&self, set_bytes("alpha", 3 * RIG_GIB, 0));
+	assert_int_equal(reply.ok, 1);
+	assert_string_equal(reply.text, "");
+	rig_peer_end(&self);
+	rig_peer_end(&peer);
 }
 
 static void set_takes_effect_and_survives(void **state)
@@ -459,6 +523,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
 		TEST(set_takes_effect_and_survives),
+		TEST(a_promise_without_a_journal_says_so),
 		TEST(run_takes_flags_and_defaults),
 		TEST(mistakes_change_nothing),
 		TEST(names_prefer_the_callers_own),
