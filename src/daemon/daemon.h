@@ -95,8 +95,10 @@ struct sl_workload {
 	struct sl_amount request, limit;
 	uint64_t request_bytes, limit_bytes;
 	int32_t priority;
-	uint32_t flags;      /* SL_WORKLOAD_* */
-	sl_ns wait_max;      /* its own longest wait, 0: the configuration's */
+	uint32_t flags; /* SL_WORKLOAD_* */
+	sl_ns wait_max; /* its own longest wait, 0: the configuration's */
+	/* Who asked for its end: user number + 1, as {user} travels; 0: the daemon before knew. */
+	uint64_t stop_asker;
 	sl_ns kill_at;       /* `sluice stop`: when SIGKILL follows; 0: nobody asked */
 	sl_ns events_second; /* events.c: when events of it were counted, and how many */
 	uint32_t events_count;

@@ -35,6 +35,20 @@ struct sl_events {
 /* Lines per reason and second; a queue of thousands must not turn into a log of thousands. */
 #define LINES_PER_SECOND 5
 
+bool sl_events_is_change(uint32_t reason)
+{
+	switch (reason) {
+	case SL_REASON_CHANGED:
+	case SL_REASON_CHANGED_PRIORITY:
+	case SL_REASON_CHANGED_WAIT:
+	case SL_REASON_CHANGED_SWAP_ON:
+	case SL_REASON_CHANGED_SWAP_OFF:
+	case SL_REASON_CHANGED_OOM_FIRST:
+	case SL_REASON_CHANGED_OOM_WAIT: return true;
+	default: return false;
+	}
+}
+
 /* Waiting and limits are what the daemon is for; what breaks a promise should be rare. */
 static int level_of(uint32_t reason)
 {
@@ -45,6 +59,8 @@ static int level_of(uint32_t reason)
 	case SL_REASON_KIND_NOTE: break;
 	default: return SL_LOG_WARNING;
 	}
+	if (sl_events_is_change(reason))
+		return SL_LOG_INFO;
 	switch (reason) {
 	case SL_REASON_STRAY:
 	case SL_REASON_JOINED:
@@ -52,7 +68,6 @@ static int level_of(uint32_t reason)
 	case SL_REASON_SERVED_AFTER_WAIT: return SL_LOG_DEBUG;
 	case SL_REASON_STARTED:
 	case SL_REASON_ENDED:
-	case SL_REASON_CHANGED:
 	case SL_REASON_JOURNAL_WORKS:
 	case SL_REASON_DAEMON_STARTED: return SL_LOG_INFO;
 	default: return SL_LOG_WARNING;
@@ -160,6 +175,9 @@ struct sl_event_kept sl_events_fill(
 
 	if (subject)
 		memcpy(event.name, subject->name, sizeof(event.name));
+	/* The policy does not know users. */
+	if (subject && because->reason == SL_REASON_STOP_ASKED)
+		event.because.other_bytes = subject->stop_asker;
 	if (other)
 		memcpy(event.other_name, other->name, sizeof(event.other_name));
 	return event;
@@ -173,7 +191,7 @@ static bool is_ordinary(uint32_t reason)
 	case SL_REASON_KIND_EXCEPT: return false;
 	default:
 		return reason != SL_REASON_STARTED && reason != SL_REASON_ENDED &&
-		       reason != SL_REASON_CHANGED;
+		       !sl_events_is_change(reason);
 	}
 }
 
@@ -221,7 +239,7 @@ void sl_events_add_of(
 		.other = event.other_name,
 		.bytes = because->bytes,
 		.available_bytes = because->available_bytes,
-		.other_bytes = because->other_bytes,
+		.other_bytes = event.because.other_bytes,
 		.span = because->span,
 		.pid = event.pid,
 	};

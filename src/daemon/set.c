@@ -124,12 +124,52 @@ static void take_over(struct sl_workload *workload, const struct sl_event *event
 	workload->limit_bytes = said->limit_bytes;
 }
 
+static void tell_change(const struct sl_peer *peer, const struct sl_workload *workload,
+	struct sl_node_because because)
+{
+	because.workload = workload->id;
+	because.other_bytes = (uint64_t)peer->uid + 1;
+	sl_events_add_of(peer->daemon, &because, peer->pid);
+}
+
+/* One event for each kind of change; of the flags, for those that are not as they were. */
+static void tell_changes(const struct sl_peer *peer, const struct sl_workload *workload,
+	uint32_t which, uint32_t flags_before)
+{
+	uint32_t turned = workload->flags ^ flags_before;
+	bool no_swap = workload->flags & SL_WORKLOAD_NO_SWAP;
+	bool oom_first = workload->flags & SL_WORKLOAD_OOM_FIRST;
+
+#define TELL(NAME, ...)             \
+	tell_change(peer, workload, \
+		(struct sl_node_because){.reason = SL_REASON_##NAME, __VA_ARGS__})
+	if (which & (SL_SET_REQUEST | SL_SET_LIMIT))
+		TELL(CHANGED, .bytes = workload->request_bytes,
+			.available_bytes = workload->limit_bytes);
+	if (which & SL_SET_PRIORITY)
+		TELL(CHANGED_PRIORITY, .bytes = (uint64_t)(int64_t)workload->priority);
+	if (which & SL_SET_WAIT)
+		TELL(CHANGED_WAIT, .span = workload->wait_max
+						   ? workload->wait_max
+						   : peer->daemon->config.longest_wait);
+	if (turned & SL_WORKLOAD_NO_SWAP && no_swap)
+		TELL(CHANGED_SWAP_OFF);
+	else if (turned & SL_WORKLOAD_NO_SWAP)
+		TELL(CHANGED_SWAP_ON);
+	if (turned & SL_WORKLOAD_OOM_FIRST && oom_first)
+		TELL(CHANGED_OOM_FIRST);
+	else if (turned & SL_WORKLOAD_OOM_FIRST)
+		TELL(CHANGED_OOM_WAIT);
+#undef TELL
+}
+
 void sl_set_set(struct sl_peer *peer, const struct sl_msg_set *set)
 {
 	struct sl_daemon *daemon = peer->daemon;
 	const char *mistake = mistake_in(set);
 	struct sl_error text = {0};
 	struct sl_workload *workload;
+	uint32_t flags_before;
 	struct sl_event event;
 
 	workload = changeable(peer, set->workload, set->name, "change", &text);
@@ -152,12 +192,10 @@ void sl_set_set(struct sl_peer *peer, const struct sl_msg_set *set)
 		reply_set(peer, workload, daemon->admission.reason, text.text);
 		return;
 	}
+	flags_before = workload->flags;
 	take_over(workload, &event, &daemon->admission);
 	sl_step(D_SET);
-	sl_events_add(daemon, &(struct sl_node_because){.reason = SL_REASON_CHANGED,
-				      .workload = workload->id,
-				      .bytes = workload->request_bytes,
-				      .available_bytes = workload->limit_bytes});
+	tell_changes(peer, workload, set->which, flags_before);
 	sl_peer_hold(peer);
 	sl_daemon_commit_soon(daemon);
 	reply_set(peer, workload, SL_REASON_NONE, "");
@@ -218,6 +256,7 @@ void sl_set_stop(struct sl_peer *peer, const struct sl_msg_stop *stop)
 					    ? daemon->config.stop_grace
 					    : (sl_ns)stop->grace_ms * SL_MS;
 	note_stop(workload, event.workload_stop.grace);
+	workload->stop_asker = (uint64_t)peer->uid + 1;
 	sl_drive(daemon, &event);
 	/* A daemon that follows must go on with it, so the answer waits for the journal. */
 	sl_peer_hold(peer);

@@ -71,9 +71,10 @@ static bool explains(uint32_t reason)
 	case SL_REASON_KIND_STOP: return true;
 	default: break;
 	}
+	if (sl_events_is_change(reason))
+		return true;
 	switch (reason) {
 	case SL_REASON_ENDED:
-	case SL_REASON_CHANGED:
 	case SL_REASON_LOST_FOR:
 	case SL_REASON_CREATE_FAILED:
 	case SL_REASON_STOP_REVOKED:

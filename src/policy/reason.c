@@ -88,7 +88,7 @@ static const char *value_of(const struct sl_reason_facts *facts, const char *pla
 	size_t length, char text[32])
 {
 	static const char *const places[] = {"name", "other", "gpu", "bytes", "available",
-		"other_bytes", "span", "pid", "xid"};
+		"other_bytes", "span", "pid", "xid", "user", "priority"};
 	size_t i = 0;
 
 	while (i < SL_ARRAY_LEN(places) &&
@@ -109,6 +109,12 @@ static const char *value_of(const struct sl_reason_facts *facts, const char *pla
 			(void)snprintf(text, 32, "(unknown)");
 		return text;
 	case 8: (void)snprintf(text, 32, "%" PRIu64, facts->other_bytes); return text;
+	case 9:
+		if (!facts->other_bytes)
+			return "somebody";
+		(void)snprintf(text, 32, "user %" PRIu64, facts->other_bytes - 1);
+		return text;
+	case 10: (void)snprintf(text, 32, "%" PRId64, (int64_t)facts->bytes); return text;
 	default: return NULL;
 	}
 }

@@ -138,12 +138,12 @@ fi
 said 'run: a name that is no UTF-8, as JSON' run-json '^{"ok": true, .*"name": "bid.*"visible_devices": "0"}$'
 said 'stop' stop '^one: SIGTERM to [12] process\(es\)\{0,1\}, and SIGKILL after 20 s$' '^status 0'
 said 'stop: it is gone' one-ended '^status 143$'
-said 'why, when it has ended' why-ended '^one has ended\.$' 'ago  one was stopped because somebody asked for it\.$'
+said 'why, when it has ended' why-ended '^one has ended\.$' 'ago  one was stopped because user [0-9]* asked for it\.$'
 said 'why: of two that had the name' why-three '^three has ended\.$'
 same 'why: of the last of them' "$(grep -c 'three ended' "$work/why-three")" 1
 said 'why: ended, as JSON' why-three-json '"name": "three"' '"workload": [1-9]' '"ended": true'
-said 'events' events 'note    one started$' 'note    one was changed: request 100 MiB, limit 300 MiB$' \
-	'stop    one was stopped because somebody asked for it$' 'note    two got 500 MiB on GPU 0 after '
+said 'events' events 'note    one started$' 'note    one was changed by user [0-9]*: request 100 MiB, limit 300 MiB$' \
+	'stop    one was stopped because user [0-9]* asked for it$' 'note    two got 500 MiB on GPU 0 after '
 said 'events of one' events-one '"reason": "STARTED".*"name": "one"' '"reason": "CHANGED"'
 same 'events of one: none of others alone' "$(grep '^{' "$work/events-one" | grep -cv '"one"')" 0
 same 'the last event' "$(wc -l <"$work/events-last")" 2

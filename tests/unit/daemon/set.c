@@ -206,6 +206,56 @@ static void set_takes_effect_and_survives(void **state)
 	rig_peer_end(&peer);
 }
 
+/* One event for each kind of change, with who asked. */
+static void events_say_what_changed_and_who_asked(void **state)
+{
+	static const uint32_t reasons[] = {SL_REASON_STARTED, SL_REASON_CHANGED,
+		SL_REASON_CHANGED_PRIORITY, SL_REASON_CHANGED_WAIT,
+		SL_REASON_CHANGED_SWAP_OFF, SL_REASON_CHANGED_SWAP_ON,
+		SL_REASON_CHANGED_OOM_FIRST, SL_REASON_STOP_ASKED};
+	struct rig *rig = *state;
+	struct rig_peer peer, self;
+	union sl_msg msg;
+
+	rig_start(rig, NULL);
+	peer = greeted(rig);
+	self = greeted(rig);
+	run(&peer, "alpha", RIG_GIB, 4 * RIG_GIB);
+	assert_int_equal(set(&self, set_bytes("alpha", 2 * RIG_GIB, 0)).ok, 1);
+	msg = set_msg(0, "alpha", SL_SET_PRIORITY | SL_SET_WAIT | SL_SET_FLAGS);
+	msg.set.priority_biased = SL_PRIORITY_BIAS - 7;
+	msg.set.longest_wait_ms = 1500;
+	msg.set.flags = SL_WORKLOAD_NO_SWAP;
+	assert_int_equal(set(&self, msg).ok, 1);
+	/* What is as it was is no change. */
+	msg = set_msg(0, "alpha", SL_SET_FLAGS);
+	msg.set.flags = SL_WORKLOAD_NO_SWAP;
+	assert_int_equal(set(&self, msg).ok, 1);
+	msg.set.flags = SL_WORKLOAD_OOM_FIRST;
+	assert_int_equal(set(&self, msg).ok, 1);
+	sl_wire_init(&msg, SL_MSG_STOP);
+	msg.stop.grace_ms = 60000;
+	sl_wire_str(msg.stop.name, sizeof(msg.stop.name), "alpha");
+	rig_send(&self, &msg);
+	rig_expect(&self, SL_MSG_STOP_REPLY, &msg);
+	sl_wire_init(&msg, SL_MSG_EVENTS);
+	sl_wire_str(msg.events.name, sizeof(msg.events.name), "alpha");
+	rig_send(&self, &msg);
+	for (size_t i = 0; i < SL_ARRAY_LEN(reasons); i++) {
+		rig_expect(&self, SL_MSG_EVENT_ROW, &msg);
+		if (msg.event_row.reason != reasons[i])
+			fail_msg("event %zu is %u, not %u", i, msg.event_row.reason,
+				reasons[i]);
+		assert_int_equal(msg.event_row.other_bytes, i ? getuid() + 1 : 0);
+		if (reasons[i] == SL_REASON_CHANGED_PRIORITY)
+			assert_true((int64_t)msg.event_row.bytes == -7);
+		if (reasons[i] == SL_REASON_CHANGED_WAIT)
+			assert_int_equal(msg.event_row.span_ms, 1500);
+	}
+	rig_peer_end(&self);
+	rig_peer_end(&peer);
+}
+
 static void run_takes_flags_and_defaults(void **state)
 {
 	static const struct {
@@ -524,6 +574,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(set_takes_effect_and_survives),
 		TEST(a_promise_without_a_journal_says_so),
+		TEST(events_say_what_changed_and_who_asked),
 		TEST(run_takes_flags_and_defaults),
 		TEST(mistakes_change_nothing),
 		TEST(names_prefer_the_callers_own),
