@@ -72,8 +72,10 @@ until_true 15 gone $bare
 check "it is stopped" $? = 0
 wait $bare
 check "by SIGTERM" $? = 143
-happened STOP_UNMANAGED
-check "and named" $? = 0
+check "and named, once" "$("$B/sluice" events --json | grep -c STOP_UNMANAGED)" = 1
+check "by its number" "$("$B/sluice" events --json | grep STOP_UNMANAGED | json pid)" = $bare
+check "seen once" "$("$B/sluice" events --json | grep -c UNMANAGED_SEEN)" = 1
+check "that was it, too" "$("$B/sluice" events --json | grep UNMANAGED_SEEN | json pid)" = $bare
 # Restarted with everybody running: ours are not taken for strangers.
 daemon_kill
 daemon_start
