@@ -29,7 +29,7 @@
  *             workload; and only if it has been idle for stop_idle (proven), or is of lower
  *             priority, or its workload is above its limit. The fewest that suffice together
  *             with what is free, dying or being stopped already; none if all together do not suffice. If
- *             the need goes away before SIGKILL, it is not sent.
+ *             the need goes away before SIGKILL, it is not sent, and the process is left alone for a second.
  *   swap      not yet: passed over.
  * With `priority` in the chain, a burst may also stand on unclaimed requests of workloads of
  * *higher* priority, which can always take it back; never with SL_WORKLOAD_NO_SWAP.

@@ -14,6 +14,9 @@
 
 /* Killed, and still there after this long: it hangs in the kernel, and nobody counts on it. */
 #define STUBBORN_AFTER (10 * SL_S)
+/* Whose stop was revoked is not told to end again at once: with no grace that could go on for ever in
+ * one step. */
+#define SPARED_FOR (1 * SL_S)
 /* Who could not be signalled is not tried again before. */
 #define TRIED_AGAIN_AFTER (60 * SL_S)
 /* Choices of victims per look at a queue: each costs a walk over all clients. */
@@ -311,8 +314,14 @@ static uint32_t list_victims(const struct outlook *outlook,
 			uint64_t held =
 				sl_ledger_live(&client->holding.cell[outlook->gpu]);
 
-			if (held && may_be_stopped(client, outlook->without) &&
-				(!only || client == only))
+			if (!held || !may_be_stopped(client, outlook->without) ||
+				(only && client != only))
+				continue;
+			if (node->now < client->spared_until)
+				node->queue[outlook->gpu].resolve_at =
+					sl_min_u64(node->queue[outlook->gpu].resolve_at,
+						client->spared_until);
+			else
 				add_victim(outlook, client, held, workloads, &count);
 		}
 		workloads += count > before;
@@ -705,6 +714,7 @@ void sl_node_stop_ended(struct sl_node *node, struct sl_node_client *client)
 static void revoke(struct sl_node *node, struct sl_node_client *client)
 {
 	client->stop.reason = SL_REASON_STOP_REVOKED;
+	client->spared_until = sl_node_later(node->now, SPARED_FOR);
 	sl_node_note_because(node, &client->stop);
 	sl_node_stop_ended(node, client);
 	/* It may count as waiting again. */

@@ -76,7 +76,8 @@ struct sl_node_client {
 	/* Its being stopped; see node_resolve.c. */
 	struct sl_link of_stops;
 	enum sl_node_stopping stopping;
-	sl_ns stop_due; /* KILL, giving up on it, or trying again */
+	sl_ns spared_until; /* its stop was revoked: not told again before */
+	sl_ns stop_due;     /* KILL, giving up on it, or trying again */
 	struct sl_node_because stop;
 	struct sl_node_client *next_spare;
 };
@@ -139,7 +140,7 @@ struct sl_node {
 	/* What settle has to look at again. */
 	uint32_t dirty_mask; /* GPUs whose books changed */
 	bool deadlock_dirty, timers_dirty;
-	uint32_t gave_way; /* demands, in this step */
+	uint32_t gave_way;   /* demands, in this step */
 	sl_ns due, told_due; /* next deadline; the one last emitted as WAKE_AT */
 	sl_ns stops_due;     /* the next of those that nobody waits for */
 	/* Counts up when bytes or promises may have changed: with every event and grant. */

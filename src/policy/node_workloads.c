@@ -370,6 +370,54 @@ static bool refuse_raise(
 	return false;
 }
 
+/* Unclaimed requests of others on this GPU that the workload may not stand on. */
+static uint64_t kept_from(const struct sl_node *node, const struct sl_node_member *but,
+	uint32_t gpu, int32_t priority, bool from_all)
+{
+	uint64_t bytes = 0;
+
+	sl_list_foreach (link, &node->all_members) {
+		const struct sl_node_member *member =
+			SL_LIST_ENTRY(link, struct sl_node_member, of_node);
+
+		if (member != but && (from_all || member->priority <= priority))
+			bytes += sl_ledger_unclaimed(&member->account, gpu);
+	}
+	return bytes;
+}
+
+/*
+ * Who stands on others' requests because those are of higher priority, and could take them back by
+ * `priority`, may not rise out of their reach with what he has. O(workloads).
+ */
+static bool refuse_rise(struct sl_node *node, const struct sl_node_member *member,
+	const struct change *to, const struct sl_event *event)
+{
+	bool now_kept = event->workload_set.which & SL_SET_FLAGS &&
+			event->workload_set.flags & SL_WORKLOAD_NO_SWAP;
+
+	if (!sl_node_may_stand(node, member) ||
+		(to->priority <= member->priority && !now_kept))
+		return false;
+	for (uint32_t left = member->account.touched; left; left &= left - 1) {
+		uint32_t gpu = (uint32_t)__builtin_ctz(left);
+		uint64_t burst = sl_sub_sat(
+			sl_ledger_use(&member->account, gpu), to->request_bytes);
+		uint64_t kept = kept_from(node, member, gpu, to->priority, now_kept);
+		uint64_t free_bytes = sl_ledger_free_bytes(&node->ledger, gpu);
+
+		if (!burst || kept <= free_bytes || node->queue[gpu].lost ||
+			kept <= kept_from(node, member, gpu, member->priority, false))
+			continue;
+		if (SL_MUTANT(RISES_WITH_LOAN, false, true))
+			continue;
+		refuse(node, member->index.id, SL_REASON_STANDS_ON_REQUESTS, gpu, burst,
+			free_bytes);
+		return true;
+	}
+	return false;
+}
+
 static bool refuse_change(struct sl_node *node, const struct sl_node_member *member,
 	const struct change *to, const struct sl_event *event)
 {
@@ -386,8 +434,9 @@ static bool refuse_change(struct sl_node *node, const struct sl_node_member *mem
 	else if (bound.reason != SL_REASON_NONE)
 		refuse(node, id, bound.reason, 0, bound.wanted, bound.allowed);
 	else
-		return to->request_bytes > member->account.request_bytes &&
-		       refuse_raise(node, member, to->request_bytes);
+		return (to->request_bytes > member->account.request_bytes &&
+			       refuse_raise(node, member, to->request_bytes)) ||
+		       refuse_rise(node, member, to, event);
 	return true;
 }
 

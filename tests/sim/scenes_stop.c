@@ -78,8 +78,9 @@ static const struct scene_row needed_no_more[] = {
 	{9999, TIME, ""},
 	{10000, TIME, "NOTE STOP_REVOKED g0 1/2 30"},
 	/* For the next one it is stopped anew, and killed. */
-	{10000, ASK(2, 2, 0, 30), "STOP 1/1 TERM STOP_PRIORITY"},
-	{20000, TIME, "NOTE STOPPING_WAITS g0 2/1 30; STOP 1/1 KILL STOP_PRIORITY"},
+	{10000, ASK(2, 2, 0, 30), ""},
+	{11000, TIME, "NOTE ENTITLED_WAITS g0 2/1 30; STOP 1/1 TERM STOP_PRIORITY"},
+	{21000, TIME, "STOP 1/1 KILL STOP_PRIORITY"},
 };
 
 /* What is free is part of what the demand gets: nobody passes it meanwhile. */

@@ -679,6 +679,7 @@ void shadow_before(struct shadow *s, sl_ns now, const struct sl_event *e)
 	struct shadow_client *c;
 
 	s->now = now;
+	s->steps++;
 	s->event = *e;
 	s->answered = false;
 	s->stops = 0;

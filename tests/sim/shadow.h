@@ -63,8 +63,10 @@ struct shadow_client {
 	uint32_t stop_reason, stop_gpu;
 	uint64_t stop_order;
 	bool killed;
+	sl_ns spared_until;    /* its stop was revoked */
 	sl_ns unreached_until; /* could not be signalled: not again before */
 	sl_ns term_at, kill_at, grace;
+	uint64_t term_step; /* the event that it was told to end at */
 	uint64_t id;
 	struct shadow_workload *workload;
 	sl_ns active,
@@ -110,6 +112,7 @@ struct shadow {
 	uint32_t clients_top, demands_top; /* slots ever used */
 
 	/* Of the running event. */
+	uint64_t steps; /* events until now */
 	struct sl_event event;
 	bool answered;  /* ADMIT, REFUSE or SET_DONE seen */
 	uint32_t stops; /* STOP seen */

@@ -54,6 +54,43 @@ static bool breaks_promise(const struct shadow *s, const struct shadow_workload 
 	return claims + request > shadow_shareable(s, gpu);
 }
 
+/* Requests of others that it could not stand on with this priority and these flags. */
+static uint64_t out_of_reach(const struct shadow *s, const struct shadow_workload *w,
+	uint32_t gpu, int32_t priority, uint32_t flags)
+{
+	struct shadow_workload as = *w;
+	uint64_t sum = 0;
+
+	as.priority = priority;
+	as.flags = flags;
+	for (uint32_t i = 0; i < SHADOW_WORKLOADS; i++) {
+		const struct shadow_workload *other = &s->workload[i];
+		uint64_t use;
+
+		if (!other->used || other == w || !(other->mask >> gpu & 1) ||
+			shadow_lends(s, &as, other))
+			continue;
+		use = shadow_use(s, other, gpu);
+		sum += other->request > use ? other->request - use : 0;
+	}
+	return sum;
+}
+
+/* After the change more of what it has above its request stands where nobody could take it back. */
+static bool locks_in(const struct shadow *s, const struct shadow_workload *w,
+	const struct wish *to, uint32_t gpu)
+{
+	const struct sl_event *e = &s->event;
+	uint32_t flags =
+		e->workload_set.which & SL_SET_FLAGS ? e->workload_set.flags : w->flags;
+	uint64_t before = out_of_reach(s, w, gpu, w->priority, w->flags);
+	uint64_t after = out_of_reach(s, w, gpu, to->priority, flags);
+
+	return shadow_has_resolver(s, SL_RESOLVER_PRIORITY) && !s->gpu[gpu].lost &&
+	       !(w->flags & SL_WORKLOAD_NO_SWAP) && shadow_use(s, w, gpu) > to->request &&
+	       after > before && after > shadow_free(s, gpu);
+}
+
 static bool is_broken_by(const struct shadow *s, const struct shadow_workload *w,
 	const struct wish *to, enum sl_reason reason)
 {
@@ -82,6 +119,12 @@ static bool is_broken_by(const struct shadow *s, const struct shadow_workload *w
 					? breaks_promise(s, w, to->request, gpu)
 				: reason == SL_REASON_DEGRADED ? s->gpu[gpu].degraded
 							       : s->gpu[gpu].lost)
+				return true;
+		}
+		return false;
+	case SL_REASON_STANDS_ON_REQUESTS:
+		for (uint32_t gpu = 0; gpu < SHADOW_GPUS; gpu++) {
+			if (locks_in(s, w, to, gpu))
 				return true;
 		}
 		return false;

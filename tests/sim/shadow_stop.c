@@ -219,6 +219,9 @@ static void check_term(
 	struct shadow_demand *d =
 		stop_for(s, a->stop.gpu, a->stop.other, a->stop.bytes, c, reason);
 
+	if (s->now < c->spared_until)
+		shadow_fail(s, "client %llu was let off, and is told to end again",
+			(unsigned long long)c->id);
 	if (s->now < c->unreached_until)
 		shadow_fail(s, "client %llu cannot be signalled, and is told to end",
 			(unsigned long long)c->id);
@@ -251,6 +254,7 @@ static void check_term(
 	c->stop_order = d->order;
 	d->stops = true;
 	c->term_at = s->now;
+	c->term_step = s->steps;
 	c->grace = s->stop_grace;
 }
 
@@ -341,6 +345,7 @@ void shadow_check_revoked(struct shadow *s, const struct sl_action *a)
 		is_needed(s, c) && above(s, c->workload, c->stop_gpu, NULL))
 		shadow_fail(s, "a STOP was revoked that is still needed");
 	c->stop_reason = 0;
+	c->spared_until = s->now + SL_S;
 }
 
 /* What is above the others' requests once those marked are gone: of all, or of those only that are
@@ -395,7 +400,7 @@ static void check_victim(struct shadow *s, struct shadow_client *c)
 	/* Of those stopped for one demand each must be above its request without the others. */
 	memcpy(same, gone, sizeof(same));
 	for (uint32_t i = 0; i < s->clients_top; i++)
-		same[i] &= s->client[i].term_at < s->now ||
+		same[i] &= s->client[i].term_step < s->steps ||
 			   s->client[i].stop_order == c->stop_order;
 	if (!above(s, c->workload, d->gpu, same))
 		shadow_fail(s,
@@ -430,7 +435,7 @@ static uint64_t could_free(const struct shadow *s, const struct shadow_demand *d
 			const struct shadow_client *v = &s->client[c];
 
 			if (v->used && v->alive && v->workload == w && !gone[c] &&
-				s->now >= v->unreached_until)
+				s->now >= v->unreached_until && s->now >= v->spared_until)
 				held += shadow_held(s, v, d->gpu);
 		}
 		burst = above(s, w, d->gpu, gone);
@@ -568,7 +573,7 @@ static void check_client(struct shadow *s, struct shadow_client *c)
 		shadow_fail(s, "client %llu was not killed when its grace was over",
 			(unsigned long long)c->id);
 	shadow_check_wake(s, c->term_at + grace, "SIGKILL");
-	if (c->term_at == s->now && s->stops)
+	if (c->term_step == s->steps)
 		check_victim(s, c);
 }
 
