@@ -122,7 +122,9 @@ bool shadow_is_going(const struct shadow *s, const struct shadow_client *c)
 /* The same of a workload that a person wants ended. */
 static bool is_ending(const struct shadow *s, const struct shadow_workload *w)
 {
-	return w->stop_asked && (!w->stop_killed || s->now - w->kill_at < STUBBORN_AFTER);
+	/* One that was removed is not killed any more. */
+	return w->stop_asked &&
+	       ((!w->stop_killed && !w->leaving) || s->now < w->kill_at + STUBBORN_AFTER);
 }
 
 static void mark_stopping(const struct shadow *s, bool gone[SHADOW_CLIENTS])
