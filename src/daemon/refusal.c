@@ -114,7 +114,7 @@ void sl_refusal_of_set(const struct sl_daemon *daemon, const struct sl_workload 
 	struct sl_error *text)
 {
 	const struct sl_admission *said = &daemon->admission;
-	char wanted[32], available[32];
+	char wanted[32], available[32], sentence[512];
 
 	(void)sl_bytes_format(said->wanted_bytes, wanted, sizeof(wanted));
 	(void)sl_bytes_format(said->available_bytes, available, sizeof(available));
@@ -152,9 +152,22 @@ void sl_refusal_of_set(const struct sl_daemon *daemon, const struct sl_workload 
 	case SL_REASON_UNKNOWN_WORKLOAD:
 		sl_error_set(text, "%s is over", workload->name);
 		return;
+	case SL_REASON_STANDS_ON_REQUESTS:
+		sl_error_set(text,
+			"%s has %s above its request on GPU %u that stand on requests of "
+			"others, who could not take them back after this change; free "
+			"some first, or raise --request",
+			workload->name, wanted, said->gpu);
+		return;
 	default:
-		sl_error_set(text, "refused: %s (wanted %s, available %s)",
-			sl_reason_text(said->reason), wanted, available);
+		sl_error_set(text, "refused: %s",
+			sl_reason_sentence(
+				&(struct sl_reason_facts){.reason = said->reason,
+					.gpu = said->gpu,
+					.name = workload->name,
+					.bytes = said->wanted_bytes,
+					.available_bytes = said->available_bytes},
+				sentence, sizeof(sentence)));
 	}
 }
 
@@ -163,7 +176,7 @@ void sl_refusal_text(const struct sl_daemon *daemon, const struct sl_workload *w
 {
 	const struct sl_admission *said = &daemon->admission;
 	uint32_t gpu = roomiest(daemon, usable);
-	char wanted[32], available[32], gpus[48] = "";
+	char wanted[32], available[32], gpus[48] = "", sentence[512];
 
 	(void)sl_bytes_format(said->wanted_bytes, wanted, sizeof(wanted));
 	(void)sl_bytes_format(said->available_bytes, available, sizeof(available));
@@ -205,7 +218,13 @@ void sl_refusal_text(const struct sl_daemon *daemon, const struct sl_workload *w
 			gpu);
 		return;
 	default:
-		sl_error_set(text, "refused: %s (wanted %s, available %s)",
-			sl_reason_text(said->reason), wanted, available);
+		sl_error_set(text, "refused: %s",
+			sl_reason_sentence(
+				&(struct sl_reason_facts){.reason = said->reason,
+					.gpu = said->gpu,
+					.name = workload->name,
+					.bytes = said->wanted_bytes,
+					.available_bytes = said->available_bytes},
+				sentence, sizeof(sentence)));
 	}
 }

@@ -327,6 +327,39 @@ static void bounds_choose_the_gpu(void **state)
 	PLAY(rows);
 }
 
+/* What stands on requests of higher priority stays where these can take it back. */
+static void a_loan_does_not_rise(void **state)
+{
+	static const struct play_row rows[] = {
+		{"settings", 0,
+			EVENT(CONFIG, config,
+				{.wait_max = 60 * SL_S,
+					.head_pass = SL_S,
+					.idle_wait = SL_S,
+					.chain = SL_CHAIN(SL_RESOLVER_PRIORITY,
+						SL_RESOLVER_WAIT, 0)}),
+			""},
+		{"a GPU", 0, GPU(0, 100), ""},
+		{"the owner", 0, WORKLOAD(1, BYTES(50), BYTES(50), 1, 1, 5),
+			"ADMIT 1 m1 r50 l50"},
+		{"the borrower", 0, WORKLOAD(2, BYTES(0), BYTES(100), 1, 1, 0),
+			"ADMIT 2 m1 r0 l100"},
+		{"its process", 0, JOIN(20, 2), "PROBE 20 1"},
+		{"what nobody requested, and more", 0, ASK(20, 1, 0, 90),
+			"GRANT 20 a1 e1 g0 90"},
+		{"made", 0, COMMIT(20, 1, 90), ""},
+		{"still below the owner", 0, SET(2, P, ANY, ANY, 4),
+			"SET 2 r0 l100 p4 over0"},
+		{"out of the owner's reach", 0, SET(2, P, ANY, ANY, 5),
+			"REFUSE 2 STANDS_ON_REQUESTS g0 90 10"},
+		{"given back", 0, FREED(20, 0, 50), ""},
+		{"nothing stands on it", 0, SET(2, P, ANY, ANY, 5),
+			"SET 2 r0 l100 p5 over0"},
+	};
+
+	PLAY(rows);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -339,6 +372,7 @@ int main(void)
 		cmocka_unit_test(flags_and_waits),
 		cmocka_unit_test(bounds_hold),
 		cmocka_unit_test(bounds_choose_the_gpu),
+		cmocka_unit_test(a_loan_does_not_rise),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
