@@ -324,6 +324,9 @@ static uint32_t list_victims(const struct outlook *outlook,
 			else
 				add_victim(outlook, client, held, workloads, &count);
 		}
+		for (uint32_t i = before; i < count; i++)
+			node->victims[i].lends = sl_node_may_stand(node, own) &&
+						 member->priority > demand->priority;
 		workloads += count > before;
 	}
 	return count;

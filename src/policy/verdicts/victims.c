@@ -61,7 +61,7 @@ static uint64_t counts(
 {
 	uint64_t burst = sl_sub_sat(v->workload_bytes, v->request_bytes);
 
-	return ask->entitled ? gone : sl_min_u64(gone, burst);
+	return ask->entitled || v->lends ? gone : sl_min_u64(gone, burst);
 }
 
 /* Adds (or takes back) one; returns how the gain changes by it, which is never negative. */

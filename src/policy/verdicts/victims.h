@@ -24,6 +24,7 @@ struct sl_victim {
 	uint64_t workload_bytes; /* use of its workload on this GPU */
 	uint64_t request_bytes, limit_bytes;
 	sl_ns idle;  /* 0: busy, or not known */
+	bool lends;  /* the demand may stand on what its workload leaves of its request */
 	bool proven; /* idle is known to be true: all work is finished */
 	bool taken;  /* out: is to be stopped */
 	bool prove;  /* out: would be, if its idleness were proven */
@@ -45,7 +46,8 @@ struct sl_victims_ask {
  * takes back each that proves unnecessary, last first. Processes end in any order, so each of those
  * taken of a workload is one that would still be above its request (or limit, if that is
  * why) with all the others gone: nobody is stopped of a workload that is within it by then. For a
- * burst demand what falls within the request counts for nothing (it is kept for its owner).
+ * burst demand what falls within the request counts for nothing (it is kept for its owner), unless
+ * the demand may stand on it.
  * Returns the number taken; 0 and no marks but `prove` if all together do not suffice.
  * O(n log n), and O(n) more for each one that is taken back.
  */

@@ -346,7 +346,7 @@ static void a_loan_does_not_rise(void **state)
 			"ADMIT 2 m1 r0 l100"},
 		{"its process", 0, JOIN(20, 2), "PROBE 20 1"},
 		{"what nobody requested, and more", 0, ASK(20, 1, 0, 90),
-			"GRANT 20 a1 e1 g0 90"},
+			"GRANT 20/1 g0 90"},
 		{"made", 0, COMMIT(20, 1, 90), ""},
 		{"still below the owner", 0, SET(2, P, ANY, ANY, 4),
 			"SET 2 r0 l100 p4 over0"},
