@@ -16,6 +16,7 @@ struct who {
 	uint64_t held, use, request, limit;
 	sl_ns idle;
 	bool proven;
+	bool lends; /* the demand may stand on what it leaves of its request */
 };
 
 static const struct row {
