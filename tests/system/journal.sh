@@ -1,7 +1,7 @@
 #!/bin/sh
 # The journal cannot be written: work goes on, and everybody who is promised something is told; so are the
 # administrator and who follows the events. When it can be written again, that is told, too.
-LIMIT=60
+export LIMIT=60
 . "$(dirname "$0")/lib.sh"
 software_only "the daemon's folder is taken away"
 happened() { [ "$("$B/sluice" events --json | grep -c "\"reason\": \"$1\"")" = "${2:-1}" ]; }

@@ -31,6 +31,10 @@ static const struct row {
 	{"lower priority", {{0, 4, 50, 50, 0, 90, 0, false}}, 50, true, "1p", ""},
 	{"equal priority is not lower", {{0, 5, 50, 50, 0, 90, 0, false}}, 50, true, "",
 		""},
+	{"what falls within the request is kept for its owner",
+		{{0, 4, 50, 50, 30, 90, 0, false}}, 21, false, "", ""},
+	{"unless the demand may stand on it", {{0, 4, 50, 50, 30, 90, 0, false, true}},
+		50, false, "1p", ""},
 	{"too little", {{0, 4, 50, 50, 0, 90, 0, false}}, 51, true, "", ""},
 	{"idle for long, and proven", {{0, 9, 50, 50, 0, 90, 10 * MIN, true}}, 50, false,
 		"1i", ""},
@@ -134,7 +138,8 @@ static void fill(const struct row *row, struct sl_victim victim[4], uint32_t *co
 			.request_bytes = who->request,
 			.limit_bytes = who->limit,
 			.idle = who->idle,
-			.proven = who->proven};
+			.proven = who->proven,
+			.lends = who->lends};
 	}
 }
 
