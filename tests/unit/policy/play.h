@@ -17,9 +17,6 @@
 #ifndef SL_TESTS_PLAY_H
 #define SL_TESTS_PLAY_H
 
-/* Rows name what they set; the rest is zero. */
-#pragma GCC diagnostic ignored "-Wmissing-field-initializers"
-
 #include <stdio.h>
 
 #include "../base/test.h"

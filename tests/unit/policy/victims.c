@@ -2,9 +2,6 @@
 
 #include "policy/verdicts/victims.h"
 
-/* Rows name what they set; the rest is zero. */
-#pragma GCC diagnostic ignored "-Wmissing-field-initializers"
-
 #define MIN (60 * SL_S)
 
 /*
