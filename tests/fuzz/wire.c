@@ -10,10 +10,12 @@
 #include <string.h>
 
 /* As long as the largest number of a message, and one more. */
-static const char types[] = {
+enum {
+	TYPES = sizeof((const char[]){
 #define SL_MSG(NAME, name, number, since, sender, fields) [number] = 1,
 #include "wire/messages.def"
 #undef SL_MSG
+	})
 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -28,7 +30,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	size = sl_min_u64(size - 1, sizeof(fixed));
 	memcpy(fixed, data + 1, size);
 	if (data[0] & 8 && size >= 8) {
-		uint32_t head[2] = {fixed[0] % sizeof(types), SL_PROTOCOL_VERSION};
+		uint32_t head[2] = {fixed[0] % (uint32_t)TYPES, SL_PROTOCOL_VERSION};
 
 		memcpy(fixed, head, sizeof(head));
 		if (data[0] & 16 && sl_wire_size(head[0]))
