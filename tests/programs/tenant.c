@@ -22,6 +22,8 @@ enum { GPUS_MAX = 16, SLICE_MS = 5, RETRY_PAUSE_MS = 20 };
 struct gpu {
 	CUcontext context;
 	CUmodule module;
+	/* Looked up once: a lost GPU fails that, too, and would end the program. */
+	CUfunction fill, check, spin, wait;
 	CUdeviceptr data, cache, word, flag;
 	CUstream other;
 	uint64_t bytes;
@@ -141,15 +143,14 @@ static CUresult take(uint64_t i, CUdeviceptr *out, uint64_t bytes)
 
 static CUresult fill(uint64_t i, CUdeviceptr at, uint64_t bytes, uint32_t seed)
 {
-	return prog_fill(prog_kernel(t.gpu[i].module, "prog_fill"), at, bytes, seed);
+	return prog_fill(t.gpu[i].fill, at, bytes, seed);
 }
 
 static void compare(uint64_t i, CUdeviceptr at, uint64_t bytes, uint32_t seed)
 {
 	uint32_t wrong = 0;
 
-	if (WORKS(i, prog_check(prog_kernel(t.gpu[i].module, "prog_check"), at, bytes,
-			     seed, t.gpu[i].word, &wrong)))
+	if (WORKS(i, prog_check(t.gpu[i].check, at, bytes, seed, t.gpu[i].word, &wrong)))
 		t.wrong += wrong;
 }
 
@@ -193,6 +194,10 @@ static void open_gpu(uint64_t i)
 		!WORKS(i, cuMemAlloc_v2(&g->flag, 4)) ||
 		!WORKS(i, cuMemsetD32_v2(g->flag, 0, 1)))
 		return;
+	g->fill = prog_kernel(g->module, "prog_fill");
+	g->check = prog_kernel(g->module, "prog_check");
+	g->spin = prog_kernel(g->module, "prog_spin");
+	g->wait = prog_kernel(g->module, "prog_wait");
 	if (t.cache && !WORKS(i, take(i, &g->cache, t.cache)))
 		return;
 	size_up(i);
@@ -215,8 +220,7 @@ static void work_once(uint64_t i)
 	if (!enter(i))
 		return;
 	t.launches++;
-	(void)WORKS(
-		i, prog_launch(prog_kernel(t.gpu[i].module, "prog_spin"), 1, NULL, args));
+	(void)WORKS(i, prog_launch(t.gpu[i].spin, 1, NULL, args));
 }
 
 /* One period: kernels on all GPUs at once, then the rest of it at ease. */
@@ -262,8 +266,7 @@ static void launch_endless(void)
 	uint32_t value = 1;
 	void *args[] = {&g->flag, &value};
 
-	if (enter(0) &&
-		WORKS(0, prog_launch(prog_kernel(g->module, "prog_wait"), 1, NULL, args)))
+	if (enter(0) && WORKS(0, prog_launch(g->wait, 1, NULL, args)))
 		prog_say("{\"event\":\"endless\"}");
 }
 
