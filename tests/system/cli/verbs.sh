@@ -82,6 +82,7 @@ print([json.loads(line)['serial'] for line in open('$work/out')])")" '[41, 42, 4
 fi
 # Follows what happens, and ends well on an interruption.
 interrupted() {
+	: >"$work/follow" # what an earlier one said is not this one's
 	"$sluice" events "$@" >"$work/follow" 2>"$work/follow.err" &
 	pid=$!
 	tries=0
