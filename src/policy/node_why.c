@@ -66,6 +66,20 @@ static void why_gpu(const struct sl_node *node, const struct sl_node_member *mem
 	fn(context, &because);
 }
 
+/* Its limit was lowered below what it holds. */
+static void why_over_limit(const struct sl_node_member *member, uint32_t gpu,
+	sl_node_because_fn fn, void *context)
+{
+	uint64_t over = sl_sub_sat(
+		sl_ledger_use(&member->account, gpu), member->account.limit_bytes);
+
+	if (over && !member->leaving)
+		fn(context, &(struct sl_node_because){.reason = SL_REASON_OVER_ITS_LIMIT,
+				    .gpu = gpu,
+				    .workload = member->index.id,
+				    .other_bytes = over});
+}
+
 void sl_node_why(const struct sl_node *node, uint64_t workload, sl_node_because_fn fn,
 	void *context)
 {
@@ -81,8 +95,10 @@ void sl_node_why(const struct sl_node *node, uint64_t workload, sl_node_because_
 		why_client(node, SL_LIST_ENTRY(link, struct sl_node_client, of_member),
 			fn, context);
 	mask = member->account.gpu_mask | member->actual_mask;
-	for (; mask; mask &= mask - 1)
+	for (; mask; mask &= mask - 1) {
 		why_gpu(node, member, (uint32_t)__builtin_ctz(mask), fn, context);
+		why_over_limit(member, (uint32_t)__builtin_ctz(mask), fn, context);
+	}
 }
 
 /* --- demands --- */

@@ -166,7 +166,8 @@ static void its_gpus(void **state)
 	(void)play(&p, "degraded", 0, more);
 	/* 70 are fixed and 20 promised, of 60. */
 	assert_why(&p, 1,
-		"LOST_FOR g0 c0 w1/0 30/0/0 0; DEGRADED_BEGINS g1 c0 w1/0 30/0/0 0");
+		"LOST_FOR g0 c0 w1/0 30/0/0 0; DEGRADED_BEGINS g1 c0 w1/0 30/0/0 0; "
+		"OVER_ITS_LIMIT g1 c0 w1/0 0/0/10 0");
 	assert_why(&p, 2, "DEGRADED_BEGINS g1 c0 w2/0 30/0/0 0");
 	play_close(&p);
 }
