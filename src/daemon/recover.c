@@ -21,6 +21,7 @@
 #include "daemon/inventory.h"
 #include "daemon/journal_writer.h"
 #include "daemon/process.h"
+#include "daemon/refusal.h"
 #include "daemon/workload.h"
 
 void sl_recover_path(const struct sl_daemon *daemon, char *buf, size_t size)
@@ -241,8 +242,11 @@ static void load_workload(struct sl_daemon *daemon, const struct sl_journal *jou
 	workload->kill_at = in->kill_at;
 	workload->born = in->born;
 	if (!policy_takes(daemon, workload, mask)) {
+		char why[512];
+
 		sl_warning("workload %" PRIu64 " (%s) could not be taken in again: %s",
-			in->id, in->name, sl_reason_text(daemon->admission.reason));
+			in->id, in->name,
+			sl_refusal_sentence(daemon, in->name, why, sizeof(why)));
 		sl_workload_discard(daemon, workload);
 		return;
 	}

@@ -110,6 +110,19 @@ static bool is_bound(const struct sl_admission *said, const char *wanted,
 	}
 }
 
+const char *sl_refusal_sentence(
+	const struct sl_daemon *daemon, const char *name, char *buf, size_t size)
+{
+	const struct sl_admission *said = &daemon->admission;
+
+	return sl_reason_sentence(&(struct sl_reason_facts){.reason = said->reason,
+					  .gpu = said->gpu,
+					  .name = name,
+					  .bytes = said->wanted_bytes,
+					  .available_bytes = said->available_bytes},
+		buf, size);
+}
+
 void sl_refusal_of_set(const struct sl_daemon *daemon, const struct sl_workload *workload,
 	struct sl_error *text)
 {
@@ -161,13 +174,8 @@ void sl_refusal_of_set(const struct sl_daemon *daemon, const struct sl_workload 
 		return;
 	default:
 		sl_error_set(text, "refused: %s",
-			sl_reason_sentence(
-				&(struct sl_reason_facts){.reason = said->reason,
-					.gpu = said->gpu,
-					.name = workload->name,
-					.bytes = said->wanted_bytes,
-					.available_bytes = said->available_bytes},
-				sentence, sizeof(sentence)));
+			sl_refusal_sentence(
+				daemon, workload->name, sentence, sizeof(sentence)));
 	}
 }
 
@@ -219,12 +227,7 @@ void sl_refusal_text(const struct sl_daemon *daemon, const struct sl_workload *w
 		return;
 	default:
 		sl_error_set(text, "refused: %s",
-			sl_reason_sentence(
-				&(struct sl_reason_facts){.reason = said->reason,
-					.gpu = said->gpu,
-					.name = workload->name,
-					.bytes = said->wanted_bytes,
-					.available_bytes = said->available_bytes},
-				sentence, sizeof(sentence)));
+			sl_refusal_sentence(
+				daemon, workload->name, sentence, sizeof(sentence)));
 	}
 }
