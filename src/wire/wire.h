@@ -12,7 +12,7 @@
 #include "base/error.h"
 
 /* What we speak, and the oldest that we still understand. */
-#define SL_PROTOCOL_VERSION 2
+#define SL_PROTOCOL_VERSION 3
 #define SL_PROTOCOL_OLDEST  1
 
 #define SL_WIRE_TOKEN_BYTES 16
@@ -70,6 +70,10 @@ enum sl_wire_trouble { SL_TROUBLE_JOURNAL = 0, SL_WIRE_TROUBLES };
 #define SL_RUN_OOM_FIRST   4u /* since version 2 */
 #define SL_RUN_OOM_WAIT \
 	8u /* since version 2: not even if the daemon's default is oom_first */
+/* ASK.flags, since version 3: what is made must not be evicted, so it may not stand on requests of others */
+#define SL_ASK_HELD 1u
+/* Descriptors that one message carries at most. */
+#define SL_WIRE_FDS_MAX 32
 /* DENY.flags, since version 2 */
 #define SL_DENY_GPU_LOST 1u /* the device is unavailable */
 /* GPU_ROW.condition */
