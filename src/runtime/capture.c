@@ -216,6 +216,9 @@ void sl_capture_forget(void)
 #define BEGIN_TO_GRAPH_PARAMS                                             \
 	(CUstream stream, CUgraph graph, const CUgraphNode *dependencies, \
 		const CUgraphEdgeData *edges, size_t count, CUstreamCaptureMode mode)
+#define RECAPTURE_PARAMS                                                           \
+	(CUstream stream, CUstreamCaptureMode mode, CUgraph graph, void *callback, \
+		void *user_data)
 #define END(symbol, per_thread, params, args)             \
 	SL_EXPORT CUresult symbol params                  \
 	{                                                 \
@@ -238,6 +241,17 @@ BEGIN(cuStreamBeginCaptureToGraph, false, mode, BEGIN_TO_GRAPH_PARAMS,
 	(stream, graph, dependencies, edges, count, mode))
 BEGIN(cuStreamBeginCaptureToGraph_ptsz, true, mode, BEGIN_TO_GRAPH_PARAMS,
 	(stream, graph, dependencies, edges, count, mode))
+BEGIN(cuStreamBeginRecaptureToGraph, false, mode, RECAPTURE_PARAMS,
+	(stream, mode, graph, callback, user_data))
+BEGIN(cuStreamBeginRecaptureToGraph_ptsz, true, mode, RECAPTURE_PARAMS,
+	(stream, mode, graph, callback, user_data))
+/* Into a command list of a graphics API; which calls that forbids is the driver's to say. */
+BEGIN(cuStreamBeginCaptureToCig, false, CU_STREAM_CAPTURE_MODE_RELAXED,
+	(CUstream stream, struct CUstreamCigCaptureParams_st *params), (stream, params))
+BEGIN(cuStreamBeginCaptureToCig_ptsz, true, CU_STREAM_CAPTURE_MODE_RELAXED,
+	(CUstream stream, struct CUstreamCigCaptureParams_st *params), (stream, params))
+END(cuStreamEndCaptureToCig, false, (CUstream stream), (stream))
+END(cuStreamEndCaptureToCig_ptsz, true, (CUstream stream), (stream))
 END(cuStreamEndCapture, false, (CUstream stream, CUgraph *graph), (stream, graph))
 END(cuStreamEndCapture_ptsz, true, (CUstream stream, CUgraph *graph), (stream, graph))
 

@@ -13,6 +13,8 @@
 
 struct CUDA_MEMCPY2D_v1_st;
 struct CUDA_MEMCPY3D_v1_st;
+struct CUDA_FABRIC_COPY_BATCH_OP_st;
+struct CUstreamCigCaptureParams_st;
 
 enum sl_hook_class {
 	SL_CLASS_MEM,
