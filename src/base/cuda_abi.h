@@ -234,9 +234,16 @@ CUresult cuArrayGetDescriptor_v2(CUDA_ARRAY_DESCRIPTOR *desc, CUarray array);
 CUresult cuArray3DGetDescriptor_v2(CUDA_ARRAY3D_DESCRIPTOR *desc, CUarray array);
 CUresult cuArrayGetMemoryRequirements(
 	CUDA_ARRAY_MEMORY_REQUIREMENTS *requirements, CUarray array, CUdevice dev);
+CUresult cuArrayGetPlane(CUarray *plane, CUarray array, unsigned int index);
+CUresult cuArrayGetSparseProperties(
+	CUDA_ARRAY_SPARSE_PROPERTIES *properties, CUarray array);
 CUresult cuMipmappedArrayCreate(CUmipmappedArray *array,
 	const CUDA_ARRAY3D_DESCRIPTOR *desc, unsigned int levels);
 CUresult cuMipmappedArrayDestroy(CUmipmappedArray array);
+CUresult cuMipmappedArrayGetLevel(
+	CUarray *level_array, CUmipmappedArray array, unsigned int level);
+CUresult cuMipmappedArrayGetSparseProperties(
+	CUDA_ARRAY_SPARSE_PROPERTIES *properties, CUmipmappedArray array);
 CUresult cuMipmappedArrayGetMemoryRequirements(
 	CUDA_ARRAY_MEMORY_REQUIREMENTS *requirements, CUmipmappedArray array,
 	CUdevice dev);

@@ -544,7 +544,7 @@ typedef enum CUmem_range_attribute_enum {
 	CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION = 4,
 } CUmem_range_attribute;
 
-/* Arrays, as far as copies name them. */
+/* Arrays. */
 typedef enum CUarray_format_enum {
 	CU_AD_FORMAT_UNSIGNED_INT8 = 0x01,
 	CU_AD_FORMAT_UNSIGNED_INT16 = 0x02,
@@ -566,6 +566,25 @@ typedef struct CUDA_ARRAY3D_DESCRIPTOR_st {
 	unsigned int NumChannels;
 	unsigned int Flags;
 } CUDA_ARRAY3D_DESCRIPTOR;
+#define CUDA_ARRAY3D_LAYERED                      0x01 /* Depth counts layers */
+#define CUDA_ARRAY3D_SURFACE_LDST                 0x02
+#define CUDA_ARRAY3D_CUBEMAP                      0x04 /* Depth is 6, or a multiple of it with layers */
+#define CUDA_ARRAY3D_TEXTURE_GATHER               0x08
+#define CUDA_ARRAY3D_DEPTH_TEXTURE                0x10
+#define CUDA_ARRAY3D_COLOR_ATTACHMENT             0x20
+#define CUDA_ARRAY3D_SPARSE                       0x40
+#define CUDA_ARRAY3D_DEFERRED_MAPPING             0x80
+#define CUDA_ARRAY3D_VIDEO_ENCODE_DECODE          0x100
+#define CU_ARRAY_SPARSE_PROPERTIES_SINGLE_MIPTAIL 0x1
+typedef struct CUDA_ARRAY_SPARSE_PROPERTIES_st {
+	struct {
+		unsigned int width, height, depth; /* elements of a tile */
+	} tileExtent;
+	unsigned int miptailFirstLevel;
+	unsigned long long miptailSize;
+	unsigned int flags;
+	unsigned int reserved[4];
+} CUDA_ARRAY_SPARSE_PROPERTIES;
 typedef struct CUDA_ARRAY_MEMORY_REQUIREMENTS_st {
 	size_t size;
 	size_t alignment;
