@@ -201,6 +201,7 @@ int sl_softgpu_start(struct sl_softgpu_box *box, const struct sl_softgpu_config 
 
 	memset(box, 0, sizeof(*box));
 	box->keep_fd = -1;
+	box->cuda_version = config->cuda_version;
 	if (bad) {
 		snprintf(why, size, "setting '%s' of the software GPU is out of range",
 			bad);
@@ -238,13 +239,15 @@ int sl_softgpu_start(struct sl_softgpu_box *box, const struct sl_softgpu_config 
 int sl_softgpu_env(const struct sl_softgpu_box *box)
 {
 	const char *old = getenv("LD_LIBRARY_PATH");
-	char *path = NULL;
+	char *path = NULL, version[16];
 	int r;
 
+	snprintf(version, sizeof(version), "%u", (unsigned)box->cuda_version);
 	if (asprintf(&path, "%s%s%s", box->libraries, old && *old ? ":" : "",
 		    old ? old : "") < 0)
 		return -ENOMEM;
 	r = setenv("LD_LIBRARY_PATH", path, 1) < 0 ||
+	    setenv(SL_SOFTGPU_ENV_CUDA, version, 1) < 0 ||
 	    setenv(SL_SOFTGPU_ENV, box->socket, 1) < 0;
 	free(path);
 	return r ? -errno : 0;

@@ -21,6 +21,10 @@
 /* Calls that fail or hang, see sl_softgpu_config.faults; may also be set for one program alone. */
 #define SL_SOFTGPU_ENV_FAULTS "SLUICE_SOFTGPU_FAULTS"
 
+/* The CUDA version of the driver, as 1000 * major + 10 * minor; also for one program alone. */
+#define SL_SOFTGPU_ENV_CUDA    "SLUICE_SOFTGPU_CUDA"
+#define SL_SOFTGPU_CUDA_PRESET 13000
+
 /*
  * Settings, one row each: X(field, key, type-free default, lowest, highest, help).
  * All are uint64_t. A size of SL_SOFTGPU_AUTO follows from the memory size, as the help says.
@@ -53,6 +57,8 @@
 		"Operations a stream holds before calls block.")                      \
 	X(deny_mib, "deny-mib", 0, 0, SL_GIB,                                         \
 		"Memory that counts as free and yet cannot be had, in MiB.")          \
+	X(cuda_version, "cuda", SL_SOFTGPU_CUDA_PRESET, 12000, 13050,                 \
+		"Version of CUDA the driver has: 13000, 12040, ...")                  \
 	X(stale, "stale", 1, 0, 1, "1: created memory holds rubbish; 0: zeros.")
 
 #define SL_SOFTGPU_COUNT(field, key, preset, lowest, highest, help) +1
@@ -78,6 +84,7 @@ struct sl_softgpu_box {
 	char socket[108];
 	char directory[96];
 	char libraries[512]; /* folder of libcuda.so.1 and libnvidia-ml.so.1 */
+	uint64_t cuda_version;
 };
 
 /* Presets of all settings. */
@@ -91,7 +98,7 @@ void sl_softgpu_config_init(struct sl_softgpu_config *config);
 SL_MUST_CHECK int sl_softgpu_start(struct sl_softgpu_box *box,
 	const struct sl_softgpu_config *config, char *why, size_t size);
 
-/* Sets SLUICE_SOFTGPU and puts the libraries first in LD_LIBRARY_PATH, in this process. */
+/* Sets SLUICE_SOFTGPU and the driver's version, and puts the libraries first in LD_LIBRARY_PATH, in this process. */
 SL_MUST_CHECK int sl_softgpu_env(const struct sl_softgpu_box *box);
 
 enum sl_softgpu_event {

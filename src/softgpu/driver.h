@@ -26,9 +26,6 @@
 #include "base/cuda_abi.h"
 #pragma GCC visibility pop
 
-#define SL_DRV_VERSION      12040 /* CUDA 12.4 */
-#define SL_DRV_VERSION_NAME "550.54.99-sluice"
-
 /* What calls on a lost GPU return. Programs on real ones report this (not DEVICE_UNAVAILABLE). */
 #define SL_DRV_LOST CUDA_ERROR_UNKNOWN
 

@@ -1,10 +1,11 @@
 /*
- * init - start, end, fork and the look-up of entry points
+ * init - start, end, fork, and the names of errors
  *
  * Nothing happens before cuInit: no thread, no socket, no allocation. After it, a forked child is
  * told NOT_INITIALIZED for ever (the real driver cannot follow a fork either), and at the end of the
  * process DEINITIALIZED.
  */
+#include "softgpu/absent.h"
 #include "softgpu/driver.h"
 
 #include <errno.h>
@@ -80,6 +81,15 @@ CUresult sl_enter(enum sl_entry_id id)
 	return r;
 }
 
+int sl_absent_state(void)
+{
+	switch (atomic_load(&sl_drv.state)) {
+	case SL_DRV_READY: return CUDA_SUCCESS;
+	case SL_DRV_ENDED: return CUDA_ERROR_DEINITIALIZED;
+	default: return CUDA_ERROR_NOT_INITIALIZED;
+	}
+}
+
 static void at_end(void)
 {
 	int ready = SL_DRV_READY;
@@ -131,14 +141,6 @@ CUresult cuInit(unsigned int flags)
 	return sl_drv.hello.gpus ? CUDA_SUCCESS : CUDA_ERROR_NO_DEVICE;
 }
 
-CUresult cuDriverGetVersion(int *version)
-{
-	if (!version)
-		return CUDA_ERROR_INVALID_VALUE;
-	*version = SL_DRV_VERSION;
-	return CUDA_SUCCESS;
-}
-
 static const struct text {
 	CUresult error;
 	const char *name, *text;
@@ -174,100 +176,4 @@ CUresult cuGetErrorString(CUresult error, const char **out)
 		return CUDA_ERROR_INVALID_VALUE;
 	*out = t ? t->text : NULL;
 	return t ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-}
-
-/* Look-up ------------------------------------------------------------------------------------- */
-
-static const struct row {
-	const char *name;
-	int since; /* first driver version that had it */
-	void *fn;
-} rows[] = {
-#define SL_ENTRY(name, since, need) {#name, since, (void *)name},
-#include "softgpu/entry.def"
-#undef SL_ENTRY
-};
-
-/* Parts of an exported name: length without suffixes, version, per-thread or not. */
-static size_t split(const char *name, bool *per_thread, int *version)
-{
-	size_t n = strlen(name);
-
-	*per_thread = n > 5 &&
-		      (!strcmp(name + n - 5, "_ptsz") || !strcmp(name + n - 5, "_ptds"));
-	if (*per_thread)
-		n -= 5;
-	*version = 1;
-	if (n > 3 && name[n - 3] == '_' && name[n - 2] == 'v' && name[n - 1] >= '1' &&
-		name[n - 1] <= '9') {
-		*version = name[n - 1] - '0';
-		n -= 3;
-	}
-	return n;
-}
-
-/*
- * The newest variant not newer than cuda_version; of two, the one with the wanted default stream.
- * A name that itself ends in a version asks for that one. *too_old: there is a newer one only.
- */
-static const struct row *look_up(
-	const char *symbol, int cuda_version, bool per_thread, bool *too_old)
-{
-	const struct row *best = NULL;
-	int best_rank = -1, want_version, version;
-	bool want_pt, pt;
-	size_t want = split(symbol, &want_pt, &want_version);
-
-	per_thread |= want_pt;
-	*too_old = false;
-	for (size_t i = 0; i < SL_ARRAY_LEN(rows); i++) {
-		size_t n = split(rows[i].name, &pt, &version);
-
-		if (n != want || strncmp(rows[i].name, symbol, n) || (pt && !per_thread))
-			continue;
-		if (want_version > 1 && version != want_version)
-			continue;
-		if (rows[i].since > cuda_version) {
-			*too_old = true;
-			continue;
-		}
-		if (version * 2 + pt > best_rank) {
-			best_rank = version * 2 + pt;
-			best = &rows[i];
-		}
-	}
-	return best;
-}
-
-CUresult cuGetProcAddress_v2(const char *symbol, void **fn, int cuda_version,
-	cuuint64_t flags, CUdriverProcAddressQueryResult *status)
-{
-	const struct row *row;
-	bool too_old;
-
-	if (!symbol || !fn || flags & ~(cuuint64_t)3)
-		return CUDA_ERROR_INVALID_VALUE;
-	row = look_up(symbol, cuda_version,
-		flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM, &too_old);
-	*fn = row ? row->fn : NULL;
-	if (status)
-		*status = row       ? CU_GET_PROC_ADDRESS_SUCCESS
-			  : too_old ? CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT
-				    : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
-	return row || status ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
-}
-
-CUresult cuGetProcAddress(
-	const char *symbol, void **fn, int cuda_version, cuuint64_t flags)
-{
-	return cuGetProcAddress_v2(symbol, fn, cuda_version, flags, NULL);
-}
-
-/* Private tables by which NVIDIA's own libraries know their driver: we are not it. */
-CUresult cuGetExportTable(const void **table, const CUuuid *id)
-{
-	(void)id;
-	if (table)
-		*table = NULL;
-	return CUDA_ERROR_NOT_FOUND;
 }

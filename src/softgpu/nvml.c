@@ -26,9 +26,10 @@
 #include "base/nvml_abi.h"
 #pragma GCC visibility pop
 
-#define DRIVER_VERSION "550.54.99"
-#define NVML_VERSION   "12.550.54.99"
-#define CUDA_VERSION   12040
+/* The driver that goes with the box's version of CUDA; NVML puts the major one before. */
+#define DRIVER_OF_13 "580.65.99"
+#define DRIVER_OF_12 "550.54.99"
+#define IS_CUDA_13   (sl_softgpu_cuda_version() >= 13000)
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static int server = -1;
@@ -222,18 +223,19 @@ const char *nvmlErrorString(nvmlReturn_t result)
 nvmlReturn_t nvmlSystemGetDriverVersion(char *version, unsigned int length)
 {
 	NEED_READY;
-	return put_text(version, length, DRIVER_VERSION);
+	return put_text(version, length, IS_CUDA_13 ? DRIVER_OF_13 : DRIVER_OF_12);
 }
 
 nvmlReturn_t nvmlSystemGetNVMLVersion(char *version, unsigned int length)
 {
-	return put_text(version, length, NVML_VERSION);
+	return put_text(
+		version, length, IS_CUDA_13 ? "13." DRIVER_OF_13 : "12." DRIVER_OF_12);
 }
 
 nvmlReturn_t nvmlSystemGetCudaDriverVersion_v2(int *version)
 {
 	NEED(version);
-	*version = CUDA_VERSION;
+	*version = sl_softgpu_cuda_version();
 	return NVML_SUCCESS;
 }
 

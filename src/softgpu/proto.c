@@ -7,6 +7,8 @@
 #include "softgpu/proto.h"
 
 #include <errno.h>
+#include <stdatomic.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -94,4 +96,21 @@ struct sl_sg_board *sl_sg_board_map(int memfd, bool to_write)
 	at = mmap(NULL, SL_SG_BOARD_BYTES, PROT_READ | (to_write ? PROT_WRITE : 0),
 		MAP_SHARED, memfd, st.st_size - SL_SG_BOARD_BYTES);
 	return at == MAP_FAILED ? NULL : at;
+}
+
+/* Asked for before cuInit, when nobody has spoken to the server yet. */
+int sl_softgpu_cuda_version(void)
+{
+	static _Atomic int version;
+	const char *text;
+	int v = atomic_load(&version);
+
+	if (v)
+		return v;
+	text = getenv(SL_SOFTGPU_ENV_CUDA);
+	v = text ? atoi(text) : 0;
+	if (v < 11000)
+		v = SL_SOFTGPU_CUDA_PRESET;
+	atomic_store(&version, v);
+	return v;
 }

@@ -167,6 +167,9 @@ struct sl_cp_launch {
 SL_MUST_CHECK int sl_sg_send(int socket, const void *head, size_t head_bytes,
 	const void *tail, size_t tail_bytes, const int *fds, unsigned fd_count);
 
+/* The version of CUDA that the driver has, in this process: of its environment, or the preset. */
+int sl_softgpu_cuda_version(void);
+
 /* The board behind the memfd of the box's first GPU, or NULL. Read-only unless to_write. */
 struct sl_sg_board *sl_sg_board_map(int memfd, bool to_write);
 

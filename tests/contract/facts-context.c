@@ -291,3 +291,15 @@ FACT(context_hidden, "driver-facts, measured by others", SAME,
 	after = contract_free_bytes();
 	HOLDS(after, <, before);
 }
+
+FACT(calls_of_32_bits, MANUAL, SAME,
+	"calls with 32-bit sizes do not go with a context of today")
+{
+	CUdeviceptr_v1 at;
+	unsigned int bytes, total;
+
+	contract_context();
+	IS(ERROR_INVALID_CONTEXT, cuMemAlloc, &at, 4096);
+	IS(ERROR_INVALID_CONTEXT, cuMemGetInfo, &bytes, &total);
+	IS(ERROR_INVALID_CONTEXT, cuMemsetD8, 0, 0, 1);
+}

@@ -3,6 +3,7 @@
  */
 #include "contract.h"
 
+#include <dlfcn.h>
 #include <stdio.h>
 
 #define MANUAL "driver API manual"
@@ -302,4 +303,88 @@ FACT(proc_address_bad, MANUAL, SAME, "NULL for the name or the place is refused"
 
 	IS(ERROR_INVALID_VALUE, cuGetProcAddress, NULL, &found, 12000, 0);
 	IS(ERROR_INVALID_VALUE, cuGetProcAddress, "cuInit", NULL, 12000, 0);
+}
+
+FACT(names_exported, "dlsym users rely on it", SAME,
+	"the driver exports each name that its version of CUDA has")
+{
+	static const struct {
+		const char *name;
+		int since;
+	} names[] = {
+#define SL_CUDA_NAME(name, since) {#name, since},
+#include "base/cuda_names.def"
+#undef SL_CUDA_NAME
+	};
+	int version = 0;
+
+	OK(cuDriverGetVersion, &version);
+	for (size_t i = 0; i < SL_ARRAY_LEN(names); i++)
+		if (names[i].since <= version &&
+			!dlsym(RTLD_DEFAULT, names[i].name)) {
+			printf("no %s\n", names[i].name);
+			HOLDS(names[i].since, >, version);
+		}
+}
+
+/* The status of a look-up, and what it found. */
+static int find_proc(const char *name, int version, void **found)
+{
+	CUdriverProcAddressQueryResult status = CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
+
+	*found = NULL;
+	OK(cuGetProcAddress_v2, name, found, version, 0, &status);
+	return status;
+}
+
+FACT(proc_address_chosen, MANUAL, SAME,
+	"the version asked for chooses the variant of a function")
+{
+	void *found;
+
+	HOLDS(find_proc("cuMemAdvise", 12000, &found), ==, CU_GET_PROC_ADDRESS_SUCCESS);
+	HOLDS((uintptr_t)found, ==, (uintptr_t)contract_find("cuMemAdvise"));
+	HOLDS(find_proc("cuMemAdvise", 12020, &found), ==, CU_GET_PROC_ADDRESS_SUCCESS);
+	HOLDS((uintptr_t)found, ==, (uintptr_t)contract_find("cuMemAdvise_v2"));
+	HOLDS(find_proc("cuCtxCreate", 4000, &found), ==, CU_GET_PROC_ADDRESS_SUCCESS);
+	HOLDS((uintptr_t)found, ==, (uintptr_t)contract_find("cuCtxCreate_v2"));
+}
+
+FACT(proc_address_13, MANUAL, SAME,
+	"in CUDA 13 plain cuCtxCreate and cuGraphAddNode mean the newest variant")
+{
+	int version = 0;
+	void *found;
+
+	OK(cuDriverGetVersion, &version);
+	if (version < 13000)
+		contract_skip("the driver is older than CUDA 13");
+	HOLDS(find_proc("cuCtxCreate", 13000, &found), ==, CU_GET_PROC_ADDRESS_SUCCESS);
+	HOLDS((uintptr_t)found, ==, (uintptr_t)contract_find("cuCtxCreate_v4"));
+	HOLDS(find_proc("cuGraphAddNode", 13000, &found), ==,
+		CU_GET_PROC_ADDRESS_SUCCESS);
+	HOLDS((uintptr_t)found, ==, (uintptr_t)contract_find("cuGraphAddNode_v2"));
+	HOLDS(find_proc("cuGraphAddNode", 12020, &found), ==,
+		CU_GET_PROC_ADDRESS_SUCCESS);
+	HOLDS((uintptr_t)found, ==, (uintptr_t)contract_find("cuGraphAddNode"));
+}
+
+FACT(proc_address_renamed, "the toolkit's typed pointers", SAME,
+	"since CUDA 12 cuGraphInstantiate is cuGraphInstantiateWithFlags")
+{
+	void *found;
+
+	HOLDS(find_proc("cuGraphInstantiate", 12000, &found), ==,
+		CU_GET_PROC_ADDRESS_SUCCESS);
+	HOLDS((uintptr_t)found, ==,
+		(uintptr_t)contract_find("cuGraphInstantiateWithFlags"));
+}
+
+FACT(proc_address_future, MANUAL, SAME,
+	"a version the driver has not reached finds its newest variant")
+{
+	void *found;
+
+	HOLDS(find_proc("cuMemAlloc", 99000, &found), ==, CU_GET_PROC_ADDRESS_SUCCESS);
+	HOLDS((uintptr_t)found, ==, (uintptr_t)contract_find("cuMemAlloc_v2"));
 }
