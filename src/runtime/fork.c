@@ -10,8 +10,11 @@
 #include "runtime/agent.h"
 #include "runtime/capture.h"
 #include "runtime/gate.h"
+#include "runtime/held.h"
 #include "runtime/hidden.h"
 #include "runtime/memory.h"
+#include "runtime/objects.h"
+#include "runtime/passed.h"
 #include "runtime/prove.h"
 #include "runtime/pulse.h"
 #include "runtime/session.h"
@@ -31,6 +34,9 @@ static void in_child(void)
 	sl_agent_forget();
 	sl_capture_forget();
 	sl_hidden_forget();
+	sl_held_forget();
+	sl_passed_forget();
+	sl_objects_forget();
 	sl_memory_forget();
 	sl_sweep_forget();
 	sl_prove_forget();

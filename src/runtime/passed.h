@@ -11,22 +11,25 @@
 #ifndef SL_RUNTIME_PASSED_H
 #define SL_RUNTIME_PASSED_H
 
+#include "runtime/room.h"
 #include "runtime/session.h"
 
 enum sl_passed_flags {
-	SL_PASSED_HELD = 1, /* cannot be evicted: what the driver alone can move */
-	SL_PASSED_QUICK =
-		2, /* never wait: a refusal counts as granted, the rest is measured */
+	SL_PASSED_HELD = 1,  /* cannot be evicted: what the driver alone can move */
+	SL_PASSED_QUICK = 2, /* nobody is asked and nothing charged, only measured */
 };
 
 /* One call that takes memory. On the caller's stack from ask to settle. */
 struct sl_passed {
 	struct sl_gpu *
 		gpu; /* NULL: not for us to charge (bypass, a foreign device, a capture) */
-	uint64_t bytes;
+	uint64_t
+		bytes; /* after sl_passed_settle: for sl_passed_free, 0 where nothing was charged */
 	uint32_t flags;
+	uint32_t rounds;        /* the driver was out of memory so often */
 	uint64_t granted_bytes; /* of the demand; 0: what was charged already sufficed */
 	struct sl_demand demand;
+	struct sl_room room; /* more than was asked for, while the driver wants more */
 };
 
 /* The current context's device. */
@@ -38,7 +41,8 @@ SL_MUST_CHECK bool sl_passed_ask(struct sl_passed *passed, CUdevice dev, uint64_
 /* After the driver's answer. True: it was out of memory although the bytes were granted; they have been
  * asked for again and are there now, so call again. */
 SL_MUST_CHECK bool sl_passed_again(struct sl_passed *passed, CUresult *result);
-/* used_bytes of what was asked for exist now (0: the call failed). Always, after a true sl_passed_ask. */
+/* used_bytes of what was asked for exist now (0: the call failed). Always, after a true sl_passed_ask.
+ * passed.bytes is then what has been charged for it, to be given to sl_passed_free some day. */
 void sl_passed_settle(struct sl_passed *passed, uint64_t used_bytes);
 /* So many bytes that were settled before are gone. flags as they were asked with. */
 void sl_passed_free(struct sl_gpu *gpu, uint64_t bytes, uint32_t flags);

@@ -33,6 +33,14 @@ void sl_supply_give_back_soon(void)
 		sl_sweep_soon(true);
 }
 
+bool sl_supply_give_back_now(void)
+{
+	if (!is_hoarded())
+		return false;
+	sl_memory_flush_all(true);
+	return true;
+}
+
 static CUresult create_granted(struct sl_demand *demand, struct sl_space *space,
 	uint64_t bytes, struct sl_backing *out, int *outcome)
 {
@@ -66,9 +74,8 @@ CUresult sl_supply_obtain(struct sl_space *space, uint64_t bytes, struct sl_back
 		if (outcome == SL_DEMAND_REFUSED)
 			return sl_session_join();
 		if (outcome == SL_DEMAND_GRANTED || again ||
-			r != CUDA_ERROR_OUT_OF_MEMORY || !is_hoarded())
+			r != CUDA_ERROR_OUT_OF_MEMORY || !sl_supply_give_back_now())
 			return r;
-		sl_memory_flush_all(true);
 	}
 }
 

@@ -12,6 +12,8 @@ SL_MUST_CHECK CUresult sl_supply_obtain(
 	struct sl_space *space, uint64_t bytes, struct sl_backing *out);
 /* Somebody waits for memory: what all spaces hoard goes, by and by. Never blocks. */
 void sl_supply_give_back_soon(void);
+/* The same at once, in this thread. False: nothing was hoarded. No lock may be held. */
+bool sl_supply_give_back_now(void);
 /* Unmaps, releases and tells the daemon. No work may use it. What the driver keeps stays charged. */
 void sl_supply_discard(struct sl_gpu *gpu, struct sl_backing *backing);
 
