@@ -5,6 +5,7 @@
  * retains it. Reset takes everything out of it and leaves the count alone; the next retain makes it
  * usable again. An error that sticks (bad access in a kernel) is the context's until it is destroyed.
  */
+#include "softgpu/array.h"
 #include "softgpu/driver.h"
 #include "softgpu/space.h"
 
@@ -156,6 +157,7 @@ static void ctx_close(CUcontext ctx)
 			break;
 		sl_stream_close(s);
 	}
+	sl_array_drop_context(ctx);
 	sl_space_drop_context(ctx);
 	for (unsigned i = 0; i < sl_drv.hello.gpus; i++)
 		if (ctx->peer[i])

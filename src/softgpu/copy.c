@@ -6,7 +6,7 @@
  * first; to pageable memory it waits. Addresses are checked when the call is made (an address with
  * nothing behind it is an invalid value) and again when it runs (then it is an illegal address).
  */
-#include "softgpu/api.h"
+#include "softgpu/copy.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -35,12 +35,7 @@ static uint64_t span(const struct sl_copy *c, size_t pitch, size_t slice)
 	return (c->slices - 1) * slice + (c->rows - 1) * pitch + c->width;
 }
 
-/*
- * Submits a copy whose ends are set; *_host say what the caller named them. unified: an end may be
- * anything, as its address tells.
- */
-static CUresult copy_submit(
-	CUstream stream, struct sl_copy *c, bool is_async, bool unified)
+CUresult sl_copy_submit(CUstream stream, struct sl_copy *c, bool is_async, bool unified)
 {
 	enum sl_place dst, src;
 	bool dst_named_host = c->dst_host, src_named_host = c->src_host;
@@ -96,7 +91,7 @@ static CUresult plain(CUstream stream, uint64_t dst, bool dst_host, uint64_t src
 		.rows = 1,
 		.slices = 1};
 
-	return copy_submit(stream, &c, is_async, unified);
+	return sl_copy_submit(stream, &c, is_async, unified);
 }
 
 #define HOST(ptr) (uint64_t)(uintptr_t)(ptr), true
@@ -163,113 +158,6 @@ PEER(cuMemcpyPeerAsync, (PEER_PARAMS, CUstream stream), cuMemcpyPeerAsync,
 	SL_PLAIN(stream), true)
 PEER(cuMemcpyPeerAsync, (PEER_PARAMS, CUstream stream), cuMemcpyPeerAsync_ptsz,
 	SL_PER_THREAD(stream), true)
-
-/* Two and three dimensions -------------------------------------------------------------------- */
-
-struct end {
-	CUmemorytype type;
-	const void *host;
-	CUdeviceptr device;
-	size_t x, y, z, pitch, height;
-};
-
-static bool place_end(const struct end *e, size_t width, uint64_t *address, bool *is_host,
-	size_t *pitch, size_t *slice)
-{
-	size_t row = e->pitch ? e->pitch : width + e->x;
-
-	if (e->type == CU_MEMORYTYPE_HOST)
-		*address = (uint64_t)(uintptr_t)e->host;
-	else if (e->type == CU_MEMORYTYPE_DEVICE || e->type == CU_MEMORYTYPE_UNIFIED)
-		*address = e->device;
-	else
-		return false; /* arrays are not modelled */
-	*is_host = e->type == CU_MEMORYTYPE_HOST;
-	*pitch = row;
-	*slice = row * e->height;
-	*address += e->z * *slice + e->y * row + e->x;
-	return row >= width;
-}
-
-static CUresult box(CUstream stream, const struct end *dst, const struct end *src,
-	size_t width, size_t rows, size_t slices, bool is_async)
-{
-	struct sl_copy c = {.width = width, .rows = rows, .slices = slices};
-	bool unified =
-		dst->type == CU_MEMORYTYPE_UNIFIED || src->type == CU_MEMORYTYPE_UNIFIED;
-
-	if (dst->type == CU_MEMORYTYPE_ARRAY || src->type == CU_MEMORYTYPE_ARRAY)
-		return CUDA_ERROR_NOT_SUPPORTED;
-	if (!place_end(dst, width, &c.dst, &c.dst_host, &c.dst_pitch, &c.dst_slice) ||
-		!place_end(src, width, &c.src, &c.src_host, &c.src_pitch, &c.src_slice))
-		return CUDA_ERROR_INVALID_VALUE;
-	return copy_submit(stream, &c, is_async, unified);
-}
-
-static CUresult do_2d(CUstream stream, const CUDA_MEMCPY2D *p, bool is_async)
-{
-	CHECK_OUT(p);
-	struct end dst = {.type = p->dstMemoryType,
-		.host = p->dstHost,
-		.device = p->dstDevice,
-		.x = p->dstXInBytes,
-		.y = p->dstY,
-		.pitch = p->dstPitch,
-		.height = p->Height};
-	struct end src = {.type = p->srcMemoryType,
-		.host = p->srcHost,
-		.device = p->srcDevice,
-		.x = p->srcXInBytes,
-		.y = p->srcY,
-		.pitch = p->srcPitch,
-		.height = p->Height};
-
-	return box(stream, &dst, &src, p->WidthInBytes, p->Height, 1, is_async);
-}
-
-static CUresult do_3d(CUstream stream, const CUDA_MEMCPY3D *p, bool is_async)
-{
-	CHECK_OUT(p);
-	struct end dst = {p->dstMemoryType, p->dstHost, p->dstDevice, p->dstXInBytes,
-		p->dstY, p->dstZ, p->dstPitch, p->dstHeight ? p->dstHeight : p->Height};
-	struct end src = {p->srcMemoryType, p->srcHost, p->srcDevice, p->srcXInBytes,
-		p->srcY, p->srcZ, p->srcPitch, p->srcHeight ? p->srcHeight : p->Height};
-
-	return box(stream, &dst, &src, p->WidthInBytes, p->Height, p->Depth, is_async);
-}
-
-/* The peer form has the same layout with contexts in the place of two reserved words. */
-static CUresult do_3d_peer(CUstream stream, const CUDA_MEMCPY3D_PEER *p, bool is_async)
-{
-	_Static_assert(
-		sizeof(CUDA_MEMCPY3D) == sizeof(CUDA_MEMCPY3D_PEER), "layouts differ");
-	CUDA_MEMCPY3D plain_form;
-
-	CHECK_OUT(p);
-	memcpy(&plain_form, p, sizeof(plain_form));
-	return do_3d(stream, &plain_form, is_async);
-}
-
-#define do_cuMemcpy2D_v2          do_2d
-#define do_cuMemcpy2DUnaligned_v2 do_2d
-#define do_cuMemcpy2DAsync_v2     do_2d
-#define do_cuMemcpy3D_v2          do_3d
-#define do_cuMemcpy3DAsync_v2     do_3d
-#define do_cuMemcpy3DPeer         do_3d_peer
-#define do_cuMemcpy3DPeerAsync    do_3d_peer
-#define BOX_SYNC(name, type)                                                    \
-	SL_TWIN_SYNC(name, (const type *copy), (CU_STREAM_LEGACY, copy, false), \
-		(CU_STREAM_PER_THREAD, copy, false))
-#define BOX_ASYNC(name, type)                              \
-	SL_TWIN(name, (const type *copy, CUstream stream), \
-		(SL_PLAIN(stream), copy, true), (SL_PER_THREAD(stream), copy, true))
-BOX_SYNC(cuMemcpy2D_v2, CUDA_MEMCPY2D)
-BOX_SYNC(cuMemcpy2DUnaligned_v2, CUDA_MEMCPY2D)
-BOX_SYNC(cuMemcpy3D_v2, CUDA_MEMCPY3D)
-BOX_SYNC(cuMemcpy3DPeer, CUDA_MEMCPY3D_PEER)
-BOX_ASYNC(cuMemcpy2DAsync_v2, CUDA_MEMCPY2D)
-BOX_ASYNC(cuMemcpy3DAsync_v2, CUDA_MEMCPY3D)
-BOX_ASYNC(cuMemcpy3DPeerAsync, CUDA_MEMCPY3D_PEER)
 
 /* Memsets ------------------------------------------------------------------------------------- */
 

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define KINDS_MAX 16
+#define KINDS_MAX 40
 
 static struct sl_object *all; /* chained by all_next */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;

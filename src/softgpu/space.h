@@ -53,7 +53,8 @@ enum sl_block_kind {
 	SL_BLOCK_DEVICE,
 	SL_BLOCK_MANAGED,
 	SL_BLOCK_POOL,
-	SL_BLOCK_IPC, /* another process made it */
+	SL_BLOCK_IPC,   /* another process made it */
+	SL_BLOCK_ARRAY, /* behind an array: no program knows the address */
 	SL_BLOCK_PINNED,
 	SL_BLOCK_REGISTERED
 };
@@ -76,6 +77,7 @@ SL_MUST_CHECK CUresult sl_space_alloc(
 	CUcontext ctx, uint64_t bytes, enum sl_block_kind kind, CUdeviceptr *out);
 /* The block's memory is gone at once: the caller has waited for the work on it. */
 SL_MUST_CHECK CUresult sl_space_free(CUdeviceptr address);
+SL_MUST_CHECK CUresult sl_space_free_array(CUdeviceptr address);
 SL_MUST_CHECK CUresult sl_space_host_alloc(
 	CUcontext ctx, uint64_t bytes, unsigned flags, void **out);
 SL_MUST_CHECK CUresult sl_space_host_register(

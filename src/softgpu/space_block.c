@@ -204,18 +204,29 @@ static void block_drop(struct sl_block *b)
 	free(b);
 }
 
-CUresult sl_space_free(CUdeviceptr address)
+static CUresult free_kinds(
+	CUdeviceptr address, enum sl_block_kind lowest, enum sl_block_kind highest)
 {
 	struct sl_block *b;
 
 	pthread_mutex_lock(&sl_space_lock);
 	b = sl_table_find(&sl_blocks, address);
-	if (b && b->address == address && b->kind <= SL_BLOCK_POOL)
+	if (b && b->address == address && b->kind >= lowest && b->kind <= highest)
 		block_drop(b);
 	else
 		b = NULL;
 	pthread_mutex_unlock(&sl_space_lock);
 	return b ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult sl_space_free(CUdeviceptr address)
+{
+	return free_kinds(address, SL_BLOCK_DEVICE, SL_BLOCK_POOL);
+}
+
+CUresult sl_space_free_array(CUdeviceptr address)
+{
+	return free_kinds(address, SL_BLOCK_ARRAY, SL_BLOCK_ARRAY);
 }
 
 void sl_space_drop_context(CUcontext ctx)
@@ -225,7 +236,7 @@ void sl_space_drop_context(CUcontext ctx)
 		struct sl_block *b = sl_blocks.row[i];
 
 		/* Pinned memory outlives its context: it belongs to the process. */
-		if (b->ctx == ctx && b->kind <= SL_BLOCK_IPC)
+		if (b->ctx == ctx && b->kind <= SL_BLOCK_ARRAY)
 			block_drop(b);
 	}
 	pthread_mutex_unlock(&sl_space_lock);

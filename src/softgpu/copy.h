@@ -1,0 +1,23 @@
+/*
+ * copy - what the files with copies share, and graphs need of them
+ */
+#ifndef SL_SOFTGPU_COPY_H
+#define SL_SOFTGPU_COPY_H
+
+#include "softgpu/api.h"
+
+/*
+ * Submits a copy whose ends are set; *_host say what the caller named them. unified: an end may be
+ * anything, as its address tells.
+ */
+SL_MUST_CHECK CUresult sl_copy_submit(
+	CUstream stream, struct sl_copy *c, bool is_async, bool unified);
+
+/*
+ * Turns a description into addresses: the places in arrays become addresses of the GPU. *unified as
+ * above. Fails as the driver's call would; an end's address is only checked by sl_copy_submit().
+ */
+SL_MUST_CHECK CUresult sl_copy_plan(
+	const CUDA_MEMCPY3D *p, struct sl_copy *out, bool *unified);
+
+#endif

@@ -1,0 +1,361 @@
+/*
+ * facts-arrays - arrays, mipmapped arrays, and copies to and from them
+ */
+#include "contract.h"
+
+#define MANUAL "driver API manual"
+
+static CUarray array_of(size_t width, size_t height, size_t depth, unsigned int flags)
+{
+	CUDA_ARRAY3D_DESCRIPTOR desc = {
+		width, height, depth, CU_AD_FORMAT_UNSIGNED_INT32, 1, flags};
+	CUarray array = NULL;
+
+	OK(cuArray3DCreate_v2, &array, &desc);
+	return array;
+}
+
+/* words[i] = first + i */
+static void count_up(uint32_t *words, size_t count, uint32_t first)
+{
+	for (size_t i = 0; i < count; i++)
+		words[i] = first + (uint32_t)i;
+}
+
+FACT(array_describe, MANUAL, SAME, "an array says what it was made as")
+{
+	CUDA_ARRAY_DESCRIPTOR in = {100, 50, CU_AD_FORMAT_HALF, 4}, out;
+	CUDA_ARRAY3D_DESCRIPTOR out3;
+	CUarray array;
+
+	contract_context();
+	OK(cuArrayCreate_v2, &array, &in);
+	OK(cuArrayGetDescriptor_v2, &out, array);
+	HOLDS(out.Width, ==, 100);
+	HOLDS(out.Height, ==, 50);
+	HOLDS(out.Format, ==, CU_AD_FORMAT_HALF);
+	HOLDS(out.NumChannels, ==, 4);
+	OK(cuArray3DGetDescriptor_v2, &out3, array);
+	HOLDS(out3.Depth, ==, 0);
+	HOLDS(out3.Flags, ==, 0);
+	OK(cuArrayDestroy, array);
+}
+
+FACT(array_flags, MANUAL, SAME, "layers, cubes and surfaces are kinds of arrays")
+{
+	static const CUDA_ARRAY3D_DESCRIPTOR good[] = {
+		{64, 0, 0, CU_AD_FORMAT_FLOAT, 1, 0},
+		{64, 32, 0, CU_AD_FORMAT_FLOAT, 2, CUDA_ARRAY3D_SURFACE_LDST},
+		{64, 32, 16, CU_AD_FORMAT_UNSIGNED_INT8, 4, 0},
+		{64, 0, 5, CU_AD_FORMAT_FLOAT, 1, CUDA_ARRAY3D_LAYERED},
+		{64, 32, 5, CU_AD_FORMAT_FLOAT, 1, CUDA_ARRAY3D_LAYERED},
+		{64, 64, 6, CU_AD_FORMAT_FLOAT, 1, CUDA_ARRAY3D_CUBEMAP},
+		{64, 64, 12, CU_AD_FORMAT_FLOAT, 1,
+			CUDA_ARRAY3D_CUBEMAP | CUDA_ARRAY3D_LAYERED},
+		{64, 64, 0, CU_AD_FORMAT_FLOAT, 1, CUDA_ARRAY3D_TEXTURE_GATHER},
+	};
+	CUDA_ARRAY3D_DESCRIPTOR out;
+	CUarray array;
+
+	contract_context();
+	for (size_t i = 0; i < SL_ARRAY_LEN(good); i++) {
+		OK(cuArray3DCreate_v2, &array, &good[i]);
+		OK(cuArray3DGetDescriptor_v2, &out, array);
+		HOLDS(out.Depth, ==, good[i].Depth);
+		HOLDS(out.Flags, ==, good[i].Flags);
+		OK(cuArrayDestroy, array);
+	}
+}
+
+FACT(array_refused, MANUAL, SAME, "a description that cannot be is refused")
+{
+	static const CUDA_ARRAY3D_DESCRIPTOR bad[] = {
+		{0, 0, 0, CU_AD_FORMAT_FLOAT, 1, 0},
+		{64, 32, 0, CU_AD_FORMAT_FLOAT, 3, 0},
+		{64, 32, 0, (CUarray_format)0x77, 1, 0},
+		{64, 64, 5, CU_AD_FORMAT_FLOAT, 1, CUDA_ARRAY3D_CUBEMAP},
+		{64, 32, 6, CU_AD_FORMAT_FLOAT, 1, CUDA_ARRAY3D_CUBEMAP},
+		{64, 32, 0, CU_AD_FORMAT_FLOAT, 1, CUDA_ARRAY3D_LAYERED},
+		{1u << 30, 0, 0, CU_AD_FORMAT_FLOAT, 1, 0},
+	};
+	CUarray array;
+
+	contract_context();
+	for (size_t i = 0; i < SL_ARRAY_LEN(bad); i++)
+		IS(ERROR_INVALID_VALUE, cuArray3DCreate_v2, &array, &bad[i]);
+	IS(ERROR_INVALID_VALUE, cuArray3DCreate_v2, NULL, &bad[0]);
+	IS(ERROR_INVALID_VALUE, cuArray3DCreate_v2, &array, NULL);
+}
+
+FACT(array_takes, MANUAL, SAME, "an array takes the GPU's memory and gives it back")
+{
+	size_t before, texels = (size_t)4096 * 4096;
+	CUarray array;
+
+	contract_context();
+	OK(cuArrayDestroy, array_of(64, 64, 0, 0));
+	before = contract_free_bytes();
+	array = array_of(4096, 4096, 0, 0);
+	HOLDS(contract_free_bytes() + texels * 4, <=, before);
+	OK(cuArrayDestroy, array);
+	HOLDS(contract_free_bytes(), >=, before);
+}
+
+FACT(array_small_shared, "assumed", SAME, "small arrays share a piece of the GPU")
+{
+	CUarray array[64];
+	size_t before;
+
+	contract_context();
+	array_of(64, 64, 0, 0);
+	before = contract_free_bytes();
+	for (unsigned int i = 0; i < 64; i++)
+		array[i] = array_of(64, 64, 0, 0);
+	HOLDS(contract_free_bytes() + (4 << 20), >=, before);
+	for (unsigned int i = 0; i < 64; i++)
+		OK(cuArrayDestroy, array[i]);
+}
+
+FACT(array_oom, MANUAL, SAME, "an array larger than the GPU gives OUT_OF_MEMORY")
+{
+	CUDA_ARRAY3D_DESCRIPTOR desc = {
+		16384, 16384, 2048, CU_AD_FORMAT_FLOAT, 4, CUDA_ARRAY3D_LAYERED};
+	CUarray array;
+
+	contract_context();
+	IS(ERROR_OUT_OF_MEMORY, cuArray3DCreate_v2, &array, &desc);
+	OK(cuArrayDestroy, array_of(64, 64, 0, 0));
+}
+
+FACT(array_handle, MANUAL, SAME, "what is no array is refused")
+{
+	CUDA_ARRAY_DESCRIPTOR desc;
+	uint32_t word = 0;
+
+	contract_context();
+	FAILS(cuArrayDestroy, NULL);
+	FAILS(cuArrayGetDescriptor_v2, &desc, NULL);
+	FAILS(cuMemcpyHtoA_v2, NULL, 0, &word, 4);
+}
+
+FACT(array_row, MANUAL, SAME, "bytes go into an array and come back, by every way")
+{
+	uint32_t in[256], out[256] = {0};
+	CUarray first, second;
+	CUdeviceptr at;
+
+	contract_context();
+	count_up(in, 256, 1000);
+	first = array_of(256, 0, 0, 0);
+	second = array_of(256, 0, 0, 0);
+	at = contract_alloc(sizeof(in));
+	OK(cuMemcpyHtoA_v2, first, 0, in, sizeof(in));
+	OK(cuMemcpyAtoA_v2, second, 0, first, 0, sizeof(in));
+	OK(cuMemcpyAtoD_v2, at, second, 0, sizeof(in));
+	HOLDS(contract_read(at + 255 * 4), ==, 1255);
+	OK(cuMemsetD32_v2, at, 7, 2);
+	OK(cuMemcpyDtoA_v2, first, 40, at, 8);
+	OK(cuMemcpyAtoH_v2, out, first, 0, sizeof(out));
+	HOLDS(out[9], ==, 1009);
+	HOLDS(out[10], ==, 7);
+	HOLDS(out[11], ==, 7);
+	HOLDS(out[12], ==, 1012);
+}
+
+FACT(array_row_bounds, MANUAL, SAME, "a copy past an array's end is refused")
+{
+	uint32_t in[16] = {0};
+	CUarray array;
+
+	contract_context();
+	array = array_of(16, 0, 0, 0);
+	IS(ERROR_INVALID_VALUE, cuMemcpyHtoA_v2, array, 4, in, sizeof(in));
+	OK(cuMemcpyHtoA_v2, array, 0, in, sizeof(in));
+}
+
+FACT(array_row_async, MANUAL, SAME, "copies with arrays follow the order of their stream")
+{
+	uint32_t *in = NULL, *out = NULL;
+	CUstream stream;
+	CUarray array;
+
+	contract_context();
+	array = array_of(64, 0, 0, 0);
+	OK(cuStreamCreate, &stream, CU_STREAM_NON_BLOCKING);
+	OK(cuMemAllocHost_v2, (void **)&in, 256);
+	OK(cuMemAllocHost_v2, (void **)&out, 256);
+	count_up(in, 64, 5);
+	contract_spin(stream, 50);
+	OK(cuMemcpyHtoAAsync_v2, array, 0, in, 256, stream);
+	OK(cuMemcpyAtoHAsync_v2, out, array, 0, 256, stream);
+	IS(ERROR_NOT_READY, cuStreamQuery, stream);
+	OK(cuStreamSynchronize, stream);
+	HOLDS(out[63], ==, 68);
+}
+
+FACT(array_plane, MANUAL, SAME, "a rectangle of an array can be written and read")
+{
+	uint32_t in[8 * 4], out[8 * 4] = {0}, edge = 0;
+	CUarray array;
+	CUDA_MEMCPY2D to = {.srcMemoryType = CU_MEMORYTYPE_HOST,
+		.srcHost = in,
+		.srcPitch = 32,
+		.dstMemoryType = CU_MEMORYTYPE_ARRAY,
+		.dstXInBytes = 16,
+		.dstY = 3,
+		.WidthInBytes = 32,
+		.Height = 4};
+	CUDA_MEMCPY2D from = {.dstMemoryType = CU_MEMORYTYPE_HOST,
+		.dstHost = out,
+		.dstPitch = 32,
+		.srcMemoryType = CU_MEMORYTYPE_ARRAY,
+		.srcXInBytes = 16,
+		.srcY = 3,
+		.WidthInBytes = 32,
+		.Height = 4};
+
+	contract_context();
+	count_up(in, 32, 70);
+	array = to.dstArray = from.srcArray = array_of(100, 50, 0, 0);
+	OK(cuMemcpy2D_v2, &to);
+	OK(cuMemcpy2D_v2, &from);
+	HOLDS(memcmp(in, out, sizeof(in)), ==, 0);
+	/* The last of its rows lies at column 4 of row 6. */
+	from.srcXInBytes = 4 * 4;
+	from.srcY = 6;
+	from.WidthInBytes = 4;
+	from.Height = 1;
+	from.dstHost = &edge;
+	OK(cuMemcpy2DUnaligned_v2, &from);
+	HOLDS(edge, ==, 70 + 24);
+	to.dstY = 47;
+	IS(ERROR_INVALID_VALUE, cuMemcpy2D_v2, &to);
+	to.dstY = 0;
+	to.dstXInBytes = 93 * 4;
+	IS(ERROR_INVALID_VALUE, cuMemcpy2D_v2, &to);
+	(void)array;
+}
+
+FACT(array_volume, MANUAL, SAME, "a box of an array can be written and read")
+{
+	static uint32_t in[4 * 3 * 2], out[4 * 3 * 2];
+	CUDA_MEMCPY3D copy = {.srcMemoryType = CU_MEMORYTYPE_HOST,
+		.srcHost = in,
+		.srcPitch = 16,
+		.srcHeight = 3,
+		.dstMemoryType = CU_MEMORYTYPE_ARRAY,
+		.dstXInBytes = 8,
+		.dstY = 1,
+		.dstZ = 2,
+		.WidthInBytes = 16,
+		.Height = 3,
+		.Depth = 2};
+	CUDA_MEMCPY3D back = {.dstMemoryType = CU_MEMORYTYPE_HOST,
+		.dstHost = out,
+		.dstPitch = 16,
+		.dstHeight = 3,
+		.srcMemoryType = CU_MEMORYTYPE_ARRAY,
+		.WidthInBytes = 16,
+		.Height = 3,
+		.Depth = 2};
+
+	contract_context();
+	count_up(in, 24, 500);
+	copy.dstArray = array_of(16, 8, 4, 0);
+	back.srcArray = array_of(16, 8, 4, CUDA_ARRAY3D_LAYERED);
+	OK(cuMemcpy3D_v2, &copy);
+	copy.srcMemoryType = CU_MEMORYTYPE_ARRAY;
+	copy.srcArray = copy.dstArray;
+	copy.srcXInBytes = 8;
+	copy.srcY = 1;
+	copy.srcZ = 2;
+	copy.dstArray = back.srcArray;
+	copy.dstXInBytes = copy.dstY = copy.dstZ = 0;
+	OK(cuMemcpy3DAsync_v2, &copy, NULL);
+	OK(cuMemcpy3D_v2, &back);
+	HOLDS(memcmp(in, out, sizeof(in)), ==, 0);
+	back.srcZ = 3;
+	IS(ERROR_INVALID_VALUE, cuMemcpy3D_v2, &back);
+}
+
+FACT(array_fresh_context, MANUAL, SAME, "arrays go with their context")
+{
+	CUDA_ARRAY_DESCRIPTOR desc;
+	CUcontext made;
+	CUarray array;
+	size_t before;
+
+	contract_context();
+	before = contract_free_bytes();
+	OK(cuCtxCreate_v2, &made, 0, 0);
+	array = array_of(4096, 4096, 0, 0);
+	OK(cuCtxDestroy_v2, made);
+	HOLDS(contract_free_bytes(), >=, before);
+	FAILS(cuArrayGetDescriptor_v2, &desc, array);
+}
+
+FACT(array_no_plane, MANUAL, SAME, "an array of plain texels has no planes")
+{
+	CUarray plane, array;
+
+	contract_context();
+	array = array_of(64, 64, 0, 0);
+	IS(ERROR_INVALID_VALUE, cuArrayGetPlane, &plane, array, 0);
+}
+
+FACT(array_no_requirements, MANUAL, SAME,
+	"only arrays that are mapped later have requirements, only sparse ones tiles")
+{
+	CUDA_ARRAY_MEMORY_REQUIREMENTS requirements;
+	CUDA_ARRAY_SPARSE_PROPERTIES tiles;
+	CUarray array;
+
+	contract_context();
+	array = array_of(64, 64, 0, 0);
+	IS(ERROR_INVALID_VALUE, cuArrayGetMemoryRequirements, &requirements, array, 0);
+	IS(ERROR_INVALID_VALUE, cuArrayGetSparseProperties, &tiles, array);
+}
+
+FACT(mipmap_levels, MANUAL, SAME, "each level of a mipmapped array is half as large")
+{
+	CUDA_ARRAY3D_DESCRIPTOR desc = {64, 16, 0, CU_AD_FORMAT_FLOAT, 1, 0}, out;
+	CUmipmappedArray mipmap;
+	CUarray level;
+
+	contract_context();
+	OK(cuMipmappedArrayCreate, &mipmap, &desc, 100);
+	for (unsigned int i = 0; i < 7; i++) {
+		OK(cuMipmappedArrayGetLevel, &level, mipmap, i);
+		OK(cuArray3DGetDescriptor_v2, &out, level);
+		HOLDS(out.Width, ==, 64u >> i);
+		HOLDS(out.Height, ==, 16u >> i ? 16u >> i : 1);
+	}
+	IS(ERROR_INVALID_VALUE, cuMipmappedArrayGetLevel, &level, mipmap, 7);
+	OK(cuMipmappedArrayDestroy, mipmap);
+}
+
+FACT(mipmap_apart, MANUAL, SAME, "levels keep what was written, and go with the whole")
+{
+	CUDA_ARRAY3D_DESCRIPTOR desc = {1024, 1024, 0, CU_AD_FORMAT_UNSIGNED_INT32, 1, 0};
+	uint32_t in[512], out[512] = {0};
+	CUarray level[3];
+	CUmipmappedArray mipmap;
+	size_t before;
+
+	contract_context();
+	before = contract_free_bytes();
+	OK(cuMipmappedArrayCreate, &mipmap, &desc, 3);
+	HOLDS(contract_free_bytes() + (5 << 20), <=, before);
+	for (unsigned int i = 0; i < 3; i++) {
+		OK(cuMipmappedArrayGetLevel, &level[i], mipmap, i);
+		count_up(in, 256, 1000 * i);
+		OK(cuMemcpyHtoA_v2, level[i], 0, in, 1024);
+	}
+	for (unsigned int i = 0; i < 3; i++) {
+		OK(cuMemcpyAtoH_v2, out, level[i], 0, 1024);
+		HOLDS(out[255], ==, 1000 * i + 255);
+	}
+	FAILS(cuArrayDestroy, level[1]);
+	OK(cuMipmappedArrayDestroy, mipmap);
+	HOLDS(contract_free_bytes(), >=, before);
+}
