@@ -10,6 +10,7 @@
 #include "runtime/device.h"
 #include "runtime/hidden.h"
 #include "runtime/hooks.h"
+#include "runtime/kept.h"
 #include "runtime/memory.h"
 #include "runtime/mode.h"
 #include "runtime/prove.h"
@@ -121,6 +122,7 @@ static void destroyed(CUcontext ctx, struct sl_space *space, bool gone)
 	}
 	sl_capture_drop_context(ctx);
 	sl_memory_drop(space);
+	sl_kept_drop_context(ctx);
 	sl_hidden_touch();
 }
 
@@ -128,6 +130,7 @@ static void destroyed(CUcontext ctx, struct sl_space *space, bool gone)
 	SL_EXPORT CUresult symbol params                         \
 	{                                                        \
 		CUcontext dying = ctx_of;                        \
+		struct sl_objects_taken *kept;                   \
 		struct sl_space *space;                          \
 		CUresult result;                                 \
                                                                  \
@@ -135,7 +138,9 @@ static void destroyed(CUcontext ctx, struct sl_space *space, bool gone)
 			return sl_real.symbol args;              \
 		sl_prove_hold(dying);                            \
 		space = sl_memory_hold(dying, true);             \
+		kept = sl_kept_hold(dying);                      \
 		result = sl_real.symbol args;                    \
+		sl_kept_unhold(kept, result == CUDA_SUCCESS);    \
 		sl_prove_unhold(dying, result == CUDA_SUCCESS);  \
 		destroyed(dying, space, result == CUDA_SUCCESS); \
 		return result;                                   \

@@ -11,6 +11,8 @@
 #include "base/cuda_abi.h"
 #include "base/sl.h"
 
+struct CUDA_ARRAY3D_DESCRIPTOR_v1_st;
+struct CUDA_ARRAY_DESCRIPTOR_v1_st;
 struct CUDA_MEMCPY2D_v1_st;
 struct CUDA_MEMCPY3D_v1_st;
 struct CUDA_FABRIC_COPY_BATCH_OP_st;

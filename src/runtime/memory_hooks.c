@@ -6,6 +6,7 @@
  */
 #include "runtime/capture.h"
 #include "runtime/hooks.h"
+#include "runtime/managed.h"
 #include "runtime/memory.h"
 #include "runtime/mode.h"
 #include "runtime/sweep.h"
@@ -80,9 +81,10 @@ SL_EXPORT CUresult cuMemFree_v2(CUdeviceptr ptr)
 {
 	CUresult result;
 
-	if (!ptr || !sl_mode_is_active() ||
-		sl_memory_free(ptr, true, &result) == SL_MEMORY_FOREIGN)
+	if (!ptr || !sl_mode_is_active())
 		return sl_real.cuMemFree_v2(ptr);
+	if (sl_memory_free(ptr, true, &result) == SL_MEMORY_FOREIGN)
+		return sl_managed_free(ptr);
 	return result;
 }
 

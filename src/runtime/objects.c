@@ -11,13 +11,13 @@
 
 #define FIRST_CHAINS 64
 
-struct item {
-	struct item *next;
+struct sl_objects_taken {
+	struct sl_objects_taken *next;
 	struct sl_object object;
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct item **chains;
+static struct sl_objects_taken **chains;
 static size_t chain_count, item_count;
 
 /* Keys are addresses: their low bits say little. */
@@ -29,9 +29,9 @@ static size_t hash_of(enum sl_object_kind kind, uint64_t key)
 }
 
 /* Under the lock. Where the object is linked in, or the end of its chain. */
-static struct item **find(enum sl_object_kind kind, uint64_t key)
+static struct sl_objects_taken **find(enum sl_object_kind kind, uint64_t key)
 {
-	struct item **at = &chains[hash_of(kind, key) & (chain_count - 1)];
+	struct sl_objects_taken **at = &chains[hash_of(kind, key) & (chain_count - 1)];
 
 	while (*at && ((*at)->object.kind != kind || (*at)->object.key != key))
 		at = &(*at)->next;
@@ -43,7 +43,8 @@ static bool grow(void)
 {
 	size_t old_count = chain_count,
 	       new_count = old_count ? 2 * old_count : FIRST_CHAINS;
-	struct item **old = chains, **new = calloc(new_count, sizeof(*new)), *item, *next;
+	struct sl_objects_taken **old = chains, **new = calloc(new_count, sizeof(*new)),
+				*item, *next;
 
 	/* Longer chains serve as well. */
 	if (!new)
@@ -52,7 +53,8 @@ static bool grow(void)
 	chain_count = new_count;
 	for (size_t i = 0; i < old_count; i++) {
 		for (item = old[i]; item; item = next) {
-			struct item **at = find(item->object.kind, item->object.key);
+			struct sl_objects_taken **at =
+				find(item->object.kind, item->object.key);
 
 			next = item->next;
 			item->next = NULL;
@@ -65,12 +67,12 @@ static bool grow(void)
 
 bool sl_objects_put(const struct sl_object *object)
 {
-	struct item *item = malloc(sizeof(*item)), **at;
+	struct sl_objects_taken *item = malloc(sizeof(*item)), **at;
 	bool done = false;
 
 	if (!item)
 		return false;
-	*item = (struct item){.object = *object};
+	*item = (struct sl_objects_taken){.object = *object};
 	(void)pthread_mutex_lock(&lock);
 	if (item_count < chain_count || grow()) {
 		at = find(object->kind, object->key);
@@ -89,7 +91,7 @@ bool sl_objects_put(const struct sl_object *object)
 
 bool sl_objects_take(enum sl_object_kind kind, uint64_t key, struct sl_object *out)
 {
-	struct item **at, *item = NULL;
+	struct sl_objects_taken **at, *item = NULL;
 
 	(void)pthread_mutex_lock(&lock);
 	if (item_count) {
@@ -108,7 +110,7 @@ bool sl_objects_take(enum sl_object_kind kind, uint64_t key, struct sl_object *o
 
 bool sl_objects_get(enum sl_object_kind kind, uint64_t key, struct sl_object *out)
 {
-	const struct item *item = NULL;
+	const struct sl_objects_taken *item = NULL;
 
 	(void)pthread_mutex_lock(&lock);
 	if (item_count)
@@ -119,16 +121,15 @@ bool sl_objects_get(enum sl_object_kind kind, uint64_t key, struct sl_object *ou
 	return item != NULL;
 }
 
-/* All objects of the context, taken off the table. */
-static struct item *take_context(CUcontext ctx)
+struct sl_objects_taken *sl_objects_take_context(CUcontext ctx)
 {
-	struct item *taken = NULL, **at;
+	struct sl_objects_taken *taken = NULL, **at;
 
 	(void)pthread_mutex_lock(&lock);
 	for (size_t i = 0; i < chain_count && item_count; i++) {
 		at = &chains[i];
 		while (*at) {
-			struct item *item = *at;
+			struct sl_objects_taken *item = *at;
 
 			if (item->object.ctx != ctx) {
 				at = &item->next;
@@ -144,17 +145,26 @@ static struct item *take_context(CUcontext ctx)
 	return taken;
 }
 
-void sl_objects_drop_context(CUcontext ctx, void (*fn)(const struct sl_object *object))
+void sl_objects_end_taken(
+	struct sl_objects_taken *taken, void (*fn)(const struct sl_object *object))
 {
-	struct item *item, *next;
+	struct sl_objects_taken *item, *next;
 
-	if (!ctx)
-		return;
-	for (item = take_context(ctx); item; item = next) {
+	for (item = taken; item; item = next) {
 		next = item->next;
-		fn(&item->object);
+		/* The table had room for it a moment ago: if not even an item can be had, it stays charged. */
+		if (fn)
+			fn(&item->object);
+		else
+			(void)!sl_objects_put(&item->object);
 		free(item);
 	}
+}
+
+void sl_objects_drop_context(CUcontext ctx, void (*fn)(const struct sl_object *object))
+{
+	if (ctx)
+		sl_objects_end_taken(sl_objects_take_context(ctx), fn);
 }
 
 void sl_objects_forget(void)

@@ -40,6 +40,12 @@ SL_MUST_CHECK bool sl_objects_get(
 	enum sl_object_kind kind, uint64_t key, struct sl_object *out);
 /* Forgets each object of the context and hands it to fn, which may call back in here. */
 void sl_objects_drop_context(CUcontext ctx, void (*fn)(const struct sl_object *object));
+/* The same in two steps, around a call that ends a context and may fail: all of its objects are
+ * forgotten at once, so that none of a later context with the same handle is meant; then each is handed
+ * to fn, or (fn NULL) all are remembered again. */
+struct sl_objects_taken *sl_objects_take_context(CUcontext ctx);
+void sl_objects_end_taken(
+	struct sl_objects_taken *taken, void (*fn)(const struct sl_object *object));
 /* In the child of a fork. */
 void sl_objects_forget(void);
 

@@ -1,0 +1,27 @@
+/*
+ * managed - see managed.h
+ */
+#include "runtime/managed.h"
+#include "runtime/hidden.h"
+#include "runtime/hooks.h"
+#include "runtime/kept.h"
+
+SL_EXPORT CUresult cuMemAllocManaged(CUdeviceptr *ptr, size_t bytes, unsigned int flags)
+{
+	bool possible =
+		ptr && (flags == CU_MEM_ATTACH_GLOBAL || flags == CU_MEM_ATTACH_HOST);
+	uint64_t charge = possible ? bytes : 0;
+	CUresult result = CUDA_SUCCESS;
+	struct sl_passed passed;
+
+	SL_PASSED_CALL(&passed, result, SL_PASSED_CURRENT, charge, SL_PASSED_HELD,
+		sl_real.cuMemAllocManaged(ptr, bytes, flags));
+	if (result == CUDA_SUCCESS)
+		sl_kept_put(&passed, SL_OBJECT_MANAGED, *ptr);
+	return sl_hidden_changed(result);
+}
+
+CUresult sl_managed_free(CUdeviceptr ptr)
+{
+	return SL_KEPT_END(SL_OBJECT_MANAGED, ptr, sl_real.cuMemFree_v2(ptr));
+}
