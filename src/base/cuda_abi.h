@@ -658,4 +658,6 @@ CUresult cuMemsetD2D32(CUdeviceptr_v1 dst, unsigned int pitch, unsigned int valu
 }
 #endif
 
+#include "base/cuda_abi_more.h"
+
 #endif

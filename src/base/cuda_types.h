@@ -874,20 +874,6 @@ typedef struct CUgraphExecUpdateResultInfo_st {
 	CUgraphExecUpdateResult result;
 	CUgraphNode errorNode, errorFromNode;
 } CUgraphExecUpdateResultInfo;
-/* Parameters of nodes that we hand on without a look. */
-typedef struct CUgraphNodeParams_st CUgraphNodeParams;
-typedef struct CUDA_MEM_ALLOC_NODE_PARAMS_st CUDA_MEM_ALLOC_NODE_PARAMS;
-
-/* Contexts with extras: handed on without a look. */
-typedef struct CUexecAffinityParam_st CUexecAffinityParam;
-typedef struct CUctxCreateParams_st CUctxCreateParams;
-typedef struct CUDA_EXTERNAL_MEMORY_HANDLE_DESC_st CUDA_EXTERNAL_MEMORY_HANDLE_DESC;
-typedef struct CUDA_EXTERNAL_MEMORY_BUFFER_DESC_st CUDA_EXTERNAL_MEMORY_BUFFER_DESC;
-typedef struct CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC_st
-	CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC;
-typedef struct CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_st
-	CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS;
-typedef struct CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_st CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS;
 
 /* Checkpointing (driver 570 and later). */
 typedef enum CUprocessState_enum {
@@ -905,5 +891,7 @@ typedef struct CUcheckpointLockArgs_st {
 #ifdef __cplusplus
 }
 #endif
+
+#include "base/cuda_types_more.h"
 
 #endif
