@@ -494,6 +494,7 @@ void sl_client_message(struct sl_peer *peer, const union sl_msg *msg)
 	case SL_MSG_WORK: on_work(peer); break;
 	case SL_MSG_PULSE: sl_probing_pulse(peer->client, &msg->pulse); break;
 	case SL_MSG_MEASURE: on_measure(peer, &msg->measure); break;
+	case SL_MSG_HELD: break; /* not in the books yet */
 	case SL_MSG_GATE_DONE: break; /* nothing closes gates yet */
 	default:
 		sl_peer_reject(peer, SL_REJECT_PROTOCOL, "%s twice",

@@ -5,9 +5,9 @@
  * meanwhile no grant would reach a waiting thread. Freeing what is quarantined is the sweeper's.
  */
 #include "runtime/agent.h"
+#include "runtime/errands.h"
 #include "runtime/futex.h"
 #include "runtime/gate.h"
-#include "runtime/hidden.h"
 #include "runtime/libc.h"
 #include "runtime/pulse.h"
 #include "runtime/session.h"
@@ -25,8 +25,6 @@
 /* Tries to connect: first pause, longest pause. */
 #define RETRY_MIN_NS (50 * SL_MS)
 #define RETRY_MAX_NS (1 * SL_S)
-/* From a first launch or load to its measurement: the driver takes what it takes by then. */
-#define MEASURE_DELAY_NS (50 * SL_MS)
 /* A closed gate is looked at this often until the last thread is out. */
 #define DRAIN_POLL_MS 1
 /* Without its pipe the agent cannot be woken and looks by itself. */
@@ -133,9 +131,9 @@ static int read_messages(void)
 	return r == SL_WIRE_AGAIN ? SL_SESSION_OK : SL_SESSION_LOST;
 }
 
-static int wait_ms(sl_ns measure_at_ns)
+static int wait_ms(void)
 {
-	sl_ns now_ns = sl_clock_now(), at_ns = sl_min_u64(measure_at_ns, sl_pulse_due());
+	sl_ns now_ns = sl_clock_now(), at_ns = sl_min_u64(sl_errands_due(), sl_pulse_due());
 	sl_ns span_ns = sl_sub_sat(at_ns, now_ns);
 
 	if (gate.pending)
@@ -153,7 +151,6 @@ static int wait_ms(sl_ns measure_at_ns)
 /* Serves one line until it is lost or the daemon rejects us. */
 static int serve(void)
 {
-	sl_ns measure_at_ns = SL_NS_NEVER;
 	int r = SL_SESSION_OK;
 
 	while (r == SL_SESSION_OK) {
@@ -164,16 +161,11 @@ static int serve(void)
 
 		if (sl_session_has_kept())
 			items[0].events |= POLLOUT;
-		(void)poll(items, 2, wait_ms(measure_at_ns));
+		(void)poll(items, 2, wait_ms());
 		if (items[1].revents)
 			pause_agent(0);
-		if (measure_at_ns == SL_NS_NEVER && sl_hidden_take(SL_HIDDEN_FOR_AGENT))
-			measure_at_ns = sl_clock_now() + MEASURE_DELAY_NS;
-		if (measure_at_ns != SL_NS_NEVER && sl_clock_now() >= measure_at_ns) {
-			measure_at_ns = SL_NS_NEVER;
-			sl_session_measure_all();
-		}
 		r = read_messages();
+		sl_errands_look();
 		if (r == SL_SESSION_OK &&
 			(!look_at_gate() || !sl_pulse_look() || !sl_session_flush()))
 			r = SL_SESSION_LOST;

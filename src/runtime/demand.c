@@ -9,6 +9,7 @@
  */
 #include "runtime/futex.h"
 #include "runtime/gate.h"
+#include "runtime/held.h"
 #include "runtime/session_state.h"
 
 #include "base/step.h"
@@ -20,13 +21,14 @@
 /* WORK is sent at most this often (messages.def). */
 #define WORK_SPAN_NS (250 * SL_MS)
 
-static void say_ask(const struct sl_demand *demand)
+static void send_ask(const struct sl_demand *demand)
 {
 	union sl_msg msg;
 
 	sl_wire_init(&msg, SL_MSG_ASK);
 	msg.ask.ask = demand->number;
 	msg.ask.ordinal = demand->gpu->ordinal;
+	msg.ask.flags = sl_session_knows_held() ? demand->flags : 0;
 	msg.ask.bytes = demand->bytes;
 	sl_session_say(&msg);
 }
@@ -80,6 +82,26 @@ static struct sl_demand *demand_of(uint64_t number)
 	return NULL;
 }
 
+/* Bytes of its own, granted before, are held from now on. The daemon learns it from the COMMIT. */
+static void hold(struct sl_demand *demand, uint64_t epoch)
+{
+	demand->gpu->held_bytes += (int64_t)demand->bytes;
+	demand->gpu->told_held_bytes += demand->bytes;
+	say_commit(epoch, demand->bytes);
+	finish_demand(demand, SL_DEMAND_GRANTED);
+}
+
+static void say_ask(struct sl_demand *demand)
+{
+	if (!(demand->flags & SL_ASK_THERE) || sl_session_knows_held()) {
+		send_ask(demand);
+		return;
+	}
+	/* The daemon is an older one now: see held.c. */
+	demand->gpu->held_bytes += (int64_t)demand->bytes;
+	finish_demand(demand, SL_DEMAND_GRANTED);
+}
+
 void sl_demand_on_grant(const struct sl_msg_grant *msg)
 {
 	struct sl_demand *demand = demand_of(msg->ask);
@@ -89,6 +111,10 @@ void sl_demand_on_grant(const struct sl_msg_grant *msg)
 		say_commit(msg->epoch, 0);
 		if (demand)
 			finish_demand(demand, SL_DEMAND_DENIED);
+		return;
+	}
+	if (demand->flags & SL_ASK_THERE) {
+		hold(demand, msg->epoch);
 		return;
 	}
 	demand->epoch = msg->epoch;
@@ -112,7 +138,7 @@ void sl_demand_on_deny(const struct sl_msg_deny *msg)
 
 void sl_demand_ask_again(void)
 {
-	sl_list_foreach (link, &sl_session.demands) {
+	sl_list_foreach_safe (link, &sl_session.demands) {
 		say_ask(SL_LIST_ENTRY(link, struct sl_demand, link));
 		sl_step(C_ASKED_AGAIN);
 	}
@@ -167,11 +193,18 @@ static int await(struct sl_demand *demand, void (*on_slow)(void))
 int sl_demand_ask(struct sl_demand *demand, struct sl_gpu *gpu, uint64_t bytes,
 	void (*on_slow)(void))
 {
+	return sl_demand_ask_as(demand, gpu, bytes, 0, on_slow);
+}
+
+int sl_demand_ask_as(struct sl_demand *demand, struct sl_gpu *gpu, uint64_t bytes,
+	uint32_t flags, void (*on_slow)(void))
+{
 	bool refused, hopeless;
 
 	memset(demand, 0, sizeof(*demand));
 	demand->gpu = gpu;
 	demand->bytes = bytes;
+	demand->flags = flags;
 	demand->denial = CUDA_ERROR_OUT_OF_MEMORY;
 	sl_list_init(&demand->link);
 	sl_session_lock();
@@ -227,9 +260,15 @@ void sl_demand_commit(struct sl_demand *demand, uint64_t used_bytes)
 
 	sl_session_lock();
 	gpu->backing_bytes = sl_sub_sat(gpu->backing_bytes, unused_bytes);
-	if (demand->generation == sl_session.generation)
+	if (demand->flags & SL_ASK_HELD)
+		gpu->held_bytes += (int64_t)used_bytes;
+	if (demand->generation == sl_session.generation) {
 		say_commit(demand->epoch, used_bytes);
-	else
+		if (demand->flags & SL_ASK_HELD)
+			gpu->told_held_bytes += used_bytes;
+	} else {
 		sl_session_say_freed(gpu, unused_bytes);
+		sl_held_say(false);
+	}
 	sl_session_unlock();
 }

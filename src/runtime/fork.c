@@ -9,6 +9,7 @@
 #include "runtime/fork.h"
 #include "runtime/agent.h"
 #include "runtime/capture.h"
+#include "runtime/errands.h"
 #include "runtime/gate.h"
 #include "runtime/held.h"
 #include "runtime/hidden.h"
@@ -33,6 +34,7 @@ static void in_child(void)
 	sl_session_forget();
 	sl_agent_forget();
 	sl_capture_forget();
+	sl_errands_forget();
 	sl_hidden_forget();
 	sl_held_forget();
 	sl_passed_forget();

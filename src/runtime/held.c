@@ -1,69 +1,122 @@
 /*
  * held - see held.h
+ *
+ * The count is one field of the GPU's figures, under the session's lock, so that it changes in the same
+ * moment as the messages which tell of it. Within the request nothing need be asked: that much is
+ * promised to this workload alone. Beyond it the daemon alone knows what the others were promised, and is
+ * asked with an ordinary demand for bytes that are there already. A daemon that knows of no held
+ * memory takes nothing away but by stopping processes, so it need not be asked either.
  */
 #include "runtime/held.h"
+#include "runtime/agent.h"
+#include "runtime/session_state.h"
 
-#include <pthread.h>
-#include <string.h>
+#include <errno.h>
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct {
-	const struct sl_gpu *gpu;
-	uint64_t bytes;
-} counts[SL_GPUS_MAX];
+static uint32_t due; /* atomic: something may be left to be told */
 
-/* Under the lock. There are as many rows as GPUs, so there is always one. */
-static uint64_t *count_of(const struct sl_gpu *gpu)
+static void tell_soon(void)
 {
-	size_t i = 0;
+	if (!__atomic_exchange_n(&due, 1, __ATOMIC_ACQ_REL))
+		sl_agent_wake();
+}
 
-	while (i < SL_GPUS_MAX - 1 && counts[i].gpu && counts[i].gpu != gpu)
-		i++;
-	counts[i].gpu = gpu;
-	return &counts[i].bytes;
+bool sl_held_is_due(void)
+{
+	return __atomic_load_n(&due, __ATOMIC_RELAXED) &&
+	       __atomic_exchange_n(&due, 0, __ATOMIC_ACQ_REL);
+}
+
+/* Of bytes that two threads share, one may drop before the other has added. */
+static uint64_t bytes_of(const struct sl_gpu *gpu)
+{
+	return gpu->held_bytes > 0 ? (uint64_t)gpu->held_bytes : 0;
+}
+
+/* What others of the workload have may be held as well, as far as this process knows. */
+static bool is_within_request(const struct sl_gpu *gpu, uint64_t bytes)
+{
+	uint64_t room = sl_sub_sat(gpu->request_bytes, gpu->others_bytes);
+
+	return bytes <= sl_sub_sat(room, bytes_of(gpu));
 }
 
 bool sl_held_take(struct sl_gpu *gpu, uint64_t bytes)
 {
-	sl_held_add(gpu, bytes);
-	return true;
+	int saved_errno = errno, outcome;
+	struct sl_demand demand;
+	bool taken;
+
+	sl_session_lock();
+	taken = is_within_request(gpu, bytes) || !sl_session_knows_held();
+	if (taken)
+		gpu->held_bytes += (int64_t)bytes;
+	sl_session_unlock();
+	if (taken) {
+		tell_soon();
+		return true;
+	}
+	/* Once granted they are counted already: demand.c. */
+	outcome = sl_demand_ask_as(&demand, gpu, bytes, SL_ASK_HELD | SL_ASK_THERE, NULL);
+	errno = saved_errno;
+	return outcome == SL_DEMAND_GRANTED;
 }
 
 void sl_held_add(struct sl_gpu *gpu, uint64_t bytes)
 {
-	(void)pthread_mutex_lock(&lock);
-	*count_of(gpu) += bytes;
-	(void)pthread_mutex_unlock(&lock);
+	sl_session_lock();
+	gpu->held_bytes += (int64_t)bytes;
+	sl_session_unlock();
+	tell_soon();
 }
 
 void sl_held_drop(struct sl_gpu *gpu, uint64_t bytes)
 {
-	uint64_t *count;
-
-	(void)pthread_mutex_lock(&lock);
-	count = count_of(gpu);
-	*count = sl_sub_sat(*count, bytes);
-	(void)pthread_mutex_unlock(&lock);
+	sl_session_lock();
+	gpu->held_bytes -= (int64_t)bytes;
+	sl_session_unlock();
+	tell_soon();
 }
 
 uint64_t sl_held_bytes(const struct sl_gpu *gpu)
 {
 	uint64_t bytes;
 
-	(void)pthread_mutex_lock(&lock);
-	bytes = *count_of(gpu);
-	(void)pthread_mutex_unlock(&lock);
+	sl_session_lock();
+	bytes = bytes_of(gpu);
+	sl_session_unlock();
 	return bytes;
 }
 
-/* The daemon counts what is passed through as hidden until it is told otherwise. */
+void sl_held_say(bool everything)
+{
+	union sl_msg msg;
+
+	if (!sl_session.welcomed || !sl_session_knows_held())
+		return;
+	for (uint32_t i = 0; i < sl_session.gpu_count; i++) {
+		struct sl_gpu *gpu = &sl_session.gpus[i];
+
+		if (bytes_of(gpu) == gpu->told_held_bytes && !everything)
+			continue;
+		if (everything && !bytes_of(gpu) && sl_session.generation == 1)
+			continue; /* a daemon that met us now knows of none */
+		sl_wire_init(&msg, SL_MSG_HELD);
+		msg.held.ordinal = gpu->ordinal;
+		msg.held.held_bytes = bytes_of(gpu);
+		gpu->told_held_bytes = bytes_of(gpu);
+		sl_session_say(&msg);
+	}
+}
+
 void sl_held_tell(bool everything)
 {
-	(void)everything;
+	sl_session_lock();
+	sl_held_say(everything);
+	sl_session_unlock();
 }
 
 void sl_held_forget(void)
 {
-	(void)pthread_mutex_init(&lock, NULL);
-	memset(counts, 0, sizeof(counts));
+	due = 0;
 }

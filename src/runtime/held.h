@@ -13,12 +13,17 @@
 
 /* May bytes of gpu that exist already become held? Counts them if so. */
 SL_MUST_CHECK bool sl_held_take(struct sl_gpu *gpu, uint64_t bytes);
-/* As above where nobody can say no: memory that is held from its making on. */
+/* As above where nobody can say no. Not for what a demand with SL_ASK_HELD brought: that counts as held
+ * from its sl_demand_commit on; given back, it is dropped like any other. */
 void sl_held_add(struct sl_gpu *gpu, uint64_t bytes);
 void sl_held_drop(struct sl_gpu *gpu, uint64_t bytes);
 uint64_t sl_held_bytes(const struct sl_gpu *gpu);
 /* For the agent: tells the daemon what has changed since; all of it after a reconnect. */
 void sl_held_tell(bool everything);
+/* The same under the session's lock. */
+void sl_held_say(bool everything);
+/* Something changed since this was asked last. */
+SL_MUST_CHECK bool sl_held_is_due(void);
 /* In the child of a fork. */
 void sl_held_forget(void);
 

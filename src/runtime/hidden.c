@@ -3,20 +3,48 @@
  */
 #include "runtime/hidden.h"
 #include "runtime/agent.h"
+#include "runtime/device.h"
+#include "runtime/hooks.h"
 #include "runtime/mode.h"
 #include "runtime/session.h"
+
+#include <errno.h>
 
 /* The daemon answers within 200 ms (messages.def). */
 #define MEASURE_WAIT_NS (250 * SL_MS)
 
 uint32_t sl_hidden_due;
 
+/* The GPU of the current context is one to be measured. */
+static void note_context(void)
+{
+	struct sl_gpu *gpu;
+	CUdevice dev;
+
+	if (!sl_real.cuCtxGetDevice || sl_real.cuCtxGetDevice(&dev) != CUDA_SUCCESS)
+		return;
+	gpu = sl_device_gpu(dev);
+	if (gpu)
+		__atomic_store_n(&gpu->has_context, true, __ATOMIC_RELAXED);
+}
+
 void sl_hidden_touch(void)
 {
+	int saved_errno = errno;
+
 	if (!sl_mode_is_active() || !sl_session_is_joined())
 		return;
-	__atomic_fetch_or(&sl_hidden_due, SL_HIDDEN_ALL, __ATOMIC_RELAXED);
-	sl_agent_wake();
+	note_context();
+	/* Whoever finds it due already need not wake the agent again. */
+	if (!(__atomic_fetch_or(&sl_hidden_due, SL_HIDDEN_ALL, __ATOMIC_ACQ_REL) &
+		    SL_HIDDEN_FOR_AGENT))
+		sl_agent_wake();
+	errno = saved_errno;
+}
+
+void sl_hidden_due_for_view(void)
+{
+	__atomic_fetch_or(&sl_hidden_due, SL_HIDDEN_FOR_VIEW, __ATOMIC_RELAXED);
 }
 
 bool sl_hidden_take(uint32_t use)

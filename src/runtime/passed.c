@@ -103,15 +103,17 @@ static uint64_t drop(struct sl_gpu *gpu, uint64_t bytes, uint32_t flags)
 	uncount(account, bytes);
 	surplus = take_surplus(account);
 	(void)pthread_mutex_unlock(&lock);
-	if (surplus && (flags & SL_PASSED_HELD))
-		sl_held_drop(gpu, surplus);
 	return surplus;
 }
 
-static void give_back(struct sl_gpu *gpu, uint64_t surplus)
+/* What is charged, and counts as held since its demand was committed. */
+static void give_back(struct sl_gpu *gpu, uint64_t surplus, uint32_t flags)
 {
-	if (surplus)
-		sl_session_freed(gpu, surplus);
+	if (!surplus)
+		return;
+	if (flags & SL_PASSED_HELD)
+		sl_held_drop(gpu, surplus);
+	sl_session_freed(gpu, surplus);
 }
 
 static void enter_grant(struct sl_passed *passed, uint64_t more_bytes)
@@ -123,16 +125,15 @@ static void enter_grant(struct sl_passed *passed, uint64_t more_bytes)
 	account->bytes += more_bytes;
 	account->charged_bytes += passed->granted_bytes;
 	(void)pthread_mutex_unlock(&lock);
-	if (passed->flags & SL_PASSED_HELD)
-		sl_held_add(passed->gpu, passed->granted_bytes);
 }
 
 /* Asks until it is granted or final; before out-of-memory is, what all spaces hoard goes. */
 static bool ask(struct sl_passed *passed, uint64_t bytes, CUresult *result)
 {
 	for (bool again = false;; again = true) {
-		int outcome = sl_demand_ask(
-			&passed->demand, passed->gpu, bytes, sl_supply_give_back_soon);
+		int outcome = sl_demand_ask_as(&passed->demand, passed->gpu, bytes,
+			passed->flags & SL_PASSED_HELD ? SL_ASK_HELD : 0,
+			sl_supply_give_back_soon);
 
 		if (outcome == SL_DEMAND_GRANTED)
 			return true;
@@ -171,7 +172,7 @@ bool sl_passed_ask(struct sl_passed *passed, CUdevice dev, uint64_t bytes, uint3
 			passed->granted_bytes = missing;
 			enter_grant(passed, bytes - taken);
 		} else {
-			give_back(passed->gpu, drop(passed->gpu, taken, flags));
+			give_back(passed->gpu, drop(passed->gpu, taken, flags), flags);
 		}
 	}
 	errno = saved_errno;
@@ -193,8 +194,6 @@ static bool ask_again(struct sl_passed *passed, CUresult *result)
 		sl_sub_sat(account->charged_bytes, passed->granted_bytes);
 	uncount(account, passed->bytes);
 	(void)pthread_mutex_unlock(&lock);
-	if (passed->flags & SL_PASSED_HELD)
-		sl_held_drop(passed->gpu, passed->granted_bytes);
 	outcome = sl_demand_failed(&passed->demand, *result);
 	if (outcome == SL_DEMAND_GRANTED) {
 		enter_grant(passed, passed->bytes);
@@ -244,7 +243,7 @@ void sl_passed_settle(struct sl_passed *passed, uint64_t used_bytes)
 		sl_demand_commit(&passed->demand, passed->granted_bytes - from_grant);
 	}
 	passed->granted_bytes = 0;
-	give_back(passed->gpu, surplus - from_grant);
+	give_back(passed->gpu, surplus - from_grant, passed->flags);
 	if (used_bytes)
 		(void)sl_hidden_changed(CUDA_SUCCESS);
 	errno = saved_errno;
@@ -257,7 +256,7 @@ void sl_passed_free(struct sl_gpu *gpu, uint64_t bytes, uint32_t flags)
 	if (!gpu)
 		return;
 	if (bytes && !(flags & SL_PASSED_QUICK))
-		give_back(gpu, drop(gpu, bytes, flags));
+		give_back(gpu, drop(gpu, bytes, flags), flags);
 	(void)sl_hidden_changed(CUDA_SUCCESS);
 	errno = saved_errno;
 }

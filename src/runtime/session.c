@@ -9,6 +9,7 @@
 #include "runtime/fork.h"
 #include "runtime/futex.h"
 #include "runtime/gate.h"
+#include "runtime/held.h"
 #include "runtime/hidden.h"
 #include "runtime/mode.h"
 
@@ -62,6 +63,11 @@ void sl_session_say_freed(const struct sl_gpu *gpu, uint64_t bytes)
 	msg.freed.ordinal = gpu->ordinal;
 	msg.freed.bytes = bytes;
 	sl_session_say(&msg);
+}
+
+bool sl_session_knows_held(void)
+{
+	return sl_session.version >= sl_wire_since(SL_MSG_HELD);
 }
 
 static void say_measure(struct sl_gpu *gpu)
@@ -184,6 +190,7 @@ static void finish_join(void)
 		msg.report.backing_bytes = sl_session.gpus[i].backing_bytes;
 		sl_session_say(&msg);
 	}
+	sl_held_say(true);
 	sl_wire_init(&msg, SL_MSG_REPORTED);
 	sl_session_say(&msg);
 	if (again)
@@ -355,7 +362,7 @@ void sl_session_measure(struct sl_gpu *gpu, sl_ns span_ns)
 	bool asked;
 
 	sl_session_lock();
-	gpu->has_context = true;
+	__atomic_store_n(&gpu->has_context, true, __ATOMIC_RELAXED);
 	serial = gpu->serial;
 	asked = sl_session.welcomed;
 	say_measure(gpu);
@@ -365,14 +372,18 @@ void sl_session_measure(struct sl_gpu *gpu, sl_ns span_ns)
 		sl_futex_wait(&gpu->serial, serial, deadline_ns - now_ns);
 }
 
-void sl_session_measure_all(void)
+bool sl_session_measure_all(void)
 {
+	bool said;
+
 	sl_session_lock();
 	for (uint32_t i = 0; i < sl_session.gpu_count; i++) {
-		if (sl_session.gpus[i].has_context)
+		if (__atomic_load_n(&sl_session.gpus[i].has_context, __ATOMIC_RELAXED))
 			say_measure(&sl_session.gpus[i]);
 	}
+	said = sl_session.welcomed;
 	sl_session_unlock();
+	return said;
 }
 
 /* --- the line, for the agent; and fork --------------------------------------------------- */

@@ -24,9 +24,11 @@ struct sl_gpu {
 	uint32_t ordinal;
 	uint32_t serial; /* futex: counts GPU messages */
 	uint64_t total_bytes, limit_bytes, request_bytes, others_bytes;
-	uint64_t backing_bytes;     /* ours, granted ones included */
+	uint64_t backing_bytes; /* ours, granted ones included */
+	int64_t held_bytes; /* of these: must not be evicted (held.h); briefly below 0 */
+	uint64_t told_held_bytes;   /* as the daemon knows it */
 	uint64_t quarantined_bytes; /* of these: would come back if we flushed; atomic */
-	bool has_context;
+	bool has_context;           /* atomic: is measured when hidden bytes change */
 };
 
 /* Blocks until the daemon has said yes or no. CUDA_SUCCESS, or what cuInit and allocations are to
@@ -55,6 +57,7 @@ struct sl_demand {
 	struct sl_link link;
 	struct sl_gpu *gpu;
 	uint64_t number, bytes, granted_bytes, epoch;
+	uint32_t flags;      /* SL_ASK_* */
 	uint32_t generation; /* connection that granted it */
 	uint32_t state;      /* futex, enum sl_demand_state */
 	int outcome;
@@ -65,6 +68,10 @@ struct sl_demand {
  * a few milliseconds, so that the caller can give back what it hoards. */
 SL_MUST_CHECK int sl_demand_ask(struct sl_demand *demand, struct sl_gpu *gpu,
 	uint64_t bytes, void (*on_slow)(void));
+/* The same of memory that is something special: flags are SL_ASK_* of wire.h. With SL_ASK_HELD what is
+ * committed counts as held; with SL_ASK_THERE nothing is committed or failed: granted, it is. */
+SL_MUST_CHECK int sl_demand_ask_as(struct sl_demand *demand, struct sl_gpu *gpu,
+	uint64_t bytes, uint32_t flags, void (*on_slow)(void));
 /* The driver had no memory after all: back into the queue. Outcomes as sl_demand_ask. */
 SL_MUST_CHECK int sl_demand_failed(struct sl_demand *demand, CUresult result);
 /* Of the grant, used_bytes exist now. */
@@ -100,7 +107,7 @@ bool sl_session_flush(void);
 bool sl_session_has_kept(void);
 void sl_session_drop_line(void);
 int sl_session_fd(void);
-/* MEASURE for every GPU on which we have a context. */
-void sl_session_measure_all(void);
+/* MEASURE for every GPU on which we have a context. False: nobody hears us now. */
+SL_MUST_CHECK bool sl_session_measure_all(void);
 
 #endif

@@ -48,6 +48,8 @@ void sl_session_unlock(void);
 
 /* All under the lock. */
 void sl_session_say(union sl_msg *msg);
+/* The daemon that we speak with, or spoke with last, takes HELD and ASK.flags. */
+bool sl_session_knows_held(void);
 void sl_session_say_freed(const struct sl_gpu *gpu, uint64_t bytes);
 
 /* Asks again for everything that is waited for. */

@@ -11,6 +11,8 @@
 #include "base/amount.h"
 #include "base/error.h"
 
+#include <sys/socket.h>
+
 /* What we speak, and the oldest that we still understand. */
 #define SL_PROTOCOL_VERSION 3
 #define SL_PROTOCOL_OLDEST  1
@@ -61,6 +63,16 @@ enum sl_wire_condition {
 	SL_WIRE_CONDITIONS
 };
 
+/* What became of an IPC_OFFER or IPC_OPEN. */
+enum sl_wire_ipc_reason {
+	SL_IPC_OK = 0,
+	SL_IPC_UNKNOWN, /* there is no such offer, or none for this user */
+	SL_IPC_UNSEEN,  /* the memory is on a GPU that the opener does not have */
+	SL_IPC_FULL,    /* the daemon has no place or no descriptors left */
+	SL_IPC_BAD,     /* sizes that do not fit together, or a key of somebody else's */
+	SL_IPC_REASONS
+};
+
 /* What does not work in the daemon. */
 enum sl_wire_trouble { SL_TROUBLE_JOURNAL = 0, SL_WIRE_TROUBLES };
 
@@ -72,6 +84,9 @@ enum sl_wire_trouble { SL_TROUBLE_JOURNAL = 0, SL_WIRE_TROUBLES };
 	8u /* since version 2: not even if the daemon's default is oom_first */
 /* ASK.flags, since version 3: what is made must not be evicted, so it may not stand on requests of others */
 #define SL_ASK_HELD 1u
+/* With SL_ASK_HELD: the bytes exist and are charged already, and are only to become held. Granted or denied
+ * without a wait (but for a daemon's start); COMMIT says that they are. */
+#define SL_ASK_THERE 2u
 /* Descriptors that one message carries at most. */
 #define SL_WIRE_FDS_MAX 32
 /* DENY.flags, since version 2 */
@@ -166,6 +181,35 @@ SL_MUST_CHECK int sl_wire_send(int fd, const union sl_msg *msg);
  * Descriptors that come along are dropped by the kernel. */
 SL_MUST_CHECK int sl_wire_recv(
 	int fd, unsigned int from, union sl_msg *out, struct sl_error *err);
+
+/* Descriptors that came with a message, close-on-exec. Whoever has them closes them. */
+struct sl_wire_fds {
+	uint32_t count;
+	bool missing; /* there were more, and the process may have no more descriptors */
+	int fd[SL_WIRE_FDS_MAX];
+};
+
+/* Do descriptors go with it? */
+bool sl_wire_carries(uint32_t type);
+/* Room for the control data of a message with descriptors. */
+union sl_wire_control {
+	struct cmsghdr align;
+	char bytes[CMSG_SPACE(SL_WIRE_FDS_MAX * sizeof(int))];
+};
+/* Puts count descriptors (at most SL_WIRE_FDS_MAX) into header, for sendmsg(2). */
+void sl_wire_attach(struct msghdr *header, union sl_wire_control *control, const int *fds,
+	uint32_t count);
+/* As sl_wire_send, with descriptors, which stay the caller's. Also -ETOOMANYREFS: too many of this user are
+ * on their way; again in a while. */
+SL_MUST_CHECK int sl_wire_send_fds(
+	int fd, const union sl_msg *msg, const int *fds, uint32_t count);
+/* As sl_wire_recv. *fds is valid in every case, and not empty only with SL_WIRE_OK and a message that says
+ * itself how many come with it: another number than that, or none where some must be, is SL_WIRE_BAD
+ * (fewer because of our own limit is OK, with fds->missing). Those that came unasked are closed. */
+SL_MUST_CHECK int sl_wire_recv_fds(int fd, unsigned int from, union sl_msg *out,
+	struct sl_wire_fds *fds, struct sl_error *err);
+/* Closes what is left. */
+void sl_wire_fds_close(struct sl_wire_fds *fds);
 
 /* Copies text, cut at a character boundary to size - 1 bytes, rest zeroed. */
 void sl_wire_str(char *dest, size_t size, const char *text);

@@ -26,6 +26,7 @@ static size_t waiting_count;
 static struct {
 	uint64_t epoch, bytes;
 	uint64_t ask;
+	bool there;
 } grants[256];
 
 void fake_lock(void)
@@ -54,7 +55,8 @@ static void say_gpu(uint32_t ordinal)
 	stub_uuid((int)ordinal, msg.gpu.uuid);
 	msg.gpu.total_bytes = fake.limit_bytes;
 	msg.gpu.limit_bytes = fake.limit_bytes;
-	msg.gpu.request_bytes = fake.limit_bytes / 2;
+	msg.gpu.request_bytes =
+		fake.request_bytes ? fake.request_bytes : fake.limit_bytes / 2;
 	msg.gpu.others_bytes = fake.others_bytes;
 	say(&msg);
 }
@@ -94,6 +96,7 @@ static void on_ask(const struct sl_msg_ask *ask)
 
 	fake.asks++;
 	fake.last_ask = ask->ask;
+	fake.ask_flags = ask->flags;
 	fake.asked_bytes = ask->bytes;
 	if (fake.silent) {
 		waiting[waiting_count++] = *ask;
@@ -114,6 +117,7 @@ static void on_ask(const struct sl_msg_ask *ask)
 	grants[next_grant % SL_ARRAY_LEN(grants)].epoch = next_grant;
 	grants[next_grant % SL_ARRAY_LEN(grants)].bytes = ask->bytes;
 	grants[next_grant % SL_ARRAY_LEN(grants)].ask = ask->ask;
+	grants[next_grant % SL_ARRAY_LEN(grants)].there = ask->flags & SL_ASK_THERE;
 	next_grant++;
 	fake.grants++;
 	fake.held_bytes += ask->bytes;
@@ -141,7 +145,11 @@ static void on_commit(const struct sl_msg_commit *commit)
 	fake.commits++;
 	if (commit->used_bytes > bytes)
 		fake.protocol_error = true;
-	fake.held_bytes -= bytes - commit->used_bytes;
+	/* Of bytes that were there before nothing more is charged. */
+	if (grants[commit->epoch % SL_ARRAY_LEN(grants)].there)
+		fake.held_bytes -= bytes;
+	else
+		fake.held_bytes -= bytes - commit->used_bytes;
 }
 
 static void on_failed(const struct sl_msg_create_failed *failed)
@@ -192,6 +200,10 @@ static void handle(const union sl_msg *msg)
 	case SL_MSG_REPORT: on_report(&msg->report); break;
 	case SL_MSG_REPORTED: fake.reporteds++; break;
 	case SL_MSG_MEASURE: on_measure(&msg->measure); break;
+	case SL_MSG_HELD:
+		fake.helds++;
+		fake.unevictable_bytes = msg->held.held_bytes;
+		break;
 	case SL_MSG_WORK: fake.works++; break;
 	case SL_MSG_PULSE:
 		fake.last_pulse = msg->pulse;

@@ -13,7 +13,8 @@
 struct fake {
 	char path[108];
 	uint64_t limit_bytes, others_bytes;
-	uint64_t held_bytes; /* reported, granted, committed, freed */
+	uint64_t request_bytes; /* 0: half of the limit */
+	uint64_t held_bytes;    /* reported, granted, committed, freed */
 	uint64_t uncommitted_bytes;
 	unsigned int gpus;
 	unsigned int connections, hellos, asks, grants, commits, freeds, fails, measures,
@@ -33,7 +34,10 @@ struct fake {
 	bool deny;
 	uint32_t deny_flags;
 	uint64_t asked_bytes; /* by the last ASK */
-	bool protocol_error;  /* the client said something wrong */
+	uint32_t ask_flags;
+	unsigned int helds;
+	uint64_t unevictable_bytes; /* by the last HELD */
+	bool protocol_error;        /* the client said something wrong */
 };
 
 extern struct fake fake;

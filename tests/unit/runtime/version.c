@@ -61,14 +61,14 @@ static void body_replaced(void)
 {
 	CUdeviceptr a, b;
 
-	start_with(2);
+	start_with(SL_PROTOCOL_VERSION);
 	CHECK_EQ(FAKE(hellos), 1);
 	CHECK_EQ(cuMemAlloc_v2(&a, 32 * SL_MIB), CUDA_SUCCESS);
 	replace_by(1);
 	CHECK_EQ(FAKE(held_bytes), 32 * SL_MIB);
 	CHECK_EQ(cuMemAlloc_v2(&b, 64 * SL_MIB), CUDA_SUCCESS);
 	CHECK(fake_wait_u64(&fake.uncommitted_bytes, 0));
-	replace_by(2);
+	replace_by(SL_PROTOCOL_VERSION);
 	CHECK_EQ(FAKE(held_bytes), 96 * SL_MIB);
 	fake_send_probe(SL_WIRE_PROBE_WATCH, 20);
 	CHECK(fake_wait(&fake.pulses, 1));
@@ -94,7 +94,7 @@ static void body_waiting(void)
 	pthread_t thread;
 	CUdeviceptr a;
 
-	start_with(2);
+	start_with(SL_PROTOCOL_VERSION);
 	CHECK_EQ(sl_real.cuCtxGetCurrent(&ctx), CUDA_SUCCESS);
 	fake_lock();
 	fake.silent = true;
@@ -126,7 +126,7 @@ static void refused(uint32_t claims)
 
 static void body_newer(void)
 {
-	refused(3);
+	refused(SL_PROTOCOL_VERSION + 1);
 }
 
 /* It claims to speak what it then refuses: asked once, not for ever. */
@@ -137,7 +137,7 @@ static void body_liar(void)
 
 static void body_same(void)
 {
-	refused(2);
+	refused(SL_PROTOCOL_VERSION);
 }
 
 static void body_much_newer(void)
