@@ -180,28 +180,158 @@ int sl_wire_send(int fd, const union sl_msg *msg)
 	return sl_err_origin(-errno);
 }
 
+/* A datagram that has been received is decoded; what happened else. data has one byte more than the largest
+ * message, which shows one that is too long. */
+static int receive(int fd, struct msghdr *header, ssize_t *size)
+{
+	do {
+		*size = recvmsg(fd, header, MSG_CMSG_CLOEXEC);
+	} while (*size < 0 && errno == EINTR);
+	if (*size > 0)
+		return SL_WIRE_OK;
+	if (*size == 0)
+		return SL_WIRE_CLOSED;
+	if (errno == EAGAIN || errno == EWOULDBLOCK)
+		return SL_WIRE_AGAIN;
+	if (errno == ECONNRESET || errno == ENOTCONN)
+		return SL_WIRE_CLOSED;
+	return sl_err_origin(-errno);
+}
+
 int sl_wire_recv(int fd, unsigned int from, union sl_msg *out, struct sl_error *err)
 {
-	/* One byte more than the largest message shows one that is too long. */
 	_Alignas(8) unsigned char data[sizeof(union sl_msg) + 1];
 	struct iovec part = {.iov_base = data, .iov_len = sizeof(data)};
 	struct msghdr header = {.msg_iov = &part, .msg_iovlen = 1};
 	ssize_t n;
-
 	/* No control buffer: the kernel then drops descriptors that a peer passes along. */
-	do {
-		n = recvmsg(fd, &header, MSG_CMSG_CLOEXEC);
-	} while (n < 0 && errno == EINTR);
-	if (n == 0)
-		return SL_WIRE_CLOSED;
-	if (n < 0) {
-		if (errno == EAGAIN || errno == EWOULDBLOCK)
-			return SL_WIRE_AGAIN;
-		if (errno == ECONNRESET || errno == ENOTCONN)
-			return SL_WIRE_CLOSED;
-		return sl_err_origin(-errno);
+	int r = receive(fd, &header, &n);
+
+	return r == SL_WIRE_OK ? sl_wire_decode(data, (size_t)n, from, out, err) : r;
+}
+
+/* --- with descriptors ------------------------------------------------------------------------ */
+
+/* How many are to come with it. */
+static uint32_t fds_of(const union sl_msg *msg)
+{
+	switch (msg->head.type) {
+	case SL_MSG_IPC_GIVE: return msg->ipc_give.fds;
+	case SL_MSG_IPC_TAKE: return msg->ipc_take.fds;
+	default: return 0;
 	}
-	return sl_wire_decode(data, (size_t)n, from, out, err);
+}
+
+bool sl_wire_carries(uint32_t type)
+{
+	return type == SL_MSG_IPC_GIVE || type == SL_MSG_IPC_TAKE;
+}
+
+void sl_wire_attach(struct msghdr *header, union sl_wire_control *control, const int *fds,
+	uint32_t count)
+{
+	struct cmsghdr *part;
+
+	memset(control, 0, sizeof(*control));
+	header->msg_control = control->bytes;
+	header->msg_controllen = CMSG_SPACE(count * sizeof(int));
+	part = CMSG_FIRSTHDR(header);
+	part->cmsg_level = SOL_SOCKET;
+	part->cmsg_type = SCM_RIGHTS;
+	part->cmsg_len = CMSG_LEN(count * sizeof(int));
+	memcpy(CMSG_DATA(part), fds, count * sizeof(int));
+}
+
+int sl_wire_send_fds(int fd, const union sl_msg *msg, const int *fds, uint32_t count)
+{
+	struct iovec part = {.iov_base = (void *)(uintptr_t)msg,
+		.iov_len = sl_wire_size(msg->head.type)};
+	struct msghdr header = {.msg_iov = &part, .msg_iovlen = 1};
+	union sl_wire_control control;
+	ssize_t n;
+
+	if (!sl_wire_carries(msg->head.type) || count == 0 || count > SL_WIRE_FDS_MAX)
+		return sl_err_origin(-EINVAL);
+	sl_wire_attach(&header, &control, fds, count);
+	do {
+		n = sendmsg(fd, &header, MSG_NOSIGNAL);
+	} while (n < 0 && errno == EINTR);
+	if (n >= 0)
+		return SL_WIRE_OK;
+	if (errno == EAGAIN || errno == EWOULDBLOCK)
+		return SL_WIRE_AGAIN;
+	if (errno == EPIPE || errno == ECONNRESET || errno == ENOTCONN)
+		return SL_WIRE_CLOSED;
+	return sl_err_origin(-errno);
+}
+
+void sl_wire_fds_close(struct sl_wire_fds *fds)
+{
+	for (uint32_t i = 0; i < fds->count; i++)
+		(void)close(fds->fd[i]);
+	fds->count = 0;
+}
+
+/* All that came, whatever came with it: what is not taken here nobody would ever close. The kernel fills
+ * the room that there is, and closes the rest itself. */
+static void take_fds(struct msghdr *header, struct sl_wire_fds *fds)
+{
+	struct cmsghdr *part;
+
+	for (part = CMSG_FIRSTHDR(header); part; part = CMSG_NXTHDR(header, part)) {
+		size_t bytes = part->cmsg_len - CMSG_LEN(0);
+
+		if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS)
+			continue;
+		bytes = sl_min_u64(bytes, (SL_WIRE_FDS_MAX - fds->count) * sizeof(int));
+		memcpy(fds->fd + fds->count, CMSG_DATA(part), bytes);
+		fds->count += (uint32_t)(bytes / sizeof(int));
+	}
+	fds->missing = (header->msg_flags & MSG_CTRUNC) != 0;
+}
+
+/* The message says how many there are; with fewer because this process may have no more it is still one. */
+static int check_fds(
+	const union sl_msg *msg, struct sl_wire_fds *fds, struct sl_error *err)
+{
+	uint32_t wanted = fds_of(msg);
+	bool too_many = fds->missing && fds->count == SL_WIRE_FDS_MAX;
+
+	if (!sl_wire_carries(msg->head.type))
+		return SL_WIRE_OK;
+	if (wanted >= 1 && wanted <= SL_WIRE_FDS_MAX && !too_many &&
+		(fds->count == wanted || (fds->missing && fds->count < wanted)))
+		return SL_WIRE_OK;
+	sl_error_set(err, "%s with %u%s descriptors that says it has %u",
+		sl_wire_name(msg->head.type), fds->count, fds->missing ? " or more" : "",
+		wanted);
+	return SL_WIRE_BAD;
+}
+
+int sl_wire_recv_fds(int fd, unsigned int from, union sl_msg *out,
+	struct sl_wire_fds *fds, struct sl_error *err)
+{
+	_Alignas(8) unsigned char data[sizeof(union sl_msg) + 1];
+	struct iovec part = {.iov_base = data, .iov_len = sizeof(data)};
+	union sl_wire_control control;
+	struct msghdr header = {.msg_iov = &part,
+		.msg_iovlen = 1,
+		.msg_control = control.bytes,
+		.msg_controllen = sizeof(control.bytes)};
+	ssize_t n;
+	int r = receive(fd, &header, &n);
+
+	fds->count = 0;
+	fds->missing = false;
+	if (r != SL_WIRE_OK)
+		return r;
+	take_fds(&header, fds);
+	r = sl_wire_decode(data, (size_t)n, from, out, err);
+	if (r == SL_WIRE_OK)
+		r = check_fds(out, fds, err);
+	if (r != SL_WIRE_OK || !sl_wire_carries(out->head.type))
+		sl_wire_fds_close(fds);
+	return r;
 }
 
 void sl_wire_str(char *dest, size_t size, const char *text)

@@ -1,13 +1,17 @@
 /*
  * Whatever decodes must be printable and decode again to the same bytes; the first byte of the
- * input chooses the direction, so that all senders are tried.
+ * input chooses the direction, so that all senders are tried. The same bytes also go through a socket with
+ * some descriptors: none may stay open but those that a message says come with it.
  */
 #include "fuzz.h"
 
 #include "wire/wire.h"
 
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 /* As long as the largest number of a message, and one more. */
 enum {
@@ -17,6 +21,66 @@ enum {
 #undef SL_MSG
 	})
 };
+
+enum { FDS_MOST = 48 }; /* more than a message may have */
+
+static void send_with_fds(int fd, const uint8_t *data, size_t size, unsigned int count)
+{
+	union {
+		struct cmsghdr part;
+		char room[CMSG_SPACE(FDS_MOST * sizeof(int))];
+	} control = {0};
+	struct iovec part = {.iov_base = (void *)(uintptr_t)data, .iov_len = size};
+	struct msghdr header = {.msg_iov = &part, .msg_iovlen = 1};
+
+	if (count) {
+		header.msg_control = control.room;
+		header.msg_controllen = CMSG_SPACE(count * sizeof(int));
+		control.part.cmsg_level = SOL_SOCKET;
+		control.part.cmsg_type = SCM_RIGHTS;
+		control.part.cmsg_len = CMSG_LEN(count * sizeof(int));
+		for (unsigned int i = 0; i < count; i++)
+			memcpy(CMSG_DATA(&control.part) + i * sizeof(int), &fd,
+				sizeof(int));
+	}
+	if (sendmsg(fd, &header, 0) < 0)
+		abort();
+}
+
+/* The lowest free number tells whether something was left open below it. */
+static int lowest_free(int like)
+{
+	int fd = dup(like);
+
+	(void)close(fd);
+	return fd;
+}
+
+static void through_a_socket(
+	const uint8_t *data, size_t size, unsigned int from, unsigned int count)
+{
+	struct sl_wire_fds fds;
+	union sl_msg msg;
+	int ends[2], free_before;
+
+	if (size == 0 || socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends) < 0)
+		return;
+	send_with_fds(ends[0], data, size, count);
+	free_before = lowest_free(ends[0]);
+	if (sl_wire_recv_fds(ends[1], from, &msg, &fds, NULL) == SL_WIRE_OK) {
+		if (fds.count && !sl_wire_carries(msg.head.type))
+			abort();
+		if (fds.count > SL_WIRE_FDS_MAX || (fds.count && fds.count != count))
+			abort();
+	} else if (fds.count) {
+		abort();
+	}
+	sl_wire_fds_close(&fds);
+	if (lowest_free(ends[0]) != free_before)
+		abort();
+	(void)close(ends[0]);
+	(void)close(ends[1]);
+}
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -36,6 +100,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		if (data[0] & 16 && sl_wire_size(head[0]))
 			size = sl_wire_size(head[0]);
 	}
+	through_a_socket(fixed, size, data[0] & 7u, (data[0] >> 5) * 7u % (FDS_MOST + 1));
 	if (sl_wire_decode(fixed, size, data[0] & 7u, &msg, &err) != SL_WIRE_OK)
 		return 0;
 	if (sl_wire_decode(&msg, sl_wire_size(msg.head.type), data[0] & 7u, &again,

@@ -4,7 +4,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define FROM_ALL (SL_FROM_CLIENT | SL_FROM_CONTROL | SL_FROM_DAEMON)
@@ -68,7 +70,8 @@ static void test_refused(void **state)
 	assert_int_equal(
 		sl_wire_decode(&msg, sizeof(msg.ask), SL_FROM_CLIENT, &back, &err),
 		SL_WIRE_OTHER_VERSION);
-	assert_row_contains("version", err.text, "protocol version 3");
+	assert_row_contains("version", err.text,
+		"this is version " SL_STRINGIFY(SL_PROTOCOL_VERSION));
 	/* An older version is understood, but for what came after it. */
 	msg.head.version = SL_PROTOCOL_OLDEST;
 	assert_int_equal(
@@ -160,6 +163,151 @@ static void test_sockets(void **state)
 	close(ends[1]);
 }
 
+/* Descriptors that this process has now. */
+static unsigned int open_fds(void)
+{
+	unsigned int count = 0;
+
+	for (int fd = 0; fd < 512; fd++)
+		count += fcntl(fd, F_GETFD) >= 0;
+	return count;
+}
+
+/* Sends a message that says it has `says` descriptors with `has` of them (any number of them). */
+static void send_odd(int fd, enum sl_msg_type type, uint32_t says, unsigned int has)
+{
+	union {
+		struct cmsghdr align;
+		char room[CMSG_SPACE(64 * sizeof(int))];
+	} control = {0};
+	union sl_msg msg;
+	struct iovec part = {&msg, 0};
+	struct msghdr header = {.msg_iov = &part, .msg_iovlen = 1};
+
+	sl_wire_init(&msg, type);
+	if (type == SL_MSG_IPC_GIVE)
+		msg.ipc_give.fds = says;
+	part.iov_len = sl_wire_size(type);
+	if (has) {
+		struct cmsghdr *c = &control.align;
+
+		header.msg_control = control.room;
+		header.msg_controllen = CMSG_SPACE(has * sizeof(int));
+		c->cmsg_level = SOL_SOCKET;
+		c->cmsg_type = SCM_RIGHTS;
+		c->cmsg_len = CMSG_LEN(has * sizeof(int));
+		for (unsigned int i = 0; i < has; i++)
+			memcpy(CMSG_DATA(c) + i * sizeof(int), &fd, sizeof(int));
+	}
+	assert_true(sendmsg(fd, &header, 0) > 0);
+}
+
+static void test_descriptors(void **state)
+{
+	static const struct {
+		const char *name;
+		enum sl_msg_type type;
+		uint32_t says, has;
+		int outcome;
+		uint32_t kept;
+	} rows[] = {
+		{"one", SL_MSG_IPC_GIVE, 1, 1, SL_WIRE_OK, 1},
+		{"the most", SL_MSG_IPC_GIVE, SL_WIRE_FDS_MAX, SL_WIRE_FDS_MAX,
+			SL_WIRE_OK, SL_WIRE_FDS_MAX},
+		{"none said, none there", SL_MSG_IPC_GIVE, 0, 0, SL_WIRE_BAD, 0},
+		{"one said, none there", SL_MSG_IPC_GIVE, 1, 0, SL_WIRE_BAD, 0},
+		{"fewer", SL_MSG_IPC_GIVE, 3, 2, SL_WIRE_BAD, 0},
+		{"more", SL_MSG_IPC_GIVE, 2, 3, SL_WIRE_BAD, 0},
+		{"more than fit", SL_MSG_IPC_GIVE, SL_WIRE_FDS_MAX, 60, SL_WIRE_BAD, 0},
+		{"more than there may be", SL_MSG_IPC_GIVE, 60, 60, SL_WIRE_BAD, 0},
+		{"nonsense", SL_MSG_IPC_GIVE, UINT32_MAX, 1, SL_WIRE_BAD, 0},
+		{"unwelcome", SL_MSG_ASK, 0, 5, SL_WIRE_OK, 0},
+		{"unwelcome, and many", SL_MSG_ASK, 0, 60, SL_WIRE_OK, 0},
+		{"of the other side", SL_MSG_IPC_TAKE, 1, 1, SL_WIRE_BAD, 0},
+	};
+	unsigned int before;
+	int ends[2];
+
+	(void)state;
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends), 0);
+	before = open_fds();
+	for (size_t i = 0; i < SL_ARRAY_LEN(rows); i++) {
+		struct sl_wire_fds fds;
+		union sl_msg msg;
+
+		send_odd(ends[0], rows[i].type, rows[i].says, rows[i].has);
+		assert_row_u64(rows[i].name,
+			(uint64_t)sl_wire_recv_fds(
+				ends[1], SL_FROM_CLIENT, &msg, &fds, NULL),
+			(uint64_t)rows[i].outcome);
+		assert_row_u64(rows[i].name, fds.count, rows[i].kept);
+		assert_row_u64(rows[i].name, open_fds(), before + rows[i].kept);
+		for (uint32_t k = 0; k < fds.count; k++)
+			assert_int_equal(fcntl(fds.fd[k], F_GETFD), FD_CLOEXEC);
+		sl_wire_fds_close(&fds);
+		assert_row_u64(rows[i].name, open_fds(), before);
+	}
+	close(ends[0]);
+	close(ends[1]);
+}
+
+/* What this process may not have is missing, and said to be; what it may have comes. */
+static void test_no_descriptors_left(void **state)
+{
+	struct rlimit old, tight;
+	struct sl_wire_fds fds;
+	union sl_msg msg;
+	int ends[2];
+
+	(void)state;
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends), 0);
+	send_odd(ends[0], SL_MSG_IPC_GIVE, 8, 8);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &old), 0);
+	tight = old;
+	tight.rlim_cur = (rlim_t)ends[1] + 4;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &tight), 0);
+	assert_int_equal(
+		sl_wire_recv_fds(ends[1], SL_FROM_CLIENT, &msg, &fds, NULL), SL_WIRE_OK);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &old), 0);
+	assert_true(fds.missing);
+	assert_int_equal(fds.count, 3);
+	sl_wire_fds_close(&fds);
+	close(ends[0]);
+	close(ends[1]);
+}
+
+/* What is sent arrives, as the same files in the same order. */
+static void test_send_descriptors(void **state)
+{
+	struct stat sent, came;
+	struct sl_wire_fds fds;
+	union sl_msg msg;
+	int ends[2], pipes[2];
+
+	(void)state;
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends), 0);
+	assert_int_equal(pipe(pipes), 0);
+	sl_wire_init(&msg, SL_MSG_IPC_TAKE);
+	msg.ipc_take.fds = 2;
+	assert_int_equal(sl_wire_send_fds(ends[0], &msg, pipes, 0), -EINVAL);
+	assert_int_equal(
+		sl_wire_send_fds(ends[0], &msg, pipes, SL_WIRE_FDS_MAX + 1), -EINVAL);
+	assert_int_equal(sl_wire_send_fds(ends[0], &msg, pipes, 2), SL_WIRE_OK);
+	assert_int_equal(
+		sl_wire_recv_fds(ends[1], SL_FROM_DAEMON, &msg, &fds, NULL), SL_WIRE_OK);
+	assert_int_equal(fds.count, 2);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(fstat(pipes[i], &sent), 0);
+		assert_int_equal(fstat(fds.fd[i], &came), 0);
+		assert_int_equal(sent.st_ino, came.st_ino);
+	}
+	sl_wire_fds_close(&fds);
+	for (int i = 0; i < 2; i++) {
+		close(ends[i]);
+		close(pipes[i]);
+	}
+}
+
 static void test_connect(void **state)
 {
 	struct sl_error err = {{0}};
@@ -207,6 +355,9 @@ int main(void)
 		cmocka_unit_test(test_every_message),
 		cmocka_unit_test(test_refused),
 		cmocka_unit_test(test_sockets),
+		cmocka_unit_test(test_descriptors),
+		cmocka_unit_test(test_no_descriptors_left),
+		cmocka_unit_test(test_send_descriptors),
 		cmocka_unit_test(test_connect),
 		cmocka_unit_test(test_texts),
 	};
