@@ -89,6 +89,15 @@ enum sl_wire_trouble { SL_TROUBLE_JOURNAL = 0, SL_WIRE_TROUBLES };
 #define SL_ASK_THERE 2u
 /* Descriptors that one message carries at most. */
 #define SL_WIRE_FDS_MAX 32
+/* PIDS_ROWS: its flags, and what its rows are; since version 3. */
+#define SL_PIDS_LAST 1u
+/* The asker's pid namespace is the daemon's, so NVML's pids are the asker's own, too. */
+#define SL_PIDS_SAME     2u
+#define SL_PIDS_ROWS_MAX 64
+struct sl_wire_pid {
+	uint32_t pid, pad;
+	uint64_t used_bytes; /* backing and hidden */
+};
 /* DENY.flags, since version 2 */
 #define SL_DENY_GPU_LOST 1u /* the device is unavailable */
 /* GPU_ROW.condition */
