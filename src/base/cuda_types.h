@@ -449,6 +449,7 @@ typedef enum CUmemLocationType_enum {
 	CU_MEM_LOCATION_TYPE_HOST = 0x2,
 	CU_MEM_LOCATION_TYPE_HOST_NUMA = 0x3,
 	CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT = 0x4,
+	CU_MEM_LOCATION_TYPE_DEVICE_LOCALITY_DOMAIN = 0x6, /* part of a device's memory */
 	CU_MEM_LOCATION_TYPE_MAX = 0x7fffffff,
 } CUmemLocationType;
 typedef enum CUmemAllocationType_enum {
@@ -495,8 +496,53 @@ typedef struct CUmulticastObjectProp_st {
 	unsigned long long handleTypes;
 	unsigned long long flags;
 } CUmulticastObjectProp;
-/* Sparse arrays' mapping list: we only count the entries, never read them. */
-typedef struct CUarrayMapInfo_st CUarrayMapInfo;
+
+/* What lies behind parts of sparse arrays. */
+typedef enum CUresourcetype_enum {
+	CU_RESOURCE_TYPE_ARRAY = 0,
+	CU_RESOURCE_TYPE_MIPMAPPED_ARRAY = 1,
+	CU_RESOURCE_TYPE_LINEAR = 2,
+	CU_RESOURCE_TYPE_PITCH2D = 3,
+} CUresourcetype;
+typedef enum CUarraySparseSubresourceType_enum {
+	CU_ARRAY_SPARSE_SUBRESOURCE_TYPE_SPARSE_LEVEL = 0,
+	CU_ARRAY_SPARSE_SUBRESOURCE_TYPE_MIPTAIL = 1,
+} CUarraySparseSubresourceType;
+typedef enum CUmemOperationType_enum {
+	CU_MEM_OPERATION_TYPE_MAP = 1,
+	CU_MEM_OPERATION_TYPE_UNMAP = 2,
+} CUmemOperationType;
+typedef enum CUmemHandleType_enum {
+	CU_MEM_HANDLE_TYPE_GENERIC = 0,
+} CUmemHandleType;
+typedef struct CUarrayMapInfo_st {
+	CUresourcetype resourceType;
+	union {
+		CUmipmappedArray mipmap;
+		CUarray array;
+	} resource;
+	CUarraySparseSubresourceType subresourceType;
+	union {
+		struct {
+			unsigned int level, layer;
+			unsigned int offsetX, offsetY, offsetZ; /* elements */
+			unsigned int extentWidth, extentHeight, extentDepth;
+		} sparseLevel;
+		struct {
+			unsigned int layer;
+			unsigned long long offset, size; /* bytes of the tail */
+		} miptail;
+	} subresource;
+	CUmemOperationType memOperationType;
+	CUmemHandleType memHandleType;
+	union {
+		CUmemGenericAllocationHandle memHandle;
+	} memHandle;
+	unsigned long long offset; /* bytes into the handle */
+	unsigned int deviceBitMask;
+	unsigned int flags;
+	unsigned int reserved[2];
+} CUarrayMapInfo;
 
 /* Pools. */
 typedef enum CUmemPool_attribute_enum {
@@ -508,6 +554,13 @@ typedef enum CUmemPool_attribute_enum {
 	CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH = 6,
 	CU_MEMPOOL_ATTR_USED_MEM_CURRENT = 7, /* uint64: handed out */
 	CU_MEMPOOL_ATTR_USED_MEM_HIGH = 8,
+	/* From CUDA 13 on. */
+	CU_MEMPOOL_ATTR_ALLOCATION_TYPE = 9,        /* CUmemAllocationType */
+	CU_MEMPOOL_ATTR_EXPORT_HANDLE_TYPES = 10,   /* CUmemAllocationHandleType */
+	CU_MEMPOOL_ATTR_LOCATION_ID = 11,           /* int */
+	CU_MEMPOOL_ATTR_LOCATION_TYPE = 12,         /* CUmemLocationType */
+	CU_MEMPOOL_ATTR_MAX_POOL_SIZE = 13,         /* uint64 */
+	CU_MEMPOOL_ATTR_HW_DECOMPRESS_ENABLED = 14, /* int */
 } CUmemPool_attribute;
 typedef struct CUmemPoolProps_st {
 	CUmemAllocationType allocType;

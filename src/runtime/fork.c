@@ -11,6 +11,7 @@
 #include "runtime/capture.h"
 #include "runtime/errands.h"
 #include "runtime/gate.h"
+#include "runtime/handle.h"
 #include "runtime/held.h"
 #include "runtime/hidden.h"
 #include "runtime/memory.h"
@@ -39,6 +40,7 @@ static void in_child(void)
 	sl_held_forget();
 	sl_passed_forget();
 	sl_objects_forget();
+	sl_handle_forget();
 	sl_memory_forget();
 	sl_sweep_forget();
 	sl_prove_forget();

@@ -66,6 +66,25 @@ struct sl_block *sl_pagemap_get(CUdeviceptr address)
 	return leaf ? leaf[page & (LEAF_SIZE - 1)] : NULL;
 }
 
+bool sl_pagemap_touches(CUdeviceptr base, uint64_t bytes)
+{
+	uint64_t past = bytes > UINT64_MAX - base ? UINT64_MAX : base + bytes;
+	uint64_t page = base >> PAGE_SHIFT, end = sl_round_up(past, SL_BACKING_GRAIN);
+
+	/* Rounded up beyond the last address, or beyond what the map covers. */
+	end = end && past < (uint64_t)SL_ARRAY_LEN(root) << (PAGE_SHIFT + LEAF_BITS)
+		      ? end >> PAGE_SHIFT
+		      : (uint64_t)SL_ARRAY_LEN(root) << LEAF_BITS;
+	while (page < end) {
+		struct sl_block **leaf = leaf_of(page);
+
+		if (leaf && leaf[page & (LEAF_SIZE - 1)])
+			return true;
+		page = leaf ? page + 1 : (page | (LEAF_SIZE - 1)) + 1;
+	}
+	return false;
+}
+
 void sl_pagemap_forget(void)
 {
 	memset(root, 0, sizeof(root));

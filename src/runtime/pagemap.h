@@ -18,6 +18,8 @@ SL_MUST_CHECK bool sl_pagemap_set(
 	CUdeviceptr base, uint64_t bytes, struct sl_block *block);
 void sl_pagemap_clear(CUdeviceptr base, uint64_t bytes);
 struct sl_block *sl_pagemap_get(CUdeviceptr address);
+/* Is any of the range mapped to a block? Steps over 32 GiB at once where nothing ever was. */
+bool sl_pagemap_touches(CUdeviceptr base, uint64_t bytes);
 /* In the child of a fork. */
 void sl_pagemap_forget(void);
 

@@ -187,15 +187,3 @@ SL_EXPORT CUresult cuPointerGetAttributes(
 	}
 	return r;
 }
-
-/* As on the driver's own allocations: there is no handle to have. One of several would be
- * worse than none: users map the first and believe they have all. */
-SL_EXPORT CUresult cuMemRetainAllocationHandle(
-	CUmemGenericAllocationHandle *handle, void *addr)
-{
-	struct sl_memory_info info;
-
-	if (sl_memory_find((CUdeviceptr)(uintptr_t)addr, &info) != SL_MEMORY_FOREIGN)
-		return CUDA_ERROR_INVALID_VALUE;
-	return sl_real.cuMemRetainAllocationHandle(handle, addr);
-}

@@ -8,6 +8,7 @@
 #include "prog.h"
 
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -244,7 +245,10 @@ int contract_again(const char *helper, int fd3, const void *data, size_t bytes)
 		contract_skip("no second process");
 	if (pid == 0) {
 		dup2(ends[0], STDIN_FILENO);
-		if (fd3 >= 0)
+		/* A copy loses the flag that closes it in the new program; the same one must, too. */
+		if (fd3 == 3)
+			(void)fcntl(3, F_SETFD, 0);
+		else if (fd3 >= 0)
 			dup2(fd3, 3);
 		execl("/proc/self/exe", "contract", "--helper", helper, (char *)NULL);
 		_exit(126);

@@ -1,0 +1,329 @@
+/*
+ * vmm - virtual memory management, as programs call it
+ *
+ * The driver makes, maps and judges; we put ids in place of its handles and remember (handle.h).
+ * Device memory is asked for before it is made and charged until the last reference and the last
+ * mapping are gone. What the program has no business with, our own ranges behind cuMemAlloc, is refused
+ * as the driver refuses its own.
+ *
+ * Order: what is to be remembered gets its memory before the driver's call, so that nothing can fail
+ * after it. What a call makes is entered after it, what it ends is taken out before it and put back if
+ * the driver refuses: addresses and handles may be another thread's as soon as the driver has ended
+ * them.
+ */
+#include "runtime/capture.h"
+#include "runtime/handle.h"
+#include "runtime/hidden.h"
+#include "runtime/hooks.h"
+#include "runtime/mode.h"
+#include "runtime/pagemap.h"
+#include "runtime/passed.h"
+#include "runtime/space.h"
+
+/* May be a sparse array's. */
+#define USAGE_TILE_POOL 1
+
+/* Is any of the range behind a region or a slab? */
+static bool is_ours(CUdeviceptr ptr, size_t bytes)
+{
+	bool ours;
+
+	sl_books_lock();
+	ours = sl_pagemap_touches(ptr, bytes);
+	sl_books_unlock();
+	return ours;
+}
+
+/* --- handles ------------------------------------------------------------------------------------ */
+
+/* The kind of memory a handle is of, and the device that it is charged to: the id tells one for
+ * locations on devices alone, whatever it holds otherwise. */
+static enum sl_handle_kind kind_of(const CUmemLocation *where, CUdevice *dev)
+{
+	switch (where->type) {
+	case CU_MEM_LOCATION_TYPE_DEVICE: *dev = where->id; return SL_HANDLE_DEVICE;
+	case CU_MEM_LOCATION_TYPE_DEVICE_LOCALITY_DOMAIN:
+		*dev = where->id & 0xff; /* the domain is the next byte */
+		return SL_HANDLE_DEVICE;
+	default: return SL_HANDLE_HOST;
+	}
+}
+
+static uint32_t why_held(const CUmemAllocationProp *prop)
+{
+	return (prop->requestedHandleTypes & CU_MEM_HANDLE_TYPE_FABRIC ? SL_WHY_FABRIC
+								       : 0u) |
+	       (prop->allocFlags.compressionType ? SL_WHY_COMPRESSED : 0u) |
+	       (prop->allocFlags.gpuDirectRDMACapable ? SL_WHY_RDMA : 0u) |
+	       (prop->allocFlags.usage & USAGE_TILE_POOL ? SL_WHY_TILES : 0u);
+}
+
+/* Nobody waits for bytes that the driver will refuse to make. */
+static bool is_possible(
+	const CUmemAllocationProp *prop, CUdevice dev, size_t bytes, uint64_t flags)
+{
+	size_t grain = SL_BACKING_GRAIN;
+
+	if (dev < 0 || bytes == 0 || flags)
+		return false;
+	if (bytes % grain == 0)
+		return true;
+	return sl_real.cuMemGetAllocationGranularity(
+		       &grain, prop, CU_MEM_ALLOC_GRANULARITY_MINIMUM) == CUDA_SUCCESS &&
+	       grain && bytes % grain == 0;
+}
+
+static CUresult create_charged(struct sl_handle *handle, CUdevice dev,
+	const CUmemAllocationProp *prop, CUmemGenericAllocationHandle *real)
+{
+	uint32_t charge = handle->why_held ? SL_PASSED_HELD : 0;
+	struct sl_passed passed;
+	CUresult r;
+
+	if (!sl_passed_ask(&passed, dev, handle->bytes, charge, &r))
+		return r;
+	do
+		r = sl_real.cuMemCreate(real, handle->bytes, prop, handle->flags);
+	while (sl_passed_again(&passed, &r));
+	sl_passed_settle(&passed, r == CUDA_SUCCESS ? handle->bytes : 0);
+	handle->gpu = passed.gpu;
+	handle->charged_bytes = passed.bytes;
+	handle->charge_flags = charge;
+	return r;
+}
+
+SL_EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle *out, size_t bytes,
+	const CUmemAllocationProp *prop, unsigned long long flags)
+{
+	CUmemGenericAllocationHandle real = 0;
+	enum sl_handle_kind kind;
+	struct sl_handle *handle;
+	CUdevice dev = -1;
+	CUresult r;
+
+	if (!out || !prop || !sl_mode_is_active())
+		return sl_real.cuMemCreate(out, bytes, prop, flags);
+	kind = kind_of(&prop->location, &dev);
+	handle = sl_handle_new(kind, bytes);
+	if (!handle)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	handle->prop = *prop;
+	handle->flags = flags;
+	handle->why_held = why_held(prop);
+	r = is_possible(prop, dev, bytes, flags)
+		    ? create_charged(handle, dev, prop, &real)
+		    : sl_hidden_changed(sl_real.cuMemCreate(&real, bytes, prop, flags));
+	if (r == CUDA_SUCCESS)
+		*out = sl_handle_add(handle, real);
+	else
+		sl_handle_discard(handle);
+	return r;
+}
+
+SL_EXPORT CUresult cuMemRelease(CUmemGenericAllocationHandle value)
+{
+	CUmemGenericAllocationHandle real;
+	struct sl_handle *handle = sl_handle_use(value, &real);
+	CUresult r = CUDA_SUCCESS;
+
+	if (!handle)
+		return sl_hidden_changed(sl_real.cuMemRelease(real));
+	switch (sl_handle_unreference(handle, &real)) {
+	case SL_HANDLE_LAST:
+		r = sl_real.cuMemRelease(real);
+		sl_handle_released(handle, r == CUDA_SUCCESS);
+		break;
+	case SL_HANDLE_NONE: r = CUDA_ERROR_INVALID_VALUE; break;
+	default: break;
+	}
+	sl_handle_leave(handle);
+	return r;
+}
+
+/* The handle's record outlives the driver's handle: a mapping keeps the memory, and the address gives a
+ * handle again, which may have a new value. The program gets the id it knows. */
+static CUresult revive(struct sl_handle *handle, void *addr)
+{
+	CUmemGenericAllocationHandle real = 0;
+	CUresult r = sl_real.cuMemRetainAllocationHandle(&real, addr);
+
+	if (r == CUDA_SUCCESS && !sl_handle_revive(handle, real))
+		(void)sl_real.cuMemRelease(real);
+	return r;
+}
+
+/* On what cuMemAlloc gave there is no handle to have, as with the driver. One of several would be worse
+ * than none: users map the first and believe they have all. */
+SL_EXPORT CUresult cuMemRetainAllocationHandle(
+	CUmemGenericAllocationHandle *out, void *addr)
+{
+	CUdeviceptr ptr = (CUdeviceptr)(uintptr_t)addr;
+	struct sl_handle *handle;
+	CUresult r = CUDA_SUCCESS;
+
+	if (!out || !sl_mode_is_active())
+		return sl_real.cuMemRetainAllocationHandle(out, addr);
+	if (is_ours(ptr, 1))
+		return CUDA_ERROR_INVALID_VALUE;
+	handle = sl_handle_at(ptr);
+	if (!handle)
+		return sl_real.cuMemRetainAllocationHandle(out, addr);
+	if (!sl_handle_reference(handle))
+		r = revive(handle, addr);
+	if (r == CUDA_SUCCESS)
+		*out = handle->id;
+	sl_handle_leave(handle);
+	return r;
+}
+
+SL_EXPORT CUresult cuMemGetAllocationPropertiesFromHandle(
+	CUmemAllocationProp *prop, CUmemGenericAllocationHandle value)
+{
+	CUmemGenericAllocationHandle real;
+	struct sl_handle *handle = sl_handle_use(value, &real);
+	CUresult r = sl_real.cuMemGetAllocationPropertiesFromHandle(prop, real);
+
+	sl_handle_leave(handle);
+	return r;
+}
+
+/* --- addresses ------------------------------------------------------------------------------------ */
+
+SL_EXPORT CUresult cuMemAddressReserve(CUdeviceptr *ptr, size_t bytes, size_t alignment,
+	CUdeviceptr hint, unsigned long long flags)
+{
+	struct sl_range *range;
+	CUresult r;
+
+	if (!ptr || !sl_mode_is_active())
+		return sl_real.cuMemAddressReserve(ptr, bytes, alignment, hint, flags);
+	range = sl_range_new();
+	if (!range)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	r = sl_real.cuMemAddressReserve(ptr, bytes, alignment, hint, flags);
+	if (r == CUDA_SUCCESS)
+		sl_range_add(range, *ptr, bytes);
+	else
+		sl_range_discard(range);
+	return r;
+}
+
+SL_EXPORT CUresult cuMemAddressFree(CUdeviceptr ptr, size_t bytes)
+{
+	struct sl_range *range;
+	CUresult r;
+
+	if (!sl_mode_is_active())
+		return sl_real.cuMemAddressFree(ptr, bytes);
+	if (is_ours(ptr, bytes))
+		return CUDA_ERROR_INVALID_VALUE;
+	range = sl_range_take(ptr);
+	r = sl_real.cuMemAddressFree(ptr, bytes);
+	if (range && r == CUDA_SUCCESS)
+		sl_range_drop(range);
+	else if (range)
+		sl_range_put_back(range);
+	return r;
+}
+
+SL_EXPORT CUresult cuMemMap(CUdeviceptr ptr, size_t bytes, size_t offset,
+	CUmemGenericAllocationHandle value, unsigned long long flags)
+{
+	CUmemGenericAllocationHandle real;
+	struct sl_mapping *mapping;
+	struct sl_handle *handle;
+	CUresult r;
+
+	if (sl_mode_is_active() && is_ours(ptr, bytes))
+		return CUDA_ERROR_INVALID_VALUE;
+	handle = sl_handle_use(value, &real);
+	if (!handle)
+		return sl_real.cuMemMap(ptr, bytes, offset, real, flags);
+	mapping = sl_mapping_new(ptr, bytes);
+	r = mapping ? sl_real.cuMemMap(ptr, bytes, offset, real, flags)
+		    : CUDA_ERROR_OUT_OF_MEMORY;
+	if (r == CUDA_SUCCESS) {
+		mapping->offset = offset;
+		mapping->flags = flags;
+		sl_mapping_add(mapping, handle);
+	} else if (mapping) {
+		sl_mapping_discard(mapping);
+	}
+	sl_handle_leave(handle);
+	return r;
+}
+
+SL_EXPORT CUresult cuMemUnmap(CUdeviceptr ptr, size_t bytes)
+{
+	struct sl_link taken;
+	CUresult r;
+
+	if (!sl_mode_is_active())
+		return sl_real.cuMemUnmap(ptr, bytes);
+	if (is_ours(ptr, bytes))
+		return CUDA_ERROR_INVALID_VALUE;
+	sl_mappings_take(ptr, bytes, &taken);
+	r = sl_real.cuMemUnmap(ptr, bytes);
+	if (r == CUDA_SUCCESS)
+		sl_mappings_drop(&taken);
+	else
+		sl_mappings_put_back(&taken);
+	return sl_hidden_changed(r);
+}
+
+/* --- access ------------------------------------------------------------------------------------------ */
+
+static void ask_access(CUdeviceptr at, const CUmemLocation *where)
+{
+	CUmemAccessDesc now = {.location = *where};
+	unsigned long long flags = 0;
+
+	if (sl_real.cuMemGetAccess(&flags, where, at) != CUDA_SUCCESS)
+		return;
+	now.flags = (CUmemAccess_flags)flags;
+	sl_mappings_allow(at, 1, &now);
+}
+
+/* The call failed, perhaps half-way: what each mapping has now is the driver's to tell. The program's
+ * list is not looked at again, since it may be what was wrong. */
+static SL_COLD void ask_accesses(CUdeviceptr ptr, size_t bytes)
+{
+	CUmemLocation where = {.type = CU_MEM_LOCATION_TYPE_DEVICE};
+	const CUmemLocation host = {.type = CU_MEM_LOCATION_TYPE_HOST};
+	uint64_t end = ptr + bytes, at = ptr, size = 0;
+	int devices = 0;
+
+	(void)sl_real.cuDeviceGetCount(&devices);
+	for (; sl_mappings_next(end, &at, &size); at += size) {
+		for (where.id = 0; where.id < devices; where.id++)
+			ask_access(at, &where);
+		ask_access(at, &host);
+	}
+}
+
+SL_EXPORT CUresult cuMemSetAccess(
+	CUdeviceptr ptr, size_t bytes, const CUmemAccessDesc *desc, size_t count)
+{
+	CUresult r;
+
+	if (!desc || !sl_mode_is_active())
+		return sl_real.cuMemSetAccess(ptr, bytes, desc, count);
+	if (is_ours(ptr, bytes))
+		return CUDA_ERROR_INVALID_VALUE;
+	r = sl_real.cuMemSetAccess(ptr, bytes, desc, count);
+	if (r != CUDA_SUCCESS) {
+		ask_accesses(ptr, bytes);
+		return r;
+	}
+	for (size_t i = 0; i < count; i++)
+		sl_mappings_allow(ptr, bytes, &desc[i]);
+	return r;
+}
+
+SL_EXPORT CUresult cuMemGetAccess(
+	unsigned long long *flags, const CUmemLocation *where, CUdeviceptr ptr)
+{
+	if (sl_mode_is_active() && is_ours(ptr, 1))
+		return CUDA_ERROR_INVALID_VALUE;
+	return sl_real.cuMemGetAccess(flags, where, ptr);
+}
