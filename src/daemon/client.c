@@ -18,6 +18,7 @@
 #include "daemon/claim.h"
 #include "daemon/drive.h"
 #include "daemon/events.h"
+#include "daemon/ipc.h"
 #include "daemon/probing.h"
 #include "daemon/process.h"
 #include "daemon/reconcile.h"
@@ -103,6 +104,7 @@ struct sl_client *sl_client_new(struct sl_daemon *daemon, struct sl_workload *wo
 	process->client = client;
 	sl_list_init(&client->state_link);
 	sl_list_init(&client->probe_link);
+	sl_list_init(&client->offers);
 	sl_list_init(&client->grave);
 	sl_list_push_tail(&workload->clients, &client->link);
 	daemon->client_count++;
@@ -149,6 +151,7 @@ void sl_client_reconnected(struct sl_client *client, struct sl_peer *peer)
 	for (uint32_t i = 0; i < client->demand_count; i++)
 		client->demands[i].former = client->demands[i].epoch != 0;
 	peer->client = client;
+	sl_ipc_client_back(client);
 }
 
 void sl_client_disconnected(struct sl_client *client)
@@ -231,6 +234,7 @@ void sl_client_exit(struct sl_client *client, bool superseded)
 	sl_step(D_DEATH_SEEN);
 	client->state = SL_CLIENT_DYING;
 	sl_probing_end(client);
+	sl_ipc_client_gone(client);
 	client->superseded = superseded;
 	client->died_at = sl_clock_now();
 	client->demand_count = 0;
@@ -479,7 +483,8 @@ static void on_work(struct sl_peer *peer)
 	sl_drive(peer->daemon, &event);
 }
 
-void sl_client_message(struct sl_peer *peer, const union sl_msg *msg)
+void sl_client_message(
+	struct sl_peer *peer, const union sl_msg *msg, struct sl_wire_fds *fds)
 {
 	if (!peer->client)
 		return; /* its process is dead; a child reads on with its socket */
@@ -496,6 +501,11 @@ void sl_client_message(struct sl_peer *peer, const union sl_msg *msg)
 	case SL_MSG_MEASURE: on_measure(peer, &msg->measure); break;
 	case SL_MSG_HELD: break; /* not in the books yet */
 	case SL_MSG_GATE_DONE: break; /* nothing closes gates yet */
+	case SL_MSG_IPC_OFFER:
+	case SL_MSG_IPC_GIVE:
+	case SL_MSG_IPC_WITHDRAW:
+	case SL_MSG_IPC_OPEN:
+	case SL_MSG_IPC_SETTLED: sl_ipc_message(peer, msg, fds); break;
 	default:
 		sl_peer_reject(peer, SL_REJECT_PROTOCOL, "%s twice",
 			sl_wire_name(msg->head.type));

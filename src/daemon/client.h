@@ -33,8 +33,10 @@ void sl_client_released(
 	struct sl_client *client, uint32_t ordinal, uint64_t remaining_bytes);
 /* The same because the GPU is lost: the policy knows already. */
 void sl_client_gone_with_gpu(struct sl_client *client, uint32_t ordinal);
-/* A message of a greeted client's peer. */
-void sl_client_message(struct sl_peer *peer, const union sl_msg *msg);
+/* A message of a greeted client's peer, and the descriptors that came with it; those that are wanted are
+ * taken out of fds. */
+void sl_client_message(
+	struct sl_peer *peer, const union sl_msg *msg, struct sl_wire_fds *fds);
 
 /* Actions. Unknown clients and demands are ignored. */
 void sl_client_granted(struct sl_daemon *daemon, uint64_t id, uint64_t ask,

@@ -29,6 +29,7 @@
 #include "daemon/events.h"
 #include "daemon/http.h"
 #include "daemon/inventory.h"
+#include "daemon/ipc.h"
 #include "daemon/listener.h"
 #include "daemon/lost.h"
 #include "daemon/peer.h"
@@ -187,8 +188,8 @@ static int on_measured(sd_event_source *source, int fd, uint32_t events, void *c
 
 /* --- start -------------------------------------------------------------------------------- */
 
-/* Two descriptors per client; the default of 1,024 is soon used up. With fewer than it takes to
- * start, everything that needs one would fail in words of its own. */
+/* Two descriptors per client, and those of memory that clients share; the default of 1,024 is soon used
+ * up. With fewer than it takes to start, everything that needs one would fail in words of its own. */
 static int raise_descriptors(struct sl_error *err)
 {
 	struct rlimit limit = {0};
@@ -447,6 +448,7 @@ static void drop_client(struct sl_daemon *daemon, struct sl_client *client)
 	sl_list_unlink(&client->link);
 	sl_list_unlink(&client->state_link);
 	sl_probing_end(client);
+	sl_ipc_client_gone(client);
 	client->process = sl_process_put(client->process);
 	sl_list_push_tail(&daemon->dead_clients, &client->grave);
 }
@@ -485,6 +487,7 @@ void sl_daemon_fini(struct sl_daemon *daemon)
 	drop_peers(&daemon->peers);
 	drop_objects(daemon);
 	sl_events_fini(daemon);
+	sl_ipc_fini(daemon);
 	sl_share_fini(daemon);
 	sl_commit_close(daemon);
 	for (size_t i = 0; i < SL_ARRAY_LEN(sources); i++)

@@ -37,6 +37,7 @@
 
 struct sl_client;
 struct sl_http;
+struct sl_ipc;
 struct sl_journal_writer;
 struct sl_peer;
 struct sl_shares;
@@ -170,6 +171,11 @@ struct sl_client {
 	sl_ns died_at, lost_at;
 	struct sl_client_demand *demands;
 	uint32_t demand_count, demand_room;
+	/* ipc.c */
+	struct sl_link offers;
+	uid_t ipc_uid;               /* whose descriptors they are */
+	uint32_t ipc_fds, ipc_waits; /* charged; opens that wait */
+	bool ipc_unsettled;          /* it is back and may offer more of what it had */
 	struct sl_link grave;
 	uint32_t gpu_count;
 	uint8_t gpu_numbers[SL_NODE_GPUS_MAX];
@@ -250,6 +256,7 @@ struct sl_daemon {
 	struct sl_link dead_peers, dead_clients, dead_workloads, dead_processes;
 	struct sl_events *events; /* NULL until made */
 	struct sl_shares *shares; /* NULL until used */
+	struct sl_ipc *ipc;       /* NULL until used */
 	uint64_t share_salt;
 	uint64_t messages, grants, denials;
 	uint64_t reasons[SL_REASONS];  /* events so far */

@@ -21,6 +21,7 @@
 
 #include "base/file.h"
 #include "base/log.h"
+#include "daemon/bundle.h"
 #include "daemon/client.h"
 #include "daemon/control.h"
 #include "daemon/dump.h"
@@ -39,6 +40,8 @@
 struct sl_peer_out {
 	struct sl_peer_out *next;
 	size_t size;
+	struct sl_bundle *bundle; /* NULL: no descriptors */
+	uint32_t first, count;    /* of the bundle's */
 	_Alignas(8) unsigned char data[];
 };
 
@@ -47,13 +50,19 @@ bool sl_peer_is_drained(const struct sl_peer *peer)
 	return !peer->first;
 }
 
+static void out_free(struct sl_peer_out *out)
+{
+	out->bundle = sl_bundle_unref(out->bundle);
+	free(out);
+}
+
 static void drop_queue(struct sl_peer *peer)
 {
 	while (peer->first) {
 		struct sl_peer_out *out = peer->first;
 
 		peer->first = out->next;
-		free(out);
+		out_free(out);
 	}
 	peer->last = &peer->first;
 	peer->queued_bytes = 0;
@@ -131,7 +140,7 @@ void sl_peer_rested(struct sl_peer *peer)
 	watch(peer);
 }
 
-static void enqueue(struct sl_peer *peer, const union sl_msg *msg)
+static struct sl_peer_out *enqueue(struct sl_peer *peer, const union sl_msg *msg)
 {
 	size_t size = sl_wire_size(msg->head.type);
 	struct sl_peer_out *out = NULL;
@@ -144,14 +153,14 @@ static void enqueue(struct sl_peer *peer, const union sl_msg *msg)
 				   "connection",
 				(int)peer->pid);
 		sl_peer_doom(peer);
-		return;
+		return NULL;
 	}
-	out->next = NULL;
-	out->size = size;
+	*out = (struct sl_peer_out){.size = size};
 	memcpy(out->data, msg, size);
 	*peer->last = out;
 	peer->last = &out->next;
 	peer->queued_bytes += size;
+	return out;
 }
 
 void sl_peer_send(struct sl_peer *peer, union sl_msg *msg)
@@ -169,8 +178,45 @@ void sl_peer_send(struct sl_peer *peer, union sl_msg *msg)
 		sl_peer_doom(peer);
 		return;
 	}
-	enqueue(peer, msg);
+	(void)enqueue(peer, msg);
 	watch(peer);
+}
+
+/* Too many descriptors of this user are on their way: it is as if the line were lost, and whoever is
+ * served by it asks again on the next one. */
+void sl_peer_send_fds(struct sl_peer *peer, union sl_msg *msg, struct sl_bundle *bundle,
+	uint32_t first, uint32_t count)
+{
+	struct sl_peer_out *out;
+	int r = SL_WIRE_AGAIN;
+
+	if (peer->doomed || sl_wire_since(msg->head.type) > peer->version)
+		return;
+	msg->head.version = peer->version;
+	if (!peer->first && !peer->held)
+		r = sl_wire_send_fds(peer->fd, msg, bundle->fd + first, count);
+	if (r == SL_WIRE_OK)
+		return;
+	if (r != SL_WIRE_AGAIN && r != -ENOBUFS) {
+		sl_peer_doom(peer);
+		return;
+	}
+	out = enqueue(peer, msg);
+	if (out) {
+		out->bundle = sl_bundle_ref(bundle);
+		out->first = first;
+		out->count = count;
+	}
+	watch(peer);
+}
+
+static int send_out(const struct sl_peer *peer, const struct sl_peer_out *out)
+{
+	const union sl_msg *msg = (const union sl_msg *)(const void *)out->data;
+
+	return out->bundle ? sl_wire_send_fds(peer->fd, msg, out->bundle->fd + out->first,
+				     out->count)
+			   : sl_wire_send(peer->fd, msg);
 }
 
 /* Sends what waits, as far as the kernel takes it. */
@@ -178,13 +224,11 @@ static void flush(struct sl_peer *peer)
 {
 	while (!peer->doomed && !peer->held && peer->first) {
 		struct sl_peer_out *out = peer->first;
-		ssize_t n = send(peer->fd, out->data, out->size, MSG_NOSIGNAL);
+		int r = send_out(peer, out);
 
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0 && (errno == EAGAIN || errno == ENOBUFS))
+		if (r == SL_WIRE_AGAIN || r == -ENOBUFS)
 			break;
-		if (n < 0) {
+		if (r != SL_WIRE_OK) {
 			sl_peer_doom(peer);
 			return;
 		}
@@ -192,7 +236,7 @@ static void flush(struct sl_peer *peer)
 		if (!peer->first)
 			peer->last = &peer->first;
 		peer->queued_bytes -= out->size;
-		free(out);
+		out_free(out);
 	}
 	if (!peer->doomed && !peer->first && peer->list.active)
 		sl_control_list_more(peer);
@@ -302,14 +346,23 @@ void sl_peer_reject(struct sl_peer *peer, enum sl_reject reason, const char *for
 	sl_peer_doom(peer);
 }
 
+/* Only who has said that it knows of them may send descriptors; from others the kernel drops them. */
+static bool may_send_fds(const struct sl_peer *peer)
+{
+	return peer->greeted && !peer->control &&
+	       peer->version >= sl_wire_since(SL_MSG_IPC_GIVE);
+}
+
 static void take_message(struct sl_peer *peer)
 {
 	unsigned int from = !peer->greeted  ? SL_FROM_CLIENT | SL_FROM_CONTROL
 			    : peer->control ? SL_FROM_CONTROL
 					    : SL_FROM_CLIENT;
 	struct sl_error err = {0};
+	struct sl_wire_fds fds = {0};
 	union sl_msg msg;
-	int r = sl_wire_recv(peer->fd, from, &msg, &err);
+	int r = may_send_fds(peer) ? sl_wire_recv_fds(peer->fd, from, &msg, &fds, &err)
+				   : sl_wire_recv(peer->fd, from, &msg, &err);
 
 	switch (r) {
 	case SL_WIRE_OK:
@@ -324,7 +377,9 @@ static void take_message(struct sl_peer *peer)
 		else if (peer->control)
 			sl_control_message(peer, &msg);
 		else
-			sl_client_message(peer, &msg);
+			sl_client_message(peer, &msg, &fds);
+		for (uint32_t i = 0; i < fds.count; i++)
+			sl_bundle_close(fds.fd[i]);
 		return;
 	case SL_WIRE_AGAIN: return;
 	case SL_WIRE_OTHER_VERSION:

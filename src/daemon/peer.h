@@ -20,6 +20,7 @@
 /* Time for the first message. */
 #define SL_PEER_GREETING_NS (10 * SL_S)
 
+struct sl_bundle;
 struct sl_peer_out;
 
 /* What is being answered in many rows; see stream.h. */
@@ -68,6 +69,9 @@ void sl_peer_accept(struct sl_daemon *daemon, int fd);
 /* Sends or queues; may doom the peer. Sets the message's version to the peer's; a message that its
  * version does not have is not sent. */
 void sl_peer_send(struct sl_peer *peer, union sl_msg *msg);
+/* The same with count of the bundle's descriptors, which stay there; the bundle is kept until they are sent. */
+void sl_peer_send_fds(struct sl_peer *peer, union sl_msg *msg, struct sl_bundle *bundle,
+	uint32_t first, uint32_t count);
 /* There may be more to tell to a peer whose rows waited. */
 void sl_peer_list_wake(struct sl_peer *peer);
 /* Its rest is over. */
