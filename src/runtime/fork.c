@@ -17,6 +17,7 @@
 #include "runtime/memory.h"
 #include "runtime/objects.h"
 #include "runtime/passed.h"
+#include "runtime/pids.h"
 #include "runtime/prove.h"
 #include "runtime/pulse.h"
 #include "runtime/session.h"
@@ -39,6 +40,7 @@ static void in_child(void)
 	sl_hidden_forget();
 	sl_held_forget();
 	sl_passed_forget();
+	sl_pids_forget();
 	sl_objects_forget();
 	sl_handle_forget();
 	sl_memory_forget();

@@ -12,6 +12,7 @@
 #include "runtime/held.h"
 #include "runtime/hidden.h"
 #include "runtime/mode.h"
+#include "runtime/pids.h"
 
 #include "base/log.h"
 #include "base/step.h"
@@ -288,6 +289,7 @@ static int handle(const union sl_msg *msg)
 	case SL_MSG_GPU: return on_gpu(&msg->gpu);
 	case SL_MSG_GRANT: sl_demand_on_grant(&msg->grant); return SL_SESSION_OK;
 	case SL_MSG_DENY: sl_demand_on_deny(&msg->deny); return SL_SESSION_OK;
+	case SL_MSG_PIDS_ROWS: sl_pids_on_rows(&msg->pids_rows); return SL_SESSION_OK;
 	case SL_MSG_GATE:
 	case SL_MSG_PROBE: return SL_SESSION_AGENT;
 	default: return SL_SESSION_OK;
