@@ -229,7 +229,7 @@ static int map_device(const struct sl_cp_request *q, const struct sl_sg_extent *
 
 static int map_fd(const struct sl_cp_request *q, int fd)
 {
-	if (fd < 0 || take_range(q->address, q->bytes, false) < 0)
+	if (fd < 0 || take_range(q->address, q->bytes, q->value) < 0)
 		return CUDA_ERROR_MAP_FAILED;
 	if (mmap((void *)(uintptr_t)q->address, q->bytes, protection(q->prot),
 		    MAP_SHARED | MAP_FIXED, fd, 0) == MAP_FAILED)

@@ -7,6 +7,7 @@
  */
 #include "softgpu/array.h"
 #include "softgpu/driver.h"
+#include "softgpu/pool.h"
 #include "softgpu/space.h"
 
 #include <stdlib.h>
@@ -69,6 +70,7 @@ CUresult sl_ctx_sync(CUcontext ctx)
 		sl_object_unref(list[i].stream);
 	}
 	free(list);
+	sl_pool_synced();
 	return sl_ctx_error(ctx);
 }
 

@@ -6,6 +6,7 @@
  * threads that record one event cannot mix; the worker never takes it.
  */
 #include "softgpu/api.h"
+#include "softgpu/pool.h"
 
 CUresult cuEventCreate(CUevent *out, unsigned int flags)
 {
@@ -142,6 +143,7 @@ CUresult cuEventSynchronize(CUevent e)
 		sl_stream_wait(w.stream, w.seq);
 		sl_object_unref(w.stream);
 	}
+	sl_pool_synced();
 	return sl_ctx_error(e->ctx);
 }
 

@@ -200,8 +200,8 @@ static bool look(CUdeviceptr ptr, struct pointer *p)
 	p->address = ptr;
 	p->has_block = sl_space_block(ptr, &p->block);
 	p->has_mapping = sl_space_mapping(ptr, &p->mapping);
-	if (!p->has_block && p->has_mapping && p->mapping.kind == SL_MAP_NATIVE)
-		return false; /* a free place in a slab */
+	if (!p->has_block && p->has_mapping && p->mapping.kind != SL_MAP_VMM)
+		return false; /* a free place in a slab or a pool */
 	p->is_host = p->has_block && p->block.kind >= SL_BLOCK_PINNED;
 	p->base = p->has_block ? p->block.address : p->mapping.address;
 	p->bytes = p->has_block ? p->block.bytes : p->mapping.bytes;
@@ -244,9 +244,7 @@ static CUresult answer(const struct pointer *p, CUpointer_attribute attribute, v
 		*(size_t *)out = p->bytes;
 		return CUDA_SUCCESS;
 	case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
-		*(CUmemoryPool *)out = p->has_block && p->block.kind == SL_BLOCK_POOL
-					       ? sl_pool_default(p->block.device)
-					       : NULL;
+		*(CUmemoryPool *)out = p->has_mapping ? p->mapping.pool : NULL;
 		return CUDA_SUCCESS;
 	case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
 		flag = p->is_host ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;

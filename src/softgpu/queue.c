@@ -2,6 +2,7 @@
  * queue - entry points of streams
  */
 #include "softgpu/api.h"
+#include "softgpu/pool.h"
 
 #include <stdlib.h>
 
@@ -73,7 +74,7 @@ CUresult cuStreamDestroy(CUstream stream)
 	return cuStreamDestroy_v2(stream);
 }
 
-static CUresult do_cuStreamSynchronize(CUstream handle)
+static CUresult synchronize(CUstream handle)
 {
 	CUstream s = sl_stream_of(handle, false);
 	uint64_t seq;
@@ -93,6 +94,14 @@ static CUresult do_cuStreamSynchronize(CUstream handle)
 	pthread_mutex_unlock(&s->lock);
 	r = sl_stream_wait(s, seq);
 	sl_object_unref(s);
+	return r;
+}
+
+static CUresult do_cuStreamSynchronize(CUstream handle)
+{
+	CUresult r = synchronize(handle);
+
+	sl_pool_synced();
 	return r;
 }
 

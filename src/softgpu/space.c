@@ -9,9 +9,12 @@
 #include "softgpu/space_internal.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 pthread_mutex_t sl_space_lock = PTHREAD_MUTEX_INITIALIZER;
 struct sl_table sl_reservations, sl_mappings, sl_blocks;
@@ -209,6 +212,7 @@ static struct sl_phys *phys_new(
 	p->id = reply->id;
 	p->device = (CUdevice)reply->device;
 	p->bytes = reply->value;
+	p->fd = -1;
 	p->refs = 1;
 	return p;
 }
@@ -237,13 +241,51 @@ CUresult sl_phys_get(const struct sl_sg_request *q, int fd, struct sl_phys **out
 	return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
+CUresult sl_phys_host_get(int fd, struct sl_phys **out)
+{
+	struct stat st;
+	struct sl_phys *p = calloc(1, sizeof(*p));
+
+	if (!p)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	/* Out of the way of programs that count on low numbers. */
+	p->fd = fcntl(fd, F_DUPFD_CLOEXEC, 200);
+	if (p->fd < 0 || fstat(fd, &st) < 0 || st.st_size <= 0) {
+		if (p->fd >= 0)
+			close(p->fd);
+		free(p);
+		return CUDA_ERROR_INVALID_VALUE;
+	}
+	p->bytes = (uint64_t)st.st_size;
+	p->id = SL_PHYS_HOST | sl_drv_next_id();
+	p->refs = 1;
+	*out = p;
+	return CUDA_SUCCESS;
+}
+
+CUresult sl_phys_host_new(uint64_t bytes, struct sl_phys **out)
+{
+	int fd = memfd_create("sluice-softgpu-host", MFD_CLOEXEC);
+	CUresult r = CUDA_ERROR_OUT_OF_MEMORY;
+
+	if (fd < 0)
+		return r;
+	if (ftruncate(fd, (off_t)bytes) == 0)
+		r = sl_phys_host_get(fd, out);
+	close(fd);
+	return r == CUDA_SUCCESS ? r : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
 void sl_phys_unref(struct sl_phys *p)
 {
 	if (--p->refs)
 		return;
 	if (p->alias)
 		munmap(p->alias, p->bytes);
-	release_remote(p->id);
+	if (p->fd >= 0)
+		close(p->fd);
+	else
+		release_remote(p->id);
 	free(p->extent);
 	free(p);
 }
@@ -251,6 +293,9 @@ void sl_phys_unref(struct sl_phys *p)
 /* Maps the handle's pages at `at`, which must be reserved; false leaves the range unusable. */
 bool sl_phys_map_at(const struct sl_phys *p, char *at, int prot)
 {
+	if (p->fd >= 0)
+		return mmap(at, p->bytes, prot, MAP_SHARED | MAP_FIXED, p->fd, 0) !=
+		       MAP_FAILED;
 	for (uint32_t i = 0; i < p->extent_count; i++) {
 		uint64_t bytes = p->extent[i].count * SL_SG_PAGE;
 
@@ -281,7 +326,8 @@ static char *alias_of(struct sl_phys *p)
 
 CUresult sl_mapping_tell(struct sl_mapping *m, CUdevice device)
 {
-	struct sl_cp_request q = {.op = SL_CP_MAP,
+	int fd = m->phys->fd;
+	struct sl_cp_request q = {.op = fd < 0 ? SL_CP_MAP : SL_CP_MAP_FD,
 		.prot = m->access[device],
 		.device = (uint32_t)m->phys->device,
 		.value = m->in_companion[device],
@@ -297,9 +343,10 @@ CUresult sl_mapping_tell(struct sl_mapping *m, CUdevice device)
 			return CUDA_SUCCESS;
 		q.op = SL_CP_UNMAP;
 		q.extent_count = 0;
+		fd = -1;
 	}
-	r = sl_companion_call(device, &q, m->phys->extent, -1, NULL);
-	m->in_companion[device] = r == CUDA_SUCCESS && q.op == SL_CP_MAP;
+	r = sl_companion_call(device, &q, m->phys->extent, fd, NULL);
+	m->in_companion[device] = r == CUDA_SUCCESS && q.op != SL_CP_UNMAP;
 	return r;
 }
 
@@ -354,6 +401,9 @@ struct sl_mapping *sl_mapping_new(
 	m->bytes = bytes;
 	m->phys = phys;
 	m->kind = kind;
+	m->is_host = phys->fd >= 0;
+	sl_list_init(&m->link);
+	sl_list_init(&m->freed);
 	m->phys_id = phys->id;
 	m->device = phys->device;
 	m->handle_types = phys->prop.requestedHandleTypes;
@@ -365,8 +415,31 @@ struct sl_mapping *sl_mapping_new(
 	return m;
 }
 
+CUresult sl_mapping_open(struct sl_mapping *m, CUmemAccess_flags flags)
+{
+	char *at = (char *)(uintptr_t)m->address;
+	int prot = flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE ? PROT_READ | PROT_WRITE
+		   : flags == CU_MEM_ACCESS_FLAGS_PROT_READ    ? PROT_READ
+							       : PROT_NONE;
+	bool ok;
+
+	if (m->host_access == flags)
+		return CUDA_SUCCESS;
+	if (prot == PROT_NONE)
+		ok = mmap(at, m->bytes, PROT_NONE,
+			     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1,
+			     0) != MAP_FAILED;
+	else
+		ok = mmap(at, m->bytes, prot, MAP_SHARED | MAP_FIXED, m->phys->fd, 0) !=
+		     MAP_FAILED;
+	if (ok)
+		m->host_access = (uint8_t)flags;
+	return ok ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
 void sl_mapping_drop(struct sl_mapping *m)
 {
+	(void)!sl_mapping_open(m, CU_MEM_ACCESS_FLAGS_PROT_NONE);
 	for (unsigned i = 0; i < sl_drv.hello.gpus; i++) {
 		m->access[i] = CU_MEM_ACCESS_FLAGS_PROT_NONE;
 		(void)!sl_mapping_tell(m, (CUdevice)i);
@@ -389,10 +462,9 @@ bool sl_space_pin(uint64_t address, CUdevice device, bool write, uint64_t *bytes
 	*phys = NULL;
 	pthread_mutex_lock(&sl_space_lock);
 	m = sl_table_find(&sl_mappings, address);
-	if (m && m->phys->id && sl_link_is_lost(m->phys->device)) {
+	if (m && !m->is_host && sl_link_is_lost(m->phys->device)) {
 		ok = false; /* from another GPU's point of view, too */
-	} else if (m &&
-		   (m->kind == SL_MAP_NATIVE || (m->access[device] & need) == need)) {
+	} else if (m && (m->kind != SL_MAP_VMM || (m->access[device] & need) == need)) {
 		uint64_t offset = address - m->address;
 		char *alias = alias_of(m->phys);
 
@@ -437,7 +509,7 @@ static bool all_mapped(uint64_t address, uint64_t bytes)
 
 		if (!m)
 			return false;
-		if (m->kind == SL_MAP_NATIVE) {
+		if (m->kind != SL_MAP_VMM) {
 			struct sl_block *b = sl_table_find(&sl_blocks, address);
 
 			return b && end <= b->address + b->bytes;

@@ -12,10 +12,11 @@
 
 #include "softgpu/driver.h"
 
-/* A handle of the server's, or pinned host memory (then it has a descriptor of its own). */
+/* A handle of the server's, or host memory with a memfd of its own. */
 struct sl_phys {
-	uint64_t id; /* the server's; 0: host memory */
-	CUdevice device;
+	uint64_t id;     /* the server's; host memory's own has SL_PHYS_HOST in it */
+	CUdevice device; /* 0 for host memory */
+	int fd;          /* host memory's; -1: pages of the device */
 	uint64_t bytes;
 	CUmemAllocationProp prop;
 	unsigned refs;    /* of handles, mappings and running copies */
@@ -26,9 +27,12 @@ struct sl_phys {
 	struct sl_sg_extent *extent;
 };
 
+#define SL_PHYS_HOST (1ull << 62)
+
 enum sl_map_kind {
 	SL_MAP_VMM,    /* the program's own cuMemMap */
 	SL_MAP_NATIVE, /* cuMemAlloc: one block, or a slab cut into blocks */
+	SL_MAP_POOL,   /* a chunk of a pool, cut into blocks; access as the pool's */
 };
 
 struct sl_mapping {
@@ -38,7 +42,12 @@ struct sl_mapping {
 	uint64_t phys_id; /* of phys, good in a copy; phys itself is not */
 	CUdevice device;
 	unsigned int handle_types;
-	CUcontext slab_of; /* not NULL: small blocks of this context lie in it */
+	CUcontext slab_of;    /* not NULL: small blocks of this context lie in it */
+	CUmemoryPool pool;    /* not NULL: a chunk of it */
+	struct sl_link link;  /* in its pool's chunks */
+	struct sl_link freed; /* struct sl_piece.link: freed, but only in stream order */
+	bool is_host;         /* phys is host memory */
+	uint8_t host_access;  /* the program's own, by CUmemAccess_flags */
 	uint8_t access[SL_SOFTGPU_GPUS_MAX]; /* CUmemAccess_flags per device */
 	bool in_companion[SL_SOFTGPU_GPUS_MAX];
 };
@@ -112,6 +121,9 @@ SL_MUST_CHECK CUresult sl_space_map(
 SL_MUST_CHECK CUresult sl_space_unmap(uint64_t address, uint64_t bytes);
 SL_MUST_CHECK CUresult sl_space_access(
 	uint64_t address, uint64_t bytes, CUdevice device, CUmemAccess_flags flags);
+/* The program's own access; only host memory can give it. */
+SL_MUST_CHECK CUresult sl_space_host_access(
+	uint64_t address, uint64_t bytes, CUmemAccess_flags flags);
 SL_MUST_CHECK CUresult sl_space_retain(
 	uint64_t address, CUmemGenericAllocationHandle *out);
 SL_MUST_CHECK CUresult sl_space_export(CUmemGenericAllocationHandle handle, int *fd);

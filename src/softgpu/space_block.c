@@ -4,6 +4,7 @@
  * A block above SMALL_BYTES has handle and range to itself. Smaller ones share slabs of one page of
  * the GPU, as they do with the real driver; a slab goes back when its last block does.
  */
+#include "softgpu/pool.h"
 #include "softgpu/space_internal.h"
 
 #include <fcntl.h>
@@ -16,7 +17,7 @@
 #define GRAIN_BYTES 512u
 #define HOST_PAGE   4096u
 
-static struct sl_block *block_new(CUcontext ctx, enum sl_block_kind kind)
+struct sl_block *sl_block_new(CUcontext ctx, enum sl_block_kind kind)
 {
 	struct sl_block *b = calloc(1, sizeof(*b));
 
@@ -65,6 +66,19 @@ CUresult sl_space_peer(CUdevice from, CUdevice to, bool on)
 	return r;
 }
 
+CUresult sl_native_map(
+	struct sl_phys *phys, enum sl_map_kind kind, struct sl_mapping **out)
+{
+	uint64_t at = sl_space_reserve_locked(phys->bytes, SL_SG_PAGE, 0, false);
+	struct sl_mapping *m = at ? sl_mapping_new(at, phys->bytes, phys, kind) : NULL;
+
+	sl_phys_unref(phys); /* the mapping has its own */
+	if (!m && at)
+		sl_space_unreserve_locked(sl_table_find(&sl_reservations, at));
+	*out = m;
+	return m ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
 /* Handle (made or opened, as the request says), range and mapping in one. All or nothing. */
 static CUresult native_get(
 	const struct sl_sg_request *q, bool managed, struct sl_mapping **out)
@@ -72,26 +86,20 @@ static CUresult native_get(
 	struct sl_mapping *m = NULL;
 	struct sl_phys *phys = NULL;
 	CUresult r = sl_phys_get(q, -1, &phys);
-	uint64_t at;
 
+	if (r == CUDA_SUCCESS)
+		r = sl_native_map(phys, SL_MAP_NATIVE, &m);
 	if (r != CUDA_SUCCESS)
 		return r;
-	at = sl_space_reserve_locked(phys->bytes, SL_SG_PAGE, 0, false);
-	if (at)
-		m = sl_mapping_new(at, phys->bytes, phys, SL_MAP_NATIVE);
-	sl_phys_unref(phys); /* the mapping has its own */
-	r = m ? open_to_peers(m, m->device) : CUDA_ERROR_OUT_OF_MEMORY;
+	r = open_to_peers(m, m->device);
 	if (r == CUDA_SUCCESS && managed &&
-		!sl_phys_map_at(phys, (char *)(uintptr_t)at, PROT_READ | PROT_WRITE))
+		!sl_phys_map_at(
+			m->phys, (char *)(uintptr_t)m->address, PROT_READ | PROT_WRITE))
 		r = CUDA_ERROR_OUT_OF_MEMORY;
-	if (r == CUDA_SUCCESS) {
+	if (r == CUDA_SUCCESS)
 		*out = m;
-		return r;
-	}
-	if (m)
-		sl_mapping_drop(m);
-	if (at)
-		sl_space_unreserve_locked(sl_table_find(&sl_reservations, at));
+	else
+		sl_native_drop(m);
 	return r;
 }
 
@@ -104,7 +112,7 @@ static CUresult native_new(
 	return native_get(&q, managed, out);
 }
 
-static void native_drop(struct sl_mapping *m)
+void sl_native_drop(struct sl_mapping *m)
 {
 	struct sl_reservation *r = sl_table_find(&sl_reservations, m->address);
 
@@ -149,7 +157,7 @@ static CUresult small_place(CUcontext ctx, uint64_t bytes, uint64_t *at)
 CUresult sl_space_alloc(
 	CUcontext ctx, uint64_t bytes, enum sl_block_kind kind, CUdeviceptr *out)
 {
-	struct sl_block *b = block_new(ctx, kind);
+	struct sl_block *b = sl_block_new(ctx, kind);
 	struct sl_mapping *m = NULL;
 	uint64_t at = 0;
 	CUresult r;
@@ -167,7 +175,7 @@ CUresult sl_space_alloc(
 	b->bytes = bytes;
 	if (r == CUDA_SUCCESS && !sl_table_insert(&sl_blocks, b)) {
 		if (m)
-			native_drop(m);
+			sl_native_drop(m);
 		r = CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	pthread_mutex_unlock(&sl_space_lock);
@@ -192,15 +200,20 @@ static void host_drop(struct sl_block *b)
 	}
 }
 
-static void block_drop(struct sl_block *b)
+void sl_block_drop(struct sl_block *b)
 {
 	struct sl_mapping *m = sl_table_find(&sl_mappings, b->address);
 
 	sl_table_remove(&sl_blocks, b);
+	if (m && m->kind == SL_MAP_POOL) {
+		sl_pool_block_gone(m, b);
+		free(b);
+		return;
+	}
 	if (b->kind == SL_BLOCK_PINNED || b->kind == SL_BLOCK_REGISTERED)
 		host_drop(b);
 	else if (m && (!m->slab_of || slab_is_empty(m)))
-		native_drop(m);
+		sl_native_drop(m);
 	free(b);
 }
 
@@ -212,7 +225,7 @@ static CUresult free_kinds(
 	pthread_mutex_lock(&sl_space_lock);
 	b = sl_table_find(&sl_blocks, address);
 	if (b && b->address == address && b->kind >= lowest && b->kind <= highest)
-		block_drop(b);
+		sl_block_drop(b);
 	else
 		b = NULL;
 	pthread_mutex_unlock(&sl_space_lock);
@@ -237,8 +250,9 @@ void sl_space_drop_context(CUcontext ctx)
 
 		/* Pinned memory outlives its context: it belongs to the process. */
 		if (b->ctx == ctx && b->kind <= SL_BLOCK_ARRAY)
-			block_drop(b);
+			sl_block_drop(b);
 	}
+	sl_pool_drop_device(ctx->device);
 	pthread_mutex_unlock(&sl_space_lock);
 }
 
@@ -260,7 +274,7 @@ static struct sl_block *find_opened(uint64_t id, uint64_t offset)
 static CUresult ipc_open_new(CUcontext ctx, const struct sl_sg_request *q,
 	uint64_t offset, uint64_t bytes, struct sl_block **out)
 {
-	struct sl_block *b = block_new(ctx, SL_BLOCK_IPC);
+	struct sl_block *b = sl_block_new(ctx, SL_BLOCK_IPC);
 	struct sl_mapping *m = NULL;
 	CUresult r;
 
@@ -281,7 +295,7 @@ static CUresult ipc_open_new(CUcontext ctx, const struct sl_sg_request *q,
 		return r;
 	}
 	if (m)
-		native_drop(m);
+		sl_native_drop(m);
 	free(b);
 	return r;
 }
@@ -314,7 +328,7 @@ CUresult sl_space_ipc_close(CUdeviceptr address)
 	if (b && (b->address != address || b->kind != SL_BLOCK_IPC))
 		b = NULL;
 	if (b && --b->opened == 0)
-		block_drop(b);
+		sl_block_drop(b);
 	pthread_mutex_unlock(&sl_space_lock);
 	return b ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
@@ -354,7 +368,7 @@ static CUresult pinned_new(struct sl_block *b, uint64_t bytes, char **out)
 
 CUresult sl_space_host_alloc(CUcontext ctx, uint64_t bytes, unsigned flags, void **out)
 {
-	struct sl_block *b = block_new(ctx, SL_BLOCK_PINNED);
+	struct sl_block *b = sl_block_new(ctx, SL_BLOCK_PINNED);
 	CUresult r = CUDA_ERROR_OUT_OF_MEMORY;
 	char *at;
 
@@ -379,7 +393,7 @@ CUresult sl_space_host_register(
 
 	if ((uint64_t)(uintptr_t)address + bytes < bytes)
 		return CUDA_ERROR_INVALID_VALUE;
-	b = block_new(ctx, SL_BLOCK_REGISTERED);
+	b = sl_block_new(ctx, SL_BLOCK_REGISTERED);
 	if (!b)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	b->address = (uint64_t)(uintptr_t)address;
@@ -405,7 +419,7 @@ CUresult sl_space_host_free(void *address, enum sl_block_kind kind)
 	pthread_mutex_lock(&sl_space_lock);
 	b = sl_table_find(&sl_blocks, at);
 	if (b && b->address == at && b->kind == kind)
-		block_drop(b);
+		sl_block_drop(b);
 	else
 		r = kind == SL_BLOCK_PINNED ? CUDA_ERROR_INVALID_VALUE
 					    : CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;

@@ -31,6 +31,9 @@ void sl_space_unreserve_locked(struct sl_reservation *r);
 
 SL_MUST_CHECK CUresult sl_phys_get(
 	const struct sl_sg_request *q, int fd, struct sl_phys **out);
+/* Host memory: of `bytes` new ones, or what stands behind a memfd (kept by the caller). */
+SL_MUST_CHECK CUresult sl_phys_host_new(uint64_t bytes, struct sl_phys **out);
+SL_MUST_CHECK CUresult sl_phys_host_get(int fd, struct sl_phys **out);
 void sl_phys_unref(struct sl_phys *p);
 SL_MUST_CHECK bool sl_phys_map_at(const struct sl_phys *p, char *at, int prot);
 
@@ -38,6 +41,20 @@ SL_MUST_CHECK bool sl_phys_map_at(const struct sl_phys *p, char *at, int prot);
 struct sl_mapping *sl_mapping_new(
 	uint64_t address, uint64_t bytes, struct sl_phys *phys, enum sl_map_kind kind);
 void sl_mapping_drop(struct sl_mapping *m);
+/* Lets the program itself at host memory, or no longer. */
+SL_MUST_CHECK CUresult sl_mapping_open(struct sl_mapping *m, CUmemAccess_flags flags);
+/* Range and mapping for phys, whose reference is taken in every case. Nobody has access yet. */
+SL_MUST_CHECK CUresult sl_native_map(
+	struct sl_phys *phys, enum sl_map_kind kind, struct sl_mapping **out);
+/* The mapping and its range go. */
+void sl_native_drop(struct sl_mapping *m);
+SL_MUST_CHECK struct sl_block *sl_block_new(CUcontext ctx, enum sl_block_kind kind);
+/* Ends a block, and what was only there for it. Blocks of a pool go back to it. */
+void sl_block_drop(struct sl_block *b);
+/* space_pool.c: chunks of pools on the device that have nothing in them go. */
+void sl_pool_drop_device(CUdevice device);
+/* A block of a chunk went at once. */
+void sl_pool_block_gone(struct sl_mapping *chunk, const struct sl_block *b);
 /* Brings the device's companion up to date with m->access. */
 SL_MUST_CHECK CUresult sl_mapping_tell(struct sl_mapping *m, CUdevice device);
 SL_MUST_CHECK CUresult sl_block_tell(const struct sl_block *b, bool map);

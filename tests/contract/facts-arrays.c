@@ -168,9 +168,9 @@ FACT(array_row_bounds, MANUAL, SAME, "a copy past an array's end is refused")
 	CUarray array;
 
 	contract_context();
-	array = array_of(16, 0, 0, 0);
-	IS(ERROR_INVALID_VALUE, cuMemcpyHtoA_v2, array, 4, in, sizeof(in));
-	OK(cuMemcpyHtoA_v2, array, 0, in, sizeof(in));
+	array = array_of(20, 0, 0, 0);
+	IS(ERROR_INVALID_VALUE, cuMemcpyHtoA_v2, array, 20, in, sizeof(in));
+	OK(cuMemcpyHtoA_v2, array, 16, in, sizeof(in));
 }
 
 FACT(array_row_async, MANUAL, SAME, "copies with arrays follow the order of their stream")
