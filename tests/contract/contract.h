@@ -116,6 +116,7 @@ void contract_allow(CUdeviceptr at, size_t bytes);
 int contract_again(const char *helper, int fd3, const void *data, size_t bytes);
 /* The helpers: fact files register here. Returns an exit status. */
 int contract_helper(const char *name);
+int contract_pool_import(void);
 int contract_vmm_import(void);
 int contract_work_healthy(void);
 

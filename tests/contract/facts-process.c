@@ -55,6 +55,7 @@ int contract_helper(const char *name)
 		const char *name;
 		int (*run)(void);
 	} helpers[] = {
+		{"pool_import", contract_pool_import},
 		{"vmm_import", contract_vmm_import},
 		{"work_healthy", contract_work_healthy},
 		{"ipc", helper_ipc},

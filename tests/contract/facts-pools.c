@@ -1,0 +1,484 @@
+/*
+ * facts-pools - pools of memory and stream-ordered allocation
+ */
+#include "contract.h"
+
+#include <unistd.h>
+
+#define MANUAL "driver API manual"
+#define GUIDE  "programming guide, stream-ordered allocation"
+
+static CUmemoryPool pool_of(CUmemAllocationHandleType types)
+{
+	CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+		.handleTypes = types,
+		.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0}};
+	CUmemoryPool pool = NULL;
+
+	OK(cuMemPoolCreate, &pool, &props);
+	return pool;
+}
+
+static uint64_t ask(CUmemoryPool pool, CUmemPool_attribute attribute)
+{
+	cuuint64_t value = 0;
+
+	OK(cuMemPoolGetAttribute, pool, attribute, &value);
+	return value;
+}
+
+static void keep(CUmemoryPool pool, cuuint64_t bytes)
+{
+	OK(cuMemPoolSetAttribute, pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &bytes);
+}
+
+static CUdeviceptr take(CUmemoryPool pool, size_t bytes, CUstream stream)
+{
+	CUdeviceptr at = 0;
+
+	OK(cuMemAllocFromPoolAsync, &at, bytes, pool, stream);
+	return at;
+}
+
+static CUstream new_stream(void)
+{
+	CUstream stream;
+
+	OK(cuStreamCreate, &stream, CU_STREAM_NON_BLOCKING);
+	return stream;
+}
+
+FACT(pool_default, MANUAL, SAME, "the default pool is the current one, and stays")
+{
+	CUmemoryPool pool, current;
+
+	contract_context();
+	OK(cuDeviceGetDefaultMemPool, &pool, 0);
+	OK(cuDeviceGetMemPool, &current, 0);
+	HOLDS((uintptr_t)pool, ==, (uintptr_t)current);
+	IS(ERROR_INVALID_VALUE, cuMemPoolDestroy, pool);
+}
+
+FACT(pool_set, MANUAL, SAME,
+	"a device's pool can be changed, and comes back when that is destroyed")
+{
+	CUmemoryPool first, made, current, of;
+	CUdeviceptr at;
+
+	contract_context();
+	OK(cuDeviceGetDefaultMemPool, &first, 0);
+	made = pool_of(0);
+	OK(cuDeviceSetMemPool, 0, made);
+	OK(cuDeviceGetMemPool, &current, 0);
+	HOLDS((uintptr_t)current, ==, (uintptr_t)made);
+	OK(cuMemAllocAsync, &at, 1 << 20, NULL);
+	OK(cuPointerGetAttribute, &of, CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, at);
+	HOLDS((uintptr_t)of, ==, (uintptr_t)made);
+	OK(cuMemFreeAsync, at, NULL);
+	OK(cuMemPoolDestroy, made);
+	OK(cuDeviceGetMemPool, &current, 0);
+	HOLDS((uintptr_t)current, ==, (uintptr_t)first);
+}
+
+FACT(pool_bad, MANUAL, SAME, "what cannot be a pool is refused")
+{
+	CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+		.location = {CU_MEM_LOCATION_TYPE_DEVICE, 1000}};
+	CUmemoryPool pool;
+	CUdeviceptr at;
+
+	contract_context();
+	FAILS(cuMemPoolCreate, &pool, &props);
+	props.location.id = 0;
+	props.allocType = CU_MEM_ALLOCATION_TYPE_INVALID;
+	FAILS(cuMemPoolCreate, &pool, &props);
+	FAILS(cuMemPoolCreate, &pool, NULL);
+	FAILS(cuMemPoolDestroy, NULL);
+	FAILS(cuMemAllocFromPoolAsync, &at, 1 << 20, NULL, NULL);
+}
+
+FACT(pool_marks, MANUAL, SAME, "a pool counts what is used and what is reserved")
+{
+	CUmemoryPool pool;
+	CUdeviceptr at;
+	cuuint64_t zero = 0, one = 1;
+
+	contract_context();
+	pool = pool_of(0);
+	HOLDS(ask(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT), ==, 0);
+	at = take(pool, 3 << 20, NULL);
+	HOLDS(ask(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT), ==, 3 << 20);
+	HOLDS(ask(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT), >=, 3 << 20);
+	OK(cuMemFreeAsync, at, NULL);
+	OK(cuStreamSynchronize, NULL);
+	HOLDS(ask(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT), ==, 0);
+	HOLDS(ask(pool, CU_MEMPOOL_ATTR_USED_MEM_HIGH), ==, 3 << 20);
+	HOLDS(ask(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH), >=, 3 << 20);
+	IS(ERROR_INVALID_VALUE, cuMemPoolSetAttribute, pool,
+		CU_MEMPOOL_ATTR_USED_MEM_HIGH, &one);
+	OK(cuMemPoolSetAttribute, pool, CU_MEMPOOL_ATTR_USED_MEM_HIGH, &zero);
+	HOLDS(ask(pool, CU_MEMPOOL_ATTR_USED_MEM_HIGH), ==, 0);
+}
+
+FACT(pool_steps, "assumed", SAME, "a pool takes the GPU's memory in steps of 32 MiB")
+{
+	CUmemoryPool pool;
+
+	contract_context();
+	pool = pool_of(0);
+	take(pool, 1000, NULL);
+	HOLDS(ask(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT), ==, 32 << 20);
+	take(pool, 1 << 20, NULL);
+	HOLDS(ask(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT), ==, 32 << 20);
+	take(pool, 33 << 20, NULL);
+	HOLDS(ask(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT), ==, 96 << 20);
+}
+
+FACT(pool_takes, MANUAL, SAME, "reserved memory is the GPU's, and gone from the free")
+{
+	size_t before;
+	CUmemoryPool pool;
+
+	contract_context();
+	pool = pool_of(0);
+	before = contract_free_bytes();
+	take(pool, 64 << 20, NULL);
+	HOLDS(contract_free_bytes() + (64 << 20), <=, before);
+}
+
+FACT(pool_release, MANUAL, SAME,
+	"without a threshold a synchronisation gives back what is free")
+{
+	size_t before;
+	CUmemoryPool pool;
+	CUdeviceptr at;
+
+	contract_context();
+	pool = pool_of(0);
+	OK(cuCtxSynchronize);
+	before = contract_free_bytes();
+	at = take(pool, 64 << 20, NULL);
+	OK(cuMemFreeAsync, at, NULL);
+	OK(cuStreamSynchronize, NULL);
+	HOLDS(ask(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT), ==, 0);
+	HOLDS(contract_free_bytes(), >=, before);
+}
+
+FACT(pool_event_release, MANUAL, SAME, "waiting for an event is such a synchronisation")
+{
+	CUmemoryPool pool;
+	CUdeviceptr at;
+	CUevent event;
+
+	contract_context();
+	pool = pool_of(0);
+	OK(cuEventCreate, &event, 0);
+	at = take(pool, 64 << 20, NULL);
+	OK(cuMemFreeAsync, at, NULL);
+	OK(cuEventRecord, event, NULL);
+	OK(cuEventSynchronize, event);
+	HOLDS(ask(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT), ==, 0);
+}
+
+FACT(pool_threshold, MANUAL, SAME,
+	"what is below the threshold stays until it is trimmed")
+{
+	CUmemoryPool pool;
+	CUdeviceptr at;
+
+	contract_context();
+	pool = pool_of(0);
+	keep(pool, 1ull << 40);
+	HOLDS(ask(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD), ==, 1ull << 40);
+	at = take(pool, 64 << 20, NULL);
+	OK(cuMemFreeAsync, at, NULL);
+	OK(cuCtxSynchronize);
+	HOLDS(ask(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT), >=, 64 << 20);
+	OK(cuMemPoolTrimTo, pool, 0);
+	HOLDS(ask(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT), ==, 0);
+}
+
+FACT(pool_trim_used, MANUAL, SAME, "a trim leaves what is in use, and what is to be kept")
+{
+	CUmemoryPool pool;
+	CUdeviceptr first, second;
+
+	contract_context();
+	pool = pool_of(0);
+	keep(pool, 1ull << 40);
+	first = take(pool, 32 << 20, NULL);
+	second = take(pool, 32 << 20, NULL);
+	take(pool, 32 << 20, NULL);
+	OK(cuMemFreeAsync, first, NULL);
+	OK(cuMemFreeAsync, second, NULL);
+	OK(cuCtxSynchronize);
+	OK(cuMemPoolTrimTo, pool, 64 << 20);
+	HOLDS(ask(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT), >=, 64 << 20);
+	OK(cuMemPoolTrimTo, pool, 0);
+	HOLDS(ask(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT), >=, 32 << 20);
+	HOLDS(ask(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT), <, 96 << 20);
+}
+
+FACT(pool_reuse_same, GUIDE, SAME, "a stream gets what it freed before, without waiting")
+{
+	CUmemoryPool pool;
+	CUdeviceptr first, second;
+	CUstream stream;
+
+	contract_context();
+	pool = pool_of(0);
+	stream = new_stream();
+	first = take(pool, 32 << 20, stream);
+	contract_spin(stream, 100);
+	OK(cuMemFreeAsync, first, stream);
+	second = take(pool, 32 << 20, stream);
+	IS(ERROR_NOT_READY, cuStreamQuery, stream);
+	HOLDS(second, ==, first);
+	HOLDS(ask(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT), ==, 32 << 20);
+}
+
+FACT(pool_reuse_apart, GUIDE, SAME,
+	"another stream does not get it before the free is over, if it may not wait")
+{
+	CUmemoryPool pool;
+	CUdeviceptr first, second;
+	CUstream stream, other;
+	int off = 0;
+
+	contract_context();
+	pool = pool_of(0);
+	OK(cuMemPoolSetAttribute, pool, CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES,
+		&off);
+	stream = new_stream();
+	other = new_stream();
+	first = take(pool, 32 << 20, stream);
+	contract_spin(stream, 100);
+	OK(cuMemFreeAsync, first, stream);
+	second = take(pool, 32 << 20, other);
+	HOLDS(second, !=, first);
+	OK(cuMemsetD32Async, second, 5, 1, other);
+	OK(cuStreamSynchronize, other);
+	HOLDS(contract_read(second), ==, 5);
+}
+
+FACT(pool_reuse_wait, GUIDE, SAME,
+	"memory another stream freed is not written before its time")
+{
+	CUmemoryPool pool;
+	CUdeviceptr first, second;
+	CUstream stream, other;
+	uint32_t *seen;
+
+	contract_context();
+	pool = pool_of(0);
+	stream = new_stream();
+	other = new_stream();
+	OK(cuMemAllocHost_v2, (void **)&seen, 4);
+	first = take(pool, 32 << 20, stream);
+	OK(cuMemsetD32Async, first, 11, 1, stream);
+	contract_spin(stream, 100);
+	OK(cuMemcpyDtoHAsync_v2, seen, first, 4, stream);
+	OK(cuMemFreeAsync, first, stream);
+	second = take(pool, 32 << 20, other);
+	OK(cuMemsetD32Async, second, 22, 1, other);
+	OK(cuStreamSynchronize, other);
+	OK(cuStreamSynchronize, stream);
+	HOLDS(*seen, ==, 11);
+	HOLDS(contract_read(second), ==, 22);
+}
+
+FACT(pool_destroy_used, MANUAL, SAME,
+	"a destroyed pool's memory stays while it is in use")
+{
+	size_t before;
+	CUmemoryPool pool;
+	CUdeviceptr at;
+
+	contract_context();
+	OK(cuMemsetD32_v2, contract_alloc(4096), 1, 1);
+	OK(cuCtxSynchronize);
+	before = contract_free_bytes();
+	pool = pool_of(0);
+	at = take(pool, 64 << 20, NULL);
+	OK(cuMemPoolDestroy, pool);
+	OK(cuMemsetD32_v2, at, 77, 1);
+	HOLDS(contract_read(at), ==, 77);
+	FAILS(cuMemPoolTrimTo, pool, 0);
+	OK(cuMemFreeAsync, at, NULL);
+	OK(cuCtxSynchronize);
+	HOLDS(contract_free_bytes(), >=, before);
+}
+
+FACT(pool_max, MANUAL, SAME, "a pool with a size does not grow beyond it")
+{
+	CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+		.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0},
+		.maxSize = 64 << 20};
+	CUmemoryPool pool;
+	CUdeviceptr at;
+
+	contract_context();
+	OK(cuMemPoolCreate, &pool, &props);
+	take(pool, 48 << 20, NULL);
+	IS(ERROR_OUT_OF_MEMORY, cuMemAllocFromPoolAsync, &at, 48 << 20, pool, NULL);
+}
+
+FACT(pool_oom, MANUAL, SAME, "more than the GPU has gives OUT_OF_MEMORY")
+{
+	size_t free_bytes, total;
+	CUdeviceptr at;
+
+	contract_context();
+	OK(cuMemGetInfo_v2, &free_bytes, &total);
+	IS(ERROR_OUT_OF_MEMORY, cuMemAllocAsync, &at, total + (64 << 20), NULL);
+	IS(ERROR_OUT_OF_MEMORY, cuMemAllocAsync, &at, 1ull << 50, NULL);
+}
+
+FACT(pool_access, MANUAL, SAME, "a pool's device has access, and always will")
+{
+	CUmemAccessDesc none = {
+		{CU_MEM_LOCATION_TYPE_DEVICE, 0}, CU_MEM_ACCESS_FLAGS_PROT_NONE};
+	CUmemLocation here = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
+	CUmemAccess_flags flags = CU_MEM_ACCESS_FLAGS_PROT_NONE;
+	CUmemoryPool pool;
+
+	contract_context();
+	pool = pool_of(0);
+	OK(cuMemPoolGetAccess, &flags, pool, &here);
+	HOLDS(flags, ==, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+	FAILS(cuMemPoolSetAccess, pool, &none, 1);
+	none.location.id = 1000;
+	FAILS(cuMemPoolSetAccess, pool, &none, 1);
+}
+
+FACT(pool_pointer, MANUAL, SAME, "stream-ordered memory is device memory, and of a pool")
+{
+	CUmemoryPool pool, of = NULL;
+	unsigned int type = 0, ipc = 9;
+	CUdeviceptr at, base = 0;
+	size_t bytes = 0;
+
+	contract_context();
+	OK(cuDeviceGetDefaultMemPool, &pool, 0);
+	OK(cuMemAllocAsync, &at, 5000, NULL);
+	OK(cuPointerGetAttribute, &type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, at);
+	HOLDS(type, ==, CU_MEMORYTYPE_DEVICE);
+	OK(cuPointerGetAttribute, &of, CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, at + 100);
+	HOLDS((uintptr_t)of, ==, (uintptr_t)pool);
+	OK(cuPointerGetAttribute, &ipc, CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE,
+		at);
+	HOLDS(ipc, ==, 0);
+	OK(cuMemGetAddressRange_v2, &base, &bytes, at + 100);
+	HOLDS(base, ==, at);
+	HOLDS(bytes, ==, 5000);
+}
+
+FACT(pool_host, MANUAL, SAME,
+	"a pool on the host takes none of the GPU's, and both see it")
+{
+	CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+		.location = {CU_MEM_LOCATION_TYPE_HOST_NUMA, 0}};
+	CUmemAccessDesc access = {
+		{CU_MEM_LOCATION_TYPE_DEVICE, 0}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+	CUmemoryPool pool;
+	CUdeviceptr at;
+	size_t before;
+
+	contract_context();
+	contract_step(NULL, contract_alloc(4096), 1, 1);
+	OK(cuCtxSynchronize);
+	OK(cuMemPoolCreate, &pool, &props);
+	OK(cuMemPoolSetAccess, pool, &access, 1);
+	before = contract_free_bytes();
+	at = take(pool, 64 << 20, NULL);
+	OK(cuStreamSynchronize, NULL);
+	HOLDS(contract_free_bytes() + (8 << 20), >=, before);
+	*(volatile uint32_t *)(uintptr_t)at = 6;
+	contract_step(NULL, at, 7, 0);
+	OK(cuCtxSynchronize);
+	HOLDS(*(volatile uint32_t *)(uintptr_t)at, ==, 42);
+	OK(cuMemFreeAsync, at, NULL);
+}
+
+FACT(pool_foreign, MANUAL, SAME, "only what was made for it can be exported")
+{
+	CUmemPoolPtrExportData data;
+	CUmemoryPool pool;
+	CUdeviceptr at;
+	int fd = -1;
+
+	contract_context();
+	pool = pool_of(0);
+	FAILS(cuMemPoolExportToShareableHandle, &fd, pool,
+		CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
+	at = take(pool, 4096, NULL);
+	FAILS(cuMemPoolExportPointer, &data, at);
+}
+
+int contract_pool_import(void)
+{
+	CUmemPoolPtrExportData data;
+	CUmemoryPool pool;
+	CUdeviceptr at, none;
+
+	contract_context();
+	if (read(0, &data, sizeof(data)) != (ssize_t)sizeof(data))
+		return 2;
+	OK(cuMemPoolImportFromShareableHandle, &pool, (void *)(uintptr_t)3,
+		CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
+	FAILS(cuMemAllocFromPoolAsync, &none, 4096, pool, NULL);
+	FAILS(cuDeviceSetMemPool, 0, pool);
+	OK(cuMemPoolImportPointer, &at, pool, &data);
+	HOLDS(contract_read(at), ==, 808);
+	OK(cuMemsetD32_v2, at, 909, 1);
+	OK(cuCtxSynchronize);
+	OK(cuMemFreeAsync, at, NULL);
+	OK(cuStreamSynchronize, NULL);
+	return 0;
+}
+
+FACT(pool_export, MANUAL, SAME, "a pool and its memory can be used by another process")
+{
+	CUmemPoolPtrExportData data;
+	CUmemoryPool pool;
+	CUdeviceptr at;
+	int fd = -1;
+
+	contract_context();
+	pool = pool_of(CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+	take(pool, 4096, NULL);
+	at = take(pool, 1 << 20, NULL);
+	OK(cuMemsetD32_v2, at, 808, 1);
+	OK(cuCtxSynchronize);
+	OK(cuMemPoolExportToShareableHandle, &fd, pool,
+		CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
+	OK(cuMemPoolExportPointer, &data, at);
+	HOLDS(contract_again("pool_import", fd, &data, sizeof(data)), ==, 0);
+	HOLDS(contract_read(at), ==, 909);
+	close(fd);
+	OK(cuMemFreeAsync, at, NULL);
+	OK(cuCtxSynchronize);
+}
+
+FACT(pool_of_location, MANUAL, SAME, "places have pools as devices have")
+{
+	CUmemLocation device = {CU_MEM_LOCATION_TYPE_DEVICE, 0},
+		      host = {CU_MEM_LOCATION_TYPE_HOST, 0},
+		      none = {CU_MEM_LOCATION_TYPE_INVALID, 0};
+	CUmemoryPool pool, same;
+
+	contract_context();
+	OK(cuMemGetDefaultMemPool, &pool, &device, CU_MEM_ALLOCATION_TYPE_PINNED);
+	OK(cuDeviceGetDefaultMemPool, &same, 0);
+	HOLDS((uintptr_t)pool, ==, (uintptr_t)same);
+	pool = pool_of(0);
+	OK(cuMemSetMemPool, &device, CU_MEM_ALLOCATION_TYPE_PINNED, pool);
+	OK(cuDeviceGetMemPool, &same, 0);
+	HOLDS((uintptr_t)pool, ==, (uintptr_t)same);
+	OK(cuMemGetMemPool, &same, &device, CU_MEM_ALLOCATION_TYPE_PINNED);
+	HOLDS((uintptr_t)pool, ==, (uintptr_t)same);
+	IS(ERROR_INVALID_VALUE, cuMemSetMemPool, &host, CU_MEM_ALLOCATION_TYPE_PINNED,
+		pool);
+	IS(ERROR_INVALID_VALUE, cuMemGetMemPool, &same, &none,
+		CU_MEM_ALLOCATION_TYPE_PINNED);
+}
