@@ -85,7 +85,7 @@ static bool range_of(uint64_t ptr, uint64_t *base, uint64_t *bytes)
 	if (sl_space_block(ptr, &b)) {
 		*base = b.address;
 		*bytes = b.bytes;
-		return b.kind != SL_BLOCK_REGISTERED;
+		return b.kind != SL_BLOCK_REGISTERED && b.kind != SL_BLOCK_ARRAY;
 	}
 	if (!sl_space_mapping(ptr, &m) || m.kind != SL_MAP_VMM)
 		return false;
@@ -202,7 +202,10 @@ static bool look(CUdeviceptr ptr, struct pointer *p)
 	p->has_mapping = sl_space_mapping(ptr, &p->mapping);
 	if (!p->has_block && p->has_mapping && p->mapping.kind != SL_MAP_VMM)
 		return false; /* a free place in a slab or a pool */
-	p->is_host = p->has_block && p->block.kind >= SL_BLOCK_PINNED;
+	if (p->has_block && p->block.kind == SL_BLOCK_ARRAY)
+		return false; /* its address was told to nobody */
+	p->is_host = (p->has_block && p->block.kind >= SL_BLOCK_PINNED) ||
+		     (p->has_mapping && p->mapping.is_host);
 	p->base = p->has_block ? p->block.address : p->mapping.address;
 	p->bytes = p->has_block ? p->block.bytes : p->mapping.bytes;
 	return p->has_block || p->has_mapping;
@@ -217,7 +220,9 @@ static CUresult answer(const struct pointer *p, CUpointer_attribute attribute, v
 
 	switch (attribute) {
 	case CU_POINTER_ATTRIBUTE_CONTEXT:
-		*(CUcontext *)out = p->has_block ? p->block.ctx : NULL;
+		/* Memory of a pool belongs to no context. */
+		*(CUcontext *)out =
+			p->has_block && !p->mapping.pool ? p->block.ctx : NULL;
 		return CUDA_SUCCESS;
 	case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
 		*(CUdeviceptr *)out = p->address;
@@ -258,10 +263,13 @@ static CUresult answer(const struct pointer *p, CUpointer_attribute attribute, v
 	case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
 		flag = p->mapping.handle_types;
 		break;
-	case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE: break;
+	case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
+		flag = p->has_mapping && p->mapping.rdma;
+		break;
 	case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
-		flag = is_vmm ? p->mapping.access[sl_ctx_current()->device]
-			      : CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+		flag = is_vmm || p->mapping.pool
+			       ? p->mapping.access[sl_ctx_current()->device]
+			       : CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
 		break;
 	default: return CUDA_ERROR_INVALID_VALUE;
 	}

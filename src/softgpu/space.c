@@ -402,6 +402,8 @@ struct sl_mapping *sl_mapping_new(
 	m->phys = phys;
 	m->kind = kind;
 	m->is_host = phys->fd >= 0;
+	m->rdma = !m->is_host &&
+		  (kind != SL_MAP_VMM || phys->prop.allocFlags.gpuDirectRDMACapable);
 	sl_list_init(&m->link);
 	sl_list_init(&m->freed);
 	m->phys_id = phys->id;

@@ -47,6 +47,7 @@ struct sl_mapping {
 	struct sl_link link;  /* in its pool's chunks */
 	struct sl_link freed; /* struct sl_piece.link: freed, but only in stream order */
 	bool is_host;         /* phys is host memory */
+	bool rdma;            /* other devices of the machine may register it */
 	uint8_t host_access;  /* the program's own, by CUmemAccess_flags */
 	uint8_t access[SL_SOFTGPU_GPUS_MAX]; /* CUmemAccess_flags per device */
 	bool in_companion[SL_SOFTGPU_GPUS_MAX];

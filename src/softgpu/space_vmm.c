@@ -7,7 +7,10 @@
  */
 #include "softgpu/space_internal.h"
 
+#include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 /* Names of handles: a slot's number and how often it was used, so that stale names are told. */
@@ -96,13 +99,17 @@ CUresult sl_space_create(uint64_t bytes, const CUmemAllocationProp *prop,
 	CUmemGenericAllocationHandle *out)
 {
 	struct sl_sg_request q = {.op = SL_SG_CREATE,
-		.device = (uint32_t)prop->location.id,
+		.device = (uint32_t)(prop->location.type == CU_MEM_LOCATION_TYPE_DEVICE
+					     ? prop->location.id
+					     : 0),
 		.value = bytes};
 	struct sl_phys *phys = NULL;
 	CUresult r;
 
 	pthread_mutex_lock(&sl_space_lock);
-	r = sl_phys_get(&q, -1, &phys);
+	r = prop->location.type == CU_MEM_LOCATION_TYPE_DEVICE
+		    ? sl_phys_get(&q, -1, &phys)
+		    : sl_phys_host_new(bytes, &phys);
 	if (r == CUDA_SUCCESS) {
 		phys->prop = *prop;
 		r = adopt(phys, out);
@@ -198,6 +205,26 @@ CUresult sl_space_access(
 	return r;
 }
 
+CUresult sl_space_host_access(uint64_t address, uint64_t bytes, CUmemAccess_flags flags)
+{
+	CUresult r = CUDA_ERROR_INVALID_VALUE;
+
+	pthread_mutex_lock(&sl_space_lock);
+	if (whole_mappings(address, bytes)) {
+		r = CUDA_SUCCESS;
+		for (uint64_t at = address; at < address + bytes && r == CUDA_SUCCESS;) {
+			struct sl_mapping *m = sl_table_find(&sl_mappings, at);
+
+			/* The program cannot look at a GPU's memory. */
+			r = m->is_host ? sl_mapping_open(m, flags)
+				       : CUDA_ERROR_INVALID_VALUE;
+			at += m->bytes;
+		}
+	}
+	pthread_mutex_unlock(&sl_space_lock);
+	return r;
+}
+
 CUresult sl_space_retain(uint64_t address, CUmemGenericAllocationHandle *out)
 {
 	CUresult r = CUDA_ERROR_INVALID_VALUE;
@@ -232,6 +259,24 @@ CUresult sl_space_props(CUmemGenericAllocationHandle handle, CUmemAllocationProp
 	return phys ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
+/* Host memory's own descriptor stands for it. */
+static CUresult export_host(const struct sl_phys *phys, int *fd)
+{
+	*fd = fcntl(phys->fd, F_DUPFD_CLOEXEC, 0);
+	return *fd < 0 ? CUDA_ERROR_OPERATING_SYSTEM : CUDA_SUCCESS;
+}
+
+static bool is_host_export(int fd)
+{
+	static const char name[] = "/memfd:sluice-softgpu-host";
+	char path[64], target[64];
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	n = readlink(path, target, sizeof(target));
+	return n >= (ssize_t)sizeof(name) && !memcmp(target, name, sizeof(name) - 1);
+}
+
 CUresult sl_space_export(CUmemGenericAllocationHandle handle, int *fd)
 {
 	struct sl_sg_request q = {.op = SL_SG_EXPORT};
@@ -244,7 +289,8 @@ CUresult sl_space_export(CUmemGenericAllocationHandle handle, int *fd)
 	if (phys && phys->prop.requestedHandleTypes &
 			    CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) {
 		q.id = phys->id;
-		r = sl_link_call(&q, -1, &reply, NULL, 0, fd);
+		r = phys->fd < 0 ? sl_link_call(&q, -1, &reply, NULL, 0, fd)
+				 : export_host(phys, fd);
 	}
 	pthread_mutex_unlock(&sl_space_lock);
 	return r;
@@ -257,13 +303,15 @@ CUresult sl_space_import(int fd, CUmemGenericAllocationHandle *out)
 	CUresult r;
 
 	pthread_mutex_lock(&sl_space_lock);
-	r = sl_phys_get(&q, fd, &phys);
+	r = is_host_export(fd) ? sl_phys_host_get(fd, &phys) : sl_phys_get(&q, fd, &phys);
 	if (r == CUDA_SUCCESS) {
 		phys->prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
 		phys->prop.requestedHandleTypes =
 			CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
 		phys->prop.location =
-			(CUmemLocation){CU_MEM_LOCATION_TYPE_DEVICE, phys->device};
+			phys->fd < 0 ? (CUmemLocation){CU_MEM_LOCATION_TYPE_DEVICE,
+					       phys->device}
+				     : (CUmemLocation){CU_MEM_LOCATION_TYPE_HOST_NUMA, 0};
 		r = adopt(phys, out);
 	}
 	pthread_mutex_unlock(&sl_space_lock);

@@ -21,16 +21,31 @@ static bool grains(uint64_t v)
 static CUresult check_prop(const CUmemAllocationProp *p)
 {
 	CHECK_OUT(p);
-	if (p->type != CU_MEM_ALLOCATION_TYPE_PINNED)
+	if (p->type == 2) /* managed, of CUDA 13 */
+		return CUDA_ERROR_NOT_SUPPORTED;
+	if (p->type != CU_MEM_ALLOCATION_TYPE_PINNED ||
+		p->allocFlags.compressionType > 1 ||
+		p->allocFlags.gpuDirectRDMACapable > 1)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (p->requestedHandleTypes & ~(unsigned)CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
 		return CUDA_ERROR_NOT_SUPPORTED;
-	if (p->location.type == CU_MEM_LOCATION_TYPE_INVALID)
-		return CUDA_ERROR_INVALID_VALUE;
-	if (p->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
-		return CUDA_ERROR_NOT_SUPPORTED; /* host locations are not modelled */
-	CHECK_DEVICE(p->location.id);
-	return CUDA_SUCCESS;
+	switch (p->location.type) {
+	case CU_MEM_LOCATION_TYPE_DEVICE:
+		CHECK_DEVICE(p->location.id);
+		return CUDA_SUCCESS;
+	case CU_MEM_LOCATION_TYPE_HOST:
+		/* It belongs to its process. */
+		return p->requestedHandleTypes ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+	case CU_MEM_LOCATION_TYPE_HOST_NUMA: /* there is one node */
+		return p->location.id ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+	default: return CUDA_ERROR_INVALID_VALUE;
+	}
+}
+
+static bool on_host(const CUmemLocation *where)
+{
+	return where->type == CU_MEM_LOCATION_TYPE_HOST ||
+	       where->type == CU_MEM_LOCATION_TYPE_HOST_NUMA;
 }
 
 CUresult cuMemAddressReserve(CUdeviceptr *ptr, size_t bytes, size_t alignment,
@@ -87,6 +102,16 @@ CUresult cuMemUnmap(CUdeviceptr ptr, size_t bytes)
 	return sl_space_unmap(ptr, bytes);
 }
 
+static bool access_ok(const CUmemAccessDesc *desc)
+{
+	if (desc->flags == 2 ||
+		(unsigned)desc->flags > CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
+		return false;
+	return on_host(&desc->location) ||
+	       (desc->location.type == CU_MEM_LOCATION_TYPE_DEVICE &&
+		       sl_drv_device_ok(desc->location.id));
+}
+
 CUresult cuMemSetAccess(
 	CUdeviceptr ptr, size_t bytes, const CUmemAccessDesc *desc, size_t count)
 {
@@ -96,13 +121,14 @@ CUresult cuMemSetAccess(
 	if (!desc || !count || !grains(ptr) || !grains(bytes))
 		return CUDA_ERROR_INVALID_VALUE;
 	for (size_t i = 0; i < count; i++)
-		if (desc[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
-			!sl_drv_device_ok(desc[i].location.id) || desc[i].flags == 2 ||
-			(unsigned)desc[i].flags > CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
+		if (!access_ok(&desc[i]))
 			return CUDA_ERROR_INVALID_VALUE;
 	cost(sl_drv.hello.map_us);
 	for (size_t i = 0; i < count && r == CUDA_SUCCESS; i++)
-		r = sl_space_access(ptr, bytes, desc[i].location.id, desc[i].flags);
+		r = on_host(&desc[i].location)
+			    ? sl_space_host_access(ptr, bytes, desc[i].flags)
+			    : sl_space_access(
+				      ptr, bytes, desc[i].location.id, desc[i].flags);
 	return r;
 }
 
@@ -113,10 +139,12 @@ CUresult cuMemGetAccess(
 
 	SL_ENTER(cuMemGetAccess);
 	CHECK_OUT(flags && where);
-	if (where->type != CU_MEM_LOCATION_TYPE_DEVICE || !sl_drv_device_ok(where->id) ||
-		!sl_space_mapping(ptr, &m) || m.kind != SL_MAP_VMM)
+	if (!on_host(where) && (where->type != CU_MEM_LOCATION_TYPE_DEVICE ||
+				       !sl_drv_device_ok(where->id)))
 		return CUDA_ERROR_INVALID_VALUE;
-	*flags = m.access[where->id];
+	if (!sl_space_mapping(ptr, &m) || m.kind != SL_MAP_VMM)
+		return CUDA_ERROR_INVALID_VALUE;
+	*flags = on_host(where) ? m.host_access : m.access[where->id];
 	return CUDA_SUCCESS;
 }
 

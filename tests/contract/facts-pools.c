@@ -224,9 +224,12 @@ FACT(pool_reuse_same, GUIDE, SAME, "a stream gets what it freed before, without 
 	CUmemoryPool pool;
 	CUdeviceptr first, second;
 	CUstream stream;
+	int off = 0;
 
 	contract_context();
 	pool = pool_of(0);
+	OK(cuMemPoolSetAttribute, pool, CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES,
+		&off);
 	stream = new_stream();
 	first = take(pool, 32 << 20, stream);
 	contract_spin(stream, 100);
