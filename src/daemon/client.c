@@ -19,6 +19,7 @@
 #include "daemon/drive.h"
 #include "daemon/events.h"
 #include "daemon/ipc.h"
+#include "daemon/pids.h"
 #include "daemon/probing.h"
 #include "daemon/process.h"
 #include "daemon/reconcile.h"
@@ -378,6 +379,8 @@ static void on_ask(struct sl_peer *peer, const struct sl_msg_ask *ask)
 	event.ask.ask = ask->ask;
 	event.ask.gpu = (uint32_t)gpu;
 	event.ask.bytes = ask->bytes;
+	event.ask.flags = (ask->flags & SL_ASK_HELD ? SL_NODE_ASK_HELD : 0) |
+			  (ask->flags & SL_ASK_THERE ? SL_NODE_ASK_THERE : 0);
 	sl_drive(peer->daemon, &event);
 	sl_step(D_ASK_DECIDED);
 }
@@ -475,6 +478,19 @@ static void on_measure(struct sl_peer *peer, const struct sl_msg_measure *measur
 		sl_reconcile_measure(peer->daemon, peer->client, measure->ordinal);
 }
 
+static void on_held(struct sl_peer *peer, const struct sl_msg_held *held)
+{
+	struct sl_event event = {.type = SL_EVENT_HELD};
+	int gpu = gpu_of(peer, held->ordinal);
+
+	if (gpu < 0)
+		return;
+	event.held.client = peer->client->id;
+	event.held.gpu = (uint32_t)gpu;
+	event.held.bytes = held->held_bytes;
+	sl_drive(peer->daemon, &event);
+}
+
 static void on_work(struct sl_peer *peer)
 {
 	struct sl_event event = {.type = SL_EVENT_WORK};
@@ -499,7 +515,8 @@ void sl_client_message(
 	case SL_MSG_WORK: on_work(peer); break;
 	case SL_MSG_PULSE: sl_probing_pulse(peer->client, &msg->pulse); break;
 	case SL_MSG_MEASURE: on_measure(peer, &msg->measure); break;
-	case SL_MSG_HELD: break; /* not in the books yet */
+	case SL_MSG_PIDS: sl_pids_tell(peer, &msg->pids); break;
+	case SL_MSG_HELD: on_held(peer, &msg->held); break;
 	case SL_MSG_GATE_DONE: break; /* nothing closes gates yet */
 	case SL_MSG_IPC_OFFER:
 	case SL_MSG_IPC_GIVE:

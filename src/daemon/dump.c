@@ -246,6 +246,7 @@ static void put_gpu(struct dump *dump, uint32_t index)
 	NUMBER(object, view, backing_bytes);
 	NUMBER(object, view, granted_bytes);
 	NUMBER(object, view, hidden_bytes);
+	NUMBER(object, view, held_bytes);
 	NUMBER(object, view, dying_bytes);
 	NUMBER(object, view, free_bytes);
 	NUMBER(object, view, workloads);
@@ -275,6 +276,7 @@ static json_t *use_json(const struct sl_node_use_view *use, uint32_t gpu)
 	NUMBER(object, *use, backing_bytes);
 	NUMBER(object, *use, granted_bytes);
 	NUMBER(object, *use, hidden_bytes);
+	NUMBER(object, *use, held_bytes);
 	NUMBER(object, *use, dying_bytes);
 	NUMBER(object, *use, waiting_bytes);
 	NUMBER(object, *use, waiting);

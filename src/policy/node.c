@@ -130,6 +130,7 @@ static void (*const handlers[SL_EVENTS])(
 	[SL_EVENT_FREED] = sl_node_on_freed,
 	[SL_EVENT_WORK] = sl_node_on_work,
 	[SL_EVENT_HIDDEN] = sl_node_on_hidden,
+	[SL_EVENT_HELD] = sl_node_on_held,
 	[SL_EVENT_UNMANAGED] = sl_node_on_unmanaged,
 	[SL_EVENT_GPU_LOST] = sl_node_on_gpu_lost,
 	[SL_EVENT_STRANGER] = sl_node_on_stranger,

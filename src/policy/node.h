@@ -15,6 +15,11 @@
  * that keeps use(w) within request(w) is entitled and never denied (named exceptions in
  * reason.def); a burst demand may take free - sum of others' unclaimed (+ what I2 lends, which
  * is 0 without a host pool); above the limit it is denied at once. Grants are whole.
+ * fixed = hidden + held: held memory (exported, imported, kept by the driver) can be had back by stopping its
+ * process, like all memory, and never by swap. So `priority`, the last resort and the deadlock rule count on
+ * it as on any other; a resolver that evicts must leave it out of its victims' bytes and of its pot.
+ * A demand for held memory stands on no request but its own, whatever is lent; where requests alone leave
+ * it no room it is denied at once (HELD_ON_REQUESTS).
  * Order: entitled, priority (higher first), arrival; a demand that fits may pass the head for
  * head_pass, after that freed bytes are kept for the head, except what the deadlock rule needs.
  *
@@ -83,6 +88,10 @@ enum sl_client_condition {
 #define SL_WORKLOAD_NO_SWAP 1u /* never evicted; never stands on others' requests */
 #define SL_WORKLOAD_OOM_FIRST \
 	2u /* its first burst refusal is out-of-memory, the next waits */
+
+#define SL_NODE_ASK_HELD 1u /* what is made of it must not be evicted */
+#define SL_NODE_ASK_THERE \
+	2u /* and exists already: only to become held. Granted or denied at once */
 
 #define SL_SET_REQUEST  1u
 #define SL_SET_LIMIT    2u
@@ -154,6 +163,7 @@ struct sl_node_gpu_view {
 	uint64_t backing_bytes;  /* live, committed */
 	uint64_t granted_bytes;  /* granted, not committed yet */
 	uint64_t hidden_bytes, dying_bytes, free_bytes;
+	uint64_t held_bytes; /* of backing */
 	uint32_t workloads, waiting;
 };
 
@@ -188,6 +198,7 @@ struct sl_node_demand_view {
 
 struct sl_node_use_view { /* one workload on one GPU */
 	uint64_t backing_bytes, granted_bytes, hidden_bytes, dying_bytes;
+	uint64_t held_bytes;    /* of backing */
 	uint64_t waiting_bytes; /* sum of its waiting demands */
 	uint32_t waiting;
 };

@@ -31,19 +31,44 @@ static int check_ledger(const struct sl_node *node, struct sl_error *err)
 	return sl_ledger_audit_end(&audit, err);
 }
 
+/* What is held is there; what is about to be is an open grant. THERE may name bytes as large as one likes. */
+static int check_held(const struct sl_node_client *client, const uint64_t holding[],
+	struct sl_error *err)
+{
+	for (uint32_t gpu = 0; gpu < SL_NODE_GPUS_MAX; gpu++) {
+		const struct sl_ledger_cell *cell = &client->holding.cell[gpu];
+
+		if (cell->held_bytes <= cell->backing_bytes &&
+			cell->holding_bytes == holding[gpu])
+			continue;
+		sl_error_set(err,
+			"client %llu: %llu of %llu held on GPU %u, %llu about to be, "
+			"booked %llu",
+			(unsigned long long)client->index.id,
+			(unsigned long long)cell->held_bytes,
+			(unsigned long long)cell->backing_bytes, gpu,
+			(unsigned long long)holding[gpu],
+			(unsigned long long)cell->holding_bytes);
+		return 1;
+	}
+	return 0;
+}
+
 static int check_client(const struct sl_node_client *client, struct sl_error *err)
 {
-	uint64_t granted[SL_NODE_GPUS_MAX] = {0};
+	uint64_t granted[SL_NODE_GPUS_MAX] = {0}, holding[SL_NODE_GPUS_MAX] = {0};
 	uint32_t waiting = 0;
 
 	sl_list_foreach (link, &client->party.demands) {
 		const struct sl_demand *demand =
 			SL_LIST_ENTRY(link, struct sl_demand, of_client);
 
-		if (demand->epoch)
-			granted[demand->gpu] += demand->is_void ? 0 : demand->bytes;
-		else
+		if (!demand->epoch)
 			waiting++;
+		else if (!demand->is_void) {
+			granted[demand->gpu] += demand->there ? 0 : demand->bytes;
+			holding[demand->gpu] += demand->held ? demand->bytes : 0;
+		}
 		if (sl_list_is_linked(&demand->queue) == !demand->epoch)
 			continue;
 		sl_error_set(err,
@@ -63,6 +88,8 @@ static int check_client(const struct sl_node_client *client, struct sl_error *er
 			(unsigned long long)client->holding.cell[gpu].granted_bytes);
 		return 1;
 	}
+	if (check_held(client, holding, err))
+		return 1;
 	if (waiting != client->waiting ||
 		sl_list_is_linked(&client->party.link) != (waiting > 0)) {
 		sl_error_set(err, "client %llu: %u demands wait, counted %u",
@@ -90,6 +117,12 @@ static int check_waiting(const struct sl_node *node, uint32_t gpu,
 	if (sl_demand_is_over_limit(demand)) {
 		sl_error_set(err, "GPU %u: demand %llu is over its limit and waits", gpu,
 			(unsigned long long)demand->sequence);
+		return 1;
+	}
+	if (demand->there || sl_demand_fits(demand, &node->ledger, 0, queue->degraded) ==
+				     SL_DEMAND_OVER_PROMISE) {
+		sl_error_set(err, "GPU %u: demand %llu could never be held and waits",
+			gpu, (unsigned long long)demand->sequence);
 		return 1;
 	}
 	if (kept || demand->retry_at > node->now ||

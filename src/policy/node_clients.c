@@ -171,10 +171,15 @@ void sl_node_grant(struct sl_node *node, struct sl_demand *demand)
 	struct sl_node_because served = sl_node_numbers(node, demand);
 
 	served.reason = SL_REASON_SERVED_AFTER_WAIT;
-	if (!demand->entitled)
+	if (!demand->entitled && !demand->there)
 		client->told_oom = false;
 	leave_queue(node, demand);
-	sl_ledger_grant(&node->ledger, &client->holding, demand->gpu, demand->bytes);
+	if (SL_MUTANT(THERE_CHARGED, !demand->there, true))
+		sl_ledger_grant(
+			&node->ledger, &client->holding, demand->gpu, demand->bytes);
+	if (demand->held)
+		sl_ledger_hold(
+			&node->ledger, &client->holding, demand->gpu, demand->bytes);
 	node->books++;
 	demand->epoch = ++node->next_epoch;
 	be_active(node, client);
@@ -186,7 +191,7 @@ void sl_node_grant(struct sl_node *node, struct sl_demand *demand)
 					   .bytes = SL_MUTANT(GRANT_HALF, demand->bytes,
 						   demand->bytes / 2)}});
 	if (SL_MUTANT(SERVED_UNTOLD, served.span >= SL_NODE_NOTE_AFTER, false) &&
-		!demand->noted_served) {
+		!demand->noted_served && !demand->there) {
 		demand->noted_served = true;
 		sl_node_note_because(node, &served);
 	}
@@ -201,6 +206,8 @@ static uint64_t left_for(
 	if (reason == SL_REASON_OVER_LIMIT)
 		return sl_sub_sat(
 			account->limit_bytes, sl_ledger_use(account, demand->gpu));
+	if (reason == SL_REASON_HELD_ON_REQUESTS)
+		return sl_demand_holdable(demand, &node->ledger);
 	return sl_ledger_free_bytes(&node->ledger, demand->gpu);
 }
 
@@ -317,6 +324,8 @@ void sl_node_on_ask(struct sl_node *node, const struct sl_event *event)
 	demand->ask = event->ask.ask;
 	demand->gpu = gpu;
 	demand->bytes = event->ask.bytes;
+	demand->there = event->ask.flags & SL_NODE_ASK_THERE;
+	demand->held = demand->there || event->ask.flags & SL_NODE_ASK_HELD;
 	demand->priority = client->member->priority;
 	demand->sequence = ++node->next_sequence;
 	demand->arrived = node->now;
@@ -340,6 +349,18 @@ void sl_node_on_cancel(struct sl_node *node, const struct sl_event *event)
 	 * COMMIT what it used, or 0. */
 	if (demand && !demand->epoch)
 		sl_node_deny(node, demand, SL_REASON_CANCELLED);
+}
+
+/* Of an open grant used bytes were made, or became held; the rest goes back. */
+static void end_grant(struct sl_node *node, struct sl_node_client *client,
+	const struct sl_demand *demand, uint64_t used)
+{
+	if (SL_MUTANT(THERE_CHARGED, !demand->there, true))
+		sl_ledger_commit(&node->ledger, &client->holding, demand->gpu,
+			demand->bytes, used);
+	if (demand->held)
+		sl_ledger_held(&node->ledger, &client->holding, demand->gpu,
+			demand->bytes, used);
 }
 
 void sl_node_on_commit(struct sl_node *node, const struct sl_event *event)
@@ -366,12 +387,12 @@ void sl_node_on_commit(struct sl_node *node, const struct sl_event *event)
 	if (used < event->commit.used_bytes)
 		sl_node_note(node, SL_REASON_OVERCOMMIT, demand->gpu,
 			client->member->index.id, 0, event->commit.used_bytes - used);
-	sl_ledger_commit(
-		&node->ledger, &client->holding, demand->gpu, demand->bytes, used);
+	end_grant(node, client, demand, used);
 	if (used < demand->bytes)
 		sl_node_touch(node, 1u << demand->gpu);
 	be_active(node, client);
-	tell_view(node, client->member, demand->gpu, 2);
+	if (!demand->there)
+		tell_view(node, client->member, demand->gpu, 2);
 	drop_demand(node, demand);
 }
 
@@ -392,12 +413,17 @@ void sl_node_on_create_failed(struct sl_node *node, const struct sl_event *event
 		deny_unqueued(node, demand, SL_REASON_GPU_LOST);
 		return;
 	}
+	/* Nothing was to be created. */
+	if (demand->there) {
+		end_grant(node, client, demand, 0);
+		deny_unqueued(node, demand, SL_REASON_CANCELLED);
+		return;
+	}
 	if (!demand->noted_refusal)
 		sl_node_note(node, SL_REASON_CREATE_FAILED, demand->gpu,
 			client->member->index.id, 0, demand->bytes);
 	demand->noted_refusal = true;
-	sl_ledger_commit(&node->ledger, &client->holding, demand->gpu, demand->bytes,
-		SL_MUTANT(FAILED_GRANT_KEPT, 0, demand->bytes));
+	end_grant(node, client, demand, SL_MUTANT(FAILED_GRANT_KEPT, 0, demand->bytes));
 	/* Doubling from the first to the most; the shift stays in range. */
 	backoff = SL_NODE_RETRY_FIRST << (demand->refusals < 5 ? demand->refusals : 5);
 	backoff = SL_MUTANT(RETRY_AT_ONCE, sl_min_u64(backoff, SL_NODE_RETRY_MOST), 0);
@@ -564,7 +590,7 @@ static void void_grants(struct sl_node *node, struct sl_node_client *client, uin
 
 		if (!demand->epoch || demand->gpu != gpu || demand->is_void)
 			continue;
-		sl_ledger_commit(&node->ledger, &client->holding, gpu, demand->bytes, 0);
+		end_grant(node, client, demand, 0);
 		demand->is_void = SL_MUTANT(LOST_GRANT_STANDS, true, false);
 	}
 }
@@ -660,4 +686,18 @@ void sl_node_on_hidden(struct sl_node *node, const struct sl_event *event)
 	sl_node_touch(node, 1u << gpu);
 	node->deadlock_dirty = true;
 	tell_view(node, client->member, gpu, 1);
+}
+
+void sl_node_on_held(struct sl_node *node, const struct sl_event *event)
+{
+	uint32_t gpu = event->held.gpu;
+	struct sl_node_client *client = find_living_on(node, event->held.client, gpu);
+	uint64_t before;
+
+	if (!client)
+		return;
+	before = client->holding.cell[gpu].held_bytes;
+	sl_ledger_set_held(&node->ledger, &client->holding, gpu, event->held.bytes);
+	if (client->holding.cell[gpu].held_bytes != before)
+		sl_node_touch(node, 1u << gpu);
 }

@@ -231,6 +231,8 @@ static int64_t room_for(struct outlook *outlook, const struct sl_demand *demand)
 		return outlook->free_bytes;
 	if (node->queue[outlook->gpu].degraded)
 		return INT64_MIN;
+	if (SL_MUTANT(HELD_VICTIM_LENDS, demand->held, false))
+		return outlook->free_bytes - others;
 	lent = (int64_t)sl_min_u64(sl_node_lend(node, outlook->gpu), SL_LEDGER_BYTES_MAX);
 	if (sl_node_may_stand(node, member))
 		lent += lent_above(outlook, demand->priority);
@@ -325,8 +327,10 @@ static uint32_t list_victims(const struct outlook *outlook,
 				add_victim(outlook, client, held, workloads, &count);
 		}
 		for (uint32_t i = before; i < count; i++)
-			node->victims[i].lends = sl_node_may_stand(node, own) &&
-						 member->priority > demand->priority;
+			node->victims[i].lends =
+				SL_MUTANT(HELD_VICTIM_LENDS, !demand->held, true) &&
+				sl_node_may_stand(node, own) &&
+				member->priority > demand->priority;
 		workloads += count > before;
 	}
 	return count;

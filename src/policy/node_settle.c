@@ -66,6 +66,8 @@ uint64_t sl_node_lend_to(const struct sl_node *node, const struct sl_demand *dem
 {
 	uint64_t lend = sl_node_lend(node, demand->gpu);
 
+	if (SL_MUTANT(HELD_ON_LOAN, demand->held, false))
+		return 0;
 	if (!sl_node_may_stand(node, sl_node_client_of(demand)->member))
 		return lend;
 	return sl_min_u64(lend, SL_LEDGER_BYTES_MAX) +
@@ -191,6 +193,14 @@ static void meet(struct sl_node *node, struct sl_node_queue *queue)
 	}
 }
 
+/* Why it may not be held: the GPU's promises are broken already, or would be. */
+static enum sl_reason denied_hold(
+	const struct sl_node_queue *queue, const struct sl_demand *demand)
+{
+	return demand->there && queue->degraded ? SL_REASON_GPU_DEGRADED
+						: SL_REASON_HELD_ON_REQUESTS;
+}
+
 static void scan_queue(struct sl_node *node, uint32_t gpu)
 {
 	struct sl_node_queue *queue = &node->queue[gpu];
@@ -209,6 +219,11 @@ static void scan_queue(struct sl_node *node, uint32_t gpu)
 		SL_DEMAND_END) {
 		if (step == SL_DEMAND_DENY_LIMIT) {
 			sl_node_deny(node, demand, SL_REASON_OVER_LIMIT);
+			helpers_known = false;
+			continue;
+		}
+		if (step == SL_DEMAND_DENY_PROMISE) {
+			sl_node_deny(node, demand, denied_hold(queue, demand));
 			helpers_known = false;
 			continue;
 		}

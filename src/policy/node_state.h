@@ -268,6 +268,7 @@ void sl_node_on_commit(struct sl_node *node, const struct sl_event *event);
 void sl_node_on_create_failed(struct sl_node *node, const struct sl_event *event);
 void sl_node_on_freed(struct sl_node *node, const struct sl_event *event);
 void sl_node_on_work(struct sl_node *node, const struct sl_event *event);
+void sl_node_on_held(struct sl_node *node, const struct sl_event *event);
 void sl_node_on_hidden(struct sl_node *node, const struct sl_event *event);
 struct sl_node_client *sl_node_client_of(const struct sl_demand *demand);
 /* Turns a waiting demand into a grant, or into a DENY. */

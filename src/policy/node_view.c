@@ -25,6 +25,7 @@ struct sl_node_gpu_view sl_node_gpu(const struct sl_node *node, uint32_t gpu)
 		.backing_bytes = g->sum.backing_bytes,
 		.granted_bytes = g->sum.granted_bytes,
 		.hidden_bytes = g->sum.hidden_bytes,
+		.held_bytes = g->sum.held_bytes,
 		.dying_bytes = g->sum.dying_bytes,
 		.free_bytes = sl_ledger_free_bytes(&node->ledger, gpu),
 		.workloads = g->workloads,
@@ -61,6 +62,7 @@ static struct sl_node_use_view cell_view(const struct sl_ledger_cell *cell)
 		.backing_bytes = cell->backing_bytes,
 		.granted_bytes = cell->granted_bytes,
 		.hidden_bytes = cell->hidden_bytes,
+		.held_bytes = cell->held_bytes,
 		.dying_bytes = cell->dying_bytes,
 	};
 }

@@ -279,7 +279,8 @@ void sl_node_on_workload_remove(struct sl_node *node, const struct sl_event *eve
 		return;
 	}
 	sl_node_cancel_all(node, member);
-	sl_node_touch(node, member->account.gpu_mask);
+	/* It may have something, hidden bytes at least, where it was not bound. */
+	sl_node_touch(node, member->account.gpu_mask | member->account.touched);
 	member->leaving = true;
 	if (SL_MUTANT(STOP_KILLS_THE_ENDED, member->stopping, false)) {
 		sl_list_unlink(&member->to_kill);

@@ -849,8 +849,10 @@ int main(int argc, char **argv)
 	}
 	failed = play(scenes, SL_ARRAY_LEN(scenes), quiet) +
 		 play(change_scenes, change_scenes_count, quiet) +
+		 play(held_scenes, held_scenes_count, quiet) +
 		 play(stop_scenes, stop_scenes_count, quiet);
-	count = SL_ARRAY_LEN(scenes) + change_scenes_count + stop_scenes_count;
+	count = SL_ARRAY_LEN(scenes) + change_scenes_count + held_scenes_count +
+		stop_scenes_count;
 	if (!quiet)
 		printf("scenes: %zu of %zu as expected\n", count - failed, count);
 	return failed ? 1 : 0;

@@ -218,7 +218,28 @@ static const struct scene_row gives_way_to_some_use[] = {
 		"NOTE BURST_WAITS g0 3/1 30; DENY 2/2 HOPELESS 0"},
 };
 
+/* One of two borrowers cannot be taken from; the other has enough, so nobody has to fail. */
+static const struct scene_row no_resort_while_others_can_give[] = {
+	{0, CONFIG_NO_PASS, ""},
+	G100,
+	{0, WORKLOAD(1, BYTES(0), BYTES(100), 1, 1, 0), "ADMIT 1 m1 r0 l100"},
+	{0, WORKLOAD(2, BYTES(0), BYTES(100), 1, 1, 0), "ADMIT 2 m1 r0 l100"},
+	C(1, 1),
+	C(2, 2),
+	HAS(1, 50, 1),
+	HAS(2, 50, 2),
+	{0, WORKLOAD(3, BYTES(50), BYTES(100), 1, 1, 0), "ADMIT 3 m1 r50 l100"},
+	C(3, 3),
+	{0, ASK(3, 1, 0, 50), ""},
+	{1000, TIME, "NOTE ENTITLED_WAITS g0 3/1 50; PROBE 2 PROVE; PROBE 1 PROVE"},
+	{1000, CONDITION(1, SL_CONDITION_STOPPED), ""},
+	{11000, TIME, "NOTE UNTAKEABLE_BEGINS g0 1/0 0"},
+	{12000, FREED(2, 0, 50),
+		"GRANT 3/1 g0 50 e3; NOTE SERVED_AFTER_WAIT g0 3/0 50; PROBE 2 OFF"},
+};
+
 const struct scene stop_scenes[] = {
+	SCENE(no_resort_while_others_can_give),
 	SCENE(siblings_make_safe),
 	SCENE(never_within_its_request),
 	SCENE(needed_no_more),

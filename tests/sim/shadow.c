@@ -56,6 +56,12 @@ uint64_t shadow_shareable(const struct shadow *s, uint32_t gpu)
 	return g->capacity > gone ? g->capacity - gone : 0;
 }
 
+/* An open grant that takes bytes of the GPU: not of what is there already. */
+static bool is_charged(const struct shadow_demand *d)
+{
+	return d->used && d->granted && !d->is_void && !d->there;
+}
+
 static uint64_t granted(
 	const struct shadow *s, const struct shadow_client *c, uint32_t gpu)
 {
@@ -64,8 +70,7 @@ static uint64_t granted(
 	for (uint32_t i = 0; i < s->demands_top; i++) {
 		const struct shadow_demand *d = &s->demand[i];
 
-		if (d->used && d->granted && !d->is_void && d->client == c &&
-			d->gpu == gpu)
+		if (is_charged(d) && d->client == c && d->gpu == gpu)
 			sum += d->bytes;
 	}
 	return sum;
@@ -74,6 +79,32 @@ static uint64_t granted(
 uint64_t shadow_held(const struct shadow *s, const struct shadow_client *c, uint32_t gpu)
 {
 	return c->backing[gpu] + c->hidden[gpu] + granted(s, c, gpu);
+}
+
+uint64_t shadow_fixed(
+	const struct shadow *s, const struct shadow_workload *w, uint32_t gpu)
+{
+	uint64_t hidden = 0, held = 0, there = 0;
+
+	for (uint32_t i = 0; i < s->clients_top; i++) {
+		const struct shadow_client *c = &s->client[i];
+
+		if (!c->used || c->workload != w)
+			continue;
+		hidden += c->hidden[gpu];
+		held += c->held[gpu];
+		there += c->backing[gpu];
+	}
+	for (uint32_t i = 0; i < s->demands_top; i++) {
+		const struct shadow_demand *d = &s->demand[i];
+
+		if (!d->used || !d->granted || d->is_void || d->gpu != gpu ||
+			d->client->workload != w)
+			continue;
+		held += d->held ? sl_min_u64(d->bytes, 1ull << 48) : 0;
+		there += d->there ? 0 : d->bytes;
+	}
+	return hidden + (held < there ? held : there);
 }
 
 uint64_t shadow_use(const struct shadow *s, const struct shadow_workload *w, uint32_t gpu)
@@ -89,8 +120,7 @@ uint64_t shadow_use(const struct shadow *s, const struct shadow_workload *w, uin
 	for (uint32_t i = 0; i < s->demands_top; i++) {
 		const struct shadow_demand *d = &s->demand[i];
 
-		if (d->used && d->granted && !d->is_void && d->gpu == gpu &&
-			d->client->workload == w)
+		if (is_charged(d) && d->gpu == gpu && d->client->workload == w)
 			sum += d->bytes;
 	}
 	return sum;
@@ -109,7 +139,7 @@ static uint64_t resident(const struct shadow *s, uint32_t gpu)
 	for (uint32_t i = 0; i < s->demands_top; i++) {
 		const struct shadow_demand *d = &s->demand[i];
 
-		if (d->used && d->granted && !d->is_void && d->gpu == gpu)
+		if (is_charged(d) && d->gpu == gpu)
 			sum += d->bytes;
 	}
 	return sum;
@@ -137,14 +167,11 @@ static bool is_degraded(const struct shadow *s, uint32_t gpu)
 	uint64_t shareable = shadow_shareable(s, gpu), claims = 0;
 
 	for (uint32_t w = 0; w < SHADOW_WORKLOADS; w++) {
-		uint64_t fixed = 0, request = 0;
+		uint64_t fixed, request = 0;
 
 		if (!s->workload[w].used)
 			continue;
-		for (uint32_t i = 0; i < s->clients_top; i++) {
-			if (s->client[i].used && s->client[i].workload == &s->workload[w])
-				fixed += s->client[i].hidden[gpu];
-		}
+		fixed = shadow_fixed(s, &s->workload[w], gpu);
 		if (!s->workload[w].leaving && (s->workload[w].mask >> gpu & 1))
 			request = s->workload[w].request;
 		claims += fixed > request ? fixed : request;
@@ -167,6 +194,15 @@ static void set_entitled(struct shadow *s, struct shadow_demand *d, bool entitle
 	d->was_entitled |= entitled;
 }
 
+/* New bytes are, with all that is used; those that are there, with all that is fixed. */
+static bool is_within_request(const struct shadow *s, const struct shadow_demand *d)
+{
+	const struct shadow_workload *w = d->client->workload;
+	uint64_t has = d->there ? shadow_fixed(s, w, d->gpu) : shadow_use(s, w, d->gpu);
+
+	return has + d->bytes <= w->request;
+}
+
 /* Who is entitled now. Done whenever the node could have seen another state: after each event
  * and each grant; not while it waits for reports, when it looks at no queue. */
 static void refresh_classes(struct shadow *s)
@@ -175,13 +211,10 @@ static void refresh_classes(struct shadow *s)
 		return;
 	for (uint32_t i = 0; i < s->demands_top; i++) {
 		struct shadow_demand *d = &s->demand[i];
-		bool entitled;
 
 		if (!d->used || d->granted || d->is_void)
 			continue;
-		entitled = shadow_use(s, d->client->workload, d->gpu) + d->bytes <=
-			   d->client->workload->request;
-		set_entitled(s, d, entitled);
+		set_entitled(s, d, is_within_request(s, d));
 	}
 }
 
@@ -329,6 +362,7 @@ static void on_ask(struct shadow *s, const struct sl_event *e)
 {
 	struct shadow_client *c = shadow_client(s, e->ask.client);
 	struct shadow_demand *d = s->demand;
+	bool there = e->ask.flags & SL_NODE_ASK_THERE;
 	uint64_t use;
 
 	if (!is_known_ask(c, e) || find_ask(s, e->ask.client, e->ask.ask))
@@ -342,7 +376,7 @@ static void on_ask(struct shadow *s, const struct sl_event *e)
 	use = shadow_use(s, c->workload, e->ask.gpu);
 	/* Neither a lost GPU nor a workload that is to end gets memory. */
 	if (!s->gpu[e->ask.gpu].lost && !c->workload->stop_asked && !has_waiting(s, c) &&
-		use + e->ask.bytes <= c->workload->limit)
+		(there || use + e->ask.bytes <= c->workload->limit))
 		c->active = s->now;
 	*d = (struct shadow_demand){.used = true,
 		.client = c,
@@ -353,12 +387,30 @@ static void on_ask(struct shadow *s, const struct sl_event *e)
 		.arrived = s->now,
 		.burst_since = s->now,
 		.cancelled = c->workload->stop_asked,
-		.over_limit = e->ask.bytes > c->workload->limit ||
-			      use + e->ask.bytes > c->workload->limit};
-	set_entitled(s, d, use + e->ask.bytes <= c->workload->request);
+		.held = e->ask.flags != 0,
+		.there = there,
+		.over_limit = !there && (e->ask.bytes > c->workload->limit ||
+						use + e->ask.bytes > c->workload->limit)};
+	set_entitled(s, d, is_within_request(s, d));
 	if (d - s->demand >= s->demands_top)
 		s->demands_top = (uint32_t)(d - s->demand) + 1;
 	s->demands++;
+}
+
+/* Nobody holds more than he has. */
+static void set_held(struct shadow_client *c, uint32_t gpu, uint64_t bytes)
+{
+	c->held[gpu] = bytes < c->backing[gpu] ? bytes : c->backing[gpu];
+}
+
+static void on_held(struct shadow *s, const struct sl_event *e)
+{
+	struct shadow_client *c = shadow_client(s, e->held.client);
+
+	if (!c || !c->alive || e->held.gpu >= SHADOW_GPUS || !s->gpu[e->held.gpu].present)
+		s->notes_expected[SL_REASON_STRAY]++;
+	else
+		set_held(c, e->held.gpu, e->held.bytes);
 }
 
 static void on_commit(struct shadow *s, const struct sl_event *e)
@@ -380,9 +432,13 @@ static void on_commit(struct shadow *s, const struct sl_event *e)
 		s->notes_expected[SL_REASON_OVERCOMMIT]++;
 		used = d->bytes;
 	}
-	c->backing[d->gpu] += used;
+	if (!d->there) {
+		c->backing[d->gpu] += used;
+		expect_view(s, c, d->gpu, 2);
+	}
+	if (d->held)
+		set_held(c, d->gpu, c->held[d->gpu] + sl_min_u64(used, 1ull << 48));
 	c->active = s->now;
-	expect_view(s, c, d->gpu, 2);
 	count_end(s, d, SL_REASON_NONE);
 	drop(s, d);
 }
@@ -392,7 +448,6 @@ static void on_create_failed(struct shadow *s, const struct sl_event *e)
 	struct shadow_client *c = shadow_client(s, e->create_failed.client);
 	struct shadow_demand *d =
 		find_epoch(s, e->create_failed.client, e->create_failed.epoch);
-	bool entitled;
 
 	if (!c || !c->alive || !d) {
 		s->notes_expected[SL_REASON_STRAY]++;
@@ -401,6 +456,12 @@ static void on_create_failed(struct shadow *s, const struct sl_event *e)
 	if (d->is_void) {
 		d->granted = false;
 		d->entitled |= d->was_entitled;
+		return;
+	}
+	if (d->there) {
+		/* There was nothing to create. */
+		d->granted = false;
+		d->cancelled = true;
 		return;
 	}
 	if (!d->refused_ever) {
@@ -412,8 +473,7 @@ static void on_create_failed(struct shadow *s, const struct sl_event *e)
 	d->released_since = false;
 	d->refused_at = s->now;
 	d->cancelled |= c->workload->leaving || c->workload->stop_asked;
-	entitled = shadow_use(s, c->workload, d->gpu) + d->bytes <= c->workload->request;
-	set_entitled(s, d, entitled);
+	set_entitled(s, d, is_within_request(s, d));
 }
 
 static void came_back(struct shadow *s, uint32_t gpu)
@@ -442,6 +502,7 @@ static void on_freed(struct shadow *s, const struct sl_event *e)
 	if (!bytes)
 		return;
 	c->backing[e->freed.gpu] -= bytes;
+	set_held(c, e->freed.gpu, c->held[e->freed.gpu]);
 	expect_view(s, c, e->freed.gpu, 2);
 	came_back(s, e->freed.gpu);
 }
@@ -481,7 +542,7 @@ static void on_exit_of(struct shadow *s, const struct sl_event *e)
 		/* Of a lost GPU there is nothing to see. */
 		if (c->dying[gpu])
 			expect_view(s, c, gpu, 1);
-		c->backing[gpu] = c->hidden[gpu] = 0;
+		c->backing[gpu] = c->hidden[gpu] = c->held[gpu] = 0;
 	}
 	for (uint32_t i = 0; i < s->demands_top; i++) {
 		if (!s->demand[i].used || s->demand[i].client != c)
@@ -568,6 +629,7 @@ static void on_report(struct shadow *s, const struct sl_event *e)
 		return;
 	}
 	c->backing[e->client_report.gpu] = e->client_report.bytes;
+	set_held(c, e->client_report.gpu, c->held[e->client_report.gpu]);
 	expect_view(s, c, e->client_report.gpu, 2);
 }
 
@@ -733,6 +795,7 @@ void shadow_before(struct shadow *s, sl_ns now, const struct sl_event *e)
 	case SL_EVENT_STOP_FAILED: on_stop_failed(s, e); break;
 	case SL_EVENT_PULSE: on_pulse(s, e); break;
 	case SL_EVENT_CONDITION: on_condition(s, e); break;
+	case SL_EVENT_HELD: on_held(s, e); break;
 	case SL_EVENT_HIDDEN:
 	case SL_EVENT_UNMANAGED: on_measured(s, e); break;
 	default: break;
@@ -763,8 +826,10 @@ static void on_grant(struct shadow *s, const struct sl_action *a)
 	d->granted = true;
 	d->epoch = a->grant.epoch;
 	d->client->active = s->now;
-	d->client->oom_told = false;
-	d->client->oom_waits &= d->entitled;
+	if (!d->there) {
+		d->client->oom_told = false;
+		d->client->oom_waits &= d->entitled;
+	}
 	shadow_refresh(s);
 }
 
@@ -904,7 +969,7 @@ static void check_views_of_node(struct shadow *s, const struct sl_node *node)
 {
 	for (uint32_t gpu = 0; gpu < SHADOW_GPUS; gpu++) {
 		struct sl_node_gpu_view v = sl_node_gpu(node, gpu);
-		uint64_t sums[4] = {0};
+		uint64_t sums[5] = {0};
 		uint32_t waiting = 0;
 
 		if (!s->gpu[gpu].present)
@@ -915,18 +980,20 @@ static void check_views_of_node(struct shadow *s, const struct sl_node *node)
 			sums[0] += s->client[i].backing[gpu];
 			sums[1] += s->client[i].hidden[gpu];
 			sums[2] += s->client[i].dying[gpu];
+			sums[4] += s->client[i].held[gpu];
 		}
 		for (uint32_t i = 0; i < s->demands_top; i++) {
 			const struct shadow_demand *d = &s->demand[i];
 
 			if (!d->used || d->gpu != gpu)
 				continue;
-			sums[3] += d->granted && !d->is_void ? d->bytes : 0;
+			sums[3] += is_charged(d) ? d->bytes : 0;
 			waiting += !d->granted;
 		}
 		check_same(s, "backing", gpu, sums[0], v.backing_bytes);
 		check_same(s, "hidden", gpu, sums[1], v.hidden_bytes);
 		check_same(s, "dying", gpu, sums[2], v.dying_bytes);
+		check_same(s, "held", gpu, sums[4], v.held_bytes);
 		check_same(s, "granted", gpu, sums[3], v.granted_bytes);
 		check_same(s, "free", gpu, shadow_free(s, gpu), v.free_bytes);
 		check_same(

@@ -2,7 +2,7 @@
  * shadow - a second set of books and rules, kept from what goes in and out of the node
  *
  * It sees only events and actions, never the node's state, and shares no code with
- * src/policy. Written to be obviously right rather than fast: arrays, loops, sums from
+ * src/policy. Written to be obviously right rather than held: arrays, loops, sums from
  * scratch. It judges every action when it is emitted and the whole state after every event.
  * Sizes are bytes. One thread.
  *
@@ -73,6 +73,7 @@ struct shadow_client {
 		waited_at; /* waited_at: what active was when it began to count as waiting */
 	bool waited;
 	uint64_t backing[SHADOW_GPUS], hidden[SHADOW_GPUS], dying[SHADOW_GPUS];
+	uint64_t held[SHADOW_GPUS]; /* of backing: held, must not be evicted */
 };
 
 struct shadow_demand {
@@ -86,6 +87,7 @@ struct shadow_demand {
 	bool was_entitled;           /* at any time since it came */
 	bool stops;                  /* processes were told to end for it */
 	bool is_void;                /* granted on a GPU that was lost since */
+	bool held, there;            /* as asked for */
 };
 
 /* What became of the demands that were within their workload's request at any time. */
@@ -153,6 +155,9 @@ uint64_t shadow_held(
 	const struct shadow *shadow, const struct shadow_client *client, uint32_t gpu);
 uint64_t shadow_use(
 	const struct shadow *shadow, const struct shadow_workload *w, uint32_t gpu);
+/* hidden and held bytes, with what was granted to be held. */
+uint64_t shadow_fixed(
+	const struct shadow *shadow, const struct shadow_workload *w, uint32_t gpu);
 bool shadow_is_recovering(const struct shadow *shadow);
 void shadow_fail(struct shadow *shadow, const char *format, ...) SL_PRINTF(2, 3);
 
@@ -165,6 +170,9 @@ void shadow_check_wake(struct shadow *shadow, sl_ns at, const char *what);
 bool shadow_is_before(const struct shadow_demand *a, const struct shadow_demand *b);
 /* The bytes are there for it by the rules of entitled and burst; says nothing of its limit. */
 bool shadow_fits(const struct shadow *shadow, const struct shadow_demand *demand);
+/* It would be held, and the others' requests (of what is there: all they claim) leave it no room. */
+bool shadow_is_over_promise(
+	const struct shadow *shadow, const struct shadow_demand *demand);
 /* The demand with all bytes that wait before it, and not entitled if siblings do. */
 struct shadow_demand shadow_behind(
 	const struct shadow *shadow, const struct shadow_demand *demand);
@@ -191,6 +199,9 @@ bool shadow_has_resolver(const struct shadow *shadow, enum sl_resolver resolver)
 sl_ns shadow_wait_max(const struct shadow *shadow, const struct shadow_demand *demand);
 /* The borrower may stand on the owner's unclaimed request: it can be stopped for it. */
 bool shadow_lends(const struct shadow *shadow, const struct shadow_workload *borrower,
+	const struct shadow_workload *owner);
+/* The same for this demand. */
+bool shadow_lends_to(const struct shadow *shadow, const struct shadow_demand *demand,
 	const struct shadow_workload *owner);
 /* With what is dying, or also with what is being stopped, the demand would fit. */
 bool shadow_comes_back(const struct shadow *shadow, const struct shadow_demand *demand,

@@ -29,11 +29,7 @@ uint64_t shadow_claim(const struct shadow *s, const struct shadow_workload *w,
 {
 	bool here = !w->leaving && (w->mask >> gpu & 1);
 
-	*fixed = 0;
-	for (uint32_t c = 0; c < s->clients_top; c++) {
-		if (s->client[c].used && s->client[c].workload == w)
-			*fixed += s->client[c].hidden[gpu];
-	}
+	*fixed = shadow_fixed(s, w, gpu);
 	return here && w->request > *fixed ? w->request : *fixed;
 }
 

@@ -30,10 +30,11 @@ static bool waits(const struct shadow_demand *d)
 	return d->used && !d->granted;
 }
 
-/* Unclaimed requests of all workloads but one. */
-static uint64_t others_unclaimed(
-	const struct shadow *s, const struct shadow_workload *but, uint32_t gpu)
+/* Unclaimed requests of the other workloads that it may not stand on. */
+static uint64_t others_unclaimed(const struct shadow *s, const struct shadow_demand *d)
 {
+	const struct shadow_workload *but = d->client->workload;
+	uint32_t gpu = d->gpu;
 	uint64_t sum = 0;
 
 	for (uint32_t i = 0; i < SHADOW_WORKLOADS; i++) {
@@ -41,12 +42,32 @@ static uint64_t others_unclaimed(
 		uint64_t use;
 
 		if (!w->used || w == but || !(w->mask >> gpu & 1) ||
-			shadow_lends(s, but, w))
+			shadow_lends_to(s, d, w))
 			continue;
 		use = shadow_use(s, w, gpu);
 		sum += w->request > use ? w->request - use : 0;
 	}
 	return sum;
+}
+
+bool shadow_is_over_promise(const struct shadow *s, const struct shadow_demand *d)
+{
+	const struct shadow_workload *mine = d->client->workload;
+	uint64_t fixed = shadow_fixed(s, mine, d->gpu), others = 0, ignored;
+
+	if (!d->held || fixed + d->bytes <= mine->request)
+		return false;
+	for (uint32_t i = 0; i < SHADOW_WORKLOADS; i++) {
+		const struct shadow_workload *w = &s->workload[i];
+
+		if (!w->used || w == mine)
+			continue;
+		if (d->there)
+			others += shadow_claim(s, w, d->gpu, &ignored);
+		else if (!w->leaving && (w->mask >> d->gpu & 1))
+			others += w->request;
+	}
+	return fixed + d->bytes + others > shadow_shareable(s, d->gpu);
 }
 
 bool shadow_fits(const struct shadow *s, const struct shadow_demand *d)
@@ -55,11 +76,14 @@ bool shadow_fits(const struct shadow *s, const struct shadow_demand *d)
 
 	if (s->gpu[d->gpu].lost)
 		return false;
+	if (d->there)
+		return !shadow_is_over_promise(s, d) &&
+		       (d->entitled || !s->gpu[d->gpu].degraded);
 	if (d->entitled)
 		return d->bytes <= free_bytes;
 	if (s->gpu[d->gpu].degraded)
 		return false;
-	return d->bytes + others_unclaimed(s, d->client->workload, d->gpu) <= free_bytes;
+	return d->bytes + others_unclaimed(s, d) <= free_bytes;
 }
 
 struct shadow_demand shadow_behind(const struct shadow *s, const struct shadow_demand *d)
@@ -128,7 +152,7 @@ static bool could_get(
 		if (w == d->client->workload)
 			mine = kept;
 		else if (any && (w->mask >> d->gpu & 1) && w->request > kept &&
-			 !shadow_lends(s, d->client->workload, w))
+			 !shadow_lends_to(s, d, w))
 			reserved += w->request - kept;
 	}
 	if (d->bytes > pot)
@@ -348,12 +372,37 @@ static void check_no_lockout(struct shadow *s, uint32_t gpu)
 
 /* --- judging actions --- */
 
+/* Held memory beyond the request: all claims still fit with it, and nobody but its process can free it. */
+static void check_promise(struct shadow *s, const struct shadow_demand *d)
+{
+	const struct shadow_workload *mine = d->client->workload;
+	uint64_t fixed = shadow_fixed(s, mine, d->gpu), claims = fixed + d->bytes,
+		 ignored;
+
+	if (!d->held || claims <= mine->request)
+		return;
+	for (uint32_t i = 0; i < SHADOW_WORKLOADS; i++) {
+		if (s->workload[i].used && &s->workload[i] != mine)
+			claims += shadow_claim(s, &s->workload[i], d->gpu, &ignored);
+	}
+	if (claims > shadow_shareable(s, d->gpu))
+		shadow_fail(
+			s, "GPU %u: held memory was granted against a promise", d->gpu);
+}
+
 void shadow_check_grant(struct shadow *s, const struct shadow_demand *d)
 {
 	const struct shadow_workload *w = d->client->workload;
 
 	if (shadow_is_recovering(s))
 		shadow_fail(s, "a grant while reports are missing");
+	check_promise(s, d);
+	if (d->there) {
+		if (!shadow_fits(s, d))
+			shadow_fail(s, "GPU %u: %llu bytes became held that may not",
+				d->gpu, (unsigned long long)d->bytes);
+		return;
+	}
 	if (shadow_use(s, w, d->gpu) + d->bytes > w->limit)
 		shadow_fail(s, "a grant above the limit of workload %llu",
 			(unsigned long long)w->id);
@@ -391,6 +440,12 @@ static void check_hopeless(struct shadow *s, const struct shadow_demand *d)
 static void check_too_long(
 	struct shadow *s, const struct shadow_demand *d, enum sl_reason reason)
 {
+	/* What is there is answered at once. */
+	if (d->there) {
+		if (reason != SL_REASON_GPU_DEGRADED || !s->gpu[d->gpu].degraded)
+			shadow_fail(s, "what is there may not be held, and it is not so");
+		return;
+	}
 	/* Where nobody may wait, a degraded GPU ends it at once. */
 	if (reason == SL_REASON_GPU_DEGRADED && !shadow_has_resolver(s, SL_RESOLVER_WAIT))
 		return;
@@ -429,6 +484,10 @@ void shadow_check_deny(
 		if (d->bytes <= w->limit &&
 			shadow_use(s, w, d->gpu) + d->bytes <= w->limit)
 			shadow_fail(s, "denied as over the limit, and is not");
+		break;
+	case SL_REASON_HELD_ON_REQUESTS:
+		if (!shadow_is_over_promise(s, d))
+			shadow_fail(s, "denied as held on requests, and is not");
 		break;
 	case SL_REASON_HOPELESS: check_hopeless(s, d); break;
 	case SL_REASON_WAITED_TOO_LONG:
@@ -551,7 +610,7 @@ static void check_waiting(struct shadow *s, struct shadow_demand *d)
 		shadow_fail(s, "a demand waits whose grant was void");
 	if (d->over_limit && !d->refused_ever)
 		shadow_fail(s, "a demand above the limit waits");
-	if (!shadow_is_recovering(s) &&
+	if (!shadow_is_recovering(s) && !d->there &&
 		shadow_use(s, d->client->workload, d->gpu) + d->bytes >
 			d->client->workload->limit)
 		shadow_fail(s, "a demand waits that its siblings drove above the limit");
@@ -561,6 +620,8 @@ static void check_waiting(struct shadow *s, struct shadow_demand *d)
 		shadow_check_wake(s, s->recover_until, "the end of the recovery");
 		return;
 	}
+	if (d->there || shadow_is_over_promise(s, d))
+		shadow_fail(s, "a demand waits that can never be held");
 	if (shadow_fits(s, d) && !backs_off(s, d, false) && !shadow_is_kept(s, d, false))
 		shadow_fail(s, "GPU %u: demand %llu fits and waits", d->gpu,
 			(unsigned long long)d->order);

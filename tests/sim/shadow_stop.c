@@ -86,6 +86,12 @@ bool shadow_lends(const struct shadow *s, const struct shadow_workload *borrower
 	       owner->priority > borrower->priority;
 }
 
+bool shadow_lends_to(const struct shadow *s, const struct shadow_demand *d,
+	const struct shadow_workload *owner)
+{
+	return !d->held && shadow_lends(s, d->client->workload, owner);
+}
+
 /* Bytes for d once everything dying is gone and the clients marked are as well; below 0 where
  * more is there than can be shared. */
 static int64_t would_have(const struct shadow *s, const struct shadow_demand *d,
@@ -107,7 +113,7 @@ static int64_t would_have(const struct shadow *s, const struct shadow_demand *d,
 		}
 		have -= (int64_t)use;
 		if (w != d->client->workload && request > use && !d->entitled &&
-			!shadow_lends(s, d->client->workload, w))
+			!shadow_lends_to(s, d, w))
 			have -= (int64_t)(request - use);
 	}
 	return have;

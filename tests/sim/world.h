@@ -67,7 +67,7 @@ enum world_trouble {
 struct world_thread {
 	enum { THREAD_FREE, THREAD_WAITS, THREAD_CREATES } state;
 	uint64_t ask, epoch, bytes;
-	uint32_t gpu;
+	uint32_t gpu, flags;
 	bool is_void; /* the GPU was lost since it asked */
 };
 
@@ -86,7 +86,7 @@ struct world_client {
 	uint32_t workload, threads;
 	enum world_shape shape;
 	struct world_thread thread[WORLD_THREADS];
-	uint64_t bytes[SHADOW_GPUS];
+	uint64_t bytes[SHADOW_GPUS], held[SHADOW_GPUS];
 	uint32_t gang; /* GPUs already served in this round */
 	/* of its process and its GPU work, as they really are */
 	enum sl_client_condition condition;

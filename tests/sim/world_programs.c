@@ -202,21 +202,62 @@ void world_exit(struct world *w, uint32_t slot)
 	world_react(w);
 }
 
-static void ask(struct world *w, struct world_client *c, struct world_thread *t,
-	uint32_t gpu, uint64_t bytes)
+static void ask_as(struct world *w, struct world_client *c, struct world_thread *t,
+	uint32_t gpu, uint64_t bytes, uint32_t flags)
 {
 	t->state = THREAD_WAITS;
 	t->ask = ++c->next_ask;
 	t->gpu = gpu;
 	t->is_void = false;
 	t->bytes = bytes;
+	t->flags = flags;
 	if (sl_rng_one_in(&w->rng, 40))
 		world_later(w, world_span(w, SL_MS, 10 * SL_S),
 			(struct world_later){
 				.kind = LATER_CANCEL, .id = c->id, .number = t->ask});
-	world_step(w, (struct sl_event){
-			      .type = SL_EVENT_ASK, .ask = {c->id, t->ask, gpu, bytes}});
+	world_step(w, (struct sl_event){.type = SL_EVENT_ASK,
+			      .ask = {c->id, t->ask, gpu, bytes, flags}});
 	world_react(w);
+}
+
+/* At times for arrays, pools and the like. */
+static void ask(struct world *w, struct world_client *c, struct world_thread *t,
+	uint32_t gpu, uint64_t bytes)
+{
+	ask_as(w, c, t, gpu, bytes, sl_rng_one_in(&w->rng, 4) ? SL_NODE_ASK_HELD : 0);
+}
+
+/* An export: some of what it has is not to be moved any more. */
+static void hold(
+	struct world *w, struct world_client *c, struct world_thread *t, uint32_t gpu)
+{
+	uint64_t bytes = c->bytes[gpu] - c->held[gpu];
+
+	if (sl_rng_one_in(&w->rng, 2))
+		bytes = sl_rng_below(&w->rng, bytes + 1);
+	if (c->shape == WORLD_LIAR)
+		bytes = sl_rng_next(&w->rng) >> (1 + sl_rng_below(&w->rng, 62));
+	if (bytes)
+		ask_as(w, c, t, gpu, bytes, SL_NODE_ASK_HELD | SL_NODE_ASK_THERE);
+}
+
+static void tell_held(struct world *w, const struct world_client *c, uint32_t gpu)
+{
+	uint64_t bytes = c->held[gpu];
+
+	if (c->shape == WORLD_LIAR && sl_rng_one_in(&w->rng, 3))
+		bytes = sl_rng_next(&w->rng) >> sl_rng_below(&w->rng, 64);
+	world_step(
+		w, (struct sl_event){.type = SL_EVENT_HELD, .held = {c->id, gpu, bytes}});
+	world_react(w);
+}
+
+/* Exports are closed again. */
+static void let_go(struct world *w, struct world_client *c, uint32_t gpu)
+{
+	c->held[gpu] =
+		sl_rng_one_in(&w->rng, 2) ? 0 : sl_rng_below(&w->rng, c->held[gpu] + 1);
+	tell_held(w, c, gpu);
 }
 
 /* Sizes from a few pages to all a workload may hold; whole chunks and odd ones. */
@@ -248,6 +289,11 @@ static void free_some(struct world *w, struct world_client *c, uint32_t gpu, boo
 	c->bytes[gpu] -= bytes;
 	world_step(w,
 		(struct sl_event){.type = SL_EVENT_FREED, .freed = {c->id, gpu, bytes}});
+	/* What is held is freed last, and told a moment later. */
+	if (c->held[gpu] > c->bytes[gpu]) {
+		c->held[gpu] = c->bytes[gpu];
+		tell_held(w, c, gpu);
+	}
 	world_react(w);
 }
 
@@ -306,6 +352,14 @@ static void act(struct world *w, struct world_client *c, struct world_thread *t)
 	uint32_t gpu = pick_gpu(w, wl->mask);
 	bool holds = c->bytes[gpu] > 0;
 
+	if (c->bytes[gpu] > c->held[gpu] && sl_rng_one_in(&w->rng, 8)) {
+		hold(w, c, t, gpu);
+		return;
+	}
+	if (c->held[gpu] && sl_rng_one_in(&w->rng, 12)) {
+		let_go(w, c, gpu);
+		return;
+	}
 	switch (c->shape) {
 	case WORLD_HOLDER:
 		if (holds)
@@ -378,6 +432,15 @@ void world_think(struct world *w, uint32_t slot)
 		act(w, c, t);
 }
 
+/* So much of its grant exists now, or is held. */
+static void made(struct world_client *c, const struct world_thread *t, uint64_t used)
+{
+	if (!(t->flags & SL_NODE_ASK_THERE))
+		c->bytes[t->gpu] += used;
+	if (t->flags)
+		c->held[t->gpu] = sl_min_u64(c->held[t->gpu] + used, c->bytes[t->gpu]);
+}
+
 void world_created(struct world *w, const struct world_later *later)
 {
 	struct world_client *c = &w->client[later->slot];
@@ -408,7 +471,15 @@ void world_created(struct world *w, const struct world_later *later)
 	}
 	used = sl_rng_one_in(&w->rng, 12) ? sl_rng_below(&w->rng, t->bytes + 1)
 					  : t->bytes;
-	c->bytes[t->gpu] += used;
+	if (t->flags & SL_NODE_ASK_THERE && sl_rng_one_in(&w->rng, 20)) {
+		/* Nothing was to be created, and it says that that failed. */
+		t->state = THREAD_WAITS;
+		world_step(w, (struct sl_event){.type = SL_EVENT_CREATE_FAILED,
+				      .create_failed = {c->id, t->epoch}});
+		world_react(w);
+		return;
+	}
+	made(c, t, used);
 	t->state = THREAD_FREE;
 	if (c->shape == WORLD_LIAR && sl_rng_one_in(&w->rng, 4))
 		used += sl_rng_below(&w->rng, SL_GIB);
@@ -431,7 +502,8 @@ void world_report(struct world *w, uint32_t slot)
 			if (t->state != THREAD_WAITS)
 				continue;
 			world_step(w, (struct sl_event){.type = SL_EVENT_ASK,
-					      .ask = {c->id, t->ask, t->gpu, t->bytes}});
+					      .ask = {c->id, t->ask, t->gpu, t->bytes,
+						      t->flags}});
 		}
 		if ((round == 0) == asks_first)
 			continue;
@@ -439,7 +511,7 @@ void world_report(struct world *w, uint32_t slot)
 			if (c->thread[i].state != THREAD_CREATES)
 				continue;
 			/* Created while nobody listened: part of what is reported. */
-			c->bytes[c->thread[i].gpu] += c->thread[i].bytes;
+			made(c, &c->thread[i], c->thread[i].bytes);
 			c->thread[i].state = THREAD_FREE;
 		}
 		for (uint32_t gpu = 0; gpu < SHADOW_GPUS; gpu++) {
@@ -448,6 +520,8 @@ void world_report(struct world *w, uint32_t slot)
 					(struct sl_event){.type = SL_EVENT_CLIENT_REPORT,
 						.client_report = {
 							c->id, gpu, c->bytes[gpu]}});
+			if (c->held[gpu])
+				tell_held(w, c, gpu);
 		}
 		world_step(w, (struct sl_event){.type = SL_EVENT_CLIENT_REPORTED,
 				      .client_reported = {c->id}});
@@ -466,7 +540,11 @@ void world_junk(struct world *w)
 
 	world_later(w, world_span(w, 10 * w->pace, 1000 * w->pace),
 		(struct world_later){.kind = LATER_JUNK});
-	switch (sl_rng_below(&w->rng, 7)) {
+	switch (sl_rng_below(&w->rng, 8)) {
+	case 6:
+		e = (struct sl_event){
+			.type = SL_EVENT_HELD, .held = {any, (uint32_t)(any % 40), any}};
+		break;
 	case 0:
 		e = (struct sl_event){
 			.type = SL_EVENT_CLIENT_EXIT, .client_exit = {w->next_id + 9}};

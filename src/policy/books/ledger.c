@@ -19,6 +19,16 @@ uint64_t sl_ledger_live(const struct sl_ledger_cell *cell)
 	       SL_MUTANT(HIDDEN_UNCOUNTED, cell->hidden_bytes, 0);
 }
 
+/* A client that says it will hold more than it has holds what it has. */
+uint64_t sl_ledger_fixed(const struct sl_ledger_cell *cell)
+{
+	uint64_t held = SL_MUTANT(HELD_UNCOUNTED, cell->held_bytes, 0) +
+			SL_MUTANT(HOLDING_UNCOUNTED, cell->holding_bytes, 0);
+
+	return cell->hidden_bytes +
+	       sl_min_u64(held, cell->backing_bytes + cell->granted_bytes);
+}
+
 uint64_t sl_ledger_use(const struct sl_ledger_account *account, uint32_t gpu)
 {
 	return sl_ledger_live(&account->cell[gpu]);
@@ -37,7 +47,7 @@ uint64_t sl_ledger_unclaimed(const struct sl_ledger_account *account, uint32_t g
 uint64_t sl_ledger_claim(const struct sl_ledger_account *account, uint32_t gpu)
 {
 	return sl_max_u64(
-		sl_ledger_request(account, gpu), account->cell[gpu].hidden_bytes);
+		sl_ledger_request(account, gpu), sl_ledger_fixed(&account->cell[gpu]));
 }
 
 static void take_share_out(
@@ -59,6 +69,8 @@ static void cell_add(struct sl_ledger_cell *cell, const struct sl_ledger_cell *a
 	cell->backing_bytes += add->backing_bytes;
 	cell->granted_bytes += add->granted_bytes;
 	cell->hidden_bytes += add->hidden_bytes;
+	cell->held_bytes += add->held_bytes;
+	cell->holding_bytes += add->holding_bytes;
 	cell->dying_bytes += add->dying_bytes;
 }
 
@@ -67,6 +79,8 @@ static void cell_subtract(struct sl_ledger_cell *cell, const struct sl_ledger_ce
 	cell->backing_bytes -= less->backing_bytes;
 	cell->granted_bytes -= less->granted_bytes;
 	cell->hidden_bytes -= less->hidden_bytes;
+	cell->held_bytes -= less->held_bytes;
+	cell->holding_bytes -= less->holding_bytes;
 	cell->dying_bytes -= less->dying_bytes;
 }
 
@@ -78,6 +92,8 @@ static void set_cell(struct sl_ledger *ledger, struct sl_ledger_holding *holding
 	struct sl_ledger_account *account = holding->account;
 	struct sl_ledger_cell *from = &holding->cell[gpu];
 
+	to.held_bytes = sl_min_u64(
+		to.held_bytes, SL_MUTANT(HELD_UNCLAMPED, to.backing_bytes, UINT64_MAX));
 	take_share_out(g, account, gpu);
 	cell_subtract(&account->cell[gpu], from);
 	cell_subtract(&g->sum, from);
@@ -169,6 +185,34 @@ void sl_ledger_commit(struct sl_ledger *ledger, struct sl_ledger_holding *holdin
 
 	to.granted_bytes = sl_sub_sat(to.granted_bytes, granted_bytes);
 	to.backing_bytes += SL_MUTANT(COMMIT_KEEPS_REST, used_bytes, granted_bytes);
+	set_cell(ledger, holding, gpu, to);
+}
+
+void sl_ledger_hold(struct sl_ledger *ledger, struct sl_ledger_holding *holding,
+	uint32_t gpu, uint64_t bytes)
+{
+	struct sl_ledger_cell to = holding->cell[gpu];
+
+	to.holding_bytes += clamp(bytes);
+	set_cell(ledger, holding, gpu, to);
+}
+
+void sl_ledger_held(struct sl_ledger *ledger, struct sl_ledger_holding *holding,
+	uint32_t gpu, uint64_t holding_bytes, uint64_t used_bytes)
+{
+	struct sl_ledger_cell to = holding->cell[gpu];
+
+	to.holding_bytes = sl_sub_sat(to.holding_bytes, clamp(holding_bytes));
+	to.held_bytes += SL_MUTANT(COMMIT_NOT_HELD, clamp(used_bytes), 0);
+	set_cell(ledger, holding, gpu, to);
+}
+
+void sl_ledger_set_held(struct sl_ledger *ledger, struct sl_ledger_holding *holding,
+	uint32_t gpu, uint64_t bytes)
+{
+	struct sl_ledger_cell to = holding->cell[gpu];
+
+	to.held_bytes = SL_MUTANT(HELD_ADDS, 0, to.held_bytes) + clamp(bytes);
 	set_cell(ledger, holding, gpu, to);
 }
 
@@ -313,6 +357,9 @@ static int cells_differ(const struct sl_ledger_cell *kept,
 	       differs(kept->granted_bytes, counted->granted_bytes, "granted", gpu,
 		       err) ||
 	       differs(kept->hidden_bytes, counted->hidden_bytes, "hidden", gpu, err) ||
+	       differs(kept->held_bytes, counted->held_bytes, "held", gpu, err) ||
+	       differs(kept->holding_bytes, counted->holding_bytes, "about to be held",
+		       gpu, err) ||
 	       differs(kept->dying_bytes, counted->dying_bytes, "dying", gpu, err);
 }
 

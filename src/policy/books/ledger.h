@@ -2,7 +2,7 @@
  * ledger - who has how many bytes on which GPU, and what was promised to whom
  *
  * Pure bookkeeping: no clock, no I/O, no locks. Sizes are backing bytes. Three levels hold the
- * same four numbers (a cell): a client (holding), its workload (account) and the GPU (sum); a
+ * same numbers (a cell): a client (holding), its workload (account) and the GPU (sum); a
  * change goes through all three at once, and the derived sums of a GPU are kept up to date so
  * that every question is O(1). All amounts from outside are clamped to SL_LEDGER_BYTES_MAX, so
  * that no sum can wrap.
@@ -12,7 +12,11 @@
  *   resident    sum of use + dying
  *   free        shareable - resident
  *   unclaimed   max(0, request(w) - use(w))
- *   claims      sum over workloads of max(request, hidden); I1: claims <= shareable
+ *   fixed(w)    hidden + held; held is the part of backing that must not be evicted
+ *   claims      sum over workloads of max(request, fixed); I1: claims <= shareable
+ *
+ * What is fixed is part of use: I1 says that all that was promised can be had by taking back what is above
+ * requests and not fixed. So overlap <= use above max(request, fixed) + dying, wherever I1 holds.
  */
 #ifndef SL_POLICY_BOOKS_LEDGER_H
 #define SL_POLICY_BOOKS_LEDGER_H
@@ -26,6 +30,8 @@ struct sl_ledger_cell {
 	uint64_t backing_bytes; /* created and committed */
 	uint64_t granted_bytes; /* granted, not committed yet */
 	uint64_t hidden_bytes;  /* measured, not asked for through us */
+	uint64_t held_bytes;    /* of backing: must not be evicted */
+	uint64_t holding_bytes; /* of backing and granted: will be held once committed */
 	uint64_t dying_bytes;   /* of dead clients, until the device shows them gone */
 };
 
@@ -77,6 +83,15 @@ void sl_ledger_grant(struct sl_ledger *ledger, struct sl_ledger_holding *holding
  * of it for 0, goes back. */
 void sl_ledger_commit(struct sl_ledger *ledger, struct sl_ledger_holding *holding,
 	uint32_t gpu, uint64_t granted_bytes, uint64_t used_bytes);
+/* Bytes that were granted, or are there, are to become held. */
+void sl_ledger_hold(struct sl_ledger *ledger, struct sl_ledger_holding *holding,
+	uint32_t gpu, uint64_t bytes);
+/* Of so many bytes that were to become held, used_bytes (<= holding_bytes) are; after sl_ledger_commit. */
+void sl_ledger_held(struct sl_ledger *ledger, struct sl_ledger_holding *holding,
+	uint32_t gpu, uint64_t holding_bytes, uint64_t used_bytes);
+/* All that is held. More than backing counts as that: also when backing shrinks later. */
+void sl_ledger_set_held(struct sl_ledger *ledger, struct sl_ledger_holding *holding,
+	uint32_t gpu, uint64_t bytes);
 /* Returns the bytes really taken off: less than asked where the account had less. */
 SL_MUST_CHECK uint64_t sl_ledger_free(struct sl_ledger *ledger,
 	struct sl_ledger_holding *holding, uint32_t gpu, uint64_t bytes);
@@ -103,6 +118,8 @@ bool sl_ledger_is_degraded(const struct sl_ledger *ledger, uint32_t gpu);
 uint64_t sl_ledger_excess(const struct sl_ledger *ledger, uint32_t gpu);
 uint64_t sl_ledger_live(
 	const struct sl_ledger_cell *cell); /* backing + granted + hidden */
+/* hidden + held, with what is about to be held: what only the end of a process gives back. */
+uint64_t sl_ledger_fixed(const struct sl_ledger_cell *cell);
 uint64_t sl_ledger_use(const struct sl_ledger_account *account, uint32_t gpu);
 /* The account's request on this GPU: 0 outside its mask. */
 uint64_t sl_ledger_request(const struct sl_ledger_account *account, uint32_t gpu);

@@ -72,11 +72,14 @@ static uint32_t find_level(struct state *state, int32_t priority)
 }
 
 /* How far this demand may stand on requests in the kept set. */
-static uint64_t lent_to(
-	const struct state *state, const struct sl_deadlock_party *party, uint32_t gpu)
+static uint64_t lent_to(const struct state *state, const struct sl_deadlock_party *party,
+	const struct sl_demand *demand)
 {
+	uint32_t gpu = demand->gpu;
 	uint64_t bytes = state->scene->lend_bytes[gpu];
 
+	if (SL_MUTANT(DEADLOCK_HELD_LENT, demand->held, false))
+		return 0;
 	if (!party->claim->stands)
 		return bytes;
 	for (uint32_t i = 0; i < state->levels; i++) {
@@ -132,7 +135,7 @@ static bool demand_fits(const struct state *state, const struct sl_deadlock_part
 	if (own + demand->bytes <= sl_ledger_request(party->holding->account, gpu))
 		return true;
 	others = state->claimed_bytes[gpu] - claimed_by(party, gpu);
-	return own + demand->bytes + others <= shareable + lent_to(state, party, gpu);
+	return own + demand->bytes + others <= shareable + lent_to(state, party, demand);
 }
 
 static bool party_fits(const struct state *state, const struct sl_deadlock_party *party)

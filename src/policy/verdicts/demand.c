@@ -14,6 +14,8 @@ bool sl_demand_is_over_limit(const struct sl_demand *demand)
 	const struct sl_ledger_account *account = demand->holding->account;
 	uint64_t use = sl_ledger_use(account, demand->gpu);
 
+	if (demand->there)
+		return false;
 	/* Written without the sum: bytes come from the client and may be anything. */
 	return use > account->limit_bytes || demand->bytes > account->limit_bytes - use;
 }
@@ -22,11 +24,46 @@ bool sl_demand_is_entitled(const struct sl_demand *demand)
 {
 	const struct sl_ledger_account *account = demand->holding->account;
 	uint64_t request = sl_ledger_request(account, demand->gpu);
-	uint64_t use = sl_ledger_use(account, demand->gpu);
+	uint64_t use = demand->there ? sl_ledger_fixed(&account->cell[demand->gpu])
+				     : sl_ledger_use(account, demand->gpu);
 
 	if (SL_MUTANT(ENTITLED_EXCLUSIVE, false, use + demand->bytes == request))
 		return false;
 	return use <= request && demand->bytes <= request - use;
+}
+
+/* What others keep from it: their requests; from bytes that are there also what they have fixed beyond. */
+uint64_t sl_demand_holdable(
+	const struct sl_demand *demand, const struct sl_ledger *ledger)
+{
+	const struct sl_ledger_account *account = demand->holding->account;
+	const struct sl_ledger_gpu *g = &ledger->gpu[demand->gpu];
+	uint64_t request = sl_ledger_request(account, demand->gpu);
+	uint64_t others = g->requests_bytes - request;
+	uint64_t fixed = sl_ledger_fixed(&account->cell[demand->gpu]);
+
+	if (SL_MUTANT(HELD_GIVES_UP, demand->there, true))
+		others = g->claims_bytes - sl_ledger_claim(account, demand->gpu);
+	return sl_sub_sat(sl_ledger_shareable(ledger, demand->gpu), others + fixed);
+}
+
+/* Its workload's fixed bytes would be above its request and in the way of what others were promised. */
+static bool is_over_promise(
+	const struct sl_demand *demand, const struct sl_ledger *ledger, bool degraded)
+{
+	const struct sl_ledger_account *account = demand->holding->account;
+	uint64_t fixed = sl_ledger_fixed(&account->cell[demand->gpu]);
+
+	if (!demand->held ||
+		demand->bytes <=
+			sl_sub_sat(sl_ledger_request(account, demand->gpu), fixed))
+		return false;
+	if (demand->there)
+		return SL_MUTANT(HOLDS_ANYTHING,
+			degraded || demand->bytes > sl_demand_holdable(demand, ledger),
+			false);
+	return SL_MUTANT(HELD_WAITS_IN_VAIN,
+		demand->bytes > sl_demand_holdable(demand, ledger), false);
 }
 
 enum sl_demand_fit sl_demand_fits(const struct sl_demand *demand,
@@ -44,8 +81,14 @@ enum sl_demand_fit sl_demand_fits(const struct sl_demand *demand,
 	 * waiting behind him as the head. */
 	if (SL_MUTANT(LIMIT_NOT_RECHECKED, sl_demand_is_over_limit(demand), false))
 		return SL_DEMAND_OVER_LIMIT;
+	if (is_over_promise(demand, ledger, degraded))
+		return SL_DEMAND_OVER_PROMISE;
+	if (demand->there)
+		return SL_DEMAND_FITS;
 	if (demand->bytes > sl_ledger_free_bytes(ledger, gpu))
 		return SL_DEMAND_WAITS;
+	if (demand->held)
+		lend_bytes = SL_MUTANT(HELD_ON_LOAN, 0, lend_bytes);
 	if (!sl_demand_is_entitled(demand)) {
 		if (SL_MUTANT(BURST_WHILE_DEGRADED, degraded, false))
 			return SL_DEMAND_WAITS;
@@ -161,11 +204,14 @@ enum sl_demand_step sl_demand_scan_next(struct sl_demand_scan *scan,
 		/* Also behind a head that keeps: being denied takes no bytes from it. */
 		if (fit == SL_DEMAND_OVER_LIMIT)
 			return SL_DEMAND_DENY_LIMIT;
+		if (fit == SL_DEMAND_OVER_PROMISE)
+			return SL_DEMAND_DENY_PROMISE;
 		if (fit == SL_DEMAND_WAITS || demand->retry_at > scan->now) {
 			meet_head(scan, demand, old_head);
 			continue;
 		}
-		if (!SL_MUTANT(HEAD_NOT_KEPT, keeps(scan), false))
+		/* What is there takes no bytes from the head either. */
+		if (demand->there || !SL_MUTANT(HEAD_NOT_KEPT, keeps(scan), false))
 			return SL_DEMAND_GRANT;
 		scan->at = link;
 		return SL_DEMAND_KEPT;

@@ -11,6 +11,11 @@
  * what the pool lets us lend); an entitled one if it fits into what is free. The first demand
  * that cannot be granted is the head. Others that fit may pass it, until it has been the head
  * for head_pass, or processes are stopped for it: then the free bytes are kept for it.
+ *
+ * A demand for memory that will be held never stands on unclaimed requests of others, whatever is lent:
+ * nobody could take it back from there. If requests alone leave no room for it, all bursts that may
+ * come free help nothing, and it is denied at once. One for bytes that are `there` already takes nothing of
+ * what is free; it is granted or denied at once, so it waits only while nobody is looked at (recovery).
  */
 #ifndef SL_POLICY_DEMAND_H
 #define SL_POLICY_DEMAND_H
@@ -36,6 +41,8 @@ struct sl_demand {
 	uint32_t gpu;
 	int32_t priority;
 	bool entitled; /* as of the last refresh; what the queue is sorted by */
+	bool held;     /* what is made of it must not be evicted */
+	bool there;    /* its bytes exist and are in use already; held as well */
 	bool is_void;  /* granted on a GPU that was lost since: counts for nothing */
 	bool noted_entitled, noted_burst, noted_refusal, noted_served;
 	bool stops; /* processes were told to end for it: nobody passes it as the head */
@@ -45,13 +52,17 @@ struct sl_demand {
 enum sl_demand_fit {
 	SL_DEMAND_FITS,
 	SL_DEMAND_WAITS,
-	SL_DEMAND_OVER_LIMIT /* with it its workload would exceed its limit, free or not */
+	SL_DEMAND_OVER_LIMIT, /* with it its workload would exceed its limit, free or not */
+	SL_DEMAND_OVER_PROMISE /* held, and no room for it beside the others' requests */
 };
 
-/* use + bytes is above the workload's limit. */
+/* use + bytes is above the workload's limit; never of what is there. */
 bool sl_demand_is_over_limit(const struct sl_demand *demand);
-/* use + bytes is within the workload's request. */
+/* use + bytes (of what is there: fixed + bytes) is within the workload's request. */
 bool sl_demand_is_entitled(const struct sl_demand *demand);
+/* Bytes that others' requests leave for more of the workload's held memory beyond its own. */
+uint64_t sl_demand_holdable(
+	const struct sl_demand *demand, const struct sl_ledger *ledger);
 /* lend_bytes: how far this GPU may be lent beyond the unclaimed requests (pool). */
 enum sl_demand_fit sl_demand_fits(const struct sl_demand *demand,
 	const struct sl_ledger *ledger, uint64_t lend_bytes, bool degraded);
@@ -84,10 +95,11 @@ enum sl_demand_step {
 	SL_DEMAND_GRANT,      /* *out fits and is free to take it */
 	SL_DEMAND_KEPT,       /* *out fits, but the bytes are kept for scan->head */
 	SL_DEMAND_DENY_LIMIT, /* *out is over its workload's limit */
+	SL_DEMAND_DENY_PROMISE, /* *out is held, and would stand on what others were promised */
 };
 
 /*
- * Looks on. After GRANT and DENY_LIMIT the caller takes *out off the queue before the next
+ * Looks on. After GRANT and DENY_* the caller takes *out off the queue before the next
  * call; KEPT has been stepped over already (to grant it all the same: set scan->at to
  * out->queue.prev first). old_head is the head of the last scan if it still waits, else NULL.
  */
