@@ -183,10 +183,20 @@ CUresult cuMulticastBindMem(CUmemGenericAllocationHandle handle, size_t offset,
 	unsigned long long flags);
 CUresult cuMulticastBindAddr(CUmemGenericAllocationHandle handle, size_t offset,
 	CUdeviceptr ptr, size_t bytes, unsigned long long flags);
+CUresult cuMulticastBindMem_v2(CUmemGenericAllocationHandle handle, CUdevice dev,
+	size_t offset, CUmemGenericAllocationHandle mem, size_t mem_offset, size_t bytes,
+	unsigned long long flags);
+CUresult cuMulticastBindAddr_v2(CUmemGenericAllocationHandle handle, CUdevice dev,
+	size_t offset, CUdeviceptr ptr, size_t bytes, unsigned long long flags);
 CUresult cuMulticastUnbind(
 	CUmemGenericAllocationHandle handle, CUdevice dev, size_t offset, size_t bytes);
 CUresult cuMulticastGetGranularity(size_t *bytes, const CUmulticastObjectProp *prop,
 	CUmulticastGranularity_flags option);
+CUresult cuLogicalEndpointBindMem(CUlogicalEndpointId endpoint, CUdevice dev,
+	cuuint64_t offset, CUmemGenericAllocationHandle mem, cuuint64_t mem_offset,
+	cuuint64_t bytes, unsigned long long flags);
+CUresult cuLogicalEndpointBindAddr(CUlogicalEndpointId endpoint, CUdevice dev,
+	cuuint64_t offset, void *ptr, cuuint64_t bytes, unsigned long long flags);
 
 /* Pools and stream-ordered allocation. */
 CUresult cuMemAllocAsync(CUdeviceptr *ptr, size_t bytes, CUstream stream);

@@ -496,6 +496,7 @@ typedef struct CUmulticastObjectProp_st {
 	unsigned long long handleTypes;
 	unsigned long long flags;
 } CUmulticastObjectProp;
+typedef cuuint32_t CUlogicalEndpointId;
 
 /* What lies behind parts of sparse arrays. */
 typedef enum CUresourcetype_enum {
@@ -595,6 +596,10 @@ typedef enum CUmem_range_attribute_enum {
 	CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION = 2,
 	CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY = 3,
 	CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION = 4,
+	CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION_TYPE = 5,
+	CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION_ID = 6,
+	CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION_TYPE = 7,
+	CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION_ID = 8,
 } CUmem_range_attribute;
 
 /* Arrays. */

@@ -5,6 +5,7 @@
  * after a destroy that failed half-way are one function.
  */
 #include "runtime/backing.h"
+#include "runtime/held.h"
 #include "runtime/hooks.h"
 
 #include "base/log.h"
@@ -99,9 +100,22 @@ CUresult sl_backing_destroy(struct sl_backing *b, uint64_t *released_bytes)
 	if (r != CUDA_SUCCESS)
 		sl_warning(
 			"addresses at %#llx were not freed: error %d", b->base, (int)r);
+	if (b->holds)
+		sl_held_drop(b->held_on, b->bytes);
 	free(b->chunks);
 	memset(b, 0, sizeof(*b));
 	return CUDA_SUCCESS;
+}
+
+CUresult sl_backing_allow(
+	CUdeviceptr base, uint64_t bytes, CUdevice dev, CUmemAccess_flags flags)
+{
+	CUmemAccessDesc access = {
+		.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = dev},
+		.flags = flags,
+	};
+
+	return sl_real.cuMemSetAccess(base, bytes, &access, 1);
 }
 
 static CUresult make_chunk(

@@ -15,11 +15,17 @@
 /* Granularity of handles on every GPU so far; checked when a context is first used. */
 #define SL_BACKING_GRAIN (2 * SL_MIB)
 
+struct sl_gpu;
+
 struct sl_backing {
 	CUdeviceptr base;
 	uint64_t bytes, chunk_bytes;
 	uint32_t count;
 	struct sl_chunk *chunks;
+	/* Under the books' lock (hold.h, peer.h). */
+	struct sl_gpu *held_on; /* told as held there, while holds are above 0 */
+	uint32_t holds;
+	uint64_t allowed; /* devices other than its own that have access, by ordinal */
 };
 
 /* size rounded up to whole grains; 0 if that overflows or is 0. */
@@ -31,8 +37,12 @@ uint64_t sl_backing_chunk_bytes(uint64_t bytes);
  * dev. On failure nothing is left, but for *stuck_bytes that the driver did not take back. */
 SL_MUST_CHECK CUresult sl_backing_create(
 	struct sl_backing *backing, CUdevice dev, uint64_t bytes, uint64_t *stuck_bytes);
-/* Unmaps and releases everything. *released_bytes are gone in any case; after a failure the same
- * call may be made again and goes on where it stopped. No work may use the range. */
+/* Lets a further device read and write the whole range (or, with NONE, no longer). */
+SL_MUST_CHECK CUresult sl_backing_allow(
+	CUdeviceptr base, uint64_t bytes, CUdevice dev, CUmemAccess_flags flags);
+/* Unmaps and releases everything, and counts it as held no longer. *released_bytes are gone in any
+ * case; after a failure the same call may be made again and goes on where it stopped. No work may use
+ * the range. */
 SL_MUST_CHECK CUresult sl_backing_destroy(
 	struct sl_backing *backing, uint64_t *released_bytes);
 

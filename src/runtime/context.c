@@ -13,6 +13,7 @@
 #include "runtime/kept.h"
 #include "runtime/memory.h"
 #include "runtime/mode.h"
+#include "runtime/peer.h"
 #include "runtime/prove.h"
 #include "runtime/room.h"
 
@@ -121,6 +122,7 @@ static void destroyed(CUcontext ctx, struct sl_space *space, bool gone)
 		return;
 	}
 	sl_capture_drop_context(ctx);
+	sl_peer_drop_context(ctx);
 	sl_memory_drop(space);
 	sl_kept_drop_context(ctx);
 	sl_hidden_touch();

@@ -15,9 +15,11 @@
 #include "runtime/held.h"
 #include "runtime/hidden.h"
 #include "runtime/memory.h"
+#include "runtime/multicast.h"
 #include "runtime/objects.h"
 #include "runtime/passed.h"
 #include "runtime/pids.h"
+#include "runtime/peer.h"
 #include "runtime/prove.h"
 #include "runtime/pulse.h"
 #include "runtime/session.h"
@@ -43,6 +45,8 @@ static void in_child(void)
 	sl_pids_forget();
 	sl_objects_forget();
 	sl_handle_forget();
+	sl_multicast_forget();
+	sl_peer_forget();
 	sl_memory_forget();
 	sl_sweep_forget();
 	sl_prove_forget();

@@ -15,6 +15,7 @@
 #include "runtime/device.h"
 #include "runtime/mode.h"
 #include "runtime/pagemap.h"
+#include "runtime/peer.h"
 #include "runtime/region.h"
 #include "runtime/slab.h"
 #include "runtime/supply.h"
@@ -59,6 +60,8 @@ static CUresult fresh_slab(
 		r = sl_supply_obtain(space, SL_SLAB_BYTES, &slab->block.backing);
 	}
 	if (r == CUDA_SUCCESS)
+		r = sl_peer_admit(space, &slab->block.backing);
+	if (r == CUDA_SUCCESS)
 		*out = slab;
 	else
 		free(slab);
@@ -88,8 +91,10 @@ static CUresult alloc_slot(struct sl_space *space, uint64_t bytes, CUdeviceptr *
 		slot = sl_slab_take(space, class, bytes, id, out);
 	}
 	sl_books_unlock();
-	if (slot)
+	if (slot) {
+		sl_peer_catch_up(space, *out & ~(SL_SLAB_BYTES - 1));
 		return CUDA_SUCCESS;
+	}
 	sl_supply_discard(space->gpu, &slab->block.backing);
 	free(slab);
 	return CUDA_ERROR_CONTEXT_IS_DESTROYED;

@@ -7,7 +7,9 @@
  * not want to know is passed on and honoured.
  */
 #include "runtime/device.h"
+#include "runtime/handle.h"
 #include "runtime/hidden.h"
+#include "runtime/hold.h"
 #include "runtime/hooks.h"
 #include "runtime/memory.h"
 #include "runtime/mode.h"
@@ -185,5 +187,28 @@ SL_EXPORT CUresult cuPointerGetAttributes(
 		if (data[i])
 			(void)answer(&info, attributes[i], data[i]);
 	}
+	return r;
+}
+
+/* A library that is about to register memory with a NIC asks for this first. The registration itself
+ * goes past us and keeps the pages of now. */
+static bool announces_registration(const void *value, CUpointer_attribute attribute)
+{
+	return sl_mode_is_active() && attribute == CU_POINTER_ATTRIBUTE_SYNC_MEMOPS &&
+	       value && *(const unsigned int *)value;
+}
+
+SL_EXPORT CUresult cuPointerSetAttribute(
+	const void *value, CUpointer_attribute attribute, CUdeviceptr ptr)
+{
+	struct sl_memory_info info;
+	CUresult r;
+
+	if (sl_memory_find(ptr, &info) == SL_MEMORY_DEAD)
+		return CUDA_ERROR_INVALID_VALUE;
+	r = sl_real.cuPointerSetAttribute(value, attribute, ptr);
+	if (r == CUDA_SUCCESS && announces_registration(value, attribute) &&
+		(!sl_hold_range(ptr, 1) || !sl_handle_hold_range(ptr, 1, SL_WHY_ADDRESS)))
+		return CUDA_ERROR_OUT_OF_MEMORY;
 	return r;
 }

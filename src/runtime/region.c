@@ -6,6 +6,7 @@
  */
 #include "runtime/region.h"
 #include "runtime/pagemap.h"
+#include "runtime/peer.h"
 #include "runtime/settle.h"
 #include "runtime/supply.h"
 #include "runtime/sweep.h"
@@ -24,6 +25,8 @@ CUresult sl_region_alloc(
 
 	if (region)
 		r = sl_supply_obtain(space, backing_bytes, &region->block.backing);
+	if (r == CUDA_SUCCESS)
+		r = sl_peer_admit(space, &region->block.backing);
 	if (r != CUDA_SUCCESS) {
 		free(region);
 		return r;
@@ -39,8 +42,10 @@ CUresult sl_region_alloc(
 	if (listed)
 		sl_list_push_tail(&space->regions, &region->link);
 	sl_books_unlock();
-	if (listed)
+	if (listed) {
+		sl_peer_catch_up(space, *out);
 		return CUDA_SUCCESS;
+	}
 	sl_supply_discard(space->gpu, &region->block.backing);
 	free(region);
 	return CUDA_ERROR_CONTEXT_IS_DESTROYED;

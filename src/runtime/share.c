@@ -8,6 +8,7 @@
 #include "runtime/gate.h"
 #include "runtime/handle.h"
 #include "runtime/hidden.h"
+#include "runtime/hold.h"
 #include "runtime/hooks.h"
 #include "runtime/mode.h"
 
@@ -73,7 +74,8 @@ SL_EXPORT CUresult cuMemGetHandleForAddressRange(void *out, CUdeviceptr ptr, siz
 	CUresult r = sl_real.cuMemGetHandleForAddressRange(out, ptr, bytes, type, flags);
 
 	if (r != CUDA_SUCCESS || !sl_mode_is_active() ||
-		sl_handle_hold_range(ptr, bytes, SL_WHY_ADDRESS))
+		(sl_hold_range(ptr, bytes) &&
+			sl_handle_hold_range(ptr, bytes, SL_WHY_ADDRESS)))
 		return r;
 	if (type == CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD)
 		close_quietly(*(int *)out);
