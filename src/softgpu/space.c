@@ -546,6 +546,11 @@ enum sl_place sl_space_place(uint64_t address, uint64_t bytes, CUdevice *device)
 	return place;
 }
 
+struct sl_block *sl_space_block_locked(uint64_t address)
+{
+	return sl_table_find(&sl_blocks, address);
+}
+
 bool sl_space_block(uint64_t address, struct sl_block *out)
 {
 	struct sl_block *b;

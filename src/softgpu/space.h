@@ -78,6 +78,7 @@ struct sl_block {
 	int fd;              /* pinned memory's; -1 otherwise */
 	unsigned int opened; /* how often, of SL_BLOCK_IPC */
 	bool sync_memops;
+	struct sl_hint *hints; /* of SL_BLOCK_MANAGED, see managed.h */
 };
 
 extern pthread_mutex_t sl_space_lock;
@@ -100,6 +101,8 @@ SL_MUST_CHECK CUresult sl_space_ipc_open(
 SL_MUST_CHECK CUresult sl_space_ipc_close(CUdeviceptr address);
 /* Copies the block around an address; false: none. */
 bool sl_space_block(uint64_t address, struct sl_block *out);
+/* The block itself, under the lock. */
+struct sl_block *sl_space_block_locked(uint64_t address);
 /* Copies the mapping around an address; false: none. */
 bool sl_space_mapping(uint64_t address, struct sl_mapping *out);
 void sl_space_set_sync_memops(uint64_t address, bool on);

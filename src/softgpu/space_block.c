@@ -4,6 +4,7 @@
  * A block above SMALL_BYTES has handle and range to itself. Smaller ones share slabs of one page of
  * the GPU, as they do with the real driver; a slab goes back when its last block does.
  */
+#include "softgpu/managed.h"
 #include "softgpu/pool.h"
 #include "softgpu/space_internal.h"
 
@@ -205,6 +206,7 @@ void sl_block_drop(struct sl_block *b)
 	struct sl_mapping *m = sl_table_find(&sl_mappings, b->address);
 
 	sl_table_remove(&sl_blocks, b);
+	sl_managed_free(b);
 	if (m && m->kind == SL_MAP_POOL) {
 		sl_pool_block_gone(m, b);
 		free(b);
