@@ -13,6 +13,7 @@
 #include "runtime/kept.h"
 #include "runtime/memory.h"
 #include "runtime/mode.h"
+#include "runtime/pool.h"
 #include "runtime/peer.h"
 #include "runtime/prove.h"
 #include "runtime/room.h"
@@ -125,10 +126,12 @@ static void destroyed(CUcontext ctx, struct sl_space *space, bool gone)
 	sl_peer_drop_context(ctx);
 	sl_memory_drop(space);
 	sl_kept_drop_context(ctx);
+	sl_pool_look_at_all();
 	sl_hidden_touch();
 }
 
-#define DESTROY(symbol, params, args, ctx_of)                    \
+/* dev_of: whose primary context it is, or -1. */
+#define DESTROY(symbol, params, args, ctx_of, dev_of)            \
 	SL_EXPORT CUresult symbol params                         \
 	{                                                        \
 		CUcontext dying = ctx_of;                        \
@@ -144,6 +147,8 @@ static void destroyed(CUcontext ctx, struct sl_space *space, bool gone)
 		result = sl_real.symbol args;                    \
 		sl_kept_unhold(kept, result == CUDA_SUCCESS);    \
 		sl_prove_unhold(dying, result == CUDA_SUCCESS);  \
+		if (result == CUDA_SUCCESS)                      \
+			sl_pool_drop_device(dev_of);             \
 		destroyed(dying, space, result == CUDA_SUCCESS); \
 		return result;                                   \
 	}
@@ -165,14 +170,16 @@ static void destroyed(CUcontext ctx, struct sl_space *space, bool gone)
 		if (result == CUDA_SUCCESS && ctx)                               \
 			__atomic_fetch_sub(&retained[dev], 1, __ATOMIC_RELAXED); \
 		sl_prove_unhold(last, gone);                                     \
+		if (gone)                                                        \
+			sl_pool_drop_device(dev);                                \
 		destroyed(ctx, space, gone);                                     \
 		return result;                                                   \
 	}
 
-DESTROY(cuCtxDestroy, (CUcontext ctx), (ctx), ctx)
-DESTROY(cuCtxDestroy_v2, (CUcontext ctx), (ctx), ctx)
-DESTROY(cuDevicePrimaryCtxReset, (CUdevice dev), (dev), primary_of(dev))
-DESTROY(cuDevicePrimaryCtxReset_v2, (CUdevice dev), (dev), primary_of(dev))
+DESTROY(cuCtxDestroy, (CUcontext ctx), (ctx), ctx, -1)
+DESTROY(cuCtxDestroy_v2, (CUcontext ctx), (ctx), ctx, -1)
+DESTROY(cuDevicePrimaryCtxReset, (CUdevice dev), (dev), primary_of(dev), dev)
+DESTROY(cuDevicePrimaryCtxReset_v2, (CUdevice dev), (dev), primary_of(dev), dev)
 RELEASE(cuDevicePrimaryCtxRelease)
 RELEASE(cuDevicePrimaryCtxRelease_v2)
 

@@ -12,12 +12,14 @@
 #include "runtime/errands.h"
 #include "runtime/gate.h"
 #include "runtime/handle.h"
+#include "runtime/graph.h"
 #include "runtime/held.h"
 #include "runtime/hidden.h"
 #include "runtime/memory.h"
 #include "runtime/multicast.h"
 #include "runtime/objects.h"
 #include "runtime/passed.h"
+#include "runtime/pool.h"
 #include "runtime/pids.h"
 #include "runtime/peer.h"
 #include "runtime/prove.h"
@@ -42,6 +44,8 @@ static void in_child(void)
 	sl_hidden_forget();
 	sl_held_forget();
 	sl_passed_forget();
+	sl_pool_forget();
+	sl_graph_forget();
 	sl_pids_forget();
 	sl_objects_forget();
 	sl_handle_forget();

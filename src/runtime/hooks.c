@@ -6,7 +6,9 @@
  */
 #include "runtime/hooks.h"
 #include "runtime/gate.h"
+#include "runtime/graph.h"
 #include "runtime/hidden.h"
+#include "runtime/pool.h"
 #include "runtime/real.h"
 #include "runtime/room.h"
 #include "runtime/sticky.h"
@@ -75,10 +77,30 @@ union sl_real_table sl_real_table = {
 		SL_ROOM_RETRY(result, SL_ROOM_CURRENT, sl_real.symbol args); \
 		return sl_hidden_changed(result);                            \
 	}
-#define EXPORT_WATCH(symbol, params, args)                  \
-	SL_EXPORT CUresult symbol params                    \
-	{                                                   \
-		return sl_sticky_note(sl_real.symbol args); \
+/* As LAUNCH, and one more load: of graphs with memory of their own some may have to ask for it. */
+#define EXPORT_GRAPH(symbol, params, args)                                               \
+	SL_EXPORT CUresult symbol params                                                 \
+	{                                                                                \
+		struct sl_gate_thread *self = sl_gate_self;                              \
+		CUresult result;                                                         \
+                                                                                         \
+		if (sl_unlikely(!self) && !(self = sl_gate_attach()))                    \
+			return sl_real.symbol args;                                      \
+		if (sl_unlikely(__atomic_load_n(&sl_graph_pending, __ATOMIC_RELAXED)))   \
+			result = sl_graph_launch(sl_real.symbol, self, exec, stream);    \
+		else                                                                     \
+			result = GATED(self, symbol, args);                              \
+		SL_ROOM_RETRY(result, SL_ROOM_CURRENT, GATED(self, symbol, args));       \
+		return sl_sticky_note(result);                                           \
+	}
+#define EXPORT_WATCH(symbol, params, args)             \
+	SL_EXPORT CUresult symbol params               \
+	{                                              \
+		CUresult result = sl_real.symbol args; \
+                                                       \
+		if (sl_likely(result == CUDA_SUCCESS)) \
+			sl_pool_synced();              \
+		return sl_sticky_note(result);         \
 	}
 #define EXPORT_MEM(symbol, params, args)
 #define EXPORT_QUERY(symbol, params, args)
@@ -95,6 +117,7 @@ union sl_real_table sl_real_table = {
 
 #define ADDRESS_GATE(symbol)    ((void *)symbol)
 #define ADDRESS_LAUNCH(symbol)  ((void *)symbol)
+#define ADDRESS_GRAPH(symbol)   ((void *)symbol)
 #define ADDRESS_MEM(symbol)     ((void *)symbol)
 #define ADDRESS_QUERY(symbol)   ((void *)symbol)
 #define ADDRESS_PASS(symbol)    ((void *)symbol)

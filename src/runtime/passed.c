@@ -25,9 +25,10 @@
 /* No GPU has as many: nobody need be asked, the driver says no. */
 #define BYTES_MAX (1ull << 56)
 
-/* charged_bytes are whole grains, and at least bytes but for an instant after a refusal. */
+/* charged_bytes are whole grains, and at least bytes but for an instant after a refusal. open_bytes of
+ * them are granted and not yet committed: nobody but the call they were granted to may give them back. */
 struct account {
-	uint64_t bytes, charged_bytes;
+	uint64_t bytes, charged_bytes, open_bytes;
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -47,11 +48,18 @@ static struct account *account_of(const struct sl_gpu *gpu, uint32_t flags)
 	return flags & SL_PASSED_HELD ? &books[i].held : &books[i].other;
 }
 
-/* Under the lock: what is charged beyond what exists is taken off and returned. */
+/* Under the lock: what is charged beyond what exists. */
+static uint64_t surplus_of(const struct account *account)
+{
+	return sl_sub_sat(
+		account->charged_bytes, sl_round_up(account->bytes, SL_BACKING_GRAIN));
+}
+
+/* Under the lock: the surplus is taken off and returned. */
 static uint64_t take_surplus(struct account *account)
 {
-	uint64_t needed = sl_round_up(account->bytes, SL_BACKING_GRAIN);
-	uint64_t surplus = sl_sub_sat(account->charged_bytes, needed);
+	uint64_t surplus = sl_min_u64(surplus_of(account),
+		sl_sub_sat(account->charged_bytes, account->open_bytes));
 
 	account->charged_bytes -= surplus;
 	return surplus;
@@ -124,6 +132,7 @@ static void enter_grant(struct sl_passed *passed, uint64_t more_bytes)
 	account = account_of(passed->gpu, passed->flags);
 	account->bytes += more_bytes;
 	account->charged_bytes += passed->granted_bytes;
+	account->open_bytes += passed->granted_bytes;
 	(void)pthread_mutex_unlock(&lock);
 }
 
@@ -190,8 +199,8 @@ static bool ask_again(struct sl_passed *passed, CUresult *result)
 	/* While it waits it is charged to nobody. */
 	(void)pthread_mutex_lock(&lock);
 	account = account_of(passed->gpu, passed->flags);
-	account->charged_bytes =
-		sl_sub_sat(account->charged_bytes, passed->granted_bytes);
+	account->charged_bytes -= passed->granted_bytes;
+	account->open_bytes -= passed->granted_bytes;
 	uncount(account, passed->bytes);
 	(void)pthread_mutex_unlock(&lock);
 	outcome = sl_demand_failed(&passed->demand, *result);
@@ -226,24 +235,44 @@ bool sl_passed_again(struct sl_passed *passed, CUresult *result)
 
 /* --- settling and giving back -------------------------------------------------------------------- */
 
+/* Of the grant, what is needed is committed; only then may anybody give it back. */
+static uint64_t close_grant(struct sl_passed *passed, uint64_t unused_bytes)
+{
+	struct account *account;
+	uint64_t unneeded, surplus;
+
+	(void)pthread_mutex_lock(&lock);
+	account = account_of(passed->gpu, passed->flags);
+	uncount(account, unused_bytes);
+	unneeded = sl_min_u64(surplus_of(account), passed->granted_bytes);
+	account->charged_bytes -= unneeded;
+	account->open_bytes -= unneeded;
+	passed->granted_bytes -= unneeded;
+	(void)pthread_mutex_unlock(&lock);
+	sl_demand_commit(&passed->demand, passed->granted_bytes);
+	(void)pthread_mutex_lock(&lock);
+	account->open_bytes -= passed->granted_bytes;
+	surplus = take_surplus(account);
+	(void)pthread_mutex_unlock(&lock);
+	passed->granted_bytes = 0;
+	return surplus;
+}
+
 void sl_passed_settle(struct sl_passed *passed, uint64_t used_bytes)
 {
 	int saved_errno = errno;
-	uint64_t unused_bytes, surplus = 0, from_grant = 0;
+	uint64_t unused_bytes, surplus = 0;
 
 	if (!passed->gpu)
 		return;
 	sl_room_close(&passed->room);
 	unused_bytes = sl_sub_sat(passed->bytes, used_bytes);
 	passed->bytes -= unused_bytes;
-	if (unused_bytes)
+	if (passed->granted_bytes)
+		surplus = close_grant(passed, unused_bytes);
+	else if (unused_bytes)
 		surplus = drop(passed->gpu, unused_bytes, passed->flags);
-	if (passed->granted_bytes) {
-		from_grant = sl_min_u64(surplus, passed->granted_bytes);
-		sl_demand_commit(&passed->demand, passed->granted_bytes - from_grant);
-	}
-	passed->granted_bytes = 0;
-	give_back(passed->gpu, surplus - from_grant, passed->flags);
+	give_back(passed->gpu, surplus, passed->flags);
 	if (used_bytes)
 		(void)sl_hidden_changed(CUDA_SUCCESS);
 	errno = saved_errno;

@@ -5,6 +5,7 @@
  */
 #include "runtime/supply.h"
 #include "runtime/memory.h"
+#include "runtime/pool.h"
 #include "runtime/sweep.h"
 
 #include "base/log.h"
@@ -35,10 +36,11 @@ void sl_supply_give_back_soon(void)
 
 bool sl_supply_give_back_now(void)
 {
-	if (!is_hoarded())
-		return false;
-	sl_memory_flush_all(true);
-	return true;
+	bool hoarded = is_hoarded();
+
+	if (hoarded)
+		sl_memory_flush_all(true);
+	return sl_pool_give_back() || hoarded;
 }
 
 static CUresult create_granted(struct sl_demand *demand, struct sl_space *space,

@@ -1,0 +1,647 @@
+/*
+ * pool - see pool.h
+ *
+ * Bytes of a pool: charged ones are settled with the daemon; granted ones belong to calls that are under
+ * way, pending ones are what those calls may take. A new call asks for
+ *     used + pending + its own - max(charged, reserved) - granted
+ * so it never counts on what another one was granted. When a call is done, charged falls to what the
+ * driver says is reserved, or pending calls may yet take. Where the driver reserved more than anybody
+ * asked for, the rest is measured as hidden bytes, and the pool's next step is asked for in that size.
+ *
+ * Memory that was freed on a stream still counts as used until the stream is there. If a demand is
+ * denied, a synchronisation and a trim show what is used in truth, before anybody hears of it.
+ */
+#include "runtime/pool.h"
+#include "runtime/backing.h"
+#include "runtime/device.h"
+#include "runtime/graph.h"
+#include "runtime/hooks.h"
+#include "runtime/mode.h"
+#include "runtime/settle.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* No driver has larger steps; what looks like one is several calls at once. */
+#define STEP_MAX (64 * SL_MIB)
+/* Others may take or give back meanwhile so often; then what is charged stays too high until later. */
+#define LOOKS_MAX 3
+/* A trim may turn a reserve that a demand counted on into free memory; then the rest is asked for. */
+#define ASKS_MAX 4
+
+struct sl_pool {
+	struct sl_link link;
+	bool of_graphs;
+	CUmemoryPool handle; /* unless of graphs */
+	CUdevice dev;
+	struct sl_gpu *gpu; /* NULL: not charged */
+	uint32_t users;
+	bool gone;
+	bool watched;
+	uint32_t version; /* counts beginnings and ends of calls */
+	uint64_t charged_bytes, granted_bytes, pending_bytes;
+	uint64_t step_bytes;
+	uint64_t threshold_bytes; /* a synchronisation leaves it so much */
+};
+
+uint32_t sl_pool_watched;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct sl_link pools = SL_LIST_INIT(pools);
+static CUmemoryPool current_of[SL_GPUS_MAX]; /* NULL: ask the driver; atomic */
+static uint32_t current_changes;
+
+/* --- finding -------------------------------------------------------------------------------------- */
+
+/* Under the lock. */
+static struct sl_pool *find(bool of_graphs, CUmemoryPool handle, CUdevice dev)
+{
+	sl_list_foreach (link, &pools) {
+		struct sl_pool *pool = SL_LIST_ENTRY(link, struct sl_pool, link);
+
+		if (pool->of_graphs == of_graphs &&
+			(of_graphs ? pool->dev == dev : pool->handle == handle))
+			return pool;
+	}
+	return NULL;
+}
+
+/* Under the lock. NULL: no host memory. */
+static struct sl_pool *add(
+	bool of_graphs, CUmemoryPool handle, CUdevice dev, struct sl_gpu *gpu)
+{
+	struct sl_pool *pool = calloc(1, sizeof(*pool));
+
+	if (!pool)
+		return NULL;
+	pool->of_graphs = of_graphs;
+	pool->handle = handle;
+	pool->dev = dev;
+	pool->gpu = gpu;
+	pool->step_bytes = SL_BACKING_GRAIN;
+	sl_list_push_tail(&pools, &pool->link);
+	return pool;
+}
+
+/* Under the lock. A pool that is not charged is not used either. */
+static struct sl_pool *use(struct sl_pool *pool)
+{
+	if (!pool || !pool->gpu)
+		return NULL;
+	pool->users++;
+	return pool;
+}
+
+void sl_pool_leave(struct sl_pool *pool)
+{
+	bool last;
+
+	(void)pthread_mutex_lock(&lock);
+	last = --pool->users == 0 && pool->gone;
+	(void)pthread_mutex_unlock(&lock);
+	if (last)
+		free(pool);
+}
+
+static bool have_say(void)
+{
+	return sl_mode_is_active() && sl_session_is_joined();
+}
+
+static int device_count(void)
+{
+	static int known;
+	int count = __atomic_load_n(&known, __ATOMIC_RELAXED);
+
+	if (count || sl_real.cuDeviceGetCount(&count) != CUDA_SUCCESS)
+		return count;
+	__atomic_store_n(&known, count, __ATOMIC_RELAXED);
+	return count;
+}
+
+/* The device whose own pool it is, or -1. */
+static CUdevice device_of_pool(CUmemoryPool handle)
+{
+	CUmemoryPool own;
+
+	for (CUdevice dev = 0; dev < device_count(); dev++) {
+		if (sl_real.cuDeviceGetDefaultMemPool(&own, dev) == CUDA_SUCCESS &&
+			own == handle)
+			return dev;
+	}
+	return -1;
+}
+
+/* A pool that we did not see being made is a device's own (dev, -1 if unknown), or it is of host memory
+ * or imported. */
+static struct sl_pool *add_unknown(CUmemoryPool handle, CUdevice dev)
+{
+	struct sl_pool *pool;
+	struct sl_gpu *gpu;
+
+	if (dev < 0)
+		dev = device_of_pool(handle);
+	gpu = dev >= 0 ? sl_device_gpu(dev) : NULL;
+	(void)pthread_mutex_lock(&lock);
+	pool = find(false, handle, 0);
+	pool = use(pool ? pool : add(false, handle, dev, gpu));
+	(void)pthread_mutex_unlock(&lock);
+	return pool;
+}
+
+static struct sl_pool *pool_of(CUmemoryPool handle, CUdevice dev)
+{
+	struct sl_pool *pool;
+	bool known;
+
+	(void)pthread_mutex_lock(&lock);
+	pool = find(false, handle, 0);
+	known = pool != NULL;
+	pool = use(pool);
+	(void)pthread_mutex_unlock(&lock);
+	return known ? pool : add_unknown(handle, dev);
+}
+
+struct sl_pool *sl_pool_of_handle(CUmemoryPool handle)
+{
+	return handle && have_say() ? pool_of(handle, -1) : NULL;
+}
+
+/* With one GPU there is no question; else the stream may be of another device than the context. */
+static CUresult device_of(CUstream stream, CUdevice *dev)
+{
+	bool implied =
+		!stream || stream == CU_STREAM_LEGACY || stream == CU_STREAM_PER_THREAD;
+
+	if (!implied && device_count() > 1 &&
+		sl_real.cuStreamGetDevice(stream, dev) == CUDA_SUCCESS)
+		return CUDA_SUCCESS;
+	return sl_real.cuCtxGetDevice(dev);
+}
+
+static struct sl_pool *current_pool(CUdevice dev)
+{
+	uint32_t changes = __atomic_load_n(&current_changes, __ATOMIC_ACQUIRE);
+	CUmemoryPool handle;
+
+	if (sl_real.cuDeviceGetMemPool(&handle, dev) != CUDA_SUCCESS)
+		return NULL;
+	/* What changed meanwhile is not kept. */
+	(void)pthread_mutex_lock(&lock);
+	if (changes == __atomic_load_n(&current_changes, __ATOMIC_RELAXED))
+		__atomic_store_n(&current_of[dev], handle, __ATOMIC_RELAXED);
+	(void)pthread_mutex_unlock(&lock);
+	return pool_of(handle, dev);
+}
+
+struct sl_pool *sl_pool_of_stream(CUstream stream)
+{
+	CUmemoryPool handle;
+	CUdevice dev;
+
+	if (!have_say() || device_of(stream, &dev) != CUDA_SUCCESS || dev < 0 ||
+		dev >= SL_GPUS_MAX)
+		return NULL;
+	handle = __atomic_load_n(&current_of[dev], __ATOMIC_RELAXED);
+	return handle ? pool_of(handle, dev) : current_pool(dev);
+}
+
+struct sl_pool *sl_pool_of_graphs(CUdevice dev)
+{
+	struct sl_gpu *gpu = have_say() ? sl_device_gpu(dev) : NULL;
+	struct sl_pool *pool;
+
+	if (!gpu)
+		return NULL;
+	(void)pthread_mutex_lock(&lock);
+	pool = find(true, NULL, dev);
+	pool = use(pool ? pool : add(true, NULL, dev, gpu));
+	(void)pthread_mutex_unlock(&lock);
+	return pool;
+}
+
+void sl_pool_current_changed(void)
+{
+	(void)pthread_mutex_lock(&lock);
+	__atomic_fetch_add(&current_changes, 1, __ATOMIC_RELEASE);
+	for (size_t i = 0; i < SL_GPUS_MAX; i++)
+		__atomic_store_n(&current_of[i], NULL, __ATOMIC_RELAXED);
+	(void)pthread_mutex_unlock(&lock);
+}
+
+/* --- what the driver says -------------------------------------------------------------------------- */
+
+static CUresult used_of(const struct sl_pool *pool, uint64_t *bytes)
+{
+	cuuint64_t value = 0;
+	CUresult r = pool->of_graphs ? sl_real.cuDeviceGetGraphMemAttribute(pool->dev,
+					       CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT, &value)
+				     : sl_real.cuMemPoolGetAttribute(pool->handle,
+					       CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &value);
+
+	*bytes = value;
+	return r;
+}
+
+static CUresult reserved_of(const struct sl_pool *pool, uint64_t *bytes)
+{
+	cuuint64_t value = 0;
+	CUresult r = pool->of_graphs
+			     ? sl_real.cuDeviceGetGraphMemAttribute(pool->dev,
+				       CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT, &value)
+			     : sl_real.cuMemPoolGetAttribute(pool->handle,
+				       CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &value);
+
+	*bytes = value;
+	return r;
+}
+
+/* --- settling -------------------------------------------------------------------------------------- */
+
+/* Under the lock: whether a synchronisation may make it give something back. */
+static void watch(struct sl_pool *pool)
+{
+	bool now = !pool->gone && pool->charged_bytes > pool->threshold_bytes;
+
+	if (now != pool->watched)
+		__atomic_fetch_add(&sl_pool_watched, now ? 1 : -1, __ATOMIC_RELAXED);
+	pool->watched = now;
+}
+
+/* Takes what no call needs off what is charged, up to what is reserved. Of `grant`, which is not yet
+ * charged, *unused goes back; the result is what else does. The growth's call is over: growth may be NULL. */
+static uint64_t lower(struct sl_pool *pool, struct sl_pool_growth *growth, uint64_t grant,
+	uint64_t *unused)
+{
+	uint64_t reserved, surplus = 0, total, target;
+	uint32_t version;
+	bool sure = false;
+
+	(void)pthread_mutex_lock(&lock);
+	if (growth) {
+		pool->pending_bytes = sl_sub_sat(pool->pending_bytes, growth->bytes);
+		pool->granted_bytes =
+			sl_sub_sat(pool->granted_bytes, growth->granted_bytes);
+		pool->version++;
+	}
+	for (int i = 0; i < LOOKS_MAX && !sure; i++) {
+		version = pool->version;
+		(void)pthread_mutex_unlock(&lock);
+		/* Who cannot tell keeps what it has: a sticky error, for one. */
+		if (reserved_of(pool, &reserved) != CUDA_SUCCESS)
+			reserved = UINT64_MAX / 2;
+		(void)pthread_mutex_lock(&lock);
+		sure = version == pool->version;
+	}
+	total = pool->charged_bytes + grant;
+	target = reserved + pool->pending_bytes;
+	if (sure)
+		surplus = sl_sub_sat(total, target);
+	/* One that has ended meanwhile is charged nothing any more. */
+	if (pool->gone)
+		surplus = total;
+	if (growth && growth->granted_bytes && sure && reserved > total &&
+		reserved - total < STEP_MAX)
+		pool->step_bytes = sl_max_u64(pool->step_bytes,
+			sl_min_u64(STEP_MAX,
+				sl_round_up(growth->granted_bytes + reserved - total,
+					SL_BACKING_GRAIN)));
+	pool->charged_bytes = total - surplus;
+	pool->version++;
+	watch(pool);
+	(void)pthread_mutex_unlock(&lock);
+	*unused = sl_min_u64(surplus, grant);
+	return surplus - *unused;
+}
+
+void sl_pool_look(struct sl_pool *pool)
+{
+	uint64_t unused, surplus = lower(pool, NULL, 0, &unused);
+
+	if (surplus)
+		sl_passed_free(pool->gpu, surplus, SL_PASSED_HELD);
+}
+
+void sl_pool_done(struct sl_pool_growth *growth)
+{
+	struct sl_pool *pool = growth->pool;
+	uint64_t unused, surplus;
+	int saved_errno = errno;
+
+	if (!pool)
+		return;
+	surplus = lower(pool, growth, growth->passed.bytes, &unused);
+	sl_passed_settle(&growth->passed, growth->passed.bytes - unused);
+	if (surplus)
+		sl_passed_free(pool->gpu, surplus, SL_PASSED_HELD);
+	sl_pool_leave(pool);
+	growth->pool = NULL;
+	errno = saved_errno;
+}
+
+/* --- asking ---------------------------------------------------------------------------------------- */
+
+/* What the pool's reserve lacks for the growth, whose bytes are pending already. */
+static uint64_t lacking(const struct sl_pool_growth *growth)
+{
+	struct sl_pool *pool = growth->pool;
+	uint64_t used, reserved, wanted, charged, granted;
+
+	if (used_of(pool, &used) != CUDA_SUCCESS)
+		return 0;
+	(void)pthread_mutex_lock(&lock);
+	wanted = used + pool->pending_bytes;
+	charged = pool->charged_bytes;
+	granted = pool->granted_bytes;
+	(void)pthread_mutex_unlock(&lock);
+	if (sl_likely(wanted <= charged + granted))
+		return 0;
+	if (reserved_of(pool, &reserved) != CUDA_SUCCESS)
+		return 0;
+	return sl_sub_sat(wanted, sl_max_u64(charged, reserved) + granted);
+}
+
+/* Whole steps first; if they are not to be had, just what is lacking. */
+static bool ask_for(struct sl_pool_growth *growth, uint64_t bytes, CUresult *result)
+{
+	struct sl_pool *pool = growth->pool;
+	uint64_t step = __atomic_load_n(&pool->step_bytes, __ATOMIC_RELAXED);
+	uint64_t stepped = (bytes + step - 1) / step * step;
+
+	return sl_passed_ask(
+		       &growth->passed, pool->dev, stepped, SL_PASSED_HELD, result) ||
+	       (stepped != bytes && *result == CUDA_ERROR_OUT_OF_MEMORY &&
+		       sl_passed_ask(&growth->passed, pool->dev, bytes, SL_PASSED_HELD,
+			       result));
+}
+
+/* The grant is the call's; an earlier one of the same call is the pool's from now on. */
+static void enter_grant(struct sl_pool_growth *growth)
+{
+	(void)pthread_mutex_lock(&lock);
+	growth->pool->granted_bytes += growth->passed.bytes;
+	growth->granted_bytes = growth->passed.bytes;
+	growth->pool->version++;
+	(void)pthread_mutex_unlock(&lock);
+}
+
+static void keep_grant(struct sl_pool_growth *growth)
+{
+	uint64_t bytes = growth->granted_bytes;
+
+	if (!bytes)
+		return;
+	sl_passed_settle(&growth->passed, bytes);
+	(void)pthread_mutex_lock(&lock);
+	growth->pool->granted_bytes -= bytes;
+	growth->pool->charged_bytes += bytes;
+	growth->granted_bytes = 0;
+	(void)pthread_mutex_unlock(&lock);
+	memset(&growth->passed, 0, sizeof(growth->passed));
+}
+
+static bool ask_until_enough(struct sl_pool_growth *growth, CUresult *result)
+{
+	uint64_t denied_bytes = UINT64_MAX, bytes = lacking(growth);
+
+	for (int i = 0; i < ASKS_MAX && sl_unlikely(bytes); i++) {
+		/* Before a denial is final everybody has given back what nobody uses: was it enough? */
+		if (bytes >= denied_bytes)
+			return false;
+		keep_grant(growth);
+		if (ask_for(growth, bytes, result))
+			enter_grant(growth);
+		else if (*result == CUDA_ERROR_OUT_OF_MEMORY)
+			denied_bytes = bytes;
+		else
+			return false;
+		bytes = lacking(growth);
+	}
+	return bytes == 0 || denied_bytes == UINT64_MAX;
+}
+
+bool sl_pool_ask(struct sl_pool_growth *growth, struct sl_pool *pool, uint64_t bytes,
+	CUresult *result)
+{
+	int saved_errno = errno;
+	bool ok;
+
+	memset(growth, 0, sizeof(*growth));
+	if (!pool)
+		return true;
+	growth->pool = pool;
+	growth->bytes = bytes;
+	(void)pthread_mutex_lock(&lock);
+	pool->pending_bytes += bytes;
+	pool->version++;
+	(void)pthread_mutex_unlock(&lock);
+	ok = ask_until_enough(growth, result);
+	if (ok) {
+		/* Out of memory in spite of the reserve is for us to help, too. */
+		if (!growth->granted_bytes) {
+			memset(&growth->passed, 0, sizeof(growth->passed));
+			growth->passed.flags = SL_PASSED_HELD;
+		}
+		growth->passed.gpu = pool->gpu;
+	} else {
+		growth->passed.gpu = NULL;
+		growth->passed.bytes = 0;
+		sl_pool_done(growth);
+	}
+	errno = saved_errno;
+	return ok;
+}
+
+bool sl_pool_again(struct sl_pool_growth *growth, CUresult *result)
+{
+	return growth->pool && sl_passed_again(&growth->passed, result);
+}
+
+/* --- the life of pools ------------------------------------------------------------------------------ */
+
+/* Under the lock, of a used pool: off the list. Returns what is charged no more. */
+static uint64_t end(struct sl_pool *pool)
+{
+	uint64_t bytes = pool->charged_bytes;
+
+	sl_list_unlink(&pool->link);
+	pool->gone = true;
+	pool->charged_bytes = 0;
+	watch(pool);
+	return bytes;
+}
+
+struct sl_pool *sl_pool_hold(CUmemoryPool handle)
+{
+	struct sl_pool *pool;
+
+	(void)pthread_mutex_lock(&lock);
+	pool = find(false, handle, 0);
+	if (pool)
+		pool->users++;
+	(void)pthread_mutex_unlock(&lock);
+	return pool;
+}
+
+/* What is still in use of an ended pool the driver keeps until it is freed; nobody can ask how much that
+ * is, so it is measured. */
+void sl_pool_unhold(struct sl_pool *pool, bool ended)
+{
+	uint64_t bytes = 0;
+
+	if (!pool)
+		return;
+	if (ended) {
+		(void)pthread_mutex_lock(&lock);
+		bytes = pool->gone ? 0 : end(pool);
+		(void)pthread_mutex_unlock(&lock);
+		sl_pool_current_changed();
+		sl_passed_free(pool->gpu, bytes, SL_PASSED_HELD);
+	}
+	sl_pool_leave(pool);
+}
+
+void sl_pool_made(CUmemoryPool handle, const CUmemPoolProps *props)
+{
+	bool on_device = props->location.type == CU_MEM_LOCATION_TYPE_DEVICE;
+	struct sl_gpu *gpu =
+		on_device && have_say() ? sl_device_gpu(props->location.id) : NULL;
+
+	/* One with this handle that ended without our seeing it. */
+	sl_pool_unhold(sl_pool_hold(handle), true);
+	(void)pthread_mutex_lock(&lock);
+	(void)add(false, handle, on_device ? props->location.id : -1, gpu);
+	(void)pthread_mutex_unlock(&lock);
+}
+
+void sl_pool_keeps(CUmemoryPool handle, uint64_t threshold_bytes)
+{
+	struct sl_pool *pool = sl_pool_of_handle(handle);
+
+	if (!pool)
+		return;
+	(void)pthread_mutex_lock(&lock);
+	pool->threshold_bytes = threshold_bytes;
+	watch(pool);
+	(void)pthread_mutex_unlock(&lock);
+	sl_pool_leave(pool);
+}
+
+/* The n-th pool that has something charged, used. */
+static struct sl_pool *nth_charged(size_t n)
+{
+	struct sl_pool *found = NULL;
+
+	(void)pthread_mutex_lock(&lock);
+	sl_list_foreach (link, &pools) {
+		struct sl_pool *pool = SL_LIST_ENTRY(link, struct sl_pool, link);
+
+		if (pool->charged_bytes && n-- == 0) {
+			found = use(pool);
+			break;
+		}
+	}
+	(void)pthread_mutex_unlock(&lock);
+	return found;
+}
+
+/* From the last to the first: one that comes to nothing by being looked at moves only those behind. */
+static size_t count_charged(void)
+{
+	size_t count = 0;
+
+	(void)pthread_mutex_lock(&lock);
+	sl_list_foreach (link, &pools)
+		count += SL_LIST_ENTRY(link, struct sl_pool, link)->charged_bytes > 0;
+	(void)pthread_mutex_unlock(&lock);
+	return count;
+}
+
+void sl_pool_look_at_all(void)
+{
+	int saved_errno = errno;
+
+	for (size_t n = count_charged(); n-- > 0;) {
+		struct sl_pool *pool = nth_charged(n);
+
+		if (!pool)
+			continue;
+		sl_pool_look(pool);
+		sl_pool_leave(pool);
+	}
+	errno = saved_errno;
+}
+
+static uint64_t all_charged(void)
+{
+	uint64_t bytes = 0;
+
+	(void)pthread_mutex_lock(&lock);
+	sl_list_foreach (link, &pools)
+		bytes += SL_LIST_ENTRY(link, struct sl_pool, link)->charged_bytes;
+	(void)pthread_mutex_unlock(&lock);
+	return bytes;
+}
+
+bool sl_pool_give_back(void)
+{
+	uint64_t before = all_charged();
+	CUcontext ctx = NULL;
+	CUresult ignored;
+
+	if (before == 0 || sl_real.cuCtxGetCurrent(&ctx) != CUDA_SUCCESS || !ctx ||
+		sl_settle_context(ctx, &ignored) != SL_SETTLED)
+		return false;
+	for (size_t n = count_charged(); n-- > 0;) {
+		struct sl_pool *pool = nth_charged(n);
+
+		if (!pool)
+			continue;
+		if (pool->of_graphs &&
+			sl_real.cuDeviceGraphMemTrim(pool->dev) == CUDA_SUCCESS)
+			sl_graph_trimmed();
+		else if (!pool->of_graphs)
+			(void)sl_real.cuMemPoolTrimTo(pool->handle, 0);
+		sl_pool_look(pool);
+		sl_pool_leave(pool);
+	}
+	return all_charged() < before;
+}
+
+void sl_pool_drop_device(CUdevice dev)
+{
+	struct sl_pool *pool;
+	uint64_t bytes;
+
+	sl_pool_current_changed();
+	for (;;) {
+		bytes = 0;
+		(void)pthread_mutex_lock(&lock);
+		pool = NULL;
+		sl_list_foreach (link, &pools) {
+			struct sl_pool *at = SL_LIST_ENTRY(link, struct sl_pool, link);
+
+			if (at->gpu && at->dev == dev) {
+				pool = at;
+				pool->users++;
+				bytes = end(pool);
+				break;
+			}
+		}
+		(void)pthread_mutex_unlock(&lock);
+		if (!pool)
+			return;
+		sl_passed_free(pool->gpu, bytes, SL_PASSED_HELD);
+		sl_pool_leave(pool);
+	}
+}
+
+void sl_pool_forget(void)
+{
+	(void)pthread_mutex_init(&lock, NULL);
+	sl_list_init(&pools);
+	sl_pool_watched = 0;
+	sl_pool_current_changed();
+}
