@@ -333,6 +333,10 @@ CUresult cuMemcpy3DBatchAsync(size_t count, CUDA_MEMCPY3D_BATCH_OP *ops, size_t 
 	unsigned long long flags, CUstream stream);
 CUresult cuMemcpy3DBatchAsync_v2(size_t count, CUDA_MEMCPY3D_BATCH_OP *ops,
 	unsigned long long flags, CUstream stream);
+CUresult cuMemcpyWithAttributesAsync(CUdeviceptr dst, CUdeviceptr src, size_t bytes,
+	CUmemcpyAttributes *attrs, CUstream stream);
+CUresult cuMemcpy3DWithAttributesAsync(
+	CUDA_MEMCPY3D_BATCH_OP *op, unsigned long long flags, CUstream stream);
 CUresult cuMemBatchDecompressAsync(CUmemDecompressParams *params, size_t count,
 	unsigned int flags, size_t *error_index, CUstream stream);
 SL_CU_SAME(cuMemcpy, _ptds);
@@ -363,6 +367,8 @@ SL_CU_SAME(cuMemcpyBatchAsync, _ptsz);
 SL_CU_SAME(cuMemcpyBatchAsync_v2, _ptsz);
 SL_CU_SAME(cuMemcpy3DBatchAsync, _ptsz);
 SL_CU_SAME(cuMemcpy3DBatchAsync_v2, _ptsz);
+SL_CU_SAME(cuMemcpyWithAttributesAsync, _ptsz);
+SL_CU_SAME(cuMemcpy3DWithAttributesAsync, _ptsz);
 SL_CU_SAME(cuMemBatchDecompressAsync, _ptsz);
 
 /* Memsets; counts and widths are elements, pitches bytes. */
