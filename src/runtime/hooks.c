@@ -78,20 +78,20 @@ union sl_real_table sl_real_table = {
 		return sl_hidden_changed(result);                            \
 	}
 /* As LAUNCH, and one more load: of graphs with memory of their own some may have to ask for it. */
-#define EXPORT_GRAPH(symbol, params, args)                                               \
-	SL_EXPORT CUresult symbol params                                                 \
-	{                                                                                \
-		struct sl_gate_thread *self = sl_gate_self;                              \
-		CUresult result;                                                         \
-                                                                                         \
-		if (sl_unlikely(!self) && !(self = sl_gate_attach()))                    \
-			return sl_real.symbol args;                                      \
-		if (sl_unlikely(__atomic_load_n(&sl_graph_pending, __ATOMIC_RELAXED)))   \
-			result = sl_graph_launch(sl_real.symbol, self, exec, stream);    \
-		else                                                                     \
-			result = GATED(self, symbol, args);                              \
-		SL_ROOM_RETRY(result, SL_ROOM_CURRENT, GATED(self, symbol, args));       \
-		return sl_sticky_note(result);                                           \
+#define EXPORT_GRAPH(symbol, params, args)                                             \
+	SL_EXPORT CUresult symbol params                                               \
+	{                                                                              \
+		struct sl_gate_thread *self = sl_gate_self;                            \
+		CUresult result;                                                       \
+                                                                                       \
+		if (sl_unlikely(!self) && !(self = sl_gate_attach()))                  \
+			return sl_real.symbol args;                                    \
+		if (sl_unlikely(__atomic_load_n(&sl_graph_pending, __ATOMIC_RELAXED))) \
+			result = sl_graph_launch(sl_real.symbol, self, exec, stream);  \
+		else                                                                   \
+			result = GATED(self, symbol, args);                            \
+		SL_ROOM_RETRY(result, SL_ROOM_CURRENT, GATED(self, symbol, args));     \
+		return sl_sticky_note(result);                                         \
 	}
 #define EXPORT_WATCH(symbol, params, args)             \
 	SL_EXPORT CUresult symbol params               \
@@ -131,8 +131,8 @@ union sl_real_table sl_real_table = {
 #define ADDRESS_USE(symbol)     NULL
 
 const struct sl_hook_row sl_hook_rows[SL_HOOKS] = {
-#define SL_HOOK(symbol, since, class, params, args)                 \
-	{#symbol, since, SL_CLASS_##class, ADDRESS_##class(symbol), \
+#define SL_HOOK(symbol, since, class, params, args)                                      \
+	{#symbol, sizeof(#symbol) - 1, since, SL_CLASS_##class, ADDRESS_##class(symbol), \
 		(void *)first_##symbol},
 #include "runtime/hooks.def"
 #undef SL_HOOK

@@ -55,6 +55,7 @@ union sl_real_table {
 
 struct sl_hook_row {
 	const char *symbol;
+	uint16_t length; /* of symbol: tells most rows apart without a look at the text */
 	int since;
 	enum sl_hook_class class;
 	void *hook;  /* what programs get in its place; NULL for class USE */

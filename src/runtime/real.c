@@ -86,8 +86,12 @@ const struct sl_hook_row *sl_real_row_of(const void *function)
 
 const struct sl_hook_row *sl_hook_row_named(const char *symbol)
 {
+	size_t length = strlen(symbol);
+
+	/* Programs look hundreds of names up when they start. */
 	for (int id = 0; id < SL_HOOKS; id++) {
-		if (strcmp(sl_hook_rows[id].symbol, symbol) == 0)
+		if (sl_hook_rows[id].length == length &&
+			memcmp(sl_hook_rows[id].symbol, symbol, length) == 0)
 			return &sl_hook_rows[id];
 	}
 	return NULL;
