@@ -115,6 +115,53 @@ typedef struct nvmlAccountingStats_st {
 	unsigned int reserved[5];
 } nvmlAccountingStats_t;
 
+/* The calls that take these check their version word. The arrays are the caller's; the counts are in and
+ * out, as below. */
+typedef struct nvmlProcessUtilizationInfo_v1_st {
+	unsigned long long timeStamp; /* microseconds */
+	unsigned int pid, smUtil, memUtil, encUtil, decUtil, jpgUtil, ofaUtil;
+} nvmlProcessUtilizationInfo_v1_t;
+typedef struct nvmlProcessesUtilizationInfo_v1_st {
+	unsigned int version; /* nvmlProcessesUtilizationInfo_v1 */
+	unsigned int processSamplesCount;
+	unsigned long long lastSeenTimeStamp;
+	nvmlProcessUtilizationInfo_v1_t *procUtilArray;
+} nvmlProcessesUtilizationInfo_v1_t, nvmlProcessesUtilizationInfo_t;
+#define nvmlProcessesUtilizationInfo_v1 \
+	((unsigned int)(sizeof(nvmlProcessesUtilizationInfo_v1_t) | (1u << 24)))
+typedef struct nvmlProcessDetail_v1_st {
+	unsigned int pid;
+	unsigned long long usedGpuMemory;
+	unsigned int gpuInstanceId, computeInstanceId;
+	unsigned long long usedGpuCcProtectedMemory;
+} nvmlProcessDetail_v1_t;
+typedef struct nvmlProcessDetailList_v1_st {
+	unsigned int version; /* nvmlProcessDetailList_v1 */
+	unsigned int mode;    /* 0 compute, 1 graphics, 2 MPS */
+	unsigned int numProcArrayEntries;
+	nvmlProcessDetail_v1_t *procArray;
+} nvmlProcessDetailList_v1_t, nvmlProcessDetailList_t;
+#define nvmlProcessDetailList_v1 \
+	((unsigned int)(sizeof(nvmlProcessDetailList_v1_t) | (1u << 24)))
+
+#define NVML_DEVICE_UUID_ASCII_LEN  41
+#define NVML_DEVICE_UUID_BINARY_LEN 16
+typedef enum nvmlUUIDType_enum {
+	NVML_UUID_TYPE_NONE = 0,
+	NVML_UUID_TYPE_ASCII = 1,
+	NVML_UUID_TYPE_BINARY = 2,
+} nvmlUUIDType_t;
+typedef union nvmlUUIDValue_un {
+	char str[NVML_DEVICE_UUID_ASCII_LEN];
+	unsigned char bytes[NVML_DEVICE_UUID_BINARY_LEN];
+} nvmlUUIDValue_t;
+typedef struct nvmlUUID_v1_st {
+	unsigned int version; /* nvmlUUID_v1 */
+	unsigned int type;
+	nvmlUUIDValue_t value;
+} nvmlUUID_v1_t, nvmlUUID_t;
+#define nvmlUUID_v1 ((unsigned int)(sizeof(nvmlUUID_v1_t) | (1u << 24)))
+
 /* A set of events to wait for. gpuInstanceId and computeInstanceId came with _v2 of the wait; all ones
  * without MIG. eventData of an Xid is its number. */
 typedef struct nvmlEventSet_st *nvmlEventSet_t;
@@ -157,6 +204,8 @@ nvmlReturn_t nvmlDeviceGetCount_v2(unsigned int *count);
 nvmlReturn_t nvmlDeviceGetHandleByIndex(unsigned int index, nvmlDevice_t *device);
 nvmlReturn_t nvmlDeviceGetHandleByIndex_v2(unsigned int index, nvmlDevice_t *device);
 nvmlReturn_t nvmlDeviceGetHandleByUUID(const char *uuid, nvmlDevice_t *device);
+nvmlReturn_t nvmlDeviceGetHandleByUUIDV(const nvmlUUID_t *uuid, nvmlDevice_t *device);
+nvmlReturn_t nvmlDeviceGetHandleBySerial(const char *serial, nvmlDevice_t *device);
 nvmlReturn_t nvmlDeviceGetHandleByPciBusId(const char *bus_id, nvmlDevice_t *device);
 nvmlReturn_t nvmlDeviceGetHandleByPciBusId_v2(const char *bus_id, nvmlDevice_t *device);
 nvmlReturn_t nvmlDeviceGetIndex(nvmlDevice_t device, unsigned int *index);
@@ -201,6 +250,12 @@ extern __typeof__(nvmlDeviceGetComputeRunningProcesses_v3)
 nvmlReturn_t nvmlDeviceGetProcessUtilization(nvmlDevice_t device,
 	nvmlProcessUtilizationSample_t *samples, unsigned int *count,
 	unsigned long long since_us);
+nvmlReturn_t nvmlDeviceGetProcessesUtilizationInfo(
+	nvmlDevice_t device, nvmlProcessesUtilizationInfo_t *info);
+nvmlReturn_t nvmlDeviceGetRunningProcessDetailList(
+	nvmlDevice_t device, nvmlProcessDetailList_t *list);
+nvmlReturn_t nvmlDeviceGetAccountingPids(
+	nvmlDevice_t device, unsigned int *count, unsigned int *pids);
 nvmlReturn_t nvmlDeviceGetAccountingStats(
 	nvmlDevice_t device, unsigned int pid, nvmlAccountingStats_t *stats);
 

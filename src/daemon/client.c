@@ -18,6 +18,7 @@
 #include "daemon/claim.h"
 #include "daemon/drive.h"
 #include "daemon/events.h"
+#include "daemon/pids.h"
 #include "daemon/ipc.h"
 #include "daemon/pids.h"
 #include "daemon/probing.h"

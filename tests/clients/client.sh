@@ -3,8 +3,8 @@
 # runs on the software GPU alone and then as a workload, and what it says must be the same, line by line;
 # figures that must differ ("~ total ...") are compared with the workload's limit. cuda-bindings are run in
 # the last version for CUDA 12 and in one for CUDA 13.
-BOX="--gpus 2 --memory 1GiB"
-LIMIT=280
+export BOX="--gpus 2 --memory 1GiB"
+export LIMIT=280
 HERE=$(cd "$(dirname "$0")" && pwd)
 . "$HERE/../system/lib.sh"
 software_only "the comparison is with the driver alone"
