@@ -61,6 +61,7 @@ extern "C" {
 	X(ERROR_OPERATING_SYSTEM, 304, "a call of the operating system failed")          \
 	X(ERROR_INVALID_HANDLE, 400, "the handle names nothing")                         \
 	X(ERROR_ILLEGAL_STATE, 401, "the object is in the wrong state for this")         \
+	X(ERROR_LOSSY_QUERY, 402, "the answer does not fit the question's form")         \
 	X(ERROR_NOT_FOUND, 500, "the name was not found")                                \
 	X(ERROR_NOT_READY, 600, "work is still running")                                 \
 	X(ERROR_ILLEGAL_ADDRESS, 700, "a kernel or copy touched an illegal address")     \
@@ -98,6 +99,8 @@ extern "C" {
 	X(ERROR_GRAPH_EXEC_UPDATE_FAILURE, 910, "the graphs differ too much")            \
 	X(ERROR_EXTERNAL_DEVICE, 911, "a device outside this process failed")            \
 	X(ERROR_FUNCTION_NOT_LOADED, 913, "the function is not loaded")                  \
+	X(ERROR_INVALID_RESOURCE_TYPE, 914, "the resource is of another kind")           \
+	X(ERROR_INVALID_RESOURCE_CONFIGURATION, 915, "the resources do not go together") \
 	X(ERROR_UNKNOWN, 999, "unknown error")
 
 typedef enum cudaError_enum {

@@ -54,4 +54,19 @@ SL_MUST_CHECK CUresult sl_api_submit(CUstream handle, struct sl_op *op);
 /* Submits and waits: a synchronous call. Spoils a capture. Takes the op in every case. */
 SL_MUST_CHECK CUresult sl_api_run(CUstream handle, struct sl_op *op);
 
+/* queue.c: an operation on words, or why not. */
+SL_MUST_CHECK CUresult sl_values_op(const CUstreamBatchMemOpParams *list, unsigned count,
+	unsigned flags, struct sl_op **out);
+/* queue.c: the stream waits for an event, if there is something to wait for. */
+SL_MUST_CHECK CUresult sl_stream_wait_event(CUstream stream, CUevent event);
+/* event.c: records; the stream is no capturing one. */
+SL_MUST_CHECK CUresult sl_event_record(CUevent event, CUstream stream);
+
+/* launch.c: the operation of a launch; params or extra as in the interface. */
+struct sl_shape {
+	unsigned grid[3], block[3], shared_bytes;
+};
+SL_MUST_CHECK CUresult sl_launch_op(CUfunction function, const struct sl_shape *shape,
+	void **params, void **extra, struct sl_op **out);
+
 #endif

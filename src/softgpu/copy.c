@@ -35,10 +35,27 @@ static uint64_t span(const struct sl_copy *c, size_t pitch, size_t slice)
 	return (c->slices - 1) * slice + (c->rows - 1) * pitch + c->width;
 }
 
+CUresult sl_copy_ends(
+	struct sl_copy *c, bool unified, enum sl_place *dst, enum sl_place *src)
+{
+	bool dst_named_host = c->dst_host, src_named_host = c->src_host;
+	enum sl_place ignored;
+
+	if (!c->width || !c->rows || !c->slices)
+		return CUDA_SUCCESS;
+	if (!c->dst || !c->src ||
+		!classify(c->dst, span(c, c->dst_pitch, c->dst_slice),
+			!dst_named_host && !unified, &c->dst_host,
+			dst ? dst : &ignored) ||
+		!classify(c->src, span(c, c->src_pitch, c->src_slice),
+			!src_named_host && !unified, &c->src_host, src ? src : &ignored))
+		return CUDA_ERROR_INVALID_VALUE;
+	return CUDA_SUCCESS;
+}
+
 CUresult sl_copy_submit(CUstream stream, struct sl_copy *c, bool is_async, bool unified)
 {
 	enum sl_place dst, src;
-	bool dst_named_host = c->dst_host, src_named_host = c->src_host;
 	CUstream s = sl_stream_of(stream, false);
 	struct sl_op *op;
 
@@ -46,12 +63,7 @@ CUresult sl_copy_submit(CUstream stream, struct sl_copy *c, bool is_async, bool 
 		return CUDA_SUCCESS;
 	if (!s)
 		return CUDA_ERROR_INVALID_HANDLE;
-	if (!classify(c->dst, span(c, c->dst_pitch, c->dst_slice),
-		    !dst_named_host && !unified, &c->dst_host, &dst) ||
-		!classify(c->src, span(c, c->src_pitch, c->src_slice),
-			!src_named_host && !unified, &c->src_host, &src))
-		return CUDA_ERROR_INVALID_VALUE;
-	if (!c->dst || !c->src)
+	if (sl_copy_ends(c, unified, &dst, &src) != CUDA_SUCCESS)
 		return CUDA_ERROR_INVALID_VALUE;
 	op = sl_op_new(SL_OP_COPY);
 	if (!op)

@@ -69,6 +69,9 @@ SL_MUST_CHECK CUresult sl_enter(enum sl_entry_id id);
 #define SL_MAGIC_EXEC   0x47584530u
 #define SL_MAGIC_NODE   0x474e4f30u
 #define SL_MAGIC_POOL   0x504f4f30u
+#define SL_MAGIC_USER   0x55534530u
+#define SL_MAGIC_SEMA   0x53454d30u
+#define SL_MAGIC_XMEM   0x584d4530u
 
 /* First member of every object. */
 struct sl_object {
@@ -120,7 +123,15 @@ enum sl_op_kind {
 	SL_OP_WAIT,
 	SL_OP_VALUE,
 	SL_OP_FREE,
+	SL_OP_CALL,
 	SL_OP_NOP
+};
+
+/* Work of the driver's own in a stream's order: the head of a structure with more. */
+struct sl_call {
+	_Atomic unsigned refs;
+	void (*run)(CUstream stream, struct sl_call *call);
+	void (*drop)(struct sl_call *call); /* the last reference went */
 };
 
 struct sl_wait_for {
@@ -155,6 +166,7 @@ struct sl_op {
 		struct sl_set set;
 		struct {
 			struct CUmod_st *module; /* a reference */
+			CUfunction function;
 			struct sl_cp_launch *launch;
 		} kernel;
 		struct {
@@ -168,10 +180,10 @@ struct sl_op {
 			uint64_t record;
 		} event;
 		struct {
-			uint64_t address, value;
-			uint32_t bytes, flags;
-			bool is_wait;
+			unsigned count;
+			CUstreamBatchMemOpParams *list; /* done one by one */
 		} value;
+		struct sl_call *call; /* a reference */
 		uint64_t free_address;
 	};
 };
@@ -188,6 +200,7 @@ struct CUstream_st {
 	uint64_t id;
 	bool is_legacy, is_per_thread;
 	bool has_worker, closing;
+	pthread_mutex_t launching; /* nothing goes between the nodes of a graph */
 	_Atomic(struct sl_capture *) capture; /* not NULL: calls are recorded */
 	unsigned capture_member;
 	/* Only the worker's. */
@@ -204,7 +217,8 @@ struct CUevent_st {
 		last;        /* where the last record is; stream NULL: never recorded */
 	uint64_t time_ns;    /* when the last record was reached; 0: not yet */
 	uint64_t capture_id; /* not 0: recorded in that capture */
-	uint32_t reach[16];  /* what it covers there */
+	CUgraphNode *covers; /* what waiting for it there comes after */
+	size_t cover_count;
 };
 
 struct sl_function_info {
@@ -334,14 +348,29 @@ CUresult sl_capture_check_unsafe(void);
 CUresult sl_capture_check_stream(CUstream stream);
 /* Is it capturing? Then the op goes into the graph (taken) and *result says how that went. */
 bool sl_capture_take(CUstream stream, struct sl_op *op, CUresult *result);
-/* True: the stream captures, and the event now stands for a point in that capture. */
-bool sl_capture_event(CUstream stream, CUevent event, CUresult *result);
+/*
+ * True: the stream captures, and the event now stands for a point in that capture; external: a node
+ * of the graph records it instead.
+ */
+bool sl_capture_event(CUstream stream, CUevent event, bool external, CUresult *result);
 /* Spoils every capture; returns its argument. */
 CUresult sl_capture_spoil_all(CUresult answer);
 /* The stream is about to be destroyed. */
 void sl_capture_forget(CUstream stream);
-/* True: stream or event belong to a capture, and *result is the answer. */
-bool sl_capture_wait(CUstream stream, CUevent event, CUresult *result);
+/* True: stream or event belong to a capture, and *result is the answer. external: a node of it. */
+bool sl_capture_wait(CUstream stream, CUevent event, bool external, CUresult *result);
+/*
+ * Stream-ordered allocation: true if the stream captures, or the address is a graph's memory; then
+ * *result is the answer. pool NULL: the one of the stream's device.
+ */
+bool sl_capture_alloc(CUstream stream, CUdeviceptr *ptr, size_t bytes, CUmemoryPool pool,
+	CUresult *result);
+bool sl_capture_free(CUstream stream, CUdeviceptr ptr, CUresult *result);
+
+/* graph_memory.c: is this in memory of a graph, whether or not anything is behind it now? */
+bool sl_graph_mem_covers(CUdeviceptr at, uint64_t bytes, CUdevice *device);
+/* Frees as cuMemFree does. False: no graph's memory begins there. */
+bool sl_graph_mem_free_now(CUdeviceptr at, CUresult *result);
 
 /* module.c: unloads all of a context's modules. pool.c: the default pool, or NULL. */
 void sl_module_drop_context(CUcontext ctx);

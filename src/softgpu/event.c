@@ -8,6 +8,8 @@
 #include "softgpu/api.h"
 #include "softgpu/pool.h"
 
+#include <stdlib.h>
+
 CUresult cuEventCreate(CUevent *out, unsigned int flags)
 {
 	CUevent e;
@@ -53,6 +55,7 @@ static CUresult record_locked(CUevent e, CUstream s)
 	op->event.event = e;
 	sl_object_ref(e);
 	e->capture_id = 0;
+	e->cover_count = 0;
 	sl_object_ref(s);
 	r = sl_stream_submit(s, op, &seq);
 	if (r != CUDA_SUCCESS) {
@@ -61,6 +64,18 @@ static CUresult record_locked(CUevent e, CUstream s)
 	}
 	sl_object_unref(e->last.stream);
 	e->last = (struct sl_wait_for){s, seq};
+	return r;
+}
+
+CUresult sl_event_record(CUevent e, CUstream s)
+{
+	CUresult r;
+
+	if (!sl_object_is(e, SL_MAGIC_EVENT))
+		return CUDA_ERROR_INVALID_HANDLE;
+	pthread_mutex_lock(&e->lock);
+	r = record_locked(e, s);
+	pthread_mutex_unlock(&e->lock);
 	return r;
 }
 
@@ -76,7 +91,7 @@ static CUresult do_record(CUevent e, CUstream handle, unsigned flags)
 	if (e->ctx != s->ctx)
 		return CUDA_ERROR_INVALID_HANDLE;
 	pthread_mutex_lock(&e->lock);
-	if (!sl_capture_event(s, e, &r)) {
+	if (!sl_capture_event(s, e, flags & CU_EVENT_RECORD_EXTERNAL, &r)) {
 		r = sl_capture_check_stream(s);
 		if (r == CUDA_SUCCESS)
 			r = record_locked(e, s);
@@ -195,6 +210,9 @@ CUresult cuEventDestroy_v2(CUevent e)
 	pthread_mutex_lock(&e->lock);
 	sl_object_unref(e->last.stream);
 	e->last.stream = NULL;
+	free(e->covers);
+	e->covers = NULL;
+	e->cover_count = 0;
 	pthread_mutex_unlock(&e->lock);
 	sl_object_unref(e); /* a queued record keeps it until it is reached */
 	return CUDA_SUCCESS;

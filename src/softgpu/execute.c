@@ -195,36 +195,43 @@ static bool value_met(uint64_t now, uint64_t want, uint32_t bytes, uint32_t flag
 }
 
 /* One try: false where the address is illegal; *met says whether the wait is over. */
-static bool touch_value(CUstream s, const struct sl_op *op, bool *met)
+static bool touch_value(CUstream s, const CUstreamBatchMemOpParams *p, bool *met)
 {
-	uint64_t n = op->value.bytes, now;
+	const struct CUstreamMemOpWaitValueParams_st *v = &p->waitValue;
+	bool is_wide = p->operation == CU_STREAM_MEM_OP_WAIT_VALUE_64 ||
+		       p->operation == CU_STREAM_MEM_OP_WRITE_VALUE_64;
+	bool is_wait = p->operation == CU_STREAM_MEM_OP_WAIT_VALUE_32 ||
+		       p->operation == CU_STREAM_MEM_OP_WAIT_VALUE_64;
+	uint64_t n = is_wide ? 8 : 4, now;
 	struct sl_phys *phys;
 	char *where;
 
-	if (!sl_space_pin(op->value.address, s->ctx->device, !op->value.is_wait, &n,
-		    &where, &phys))
+	if (!sl_space_pin(v->address, s->ctx->device, !is_wait, &n, &where, &phys))
 		return false;
 	*met = true;
-	if (op->value.is_wait) {
-		now = n == 4 ? __atomic_load_n((uint32_t *)where, __ATOMIC_ACQUIRE)
-			     : __atomic_load_n((uint64_t *)where, __ATOMIC_ACQUIRE);
-		*met = value_met(now, op->value.value, op->value.bytes, op->value.flags);
-	} else if (n == 4) {
-		__atomic_store_n(
-			(uint32_t *)where, (uint32_t)op->value.value, __ATOMIC_RELEASE);
+	if (is_wait) {
+		now = is_wide ? __atomic_load_n((uint64_t *)where, __ATOMIC_ACQUIRE)
+			      : __atomic_load_n((uint32_t *)where, __ATOMIC_ACQUIRE);
+		*met = value_met(
+			now, is_wide ? v->value64 : v->value, is_wide ? 8 : 4, v->flags);
+	} else if (is_wide) {
+		__atomic_store_n((uint64_t *)where, v->value64, __ATOMIC_RELEASE);
 	} else {
-		__atomic_store_n((uint64_t *)where, op->value.value, __ATOMIC_RELEASE);
+		__atomic_store_n((uint32_t *)where, v->value, __ATOMIC_RELEASE);
 	}
 	sl_space_unpin(phys);
 	return true;
 }
 
-static void do_value(CUstream s, const struct sl_op *op)
+static void do_value(CUstream s, const CUstreamBatchMemOpParams *p)
 {
 	bool met = false;
 
+	if (p->operation == CU_STREAM_MEM_OP_BARRIER ||
+		p->operation == CU_STREAM_MEM_OP_FLUSH_REMOTE_WRITES)
+		return; /* everything here is done in order and seen at once */
 	while (!met && sl_ctx_error(s->ctx) == CUDA_SUCCESS) {
-		if (!touch_value(s, op, &met))
+		if (!touch_value(s, p, &met))
 			sl_ctx_fail(s->ctx, CUDA_ERROR_ILLEGAL_ADDRESS);
 		else if (!met)
 			sleep_until(sl_drv_now_ns() + POLL_NS);
@@ -259,7 +266,11 @@ void sl_op_execute(CUstream s, struct sl_op *op)
 	case SL_OP_HOST:
 	case SL_OP_CALLBACK: do_callback(s, op); return;
 	case SL_OP_EVENT: sl_event_reached(op->event.event, op->event.record); return;
-	case SL_OP_VALUE: do_value(s, op); return;
+	case SL_OP_VALUE:
+		for (unsigned i = 0; i < op->value.count; i++)
+			do_value(s, &op->value.list[i]);
+		return;
+	case SL_OP_CALL: op->call->run(s, op->call); return;
 	case SL_OP_FREE: (void)!sl_space_free(op->free_address); return;
 	case SL_OP_WAIT:
 	case SL_OP_NOP: return;

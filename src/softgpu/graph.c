@@ -1,89 +1,22 @@
 /*
- * graph - graphs and their launch
+ * graph - graphs, their nodes and edges, and copies of them
  *
- * A graph is the list of its operations in the order in which they were captured (capture.c); that
- * order is always a valid one, so a launch submits the list to one stream.
+ * A copy keeps the order of the nodes, so edges are copied by position. What an instantiated graph is
+ * made of is a sorted copy (graph_exec.c).
  */
 #include "softgpu/graph_internal.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-struct CUgraphExec_st {
-	struct sl_object o;
-	struct sl_graph_list list;
-	cuuint64_t flags;
-};
-
-/* Lists --------------------------------------------------------------------------------------- */
-
-bool sl_graph_add(struct sl_graph_list *l, struct sl_op *op)
+bool sl_graph_ok(CUgraph g)
 {
-	CUgraphNode n;
-
-	if (l->count == l->room) {
-		size_t room = l->room ? l->room * 2 : 16;
-		void *more = realloc(l->node, room * sizeof(*l->node));
-
-		if (!more)
-			return false;
-		l->node = more;
-		l->room = room;
-	}
-	n = sl_object_new(SL_MAGIC_NODE, sizeof(*n));
-	if (!n)
-		return false;
-	n->op = op;
-	l->node[l->count++] = n;
-	return true;
+	return sl_object_is(g, SL_MAGIC_GRAPH);
 }
 
-static void list_free(struct sl_graph_list *l)
+bool sl_node_ok(CUgraphNode n)
 {
-	for (size_t i = 0; i < l->count; i++) {
-		sl_op_free(l->node[i]->op);
-		l->node[i]->op = NULL;
-		sl_object_kill(l->node[i]);
-		sl_object_unref(l->node[i]);
-	}
-	free(l->node);
-	*l = (struct sl_graph_list){0};
-}
-
-/* Templates have nothing to wait for and nothing staged. */
-static struct sl_op *op_copy(const struct sl_op *from)
-{
-	struct sl_op *op = sl_op_new(from->kind);
-
-	if (!op)
-		return NULL;
-	*op = *from;
-	sl_list_init(&op->link);
-	if (op->kind == SL_OP_KERNEL) {
-		op->kernel.launch = malloc(sizeof(*op->kernel.launch));
-		if (!op->kernel.launch) {
-			op->kind = SL_OP_NOP;
-			sl_op_free(op);
-			return NULL;
-		}
-		*op->kernel.launch = *from->kernel.launch;
-		sl_object_ref(op->kernel.module);
-	}
-	return op;
-}
-
-static bool list_copy(struct sl_graph_list *to, const struct sl_graph_list *from)
-{
-	for (size_t i = 0; i < from->count; i++) {
-		struct sl_op *op = from->node[i]->op ? op_copy(from->node[i]->op) : NULL;
-
-		if ((from->node[i]->op && !op) || !sl_graph_add(to, op)) {
-			sl_op_free(op);
-			list_free(to);
-			return false;
-		}
-	}
-	return true;
+	return sl_object_is(n, SL_MAGIC_NODE);
 }
 
 CUgraph sl_graph_new(void)
@@ -95,228 +28,246 @@ CUgraph sl_graph_new(void)
 	return g;
 }
 
+static void node_free(CUgraphNode n)
+{
+	sl_payload_free(&n->does);
+	free(n->edge);
+	free(n->attribute);
+	n->edge = NULL;
+	n->attribute = NULL;
+	n->edge_count = n->attribute_count = 0;
+	sl_object_kill(n);
+	sl_object_unref(n);
+}
+
 void sl_graph_drop(CUgraph g)
 {
-	if (g && sl_object_kill(g)) {
-		list_free(&g->list);
-		sl_object_unref(g);
+	if (!g || !sl_object_kill(g))
+		return;
+	for (size_t i = 0; i < g->list.count; i++)
+		node_free(g->list.node[i]);
+	free(g->list.node);
+	g->list = (struct sl_graph_list){0};
+	sl_users_drop(g, NULL, 0);
+	sl_object_unref(g);
+}
+
+static bool grow(struct sl_graph_list *l)
+{
+	size_t room = l->room ? l->room * 2 : 16;
+	void *more;
+
+	if (l->count < l->room)
+		return true;
+	more = realloc(l->node, room * sizeof(*l->node));
+	if (!more)
+		return false;
+	l->node = more;
+	l->room = room;
+	return true;
+}
+
+CUgraphNode sl_graph_add(CUgraph g, CUgraphNodeType type, const struct sl_payload *does)
+{
+	CUgraphNode n = grow(&g->list) ? sl_object_new(SL_MAGIC_NODE, sizeof(*n)) : NULL;
+
+	if (!n)
+		return NULL;
+	n->graph = g;
+	n->type = type;
+	n->id = sl_drv_next_id();
+	n->does = *does;
+	n->ctx = sl_ctx_current();
+	n->index = g->list.count;
+	g->list.node[g->list.count++] = n;
+	return n;
+}
+
+void sl_graph_remove(CUgraphNode n)
+{
+	struct sl_graph_list *l = &n->graph->list;
+
+	for (size_t i = 0; i < l->count; i++) {
+		struct sl_edge *e = sl_node_edge(l->node[i], n);
+
+		if (e)
+			*e = l->node[i]->edge[--l->node[i]->edge_count];
 	}
-}
-
-/* Entry points: graphs ------------------------------------------------------------------------ */
-
-static bool graph_ok(CUgraph g)
-{
-	return sl_object_is(g, SL_MAGIC_GRAPH);
-}
-
-CUresult cuGraphCreate(CUgraph *graph, unsigned int flags)
-{
-	SL_ENTER(cuGraphCreate);
-	if (!graph || flags)
-		return CUDA_ERROR_INVALID_VALUE;
-	*graph = sl_graph_new();
-	return *graph ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
-}
-
-CUresult cuGraphClone(CUgraph *clone, CUgraph graph)
-{
-	CUgraph g;
-
-	SL_ENTER(cuGraphClone);
-	if (!clone || !graph_ok(graph))
-		return CUDA_ERROR_INVALID_VALUE;
-	g = sl_graph_new();
-	if (!g || !list_copy(&g->list, &graph->list)) {
-		sl_graph_drop(g);
-		return CUDA_ERROR_OUT_OF_MEMORY;
+	l->count--;
+	for (size_t i = n->index; i < l->count; i++) {
+		l->node[i] = l->node[i + 1];
+		l->node[i]->index = i;
 	}
-	*clone = g;
-	return CUDA_SUCCESS;
+	node_free(n);
 }
 
-CUresult cuGraphDestroy(CUgraph graph)
+/* Edges --------------------------------------------------------------------------------------- */
+
+struct sl_edge *sl_node_edge(CUgraphNode n, CUgraphNode from)
 {
-	SL_ENTER(cuGraphDestroy);
-	if (!graph_ok(graph))
-		return CUDA_ERROR_INVALID_VALUE;
-	sl_graph_drop(graph);
-	return CUDA_SUCCESS;
+	for (size_t i = 0; i < n->edge_count; i++)
+		if (n->edge[i].from == from)
+			return &n->edge[i];
+	return NULL;
 }
 
-CUresult cuGraphAddEmptyNode(
-	CUgraphNode *node, CUgraph graph, const CUgraphNode *dependencies, size_t count)
+bool sl_node_after(CUgraphNode n, CUgraphNode from, const CUgraphEdgeData *data)
 {
-	SL_ENTER(cuGraphAddEmptyNode);
-	if (!node || !graph_ok(graph) || (count && !dependencies))
-		return CUDA_ERROR_INVALID_VALUE;
-	if (!sl_graph_add(&graph->list, NULL))
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	*node = graph->list.node[graph->list.count - 1];
-	return CUDA_SUCCESS;
+	struct sl_edge *more;
+
+	if (sl_node_edge(n, from))
+		return true;
+	more = realloc(n->edge, (n->edge_count + 1) * sizeof(*more));
+	if (!more)
+		return false;
+	n->edge = more;
+	n->edge[n->edge_count++] =
+		(struct sl_edge){from, data ? *data : (CUgraphEdgeData){0}};
+	return true;
 }
 
-CUresult cuGraphGetNodes(CUgraph graph, CUgraphNode *nodes, size_t *count)
+static bool is_sorted(const struct CUgraph_st *g)
 {
-	SL_ENTER(cuGraphGetNodes);
-	if (!graph_ok(graph) || !count)
-		return CUDA_ERROR_INVALID_VALUE;
-	for (size_t i = 0; nodes && i < *count; i++)
-		nodes[i] = i < graph->list.count ? graph->list.node[i] : NULL;
-	*count = nodes ? sl_min_u64(*count, graph->list.count) : graph->list.count;
-	return CUDA_SUCCESS;
+	for (size_t i = 0; i < g->list.count; i++)
+		for (size_t k = 0; k < g->list.node[i]->edge_count; k++)
+			if (g->list.node[i]->edge[k].from->index >= i)
+				return false;
+	return true;
 }
 
-CUresult cuGraphNodeGetType(CUgraphNode node, CUgraphNodeType *type)
+/*
+ * Takes what waits for nothing, round after round, oldest first. Quadratic for nodes made in the
+ * wrong order; programs and captures make them in a right one, which is seen first.
+ */
+CUresult sl_graph_sort(CUgraph g)
 {
-	SL_ENTER(cuGraphNodeGetType);
-	if (!sl_object_is(node, SL_MAGIC_NODE) || !type)
-		return CUDA_ERROR_INVALID_VALUE;
-	switch (node->op ? node->op->kind : SL_OP_NOP) {
-	case SL_OP_KERNEL: *type = CU_GRAPH_NODE_TYPE_KERNEL; break;
-	case SL_OP_COPY: *type = CU_GRAPH_NODE_TYPE_MEMCPY; break;
-	case SL_OP_SET: *type = CU_GRAPH_NODE_TYPE_MEMSET; break;
-	case SL_OP_HOST: *type = CU_GRAPH_NODE_TYPE_HOST; break;
-	case SL_OP_VALUE: *type = CU_GRAPH_NODE_TYPE_BATCH_MEM_OP; break;
-	default: *type = CU_GRAPH_NODE_TYPE_EMPTY;
+	size_t done = 0, before;
+
+	if (is_sorted(g))
+		return CUDA_SUCCESS;
+	do {
+		before = done;
+		for (size_t i = done; i < g->list.count; i++) {
+			CUgraphNode n = g->list.node[i];
+			bool ready = true;
+
+			for (size_t k = 0; k < n->edge_count && ready; k++)
+				ready = n->edge[k].from->index < done;
+			if (!ready)
+				continue;
+			memmove(&g->list.node[done + 1], &g->list.node[done],
+				(i - done) * sizeof(CUgraphNode));
+			g->list.node[done] = n;
+			for (size_t k = done; k <= i; k++)
+				g->list.node[k]->index = k;
+			done++;
+		}
+	} while (done > before);
+	return done == g->list.count ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+bool sl_graph_has(const struct CUgraph_st *g, CUgraphNodeType type)
+{
+	for (size_t i = 0; i < g->list.count; i++) {
+		CUgraphNode n = g->list.node[i];
+
+		if (n->type == type ||
+			(n->does.child && sl_graph_has(n->does.child, type)))
+			return true;
 	}
-	return CUDA_SUCCESS;
+	return false;
 }
 
-static CUresult instantiate(CUgraphExec *out, CUgraph graph, cuuint64_t flags)
-{
-	CUgraphExec e;
+/* Copies -------------------------------------------------------------------------------------- */
 
-	if (!out || !graph_ok(graph) || flags & ~(cuuint64_t)15)
-		return CUDA_ERROR_INVALID_VALUE;
-	e = sl_object_new(SL_MAGIC_EXEC, sizeof(*e));
-	if (!e)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	e->flags = flags;
-	if (!list_copy(&e->list, &graph->list)) {
-		sl_object_kill(e);
-		sl_object_unref(e);
-		return CUDA_ERROR_OUT_OF_MEMORY;
+/* Templates have nothing to wait for and nothing staged. */
+struct sl_op *sl_op_copy(const struct sl_op *from)
+{
+	struct sl_op *op = sl_op_new(from->kind);
+
+	if (!op)
+		return NULL;
+	*op = *from;
+	sl_list_init(&op->link);
+	if (op->kind == SL_OP_KERNEL) {
+		op->kernel.launch = malloc(sizeof(*op->kernel.launch));
+		if (op->kernel.launch) {
+			*op->kernel.launch = *from->kernel.launch;
+			sl_object_ref(op->kernel.module);
+			return op;
+		}
+	} else if (op->kind == SL_OP_VALUE) {
+		op->value.list = malloc(op->value.count * sizeof(*op->value.list));
+		if (op->value.list) {
+			memcpy(op->value.list, from->value.list,
+				op->value.count * sizeof(*op->value.list));
+			return op;
+		}
+	} else {
+		if (op->kind == SL_OP_CALL)
+			atomic_fetch_add(&op->call->refs, 1);
+		return op;
 	}
-	*out = e;
-	return CUDA_SUCCESS;
+	op->kind = SL_OP_NOP;
+	sl_op_free(op);
+	return NULL;
 }
 
-CUresult cuGraphInstantiateWithFlags(
-	CUgraphExec *exec, CUgraph graph, unsigned long long flags)
+static bool node_copy(CUgraph to, CUgraphNode from)
 {
-	SL_ENTER(cuGraphInstantiateWithFlags);
-	return instantiate(exec, graph, flags);
-}
+	struct sl_payload does;
+	CUgraphNode n;
 
-CUresult cuGraphInstantiate(CUgraphExec *exec, CUgraph graph, CUgraphNode *error_node,
-	char *log, size_t log_bytes)
-{
-	SL_ENTER(cuGraphInstantiate);
-	if (error_node)
-		*error_node = NULL;
-	if (log && log_bytes)
-		*log = '\0';
-	return instantiate(exec, graph, 0);
-}
-
-CUresult cuGraphInstantiate_v2(CUgraphExec *exec, CUgraph graph, CUgraphNode *error_node,
-	char *log, size_t log_bytes)
-{
-	SL_ENTER(cuGraphInstantiate_v2);
-	if (error_node)
-		*error_node = NULL;
-	if (log && log_bytes)
-		*log = '\0';
-	return instantiate(exec, graph, 0);
-}
-
-static CUresult with_params(
-	CUgraphExec *exec, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS *params)
-{
-	CUresult r;
-
-	CHECK_OUT(params);
-	params->hErrNode_out = NULL;
-	r = instantiate(exec, graph, params->flags);
-	params->result_out = r == CUDA_SUCCESS ? CUDA_GRAPH_INSTANTIATE_SUCCESS
-					       : CUDA_GRAPH_INSTANTIATE_ERROR;
-	return r;
-}
-
-#define do_cuGraphInstantiateWithParams with_params
-SL_TWIN(cuGraphInstantiateWithParams,
-	(CUgraphExec * exec, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS *params),
-	(exec, graph, params), (exec, graph, params))
-
-static bool exec_ok(CUgraphExec e)
-{
-	return sl_object_is(e, SL_MAGIC_EXEC);
-}
-
-CUresult cuGraphExecDestroy(CUgraphExec exec)
-{
-	SL_ENTER(cuGraphExecDestroy);
-	if (!exec_ok(exec) || !sl_object_kill(exec))
-		return CUDA_ERROR_INVALID_VALUE;
-	list_free(&exec->list);
-	sl_object_unref(exec);
-	return CUDA_SUCCESS;
-}
-
-/* Same kinds in the same order: the parameters are taken over. */
-CUresult cuGraphExecUpdate_v2(
-	CUgraphExec exec, CUgraph graph, CUgraphExecUpdateResultInfo *info)
-{
-	struct sl_graph_list fresh = {0};
-
-	SL_ENTER(cuGraphExecUpdate_v2);
-	if (!exec_ok(exec) || !graph_ok(graph) || !info)
-		return CUDA_ERROR_INVALID_VALUE;
-	*info = (CUgraphExecUpdateResultInfo){.result = CU_GRAPH_EXEC_UPDATE_SUCCESS};
-	if (exec->list.count != graph->list.count)
-		info->result = CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED;
-	for (size_t i = 0;
-		i < exec->list.count && info->result == CU_GRAPH_EXEC_UPDATE_SUCCESS;
-		i++) {
-		const struct sl_op *a = exec->list.node[i]->op,
-				   *b = graph->list.node[i]->op;
-
-		if (!a != !b || (a && a->kind != b->kind))
-			info->result = CU_GRAPH_EXEC_UPDATE_ERROR_NODE_TYPE_CHANGED;
+	if (!sl_payload_copy(&does, &from->does))
+		return false;
+	n = sl_graph_add(to, from->type, &does);
+	if (!n) {
+		sl_payload_free(&does);
+		return false;
 	}
-	if (info->result != CU_GRAPH_EXEC_UPDATE_SUCCESS)
-		return CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
-	if (!list_copy(&fresh, &graph->list))
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	list_free(&exec->list);
-	exec->list = fresh;
-	return CUDA_SUCCESS;
+	n->origin = from->id;
+	n->ctx = from->ctx;
+	n->disabled = from->disabled;
+	if (!from->attribute_count)
+		return true;
+	n->attribute = malloc(from->attribute_count * sizeof(*n->attribute));
+	if (!n->attribute)
+		return false;
+	memcpy(n->attribute, from->attribute,
+		from->attribute_count * sizeof(*n->attribute));
+	n->attribute_count = from->attribute_count;
+	return true;
 }
 
-static CUresult do_cuGraphLaunch(CUgraphExec exec, CUstream handle)
+static bool edges_copy(CUgraph to, const struct CUgraph_st *from)
 {
-	CUstream s = sl_stream_of(handle, false);
-	CUresult r = CUDA_SUCCESS;
+	for (size_t i = 0; i < from->list.count; i++) {
+		CUgraphNode n = from->list.node[i];
 
-	if (!exec_ok(exec))
-		return CUDA_ERROR_INVALID_VALUE;
-	if (!s)
-		return CUDA_ERROR_INVALID_HANDLE;
-	for (size_t i = 0; i < exec->list.count && r == CUDA_SUCCESS; i++)
-		if (exec->list.node[i]->op)
-			r = sl_api_submit(handle, op_copy(exec->list.node[i]->op));
-	return r;
+		for (size_t k = 0; k < n->edge_count; k++)
+			if (!sl_node_after(to->list.node[i],
+				    to->list.node[n->edge[k].from->index],
+				    &n->edge[k].data))
+				return false;
+	}
+	return true;
 }
 
-static CUresult do_cuGraphUpload(CUgraphExec exec, CUstream handle)
+CUgraph sl_graph_copy(const struct CUgraph_st *from)
 {
-	if (!exec_ok(exec))
-		return CUDA_ERROR_INVALID_VALUE;
-	return sl_stream_of(handle, false) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
-}
+	CUgraph to = sl_graph_new();
 
-SL_TWIN(cuGraphLaunch, (CUgraphExec exec, CUstream stream), (exec, SL_PLAIN(stream)),
-	(exec, SL_PER_THREAD(stream)))
-SL_TWIN(cuGraphUpload, (CUgraphExec exec, CUstream stream), (exec, SL_PLAIN(stream)),
-	(exec, SL_PER_THREAD(stream)))
+	if (!to)
+		return NULL;
+	to->origin = from->id;
+	for (size_t i = 0; i < from->list.count; i++)
+		if (!node_copy(to, from->list.node[i])) {
+			sl_graph_drop(to);
+			return NULL;
+		}
+	if (!edges_copy(to, from)) {
+		sl_graph_drop(to);
+		return NULL;
+	}
+	return to;
+}

@@ -14,11 +14,7 @@
 #define THREADS_MAX       1024u
 #define REGISTERS         32
 
-struct shape {
-	unsigned grid[3], block[3], shared_bytes;
-};
-
-static bool shape_ok(const struct shape *s)
+static bool shape_ok(const struct sl_shape *s)
 {
 	static const unsigned block_max[3] = {1024, 1024, 64};
 	static const unsigned grid_max[3] = {0x7fffffff, 65535, 65535};
@@ -71,7 +67,7 @@ static CUresult take_params(const struct sl_function_info *f, void **params, voi
 	return CUDA_SUCCESS;
 }
 
-static CUresult make_op(CUfunction f, const struct shape *shape, void **params,
+static CUresult make_op(CUfunction f, const struct sl_shape *shape, void **params,
 	void **extra, struct sl_op **out)
 {
 	struct sl_op *op = sl_op_new(SL_OP_KERNEL);
@@ -81,6 +77,7 @@ static CUresult make_op(CUfunction f, const struct shape *shape, void **params,
 	if (l) {
 		op->kernel.launch = l;
 		op->kernel.module = f->module;
+		op->kernel.function = f;
 		sl_object_ref(f->module);
 		l->module = f->module->remote;
 		l->kernel = f->info.index;
@@ -96,7 +93,20 @@ static CUresult make_op(CUfunction f, const struct shape *shape, void **params,
 	return r;
 }
 
-static CUresult launch(CUfunction f, const struct shape *shape, CUstream handle,
+CUresult sl_launch_op(CUfunction f, const struct sl_shape *shape, void **params,
+	void **extra, struct sl_op **out)
+{
+	if (!sl_object_is(f, SL_MAGIC_FUNC))
+		return CUDA_ERROR_INVALID_HANDLE;
+	if (!shape_ok(shape))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (shape->shared_bytes > SHARED_MAX &&
+		shape->shared_bytes > (unsigned)f->max_dynamic_shared_bytes)
+		return CUDA_ERROR_INVALID_VALUE;
+	return make_op(f, shape, params, extra, out);
+}
+
+static CUresult launch(CUfunction f, const struct sl_shape *shape, CUstream handle,
 	void **params, void **extra)
 {
 	CUstream s = sl_stream_of(handle, false);
@@ -105,23 +115,23 @@ static CUresult launch(CUfunction f, const struct shape *shape, CUstream handle,
 
 	if (!sl_object_is(f, SL_MAGIC_FUNC) || !s)
 		return CUDA_ERROR_INVALID_HANDLE;
-	if (!shape_ok(shape))
-		return CUDA_ERROR_INVALID_VALUE;
-	if (shape->shared_bytes > SHARED_MAX &&
-		shape->shared_bytes > (unsigned)f->max_dynamic_shared_bytes)
-		return CUDA_ERROR_INVALID_VALUE;
+	r = sl_launch_op(f, shape, params, extra, &op);
+	if (r != CUDA_SUCCESS)
+		return r;
 	if (f->module->ctx->device != s->ctx->device)
-		return CUDA_ERROR_INVALID_HANDLE;
-	r = sl_ctx_first_launch(s->ctx);
+		r = CUDA_ERROR_INVALID_HANDLE;
+	else
+		r = sl_ctx_first_launch(s->ctx);
 	if (r == CUDA_SUCCESS)
-		r = make_op(f, shape, params, extra, &op);
-	return r == CUDA_SUCCESS ? sl_api_submit(handle, op) : r;
+		return sl_api_submit(handle, op);
+	sl_op_free(op);
+	return r;
 }
 
 #define LAUNCH_PARAMS                                                                  \
 	CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, \
 		unsigned bz, unsigned shared, CUstream stream, void **params
-#define SHAPE (&(struct shape){{gx, gy, gz}, {bx, by, bz}, shared})
+#define SHAPE (&(struct sl_shape){{gx, gy, gz}, {bx, by, bz}, shared})
 
 #define do_cuLaunchKernel            launch
 #define do_cuLaunchCooperativeKernel launch
@@ -135,12 +145,12 @@ SL_TWIN(cuLaunchCooperativeKernel, (LAUNCH_PARAMS),
 static CUresult do_cuLaunchKernelEx(const CUlaunchConfig *c, CUfunction f, void **params,
 	void **extra, bool per_thread)
 {
-	struct shape shape;
+	struct sl_shape shape;
 
 	CHECK_OUT(c);
 	if (c->numAttrs && !c->attrs)
 		return CUDA_ERROR_INVALID_VALUE;
-	shape = (struct shape){{c->gridDimX, c->gridDimY, c->gridDimZ},
+	shape = (struct sl_shape){{c->gridDimX, c->gridDimY, c->gridDimZ},
 		{c->blockDimX, c->blockDimY, c->blockDimZ}, c->sharedMemBytes};
 	return launch(f, &shape,
 		per_thread ? SL_PER_THREAD(c->hStream) : SL_PLAIN(c->hStream), params,

@@ -70,6 +70,8 @@ CUresult cuMemFree_v2(CUdeviceptr ptr)
 	SL_ENTER(cuMemFree_v2);
 	if (!ptr)
 		return CUDA_SUCCESS;
+	if (sl_graph_mem_free_now(ptr, &r))
+		return r;
 	if (!sl_space_block(ptr, &b) || b.address != ptr || b.kind > SL_BLOCK_POOL)
 		return CUDA_ERROR_INVALID_VALUE;
 	r = sl_ctx_sync(b.ctx);

@@ -401,7 +401,9 @@ static CUresult alloc(CUdeviceptr *ptr, size_t bytes, CUmemoryPool pool, CUstrea
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!s)
 		return CUDA_ERROR_INVALID_HANDLE;
-	r = sl_capture_check_stream(s); /* memory nodes of graphs are not modelled */
+	if (bytes && sl_capture_alloc(s, ptr, bytes, pool, &r))
+		return r;
+	r = sl_capture_check_stream(s);
 	if (r != CUDA_SUCCESS)
 		return r;
 	if (!bytes) {
@@ -466,6 +468,8 @@ static CUresult do_cuMemFreeAsync(CUdeviceptr ptr, CUstream handle)
 		return CUDA_ERROR_INVALID_HANDLE;
 	if (!ptr)
 		return CUDA_SUCCESS;
+	if (sl_capture_free(s, ptr, &r))
+		return r;
 	if (!sl_space_block(ptr, &b) || b.address != ptr || b.kind > SL_BLOCK_POOL)
 		return CUDA_ERROR_INVALID_VALUE;
 	r = sl_capture_check_stream(s);

@@ -5,6 +5,7 @@
 #include "softgpu/pool.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 CUresult sl_api_submit(CUstream handle, struct sl_op *op)
 {
@@ -123,22 +124,13 @@ static CUresult do_cuStreamQuery(CUstream handle)
 	return r == CUDA_SUCCESS && busy ? CUDA_ERROR_NOT_READY : r;
 }
 
-static CUresult do_cuStreamWaitEvent(CUstream handle, CUevent event, unsigned flags)
+CUresult sl_stream_wait_event(CUstream s, CUevent event)
 {
-	CUstream s = sl_stream_of(handle, false);
 	struct sl_wait_for w;
 	struct sl_op *op;
-	CUresult r;
 
-	if (!s || !sl_object_is(event, SL_MAGIC_EVENT))
-		return CUDA_ERROR_INVALID_HANDLE;
-	if (flags & ~(unsigned)CU_EVENT_WAIT_EXTERNAL)
-		return CUDA_ERROR_INVALID_VALUE;
-	if (sl_capture_wait(s, event, &r))
-		return r;
-	r = sl_capture_check_stream(s);
-	if (r != CUDA_SUCCESS || !sl_event_target(event, &w))
-		return r;
+	if (!sl_event_target(event, &w))
+		return CUDA_SUCCESS;
 	op = sl_op_new(SL_OP_WAIT);
 	if (op && (op->wait = malloc(sizeof(*op->wait)))) {
 		op->wait[0] = w;
@@ -148,6 +140,21 @@ static CUresult do_cuStreamWaitEvent(CUstream handle, CUevent event, unsigned fl
 	sl_op_free(op);
 	sl_object_unref(w.stream);
 	return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+static CUresult do_cuStreamWaitEvent(CUstream handle, CUevent event, unsigned flags)
+{
+	CUstream s = sl_stream_of(handle, false);
+	CUresult r;
+
+	if (!s || !sl_object_is(event, SL_MAGIC_EVENT))
+		return CUDA_ERROR_INVALID_HANDLE;
+	if (flags & ~(unsigned)CU_EVENT_WAIT_EXTERNAL)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (sl_capture_wait(s, event, flags & CU_EVENT_WAIT_EXTERNAL, &r))
+		return r;
+	r = sl_capture_check_stream(s);
+	return r == CUDA_SUCCESS ? sl_stream_wait_event(s, event) : r;
 }
 
 static CUresult do_cuStreamGetFlags(CUstream handle, unsigned *flags)
@@ -251,22 +258,70 @@ STREAM_TWIN(cuStreamAddCallback,
 
 /* Words --------------------------------------------------------------------------------------- */
 
-static CUresult value_op(CUstream stream, CUdeviceptr address, uint64_t value,
-	uint32_t bytes, unsigned flags, bool is_wait)
+/* Bytes of the word; 0: no word; -1: there is no such operation. */
+static int word_bytes(CUstreamBatchMemOpType operation)
+{
+	switch (operation) {
+	case CU_STREAM_MEM_OP_WAIT_VALUE_32:
+	case CU_STREAM_MEM_OP_WRITE_VALUE_32: return 4;
+	case CU_STREAM_MEM_OP_WAIT_VALUE_64:
+	case CU_STREAM_MEM_OP_WRITE_VALUE_64: return 8;
+	case CU_STREAM_MEM_OP_BARRIER:
+	case CU_STREAM_MEM_OP_FLUSH_REMOTE_WRITES: return 0;
+	default: return -1;
+	}
+}
+
+CUresult sl_values_op(const CUstreamBatchMemOpParams *list, unsigned count,
+	unsigned flags, struct sl_op **out)
 {
 	struct sl_op *op;
 
-	if (!address || address % bytes)
+	if (flags || !list || !count || count > 256)
 		return CUDA_ERROR_INVALID_VALUE;
-	op = sl_op_new(SL_OP_VALUE);
-	if (op) {
-		op->value.address = address;
-		op->value.value = value;
-		op->value.bytes = bytes;
-		op->value.flags = flags;
-		op->value.is_wait = is_wait;
+	for (unsigned i = 0; i < count; i++) {
+		int n = word_bytes(list[i].operation);
+		CUdeviceptr at = list[i].waitValue.address;
+
+		if (n < 0 || (n && (!at || at % (unsigned)n)))
+			return CUDA_ERROR_INVALID_VALUE;
 	}
-	return sl_api_submit(stream, op);
+	op = sl_op_new(SL_OP_VALUE);
+	if (op)
+		op->value.list = malloc(count * sizeof(*list));
+	if (!op || !op->value.list) {
+		sl_op_free(op);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	memcpy(op->value.list, list, count * sizeof(*list));
+	op->value.count = count;
+	*out = op;
+	return CUDA_SUCCESS;
+}
+
+static CUresult do_cuStreamBatchMemOp_v2(
+	CUstream stream, unsigned count, CUstreamBatchMemOpParams *list, unsigned flags)
+{
+	struct sl_op *op;
+	CUresult r = sl_values_op(list, count, flags, &op);
+
+	return r == CUDA_SUCCESS ? sl_api_submit(stream, op) : r;
+}
+
+static CUresult value_op(CUstream stream, CUdeviceptr address, uint64_t value,
+	uint32_t bytes, unsigned flags, bool is_wait)
+{
+	CUstreamBatchMemOpParams p = {.waitValue = {.address = address, .flags = flags}};
+
+	if (bytes == 8)
+		p.waitValue.value64 = value;
+	else
+		p.waitValue.value = (cuuint32_t)value;
+	p.waitValue.operation = bytes == 8 ? (is_wait ? CU_STREAM_MEM_OP_WAIT_VALUE_64
+						      : CU_STREAM_MEM_OP_WRITE_VALUE_64)
+					   : (is_wait ? CU_STREAM_MEM_OP_WAIT_VALUE_32
+						      : CU_STREAM_MEM_OP_WRITE_VALUE_32);
+	return do_cuStreamBatchMemOp_v2(stream, 1, &p, 0);
 }
 
 static CUresult do_cuStreamWriteValue32_v2(
@@ -293,48 +348,28 @@ static CUresult do_cuStreamWaitValue64_v2(
 	return value_op(stream, address, value, 8, flags, true);
 }
 
-static CUresult do_cuStreamBatchMemOp_v2(
-	CUstream stream, unsigned count, CUstreamBatchMemOpParams *list, unsigned flags)
-{
-	CUresult r = CUDA_SUCCESS;
-
-	if (flags || !list || !count || count > 256)
-		return CUDA_ERROR_INVALID_VALUE;
-	for (unsigned i = 0; i < count && r == CUDA_SUCCESS; i++) {
-		const struct CUstreamMemOpWaitValueParams_st *w = &list[i].waitValue;
-
-		switch (list[i].operation) {
-		case CU_STREAM_MEM_OP_WAIT_VALUE_32:
-		case CU_STREAM_MEM_OP_WRITE_VALUE_32:
-			r = value_op(stream, w->address, w->value, 4, w->flags,
-				list[i].operation == CU_STREAM_MEM_OP_WAIT_VALUE_32);
-			break;
-		case CU_STREAM_MEM_OP_WAIT_VALUE_64:
-		case CU_STREAM_MEM_OP_WRITE_VALUE_64:
-			r = value_op(stream, w->address, w->value64, 8, w->flags,
-				list[i].operation == CU_STREAM_MEM_OP_WAIT_VALUE_64);
-			break;
-		case CU_STREAM_MEM_OP_BARRIER:
-		case CU_STREAM_MEM_OP_FLUSH_REMOTE_WRITES: break;
-		default: r = CUDA_ERROR_INVALID_VALUE;
-		}
-	}
-	return r;
-}
-
-STREAM_TWIN(cuStreamWriteValue32_v2,
-	(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags), addr,
-	value, flags)
-STREAM_TWIN(cuStreamWriteValue64_v2,
-	(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags), addr,
-	value, flags)
-STREAM_TWIN(cuStreamWaitValue32_v2,
-	(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags), addr,
-	value, flags)
-STREAM_TWIN(cuStreamWaitValue64_v2,
-	(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags), addr,
-	value, flags)
-STREAM_TWIN(cuStreamBatchMemOp_v2,
-	(CUstream stream, unsigned int count, CUstreamBatchMemOpParams *list,
-		unsigned int flags),
-	count, list, flags)
+/* The names of before CUDA 11.7 take the same: their switch in the kernel module is on here. */
+#define do_cuStreamWriteValue32 do_cuStreamWriteValue32_v2
+#define do_cuStreamWriteValue64 do_cuStreamWriteValue64_v2
+#define do_cuStreamWaitValue32  do_cuStreamWaitValue32_v2
+#define do_cuStreamWaitValue64  do_cuStreamWaitValue64_v2
+#define do_cuStreamBatchMemOp   do_cuStreamBatchMemOp_v2
+#define VALUE_TWIN(name, type)                                                       \
+	STREAM_TWIN(name,                                                            \
+		(CUstream stream, CUdeviceptr addr, type value, unsigned int flags), \
+		addr, value, flags)
+#define BATCH_TWIN(name)                                                              \
+	STREAM_TWIN(name,                                                             \
+		(CUstream stream, unsigned int count, CUstreamBatchMemOpParams *list, \
+			unsigned int flags),                                          \
+		count, list, flags)
+VALUE_TWIN(cuStreamWriteValue32, cuuint32_t)
+VALUE_TWIN(cuStreamWriteValue32_v2, cuuint32_t)
+VALUE_TWIN(cuStreamWriteValue64, cuuint64_t)
+VALUE_TWIN(cuStreamWriteValue64_v2, cuuint64_t)
+VALUE_TWIN(cuStreamWaitValue32, cuuint32_t)
+VALUE_TWIN(cuStreamWaitValue32_v2, cuuint32_t)
+VALUE_TWIN(cuStreamWaitValue64, cuuint64_t)
+VALUE_TWIN(cuStreamWaitValue64_v2, cuuint64_t)
+BATCH_TWIN(cuStreamBatchMemOp)
+BATCH_TWIN(cuStreamBatchMemOp_v2)

@@ -543,6 +543,10 @@ enum sl_place sl_space_place(uint64_t address, uint64_t bytes, CUdevice *device)
 			*device = m->phys->device;
 	}
 	pthread_mutex_unlock(&sl_space_lock);
+	/* A graph's memory counts from the making of its node. */
+	if (place == SL_PLACE_NOWHERE &&
+		sl_graph_mem_covers(address, bytes ? bytes : 1, device))
+		place = SL_PLACE_DEVICE;
 	return place;
 }
 

@@ -40,6 +40,11 @@ void sl_op_free(struct sl_op *op)
 	}
 	if (op->kind == SL_OP_EVENT)
 		sl_object_unref(op->event.event);
+	if (op->kind == SL_OP_VALUE)
+		free(op->value.list);
+	if (op->kind == SL_OP_CALL && op->call &&
+		atomic_fetch_sub(&op->call->refs, 1) == 1)
+		op->call->drop(op->call);
 	free(op);
 }
 
@@ -50,6 +55,7 @@ CUresult sl_stream_new(CUcontext ctx, unsigned flags, int priority, CUstream *ou
 	if (!s)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	pthread_mutex_init(&s->lock, NULL);
+	pthread_mutex_init(&s->launching, NULL);
 	pthread_cond_init(&s->changed, NULL);
 	sl_list_init(&s->queue);
 	s->ctx = ctx;
