@@ -1,0 +1,50 @@
+/*
+ * vmm-stub - a driver's virtual memory as far as books can be kept of it
+ *
+ * Replaces the stub's functions for handles, ranges and mappings by ones that follow the driver's rules:
+ * references are counted, memory lives while referenced, mapped or bound, ranges are unmapped by whole
+ * mappings. Any call can be made to fail by number, without an effect. Thread-safe (one lock).
+ */
+#ifndef SL_TEST_RUNTIME_VMM_STUB_H
+#define SL_TEST_RUNTIME_VMM_STUB_H
+
+#include "base/cuda_types.h"
+#include "base/sl.h"
+
+struct vmm_stub {
+	unsigned int calls;    /* of the functions replaced here */
+	unsigned int fault_at; /* the call of that number fails; 0: none */
+	CUresult fault;
+	unsigned int no_memory;            /* so many creations are out of memory */
+	uint64_t device_bytes;             /* that live, by a handle that is no import */
+	uint64_t host_bytes;               /* of host locations */
+	unsigned int live;                 /* handles that live, of whatever kind */
+	unsigned int reserved;             /* ranges */
+	unsigned int references;           /* of the program, as the driver sees it */
+	int last_fd;                       /* exported */
+	CUmemGenericAllocationHandle last; /* passed as a handle */
+	unsigned int tile_maps;
+	CUmemGenericAllocationHandle last_tile;
+	CUresult access_result; /* of the second location of an access call */
+};
+
+extern struct vmm_stub vmm_stub;
+
+/* After stub_install. */
+void vmm_stub_install(void);
+/* A field, read under the lock. */
+#define VMM(field)                                   \
+	({                                           \
+		__typeof__(vmm_stub.field) vmm_now_; \
+                                                     \
+		vmm_stub_lock();                     \
+		vmm_now_ = vmm_stub.field;           \
+		vmm_stub_unlock();                   \
+		vmm_now_;                            \
+	})
+void vmm_stub_lock(void);
+void vmm_stub_unlock(void);
+/* What the driver says of an address's access for a device. */
+CUmemAccess_flags vmm_stub_access(CUdeviceptr at, int dev);
+
+#endif
