@@ -1,0 +1,165 @@
+/*
+ * main - the storm's conductor
+ *
+ *   storm [--calls N] [--seed S] [--steps N] [--keep DIR] [--faults PLAN] [--] [FRONT WORDS...]
+ *   storm --replay FILE ... [FRONT WORDS...]
+ *
+ * FRONT WORDS stand before the program on the second side: `sluice run --`. The first side is run
+ * without. Exit status: 0 all alike, 1 a difference, 2 usage, 4 the plain side failed.
+ */
+#include "compare.h"
+#include "lane.h"
+
+#include "../programs/prog.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+static uint64_t calls = 1000000, seed = 1, steps = 20000, shrink_s = 240;
+static const char *keep = "/tmp", *replay, *faults;
+static bool verbose, once;
+
+static int run_one_side(const char *sequence, const char *answers_path)
+{
+	struct storm_sequence q;
+	struct storm_answers *answers;
+	const struct storm_answers *header;
+
+	if (!storm_read(&q, sequence))
+		return 2;
+	/* The header says whether there is room for texts. */
+	header = storm_map_answers(answers_path, 0, false, false);
+	if (!header)
+		return 2;
+	answers = storm_map_answers(answers_path, q.count, header->traced, false);
+	return answers ? storm_crew(&q, answers) : 2;
+}
+
+static void print_counts(const struct storm_sides *sides)
+{
+	unsigned used = 0, answered = 0;
+
+	for (unsigned i = 0; i < STORM_IDS; i++) {
+		used += sides->calls[i] != 0;
+		answered += sides->calls[i] > sides->refused[i];
+		if (verbose)
+			printf("  %-36s %8lu calls, %8lu refused\n", storm_call_names[i],
+				sides->calls[i], sides->refused[i]);
+		else if (sides->calls[i] && sides->calls[i] == sides->refused[i])
+			printf("  never done, always refused: %s\n", storm_call_names[i]);
+	}
+	printf("storm: %u functions called, %u of them done at least once\n", used,
+		answered);
+}
+
+static void print_difference(
+	const struct storm_sequence *q, const struct storm_difference *d)
+{
+	printf("storm: %s:\n  ", d->what);
+	storm_print_step(stdout, &q->step[d->at]);
+	printf("  plain:\n%s  other:\n%s", d->plain, d->other);
+}
+
+/* Shrinks, says what differs and leaves a file that can be replayed. */
+static void report(
+	struct storm_sides *sides, struct storm_sequence *q, struct storm_difference *d)
+{
+	char path[512];
+
+	print_difference(q, d);
+	printf("storm: looking for the smallest sequence (at most %lu s)\n", shrink_s);
+	fflush(stdout);
+	storm_shrink(sides, q, d, (unsigned)shrink_s);
+	snprintf(path, sizeof(path), "%s/minimal", sides->folder);
+	storm_write(q, path);
+	printf("storm: minimal sequence of %zu steps, for --replay %s\n", q->count, path);
+	if (q->count <= 100)
+		for (size_t i = 0; i < q->count; i++)
+			storm_print_step(stdout, &q->step[i]);
+	print_difference(q, d);
+	fflush(stdout);
+}
+
+static int one_round(struct storm_sides *sides, struct storm_sequence *q)
+{
+	struct storm_difference d;
+
+	storm_compare(sides, q, replay != NULL, &d);
+	if (d.verdict == STORM_ALIKE)
+		return 0;
+	if (d.verdict == STORM_BROKEN) {
+		printf("storm: %s\n", d.what);
+		print_difference(q, &d);
+		return 4;
+	}
+	if (replay)
+		print_difference(q, &d);
+	else
+		report(sides, q, &d);
+	return 1;
+}
+
+static int conduct(struct storm_sides *sides)
+{
+	struct storm_sequence q;
+	unsigned rounds = 0;
+	int status = 0;
+
+	if (replay) {
+		if (!storm_read(&q, replay))
+			return PROG_USAGE;
+		status = one_round(sides, &q);
+		printf("storm: %zu steps, %s\n", q.count,
+			status ? "not alike" : "all alike");
+		return status;
+	}
+	while (!status && sides->total < calls) {
+		storm_generate(&q, seed + rounds, steps);
+		status = one_round(sides, &q);
+		rounds++;
+		printf("storm: round %u (seed %lu, %u processes, %zu steps): %lu of %lu "
+		       "calls compared\n",
+			rounds, seed + rounds - 1, q.workers, q.count, sides->total,
+			calls);
+		fflush(stdout);
+		storm_free(&q);
+		if (once)
+			break;
+	}
+	print_counts(sides);
+	if (!status)
+		printf("storm: %lu calls, all answers alike\n", sides->total);
+	return status;
+}
+
+int main(int argc, char **argv)
+{
+	static struct storm_sides sides;
+	const struct prog_option options[] = {
+		{"calls", PROG_NUMBER, &calls, "driver calls to compare, at least"},
+		{"seed", PROG_NUMBER, &seed,
+			"of the first round; the next one's is one more"},
+		{"steps", PROG_NUMBER, &steps, "per round; each is one or more calls"},
+		{"shrink", PROG_NUMBER, &shrink_s,
+			"seconds to look for a smaller sequence"},
+		{"keep", PROG_TEXT, &keep, "folder for sequences and answers"},
+		{"replay", PROG_TEXT, &replay, "runs this sequence instead"},
+		{"faults", PROG_TEXT, &faults, "fault plan of the second side"},
+		{"verbose", PROG_FLAG, &verbose, "calls per function"},
+	};
+	int at;
+
+	storm_ops_init();
+	if (argc == 4 && !strcmp(argv[1], "--side"))
+		return run_one_side(argv[2], argv[3]);
+	at = prog_options(argc, argv, "Random driver calls, compared with a plain run.",
+		options, sizeof(options) / sizeof(options[0]));
+	if (at < argc && !strcmp(argv[at], "--"))
+		at++;
+	sides.self = argv[0];
+	sides.folder = keep;
+	sides.front = &argv[at];
+	sides.faults = faults;
+	return conduct(&sides);
+}

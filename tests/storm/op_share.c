@@ -1,0 +1,186 @@
+/*
+ * op_share - memory between processes: IPC handles, and descriptors of the program's own handles
+ *
+ * Linked workers run one step at a time in the order of their tickets, and a step that touched a
+ * shared buffer ends with its work done: what the next process reads is settled.
+ */
+#include "ops.h"
+
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define GRAIN ((size_t)2 << 20)
+
+/* One pair of sockets per place, made before the workers are. */
+extern int storm_place_sockets[STORM_PLACE_SLOTS][2];
+
+void storm_op_share_offer(struct storm_lane *l, const uint32_t *a)
+{
+	struct storm_buffer *b = storm_buffer(l, a[0]);
+	struct storm_place *p = &l->answers->place[a[1] % STORM_PLACE_SLOTS];
+
+	if (!b || p->opened || (b->shared && b->place != (int)(a[1] % STORM_PLACE_SLOTS)))
+		return;
+	if (p->valid && p->owner != l->worker)
+		return;
+	storm_touch(l, b, ON_HOST);
+	if (CALL(l, cuIpcGetMemHandle, &p->mem, b->at) != CUDA_SUCCESS)
+		return;
+	if (p->valid && l->buffer[p->buffer].live)
+		l->buffer[p->buffer].shared = false;
+	p->valid = 1;
+	p->fd = 0;
+	p->owner = l->worker;
+	p->buffer = a[0];
+	p->bytes = b->bytes;
+	b->shared = true;
+	b->place = (int)(a[1] % STORM_PLACE_SLOTS);
+}
+
+void storm_op_share_open(struct storm_lane *l, const uint32_t *a)
+{
+	struct storm_buffer *b = storm_free_buffer(l, a[0]);
+	struct storm_place *p = &l->answers->place[a[1] % STORM_PLACE_SLOTS];
+	CUdeviceptr at = 0;
+
+	if (!b || !p->valid || p->fd)
+		return;
+	/* One's own: refused. A second opening of another's: the same address. */
+	if (CALL(l, cuIpcOpenMemHandle_v2, &at, p->mem,
+		    a[2] % 16 ? CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS : 64) != CUDA_SUCCESS)
+		return;
+	for (unsigned i = 0; i < STORM_BUFFER_SLOTS; i++)
+		if (l->buffer[i].live && l->buffer[i].at == at) {
+			storm_note(l, "opened again", 1);
+			CALL(l, cuIpcCloseMemHandle, at);
+			return;
+		}
+	p->opened++;
+	*b = (struct storm_buffer){.live = true,
+		.gen = b->gen + 1,
+		.from = FROM_IPC,
+		.at = at,
+		.bytes = p->bytes,
+		.shared = true,
+		.pending = PENDING_NONE,
+		.place = (int)(a[1] % STORM_PLACE_SLOTS)};
+	storm_verify(l, b, 0, b->bytes < 4096 ? b->bytes : 4096);
+}
+
+void storm_op_share_close(struct storm_lane *l, const uint32_t *a)
+{
+	struct storm_buffer *b = storm_buffer(l, a[0]);
+
+	if (b && b->from == FROM_IPC)
+		storm_give_back(l, b);
+}
+
+void storm_op_share_wrong(struct storm_lane *l, const uint32_t *a)
+{
+	struct storm_buffer *b = storm_buffer(l, a[0]);
+	CUipcMemHandle handle;
+	CUdeviceptr at;
+
+	memset(&handle, (int)(a[1] >> 8 & 0xff), sizeof(handle));
+	switch (a[1] % 5) {
+	case 0: CALL(l, cuIpcOpenMemHandle_v2, &at, handle, 1); break;
+	case 1: CALL(l, cuIpcOpenMemHandle_v2, NULL, handle, 1); break;
+	case 2: CALL(l, cuIpcGetMemHandle, NULL, b ? b->at : 0); break;
+	case 3: CALL(l, cuIpcGetMemHandle, &handle, 0x1000); break;
+	case 4: CALL(l, cuIpcCloseMemHandle, 0x1000); break;
+	}
+}
+
+static bool send_fd(int s, int fd)
+{
+	char byte = 1, control[CMSG_SPACE(sizeof(int))] = "";
+	struct iovec io = {&byte, 1};
+	struct msghdr m = {.msg_iov = &io,
+		.msg_iovlen = 1,
+		.msg_control = control,
+		.msg_controllen = sizeof(control)};
+	struct cmsghdr *c = CMSG_FIRSTHDR(&m);
+
+	c->cmsg_level = SOL_SOCKET;
+	c->cmsg_type = SCM_RIGHTS;
+	c->cmsg_len = CMSG_LEN(sizeof(int));
+	memcpy(CMSG_DATA(c), &fd, sizeof(fd));
+	return sendmsg(s, &m, MSG_DONTWAIT) == 1;
+}
+
+static int receive_fd(int s)
+{
+	char byte, control[CMSG_SPACE(sizeof(int))];
+	struct iovec io = {&byte, 1};
+	struct msghdr m = {.msg_iov = &io,
+		.msg_iovlen = 1,
+		.msg_control = control,
+		.msg_controllen = sizeof(control)};
+	int fd = -1;
+
+	if (recvmsg(s, &m, MSG_DONTWAIT) == 1 && CMSG_FIRSTHDR(&m))
+		memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&m)), sizeof(fd));
+	return fd;
+}
+
+/* A handle's descriptor to whoever takes it from the place. */
+void storm_op_share_export(struct storm_lane *l, const uint32_t *a)
+{
+	uint32_t place = a[1] % STORM_PLACE_SLOTS;
+	struct storm_handle *h = &l->handle[a[0] % STORM_HANDLE_SLOTS];
+	struct storm_place *p = &l->answers->place[place];
+	int fd = -1;
+
+	if (!h->live || p->valid)
+		return;
+	if (CALL(l, cuMemExportToShareableHandle, &fd, h->handle,
+		    CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0) != CUDA_SUCCESS)
+		return;
+	if (send_fd(storm_place_sockets[place][0], fd)) {
+		*p = (struct storm_place){
+			.valid = 1, .fd = 1, .owner = l->worker, .bytes = h->bytes};
+	}
+	close(fd);
+}
+
+/* Takes a handle from the place, maps it and uses it as a buffer. */
+void storm_op_share_import(struct storm_lane *l, const uint32_t *a)
+{
+	uint32_t place = a[1] % STORM_PLACE_SLOTS;
+	struct storm_place *p = &l->answers->place[place];
+	struct storm_buffer *b = storm_free_buffer(l, a[0]);
+	CUmemAccessDesc rw = {
+		.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = l->device},
+		.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+	CUmemGenericAllocationHandle handle;
+	CUdeviceptr at = 0;
+	size_t bytes;
+	CUresult r;
+	int fd;
+
+	if (!b || !p->valid || !p->fd)
+		return;
+	fd = receive_fd(storm_place_sockets[place][1]);
+	bytes = p->bytes;
+	memset(p, 0, sizeof(*p));
+	r = CALL(l, cuMemImportFromShareableHandle, &handle, (void *)(intptr_t)fd,
+		CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+	close(fd);
+	if (r != CUDA_SUCCESS)
+		return;
+	if (CALL(l, cuMemAddressReserve, &at, bytes, 0, 0, 0) == CUDA_SUCCESS) {
+		r = CALL(l, cuMemMap, at, bytes, 0, handle, 0);
+		if (r == CUDA_SUCCESS)
+			r = CALL(l, cuMemSetAccess, at, bytes, &rw, 1);
+		if (r == CUDA_SUCCESS) {
+			storm_obtained(l, b, FROM_IMPORT, at, bytes);
+			b->reserved = bytes;
+			b->shared = true; /* others may import it as well */
+			l->settle = true;
+		} else {
+			CALL(l, cuMemAddressFree, at, bytes);
+		}
+	}
+	CALL(l, cuMemRelease, handle);
+}
