@@ -18,6 +18,7 @@
 	X(cuMemGetInfo_v2)          \
 	X(cuMemAlloc_v2)            \
 	X(cuMemFree_v2)             \
+	X(cuMemAddressReserve)      \
 	X(cuMemsetD8Async)          \
 	X(cuMemcpyDtoDAsync_v2)     \
 	X(cuLaunchKernel)

@@ -10,21 +10,15 @@
  * The 99th percentile is that of batches, with less without: what interrupts, interrupts both.
  * Every figure is the median of several passes, for the sake of busy machines.
  */
-#include "bench.h"
+#include "stub.h"
 
-#include "ask.h"
 #include "driver.h"
 
-#include <dlfcn.h>
-#include <errno.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
-
-#include "base/file.h"
 
 #define NAME        "bench-launch"
 #define CALLS       1000 /* per batch */
@@ -52,20 +46,19 @@ TIME_BATCH(cuMemsetD8Async, 0x7000000000ull, 0, 64, NULL)
 TIME_BATCH(cuMemcpyDtoDAsync_v2, 0x7000000000ull, 0x7000001000ull, 64, NULL)
 
 struct kind {
-	const char *symbol, *bare_symbol;
+	const char *symbol;
 	time_batch_fn *time;
 	enum bench_row_id bare, median, p99; /* bare: BENCH_ROWS for none */
 	void *hook, *direct;
 };
 
 static struct kind kinds[] = {
-	{"cuLaunchKernel", "bench_bare_cuLaunchKernel", time_cuLaunchKernel,
-		BENCH_LAUNCH_BARE, BENCH_LAUNCH_MEDIAN, BENCH_LAUNCH_P99, NULL, NULL},
-	{"cuMemsetD8Async", "bench_bare_cuMemsetD8Async", time_cuMemsetD8Async,
-		BENCH_ROWS, BENCH_MEMSET_MEDIAN, BENCH_MEMSET_P99, NULL, NULL},
-	{"cuMemcpyDtoDAsync_v2", "bench_bare_cuMemcpyDtoDAsync_v2",
-		time_cuMemcpyDtoDAsync_v2, BENCH_ROWS, BENCH_MEMCPY_MEDIAN,
-		BENCH_MEMCPY_P99, NULL, NULL},
+	{"cuLaunchKernel", time_cuLaunchKernel, BENCH_LAUNCH_BARE, BENCH_LAUNCH_MEDIAN,
+		BENCH_LAUNCH_P99, NULL, NULL},
+	{"cuMemsetD8Async", time_cuMemsetD8Async, BENCH_ROWS, BENCH_MEMSET_MEDIAN,
+		BENCH_MEMSET_P99, NULL, NULL},
+	{"cuMemcpyDtoDAsync_v2", time_cuMemcpyDtoDAsync_v2, BENCH_ROWS,
+		BENCH_MEMCPY_MEDIAN, BENCH_MEMCPY_P99, NULL, NULL},
 };
 
 /* --- threads -------------------------------------------------------------------------------- */
@@ -159,30 +152,13 @@ static void measure_kind(
 
 /* --- inside `sluice run` ---------------------------------------------------------------- */
 
-/* The hook must be one, and the daemon must know us: else what is timed is the way round it. */
 static void make_sure(void)
 {
-	static const uint8_t no_token[SL_WIRE_TOKEN_BYTES];
-	struct sl_msg_use_row use;
-	size_t free_bytes = 0, total_bytes = 0;
-	int fd, r = bench_driver_context();
-
-	bench_require(r == 0, "the stub driver refused: %d", r);
-	r = (int)bench_cu.cuMemGetInfo_v2(&free_bytes, &total_bytes);
-	bench_require(r == 0, "cuMemGetInfo: %d", r);
+	bench_stub_join(NAME);
 	for (size_t i = 0; i < SL_ARRAY_LEN(kinds); i++) {
-		kinds[i].hook = dlsym(bench_cu.library, kinds[i].symbol);
-		kinds[i].direct = dlsym(bench_cu.library, kinds[i].bare_symbol);
-		bench_require(kinds[i].hook && kinds[i].direct,
-			"%s: not in the stub driver", kinds[i].symbol);
-		bench_require(kinds[i].hook != kinds[i].direct, "%s is not hooked",
-			kinds[i].symbol);
+		bench_stub_find(kinds[i].symbol, &kinds[i].hook, &kinds[i].direct);
 		(void)kinds[i].time(kinds[i].hook);
 	}
-	fd = bench_dial(SL_ROLE_CONTROL, no_token, NULL);
-	bench_require(bench_use(fd, NAME, &use) && use.clients == 1,
-		"the library did not join the daemon");
-	(void)close(fd);
 }
 
 static int inside(void)
@@ -206,41 +182,9 @@ static int inside(void)
 	return 0;
 }
 
-/* --- outside -------------------------------------------------------------------------- */
-
-/* Puts the stub's folder in front of whatever driver there is, and names the daemon's GPU. */
-static void set_environment(void)
-{
-	static const uint8_t no_token[SL_WIRE_TOKEN_BYTES];
-	const char *old = getenv("LD_LIBRARY_PATH");
-	sl_cleanup(sl_freep) char *stub = bench_path("tests/bench/libcuda.so.1");
-	sl_cleanup(sl_freep) char *folders = NULL;
-	struct sl_msg_gpu_row gpu;
-	char uuid[41];
-	int fd = bench_dial(SL_ROLE_CONTROL, no_token, NULL);
-
-	bench_gpu(fd, &gpu);
-	(void)close(fd);
-	sl_wire_uuid_format(gpu.uuid, uuid);
-	*strrchr(stub, '/') = '\0';
-	bench_require(
-		asprintf(&folders, "%s%s%s", stub, old ? ":" : "", old ? old : "") > 0,
-		"out of memory");
-	bench_require(setenv("LD_LIBRARY_PATH", folders, 1) == 0, "out of memory");
-	bench_require(setenv("BENCH_GPU_UUID", uuid, 1) == 0, "out of memory");
-}
-
 int bench_part_launch(int argc, char **argv)
 {
-	sl_cleanup(sl_freep) char *sluice = NULL;
-	sl_cleanup(sl_freep) char *self = NULL;
-
 	if (argc > 1 && strcmp(argv[1], "inside") == 0)
 		return inside();
-	sluice = bench_path("sluice");
-	self = bench_path("tests/bench/bench");
-	set_environment();
-	(void)execl(sluice, sluice, "run", "--name", NAME, "--", self, "launch", "inside",
-		(char *)NULL);
-	bench_die("%s: %s", sluice, strerror(errno));
+	bench_stub_start("launch", NAME);
 }

@@ -112,3 +112,33 @@ int bench_part_memory(int argc, char **argv)
 	free(both.d);
 	return 0;
 }
+
+/* --- heavy ---------------------------------------------------------------------------------- */
+
+#define HEAVY_COUNT 1000000
+#define HEAVY_ALIVE 2000
+#define HEAVY_S     90
+
+static double heavy_s(const char *sluice_name)
+{
+	struct bench_worker worker;
+	struct bench_reply reply;
+
+	bench_worker_start(&worker, sluice_name);
+	bench_worker_do(&worker, BENCH_DO_CONTEXT, 0, 0, &reply);
+	bench_worker_send(&worker, BENCH_DO_HEAVY, HEAVY_COUNT, HEAVY_ALIVE);
+	bench_worker_wait(&worker, &reply, HEAVY_S);
+	bench_worker_stop(&worker);
+	return (double)reply.sample[0] / (double)SL_S;
+}
+
+int bench_part_heavy(int argc, char **argv)
+{
+	double native = heavy_s(NULL), with = heavy_s("bench-heavy");
+
+	bench_emit(BENCH_HEAVY, NULL, with);
+	bench_emit(BENCH_HEAVY_NATIVE, NULL, native);
+	bench_emit_against(
+		BENCH_HEAVY_RATIO, NULL, with / native, BENCH_HEAVY_NATIVE, BENCH_NONE);
+	return 0;
+}

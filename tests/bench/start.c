@@ -53,6 +53,8 @@ int bench_part_start(int argc, char **argv)
 		BENCH_START_INIT, "init");
 	measure(&native, &with, BENCH_DO_START_USE, BENCH_DO_START_USE, BENCH_START_USE,
 		"context");
+	measure(&native, &with, BENCH_DO_START_NAMES, BENCH_DO_START_NAMES,
+		BENCH_START_NAMES, "names");
 	/* Both by the native worker: `sluice run` registers a workload of its own. */
 	measure(&native, &native, BENCH_DO_START_USE, BENCH_DO_START_RUN, BENCH_START_RUN,
 		NULL);

@@ -1,12 +1,43 @@
 /*
  * starter - a program that starts, initialises CUDA, and ends
  *
- * `starter init`: cuInit; `starter context`: and a primary context, and cuMemGetInfo. Linked to
+ * `starter init`: cuInit; `starter context`: and a primary context, and cuMemGetInfo; `starter names`: cuInit,
+ * and every function of the driver looked up by dlsym and by cuGetProcAddress. Linked to
  * nothing but the C library, so that its start is short and what is added to it shows.
  */
 #include "driver.h"
 
+#include <dlfcn.h>
 #include <string.h>
+
+static const struct {
+	const char *name;
+	int since;
+} names[] = {
+#define SL_CUDA_NAME(symbol, since) {#symbol, since},
+#include "base/cuda_names.def"
+#undef SL_CUDA_NAME
+};
+
+/* As the bindings for other languages do at their start. */
+static int look_all_up(void)
+{
+	CUresult (*look_up)(
+		const char *, void **, int, cuuint64_t, CUdriverProcAddressQueryResult *);
+	CUdriverProcAddressQueryResult status;
+	unsigned int found = 0;
+	void *function;
+
+	if (bench_driver_load() || bench_cu.cuInit(0))
+		return 1;
+	*(void **)&look_up = dlsym(bench_cu.library, "cuGetProcAddress_v2");
+	for (size_t i = 0; look_up && i < sizeof(names) / sizeof(names[0]); i++) {
+		function = NULL;
+		found += dlsym(bench_cu.library, names[i].name) != NULL;
+		(void)look_up(names[i].name, &function, names[i].since, 0, &status);
+	}
+	return found > 100 ? 0 : 1;
+}
 
 int main(int argc, char **argv)
 {
@@ -16,6 +47,8 @@ int main(int argc, char **argv)
 		return 64;
 	if (strcmp(argv[1], "init") == 0)
 		return bench_driver_load() || bench_cu.cuInit(0) ? 1 : 0;
+	if (strcmp(argv[1], "names") == 0)
+		return look_all_up();
 	if (bench_driver_context() || bench_cu.cuMemGetInfo_v2(&free_bytes, &total_bytes))
 		return 1;
 	return total_bytes ? 0 : 1;

@@ -48,13 +48,6 @@ CUresult cuMemcpyDtoDAsync_v2(
 	return CUDA_SUCCESS;
 }
 
-extern __typeof__(cuLaunchKernel) bench_bare_cuLaunchKernel
-	__attribute__((alias("cuLaunchKernel")));
-extern __typeof__(cuMemsetD8Async) bench_bare_cuMemsetD8Async
-	__attribute__((alias("cuMemsetD8Async")));
-extern __typeof__(cuMemcpyDtoDAsync_v2) bench_bare_cuMemcpyDtoDAsync_v2
-	__attribute__((alias("cuMemcpyDtoDAsync_v2")));
-
 /* --- the driver and its device ----------------------------------------------------------- */
 
 CUresult cuInit(unsigned int flags)
@@ -323,5 +316,114 @@ CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode)
 {
 	return CUDA_SUCCESS;
 }
+
+CUresult cuStreamBeginCapture_v2(CUstream stream, CUstreamCaptureMode mode)
+{
+	return CUDA_SUCCESS;
+}
+
+CUresult cuStreamEndCapture(CUstream stream, CUgraph *graph)
+{
+	*graph = (CUgraph)(uintptr_t)0x4000;
+	return CUDA_SUCCESS;
+}
+
+/* --- one call of each further class ------------------------------------------------------------ */
+
+CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdeviceptr ptr)
+{
+	*(CUcontext *)data = STUB_CONTEXT;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuCtxSetLimit(CUlimit limit, size_t value)
+{
+	return CUDA_SUCCESS;
+}
+
+CUresult cuGetProcAddress_v2(const char *symbol, void **fn, int cuda_version,
+	cuuint64_t flags, CUdriverProcAddressQueryResult *status)
+{
+	*fn = (void *)cuLaunchKernel;
+	return CUDA_SUCCESS;
+}
+
+/* A pool that has taken what it will ever need. */
+#define STUB_POOL       ((CUmemoryPool)(uintptr_t)0x5000)
+#define STUB_POOL_BYTES (32 * SL_MIB)
+
+CUresult cuDeviceGetMemPool(CUmemoryPool *pool, CUdevice dev)
+{
+	*pool = STUB_POOL;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceGetDefaultMemPool(CUmemoryPool *pool, CUdevice dev)
+{
+	*pool = STUB_POOL;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attr, void *value)
+{
+	*(cuuint64_t *)value =
+		attr == CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT ? STUB_POOL_BYTES : 4096;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuMemAllocAsync(CUdeviceptr *ptr, size_t bytes, CUstream stream)
+{
+	*ptr = 0x6000000000ull;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuMemFreeAsync(CUdeviceptr ptr, CUstream stream)
+{
+	return CUDA_SUCCESS;
+}
+
+CUresult cuArrayCreate_v2(CUarray *array, const CUDA_ARRAY_DESCRIPTOR *desc)
+{
+	*array =
+		(CUarray)(uintptr_t)__atomic_add_fetch(&next_handle, 1, __ATOMIC_RELAXED);
+	return CUDA_SUCCESS;
+}
+
+CUresult cuArrayDestroy(CUarray array)
+{
+	return CUDA_SUCCESS;
+}
+
+CUresult cuArrayGetMemoryRequirements(
+	CUDA_ARRAY_MEMORY_REQUIREMENTS *out, CUarray array, CUdevice dev)
+{
+	*out = (CUDA_ARRAY_MEMORY_REQUIREMENTS){.size = 16384, .alignment = 512};
+	return CUDA_SUCCESS;
+}
+
+/* --- second names, for the comparison ---------------------------------------------------------- */
+
+#define BARE(name) \
+	extern __typeof__(name) bench_bare_##name __attribute__((alias(#name)));
+BARE(cuLaunchKernel)
+BARE(cuMemsetD8Async)
+BARE(cuMemcpyDtoDAsync_v2)
+BARE(cuStreamQuery)
+BARE(cuMemGetInfo_v2)
+BARE(cuPointerGetAttribute)
+BARE(cuCtxSetLimit)
+BARE(cuStreamBeginCapture_v2)
+BARE(cuStreamEndCapture)
+BARE(cuGetProcAddress_v2)
+BARE(cuMemAlloc_v2)
+BARE(cuMemFree_v2)
+BARE(cuMemAllocAsync)
+BARE(cuMemFreeAsync)
+BARE(cuArrayCreate_v2)
+BARE(cuArrayDestroy)
+BARE(cuMemCreate)
+BARE(cuMemRelease)
+BARE(cuMemMap)
+BARE(cuMemUnmap)
 
 #pragma GCC visibility pop

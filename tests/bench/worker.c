@@ -180,6 +180,46 @@ static int small_batch(const struct bench_order *order, struct bench_reply *repl
 	return r;
 }
 
+/* Sizes as frameworks ask for them: many small ones, some blocks, a few large. */
+static uint64_t heavy_bytes(uint64_t random)
+{
+	uint64_t kind = random % 100;
+
+	random /= 100;
+	if (kind < 70)
+		return 256 + random % (64 * SL_KIB);
+	if (kind < 95)
+		return 64 * SL_KIB + random % (1 * SL_MIB);
+	return kind < 99 ? 2 * SL_MIB : 16 * SL_MIB;
+}
+
+/* Each allocation takes the place of a random one of those alive, so ends come in any order. */
+static int heavy(const struct bench_order *order, struct bench_reply *reply)
+{
+	CUdeviceptr *alive = calloc(order->bytes, sizeof(*alive));
+	uint64_t random = 88172645463325252ull;
+	sl_ns begin = sl_clock_now();
+	int r = alive ? 0 : -1;
+
+	for (uint32_t i = 0; !r && i < order->count; i++) {
+		CUdeviceptr *slot;
+
+		random ^= random << 13;
+		random ^= random >> 7;
+		random ^= random << 17;
+		slot = &alive[random % order->bytes];
+		if (*slot)
+			r = (int)bench_cu.cuMemFree_v2(*slot);
+		if (!r)
+			r = (int)bench_cu.cuMemAlloc_v2(slot, heavy_bytes(random >> 11));
+	}
+	for (uint64_t i = 0; !r && i < order->bytes; i++)
+		r = alive[i] ? (int)bench_cu.cuMemFree_v2(alive[i]) : 0;
+	add(reply, sl_clock_now() - begin);
+	free(alive);
+	return r;
+}
+
 /* From before the fork to after the wait: what a shell script would see. */
 static int start(char *const argv[], struct bench_reply *reply)
 {
@@ -202,6 +242,7 @@ static int start_program(enum bench_verb verb, struct bench_reply *reply)
 	char *const plain[] = {(char[]){"/bin/true"}, NULL};
 	char *const init[] = {starter, (char[]){"init"}, NULL};
 	char *const use[] = {starter, (char[]){"context"}, NULL};
+	char *const names[] = {starter, (char[]){"names"}, NULL};
 	char *const run[] = {sluice, (char[]){"run"}, (char[]){"--"}, starter,
 		(char[]){"context"}, NULL};
 
@@ -209,6 +250,7 @@ static int start_program(enum bench_verb verb, struct bench_reply *reply)
 	case BENCH_DO_START_TRUE: return start(plain, reply);
 	case BENCH_DO_START_INIT: return start(init, reply);
 	case BENCH_DO_START_USE: return start(use, reply);
+	case BENCH_DO_START_NAMES: return start(names, reply);
 	default: return start(run, reply);
 	}
 }
@@ -222,6 +264,8 @@ static int obey(const struct bench_order *order, struct bench_reply *reply)
 	case BENCH_DO_LARGE: return large(order, reply);
 	case BENCH_DO_SMALL_PAIR: return small_pairs(order, reply);
 	case BENCH_DO_SMALL_BATCH: return small_batch(order, reply);
+	case BENCH_DO_HEAVY: return heavy(order, reply);
+	case BENCH_DO_START_NAMES:
 	case BENCH_DO_START_TRUE:
 	case BENCH_DO_START_INIT:
 	case BENCH_DO_START_USE:

@@ -19,6 +19,8 @@ enum bench_verb {
 	BENCH_DO_LARGE, /* count times alloc and free of bytes; samples: ns of each in turn */
 	BENCH_DO_SMALL_PAIR, /* count pairs of alloc and free of bytes; sample: ns in all */
 	BENCH_DO_SMALL_BATCH, /* count allocs, then count frees; sample: ns in all */
+	BENCH_DO_HEAVY, /* count mixed allocations, bytes alive at a time; sample: ns in all */
+	BENCH_DO_START_NAMES, /* start a program: starter names; sample: ns */
 	BENCH_DO_START_TRUE,  /* start /bin/true and wait for it; sample: ns */
 	BENCH_DO_START_INIT,  /* the same: starter init */
 	BENCH_DO_START_USE,   /* the same: starter context */
