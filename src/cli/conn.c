@@ -355,6 +355,7 @@ int sl_conn_list(struct sl_conn *conn, enum sl_list_what what, sl_conn_row_fn fn
 		[SL_LIST_GPUS] = {SL_MSG_GPU_ROW, "list of GPUs"},
 		[SL_LIST_STATUS] = {SL_MSG_STATUS_ROW, "status"},
 		[SL_LIST_CLIENTS] = {SL_MSG_CLIENT_ROW, "list of clients"},
+		[SL_LIST_HELD] = {SL_MSG_HELD_ROW, "list of held memory"},
 		[SL_LIST_TROUBLES] = {SL_MSG_TROUBLE_ROW, "list of troubles"},
 	};
 	union sl_msg ask;

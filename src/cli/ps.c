@@ -83,6 +83,11 @@ static int32_t priority(const struct sl_msg_use_row *row)
 	return (int32_t)(row->priority_biased - SL_PRIORITY_BIAS);
 }
 
+/* What one look at the daemon gave; gpus and held as far as they are needed and known. */
+struct lists {
+	struct sl_rows rows, gpus, held;
+};
+
 static bool add_row(struct sl_table *table, const struct sl_msg_use_row *row)
 {
 	char text[64];
@@ -120,24 +125,41 @@ static const char *gpu_uuid(const struct sl_rows *gpus, uint32_t gpu, char text[
 	return NULL;
 }
 
-static json_t *to_json(const struct sl_msg_use_row *row, const struct sl_rows *gpus)
+/* Held memory of a workload, or of one client of it, on a GPU. */
+static uint64_t held_bytes(
+	const struct sl_rows *held, uint64_t workload, uint64_t client, uint32_t gpu)
 {
+	uint64_t bytes = 0;
+
+	for (size_t i = 0; i < held->count; i++) {
+		const struct sl_msg_held_row *row = &held->all[i].held_row;
+
+		if (row->workload == workload && row->gpu == gpu &&
+			(!client || row->client == client))
+			bytes += row->held_bytes;
+	}
+	return bytes;
+}
+
+static json_t *to_json(const struct sl_msg_use_row *row, const struct lists *lists)
+{
+	uint64_t held = held_bytes(&lists->held, row->workload, 0, row->gpu);
 	char user[64], uuid[41];
 
 	user_name(row->uid, user, sizeof(user));
 	return json_pack(
 		"{s:I, s:o, s:o, s:s, s:i, s:i, s:i, s:s?, s:i, s:s, s:I, s:I, s:I, s:I, "
-		"s:I, s:I, s:i, s:i, s:I, s:b, s:b, s:b, s:b, s:b, s:b, s:o}",
+		"s:I, s:I, s:I, s:i, s:i, s:I, s:b, s:b, s:b, s:b, s:b, s:b, s:o}",
 		"workload", (json_int_t)row->workload, "name", sl_text_json(row->name),
 		"project", sl_text_json(row->project), "user", user, "uid", (int)row->uid,
 		"pid", (int)row->pid, "gpu", (int)row->gpu, "gpu_uuid",
-		gpu_uuid(gpus, row->gpu, uuid), "priority", (int)priority(row), "state",
-		sl_state_name(row->state), "request_bytes",
+		gpu_uuid(&lists->gpus, row->gpu, uuid), "priority", (int)priority(row),
+		"state", sl_state_name(row->state), "request_bytes",
 		(json_int_t)row->request_bytes, "limit_bytes",
 		(json_int_t)row->limit_bytes, "backing_bytes",
 		(json_int_t)row->backing_bytes, "hidden_bytes",
-		(json_int_t)row->hidden_bytes, "dying_bytes",
-		(json_int_t)row->dying_bytes, "waiting_bytes",
+		(json_int_t)row->hidden_bytes, "held_bytes", (json_int_t)held,
+		"dying_bytes", (json_int_t)row->dying_bytes, "waiting_bytes",
 		(json_int_t)row->waiting_bytes, "waiting", (int)row->waiting, "clients",
 		(int)row->clients, "age_ms", (json_int_t)row->age_ms, "swap",
 		!(row->flags & SL_USE_NO_SWAP), "oom_first",
@@ -157,6 +179,7 @@ enum {
 	C_STATE,
 	C_BACKING,
 	C_HIDDEN,
+	C_HELD,
 	C_GRANTED,
 	C_WAITING,
 	C_IDLE,
@@ -170,14 +193,17 @@ static const struct sl_column client_columns[C_COLUMNS] = {
 	[C_STATE] = {"STATE", false, 0, 0},
 	[C_BACKING] = {"BACKING", true, 0, 0},
 	[C_HIDDEN] = {"HIDDEN", true, 0, 0},
+	[C_HELD] = {"HELD", true, 0, 4},
 	[C_GRANTED] = {"GRANTED", true, 0, 1},
 	[C_WAITING] = {"WAITING", true, 0, 0},
 	[C_IDLE] = {"IDLE", true, 0, 3},
 	[C_BUSY] = {"BUSY", true, 0, 2},
 };
 
-static bool add_client(struct sl_table *table, const struct sl_msg_client_row *row)
+static bool add_client(struct sl_table *table, const struct sl_msg_client_row *row,
+	const struct lists *lists)
 {
+	uint64_t held = held_bytes(&lists->held, row->workload, row->client, row->gpu);
 	char text[32];
 
 	sl_table_set(table, C_NAME, "%s", row->name);
@@ -188,6 +214,8 @@ static bool add_client(struct sl_table *table, const struct sl_msg_client_row *r
 		sl_table_bytes(row->backing_bytes, text, sizeof(text)));
 	sl_table_set(table, C_HIDDEN, "%s",
 		sl_table_bytes(row->hidden_bytes, text, sizeof(text)));
+	sl_table_set(table, C_HELD, "%s",
+		held ? sl_table_bytes(held, text, sizeof(text)) : "-");
 	sl_table_set(table, C_GRANTED, "%s",
 		sl_table_bytes(row->granted_bytes, text, sizeof(text)));
 	sl_table_set(table, C_WAITING, "%s",
@@ -203,14 +231,16 @@ static bool add_client(struct sl_table *table, const struct sl_msg_client_row *r
 	return sl_table_end_row(table);
 }
 
-static json_t *client_to_json(const struct sl_msg_client_row *row)
+static json_t *client_to_json(
+	const struct sl_msg_client_row *row, const struct lists *lists)
 {
+	uint64_t held = held_bytes(&lists->held, row->workload, row->client, row->gpu);
 	json_t *idle = row->flags & SL_CLIENT_IDLE
 			       ? json_integer((json_int_t)row->idle_ms)
 			       : json_null();
 
 	return json_pack("{s:I, s:I, s:o, s:i, s:i, s:s, s:b, s:b, s:b, s:I, s:I, s:I, "
-			 "s:I, s:o, s:I}",
+			 "s:I, s:I, s:o, s:I}",
 		"client", (json_int_t)row->client, "workload", (json_int_t)row->workload,
 		"name", sl_text_json(row->name), "pid", (int)row->pid, "gpu",
 		(int)row->gpu, "condition", sl_state_condition(row->condition), "waits",
@@ -218,34 +248,35 @@ static json_t *client_to_json(const struct sl_msg_client_row *row)
 		!!(row->flags & SL_CLIENT_STOPPING), "untakeable",
 		!!(row->flags & SL_CLIENT_UNTAKEABLE), "backing_bytes",
 		(json_int_t)row->backing_bytes, "hidden_bytes",
-		(json_int_t)row->hidden_bytes, "granted_bytes",
-		(json_int_t)row->granted_bytes, "waiting_bytes",
+		(json_int_t)row->hidden_bytes, "held_bytes", (json_int_t)held,
+		"granted_bytes", (json_int_t)row->granted_bytes, "waiting_bytes",
 		(json_int_t)row->waiting_bytes, "idle_ms", idle, "busy_ms",
 		(json_int_t)row->busy_ms);
 }
 
 /* --- both --- */
 
-static int print_json(
-	const struct settings *s, const struct sl_rows *rows, const struct sl_rows *gpus)
+static int print_json(const struct settings *s, const struct lists *lists)
 {
+	const struct sl_rows *rows = &lists->rows;
 	json_t *array = json_array();
 
 	for (size_t i = 0; i < rows->count; i++)
-		json_array_append_new(
-			array, s->clients ? client_to_json(&rows->all[i].client_row)
-					  : to_json(&rows->all[i].use_row, gpus));
+		json_array_append_new(array,
+			s->clients ? client_to_json(&rows->all[i].client_row, lists)
+				   : to_json(&rows->all[i].use_row, lists));
 	return sl_rows_print_json(SL_VERB_ps, array);
 }
 
-static int print_table(const struct settings *s, const struct sl_rows *rows, bool clear)
+static int print_table(const struct settings *s, const struct lists *lists, bool clear)
 {
+	const struct sl_rows *rows = &lists->rows;
 	sl_cleanup(sl_table_freep) struct sl_table *table =
 		s->clients ? sl_table_new(client_columns, C_COLUMNS)
 			   : sl_table_new(columns, COLUMNS);
 
 	for (size_t i = 0; table && i < rows->count; i++)
-		if (!(s->clients ? add_client(table, &rows->all[i].client_row)
+		if (!(s->clients ? add_client(table, &rows->all[i].client_row, lists)
 				 : add_row(table, &rows->all[i].use_row)))
 			table = sl_table_free(table);
 	if (!table)
@@ -256,19 +287,39 @@ static int print_table(const struct settings *s, const struct sl_rows *rows, boo
 	return sl_cli_finish(SL_VERB_ps, SL_EXIT_OK);
 }
 
+static void fini_lists(struct lists *lists)
+{
+	sl_rows_fini(&lists->rows);
+	sl_rows_fini(&lists->gpus);
+	sl_rows_fini(&lists->held);
+}
+
+/* An older daemon knows of no held memory, and nobody held any with it. */
+static int fetch(const struct settings *s, struct lists *lists, struct sl_error *err)
+{
+	sl_cleanup(sl_conn_close) struct sl_conn conn = {.fd = -1};
+	int status = sl_conn_open(&conn, err);
+
+	if (!status)
+		status = sl_rows_list(&lists->rows, &conn,
+			s->clients ? SL_LIST_CLIENTS : SL_LIST_USES, err);
+	if (!status && s->json && !s->clients)
+		status = sl_rows_list(&lists->gpus, &conn, SL_LIST_GPUS, err);
+	if (!status && conn.speaks >= sl_wire_since(SL_MSG_HELD_ROW))
+		status = sl_rows_list(&lists->held, &conn, SL_LIST_HELD, err);
+	return status;
+}
+
 static int print_once(const struct settings *s, bool clear)
 {
-	sl_cleanup(sl_rows_fini) struct sl_rows rows = {0};
-	sl_cleanup(sl_rows_fini) struct sl_rows gpus = {0};
-	bool needs_gpus = s->json && !s->clients;
+	sl_cleanup(fini_lists) struct lists lists = {0};
 	struct sl_error err = {0};
-	int status = sl_rows_fetch_two(&rows, s->clients ? SL_LIST_CLIENTS : SL_LIST_USES,
-		needs_gpus ? &gpus : NULL, SL_LIST_GPUS, &err);
+	int status = fetch(s, &lists, &err);
 
 	if (status)
 		return sl_cli_fail(
 			SL_VERB_ps, s->json, (enum sl_exit)status, "%s", err.text);
-	return s->json ? print_json(s, &rows, &gpus) : print_table(s, &rows, clear);
+	return s->json ? print_json(s, &lists) : print_table(s, &lists, clear);
 }
 
 int sl_verb_ps(int argc, char **argv)

@@ -30,6 +30,7 @@ struct sl_top_line {
 
 struct sl_top_data {
 	struct sl_rows gpus, uses, clients;
+	struct sl_rows held; /* empty if the daemon does not know */
 	struct sl_rows whys; /* EVENT_ROWs of those that wait and are on the screen */
 	struct sl_rows
 		pane; /* EVENT_ROWs about the selected one, while the pane is open */

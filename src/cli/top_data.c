@@ -24,6 +24,7 @@ int sl_top_fetch(struct sl_top_data *data, struct sl_conn *conn, struct sl_error
 	sl_cleanup(sl_rows_fini) struct sl_rows gpus = {0};
 	sl_cleanup(sl_rows_fini) struct sl_rows uses = {0};
 	sl_cleanup(sl_rows_fini) struct sl_rows clients = {0};
+	sl_cleanup(sl_rows_fini) struct sl_rows held = {0};
 	bool has_clients = conn->speaks >= sl_wire_since(SL_MSG_CLIENT_ROW);
 	int status = sl_rows_list(&gpus, conn, SL_LIST_GPUS, err);
 
@@ -31,11 +32,14 @@ int sl_top_fetch(struct sl_top_data *data, struct sl_conn *conn, struct sl_error
 		status = sl_rows_list(&uses, conn, SL_LIST_USES, err);
 	if (!status && has_clients)
 		status = sl_rows_list(&clients, conn, SL_LIST_CLIENTS, err);
+	if (!status && conn->speaks >= sl_wire_since(SL_MSG_HELD_ROW))
+		status = sl_rows_list(&held, conn, SL_LIST_HELD, err);
 	if (status)
 		return status;
 	move_rows(&data->gpus, &gpus);
 	move_rows(&data->uses, &uses);
 	move_rows(&data->clients, &clients);
+	move_rows(&data->held, &held);
 	data->has_clients = has_clients;
 	if (sl_top_join(data))
 		return SL_EXIT_OK;
@@ -224,6 +228,7 @@ void sl_top_fini(struct sl_top_data *data)
 	sl_rows_fini(&data->gpus);
 	sl_rows_fini(&data->uses);
 	sl_rows_fini(&data->clients);
+	sl_rows_fini(&data->held);
 	sl_rows_fini(&data->whys);
 	sl_rows_fini(&data->pane);
 	free(data->lines);

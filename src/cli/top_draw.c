@@ -90,6 +90,19 @@ static void say_why(
 	}
 }
 
+/* Of what it has there, what must not be moved. */
+static uint64_t held_by(
+	const struct sl_top_data *data, const struct sl_msg_client_row *client)
+{
+	for (size_t i = 0; i < data->held.count; i++) {
+		const struct sl_msg_held_row *row = &data->held.all[i].held_row;
+
+		if (row->client == client->client && row->gpu == client->gpu)
+			return row->held_bytes;
+	}
+	return 0;
+}
+
 static void say_details(
 	struct pane *pane, const struct sl_top_data *data, const struct sl_top_line *line)
 {
@@ -113,11 +126,14 @@ static void say_details(
 		const struct sl_msg_client_row *client = &data->clients.all[i].client_row;
 
 		if (client->workload == use->workload && client->gpu == use->gpu)
-			say(pane, "process %u  %s  backing %s  hidden %s  granted %s",
+			say(pane,
+				"process %u  %s  backing %s  hidden %s  held %s  granted "
+				"%s",
 				client->pid,
 				sl_state_of_client(client, state, sizeof(state)),
 				sl_table_bytes(client->backing_bytes, a, sizeof(a)),
 				sl_table_bytes(client->hidden_bytes, b, sizeof(b)),
+				sl_table_bytes(held_by(data, client), d, sizeof(d)),
 				sl_table_bytes(client->granted_bytes, c, sizeof(c)));
 	}
 }

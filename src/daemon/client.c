@@ -18,7 +18,6 @@
 #include "daemon/claim.h"
 #include "daemon/drive.h"
 #include "daemon/events.h"
-#include "daemon/pids.h"
 #include "daemon/ipc.h"
 #include "daemon/pids.h"
 #include "daemon/probing.h"
@@ -358,6 +357,15 @@ static void on_reported(struct sl_peer *peer)
 		sl_step(D_RECOVERED);
 }
 
+/* In older protocols the place of the flags has no meaning. */
+static uint32_t flags_of(const struct sl_peer *peer, const struct sl_msg_ask *ask)
+{
+	if (peer->version < sl_wire_since(SL_MSG_HELD))
+		return 0;
+	return (ask->flags & SL_ASK_HELD ? SL_NODE_ASK_HELD : 0) |
+	       (ask->flags & SL_ASK_THERE ? SL_NODE_ASK_THERE : 0);
+}
+
 static void on_ask(struct sl_peer *peer, const struct sl_msg_ask *ask)
 {
 	struct sl_client *client = peer->client;
@@ -380,8 +388,7 @@ static void on_ask(struct sl_peer *peer, const struct sl_msg_ask *ask)
 	event.ask.ask = ask->ask;
 	event.ask.gpu = (uint32_t)gpu;
 	event.ask.bytes = ask->bytes;
-	event.ask.flags = (ask->flags & SL_ASK_HELD ? SL_NODE_ASK_HELD : 0) |
-			  (ask->flags & SL_ASK_THERE ? SL_NODE_ASK_THERE : 0);
+	event.ask.flags = flags_of(peer, ask);
 	sl_drive(peer->daemon, &event);
 	sl_step(D_ASK_DECIDED);
 }

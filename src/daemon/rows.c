@@ -164,8 +164,9 @@ static const struct sl_client *client_from(
 	return best;
 }
 
-static bool next_client(
-	const struct sl_daemon *daemon, struct sl_peer_list *list, union sl_msg *msg)
+/* The next client, on the next of its GPUs; NULL at the end. */
+static const struct sl_client *step_client(
+	const struct sl_daemon *daemon, struct sl_peer_list *list, uint32_t *ordinal)
 {
 	struct sl_workload *workload;
 
@@ -182,8 +183,8 @@ static bool next_client(
 			list->place = 0;
 		}
 		if (client && list->place < client->gpu_count) {
-			client_row(daemon, client, list->place++, msg);
-			return true;
+			*ordinal = list->place++;
+			return client;
 		}
 		if (client) {
 			list->client++;
@@ -192,6 +193,41 @@ static bool next_client(
 			list->client = 0;
 		}
 		list->place = 0;
+	}
+	return NULL;
+}
+
+static bool next_client(
+	const struct sl_daemon *daemon, struct sl_peer_list *list, union sl_msg *msg)
+{
+	uint32_t ordinal;
+	const struct sl_client *client = step_client(daemon, list, &ordinal);
+
+	if (client)
+		client_row(daemon, client, ordinal, msg);
+	return client != NULL;
+}
+
+static bool next_held(
+	const struct sl_daemon *daemon, struct sl_peer_list *list, union sl_msg *msg)
+{
+	const struct sl_client *client;
+	uint32_t ordinal;
+
+	while ((client = step_client(daemon, list, &ordinal))) {
+		uint32_t gpu = client->gpu_numbers[ordinal];
+		uint64_t held =
+			sl_node_client_use(daemon->node, client->id, gpu).held_bytes;
+
+		if (!held)
+			continue;
+		sl_wire_init(msg, SL_MSG_HELD_ROW);
+		msg->held_row.client = client->id;
+		msg->held_row.workload = client->workload->id;
+		msg->held_row.gpu = gpu;
+		msg->held_row.pid = (uint32_t)client->pid;
+		msg->held_row.held_bytes = held;
+		return true;
 	}
 	return false;
 }
@@ -300,6 +336,7 @@ bool sl_rows_next(
 	case SL_LIST_GPUS: return next_gpu(daemon, list, msg);
 	case SL_LIST_STATUS: return next_status(daemon, list, msg);
 	case SL_LIST_CLIENTS: return next_client(daemon, list, msg);
+	case SL_LIST_HELD: return next_held(daemon, list, msg);
 	case SL_LIST_TROUBLES: return next_trouble(daemon, list, msg);
 	}
 	return false;

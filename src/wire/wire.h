@@ -38,6 +38,7 @@ enum sl_list_what {
 	SL_LIST_STATUS,
 	SL_LIST_CLIENTS,  /* since version 2 */
 	SL_LIST_TROUBLES, /* since version 2 */
+	SL_LIST_HELD,     /* since version 3 */
 	SL_LISTS
 };
 enum sl_state {

@@ -23,7 +23,7 @@ expect 'gpus' 0 '80Gi  *78Gi  *40Gi .*38Gi  *97%  *ok$' "$sluice" gpus
 expect 'gpus: degraded' 0 ' degraded$' "$sluice" gpus
 expect 'gpus: stale' 0 ' stale$' "$sluice" gpus
 expect 'gpus: uuid' 0 'GPU-00000000-0000-0000-0000-000000000002' "$sluice" gpus
-expect 'version' 0 "^daemon   0.1.0, protocol 2, at $SLUICE_SOCKET" "$sluice" version
+expect 'version' 0 "^daemon   0.1.0, protocol 3, at $SLUICE_SOCKET" "$sluice" version
 expect 'doctor' 1 '' "$sluice" doctor
 expect 'watch ends with its reader' 0 '' sh -c "'$sluice' ps --watch 1 | head -n 2"
 
@@ -40,7 +40,7 @@ if command -v python3 >/dev/null; then
 		"3 degraded 2 83751862272"
 	run "$sluice" version --json
 	same 'version --json' "$(json 'd["protocol"], d["daemon"]["driver"], d["daemon_error"]')" \
-		"2 535.1 None"
+		"3 535.1 None"
 	run "$sluice" doctor --json
 	same 'doctor --json' "$(json 'd["ok"], d["checks"][0]["check"], d["checks"][1]["level"]')" \
 		"False library ok"
@@ -55,7 +55,7 @@ expect 'over limit' 0 ' over limit ' "$sluice" ps
 expect 'untakeable wins over over limit' 0 ' 9 .* untakeable ' "$sluice" ps
 expect 'stopping wins over both' 0 ' 3 .* stopping ' "$sluice" ps
 expect 'gpus: lost' 0 ' lost$' "$sluice" gpus
-expect 'ps --clients' 0 '^NAME  *PID  *GPU  *STATE  *BACKING  *HIDDEN  *GRANTED  *WAITING  *IDLE  *BUSY$' "$sluice" ps --clients
+expect 'ps --clients' 0 '^NAME  *PID  *GPU  *STATE  *BACKING  *HIDDEN  *HELD  *GRANTED  *WAITING  *IDLE  *BUSY$' "$sluice" ps --clients
 expect 'ps --clients: idle' 0 '^a-model-server-0  *200  *0  *running  *1Gi  *512Mi  *0  *-  *65s  *-$' "$sluice" ps --clients
 expect 'ps --clients: why untakeable' 0 ' untakeable (stopped) .* 45s$' "$sluice" ps --clients
 for columns in 80 100; do

@@ -271,8 +271,8 @@ static void series_are_bounded(void **state)
 	struct sl_metrics_books *large = make_books(2, 110);
 	char *a = render(small, 65536), *b = render(large, 65536);
 
-	/* Per workload: 3 of its own, and 8 on each of its 2 GPUs. */
-	assert_int_equal(check_format(b) - check_format(a), 100 * (3 + 8 * 2));
+	/* Per workload: 3 of its own, and 9 on each of its 2 GPUs. */
+	assert_int_equal(check_format(b) - check_format(a), 100 * (3 + 9 * 2));
 	free(a);
 	free(b);
 	(void)sl_metrics_put(small);

@@ -106,6 +106,9 @@ struct sl_msg_status_row rig_status(const struct rig *rig);
 unsigned int rig_uses(
 	const struct rig *rig, struct sl_msg_use_row *out, unsigned int room);
 
+/* Held bytes of all clients, as LIST tells. */
+uint64_t rig_held(const struct rig *rig);
+
 /* Tries until the condition holds, for 5 s; fails the test otherwise. */
 #define rig_until(condition)                                                \
 	do {                                                                \

@@ -125,16 +125,21 @@ static void expect_reject(const struct rig_peer *peer, uint32_t reason, const ch
 	rig_expect_closed(peer);
 }
 
+#define TEXT_OF(number) #number
+#define AS_TEXT(number) TEXT_OF(number)
+#define NEWEST          AS_TEXT(SL_PROTOCOL_VERSION)
+#define NEWER           (SL_PROTOCOL_VERSION + 1)
+
 static void other_versions_are_told_both(void **state)
 {
 	static const struct {
 		uint32_t version;
 		const char *words;
 	} rows[] = {
-		{0, "speaks protocols 1 to 2, and this program 0"},
+		{0, "speaks protocols 1 to " NEWEST ", and this program 0"},
 		{0, "the program is the older"},
-		{3, "speaks protocols 1 to 2, and this program 3"},
-		{3, "install sluice, sluiced and libsluice.so of one version"},
+		{NEWER, "speaks protocols 1 to " NEWEST ", and this program"},
+		{NEWER, "install sluice, sluiced and libsluice.so of one version"},
 		{77, "sluiced is the older"},
 	};
 	struct rig *rig = *state;
