@@ -82,6 +82,8 @@ static bool copy_row(CUstream s, const struct sl_copy *c, uint64_t dst, uint64_t
 
 		if (ok)
 			memmove(d, p, n);
+		if (ok)
+			sl_space_echo(dst, d, n);
 		sl_space_unpin(to);
 		sl_space_unpin(from);
 		if (!ok)
@@ -147,6 +149,7 @@ static bool set_row(CUstream s, const struct sl_set *set, uint64_t dst)
 			return false;
 		if (set->value || !punch_zeros(where, n, phys))
 			fill(where, set->value, set->size, n);
+		sl_space_echo(dst, where, n);
 		sl_space_unpin(phys);
 		dst += n;
 		left -= n;
@@ -219,6 +222,8 @@ static bool touch_value(CUstream s, const CUstreamBatchMemOpParams *p, bool *met
 	} else {
 		__atomic_store_n((uint32_t *)where, v->value, __ATOMIC_RELEASE);
 	}
+	if (!is_wait)
+		sl_space_echo(v->address, where, is_wide ? 8 : 4);
 	sl_space_unpin(phys);
 	return true;
 }

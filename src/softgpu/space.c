@@ -284,6 +284,8 @@ void sl_phys_unref(struct sl_phys *p)
 		munmap(p->alias, p->bytes);
 	if (p->fd >= 0)
 		close(p->fd);
+	else if (p->multicast)
+		sl_multicast_free(p->multicast);
 	else
 		release_remote(p->id);
 	free(p->extent);
@@ -307,7 +309,7 @@ bool sl_phys_map_at(const struct sl_phys *p, char *at, int prot)
 	return true;
 }
 
-static char *alias_of(struct sl_phys *p)
+char *sl_phys_alias(struct sl_phys *p)
 {
 	if (p->alias)
 		return p->alias;
@@ -338,6 +340,8 @@ CUresult sl_mapping_tell(struct sl_mapping *m, CUdevice device)
 
 	if (!sl_companion_runs(device))
 		return CUDA_SUCCESS;
+	if (m->phys->multicast)
+		return sl_multicast_tell(m, device);
 	if (m->access[device] == CU_MEM_ACCESS_FLAGS_PROT_NONE) {
 		if (!m->in_companion[device])
 			return CUDA_SUCCESS;
@@ -453,6 +457,25 @@ void sl_mapping_drop(struct sl_mapping *m)
 
 /* Access for copies --------------------------------------------------------------------------- */
 
+static bool pin_mapped(const struct sl_mapping *m, uint64_t address, CUdevice device,
+	uint64_t *bytes, char **where, struct sl_phys **out)
+{
+	uint64_t offset = address - m->address;
+	struct sl_phys *p = m->phys;
+	char *alias;
+
+	*bytes = sl_min_u64(*bytes, m->bytes - offset);
+	if (p->multicast)
+		p = sl_multicast_at(p->multicast, device, offset, &offset, bytes);
+	alias = p ? sl_phys_alias(p) : NULL;
+	if (!alias)
+		return false;
+	p->refs++;
+	*out = p;
+	*where = alias + offset;
+	return true;
+}
+
 bool sl_space_pin(uint64_t address, CUdevice device, bool write, uint64_t *bytes,
 	char **where, struct sl_phys **phys)
 {
@@ -467,16 +490,7 @@ bool sl_space_pin(uint64_t address, CUdevice device, bool write, uint64_t *bytes
 	if (m && !m->is_host && sl_link_is_lost(m->phys->device)) {
 		ok = false; /* from another GPU's point of view, too */
 	} else if (m && (m->kind != SL_MAP_VMM || (m->access[device] & need) == need)) {
-		uint64_t offset = address - m->address;
-		char *alias = alias_of(m->phys);
-
-		if (alias) {
-			m->phys->refs++;
-			*phys = m->phys;
-			*where = alias + offset;
-			*bytes = sl_min_u64(*bytes, m->bytes - offset);
-			ok = true;
-		}
+		ok = pin_mapped(m, address, device, bytes, where, phys);
 	} else if (!m) {
 		/* No guess: what was device memory when the call was made may be nothing now. */
 		struct sl_block *b = sl_table_find(&sl_blocks, address);

@@ -23,6 +23,7 @@ struct sl_phys {
 	unsigned handles; /* references the program has; released one by one */
 	CUmemGenericAllocationHandle handle; /* its name, 0: never had one */
 	char *alias;                         /* NULL: not mapped yet */
+	struct sl_multicast *multicast;      /* not NULL: stands for others */
 	uint32_t extent_count;
 	struct sl_sg_extent *extent;
 };
@@ -143,6 +144,29 @@ SL_MUST_CHECK CUresult sl_space_props(
 bool sl_space_pin(uint64_t address, CUdevice device, bool write, uint64_t *bytes,
 	char **where, struct sl_phys **phys);
 void sl_space_unpin(struct sl_phys *phys);
+/*
+ * What was written at the address, now standing at `where`, goes to all that a multicast object there
+ * is bound to. Costs next to nothing where no such object exists.
+ */
+void sl_space_echo(uint64_t address, const char *where, uint64_t bytes);
+
+/* Multicast objects, as the driver's calls of similar name. Offsets are checked for grains already. */
+SL_MUST_CHECK CUresult sl_space_multicast(
+	const CUmulticastObjectProp *prop, CUmemGenericAllocationHandle *out);
+SL_MUST_CHECK CUresult sl_space_multicast_add(
+	CUmemGenericAllocationHandle handle, CUdevice device);
+/* What is to be bound: a handle, or (mem 0) what is mapped at ptr. device -1: any of the team. */
+struct sl_space_bind {
+	CUdevice device;
+	uint64_t offset, bytes;
+	CUmemGenericAllocationHandle mem;
+	uint64_t mem_offset;
+	CUdeviceptr ptr;
+};
+SL_MUST_CHECK CUresult sl_space_multicast_bind(
+	CUmemGenericAllocationHandle handle, const struct sl_space_bind *bind);
+SL_MUST_CHECK CUresult sl_space_multicast_unbind(CUmemGenericAllocationHandle handle,
+	CUdevice device, uint64_t offset, uint64_t bytes);
 
 enum sl_place {
 	SL_PLACE_PAGEABLE,

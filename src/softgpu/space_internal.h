@@ -35,7 +35,23 @@ SL_MUST_CHECK CUresult sl_phys_get(
 SL_MUST_CHECK CUresult sl_phys_host_new(uint64_t bytes, struct sl_phys **out);
 SL_MUST_CHECK CUresult sl_phys_host_get(int fd, struct sl_phys **out);
 void sl_phys_unref(struct sl_phys *p);
+/* This process's own mapping of it, or NULL. */
+char *sl_phys_alias(struct sl_phys *p);
 SL_MUST_CHECK bool sl_phys_map_at(const struct sl_phys *p, char *at, int prot);
+
+/* The handle's memory, or NULL. */
+struct sl_phys *sl_handle_phys(CUmemGenericAllocationHandle handle);
+/* Names a new handle; drops phys where that fails. */
+SL_MUST_CHECK CUresult sl_handle_new(
+	struct sl_phys *phys, CUmemGenericAllocationHandle *out);
+
+/* space_multicast.c: as sl_handle_phys(), but waits until a multicast object has all its devices. */
+struct sl_phys *sl_multicast_wait(CUmemGenericAllocationHandle handle);
+void sl_multicast_free(struct sl_multicast *mc);
+/* What stands at an offset for a device, and how much of it there is; NULL: nothing is bound. */
+struct sl_phys *sl_multicast_at(const struct sl_multicast *mc, CUdevice device,
+	uint64_t offset, uint64_t *within, uint64_t *bytes);
+SL_MUST_CHECK CUresult sl_multicast_tell(struct sl_mapping *m, CUdevice device);
 
 /* NULL: no memory. Takes a reference of its own to phys. */
 struct sl_mapping *sl_mapping_new(

@@ -20,7 +20,7 @@ static struct slot {
 } * slots;
 static uint32_t slot_count;
 
-static struct sl_phys *phys_of(CUmemGenericAllocationHandle handle)
+struct sl_phys *sl_handle_phys(CUmemGenericAllocationHandle handle)
 {
 	uint32_t i = (uint32_t)handle - 1;
 
@@ -85,7 +85,7 @@ CUresult sl_space_unreserve(uint64_t address, uint64_t bytes)
 }
 
 /* Names a new handle; drops it where that fails. */
-static CUresult adopt(struct sl_phys *phys, CUmemGenericAllocationHandle *out)
+CUresult sl_handle_new(struct sl_phys *phys, CUmemGenericAllocationHandle *out)
 {
 	if (!name_phys(phys)) {
 		sl_phys_unref(phys);
@@ -112,7 +112,7 @@ CUresult sl_space_create(uint64_t bytes, const CUmemAllocationProp *prop,
 		    : sl_phys_host_new(bytes, &phys);
 	if (r == CUDA_SUCCESS) {
 		phys->prop = *prop;
-		r = adopt(phys, out);
+		r = sl_handle_new(phys, out);
 	}
 	pthread_mutex_unlock(&sl_space_lock);
 	return r;
@@ -123,7 +123,7 @@ CUresult sl_space_release(CUmemGenericAllocationHandle handle)
 	struct sl_phys *phys;
 
 	pthread_mutex_lock(&sl_space_lock);
-	phys = phys_of(handle);
+	phys = sl_handle_phys(handle);
 	if (phys && --phys->handles == 0) {
 		slots[(uint32_t)handle - 1].phys = NULL;
 		sl_phys_unref(phys);
@@ -140,8 +140,8 @@ CUresult sl_space_map(
 	struct sl_phys *phys;
 
 	pthread_mutex_lock(&sl_space_lock);
+	phys = sl_multicast_wait(handle);
 	v = sl_table_find(&sl_reservations, address);
-	phys = phys_of(handle);
 	if (phys && v && v->by_program && bytes <= v->address + v->bytes - address &&
 		bytes <= phys->bytes && !sl_table_overlaps(&sl_mappings, address, bytes))
 		r = sl_mapping_new(address, bytes, phys, SL_MAP_VMM)
@@ -252,7 +252,7 @@ CUresult sl_space_props(CUmemGenericAllocationHandle handle, CUmemAllocationProp
 	struct sl_phys *phys;
 
 	pthread_mutex_lock(&sl_space_lock);
-	phys = phys_of(handle);
+	phys = sl_handle_phys(handle);
 	if (phys)
 		*out = phys->prop;
 	pthread_mutex_unlock(&sl_space_lock);
@@ -285,7 +285,7 @@ CUresult sl_space_export(CUmemGenericAllocationHandle handle, int *fd)
 	struct sl_phys *phys;
 
 	pthread_mutex_lock(&sl_space_lock);
-	phys = phys_of(handle);
+	phys = sl_handle_phys(handle);
 	if (phys && phys->prop.requestedHandleTypes &
 			    CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) {
 		q.id = phys->id;
@@ -312,7 +312,7 @@ CUresult sl_space_import(int fd, CUmemGenericAllocationHandle *out)
 			phys->fd < 0 ? (CUmemLocation){CU_MEM_LOCATION_TYPE_DEVICE,
 					       phys->device}
 				     : (CUmemLocation){CU_MEM_LOCATION_TYPE_HOST_NUMA, 0};
-		r = adopt(phys, out);
+		r = sl_handle_new(phys, out);
 	}
 	pthread_mutex_unlock(&sl_space_lock);
 	return r;
