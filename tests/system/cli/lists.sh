@@ -56,7 +56,7 @@ expect 'untakeable wins over over limit' 0 ' 9 .* untakeable ' "$sluice" ps
 expect 'stopping wins over both' 0 ' 3 .* stopping ' "$sluice" ps
 expect 'gpus: lost' 0 ' lost$' "$sluice" gpus
 expect 'ps --clients' 0 '^NAME  *PID  *GPU  *STATE  *BACKING  *HIDDEN  *HELD  *GRANTED  *WAITING  *IDLE  *BUSY$' "$sluice" ps --clients
-expect 'ps --clients: idle' 0 '^a-model-server-0  *200  *0  *running  *1Gi  *512Mi  *0  *-  *65s  *-$' "$sluice" ps --clients
+expect 'ps --clients: idle' 0 '^a-model-server-0  *200  *0  *running  *1Gi  *512Mi  *-  *0  *-  *65s  *-$' "$sluice" ps --clients
 expect 'ps --clients: why untakeable' 0 ' untakeable (stopped) .* 45s$' "$sluice" ps --clients
 for columns in 80 100; do
 	for words in ps gpus 'ps --clients'; do
