@@ -162,6 +162,54 @@ typedef struct nvmlUUID_v1_st {
 } nvmlUUID_v1_t, nvmlUUID_t;
 #define nvmlUUID_v1 ((unsigned int)(sizeof(nvmlUUID_v1_t) | (1u << 24)))
 
+typedef enum nvmlTemperatureSensors_enum {
+	NVML_TEMPERATURE_GPU = 0,
+} nvmlTemperatureSensors_t;
+typedef struct nvmlTemperature_v1_st {
+	unsigned int version; /* nvmlTemperature_v1 */
+	nvmlTemperatureSensors_t sensorType;
+	int temperature; /* degrees Celsius */
+} nvmlTemperature_v1_t, nvmlTemperature_t;
+#define nvmlTemperature_v1 ((unsigned int)(sizeof(nvmlTemperature_v1_t) | (1u << 24)))
+
+/* Many values in one call; each has a result of its own. */
+typedef enum nvmlValueType_enum {
+	NVML_VALUE_TYPE_DOUBLE = 0,
+	NVML_VALUE_TYPE_UNSIGNED_INT = 1,
+	NVML_VALUE_TYPE_UNSIGNED_LONG = 2,
+	NVML_VALUE_TYPE_UNSIGNED_LONG_LONG = 3,
+	NVML_VALUE_TYPE_SIGNED_LONG_LONG = 4,
+	NVML_VALUE_TYPE_SIGNED_INT = 5,
+} nvmlValueType_t;
+typedef union nvmlValue_st {
+	double dVal;
+	int siVal;
+	unsigned int uiVal;
+	unsigned long ulVal;
+	unsigned long long ullVal;
+	signed long long sllVal;
+} nvmlValue_t;
+typedef struct nvmlFieldValue_st {
+	unsigned int fieldId, scopeId; /* NVML_FI_DEV_* */
+	long long timestamp;           /* microseconds since 1970 */
+	long long latencyUsec;
+	nvmlValueType_t valueType;
+	nvmlReturn_t nvmlReturn;
+	nvmlValue_t value;
+} nvmlFieldValue_t;
+typedef struct nvmlSample_st {
+	unsigned long long timeStamp; /* microseconds */
+	nvmlValue_t sampleValue;
+} nvmlSample_t;
+#define NVML_FI_DEV_ECC_CURRENT       1
+#define NVML_FI_DEV_ECC_PENDING       2
+#define NVML_FI_DEV_ECC_SBE_VOL_TOTAL 3
+#define NVML_FI_DEV_ECC_DBE_VOL_TOTAL 4
+#define NVML_FI_DEV_ECC_SBE_AGG_TOTAL 5
+#define NVML_FI_DEV_ECC_DBE_AGG_TOTAL 6
+#define NVML_FI_DEV_POWER_AVERAGE     185 /* milliwatts */
+#define NVML_FI_DEV_POWER_INSTANT     186
+
 /* A set of events to wait for. gpuInstanceId and computeInstanceId came with _v2 of the wait; all ones
  * without MIG. eventData of an Xid is its number. */
 typedef struct nvmlEventSet_st *nvmlEventSet_t;
@@ -184,9 +232,6 @@ typedef enum nvmlEnableState_enum {
 	NVML_FEATURE_DISABLED = 0,
 	NVML_FEATURE_ENABLED = 1,
 } nvmlEnableState_t;
-typedef enum nvmlTemperatureSensors_enum {
-	NVML_TEMPERATURE_GPU = 0,
-} nvmlTemperatureSensors_t;
 
 nvmlReturn_t nvmlInit(void);
 nvmlReturn_t nvmlInit_v2(void);
@@ -224,6 +269,20 @@ nvmlReturn_t nvmlDeviceGetMaxPcieLinkGeneration(
 nvmlReturn_t nvmlDeviceGetMaxPcieLinkWidth(nvmlDevice_t device, unsigned int *width);
 nvmlReturn_t nvmlDeviceGetTemperature(
 	nvmlDevice_t device, nvmlTemperatureSensors_t sensor, unsigned int *celsius);
+nvmlReturn_t nvmlDeviceGetTemperatureV(
+	nvmlDevice_t device, nvmlTemperature_t *temperature);
+nvmlReturn_t nvmlDeviceGetEccMode(
+	nvmlDevice_t device, nvmlEnableState_t *current, nvmlEnableState_t *pending);
+nvmlReturn_t nvmlDeviceGetFieldValues(
+	nvmlDevice_t device, int count, nvmlFieldValue_t *values);
+nvmlReturn_t nvmlUnitGetCount(unsigned int *count);
+nvmlReturn_t nvmlGetExcludedDeviceCount(unsigned int *count);
+nvmlReturn_t nvmlDeviceOnSameBoard(nvmlDevice_t one, nvmlDevice_t two, int *same);
+nvmlReturn_t nvmlDeviceGetMaxMigDeviceCount(nvmlDevice_t device, unsigned int *count);
+nvmlReturn_t nvmlDeviceGetVbiosVersion(
+	nvmlDevice_t device, char *version, unsigned int length);
+nvmlReturn_t nvmlDeviceGetPowerManagementLimitConstraints(
+	nvmlDevice_t device, unsigned int *lowest_mw, unsigned int *highest_mw);
 nvmlReturn_t nvmlDeviceGetPowerUsage(nvmlDevice_t device, unsigned int *milliwatts);
 
 /* Memory and its users. The counts are in and out: room offered, rows found. */

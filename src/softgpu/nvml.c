@@ -5,26 +5,17 @@
  * nothing of the driver's state is shared with our libcuda, and a process that only asks is no user
  * of a GPU. After a fork the connection is the parent's: the child starts anew with nvmlInit.
  */
-#include "softgpu/proto.h"
-
-#include "base/cuda_types.h"
+#include "softgpu/nvml.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/futex.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <sys/un.h>
-#include <time.h>
 #include <unistd.h>
-
-#pragma GCC visibility push(default)
-#include "base/nvml_abi.h"
-#pragma GCC visibility pop
 
 /* The driver that goes with the box's version of CUDA; NVML puts the major one before. */
 #define DRIVER_OF_13 "580.65.99"
@@ -35,17 +26,17 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static int server = -1;
 static pid_t owner; /* process that made the connection */
 static unsigned users;
-static struct sl_sg_hello hello;
-static const struct sl_sg_board
-	*board; /* of that server; kept when it is another's turn */
-static __thread struct sl_sg_figures f; /* the last ones this thread asked for */
+struct sl_sg_hello sl_nvml_hello;
+/* Of that server; kept when it is another's turn. */
+const struct sl_sg_board *sl_nvml_board;
+__thread struct sl_sg_figures sl_nvml_figures;
 
 /* The connection ------------------------------------------------------------------------------ */
 
 /* Descriptors of the GPUs' memory come with the greeting; only the board behind them is wanted. */
 static void take_board(const int *memfds, unsigned count)
 {
-	board = count ? sl_sg_board_map(memfds[0], false) : NULL;
+	sl_nvml_board = count ? sl_sg_board_map(memfds[0], false) : NULL;
 	for (unsigned i = 0; i < count; i++)
 		close(memfds[i]);
 }
@@ -67,13 +58,13 @@ static int connect_server(void)
 		return -errno;
 	if (connect(fd, (struct sockaddr *)&a, sizeof(a)) < 0 ||
 		sl_sg_send(fd, &q, sizeof(q), NULL, 0, NULL, 0) < 0 ||
-		sl_sg_receive(fd, &hello, sizeof(hello), memfds, &count) !=
-			(ssize_t)sizeof(hello)) {
+		sl_sg_receive(fd, &sl_nvml_hello, sizeof(sl_nvml_hello), memfds,
+			&count) != (ssize_t)sizeof(sl_nvml_hello)) {
 		close(fd);
 		return -EIO;
 	}
 	take_board(memfds, count);
-	if (!board) {
+	if (!sl_nvml_board) {
 		close(fd);
 		return -EIO;
 	}
@@ -124,7 +115,7 @@ nvmlReturn_t nvmlShutdown(void)
 	return r;
 }
 
-static bool is_ready(void)
+bool sl_nvml_is_ready(void)
 {
 	bool ready;
 
@@ -134,46 +125,25 @@ static bool is_ready(void)
 	return ready;
 }
 
-#define NEED_READY                                       \
-	do {                                             \
-		if (!is_ready())                         \
-			return NVML_ERROR_UNINITIALIZED; \
-	} while (0)
-#define NEED(condition)                                     \
-	do {                                                \
-		if (!(condition))                           \
-			return NVML_ERROR_INVALID_ARGUMENT; \
-	} while (0)
-
-/* A device handle is its number and one, as a pointer. */
-static bool device_ok(nvmlDevice_t device, uint32_t *index)
+bool sl_nvml_device(nvmlDevice_t device, uint32_t *index)
 {
 	uintptr_t n = (uintptr_t)device;
 
-	if (!n || n > hello.gpus)
+	if (!n || n > sl_nvml_hello.gpus)
 		return false;
 	*index = (uint32_t)n - 1;
 	return true;
 }
 
-static bool is_lost(uint32_t index)
+bool sl_nvml_is_lost(uint32_t index)
 {
-	return __atomic_load_n(&board->generation[index], __ATOMIC_ACQUIRE) & 1;
+	return __atomic_load_n(&sl_nvml_board->generation[index], __ATOMIC_ACQUIRE) & 1;
 }
 
-#define NEED_DEVICE(device, index)                          \
-	do {                                                \
-		NEED_READY;                                 \
-		if (!device_ok(device, index))              \
-			return NVML_ERROR_INVALID_ARGUMENT; \
-		if (is_lost(*(index)))                      \
-			return NVML_ERROR_GPU_IS_LOST;      \
-	} while (0)
-
-/* Into f. */
-static nvmlReturn_t figures(uint32_t index)
+/* Into sl_nvml_figures. */
+nvmlReturn_t sl_nvml_ask(uint32_t index)
 {
-	struct sl_sg_figures *out = &f;
+	struct sl_sg_figures *out = &sl_nvml_figures;
 	struct sl_sg_request q = {.op = SL_SG_FIGURES, .device = index};
 	nvmlReturn_t r = NVML_ERROR_UNKNOWN;
 
@@ -192,7 +162,7 @@ static nvmlReturn_t figures(uint32_t index)
 	return r;
 }
 
-static nvmlReturn_t put_text(char *out, unsigned length, const char *text)
+nvmlReturn_t sl_nvml_put_text(char *out, unsigned length, const char *text)
 {
 	NEED(out);
 	if (strlen(text) + 1 > length)
@@ -223,12 +193,13 @@ const char *nvmlErrorString(nvmlReturn_t result)
 nvmlReturn_t nvmlSystemGetDriverVersion(char *version, unsigned int length)
 {
 	NEED_READY;
-	return put_text(version, length, IS_CUDA_13 ? DRIVER_OF_13 : DRIVER_OF_12);
+	return sl_nvml_put_text(
+		version, length, IS_CUDA_13 ? DRIVER_OF_13 : DRIVER_OF_12);
 }
 
 nvmlReturn_t nvmlSystemGetNVMLVersion(char *version, unsigned int length)
 {
-	return put_text(
+	return sl_nvml_put_text(
 		version, length, IS_CUDA_13 ? "13." DRIVER_OF_13 : "12." DRIVER_OF_12);
 }
 
@@ -269,7 +240,7 @@ nvmlReturn_t nvmlDeviceGetCount_v2(unsigned int *count)
 {
 	NEED_READY;
 	NEED(count);
-	*count = (unsigned)hello.gpus;
+	*count = (unsigned)sl_nvml_hello.gpus;
 	return NVML_SUCCESS;
 }
 
@@ -281,8 +252,8 @@ nvmlReturn_t nvmlDeviceGetCount(unsigned int *count)
 nvmlReturn_t nvmlDeviceGetHandleByIndex_v2(unsigned int index, nvmlDevice_t *device)
 {
 	NEED_READY;
-	NEED(device && index < hello.gpus);
-	if (is_lost(index))
+	NEED(device && index < sl_nvml_hello.gpus);
+	if (sl_nvml_is_lost(index))
 		return NVML_ERROR_GPU_IS_LOST;
 	*device = (nvmlDevice_t)(uintptr_t)(index + 1);
 	return NVML_SUCCESS;
@@ -295,7 +266,7 @@ nvmlReturn_t nvmlDeviceGetHandleByIndex(unsigned int index, nvmlDevice_t *device
 
 static void uuid_text(uint32_t index, char *out, size_t size)
 {
-	const unsigned char *u = hello.device[index].uuid;
+	const unsigned char *u = sl_nvml_hello.device[index].uuid;
 
 	snprintf(out, size,
 		"GPU-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%"
@@ -310,11 +281,39 @@ nvmlReturn_t nvmlDeviceGetHandleByUUID(const char *uuid, nvmlDevice_t *device)
 
 	NEED_READY;
 	NEED(uuid && device);
-	for (uint32_t i = 0; i < hello.gpus; i++) {
+	for (uint32_t i = 0; i < sl_nvml_hello.gpus; i++) {
 		uuid_text(i, text, sizeof(text));
 		if (!strcmp(text, uuid))
 			return nvmlDeviceGetHandleByIndex_v2(i, device);
 	}
+	return NVML_ERROR_NOT_FOUND;
+}
+
+nvmlReturn_t nvmlDeviceGetHandleByUUIDV(const nvmlUUID_t *uuid, nvmlDevice_t *device)
+{
+	char text[sizeof(uuid->value.str) + 1] = "";
+
+	NEED_READY;
+	NEED(uuid && device);
+	if (uuid->version != nvmlUUID_v1)
+		return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
+	NEED(uuid->type == NVML_UUID_TYPE_ASCII || uuid->type == NVML_UUID_TYPE_BINARY);
+	if (uuid->type == NVML_UUID_TYPE_ASCII) {
+		memcpy(text, uuid->value.str, sizeof(uuid->value.str));
+		return nvmlDeviceGetHandleByUUID(text, device);
+	}
+	for (uint32_t i = 0; i < sl_nvml_hello.gpus; i++)
+		if (!memcmp(sl_nvml_hello.device[i].uuid, uuid->value.bytes,
+			    sizeof(uuid->value.bytes)))
+			return nvmlDeviceGetHandleByIndex_v2(i, device);
+	return NVML_ERROR_NOT_FOUND;
+}
+
+/* They have no serial numbers, so none has this one. */
+nvmlReturn_t nvmlDeviceGetHandleBySerial(const char *serial, nvmlDevice_t *device)
+{
+	NEED_READY;
+	NEED(serial && device);
 	return NVML_ERROR_NOT_FOUND;
 }
 
@@ -324,8 +323,8 @@ nvmlReturn_t nvmlDeviceGetHandleByPciBusId_v2(const char *bus_id, nvmlDevice_t *
 
 	NEED_READY;
 	NEED(bus_id && device && sscanf(bus_id, "%x:%x:%x", &domain, &bus, &slot) == 3);
-	for (uint32_t i = 0; i < hello.gpus; i++)
-		if (hello.device[i].bus == bus && !domain && !slot)
+	for (uint32_t i = 0; i < sl_nvml_hello.gpus; i++)
+		if (sl_nvml_hello.device[i].bus == bus && !domain && !slot)
 			return nvmlDeviceGetHandleByIndex_v2(i, device);
 	return NVML_ERROR_NOT_FOUND;
 }
@@ -355,7 +354,7 @@ nvmlReturn_t nvmlDeviceGetName(nvmlDevice_t device, char *name, unsigned int len
 	uint32_t i;
 
 	NEED_DEVICE(device, &i);
-	return put_text(name, length, hello.device[i].name);
+	return sl_nvml_put_text(name, length, sl_nvml_hello.device[i].name);
 }
 
 nvmlReturn_t nvmlDeviceGetUUID(nvmlDevice_t device, char *uuid, unsigned int length)
@@ -365,7 +364,7 @@ nvmlReturn_t nvmlDeviceGetUUID(nvmlDevice_t device, char *uuid, unsigned int len
 
 	NEED_DEVICE(device, &i);
 	uuid_text(i, text, sizeof(text));
-	return put_text(uuid, length, text);
+	return sl_nvml_put_text(uuid, length, text);
 }
 
 nvmlReturn_t nvmlDeviceGetPciInfo_v3(nvmlDevice_t device, nvmlPciInfo_t *pci)
@@ -375,326 +374,8 @@ nvmlReturn_t nvmlDeviceGetPciInfo_v3(nvmlDevice_t device, nvmlPciInfo_t *pci)
 	NEED_DEVICE(device, &i);
 	NEED(pci);
 	memset(pci, 0, sizeof(*pci));
-	pci->bus = hello.device[i].bus;
+	pci->bus = sl_nvml_hello.device[i].bus;
 	snprintf(pci->busIdLegacy, sizeof(pci->busIdLegacy), "0000:%02X:00.0", pci->bus);
 	snprintf(pci->busId, sizeof(pci->busId), "00000000:%02X:00.0", pci->bus);
 	return NVML_SUCCESS;
-}
-
-/* One value each. */
-#define FIXED(name, type, value)                          \
-	nvmlReturn_t name(nvmlDevice_t device, type *out) \
-	{                                                 \
-		uint32_t i;                               \
-		NEED_DEVICE(device, &i);                  \
-		NEED(out);                                \
-		*out = value;                             \
-		return NVML_SUCCESS;                      \
-	}
-FIXED(nvmlDeviceGetComputeMode, nvmlComputeMode_t, NVML_COMPUTEMODE_DEFAULT)
-FIXED(nvmlDeviceGetPersistenceMode, nvmlEnableState_t, NVML_FEATURE_ENABLED)
-FIXED(nvmlDeviceGetMaxPcieLinkGeneration, unsigned int, 4)
-FIXED(nvmlDeviceGetMaxPcieLinkWidth, unsigned int, 16)
-FIXED(nvmlDeviceGetPowerUsage, unsigned int, 0)
-
-nvmlReturn_t nvmlDeviceGetTemperature(
-	nvmlDevice_t device, nvmlTemperatureSensors_t sensor, unsigned int *celsius)
-{
-	uint32_t i;
-
-	(void)sensor;
-	NEED_DEVICE(device, &i);
-	NEED(celsius);
-	*celsius = 30;
-	return NVML_SUCCESS;
-}
-
-nvmlReturn_t nvmlDeviceGetCudaComputeCapability(
-	nvmlDevice_t device, int *major, int *minor)
-{
-	uint32_t i;
-
-	NEED_DEVICE(device, &i);
-	NEED(major && minor);
-	*major = 8;
-	*minor = 0;
-	return NVML_SUCCESS;
-}
-
-/* As a GPU answers that cannot be partitioned. */
-nvmlReturn_t nvmlDeviceGetMigMode(
-	nvmlDevice_t device, unsigned int *current, unsigned int *pending)
-{
-	uint32_t i;
-
-	(void)current;
-	(void)pending;
-	NEED_DEVICE(device, &i);
-	return NVML_ERROR_NOT_SUPPORTED;
-}
-
-/* Memory and processes ------------------------------------------------------------------------ */
-
-nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t *memory)
-{
-	nvmlReturn_t r;
-	uint32_t i;
-
-	NEED_DEVICE(device, &i);
-	NEED(memory);
-	r = figures(i);
-	if (r != NVML_SUCCESS)
-		return r;
-	memory->total = f.total_bytes;
-	memory->used = f.used_bytes + f.reserved_bytes;
-	memory->free = sl_sub_sat(memory->total, memory->used);
-	return r;
-}
-
-nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMemory_v2_t *memory)
-{
-	nvmlReturn_t r;
-	uint32_t i;
-
-	NEED_DEVICE(device, &i);
-	NEED(memory);
-	if (memory->version != nvmlMemory_v2)
-		return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
-	r = figures(i);
-	if (r != NVML_SUCCESS)
-		return r;
-	memory->total = f.total_bytes;
-	memory->reserved = f.reserved_bytes;
-	memory->used = f.used_bytes;
-	memory->free = sl_sub_sat(f.total_bytes, f.used_bytes + f.reserved_bytes);
-	return r;
-}
-
-nvmlReturn_t nvmlDeviceGetBAR1MemoryInfo(nvmlDevice_t device, nvmlBAR1Memory_t *memory)
-{
-	uint32_t i;
-
-	NEED_DEVICE(device, &i);
-	NEED(memory);
-	*memory = (nvmlBAR1Memory_t){256 * SL_MIB, 255 * SL_MIB, SL_MIB};
-	return NVML_SUCCESS;
-}
-
-nvmlReturn_t nvmlDeviceGetUtilizationRates(
-	nvmlDevice_t device, nvmlUtilization_t *utilization)
-{
-	nvmlReturn_t r;
-	uint32_t i;
-
-	NEED_DEVICE(device, &i);
-	NEED(utilization);
-	r = figures(i);
-	if (r == NVML_SUCCESS)
-		*utilization = (nvmlUtilization_t){f.busy_pct, f.busy_pct};
-	return r;
-}
-
-/* Rows of `stride` bytes; the longer form has the instance ids behind the short one's members. */
-static nvmlReturn_t processes(
-	nvmlDevice_t device, unsigned *count, char *rows, size_t stride)
-{
-	nvmlReturn_t r;
-	unsigned room;
-	uint32_t i;
-
-	NEED_DEVICE(device, &i);
-	NEED(count);
-	NEED(rows || !*count);
-	r = figures(i);
-	if (r != NVML_SUCCESS)
-		return r;
-	room = *count;
-	*count = f.process_count;
-	if (room < f.process_count)
-		return NVML_ERROR_INSUFFICIENT_SIZE;
-	for (unsigned n = 0; n < f.process_count; n++) {
-		nvmlProcessInfo_v2_t row = {
-			f.process[n].pid, f.process[n].used_bytes, ~0u, ~0u};
-
-		memcpy(rows + n * stride, &row, stride);
-	}
-	return r;
-}
-
-/* No process of ours draws, and none uses MPS. */
-static nvmlReturn_t no_processes(nvmlDevice_t device, unsigned *count)
-{
-	uint32_t i;
-
-	NEED_DEVICE(device, &i);
-	NEED(count);
-	*count = 0;
-	return NVML_SUCCESS;
-}
-
-#define LISTS(suffix, type)                                                     \
-	nvmlReturn_t nvmlDeviceGetComputeRunningProcesses##suffix(              \
-		nvmlDevice_t device, unsigned int *count, type *infos)          \
-	{                                                                       \
-		return processes(device, count, (char *)infos, sizeof(*infos)); \
-	}                                                                       \
-	nvmlReturn_t nvmlDeviceGetGraphicsRunningProcesses##suffix(             \
-		nvmlDevice_t device, unsigned int *count, type *infos)          \
-	{                                                                       \
-		(void)infos;                                                    \
-		return no_processes(device, count);                             \
-	}                                                                       \
-	nvmlReturn_t nvmlDeviceGetMPSComputeRunningProcesses##suffix(           \
-		nvmlDevice_t device, unsigned int *count, type *infos)          \
-	{                                                                       \
-		(void)infos;                                                    \
-		return no_processes(device, count);                             \
-	}
-LISTS(, nvmlProcessInfo_v1_t)
-LISTS(_v2, nvmlProcessInfo_v2_t)
-LISTS(_v3, nvmlProcessInfo_t)
-
-nvmlReturn_t nvmlDeviceGetProcessUtilization(nvmlDevice_t device,
-	nvmlProcessUtilizationSample_t *samples, unsigned int *count,
-	unsigned long long since_us)
-{
-	(void)samples;
-	(void)since_us;
-	return no_processes(device, count) == NVML_SUCCESS ? NVML_ERROR_NOT_FOUND
-							   : NVML_ERROR_INVALID_ARGUMENT;
-}
-
-nvmlReturn_t nvmlDeviceGetAccountingStats(
-	nvmlDevice_t device, unsigned int pid, nvmlAccountingStats_t *stats)
-{
-	uint32_t i;
-
-	(void)pid;
-	(void)stats;
-	NEED_DEVICE(device, &i);
-	return NVML_ERROR_NOT_SUPPORTED;
-}
-
-/* Events -------------------------------------------------------------------------------------- */
-
-/* What a set waits for; events before the registration of a GPU are not for it. */
-struct nvmlEventSet_st {
-	uint32_t magic, seen; /* events of the board */
-	bool wanted[SL_SOFTGPU_GPUS_MAX];
-};
-#define SET_MAGIC   0x534c4556u
-#define EVENT_TYPES ((unsigned long long)nvmlEventTypeXidCriticalError)
-
-static uint32_t event_count(void)
-{
-	return __atomic_load_n(&board->event_count, __ATOMIC_ACQUIRE);
-}
-
-nvmlReturn_t nvmlEventSetCreate(nvmlEventSet_t *set)
-{
-	struct nvmlEventSet_st *new;
-
-	NEED_READY;
-	NEED(set);
-	new = calloc(1, sizeof(*new));
-	if (!new)
-		return NVML_ERROR_MEMORY;
-	new->magic = SET_MAGIC;
-	new->seen = event_count();
-	*set = new;
-	return NVML_SUCCESS;
-}
-
-nvmlReturn_t nvmlEventSetFree(nvmlEventSet_t set)
-{
-	NEED_READY;
-	NEED(set && set->magic == SET_MAGIC);
-	set->magic = 0;
-	free(set);
-	return NVML_SUCCESS;
-}
-
-nvmlReturn_t nvmlDeviceGetSupportedEventTypes(
-	nvmlDevice_t device, unsigned long long *types)
-{
-	uint32_t i;
-
-	NEED_DEVICE(device, &i);
-	NEED(types);
-	*types = EVENT_TYPES;
-	return NVML_SUCCESS;
-}
-
-nvmlReturn_t nvmlDeviceRegisterEvents(
-	nvmlDevice_t device, unsigned long long types, nvmlEventSet_t set)
-{
-	uint32_t i;
-
-	NEED_DEVICE(device, &i);
-	NEED(set && set->magic == SET_MAGIC && types);
-	if (types & ~EVENT_TYPES)
-		return NVML_ERROR_NOT_SUPPORTED;
-	set->wanted[i] = true;
-	return NVML_SUCCESS;
-}
-
-/* The next event the set waits for, if there is one. */
-static bool take_event(struct nvmlEventSet_st *set, struct sl_sg_event *out)
-{
-	uint32_t now = event_count();
-
-	/* Whoever slept too long misses the oldest, as with any queue of a kernel's. */
-	if (now - set->seen > SL_SG_EVENTS_MAX / 2)
-		set->seen = now - SL_SG_EVENTS_MAX / 2;
-	while (set->seen != now) {
-		*out = board->event[set->seen++ % SL_SG_EVENTS_MAX];
-		if (out->device < hello.gpus && set->wanted[out->device])
-			return true;
-	}
-	return false;
-}
-
-static uint64_t now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
-nvmlReturn_t nvmlEventSetWait_v2(
-	nvmlEventSet_t set, nvmlEventData_t *data, unsigned int timeout_ms)
-{
-	uint64_t deadline_ns = now_ns() + timeout_ms * UINT64_C(1000000), now;
-	struct sl_sg_event event;
-	struct timespec left;
-
-	NEED_READY;
-	NEED(set && set->magic == SET_MAGIC && data);
-	while (!take_event(set, &event)) {
-		now = now_ns();
-		if (now >= deadline_ns)
-			return NVML_ERROR_TIMEOUT;
-		left.tv_sec = (time_t)((deadline_ns - now) / 1000000000u);
-		left.tv_nsec = (long)((deadline_ns - now) % 1000000000u);
-		syscall(SYS_futex, &board->event_count, FUTEX_WAIT, set->seen, &left,
-			NULL, 0);
-	}
-	*data = (nvmlEventData_t){(nvmlDevice_t)(uintptr_t)(event.device + 1),
-		nvmlEventTypeXidCriticalError, event.xid, ~0u, ~0u};
-	return NVML_SUCCESS;
-}
-
-nvmlReturn_t nvmlEventSetWait(
-	nvmlEventSet_t set, nvmlEventData_t *data, unsigned int timeout_ms)
-{
-	nvmlEventData_t whole;
-	nvmlReturn_t r;
-
-	NEED(data);
-	r = nvmlEventSetWait_v2(set, &whole, timeout_ms);
-	/* The older call knows no instances: its structure ends before them. */
-	if (r == NVML_SUCCESS)
-		memcpy(data, &whole, offsetof(nvmlEventData_t, gpuInstanceId));
-	return r;
 }

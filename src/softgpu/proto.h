@@ -102,7 +102,8 @@ struct sl_sg_hello {
 };
 
 struct sl_sg_process {
-	uint32_t pid, spare;
+	uint32_t pid;
+	uint32_t busy_pct; /* its own work's share of the last second */
 	uint64_t used_bytes;
 };
 

@@ -345,7 +345,10 @@ static int serve_request(struct client *c, const struct sl_sg_request *q, int fd
 		sl_ledger_unhide(&s->ledger, &c->holder, q->device, q->value);
 		break;
 	case SL_SG_CONTEXT: c->holder.contexts[q->device] += (int32_t)q->value; break;
-	case SL_SG_BUSY: s->busy_ns[q->device] += q->value; return 0; /* no reply */
+	case SL_SG_BUSY:
+		s->busy_ns[q->device] += q->value;
+		c->busy_ns[q->device] += q->value;
+		return 0; /* no reply */
 	case SL_SG_INFO:
 		reply.total_bytes = sl_ledger_capacity(&s->ledger);
 		reply.free_bytes = sl_sub_sat(

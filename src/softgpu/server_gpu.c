@@ -26,9 +26,11 @@ static void figures_row(struct sl_sg_figures *f, const struct client *c, uint32_
 	for (uint32_t i = 0; i < f->process_count; i++)
 		if (f->process[i].pid == c->pid) {
 			f->process[i].used_bytes += used;
+			f->process[i].busy_pct += c->busy_pct[device];
 			return;
 		}
-	f->process[f->process_count++] = (struct sl_sg_process){c->pid, 0, used};
+	f->process[f->process_count++] =
+		(struct sl_sg_process){c->pid, c->busy_pct[device], used};
 }
 
 void sl_server_figures_take(uint64_t now)
@@ -50,6 +52,14 @@ void sl_server_figures_take(uint64_t now)
 	}
 }
 
+static void client_busy_step(struct client *c, uint64_t span)
+{
+	for (unsigned i = 0; i < s->ledger.config.gpus; i++) {
+		c->busy_pct[i] = (uint32_t)sl_min_u64(100, c->busy_ns[i] * 100 / span);
+		c->busy_ns[i] = 0;
+	}
+}
+
 /* Utilisation is the share of the last whole second in which work ran. */
 void sl_server_busy_step(uint64_t now)
 {
@@ -61,6 +71,8 @@ void sl_server_busy_step(uint64_t now)
 		s->busy_pct[i] = (uint32_t)sl_min_u64(100, s->busy_ns[i] * 100 / span);
 		s->busy_ns[i] = 0;
 	}
+	sl_list_foreach (link, &s->clients)
+		client_busy_step(SL_LIST_ENTRY(link, struct client, link), span);
 	s->busy_since_ns = now;
 }
 

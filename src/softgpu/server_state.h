@@ -25,6 +25,8 @@ struct client {
 	struct sl_ledger_holder holder;
 	uint32_t pid;
 	uint64_t gone_ns; /* when a dying client's memory goes */
+	uint64_t busy_ns[SL_SOFTGPU_GPUS_MAX];
+	uint32_t busy_pct[SL_SOFTGPU_GPUS_MAX];
 };
 
 /* A process that runs a client's kernels; fd is a pidfd, readable when it is gone. */
