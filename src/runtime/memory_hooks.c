@@ -81,7 +81,8 @@ SL_EXPORT CUresult cuMemFree_v2(CUdeviceptr ptr)
 {
 	CUresult result;
 
-	if (!ptr || !sl_mode_is_active())
+	/* In a capture the driver refuses, and spoils the capture, before it looks at the address. */
+	if (!ptr || !sl_mode_is_active() || sl_capture_forbids())
 		return sl_real.cuMemFree_v2(ptr);
 	if (sl_memory_free(ptr, true, &result) == SL_MEMORY_FOREIGN)
 		return sl_managed_free(ptr);
