@@ -228,7 +228,10 @@ CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *props)
 	/* Plain host memory belongs to its process. */
 	if (props->location.type == CU_MEM_LOCATION_TYPE_HOST && props->handleTypes)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (props->handleTypes & ~(unsigned)CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
+	/* Between processes only the GPU's memory can be handed on. */
+	if (props->handleTypes & ~(unsigned)CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR ||
+		(props->handleTypes &&
+			props->location.type != CU_MEM_LOCATION_TYPE_DEVICE))
 		return CUDA_ERROR_NOT_SUPPORTED;
 	*pool = pool_new(props);
 	return *pool ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;

@@ -119,6 +119,28 @@ FACT(batch_during, "driver API manual of CUDA 12.8", SAME,
 	HOLDS(contract_read(dst), ==, 77);
 }
 
+FACT(batch_during_pinned, "driver API manual of CUDA 12.8", SAME,
+	"so may pinned memory, though work before it still runs")
+{
+	CUmemcpyAttributes attributes = {CU_MEMCPY_SRC_ACCESS_ORDER_DURING_API_CALL};
+	size_t size = 4, first = 0;
+	CUdeviceptr dst, src;
+	CUstream stream;
+	uint32_t *word;
+
+	contract_context();
+	stream = new_stream();
+	dst = words(1, 6);
+	OK(cuMemAllocHost_v2, (void **)&word, 4);
+	*word = 87;
+	src = (CUdeviceptr)(uintptr_t)word;
+	contract_spin(stream, 30);
+	OK(cuMemcpyBatchAsync_v2, &dst, &src, &size, 1, &attributes, &first, 1, stream);
+	*word = 88;
+	OK(cuStreamSynchronize, stream);
+	HOLDS(contract_read(dst), ==, 87);
+}
+
 FACT(batch_boxes, "driver API manual of CUDA 12.8", SAME,
 	"boxes go in batches, between pointers and arrays")
 {

@@ -354,6 +354,46 @@ FACT(pool_access, MANUAL, SAME, "a pool's device has access, and always will")
 	FAILS(cuMemPoolSetAccess, pool, &none, 1);
 }
 
+FACT(pool_access_peer, MANUAL, SAME,
+	"another device has no access to a pool before it is given, and then its kernels "
+	"do")
+{
+	CUmemAccessDesc access = {
+		{CU_MEM_LOCATION_TYPE_DEVICE, 1}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+	CUmemLocation there = {CU_MEM_LOCATION_TYPE_DEVICE, 1};
+	CUmemAccess_flags flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+	CUdeviceptr at, later;
+	CUcontext other;
+	CUmemoryPool pool;
+	int count = 0, can = 0;
+
+	contract_context();
+	OK(cuDeviceGetCount, &count);
+	if (count > 1)
+		OK(cuDeviceCanAccessPeer, &can, 1, 0);
+	if (!can)
+		contract_skip("no second GPU that could");
+	pool = pool_of(0);
+	at = take(pool, 1 << 20, NULL);
+	OK(cuMemsetD32_v2, at, 6, 1);
+	OK(cuCtxSynchronize);
+	OK(cuMemPoolGetAccess, &flags, pool, &there);
+	HOLDS(flags, ==, CU_MEM_ACCESS_FLAGS_PROT_NONE);
+	OK(cuMemPoolSetAccess, pool, &access, 1);
+	OK(cuMemPoolGetAccess, &flags, pool, &there);
+	HOLDS(flags, ==, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+	later = take(pool, 64 << 20, NULL);
+	OK(cuMemsetD32_v2, later, 8, 1);
+	OK(cuCtxSynchronize);
+	OK(cuDevicePrimaryCtxRetain, &other, 1);
+	OK(cuCtxSetCurrent, other);
+	contract_step(NULL, at, 7, 0);
+	contract_step(NULL, later, 7, 0);
+	OK(cuCtxSynchronize);
+	HOLDS(contract_read(at), ==, 42);
+	HOLDS(contract_read(later), ==, 56);
+}
+
 FACT(pool_pointer, MANUAL, SAME, "stream-ordered memory is device memory, and of a pool")
 {
 	CUmemoryPool pool, of = NULL;
