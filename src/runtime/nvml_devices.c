@@ -89,7 +89,7 @@ COUNT(nvmlDeviceGetCount_v2)
 	SL_EXPORT nvmlReturn_t symbol(unsigned int index, nvmlDevice_t *device)     \
 	{                                                                           \
 		SL_NVML_REAL(real, symbol);                                         \
-		nvmlDevice_t found;                                                 \
+		nvmlDevice_t found = NULL;                                          \
 		nvmlReturn_t r = real(index, device ? &found : NULL);               \
                                                                                     \
 		r = show(r, found, device);                                         \
@@ -102,7 +102,7 @@ BY_INDEX(nvmlDeviceGetHandleByIndex_v2)
 	SL_EXPORT nvmlReturn_t symbol(type name, nvmlDevice_t *device) \
 	{                                                              \
 		SL_NVML_REAL(real, symbol);                            \
-		nvmlDevice_t found;                                    \
+		nvmlDevice_t found = NULL;                             \
 		nvmlReturn_t r = real(name, device ? &found : NULL);   \
                                                                        \
 		return show(r, found, device);                         \
