@@ -63,6 +63,8 @@ SL_MUST_CHECK CUresult sl_pool_import_block(CUmemoryPool pool, uint64_t id,
 
 /* pool.c: the list of all pools, and those of a device. The default one is made when asked for. */
 extern struct sl_link sl_pools;
+/* A pool of nobody's yet, or NULL. The properties are checked. */
+CUmemoryPool sl_pool_new(const CUmemPoolProps *props);
 CUmemoryPool sl_pool_current(CUdevice device);
 
 #endif
