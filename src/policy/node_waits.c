@@ -138,6 +138,7 @@ static void explain(const struct sl_node *node, const struct sl_demand *demand,
 {
 	const struct sl_node_queue *queue = &node->queue[demand->gpu];
 	bool fits = demand->bytes <= because->available_bytes;
+	uint64_t kept;
 
 	if (sl_node_is_recovering(node)) {
 		because->reason = SL_REASON_RECOVERY_WAITS;
@@ -162,6 +163,14 @@ static void explain(const struct sl_node *node, const struct sl_demand *demand,
 	because->reason =
 		demand->entitled ? SL_REASON_ENTITLED_WAITS : SL_REASON_BURST_WAITS;
 	sl_node_name_borrower(node, because);
+	kept = node->ledger.gpu[demand->gpu].unclaimed_bytes -
+	       sl_ledger_unclaimed(demand->holding->account, demand->gpu);
+	if (because->other_bytes || demand->entitled || queue->degraded || !kept)
+		return;
+	/* Nobody has what it lacks: it is promised, and not used yet. */
+	because->reason = SL_REASON_REQUESTS_WAIT;
+	because->other = 0;
+	because->other_bytes = kept;
 }
 
 struct sl_node_because sl_node_numbers(

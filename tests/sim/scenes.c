@@ -404,7 +404,7 @@ static const struct scene_row request_of_a_waiter[] = {
 	{0, ASK(2, 2, 0, 30), ""},
 	/* 2 cannot have 30 more while 1 keeps its 50, nor 1 its 80 while 2 keeps 30. */
 	{1000, TIME,
-		"NOTE BURST_WAITS g0 1/2 80; NOTE BURST_WAITS g0 2/0 30; DENY 2/2 "
+		"NOTE BURST_WAITS g0 1/2 80; NOTE REQUESTS_WAIT g0 2/0 30; DENY 2/2 "
 		"HOPELESS 70"},
 	{1001, FREED(2, 0, 30), "GRANT 1/1 g0 80 e2; NOTE SERVED_AFTER_WAIT g0 1/0 80"},
 };
@@ -421,7 +421,7 @@ static const struct scene_row victim_is_a_burst[] = {
 	{0, ASK(1, 2, 0, 20), ""},
 	{1, ASK(2, 1, 0, 50), ""},
 	{1001, TIME,
-		"NOTE BURST_WAITS g0 1/0 20; NOTE ENTITLED_WAITS g0 2/1 50; "
+		"NOTE REQUESTS_WAIT g0 1/0 20; NOTE ENTITLED_WAITS g0 2/1 50; "
 		"DENY 1/2 HOPELESS 20; PROBE 1 PROVE"},
 	{1500, FREED(1, 0, 30),
 		"GRANT 2/1 g0 50 e2; NOTE SERVED_AFTER_WAIT g0 2/0 50; PROBE 1 OFF"},

@@ -189,7 +189,7 @@ static const struct scene_row entitled_does_not_give_way[] = {
 	{0, COMMIT(1, 2, 30), ""},
 	{1, ASK(2, 2, 0, 30), ""},
 	{2, ASK(1, 2, 0, 30), ""},
-	{1001, TIME, "NOTE BURST_WAITS g0 2/0 30"},
+	{1001, TIME, "NOTE REQUESTS_WAIT g0 2/0 30"},
 	{1002, TIME,
 		"NOTE ENTITLED_WAITS g0 1/2 30; DENY 2/2 HOPELESS 10; "
 		"PROBE 2 PROVE"},

@@ -522,6 +522,20 @@ void shadow_check_deny(
 	}
 }
 
+/* Another workload has something above its request there. */
+static bool others_burst(const struct shadow *s, const struct shadow_demand *d)
+{
+	for (uint32_t i = 0; i < SHADOW_WORKLOADS; i++) {
+		const struct shadow_workload *w = &s->workload[i];
+		uint64_t request = w->mask >> d->gpu & 1 ? w->request : 0;
+
+		if (w->used && w != d->client->workload &&
+			shadow_use(s, w, d->gpu) > request)
+			return true;
+	}
+	return false;
+}
+
 /* What the sentence says is so. */
 static bool is_true_of(
 	const struct shadow *s, const struct shadow_demand *d, enum sl_reason reason)
@@ -531,6 +545,7 @@ static bool is_true_of(
 	switch (reason) {
 	case SL_REASON_ENTITLED_WAITS: return d->entitled;
 	case SL_REASON_BURST_WAITS: return !d->entitled;
+	case SL_REASON_REQUESTS_WAIT: return !d->entitled && !others_burst(s, d);
 	case SL_REASON_KEPT_FOR_HEAD:
 		return shadow_fits(s, d) && (kept || backs_off(s, d, false));
 	case SL_REASON_DRIVER_WAITS: return d->refused_ever && shadow_fits(s, d);
