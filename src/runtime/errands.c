@@ -87,7 +87,8 @@ static void look_at_hidden(sl_ns now_ns)
 
 static void look_at_held(sl_ns now_ns)
 {
-	if (!errands.holds && sl_held_is_due()) {
+	/* Taken also while a message is due already: what comes after this look wakes the agent again. */
+	if (sl_held_is_due() && !errands.holds) {
 		errands.holds = true;
 		errands.held_at = now_ns + HELD_DELAY_NS;
 	}
