@@ -107,8 +107,10 @@ SL_EXPORT CUresult cuMemFreeAsync(CUdeviceptr ptr, CUstream stream)
 	CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
 	CUresult result;
 
-	if (sl_capture_is_open())
-		(void)sl_real.cuStreamIsCapturing(stream, &status);
+	/* The legacy stream while a stream captures: a query is refused, and spoils, alike. */
+	if (sl_capture_is_open() &&
+		sl_real.cuStreamIsCapturing(stream, &status) != CUDA_SUCCESS)
+		return sl_real.cuStreamQuery(stream);
 	return free_later(ptr, status, &result) ? result
 						: sl_real.cuMemFreeAsync(ptr, stream);
 }
@@ -118,8 +120,9 @@ SL_EXPORT CUresult cuMemFreeAsync_ptsz(CUdeviceptr ptr, CUstream stream)
 	CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
 	CUresult result;
 
-	if (sl_capture_is_open())
-		(void)sl_real.cuStreamIsCapturing_ptsz(stream, &status);
+	if (sl_capture_is_open() &&
+		sl_real.cuStreamIsCapturing_ptsz(stream, &status) != CUDA_SUCCESS)
+		return sl_real.cuStreamQuery_ptsz(stream);
 	return free_later(ptr, status, &result)
 		       ? result
 		       : sl_real.cuMemFreeAsync_ptsz(ptr, stream);
