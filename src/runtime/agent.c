@@ -118,11 +118,13 @@ static bool obey(const union sl_msg *msg)
 /* Reads all there is. Outcomes of sl_session_handle. */
 static int read_messages(void)
 {
+	struct sl_wire_fds fds;
 	union sl_msg msg;
 	int r;
 
-	while ((r = sl_session_recv(&msg)) == SL_WIRE_OK) {
-		r = sl_session_handle(&msg);
+	while ((r = sl_session_recv(&msg, &fds)) == SL_WIRE_OK) {
+		r = sl_session_handle(&msg, &fds);
+		sl_wire_fds_close(&fds);
 		if (r == SL_SESSION_AGENT)
 			r = obey(&msg) ? SL_SESSION_OK : SL_SESSION_LOST;
 		if (r != SL_SESSION_OK)
@@ -133,7 +135,8 @@ static int read_messages(void)
 
 static int wait_ms(void)
 {
-	sl_ns now_ns = sl_clock_now(), at_ns = sl_min_u64(sl_errands_due(), sl_pulse_due());
+	sl_ns now_ns = sl_clock_now(),
+	      at_ns = sl_min_u64(sl_errands_due(), sl_pulse_due());
 	sl_ns span_ns = sl_sub_sat(at_ns, now_ns);
 
 	if (gate.pending)

@@ -7,6 +7,8 @@
 #include "runtime/backing.h"
 #include "runtime/held.h"
 #include "runtime/hooks.h"
+#include "runtime/offer.h"
+#include "runtime/session.h"
 
 #include "base/log.h"
 #include "base/step.h"
@@ -84,6 +86,7 @@ CUresult sl_backing_destroy(struct sl_backing *b, uint64_t *released_bytes)
 	CUresult r, first = CUDA_SUCCESS;
 
 	*released_bytes = 0;
+	b->offer = sl_offer_end(b->offer);
 	for (uint32_t i = 0; i < b->count; i++) {
 		bool held = b->chunks[i].state != CHUNK_NONE;
 
@@ -136,6 +139,43 @@ static CUresult make_chunk(
 	return r;
 }
 
+/* What is known of a device: can its handles be exported? Asked once; one that says so and then refuses to
+ * make such handles is not asked again. */
+static int8_t exports[SL_GPUS_MAX]; /* 0: not asked; 1: yes; -1: no */
+
+static bool is_exportable(CUdevice dev)
+{
+	int yes = 0;
+
+	if (dev < 0 || dev >= SL_GPUS_MAX)
+		return false;
+	if (__atomic_load_n(&exports[dev], __ATOMIC_RELAXED) == 0) {
+		CUresult r = sl_real.cuDeviceGetAttribute(&yes,
+			CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED,
+			dev);
+
+		__atomic_store_n(&exports[dev], r == CUDA_SUCCESS && yes ? 1 : -1,
+			__ATOMIC_RELAXED);
+	}
+	return __atomic_load_n(&exports[dev], __ATOMIC_RELAXED) > 0;
+}
+
+static CUresult make_chunks(struct sl_backing *b, const CUmemAllocationProp *prop)
+{
+	CUresult r = CUDA_SUCCESS;
+
+	for (uint32_t i = 0; i < b->count && r == CUDA_SUCCESS; i++)
+		r = make_chunk(b, i, prop);
+	return r;
+}
+
+static bool is_about_the_type(const struct sl_backing *b, CUresult r)
+{
+	return b->exportable && b->chunks[0].state == CHUNK_NONE &&
+	       (r == CUDA_ERROR_NOT_SUPPORTED || r == CUDA_ERROR_NOT_PERMITTED ||
+		       r == CUDA_ERROR_INVALID_VALUE);
+}
+
 static CUresult make_all(struct sl_backing *b, CUdevice dev)
 {
 	CUmemAllocationProp prop = {
@@ -153,11 +193,27 @@ static CUresult make_all(struct sl_backing *b, CUdevice dev)
 		b->base = 0;
 		return r;
 	}
-	for (uint32_t i = 0; i < b->count && r == CUDA_SUCCESS; i++)
-		r = make_chunk(b, i, &prop);
+	b->exportable = is_exportable(dev);
+	if (b->exportable)
+		prop.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+	if (r == CUDA_SUCCESS)
+		r = make_chunks(b, &prop);
+	if (r != CUDA_SUCCESS && is_about_the_type(b, r)) {
+		prop.requestedHandleTypes = CU_MEM_HANDLE_TYPE_NONE;
+		b->exportable = false;
+		r = make_chunks(b, &prop);
+		if (r == CUDA_SUCCESS)
+			__atomic_store_n(&exports[dev], -1, __ATOMIC_RELAXED);
+	}
 	if (r == CUDA_SUCCESS)
 		r = sl_real.cuMemSetAccess(b->base, b->bytes, &access, 1);
 	return r;
+}
+
+CUresult sl_backing_export(const struct sl_backing *b, uint32_t index, int *fd)
+{
+	return sl_real.cuMemExportToShareableHandle(
+		fd, b->chunks[index].handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
 }
 
 CUresult sl_backing_create(

@@ -3,7 +3,8 @@
  *
  * The only unit that calls the driver's virtual memory functions. A range is backed by chunks of
  * equal size (the last may be smaller), one handle each, because handles are what costs and what
- * can be evicted. Works on the caller's struct; no lock. Bytes; all sizes are multiples of
+ * can be evicted. Handles can be exported where the device can do that at all, which costs nothing until
+ * it is done. Works on the caller's struct; no lock. Bytes; all sizes are multiples of
  * SL_BACKING_GRAIN. No current context is needed.
  */
 #ifndef SL_RUNTIME_BACKING_H
@@ -17,11 +18,16 @@
 
 struct sl_gpu;
 
+struct sl_offer;
+
+/* May be moved to another place, but there are never two of one. */
 struct sl_backing {
 	CUdeviceptr base;
 	uint64_t bytes, chunk_bytes;
 	uint32_t count;
+	bool exportable;
 	struct sl_chunk *chunks;
+	struct sl_offer *offer; /* offer.h; NULL: no other process asked for it */
 	/* Under the books' lock (hold.h, peer.h). */
 	struct sl_gpu *held_on; /* told as held there, while holds are above 0 */
 	uint32_t holds;
@@ -40,7 +46,10 @@ SL_MUST_CHECK CUresult sl_backing_create(
 /* Lets a further device read and write the whole range (or, with NONE, no longer). */
 SL_MUST_CHECK CUresult sl_backing_allow(
 	CUdeviceptr base, uint64_t bytes, CUdevice dev, CUmemAccess_flags flags);
-/* Unmaps and releases everything, and counts it as held no longer. *released_bytes are gone in any
+/* A descriptor of the chunk, for another process to import; the caller's. */
+SL_MUST_CHECK CUresult sl_backing_export(
+	const struct sl_backing *backing, uint32_t index, int *fd);
+/* Withdraws what other processes may open, unmaps and releases everything, and counts it as held no longer. *released_bytes are gone in any
  * case; after a failure the same call may be made again and goes on where it stopped. No work may use
  * the range. */
 SL_MUST_CHECK CUresult sl_backing_destroy(

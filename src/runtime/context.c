@@ -13,6 +13,7 @@
 #include "runtime/kept.h"
 #include "runtime/memory.h"
 #include "runtime/mode.h"
+#include "runtime/opened.h"
 #include "runtime/pool.h"
 #include "runtime/peer.h"
 #include "runtime/prove.h"
@@ -125,6 +126,7 @@ static void destroyed(CUcontext ctx, struct sl_space *space, bool gone)
 	sl_capture_drop_context(ctx);
 	sl_peer_drop_context(ctx);
 	sl_memory_drop(space);
+	sl_opened_drop_context(ctx);
 	sl_kept_drop_context(ctx);
 	sl_pool_look_at_all();
 	sl_hidden_touch();

@@ -18,6 +18,9 @@
 #include "runtime/memory.h"
 #include "runtime/multicast.h"
 #include "runtime/objects.h"
+#include "runtime/offer.h"
+#include "runtime/open.h"
+#include "runtime/opened.h"
 #include "runtime/passed.h"
 #include "runtime/pool.h"
 #include "runtime/pids.h"
@@ -48,6 +51,9 @@ static void in_child(void)
 	sl_graph_forget();
 	sl_pids_forget();
 	sl_objects_forget();
+	sl_offer_forget();
+	sl_open_forget();
+	sl_opened_forget();
 	sl_handle_forget();
 	sl_multicast_forget();
 	sl_peer_forget();

@@ -6,6 +6,7 @@
  * with it. fcntl and fstat would also bind us to newer symbol versions.
  */
 #include "runtime/line.h"
+#include "runtime/futex.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -21,6 +22,8 @@
 #define LOWEST_FD_POOR 10
 /* A daemon that does not read 1 MiB of messages is as good as gone: a new line reports all. */
 #define KEPT_MAX (1024 * 1024)
+/* Between tries to send more descriptors than may be on their way. */
+#define CROWDED_NS (1 * SL_MS)
 
 static bool identify(int fd, uint64_t *device, uint64_t *inode)
 {
@@ -89,12 +92,22 @@ int sl_line_open(struct sl_line *line, const char *path, struct sl_error *err)
 	return sl_fd_claim(&line->socket, fd);
 }
 
+static void close_fds(const int *fds, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		(void)syscall(SYS_close, fds[i]);
+}
+
 void sl_line_close(struct sl_line *line)
 {
 	sl_fd_close(&line->socket);
 	free(line->kept);
 	line->kept = NULL;
 	line->kept_bytes = line->kept_room = 0;
+	close_fds(line->kept_fds, line->kept_fd_count);
+	free(line->kept_fds);
+	line->kept_fds = NULL;
+	line->kept_fd_count = line->kept_fd_room = 0;
 }
 
 bool sl_line_is_open(const struct sl_line *line)
@@ -107,19 +120,29 @@ bool sl_line_has_kept(const struct sl_line *line)
 	return line->kept_bytes > 0;
 }
 
-static int send_bytes(const struct sl_line *line, const void *data, size_t size)
+/* With count descriptors, which stay open here. */
+static int send_bytes(struct sl_line *line, const void *data, size_t size, const int *fds,
+	uint32_t count)
 {
+	struct iovec part = {.iov_base = (void *)(uintptr_t)data, .iov_len = size};
+	struct msghdr header = {.msg_iov = &part, .msg_iovlen = 1};
+	union sl_wire_control control;
 	long n;
 
 	if (!sl_fd_is_ours(&line->socket))
 		return SL_WIRE_CLOSED;
+	if (count)
+		sl_wire_attach(&header, &control, fds, count);
 	do {
-		n = syscall(SYS_sendto, line->socket.fd, data, size,
-			MSG_NOSIGNAL | MSG_DONTWAIT, NULL, 0);
+		n = syscall(SYS_sendmsg, line->socket.fd, &header,
+			MSG_NOSIGNAL | MSG_DONTWAIT);
 	} while (n < 0 && errno == EINTR);
+	line->crowded = n < 0 && errno == ETOOMANYREFS;
 	if (n >= 0)
 		return SL_WIRE_OK;
-	return errno == EAGAIN || errno == ENOBUFS ? SL_WIRE_AGAIN : SL_WIRE_CLOSED;
+	return errno == EAGAIN || errno == ENOBUFS || errno == ETOOMANYREFS
+		       ? SL_WIRE_AGAIN
+		       : SL_WIRE_CLOSED;
 }
 
 static bool keep(struct sl_line *line, const void *data, size_t size)
@@ -139,25 +162,64 @@ static bool keep(struct sl_line *line, const void *data, size_t size)
 	return true;
 }
 
-bool sl_line_send(struct sl_line *line, union sl_msg *msg)
+static bool keep_fds(struct sl_line *line, const int *fds, uint32_t count)
+{
+	if (line->kept_fd_count + count > line->kept_fd_room) {
+		size_t room = 2 * line->kept_fd_room + SL_WIRE_FDS_MAX;
+		int *grown = realloc(line->kept_fds, room * sizeof(*grown));
+
+		if (!grown)
+			return false;
+		line->kept_fds = grown;
+		line->kept_fd_room = room;
+	}
+	memcpy(line->kept_fds + line->kept_fd_count, fds, count * sizeof(*fds));
+	line->kept_fd_count += count;
+	return true;
+}
+
+/* True: sent, or kept with its descriptors. */
+static bool send_or_keep(struct sl_line *line, union sl_msg *msg, const int *fds,
+	uint32_t count, bool *kept)
 {
 	size_t size = sl_wire_size(msg->head.type);
-	int r = SL_WIRE_AGAIN, saved_errno = errno;
+	int r = SL_WIRE_AGAIN;
 
-	if (!sl_line_is_open(line))
-		return false;
-	if (sl_wire_since(msg->head.type) > line->version)
-		return true;
 	msg->head.version = line->version;
 	/* Behind what is kept already, so that the order stays. */
 	if (line->kept_bytes == 0)
-		r = send_bytes(line, msg, size);
-	if (r == SL_WIRE_AGAIN && keep(line, msg, size))
-		r = SL_WIRE_OK;
-	errno = saved_errno;
+		r = send_bytes(line, msg, size, fds, count);
+	*kept = r == SL_WIRE_AGAIN && (!count || keep_fds(line, fds, count));
+	if (*kept && keep(line, msg, size))
+		return true;
+	if (*kept)
+		line->kept_fd_count -= count;
+	*kept = false;
 	return r == SL_WIRE_OK;
 }
 
+bool sl_line_send_fds(
+	struct sl_line *line, union sl_msg *msg, const int *fds, uint32_t count)
+{
+	int saved_errno = errno;
+	bool kept = false, sent;
+
+	if (!sl_line_is_open(line))
+		sent = false;
+	else if (sl_wire_since(msg->head.type) > line->version)
+		sent = true;
+	else
+		sent = send_or_keep(line, msg, fds, count, &kept);
+	if (!kept)
+		close_fds(fds, count);
+	errno = saved_errno;
+	return sent;
+}
+
+bool sl_line_send(struct sl_line *line, union sl_msg *msg)
+{
+	return sl_line_send_fds(line, msg, NULL, 0);
+}
 void sl_line_break(const struct sl_line *line)
 {
 	int saved_errno = errno;
@@ -167,31 +229,63 @@ void sl_line_break(const struct sl_line *line)
 	errno = saved_errno;
 }
 
+/* How many descriptors go with a message that is kept. */
+static uint32_t fds_of(const unsigned char *data)
+{
+	struct sl_msg_ipc_give give;
+
+	memcpy(&give.head, data, sizeof(give.head));
+	if (give.head.type != SL_MSG_IPC_GIVE)
+		return 0;
+	memcpy(&give, data, sizeof(give));
+	return give.fds;
+}
+
+static size_t size_of(const unsigned char *data)
+{
+	struct sl_msg_head head;
+
+	memcpy(&head, data, sizeof(head));
+	return sl_wire_size(head.type);
+}
+
 bool sl_line_flush(struct sl_line *line)
 {
-	size_t done = 0;
+	size_t done = 0, done_fds = 0;
 	int r = SL_WIRE_OK;
 
 	if (line->kept_bytes == 0)
 		return true;
+	/* The socket has room, or poll would not have said so: what is in the way are descriptors that others
+	 * have not taken, and nothing tells when they have. */
+	if (line->crowded)
+		sl_futex_pause(CROWDED_NS);
 	while (done < line->kept_bytes && r == SL_WIRE_OK) {
-		struct sl_msg_head head;
-		size_t size;
+		const unsigned char *data = line->kept + done;
+		uint32_t count = fds_of(data);
 
-		memcpy(&head, line->kept + done, sizeof(head));
-		size = sl_wire_size(head.type);
-		r = send_bytes(line, line->kept + done, size);
-		if (r == SL_WIRE_OK)
-			done += size;
+		r = send_bytes(
+			line, data, size_of(data), line->kept_fds + done_fds, count);
+		if (r != SL_WIRE_OK)
+			break;
+		close_fds(line->kept_fds + done_fds, count);
+		done += size_of(data);
+		done_fds += count;
 	}
 	memmove(line->kept, line->kept + done, line->kept_bytes - done);
 	line->kept_bytes -= done;
+	line->kept_fd_count -= done_fds;
+	if (line->kept_fd_count)
+		memmove(line->kept_fds, line->kept_fds + done_fds,
+			line->kept_fd_count * sizeof(*line->kept_fds));
 	return r != SL_WIRE_CLOSED;
 }
 
-int sl_line_recv(const struct sl_line *line, union sl_msg *out, struct sl_error *err)
+int sl_line_recv(const struct sl_line *line, union sl_msg *out, struct sl_wire_fds *fds,
+	struct sl_error *err)
 {
+	fds->count = 0;
 	if (!sl_fd_is_ours(&line->socket))
 		return SL_WIRE_CLOSED;
-	return sl_wire_recv(line->socket.fd, SL_FROM_DAEMON, out, err);
+	return sl_wire_recv_fds(line->socket.fd, SL_FROM_DAEMON, out, fds, err);
 }

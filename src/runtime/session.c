@@ -12,6 +12,8 @@
 #include "runtime/held.h"
 #include "runtime/hidden.h"
 #include "runtime/mode.h"
+#include "runtime/offer.h"
+#include "runtime/open.h"
 #include "runtime/pids.h"
 
 #include "base/log.h"
@@ -41,17 +43,25 @@ void sl_session_unlock(void)
 
 /* Under the lock. A message that could not even be kept must not be missing among later ones: the
  * line is given up, and the next one begins with a report. */
-void sl_session_say(union sl_msg *msg)
+void sl_session_say_fds(union sl_msg *msg, const int *fds, uint32_t count)
 {
-	if (!sl_session.welcomed)
+	if (!sl_session.welcomed) {
+		for (uint32_t i = 0; i < count; i++)
+			(void)syscall(SYS_close, fds[i]);
 		return;
-	if (!sl_line_send(&sl_session.line, msg)) {
+	}
+	if (!sl_line_send_fds(&sl_session.line, msg, fds, count)) {
 		sl_session.welcomed = false;
 		sl_line_break(&sl_session.line);
 		sl_agent_wake();
 	} else if (sl_line_has_kept(&sl_session.line)) {
 		sl_agent_wake();
 	}
+}
+
+void sl_session_say(union sl_msg *msg)
+{
+	sl_session_say_fds(msg, NULL, 0);
 }
 
 void sl_session_say_freed(const struct sl_gpu *gpu, uint64_t bytes)
@@ -199,6 +209,8 @@ static void finish_join(void)
 	else
 		sl_step(C_REPORTED);
 	sl_demand_ask_again();
+	sl_open_ask_again();
+	sl_offer_again();
 	sl_session.work_sent = 0;
 	set_state(SL_SESSION_JOINED);
 	sl_info("joined as client of generation %u with %u GPUs", sl_session.generation,
@@ -234,6 +246,8 @@ static int on_reject(const struct sl_msg_reject *msg)
 	/* The state first: whoever is refused asks sl_session_join for the reason. */
 	set_state(SL_SESSION_REFUSED);
 	sl_demand_refuse_all();
+	sl_open_refuse_all();
+	sl_offer_refuse_all();
 	return SL_SESSION_REJECTED;
 }
 
@@ -281,7 +295,7 @@ static int on_gpu(const struct sl_msg_gpu *msg)
 	return SL_SESSION_OK;
 }
 
-static int handle(const union sl_msg *msg)
+static int handle(const union sl_msg *msg, struct sl_wire_fds *fds)
 {
 	switch (msg->head.type) {
 	case SL_MSG_REJECT: return on_reject(&msg->reject);
@@ -290,19 +304,24 @@ static int handle(const union sl_msg *msg)
 	case SL_MSG_GRANT: sl_demand_on_grant(&msg->grant); return SL_SESSION_OK;
 	case SL_MSG_DENY: sl_demand_on_deny(&msg->deny); return SL_SESSION_OK;
 	case SL_MSG_PIDS_ROWS: sl_pids_on_rows(&msg->pids_rows); return SL_SESSION_OK;
+	case SL_MSG_IPC_OFFERED:
+		sl_offer_on_offered(&msg->ipc_offered);
+		return SL_SESSION_OK;
+	case SL_MSG_IPC_OPENED: sl_open_on_opened(&msg->ipc_opened); return SL_SESSION_OK;
+	case SL_MSG_IPC_TAKE: sl_open_on_take(&msg->ipc_take, fds); return SL_SESSION_OK;
 	case SL_MSG_GATE:
 	case SL_MSG_PROBE: return SL_SESSION_AGENT;
 	default: return SL_SESSION_OK;
 	}
 }
 
-int sl_session_handle(const union sl_msg *msg)
+int sl_session_handle(const union sl_msg *msg, struct sl_wire_fds *fds)
 {
 	int r;
 
 	sl_debug("got %s", sl_wire_name(msg->head.type));
 	sl_session_lock();
-	r = handle(msg);
+	r = handle(msg, fds);
 	sl_session_unlock();
 	return r;
 }
@@ -390,10 +409,10 @@ bool sl_session_measure_all(void)
 
 /* --- the line, for the agent; and fork --------------------------------------------------- */
 
-int sl_session_recv(union sl_msg *out)
+int sl_session_recv(union sl_msg *out, struct sl_wire_fds *fds)
 {
 	struct sl_error err = {0};
-	int r = sl_line_recv(&sl_session.line, out, &err);
+	int r = sl_line_recv(&sl_session.line, out, fds, &err);
 
 	if (err.text[0])
 		sl_warning("from the daemon: %s", err.text);

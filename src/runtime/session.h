@@ -98,9 +98,10 @@ enum sl_session_outcome {
 	SL_SESSION_REJECTED, /* drop the line; the agent ends */
 	SL_SESSION_AGENT,    /* GATE or PROBE: out of this unit's hands */
 };
-SL_MUST_CHECK int sl_session_handle(const union sl_msg *msg);
+/* What it wants of the descriptors that came with it it takes out of fds. */
+SL_MUST_CHECK int sl_session_handle(const union sl_msg *msg, struct sl_wire_fds *fds);
 /* Reads into *out; outcomes of sl_line_recv. */
-SL_MUST_CHECK int sl_session_recv(union sl_msg *out);
+SL_MUST_CHECK int sl_session_recv(union sl_msg *out, struct sl_wire_fds *fds);
 bool sl_session_send(union sl_msg *msg);
 /* Sends what was kept. False: lost. */
 bool sl_session_flush(void);

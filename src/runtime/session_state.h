@@ -50,6 +50,8 @@ void sl_session_unlock(void);
 void sl_session_say(union sl_msg *msg);
 /* The daemon that we speak with, or spoke with last, takes HELD and ASK.flags. */
 bool sl_session_knows_held(void);
+/* With descriptors, which it takes in every case. */
+void sl_session_say_fds(union sl_msg *msg, const int *fds, uint32_t count);
 void sl_session_say_freed(const struct sl_gpu *gpu, uint64_t bytes);
 
 /* Asks again for everything that is waited for. */

@@ -7,6 +7,7 @@
 #include "runtime/hooks.h"
 #include "runtime/libc.h"
 #include "runtime/memory.h"
+#include "runtime/opened.h"
 #include "runtime/pool.h"
 
 #include <sys/prctl.h>
@@ -33,6 +34,7 @@ static void *sweep_main(void *arg)
 		seen = now;
 		sl_memory_flush_all(
 			__atomic_exchange_n(&everything_wanted, 0, __ATOMIC_ACQ_REL));
+		sl_opened_sweep();
 		sl_pool_synced();
 	}
 	return arg;

@@ -125,8 +125,7 @@ FACT(fork_exec, MANUAL, SAME, "a child that execs is a new program")
 
 /* --- sharing --------------------------------------------------------------------------- */
 
-/* Under Sluice the handle is still refused: cuMemAlloc is made of pieces there. */
-FACT(ipc_memory, MANUAL, NATIVE_ONLY,
+FACT(ipc_memory, MANUAL, SAME,
 	"memory can be opened by another process by its IPC handle")
 {
 	CUipcMemHandle handle;

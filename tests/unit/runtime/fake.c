@@ -214,6 +214,7 @@ static void handle(const union sl_msg *msg)
 		fake.last_gate_closed = msg->gate_done.closed;
 		fake.gate_dones++;
 		break;
+	case SL_MSG_IPC_SETTLED: fake.settleds++; break;
 	default: fake.protocol_error = true;
 	}
 }

@@ -19,7 +19,7 @@ struct fake {
 	unsigned int gpus;
 	unsigned int connections, hellos, asks, grants, commits, freeds, fails, measures,
 		works;
-	unsigned int reports, reporteds, gate_dones, pulses;
+	unsigned int reports, reporteds, gate_dones, pulses, settleds;
 	struct sl_msg_pulse last_pulse;
 	uint64_t reported_bytes, last_ask, last_epoch_seen;
 	uint32_t hello_flags;

@@ -25,6 +25,9 @@ struct handle {
 	uint64_t bytes;
 	CUdeviceptr at; /* 0: not mapped */
 	bool used;
+	bool exportable;
+	bool imported; /* of another process: its bytes are not ours */
+	bool released; /* an imported one lives on while it is mapped */
 };
 
 struct stub stub;
@@ -128,7 +131,10 @@ static CUresult create(CUmemGenericAllocationHandle *handle, size_t bytes,
 		r = CUDA_ERROR_OUT_OF_MEMORY;
 		goto out;
 	}
-	handles[i] = (struct handle){.bytes = bytes, .used = true};
+	handles[i] = (struct handle){.bytes = bytes,
+		.used = true,
+		.exportable = prop->requestedHandleTypes ==
+			      CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR};
 	stub.created_bytes += bytes;
 	stub.creates++;
 	*handle = (CUmemGenericAllocationHandle)i;
@@ -138,9 +144,14 @@ static CUresult create(CUmemGenericAllocationHandle *handle, size_t bytes,
 static CUresult release(CUmemGenericAllocationHandle handle)
 {
 	ENTER();
+	if (handles[handle].imported && handles[handle].at) {
+		handles[handle].released = true;
+		goto out;
+	}
 	if (!handles[handle].used || handles[handle].at)
 		abort(); /* released twice, or while mapped */
-	stub.created_bytes -= handles[handle].bytes;
+	if (!handles[handle].imported)
+		stub.created_bytes -= handles[handle].bytes;
 	handles[handle].used = false;
 	LEAVE();
 }
@@ -164,6 +175,7 @@ static CUresult unmap(CUdeviceptr ptr, size_t bytes)
 		if (handles[i].used && handles[i].at == ptr &&
 			handles[i].bytes == bytes) {
 			handles[i].at = 0;
+			handles[i].used = !handles[i].released;
 			stub.mapped_bytes -= bytes;
 			goto out;
 		}
@@ -177,6 +189,72 @@ static CUresult set_access(
 {
 	ENTER();
 	LEAVE();
+}
+
+/* A descriptor is a file that says how large the handle is. */
+static CUresult export_handle(void *out, CUmemGenericAllocationHandle handle,
+	CUmemAllocationHandleType type, unsigned long long flags)
+{
+	char name[] = "/tmp/sluice-stub-XXXXXX";
+	int fd;
+
+	ENTER();
+	if (!handles[handle].used || !handles[handle].exportable) {
+		r = CUDA_ERROR_INVALID_VALUE;
+		goto out;
+	}
+	fd = mkstemp(name);
+	if (fd < 0 || unlink(name) != 0 ||
+		write(fd, &handles[handle].bytes, sizeof(handles[0].bytes)) !=
+			sizeof(handles[0].bytes))
+		abort();
+	*(int *)out = fd;
+	stub.exports++;
+	LEAVE();
+}
+
+static CUresult import_handle(CUmemGenericAllocationHandle *handle, void *os_handle,
+	CUmemAllocationHandleType type)
+{
+	uint64_t bytes = 0;
+	int i = 1;
+
+	ENTER();
+	if (pread((int)(intptr_t)os_handle, &bytes, sizeof(bytes), 0) != sizeof(bytes)) {
+		r = CUDA_ERROR_INVALID_VALUE;
+		goto out;
+	}
+	while (handles[i].used)
+		i++;
+	handles[i] = (struct handle){.bytes = bytes, .used = true, .imported = true};
+	stub.imports++;
+	*handle = (CUmemGenericAllocationHandle)i;
+	LEAVE();
+}
+
+static CUresult device_attribute(int *value, CUdevice_attribute attribute, CUdevice dev)
+{
+	*value =
+		attribute ==
+			CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED &&
+		!STUB(no_exports);
+	return CUDA_SUCCESS;
+}
+
+/* What the driver says to memory that it has no handle for. */
+static CUresult ipc_get(CUipcMemHandle *handle, CUdeviceptr ptr)
+{
+	return CUDA_ERROR_INVALID_VALUE;
+}
+
+static CUresult ipc_open(CUdeviceptr *ptr, CUipcMemHandle handle, unsigned int flags)
+{
+	return CUDA_ERROR_INVALID_HANDLE;
+}
+
+static CUresult ipc_close(CUdeviceptr ptr)
+{
+	return CUDA_ERROR_INVALID_HANDLE;
 }
 
 static CUresult granularity(size_t *bytes, const CUmemAllocationProp *prop,
@@ -447,6 +525,12 @@ void stub_install(void)
 	sl_real.cuMemUnmap = unmap;
 	sl_real.cuMemSetAccess = set_access;
 	sl_real.cuMemGetAllocationGranularity = granularity;
+	sl_real.cuMemExportToShareableHandle = export_handle;
+	sl_real.cuMemImportFromShareableHandle = import_handle;
+	sl_real.cuDeviceGetAttribute = device_attribute;
+	sl_real.cuIpcGetMemHandle = ipc_get;
+	sl_real.cuIpcOpenMemHandle_v2 = ipc_open;
+	sl_real.cuIpcCloseMemHandle = ipc_close;
 	sl_real.cuCtxGetCurrent = get_current;
 	sl_real.cuCtxPushCurrent_v2 = push;
 	sl_real.cuCtxPopCurrent_v2 = pop;

@@ -24,6 +24,8 @@ struct stub {
 	bool capturing;
 	unsigned int syncs_while_capturing;
 	unsigned int capture_questions;
+	bool no_exports; /* the device cannot, and says so */
+	unsigned int exports, imports;
 	CUdeviceptr last_attributes; /* the address asked about */
 };
 
