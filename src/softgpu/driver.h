@@ -155,6 +155,12 @@ struct sl_set {
 	size_t width, rows, pitch;
 };
 
+/* A place in the count of records of an event that other processes know. */
+struct sl_shared_point {
+	struct sl_sg_words *words; /* NULL: the event is this process's alone */
+	uint64_t generation, number;
+};
+
 struct sl_op {
 	struct sl_link link;
 	enum sl_op_kind kind;
@@ -178,6 +184,7 @@ struct sl_op {
 		struct {
 			CUevent event; /* a reference */
 			uint64_t record;
+			struct sl_shared_point shared;
 		} event;
 		struct {
 			unsigned count;
@@ -219,6 +226,11 @@ struct CUevent_st {
 	uint64_t capture_id; /* not 0: recorded in that capture */
 	CUgraphNode *covers; /* what waiting for it there comes after */
 	size_t cover_count;
+	struct {
+		struct sl_sg_words *words; /* NULL: no interprocess event */
+		uint64_t id, holder;
+	} shared;
+	bool is_imported;
 };
 
 struct sl_function_info {
@@ -340,6 +352,24 @@ void sl_op_execute(CUstream stream, struct sl_op *op);
 /* event.c: where a stream must wait for it; false: never recorded, or complete. */
 bool sl_event_target(CUevent event, struct sl_wait_for *out);
 void sl_event_reached(CUevent event, uint64_t record);
+
+/* A new event in the current context, or NULL. */
+CUevent sl_event_new(unsigned flags);
+
+/* ipc_event.c: events that other processes know. */
+SL_MUST_CHECK CUresult sl_shared_new(CUevent event);
+void sl_shared_close(CUevent event);
+/* The point a record makes, and that it was reached. */
+struct sl_shared_point sl_shared_record(CUevent event);
+void sl_shared_reached(const struct sl_shared_point *point);
+bool sl_shared_is_reached(const struct sl_shared_point *point);
+/* The last record of any process; false: it was reached, or the event is this process's alone. */
+bool sl_shared_pending(CUevent event, struct sl_shared_point *out);
+/* Waits for a point, or until the context fails. */
+void sl_shared_wait(const struct sl_shared_point *point, CUcontext ctx);
+/* The stream waits for it. */
+SL_MUST_CHECK CUresult sl_shared_submit(
+	CUstream stream, const struct sl_shared_point *point);
 
 /* capture.c */
 /* CUDA_SUCCESS: calls of this kind are allowed here and now. Spoils the capture otherwise. */

@@ -10,8 +10,21 @@
 
 #include <stdlib.h>
 
+CUevent sl_event_new(unsigned flags)
+{
+	CUevent e = sl_object_new(SL_MAGIC_EVENT, sizeof(*e));
+
+	if (!e)
+		return NULL;
+	pthread_mutex_init(&e->lock, NULL);
+	e->ctx = sl_ctx_current();
+	e->flags = flags;
+	return e;
+}
+
 CUresult cuEventCreate(CUevent *out, unsigned int flags)
 {
+	CUresult r = CUDA_SUCCESS;
 	CUevent e;
 
 	SL_ENTER(cuEventCreate);
@@ -19,14 +32,18 @@ CUresult cuEventCreate(CUevent *out, unsigned int flags)
 	if (flags & ~7u ||
 		((flags & CU_EVENT_INTERPROCESS) && !(flags & CU_EVENT_DISABLE_TIMING)))
 		return CUDA_ERROR_INVALID_VALUE;
-	e = sl_object_new(SL_MAGIC_EVENT, sizeof(*e));
+	e = sl_event_new(flags);
 	if (!e)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	pthread_mutex_init(&e->lock, NULL);
-	e->ctx = sl_ctx_current();
-	e->flags = flags;
-	*out = e;
-	return CUDA_SUCCESS;
+	if (flags & CU_EVENT_INTERPROCESS)
+		r = sl_shared_new(e);
+	if (r == CUDA_SUCCESS) {
+		*out = e;
+	} else {
+		sl_object_kill(e);
+		sl_object_unref(e);
+	}
+	return r;
 }
 
 void sl_event_reached(CUevent e, uint64_t record)
@@ -43,6 +60,7 @@ void sl_event_reached(CUevent e, uint64_t record)
 static CUresult record_locked(CUevent e, CUstream s)
 {
 	struct sl_op *op = sl_op_new(SL_OP_EVENT);
+	struct sl_shared_point point;
 	uint64_t seq = 0;
 	CUresult r;
 
@@ -53,12 +71,15 @@ static CUresult record_locked(CUevent e, CUstream s)
 	e->time_ns = 0;
 	pthread_mutex_unlock(&sl_drv.lock);
 	op->event.event = e;
+	op->event.shared = sl_shared_record(e);
 	sl_object_ref(e);
 	e->capture_id = 0;
 	e->cover_count = 0;
 	sl_object_ref(s);
+	point = op->event.shared;
 	r = sl_stream_submit(s, op, &seq);
 	if (r != CUDA_SUCCESS) {
+		sl_shared_reached(&point);
 		sl_object_unref(s);
 		return r;
 	}
@@ -132,6 +153,7 @@ static bool is_captured(CUevent e)
 
 CUresult cuEventQuery(CUevent e)
 {
+	struct sl_shared_point p;
 	struct sl_wait_for w;
 
 	SL_ENTER(cuEventQuery);
@@ -139,7 +161,9 @@ CUresult cuEventQuery(CUevent e)
 		return CUDA_ERROR_INVALID_HANDLE;
 	if (is_captured(e))
 		return sl_capture_spoil_all(CUDA_ERROR_CAPTURED_EVENT);
-	if (!sl_event_target(e, &w))
+	if (sl_shared_pending(e, &p))
+		return CUDA_ERROR_NOT_READY;
+	if (p.words || !sl_event_target(e, &w))
 		return sl_ctx_error(e->ctx);
 	sl_object_unref(w.stream);
 	return CUDA_ERROR_NOT_READY;
@@ -147,6 +171,7 @@ CUresult cuEventQuery(CUevent e)
 
 CUresult cuEventSynchronize(CUevent e)
 {
+	struct sl_shared_point p;
 	struct sl_wait_for w;
 
 	SL_ENTER(cuEventSynchronize);
@@ -154,7 +179,9 @@ CUresult cuEventSynchronize(CUevent e)
 		return CUDA_ERROR_INVALID_HANDLE;
 	if (is_captured(e))
 		return sl_capture_spoil_all(CUDA_ERROR_CAPTURED_EVENT);
-	if (sl_event_target(e, &w)) {
+	if (sl_shared_pending(e, &p)) {
+		sl_shared_wait(&p, e->ctx);
+	} else if (sl_event_target(e, &w)) {
 		sl_stream_wait(w.stream, w.seq);
 		sl_object_unref(w.stream);
 	}
@@ -210,6 +237,7 @@ CUresult cuEventDestroy_v2(CUevent e)
 	pthread_mutex_lock(&e->lock);
 	sl_object_unref(e->last.stream);
 	e->last.stream = NULL;
+	sl_shared_close(e);
 	free(e->covers);
 	e->covers = NULL;
 	e->cover_count = 0;

@@ -262,6 +262,9 @@ void sl_op_execute(CUstream s, struct sl_op *op)
 	CUresult r = CUDA_SUCCESS;
 
 	/* A stream callback hears of errors; everything else is skipped in a broken context. */
+	if (op->kind == SL_OP_EVENT)
+		sl_shared_reached(
+			&op->event.shared); /* others wait for it, come what may */
 	if (broken && op->kind != SL_OP_CALLBACK)
 		return;
 	switch (op->kind) {

@@ -16,13 +16,14 @@
 #include "softgpu/box.h"
 #include "softgpu/hostmodule.h"
 
-#define SL_SG_VERSION     2u
+#define SL_SG_VERSION     3u
 #define SL_SG_PAGE        (2 * SL_MIB) /* the granularity of cuMemCreate */
 #define SL_SG_EXTENTS_MAX 4096u        /* pieces of one handle; more is out-of-memory */
 #define SL_SG_PROCS_MAX   1024u
 #define SL_SG_FDS_MAX     SL_SOFTGPU_GPUS_MAX
 #define SL_SG_EVENTS_MAX  256u /* kept on the board */
 #define SL_SG_BOARD_BYTES 4096u
+#define SL_SG_WORDS_MAX   16384u /* events that several processes know, at a time */
 
 struct sl_sg_extent {
 	uint32_t first, count; /* pages of the device's memfd */
@@ -42,6 +43,14 @@ struct sl_sg_board {
 	uint32_t event_count; /* futex, shared between processes */
 	uint32_t spare;
 	struct sl_sg_event event[SL_SG_EVENTS_MAX];
+};
+
+/*
+ * An event that several processes know. Whoever records it signs and counts; reached follows
+ * recorded. A place may serve another event later, with another generation.
+ */
+struct sl_sg_words {
+	uint64_t generation, recorded, reached, recorder;
 };
 
 /* client to server ------------------------------------------------------------------------ */
@@ -64,6 +73,10 @@ enum sl_sg_op {
 	SL_SG_LOSE,      /* device: falls off the bus, with an Xid of value */
 	SL_SG_REVIVE,    /* device: works again, for processes that start anew */
 	SL_SG_XID,       /* device, value: an Xid is reported, and that is all */
+	SL_SG_EVENT_WORDS, /* reply: the descriptor of all events' words */
+	SL_SG_EVENT_NEW,   /* reply: id, value: what this client signs with */
+	SL_SG_EVENT_OPEN,  /* id; reply as before */
+	SL_SG_EVENT_CLOSE, /* id: what the client signs with */
 };
 
 struct sl_sg_request {

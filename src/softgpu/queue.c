@@ -126,9 +126,12 @@ static CUresult do_cuStreamQuery(CUstream handle)
 
 CUresult sl_stream_wait_event(CUstream s, CUevent event)
 {
+	struct sl_shared_point p;
 	struct sl_wait_for w;
 	struct sl_op *op;
 
+	if (sl_shared_pending(event, &p))
+		return sl_shared_submit(s, &p);
 	if (!sl_event_target(event, &w))
 		return CUDA_SUCCESS;
 	op = sl_op_new(SL_OP_WAIT);

@@ -81,6 +81,7 @@ static void client_drop(struct client *c)
 	struct sl_link *link;
 
 	watch_close(&c->watch);
+	sl_server_event_drop(c);
 	/* They leave by themselves as soon as they see it; a stopped one never would. */
 	for (link = c->companions.next; link != &c->companions; link = link->next)
 		sl_server_companion_kill(SL_LIST_ENTRY(link, struct companion, link));
@@ -126,6 +127,7 @@ static void client_accept(void)
 	c->watch = (struct watch){KIND_CLIENT, fd};
 	c->pid = (uint32_t)peer.pid;
 	sl_list_init(&c->companions);
+	sl_list_init(&c->events);
 	sl_ledger_holder_init(&s->ledger, &c->holder);
 	sl_list_push_tail(&s->clients, &c->link);
 	if (watch_add(&c->watch, EPOLLIN) < 0) {
@@ -315,6 +317,14 @@ static int do_figures(struct client *c, const struct sl_sg_request *q)
 	return sl_sg_send(c->watch.fd, f, bytes, NULL, 0, NULL, 0);
 }
 
+static int do_event_words(struct client *c, struct sl_sg_reply *reply)
+{
+	int fd = sl_server_event_memfd();
+
+	reply->result = fd < 0 ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
+	return answer(c, reply, NULL, &fd, fd >= 0);
+}
+
 /* Serves one request. Negative: the client is to be dropped. */
 static int serve_request(struct client *c, const struct sl_sg_request *q, int fd)
 {
@@ -334,6 +344,12 @@ static int serve_request(struct client *c, const struct sl_sg_request *q, int fd
 	case SL_SG_LOSE:
 	case SL_SG_REVIVE:
 	case SL_SG_XID: reply.result = sl_server_health(q); break;
+	case SL_SG_EVENT_WORDS: return do_event_words(c, &reply);
+	case SL_SG_EVENT_NEW: reply.result = sl_server_event_new(c, &reply); break;
+	case SL_SG_EVENT_OPEN:
+		reply.result = sl_server_event_open(c, q->id, &reply);
+		break;
+	case SL_SG_EVENT_CLOSE: reply.result = sl_server_event_close(c, q->id); break;
 	case SL_SG_RELEASE:
 		reply.result = sl_ledger_release(&s->ledger, &c->holder, q->id);
 		break;

@@ -22,6 +22,7 @@ struct client {
 	struct watch watch;
 	struct sl_link link;       /* in clients or dying */
 	struct sl_link companions; /* struct companion.link */
+	struct sl_link events;     /* server_event.c */
 	struct sl_ledger_holder holder;
 	uint32_t pid;
 	uint64_t gone_ns; /* when a dying client's memory goes */
@@ -70,6 +71,15 @@ void sl_server_figures_take(uint64_t now_ns);
 void sl_server_busy_step(uint64_t now_ns);
 /* Loses a GPU, brings it back, or reports an Xid. A CUresult: what is so already is an error. */
 SL_MUST_CHECK int sl_server_health(const struct sl_sg_request *q);
+/* server_event.c. Results are CUresults' numbers. */
+SL_MUST_CHECK int sl_server_event_new(struct client *c, struct sl_sg_reply *reply);
+SL_MUST_CHECK int sl_server_event_open(
+	struct client *c, uint64_t id, struct sl_sg_reply *reply);
+SL_MUST_CHECK int sl_server_event_close(struct client *c, uint64_t holder);
+/* The descriptor that every process of the box maps, or -1. The server's. */
+int sl_server_event_memfd(void);
+/* The client is gone: what it recorded will not be reached by itself. */
+void sl_server_event_drop(struct client *c);
 void sl_server_companion_kill(const struct companion *o);
 
 #endif

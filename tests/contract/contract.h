@@ -119,5 +119,8 @@ int contract_helper(const char *name);
 int contract_pool_import(void);
 int contract_vmm_import(void);
 int contract_work_healthy(void);
+int contract_event_wait(void);
+int contract_event_record(void);
+int contract_event_die(void);
 
 #endif

@@ -58,6 +58,9 @@ int contract_helper(const char *name)
 		{"pool_import", contract_pool_import},
 		{"vmm_import", contract_vmm_import},
 		{"work_healthy", contract_work_healthy},
+		{"event-wait", contract_event_wait},
+		{"event-record", contract_event_record},
+		{"event-die", contract_event_die},
 		{"ipc", helper_ipc},
 		{"endless", helper_endless},
 	};
