@@ -8,6 +8,7 @@
  */
 #include "softgpu/array.h"
 #include "softgpu/api.h"
+#include "softgpu/external.h"
 
 #include <stdlib.h>
 
@@ -25,6 +26,7 @@ struct CUmipmappedArray_st {
 	CUcontext ctx;
 	uint64_t address;
 	unsigned int count;
+	bool is_external; /* in mapped external memory */
 	CUDA_ARRAY3D_DESCRIPTOR desc;
 	CUarray level[LEVELS_MAX];
 };
@@ -337,6 +339,32 @@ CUresult cuMipmappedArrayCreate(
 	return r;
 }
 
+CUresult sl_mipmap_over(const CUDA_ARRAY3D_DESCRIPTOR *desc, unsigned int levels,
+	uint64_t address, uint64_t room, CUmipmappedArray *out)
+{
+	CUmipmappedArray m;
+
+	if (!desc_ok(desc) || !levels || levels != levels_of(desc, levels) ||
+		mipmap_bytes(desc, levels) > room)
+		return CUDA_ERROR_INVALID_VALUE;
+	m = sl_object_new(SL_MAGIC_MIPMAP, sizeof(*m));
+	if (!m)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	m->ctx = sl_ctx_current();
+	m->desc = *desc;
+	m->count = levels;
+	m->address = address;
+	m->is_external = true;
+	if (!levels_new(m)) {
+		sl_object_kill(m);
+		mipmap_free(m);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	list_add(&mipmaps, &m->o);
+	*out = m;
+	return CUDA_SUCCESS;
+}
+
 static bool mipmap_ok(CUmipmappedArray m)
 {
 	return sl_object_is(m, SL_MAGIC_MIPMAP);
@@ -367,7 +395,10 @@ CUresult cuMipmappedArrayDestroy(CUmipmappedArray array)
 		return r;
 	if (!list_take(&array->o))
 		return CUDA_ERROR_INVALID_HANDLE;
-	r = sl_space_free_array(array->address);
+	if (array->is_external)
+		(void)!sl_external_free(array->ctx, array->address);
+	else
+		r = sl_space_free_array(array->address);
 	mipmap_free(array);
 	return r;
 }

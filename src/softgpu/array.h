@@ -32,4 +32,8 @@ struct sl_array_shape sl_array_shape(const struct CUarray_st *array);
 /* Everything a context allocated goes, its arrays among it. */
 void sl_array_drop_context(CUcontext ctx);
 
+/* A mipmapped array in mapped external memory; the mapping goes with it (sl_external_free). */
+SL_MUST_CHECK CUresult sl_mipmap_over(const CUDA_ARRAY3D_DESCRIPTOR *desc,
+	unsigned int levels, uint64_t address, uint64_t room, CUmipmappedArray *out);
+
 #endif

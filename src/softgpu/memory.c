@@ -2,6 +2,7 @@
  * memory - entry points of plain, pinned and managed memory, and questions about pointers
  */
 #include "softgpu/api.h"
+#include "softgpu/external.h"
 
 #include <string.h>
 
@@ -72,6 +73,8 @@ CUresult cuMemFree_v2(CUdeviceptr ptr)
 		return CUDA_SUCCESS;
 	if (sl_graph_mem_free_now(ptr, &r))
 		return r;
+	if (sl_external_free(sl_ctx_current(), ptr))
+		return CUDA_SUCCESS;
 	if (!sl_space_block(ptr, &b) || b.address != ptr || b.kind > SL_BLOCK_POOL)
 		return CUDA_ERROR_INVALID_VALUE;
 	r = sl_ctx_sync(b.ctx);
