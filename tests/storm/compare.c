@@ -3,6 +3,8 @@
  */
 #include "compare.h"
 
+#include "../programs/prog.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -132,6 +134,7 @@ static void look(const struct storm_sequence *q, struct storm_answers *plain,
 	char how[128];
 
 	d->verdict = STORM_ALIKE;
+	snprintf(d->what, sizeof(d->what), "this time all answers are alike");
 	if (ended_badly(q, plain, &worker, how, sizeof(how))) {
 		d->verdict = STORM_BROKEN;
 		d->at = where(q, plain, worker);
@@ -143,8 +146,13 @@ static void look(const struct storm_sequence *q, struct storm_answers *plain,
 			plain->result[i].hash != other->result[i].hash) {
 			d->verdict = STORM_DIFFERS;
 			d->at = i;
-			snprintf(
-				d->what, sizeof(d->what), "the answers of a step differ");
+			snprintf(d->what, sizeof(d->what),
+				"the answers of a step differ (%u calls, the last %s; "
+				"%u, %s)",
+				plain->result[i].calls,
+				prog_error_name((CUresult)plain->result[i].code),
+				other->result[i].calls,
+				prog_error_name((CUresult)other->result[i].code));
 			return;
 		}
 	if (ended_badly(q, other, &worker, how, sizeof(how))) {

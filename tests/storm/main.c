@@ -18,7 +18,8 @@
 
 static uint64_t calls = 1000000, seed = 1, steps = 20000, shrink_s = 240;
 static const char *keep = "/tmp", *replay, *faults;
-static bool verbose, once;
+static const char *without;
+static bool verbose;
 
 static int run_one_side(const char *sequence, const char *answers_path)
 {
@@ -65,9 +66,13 @@ static void print_difference(
 static void report(
 	struct storm_sides *sides, struct storm_sequence *q, struct storm_difference *d)
 {
+	struct storm_difference again;
 	char path[512];
 
 	print_difference(q, d);
+	storm_compare(sides, q, true, &again);
+	printf("storm: once more, with every answer written down\n");
+	print_difference(q, &again);
 	printf("storm: looking for the smallest sequence (at most %lu s)\n", shrink_s);
 	fflush(stdout);
 	storm_shrink(sides, q, d, (unsigned)shrink_s);
@@ -100,6 +105,32 @@ static int one_round(struct storm_sides *sides, struct storm_sequence *q)
 	return 1;
 }
 
+/* "share_*,retain": their weight becomes zero. False: no such operation. */
+static bool leave_out(const char *list)
+{
+	while (*list) {
+		size_t length = strcspn(list, ","), found = 0;
+		bool prefix = length && list[length - 1] == '*';
+
+		for (unsigned i = 0; i < STORM_OPS; i++) {
+			const char *name = storm_op_rows[i].name;
+
+			if (strncmp(name, list, length - prefix) ||
+				(!prefix && name[length]))
+				continue;
+			storm_op_rows[i].weight = 0;
+			found++;
+		}
+		if (!found) {
+			fprintf(stderr, "storm: no operation is called %.*s\n",
+				(int)length, list);
+			return false;
+		}
+		list += length + (list[length] == ',');
+	}
+	return true;
+}
+
 static int conduct(struct storm_sides *sides)
 {
 	struct storm_sequence q;
@@ -124,8 +155,6 @@ static int conduct(struct storm_sides *sides)
 			calls);
 		fflush(stdout);
 		storm_free(&q);
-		if (once)
-			break;
 	}
 	print_counts(sides);
 	if (!status)
@@ -146,6 +175,8 @@ int main(int argc, char **argv)
 		{"keep", PROG_TEXT, &keep, "folder for sequences and answers"},
 		{"replay", PROG_TEXT, &replay, "runs this sequence instead"},
 		{"faults", PROG_TEXT, &faults, "fault plan of the second side"},
+		{"without", PROG_TEXT, &without,
+			"operations to leave out, by comma; * at an end"},
 		{"verbose", PROG_FLAG, &verbose, "calls per function"},
 	};
 	int at;
@@ -157,6 +188,8 @@ int main(int argc, char **argv)
 		options, sizeof(options) / sizeof(options[0]));
 	if (at < argc && !strcmp(argv[at], "--"))
 		at++;
+	if (without && !leave_out(without))
+		return PROG_USAGE;
 	sides.self = argv[0];
 	sides.folder = keep;
 	sides.front = &argv[at];

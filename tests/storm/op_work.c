@@ -145,7 +145,8 @@ void storm_op_stream_destroy(struct storm_lane *l, const uint32_t *a)
 	struct storm_stream *s = &l->stream[a[0] % STORM_STREAM_SLOTS];
 	CUresult r;
 
-	if (a[0] < 2 || !s->live)
+	/* Nobody says what becomes of a capture whose stream is destroyed. */
+	if (a[0] < 2 || !s->live || storm_capturing(l, a[0]))
 		return;
 	/* What it has under way goes on; only its own context can wait for that afterwards. */
 	if (s->context != l->context)
