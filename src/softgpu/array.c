@@ -3,8 +3,9 @@
  *
  * The memory of an array comes from the space like cuMemAlloc's: large ones have grains of the GPU to
  * themselves, small ones share slabs. It is padded as tiles of 64 bytes by 8 rows are, which is what
- * a real GPU takes; the texels themselves lie close together (array.h). Sparse arrays and those with
- * deferred mapping are described, and nothing can be mapped into them: the device attributes say so.
+ * a real GPU takes; the texels themselves lie close together (array.h). An array with deferred mapping
+ * has no memory until a handle's is mapped into it (array_map.c). Sparse arrays are not supported, as
+ * the device's attributes say.
  */
 #include "softgpu/array.h"
 #include "softgpu/api.h"
@@ -14,22 +15,10 @@
 
 #define TILE_BYTES  64u /* width of a tile */
 #define TILE_ROWS   8u
-#define LEVELS_MAX  17u /* of the widest array there is */
 #define SIDE_MAX    131072u
 #define SIDE_3D_MAX 16384u
 #define LAYERS_MAX  2048u
 #define KNOWN_FLAGS 0x1ffu
-#define UNBACKED    (CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_DEFERRED_MAPPING)
-
-struct CUmipmappedArray_st {
-	struct sl_object o;
-	CUcontext ctx;
-	uint64_t address;
-	unsigned int count;
-	bool is_external; /* in mapped external memory */
-	CUDA_ARRAY3D_DESCRIPTOR desc;
-	CUarray level[LEVELS_MAX];
-};
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct sl_link arrays = SL_LIST_INIT(arrays);   /* without levels */
@@ -91,8 +80,7 @@ struct sl_array_shape sl_array_shape(const struct CUarray_st *a)
 		d->Height ? d->Height : 1, d->Depth ? d->Depth : 1};
 }
 
-/* What the GPU gives up for it. */
-static uint64_t bytes_of(const CUDA_ARRAY3D_DESCRIPTOR *d)
+uint64_t sl_array_bytes(const CUDA_ARRAY3D_DESCRIPTOR *d)
 {
 	uint64_t row = d->Width * format_bytes(d->Format) * d->NumChannels;
 	uint64_t rows = d->Height ? sl_round_up(d->Height, TILE_ROWS) : 1;
@@ -151,10 +139,21 @@ static CUresult back(CUcontext ctx, const CUDA_ARRAY3D_DESCRIPTOR *d, uint64_t b
 	CUdeviceptr at = 0;
 	CUresult r = CUDA_SUCCESS;
 
-	if (!(d->Flags & UNBACKED))
+	if (!(d->Flags & CUDA_ARRAY3D_DEFERRED_MAPPING))
 		r = sl_space_alloc(ctx, bytes, SL_BLOCK_ARRAY, &at);
 	*address = at;
 	return r;
+}
+
+/* Also of what was mapped into it, which is the program's and stays. */
+static void unback(const CUDA_ARRAY3D_DESCRIPTOR *d, uint64_t address)
+{
+	if (!address)
+		return;
+	if (d->Flags & CUDA_ARRAY3D_DEFERRED_MAPPING)
+		sl_space_array_unmap(address);
+	else
+		(void)!sl_space_free_array(address);
 }
 
 static CUresult create(CUarray *out, const CUDA_ARRAY3D_DESCRIPTOR *d)
@@ -165,12 +164,12 @@ static CUresult create(CUarray *out, const CUDA_ARRAY3D_DESCRIPTOR *d)
 
 	if (!out || !d || !desc_ok(d))
 		return CUDA_ERROR_INVALID_VALUE;
-	if (d->Flags & UNBACKED)
+	if (d->Flags & CUDA_ARRAY3D_SPARSE)
 		return CUDA_ERROR_NOT_SUPPORTED;
 	a = array_new(ctx, d);
 	if (!a)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	r = back(ctx, d, bytes_of(d), &a->address);
+	r = back(ctx, d, sl_array_bytes(d), &a->address);
 	if (r != CUDA_SUCCESS) {
 		object_drop(a);
 		return r;
@@ -210,8 +209,7 @@ CUresult cuArrayDestroy(CUarray array)
 		return r;
 	if (!list_take(&array->o))
 		return CUDA_ERROR_INVALID_HANDLE;
-	if (array->address)
-		r = sl_space_free_array(array->address);
+	unback(&array->desc, array->address);
 	sl_object_unref(array);
 	return r;
 }
@@ -277,32 +275,39 @@ static void mipmap_free(CUmipmappedArray m)
 	sl_object_unref(m);
 }
 
-/* The levels' descriptions and places behind one another; false: no memory. */
+void sl_mipmap_place(CUmipmappedArray m, uint64_t address)
+{
+	m->address = address;
+	for (unsigned int i = 0; i < m->count; i++) {
+		m->level[i]->address = address;
+		if (address)
+			address += sl_round_up(sl_array_bytes(&m->level[i]->desc), 512);
+	}
+}
+
+/* The levels' descriptions; false: no memory. */
 static bool levels_new(CUmipmappedArray m)
 {
-	uint64_t at = m->address;
-
 	for (unsigned int i = 0; i < m->count; i++) {
 		CUDA_ARRAY3D_DESCRIPTOR d = level_desc(&m->desc, i);
 
 		m->level[i] = array_new(m->ctx, &d);
 		if (!m->level[i])
 			return false;
-		m->level[i]->address = at;
 		m->level[i]->of = m;
-		at += sl_round_up(bytes_of(&d), 512);
 	}
+	sl_mipmap_place(m, m->address);
 	return true;
 }
 
-static uint64_t mipmap_bytes(const CUDA_ARRAY3D_DESCRIPTOR *d, unsigned int count)
+uint64_t sl_mipmap_bytes(const CUDA_ARRAY3D_DESCRIPTOR *d, unsigned int count)
 {
 	uint64_t bytes = 0;
 
 	for (unsigned int i = 0; i < count; i++) {
 		CUDA_ARRAY3D_DESCRIPTOR l = level_desc(d, i);
 
-		bytes += sl_round_up(bytes_of(&l), 512);
+		bytes += sl_round_up(sl_array_bytes(&l), 512);
 	}
 	return bytes;
 }
@@ -316,7 +321,7 @@ CUresult cuMipmappedArrayCreate(
 	SL_ENTER(cuMipmappedArrayCreate);
 	if (!array || !desc || !desc_ok(desc))
 		return CUDA_ERROR_INVALID_VALUE;
-	if (desc->Flags & UNBACKED)
+	if (desc->Flags & CUDA_ARRAY3D_SPARSE)
 		return CUDA_ERROR_NOT_SUPPORTED;
 	m = sl_object_new(SL_MAGIC_MIPMAP, sizeof(*m));
 	if (!m)
@@ -324,9 +329,9 @@ CUresult cuMipmappedArrayCreate(
 	m->ctx = sl_ctx_current();
 	m->desc = *desc;
 	m->count = levels_of(desc, levels);
-	r = back(m->ctx, desc, mipmap_bytes(desc, m->count), &m->address);
+	r = back(m->ctx, desc, sl_mipmap_bytes(desc, m->count), &m->address);
 	if (r == CUDA_SUCCESS && !levels_new(m)) {
-		(void)!sl_space_free_array(m->address);
+		unback(desc, m->address);
 		r = CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	if (r != CUDA_SUCCESS) {
@@ -345,7 +350,7 @@ CUresult sl_mipmap_over(const CUDA_ARRAY3D_DESCRIPTOR *desc, unsigned int levels
 	CUmipmappedArray m;
 
 	if (!desc_ok(desc) || !levels || levels != levels_of(desc, levels) ||
-		mipmap_bytes(desc, levels) > room)
+		sl_mipmap_bytes(desc, levels) > room)
 		return CUDA_ERROR_INVALID_VALUE;
 	m = sl_object_new(SL_MAGIC_MIPMAP, sizeof(*m));
 	if (!m)
@@ -365,7 +370,7 @@ CUresult sl_mipmap_over(const CUDA_ARRAY3D_DESCRIPTOR *desc, unsigned int levels
 	return CUDA_SUCCESS;
 }
 
-static bool mipmap_ok(CUmipmappedArray m)
+bool sl_mipmap_is(CUmipmappedArray m)
 {
 	return sl_object_is(m, SL_MAGIC_MIPMAP);
 }
@@ -375,7 +380,7 @@ CUresult cuMipmappedArrayGetLevel(
 {
 	SL_ENTER(cuMipmappedArrayGetLevel);
 	CHECK_OUT(level_array);
-	if (!mipmap_ok(array))
+	if (!sl_mipmap_is(array))
 		return CUDA_ERROR_INVALID_HANDLE;
 	if (level >= array->count)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -388,7 +393,7 @@ CUresult cuMipmappedArrayDestroy(CUmipmappedArray array)
 	CUresult r;
 
 	SL_ENTER(cuMipmappedArrayDestroy);
-	if (!mipmap_ok(array))
+	if (!sl_mipmap_is(array))
 		return CUDA_ERROR_INVALID_HANDLE;
 	r = sl_ctx_sync(array->ctx);
 	if (r != CUDA_SUCCESS)
@@ -398,7 +403,7 @@ CUresult cuMipmappedArrayDestroy(CUmipmappedArray array)
 	if (array->is_external)
 		(void)!sl_external_free(array->ctx, array->address);
 	else
-		r = sl_space_free_array(array->address);
+		unback(&array->desc, array->address);
 	mipmap_free(array);
 	return r;
 }
@@ -413,6 +418,8 @@ void sl_array_drop_context(CUcontext ctx)
 		after = link->next;
 		if (a->ctx == ctx && sl_object_kill(a)) {
 			sl_list_unlink(link);
+			if (a->desc.Flags & CUDA_ARRAY3D_DEFERRED_MAPPING)
+				unback(&a->desc, a->address);
 			sl_object_unref(a);
 		}
 	}
@@ -424,35 +431,46 @@ void sl_array_drop_context(CUcontext ctx)
 		after = link->next;
 		if (m->ctx == ctx && sl_object_kill(m)) {
 			sl_list_unlink(link);
+			if (m->desc.Flags & CUDA_ARRAY3D_DEFERRED_MAPPING)
+				unback(&m->desc, m->address);
 			mipmap_free(m);
 		}
 	}
 	pthread_mutex_unlock(&lock);
 }
 
-/* Properties of kinds that are not made here ---------------------------------------------------- */
+/* Properties ------------------------------------------------------------------------------------ */
 
-static CUresult requirements(
-	CUDA_ARRAY_MEMORY_REQUIREMENTS *out, CUdevice dev, bool alive)
+/* Only arrays with deferred mapping have any. */
+static CUresult requirements(CUDA_ARRAY_MEMORY_REQUIREMENTS *out, CUdevice dev,
+	const CUDA_ARRAY3D_DESCRIPTOR *d, uint64_t bytes)
 {
 	CHECK_OUT(out);
 	CHECK_DEVICE(dev);
-	/* Only arrays with deferred mapping have any. */
-	return alive ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_INVALID_HANDLE;
+	if (!(d->Flags & CUDA_ARRAY3D_DEFERRED_MAPPING))
+		return CUDA_ERROR_INVALID_VALUE;
+	*out = (CUDA_ARRAY_MEMORY_REQUIREMENTS){
+		.size = sl_round_up(bytes, SL_ARRAY_TILE), .alignment = SL_ARRAY_TILE};
+	return CUDA_SUCCESS;
 }
 
 CUresult cuArrayGetMemoryRequirements(
 	CUDA_ARRAY_MEMORY_REQUIREMENTS *out, CUarray array, CUdevice dev)
 {
 	SL_ENTER(cuArrayGetMemoryRequirements);
-	return requirements(out, dev, sl_array_of(array));
+	if (!sl_array_of(array))
+		return CUDA_ERROR_INVALID_HANDLE;
+	return requirements(out, dev, &array->desc, sl_array_bytes(&array->desc));
 }
 
 CUresult cuMipmappedArrayGetMemoryRequirements(
 	CUDA_ARRAY_MEMORY_REQUIREMENTS *out, CUmipmappedArray array, CUdevice dev)
 {
 	SL_ENTER(cuMipmappedArrayGetMemoryRequirements);
-	return requirements(out, dev, mipmap_ok(array));
+	if (!sl_mipmap_is(array))
+		return CUDA_ERROR_INVALID_HANDLE;
+	return requirements(
+		out, dev, &array->desc, sl_mipmap_bytes(&array->desc, array->count));
 }
 
 CUresult cuArrayGetSparseProperties(
@@ -468,7 +486,7 @@ CUresult cuMipmappedArrayGetSparseProperties(
 {
 	SL_ENTER(cuMipmappedArrayGetSparseProperties);
 	CHECK_OUT(properties);
-	return mipmap_ok(array) ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_INVALID_HANDLE;
+	return sl_mipmap_is(array) ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_INVALID_HANDLE;
 }
 
 /* No array here has planes. */

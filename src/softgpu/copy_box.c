@@ -35,7 +35,7 @@ static CUresult place_array(const struct end *e, struct extent x, uint64_t *addr
 	if (!a)
 		return CUDA_ERROR_INVALID_HANDLE;
 	struct sl_array_shape s = sl_array_shape(a);
-	if (e->x % a->element_bytes || x.width % a->element_bytes ||
+	if (!a->address || e->x % a->element_bytes || x.width % a->element_bytes ||
 		!inside(e->x, x.width, s.row_bytes) || !inside(e->y, x.rows, s.rows) ||
 		!inside(e->z, x.slices, s.slices))
 		return CUDA_ERROR_INVALID_VALUE;
@@ -194,7 +194,8 @@ static CUresult resolve(struct linear *l, size_t bytes)
 	if (!sl_array_of(l->array))
 		return CUDA_ERROR_INVALID_HANDLE;
 	struct sl_array_shape s = sl_array_shape(l->array);
-	if (l->at % l->array->element_bytes || bytes % l->array->element_bytes ||
+	if (!l->array->address || l->at % l->array->element_bytes ||
+		bytes % l->array->element_bytes ||
 		!inside(l->at, bytes, s.row_bytes * s.rows * s.slices))
 		return CUDA_ERROR_INVALID_VALUE;
 	l->at += l->array->address;

@@ -92,7 +92,7 @@ static bool range_of(uint64_t ptr, uint64_t *base, uint64_t *bytes)
 		*bytes = b.bytes;
 		return b.kind != SL_BLOCK_REGISTERED && b.kind != SL_BLOCK_ARRAY;
 	}
-	if (!sl_space_mapping(ptr, &m) || m.kind != SL_MAP_VMM)
+	if (!sl_space_mapping(ptr, &m) || m.kind != SL_MAP_VMM || m.for_array)
 		return false;
 	*base = m.address;
 	*bytes = m.bytes;
@@ -207,7 +207,7 @@ static bool look(CUdeviceptr ptr, struct pointer *p)
 	p->has_mapping = sl_space_mapping(ptr, &p->mapping);
 	if (!p->has_block && p->has_mapping && p->mapping.kind != SL_MAP_VMM)
 		return false; /* a free place in a slab or a pool */
-	if (p->has_block && p->block.kind == SL_BLOCK_ARRAY)
+	if ((p->has_block && p->block.kind == SL_BLOCK_ARRAY) || p->mapping.for_array)
 		return false; /* its address was told to nobody */
 	p->is_host = (p->has_block && p->block.kind >= SL_BLOCK_PINNED) ||
 		     (p->has_mapping && p->mapping.is_host);

@@ -205,7 +205,7 @@ CUresult sl_mapping_tell(struct sl_mapping *m, CUdevice device)
 		.extent_count = m->phys->extent_count};
 	CUresult r;
 
-	if (!sl_companion_runs(device))
+	if (!sl_companion_runs(device) || m->for_array)
 		return CUDA_SUCCESS;
 	if (m->phys->multicast)
 		return sl_multicast_tell(m, device);

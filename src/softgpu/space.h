@@ -48,6 +48,7 @@ struct sl_mapping {
 	struct sl_link link;  /* in its pool's chunks */
 	struct sl_link freed; /* struct sl_piece.link: freed, but only in stream order */
 	bool is_host;         /* phys is host memory */
+	bool for_array;       /* no program knows the address */
 	bool rdma;            /* other devices of the machine may register it */
 	uint8_t host_access;  /* the program's own, by CUmemAccess_flags */
 	uint8_t access[SL_SOFTGPU_GPUS_MAX]; /* CUmemAccess_flags per device */
@@ -144,6 +145,13 @@ SL_MUST_CHECK CUresult sl_space_props(
 bool sl_space_pin(uint64_t address, CUdevice device, bool write, uint64_t *bytes,
 	char **where, struct sl_phys **phys);
 void sl_space_unpin(struct sl_phys *phys);
+/*
+ * Maps a handle's memory where only copies find it, for an array; *bytes is the handle's size and *prop
+ * what it was made as. The address must be given to sl_space_array_unmap() or that of a place in it.
+ */
+SL_MUST_CHECK CUresult sl_space_array_map(CUmemGenericAllocationHandle handle,
+	uint64_t *address, uint64_t *bytes, CUmemAllocationProp *prop);
+void sl_space_array_unmap(uint64_t address);
 /*
  * What was written at the address, now standing at `where`, goes to all that a multicast object there
  * is bound to. Costs next to nothing where no such object exists.

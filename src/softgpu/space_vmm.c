@@ -159,8 +159,8 @@ static bool whole_mappings(uint64_t address, uint64_t bytes)
 	while (address < end) {
 		struct sl_mapping *m = sl_table_find(&sl_mappings, address);
 
-		if (!m || m->kind != SL_MAP_VMM || m->address != address ||
-			m->address + m->bytes > end)
+		if (!m || m->kind != SL_MAP_VMM || m->for_array ||
+			m->address != address || m->address + m->bytes > end)
 			return false;
 		address += m->bytes;
 	}
@@ -233,7 +233,7 @@ CUresult sl_space_retain(uint64_t address, CUmemGenericAllocationHandle *out)
 	pthread_mutex_lock(&sl_space_lock);
 	m = sl_table_find(&sl_mappings, address);
 	/* Fails on cuMemAlloc's memory, as it does with the real driver. */
-	if (m && m->kind == SL_MAP_VMM) {
+	if (m && m->kind == SL_MAP_VMM && !m->for_array) {
 		r = CUDA_SUCCESS;
 		if (m->phys->handles)
 			m->phys->handles++;
@@ -257,6 +257,42 @@ CUresult sl_space_props(CUmemGenericAllocationHandle handle, CUmemAllocationProp
 		*out = phys->prop;
 	pthread_mutex_unlock(&sl_space_lock);
 	return phys ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult sl_space_array_map(CUmemGenericAllocationHandle handle, uint64_t *address,
+	uint64_t *bytes, CUmemAllocationProp *prop)
+{
+	CUresult r = CUDA_ERROR_INVALID_VALUE;
+	struct sl_mapping *m = NULL;
+	struct sl_phys *phys;
+
+	pthread_mutex_lock(&sl_space_lock);
+	phys = sl_handle_phys(handle);
+	if (phys && !phys->multicast && phys->fd < 0) {
+		phys->refs++;
+		*bytes = phys->bytes;
+		*prop = phys->prop;
+		r = sl_native_map(phys, SL_MAP_VMM, &m);
+	}
+	if (r == CUDA_SUCCESS) {
+		/* Of copies, whichever GPU makes them; companions are not told. */
+		memset(m->access, CU_MEM_ACCESS_FLAGS_PROT_READWRITE, sizeof(m->access));
+		m->for_array = true;
+		*address = m->address;
+	}
+	pthread_mutex_unlock(&sl_space_lock);
+	return r;
+}
+
+void sl_space_array_unmap(uint64_t address)
+{
+	struct sl_mapping *m;
+
+	pthread_mutex_lock(&sl_space_lock);
+	m = sl_table_find(&sl_mappings, address);
+	if (m && m->for_array)
+		sl_native_drop(m);
+	pthread_mutex_unlock(&sl_space_lock);
 }
 
 /* Host memory's own descriptor stands for it. */

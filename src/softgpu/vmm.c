@@ -25,7 +25,7 @@ static CUresult check_prop(const CUmemAllocationProp *p)
 		return CUDA_ERROR_NOT_SUPPORTED;
 	if (p->type != CU_MEM_ALLOCATION_TYPE_PINNED ||
 		p->allocFlags.compressionType > 1 ||
-		p->allocFlags.gpuDirectRDMACapable > 1)
+		p->allocFlags.gpuDirectRDMACapable > 1 || p->allocFlags.usage > 1)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (p->requestedHandleTypes & ~(unsigned)CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
 		return CUDA_ERROR_NOT_SUPPORTED;

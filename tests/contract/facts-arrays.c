@@ -359,3 +359,133 @@ FACT(mipmap_apart, MANUAL, SAME, "levels keep what was written, and go with the 
 	OK(cuMipmappedArrayDestroy, mipmap);
 	HOLDS(contract_free_bytes(), >=, before);
 }
+
+/* An array without memory, or the end of the fact where there are none. */
+static CUarray deferred(size_t width, size_t height)
+{
+	int can = 0;
+
+	contract_context();
+	OK(cuDeviceGetAttribute, &can,
+		CU_DEVICE_ATTRIBUTE_DEFERRED_MAPPING_CUDA_ARRAY_SUPPORTED, 0);
+	if (!can)
+		contract_skip("no deferred mapping here");
+	return array_of(width, height, 0, CUDA_ARRAY3D_DEFERRED_MAPPING);
+}
+
+static CUarrayMapInfo map_info(CUarray array, CUmemGenericAllocationHandle handle)
+{
+	CUarrayMapInfo info = {.resourceType = CU_RESOURCE_TYPE_ARRAY,
+		.resource.array = array,
+		.memOperationType =
+			handle ? CU_MEM_OPERATION_TYPE_MAP : CU_MEM_OPERATION_TYPE_UNMAP,
+		.memHandle.memHandle = handle,
+		.deviceBitMask = 1};
+
+	return info;
+}
+
+static CUmemGenericAllocationHandle tiles(size_t bytes)
+{
+	CUmemAllocationProp prop = contract_prop();
+	CUmemGenericAllocationHandle handle;
+
+	prop.allocFlags.usage = 1; /* a pool of tiles */
+	OK(cuMemCreate, &handle, bytes, &prop, 0);
+	return handle;
+}
+
+FACT(array_deferred, MANUAL, SAME,
+	"an array mapped later takes nothing, and says what it needs")
+{
+	CUDA_ARRAY_MEMORY_REQUIREMENTS needs = {0};
+	size_t before;
+	CUarray array;
+
+	deferred(64, 64);
+	before = contract_free_bytes();
+	array = deferred(2048, 2048);
+	HOLDS(contract_free_bytes() + (8 << 20), >=, before);
+	OK(cuArrayGetMemoryRequirements, &needs, array, 0);
+	HOLDS(needs.size, >=, 16 << 20);
+	HOLDS(needs.size % needs.alignment, ==, 0);
+	OK(cuArrayDestroy, array);
+}
+
+FACT(array_map, MANUAL, SAME,
+	"a handle's memory is an array's while it is mapped into it")
+{
+	CUDA_ARRAY_MEMORY_REQUIREMENTS needs;
+	CUmemGenericAllocationHandle handle;
+	CUarrayMapInfo info;
+	CUarray first, second;
+	uint32_t in[16], out[16] = {0};
+	size_t bytes;
+
+	first = deferred(256, 256);
+	second = deferred(256, 256);
+	OK(cuArrayGetMemoryRequirements, &needs, first, 0);
+	bytes = sl_round_up(needs.size, contract_grain());
+	handle = tiles(bytes);
+	info = map_info(first, handle);
+	OK(cuMemMapArrayAsync, &info, 1, NULL);
+	count_up(in, 16, 90);
+	OK(cuMemcpyHtoA_v2, first, 0, in, sizeof(in));
+	info = map_info(first, 0);
+	OK(cuMemMapArrayAsync, &info, 1, NULL);
+	info = map_info(second, handle);
+	OK(cuMemMapArrayAsync, &info, 1, NULL);
+	OK(cuMemcpyAtoH_v2, out, second, 0, sizeof(out));
+	HOLDS(out[15], ==, 105);
+	OK(cuArrayDestroy, first);
+	OK(cuArrayDestroy, second);
+	OK(cuMemRelease, handle);
+}
+
+FACT(array_map_bad, MANUAL, SAME, "only memory made for tiles is mapped, where it fits")
+{
+	CUmemGenericAllocationHandle handle;
+	CUarrayMapInfo info;
+	CUarray array, plain;
+
+	array = deferred(256, 256);
+	plain = array_of(256, 256, 0, 0);
+	info = map_info(array, contract_handle(contract_grain()));
+	FAILS(cuMemMapArrayAsync, &info, 1, NULL);
+	handle = tiles(contract_grain());
+	info = map_info(plain, handle);
+	FAILS(cuMemMapArrayAsync, &info, 1, NULL);
+	info = map_info(array, handle);
+	info.deviceBitMask = 2;
+	FAILS(cuMemMapArrayAsync, &info, 1, NULL);
+	info = map_info(array, handle);
+	info.offset = contract_grain();
+	FAILS(cuMemMapArrayAsync, &info, 1, NULL);
+	info = map_info(array, 0);
+	FAILS(cuMemMapArrayAsync, &info, 1, NULL);
+}
+
+FACT(mipmap_map, MANUAL, SAME, "a mipmapped array is mapped as a whole")
+{
+	CUDA_ARRAY3D_DESCRIPTOR desc = {256, 256, 0, CU_AD_FORMAT_UNSIGNED_INT32, 1,
+		CUDA_ARRAY3D_DEFERRED_MAPPING};
+	CUDA_ARRAY_MEMORY_REQUIREMENTS needs;
+	CUmipmappedArray mipmap;
+	CUarrayMapInfo info;
+	uint32_t in[16], out[16] = {0};
+	CUarray level;
+
+	deferred(64, 64);
+	OK(cuMipmappedArrayCreate, &mipmap, &desc, 3);
+	OK(cuMipmappedArrayGetMemoryRequirements, &needs, mipmap, 0);
+	info = map_info(NULL, tiles(sl_round_up(needs.size, contract_grain())));
+	info.resourceType = CU_RESOURCE_TYPE_MIPMAPPED_ARRAY;
+	info.resource.mipmap = mipmap;
+	OK(cuMemMapArrayAsync, &info, 1, NULL);
+	OK(cuMipmappedArrayGetLevel, &level, mipmap, 2);
+	count_up(in, 16, 33);
+	OK(cuMemcpyHtoA_v2, level, 0, in, sizeof(in));
+	OK(cuMemcpyAtoH_v2, out, level, 0, sizeof(out));
+	HOLDS(out[15], ==, 48);
+	OK(cuMipmappedArrayDestroy, mipmap);
+}
