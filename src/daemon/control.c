@@ -209,7 +209,8 @@ static void tell_refused(struct sl_daemon *daemon, const struct sl_workload *wor
 				      .gpu = said->gpu,
 				      .workload = workload->id,
 				      .bytes = said->wanted_bytes,
-				      .available_bytes = said->available_bytes});
+				      .available_bytes = said->available_bytes,
+				      .other_bytes = (uint64_t)workload->uid + 1});
 }
 
 static void register_workload(

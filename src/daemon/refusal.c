@@ -52,24 +52,6 @@ static void too_few(const struct sl_daemon *daemon, uint32_t gpu_count, uint32_t
 			daemon->nvml_text[0] ? "; " : "", daemon->nvml_text);
 }
 
-/* The usable GPU with the most room for requests, which is what the policy's number is of. */
-static uint32_t roomiest(const struct sl_daemon *daemon, uint32_t usable)
-{
-	uint64_t most = 0;
-	uint32_t best = usable ? (uint32_t)__builtin_ctz(usable) : 0;
-
-	for (uint32_t i = 0; i < daemon->gpu_count; i++) {
-		struct sl_node_gpu_view view = sl_node_gpu(daemon->node, i);
-		uint64_t room = sl_sub_sat(view.shareable_bytes, view.requests_bytes);
-
-		if ((usable & 1u << i) && room > most) {
-			most = room;
-			best = i;
-		}
-	}
-	return best;
-}
-
 /* The administrator's bounds; true if the refusal was one. */
 static bool is_bound(const struct sl_admission *said, const char *wanted,
 	const char *available, struct sl_error *text)
@@ -148,9 +130,10 @@ void sl_refusal_of_set(const struct sl_daemon *daemon, const struct sl_workload 
 		return;
 	case SL_REASON_REQUESTS_TAKEN:
 		sl_error_set(text,
-			"a request of %s does not fit: others' requests leave %s to %s "
-			"on "
-			"GPU %u (%s); lower --request, or wait until one of them ends "
+			"a request of %s does not fit: others' requests and held memory "
+			"leave "
+			"%s to %s on GPU %u (%s); lower --request, or wait until one of "
+			"them ends "
 			"(sluice ps)",
 			wanted, available, workload->name, said->gpu,
 			daemon->gpus[said->gpu].name);
@@ -183,7 +166,7 @@ void sl_refusal_text(const struct sl_daemon *daemon, const struct sl_workload *w
 	uint32_t gpu_count, uint32_t usable, bool masked, struct sl_error *text)
 {
 	const struct sl_admission *said = &daemon->admission;
-	uint32_t gpu = roomiest(daemon, usable);
+	uint32_t gpu = said->gpu; /* whose numbers they are */
 	char wanted[32], available[32], gpus[48] = "", sentence[512];
 
 	(void)sl_bytes_format(said->wanted_bytes, wanted, sizeof(wanted));
@@ -212,9 +195,10 @@ void sl_refusal_text(const struct sl_daemon *daemon, const struct sl_workload *w
 		return;
 	case SL_REASON_REQUESTS_TAKEN:
 		sl_error_set(text,
-			"a request of %s%s does not fit: others' requests leave %s at "
-			"best, on GPU "
-			"%u (%s); lower --request, or wait until one of them ends "
+			"a request of %s%s does not fit: others' requests and held "
+			"memory leave "
+			"%s at best, on GPU %u (%s); lower --request, or wait until one "
+			"of them ends "
 			"(sluice ps)",
 			wanted, gpus, available, gpu, daemon->gpus[gpu].name);
 		return;

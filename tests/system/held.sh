@@ -27,7 +27,7 @@ check_file "and dump" "$T/dump" '"held_bytes": ?629145600'
 for when in before after; do
 	reserve_of 400MiB
 	check "$when: a request that it leaves no room for is refused" $? != 0
-	check_file "$when: with the numbers" "$T/out" "requests leave [0-9.]+ [MG]iB"
+	check_file "$when: with the numbers" "$T/out" "held memory leave [0-9.]+ [MG]iB"
 	reserve_of 300MiB
 	check "$when: one beside it is not" $? = 0
 	[ $when = after ] && break

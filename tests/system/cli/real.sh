@@ -43,7 +43,7 @@ expect 'request 0 takes all that is free' 0 '^4 ' in_box '
 	sluice ps --json | grep -q "\"request_bytes\": 0,"; status=$?
 	kill $pid
 	(exit $status)'
-expect 'what others requested' 75 "others' requests leave .* at best" in_box '
+expect 'what others requested' 75 "others' requests and held memory leave .* at best" in_box '
 	sluice run --gpus 2 --request 0.8 -- sleep 60 & pid=$!
 	until sluice ps | grep -q sleep; do sleep 0.05; done
 	sluice run --request 0.5 -- true

@@ -316,7 +316,7 @@ static void mistakes_change_nothing(void **state)
 		{set_bytes("alpha", 4 * RIG_GIB, 3 * RIG_GIB), "below the request"},
 		{set_bytes("alpha", 0, RIG_GIB), "below the request"},
 		{set_bytes("alpha", 14 * RIG_GIB, 15 * RIG_GIB),
-			"others' requests leave"},
+			"others' requests and held memory leave"},
 		{set_bytes("alpha", 100 * RIG_GIB, 100 * RIG_GIB), "can share"},
 		{set_bytes("nobody", RIG_GIB, 0), "there is no workload 'nobody'"},
 		{set_msg(77, "", SL_SET_PRIORITY), "there is no workload 77"},
