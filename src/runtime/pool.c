@@ -5,8 +5,11 @@
  * way, pending ones are what those calls may take. A new call asks for
  *     used + pending + its own - max(charged, reserved) - granted
  * so it never counts on what another one was granted. When a call is done, charged falls to what the
- * driver says is reserved, or pending calls may yet take. Where the driver reserved more than anybody
- * asked for, the rest is measured as hidden bytes, and the pool's next step is asked for in that size.
+ * driver says is reserved, or pending calls may yet take.
+ *
+ * Drivers take memory for a pool in chunks: of a least size, and large enough for the one allocation that
+ * needs it. So that is what is asked for, and what comes of it teaches how this pool grows. What a pool has
+ * reserved beyond what was asked for is measured as hidden bytes, and asked for with its next growth.
  *
  * Memory that was freed on a stream still counts as used until the stream is there. If a demand is
  * denied, a synchronisation and a trim show what is used in truth, before anybody hears of it.
@@ -24,8 +27,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* No driver has larger steps; what looks like one is several calls at once. */
-#define STEP_MAX (64 * SL_MIB)
+/* The least chunk of drivers so far, and more than any will be: what looks like it is several calls. */
+#define CHUNK_FIRST (32 * SL_MIB)
+#define CHUNK_MAX   (64 * SL_MIB)
 /* Others may take or give back meanwhile so often; then what is charged stays too high until later. */
 #define LOOKS_MAX 3
 /* A trim may turn a reserve that a demand counted on into free memory; then the rest is asked for. */
@@ -42,7 +46,10 @@ struct sl_pool {
 	bool watched;
 	uint32_t version; /* counts beginnings and ends of calls */
 	uint64_t charged_bytes, granted_bytes, pending_bytes;
-	uint64_t step_bytes;
+	uint64_t asking_bytes; /* of the pending ones: not yet sure of what they need */
+	bool learned;          /* from its own growth: */
+	bool in_chunks; /* it takes chunks of at least so many bytes, else what it lacks */
+	uint64_t chunk_bytes;     /* the least chunk */
 	uint64_t threshold_bytes; /* a synchronisation leaves it so much */
 };
 
@@ -80,7 +87,8 @@ static struct sl_pool *add(
 	pool->handle = handle;
 	pool->dev = dev;
 	pool->gpu = gpu;
-	pool->step_bytes = SL_BACKING_GRAIN;
+	pool->in_chunks = !of_graphs;
+	pool->chunk_bytes = CHUNK_FIRST;
 	sl_list_push_tail(&pools, &pool->link);
 	return pool;
 }
@@ -270,6 +278,20 @@ static void watch(struct sl_pool *pool)
 	pool->watched = now;
 }
 
+/* Under the lock: what the driver made of a growth that was asked for. */
+static void learn(
+	struct sl_pool *pool, const struct sl_pool_growth *growth, uint64_t reserved)
+{
+	uint64_t grown = sl_sub_sat(reserved, growth->reserved_bytes);
+
+	if (!growth->granted_bytes || !grown || reserved > UINT64_MAX / 4)
+		return;
+	pool->learned = true;
+	pool->in_chunks = grown > sl_round_up(growth->lacking_bytes, SL_BACKING_GRAIN);
+	if (grown > sl_round_up(growth->bytes, SL_BACKING_GRAIN))
+		pool->chunk_bytes = sl_min_u64(grown, CHUNK_MAX);
+}
+
 /* Takes what no call needs off what is charged, up to what is reserved. Of `grant`, which is not yet
  * charged, *unused goes back; the result is what else does. The growth's call is over: growth may be NULL. */
 static uint64_t lower(struct sl_pool *pool, struct sl_pool_growth *growth, uint64_t grant,
@@ -296,18 +318,14 @@ static uint64_t lower(struct sl_pool *pool, struct sl_pool_growth *growth, uint6
 		sure = version == pool->version;
 	}
 	total = pool->charged_bytes + grant;
-	target = reserved + pool->pending_bytes;
+	target = reserved + sl_sub_sat(pool->pending_bytes, pool->asking_bytes);
 	if (sure)
 		surplus = sl_sub_sat(total, target);
 	/* One that has ended meanwhile is charged nothing any more. */
 	if (pool->gone)
 		surplus = total;
-	if (growth && growth->granted_bytes && sure && reserved > total &&
-		reserved - total < STEP_MAX)
-		pool->step_bytes = sl_max_u64(pool->step_bytes,
-			sl_min_u64(STEP_MAX,
-				sl_round_up(growth->granted_bytes + reserved - total,
-					SL_BACKING_GRAIN)));
+	if (growth && sure)
+		learn(pool, growth, reserved);
 	pool->charged_bytes = total - surplus;
 	pool->version++;
 	watch(pool);
@@ -343,12 +361,14 @@ void sl_pool_done(struct sl_pool_growth *growth)
 
 /* --- asking ---------------------------------------------------------------------------------------- */
 
-/* What the pool's reserve lacks for the growth, whose bytes are pending already. */
-static uint64_t lacking(const struct sl_pool_growth *growth)
+/* What the pool's reserve lacks for the growth, whose bytes are pending already; *unasked: what it has
+ * reserved and nobody asked for. */
+static uint64_t lacking(struct sl_pool_growth *growth, uint64_t *unasked)
 {
 	struct sl_pool *pool = growth->pool;
 	uint64_t used, reserved, wanted, charged, granted;
 
+	*unasked = 0;
 	if (used_of(pool, &used) != CUDA_SUCCESS)
 		return 0;
 	(void)pthread_mutex_lock(&lock);
@@ -360,21 +380,40 @@ static uint64_t lacking(const struct sl_pool_growth *growth)
 		return 0;
 	if (reserved_of(pool, &reserved) != CUDA_SUCCESS)
 		return 0;
-	return sl_sub_sat(wanted, sl_max_u64(charged, reserved) + granted);
+	growth->reserved_bytes = reserved;
+	growth->lacking_bytes =
+		sl_sub_sat(wanted, sl_max_u64(charged, reserved) + granted);
+	*unasked = sl_sub_sat(reserved, charged + granted);
+	return growth->lacking_bytes;
 }
 
-/* Whole steps first; if they are not to be had, just what is lacking. */
-static bool ask_for(struct sl_pool_growth *growth, uint64_t bytes, CUresult *result)
+static bool ask_once(struct sl_pool_growth *growth, uint64_t bytes, CUresult *result)
+{
+	return sl_passed_ask(
+		&growth->passed, growth->pool->dev, bytes, SL_PASSED_HELD, result);
+}
+
+/* What the driver will take, and what was not asked for earlier; that is measured, so it need not be had.
+ * Nor, of a pool that nobody has seen grow, a whole chunk. */
+static bool ask_for(
+	struct sl_pool_growth *growth, uint64_t bytes, uint64_t unasked, CUresult *result)
 {
 	struct sl_pool *pool = growth->pool;
-	uint64_t step = __atomic_load_n(&pool->step_bytes, __ATOMIC_RELAXED);
-	uint64_t stepped = (bytes + step - 1) / step * step;
+	uint64_t chunk = bytes;
+	bool learned;
 
-	return sl_passed_ask(
-		       &growth->passed, pool->dev, stepped, SL_PASSED_HELD, result) ||
-	       (stepped != bytes && *result == CUDA_ERROR_OUT_OF_MEMORY &&
-		       sl_passed_ask(&growth->passed, pool->dev, bytes, SL_PASSED_HELD,
-			       result));
+	(void)pthread_mutex_lock(&lock);
+	learned = pool->learned;
+	if (pool->in_chunks)
+		chunk = sl_max_u64(chunk, sl_max_u64(growth->bytes, pool->chunk_bytes));
+	(void)pthread_mutex_unlock(&lock);
+	if (ask_once(growth, chunk + unasked, result))
+		return true;
+	if (unasked && *result == CUDA_ERROR_OUT_OF_MEMORY &&
+		ask_once(growth, chunk, result))
+		return true;
+	return !learned && bytes < chunk && *result == CUDA_ERROR_OUT_OF_MEMORY &&
+	       ask_once(growth, bytes, result);
 }
 
 /* The grant is the call's; an earlier one of the same call is the pool's from now on. */
@@ -404,20 +443,21 @@ static void keep_grant(struct sl_pool_growth *growth)
 
 static bool ask_until_enough(struct sl_pool_growth *growth, CUresult *result)
 {
-	uint64_t denied_bytes = UINT64_MAX, bytes = lacking(growth);
+	uint64_t denied_bytes = UINT64_MAX, unasked;
+	uint64_t bytes = lacking(growth, &unasked);
 
 	for (int i = 0; i < ASKS_MAX && sl_unlikely(bytes); i++) {
 		/* Before a denial is final everybody has given back what nobody uses: was it enough? */
 		if (bytes >= denied_bytes)
 			return false;
 		keep_grant(growth);
-		if (ask_for(growth, bytes, result))
+		if (ask_for(growth, bytes, unasked, result))
 			enter_grant(growth);
 		else if (*result == CUDA_ERROR_OUT_OF_MEMORY)
 			denied_bytes = bytes;
 		else
 			return false;
-		bytes = lacking(growth);
+		bytes = lacking(growth, &unasked);
 	}
 	return bytes == 0 || denied_bytes == UINT64_MAX;
 }
@@ -435,9 +475,14 @@ bool sl_pool_ask(struct sl_pool_growth *growth, struct sl_pool *pool, uint64_t b
 	growth->bytes = bytes;
 	(void)pthread_mutex_lock(&lock);
 	pool->pending_bytes += bytes;
+	pool->asking_bytes += bytes;
 	pool->version++;
 	(void)pthread_mutex_unlock(&lock);
 	ok = ask_until_enough(growth, result);
+	(void)pthread_mutex_lock(&lock);
+	pool->asking_bytes -= bytes;
+	pool->version++;
+	(void)pthread_mutex_unlock(&lock);
 	if (ok) {
 		/* Out of memory in spite of the reserve is for us to help, too. */
 		if (!growth->granted_bytes) {

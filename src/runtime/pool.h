@@ -23,6 +23,7 @@ struct sl_pool_growth {
 	struct sl_pool *pool; /* NULL: not for us to charge */
 	uint64_t bytes;
 	uint64_t granted_bytes;
+	uint64_t lacking_bytes, reserved_bytes; /* when it was asked for */
 	struct sl_passed passed;
 };
 

@@ -329,28 +329,62 @@ static void body_growth(void)
 	fake_stop();
 }
 
-/* The driver reserves more than anybody asked for: measured at first, then asked for in its steps. */
-static void body_steps(void)
+/* A chunk is asked for, and kept if the driver takes one; from then on that is known. */
+static void body_chunks(void)
 {
 	CUdeviceptr a;
 
 	start(32 * SL_MIB);
 	CHECK_EQ(cuMemAllocAsync(&a, 4 * SL_KIB, NULL), CUDA_SUCCESS);
-	check_books(2 * SL_MIB);
+	check_books(32 * SL_MIB);
 	CHECK_EQ(cuMemAllocAsync(&a, 30 * SL_MIB, NULL), CUDA_SUCCESS);
-	check_books(2 * SL_MIB);
+	CHECK_EQ(FAKE(asks), 1);
 	CHECK_EQ(cuMemAllocAsync(&a, 4 * SL_MIB, NULL), CUDA_SUCCESS);
-	check_books(34 * SL_MIB);
-	CHECK_EQ(FAKE(asked_bytes), 32 * SL_MIB);
-	/* Where the step does not fit, what is needed may. */
+	check_books(64 * SL_MIB);
+	/* What is needed would fit, but that is not what the driver would take. */
 	CHECK_EQ(cuMemAllocAsync(&a, 30 * SL_MIB - 4 * SL_KIB, NULL), CUDA_SUCCESS);
-	CHECK_EQ(pools[0].used, pools[0].reserved);
 	fake_lock();
-	fake.limit_bytes = 40 * SL_MIB;
+	fake.limit_bytes = 70 * SL_MIB;
 	fake_unlock();
-	CHECK_EQ(cuMemAllocAsync(&a, 2 * SL_MIB, NULL), CUDA_SUCCESS);
-	CHECK_EQ(FAKE(asked_bytes), 2 * SL_MIB);
-	check_books(36 * SL_MIB);
+	CHECK_EQ(cuMemAllocAsync(&a, 2 * SL_MIB, NULL), CUDA_ERROR_OUT_OF_MEMORY);
+	CHECK_EQ(FAKE(asked_bytes), 32 * SL_MIB);
+	check_books(64 * SL_MIB);
+	/* What nobody uses goes first, and makes room. */
+	free_now(&pools[0], 30 * SL_MIB);
+	CHECK_EQ(cuMemAllocAsync(&a, 32 * SL_MIB, NULL), CUDA_SUCCESS);
+	check_books(66 * SL_MIB);
+	fake_stop();
+}
+
+/* Larger ones than expected: measured at first, then asked for with the next. */
+static void body_large_chunks(void)
+{
+	CUdeviceptr a;
+
+	start(48 * SL_MIB);
+	CHECK_EQ(cuMemAllocAsync(&a, 20 * SL_MIB, NULL), CUDA_SUCCESS);
+	check_books(32 * SL_MIB);
+	CHECK_EQ(cuMemAllocAsync(&a, 20 * SL_MIB, NULL), CUDA_SUCCESS);
+	check_books(32 * SL_MIB);
+	CHECK_EQ(cuMemAllocAsync(&a, 20 * SL_MIB, NULL), CUDA_SUCCESS);
+	check_books(96 * SL_MIB);
+	fake_stop();
+}
+
+/* One that takes what it lacks is asked for no more than that, once it was seen to. */
+static void body_exact(void)
+{
+	CUdeviceptr a;
+
+	start(2 * SL_MIB);
+	fake_lock();
+	fake.limit_bytes = 12 * SL_MIB;
+	fake_unlock();
+	CHECK_EQ(cuMemAllocAsync(&a, 4 * SL_MIB, NULL), CUDA_SUCCESS);
+	CHECK_EQ(FAKE(asked_bytes), 4 * SL_MIB);
+	CHECK_EQ(cuMemAllocAsync(&a, 4 * SL_MIB, NULL), CUDA_SUCCESS);
+	CHECK_EQ(FAKE(asked_bytes), 4 * SL_MIB);
+	check_books(8 * SL_MIB);
 	fake_stop();
 }
 
@@ -561,7 +595,9 @@ static void body_graph_refused(void)
 		in_child(body_##name, (limit_s)); \
 	}
 TEST(growth, 20)
-TEST(steps, 20)
+TEST(chunks, 20)
+TEST(large_chunks, 20)
+TEST(exact, 20)
 TEST(denied, 20)
 TEST(driver_is_full, 20)
 TEST(made, 20)
@@ -574,7 +610,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_growth),
-		cmocka_unit_test(test_steps),
+		cmocka_unit_test(test_chunks),
+		cmocka_unit_test(test_large_chunks),
+		cmocka_unit_test(test_exact),
 		cmocka_unit_test(test_denied),
 		cmocka_unit_test(test_driver_is_full),
 		cmocka_unit_test(test_made),
