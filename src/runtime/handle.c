@@ -576,7 +576,12 @@ struct sl_handle_counts sl_handle_count(void)
 	struct sl_handle_counts counts;
 
 	take_lock();
-	counts = (struct sl_handle_counts){handle_count, mappings.count, ranges.count};
+	counts = (struct sl_handle_counts){
+		.handles = handle_count,
+		.mappings = mappings.count,
+		.ranges = ranges.count,
+		.promised = mappings.promised + ranges.promised,
+	};
 	drop_lock();
 	return counts;
 }

@@ -167,6 +167,7 @@ void sl_range_drop(struct sl_range *range);
 /* Counts of what there is; for tests. */
 struct sl_handle_counts {
 	size_t handles, mappings, ranges;
+	size_t promised; /* rooms for mappings and ranges that are being made */
 };
 struct sl_handle_counts sl_handle_count(void);
 

@@ -60,6 +60,7 @@ static void finish(void)
 	CHECK_EQ(counts.handles, 0);
 	CHECK_EQ(counts.mappings, 0);
 	CHECK_EQ(counts.ranges, 0);
+	CHECK_EQ(counts.promised, 0);
 	CHECK_EQ(sl_held_bytes(gpu), 0);
 	CHECK(fake_wait_u64(&fake.unevictable_bytes, 0));
 	fake_stop();
