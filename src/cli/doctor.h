@@ -42,6 +42,7 @@ struct sl_facts {
 	bool has_mps;
 	bool has_membarrier, has_pidfd;
 	uint64_t nofile, memlock_bytes; /* UINT64_MAX: unlimited */
+	uint64_t daemon_nofile;         /* what the daemon may have open; 0: unknown */
 	bool cgroup_v2;
 	uint64_t cgroup_memory_max_bytes; /* UINT64_MAX: unlimited or unknown */
 	const char *preload;              /* LD_PRELOAD, or NULL */

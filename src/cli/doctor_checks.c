@@ -17,6 +17,8 @@
 /* Virtual memory with cuMemMap's granularities and NVML v2 queries as used: R525 and later. */
 #define DRIVER_MAJOR_MIN 525
 #define NOFILE_MIN       1024
+/* Below this the daemon runs out before a few large models are shared between processes. */
+#define DAEMON_NOFILE_MIN 20000
 
 static void say(struct sl_finding *f, enum sl_level level, const char *format, ...)
 	SL_PRINTF(3, 4);
@@ -352,6 +354,15 @@ static void check_limits(const struct sl_facts *facts, struct sl_finding *f)
 			"only %s descriptors per process; a daemon needs two per client",
 			files);
 		advise(f, "raise it: ulimit -n 4096");
+		return;
+	}
+	if (facts->daemon_nofile && facts->daemon_nofile < DAEMON_NOFILE_MIN) {
+		say(f, SL_LEVEL_WARN,
+			"sluiced may have only %s files open; GPU memory that processes "
+			"share with each other costs it one for each chunk",
+			limit_text(facts->daemon_nofile, false, files, sizeof(files)));
+		advise(f, "LimitNOFILE=65536 in sluiced.service, or `ulimit -Hn 65536` "
+			  "before sluiced is started");
 		return;
 	}
 	say(f, SL_LEVEL_OK, "%s descriptors, %s of locked memory", files, locked);

@@ -77,6 +77,30 @@ static void gather_library(struct sl_facts *f)
 		try_preload(f->library, f->library_trouble, sizeof(f->library_trouble));
 }
 
+/* The hard limit: it raises its soft one to that. The pid says nothing where /proc is another's. */
+static uint64_t nofile_of(uint32_t pid)
+{
+	static const char row[] = "Max open files";
+	sl_cleanup(sl_freep) char *text = NULL;
+	unsigned long long hard = 0;
+	char path[64];
+	size_t size;
+	const char *at;
+
+	snprintf(path, sizeof(path), "/proc/%u/comm", pid);
+	if (!pid || sl_file_read(path, SL_MIB, &text, &size) ||
+		strncmp(text, "sluiced", 7) != 0)
+		return 0;
+	free(sl_steal(&text));
+	snprintf(path, sizeof(path), "/proc/%u/limits", pid);
+	if (sl_file_read(path, SL_MIB, &text, &size))
+		return 0;
+	at = strstr(text, row);
+	if (!at || sscanf(at + sizeof(row) - 1, "%*s %llu", &hard) != 1)
+		return 0;
+	return hard;
+}
+
 static void gather_daemon(struct sl_facts *f)
 {
 	struct sl_error ignored = {0};
@@ -89,6 +113,8 @@ static void gather_daemon(struct sl_facts *f)
 	if (!f->daemon_status &&
 		sl_rows_fetch(&f->troubles, SL_LIST_TROUBLES, &ignored) != SL_EXIT_OK)
 		f->troubles.count = 0;
+	if (!f->daemon_status && f->status.count)
+		f->daemon_nofile = nofile_of(f->status.all[0].status_row.pid);
 }
 
 static void gather_devices(struct sl_facts *f)

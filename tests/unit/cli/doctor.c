@@ -105,6 +105,8 @@ static void make_well(struct sl_facts *f)
 	X(no_membarrier, kernel, WARN, "membarrier", "seccomp",                      \
 		f->has_membarrier = false)                                           \
 	X(few_files, limits, WARN, "only 256", "ulimit -n", f->nofile = 256)         \
+	X(few_files_of_daemon, limits, WARN, "only 1024 files open", "LimitNOFILE",  \
+		f->daemon_nofile = 1024)                                             \
 	X(cgroup_v1, cgroup, WARN, "no cgroup v2", "", f->cgroup_v2 = false)         \
 	X(rival, preload, FAIL, "libvgpu.so", "LD_PRELOAD",                          \
 		f->preload = "/usr/lib/libvgpu.so")                                  \
