@@ -53,6 +53,7 @@ extern "C" {
 	X(ERROR_INVALID_PTX, 218, "the PTX does not compile")                            \
 	X(ERROR_JIT_COMPILER_NOT_FOUND, 221, "the PTX compiler is missing")              \
 	X(ERROR_UNSUPPORTED_PTX_VERSION, 222, "the PTX is newer than the driver")        \
+	X(ERROR_UNSUPPORTED_EXEC_AFFINITY, 224, "the GPU has no such affinity")          \
 	X(ERROR_CONTAINED, 226, "an error was contained to this process")                \
 	X(ERROR_INVALID_SOURCE, 300, "the source is not valid")                          \
 	X(ERROR_FILE_NOT_FOUND, 301, "the file was not found")                           \

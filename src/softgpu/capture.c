@@ -374,25 +374,24 @@ bool sl_capture_free(CUstream s, CUdeviceptr ptr, CUresult *result)
 	return true;
 }
 
-/* A destroyed stream spoils its capture, which cannot be ended any more by it. */
-void sl_capture_forget(CUstream s)
+CUresult sl_capture_check_context(CUcontext ctx)
 {
+	CUresult r = CUDA_SUCCESS;
+
+	if (!atomic_load(&capture_count))
+		return r;
 	pthread_mutex_lock(&lock);
-	struct sl_capture *c = atomic_load(&s->capture);
-	if (c)
-		c->spoiled = true;
+	sl_list_foreach (link, &captures) {
+		struct sl_capture *c = SL_LIST_ENTRY(link, struct sl_capture, link);
+
+		sl_list_foreach (m, &c->members)
+			if (SL_LIST_ENTRY(m, struct member, link)->stream->ctx == ctx) {
+				c->spoiled = true;
+				r = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+			}
+	}
 	pthread_mutex_unlock(&lock);
-}
-
-/* Entry points: capture ----------------------------------------------------------------------- */
-
-/* Does the graph have these nodes? */
-static bool nodes_ok(CUgraph g, const CUgraphNode *list, size_t count)
-{
-	for (size_t i = 0; i < count; i++)
-		if (!sl_node_ok(list[i]) || list[i]->graph != g)
-			return false;
-	return true;
+	return r;
 }
 
 static void members_free(struct sl_capture *c)
@@ -407,6 +406,43 @@ static void members_free(struct sl_capture *c)
 		free(m->edges);
 		free(m);
 	}
+}
+
+/* Takes the capture apart; the graph is the caller's. Under the lock. */
+static void take_apart(struct sl_capture *c)
+{
+	members_free(c);
+	sl_list_unlink(&c->link);
+	atomic_fetch_sub(&capture_count, 1);
+	free(c);
+}
+
+/* With the stream that began it a capture is over; another one spoils it, as it cannot be joined. */
+void sl_capture_forget(CUstream s)
+{
+	CUgraph dropped = NULL;
+
+	pthread_mutex_lock(&lock);
+	struct sl_capture *c = atomic_load(&s->capture);
+	if (c && first_of(c)->stream == s) {
+		dropped = c->into ? NULL : c->graph;
+		take_apart(c);
+	} else if (c) {
+		c->spoiled = true;
+	}
+	pthread_mutex_unlock(&lock);
+	sl_graph_drop(dropped);
+}
+
+/* Entry points: capture ----------------------------------------------------------------------- */
+
+/* Does the graph have these nodes? */
+static bool nodes_ok(CUgraph g, const CUgraphNode *list, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (!sl_node_ok(list[i]) || list[i]->graph != g)
+			return false;
+	return true;
 }
 
 /* Enters the capture into the list with s as its first stream. Under the lock. */
@@ -513,15 +549,6 @@ static bool all_joined(const struct sl_capture *c)
 	}
 	free(seen);
 	return joined;
-}
-
-/* Takes the capture apart; the graph is the caller's. Under the lock. */
-static void take_apart(struct sl_capture *c)
-{
-	members_free(c);
-	sl_list_unlink(&c->link);
-	atomic_fetch_sub(&capture_count, 1);
-	free(c);
 }
 
 static CUresult do_cuStreamEndCapture(CUstream handle, CUgraph *out)

@@ -112,16 +112,23 @@ static CUcontext ctx_new(CUdevice dev, unsigned flags)
 	return ctx;
 }
 
+/* A green context lives in the primary one, which is paid for. */
+static uint64_t context_bytes(const struct CUctx_st *ctx)
+{
+	return ctx->green ? 0 : sl_drv.hello.context_bytes;
+}
+
 /* Pays for the context and gives it its legacy stream. */
 static CUresult ctx_open(CUcontext ctx, unsigned api_version)
 {
-	CUresult r = sl_link_hide(ctx->device, sl_drv.hello.context_bytes);
+	uint64_t bytes = context_bytes(ctx);
+	CUresult r = sl_link_hide(ctx->device, bytes);
 
 	if (r != CUDA_SUCCESS)
 		return r;
 	r = sl_stream_new(ctx, CU_STREAM_DEFAULT, 0, &ctx->legacy);
 	if (r != CUDA_SUCCESS) {
-		sl_link_unhide(ctx->device, sl_drv.hello.context_bytes);
+		sl_link_unhide(ctx->device, bytes);
 		return r;
 	}
 	ctx->legacy->is_legacy = true;
@@ -157,6 +164,7 @@ static void ctx_close(CUcontext ctx)
 		pthread_mutex_unlock(&ctx->lock);
 		if (!s)
 			break;
+		sl_capture_forget(s);
 		sl_stream_close(s);
 	}
 	sl_array_drop_context(ctx);
@@ -165,8 +173,7 @@ static void ctx_close(CUcontext ctx)
 		if (ctx->peer[i])
 			(void)sl_space_peer(
 				ctx->device, (CUdevice)i, ctx->peer[i] = false);
-	sl_link_unhide(
-		ctx->device, sl_drv.hello.context_bytes + ctx->launch_hidden_bytes);
+	sl_link_unhide(ctx->device, context_bytes(ctx) + ctx->launch_hidden_bytes);
 	ctx->launch_hidden_bytes = 0;
 	atomic_store(&ctx->launched, false);
 	sl_link_context(ctx->device, -1);
@@ -199,6 +206,11 @@ static CUresult create(CUcontext *out, unsigned flags, CUdevice dev, unsigned ap
 	return r;
 }
 
+CUresult sl_ctx_create(CUcontext *out, unsigned flags, CUdevice dev)
+{
+	return create(out, flags, dev, 3020);
+}
+
 CUresult cuCtxCreate_v2(CUcontext *ctx, unsigned int flags, CUdevice dev)
 {
 	SL_ENTER(cuCtxCreate_v2);
@@ -218,7 +230,7 @@ CUresult cuCtxDestroy_v2(CUcontext ctx)
 	SL_ENTER(cuCtxDestroy_v2);
 	if (!sl_object_is(ctx, SL_MAGIC_CTX))
 		return CUDA_ERROR_INVALID_CONTEXT;
-	if (ctx->is_primary)
+	if (ctx->is_primary || ctx->green)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (depth && stack[depth - 1] == ctx)
 		depth--;
@@ -253,15 +265,11 @@ static CUresult primary_open(CUdevice dev, CUcontext *out)
 	return r;
 }
 
-CUresult cuDevicePrimaryCtxRetain(CUcontext *out, CUdevice dev)
+static CUresult primary_retain(CUdevice dev, CUcontext *out)
 {
 	CUcontext ctx;
 	CUresult r;
 
-	SL_ENTER(cuDevicePrimaryCtxRetain);
-	CHECK_OUT(out);
-	if (!sl_drv_device_ok(dev))
-		return CUDA_ERROR_INVALID_DEVICE;
 	pthread_mutex_lock(&primary_lock);
 	r = primary_open(dev, &ctx);
 	if (r == CUDA_SUCCESS) {
@@ -272,13 +280,18 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext *out, CUdevice dev)
 	return r;
 }
 
-CUresult cuDevicePrimaryCtxRelease_v2(CUdevice dev)
+CUresult cuDevicePrimaryCtxRetain(CUcontext *out, CUdevice dev)
+{
+	SL_ENTER(cuDevicePrimaryCtxRetain);
+	CHECK_OUT(out);
+	return sl_drv_device_ok(dev) ? primary_retain(dev, out)
+				     : CUDA_ERROR_INVALID_DEVICE;
+}
+
+static CUresult primary_release(CUdevice dev)
 {
 	CUresult r = CUDA_SUCCESS;
 
-	SL_ENTER(cuDevicePrimaryCtxRelease_v2);
-	if (!sl_drv_device_ok(dev))
-		return CUDA_ERROR_INVALID_DEVICE;
 	pthread_mutex_lock(&primary_lock);
 	if (!sl_drv.primary_count[dev])
 		r = CUDA_ERROR_INVALID_CONTEXT;
@@ -286,6 +299,46 @@ CUresult cuDevicePrimaryCtxRelease_v2(CUdevice dev)
 		ctx_close(sl_drv.primary[dev]);
 	pthread_mutex_unlock(&primary_lock);
 	return r;
+}
+
+CUresult cuDevicePrimaryCtxRelease_v2(CUdevice dev)
+{
+	SL_ENTER(cuDevicePrimaryCtxRelease_v2);
+	return sl_drv_device_ok(dev) ? primary_release(dev) : CUDA_ERROR_INVALID_DEVICE;
+}
+
+/* The part of a GPU that a green context is: it needs the primary one and takes nothing beyond. */
+CUresult sl_ctx_new_green(CUgreenCtx green, CUdevice dev, CUcontext *out)
+{
+	CUcontext primary, ctx;
+	CUresult r = primary_retain(dev, &primary);
+
+	if (r != CUDA_SUCCESS)
+		return r;
+	ctx = ctx_new(dev, 0);
+	r = CUDA_ERROR_OUT_OF_MEMORY;
+	if (ctx) {
+		ctx->green = green;
+		r = ctx_open(ctx, 3020);
+	}
+	if (r == CUDA_SUCCESS) {
+		*out = ctx;
+		return r;
+	}
+	if (ctx && sl_object_kill(ctx))
+		sl_object_unref(ctx);
+	(void)!primary_release(dev);
+	return r;
+}
+
+void sl_ctx_free_green(CUcontext ctx)
+{
+	CUdevice dev = ctx->device;
+
+	ctx_close(ctx);
+	if (sl_object_kill(ctx))
+		sl_object_unref(ctx);
+	(void)!primary_release(dev);
 }
 
 CUresult cuDevicePrimaryCtxReset_v2(CUdevice dev)

@@ -189,7 +189,7 @@ static const struct {
 	{CU_DEVICE_ATTRIBUTE_SURFACE_ALIGNMENT, 512},
 	{CU_DEVICE_ATTRIBUTE_GPU_OVERLAP, 1},
 	{CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT, 2},
-	{CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 1},
+	{CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, SL_DRV_SMS},
 	{CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR, 2048},
 	{CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR, 32},
 	{CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY, 1},
@@ -317,4 +317,68 @@ CUresult cuDeviceGetP2PAttribute(
 		return CUDA_ERROR_INVALID_DEVICE;
 	*value = attrib == CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED;
 	return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceGetExecAffinitySupport(int *value, CUexecAffinityType type, CUdevice dev)
+{
+	SL_ENTER(cuDeviceGetExecAffinitySupport);
+	CHECK_OUT(value);
+	CHECK_DEVICE(dev);
+	(void)type;
+	*value = 0;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceGetNvSciSyncAttributes(void *list, CUdevice dev, int flags)
+{
+	SL_ENTER(cuDeviceGetNvSciSyncAttributes);
+	CHECK_OUT(list);
+	CHECK_DEVICE(dev);
+	(void)flags;
+	return CUDA_ERROR_NOT_SUPPORTED; /* of vehicles only */
+}
+
+CUresult cuDeviceGetTexture1DLinearMaxWidth(
+	size_t *elements, CUarray_format format, unsigned int channels, CUdevice dev)
+{
+	SL_ENTER(cuDeviceGetTexture1DLinearMaxWidth);
+	CHECK_OUT(elements);
+	CHECK_DEVICE(dev);
+	if (!format || !channels || channels > 4)
+		return CUDA_ERROR_INVALID_VALUE;
+	*elements = (size_t)1 << 28;
+	return CUDA_SUCCESS;
+}
+
+/* No atomic operation reaches over the link. */
+static CUresult no_capabilities(
+	unsigned int *capabilities, const CUatomicOperation *operations, unsigned count)
+{
+	CHECK_OUT(capabilities && operations && count);
+	for (unsigned i = 0; i < count; i++) {
+		if ((unsigned)operations[i] > CU_ATOMIC_OPERATION_FLOAT_MAX)
+			return CUDA_ERROR_INVALID_VALUE;
+		capabilities[i] = 0;
+	}
+	return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceGetHostAtomicCapabilities(unsigned int *capabilities,
+	const CUatomicOperation *operations, unsigned int count, CUdevice dev)
+{
+	SL_ENTER(cuDeviceGetHostAtomicCapabilities);
+	CHECK_DEVICE(dev);
+	return no_capabilities(capabilities, operations, count);
+}
+
+CUresult cuDeviceGetP2PAtomicCapabilities(unsigned int *capabilities,
+	const CUatomicOperation *operations, unsigned int count, CUdevice src,
+	CUdevice dst)
+{
+	SL_ENTER(cuDeviceGetP2PAtomicCapabilities);
+	CHECK_DEVICE(src);
+	CHECK_DEVICE(dst);
+	if (src == dst)
+		return CUDA_ERROR_INVALID_DEVICE;
+	return no_capabilities(capabilities, operations, count);
 }

@@ -29,6 +29,8 @@
 /* What calls on a lost GPU return. Programs on real ones report this (not DEVICE_UNAVAILABLE). */
 #define SL_DRV_LOST CUDA_ERROR_UNKNOWN
 
+#define SL_DRV_SMS 16 /* multiprocessors, as far as one asks */
+
 /* Entry points: one list (entry.def) gives ids, names, what each needs, and cuGetProcAddress. */
 enum sl_entry_need {
 	NEED_NONE = 0,
@@ -72,6 +74,8 @@ SL_MUST_CHECK CUresult sl_enter(enum sl_entry_id id);
 #define SL_MAGIC_USER   0x55534530u
 #define SL_MAGIC_SEMA   0x53454d30u
 #define SL_MAGIC_XMEM   0x584d4530u
+#define SL_MAGIC_DESC   0x44534330u
+#define SL_MAGIC_GREEN  0x47524e30u
 
 /* First member of every object. */
 struct sl_object {
@@ -111,6 +115,8 @@ struct CUctx_st {
 	uint64_t launch_hidden_bytes;
 	bool peer[SL_SOFTGPU_GPUS_MAX];
 	CUfunc_cache cache;
+	CUgreenCtx green;          /* not NULL: the context of that part of the GPU */
+	_Atomic unsigned attached; /* cuCtxAttach, beyond the making */
 };
 
 enum sl_op_kind {
@@ -195,6 +201,8 @@ struct sl_op {
 	};
 };
 
+#define SL_STREAM_ATTRIBUTES 5
+
 struct CUstream_st {
 	struct sl_object o;
 	struct CUctx_st *ctx;
@@ -207,6 +215,7 @@ struct CUstream_st {
 	uint64_t id;
 	bool is_legacy, is_per_thread;
 	bool has_worker, closing;
+	CUstreamAttrValue attribute[SL_STREAM_ATTRIBUTES]; /* stream_attributes.c */
 	pthread_mutex_t launching; /* nothing goes between the nodes of a graph */
 	_Atomic(struct sl_capture *) capture; /* not NULL: calls are recorded */
 	unsigned capture_member;
@@ -245,6 +254,11 @@ struct CUfunc_st {
 	struct sl_function_info info;
 	int max_dynamic_shared_bytes;
 	int carveout;
+	struct {
+		unsigned block[3], shared_bytes;
+		size_t param_bytes;
+		char params[SL_HOSTMODULE_PARAMS * SL_CP_PARAM_BYTES];
+	} old; /* launch_old.c */
 };
 
 struct sl_global {
@@ -261,6 +275,7 @@ struct CUmod_st {
 	struct CUfunc_st **functions;
 	struct sl_global *globals;
 	CUdeviceptr global_block; /* 0: no globals */
+	CUlibrary library;        /* that it came with, or NULL; may be gone */
 };
 
 /* The process's driver ------------------------------------------------------------------------ */
@@ -326,6 +341,14 @@ void sl_ctx_fail(CUcontext ctx, CUresult error); /* the first one sticks */
 /* What sticks to it; from the moment its GPU is lost that is SL_DRV_LOST. */
 CUresult sl_ctx_error(CUcontext ctx);
 CUresult sl_ctx_first_launch(CUcontext ctx);
+/* Makes a context and makes it current. */
+SL_MUST_CHECK CUresult sl_ctx_create(CUcontext *out, unsigned flags, CUdevice dev);
+/* A green context's, with the primary one retained. */
+SL_MUST_CHECK CUresult sl_ctx_new_green(CUgreenCtx green, CUdevice dev, CUcontext *out);
+void sl_ctx_free_green(CUcontext ctx);
+/* context_calls.c: an event for all work of a context so far; all of it waits for one. */
+SL_MUST_CHECK CUresult sl_ctx_record_event(CUcontext ctx, CUevent event);
+SL_MUST_CHECK CUresult sl_ctx_wait_event(CUcontext ctx, CUevent event);
 
 /* stream.c */
 SL_MUST_CHECK CUresult sl_stream_new(
@@ -339,6 +362,8 @@ void sl_stream_close(CUstream stream);
 /* A zeroed op; fill and submit, or sl_op_free. */
 struct sl_op *sl_op_new(enum sl_op_kind kind);
 void sl_op_free(struct sl_op *op);
+/* The op waits for what was submitted to a stream so far; false: no memory. */
+SL_MUST_CHECK bool sl_op_wait_add(struct sl_op *op, CUstream stream);
 /* Takes the op in every case. Blocks while the queue is full. *seq may be NULL. */
 SL_MUST_CHECK CUresult sl_stream_submit(CUstream stream, struct sl_op *op, uint64_t *seq);
 /* Waits until seq is complete; returns the context's sticky error. */
@@ -383,6 +408,8 @@ bool sl_capture_take(CUstream stream, struct sl_op *op, CUresult *result);
  * of the graph records it instead.
  */
 bool sl_capture_event(CUstream stream, CUevent event, bool external, CUresult *result);
+/* A call about all work of a context; spoils the captures of its streams. */
+CUresult sl_capture_check_context(CUcontext ctx);
 /* Spoils every capture; returns its argument. */
 CUresult sl_capture_spoil_all(CUresult answer);
 /* The stream is about to be destroyed. */

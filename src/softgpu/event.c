@@ -229,6 +229,12 @@ CUresult cuEventElapsedTime(float *ms, CUevent start, CUevent end)
 	return CUDA_SUCCESS;
 }
 
+CUresult cuEventElapsedTime_v2(float *ms, CUevent start, CUevent end)
+{
+	SL_ENTER(cuEventElapsedTime_v2);
+	return cuEventElapsedTime(ms, start, end);
+}
+
 CUresult cuEventDestroy_v2(CUevent e)
 {
 	SL_ENTER(cuEventDestroy_v2);

@@ -161,6 +161,28 @@ SL_TWIN(cuLaunchKernelEx,
 	(const CUlaunchConfig *config, CUfunction f, void **params, void **extra),
 	(config, f, params, extra, false), (config, f, params, extra, true))
 
+/* One after the other: each has its own device and stream. */
+CUresult cuLaunchCooperativeKernelMultiDevice(
+	CUDA_LAUNCH_PARAMS *list, unsigned int devices, unsigned int flags)
+{
+	CUresult r = CUDA_SUCCESS;
+
+	SL_ENTER(cuLaunchCooperativeKernelMultiDevice);
+	if (!list || !devices || flags & ~3u)
+		return CUDA_ERROR_INVALID_VALUE;
+	for (unsigned i = 0; i < devices; i++)
+		if (!sl_object_is(list[i].hStream, SL_MAGIC_STREAM))
+			return CUDA_ERROR_INVALID_HANDLE; /* the default ones are refused */
+	for (unsigned i = 0; i < devices && r == CUDA_SUCCESS; i++) {
+		const CUDA_LAUNCH_PARAMS *p = &list[i];
+		struct sl_shape shape = {{p->gridDimX, p->gridDimY, p->gridDimZ},
+			{p->blockDimX, p->blockDimY, p->blockDimZ}, p->sharedMemBytes};
+
+		r = launch(p->function, &shape, p->hStream, p->kernelParams, NULL);
+	}
+	return r;
+}
+
 /* Functions ----------------------------------------------------------------------------------- */
 
 static CUresult get_attribute(int *value, CUfunction_attribute attrib, CUfunction f)
@@ -240,6 +262,44 @@ CUresult cuFuncSetCacheConfig(CUfunction f, CUfunc_cache config)
 	SL_ENTER(cuFuncSetCacheConfig);
 	(void)config; /* a preference; there is no cache to prefer */
 	return sl_object_is(f, SL_MAGIC_FUNC) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+}
+
+CUresult cuKernelSetCacheConfig(CUkernel kernel, CUfunc_cache config, CUdevice dev)
+{
+	SL_ENTER(cuKernelSetCacheConfig);
+	CHECK_DEVICE(dev);
+	(void)config;
+	return sl_object_is(kernel, SL_MAGIC_FUNC) ? CUDA_SUCCESS
+						   : CUDA_ERROR_INVALID_HANDLE;
+}
+
+CUresult cuFuncSetSharedMemConfig(CUfunction f, CUsharedconfig config)
+{
+	SL_ENTER(cuFuncSetSharedMemConfig);
+	if ((unsigned)config > CU_SHARED_MEM_CONFIG_EIGHT_BYTE_BANK_SIZE)
+		return CUDA_ERROR_INVALID_VALUE;
+	return sl_object_is(f, SL_MAGIC_FUNC) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+}
+
+static CUresult param_count(CUfunction f, size_t *count)
+{
+	CHECK_OUT(count);
+	if (!sl_object_is(f, SL_MAGIC_FUNC))
+		return CUDA_ERROR_INVALID_HANDLE;
+	*count = f->info.param_count;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuFuncGetParamCount(CUfunction f, size_t *count)
+{
+	SL_ENTER(cuFuncGetParamCount);
+	return param_count(f, count);
+}
+
+CUresult cuKernelGetParamCount(CUkernel kernel, size_t *count)
+{
+	SL_ENTER(cuKernelGetParamCount);
+	return param_count((CUfunction)kernel, count);
 }
 
 CUresult cuFuncGetModule(CUmodule *module, CUfunction f)
@@ -350,6 +410,53 @@ CUresult cuOccupancyMaxPotentialBlockSize(int *min_grid, int *block_size, CUfunc
 	if (!sl_object_is(f, SL_MAGIC_FUNC))
 		return CUDA_ERROR_INVALID_HANDLE;
 	*block_size = limit > 0 && limit < (int)THREADS_MAX ? limit : (int)THREADS_MAX;
-	*min_grid = 2048 / *block_size;
+	*min_grid = 2048 / *block_size * SL_DRV_SMS;
 	return CUDA_SUCCESS;
+}
+
+CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int *min_grid, int *block_size,
+	CUfunction f, CUoccupancyB2DSize shared_of_block, size_t shared_bytes, int limit,
+	unsigned int flags)
+{
+	SL_ENTER(cuOccupancyMaxPotentialBlockSizeWithFlags);
+	return flags > 1 ? CUDA_ERROR_INVALID_VALUE
+			 : cuOccupancyMaxPotentialBlockSize(min_grid, block_size, f,
+				   shared_of_block, shared_bytes, limit);
+}
+
+CUresult cuOccupancyAvailableDynamicSMemPerBlock(
+	size_t *bytes, CUfunction f, int blocks, int block_size)
+{
+	SL_ENTER(cuOccupancyAvailableDynamicSMemPerBlock);
+	CHECK_OUT(bytes);
+	if (!sl_object_is(f, SL_MAGIC_FUNC))
+		return CUDA_ERROR_INVALID_HANDLE;
+	if (blocks <= 0 || block_size <= 0)
+		return CUDA_ERROR_INVALID_VALUE;
+	*bytes = sl_min_u64(SHARED_OPT_IN_MAX / (unsigned)blocks, SHARED_OPT_IN_MAX);
+	return CUDA_SUCCESS;
+}
+
+/* Clusters came with GPUs after the one that is modelled. */
+static CUresult no_clusters(int *out, CUfunction f, const CUlaunchConfig *config)
+{
+	CHECK_OUT(out && config);
+	if (!sl_object_is(f, SL_MAGIC_FUNC))
+		return CUDA_ERROR_INVALID_HANDLE;
+	*out = 0;
+	return CUDA_ERROR_NOT_SUPPORTED;
+}
+
+CUresult cuOccupancyMaxActiveClusters(
+	int *clusters, CUfunction f, const CUlaunchConfig *config)
+{
+	SL_ENTER(cuOccupancyMaxActiveClusters);
+	return no_clusters(clusters, f, config);
+}
+
+CUresult cuOccupancyMaxPotentialClusterSize(
+	int *size, CUfunction f, const CUlaunchConfig *config)
+{
+	SL_ENTER(cuOccupancyMaxPotentialClusterSize);
+	return no_clusters(size, f, config);
 }

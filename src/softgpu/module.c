@@ -420,6 +420,7 @@ static CUresult library(CUlibrary *out, CUmodule m)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	l->module = m;
+	m->library = l;
 	*out = l;
 	return CUDA_SUCCESS;
 }
@@ -538,4 +539,39 @@ CUresult cuKernelGetName(const char **name, CUkernel kernel)
 		return CUDA_ERROR_INVALID_HANDLE;
 	*name = ((CUfunction)kernel)->info.name;
 	return CUDA_SUCCESS;
+}
+
+CUresult cuKernelGetLibrary(CUlibrary *library, CUkernel kernel)
+{
+	CUmodule m;
+
+	SL_ENTER(cuKernelGetLibrary);
+	CHECK_OUT(library);
+	if (!sl_object_is(kernel, SL_MAGIC_FUNC))
+		return CUDA_ERROR_INVALID_HANDLE;
+	m = ((CUfunction)kernel)->module;
+	if (!sl_object_is(m->library, SL_MAGIC_LIB))
+		return CUDA_ERROR_INVALID_HANDLE; /* a module's function */
+	*library = m->library;
+	return CUDA_SUCCESS;
+}
+
+/* What host modules do not have: managed variables, functions for both sides, references. */
+static CUresult not_in(CUlibrary l, const void *out, const char *name)
+{
+	CHECK_OUT(out && name);
+	return library_ok(l) ? CUDA_ERROR_NOT_FOUND : CUDA_ERROR_INVALID_HANDLE;
+}
+
+CUresult cuLibraryGetManaged(
+	CUdeviceptr *ptr, size_t *bytes, CUlibrary l, const char *name)
+{
+	SL_ENTER(cuLibraryGetManaged);
+	return not_in(l, ptr ? (const void *)ptr : bytes, name);
+}
+
+CUresult cuLibraryGetUnifiedFunction(void **function, CUlibrary l, const char *name)
+{
+	SL_ENTER(cuLibraryGetUnifiedFunction);
+	return not_in(l, function, name);
 }

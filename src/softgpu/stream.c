@@ -169,7 +169,7 @@ static bool start_worker(CUstream s)
 
 /* Submission ---------------------------------------------------------------------------------- */
 
-static bool add_wait(struct sl_op *op, CUstream s)
+bool sl_op_wait_add(struct sl_op *op, CUstream s)
 {
 	struct sl_wait_for *more;
 	uint64_t seq;
@@ -196,12 +196,12 @@ static bool add_implicit(CUstream s, struct sl_op *op)
 	if (s->flags & CU_STREAM_NON_BLOCKING)
 		return true;
 	if (!s->is_legacy)
-		return add_wait(op, ctx->legacy);
+		return sl_op_wait_add(op, ctx->legacy);
 	sl_list_foreach (link, &ctx->streams) {
 		CUstream other = SL_LIST_ENTRY(link, struct CUstream_st, o.link);
 
 		if (other != s && !(other->flags & CU_STREAM_NON_BLOCKING) &&
-			!add_wait(op, other))
+			!sl_op_wait_add(op, other))
 			return false;
 	}
 	return true;
