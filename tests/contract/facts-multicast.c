@@ -113,19 +113,24 @@ FACT(multicast_kernel, MANUAL, SAME,
 	"a kernel's write through it arrives on its own device")
 {
 	size_t grain = begin(1);
-	CUmemGenericAllocationHandle object = team(1, grain), mem;
+	CUmemGenericAllocationHandle object = team(1, 2 * grain), mem;
 	CUdeviceptr wide, own;
 
-	mem = on_device(0, grain);
-	own = mapped(mem, grain);
-	OK(cuMemsetD32_v2, own, 4, 1);
+	mem = on_device(0, 4 * grain);
+	own = mapped(mem, 4 * grain);
+	OK(cuMemsetD32_v2, own + grain, 4, 1);
+	OK(cuMemsetD32_v2, own + 3 * grain, 5, 1);
 	contract_step(NULL, own, 1, 0);
-	OK(cuMulticastBindAddr, object, 0, own, grain, 0);
-	wide = mapped(object, grain);
+	OK(cuMulticastBindAddr, object, 0, own + grain, grain, 0);
+	wide = mapped(object, 2 * grain);
+	/* It may be bound after it was mapped, too. */
+	OK(cuMulticastBindMem, object, grain, mem, 3 * grain, grain, 0);
 	OK(cuCtxSynchronize);
 	contract_step(NULL, wide, 10, 2);
+	contract_step(NULL, wide + grain, 10, 2);
 	OK(cuCtxSynchronize);
-	HOLDS(contract_read(own), ==, 42);
+	HOLDS(contract_read(own + grain), ==, 42);
+	HOLDS(contract_read(own + 3 * grain), ==, 52);
 }
 
 FACT(multicast_all, MANUAL, SAME, "a copy through it reaches every device of the team")
@@ -145,6 +150,16 @@ FACT(multicast_all, MANUAL, SAME, "a copy through it reaches every device of the
 	OK(cuCtxSynchronize);
 	HOLDS(contract_read(first + 412), ==, 5);
 	HOLDS(contract_read(second + 412), ==, 5);
+}
+
+FACT(multicast_team, MANUAL, SAME,
+	"memory of a device that is not in the team is refused")
+{
+	size_t grain = begin(2);
+	CUmemGenericAllocationHandle object = team(1, grain);
+
+	FAILS(cuMulticastBindMem, object, 0, on_device(1, grain), 0, grain, 0);
+	OK(cuMulticastBindMem, object, 0, on_device(0, grain), 0, grain, 0);
 }
 
 FACT(multicast_unbind, MANUAL, SAME, "what is unbound is not written any more, and goes")

@@ -3,6 +3,7 @@
  */
 #include "contract.h"
 
+#include <pthread.h>
 #include <unistd.h>
 
 #define MANUAL "driver API manual"
@@ -288,6 +289,60 @@ FACT(pool_reuse_wait, GUIDE, SAME,
 	OK(cuStreamSynchronize, stream);
 	HOLDS(*seen, ==, 11);
 	HOLDS(contract_read(second), ==, 22);
+}
+
+enum { CROWD = 4, ROUNDS = 60, HELD = 6 };
+static CUmemoryPool crowd_pool;
+static CUcontext crowd_context;
+
+/* Allocates and frees on a stream of its own; every block keeps its mark from first to last. */
+static void *crowd_member(void *arg)
+{
+	uint32_t member = (uint32_t)(uintptr_t)arg, seed = member * 7919 + 1;
+	struct {
+		CUdeviceptr at;
+		uint32_t mark;
+		size_t words;
+	} held[HELD] = {{0}};
+	CUstream stream;
+
+	OK(cuCtxSetCurrent, crowd_context);
+	stream = new_stream();
+	for (uint32_t round = 0; round < ROUNDS * HELD; round++) {
+		uint32_t slot = round % HELD, ends[2] = {0};
+
+		if (held[slot].at) {
+			OK(cuMemcpyDtoHAsync_v2, &ends[0], held[slot].at, 4, stream);
+			OK(cuMemcpyDtoHAsync_v2, &ends[1],
+				held[slot].at + 4 * (held[slot].words - 1), 4, stream);
+			OK(cuStreamSynchronize, stream);
+			HOLDS(ends[0], ==, held[slot].mark);
+			HOLDS(ends[1], ==, held[slot].mark);
+			OK(cuMemFreeAsync, held[slot].at, stream);
+		}
+		seed = seed * 1103515245 + 12345;
+		held[slot].words = 1 + (seed >> 8) % 200000;
+		held[slot].mark = member << 24 | round;
+		held[slot].at = take(crowd_pool, held[slot].words * 4, stream);
+		OK(cuMemsetD32Async, held[slot].at, held[slot].mark, held[slot].words,
+			stream);
+	}
+	OK(cuStreamSynchronize, stream);
+	return NULL;
+}
+
+FACT(pool_crowd, MANUAL, SAME,
+	"many threads share a pool, and none gets what another has")
+{
+	pthread_t thread[CROWD];
+
+	crowd_context = contract_context();
+	crowd_pool = pool_of(0);
+	for (uintptr_t i = 0; i < CROWD; i++)
+		if (pthread_create(&thread[i], NULL, crowd_member, (void *)i))
+			contract_skip("no threads");
+	for (int i = 0; i < CROWD; i++)
+		pthread_join(thread[i], NULL);
 }
 
 FACT(pool_destroy_used, MANUAL, SAME,
