@@ -7,10 +7,12 @@ PREFIX ?= /usr/local
 DESTDIR ?=
 SCENES ?=
 STEPS ?=
+CALLS ?= 1000000
+REPLAY ?=
 SECONDS_PER_FUZZER ?= 10
 MAKEFLAGS += --no-print-directory
 
-.PHONY: all help setup demo test bench sanitize fuzz sim scenes crash lint format install uninstall clean contract
+.PHONY: all help setup demo test bench sanitize fuzz sim scenes crash storm lint format install uninstall clean contract
 all: setup ## build everything into build/ (default)
 	@tools/build $(BUILD)
 
@@ -50,6 +52,9 @@ scenes: all ## one script per promise of the product, with its feature and witho
 
 crash: all ## the runtime and the daemon killed at each of their steps (STEPS="NAME ..."); and the guarantee row
 	@tools/crash $(BUILD) $(STEPS)
+
+storm: all ## random driver calls, plain and under Sluice, compared (CALLS=1000000 SEED=n; REPLAY=file)
+	@tools/storm $(BUILD) "$(CALLS)" "$(SEED)" "$(REPLAY)"
 
 lint: setup ## format, layering, warnings as errors with gcc and clang, glibc, shell
 	@tools/lint

@@ -138,7 +138,7 @@ static int conduct(struct storm_sides *sides)
 	int status = 0;
 
 	if (replay) {
-		if (!storm_read(&q, replay))
+		if (!storm_read(&q, replay) || !q.count)
 			return PROG_USAGE;
 		status = one_round(sides, &q);
 		printf("storm: %zu steps, %s\n", q.count,

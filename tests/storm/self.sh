@@ -1,0 +1,32 @@
+#!/bin/sh
+# The storm finds what differs and shrinks it. Here one side gets a fault: the third memset answers
+# something else, a copy hangs nobody but breaks; so the smallest sequence is known beforehand.
+export LIMIT=280
+export BOX="--gpus 1 --memory 4GiB"
+. "$(dirname "$0")/../system/lib.sh"
+software_only "faults are planned there"
+# No daemon and no Sluice: both sides are plain, one has the fault plan.
+storm() {
+	"$B/tests/storm/storm" --keep "$T" --steps 3000 --calls 3000 "$@" >"$T/out" 2>&1
+}
+storm --seed 7
+check "two plain runs: status" "$?" = 0
+storm --seed 7 --without "share_*" --faults "cuMemsetD8Async:3=unknown"
+check "a wrong code in the third cuMemsetD8Async: status" "$?" = 1
+check "steps that are left of 3,000" "$(sed -n 's/.*minimal sequence of \([0-9]*\) .*/\1/p' "$T/out")" -le 8
+check_file "the step is named" "$T/out" "set(_2d)? buffer="
+check_file "and what it answered" "$T/out" "cuMemsetD8Async: CUDA_ERROR_UNKNOWN"
+[ "$FAILED" = 0 ] || cat "$T/out"
+sed -n '/minimal sequence/,$p' "$T/out"
+cp "$T/minimal" "$T/again"
+storm --replay "$T/again" --faults "cuMemsetD8Async:3=unknown"
+check "the minimal sequence again: status" "$?" = 1
+storm --replay "$T/again"
+check "and without the fault: status" "$?" = 0
+storm --seed 7 --without "share_*" --faults "cuMemAlloc_v2:10=oom"
+check "an allocation refused: status" "$?" = 1
+check_file "it is named" "$T/out" "cuMemAlloc_v2: CUDA_ERROR_OUT_OF_MEMORY"
+echo "nonsense" >"$T/bad"
+storm --replay "$T/bad"
+check "a file that is no sequence: status" "$?" = 2
+finish
