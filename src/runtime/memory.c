@@ -198,17 +198,20 @@ static int describe(struct sl_block *block, CUdeviceptr ptr, struct sl_memory_in
 {
 	CUdeviceptr base = block->backing.base;
 	uint64_t bytes = 0, id = 0;
+	bool sync = false;
 
 	if (block->kind == SL_BLOCK_REGION) {
 		const struct sl_region *region = sl_region_of(block);
 
 		bytes = region->live ? region->bytes : 0;
 		id = region->id;
+		sync = region->sync_memops;
 	} else {
 		const struct sl_slot *slot = sl_slab_slot(sl_slab_of(block), ptr, &base);
 
 		bytes = slot && slot->state == SL_SLOT_LIVE ? slot->bytes : 0;
 		id = slot ? slot->id : 0;
+		sync = slot && slot->sync_memops;
 	}
 	if (ptr - base >= bytes)
 		return SL_MEMORY_DEAD;
@@ -220,6 +223,7 @@ static int describe(struct sl_block *block, CUdeviceptr ptr, struct sl_memory_in
 		.dev = block->space->dev,
 		.mapping_base = block->backing.base,
 		.mapping_bytes = block->backing.bytes,
+		.sync_memops = sync,
 	};
 	return SL_MEMORY_OURS;
 }
@@ -235,6 +239,24 @@ int sl_memory_find(CUdeviceptr ptr, struct sl_memory_info *out)
 		r = describe(block, ptr, out);
 	sl_books_unlock();
 	return r;
+}
+
+void sl_memory_set_sync_memops(CUdeviceptr ptr, bool on)
+{
+	struct sl_block *block;
+	struct sl_slot *slot;
+	CUdeviceptr base;
+
+	sl_books_lock();
+	block = sl_pagemap_get(ptr);
+	if (block && block->kind == SL_BLOCK_REGION) {
+		sl_region_of(block)->sync_memops = on;
+	} else if (block) {
+		slot = sl_slab_slot(sl_slab_of(block), ptr, &base);
+		if (slot)
+			slot->sync_memops = on;
+	}
+	sl_books_unlock();
 }
 
 void sl_memory_forget(void)

@@ -36,10 +36,14 @@ struct sl_memory_info {
 	CUdevice dev;
 	CUdeviceptr mapping_base; /* of the slab or region around it */
 	uint64_t mapping_bytes;
+	bool sync_memops; /* as set by cuPointerSetAttribute */
 };
 
 /* What is allocated at ptr or around it. *out is set for SL_MEMORY_OURS only. */
 SL_MUST_CHECK int sl_memory_find(CUdeviceptr ptr, struct sl_memory_info *out);
+
+/* Remembers that attribute of what is allocated around ptr. */
+void sl_memory_set_sync_memops(CUdeviceptr ptr, bool on);
 
 /* Gives back what is quarantined and the empty slabs beyond a few (everything: all), after the
  * context's work is done, which may take as long as that work. The caller uses the space. A

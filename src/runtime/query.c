@@ -13,6 +13,7 @@
 #include "runtime/hooks.h"
 #include "runtime/memory.h"
 #include "runtime/mode.h"
+#include "runtime/opened.h"
 
 /* GPU of the workload behind dev, while we have a say. */
 static struct sl_gpu *gpu_of(CUdevice dev)
@@ -90,13 +91,28 @@ SL_EXPORT CUresult cuDeviceTotalMem(unsigned int *bytes, CUdevice dev)
 	return r;
 }
 
+/* What is allocated around ptr: by this process, or by another one whose memory is opened here.
+ * Outcomes of sl_memory_find. */
+static int find(CUdeviceptr ptr, struct sl_memory_info *info, bool *opened)
+{
+	int found = sl_memory_find(ptr, info);
+
+	*opened = false;
+	if (found == SL_MEMORY_FOREIGN) {
+		found = sl_opened_find(ptr, info);
+		*opened = found != SL_MEMORY_FOREIGN;
+	}
+	return found;
+}
+
 SL_EXPORT CUresult cuMemGetAddressRange_v2(
 	CUdeviceptr *base, size_t *bytes, CUdeviceptr ptr)
 {
 	struct sl_memory_info info;
 	CUcontext ctx = NULL;
 	CUresult r;
-	int found = sl_memory_find(ptr, &info);
+	bool opened;
+	int found = find(ptr, &info, &opened);
 
 	if (found == SL_MEMORY_FOREIGN)
 		return sl_real.cuMemGetAddressRange_v2(base, bytes, ptr);
@@ -121,8 +137,8 @@ SL_EXPORT CUresult cuMemGetAddressRange(
 
 /* Writes the answer that native memory would give, where the driver's own differs for mapped
  * handles. False: the driver's is right. */
-static bool answer(
-	const struct sl_memory_info *info, CUpointer_attribute attribute, void *data)
+static bool answer(const struct sl_memory_info *info, bool opened,
+	CUpointer_attribute attribute, void *data)
 {
 	switch (attribute) {
 	case CU_POINTER_ATTRIBUTE_CONTEXT: *(CUcontext *)data = info->ctx; return true;
@@ -131,7 +147,13 @@ static bool answer(
 		*(unsigned long long *)data = info->id;
 		return true;
 	case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
+		*(unsigned int *)data = !opened;
+		return true;
 	case CU_POINTER_ATTRIBUTE_MAPPED: *(unsigned int *)data = 1; return true;
+	case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
+		if (!opened)
+			*(unsigned int *)data = info->sync_memops;
+		return !opened;
 	case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
 		*(CUdeviceptr *)data = info->base;
 		return true;
@@ -156,11 +178,12 @@ SL_EXPORT CUresult cuPointerGetAttribute(
 	void *data, CUpointer_attribute attribute, CUdeviceptr ptr)
 {
 	struct sl_memory_info info;
+	bool opened;
 
-	switch (sl_memory_find(ptr, &info)) {
+	switch (find(ptr, &info, &opened)) {
 	case SL_MEMORY_DEAD: return CUDA_ERROR_INVALID_VALUE;
 	case SL_MEMORY_OURS:
-		if (data && answer(&info, attribute, data))
+		if (data && answer(&info, opened, attribute, data))
 			return CUDA_SUCCESS;
 		break;
 	default: break;
@@ -175,7 +198,8 @@ SL_EXPORT CUresult cuPointerGetAttributes(
 	unsigned int count, CUpointer_attribute *attributes, void **data, CUdeviceptr ptr)
 {
 	struct sl_memory_info info;
-	int found = sl_memory_find(ptr, &info);
+	bool opened;
+	int found = find(ptr, &info, &opened);
 	/* Of a freed slot the driver would tell what it knows of the slab around it; of an address
 	 * that is nobody's it tells what it would of freed memory of its own. */
 	CUresult r = sl_real.cuPointerGetAttributes(
@@ -185,30 +209,71 @@ SL_EXPORT CUresult cuPointerGetAttributes(
 		return r;
 	for (unsigned int i = 0; i < count; i++) {
 		if (data[i])
-			(void)answer(&info, attributes[i], data[i]);
+			(void)answer(&info, opened, attributes[i], data[i]);
 	}
 	return r;
 }
 
-/* A library that is about to register memory with a NIC asks for this first. The registration itself
- * goes past us and keeps the pages of now. */
-static bool announces_registration(const void *value, CUpointer_attribute attribute)
+/* --- registrations ---------------------------------------------------------------------------- */
+
+/* Some drivers know the attribute for their own allocations alone; then the whole context promises it. */
+static CUresult promise_for_context(CUcontext ctx)
 {
-	return sl_mode_is_active() && attribute == CU_POINTER_ATTRIBUTE_SYNC_MEMOPS &&
-	       value && *(const unsigned int *)value;
+	unsigned int flags = 0;
+	CUcontext popped;
+	CUresult r = sl_real.cuCtxPushCurrent_v2(ctx);
+
+	if (r != CUDA_SUCCESS)
+		return r;
+	r = sl_real.cuCtxGetFlags(&flags);
+	if (r == CUDA_SUCCESS)
+		r = sl_real.cuCtxSetFlags(flags | CU_CTX_SYNC_MEMOPS);
+	(void)sl_real.cuCtxPopCurrent_v2(&popped);
+	return r;
+}
+
+/* A library that is about to register memory with a NIC asks for this first. The registration itself
+ * goes past us and keeps the pages of now, so the memory is held. The driver knows the slab around a
+ * small allocation only, so what one of them has asked for is never taken back there. */
+static CUresult set_sync_memops(const struct sl_memory_info *info, bool on)
+{
+	const unsigned int yes = 1;
+	CUresult r = CUDA_SUCCESS;
+
+	if (on && !info->sync_memops) {
+		if (!sl_hold_range(info->base, 1))
+			return CUDA_ERROR_OUT_OF_MEMORY;
+		r = sl_real.cuPointerSetAttribute(
+			&yes, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, info->base);
+		if (r != CUDA_SUCCESS && promise_for_context(info->ctx) == CUDA_SUCCESS)
+			r = CUDA_SUCCESS;
+		if (r != CUDA_SUCCESS)
+			sl_hold_drop(info->base, 1);
+	}
+	if (r == CUDA_SUCCESS)
+		sl_memory_set_sync_memops(info->base, on);
+	return r;
 }
 
 SL_EXPORT CUresult cuPointerSetAttribute(
 	const void *value, CUpointer_attribute attribute, CUdeviceptr ptr)
 {
+	bool is_sync = value && attribute == CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, opened;
 	struct sl_memory_info info;
 	CUresult r;
 
-	if (sl_memory_find(ptr, &info) == SL_MEMORY_DEAD)
-		return CUDA_ERROR_INVALID_VALUE;
+	switch (find(ptr, &info, &opened)) {
+	case SL_MEMORY_DEAD: return CUDA_ERROR_INVALID_VALUE;
+	case SL_MEMORY_OURS:
+		if (is_sync && !opened)
+			return set_sync_memops(&info, *(const unsigned int *)value != 0);
+		break;
+	default: break;
+	}
 	r = sl_real.cuPointerSetAttribute(value, attribute, ptr);
-	if (r == CUDA_SUCCESS && announces_registration(value, attribute) &&
-		(!sl_hold_range(ptr, 1) || !sl_handle_hold_range(ptr, 1, SL_WHY_ADDRESS)))
+	if (r == CUDA_SUCCESS && is_sync && sl_mode_is_active() &&
+		*(const unsigned int *)value &&
+		!sl_handle_hold_range(ptr, 1, SL_WHY_ADDRESS))
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	return r;
 }

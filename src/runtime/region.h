@@ -14,7 +14,7 @@ struct sl_region {
 	struct sl_link link; /* space->regions or space->leaving */
 	uint64_t bytes;      /* as asked */
 	uint64_t id;
-	bool live;
+	bool live, sync_memops;
 };
 
 static inline struct sl_region *sl_region_of(struct sl_block *block)

@@ -105,6 +105,7 @@ struct sl_slot *sl_slab_take(struct sl_space *space, unsigned int class, uint64_
 		sl_list_unlink(&slab->with_room);
 	slot->bytes = (uint32_t)bytes;
 	slot->state = SL_SLOT_LIVE;
+	slot->sync_memops = false;
 	slot->id = id;
 	return slot;
 }

@@ -22,8 +22,9 @@ enum sl_slot_state { SL_SLOT_FREE = 0, SL_SLOT_LIVE, SL_SLOT_FREED };
 struct sl_slot {
 	uint32_t bytes; /* as asked */
 	uint16_t next;  /* in the free or the quarantine chain */
-	uint16_t state;
-	uint64_t id; /* never reused */
+	uint8_t state;
+	bool sync_memops; /* the attribute of that name */
+	uint64_t id;      /* never reused */
 };
 
 struct sl_slab {

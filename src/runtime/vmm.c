@@ -16,6 +16,7 @@
 #include "runtime/hidden.h"
 #include "runtime/hooks.h"
 #include "runtime/mode.h"
+#include "runtime/opened.h"
 #include "runtime/pagemap.h"
 #include "runtime/passed.h"
 #include "runtime/space.h"
@@ -23,15 +24,17 @@
 /* May be a sparse array's. */
 #define USAGE_TILE_POOL 1
 
-/* Is any of the range behind a region or a slab? */
+/* Is any of the range behind a region or a slab, or does it begin in opened memory of
+ * another process? */
 static bool is_ours(CUdeviceptr ptr, size_t bytes)
 {
+	struct sl_memory_info info;
 	bool ours;
 
 	sl_books_lock();
 	ours = sl_pagemap_touches(ptr, bytes);
 	sl_books_unlock();
-	return ours;
+	return ours || sl_opened_find(ptr, &info) != SL_MEMORY_FOREIGN;
 }
 
 /* --- handles ------------------------------------------------------------------------------------ */

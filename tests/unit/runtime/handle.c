@@ -604,10 +604,18 @@ static void body_multicast(void)
 	finish();
 }
 
+static unsigned int sync_memops(CUdeviceptr at)
+{
+	unsigned int on = 7;
+
+	CHECK_EQ(cuPointerGetAttribute(&on, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, at), 0);
+	return on;
+}
+
 /* A NIC's library says what it is about to register. */
 static void body_registration(void)
 {
-	CUdeviceptr region, slot;
+	CUdeviceptr region, slot, other;
 	unsigned int yes = 1, no = 0;
 
 	start();
@@ -621,6 +629,13 @@ static void body_registration(void)
 	CHECK_EQ(sl_held_bytes(gpu), 64 * SL_MIB);
 	CHECK_EQ(cuPointerSetAttribute(&yes, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, slot), 0);
 	CHECK_EQ(sl_held_bytes(gpu), 66 * SL_MIB);
+	/* Each allocation has its own, also where two share a slab. */
+	CHECK_EQ(cuMemAlloc_v2(&other, 100), CUDA_SUCCESS);
+	CHECK_EQ(sync_memops(region), 1);
+	CHECK_EQ(sync_memops(slot + 99), 1);
+	CHECK_EQ(sync_memops(other), 0);
+	CHECK_EQ(cuPointerSetAttribute(&no, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, region), 0);
+	CHECK_EQ(sync_memops(region), 0);
 	CHECK_EQ(cuMemFree_v2(region), CUDA_SUCCESS);
 	CHECK_EQ(sl_held_bytes(gpu), 2 * SL_MIB);
 	CHECK_EQ(
