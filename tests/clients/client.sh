@@ -2,7 +2,7 @@
 # A client that nobody here wrote, or at least its library: SLUICE_CLIENT names a file of this folder. It
 # runs on the software GPU alone and then as a workload, and what it says must be the same, line by line;
 # figures that must differ ("~ total ...") are compared with the workload's limit. cuda-bindings are run in
-# the last version for CUDA 12 and in one for CUDA 13.
+# the last version for CUDA 12 and in one for CUDA 13. CLIENT_RUN: further options of `sluice run`.
 export BOX="--gpus 2 --memory 1GiB"
 export LIMIT=280
 HERE=$(cd "$(dirname "$0")" && pwd)
@@ -35,7 +35,8 @@ for bindings in 13 12; do
 	folder=
 	[ "$bindings" = 12 ] && folder=$venv/cuda12
 	alone=$T/alone$bindings under=$T/under$bindings
-	client "$folder" "$under" $RUN --request 200MiB --limit $limit
+	# shellcheck disable=SC2086 # options are words
+	client "$folder" "$under" $RUN ${CLIENT_RUN-} --request 200MiB --limit $limit
 	check "cuda-bindings $bindings under Sluice: status" $? = 0
 	check "it said nothing else" "$(wc -c <"$under.err")" = 0
 	cat "$under.err"

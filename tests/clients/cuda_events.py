@@ -1,0 +1,38 @@
+"""Events: recorded, queried, timed, waited for; and what is wrong with each."""
+
+from cu import PTR, U32, U64, cu, end, image, launch, must, result, say, start
+
+dev = start()
+module = must("cuModuleLoadData", image())
+spin = must("cuModuleGetFunction", module, b"prog_spin")
+stream = must("cuStreamCreate", cu.CUstream_flags.CU_STREAM_NON_BLOCKING)
+kinds = cu.CUevent_flags
+first = must("cuEventCreate", kinds.CU_EVENT_DEFAULT)
+second = must("cuEventCreate", kinds.CU_EVENT_BLOCKING_SYNC)
+untimed = must("cuEventCreate", kinds.CU_EVENT_DISABLE_TIMING)
+
+say("never recorded: query", result("cuEventQuery", first))
+say("never recorded: synchronise", result("cuEventSynchronize", first))
+say("never recorded: elapsed", result("cuEventElapsedTime", first, second))
+must("cuEventRecord", first, stream)
+launch(spin, 1, stream, (300_000_000, U64))
+must("cuEventRecord", second, stream)
+must("cuEventRecordWithFlags", untimed, stream, 0)
+say("under way", result("cuEventQuery", second))
+say("elapsed while under way", result("cuEventElapsedTime", first, second))
+must("cuEventSynchronize", second)
+say("done", result("cuEventQuery", second))
+say("took what the kernel did", must("cuEventElapsedTime", first, second) >= 290)
+must("cuEventSynchronize", untimed)
+say("without timing", result("cuEventElapsedTime", first, untimed))
+say("an unknown flag", result("cuEventCreate", 1 << 20))
+say("between processes, with timing", result("cuEventCreate", 4))
+must("cuEventDestroy", first)
+must("cuEventRecord", second, stream)
+must("cuStreamSynchronize", stream)
+say("recorded again", result("cuEventQuery", second))
+must("cuEventDestroy", second)
+must("cuEventDestroy", untimed)
+must("cuStreamDestroy", stream)
+must("cuModuleUnload", module)
+end(dev)
