@@ -26,8 +26,7 @@ static struct sl_link mipmaps = SL_LIST_INIT(mipmaps); /* both under the lock */
 
 /* Descriptions -------------------------------------------------------------------------------- */
 
-/* 0: not a format of single texels. Planar and compressed ones are not modelled. */
-static unsigned int format_bytes(CUarray_format format)
+unsigned int sl_array_format_bytes(CUarray_format format)
 {
 	switch (format) {
 	case CU_AD_FORMAT_UNSIGNED_INT8:
@@ -61,7 +60,7 @@ static bool desc_ok(const CUDA_ARRAY3D_DESCRIPTOR *d)
 		d->Depth && !(d->Flags & (CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_CUBEMAP));
 	size_t side = is_volume ? SIDE_3D_MAX : SIDE_MAX;
 
-	if (!format_bytes(d->Format) ||
+	if (!sl_array_format_bytes(d->Format) ||
 		(d->NumChannels != 1 && d->NumChannels != 2 && d->NumChannels != 4))
 		return false;
 	if (!d->Width || d->Width > side || d->Height > side || d->Depth > SIDE_3D_MAX ||
@@ -82,7 +81,7 @@ struct sl_array_shape sl_array_shape(const struct CUarray_st *a)
 
 uint64_t sl_array_bytes(const CUDA_ARRAY3D_DESCRIPTOR *d)
 {
-	uint64_t row = d->Width * format_bytes(d->Format) * d->NumChannels;
+	uint64_t row = d->Width * sl_array_format_bytes(d->Format) * d->NumChannels;
 	uint64_t rows = d->Height ? sl_round_up(d->Height, TILE_ROWS) : 1;
 
 	return sl_round_up(row, TILE_BYTES) * rows * (d->Depth ? d->Depth : 1);
@@ -102,7 +101,7 @@ static CUarray array_new(CUcontext ctx, const CUDA_ARRAY3D_DESCRIPTOR *d)
 	if (a) {
 		a->ctx = ctx;
 		a->desc = *d;
-		a->element_bytes = format_bytes(d->Format) * d->NumChannels;
+		a->element_bytes = sl_array_format_bytes(d->Format) * d->NumChannels;
 	}
 	return a;
 }
@@ -411,6 +410,7 @@ CUresult cuMipmappedArrayDestroy(CUmipmappedArray array)
 /* Their memory is the space's, which drops a context's blocks itself. */
 void sl_array_drop_context(CUcontext ctx)
 {
+	sl_texture_drop_context(ctx);
 	pthread_mutex_lock(&lock);
 	for (struct sl_link *link = arrays.next, *after; link != &arrays; link = after) {
 		CUarray a = SL_LIST_ENTRY(link, struct CUarray_st, o.link);

@@ -48,8 +48,12 @@ bool sl_mipmap_is(CUmipmappedArray array);
 /* Places the levels behind one another from the address on; 0: nowhere. */
 void sl_mipmap_place(CUmipmappedArray array, uint64_t address);
 struct sl_array_shape sl_array_shape(const struct CUarray_st *array);
-/* Everything a context allocated goes, its arrays among it. */
+/* 0: not a format of single texels. Planar and compressed ones are not modelled. */
+unsigned int sl_array_format_bytes(CUarray_format format);
+/* The arrays of a context go; its memory is the space's to drop. */
 void sl_array_drop_context(CUcontext ctx);
+/* texture.c: so do its textures and surfaces. */
+void sl_texture_drop_context(CUcontext ctx);
 
 /* A mipmapped array in mapped external memory; the mapping goes with it (sl_external_free). */
 SL_MUST_CHECK CUresult sl_mipmap_over(const CUDA_ARRAY3D_DESCRIPTOR *desc,

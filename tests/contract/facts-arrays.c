@@ -425,7 +425,7 @@ FACT(array_map, MANUAL, SAME,
 	first = deferred(256, 256);
 	second = deferred(256, 256);
 	OK(cuArrayGetMemoryRequirements, &needs, first, 0);
-	bytes = sl_round_up(needs.size, contract_grain());
+	bytes = sl_round_up(2 * needs.size, contract_grain());
 	handle = tiles(bytes);
 	info = map_info(first, handle);
 	OK(cuMemMapArrayAsync, &info, 1, NULL);
@@ -435,6 +435,10 @@ FACT(array_map, MANUAL, SAME,
 	OK(cuMemMapArrayAsync, &info, 1, NULL);
 	info = map_info(second, handle);
 	OK(cuMemMapArrayAsync, &info, 1, NULL);
+	info = map_info(first, handle);
+	info.offset = needs.size;
+	OK(cuMemMapArrayAsync, &info, 1, NULL);
+	OK(cuMemcpyHtoA_v2, first, 0, out, sizeof(out));
 	OK(cuMemcpyAtoH_v2, out, second, 0, sizeof(out));
 	HOLDS(out[15], ==, 105);
 	OK(cuArrayDestroy, first);
@@ -488,4 +492,64 @@ FACT(mipmap_map, MANUAL, SAME, "a mipmapped array is mapped as a whole")
 	OK(cuMemcpyAtoH_v2, out, level, 0, sizeof(out));
 	HOLDS(out[15], ==, 48);
 	OK(cuMipmappedArrayDestroy, mipmap);
+}
+
+FACT(texture_array, MANUAL, SAME, "a texture tells what it was made of")
+{
+	CUDA_RESOURCE_DESC resource = {.resType = CU_RESOURCE_TYPE_ARRAY}, seen;
+	CUDA_TEXTURE_DESC desc = {.filterMode = CU_TR_FILTER_MODE_POINT,
+				  .addressMode = {CU_TR_ADDRESS_MODE_CLAMP}},
+			  told;
+	CUDA_RESOURCE_VIEW_DESC view;
+	CUtexObject texture;
+
+	contract_context();
+	resource.res.array.hArray = array_of(64, 64, 0, 0);
+	OK(cuTexObjectCreate, &texture, &resource, &desc, NULL);
+	OK(cuTexObjectGetResourceDesc, &seen, texture);
+	HOLDS((uintptr_t)seen.res.array.hArray, ==, (uintptr_t)resource.res.array.hArray);
+	OK(cuTexObjectGetTextureDesc, &told, texture);
+	HOLDS(told.addressMode[0], ==, CU_TR_ADDRESS_MODE_CLAMP);
+	FAILS(cuTexObjectGetResourceViewDesc, &view, texture);
+	OK(cuTexObjectDestroy, texture);
+}
+
+FACT(texture_linear, MANUAL, SAME,
+	"memory can be a texture where it is aligned and there")
+{
+	CUDA_RESOURCE_DESC resource = {.resType = CU_RESOURCE_TYPE_LINEAR};
+	CUDA_TEXTURE_DESC desc = {.filterMode = CU_TR_FILTER_MODE_POINT};
+	CUDA_RESOURCE_VIEW_DESC view = {.width = 16};
+	CUtexObject texture;
+	CUdeviceptr at;
+
+	contract_context();
+	at = contract_alloc(1 << 20);
+	resource.res.linear.devPtr = at;
+	resource.res.linear.format = CU_AD_FORMAT_FLOAT;
+	resource.res.linear.numChannels = 1;
+	resource.res.linear.sizeInBytes = 1 << 20;
+	OK(cuTexObjectCreate, &texture, &resource, &desc, NULL);
+	OK(cuTexObjectDestroy, texture);
+	FAILS(cuTexObjectCreate, &texture, &resource, &desc, &view);
+	resource.res.linear.devPtr = at + 4;
+	FAILS(cuTexObjectCreate, &texture, &resource, &desc, NULL);
+	resource.res.linear.devPtr = at;
+	resource.res.linear.numChannels = 3;
+	FAILS(cuTexObjectCreate, &texture, &resource, &desc, NULL);
+}
+
+FACT(surface_array, MANUAL, SAME, "a surface needs an array made for it")
+{
+	CUDA_RESOURCE_DESC resource = {.resType = CU_RESOURCE_TYPE_ARRAY}, seen;
+	CUsurfObject surface;
+
+	contract_context();
+	resource.res.array.hArray = array_of(64, 64, 0, CUDA_ARRAY3D_SURFACE_LDST);
+	OK(cuSurfObjectCreate, &surface, &resource);
+	OK(cuSurfObjectGetResourceDesc, &seen, surface);
+	HOLDS((uintptr_t)seen.res.array.hArray, ==, (uintptr_t)resource.res.array.hArray);
+	OK(cuSurfObjectDestroy, surface);
+	resource.res.array.hArray = array_of(64, 64, 0, 0);
+	FAILS(cuSurfObjectCreate, &surface, &resource);
 }
