@@ -102,6 +102,14 @@ static bool free_later(CUdeviceptr ptr, CUstreamCaptureStatus status, CUresult *
 	       sl_memory_free(ptr, false, result) != SL_MEMORY_FOREIGN;
 }
 
+/* Whether the program may name ptr in a free. */
+static bool is_ours(CUdeviceptr ptr)
+{
+	struct sl_memory_info info;
+
+	return sl_memory_find(ptr, &info) == SL_MEMORY_OURS && info.base == ptr;
+}
+
 SL_EXPORT CUresult cuMemFreeAsync(CUdeviceptr ptr, CUstream stream)
 {
 	CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
@@ -109,7 +117,8 @@ SL_EXPORT CUresult cuMemFreeAsync(CUdeviceptr ptr, CUstream stream)
 
 	/* The legacy stream while a stream captures: a query is refused, and spoils, alike. */
 	if (sl_capture_is_open() &&
-		sl_real.cuStreamIsCapturing(stream, &status) != CUDA_SUCCESS)
+		sl_real.cuStreamIsCapturing(stream, &status) != CUDA_SUCCESS &&
+		is_ours(ptr))
 		return sl_real.cuStreamQuery(stream);
 	return free_later(ptr, status, &result) ? result
 						: sl_real.cuMemFreeAsync(ptr, stream);
@@ -121,7 +130,8 @@ SL_EXPORT CUresult cuMemFreeAsync_ptsz(CUdeviceptr ptr, CUstream stream)
 	CUresult result;
 
 	if (sl_capture_is_open() &&
-		sl_real.cuStreamIsCapturing_ptsz(stream, &status) != CUDA_SUCCESS)
+		sl_real.cuStreamIsCapturing_ptsz(stream, &status) != CUDA_SUCCESS &&
+		is_ours(ptr))
 		return sl_real.cuStreamQuery_ptsz(stream);
 	return free_later(ptr, status, &result)
 		       ? result
