@@ -12,12 +12,12 @@ REPLAY ?=
 SECONDS_PER_FUZZER ?= 10
 MAKEFLAGS += --no-print-directory
 
-.PHONY: all help setup demo test bench sanitize fuzz sim scenes crash storm lint format install uninstall clean contract
+.PHONY: all test-list help setup demo test bench sanitize fuzz sim scenes crash storm lint format install uninstall clean contract
 all: setup ## build everything into build/ (default)
 	@tools/build $(BUILD)
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 setup:
 	@tools/setup
@@ -27,6 +27,9 @@ demo: all ## three programs on one GPU, without and with Sluice (software GPU; u
 
 test: all ## all tests, on the software GPU: no GPU needed
 	@tools/run-tests $(BUILD)
+
+test-list: all ## which test stands for which failure of other GPU-sharing layers
+	@tools/test-list $(BUILD)
 
 contract: all ## facts about the driver, checked on the software GPU (or the real one, if there is one)
 	@if [ -e /dev/nvidiactl ]; then \
