@@ -321,7 +321,7 @@ static void *crowd_member(void *arg)
 			OK(cuMemFreeAsync, held[slot].at, stream);
 		}
 		seed = seed * 1103515245 + 12345;
-		held[slot].words = 1 + (seed >> 8) % 200000;
+		held[slot].words = 1 + (seed >> 8) % 20000;
 		held[slot].mark = member << 24 | round;
 		held[slot].at = take(crowd_pool, held[slot].words * 4, stream);
 		OK(cuMemsetD32Async, held[slot].at, held[slot].mark, held[slot].words,
