@@ -49,7 +49,7 @@ void storm_op_alloc_wrong(struct storm_lane *l, const uint32_t *a)
 	size_t pitch;
 	void *host;
 
-	switch (a[0] % 12) {
+	switch (a[0] % 11) {
 	case 0: CALL(l, cuMemAlloc_v2, NULL, 100); break;
 	case 1: CALL(l, cuMemAlloc_v2, &at, 0); break;
 	case 2: CALL(l, cuMemAlloc_v2, &at, ABSURD); break;
@@ -61,7 +61,6 @@ void storm_op_alloc_wrong(struct storm_lane *l, const uint32_t *a)
 	case 8: CALL(l, cuMemAllocManaged, &at, 4096, 77); break;
 	case 9: CALL(l, cuMemHostAlloc, &host, 0, 0); break;
 	case 10: CALL(l, cuMemHostAlloc, &host, 100, 0x100); break;
-	case 11: CALL(l, cuMemAllocAsync, &at, ABSURD, NULL); break;
 	}
 }
 

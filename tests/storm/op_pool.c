@@ -129,3 +129,21 @@ void storm_op_pool_access(struct storm_lane *l, const uint32_t *a)
 	if (CALL(l, cuMemPoolGetAccess, &flags, p->handle, &here) == CUDA_SUCCESS)
 		storm_note(l, "access", flags);
 }
+
+/* More than there is: refused, and nobody else's request with it. */
+void storm_op_pool_wrong(struct storm_lane *l, const uint32_t *a)
+{
+	CUdeviceptr at = 0;
+
+	switch (a[0] % 5) {
+	case 0:
+		CALL(l, cuMemAllocAsync, &at, (size_t)1 << 42, CU_STREAM_PER_THREAD);
+		break;
+	case 1: CALL(l, cuMemAllocAsync, NULL, 100, CU_STREAM_PER_THREAD); break;
+	case 2:
+		CALL(l, cuMemAllocFromPoolAsync, &at, 100, NULL, CU_STREAM_PER_THREAD);
+		break;
+	case 3: CALL(l, cuMemFreeAsync, 0x1000, CU_STREAM_PER_THREAD); break;
+	case 4: CALL(l, cuMemFreeAsync, 0, CU_STREAM_PER_THREAD); break;
+	}
+}
