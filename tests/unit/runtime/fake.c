@@ -61,6 +61,26 @@ static void say_gpu(uint32_t ordinal)
 	say(&msg);
 }
 
+static void on_pids(const struct sl_msg_pids *ask)
+{
+	unsigned int at = 0, count;
+	union sl_msg msg;
+
+	fake.pids_asked++;
+	for (bool last = fake.pids_silent; !last; at += count) {
+		count = fake.pids - at;
+		last = count <= SL_PIDS_ROWS_MAX;
+		count = last ? count : SL_PIDS_ROWS_MAX;
+		sl_wire_init(&msg, SL_MSG_PIDS_ROWS);
+		msg.pids_rows.ask = ask->ask;
+		msg.pids_rows.count = count;
+		msg.pids_rows.flags = fake.pids_flags | (last ? SL_PIDS_LAST : 0);
+		memcpy(msg.pids_rows.rows, &fake.pid_rows[at],
+			count * sizeof(fake.pid_rows[0]));
+		say(&msg);
+	}
+}
+
 static void on_hello(const struct sl_msg_hello *hello)
 {
 	union sl_msg msg;
@@ -204,6 +224,7 @@ static void handle(const union sl_msg *msg)
 		fake.helds++;
 		fake.unevictable_bytes = msg->held.held_bytes;
 		break;
+	case SL_MSG_PIDS: on_pids(&msg->pids); break;
 	case SL_MSG_WORK: fake.works++; break;
 	case SL_MSG_PULSE:
 		fake.last_pulse = msg->pulse;

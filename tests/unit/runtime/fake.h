@@ -37,7 +37,12 @@ struct fake {
 	uint32_t ask_flags;
 	unsigned int helds;
 	uint64_t unevictable_bytes; /* by the last HELD */
-	bool protocol_error;        /* the client said something wrong */
+	/* What PIDS is answered with. */
+	unsigned int pids, pids_asked;
+	uint32_t pids_flags;
+	bool pids_silent;
+	struct sl_wire_pid pid_rows[256];
+	bool protocol_error; /* the client said something wrong */
 };
 
 extern struct fake fake;
