@@ -38,6 +38,8 @@
 		"Speed of copies to the GPU; 0: no limit.")                           \
 	X(d2h_bytes_per_s, "d2h", 0, 0, UINT64_MAX,                                   \
 		"Speed of copies from the GPU; 0: no limit.")                         \
+	X(duplex_pct, "duplex", 50, 1, 100,                                           \
+		"Share of its speed, in %, the way in keeps beside the way out.")     \
 	X(teardown_ms, "teardown-ms", 0, 0, 600000,                                   \
 		"Time a dead process keeps its memory.")                              \
 	X(nvml_lag_ms, "nvml-lag-ms", 0, 0, 600000, "Age of NVML's memory figures.")  \

@@ -36,6 +36,23 @@ static void sleep_until(uint64_t ns)
 		;
 }
 
+/*
+ * What is left of the way in while the way out is busy: on real links the GPU's own reads lose, its
+ * writes do not (half the speed was published for an A100).
+ */
+static double share_of(CUdevice device, bool to_gpu)
+{
+	struct way *out = &ways[device][0];
+	bool busy;
+
+	if (!to_gpu)
+		return 1;
+	pthread_mutex_lock(&out->lock);
+	busy = out->free_ns > sl_drv_now_ns();
+	pthread_mutex_unlock(&out->lock);
+	return busy ? (double)sl_drv.hello.duplex_pct / 100 : 1;
+}
+
 /* Takes the link for as long as `bytes` need at its speed; returns when they are over, or 0. */
 static uint64_t pace(CUdevice device, bool to_gpu, uint64_t bytes)
 {
@@ -43,12 +60,14 @@ static uint64_t pace(CUdevice device, bool to_gpu, uint64_t bytes)
 		to_gpu ? sl_drv.hello.h2d_bytes_per_s : sl_drv.hello.d2h_bytes_per_s;
 	struct way *w = &ways[device][to_gpu];
 	uint64_t until;
+	double share;
 
 	if (!speed)
 		return 0;
+	share = share_of(device, to_gpu);
 	pthread_mutex_lock(&w->lock);
 	w->free_ns = sl_max_u64(w->free_ns, sl_drv_now_ns()) +
-		     (uint64_t)((double)bytes * 1e9 / (double)speed);
+		     (uint64_t)((double)bytes * 1e9 / ((double)speed * share));
 	until = w->free_ns;
 	pthread_mutex_unlock(&w->lock);
 	return until;

@@ -16,7 +16,7 @@
 #include "softgpu/box.h"
 #include "softgpu/hostmodule.h"
 
-#define SL_SG_VERSION     3u
+#define SL_SG_VERSION     4u
 #define SL_SG_PAGE        (2 * SL_MIB) /* the granularity of cuMemCreate */
 #define SL_SG_EXTENTS_MAX 4096u        /* pieces of one handle; more is out-of-memory */
 #define SL_SG_PROCS_MAX   1024u
@@ -107,7 +107,7 @@ struct sl_sg_device {
 struct sl_sg_hello {
 	struct sl_sg_reply reply;
 	uint64_t gpus, memory_bytes, reserve_bytes;
-	uint64_t h2d_bytes_per_s, d2h_bytes_per_s;
+	uint64_t h2d_bytes_per_s, d2h_bytes_per_s, duplex_pct;
 	uint64_t context_bytes, module_bytes, launch_bytes;
 	uint64_t create_us, map_us, queue_ops;
 	struct sl_sg_device device[SL_SOFTGPU_GPUS_MAX];

@@ -462,6 +462,7 @@ static void fill_hello(const struct sl_softgpu_config *c)
 	h->reserve_bytes = c->reserve_bytes;
 	h->h2d_bytes_per_s = c->h2d_bytes_per_s;
 	h->d2h_bytes_per_s = c->d2h_bytes_per_s;
+	h->duplex_pct = c->duplex_pct;
 	h->context_bytes = c->context_bytes;
 	h->module_bytes = c->module_bytes;
 	h->launch_bytes = c->launch_bytes;

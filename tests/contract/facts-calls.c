@@ -169,7 +169,7 @@ FACT(context_event_wait, MANUAL, SAME, "and a context can wait as a whole")
 	OK(cuCtxWaitEvent, context, event);
 	IS(ERROR_NOT_READY, cuStreamQuery, second);
 	OK(cuStreamSynchronize, second);
-	OK(cuStreamQuery, first);
+	OK(cuEventQuery, event);
 }
 
 FACT(context_event_capture, "Sluice must not use it so", SAME,
@@ -375,4 +375,37 @@ FACT(elapsed_13, MANUAL, SAME, "the time between events by the form of CUDA 13")
 	OK(cuEventSynchronize, second);
 	OK(cuEventElapsedTime_v2, &ms, first, second);
 	HOLDS(ms >= 10.0f, ==, 1);
+}
+
+/* --- memory that goes under work ------------------------------------------------------------ */
+
+static void wait_for_flag(void *data)
+{
+	while (!__atomic_load_n((int *)data, __ATOMIC_ACQUIRE))
+		contract_sleep_ms(1);
+}
+
+FACT(vmm_unmap_busy, "published: Xid 31", SAME,
+	"memory unmapped under work that was submitted is a fault, and ends the context")
+{
+	CUmemGenericAllocationHandle handle;
+	CUstream stream;
+	CUdeviceptr at;
+	size_t bytes;
+	int flag = 0;
+
+	contract_context();
+	bytes = contract_grain();
+	handle = contract_handle(bytes);
+	at = contract_reserve(bytes);
+	OK(cuMemMap, at, bytes, 0, handle, 0);
+	contract_allow(at, bytes);
+	OK(cuStreamCreate, &stream, CU_STREAM_NON_BLOCKING);
+	contract_kernel("prog_step");
+	OK(cuLaunchHostFunc, stream, wait_for_flag, &flag);
+	contract_step(stream, at, 1, 1);
+	OK(cuMemUnmap, at, bytes);
+	__atomic_store_n(&flag, 1, __ATOMIC_RELEASE);
+	IS(ERROR_ILLEGAL_ADDRESS, cuStreamSynchronize, stream);
+	IS(ERROR_ILLEGAL_ADDRESS, cuCtxSynchronize);
 }
