@@ -14,8 +14,11 @@
 #define TILE_ROWS  8u
 #define UNBACKED   (CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_DEFERRED_MAPPING)
 #define LAYERS     (CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_CUBEMAP)
-/* A side this long is nobody's; products of less do not overflow in steps. */
-#define SIDE_MAX (1ull << 32)
+/* No GPU has longer sides or more layers: the driver refuses what is not possible, and for another reason
+ * than memory. On one that had, such an array would be measured. */
+#define SIDE_MAX   131072u
+#define VOLUME_MAX 16384u
+#define LAYERS_MAX 2048u
 
 /* As programs built before CUDA 3.2 describe an array. */
 struct CUDA_ARRAY_DESCRIPTOR_v1_st {
@@ -102,17 +105,25 @@ static uint64_t level_bytes(
 	uint64_t width, uint64_t height, uint64_t depth, uint64_t bits)
 {
 	uint64_t row = sl_round_up((width * bits + 7) / 8, TILE_BYTES);
-	uint64_t rows = height > 1 ? sl_round_up(height, TILE_ROWS) : 1, bytes;
 
-	if (__builtin_mul_overflow(row, rows, &bytes) ||
-		__builtin_mul_overflow(bytes, depth, &bytes))
-		return UINT64_MAX;
-	return bytes;
+	return row * (height > 1 ? sl_round_up(height, TILE_ROWS) : 1) * depth;
 }
 
 static uint64_t half(uint64_t side)
 {
 	return side > 1 ? side / 2 : side;
+}
+
+static bool is_possible(const CUDA_ARRAY3D_DESCRIPTOR *desc)
+{
+	bool has_layers = desc->Flags & LAYERS;
+	size_t side_max = desc->Depth && !has_layers ? VOLUME_MAX : SIDE_MAX;
+
+	if (desc->NumChannels == 0 || desc->NumChannels > 4 || desc->Width == 0)
+		return false;
+	return desc->Width <= side_max && desc->Height <= side_max &&
+	       desc->Depth <= (has_layers ? LAYERS_MAX : VOLUME_MAX) &&
+	       (desc->Height || !desc->Depth || has_layers);
 }
 
 /* What it takes of the GPU; 0 where it takes nothing, or the driver is to say what is wrong with it. */
@@ -122,13 +133,10 @@ static uint64_t bytes_of(const CUDA_ARRAY3D_DESCRIPTOR *desc, unsigned int level
 		 depth = desc->Depth ? desc->Depth : 1;
 	uint64_t bits = texel_bits(desc->Format, desc->NumChannels), bytes = 0;
 
-	if ((desc->Flags & UNBACKED) || !bits || desc->NumChannels > 4 || width == 0 ||
-		width > SIDE_MAX || height > SIDE_MAX || depth > SIDE_MAX)
+	if ((desc->Flags & UNBACKED) || !bits || !is_possible(desc))
 		return 0;
 	for (unsigned int i = 0; i < levels; i++) {
-		if (__builtin_add_overflow(
-			    bytes, level_bytes(width, height, depth, bits), &bytes))
-			return 0;
+		bytes += level_bytes(width, height, depth, bits);
 		/* The driver makes no more levels than down to one texel. */
 		if (width <= 1 && height <= 1 && (depth <= 1 || (desc->Flags & LAYERS)))
 			break;

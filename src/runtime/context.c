@@ -129,6 +129,7 @@ static void destroyed(CUcontext ctx, struct sl_space *space, bool gone)
 	sl_opened_drop_context(ctx);
 	sl_kept_drop_context(ctx);
 	sl_pool_look_at_all();
+	(void)sl_passed_trim();
 	sl_hidden_touch();
 }
 

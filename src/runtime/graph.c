@@ -16,6 +16,7 @@
 #include "runtime/mode.h"
 #include "runtime/objects.h"
 #include "runtime/pool.h"
+#include "runtime/room.h"
 #include "runtime/sticky.h"
 
 #include "base/log.h"
@@ -311,6 +312,17 @@ static bool may_ask(void)
 	return sl_mode_is_active() && !sl_capture_is_open();
 }
 
+static CUresult call_gated(CUresult (*real)(CUgraphExec exec, CUstream stream),
+	struct sl_gate_thread *self, CUgraphExec exec, CUstream stream)
+{
+	CUresult result;
+
+	sl_gate_enter(self);
+	result = real(exec, stream);
+	sl_gate_leave(self);
+	return result;
+}
+
 CUresult sl_graph_launch(CUresult (*real)(CUgraphExec exec, CUstream stream),
 	struct sl_gate_thread *self, CUgraphExec exec, CUstream stream)
 {
@@ -322,15 +334,16 @@ CUresult sl_graph_launch(CUresult (*real)(CUgraphExec exec, CUstream stream),
 		find(exec, &footprint);
 	if (!ask(&launch, &footprint, &result))
 		return result;
-	do {
-		sl_gate_enter(self);
-		result = real(exec, stream);
-		sl_gate_leave(self);
-	} while (again(&launch, &result));
+	do
+		result = call_gated(real, self, exec, stream);
+	while (again(&launch, &result));
 	done(&launch);
 	if (result == CUDA_SUCCESS && footprint.count)
 		note_launched(exec);
-	return result;
+	if (!footprint.count)
+		SL_ROOM_RETRY(
+			result, SL_ROOM_CURRENT, call_gated(real, self, exec, stream));
+	return sl_sticky_note(result);
 }
 
 /* --- hooks ----------------------------------------------------------------------------------------------- */

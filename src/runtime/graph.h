@@ -20,6 +20,11 @@ void sl_graph_has_memory(void);
 /* Executable graphs whose next launch may take memory. */
 extern uint32_t sl_graph_pending;
 
+static inline bool sl_graph_is_pending(void)
+{
+	return __atomic_load_n(&sl_graph_pending, __ATOMIC_RELAXED) != 0;
+}
+
 /* A launch or upload (real) while there are some: asks first if exec is one of them. */
 CUresult sl_graph_launch(CUresult (*real)(CUgraphExec exec, CUstream stream),
 	struct sl_gate_thread *self, CUgraphExec exec, CUstream stream) SL_COLD;

@@ -78,20 +78,19 @@ union sl_real_table sl_real_table = {
 		return sl_hidden_changed(result);                            \
 	}
 /* As LAUNCH, and one more load: of graphs with memory of their own some may have to ask for it. */
-#define EXPORT_GRAPH(symbol, params, args)                                             \
-	SL_EXPORT CUresult symbol params                                               \
-	{                                                                              \
-		struct sl_gate_thread *self = sl_gate_self;                            \
-		CUresult result;                                                       \
-                                                                                       \
-		if (sl_unlikely(!self) && !(self = sl_gate_attach()))                  \
-			return sl_real.symbol args;                                    \
-		if (sl_unlikely(__atomic_load_n(&sl_graph_pending, __ATOMIC_RELAXED))) \
-			result = sl_graph_launch(sl_real.symbol, self, exec, stream);  \
-		else                                                                   \
-			result = GATED(self, symbol, args);                            \
-		SL_ROOM_RETRY(result, SL_ROOM_CURRENT, GATED(self, symbol, args));     \
-		return sl_sticky_note(result);                                         \
+#define EXPORT_GRAPH(symbol, params, args)                                          \
+	SL_EXPORT CUresult symbol params                                            \
+	{                                                                           \
+		struct sl_gate_thread *self = sl_gate_self;                         \
+		CUresult result;                                                    \
+                                                                                    \
+		if (sl_unlikely(!self) && !(self = sl_gate_attach()))               \
+			return sl_real.symbol args;                                 \
+		if (sl_unlikely(sl_graph_is_pending()))                             \
+			return sl_graph_launch(sl_real.symbol, self, exec, stream); \
+		result = GATED(self, symbol, args);                                 \
+		SL_ROOM_RETRY(result, SL_ROOM_CURRENT, GATED(self, symbol, args));  \
+		return sl_sticky_note(result);                                      \
 	}
 #define EXPORT_WATCH(symbol, params, args)             \
 	SL_EXPORT CUresult symbol params               \

@@ -4,7 +4,9 @@
  * Per GPU two accounts, of held bytes and of others: what exists or is about to, and the grains charged
  * for it. A new object first uses what its account has left of its last grain, at once and for itself
  * alone; only what goes beyond is asked for. So a thousand small arrays ask once per 2 MiB, and threads
- * that ask at the same time never count on each other's bytes.
+ * that ask at the same time never count on each other's bytes. When objects go, one grain of them stays
+ * charged as a spare, so that making and ending one again and again asks nobody; it goes when somebody needs
+ * it. Figures stay right: what is charged and not there is missing in what is measured as hidden.
  */
 #include "runtime/passed.h"
 #include "runtime/backing.h"
@@ -33,18 +35,18 @@ struct account {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct {
-	const struct sl_gpu *gpu;
+	struct sl_gpu *gpu; /* written once */
 	struct account held, other;
 } books[SL_GPUS_MAX];
 
 /* Under the lock. There are as many rows as GPUs, so there is always one. */
-static struct account *account_of(const struct sl_gpu *gpu, uint32_t flags)
+static struct account *account_of(struct sl_gpu *gpu, uint32_t flags)
 {
 	size_t i = 0;
 
 	while (i < SL_GPUS_MAX - 1 && books[i].gpu && books[i].gpu != gpu)
 		i++;
-	books[i].gpu = gpu;
+	__atomic_store_n(&books[i].gpu, gpu, __ATOMIC_RELEASE);
 	return flags & SL_PASSED_HELD ? &books[i].held : &books[i].other;
 }
 
@@ -55,12 +57,13 @@ static uint64_t surplus_of(const struct account *account)
 		account->charged_bytes, sl_round_up(account->bytes, SL_BACKING_GRAIN));
 }
 
-/* Under the lock: the surplus is taken off and returned. */
-static uint64_t take_surplus(struct account *account)
+/* Under the lock: of the surplus all but keep_bytes is taken off and returned. */
+static uint64_t take_surplus(struct account *account, uint64_t keep_bytes)
 {
 	uint64_t surplus = sl_min_u64(surplus_of(account),
 		sl_sub_sat(account->charged_bytes, account->open_bytes));
 
+	surplus = sl_sub_sat(surplus, keep_bytes);
 	account->charged_bytes -= surplus;
 	return surplus;
 }
@@ -109,7 +112,7 @@ static uint64_t drop(struct sl_gpu *gpu, uint64_t bytes, uint32_t flags)
 	(void)pthread_mutex_lock(&lock);
 	account = account_of(gpu, flags);
 	uncount(account, bytes);
-	surplus = take_surplus(account);
+	surplus = take_surplus(account, SL_BACKING_GRAIN);
 	(void)pthread_mutex_unlock(&lock);
 	return surplus;
 }
@@ -252,7 +255,7 @@ static uint64_t close_grant(struct sl_passed *passed, uint64_t unused_bytes)
 	sl_demand_commit(&passed->demand, passed->granted_bytes);
 	(void)pthread_mutex_lock(&lock);
 	account->open_bytes -= passed->granted_bytes;
-	surplus = take_surplus(account);
+	surplus = take_surplus(account, SL_BACKING_GRAIN);
 	(void)pthread_mutex_unlock(&lock);
 	passed->granted_bytes = 0;
 	return surplus;
@@ -288,6 +291,43 @@ void sl_passed_free(struct sl_gpu *gpu, uint64_t bytes, uint32_t flags)
 		give_back(gpu, drop(gpu, bytes, flags), flags);
 	(void)sl_hidden_changed(CUDA_SUCCESS);
 	errno = saved_errno;
+}
+
+static bool trim_account(struct sl_gpu *gpu, struct account *account, uint32_t flags)
+{
+	uint64_t surplus;
+
+	(void)pthread_mutex_lock(&lock);
+	surplus = take_surplus(account, 0);
+	(void)pthread_mutex_unlock(&lock);
+	give_back(gpu, surplus, flags);
+	return surplus > 0;
+}
+
+bool sl_passed_trim(void)
+{
+	bool any = false;
+
+	for (size_t i = 0; i < SL_GPUS_MAX; i++) {
+		struct sl_gpu *gpu = __atomic_load_n(&books[i].gpu, __ATOMIC_ACQUIRE);
+
+		if (!gpu)
+			break;
+		any |= trim_account(gpu, &books[i].held, SL_PASSED_HELD);
+		any |= trim_account(gpu, &books[i].other, 0);
+	}
+	return any;
+}
+
+bool sl_passed_has_spare(void)
+{
+	bool any = false;
+
+	(void)pthread_mutex_lock(&lock);
+	for (size_t i = 0; i < SL_GPUS_MAX && books[i].gpu; i++)
+		any |= surplus_of(&books[i].held) || surplus_of(&books[i].other);
+	(void)pthread_mutex_unlock(&lock);
+	return any;
 }
 
 void sl_passed_forget(void)

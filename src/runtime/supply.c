@@ -30,7 +30,7 @@ static bool is_hoarded(void)
 
 void sl_supply_give_back_soon(void)
 {
-	if (is_hoarded())
+	if (is_hoarded() || sl_passed_has_spare())
 		sl_sweep_soon(true);
 }
 
@@ -40,7 +40,8 @@ bool sl_supply_give_back_now(void)
 
 	if (hoarded)
 		sl_memory_flush_all(true);
-	return sl_pool_give_back() || hoarded;
+	hoarded |= sl_pool_give_back();
+	return sl_passed_trim() || hoarded;
 }
 
 static CUresult create_granted(struct sl_demand *demand, struct sl_space *space,

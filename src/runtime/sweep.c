@@ -19,6 +19,7 @@ static int everything_wanted, owed;
 static void *sweep_main(void *arg)
 {
 	CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+	bool everything;
 	uint32_t seen = 0;
 
 	(void)prctl(PR_SET_NAME, "sluice-sweep", 0, 0, 0);
@@ -32,10 +33,12 @@ static void *sweep_main(void *arg)
 			continue;
 		}
 		seen = now;
-		sl_memory_flush_all(
-			__atomic_exchange_n(&everything_wanted, 0, __ATOMIC_ACQ_REL));
+		everything = __atomic_exchange_n(&everything_wanted, 0, __ATOMIC_ACQ_REL);
+		sl_memory_flush_all(everything);
 		sl_opened_sweep();
 		sl_pool_synced();
+		if (everything)
+			(void)sl_passed_trim();
 	}
 	return arg;
 }

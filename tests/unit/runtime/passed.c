@@ -30,8 +30,10 @@ static void start(void)
 	CHECK(gpu != NULL);
 }
 
+/* Spare grains apart. */
 static void check_books(uint64_t bytes)
 {
+	(void)sl_passed_trim();
 	CHECK(fake_wait_u64(&fake.uncommitted_bytes, 0));
 	if (!fake_wait_u64(&fake.held_bytes, bytes))
 		CHECK_EQ(FAKE(held_bytes), bytes);
@@ -94,6 +96,36 @@ static void body_grains(void)
 	finish();
 }
 
+/* One object made and ended over and over asks nobody. */
+static void body_spare(void)
+{
+	unsigned int asks, freeds;
+	uint64_t charged;
+
+	start();
+	CHECK_EQ(make(64 * SL_KIB, SL_PASSED_HELD, &charged), CUDA_SUCCESS);
+	asks = FAKE(asks);
+	freeds = FAKE(freeds);
+	for (int i = 0; i < 100; i++) {
+		sl_passed_free(gpu, 64 * SL_KIB, SL_PASSED_HELD);
+		CHECK_EQ(make(64 * SL_KIB, SL_PASSED_HELD, &charged), CUDA_SUCCESS);
+	}
+	CHECK_EQ(FAKE(asks), asks);
+	CHECK_EQ(FAKE(freeds), freeds);
+	/* One grain, not all that there was. */
+	CHECK_EQ(make(100 * SL_MIB, SL_PASSED_HELD, &charged), CUDA_SUCCESS);
+	sl_passed_free(gpu, 100 * SL_MIB, SL_PASSED_HELD);
+	CHECK(fake_wait_u64(&fake.held_bytes, 4 * SL_MIB));
+	/* It goes before anybody is told out of memory. */
+	sl_passed_free(gpu, 64 * SL_KIB, SL_PASSED_HELD);
+	fake_lock();
+	fake.limit_bytes = 10 * SL_MIB;
+	fake_unlock();
+	CHECK_EQ(make(10 * SL_MIB, 0, &charged), CUDA_SUCCESS);
+	sl_passed_free(gpu, 10 * SL_MIB, 0);
+	finish();
+}
+
 static void body_held(void)
 {
 	uint64_t charged;
@@ -105,8 +137,8 @@ static void body_held(void)
 	CHECK_EQ(sl_held_bytes(gpu), 4 * SL_MIB);
 	check_books(8 * SL_MIB);
 	sl_passed_free(gpu, 3 * SL_MIB, SL_PASSED_HELD);
-	CHECK_EQ(sl_held_bytes(gpu), 0);
 	check_books(4 * SL_MIB);
+	CHECK_EQ(sl_held_bytes(gpu), 0);
 	sl_passed_free(gpu, 3 * SL_MIB, 0);
 	finish();
 }
@@ -282,6 +314,7 @@ static void body_threads(void)
 		in_child(body_##name, (limit_s)); \
 	}
 TEST(grains, 20)
+TEST(spare, 20)
 TEST(held, 20)
 TEST(denied, 20)
 TEST(driver_errors, 20)
@@ -295,6 +328,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_grains),
+		cmocka_unit_test(test_spare),
 		cmocka_unit_test(test_held),
 		cmocka_unit_test(test_denied),
 		cmocka_unit_test(test_driver_errors),

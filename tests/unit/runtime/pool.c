@@ -282,8 +282,10 @@ static void start(uint64_t step)
 	gpu = sl_session_gpu(uuid);
 }
 
+/* Spare grains apart. */
 static void check_books(uint64_t bytes)
 {
+	(void)sl_passed_trim();
 	CHECK(fake_wait_u64(&fake.uncommitted_bytes, 0));
 	if (!fake_wait_u64(&fake.held_bytes, bytes))
 		CHECK_EQ(FAKE(held_bytes), bytes);
@@ -565,6 +567,7 @@ static void body_graph(void)
 static void body_graph_refused(void)
 {
 	CUgraphExec exec;
+	unsigned int asks;
 
 	start(2 * SL_MIB);
 	sl_graph_has_memory();
@@ -577,8 +580,10 @@ static void body_graph_refused(void)
 	fake_lock();
 	fake.deny = true;
 	fake_unlock();
+	asks = FAKE(asks);
 	CHECK_EQ(cuGraphLaunch(exec, NULL), CUDA_ERROR_OUT_OF_MEMORY);
 	CHECK_EQ(launches, 0);
+	CHECK_EQ(FAKE(asks), asks + 1);
 	check_books(0);
 	fake_lock();
 	fake.deny = false;
