@@ -528,7 +528,7 @@ FACT(texture_linear, MANUAL, SAME,
 	resource.res.linear.devPtr = at;
 	resource.res.linear.format = CU_AD_FORMAT_FLOAT;
 	resource.res.linear.numChannels = 1;
-	resource.res.linear.sizeInBytes = 1 << 20;
+	resource.res.linear.sizeInBytes = 4096;
 	OK(cuTexObjectCreate, &texture, &resource, &desc, NULL);
 	OK(cuTexObjectDestroy, texture);
 	FAILS(cuTexObjectCreate, &texture, &resource, &desc, &view);
