@@ -93,16 +93,11 @@ static int one_round(struct storm_sides *sides, struct storm_sequence *q)
 	storm_compare(sides, q, replay != NULL, &d);
 	if (d.verdict == STORM_ALIKE)
 		return 0;
-	if (d.verdict == STORM_BROKEN) {
-		printf("storm: %s\n", d.what);
-		print_difference(q, &d);
-		return 4;
-	}
 	if (replay)
 		print_difference(q, &d);
 	else
 		report(sides, q, &d);
-	return 1;
+	return d.verdict == STORM_BROKEN ? 4 : 1;
 }
 
 /* "share_*,retain": their weight becomes zero. False: no such operation. */

@@ -16,7 +16,8 @@ void storm_op_pool_alloc(struct storm_lane *l, const uint32_t *a)
 	CUresult r;
 	CUstream s;
 
-	if (!b || !storm_stream(l, a[2], &s) || l->context ||
+	/* What becomes of it when the stream's own context goes, the software GPU has otherwise. */
+	if (!b || !storm_stream(l, a[2], &s) || l->context || l->stream[a[2]].context ||
 		storm_capturing(l, (uint32_t)storm_stream_slot(l, a[2])))
 		return;
 	if (p && a[4] & 1)

@@ -34,7 +34,7 @@ static bool try(struct hunt *h, const bool *keep)
 	storm_number(&part);
 	h->tries++;
 	storm_compare(h->sides, &part, false, &d);
-	fails = d.verdict == STORM_DIFFERS && part.step[d.at].op == h->op;
+	fails = d.verdict == h->d->verdict && part.count && part.step[d.at].op == h->op;
 	if (fails) {
 		storm_free(h->q);
 		*h->q = part;
