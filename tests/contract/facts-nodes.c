@@ -244,7 +244,7 @@ FACT(node_copy_set, MANUAL, SAME, "memset and copy nodes do their work")
 
 static void count_up(void *data)
 {
-	++*(unsigned int *)data;
+	__atomic_fetch_add((unsigned int *)data, 1, __ATOMIC_RELEASE);
 }
 
 FACT(node_host, MANUAL, SAME, "a host node calls its function at each launch")
@@ -467,26 +467,26 @@ FACT(graph_clone, MANUAL, SAME, "a clone has its own nodes, which can be found")
 FACT(graph_user_object, MANUAL, SAME,
 	"a user object ends when the last graph with it is gone")
 {
-	volatile unsigned int calls = 0;
+	unsigned int calls = 0;
 	CUuserObject object;
 	CUgraphExec exec;
 	CUgraph graph;
 
 	contract_context();
 	graph = empty_graph();
-	IS(ERROR_INVALID_VALUE, cuUserObjectCreate, &object, (void *)&calls, count_up, 1,
-		0);
-	OK(cuUserObjectCreate, &object, (void *)&calls, count_up, 1,
+	IS(ERROR_INVALID_VALUE, cuUserObjectCreate, &object, &calls, count_up, 1, 0);
+	OK(cuUserObjectCreate, &object, &calls, count_up, 1,
 		CU_USER_OBJECT_NO_DESTRUCTOR_SYNC);
 	OK(cuGraphRetainUserObject, graph, object, 1, CU_GRAPH_USER_OBJECT_MOVE);
 	OK(cuGraphInstantiateWithFlags, &exec, graph, 0);
 	OK(cuGraphDestroy, graph);
 	contract_sleep_ms(50);
-	HOLDS(calls, ==, 0);
+	HOLDS(__atomic_load_n(&calls, __ATOMIC_ACQUIRE), ==, 0);
 	OK(cuGraphExecDestroy, exec);
-	for (unsigned int i = 0; i < 200 && !calls; i++)
+	for (unsigned int i = 0; i < 200 && !__atomic_load_n(&calls, __ATOMIC_ACQUIRE);
+		i++)
 		contract_sleep_ms(10);
-	HOLDS(calls, ==, 1);
+	HOLDS(__atomic_load_n(&calls, __ATOMIC_ACQUIRE), ==, 1);
 }
 
 FACT(graph_launch_captured, MANUAL, SAME,
