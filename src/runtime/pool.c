@@ -46,8 +46,7 @@ struct sl_pool {
 	bool watched;
 	uint32_t version; /* counts beginnings and ends of calls */
 	uint64_t charged_bytes, granted_bytes, pending_bytes;
-	uint64_t asking_bytes; /* of the pending ones: not yet sure of what they need */
-	bool learned;          /* from its own growth: */
+	bool learned;   /* from its own growth: */
 	bool in_chunks; /* it takes chunks of at least so many bytes, else what it lacks */
 	uint64_t chunk_bytes;     /* the least chunk */
 	uint64_t threshold_bytes; /* a synchronisation leaves it so much */
@@ -303,7 +302,7 @@ static uint64_t lower(struct sl_pool *pool, struct sl_pool_growth *growth, uint6
 
 	(void)pthread_mutex_lock(&lock);
 	if (growth) {
-		pool->pending_bytes = sl_sub_sat(pool->pending_bytes, growth->bytes);
+		pool->pending_bytes -= growth->pending_bytes;
 		pool->granted_bytes =
 			sl_sub_sat(pool->granted_bytes, growth->granted_bytes);
 		pool->version++;
@@ -318,7 +317,7 @@ static uint64_t lower(struct sl_pool *pool, struct sl_pool_growth *growth, uint6
 		sure = version == pool->version;
 	}
 	total = pool->charged_bytes + grant;
-	target = reserved + sl_sub_sat(pool->pending_bytes, pool->asking_bytes);
+	target = reserved + pool->pending_bytes;
 	if (sure)
 		surplus = sl_sub_sat(total, target);
 	/* One that has ended meanwhile is charged nothing any more. */
@@ -361,30 +360,54 @@ void sl_pool_done(struct sl_pool_growth *growth)
 
 /* --- asking ---------------------------------------------------------------------------------------- */
 
-/* What the pool's reserve lacks for the growth, whose bytes are pending already; *unasked: what it has
- * reserved and nobody asked for. */
-static uint64_t lacking(struct sl_pool_growth *growth, uint64_t *unasked)
+/* Under the lock: the growth is sure of what it needs, and others count it in. One that is still asking is
+ * nobody's business: it may be denied. */
+static void promise(struct sl_pool_growth *growth)
+{
+	growth->pool->pending_bytes += growth->bytes - growth->pending_bytes;
+	growth->pending_bytes = growth->bytes;
+	growth->pool->version++;
+}
+
+/* Under the lock, with what the driver said: what the reserve lacks. */
+static uint64_t compare(struct sl_pool_growth *growth, uint64_t used, uint64_t reserved,
+	uint64_t *unasked)
 {
 	struct sl_pool *pool = growth->pool;
-	uint64_t used, reserved, wanted, charged, granted;
+	uint64_t have = sl_max_u64(pool->charged_bytes, reserved) + pool->granted_bytes;
+	uint64_t wanted =
+		used + pool->pending_bytes + growth->bytes - growth->pending_bytes;
+
+	*unasked = sl_sub_sat(reserved, pool->charged_bytes + pool->granted_bytes);
+	if (sl_likely(wanted <= have))
+		promise(growth);
+	return sl_sub_sat(wanted, have);
+}
+
+/* What the pool's reserve lacks for the growth; 0: it is promised. *unasked: what the pool has reserved
+ * and nobody asked for. */
+static uint64_t lacking(struct sl_pool_growth *growth, uint64_t *unasked)
+{
+	uint64_t used, reserved = 0, lack;
+	bool known = used_of(growth->pool, &used) == CUDA_SUCCESS;
 
 	*unasked = 0;
-	if (used_of(pool, &used) != CUDA_SUCCESS)
-		return 0;
-	(void)pthread_mutex_lock(&lock);
-	wanted = used + pool->pending_bytes;
-	charged = pool->charged_bytes;
-	granted = pool->granted_bytes;
-	(void)pthread_mutex_unlock(&lock);
-	if (sl_likely(wanted <= charged + granted))
-		return 0;
-	if (reserved_of(pool, &reserved) != CUDA_SUCCESS)
-		return 0;
+	/* The first time without the second question, which is seldom needed. */
+	for (int i = 0; i < 2; i++) {
+		if (i == 1)
+			known = known &&
+				reserved_of(growth->pool, &reserved) == CUDA_SUCCESS;
+		(void)pthread_mutex_lock(&lock);
+		lack = known ? compare(growth, used, reserved, unasked) : 0;
+		if (!known)
+			promise(growth);
+		(void)pthread_mutex_unlock(&lock);
+		if (sl_likely(!lack))
+			return 0;
+	}
 	growth->reserved_bytes = reserved;
-	growth->lacking_bytes =
-		sl_sub_sat(wanted, sl_max_u64(charged, reserved) + granted);
-	*unasked = sl_sub_sat(reserved, charged + granted);
-	return growth->lacking_bytes;
+	growth->lacking_bytes = lack;
+	return lack;
 }
 
 static bool ask_once(struct sl_pool_growth *growth, uint64_t bytes, CUresult *result)
@@ -416,10 +439,12 @@ static bool ask_for(
 	       ask_once(growth, bytes, result);
 }
 
-/* The grant is the call's; an earlier one of the same call is the pool's from now on. */
+/* The grant is the call's, and with it comes the promise, so that no other call counts on it; an earlier
+ * one of the same call is the pool's from now on. */
 static void enter_grant(struct sl_pool_growth *growth)
 {
 	(void)pthread_mutex_lock(&lock);
+	promise(growth);
 	growth->pool->granted_bytes += growth->passed.bytes;
 	growth->granted_bytes = growth->passed.bytes;
 	growth->pool->version++;
@@ -459,7 +484,13 @@ static bool ask_until_enough(struct sl_pool_growth *growth, CUresult *result)
 			return false;
 		bytes = lacking(growth, &unasked);
 	}
-	return bytes == 0 || denied_bytes == UINT64_MAX;
+	if (bytes && denied_bytes == UINT64_MAX) {
+		(void)pthread_mutex_lock(&lock);
+		promise(growth);
+		(void)pthread_mutex_unlock(&lock);
+		bytes = 0;
+	}
+	return bytes == 0;
 }
 
 bool sl_pool_ask(struct sl_pool_growth *growth, struct sl_pool *pool, uint64_t bytes,
@@ -473,16 +504,7 @@ bool sl_pool_ask(struct sl_pool_growth *growth, struct sl_pool *pool, uint64_t b
 		return true;
 	growth->pool = pool;
 	growth->bytes = bytes;
-	(void)pthread_mutex_lock(&lock);
-	pool->pending_bytes += bytes;
-	pool->asking_bytes += bytes;
-	pool->version++;
-	(void)pthread_mutex_unlock(&lock);
 	ok = ask_until_enough(growth, result);
-	(void)pthread_mutex_lock(&lock);
-	pool->asking_bytes -= bytes;
-	pool->version++;
-	(void)pthread_mutex_unlock(&lock);
 	if (ok) {
 		/* Out of memory in spite of the reserve is for us to help, too. */
 		if (!growth->granted_bytes) {

@@ -22,7 +22,7 @@ struct sl_pool;
 struct sl_pool_growth {
 	struct sl_pool *pool; /* NULL: not for us to charge */
 	uint64_t bytes;
-	uint64_t granted_bytes;
+	uint64_t granted_bytes, pending_bytes;  /* of what the pool counts, its own */
 	uint64_t lacking_bytes, reserved_bytes; /* when it was asked for */
 	struct sl_passed passed;
 };

@@ -477,6 +477,37 @@ static void body_made(void)
 	fake_stop();
 }
 
+static void *ask_for_much(void *arg)
+{
+	CUdeviceptr a;
+
+	(void)stub_make_current(0);
+	CHECK_EQ(cuMemAllocAsync(&a, 100 * SL_MIB, NULL), CUDA_SUCCESS);
+	return NULL;
+}
+
+/* Who waits for a large piece, or will be denied it, is in nobody's way. */
+static void body_waiting(void)
+{
+	pthread_t thread;
+	CUdeviceptr a;
+
+	start(32 * SL_MIB);
+	CHECK_EQ(cuMemAllocAsync(&a, 4 * SL_KIB, NULL), CUDA_SUCCESS);
+	check_books(32 * SL_MIB);
+	fake_lock();
+	fake.silent = true;
+	fake_unlock();
+	CHECK_EQ(pthread_create(&thread, NULL, ask_for_much, NULL), 0);
+	CHECK(fake_wait(&fake.asks, 2));
+	CHECK_EQ(cuMemAllocAsync(&a, 4 * SL_MIB, NULL), CUDA_SUCCESS);
+	CHECK_EQ(FAKE(asks), 2);
+	fake_answer_waiting();
+	pthread_join(thread, NULL);
+	check_books(pools[0].reserved);
+	fake_stop();
+}
+
 static void *churn(void *arg)
 {
 	CUdeviceptr a;
@@ -606,6 +637,7 @@ TEST(exact, 20)
 TEST(denied, 20)
 TEST(driver_is_full, 20)
 TEST(made, 20)
+TEST(waiting, 20)
 TEST(threads, 60)
 TEST(capture, 20)
 TEST(graph, 20)
@@ -621,6 +653,7 @@ int main(void)
 		cmocka_unit_test(test_denied),
 		cmocka_unit_test(test_driver_is_full),
 		cmocka_unit_test(test_made),
+		cmocka_unit_test(test_waiting),
 		cmocka_unit_test(test_threads),
 		cmocka_unit_test(test_capture),
 		cmocka_unit_test(test_graph),
