@@ -98,6 +98,22 @@ if unshare --pid --fork --mount-proc true 2>/dev/null; then
 else
 	note "no pid namespaces here"
 fi
+# Without the daemon: who has joined goes on with what it knows, who has not waits for it.
+# shellcheck disable=SC2016
+CUDA_VISIBLE_DEVICES=2 $RUN --name waiting --request 100MiB --limit 300MiB -- sh -c '
+	while [ ! -e "$2.go" ]; do sleep 0.05; done
+	"$0" --uuid "$1" >"$2"; echo $? >"$2.status"' "$P/nvml-view" "$(uuid 2)" "$T/waiting" &
+there() { [ -n "$(use waiting name 2>/dev/null)" ]; }
+until_true 10 there || fail "the workload does not start"
+daemon_kill
+touch "$T/waiting.go"
+sleep 1
+check "without a daemon: no answer is a wrong one" "$(test -s "$T/waiting.status" && echo told)" = ""
+daemon_start
+until_true 20 test -s "$T/waiting.status"
+check "the daemon is back: the versions agree" "$(cat "$T/waiting.status")" = 0
+check_share waiting 2 $((300 << 20))
+check "the daemon is back: nobody but a monitor" "$(pids waiting 2)" = ""
 "$B/sluice" stop one >/dev/null
 "$B/sluice" stop two >/dev/null
 check_books_empty 15
