@@ -7,6 +7,8 @@
 #include "base/file.h"
 #include "cli/elffile.h"
 
+#include <dlfcn.h>
+#include <link.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -108,6 +110,37 @@ int sl_library_find(char *path, size_t size, struct sl_error *err)
 		"name the file in SLUICE_LIBRARY",
 		dir, dir);
 	return SL_LIBRARY_MISSING;
+}
+
+/* Does this very loader find the library by a path with its own word in it? Loading it starts
+ * nothing. */
+static bool is_found(const char *template, const char *path)
+{
+	void *library = dlopen(template, RTLD_LAZY | RTLD_LOCAL);
+	sl_cleanup(sl_freep) char *wanted = NULL;
+	sl_cleanup(sl_freep) char *found = NULL;
+	struct link_map *map = NULL;
+
+	if (!library)
+		return false;
+	if (dlinfo(library, RTLD_DI_LINKMAP, &map) == 0 && map->l_name) {
+		wanted = realpath(path, NULL);
+		found = realpath(map->l_name, NULL);
+	}
+	(void)dlclose(library);
+	return wanted && found && strcmp(wanted, found) == 0;
+}
+
+void sl_library_by_loader(const char *path, char *out, size_t size)
+{
+	const char *slash = strrchr(path, '/');
+	int length = slash ? (int)(slash - path) : 0;
+	int n = snprintf(out, size, "%.*s/by-loader/$LIB/" LIBRARY_NAME, length, path);
+
+	/* A dollar sign of the path's own would be read as the loader's. */
+	if (!slash || n < 0 || (size_t)n >= size || memchr(path, '$', (size_t)length) ||
+		!is_found(out, path))
+		snprintf(out, size, "%s", path);
 }
 
 static bool is_ours(const char *entry, size_t len)

@@ -22,6 +22,13 @@ enum sl_library_outcome {
  */
 SL_MUST_CHECK int sl_library_find(char *path, size_t size, struct sl_error *err);
 
+/*
+ * The same library as each program's own loader is to find it: by-loader/$LIB beside it, where a 32-bit
+ * child finds an empty library and stays silent. path again where that is not there, or is something
+ * else for 64-bit programs.
+ */
+void sl_library_by_loader(const char *path, char *out, size_t size);
+
 /* old (may be NULL: unset) with path in front and other entries of that path or of another
  * libsluice.so taken out. The caller frees; NULL when out of memory. */
 char *sl_library_preload(const char *path, const char *old);

@@ -192,9 +192,11 @@ static void print_admission(const struct sl_msg_run_reply *reply)
 static bool set_environment(
 	const char *socket, const char *library, const struct sl_msg_run_reply *reply)
 {
-	sl_cleanup(sl_freep) char *preload =
-		sl_library_preload(library, getenv("LD_PRELOAD"));
-	char token[33];
+	sl_cleanup(sl_freep) char *preload = NULL;
+	char by_loader[SL_PATH_MAX + 64], token[33];
+
+	sl_library_by_loader(library, by_loader, sizeof(by_loader));
+	preload = sl_library_preload(by_loader, getenv("LD_PRELOAD"));
 
 	sl_wire_token_format(reply->token, token);
 	/* Integers by PCI bus order: UUIDs break programs that parse the list (vllm#46132). */

@@ -29,6 +29,7 @@ fail() {
 
 # In a sanitized build, programs like env cannot load the library; see stand-in.c.
 library=$(realpath "$SLUICE_BUILD/libsluice.so")
+by_loader=$(dirname "$library")/by-loader/\$LIB/libsluice.so
 is_sanitized=
 if [ -n "${STAND_IN-}" ] && ! env LD_PRELOAD="$library" true 2>/dev/null; then
 	is_sanitized=1

@@ -35,14 +35,14 @@ same 'control characters' "$(told | sed 's/.*command=//')" 'true a?[31mb'
 expect 'environment' 0 '' "$sluice" run -- env
 for want in CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES=1,3 \
 	SLUICE_WORKLOAD=abababababababababababababababab "SLUICE_SOCKET=$SLUICE_SOCKET" \
-	"LD_PRELOAD=$library"; do
+	"LD_PRELOAD=$by_loader"; do
 	same "environment $want" "$(printf '%s\n' "$out" | grep -c -x -e "$want")" 1
 done
 cd "$work" || exit 1
 expect 'a relative socket becomes absolute' 0 "^SLUICE_SOCKET=/.*/admit.sock" \
 	env SLUICE_SOCKET=admit.sock "$sluice" run -- env
 expect 'LD_PRELOAD of the user stays behind' 0 '' env LD_PRELOAD="$library" "$sluice" run -- env
-same 'once only' "$(printf '%s\n' "$out" | grep '^LD_PRELOAD=')" "LD_PRELOAD=$library"
+same 'once only' "$(printf '%s\n' "$out" | grep '^LD_PRELOAD=')" "LD_PRELOAD=$by_loader"
 expect 'nothing open is left behind' 0 '' sh -c "exec '$sluice' run -- ls -l /proc/self/fd"
 same 'no socket' "$(printf '%s\n' "$out" | grep -c socket:)" 0
 expect 'the same process' 0 '' sh -c 'echo $$; exec "$0" run -- sh -c "echo \$\$"' "$sluice"
