@@ -34,14 +34,6 @@ struct CUmemPoolHandle_st {
 	uint8_t access[SL_SOFTGPU_GPUS_MAX];
 };
 
-/* Where a freed block was. */
-struct sl_piece {
-	struct sl_link link;
-	uint64_t address, bytes;
-	CUstream stream; /* a reference */
-	uint64_t seq;
-};
-
 /*
  * Finds or makes room of `bytes` for work in `stream`. Where it depends on another stream's free,
  * waits for that are put into *wait (the caller's to submit or free). Takes the lock.

@@ -276,7 +276,6 @@ struct sl_mapping *sl_mapping_new(
 	m->rdma = !m->is_host &&
 		  (kind != SL_MAP_VMM || phys->prop.allocFlags.gpuDirectRDMACapable);
 	sl_list_init(&m->link);
-	sl_list_init(&m->freed);
 	m->phys_id = phys->id;
 	m->device = phys->device;
 	m->handle_types = phys->prop.requestedHandleTypes;

@@ -43,14 +43,15 @@ struct sl_mapping {
 	uint64_t phys_id; /* of phys, good in a copy; phys itself is not */
 	CUdevice device;
 	unsigned int handle_types;
-	CUcontext slab_of;    /* not NULL: small blocks of this context lie in it */
-	CUmemoryPool pool;    /* not NULL: a chunk of it */
-	struct sl_link link;  /* in its pool's chunks */
-	struct sl_link freed; /* struct sl_piece.link: freed, but only in stream order */
-	bool is_host;         /* phys is host memory */
-	bool for_array;       /* no program knows the address */
-	bool rdma;            /* other devices of the machine may register it */
-	uint8_t host_access;  /* the program's own, by CUmemAccess_flags */
+	CUcontext slab_of;   /* not NULL: small blocks of this context lie in it */
+	CUmemoryPool pool;   /* not NULL: a chunk of it */
+	struct sl_link link; /* in its pool's chunks */
+	uint64_t used;       /* bytes of a chunk's or slab's blocks, in grains */
+	uint64_t cursor;     /* where a chunk was last cut */
+	bool is_host;        /* phys is host memory */
+	bool for_array;      /* no program knows the address */
+	bool rdma;           /* other devices of the machine may register it */
+	uint8_t host_access; /* the program's own, by CUmemAccess_flags */
 	uint8_t access[SL_SOFTGPU_GPUS_MAX]; /* CUmemAccess_flags per device */
 	bool in_companion[SL_SOFTGPU_GPUS_MAX];
 };

@@ -144,7 +144,8 @@ static CUresult small_place(CUcontext ctx, uint64_t bytes, uint64_t *at)
 
 	for (unsigned i = 0; i < sl_mappings.count; i++) {
 		m = sl_mappings.row[i];
-		if (m->slab_of == ctx && (*at = gap_in(m, bytes)))
+		if (m->slab_of == ctx && m->used + bytes <= m->bytes &&
+			(*at = gap_in(m, bytes)))
 			return CUDA_SUCCESS;
 	}
 	r = native_new(ctx->device, SL_SG_PAGE, false, &m);
@@ -179,6 +180,10 @@ CUresult sl_space_alloc(
 			sl_native_drop(m);
 		r = CUDA_ERROR_OUT_OF_MEMORY;
 	}
+	if (r == CUDA_SUCCESS && !m) {
+		m = sl_table_find(&sl_mappings, at);
+		m->used += sl_round_up(bytes, GRAIN_BYTES);
+	}
 	pthread_mutex_unlock(&sl_space_lock);
 	if (r == CUDA_SUCCESS)
 		*out = at;
@@ -187,9 +192,11 @@ CUresult sl_space_alloc(
 	return r;
 }
 
-static bool slab_is_empty(const struct sl_mapping *m)
+static void slab_leave(struct sl_mapping *m, const struct sl_block *b)
 {
-	return !sl_table_overlaps(&sl_blocks, m->address, m->bytes);
+	m->used -= sl_round_up(b->bytes, GRAIN_BYTES);
+	if (!m->used)
+		sl_native_drop(m);
 }
 
 static void host_drop(struct sl_block *b)
@@ -214,7 +221,9 @@ void sl_block_drop(struct sl_block *b)
 	}
 	if (b->kind == SL_BLOCK_PINNED || b->kind == SL_BLOCK_REGISTERED)
 		host_drop(b);
-	else if (m && (!m->slab_of || slab_is_empty(m)))
+	else if (m && m->slab_of)
+		slab_leave(m, b);
+	else if (m)
 		sl_native_drop(m);
 	free(b);
 }

@@ -19,20 +19,73 @@ static _Atomic uint64_t chunk_count;
 
 enum { REUSE_EVENTS, REUSE_OPPORTUNISTIC, REUSE_INTERNAL };
 
-static void piece_free(struct sl_piece *p)
+/* Where freed blocks were: rows of a table, sorted by address. Neighbours of one stream are one piece. */
+struct piece {
+	uint64_t address, bytes;
+	CUstream stream; /* a reference */
+	uint64_t seq;    /* free when the stream has reached it */
+};
+static struct sl_table pieces;
+
+static void piece_free(struct piece *p)
 {
-	sl_list_unlink(&p->link);
+	sl_table_remove(&pieces, p);
 	sl_object_unref(p->stream);
 	free(p);
 }
 
-static bool piece_is_over(const struct sl_piece *p)
+static bool piece_is_over(const struct piece *p)
 {
 	return sl_stream_done(p->stream, p->seq);
 }
 
+/* The first piece that ends above the address, if it starts below `end`. */
+static struct piece *piece_in(uint64_t address, uint64_t end)
+{
+	unsigned i = sl_table_lower(&pieces, address);
+	struct piece *p = i < pieces.count ? pieces.row[i] : NULL;
+
+	return p && p->address < end ? p : NULL;
+}
+
+/* Takes over what p says, if it is the stream's and touches [address, ...) on either side. */
+static bool piece_grows(
+	struct piece *p, uint64_t address, uint64_t bytes, CUstream stream, uint64_t seq)
+{
+	if (!p || p->stream != stream)
+		return false;
+	if (p->address + p->bytes == address)
+		p->bytes += bytes;
+	else
+		return false;
+	p->seq = sl_max_u64(p->seq, seq);
+	return true;
+}
+
+/* False: no memory, and nothing done. The piece lies within the chunk. */
+static bool piece_add(const struct sl_mapping *chunk, uint64_t address, uint64_t bytes,
+	CUstream stream, uint64_t seq)
+{
+	struct piece *before =
+		address > chunk->address ? piece_in(address - 1, address) : NULL;
+	struct piece *p;
+
+	if (piece_grows(before, address, bytes, stream, seq))
+		return true;
+	p = malloc(sizeof(*p));
+	if (!p)
+		return false;
+	*p = (struct piece){address, bytes, stream, seq};
+	if (!sl_table_insert(&pieces, p)) {
+		free(p);
+		return false;
+	}
+	sl_object_ref(stream);
+	return true;
+}
+
 static bool piece_blocks(
-	CUmemoryPool pool, const struct sl_piece *p, CUstream stream, bool may_wait)
+	CUmemoryPool pool, const struct piece *p, CUstream stream, bool may_wait)
 {
 	if (p->stream == stream || may_wait)
 		return false;
@@ -40,35 +93,39 @@ static bool piece_blocks(
 }
 
 /* The end of what stands in the way of [at, at + bytes), or 0. */
-static uint64_t obstacle(CUmemoryPool pool, struct sl_mapping *chunk, CUstream stream,
-	bool may_wait, uint64_t at, uint64_t bytes)
+static uint64_t obstacle(
+	CUmemoryPool pool, CUstream stream, bool may_wait, uint64_t at, uint64_t bytes)
 {
 	unsigned i = sl_table_lower(&sl_blocks, at);
 	const struct sl_block *b = i < sl_blocks.count ? sl_blocks.row[i] : NULL;
+	const struct piece *p;
 
 	if (b && b->address < at + bytes)
 		return sl_round_up(b->address + b->bytes, GRAIN_BYTES);
-	sl_list_foreach (link, &chunk->freed) {
-		const struct sl_piece *p = SL_LIST_ENTRY(link, struct sl_piece, link);
-
-		if (p->address < at + bytes && at < p->address + p->bytes &&
-			piece_blocks(pool, p, stream, may_wait))
+	for (uint64_t from = at; (p = piece_in(from, at + bytes));
+		from = p->address + p->bytes)
+		if (piece_blocks(pool, p, stream, may_wait))
 			return sl_round_up(p->address + p->bytes, GRAIN_BYTES);
-	}
 	return 0;
 }
 
+/* From where the chunk was last cut to its end, then from its start. */
 static uint64_t gap_in(CUmemoryPool pool, struct sl_mapping *chunk, CUstream stream,
 	bool may_wait, uint64_t bytes)
 {
-	uint64_t at = chunk->address, end = chunk->address + chunk->bytes, next;
+	uint64_t end = chunk->address + chunk->bytes, next;
 
-	while (at + bytes <= end) {
-		next = obstacle(pool, chunk, stream, may_wait, at, bytes);
-		if (!next)
-			return at;
-		at = next;
-	}
+	if (chunk->used + bytes > chunk->bytes)
+		return 0;
+	for (int turn = 0; turn < 2; turn++)
+		for (uint64_t at = turn ? chunk->address : chunk->cursor;
+			at + bytes <= end; at = next) {
+			if (turn && at >= chunk->cursor)
+				return 0;
+			next = obstacle(pool, stream, may_wait, at, bytes);
+			if (!next)
+				return at;
+		}
 	return 0;
 }
 
@@ -85,7 +142,7 @@ static struct sl_mapping *find_gap(
 	return NULL;
 }
 
-static bool op_waits(struct sl_op **op, const struct sl_piece *p)
+static bool op_waits(struct sl_op **op, const struct piece *p)
 {
 	struct sl_wait_for *more;
 
@@ -102,41 +159,39 @@ static bool op_waits(struct sl_op **op, const struct sl_piece *p)
 	return true;
 }
 
-/* Takes the place out of the pieces it lies in; what is left of them stays. */
+/* Takes [at, end) out of the piece; what is left of it on either side stays. False: no memory. */
+static bool piece_cut(
+	const struct sl_mapping *chunk, struct piece *p, uint64_t at, uint64_t end)
+{
+	uint64_t p_end = p->address + p->bytes;
+
+	if (p->address < at) {
+		p->bytes = at - p->address;
+		return p_end <= end ||
+		       piece_add(chunk, end, p_end - end, p->stream, p->seq);
+	}
+	if (p_end > end) {
+		p->address = end;
+		p->bytes = p_end - end;
+	} else {
+		piece_free(p);
+	}
+	return true;
+}
+
+/* Takes the place out of the pieces it lies in. */
 static bool claim(struct sl_mapping *chunk, CUstream stream, uint64_t at, uint64_t bytes,
 	struct sl_op **wait)
 {
-	uint64_t end = at + bytes;
+	struct piece *p;
 
-	for (struct sl_link *link = chunk->freed.next, *after; link != &chunk->freed;
-		link = after) {
-		struct sl_piece *p = SL_LIST_ENTRY(link, struct sl_piece, link);
-		uint64_t p_end = p->address + p->bytes;
-
-		after = link->next;
-		if (p->address >= end || p_end <= at)
-			continue;
+	while ((p = piece_in(at, at + bytes))) {
 		if (p->stream != stream && !piece_is_over(p) && !op_waits(wait, p))
 			return false;
-		if (p->address < at && p_end > end) {
-			struct sl_piece *rest = malloc(sizeof(*rest));
-
-			if (!rest)
-				return false;
-			*rest = (struct sl_piece){
-				{0}, end, p_end - end, p->stream, p->seq};
-			sl_object_ref(p->stream);
-			sl_list_push_head(&p->link, &rest->link);
-			p->bytes = at - p->address;
-		} else if (p->address < at) {
-			p->bytes = at - p->address;
-		} else if (p_end > end) {
-			p->address = end;
-			p->bytes = p_end - end;
-		} else {
-			piece_free(p);
-		}
+		if (!piece_cut(chunk, p, at, at + bytes))
+			return false;
 	}
+	chunk->cursor = at + bytes;
 	return true;
 }
 
@@ -156,8 +211,10 @@ static CUresult chunk_tell(CUmemoryPool pool, struct sl_mapping *m)
 
 static void chunk_drop(CUmemoryPool pool, struct sl_mapping *m)
 {
-	while (!sl_list_is_empty(&m->freed))
-		piece_free(SL_LIST_ENTRY(m->freed.next, struct sl_piece, link));
+	struct piece *p;
+
+	while ((p = piece_in(m->address, m->address + m->bytes)))
+		piece_free(p);
 	sl_list_unlink(&m->link);
 	pool->reserved -= m->bytes;
 	atomic_fetch_sub(&chunk_count, 1);
@@ -173,6 +230,7 @@ static CUresult chunk_map(
 	if (r != CUDA_SUCCESS)
 		return r;
 	m->pool = pool;
+	m->cursor = m->address;
 	m->handle_types = (unsigned int)pool->props.handleTypes;
 	sl_list_push_tail(&pool->chunks, &m->link);
 	atomic_fetch_add(&chunk_count, 1);
@@ -204,8 +262,20 @@ static CUresult chunk_new(CUmemoryPool pool, uint64_t bytes, struct sl_mapping *
 
 static bool chunk_is_empty(const struct sl_mapping *m)
 {
-	return sl_list_is_empty(&m->freed) &&
-	       !sl_table_overlaps(&sl_blocks, m->address, m->bytes);
+	return !m->used && !piece_in(m->address, m->address + m->bytes);
+}
+
+/* Pieces that are over are free places like any other. */
+static void forget(const struct sl_mapping *chunk)
+{
+	uint64_t end = chunk->address + chunk->bytes;
+	struct piece *p;
+
+	for (uint64_t at = chunk->address; (p = piece_in(at, end));) {
+		at = p->address + p->bytes;
+		if (piece_is_over(p))
+			piece_free(p);
+	}
 }
 
 /* Under the lock. */
@@ -216,14 +286,7 @@ static void release(CUmemoryPool pool, uint64_t keep_bytes)
 		struct sl_mapping *m = SL_LIST_ENTRY(link, struct sl_mapping, link);
 
 		before = link->prev;
-		for (struct sl_link *f = m->freed.next, *after; f != &m->freed;
-			f = after) {
-			struct sl_piece *p = SL_LIST_ENTRY(f, struct sl_piece, link);
-
-			after = f->next;
-			if (piece_is_over(p))
-				piece_free(p);
-		}
+		forget(m);
 		/* The last chunks first; at least `keep_bytes` stay. */
 		if (pool->reserved >= keep_bytes + m->bytes && chunk_is_empty(m))
 			chunk_drop(pool, m);
@@ -310,6 +373,7 @@ static CUresult take_locked(
 	b->device = pool->device;
 	if (!sl_table_insert(&sl_blocks, b))
 		return CUDA_ERROR_OUT_OF_MEMORY;
+	m->used += bytes;
 	pool->used += bytes;
 	pool->used_high = sl_max_u64(pool->used_high, pool->used);
 	return r;
@@ -343,10 +407,10 @@ CUresult sl_pool_take(CUmemoryPool pool, CUstream stream, uint64_t bytes,
 void sl_pool_block_gone(struct sl_mapping *chunk, const struct sl_block *b)
 {
 	CUmemoryPool pool = chunk->pool;
+	uint64_t bytes = sl_round_up(b->bytes, GRAIN_BYTES);
 
-	pool->used -= sl_round_up(b->bytes, GRAIN_BYTES);
-	if (pool->is_imported)
-		pool->used = 0;
+	chunk->used -= bytes;
+	pool->used -= bytes;
 	/* Who called has waited for the work: as good as a synchronisation. */
 	release(pool, pool->destroyed ? 0 : pool->release_threshold);
 }
@@ -361,16 +425,13 @@ CUresult sl_pool_give(CUdeviceptr address, CUstream stream, uint64_t seq)
 	b = sl_table_find(&sl_blocks, address);
 	m = sl_table_find(&sl_mappings, address);
 	if (b && b->address == address && m && m->kind == SL_MAP_POOL) {
-		struct sl_piece *p = malloc(sizeof(*p));
+		uint64_t bytes = sl_round_up(b->bytes, GRAIN_BYTES);
 
-		r = p ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
-		if (p) {
-			uint64_t bytes = sl_round_up(b->bytes, GRAIN_BYTES);
-
-			*p = (struct sl_piece){{0}, address, bytes, stream, seq};
-			sl_object_ref(stream);
-			sl_list_push_tail(&m->freed, &p->link);
-			m->pool->used = sl_sub_sat(m->pool->used, bytes);
+		r = piece_add(m, address, bytes, stream, seq) ? CUDA_SUCCESS
+							      : CUDA_ERROR_OUT_OF_MEMORY;
+		if (r == CUDA_SUCCESS) {
+			m->used -= bytes;
+			m->pool->used -= bytes;
 			sl_table_remove(&sl_blocks, b);
 			free(b);
 		}
@@ -429,6 +490,10 @@ static CUresult import_locked(
 		r = CUDA_ERROR_INVALID_VALUE;
 	else if (!sl_table_insert(&sl_blocks, b))
 		r = CUDA_ERROR_OUT_OF_MEMORY;
+	if (r == CUDA_SUCCESS) {
+		m->used += sl_round_up(b->bytes, GRAIN_BYTES);
+		pool->used += sl_round_up(b->bytes, GRAIN_BYTES);
+	}
 	if (r != CUDA_SUCCESS && chunk_is_empty(m))
 		chunk_drop(pool, m);
 	return r;
