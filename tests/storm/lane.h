@@ -78,6 +78,8 @@ struct storm_uses {
 struct storm_graph {
 	bool live;
 	CUgraph handle;
+	bool is_chain;   /* made node by node, each after `last` */
+	unsigned weight; /* child graphs below it */
 	CUgraphNode last;
 	struct storm_uses uses;
 };

@@ -118,17 +118,8 @@ void storm_op_graph_create(struct storm_lane *l, const uint32_t *a)
 	if (g->live)
 		return;
 	memset(g, 0, sizeof(*g));
+	g->is_chain = true;
 	g->live = CALL(l, cuGraphCreate, &g->handle, a[1] % 16 == 0) == CUDA_SUCCESS;
-}
-
-void storm_op_graph_add(struct storm_lane *l, const uint32_t *a)
-{
-	struct storm_graph *g = graph_of(l, a[0]);
-	CUgraphNode node = NULL;
-
-	if (g && CALL(l, cuGraphAddEmptyNode, &node, g->handle, g->last ? &g->last : NULL,
-			 g->last != NULL) == CUDA_SUCCESS)
-		g->last = node;
 }
 
 void storm_op_graph_ask(struct storm_lane *l, const uint32_t *a)
@@ -158,6 +149,7 @@ void storm_op_graph_clone(struct storm_lane *l, const uint32_t *a)
 		return;
 	memset(to, 0, sizeof(*to));
 	to->uses = g->uses;
+	to->weight = g->weight;
 	to->live = CALL(l, cuGraphClone, &to->handle, g->handle) == CUDA_SUCCESS;
 }
 
