@@ -75,13 +75,20 @@ static uint64_t pace(CUdevice device, bool to_gpu, uint64_t bytes)
 
 /* Copies and sets ----------------------------------------------------------------------------- */
 
-/* One end of a piece. Host ends are plain pointers. */
+/* One end of a piece. Host ends are plain pointers. A copy between devices that may not reach each
+ * other's memory is made in two steps by the driver, so it is enough that the memory's own device has
+ * access at each end. */
 static bool pin_end(uint64_t address, bool is_host, CUdevice device, bool write,
 	uint64_t *bytes, char **where, struct sl_phys **phys)
 {
+	struct sl_mapping m;
+
 	*phys = NULL;
 	*where = (char *)(uintptr_t)address;
-	return is_host || sl_space_pin(address, device, write, bytes, where, phys);
+	if (is_host || sl_space_pin(address, device, write, bytes, where, phys))
+		return true;
+	return sl_space_mapping(address, &m) && m.device != device && !m.is_host &&
+	       sl_space_pin(address, m.device, write, bytes, where, phys);
 }
 
 static bool copy_row(CUstream s, const struct sl_copy *c, uint64_t dst, uint64_t src)

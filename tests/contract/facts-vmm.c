@@ -459,3 +459,40 @@ FACT(vmm_many, "Sluice rests on it", SAME,
 	OK(cuMemUnmap, at, COUNT * grain);
 	OK(cuMemAddressFree, at, COUNT * grain);
 }
+
+FACT(vmm_copy_across, "Sluice rests on it", SAME,
+	"a copy between devices needs no more than each one's access to its own memory")
+{
+	CUmemAccessDesc access = {.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+	CUmemAllocationProp prop = contract_prop();
+	CUmemGenericAllocationHandle handle;
+	CUcontext first, second;
+	CUdeviceptr at[2];
+	size_t grain;
+	int count = 0;
+
+	first = contract_context();
+	OK(cuDeviceGetCount, &count);
+	if (count < 2)
+		contract_skip("needs two GPUs");
+	OK(cuDevicePrimaryCtxRetain, &second, 1);
+	grain = contract_grain();
+	access.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+	for (int dev = 0; dev < 2; dev++) {
+		prop.location.id = access.location.id = dev;
+		OK(cuMemCreate, &handle, grain, &prop, 0);
+		at[dev] = contract_reserve(grain);
+		OK(cuMemMap, at[dev], grain, 0, handle, 0);
+		OK(cuMemSetAccess, at[dev], grain, &access, 1);
+	}
+	OK(cuMemsetD32_v2, at[0], 4711, grain / 4);
+	OK(cuMemcpyPeer, at[1], second, at[0], first, grain);
+	OK(cuCtxSynchronize);
+	OK(cuCtxSetCurrent, second);
+	HOLDS(contract_read(at[1] + grain - 4), ==, 4711);
+	OK(cuMemsetD32_v2, at[1], 42, grain / 4);
+	OK(cuMemcpyDtoD_v2, at[0], at[1], grain);
+	OK(cuCtxSynchronize);
+	OK(cuCtxSetCurrent, first);
+	HOLDS(contract_read(at[0] + grain - 4), ==, 42);
+}
