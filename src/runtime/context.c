@@ -74,6 +74,38 @@ CREATE(cuCtxCreate_v4,
 	(CUcontext * ctx, CUctxCreateParams *params, unsigned int flags, CUdevice dev),
 	(ctx, params, flags, dev))
 
+/* A green context has a context of the usual kind, in which memory and work are. */
+static CUcontext context_of(CUgreenCtx green)
+{
+	CUcontext ctx = NULL;
+
+	return green && have_say() &&
+			       sl_real.cuCtxFromGreenCtx(&ctx, green) == CUDA_SUCCESS
+		       ? ctx
+		       : NULL;
+}
+
+SL_EXPORT CUresult cuGreenCtxCreate(
+	CUgreenCtx *green, CUdevResourceDesc desc, CUdevice dev, unsigned int flags)
+{
+	CUresult result = sl_real.cuGreenCtxCreate(green, desc, dev, flags);
+	CUcontext ctx = NULL;
+
+	SL_ROOM_RETRY(result, dev, sl_real.cuGreenCtxCreate(green, desc, dev, flags));
+	if (result == CUDA_SUCCESS)
+		ctx = context_of(*green);
+	return ctx ? created(&ctx, dev, result) : sl_hidden_changed(result);
+}
+
+SL_EXPORT CUresult cuCtxFromGreenCtx(CUcontext *ctx, CUgreenCtx green)
+{
+	CUresult result = sl_real.cuCtxFromGreenCtx(ctx, green);
+
+	if (result == CUDA_SUCCESS && have_say())
+		sl_prove_created(*ctx);
+	return result;
+}
+
 static bool primary_is_active(CUdevice dev)
 {
 	unsigned int flags;
@@ -203,4 +235,25 @@ SL_EXPORT CUresult cuCtxDetach(CUcontext ctx)
 	sl_prove_unhold(ctx, gone);
 	destroyed(ctx, space, gone);
 	return r;
+}
+
+/* Whether memory that was allocated in it ends with a green context no manual says, and the primary
+ * context, which it is a part of, lives on: regions stay until they are freed. Of what the driver made it
+ * knows what is left, and that is measured. */
+SL_EXPORT CUresult cuGreenCtxDestroy(CUgreenCtx green)
+{
+	CUcontext ctx = context_of(green);
+	struct sl_objects_taken *kept;
+	CUresult result;
+
+	if (!ctx)
+		return sl_real.cuGreenCtxDestroy(green);
+	sl_prove_hold(ctx);
+	kept = sl_kept_hold(ctx);
+	result = sl_real.cuGreenCtxDestroy(green);
+	sl_kept_unhold(kept, result == CUDA_SUCCESS);
+	sl_prove_unhold(ctx, result == CUDA_SUCCESS);
+	if (result == CUDA_SUCCESS)
+		sl_hidden_touch();
+	return result;
 }
