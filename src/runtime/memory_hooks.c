@@ -26,12 +26,21 @@ SL_EXPORT CUresult cuMemAlloc_v2(CUdeviceptr *ptr, size_t bytes)
 
 /* Before CUDA 3.2 addresses had 32 bits. Ours never fit, so this fails; it must not slip past
  * the books either. */
+/* Calls with 32-bit sizes are of contexts of before CUDA 3.2; in any other the driver refuses them. */
+static bool context_is_old(void)
+{
+	unsigned int version = 3020;
+
+	return sl_real.cuCtxGetApiVersion(NULL, &version) == CUDA_SUCCESS &&
+	       version < 3020;
+}
+
 SL_EXPORT CUresult cuMemAlloc(CUdeviceptr_v1 *ptr, unsigned int bytes)
 {
 	CUdeviceptr wide = 0;
 	CUresult result, ignored;
 
-	if (!sl_mode_is_active() ||
+	if (!sl_mode_is_active() || !context_is_old() ||
 		sl_memory_alloc(ptr ? &wide : NULL, bytes, &result) == SL_MEMORY_FOREIGN)
 		return sl_real.cuMemAlloc(ptr, bytes);
 	if (result == CUDA_SUCCESS && wide > UINT32_MAX) {
@@ -72,7 +81,7 @@ SL_EXPORT CUresult cuMemAllocPitch(CUdeviceptr_v1 *ptr, unsigned int *pitch,
 {
 	bool possible = ptr && pitch && pitch_is_possible(width_bytes, height, element);
 
-	if (!sl_mode_is_active())
+	if (!sl_mode_is_active() || !context_is_old())
 		return sl_real.cuMemAllocPitch(ptr, pitch, width_bytes, height, element);
 	return possible ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_INVALID_VALUE;
 }

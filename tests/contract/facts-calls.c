@@ -56,6 +56,9 @@ FACT(part_split, MANUAL, SAME, "equal groups and a rest make the whole")
 	OK(cuDevSmResourceSplitByCount, parts, &groups, &all, &rest, 0, 2);
 	HOLDS(groups, ==, most < 64 ? most : 64);
 	HOLDS(parts[0].sm.smCount, >=, 2);
+	/* Drivers before CUDA 13 do not say. */
+	if (all.sm.smCoscheduledAlignment)
+		HOLDS(parts[0].sm.smCount % all.sm.smCoscheduledAlignment, ==, 0);
 	HOLDS(groups * parts[0].sm.smCount +
 			(rest.type == CU_DEV_RESOURCE_TYPE_SM ? rest.sm.smCount : 0),
 		==, all.sm.smCount);

@@ -295,11 +295,12 @@ FACT(context_hidden, "driver-facts, measured by others", SAME,
 FACT(calls_of_32_bits, MANUAL, SAME,
 	"calls with 32-bit sizes do not go with a context of today")
 {
+	unsigned int bytes, total, pitch;
 	CUdeviceptr_v1 at;
-	unsigned int bytes, total;
 
 	contract_context();
 	IS(ERROR_INVALID_CONTEXT, cuMemAlloc, &at, 4096);
+	IS(ERROR_INVALID_CONTEXT, cuMemAllocPitch, &at, &pitch, 64, 64, 4);
 	IS(ERROR_INVALID_CONTEXT, cuMemGetInfo, &bytes, &total);
 	IS(ERROR_INVALID_CONTEXT, cuMemsetD8, 0, 0, 1);
 }
