@@ -70,7 +70,8 @@ CUresult sl_copy_submit(CUstream stream, struct sl_copy *c, bool is_async, bool 
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	op->copy = *c;
 	if (!is_async) {
-		bool on_gpu = !c->dst_host && !c->src_host;
+		/* What goes between contexts is in order with both, so the host waits. */
+		bool on_gpu = !c->dst_host && !c->src_host && !c->dst_by && !c->src_by;
 
 		return on_gpu ? sl_api_submit(stream, op) : sl_api_run(stream, op);
 	}
@@ -110,12 +111,12 @@ static CUresult plain(CUstream stream, uint64_t dst, bool dst_host, uint64_t src
 #define GPU(ptr)  (ptr), false
 
 #define do_cuMemcpy             plain
-#define do_cuMemcpyPeer         plain
+#define do_cuMemcpyPeer         between
 #define do_cuMemcpyHtoD_v2      plain
 #define do_cuMemcpyDtoH_v2      plain
 #define do_cuMemcpyDtoD_v2      plain
 #define do_cuMemcpyAsync        plain
-#define do_cuMemcpyPeerAsync    plain
+#define do_cuMemcpyPeerAsync    between
 #define do_cuMemcpyHtoDAsync_v2 plain
 #define do_cuMemcpyDtoHAsync_v2 plain
 #define do_cuMemcpyDtoDAsync_v2 plain
@@ -147,6 +148,29 @@ SL_TWIN(cuMemcpyDtoDAsync_v2,
 	(SL_PLAIN(stream), GPU(dst), GPU(src), bytes, true, false),
 	(SL_PER_THREAD(stream), GPU(dst), GPU(src), bytes, true, false))
 
+/* Each context reaches its own memory, with or without access for the other. */
+static CUresult between(CUstream stream, CUdeviceptr dst, CUcontext dst_ctx,
+	CUdeviceptr src, CUcontext src_ctx, size_t bytes, bool is_async)
+{
+	struct sl_copy c = {.dst = dst,
+		.src = src,
+		.width = bytes,
+		.rows = 1,
+		.slices = 1,
+		.dst_by = (uint8_t)(dst_ctx->device + 1),
+		.src_by = (uint8_t)(src_ctx->device + 1)};
+
+	if (!is_async) {
+		CUresult r = sl_ctx_sync(src_ctx);
+
+		if (r == CUDA_SUCCESS)
+			r = sl_ctx_sync(dst_ctx);
+		if (r != CUDA_SUCCESS)
+			return r;
+	}
+	return sl_copy_submit(stream, &c, is_async, false);
+}
+
 static bool contexts_ok(CUcontext a, CUcontext b)
 {
 	return sl_object_is(a, SL_MAGIC_CTX) && sl_object_is(b, SL_MAGIC_CTX);
@@ -155,14 +179,14 @@ static bool contexts_ok(CUcontext a, CUcontext b)
 #define PEER_PARAMS                                                             \
 	CUdeviceptr dst, CUcontext dst_ctx, CUdeviceptr src, CUcontext src_ctx, \
 		size_t bytes
-#define PEER(name, params, entry, stream_used, is_async)                          \
-	CUresult entry params                                                     \
-	{                                                                         \
-		SL_ENTER(entry);                                                  \
-		if (!contexts_ok(dst_ctx, src_ctx))                               \
-			return CUDA_ERROR_INVALID_CONTEXT;                        \
-		return do_##name(                                                 \
-			stream_used, GPU(dst), GPU(src), bytes, is_async, false); \
+#define PEER(name, params, entry, stream_used, is_async)                           \
+	CUresult entry params                                                      \
+	{                                                                          \
+		SL_ENTER(entry);                                                   \
+		if (!contexts_ok(dst_ctx, src_ctx))                                \
+			return CUDA_ERROR_INVALID_CONTEXT;                         \
+		return do_##name(                                                  \
+			stream_used, dst, dst_ctx, src, src_ctx, bytes, is_async); \
 	}
 PEER(cuMemcpyPeer, (PEER_PARAMS), cuMemcpyPeer, CU_STREAM_LEGACY, false)
 PEER(cuMemcpyPeer, (PEER_PARAMS), cuMemcpyPeer_ptds, CU_STREAM_PER_THREAD, false)

@@ -145,6 +145,12 @@ static CUresult do_3d(CUstream stream, const CUDA_MEMCPY3D *p, bool is_async)
 	return r == CUDA_SUCCESS ? sl_copy_submit(stream, &c, is_async, unified) : r;
 }
 
+/* As struct sl_copy has it; 0 for none. */
+static uint8_t by_context(CUcontext ctx)
+{
+	return sl_object_is(ctx, SL_MAGIC_CTX) ? (uint8_t)(ctx->device + 1) : 0;
+}
+
 /* The peer form has the same layout with contexts in the place of two reserved words. */
 static CUresult do_3d_peer(CUstream stream, const CUDA_MEMCPY3D_PEER *p, bool is_async)
 {
@@ -152,9 +158,18 @@ static CUresult do_3d_peer(CUstream stream, const CUDA_MEMCPY3D_PEER *p, bool is
 		sizeof(CUDA_MEMCPY3D) == sizeof(CUDA_MEMCPY3D_PEER), "layouts differ");
 	CUDA_MEMCPY3D plain_form;
 
+	struct sl_copy c;
+	bool unified;
+	CUresult r;
+
 	CHECK_OUT(p);
 	memcpy(&plain_form, p, sizeof(plain_form));
-	return do_3d(stream, &plain_form, is_async);
+	r = sl_copy_plan(&plain_form, &c, &unified);
+	if (r != CUDA_SUCCESS)
+		return r;
+	c.dst_by = by_context(p->dstContext);
+	c.src_by = by_context(p->srcContext);
+	return sl_copy_submit(stream, &c, is_async, unified);
 }
 
 #define do_cuMemcpy2D_v2          do_2d

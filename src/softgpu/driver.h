@@ -152,6 +152,8 @@ struct sl_copy {
 	size_t width, rows, slices;
 	size_t dst_pitch, src_pitch, dst_slice, src_slice;
 	void *staged; /* freed with the op; then src points to it */
+	/* Between contexts each end is reached by its own device: number and one; 0: by the stream's. */
+	uint8_t dst_by, src_by;
 };
 
 /* `width` elements of `size` bytes in each of `rows` rows. */

@@ -91,6 +91,12 @@ static bool pin_end(uint64_t address, bool is_host, CUdevice device, bool write,
 	       sl_space_pin(address, m.device, write, bytes, where, phys);
 }
 
+/* Whose access counts for an end. */
+static CUdevice device_of(CUstream s, uint8_t by)
+{
+	return by ? (CUdevice)by - 1 : s->ctx->device;
+}
+
 static bool copy_row(CUstream s, const struct sl_copy *c, uint64_t dst, uint64_t src)
 {
 	CUdevice device = s->ctx->device;
@@ -99,8 +105,10 @@ static bool copy_row(CUstream s, const struct sl_copy *c, uint64_t dst, uint64_t
 		uint64_t n = sl_min_u64(left, PIECE_BYTES);
 		struct sl_phys *to = NULL, *from = NULL;
 		char *d, *p;
-		bool ok = pin_end(dst, c->dst_host, device, true, &n, &d, &to) &&
-			  pin_end(src, c->src_host, device, false, &n, &p, &from);
+		bool ok = pin_end(dst, c->dst_host, device_of(s, c->dst_by), true, &n, &d,
+				  &to) &&
+			  pin_end(src, c->src_host, device_of(s, c->src_by), false, &n,
+				  &p, &from);
 
 		uint64_t until = ok && c->src_host != c->dst_host
 					 ? pace(device, c->src_host, n)
