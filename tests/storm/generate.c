@@ -148,6 +148,16 @@ static void learn(struct maker *m, struct model *l, const struct storm_step *s)
 		memset(l->live[STORM_BUFFER], 0, sizeof(l->live[0]));
 }
 
+/* In every fourth sequence one process breaks its context near the end, and goes on. */
+static void maybe_break(struct storm_sequence *q, uint64_t seed, size_t steps)
+{
+	struct storm_step s = {
+		.id = (uint32_t)q->count, .op = STORM_OP_break_context, .worker = 1};
+
+	if (seed % 4 == 3 && q->count == steps - steps / 10)
+		storm_add(q, &s);
+}
+
 static void one(struct maker *m, struct storm_sequence *q, struct model *l,
 	unsigned worker, unsigned lane)
 {
@@ -197,6 +207,7 @@ void storm_generate(struct storm_sequence *q, uint64_t seed, size_t steps)
 			worker = turn;
 		}
 		lane = below(&m, q->worker[worker].lanes);
+		maybe_break(q, seed, steps);
 		one(&m, q, &m.model[worker][lane], worker, lane);
 	}
 	for (unsigned w = 0; w < q->workers; w++)

@@ -62,6 +62,7 @@ struct storm_stream {
 
 struct storm_event {
 	bool live, recorded;
+	bool foreign; /* another process made it */
 	CUevent handle;
 	unsigned flags;
 };
@@ -146,7 +147,7 @@ struct storm_lane {
 	unsigned captures;
 	struct storm_uses capture_uses;
 	CUevent order;
-	CUfunction fill, step_kernel, set_global, empty;
+	CUfunction fill, step_kernel, poke, empty;
 	unsigned char *scratch, *readback;
 	struct storm_buffer buffer[STORM_BUFFER_SLOTS];
 	struct storm_stream

@@ -115,3 +115,72 @@ void storm_op_array_copy(struct storm_lane *l, const uint32_t *a)
 		!y->tainted)
 		storm_note_bytes(l, l->readback, y->width * y->element);
 }
+
+/* Bytes in a row, by the calls that take offsets. */
+void storm_op_array_line(struct storm_lane *l, const uint32_t *a)
+{
+	struct storm_array *y = array_of(l, a[0]);
+	struct storm_buffer *b = storm_buffer(l, a[1]);
+	size_t row, offset, bytes;
+
+	if (!y || !b || l->captures || storm_on_host(b) || y->height > 1)
+		return;
+	row = y->width * y->element;
+	offset = a[2] % row / y->element * y->element;
+	bytes = row - offset < b->bytes ? row - offset : b->bytes;
+	storm_touch(l, b, storm_stream_slot(l, 0));
+	switch (a[3] % 4) {
+	case 0:
+		b->tainted |= y->tainted;
+		CALL_D(l, cuMemcpyAtoD_v2, b->at, y->handle, offset, bytes);
+		break;
+	case 1:
+		if (!b->tainted)
+			CALL_D(l, cuMemcpyDtoA_v2, y->handle, offset, b->at, bytes);
+		break;
+	case 2:
+		storm_fill_scratch(l, l->step->dice, bytes);
+		CALL_D(l, cuMemcpyHtoA_v2, y->handle, offset, l->scratch, bytes);
+		break;
+	case 3: CALL_D(l, cuMemcpyHtoA_v2, y->handle, row + 4096, l->scratch, 16); break;
+	}
+	if (CALL_D(l, cuMemcpyAtoH_v2, l->readback, y->handle, 0, row) == CUDA_SUCCESS &&
+		!y->tainted)
+		storm_note_bytes(l, l->readback, row);
+}
+
+void storm_op_array_to_array(struct storm_lane *l, const uint32_t *a)
+{
+	struct storm_array *to = array_of(l, a[0]), *from = array_of(l, a[1]);
+	size_t bytes;
+
+	if (!to || !from || to == from || to->height > 1 || from->height > 1 ||
+		l->captures)
+		return;
+	bytes = to->width * to->element;
+	if (bytes > from->width * from->element)
+		bytes = from->width * from->element;
+	to->tainted |= from->tainted;
+	CALL_D(l, cuMemcpyAtoA_v2, to->handle, 0, from->handle, 0, bytes);
+}
+
+/* Made, looked at and given back at once. */
+void storm_op_mipmap(struct storm_lane *l, const uint32_t *a)
+{
+	CUDA_ARRAY3D_DESCRIPTOR desc = {.Width = 1 + a[0] % 200,
+		.Height = 1 + (a[0] >> 8) % 100,
+		.Format = CU_AD_FORMAT_UNSIGNED_INT8,
+		.NumChannels = a[1] & 3 ? 4 : 3};
+	CUDA_ARRAY_DESCRIPTOR level_desc = {0};
+	CUmipmappedArray mipmap;
+	CUarray level;
+
+	if (CALL(l, cuMipmappedArrayCreate, &mipmap, &desc, 1 + (a[1] >> 4) % 9) !=
+		CUDA_SUCCESS)
+		return;
+	if (CALL(l, cuMipmappedArrayGetLevel, &level, mipmap, (a[1] >> 8) % 5) ==
+			CUDA_SUCCESS &&
+		CALL(l, cuArrayGetDescriptor_v2, &level_desc, level) == CUDA_SUCCESS)
+		storm_note(l, "width", level_desc.Width * 1000 + level_desc.Height);
+	CALL(l, cuMipmappedArrayDestroy, mipmap);
+}

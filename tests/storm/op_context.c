@@ -28,7 +28,7 @@ void storm_op_context_create(struct storm_lane *l, const uint32_t *a)
 	struct storm_context *c = &l->ctx[a[0] % STORM_CONTEXT_SLOTS];
 	CUcontext current = NULL;
 
-	if (c->live || l->captures)
+	if (c->live || l->captures || l->broken)
 		return;
 	storm_quiesce(l);
 	if (CALL(l, cuCtxCreate_v2, &c->handle, a[1] & 1 ? 0 : a[1] & 4, l->device) !=
@@ -228,4 +228,29 @@ void storm_op_module_unload(struct storm_lane *l, const uint32_t *a)
 	CALL_0(l, cuCtxSynchronize);
 	CALL(l, cuModuleUnload, m->handle);
 	m->live = false;
+}
+
+/* Loaded, one kernel of it launched, and unloaded. */
+void storm_op_library(struct storm_lane *l, const uint32_t *a)
+{
+	const void *image =
+		getenv("SLUICE_SOFTGPU") ? (const void *)prog_host_image : prog_ptx_image;
+	CUlibrary library;
+	CUkernel kernel;
+	CUfunction f = NULL;
+	unsigned count = 0;
+
+	if (l->captures || l->context ||
+		CALL(l, cuLibraryLoadData, &library, image, NULL, NULL, 0, NULL, NULL,
+			0) != CUDA_SUCCESS)
+		return;
+	if (CALL(l, cuLibraryGetKernelCount, &count, library) == CUDA_SUCCESS)
+		storm_note(l, "kernels", count);
+	if (CALL(l, cuLibraryGetKernel, &kernel, library,
+		    a[0] & 7 ? "prog_empty" : "no_such") == CUDA_SUCCESS &&
+		CALL(l, cuKernelGetFunction, &f, kernel) == CUDA_SUCCESS)
+		CALL(l, cuLaunchKernel, a[0] & 64 ? f : (CUfunction)kernel, 1, 1, 1, 1, 1,
+			1, 0, CU_STREAM_LEGACY, NULL, NULL);
+	CALL_0(l, cuCtxSynchronize);
+	CALL(l, cuLibraryUnload, library);
 }

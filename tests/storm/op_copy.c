@@ -241,6 +241,30 @@ void storm_op_copy_peer(struct storm_lane *l, const uint32_t *a)
 		CALL_D(l, cuMemcpyPeer, p.to, l->primary, p.from, l->primary, p.bytes);
 }
 
+/* Several at once, on a stream that exists. */
+void storm_op_copy_batch(struct storm_lane *l, const uint32_t *a)
+{
+	CUmemcpyAttributes how = {.srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM};
+	size_t first = 0, failed = 0, sizes[2];
+	CUdeviceptr to[2], from[2];
+	struct pair p;
+
+	if (!pair_of(l, a, MOST, &p) || p.bytes < 2)
+		return;
+	/* pair_of chose a slot for a call that may be synchronous; this one never is. */
+	if (!storm_touch(l, p.dst, storm_stream_slot(l, a[2])) ||
+		!storm_touch(l, p.src, storm_stream_slot(l, a[2])))
+		return;
+	sizes[0] = p.bytes / 2;
+	sizes[1] = p.bytes - sizes[0];
+	to[0] = p.to;
+	to[1] = p.to + sizes[0];
+	from[0] = p.from;
+	from[1] = p.from + sizes[0];
+	CALL_S(l, cuMemcpyBatchAsync, to, from, sizes, 2, &how, &first, 1, &failed,
+		p.stream);
+}
+
 /* Nothing may be written by these. */
 void storm_op_copy_wrong(struct storm_lane *l, const uint32_t *a)
 {

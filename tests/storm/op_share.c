@@ -11,6 +11,8 @@
 #include <unistd.h>
 
 #define GRAIN ((size_t)2 << 20)
+/* The last places are for events. */
+#define MEMORY_PLACES (STORM_PLACE_SLOTS - 2)
 
 /* One pair of sockets per place, made before the workers are. */
 extern int storm_place_sockets[STORM_PLACE_SLOTS][2];
@@ -18,11 +20,11 @@ extern int storm_place_sockets[STORM_PLACE_SLOTS][2];
 void storm_op_share_offer(struct storm_lane *l, const uint32_t *a)
 {
 	struct storm_buffer *b = storm_buffer(l, a[0]);
-	struct storm_place *p = &l->answers->place[a[1] % STORM_PLACE_SLOTS];
+	struct storm_place *p = &l->answers->place[a[1] % MEMORY_PLACES];
 
-	if (!b || p->opened || (b->shared && b->place != (int)(a[1] % STORM_PLACE_SLOTS)))
+	if (!b || p->opened || (b->shared && b->place != (int)(a[1] % MEMORY_PLACES)))
 		return;
-	if (p->valid && p->owner != l->worker)
+	if (p->valid && (p->owner != l->worker || p->fd))
 		return;
 	storm_touch(l, b, ON_HOST);
 	if (CALL(l, cuIpcGetMemHandle, &p->mem, b->at) != CUDA_SUCCESS)
@@ -35,13 +37,13 @@ void storm_op_share_offer(struct storm_lane *l, const uint32_t *a)
 	p->buffer = a[0];
 	p->bytes = b->bytes;
 	b->shared = true;
-	b->place = (int)(a[1] % STORM_PLACE_SLOTS);
+	b->place = (int)(a[1] % MEMORY_PLACES);
 }
 
 void storm_op_share_open(struct storm_lane *l, const uint32_t *a)
 {
 	struct storm_buffer *b = storm_free_buffer(l, a[0]);
-	struct storm_place *p = &l->answers->place[a[1] % STORM_PLACE_SLOTS];
+	struct storm_place *p = &l->answers->place[a[1] % MEMORY_PLACES];
 	CUdeviceptr at = 0;
 
 	if (!b || !p->valid || p->fd)
@@ -64,7 +66,7 @@ void storm_op_share_open(struct storm_lane *l, const uint32_t *a)
 		.bytes = p->bytes,
 		.shared = true,
 		.pending = PENDING_NONE,
-		.place = (int)(a[1] % STORM_PLACE_SLOTS)};
+		.place = (int)(a[1] % MEMORY_PLACES)};
 	storm_verify(l, b, 0, b->bytes < 4096 ? b->bytes : 4096);
 }
 
@@ -127,7 +129,7 @@ static int receive_fd(int s)
 /* A handle's descriptor to whoever takes it from the place. */
 void storm_op_share_export(struct storm_lane *l, const uint32_t *a)
 {
-	uint32_t place = a[1] % STORM_PLACE_SLOTS;
+	uint32_t place = a[1] % MEMORY_PLACES;
 	struct storm_handle *h = &l->handle[a[0] % STORM_HANDLE_SLOTS];
 	struct storm_place *p = &l->answers->place[place];
 	int fd = -1;
@@ -147,7 +149,7 @@ void storm_op_share_export(struct storm_lane *l, const uint32_t *a)
 /* Takes a handle from the place, maps it and uses it as a buffer. */
 void storm_op_share_import(struct storm_lane *l, const uint32_t *a)
 {
-	uint32_t place = a[1] % STORM_PLACE_SLOTS;
+	uint32_t place = a[1] % MEMORY_PLACES;
 	struct storm_place *p = &l->answers->place[place];
 	struct storm_buffer *b = storm_free_buffer(l, a[0]);
 	CUmemAccessDesc rw = {
@@ -159,7 +161,7 @@ void storm_op_share_import(struct storm_lane *l, const uint32_t *a)
 	CUresult r;
 	int fd;
 
-	if (!b || !p->valid || !p->fd)
+	if (!b || !p->valid || p->fd != 1)
 		return;
 	fd = receive_fd(storm_place_sockets[place][1]);
 	bytes = p->bytes;
@@ -183,4 +185,42 @@ void storm_op_share_import(struct storm_lane *l, const uint32_t *a)
 		}
 	}
 	CALL(l, cuMemRelease, handle);
+}
+
+/* An event that can be offered, and is; those that cannot are refused. */
+void storm_op_share_event_offer(struct storm_lane *l, const uint32_t *a)
+{
+	struct storm_event *e = &l->event[a[0] % STORM_EVENT_SLOTS];
+	struct storm_place *p = &l->answers->place[MEMORY_PLACES + a[1] % 2];
+
+	if (e->live) {
+		if (!(e->flags & CU_EVENT_INTERPROCESS) || e->foreign)
+			CALL(l, cuIpcGetEventHandle, &p->event, e->handle);
+		return;
+	}
+	e->flags = CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING;
+	e->recorded = e->foreign = false;
+	if (CALL(l, cuEventCreate, &e->handle, e->flags) != CUDA_SUCCESS)
+		return;
+	e->live = true;
+	p->valid = CALL(l, cuIpcGetEventHandle, &p->event, e->handle) == CUDA_SUCCESS;
+	p->owner = l->worker;
+	p->buffer = a[0];
+}
+
+/* One's own is refused; another's is an event like any, recorded here or there. What was destroyed
+ * meanwhile may or may not be there. */
+void storm_op_share_event_open(struct storm_lane *l, const uint32_t *a)
+{
+	struct storm_event *e = &l->event[a[0] % STORM_EVENT_SLOTS];
+	struct storm_place *p = &l->answers->place[MEMORY_PLACES + a[1] % 2];
+
+	if (e->live || !p->valid)
+		return;
+	if (CALL(l, cuIpcOpenEventHandle, &e->handle, p->event) != CUDA_SUCCESS)
+		return;
+	e->live = true;
+	e->recorded = false;
+	e->foreign = true;
+	e->flags = CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING;
 }

@@ -384,3 +384,32 @@ void storm_op_vmm_granularity(struct storm_lane *l, const uint32_t *a)
 		    (CUmemAllocationGranularity_flags)(a[0] >> 8 & 3)) == CUDA_SUCCESS)
 		storm_note(l, "grain", bytes);
 }
+
+/* Host memory by the same calls: nobody's GPU is charged. */
+void storm_op_vmm_on_host(struct storm_lane *l, const uint32_t *a)
+{
+	CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+		.location = {.type = a[0] & 1 ? CU_MEM_LOCATION_TYPE_HOST_NUMA
+					      : CU_MEM_LOCATION_TYPE_HOST}};
+	CUmemAccessDesc rw = access_of(l, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+	CUmemGenericAllocationHandle handle;
+	CUdeviceptr at = 0;
+
+	if (l->captures || CALL(l, cuMemCreate, &handle, GRAIN, &prop, 0) != CUDA_SUCCESS)
+		return;
+	if (CALL(l, cuMemAddressReserve, &at, GRAIN, 0, 0, 0) == CUDA_SUCCESS) {
+		CUresult r = CALL(l, cuMemMap, at, GRAIN, 0, handle, 0);
+
+		if (r == CUDA_SUCCESS &&
+			CALL(l, cuMemSetAccess, at, GRAIN, &rw, 1) == CUDA_SUCCESS) {
+			CALL(l, cuMemsetD8_v2, at, (unsigned char)a[0], 4096);
+			if (CALL(l, cuMemcpyDtoH_v2, l->readback, at, 4096) ==
+				CUDA_SUCCESS)
+				storm_note_bytes(l, l->readback, 4096);
+		}
+		if (r == CUDA_SUCCESS)
+			CALL(l, cuMemUnmap, at, GRAIN);
+		CALL(l, cuMemAddressFree, at, GRAIN);
+	}
+	CALL(l, cuMemRelease, handle);
+}

@@ -279,7 +279,7 @@ void storm_op_event_create(struct storm_lane *l, const uint32_t *a)
 		return;
 	e = &l->event[a[0]];
 	e->flags = kinds[a[1] % 9];
-	e->recorded = false;
+	e->recorded = e->foreign = false;
 	e->live = CALL(l, cuEventCreate, &e->handle, e->flags) == CUDA_SUCCESS;
 }
 
@@ -369,4 +369,23 @@ void storm_op_context_sync(struct storm_lane *l, const uint32_t *a)
 	if (CALL_0(l, cuCtxSynchronize) == CUDA_SUCCESS && !l->context)
 		for (unsigned i = 0; i < STORM_BUFFER_SLOTS; i++)
 			l->buffer[i].pending = PENDING_NONE;
+}
+
+/* A bad access: from now on every call of this process is refused, and by the same code. */
+void storm_op_break_context(struct storm_lane *l, const uint32_t *a)
+{
+	CUdeviceptr nowhere = 0xdead0000;
+	uint32_t value = a[0];
+	void *args[] = {&nowhere, &value};
+
+	if (l->captures || l->context)
+		return;
+	/* Whether other contexts of the process are broken with it differs from GPU to GPU. */
+	for (unsigned i = 0; i < STORM_CONTEXT_SLOTS; i++)
+		if (l->ctx[i].live)
+			return;
+	l->broken = true;
+	CALL(l, cuLaunchKernel, l->poke, 1, 1, 1, 1, 1, 1, 0, CU_STREAM_LEGACY, args,
+		NULL);
+	CALL_0(l, cuCtxSynchronize);
 }

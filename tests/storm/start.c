@@ -40,6 +40,8 @@ static bool kernels(struct storm_lane *l)
 		       CUDA_SUCCESS &&
 	       storm_cu.cuModuleGetFunction(&l->step_kernel, module, "prog_step") ==
 		       CUDA_SUCCESS &&
+	       storm_cu.cuModuleGetFunction(&l->poke, module, "prog_poke") ==
+		       CUDA_SUCCESS &&
 	       storm_cu.cuModuleGetFunction(&l->empty, module, "prog_empty") ==
 		       CUDA_SUCCESS;
 }
