@@ -1,21 +1,36 @@
 /*
  * bundle - a counter, and a thread that closes
  *
- * The thread's list cannot grow beyond the descriptors that the process may have: what stands in it is open.
+ * The list cannot grow beyond the descriptors that the process may have: what stands in it is open. Closing
+ * the last reference of a socket can take as long as its owner wished (SO_LINGER), and a socket between
+ * processes can have others among what nobody has read; so a socket is told not to linger, and what is
+ * in it comes out first, onto the list. Should a close hang all the same, other threads take over.
  */
 #include "daemon/bundle.h"
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "base/clock.h"
+#include "wire/wire.h"
+
+#define THREADS_MOST 8
+#define STUCK_NS     (1 * SL_S)
+/* As much as a socket holds. */
+#define UNREAD_MOST 4096
 
 static struct {
 	pthread_mutex_t lock;
 	pthread_cond_t more, done;
-	bool running, busy;
+	unsigned int threads, idle;
+	sl_ns taken_at; /* when the last one was taken off the list */
 	int *fds;
 	size_t count, room;
 } closer = {
@@ -24,6 +39,40 @@ static struct {
 	.done = PTHREAD_COND_INITIALIZER,
 };
 
+/* Messages of any kind, for what goes with them. */
+static void empty(int fd)
+{
+	struct sl_wire_fds fds;
+	union sl_msg msg;
+
+	for (int i = 0; i < UNREAD_MOST; i++) {
+		int r = sl_wire_recv_fds(fd, SL_FROM_CLIENT, &msg, &fds, NULL);
+
+		for (uint32_t k = 0; k < fds.count; k++)
+			sl_bundle_close(fds.fd[k]);
+		if (r != SL_WIRE_OK && r != SL_WIRE_BAD && r != SL_WIRE_OTHER_VERSION)
+			return;
+	}
+}
+
+static void close_one(int fd)
+{
+	struct linger none = {0};
+	struct stat info = {0};
+	int domain = 0;
+	socklen_t size = sizeof(domain);
+
+	if (fstat(fd, &info) == 0 && S_ISSOCK(info.st_mode)) {
+		(void)setsockopt(fd, SOL_SOCKET, SO_LINGER, &none, sizeof(none));
+		/* A stranger's may block; the flag is shared, and nobody of ours minds. */
+		if (getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &size) == 0 &&
+			domain == AF_UNIX &&
+			fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK) == 0)
+			empty(fd);
+	}
+	(void)close(fd);
+}
+
 static void *closer_main(void *arg)
 {
 	(void)arg;
@@ -31,18 +80,26 @@ static void *closer_main(void *arg)
 	for (;;) {
 		int fd;
 
+		closer.idle++;
 		while (closer.count == 0) {
-			closer.busy = false;
 			(void)pthread_cond_broadcast(&closer.done);
 			(void)pthread_cond_wait(&closer.more, &closer.lock);
 		}
+		closer.idle--;
 		fd = closer.fds[--closer.count];
-		closer.busy = true;
+		closer.taken_at = sl_clock_now();
 		(void)pthread_mutex_unlock(&closer.lock);
-		(void)close(fd);
+		close_one(fd);
 		(void)pthread_mutex_lock(&closer.lock);
 	}
 	return NULL;
+}
+
+/* Nobody has taken anything for a while, though there was something. */
+static bool is_stuck(void)
+{
+	return closer.threads < THREADS_MOST && closer.idle == 0 && closer.count > 0 &&
+	       sl_clock_now() - closer.taken_at > STUCK_NS;
 }
 
 /* Under the lock. */
@@ -52,17 +109,17 @@ static bool start(void)
 	pthread_t thread;
 	sigset_t all, old;
 
-	if (closer.running)
+	if (closer.threads > 0 && !is_stuck())
 		return true;
 	if (pthread_attr_init(&attr) != 0)
-		return false;
+		return closer.threads > 0;
 	(void)pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
 	(void)sigfillset(&all);
 	(void)pthread_sigmask(SIG_BLOCK, &all, &old);
-	closer.running = pthread_create(&thread, &attr, closer_main, NULL) == 0;
+	closer.threads += pthread_create(&thread, &attr, closer_main, NULL) == 0;
 	(void)pthread_sigmask(SIG_SETMASK, &old, NULL);
 	(void)pthread_attr_destroy(&attr);
-	return closer.running;
+	return closer.threads > 0;
 }
 
 /* Under the lock. */
@@ -104,7 +161,7 @@ void sl_bundle_finish(void)
 	(void)clock_gettime(CLOCK_REALTIME, &end);
 	end.tv_sec++;
 	(void)pthread_mutex_lock(&closer.lock);
-	while (r == 0 && (closer.count || closer.busy))
+	while (r == 0 && (closer.count || closer.idle < closer.threads))
 		r = pthread_cond_timedwait(&closer.done, &closer.lock, &end);
 	(void)pthread_mutex_unlock(&closer.lock);
 }

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -440,6 +441,18 @@ static void answer_waits(struct sl_daemon *daemon, const struct offer *offer)
 	arm(daemon->ipc);
 }
 
+/* No driver's memory is a socket, and a socket may hold others and more. */
+static bool has_socket(const struct sl_wire_fds *fds)
+{
+	struct stat info = {0};
+
+	for (uint32_t i = 0; i < fds->count; i++) {
+		if (fstat(fds->fd[i], &info) < 0 || S_ISSOCK(info.st_mode))
+			return true;
+	}
+	return false;
+}
+
 static void on_give(
 	struct sl_peer *peer, const struct sl_msg_ipc_give *msg, struct sl_wire_fds *fds)
 {
@@ -454,10 +467,11 @@ static void on_give(
 			"IPC_GIVE of more descriptors than were offered");
 		return;
 	}
-	if (fds->missing) {
+	if (fds->missing)
 		tell_full(peer);
+	if (fds->missing || has_socket(fds)) {
 		drop(daemon, offer);
-		say_offered(peer, msg->key, SL_IPC_FULL);
+		say_offered(peer, msg->key, fds->missing ? SL_IPC_FULL : SL_IPC_BAD);
 		return;
 	}
 	sl_bundle_add(offer->bundle, fds->fd, fds->count);

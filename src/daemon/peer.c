@@ -85,7 +85,8 @@ void sl_peer_doom(struct sl_peer *peer)
 		return;
 	peer->doomed = true;
 	peer->io = sd_event_source_disable_unref(peer->io);
-	sl_closep(&peer->fd);
+	/* Descriptors may be among what was not read. */
+	sl_bundle_close(sl_steal_fd(&peer->fd));
 	sl_closep(&peer->pidfd);
 	drop_queue(peer);
 	sl_peer_list_end(peer);
@@ -277,18 +278,30 @@ void sl_peer_release(struct sl_peer *peer)
 	flush(peer);
 }
 
+static void close_fds(struct sl_wire_fds *fds)
+{
+	for (uint32_t i = 0; i < fds->count; i++)
+		sl_bundle_close(fds->fd[i]);
+	fds->count = 0;
+}
+
 /*
  * Closing a socket with unread messages makes the kernel report ECONNRESET at the other end
  * before what we sent last. So: no more in, take what is there, and only then close.
  */
 static void drain(int fd)
 {
-	char byte;
+	int r = SL_WIRE_OK;
 
 	(void)shutdown(fd, SHUT_RD);
-	for (int i = 0; i < DRAIN_MAX; i++) {
-		if (recv(fd, &byte, 1, MSG_DONTWAIT | MSG_TRUNC) <= 0)
-			return;
+	for (int i = 0; i < DRAIN_MAX && (r == SL_WIRE_OK || r == SL_WIRE_BAD ||
+						 r == SL_WIRE_OTHER_VERSION);
+		i++) {
+		struct sl_wire_fds fds;
+		union sl_msg msg;
+
+		r = sl_wire_recv_fds(fd, SL_FROM_CLIENT, &msg, &fds, NULL);
+		close_fds(&fds);
 	}
 }
 
@@ -346,13 +359,6 @@ void sl_peer_reject(struct sl_peer *peer, enum sl_reject reason, const char *for
 	sl_peer_doom(peer);
 }
 
-/* Only who has said that it knows of them may send descriptors; from others the kernel drops them. */
-static bool may_send_fds(const struct sl_peer *peer)
-{
-	return peer->greeted && !peer->control &&
-	       peer->version >= sl_wire_since(SL_MSG_IPC_GIVE);
-}
-
 static void take_message(struct sl_peer *peer)
 {
 	unsigned int from = !peer->greeted  ? SL_FROM_CLIENT | SL_FROM_CONTROL
@@ -361,8 +367,7 @@ static void take_message(struct sl_peer *peer)
 	struct sl_error err = {0};
 	struct sl_wire_fds fds = {0};
 	union sl_msg msg;
-	int r = may_send_fds(peer) ? sl_wire_recv_fds(peer->fd, from, &msg, &fds, &err)
-				   : sl_wire_recv(peer->fd, from, &msg, &err);
+	int r = sl_wire_recv_fds(peer->fd, from, &msg, &fds, &err);
 
 	switch (r) {
 	case SL_WIRE_OK:
@@ -378,10 +383,8 @@ static void take_message(struct sl_peer *peer)
 			sl_control_message(peer, &msg);
 		else
 			sl_client_message(peer, &msg, &fds);
-		for (uint32_t i = 0; i < fds.count; i++)
-			sl_bundle_close(fds.fd[i]);
-		return;
-	case SL_WIRE_AGAIN: return;
+		break;
+	case SL_WIRE_AGAIN: break;
 	case SL_WIRE_OTHER_VERSION:
 		sl_peer_reject(peer, SL_REJECT_VERSION,
 			"sluiced " SL_VERSION
@@ -391,12 +394,11 @@ static void take_message(struct sl_peer *peer)
 			SL_PROTOCOL_OLDEST, SL_PROTOCOL_VERSION, msg.head.version,
 			msg.head.version > SL_PROTOCOL_VERSION ? "sluiced"
 							       : "the program");
-		return;
-	case SL_WIRE_BAD:
-		sl_peer_reject(peer, SL_REJECT_PROTOCOL, "%s", err.text);
-		return;
-	default: sl_peer_doom(peer); return;
+		break;
+	case SL_WIRE_BAD: sl_peer_reject(peer, SL_REJECT_PROTOCOL, "%s", err.text); break;
+	default: sl_peer_doom(peer); break;
 	}
+	close_fds(&fds);
 }
 
 static void take_messages(struct sl_peer *peer, sl_ns begin)
@@ -507,6 +509,7 @@ void sl_peer_accept(struct sl_daemon *daemon, int fd_in)
 		sl_peer_turn_away(fd, SL_REJECT_FULL,
 			"no place for another connection; close some, or raise "
 			"max_clients in sluiced's configuration");
+		sl_bundle_close(sl_steal_fd(&fd));
 		return;
 	}
 	r = peer_new(daemon, fd, &peer);
@@ -517,6 +520,7 @@ void sl_peer_accept(struct sl_daemon *daemon, int fd_in)
 				  "both in one pid namespace, or the daemon in the "
 				  "host's"
 				: "sluiced has no descriptors or memory left; try again");
+		sl_bundle_close(sl_steal_fd(&fd));
 		return;
 	}
 	(void)sl_steal_fd(&fd);

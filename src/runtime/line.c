@@ -284,8 +284,13 @@ bool sl_line_flush(struct sl_line *line)
 int sl_line_recv(const struct sl_line *line, union sl_msg *out, struct sl_wire_fds *fds,
 	struct sl_error *err)
 {
+	int r;
+
 	fds->count = 0;
 	if (!sl_fd_is_ours(&line->socket))
 		return SL_WIRE_CLOSED;
-	return sl_wire_recv_fds(line->socket.fd, SL_FROM_DAEMON, out, fds, err);
+	r = sl_wire_recv_fds(line->socket.fd, SL_FROM_DAEMON, out, fds, err);
+	if (r != SL_WIRE_OK)
+		sl_wire_fds_close(fds);
+	return r;
 }

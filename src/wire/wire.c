@@ -272,8 +272,7 @@ void sl_wire_fds_close(struct sl_wire_fds *fds)
 	fds->count = 0;
 }
 
-/* All that came, whatever came with it: what is not taken here nobody would ever close. The kernel fills
- * the room that there is, and closes the rest itself. */
+/* All that came, whatever came with it: what is not taken here nobody would ever close. */
 static void take_fds(struct msghdr *header, struct sl_wire_fds *fds)
 {
 	struct cmsghdr *part;
@@ -283,7 +282,7 @@ static void take_fds(struct msghdr *header, struct sl_wire_fds *fds)
 
 		if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS)
 			continue;
-		bytes = sl_min_u64(bytes, (SL_WIRE_FDS_MAX - fds->count) * sizeof(int));
+		bytes = sl_min_u64(bytes, (SL_WIRE_FDS_ROOM - fds->count) * sizeof(int));
 		memcpy(fds->fd + fds->count, CMSG_DATA(part), bytes);
 		fds->count += (uint32_t)(bytes / sizeof(int));
 	}
@@ -295,16 +294,14 @@ static int check_fds(
 	const union sl_msg *msg, struct sl_wire_fds *fds, struct sl_error *err)
 {
 	uint32_t wanted = fds_of(msg);
-	bool too_many = fds->missing && fds->count == SL_WIRE_FDS_MAX;
 
 	if (!sl_wire_carries(msg->head.type))
 		return SL_WIRE_OK;
-	if (wanted >= 1 && wanted <= SL_WIRE_FDS_MAX && !too_many &&
+	if (wanted >= 1 && wanted <= SL_WIRE_FDS_MAX &&
 		(fds->count == wanted || (fds->missing && fds->count < wanted)))
 		return SL_WIRE_OK;
-	sl_error_set(err, "%s with %u%s descriptors that says it has %u",
-		sl_wire_name(msg->head.type), fds->count, fds->missing ? " or more" : "",
-		wanted);
+	sl_error_set(err, "%s with %u descriptors that says it has %u",
+		sl_wire_name(msg->head.type), fds->count, wanted);
 	return SL_WIRE_BAD;
 }
 
@@ -313,7 +310,10 @@ int sl_wire_recv_fds(int fd, unsigned int from, union sl_msg *out,
 {
 	_Alignas(8) unsigned char data[sizeof(union sl_msg) + 1];
 	struct iovec part = {.iov_base = data, .iov_len = sizeof(data)};
-	union sl_wire_control control;
+	union {
+		struct cmsghdr align;
+		char bytes[CMSG_SPACE(SL_WIRE_FDS_ROOM * sizeof(int))];
+	} control;
 	struct msghdr header = {.msg_iov = &part,
 		.msg_iovlen = 1,
 		.msg_control = control.bytes,
@@ -327,11 +327,7 @@ int sl_wire_recv_fds(int fd, unsigned int from, union sl_msg *out,
 		return r;
 	take_fds(&header, fds);
 	r = sl_wire_decode(data, (size_t)n, from, out, err);
-	if (r == SL_WIRE_OK)
-		r = check_fds(out, fds, err);
-	if (r != SL_WIRE_OK || !sl_wire_carries(out->head.type))
-		sl_wire_fds_close(fds);
-	return r;
+	return r == SL_WIRE_OK ? check_fds(out, fds, err) : r;
 }
 
 void sl_wire_str(char *dest, size_t size, const char *text)

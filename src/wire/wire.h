@@ -192,11 +192,14 @@ SL_MUST_CHECK int sl_wire_send(int fd, const union sl_msg *msg);
 SL_MUST_CHECK int sl_wire_recv(
 	int fd, unsigned int from, union sl_msg *out, struct sl_error *err);
 
-/* Descriptors that came with a message, close-on-exec. Whoever has them closes them. */
+/* Descriptors that came along, close-on-exec. Whoever has them closes them. Room for as many as the kernel
+ * lets anybody send: those without room it would close itself, in the receiver's time, and the last
+ * reference of a stranger's socket may take as long as the stranger likes. */
+#define SL_WIRE_FDS_ROOM 253
 struct sl_wire_fds {
 	uint32_t count;
 	bool missing; /* there were more, and the process may have no more descriptors */
-	int fd[SL_WIRE_FDS_MAX];
+	int fd[SL_WIRE_FDS_ROOM];
 };
 
 /* Do descriptors go with it? */
@@ -213,9 +216,9 @@ void sl_wire_attach(struct msghdr *header, union sl_wire_control *control, const
  * on their way; again in a while. */
 SL_MUST_CHECK int sl_wire_send_fds(
 	int fd, const union sl_msg *msg, const int *fds, uint32_t count);
-/* As sl_wire_recv. *fds is valid in every case, and not empty only with SL_WIRE_OK and a message that says
- * itself how many come with it: another number than that, or none where some must be, is SL_WIRE_BAD
- * (fewer because of our own limit is OK, with fds->missing). Those that came unasked are closed. */
+/* As sl_wire_recv. *fds is valid, and the caller's, in every case. A message that descriptors go with says how
+ * many: another number than that, or none where some must be, is SL_WIRE_BAD (fewer because of our own
+ * limit is OK, with fds->missing). What came with any other message, or with a bad one, is there to be closed. */
 SL_MUST_CHECK int sl_wire_recv_fds(int fd, unsigned int from, union sl_msg *out,
 	struct sl_wire_fds *fds, struct sl_error *err);
 /* Closes what is left. */
