@@ -344,6 +344,16 @@ static CUresult export_handle(void *out, CUmemGenericAllocationHandle handle,
 	LEAVE();
 }
 
+static CUresult range_handle(void *out, CUdeviceptr at, size_t bytes,
+	CUmemRangeHandleType type, unsigned long long flags)
+{
+	ENTER();
+	vmm_stub.last_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	*(int *)out = vmm_stub.last_fd;
+	r = CUDA_SUCCESS;
+	LEAVE();
+}
+
 static CUresult import_handle(CUmemGenericAllocationHandle *out, void *os_handle,
 	CUmemAllocationHandleType type)
 {
@@ -434,6 +444,37 @@ static CUresult bind_addr(CUmemGenericAllocationHandle handle, size_t offset,
 	LEAVE();
 }
 
+static CUresult bind_mem_v2(CUmemGenericAllocationHandle handle, CUdevice dev,
+	size_t offset, CUmemGenericAllocationHandle mem, size_t mem_offset, size_t bytes,
+	unsigned long long flags)
+{
+	return bind_mem(handle, offset, mem, mem_offset, bytes, flags);
+}
+
+static CUresult bind_addr_v2(CUmemGenericAllocationHandle handle, CUdevice dev,
+	size_t offset, CUdeviceptr at, size_t bytes, unsigned long long flags)
+{
+	return bind_addr(handle, offset, at, bytes, flags);
+}
+
+static CUresult bind_endpoint(CUlogicalEndpointId endpoint, CUdevice dev,
+	cuuint64_t offset, CUmemGenericAllocationHandle mem, cuuint64_t mem_offset,
+	cuuint64_t bytes, unsigned long long flags)
+{
+	ENTER();
+	if (memory_of(mem))
+		r = CUDA_SUCCESS;
+	LEAVE();
+}
+
+static CUresult bind_endpoint_addr(CUlogicalEndpointId endpoint, CUdevice dev,
+	cuuint64_t offset, void *at, cuuint64_t bytes, unsigned long long flags)
+{
+	ENTER();
+	r = CUDA_SUCCESS;
+	LEAVE();
+}
+
 static CUresult unbind(
 	CUmemGenericAllocationHandle handle, CUdevice dev, size_t offset, size_t bytes)
 {
@@ -503,7 +544,12 @@ void vmm_stub_install(void)
 	sl_real.cuMulticastAddDevice = add_device;
 	sl_real.cuMulticastBindMem = bind_mem;
 	sl_real.cuMulticastBindAddr = bind_addr;
+	sl_real.cuMulticastBindMem_v2 = bind_mem_v2;
+	sl_real.cuMulticastBindAddr_v2 = bind_addr_v2;
 	sl_real.cuMulticastUnbind = unbind;
+	sl_real.cuLogicalEndpointBindMem = bind_endpoint;
+	sl_real.cuLogicalEndpointBindAddr = bind_endpoint_addr;
+	sl_real.cuMemGetHandleForAddressRange = range_handle;
 	sl_real.cuDeviceGetCount = device_count;
 	sl_real.cuCtxEnablePeerAccess = peer_enable;
 	sl_real.cuCtxDisablePeerAccess = peer_disable;
