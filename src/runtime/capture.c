@@ -178,12 +178,24 @@ static void end(CUstream stream, pthread_t owner, CUcontext ctx)
 	}
 }
 
+/* The legacy stream never captures, and to ask about it spoils the captures of others. */
+static bool may_capture(CUstream stream, bool per_thread)
+{
+	CUstream name = named(stream, per_thread);
+
+	return name && name != CU_STREAM_LEGACY;
+}
+
 /* An attempt by the wrong thread leaves the capture open: the driver knows. */
 static CUresult ended(CUstream stream, bool per_thread, CUresult result)
 {
 	CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-	CUresult r = per_thread ? sl_real.cuStreamIsCapturing_ptsz(stream, &status)
-				: sl_real.cuStreamIsCapturing(stream, &status);
+	CUresult r;
+
+	if (!may_capture(stream, per_thread))
+		return result;
+	r = per_thread ? sl_real.cuStreamIsCapturing_ptsz(stream, &status)
+		       : sl_real.cuStreamIsCapturing(stream, &status);
 
 	if (r == CUDA_SUCCESS ? status == CU_STREAM_CAPTURE_STATUS_NONE
 			      : result == CUDA_SUCCESS)
