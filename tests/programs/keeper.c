@@ -111,21 +111,12 @@ static CUresult end_pool(union piece *piece)
 	return cuMemFreeAsync(piece->at, NULL);
 }
 
-/* A graph that leaves its allocation to the program. */
-static CUresult make_graph(union piece *piece, uint64_t bytes)
+/* From a graph that leaves its allocation to the program; takes the graph in every case. */
+static CUresult launch_graph(union piece *piece)
 {
-	CUDA_MEM_ALLOC_NODE_PARAMS params = {
-		.poolProps = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
-			.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0}},
-		.bytesize = bytes,
-	};
-	CUgraphNode node;
-	CUresult r;
+	CUresult r =
+		cuGraphInstantiateWithFlags(&piece->graph.exec, piece->graph.graph, 0);
 
-	PROG_MUST(cuGraphCreate(&piece->graph.graph, 0));
-	PROG_MUST(cuGraphAddMemAllocNode(&node, piece->graph.graph, NULL, 0, &params));
-	piece->graph.at = params.dptr;
-	r = cuGraphInstantiateWithFlags(&piece->graph.exec, piece->graph.graph, 0);
 	if (r == CUDA_SUCCESS) {
 		r = cuGraphLaunch(piece->graph.exec, NULL);
 		if (r == CUDA_SUCCESS)
@@ -136,6 +127,34 @@ static CUresult make_graph(union piece *piece, uint64_t bytes)
 	if (r != CUDA_SUCCESS)
 		PROG_MUST(cuGraphDestroy(piece->graph.graph));
 	return r;
+}
+
+static CUresult make_graph(union piece *piece, uint64_t bytes)
+{
+	CUDA_MEM_ALLOC_NODE_PARAMS params = {
+		.poolProps = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+			.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0}},
+		.bytesize = bytes,
+	};
+	CUgraphNode node;
+
+	PROG_MUST(cuGraphCreate(&piece->graph.graph, 0));
+	PROG_MUST(cuGraphAddMemAllocNode(&node, piece->graph.graph, NULL, 0, &params));
+	piece->graph.at = params.dptr;
+	return launch_graph(piece);
+}
+
+/* The same by a capture. */
+static CUresult make_captured(union piece *piece, uint64_t bytes)
+{
+	static CUstream stream;
+
+	if (!stream)
+		PROG_MUST(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+	PROG_MUST(cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+	PROG_MUST(cuMemAllocAsync(&piece->graph.at, bytes, stream));
+	PROG_MUST(cuStreamEndCapture(stream, &piece->graph.graph));
+	return launch_graph(piece);
 }
 
 static CUresult end_graph(union piece *piece)
@@ -159,6 +178,7 @@ static const struct kind {
 	{"pool", make_pool, end_pool},
 	{"own-pool", make_own_pool, end_pool},
 	{"graph", make_graph, end_graph},
+	{"captured", make_captured, end_graph},
 };
 
 static const struct kind *kind_named(const char *name)
@@ -206,7 +226,7 @@ static void give_back(const struct kind *kind, uint64_t count)
 	for (uint64_t i = 0; i < count; i++)
 		prog_must(kind->end(&pieces[i]), "giving back");
 	PROG_MUST(cuCtxSynchronize());
-	if (kind->make == make_graph)
+	if (kind->end == end_graph)
 		PROG_MUST(cuDeviceGraphMemTrim(0));
 	if (keep && own_pool)
 		PROG_MUST(cuMemPoolTrimTo(own_pool, 0));
@@ -219,7 +239,8 @@ int main(int argc, char **argv)
 	const char *name = "array";
 	const struct prog_option options[] = {
 		{"kind", PROG_TEXT, &name,
-			"array, array3d, mipmap, managed, pool, own-pool or graph"},
+			"array, array3d, mipmap, managed, pool, own-pool, graph or "
+			"captured"},
 		{"piece", PROG_SIZE, &bytes, "bytes of each"},
 		{"max", PROG_SIZE, &max, "stop at so many bytes"},
 		{"least", PROG_SIZE, &least, "end with out of memory if it gets fewer"},

@@ -1,14 +1,14 @@
 #!/bin/sh
 # Memory that the driver itself keeps for a program is bounded, waited for, shown and given back like any
 # other: arrays, mipmapped arrays, managed memory, pools, graphs' memory (peer-failures rows 7, 8, 9, 12,
-# 13, 15).
+# 13, 15: graphs neither break nor escape the limit, by nodes or by capture).
 export BOX="--gpus 1 --memory 1GiB --context 16MiB --module 4MiB" LIMIT=200
 . "$(dirname "$0")/lib.sh"
 software_only "sizes of contexts that are known"
 echo 'longest_wait: 20s' >"$CONFIG"
 daemon_start
 mib=1048576
-KINDS="array array3d mipmap managed pool own-pool graph"
+KINDS="array array3d mipmap managed pool own-pool graph captured"
 
 field() { json -l "event=$2" "$3" <"$T/$1"; }
 # The limit is a smaller GPU: out of memory by that name and no other (row 9), not sticky, and every
@@ -35,6 +35,7 @@ check "and gives it back when trimmed (row 8)" "$(field keep freed free_bytes)" 
 
 # Shown by ps while it is held, as the workload's own; gone with a reset, and with the process.
 for kind in $KINDS; do
+	: >"$T/shown"
 	$RUN --limit 512MiB --name shown -- "$P/keeper" --kind $kind --max 128MiB --hold-ms 20000 >"$T/shown" &
 	pid=$!
 	wait_event "$T/shown" took
@@ -52,6 +53,7 @@ check_books_empty
 
 # Within its request a workload waits for a neighbour that will be gone, and never hears of it.
 for kind in $KINDS; do
+	: >"$T/hog"
 	$RUN --request 0 --limit 1.0 --name hog -- "$P/memhog" --piece 4MiB --hold-ms 1500 >"$T/hog" &
 	hog=$!
 	wait_event "$T/hog" took
@@ -66,6 +68,7 @@ for plan in array:cuArrayCreate_v2 array3d:cuArray3DCreate_v2 mipmap:cuMipmapped
 	managed:cuMemAllocManaged pool:cuMemAllocAsync own-pool:cuMemAllocFromPoolAsync \
 	graph:cuGraphInstantiateWithFlags graph:cuGraphLaunch; do
 	kind=${plan%%:*}
+	: >"$T/faulty"
 	SLUICE_SOFTGPU_FAULTS="${plan#*:}:5=unknown" $RUN --limit 512MiB --name faulty -- \
 		"$P/keeper" --kind "$kind" --max 128MiB --hold-ms 20000 >"$T/faulty" 2>/dev/null &
 	pid=$!
