@@ -223,6 +223,7 @@ static int describe(struct sl_block *block, CUdeviceptr ptr, struct sl_memory_in
 		.dev = block->space->dev,
 		.mapping_base = block->backing.base,
 		.mapping_bytes = block->backing.bytes,
+		.broken = __atomic_load_n(&block->space->broken, __ATOMIC_RELAXED),
 		.sync_memops = sync,
 	};
 	return SL_MEMORY_OURS;

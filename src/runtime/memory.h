@@ -37,6 +37,7 @@ struct sl_memory_info {
 	CUdeviceptr mapping_base; /* of the slab or region around it */
 	uint64_t mapping_bytes;
 	bool sync_memops; /* as set by cuPointerSetAttribute */
+	CUresult broken;  /* sticky error of its context, or CUDA_SUCCESS */
 };
 
 /* What is allocated at ptr or around it. *out is set for SL_MEMORY_OURS only. */

@@ -121,6 +121,8 @@ SL_EXPORT CUresult cuMemGetAddressRange_v2(
 		return r != CUDA_SUCCESS ? r : CUDA_ERROR_INVALID_CONTEXT;
 	if (found == SL_MEMORY_DEAD)
 		return CUDA_ERROR_NOT_FOUND;
+	if (info.broken != CUDA_SUCCESS)
+		return info.broken;
 	if (base)
 		*base = info.base;
 	if (bytes)
@@ -183,7 +185,9 @@ SL_EXPORT CUresult cuPointerGetAttribute(
 	switch (find(ptr, &info, &opened)) {
 	case SL_MEMORY_DEAD: return CUDA_ERROR_INVALID_VALUE;
 	case SL_MEMORY_OURS:
-		if (data && answer(&info, opened, attribute, data))
+		/* In a broken context the driver answers nothing but that. */
+		if (data && info.broken == CUDA_SUCCESS &&
+			answer(&info, opened, attribute, data))
 			return CUDA_SUCCESS;
 		break;
 	default: break;
