@@ -3,7 +3,7 @@
  */
 #include "compare.h"
 
-#include "../programs/prog.h"
+#include "prog.h"
 
 #include <errno.h>
 #include <fcntl.h>

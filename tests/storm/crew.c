@@ -6,7 +6,7 @@
  */
 #include "lane.h"
 
-#include "../programs/prog.h"
+#include "prog.h"
 
 #include <errno.h>
 #include <linux/futex.h>

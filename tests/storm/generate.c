@@ -6,7 +6,7 @@
  */
 #include "storm.h"
 
-#include "../programs/prog.h"
+#include "prog.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -10,7 +10,7 @@
 #include "compare.h"
 #include "lane.h"
 
-#include "../programs/prog.h"
+#include "prog.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -184,3 +184,23 @@ void storm_op_mipmap(struct storm_lane *l, const uint32_t *a)
 		storm_note(l, "width", level_desc.Width * 1000 + level_desc.Height);
 	CALL(l, cuMipmappedArrayDestroy, mipmap);
 }
+
+/* Arrays that no GPU can make: the driver says what is wrong with them. */
+void storm_op_array_wrong(struct storm_lane *l, const uint32_t *a)
+{
+	CUDA_ARRAY3D_DESCRIPTOR desc = {.Width = 16,
+		.Height = 16,
+		.Format = CU_AD_FORMAT_UNSIGNED_INT8,
+		.NumChannels = 1};
+	CUarray array;
+
+	switch (a[0] % 5) {
+	case 0: desc.Width = (size_t)1 << 30; break;
+	case 1: desc.NumChannels = 3; break;
+	case 2: desc.Width = 0; break;
+	case 3: desc.Format = (CUarray_format)0x7f; break;
+	case 4: CALL(l, cuArray3DCreate_v2, NULL, &desc); return;
+	}
+	if (CALL(l, cuArray3DCreate_v2, &array, &desc) == CUDA_SUCCESS)
+		CALL(l, cuArrayDestroy, array);
+}

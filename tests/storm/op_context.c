@@ -3,7 +3,7 @@
  */
 #include "ops.h"
 
-#include "../programs/prog.h"
+#include "prog.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -224,3 +224,45 @@ void storm_op_share_event_open(struct storm_lane *l, const uint32_t *a)
 	e->foreign = true;
 	e->flags = CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING;
 }
+
+/* Memory of a pool made to be shared: the pool by a descriptor, the allocation by what names it. The
+ * maker keeps both until it ends. */
+void storm_op_share_pool(struct storm_lane *l, const uint32_t *a)
+{
+	CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+		.handleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+		.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = l->device}};
+	CUmemPoolPtrExportData data;
+	CUmemoryPool pool = NULL, again = NULL;
+	CUdeviceptr at = 0, there = 0;
+	int fd = -1;
+
+	if (l->captures || l->context ||
+		CALL(l, cuMemPoolCreate, &pool, &props) != CUDA_SUCCESS)
+		return;
+	if (CALL(l, cuMemAllocFromPoolAsync, &at, 1 + a[0] % 100000, pool,
+		    CU_STREAM_LEGACY) == CUDA_SUCCESS) {
+		CALL(l, cuStreamSynchronize, CU_STREAM_LEGACY);
+		CALL(l, cuMemPoolExportPointer, &data, at);
+	}
+	if (CALL(l, cuMemPoolExportToShareableHandle, &fd, pool,
+		    CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+		    a[0] & 0x1000000 ? 5 : 0) == CUDA_SUCCESS) {
+		/* Into the process it came from. */
+		if (CALL(l, cuMemPoolImportFromShareableHandle, &again,
+			    (void *)(intptr_t)fd,
+			    CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+			    0) == CUDA_SUCCESS) {
+			if (at && CALL(l, cuMemPoolImportPointer, &there, again, &data) ==
+					  CUDA_SUCCESS)
+				CALL(l, cuMemFreeAsync, there, CU_STREAM_LEGACY);
+			CALL(l, cuStreamSynchronize, CU_STREAM_LEGACY);
+			CALL(l, cuMemPoolDestroy, again);
+		}
+		close(fd);
+	}
+	if (at)
+		CALL(l, cuMemFreeAsync, at, CU_STREAM_LEGACY);
+	CALL(l, cuStreamSynchronize, CU_STREAM_LEGACY);
+	CALL(l, cuMemPoolDestroy, pool);
+}

@@ -3,7 +3,7 @@
  */
 #include "ops.h"
 
-#include "../programs/prog.h"
+#include "prog.h"
 
 void storm_op_launch_fill(struct storm_lane *l, const uint32_t *a)
 {

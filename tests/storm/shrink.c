@@ -8,7 +8,7 @@
  */
 #include "compare.h"
 
-#include "../programs/prog.h"
+#include "prog.h"
 
 #include <string.h>
 

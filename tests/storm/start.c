@@ -3,7 +3,7 @@
  */
 #include "ops.h"
 
-#include "../programs/prog.h"
+#include "prog.h"
 
 #include <dlfcn.h>
 #include <stdlib.h>
