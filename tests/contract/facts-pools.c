@@ -265,6 +265,46 @@ FACT(pool_reuse_apart, GUIDE, SAME,
 	HOLDS(contract_read(second), ==, 5);
 }
 
+FACT(pool_reuse_neighbours, GUIDE, SAME,
+	"of two neighbours freed one after the other none is taken for the other")
+{
+	CUdeviceptr first, second, whole;
+	CUmemoryPool pool;
+	CUstream stream, other;
+	int off = 0;
+
+	contract_context();
+	pool = pool_of(0);
+	OK(cuMemPoolSetAttribute, pool, CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES,
+		&off);
+	stream = new_stream();
+	other = new_stream();
+	first = take(pool, 16 << 20, stream);
+	second = take(pool, 16 << 20, stream);
+	OK(cuMemFreeAsync, first, stream);
+	contract_spin(stream, 300);
+	OK(cuMemFreeAsync, second, stream);
+	contract_sleep_ms(50);
+	whole = take(pool, 32 << 20, other);
+	IS(ERROR_NOT_READY, cuStreamQuery, stream);
+	HOLDS(whole, !=, first < second ? first : second);
+}
+
+FACT(pool_free_back, MANUAL, SAME,
+	"cuMemFree gives a block back to its pool, which lets it go")
+{
+	CUmemoryPool pool;
+	CUdeviceptr at;
+
+	contract_context();
+	pool = pool_of(0);
+	at = take(pool, 48 << 20, NULL);
+	OK(cuMemFree_v2, at);
+	OK(cuCtxSynchronize);
+	HOLDS(ask(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT), ==, 0);
+	HOLDS(ask(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT), ==, 0);
+}
+
 FACT(pool_reuse_wait, GUIDE, SAME,
 	"memory another stream freed is not written before its time")
 {
