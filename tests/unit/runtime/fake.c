@@ -206,6 +206,78 @@ static void on_measure(const struct sl_msg_measure *measure)
 	say_gpu(measure->ordinal);
 }
 
+static void say_offered(enum sl_wire_ipc_reason reason)
+{
+	union sl_msg msg;
+
+	sl_wire_init(&msg, SL_MSG_IPC_OFFERED);
+	memcpy(msg.ipc_offered.key, fake.offered_key, sizeof(fake.offered_key));
+	msg.ipc_offered.reason = reason;
+	say(&msg);
+}
+
+static uint32_t offered_count, offered_got;
+
+static void on_offer(const struct sl_msg_ipc_offer *offer)
+{
+	fake.offers++;
+	memcpy(fake.offered_key, offer->key, sizeof(fake.offered_key));
+	offered_count = offer->count;
+	offered_got = 0;
+	if (fake.offer_reason != SL_IPC_OK)
+		say_offered(fake.offer_reason);
+}
+
+static void on_give(const struct sl_msg_ipc_give *give)
+{
+	fake.given += give->fds;
+	offered_got += give->fds;
+	if (memcmp(give->key, fake.offered_key, sizeof(give->key)) != 0)
+		fake.protocol_error = true;
+	if (fake.offer_reason == SL_IPC_OK && offered_got == offered_count)
+		say_offered(SL_IPC_OK);
+}
+
+/* A file that the stub takes for a handle of so many bytes. */
+static int handle_file(uint64_t bytes)
+{
+	char name[] = "/tmp/sluice-fake-handle-XXXXXX";
+	int fd = mkstemp(name);
+
+	if (fd < 0 || unlink(name) != 0 ||
+		write(fd, &bytes, sizeof(bytes)) != sizeof(bytes))
+		abort();
+	return fd;
+}
+
+static void on_open(const struct sl_msg_ipc_open *open_msg)
+{
+	uint64_t left = fake.opened.bytes;
+	union sl_msg msg;
+
+	fake.opens++;
+	sl_wire_init(&msg, SL_MSG_IPC_OPENED);
+	msg.ipc_opened = fake.opened;
+	msg.ipc_opened.head.type = SL_MSG_IPC_OPENED;
+	msg.ipc_opened.ask = open_msg->ask;
+	msg.ipc_opened.reason = fake.open_reason;
+	say(&msg);
+	for (uint32_t i = 0; fake.open_reason == SL_IPC_OK && i < fake.opened.count;
+		i++) {
+		uint64_t bytes = sl_min_u64(left, fake.opened.chunk_bytes);
+		int fd = handle_file(bytes);
+
+		sl_wire_init(&msg, SL_MSG_IPC_TAKE);
+		msg.head.version = fake.speaks;
+		msg.ipc_take.ask = open_msg->ask;
+		msg.ipc_take.fds = 1;
+		if (client >= 0 && sl_wire_send_fds(client, &msg, &fd, 1) < 0)
+			fake.protocol_error = true;
+		close(fd);
+		left -= bytes;
+	}
+}
+
 static void handle(const union sl_msg *msg)
 {
 	/* HELLO alone may be of a version that is then refused. */
@@ -236,6 +308,10 @@ static void handle(const union sl_msg *msg)
 		fake.gate_dones++;
 		break;
 	case SL_MSG_IPC_SETTLED: fake.settleds++; break;
+	case SL_MSG_IPC_OFFER: on_offer(&msg->ipc_offer); break;
+	case SL_MSG_IPC_GIVE: on_give(&msg->ipc_give); break;
+	case SL_MSG_IPC_WITHDRAW: fake.withdrawn++; break;
+	case SL_MSG_IPC_OPEN: on_open(&msg->ipc_open); break;
 	default: fake.protocol_error = true;
 	}
 }

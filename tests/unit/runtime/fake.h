@@ -42,7 +42,12 @@ struct fake {
 	uint32_t pids_flags;
 	bool pids_silent;
 	struct sl_wire_pid pid_rows[256];
-	bool protocol_error; /* the client said something wrong */
+	/* Shared memory: what came, and what is answered. */
+	unsigned int offers, given, withdrawn, opens;
+	uint8_t offered_key[16]; /* the last */
+	uint32_t offer_reason, open_reason;
+	struct sl_msg_ipc_opened opened; /* figures of what is opened */
+	bool protocol_error;             /* the client said something wrong */
 };
 
 extern struct fake fake;

@@ -1,0 +1,364 @@
+/*
+ * ipc - memory offered to and opened from other processes, against a stub driver and a fake daemon
+ */
+#include "child.h"
+#include "fake.h"
+#include "stub.h"
+
+#include "runtime/hooks.h"
+
+#include <dirent.h>
+#include <pthread.h>
+#include <string.h>
+
+#define OPEN_FLAGS CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS
+/* Where the key lies in a handle of ours. */
+#define KEY_AT 16
+
+static CUcontext ctx;
+
+static void start(void)
+{
+	stub_install();
+	fake_start(false);
+	CHECK_EQ(cuInit(0), CUDA_SUCCESS);
+	ctx = stub_make_current(0);
+}
+
+static void finish(void)
+{
+	CHECK_EQ(cuCtxDestroy_v2(ctx), CUDA_SUCCESS);
+	CHECK(fake_wait_u64(&fake.held_bytes, 0));
+	CHECK_EQ(STUB(mapped_bytes), 0);
+	CHECK_EQ(STUB(created_bytes), 0);
+	CHECK_EQ(STUB(reserved_bytes), 0);
+	CHECK(!FAKE(protocol_error));
+	fake_stop();
+}
+
+static unsigned int open_fds(void)
+{
+	unsigned int count = 0;
+	DIR *dir = opendir("/proc/self/fd");
+
+	while (readdir(dir))
+		count++;
+	closedir(dir);
+	return count;
+}
+
+/* The fake daemon is of this process, too, and may be about to close one. */
+static void check_fds(unsigned int wanted)
+{
+	for (int i = 0; i < 2000 && open_fds() != wanted; i++)
+		usleep(1000);
+	CHECK_EQ(open_fds(), wanted);
+}
+
+static void body_offer(void)
+{
+	CUipcMemHandle first, again, other;
+	CUdeviceptr a, small1, small2, opened;
+	unsigned int fds;
+
+	start();
+	CHECK_EQ(cuMemAlloc_v2(&a, 100 * SL_MIB), CUDA_SUCCESS);
+	CHECK_EQ(cuMemAlloc_v2(&small1, 4096), CUDA_SUCCESS);
+	CHECK_EQ(cuMemAlloc_v2(&small2, 4096), CUDA_SUCCESS);
+	fds = open_fds();
+	CHECK_EQ(cuIpcGetMemHandle(&first, a), CUDA_SUCCESS);
+	CHECK_EQ(FAKE(offers), 1);
+	CHECK_EQ(FAKE(given), 2); /* 64 + 36 */
+	CHECK_EQ(STUB(exports), 2);
+	check_fds(fds);
+	CHECK_EQ(memcmp((char *)&first + KEY_AT, fake.offered_key, 16), 0);
+	/* Asked again, or of its middle: the same, and nobody is told. */
+	CHECK_EQ(cuIpcGetMemHandle(&again, a + 5 * SL_MIB), CUDA_SUCCESS);
+	CHECK_EQ(memcmp(&first, &again, sizeof(first)), 0);
+	CHECK_EQ(FAKE(offers), 1);
+	/* Blocks of one slab share an offer. */
+	CHECK_EQ(cuIpcGetMemHandle(&again, small1), CUDA_SUCCESS);
+	CHECK_EQ(cuIpcGetMemHandle(&other, small2), CUDA_SUCCESS);
+	CHECK_EQ(FAKE(offers), 2);
+	CHECK_EQ(memcmp((char *)&again + KEY_AT, (char *)&other + KEY_AT, 16), 0);
+	CHECK(memcmp(&again, &other, sizeof(other)) != 0);
+	CHECK(fake_wait_u64(&fake.unevictable_bytes, 102 * SL_MIB));
+	/* Not in the process that made it, not of what is nobody's, not of what is gone. */
+	CHECK_EQ(cuIpcOpenMemHandle_v2(&opened, first, OPEN_FLAGS),
+		CUDA_ERROR_INVALID_CONTEXT);
+	CHECK_EQ(cuIpcGetMemHandle(&other, 0x1234), CUDA_ERROR_INVALID_VALUE);
+	CHECK_EQ(cuIpcGetMemHandle(&other, small2 + 4096), CUDA_ERROR_INVALID_VALUE);
+	CHECK_EQ(cuIpcCloseMemHandle(a), CUDA_ERROR_INVALID_HANDLE);
+	CHECK_EQ(cuMemFree_v2(a), CUDA_SUCCESS);
+	CHECK(fake_wait(&fake.withdrawn, 1));
+	CHECK(fake_wait_u64(&fake.unevictable_bytes, 2 * SL_MIB));
+	CHECK_EQ(cuMemFree_v2(small1), CUDA_SUCCESS);
+	finish();
+	CHECK_EQ(FAKE(withdrawn), 2);
+}
+
+static void body_refused(void)
+{
+	CUipcMemHandle handle;
+	CUdeviceptr a;
+
+	start();
+	CHECK_EQ(cuMemAlloc_v2(&a, 64 * SL_MIB), CUDA_SUCCESS);
+	fake_lock();
+	fake.offer_reason = SL_IPC_FULL;
+	fake_unlock();
+	CHECK_EQ(cuIpcGetMemHandle(&handle, a), CUDA_ERROR_OUT_OF_MEMORY);
+	CHECK_EQ(cuIpcGetMemHandle(&handle, a), CUDA_ERROR_OUT_OF_MEMORY);
+	fake_lock();
+	fake.offer_reason = SL_IPC_OK;
+	fake_unlock();
+	CHECK_EQ(cuIpcGetMemHandle(&handle, a), CUDA_SUCCESS);
+	CHECK_EQ(FAKE(offers), 3);
+	finish();
+}
+
+static void body_cannot_export(void)
+{
+	CUipcMemHandle handle;
+	CUdeviceptr a;
+
+	start();
+	stub.no_exports = true;
+	CHECK_EQ(cuMemAlloc_v2(&a, 64 * SL_MIB), CUDA_SUCCESS);
+	CHECK_EQ(cuIpcGetMemHandle(&handle, a), CUDA_ERROR_NOT_SUPPORTED);
+	CHECK_EQ(FAKE(offers), 0);
+	finish();
+}
+
+/* A daemon that knows of no offers. */
+static void body_older_daemon(void)
+{
+	CUipcMemHandle handle = {{0}};
+	CUdeviceptr a;
+
+	stub_install();
+	fake_start(false);
+	fake_lock();
+	fake.speaks = 2;
+	fake_unlock();
+	CHECK_EQ(cuInit(0), CUDA_SUCCESS);
+	ctx = stub_make_current(0);
+	CHECK_EQ(cuMemAlloc_v2(&a, 64 * SL_MIB), CUDA_SUCCESS);
+	CHECK_EQ(cuIpcGetMemHandle(&handle, a), CUDA_ERROR_NOT_SUPPORTED);
+	/* Not ours: the driver's affair. */
+	CHECK_EQ(
+		cuIpcOpenMemHandle_v2(&a, handle, OPEN_FLAGS), CUDA_ERROR_INVALID_HANDLE);
+	finish();
+}
+
+/* peer-failures row 35: the next daemon is offered everything again, under the same keys. */
+static void body_next_daemon(void)
+{
+	CUipcMemHandle handle, again;
+	CUdeviceptr a, b;
+
+	start();
+	CHECK_EQ(cuMemAlloc_v2(&a, 100 * SL_MIB), CUDA_SUCCESS);
+	CHECK_EQ(cuMemAlloc_v2(&b, 64 * SL_MIB), CUDA_SUCCESS);
+	CHECK_EQ(cuIpcGetMemHandle(&handle, b), CUDA_SUCCESS);
+	CHECK_EQ(cuIpcGetMemHandle(&handle, a), CUDA_SUCCESS);
+	CHECK(fake_wait(&fake.settleds, 1));
+	fake_die();
+	CHECK_EQ(cuMemFree_v2(b), CUDA_SUCCESS); /* nobody to withdraw it from */
+	fake_listen();
+	CHECK(fake_wait(&fake.offers, 3));
+	CHECK(fake_wait(&fake.settleds, 2));
+	CHECK_EQ(FAKE(offers), 3);
+	CHECK_EQ(memcmp((char *)&handle + KEY_AT, fake.offered_key, 16), 0);
+	CHECK_EQ(cuIpcGetMemHandle(&again, a), CUDA_SUCCESS);
+	CHECK_EQ(memcmp(&handle, &again, sizeof(handle)), 0);
+	CHECK_EQ(FAKE(withdrawn), 0);
+	finish();
+}
+
+/* A handle as another process would make it, of a block of bytes at offset 2 MiB. */
+static CUipcMemHandle foreign_handle(unsigned char mark)
+{
+	CUipcMemHandle handle;
+	CUdeviceptr a;
+
+	CHECK_EQ(cuMemAlloc_v2(&a, 100 * SL_MIB), CUDA_SUCCESS);
+	CHECK_EQ(cuIpcGetMemHandle(&handle, a), CUDA_SUCCESS);
+	CHECK_EQ(cuMemFree_v2(a), CUDA_SUCCESS);
+	((unsigned char *)&handle)[KEY_AT] ^= mark;
+	fake_lock();
+	fake.opened.bytes = 102 * SL_MIB;
+	fake.opened.chunk_bytes = 64 * SL_MIB;
+	fake.opened.count = 2;
+	fake_unlock();
+	return handle;
+}
+
+static void body_open(void)
+{
+	CUipcMemHandle handle, other;
+	CUdeviceptr a, again, b;
+	unsigned int fds;
+
+	start();
+	handle = foreign_handle(1);
+	other = foreign_handle(2);
+	fds = open_fds();
+	CHECK_EQ(cuIpcOpenMemHandle_v2(NULL, handle, OPEN_FLAGS),
+		CUDA_ERROR_INVALID_VALUE);
+	CHECK_EQ(cuIpcOpenMemHandle_v2(&a, handle, 8), CUDA_ERROR_INVALID_VALUE);
+	CHECK_EQ(FAKE(opens), 0);
+	CHECK_EQ(cuIpcOpenMemHandle_v2(&a, handle, OPEN_FLAGS), CUDA_SUCCESS);
+	CHECK_EQ(STUB(imports), 2);
+	CHECK_EQ(STUB(mapped_bytes), 102 * SL_MIB);
+	CHECK_EQ(cuIpcOpenMemHandle_v2(&again, handle, OPEN_FLAGS), CUDA_SUCCESS);
+	CHECK_EQ(again, a);
+	CHECK_EQ(STUB(imports), 2);
+	CHECK_EQ(cuIpcOpenMemHandle_v2(&b, other, OPEN_FLAGS), CUDA_SUCCESS);
+	CHECK(b != a);
+	check_fds(fds);
+	CHECK_EQ(cuIpcCloseMemHandle(a + 512), CUDA_ERROR_INVALID_VALUE);
+	CHECK_EQ(cuIpcCloseMemHandle(a), CUDA_SUCCESS);
+	CHECK_EQ(STUB(mapped_bytes), 204 * SL_MIB);
+	CHECK_EQ(cuIpcCloseMemHandle(a), CUDA_SUCCESS);
+	CHECK_EQ(STUB(mapped_bytes), 102 * SL_MIB);
+	CHECK_EQ(cuIpcCloseMemHandle(a), CUDA_ERROR_INVALID_HANDLE);
+	/* What is left goes with the context. */
+	finish();
+}
+
+static void body_open_refused(void)
+{
+	static const struct {
+		uint32_t reason;
+		CUresult result;
+	} rows[] = {
+		{SL_IPC_UNKNOWN, CUDA_ERROR_INVALID_VALUE},
+		{SL_IPC_UNSEEN, CUDA_ERROR_INVALID_DEVICE},
+		{SL_IPC_FULL, CUDA_ERROR_OUT_OF_MEMORY},
+	};
+	CUipcMemHandle handle;
+	CUdeviceptr a;
+
+	start();
+	handle = foreign_handle(1);
+	for (size_t i = 0; i < SL_ARRAY_LEN(rows); i++) {
+		fake_lock();
+		fake.open_reason = rows[i].reason;
+		fake_unlock();
+		CHECK_EQ(cuIpcOpenMemHandle_v2(&a, handle, OPEN_FLAGS), rows[i].result);
+	}
+	/* Figures that do not fit together, a block that lies outside, a GPU that there is not. */
+	fake_lock();
+	fake.open_reason = SL_IPC_OK;
+	fake.opened.count = 3;
+	fake_unlock();
+	CHECK_EQ(cuIpcOpenMemHandle_v2(&a, handle, OPEN_FLAGS),
+		CUDA_ERROR_OPERATING_SYSTEM);
+	fake_lock();
+	fake.opened.count = 1;
+	fake.opened.bytes = 64 * SL_MIB;
+	fake_unlock();
+	CHECK_EQ(cuIpcOpenMemHandle_v2(&a, handle, OPEN_FLAGS), CUDA_ERROR_INVALID_VALUE);
+	fake_lock();
+	fake.opened.ordinal = 9;
+	fake_unlock();
+	CHECK_EQ(
+		cuIpcOpenMemHandle_v2(&a, handle, OPEN_FLAGS), CUDA_ERROR_INVALID_DEVICE);
+	CHECK_EQ(STUB(mapped_bytes), 0);
+	finish();
+}
+
+/* Every call of the driver fails once: nothing is left behind. */
+static void body_open_faults(void)
+{
+	CUipcMemHandle handle;
+	unsigned int fds, failed = 0;
+	CUdeviceptr a;
+
+	start();
+	handle = foreign_handle(1);
+	fds = open_fds();
+	for (unsigned int at = 1; at <= 8; at++) {
+		CUresult r;
+
+		stub_lock();
+		stub.fault_at = stub.calls + at;
+		stub.fault = CUDA_ERROR_UNKNOWN;
+		stub_unlock();
+		r = cuIpcOpenMemHandle_v2(&a, handle, OPEN_FLAGS);
+		stub_lock();
+		stub.fault_at = 0;
+		stub_unlock();
+		failed += r != CUDA_SUCCESS;
+		if (r == CUDA_SUCCESS)
+			CHECK_EQ(cuIpcCloseMemHandle(a), CUDA_SUCCESS);
+		CHECK_EQ(STUB(mapped_bytes), 0);
+		CHECK_EQ(STUB(reserved_bytes), 0);
+		check_fds(fds);
+	}
+	CHECK(failed >=
+		5); /* reserve, two imports, two maps, and access; releasing may fail */
+	finish();
+}
+
+static void *open_in_thread(void *arg)
+{
+	CUdeviceptr a = 0;
+
+	CHECK_EQ(sl_real.cuCtxPushCurrent_v2(ctx), CUDA_SUCCESS);
+	CHECK_EQ(cuIpcOpenMemHandle_v2(&a, *(CUipcMemHandle *)arg, OPEN_FLAGS),
+		CUDA_SUCCESS);
+	return (void *)(uintptr_t)a;
+}
+
+/* Many threads want the same; there is no daemon at first. */
+static void body_open_waits(void)
+{
+	CUipcMemHandle handle;
+	pthread_t threads[8];
+	void *at[8];
+
+	start();
+	handle = foreign_handle(1);
+	fake_die();
+	for (size_t i = 0; i < SL_ARRAY_LEN(threads); i++)
+		pthread_create(&threads[i], NULL, open_in_thread, &handle);
+	usleep(100000);
+	fake_listen();
+	for (size_t i = 0; i < SL_ARRAY_LEN(threads); i++) {
+		pthread_join(threads[i], &at[i]);
+		CHECK_EQ((uintptr_t)at[i], (uintptr_t)at[0]);
+	}
+	CHECK_EQ(STUB(imports), 2);
+	for (size_t i = 0; i < SL_ARRAY_LEN(threads); i++) {
+		CHECK_EQ(STUB(mapped_bytes), 102 * SL_MIB);
+		CHECK_EQ(
+			cuIpcCloseMemHandle((CUdeviceptr)(uintptr_t)at[0]), CUDA_SUCCESS);
+	}
+	CHECK_EQ(STUB(mapped_bytes), 0);
+	finish();
+}
+
+#define TESTS                                                              \
+	X(offer)                                                           \
+	X(refused) X(cannot_export) X(older_daemon) X(next_daemon) X(open) \
+		X(open_refused) X(open_faults) X(open_waits)
+
+#define X(name)                               \
+	static void test_##name(void **state) \
+	{                                     \
+		(void)state;                  \
+		in_child(body_##name, 60);    \
+	}
+TESTS
+#undef X
+
+int main(void)
+{
+#define X(name) cmocka_unit_test(test_##name),
+	const struct CMUnitTest tests[] = {TESTS};
+#undef X
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
