@@ -13,7 +13,7 @@
 extern "C" {
 #endif
 
-/* Devices. */
+/* Devices, and the profiler. */
 CUresult cuDeviceGetExecAffinitySupport(
 	int *value, CUexecAffinityType type, CUdevice dev);
 CUresult cuDeviceGetNvSciSyncAttributes(void *list, CUdevice dev, int flags);
@@ -26,6 +26,9 @@ CUresult cuDeviceGetP2PAtomicCapabilities(unsigned int *capabilities,
 	CUdevice dst);
 CUresult cuFlushGPUDirectRDMAWrites(
 	CUflushGPUDirectRDMAWritesTarget target, CUflushGPUDirectRDMAWritesScope scope);
+
+CUresult cuProfilerStart(void);
+CUresult cuProfilerStop(void);
 
 /* Parts of GPUs, green contexts. */
 CUresult cuDeviceGetDevResource(

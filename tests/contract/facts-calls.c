@@ -412,3 +412,10 @@ FACT(vmm_unmap_busy, "published: Xid 31", SAME,
 	IS(ERROR_ILLEGAL_ADDRESS, cuStreamSynchronize, stream);
 	IS(ERROR_ILLEGAL_ADDRESS, cuCtxSynchronize);
 }
+
+FACT(profiler, MANUAL, SAME, "a program may start and stop a profiler that is not there")
+{
+	contract_context();
+	OK(cuProfilerStart);
+	OK(cuProfilerStop);
+}
