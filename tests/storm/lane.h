@@ -139,6 +139,7 @@ struct storm_lane {
 	struct storm_answers *answers;
 	uint64_t calls[STORM_IDS], refused[STORM_IDS];
 	CUdevice device;
+	int devices;
 	CUcontext primary;
 	uint32_t context; /* 0: the primary; else slot + 1 */
 	bool twin;        /* this step uses the _ptsz and _ptds functions */

@@ -51,6 +51,11 @@ static bool first_calls(struct storm_lane *l)
 	CUresult r = storm_cu.cuInit(0);
 
 	if (r == CUDA_SUCCESS)
+		r = storm_cu.cuDeviceGetCount(&l->devices);
+	/* Those that share memory are on one GPU; the others on any. */
+	if (r == CUDA_SUCCESS && l->shape != STORM_SHAPE_LINKED)
+		l->device = (CUdevice)l->worker % l->devices;
+	if (r == CUDA_SUCCESS)
 		r = storm_cu.cuDevicePrimaryCtxRetain(&l->primary, l->device);
 	if (r == CUDA_SUCCESS)
 		r = storm_cu.cuCtxSetCurrent(l->primary);

@@ -2,7 +2,7 @@
 # Random driver calls by several processes: plain and under Sluice the answers are the same.
 # STORM_OPTIONS (words for `storm`: --calls, --seed, --replay ...) in place of the usual million calls.
 export LIMIT="${STORM_LIMIT:-840}"
-export BOX="--gpus 1 --memory 8GiB"
+export BOX="--gpus 2 --memory 8GiB"
 . "$(dirname "$0")/../system/lib.sh"
 keep=${STORM_KEEP:-$T}
 mkdir -p "$keep"
@@ -12,7 +12,7 @@ without=$(sed -n 's/^\([a-z_*]*\): .*/\1/p' "$(dirname "$0")/known" | paste -sd,
 [ -z "$without" ] || note "left out: $without (tests/storm/known says why)"
 # shellcheck disable=SC2086 # options are words
 "$B/tests/storm/storm" --keep "$keep" ${without:+--without "$without"} \
-	${STORM_OPTIONS:---calls 1000000 --shrink 120} -- $RUN -- >"$T/out" 2>&1
+	${STORM_OPTIONS:---calls 1000000 --shrink 120} -- $RUN --gpus 2 -- >"$T/out" 2>&1
 status=$?
 cat "$T/out"
 check "differences" "$status" = 0
