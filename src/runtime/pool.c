@@ -1,20 +1,10 @@
 /*
  * pool - see pool.h
  *
- * Bytes of a pool: charged ones are settled with the daemon; granted ones belong to calls that are under
- * way, pending ones are what those calls may take. A new call asks for
- *     used + pending + its own - max(charged, reserved) - granted
- * so it never counts on what another one was granted. When a call is done, charged falls to what the
- * driver says is reserved, or pending calls may yet take.
- *
- * Drivers take memory for a pool in chunks: of a least size, and large enough for the one allocation that
- * needs it. So that is what is asked for, and what comes of it teaches how this pool grows. What a pool has
- * reserved beyond what was asked for is measured as hidden bytes, and asked for with its next growth.
- *
- * Memory that was freed on a stream still counts as used until the stream is there. If a demand is
- * denied, a synchronisation and a trim show what is used in truth, before anybody hears of it.
+ * Which pools there are, what the driver says of them, and how what is charged follows it. Where the
+ * driver reserved more than anybody asked for, the rest is measured as hidden bytes.
  */
-#include "runtime/pool.h"
+#include "runtime/pool_state.h"
 #include "runtime/backing.h"
 #include "runtime/device.h"
 #include "runtime/graph.h"
@@ -32,25 +22,6 @@
 #define CHUNK_MAX   (64 * SL_MIB)
 /* Others may take or give back meanwhile so often; then what is charged stays too high until later. */
 #define LOOKS_MAX 3
-/* A trim may turn a reserve that a demand counted on into free memory; then the rest is asked for. */
-#define ASKS_MAX 4
-
-struct sl_pool {
-	struct sl_link link;
-	bool of_graphs;
-	CUmemoryPool handle; /* unless of graphs */
-	CUdevice dev;
-	struct sl_gpu *gpu; /* NULL: not charged */
-	uint32_t users;
-	bool gone;
-	bool watched;
-	uint32_t version; /* counts beginnings and ends of calls */
-	uint64_t charged_bytes, granted_bytes, pending_bytes;
-	bool learned;   /* from its own growth: */
-	bool in_chunks; /* it takes chunks of at least so many bytes, else what it lacks */
-	uint64_t chunk_bytes;     /* the least chunk */
-	uint64_t threshold_bytes; /* a synchronisation leaves it so much */
-};
 
 uint32_t sl_pool_watched;
 
@@ -58,6 +29,16 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct sl_link pools = SL_LIST_INIT(pools);
 static CUmemoryPool current_of[SL_GPUS_MAX]; /* NULL: ask the driver; atomic */
 static uint32_t current_changes;
+
+void sl_pool_lock(void)
+{
+	(void)pthread_mutex_lock(&lock);
+}
+
+void sl_pool_unlock(void)
+{
+	(void)pthread_mutex_unlock(&lock);
+}
 
 /* --- finding -------------------------------------------------------------------------------------- */
 
@@ -105,9 +86,9 @@ void sl_pool_leave(struct sl_pool *pool)
 {
 	bool last;
 
-	(void)pthread_mutex_lock(&lock);
+	sl_pool_lock();
 	last = --pool->users == 0 && pool->gone;
-	(void)pthread_mutex_unlock(&lock);
+	sl_pool_unlock();
 	if (last)
 		free(pool);
 }
@@ -151,10 +132,10 @@ static struct sl_pool *add_unknown(CUmemoryPool handle, CUdevice dev)
 	if (dev < 0)
 		dev = device_of_pool(handle);
 	gpu = dev >= 0 ? sl_device_gpu(dev) : NULL;
-	(void)pthread_mutex_lock(&lock);
+	sl_pool_lock();
 	pool = find(false, handle, 0);
 	pool = use(pool ? pool : add(false, handle, dev, gpu));
-	(void)pthread_mutex_unlock(&lock);
+	sl_pool_unlock();
 	return pool;
 }
 
@@ -163,11 +144,11 @@ static struct sl_pool *pool_of(CUmemoryPool handle, CUdevice dev)
 	struct sl_pool *pool;
 	bool known;
 
-	(void)pthread_mutex_lock(&lock);
+	sl_pool_lock();
 	pool = find(false, handle, 0);
 	known = pool != NULL;
 	pool = use(pool);
-	(void)pthread_mutex_unlock(&lock);
+	sl_pool_unlock();
 	return known ? pool : add_unknown(handle, dev);
 }
 
@@ -196,10 +177,10 @@ static struct sl_pool *current_pool(CUdevice dev)
 	if (sl_real.cuDeviceGetMemPool(&handle, dev) != CUDA_SUCCESS)
 		return NULL;
 	/* What changed meanwhile is not kept. */
-	(void)pthread_mutex_lock(&lock);
+	sl_pool_lock();
 	if (changes == __atomic_load_n(&current_changes, __ATOMIC_RELAXED))
 		__atomic_store_n(&current_of[dev], handle, __ATOMIC_RELAXED);
-	(void)pthread_mutex_unlock(&lock);
+	sl_pool_unlock();
 	return pool_of(handle, dev);
 }
 
@@ -222,25 +203,25 @@ struct sl_pool *sl_pool_of_graphs(CUdevice dev)
 
 	if (!gpu)
 		return NULL;
-	(void)pthread_mutex_lock(&lock);
+	sl_pool_lock();
 	pool = find(true, NULL, dev);
 	pool = use(pool ? pool : add(true, NULL, dev, gpu));
-	(void)pthread_mutex_unlock(&lock);
+	sl_pool_unlock();
 	return pool;
 }
 
 void sl_pool_current_changed(void)
 {
-	(void)pthread_mutex_lock(&lock);
+	sl_pool_lock();
 	__atomic_fetch_add(&current_changes, 1, __ATOMIC_RELEASE);
 	for (size_t i = 0; i < SL_GPUS_MAX; i++)
 		__atomic_store_n(&current_of[i], NULL, __ATOMIC_RELAXED);
-	(void)pthread_mutex_unlock(&lock);
+	sl_pool_unlock();
 }
 
 /* --- what the driver says -------------------------------------------------------------------------- */
 
-static CUresult used_of(const struct sl_pool *pool, uint64_t *bytes)
+CUresult sl_pool_used(const struct sl_pool *pool, uint64_t *bytes)
 {
 	cuuint64_t value = 0;
 	CUresult r = pool->of_graphs ? sl_real.cuDeviceGetGraphMemAttribute(pool->dev,
@@ -252,7 +233,7 @@ static CUresult used_of(const struct sl_pool *pool, uint64_t *bytes)
 	return r;
 }
 
-static CUresult reserved_of(const struct sl_pool *pool, uint64_t *bytes)
+CUresult sl_pool_reserved(const struct sl_pool *pool, uint64_t *bytes)
 {
 	cuuint64_t value = 0;
 	CUresult r = pool->of_graphs
@@ -293,14 +274,14 @@ static void learn(
 
 /* Takes what no call needs off what is charged, up to what is reserved. Of `grant`, which is not yet
  * charged, *unused goes back; the result is what else does. The growth's call is over: growth may be NULL. */
-static uint64_t lower(struct sl_pool *pool, struct sl_pool_growth *growth, uint64_t grant,
-	uint64_t *unused)
+uint64_t sl_pool_lower(struct sl_pool *pool, struct sl_pool_growth *growth,
+	uint64_t grant, uint64_t *unused)
 {
 	uint64_t reserved, surplus = 0, total, target;
 	uint32_t version;
 	bool sure = false;
 
-	(void)pthread_mutex_lock(&lock);
+	sl_pool_lock();
 	if (growth) {
 		pool->pending_bytes -= growth->pending_bytes;
 		pool->granted_bytes =
@@ -309,11 +290,11 @@ static uint64_t lower(struct sl_pool *pool, struct sl_pool_growth *growth, uint6
 	}
 	for (int i = 0; i < LOOKS_MAX && !sure; i++) {
 		version = pool->version;
-		(void)pthread_mutex_unlock(&lock);
+		sl_pool_unlock();
 		/* Who cannot tell keeps what it has: a sticky error, for one. */
-		if (reserved_of(pool, &reserved) != CUDA_SUCCESS)
+		if (sl_pool_reserved(pool, &reserved) != CUDA_SUCCESS)
 			reserved = UINT64_MAX / 2;
-		(void)pthread_mutex_lock(&lock);
+		sl_pool_lock();
 		sure = version == pool->version;
 	}
 	total = pool->charged_bytes + grant;
@@ -328,202 +309,17 @@ static uint64_t lower(struct sl_pool *pool, struct sl_pool_growth *growth, uint6
 	pool->charged_bytes = total - surplus;
 	pool->version++;
 	watch(pool);
-	(void)pthread_mutex_unlock(&lock);
+	sl_pool_unlock();
 	*unused = sl_min_u64(surplus, grant);
 	return surplus - *unused;
 }
 
 void sl_pool_look(struct sl_pool *pool)
 {
-	uint64_t unused, surplus = lower(pool, NULL, 0, &unused);
+	uint64_t unused, surplus = sl_pool_lower(pool, NULL, 0, &unused);
 
 	if (surplus)
 		sl_passed_free(pool->gpu, surplus, SL_PASSED_HELD);
-}
-
-void sl_pool_done(struct sl_pool_growth *growth)
-{
-	struct sl_pool *pool = growth->pool;
-	uint64_t unused, surplus;
-	int saved_errno = errno;
-
-	if (!pool)
-		return;
-	surplus = lower(pool, growth, growth->passed.bytes, &unused);
-	sl_passed_settle(&growth->passed, growth->passed.bytes - unused);
-	if (surplus)
-		sl_passed_free(pool->gpu, surplus, SL_PASSED_HELD);
-	sl_pool_leave(pool);
-	growth->pool = NULL;
-	errno = saved_errno;
-}
-
-/* --- asking ---------------------------------------------------------------------------------------- */
-
-/* Under the lock: the growth is sure of what it needs, and others count it in. One that is still asking is
- * nobody's business: it may be denied. */
-static void promise(struct sl_pool_growth *growth)
-{
-	growth->pool->pending_bytes += growth->bytes - growth->pending_bytes;
-	growth->pending_bytes = growth->bytes;
-	growth->pool->version++;
-}
-
-/* Under the lock, with what the driver said: what the reserve lacks. */
-static uint64_t compare(struct sl_pool_growth *growth, uint64_t used, uint64_t reserved,
-	uint64_t *unasked)
-{
-	struct sl_pool *pool = growth->pool;
-	uint64_t have = sl_max_u64(pool->charged_bytes, reserved) + pool->granted_bytes;
-	uint64_t wanted =
-		used + pool->pending_bytes + growth->bytes - growth->pending_bytes;
-
-	*unasked = sl_sub_sat(reserved, pool->charged_bytes + pool->granted_bytes);
-	if (sl_likely(wanted <= have))
-		promise(growth);
-	return sl_sub_sat(wanted, have);
-}
-
-/* What the pool's reserve lacks for the growth; 0: it is promised. *unasked: what the pool has reserved
- * and nobody asked for. */
-static uint64_t lacking(struct sl_pool_growth *growth, uint64_t *unasked)
-{
-	uint64_t used, reserved = 0, lack;
-	bool known = used_of(growth->pool, &used) == CUDA_SUCCESS;
-
-	*unasked = 0;
-	/* The first time without the second question, which is seldom needed. */
-	for (int i = 0; i < 2; i++) {
-		if (i == 1)
-			known = known &&
-				reserved_of(growth->pool, &reserved) == CUDA_SUCCESS;
-		(void)pthread_mutex_lock(&lock);
-		lack = known ? compare(growth, used, reserved, unasked) : 0;
-		if (!known)
-			promise(growth);
-		(void)pthread_mutex_unlock(&lock);
-		if (sl_likely(!lack))
-			return 0;
-	}
-	growth->reserved_bytes = reserved;
-	growth->lacking_bytes = lack;
-	return lack;
-}
-
-static bool ask_once(struct sl_pool_growth *growth, uint64_t bytes, CUresult *result)
-{
-	return sl_passed_ask(
-		&growth->passed, growth->pool->dev, bytes, SL_PASSED_HELD, result);
-}
-
-/* What the driver will take, and what was not asked for earlier; that is measured, so it need not be had.
- * Nor, of a pool that nobody has seen grow, a whole chunk. */
-static bool ask_for(
-	struct sl_pool_growth *growth, uint64_t bytes, uint64_t unasked, CUresult *result)
-{
-	struct sl_pool *pool = growth->pool;
-	uint64_t chunk = bytes;
-	bool learned;
-
-	(void)pthread_mutex_lock(&lock);
-	learned = pool->learned;
-	if (pool->in_chunks)
-		chunk = sl_max_u64(chunk, sl_max_u64(growth->bytes, pool->chunk_bytes));
-	(void)pthread_mutex_unlock(&lock);
-	if (ask_once(growth, chunk + unasked, result))
-		return true;
-	if (unasked && *result == CUDA_ERROR_OUT_OF_MEMORY &&
-		ask_once(growth, chunk, result))
-		return true;
-	return !learned && bytes < chunk && *result == CUDA_ERROR_OUT_OF_MEMORY &&
-	       ask_once(growth, bytes, result);
-}
-
-/* The grant is the call's, and with it comes the promise, so that no other call counts on it; an earlier
- * one of the same call is the pool's from now on. */
-static void enter_grant(struct sl_pool_growth *growth)
-{
-	(void)pthread_mutex_lock(&lock);
-	promise(growth);
-	growth->pool->granted_bytes += growth->passed.bytes;
-	growth->granted_bytes = growth->passed.bytes;
-	growth->pool->version++;
-	(void)pthread_mutex_unlock(&lock);
-}
-
-static void keep_grant(struct sl_pool_growth *growth)
-{
-	uint64_t bytes = growth->granted_bytes;
-
-	if (!bytes)
-		return;
-	sl_passed_settle(&growth->passed, bytes);
-	(void)pthread_mutex_lock(&lock);
-	growth->pool->granted_bytes -= bytes;
-	growth->pool->charged_bytes += bytes;
-	growth->granted_bytes = 0;
-	(void)pthread_mutex_unlock(&lock);
-	memset(&growth->passed, 0, sizeof(growth->passed));
-}
-
-static bool ask_until_enough(struct sl_pool_growth *growth, CUresult *result)
-{
-	uint64_t denied_bytes = UINT64_MAX, unasked;
-	uint64_t bytes = lacking(growth, &unasked);
-
-	for (int i = 0; i < ASKS_MAX && sl_unlikely(bytes); i++) {
-		/* Before a denial is final everybody has given back what nobody uses: was it enough? */
-		if (bytes >= denied_bytes)
-			return false;
-		keep_grant(growth);
-		if (ask_for(growth, bytes, unasked, result))
-			enter_grant(growth);
-		else if (*result == CUDA_ERROR_OUT_OF_MEMORY)
-			denied_bytes = bytes;
-		else
-			return false;
-		bytes = lacking(growth, &unasked);
-	}
-	if (bytes && denied_bytes == UINT64_MAX) {
-		(void)pthread_mutex_lock(&lock);
-		promise(growth);
-		(void)pthread_mutex_unlock(&lock);
-		bytes = 0;
-	}
-	return bytes == 0;
-}
-
-bool sl_pool_ask(struct sl_pool_growth *growth, struct sl_pool *pool, uint64_t bytes,
-	CUresult *result)
-{
-	int saved_errno = errno;
-	bool ok;
-
-	memset(growth, 0, sizeof(*growth));
-	if (!pool)
-		return true;
-	growth->pool = pool;
-	growth->bytes = bytes;
-	ok = ask_until_enough(growth, result);
-	if (ok) {
-		/* Out of memory in spite of the reserve is for us to help, too. */
-		if (!growth->granted_bytes) {
-			memset(&growth->passed, 0, sizeof(growth->passed));
-			growth->passed.flags = SL_PASSED_HELD;
-		}
-		growth->passed.gpu = pool->gpu;
-	} else {
-		growth->passed.gpu = NULL;
-		growth->passed.bytes = 0;
-		sl_pool_done(growth);
-	}
-	errno = saved_errno;
-	return ok;
-}
-
-bool sl_pool_again(struct sl_pool_growth *growth, CUresult *result)
-{
-	return growth->pool && sl_passed_again(&growth->passed, result);
 }
 
 /* --- the life of pools ------------------------------------------------------------------------------ */
@@ -544,11 +340,11 @@ struct sl_pool *sl_pool_hold(CUmemoryPool handle)
 {
 	struct sl_pool *pool;
 
-	(void)pthread_mutex_lock(&lock);
+	sl_pool_lock();
 	pool = find(false, handle, 0);
 	if (pool)
 		pool->users++;
-	(void)pthread_mutex_unlock(&lock);
+	sl_pool_unlock();
 	return pool;
 }
 
@@ -561,9 +357,9 @@ void sl_pool_unhold(struct sl_pool *pool, bool ended)
 	if (!pool)
 		return;
 	if (ended) {
-		(void)pthread_mutex_lock(&lock);
+		sl_pool_lock();
 		bytes = pool->gone ? 0 : end(pool);
-		(void)pthread_mutex_unlock(&lock);
+		sl_pool_unlock();
 		sl_pool_current_changed();
 		sl_passed_free(pool->gpu, bytes, SL_PASSED_HELD);
 	}
@@ -578,9 +374,9 @@ void sl_pool_made(CUmemoryPool handle, const CUmemPoolProps *props)
 
 	/* One with this handle that ended without our seeing it. */
 	sl_pool_unhold(sl_pool_hold(handle), true);
-	(void)pthread_mutex_lock(&lock);
+	sl_pool_lock();
 	(void)add(false, handle, on_device ? props->location.id : -1, gpu);
-	(void)pthread_mutex_unlock(&lock);
+	sl_pool_unlock();
 }
 
 void sl_pool_keeps(CUmemoryPool handle, uint64_t threshold_bytes)
@@ -589,10 +385,10 @@ void sl_pool_keeps(CUmemoryPool handle, uint64_t threshold_bytes)
 
 	if (!pool)
 		return;
-	(void)pthread_mutex_lock(&lock);
+	sl_pool_lock();
 	pool->threshold_bytes = threshold_bytes;
 	watch(pool);
-	(void)pthread_mutex_unlock(&lock);
+	sl_pool_unlock();
 	sl_pool_leave(pool);
 }
 
@@ -601,7 +397,7 @@ static struct sl_pool *nth_charged(size_t n)
 {
 	struct sl_pool *found = NULL;
 
-	(void)pthread_mutex_lock(&lock);
+	sl_pool_lock();
 	sl_list_foreach (link, &pools) {
 		struct sl_pool *pool = SL_LIST_ENTRY(link, struct sl_pool, link);
 
@@ -610,7 +406,7 @@ static struct sl_pool *nth_charged(size_t n)
 			break;
 		}
 	}
-	(void)pthread_mutex_unlock(&lock);
+	sl_pool_unlock();
 	return found;
 }
 
@@ -619,10 +415,10 @@ static size_t count_charged(void)
 {
 	size_t count = 0;
 
-	(void)pthread_mutex_lock(&lock);
+	sl_pool_lock();
 	sl_list_foreach (link, &pools)
 		count += SL_LIST_ENTRY(link, struct sl_pool, link)->charged_bytes > 0;
-	(void)pthread_mutex_unlock(&lock);
+	sl_pool_unlock();
 	return count;
 }
 
@@ -645,10 +441,10 @@ static uint64_t all_charged(void)
 {
 	uint64_t bytes = 0;
 
-	(void)pthread_mutex_lock(&lock);
+	sl_pool_lock();
 	sl_list_foreach (link, &pools)
 		bytes += SL_LIST_ENTRY(link, struct sl_pool, link)->charged_bytes;
-	(void)pthread_mutex_unlock(&lock);
+	sl_pool_unlock();
 	return bytes;
 }
 
@@ -685,7 +481,7 @@ void sl_pool_drop_device(CUdevice dev)
 	sl_pool_current_changed();
 	for (;;) {
 		bytes = 0;
-		(void)pthread_mutex_lock(&lock);
+		sl_pool_lock();
 		pool = NULL;
 		sl_list_foreach (link, &pools) {
 			struct sl_pool *at = SL_LIST_ENTRY(link, struct sl_pool, link);
@@ -697,7 +493,7 @@ void sl_pool_drop_device(CUdevice dev)
 				break;
 			}
 		}
-		(void)pthread_mutex_unlock(&lock);
+		sl_pool_unlock();
 		if (!pool)
 			return;
 		sl_passed_free(pool->gpu, bytes, SL_PASSED_HELD);
