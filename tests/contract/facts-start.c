@@ -320,8 +320,7 @@ FACT(names_exported, "dlsym users rely on it", SAME,
 
 	OK(cuDriverGetVersion, &version);
 	for (size_t i = 0; i < SL_ARRAY_LEN(names); i++)
-		if (names[i].since <= version &&
-			!dlsym(RTLD_DEFAULT, names[i].name)) {
+		if (names[i].since <= version && !dlsym(RTLD_DEFAULT, names[i].name)) {
 			printf("no %s\n", names[i].name);
 			HOLDS(names[i].since, >, version);
 		}
