@@ -115,6 +115,14 @@ typedef struct nvmlAccountingStats_st {
 	unsigned int reserved[5];
 } nvmlAccountingStats_t;
 
+/* As of CUDA 13.4; pid is the question. */
+typedef struct nvmlAccountingStats_v2_st {
+	unsigned int pid, isRunning, gpuUtilization, memoryUtilization;
+	unsigned long long maxMemoryUsage;
+	unsigned int sampleCount;
+	unsigned long long sumGpuUtil, sumFbUtil, time, startTime;
+} nvmlAccountingStats_v2_t;
+
 /* The calls that take these check their version word. The arrays are the caller's; the counts are in and
  * out, as below. */
 typedef struct nvmlProcessUtilizationInfo_v1_st {
@@ -315,6 +323,8 @@ nvmlReturn_t nvmlDeviceGetRunningProcessDetailList(
 	nvmlDevice_t device, nvmlProcessDetailList_t *list);
 nvmlReturn_t nvmlDeviceGetAccountingPids(
 	nvmlDevice_t device, unsigned int *count, unsigned int *pids);
+nvmlReturn_t nvmlDeviceGetAccountingStats_v2(
+	nvmlDevice_t device, nvmlAccountingStats_v2_t *stats);
 nvmlReturn_t nvmlDeviceGetAccountingStats(
 	nvmlDevice_t device, unsigned int pid, nvmlAccountingStats_t *stats);
 

@@ -192,21 +192,47 @@ SL_EXPORT nvmlReturn_t nvmlDeviceGetAccountingPids(
 	return r;
 }
 
+/* Whether what NVML knows of that pid is for us. */
+static bool is_told(nvmlDevice_t device, unsigned int pid)
+{
+	struct sl_pids pids;
+
+	if (!sl_nvml_is_active())
+		return true;
+	list(device, &pids);
+	return pids.same && has(&pids, pid);
+}
+
 SL_EXPORT nvmlReturn_t nvmlDeviceGetAccountingStats(
 	nvmlDevice_t device, unsigned int pid, nvmlAccountingStats_t *stats)
 {
 	SL_NVML_REAL(real, nvmlDeviceGetAccountingStats);
 	nvmlAccountingStats_t found;
-	struct sl_pids pids;
 	nvmlReturn_t r = real(device, pid, stats ? &found : NULL);
 
 	if (r != NVML_SUCCESS)
 		return r;
-	if (sl_nvml_is_active()) {
-		list(device, &pids);
-		if (!pids.same || !has(&pids, pid))
-			return NVML_ERROR_NOT_FOUND;
-	}
+	if (!is_told(device, pid))
+		return NVML_ERROR_NOT_FOUND;
+	*stats = found;
+	return NVML_SUCCESS;
+}
+
+SL_EXPORT nvmlReturn_t nvmlDeviceGetAccountingStats_v2(
+	nvmlDevice_t device, nvmlAccountingStats_v2_t *stats)
+{
+	SL_NVML_REAL(real, nvmlDeviceGetAccountingStats_v2);
+	nvmlAccountingStats_v2_t found;
+	nvmlReturn_t r;
+
+	if (!stats)
+		return real(device, stats);
+	found = *stats;
+	r = real(device, &found);
+	if (r != NVML_SUCCESS)
+		return r;
+	if (!is_told(device, found.pid))
+		return NVML_ERROR_NOT_FOUND;
 	*stats = found;
 	return NVML_SUCCESS;
 }

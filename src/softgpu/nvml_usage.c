@@ -251,6 +251,16 @@ nvmlReturn_t nvmlDeviceGetAccountingStats(
 	return NVML_ERROR_NOT_SUPPORTED;
 }
 
+nvmlReturn_t nvmlDeviceGetAccountingStats_v2(
+	nvmlDevice_t device, nvmlAccountingStats_v2_t *stats)
+{
+	uint32_t i;
+
+	(void)stats;
+	NEED_DEVICE(device, &i);
+	return NVML_ERROR_NOT_SUPPORTED;
+}
+
 /* One sample of the last second, of what is counted: the GPU's utilisation. */
 #define SAMPLES_OF_GPU 1u
 

@@ -177,8 +177,9 @@ static void body_many_processes(void)
 static void body_by_number(void)
 {
 	nvmlProcessUtilizationSample_t samples[4];
+	nvmlAccountingStats_v2_t second = {.pid = 8};
+	unsigned int count = 4, kept[4];
 	nvmlAccountingStats_t stats;
-	unsigned int count = 4;
 
 	start();
 	SET(pids, 1);
@@ -192,6 +193,16 @@ static void body_by_number(void)
 	CHECK_EQ(nvmlDeviceGetAccountingStats(device(0), 8, &stats), NVML_SUCCESS);
 	CHECK_EQ(
 		nvmlDeviceGetAccountingStats(device(0), 7, &stats), NVML_ERROR_NOT_FOUND);
+	CHECK_EQ(nvmlDeviceGetAccountingStats_v2(device(0), &second), NVML_SUCCESS);
+	CHECK_EQ(second.maxMemoryUsage, 8);
+	second.pid = 7;
+	CHECK_EQ(nvmlDeviceGetAccountingStats_v2(device(0), &second),
+		NVML_ERROR_NOT_FOUND);
+	CHECK_EQ(second.maxMemoryUsage, 8);
+	count = 4;
+	CHECK_EQ(nvmlDeviceGetAccountingPids(device(0), &count, kept), NVML_SUCCESS);
+	CHECK_EQ(count, 1);
+	CHECK_EQ(kept[0], 8);
 	SET(pids_flags, 0);
 	count = 4;
 	CHECK_EQ(nvmlDeviceGetProcessUtilization(device(0), samples, &count, 0),

@@ -123,3 +123,22 @@ nvmlReturn_t nvmlDeviceGetAccountingStats(
 	*stats = (nvmlAccountingStats_t){.maxMemoryUsage = pid};
 	return stub_nvml.result;
 }
+
+nvmlReturn_t nvmlDeviceGetAccountingStats_v2(
+	nvmlDevice_t device, nvmlAccountingStats_v2_t *stats)
+{
+	if (is_bad(device) || !stats)
+		return NVML_ERROR_INVALID_ARGUMENT;
+	stats->maxMemoryUsage = stats->pid;
+	return stub_nvml.result;
+}
+
+nvmlReturn_t nvmlDeviceGetAccountingPids(
+	nvmlDevice_t device, unsigned int *count, unsigned int *pids)
+{
+	if (is_bad(device))
+		return NVML_ERROR_INVALID_ARGUMENT;
+	*count = stub_nvml.processes;
+	memcpy(pids, stub_nvml.pid, *count * sizeof(*pids));
+	return stub_nvml.result;
+}
