@@ -16,6 +16,7 @@
 #include "runtime/mode.h"
 
 #include <limits.h>
+#include <signal.h>
 #include <sys/mman.h>
 
 #ifndef SYS_membarrier
@@ -138,6 +139,27 @@ void sl_gate_enter_slowly(struct sl_gate_thread *self)
 			return;
 		park(self, word);
 	}
+}
+
+/* On a stack for signal handlers addresses tell nothing. */
+static bool is_on_signal_stack(void)
+{
+	stack_t now = {0};
+
+	return sigaltstack(NULL, &now) == 0 && now.ss_flags & SS_ONSTACK;
+}
+
+void sl_gate_enter_again(struct sl_gate_thread *self, uintptr_t stack)
+{
+	int saved_errno = errno;
+
+	if (stack < self->stack || is_on_signal_stack()) {
+		__atomic_store_n(&self->depth, self->depth + 1, __ATOMIC_RELAXED);
+	} else {
+		self->stack = stack;
+		sl_gate_enter_slowly(self);
+	}
+	errno = saved_errno;
 }
 
 void sl_gate_start(bool may_use_membarrier)

@@ -10,6 +10,11 @@
  * every running thread. Where membarrier is refused the word carries SL_GATE_FENCED and each
  * entry makes a fence of its own.
  *
+ * A signal handler of the program may leave a call by siglongjmp, and our depth stays behind. What is
+ * nested lies deeper in the stack than what it is nested in; an entry that does not proves that the
+ * former one was left, and takes its place. A thread that left and never calls again looks inside
+ * for ever: a drain ends by its deadline.
+ *
  * Closing nests. Records are never unmapped, so a closer may look at them at any time.
  */
 #ifndef SL_RUNTIME_GATE_H
@@ -21,6 +26,7 @@ struct sl_gate_thread {
 	uint32_t depth; /* written by its thread only */
 	uint32_t in_use;
 	uint64_t submissions; /* outermost entries so far; written by its thread only */
+	uintptr_t stack;      /* the stack's end at the outermost entry */
 	struct sl_gate_thread *next;
 } __attribute__((aligned(64)));
 
@@ -36,27 +42,45 @@ extern uint32_t sl_gate_word;
  * the thread is not gated. */
 struct sl_gate_thread *sl_gate_attach(void) SL_COLD;
 void sl_gate_enter_slowly(struct sl_gate_thread *self) SL_COLD;
+/* An entry at a depth above 0: a nested one, or one after a jump. */
+void sl_gate_enter_again(struct sl_gate_thread *self, uintptr_t stack) SL_COLD;
+
+/* Not the address of a local variable: a sanitizer may keep those elsewhere. */
+static inline uintptr_t sl_gate_stack(void)
+{
+	uintptr_t stack;
+
+	__asm__ volatile("movq %%rsp, %0" : "=r"(stack));
+	return stack;
+}
 
 /* Blocks while the gate is closed, unless the thread is inside already. Keeps errno. */
 static inline void sl_gate_enter(struct sl_gate_thread *self)
 {
-	uint32_t depth = self->depth;
+	uintptr_t stack = sl_gate_stack();
 
-	__atomic_store_n(&self->depth, depth + 1, __ATOMIC_RELAXED);
+	if (sl_unlikely(self->depth)) {
+		sl_gate_enter_again(self, stack);
+		return;
+	}
+	self->stack = stack;
+	__atomic_store_n(&self->depth, 1, __ATOMIC_RELAXED);
 	/* The closer's membarrier makes this compiler barrier a fence when it matters. */
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	if (sl_unlikely(__atomic_load_n(&sl_gate_word, __ATOMIC_ACQUIRE)) && depth == 0)
+	if (sl_unlikely(__atomic_load_n(&sl_gate_word, __ATOMIC_ACQUIRE)))
 		sl_gate_enter_slowly(self);
 }
 
 static inline void sl_gate_leave(struct sl_gate_thread *self)
 {
-	uint32_t depth = self->depth - 1;
+	uint32_t depth = self->depth;
 
-	if (depth == 0)
-		__atomic_store_n(
-			&self->submissions, self->submissions + 1, __ATOMIC_RELAXED);
-	__atomic_store_n(&self->depth, depth, __ATOMIC_RELEASE);
+	if (sl_unlikely(depth > 1)) {
+		__atomic_store_n(&self->depth, depth - 1, __ATOMIC_RELAXED);
+		return;
+	}
+	__atomic_store_n(&self->submissions, self->submissions + 1, __ATOMIC_RELAXED);
+	__atomic_store_n(&self->depth, 0, __ATOMIC_RELEASE);
 }
 
 /* Registers with membarrier(2) and drops SL_GATE_FENCED if that works. Once, at the join. */

@@ -11,6 +11,9 @@
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <sys/mman.h>
 
 #define THREADS 4
 #define ROUNDS  100
@@ -88,6 +91,12 @@ static void body_fenced(void)
 	under_load(false);
 }
 
+static __attribute__((noinline)) void enter_and_leave(void)
+{
+	sl_gate_enter(self());
+	sl_gate_leave(self());
+}
+
 static void body_nested(void)
 {
 	struct sl_gate_thread *me;
@@ -98,8 +107,7 @@ static void body_nested(void)
 	sl_gate_close();
 	CHECK(!sl_gate_is_drained());
 	/* A call made inside a call goes through: it could never get out else. */
-	sl_gate_enter(me);
-	sl_gate_leave(me);
+	enter_and_leave();
 	CHECK_EQ(sl_gate_submissions(), 0);
 	sl_gate_leave(me);
 	CHECK(sl_gate_is_drained());
@@ -173,6 +181,102 @@ static void body_thread_dies_inside(void)
 	CHECK(sl_gate_drain(SL_S));
 }
 
+static sigjmp_buf way_out;
+
+static void jump_out(int signal)
+{
+	(void)signal;
+	siglongjmp(way_out, 1);
+}
+
+static void catch (int signal, void (*handler)(int), int flags)
+{
+	struct sigaction action = {.sa_handler = handler, .sa_flags = flags};
+
+	CHECK_EQ(sigaction(signal, &action, NULL), 0);
+}
+
+/* Entered, and left by the program's own jump out of a signal handler. */
+static __attribute__((noinline)) void leave_by_jump(void)
+{
+	if (sigsetjmp(way_out, 1) == 0) {
+		sl_gate_enter(self());
+		raise(SIGUSR1);
+		CHECK(!"jumped");
+	}
+}
+
+static void *jump_then_call(void *arg)
+{
+	leave_by_jump();
+	__atomic_store_n((int *)arg, 1, __ATOMIC_RELEASE);
+	/* Must be held back by the gate that was closed meanwhile, as any first entry. */
+	while (__atomic_load_n((int *)arg, __ATOMIC_ACQUIRE) != 2)
+		usleep(100);
+	enter_and_leave();
+	__atomic_store_n((int *)arg, 3, __ATOMIC_RELEASE);
+	return NULL;
+}
+
+/* A depth that a jump left behind ends with the next call, and that call waits at the gate. */
+static void body_jump(void)
+{
+	pthread_t thread;
+	int state = 0;
+
+	catch (SIGUSR1, jump_out, 0);
+	start(true);
+	CHECK_EQ(pthread_create(&thread, NULL, jump_then_call, &state), 0);
+	while (__atomic_load_n(&state, __ATOMIC_ACQUIRE) != 1)
+		usleep(100);
+	sl_gate_close();
+	/* It might still be inside: the deadline ends this. */
+	CHECK(!sl_gate_drain(20 * SL_MS));
+	__atomic_store_n(&state, 2, __ATOMIC_RELEASE);
+	CHECK(sl_gate_drain(20 * SL_S));
+	while (sl_gate_parked() == 0)
+		usleep(100);
+	usleep(5000);
+	CHECK_EQ(__atomic_load_n(&state, __ATOMIC_ACQUIRE), 2);
+	sl_gate_open();
+	pthread_join(thread, NULL);
+	CHECK_EQ(state, 3);
+	CHECK_EQ(sl_gate_submissions(), 1);
+}
+
+static void call_from_handler(int signal)
+{
+	(void)signal;
+	enter_and_leave();
+	CHECK(!sl_gate_is_drained());
+}
+
+/* A handler's stack may lie anywhere: what is entered there is nested all the same. */
+static void body_signal_stack(void)
+{
+	enum { BYTES = 1 << 16 };
+	char *low = mmap(NULL, 3 * BYTES, PROT_READ | PROT_WRITE,
+		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0),
+	     *high = mmap((void *)((uintptr_t)__builtin_frame_address(0) + (1 << 24)),
+		     BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char *stacks[] = {low, high};
+
+	start(true);
+	catch (SIGUSR1, call_from_handler, SA_ONSTACK);
+	for (size_t i = 0; i < SL_ARRAY_LEN(stacks); i++) {
+		stack_t there = {.ss_sp = stacks[i], .ss_size = BYTES};
+
+		CHECK(stacks[i] != MAP_FAILED);
+		CHECK_EQ(sigaltstack(&there, NULL), 0);
+		sl_gate_enter(self());
+		raise(SIGUSR1);
+		CHECK(!sl_gate_is_drained());
+		sl_gate_leave(self());
+		CHECK(sl_gate_is_drained());
+	}
+	CHECK_EQ(sl_gate_submissions(), 2);
+}
+
 static void body_bypass(void)
 {
 	unsetenv("SLUICE_SOCKET");
@@ -193,6 +297,8 @@ TEST(nested)
 TEST(parked)
 TEST(threads_end)
 TEST(thread_dies_inside)
+TEST(jump)
+TEST(signal_stack)
 TEST(bypass)
 
 int main(void)
@@ -204,6 +310,8 @@ int main(void)
 		cmocka_unit_test(test_parked),
 		cmocka_unit_test(test_threads_end),
 		cmocka_unit_test(test_thread_dies_inside),
+		cmocka_unit_test(test_jump),
+		cmocka_unit_test(test_signal_stack),
 		cmocka_unit_test(test_bypass),
 	};
 
