@@ -53,8 +53,9 @@ def end(dev):
 
 
 def pattern(count, seed):
-    """Bytes that say where they belong."""
-    return bytes((seed + 7 * i + (i >> 8)) & 0xFF for i in range(count))
+    """Bytes that say where they belong; the same again every 64 KiB."""
+    period = bytes((seed + 7 * i + (i >> 8)) & 0xFF for i in range(1 << 16))
+    return (period * (count // len(period) + 1))[:count]
 
 
 def put(at, data):
