@@ -257,3 +257,54 @@ FACT(copy_attributes, "driver API manual of CUDA 13.2", SAME,
 	HOLDS(contract_read(dst + 12), ==, 43);
 	FAILS(cuMemcpyWithAttributesAsync, dst, src, 16, &none, stream);
 }
+
+/* The primary context of device 1, current; ends the fact where there is one GPU. */
+static CUcontext second_context(void)
+{
+	CUcontext other = NULL;
+	int count = 0;
+
+	OK(cuDeviceGetCount, &count);
+	if (count < 2)
+		contract_skip("no second GPU");
+	OK(cuDevicePrimaryCtxRetain, &other, 1);
+	OK(cuCtxSetCurrent, other);
+	return other;
+}
+
+FACT(copy_peer_order, MANUAL, SAME, "a copy between contexts waits for the work of both")
+{
+	CUcontext own = contract_context(), other;
+	CUdeviceptr dst = words(1, 3), src;
+
+	other = second_context();
+	src = words(1, 4);
+	contract_spin(NULL, 100);
+	OK(cuMemsetD32Async, src, 5, 1, NULL);
+	OK(cuCtxSetCurrent, own);
+	OK(cuMemcpyPeer, dst, own, src, other, 4);
+	HOLDS(contract_read(dst), ==, 5);
+}
+
+FACT(copy_peer_box, MANUAL, SAME, "a box goes between devices by their contexts")
+{
+	CUcontext own = contract_context(), other;
+	CUDA_MEMCPY3D_PEER copy = {.srcMemoryType = CU_MEMORYTYPE_DEVICE,
+		.dstMemoryType = CU_MEMORYTYPE_DEVICE,
+		.srcPitch = 16,
+		.dstPitch = 16,
+		.WidthInBytes = 8,
+		.Height = 2,
+		.Depth = 1};
+
+	copy.dstDevice = words(8, 0);
+	copy.dstContext = own;
+	other = second_context();
+	copy.srcDevice = words(8, 70);
+	copy.srcContext = other;
+	OK(cuCtxSetCurrent, own);
+	OK(cuMemcpy3DPeer, &copy);
+	OK(cuCtxSynchronize);
+	HOLDS(contract_read(copy.dstDevice + 20), ==, 75);
+	HOLDS(contract_read(copy.dstDevice + 24), ==, 6);
+}
