@@ -4,7 +4,7 @@
  * Per GPU two accounts, of held bytes and of others: what exists or is about to, and the grains charged
  * for it. A new object first uses what its account has left of its last grain, at once and for itself
  * alone; only what goes beyond is asked for. So a thousand small arrays ask once per 2 MiB, and threads
- * that ask at the same time never count on each other's bytes. When objects go, one grain of them stays
+ * that ask at the same time never count on each other's bytes. When small objects go, one grain of them stays
  * charged as a spare, so that making and ending one again and again asks nobody; it goes when somebody needs
  * it. Figures stay right: what is charged and not there is missing in what is measured as hidden.
  */
@@ -112,7 +112,8 @@ static uint64_t drop(struct sl_gpu *gpu, uint64_t bytes, uint32_t flags)
 	(void)pthread_mutex_lock(&lock);
 	account = account_of(gpu, flags);
 	uncount(account, bytes);
-	surplus = take_surplus(account, SL_BACKING_GRAIN);
+	/* Small things come and go; after a large one the program looks whether it is all back. */
+	surplus = take_surplus(account, bytes < SL_BACKING_GRAIN ? SL_BACKING_GRAIN : 0);
 	(void)pthread_mutex_unlock(&lock);
 	return surplus;
 }
