@@ -1,5 +1,5 @@
 /*
- * session_state - what session.c and demand.c share, and nobody else
+ * session_state - what the units share that speak to the daemon themselves, and nobody else
  *
  * The session's table and its lock; messages to the daemon under that lock. A message is dropped
  * while we are not welcomed: what counts is told anew on the next line.
