@@ -24,6 +24,7 @@
 static struct way {
 	pthread_mutex_t lock;
 	uint64_t free_ns;
+	_Atomic unsigned copies; /* that are under way */
 } ways[SL_SOFTGPU_GPUS_MAX][2] = {
 	[0 ... SL_SOFTGPU_GPUS_MAX - 1] = {
 		[0 ... 1] = {.lock = PTHREAD_MUTEX_INITIALIZER}}};
@@ -42,15 +43,9 @@ static void sleep_until(uint64_t ns)
  */
 static double share_of(CUdevice device, bool to_gpu)
 {
-	struct way *out = &ways[device][0];
-	bool busy;
-
-	if (!to_gpu)
-		return 1;
-	pthread_mutex_lock(&out->lock);
-	busy = out->free_ns > sl_drv_now_ns();
-	pthread_mutex_unlock(&out->lock);
-	return busy ? (double)sl_drv.hello.duplex_pct / 100 : 1;
+	return to_gpu && atomic_load(&ways[device][0].copies)
+		       ? (double)sl_drv.hello.duplex_pct / 100
+		       : 1;
 }
 
 /* Takes the link for as long as `bytes` need at its speed; returns when they are over, or 0. */
@@ -131,15 +126,27 @@ static bool copy_row(CUstream s, const struct sl_copy *c, uint64_t dst, uint64_t
 	return true;
 }
 
-static void do_copy(CUstream s, const struct sl_copy *c)
+static bool copy_box(CUstream s, const struct sl_copy *c)
 {
 	for (size_t z = 0; z < c->slices; z++)
 		for (size_t y = 0; y < c->rows; y++)
 			if (!copy_row(s, c, c->dst + z * c->dst_slice + y * c->dst_pitch,
-				    c->src + z * c->src_slice + y * c->src_pitch)) {
-				sl_ctx_fail(s->ctx, CUDA_ERROR_ILLEGAL_ADDRESS);
-				return;
-			}
+				    c->src + z * c->src_slice + y * c->src_pitch))
+				return false;
+	return true;
+}
+
+static void do_copy(CUstream s, const struct sl_copy *c)
+{
+	struct way *w =
+		c->src_host != c->dst_host ? &ways[s->ctx->device][c->src_host] : NULL;
+
+	if (w)
+		atomic_fetch_add(&w->copies, 1);
+	if (!copy_box(s, c))
+		sl_ctx_fail(s->ctx, CUDA_ERROR_ILLEGAL_ADDRESS);
+	if (w)
+		atomic_fetch_sub(&w->copies, 1);
 }
 
 static void fill(char *where, uint32_t value, uint32_t size, uint64_t bytes)

@@ -24,7 +24,7 @@ check "without a limit to speak of" "$(seen queue while_held)" = 20
 rule link --h2d 64MiB --d2h 256MiB
 check "16 MiB in at 64 MiB/s" "$(seen link in_ms)" -ge 240
 check "out at 256 MiB/s" "$(seen link out_ms)" -ge 60
-check "in while the way out is busy, at half the speed" "$(seen link in_beside_out_ms)" -ge 370
+check "in while the way out is busy, at half the speed" "$(seen link in_beside_out_ms)" -ge 400
 rule link --h2d 1GiB --d2h 64MiB --duplex 100
 check "the ways have speeds of their own" "$(seen link out_ms)" -ge 240
 
@@ -48,7 +48,7 @@ check "a module takes" "$(seen hidden module_mib)" -ge 64
 check "a first launch takes" "$(seen hidden launch_mib)" -ge 96
 check "a second one nothing" "$(seen hidden second_mib)" = 0
 
-rule teardown --teardown-ms 3000 --memory 1GiB
+rule teardown --teardown-ms 5000 --memory 1GiB
 check "memory of the dead that came back at once" "$(seen teardown back_at_once_mib)" = 0
 check "and later" "$(seen teardown back_later_mib)" -ge 256
 
