@@ -7,7 +7,7 @@
  * here: each piece has its own.
  *
  * Two views of "allocated": `held` as calls were made, for errors; `live` as the stream got there,
- * for the figures and the trim.
+ * for the figures and the trim, which also leaves alone what a stream has yet to come to.
  */
 #include "softgpu/graph_internal.h"
 
@@ -15,7 +15,8 @@
 
 struct sl_graph_mem {
 	struct sl_link link;
-	unsigned refs; /* these under lock */
+	unsigned refs;      /* these under lock */
+	unsigned under_way; /* changes that their streams have not come to */
 	bool held, live, backed;
 	uint64_t address, room; /* room: bytes rounded up to whole pages */
 	CUmemGenericAllocationHandle handle;
@@ -229,13 +230,21 @@ static void change_run(CUstream stream, struct sl_call *call)
 
 	(void)stream;
 	pthread_mutex_lock(&lock);
+	/* A trim may have come between the launch's look and its submission. */
+	if (c->allocate && !c->memory->backed)
+		(void)!back(c->memory);
 	set_live(c->memory, c->allocate);
 	pthread_mutex_unlock(&lock);
 }
 
 static void change_drop(struct sl_call *call)
 {
-	sl_graph_mem_unref(((struct change *)call)->memory);
+	struct sl_graph_mem *m = ((struct change *)call)->memory;
+
+	pthread_mutex_lock(&lock);
+	m->under_way--;
+	unref(m);
+	pthread_mutex_unlock(&lock);
 	free(call);
 }
 
@@ -254,6 +263,7 @@ CUresult sl_graph_mem_submit(struct sl_graph_mem *m, CUstream s, bool allocate)
 	op->call = &c->call;
 	pthread_mutex_lock(&lock);
 	m->refs++;
+	m->under_way++;
 	if (m->held == allocate)
 		r = CUDA_ERROR_INVALID_VALUE;
 	else
@@ -294,7 +304,7 @@ CUresult cuDeviceGraphMemTrim(CUdevice dev)
 	sl_list_foreach (link, &pieces) {
 		struct sl_graph_mem *m = SL_LIST_ENTRY(link, struct sl_graph_mem, link);
 
-		if (m->device == dev && !m->live && !m->held)
+		if (m->device == dev && !m->live && !m->held && !m->under_way)
 			unback(m);
 	}
 	pthread_mutex_unlock(&lock);
