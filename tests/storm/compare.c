@@ -141,6 +141,15 @@ static void look(const struct storm_sequence *q, struct storm_answers *plain,
 		snprintf(d->what, sizeof(d->what), "on the plain side %s", how);
 		return;
 	}
+	/* The software GPU's fault, or the storm's own: it never means to do that. */
+	if (plain->broken) {
+		d->verdict = STORM_BROKEN;
+		d->at = plain->broken - 1;
+		snprintf(d->what, sizeof(d->what),
+			"on the plain side a bad access broke the context before this "
+			"step");
+		return;
+	}
 	for (size_t i = 0; i < q->count; i++)
 		if (other->result[i].done &&
 			plain->result[i].hash != other->result[i].hash) {

@@ -46,9 +46,7 @@ CUresult storm_note_call(struct storm_lane *l, unsigned id, CUresult r)
 		noted = CUDA_SUCCESS;
 	if (r == CUDA_ERROR_ILLEGAL_ADDRESS && !l->broken) {
 		l->broken = true; /* no step means to do that */
-		fprintf(stderr,
-			"storm: a bad access broke the context before this step:\n  ");
-		storm_print_step(stderr, l->step);
+		l->answers->broken = (uint32_t)(l->result - l->answers->result) + 1;
 	}
 	l->result->calls++;
 	l->result->code = (int32_t)r;

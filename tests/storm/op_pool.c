@@ -136,6 +136,9 @@ void storm_op_pool_wrong(struct storm_lane *l, const uint32_t *a)
 {
 	CUdeviceptr at = 0;
 
+	/* Which of two errors comes first is not worth a question to the driver. */
+	if (l->broken && a[0] % 5 == 0)
+		return;
 	switch (a[0] % 5) {
 	case 0:
 		CALL(l, cuMemAllocAsync, &at, (size_t)1 << 42, CU_STREAM_PER_THREAD);

@@ -133,7 +133,8 @@ struct storm_place {
 
 struct storm_answers {
 	uint32_t turn; /* ticket whose step is next; a futex */
-	uint32_t stop;
+	uint32_t
+		broken; /* step before which a bad access broke a context, + 1; 0: none */
 	uint32_t finished[STORM_WORKERS_MAX];
 	int32_t status
 		[STORM_WORKERS_MAX]; /* as waitpid gives it; -1: hung and was killed */
