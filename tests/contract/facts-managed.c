@@ -93,8 +93,8 @@ FACT(managed_accessed_by, MANUAL, SAME,
 	HOLDS(list[0], ==, 0);
 	HOLDS(list[1], ==, CU_DEVICE_INVALID);
 	OK(cuMemAdvise, at, 2 * MIB, CU_MEM_ADVISE_UNSET_ACCESSED_BY, 0);
-	OK(cuMemRangeGetAttribute, list, sizeof(list),
-		CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY, at, 4 * MIB);
+	OK(cuMemRangeGetAttribute, list, sizeof(list), CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY,
+		at, 4 * MIB);
 	HOLDS(list[0], ==, CU_DEVICE_INVALID);
 }
 
