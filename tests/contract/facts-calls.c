@@ -419,3 +419,36 @@ FACT(profiler, MANUAL, SAME, "a program may start and stop a profiler that is no
 	OK(cuProfilerStart);
 	OK(cuProfilerStop);
 }
+
+/* --- peers ------------------------------------------------------------------------------------ */
+
+FACT(peer_access, MANUAL, SAME,
+	"a kernel reaches another device's memory once its context was told, and only "
+	"once")
+{
+	CUcontext here, there;
+	CUdeviceptr word;
+	int count = 0, can = 0;
+
+	here = contract_context();
+	OK(cuDeviceGetCount, &count);
+	if (count > 1)
+		OK(cuDeviceCanAccessPeer, &can, 0, 1);
+	if (!can)
+		contract_skip("no second GPU that could");
+	OK(cuDevicePrimaryCtxRetain, &there, 1);
+	OK(cuCtxSetCurrent, there);
+	word = contract_alloc(4);
+	OK(cuMemsetD32_v2, word, 4, 1);
+	OK(cuCtxSynchronize);
+	OK(cuCtxSetCurrent, here);
+	IS(ERROR_PEER_ACCESS_NOT_ENABLED, cuCtxDisablePeerAccess, there);
+	OK(cuCtxEnablePeerAccess, there, 0);
+	IS(ERROR_PEER_ACCESS_ALREADY_ENABLED, cuCtxEnablePeerAccess, there, 0);
+	contract_step(NULL, word, 10, 2);
+	OK(cuCtxSynchronize);
+	HOLDS(contract_read(word), ==, 42);
+	OK(cuCtxDisablePeerAccess, there);
+	contract_step(NULL, word, 1, 1);
+	FAILS(cuCtxSynchronize);
+}
