@@ -16,6 +16,7 @@
 #include "runtime/hidden.h"
 #include "runtime/hooks.h"
 #include "runtime/mode.h"
+#include "runtime/sticky.h"
 #include "runtime/supply.h"
 
 #include "base/log.h"
@@ -140,6 +141,18 @@ static void enter_grant(struct sl_passed *passed, uint64_t more_bytes)
 	(void)pthread_mutex_unlock(&lock);
 }
 
+/* A broken context answers everything with what broke it, and so does the driver before it looks for
+ * memory. Asked only when there is none: the question may not be put while a stream captures. */
+static CUresult denial_of(CUresult denial)
+{
+	CUresult state;
+
+	if (denial != CUDA_ERROR_OUT_OF_MEMORY || sl_capture_is_open())
+		return denial;
+	state = sl_real.cuStreamQuery(CU_STREAM_LEGACY);
+	return sl_sticky_is(state) ? state : denial;
+}
+
 /* Asks until it is granted or final; before out-of-memory is, what all spaces hoard goes. */
 static bool ask(struct sl_passed *passed, uint64_t bytes, CUresult *result)
 {
@@ -152,6 +165,7 @@ static bool ask(struct sl_passed *passed, uint64_t bytes, CUresult *result)
 			return true;
 		*result = outcome == SL_DEMAND_REFUSED ? sl_session_join()
 						       : passed->demand.denial;
+		*result = denial_of(*result);
 		if (*result != CUDA_ERROR_OUT_OF_MEMORY || again ||
 			!sl_supply_give_back_now())
 			return false;

@@ -11,7 +11,7 @@
 
 #include <errno.h>
 
-static bool is_sticky(CUresult result)
+bool sl_sticky_is(CUresult result)
 {
 	switch ((int)result) {
 	case CUDA_ERROR_ECC_UNCORRECTABLE:
@@ -36,11 +36,11 @@ CUresult sl_sticky_look(CUresult result)
 	struct sl_space *space = NULL;
 	CUcontext ctx = NULL;
 
-	if (is_sticky(result) && sl_mode_is_active() &&
+	if (sl_sticky_is(result) && sl_mode_is_active() &&
 		sl_real.cuCtxGetCurrent(&ctx) == CUDA_SUCCESS)
 		space = sl_space_of(ctx);
 	if (space) {
-		if (is_sticky(sl_real.cuStreamQuery(CU_STREAM_LEGACY)))
+		if (sl_sticky_is(sl_real.cuStreamQuery(CU_STREAM_LEGACY)))
 			__atomic_store_n(&space->broken, result, __ATOMIC_RELAXED);
 		sl_space_leave(space);
 	}

@@ -10,6 +10,8 @@
 #include "base/cuda_types.h"
 #include "base/sl.h"
 
+/* One of those errors. */
+bool sl_sticky_is(CUresult result);
 CUresult sl_sticky_look(CUresult result) SL_COLD;
 
 /* Looks at what a call returned and hands it on; one compare unless it is an error. */

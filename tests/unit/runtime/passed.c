@@ -169,6 +169,20 @@ static void body_denied(void)
 	finish();
 }
 
+/* A context with a sticky error says that and nothing else. */
+static void body_broken(void)
+{
+	uint64_t charged;
+
+	start();
+	stub_lock();
+	stub.sync_result = CUDA_ERROR_ILLEGAL_ADDRESS;
+	stub_unlock();
+	CHECK_EQ(make(9 * SL_GIB, 0, &charged), CUDA_ERROR_ILLEGAL_ADDRESS);
+	CHECK_EQ(driver.calls, 0);
+	finish();
+}
+
 /* The driver's own errors are the program's, and the grant goes back whole. */
 static void body_driver_errors(void)
 {
@@ -317,6 +331,7 @@ TEST(grains, 20)
 TEST(spare, 20)
 TEST(held, 20)
 TEST(denied, 20)
+TEST(broken, 20)
 TEST(driver_errors, 20)
 TEST(out_of_memory, 20)
 TEST(gone_for_good, 20)
@@ -331,6 +346,7 @@ int main(void)
 		cmocka_unit_test(test_spare),
 		cmocka_unit_test(test_held),
 		cmocka_unit_test(test_denied),
+		cmocka_unit_test(test_broken),
 		cmocka_unit_test(test_driver_errors),
 		cmocka_unit_test(test_out_of_memory),
 		cmocka_unit_test(test_gone_for_good),
