@@ -1,11 +1,11 @@
 /*
  * bundle - descriptors of other processes, that several here point at, and their end
  *
- * What a client passes along may be anything: GPU memory, whose last reference takes the driver its time to
- * give up, or a socket that lingers. So descriptors of others are never closed in the loop, nor connections, which
- * may have some among what was not read: a thread does nothing else, and others help while it
- * hangs. They are started at need; if they cannot be, it is done here. Bundles are the
- * loop's; sl_bundle_close may be called by any thread.
+ * What a client passes along may be anything: GPU memory, whose last reference takes the driver
+ * its time to give up, or a socket that lingers. So descriptors of others are never closed in the
+ * loop, nor connections, which may have some among what was not read: a thread does nothing else,
+ * and others help while it hangs. They are started at need; if they cannot be, it is done here.
+ * Bundles are the loop's; sl_bundle_close may be called by any thread.
  */
 #ifndef SL_DAEMON_BUNDLE_H
 #define SL_DAEMON_BUNDLE_H

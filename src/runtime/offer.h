@@ -1,12 +1,12 @@
 /*
  * offer - memory of ours that other processes may open
  *
- * An offer belongs to a backing: a region's or a slab's, so small blocks beside each other share one. Its
- * key is 128 random bits; whoever knows it may open all of the backing (as with the driver's own handles of
- * small blocks). The daemon keeps a descriptor of each chunk until the backing goes. A daemon that comes
- * back, or a new one, is offered everything again by a thread of its own, since exporting is the
- * driver's and the agent never calls it. Offered memory is held. Thread-safe; the session's lock guards
- * offers, and nothing is waited for under it.
+ * An offer belongs to a backing: a region's or a slab's, so small blocks beside each other share
+ * one. Its key is 128 random bits; whoever knows it may open all of the backing (as with the
+ * driver's own handles of small blocks). The daemon keeps a descriptor of each chunk until the
+ * backing goes. A daemon that comes back, or a new one, is offered everything again by a thread of
+ * its own, since exporting is the driver's and the agent never calls it. Offered memory is held.
+ * Thread-safe; the session's lock guards offers, and nothing is waited for under it.
  */
 #ifndef SL_RUNTIME_OFFER_H
 #define SL_RUNTIME_OFFER_H
@@ -30,8 +30,8 @@ enum sl_offer_outcome {
 	SL_OFFER_FOREIGN,  /* nothing of ours lies there: the driver's affair */
 };
 
-/* Offers what is allocated around ptr, if that was not done before, and waits until the daemon has it, as long
- * as there is none. */
+/* Offers what is allocated around ptr, if that was not done before, and waits until the daemon
+ * has it, as long as there is none. */
 SL_MUST_CHECK int sl_offer_get(CUdeviceptr ptr, struct sl_offered *out, CUresult *result);
 /* Was it made by this process? */
 SL_MUST_CHECK bool sl_offer_is_ours(const uint8_t key[SL_OFFER_KEY_BYTES]);

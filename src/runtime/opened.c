@@ -1,9 +1,9 @@
 /*
  * opened - see opened.h
  *
- * A mapping is being made or unmade by one thread, or it is there; who wants it in between waits for
- * the next change and looks again. Mappings lie in an array in the order of their addresses, since every query
- * about a pointer that is nobody else's looks here.
+ * A mapping is being made or unmade by one thread, or it is there; who wants it in between waits
+ * for the next change and looks again. Mappings lie in an array in the order of their addresses,
+ * since every query about a pointer that is nobody else's looks here.
  */
 #include "runtime/opened.h"
 #include "runtime/device.h"

@@ -1,10 +1,10 @@
 /*
  * opened - memory of other processes, mapped here
  *
- * One mapping per key and context, however many of its blocks are open and however often. The maker is
- * charged for the bytes, and they are held there; here nothing is charged, and nothing can be
- * evicted. What the driver counts on this process beside that, while the maker is gone, is measured as hidden.
- * Thread-safe; may wait, so no lock may be held.
+ * One mapping per key and context, however many of its blocks are open and however often. The
+ * maker is charged for the bytes, and they are held there; here nothing is charged, and nothing
+ * can be evicted. What the driver counts on this process beside that, while the maker is gone, is
+ * measured as hidden. Thread-safe; may wait, so no lock may be held.
  */
 #ifndef SL_RUNTIME_OPENED_H
 #define SL_RUNTIME_OPENED_H

@@ -85,8 +85,8 @@ enum sl_wire_trouble { SL_TROUBLE_JOURNAL = 0, SL_WIRE_TROUBLES };
 	8u /* since version 2: not even if the daemon's default is oom_first */
 /* ASK.flags, since version 3: what is made must not be evicted, so it may not stand on requests of others */
 #define SL_ASK_HELD 1u
-/* With SL_ASK_HELD: the bytes exist and are charged already, and are only to become held. Granted or denied
- * without a wait (but for a daemon's start); COMMIT says that they are. */
+/* With SL_ASK_HELD: the bytes exist and are charged already, and are only to become held.
+ * Granted or denied without a wait (but for a daemon's start); COMMIT says that they are. */
 #define SL_ASK_THERE 2u
 /* Descriptors that one message carries at most. */
 #define SL_WIRE_FDS_MAX 32
@@ -192,9 +192,9 @@ SL_MUST_CHECK int sl_wire_send(int fd, const union sl_msg *msg);
 SL_MUST_CHECK int sl_wire_recv(
 	int fd, unsigned int from, union sl_msg *out, struct sl_error *err);
 
-/* Descriptors that came along, close-on-exec. Whoever has them closes them. Room for as many as the kernel
- * lets anybody send: those without room it would close itself, in the receiver's time, and the last
- * reference of a stranger's socket may take as long as the stranger likes. */
+/* Descriptors that came along, close-on-exec. Whoever has them closes them. Room for as many as
+ * the kernel lets anybody send: those without room it would close itself, in the receiver's
+ * time, and the last reference of a stranger's socket may take as long as the stranger likes. */
 #define SL_WIRE_FDS_ROOM 253
 struct sl_wire_fds {
 	uint32_t count;
@@ -212,13 +212,14 @@ union sl_wire_control {
 /* Puts count descriptors (at most SL_WIRE_FDS_MAX) into header, for sendmsg(2). */
 void sl_wire_attach(struct msghdr *header, union sl_wire_control *control, const int *fds,
 	uint32_t count);
-/* As sl_wire_send, with descriptors, which stay the caller's. Also -ETOOMANYREFS: too many of this user are
- * on their way; again in a while. */
+/* As sl_wire_send, with descriptors, which stay the caller's. Also -ETOOMANYREFS: too many of
+ * this user are on their way; again in a while. */
 SL_MUST_CHECK int sl_wire_send_fds(
 	int fd, const union sl_msg *msg, const int *fds, uint32_t count);
-/* As sl_wire_recv. *fds is valid, and the caller's, in every case. A message that descriptors go with says how
- * many: another number than that, or none where some must be, is SL_WIRE_BAD (fewer because of our own
- * limit is OK, with fds->missing). What came with any other message, or with a bad one, is there to be closed. */
+/* As sl_wire_recv. *fds is valid, and the caller's, in every case. A message that descriptors go
+ * with says how many: another number than that, or none where some must be, is SL_WIRE_BAD
+ * (fewer because of our own limit is OK, with fds->missing). What came with any other message,
+ * or with a bad one, is there to be closed. */
 SL_MUST_CHECK int sl_wire_recv_fds(int fd, unsigned int from, union sl_msg *out,
 	struct sl_wire_fds *fds, struct sl_error *err);
 /* Closes what is left. */

@@ -1,4 +1,4 @@
-/* Descriptors of memory that pass through the daemon: offers, opens, bounds, deaths, restarts, hostile peers. */
+/* Descriptors of memory that pass through the daemon: offers, opens, bounds, deaths, restarts, bad peers. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <netinet/in.h>

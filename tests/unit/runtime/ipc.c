@@ -340,10 +340,11 @@ static void body_open_waits(void)
 	finish();
 }
 
-#define TESTS                                                              \
-	X(offer)                                                           \
-	X(refused) X(cannot_export) X(older_daemon) X(next_daemon) X(open) \
-		X(open_refused) X(open_faults) X(open_waits)
+#define TESTS                                                                   \
+	X(offer)                                                                \
+	X(refused)                                                              \
+	X(cannot_export) X(older_daemon) X(next_daemon) X(open) X(open_refused) \
+		X(open_faults) X(open_waits)
 
 #define X(name)                               \
 	static void test_##name(void **state) \
