@@ -134,6 +134,7 @@ static void look(const struct storm_sequence *q, struct storm_answers *plain,
 	char how[128];
 
 	d->verdict = STORM_ALIKE;
+	d->bad_access = plain->broken || other->broken;
 	snprintf(d->what, sizeof(d->what), "this time all answers are alike");
 	if (ended_badly(q, plain, &worker, how, sizeof(how))) {
 		d->verdict = STORM_BROKEN;
