@@ -28,7 +28,7 @@ covered plugin-linked dlopen-lazy-global dlopen-path
 $RUN --request 0 --limit 300MiB -- sh -c 'LD_PRELOAD="$1:$LD_PRELOAD" exec "$2" --total 300MiB next' - "$S/libshape-next.so" "$S/roads" >"$T/road"
 check "covered: RTLD_NEXT in front" $? = 0
 # Of a program that uses nothing else: the daemon names the process.
-seen_ours() { "$B/sluice" events --json | grep UNMANAGED_OURS | grep -q "\"pid\": $1[,}]"; }
+seen_ours() { "$B/sluice" events --json | grep UNMANAGED_OURS | grep -q "\"pid\": ${1}[,}]"; }
 counted() { [ "$(use "$1" hidden_bytes)" -ge 67108864 ]; }
 reported() {
 	$RUN --request 0 --limit 300MiB --name "away-$1" -- "$S/roads" --plugins "$S" --hold-bytes 64MiB --hold-ms 60000 "$1" \
