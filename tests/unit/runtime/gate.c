@@ -244,6 +244,39 @@ static void body_jump(void)
 	CHECK_EQ(sl_gate_submissions(), 1);
 }
 
+static int handled;
+
+static void count(int signal)
+{
+	(void)signal;
+	__atomic_fetch_add(&handled, 1, __ATOMIC_RELAXED);
+}
+
+/* A signal ends no wait at the gate, and what opens it is not lost for it. */
+static void body_parked_signals(void)
+{
+	pthread_t thread;
+	int done = 0;
+
+	catch (SIGUSR1, count, 0);
+	start(true);
+	sl_gate_close();
+	CHECK_EQ(pthread_create(&thread, NULL, enter_once, &done), 0);
+	while (sl_gate_parked() == 0)
+		usleep(100);
+	for (int i = 1; i <= 200; i++) {
+		pthread_kill(thread, SIGUSR1);
+		while (__atomic_load_n(&handled, __ATOMIC_RELAXED) < i)
+			sched_yield();
+	}
+	usleep(5000);
+	CHECK_EQ(__atomic_load_n(&done, __ATOMIC_ACQUIRE), 0);
+	CHECK_EQ(sl_gate_submissions(), 0);
+	sl_gate_open();
+	pthread_join(thread, NULL);
+	CHECK_EQ(done, 1);
+}
+
 static void call_from_handler(int signal)
 {
 	(void)signal;
@@ -298,6 +331,7 @@ TEST(parked)
 TEST(threads_end)
 TEST(thread_dies_inside)
 TEST(jump)
+TEST(parked_signals)
 TEST(signal_stack)
 TEST(bypass)
 
@@ -311,6 +345,7 @@ int main(void)
 		cmocka_unit_test(test_threads_end),
 		cmocka_unit_test(test_thread_dies_inside),
 		cmocka_unit_test(test_jump),
+		cmocka_unit_test(test_parked_signals),
 		cmocka_unit_test(test_signal_stack),
 		cmocka_unit_test(test_bypass),
 	};
