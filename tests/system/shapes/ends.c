@@ -38,6 +38,12 @@ static bool use(void)
 	return driver && shape_use(find, &order);
 }
 
+/* With whatever descriptors there are: an error is told. */
+static bool few_at_start(void)
+{
+	return use();
+}
+
 /* A context, and 64 MiB that stay. */
 static bool start(void)
 {
@@ -259,6 +265,7 @@ int main(int argc, char **argv)
 		{"changes-user", changes_user},
 		{"forgets-environment", forgets_environment},
 		{"few-descriptors", few_descriptors},
+		{"few-at-start", few_at_start},
 		{"little-room", little_room},
 		{"ends-amidst", ends_amidst},
 		{"frees-at-exit", frees_at_exit},

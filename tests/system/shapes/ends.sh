@@ -27,6 +27,15 @@ check "nothing was written" "$(wc -c <"$T/over")" = 0
 both forgets-environment
 both few-descriptors
 both little-room
+# Too few descriptors for us from the start: an error, as from the driver, or all is well; never a wait.
+for few in 5 6 7 8; do
+	timeout -k 2 20 prlimit --nofile=$few "$S/ends" few-at-start 3>&- 4>&- 5>&- 6>&- 7>&- 8>&- 9>&- >"$T/native" 2>&1
+	native=$?
+	# shellcheck disable=SC2086 # RUN is words
+	timeout -k 2 20 $RUN --request 300MiB -- prlimit --nofile=$few "$S/ends" few-at-start 3>&- 4>&- 5>&- 6>&- 7>&- 8>&- 9>&- >"$T/ours" 2>&1
+	ours=$?
+	check "$few descriptors: it ends as without us, or with an error" "$(if [ $ours = $native ] || { [ $ours = 1 ] && grep -q error "$T/ours"; }; then echo so; else echo "$native $ours"; fi)" = so
+done
 for _ in 1 2 3; do
 	both ends-amidst
 done
