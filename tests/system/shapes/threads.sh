@@ -9,7 +9,8 @@ daemon_start
 right() {
 	what=$1 least=$2
 	shift 2
-	$RUN --request 2GiB -- "$S/threads" "$@" >"$T/threads" 2>"$T/err"
+	# A context takes 64 MiB of a GPU like this, and there are 34.
+	$RUN --request 2GiB --limit 3600MiB -- "$S/threads" "$@" >"$T/threads" 2>"$T/err"
 	check "$what: status" $? = 0
 	check "$what: silence" "$(cat "$T/err")" = ""
 	check "$what: done" "$(json -l event=end rounds <"$T/threads")" -ge "$least"
