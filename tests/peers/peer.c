@@ -152,6 +152,7 @@ static void double_release(void)
 		PROG_MUST(cuMemRelease(handle));
 		PROG_MUST(cuMemRelease(again));
 		PROG_MUST(cuMemsetD8_v2(at, 7, 4 * SL_MIB));
+		PROG_MUST(cuCtxSynchronize());
 		if (free_bytes() + 4 * SL_MIB > before)
 			check(false, "a released handle that is mapped counts", NULL);
 		PROG_MUST(cuMemUnmap(at, 4 * SL_MIB));

@@ -137,12 +137,14 @@ fi
 expect 'doctor without anything' 1 '' "$sluice" doctor
 printf '%s\n' "$out" | grep -q '^FAIL  daemon .*no daemon answers' || fail "doctor: $out"
 
+protocol=$("$sluice" version --json | sed -n 's/.*"protocol": \([0-9]*\).*/\1/p')
 fake version
-expect 'another protocol version' 76 'speaks protocol version 3, this sluice (.*) version 2' \
+expect 'another protocol version' 76 \
+	"speaks protocol version $((protocol + 1)), this sluice (.*) version $protocol" \
 	"$sluice" ps
 expect 'another protocol version, run' 76 'restart the daemon' "$sluice" run -- true
 fake newer
-expect 'a newer daemon that welcomes' 76 'speaks protocol version 8' "$sluice" ps
+expect 'a newer daemon that welcomes' 76 "speaks protocol version $((protocol + 6))" "$sluice" ps
 fake full
 expect 'the daemon has no descriptors left' 69 'no descriptors left. Try again' "$sluice" run -- true
 fake denied
