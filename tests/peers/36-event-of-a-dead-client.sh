@@ -14,8 +14,10 @@ done
 most_hold() { [ "$(cat "$T"/[1-4].* 2>/dev/null | grep -c held)" -ge 20 ]; }
 until_true 20 most_hold
 check "most of them hold memory" $? = 0
-# shellcheck disable=SC2046 # pids
-kill -KILL $(pgrep -f "$P/holder --bytes 4MiB") 2>/dev/null
+holders=
+for group in $groups; do holders="$holders $(cat "/proc/$group/task/$group/children")"; done
+# shellcheck disable=SC2086 # pids
+kill -KILL $holders
 # shellcheck disable=SC2086 # and more
 wait $groups 2>/dev/null
 check_books_empty 15

@@ -285,6 +285,33 @@ static void graphs(void)
 	IS(ERROR_OUT_OF_MEMORY, cuMemAlloc_v2(&other, 512 * SL_MIB));
 }
 
+/* --- 20 --------------------------------------------------------------------------------------- */
+
+static bool is_ours(void *function)
+{
+	Dl_info info;
+
+	return function && dladdr(function, &info) && strstr(info.dli_fname, "libsluice");
+}
+
+/* Fails where anything is hooked: with bypass that is a failure, without it the rule. */
+static void bypass(void)
+{
+	static const char *const names[] = {"cuMemAlloc_v2", "cuMemGetInfo_v2",
+		"cuLaunchKernel", "cuMemCreate", "cuIpcGetMemHandle",
+		"cuGetProcAddress_v2", "cuMulticastCreate", "cuInit"};
+	CUdriverProcAddressQueryResult status;
+	unsigned int hooked = 0;
+	void *function = NULL;
+
+	PROG_MUST(cuInit(0));
+	for (size_t i = 0; i < SL_ARRAY_LEN(names); i++)
+		hooked += is_ours(dlsym(dlopen("libcuda.so.1", RTLD_NOW), names[i]));
+	PROG_MUST(cuGetProcAddress_v2("cuMemAlloc", &function, 12000, 0, &status));
+	hooked += is_ours(function);
+	CHECK(hooked == 0);
+}
+
 /* --- 21 --------------------------------------------------------------------------------------- */
 
 static void *found_early;
@@ -489,6 +516,7 @@ static const struct row {
 	{9, out_of_memory},
 	{13, hidden_bytes},
 	{15, graphs},
+	{20, bypass},
 	{21, first_call},
 	{26, hot_path},
 	{27, the_host},
