@@ -27,12 +27,19 @@ struct shape_order {
 /* What a plugin exports as "plugin_use". */
 typedef int (*shape_plugin)(const struct shape_order *order);
 
-#define SHAPE_FUNCTIONS(F)                                                     \
-	F(cuInit)                                                              \
-	F(cuDeviceGet)                                                         \
-	F(cuDevicePrimaryCtxRetain)                                            \
-	F(cuCtxSetCurrent) F(cuMemGetInfo_v2) F(cuMemAlloc_v2) F(cuMemFree_v2) \
-		F(cuMemsetD8_v2) F(cuMemcpyDtoH_v2) F(cuDevicePrimaryCtxRelease_v2)
+/* clang-format off */
+#define SHAPE_FUNCTIONS(F) \
+	F(cuInit) \
+	F(cuDeviceGet) \
+	F(cuDevicePrimaryCtxRetain) \
+	F(cuCtxSetCurrent) \
+	F(cuMemGetInfo_v2) \
+	F(cuMemAlloc_v2) \
+	F(cuMemFree_v2) \
+	F(cuMemsetD8_v2) \
+	F(cuMemcpyDtoH_v2) \
+	F(cuDevicePrimaryCtxRelease_v2)
+/* clang-format on */
 
 struct shape_functions {
 #define F(symbol) __typeof__(&symbol) symbol;
