@@ -2,7 +2,7 @@
  * threads - many threads and many contexts at once
  *
  *	threads streams MS     64 threads allocate, launch, capture and free on their own default streams
- *	threads comers COUNT   threads that come, submit and go
+ *	threads comers COUNT [MS]  threads that come, submit and go; so many, and for so long
  *	threads contexts       32 contexts, each made, used and ended in a thread of its own, while the primary
  *	                       context is reset again and again and one more context works all the time
  *
@@ -147,12 +147,14 @@ static void *one_comer(void *arg)
 	return arg;
 }
 
-static int comers(uint64_t count)
+static int comers(uint64_t count, uint64_t ms)
 {
 	pthread_t threads[COMERS_AT_ONCE];
 
 	start(prog_context(0));
-	for (uint64_t done = 0; done < count; done += COMERS_AT_ONCE) {
+	stop_ms = prog_now_ms() + ms;
+	for (uint64_t done = 0; done < count || prog_now_ms() < stop_ms;
+		done += COMERS_AT_ONCE) {
 		for (int i = 0; i < COMERS_AT_ONCE; i++)
 			if (pthread_create(&threads[i], NULL, one_comer, NULL))
 				return PROG_USAGE;
@@ -250,7 +252,7 @@ int main(int argc, char **argv)
 	if (!strcmp(mode, "streams"))
 		status = streams(number);
 	else if (!strcmp(mode, "comers"))
-		status = comers(number);
+		status = comers(number, argc > 3 ? strtoull(argv[3], NULL, 10) : 0);
 	else if (!strcmp(mode, "contexts"))
 		status = contexts();
 	prog_say("{\"event\":\"end\",\"rounds\":%llu,\"wrong\":%d}",

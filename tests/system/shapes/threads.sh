@@ -25,7 +25,7 @@ daemon_stop
 
 note "a moving gate"
 export LD_PRELOAD="${SLUICE_LIBRARY:-$B/libsluice.so}" SLUICE_WORKLOAD=00112233445566778899aabbccddeeff SLUICE_SOCKET="$T/g"
-for mode in "streams 4000" "comers 8000"; do
+for mode in "streams 4000" "comers 2000 4000"; do
 	rm -f "$T/g"
 	LD_PRELOAD='' "$B/tests/system/gate-daemon" "$T/g" 60 11 >"$T/gates" 2>&1 &
 	gates=$!
