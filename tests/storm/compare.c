@@ -134,7 +134,6 @@ static void look(const struct storm_sequence *q, struct storm_answers *plain,
 	char how[128];
 
 	d->verdict = STORM_ALIKE;
-	d->bad_access = plain->broken || other->broken;
 	snprintf(d->what, sizeof(d->what), "this time all answers are alike");
 	if (ended_badly(q, plain, &worker, how, sizeof(how))) {
 		d->verdict = STORM_BROKEN;
@@ -165,6 +164,14 @@ static void look(const struct storm_sequence *q, struct storm_answers *plain,
 				prog_error_name((CUresult)other->result[i].code));
 			return;
 		}
+	if (other->broken) {
+		d->verdict = STORM_DIFFERS;
+		d->at = other->broken - 1;
+		snprintf(d->what, sizeof(d->what),
+			"on the other side a bad access broke the context before this "
+			"step");
+		return;
+	}
 	if (ended_badly(q, other, &worker, how, sizeof(how))) {
 		d->verdict = STORM_DIFFERS;
 		d->at = where(q, other, worker);

@@ -23,7 +23,6 @@ enum storm_verdict {
 
 struct storm_difference {
 	enum storm_verdict verdict;
-	bool bad_access;                           /* a context broke, on either side */
 	size_t at;                                 /* step, in this sequence */
 	char what[256];                            /* one sentence */
 	char plain[STORM_TEXT], other[STORM_TEXT]; /* traced: what that step said */

@@ -61,13 +61,23 @@ struct job {
 	bool failed;
 };
 
-/* Is the step with the next ticket another worker's? */
+/* Is the step with the next ticket another worker's? After the last one all go on. */
 static bool other_next(const struct storm_sequence *q, size_t i)
 {
 	for (size_t k = i + 1; k < q->count; k++)
 		if (q->worker[q->step[k].worker].shape == STORM_SHAPE_LINKED)
 			return q->step[k].worker != q->step[i].worker;
-	return false;
+	return true;
+}
+
+/* How many tickets there are: the one that nobody has. */
+static uint32_t tickets(const struct storm_sequence *q)
+{
+	uint32_t count = 0;
+
+	for (size_t i = 0; i < q->count; i++)
+		count += q->worker[q->step[i].worker].shape == STORM_SHAPE_LINKED;
+	return count;
 }
 
 static void *lane_main(void *arg)
@@ -98,6 +108,9 @@ static void *lane_main(void *arg)
 		if (linked)
 			end_turn(answers, other_next(q, i));
 	}
+	/* What others have of ours must not go while they are at it. */
+	if (l && l->shape == STORM_SHAPE_LINKED && !job->failed)
+		wait_turn(answers, tickets(q));
 	for (unsigned i = 0; l && i < STORM_IDS; i++) {
 		__atomic_fetch_add(&answers->calls[i], l->calls[i], __ATOMIC_RELAXED);
 		__atomic_fetch_add(&answers->refused[i], l->refused[i], __ATOMIC_RELAXED);

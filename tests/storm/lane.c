@@ -162,7 +162,8 @@ bool storm_touch(struct storm_lane *l, struct storm_buffer *b, int on)
 	}
 	if (r != CUDA_SUCCESS)
 		b->tainted = true;
-	b->pending = on >= 0 ? on : PENDING_NONE;
+	/* Work that could not be waited for (a capture forbids it) is still to be waited for. */
+	b->pending = r != CUDA_SUCCESS ? PENDING_GONE : on >= 0 ? on : PENDING_NONE;
 	return r == CUDA_SUCCESS;
 }
 
@@ -171,10 +172,14 @@ void storm_quiesce(struct storm_lane *l)
 	for (unsigned i = 0; i < STORM_BUFFER_SLOTS; i++) {
 		struct storm_buffer *b = &l->buffer[i];
 
-		if (b->live && b->pending != PENDING_NONE &&
-			wait_there(l, b->pending) != CUDA_SUCCESS)
+		if (!b->live || b->pending == PENDING_NONE)
+			continue;
+		if (wait_there(l, b->pending) == CUDA_SUCCESS) {
+			b->pending = PENDING_NONE;
+		} else {
 			b->tainted = true;
-		b->pending = PENDING_NONE;
+			b->pending = PENDING_GONE;
+		}
 	}
 }
 

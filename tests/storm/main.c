@@ -91,12 +91,6 @@ static int one_round(struct storm_sides *sides, struct storm_sequence *q)
 	struct storm_difference d;
 
 	storm_compare(sides, q, replay != NULL, &d);
-	/* The software GPU has a race or two of its own; what is Sluice's doing comes again. */
-	for (unsigned i = 0; i < 3 && d.bad_access && d.verdict != STORM_ALIKE; i++) {
-		printf("storm: a bad access, perhaps the software GPU's own: once "
-		       "more\n");
-		storm_compare(sides, q, replay != NULL, &d);
-	}
 	if (d.verdict == STORM_ALIKE)
 		return 0;
 	if (replay)

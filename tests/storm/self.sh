@@ -26,6 +26,9 @@ check "and without the fault: status" "$?" = 0
 storm --seed 7 --without "share_*" --faults "cuMemAlloc_v2:10=oom"
 check "an allocation refused: status" "$?" = 1
 check_file "it is named" "$T/out" "cuMemAlloc_v2: CUDA_ERROR_OUT_OF_MEMORY"
+storm --seed 7 --without "share_*" --faults "cuStreamSynchronize:9=illegal_address"
+check "a bad access on one side only, once: status" "$?" = 1
+check_file "it is named" "$T/out" "cuStreamSynchronize: CUDA_ERROR_ILLEGAL_ADDRESS"
 echo "nonsense" >"$T/bad"
 storm --replay "$T/bad"
 check "a file that is no sequence: status" "$?" = 2
