@@ -30,7 +30,7 @@
 /* Ids apart from the driver's own, which count up from 1. */
 #define FIRST_ID (1ull << 48)
 
-static uint64_t new_id(void)
+uint64_t sl_memory_new_id(void)
 {
 	static uint64_t last_id = FIRST_ID;
 
@@ -71,7 +71,7 @@ static CUresult fresh_slab(
 static CUresult alloc_slot(struct sl_space *space, uint64_t bytes, CUdeviceptr *out)
 {
 	unsigned int class = sl_slab_class(bytes);
-	uint64_t id = new_id();
+	uint64_t id = sl_memory_new_id();
 	struct sl_slot *slot;
 	struct sl_slab *slab;
 	CUresult r;
@@ -117,7 +117,7 @@ int sl_memory_alloc(CUdeviceptr *out, size_t bytes, CUresult *result)
 	if (!out || bytes == 0)
 		*result = CUDA_ERROR_INVALID_VALUE;
 	else if (bytes >= sl_options.region_min)
-		*result = sl_region_alloc(space, bytes, new_id(), &made);
+		*result = sl_region_alloc(space, bytes, sl_memory_new_id(), &made);
 	else
 		*result = alloc_slot(space, bytes, &made);
 	sl_space_leave(space);

@@ -40,6 +40,9 @@ struct sl_memory_info {
 	CUresult broken;  /* sticky error of its context, or CUDA_SUCCESS */
 };
 
+/* For what a process has opened as well: ids of a process are told apart, whoever made the memory. */
+uint64_t sl_memory_new_id(void);
+
 /* What is allocated at ptr or around it. *out is set for SL_MEMORY_OURS only. */
 SL_MUST_CHECK int sl_memory_find(CUdeviceptr ptr, struct sl_memory_info *out);
 

@@ -29,7 +29,9 @@ enum state {
 };
 
 struct block {
-	uint64_t offset, bytes, id;
+	uint64_t offset, bytes;
+	uint64_t maker_id; /* tells a block made anew at the same place */
+	uint64_t id;       /* here, where the maker's would be another allocation's */
 	uint32_t openings;
 };
 
@@ -193,7 +195,9 @@ static CUresult count_opening(
 		*block = (struct block){.offset = offered->offset};
 	}
 	block->bytes = offered->bytes;
-	block->id = offered->id;
+	if (!block->id || block->maker_id != offered->id)
+		block->id = sl_memory_new_id();
+	block->maker_id = offered->id;
 	block->openings++;
 	m->state = READY;
 	*out = m->base + offered->offset;

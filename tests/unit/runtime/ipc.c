@@ -194,6 +194,15 @@ static CUipcMemHandle foreign_handle(unsigned char mark)
 	return handle;
 }
 
+static unsigned long long id_of(CUdeviceptr at)
+{
+	unsigned long long id = 0;
+
+	CHECK_EQ(cuPointerGetAttribute(&id, CU_POINTER_ATTRIBUTE_BUFFER_ID, at),
+		CUDA_SUCCESS);
+	return id;
+}
+
 static void body_open(void)
 {
 	CUipcMemHandle handle, other;
@@ -216,6 +225,8 @@ static void body_open(void)
 	CHECK_EQ(STUB(imports), 2);
 	CHECK_EQ(cuIpcOpenMemHandle_v2(&b, other, OPEN_FLAGS), CUDA_SUCCESS);
 	CHECK(b != a);
+	CHECK_EQ(id_of(again), id_of(a));
+	CHECK(id_of(b) != id_of(a));
 	check_fds(fds);
 	CHECK_EQ(cuIpcCloseMemHandle(a + 512), CUDA_ERROR_INVALID_VALUE);
 	CHECK_EQ(cuIpcCloseMemHandle(a), CUDA_SUCCESS);
@@ -224,6 +235,35 @@ static void body_open(void)
 	CHECK_EQ(STUB(mapped_bytes), 102 * SL_MIB);
 	CHECK_EQ(cuIpcCloseMemHandle(a), CUDA_ERROR_INVALID_HANDLE);
 	/* What is left goes with the context. */
+	finish();
+}
+
+/* Two makers count alike, and so does this process: nobody's ids may meet here, nor come again. */
+static void body_open_ids(void)
+{
+	enum { TIMES = 20 };
+	unsigned long long seen[3 * TIMES];
+	unsigned int count = 0;
+	CUipcMemHandle handle[2];
+	CUdeviceptr own[TIMES], a[2];
+
+	start();
+	for (unsigned int i = 0; i < 2; i++)
+		handle[i] = foreign_handle((unsigned char)(i + 1));
+	for (unsigned int n = 0; n < TIMES; n++) {
+		CHECK_EQ(cuMemAlloc_v2(&own[n], 100), CUDA_SUCCESS);
+		seen[count++] = id_of(own[n]);
+		for (unsigned int i = 0; i < 2; i++) {
+			CHECK_EQ(cuIpcOpenMemHandle_v2(&a[i], handle[i], OPEN_FLAGS),
+				CUDA_SUCCESS);
+			seen[count++] = id_of(a[i]);
+		}
+		for (unsigned int i = 0; i < 2; i++)
+			CHECK_EQ(cuIpcCloseMemHandle(a[i]), CUDA_SUCCESS);
+	}
+	for (unsigned int i = 0; i < count; i++)
+		for (unsigned int k = 0; k < i; k++)
+			CHECK(seen[i] != seen[k]);
 	finish();
 }
 
@@ -340,10 +380,11 @@ static void body_open_waits(void)
 	finish();
 }
 
-#define TESTS                                                                   \
-	X(offer)                                                                \
-	X(refused)                                                              \
-	X(cannot_export) X(older_daemon) X(next_daemon) X(open) X(open_refused) \
+#define TESTS                                                              \
+	X(offer)                                                           \
+	X(refused)                                                         \
+	X(cannot_export)                                                   \
+	X(older_daemon) X(next_daemon) X(open) X(open_ids) X(open_refused) \
 		X(open_faults) X(open_waits)
 
 #define X(name)                               \
