@@ -266,18 +266,21 @@ static uint64_t bytes_to_hold(const struct sl_handle *handle)
 
 bool sl_handle_hold(struct sl_handle *handle, enum sl_handle_why why)
 {
-	uint64_t bytes, surplus = 0;
+	uint64_t bytes, asked = 0, surplus = 0;
 
 	take_lock();
-	bytes = bytes_to_hold(handle);
-	drop_lock();
-	if (bytes && !sl_held_take(handle->gpu, bytes))
-		return false;
-	take_lock();
-	if (bytes_to_hold(handle))
+	/* What another thread does meanwhile may take the reason away that stood before. */
+	while ((bytes = bytes_to_hold(handle)) > asked) {
+		drop_lock();
+		if (!sl_held_take(handle->gpu, bytes))
+			return false;
+		asked = bytes;
+		take_lock();
+	}
+	if (bytes)
 		handle->held_bytes = bytes;
 	else
-		surplus = bytes; /* another thread was faster */
+		surplus = asked; /* another thread was faster */
 	handle->why_held |= why;
 	if (why == SL_WHY_BOUND)
 		handle->bound++;
