@@ -28,6 +28,8 @@
 #define RETRY_MAX_NS (1 * SL_S)
 /* A closed gate is looked at this often until the last thread is out. */
 #define DRAIN_POLL_MS 1
+/* Between tries to send more descriptors than may be on their way. No lock is held meanwhile. */
+#define CROWDED_POLL_MS 1
 /* Without its pipe the agent cannot be woken and looks by itself. */
 #define DEAF_POLL_MS 100
 
@@ -134,7 +136,7 @@ static int read_messages(void)
 	return r == SL_WIRE_AGAIN ? SL_SESSION_OK : SL_SESSION_LOST;
 }
 
-static int wait_ms(void)
+static int wait_ms(bool crowded)
 {
 	sl_ns now_ns = sl_clock_now(),
 	      at_ns = sl_min_u64(sl_errands_due(), sl_pulse_due());
@@ -142,6 +144,8 @@ static int wait_ms(void)
 
 	if (gate.pending)
 		return DRAIN_POLL_MS;
+	if (crowded)
+		return span_ns ? CROWDED_POLL_MS : 0;
 	if (at_ns == SL_NS_NEVER)
 		return wake_fd() >= 0 ? -1 : DEAF_POLL_MS;
 	if (span_ns == 0)
@@ -158,14 +162,16 @@ static int serve(void)
 	int r = SL_SESSION_OK;
 
 	while (r == SL_SESSION_OK) {
+		bool crowded = sl_session_is_crowded();
 		struct pollfd items[2] = {
 			{.fd = sl_session_fd(), .events = POLLIN},
 			{.fd = wake_fd(), .events = POLLIN},
 		};
 
-		if (sl_session_has_kept())
+		/* The socket of a crowded line has room: poll would come back at once. */
+		if (!crowded && sl_session_has_kept())
 			items[0].events |= POLLOUT;
-		(void)poll(items, 2, wait_ms());
+		(void)poll(items, 2, wait_ms(crowded));
 		if (items[1].revents)
 			pause_agent(0);
 		r = read_messages();

@@ -6,7 +6,6 @@
  * with it. fcntl and fstat would also bind us to newer symbol versions.
  */
 #include "runtime/line.h"
-#include "runtime/futex.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -22,8 +21,6 @@
 #define LOWEST_FD_POOR 10
 /* A daemon that does not read 1 MiB of messages is as good as gone: a new line reports all. */
 #define KEPT_MAX (1024 * 1024)
-/* Between tries to send more descriptors than may be on their way. */
-#define CROWDED_NS (1 * SL_MS)
 
 static bool identify(int fd, uint64_t *device, uint64_t *inode)
 {
@@ -113,6 +110,11 @@ void sl_line_close(struct sl_line *line)
 bool sl_line_is_open(const struct sl_line *line)
 {
 	return line->socket.fd >= 0;
+}
+
+bool sl_line_is_crowded(const struct sl_line *line)
+{
+	return line->kept_bytes > 0 && line->crowded;
 }
 
 bool sl_line_has_kept(const struct sl_line *line)
@@ -256,10 +258,6 @@ bool sl_line_flush(struct sl_line *line)
 
 	if (line->kept_bytes == 0)
 		return true;
-	/* The socket has room, or poll would not have said so: what is in the way are descriptors that others
-	 * have not taken, and nothing tells when they have. */
-	if (line->crowded)
-		sl_futex_pause(CROWDED_NS);
 	while (done < line->kept_bytes && r == SL_WIRE_OK) {
 		const unsigned char *data = line->kept + done;
 		uint32_t count = fds_of(data);

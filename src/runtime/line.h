@@ -61,6 +61,8 @@ void sl_line_break(const struct sl_line *line);
 /* Sends what was kept, as far as the socket takes it. False if the line is lost. */
 bool sl_line_flush(struct sl_line *line);
 bool sl_line_has_kept(const struct sl_line *line);
+/* What is kept waits for others to take descriptors, not for the socket: nothing tells when to flush. */
+bool sl_line_is_crowded(const struct sl_line *line);
 /* One message from the daemon: SL_WIRE_OK, SL_WIRE_AGAIN, or anything else: the line is lost. Descriptors
  * that came with it are in *fds, and the caller's. */
 SL_MUST_CHECK int sl_line_recv(const struct sl_line *line, union sl_msg *out,

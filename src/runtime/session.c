@@ -449,6 +449,16 @@ bool sl_session_has_kept(void)
 	return kept;
 }
 
+bool sl_session_is_crowded(void)
+{
+	bool crowded;
+
+	sl_session_lock();
+	crowded = sl_line_is_crowded(&sl_session.line);
+	sl_session_unlock();
+	return crowded;
+}
+
 void sl_session_drop_line(void)
 {
 	sl_session_lock();

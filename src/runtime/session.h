@@ -106,6 +106,8 @@ bool sl_session_send(union sl_msg *msg);
 /* Sends what was kept. False: lost. */
 bool sl_session_flush(void);
 bool sl_session_has_kept(void);
+/* See sl_line_is_crowded(). */
+bool sl_session_is_crowded(void);
 void sl_session_drop_line(void);
 int sl_session_fd(void);
 /* MEASURE for every GPU on which we have a context. False: nobody hears us now. */
