@@ -610,6 +610,9 @@ CUresult cuGraphAddNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *dep
 CUresult cuGraphAddNode_v2(CUgraphNode *node, CUgraph graph,
 	const CUgraphNode *dependencies, const CUgraphEdgeData *edges, size_t count,
 	CUgraphNodeParams *params);
+CUresult cuGraphAddNode_v3(CUgraphNode *node, CUgraph graph,
+	const CUgraphNode *dependencies, const CUgraphEdgeData *edges, size_t count,
+	CUgraphNodeParams *params);
 CUresult cuGraphMemAllocNodeGetParams(
 	CUgraphNode node, CUDA_MEM_ALLOC_NODE_PARAMS *params);
 CUresult cuGraphMemFreeNodeGetParams(CUgraphNode node, CUdeviceptr *ptr);

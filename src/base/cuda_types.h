@@ -459,6 +459,7 @@ typedef enum CUmemLocationType_enum {
 typedef enum CUmemAllocationType_enum {
 	CU_MEM_ALLOCATION_TYPE_INVALID = 0x0,
 	CU_MEM_ALLOCATION_TYPE_PINNED = 0x1,
+	CU_MEM_ALLOCATION_TYPE_MANAGED = 0x2, /* of pools, since CUDA 13 */
 	CU_MEM_ALLOCATION_TYPE_MAX = 0x7fffffff,
 } CUmemAllocationType;
 typedef enum CUmemAllocationGranularity_flags_enum {

@@ -26,6 +26,54 @@ struct sl_gpu *sl_device_gpu(CUdevice dev)
 	return gpu;
 }
 
+bool sl_device_of_place(const CUmemLocation *where, CUdevice *dev)
+{
+	switch (where->type) {
+	case CU_MEM_LOCATION_TYPE_DEVICE: *dev = where->id; return true;
+	case CU_MEM_LOCATION_TYPE_DEVICE_LOCALITY_DOMAIN:
+		*dev = where->id & 0xff; /* the domain is the next byte */
+		return true;
+	default: return false;
+	}
+}
+
+static CUresult device_of_context(CUcontext ctx, CUdevice *dev)
+{
+	CUcontext current = NULL;
+	CUresult r;
+
+	if (sl_real.cuCtxGetCurrent(&current) == CUDA_SUCCESS && current == ctx)
+		return sl_real.cuCtxGetDevice(dev);
+	r = sl_real.cuCtxPushCurrent_v2(ctx);
+	if (r != CUDA_SUCCESS)
+		return r;
+	r = sl_real.cuCtxGetDevice(dev);
+	(void)sl_real.cuCtxPopCurrent_v2(&ctx);
+	return r;
+}
+
+/* A driver before 12.8 tells the stream's context only. That the function is missing is found out once:
+ * each search for it takes longer than the call. */
+CUresult sl_device_of_stream(CUstream stream, CUdevice *dev)
+{
+	static int missing;
+	CUcontext ctx = NULL;
+	CUresult r;
+
+	if (!__atomic_load_n(&missing, __ATOMIC_RELAXED)) {
+		r = sl_real.cuStreamGetDevice(stream, dev);
+		if (r == CUDA_SUCCESS)
+			return r;
+		/* What a function says that the driver lacks (hooks.c). */
+		if (r == CUDA_ERROR_NOT_SUPPORTED)
+			__atomic_store_n(&missing, 1, __ATOMIC_RELAXED);
+	}
+	r = sl_real.cuStreamGetCtx(stream, &ctx);
+	if (r != CUDA_SUCCESS || !ctx)
+		return CUDA_ERROR_INVALID_CONTEXT;
+	return device_of_context(ctx, dev);
+}
+
 void sl_device_forget(void)
 {
 	memset(known, 0, sizeof(known));

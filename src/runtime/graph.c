@@ -67,11 +67,12 @@ struct footprint {
 static bool add_range(struct ranges *ranges, CUgraphNode node)
 {
 	CUDA_MEM_ALLOC_NODE_PARAMS params = {0};
+	CUdevice dev;
 
 	if (sl_real.cuGraphMemAllocNodeGetParams(node, &params) != CUDA_SUCCESS)
 		return false;
 	/* Host memory is not charged to a GPU. */
-	if (params.poolProps.location.type != CU_MEM_LOCATION_TYPE_DEVICE)
+	if (!sl_device_of_place(&params.poolProps.location, &dev))
 		return true;
 	if (ranges->count == ranges->room) {
 		size_t room = ranges->room ? 2 * ranges->room : 32;
@@ -82,8 +83,8 @@ static bool add_range(struct ranges *ranges, CUgraphNode node)
 		ranges->list = more;
 		ranges->room = room;
 	}
-	ranges->list[ranges->count++] = (struct range){
-		params.poolProps.location.id, params.dptr, params.dptr + params.bytesize};
+	ranges->list[ranges->count++] =
+		(struct range){dev, params.dptr, params.dptr + params.bytesize};
 	return true;
 }
 
@@ -520,6 +521,14 @@ SL_EXPORT CUresult cuGraphAddNode_v2(CUgraphNode *node, CUgraph graph,
 	CUgraphNodeParams *params)
 {
 	return added(params, sl_real.cuGraphAddNode_v2(
+				     node, graph, dependencies, edges, count, params));
+}
+
+SL_EXPORT CUresult cuGraphAddNode_v3(CUgraphNode *node, CUgraph graph,
+	const CUgraphNode *dependencies, const CUgraphEdgeData *edges, size_t count,
+	CUgraphNodeParams *params)
+{
+	return added(params, sl_real.cuGraphAddNode_v3(
 				     node, graph, dependencies, edges, count, params));
 }
 

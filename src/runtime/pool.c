@@ -139,16 +139,40 @@ static struct sl_pool *add_unknown(CUmemoryPool handle, CUdevice dev)
 	return pool;
 }
 
+/* Managed memory of no device, from a pool that was made without a context: the first one pays. */
+static struct sl_pool *find_home(CUmemoryPool handle)
+{
+	struct sl_gpu *gpu = NULL;
+	struct sl_pool *pool;
+	CUdevice dev = -1;
+
+	if (sl_real.cuCtxGetDevice(&dev) == CUDA_SUCCESS)
+		gpu = sl_device_gpu(dev);
+	sl_pool_lock();
+	pool = find(false, handle, 0);
+	if (pool && pool->homeless && gpu) {
+		pool->dev = dev;
+		pool->gpu = gpu;
+		pool->homeless = false;
+	}
+	pool = use(pool);
+	sl_pool_unlock();
+	return pool;
+}
+
 static struct sl_pool *pool_of(CUmemoryPool handle, CUdevice dev)
 {
 	struct sl_pool *pool;
-	bool known;
+	bool known, homeless;
 
 	sl_pool_lock();
 	pool = find(false, handle, 0);
 	known = pool != NULL;
+	homeless = known && pool->homeless;
 	pool = use(pool);
 	sl_pool_unlock();
+	if (sl_unlikely(homeless))
+		return find_home(handle);
 	return known ? pool : add_unknown(handle, dev);
 }
 
@@ -164,7 +188,7 @@ static CUresult device_of(CUstream stream, CUdevice *dev)
 		!stream || stream == CU_STREAM_LEGACY || stream == CU_STREAM_PER_THREAD;
 
 	if (!implied && device_count() > 1 &&
-		sl_real.cuStreamGetDevice(stream, dev) == CUDA_SUCCESS)
+		sl_device_of_stream(stream, dev) == CUDA_SUCCESS)
 		return CUDA_SUCCESS;
 	return sl_real.cuCtxGetDevice(dev);
 }
@@ -366,17 +390,35 @@ void sl_pool_unhold(struct sl_pool *pool, bool ended)
 	sl_pool_leave(pool);
 }
 
+void sl_pool_seen(
+	CUmemoryPool handle, const CUmemLocation *where, CUmemAllocationType type)
+{
+	bool managed = type == CU_MEM_ALLOCATION_TYPE_MANAGED;
+	struct sl_gpu *gpu;
+	struct sl_pool *pool;
+	CUdevice dev = -1;
+
+	if (!have_say())
+		return;
+	/* Managed memory that prefers no device is the current one's, as cuMemAllocManaged's is. */
+	if (!sl_device_of_place(where, &dev) &&
+		(!managed || sl_real.cuCtxGetDevice(&dev) != CUDA_SUCCESS))
+		dev = -1;
+	gpu = dev >= 0 ? sl_device_gpu(dev) : NULL;
+	sl_pool_lock();
+	if (!find(false, handle, 0)) {
+		pool = add(false, handle, dev, gpu);
+		if (pool)
+			pool->homeless = managed && !gpu;
+	}
+	sl_pool_unlock();
+}
+
 void sl_pool_made(CUmemoryPool handle, const CUmemPoolProps *props)
 {
-	bool on_device = props->location.type == CU_MEM_LOCATION_TYPE_DEVICE;
-	struct sl_gpu *gpu =
-		on_device && have_say() ? sl_device_gpu(props->location.id) : NULL;
-
 	/* One with this handle that ended without our seeing it. */
 	sl_pool_unhold(sl_pool_hold(handle), true);
-	sl_pool_lock();
-	(void)add(false, handle, on_device ? props->location.id : -1, gpu);
-	sl_pool_unlock();
+	sl_pool_seen(handle, &props->location, props->allocType);
 }
 
 void sl_pool_keeps(CUmemoryPool handle, uint64_t threshold_bytes)

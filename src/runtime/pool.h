@@ -47,6 +47,9 @@ struct sl_pool *sl_pool_hold(CUmemoryPool handle);
 void sl_pool_unhold(struct sl_pool *pool, bool ended);
 /* The program made a pool of memory at that place; how much it keeps at a synchronisation. */
 void sl_pool_made(CUmemoryPool handle, const CUmemPoolProps *props);
+/* The driver gave it for that place; nothing changes if it is known. */
+void sl_pool_seen(
+	CUmemoryPool handle, const CUmemLocation *where, CUmemAllocationType type);
 void sl_pool_keeps(CUmemoryPool handle, uint64_t threshold_bytes);
 /* Which pool is the current one of a device may have changed. */
 void sl_pool_current_changed(void);

@@ -105,6 +105,27 @@ SL_EXPORT CUresult cuDeviceSetMemPool(CUdevice dev, CUmemoryPool pool)
 	return result;
 }
 
+/* Only here a default pool tells where its memory is, and of what kind. */
+SL_EXPORT CUresult cuMemGetDefaultMemPool(
+	CUmemoryPool *pool, CUmemLocation *where, CUmemAllocationType type)
+{
+	CUresult result = sl_real.cuMemGetDefaultMemPool(pool, where, type);
+
+	if (result == CUDA_SUCCESS)
+		sl_pool_seen(*pool, where, type);
+	return result;
+}
+
+SL_EXPORT CUresult cuMemGetMemPool(
+	CUmemoryPool *pool, CUmemLocation *where, CUmemAllocationType type)
+{
+	CUresult result = sl_real.cuMemGetMemPool(pool, where, type);
+
+	if (result == CUDA_SUCCESS)
+		sl_pool_seen(*pool, where, type);
+	return result;
+}
+
 SL_EXPORT CUresult cuMemSetMemPool(
 	CUmemLocation *where, CUmemAllocationType type, CUmemoryPool pool)
 {

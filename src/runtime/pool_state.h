@@ -16,6 +16,7 @@ struct sl_pool {
 	CUmemoryPool handle; /* unless of graphs */
 	CUdevice dev;
 	struct sl_gpu *gpu; /* NULL: not charged */
+	bool homeless;      /* will be, to the first context that uses it */
 	uint32_t users;
 	bool gone;
 	bool watched;

@@ -12,6 +12,7 @@
  * them.
  */
 #include "runtime/capture.h"
+#include "runtime/device.h"
 #include "runtime/handle.h"
 #include "runtime/hidden.h"
 #include "runtime/hooks.h"
@@ -38,19 +39,6 @@ static bool is_ours(CUdeviceptr ptr, size_t bytes)
 }
 
 /* --- handles ------------------------------------------------------------------------------------ */
-
-/* The kind of memory a handle is of, and the device that it is charged to: the id tells one for
- * locations on devices alone, whatever it holds otherwise. */
-static enum sl_handle_kind kind_of(const CUmemLocation *where, CUdevice *dev)
-{
-	switch (where->type) {
-	case CU_MEM_LOCATION_TYPE_DEVICE: *dev = where->id; return SL_HANDLE_DEVICE;
-	case CU_MEM_LOCATION_TYPE_DEVICE_LOCALITY_DOMAIN:
-		*dev = where->id & 0xff; /* the domain is the next byte */
-		return SL_HANDLE_DEVICE;
-	default: return SL_HANDLE_HOST;
-	}
-}
 
 static uint32_t why_held(const CUmemAllocationProp *prop)
 {
@@ -99,15 +87,16 @@ SL_EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle *out, size_t bytes,
 	const CUmemAllocationProp *prop, unsigned long long flags)
 {
 	CUmemGenericAllocationHandle real = 0;
-	enum sl_handle_kind kind;
 	struct sl_handle *handle;
 	CUdevice dev = -1;
 	CUresult r;
 
 	if (!out || !prop || !sl_mode_is_active())
 		return sl_real.cuMemCreate(out, bytes, prop, flags);
-	kind = kind_of(&prop->location, &dev);
-	handle = sl_handle_new(kind, bytes);
+	handle =
+		sl_handle_new(sl_device_of_place(&prop->location, &dev) ? SL_HANDLE_DEVICE
+									: SL_HANDLE_HOST,
+			bytes);
 	if (!handle)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	handle->prop = *prop;
