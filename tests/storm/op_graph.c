@@ -170,7 +170,10 @@ void storm_op_graph_instantiate(struct storm_lane *l, const uint32_t *a)
 
 	if (!g || x->live)
 		return;
-	switch (a[2] % 4) {
+	switch (a[2] % 5) {
+	case 3:
+		r = CALL(l, cuGraphInstantiate, &x->handle, g->handle, NULL, NULL, 0);
+		break;
 	case 0:
 		r = CALL(l, cuGraphInstantiate_v2, &x->handle, g->handle, NULL, NULL, 0);
 		break;

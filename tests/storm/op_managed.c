@@ -74,3 +74,40 @@ void storm_op_managed_touch(struct storm_lane *l, const uint32_t *a)
 	if (!b->tainted)
 		storm_note_bytes(l, (char *)(uintptr_t)b->at + offset, bytes);
 }
+
+void storm_op_managed_late(struct storm_lane *l, const uint32_t *a)
+{
+	struct storm_buffer *b = managed(l, a[0], a[2] >> 16);
+	CUmemLocation where = {
+		a[2] & 16 ? CU_MEM_LOCATION_TYPE_HOST : CU_MEM_LOCATION_TYPE_DEVICE,
+		a[2] & 96 ? l->device : 66};
+	size_t first = 0;
+	CUstream s;
+
+	if (!b || storm_on_host(b) || b->context || l->context ||
+		!storm_stream(l, a[1], &s))
+		return;
+	if (!storm_touch(l, b, storm_stream_slot(l, a[1])))
+		return;
+	switch (a[2] % 5) {
+	case 0: CALL_S(l, cuMemPrefetchAsync_v2, b->at, b->bytes, where, 0, s); break;
+	case 1:
+		CALL_S(l, cuMemPrefetchBatchAsync, &b->at, &b->bytes, 1, &where, &first,
+			1, 0, s);
+		break;
+	case 2: /* its contents are anybody's guess from then on */
+		if (CALL_S(l, cuMemDiscardBatchAsync, &b->at, &b->bytes, 1, 0, s) ==
+			CUDA_SUCCESS)
+			b->tainted = true;
+		break;
+	case 3:
+		if (CALL_S(l, cuMemDiscardAndPrefetchBatchAsync, &b->at, &b->bytes, 1,
+			    &where, &first, 1, 0, s) == CUDA_SUCCESS)
+			b->tainted = true;
+		break;
+	case 4:
+		CALL_S(l, cuStreamAttachMemAsync, s, b->at, 0,
+			a[2] & 128 ? CU_MEM_ATTACH_GLOBAL : 77);
+		break;
+	}
+}

@@ -40,6 +40,38 @@ void storm_op_share_offer(struct storm_lane *l, const uint32_t *a)
 	b->place = (int)(a[1] % MEMORY_PLACES);
 }
 
+/* By the first name or by the second: they mean the same. */
+static CUresult open_memory(
+	struct storm_lane *l, CUdeviceptr *at, CUipcMemHandle handle, unsigned flags)
+{
+	return l->step->dice & 4 ? CALL(l, cuIpcOpenMemHandle, at, handle, flags)
+				 : CALL(l, cuIpcOpenMemHandle_v2, at, handle, flags);
+}
+
+static unsigned long long id_of(CUdeviceptr at)
+{
+	unsigned long long id = 0;
+
+	/* Asked of all there is, so not counted as the storm's own calls. */
+	(void)storm_cu.cuPointerGetAttribute(&id, CU_POINTER_ATTRIBUTE_BUFFER_ID, at);
+	return id;
+}
+
+/* Libraries keep what they know of memory by its id: nothing else here may have it. */
+static void note_id(struct storm_lane *l, const struct storm_buffer *b)
+{
+	unsigned long long id = id_of(b->at), same = 0;
+
+	for (unsigned i = 0; i < STORM_BUFFER_SLOTS; i++) {
+		const struct storm_buffer *o = &l->buffer[i];
+
+		if (o != b && o->live && !storm_on_host(o))
+			same += id_of(o->at) == id;
+	}
+	storm_note(l, "has an id", id != 0);
+	storm_note(l, "others with it", same);
+}
+
 void storm_op_share_open(struct storm_lane *l, const uint32_t *a)
 {
 	struct storm_buffer *b = storm_free_buffer(l, a[0]);
@@ -49,7 +81,7 @@ void storm_op_share_open(struct storm_lane *l, const uint32_t *a)
 	if (!b || !p->valid || p->fd)
 		return;
 	/* One's own: refused. A second opening of another's: the same address. */
-	if (CALL(l, cuIpcOpenMemHandle_v2, &at, p->mem,
+	if (open_memory(l, &at, p->mem,
 		    a[2] % 16 ? CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS : 64) != CUDA_SUCCESS)
 		return;
 	for (unsigned i = 0; i < STORM_BUFFER_SLOTS; i++)
@@ -67,6 +99,7 @@ void storm_op_share_open(struct storm_lane *l, const uint32_t *a)
 		.shared = true,
 		.pending = PENDING_NONE,
 		.place = (int)(a[1] % MEMORY_PLACES)};
+	note_id(l, b);
 	storm_verify(l, b, 0, b->bytes < 4096 ? b->bytes : 4096);
 }
 

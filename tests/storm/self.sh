@@ -5,6 +5,19 @@ export LIMIT=280
 export BOX="--gpus 1 --memory 4GiB"
 . "$(dirname "$0")/../system/lib.sh"
 software_only "faults are planned there"
+# What Sluice does by hand about memory is drawn, or somebody has said why not.
+here=$(dirname "$0")
+tr '\n' ' ' <"$here/../../src/runtime/hooks.def" |
+	grep -o 'SL_HOOK[A-Z_]*([A-Za-z0-9_]*, [0-9, ]*\(MEM\|PASS\|VMM\|IPC\),' |
+	sed 's/.*(\([A-Za-z0-9_]*\),.*/\1/' | sort -u >"$T/hooks"
+sed -n 's/^SL_STORM_CALL(\([A-Za-z0-9_]*\))$/\1/p' "$here/calls.def" | sort -u >"$T/drawn"
+sed -n 's/^\([A-Za-z0-9_]*\): ..*/\1/p' "$here/undrawn" | sort -u >"$T/undrawn"
+check "hooks that were found" "$(wc -l <"$T/hooks")" -ge 50
+check "neither drawn nor in tests/storm/undrawn:" \
+	"$(sort -u "$T/drawn" "$T/undrawn" | comm -23 "$T/hooks" - | tr '\n' ' ')" = ""
+check "in tests/storm/undrawn, but drawn:" "$(comm -12 "$T/drawn" "$T/undrawn" | tr '\n' ' ')" = ""
+check "in tests/storm/undrawn, but no such hook:" \
+	"$(comm -13 "$T/hooks" "$T/undrawn" | tr '\n' ' ')" = ""
 # No daemon and no Sluice: both sides are plain, one has the fault plan.
 storm() {
 	"$B/tests/storm/storm" --keep "$T" --steps 3000 --calls 3000 "$@" >"$T/out" 2>&1
