@@ -1,156 +1,275 @@
 /*
- * bundle - a counter, and a thread that closes
+ * bundle - charges, and threads that close
  *
- * The list cannot grow beyond the descriptors that the process may have: what stands in it is open. Closing
- * the last reference of a socket can take as long as its owner wished (SO_LINGER), and a socket between
- * processes can have others among what nobody has read; so a socket is told not to linger, and what is
- * in it comes out first, onto the list. Should a close hang all the same, other threads take over.
+ * A line is what waits to be closed for one user. The list of lines is short: one goes with its last
+ * descriptor. Connections have a line of their own with more threads: what was sent along them has never been
+ * a descriptor of this process, so its end asks nobody to flush anything. It may linger (SO_LINGER), as a
+ * socket of its own may: that wait ends with a signal, so a thread that is long about something gets some,
+ * and one that is pending ends all the waits of one close. To empty or to set such sockets first would take
+ * their lock, which a stranger can hold.
  */
 #include "daemon/bundle.h"
 
-#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "wire/wire.h"
 
-#define THREADS_MOST 8
-#define STUCK_NS     (1 * SL_S)
-/* As much as a socket holds. */
-#define UNREAD_MOST 4096
+#ifndef sigev_notify_thread_id
+#define sigev_notify_thread_id _sigev_un._tid
+#endif
+
+#define NOBODY ((uid_t)-1) /* whose line the connections are in */
+
+#define THREADS_OF_USER 2
+#define THREADS_OF_OURS 8
+#define THREADS_OF_ALL  64
+#define STUCK_NS        (1 * SL_S)
+#define TICK_NS         (20 * SL_MS)
+#define IDLE_S          1
+
+struct item {
+	int fd;
+	bool stray;
+};
+
+struct line {
+	struct line *next;
+	uid_t uid;
+	uint32_t kept, strays; /* charged; neither, and not closed yet */
+	unsigned int threads, idle;
+	sl_ns taken_at; /* when the last one was taken off the list */
+	pthread_cond_t more;
+	struct item *items;
+	size_t count, room;
+};
 
 static struct {
 	pthread_mutex_t lock;
-	pthread_cond_t more, done;
-	unsigned int threads, idle;
-	sl_ns taken_at; /* when the last one was taken off the list */
-	int *fds;
-	size_t count, room;
+	pthread_cond_t done;
+	struct line *lines;
+	unsigned int threads;
+	uint32_t kept;
+	size_t open; /* in lists, or being closed */
 } closer = {
 	.lock = PTHREAD_MUTEX_INITIALIZER,
-	.more = PTHREAD_COND_INITIALIZER,
 	.done = PTHREAD_COND_INITIALIZER,
 };
 
-/* Messages of any kind, for what goes with them. */
-static void empty(int fd)
+/* --- lines; all under the lock ------------------------------------------------------------------ */
+
+static struct line *find(uid_t uid)
 {
-	struct sl_wire_fds fds;
-	union sl_msg msg;
+	struct line *line = closer.lines;
 
-	for (int i = 0; i < UNREAD_MOST; i++) {
-		int r = sl_wire_recv_fds(fd, SL_FROM_CLIENT, &msg, &fds, NULL);
-
-		for (uint32_t k = 0; k < fds.count; k++)
-			sl_bundle_close(fds.fd[k]);
-		if (r != SL_WIRE_OK && r != SL_WIRE_BAD && r != SL_WIRE_OTHER_VERSION)
-			return;
-	}
+	while (line && line->uid != uid)
+		line = line->next;
+	return line;
 }
 
-static void close_one(int fd)
+static struct line *line_of(uid_t uid)
 {
-	struct linger none = {0};
-	struct stat info = {0};
-	int domain = 0;
-	socklen_t size = sizeof(domain);
+	struct line *line = find(uid);
 
-	if (fstat(fd, &info) == 0 && S_ISSOCK(info.st_mode)) {
-		(void)setsockopt(fd, SOL_SOCKET, SO_LINGER, &none, sizeof(none));
-		/* A stranger's may block; the flag is shared, and nobody of ours minds. */
-		if (getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &size) == 0 &&
-			domain == AF_UNIX &&
-			fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK) == 0)
-			empty(fd);
+	if (line)
+		return line;
+	line = calloc(1, sizeof(*line));
+	if (!line)
+		return NULL;
+	line->uid = uid;
+	(void)pthread_cond_init(&line->more, NULL);
+	line->next = closer.lines;
+	closer.lines = line;
+	return line;
+}
+
+static void forget_if_over(struct line *line)
+{
+	struct line **at = &closer.lines;
+
+	if (line->threads || line->count || line->kept || line->strays)
+		return;
+	while (*at != line)
+		at = &(*at)->next;
+	*at = line->next;
+	(void)pthread_cond_destroy(&line->more);
+	free(line->items);
+	free(line);
+}
+
+static void uncharge(struct line *line, uint32_t count)
+{
+	line->kept -= count;
+	closer.kept -= count;
+}
+
+static bool list(struct line *line, struct item item)
+{
+	if (line->count == line->room) {
+		size_t room = line->room ? 2 * line->room : 64;
+		struct item *grown = realloc(line->items, room * sizeof(*grown));
+
+		if (!grown)
+			return false;
+		line->items = grown;
+		line->room = room;
 	}
+	line->items[line->count++] = item;
+	closer.open++;
+	return true;
+}
+
+/* --- threads ------------------------------------------------------------------------------------ */
+
+static void on_tick(int number)
+{
+	(void)number;
+}
+
+static bool make_tick(timer_t *out)
+{
+	struct sigevent event = {
+		.sigev_notify = SIGEV_THREAD_ID, .sigev_signo = SIGRTMIN};
+
+	event.sigev_notify_thread_id = (pid_t)syscall(SYS_gettid);
+	return timer_create(CLOCK_MONOTONIC, &event, out) == 0;
+}
+
+/* Without a timer it may take as long as it likes, and be the user's loss. */
+static void close_one(int fd, const timer_t *tick)
+{
+	static const struct itimerspec on = {{0, TICK_NS}, {0, TICK_NS}}, off;
+
+	if (tick)
+		(void)timer_settime(*tick, 0, &on, NULL);
 	(void)close(fd);
+	if (tick)
+		(void)timer_settime(*tick, 0, &off, NULL);
+}
+
+/* False: nothing came for a while. */
+static bool await(struct line *line)
+{
+	struct timespec end = {0};
+	int r = 0;
+
+	(void)clock_gettime(CLOCK_REALTIME, &end);
+	end.tv_sec += IDLE_S;
+	line->idle++;
+	while (r == 0 && line->count == 0)
+		r = pthread_cond_timedwait(&line->more, &closer.lock, &end);
+	line->idle--;
+	return line->count > 0;
 }
 
 static void *closer_main(void *arg)
 {
-	(void)arg;
-	(void)pthread_mutex_lock(&closer.lock);
-	for (;;) {
-		int fd;
+	struct line *line = arg;
+	timer_t timer;
+	bool ticks = make_tick(&timer);
 
-		closer.idle++;
-		while (closer.count == 0) {
-			(void)pthread_cond_broadcast(&closer.done);
-			(void)pthread_cond_wait(&closer.more, &closer.lock);
-		}
-		closer.idle--;
-		fd = closer.fds[--closer.count];
-		closer.taken_at = sl_clock_now();
+	(void)pthread_mutex_lock(&closer.lock);
+	while (await(line)) {
+		struct item item = line->items[--line->count];
+
+		line->taken_at = sl_clock_now();
 		(void)pthread_mutex_unlock(&closer.lock);
-		close_one(fd);
+		close_one(item.fd, ticks ? &timer : NULL);
 		(void)pthread_mutex_lock(&closer.lock);
+		if (item.stray)
+			line->strays--;
+		else if (line->uid != NOBODY)
+			uncharge(line, 1);
+		if (--closer.open == 0)
+			(void)pthread_cond_broadcast(&closer.done);
 	}
+	line->threads--;
+	closer.threads--;
+	forget_if_over(line);
+	(void)pthread_mutex_unlock(&closer.lock);
+	if (ticks)
+		(void)timer_delete(timer);
 	return NULL;
 }
 
-/* Nobody has taken anything for a while, though there was something. */
-static bool is_stuck(void)
+/* Under the lock. Is another thread needed, and may there be one? */
+static bool wants_thread(const struct line *line)
 {
-	return closer.threads < THREADS_MOST && closer.idle == 0 && closer.count > 0 &&
-	       sl_clock_now() - closer.taken_at > STUCK_NS;
+	unsigned int most = line->uid == NOBODY ? THREADS_OF_OURS : THREADS_OF_USER;
+
+	if (line->threads >= most || closer.threads >= THREADS_OF_ALL + THREADS_OF_OURS ||
+		(line->uid != NOBODY && closer.threads >= THREADS_OF_ALL))
+		return false;
+	return line->threads == 0 ||
+	       (line->idle == 0 && sl_clock_now() - line->taken_at > STUCK_NS);
 }
 
-/* Under the lock. */
-static bool start(void)
+/* Under the lock. Where it fails the next one to close tries again. */
+static void start(struct line *line)
 {
+	struct sigaction action = {.sa_handler = on_tick};
 	pthread_attr_t attr;
 	pthread_t thread;
-	sigset_t all, old;
+	sigset_t most, old;
 
-	if (closer.threads > 0 && !is_stuck())
-		return true;
-	if (pthread_attr_init(&attr) != 0)
-		return closer.threads > 0;
+	if (!wants_thread(line) || pthread_attr_init(&attr) != 0)
+		return;
+	(void)sigaction(SIGRTMIN, &action, NULL);
 	(void)pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	(void)sigfillset(&all);
-	(void)pthread_sigmask(SIG_BLOCK, &all, &old);
-	closer.threads += pthread_create(&thread, &attr, closer_main, NULL) == 0;
+	(void)sigfillset(&most);
+	(void)sigdelset(&most, SIGRTMIN);
+	(void)pthread_sigmask(SIG_SETMASK, &most, &old);
+	if (pthread_create(&thread, &attr, closer_main, line) == 0) {
+		line->threads++;
+		closer.threads++;
+	}
 	(void)pthread_sigmask(SIG_SETMASK, &old, NULL);
 	(void)pthread_attr_destroy(&attr);
-	return closer.threads > 0;
 }
 
-/* Under the lock. */
-static bool list(int fd)
+/* Under the lock. Without memory to note it, it stays open and charged: never closed here. */
+static void close_soon(struct line *line, struct item item)
 {
-	if (closer.count == closer.room) {
-		size_t room = closer.room ? 2 * closer.room : 64;
-		int *grown = realloc(closer.fds, room * sizeof(*grown));
-
-		if (!grown)
-			return false;
-		closer.fds = grown;
-		closer.room = room;
-	}
-	closer.fds[closer.count++] = fd;
-	return true;
+	if (!line || !list(line, item))
+		return;
+	line->strays += item.stray;
+	start(line);
+	(void)pthread_cond_signal(&line->more);
 }
 
-void sl_bundle_close(int fd)
+void sl_bundle_close(int fd, uid_t uid)
 {
-	bool listed;
-
 	if (fd < 0)
 		return;
 	(void)pthread_mutex_lock(&closer.lock);
-	listed = start() && list(fd);
-	if (listed)
-		(void)pthread_cond_signal(&closer.more);
+	close_soon(line_of(uid), (struct item){fd, true});
 	(void)pthread_mutex_unlock(&closer.lock);
-	if (!listed)
-		(void)close(fd);
+}
+
+bool sl_bundle_is_crowded(uid_t uid)
+{
+	const struct line *line;
+	bool crowded;
+
+	(void)pthread_mutex_lock(&closer.lock);
+	line = find(uid);
+	crowded = line && line->strays >= SL_BUNDLE_STRAYS_MAX;
+	(void)pthread_mutex_unlock(&closer.lock);
+	return crowded;
+}
+
+void sl_bundle_hang_up(int fd)
+{
+	if (fd < 0)
+		return;
+	(void)pthread_mutex_lock(&closer.lock);
+	close_soon(line_of(NOBODY), (struct item){fd, false});
+	(void)pthread_mutex_unlock(&closer.lock);
 }
 
 void sl_bundle_finish(void)
@@ -161,17 +280,37 @@ void sl_bundle_finish(void)
 	(void)clock_gettime(CLOCK_REALTIME, &end);
 	end.tv_sec++;
 	(void)pthread_mutex_lock(&closer.lock);
-	while (r == 0 && (closer.count || closer.idle < closer.threads))
+	while (r == 0 && closer.open)
 		r = pthread_cond_timedwait(&closer.done, &closer.lock, &end);
 	(void)pthread_mutex_unlock(&closer.lock);
 }
 
-struct sl_bundle *sl_bundle_new(uint32_t room)
+/* --- bundles ------------------------------------------------------------------------------------ */
+
+static bool charge(uid_t uid, uint32_t count)
+{
+	struct line *line;
+
+	(void)pthread_mutex_lock(&closer.lock);
+	line = line_of(uid);
+	if (line) {
+		line->kept += count;
+		closer.kept += count;
+	}
+	(void)pthread_mutex_unlock(&closer.lock);
+	return line != NULL;
+}
+
+struct sl_bundle *sl_bundle_new(uint32_t room, uid_t uid, uint64_t client)
 {
 	struct sl_bundle *bundle = malloc(sizeof(*bundle) + room * sizeof(bundle->fd[0]));
 
-	if (bundle)
-		*bundle = (struct sl_bundle){.users = 1, .room = room};
+	if (!bundle || !charge(uid, room)) {
+		free(bundle);
+		return NULL;
+	}
+	*bundle = (struct sl_bundle){
+		.users = 1, .room = room, .uid = uid, .client = client};
 	return bundle;
 }
 
@@ -183,10 +322,17 @@ struct sl_bundle *sl_bundle_ref(struct sl_bundle *bundle)
 
 struct sl_bundle *sl_bundle_unref(struct sl_bundle *bundle)
 {
+	struct line *line;
+
 	if (!bundle || --bundle->users > 0)
 		return NULL;
+	(void)pthread_mutex_lock(&closer.lock);
+	line = find(bundle->uid); /* there while anything is charged to it */
+	uncharge(line, bundle->room - bundle->count);
 	for (uint32_t i = 0; i < bundle->count; i++)
-		sl_bundle_close(bundle->fd[i]);
+		close_soon(line, (struct item){bundle->fd[i], false});
+	forget_if_over(line);
+	(void)pthread_mutex_unlock(&closer.lock);
 	free(bundle);
 	return NULL;
 }
@@ -195,4 +341,26 @@ void sl_bundle_add(struct sl_bundle *bundle, const int *fds, uint32_t count)
 {
 	memcpy(bundle->fd + bundle->count, fds, count * sizeof(fds[0]));
 	bundle->count += count;
+}
+
+uint32_t sl_bundle_kept(void)
+{
+	uint32_t kept;
+
+	(void)pthread_mutex_lock(&closer.lock);
+	kept = closer.kept;
+	(void)pthread_mutex_unlock(&closer.lock);
+	return kept;
+}
+
+uint32_t sl_bundle_kept_of(uid_t uid)
+{
+	const struct line *line;
+	uint32_t kept;
+
+	(void)pthread_mutex_lock(&closer.lock);
+	line = find(uid);
+	kept = line ? line->kept : 0;
+	(void)pthread_mutex_unlock(&closer.lock);
+	return kept;
 }

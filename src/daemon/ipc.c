@@ -2,16 +2,18 @@
  * ipc - see ipc.h
  *
  * Descriptors are charged when an offer begins, not when they come, so who offers much and gives nothing has
- * used up its own share. Keys are the clients' to choose, so the table is salted; two keys that
+ * used up its own share; and until they are closed, not until the offer ends: who withdraws while somebody has
+ * not read them, or whose files are never done with, has used up its own, too. Keys are the clients' to choose, so the table is salted; two keys that
  * agree in their first half cannot stand beside each other, and random ones never do.
  */
 #include "daemon/ipc.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -43,7 +45,7 @@ struct sl_ipc {
 	struct sl_map offers; /* by salted key */
 	struct sl_link waits;
 	sd_event_source *timer;
-	uint32_t fds, most; /* charged; how many may be */
+	uint32_t most; /* descriptors that may be kept */
 };
 
 /* --- bounds ----------------------------------------------------------------------------------- */
@@ -82,7 +84,7 @@ static struct sl_ipc *ipc_of(struct sl_daemon *daemon)
 
 uint32_t sl_ipc_kept(const struct sl_daemon *daemon)
 {
-	return daemon->ipc ? daemon->ipc->fds : 0;
+	return daemon->ipc ? sl_bundle_kept() : 0;
 }
 
 uint32_t sl_ipc_most(const struct sl_daemon *daemon)
@@ -90,34 +92,18 @@ uint32_t sl_ipc_most(const struct sl_daemon *daemon)
 	return daemon->ipc ? daemon->ipc->most : most_of(daemon);
 }
 
-static uint32_t fds_of_user(const struct sl_daemon *daemon, uid_t uid)
-{
-	uint32_t count = 0;
-
-	sl_list_foreach (at, &daemon->workload_list) {
-		sl_list_foreach (
-			link, &SL_LIST_ENTRY(at, struct sl_workload, link)->clients) {
-			const struct sl_client *client =
-				SL_LIST_ENTRY(link, struct sl_client, link);
-
-			count += client->ipc_uid == uid ? client->ipc_fds : 0;
-		}
-	}
-	return count;
-}
-
 /* Half of all for one client; the last quarter for users who have less than a quarter (places.h). */
-static bool is_full(struct sl_daemon *daemon, const struct sl_client *client, uid_t uid,
-	uint32_t count)
+static bool is_full(const struct sl_daemon *daemon, const struct sl_client *client,
+	uid_t uid, uint32_t count)
 {
 	const struct sl_ipc *ipc = daemon->ipc;
-	uint32_t quarter = ipc->most / 4;
+	uint32_t quarter = ipc->most / 4, kept = sl_bundle_kept();
 
-	if (ipc->fds + count > ipc->most || client->ipc_fds + count > ipc->most / 2)
+	if (kept + count > ipc->most || client->ipc_fds + count > ipc->most / 2)
 		return true;
-	if (ipc->fds + count <= ipc->most - quarter || uid == 0 || uid == geteuid())
+	if (kept + count <= ipc->most - quarter || uid == 0 || uid == geteuid())
 		return false;
-	return fds_of_user(daemon, uid) + count > quarter;
+	return sl_bundle_kept_of(uid) + count > quarter;
 }
 
 /* --- offers ----------------------------------------------------------------------------------- */
@@ -157,13 +143,22 @@ static bool is_whole(const struct offer *offer)
 	return offer->bundle->count == offer->bundle->room;
 }
 
+struct sl_bundle *sl_ipc_put(struct sl_daemon *daemon, struct sl_bundle *bundle)
+{
+	struct sl_client *client = bundle && bundle->users == 1
+					   ? sl_map_get(&daemon->clients, bundle->client)
+					   : NULL;
+
+	if (client)
+		client->ipc_fds -= bundle->room;
+	return sl_bundle_unref(bundle);
+}
+
 static void drop(struct sl_daemon *daemon, struct offer *offer)
 {
 	(void)sl_map_take(&daemon->ipc->offers, place_of(daemon, offer->key));
 	sl_list_unlink(&offer->link);
-	daemon->ipc->fds -= offer->bundle->room;
-	offer->client->ipc_fds -= offer->bundle->room;
-	offer->bundle = sl_bundle_unref(offer->bundle);
+	offer->bundle = sl_ipc_put(daemon, offer->bundle);
 	free(offer);
 }
 
@@ -191,7 +186,7 @@ static struct offer *offer_new(struct sl_daemon *daemon, struct sl_client *clien
 	struct offer *offer = calloc(1, sizeof(*offer));
 
 	if (offer)
-		offer->bundle = sl_bundle_new(msg->count);
+		offer->bundle = sl_bundle_new(msg->count, client->ipc_uid, client->id);
 	if (!offer || !offer->bundle ||
 		sl_map_put(&daemon->ipc->offers, place_of(daemon, msg->key), offer) < 0) {
 		if (offer)
@@ -206,7 +201,6 @@ static struct offer *offer_new(struct sl_daemon *daemon, struct sl_client *clien
 	offer->bytes = msg->bytes;
 	offer->chunk_bytes = msg->chunk_bytes;
 	sl_list_push_tail(&client->offers, &offer->link);
-	daemon->ipc->fds += msg->count;
 	client->ipc_fds += msg->count;
 	return offer;
 }
@@ -219,7 +213,7 @@ static void tell_full(struct sl_peer *peer)
 		sl_warning("process %d cannot share more memory with other processes: "
 			   "%u descriptors are kept, of at most %u; raise sluiced's "
 			   "limit of them (LimitNOFILE=)",
-			(int)peer->pid, ipc ? ipc->fds : 0, ipc ? ipc->most : 0);
+			(int)peer->pid, sl_bundle_kept(), ipc ? ipc->most : 0);
 }
 
 static void on_offer(struct sl_peer *peer, const struct sl_msg_ipc_offer *msg)
@@ -441,13 +435,16 @@ static void answer_waits(struct sl_daemon *daemon, const struct offer *offer)
 	arm(daemon->ipc);
 }
 
-/* No driver's memory is a socket, and a socket may hold others and more. */
+/* No driver's memory is a socket, and a socket may hold others and more. Asked so that nobody but the kernel
+ * answers: fstat(2) would ask the file's server, which may be the one who sent it. */
 static bool has_socket(const struct sl_wire_fds *fds)
 {
-	struct stat info = {0};
-
 	for (uint32_t i = 0; i < fds->count; i++) {
-		if (fstat(fds->fd[i], &info) < 0 || S_ISSOCK(info.st_mode))
+		int domain = 0;
+		socklen_t size = sizeof(domain);
+
+		if (getsockopt(fds->fd[i], SOL_SOCKET, SO_DOMAIN, &domain, &size) == 0 ||
+			errno != ENOTSOCK)
 			return true;
 	}
 	return false;

@@ -25,6 +25,7 @@
 #include "daemon/client.h"
 #include "daemon/control.h"
 #include "daemon/dump.h"
+#include "daemon/ipc.h"
 #include "daemon/places.h"
 #include "daemon/session.h"
 #include "daemon/share.h"
@@ -50,9 +51,9 @@ bool sl_peer_is_drained(const struct sl_peer *peer)
 	return !peer->first;
 }
 
-static void out_free(struct sl_peer_out *out)
+static void out_free(struct sl_daemon *daemon, struct sl_peer_out *out)
 {
-	out->bundle = sl_bundle_unref(out->bundle);
+	out->bundle = sl_ipc_put(daemon, out->bundle);
 	free(out);
 }
 
@@ -62,7 +63,7 @@ static void drop_queue(struct sl_peer *peer)
 		struct sl_peer_out *out = peer->first;
 
 		peer->first = out->next;
-		out_free(out);
+		out_free(peer->daemon, out);
 	}
 	peer->last = &peer->first;
 	peer->queued_bytes = 0;
@@ -86,7 +87,7 @@ void sl_peer_doom(struct sl_peer *peer)
 	peer->doomed = true;
 	peer->io = sd_event_source_disable_unref(peer->io);
 	/* Descriptors may be among what was not read. */
-	sl_bundle_close(sl_steal_fd(&peer->fd));
+	sl_bundle_hang_up(sl_steal_fd(&peer->fd));
 	sl_closep(&peer->pidfd);
 	drop_queue(peer);
 	sl_peer_list_end(peer);
@@ -237,7 +238,7 @@ static void flush(struct sl_peer *peer)
 		if (!peer->first)
 			peer->last = &peer->first;
 		peer->queued_bytes -= out->size;
-		out_free(out);
+		out_free(peer->daemon, out);
 	}
 	if (!peer->doomed && !peer->first && peer->list.active)
 		sl_control_list_more(peer);
@@ -278,16 +279,17 @@ void sl_peer_release(struct sl_peer *peer)
 	flush(peer);
 }
 
-static void close_fds(struct sl_wire_fds *fds)
+static void close_fds(struct sl_wire_fds *fds, uid_t uid)
 {
 	for (uint32_t i = 0; i < fds->count; i++)
-		sl_bundle_close(fds->fd[i]);
+		sl_bundle_close(fds->fd[i], uid);
 	fds->count = 0;
 }
 
 /*
  * Closing a socket with unread messages makes the kernel report ECONNRESET at the other end
- * before what we sent last. So: no more in, take what is there, and only then close.
+ * before what we sent last. So: no more in, take what is there, and only then close. Of whoever has sent
+ * descriptors there is nothing more to take: they would have to be closed, and there may be thousands.
  */
 static void drain(int fd)
 {
@@ -297,11 +299,11 @@ static void drain(int fd)
 	for (int i = 0; i < DRAIN_MAX && (r == SL_WIRE_OK || r == SL_WIRE_BAD ||
 						 r == SL_WIRE_OTHER_VERSION);
 		i++) {
-		struct sl_wire_fds fds;
 		union sl_msg msg;
 
-		r = sl_wire_recv_fds(fd, SL_FROM_CLIENT, &msg, &fds, NULL);
-		close_fds(&fds);
+		if (sl_wire_brings_fds(fd))
+			return;
+		r = sl_wire_recv(fd, SL_FROM_CLIENT, &msg, NULL);
 	}
 }
 
@@ -367,8 +369,16 @@ static void take_message(struct sl_peer *peer)
 	struct sl_error err = {0};
 	struct sl_wire_fds fds = {0};
 	union sl_msg msg;
-	int r = sl_wire_recv_fds(peer->fd, from, &msg, &fds, &err);
+	int r;
 
+	if (sl_bundle_is_crowded(peer->uid) && sl_wire_brings_fds(peer->fd)) {
+		sl_peer_reject(peer, SL_REJECT_FULL,
+			"%d descriptors of user %u wait to be closed, and the files' own "
+			"systems do not answer; no more are taken",
+			SL_BUNDLE_STRAYS_MAX, (unsigned int)peer->uid);
+		return;
+	}
+	r = sl_wire_recv_fds(peer->fd, from, &msg, &fds, &err);
 	switch (r) {
 	case SL_WIRE_OK:
 		peer->daemon->messages++;
@@ -398,7 +408,7 @@ static void take_message(struct sl_peer *peer)
 	case SL_WIRE_BAD: sl_peer_reject(peer, SL_REJECT_PROTOCOL, "%s", err.text); break;
 	default: sl_peer_doom(peer); break;
 	}
-	close_fds(&fds);
+	close_fds(&fds, peer->uid);
 }
 
 static void take_messages(struct sl_peer *peer, sl_ns begin)
@@ -509,7 +519,7 @@ void sl_peer_accept(struct sl_daemon *daemon, int fd_in)
 		sl_peer_turn_away(fd, SL_REJECT_FULL,
 			"no place for another connection; close some, or raise "
 			"max_clients in sluiced's configuration");
-		sl_bundle_close(sl_steal_fd(&fd));
+		sl_bundle_hang_up(sl_steal_fd(&fd));
 		return;
 	}
 	r = peer_new(daemon, fd, &peer);
@@ -520,7 +530,7 @@ void sl_peer_accept(struct sl_daemon *daemon, int fd_in)
 				  "both in one pid namespace, or the daemon in the "
 				  "host's"
 				: "sluiced has no descriptors or memory left; try again");
-		sl_bundle_close(sl_steal_fd(&fd));
+		sl_bundle_hang_up(sl_steal_fd(&fd));
 		return;
 	}
 	(void)sl_steal_fd(&fd);

@@ -330,6 +330,20 @@ int sl_wire_recv_fds(int fd, unsigned int from, union sl_msg *out,
 	return r == SL_WIRE_OK ? check_fds(out, fds, err) : r;
 }
 
+/* Without room for them the kernel says that they were cut off, of a copy. */
+bool sl_wire_brings_fds(int fd)
+{
+	char first;
+	struct iovec part = {.iov_base = &first, .iov_len = 1};
+	struct msghdr header = {.msg_iov = &part, .msg_iovlen = 1};
+	ssize_t n;
+
+	do {
+		n = recvmsg(fd, &header, MSG_PEEK | MSG_DONTWAIT);
+	} while (n < 0 && errno == EINTR);
+	return n >= 0 && header.msg_flags & MSG_CTRUNC;
+}
+
 void sl_wire_str(char *dest, size_t size, const char *text)
 {
 	size_t length = strlen(text);

@@ -222,6 +222,8 @@ SL_MUST_CHECK int sl_wire_send_fds(
  * or with a bad one, is there to be closed. */
 SL_MUST_CHECK int sl_wire_recv_fds(int fd, unsigned int from, union sl_msg *out,
 	struct sl_wire_fds *fds, struct sl_error *err);
+/* Do descriptors come with the next message? Takes nothing, and touches none of them. */
+SL_MUST_CHECK bool sl_wire_brings_fds(int fd);
 /* Closes what is left. */
 void sl_wire_fds_close(struct sl_wire_fds *fds);
 
