@@ -59,7 +59,7 @@ done
 check "outside: both workloads' processes" "$(pids outside 0 | tr '\n' ' ')" = \
 	"$(sort -n "$T/one.holder" "$T/two.holder" | tr '\n' ' ')"
 check "outside: total" "$(mem outside 0 total)" = $((1024 << 20))
-SLUICE_BYPASS=1 LD_PRELOAD=$B/libsluice.so "$P/nvml-view" >"$T/bypass"
+SLUICE_BYPASS=1 LD_PRELOAD=${SLUICE_LIBRARY:-$B/libsluice.so} "$P/nvml-view" >"$T/bypass"
 check "bypass is no interposition: total" "$(mem bypass 0 total)" = $((1024 << 20))
 check "bypass: processes" "$(pids bypass 0)" = "$(pids outside 0)"
 check "the daemon sees the whole GPU" "$(gpu capacity_bytes)" = $((1024 << 20))
