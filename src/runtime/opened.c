@@ -33,6 +33,7 @@ struct block {
 	uint64_t maker_id; /* tells a block made anew at the same place */
 	uint64_t id;       /* here, where the maker's would be another allocation's */
 	uint32_t openings;
+	bool sync_memops; /* as set here: the maker's own is another matter */
 };
 
 struct mapping {
@@ -195,8 +196,10 @@ static CUresult count_opening(
 		*block = (struct block){.offset = offered->offset};
 	}
 	block->bytes = offered->bytes;
-	if (!block->id || block->maker_id != offered->id)
+	if (!block->id || block->maker_id != offered->id) {
 		block->id = sl_memory_new_id();
+		block->sync_memops = false;
+	}
 	block->maker_id = offered->id;
 	block->openings++;
 	m->state = READY;
@@ -472,7 +475,7 @@ void sl_opened_drop_context(CUcontext ctx)
 
 /* --- looking up ---------------------------------------------------------------------------------- */
 
-static const struct block *block_around(const struct mapping *m, CUdeviceptr ptr)
+static struct block *block_around(const struct mapping *m, CUdeviceptr ptr)
 {
 	for (uint32_t i = 0; i < m->block_count; i++) {
 		if (ptr - m->base - m->blocks[i].offset < m->blocks[i].bytes)
@@ -503,9 +506,23 @@ int sl_opened_find(CUdeviceptr ptr, struct sl_memory_info *out)
 			.dev = m->dev,
 			.mapping_base = m->base,
 			.mapping_bytes = m->bytes,
+			.sync_memops = block->sync_memops,
 		};
 	leave_lock();
 	return r;
+}
+
+void sl_opened_set_sync_memops(CUdeviceptr ptr, bool on)
+{
+	const struct mapping *m;
+	struct block *block;
+
+	take_lock();
+	m = mapping_at(ptr);
+	block = m ? block_around(m, ptr) : NULL;
+	if (block)
+		block->sync_memops = on;
+	leave_lock();
 }
 
 void sl_opened_forget(void)

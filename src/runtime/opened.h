@@ -22,6 +22,8 @@ SL_MUST_CHECK int sl_opened_close(CUdeviceptr ptr, CUresult *result);
 /* The opened block around ptr: SL_MEMORY_OURS, SL_MEMORY_DEAD (mapped, but no block is open there) or
  * SL_MEMORY_FOREIGN. A load and no lock while nothing is open. */
 SL_MUST_CHECK int sl_opened_find(CUdeviceptr ptr, struct sl_memory_info *out);
+/* Remembers that attribute of the opened block around ptr. */
+void sl_opened_set_sync_memops(CUdeviceptr ptr, bool on);
 /* Unmaps what was closed while a stream capture was open. */
 void sl_opened_sweep(void);
 /* The context is gone: so are its openings. */

@@ -153,9 +153,8 @@ static bool answer(const struct sl_memory_info *info, bool opened,
 		return true;
 	case CU_POINTER_ATTRIBUTE_MAPPED: *(unsigned int *)data = 1; return true;
 	case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
-		if (!opened)
-			*(unsigned int *)data = info->sync_memops;
-		return !opened;
+		*(unsigned int *)data = info->sync_memops;
+		return true;
 	case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
 		*(CUdeviceptr *)data = info->base;
 		return true;
@@ -259,6 +258,23 @@ static CUresult set_sync_memops(const struct sl_memory_info *info, bool on)
 	return r;
 }
 
+/* Of another process's memory, which is held there. A mapped handle may not have the attribute at all. */
+static CUresult set_sync_opened(const struct sl_memory_info *info, bool on)
+{
+	const unsigned int yes = 1;
+	CUresult r = CUDA_SUCCESS;
+
+	if (on && !info->sync_memops) {
+		r = sl_real.cuPointerSetAttribute(
+			&yes, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, info->base);
+		if (r != CUDA_SUCCESS && promise_for_context(info->ctx) == CUDA_SUCCESS)
+			r = CUDA_SUCCESS;
+	}
+	if (r == CUDA_SUCCESS)
+		sl_opened_set_sync_memops(info->base, on);
+	return r;
+}
+
 SL_EXPORT CUresult cuPointerSetAttribute(
 	const void *value, CUpointer_attribute attribute, CUdeviceptr ptr)
 {
@@ -269,8 +285,11 @@ SL_EXPORT CUresult cuPointerSetAttribute(
 	switch (find(ptr, &info, &opened)) {
 	case SL_MEMORY_DEAD: return CUDA_ERROR_INVALID_VALUE;
 	case SL_MEMORY_OURS:
-		if (is_sync && !opened)
-			return set_sync_memops(&info, *(const unsigned int *)value != 0);
+		if (is_sync)
+			return opened ? set_sync_opened(
+						&info, *(const unsigned int *)value != 0)
+				      : set_sync_memops(
+						&info, *(const unsigned int *)value != 0);
 		break;
 	default: break;
 	}

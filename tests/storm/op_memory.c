@@ -342,8 +342,7 @@ void storm_op_pointer_set(struct storm_lane *l, const uint32_t *a)
 	struct storm_buffer *b = storm_buffer(l, a[0]);
 	unsigned value = a[1] & 1;
 
-	/* SYNC_MEMOPS of another process's memory is set, but not told afterwards. */
-	if (!b || b->from == FROM_IPC)
+	if (!b)
 		return;
 	CALL(l, cuPointerSetAttribute, a[1] & 64 ? NULL : &value,
 		a[1] & 128 ? CU_POINTER_ATTRIBUTE_MEMORY_TYPE

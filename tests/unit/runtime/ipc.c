@@ -203,6 +203,15 @@ static unsigned long long id_of(CUdeviceptr at)
 	return id;
 }
 
+static unsigned int sync_memops_of(CUdeviceptr at)
+{
+	unsigned int on = 77;
+
+	CHECK_EQ(cuPointerGetAttribute(&on, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, at),
+		CUDA_SUCCESS);
+	return on;
+}
+
 static void body_open(void)
 {
 	CUipcMemHandle handle, other;
@@ -264,6 +273,42 @@ static void body_open_ids(void)
 	for (unsigned int i = 0; i < count; i++)
 		for (unsigned int k = 0; k < i; k++)
 			CHECK(seen[i] != seen[k]);
+	finish();
+}
+
+static CUresult set_attribute(
+	const void *value, CUpointer_attribute attribute, CUdeviceptr ptr)
+{
+	return *(const unsigned int *)value == 1 ? CUDA_SUCCESS : CUDA_ERROR_UNKNOWN;
+}
+
+/* A flag of the opener's: told as set, block by block, and gone with the opening. */
+static void body_open_sync_memops(void)
+{
+	const unsigned int on = 1, off = 0;
+	CUipcMemHandle handle[2];
+	CUdeviceptr a[2];
+
+	start();
+	sl_real.cuPointerSetAttribute = set_attribute;
+	for (unsigned int i = 0; i < 2; i++) {
+		handle[i] = foreign_handle((unsigned char)(i + 1));
+		CHECK_EQ(cuIpcOpenMemHandle_v2(&a[i], handle[i], OPEN_FLAGS),
+			CUDA_SUCCESS);
+		CHECK_EQ(sync_memops_of(a[i]), 0);
+	}
+	CHECK_EQ(cuPointerSetAttribute(&on, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, a[0] + 8),
+		CUDA_SUCCESS);
+	CHECK_EQ(sync_memops_of(a[0]), 1);
+	CHECK_EQ(sync_memops_of(a[1]), 0);
+	CHECK_EQ(cuPointerSetAttribute(&off, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, a[0]),
+		CUDA_SUCCESS);
+	CHECK_EQ(sync_memops_of(a[0]), 0);
+	CHECK_EQ(cuPointerSetAttribute(&on, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, a[0]),
+		CUDA_SUCCESS);
+	CHECK_EQ(cuIpcCloseMemHandle(a[0]), CUDA_SUCCESS);
+	CHECK_EQ(cuIpcOpenMemHandle_v2(&a[0], handle[0], OPEN_FLAGS), CUDA_SUCCESS);
+	CHECK_EQ(sync_memops_of(a[0]), 0);
 	finish();
 }
 
@@ -380,12 +425,14 @@ static void body_open_waits(void)
 	finish();
 }
 
-#define TESTS                                                              \
-	X(offer)                                                           \
-	X(refused)                                                         \
-	X(cannot_export)                                                   \
-	X(older_daemon) X(next_daemon) X(open) X(open_ids) X(open_refused) \
-		X(open_faults) X(open_waits)
+#define TESTS                                                                  \
+	X(offer)                                                               \
+	X(refused)                                                             \
+	X(cannot_export)                                                       \
+	X(older_daemon)                                                        \
+	X(next_daemon)                                                         \
+	X(open) X(open_ids) X(open_sync_memops) X(open_refused) X(open_faults) \
+		X(open_waits)
 
 #define X(name)                               \
 	static void test_##name(void **state) \
