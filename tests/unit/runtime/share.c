@@ -4,6 +4,8 @@
 #include "vmm-test.h"
 
 #include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
 #include <string.h>
 
 /* --- memory that others know -------------------------------------------------------------------------------- */
@@ -341,6 +343,47 @@ static void body_peers_refused(void)
 	finish();
 }
 
+/* The last reason goes while another one comes: whoever is first, the memory stays held. */
+#define RACES 15000
+static struct sl_handle *raced;
+static _Atomic unsigned int race_begun, race_done;
+
+static void *unbinder(void *arg)
+{
+	for (unsigned int i = 1; i <= RACES; i++) {
+		while (race_begun != i)
+			sched_yield();
+		for (volatile unsigned int n = i % 100; n; n--)
+			; /* at every point of the other's call, sooner or later */
+		sl_handle_unbind(raced);
+		race_done = i;
+	}
+	return NULL;
+}
+
+static void body_hold_race(void)
+{
+	CUmemGenericAllocationHandle handle, real;
+	pthread_t thread;
+
+	start();
+	CHECK_EQ(pthread_create(&thread, NULL, unbinder, NULL), 0);
+	for (unsigned int i = 1; i <= RACES; i++) {
+		handle = create(GRAIN);
+		raced = sl_handle_use(handle, &real);
+		CHECK(sl_handle_hold(raced, SL_WHY_BOUND));
+		race_begun = i;
+		CHECK(sl_handle_hold(raced, SL_WHY_EXPORTED));
+		while (race_done != i)
+			sched_yield();
+		CHECK_EQ(sl_held_bytes(gpu), GRAIN);
+		sl_handle_leave(raced);
+		CHECK_EQ(cuMemRelease(handle), CUDA_SUCCESS);
+	}
+	pthread_join(thread, NULL);
+	finish();
+}
+
 #define TEST(name)                            \
 	static void test_##name(void **state) \
 	{                                     \
@@ -352,6 +395,7 @@ static void body_peers_refused(void)
 	X(tiles)           \
 	X(multicast)       \
 	X(multicast_v2)    \
+	X(hold_race)       \
 	X(address_range)   \
 	X(registration)    \
 	X(peers)           \
