@@ -3,9 +3,12 @@
  */
 #include "runtime/hidden.h"
 #include "runtime/agent.h"
+#include "runtime/capture.h"
 #include "runtime/device.h"
 #include "runtime/hooks.h"
 #include "runtime/mode.h"
+#include "runtime/passed.h"
+#include "runtime/pool.h"
 #include "runtime/session.h"
 
 #include <errno.h>
@@ -57,6 +60,11 @@ void sl_hidden_settle(struct sl_gpu *gpu)
 {
 	if (!sl_hidden_take(SL_HIDDEN_FOR_VIEW))
 		return;
+	/* What is charged and not there would be missing in what is measured, and be told as free twice once it
+	 * is used: spare grains, and what the driver took from its pools in its own time. */
+	(void)sl_passed_trim();
+	if (!sl_capture_is_open())
+		sl_pool_synced();
 	/* The daemon believes a fall only when two measurements in a row show it. */
 	sl_session_measure(gpu, MEASURE_WAIT_NS / 2);
 	sl_session_measure(gpu, MEASURE_WAIT_NS / 2);

@@ -67,7 +67,7 @@ void sl_pool_forget(void);
 /* Pools that may give something back at the next synchronisation. */
 extern uint32_t sl_pool_watched;
 
-/* After the driver has synchronised. One load where no pool is watched. */
+/* After the driver has synchronised, or before figures are told. One load where no pool is watched. */
 static inline void sl_pool_synced(void)
 {
 	if (sl_unlikely(__atomic_load_n(&sl_pool_watched, __ATOMIC_RELAXED)))
