@@ -224,6 +224,16 @@ struct change {
 	bool allocate;
 };
 
+/* Under lock; once, whether it ran or not. */
+static void change_ended(struct change *c)
+{
+	if (!c->memory)
+		return;
+	c->memory->under_way--;
+	unref(c->memory);
+	c->memory = NULL;
+}
+
 static void change_run(CUstream stream, struct sl_call *call)
 {
 	struct change *c = (struct change *)call;
@@ -234,16 +244,15 @@ static void change_run(CUstream stream, struct sl_call *call)
 	if (c->allocate && !c->memory->backed)
 		(void)!back(c->memory);
 	set_live(c->memory, c->allocate);
+	/* Here and not when the call is dropped: whoever waited for the stream may trim at once. */
+	change_ended(c);
 	pthread_mutex_unlock(&lock);
 }
 
 static void change_drop(struct sl_call *call)
 {
-	struct sl_graph_mem *m = ((struct change *)call)->memory;
-
 	pthread_mutex_lock(&lock);
-	m->under_way--;
-	unref(m);
+	change_ended((struct change *)call);
 	pthread_mutex_unlock(&lock);
 	free(call);
 }
