@@ -6,6 +6,8 @@
 #include "runtime/hooks.h"
 #include "runtime/kept.h"
 
+uint32_t sl_managed_is_used;
+
 SL_EXPORT CUresult cuMemAllocManaged(CUdeviceptr *ptr, size_t bytes, unsigned int flags)
 {
 	bool possible =
@@ -16,12 +18,22 @@ SL_EXPORT CUresult cuMemAllocManaged(CUdeviceptr *ptr, size_t bytes, unsigned in
 
 	SL_PASSED_CALL(&passed, result, SL_PASSED_CURRENT, charge, SL_PASSED_HELD,
 		sl_real.cuMemAllocManaged(ptr, bytes, flags));
-	if (result == CUDA_SUCCESS)
+	if (result == CUDA_SUCCESS) {
+		__atomic_store_n(&sl_managed_is_used, 1, __ATOMIC_RELEASE);
 		sl_kept_put(&passed, SL_OBJECT_MANAGED, *ptr);
+	}
 	return sl_hidden_changed(result);
 }
 
 CUresult sl_managed_free(CUdeviceptr ptr)
 {
 	return SL_KEPT_END(SL_OBJECT_MANAGED, ptr, sl_real.cuMemFree_v2(ptr));
+}
+
+CUresult sl_managed_free_async(CUresult (*real)(CUdeviceptr ptr, CUstream stream),
+	CUdeviceptr ptr, CUstream stream)
+{
+	if (sl_likely(!__atomic_load_n(&sl_managed_is_used, __ATOMIC_ACQUIRE)))
+		return real(ptr, stream);
+	return SL_KEPT_END(SL_OBJECT_MANAGED, ptr, real(ptr, stream));
 }

@@ -129,8 +129,9 @@ SL_EXPORT CUresult cuMemFreeAsync(CUdeviceptr ptr, CUstream stream)
 		sl_real.cuStreamIsCapturing(stream, &status) != CUDA_SUCCESS &&
 		is_ours(ptr))
 		return sl_real.cuStreamQuery(stream);
-	return free_later(ptr, status, &result) ? result
-						: sl_real.cuMemFreeAsync(ptr, stream);
+	return free_later(ptr, status, &result)
+		       ? result
+		       : sl_managed_free_async(sl_real.cuMemFreeAsync, ptr, stream);
 }
 
 SL_EXPORT CUresult cuMemFreeAsync_ptsz(CUdeviceptr ptr, CUstream stream)
@@ -144,5 +145,5 @@ SL_EXPORT CUresult cuMemFreeAsync_ptsz(CUdeviceptr ptr, CUstream stream)
 		return sl_real.cuStreamQuery_ptsz(stream);
 	return free_later(ptr, status, &result)
 		       ? result
-		       : sl_real.cuMemFreeAsync_ptsz(ptr, stream);
+		       : sl_managed_free_async(sl_real.cuMemFreeAsync_ptsz, ptr, stream);
 }

@@ -195,6 +195,13 @@ static void async_pools(void)
 	IS(ERROR_INVALID_VALUE, cuMemFreeAsync(0x1234567000, stream));
 	SUCCEEDS(cuMemPoolTrimTo(pool, 0));
 	CHECK(free_bytes() == before);
+	/* Managed memory may end in a stream, too. */
+	for (int i = 0; i < 6; i++) {
+		PROG_MUST(cuMemAllocManaged(&kept[0], 64 * SL_MIB, CU_MEM_ATTACH_GLOBAL));
+		PROG_MUST(cuMemFreeAsync(kept[0], stream));
+		PROG_MUST(cuStreamSynchronize(stream));
+	}
+	CHECK(free_bytes() == before);
 	/* What comes from a pool may be freed like anything else, and the other way round. */
 	SUCCEEDS(cuMemAllocAsync(&kept[0], SL_MIB, stream));
 	SUCCEEDS(cuStreamSynchronize(stream));
