@@ -34,6 +34,7 @@ is_sanitized=
 if [ -n "${STAND_IN-}" ] && ! env LD_PRELOAD="$library" true 2>/dev/null; then
 	is_sanitized=1
 	library=$(realpath "$STAND_IN")
+	by_loader=$library
 	export SLUICE_LIBRARY="$library"
 	# And sluice itself, which is sanitized, may come behind a library that is not.
 	export ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}verify_asan_link_order=0"
