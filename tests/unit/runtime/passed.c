@@ -126,6 +126,22 @@ static void body_spare(void)
 	finish();
 }
 
+/* Nor is it there when figures are told: it would be missing in what is measured as hidden. */
+static void body_figures(void)
+{
+	size_t free_bytes, total_bytes;
+	uint64_t charged;
+
+	start();
+	CHECK_EQ(make(64 * SL_KIB, SL_PASSED_HELD, &charged), CUDA_SUCCESS);
+	sl_passed_free(gpu, 64 * SL_KIB, SL_PASSED_HELD);
+	CHECK(sl_passed_has_spare());
+	CHECK_EQ(cuMemGetInfo_v2(&free_bytes, &total_bytes), CUDA_SUCCESS);
+	CHECK(!sl_passed_has_spare());
+	CHECK_EQ(free_bytes, total_bytes - FAKE(others_bytes));
+	finish();
+}
+
 static void body_held(void)
 {
 	uint64_t charged;
@@ -329,6 +345,7 @@ static void body_threads(void)
 	}
 TEST(grains, 20)
 TEST(spare, 20)
+TEST(figures, 20)
 TEST(held, 20)
 TEST(denied, 20)
 TEST(broken, 20)
@@ -344,6 +361,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_grains),
 		cmocka_unit_test(test_spare),
+		cmocka_unit_test(test_figures),
 		cmocka_unit_test(test_held),
 		cmocka_unit_test(test_denied),
 		cmocka_unit_test(test_broken),
