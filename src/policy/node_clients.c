@@ -688,6 +688,40 @@ void sl_node_on_hidden(struct sl_node *node, const struct sl_event *event)
 	tell_view(node, client->member, gpu, 1);
 }
 
+/* How much a client may say that it holds: what it was granted as held, and as much more as would be granted now,
+ * within its workload's request or where others' promises leave room. So a lie gets what an honest
+ * demand gets, and never takes a promise from others. After a daemon's start nothing is known to be
+ * granted; what was granted by the one before fits for the same reason. */
+static uint64_t may_hold(
+	const struct sl_node *node, const struct sl_node_client *client, uint32_t gpu)
+{
+	const struct sl_ledger_account *account = &client->member->account;
+	struct sl_demand demand = {
+		.holding = (struct sl_ledger_holding *)(uintptr_t)&client->holding,
+		.gpu = gpu,
+		.there = true};
+	uint64_t within = sl_sub_sat(
+		sl_ledger_request(account, gpu), sl_ledger_fixed(&account->cell[gpu]));
+
+	return client->holding.cell[gpu].held_bytes +
+	       sl_max_u64(within, sl_demand_holdable(&demand, &node->ledger));
+}
+
+static uint64_t believed(
+	struct sl_node *node, struct sl_node_client *client, uint32_t gpu, uint64_t bytes)
+{
+	uint64_t most = may_hold(node, client, gpu);
+
+	bytes = sl_min_u64(bytes, client->holding.cell[gpu].backing_bytes);
+	if (bytes <= most || SL_MUTANT(HELD_BELIEVED, false, true))
+		return bytes;
+	if (!client->told_held)
+		sl_node_note(node, SL_REASON_HELD_UNASKED, gpu, client->member->index.id,
+			0, bytes - most);
+	client->told_held = true;
+	return most;
+}
+
 void sl_node_on_held(struct sl_node *node, const struct sl_event *event)
 {
 	uint32_t gpu = event->held.gpu;
@@ -697,7 +731,8 @@ void sl_node_on_held(struct sl_node *node, const struct sl_event *event)
 	if (!client)
 		return;
 	before = client->holding.cell[gpu].held_bytes;
-	sl_ledger_set_held(&node->ledger, &client->holding, gpu, event->held.bytes);
+	sl_ledger_set_held(&node->ledger, &client->holding, gpu,
+		believed(node, client, gpu, event->held.bytes));
 	if (client->holding.cell[gpu].held_bytes != before)
 		sl_node_touch(node, 1u << gpu);
 }

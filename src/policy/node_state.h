@@ -62,7 +62,8 @@ struct sl_node_client {
 	uint32_t waiting;               /* demands in queues */
 	sl_ns active_at; /* last work, free, commit, grant; or when it began to wait */
 	bool alive, expected;
-	bool told_oom; /* OOM_FIRST: had its first refusal, and no burst since */
+	bool told_oom;  /* OOM_FIRST: had its first refusal, and no burst since */
+	bool told_held; /* that it says to hold more than it may was noted */
 
 	/* What it and the system say of its work; see node_facts.c. */
 	struct sl_link of_suspects; /* while it may become, or is, untakeable */

@@ -80,8 +80,11 @@ static const struct scene_row claims[] = {
 	{1, WORKLOAD(2, BYTES(31), BYTES(100), 1, 1, 0), "REFUSE 2 REQUESTS_TAKEN 31 30"},
 	{2, HELD(1, 69), ""},
 	{2, WORKLOAD(2, BYTES(31), BYTES(100), 1, 1, 0), "ADMIT 2 m1 r31 l100"},
-	{3, HELD(1, 71), "NOTE DEGRADED_BEGINS g0 0/0 1"},
-	{4, FREED(1, 0, 1), "NOTE DEGRADED_ENDS g0 0/0 0"},
+	/* A word for it is no reason to break a promise; and it is noted once. */
+	{3, HELD(1, 71), "NOTE HELD_UNASKED g0 1/0 1"},
+	{4, HELD(1, 70), ""},
+	{5, HIDDEN(1, 0, 1), "VIEW 1 g0; NOTE DEGRADED_BEGINS g0 0/0 1"},
+	{6, HELD(1, 68), "NOTE DEGRADED_ENDS g0 0/0 0"},
 };
 
 /* Stopping a process gives held memory only what was above its workload's request. */

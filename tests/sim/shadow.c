@@ -161,22 +161,29 @@ bool shadow_is_recovering(const struct shadow *s)
 	return false;
 }
 
+static uint64_t request_on(const struct shadow_workload *w, uint32_t gpu)
+{
+	return !w->leaving && (w->mask >> gpu & 1) ? w->request : 0;
+}
+
+static uint64_t claims_on(const struct shadow *s, uint32_t gpu)
+{
+	uint64_t claims = 0;
+
+	for (uint32_t w = 0; w < SHADOW_WORKLOADS; w++) {
+		if (s->workload[w].used)
+			claims += sl_max_u64(shadow_fixed(s, &s->workload[w], gpu),
+				request_on(&s->workload[w], gpu));
+	}
+	return claims;
+}
+
 /* I1 as measured: claims, and what is there, within what can be shared. */
 static bool is_degraded(const struct shadow *s, uint32_t gpu)
 {
-	uint64_t shareable = shadow_shareable(s, gpu), claims = 0;
+	uint64_t shareable = shadow_shareable(s, gpu);
 
-	for (uint32_t w = 0; w < SHADOW_WORKLOADS; w++) {
-		uint64_t fixed, request = 0;
-
-		if (!s->workload[w].used)
-			continue;
-		fixed = shadow_fixed(s, &s->workload[w], gpu);
-		if (!s->workload[w].leaving && (s->workload[w].mask >> gpu & 1))
-			request = s->workload[w].request;
-		claims += fixed > request ? fixed : request;
-	}
-	return claims > shareable || resident(s, gpu) > shareable;
+	return claims_on(s, gpu) > shareable || resident(s, gpu) > shareable;
 }
 
 static void refresh_degraded(struct shadow *s)
@@ -403,6 +410,21 @@ static void set_held(struct shadow_client *c, uint32_t gpu, uint64_t bytes)
 	c->held[gpu] = bytes < c->backing[gpu] ? bytes : c->backing[gpu];
 }
 
+/* Nor, without having been granted it, more than his request or others' promises leave. */
+static uint64_t may_hold(
+	const struct shadow *s, const struct shadow_client *c, uint32_t gpu)
+{
+	uint64_t own = shadow_fixed(s, c->workload, gpu);
+	uint64_t request = request_on(c->workload, gpu), shareable;
+	uint64_t others = claims_on(s, gpu) - (own > request ? own : request);
+	uint64_t within = request > own ? request - own : 0;
+
+	shareable = shadow_shareable(s, gpu);
+	if (shareable > others + own && shareable - others - own > within)
+		within = shareable - others - own;
+	return c->held[gpu] + within;
+}
+
 static void on_held(struct shadow *s, const struct sl_event *e)
 {
 	struct shadow_client *c = shadow_client(s, e->held.client);
@@ -410,7 +432,8 @@ static void on_held(struct shadow *s, const struct sl_event *e)
 	if (!c || !c->alive || e->held.gpu >= SHADOW_GPUS || !s->gpu[e->held.gpu].present)
 		s->notes_expected[SL_REASON_STRAY]++;
 	else
-		set_held(c, e->held.gpu, e->held.bytes);
+		set_held(c, e->held.gpu,
+			sl_min_u64(e->held.bytes, may_hold(s, c, e->held.gpu)));
 }
 
 static void on_commit(struct shadow *s, const struct sl_event *e)

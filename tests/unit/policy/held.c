@@ -138,7 +138,7 @@ static void what_is_there(void **state)
 	play_close(&p);
 }
 
-/* Told, it counts as told; what breaks a promise makes the GPU degraded, as any measurement would. */
+/* Told, it counts as told, as far as it would have been granted: a lie takes no promise from others. */
 static void told(void **state)
 {
 	static const struct play_row rows[] = {
@@ -152,11 +152,17 @@ static void told(void **state)
 		{"all of it is held", 0, ASK(10, 2, 0, 50), "GRANT 10/2 g0 50"},
 		{"used", 0, COMMIT(10, 2, 50), ""},
 		{"hidden bytes count as well", 0, HIDDEN(10, 0, 10), "VIEW 1 g0"},
-		{"too much", 0, HELD(10, 60), "NOTE DEGRADED_BEGINS g0 0/0 10"},
+		{"too much", 0, HELD(10, 60), "NOTE HELD_UNASKED g0 1/0 10"},
+		{"said once", 0, HELD(10, 59), ""},
+		{"nobody suffers", 0, ASK(20, 1, 0, 10), "GRANT 20/1 g0 10"},
+		{"used", 0, COMMIT(20, 3, 10), ""},
+		{"what is measured does", 0, HIDDEN(10, 0, 20),
+			"VIEW 1 g0; NOTE DEGRADED_BEGINS g0 0/0 10"},
 		{"nobody is admitted", 0, WORKLOAD(3, 0, 100, 0),
 			"REFUSE 3 DEGRADED g0 0 0"},
 		{"nor may hold more", 0, HOLD(10, 3, 5), "DENY 10/3 GPU_DEGRADED g0"},
 		{"let go", 0, HELD(10, 40), "NOTE DEGRADED_ENDS g0 0/0 0"},
+		{"measured less", 0, HIDDEN(10, 0, 10), "VIEW 1 g0"},
 		{"promises see it", 0, SET_REQUEST(2, 51),
 			"REFUSE 2 REQUESTS_TAKEN g0 51 50"},
 		{"and keep their own", 0, SET_REQUEST(2, 50), "SET 2 r50 l100 p0 over0"},
