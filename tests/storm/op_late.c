@@ -268,7 +268,17 @@ void storm_op_pool_location(struct storm_lane *l, const uint32_t *a)
 	CUmemAllocationType type =
 		a[0] % 16 == 1 ? (CUmemAllocationType)9 : CU_MEM_ALLOCATION_TYPE_PINNED;
 
-	CALL(l, cuMemSetMemPool, &where, type, l->pool[0].handle);
+	CUmemoryPool pool = NULL;
+	CUresult r;
+
+	if (a[0] & 0x100) {
+		CALL(l, cuMemSetMemPool, &where, type, l->pool[0].handle);
+		return;
+	}
+	r = a[0] & 0x200 ? CALL(l, cuMemGetDefaultMemPool, &pool, &where, type)
+			 : CALL(l, cuMemGetMemPool, &pool, &where, type);
+	if (r == CUDA_SUCCESS)
+		storm_note(l, "the default", pool == l->pool[0].handle);
 }
 
 /* The other GPU's primary context, with memory in it, let go in one way or another. */
