@@ -331,6 +331,9 @@ uint64_t sl_pool_lower(struct sl_pool *pool, struct sl_pool_growth *growth,
 	if (growth && sure)
 		learn(pool, growth, reserved);
 	pool->charged_bytes = total - surplus;
+	if (sure && pool->of_graphs && reserved < UINT64_MAX / 2)
+		pool->owed_bytes =
+			sl_sub_sat(reserved, pool->charged_bytes + pool->granted_bytes);
 	pool->version++;
 	watch(pool);
 	sl_pool_unlock();

@@ -4,7 +4,8 @@
  * A new call asks for
  *     used + pending + its own - max(charged, reserved) - granted
  * so it never counts on what another one was granted. When a call is done, charged falls to what the
- * driver says is reserved, or pending calls may yet take.
+ * driver says is reserved, or pending calls may yet take. What graphs made a pool reserve beyond what was
+ * asked for is owed: the next launch that would ask nothing asks for it, or is denied.
  *
  * Drivers take memory for a pool in chunks: of a least size, and large enough for the one allocation that
  * needs it. So that is what is asked for, and what comes of it teaches how this pool grows. What a pool has
@@ -41,6 +42,11 @@ static uint64_t compare(struct sl_pool_growth *growth, uint64_t used, uint64_t r
 		used + pool->pending_bytes + growth->bytes - growth->pending_bytes;
 
 	*unasked = sl_sub_sat(reserved, pool->charged_bytes + pool->granted_bytes);
+	if (sl_unlikely(wanted <= have && pool->owed_bytes)) {
+		/* Graphs on their way do not count as used yet, so the reserve may be theirs. */
+		*unasked = 0;
+		return pool->owed_bytes;
+	}
 	if (sl_likely(wanted <= have))
 		promise(growth);
 	return sl_sub_sat(wanted, have);
@@ -108,6 +114,8 @@ static void enter_grant(struct sl_pool_growth *growth)
 	sl_pool_lock();
 	promise(growth);
 	growth->pool->granted_bytes += growth->passed.bytes;
+	growth->pool->owed_bytes =
+		sl_sub_sat(growth->pool->owed_bytes, growth->passed.bytes);
 	growth->granted_bytes = growth->passed.bytes;
 	growth->pool->version++;
 	sl_pool_unlock();

@@ -22,6 +22,8 @@ struct sl_pool {
 	bool watched;
 	uint32_t version; /* counts beginnings and ends of calls */
 	uint64_t charged_bytes, granted_bytes, pending_bytes;
+	uint64_t
+		owed_bytes; /* of graphs: reserved beyond what was asked for, when it was last seen */
 	bool learned;   /* from its own growth: */
 	bool in_chunks; /* it takes chunks of at least so many bytes, else what it lacks */
 	uint64_t chunk_bytes;     /* the least chunk */
