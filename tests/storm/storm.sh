@@ -4,6 +4,8 @@
 export LIMIT="${STORM_LIMIT:-840}"
 export BOX="--gpus 2 --memory 8GiB"
 . "$(dirname "$0")/../system/lib.sh"
+# The storm's processes end without tidying up.
+[ -z "${ASAN_OPTIONS-}" ] || export ASAN_OPTIONS="$ASAN_OPTIONS:detect_leaks=0"
 keep=${STORM_KEEP:-$T}
 mkdir -p "$keep"
 daemon_start

