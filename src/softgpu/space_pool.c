@@ -288,8 +288,8 @@ static void release(CUmemoryPool pool, uint64_t keep_bytes)
 		before = link->prev;
 		forget(m);
 		/* The last chunks first; at least `keep_bytes` stay. */
-		if (pool->reserved > keep_bytes && pool->reserved - keep_bytes >= m->bytes &&
-			chunk_is_empty(m))
+		if (pool->reserved > keep_bytes &&
+			pool->reserved - keep_bytes >= m->bytes && chunk_is_empty(m))
 			chunk_drop(pool, m);
 	}
 	if (pool->destroyed && sl_list_is_empty(&pool->chunks)) {

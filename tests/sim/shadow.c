@@ -57,7 +57,7 @@ uint64_t shadow_shareable(const struct shadow *s, uint32_t gpu)
 }
 
 /* An open grant that takes bytes of the GPU: not of what is there already. */
-static bool is_charged(const struct shadow_demand *d)
+bool shadow_is_charged(const struct shadow_demand *d)
 {
 	return d->used && d->granted && !d->is_void && !d->there;
 }
@@ -70,7 +70,7 @@ static uint64_t granted(
 	for (uint32_t i = 0; i < s->demands_top; i++) {
 		const struct shadow_demand *d = &s->demand[i];
 
-		if (is_charged(d) && d->client == c && d->gpu == gpu)
+		if (shadow_is_charged(d) && d->client == c && d->gpu == gpu)
 			sum += d->bytes;
 	}
 	return sum;
@@ -120,7 +120,7 @@ uint64_t shadow_use(const struct shadow *s, const struct shadow_workload *w, uin
 	for (uint32_t i = 0; i < s->demands_top; i++) {
 		const struct shadow_demand *d = &s->demand[i];
 
-		if (is_charged(d) && d->gpu == gpu && d->client->workload == w)
+		if (shadow_is_charged(d) && d->gpu == gpu && d->client->workload == w)
 			sum += d->bytes;
 	}
 	return sum;
@@ -139,7 +139,7 @@ static uint64_t resident(const struct shadow *s, uint32_t gpu)
 	for (uint32_t i = 0; i < s->demands_top; i++) {
 		const struct shadow_demand *d = &s->demand[i];
 
-		if (is_charged(d) && d->gpu == gpu)
+		if (shadow_is_charged(d) && d->gpu == gpu)
 			sum += d->bytes;
 	}
 	return sum;
@@ -359,7 +359,7 @@ static void on_join(struct shadow *s, const struct sl_event *e)
 		s->recover_until = s->now + s->recover_wait;
 }
 
-static bool is_known_ask(const struct shadow_client *c, const struct sl_event *e)
+bool shadow_knows_ask(const struct shadow_client *c, const struct sl_event *e)
 {
 	return c && c->alive && e->ask.gpu < SHADOW_GPUS && e->ask.bytes > 0 &&
 	       !c->workload->leaving && (c->workload->mask >> e->ask.gpu & 1);
@@ -372,7 +372,7 @@ static void on_ask(struct shadow *s, const struct sl_event *e)
 	bool there = e->ask.flags & SL_NODE_ASK_THERE;
 	uint64_t use;
 
-	if (!is_known_ask(c, e) || find_ask(s, e->ask.client, e->ask.ask))
+	if (!shadow_knows_ask(c, e) || find_ask(s, e->ask.client, e->ask.ask))
 		return;
 	while (d < s->demand + SHADOW_DEMANDS && d->used)
 		d++;
@@ -863,7 +863,7 @@ static void on_deny(struct shadow *s, const struct sl_action *a)
 
 	if (reason == SL_REASON_UNKNOWN_CLIENT) {
 		if (s->event.type != SL_EVENT_ASK ||
-			is_known_ask(shadow_client(s, a->deny.client), &s->event))
+			shadow_knows_ask(shadow_client(s, a->deny.client), &s->event))
 			shadow_fail(s, "a known client was denied as unknown");
 		s->answered = true;
 		return;
@@ -956,110 +956,4 @@ void shadow_action(struct shadow *s, const struct sl_action *a)
 	case SL_ACTION_WAKE_AT: s->wake = a->wake_at.at; break;
 	default: shadow_fail(s, "an action of no known kind");
 	}
-}
-
-/* --- after the step --- */
-
-static void check_growth(struct shadow *s, size_t arena_bytes)
-{
-	/* An ASK that is denied at once was a demand for a moment: counted at the start. */
-	uint32_t demands = s->demands_begun;
-	uint32_t strangers = shadow_strangers(s);
-	bool more = s->workloads > s->most_workloads || s->clients > s->most_clients ||
-		    demands > s->most_demands || strangers > s->most_strangers;
-
-	if (arena_bytes > s->arena_bytes && s->arena_bytes && !more)
-		shadow_fail(s,
-			"the arena grew from %zu to %zu bytes though nothing was added",
-			s->arena_bytes, arena_bytes);
-	s->arena_bytes = arena_bytes;
-	s->most_workloads =
-		s->workloads > s->most_workloads ? s->workloads : s->most_workloads;
-	s->most_clients = s->clients > s->most_clients ? s->clients : s->most_clients;
-	s->most_strangers = strangers > s->most_strangers ? strangers : s->most_strangers;
-	s->most_demands = demands > s->most_demands ? demands : s->most_demands;
-}
-
-static void check_same(
-	struct shadow *s, const char *what, uint32_t gpu, uint64_t mine, uint64_t theirs)
-{
-	if (mine != theirs)
-		shadow_fail(s, "GPU %u: %s is %llu, the node says %llu", gpu, what,
-			(unsigned long long)mine, (unsigned long long)theirs);
-}
-
-static void check_views_of_node(struct shadow *s, const struct sl_node *node)
-{
-	for (uint32_t gpu = 0; gpu < SHADOW_GPUS; gpu++) {
-		struct sl_node_gpu_view v = sl_node_gpu(node, gpu);
-		uint64_t sums[5] = {0};
-		uint32_t waiting = 0;
-
-		if (!s->gpu[gpu].present)
-			continue;
-		for (uint32_t i = 0; i < s->clients_top; i++) {
-			if (!s->client[i].used)
-				continue;
-			sums[0] += s->client[i].backing[gpu];
-			sums[1] += s->client[i].hidden[gpu];
-			sums[2] += s->client[i].dying[gpu];
-			sums[4] += s->client[i].held[gpu];
-		}
-		for (uint32_t i = 0; i < s->demands_top; i++) {
-			const struct shadow_demand *d = &s->demand[i];
-
-			if (!d->used || d->gpu != gpu)
-				continue;
-			sums[3] += is_charged(d) ? d->bytes : 0;
-			waiting += !d->granted;
-		}
-		check_same(s, "backing", gpu, sums[0], v.backing_bytes);
-		check_same(s, "hidden", gpu, sums[1], v.hidden_bytes);
-		check_same(s, "dying", gpu, sums[2], v.dying_bytes);
-		check_same(s, "held", gpu, sums[4], v.held_bytes);
-		check_same(s, "granted", gpu, sums[3], v.granted_bytes);
-		check_same(s, "free", gpu, shadow_free(s, gpu), v.free_bytes);
-		check_same(
-			s, "shareable", gpu, shadow_shareable(s, gpu), v.shareable_bytes);
-		check_same(s, "waiting", gpu, waiting, v.waiting);
-		check_same(s, "degraded", gpu, s->gpu[gpu].degraded, v.degraded);
-	}
-}
-
-static void check_notes(struct shadow *s)
-{
-	static const enum sl_reason exact[] = {SL_REASON_STRAY, SL_REASON_UNDERFLOW,
-		SL_REASON_OVERCOMMIT, SL_REASON_CREATE_FAILED, SL_REASON_REPORT_MISSING};
-
-	for (size_t i = 0; i < SL_ARRAY_LEN(exact); i++) {
-		if (s->notes[exact[i]] != s->notes_expected[exact[i]])
-			shadow_fail(s, "%u notes %s, expected %u", s->notes[exact[i]],
-				sl_reason_name(exact[i]), s->notes_expected[exact[i]]);
-	}
-	for (uint32_t gpu = 0; gpu < SHADOW_GPUS; gpu++) {
-		if (s->gpu[gpu].noted_lost != s->gpu[gpu].lost)
-			shadow_fail(s, "GPU %u is%s lost, and nobody was told", gpu,
-				s->gpu[gpu].lost ? "" : " not");
-		if (s->gpu[gpu].noted_degraded != s->gpu[gpu].degraded)
-			shadow_fail(s, "GPU %u is%s degraded, and nobody was told", gpu,
-				s->gpu[gpu].degraded ? "" : " not");
-	}
-	if (s->views != s->views_expected)
-		shadow_fail(
-			s, "views of GPUs %x, expected %x", s->views, s->views_expected);
-}
-
-void shadow_after(struct shadow *s, const struct sl_node *node, size_t arena_bytes)
-{
-	if ((s->event.type == SL_EVENT_WORKLOAD_ADD ||
-		    s->event.type == SL_EVENT_WORKLOAD_SET) &&
-		!s->answered)
-		shadow_fail(s, "a workload got no answer");
-	if (s->event.type == SL_EVENT_ASK && !s->answered &&
-		!is_known_ask(shadow_client(s, s->event.ask.client), &s->event))
-		shadow_fail(s, "a bad ASK got no answer");
-	check_views_of_node(s, node);
-	check_notes(s);
-	shadow_check_state(s);
-	check_growth(s, arena_bytes);
 }

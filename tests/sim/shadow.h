@@ -147,6 +147,10 @@ struct shadow_outcomes shadow_outcomes(const struct shadow *shadow);
 void shadow_print(const struct shadow *shadow, FILE *out);
 
 /* --- the books, for the rules and for the world --- */
+/* Do the demand's bytes count as the client's? */
+bool shadow_is_charged(const struct shadow_demand *d);
+/* Is this an ASK that may be granted: of a living client, for bytes on a GPU of its workload? */
+bool shadow_knows_ask(const struct shadow_client *c, const struct sl_event *e);
 struct shadow_client *shadow_client(struct shadow *shadow, uint64_t id);
 struct shadow_workload *shadow_workload(struct shadow *shadow, uint64_t id);
 uint64_t shadow_shareable(const struct shadow *shadow, uint32_t gpu);

@@ -83,7 +83,8 @@ static void waits(void **state)
 	play_rows(&p, rows, SL_ARRAY_LEN(rows));
 	assert_why(&p, 1, "BURST_WAITS g0 c10 w1/0 10/0/0 200");
 	assert_why(&p, 2,
-		"BURST_WAITS g0 c20 w2/1 5/0/40 100; REQUESTS_WAIT g1 c20 w2/0 45/40/20 0");
+		"BURST_WAITS g0 c20 w2/1 5/0/40 100; REQUESTS_WAIT g1 c20 w2/0 45/40/20 "
+		"0");
 	assert_why(&p, 3, "");
 	assert_why(&p, 4, "");
 	assert_demands(&p,

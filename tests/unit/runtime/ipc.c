@@ -425,14 +425,14 @@ static void body_open_waits(void)
 	finish();
 }
 
-#define TESTS                                                                  \
-	X(offer)                                                               \
-	X(refused)                                                             \
-	X(cannot_export)                                                       \
-	X(older_daemon)                                                        \
-	X(next_daemon)                                                         \
-	X(open) X(open_ids) X(open_sync_memops) X(open_refused) X(open_faults) \
-		X(open_waits)
+#define TESTS            \
+	X(offer)         \
+	X(refused)       \
+	X(cannot_export) \
+	X(older_daemon)  \
+	X(next_daemon)   \
+	X(open)          \
+	X(open_ids) X(open_sync_memops) X(open_refused) X(open_faults) X(open_waits)
 
 #define X(name)                               \
 	static void test_##name(void **state) \
