@@ -85,8 +85,10 @@ static void capture(const struct calls *cu)
 {
 	CUgraph graph;
 
-	MUST(cu->cuStreamBeginCapture_v2(NULL, CU_STREAM_CAPTURE_MODE_RELAXED));
-	MUST(cu->cuStreamEndCapture(NULL, &graph));
+	/* The legacy stream never captures. */
+	MUST(cu->cuStreamBeginCapture_v2(
+		CU_STREAM_PER_THREAD, CU_STREAM_CAPTURE_MODE_RELAXED));
+	MUST(cu->cuStreamEndCapture(CU_STREAM_PER_THREAD, &graph));
 }
 
 static void look_up(const struct calls *cu)
