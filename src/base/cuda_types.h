@@ -997,19 +997,6 @@ typedef struct CUgraphExecUpdateResultInfo_st {
 	CUgraphNode errorNode, errorFromNode;
 } CUgraphExecUpdateResultInfo;
 
-/* Checkpointing (driver 570 and later). */
-typedef enum CUprocessState_enum {
-	CU_PROCESS_STATE_RUNNING = 0,
-	CU_PROCESS_STATE_LOCKED = 1,
-	CU_PROCESS_STATE_CHECKPOINTED = 2,
-	CU_PROCESS_STATE_FAILED = 3,
-} CUprocessState;
-typedef struct CUcheckpointLockArgs_st {
-	unsigned int timeoutMs;
-	unsigned int reserved0;
-	cuuint64_t reserved1[7];
-} CUcheckpointLockArgs;
-
 #ifdef __cplusplus
 }
 #endif

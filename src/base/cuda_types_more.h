@@ -267,6 +267,19 @@ typedef enum CUgraphDebugDot_flags_enum {
 	CU_GRAPH_DEBUG_DOT_FLAGS_HANDLES = 1 << 10,
 } CUgraphDebugDot_flags;
 
+/* Checkpointing (driver 570 and later). */
+typedef enum CUprocessState_enum {
+	CU_PROCESS_STATE_RUNNING = 0,
+	CU_PROCESS_STATE_LOCKED = 1,
+	CU_PROCESS_STATE_CHECKPOINTED = 2,
+	CU_PROCESS_STATE_FAILED = 3,
+} CUprocessState;
+typedef struct CUcheckpointLockArgs_st {
+	unsigned int timeoutMs;
+	unsigned int reserved0;
+	cuuint64_t reserved1[7];
+} CUcheckpointLockArgs;
+
 #ifdef __cplusplus
 }
 #endif

@@ -24,8 +24,6 @@ SL_EXPORT CUresult cuMemAlloc_v2(CUdeviceptr *ptr, size_t bytes)
 	return result;
 }
 
-/* Before CUDA 3.2 addresses had 32 bits. Ours never fit, so this fails; it must not slip past
- * the books either. */
 /* Calls with 32-bit sizes are of contexts of before CUDA 3.2; in any other the driver refuses them. */
 static bool context_is_old(void)
 {
@@ -35,6 +33,8 @@ static bool context_is_old(void)
 	       version < 3020;
 }
 
+/* Before CUDA 3.2 addresses had 32 bits. Ours never fit, so this fails; it must not slip past
+ * the books either. */
 SL_EXPORT CUresult cuMemAlloc(CUdeviceptr_v1 *ptr, unsigned int bytes)
 {
 	CUdeviceptr wide = 0;

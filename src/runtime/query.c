@@ -235,21 +235,29 @@ static CUresult promise_for_context(CUcontext ctx)
 	return r;
 }
 
+/* The driver may not know the attribute for memory that is mapped: then the context keeps it. */
+static CUresult ask_for_sync(const struct sl_memory_info *info)
+{
+	const unsigned int yes = 1;
+	CUresult r = sl_real.cuPointerSetAttribute(
+		&yes, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, info->base);
+
+	return r != CUDA_SUCCESS && promise_for_context(info->ctx) == CUDA_SUCCESS
+		       ? CUDA_SUCCESS
+		       : r;
+}
+
 /* A library that is about to register memory with a NIC asks for this first. The registration itself
  * goes past us and keeps the pages of now, so the memory is held. The driver knows the slab around a
  * small allocation only, so what one of them has asked for is never taken back there. */
 static CUresult set_sync_memops(const struct sl_memory_info *info, bool on)
 {
-	const unsigned int yes = 1;
 	CUresult r = CUDA_SUCCESS;
 
 	if (on && !info->sync_memops) {
 		if (!sl_hold_range(info->base, 1))
 			return CUDA_ERROR_OUT_OF_MEMORY;
-		r = sl_real.cuPointerSetAttribute(
-			&yes, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, info->base);
-		if (r != CUDA_SUCCESS && promise_for_context(info->ctx) == CUDA_SUCCESS)
-			r = CUDA_SUCCESS;
+		r = ask_for_sync(info);
 		if (r != CUDA_SUCCESS)
 			sl_hold_drop(info->base, 1);
 	}
@@ -261,15 +269,8 @@ static CUresult set_sync_memops(const struct sl_memory_info *info, bool on)
 /* Of another process's memory, which is held there. A mapped handle may not have the attribute at all. */
 static CUresult set_sync_opened(const struct sl_memory_info *info, bool on)
 {
-	const unsigned int yes = 1;
-	CUresult r = CUDA_SUCCESS;
+	CUresult r = on && !info->sync_memops ? ask_for_sync(info) : CUDA_SUCCESS;
 
-	if (on && !info->sync_memops) {
-		r = sl_real.cuPointerSetAttribute(
-			&yes, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, info->base);
-		if (r != CUDA_SUCCESS && promise_for_context(info->ctx) == CUDA_SUCCESS)
-			r = CUDA_SUCCESS;
-	}
 	if (r == CUDA_SUCCESS)
 		sl_opened_set_sync_memops(info->base, on);
 	return r;

@@ -384,24 +384,6 @@ static void unseen_gpu(void **state)
 	rig_peer_end(&run);
 }
 
-/* Another user's workload, and its client. */
-static struct rig_peer join_as_other(const struct rig *rig, struct rig_peer *run)
-{
-	struct rig_peer peer = rig_peer_as(rig, OTHER_USER, OTHER_USER);
-	union sl_msg msg;
-
-	*run = rig_peer_as(rig, OTHER_USER, OTHER_USER);
-	rig_hello(run, SL_ROLE_CONTROL, 0);
-	rig_expect(run, SL_MSG_WELCOME, &msg);
-	rig_send_run(run, RIG_GIB, 0, 1, "", "0");
-	rig_expect(run, SL_MSG_RUN_REPLY, &msg);
-	assert_int_equal(msg.run_reply.ok, 1);
-	run->workload = msg.run_reply.workload;
-	memcpy(run->token, msg.run_reply.token, sizeof(run->token));
-	rig_join_as(&peer, run, 0);
-	return peer;
-}
-
 static void another_user(void **state)
 {
 	struct rig *rig = *state;
@@ -412,7 +394,7 @@ static void another_user(void **state)
 		skip();
 	run = rig_run(rig, RIG_GIB, 0);
 	a = rig_join(rig, &run);
-	b = join_as_other(rig, &other_run);
+	b = rig_join_as_other(rig, OTHER_USER, &other_run);
 	file = some_file();
 	share(&a, 1, 2, file);
 	open_fails(&b, 1, SL_IPC_UNKNOWN);
@@ -457,7 +439,7 @@ static void bounds(void **state)
 	share(&b, 1, 100, file);
 	if (geteuid() == 0) {
 		/* Of 312, 256 are charged: a user who has none gets a quarter at most. */
-		c = join_as_other(rig, &run_b);
+		c = rig_join_as_other(rig, OTHER_USER, &run_b);
 		offer(&c, 2, 79);
 		offered(&c, 2, SL_IPC_FULL);
 		give(&c, 2, 79, file);

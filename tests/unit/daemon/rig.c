@@ -638,3 +638,20 @@ uint64_t rig_held(const struct rig *rig)
 	(void)close(self.fd);
 	return bytes;
 }
+
+struct rig_peer rig_join_as_other(const struct rig *rig, uid_t user, struct rig_peer *run)
+{
+	struct rig_peer peer = rig_peer_as(rig, user, user);
+	union sl_msg msg;
+
+	*run = rig_peer_as(rig, user, user);
+	rig_hello(run, SL_ROLE_CONTROL, 0);
+	rig_expect(run, SL_MSG_WELCOME, &msg);
+	rig_send_run(run, RIG_GIB, 0, 1, "", "0");
+	rig_expect(run, SL_MSG_RUN_REPLY, &msg);
+	assert_int_equal(msg.run_reply.ok, 1);
+	run->workload = msg.run_reply.workload;
+	memcpy(run->token, msg.run_reply.token, sizeof(run->token));
+	rig_join_as(&peer, run, 0);
+	return peer;
+}

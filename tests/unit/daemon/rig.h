@@ -91,6 +91,9 @@ void rig_hello(const struct rig_peer *peer, enum sl_role role, uint64_t epoch);
 /* HELLO as CLIENT of run's workload, WELCOME, GPUs, REPORTED. */
 struct rig_peer rig_join(const struct rig *rig, const struct rig_peer *run);
 void rig_join_as(struct rig_peer *peer, const struct rig_peer *run, uint64_t epoch);
+/* A client of a workload of another user's, which *run becomes. */
+struct rig_peer rig_join_as_other(
+	const struct rig *rig, uid_t user, struct rig_peer *run);
 
 void rig_ask(const struct rig_peer *peer, uint64_t ask, uint64_t bytes);
 /* Asks, gets, and commits; NVML lists the bytes. */

@@ -245,24 +245,6 @@ static unsigned int daemon_fds(const struct rig *rig)
 	return count;
 }
 
-/* Another user's workload, and its client. */
-static struct rig_peer join_as_other(const struct rig *rig, struct rig_peer *run)
-{
-	struct rig_peer peer = rig_peer_as(rig, OTHER_USER, OTHER_USER);
-	union sl_msg msg;
-
-	*run = rig_peer_as(rig, OTHER_USER, OTHER_USER);
-	rig_hello(run, SL_ROLE_CONTROL, 0);
-	rig_expect(run, SL_MSG_WELCOME, &msg);
-	rig_send_run(run, RIG_GIB, 0, 1, "", "0");
-	rig_expect(run, SL_MSG_RUN_REPLY, &msg);
-	assert_int_equal(msg.run_reply.ok, 1);
-	run->workload = msg.run_reply.workload;
-	memcpy(run->token, msg.run_reply.token, sizeof(run->token));
-	rig_join_as(&peer, run, 0);
-	return peer;
-}
-
 /* Whoever is well-behaved is served: descriptors come, and are closed; so are connections. */
 static void others_are_served(struct rig *rig)
 {
@@ -323,7 +305,7 @@ static void nobody_asks_the_file_system(void **state)
 	struct world *world = *state;
 	struct rig *rig = &world->rig;
 	int file = strange_file(world);
-	struct rig_peer run, a = join_as_other(rig, &run);
+	struct rig_peer run, a = rig_join_as_other(rig, OTHER_USER, &run);
 
 	share(&a, 1, 40, file);
 	assert_int_equal(rig_status(rig).clients, 1);
@@ -372,7 +354,7 @@ static void strays_are_one_users(void **state)
 	assert_true(rig_log_has(rig, "no more are taken"));
 	others_are_served(rig);
 	/* The same user without descriptors, too. */
-	a = join_as_other(rig, &run);
+	a = rig_join_as_other(rig, OTHER_USER, &run);
 	rig_hold(rig, &a, 1, RIG_GIB / 2);
 	rig_peer_end(&a);
 	rig_peer_end(&run);
