@@ -983,19 +983,6 @@ typedef struct CUDA_GRAPH_INSTANTIATE_PARAMS_st {
 	CUgraphNode hErrNode_out;
 	CUgraphInstantiateResult result_out;
 } CUDA_GRAPH_INSTANTIATE_PARAMS;
-typedef enum CUgraphExecUpdateResult_enum {
-	CU_GRAPH_EXEC_UPDATE_SUCCESS = 0,
-	CU_GRAPH_EXEC_UPDATE_ERROR = 1,
-	CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED = 2,
-	CU_GRAPH_EXEC_UPDATE_ERROR_NODE_TYPE_CHANGED = 3,
-	CU_GRAPH_EXEC_UPDATE_ERROR_FUNCTION_CHANGED = 4,
-	CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED = 5,
-	CU_GRAPH_EXEC_UPDATE_ERROR_NOT_SUPPORTED = 6,
-} CUgraphExecUpdateResult;
-typedef struct CUgraphExecUpdateResultInfo_st {
-	CUgraphExecUpdateResult result;
-	CUgraphNode errorNode, errorFromNode;
-} CUgraphExecUpdateResultInfo;
 
 #ifdef __cplusplus
 }
