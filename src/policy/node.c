@@ -139,6 +139,14 @@ static void (*const handlers[SL_EVENTS])(
 	[SL_EVENT_PULSE] = sl_node_on_pulse,
 	[SL_EVENT_CONDITION] = sl_node_on_condition,
 	[SL_EVENT_STOP_FAILED] = sl_node_on_stop_failed,
+	[SL_EVENT_POOL_SIZE] = sl_node_on_pool_size,
+	[SL_EVENT_LINK_COST] = sl_node_on_link_cost,
+	[SL_EVENT_WORKLOAD_PARK] = sl_node_on_workload_park,
+	[SL_EVENT_WORKLOAD_RESUME] = sl_node_on_workload_resume,
+	[SL_EVENT_CLIENT_EVICTED] = sl_node_on_client_evicted,
+	[SL_EVENT_WANT] = sl_node_on_want,
+	[SL_EVENT_DONE] = sl_node_on_done,
+	[SL_EVENT_STORE] = sl_node_on_store,
 	[SL_EVENT_TIME] = on_time,
 };
 

@@ -98,6 +98,41 @@ enum sl_client_condition {
 #define SL_SET_PRIORITY 4u
 #define SL_SET_FLAGS    8u /* all of SL_WORKLOAD_* */
 #define SL_SET_WAIT     16u
+#define SL_SET_WARM     32u
+
+/* What became of an EVICT or RESTORE. */
+enum sl_swap_outcome {
+	SL_SWAP_OK = 0,
+	SL_SWAP_PART,    /* fewer bytes than were asked; what moved has moved */
+	SL_SWAP_REFUSED, /* all is as it was before */
+	SL_SWAP_OUTCOMES
+};
+enum sl_swap_cause {
+	SL_SWAP_NO_CAUSE = 0,
+	SL_SWAP_CAPTURE, /* a stream capture is open */
+	SL_SWAP_BUSY, /* its work did not end by the deadline, or a thread did not come out of the driver */
+	SL_SWAP_NO_HOST, /* no host memory */
+	SL_SWAP_DRIVER,  /* the driver refused */
+	SL_SWAP_NO_ROOM, /* a restore: the driver had no memory in spite of the books */
+	SL_SWAP_BROKEN,  /* a context of it has a sticky error */
+	SL_SWAP_NOTHING, /* nothing there can be moved (held, or gone meanwhile) */
+	SL_SWAP_ABORTED, /* as told */
+	SL_SWAP_LOST,    /* the client's connection was lost; the next report tells */
+	SL_SWAP_CAUSES
+};
+
+/* Where a workload's memory is, as a person sees it; design.md, section 2. */
+enum sl_residency {
+	SL_RESIDENCY_RESERVED = 0, /* its clients hold nothing */
+	SL_RESIDENCY_BOUND,        /* all of it on the GPUs */
+	SL_RESIDENCY_LEAVING,      /* something of it is being evicted */
+	SL_RESIDENCY_EVICTED, /* something is on the host, and it wants to run: it waits for its turn */
+	SL_RESIDENCY_WARM,      /* something is on the host, and nobody asks for it */
+	SL_RESIDENCY_RETURNING, /* being restored */
+	SL_RESIDENCY_PARKED, /* until RESUME (or on its way there, with LEAVING bytes) */
+	SL_RESIDENCY_RESUMING, /* waits until its request fits again */
+	SL_RESIDENCIES
+};
 
 enum sl_event_type {
 #define SL_EVENT(NAME, name, fields) SL_EVENT_##NAME,
@@ -164,7 +199,17 @@ struct sl_node_gpu_view {
 	uint64_t granted_bytes;  /* granted, not committed yet */
 	uint64_t hidden_bytes, dying_bytes, free_bytes;
 	uint64_t held_bytes; /* of backing */
+	uint64_t evicted_bytes,
+		returning_bytes; /* of backing: on the host; of these, being restored */
 	uint32_t workloads, waiting;
+};
+
+struct sl_node_pool_view {
+	uint64_t pool_bytes, slack_bytes, evicted_bytes;
+	uint64_t leaving_bytes; /* kept for EVICTs that are open */
+	uint64_t copies_bytes;  /* copies of resident chunks, which go first */
+	uint64_t
+		overlap_bytes; /* what is lent, over all GPUs: evicted + overlap <= pool - slack */
 };
 
 struct sl_node_workload_view {
@@ -176,6 +221,14 @@ struct sl_node_workload_view {
 	int32_t priority;
 	uint64_t request_bytes, limit_bytes; /* per GPU */
 	sl_ns wait_max;
+	/* Swap. Spans are as of now. */
+	enum sl_residency residency;
+	sl_ns warm_after;
+	sl_ns turn_left;   /* of its turn, while others wait for it to end; 0: not */
+	sl_ns wants_since; /* how long it has waited to be resident; 0: it does not */
+	sl_ns longest_wait; /* bound of that wait with those that compete now; 0: nobody competes;
+	                       SL_NS_NEVER: no bound (say why: a borrower that cannot be drained) */
+	uint64_t turns; /* it had so far */
 };
 
 struct sl_node_client_view {
@@ -186,6 +239,9 @@ struct sl_node_client_view {
 	bool stopping, killed, untakeable, proven;
 	uint32_t stop_reason;
 	sl_ns idle, busy; /* as of now; 0: not */
+	bool swaps, wants;
+	uint64_t order; /* of the open EVICT or RESTORE; 0: none */
+	uint64_t store_bytes;
 };
 
 struct sl_node_demand_view {
@@ -198,12 +254,15 @@ struct sl_node_demand_view {
 
 struct sl_node_use_view { /* one workload on one GPU */
 	uint64_t backing_bytes, granted_bytes, hidden_bytes, dying_bytes;
-	uint64_t held_bytes;    /* of backing */
-	uint64_t waiting_bytes; /* sum of its waiting demands */
+	uint64_t held_bytes; /* of backing */
+	uint64_t evicted_bytes,
+		returning_bytes; /* of backing: on the host; of these, being restored */
+	uint64_t waiting_bytes;  /* sum of its waiting demands */
 	uint32_t waiting;
 };
 
 struct sl_node_gpu_view sl_node_gpu(const struct sl_node *node, uint32_t gpu);
+struct sl_node_pool_view sl_node_pool(const struct sl_node *node);
 struct sl_node_workload_view sl_node_workload(
 	const struct sl_node *node, uint64_t workload);
 struct sl_node_use_view sl_node_use(

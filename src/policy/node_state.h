@@ -301,6 +301,16 @@ bool sl_node_may_stand(const struct sl_node *node, const struct sl_node_member *
  * taken back from it by `priority`. */
 uint64_t sl_node_lend_to(const struct sl_node *node, const struct sl_demand *demand);
 
+/* --- node_swap.c --- */
+void sl_node_on_pool_size(struct sl_node *node, const struct sl_event *event);
+void sl_node_on_link_cost(struct sl_node *node, const struct sl_event *event);
+void sl_node_on_workload_park(struct sl_node *node, const struct sl_event *event);
+void sl_node_on_workload_resume(struct sl_node *node, const struct sl_event *event);
+void sl_node_on_client_evicted(struct sl_node *node, const struct sl_event *event);
+void sl_node_on_want(struct sl_node *node, const struct sl_event *event);
+void sl_node_on_done(struct sl_node *node, const struct sl_event *event);
+void sl_node_on_store(struct sl_node *node, const struct sl_event *event);
+
 /* --- node_waits.c --- */
 /* Why this waiting demand waits now, with all numbers of the sentence. O(workloads)
  * for the first demand after bytes moved. */

@@ -218,13 +218,16 @@ static uint32_t fds_of(const union sl_msg *msg)
 	switch (msg->head.type) {
 	case SL_MSG_IPC_GIVE: return msg->ipc_give.fds;
 	case SL_MSG_IPC_TAKE: return msg->ipc_take.fds;
+	case SL_MSG_STORE:
+	case SL_MSG_STORE_HELD: return 1;
 	default: return 0;
 	}
 }
 
 bool sl_wire_carries(uint32_t type)
 {
-	return type == SL_MSG_IPC_GIVE || type == SL_MSG_IPC_TAKE;
+	return type == SL_MSG_IPC_GIVE || type == SL_MSG_IPC_TAKE ||
+	       type == SL_MSG_STORE || type == SL_MSG_STORE_HELD;
 }
 
 void sl_wire_attach(struct msghdr *header, union sl_wire_control *control, const int *fds,

@@ -14,7 +14,7 @@
 #include <sys/socket.h>
 
 /* What we speak, and the oldest that we still understand. */
-#define SL_PROTOCOL_VERSION 3
+#define SL_PROTOCOL_VERSION 4
 #define SL_PROTOCOL_OLDEST  1
 
 #define SL_WIRE_TOKEN_BYTES 16
@@ -39,6 +39,8 @@ enum sl_list_what {
 	SL_LIST_CLIENTS,  /* since version 2 */
 	SL_LIST_TROUBLES, /* since version 2 */
 	SL_LIST_HELD,     /* since version 3 */
+	SL_LIST_SWAP,     /* since version 4 */
+	SL_LIST_POOL,     /* since version 4 */
 	SL_LISTS
 };
 enum sl_state {
@@ -73,6 +75,41 @@ enum sl_wire_ipc_reason {
 	SL_IPC_BAD,     /* sizes that do not fit together, or a key of somebody else's */
 	SL_IPC_REASONS
 };
+
+/* As enum sl_swap_outcome, sl_swap_cause and sl_residency of the policy. */
+enum sl_wire_swap_outcome {
+	SL_WIRE_SWAP_OK = 0,
+	SL_WIRE_SWAP_PART,
+	SL_WIRE_SWAP_REFUSED,
+	SL_WIRE_SWAP_OUTCOMES
+};
+enum sl_wire_swap_cause {
+	SL_WIRE_SWAP_NO_CAUSE = 0,
+	SL_WIRE_SWAP_CAPTURE,
+	SL_WIRE_SWAP_BUSY,
+	SL_WIRE_SWAP_NO_HOST,
+	SL_WIRE_SWAP_DRIVER,
+	SL_WIRE_SWAP_NO_ROOM,
+	SL_WIRE_SWAP_BROKEN,
+	SL_WIRE_SWAP_NOTHING,
+	SL_WIRE_SWAP_ABORTED,
+	SL_WIRE_SWAP_CAUSES
+};
+enum sl_wire_residency {
+	SL_WIRE_RESERVED = 0,
+	SL_WIRE_BOUND,
+	SL_WIRE_LEAVING,
+	SL_WIRE_EVICTED,
+	SL_WIRE_WARM,
+	SL_WIRE_RETURNING,
+	SL_WIRE_PARKED,
+	SL_WIRE_RESUMING,
+	SL_WIRE_RESIDENCIES
+};
+/* STORE.flags: its pages are huge ones */
+#define SL_STORE_HUGE 1u
+/* FREED.flags, since version 4: the bytes were on the host */
+#define SL_FREED_EVICTED 1u
 
 /* What does not work in the daemon. */
 enum sl_wire_trouble { SL_TROUBLE_JOURNAL = 0, SL_WIRE_TROUBLES };

@@ -57,6 +57,18 @@ static inline void play_say(struct play *p, const struct sl_action *a)
 			U(a->set_done.request_bytes), U(a->set_done.limit_bytes),
 			(int)a->set_done.priority, U(a->set_done.over_bytes));
 		break;
+	case SL_ACTION_EVICT:
+		SAY("EVICT %llu g%u %llu %s", U(a->evict.client), a->evict.gpu,
+			U(a->evict.bytes), sl_reason_name(a->evict.reason));
+		break;
+	case SL_ACTION_RESTORE:
+		SAY("RESTORE %llu g%u %llu", U(a->restore.client), a->restore.gpu,
+			U(a->restore.bytes));
+		break;
+	case SL_ACTION_ABORT: SAY("ABORT %llu", U(a->abort.client)); break;
+	case SL_ACTION_TRIM:
+		SAY("TRIM %llu %llu", U(a->trim.client), U(a->trim.bytes));
+		break;
 	case SL_ACTION_GRANT:
 		SAY("GRANT %llu/%llu g%u %llu", U(a->grant.client), U(a->grant.ask),
 			a->grant.gpu, U(a->grant.bytes));
