@@ -4,13 +4,15 @@
  * Calls that create, map, unmap, export or destroy device memory are inside together; who moves memory
  * is there alone. Inside, no thread waits for the daemon, for the gate or for GPU work: what needs memory
  * to be on the GPU enters the gate first, then this. A thread may enter again while it is inside.
- * Keeps errno. In bypass and before the join it costs one load.
+ * Who has closed it may enter, too. Keeps errno. In bypass and before the join it costs one load.
  */
 #ifndef SL_RUNTIME_CONTROL_H
 #define SL_RUNTIME_CONTROL_H
 
 #include "base/clock.h"
 
+/* From the join on. */
+void sl_control_start(void);
 void sl_control_enter(void);
 void sl_control_leave(void);
 /* Nobody comes in any more; true once the last one is out, false if that took longer than span_ns: then it

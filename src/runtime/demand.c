@@ -245,7 +245,7 @@ int sl_demand_failed(struct sl_demand *demand, CUresult result)
 		msg.create_failed.driver_result = (uint32_t)result;
 		sl_session_say(&msg);
 	} else {
-		sl_session_say_freed(gpu, demand->granted_bytes);
+		sl_session_say_freed(gpu, demand->granted_bytes, 0);
 		say_ask(demand);
 	}
 	sl_session_unlock();
@@ -267,7 +267,7 @@ void sl_demand_commit(struct sl_demand *demand, uint64_t used_bytes)
 		if (demand->flags & SL_ASK_HELD)
 			gpu->told_held_bytes += used_bytes;
 	} else {
-		sl_session_say_freed(gpu, unused_bytes);
+		sl_session_say_freed(gpu, unused_bytes, 0);
 		sl_held_say(false);
 	}
 	sl_session_unlock();

@@ -9,6 +9,7 @@
 #include "runtime/fork.h"
 #include "runtime/agent.h"
 #include "runtime/capture.h"
+#include "runtime/control.h"
 #include "runtime/errands.h"
 #include "runtime/gate.h"
 #include "runtime/handle.h"
@@ -40,6 +41,7 @@ static void in_child(void)
 	int saved_errno = errno;
 
 	sl_gate_forget();
+	sl_control_forget();
 	sl_session_forget();
 	sl_agent_forget();
 	sl_capture_forget();

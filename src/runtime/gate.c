@@ -141,8 +141,7 @@ void sl_gate_enter_slowly(struct sl_gate_thread *self)
 	}
 }
 
-/* On a stack for signal handlers addresses tell nothing. */
-static bool is_on_signal_stack(void)
+bool sl_gate_is_on_signal_stack(void)
 {
 	stack_t now = {0};
 
@@ -153,7 +152,7 @@ void sl_gate_enter_again(struct sl_gate_thread *self, uintptr_t stack)
 {
 	int saved_errno = errno;
 
-	if (stack < self->stack || is_on_signal_stack()) {
+	if (stack < self->stack || sl_gate_is_on_signal_stack()) {
 		__atomic_store_n(&self->depth, self->depth + 1, __ATOMIC_RELAXED);
 	} else {
 		self->stack = stack;

@@ -45,6 +45,9 @@ void sl_gate_enter_slowly(struct sl_gate_thread *self) SL_COLD;
 /* An entry at a depth above 0: a nested one, or one after a jump. */
 void sl_gate_enter_again(struct sl_gate_thread *self, uintptr_t stack) SL_COLD;
 
+/* On a stack for signal handlers addresses tell nothing. */
+bool sl_gate_is_on_signal_stack(void) SL_COLD;
+
 /* Not the address of a local variable: a sanitizer may keep those elsewhere. */
 static inline uintptr_t sl_gate_stack(void)
 {

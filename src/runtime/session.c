@@ -6,6 +6,7 @@
  */
 #include "runtime/session_state.h"
 #include "runtime/agent.h"
+#include "runtime/control.h"
 #include "runtime/fork.h"
 #include "runtime/futex.h"
 #include "runtime/gate.h"
@@ -64,7 +65,7 @@ void sl_session_say(union sl_msg *msg)
 	sl_session_say_fds(msg, NULL, 0);
 }
 
-void sl_session_say_freed(const struct sl_gpu *gpu, uint64_t bytes)
+void sl_session_say_freed(const struct sl_gpu *gpu, uint64_t bytes, uint32_t flags)
 {
 	union sl_msg msg;
 
@@ -73,12 +74,18 @@ void sl_session_say_freed(const struct sl_gpu *gpu, uint64_t bytes)
 	sl_wire_init(&msg, SL_MSG_FREED);
 	msg.freed.ordinal = gpu->ordinal;
 	msg.freed.bytes = bytes;
+	msg.freed.flags = sl_session_knows_swap() ? flags : 0;
 	sl_session_say(&msg);
 }
 
 bool sl_session_knows_held(void)
 {
 	return sl_session.version >= sl_wire_since(SL_MSG_HELD);
+}
+
+bool sl_session_knows_swap(void)
+{
+	return sl_session.version >= sl_wire_since(SL_MSG_SWAPPED);
 }
 
 static void say_measure(struct sl_gpu *gpu)
@@ -115,6 +122,7 @@ static int start(void)
 	}
 	sl_fork_watch();
 	sl_gate_start(!sl_options.no_membarrier);
+	sl_control_start();
 	sl_gate_on_attach = sl_hidden_touch;
 	return sl_agent_start(sl_session.path);
 }
@@ -366,9 +374,35 @@ void sl_session_freed(struct sl_gpu *gpu, uint64_t bytes)
 {
 	sl_session_lock();
 	gpu->backing_bytes = sl_sub_sat(gpu->backing_bytes, bytes);
-	sl_session_say_freed(gpu, bytes);
+	sl_session_say_freed(gpu, bytes, 0);
 	sl_session_unlock();
 	sl_step(C_FREED);
+}
+
+void sl_session_freed_evicted(struct sl_gpu *gpu, uint64_t bytes)
+{
+	sl_session_lock();
+	gpu->backing_bytes = sl_sub_sat(gpu->backing_bytes, bytes);
+	gpu->evicted_bytes = sl_sub_sat(gpu->evicted_bytes, bytes);
+	sl_session_say_freed(gpu, bytes, SL_FREED_EVICTED);
+	sl_session_unlock();
+}
+
+void sl_session_evicted(struct sl_gpu *gpu, int64_t bytes)
+{
+	sl_session_lock();
+	gpu->evicted_bytes += (uint64_t)bytes;
+	sl_session_unlock();
+}
+
+uint64_t sl_session_evicted_bytes(struct sl_gpu *gpu)
+{
+	uint64_t bytes;
+
+	sl_session_lock();
+	bytes = gpu->evicted_bytes;
+	sl_session_unlock();
+	return bytes;
 }
 
 void sl_session_quarantined(struct sl_gpu *gpu, int64_t bytes)

@@ -25,6 +25,7 @@ struct sl_gpu {
 	uint32_t serial; /* futex: counts GPU messages */
 	uint64_t total_bytes, limit_bytes, request_bytes, others_bytes;
 	uint64_t backing_bytes; /* ours, granted ones included */
+	uint64_t evicted_bytes; /* of these: on the host */
 	int64_t held_bytes; /* of these: must not be evicted (held.h); briefly below 0 */
 	uint64_t told_held_bytes;   /* as the daemon knows it */
 	uint64_t quarantined_bytes; /* of these: would come back if we flushed; atomic */
@@ -78,6 +79,12 @@ SL_MUST_CHECK int sl_demand_failed(struct sl_demand *demand, CUresult result);
 void sl_demand_commit(struct sl_demand *demand, uint64_t used_bytes);
 
 void sl_session_freed(struct sl_gpu *gpu, uint64_t bytes);
+/* The same of bytes that were on the host. */
+void sl_session_freed_evicted(struct sl_gpu *gpu, uint64_t bytes);
+/* So many bytes have gone to the host, or (negative) come back. The control lock is closed. No message. */
+void sl_session_evicted(struct sl_gpu *gpu, int64_t bytes);
+/* What of it is on the host. */
+uint64_t sl_session_evicted_bytes(struct sl_gpu *gpu);
 /* Bytes that began (positive) or ceased to be held for no live allocation. Lock-free. */
 void sl_session_quarantined(struct sl_gpu *gpu, int64_t bytes);
 

@@ -52,7 +52,10 @@ void sl_session_say(union sl_msg *msg);
 bool sl_session_knows_held(void);
 /* With descriptors, which it takes in every case. */
 void sl_session_say_fds(union sl_msg *msg, const int *fds, uint32_t count);
-void sl_session_say_freed(const struct sl_gpu *gpu, uint64_t bytes);
+/* flags: SL_FREED_* of wire.h. */
+void sl_session_say_freed(const struct sl_gpu *gpu, uint64_t bytes, uint32_t flags);
+/* The daemon that we speak with takes what is about memory on the host. */
+bool sl_session_knows_swap(void);
 
 /* Asks again for everything that is waited for. */
 void sl_demand_ask_again(void);
