@@ -6,6 +6,7 @@
  */
 #include "swapper.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,22 +16,22 @@ static struct thing things[THINGS_MAX];
 static size_t thing_count;
 static struct kernels kernels[CONTEXTS_MAX];
 static size_t kernel_count;
+/* Commands that are carried out beside others look things up, too. */
+static pthread_mutex_t lists = PTHREAD_MUTEX_INITIALIZER;
 
-const struct kernels *swapper_kernels(void)
+static struct kernels *kernels_of(CUcontext ctx)
 {
-	CUmodule module;
-	CUcontext ctx;
-	struct kernels *k;
-
-	PROG_MUST(cuCtxGetCurrent(&ctx));
 	for (size_t i = 0; i < kernel_count; i++) {
 		if (kernels[i].ctx == ctx)
 			return &kernels[i];
 	}
-	if (kernel_count == CONTEXTS_MAX)
-		exit(PROG_USAGE);
-	k = &kernels[kernel_count++];
-	module = prog_kernels();
+	return NULL;
+}
+
+static const struct kernels *load(struct kernels *k, CUcontext ctx)
+{
+	CUmodule module = prog_kernels();
+
 	*k = (struct kernels){ctx, prog_kernel(module, "prog_fill"),
 		prog_kernel(module, "prog_check"), prog_kernel(module, "prog_spin"),
 		prog_kernel(module, "prog_wait"), prog_kernel(module, "prog_step"), 0};
@@ -38,14 +39,45 @@ const struct kernels *swapper_kernels(void)
 	return k;
 }
 
-struct thing *thing_named(const char *name)
+const struct kernels *swapper_kernels(void)
+{
+	const struct kernels *k;
+	struct kernels *empty;
+	CUcontext ctx;
+
+	PROG_MUST(cuCtxGetCurrent(&ctx));
+	pthread_mutex_lock(&lists);
+	k = kernels_of(ctx);
+	if (!k) {
+		empty = kernels_of(NULL);
+		if (!empty && kernel_count == CONTEXTS_MAX)
+			exit(PROG_USAGE);
+		k = load(empty ? empty : &kernels[kernel_count++], ctx);
+	}
+	pthread_mutex_unlock(&lists);
+	return k;
+}
+
+void swapper_forget(CUcontext ctx)
+{
+	struct kernels *k = kernels_of(ctx);
+
+	if (k)
+		memset(k, 0, sizeof(*k));
+	for (size_t i = 0; i < thing_count; i++) {
+		if (things[i].ctx == ctx)
+			things[i].kind = THING_NONE;
+	}
+}
+
+static struct thing *find(const char *name)
 {
 	struct thing *empty = NULL;
 
 	for (size_t i = 0; i < thing_count; i++) {
 		if (strcmp(things[i].name, name) == 0)
 			return &things[i];
-		if (things[i].kind == THING_NONE)
+		if (things[i].kind == THING_NONE && !things[i].at)
 			empty = &things[i];
 	}
 	if (!empty && thing_count == THINGS_MAX)
@@ -55,6 +87,16 @@ struct thing *thing_named(const char *name)
 	memset(empty, 0, sizeof(*empty));
 	(void)snprintf(empty->name, sizeof(empty->name), "%s", name);
 	return empty;
+}
+
+struct thing *thing_named(const char *name)
+{
+	struct thing *thing;
+
+	pthread_mutex_lock(&lists);
+	thing = find(name);
+	pthread_mutex_unlock(&lists);
+	return thing;
 }
 
 struct thing *thing_next(struct thing *after)

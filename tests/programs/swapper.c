@@ -294,10 +294,7 @@ static void do_destroy(char **word)
 {
 	size_t i = context_named(word[1]);
 
-	for (struct thing *t = NULL; (t = thing_next(t));) {
-		if (t->ctx == contexts[i].ctx)
-			t->kind = THING_NONE;
-	}
+	swapper_forget(contexts[i].ctx);
 	answer("destroy", cuCtxDestroy_v2(contexts[i].ctx), 0);
 }
 

@@ -52,6 +52,8 @@ struct kernels {
 	CUdeviceptr bad;
 };
 const struct kernels *swapper_kernels(void);
+/* The context is gone, and its memory with it. */
+void swapper_forget(CUcontext ctx);
 
 /* Of this name, made if there is none. */
 struct thing *thing_named(const char *name);
