@@ -1,7 +1,7 @@
 /*
  * module - host modules: loading, functions, variables
  *
- * An image is an ELF shared object for this machine (softgpu/hostmodule.h). It goes to the device's
+ * An image is an ELF shared object for this machine (base/hostmodule.h). It goes to the device's
  * companion in a memfd and is opened there; this process never runs a line of it. Whatever else is
  * given (PTX, a GPU's own code) is refused the way a driver refuses code for another GPU. A library
  * is a module that no context was named for; it is loaded into the current one.

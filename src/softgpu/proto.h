@@ -14,7 +14,7 @@
 
 #include "base/sl.h"
 #include "softgpu/box.h"
-#include "softgpu/hostmodule.h"
+#include "base/hostmodule.h"
 
 #define SL_SG_VERSION     4u
 #define SL_SG_PAGE        (2 * SL_MIB) /* the granularity of cuMemCreate */

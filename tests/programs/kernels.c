@@ -1,5 +1,5 @@
 /*
- * kernels - the device code of all test programs, in the dialect of softgpu/hostmodule.h
+ * kernels - the device code of all test programs, in the dialect of base/hostmodule.h
  *
  * One text, two builds: a C compiler makes a host module of it for the software GPU, NVRTC reads it
  * as CUDA C. Real GPUs run kernels.ptx, the same kernels written out by hand, so that no program
@@ -10,7 +10,7 @@
  * CPU without keeping a copy. `stride` spaces the words that are touched; with 1,024 of them one
  * word per page is written, which is enough to know whose page it is.
  */
-#include "softgpu/hostmodule.h"
+#include "base/hostmodule.h"
 
 #ifndef __CUDACC__
 #include <time.h>

@@ -1,5 +1,5 @@
 /* A kernel that never ends and never stops writing. */
-#include "softgpu/hostmodule.h"
+#include "base/hostmodule.h"
 
 SL_KERNEL(keep_writing, volatile uint32_t *, data, uint64_t, count)
 {

@@ -7,7 +7,7 @@
  * (cuModuleLoad, cuModuleLoadData, cuLibraryLoadData). A program that carries both images tries the
  * host module first; a real driver refuses it (it is an ELF file of another machine).
  *
- *	#include "softgpu/hostmodule.h"
+ *	#include "base/hostmodule.h"
  *
  *	SL_KERNEL(scale, float *, data, float, factor, uint64_t, count)
  *	{
@@ -29,8 +29,8 @@
  * A host module may use libc's memory and mathematics functions, never threads, locks or files: a
  * bad address leaves the kernel by a jump, and the companion process lives on.
  */
-#ifndef SL_SOFTGPU_HOSTMODULE_H
-#define SL_SOFTGPU_HOSTMODULE_H
+#ifndef SL_BASE_HOSTMODULE_H
+#define SL_BASE_HOSTMODULE_H
 
 /* Counts the macro's arguments, 0 to 8 pairs. */
 #define SL_K_PICK(_0, _1, _2, _3, _4, _5, _6, _7, _8, _9, _10, _11, _12, _13, _14, _15, \
