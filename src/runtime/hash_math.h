@@ -65,8 +65,8 @@ struct sl_hash_quad {
 /* The same modulo p, below 2^61 + 8. x is below 2^124. */
 SL_HASH_FN unsigned long long sl_hash_fold(sl_hash_wide x)
 {
-	unsigned long long once = ((unsigned long long)x & SL_HASH_PRIME) +
-				  (unsigned long long)(x >> 61);
+	unsigned long long once =
+		((unsigned long long)x & SL_HASH_PRIME) + (unsigned long long)(x >> 61);
 
 	return (once & SL_HASH_PRIME) + (once >> 61);
 }
@@ -83,7 +83,8 @@ SL_HASH_FN unsigned long long sl_hash_times(unsigned long long x, unsigned long 
 	return sl_hash_fold((sl_hash_wide)x * y);
 }
 
-SL_HASH_FN unsigned long long sl_hash_power(unsigned long long x, unsigned long long exponent)
+SL_HASH_FN unsigned long long sl_hash_power(
+	unsigned long long x, unsigned long long exponent)
 {
 	unsigned long long out = 1;
 
@@ -112,10 +113,9 @@ SL_HASH_FN struct sl_hash_powers sl_hash_powers_of(
 SL_HASH_FN unsigned long long sl_hash_step(unsigned long long sum, unsigned long long by,
 	const struct sl_hash_powers *k, const struct sl_hash_quad *q)
 {
-	return sl_hash_fold((sl_hash_wide)sum * by + q->word[0] +
-			    (sl_hash_wide)k->a * q->word[1] +
-			    (sl_hash_wide)k->a2 * q->word[2] +
-			    (sl_hash_wide)k->a3 * q->word[3]);
+	return sl_hash_fold(
+		(sl_hash_wide)sum * by + q->word[0] + (sl_hash_wide)k->a * q->word[1] +
+		(sl_hash_wide)k->a2 * q->word[2] + (sl_hash_wide)k->a3 * q->word[3]);
 }
 
 #endif
