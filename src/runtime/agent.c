@@ -11,6 +11,7 @@
 #include "runtime/libc.h"
 #include "runtime/pulse.h"
 #include "runtime/session.h"
+#include "runtime/swap.h"
 
 #include "base/log.h"
 #include "base/step.h"
@@ -112,10 +113,11 @@ static bool look_at_gate(void)
 /* What is the agent's own to carry out. False: the line is lost. */
 static bool obey(const union sl_msg *msg)
 {
-	if (msg->head.type == SL_MSG_GATE)
-		return on_gate(&msg->gate);
-	sl_pulse_probe(&msg->probe);
-	return true;
+	switch (msg->head.type) {
+	case SL_MSG_GATE: return on_gate(&msg->gate);
+	case SL_MSG_PROBE: sl_pulse_probe(&msg->probe); return true;
+	default: sl_swap_order(msg); return true;
+	}
 }
 
 /* Reads all there is. Outcomes of sl_session_handle. */
@@ -140,8 +142,10 @@ static int wait_ms(bool crowded)
 {
 	sl_ns now_ns = sl_clock_now(),
 	      at_ns = sl_min_u64(sl_errands_due(), sl_pulse_due());
-	sl_ns span_ns = sl_sub_sat(at_ns, now_ns);
+	sl_ns span_ns;
 
+	at_ns = sl_min_u64(at_ns, sl_swap_due());
+	span_ns = sl_sub_sat(at_ns, now_ns);
 	if (gate.pending)
 		return DRAIN_POLL_MS;
 	if (crowded)
@@ -176,6 +180,7 @@ static int serve(void)
 			pause_agent(0);
 		r = read_messages();
 		sl_errands_look();
+		sl_swap_look();
 		if (r == SL_SESSION_OK &&
 			(!look_at_gate() || !sl_pulse_look() || !sl_session_flush()))
 			r = SL_SESSION_LOST;
@@ -188,6 +193,9 @@ static bool connect_once(const char *path)
 	struct sl_error err = {0};
 	struct sl_line line = SL_LINE_NONE;
 
+	/* The report would tell of something in the middle. Woken when it is over. */
+	if (sl_swap_is_busy())
+		return false;
 	if (sl_line_open(&line, path, &err) < 0) {
 		sl_warning("waiting for the daemon: %s", err.text);
 		return false;
@@ -214,6 +222,7 @@ static void *agent_main(void *arg)
 		}
 		sl_session_drop_line();
 		sl_pulse_stop();
+		sl_swap_stop();
 		sl_step(C_LINE_LOST);
 		/* Clients run on without a daemon. */
 		open_gate();

@@ -5,12 +5,14 @@
  * synchronisation announces itself, then looks for captures. Captures that begin at the same
  * time as one wait for it, at most until it is a second old (work that waits for the very thread that begins the
  * capture would otherwise hang it).
+ * None begins while the gate is closed: memory does not move during one.
  * Open captures are kept by stream, so that a destroyed stream or context ends its own.
  */
 #include "runtime/capture.h"
 #include "runtime/futex.h"
 #include "runtime/hooks.h"
 #include "runtime/mode.h"
+#include "runtime/swap.h"
 #include "runtime/sweep.h"
 
 #include <limits.h>
@@ -217,13 +219,18 @@ void sl_capture_forget(void)
 	syncs = 0;
 }
 
-#define BEGIN(symbol, per_thread, mode, params, args)                        \
-	SL_EXPORT CUresult symbol params                                     \
-	{                                                                    \
-		if (!sl_mode_is_active())                                    \
-			return sl_real.symbol args;                          \
-		announce();                                                  \
-		return began(stream, per_thread, mode, sl_real.symbol args); \
+#define BEGIN(symbol, per_thread, mode, params, args)                          \
+	SL_EXPORT CUresult symbol params                                       \
+	{                                                                      \
+		CUresult result;                                               \
+                                                                               \
+		if (!sl_mode_is_active())                                      \
+			return sl_real.symbol args;                            \
+		sl_swap_need();                                                \
+		announce();                                                    \
+		result = began(stream, per_thread, mode, sl_real.symbol args); \
+		sl_swap_done();                                                \
+		return result;                                                 \
 	}
 #define BEGIN_TO_GRAPH_PARAMS                                             \
 	(CUstream stream, CUgraph graph, const CUgraphNode *dependencies, \

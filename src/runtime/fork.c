@@ -13,10 +13,12 @@
 #include "runtime/errands.h"
 #include "runtime/gate.h"
 #include "runtime/handle.h"
+#include "runtime/hash.h"
 #include "runtime/graph.h"
 #include "runtime/held.h"
 #include "runtime/hidden.h"
 #include "runtime/memory.h"
+#include "runtime/mover.h"
 #include "runtime/multicast.h"
 #include "runtime/objects.h"
 #include "runtime/offer.h"
@@ -29,6 +31,8 @@
 #include "runtime/prove.h"
 #include "runtime/pulse.h"
 #include "runtime/session.h"
+#include "runtime/store.h"
+#include "runtime/swap.h"
 #include "runtime/sweep.h"
 
 #include <errno.h>
@@ -63,6 +67,10 @@ static void in_child(void)
 	sl_sweep_forget();
 	sl_prove_forget();
 	sl_pulse_forget();
+	sl_swap_forget();
+	sl_mover_forget();
+	sl_store_forget();
+	sl_hasher_forget();
 	errno = saved_errno;
 }
 

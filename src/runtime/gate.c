@@ -28,9 +28,13 @@
 __thread struct sl_gate_thread *sl_gate_self __attribute__((tls_model("initial-exec")));
 uint32_t sl_gate_word = SL_GATE_FENCED;
 void (*sl_gate_on_attach)(void);
+void (*sl_gate_on_park)(void);
+
+/* A parked thread says so again and again: one that left by a jump out of a signal handler cannot. */
+#define PARK_SPAN_NS  (1 * SL_S)
+#define PARK_STALE_NS (3 * SL_S)
 
 static struct sl_gate_thread *records; /* newest first; grows only */
-static uint32_t parked;
 
 enum { KEY_NONE = 0, KEY_MAKING, KEY_READY, KEY_FAILED };
 static int key_state;
@@ -42,6 +46,7 @@ static void on_thread_exit(void *arg)
 
 	/* A thread that was cancelled inside the driver leaves its depth behind. */
 	__atomic_store_n(&record->depth, 0, __ATOMIC_RELEASE);
+	__atomic_store_n(&record->parked_ns, 0, __ATOMIC_RELAXED);
 	sl_gate_self = NULL;
 	__atomic_store_n(&record->in_use, 0, __ATOMIC_RELEASE);
 }
@@ -119,12 +124,21 @@ struct sl_gate_thread *sl_gate_attach(void)
 	return record;
 }
 
+static void tell_parked(struct sl_gate_thread *self, sl_ns now_ns)
+{
+	bool news = !__atomic_load_n(&self->parked_ns, __ATOMIC_RELAXED) != !now_ns;
+
+	__atomic_store_n(&self->parked_ns, now_ns, __ATOMIC_SEQ_CST);
+	if (news && sl_gate_on_park)
+		sl_gate_on_park();
+}
+
+/* A signal handler that enters on its own account finds the thread outside. */
 static void park(struct sl_gate_thread *self, uint32_t word)
 {
 	__atomic_store_n(&self->depth, 0, __ATOMIC_RELEASE);
-	__atomic_fetch_add(&parked, 1, __ATOMIC_RELAXED);
-	sl_futex_wait(&sl_gate_word, word, SL_NS_NEVER);
-	__atomic_fetch_sub(&parked, 1, __ATOMIC_RELAXED);
+	tell_parked(self, sl_clock_now());
+	sl_futex_wait(&sl_gate_word, word, PARK_SPAN_NS);
 }
 
 /* Sequentially consistent on both sides, so this is right without membarrier, too. */
@@ -136,9 +150,11 @@ void sl_gate_enter_slowly(struct sl_gate_thread *self)
 		__atomic_store_n(&self->depth, 1, __ATOMIC_SEQ_CST);
 		word = __atomic_load_n(&sl_gate_word, __ATOMIC_SEQ_CST);
 		if (word < SL_GATE_CLOSER)
-			return;
+			break;
 		park(self, word);
 	}
+	if (sl_unlikely(__atomic_load_n(&self->parked_ns, __ATOMIC_RELAXED)))
+		tell_parked(self, 0);
 }
 
 bool sl_gate_is_on_signal_stack(void)
@@ -224,7 +240,16 @@ bool sl_gate_drain(sl_ns span_ns)
 
 uint32_t sl_gate_parked(void)
 {
-	return __atomic_load_n(&parked, __ATOMIC_RELAXED);
+	struct sl_gate_thread *record = __atomic_load_n(&records, __ATOMIC_ACQUIRE);
+	sl_ns now_ns = sl_clock_now();
+	uint32_t count = 0;
+
+	for (; record; record = record->next) {
+		sl_ns at_ns = __atomic_load_n(&record->parked_ns, __ATOMIC_SEQ_CST);
+
+		count += at_ns && sl_sub_sat(now_ns, at_ns) < PARK_STALE_NS;
+	}
+	return count;
 }
 
 uint64_t sl_gate_submissions(void)
@@ -251,6 +276,5 @@ void sl_gate_forget(void)
 {
 	records = NULL;
 	sl_gate_self = NULL;
-	parked = 0;
 	__atomic_store_n(&sl_gate_word, SL_GATE_FENCED, __ATOMIC_RELAXED);
 }

@@ -28,6 +28,7 @@ struct sl_gate_thread {
 	uint64_t submissions; /* outermost entries so far; written by its thread only */
 	uintptr_t stack;      /* the stack's end at the outermost entry */
 	struct sl_gate_thread *next;
+	sl_ns parked_ns; /* when it last said that it stands at the closed gate; 0: it does not */
 } __attribute__((aligned(64)));
 
 /* The word: one bit, and above it the number of closers. 0 is the fast path. */
@@ -96,7 +97,7 @@ void sl_gate_open(void);
 bool sl_gate_is_drained(void);
 /* Polls sl_gate_is_drained for at most span_ns. */
 SL_MUST_CHECK bool sl_gate_drain(sl_ns span_ns);
-/* Threads parked in front of the closed gate now. */
+/* Threads parked in front of the closed gate now. One that jumped out of there counts for seconds more. */
 uint32_t sl_gate_parked(void);
 /* Submissions of all threads since the start, including ended ones. */
 uint64_t sl_gate_submissions(void);
@@ -106,5 +107,8 @@ uint32_t sl_gate_records(void);
 void sl_gate_forget(void);
 /* Called once per thread at its first submission; may be NULL. Set before threads run. */
 extern void (*sl_gate_on_attach)(void);
+/* Called by a thread that is about to wait at the closed gate, and when it has left it; may be NULL.
+ * Async-signal-safe; keeps errno. Set before threads run. */
+extern void (*sl_gate_on_park)(void);
 
 #endif

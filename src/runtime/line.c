@@ -237,6 +237,8 @@ static uint32_t fds_of(const unsigned char *data)
 	struct sl_msg_ipc_give give;
 
 	memcpy(&give.head, data, sizeof(give.head));
+	if (give.head.type == SL_MSG_STORE_HELD)
+		return 1;
 	if (give.head.type != SL_MSG_IPC_GIVE)
 		return 0;
 	memcpy(&give, data, sizeof(give));

@@ -15,6 +15,7 @@
 
 #include "base/list.h"
 
+#include <limits.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
@@ -36,6 +37,10 @@ static bool started;
 static uint32_t rounds;
 /* Atomic. */
 static uint32_t wanted; /* futex: counts proofs asked for */
+static uint32_t ended;  /* futex: counts those that have ended */
+
+/* Who waits for one looks this often whether it is to stop. */
+#define STOP_SPAN_NS (10 * SL_MS)
 
 static struct context *find(CUcontext ctx)
 {
@@ -115,6 +120,8 @@ static void prove_once(void)
 	proof.ended_ns = sl_clock_now();
 	proof.running = false;
 	(void)pthread_mutex_unlock(&lock);
+	__atomic_fetch_add(&ended, 1, __ATOMIC_RELEASE);
+	sl_futex_wake(&ended, INT_MAX);
 	sl_agent_wake();
 }
 
@@ -161,6 +168,29 @@ void sl_prove_look(struct sl_proof *out)
 	(void)pthread_mutex_lock(&lock);
 	*out = proof;
 	(void)pthread_mutex_unlock(&lock);
+}
+
+int sl_prove_idle(sl_ns deadline_ns, const uint32_t *stop)
+{
+	sl_ns since_ns = sl_clock_now(), now_ns = since_ns;
+	struct sl_proof now;
+
+	for (;;) {
+		uint32_t seen = __atomic_load_n(&ended, __ATOMIC_ACQUIRE);
+
+		sl_prove_look(&now);
+		if (!now.running && now.started_ns >= since_ns)
+			return now.refused ? SL_PROVE_REFUSED : SL_PROVE_IDLE;
+		if (!now.running) {
+			sl_prove_ask();
+			continue;
+		}
+		now_ns = sl_clock_now();
+		if (now_ns >= deadline_ns || __atomic_load_n(stop, __ATOMIC_ACQUIRE))
+			return SL_PROVE_LATE;
+		sl_futex_wait(
+			&ended, seen, sl_min_u64(deadline_ns - now_ns, STOP_SPAN_NS));
+	}
 }
 
 void sl_prove_created(CUcontext ctx)
@@ -222,5 +252,5 @@ void sl_prove_forget(void)
 	sl_list_init(&contexts);
 	forgot_one = started = false;
 	proof = (struct sl_proof){0};
-	wanted = rounds = 0;
+	wanted = ended = rounds = 0;
 }

@@ -3,7 +3,7 @@
  *
  * A thread of its own waits in cuCtxSynchronize for one context after the other: what was submitted
  * before it began is finished when it comes back. Others ask for a proof and look how far it is;
- * they never wait for it. While a stream capture is open nothing is proved. Contexts are known
+ * only who moves memory waits for it, with a deadline. While a stream capture is open nothing is proved. Contexts are known
  * from their creation; one that is about to be destroyed is left first. Thread-safe.
  */
 #ifndef SL_RUNTIME_PROVE_H
@@ -23,6 +23,14 @@ struct sl_proof {
 /* Begins a proof of all that was submitted so far, unless one is under way. Never blocks. */
 void sl_prove_ask(void);
 void sl_prove_look(struct sl_proof *out);
+
+enum sl_prove_outcome {
+	SL_PROVE_IDLE = 0,
+	SL_PROVE_REFUSED, /* a capture is open, or a context is being destroyed: perhaps later */
+	SL_PROVE_LATE, /* the deadline has passed, or *stop was set (atomic) */
+};
+/* A proof that begins after this was called: returns when it has ended. */
+SL_MUST_CHECK int sl_prove_idle(sl_ns deadline_ns, const uint32_t *stop);
 
 /* A context there is now; twice does no harm. */
 void sl_prove_created(CUcontext ctx);

@@ -16,6 +16,8 @@
 #include "runtime/offer.h"
 #include "runtime/open.h"
 #include "runtime/pids.h"
+#include "runtime/store.h"
+#include "runtime/swap.h"
 
 #include "base/log.h"
 #include "base/step.h"
@@ -123,6 +125,7 @@ static int start(void)
 	sl_fork_watch();
 	sl_gate_start(!sl_options.no_membarrier);
 	sl_control_start();
+	sl_swap_start();
 	sl_gate_on_attach = sl_hidden_touch;
 	return sl_agent_start(sl_session.path);
 }
@@ -192,6 +195,25 @@ bool sl_session_greet(struct sl_line *line)
 	return sent;
 }
 
+/* What of it is on the host, and the files it is in. */
+static void say_evicted(void)
+{
+	union sl_msg msg;
+
+	if (!sl_session_knows_swap())
+		return;
+	sl_store_report();
+	for (uint32_t i = 0; i < sl_session.gpu_count; i++) {
+		if (sl_session.gpus[i].evicted_bytes == 0)
+			continue;
+		sl_wire_init(&msg, SL_MSG_EVICTED);
+		msg.evicted.ordinal = sl_session.gpus[i].ordinal;
+		msg.evicted.evicted_bytes = sl_session.gpus[i].evicted_bytes;
+		sl_session_say(&msg);
+		sl_step(C_EVICTED_TOLD);
+	}
+}
+
 /* All GPUs are known: tell what is held, ask again for what is wanted, let everybody in. */
 static void finish_join(void)
 {
@@ -209,9 +231,11 @@ static void finish_join(void)
 		msg.report.backing_bytes = sl_session.gpus[i].backing_bytes;
 		sl_session_say(&msg);
 	}
+	say_evicted();
 	sl_held_say(true);
 	sl_wire_init(&msg, SL_MSG_REPORTED);
 	sl_session_say(&msg);
+	sl_swap_joined(sl_session_knows_swap());
 	if (again)
 		sl_step(C_RECONNECTED);
 	else
@@ -317,8 +341,13 @@ static int handle(const union sl_msg *msg, struct sl_wire_fds *fds)
 		return SL_SESSION_OK;
 	case SL_MSG_IPC_OPENED: sl_open_on_opened(&msg->ipc_opened); return SL_SESSION_OK;
 	case SL_MSG_IPC_TAKE: sl_open_on_take(&msg->ipc_take, fds); return SL_SESSION_OK;
+	case SL_MSG_STORE: sl_store_on_store(&msg->store, fds); return SL_SESSION_OK;
+	case SL_MSG_TRIM: sl_store_on_trim(&msg->trim); return SL_SESSION_OK;
 	case SL_MSG_GATE:
-	case SL_MSG_PROBE: return SL_SESSION_AGENT;
+	case SL_MSG_PROBE:
+	case SL_MSG_EVICT:
+	case SL_MSG_RESTORE:
+	case SL_MSG_ABORT: return SL_SESSION_AGENT;
 	default: return SL_SESSION_OK;
 	}
 }
@@ -385,7 +414,10 @@ void sl_session_freed_evicted(struct sl_gpu *gpu, uint64_t bytes)
 	gpu->backing_bytes = sl_sub_sat(gpu->backing_bytes, bytes);
 	gpu->evicted_bytes = sl_sub_sat(gpu->evicted_bytes, bytes);
 	sl_session_say_freed(gpu, bytes, SL_FREED_EVICTED);
+	if (gpu->evicted_bytes == 0)
+		sl_swap_nothing_left();
 	sl_session_unlock();
+	sl_step(C_FREED_EVICTED);
 }
 
 void sl_session_evicted(struct sl_gpu *gpu, int64_t bytes)

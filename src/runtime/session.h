@@ -103,7 +103,7 @@ enum sl_session_outcome {
 	SL_SESSION_LOST,     /* drop the line and try again */
 	SL_SESSION_AGAIN,    /* drop the line and try again at once */
 	SL_SESSION_REJECTED, /* drop the line; the agent ends */
-	SL_SESSION_AGENT,    /* GATE or PROBE: out of this unit's hands */
+	SL_SESSION_AGENT, /* GATE, PROBE, EVICT and the like: out of this unit's hands */
 };
 /* What it wants of the descriptors that came with it it takes out of fds. */
 SL_MUST_CHECK int sl_session_handle(const union sl_msg *msg, struct sl_wire_fds *fds);

@@ -3,7 +3,7 @@
  *
  * A thread of its own does it, in the order of design.md section 5 and no other: look for captures, close
  * the gate, wait until nobody is inside, look again, wait until every context is idle, close the control
- * lock, move (mover.h), open what may be opened, answer. The gate stays closed while anything is on the
+ * lock, move (mover.h), answer, open what may be opened. The gate stays closed while anything is on the
  * host. One order at a time; a failure before anything was released leaves all as it was.
  */
 #ifndef SL_RUNTIME_SWAP_H
@@ -11,28 +11,52 @@
 
 #include "base/clock.h"
 #include "base/cuda_types.h"
-#include "wire/wire.h"
+#include "runtime/mover.h"
+
+/* Before the first message, and before threads stand at the gate. */
+void sl_swap_start(void);
 
 /* --- for the agent's thread; none of them blocks --- */
 
 /* EVICT, RESTORE or ABORT has come. */
 void sl_swap_order(const union sl_msg *msg);
-/* Sends SWAPPED and WANT where they are due. False: the line is lost. */
-SL_MUST_CHECK bool sl_swap_look(void);
+/* Sends WANT where it is due. */
+void sl_swap_look(void);
 /* When to look next; SL_NS_NEVER: when woken. */
 sl_ns sl_swap_due(void);
-/* The line is lost: an order that was begun is carried through, and told in the next report. */
+/* The line is lost: of an order that was begun nothing more is released; what has left is told in the next
+ * report. */
 void sl_swap_stop(void);
+/* An order is being carried out, or waits for that: no report can be given now. The agent is woken when it
+ * has ended. */
+SL_MUST_CHECK bool sl_swap_is_busy(void);
+
+/* --- under the session's lock --- */
+
+/* A daemon has our report. One that knows nothing of memory on the host orders nothing back, so all that is out
+ * comes back by itself. */
+void sl_swap_joined(bool knows_swap);
+/* The last byte that was on the host is freed. */
+void sl_swap_nothing_left(void);
 
 /* --- for everybody --- */
 
 /* Is anything of this process on the host, or on its way? One load. */
 bool sl_swap_is_out(void);
 /* For a call that needs memory to be on the GPU, without being a submission: as sl_gate_enter and
- * sl_gate_leave; the daemon is told that somebody waits. */
+ * sl_gate_leave; the daemon is told that somebody waits. No lock may be held, nor the control lock, and
+ * inside nobody waits for the daemon. */
 void sl_swap_need(void);
 void sl_swap_done(void);
 /* In the child of a fork. */
 void sl_swap_forget(void);
+
+/* Who moves: mover.h. Tests of the order of things put their own there. */
+struct sl_swap_mover {
+	void (*evict)(struct sl_gpu *gpu, uint64_t bytes, const uint32_t *stop,
+		struct sl_moved *out);
+	void (*restore)(struct sl_gpu *gpu, struct sl_moved *out);
+};
+extern struct sl_swap_mover sl_swap_mover;
 
 #endif
