@@ -39,7 +39,7 @@ _sluice() {
 			sed -n 's/^  \(--[a-z0-9-]*\).*/\1/p')" -- "$cur")
 		;;
 	help,*) mapfile -t COMPREPLY < <(compgen -W "$(sluice help --names 2>/dev/null)" -- "$cur") ;;
-	set,* | stop,* | why,*) mapfile -t COMPREPLY < <(compgen -W "$(_sluice_names)" -- "$cur") ;;
+	park,* | resume,* | set,* | stop,* | why,*) mapfile -t COMPREPLY < <(compgen -W "$(_sluice_names)" -- "$cur") ;;
 	run,* | softgpu,*) mapfile -t COMPREPLY < <(compgen -c -f -- "$cur") ;;
 	esac
 }

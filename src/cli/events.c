@@ -7,6 +7,7 @@
  */
 #include "cli/cli.h"
 #include "cli/conn.h"
+#include "cli/interrupt.h"
 #include "cli/rows.h"
 #include "cli/told.h"
 
@@ -50,13 +51,6 @@ struct stream {
 		serial; /* of the daemon and the last event that were seen; 0: none */
 	bool lists;     /* the kept events are still coming */
 };
-
-static volatile sig_atomic_t interrupted;
-
-static void on_signal(int number)
-{
-	interrupted = number;
-}
 
 static void print_event(const struct stream *stream, const struct sl_msg_event_row *row)
 {
@@ -134,7 +128,7 @@ static bool wait_for_event(const struct stream *stream, const sigset_t *unblocke
 
 	fflush(stdout);
 	for (;;) {
-		if (interrupted || ferror(stdout))
+		if (sl_interrupt_came() || ferror(stdout))
 			return true;
 		if (ppoll(fds, SL_ARRAY_LEN(fds), NULL, unblocked) < 0 && errno != EINTR)
 			return true;
@@ -170,16 +164,6 @@ static int print_all(
 	}
 }
 
-/* False if a signal came. */
-static bool wait_a_little(const sigset_t *unblocked)
-{
-	const struct timespec span = {.tv_nsec = RETRY_MS * 1000000};
-
-	if (!interrupted)
-		(void)ppoll(NULL, 0, &span, unblocked);
-	return !interrupted;
-}
-
 static int follow(struct stream *stream, const sigset_t *unblocked, struct sl_error *err)
 {
 	bool is_first = true, told = false;
@@ -203,24 +187,9 @@ static int follow(struct stream *stream, const sigset_t *unblocked, struct sl_er
 		if (!told)
 			notice(stream, "the daemon went away; waiting for the next one");
 		told = true;
-		if (!wait_a_little(unblocked))
+		if (!sl_interrupt_sleep(unblocked, RETRY_MS))
 			return SL_EXIT_OK;
 	}
-}
-
-static void catch_signals(sigset_t *unblocked)
-{
-	struct sigaction action = {.sa_handler = on_signal};
-	sigset_t blocked;
-
-	sigemptyset(&blocked);
-	sigaddset(&blocked, SIGINT);
-	sigaddset(&blocked, SIGTERM);
-	sigprocmask(SIG_BLOCK, &blocked, unblocked);
-	sigaction(SIGINT, &action, NULL);
-	sigaction(SIGTERM, &action, NULL);
-	/* A reader that goes away is no failure: fflush says EPIPE. */
-	signal(SIGPIPE, SIG_IGN);
 }
 
 int sl_verb_events(int argc, char **argv)
@@ -235,7 +204,9 @@ int sl_verb_events(int argc, char **argv)
 	if (status >= 0)
 		return status;
 	if (s.follow) {
-		catch_signals(&unblocked);
+		sl_interrupt_catch(&unblocked);
+		/* A reader that goes away is no failure: fflush says EPIPE. */
+		signal(SIGPIPE, SIG_IGN);
 		status = follow(&stream, &unblocked, &err);
 	} else {
 		status = ask(&stream, &err);

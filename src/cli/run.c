@@ -14,6 +14,7 @@
 #include "cli/program.h"
 #include "cli/text.h"
 #include "cli/told.h"
+#include "cli/warm.h"
 
 #include "base/file.h"
 #include "policy/node.h"
@@ -33,7 +34,7 @@ struct settings {
 	int64_t gpus, priority;
 	const char *project, *name;
 	enum sl_switch swap, oom_first;
-	sl_ns longest_wait;
+	sl_ns longest_wait, warm_after;
 	bool force, json;
 };
 
@@ -57,6 +58,9 @@ const struct sl_option sl_verb_run_options[] = {
 	SL_OPT_AS("longest-wait", struct settings, longest_wait, DURATION, "TIME", 1,
 		DAY_MS,
 		"Longest wait for memory above the request. Default: the daemon's."),
+	SL_OPT_AS("warm-after", struct settings, warm_after, DURATION, "TIME", 1,
+		SL_WARM_AFTER_MS_MAX,
+		"Move it to host memory after so long without GPU work. Default: never."),
 	SL_OPT(struct settings, force, FLAG, NULL, 0, 0,
 		"Start CMD even if Sluice cannot work in it; only warn."),
 	SL_OPT_AS("json", struct settings, json, FLAG, NULL, 0, 0,
@@ -129,6 +133,8 @@ static int check_daemon(
 			   : s->longest_wait        ? "--longest-wait"
 						    : NULL;
 
+	if (s->warm_after && sl_warm_check(conn, err))
+		return SL_EXIT_PROTOCOL;
 	return what ? sl_conn_needs(conn, 2, what, err) : SL_EXIT_OK;
 }
 
@@ -217,6 +223,30 @@ static int become(const struct settings *s, char **words)
 		"%.200s: %s", words[0], strerror(error));
 }
 
+/* Says the rest of what was asked for, which RUN has no field for. Outcome: -1 to go on, else the exit
+ * status; the workload then ends with this process. */
+static int set_rest(const struct settings *s, struct sl_conn *conn,
+	const struct sl_msg_run_reply *admitted)
+{
+	struct sl_error err = {0};
+	union sl_msg reply;
+	int status;
+
+	if (!s->warm_after)
+		return -1;
+	status = sl_warm_tell(
+		conn, admitted->workload, admitted->name, s->warm_after, &reply, &err);
+	if (status)
+		return sl_cli_fail(
+			SL_VERB_run, s->json, (enum sl_exit)status, "%s", err.text);
+	if (!reply.set_reply.ok)
+		return sl_told_refusal(SL_VERB_run, s->json, reply.set_reply.reason,
+			reply.set_reply.text, NULL);
+	if (!s->json)
+		sl_told_warning(SL_VERB_run, reply.set_reply.text);
+	return -1;
+}
+
 static int register_and_become(
 	const struct settings *s, const char *library, char **words)
 {
@@ -238,6 +268,9 @@ static int register_and_become(
 	if (!reply.run_reply.ok)
 		return sl_told_refusal(SL_VERB_run, s->json, reply.run_reply.reason,
 			reply.run_reply.text, hint(s, reply.run_reply.reason));
+	status = set_rest(s, &conn, &reply.run_reply);
+	if (status >= 0)
+		return status;
 	if (s->json)
 		print_admission(&reply.run_reply);
 	else

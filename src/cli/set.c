@@ -9,6 +9,7 @@
 #include "cli/named.h"
 #include "cli/text.h"
 #include "cli/told.h"
+#include "cli/warm.h"
 
 #include "policy/node.h"
 
@@ -19,13 +20,14 @@
 #define DAY_MS      (24 * 3600 * 1000)
 #define NO_PRIORITY INT64_MIN
 #define NO_WAIT     SL_NS_NEVER
+#define NO_WARM     SL_NS_NEVER
 
 struct settings {
 	const char *name;
 	struct sl_amount request, limit;
 	int64_t priority;
 	enum sl_switch swap, oom_first;
-	sl_ns longest_wait;
+	sl_ns longest_wait, warm_after;
 	bool json;
 };
 
@@ -44,6 +46,9 @@ const struct sl_option sl_verb_set_options[] = {
 		"Its first demand that does not fit gets out-of-memory, the next waits."),
 	SL_OPT_AS("longest-wait", struct settings, longest_wait, DURATION, "TIME", 0,
 		DAY_MS, "Longest wait for memory above the request; 0: the daemon's."),
+	SL_OPT_AS("warm-after", struct settings, warm_after, DURATION, "TIME", 0,
+		SL_WARM_AFTER_MS_MAX,
+		"Move it to host memory after so long without GPU work; 0: never."),
 	SL_OPT(struct settings, json, FLAG, NULL, 0, 0, "Print a JSON object."),
 	SL_OPT_END,
 };
@@ -103,21 +108,24 @@ static int32_t priority(const struct sl_msg_set_reply *reply)
 	return (int32_t)(reply->priority_biased - SL_PRIORITY_BIAS);
 }
 
-static int print_json(const struct sl_msg_set_reply *reply)
+static int print_json(const struct settings *s, const struct sl_msg_set_reply *reply)
 {
-	return sl_rows_print_json(SL_VERB_set,
-		json_pack("{s:b, s:I, s:o, s:I, s:I, s:i, s:b, s:b, s:I, s:o}", "ok", 1,
-			"workload", (json_int_t)reply->workload, "name",
-			sl_text_json(reply->name), "request_bytes",
-			(json_int_t)reply->request_bytes, "limit_bytes",
-			(json_int_t)reply->limit_bytes, "priority", (int)priority(reply),
-			"swap", !(reply->flags & SL_WORKLOAD_NO_SWAP), "oom_first",
-			!!(reply->flags & SL_WORKLOAD_OOM_FIRST), "over_bytes",
-			(json_int_t)reply->over_bytes, "text",
-			sl_text_json(reply->text)));
+	json_t *object = json_pack("{s:b, s:I, s:o, s:I, s:I, s:i, s:b, s:b, s:I, s:o}",
+		"ok", 1, "workload", (json_int_t)reply->workload, "name",
+		sl_text_json(reply->name), "request_bytes",
+		(json_int_t)reply->request_bytes, "limit_bytes",
+		(json_int_t)reply->limit_bytes, "priority", (int)priority(reply), "swap",
+		!(reply->flags & SL_WORKLOAD_NO_SWAP), "oom_first",
+		!!(reply->flags & SL_WORKLOAD_OOM_FIRST), "over_bytes",
+		(json_int_t)reply->over_bytes, "text", sl_text_json(reply->text));
+
+	if (object && s->warm_after != NO_WARM)
+		json_object_set_new(object, "warm_after_ms",
+			json_integer((json_int_t)(s->warm_after / SL_MS)));
+	return sl_rows_print_json(SL_VERB_set, object);
 }
 
-/* The reply does not have it; it is what was asked for. */
+/* The reply does not have them; they are what was asked for. */
 static void print_longest_wait(sl_ns wait)
 {
 	if (wait == NO_WAIT)
@@ -126,6 +134,16 @@ static void print_longest_wait(sl_ns wait)
 		printf(", longest wait %g s", (double)wait / SL_S);
 	else
 		fputs(", longest wait the daemon's", stdout);
+}
+
+static void print_warm_after(sl_ns warm_after)
+{
+	if (warm_after == NO_WARM)
+		return;
+	if (warm_after)
+		printf(", warm after %g s", (double)warm_after / SL_S);
+	else
+		fputs(", never warm for being idle", stdout);
 }
 
 static int print(const struct settings *s, struct sl_msg_set_reply *reply)
@@ -140,6 +158,7 @@ static int print(const struct settings *s, struct sl_msg_set_reply *reply)
 		reply->flags & SL_WORKLOAD_NO_SWAP ? ", no swap" : "",
 		reply->flags & SL_WORKLOAD_OOM_FIRST ? ", out-of-memory first" : "");
 	print_longest_wait(s->longest_wait);
+	print_warm_after(s->warm_after);
 	putchar('\n');
 	if (reply->over_bytes)
 		printf("It holds %s above its limit. It keeps that until somebody needs "
@@ -150,34 +169,54 @@ static int print(const struct settings *s, struct sl_msg_set_reply *reply)
 	return sl_cli_finish(SL_VERB_set, SL_EXIT_OK);
 }
 
+/* One message for what is named of the older settings, and one for when it is warm. Outcomes of sl_conn_open;
+ * a refusal is in *reply, and ends it. */
+static int tell(const struct settings *s, const struct sl_msg_use_row *row,
+	struct sl_conn *conn, union sl_msg *reply, struct sl_error *err)
+{
+	union sl_msg ask;
+	int status = SL_EXIT_OK;
+
+	if (s->warm_after != NO_WARM)
+		status = sl_warm_check(conn, err);
+	if (!status && which(s)) {
+		fill(s, row, &ask);
+		status = sl_conn_call(conn, &ask, SL_MSG_SET_REPLY, reply, err);
+		if (!status && !reply->set_reply.ok)
+			return SL_EXIT_OK;
+	}
+	if (status || s->warm_after == NO_WARM)
+		return status;
+	return sl_warm_tell(conn, row->workload, row->name, s->warm_after, reply, err);
+}
+
 int sl_verb_set(int argc, char **argv)
 {
 	sl_cleanup(sl_conn_close) struct sl_conn conn = {.fd = -1};
 	sl_cleanup(sl_rows_fini) struct sl_rows uses = {0};
-	struct settings s = {.priority = NO_PRIORITY, .longest_wait = NO_WAIT};
+	struct settings s = {
+		.priority = NO_PRIORITY, .longest_wait = NO_WAIT, .warm_after = NO_WARM};
 	const struct sl_msg_use_row *row;
 	struct sl_error err = {0};
-	union sl_msg ask, reply;
+	union sl_msg reply;
 	int first, status;
 
 	status = sl_cli_parse(SL_VERB_set, &s, argc, argv, &first);
 	if (status >= 0)
 		return status;
-	if (!which(&s))
+	if (!which(&s) && s.warm_after == NO_WARM)
 		return nothing_to_change(&s);
 	status = sl_amounts_check(SL_VERB_set, s.json, &s.request, &s.limit, false);
 	if (status >= 0)
 		return status;
 	status = sl_named_open(&conn, &uses, s.name, 2, "sluice set", &row, &err);
-	if (!status) {
-		fill(&s, row, &ask);
-		status = sl_conn_call(&conn, &ask, SL_MSG_SET_REPLY, &reply, &err);
-	}
+	if (!status)
+		status = tell(&s, row, &conn, &reply, &err);
 	if (status)
 		return sl_cli_fail(
 			SL_VERB_set, s.json, (enum sl_exit)status, "%s", err.text);
 	if (!reply.set_reply.ok)
 		return sl_told_refusal(SL_VERB_set, s.json, reply.set_reply.reason,
 			reply.set_reply.text, NULL);
-	return s.json ? print_json(&reply.set_reply) : print(&s, &reply.set_reply);
+	return s.json ? print_json(&s, &reply.set_reply) : print(&s, &reply.set_reply);
 }

@@ -175,6 +175,104 @@ static void client_row(int fd, unsigned int i)
 	send_msg(fd, &msg);
 }
 
+/* --- memory on the host --- */
+
+/* What was said last of PARK, and how often somebody has looked since. */
+static bool is_parked;
+static unsigned int looks;
+
+/* The second workload is the one that is parked: a gibibyte per look, but for what is held. */
+static uint64_t evicted_bytes(void)
+{
+	uint64_t most = 5 * SL_GIB / 2, bytes = looks * SL_GIB;
+
+	if (is("stuck"))
+		return 0;
+	bytes = bytes < most ? bytes : most;
+	return is_parked ? bytes : most - bytes;
+}
+
+static void swap_row(int fd, unsigned int i)
+{
+	union sl_msg msg;
+
+	sl_wire_init(&msg, SL_MSG_SWAP_ROW);
+	msg.swap_row.workload = i + 1;
+	msg.swap_row.gpu = i == 2 ? 9 : i;
+	msg.swap_row.residency = SL_WIRE_BOUND;
+	if (i == 1 && (is_parked || looks)) {
+		msg.swap_row.residency = is_parked         ? SL_WIRE_PARKED
+					 : is("stuck")     ? SL_WIRE_RESUMING
+					 : evicted_bytes() ? SL_WIRE_RETURNING
+							   : SL_WIRE_BOUND;
+		msg.swap_row.evicted_bytes = evicted_bytes();
+		msg.swap_row.out_bytes = is_parked ? evicted_bytes() : 0;
+		msg.swap_row.in_bytes = is_parked ? 0 : 5 * SL_GIB / 2 - evicted_bytes();
+		looks += !!is("park");
+	}
+	snprintf(msg.swap_row.name, sizeof(msg.swap_row.name), "a-model-server-%u", i);
+	send_msg(fd, &msg);
+}
+
+static void held_row(int fd)
+{
+	union sl_msg msg;
+
+	sl_wire_init(&msg, SL_MSG_HELD_ROW);
+	msg.held_row.client = 11;
+	msg.held_row.workload = 2;
+	msg.held_row.gpu = 1;
+	msg.held_row.pid = 201;
+	msg.held_row.held_bytes = SL_GIB / 2;
+	send_msg(fd, &msg);
+}
+
+static void park_reply(int fd, const struct sl_msg_park *park)
+{
+	union sl_msg msg;
+
+	fprintf(stderr, "PARK workload=%llu name=%s parked=%u\n",
+		(unsigned long long)park->workload, park->name, park->parked);
+	sl_wire_init(&msg, SL_MSG_PARK_REPLY);
+	msg.park_reply.workload = park->workload;
+	sl_wire_str(msg.park_reply.name, sizeof(msg.park_reply.name), park->name);
+	if (is("refuse")) {
+		msg.park_reply.reason = SL_REASON_PARK_NO_POOL;
+		sl_wire_str(msg.park_reply.text, sizeof(msg.park_reply.text),
+			"x cannot be parked: its 3 GiB do not fit\033[2J in the 1 GiB "
+			"left");
+		send_msg(fd, &msg);
+		return;
+	}
+	is_parked = park->parked;
+	looks = 1;
+	msg.park_reply.ok = 1;
+	msg.park_reply.held_bytes = is_parked ? SL_GIB / 2 : 0;
+	send_msg(fd, &msg);
+}
+
+static void warm_reply(int fd, const struct sl_msg_set_warm *warm)
+{
+	union sl_msg msg;
+
+	fprintf(stderr, "SET_WARM workload=%llu name=%s after=%llu\n",
+		(unsigned long long)warm->workload, warm->name,
+		(unsigned long long)warm->warm_after_ms);
+	sl_wire_init(&msg, SL_MSG_SET_REPLY);
+	msg.set_reply.workload = warm->workload;
+	msg.set_reply.ok = !is("refuse-warm");
+	if (!msg.set_reply.ok) {
+		msg.set_reply.reason = SL_REASON_UNKNOWN_WORKLOAD;
+		sl_wire_str(msg.set_reply.text, sizeof(msg.set_reply.text),
+			"it has just ended");
+	}
+	msg.set_reply.request_bytes = SL_GIB;
+	msg.set_reply.limit_bytes = 2 * SL_GIB;
+	msg.set_reply.priority_biased = SL_PRIORITY_BIAS;
+	sl_wire_str(msg.set_reply.name, sizeof(msg.set_reply.name), warm->name);
+	send_msg(fd, &msg);
+}
+
 static void end_list(int fd, uint32_t rows)
 {
 	union sl_msg msg;
@@ -195,6 +293,10 @@ static void list(int fd, uint32_t what)
 		gpu_row(fd, i);
 	for (unsigned int i = 0; i < workloads && what == SL_LIST_CLIENTS; i++)
 		client_row(fd, i);
+	for (unsigned int i = 0; i < workloads && what == SL_LIST_SWAP; i++)
+		swap_row(fd, i);
+	if (what == SL_LIST_HELD)
+		held_row(fd);
 	if (what == SL_LIST_STATUS) {
 		sl_wire_init(&msg, SL_MSG_STATUS_ROW);
 		msg.status_row.pid = (uint32_t)getpid();
@@ -337,6 +439,8 @@ static bool open_with(int fd)
 {
 	if (is("version"))
 		reject(fd, SL_REJECT_VERSION, SL_PROTOCOL_VERSION + 1, "another version");
+	else if (is("old-3") && speaks != 3)
+		reject(fd, SL_REJECT_VERSION, 3, "another version");
 	else if (is("old") && speaks != 1)
 		reject(fd, SL_REJECT_VERSION, 1, "another version");
 	else if (is("full"))
@@ -370,6 +474,8 @@ static void answer(int fd, const union sl_msg *msg)
 		break;
 	case SL_MSG_LIST: list(fd, msg->list.what); break;
 	case SL_MSG_SET: set_reply(fd, &msg->set); break;
+	case SL_MSG_SET_WARM: warm_reply(fd, &msg->set_warm); break;
+	case SL_MSG_PARK: park_reply(fd, &msg->park); break;
 	case SL_MSG_STOP: stop_reply(fd, &msg->stop); break;
 	case SL_MSG_EVENTS: events(fd, &msg->events); break;
 	case SL_MSG_WHY: why(fd, &msg->why); break;

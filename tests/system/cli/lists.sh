@@ -23,7 +23,7 @@ expect 'gpus' 0 '80Gi  *78Gi  *40Gi .*38Gi  *97%  *ok$' "$sluice" gpus
 expect 'gpus: degraded' 0 ' degraded$' "$sluice" gpus
 expect 'gpus: stale' 0 ' stale$' "$sluice" gpus
 expect 'gpus: uuid' 0 'GPU-00000000-0000-0000-0000-000000000002' "$sluice" gpus
-expect 'version' 0 "^daemon   0.1.0, protocol 3, at $SLUICE_SOCKET" "$sluice" version
+expect 'version' 0 "^daemon   0.1.0, protocol 4, at $SLUICE_SOCKET" "$sluice" version
 expect 'doctor' 1 '' "$sluice" doctor
 expect 'watch ends with its reader' 0 '' sh -c "'$sluice' ps --watch 1 | head -n 2"
 
@@ -40,7 +40,7 @@ if command -v python3 >/dev/null; then
 		"3 degraded 2 83751862272"
 	run "$sluice" version --json
 	same 'version --json' "$(json 'd["protocol"], d["daemon"]["driver"], d["daemon_error"]')" \
-		"3 535.1 None"
+		"4 535.1 None"
 	run "$sluice" doctor --json
 	same 'doctor --json' "$(json 'd["ok"], d["checks"][0]["check"], d["checks"][1]["level"]')" \
 		"False library ok"

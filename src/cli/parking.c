@@ -1,0 +1,330 @@
+/*
+ * How far it is, is told by three lists: what the workload has (USE), what of it is on the host (SWAP),
+ * and what cannot be moved (HELD). Parked is a workload that says so and of which nothing but held
+ * memory is left on a GPU; back is one of which nothing is on the host. One that takes turns may be
+ * evicted again between two looks, so a turn it had counts, too.
+ */
+#include "cli/parking.h"
+
+#include "cli/interrupt.h"
+#include "cli/named.h"
+#include "cli/text.h"
+#include "cli/told.h"
+
+#include "base/clock.h"
+#include "policy/node.h"
+
+#include <jansson.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Between two looks. */
+#define LOOK_MS 50
+/* A wait this long is explained, once. */
+#define PATIENCE (3 * SL_S)
+
+/* How a workload stands, over all of its GPUs. */
+struct standing {
+	unsigned int gpus; /* it is known on; 0: it has ended */
+	bool parked;       /* on all of them */
+	bool resuming;     /* on one of them */
+	uint64_t backing_bytes, evicted_bytes, held_bytes;
+	uint64_t moved_bytes, clean_bytes, turns; /* so far */
+};
+
+struct parking {
+	enum sl_verb_id verb;
+	bool parks;
+	const struct sl_parking *settings;
+	struct sl_conn conn;
+	uint64_t workload;
+	char name[64]; /* tamed */
+	struct standing before, now;
+	sl_ns began;
+	bool shows; /* how far it is, on a terminal */
+};
+
+static void add_uses(struct standing *s, const struct sl_rows *rows, uint64_t workload)
+{
+	for (size_t i = 0; i < rows->count; i++)
+		if (rows->all[i].use_row.workload == workload)
+			s->backing_bytes += rows->all[i].use_row.backing_bytes;
+}
+
+static void add_held(struct standing *s, const struct sl_rows *rows, uint64_t workload)
+{
+	for (size_t i = 0; i < rows->count; i++)
+		if (rows->all[i].held_row.workload == workload)
+			s->held_bytes += rows->all[i].held_row.held_bytes;
+}
+
+static void add_swap(
+	struct standing *s, const struct sl_rows *rows, uint64_t workload, bool parks)
+{
+	s->parked = true;
+	for (size_t i = 0; i < rows->count; i++) {
+		const struct sl_msg_swap_row *row = &rows->all[i].swap_row;
+
+		if (row->workload != workload)
+			continue;
+		s->gpus++;
+		s->parked &= row->residency == SL_WIRE_PARKED;
+		s->resuming |= row->residency == SL_WIRE_PARKED ||
+			       row->residency == SL_WIRE_RESUMING;
+		s->evicted_bytes += row->evicted_bytes;
+		s->moved_bytes += parks ? row->out_bytes : row->in_bytes;
+		s->clean_bytes += row->clean_bytes;
+		s->turns += row->turns;
+	}
+}
+
+/* Outcomes of sl_conn_open. */
+static int look(struct parking *p, struct standing *s, struct sl_error *err)
+{
+	sl_cleanup(sl_rows_fini) struct sl_rows uses = {0};
+	sl_cleanup(sl_rows_fini) struct sl_rows held = {0};
+	sl_cleanup(sl_rows_fini) struct sl_rows swap = {0};
+	int status = sl_rows_list(&uses, &p->conn, SL_LIST_USES, err);
+
+	if (!status)
+		status = sl_rows_list(&held, &p->conn, SL_LIST_HELD, err);
+	if (!status)
+		status = sl_rows_list(&swap, &p->conn, SL_LIST_SWAP, err);
+	*s = (struct standing){0};
+	add_uses(s, &uses, p->workload);
+	add_held(s, &held, p->workload);
+	add_swap(s, &swap, p->workload, p->parks);
+	return status;
+}
+
+static bool is_done(const struct parking *p)
+{
+	const struct standing *s = &p->now;
+
+	if (p->parks)
+		return s->backing_bytes <= s->evicted_bytes + s->held_bytes;
+	return !s->resuming && (!s->evicted_bytes || s->turns > p->before.turns);
+}
+
+/* --- what is said --- */
+
+static uint64_t moved_bytes(const struct parking *p)
+{
+	return p->now.moved_bytes - p->before.moved_bytes;
+}
+
+static void show(const struct parking *p)
+{
+	char there[32], all[32];
+
+	if (!p->shows)
+		return;
+	fprintf(stderr, "\r\033[K%s: %s of %s on the host", p->name,
+		sl_bytes_format(p->now.evicted_bytes, there, sizeof(there)),
+		sl_bytes_format(p->now.backing_bytes, all, sizeof(all)));
+	fflush(stderr);
+}
+
+static void unshow(const struct parking *p)
+{
+	if (p->shows)
+		fputs("\r\033[K", stderr);
+}
+
+static void explain(const struct parking *p)
+{
+	unshow(p);
+	if (!p->settings->json)
+		fprintf(stderr,
+			"sluice %s: it takes its time; 'sluice why %s' says what is in "
+			"the way\n",
+			sl_verbs[p->verb].name, p->name);
+}
+
+static int print_json(const struct parking *p, bool done, const char *text)
+{
+	json_t *object = json_pack("{s:b, s:I, s:o, s:b, s:b, s:I, s:I, s:o}", "ok", 1,
+		"workload", (json_int_t)p->workload, "name", sl_text_json(p->name),
+		"parked", (int)p->parks, "done", (int)done, "evicted_bytes",
+		(json_int_t)p->now.evicted_bytes, "held_bytes",
+		(json_int_t)p->now.held_bytes, "text", sl_text_json(text));
+
+	if (object && done) {
+		json_object_set_new(
+			object, "moved_bytes", json_integer((json_int_t)moved_bytes(p)));
+		json_object_set_new(object, "span_ms",
+			json_integer((json_int_t)((sl_clock_now() - p->began) / SL_MS)));
+	}
+	return sl_rows_print_json(p->verb, object);
+}
+
+static void print_parked(const struct parking *p)
+{
+	uint64_t clean = p->now.clean_bytes - p->before.clean_bytes;
+	char host[32], moved[32], same[32], held[32];
+
+	printf("%s is parked: %s on the host, %s copied", p->name,
+		sl_bytes_format(p->now.evicted_bytes, host, sizeof(host)),
+		sl_bytes_format(moved_bytes(p), moved, sizeof(moved)));
+	if (clean)
+		printf(" and %s there already",
+			sl_bytes_format(clean, same, sizeof(same)));
+	printf(", in %.1f s\n", (double)(sl_clock_now() - p->began) / SL_S);
+	if (p->now.held_bytes)
+		printf("%s of it cannot be moved and stay on the GPUs.\n",
+			sl_bytes_format(p->now.held_bytes, held, sizeof(held)));
+}
+
+static int print(const struct parking *p, char *text)
+{
+	char moved[32];
+
+	if (p->settings->json)
+		return print_json(p, true, text);
+	if (p->parks)
+		print_parked(p);
+	else
+		printf("%s is back: %s copied to its GPUs, in %.1f s\n", p->name,
+			sl_bytes_format(moved_bytes(p), moved, sizeof(moved)),
+			(double)(sl_clock_now() - p->began) / SL_S);
+	sl_told_warning(p->verb, text);
+	return sl_cli_finish(p->verb, SL_EXIT_OK);
+}
+
+static int print_begun(const struct parking *p, char *text)
+{
+	if (p->settings->json)
+		return print_json(p, false, text);
+	printf("%s is being %s\n", p->name, p->parks ? "parked" : "resumed");
+	sl_told_warning(p->verb, text);
+	return sl_cli_finish(p->verb, SL_EXIT_OK);
+}
+
+/* --- what is done --- */
+
+static int gave_up(const struct parking *p)
+{
+	unshow(p);
+	fprintf(stderr,
+		"sluice %s: interrupted; the daemon goes on with it, and 'sluice %s %s' "
+		"takes it back\n",
+		sl_verbs[p->verb].name, p->parks ? "resume" : "park", p->name);
+	sl_interrupt_die();
+	return SL_EXIT_SYSTEM;
+}
+
+/* What ends the wait other than success; OK to go on. */
+static int turned_out(const struct parking *p, struct sl_error *err)
+{
+	if (!p->now.gpus) {
+		sl_error_set(err, "%s has ended meanwhile", p->name);
+		return SL_EXIT_REFUSED;
+	}
+	if (p->parks && !p->now.parked) {
+		sl_error_set(err, "%s was resumed by somebody meanwhile", p->name);
+		return SL_EXIT_REFUSED;
+	}
+	if (!p->parks && p->now.parked) {
+		sl_error_set(err, "%s was parked again by somebody meanwhile", p->name);
+		return SL_EXIT_REFUSED;
+	}
+	return SL_EXIT_OK;
+}
+
+static int wait_until_done(struct parking *p, char *text)
+{
+	struct sl_error err = {0};
+	bool explained = false;
+	sigset_t unblocked;
+
+	sl_interrupt_catch(&unblocked);
+	for (;;) {
+		int status = look(p, &p->now, &err);
+
+		if (!status)
+			status = turned_out(p, &err);
+		if (status) {
+			unshow(p);
+			return sl_cli_fail(p->verb, p->settings->json,
+				(enum sl_exit)status, "%s", err.text);
+		}
+		if (is_done(p))
+			break;
+		if (!explained && sl_clock_now() - p->began > PATIENCE) {
+			explain(p);
+			explained = true;
+		}
+		show(p);
+		if (!sl_interrupt_sleep(&unblocked, LOOK_MS))
+			return gave_up(p);
+	}
+	unshow(p);
+	return print(p, text);
+}
+
+/* What may help, where the sentence does not say it. NULL: nothing to add. */
+static const char *hint(uint32_t reason)
+{
+	switch (reason) {
+	case SL_REASON_PARK_NO_POOL: return "sluice doctor shows what uses it";
+	case SL_REASON_PARKED_ALREADY: return "sluice resume brings it back";
+	default: return NULL;
+	}
+}
+
+static int order(struct parking *p, union sl_msg *reply, struct sl_error *err)
+{
+	sl_cleanup(sl_rows_fini) struct sl_rows uses = {0};
+	const struct sl_msg_use_row *row;
+	char what[32];
+	union sl_msg ask;
+	int status;
+
+	snprintf(what, sizeof(what), "sluice %s", sl_verbs[p->verb].name);
+	status = sl_named_open(&p->conn, &uses, p->settings->name,
+		sl_wire_since(SL_MSG_PARK), what, &row, err);
+	if (status)
+		return status;
+	p->workload = row->workload;
+	status = look(p, &p->before, err);
+	if (status)
+		return status;
+	sl_wire_init(&ask, SL_MSG_PARK);
+	ask.park.workload = row->workload;
+	ask.park.parked = p->parks;
+	sl_wire_str(ask.park.name, sizeof(ask.park.name), row->name);
+	p->began = sl_clock_now();
+	return sl_conn_call(&p->conn, &ask, SL_MSG_PARK_REPLY, reply, err);
+}
+
+int sl_parking_main(enum sl_verb_id verb, bool parks, int argc, char **argv)
+{
+	struct sl_parking s = {0};
+	struct parking p = {
+		.verb = verb, .parks = parks, .settings = &s, .conn = {.fd = -1}};
+	struct sl_error err = {0};
+	union sl_msg reply;
+	int first, status;
+
+	status = sl_cli_parse(verb, &s, argc, argv, &first);
+	if (status >= 0)
+		return status;
+	status = order(&p, &reply, &err);
+	if (status)
+		status = sl_cli_fail(verb, s.json, (enum sl_exit)status, "%s", err.text);
+	else if (!reply.park_reply.ok)
+		status = sl_told_refusal(verb, s.json, reply.park_reply.reason,
+			reply.park_reply.text, hint(reply.park_reply.reason));
+	else {
+		snprintf(p.name, sizeof(p.name), "%s", reply.park_reply.name);
+		sl_text_tame(p.name);
+		p.shows = !s.json && isatty(STDERR_FILENO);
+		p.now = p.before;
+		p.now.held_bytes = reply.park_reply.held_bytes;
+		status = s.no_wait ? print_begun(&p, reply.park_reply.text)
+				   : wait_until_done(&p, reply.park_reply.text);
+	}
+	sl_conn_close(&p.conn);
+	return status;
+}

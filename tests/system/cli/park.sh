@@ -1,0 +1,84 @@
+#!/bin/sh
+# park, resume and --warm-after: what the daemon is told, what is waited for, what is said, and daemons
+# that refuse or are old.
+# shellcheck source-path=SCRIPTDIR
+. "$(dirname "$0")/lib.sh"
+
+fake park 2>"$work/told"
+told() { grep -v fake-daemon "$work/told" | tail -n 1; }
+
+# --- to the host and back; the fake one moves a gibibyte per look, and half a gibibyte is held
+expect 'park' 0 '^a-model-server-1 is parked: 2.50 GiB on the host, 2.50 GiB copied, in [0-9.]* s$' \
+	"$sluice" park a-model-server-1
+same 'park' "$(told)" 'PARK workload=2 name=a-model-server-1 parked=1'
+same 'park: what stays' "$(tail -n 1 "$work/out")" '512 MiB of it cannot be moved and stay on the GPUs.'
+expect 'resume' 0 '^a-model-server-1 is back: 2.50 GiB copied to its GPUs, in [0-9.]* s$' \
+	"$sluice" resume a-model-server-1
+same 'resume' "$(told)" 'PARK workload=2 name=a-model-server-1 parked=0'
+expect 'park: by id' 0 '^a-model-server-1 is parked' "$sluice" park 2
+expect 'resume: without a wait' 0 '^a-model-server-1 is being resumed$' "$sluice" resume --no-wait 2
+expect 'park: without a wait' 0 '^a-model-server-1 is being parked$' "$sluice" park 2 --no-wait
+expect 'resume: JSON' 0 '"parked": false' "$sluice" resume 2 --json
+if command -v python3 >/dev/null; then
+	json() { python3 -c "import json, sys; d = json.load(open('$work/out')); print($1)"; }
+	same 'resume: JSON' "$(json 'd["ok"], d["done"], d["workload"], d["evicted_bytes"], d["moved_bytes"] > 0, "span_ms" in d')" \
+		'True True 2 0 True True'
+	expect 'park: JSON' 0 '"parked": true' "$sluice" park 2 --json --no-wait
+	same 'park: JSON' "$(json 'd["ok"], d["done"], d["held_bytes"], d["name"], "moved_bytes" in d')" \
+		'True False 536870912 a-model-server-1 False'
+fi
+expect 'park: nobody' 64 'no NAME' "$sluice" park
+expect 'park: two' 64 "unexpected word 'b'" "$sluice" park a b
+expect 'park: unknown' 75 "no workload 'a-model-sever-1'; did you mean 'a-model-server-1'?" "$sluice" park a-model-sever-1
+expect 'resume: unknown, as JSON' 75 '^{"ok": false, "exit": 75, "error": "there is no workload' "$sluice" resume zzz --json
+
+# --- --warm-after, behind RUN and SET on the same connection
+expect 'run: warm' 0 '' "$sluice" run --warm-after 10m -- true
+same 'run: warm' "$(told)" 'SET_WARM workload=7 name=w7 after=600000'
+expect 'run: never is the default' 64 'warm-after 0 is not within 1ms to 720h$' "$sluice" run --warm-after 0 -- true
+expect 'set: warm' 0 '^a-model-server-1: .*, warm after 90 s$' "$sluice" set a-model-server-1 --warm-after 90s
+same 'set: warm' "$(tail -n 1 "$work/told")" 'SET_WARM workload=2 name=a-model-server-1 after=90000'
+expect 'set: never' 0 ', never warm for being idle$' "$sluice" set a-model-server-1 --priority 3 --warm-after 0
+same 'set: both' "$(tail -n 2 "$work/told" | cut -d' ' -f1-2)" 'SET workload=2
+SET_WARM workload=2'
+expect 'set: warm, as JSON' 0 '"warm_after_ms": 1500' "$sluice" set a-model-server-1 --warm-after 1500ms --json
+
+# --- what is in the way is found, and an interruption takes nothing back
+fake stuck 2>"$work/stuck"
+"$sluice" park 2 >"$work/out" 2>"$work/err" &
+pid=$!
+tries=0
+until grep -q "'sluice why a-model-server-1' says what is in the way" "$work/err"; do
+	tries=$((tries + 1))
+	[ $tries -gt 500 ] && { fail 'park says nothing'; break; }
+	sleep 0.02
+done
+kill -TERM $pid
+wait $pid 2>/dev/null
+same 'park: interrupted' $? 143
+same 'park: says what goes on' "$(tail -n 1 "$work/err")" \
+	"sluice park: interrupted; the daemon goes on with it, and 'sluice resume a-model-server-1' takes it back"
+same 'park: claims nothing' "$(cat "$work/out")" ''
+
+# --- a daemon that refuses
+fake refuse
+expect 'park refused' 75 '^sluice park: refused: x cannot be parked: its 3 GiB do not fit?\[2J in the 1 GiB left$' \
+	"$sluice" park a-model-server-1
+expect 'park refused, with a hint' 75 '^(sluice doctor shows what uses it)$' "$sluice" park a-model-server-1
+expect 'park refused, as JSON' 75 '^{"ok": false, "exit": 75, "reason": "PARK_NO_POOL"' "$sluice" park 2 --json
+fake refuse-warm
+expect 'run: warm refused' 75 '^sluice run: refused: it has just ended$' "$sluice" run --warm-after 1s -- touch "$work/ran"
+same 'run: warm refused, nothing runs' "$(ls "$work/ran" 2>/dev/null)" ''
+
+# --- a daemon of protocol 3
+fake old-3 2>"$work/old"
+for words in 'park a-model-server-1' 'resume a-model-server-1'; do
+	# shellcheck disable=SC2086 # words are meant
+	expect "old: $words" 76 "speaks protocol 3, which has no sluice ${words%% *}; restart it" "$sluice" $words
+done
+expect 'old: run --warm-after' 76 'protocol 3, which has no --warm-after; restart it' \
+	"$sluice" run --warm-after 1s -- touch "$work/ran"
+expect 'old: set --warm-after' 76 'protocol 3, which has no --warm-after; restart it' \
+	"$sluice" set a-model-server-1 --warm-after 1s --priority 1
+same 'old: nothing was done' "$(grep -c -e '^RUN' -e '^SET' "$work/old")$(ls "$work/ran" 2>/dev/null)" 0
+finish
