@@ -47,6 +47,7 @@ static void on_thread_exit(void *arg)
 	/* A thread that was cancelled inside the driver leaves its depth behind. */
 	__atomic_store_n(&record->depth, 0, __ATOMIC_RELEASE);
 	__atomic_store_n(&record->parked_ns, 0, __ATOMIC_RELAXED);
+	record->lent = false;
 	sl_gate_self = NULL;
 	__atomic_store_n(&record->in_use, 0, __ATOMIC_RELEASE);
 }
@@ -104,9 +105,8 @@ static struct sl_gate_thread *make_records(void)
 	return &page[0];
 }
 
-struct sl_gate_thread *sl_gate_attach(void)
+static struct sl_gate_thread *take_record(void)
 {
-	int saved_errno = errno;
 	struct sl_gate_thread *record = NULL;
 
 	if (sl_mode_is_active()) {
@@ -117,11 +117,50 @@ struct sl_gate_thread *sl_gate_attach(void)
 	if (record) {
 		watch_thread_exit(record);
 		sl_gate_self = record;
-		if (sl_gate_on_attach)
-			sl_gate_on_attach();
+	}
+	return record;
+}
+
+struct sl_gate_thread *sl_gate_attach(void)
+{
+	int saved_errno = errno;
+	struct sl_gate_thread *record = take_record();
+
+	if (record && sl_gate_on_attach)
+		sl_gate_on_attach();
+	errno = saved_errno;
+	return record;
+}
+
+struct sl_gate_thread *sl_gate_borrow(void)
+{
+	int saved_errno = errno;
+	struct sl_gate_thread *record = sl_gate_self;
+
+	if (!record) {
+		record = take_record();
+		if (record)
+			record->lent = true;
 	}
 	errno = saved_errno;
 	return record;
+}
+
+void sl_gate_give_back(struct sl_gate_thread *self)
+{
+	int saved_errno = errno;
+
+	if (!self || !self->depth)
+		return;
+	__atomic_store_n(&self->depth, self->depth - 1, __ATOMIC_RELEASE);
+	if (!self->lent || self->depth)
+		return;
+	self->lent = false;
+	sl_gate_self = NULL;
+	if (__atomic_load_n(&key_state, __ATOMIC_ACQUIRE) == KEY_READY)
+		sl_libc_key_set(key, NULL);
+	__atomic_store_n(&self->in_use, 0, __ATOMIC_RELEASE);
+	errno = saved_errno;
 }
 
 static void tell_parked(struct sl_gate_thread *self, sl_ns now_ns)

@@ -28,6 +28,7 @@ struct sl_gate_thread {
 	uint64_t submissions; /* outermost entries so far; written by its thread only */
 	uintptr_t stack;      /* the stack's end at the outermost entry */
 	struct sl_gate_thread *next;
+	bool lent; /* see sl_gate_borrow() */
 	sl_ns parked_ns; /* when it last said that it stands at the closed gate; 0: it does not */
 } __attribute__((aligned(64)));
 
@@ -42,6 +43,11 @@ extern uint32_t sl_gate_word;
 /* The calling thread's record, made and published now. NULL in bypass or without memory: then
  * the thread is not gated. */
 struct sl_gate_thread *sl_gate_attach(void) SL_COLD;
+/* The calling thread's record as above, for a call that passes the gate and is no submission: a thread that has
+ * none gets one until sl_gate_give_back. */
+struct sl_gate_thread *sl_gate_borrow(void);
+/* Leaves, without counting a submission. NULL is fine. */
+void sl_gate_give_back(struct sl_gate_thread *self);
 void sl_gate_enter_slowly(struct sl_gate_thread *self) SL_COLD;
 /* An entry at a depth above 0: a nested one, or one after a jump. */
 void sl_gate_enter_again(struct sl_gate_thread *self, uintptr_t stack) SL_COLD;

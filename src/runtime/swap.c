@@ -511,18 +511,15 @@ void sl_swap_start(void)
 
 void sl_swap_need(void)
 {
-	struct sl_gate_thread *self = sl_gate_self;
+	struct sl_gate_thread *self = sl_gate_borrow();
 
-	if (self || (self = sl_gate_attach()))
+	if (self)
 		sl_gate_enter(self);
 }
 
 void sl_swap_done(void)
 {
-	struct sl_gate_thread *self = sl_gate_self;
-
-	if (self && self->depth)
-		sl_gate_leave(self);
+	sl_gate_give_back(sl_gate_self);
 }
 
 void sl_swap_forget(void)
