@@ -1,0 +1,508 @@
+/*
+ * swap-daemon - a daemon that moves its clients' memory to the host and back for no reason at all
+ *
+ * sluiced moves memory when somebody needs the room, in an order that makes sense. This one stands in for it
+ * to find what the library does about any order there can be: it grants everything, evicts all or a few
+ * bytes, aborts what it has just ordered, restores at once or much later, takes copies back, loses lines, and
+ * keeps the rules that the library may count on: no order while a grant or another order of that
+ * client is open, room on the host before an EVICT (unless --stingy), no grant while anything is out.
+ * Every order must be answered in time, with figures that can be. Ends when the last client has been gone
+ * for a while; one line of JSON tells what was done, exit status 1 that an answer was wrong.
+ */
+#include "base/cuda_abi.h"
+#include "wire/wire.h"
+#include "prog.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+enum {
+	CLIENTS_MAX = 256,
+	GPUS_MAX = 8,
+	ASKS_MAX = 64,
+	ANSWER_MS = 40000,
+	LONELY_MS = 700
+};
+
+struct order {
+	uint64_t id, since_ms;
+	enum sl_msg_type type; /* 0: none open */
+	uint32_t gpu;
+	bool aborted;
+};
+
+struct client {
+	int fd; /* -1: free */
+	struct order order;
+	uint64_t backing[GPUS_MAX], evicted[GPUS_MAX];
+	uint64_t store_bytes, next_ms, open_epochs;
+	uint32_t store_number;
+	struct sl_msg_ask asks[ASKS_MAX];
+	size_t ask_count;
+	bool reported, wants;
+};
+
+static struct client clients[CLIENTS_MAX];
+static struct {
+	uint64_t seed, pause_ms, lose, stingy;
+	const char *socket;
+} options = {.seed = 1, .pause_ms = 40};
+static struct {
+	uint64_t evicts, part, refused, restores, aborts, trims, backs, lost, asks, wants,
+		moved, clean, zero, slowest_ms, wrong;
+} did;
+static uint64_t order_id, epoch, random_state;
+static int gpu_count;
+static CUuuid uuids[GPUS_MAX];
+static size_t totals[GPUS_MAX];
+
+static uint64_t draw(uint64_t below)
+{
+	return prog_random(&random_state) % below;
+}
+
+static void wrong(const struct client *c, const char *what, uint64_t value)
+{
+	did.wrong++;
+	prog_say("{\"error\":\"%s\",\"client\":%d,\"value\":%llu}", what,
+		(int)(c - clients), (unsigned long long)value);
+}
+
+static void drop(struct client *c)
+{
+	(void)close(c->fd);
+	memset(c, 0, sizeof(*c));
+	c->fd = -1;
+}
+
+static void say(struct client *c, const union sl_msg *msg)
+{
+	/* A client that is gone shows when it is read from. */
+	if (c->fd >= 0 && sl_wire_send(c->fd, msg) < 0)
+		drop(c);
+}
+
+/* --- what a client needs to begin ------------------------------------------------------------------ */
+
+static void look_at_gpus(void)
+{
+	PROG_MUST(cuInit(0));
+	PROG_MUST(cuDeviceGetCount(&gpu_count));
+	if (gpu_count > GPUS_MAX)
+		gpu_count = GPUS_MAX;
+	for (int i = 0; i < gpu_count; i++) {
+		PROG_MUST(cuDeviceGetUuid(&uuids[i], i));
+		PROG_MUST(cuDeviceTotalMem_v2(&totals[i], i));
+	}
+}
+
+static void say_gpu(struct client *c, uint32_t ordinal)
+{
+	union sl_msg msg;
+
+	sl_wire_init(&msg, SL_MSG_GPU);
+	msg.gpu.ordinal = ordinal;
+	memcpy(msg.gpu.uuid, &uuids[ordinal], sizeof(msg.gpu.uuid));
+	msg.gpu.total_bytes = totals[ordinal];
+	msg.gpu.limit_bytes = totals[ordinal];
+	say(c, &msg);
+}
+
+static void welcome(struct client *c)
+{
+	union sl_msg msg;
+
+	sl_wire_init(&msg, SL_MSG_WELCOME);
+	msg.welcome.daemon_epoch = 1;
+	msg.welcome.client = (uint64_t)(c - clients) + 1;
+	msg.welcome.workload = 1;
+	msg.welcome.gpu_count = (uint32_t)gpu_count;
+	say(c, &msg);
+	for (int i = 0; i < gpu_count; i++)
+		say_gpu(c, (uint32_t)i);
+}
+
+/* --- host memory --------------------------------------------------------------------------------------- */
+
+static void give_store(struct client *c, uint64_t bytes)
+{
+	int fd = memfd_create("swap-daemon", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	union sl_msg msg;
+
+	if (fd < 0 || ftruncate(fd, (off_t)bytes) != 0 ||
+		fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
+		perror("swap-daemon: memfd");
+		exit(PROG_USAGE);
+	}
+	sl_wire_init(&msg, SL_MSG_STORE);
+	msg.store.number = ++c->store_number;
+	msg.store.bytes = bytes;
+	if (sl_wire_send_fds(c->fd, &msg, &fd, 1) == SL_WIRE_OK)
+		c->store_bytes += bytes;
+	(void)close(fd);
+}
+
+/* In pieces of any size, as long as the chunks fit somewhere. */
+static void give_room(struct client *c)
+{
+	uint64_t need = 96 << 20;
+
+	for (int i = 0; i < gpu_count; i++)
+		need += c->backing[i] + c->backing[i] / 2;
+	while (c->fd >= 0 && c->store_bytes < need)
+		give_store(c, (uint64_t)(64 + draw(192)) << 20);
+}
+
+/* --- orders -------------------------------------------------------------------------------------------------- */
+
+static bool is_out(const struct client *c)
+{
+	uint64_t out = 0;
+
+	for (int i = 0; i < gpu_count; i++)
+		out += c->evicted[i];
+	return out > 0;
+}
+
+static void order(struct client *c, enum sl_msg_type type, uint32_t gpu, uint64_t bytes)
+{
+	union sl_msg msg;
+
+	sl_wire_init(&msg, type);
+	c->order = (struct order){++order_id, prog_now_ms(), type, gpu, false};
+	if (type == SL_MSG_EVICT) {
+		msg.evict.order = order_id;
+		msg.evict.ordinal = gpu;
+		msg.evict.deadline_ms = 100 + (uint32_t)draw(400);
+		msg.evict.bytes = bytes;
+		did.evicts++;
+	} else {
+		msg.restore.order = order_id;
+		msg.restore.ordinal = gpu;
+		msg.restore.bytes = bytes;
+		did.restores++;
+	}
+	say(c, &msg);
+}
+
+static void order_abort(struct client *c)
+{
+	union sl_msg msg;
+
+	sl_wire_init(&msg, SL_MSG_ABORT);
+	msg.abort.order = c->order.id;
+	c->order.aborted = true;
+	did.aborts++;
+	say(c, &msg);
+}
+
+static void trim(struct client *c)
+{
+	union sl_msg msg;
+
+	sl_wire_init(&msg, SL_MSG_TRIM);
+	msg.trim.bytes = draw(UINT64_C(256) << 20);
+	did.trims++;
+	say(c, &msg);
+}
+
+static void evict_some(struct client *c)
+{
+	uint32_t gpu = (uint32_t)draw((uint64_t)gpu_count);
+	uint64_t bytes = UINT64_MAX;
+
+	if (c->backing[gpu] <= c->evicted[gpu])
+		return;
+	if (!options.stingy || draw(3))
+		give_room(c);
+	switch (draw(4)) {
+	case 0: bytes = 1; break;
+	case 1: bytes = 1 + draw(c->backing[gpu]); break;
+	case 2: bytes = c->backing[gpu] - c->evicted[gpu]; break;
+	default: break;
+	}
+	if (c->fd >= 0)
+		order(c, SL_MSG_EVICT, gpu, bytes);
+	if (c->fd >= 0 && draw(6) == 0)
+		order_abort(c);
+}
+
+/* True if there was anything to bring back. */
+static bool restore_next(struct client *c)
+{
+	for (int i = 0; i < gpu_count; i++) {
+		if (c->evicted[i]) {
+			order(c, SL_MSG_RESTORE, (uint32_t)i, c->evicted[i]);
+			return true;
+		}
+	}
+	return false;
+}
+
+static void grant_all(struct client *c)
+{
+	for (size_t i = 0; i < c->ask_count && c->fd >= 0; i++) {
+		union sl_msg msg;
+
+		sl_wire_init(&msg, SL_MSG_GRANT);
+		msg.grant.ask = c->asks[i].ask;
+		msg.grant.epoch = ++epoch;
+		msg.grant.bytes = c->asks[i].bytes;
+		/* Its bytes count from now: too many is as good as enough. */
+		c->backing[c->asks[i].ordinal % GPUS_MAX] += c->asks[i].bytes;
+		c->open_epochs++;
+		did.asks++;
+		say(c, &msg);
+	}
+	c->ask_count = 0;
+}
+
+/* What to do next, if nothing is open. */
+static void move(struct client *c)
+{
+	uint64_t now_ms = prog_now_ms();
+
+	if (!c->reported || c->order.type || c->open_epochs)
+		return;
+	if (!is_out(c) && c->ask_count) {
+		grant_all(c);
+		return;
+	}
+	if (now_ms < c->next_ms && !c->ask_count)
+		return;
+	c->next_ms = now_ms + draw(2 * options.pause_ms + 1);
+	if (options.lose && draw(options.lose) == 0) {
+		did.lost++;
+		drop(c);
+	} else if (is_out(c) && (c->wants || c->ask_count || draw(3) == 0)) {
+		(void)restore_next(c);
+	} else if (draw(12) == 0) {
+		trim(c);
+	} else if (!c->ask_count) {
+		evict_some(c);
+	}
+}
+
+/* --- what they say ------------------------------------------------------------------------------------------- */
+
+static void on_swapped(struct client *c, const struct sl_msg_swapped *m)
+{
+	struct order o = c->order;
+	uint64_t span_ms = prog_now_ms() - o.since_ms;
+
+	if (!o.type || m->order != o.id || m->ordinal != o.gpu) {
+		wrong(c, "an answer to nothing", m->order);
+		return;
+	}
+	if (span_ms > did.slowest_ms)
+		did.slowest_ms = span_ms;
+	c->order.type = 0;
+	c->evicted[o.gpu] = m->evicted_bytes;
+	did.moved += m->moved_bytes;
+	did.clean += m->clean_bytes;
+	did.zero += m->zero_bytes;
+	did.part += m->outcome == SL_WIRE_SWAP_PART;
+	did.refused += m->outcome == SL_WIRE_SWAP_REFUSED;
+	if (m->evicted_bytes > c->backing[o.gpu])
+		wrong(c, "more is out than there is", m->evicted_bytes);
+	if (o.type == SL_MSG_RESTORE && m->outcome == SL_WIRE_SWAP_OK && m->evicted_bytes)
+		wrong(c, "restored, and still out", m->evicted_bytes);
+	if (m->outcome != SL_WIRE_SWAP_OK && m->cause == SL_WIRE_SWAP_NO_CAUSE)
+		wrong(c, "not all, and no cause", m->outcome);
+	if (m->cause == SL_WIRE_SWAP_ABORTED && !o.aborted)
+		wrong(c, "aborted by nobody", m->order);
+}
+
+static void on_freed(struct client *c, const struct sl_msg_freed *m)
+{
+	uint32_t gpu = m->ordinal % GPUS_MAX;
+
+	if (m->bytes > c->backing[gpu])
+		wrong(c, "more freed than there is", m->bytes);
+	c->backing[gpu] -= m->bytes < c->backing[gpu] ? m->bytes : c->backing[gpu];
+	if (!(m->flags & SL_FREED_EVICTED))
+		return;
+	if (m->bytes > c->evicted[gpu])
+		wrong(c, "more freed on the host than is there", m->bytes);
+	c->evicted[gpu] -= m->bytes < c->evicted[gpu] ? m->bytes : c->evicted[gpu];
+}
+
+static void on_ask(struct client *c, const struct sl_msg_ask *m)
+{
+	if (c->ask_count == ASKS_MAX) {
+		wrong(c, "too many asks", m->ask);
+		return;
+	}
+	c->asks[c->ask_count++] = *m;
+}
+
+static void on_cancel(struct client *c, const struct sl_msg_cancel *m)
+{
+	for (size_t i = 0; i < c->ask_count; i++) {
+		if (c->asks[i].ask == m->ask)
+			c->asks[i] = c->asks[--c->ask_count];
+	}
+}
+
+static void on_report(struct client *c, const union sl_msg *msg)
+{
+	if (msg->head.type == SL_MSG_REPORT)
+		c->backing[msg->report.ordinal % GPUS_MAX] = msg->report.backing_bytes;
+	else if (msg->head.type == SL_MSG_EVICTED)
+		c->evicted[msg->evicted.ordinal % GPUS_MAX] = msg->evicted.evicted_bytes;
+	else
+		c->store_bytes += msg->store_held.bytes;
+	if (msg->head.type == SL_MSG_STORE_HELD &&
+		msg->store_held.number > c->store_number)
+		c->store_number = msg->store_held.number;
+}
+
+static void on_message(struct client *c, const union sl_msg *msg)
+{
+	switch (msg->head.type) {
+	case SL_MSG_HELLO: welcome(c); break;
+	case SL_MSG_REPORT:
+	case SL_MSG_EVICTED:
+	case SL_MSG_STORE_HELD: on_report(c, msg); break;
+	case SL_MSG_REPORTED: c->reported = true; break;
+	case SL_MSG_ASK: on_ask(c, &msg->ask); break;
+	case SL_MSG_CANCEL: on_cancel(c, &msg->cancel); break;
+	case SL_MSG_COMMIT:
+	case SL_MSG_CREATE_FAILED: c->open_epochs -= c->open_epochs ? 1 : 0; break;
+	case SL_MSG_FREED: on_freed(c, &msg->freed); break;
+	case SL_MSG_MEASURE:
+		say_gpu(c, msg->measure.ordinal % (uint32_t)gpu_count);
+		break;
+	case SL_MSG_SWAPPED: on_swapped(c, &msg->swapped); break;
+	case SL_MSG_STORE_BACK: did.backs++; break;
+	case SL_MSG_WANT:
+		c->wants = msg->want.wants;
+		did.wants++;
+		break;
+	default: break;
+	}
+}
+
+static void hear(struct client *c)
+{
+	struct sl_wire_fds fds;
+	struct sl_error error;
+	union sl_msg msg;
+	int result = sl_wire_recv_fds(
+		c->fd, SL_FROM_CLIENT | SL_FROM_CONTROL, &msg, &fds, &error);
+
+	sl_wire_fds_close(&fds);
+	if (result == SL_WIRE_BAD)
+		wrong(c, "a message that is none", msg.head.type);
+	if (result == SL_WIRE_AGAIN)
+		return;
+	if (result == SL_WIRE_OK)
+		on_message(c, &msg);
+	else
+		drop(c);
+}
+
+/* --- the loop ---------------------------------------------------------------------------------------------- */
+
+static int listen_at(const char *path)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+	snprintf(address.sun_path, sizeof(address.sun_path), "%s", path);
+	if (fd < 0 || bind(fd, (struct sockaddr *)&address, sizeof(address)) < 0 ||
+		listen(fd, 64) < 0) {
+		perror("swap-daemon: bind");
+		exit(PROG_USAGE);
+	}
+	return fd;
+}
+
+static void take_in(int listener)
+{
+	int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+	size_t i = 0;
+
+	while (i < CLIENTS_MAX && clients[i].fd >= 0)
+		i++;
+	if (fd < 0 || i == CLIENTS_MAX)
+		exit(PROG_USAGE);
+	clients[i] = (struct client){.fd = fd};
+}
+
+static void late(struct client *c)
+{
+	if (!c->order.type || prog_now_ms() - c->order.since_ms < ANSWER_MS)
+		return;
+	wrong(c, "an order is not answered", c->order.id);
+	drop(c);
+}
+
+static size_t round_of(int listener)
+{
+	struct pollfd ready[CLIENTS_MAX + 1] = {{listener, POLLIN, 0}};
+	size_t there = 0;
+
+	for (size_t i = 0; i < CLIENTS_MAX; i++)
+		ready[i + 1] = (struct pollfd){clients[i].fd, POLLIN, 0};
+	(void)poll(ready, CLIENTS_MAX + 1, 5);
+	for (size_t i = 0; i < CLIENTS_MAX; i++) {
+		if (clients[i].fd >= 0 && ready[i + 1].revents)
+			hear(&clients[i]);
+		if (clients[i].fd >= 0)
+			late(&clients[i]);
+		if (clients[i].fd >= 0)
+			move(&clients[i]);
+		there += clients[i].fd >= 0;
+	}
+	if (ready[0].revents)
+		take_in(listener);
+	return there;
+}
+
+int main(int argc, char **argv)
+{
+	const struct prog_option rows[] = {
+		{"socket", PROG_TEXT, &options.socket, "where to listen"},
+		{"seed", PROG_NUMBER, &options.seed, "of what is drawn"},
+		{"pause-ms", PROG_NUMBER, &options.pause_ms,
+			"between orders, in the mean"},
+		{"lose", PROG_NUMBER, &options.lose,
+			"one in so many orders is a lost line"},
+		{"stingy", PROG_NUMBER, &options.stingy,
+			"1: not always enough room on the host"},
+	};
+	uint64_t alone_ms = 0, seen = 0;
+	int listener;
+
+	(void)prog_options(argc, argv, "Moves memory for no reason.", rows,
+		sizeof(rows) / sizeof(rows[0]));
+	random_state = options.seed;
+	look_at_gpus();
+	for (size_t i = 0; i < CLIENTS_MAX; i++)
+		clients[i].fd = -1;
+	listener = listen_at(options.socket);
+	prog_say("{\"event\":\"listening\"}");
+	while (!seen || prog_now_ms() - alone_ms < LONELY_MS) {
+		if (round_of(listener) == 0)
+			continue;
+		alone_ms = prog_now_ms();
+		seen = 1;
+	}
+#define TOLD(name) "\"" #name "\":%llu,"
+#define TELL(name) (unsigned long long)did.name
+	prog_say("{\"event\":\"end\"," TOLD(evicts) TOLD(part) TOLD(refused)
+			 TOLD(restores) TOLD(aborts) TOLD(trims) TOLD(backs) TOLD(lost)
+				 TOLD(asks) TOLD(wants) TOLD(moved) TOLD(clean) TOLD(zero)
+					 TOLD(slowest_ms) "\"wrong\":%llu}",
+		TELL(evicts), TELL(part), TELL(refused), TELL(restores), TELL(aborts),
+		TELL(trims), TELL(backs), TELL(lost), TELL(asks), TELL(wants),
+		TELL(moved), TELL(clean), TELL(zero), TELL(slowest_ms), TELL(wrong));
+	return did.wrong ? PROG_WRONG : PROG_OK;
+}
