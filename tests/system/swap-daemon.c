@@ -433,7 +433,8 @@ static void take_in(int listener)
 		i++;
 	if (fd < 0 || i == CLIENTS_MAX)
 		exit(PROG_USAGE);
-	clients[i] = (struct client){.fd = fd};
+	clients[i] = (struct client){
+		.fd = fd, .next_ms = prog_now_ms() + draw(2 * options.pause_ms + 1)};
 }
 
 static void late(struct client *c)
