@@ -7,7 +7,9 @@
  * ends its regions and slabs with it.
  */
 #include "runtime/capture.h"
+#include "runtime/control.h"
 #include "runtime/device.h"
+#include "runtime/hash.h"
 #include "runtime/hidden.h"
 #include "runtime/hooks.h"
 #include "runtime/kept.h"
@@ -18,6 +20,7 @@
 #include "runtime/peer.h"
 #include "runtime/prove.h"
 #include "runtime/room.h"
+#include "runtime/store.h"
 
 /* The daemon answers within 200 ms (messages.def). */
 #define MEASURE_WAIT_NS (250 * SL_MS)
@@ -48,6 +51,8 @@ static CUresult created(CUcontext *ctx, CUdevice dev, CUresult result)
 		return result;
 	sl_prove_created(*ctx);
 	gpu = sl_device_gpu(dev);
+	if (gpu)
+		sl_hasher_context(*ctx, dev);
 	if (gpu)
 		sl_session_measure(gpu, MEASURE_WAIT_NS);
 	return result;
@@ -145,6 +150,23 @@ static CUcontext last_of(CUdevice dev)
 	return ctx && __atomic_load_n(&retained[dev], __ATOMIC_RELAXED) <= 1 ? ctx : NULL;
 }
 
+/* Around a call that may end ctx; dying: NULL where it is known that it will not. From here on nothing of ours is
+ * done in it, and no memory moves until `destroyed`: who evicts has proved before that no context has work left,
+ * so the driver does not wait in there while it is waited for. */
+static struct sl_space *hold(CUcontext dying, CUcontext ctx, bool hide)
+{
+	struct sl_space *space;
+
+	sl_prove_hold(dying);
+	space = sl_memory_hold(ctx, hide);
+	sl_control_enter();
+	if (dying) {
+		sl_hasher_drop_context(dying);
+		sl_store_drop_context(dying);
+	}
+	return space;
+}
+
 /* Memory goes after its context, never before: the driver may refuse (a primary context cannot be
  * destroyed, only released), and then all must be as it was; and it waits for the context's
  * work, which may wait for something that another context's thread has yet to do, so nobody
@@ -152,7 +174,10 @@ static CUcontext last_of(CUdevice dev)
 static void destroyed(CUcontext ctx, struct sl_space *space, bool gone)
 {
 	if (!gone) {
+		if (space)
+			sl_hasher_context(ctx, space->dev);
 		sl_memory_unhold(space);
+		sl_control_leave();
 		return;
 	}
 	sl_capture_drop_context(ctx);
@@ -160,6 +185,7 @@ static void destroyed(CUcontext ctx, struct sl_space *space, bool gone)
 	sl_memory_drop(space);
 	sl_opened_drop_context(ctx);
 	sl_kept_drop_context(ctx);
+	sl_control_leave();
 	sl_pool_look_at_all();
 	(void)sl_passed_trim();
 	sl_hidden_touch();
@@ -176,8 +202,7 @@ static void destroyed(CUcontext ctx, struct sl_space *space, bool gone)
                                                                  \
 		if (!sl_mode_is_active() || !dying)              \
 			return sl_real.symbol args;              \
-		sl_prove_hold(dying);                            \
-		space = sl_memory_hold(dying, true);             \
+		space = hold(dying, dying, true);                \
 		kept = sl_kept_hold(dying);                      \
 		result = sl_real.symbol args;                    \
 		sl_kept_unhold(kept, result == CUDA_SUCCESS);    \
@@ -198,8 +223,7 @@ static void destroyed(CUcontext ctx, struct sl_space *space, bool gone)
                                                                                  \
 		if (!sl_mode_is_active())                                        \
 			return sl_real.symbol(dev);                              \
-		sl_prove_hold(last);                                             \
-		space = sl_memory_hold(ctx, false);                              \
+		space = hold(last, ctx, false);                                  \
 		result = sl_real.symbol(dev);                                    \
 		gone = result == CUDA_SUCCESS && !primary_is_active(dev);        \
 		if (result == CUDA_SUCCESS && ctx)                               \
@@ -227,8 +251,7 @@ SL_EXPORT CUresult cuCtxDetach(CUcontext ctx)
 
 	if (!sl_mode_is_active())
 		return sl_real.cuCtxDetach(ctx);
-	sl_prove_hold(ctx);
-	space = sl_memory_hold(ctx, false);
+	space = hold(ctx, ctx, false);
 	r = sl_real.cuCtxDetach(ctx);
 	gone = r == CUDA_SUCCESS &&
 	       sl_real.cuCtxGetApiVersion(ctx, &version) != CUDA_SUCCESS;
@@ -248,11 +271,12 @@ SL_EXPORT CUresult cuGreenCtxDestroy(CUgreenCtx green)
 
 	if (!ctx)
 		return sl_real.cuGreenCtxDestroy(green);
-	sl_prove_hold(ctx);
+	(void)hold(ctx, NULL, false);
 	kept = sl_kept_hold(ctx);
 	result = sl_real.cuGreenCtxDestroy(green);
 	sl_kept_unhold(kept, result == CUDA_SUCCESS);
 	sl_prove_unhold(ctx, result == CUDA_SUCCESS);
+	sl_control_leave();
 	if (result == CUDA_SUCCESS)
 		sl_hidden_touch();
 	return result;

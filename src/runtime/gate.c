@@ -163,9 +163,15 @@ void sl_gate_give_back(struct sl_gate_thread *self)
 	errno = saved_errno;
 }
 
+static bool is_stale(sl_ns told_ns, sl_ns now_ns)
+{
+	return !told_ns || sl_sub_sat(now_ns, told_ns) >= PARK_STALE_NS;
+}
+
 static void tell_parked(struct sl_gate_thread *self, sl_ns now_ns)
 {
-	bool news = !__atomic_load_n(&self->parked_ns, __ATOMIC_RELAXED) != !now_ns;
+	sl_ns told_ns = __atomic_load_n(&self->parked_ns, __ATOMIC_RELAXED);
+	bool news = !now_ns || is_stale(told_ns, now_ns);
 
 	__atomic_store_n(&self->parked_ns, now_ns, __ATOMIC_SEQ_CST);
 	if (news && sl_gate_on_park)
@@ -286,7 +292,7 @@ uint32_t sl_gate_parked(void)
 	for (; record; record = record->next) {
 		sl_ns at_ns = __atomic_load_n(&record->parked_ns, __ATOMIC_SEQ_CST);
 
-		count += at_ns && sl_sub_sat(now_ns, at_ns) < PARK_STALE_NS;
+		count += !is_stale(at_ns, now_ns);
 	}
 	return count;
 }

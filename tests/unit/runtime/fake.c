@@ -191,6 +191,25 @@ static void on_freed(const struct sl_msg_freed *freed)
 	if (freed->bytes > fake.held_bytes)
 		fake.protocol_error = true;
 	fake.held_bytes -= freed->bytes;
+	if (!(freed->flags & SL_FREED_EVICTED))
+		return;
+	fake.freed_evicteds++;
+	if (freed->bytes > fake.evicted_bytes)
+		fake.protocol_error = true;
+	fake.evicted_bytes -= freed->bytes;
+}
+
+static void on_swapped(const struct sl_msg_swapped *swapped)
+{
+	fake.last_swapped = *swapped;
+	fake.evicted_bytes = swapped->evicted_bytes;
+	fake.swappeds++;
+}
+
+static void on_evicted(const struct sl_msg_evicted *evicted)
+{
+	fake.told_evicted_bytes = fake.evicted_bytes = evicted->evicted_bytes;
+	fake.evicteds++;
 }
 
 static void on_report(const struct sl_msg_report *report)
@@ -300,6 +319,13 @@ static void handle(const union sl_msg *msg)
 		break;
 	case SL_MSG_PIDS: on_pids(&msg->pids); break;
 	case SL_MSG_WORK: fake.works++; break;
+	case SL_MSG_SWAPPED: on_swapped(&msg->swapped); break;
+	case SL_MSG_EVICTED: on_evicted(&msg->evicted); break;
+	case SL_MSG_STORE_HELD: fake.stores_held++; break;
+	case SL_MSG_WANT:
+		fake.wants++;
+		fake.last_want = msg->want.wants;
+		break;
 	case SL_MSG_PULSE:
 		fake.last_pulse = msg->pulse;
 		fake.pulses++;
@@ -443,6 +469,24 @@ void fake_send_gate(uint64_t order, uint32_t closed)
 	sl_wire_init(&msg, SL_MSG_GATE);
 	msg.gate.order = order;
 	msg.gate.closed = closed;
+	fake_lock();
+	say(&msg);
+	fake_unlock();
+}
+
+void fake_send_order(
+	enum sl_msg_type type, uint64_t order, uint64_t bytes, uint32_t deadline_ms)
+{
+	union sl_msg msg;
+
+	sl_wire_init(&msg, type);
+	msg.evict.order = order;
+	if (type != SL_MSG_ABORT)
+		msg.evict.ordinal = 0;
+	if (type == SL_MSG_EVICT) {
+		msg.evict.bytes = bytes;
+		msg.evict.deadline_ms = deadline_ms;
+	}
 	fake_lock();
 	say(&msg);
 	fake_unlock();

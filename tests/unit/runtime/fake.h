@@ -47,7 +47,13 @@ struct fake {
 	uint8_t offered_key[16]; /* the last */
 	uint32_t offer_reason, open_reason;
 	struct sl_msg_ipc_opened opened; /* figures of what is opened */
-	bool protocol_error;             /* the client said something wrong */
+	/* Memory on the host. */
+	unsigned int swappeds, wants, evicteds, stores_held, freed_evicteds;
+	struct sl_msg_swapped last_swapped;
+	uint32_t last_want;
+	uint64_t told_evicted_bytes; /* by the last EVICTED */
+	uint64_t evicted_bytes;      /* by SWAPPED and FREED */
+	bool protocol_error;         /* the client said something wrong */
 };
 
 extern struct fake fake;
@@ -76,6 +82,9 @@ void fake_stop(void);
 void fake_answer_waiting(void);
 void fake_send_gpu(void);
 void fake_send_gate(uint64_t order, uint32_t closed);
+/* EVICT, RESTORE or ABORT; the last two arguments are EVICT's. */
+void fake_send_order(
+	enum sl_msg_type type, uint64_t order, uint64_t bytes, uint32_t deadline_ms);
 void fake_send_probe(enum sl_wire_probe mode, uint32_t span_ms);
 /* Waits up to two seconds until *what (under the lock) is at least value. */
 bool fake_wait(const unsigned int *what, unsigned int value);
