@@ -1,8 +1,7 @@
 /*
  * hash - see hash.h; the definition is in hash_math.h
  *
- * On the CPU the words are taken from the last to the first, with Horner's rule in both variables: along a
- * line by a^4, from line to line by b.
+ * 16 KiB of powers are made first, then it goes line by line, without a division or a reduction inside a line.
  */
 #include "runtime/hash.h"
 #include "runtime/hash_math.h"
@@ -14,46 +13,29 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-static struct sl_hash_powers powers_of_half(const struct sl_hash_key *key, int half)
-{
-	return sl_hash_powers_of(key->word[2 * half], key->word[2 * half + 1]);
-}
-
-/* bytes: at most a line. One that is not whole ends with zeros. */
-static void hash_line(const struct sl_hash_powers k[2], const unsigned char *line,
-	uint64_t bytes, uint64_t sum[2], uint32_t *seen)
-{
-	uint64_t a4[2] = {
-		sl_hash_times(k[0].a2, k[0].a2), sl_hash_times(k[1].a2, k[1].a2)};
-	uint64_t along[2] = {0, 0};
-
-	for (uint64_t at = (bytes + 15) / 16 * 16; at > 0; at -= 16) {
-		struct sl_hash_quad q = {{0, 0, 0, 0}};
-
-		memcpy(&q, line + at - 16, sl_min_u64(16, bytes - (at - 16)));
-		*seen |= q.word[0] | q.word[1] | q.word[2] | q.word[3];
-		along[0] = sl_hash_step(along[0], a4[0], &k[0], &q);
-		along[1] = sl_hash_step(along[1], a4[1], &k[1], &q);
-	}
-	for (int half = 0; half < 2; half++)
-		sum[half] =
-			sl_hash_fold((sl_hash_wide)sum[half] * k[half].b + along[half]);
-}
-
 void sl_hash_bytes(const struct sl_hash_key *key, const void *data, uint64_t size,
 	struct sl_hash *out)
 {
-	const struct sl_hash_powers k[2] = {
-		powers_of_half(key, 0), powers_of_half(key, 1)};
-	uint64_t sum[2] = {0, 0}, end = size;
-	uint32_t seen = 0;
+	const struct sl_hash_powers k[2] = {sl_hash_powers_of(key->word[0], key->word[1]),
+		sl_hash_powers_of(key->word[2], key->word[3])};
+	unsigned long long by[2] = {1, 1}, sum[2] = {0, 0}, line[2];
+	struct sl_hash_columns columns;
+	bool seen = false;
 
-	while (end) {
-		uint64_t begin = (end - 1) / SL_HASH_LINE_BYTES * SL_HASH_LINE_BYTES;
+	sl_hash_columns_init(
+		&columns, k, (unsigned int)sl_min_u64(size / 4, SL_HASH_LINE_WORDS));
+	for (uint64_t at = 0; at < size; at += SL_HASH_LINE_BYTES) {
+		uint64_t words = sl_min_u64(size - at, SL_HASH_LINE_BYTES) / 4;
 
-		hash_line(
-			k, (const unsigned char *)data + begin, end - begin, sum, &seen);
-		end = begin;
+		if (sl_hash_line(&columns,
+			    (const unsigned int *)((const char *)data + at),
+			    (unsigned int)words, line))
+			seen = true;
+		for (int half = 0; half < 2; half++) {
+			sum[half] = sl_hash_fold(
+				(sl_hash_wide)line[half] * by[half] + sum[half]);
+			by[half] = sl_hash_times(by[half], k[half].b);
+		}
 	}
 	out->low = sl_hash_final(sum[0]);
 	out->high = sl_hash_final(sum[1]);

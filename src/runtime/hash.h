@@ -26,7 +26,7 @@ struct sl_hash {
 	bool zero; /* all bytes are 0 */
 };
 
-/* size is a multiple of 4. About 2 GB/s; for tests, and where there is no hasher. */
+/* data is aligned for words of 32 bits, size a multiple of 4. For where there is no hasher. */
 void sl_hash_bytes(const struct sl_hash_key *key, const void *data, uint64_t size,
 	struct sl_hash *out);
 

@@ -1,11 +1,13 @@
 /*
  * hash - the hash of chunks: against a slow one, against fixed vectors, and on a software GPU
  *
- * argv[1] is the folder of the software GPU's libraries. Clients are processes of their own, in which
+ * argv[1] is the folder of the software GPU's libraries, argv[2] the kernel built so that it goes about its work
+ * as on a GPU. Clients are processes of their own, in which
  * the runtime's unit runs by itself, with nothing hooked.
  */
 #include "../softgpu/boxed.h"
 
+#include "base/hostmodule.h"
 #include "runtime/control.h"
 #include "runtime/hash.h"
 #include "runtime/hash_math.h"
@@ -68,7 +70,7 @@ static void test_against_the_slow_one(void **state)
 		1ull << 61, UINT64_MAX, 0x123456789abcdef0};
 	static const uint64_t sizes[] = {
 		4, 8, 12, 16, 20, 4092, 4096, 4100, 12288, 65540};
-	static uint8_t data[65540];
+	static uint8_t data[65540] __attribute__((aligned(4)));
 	struct sl_hash got;
 
 	(void)state;
@@ -104,7 +106,7 @@ static void test_vectors(void **state)
 		{4100, 0x0b6ecad62739c8e8, 0x00d092a0c48a2230},
 		{65536, 0x1bcb2330bb7f7fa2, 0x1e7b30aa6f41ced4},
 	};
-	static uint8_t data[65536];
+	static uint8_t data[65536] __attribute__((aligned(4)));
 	struct sl_hash got;
 	char name[40];
 
@@ -121,7 +123,7 @@ static void test_vectors(void **state)
 
 static void test_what_must_differ(void **state)
 {
-	static uint8_t data[3 * 4096];
+	static uint8_t data[3 * 4096] __attribute__((aligned(4)));
 	struct sl_hash was, is;
 
 	(void)state;
@@ -161,6 +163,69 @@ static void test_own_key(void **state)
 	sl_hash_forget();
 	own = sl_hash_own_key();
 	assert_row_u64("a new one", memcmp(own, &was, sizeof(was)) == 0, false);
+}
+
+/* --- the kernel as it runs on GPUs ------------------------------------------------------------ */
+
+#define TILE SL_HASH_TILE_BYTES
+
+static const char *kernel_path;
+
+static void run_blocks(const struct sl_host_module *m, uint32_t blocks, uint32_t count)
+{
+	struct sl_hash_key k = key;
+	void *params[] = {&k.word[0], &k.word[1], &k.word[2], &k.word[3], &count};
+
+	for (uint32_t i = blocks; i-- > 0;) {
+		struct sl_kernel_ctx ctx = {
+			{i, 0, 0}, {SL_HASH_THREADS, 1, 1}, {blocks, 1, 1}};
+
+		m->kernels[0]->run(&ctx, params);
+	}
+}
+
+static uint64_t whole(const struct sl_hash_job *job, int half)
+{
+	return (uint64_t)(((unsigned __int128)job->top[half] << 32) + job->bottom[half]) %
+	       SL_HASH_PRIME;
+}
+
+static void test_kernel_as_on_gpus(void **state)
+{
+	void *library = dlopen(kernel_path, RTLD_NOW | RTLD_LOCAL);
+	const struct sl_host_module *m =
+		library ? dlsym(library, "sl_host_module") : NULL;
+	static struct sl_hash_job job[SL_HASH_JOBS];
+	uint8_t *data = aligned_alloc(4096, 6 * TILE);
+	/* Tiles of each job. */
+	static const uint64_t tiles[] = {1, 3, 1, 1};
+	uint64_t tile = 0;
+
+	(void)state;
+	assert_non_null(m);
+	assert_non_null(data);
+	*m->globals[0]->where = job;
+	assert_row_u64("jobs", m->globals[0]->bytes, sizeof(job));
+	run_blocks(m, 1, 0);
+	pattern(data, 6 * TILE);
+	memset(data + 4 * TILE, 0, TILE);
+	data[6 * TILE - 1] ^= 0x40;
+	for (size_t i = 0; i < SL_ARRAY_LEN(tiles); i++) {
+		job[i].address = (uintptr_t)data + tile * TILE;
+		job[i].tile = tile;
+		tile += tiles[i];
+	}
+	run_blocks(m, 6, SL_ARRAY_LEN(tiles));
+	for (size_t i = 0; i < SL_ARRAY_LEN(tiles); i++) {
+		struct sl_hash want;
+
+		sl_hash_bytes(&key, data + job[i].tile * TILE, tiles[i] * TILE, &want);
+		assert_row_u64("low", whole(&job[i], 0), want.low);
+		assert_row_u64("high", whole(&job[i], 1), want.high);
+		assert_row_u64("zero", job[i].bits == 0, want.zero);
+		assert_row_u64("zero", want.zero, i == 2);
+	}
+	free(data);
 }
 
 /* --- on a software GPU ------------------------------------------------------------------------ */
@@ -360,11 +425,13 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_against_the_slow_one),
 		cmocka_unit_test(test_what_must_differ),
 		cmocka_unit_test(test_own_key),
+		cmocka_unit_test(test_kernel_as_on_gpus),
 		cmocka_unit_test_setup_teardown(test_on_the_gpu, box_start, box_stop),
 	};
 
-	if (argc != 2)
+	if (argc != 3)
 		return 2;
 	folder = argv[1];
+	kernel_path = argv[2];
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
