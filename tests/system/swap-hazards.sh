@@ -1,0 +1,189 @@
+#!/bin/sh
+# What makes moving a program's memory hard: callbacks that take locks, streams that wait for values, captures that
+# stay open, kernels that never end, many contexts, threads that come and go, signals while it waits, a
+# notebook server that restarts its kernel, forks, exits. None hangs, none finds a word changed, and what
+# cannot be moved now is tried again later.
+# peer-failures rows 15, 25, 27, 30.
+export LIMIT=${LIMIT:-170}
+export BOX="--gpus 1 --memory 1GiB --context 8MiB --module 1MiB"
+. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/swap-lib.sh"
+software_only "kernels that never end"
+config 'host_memory: 3GiB'
+daemon_start
+try_park() { "$B/sluice" park "$1" >"$T/park.out" 2>&1; }
+try_resume() { "$B/sluice" resume "$1" >"$T/resume.out" 2>&1 || fail "resume $1: $(cat "$T/resume.out")"; }
+# trips NAME COUNT: away and back so often, while its threads work. With work that can only end if one of its
+# threads gets on it may stay for a while, but not for ever.
+trips() {
+	trip=0
+	while [ $trip -lt "$2" ]; do
+		trip=$((trip + 1))
+		park "$1"
+		resume "$1"
+		goes_on "$1" || fail "$1: its threads stand still after trip $trip"
+	done
+}
+for work in "callbacks 3 64k 1" "values 3 64k 1" "graphs 2 1m 5" "comers 4 256k 0" "contexts 2 256k 5" \
+	"churn 4 1m 0" "copies 2 1m 0" "queries 2 1m 1"; do
+	name=${work%% *}
+	swapper "$name" --request 0.1 --limit 0.5
+	ok "$name" alloc big 60m
+	ok "$name" fill big 1
+	# shellcheck disable=SC2086 # words
+	ok "$name" begin $work
+	goes_on "$name" || fail "$name: nothing is done at all"
+	trips "$name" 3
+	stop_work "$name"
+	contents "$name" "after its trips"
+	end_swapper "$name"
+done
+check_books_empty
+
+# A capture that stays open, and a kernel that does not end: it stays, runs on, and leaves once it can.
+for trouble in capture endless; do
+	swapper "$trouble" --request 0.1 --limit 0.5
+	ok "$trouble" alloc big 60m
+	ok "$trouble" fill big 1
+	ok "$trouble" alloc more 10m
+	ok "$trouble" fill more 2
+	if [ $trouble = capture ]; then
+		ok capture capture more 3
+	else
+		ok endless endless
+	fi
+	try_park "$trouble"
+	sleep 1
+	check "$trouble: it is still there" "$(evicted_bytes "$trouble")" = 0
+	later "$trouble" run big 1 0
+	until_true 20 late "$trouble" 1 || fail "$trouble: its work does not go on while it cannot leave"
+	if [ $trouble = capture ]; then
+		ok capture endcapture
+	else
+		ok endless release
+	fi
+	settled "$trouble" parked
+	try_resume "$trouble"
+	settled "$trouble" bound
+	[ $trouble = endless ] || ok capture replay
+	contents "$trouble" "when it could leave"
+	end_swapper "$trouble"
+done
+check_books_empty
+
+# Signals while its threads stand at the gate: caught ones change nothing, others end it.
+swapper signals --request 0.1 --limit 0.5
+ok signals alloc big 60m
+ok signals fill big 1
+ok signals begin rounds 4 1m 0
+ok signals catch
+park signals
+later signals run big 2 0
+for _ in 1 2 3 4 5; do
+	kill -INT "$(pid_of signals)"
+	kill -TERM "$(pid_of signals)"
+	sleep 0.05
+done
+ok signals catch
+check "signals that came while it waited" "$VALUE" -ge 2
+ok signals alarm 3
+sleep 0.5
+resume signals
+until_true 20 late signals 1 || fail "its work does not go on after signals"
+trips signals 2
+ok signals alarm 0
+stop_work signals
+contents signals "after signals"
+park signals
+later signals run big 1 0
+kill -STOP "$(pid_of signals)"
+try_resume signals
+sleep 0.3
+kill -CONT "$(pid_of signals)"
+settled signals bound
+until_true 20 late signals 2 || fail "it does not go on after a stop"
+park signals
+ok signals alarm 3
+end_swapper signals
+check_books_empty
+
+# Ctrl-C at a terminal: the whole group, program and `sluice run`.
+for signal in INT TERM; do
+	swapper "group$signal" --request 0.1 --limit 0.5
+	ok "group$signal" alloc big 40m
+	ok "group$signal" fill big 1
+	park "group$signal"
+	later "group$signal" check big
+	sleep 0.1
+	# The shell starts what is in the background with SIGINT ignored, and that is inherited.
+	if [ $signal = TERM ]; then
+		kill -TERM "$(pid_of "group$signal")"
+	else
+		kill -QUIT "$(pid_of "group$signal")"
+	fi
+	until_true 10 gone "$(pid_of "group$signal")" || fail "SIG$signal does not end it at the gate"
+	kill -KILL "$(pid_of "group$signal")" 2>/dev/null
+	wait "$(pid_of "group$signal")" 2>/dev/null
+	rm -f "$T/group$signal.in"
+done
+check_books_empty
+
+# A notebook server: its kernel is killed while it is away, and the next one joins the same workload, which is
+# resumed for it.
+cat >"$T/server" <<'END'
+#!/bin/sh
+while [ ! -e "$2/over" ]; do
+	"$1" <>"$2/kernel.in" >>"$2/kernel" 2>&1 &
+	echo $! >"$2/kernel.pid"
+	wait $!
+done
+END
+mkfifo "$T/kernel.in"
+: >"$T/kernel"
+$RUN --name notebook --request 0.2 --limit 0.5 -- sh "$T/server" "$P/swapper" "$T" &
+notebook=$!
+until_true 20 grep -q start "$T/kernel" || fail "the kernel does not start"
+ok kernel alloc big 60m
+ok kernel fill big 1
+park notebook
+later kernel check big
+kill -INT "$(cat "$T/kernel.pid")"
+kill -KILL "$(cat "$T/kernel.pid")"
+again() { [ "$(grep -c '"start"' "$T/kernel")" -ge "$1" ]; }
+until_true 10 again 2 || {
+	# The next one's context wants memory: a parked workload has none.
+	try_resume notebook
+	until_true 10 again 2 || fail "the next kernel does not start"
+}
+try_resume notebook
+settled notebook bound
+ok kernel alloc big 70m
+ok kernel fill big 2
+is "the next kernel has its own memory" 0 kernel checkall
+: >"$T/over"
+echo quit >"$T/kernel.in"
+wait $notebook
+check "the server ends well" $? = 0
+check_books_empty
+
+# Forked while it is away: the child has nothing of it, and ends or lives without harm; the parent gets all back.
+swapper forks --request 0.2 --limit 0.5
+ok forks alloc big 60m
+ok forks fill big 1
+ok forks begin rounds 2 1m 0
+park forks
+ok forks fork
+child=$VALUE
+resume forks
+check "its threads go on beside a child" "$(goes_on forks && echo yes)" = yes
+stop_work forks
+contents forks "with a child alive"
+park forks
+kill -KILL "$child" 2>/dev/null
+resume forks
+contents forks "without it"
+end_swapper forks
+check_books_empty
+daemon_stop
+check "SIGTERM ends it well" $? = 0
+finish
