@@ -39,9 +39,11 @@ static uint64_t room_for(const struct sl_client *client, uint32_t gpu)
 	struct sl_node_use_view own = sl_node_client_use(node, client->id, gpu);
 	struct sl_node_use_view of_workload =
 		sl_node_use(node, client->workload->id, gpu);
-	uint64_t taken = all.backing_bytes + all.granted_bytes + all.hidden_bytes +
-			 all.dying_bytes;
-	uint64_t replaced = own.backing_bytes + own.hidden_bytes;
+	uint64_t away = sl_sub_sat(all.evicted_bytes, all.returning_bytes);
+	uint64_t taken = sl_sub_sat(all.backing_bytes, away) + all.granted_bytes +
+			 all.hidden_bytes + all.dying_bytes;
+	uint64_t replaced =
+		sl_sub_sat(own.backing_bytes, own.evicted_bytes) + own.hidden_bytes;
 	uint64_t room = sl_sub_sat(all.shareable_bytes, sl_sub_sat(taken, replaced));
 
 	room = sl_sub_sat(room, unclaimed_by_others(client, gpu));
@@ -49,25 +51,39 @@ static uint64_t room_for(const struct sl_client *client, uint32_t gpu)
 					sl_sub_sat(sum_of(&of_workload), replaced)));
 }
 
-uint64_t sl_claim_believe(struct sl_client *client, uint32_t ordinal, uint64_t bytes)
+/* What it says to have on the host is on no GPU: it counts against the limit alone. */
+static uint64_t most_evicted(const struct sl_client *client, uint32_t gpu)
 {
-	uint32_t gpu = client->gpu_numbers[ordinal];
-	uint64_t most;
-	char said[32], taken[32];
+	const struct sl_node *node = client->daemon->node;
 
 	if (client->known)
+		return sl_node_client_use(node, client->id, gpu).backing_bytes;
+	return client->workload->limit_bytes;
+}
+
+uint64_t sl_claim_believe(
+	struct sl_client *client, uint32_t ordinal, uint64_t bytes, uint64_t *evicted)
+{
+	uint32_t gpu = client->gpu_numbers[ordinal];
+	uint64_t most, said_bytes = bytes + *evicted;
+	char said[32], taken[32];
+
+	*evicted = sl_min_u64(*evicted, most_evicted(client, gpu));
+	if (client->known)
 		most = sl_node_client_use(client->daemon->node, client->id, gpu)
-			       .backing_bytes;
+			       .backing_bytes -
+		       *evicted;
 	else
 		most = sl_max_u64(
 			room_for(client, gpu), client->gpus[ordinal].listed_bytes);
-	if (bytes <= most)
+	bytes = sl_min_u64(bytes, most);
+	if (bytes + *evicted == said_bytes)
 		return bytes;
 	if (!client->doubted)
 		sl_warning("process %d reports %s on GPU %u, more than it can hold; "
 			   "counting %s, and the driver's figure from now on",
-			(int)client->pid, sl_bytes_format(bytes, said, sizeof(said)), gpu,
-			sl_bytes_format(most, taken, sizeof(taken)));
+			(int)client->pid, sl_bytes_format(said_bytes, said, sizeof(said)),
+			gpu, sl_bytes_format(bytes + *evicted, taken, sizeof(taken)));
 	client->doubted = true;
-	return most;
+	return bytes;
 }

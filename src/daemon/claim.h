@@ -15,8 +15,9 @@
 
 #include "daemon/daemon.h"
 
-/* What to believe of `bytes` on the client's GPU; says so in the log when it is less. O(number of
- * workloads). */
-uint64_t sl_claim_believe(struct sl_client *client, uint32_t ordinal, uint64_t bytes);
+/* What to believe of `bytes` on the client's GPU, and of *evicted on the host besides, which is believed up
+ * to the workload's limit; says so in the log when it is less. O(number of workloads). */
+uint64_t sl_claim_believe(
+	struct sl_client *client, uint32_t ordinal, uint64_t bytes, uint64_t *evicted);
 
 #endif

@@ -18,11 +18,13 @@
 #include "daemon/claim.h"
 #include "daemon/drive.h"
 #include "daemon/events.h"
+#include "daemon/hostpool.h"
 #include "daemon/ipc.h"
 #include "daemon/pids.h"
 #include "daemon/probing.h"
 #include "daemon/process.h"
 #include "daemon/reconcile.h"
+#include "daemon/swap.h"
 #include "daemon/views.h"
 #include "daemon/workload.h"
 
@@ -106,6 +108,8 @@ struct sl_client *sl_client_new(struct sl_daemon *daemon, struct sl_workload *wo
 	sl_list_init(&client->state_link);
 	sl_list_init(&client->probe_link);
 	sl_list_init(&client->offers);
+	sl_list_init(&client->order.link);
+	sl_list_init(&client->host_files);
 	sl_list_init(&client->grave);
 	sl_list_push_tail(&workload->clients, &client->link);
 	daemon->client_count++;
@@ -120,6 +124,8 @@ void sl_client_join(struct sl_client *client, struct sl_peer *peer)
 	client->state = peer ? SL_CLIENT_JOINED : SL_CLIENT_EXPECTED;
 	client->expected = !peer;
 	client->peer = peer;
+	if (peer)
+		client->swaps = peer->version >= SL_SWAP_VERSION;
 	client->changed_at = sl_clock_now();
 	if (peer)
 		peer->client = client;
@@ -128,6 +134,7 @@ void sl_client_join(struct sl_client *client, struct sl_peer *peer)
 	event.client_join.client = client->id;
 	event.client_join.workload = client->workload->id;
 	event.client_join.expected = client->expected;
+	event.client_join.swaps = client->swaps;
 	sl_drive(daemon, &event);
 	if (peer)
 		sl_events_add(
@@ -151,7 +158,10 @@ void sl_client_reconnected(struct sl_client *client, struct sl_peer *peer)
 	client->changed_at = sl_clock_now();
 	for (uint32_t i = 0; i < client->demand_count; i++)
 		client->demands[i].former = client->demands[i].epoch != 0;
+	for (uint32_t i = 0; i < client->gpu_count; i++)
+		client->gpus[i].reported = false;
 	peer->client = client;
+	sl_hostpool_reconnected(client);
 	sl_ipc_client_back(client);
 }
 
@@ -164,6 +174,7 @@ void sl_client_disconnected(struct sl_client *client)
 	if (client->peer || client->state == SL_CLIENT_DYING)
 		return;
 	client->lost_at = sl_clock_now();
+	sl_swap_lost(client);
 	/* It asks again when it is back; meanwhile nothing is kept for who cannot take it.
 	 * Grants stay: their bytes may exist already. */
 	while ((demand = demand_of_epoch(client, 0))) {
@@ -236,6 +247,8 @@ void sl_client_exit(struct sl_client *client, bool superseded)
 	client->state = SL_CLIENT_DYING;
 	sl_probing_end(client);
 	sl_ipc_client_gone(client);
+	sl_swap_lost(client);
+	sl_hostpool_gone(client);
 	client->superseded = superseded;
 	client->died_at = sl_clock_now();
 	client->demand_count = 0;
@@ -312,28 +325,64 @@ static void end_former(struct sl_client *client, uint32_t ordinal, bool all)
 	}
 }
 
+/* Of a REPORT, evicted bytes are not on the GPU: what else there is of it must be believable. */
+static void book_report(struct sl_client *client, uint32_t ordinal, uint64_t evicted)
+{
+	struct sl_client_gpu *gpu = &client->gpus[ordinal];
+	struct sl_event report = {.type = SL_EVENT_CLIENT_REPORT};
+	struct sl_event on_host = {.type = SL_EVENT_CLIENT_EVICTED};
+	uint64_t resident;
+
+	gpu->reported = false;
+	end_former(client, ordinal, false);
+	resident = sl_claim_believe(
+		client, ordinal, gpu->reported_bytes - evicted, &evicted);
+	report.client_report.client = client->id;
+	report.client_report.gpu = client->gpu_numbers[ordinal];
+	report.client_report.bytes = resident + evicted;
+	sl_drive(client->daemon, &report);
+	on_host.client_evicted.client = client->id;
+	on_host.client_evicted.gpu = client->gpu_numbers[ordinal];
+	on_host.client_evicted.bytes = evicted;
+	if (client->peer->version >= SL_SWAP_VERSION)
+		sl_drive(client->daemon, &on_host);
+	sl_step(D_REPORT_BOOKED);
+	/* What was measured before the report took these bytes for hidden ones. */
+	sl_reconcile_reported(client->daemon, client, ordinal, resident);
+}
+
 static void on_report(struct sl_peer *peer, const struct sl_msg_report *report)
 {
 	struct sl_client *client = peer->client;
-	uint64_t bytes;
-	struct sl_event event = {.type = SL_EVENT_CLIENT_REPORT};
-	int gpu = gpu_of(peer, report->ordinal);
 
-	if (gpu < 0)
+	if (gpu_of(peer, report->ordinal) < 0)
 		return;
 	if (client->state != SL_CLIENT_JOINED) {
 		sl_peer_reject(peer, SL_REJECT_PROTOCOL, "REPORT after REPORTED");
 		return;
 	}
-	end_former(client, report->ordinal, false);
-	bytes = sl_claim_believe(client, report->ordinal, report->backing_bytes);
-	event.client_report.client = client->id;
-	event.client_report.gpu = (uint32_t)gpu;
-	event.client_report.bytes = bytes;
-	sl_drive(peer->daemon, &event);
-	sl_step(D_REPORT_BOOKED);
-	/* What was measured before the report took these bytes for hidden ones. */
-	sl_reconcile_reported(peer->daemon, client, report->ordinal, bytes);
+	client->gpus[report->ordinal].reported = true;
+	client->gpus[report->ordinal].reported_bytes = report->backing_bytes;
+	if (peer->version < SL_SWAP_VERSION)
+		book_report(client, report->ordinal, 0);
+}
+
+static void on_evicted(struct sl_peer *peer, const struct sl_msg_evicted *evicted)
+{
+	struct sl_client *client = peer->client;
+	const struct sl_client_gpu *gpu;
+
+	if (gpu_of(peer, evicted->ordinal) < 0)
+		return;
+	gpu = &client->gpus[evicted->ordinal];
+	if (!gpu->reported || evicted->evicted_bytes > gpu->reported_bytes) {
+		sl_peer_reject(peer, SL_REJECT_PROTOCOL,
+			"EVICTED of more than was reported for GPU ordinal %u",
+			evicted->ordinal);
+		return;
+	}
+	book_report(client, evicted->ordinal, evicted->evicted_bytes);
+	sl_step(D_EVICTED_BOOKED);
 }
 
 static void on_reported(struct sl_peer *peer)
@@ -343,9 +392,14 @@ static void on_reported(struct sl_peer *peer)
 
 	if (client->state != SL_CLIENT_JOINED)
 		return;
+	for (uint32_t i = 0; i < client->gpu_count; i++) {
+		if (client->gpus[i].reported)
+			book_report(client, i, 0);
+	}
 	client->state = SL_CLIENT_LIVE;
 	client->known = true;
 	end_former(client, 0, true);
+	sl_hostpool_reported(client);
 	sl_step(D_REPORTED);
 	sl_probing_connected(client);
 	if (!client->expected)
@@ -460,6 +514,8 @@ static void on_freed(struct sl_peer *peer, const struct sl_msg_freed *freed)
 	event.freed.client = peer->client->id;
 	event.freed.gpu = (uint32_t)gpu;
 	event.freed.bytes = freed->bytes;
+	event.freed.evicted =
+		peer->version >= SL_SWAP_VERSION && (freed->flags & SL_FREED_EVICTED);
 	sl_drive(peer->daemon, &event);
 	sl_step(D_FREED);
 }
@@ -493,6 +549,8 @@ static void on_held(struct sl_peer *peer, const struct sl_msg_held *held)
 
 	if (gpu < 0)
 		return;
+	if (peer->client->gpus[held->ordinal].reported)
+		book_report(peer->client, held->ordinal, 0);
 	event.held.client = peer->client->id;
 	event.held.gpu = (uint32_t)gpu;
 	event.held.bytes = held->held_bytes;
@@ -525,6 +583,13 @@ void sl_client_message(
 	case SL_MSG_MEASURE: on_measure(peer, &msg->measure); break;
 	case SL_MSG_PIDS: sl_pids_tell(peer, &msg->pids); break;
 	case SL_MSG_HELD: on_held(peer, &msg->held); break;
+	case SL_MSG_SWAPPED: sl_swap_on_swapped(peer, &msg->swapped); break;
+	case SL_MSG_WANT: sl_swap_on_want(peer, &msg->want); break;
+	case SL_MSG_EVICTED: on_evicted(peer, &msg->evicted); break;
+	case SL_MSG_STORE_BACK: sl_hostpool_on_store_back(peer, &msg->store_back); break;
+	case SL_MSG_STORE_HELD:
+		sl_hostpool_on_store_held(peer, &msg->store_held, fds);
+		break;
 	case SL_MSG_GATE_DONE: break; /* nothing closes gates yet */
 	case SL_MSG_IPC_OFFER:
 	case SL_MSG_IPC_GIVE:

@@ -55,6 +55,9 @@ static void admit_loss(struct sl_peer *peer, union sl_msg *msg)
 		sl_wire_str(msg->run_reply.text, sizeof(msg->run_reply.text), text.text);
 	else if (msg->head.type == SL_MSG_SET_REPLY && msg->set_reply.ok)
 		sl_wire_str(msg->set_reply.text, sizeof(msg->set_reply.text), text.text);
+	else if (msg->head.type == SL_MSG_PARK_REPLY && msg->park_reply.ok)
+		sl_wire_str(
+			msg->park_reply.text, sizeof(msg->park_reply.text), text.text);
 	else if (msg->head.type == SL_MSG_STOP_REPLY && msg->stop_reply.ok)
 		sl_wire_str(
 			msg->stop_reply.text, sizeof(msg->stop_reply.text), text.text);

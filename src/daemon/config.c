@@ -350,7 +350,8 @@ static void print_range(FILE *out, const struct sl_config_row *row)
 		(void)fprintf(
 			out, ": %s", sl_config_words(row->key, words, sizeof(words)));
 	if (row->type == SL_CONFIG_TIME || row->type == SL_CONFIG_BYTES ||
-		row->type == SL_CONFIG_COUNT || row->type == SL_CONFIG_MODE)
+		row->type == SL_CONFIG_COUNT || row->type == SL_CONFIG_MODE ||
+		row->type == SL_CONFIG_POOL || row->type == SL_CONFIG_SHARE)
 		(void)fprintf(out, ", %s to %s",
 			sl_config_format(row, row->min, low, sizeof(low)),
 			sl_config_format(row, row->max, high, sizeof(high)));
@@ -425,9 +426,11 @@ const char *sl_config_show(
 		return sl_config_chain_format(*(const uint32_t *)field, buf, size);
 	case SL_CONFIG_TIME:
 	case SL_CONFIG_BYTES:
+	case SL_CONFIG_POOL:
 		return sl_config_format(row, *(const uint64_t *)field, buf, size);
 	case SL_CONFIG_COUNT:
 	case SL_CONFIG_MODE:
+	case SL_CONFIG_SHARE:
 		return sl_config_format(row, *(const uint32_t *)field, buf, size);
 	case SL_CONFIG_GROUP:
 		if (*(const uint32_t *)field == SL_CONFIG_GROUP_NONE)

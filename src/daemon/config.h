@@ -21,6 +21,7 @@
 /* libyaml takes time quadratic in the depth of nesting; a real file has a few hundred bytes. */
 #define SL_CONFIG_FILE_MAX   (16u << 10)
 #define SL_CONFIG_GROUP_NONE UINT32_MAX
+#define SL_CONFIG_HALF       UINT64_MAX
 
 struct sl_config_path {
 	char text[SL_CONFIG_TEXT_MAX];
@@ -71,6 +72,8 @@ typedef struct sl_config_level sl_option_LEVEL;
 typedef struct sl_config_gpus sl_option_GPUS;
 typedef uint32_t sl_option_CHOICE; /* a value of choices.def */
 typedef bool sl_option_FLAG;
+typedef uint64_t sl_option_POOL;  /* bytes, or SL_CONFIG_HALF */
+typedef uint32_t sl_option_SHARE; /* thousandths */
 typedef uint32_t sl_option_CHAIN; /* SL_CHAIN of policy/node.h */
 typedef struct sl_config_address sl_option_ADDRESS;
 typedef struct sl_config_bounds sl_option_BOUNDS;

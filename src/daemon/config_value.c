@@ -29,6 +29,8 @@ static const char *const type_words[] = {
 	[SL_CONFIG_CHOICE] = "a choice",
 	[SL_CONFIG_FLAG] = "yes or no",
 	[SL_CONFIG_CHAIN] = "a list of resolvers",
+	[SL_CONFIG_POOL] = "half, or bytes",
+	[SL_CONFIG_SHARE] = "a share",
 	[SL_CONFIG_ADDRESS] = "an address",
 	[SL_CONFIG_BOUNDS] = "a mapping",
 };
@@ -65,8 +67,15 @@ const char *sl_config_format(
 		(void)snprintf(buf, size, "%" PRIu64 "s", (uint64_t)(value / SL_S));
 	else if (row->type == SL_CONFIG_TIME)
 		(void)snprintf(buf, size, "%" PRIu64 "ms", (uint64_t)(value / SL_MS));
-	else if (row->type == SL_CONFIG_BYTES)
+	else if (row->type == SL_CONFIG_POOL && value == SL_CONFIG_HALF)
+		(void)snprintf(buf, size, "half");
+	else if (row->type == SL_CONFIG_BYTES || row->type == SL_CONFIG_POOL)
 		(void)sl_bytes_format(value, buf, size);
+	else if (row->type == SL_CONFIG_SHARE && value % 10)
+		(void)snprintf(
+			buf, size, "%" PRIu64 ".%" PRIu64 "%%", value / 10, value % 10);
+	else if (row->type == SL_CONFIG_SHARE)
+		(void)snprintf(buf, size, "%" PRIu64 "%%", value / 10);
 	else
 		(void)snprintf(buf, size,
 			row->type == SL_CONFIG_MODE ? "%#" PRIo64 : "%" PRIu64, value);
@@ -120,6 +129,39 @@ static int parse_bytes(const struct sl_config_row *row, const char *text, uint64
 		return SL_CONFIG_BAD;
 	}
 	*out = amount.value;
+	return check_range(row, text, *out, err);
+}
+
+static int parse_pool(const struct sl_config_row *row, const char *text, uint64_t *out,
+	struct sl_error *err)
+{
+	if (strcmp(text, "half") != 0)
+		return parse_bytes(row, text, out, err);
+	*out = SL_CONFIG_HALF;
+	return SL_CONFIG_OK;
+}
+
+/* "5%" or "2.5%", into thousandths. */
+static int parse_share(const struct sl_config_row *row, const char *text, uint32_t *out,
+	struct sl_error *err)
+{
+	unsigned long whole = 0;
+	unsigned int tenths = 0;
+	char *end = NULL;
+
+	if (isdigit((unsigned char)text[0]) && strlen(text) < 8)
+		whole = strtoul(text, &end, 10);
+	if (end && end[0] == '.' && isdigit((unsigned char)end[1])) {
+		tenths = (unsigned int)(end[1] - '0');
+		end += 2;
+	}
+	if (!end || strcmp(end, "%") != 0) {
+		sl_error_set(err,
+			"%s: '%.64s' is not a share; write for example 5%% or 2.5%%",
+			row->key, text);
+		return SL_CONFIG_BAD;
+	}
+	*out = (uint32_t)(whole * 10 + tenths);
 	return check_range(row, text, *out, err);
 }
 
@@ -325,15 +367,9 @@ static int add_resolver(const struct sl_config_row *row, const char *text,
 	}
 	if (resolver == SL_ARRAY_LEN(resolver_words)) {
 		sl_error_set(err,
-			"%s: '%.64s' is no resolver; write wait, priority, or both",
+			"%s: '%.64s' is no resolver; write swap, wait or priority, or "
+			"several of them",
 			row->key, text);
-		return SL_CONFIG_BAD;
-	}
-	if (resolver == SL_RESOLVER_SWAP) {
-		sl_error_set(err,
-			"%s: swap is not in this version of sluiced; leave it out, and "
-			"write wait, priority, or both",
-			row->key);
 		return SL_CONFIG_BAD;
 	}
 	for (; *chain >> shift & 15; shift += 4) {
@@ -367,7 +403,8 @@ static int parse_chain(const struct sl_config_row *row, const char *text, uint32
 	}
 	if (!chain) {
 		sl_error_set(err,
-			"%s: no resolver is named; write wait, priority, or both",
+			"%s: no resolver is named; write swap, wait or priority, or "
+			"several of them",
 			row->key);
 		return SL_CONFIG_BAD;
 	}
@@ -478,6 +515,8 @@ int sl_config_value(const struct sl_config_row *row, const char *text,
 	case SL_CONFIG_CHOICE: return parse_choice(row, text, field, err);
 	case SL_CONFIG_FLAG: return parse_flag(row, text, field, err);
 	case SL_CONFIG_CHAIN: return parse_chain(row, text, field, err);
+	case SL_CONFIG_POOL: return parse_pool(row, text, field, err);
+	case SL_CONFIG_SHARE: return parse_share(row, text, field, err);
 	case SL_CONFIG_ADDRESS: return parse_address(row, text, field, err);
 	case SL_CONFIG_BOUNDS: return parse_bounds(row, text, field, err);
 	case SL_CONFIG_COUNT:
@@ -521,6 +560,6 @@ int sl_config_list_end(const struct sl_config_row *row, const struct sl_config *
 		return SL_CONFIG_OK;
 	sl_error_set(err, "%s: the list is empty; write %s", row->key,
 		row->type == SL_CONFIG_GPUS ? "all, or at least one UUID"
-					    : "wait, priority, or both");
+					    : "swap, wait or priority");
 	return SL_CONFIG_BAD;
 }

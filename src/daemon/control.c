@@ -21,6 +21,7 @@
 #include "daemon/dump.h"
 #include "daemon/events.h"
 #include "daemon/inventory.h"
+#include "daemon/park.h"
 #include "daemon/places.h"
 #include "daemon/process.h"
 #include "daemon/refusal.h"
@@ -346,11 +347,21 @@ void sl_control_list_more(struct sl_peer *peer)
 
 static void begin_list(struct sl_peer *peer, const struct sl_msg_list *list)
 {
-	if (list->what >= SL_LIST_CLIENTS && peer->version < 2) {
+	static const struct {
+		uint32_t since;
+		const char *rows;
+	} kinds[SL_LISTS] = {
+		[SL_LIST_CLIENTS] = {2, "processes"},
+		[SL_LIST_TROUBLES] = {2, "troubles"},
+		[SL_LIST_HELD] = {3, "held memory"},
+		[SL_LIST_SWAP] = {4, "memory on the host"},
+		[SL_LIST_POOL] = {4, "host memory"},
+	};
+
+	if (peer->version < kinds[list->what].since) {
 		sl_peer_reject(peer, SL_REJECT_PROTOCOL,
 			"LIST of %s, which protocol %u does not have",
-			list->what == SL_LIST_CLIENTS ? "processes" : "troubles",
-			peer->version);
+			kinds[list->what].rows, peer->version);
 		return;
 	}
 	peer->list = (struct sl_peer_list){
@@ -363,6 +374,8 @@ void sl_control_message(struct sl_peer *peer, const union sl_msg *msg)
 	case SL_MSG_RUN: on_run(peer, &msg->run); break;
 	case SL_MSG_LIST: begin_list(peer, &msg->list); break;
 	case SL_MSG_SET: sl_set_set(peer, &msg->set); break;
+	case SL_MSG_PARK: sl_park_park(peer, &msg->park); break;
+	case SL_MSG_SET_WARM: sl_park_set_warm(peer, &msg->set_warm); break;
 	case SL_MSG_STOP: sl_set_stop(peer, &msg->stop); break;
 	case SL_MSG_WHY: sl_why_begin(peer, &msg->why); break;
 	case SL_MSG_DUMP: sl_dump_begin(peer); break;

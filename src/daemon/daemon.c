@@ -27,6 +27,7 @@
 #include "daemon/commit.h"
 #include "daemon/drive.h"
 #include "daemon/events.h"
+#include "daemon/hostpool.h"
 #include "daemon/http.h"
 #include "daemon/inventory.h"
 #include "daemon/ipc.h"
@@ -40,6 +41,7 @@
 #include "daemon/share.h"
 #include "daemon/stopper.h"
 #include "daemon/strangers.h"
+#include "daemon/swap.h"
 #include "daemon/views.h"
 #include "daemon/workload.h"
 
@@ -86,6 +88,7 @@ void sl_daemon_settle(struct sl_daemon *daemon)
 {
 	/* First: it may step the policy, and what that does is to be settled as well. */
 	sl_stopper_settle(daemon);
+	sl_swap_settle(daemon);
 	sl_commit_settle(daemon);
 	sl_views_settle(daemon);
 	sl_peer_bury(daemon);
@@ -112,6 +115,11 @@ void sl_daemon_configure(struct sl_daemon *daemon)
 	event.config.last_resort = (uint8_t)daemon->config.last_resort;
 	event.config.placement = (uint8_t)daemon->config.placement;
 	event.config.unmanaged = (uint8_t)daemon->config.unmanaged;
+	event.config.pool_bytes = sl_hostpool_configure(daemon);
+	event.config.pool_member_bytes = daemon->config.host_memory_workload;
+	event.config.slack_bytes = daemon->config.host_slack;
+	event.config.turn_max = daemon->config.turn_max;
+	event.config.min_share_pm = daemon->config.min_share;
 	sl_drive(daemon, &event);
 	if (!sl_log_set_level_name(daemon->log_override ? daemon->log_override
 							: daemon->config.log_level.text))
@@ -297,7 +305,7 @@ static void set_up(struct sl_daemon *daemon, const struct sl_config *config,
 		&daemon->views_ready, &daemon->views_later, &daemon->held,
 		&daemon->held_writing, &daemon->dead_peers, &daemon->dead_clients,
 		&daemon->dead_workloads, &daemon->dead_processes, &daemon->stranger_list,
-		&daemon->probed, &daemon->stop_failures};
+		&daemon->probed, &daemon->stop_failures, &daemon->swap_over};
 
 	*daemon =
 		(struct sl_daemon){.listen_fd = -1, .socket_lock_fd = -1, .spare_fd = -1};
@@ -379,6 +387,8 @@ static int init(struct sl_daemon *daemon, struct sl_error *err)
 		r = add_sources(daemon);
 	if (r >= 0)
 		r = sl_events_init(daemon);
+	if (r >= 0)
+		r = sl_hostpool_open(daemon, "");
 	if (r < 0)
 		return r;
 	sl_daemon_configure(daemon);
@@ -449,6 +459,8 @@ static void drop_client(struct sl_daemon *daemon, struct sl_client *client)
 	sl_list_unlink(&client->state_link);
 	sl_probing_end(client);
 	sl_ipc_client_gone(client);
+	sl_hostpool_leave(client);
+	sl_list_unlink(&client->order.link);
 	client->process = sl_process_put(client->process);
 	sl_list_push_tail(&daemon->dead_clients, &client->grave);
 }
@@ -488,6 +500,7 @@ void sl_daemon_fini(struct sl_daemon *daemon)
 	drop_objects(daemon);
 	sl_events_fini(daemon);
 	sl_ipc_fini(daemon);
+	sl_hostpool_close(daemon);
 	sl_share_fini(daemon);
 	sl_commit_close(daemon);
 	for (size_t i = 0; i < SL_ARRAY_LEN(sources); i++)

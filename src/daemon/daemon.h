@@ -18,6 +18,7 @@
 #include "base/clock.h"
 #include "base/list.h"
 #include "daemon/config.h"
+#include "daemon/journal.h"
 #include "daemon/lock.h"
 #include "daemon/map.h"
 #include "daemon/measure.h"
@@ -36,6 +37,7 @@
 #define SL_PRIORITY_COMMIT  10
 
 struct sl_client;
+struct sl_hostpool;
 struct sl_http;
 struct sl_ipc;
 struct sl_journal_writer;
@@ -83,6 +85,11 @@ struct sl_process {
 	struct sl_link grave;
 };
 
+/* What crossed the link for a workload on one GPU, and what need not, since we know it. */
+struct sl_moved {
+	uint64_t out_bytes, in_bytes, clean_bytes;
+};
+
 struct sl_workload {
 	struct sl_link link; /* sl_daemon.workload_list, by id */
 	uint64_t id;
@@ -96,8 +103,11 @@ struct sl_workload {
 	struct sl_amount request, limit;
 	uint64_t request_bytes, limit_bytes;
 	int32_t priority;
-	uint32_t flags; /* SL_WORKLOAD_* */
-	sl_ns wait_max; /* its own longest wait, 0: the configuration's */
+	uint32_t flags;   /* SL_WORKLOAD_* */
+	sl_ns wait_max;   /* its own longest wait, 0: the configuration's */
+	sl_ns warm_after; /* 0: never */
+	enum sl_park_state park;
+	struct sl_moved moved[SL_NODE_GPUS_MAX]; /* by ordinal */
 	/* Who asked for its end: user number + 1, as {user} travels; 0: the daemon before knew. */
 	uint64_t stop_asker;
 	sl_ns kill_at;       /* `sluice stop`: when SIGKILL follows; 0: nobody asked */
@@ -140,6 +150,27 @@ struct sl_client_gpu {
 	sl_ns measure_by;     /* an answer to MEASURE is due then, 0: none */
 	sl_ns measure_from;
 	struct sl_msg_gpu sent; /* last view; type 0: none */
+	/* A REPORT that is not booked yet: what of it is evicted comes after it. */
+	bool reported;
+	uint64_t reported_bytes;
+};
+
+enum sl_order_state {
+	SL_ORDER_NONE = 0,
+	SL_ORDER_MAKING, /* host memory for it is being made */
+	SL_ORDER_SENT,
+	SL_ORDER_OVER /* refused; the policy is told when the daemon settles */
+};
+
+/* The open EVICT or RESTORE of a client; swap.c. */
+struct sl_client_order {
+	struct sl_link link; /* sl_daemon.swap_over */
+	uint64_t id, bytes;
+	uint32_t ordinal;
+	enum sl_order_state state;
+	enum sl_swap_cause cause; /* when it is over */
+	bool restore;
+	sl_ns drain, since;
 };
 
 struct sl_client {
@@ -171,6 +202,15 @@ struct sl_client {
 	sl_ns died_at, lost_at;
 	struct sl_client_demand *demands;
 	uint32_t demand_count, demand_room;
+	/* swap.c, hostpool.c */
+	bool swaps; /* as the policy knows */
+	bool wants;
+	bool host_failed; /* one of the files that are being made could not be */
+	struct sl_client_order order;
+	sl_ns moved_at; /* when its last order ended, 0: there was none */
+	struct sl_link host_files;
+	uint64_t host_bytes, host_making_bytes, host_short_bytes;
+	uint32_t host_making, host_next; /* files that are being made; the last number */
 	/* ipc.c */
 	struct sl_link offers;
 	uid_t ipc_uid;               /* whose descriptors they are */
@@ -257,6 +297,9 @@ struct sl_daemon {
 	struct sl_events *events; /* NULL until made */
 	struct sl_shares *shares; /* NULL until used */
 	struct sl_ipc *ipc;       /* NULL until used */
+	struct sl_hostpool *hostpool;
+	struct sl_link swap_over;             /* clients: order.link */
+	uint64_t swap_causes[SL_SWAP_CAUSES]; /* orders that ended so */
 	uint64_t share_salt;
 	uint64_t messages, grants, denials;
 	uint64_t reasons[SL_REASONS];  /* events so far */

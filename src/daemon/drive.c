@@ -8,9 +8,11 @@
 
 #include "daemon/client.h"
 #include "daemon/events.h"
+#include "daemon/park.h"
 #include "daemon/peer.h"
 #include "daemon/probing.h"
 #include "daemon/stopper.h"
+#include "daemon/swap.h"
 #include "daemon/views.h"
 
 static void on_admit(struct sl_daemon *daemon, uint64_t workload, uint32_t gpu_mask,
@@ -52,6 +54,8 @@ static void on_note(struct sl_daemon *daemon, const struct sl_action *action)
 	/* Told already, when it was seen (strangers.c); `client` is a stranger's number here. */
 	if (action->note.reason == SL_REASON_UNMANAGED_SEEN)
 		return;
+	if (action->note.reason == SL_REASON_RESUMED)
+		sl_park_resumed(daemon, action->note.workload);
 	sl_events_add(daemon, &(struct sl_node_because){.reason = action->note.reason,
 				      .gpu = action->note.gpu,
 				      .workload = action->note.workload,
@@ -112,6 +116,10 @@ static void emit(void *context, const struct sl_action *action)
 	case SL_ACTION_SET_DONE: on_set_done(daemon, action); break;
 	case SL_ACTION_DENY: on_deny(daemon, action); break;
 	case SL_ACTION_STOP: on_stop(daemon, action); break;
+	case SL_ACTION_EVICT: sl_swap_evict(daemon, action); break;
+	case SL_ACTION_RESTORE: sl_swap_restore(daemon, action); break;
+	case SL_ACTION_ABORT: sl_swap_abort(daemon, action); break;
+	case SL_ACTION_TRIM: sl_swap_trim(daemon, action); break;
 	case SL_ACTION_STOP_STRANGER: sl_stopper_stranger(daemon, action); break;
 	case SL_ACTION_PROBE:
 		sl_probing_set(

@@ -186,6 +186,8 @@ static void read_workload(
 		reader, json, "flags", SL_WORKLOAD_NO_SWAP | SL_WORKLOAD_OOM_FIRST);
 	workload->wait_max = get_late(reader, json, "wait_max", INT64_MAX);
 	workload->kill_at = get_late(reader, json, "kill_at", INT64_MAX);
+	workload->warm_after = get_late(reader, json, "warm_after", INT64_MAX);
+	workload->park = (uint32_t)get_late(reader, json, "park", SL_PARK_STATES - 1);
 	read_gpus_of(reader, json_object_get(json, "gpus"), workload);
 }
 
@@ -196,6 +198,7 @@ static void read_client(
 	client->workload = get_number(reader, json, "workload", INT64_MAX);
 	client->pid = (int32_t)get_number(reader, json, "pid", INT32_MAX);
 	client->start_ticks = get_number(reader, json, "start_ticks", INT64_MAX);
+	client->swaps = (uint32_t)get_late(reader, json, "swaps", 1);
 }
 
 static const json_t *get_list(struct reader *reader, const json_t *root, const char *key)

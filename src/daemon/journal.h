@@ -16,6 +16,9 @@
 #define SL_JOURNAL_BYTES_MAX (256u << 20)
 #define SL_JOURNAL_FORMAT    1
 
+/* RESUMING: resumed, and its request is not claimed again yet. */
+enum sl_park_state { SL_PARK_NOT = 0, SL_PARK_PARKED, SL_PARK_RESUMING, SL_PARK_STATES };
+
 struct sl_journal_gpu {
 	uint8_t uuid[SL_WIRE_UUID_BYTES];
 	char name[64], pci[32];
@@ -32,9 +35,11 @@ struct sl_journal_workload {
 	struct sl_amount request, limit;
 	uint64_t request_bytes, limit_bytes, born;
 	int32_t priority;
-	uint32_t flags;    /* SL_WORKLOAD_* */
-	uint64_t wait_max; /* nanoseconds, 0: the configuration's */
-	uint64_t kill_at;  /* it is being stopped, and is killed then; 0: it is not */
+	uint32_t flags;      /* SL_WORKLOAD_* */
+	uint64_t wait_max;   /* nanoseconds, 0: the configuration's */
+	uint64_t warm_after; /* nanoseconds, 0: never */
+	uint32_t park;       /* enum sl_park_state */
+	uint64_t kill_at;    /* it is being stopped, and is killed then; 0: it is not */
 	uint32_t gpu_count;
 	uint8_t gpus[SL_NODE_GPUS_MAX][SL_WIRE_UUID_BYTES]; /* by ordinal */
 };
@@ -42,6 +47,7 @@ struct sl_journal_workload {
 struct sl_journal_client {
 	uint64_t id, workload;
 	int32_t pid;
+	uint32_t swaps; /* the policy counts on it */
 	uint64_t start_ticks;
 };
 

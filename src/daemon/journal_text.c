@@ -187,6 +187,8 @@ static void put_workload(struct text *text, const struct sl_journal_workload *wo
 	put_number(text, "flags", workload->flags);
 	put_number(text, "wait_max", workload->wait_max);
 	put_number(text, "kill_at", workload->kill_at);
+	put_number(text, "warm_after", workload->warm_after);
+	put_number(text, "park", workload->park);
 	put_text(text, "}");
 }
 
@@ -197,6 +199,7 @@ static void put_client(struct text *text, const struct sl_journal_client *client
 	put_number(text, "workload", client->workload);
 	put_signed(text, "pid", client->pid);
 	put_number(text, "start_ticks", client->start_ticks);
+	put_number(text, "swaps", client->swaps);
 	put_text(text, "}");
 }
 

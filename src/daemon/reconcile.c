@@ -16,6 +16,7 @@
 #include "daemon/drive.h"
 #include "daemon/lost.h"
 #include "daemon/strangers.h"
+#include "daemon/swap.h"
 #include "daemon/views.h"
 #include "daemon/workload.h"
 
@@ -246,7 +247,8 @@ static bool is_judgeable(const struct view *view, const struct sl_client *client
 	if (client->expected &&
 		view->sample->begin < daemon->started + daemon->config.recover_wait)
 		return false;
-	return client->changed_at < view->sample->begin && !sl_client_has_grant(client);
+	return client->changed_at < view->sample->begin && !sl_client_has_grant(client) &&
+	       !sl_swap_is_moving(client, view->sample->begin);
 }
 
 /* A program that left CUDA behind (exec of something else) is listed nowhere, connected
@@ -255,7 +257,8 @@ static bool has_left(const struct view *view, struct sl_client *client, uint32_t
 {
 	struct sl_client_gpu *gpu = &client->gpus[ordinal];
 
-	if (client->peer || client->expected || !gpu->was_listed)
+	/* Nor one that may have all it has on the host. */
+	if (client->peer || client->expected || !gpu->was_listed || client->host_bytes)
 		return false;
 	if (!gpu->unlisted_since)
 		gpu->unlisted_since = view->sample->begin;
@@ -291,6 +294,7 @@ static void judge(struct view *view, struct sl_client *client)
 {
 	int ordinal = ordinal_of(client, view->gpu);
 	const struct sl_nvml_process *row = listed(view, client->pid);
+	struct sl_node_use_view use;
 	struct sl_client_gpu *gpu;
 	uint64_t hidden;
 
@@ -312,9 +316,9 @@ static void judge(struct view *view, struct sl_client *client)
 	}
 	if (!is_judgeable(view, client))
 		return;
+	use = sl_node_client_use(client->daemon->node, client->id, view->gpu);
 	hidden = sl_sub_sat(row ? row->used_bytes : 0,
-		sl_node_client_use(client->daemon->node, client->id, view->gpu)
-			.backing_bytes);
+		sl_sub_sat(use.backing_bytes, use.evicted_bytes));
 	believe(view, client, (uint32_t)ordinal, hidden);
 	if (gpu->measure_by && gpu->measure_from <= view->sample->begin) {
 		gpu->measure_by = 0;

@@ -20,6 +20,7 @@
 #include "daemon/drive.h"
 #include "daemon/inventory.h"
 #include "daemon/journal_writer.h"
+#include "daemon/park.h"
 #include "daemon/process.h"
 #include "daemon/refusal.h"
 #include "daemon/workload.h"
@@ -77,6 +78,8 @@ static void save_workload(const struct sl_daemon *daemon,
 	out->flags = workload->flags;
 	out->wait_max = workload->wait_max;
 	out->kill_at = workload->kill_at;
+	out->warm_after = workload->warm_after;
+	out->park = workload->park;
 	out->gpu_count = workload->gpu_count;
 	for (uint32_t i = 0; i < workload->gpu_count; i++)
 		memcpy(out->gpus[i], daemon->gpus[workload->gpus[i]].uuid,
@@ -100,6 +103,7 @@ static void save_all(const struct sl_daemon *daemon, struct sl_journal *journal)
 				.id = client->id,
 				.workload = workload->id,
 				.pid = client->pid,
+				.swaps = client->swaps,
 				.start_ticks = client->start_ticks,
 			};
 		}
@@ -207,6 +211,7 @@ static bool policy_takes(
 	event.workload_add.owner = workload->uid;
 	event.workload_add.flags = workload->flags;
 	event.workload_add.wait_max = workload->wait_max;
+	event.workload_add.warm_after = workload->warm_after;
 	event.workload_add.recovered = 1;
 	sl_drive(daemon, &event);
 	return daemon->admission.admitted;
@@ -240,6 +245,8 @@ static void load_workload(struct sl_daemon *daemon, const struct sl_journal *jou
 	workload->flags = in->flags;
 	workload->wait_max = in->wait_max;
 	workload->kill_at = in->kill_at;
+	workload->warm_after = in->warm_after;
+	workload->park = in->park;
 	workload->born = in->born;
 	if (!policy_takes(daemon, workload, mask)) {
 		char why[512];
@@ -271,8 +278,10 @@ static void load_client(struct sl_daemon *daemon, const struct sl_journal_client
 		return;
 	}
 	client = sl_client_new(daemon, workload, process, in->id);
-	if (client)
-		sl_client_join(client, NULL);
+	if (!client)
+		return;
+	client->swaps = in->swaps != 0;
+	sl_client_join(client, NULL);
 }
 
 /*
@@ -295,6 +304,14 @@ static void stop_again(struct sl_daemon *daemon)
 		event.workload_stop.workload = workload->id;
 		event.workload_stop.grace = sl_sub_sat(workload->kill_at, sl_clock_now());
 		sl_drive(daemon, &event);
+	}
+}
+
+/* Before their processes report, so that nothing of theirs is ever brought back unasked. */
+static void park_again(struct sl_daemon *daemon)
+{
+	sl_list_foreach (link, &daemon->workload_list) {
+		sl_park_again(daemon, SL_LIST_ENTRY(link, struct sl_workload, link));
 	}
 }
 
@@ -342,6 +359,7 @@ int sl_recover_load(struct sl_daemon *daemon, struct sl_error *err)
 		load_client(daemon, &journal.clients[i]);
 	sl_step(D_CLIENTS_TAKEN);
 	end_empty(daemon);
+	park_again(daemon);
 	stop_again(daemon);
 	if (daemon->workload_count)
 		sl_info("took in %u workloads and %u clients of the daemon before",

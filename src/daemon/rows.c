@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "daemon/hostpool.h"
 #include "daemon/inventory.h"
 #include "daemon/workload.h"
 
@@ -80,8 +81,9 @@ static struct sl_workload *from_id(const struct sl_daemon *daemon, uint64_t id)
 	return NULL;
 }
 
-static bool next_use(
-	const struct sl_daemon *daemon, struct sl_peer_list *list, union sl_msg *msg)
+/* The next workload, on the next of its GPUs; NULL at the end. */
+static struct sl_workload *step_workload(
+	const struct sl_daemon *daemon, struct sl_peer_list *list, uint32_t *ordinal)
 {
 	struct sl_workload *workload = from_id(daemon, list->workload);
 
@@ -90,17 +92,113 @@ static bool next_use(
 		list->place = 0;
 	}
 	if (!workload)
-		return false;
+		return NULL;
 	if (list->place >= workload->gpu_count) {
 		struct sl_link *next = workload->link.next;
 
 		if (next == &daemon->workload_list)
-			return false;
+			return NULL;
 		workload = SL_LIST_ENTRY(next, struct sl_workload, link);
 		list->workload = workload->id;
 		list->place = 0;
 	}
-	use_row(daemon, workload, list->place++, msg);
+	*ordinal = list->place++;
+	return workload;
+}
+
+static bool next_use(
+	const struct sl_daemon *daemon, struct sl_peer_list *list, union sl_msg *msg)
+{
+	uint32_t ordinal;
+	const struct sl_workload *workload = step_workload(daemon, list, &ordinal);
+
+	if (workload)
+		use_row(daemon, workload, ordinal, msg);
+	return workload != NULL;
+}
+
+/* --- memory on the host ------------------------------------------------------------------- */
+
+static enum sl_wire_residency residency_of(enum sl_residency residency)
+{
+	static const enum sl_wire_residency residencies[SL_RESIDENCIES] = {
+		[SL_RESIDENCY_RESERVED] = SL_WIRE_RESERVED,
+		[SL_RESIDENCY_BOUND] = SL_WIRE_BOUND,
+		[SL_RESIDENCY_LEAVING] = SL_WIRE_LEAVING,
+		[SL_RESIDENCY_EVICTED] = SL_WIRE_EVICTED,
+		[SL_RESIDENCY_WARM] = SL_WIRE_WARM,
+		[SL_RESIDENCY_RETURNING] = SL_WIRE_RETURNING,
+		[SL_RESIDENCY_PARKED] = SL_WIRE_PARKED,
+		[SL_RESIDENCY_RESUMING] = SL_WIRE_RESUMING,
+	};
+
+	return (uint32_t)residency < SL_RESIDENCIES ? residencies[residency]
+						    : SL_WIRE_RESERVED;
+}
+
+static uint64_t host_bytes_of(const struct sl_workload *workload)
+{
+	uint64_t bytes = 0;
+
+	for (const struct sl_link *link = workload->clients.next;
+		link != &workload->clients; link = link->next)
+		bytes += SL_CONTAINER_OF((struct sl_link *)link, struct sl_client, link)
+				 ->host_bytes;
+	return bytes;
+}
+
+static bool next_swap(
+	const struct sl_daemon *daemon, struct sl_peer_list *list, union sl_msg *msg)
+{
+	uint32_t ordinal;
+	const struct sl_workload *workload = step_workload(daemon, list, &ordinal);
+	struct sl_node_workload_view view;
+	struct sl_node_use_view use;
+
+	if (!workload)
+		return false;
+	view = sl_node_workload(daemon->node, workload->id);
+	use = sl_node_use(daemon->node, workload->id, workload->gpus[ordinal]);
+	sl_wire_init(msg, SL_MSG_SWAP_ROW);
+	msg->swap_row.workload = workload->id;
+	msg->swap_row.gpu = workload->gpus[ordinal];
+	msg->swap_row.residency = residency_of(view.residency);
+	msg->swap_row.evicted_bytes = use.evicted_bytes;
+	msg->swap_row.returning_bytes = use.returning_bytes;
+	msg->swap_row.host_bytes = ordinal ? 0 : host_bytes_of(workload);
+	msg->swap_row.turn_left_ms = view.turn_left / SL_MS;
+	msg->swap_row.waited_ms = view.wants_since / SL_MS;
+	msg->swap_row.longest_wait_ms =
+		view.longest_wait == SL_NS_NEVER ? UINT64_MAX : view.longest_wait / SL_MS;
+	msg->swap_row.turns = view.turns;
+	msg->swap_row.out_bytes = workload->moved[ordinal].out_bytes;
+	msg->swap_row.in_bytes = workload->moved[ordinal].in_bytes;
+	msg->swap_row.clean_bytes = workload->moved[ordinal].clean_bytes;
+	msg->swap_row.warm_after_ms = workload->warm_after / SL_MS;
+	memcpy(msg->swap_row.name, workload->name, sizeof(msg->swap_row.name));
+	return true;
+}
+
+static bool next_pool(
+	const struct sl_daemon *daemon, struct sl_peer_list *list, union sl_msg *msg)
+{
+	const struct sl_hostpool *pool = daemon->hostpool;
+	struct sl_node_pool_view view;
+
+	if (list->place++ > 0)
+		return false;
+	view = sl_node_pool(daemon->node);
+	sl_wire_init(msg, SL_MSG_POOL_ROW);
+	msg->pool_row.pool_bytes = view.pool_bytes;
+	msg->pool_row.slack_bytes = view.slack_bytes;
+	msg->pool_row.evicted_bytes = view.evicted_bytes;
+	msg->pool_row.copies_bytes = view.copies_bytes;
+	msg->pool_row.lent_bytes = view.overlap_bytes;
+	msg->pool_row.made_bytes = pool->made_bytes;
+	msg->pool_row.huge_bytes = pool->huge_bytes;
+	msg->pool_row.available_bytes = pool->room.available_bytes;
+	msg->pool_row.member_bytes = daemon->config.host_memory_workload;
+	msg->pool_row.swap_on = sl_hostpool_swap_is_on(daemon);
 	return true;
 }
 
@@ -336,6 +434,8 @@ bool sl_rows_next(
 	case SL_LIST_GPUS: return next_gpu(daemon, list, msg);
 	case SL_LIST_STATUS: return next_status(daemon, list, msg);
 	case SL_LIST_CLIENTS: return next_client(daemon, list, msg);
+	case SL_LIST_SWAP: return next_swap(daemon, list, msg);
+	case SL_LIST_POOL: return next_pool(daemon, list, msg);
 	case SL_LIST_HELD: return next_held(daemon, list, msg);
 	case SL_LIST_TROUBLES: return next_trouble(daemon, list, msg);
 	}

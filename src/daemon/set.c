@@ -18,9 +18,7 @@
 #define WHICH_ALL \
 	(SL_SET_REQUEST | SL_SET_LIMIT | SL_SET_PRIORITY | SL_SET_FLAGS | SL_SET_WAIT)
 
-/* The workload that may be changed by this peer; NULL after saying why not: in *text, or by
- * rejecting the peer. */
-static struct sl_workload *changeable(struct sl_peer *peer, uint64_t id, const char *name,
+struct sl_workload *sl_set_changeable(struct sl_peer *peer, uint64_t id, const char *name,
 	const char *verb, struct sl_error *text)
 {
 	struct sl_workload *workload = NULL;
@@ -39,7 +37,7 @@ static struct sl_workload *changeable(struct sl_peer *peer, uint64_t id, const c
 
 /* --- SET ---------------------------------------------------------------------------------- */
 
-static void reply_set(struct sl_peer *peer, const struct sl_workload *workload,
+void sl_set_reply(struct sl_peer *peer, const struct sl_workload *workload,
 	uint32_t reason, const char *text)
 {
 	const struct sl_admission *said = &peer->daemon->admission;
@@ -172,11 +170,11 @@ void sl_set_set(struct sl_peer *peer, const struct sl_msg_set *set)
 	uint32_t flags_before;
 	struct sl_event event;
 
-	workload = changeable(peer, set->workload, set->name, "change", &text);
+	workload = sl_set_changeable(peer, set->workload, set->name, "change", &text);
 	if (peer->doomed)
 		return;
 	if (!workload || mistake) {
-		reply_set(peer, workload,
+		sl_set_reply(peer, workload,
 			workload ? SL_REASON_NONE : SL_REASON_UNKNOWN_WORKLOAD,
 			workload ? mistake : text.text);
 		return;
@@ -189,7 +187,7 @@ void sl_set_set(struct sl_peer *peer, const struct sl_msg_set *set)
 		if (sl_peer_may_log(daemon, SL_LOG_INFO))
 			sl_info("left %s as it is, against user %u: %s", workload->name,
 				(unsigned int)peer->uid, text.text);
-		reply_set(peer, workload, daemon->admission.reason, text.text);
+		sl_set_reply(peer, workload, daemon->admission.reason, text.text);
 		return;
 	}
 	flags_before = workload->flags;
@@ -198,7 +196,7 @@ void sl_set_set(struct sl_peer *peer, const struct sl_msg_set *set)
 	tell_changes(peer, workload, set->which, flags_before);
 	sl_peer_hold(peer);
 	sl_daemon_commit_soon(daemon);
-	reply_set(peer, workload, SL_REASON_NONE, "");
+	sl_set_reply(peer, workload, SL_REASON_NONE, "");
 }
 
 /* --- STOP --------------------------------------------------------------------------------- */
@@ -234,7 +232,7 @@ void sl_set_stop(struct sl_peer *peer, const struct sl_msg_stop *stop)
 	struct sl_workload *workload;
 	union sl_msg msg;
 
-	workload = changeable(peer, stop->workload, stop->name, "stop", &text);
+	workload = sl_set_changeable(peer, stop->workload, stop->name, "stop", &text);
 	if (peer->doomed)
 		return;
 	sl_wire_init(&msg, SL_MSG_STOP_REPLY);

@@ -9,6 +9,14 @@
 
 #include "daemon/peer.h"
 
+/* The workload that may be changed by this peer; NULL after saying why not: in *text, or by
+ * rejecting the peer. */
+struct sl_workload *sl_set_changeable(struct sl_peer *peer, uint64_t id, const char *name,
+	const char *verb, struct sl_error *text);
+/* Answers a change that was made (reason NONE, no text), or was not. */
+void sl_set_reply(struct sl_peer *peer, const struct sl_workload *workload,
+	uint32_t reason, const char *text);
+
 void sl_set_set(struct sl_peer *peer, const struct sl_msg_set *set);
 void sl_set_stop(struct sl_peer *peer, const struct sl_msg_stop *stop);
 

@@ -37,9 +37,12 @@ static bool is_text(const char *text, size_t size, uint64_t min, uint64_t max)
 #define GOOD_LEVEL(value, min, max) is_text((value).text, sizeof((value).text), 1, 15)
 #define GOOD_GPUS(value, min, max)  ((value).count <= SL_CONFIG_GPUS_MAX)
 
-#define GOOD_CHOICE(value, min, max)  ((value) <= 2)
-#define GOOD_FLAG(value, min, max)    ((value) == 0 || (value) == 1)
-#define GOOD_CHAIN(value, min, max)   is_chain(value)
+#define GOOD_CHOICE(value, min, max) ((value) <= 2)
+#define GOOD_FLAG(value, min, max)   ((value) == 0 || (value) == 1)
+#define GOOD_CHAIN(value, min, max)  is_chain(value)
+#define GOOD_POOL(value, min, max) \
+	((value) == SL_CONFIG_HALF || in_range(value, min, max))
+#define GOOD_SHARE(value, min, max)   in_range(value, min, max)
 #define GOOD_ADDRESS(value, min, max) is_address(&(value))
 #define GOOD_BOUNDS(value, min, max)  are_bounds(&(value))
 
@@ -57,6 +60,8 @@ static bool is_text(const char *text, size_t size, uint64_t min, uint64_t max)
 #define SAME_CHOICE(a, b)  ((a) == (b))
 #define SAME_FLAG(a, b)    ((a) == (b))
 #define SAME_CHAIN(a, b)   ((a) == (b))
+#define SAME_POOL(a, b)    ((a) == (b))
+#define SAME_SHARE(a, b)   ((a) == (b))
 #define SAME_ADDRESS(a, b) (memcmp(&(a), &(b), sizeof(a)) == 0)
 #define SAME_BOUNDS(a, b)  (memcmp(&(a), &(b), sizeof(a)) == 0)
 
@@ -70,7 +75,7 @@ static bool is_chain(uint32_t chain)
 	for (; chain; chain >>= 4) {
 		uint32_t resolver = chain & 15;
 
-		if ((resolver != SL_RESOLVER_WAIT && resolver != SL_RESOLVER_PRIORITY) ||
+		if (resolver == SL_RESOLVER_NONE || resolver > SL_RESOLVER_PRIORITY ||
 			seen & 1u << resolver)
 			return false;
 		seen |= 1u << resolver;

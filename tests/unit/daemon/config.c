@@ -50,7 +50,10 @@ static void defaults_are_the_documented_ones(void **state)
 	assert_true(config.gpus.all);
 	assert_string_equal(config.log_level.text, "info");
 	assert_string_equal(config.socket.text, "");
-	assert_int_equal(config.resolvers, SL_RESOLVER_WAIT);
+	assert_int_equal(
+		config.resolvers, SL_CHAIN(SL_RESOLVER_SWAP, SL_RESOLVER_WAIT, 0));
+	assert_true(config.host_memory == SL_CONFIG_HALF);
+	assert_int_equal(config.min_share, 50);
 	assert_int_equal(config.stop_idle, 600 * SL_S);
 	assert_int_equal(config.stop_grace, 10 * SL_S);
 	assert_int_equal(config.untakeable_after, 30 * SL_S);
@@ -169,6 +172,14 @@ static void values_have_several_forms(void **state)
 		const char *text, *key, *shown;
 	} rows[] = {
 		{"resolvers: wait\n", "resolvers", "wait"},
+		{"resolvers: swap\n", "resolvers", "swap"},
+		{"resolvers: [priority, swap, wait]\n", "resolvers",
+			"priority swap wait"},
+		{"host_memory: half\n", "host_memory", "half"},
+		{"host_memory: 8GiB\n", "host_memory", "8 GiB"},
+		{"host_memory: 0\n", "host_memory", "0 B"},
+		{"min_share: 2.5%\n", "min_share", "2.5%"},
+		{"min_share: 10%\n", "min_share", "10%"},
 		{"resolvers: priority\n", "resolvers", "priority"},
 		{"resolvers: wait priority\n", "resolvers", "wait priority"},
 		{"resolvers: \" priority,  wait \"\n", "resolvers", "priority wait"},
@@ -297,14 +308,22 @@ static void mistakes_name_line_and_remedy(void **state)
 		{"socket_mode: 0999\n",
 			"line 1:", "is not an octal mode; write for example 0660"},
 		{"max_clients: -1\n", "line 1:", "is not a number; write digits only"},
-		{"resolvers: swap\n", "line 1:", "swap is not in this version"},
-		{"resolvers: swap wait\n", "line 1:", "leave it out"},
+		{"resolvers: swap swap\n", "line 1:", "comes twice"},
+		{"host_memory: 0.5\n", "line 1:", "is a fraction; write bytes"},
+		{"host_memory: all\n", "line 1:", "host_memory"},
+		{"host_memory: 2EiB\n", "line 1:", "half, or bytes from 0 B to 1 PiB"},
+		{"min_share: 5\n", "line 1:", "write for example 5% or 2.5%"},
+		{"min_share: 0%\n", "line 1:", "write a share from 0.1% to 50%"},
+		{"min_share: 60%\n", "line 1:", "out of range"},
+		{"min_share: 2.55%\n", "line 1:", "is not a share"},
+		{"turn_max: 1ms\n", "line 1:", "write a time from 200ms to 3600s"},
+		{"evict_drain: 0\n", "line 1:", "out of range"},
 		{"resolvers: wait for it\n", "line 1:", "'for' is no resolver"},
 		{"resolvers: wait wait\n", "line 1:", "comes twice"},
-		{"resolvers: \"\"\n", "line 1:", "write wait, priority, or both"},
+		{"resolvers: \"\"\n", "line 1:", "write swap, wait or priority"},
 		{"resolvers: []\n", "line 1:", "the list is empty"},
 		{"resolvers:\n  - wait\n  - stop\n", "line 3:", "'stop' is no resolver"},
-		{"resolvers: {wait: yes}\n", "line 1:", "for example wait"},
+		{"resolvers: {wait: yes}\n", "line 1:", "for example swap wait"},
 		{"stop_idle: never\n", "line 1:", "stop_idle"},
 		{"stop_grace: 2h\n", "line 1:", "from 0s to 3600s"},
 		{"last_resort: kill\n", "line 1:", "write fail or stop"},

@@ -1,0 +1,168 @@
+/*
+ * park - checks, one event to the policy, one reply
+ */
+#include "daemon/park.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/step.h"
+#include "daemon/drive.h"
+#include "daemon/events.h"
+#include "daemon/refusal.h"
+#include "daemon/set.h"
+#include "daemon/workload.h"
+
+/* A day short of 50: what a person may mean; more does not fit a timer in milliseconds. */
+#define WARM_MAX_MS UINT32_MAX
+
+/* True if the policy took it; otherwise *text says why not. */
+static bool policy_takes(struct sl_daemon *daemon, struct sl_workload *workload,
+	const struct sl_event *event, struct sl_error *text)
+{
+	daemon->admission = (struct sl_admission){.workload = workload->id};
+	sl_drive(daemon, event);
+	if (daemon->admission.admitted)
+		return true;
+	sl_refusal_of_set(daemon, workload, text);
+	return false;
+}
+
+/* --- PARK --------------------------------------------------------------------------------- */
+
+static void reply_park(struct sl_peer *peer, const struct sl_workload *workload,
+	uint32_t reason, const char *text)
+{
+	const struct sl_daemon *daemon = peer->daemon;
+	union sl_msg msg;
+
+	sl_wire_init(&msg, SL_MSG_PARK_REPLY);
+	msg.park_reply.ok = reason == SL_REASON_NONE && !text[0];
+	msg.park_reply.reason = reason;
+	sl_wire_str(msg.park_reply.text, sizeof(msg.park_reply.text), text);
+	if (workload) {
+		msg.park_reply.workload = workload->id;
+		memcpy(msg.park_reply.name, workload->name, sizeof(msg.park_reply.name));
+		for (uint32_t i = 0; i < workload->gpu_count; i++)
+			msg.park_reply.held_bytes +=
+				sl_node_use(daemon->node, workload->id, workload->gpus[i])
+					.held_bytes;
+	}
+	sl_peer_send(peer, &msg);
+}
+
+static struct sl_event event_of(const struct sl_workload *workload, bool parked)
+{
+	struct sl_event event = {0};
+
+	if (parked) {
+		event.type = SL_EVENT_WORKLOAD_PARK;
+		event.workload_park.workload = workload->id;
+	} else {
+		event.type = SL_EVENT_WORKLOAD_RESUME;
+		event.workload_resume.workload = workload->id;
+	}
+	return event;
+}
+
+void sl_park_park(struct sl_peer *peer, const struct sl_msg_park *park)
+{
+	struct sl_daemon *daemon = peer->daemon;
+	const char *verb = park->parked ? "park" : "resume";
+	struct sl_error text = {0};
+	struct sl_workload *workload =
+		sl_set_changeable(peer, park->workload, park->name, verb, &text);
+	enum sl_park_state before;
+	struct sl_event event;
+
+	if (peer->doomed)
+		return;
+	if (!workload) {
+		reply_park(peer, NULL, SL_REASON_UNKNOWN_WORKLOAD, text.text);
+		return;
+	}
+	event = event_of(workload, park->parked != 0);
+	before = workload->park;
+	/* First, because NOTE(RESUMED) may come in this very step. */
+	workload->park = park->parked ? SL_PARK_PARKED : SL_PARK_RESUMING;
+	if (!policy_takes(daemon, workload, &event, &text)) {
+		workload->park = before;
+		if (sl_peer_may_log(daemon, SL_LOG_INFO))
+			sl_info("did not %s %s for user %u: %s", verb, workload->name,
+				(unsigned int)peer->uid, text.text);
+		reply_park(peer, workload, daemon->admission.reason, text.text);
+		return;
+	}
+	sl_step(D_PARK_BOOKED);
+	if (sl_peer_may_log(daemon, SL_LOG_INFO))
+		sl_info("%s of %s for process %d of user %u", verb, workload->name,
+			(int)peer->pid, (unsigned int)peer->uid);
+	sl_peer_hold(peer);
+	sl_daemon_commit_soon(daemon);
+	reply_park(peer, workload, SL_REASON_NONE, "");
+}
+
+void sl_park_resumed(struct sl_daemon *daemon, uint64_t id)
+{
+	struct sl_workload *workload = sl_map_get(&daemon->workloads, id);
+
+	if (!workload || workload->park == SL_PARK_NOT)
+		return;
+	workload->park = SL_PARK_NOT;
+	sl_daemon_commit_soon(daemon);
+}
+
+void sl_park_again(struct sl_daemon *daemon, struct sl_workload *workload)
+{
+	struct sl_event park = event_of(workload, true);
+	struct sl_event resume = event_of(workload, false);
+	bool resuming = workload->park == SL_PARK_RESUMING;
+
+	if (workload->park == SL_PARK_NOT)
+		return;
+	park.workload_park.recovered = 1;
+	sl_drive(daemon, &park);
+	if (resuming)
+		sl_drive(daemon, &resume);
+}
+
+/* --- SET_WARM ------------------------------------------------------------------------------- */
+
+void sl_park_set_warm(struct sl_peer *peer, const struct sl_msg_set_warm *set)
+{
+	struct sl_daemon *daemon = peer->daemon;
+	struct sl_event event = {.type = SL_EVENT_WORKLOAD_SET};
+	struct sl_error text = {0};
+	struct sl_workload *workload =
+		sl_set_changeable(peer, set->workload, set->name, "change", &text);
+
+	if (peer->doomed)
+		return;
+	if (!workload) {
+		sl_set_reply(peer, NULL, SL_REASON_UNKNOWN_WORKLOAD, text.text);
+		return;
+	}
+	if (set->warm_after_ms > WARM_MAX_MS) {
+		sl_set_reply(peer, workload, SL_REASON_NONE,
+			"--warm-after is too long; write at most 49d, or 0 for never");
+		return;
+	}
+	event.workload_set.workload = workload->id;
+	event.workload_set.which = SL_SET_WARM;
+	event.workload_set.warm_after = set->warm_after_ms * SL_MS;
+	if (!policy_takes(daemon, workload, &event, &text)) {
+		sl_set_reply(peer, workload, daemon->admission.reason, text.text);
+		return;
+	}
+	workload->warm_after = event.workload_set.warm_after;
+	sl_events_add_of(daemon,
+		&(struct sl_node_because){.reason = SL_REASON_CHANGED_WARM,
+			.workload = workload->id,
+			.other_bytes = (uint64_t)peer->uid + 1,
+			.span = workload->warm_after},
+		peer->pid);
+	sl_peer_hold(peer);
+	sl_daemon_commit_soon(daemon);
+	sl_set_reply(peer, workload, SL_REASON_NONE, "");
+}

@@ -1,0 +1,345 @@
+/*
+ * swap - see swap.h
+ *
+ * An order has three states: it waits for host memory, it is with the client, or it is over and the policy
+ * does not know yet, because it may not be stepped inside an action; such clients stand in a list until
+ * the daemon settles.
+ */
+#include "daemon/swap.h"
+
+#include <inttypes.h>
+
+#include "base/log.h"
+#include "base/step.h"
+#include "daemon/client.h"
+#include "daemon/drive.h"
+#include "daemon/hostmem.h"
+#include "daemon/hostpool.h"
+#include "daemon/workload.h"
+
+/* Room beyond what is asked: a client moves whole chunks, and a chunk is in one file. */
+#define SLACK_MAX (256 * SL_MIB)
+#define UNIT      (64 * SL_MIB)
+
+static struct sl_node_use_view use_of(const struct sl_client *client, uint32_t ordinal)
+{
+	return sl_node_client_use(
+		client->daemon->node, client->id, client->gpu_numbers[ordinal]);
+}
+
+/* --- the one answer ------------------------------------------------------------------------- */
+
+static void end(struct sl_client *client, struct sl_event *event)
+{
+	struct sl_client_order *order = &client->order;
+
+	event->type = SL_EVENT_DONE;
+	event->done.client = client->id;
+	event->done.order = order->id;
+	event->done.gpu = client->gpu_numbers[order->ordinal];
+	event->done.span = sl_sub_sat(sl_clock_now(), order->since);
+	if (event->done.cause < SL_SWAP_CAUSES)
+		client->daemon->swap_causes[event->done.cause]++;
+	sl_list_unlink(&order->link);
+	*order = (struct sl_client_order){0};
+	sl_list_init(&order->link);
+	client->moved_at = client->changed_at = sl_clock_now();
+	sl_drive(client->daemon, event);
+}
+
+/* Nothing moved, as far as we know. A restore that the client has may have been carried out. */
+static void end_refused(struct sl_client *client)
+{
+	struct sl_client_order *order = &client->order;
+	struct sl_event event = {.type = SL_EVENT_DONE};
+	bool unknown = order->restore && order->state == SL_ORDER_SENT;
+
+	event.done.outcome = SL_SWAP_REFUSED;
+	event.done.cause = order->cause;
+	event.done.evicted_bytes =
+		unknown ? 0 : use_of(client, order->ordinal).evicted_bytes;
+	end(client, &event);
+}
+
+/* Inside an action. */
+static void refuse_later(struct sl_client *client, enum sl_swap_cause cause)
+{
+	client->order.state = SL_ORDER_OVER;
+	client->order.cause = cause;
+	sl_list_push_tail(&client->daemon->swap_over, &client->order.link);
+}
+
+void sl_swap_settle(struct sl_daemon *daemon)
+{
+	while (!sl_list_is_empty(&daemon->swap_over)) {
+		struct sl_client *client = SL_LIST_ENTRY(
+			daemon->swap_over.next, struct sl_client, order.link);
+
+		end_refused(client);
+	}
+}
+
+/* --- orders --------------------------------------------------------------------------------- */
+
+static void send_evict(struct sl_client *client)
+{
+	struct sl_client_order *order = &client->order;
+	union sl_msg msg;
+
+	sl_wire_init(&msg, SL_MSG_EVICT);
+	msg.evict.order = order->id;
+	msg.evict.ordinal = order->ordinal;
+	msg.evict.deadline_ms = (uint32_t)sl_min_u64(order->drain / SL_MS, UINT32_MAX);
+	msg.evict.bytes = order->bytes;
+	order->state = SL_ORDER_SENT;
+	sl_peer_send(client->peer, &msg);
+	sl_step(D_EVICT_SENT);
+}
+
+static int ordinal_of(const struct sl_client *client, uint32_t gpu)
+{
+	for (uint32_t i = 0; i < client->gpu_count; i++) {
+		if (client->gpu_numbers[i] == gpu)
+			return (int)i;
+	}
+	return -1;
+}
+
+/* Books the order; false if it is over already. */
+static bool begin(struct sl_daemon *daemon, struct sl_client *client, uint64_t id,
+	uint32_t gpu, uint64_t bytes, bool restore)
+{
+	int ordinal = ordinal_of(client, gpu);
+
+	if (client->order.state != SL_ORDER_NONE || ordinal < 0) {
+		sl_error_log("the policy ordered client %" PRIu64
+			     " to move memory of GPU %u and should not have",
+			client->id, gpu);
+		return false;
+	}
+	client->order = (struct sl_client_order){.id = id,
+		.ordinal = (uint32_t)ordinal,
+		.bytes = bytes,
+		.since = sl_clock_now(),
+		.restore = restore};
+	sl_list_init(&client->order.link);
+	if (client->peer && client->peer->version >= SL_SWAP_VERSION &&
+		client->state == SL_CLIENT_LIVE)
+		return true;
+	refuse_later(client, SL_SWAP_LOST);
+	return false;
+}
+
+/* What the client must have on the host: what is there, what is to come, and some for what does not fit
+ * the ends of files; but never more than all it has. */
+static uint64_t host_need(const struct sl_client *client, uint64_t bytes)
+{
+	uint64_t evicted = 0, backing = 0, need;
+
+	for (uint32_t i = 0; i < client->gpu_count; i++) {
+		struct sl_node_use_view use = use_of(client, i);
+
+		evicted += use.evicted_bytes;
+		backing += use.backing_bytes;
+	}
+	bytes = sl_min_u64(bytes, sl_sub_sat(backing, evicted));
+	need = sl_round_up(evicted + bytes, UNIT) + sl_min_u64(bytes / 8, SLACK_MAX);
+	return sl_min_u64(need, backing) + client->host_short_bytes;
+}
+
+void sl_swap_evict(struct sl_daemon *daemon, const struct sl_action *action)
+{
+	struct sl_client *client = sl_map_get(&daemon->clients, action->evict.client);
+
+	if (!client || !begin(daemon, client, action->id, action->evict.gpu,
+			       action->evict.bytes, false))
+		return;
+	client->order.drain =
+		action->evict.drain ? action->evict.drain : daemon->config.evict_drain;
+	client->order.state = SL_ORDER_MAKING;
+	sl_step(D_EVICT_BOOKED);
+	switch (sl_hostpool_want(
+		client, host_need(client, action->evict.bytes), action->evict.gpu)) {
+	case SL_HOSTPOOL_HAS: send_evict(client); break;
+	case SL_HOSTPOOL_MAKING: break;
+	case SL_HOSTPOOL_FULL: refuse_later(client, SL_SWAP_NO_HOST); break;
+	}
+}
+
+void sl_swap_host_ready(struct sl_client *client, bool ok)
+{
+	struct sl_client_order *order = &client->order;
+
+	if (order->state != SL_ORDER_MAKING)
+		return;
+	if (ok && client->peer && client->state == SL_CLIENT_LIVE) {
+		send_evict(client);
+		return;
+	}
+	order->cause = ok ? SL_SWAP_LOST : SL_SWAP_NO_HOST;
+	end_refused(client);
+}
+
+void sl_swap_restore(struct sl_daemon *daemon, const struct sl_action *action)
+{
+	struct sl_client *client = sl_map_get(&daemon->clients, action->restore.client);
+	union sl_msg msg;
+
+	if (!client || !begin(daemon, client, action->id, action->restore.gpu,
+			       action->restore.bytes, true))
+		return;
+	client->order.state = SL_ORDER_SENT;
+	sl_step(D_RESTORE_BOOKED);
+	sl_wire_init(&msg, SL_MSG_RESTORE);
+	msg.restore.order = action->id;
+	msg.restore.ordinal = client->order.ordinal;
+	msg.restore.bytes = action->restore.bytes;
+	sl_peer_send(client->peer, &msg);
+	sl_step(D_RESTORE_SENT);
+}
+
+void sl_swap_abort(struct sl_daemon *daemon, const struct sl_action *action)
+{
+	struct sl_client *client = sl_map_get(&daemon->clients, action->abort.client);
+	union sl_msg msg;
+
+	if (!client || client->order.id != action->abort.order)
+		return;
+	if (client->order.state == SL_ORDER_MAKING)
+		refuse_later(client, SL_SWAP_ABORTED);
+	if (client->order.state != SL_ORDER_SENT || !client->peer)
+		return;
+	sl_wire_init(&msg, SL_MSG_ABORT);
+	msg.abort.order = action->abort.order;
+	sl_peer_send(client->peer, &msg);
+}
+
+void sl_swap_trim(struct sl_daemon *daemon, const struct sl_action *action)
+{
+	struct sl_client *client = sl_map_get(&daemon->clients, action->trim.client);
+	union sl_msg msg;
+
+	if (!client || !client->peer || client->state != SL_CLIENT_LIVE)
+		return;
+	sl_wire_init(&msg, SL_MSG_TRIM);
+	msg.trim.bytes = action->trim.bytes;
+	sl_peer_send(client->peer, &msg);
+}
+
+void sl_swap_lost(struct sl_client *client)
+{
+	struct sl_event want = {.type = SL_EVENT_WANT};
+
+	if (client->order.state == SL_ORDER_OVER) {
+		end_refused(client);
+	} else if (client->order.state != SL_ORDER_NONE) {
+		client->order.cause = SL_SWAP_LOST;
+		end_refused(client);
+	}
+	if (!client->wants)
+		return;
+	/* It says so again when it is back. */
+	client->wants = false;
+	want.want.client = client->id;
+	sl_drive(client->daemon, &want);
+}
+
+/* --- messages ------------------------------------------------------------------------------- */
+
+static enum sl_swap_outcome outcome_of(uint32_t wire)
+{
+	switch (wire) {
+	case SL_WIRE_SWAP_OK: return SL_SWAP_OK;
+	case SL_WIRE_SWAP_PART: return SL_SWAP_PART;
+	default: return SL_SWAP_REFUSED;
+	}
+}
+
+static enum sl_swap_cause cause_of(uint32_t wire)
+{
+	static const enum sl_swap_cause causes[SL_WIRE_SWAP_CAUSES] = {
+		[SL_WIRE_SWAP_NO_CAUSE] = SL_SWAP_NO_CAUSE,
+		[SL_WIRE_SWAP_CAPTURE] = SL_SWAP_CAPTURE,
+		[SL_WIRE_SWAP_BUSY] = SL_SWAP_BUSY,
+		[SL_WIRE_SWAP_NO_HOST] = SL_SWAP_NO_HOST,
+		[SL_WIRE_SWAP_DRIVER] = SL_SWAP_DRIVER,
+		[SL_WIRE_SWAP_NO_ROOM] = SL_SWAP_NO_ROOM,
+		[SL_WIRE_SWAP_BROKEN] = SL_SWAP_BROKEN,
+		[SL_WIRE_SWAP_NOTHING] = SL_SWAP_NOTHING,
+		[SL_WIRE_SWAP_ABORTED] = SL_SWAP_ABORTED,
+	};
+
+	return wire < SL_WIRE_SWAP_CAUSES ? causes[wire] : SL_SWAP_NO_CAUSE;
+}
+
+/* It had as many bytes as it needed, in pieces that were too small: next time it gets more. */
+static void note_short(struct sl_client *client, const struct sl_msg_swapped *msg)
+{
+	if (client->order.restore)
+		return;
+	if (msg->cause != SL_WIRE_SWAP_NO_HOST)
+		client->host_short_bytes = 0;
+	else
+		client->host_short_bytes = sl_min_u64(
+			client->host_short_bytes + client->order.bytes / 4 + UNIT,
+			2 * SL_GIB);
+}
+
+static void count(struct sl_client *client, const struct sl_msg_swapped *msg)
+{
+	struct sl_moved *moved = &client->workload->moved[client->order.ordinal];
+
+	if (client->order.restore)
+		moved->in_bytes += msg->moved_bytes;
+	else
+		moved->out_bytes += msg->moved_bytes;
+	if (!client->order.restore)
+		moved->clean_bytes += msg->clean_bytes + msg->zero_bytes;
+}
+
+void sl_swap_on_swapped(struct sl_peer *peer, const struct sl_msg_swapped *msg)
+{
+	struct sl_client *client = peer->client;
+	struct sl_event event = {.type = SL_EVENT_DONE};
+
+	if (client->order.state != SL_ORDER_SENT || client->order.id != msg->order ||
+		client->order.ordinal != msg->ordinal) {
+		sl_peer_reject(peer, SL_REJECT_PROTOCOL,
+			"SWAPPED of order %" PRIu64 ", which it does not have",
+			msg->order);
+		return;
+	}
+	if (msg->evicted_bytes > use_of(client, msg->ordinal).backing_bytes) {
+		sl_peer_reject(peer, SL_REJECT_PROTOCOL,
+			"SWAPPED of more than it has on GPU ordinal %u", msg->ordinal);
+		return;
+	}
+	sl_step(D_SWAPPED_TAKEN);
+	note_short(client, msg);
+	count(client, msg);
+	event.done.outcome = outcome_of(msg->outcome);
+	event.done.cause = cause_of(msg->cause);
+	event.done.evicted_bytes = msg->evicted_bytes;
+	event.done.moved_bytes = msg->moved_bytes;
+	end(client, &event);
+	sl_step(D_SWAPPED);
+}
+
+void sl_swap_on_want(struct sl_peer *peer, const struct sl_msg_want *msg)
+{
+	struct sl_client *client = peer->client;
+	struct sl_event event = {.type = SL_EVENT_WANT};
+
+	if (client->wants == (msg->wants != 0))
+		return;
+	client->wants = msg->wants != 0;
+	event.want.client = client->id;
+	event.want.wants = client->wants;
+	sl_drive(peer->daemon, &event);
+}
+
+bool sl_swap_is_moving(const struct sl_client *client, sl_ns at)
+{
+	return client->order.state != SL_ORDER_NONE ||
+	       (client->moved_at && at < client->moved_at + SL_SWAP_CALM_NS);
+}
