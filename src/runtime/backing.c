@@ -5,8 +5,10 @@
  * after a destroy that failed half-way are one function.
  */
 #include "runtime/backing.h"
+#include "runtime/cargo.h"
 #include "runtime/held.h"
 #include "runtime/hooks.h"
+#include "runtime/mode.h"
 #include "runtime/offer.h"
 #include "runtime/session.h"
 
@@ -20,7 +22,8 @@ enum { CHUNK_NONE = 0, CHUNK_CREATED, CHUNK_MAPPED };
 
 struct sl_chunk {
 	CUmemGenericAllocationHandle handle;
-	uint32_t state;
+	uint32_t state; /* how far the driver got */
+	struct sl_cargo cargo;
 };
 
 /*
@@ -51,7 +54,9 @@ uint64_t sl_backing_chunk_bytes(uint64_t bytes)
 
 	while (bytes >= chunk_sizes[i].below && i + 1 < SL_ARRAY_LEN(chunk_sizes))
 		i++;
-	return sl_min_u64(chunk_sizes[i].chunk, bytes);
+	return sl_min_u64(sl_min_u64(chunk_sizes[i].chunk, bytes),
+		sl_max_u64(sl_options.chunk_most & ~(SL_BACKING_GRAIN - 1),
+			SL_BACKING_GRAIN));
 }
 
 static uint64_t bytes_of(const struct sl_backing *b, uint32_t index)
@@ -81,20 +86,35 @@ static CUresult undo_chunk(struct sl_backing *b, uint32_t index)
 	return r;
 }
 
-CUresult sl_backing_destroy(struct sl_backing *b, uint64_t *released_bytes)
+/* Nothing is left of it. What is evicted counts as that, whatever the driver still had of it. */
+static CUresult end_chunk(
+	struct sl_backing *b, uint32_t index, struct sl_released *released)
+{
+	struct sl_chunk *chunk = &b->chunks[index];
+	bool held = chunk->state != CHUNK_NONE;
+	CUresult r = undo_chunk(b, index);
+
+	if (r != CUDA_SUCCESS)
+		return r;
+	if (chunk->cargo.where == SL_EVICTED)
+		released->evicted_bytes += bytes_of(b, index);
+	else if (held)
+		released->bytes += bytes_of(b, index);
+	sl_store_give(&chunk->cargo);
+	chunk->cargo.where = SL_RESIDENT;
+	return r;
+}
+
+CUresult sl_backing_destroy(struct sl_backing *b, struct sl_released *released)
 {
 	CUresult r, first = CUDA_SUCCESS;
 
-	*released_bytes = 0;
+	*released = (struct sl_released){0, 0};
 	b->offer = sl_offer_end(b->offer);
 	for (uint32_t i = 0; i < b->count; i++) {
-		bool held = b->chunks[i].state != CHUNK_NONE;
-
-		r = undo_chunk(b, i);
-		if (r != CUDA_SUCCESS && first == CUDA_SUCCESS)
+		r = end_chunk(b, i, released);
+		if (first == CUDA_SUCCESS)
 			first = r;
-		else if (r == CUDA_SUCCESS && held)
-			*released_bytes += bytes_of(b, i);
 	}
 	if (first != CUDA_SUCCESS)
 		return first;
@@ -176,14 +196,22 @@ static bool is_about_the_type(const struct sl_backing *b, CUresult r)
 		       r == CUDA_ERROR_INVALID_VALUE);
 }
 
+static CUmemAllocationProp prop_of(const struct sl_backing *b)
+{
+	return (CUmemAllocationProp){
+		.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+		.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = b->dev},
+		.requestedHandleTypes = b->exportable
+						? CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
+						: CU_MEM_HANDLE_TYPE_NONE,
+	};
+}
+
 static CUresult make_all(struct sl_backing *b, CUdevice dev)
 {
-	CUmemAllocationProp prop = {
-		.type = CU_MEM_ALLOCATION_TYPE_PINNED,
-		.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = dev},
-	};
+	CUmemAllocationProp prop;
 	CUmemAccessDesc access = {
-		.location = prop.location,
+		.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = dev},
 		.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE,
 	};
 	CUresult r =
@@ -194,13 +222,11 @@ static CUresult make_all(struct sl_backing *b, CUdevice dev)
 		return r;
 	}
 	b->exportable = is_exportable(dev);
-	if (b->exportable)
-		prop.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
-	if (r == CUDA_SUCCESS)
-		r = make_chunks(b, &prop);
+	prop = prop_of(b);
+	r = make_chunks(b, &prop);
 	if (r != CUDA_SUCCESS && is_about_the_type(b, r)) {
-		prop.requestedHandleTypes = CU_MEM_HANDLE_TYPE_NONE;
 		b->exportable = false;
+		prop = prop_of(b);
 		r = make_chunks(b, &prop);
 		if (r == CUDA_SUCCESS)
 			__atomic_store_n(&exports[dev], -1, __ATOMIC_RELAXED);
@@ -219,11 +245,12 @@ CUresult sl_backing_export(const struct sl_backing *b, uint32_t index, int *fd)
 CUresult sl_backing_create(
 	struct sl_backing *b, CUdevice dev, uint64_t bytes, uint64_t *stuck_bytes)
 {
-	uint64_t released_bytes;
+	struct sl_released released;
 	CUresult r;
 
 	memset(b, 0, sizeof(*b));
 	*stuck_bytes = 0;
+	b->dev = dev;
 	b->bytes = bytes;
 	b->chunk_bytes = sl_backing_chunk_bytes(bytes);
 	b->count = (uint32_t)((bytes + b->chunk_bytes - 1) / b->chunk_bytes);
@@ -233,7 +260,7 @@ CUresult sl_backing_create(
 	r = make_all(b, dev);
 	if (r == CUDA_SUCCESS)
 		return r;
-	if (sl_backing_destroy(b, &released_bytes) != CUDA_SUCCESS) {
+	if (sl_backing_destroy(b, &released) != CUDA_SUCCESS) {
 		for (uint32_t i = 0; i < b->count; i++)
 			*stuck_bytes += b->chunks[i].state ? bytes_of(b, i) : 0;
 		sl_error_log("%llu bytes are stuck in the driver after error %d",
@@ -241,5 +268,99 @@ CUresult sl_backing_create(
 		free(b->chunks);
 		memset(b, 0, sizeof(*b));
 	}
+	return r;
+}
+
+/* --- chunk by chunk ---------------------------------------------------------------------------- */
+
+struct sl_cargo *sl_backing_cargo(const struct sl_backing *b, uint32_t index)
+{
+	struct sl_chunk *chunk = &b->chunks[index];
+
+	return chunk->state == CHUNK_MAPPED || chunk->cargo.where != SL_RESIDENT
+		       ? &chunk->cargo
+		       : NULL;
+}
+
+CUdeviceptr sl_backing_chunk(const struct sl_backing *b, uint32_t index, uint64_t *bytes)
+{
+	*bytes = bytes_of(b, index);
+	return b->base + index * b->chunk_bytes;
+}
+
+/* Its own device and all that were let in. */
+static CUresult allow_chunk(const struct sl_backing *b, uint32_t index)
+{
+	CUmemAccessDesc access[1 + 64];
+	size_t count = 0;
+	uint64_t bytes;
+	CUdeviceptr at = sl_backing_chunk(b, index, &bytes);
+
+	for (int dev = 0; dev < 64; dev++)
+		if (dev == b->dev || b->allowed >> dev & 1)
+			access[count++] = (CUmemAccessDesc){
+				.location = {CU_MEM_LOCATION_TYPE_DEVICE, dev},
+				.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE,
+			};
+	return sl_real.cuMemSetAccess(at, bytes, access, count);
+}
+
+static CUresult map_chunk(struct sl_backing *b, uint32_t index)
+{
+	struct sl_chunk *chunk = &b->chunks[index];
+	uint64_t bytes;
+	CUdeviceptr at = sl_backing_chunk(b, index, &bytes);
+	CUresult r = CUDA_SUCCESS;
+
+	if (chunk->state == CHUNK_CREATED) {
+		r = sl_real.cuMemMap(at, bytes, 0, chunk->handle, 0);
+		if (r != CUDA_SUCCESS)
+			return r;
+		chunk->state = CHUNK_MAPPED;
+		sl_step(C_RETURNING_MAPPED);
+	}
+	return allow_chunk(b, index);
+}
+
+CUresult sl_backing_detach(struct sl_backing *b, uint32_t index, bool *absent)
+{
+	struct sl_chunk *chunk = &b->chunks[index];
+	uint64_t bytes;
+	CUdeviceptr at = sl_backing_chunk(b, index, &bytes);
+	CUresult r;
+
+	*absent = false;
+	r = sl_real.cuMemUnmap(at, bytes);
+	if (r != CUDA_SUCCESS)
+		return r;
+	chunk->state = CHUNK_CREATED;
+	sl_step(C_EVICT_UNMAPPED);
+	r = sl_real.cuMemRelease(chunk->handle);
+	*absent = true;
+	if (r == CUDA_SUCCESS)
+		chunk->state = CHUNK_NONE;
+	else
+		*absent = map_chunk(b, index) != CUDA_SUCCESS;
+	sl_step(C_EVICT_RELEASED);
+	return r;
+}
+
+CUresult sl_backing_attach(struct sl_backing *b, uint32_t index)
+{
+	struct sl_chunk *chunk = &b->chunks[index];
+	CUmemAllocationProp prop = prop_of(b);
+	CUresult r = CUDA_SUCCESS;
+
+	if (chunk->state == CHUNK_NONE) {
+		r = sl_real.cuMemCreate(&chunk->handle, bytes_of(b, index), &prop, 0);
+		if (r != CUDA_SUCCESS)
+			return r;
+		chunk->state = CHUNK_CREATED;
+		sl_step(C_RETURNING_CREATED);
+	}
+	r = map_chunk(b, index);
+	if (r != CUDA_SUCCESS && undo_chunk(b, index) != CUDA_SUCCESS)
+		sl_warning("a chunk at %#llx is kept by the driver half-way",
+			b->base + index * b->chunk_bytes);
 	return r;
 }

@@ -16,6 +16,7 @@
 /* Granularity of handles on every GPU so far; checked when a context is first used. */
 #define SL_BACKING_GRAIN (2 * SL_MIB)
 
+struct sl_cargo;
 struct sl_gpu;
 
 struct sl_offer;
@@ -25,6 +26,7 @@ struct sl_backing {
 	CUdeviceptr base;
 	uint64_t bytes, chunk_bytes;
 	uint32_t count;
+	CUdevice dev;
 	bool exportable;
 	struct sl_chunk *chunks;
 	struct sl_offer *offer; /* offer.h; NULL: no other process asked for it */
@@ -49,10 +51,29 @@ SL_MUST_CHECK CUresult sl_backing_allow(
 /* A descriptor of the chunk, for another process to import; the caller's. */
 SL_MUST_CHECK CUresult sl_backing_export(
 	const struct sl_backing *backing, uint32_t index, int *fd);
-/* Withdraws what other processes may open, unmaps and releases everything, and counts it as held no longer. *released_bytes are gone in any
- * case; after a failure the same call may be made again and goes on where it stopped. No work may use
- * the range. */
+
+struct sl_released {
+	uint64_t bytes;         /* that were on the GPU */
+	uint64_t evicted_bytes; /* that were on the host */
+};
+/* Withdraws what other processes may open, unmaps and releases everything, on the GPU and on the host, and counts
+ * it as held no longer. What *released says is gone in any case; after a failure the same call may be made again
+ * and goes on where it stopped. No work may use the range. */
 SL_MUST_CHECK CUresult sl_backing_destroy(
-	struct sl_backing *backing, uint64_t *released_bytes);
+	struct sl_backing *backing, struct sl_released *released);
+
+/* --- chunk by chunk, for the mover: inside the closed control lock ---------------------------- */
+
+/* NULL: nothing is there (any more, after a destroy that failed half-way). */
+struct sl_cargo *sl_backing_cargo(const struct sl_backing *backing, uint32_t index);
+CUdeviceptr sl_backing_chunk(
+	const struct sl_backing *backing, uint32_t index, uint64_t *bytes);
+/* Unmaps and releases the chunk. After a failure it is as it was, but for *absent: then it can no longer be
+ * used although the driver has not taken back its memory, and sl_backing_attach goes on with that. */
+SL_MUST_CHECK CUresult sl_backing_detach(
+	struct sl_backing *backing, uint32_t index, bool *absent);
+/* Makes it anew, with what the driver likes to have in it, for all who had access. After a failure it is as it was,
+ * or nearer to the goal if the driver did not take it back. */
+SL_MUST_CHECK CUresult sl_backing_attach(struct sl_backing *backing, uint32_t index);
 
 #endif

@@ -73,7 +73,8 @@ static void release_regions(struct sl_space *space, struct sl_link *regions)
 	}
 }
 
-CUresult sl_memory_flush(struct sl_space *space, bool everything)
+/* idle: nothing needs to be waited for. */
+static CUresult flush(struct sl_space *space, bool everything, bool idle)
 {
 	struct sl_link batch = SL_LIST_INIT(batch), regions = SL_LIST_INIT(regions);
 	struct sl_link slabs = SL_LIST_INIT(slabs);
@@ -89,7 +90,7 @@ CUresult sl_memory_flush(struct sl_space *space, bool everything)
 	sl_slab_take_batch(space, &batch);
 	move_all(&space->leaving, &regions);
 	sl_books_unlock();
-	if (!sl_list_is_empty(&batch) || !sl_list_is_empty(&regions))
+	if (!idle && (!sl_list_is_empty(&batch) || !sl_list_is_empty(&regions)))
 		r = sl_settle(space, &result);
 	sl_books_lock();
 	if (r == SL_SETTLED) {
@@ -108,7 +109,12 @@ CUresult sl_memory_flush(struct sl_space *space, bool everything)
 	return r == SL_SETTLE_BROKEN ? result : CUDA_SUCCESS;
 }
 
-static struct sl_space *next_of_round(uint32_t round)
+CUresult sl_memory_flush(struct sl_space *space, bool everything)
+{
+	return flush(space, everything, false);
+}
+
+static struct sl_space *next_of_round(uint32_t round, const struct sl_gpu *gpu)
 {
 	struct sl_space *found = NULL;
 
@@ -116,7 +122,7 @@ static struct sl_space *next_of_round(uint32_t round)
 	sl_list_foreach (link, &sl_spaces) {
 		struct sl_space *space = SL_LIST_ENTRY(link, struct sl_space, link);
 
-		if (space->round != round) {
+		if (space->round != round && (!gpu || space->gpu == gpu)) {
 			found = space;
 			found->round = round;
 			found->users++;
@@ -127,13 +133,31 @@ static struct sl_space *next_of_round(uint32_t round)
 	return found;
 }
 
-void sl_memory_flush_all(bool everything)
+static uint32_t next_round(void)
 {
 	static uint32_t rounds;
-	uint32_t round = __atomic_add_fetch(&rounds, 1, __ATOMIC_RELAXED);
+
+	return __atomic_add_fetch(&rounds, 1, __ATOMIC_RELAXED);
+}
+
+void sl_memory_flush_idle(struct sl_gpu *gpu)
+{
+	uint32_t round = next_round();
 	struct sl_space *space;
 
-	while ((space = next_of_round(round))) {
+	while ((space = next_of_round(round, gpu))) {
+		if (!__atomic_load_n(&space->broken, __ATOMIC_RELAXED))
+			(void)flush(space, true, true);
+		sl_space_leave(space);
+	}
+}
+
+void sl_memory_flush_all(bool everything)
+{
+	uint32_t round = next_round();
+	struct sl_space *space;
+
+	while ((space = next_of_round(round, NULL))) {
 		CUresult r = sl_memory_flush(space, everything);
 
 		if (r != CUDA_SUCCESS)

@@ -12,6 +12,7 @@
  */
 #include "runtime/memory.h"
 #include "runtime/capture.h"
+#include "runtime/control.h"
 #include "runtime/device.h"
 #include "runtime/mode.h"
 #include "runtime/pagemap.h"
@@ -48,17 +49,19 @@ static CUresult fresh_slab(
 
 	if (!slab)
 		return CUDA_ERROR_OUT_OF_MEMORY;
+	/* A mover may have the backing in its hands. */
+	sl_control_enter();
 	sl_books_lock();
 	empty = sl_slab_take_empty(space);
 	if (empty)
 		sl_pagemap_clear(empty->block.backing.base, SL_SLAB_BYTES);
 	sl_books_unlock();
-	if (empty) {
+	if (empty)
 		slab->block.backing = empty->block.backing;
-		free(empty);
-	} else {
+	sl_control_leave();
+	if (!empty)
 		r = sl_supply_obtain(space, SL_SLAB_BYTES, &slab->block.backing);
-	}
+	free(empty);
 	if (r == CUDA_SUCCESS)
 		r = sl_peer_admit(space, &slab->block.backing);
 	if (r == CUDA_SUCCESS)

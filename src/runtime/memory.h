@@ -12,6 +12,7 @@
 #include "base/cuda_types.h"
 #include "base/sl.h"
 
+struct sl_gpu;
 struct sl_space;
 
 enum sl_memory_outcome {
@@ -55,6 +56,9 @@ void sl_memory_set_sync_memops(CUdeviceptr ptr, bool on);
 SL_MUST_CHECK CUresult sl_memory_flush(struct sl_space *space, bool everything);
 /* sl_memory_flush of every space. */
 void sl_memory_flush_all(bool everything);
+
+/* As sl_memory_flush of everything in all spaces of the GPU, when their work is known to be done: waits for none. */
+void sl_memory_flush_idle(struct sl_gpu *gpu);
 
 /* Around a call that may end a context: from sl_memory_hold on no flush works in it, and one under
  * way has ended. hide: an allocation in a context that gets the same handle is none of this

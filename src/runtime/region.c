@@ -55,10 +55,9 @@ CUresult sl_region_release(
 	struct sl_space *space, struct sl_region *region, bool live_again)
 {
 	CUdeviceptr base = region->block.backing.base;
-	uint64_t bytes = region->block.backing.bytes, released_bytes;
-	CUresult r = sl_backing_destroy(&region->block.backing, &released_bytes);
+	uint64_t bytes = region->block.backing.bytes;
+	CUresult r = sl_supply_release(space->gpu, &region->block.backing);
 
-	sl_session_freed(space->gpu, released_bytes);
 	if (r == CUDA_SUCCESS) {
 		free(region);
 		return r;

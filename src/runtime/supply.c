@@ -4,6 +4,7 @@
  * The one place where a demand, the driver's calls and the answer to the daemon come together.
  */
 #include "runtime/supply.h"
+#include "runtime/control.h"
 #include "runtime/memory.h"
 #include "runtime/pool.h"
 #include "runtime/sweep.h"
@@ -51,13 +52,16 @@ static CUresult create_granted(struct sl_demand *demand, struct sl_space *space,
 	CUresult r;
 
 	while (*outcome == SL_DEMAND_GRANTED) {
+		sl_control_enter();
 		r = sl_backing_create(out, space->dev, bytes, &stuck_bytes);
 		if (r == CUDA_ERROR_OUT_OF_MEMORY && stuck_bytes == 0) {
+			sl_control_leave();
 			*outcome = sl_demand_failed(demand, r);
 			continue;
 		}
 		sl_step(C_BACKED);
 		sl_demand_commit(demand, r == CUDA_SUCCESS ? bytes : stuck_bytes);
+		sl_control_leave();
 		sl_step(C_COMMITTED);
 		return r;
 	}
@@ -82,12 +86,25 @@ CUresult sl_supply_obtain(struct sl_space *space, uint64_t bytes, struct sl_back
 	}
 }
 
+CUresult sl_supply_release(struct sl_gpu *gpu, struct sl_backing *backing)
+{
+	struct sl_released released;
+	CUresult r;
+
+	sl_control_enter();
+	r = sl_backing_destroy(backing, &released);
+	if (released.bytes)
+		sl_session_freed(gpu, released.bytes);
+	if (released.evicted_bytes)
+		sl_session_freed_evicted(gpu, released.evicted_bytes);
+	sl_control_leave();
+	return r;
+}
+
 void sl_supply_discard(struct sl_gpu *gpu, struct sl_backing *backing)
 {
-	uint64_t released_bytes;
-	CUresult r = sl_backing_destroy(backing, &released_bytes);
+	CUresult r = sl_supply_release(gpu, backing);
 
-	sl_session_freed(gpu, released_bytes);
 	if (r != CUDA_SUCCESS)
 		sl_error_log(
 			"memory stays charged: the driver kept it with error %d", (int)r);

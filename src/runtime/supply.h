@@ -14,7 +14,10 @@ SL_MUST_CHECK CUresult sl_supply_obtain(
 void sl_supply_give_back_soon(void);
 /* The same at once, in this thread. False: nothing was hoarded. No lock may be held. */
 bool sl_supply_give_back_now(void);
-/* Unmaps, releases and tells the daemon. No work may use it. What the driver keeps stays charged. */
+/* Unmaps, releases and tells the daemon what is gone; as sl_backing_destroy, from inside the control lock. No lock
+ * may be held. */
+SL_MUST_CHECK CUresult sl_supply_release(struct sl_gpu *gpu, struct sl_backing *backing);
+/* The same for the last time. No work may use it. What the driver keeps stays charged. */
 void sl_supply_discard(struct sl_gpu *gpu, struct sl_backing *backing);
 
 #endif

@@ -21,6 +21,7 @@ struct memory {
 	uint64_t bytes;
 	CUmemAllocationProp prop;
 	unsigned int references, mappings, bound;
+	unsigned char *data; /* NULL: never looked at */
 };
 
 struct mapping {
@@ -50,6 +51,7 @@ static struct bound bounds[64];
 static CUdeviceptr next_range = RANGE_BASE;
 
 struct vmm_stub vmm_stub;
+bool (*vmm_stub_is_used)(CUdeviceptr at, uint64_t bytes);
 
 void vmm_stub_lock(void)
 {
@@ -61,17 +63,39 @@ void vmm_stub_unlock(void)
 	(void)pthread_mutex_unlock(&lock);
 }
 
-#define ENTER()                                      \
-	CUresult r = CUDA_ERROR_INVALID_VALUE;       \
-	vmm_stub_lock();                             \
-	if (++vmm_stub.calls == vmm_stub.fault_at) { \
-		r = vmm_stub.fault;                  \
-		goto out;                            \
+unsigned int vmm_stub_twice;
+
+/* Under the lock. */
+static bool is_faulty(void)
+{
+	unsigned int at = vmm_stub.fault_at, now = ++vmm_stub.calls;
+
+	return at && (now == at || (vmm_stub_twice && now == at + vmm_stub_twice));
+}
+
+#define ENTER()                                \
+	CUresult r = CUDA_ERROR_INVALID_VALUE; \
+	vmm_stub_lock();                       \
+	if (is_faulty()) {                     \
+		r = vmm_stub.fault;            \
+		goto out;                      \
 	}
 #define LEAVE()            \
 	out:               \
 	vmm_stub_unlock(); \
 	return r;
+
+bool vmm_stub_fails(CUresult *r)
+{
+	bool fails;
+
+	vmm_stub_lock();
+	fails = is_faulty();
+	vmm_stub_unlock();
+	if (fails)
+		*r = vmm_stub.fault;
+	return fails;
+}
 
 static uint64_t *account_of(const struct memory *m)
 {
@@ -122,6 +146,8 @@ static void end_if_over(struct memory *m)
 		*account_of(m) -= m->bytes;
 	vmm_stub.live--;
 	m->used = false;
+	free(m->data);
+	m->data = NULL;
 	for (size_t i = 0; i < SL_ARRAY_LEN(bounds); i++) {
 		if (bounds[i].used && &memories[bounds[i].object] == m) {
 			bounds[i].used = false;
@@ -171,6 +197,24 @@ static struct mapping *mapping_at(CUdeviceptr at)
 	return NULL;
 }
 
+unsigned char *vmm_stub_data(CUdeviceptr at, int dev, uint64_t *bytes)
+{
+	const struct mapping *g = mapping_at(at);
+	struct memory *m;
+
+	if (!g || g->access[dev] == CU_MEM_ACCESS_FLAGS_PROT_NONE)
+		return NULL;
+	m = &memories[g->memory];
+	if (!m->data) {
+		m->data = malloc(m->bytes);
+		if (!m->data)
+			abort();
+		memset(m->data, 0xa5, m->bytes);
+	}
+	*bytes = sl_min_u64(*bytes, g->bytes - (at - g->at));
+	return m->data + (at - g->at);
+}
+
 static CUresult map(CUdeviceptr at, size_t bytes, size_t offset,
 	CUmemGenericAllocationHandle handle, unsigned long long flags)
 {
@@ -214,6 +258,8 @@ static CUresult unmap(CUdeviceptr at, size_t bytes)
 	ENTER();
 	if (!is_whole(at, bytes))
 		goto out;
+	if (vmm_stub_is_used && vmm_stub_is_used(at, bytes))
+		abort(); /* unmapped under work */
 	for (size_t i = 0; i < mapping_count; i++) {
 		if (!mappings[i].used || mappings[i].at < at ||
 			mappings[i].at >= at + bytes)

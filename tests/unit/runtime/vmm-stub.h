@@ -44,6 +44,15 @@ void vmm_stub_install(void);
 	})
 void vmm_stub_lock(void);
 void vmm_stub_unlock(void);
+/* Above 0: so many calls after one that failed, another fails. */
+extern unsigned int vmm_stub_twice;
+/* Counts a call of a function replaced elsewhere. True: it is to fail, with *r. */
+bool vmm_stub_fails(CUresult *r);
+/* Under the lock: what lies at an address of the device, of which no more than *bytes are asked for and *bytes are there;
+ * NULL: nothing with access. Memory is full of 0xa5 before it is written. */
+unsigned char *vmm_stub_data(CUdeviceptr at, int dev, uint64_t *bytes);
+/* Under the lock: does anything use that? Its unmapping then ends the test. NULL: nobody asks. */
+extern bool (*vmm_stub_is_used)(CUdeviceptr at, uint64_t bytes);
 /* What the driver says of an address's access for a device. */
 CUmemAccess_flags vmm_stub_access(CUdeviceptr at, int dev);
 

@@ -1,0 +1,343 @@
+/*
+ * mover - see mover.h
+ *
+ * A pipeline on one stream. Leaving: copies of the next chunks are under way while one that has been copied is
+ * unmapped and released. Returning: while one is copied, the next is created and mapped. So the link is busy
+ * as long as calls per chunk cost less than its copy. A chunk goes through its states here and nowhere else;
+ * whatever fails, it ends either resident or evicted, and what it is the books say.
+ */
+#include "runtime/mover.h"
+#include "runtime/haul.h"
+#include "runtime/memory.h"
+#include "runtime/piece.h"
+#include "runtime/prove.h"
+#include "runtime/session_state.h"
+#include "runtime/space.h"
+#include "runtime/sticky.h"
+
+#include "base/log.h"
+#include "base/step.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct job {
+	struct sl_gpu *gpu;
+	struct sl_haul haul;
+	const uint32_t *stop;
+	struct sl_moved *out;
+	bool failed; /* nothing further is begun */
+};
+
+static void set_where(struct sl_cargo *cargo, enum sl_where where)
+{
+	__atomic_store_n(&cargo->where, (uint8_t)where, __ATOMIC_RELEASE);
+}
+
+/* The first failure is the one that is told. */
+static void fail(struct job *job, enum sl_wire_swap_cause cause, CUresult r)
+{
+	job->failed = true;
+	if (job->out->cause != SL_WIRE_SWAP_NO_CAUSE)
+		return;
+	job->out->cause = cause;
+	job->out->driver_result = r;
+}
+
+static void fail_driver(struct job *job, CUresult r)
+{
+	fail(job, sl_sticky_is(r) ? SL_WIRE_SWAP_BROKEN : SL_WIRE_SWAP_DRIVER, r);
+}
+
+static bool is_stopped(const struct job *job)
+{
+	return job->stop && __atomic_load_n(job->stop, __ATOMIC_RELAXED);
+}
+
+/* --- where copies are made ----------------------------------------------------------------------- */
+
+/* A context of the device, not broken, which nobody destroys now: that needs the gate open. */
+static CUcontext find_context(const struct sl_gpu *gpu, bool *broken)
+{
+	CUcontext found = NULL;
+
+	*broken = false;
+	sl_books_lock();
+	sl_list_foreach (link, &sl_spaces) {
+		const struct sl_space *space = SL_LIST_ENTRY(link, struct sl_space, link);
+
+		if (space->gpu != gpu || space->held)
+			continue;
+		if (__atomic_load_n(&space->broken, __ATOMIC_RELAXED)) {
+			*broken = true;
+			continue;
+		}
+		found = space->ctx;
+		break;
+	}
+	sl_books_unlock();
+	return found;
+}
+
+static bool open_haul(struct job *job)
+{
+	bool broken;
+	CUcontext ctx = find_context(job->gpu, &broken);
+	CUresult r = ctx ? sl_haul_open(&job->haul, ctx) : CUDA_ERROR_INVALID_CONTEXT;
+
+	if (r == CUDA_SUCCESS)
+		return true;
+	if (!ctx && broken)
+		fail(job, SL_WIRE_SWAP_BROKEN, r);
+	else
+		fail_driver(job, r);
+	return false;
+}
+
+/* --- evicting --------------------------------------------------------------------------------------- */
+
+static void stays(struct sl_piece *piece)
+{
+	set_where(piece->cargo, SL_RESIDENT);
+	if (piece->kind->settle)
+		piece->kind->settle(piece);
+}
+
+static CUresult begin_copy_out(struct job *job, struct sl_piece *piece)
+{
+	struct sl_cargo *cargo = piece->cargo;
+	CUresult r = CUDA_SUCCESS;
+
+	if (piece->kind->prepare)
+		r = piece->kind->prepare(piece);
+	/* From here on what the host has is neither the old nor the new contents. */
+	cargo->valid = cargo->hashed = false;
+	if (r == CUDA_SUCCESS)
+		r = sl_haul_out(&job->haul, piece->address, cargo, &piece->ticket);
+	sl_step(C_EVICT_COPYING);
+	return r;
+}
+
+static void begin_out(struct job *job, struct sl_piece *piece)
+{
+	struct sl_cargo *cargo = piece->cargo;
+	CUresult r;
+
+	if (!cargo->places.count && !sl_store_take(piece->bytes, cargo)) {
+		/* Smaller ones may still find room. */
+		fail(job, SL_WIRE_SWAP_NO_HOST, CUDA_SUCCESS);
+		job->failed = false;
+		return;
+	}
+	set_where(cargo, SL_LEAVING);
+	piece->begun = true;
+	r = begin_copy_out(job, piece);
+	piece->copying = r == CUDA_SUCCESS;
+	if (r == CUDA_SUCCESS)
+		return;
+	fail_driver(job, r);
+	piece->begun = false;
+	(void)sl_haul_settle(&job->haul);
+	stays(piece);
+}
+
+/* Its contents are on the host. */
+static void leave(struct job *job, struct sl_piece *piece)
+{
+	bool absent;
+	CUresult r = piece->kind->detach(piece, &absent);
+
+	if (r == CUDA_SUCCESS || absent) {
+		set_where(piece->cargo, SL_EVICTED);
+		sl_session_evicted(job->gpu, (int64_t)piece->bytes);
+	} else {
+		stays(piece);
+	}
+	if (r != CUDA_SUCCESS) {
+		fail_driver(job, r);
+		return;
+	}
+	job->out->left_bytes += piece->bytes;
+	if (piece->copying)
+		job->out->moved_bytes += piece->bytes;
+}
+
+static void finish_out(struct job *job, struct sl_piece *piece)
+{
+	CUresult r = CUDA_SUCCESS;
+
+	if (!piece->begun)
+		return;
+	if (piece->copying)
+		r = sl_haul_wait(&job->haul, piece->ticket);
+	if (r != CUDA_SUCCESS) {
+		fail_driver(job, r);
+		(void)sl_haul_settle(&job->haul);
+	}
+	if (r == CUDA_SUCCESS && piece->copying) {
+		piece->cargo->valid = true;
+		sl_step(C_EVICT_COPIED);
+	}
+	if (is_stopped(job))
+		fail(job, SL_WIRE_SWAP_ABORTED, CUDA_SUCCESS);
+	if (job->failed)
+		stays(piece);
+	else
+		leave(job, piece);
+}
+
+/* Begins pieces ahead of the one that is waited for. */
+static void run(struct job *job, struct sl_pieces *pieces,
+	void (*begin)(struct job *, struct sl_piece *),
+	void (*finish)(struct job *, struct sl_piece *))
+{
+	size_t begun = 0;
+
+	for (size_t i = 0; i < pieces->count; i++) {
+		while (!job->failed && begun < pieces->count && begun < i + SL_HAUL_DEPTH)
+			begin(job, &pieces->at[begun++]);
+		finish(job, &pieces->at[i]);
+	}
+}
+
+static uint64_t sum_of(const struct sl_pieces *pieces)
+{
+	uint64_t bytes = 0;
+
+	for (size_t i = 0; i < pieces->count; i++)
+		bytes += pieces->at[i].bytes;
+	return bytes;
+}
+
+static uint64_t resident_bytes(struct sl_gpu *gpu)
+{
+	uint64_t bytes;
+
+	sl_session_lock();
+	bytes = sl_sub_sat(gpu->backing_bytes, gpu->evicted_bytes);
+	sl_session_unlock();
+	return bytes;
+}
+
+void sl_mover_evict(
+	struct sl_gpu *gpu, uint64_t bytes, const uint32_t *stop, struct sl_moved *out)
+{
+	struct job job = {.gpu = gpu, .stop = stop, .out = out};
+	struct sl_pieces pieces = {0};
+	uint64_t before_bytes = resident_bytes(gpu), freed_bytes;
+
+	memset(out, 0, sizeof(*out));
+	sl_memory_flush_idle(gpu);
+	freed_bytes = sl_sub_sat(before_bytes, resident_bytes(gpu));
+	if (freed_bytes >= bytes)
+		return;
+	sl_store_begin();
+	sl_pieces_of_blocks(&pieces, gpu, SL_RESIDENT);
+	if (!pieces.count) {
+		fail(&job, SL_WIRE_SWAP_NOTHING, CUDA_SUCCESS);
+	} else if (open_haul(&job)) {
+		run(&job, &pieces, begin_out, finish_out);
+		sl_haul_close(&job.haul);
+	}
+	sl_store_end();
+	free(pieces.at);
+}
+
+/* --- restoring ------------------------------------------------------------------------------------------ */
+
+/* Back to where it was; its contents are on the host, whatever was copied. While a copy may be under way it stays as
+ * it is, and the next restore goes on with it. */
+static void undo_in(struct job *job, struct sl_piece *piece)
+{
+	CUresult r = CUDA_ERROR_NOT_READY;
+	bool absent;
+
+	if (sl_haul_settle(&job->haul))
+		r = piece->kind->detach(piece, &absent);
+	if (r != CUDA_SUCCESS)
+		sl_warning("memory at %#llx stays half-way: error %d", piece->address,
+			(int)r);
+	set_where(piece->cargo, SL_EVICTED);
+}
+
+static void begin_in(struct job *job, struct sl_piece *piece)
+{
+	struct sl_cargo *cargo = piece->cargo;
+	CUresult r = piece->kind->attach(piece);
+
+	if (r != CUDA_SUCCESS) {
+		if (r == CUDA_ERROR_OUT_OF_MEMORY)
+			fail(job, SL_WIRE_SWAP_NO_ROOM, r);
+		else
+			fail_driver(job, r);
+		return;
+	}
+	piece->begun = true;
+	set_where(cargo, SL_RETURNING);
+	/* The driver gives out memory with what was in it before. */
+	r = cargo->zero ? sl_haul_zero(&job->haul, piece->address, piece->bytes,
+				  &piece->ticket)
+			: sl_haul_in(&job->haul, piece->address, cargo, &piece->ticket);
+	sl_step(C_RETURNING_COPYING);
+	if (r == CUDA_SUCCESS)
+		return;
+	fail_driver(job, r);
+	piece->begun = false;
+	undo_in(job, piece);
+}
+
+static void finish_in(struct job *job, struct sl_piece *piece)
+{
+	struct sl_cargo *cargo = piece->cargo;
+	CUresult r;
+
+	if (!piece->begun)
+		return;
+	r = sl_haul_wait(&job->haul, piece->ticket);
+	if (r != CUDA_SUCCESS) {
+		fail_driver(job, r);
+		undo_in(job, piece);
+		return;
+	}
+	job->out->left_bytes += piece->bytes;
+	if (cargo->zero)
+		job->out->zero_bytes += piece->bytes;
+	else
+		job->out->moved_bytes += piece->bytes;
+	stays(piece);
+	sl_session_evicted(job->gpu, -(int64_t)piece->bytes);
+	sl_step(C_RETURNED);
+}
+
+void sl_mover_restore(struct sl_gpu *gpu, struct sl_moved *out)
+{
+	struct job job = {.gpu = gpu, .out = out};
+	struct sl_pieces pieces = {0};
+
+	memset(out, 0, sizeof(*out));
+	sl_store_begin();
+	sl_pieces_of_blocks(&pieces, gpu, SL_EVICTED);
+	if (pieces.count && open_haul(&job)) {
+		run(&job, &pieces, begin_in, finish_in);
+		sl_haul_close(&job.haul);
+	}
+	if (pieces.lacking)
+		fail(&job, SL_WIRE_SWAP_NO_HOST, CUDA_ERROR_OUT_OF_MEMORY);
+	sl_store_end();
+	free(pieces.at);
+}
+
+uint64_t sl_mover_evictable(struct sl_gpu *gpu)
+{
+	struct sl_pieces pieces = {0};
+	uint64_t bytes;
+
+	sl_pieces_of_blocks(&pieces, gpu, SL_RESIDENT);
+	bytes = sum_of(&pieces);
+	free(pieces.at);
+	return bytes;
+}
+
+void sl_mover_forget(void)
+{
+}

@@ -1,0 +1,50 @@
+/*
+ * piece - one thing that the mover moves as a whole: a chunk of a region or slab, or a handle of the program's
+ *
+ * What differs between them is behind a table of calls. Made anew for each order; inside the closed control
+ * lock their owners neither go nor move.
+ */
+#ifndef SL_RUNTIME_PIECE_H
+#define SL_RUNTIME_PIECE_H
+
+#include "runtime/cargo.h"
+
+struct sl_gpu;
+struct sl_piece;
+
+struct sl_piece_kind {
+	/* Gives it an address for copies to the host. NULL: it has one. */
+	CUresult (*prepare)(struct sl_piece *piece);
+	/* Off the GPU, and back, with an address for copies: as sl_backing_detach and sl_backing_attach. */
+	CUresult (*detach)(struct sl_piece *piece, bool *absent);
+	CUresult (*attach)(struct sl_piece *piece);
+	/* It stays on the GPU, copies are over: what was there for them goes. NULL: nothing was. */
+	void (*settle)(struct sl_piece *piece);
+};
+
+struct sl_piece {
+	const struct sl_piece_kind *kind;
+	void *owner;
+	uint32_t index;
+	CUdevice dev;
+	CUdeviceptr address;
+	uint64_t bytes;
+	struct sl_cargo *cargo;
+	uint64_t ticket; /* of its copy */
+	bool copying;
+	bool begun;
+};
+
+struct sl_pieces {
+	struct sl_piece *at;
+	size_t count, room;
+	bool lacking; /* no host memory for all of them */
+};
+
+/* Leaves out what is not there for it, and notes that. */
+void sl_pieces_add(struct sl_pieces *pieces, const struct sl_piece *piece);
+/* Chunks of regions and slabs of the GPU, in that state and not held. */
+void sl_pieces_of_blocks(
+	struct sl_pieces *pieces, const struct sl_gpu *gpu, enum sl_where where);
+
+#endif

@@ -1,0 +1,282 @@
+/*
+ * store_keep - pins the store's files in the background, and gives files back
+ *
+ * One thread, started with the first file. Pinning is dear (0.1 s a GiB with small pages) and per process, so
+ * it is done ahead of need, a piece at a time, and never begun while something is being moved. A file that
+ * the driver will not pin is used through the ring, for good. Giving back: a file of whose places nobody on
+ * the host is needed is taken out, its copies are forgotten, and then the daemon is told.
+ */
+#include "runtime/futex.h"
+#include "runtime/hooks.h"
+#include "runtime/libc.h"
+#include "runtime/session_state.h"
+#include "runtime/space.h"
+#include "runtime/store_state.h"
+
+#include "base/log.h"
+
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+
+/* Atomic. Counts wishes. */
+static uint32_t wishes; /* futex */
+
+static struct sl_store_file *file_of(struct sl_link *link)
+{
+	return SL_LIST_ENTRY(link, struct sl_store_file, link);
+}
+
+static uint64_t piece_bytes(const struct sl_store_file *file, uint32_t piece)
+{
+	return sl_min_u64(SL_STORE_PIECE, file->bytes - piece * SL_STORE_PIECE);
+}
+
+/* --- pinning ---------------------------------------------------------------------------------- */
+
+/* Any context that is there to stay for a while: what is pinned in one is pinned for all. */
+static CUcontext find_context(void)
+{
+	CUcontext found = NULL;
+
+	sl_books_lock();
+	sl_list_foreach (link, &sl_spaces) {
+		const struct sl_space *space = SL_LIST_ENTRY(link, struct sl_space, link);
+
+		if (space->held || space->dead ||
+			__atomic_load_n(&space->broken, __ATOMIC_RELAXED))
+			continue;
+		found = space->ctx;
+		break;
+	}
+	sl_books_unlock();
+	return found;
+}
+
+/* Under the lock: a piece to pin, and the context to do it in. */
+static bool next_piece(struct sl_store_file **file, uint32_t *piece)
+{
+	if (sl_store.moving)
+		return false;
+	sl_list_foreach (link, &sl_store.files) {
+		struct sl_store_file *f = file_of(link);
+
+		for (uint32_t i = 0; i < f->pieces && !f->unpinnable; i++) {
+			if (f->pinned[i])
+				continue;
+			sl_store.pinning = find_context();
+			*file = f;
+			*piece = i;
+			return sl_store.pinning;
+		}
+	}
+	return false;
+}
+
+static CUresult with_context(CUcontext ctx, void *at, uint64_t bytes)
+{
+	CUcontext popped;
+	CUresult r = sl_real.cuCtxPushCurrent_v2(ctx);
+
+	if (r != CUDA_SUCCESS)
+		return r;
+	r = bytes ? sl_real.cuMemHostRegister_v2(at, bytes, CU_MEMHOSTREGISTER_PORTABLE)
+		  : sl_real.cuMemHostUnregister(at);
+	(void)sl_real.cuCtxPopCurrent_v2(&popped);
+	return r;
+}
+
+/* One piece. False: there is none, or not now. Files go by this thread alone, so this one stays. */
+static bool pin_one(void)
+{
+	struct sl_store_file *file = NULL;
+	uint32_t piece = 0;
+	CUcontext ctx;
+	CUresult r;
+	bool found;
+
+	sl_store_lock();
+	found = next_piece(&file, &piece);
+	ctx = sl_store.pinning;
+	sl_store_unlock();
+	if (!found)
+		return false;
+	r = with_context(
+		ctx, file->map + piece * SL_STORE_PIECE, piece_bytes(file, piece));
+	sl_store_lock();
+	if (r == CUDA_SUCCESS)
+		__atomic_store_n(&file->pinned[piece], ctx, __ATOMIC_RELEASE);
+	else
+		file->unpinnable = true;
+	sl_store.pinning = NULL;
+	sl_store_unlock();
+	if (r != CUDA_SUCCESS)
+		sl_info("host memory %u is not pinned: error %d", file->number, (int)r);
+	return true;
+}
+
+/* Under the lock: one that is pinned in the context, no longer known to be. */
+static bool take_pinned(CUcontext ctx, char **at)
+{
+	sl_list_foreach (link, &sl_store.files) {
+		struct sl_store_file *file = file_of(link);
+
+		for (uint32_t i = 0; i < file->pieces; i++) {
+			if (file->pinned[i] != ctx)
+				continue;
+			__atomic_store_n(&file->pinned[i], NULL, __ATOMIC_RELEASE);
+			*at = file->map + i * SL_STORE_PIECE;
+			return true;
+		}
+	}
+	return false;
+}
+
+void sl_store_drop_context(CUcontext ctx)
+{
+	char *at;
+	bool more;
+
+	if (!ctx)
+		return;
+	sl_store_lock();
+	while (sl_store.pinning == ctx) {
+		sl_store_unlock();
+		sl_futex_pause(100 * SL_US);
+		sl_store_lock();
+	}
+	more = take_pinned(ctx, &at);
+	sl_store_unlock();
+	while (more) {
+		/* Gone already, it took the registration along. */
+		(void)with_context(ctx, at, 0);
+		sl_store_lock();
+		more = take_pinned(ctx, &at);
+		if (!more)
+			sl_store_wake();
+		sl_store_unlock();
+	}
+}
+
+/* --- giving back ------------------------------------------------------------------------------ */
+
+static bool is_needed(const struct sl_store_file *file)
+{
+	for (uint32_t i = 0; i < file->grains; i++)
+		if (file->owner[i] && sl_cargo_is_needed(file->owner[i]))
+			return true;
+	return false;
+}
+
+/* Under the lock: out of the list, if something is wanted back that can be had. Copies whose places lie in other
+ * files, too, are forgotten as a whole. */
+static struct sl_store_file *take_file(void)
+{
+	if (sl_store.moving || !sl_store.trim_bytes)
+		return NULL;
+	sl_list_foreach (link, &sl_store.files) {
+		struct sl_store_file *file = file_of(link);
+
+		if (is_needed(file))
+			continue;
+		for (uint32_t i = 0; i < file->grains; i++)
+			if (file->owner[i])
+				sl_store_give_locked(file->owner[i]);
+		sl_list_unlink(link);
+		sl_store.trim_bytes = sl_sub_sat(sl_store.trim_bytes, file->bytes);
+		return file;
+	}
+	sl_store.trim_bytes = 0;
+	return NULL;
+}
+
+void sl_store_close(struct sl_store_file *file)
+{
+	if (!file)
+		return;
+	for (uint32_t i = 0; file->pinned && i < file->pieces; i++)
+		if (file->pinned[i])
+			(void)with_context(
+				file->pinned[i], file->map + i * SL_STORE_PIECE, 0);
+	if (file->map != MAP_FAILED)
+		(void)munmap(file->map, file->bytes);
+	sl_fd_close(&file->fd);
+	free(file->owner);
+	free(file->pinned);
+	free(file);
+}
+
+static bool give_back_one(void)
+{
+	struct sl_store_file *file;
+	union sl_msg msg;
+
+	sl_store_lock();
+	file = take_file();
+	sl_store_unlock();
+	if (!file)
+		return false;
+	sl_wire_init(&msg, SL_MSG_STORE_BACK);
+	msg.store_back.number = file->number;
+	sl_store_close(file);
+	sl_session_lock();
+	sl_session_say(&msg);
+	sl_session_unlock();
+	return true;
+}
+
+void sl_store_on_trim(const struct sl_msg_trim *msg)
+{
+	sl_store_lock();
+	sl_store.trim_bytes = msg->bytes;
+	sl_store_wake();
+	sl_store_unlock();
+}
+
+/* --- the thread ------------------------------------------------------------------------------- */
+
+static void *keep_main(void *arg)
+{
+	CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+
+	(void)prctl(PR_SET_NAME, "sluice-store", 0, 0, 0);
+	/* Another thread's capture is not to be spoilt by our calls. */
+	(void)sl_real.cuThreadExchangeStreamCaptureMode(&mode);
+	for (;;) {
+		uint32_t seen = __atomic_load_n(&wishes, __ATOMIC_ACQUIRE);
+
+		while (give_back_one() || pin_one())
+			;
+		sl_futex_wait(&wishes, seen, SL_NS_NEVER);
+	}
+	return arg;
+}
+
+void sl_store_wake(void)
+{
+	if (!sl_store.started)
+		sl_store.started = sl_libc_start_thread(keep_main, NULL) == 0;
+	__atomic_fetch_add(&wishes, 1, __ATOMIC_RELEASE);
+	sl_futex_wake(&wishes, 1);
+}
+
+void sl_store_begin(void)
+{
+	sl_store_lock();
+	sl_store.moving = true;
+	sl_store_unlock();
+}
+
+void sl_store_end(void)
+{
+	sl_store_lock();
+	sl_store.moving = false;
+	if (!sl_list_is_empty(&sl_store.files))
+		sl_store_wake();
+	sl_store_unlock();
+}
+
+void sl_store_keep_forget(void)
+{
+	wishes = 0;
+}

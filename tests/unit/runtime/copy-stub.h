@@ -1,0 +1,31 @@
+/*
+ * copy-stub - a driver's streams, events and copies, on top of the memory of vmm-stub
+ *
+ * Copies of pinned memory are done when somebody waits for them, as late as the driver may do them; of other memory at
+ * once. Memory that is unmapped or unpinned before its copy is done ends the test. Calls fail by vmm-stub's
+ * numbers. Thread-safe (vmm-stub's lock).
+ */
+#ifndef SL_TEST_RUNTIME_COPY_STUB_H
+#define SL_TEST_RUNTIME_COPY_STUB_H
+
+#include "base/cuda_types.h"
+#include "base/sl.h"
+
+struct copy_stub {
+	uint64_t out_bytes, in_bytes, pinned_bytes;
+	unsigned int streams, events, copies, pageable;
+	unsigned int most; /* copies that were begun and not done, at most */
+	CUresult broken;   /* all that waits says so, and no copy is done any more */
+	bool no_pinning;
+};
+
+extern struct copy_stub copy_stub;
+
+/* After vmm_stub_install. */
+void copy_stub_install(void);
+/* Fills memory of the device, or compares it, with bytes made from seed. */
+void copy_stub_fill(CUdeviceptr at, uint64_t bytes, uint64_t seed);
+bool copy_stub_is(CUdeviceptr at, uint64_t bytes, uint64_t seed);
+void copy_stub_clear(CUdeviceptr at, uint64_t bytes);
+
+#endif
