@@ -217,6 +217,10 @@ static void body_freed(void)
 {
 	begin(32 * SL_MIB, true);
 	CHECK_EQ(evict(UINT64_MAX).left_bytes, ALL_BYTES);
+	/* What SWAPPED would have told it. */
+	fake_lock();
+	fake.evicted_bytes = ALL_BYTES;
+	fake_unlock();
 	CHECK_EQ(cuMemFree_v2(things[0].at), CUDA_SUCCESS);
 	things[0].at = 0;
 	CHECK_EQ(sl_session_evicted_bytes(gpu), ALL_BYTES - 6 * SL_MIB);
@@ -225,6 +229,8 @@ static void body_freed(void)
 	things[4].at = 0;
 	sl_memory_flush_all(true);
 	CHECK_EQ(sl_session_evicted_bytes(gpu), ALL_BYTES - 8 * SL_MIB);
+	CHECK(fake_wait_u64(&fake.held_bytes, ALL_BYTES - 8 * SL_MIB));
+	CHECK_EQ(FAKE(evicted_bytes), ALL_BYTES - 8 * SL_MIB);
 	CHECK_EQ(restore().left_bytes, ALL_BYTES - 8 * SL_MIB);
 	CHECK_EQ(VMM(device_bytes), ALL_BYTES - 8 * SL_MIB);
 	end();
