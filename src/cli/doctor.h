@@ -35,6 +35,9 @@ struct sl_facts {
 	struct sl_error daemon_error;
 	struct sl_rows status, gpus; /* valid with daemon_status 0 */
 	struct sl_rows troubles; /* likewise; none of a daemon that has no list of them */
+	struct sl_rows pool;     /* likewise; none of a daemon that cannot swap */
+	uint64_t huge_free_bytes; /* in huge pages that nobody uses */
+	char numa[128];           /* where the GPUs are; "" where there is one node */
 	struct sl_nvml_report nvml;
 	bool software; /* software GPUs are in use here */
 	int devices;   /* SL_DEVICES_* */

@@ -103,6 +103,14 @@ static void check_daemon(const struct sl_facts *facts, struct sl_finding *f)
 			row->version, facts->status.socket, SL_VERSION);
 		advise(f, "restart the daemon from this installation; running programs "
 			  "survive that");
+	} else if (facts->status.daemon_protocol &&
+		   facts->status.daemon_protocol < SL_PROTOCOL_VERSION) {
+		say(f, SL_LEVEL_WARN,
+			"sluiced %s at %s speaks protocol %u, and this sluice %u",
+			row->version, facts->status.socket, facts->status.daemon_protocol,
+			SL_PROTOCOL_VERSION);
+		advise(f, "restart the daemon from this installation; running programs "
+			  "survive that");
 	} else if (row->recovering) {
 		say(f, SL_LEVEL_WARN,
 			"sluiced at %s has just started and waits for programs to report",
@@ -110,9 +118,11 @@ static void check_daemon(const struct sl_facts *facts, struct sl_finding *f)
 		advise(f, "ask again in a few seconds");
 	} else {
 		say(f, SL_LEVEL_OK,
-			"sluiced %s at %s, process %u, %u workload%s, %u client%s",
-			row->version, facts->status.socket, row->pid, row->workloads,
-			plural(row->workloads), row->clients, plural(row->clients));
+			"sluiced %s at %s, protocol %u, process %u, %u workload%s, %u "
+			"client%s",
+			row->version, facts->status.socket, facts->status.daemon_protocol,
+			row->pid, row->workloads, plural(row->workloads), row->clients,
+			plural(row->clients));
 	}
 }
 
@@ -314,6 +324,97 @@ static void check_modes(const struct sl_facts *facts, struct sl_finding *f)
 		return;
 	}
 	say(f, SL_LEVEL_OK, "no MIG, exclusive mode or MPS in the way");
+}
+
+/* What of the pool is spoken for: what is there, what must have room to come, and what keeps it moving. */
+static uint64_t pool_taken(const struct sl_msg_pool_row *pool)
+{
+	return pool->evicted_bytes + pool->lent_bytes + pool->slack_bytes;
+}
+
+/* Nothing is wrong: what it is used for. */
+static void say_pool(const struct sl_facts *facts, const struct sl_msg_pool_row *pool,
+	struct sl_finding *f)
+{
+	char all[32], evicted[32], copies[32], lent[32], huge[32], left[32];
+
+	say(f, SL_LEVEL_OK,
+		"%s of host memory for swapping: %s evicted, %s copies of what is on the "
+		"GPUs, %s kept for what is lent; %s in huge pages; the host has %s "
+		"left%s%s",
+		sl_bytes_format(pool->pool_bytes, all, sizeof(all)),
+		sl_bytes_format(pool->evicted_bytes, evicted, sizeof(evicted)),
+		sl_bytes_format(pool->copies_bytes, copies, sizeof(copies)),
+		sl_bytes_format(pool->lent_bytes, lent, sizeof(lent)),
+		sl_bytes_format(pool->huge_bytes, huge, sizeof(huge)),
+		sl_bytes_format(pool->available_bytes, left, sizeof(left)),
+		facts->numa[0] ? "; " : "", facts->numa);
+}
+
+static void say_no_pool(const struct sl_msg_pool_row *pool, struct sl_finding *f)
+{
+	if (pool->pool_bytes) {
+		say(f, SL_LEVEL_WARN,
+			"nothing is swapped: 'swap' is not among the resolvers");
+		advise(f, "to have memory moved to the host instead of waited for: "
+			  "resolvers: swap, wait in sluiced.conf(5)");
+		return;
+	}
+	say(f, SL_LEVEL_WARN,
+		"no host memory is set aside (host_memory is 0), so nothing is swapped: "
+		"what does not fit waits");
+	advise(f, "leave host_memory out of sluiced.conf(5) for half of what is free, or "
+		  "set it, and restart sluiced");
+}
+
+static void check_host(const struct sl_facts *facts, struct sl_finding *f)
+{
+	const struct sl_msg_pool_row *pool =
+		facts->pool.count ? &facts->pool.all[0].pool_row : NULL;
+	char a[32], b[32], c[32];
+	uint64_t unmade;
+
+	if (!pool) {
+		say(f, SL_LEVEL_WARN,
+			facts->daemon_status
+				? "host memory for swapping is not known without the "
+				  "daemon"
+				: "this daemon is too old to swap");
+		if (!facts->daemon_status)
+			advise(f, "restart the daemon from this installation; running "
+				  "programs survive that");
+		return;
+	}
+	unmade = pool->pool_bytes - (pool->made_bytes < pool->pool_bytes
+						    ? pool->made_bytes
+						    : pool->pool_bytes);
+	if (!pool->swap_on || !pool->pool_bytes) {
+		say_no_pool(pool, f);
+	} else if (pool->available_bytes < unmade) {
+		say(f, SL_LEVEL_WARN,
+			"host memory is short: %s are set aside for swapping, %s of them "
+			"not used yet, and the host has only %s left",
+			sl_bytes_format(pool->pool_bytes, a, sizeof(a)),
+			sl_bytes_format(unmade, b, sizeof(b)),
+			sl_bytes_format(pool->available_bytes, c, sizeof(c)));
+		advise(f,
+			"lower host_memory in sluiced.conf(5), or end programs that use "
+			"host memory; until then less is swapped than was meant");
+	} else if (pool_taken(pool) >= pool->pool_bytes) {
+		say(f, SL_LEVEL_WARN,
+			"the host memory for swapping is full: %s, of which %s are "
+			"evicted and %s kept for what is lent; the next resolver decides",
+			sl_bytes_format(pool->pool_bytes, a, sizeof(a)),
+			sl_bytes_format(pool->evicted_bytes, b, sizeof(b)),
+			sl_bytes_format(pool->lent_bytes, c, sizeof(c)));
+		advise(f, "raise host_memory in sluiced.conf(5), or end or resume what "
+			  "'sluice ps' shows as parked or warm");
+	} else {
+		say_pool(facts, pool, f);
+		if (!pool->huge_bytes && !facts->huge_free_bytes)
+			advise(f, "huge pages make swapping faster: sysctl "
+				  "vm.nr_hugepages=N sets N of 2 MiB aside");
+	}
 }
 
 static void check_kernel(const struct sl_facts *facts, struct sl_finding *f)

@@ -113,6 +113,9 @@ static void gather_daemon(struct sl_facts *f)
 	if (!f->daemon_status &&
 		sl_rows_fetch(&f->troubles, SL_LIST_TROUBLES, &ignored) != SL_EXIT_OK)
 		f->troubles.count = 0;
+	if (!f->daemon_status &&
+		sl_rows_fetch(&f->pool, SL_LIST_POOL, &ignored) != SL_EXIT_OK)
+		f->pool.count = 0;
 	if (!f->daemon_status && f->status.count)
 		f->daemon_nofile = nofile_of(f->status.all[0].status_row.pid);
 }
@@ -189,6 +192,58 @@ static void gather_cgroup(struct sl_facts *f)
 		f->cgroup_memory_max_bytes = strtoull(max, NULL, 10);
 }
 
+/* Of the default size; 0 where there are none. */
+static uint64_t free_huge_bytes(void)
+{
+	sl_cleanup(sl_freep) char *text = NULL;
+	unsigned long long pages = 0, kib = 0;
+	const char *at;
+	size_t size;
+
+	if (sl_file_read("/proc/meminfo", SL_MIB, &text, &size))
+		return 0;
+	at = strstr(text, "HugePages_Free:");
+	if (!at || sscanf(at, "HugePages_Free: %llu", &pages) != 1)
+		return 0;
+	at = strstr(text, "Hugepagesize:");
+	if (!at || sscanf(at, "Hugepagesize: %llu", &kib) != 1)
+		return 0;
+	return pages * kib * SL_KIB;
+}
+
+/* -1: unknown, also where the machine has no nodes. NVML's domain has eight digits, the kernel's four. */
+static int numa_node_of(const char *pci)
+{
+	sl_cleanup(sl_freep) char *text = NULL;
+	unsigned int domain, bus, device, function;
+	char path[96];
+	size_t size;
+
+	if (sscanf(pci, "%x:%x:%x.%x", &domain, &bus, &device, &function) != 4)
+		return -1;
+	snprintf(path, sizeof(path), "/sys/bus/pci/devices/%04x:%02x:%02x.%x/numa_node",
+		domain, bus, device, function);
+	return sl_file_read(path, 4096, &text, &size) ? -1 : atoi(text);
+}
+
+static void gather_host(struct sl_facts *f)
+{
+	size_t used = 0;
+
+	f->huge_free_bytes = free_huge_bytes();
+	if (access("/sys/devices/system/node/node1", F_OK))
+		return;
+	for (size_t i = 0; i < f->gpus.count && used + 40 < sizeof(f->numa); i++) {
+		const struct sl_msg_gpu_row *row = &f->gpus.all[i].gpu_row;
+		int node = numa_node_of(row->pci);
+
+		if (node >= 0)
+			used += (size_t)snprintf(f->numa + used, sizeof(f->numa) - used,
+				"%sGPU %u on NUMA node %d", used ? ", " : "", row->gpu,
+				node);
+	}
+}
+
 static void gather_container(struct sl_facts *f)
 {
 	const char *named = getenv("container");
@@ -224,6 +279,7 @@ void sl_doctor_gather(struct sl_facts *f)
 	gather_devices(f);
 	gather_kernel(f);
 	gather_cgroup(f);
+	gather_host(f);
 	gather_container(f);
 }
 
@@ -232,4 +288,5 @@ void sl_doctor_facts_fini(struct sl_facts *f)
 	sl_rows_fini(&f->status);
 	sl_rows_fini(&f->gpus);
 	sl_rows_fini(&f->troubles);
+	sl_rows_fini(&f->pool);
 }

@@ -26,7 +26,8 @@ enum {
 	CAPACITY,
 	SHAREABLE,
 	REQUESTED,
-	BACKING,
+	RESIDENT,
+	EVICTED,
 	HIDDEN,
 	DYING,
 	UNMANAGED,
@@ -43,7 +44,8 @@ static const struct sl_column columns[COLUMNS] = {
 	[CAPACITY] = {"CAPACITY", true, 0, 5},
 	[SHAREABLE] = {"SHAREABLE", true, 0, 0},
 	[REQUESTED] = {"REQUESTED", true, 0, 0},
-	[BACKING] = {"BACKING", true, 0, 0},
+	[RESIDENT] = {"RESIDENT", true, 0, 0},
+	[EVICTED] = {"EVICTED", true, 0, 0},
 	[HIDDEN] = {"HIDDEN", true, 0, 0},
 	[DYING] = {"DYING", true, 0, 4},
 	[UNMANAGED] = {"UNMANAGED", true, 0, 3},
@@ -52,7 +54,25 @@ static const struct sl_column columns[COLUMNS] = {
 	[STATE] = {"STATE", false, 0, 0},
 };
 
-static bool add_row(struct sl_table *table, const struct sl_msg_gpu_row *row)
+/* Backing that is on the host: counted against the workloads, but not on this GPU. */
+static uint64_t evicted_bytes(const struct sl_rows *swap, uint32_t gpu)
+{
+	uint64_t bytes = 0;
+
+	for (size_t i = 0; i < swap->count; i++)
+		if (swap->all[i].swap_row.gpu == gpu)
+			bytes += swap->all[i].swap_row.evicted_bytes;
+	return bytes;
+}
+
+/* The lists are moments apart. */
+static uint64_t resident_bytes(const struct sl_msg_gpu_row *row, uint64_t evicted)
+{
+	return row->backing_bytes > evicted ? row->backing_bytes - evicted : 0;
+}
+
+static bool add_row(
+	struct sl_table *table, const struct sl_msg_gpu_row *row, uint64_t evicted)
 {
 	const struct {
 		int column;
@@ -61,7 +81,8 @@ static bool add_row(struct sl_table *table, const struct sl_msg_gpu_row *row)
 		{CAPACITY, row->capacity_bytes},
 		{SHAREABLE, row->shareable_bytes},
 		{REQUESTED, row->requests_bytes},
-		{BACKING, row->backing_bytes},
+		{RESIDENT, resident_bytes(row, evicted)},
+		{EVICTED, evicted},
 		{HIDDEN, row->hidden_bytes},
 		{DYING, row->dying_bytes},
 		{UNMANAGED, row->unmanaged_bytes},
@@ -86,7 +107,7 @@ static bool add_row(struct sl_table *table, const struct sl_msg_gpu_row *row)
 	return sl_table_end_row(table);
 }
 
-static json_t *to_json(const struct sl_msg_gpu_row *row)
+static json_t *to_json(const struct sl_msg_gpu_row *row, uint64_t evicted)
 {
 	json_t *object = json_object();
 	char uuid[41];
@@ -111,6 +132,8 @@ static json_t *to_json(const struct sl_msg_gpu_row *row)
 		NUMBER(workloads),
 		NUMBER(waiting),
 #undef NUMBER
+		{"resident_bytes", resident_bytes(row, evicted)},
+		{"evicted_bytes", evicted},
 	};
 
 	sl_wire_uuid_format(row->uuid, uuid);
@@ -127,9 +150,22 @@ static json_t *to_json(const struct sl_msg_gpu_row *row)
 	return object;
 }
 
+static int fetch(struct sl_rows *rows, struct sl_rows *swap, struct sl_error *err)
+{
+	sl_cleanup(sl_conn_close) struct sl_conn conn = {.fd = -1};
+	int status = sl_conn_open(&conn, err);
+
+	if (!status)
+		status = sl_rows_list(rows, &conn, SL_LIST_GPUS, err);
+	if (!status && conn.speaks >= sl_wire_since(SL_MSG_SWAP_ROW))
+		status = sl_rows_list(swap, &conn, SL_LIST_SWAP, err);
+	return status;
+}
+
 int sl_verb_gpus(int argc, char **argv)
 {
 	sl_cleanup(sl_rows_fini) struct sl_rows rows = {0};
+	sl_cleanup(sl_rows_fini) struct sl_rows swap = {0};
 	sl_cleanup(sl_table_freep) struct sl_table *table = NULL;
 	struct settings s = {0};
 	struct sl_error err = {0};
@@ -138,7 +174,7 @@ int sl_verb_gpus(int argc, char **argv)
 	status = sl_cli_parse(SL_VERB_gpus, &s, argc, argv, &first);
 	if (status >= 0)
 		return status;
-	status = sl_rows_fetch(&rows, SL_LIST_GPUS, &err);
+	status = fetch(&rows, &swap, &err);
 	if (status)
 		return sl_cli_fail(
 			SL_VERB_gpus, s.json, (enum sl_exit)status, "%s", err.text);
@@ -146,12 +182,15 @@ int sl_verb_gpus(int argc, char **argv)
 		json_t *array = json_array();
 
 		for (size_t i = 0; i < rows.count; i++)
-			json_array_append_new(array, to_json(&rows.all[i].gpu_row));
+			json_array_append_new(array,
+				to_json(&rows.all[i].gpu_row,
+					evicted_bytes(&swap, rows.all[i].gpu_row.gpu)));
 		return sl_rows_print_json(SL_VERB_gpus, array);
 	}
 	table = sl_table_new(columns, COLUMNS);
 	for (size_t i = 0; table && i < rows.count; i++)
-		if (!add_row(table, &rows.all[i].gpu_row))
+		if (!add_row(table, &rows.all[i].gpu_row,
+			    evicted_bytes(&swap, rows.all[i].gpu_row.gpu)))
 			table = sl_table_free(table);
 	if (!table)
 		return sl_cli_fail(SL_VERB_gpus, false, SL_EXIT_SYSTEM, "out of memory");

@@ -2,7 +2,7 @@
  * sluice ps: one line per workload and GPU.
  *
  * USED is what counts against request and limit: backing and hidden bytes together, so that the
- * three columns can be compared by eye. --json has them apart.
+ * three columns can be compared by eye, also what of it is on the host (EVICTED). --json has them apart.
  */
 #include "cli/cli.h"
 #include "cli/conn.h"
@@ -45,7 +45,9 @@ enum {
 	REQUEST,
 	LIMIT,
 	USED,
+	EVICTED,
 	WAITING,
+	LONGEST,
 	CLIENTS,
 	AGE,
 	COMMAND,
@@ -54,17 +56,19 @@ enum {
 static const struct sl_column columns[COLUMNS] = {
 	[NAME] = {"NAME", false, 10, 0},
 	[PROJECT] = {"PROJECT", false, 7, 1},
-	[USER] = {"USER", false, 4, 4},
+	[USER] = {"USER", false, 4, 5},
 	[GPU] = {"GPU", true, 0, 0},
-	[PRIO] = {"PRIO", true, 0, 3},
+	[PRIO] = {"PRIO", true, 0, 4},
 	[STATE] = {"STATE", false, 0, 0},
 	[REQUEST] = {"REQUEST", true, 0, 0},
 	[LIMIT] = {"LIMIT", true, 0, 0},
 	[USED] = {"USED", true, 0, 0},
+	[EVICTED] = {"EVICTED", true, 0, 0},
 	[WAITING] = {"WAITING", true, 0, 0},
+	[LONGEST] = {"LONGEST", true, 0, 3},
 	[CLIENTS] = {"CLIENTS", true, 0, 2},
-	[AGE] = {"AGE", true, 0, 6},
-	[COMMAND] = {"COMMAND", false, 8, 5},
+	[AGE] = {"AGE", true, 0, 7},
+	[COMMAND] = {"COMMAND", false, 8, 6},
 };
 
 static const char *user_name(uint32_t uid, char *buf, size_t size)
@@ -83,13 +87,16 @@ static int32_t priority(const struct sl_msg_use_row *row)
 	return (int32_t)(row->priority_biased - SL_PRIORITY_BIAS);
 }
 
-/* What one look at the daemon gave; gpus and held as far as they are needed and known. */
+/* What one look at the daemon gave; gpus, held and swap as far as they are needed and known. */
 struct lists {
-	struct sl_rows rows, gpus, held;
+	struct sl_rows rows, gpus, held, swap;
 };
 
-static bool add_row(struct sl_table *table, const struct sl_msg_use_row *row)
+static bool add_row(struct sl_table *table, const struct sl_msg_use_row *row,
+	const struct lists *lists)
 {
+	const struct sl_msg_swap_row *swap =
+		sl_state_swap_of(&lists->swap, row->workload, row->gpu);
 	char text[64];
 
 	sl_table_set(table, NAME, "%s", row->name);
@@ -97,7 +104,7 @@ static bool add_row(struct sl_table *table, const struct sl_msg_use_row *row)
 	sl_table_set(table, USER, "%s", user_name(row->uid, text, sizeof(text)));
 	sl_table_set(table, GPU, "%u", row->gpu);
 	sl_table_set(table, PRIO, "%d", priority(row));
-	sl_table_set(table, STATE, "%s", sl_state_shown(row));
+	sl_table_set(table, STATE, "%s", sl_state_shown(row, swap));
 	sl_table_set(table, REQUEST, "%s",
 		sl_table_bytes(row->request_bytes, text, sizeof(text)));
 	sl_table_set(
@@ -105,6 +112,11 @@ static bool add_row(struct sl_table *table, const struct sl_msg_use_row *row)
 	sl_table_set(table, USED, "%s",
 		sl_table_bytes(
 			row->backing_bytes + row->hidden_bytes, text, sizeof(text)));
+	sl_table_set(table, EVICTED, "%s",
+		swap && swap->evicted_bytes
+			? sl_table_bytes(swap->evicted_bytes, text, sizeof(text))
+			: "-");
+	sl_table_set(table, LONGEST, "%s", sl_state_longest(swap, text, sizeof(text)));
 	sl_table_set(table, WAITING, "%s",
 		row->waiting ? sl_table_bytes(row->waiting_bytes, text, sizeof(text))
 			     : "-");
@@ -141,13 +153,48 @@ static uint64_t held_bytes(
 	return bytes;
 }
 
+/* Adds what is known of its memory on the host; null where an older daemon cannot know. */
+static void add_swap_json(json_t *object, const struct sl_msg_swap_row *row)
+{
+	static const struct sl_msg_swap_row none;
+	const struct sl_msg_swap_row *swap = row ? row : &none;
+	const struct {
+		const char *key;
+		uint64_t value;
+	} numbers[] = {
+#define NUMBER(field) {#field, swap->field}
+		NUMBER(evicted_bytes),
+		NUMBER(returning_bytes),
+		NUMBER(host_bytes),
+		NUMBER(turn_left_ms),
+		NUMBER(waited_ms),
+		NUMBER(longest_wait_ms),
+		NUMBER(turns),
+		NUMBER(out_bytes),
+		NUMBER(in_bytes),
+		NUMBER(clean_bytes),
+		NUMBER(warm_after_ms),
+#undef NUMBER
+	};
+
+	json_object_set_new(object, "residency",
+		row ? json_string(sl_state_residency(row->residency)) : json_null());
+	/* The only one without a bound is the longest wait. */
+	for (size_t i = 0; i < SL_ARRAY_LEN(numbers); i++)
+		json_object_set_new(object, numbers[i].key,
+			numbers[i].value == UINT64_MAX
+				? json_null()
+				: json_integer((json_int_t)numbers[i].value));
+}
+
 static json_t *to_json(const struct sl_msg_use_row *row, const struct lists *lists)
 {
 	uint64_t held = held_bytes(&lists->held, row->workload, 0, row->gpu);
 	char user[64], uuid[41];
+	json_t *object;
 
 	user_name(row->uid, user, sizeof(user));
-	return json_pack(
+	object = json_pack(
 		"{s:I, s:o, s:o, s:s, s:i, s:i, s:i, s:s?, s:i, s:s, s:I, s:I, s:I, s:I, "
 		"s:I, s:I, s:I, s:i, s:i, s:I, s:b, s:b, s:b, s:b, s:b, s:b, s:o}",
 		"workload", (json_int_t)row->workload, "name", sl_text_json(row->name),
@@ -168,6 +215,10 @@ static json_t *to_json(const struct sl_msg_use_row *row, const struct lists *lis
 		!!(row->flags & SL_USE_STOPPING), "untakeable",
 		!!(row->flags & SL_USE_UNTAKEABLE), "gpu_lost",
 		!!(row->flags & SL_USE_LOST), "command", sl_text_json(row->command));
+	if (object)
+		add_swap_json(
+			object, sl_state_swap_of(&lists->swap, row->workload, row->gpu));
+	return object;
 }
 
 /* --- ps --clients --- */
@@ -277,7 +328,7 @@ static int print_table(const struct settings *s, const struct lists *lists, bool
 
 	for (size_t i = 0; table && i < rows->count; i++)
 		if (!(s->clients ? add_client(table, &rows->all[i].client_row, lists)
-				 : add_row(table, &rows->all[i].use_row)))
+				 : add_row(table, &rows->all[i].use_row, lists)))
 			table = sl_table_free(table);
 	if (!table)
 		return sl_cli_fail(SL_VERB_ps, false, SL_EXIT_SYSTEM, "out of memory");
@@ -292,9 +343,10 @@ static void fini_lists(struct lists *lists)
 	sl_rows_fini(&lists->rows);
 	sl_rows_fini(&lists->gpus);
 	sl_rows_fini(&lists->held);
+	sl_rows_fini(&lists->swap);
 }
 
-/* An older daemon knows of no held memory, and nobody held any with it. */
+/* An older daemon knows of no held memory and none on the host, and there was none with it. */
 static int fetch(const struct settings *s, struct lists *lists, struct sl_error *err)
 {
 	sl_cleanup(sl_conn_close) struct sl_conn conn = {.fd = -1};
@@ -307,6 +359,8 @@ static int fetch(const struct settings *s, struct lists *lists, struct sl_error 
 		status = sl_rows_list(&lists->gpus, &conn, SL_LIST_GPUS, err);
 	if (!status && conn.speaks >= sl_wire_since(SL_MSG_HELD_ROW))
 		status = sl_rows_list(&lists->held, &conn, SL_LIST_HELD, err);
+	if (!status && !s->clients && conn.speaks >= sl_wire_since(SL_MSG_SWAP_ROW))
+		status = sl_rows_list(&lists->swap, &conn, SL_LIST_SWAP, err);
 	return status;
 }
 

@@ -1,6 +1,8 @@
 /* One place, since ps, gpus and top say the same. */
 #include "cli/state.h"
 
+#include "cli/table.h"
+
 #include <stdio.h>
 
 /* The daemon measures several times a second; a figure older than this is marked. */
@@ -18,7 +20,52 @@ const char *sl_state_name(uint32_t state)
 	return state < SL_STATES ? names[state] : "?";
 }
 
-const char *sl_state_shown(const struct sl_msg_use_row *row)
+const char *sl_state_residency(uint32_t residency)
+{
+	static const char *const names[SL_WIRE_RESIDENCIES] = {
+		[SL_WIRE_RESERVED] = "reserved",
+		[SL_WIRE_BOUND] = "bound",
+		[SL_WIRE_LEAVING] = "leaving",
+		[SL_WIRE_EVICTED] = "evicted",
+		[SL_WIRE_WARM] = "warm",
+		[SL_WIRE_RETURNING] = "returning",
+		[SL_WIRE_PARKED] = "parked",
+		[SL_WIRE_RESUMING] = "resuming",
+	};
+
+	return residency < SL_WIRE_RESIDENCIES ? names[residency] : "?";
+}
+
+const struct sl_msg_swap_row *sl_state_swap_of(
+	const struct sl_rows *swap, uint64_t workload, uint32_t gpu)
+{
+	for (size_t i = 0; i < swap->count; i++) {
+		const struct sl_msg_swap_row *row = &swap->all[i].swap_row;
+
+		if (row->workload == workload && row->gpu == gpu)
+			return row;
+	}
+	return NULL;
+}
+
+bool sl_state_is_away(const struct sl_msg_swap_row *swap)
+{
+	return swap && swap->residency > SL_WIRE_BOUND;
+}
+
+const char *sl_state_longest(const struct sl_msg_swap_row *swap, char *buf, size_t size)
+{
+	if (!swap || !swap->longest_wait_ms)
+		snprintf(buf, size, "-");
+	else if (swap->longest_wait_ms == UINT64_MAX)
+		snprintf(buf, size, "endless");
+	else
+		sl_table_age(swap->longest_wait_ms, buf, size);
+	return buf;
+}
+
+const char *sl_state_shown(
+	const struct sl_msg_use_row *row, const struct sl_msg_swap_row *swap)
 {
 	if (row->flags & SL_USE_STOPPING)
 		return "stopping";
@@ -28,6 +75,8 @@ const char *sl_state_shown(const struct sl_msg_use_row *row)
 		return "untakeable";
 	if (row->flags & SL_USE_OVER_LIMIT)
 		return "over limit";
+	if (sl_state_is_away(swap) && row->state != SL_STATE_GONE)
+		return sl_state_residency(swap->residency);
 	return sl_state_name(row->state);
 }
 

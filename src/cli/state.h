@@ -6,12 +6,23 @@
 #ifndef SL_CLI_STATE_H
 #define SL_CLI_STATE_H
 
-#include "wire/wire.h"
+#include "cli/rows.h"
 
 /* "bound"; "?" if a newer daemon has another. */
 const char *sl_state_name(uint32_t state);
-/* "stopping", "gpu lost", "untakeable", "over limit", or the state. */
-const char *sl_state_shown(const struct sl_msg_use_row *row);
+const char *sl_state_residency(uint32_t residency); /* "evicted" */
+/* Of the rows of SL_LIST_SWAP (none of an older daemon), the workload's on that GPU, or NULL. */
+const struct sl_msg_swap_row *sl_state_swap_of(
+	const struct sl_rows *swap, uint64_t workload, uint32_t gpu);
+/* "stopping", "gpu lost", "untakeable", "over limit", else where its memory is ("evicted"), or the state. swap
+ * may be NULL. */
+const char *sl_state_shown(
+	const struct sl_msg_use_row *row, const struct sl_msg_swap_row *swap);
+/* Is it on the host, or on its way, so that its processes may have to wait? */
+bool sl_state_is_away(const struct sl_msg_swap_row *swap);
+/* How long it may have to wait to be resident: "12s", "endless", "-" if nobody competes. Returns buf; 16 bytes
+ * suffice. */
+const char *sl_state_longest(const struct sl_msg_swap_row *swap, char *buf, size_t size);
 
 const char *sl_state_condition(uint32_t condition); /* "running" */
 /* "stopping", "untakeable (traced)", "waiting", "running"; returns buf, 32 bytes suffice. */

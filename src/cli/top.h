@@ -3,6 +3,7 @@
  *
  *   top_data.c   asks the daemon, joins its lists into lines, gives each workload a letter, sorts
  *   top_bar.c    a GPU's memory as cells of a bar
+ *   top_pane.c   what is said below the list
  *   top_draw.c   all of it onto a canvas
  *   top.c        keys, time, and the daemon that may go away
  *
@@ -13,6 +14,7 @@
 
 #include "cli/canvas.h"
 #include "cli/rows.h"
+#include "cli/told.h"
 
 /* Workloads on the screen whose reasons are asked for in one refresh; the rest wait for the next
  * scroll. */
@@ -23,6 +25,7 @@
 /* A workload on one GPU. */
 struct sl_top_line {
 	const struct sl_msg_use_row *use;
+	const struct sl_msg_swap_row *swap; /* NULL if the daemon does not know */
 	char letter;
 	uint64_t idle_ms;
 	bool is_idle, is_busy; /* neither: not known */
@@ -30,16 +33,17 @@ struct sl_top_line {
 
 struct sl_top_data {
 	struct sl_rows gpus, uses, clients;
-	struct sl_rows held; /* empty if the daemon does not know */
+	struct sl_rows held, swap; /* empty if the daemon does not know */
 	struct sl_rows whys; /* EVENT_ROWs of those that wait and are on the screen */
 	struct sl_rows
 		pane; /* EVENT_ROWs about the selected one, while the pane is open */
 	struct sl_top_line *lines;
 	size_t count;
 	bool has_clients; /* the daemon can list them, and say why */
+	bool has_evicted; /* something is on the host */
 };
 
-#define SL_TOP_SORTS(X) X(gpu) X(name) X(used) X(waiting) X(idle)
+#define SL_TOP_SORTS(X) X(gpu) X(name) X(used) X(evicted) X(waiting) X(idle)
 enum sl_top_sort {
 #define SL_TOP_SORT(name) SL_TOP_SORT_##name,
 	SL_TOP_SORTS(SL_TOP_SORT)
@@ -75,6 +79,8 @@ SL_MUST_CHECK bool sl_top_join(struct sl_top_data *data);
 /* Sorts the lines and keeps the selection at the same workload and GPU (of the lines as they were). */
 void sl_top_sort(struct sl_top_data *data, struct sl_top_view *view,
 	uint64_t selected_workload, uint32_t selected_gpu);
+/* What of it is on the host. */
+uint64_t sl_top_evicted(const struct sl_top_line *line);
 const char *sl_top_sort_name(enum sl_top_sort sort);
 void sl_top_fini(struct sl_top_data *data);
 
@@ -100,6 +106,18 @@ struct sl_top_piece {
  * their cells sum up to width. */
 size_t sl_top_bar(const struct sl_msg_gpu_row *gpu, const struct sl_top_line *lines,
 	size_t count, unsigned int width, bool ascii, struct sl_top_piece *pieces);
+
+/* --- the pane below the list --- */
+
+#define SL_TOP_SAID_MAX 64
+/* Lines of one refresh, wrapped when they are drawn. */
+struct sl_top_said {
+	char text[SL_TOP_SAID_MAX][SL_TOLD_TEXT_MAX];
+	size_t count;
+};
+/* What is open in view, or the reasons of those that wait. */
+void sl_top_say(struct sl_top_said *pane, const struct sl_top_data *data,
+	const struct sl_top_view *view);
 
 /* --- drawing --- */
 

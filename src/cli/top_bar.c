@@ -5,6 +5,9 @@
  *
  * Memory can be lent although somebody requested it; then there is less free than the unused requests
  * come to, and these are shown as far as they are free.
+ *
+ * What is on the host is not on the GPU, and so not in its bar; what is coming back has its room already
+ * and counts as granted.
  */
 #include "cli/top.h"
 
@@ -63,14 +66,33 @@ void sl_top_spread(
 			break;
 }
 
-static uint64_t used_by(const struct sl_msg_use_row *use)
+/* The lists are moments apart. */
+static uint64_t resident(const struct sl_top_line *line)
 {
-	return use->backing_bytes + use->hidden_bytes;
+	uint64_t evicted = sl_top_evicted(line), backing = line->use->backing_bytes;
+
+	return backing > evicted ? backing - evicted : 0;
 }
 
-static uint64_t unused_request(const struct sl_msg_use_row *use)
+static uint64_t used_by(const struct sl_top_line *line)
 {
-	return use->request_bytes > used_by(use) ? use->request_bytes - used_by(use) : 0;
+	return resident(line) + line->use->hidden_bytes;
+}
+
+/* One that is parked has given it up until it is resumed. */
+static uint64_t request_of(const struct sl_top_line *line)
+{
+	return line->swap && line->swap->residency == SL_WIRE_PARKED
+		       ? 0
+		       : line->use->request_bytes;
+}
+
+static uint64_t unused_request(const struct sl_top_line *line)
+{
+	uint64_t used = used_by(line), request = request_of(line);
+
+	used += line->swap ? line->swap->returning_bytes : 0;
+	return request > used ? request - used : 0;
 }
 
 static uint64_t min(uint64_t a, uint64_t b)
@@ -86,7 +108,7 @@ static uint64_t promised_ppm(
 
 	for (size_t i = 0; i < count; i++)
 		if (lines[i].use->gpu == gpu->gpu)
-			unused += unused_request(lines[i].use);
+			unused += unused_request(&lines[i]);
 	return unused > gpu->free_bytes
 		       ? (uint64_t)((wide)gpu->free_bytes * 1000000 / unused)
 		       : 1000000;
@@ -108,16 +130,16 @@ static uint8_t style_of(char letter)
 }
 
 /* Where the request ends within the three pieces of a workload, which have their cells. */
-static void set_tick(struct sl_top_piece *pieces, const struct sl_msg_use_row *use)
+static void set_tick(struct sl_top_piece *pieces, const struct sl_top_line *line)
 {
-	uint64_t used = used_by(use);
+	uint64_t used = used_by(line), request = request_of(line);
 	unsigned int own = pieces[0].cells + pieces[1].cells, tick;
 
-	if (!use->request_bytes)
+	if (!request)
 		return;
 	tick = own + pieces[2].cells;
-	if (use->request_bytes < used)
-		tick = (unsigned int)((wide)use->request_bytes * own / used);
+	if (request < used)
+		tick = (unsigned int)((wide)request * own / used);
 	for (size_t i = 0; i < 3 && tick; i++) {
 		if (tick <= pieces[i].cells) {
 			pieces[i].tick = tick;
@@ -130,7 +152,7 @@ static void set_tick(struct sl_top_piece *pieces, const struct sl_msg_use_row *u
 size_t sl_top_bar(const struct sl_msg_gpu_row *gpu, const struct sl_top_line *lines,
 	size_t count, unsigned int width, bool ascii, struct sl_top_piece *pieces)
 {
-	uint64_t ppm = promised_ppm(gpu, lines, count), promised = 0;
+	uint64_t ppm = promised_ppm(gpu, lines, count), promised = 0, returning = 0;
 	uint64_t bytes[SL_TOP_PIECES_MAX] = {0};
 	unsigned int cells[SL_TOP_PIECES_MAX];
 	size_t n = 0, own;
@@ -143,15 +165,17 @@ size_t sl_top_bar(const struct sl_msg_gpu_row *gpu, const struct sl_top_line *li
 
 		if (use->gpu != gpu->gpu)
 			continue;
-		unused = (uint64_t)((wide)unused_request(use) * ppm / 1000000);
+		unused = (uint64_t)((wide)unused_request(&lines[i]) * ppm / 1000000);
 		promised += unused;
-		add(pieces, &n, (uint32_t)lines[i].letter, style, use->backing_bytes);
+		add(pieces, &n, (uint32_t)lines[i].letter, style, resident(&lines[i]));
+		if (lines[i].swap)
+			returning += lines[i].swap->returning_bytes;
 		add(pieces, &n, (uint32_t)tolower(lines[i].letter), style,
 			use->hidden_bytes);
 		add(pieces, &n, '-', style, unused);
 	}
 	own = n;
-	add(pieces, &n, '+', SL_STYLE_PLAIN, gpu->granted_bytes);
+	add(pieces, &n, '+', SL_STYLE_PLAIN, gpu->granted_bytes + returning);
 	add(pieces, &n, '~', SL_STYLE_WARN, gpu->dying_bytes);
 	add(pieces, &n, ascii ? '.' : 0xb7, SL_STYLE_DIM,
 		gpu->free_bytes - min(gpu->free_bytes, promised));
@@ -164,7 +188,7 @@ size_t sl_top_bar(const struct sl_msg_gpu_row *gpu, const struct sl_top_line *li
 		pieces[i].cells = cells[i];
 	for (size_t i = 0, at = 0; i < count && at < own; i++)
 		if (lines[i].use->gpu == gpu->gpu) {
-			set_tick(&pieces[at], lines[i].use);
+			set_tick(&pieces[at], &lines[i]);
 			at += 3;
 		}
 	return n;

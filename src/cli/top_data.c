@@ -7,6 +7,8 @@
  */
 #include "cli/top.h"
 
+#include "cli/state.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,6 +27,7 @@ int sl_top_fetch(struct sl_top_data *data, struct sl_conn *conn, struct sl_error
 	sl_cleanup(sl_rows_fini) struct sl_rows uses = {0};
 	sl_cleanup(sl_rows_fini) struct sl_rows clients = {0};
 	sl_cleanup(sl_rows_fini) struct sl_rows held = {0};
+	sl_cleanup(sl_rows_fini) struct sl_rows swap = {0};
 	bool has_clients = conn->speaks >= sl_wire_since(SL_MSG_CLIENT_ROW);
 	int status = sl_rows_list(&gpus, conn, SL_LIST_GPUS, err);
 
@@ -34,12 +37,15 @@ int sl_top_fetch(struct sl_top_data *data, struct sl_conn *conn, struct sl_error
 		status = sl_rows_list(&clients, conn, SL_LIST_CLIENTS, err);
 	if (!status && conn->speaks >= sl_wire_since(SL_MSG_HELD_ROW))
 		status = sl_rows_list(&held, conn, SL_LIST_HELD, err);
+	if (!status && conn->speaks >= sl_wire_since(SL_MSG_SWAP_ROW))
+		status = sl_rows_list(&swap, conn, SL_LIST_SWAP, err);
 	if (status)
 		return status;
 	move_rows(&data->gpus, &gpus);
 	move_rows(&data->uses, &uses);
 	move_rows(&data->clients, &clients);
 	move_rows(&data->held, &held);
+	move_rows(&data->swap, &swap);
 	data->has_clients = has_clients;
 	if (sl_top_join(data))
 		return SL_EXIT_OK;
@@ -57,12 +63,18 @@ static int ask_why(struct sl_rows *rows, struct sl_conn *conn, uint64_t workload
 	return sl_rows_ask(rows, conn, &ask, SL_MSG_EVENT_ROW, err);
 }
 
+/* Whether something may be in its way: it waits for memory, or to be back on its GPU. */
+static bool may_wait(const struct sl_top_line *line)
+{
+	return line->use->waiting || sl_state_is_away(line->swap);
+}
+
 /* A workload on two GPUs is asked about once. */
 static bool asked_before(const struct sl_top_data *data, size_t from, size_t i)
 {
 	for (size_t j = from; j < i; j++)
 		if (data->lines[j].use->workload == data->lines[i].use->workload &&
-			data->lines[j].use->waiting)
+			may_wait(&data->lines[j]))
 			return true;
 	return false;
 }
@@ -78,7 +90,7 @@ int sl_top_fetch_whys(struct sl_top_data *data, struct sl_conn *conn,
 	if (conn->speaks < sl_wire_since(SL_MSG_WHY))
 		return SL_EXIT_OK;
 	for (size_t i = view->scroll; i < end && i < data->count && !status; i++) {
-		if (!data->lines[i].use->waiting || asked == SL_TOP_WHYS_MAX ||
+		if (!may_wait(&data->lines[i]) || asked == SL_TOP_WHYS_MAX ||
 			asked_before(data, view->scroll, i))
 			continue;
 		asked++;
@@ -152,16 +164,26 @@ bool sl_top_join(struct sl_top_data *data)
 
 	/* The lines there were point into lists that are gone. */
 	data->count = 0;
+	data->has_evicted = false;
 	if (!lines)
 		return false;
 	data->lines = lines;
 	data->count = data->uses.count;
 	for (size_t i = 0; i < data->count; i++) {
-		lines[i] = (struct sl_top_line){.use = &data->uses.all[i].use_row};
+		const struct sl_msg_use_row *use = &data->uses.all[i].use_row;
+
+		lines[i] = (struct sl_top_line){.use = use,
+			.swap = sl_state_swap_of(&data->swap, use->workload, use->gpu)};
+		data->has_evicted |= sl_top_evicted(&lines[i]) > 0;
 		set_idle(&lines[i], &data->clients);
 	}
 	give_letters(data);
 	return true;
+}
+
+uint64_t sl_top_evicted(const struct sl_top_line *line)
+{
+	return line->swap ? line->swap->evicted_bytes : 0;
 }
 
 /* --- order --- */
@@ -198,6 +220,9 @@ static int compare(const void *a, const void *b, void *context)
 		order = by_number(x->use->backing_bytes + x->use->hidden_bytes,
 			y->use->backing_bytes + y->use->hidden_bytes);
 		break;
+	case SL_TOP_SORT_evicted:
+		order = by_number(sl_top_evicted(x), sl_top_evicted(y));
+		break;
 	case SL_TOP_SORT_waiting:
 		order = by_number(x->use->waiting_bytes, y->use->waiting_bytes);
 		break;
@@ -229,6 +254,7 @@ void sl_top_fini(struct sl_top_data *data)
 	sl_rows_fini(&data->uses);
 	sl_rows_fini(&data->clients);
 	sl_rows_fini(&data->held);
+	sl_rows_fini(&data->swap);
 	sl_rows_fini(&data->whys);
 	sl_rows_fini(&data->pane);
 	free(data->lines);

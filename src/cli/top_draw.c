@@ -7,18 +7,14 @@
 
 #include "cli/state.h"
 #include "cli/table.h"
-#include "cli/told.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
-#define WIDTH_MIN      20
-#define HEIGHT_MIN     6
-#define LEGEND_HEIGHT  20 /* lower screens need the line for something else */
-#define LIST_ROWS_MIN  3
-#define PANE_LINES_MAX 64
+#define WIDTH_MIN     20
+#define HEIGHT_MIN    6
+#define LEGEND_HEIGHT 20 /* lower screens need the line for something else */
+#define LIST_ROWS_MIN 3
 
 /* --- layout --- */
 
@@ -27,154 +23,8 @@ static unsigned int min(unsigned int a, unsigned int b)
 	return a < b ? a : b;
 }
 
-/* Lines of the pane below the list: texts of one refresh, wrapped when they are drawn. */
-struct pane {
-	char text[PANE_LINES_MAX][SL_TOLD_TEXT_MAX];
-	size_t count;
-};
-
-static void say(struct pane *pane, const char *format, ...) SL_PRINTF(2, 3);
-static void say(struct pane *pane, const char *format, ...)
-{
-	va_list args;
-
-	if (pane->count == PANE_LINES_MAX)
-		return;
-	va_start(args, format);
-	vsnprintf(pane->text[pane->count++], SL_TOLD_TEXT_MAX, format, args);
-	va_end(args);
-}
-
-static void say_reasons(struct pane *pane, const struct sl_rows *rows)
-{
-	char text[SL_TOLD_TEXT_MAX - 4];
-
-	for (size_t i = 0; i < rows->count; i++)
-		if (rows->all[i].event_row.current)
-			say(pane, "%s.",
-				sl_told_sentence(
-					&rows->all[i].event_row, text, sizeof(text)));
-}
-
-static uint64_t realtime_ms(void)
-{
-	struct timespec now = {0};
-
-	(void)clock_gettime(CLOCK_REALTIME, &now);
-	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
-
-static void say_why(
-	struct pane *pane, const struct sl_top_data *data, const struct sl_top_line *line)
-{
-	uint64_t now = realtime_ms();
-
-	if (!data->has_clients) {
-		say(pane, "This daemon is too old to say why; restart it.");
-		return;
-	}
-	say_reasons(pane, &data->pane);
-	if (!pane->count)
-		say(pane, "Nothing is in the way of %s.", line->use->name);
-	for (size_t i = data->pane.count; i-- > 0;) {
-		const struct sl_msg_event_row *row = &data->pane.all[i].event_row;
-		char text[SL_TOLD_TEXT_MAX - 32], age[16];
-
-		if (!row->current)
-			say(pane, "%s ago: %s.",
-				sl_table_age(now > row->realtime_ms
-						     ? now - row->realtime_ms
-						     : 0,
-					age, sizeof(age)),
-				sl_told_sentence(row, text, sizeof(text)));
-	}
-}
-
-/* Of what it has there, what must not be moved. */
-static uint64_t held_by(
-	const struct sl_top_data *data, const struct sl_msg_client_row *client)
-{
-	for (size_t i = 0; i < data->held.count; i++) {
-		const struct sl_msg_held_row *row = &data->held.all[i].held_row;
-
-		if (row->client == client->client && row->gpu == client->gpu)
-			return row->held_bytes;
-	}
-	return 0;
-}
-
-static void say_details(
-	struct pane *pane, const struct sl_top_data *data, const struct sl_top_line *line)
-{
-	const struct sl_msg_use_row *use = line->use;
-	char a[16], b[16], c[16], d[16], state[32];
-
-	say(pane, "%s  id %llu  project %s  user %u  process %u  priority %d  age %s",
-		use->name, (unsigned long long)use->workload, use->project, use->uid,
-		use->pid, (int)(use->priority_biased - SL_PRIORITY_BIAS),
-		sl_table_age(use->age_ms, a, sizeof(a)));
-	say(pane, "GPU %u  state %s%s%s  backing %s  hidden %s  dying %s  waiting %s",
-		use->gpu, sl_state_shown(use),
-		use->flags & SL_USE_NO_SWAP ? "  no swap" : "",
-		use->flags & SL_USE_OOM_FIRST ? "  out-of-memory first" : "",
-		sl_table_bytes(use->backing_bytes, a, sizeof(a)),
-		sl_table_bytes(use->hidden_bytes, b, sizeof(b)),
-		sl_table_bytes(use->dying_bytes, c, sizeof(c)),
-		sl_table_bytes(use->waiting_bytes, d, sizeof(d)));
-	say(pane, "command %s", use->command);
-	for (size_t i = 0; i < data->clients.count; i++) {
-		const struct sl_msg_client_row *client = &data->clients.all[i].client_row;
-
-		if (client->workload == use->workload && client->gpu == use->gpu)
-			say(pane,
-				"process %u  %s  backing %s  hidden %s  held %s  granted "
-				"%s",
-				client->pid,
-				sl_state_of_client(client, state, sizeof(state)),
-				sl_table_bytes(client->backing_bytes, a, sizeof(a)),
-				sl_table_bytes(client->hidden_bytes, b, sizeof(b)),
-				sl_table_bytes(held_by(data, client), d, sizeof(d)),
-				sl_table_bytes(client->granted_bytes, c, sizeof(c)));
-	}
-}
-
-static void say_help(struct pane *pane)
-{
-	say(pane, "q quit   up/down, page up/down, home, end: select   s sort   p pause");
-	say(pane, "enter, w: why the selected one waits, was stopped or got less");
-	say(pane, "d details   + - refresh more or less often   ? this   esc close");
-	say(pane,
-		"Bars: AAA what A holds, aaa what the driver took for it, --- what of "
-		"its "
-		"request is unused, ^ where its request ends (right of it is burst), + "
-		"granted at this moment, ~ of dead processes, ? of processes outside "
-		"Sluice, # kept for the driver; the rest is free. * has no letter left.");
-}
-
-static void fill_pane(
-	struct pane *pane, const struct sl_top_data *data, const struct sl_top_view *view)
-{
-	const struct sl_top_line *line =
-		view->selected < data->count ? &data->lines[view->selected] : NULL;
-
-	pane->count = 0;
-	switch (view->pane) {
-	case SL_TOP_HELP: say_help(pane); return;
-	case SL_TOP_WHY:
-		if (line)
-			say_why(pane, data, line);
-		return;
-	case SL_TOP_DETAILS:
-		if (line)
-			say_details(pane, data, line);
-		return;
-	case SL_TOP_NOTHING: break;
-	}
-	say_reasons(pane, &data->whys);
-}
-
 /* Lines the pane needs, with its title. */
-static unsigned int pane_height(const struct pane *pane, unsigned int width)
+static unsigned int pane_height(const struct sl_top_said *pane, unsigned int width)
 {
 	unsigned int lines = pane->count ? 1 : 0;
 
@@ -197,7 +47,7 @@ static void lay_out_gpus(struct sl_top_layout *at, unsigned int gpus, unsigned i
 }
 
 static struct sl_top_layout lay_out(const struct sl_top_data *data,
-	const struct pane *pane, unsigned int width, unsigned int height)
+	const struct sl_top_said *pane, unsigned int width, unsigned int height)
 {
 	struct sl_top_layout at = {0};
 	unsigned int needs = pane_height(pane, width), y, left, rows;
@@ -234,10 +84,11 @@ static void scroll_to_selected(
 struct sl_top_layout sl_top_layout(const struct sl_top_data *data,
 	struct sl_top_view *view, unsigned int width, unsigned int height)
 {
-	static struct pane pane; /* too large for a stack, and there is one thread */
+	static struct sl_top_said
+		pane; /* too large for a stack, and there is one thread */
 	struct sl_top_layout at;
 
-	fill_pane(&pane, data, view);
+	sl_top_say(&pane, data, view);
 	at = lay_out(data, &pane, width, height);
 	scroll_to_selected(data, view, at.list_rows);
 	return at;
@@ -252,21 +103,38 @@ static enum sl_style style_of_state(const char *state)
 	return !strcmp(state, "stale") ? SL_STYLE_WARN : SL_STYLE_BAD;
 }
 
-static void draw_gpu_title(
-	struct sl_canvas *canvas, const struct sl_msg_gpu_row *gpu, unsigned int y)
+static uint64_t evicted_of(const struct sl_top_data *data, uint32_t gpu)
+{
+	uint64_t bytes = 0;
+
+	for (size_t i = 0; i < data->count; i++)
+		if (data->lines[i].use->gpu == gpu)
+			bytes += sl_top_evicted(&data->lines[i]);
+	return bytes;
+}
+
+static void draw_gpu_title(struct sl_canvas *canvas, const struct sl_top_data *data,
+	const struct sl_msg_gpu_row *gpu, unsigned int y)
 {
 	const char *state = sl_state_of_gpu(gpu);
 	uint64_t used = gpu->backing_bytes + gpu->hidden_bytes;
-	char text[160], a[16], b[16], c[16];
+	uint64_t evicted = evicted_of(data, gpu->gpu);
+	char text[160], beside[32] = "", a[16], b[16], c[16];
 	unsigned int x;
+
+	/* Backing is also what is on the host, which is not on the GPU; the lists are moments apart. */
+	used -= evicted < used ? evicted : used;
+	if (evicted)
+		snprintf(beside, sizeof(beside), ", %s evicted",
+			sl_table_bytes(evicted, a, sizeof(a)));
 
 	snprintf(text, sizeof(text), "GPU %u ", gpu->gpu);
 	x = sl_canvas_text(canvas, 0, y, canvas->width, SL_STYLE_BOLD, text);
 	x += sl_canvas_text(canvas, x, y, 10, style_of_state(state), state);
-	snprintf(text, sizeof(text), "  busy %u%%  %s of %s used, %s requested",
+	snprintf(text, sizeof(text), "  busy %u%%  %s of %s used, %s requested%s",
 		gpu->utilisation_pct, sl_table_bytes(used, a, sizeof(a)),
 		sl_table_bytes(gpu->shareable_bytes, b, sizeof(b)),
-		sl_table_bytes(gpu->requests_bytes, c, sizeof(c)));
+		sl_table_bytes(gpu->requests_bytes, c, sizeof(c)), beside);
 	x += sl_canvas_text(canvas, x, y, canvas->width - x, SL_STYLE_PLAIN, text);
 	if (x + 10 < canvas->width)
 		sl_canvas_text(
@@ -304,7 +172,7 @@ static void draw_gpus(struct sl_canvas *canvas, const struct sl_top_data *data,
 		char text[32];
 
 		if (at->gpu_lines > 1) {
-			draw_gpu_title(canvas, gpu, y);
+			draw_gpu_title(canvas, data, gpu, y);
 			draw_bar(canvas, data, gpu, 0, y + 1, canvas->width,
 				at->gpu_lines > 2);
 			continue;
@@ -329,8 +197,8 @@ static void draw_legend(struct sl_canvas *canvas, unsigned int y)
 
 /* --- the list --- */
 
-enum { GPU, STATE, REQUEST, LIMIT, USED, WAITING, IDLE, COLUMNS };
-/* drop: which goes first where there is no room. */
+enum { GPU, STATE, REQUEST, LIMIT, USED, EVICTED, WAITING, IDLE, COLUMNS };
+/* drop: which goes first where there is no room. EVICTED is there only while something is. */
 static const struct {
 	const char *title;
 	unsigned int width, drop;
@@ -340,15 +208,22 @@ static const struct {
 	[REQUEST] = {"REQUEST", 7, 3},
 	[LIMIT] = {"LIMIT", 7, 2},
 	[USED] = {"USED", 7, 0},
+	[EVICTED] = {"EVICTED", 7, 5},
 	[WAITING] = {"WAITING", 7, 4},
 	[IDLE] = {"IDLE", 5, 1},
 };
 #define NAME_LEAST 10
 #define NAME_MOST  40
 #define LETTER     2
+#define DROPS      5
+#define NO_EVICTED 0x100u
 
+/* Told as: dropped is the last rank of columns that is left out, with NO_EVICTED for that column. */
 static bool is_dropped(unsigned int column, unsigned int dropped)
 {
+	if (column == EVICTED && dropped & NO_EVICTED)
+		return true;
+	dropped &= ~NO_EVICTED;
 	return columns[column].drop && columns[column].drop <= dropped;
 }
 
@@ -369,11 +244,15 @@ static const char *cell_text(
 
 	switch (column) {
 	case GPU: snprintf(buf, size, "%u", use->gpu); return buf;
-	case STATE: return sl_state_shown(use);
+	case STATE: return sl_state_shown(use, line->swap);
 	case REQUEST: return sl_table_bytes(use->request_bytes, buf, size);
 	case LIMIT: return sl_table_bytes(use->limit_bytes, buf, size);
 	case USED:
 		return sl_table_bytes(use->backing_bytes + use->hidden_bytes, buf, size);
+	case EVICTED:
+		return sl_top_evicted(line)
+			       ? sl_table_bytes(sl_top_evicted(line), buf, size)
+			       : "-";
 	case WAITING:
 		return use->waiting ? sl_table_bytes(use->waiting_bytes, buf, size) : "-";
 	default:
@@ -407,7 +286,8 @@ static enum sl_style style_of_line(const struct sl_top_line *line)
 {
 	if (line->use->flags & (SL_USE_STOPPING | SL_USE_UNTAKEABLE | SL_USE_LOST))
 		return SL_STYLE_BAD;
-	return line->use->waiting || line->use->flags & SL_USE_OVER_LIMIT
+	return line->use->waiting || line->use->flags & SL_USE_OVER_LIMIT ||
+			       sl_state_is_away(line->swap)
 		       ? SL_STYLE_WARN
 		       : SL_STYLE_PLAIN;
 }
@@ -446,9 +326,9 @@ static unsigned int name_width_of(const struct sl_top_data *data, unsigned int r
 static void draw_list(struct sl_canvas *canvas, const struct sl_top_data *data,
 	const struct sl_top_view *view, const struct sl_top_layout *at)
 {
-	unsigned int dropped = 0, name_width;
+	unsigned int dropped = data->has_evicted ? 0 : NO_EVICTED, name_width;
 
-	while (dropped < 4 &&
+	while ((dropped & ~NO_EVICTED) < DROPS &&
 		LETTER + NAME_LEAST + columns_width(dropped) > canvas->width)
 		dropped++;
 	name_width = canvas->width > LETTER + columns_width(dropped)
@@ -465,7 +345,7 @@ static void draw_list(struct sl_canvas *canvas, const struct sl_top_data *data,
 
 /* --- the rest --- */
 
-static void draw_pane(struct sl_canvas *canvas, const struct pane *pane,
+static void draw_pane(struct sl_canvas *canvas, const struct sl_top_said *pane,
 	const struct sl_top_view *view, const struct sl_top_layout *at)
 {
 	static const char *const titles[] = {
@@ -543,7 +423,7 @@ static void draw_keys(struct sl_canvas *canvas)
 void sl_top_draw(struct sl_canvas *canvas, const struct sl_top_data *data,
 	struct sl_top_view *view)
 {
-	static struct pane pane;
+	static struct sl_top_said pane;
 	struct sl_top_layout at;
 
 	sl_canvas_clear(canvas);
@@ -552,7 +432,7 @@ void sl_top_draw(struct sl_canvas *canvas, const struct sl_top_data *data,
 			SL_STYLE_PLAIN, "too small: 20 x 6 at least; q quits");
 		return;
 	}
-	fill_pane(&pane, data, view);
+	sl_top_say(&pane, data, view);
 	at = lay_out(data, &pane, canvas->width, canvas->height);
 	scroll_to_selected(data, view, at.list_rows);
 	draw_title(canvas, data, view, &at);

@@ -7,6 +7,7 @@
  */
 #include "cli/cli.h"
 #include "cli/named.h"
+#include "cli/state.h"
 #include "cli/table.h"
 #include "cli/text.h"
 #include "cli/told.h"
@@ -48,24 +49,62 @@ static size_t count(const struct sl_rows *rows, bool current)
 	return n;
 }
 
+/* What it does where nothing is in its way. swap may be NULL. */
+static const char *doing(
+	const struct sl_msg_use_row *use, const struct sl_msg_swap_row *swap)
+{
+	switch (swap ? swap->residency : SL_WIRE_BOUND) {
+	case SL_WIRE_LEAVING: return "is being moved to the host";
+	case SL_WIRE_EVICTED: return "is on the host";
+	case SL_WIRE_WARM: return "is warm and comes back with its next call";
+	case SL_WIRE_RETURNING: return "is coming back";
+	case SL_WIRE_PARKED: return "is parked until `sluice resume`";
+	case SL_WIRE_RESUMING: return "is being resumed";
+	default: return use->clients ? "runs" : "holds nothing yet";
+	}
+}
+
+/* How long it may be kept waiting, if others compete with it. */
+static void print_longest(const struct sl_rows *swap, const struct sl_msg_use_row *found)
+{
+	const struct sl_msg_swap_row *row =
+		sl_state_swap_of(swap, found->workload, found->gpu);
+	char longest[16];
+
+	if (!row || !row->longest_wait_ms)
+		return;
+	if (row->longest_wait_ms == UINT64_MAX)
+		puts("How long it may have to wait for its turn has no bound: somebody "
+		     "cannot be made to give way.");
+	else
+		printf("It waits for its turn for %s at the longest.\n",
+			sl_state_longest(row, longest, sizeof(longest)));
+}
+
 /* Nothing is in its way: then how it stands, GPU by GPU. */
-static void print_free(const struct sl_rows *uses, const struct sl_msg_use_row *found)
+static void print_free(const struct sl_rows *uses, const struct sl_rows *swap,
+	const struct sl_msg_use_row *found)
 {
 	for (size_t i = 0; i < uses->count; i++) {
 		const struct sl_msg_use_row *row = &uses->all[i].use_row;
 		uint64_t used = row->backing_bytes + row->hidden_bytes;
-		char name[64], a[32], b[32], c[32];
+		const struct sl_msg_swap_row *away =
+			sl_state_swap_of(swap, row->workload, row->gpu);
+		char name[64], host[48] = "", a[32], b[32], c[32];
 
 		if (row->workload != found->workload)
 			continue;
 		snprintf(name, sizeof(name), "%s", row->name);
 		sl_text_tame(name);
-		printf("%s %s on GPU %u: %s of request %s, limit %s; nothing is in its "
+		if (away && away->evicted_bytes)
+			snprintf(host, sizeof(host), ", %s of it on the host",
+				sl_bytes_format(away->evicted_bytes, a, sizeof(a)));
+		printf("%s %s on GPU %u: %s of request %s, limit %s%s; nothing is in its "
 		       "way.\n",
-			name, row->clients ? "runs" : "holds nothing yet", row->gpu,
+			name, doing(row, away), row->gpu,
 			sl_bytes_format(used, a, sizeof(a)),
 			sl_bytes_format(row->request_bytes, b, sizeof(b)),
-			sl_bytes_format(row->limit_bytes, c, sizeof(c)));
+			sl_bytes_format(row->limit_bytes, c, sizeof(c)), host);
 	}
 }
 
@@ -85,7 +124,7 @@ static void print_ended(const struct sl_rows *rows)
 }
 
 static int print(const struct sl_rows *rows, const struct sl_rows *uses,
-	const struct sl_msg_use_row *found)
+	const struct sl_rows *swap, const struct sl_msg_use_row *found)
 {
 	char text[SL_TOLD_TEXT_MAX], age[16];
 	bool titled = false;
@@ -97,7 +136,9 @@ static int print(const struct sl_rows *rows, const struct sl_rows *uses,
 	if (!found)
 		print_ended(rows);
 	else if (!count(rows, true))
-		print_free(uses, found);
+		print_free(uses, swap, found);
+	if (found)
+		print_longest(swap, found);
 	for (size_t i = 0; i < rows->count; i++) {
 		const struct sl_msg_event_row *row = &rows->all[i].event_row;
 
@@ -131,14 +172,22 @@ static json_t *some(const struct sl_rows *rows, bool current)
 	return array;
 }
 
-static int print_json(const struct sl_rows *rows, const struct sl_msg_use_row *found)
+static int print_json(const struct sl_rows *rows, const struct sl_rows *swap,
+	const struct sl_msg_use_row *found)
 {
-	return sl_rows_print_json(SL_VERB_why,
-		json_pack("{s:o, s:I, s:b, s:b, s:o, s:o}", "name",
-			sl_text_json(found ? found->name : last(rows)->name), "workload",
-			(json_int_t)(found ? found->workload : last(rows)->workload),
-			"ended", !found, "in_its_way", count(rows, true) > 0, "now",
-			some(rows, true), "before", some(rows, false)));
+	const struct sl_msg_swap_row *away =
+		found ? sl_state_swap_of(swap, found->workload, found->gpu) : NULL;
+	json_t *object = json_pack("{s:o, s:I, s:b, s:b, s:o, s:o}", "name",
+		sl_text_json(found ? found->name : last(rows)->name), "workload",
+		(json_int_t)(found ? found->workload : last(rows)->workload), "ended",
+		!found, "in_its_way", count(rows, true) > 0, "now", some(rows, true),
+		"before", some(rows, false));
+
+	if (object)
+		json_object_set_new(object, "residency",
+			away ? json_string(sl_state_residency(away->residency))
+			     : json_null());
+	return sl_rows_print_json(SL_VERB_why, object);
 }
 
 /* A name is free again when its workload has ended, so the events may be of several; the last is meant. */
@@ -181,6 +230,7 @@ int sl_verb_why(int argc, char **argv)
 	sl_cleanup(sl_conn_close) struct sl_conn conn = {.fd = -1};
 	sl_cleanup(sl_rows_fini) struct sl_rows uses = {0};
 	sl_cleanup(sl_rows_fini) struct sl_rows rows = {0};
+	sl_cleanup(sl_rows_fini) struct sl_rows swap = {0};
 	const struct sl_msg_use_row *found;
 	struct sl_error err = {0}, unknown;
 	struct settings s = {0};
@@ -196,8 +246,11 @@ int sl_verb_why(int argc, char **argv)
 	else if (status == SL_EXIT_REFUSED &&
 		 sl_named_find(&uses, s.name, geteuid(), &found, &err) == SL_NAMED_NONE)
 		status = ask(&conn, &s, NULL, &unknown, &rows, &err);
+	if (!status && found && conn.speaks >= sl_wire_since(SL_MSG_SWAP_ROW))
+		status = sl_rows_list(&swap, &conn, SL_LIST_SWAP, &err);
 	if (status)
 		return sl_cli_fail(
 			SL_VERB_why, s.json, (enum sl_exit)status, "%s", err.text);
-	return s.json ? print_json(&rows, found) : print(&rows, &uses, found);
+	return s.json ? print_json(&rows, &swap, found)
+		      : print(&rows, &uses, &swap, found);
 }

@@ -121,6 +121,10 @@ static void use_row(int fd, unsigned int i)
 	msg.use_row.age_ms = 65000;
 	if (is("states"))
 		msg.use_row.flags = flags[i];
+	if (is("swap")) {
+		msg.use_row.gpu = 0;
+		msg.use_row.state = i ? SL_STATE_BOUND : SL_STATE_RESERVED;
+	}
 	snprintf(msg.use_row.name, sizeof(msg.use_row.name), "a-model-server-%u", i);
 	sl_wire_str(
 		msg.use_row.project, sizeof(msg.use_row.project), "research-and-more");
@@ -210,7 +214,32 @@ static void swap_row(int fd, unsigned int i)
 		msg.swap_row.in_bytes = is_parked ? 0 : 5 * SL_GIB / 2 - evicted_bytes();
 		looks += !!is("park");
 	}
+	if (is("swap")) {
+		msg.swap_row.gpu = 0;
+		msg.swap_row.residency = i;
+		msg.swap_row.evicted_bytes = i > SL_WIRE_BOUND ? 2 * SL_GIB : 0;
+		msg.swap_row.returning_bytes = i == SL_WIRE_RETURNING ? SL_GIB : 0;
+		msg.swap_row.longest_wait_ms = i == SL_WIRE_EVICTED  ? 12000
+					       : i == SL_WIRE_PARKED ? UINT64_MAX
+								     : 0;
+		msg.swap_row.turns = i;
+	}
 	snprintf(msg.swap_row.name, sizeof(msg.swap_row.name), "a-model-server-%u", i);
+	send_msg(fd, &msg);
+}
+
+static void pool_row(int fd)
+{
+	union sl_msg msg;
+
+	sl_wire_init(&msg, SL_MSG_POOL_ROW);
+	msg.pool_row.swap_on = 1;
+	msg.pool_row.pool_bytes = 16 * SL_GIB;
+	msg.pool_row.slack_bytes = SL_GIB / 4;
+	msg.pool_row.evicted_bytes = 12 * SL_GIB;
+	msg.pool_row.made_bytes = 13 * SL_GIB;
+	msg.pool_row.copies_bytes = SL_GIB;
+	msg.pool_row.available_bytes = 60 * SL_GIB;
 	send_msg(fd, &msg);
 }
 
@@ -284,7 +313,7 @@ static void end_list(int fd, uint32_t rows)
 
 static void list(int fd, uint32_t what)
 {
-	unsigned int workloads = is("states") ? 4 : 3;
+	unsigned int workloads = is("states") ? 4 : is("swap") ? SL_WIRE_RESIDENCIES : 3;
 	union sl_msg msg;
 
 	for (unsigned int i = 0; i < workloads && what == SL_LIST_USES; i++)
@@ -295,6 +324,8 @@ static void list(int fd, uint32_t what)
 		client_row(fd, i);
 	for (unsigned int i = 0; i < workloads && what == SL_LIST_SWAP; i++)
 		swap_row(fd, i);
+	if (what == SL_LIST_POOL)
+		pool_row(fd);
 	if (what == SL_LIST_HELD)
 		held_row(fd);
 	if (what == SL_LIST_STATUS) {

@@ -6,7 +6,7 @@
 fake lists
 widest() { awk '{ if (length($0) > n) n = length($0) } END { print n + 0 }' "$work/out"; }
 
-expect 'ps' 0 '^NAME  *PROJECT  *USER  *GPU  *PRIO  *STATE  *REQUEST  *LIMIT  *USED  *WAITING  *CLIENTS  *AGE  *COMMAND$' \
+expect 'ps' 0 '^NAME  *PROJECT  *USER  *GPU  *PRIO  *STATE  *REQUEST  *LIMIT  *USED  *EVICTED  *WAITING  *LONGEST  *CLIENTS  *AGE  *COMMAND$' \
 	"$sluice" ps
 same 'ps: three rows and a title' "$(wc -l <"$work/out")" 4
 expect 'ps: used is backing and hidden' 0 '4Gi  *12Gi  *3.25Gi' "$sluice" ps
@@ -76,4 +76,45 @@ if command -v python3 >/dev/null; then
 	same 'ps --clients --json' "$(json '[(r["pid"], r["condition"], r["idle_ms"], r["busy_ms"], r["waits"]) for r in d][:3]')" \
 		"[(200, 'running', 65000, 0, False), (201, 'stopped', None, 45000, False), (202, 'traced', None, 0, True)]"
 fi
+
+# --- memory on the host
+fake swap
+run "$sluice" ps
+same 'swap: where memory is' "$(awk '{ print $6 }' "$work/out" | tr '\n' ' ')" \
+	'STATE reserved bound leaving evicted warm returning parked resuming '
+same 'swap: what is evicted' "$(awk '{ print $10 }' "$work/out" | tr '\n' ' ')" 'EVICTED - - 2Gi 2Gi 2Gi 2Gi 2Gi 2Gi '
+same 'swap: longest waits' "$(awk '{ print $12 }' "$work/out" | tr '\n' ' ')" 'LONGEST - - - 12s - - endless - '
+expect 'ps at 80 keeps what is evicted' 0 ' USED  *EVICTED  *WAITING' env COLUMNS=80 "$sluice" ps
+[ "$(widest)" -le 80 ] || fail "ps at 80 is $(widest) wide"
+expect 'gpus: evicted' 0 '  *RESIDENT  *EVICTED  *HIDDEN' "$sluice" gpus
+expect 'gpus: evicted, summed up' 0 '^  0 .* 40Gi  *0  *12Gi ' "$sluice" gpus
+expect 'why: parked' 0 '^a-model-server-6 is parked until `sluice resume` on GPU 0: .*, 2.* GiB of it on the host; nothing is in its way\.$' \
+	"$sluice" why a-model-server-6
+expect 'why: without a bound' 0 'has no bound' "$sluice" why a-model-server-6
+expect 'why: the longest wait' 0 '^It waits for its turn for 12s at the longest\.$' "$sluice" why a-model-server-3
+expect 'doctor: host memory' 1 '' "$sluice" doctor
+rows=$((rows + 1))
+grep -q '^ok    host  *16.* GiB of host memory for swapping: 12.* GiB evicted, 1.* GiB copies .* 60.* GiB left' "$work/out" ||
+	fail "doctor: host memory: $(cat "$work/out")"
+rows=$((rows + 1))
+grep -q '^ok    daemon .*, protocol 4, ' "$work/out" || fail "doctor: protocol: $(cat "$work/out")"
+if command -v python3 >/dev/null; then
+	run "$sluice" ps --json
+	same 'ps --json: swap' "$(json '[(r["residency"], r["evicted_bytes"] >> 30, r["turns"]) for r in d][5], d[3]["longest_wait_ms"], d[6]["longest_wait_ms"]')" \
+		"('returning', 2, 5) 12000 None"
+	run "$sluice" gpus --json
+	same 'gpus --json: swap' "$(json 'd[0]["evicted_bytes"] >> 30, d[0]["resident_bytes"], d[1]["evicted_bytes"]')" '12 0 0'
+	run "$sluice" why a-model-server-4 --json
+	same 'why --json: swap' "$(json 'd["residency"]')" warm
+fi
+
+# --- a daemon of protocol 3 knows of none
+fake old-3
+expect 'old: ps' 0 '^a-model-server-1 .* bound .* 3.25Gi  *-  *-  *-  *1 ' "$sluice" ps
+expect 'old: gpus' 0 '80Gi  *78Gi' "$sluice" gpus
+expect 'old: why' 0 'a-model-server-1 runs on GPU 1' "$sluice" why a-model-server-1
+run "$sluice" doctor
+rows=$((rows + 2))
+grep -q '^warn  host  *this daemon is too old to swap' "$work/out" || fail "old: doctor: $(cat "$work/out")"
+grep -q '^warn  daemon .* speaks protocol 3, and this sluice 4' "$work/out" || fail "old: doctor: $(cat "$work/out")"
 finish

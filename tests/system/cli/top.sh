@@ -63,7 +63,7 @@ gone Help
 expect Waiting
 keys s
 expect by name
-keys sss
+keys ssss
 expect by idle
 expect B>a-model-server-1
 keys p

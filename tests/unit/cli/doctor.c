@@ -9,7 +9,7 @@
 
 #include <stdlib.h>
 
-static union sl_msg status_row, gpu_rows[2], trouble_row;
+static union sl_msg status_row, gpu_rows[2], trouble_row, pool_row;
 
 /* A machine on which nothing is wrong. */
 static void make_well(struct sl_facts *f)
@@ -17,6 +17,12 @@ static void make_well(struct sl_facts *f)
 	sl_wire_init(&status_row, SL_MSG_STATUS_ROW);
 	strcpy(status_row.status_row.version, SL_VERSION);
 	status_row.status_row.nvml_ok = 1;
+	sl_wire_init(&pool_row, SL_MSG_POOL_ROW);
+	pool_row.pool_row.swap_on = 1;
+	pool_row.pool_row.pool_bytes = 16 * SL_GIB;
+	pool_row.pool_row.made_bytes = 4 * SL_GIB;
+	pool_row.pool_row.huge_bytes = 4 * SL_GIB;
+	pool_row.pool_row.available_bytes = 64 * SL_GIB;
 	sl_wire_init(&trouble_row, SL_MSG_TROUBLE_ROW);
 	sl_wire_init(&gpu_rows[0], SL_MSG_GPU_ROW);
 	sl_wire_init(&gpu_rows[1], SL_MSG_GPU_ROW);
@@ -27,7 +33,9 @@ static void make_well(struct sl_facts *f)
 		.glibc_present = 36,
 		.status = {.all = &status_row,
 			.count = 1,
-			.socket = "/run/sluice/sluiced.sock"},
+			.socket = "/run/sluice/sluiced.sock",
+			.daemon_protocol = SL_PROTOCOL_VERSION},
+		.pool = {.all = &pool_row, .count = 1},
 		.gpus = {.all = gpu_rows, .count = 2},
 		.devices = SL_DEVICES_OK,
 		.has_membarrier = true,
@@ -97,6 +105,24 @@ static void make_well(struct sl_facts *f)
 		gpu_rows[1].gpu_row.condition = SL_GPU_LOST)                         \
 	X(unmanaged, gpus, OK, "programs outside Sluice use 3 GiB", "",              \
 		gpu_rows[0].gpu_row.unmanaged_bytes = 3ull << 30)                    \
+	X(daemon_of_old_protocol, daemon, WARN, "protocol 3", "restart the daemon",  \
+		f->status.daemon_protocol = 3)                                       \
+	X(no_pool_row, host, WARN, "too old", "restart", f->pool.count = 0)          \
+	X(no_daemon_host, host, WARN, "without the daemon", "", f->pool.count = 0;   \
+		f->daemon_status = SL_EXIT_NO_DAEMON)                                \
+	X(no_host_memory, host, WARN, "host_memory is 0", "leave host_memory out",   \
+		pool_row.pool_row.pool_bytes = 0)                                    \
+	X(no_swap, host, WARN, "not among the resolvers", "resolvers: swap, wait",   \
+		pool_row.pool_row.swap_on = 0)                                       \
+	X(host_short, host, WARN, "host has only 11", "lower host_memory",           \
+		pool_row.pool_row.available_bytes = 11 * SL_GIB)                     \
+	X(pool_full, host, WARN, "is full", "raise host_memory",                     \
+		pool_row.pool_row.evicted_bytes = 12 * SL_GIB;                       \
+		pool_row.pool_row.lent_bytes = 4 * SL_GIB)                           \
+	X(no_huge_pages, host, OK, "16", "vm.nr_hugepages",                          \
+		pool_row.pool_row.huge_bytes = 0)                                    \
+	X(numa, host, OK, "GPU 0 on NUMA node 1", "",                                \
+		strcpy(f->numa, "GPU 0 on NUMA node 1"))                             \
 	X(mig, modes, FAIL, "MIG", "-mig 0", f->nvml.gpus[1].mig = 1)                \
 	X(exclusive, modes, FAIL, "compute mode 3", "-c DEFAULT",                    \
 		f->nvml.gpus[0].compute_mode = 3)                                    \

@@ -81,7 +81,7 @@ static void test_spread_sums(void **state)
 struct world {
 	struct sl_top_data data;
 	struct sl_top_view view;
-	union sl_msg gpus[8], uses[64], clients[64], whys[4];
+	union sl_msg gpus[8], uses[64], clients[64], whys[4], swap[64];
 };
 
 static struct world *new_world(void)
@@ -93,6 +93,7 @@ static struct world *new_world(void)
 	w->data.uses.all = w->uses;
 	w->data.clients.all = w->clients;
 	w->data.whys.all = w->whys;
+	w->data.swap.all = w->swap;
 	w->data.has_clients = true;
 	w->view.is_connected = true;
 	w->view.interval = SL_S;
@@ -138,6 +139,21 @@ static struct sl_msg_use_row *add_use(struct world *w, const char *name, uint32_
 	use->hidden_bytes = hidden_gib * SL_GIB;
 	snprintf(use->name, sizeof(use->name), "%s", name);
 	return use;
+}
+
+/* Of the use that was added last, so much is on the host. */
+static struct sl_msg_swap_row *add_swap(
+	struct world *w, uint32_t residency, uint64_t evicted_gib, uint64_t returning_gib)
+{
+	const struct sl_msg_use_row *use = &w->uses[w->data.uses.count - 1].use_row;
+	struct sl_msg_swap_row *swap = &w->swap[w->data.swap.count++].swap_row;
+
+	swap->workload = use->workload;
+	swap->gpu = use->gpu;
+	swap->residency = residency;
+	swap->evicted_bytes = evicted_gib * SL_GIB;
+	swap->returning_bytes = returning_gib * SL_GIB;
+	return swap;
 }
 
 static void add_client(struct world *w, uint64_t workload, uint32_t gpu, uint32_t flags,
@@ -222,6 +238,17 @@ static void test_bar(void **state)
 	add_use(w, "a", 0, 10, 0, 0);
 	add_use(w, "b", 0, 0, 33, 0);
 	check_bar("lent", w, 40, "-----BBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBB##", "    ^");
+	/* What is on the host is not in the bar; what comes back has its room; parked is no request. */
+	w = new_world();
+	add_gpu(w, 29);
+	add_use(w, "a", 0, 8, 6, 1);
+	add_swap(w, SL_WIRE_EVICTED, 4, 0);
+	add_use(w, "b", 0, 4, 4, 0);
+	add_swap(w, SL_WIRE_RETURNING, 4, 4);
+	add_use(w, "c", 0, 10, 10, 2);
+	add_swap(w, SL_WIRE_PARKED, 10, 0);
+	check_bar(
+		"evicted", w, 40, "AAa-----cc++++........................##", "       ^");
 	w = new_world();
 	add_gpu(w, 38);
 	check_bar("empty", w, 20, "...................#", "");
@@ -296,6 +323,7 @@ static void test_sort(void **state)
 		[SL_TOP_SORT_gpu] = "bca",
 		[SL_TOP_SORT_name] = "abc",
 		[SL_TOP_SORT_used] = "cba",
+		[SL_TOP_SORT_evicted] = "bca",
 		[SL_TOP_SORT_waiting] = "abc",
 		[SL_TOP_SORT_idle] = "cba",
 	};
@@ -303,6 +331,7 @@ static void test_sort(void **state)
 
 	(void)state;
 	add_use(w, "b", 0, 1, 2, 0);
+	add_swap(w, SL_WIRE_WARM, 1, 0);
 	add_use(w, "c", 0, 1, 3, 0);
 	add_use(w, "a", 1, 1, 1, 0)->waiting_bytes = 5;
 	add_client(w, 2, 0, SL_CLIENT_IDLE, 0, 0);
@@ -423,6 +452,47 @@ static void test_screen(void **state)
 	(void)state;
 	check_lines("80x24", w, 80, 24, at_80);
 	check_lines("40x12", w, 40, 12, at_40);
+	free_world(w);
+}
+
+/* What is evicted stands beside the bar, and in a column of its own as long as there is room. */
+static void test_evicted(void **state)
+{
+	static const struct {
+		unsigned int width, y;
+		const char *line;
+	} rows[] = {
+		{80, 1,
+			"GPU 0 ok  busy 42%  6Gi of 38Gi used, 0 requested, 10Gi evicted "
+			" Some GPU 40GB"},
+		{80, 5,
+			"  WORKLOAD     GPU STATE      REQUEST   LIMIT    USED EVICTED "
+			"WAITING  IDLE"},
+		{80, 6,
+			"A>model-server   0 evicted        8Gi    30Gi    13Gi    10Gi   "
+			"    -     -"},
+		{60, 5, "  WORKLOAD    GPU STATE      REQUEST    USED EVICTED WAITING"},
+		{50, 5, "  WORKLOAD     GPU STATE         USED EVICTED"},
+	};
+	struct world *w = new_world();
+	struct sl_canvas canvas;
+	char line[1024];
+
+	(void)state;
+	add_gpu(w, 20)->backing_bytes = 16 * SL_GIB;
+	add_use(w, "model-server", 0, 8, 12, 1);
+	add_swap(w, SL_WIRE_EVICTED, 10, 0);
+	add_use(w, "notebook", 0, 4, 4, 0);
+	add_swap(w, SL_WIRE_BOUND, 0, 0);
+	join(w);
+	for (size_t i = 0; i < SL_ARRAY_LEN(rows); i++) {
+		assert_true(sl_canvas_init(&canvas, rows[i].width, 24, true));
+		sl_top_draw(&canvas, &w->data, &w->view);
+		assert_row_text("evicted",
+			sl_canvas_line(&canvas, rows[i].y, line, sizeof(line)),
+			rows[i].line);
+		sl_canvas_fini(&canvas);
+	}
 	free_world(w);
 }
 
@@ -549,6 +619,7 @@ int main(void)
 		cmocka_unit_test(test_idle),
 		cmocka_unit_test(test_sort),
 		cmocka_unit_test(test_screen),
+		cmocka_unit_test(test_evicted),
 		cmocka_unit_test(test_sizes),
 		cmocka_unit_test(test_waiting_for_the_daemon),
 		cmocka_unit_test(test_text),
