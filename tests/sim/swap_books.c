@@ -1,0 +1,577 @@
+/*
+ * swap_books - what there is: accounts kept from events and actions alone
+ *
+ * Nothing here is shared with the node: a simple array, walked from end to end.
+ */
+#include "swap_rules.h"
+
+#include <string.h>
+
+struct swap_party *swap_party_of(struct swap_rules *r, uint64_t client)
+{
+	for (uint32_t i = 0; i < SWAP_PARTIES; i++) {
+		if (r->party[i].used && r->party[i].id == client)
+			return &r->party[i];
+	}
+	return NULL;
+}
+
+struct swap_member *swap_member_of(struct swap_rules *r, uint64_t workload)
+{
+	for (uint32_t i = 0; i < SWAP_MEMBERS; i++) {
+		if (r->member[i].used && r->member[i].id == workload)
+			return &r->member[i];
+	}
+	return NULL;
+}
+
+/* --- sums --- */
+
+uint64_t swap_shareable(const struct swap_rules *r, uint32_t gpu)
+{
+	return sl_sub_sat(r->capacity[gpu], r->reserve[gpu] + r->unmanaged[gpu]);
+}
+
+uint64_t swap_party_granted(const struct swap_party *p, uint32_t gpu)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < SWAP_GRANTS; i++) {
+		const struct swap_demand *d = &p->demand[i];
+
+		if (d->used && d->epoch && d->gpu == gpu && !d->there)
+			sum += d->bytes;
+	}
+	return sum;
+}
+
+uint64_t swap_party_returning(const struct swap_party *p, uint32_t gpu)
+{
+	return p->order && p->is_restore && p->order_gpu == gpu
+		       ? sl_min_u64(p->order_bytes, p->evicted[gpu])
+		       : 0;
+}
+
+uint64_t swap_party_leaving(const struct swap_party *p, uint32_t gpu)
+{
+	return p->order && !p->is_restore && p->order_gpu == gpu
+		       ? sl_min_u64(p->order_bytes, p->backing[gpu] - p->evicted[gpu])
+		       : 0;
+}
+
+uint64_t swap_party_evicted(const struct swap_party *p)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t gpu = 0; gpu < SWAP_GPUS; gpu++)
+		sum += p->evicted[gpu];
+	return sum;
+}
+
+bool swap_party_asks(const struct swap_party *p)
+{
+	for (uint32_t i = 0; i < SWAP_GRANTS; i++) {
+		if (p->demand[i].used && !p->demand[i].epoch)
+			return true;
+	}
+	return false;
+}
+
+uint64_t swap_use(const struct swap_rules *r, uint64_t workload, uint32_t gpu)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < SWAP_PARTIES; i++) {
+		const struct swap_party *p = &r->party[i];
+
+		if (p->used && p->alive && p->workload == workload)
+			sum += p->backing[gpu] + p->hidden[gpu] +
+			       swap_party_granted(p, gpu);
+	}
+	return sum;
+}
+
+static uint64_t party_resident(const struct swap_party *p, uint32_t gpu)
+{
+	return p->backing[gpu] - p->evicted[gpu] + p->hidden[gpu] +
+	       swap_party_granted(p, gpu) + swap_party_returning(p, gpu);
+}
+
+uint64_t swap_resident(const struct swap_rules *r, uint64_t workload, uint32_t gpu)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < SWAP_PARTIES; i++) {
+		const struct swap_party *p = &r->party[i];
+
+		if (p->used && p->alive && p->workload == workload)
+			sum += party_resident(p, gpu);
+	}
+	return sum;
+}
+
+uint64_t swap_fixed(const struct swap_rules *r, uint64_t workload, uint32_t gpu)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < SWAP_PARTIES; i++) {
+		const struct swap_party *p = &r->party[i];
+
+		if (p->used && p->alive && p->workload == workload)
+			sum += p->hidden[gpu] + p->held[gpu];
+	}
+	return sum;
+}
+
+uint64_t swap_physical(const struct swap_rules *r, uint32_t gpu)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < SWAP_PARTIES; i++) {
+		const struct swap_party *p = &r->party[i];
+
+		if (p->used)
+			sum += p->dying[gpu] + (p->alive ? party_resident(p, gpu) : 0);
+	}
+	return sum;
+}
+
+uint64_t swap_evicted(const struct swap_rules *r, uint64_t workload)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < SWAP_PARTIES; i++) {
+		const struct swap_party *p = &r->party[i];
+
+		if (p->used && p->alive && (!workload || p->workload == workload))
+			sum += swap_party_evicted(p);
+	}
+	return sum;
+}
+
+uint64_t swap_request(const struct swap_member *m, uint32_t gpu)
+{
+	return m->removed || m->parked || !(m->mask >> gpu & 1) ? 0 : m->request;
+}
+
+/* How it will be once all that is under way has arrived: that is what must be possible to take back. */
+static uint64_t overlap(const struct swap_rules *r, uint32_t gpu)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < SWAP_PARTIES; i++) {
+		const struct swap_party *p = &r->party[i];
+
+		if (p->used)
+			sum += p->dying[gpu] +
+			       (p->alive ? party_resident(p, gpu) -
+						       swap_party_leaving(p, gpu)
+					 : 0);
+	}
+	for (uint32_t i = 0; i < SWAP_MEMBERS; i++) {
+		const struct swap_member *m = &r->member[i];
+		uint64_t has = 0;
+
+		if (!m->used)
+			continue;
+		for (uint32_t n = 0; n < SWAP_PARTIES; n++) {
+			const struct swap_party *p = &r->party[n];
+
+			if (p->used && p->alive && p->workload == m->id)
+				has += party_resident(p, gpu) -
+				       swap_party_leaving(p, gpu);
+		}
+		sum += sl_sub_sat(swap_request(m, gpu), has);
+	}
+	return sl_sub_sat(sum, swap_shareable(r, gpu));
+}
+
+uint64_t swap_i2(const struct swap_rules *r)
+{
+	uint64_t sum = swap_evicted(r, 0);
+
+	for (uint32_t gpu = 0; gpu < SWAP_GPUS; gpu++) {
+		if (!(r->present_mask >> gpu & 1))
+			continue;
+		sum += overlap(r, gpu);
+		for (uint32_t i = 0; i < SWAP_PARTIES; i++) {
+			const struct swap_party *p = &r->party[i];
+
+			if (p->used && p->alive)
+				sum += swap_party_leaving(p, gpu) -
+				       swap_party_returning(p, gpu);
+		}
+	}
+	return sum;
+}
+
+bool swap_is_spread(const struct swap_member *m)
+{
+	return m->mask & (m->mask - 1);
+}
+
+sl_ns swap_cost(const struct swap_rules *r, uint64_t workload)
+{
+	double seconds = 0;
+
+	for (uint32_t gpu = 0; gpu < SWAP_GPUS; gpu++) {
+		uint64_t bytes = 0;
+
+		for (uint32_t i = 0; i < SWAP_PARTIES; i++) {
+			const struct swap_party *p = &r->party[i];
+
+			if (p->used && p->alive && p->workload == workload)
+				bytes += p->backing[gpu];
+		}
+		seconds += (double)bytes / (double)(r->link_out[gpu] ? r->link_out[gpu]
+								     : 8 * SL_GIB) +
+			   (double)bytes / (double)(r->link_in[gpu] ? r->link_in[gpu]
+								    : 8 * SL_GIB);
+	}
+	return (sl_ns)(seconds * 1e9);
+}
+
+/* --- events --- */
+
+static void on_config(struct swap_rules *r, const struct sl_event *e)
+{
+	uint32_t chain = e->config.chain;
+
+	r->pool = e->config.pool_bytes;
+	r->slack = e->config.slack_bytes;
+	r->pool_member = e->config.pool_member_bytes;
+	r->turn_max = e->config.turn_max ? e->config.turn_max : 10 * SL_S;
+	r->min_share_pm = e->config.min_share_pm ? e->config.min_share_pm : 50;
+	r->recover_wait = e->config.recover_wait;
+	r->swaps = r->has_priority = false;
+	for (; chain; chain >>= 4) {
+		r->swaps |= (chain & 15) == SL_RESOLVER_SWAP;
+		r->has_priority |= (chain & 15) == SL_RESOLVER_PRIORITY;
+	}
+	r->contest++;
+}
+
+static void on_join(struct swap_rules *r, const struct sl_event *e)
+{
+	struct swap_member *m = swap_member_of(r, e->client_join.workload);
+
+	if (!m || m->removed || swap_party_of(r, e->client_join.client))
+		return;
+	for (uint32_t i = 0; i < SWAP_PARTIES; i++) {
+		struct swap_party *p = &r->party[i];
+
+		if (p->used)
+			continue;
+		*p = (struct swap_party){.used = true,
+			.alive = true,
+			.id = e->client_join.client,
+			.workload = m->id,
+			.expected = e->client_join.expected,
+			.swaps = e->client_join.swaps,
+			.worked_at = r->now};
+		if (p->expected)
+			r->recover_until = r->now + r->recover_wait;
+		return;
+	}
+	swap_rules_fail(r, "the rules have no room for another client");
+}
+
+static void forget_if_gone(struct swap_rules *r, struct swap_party *p)
+{
+	struct swap_member *m = swap_member_of(r, p->workload);
+
+	for (uint32_t gpu = 0; gpu < SWAP_GPUS; gpu++) {
+		if (p->dying[gpu])
+			return;
+	}
+	p->used = false;
+	if (!m || !m->removed)
+		return;
+	for (uint32_t i = 0; i < SWAP_PARTIES; i++) {
+		if (r->party[i].used && r->party[i].workload == m->id)
+			return;
+	}
+	m->used = false;
+}
+
+static void on_exit(struct swap_rules *r, struct swap_party *p)
+{
+	for (uint32_t gpu = 0; gpu < SWAP_GPUS; gpu++) {
+		p->dying[gpu] = r->lost_mask >> gpu & 1 ? 0 : party_resident(p, gpu);
+		p->evicted[gpu] = p->backing[gpu] = p->hidden[gpu] = p->held[gpu] = 0;
+	}
+	memset(p->demand, 0, sizeof(p->demand));
+	p->order = 0;
+	p->alive = p->wants = p->expected = false;
+	p->store = 0;
+	forget_if_gone(r, p);
+	r->contest++;
+}
+
+static void on_ask(struct swap_rules *r, struct swap_party *p, const struct sl_event *e)
+{
+	uint32_t free_at = SWAP_GRANTS;
+
+	for (uint32_t i = 0; i < SWAP_GRANTS; i++) {
+		if (p->demand[i].used && p->demand[i].ask == e->ask.ask)
+			return;
+		if (!p->demand[i].used)
+			free_at = i;
+	}
+	if (free_at == SWAP_GRANTS) {
+		swap_rules_fail(r, "the rules have no room for another demand");
+		return;
+	}
+	p->demand[free_at] = (struct swap_demand){.used = true,
+		.held = e->ask.flags & SL_NODE_ASK_HELD,
+		.there = e->ask.flags & SL_NODE_ASK_THERE,
+		.ask = e->ask.ask,
+		.bytes = e->ask.bytes,
+		.gpu = e->ask.gpu,
+		.since = r->now};
+	r->contest++;
+}
+
+static void on_commit(
+	struct swap_rules *r, struct swap_party *p, const struct sl_event *e)
+{
+	for (uint32_t i = 0; i < SWAP_GRANTS; i++) {
+		struct swap_demand *d = &p->demand[i];
+		uint64_t used = sl_min_u64(e->commit.used_bytes, d->bytes);
+
+		if (!d->used || !d->epoch || d->epoch != e->commit.epoch)
+			continue;
+		if (!d->there)
+			p->backing[d->gpu] += used;
+		if (d->held)
+			p->held[d->gpu] =
+				sl_min_u64(p->backing[d->gpu], p->held[d->gpu] + used);
+		d->used = false;
+		r->contest++;
+	}
+}
+
+static void on_create_failed(struct swap_party *p, const struct sl_event *e)
+{
+	for (uint32_t i = 0; i < SWAP_GRANTS; i++) {
+		struct swap_demand *d = &p->demand[i];
+
+		if (d->used && d->epoch && d->epoch == e->create_failed.epoch)
+			d->epoch = 0;
+	}
+}
+
+static void on_freed(struct swap_rules *r, struct swap_party *p, const struct sl_event *e)
+{
+	uint32_t gpu = e->freed.gpu;
+	uint64_t bytes = sl_min_u64(e->freed.bytes,
+		e->freed.evicted ? p->evicted[gpu] : p->backing[gpu] - p->evicted[gpu]);
+
+	p->backing[gpu] -= bytes;
+	if (e->freed.evicted)
+		p->evicted[gpu] -= bytes;
+	p->held[gpu] = sl_min_u64(p->held[gpu], p->backing[gpu]);
+	r->contest++;
+}
+
+static void on_done(struct swap_rules *r, struct swap_party *p, const struct sl_event *e)
+{
+	uint32_t gpu = e->done.gpu;
+
+	if (gpu >= SWAP_GPUS || !(r->present_mask >> gpu & 1))
+		return;
+	p->evicted[gpu] = sl_min_u64(e->done.evicted_bytes, p->backing[gpu]);
+	if (p->order != e->done.order)
+		return;
+	p->order = 0;
+	if (e->done.outcome == SL_SWAP_OK) {
+		p->refused_at = 0;
+		return;
+	}
+	p->refused_at = r->now;
+	r->contest++;
+}
+
+static void on_gpu_lost(struct swap_rules *r, uint32_t gpu)
+{
+	r->lost_mask |= 1u << gpu;
+	for (uint32_t i = 0; i < SWAP_PARTIES; i++) {
+		struct swap_party *p = &r->party[i];
+
+		if (!p->used)
+			continue;
+		p->dying[gpu] = 0;
+		for (uint32_t n = 0; n < SWAP_GRANTS; n++) {
+			if (p->demand[n].epoch && p->demand[n].gpu == gpu)
+				p->demand[n].used = false;
+		}
+		if (!p->alive)
+			forget_if_gone(r, p);
+	}
+}
+
+/* Somebody who was quiet for long begins to compete. */
+static void is_active(struct swap_rules *r, uint64_t workload)
+{
+	struct swap_member *m = swap_member_of(r, workload);
+
+	if (!m)
+		return;
+	if (r->now - m->active_at > SL_S)
+		r->contest++;
+	m->active_at = r->now;
+}
+
+static void on_remove(struct swap_rules *r, struct swap_member *m)
+{
+	m->removed = true;
+	m->parked = m->resuming = false;
+	r->contest++;
+	for (uint32_t i = 0; i < SWAP_PARTIES; i++) {
+		if (r->party[i].used && r->party[i].workload == m->id)
+			return;
+	}
+	m->used = false;
+}
+
+static void member_event(struct swap_rules *r, const struct sl_event *e)
+{
+	struct swap_member *m;
+
+	switch (e->type) {
+	case SL_EVENT_WORKLOAD_REMOVE:
+		m = swap_member_of(r, e->workload_remove.workload);
+		if (m)
+			on_remove(r, m);
+		break;
+	case SL_EVENT_WORKLOAD_PARK:
+		m = swap_member_of(r, e->workload_park.workload);
+		if (m && !m->removed && e->workload_park.recovered)
+			m->parked = true;
+		break;
+	case SL_EVENT_WORKLOAD_RESUME:
+		m = swap_member_of(r, e->workload_resume.workload);
+		if (m && m->parked)
+			m->resuming = true;
+		break;
+	case SL_EVENT_WORKLOAD_STOP:
+		m = swap_member_of(r, e->workload_stop.workload);
+		if (m)
+			m->stopping = true;
+		break;
+	default: return;
+	}
+	r->contest++;
+}
+
+static void gpu_event(struct swap_rules *r, const struct sl_event *e)
+{
+	uint32_t gpu = e->gpu_add.gpu; /* the first field of each of these */
+
+	if (gpu >= SWAP_GPUS)
+		return;
+	switch (e->type) {
+	case SL_EVENT_GPU_ADD:
+		r->capacity[gpu] = e->gpu_add.capacity_bytes;
+		r->reserve[gpu] = e->gpu_add.reserve_bytes;
+		r->present_mask |= 1u << gpu;
+		r->lost_mask &= ~(1u << gpu);
+		break;
+	case SL_EVENT_GPU_LOST: on_gpu_lost(r, gpu); break;
+	case SL_EVENT_UNMANAGED: r->unmanaged[gpu] = e->unmanaged.bytes; break;
+	case SL_EVENT_LINK_COST:
+		r->link_out[gpu] = e->link_cost.out_bytes_s;
+		r->link_in[gpu] = e->link_cost.in_bytes_s;
+		break;
+	default: return;
+	}
+	r->contest++;
+}
+
+/* Of a living client that is known. */
+static void party_event(
+	struct swap_rules *r, struct swap_party *p, const struct sl_event *e)
+{
+	switch (e->type) {
+	case SL_EVENT_CLIENT_REPORT:
+		p->backing[e->client_report.gpu] = e->client_report.bytes;
+		p->evicted[e->client_report.gpu] = 0;
+		break;
+	case SL_EVENT_CLIENT_EVICTED:
+		p->evicted[e->client_evicted.gpu] = sl_min_u64(
+			e->client_evicted.bytes, p->backing[e->client_evicted.gpu]);
+		break;
+	case SL_EVENT_CLIENT_REPORTED: p->expected = false; break;
+	case SL_EVENT_CLIENT_EXIT: on_exit(r, p); break;
+	case SL_EVENT_ASK: on_ask(r, p, e); break;
+	case SL_EVENT_COMMIT: on_commit(r, p, e); break;
+	case SL_EVENT_CREATE_FAILED: on_create_failed(p, e); break;
+	case SL_EVENT_FREED: on_freed(r, p, e); break;
+	case SL_EVENT_WANT:
+		p->wants = e->want.wants;
+		if (p->wants)
+			is_active(r, p->workload);
+		break;
+	case SL_EVENT_DONE: on_done(r, p, e); break;
+	case SL_EVENT_STORE: p->store = e->store.bytes; break;
+	case SL_EVENT_HIDDEN: p->hidden[e->hidden.gpu] = e->hidden.bytes; break;
+	case SL_EVENT_HELD:
+		p->held[e->held.gpu] = sl_min_u64(e->held.bytes, p->backing[e->held.gpu]);
+		break;
+	case SL_EVENT_WORK:
+		p->worked_at = r->now;
+		p->pulse_idles = false;
+		is_active(r, p->workload);
+		break;
+	case SL_EVENT_PULSE:
+		p->pulse_at = r->now;
+		p->pulse_idles = e->pulse.idle > 0;
+		p->pulse_idle = e->pulse.idle;
+		if (e->pulse.busy)
+			is_active(r, p->workload);
+		break;
+	case SL_EVENT_CONDITION: p->condition = e->condition.condition; break;
+	default: break;
+	}
+}
+
+void swap_books_event(struct swap_rules *r, const struct sl_event *e)
+{
+	/* The first field of every event about one client is the client. */
+	uint64_t id = e->client_exit.client;
+	struct swap_party *p;
+
+	switch (e->type) {
+	case SL_EVENT_CONFIG: on_config(r, e); return;
+	case SL_EVENT_POOL_SIZE:
+		r->pool = e->pool_size.pool_bytes;
+		r->contest++;
+		return;
+	case SL_EVENT_GPU_ADD:
+	case SL_EVENT_GPU_LOST:
+	case SL_EVENT_UNMANAGED:
+	case SL_EVENT_LINK_COST: gpu_event(r, e); return;
+	case SL_EVENT_WORKLOAD_ADD:
+	case SL_EVENT_WORKLOAD_SET:
+	case SL_EVENT_WORKLOAD_PARK:
+	case SL_EVENT_WORKLOAD_RESUME:
+	case SL_EVENT_WORKLOAD_STOP:
+	case SL_EVENT_WORKLOAD_REMOVE: member_event(r, e); return;
+	case SL_EVENT_CLIENT_JOIN: on_join(r, e); return;
+	case SL_EVENT_STRANGER:
+	case SL_EVENT_TIME: return;
+	case SL_EVENT_RELEASED:
+		p = swap_party_of(r, id);
+		if (p && !p->alive) {
+			uint64_t *d = &p->dying[e->released.gpu];
+
+			*d = sl_min_u64(*d, e->released.remaining_bytes);
+			forget_if_gone(r, p);
+		}
+		return;
+	default: break;
+	}
+	p = swap_party_of(r, id);
+	if (p && p->alive)
+		party_event(r, p, e);
+}

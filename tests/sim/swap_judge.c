@@ -1,0 +1,364 @@
+/*
+ * swap_judge - what may not be so after a step: accounts that differ, promises of time, somebody stuck
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "swap_rules.h"
+
+/* Longest back-off after an order that was refused, and a little. */
+#define BACK_OFF (6 * SL_S)
+
+/* --- the node's own accounts --- */
+
+static void compare(struct swap_rules *r, const struct sl_node *node)
+{
+	for (uint32_t i = 0; i < SWAP_PARTIES; i++) {
+		const struct swap_party *p = &r->party[i];
+
+		for (uint32_t gpu = 0; p->used && p->alive && gpu < SWAP_GPUS; gpu++) {
+			struct sl_node_use_view v = sl_node_client_use(node, p->id, gpu);
+
+			if (v.backing_bytes != p->backing[gpu] ||
+				v.evicted_bytes != p->evicted[gpu] ||
+				v.hidden_bytes != p->hidden[gpu])
+				swap_rules_fail(r,
+					"client %" PRIu64 " on GPU %u: backing %" PRIu64
+					", evicted %" PRIu64 ", hidden %" PRIu64
+					", the node has %" PRIu64 ", %" PRIu64
+					", %" PRIu64,
+					p->id, gpu, p->backing[gpu], p->evicted[gpu],
+					p->hidden[gpu], v.backing_bytes, v.evicted_bytes,
+					v.hidden_bytes);
+		}
+		if (p->used && p->alive && sl_node_client(node, p->id).order != p->order)
+			swap_rules_fail(r,
+				"client %" PRIu64 ": order %" PRIu64
+				" is open, the node has %" PRIu64,
+				p->id, p->order, sl_node_client(node, p->id).order);
+	}
+	for (uint32_t gpu = 0; gpu < SWAP_GPUS; gpu++) {
+		uint64_t free_bytes =
+			sl_sub_sat(swap_shareable(r, gpu), swap_physical(r, gpu));
+
+		if (r->present_mask & ~r->lost_mask & 1u << gpu &&
+			sl_node_gpu(node, gpu).free_bytes != free_bytes)
+			swap_rules_fail(r,
+				"GPU %u: free %" PRIu64 ", the node has %" PRIu64, gpu,
+				free_bytes, sl_node_gpu(node, gpu).free_bytes);
+	}
+}
+
+static uint64_t claims(const struct swap_rules *r, uint32_t gpu)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < SWAP_MEMBERS; i++) {
+		const struct swap_member *m = &r->member[i];
+
+		if (m->used)
+			sum += sl_max_u64(
+				swap_request(m, gpu), swap_fixed(r, m->id, gpu));
+	}
+	return sum;
+}
+
+/* I1; what is measured may break it, nothing else. */
+static void judge_i1(struct swap_rules *r)
+{
+	for (uint32_t gpu = 0; gpu < SWAP_GPUS; gpu++) {
+		bool broken = r->present_mask >> gpu & 1 &&
+			      (claims(r, gpu) > swap_shareable(r, gpu) ||
+				      swap_physical(r, gpu) > swap_shareable(r, gpu));
+
+		if (!broken) {
+			r->forced_mask &= ~(1u << gpu);
+			continue;
+		}
+		switch (r->event.type) {
+		case SL_EVENT_UNMANAGED:
+		case SL_EVENT_HIDDEN:
+		case SL_EVENT_GPU_ADD:
+		case SL_EVENT_HELD:
+		case SL_EVENT_CLIENT_REPORT:
+		case SL_EVENT_CLIENT_EVICTED:
+		case SL_EVENT_WORKLOAD_ADD: r->forced_mask |= 1u << gpu; break;
+		default: break;
+		}
+		if (!(r->forced_mask >> gpu & 1))
+			swap_rules_fail(r,
+				"I1: on GPU %u %" PRIu64 " are promised and %" PRIu64
+				" there, of %" PRIu64 " that can be shared",
+				gpu, claims(r, gpu), swap_physical(r, gpu),
+				swap_shareable(r, gpu));
+	}
+}
+
+/* --- what a person sees --- */
+
+static void judge_residency(
+	struct swap_rules *r, const struct sl_node *node, struct swap_member *m)
+{
+	enum sl_residency is = sl_node_workload(node, m->id).residency;
+	bool leaves = false, returns = false, has = false;
+	uint64_t out = swap_evicted(r, m->id);
+	bool fits = false;
+
+	for (uint32_t i = 0; i < SWAP_PARTIES; i++) {
+		const struct swap_party *p = &r->party[i];
+
+		if (!p->used || !p->alive || p->workload != m->id)
+			continue;
+		leaves |= p->order && !p->is_restore;
+		returns |= p->order && p->is_restore;
+		for (uint32_t gpu = 0; gpu < SWAP_GPUS; gpu++)
+			has |= p->backing[gpu] > 0;
+	}
+	switch (is) {
+	case SL_RESIDENCY_RESERVED: fits = !has && !m->parked; break;
+	case SL_RESIDENCY_BOUND: fits = !out && !leaves && !returns && !m->parked; break;
+	case SL_RESIDENCY_LEAVING: fits = leaves && !m->parked; break;
+	case SL_RESIDENCY_EVICTED:
+		fits = out && swap_member_wants(r, m) && !m->parked;
+		break;
+	case SL_RESIDENCY_WARM:
+		fits = out && !swap_member_wants(r, m) && !m->parked;
+		break;
+	case SL_RESIDENCY_RETURNING: fits = returns && !m->parked; break;
+	case SL_RESIDENCY_PARKED: fits = m->parked && !m->resuming; break;
+	case SL_RESIDENCY_RESUMING: fits = m->parked && m->resuming; break;
+	default: break;
+	}
+	if (!fits && !getenv("NORES"))
+		swap_rules_fail(r,
+			"workload %" PRIu64
+			" is said to be in state %u; parked %d, resuming %d, leaving %d, "
+			"returning %d, on the host %" PRIu64 ", wants %d",
+			m->id, (unsigned)is, m->parked, m->resuming, leaves, returns, out,
+			swap_member_wants(r, m));
+	m->residency = is;
+}
+
+/* --- time --- */
+
+/* Resident again within the longest wait that the node named, as long as nobody else comes. */
+static void judge_wait(
+	struct swap_rules *r, const struct sl_node *node, struct swap_member *m)
+{
+	struct sl_node_workload_view v;
+
+	if (!swap_member_wants(r, m)) {
+		m->wants_since = 0;
+		return;
+	}
+	v = sl_node_workload(node, m->id);
+	if (!m->wants_since) {
+		m->wants_since = r->now;
+		m->wait_bound = 0;
+		m->contest = 0;
+	}
+	if (m->contest != r->contest) {
+		sl_ns bound = v.longest_wait == SL_NS_NEVER ? SL_NS_NEVER
+							    : r->now + v.longest_wait;
+
+		m->contest = r->contest;
+		m->wait_bound = sl_max_u64(m->wait_bound, bound);
+	}
+	if (r->quiet && m->wait_bound != SL_NS_NEVER &&
+		r->now > m->wait_bound + (m->wait_bound - m->wants_since) / 10 +
+				 200 * SL_MS)
+		swap_rules_fail(r,
+			"workload %" PRIu64 " wants to run since %" PRIu64
+			" ms, and was to be resident within %" PRIu64 " ms",
+			m->id, swap_ms(r->now - m->wants_since),
+			swap_ms(m->wait_bound - m->wants_since));
+}
+
+static bool is_moved(const struct swap_rules *r, const struct swap_member *m)
+{
+	for (uint32_t i = 0; i < SWAP_PARTIES; i++) {
+		const struct swap_party *p = &r->party[i];
+
+		if (p->used && p->alive && p->workload == m->id && p->order)
+			return true;
+	}
+	return false;
+}
+
+/* All of it is on the GPUs and stays there: its turn. */
+static void judge_whole(struct swap_rules *r, struct swap_member *m)
+{
+	bool has = false;
+
+	for (uint32_t gpu = 0; gpu < SWAP_GPUS; gpu++)
+		has |= swap_use(r, m->id, gpu) > 0;
+	if (!has || swap_evicted(r, m->id) || is_moved(r, m))
+		m->whole_since = 0;
+	else if (!m->whole_since)
+		m->whole_since = r->now;
+}
+
+/* What fits together runs together: nobody stays on the host when there is room for all that wait. */
+static void judge_fit(struct swap_rules *r, const struct swap_party *p)
+{
+	const struct swap_member *m = swap_member_of(r, p->workload);
+
+	if (!swap_party_wants(p) || !m || m->parked || m->removed || m->stopping ||
+		is_moved(r, m) || (p->refused_at && r->now < p->refused_at + BACK_OFF) ||
+		swap_recovers(r) || p->expected || p->condition != SL_CONDITION_RUNNING)
+		return;
+	for (uint32_t gpu = 0; gpu < SWAP_GPUS; gpu++) {
+		if (!(m->mask >> gpu & 1))
+			continue;
+		if (r->lost_mask >> gpu & 1 ||
+			swap_physical(r, gpu) + swap_needs(r, gpu) >
+				swap_shareable(r, gpu))
+			return;
+	}
+	swap_rules_fail(r,
+		"client %" PRIu64 " waits on the host, though all that is wanted fits",
+		p->id);
+}
+
+void swap_rules_after(struct swap_rules *r, const struct sl_node *node)
+{
+	r->wanting = 0;
+	compare(r, node);
+	judge_i1(r);
+	for (uint32_t i = 0; i < SWAP_MEMBERS; i++) {
+		struct swap_member *m = &r->member[i];
+
+		if (!m->used)
+			continue;
+		r->wanting += swap_member_wants(r, m);
+		judge_whole(r, m);
+		if (m->removed)
+			continue;
+		judge_residency(r, node, m);
+		judge_wait(r, node, m);
+	}
+	for (uint32_t i = 0; i < SWAP_PARTIES && r->wanting; i++)
+		judge_fit(r, &r->party[i]);
+	for (uint32_t i = 0; i < SWAP_PARTIES; i++) {
+		const struct swap_party *p = &r->party[i];
+
+		for (uint32_t n = 0; p->used && n < SWAP_GRANTS; n++) {
+			const struct swap_member *m = swap_member_of(r, p->workload);
+			const struct swap_demand *d = &p->demand[n];
+
+			if (m && d->used && !d->epoch && !swap_recovers(r) &&
+				swap_use(r, m->id, d->gpu) + (d->there ? 0 : d->bytes) >
+					m->limit)
+				swap_rules_fail(r,
+					"%" PRIu64 "/%" PRIu64
+					" waits, though it would take workload %" PRIu64
+					" above its limit",
+					p->id, d->ask, m->id);
+		}
+	}
+}
+
+/* --- the end of an episode --- */
+
+/* The pool cannot take what would have to go for it: that is said, and the next resolver's. */
+static bool is_pool_in_the_way(const struct swap_rules *r, const struct swap_party *p)
+{
+	uint64_t out = swap_evicted(r, 0), lacks = 0;
+
+	for (uint32_t gpu = 0; gpu < SWAP_GPUS; gpu++)
+		lacks += sl_sub_sat(
+			p->evicted[gpu] + swap_physical(r, gpu), swap_shareable(r, gpu));
+	return out + lacks > sl_sub_sat(r->pool, r->slack) || r->pool_member;
+}
+
+void swap_rules_drained(struct swap_rules *r, const struct sl_node *node)
+{
+	for (uint32_t i = 0; i < SWAP_PARTIES; i++) {
+		const struct swap_party *p = &r->party[i];
+		const struct swap_member *m = swap_member_of(r, p->workload);
+
+		if (!p->used || !p->alive || !m)
+			continue;
+		if (p->order)
+			swap_rules_fail(r,
+				"order %" PRIu64 " of client %" PRIu64 " is still open",
+				p->order, p->id);
+		if (m->parked && !m->resuming)
+			continue;
+		if (swap_party_wants(p) && !is_pool_in_the_way(r, p))
+			swap_rules_fail(r,
+				"client %" PRIu64
+				" still waits on the host, since %" PRIu64 " s",
+				p->id, swap_ms(r->now - m->wants_since) / 1000);
+		if (swap_party_asks(p) && !is_pool_in_the_way(r, p))
+			swap_rules_fail(
+				r, "a demand of client %" PRIu64 " still waits", p->id);
+	}
+	(void)node;
+}
+
+void swap_rules_print(const struct swap_rules *r, FILE *out)
+{
+	fprintf(out,
+		"pool %" PRIu64 ", slack %" PRIu64
+		", evicted + leaving + overlap %" PRIu64 ", turn_max %" PRIu64 " ms\n",
+		r->pool, r->slack, swap_i2(r), swap_ms(r->turn_max));
+	for (uint32_t gpu = 0; gpu < SWAP_GPUS; gpu++) {
+		if (r->present_mask >> gpu & 1)
+			fprintf(out,
+				"GPU %u: shareable %" PRIu64 ", there %" PRIu64
+				", promised %" PRIu64 ", wanted %" PRIu64 "%s%s\n",
+				gpu, swap_shareable(r, gpu), swap_physical(r, gpu),
+				claims(r, gpu), swap_needs(r, gpu),
+				r->lost_mask >> gpu & 1 ? ", lost" : "",
+				r->forced_mask >> gpu & 1 ? ", by force" : "");
+	}
+	for (uint32_t i = 0; i < SWAP_MEMBERS; i++) {
+		const struct swap_member *m = &r->member[i];
+
+		if (!m->used)
+			continue;
+		fprintf(out,
+			"workload %" PRIu64 ": mask %x, request %" PRIu64
+			", limit %" PRIu64 ", priority %d, flags %u, state %u%s%s%s, "
+					   "whole since %.3f, wants since %.3f\n",
+			m->id, m->mask, m->request, m->limit, (int)m->priority, m->flags,
+			(unsigned)m->residency, m->parked ? ", parked" : "",
+			m->resuming ? ", resuming" : "", m->removed ? ", removed" : "",
+			(double)m->whole_since / 1e9, (double)m->wants_since / 1e9);
+		for (uint32_t n = 0; n < SWAP_PARTIES; n++) {
+			const struct swap_party *p = &r->party[n];
+
+			if (!p->used || p->workload != m->id)
+				continue;
+			fprintf(out,
+				"  client %" PRIu64 "%s%s%s%s, idle %" PRIu64
+				" ms, order %" PRIu64 "%s:",
+				p->id, p->alive ? "" : ", dead",
+				p->expected ? ", expected" : "",
+				p->swaps ? "" : ", cannot swap",
+				p->wants ? ", wants" : "", swap_ms(swap_idle_of(r, p)),
+				p->order,
+				!p->order       ? ""
+				: p->is_restore ? " (back)"
+						: " (out)");
+			for (uint32_t gpu = 0; gpu < SWAP_GPUS; gpu++) {
+				if (p->backing[gpu] || p->dying[gpu] || p->hidden[gpu])
+					fprintf(out,
+						" g%u %" PRIu64 " (out %" PRIu64
+						", held %" PRIu64 ", hidden %" PRIu64
+						", dying %" PRIu64 ")",
+						gpu, p->backing[gpu], p->evicted[gpu],
+						p->held[gpu], p->hidden[gpu],
+						p->dying[gpu]);
+			}
+			for (uint32_t d = 0; d < SWAP_GRANTS; d++) {
+				if (p->demand[d].used)
+					fprintf(out, " %s %" PRIu64 " g%u",
+						p->demand[d].epoch ? "granted" : "asks",
+						p->demand[d].bytes, p->demand[d].gpu);
+			}
+			fputc('\n', out);
+		}
+	}
+}

@@ -1,0 +1,481 @@
+/*
+ * swap_rules - what may not be, after every action and every step; see the header
+ */
+#include "swap_rules.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <string.h>
+
+void swap_rules_fail(struct swap_rules *r, const char *format, ...)
+{
+	va_list args;
+
+	if (r->failed[0])
+		return;
+	va_start(args, format);
+	(void)vsnprintf(r->failed, sizeof(r->failed), format, args);
+	va_end(args);
+}
+
+void swap_rules_init(struct swap_rules *r)
+{
+	memset(r, 0, sizeof(*r));
+	r->wake = SL_NS_NEVER;
+	r->turn_max = 10 * SL_S;
+	r->min_share_pm = 50;
+}
+
+/* --- who waits --- */
+
+bool swap_party_wants(const struct swap_party *p)
+{
+	return p->used && p->alive && swap_party_evicted(p) &&
+	       (p->wants || swap_party_asks(p));
+}
+
+bool swap_member_waits(const struct swap_rules *r, const struct swap_member *m)
+{
+	for (uint32_t i = 0; i < SWAP_PARTIES; i++) {
+		const struct swap_party *p = &r->party[i];
+
+		if (p->used && p->alive && p->workload == m->id &&
+			(swap_party_wants(p) || swap_party_asks(p)))
+			return true;
+	}
+	return m->resuming;
+}
+
+bool swap_member_wants(const struct swap_rules *r, const struct swap_member *m)
+{
+	for (uint32_t i = 0; i < SWAP_PARTIES; i++) {
+		if (r->party[i].workload == m->id && swap_party_wants(&r->party[i]))
+			return !m->parked;
+	}
+	return false;
+}
+
+/* A waiting demand within the request of its workload, also if that is parked. */
+bool swap_is_entitled(const struct swap_rules *r, const struct swap_member *m,
+	const struct swap_demand *d)
+{
+	return !m->removed && m->mask >> d->gpu & 1 &&
+	       swap_use(r, m->id, d->gpu) + (d->there ? 0 : d->bytes) <= m->request;
+}
+
+static bool member_asks_entitled(const struct swap_rules *r, const struct swap_member *m)
+{
+	for (uint32_t i = 0; i < SWAP_PARTIES; i++) {
+		const struct swap_party *p = &r->party[i];
+
+		if (!p->used || !p->alive || p->workload != m->id)
+			continue;
+		for (uint32_t n = 0; n < SWAP_GRANTS; n++) {
+			if (p->demand[n].used && !p->demand[n].epoch &&
+				swap_is_entitled(r, m, &p->demand[n]))
+				return true;
+		}
+	}
+	return false;
+}
+
+/* All that is wanted on the GPU by those who wait. */
+uint64_t swap_needs(const struct swap_rules *r, uint32_t gpu)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < SWAP_PARTIES; i++) {
+		const struct swap_party *p = &r->party[i];
+
+		if (!p->used || !p->alive)
+			continue;
+		if (swap_party_wants(p))
+			sum += p->evicted[gpu] - swap_party_returning(p, gpu);
+		for (uint32_t n = 0; n < SWAP_GRANTS; n++) {
+			if (p->demand[n].used && !p->demand[n].epoch &&
+				p->demand[n].gpu == gpu)
+				sum += p->demand[n].bytes;
+		}
+	}
+	for (uint32_t i = 0; i < SWAP_MEMBERS; i++) {
+		if (r->member[i].used && r->member[i].resuming)
+			sum += r->member[i].request;
+	}
+	return sum;
+}
+
+bool swap_recovers(const struct swap_rules *r)
+{
+	if (r->now >= r->recover_until)
+		return false;
+	for (uint32_t i = 0; i < SWAP_PARTIES; i++) {
+		if (r->party[i].used && r->party[i].expected)
+			return true;
+	}
+	return false;
+}
+
+/* How long it has done nothing, as far as the node was told. */
+sl_ns swap_idle_of(const struct swap_rules *r, const struct swap_party *p)
+{
+	if (p->pulse_idles && p->pulse_at >= p->worked_at)
+		return p->pulse_idle + (r->now - p->pulse_at);
+	return 0;
+}
+
+/* --- actions --- */
+
+static void on_admit(struct swap_rules *r, const struct sl_action *a)
+{
+	const struct sl_event *e = &r->event;
+
+	for (uint32_t i = 0; i < SWAP_MEMBERS; i++) {
+		if (r->member[i].used)
+			continue;
+		r->member[i] = (struct swap_member){.used = true,
+			.id = a->admit.workload,
+			.request = a->admit.request_bytes,
+			.limit = a->admit.limit_bytes,
+			.mask = a->admit.gpu_mask,
+			.flags = e->workload_add.flags,
+			.priority = e->workload_add.priority,
+			.warm_after = e->workload_add.warm_after};
+		return;
+	}
+	swap_rules_fail(r, "the rules have no room for another workload");
+}
+
+static void on_set_done(struct swap_rules *r, const struct sl_action *a)
+{
+	const struct sl_event *e = &r->event;
+	struct swap_member *m = swap_member_of(r, a->set_done.workload);
+
+	if (!m)
+		return;
+	r->contest++;
+	if (e->type == SL_EVENT_WORKLOAD_PARK && e->workload_park.workload == m->id) {
+		m->parked = true;
+		m->resuming = false;
+	} else if (e->type == SL_EVENT_WORKLOAD_SET &&
+		   e->workload_set.workload == m->id) {
+		m->request = a->set_done.request_bytes;
+		m->limit = a->set_done.limit_bytes;
+		m->priority = a->set_done.priority;
+		if (e->workload_set.which & SL_SET_FLAGS)
+			m->flags = e->workload_set.flags;
+		if (e->workload_set.which & SL_SET_WARM)
+			m->warm_after = e->workload_set.warm_after;
+	} else if (m->resuming) {
+		m->parked = m->resuming = false;
+	} else {
+		swap_rules_fail(r,
+			"SET_DONE for workload %" PRIu64 " that nobody changes", m->id);
+	}
+}
+
+static struct swap_demand *demand_of(struct swap_party *p, uint64_t ask)
+{
+	for (uint32_t i = 0; p && i < SWAP_GRANTS; i++) {
+		if (p->demand[i].used && p->demand[i].ask == ask)
+			return &p->demand[i];
+	}
+	return NULL;
+}
+
+static void on_grant(struct swap_rules *r, const struct sl_action *a)
+{
+	struct swap_party *p = swap_party_of(r, a->grant.client);
+	struct swap_demand *d = demand_of(p, a->grant.ask);
+	struct swap_member *m = p ? swap_member_of(r, p->workload) : NULL;
+	uint32_t gpu = a->grant.gpu;
+	bool entitled;
+
+	if (!d || d->epoch || !m || !p->alive) {
+		swap_rules_fail(r, "GRANT %" PRIu64 "/%" PRIu64 " of no waiting demand",
+			a->grant.client, a->grant.ask);
+		return;
+	}
+	entitled = swap_is_entitled(r, m, d) && !m->parked;
+	if (p->order)
+		swap_rules_fail(r,
+			"GRANT to client %" PRIu64 ", whose order %" PRIu64 " is open",
+			p->id, p->order);
+	if (swap_party_evicted(p))
+		swap_rules_fail(r,
+			"GRANT to client %" PRIu64 ", of which %" PRIu64
+			" bytes are on the host",
+			p->id, swap_party_evicted(p));
+	if (m->parked)
+		swap_rules_fail(
+			r, "GRANT to client %" PRIu64 " of a parked workload", p->id);
+	if (swap_recovers(r))
+		swap_rules_fail(r, "GRANT before all clients have reported");
+	d->epoch = a->grant.epoch;
+	if (swap_use(r, m->id, gpu) > m->limit)
+		swap_rules_fail(
+			r, "GRANT takes workload %" PRIu64 " above its limit", m->id);
+	if (swap_physical(r, gpu) > swap_shareable(r, gpu))
+		swap_rules_fail(r,
+			"GRANT on GPU %u: %" PRIu64 " on it of %" PRIu64
+			" that can be shared",
+			gpu, swap_physical(r, gpu), swap_shareable(r, gpu));
+	if (!entitled && !r->has_priority && swap_i2(r) > sl_sub_sat(r->pool, r->slack) &&
+		swap_i2(r) > r->i2_before)
+		swap_rules_fail(r,
+			"I2: a burst is granted on GPU %u; evicted + leaving + overlap "
+			"are then %" PRIu64 ", the pool less its slack %" PRIu64,
+			gpu, swap_i2(r), sl_sub_sat(r->pool, r->slack));
+	r->i2_before = swap_i2(r);
+}
+
+static void on_deny(struct swap_rules *r, const struct sl_action *a)
+{
+	struct swap_party *p = swap_party_of(r, a->deny.client);
+	struct swap_demand *d = demand_of(p, a->deny.ask);
+	struct swap_member *m = p ? swap_member_of(r, p->workload) : NULL;
+
+	if (!d || !m)
+		return;
+	switch (a->deny.reason) {
+	case SL_REASON_DRIVER_REFUSES:
+	case SL_REASON_UNTAKEABLE:
+	case SL_REASON_GPU_LOST:
+	case SL_REASON_UNKNOWN_CLIENT:
+	case SL_REASON_CANCELLED: break;
+	default:
+		if (swap_is_entitled(r, m, d) && !m->stopping)
+			swap_rules_fail(r,
+				"%s for %" PRIu64 "/%" PRIu64
+				", which is within the request of workload %" PRIu64 "%s",
+				sl_reason_name(a->deny.reason), p->id, d->ask, m->id,
+				m->parked ? " (parked)" : "");
+	}
+	d->used = false;
+}
+
+/* The rules of turns, for a busy victim that is taken for another workload. */
+static void judge_turn(struct swap_rules *r, const struct swap_party *p,
+	const struct swap_member *m, const struct swap_member *other)
+{
+	sl_ns cost = swap_cost(r, m->id);
+	sl_ns first = sl_max_u64(20 * SL_MS, cost);
+	sl_ns turn = sl_min_u64(r->turn_max, sl_max_u64(10 * cost, 200 * SL_MS));
+	sl_ns had = m->whole_since ? r->now - m->whole_since : 0;
+	bool bursts =
+		swap_resident(r, m->id, p->order_gpu) > swap_request(m, p->order_gpu);
+
+	if (swap_idle_of(r, p) >= 20 * SL_MS || swap_party_evicted(p) ||
+		!m->whole_since || other->priority > m->priority)
+		return;
+	/* A microsecond for rounding. */
+	if (member_asks_entitled(r, other)) {
+		if (had + SL_US < first && had + SL_US < turn)
+			swap_rules_fail(r,
+				"workload %" PRIu64 " is taken %" PRIu64
+				" us into its turn, whose first part are %" PRIu64 " us",
+				m->id, swap_us(had), swap_us(first));
+		if (!bursts && had + SL_US < turn)
+			swap_rules_fail(r,
+				"workload %" PRIu64
+				", busy and within its request, is taken for a demand "
+				"before its turn is over",
+				m->id);
+	} else if (had + SL_US < turn) {
+		swap_rules_fail(r,
+			"busy workload %" PRIu64 " is taken %" PRIu64
+			" us into a turn of %" PRIu64 " us at least",
+			m->id, swap_us(had), swap_us(turn));
+	}
+}
+
+static void judge_reason(struct swap_rules *r, const struct sl_action *a,
+	const struct swap_party *p, const struct swap_member *m)
+{
+	struct swap_member *other =
+		a->evict.other ? swap_member_of(r, a->evict.other) : NULL;
+	uint32_t gpu = a->evict.gpu;
+	uint64_t leaving = 0;
+
+	if (m->parked)
+		return;
+	if (!a->evict.other) {
+		if (!m->warm_after || swap_idle_of(r, p) + SL_US < m->warm_after)
+			swap_rules_fail(r,
+				"client %" PRIu64 " is evicted for nobody, neither "
+						  "parked nor idle for %" PRIu64 " ms",
+				p->id, swap_ms(m->warm_after));
+		return;
+	}
+	if (!other || other == m || !swap_member_waits(r, other)) {
+		swap_rules_fail(r,
+			"client %" PRIu64 " is evicted for workload %" PRIu64
+			", which does not wait",
+			p->id, a->evict.other);
+		return;
+	}
+	for (uint32_t i = 0; i < SWAP_PARTIES; i++) {
+		if (r->party[i].used && r->party[i].alive && &r->party[i] != p)
+			leaving += swap_party_leaving(&r->party[i], gpu);
+	}
+	if (swap_physical(r, gpu) + swap_needs(r, gpu) <=
+			swap_shareable(r, gpu) + leaving &&
+		!(r->forced_mask >> gpu & 1) && !swap_is_spread(m))
+		swap_rules_fail(r,
+			"client %" PRIu64
+			" is evicted from GPU %u though what leaves it already suffices",
+			p->id, gpu);
+	judge_turn(r, p, m, other);
+}
+
+static void on_evict(struct swap_rules *r, const struct sl_action *a)
+{
+	struct swap_party *p = swap_party_of(r, a->evict.client);
+	struct swap_member *m = p ? swap_member_of(r, p->workload) : NULL;
+	uint32_t gpu = a->evict.gpu;
+	uint64_t before = swap_i2(r), there;
+
+	r->evicts++;
+	if (!p || !p->alive || !m || gpu >= SWAP_GPUS) {
+		swap_rules_fail(
+			r, "EVICT of nobody (client %" PRIu64 ")", a->evict.client);
+		return;
+	}
+	there = sl_sub_sat(p->backing[gpu] - p->evicted[gpu], p->held[gpu]);
+	if (p->order)
+		swap_rules_fail(r,
+			"EVICT of client %" PRIu64 ", whose order %" PRIu64 " is open",
+			p->id, p->order);
+	for (uint32_t i = 0; i < SWAP_GRANTS; i++) {
+		if (p->demand[i].used && p->demand[i].epoch)
+			swap_rules_fail(r,
+				"EVICT of client %" PRIu64 " with grant %" PRIu64
+				" not committed",
+				p->id, p->demand[i].epoch);
+	}
+	if (!p->swaps || m->flags & SL_WORKLOAD_NO_SWAP)
+		swap_rules_fail(r,
+			"EVICT of client %" PRIu64 ", which is not to be swapped", p->id);
+	if (p->expected)
+		swap_rules_fail(
+			r, "EVICT of client %" PRIu64 ", which has not reported", p->id);
+	if (!r->swaps || !r->pool)
+		swap_rules_fail(
+			r, "EVICT of client %" PRIu64 " with swapping off", p->id);
+	if (!there || !a->evict.bytes)
+		swap_rules_fail(r,
+			"EVICT of client %" PRIu64 ", which has nothing to move", p->id);
+	if (r->lost_mask >> gpu & 1)
+		swap_rules_fail(r, "EVICT on lost GPU %u", gpu);
+	p->order = a->id;
+	p->order_bytes = sl_min_u64(a->evict.bytes, there);
+	p->order_gpu = gpu;
+	p->is_restore = p->aborted = false;
+	p->order_at = r->now;
+	if (swap_i2(r) > sl_sub_sat(r->pool, r->slack) && swap_i2(r) > before)
+		swap_rules_fail(r,
+			"I2: EVICT of client %" PRIu64
+			": evicted + leaving + overlap are then %" PRIu64
+			", the pool less its slack %" PRIu64,
+			p->id, swap_i2(r), sl_sub_sat(r->pool, r->slack));
+	if (r->pool_member && swap_evicted(r, m->id) + p->order_bytes > r->pool_member)
+		swap_rules_fail(r,
+			"EVICT takes workload %" PRIu64 " above its bound on the host",
+			m->id);
+	p->order = 0; /* not yet, for those who look at what was before */
+	judge_reason(r, a, p, m);
+	p->order = a->id;
+}
+
+static void on_restore(struct swap_rules *r, const struct sl_action *a)
+{
+	struct swap_party *p = swap_party_of(r, a->restore.client);
+	struct swap_member *m = p ? swap_member_of(r, p->workload) : NULL;
+	uint32_t gpu = a->restore.gpu;
+
+	r->restores++;
+	if (!p || !p->alive || !m || gpu >= SWAP_GPUS || !p->evicted[gpu]) {
+		swap_rules_fail(r,
+			"RESTORE of client %" PRIu64 ", which has nothing on the host",
+			a->restore.client);
+		return;
+	}
+	if (p->order)
+		swap_rules_fail(r,
+			"RESTORE of client %" PRIu64 ", whose order %" PRIu64 " is open",
+			p->id, p->order);
+	if (m->parked)
+		swap_rules_fail(
+			r, "RESTORE of client %" PRIu64 ", which is parked", p->id);
+	if (p->expected)
+		swap_rules_fail(r,
+			"RESTORE of client %" PRIu64 ", which has not reported", p->id);
+	if (r->lost_mask >> gpu & 1)
+		swap_rules_fail(r, "RESTORE on lost GPU %u", gpu);
+	if (a->restore.bytes != p->evicted[gpu])
+		swap_rules_fail(r,
+			"RESTORE of %" PRIu64 " bytes of client %" PRIu64
+			", which has %" PRIu64 " on the host",
+			a->restore.bytes, p->id, p->evicted[gpu]);
+	p->order = a->id;
+	p->order_bytes = a->restore.bytes;
+	p->order_gpu = gpu;
+	p->is_restore = true;
+	p->aborted = false;
+	p->order_at = r->now;
+	if (swap_physical(r, gpu) > swap_shareable(r, gpu))
+		swap_rules_fail(r,
+			"RESTORE on GPU %u: %" PRIu64 " are then on it of %" PRIu64
+			" that can be shared",
+			gpu, swap_physical(r, gpu), swap_shareable(r, gpu));
+}
+
+static void on_abort(struct swap_rules *r, const struct sl_action *a)
+{
+	struct swap_party *p = swap_party_of(r, a->abort.client);
+
+	if (!p || !p->order || p->order != a->abort.order || p->is_restore)
+		swap_rules_fail(
+			r, "ABORT of no open EVICT (%" PRIu64 ")", a->abort.order);
+	else if (p->aborted)
+		swap_rules_fail(
+			r, "ABORT of order %" PRIu64 " for the second time", p->order);
+	else
+		p->aborted = true;
+}
+
+static void on_trim(struct swap_rules *r, const struct sl_action *a)
+{
+	struct swap_party *p = swap_party_of(r, a->trim.client);
+
+	if (!p || !p->alive || p->store <= swap_party_evicted(p))
+		swap_rules_fail(r, "TRIM of client %" PRIu64 ", which has no copies",
+			a->trim.client);
+}
+
+void swap_rules_action(struct swap_rules *r, const struct sl_action *a)
+{
+	switch (a->type) {
+	case SL_ACTION_ADMIT: on_admit(r, a); break;
+	case SL_ACTION_SET_DONE: on_set_done(r, a); break;
+	case SL_ACTION_GRANT: on_grant(r, a); break;
+	case SL_ACTION_DENY: on_deny(r, a); break;
+	case SL_ACTION_EVICT: on_evict(r, a); break;
+	case SL_ACTION_RESTORE: on_restore(r, a); break;
+	case SL_ACTION_ABORT: on_abort(r, a); break;
+	case SL_ACTION_TRIM: on_trim(r, a); break;
+	case SL_ACTION_WAKE_AT: r->wake = a->wake_at.at; break;
+	default: break;
+	}
+}
+
+/* --- steps --- */
+
+void swap_rules_before(struct swap_rules *r, sl_ns now, const struct sl_event *event)
+{
+	r->now = now;
+	r->event = *event;
+	if (now >= r->wake)
+		r->wake = SL_NS_NEVER;
+	swap_books_event(r, event);
+	r->i2_before = swap_i2(r);
+}

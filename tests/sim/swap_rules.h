@@ -1,0 +1,144 @@
+/*
+ * swap_rules - what a node that swaps must never do, by accounts of its own
+ *
+ * Fed with every event and every action, never with what the node says of itself (but for the
+ * longest wait, which is a promise it makes, and the numbers that are compared). Each rule is a sentence
+ * of design.md, section 4; the first that breaks is told in `failed`. Sizes are bytes. One thread.
+ */
+#ifndef SL_SIM_SWAP_RULES_H
+#define SL_SIM_SWAP_RULES_H
+
+#include <stdio.h>
+
+#include "policy/node.h"
+
+#define SWAP_GPUS      4
+#define SWAP_WORKLOADS 24
+#define SWAP_CLIENTS   56
+#define SWAP_MEMBERS   64 /* with those that are removed and still hold something */
+#define SWAP_PARTIES   128
+#define SWAP_GRANTS    4
+
+struct swap_demand {
+	bool used, held, there;
+	uint64_t ask, bytes, epoch; /* epoch 0: waits */
+	uint32_t gpu;
+	sl_ns since;
+};
+
+/* A process, as events and actions have it. */
+struct swap_party {
+	bool used, alive, expected, swaps, wants;
+	uint64_t id, workload;
+	uint64_t backing[SWAP_GPUS], evicted[SWAP_GPUS], hidden[SWAP_GPUS],
+		held[SWAP_GPUS], dying[SWAP_GPUS];
+	struct swap_demand demand[SWAP_GRANTS];
+	/* the open order */
+	uint64_t order, order_bytes;
+	uint32_t order_gpu;
+	bool is_restore, aborted;
+	sl_ns order_at;
+	sl_ns refused_at; /* when an order last did not succeed; 0: the last one did */
+	uint64_t store;
+	/* what is known of its work */
+	sl_ns pulse_at, pulse_idle, worked_at;
+	bool pulse_idles, proven;
+	enum sl_client_condition condition;
+};
+
+/* A workload. */
+struct swap_member {
+	bool used, removed, parked, resuming, stopping;
+	uint64_t id, request, limit;
+	uint32_t mask, flags;
+	int32_t priority;
+	sl_ns warm_after;
+	/* its turn: since when all of it is resident; 0: it is not, or has nothing */
+	sl_ns whole_since;
+	sl_ns active_at; /* last work or want of it */
+	sl_ns wants_since,
+		wait_bound; /* bound: when it must be whole; 0: does not want */
+	uint64_t contest;   /* of which the bound takes account */
+	enum sl_residency residency;
+};
+
+struct swap_rules {
+	sl_ns now, wake;
+	struct sl_event event;    /* of the step */
+	bool swaps;               /* swap is in the chain and there is a pool */
+	bool has_priority, quiet; /* quiet: no faults: bounds of time are judged */
+	uint64_t pool, slack, pool_member;
+	sl_ns turn_max;
+	uint32_t min_share_pm;
+	uint64_t capacity[SWAP_GPUS], reserve[SWAP_GPUS], unmanaged[SWAP_GPUS],
+		link_out[SWAP_GPUS], link_in[SWAP_GPUS];
+	uint32_t present_mask, lost_mask;
+	uint32_t forced_mask; /* GPUs: measured bytes broke the promises there */
+	sl_ns recover_wait, recover_until;
+	struct swap_member member[SWAP_MEMBERS];
+	struct swap_party party[SWAP_PARTIES];
+	uint32_t wanting; /* workloads, after the last step */
+	uint64_t contest; /* counts changes of who competes with how much */
+	uint64_t evicts, restores, i2_before;
+	sl_ns longest_seen;
+	char failed[600];
+};
+
+/* For printing. */
+static inline uint64_t swap_ms(sl_ns span)
+{
+	return span / SL_MS;
+}
+
+static inline uint64_t swap_us(sl_ns span)
+{
+	return span / SL_US;
+}
+
+void swap_rules_init(struct swap_rules *rules);
+void swap_rules_before(struct swap_rules *rules, sl_ns now, const struct sl_event *event);
+void swap_rules_action(struct swap_rules *rules, const struct sl_action *action);
+void swap_rules_after(struct swap_rules *rules, const struct sl_node *node);
+/* Everybody has gone idle and all that was broken is mended since a long time: nobody may still wait. */
+void swap_rules_drained(struct swap_rules *rules, const struct sl_node *node);
+void swap_rules_print(const struct swap_rules *rules, FILE *out);
+void swap_rules_fail(struct swap_rules *rules, const char *format, ...) SL_PRINTF(2, 3);
+
+/* --- between swap_books.c (what there is), swap_rules.c (what may not be done) and swap_judge.c (what may
+ * not be so) --- */
+struct swap_party *swap_party_of(struct swap_rules *rules, uint64_t client);
+struct swap_member *swap_member_of(struct swap_rules *rules, uint64_t workload);
+uint64_t swap_shareable(const struct swap_rules *rules, uint32_t gpu);
+/* Of the workload: all that counts against its limit; what of it is on the GPU. */
+uint64_t swap_use(const struct swap_rules *rules, uint64_t workload, uint32_t gpu);
+uint64_t swap_resident(const struct swap_rules *rules, uint64_t workload, uint32_t gpu);
+uint64_t swap_fixed(const struct swap_rules *rules, uint64_t workload, uint32_t gpu);
+/* On the GPU, or with room kept for it, of everybody, dying ones too. */
+uint64_t swap_physical(const struct swap_rules *rules, uint32_t gpu);
+uint64_t swap_party_granted(const struct swap_party *p, uint32_t gpu);
+uint64_t swap_party_returning(const struct swap_party *p, uint32_t gpu);
+uint64_t swap_party_leaving(const struct swap_party *p, uint32_t gpu);
+uint64_t swap_party_evicted(const struct swap_party *p);
+bool swap_party_asks(const struct swap_party *p);
+/* evicted + leaving + overlap over all GPUs, of the node. */
+uint64_t swap_i2(const struct swap_rules *rules);
+uint64_t swap_evicted(const struct swap_rules *rules, uint64_t workload); /* 0: all */
+/* The request that counts now: none while it is parked. */
+uint64_t swap_request(const struct swap_member *m, uint32_t gpu);
+/* Moving all of the workload out and back. */
+sl_ns swap_cost(const struct swap_rules *rules, uint64_t workload);
+/* It may hold memory on several GPUs, and is evicted from all of them. */
+bool swap_is_spread(const struct swap_member *m);
+/* --- swap_rules.c, for swap_judge.c --- */
+bool swap_party_wants(const struct swap_party *p);
+bool swap_member_waits(const struct swap_rules *r, const struct swap_member *m);
+bool swap_member_wants(const struct swap_rules *r, const struct swap_member *m);
+bool swap_is_entitled(const struct swap_rules *r, const struct swap_member *m,
+	const struct swap_demand *d);
+uint64_t swap_needs(const struct swap_rules *r, uint32_t gpu);
+bool swap_recovers(const struct swap_rules *r);
+sl_ns swap_idle_of(const struct swap_rules *r, const struct swap_party *p);
+
+void swap_books_event(struct swap_rules *rules, const struct sl_event *event);
+
+#endif

@@ -1,0 +1,162 @@
+/*
+ * swap-sim - runs the rules of swapping in virtual time against modelled programs, from a printed seed
+ *
+ *   swap-sim [--events N] [--seed S] [--mood NAME] [--scenes] [--quiet] [--mutant NAME]
+ *
+ * --scenes: the plays with exact expectations (swap_scenes.c) instead. Exit status 0: all rules held;
+ * 1: one broke (seed, event, trace and accounts are printed); 2: bad usage. --mutant is for
+ * the build with faults in it (swap-sim-mutant); the ordinary program hands over to that one.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "mutants.h"
+#include "swap_scenes.h"
+#include "swap_world.h"
+
+static struct swap_world world;
+
+static void print_counts(const char *title, const uint64_t count[SL_REASONS])
+{
+	printf("  %-7s", title);
+	for (uint32_t i = 0; i < SL_REASONS; i++) {
+		if (count[i])
+			printf(" %s %" PRIu64, sl_reason_name(i), count[i]);
+	}
+	putchar('\n');
+}
+
+static void print_stats(uint64_t seed, double seconds)
+{
+	const struct swap_stats *s = &world.stats;
+
+	printf("swap-sim: %" PRIu64 " events, seed %" PRIu64 ", %.1f s: all rules held\n",
+		s->events, seed, seconds);
+	printf("  %" PRIu64 " episodes, %" PRIu64 " daemon restarts, %" PRIu64
+	       " grants, %" PRIu64 " evictions, %" PRIu64 " restores, %" PRIu64
+	       " aborts, %" PRIu64 " trims, %" PRIu64 " GiB moved\n",
+		s->episodes, s->restarts, s->grants, s->evicts, s->restores, s->aborts,
+		s->trims, (uint64_t)(s->moved_bytes / SL_GIB));
+	printf("  orders: %" PRIu64 " done, %" PRIu64 " in part, %" PRIu64
+	       " refused; %" PRIu64
+	       " wants; somebody waited on the host after %.0f %% of the events\n",
+		s->done[SL_SWAP_OK], s->done[SL_SWAP_PART], s->done[SL_SWAP_REFUSED],
+		s->wants, 100.0 * (double)s->waited_after / (double)s->events);
+	print_counts("denied", s->denies);
+	print_counts("noted", s->notes);
+}
+
+/* The program with the faults in it lies beside this one. */
+static int hand_over(char **argv)
+{
+	char path[4096];
+	ssize_t len = readlink("/proc/self/exe", path, sizeof(path) - sizeof("-mutant"));
+
+	if (len < 0)
+		return 2;
+	(void)strcpy(path + len, "-mutant");
+	execv(path, argv);
+	fprintf(stderr, "swap-sim: %s is not built\n", path);
+	return 2;
+}
+
+static int usage(void)
+{
+	fputs("usage: swap-sim [--events N] [--seed S] [--mood NAME] [--scenes] [--quiet]"
+	      " [--mutant NAME]\n",
+		stderr);
+	return 2;
+}
+
+static bool read_number(const char *text, uint64_t *out)
+{
+	char *end = NULL;
+
+	*out = strtoull(text, &end, 0);
+	return text[0] >= '0' && text[0] <= '9' && *end == '\0';
+}
+
+static bool read_mood(const char *text)
+{
+	static const char *const names[] = {
+#define X(NAME, weight, text) #NAME,
+		SWAP_MOODS(X)
+#undef X
+	};
+
+	for (uint32_t i = 0; i < SL_ARRAY_LEN(names); i++) {
+		if (strcmp(names[i], text) == 0)
+			world.forced_mood = i + 1;
+	}
+	return world.forced_mood;
+}
+
+static int run(uint64_t seed, uint64_t events, bool quiet)
+{
+	sl_ns begin = sl_clock_now();
+	uint64_t mood = world.forced_mood;
+	bool held;
+
+	if (!quiet)
+		printf("swap-sim: seed %" PRIu64 "\n", seed);
+	swap_world_init(&world, seed);
+	world.forced_mood = mood;
+	held = swap_world_run(&world, events);
+	if (!held) {
+		if (!quiet) {
+			sl_trace_print(&world.trace, stdout);
+			swap_rules_print(&world.rules, stdout);
+		}
+		printf("swap-sim: seed %" PRIu64 ", event %" PRIu64 ": %s\n", seed,
+			world.stats.events, world.failed);
+	} else if (!quiet) {
+		print_stats(seed, (double)(sl_clock_now() - begin) / 1e9);
+	}
+	swap_world_fini(&world);
+	return held ? 0 : 1;
+}
+
+int main(int argc, char **argv)
+{
+	uint64_t events = 1000000, seed = sl_clock_now() % 1000000007;
+	bool quiet = false, scenes = false;
+
+	for (int i = 1; i < argc; i++) {
+		const char *value = i + 1 < argc ? argv[i + 1] : NULL;
+
+		if (strcmp(argv[i], "--quiet") == 0) {
+			quiet = true;
+			continue;
+		}
+		if (strcmp(argv[i], "--scenes") == 0) {
+			scenes = true;
+			continue;
+		}
+		if (!value)
+			return usage();
+		i++;
+		if (strcmp(argv[i - 1], "--mutant") == 0) {
+			if (!sl_mutant_can_switch())
+				return hand_over(argv);
+			if (!sl_mutant_switch(value)) {
+				fprintf(stderr, "swap-sim: no mutant is called %s\n",
+					value);
+				return 2;
+			}
+		} else if (strcmp(argv[i - 1], "--events") == 0) {
+			if (!read_number(value, &events))
+				return usage();
+		} else if (strcmp(argv[i - 1], "--seed") == 0) {
+			if (!read_number(value, &seed))
+				return usage();
+		} else if (strcmp(argv[i - 1], "--mood") != 0 || !read_mood(value)) {
+			return usage();
+		}
+	}
+	if (scenes)
+		return swap_scenes_run(&world, quiet) ? 0 : 1;
+	return run(seed, events, quiet);
+}

@@ -1,0 +1,731 @@
+/*
+ * swap_world - time, messages under way, episodes; see the header
+ *
+ * What is to happen lies in a binary heap by time. Messages between a process and the node take
+ * `up` and `down` and keep their order, as one socket does; a daemon that dies takes those under
+ * way with it. The node gets no help but the WAKE_AT it asked for.
+ */
+#include "swap_world.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+void swap_fail(struct swap_world *w, const char *format, ...)
+{
+	va_list args;
+
+	if (w->failed[0])
+		return;
+	va_start(args, format);
+	(void)vsnprintf(w->failed, sizeof(w->failed), format, args);
+	va_end(args);
+}
+
+/* --- the heap --- */
+
+static bool sooner(const struct swap_later *a, const struct swap_later *b)
+{
+	return a->at < b->at || (a->at == b->at && a->order < b->order);
+}
+
+static void exchange(struct swap_later *a, struct swap_later *b)
+{
+	struct swap_later t = *a;
+
+	*a = *b;
+	*b = t;
+}
+
+void swap_later(struct swap_world *w, sl_ns after, struct swap_later later)
+{
+	uint32_t at = w->later_count;
+
+	if (at == SWAP_LATER_MAX) {
+		swap_fail(w, "the simulation has no room for what is to come");
+		return;
+	}
+	later.at = w->now + after;
+	later.order = ++w->later_order;
+	w->later[w->later_count++] = later;
+	for (; at && sooner(&w->later[at], &w->later[(at - 1) / 2]); at = (at - 1) / 2)
+		exchange(&w->later[at], &w->later[(at - 1) / 2]);
+}
+
+static struct swap_later take_next(struct swap_world *w)
+{
+	struct swap_later first = w->later[0];
+	uint32_t at = 0;
+
+	w->later[0] = w->later[--w->later_count];
+	for (;;) {
+		uint32_t least = at;
+
+		for (uint32_t child = 2 * at + 1; child <= 2 * at + 2; child++) {
+			if (child < w->later_count &&
+				sooner(&w->later[child], &w->later[least]))
+				least = child;
+		}
+		if (least == at)
+			return first;
+		exchange(&w->later[at], &w->later[least]);
+		at = least;
+	}
+}
+
+/* Small ones more often: one of the octaves between the bounds, then a place in it. */
+sl_ns swap_span(struct swap_world *w, sl_ns least, sl_ns most)
+{
+	uint32_t octaves = 64 - (uint32_t)__builtin_clzll(most / least);
+	sl_ns low = least << sl_rng_below(&w->rng, octaves);
+
+	return sl_min_u64(most, sl_rng_between(&w->rng, low, low * 2));
+}
+
+uint32_t swap_gpu_of(struct swap_world *w, uint32_t mask)
+{
+	uint32_t nth =
+		(uint32_t)sl_rng_below(&w->rng, (uint32_t)__builtin_popcount(mask));
+
+	while (nth--)
+		mask &= mask - 1;
+	return (uint32_t)__builtin_ctz(mask);
+}
+
+struct swap_client *swap_find(struct swap_world *w, uint64_t id)
+{
+	for (uint32_t i = 0; i < SWAP_CLIENTS; i++) {
+		if (w->client[i].used && w->client[i].id == id)
+			return &w->client[i];
+	}
+	return NULL;
+}
+
+/* --- messages --- */
+
+static struct swap_message *new_message(struct swap_world *w, uint32_t slot)
+{
+	struct swap_message *m;
+
+	if (w->message_free) {
+		m = &w->message[w->message_free - 1];
+		w->message_free = m->next_free;
+	} else if (w->messages < SWAP_MESSAGES_MAX) {
+		m = &w->message[w->messages++];
+	} else {
+		swap_fail(w, "the simulation has no room for messages");
+		return NULL;
+	}
+	m->slot = slot;
+	m->client = w->client[slot].id;
+	m->line = w->line;
+	return m;
+}
+
+static void drop_message(struct swap_world *w, struct swap_message *m)
+{
+	m->next_free = w->message_free;
+	w->message_free = (uint32_t)(m - w->message) + 1;
+}
+
+void swap_send(struct swap_world *w, uint32_t slot, struct sl_event event)
+{
+	struct swap_message *m;
+
+	if (!w->client[slot].connected)
+		return;
+	m = new_message(w, slot);
+	if (!m)
+		return;
+	m->event = event;
+	swap_later(w, w->up,
+		(struct swap_later){
+			.kind = LATER_UP, .number = (uint64_t)(m - w->message)});
+}
+
+static void send_down(struct swap_world *w, uint64_t client, const struct sl_action *a)
+{
+	struct swap_client *c = swap_find(w, client);
+	struct swap_message *m;
+
+	if (!c || !c->connected)
+		return;
+	m = new_message(w, (uint32_t)(c - w->client));
+	if (!m)
+		return;
+	m->action = *a;
+	swap_later(w, w->down,
+		(struct swap_later){
+			.kind = LATER_DOWN, .number = (uint64_t)(m - w->message)});
+}
+
+static void arrive_up(struct swap_world *w, uint64_t number)
+{
+	struct swap_message m = w->message[number];
+
+	drop_message(w, &w->message[number]);
+	if (m.line == w->line)
+		swap_step(w, m.event);
+}
+
+static void arrive_down(struct swap_world *w, uint64_t number)
+{
+	struct swap_message m = w->message[number];
+	struct swap_client *c = &w->client[m.slot];
+
+	drop_message(w, &w->message[number]);
+	if (m.line == w->line && c->used && c->id == m.client && c->connected)
+		swap_receive(w, m.slot, &m.action);
+}
+
+/* --- one event --- */
+
+static void on_action(void *context, const struct sl_action *a)
+{
+	struct swap_world *w = context;
+
+	sl_trace_action(&w->trace, w->now, w->stats.events, a);
+	swap_rules_action(&w->rules, a);
+	if (w->watch)
+		w->watch(w, a);
+	switch (a->type) {
+	case SL_ACTION_DENY: w->stats.denies[a->deny.reason]++; break;
+	case SL_ACTION_NOTE: w->stats.notes[a->note.reason]++; return;
+	case SL_ACTION_GRANT: w->stats.grants++; break;
+	case SL_ACTION_EVICT: w->stats.evicts++; break;
+	case SL_ACTION_RESTORE: w->stats.restores++; break;
+	case SL_ACTION_ABORT: w->stats.aborts++; break;
+	case SL_ACTION_TRIM: w->stats.trims++; break;
+	case SL_ACTION_WAKE_AT: return;
+	default: break;
+	}
+	if (w->reactions < SL_ARRAY_LEN(w->reaction))
+		w->reaction[w->reactions++] = *a;
+	else
+		swap_fail(w, "the simulation has no room for so many answers");
+}
+
+static void end_all(struct swap_world *w, const struct sl_action *a)
+{
+	for (uint32_t i = 0; i < SWAP_CLIENTS; i++) {
+		struct swap_client *c = &w->client[i];
+
+		if (c->used && (a->stop.client ? c->id == a->stop.client
+					       : w->workload[c->workload].id ==
+							 a->stop.workload))
+			swap_later(w, 10 * SL_MS,
+				(struct swap_later){
+					.kind = LATER_DIE, .slot = i, .id = c->id});
+	}
+}
+
+static void admit(struct swap_world *w, const struct sl_action *a)
+{
+	for (uint32_t i = 0; i < SWAP_WORKLOADS; i++) {
+		struct swap_workload *wl = &w->workload[i];
+
+		if (!wl->used || wl->id != a->admit.workload || wl->mask)
+			continue;
+		wl->mask = a->admit.gpu_mask;
+		wl->request = a->admit.request_bytes;
+		wl->limit = a->admit.limit_bytes;
+		for (uint32_t n = 0; n < wl->clients_most && !w->scripted; n++)
+			swap_join(w, i);
+	}
+}
+
+/* A change took effect: what the journal would have. */
+static void note_set(struct swap_world *w, const struct sl_action *a)
+{
+	const struct swap_member *m = swap_member_of(&w->rules, a->set_done.workload);
+
+	for (uint32_t i = 0; i < SWAP_WORKLOADS; i++) {
+		struct swap_workload *wl = &w->workload[i];
+
+		if (!wl->used || !m || wl->id != m->id)
+			continue;
+		wl->request = m->request;
+		wl->limit = m->limit;
+		wl->priority = m->priority;
+		wl->flags = m->flags;
+		wl->warm_after = m->warm_after;
+		wl->parked = m->parked;
+	}
+}
+
+/* What the daemon does with an action. */
+static void react(struct swap_world *w, const struct sl_action *a)
+{
+	switch (a->type) {
+	case SL_ACTION_GRANT: send_down(w, a->grant.client, a); break;
+	case SL_ACTION_DENY: send_down(w, a->deny.client, a); break;
+	case SL_ACTION_EVICT: send_down(w, a->evict.client, a); break;
+	case SL_ACTION_RESTORE: send_down(w, a->restore.client, a); break;
+	case SL_ACTION_ABORT: send_down(w, a->abort.client, a); break;
+	case SL_ACTION_TRIM: send_down(w, a->trim.client, a); break;
+	case SL_ACTION_PROBE: send_down(w, a->probe.client, a); break;
+	case SL_ACTION_ADMIT: admit(w, a); break;
+	case SL_ACTION_STOP: end_all(w, a); break;
+	case SL_ACTION_SET_DONE: note_set(w, a); break;
+	case SL_ACTION_REFUSE:
+		for (uint32_t i = 0; i < SWAP_WORKLOADS; i++) {
+			if (w->workload[i].used &&
+				w->workload[i].id == a->refuse.workload &&
+				!w->workload[i].mask)
+				w->workload[i].used = false;
+		}
+		break;
+	default: break;
+	}
+}
+
+void swap_step(struct swap_world *w, struct sl_event event)
+{
+	struct sl_action queued[SL_ARRAY_LEN(w->reaction)];
+	struct sl_error err = {0};
+	uint32_t count;
+
+	if (w->failed[0])
+		return;
+	w->stats.events++;
+	sl_trace_event(&w->trace, w->now, w->stats.events, &event);
+	swap_rules_before(&w->rules, w->now, &event);
+	w->reactions = 0;
+	sl_node_step(w->node, w->now, &event, on_action, w);
+	swap_rules_after(&w->rules, w->node);
+	w->stats.waited_after += w->rules.wanting > 0;
+	if (w->rules.failed[0])
+		swap_fail(w, "rules: %s", w->rules.failed);
+	if (sl_node_check(w->node, &err))
+		swap_fail(w, "node check: %s", err.text);
+	/* Answers may step again. */
+	count = w->reactions;
+	memcpy(queued, w->reaction, count * sizeof(queued[0]));
+	for (uint32_t i = 0; i < count && !w->failed[0]; i++)
+		react(w, &queued[i]);
+}
+
+/* --- episodes --- */
+
+static uint64_t chunks(struct swap_world *w, uint64_t least, uint64_t most)
+{
+	return sl_rng_between(&w->rng, least / SWAP_CHUNK, most / SWAP_CHUNK) *
+	       SWAP_CHUNK;
+}
+
+static const uint64_t shape_weight[SWAP_SHAPE_COUNT] = {
+#define X(NAME, weight, text) weight,
+	SWAP_SHAPES(X)
+#undef X
+};
+static const uint64_t mood_weight[SWAP_MOOD_COUNT] = {
+#define X(NAME, weight, text) weight,
+	SWAP_MOODS(X)
+#undef X
+};
+
+static uint32_t draw(struct swap_world *w, const uint64_t *weights, uint32_t count)
+{
+	uint64_t sum = 0, at;
+
+	for (uint32_t i = 0; i < count; i++)
+		sum += weights[i];
+	at = sl_rng_below(&w->rng, sum);
+	for (uint32_t i = 0;; i++) {
+		if (at < weights[i])
+			return i;
+		at -= weights[i];
+	}
+}
+
+/* A workload as the mood has it. */
+static struct swap_workload draw_workload(struct swap_world *w)
+{
+	uint64_t shareable = w->capacity[0] - w->capacity[0] / 16;
+	struct swap_workload wl = {.used = true,
+		.shape = (enum swap_shape)draw(w, shape_weight, SWAP_SHAPE_COUNT),
+		.clients_most = 1,
+		.limit = UINT64_MAX};
+	uint32_t gpus = 1;
+
+	if (w->mood == SWAP_TURNS) {
+		wl.shape = SWAP_TRAINER;
+		wl.size = chunks(w, shareable * 11 / 20, shareable * 12 / 20);
+		wl.request = chunks(w, 0, shareable / 5);
+	} else if (w->mood == SWAP_ROOMY) {
+		wl.clients_most = 1 + (uint32_t)sl_rng_below(&w->rng, 2);
+		wl.size = chunks(w, SWAP_CHUNK, shareable / 16);
+		wl.request = chunks(w, 0, shareable / 16);
+	} else {
+		while (gpus < w->gpus && sl_rng_one_in(&w->rng, 4))
+			gpus++;
+		wl.clients_most = 1 + (uint32_t)sl_rng_below(&w->rng, 3);
+		wl.size = chunks(w, SWAP_CHUNK, shareable * 8 / 10 / wl.clients_most);
+		wl.request = sl_rng_one_in(&w->rng, 3) ? 0 : chunks(w, 0, shareable / 3);
+		if (sl_rng_one_in(&w->rng, 3))
+			wl.limit =
+				sl_max_u64(wl.request, chunks(w, SWAP_CHUNK, shareable));
+		if (sl_rng_one_in(&w->rng, 3))
+			wl.priority = (int32_t)sl_rng_below(&w->rng, 3) - 1;
+		if (sl_rng_one_in(&w->rng, 10))
+			wl.flags |= SL_WORKLOAD_NO_SWAP;
+		if (sl_rng_one_in(&w->rng, 5))
+			wl.warm_after = swap_span(w, SL_S, 20 * SL_S);
+	}
+	wl.mask = gpus; /* the count, until it is admitted */
+	switch (wl.shape) {
+	case SWAP_TRAINER: wl.piece = swap_span(w, 5 * SL_MS, 200 * SL_MS); break;
+	case SWAP_SERVER:
+		wl.piece = swap_span(w, 5 * SL_MS, 50 * SL_MS);
+		wl.pause = swap_span(w, 50 * SL_MS, 10 * SL_S);
+		wl.pieces = 4;
+		break;
+	default:
+		wl.piece = swap_span(w, 10 * SL_MS, 500 * SL_MS);
+		wl.pause = swap_span(w, 100 * SL_MS, 30 * SL_S);
+		wl.pieces = 1 + (uint32_t)sl_rng_below(&w->rng, 20);
+	}
+	return wl;
+}
+
+void swap_arrive(struct swap_world *w, struct swap_workload wl)
+{
+	for (uint32_t i = 0; i < w->workloads_most; i++) {
+		uint32_t count = wl.mask;
+
+		if (w->workload[i].used)
+			continue;
+		wl.id = ++w->next_id;
+		wl.mask = 0;
+		w->workload[i] = wl;
+		swap_step(w, (struct sl_event){.type = SL_EVENT_WORKLOAD_ADD,
+				     .workload_add = {.workload = wl.id,
+					     .request = {SL_AMOUNT_BYTES, 0, wl.request},
+					     .limit = {SL_AMOUNT_BYTES, 0,
+						     sl_min_u64(wl.limit, 1ull << 46)},
+					     .gpu_count = count,
+					     .gpu_mask = (1u << w->gpus) - 1,
+					     .priority = wl.priority,
+					     .flags = wl.flags,
+					     .warm_after = wl.warm_after}});
+		return;
+	}
+}
+
+void swap_arrive_drawn(struct swap_world *w)
+{
+	swap_arrive(w, draw_workload(w));
+}
+
+void swap_introduce(struct swap_world *w)
+{
+	swap_step(w, w->config);
+	for (uint32_t gpu = 0; gpu < w->gpus; gpu++) {
+		swap_step(w, (struct sl_event){.type = SL_EVENT_GPU_ADD,
+				     .gpu_add = {gpu, w->capacity[gpu],
+					     w->capacity[gpu] / 16}});
+		swap_step(w,
+			(struct sl_event){.type = SL_EVENT_LINK_COST,
+				.link_cost = {gpu, w->link_out[gpu], w->link_in[gpu]}});
+		if (w->lost_mask >> gpu & 1)
+			swap_step(w, (struct sl_event){.type = SL_EVENT_GPU_LOST,
+					     .gpu_lost = {gpu, 79}});
+	}
+}
+
+static void fresh(struct swap_world *w)
+{
+	sl_arena_free(w->arena);
+	w->arena = sl_arena_new();
+	w->node = sl_node_new(w->arena);
+	swap_rules_init(&w->rules);
+	w->rules.quiet = !w->faults;
+	w->line++;
+}
+
+static void clear(struct swap_world *w)
+{
+	memset(w->workload, 0, sizeof(w->workload));
+	memset(w->client, 0, sizeof(w->client));
+	w->later_count = 0;
+	w->message_free = 0;
+	w->messages = 0;
+	w->lost_mask = 0;
+	w->drains = false;
+	w->drain_from = 0;
+	w->episode_began = w->now;
+}
+
+static void draw_machine(struct swap_world *w)
+{
+	uint64_t capacity = chunks(w, SL_GIB, 16 * SL_GIB) / 16 * 16;
+
+	w->gpus = w->mood == SWAP_TURNS || sl_rng_one_in(&w->rng, 2)
+			  ? 1
+			  : 1 + (uint32_t)sl_rng_below(&w->rng, SWAP_GPUS);
+	for (uint32_t gpu = 0; gpu < w->gpus; gpu++) {
+		w->capacity[gpu] = capacity;
+		if (w->mood != SWAP_TURNS && sl_rng_one_in(&w->rng, 4))
+			w->capacity[gpu] = chunks(w, SL_GIB, 16 * SL_GIB) / 16 * 16;
+		w->link_out[gpu] = chunks(w, SL_GIB, 32 * SL_GIB);
+		w->link_in[gpu] = chunks(w, SL_GIB, 32 * SL_GIB);
+	}
+	w->pool = capacity * w->gpus * 4;
+	if (w->mood == SWAP_CHAOS || w->mood == SWAP_BUSY)
+		w->pool = chunks(w, 0, capacity * w->gpus * 2);
+	w->slack = sl_min_u64(w->pool / 8, 256 * SL_MIB);
+	w->up = w->down = 0;
+	if (w->mood != SWAP_TURNS && sl_rng_one_in(&w->rng, 2))
+		w->up = w->down = swap_span(w, 20 * SL_US, 20 * SL_MS);
+}
+
+static void begin_episode(struct swap_world *w)
+{
+	clear(w);
+	w->stats.episodes++;
+	w->mood = w->forced_mood ? (enum swap_mood)(w->forced_mood - 1)
+				 : (enum swap_mood)draw(w, mood_weight, SWAP_MOOD_COUNT);
+	w->faults = w->mood == SWAP_CHAOS;
+	draw_machine(w);
+	w->beat = swap_span(w, 10 * SL_MS, 500 * SL_MS);
+	w->workloads_most = w->mood == SWAP_TURNS
+				    ? 2 + (uint32_t)sl_rng_below(&w->rng, 5)
+				    : 2 + (uint32_t)swap_span(w, 1, SWAP_WORKLOADS - 2);
+	w->workloads_most = (uint32_t)sl_min_u64(w->workloads_most, SWAP_WORKLOADS);
+	w->clients_most = SWAP_CLIENTS;
+	w->episode_ends = w->stats.events + sl_rng_between(&w->rng, 1000, 10000);
+	w->config = (struct sl_event){.type = SL_EVENT_CONFIG,
+		.config = {.wait_max = swap_span(w, 5 * SL_S, 60 * SL_S),
+			.head_pass = SL_S,
+			.idle_wait = SL_S,
+			.recover_wait = 2 * SL_S,
+			.pool_bytes = w->pool,
+			.slack_bytes = w->slack,
+			.chain = SL_CHAIN(SL_RESOLVER_SWAP, SL_RESOLVER_WAIT, 0),
+			.untakeable_after = 30 * SL_S,
+			.turn_max = sl_rng_one_in(&w->rng, 3)
+					    ? swap_span(w, 200 * SL_MS, 20 * SL_S)
+					    : 0}};
+	if (w->faults && sl_rng_one_in(&w->rng, 5))
+		w->config.config.pool_member_bytes = chunks(w, 0, w->pool);
+	fresh(w);
+	swap_introduce(w);
+	for (uint32_t i = 0; i < w->workloads_most; i++)
+		swap_arrive(w, draw_workload(w));
+	if (w->mood == SWAP_CHAOS || w->mood == SWAP_BUSY)
+		swap_later(w, SL_S, (struct swap_later){.kind = LATER_PEOPLE});
+	if (w->faults)
+		swap_later(w, SL_S, (struct swap_later){.kind = LATER_TROUBLE});
+}
+
+/* --- the daemon's death --- */
+
+void swap_restart(struct swap_world *w)
+{
+	w->stats.restarts++;
+	fresh(w);
+	swap_introduce(w);
+	for (uint32_t i = 0; i < SWAP_WORKLOADS; i++) {
+		struct swap_workload *wl = &w->workload[i];
+
+		if (!wl->used || !wl->mask)
+			continue;
+		swap_step(w, (struct sl_event){.type = SL_EVENT_WORKLOAD_ADD,
+				     .workload_add = {.workload = wl->id,
+					     .request = {SL_AMOUNT_BYTES, 0, wl->request},
+					     .limit = {SL_AMOUNT_BYTES, 0, wl->limit},
+					     .gpu_count = (uint32_t)__builtin_popcount(
+						     wl->mask),
+					     .gpu_mask = wl->mask,
+					     .priority = wl->priority,
+					     .recovered = 1,
+					     .flags = wl->flags,
+					     .warm_after = wl->warm_after}});
+		if (wl->parked)
+			swap_step(w, (struct sl_event){.type = SL_EVENT_WORKLOAD_PARK,
+					     .workload_park = {wl->id, 1}});
+	}
+	for (uint32_t i = 0; i < SWAP_CLIENTS; i++) {
+		struct swap_client *c = &w->client[i];
+
+		if (!c->used)
+			continue;
+		c->connected = false;
+		c->want_told = false;
+		c->probe = SL_PROBE_OFF;
+		swap_step(w, (struct sl_event){.type = SL_EVENT_CLIENT_JOIN,
+				     .client_join = {c->id, w->workload[c->workload].id,
+					     1, c->swaps}});
+		if (w->drains || !sl_rng_one_in(&w->rng, 20))
+			swap_later(w, swap_span(w, SL_MS, 3 * SL_S),
+				(struct swap_later){
+					.kind = LATER_REPORT, .slot = i, .id = c->id});
+		else
+			swap_later(w, 10 * SL_S,
+				(struct swap_later){
+					.kind = LATER_DIE, .slot = i, .id = c->id});
+	}
+}
+
+/* --- running --- */
+
+static void happen(struct swap_world *w, const struct swap_later *later)
+{
+	struct swap_client *c = &w->client[later->slot];
+	bool same = c->used && c->id == later->id;
+
+	switch (later->kind) {
+	case LATER_UP: arrive_up(w, later->number); return;
+	case LATER_DOWN: arrive_down(w, later->number); return;
+	case LATER_PEOPLE: swap_people(w); return;
+	case LATER_TROUBLE: swap_trouble(w); return;
+	case LATER_BACK: swap_back(w, later->gpu); return;
+	case LATER_RELEASED:
+		swap_step(w, (struct sl_event){.type = SL_EVENT_RELEASED,
+				     .released = {later->id, later->gpu, later->number}});
+		return;
+	default: break;
+	}
+	if (!same)
+		return;
+	switch (later->kind) {
+	case LATER_THINK:
+		if (c->serial == later->number && c->thread == THREAD_RUNS)
+			swap_think(w, later->slot);
+		break;
+	case LATER_CREATED:
+		if (c->serial == later->number)
+			swap_created(w, later->slot);
+		break;
+	case LATER_ORDER:
+		if (c->order.phase && c->order.serial == later->number)
+			swap_order_goes_on(w, later->slot);
+		break;
+	case LATER_QUIET: swap_quiet(w, later->slot); break;
+	case LATER_BEAT: swap_beat(w, later->slot); break;
+	case LATER_REPORT: swap_report(w, later->slot); break;
+	case LATER_GO_ON: swap_go_on(w, later->slot); break;
+	case LATER_DIE: swap_exit(w, later->slot); break;
+	default: break;
+	}
+}
+
+static void one(struct swap_world *w)
+{
+	if (!w->later_count || w->rules.wake <= w->later[0].at) {
+		w->now = sl_max_u64(w->now, w->rules.wake);
+		swap_step(w, (struct sl_event){.type = SL_EVENT_TIME});
+	} else {
+		struct swap_later next = take_next(w);
+
+		w->now = next.at;
+		happen(w, &next);
+	}
+}
+
+static bool has_next(const struct swap_world *w, sl_ns until)
+{
+	sl_ns next = w->rules.wake;
+
+	if (w->later_count)
+		next = sl_min_u64(next, w->later[0].at);
+	return next <= until;
+}
+
+/* Long enough for every longest wait and back-off to have come. */
+#define DRAIN_SPAN (600 * SL_S)
+
+static void end_episode(struct swap_world *w)
+{
+	if (!w->drains) {
+		w->drains = true;
+		w->drain_from = w->now;
+		swap_calm(w);
+		return;
+	}
+	if (has_next(w, w->drain_from + DRAIN_SPAN))
+		return;
+	w->now = sl_max_u64(w->now, w->drain_from + DRAIN_SPAN);
+	swap_rules_drained(&w->rules, w->node);
+	if (w->rules.failed[0])
+		swap_fail(w, "drained: %s", w->rules.failed);
+	else
+		begin_episode(w);
+}
+
+bool swap_world_run(struct swap_world *w, uint64_t events)
+{
+	begin_episode(w);
+	while (w->stats.events < events && !w->failed[0]) {
+		if (w->stats.events >= w->episode_ends)
+			end_episode(w);
+		if (!has_next(w, SL_NS_NEVER - 1)) {
+			if (w->drains)
+				continue;
+			w->episode_ends = w->stats.events; /* nobody is left */
+			continue;
+		}
+		if (!w->failed[0])
+			one(w);
+		if (w->stats.events > w->episode_ends + 400000)
+			swap_fail(w, "an episode does not come to rest");
+	}
+	return !w->failed[0];
+}
+
+bool swap_world_until(struct swap_world *w, sl_ns at)
+{
+	while (!w->failed[0] && has_next(w, at))
+		one(w);
+	w->now = sl_max_u64(w->now, at);
+	return !w->failed[0];
+}
+
+void swap_world_init(struct swap_world *w, uint64_t seed)
+{
+	memset(w, 0, sizeof(*w));
+	w->rng.state = seed;
+	w->now = 1 * SL_S;
+}
+
+void swap_world_fini(struct swap_world *w)
+{
+	w->arena = sl_arena_free(w->arena);
+}
+
+/* --- scripts --- */
+
+void swap_world_script(struct swap_world *w)
+{
+	w->scripted = true;
+	w->workloads_most = SWAP_WORKLOADS;
+	w->clients_most = SWAP_CLIENTS;
+	w->beat = 20 * SL_MS;
+	clear(w);
+	fresh(w);
+	swap_introduce(w);
+}
+
+uint32_t swap_world_workload(struct swap_world *w, struct swap_workload wl)
+{
+	for (uint32_t i = 0; i < SWAP_WORKLOADS; i++) {
+		if (w->workload[i].used)
+			continue;
+		wl.used = true;
+		if (!wl.mask)
+			wl.mask = 1;
+		swap_arrive(w, wl);
+		return i;
+	}
+	return 0;
+}
+
+uint32_t swap_world_client(struct swap_world *w, uint32_t workload)
+{
+	swap_join(w, workload);
+	for (uint32_t i = 0; i < SWAP_CLIENTS; i++) {
+		if (w->client[i].used && w->client[i].id == w->next_id)
+			return i;
+	}
+	return 0;
+}

@@ -1,0 +1,220 @@
+/*
+ * swap_world - programs whose memory moves between GPUs and the host, in virtual time
+ *
+ * The world of swap-sim: up to four GPUs, workloads of one to three processes each, links that take
+ * time, messages that take time and so cross, people who park and resume, and everything that can
+ * fail. It drives the machine of policy/node.h as the daemon does. Each process is modelled as
+ * the runtime behaves: one order at a time, gate, drain, copy, answer; threads stand at the closed gate.
+ * Every number is drawn from one seed. After every event the rules (swap_rules.h) look at it.
+ * A world runs in episodes of several kinds; each ends by draining: programs go idle, faults stop,
+ * and nobody may be left waiting. Sizes are bytes. One thread.
+ */
+#ifndef SL_SIM_SWAP_WORLD_H
+#define SL_SIM_SWAP_WORLD_H
+
+#include "rng.h"
+#include "swap_rules.h"
+#include "trace.h"
+
+#define SWAP_LATER_MAX    4096
+#define SWAP_MESSAGES_MAX 4096
+#define SWAP_CHUNK        (2 * SL_MIB) /* every size is a multiple of it */
+
+/* What a program is like. X(NAME, weight, text) */
+#define SWAP_SHAPES(X)                                                    \
+	X(TRAINER, 5, "computes without a pause")                         \
+	X(SERVER, 5, "short requests, with pauses between them")          \
+	X(NOTEBOOK, 4, "computes for some seconds, then thinks for long") \
+	X(CHURNER, 4, "allocates and frees all the time")                 \
+	X(HOARDER, 2, "asks for more until it is denied, then drops it all")
+
+enum swap_shape {
+#define X(NAME, weight, text) SWAP_##NAME,
+	SWAP_SHAPES(X)
+#undef X
+		SWAP_SHAPE_COUNT
+};
+
+/* Kinds of episodes. X(NAME, weight, text) */
+#define SWAP_MOODS(X)                                                        \
+	X(CHAOS, 6, "everything at once, with faults")                       \
+	X(BUSY, 3, "the same without faults")                                \
+	X(TURNS, 3, "each is more than half of one GPU and always computes") \
+	X(ROOMY, 1, "all of it fits")
+
+enum swap_mood {
+#define X(NAME, weight, text) SWAP_##NAME,
+	SWAP_MOODS(X)
+#undef X
+		SWAP_MOOD_COUNT
+};
+
+struct swap_workload {
+	bool used, parked; /* parked: as the journal has it */
+	uint64_t id, request, limit;
+	uint32_t mask, flags, clients_most;
+	int32_t priority;
+	sl_ns warm_after;
+	enum swap_shape shape;
+	uint64_t size;      /* what each of its clients wants on each of its GPUs */
+	sl_ns piece, pause; /* of GPU work, and between two stretches of it */
+	uint32_t pieces;    /* in a stretch */
+};
+
+/* An order as the process carries it out. */
+struct swap_order {
+	enum { ORDER_NONE = 0, ORDER_DRAINS, ORDER_COPIES, ORDER_RETURNS } phase;
+	bool is_restore;
+	uint64_t id, bytes, moves, serial;
+	uint32_t gpu;
+	sl_ns began, deadline;
+};
+
+struct swap_client {
+	bool used, connected, swaps;
+	uint64_t id;
+	uint32_t workload; /* slot */
+	uint64_t resident[SWAP_GPUS], evicted[SWAP_GPUS], held[SWAP_GPUS],
+		hidden[SWAP_GPUS];
+	uint64_t store;
+	/* its only thread */
+	enum { THREAD_RUNS = 0, THREAD_ASKS, THREAD_CREATES, THREAD_STANDS } thread;
+	uint64_t ask, epoch, ask_bytes, next_ask, serial;
+	uint32_t ask_gpu, ask_flags, left; /* left: pieces of this stretch */
+	bool want_told, denied, hasty;     /* hasty: think at once when it may */
+	/* its GPU work */
+	bool busy, endless, capturing;
+	sl_ns busy_since, busy_until, idle_since, told_work;
+	enum sl_probe probe;
+	enum sl_client_condition condition;
+	struct swap_order order;
+	bool is_open;
+	sl_ns opened_at, open_ns; /* how long its gate was open, in all */
+};
+
+enum swap_kind {
+	LATER_THINK, /* client, number: serial of its thread */
+	LATER_CREATED,
+	LATER_ORDER, /* client, number: serial of its order */
+	LATER_UP,    /* number: a message to the node */
+	LATER_DOWN,
+	LATER_QUIET, /* client: a piece of work has ended */
+	LATER_BEAT,
+	LATER_RELEASED,
+	LATER_REPORT,
+	LATER_GO_ON, /* client: its process is continued, its kernel ends, its capture ends */
+	LATER_PEOPLE,
+	LATER_TROUBLE,
+	LATER_BACK, /* gpu */
+	LATER_DIE
+};
+
+struct swap_later {
+	sl_ns at;
+	uint64_t order; /* ties: first come */
+	enum swap_kind kind;
+	uint32_t slot, gpu;
+	uint64_t id, number;
+};
+
+struct swap_message {
+	uint32_t next_free, slot;
+	uint64_t line, client; /* line: of which life of the daemon */
+	union {
+		struct sl_event event;
+		struct sl_action action;
+	};
+};
+
+struct swap_stats {
+	uint64_t events, episodes, restarts, grants, evicts, restores, aborts, trims,
+		parks, resumes, turns;
+	uint64_t moved_bytes, denies[SL_REASONS], notes[SL_REASONS],
+		done[SL_SWAP_OUTCOMES], causes[SL_SWAP_CAUSES], wants, served;
+	uint64_t waited_after; /* events after which somebody wanted */
+};
+
+struct swap_world {
+	struct sl_rng rng;
+	sl_ns now;
+	struct sl_arena *arena;
+	struct sl_node *node;
+	struct swap_rules rules;
+	struct sl_trace trace;
+	struct swap_stats stats;
+	/* of the episode */
+	enum swap_mood mood;
+	bool faults, drains, scripted;
+	uint32_t gpus, workloads_most, clients_most;
+	uint64_t capacity[SWAP_GPUS], link_out[SWAP_GPUS], link_in[SWAP_GPUS];
+	uint32_t lost_mask;
+	uint64_t pool, slack;
+	sl_ns up, down, episode_began, drain_from, beat, give_up_at;
+	uint64_t episode_ends;
+	struct sl_event config;
+	struct swap_workload workload[SWAP_WORKLOADS];
+	struct swap_client client[SWAP_CLIENTS];
+	uint64_t next_id, line, next_serial;
+	struct swap_later later[SWAP_LATER_MAX];
+	uint32_t later_count;
+	uint64_t later_order;
+	struct swap_message message[SWAP_MESSAGES_MAX];
+	uint32_t message_free, messages;
+	struct sl_action reaction[1024];
+	uint32_t reactions;
+	uint64_t forced_mood; /* 0: as the seed says; else mood + 1 */
+	/* Called for each action, in scenes. */
+	void (*watch)(struct swap_world *world, const struct sl_action *action);
+	char failed[700];
+};
+
+void swap_world_init(struct swap_world *world, uint64_t seed);
+void swap_world_fini(struct swap_world *world);
+/* Runs until `events` events were taken or something broke; false then, and failed says what. */
+bool swap_world_run(struct swap_world *world, uint64_t events);
+
+/* --- for scenes: a world without chance; the caller sets gpus, capacity, links, pool, config --- */
+void swap_world_script(struct swap_world *world);
+uint32_t swap_world_workload(
+	struct swap_world *world, struct swap_workload workload); /* its slot */
+uint32_t swap_world_client(struct swap_world *world, uint32_t workload);
+/* Until this moment; false when a rule broke. */
+bool swap_world_until(struct swap_world *world, sl_ns at);
+
+/* --- between the files of the world --- */
+void swap_step(struct swap_world *w, struct sl_event event);
+void swap_fail(struct swap_world *w, const char *format, ...) SL_PRINTF(2, 3);
+void swap_later(struct swap_world *w, sl_ns after, struct swap_later later);
+sl_ns swap_span(struct swap_world *w, sl_ns least, sl_ns most);
+uint32_t swap_gpu_of(struct swap_world *w, uint32_t mask); /* one of them */
+struct swap_client *swap_find(struct swap_world *w, uint64_t id);
+/* --- swap_programs.c --- */
+void swap_send(struct swap_world *w, uint32_t slot, struct sl_event event);
+void swap_join(struct swap_world *w, uint32_t workload);
+void swap_think(struct swap_world *w, uint32_t slot);
+void swap_think_after(struct swap_world *w, uint32_t slot, sl_ns after);
+void swap_created(struct swap_world *w, uint32_t slot);
+void swap_quiet(struct swap_world *w, uint32_t slot);
+void swap_beat(struct swap_world *w, uint32_t slot);
+void swap_report(struct swap_world *w, uint32_t slot);
+void swap_exit(struct swap_world *w, uint32_t slot);
+void swap_free(struct swap_world *w, uint32_t slot, uint32_t gpu, uint64_t bytes);
+/* Something about its gate may have changed. */
+void swap_gate(struct swap_world *w, uint32_t slot);
+bool swap_is_out(const struct swap_client *c);
+/* --- swap_orders.c --- */
+void swap_receive(struct swap_world *w, uint32_t slot, const struct sl_action *action);
+void swap_order_goes_on(struct swap_world *w, uint32_t slot);
+/* --- swap_trouble.c --- */
+void swap_people(struct swap_world *w);
+void swap_trouble(struct swap_world *w);
+void swap_go_on(struct swap_world *w, uint32_t slot);
+void swap_restart(struct swap_world *w);
+void swap_back(struct swap_world *w, uint32_t gpu);
+void swap_introduce(struct swap_world *w);
+void swap_calm(struct swap_world *w); /* everything that was broken is mended */
+void swap_arrive(struct swap_world *w, struct swap_workload workload);
+void swap_arrive_drawn(struct swap_world *w);
+void swap_remove(struct swap_world *w, uint32_t slot);
+
+#endif
