@@ -23,6 +23,7 @@ static void finish(struct swap_world *w, uint32_t slot, enum sl_swap_outcome out
 	struct swap_client *c = &w->client[slot];
 	struct swap_order o = c->order;
 
+	w->copied_ns += o.copied;
 	c->order.phase = ORDER_NONE;
 	w->stats.done[outcome]++;
 	w->stats.causes[cause]++;
@@ -90,7 +91,8 @@ static void move_out(struct swap_world *w, uint32_t slot)
 				SWAP_CHUNK, o->moves / 2 / SWAP_CHUNK * SWAP_CHUNK);
 		make_store(w, c, o->moves);
 		o->phase = ORDER_COPIES;
-		go_on_after(w, slot, copy_time(o->moves, w->link_out[o->gpu]));
+		o->copied = copy_time(o->moves, w->link_out[o->gpu]);
+		go_on_after(w, slot, o->copied);
 	}
 }
 
@@ -170,7 +172,8 @@ static void begin(struct swap_world *w, uint32_t slot, struct swap_order order)
 			return;
 		}
 	}
-	go_on_after(w, slot, copy_time(c->order.moves, w->link_in[order.gpu]));
+	c->order.copied = copy_time(c->order.moves, w->link_in[order.gpu]);
+	go_on_after(w, slot, c->order.copied);
 }
 
 static void on_grant(struct swap_world *w, uint32_t slot, const struct sl_action *a)

@@ -152,7 +152,7 @@ void swap_beat(struct swap_world *w, uint32_t slot)
 	if (c->probe == SL_PROBE_OFF || !c->connected)
 		return;
 	pulse(w, slot);
-	swap_later(w, w->beat,
+	swap_later(w, w->drains ? 5 * SL_S : w->beat,
 		(struct swap_later){.kind = LATER_BEAT, .slot = slot, .id = c->id});
 }
 
@@ -164,13 +164,30 @@ void swap_quiet(struct swap_world *w, uint32_t slot)
 		return;
 	c->busy = false;
 	c->idle_since = w->now;
-	pulse(w, slot);
+	if (c->probe != SL_PROBE_OFF)
+		swap_later(w, 20 * SL_MS,
+			(struct swap_later){.kind = LATER_PROMPT,
+				.slot = slot,
+				.id = c->id,
+				.number = w->now});
+}
+
+/* A change is told soon, if it lasts. */
+void swap_prompt(struct swap_world *w, uint32_t slot, sl_ns idle_since)
+{
+	if (!w->client[slot].busy && w->client[slot].idle_since == idle_since)
+		pulse(w, slot);
+}
+
+sl_ns swap_open(const struct swap_world *w, const struct swap_client *c)
+{
+	return c->open_ns + (c->is_open ? w->now - c->opened_at : 0);
 }
 
 static void submit(struct swap_world *w, uint32_t slot, sl_ns piece)
 {
 	struct swap_client *c = &w->client[slot];
-	bool was_busy = c->busy;
+	bool was_busy = c->busy, is_news = !was_busy && w->now - c->idle_since > 20 * SL_MS;
 
 	if (!was_busy) {
 		c->busy = true;
@@ -180,7 +197,7 @@ static void submit(struct swap_world *w, uint32_t slot, sl_ns piece)
 	c->busy_until = sl_max_u64(w->now, c->busy_until) + piece;
 	swap_later(w, c->busy_until - w->now,
 		(struct swap_later){.kind = LATER_QUIET, .slot = slot, .id = c->id});
-	if (!was_busy || w->now - c->told_work > 250 * SL_MS) {
+	if (is_news || w->now - c->told_work > 250 * SL_MS) {
 		c->told_work = w->now;
 		swap_send(w, slot,
 			(struct sl_event){.type = SL_EVENT_WORK, .work = {c->id}});

@@ -453,6 +453,7 @@ static void clear(struct swap_world *w)
 	w->lost_mask = 0;
 	w->drains = false;
 	w->drain_from = 0;
+	w->judged_from = w->copied_ns = 0;
 	w->episode_began = w->now;
 }
 
@@ -487,7 +488,7 @@ static void begin_episode(struct swap_world *w)
 				 : (enum swap_mood)draw(w, mood_weight, SWAP_MOOD_COUNT);
 	w->faults = w->mood == SWAP_CHAOS;
 	draw_machine(w);
-	w->beat = swap_span(w, 10 * SL_MS, 500 * SL_MS);
+	w->beat = swap_span(w, 50 * SL_MS, SL_S);
 	w->workloads_most = w->mood == SWAP_TURNS
 				    ? 2 + (uint32_t)sl_rng_below(&w->rng, 5)
 				    : 2 + (uint32_t)swap_span(w, 1, SWAP_WORKLOADS - 2);
@@ -602,6 +603,7 @@ static void happen(struct swap_world *w, const struct swap_later *later)
 			swap_order_goes_on(w, later->slot);
 		break;
 	case LATER_QUIET: swap_quiet(w, later->slot); break;
+	case LATER_PROMPT: swap_prompt(w, later->slot, later->number); break;
 	case LATER_BEAT: swap_beat(w, later->slot); break;
 	case LATER_REPORT: swap_report(w, later->slot); break;
 	case LATER_GO_ON: swap_go_on(w, later->slot); break;
@@ -638,6 +640,7 @@ static bool has_next(const struct swap_world *w, sl_ns until)
 static void end_episode(struct swap_world *w)
 {
 	if (!w->drains) {
+		swap_fair_judge(w);
 		w->drains = true;
 		w->drain_from = w->now;
 		swap_calm(w);
@@ -665,6 +668,7 @@ bool swap_world_run(struct swap_world *w, uint64_t events)
 			w->episode_ends = w->stats.events; /* nobody is left */
 			continue;
 		}
+		swap_fair_look(w);
 		if (!w->failed[0])
 			one(w);
 		if (w->stats.events > w->episode_ends + 400000)

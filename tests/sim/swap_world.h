@@ -67,7 +67,7 @@ struct swap_order {
 	bool is_restore;
 	uint64_t id, bytes, moves, serial;
 	uint32_t gpu;
-	sl_ns began, deadline;
+	sl_ns began, deadline, copied;
 };
 
 struct swap_client {
@@ -90,6 +90,7 @@ struct swap_client {
 	struct swap_order order;
 	bool is_open;
 	sl_ns opened_at, open_ns; /* how long its gate was open, in all */
+	sl_ns open_then;          /* of it, when the judging of turns began */
 };
 
 enum swap_kind {
@@ -99,6 +100,7 @@ enum swap_kind {
 	LATER_UP,    /* number: a message to the node */
 	LATER_DOWN,
 	LATER_QUIET, /* client: a piece of work has ended */
+	LATER_PROMPT, /* client, number: since when it was idle */
 	LATER_BEAT,
 	LATER_RELEASED,
 	LATER_REPORT,
@@ -162,6 +164,7 @@ struct swap_world {
 	uint32_t message_free, messages;
 	struct sl_action reaction[1024];
 	uint32_t reactions;
+	sl_ns judged_from, copied_ns; /* turns: since when, and spent with copying since then */
 	uint64_t forced_mood; /* 0: as the seed says; else mood + 1 */
 	/* Called for each action, in scenes. */
 	void (*watch)(struct swap_world *world, const struct sl_action *action);
@@ -195,6 +198,7 @@ void swap_think(struct swap_world *w, uint32_t slot);
 void swap_think_after(struct swap_world *w, uint32_t slot, sl_ns after);
 void swap_created(struct swap_world *w, uint32_t slot);
 void swap_quiet(struct swap_world *w, uint32_t slot);
+void swap_prompt(struct swap_world *w, uint32_t slot, sl_ns idle_since);
 void swap_beat(struct swap_world *w, uint32_t slot);
 void swap_report(struct swap_world *w, uint32_t slot);
 void swap_exit(struct swap_world *w, uint32_t slot);
@@ -202,6 +206,13 @@ void swap_free(struct swap_world *w, uint32_t slot, uint32_t gpu, uint64_t bytes
 /* Something about its gate may have changed. */
 void swap_gate(struct swap_world *w, uint32_t slot);
 bool swap_is_out(const struct swap_client *c);
+/* How long its gate was open, in all, as of now. */
+sl_ns swap_open(const struct swap_world *w, const struct swap_client *c);
+/* --- swap_fair.c --- */
+/* Where only turns are going on: begin to judge them once everybody has what it wants. */
+void swap_fair_look(struct swap_world *w);
+/* Shares against weights, and what was lost to copying. */
+void swap_fair_judge(struct swap_world *w);
 /* --- swap_orders.c --- */
 void swap_receive(struct swap_world *w, uint32_t slot, const struct sl_action *action);
 void swap_order_goes_on(struct swap_world *w, uint32_t slot);
