@@ -146,13 +146,10 @@ struct sl_gate_thread *sl_gate_borrow(void)
 	return record;
 }
 
-void sl_gate_give_back(struct sl_gate_thread *self)
+static void return_record(struct sl_gate_thread *self)
 {
 	int saved_errno = errno;
 
-	if (!self || !self->depth)
-		return;
-	__atomic_store_n(&self->depth, self->depth - 1, __ATOMIC_RELEASE);
 	if (!self->lent || self->depth)
 		return;
 	self->lent = false;
@@ -161,6 +158,14 @@ void sl_gate_give_back(struct sl_gate_thread *self)
 		sl_libc_key_set(key, NULL);
 	__atomic_store_n(&self->in_use, 0, __ATOMIC_RELEASE);
 	errno = saved_errno;
+}
+
+void sl_gate_give_back(struct sl_gate_thread *self)
+{
+	if (!self || !self->depth)
+		return;
+	__atomic_store_n(&self->depth, self->depth - 1, __ATOMIC_RELEASE);
+	return_record(self);
 }
 
 static bool is_stale(sl_ns told_ns, sl_ns now_ns)
@@ -200,6 +205,31 @@ void sl_gate_enter_slowly(struct sl_gate_thread *self)
 	}
 	if (sl_unlikely(__atomic_load_n(&self->parked_ns, __ATOMIC_RELAXED)))
 		tell_parked(self, 0);
+}
+
+bool sl_gate_try(struct sl_gate_thread *self)
+{
+	if (self->depth) {
+		sl_gate_enter(self);
+		return true;
+	}
+	self->stack = sl_gate_stack();
+	__atomic_store_n(&self->depth, 1, __ATOMIC_SEQ_CST);
+	if (__atomic_load_n(&sl_gate_word, __ATOMIC_SEQ_CST) >= SL_GATE_CLOSER) {
+		__atomic_store_n(&self->depth, 0, __ATOMIC_RELEASE);
+		tell_parked(self, sl_clock_now());
+		return false;
+	}
+	if (__atomic_load_n(&self->parked_ns, __ATOMIC_RELAXED))
+		tell_parked(self, 0);
+	return true;
+}
+
+void sl_gate_give_up(struct sl_gate_thread *self)
+{
+	if (__atomic_load_n(&self->parked_ns, __ATOMIC_RELAXED))
+		tell_parked(self, 0);
+	return_record(self);
 }
 
 bool sl_gate_is_on_signal_stack(void)

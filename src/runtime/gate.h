@@ -48,6 +48,10 @@ struct sl_gate_thread *sl_gate_attach(void) SL_COLD;
 struct sl_gate_thread *sl_gate_borrow(void);
 /* Leaves, without counting a submission. NULL is fine. */
 void sl_gate_give_back(struct sl_gate_thread *self);
+/* As sl_gate_enter, but false instead of a wait; until then or sl_gate_give_up the thread counts as parked. */
+SL_MUST_CHECK bool sl_gate_try(struct sl_gate_thread *self);
+/* It no longer tries. */
+void sl_gate_give_up(struct sl_gate_thread *self);
 void sl_gate_enter_slowly(struct sl_gate_thread *self) SL_COLD;
 /* An entry at a depth above 0: a nested one, or one after a jump. */
 void sl_gate_enter_again(struct sl_gate_thread *self, uintptr_t stack) SL_COLD;

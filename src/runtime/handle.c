@@ -492,6 +492,24 @@ void sl_mappings_allow(uint64_t address, uint64_t bytes, const CUmemAccessDesc *
 	drop_lock();
 }
 
+bool sl_mappings_access(
+	uint64_t address, const CUmemLocation *where, unsigned long long *flags)
+{
+	const struct sl_mapping *mapping;
+	bool found;
+
+	take_lock();
+	mapping = mapping_from(address);
+	found = mapping && mapping->extent.address <= address;
+	*flags = CU_MEM_ACCESS_FLAGS_PROT_NONE;
+	for (uint32_t i = 0; found && i < mapping->access_count; i++) {
+		if (is_same(&mapping->accesses[i].where, where))
+			*flags = mapping->accesses[i].flags;
+	}
+	drop_lock();
+	return found;
+}
+
 bool sl_mappings_next(uint64_t end, uint64_t *address, uint64_t *bytes)
 {
 	const struct sl_mapping *mapping;

@@ -60,6 +60,9 @@ struct sl_handle {
 		references; /* the program's; of the driver's there is one as long as there are any */
 	uint32_t bound; /* to multicast objects */
 	uint32_t users; /* threads in a call with it */
+	/* On the host: neither it nor any of its mappings is in the driver. Written while the control lock is
+	 * closed, read inside. */
+	bool evicted;
 	struct sl_link mappings;
 	struct sl_link
 		bindings; /* of a multicast object: what is bound to it (multicast.c) */
@@ -148,6 +151,9 @@ void sl_mappings_put_back(struct sl_link *taken);
 void sl_mappings_drop(struct sl_link *taken);
 /* Each mapping that the range touches has this access now. */
 void sl_mappings_allow(uint64_t address, uint64_t bytes, const CUmemAccessDesc *access);
+/* The access that `where` has to the mapping at address, as the driver would tell. False: nothing is mapped there. */
+bool sl_mappings_access(
+	uint64_t address, const CUmemLocation *where, unsigned long long *flags);
 /* The mapping after `address` that the range touches: *address and *bytes become its own. */
 bool sl_mappings_next(uint64_t end, uint64_t *address, uint64_t *bytes);
 

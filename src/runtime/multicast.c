@@ -8,12 +8,14 @@
  * the bind did.
  */
 #include "runtime/multicast.h"
+#include "runtime/control.h"
 #include "runtime/handle.h"
 #include "runtime/hidden.h"
 #include "runtime/hold.h"
 #include "runtime/hooks.h"
 #include "runtime/mode.h"
 #include "runtime/room.h"
+#include "runtime/swap.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -169,33 +171,40 @@ static bool bind_range(
 	return bound;
 }
 
+/* All memory is there from here to bind_fini. */
 static void bind_init(struct bind *bind, CUmemGenericAllocationHandle object,
 	CUmemGenericAllocationHandle mem)
 {
+	sl_swap_keep();
 	bind->object = sl_handle_use(object, &bind->real_object);
 	bind->mem = sl_handle_use(mem, &bind->real_mem);
 	sl_list_init(&bind->list);
 }
 
-/* The driver has spoken. An object that is none of ours cannot tell when it ends: what is bound to it
- * stays held for good. */
+/* An object that is none of ours cannot tell when it ends: what is bound to it stays held for good. */
+static void keep_bindings(struct bind *bind)
+{
+	(void)pthread_mutex_lock(&lock);
+	sl_list_foreach_safe (link, &bind->list) {
+		sl_list_unlink(link);
+		if (bind->object)
+			sl_list_push_tail(&bind->object->bindings, link);
+		else
+			free(SL_LIST_ENTRY(link, struct binding, link));
+	}
+	(void)pthread_mutex_unlock(&lock);
+}
+
+/* The driver has spoken. */
 static CUresult bind_fini(struct bind *bind, CUresult result)
 {
-	if (result != CUDA_SUCCESS) {
+	if (result != CUDA_SUCCESS)
 		drop_bindings(&bind->list);
-	} else {
-		(void)pthread_mutex_lock(&lock);
-		sl_list_foreach_safe (link, &bind->list) {
-			sl_list_unlink(link);
-			if (bind->object)
-				sl_list_push_tail(&bind->object->bindings, link);
-			else
-				free(SL_LIST_ENTRY(link, struct binding, link));
-		}
-		(void)pthread_mutex_unlock(&lock);
-	}
+	else
+		keep_bindings(bind);
 	sl_handle_leave(bind->mem);
 	sl_handle_leave(bind->object);
+	sl_swap_keep_end();
 	return sl_hidden_changed(result);
 }
 
@@ -276,14 +285,19 @@ SL_EXPORT CUresult cuMulticastUnbind(
 	struct bind bind;
 	CUresult r;
 
-	bind_init(&bind, value, 0);
+	bind.object = sl_handle_use(value, &bind.real_object);
+	sl_list_init(&bind.list);
+	sl_control_enter();
 	if (bind.object)
 		take_bindings(bind.object, dev, offset, bytes, &bind.list);
 	r = sl_real.cuMulticastUnbind(bind.real_object, dev, offset, bytes);
 	if (r == CUDA_SUCCESS)
 		drop_bindings(&bind.list);
+	sl_control_leave();
 	/* What is left on the list stays bound, since the driver refused. */
-	(void)bind_fini(&bind, CUDA_SUCCESS);
+	keep_bindings(&bind);
+	sl_handle_leave(bind.object);
+	(void)sl_hidden_changed(r);
 	return r;
 }
 
@@ -295,13 +309,16 @@ SL_EXPORT CUresult cuLogicalEndpointBindMem(CUlogicalEndpointId endpoint, CUdevi
 	cuuint64_t bytes, unsigned long long flags)
 {
 	CUmemGenericAllocationHandle real;
-	struct sl_handle *mem = sl_handle_use(value, &real);
 	CUresult r = CUDA_ERROR_OUT_OF_MEMORY;
+	struct sl_handle *mem;
 
+	sl_swap_keep();
+	mem = sl_handle_use(value, &real);
 	if (!mem || sl_handle_hold(mem, SL_WHY_FABRIC))
 		r = sl_real.cuLogicalEndpointBindMem(
 			endpoint, dev, offset, real, mem_offset, bytes, flags);
 	sl_handle_leave(mem);
+	sl_swap_keep_end();
 	return r;
 }
 
@@ -309,10 +326,13 @@ SL_EXPORT CUresult cuLogicalEndpointBindAddr(CUlogicalEndpointId endpoint, CUdev
 	cuuint64_t offset, void *ptr, cuuint64_t bytes, unsigned long long flags)
 {
 	CUdeviceptr at = (CUdeviceptr)(uintptr_t)ptr;
+	CUresult r = CUDA_ERROR_OUT_OF_MEMORY;
 
-	if (sl_mode_is_active() && (!sl_handle_hold_range(at, bytes, SL_WHY_FABRIC) ||
-					   !sl_hold_range(at, bytes)))
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	return sl_real.cuLogicalEndpointBindAddr(
-		endpoint, dev, offset, ptr, bytes, flags);
+	sl_swap_keep();
+	if (!sl_mode_is_active() || (sl_handle_hold_range(at, bytes, SL_WHY_FABRIC) &&
+					    sl_hold_range(at, bytes)))
+		r = sl_real.cuLogicalEndpointBindAddr(
+			endpoint, dev, offset, ptr, bytes, flags);
+	sl_swap_keep_end();
+	return r;
 }

@@ -7,6 +7,7 @@
  * was told right, and who still waits goes on waiting.
  */
 #include "runtime/offer.h"
+#include "runtime/control.h"
 #include "runtime/futex.h"
 #include "runtime/hold.h"
 #include "runtime/libc.h"
@@ -14,6 +15,7 @@
 #include "runtime/region.h"
 #include "runtime/session_state.h"
 #include "runtime/slab.h"
+#include "runtime/swap.h"
 
 #include "base/log.h"
 #include "base/step.h"
@@ -165,10 +167,12 @@ static CUresult export_all(const struct sl_offer *offer, int **out)
 	CUresult r = fds ? CUDA_SUCCESS : CUDA_ERROR_OPERATING_SYSTEM;
 	uint32_t done = 0;
 
+	sl_control_enter();
 	while (r == CUDA_SUCCESS && done < offer->view.count) {
 		r = sl_backing_export(&offer->view, done, &fds[done]);
 		done += r == CUDA_SUCCESS;
 	}
+	sl_control_leave();
 	if (r == CUDA_SUCCESS) {
 		*out = fds;
 		return r;
@@ -214,6 +218,19 @@ static void say_offer(struct sl_offer *offer, const int *fds)
 	}
 }
 
+/* What was on the host when it became held comes back first. Who frees it meanwhile waits for us, and ends
+ * the offer before. */
+static CUresult export_resident(struct sl_offer *offer, int **fds)
+{
+	CUresult r;
+
+	if (!sl_swap_need_unless(&offer->state, ENDED))
+		return CUDA_ERROR_INVALID_VALUE;
+	r = export_all(offer, fds);
+	sl_swap_done();
+	return r;
+}
+
 /* Holds, exports and sends. What is held once stays so: others may have it already. */
 static void work(struct sl_offer *offer)
 {
@@ -230,7 +247,7 @@ static void work(struct sl_offer *offer)
 	if (r == CUDA_SUCCESS) {
 		offer->holds = true;
 		sl_step(C_IPC_HELD);
-		r = export_all(offer, &fds);
+		r = export_resident(offer, &fds);
 	}
 	if (r == CUDA_SUCCESS)
 		sl_step(C_IPC_EXPORTED);

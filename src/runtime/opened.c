@@ -6,6 +6,7 @@
  * since every query about a pointer that is nobody else's looks here.
  */
 #include "runtime/opened.h"
+#include "runtime/control.h"
 #include "runtime/device.h"
 #include "runtime/futex.h"
 #include "runtime/hooks.h"
@@ -224,12 +225,14 @@ static void unmap(struct mapping *m)
 {
 	CUresult r = CUDA_SUCCESS, one;
 
+	sl_control_enter();
 	for (uint32_t i = 0; i < m->mapped; i++) {
 		one = sl_real.cuMemUnmap(m->base + i * m->chunk_bytes, bytes_of(m, i));
 		r = r == CUDA_SUCCESS ? one : r;
 	}
 	if (r == CUDA_SUCCESS && m->base)
 		r = sl_real.cuMemAddressFree(m->base, m->bytes);
+	sl_control_leave();
 	if (r != CUDA_SUCCESS)
 		sl_warning("memory of another process stays mapped at %#llx: error %d",
 			m->base, (int)r);
@@ -308,8 +311,10 @@ static CUresult ask_and_map(
 	struct sl_open open;
 	CUresult r = sl_open_ask(&open, block->key);
 
+	sl_control_enter();
 	if (r == CUDA_SUCCESS)
 		r = map(m, &open, dev, peers);
+	sl_control_leave();
 	/* The memory is mapped by now, or will not be. */
 	sl_open_close(&open);
 	if (r == CUDA_SUCCESS && !is_inside(m, block))

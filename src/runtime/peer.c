@@ -7,6 +7,7 @@
  * without either: one that has gone meanwhile is nobody's concern any more.
  */
 #include "runtime/peer.h"
+#include "runtime/control.h"
 #include "runtime/hold.h"
 #include "runtime/hooks.h"
 #include "runtime/mode.h"
@@ -14,6 +15,7 @@
 #include "runtime/region.h"
 #include "runtime/slab.h"
 #include "runtime/supply.h"
+#include "runtime/swap.h"
 
 #include "base/log.h"
 
@@ -111,6 +113,20 @@ static bool turn(CUdeviceptr base, uint64_t bit, bool on, uint64_t *bytes)
 	return turned;
 }
 
+/* All chunks must be there: those of a block that is held are, or come back. */
+static CUresult allow(
+	CUdeviceptr base, uint64_t bytes, CUdevice dev, CUmemAccess_flags flags)
+{
+	CUresult r;
+
+	sl_swap_need();
+	sl_control_enter();
+	r = sl_backing_allow(base, bytes, dev, flags);
+	sl_control_leave();
+	sl_swap_done();
+	return r;
+}
+
 /* Opens the block that begins at base to the device, and holds it. */
 static CUresult open_block(CUdeviceptr base, CUdevice dev)
 {
@@ -123,7 +139,7 @@ static CUresult open_block(CUdeviceptr base, CUdevice dev)
 		(void)turn(base, bit_of(dev), false, &again);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
-	r = sl_backing_allow(base, bytes, dev, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+	r = allow(base, bytes, dev, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
 	/* If the block is no longer there its memory was freed meanwhile. */
 	if (r == CUDA_SUCCESS || !turn(base, bit_of(dev), false, &again))
 		return CUDA_SUCCESS;
@@ -138,7 +154,10 @@ static void close_block(CUdeviceptr base, CUdevice dev)
 
 	if (!turn(base, bit_of(dev), false, &bytes))
 		return;
+	/* Held since it was opened, so it is there. */
+	sl_control_enter();
 	r = sl_backing_allow(base, bytes, dev, CU_MEM_ACCESS_FLAGS_PROT_NONE);
+	sl_control_leave();
 	if (r != CUDA_SUCCESS && turn(base, bit_of(dev), true, &again))
 		sl_warning(
 			"device %d keeps access to %#llx: error %d", dev, base, (int)r);
@@ -214,14 +233,20 @@ static CUresult open_space(CUcontext owner, CUdevice dev)
 
 static CUresult admit(struct sl_space *space, struct sl_backing *backing, CUdevice dev)
 {
+	CUresult r;
+
 	/* A slab that was empty before is open already. */
 	if (backing->allowed & bit_of(dev))
 		return CUDA_SUCCESS;
 	if (!sl_hold_backing(backing, space->gpu))
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	backing->allowed |= bit_of(dev);
-	return sl_backing_allow(
+	/* Nobody knows it yet, so it is not moved. */
+	sl_control_enter();
+	r = sl_backing_allow(
 		backing->base, backing->bytes, dev, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+	sl_control_leave();
+	return r;
 }
 
 CUresult sl_peer_admit(struct sl_space *space, struct sl_backing *backing)

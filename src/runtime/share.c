@@ -5,12 +5,14 @@
  * is. A descriptor that the driver made is taken back if the memory may not become held; where nothing
  * could be taken back, the memory is made held first.
  */
+#include "runtime/control.h"
 #include "runtime/gate.h"
 #include "runtime/handle.h"
 #include "runtime/hidden.h"
 #include "runtime/hold.h"
 #include "runtime/hooks.h"
 #include "runtime/mode.h"
+#include "runtime/swap.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -31,15 +33,21 @@ SL_EXPORT CUresult cuMemExportToShareableHandle(void *out,
 	unsigned long long flags)
 {
 	CUmemGenericAllocationHandle real;
-	struct sl_handle *handle = sl_handle_use(value, &real);
-	CUresult r = sl_real.cuMemExportToShareableHandle(out, real, type, flags);
+	struct sl_handle *handle;
+	CUresult r;
 
+	sl_swap_keep();
+	handle = sl_handle_use(value, &real);
+	sl_control_enter();
+	r = sl_real.cuMemExportToShareableHandle(out, real, type, flags);
+	sl_control_leave();
 	if (handle && r == CUDA_SUCCESS && !sl_handle_hold(handle, SL_WHY_EXPORTED)) {
 		if (type == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
 			close_quietly(*(int *)out);
 		r = CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	sl_handle_leave(handle);
+	sl_swap_keep_end();
 	return r;
 }
 
@@ -56,7 +64,9 @@ SL_EXPORT CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *
 	handle = sl_handle_new(SL_HANDLE_IMPORTED, 0);
 	if (!handle)
 		return CUDA_ERROR_OUT_OF_MEMORY;
+	sl_control_enter();
 	r = sl_real.cuMemImportFromShareableHandle(&real, os_handle, type);
+	sl_control_leave();
 	if (r != CUDA_SUCCESS) {
 		sl_handle_discard(handle);
 		return r;
@@ -71,11 +81,16 @@ SL_EXPORT CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *
 SL_EXPORT CUresult cuMemGetHandleForAddressRange(void *out, CUdeviceptr ptr, size_t bytes,
 	CUmemRangeHandleType type, unsigned long long flags)
 {
-	CUresult r = sl_real.cuMemGetHandleForAddressRange(out, ptr, bytes, type, flags);
+	bool held = true;
+	CUresult r;
 
-	if (r != CUDA_SUCCESS || !sl_mode_is_active() ||
-		(sl_hold_range(ptr, bytes) &&
-			sl_handle_hold_range(ptr, bytes, SL_WHY_ADDRESS)))
+	sl_swap_keep();
+	r = sl_real.cuMemGetHandleForAddressRange(out, ptr, bytes, type, flags);
+	if (r == CUDA_SUCCESS && sl_mode_is_active())
+		held = sl_hold_range(ptr, bytes) &&
+		       sl_handle_hold_range(ptr, bytes, SL_WHY_ADDRESS);
+	sl_swap_keep_end();
+	if (held)
 		return r;
 	if (type == CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD)
 		close_quietly(*(int *)out);
@@ -142,20 +157,25 @@ static bool tiles_init(
 	})
 
 /* What the array keeps of a handle that the program releases meanwhile shows up as hidden bytes. */
-#define MAP_ARRAY(symbol)                                                  \
-	SL_EXPORT CUresult symbol(                                         \
-		CUarrayMapInfo *list, unsigned int count, CUstream stream) \
-	{                                                                  \
-		struct tiles tiles;                                        \
-		CUresult r;                                                \
-                                                                           \
-		if (!list || !count || !sl_mode_is_active())               \
-			return GATED(sl_real.symbol(list, count, stream)); \
-		if (!tiles_init(&tiles, list, count))                      \
-			return CUDA_ERROR_OUT_OF_MEMORY;                   \
-		r = GATED(sl_real.symbol(tiles.list, count, stream));      \
-		tiles_fini(&tiles, count);                                 \
-		return sl_hidden_changed(r);                               \
+#define MAP_ARRAY(symbol)                                                     \
+	SL_EXPORT CUresult symbol(                                            \
+		CUarrayMapInfo *list, unsigned int count, CUstream stream)    \
+	{                                                                     \
+		struct tiles tiles;                                           \
+		CUresult r;                                                   \
+                                                                              \
+		if (!list || !count || !sl_mode_is_active())                  \
+			return GATED(sl_real.symbol(list, count, stream));    \
+		sl_swap_keep();                                               \
+		r = CUDA_ERROR_OUT_OF_MEMORY;                                 \
+		if (tiles_init(&tiles, list, count)) {                        \
+			r = GATED(sl_real.symbol(tiles.list, count, stream)); \
+			tiles_fini(&tiles, count);                            \
+		}                                                             \
+		sl_swap_keep_end();                                           \
+		if (r == CUDA_ERROR_OUT_OF_MEMORY)                            \
+			return r;                                             \
+		return sl_hidden_changed(r);                                  \
 	}
 
 MAP_ARRAY(cuMemMapArrayAsync)

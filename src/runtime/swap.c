@@ -35,6 +35,8 @@
 #define CONTROL_SPAN_NS (10 * SL_S)
 /* Who wants something that only a jump out of a signal handler can have ended is looked for again. */
 #define WANT_SPAN_NS (1 * SL_S)
+/* Between looks at the gate of a thread that may have to give up. */
+#define TRY_SPAN_NS (5 * SL_MS)
 /* Between tries to bring back what a daemon that knows nothing of it will never order back. */
 #define ALONE_SPAN_NS (1 * SL_S)
 
@@ -53,10 +55,11 @@ static uint32_t order_count;
 static uint64_t running_number;
 static bool running, started;
 /* Atomic. */
-static uint32_t wanted; /* futex: counts reasons to look */
-static uint32_t stop;   /* the order that is carried out is not needed any more */
-static bool out;        /* something is on the host, or may be in a moment */
-static bool alone;      /* the daemon is too old to order anything back */
+static uint32_t wanted;  /* futex: counts reasons to look */
+static uint32_t stop;    /* the order that is carried out is not needed any more */
+static bool out;         /* something is on the host, or may be in a moment */
+static uint32_t keepers; /* threads that need all of it to stay for a moment */
+static bool alone;       /* the daemon is too old to order anything back */
 /* The swap thread's. */
 static bool gate_closed;
 static bool given_up[SL_GPUS_MAX]; /* nothing can come back to it */
@@ -217,6 +220,9 @@ static enum sl_wire_swap_cause prepare(const struct order *order)
 		return late_cause();
 	if (sl_capture_is_open())
 		return SL_WIRE_SWAP_CAPTURE;
+	/* They count themselves inside of the gate. */
+	if (__atomic_load_n(&keepers, __ATOMIC_ACQUIRE))
+		return SL_WIRE_SWAP_BUSY;
 	cause = prove(order);
 	if (cause != SL_WIRE_SWAP_NO_CAUSE)
 		return cause;
@@ -522,11 +528,39 @@ void sl_swap_done(void)
 	sl_gate_give_back(sl_gate_self);
 }
 
+bool sl_swap_need_unless(uint32_t *word, uint32_t value)
+{
+	struct sl_gate_thread *self = sl_gate_borrow();
+	uint32_t now;
+
+	while (self && !sl_gate_try(self)) {
+		now = __atomic_load_n(word, __ATOMIC_ACQUIRE);
+		if (now == value) {
+			sl_gate_give_up(self);
+			return false;
+		}
+		sl_futex_wait(word, now, TRY_SPAN_NS);
+	}
+	return true;
+}
+
+void sl_swap_keep(void)
+{
+	sl_swap_need();
+	__atomic_fetch_add(&keepers, 1, __ATOMIC_ACQ_REL);
+	sl_swap_done();
+}
+
+void sl_swap_keep_end(void)
+{
+	__atomic_fetch_sub(&keepers, 1, __ATOMIC_ACQ_REL);
+}
+
 void sl_swap_forget(void)
 {
 	(void)pthread_mutex_init(&lock, NULL);
 	order_count = 0;
 	running = started = out = alone = gate_closed = told_want = false;
-	wanted = stop = told_generation = 0;
+	wanted = stop = keepers = told_generation = 0;
 	memset(given_up, 0, sizeof(given_up));
 }

@@ -10,8 +10,13 @@
  * after it. What a call makes is entered after it, what it ends is taken out before it and put back if
  * the driver refuses: addresses and handles may be another thread's as soon as the driver has ended
  * them.
+ *
+ * A handle may be on the host (handle->evicted), and then the driver knows neither it nor its mappings. What ends
+ * something works on the record alone; what would make the driver look waits until all is back. Either
+ * happens inside the control lock, so that nothing moves meanwhile.
  */
 #include "runtime/capture.h"
+#include "runtime/control.h"
 #include "runtime/device.h"
 #include "runtime/handle.h"
 #include "runtime/hidden.h"
@@ -21,6 +26,7 @@
 #include "runtime/pagemap.h"
 #include "runtime/passed.h"
 #include "runtime/space.h"
+#include "runtime/swap.h"
 
 /* May be a sparse array's. */
 #define USAGE_TILE_POOL 1
@@ -73,9 +79,11 @@ static CUresult create_charged(struct sl_handle *handle, CUdevice dev,
 
 	if (!sl_passed_ask(&passed, dev, handle->bytes, charge, &r))
 		return r;
-	do
+	do {
+		sl_control_enter();
 		r = sl_real.cuMemCreate(real, handle->bytes, prop, handle->flags);
-	while (sl_passed_again(&passed, &r));
+		sl_control_leave();
+	} while (sl_passed_again(&passed, &r));
 	sl_passed_settle(&passed, r == CUDA_SUCCESS ? handle->bytes : 0);
 	handle->gpu = passed.gpu;
 	handle->charged_bytes = passed.bytes;
@@ -120,15 +128,17 @@ SL_EXPORT CUresult cuMemRelease(CUmemGenericAllocationHandle value)
 
 	if (!handle)
 		return sl_hidden_changed(sl_real.cuMemRelease(real));
+	sl_control_enter();
 	switch (sl_handle_unreference(handle, &real)) {
 	case SL_HANDLE_LAST:
-		r = sl_real.cuMemRelease(real);
+		r = handle->evicted ? CUDA_SUCCESS : sl_real.cuMemRelease(real);
 		sl_handle_released(handle, r == CUDA_SUCCESS);
 		break;
 	case SL_HANDLE_NONE: r = CUDA_ERROR_INVALID_VALUE; break;
 	default: break;
 	}
 	sl_handle_leave(handle);
+	sl_control_leave();
 	return r;
 }
 
@@ -144,20 +154,11 @@ static CUresult revive(struct sl_handle *handle, void *addr)
 	return r;
 }
 
-/* On what cuMemAlloc gave there is no handle to have, as with the driver. One of several would be worse
- * than none: users map the first and believe they have all. */
-SL_EXPORT CUresult cuMemRetainAllocationHandle(
-	CUmemGenericAllocationHandle *out, void *addr)
+static CUresult retain(CUmemGenericAllocationHandle *out, void *addr)
 {
-	CUdeviceptr ptr = (CUdeviceptr)(uintptr_t)addr;
-	struct sl_handle *handle;
+	struct sl_handle *handle = sl_handle_at((CUdeviceptr)(uintptr_t)addr);
 	CUresult r = CUDA_SUCCESS;
 
-	if (!out || !sl_mode_is_active())
-		return sl_real.cuMemRetainAllocationHandle(out, addr);
-	if (is_ours(ptr, 1))
-		return CUDA_ERROR_INVALID_VALUE;
-	handle = sl_handle_at(ptr);
 	if (!handle)
 		return sl_real.cuMemRetainAllocationHandle(out, addr);
 	if (!sl_handle_reference(handle))
@@ -168,13 +169,39 @@ SL_EXPORT CUresult cuMemRetainAllocationHandle(
 	return r;
 }
 
+/* On what cuMemAlloc gave there is no handle to have, as with the driver. One of several would be worse
+ * than none: users map the first and believe they have all. */
+SL_EXPORT CUresult cuMemRetainAllocationHandle(
+	CUmemGenericAllocationHandle *out, void *addr)
+{
+	CUdeviceptr ptr = (CUdeviceptr)(uintptr_t)addr;
+	CUresult r;
+
+	if (!out || !sl_mode_is_active())
+		return sl_real.cuMemRetainAllocationHandle(out, addr);
+	if (is_ours(ptr, 1))
+		return CUDA_ERROR_INVALID_VALUE;
+	sl_swap_need();
+	sl_control_enter();
+	r = retain(out, addr);
+	sl_control_leave();
+	sl_swap_done();
+	return r;
+}
+
 SL_EXPORT CUresult cuMemGetAllocationPropertiesFromHandle(
 	CUmemAllocationProp *prop, CUmemGenericAllocationHandle value)
 {
 	CUmemGenericAllocationHandle real;
 	struct sl_handle *handle = sl_handle_use(value, &real);
-	CUresult r = sl_real.cuMemGetAllocationPropertiesFromHandle(prop, real);
+	CUresult r = CUDA_SUCCESS;
 
+	sl_control_enter();
+	if (handle && handle->evicted && prop)
+		*prop = handle->prop;
+	else
+		r = sl_real.cuMemGetAllocationPropertiesFromHandle(prop, real);
+	sl_control_leave();
 	sl_handle_leave(handle);
 	return r;
 }
@@ -200,6 +227,23 @@ SL_EXPORT CUresult cuMemAddressReserve(CUdeviceptr *ptr, size_t bytes, size_t al
 	return r;
 }
 
+/* Is something mapped there that the driver does not know of now? Inside the control lock. */
+static bool has_evicted(CUdeviceptr ptr, size_t bytes)
+{
+	uint64_t end = ptr + bytes, at = ptr, size = 0;
+	bool found = false;
+
+	if (sl_likely(!sl_swap_is_out()))
+		return false;
+	for (; !found && sl_mappings_next(end, &at, &size); at += size) {
+		struct sl_handle *handle = sl_handle_at(at);
+
+		found = handle && handle->evicted;
+		sl_handle_leave(handle);
+	}
+	return found;
+}
+
 SL_EXPORT CUresult cuMemAddressFree(CUdeviceptr ptr, size_t bytes)
 {
 	struct sl_range *range;
@@ -209,26 +253,27 @@ SL_EXPORT CUresult cuMemAddressFree(CUdeviceptr ptr, size_t bytes)
 		return sl_real.cuMemAddressFree(ptr, bytes);
 	if (is_ours(ptr, bytes))
 		return CUDA_ERROR_INVALID_VALUE;
+	sl_control_enter();
 	range = sl_range_take(ptr);
-	r = sl_real.cuMemAddressFree(ptr, bytes);
+	/* The driver refuses a range in which something is mapped. */
+	r = has_evicted(ptr, bytes) ? CUDA_ERROR_INVALID_VALUE
+				    : sl_real.cuMemAddressFree(ptr, bytes);
 	if (range && r == CUDA_SUCCESS)
 		sl_range_drop(range);
 	else if (range)
 		sl_range_put_back(range);
+	sl_control_leave();
 	return r;
 }
 
-SL_EXPORT CUresult cuMemMap(CUdeviceptr ptr, size_t bytes, size_t offset,
+static CUresult map(CUdeviceptr ptr, size_t bytes, size_t offset,
 	CUmemGenericAllocationHandle value, unsigned long long flags)
 {
 	CUmemGenericAllocationHandle real;
 	struct sl_mapping *mapping;
-	struct sl_handle *handle;
+	struct sl_handle *handle = sl_handle_use(value, &real);
 	CUresult r;
 
-	if (sl_mode_is_active() && is_ours(ptr, bytes))
-		return CUDA_ERROR_INVALID_VALUE;
-	handle = sl_handle_use(value, &real);
 	if (!handle)
 		return sl_real.cuMemMap(ptr, bytes, offset, real, flags);
 	mapping = sl_mapping_new(ptr, bytes);
@@ -245,6 +290,50 @@ SL_EXPORT CUresult cuMemMap(CUdeviceptr ptr, size_t bytes, size_t offset,
 	return r;
 }
 
+/* On the host there may be mappings at these addresses: they, too, must not be mapped over. */
+SL_EXPORT CUresult cuMemMap(CUdeviceptr ptr, size_t bytes, size_t offset,
+	CUmemGenericAllocationHandle value, unsigned long long flags)
+{
+	CUresult r;
+
+	if (!sl_mode_is_active())
+		return sl_real.cuMemMap(ptr, bytes, offset, value, flags);
+	if (is_ours(ptr, bytes))
+		return CUDA_ERROR_INVALID_VALUE;
+	sl_swap_need();
+	sl_control_enter();
+	r = map(ptr, bytes, offset, value, flags);
+	sl_control_leave();
+	sl_swap_done();
+	return r;
+}
+
+/* One by one, since some of them are on the host. What is taken must fill the range. */
+static CUresult unmap_each(size_t bytes, struct sl_link *taken)
+{
+	struct sl_link gone = SL_LIST_INIT(gone);
+	uint64_t sum = 0;
+	CUresult r;
+
+	sl_list_foreach (link, taken)
+		sum += SL_LIST_ENTRY(link, struct sl_mapping, taken)->extent.bytes;
+	r = sum == bytes ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+	sl_list_foreach_safe (link, taken) {
+		struct sl_mapping *mapping =
+			SL_LIST_ENTRY(link, struct sl_mapping, taken);
+
+		if (r == CUDA_SUCCESS && !mapping->handle->evicted)
+			r = sl_real.cuMemUnmap(
+				mapping->extent.address, mapping->extent.bytes);
+		if (r != CUDA_SUCCESS)
+			break;
+		sl_list_unlink(link);
+		sl_list_push_tail(&gone, link);
+	}
+	sl_mappings_drop(&gone);
+	return r;
+}
+
 SL_EXPORT CUresult cuMemUnmap(CUdeviceptr ptr, size_t bytes)
 {
 	struct sl_link taken;
@@ -254,12 +343,15 @@ SL_EXPORT CUresult cuMemUnmap(CUdeviceptr ptr, size_t bytes)
 		return sl_real.cuMemUnmap(ptr, bytes);
 	if (is_ours(ptr, bytes))
 		return CUDA_ERROR_INVALID_VALUE;
+	sl_control_enter();
+	r = has_evicted(ptr, bytes);
 	sl_mappings_take(ptr, bytes, &taken);
-	r = sl_real.cuMemUnmap(ptr, bytes);
+	r = r ? unmap_each(bytes, &taken) : sl_real.cuMemUnmap(ptr, bytes);
 	if (r == CUDA_SUCCESS)
 		sl_mappings_drop(&taken);
 	else
 		sl_mappings_put_back(&taken);
+	sl_control_leave();
 	return sl_hidden_changed(r);
 }
 
@@ -302,20 +394,32 @@ SL_EXPORT CUresult cuMemSetAccess(
 		return sl_real.cuMemSetAccess(ptr, bytes, desc, count);
 	if (is_ours(ptr, bytes))
 		return CUDA_ERROR_INVALID_VALUE;
+	sl_swap_need();
+	sl_control_enter();
 	r = sl_real.cuMemSetAccess(ptr, bytes, desc, count);
-	if (r != CUDA_SUCCESS) {
-		ask_accesses(ptr, bytes);
-		return r;
-	}
-	for (size_t i = 0; i < count; i++)
+	for (size_t i = 0; r == CUDA_SUCCESS && i < count; i++)
 		sl_mappings_allow(ptr, bytes, &desc[i]);
+	if (r != CUDA_SUCCESS)
+		ask_accesses(ptr, bytes);
+	sl_control_leave();
+	sl_swap_done();
 	return r;
 }
 
 SL_EXPORT CUresult cuMemGetAccess(
 	unsigned long long *flags, const CUmemLocation *where, CUdeviceptr ptr)
 {
-	if (sl_mode_is_active() && is_ours(ptr, 1))
-		return CUDA_ERROR_INVALID_VALUE;
-	return sl_real.cuMemGetAccess(flags, where, ptr);
+	CUresult r = CUDA_ERROR_INVALID_VALUE;
+
+	if (!sl_mode_is_active())
+		return sl_real.cuMemGetAccess(flags, where, ptr);
+	if (is_ours(ptr, 1))
+		return r;
+	sl_control_enter();
+	if (!has_evicted(ptr, 1))
+		r = sl_real.cuMemGetAccess(flags, where, ptr);
+	else if (flags && where)
+		r = sl_mappings_access(ptr, where, flags) ? CUDA_SUCCESS : r;
+	sl_control_leave();
+	return r;
 }
