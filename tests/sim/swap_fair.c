@@ -89,8 +89,7 @@ void swap_fair_judge(struct swap_world *w)
 	struct fair f = sum_up(w, &long_enough);
 	double span = (double)(w->now - w->judged_from);
 
-	if (!w->judged_from || f.count < 2 ||
-		span < ROUNDS_LEAST * f.unit * f.weights)
+	if (!w->judged_from || f.count < 2 || span < ROUNDS_LEAST * f.unit * f.weights)
 		return;
 	w->stats.turns++;
 	if (long_enough && (double)w->copied_ns > 0.1 * span)
@@ -107,7 +106,8 @@ void swap_fair_judge(struct swap_world *w)
 		/* One turn more or less at either end, and what drains take. */
 		if (c->used && (part < 0.75 * due || part > 1.25 * due + 0.05))
 			swap_fail(w,
-				"turns: client %" PRIu64 " had %.1f %% of the time, %.1f %% are due",
+				"turns: client %" PRIu64
+				" had %.1f %% of the time, %.1f %% are due",
 				c->id, 100 * part, 100 * due);
 	}
 }

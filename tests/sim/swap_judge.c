@@ -321,7 +321,7 @@ void swap_rules_print(const struct swap_rules *r, FILE *out)
 		fprintf(out,
 			"workload %" PRIu64 ": mask %x, request %" PRIu64
 			", limit %" PRIu64 ", priority %d, flags %u, state %u%s%s%s, "
-					   "whole since %.3f, wants since %.3f\n",
+			"whole since %.3f, wants since %.3f\n",
 			m->id, m->mask, m->request, m->limit, (int)m->priority, m->flags,
 			(unsigned)m->residency, m->parked ? ", parked" : "",
 			m->resuming ? ", resuming" : "", m->removed ? ", removed" : "",

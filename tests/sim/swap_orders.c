@@ -6,6 +6,9 @@
  */
 #include "swap_world.h"
 
+/* Of an order that names none. */
+#define DRAIN (2 * SL_S)
+
 static void go_on_after(struct swap_world *w, uint32_t slot, sl_ns after)
 {
 	struct swap_client *c = &w->client[slot];
@@ -233,8 +236,10 @@ void swap_receive(struct swap_world *w, uint32_t slot, const struct sl_action *a
 				.id = a->id,
 				.gpu = a->evict.gpu,
 				.bytes = a->evict.bytes,
-				.deadline = sl_min_u64(a->evict.drain, 3600 * SL_S) +
-					    w->now});
+				.deadline = w->now +
+					    (a->evict.drain ? sl_min_u64(a->evict.drain,
+								      3600 * SL_S)
+							    : DRAIN)});
 		break;
 	case SL_ACTION_RESTORE:
 		begin(w, slot,

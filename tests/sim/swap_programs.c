@@ -187,7 +187,8 @@ sl_ns swap_open(const struct swap_world *w, const struct swap_client *c)
 static void submit(struct swap_world *w, uint32_t slot, sl_ns piece)
 {
 	struct swap_client *c = &w->client[slot];
-	bool was_busy = c->busy, is_news = !was_busy && w->now - c->idle_since > 20 * SL_MS;
+	bool was_busy = c->busy,
+	     is_news = !was_busy && w->now - c->idle_since > 20 * SL_MS;
 
 	if (!was_busy) {
 		c->busy = true;
@@ -303,6 +304,7 @@ void swap_join(struct swap_world *w, uint32_t workload)
 			.swaps = w->scripted || w->mood == SWAP_TURNS ||
 				 !sl_rng_one_in(&w->rng, 20),
 			.id = ++w->next_id,
+			.line = ++w->next_line,
 			.workload = workload,
 			.idle_since = w->now,
 			.is_open = true,

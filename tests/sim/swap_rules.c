@@ -302,7 +302,7 @@ static void judge_reason(struct swap_rules *r, const struct sl_action *a,
 		if (!m->warm_after || swap_idle_of(r, p) + SL_US < m->warm_after)
 			swap_rules_fail(r,
 				"client %" PRIu64 " is evicted for nobody, neither "
-						  "parked nor idle for %" PRIu64 " ms",
+				"parked nor idle for %" PRIu64 " ms",
 				p->id, swap_ms(m->warm_after));
 		return;
 	}

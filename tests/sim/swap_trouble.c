@@ -150,6 +150,41 @@ void swap_go_on(struct swap_world *w, uint32_t slot)
 		swap_think_after(w, slot, SL_MS);
 }
 
+/* An order of the books that its process cannot be asked about; answered as the daemon does. A restore
+ * that it may carry out counts as done, until its next report says. */
+void swap_refuse(struct swap_world *w, uint32_t slot, uint64_t order)
+{
+	const struct swap_party *p = swap_party_of(&w->rules, w->client[slot].id);
+
+	if (!p || !order || p->order != order)
+		return;
+	swap_step(w,
+		(struct sl_event){.type = SL_EVENT_DONE,
+			.done = {.client = p->id,
+				.order = p->order,
+				.gpu = p->order_gpu,
+				.outcome = SL_SWAP_REFUSED,
+				.cause = SL_SWAP_LOST,
+				.evicted_bytes =
+					p->is_restore ? 0 : p->evicted[p->order_gpu]}});
+}
+
+void swap_lose_line(struct swap_world *w, uint32_t slot)
+{
+	struct swap_client *c = &w->client[slot];
+	const struct swap_party *p = swap_party_of(&w->rules, c->id);
+
+	c->connected = false;
+	c->line = ++w->next_line;
+	c->want_told = false;
+	c->probe = SL_PROBE_OFF;
+	swap_step(w, (struct sl_event){.type = SL_EVENT_WANT, .want = {c->id, 0}});
+	if (p && p->order)
+		swap_refuse(w, slot, p->order);
+	swap_later(w, swap_span(w, SL_MS, SL_S),
+		(struct swap_later){.kind = LATER_REPORT, .slot = slot, .id = c->id});
+}
+
 /* A process is stopped, its kernel does not end, or it captures; for a while. */
 static void seize(struct swap_world *w, uint32_t slot)
 {
@@ -284,6 +319,11 @@ void swap_trouble(struct swap_world *w)
 	case 10:
 	case 11: measure(w, slot, gpu); break;
 	case 12: swap_exit(w, slot); break;
+	case 13:
+		if (w->client[slot].connected && w->client[slot].thread != THREAD_ASKS &&
+			w->client[slot].thread != THREAD_CREATES)
+			swap_lose_line(w, slot);
+		break;
 	default: junk(w, slot, gpu);
 	}
 }

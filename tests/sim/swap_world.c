@@ -118,7 +118,7 @@ static struct swap_message *new_message(struct swap_world *w, uint32_t slot)
 	}
 	m->slot = slot;
 	m->client = w->client[slot].id;
-	m->line = w->line;
+	m->line = w->client[slot].line;
 	return m;
 }
 
@@ -148,8 +148,17 @@ static void send_down(struct swap_world *w, uint64_t client, const struct sl_act
 	struct swap_client *c = swap_find(w, client);
 	struct swap_message *m;
 
-	if (!c || !c->connected)
+	if (!c)
 		return;
+	if (!c->connected) {
+		if (a->type == SL_ACTION_EVICT || a->type == SL_ACTION_RESTORE)
+			swap_later(w, SL_MS,
+				(struct swap_later){.kind = LATER_REFUSE,
+					.slot = (uint32_t)(c - w->client),
+					.id = c->id,
+					.number = a->id});
+		return;
+	}
 	m = new_message(w, (uint32_t)(c - w->client));
 	if (!m)
 		return;
@@ -164,7 +173,8 @@ static void arrive_up(struct swap_world *w, uint64_t number)
 	struct swap_message m = w->message[number];
 
 	drop_message(w, &w->message[number]);
-	if (m.line == w->line)
+	/* What a process sent before it died may still arrive; not what it sent on a line that broke. */
+	if (w->client[m.slot].id != m.client || w->client[m.slot].line == m.line)
 		swap_step(w, m.event);
 }
 
@@ -174,7 +184,7 @@ static void arrive_down(struct swap_world *w, uint64_t number)
 	struct swap_client *c = &w->client[m.slot];
 
 	drop_message(w, &w->message[number]);
-	if (m.line == w->line && c->used && c->id == m.client && c->connected)
+	if (m.line == c->line && c->used && c->id == m.client && c->connected)
 		swap_receive(w, m.slot, &m.action);
 }
 
@@ -440,7 +450,6 @@ static void fresh(struct swap_world *w)
 	w->node = sl_node_new(w->arena);
 	swap_rules_init(&w->rules);
 	w->rules.quiet = !w->faults;
-	w->line++;
 }
 
 static void clear(struct swap_world *w)
@@ -552,6 +561,7 @@ void swap_restart(struct swap_world *w)
 		if (!c->used)
 			continue;
 		c->connected = false;
+		c->line = ++w->next_line;
 		c->want_told = false;
 		c->probe = SL_PROBE_OFF;
 		swap_step(w, (struct sl_event){.type = SL_EVENT_CLIENT_JOIN,
@@ -606,6 +616,7 @@ static void happen(struct swap_world *w, const struct swap_later *later)
 	case LATER_PROMPT: swap_prompt(w, later->slot, later->number); break;
 	case LATER_BEAT: swap_beat(w, later->slot); break;
 	case LATER_REPORT: swap_report(w, later->slot); break;
+	case LATER_REFUSE: swap_refuse(w, later->slot, later->number); break;
 	case LATER_GO_ON: swap_go_on(w, later->slot); break;
 	case LATER_DIE: swap_exit(w, later->slot); break;
 	default: break;

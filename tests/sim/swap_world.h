@@ -72,7 +72,7 @@ struct swap_order {
 
 struct swap_client {
 	bool used, connected, swaps;
-	uint64_t id;
+	uint64_t id, line; /* line: which of its connections */
 	uint32_t workload; /* slot */
 	uint64_t resident[SWAP_GPUS], evicted[SWAP_GPUS], held[SWAP_GPUS],
 		hidden[SWAP_GPUS];
@@ -99,11 +99,12 @@ enum swap_kind {
 	LATER_ORDER, /* client, number: serial of its order */
 	LATER_UP,    /* number: a message to the node */
 	LATER_DOWN,
-	LATER_QUIET, /* client: a piece of work has ended */
+	LATER_QUIET,  /* client: a piece of work has ended */
 	LATER_PROMPT, /* client, number: since when it was idle */
 	LATER_BEAT,
 	LATER_RELEASED,
 	LATER_REPORT,
+	LATER_REFUSE, /* client, gpu, number: an order that its process never heard of */
 	LATER_GO_ON, /* client: its process is continued, its kernel ends, its capture ends */
 	LATER_PEOPLE,
 	LATER_TROUBLE,
@@ -121,7 +122,7 @@ struct swap_later {
 
 struct swap_message {
 	uint32_t next_free, slot;
-	uint64_t line, client; /* line: of which life of the daemon */
+	uint64_t line, client; /* line: of which connection */
 	union {
 		struct sl_event event;
 		struct sl_action action;
@@ -156,7 +157,7 @@ struct swap_world {
 	struct sl_event config;
 	struct swap_workload workload[SWAP_WORKLOADS];
 	struct swap_client client[SWAP_CLIENTS];
-	uint64_t next_id, line, next_serial;
+	uint64_t next_id, next_line, next_serial;
 	struct swap_later later[SWAP_LATER_MAX];
 	uint32_t later_count;
 	uint64_t later_order;
@@ -164,7 +165,8 @@ struct swap_world {
 	uint32_t message_free, messages;
 	struct sl_action reaction[1024];
 	uint32_t reactions;
-	sl_ns judged_from, copied_ns; /* turns: since when, and spent with copying since then */
+	sl_ns judged_from,
+		copied_ns;    /* turns: since when, and spent with copying since then */
 	uint64_t forced_mood; /* 0: as the seed says; else mood + 1 */
 	/* Called for each action, in scenes. */
 	void (*watch)(struct swap_world *world, const struct sl_action *action);
@@ -219,6 +221,9 @@ void swap_order_goes_on(struct swap_world *w, uint32_t slot);
 /* --- swap_trouble.c --- */
 void swap_people(struct swap_world *w);
 void swap_trouble(struct swap_world *w);
+/* The connection of a living process breaks; it comes again. */
+void swap_lose_line(struct swap_world *w, uint32_t slot);
+void swap_refuse(struct swap_world *w, uint32_t slot, uint64_t order);
 void swap_go_on(struct swap_world *w, uint32_t slot);
 void swap_restart(struct swap_world *w);
 void swap_back(struct swap_world *w, uint32_t gpu);
