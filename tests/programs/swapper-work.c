@@ -31,14 +31,16 @@ static size_t worker_count;
 static bool stopping; /* atomic */
 
 /* What the program said is kept; a round that failed is over. */
-static bool good(struct worker *w, CUresult r)
+static bool is_good(struct worker *w, CUresult r, const char *call)
 {
 	if (r == CUDA_SUCCESS)
 		return true;
 	w->out.errors++;
 	w->out.last = r;
+	fprintf(stderr, "swapper: %s: %s\n", prog_error_name(r), call);
 	return false;
 }
+#define good(w, call) is_good(w, call, #call)
 
 static bool launch_fill(struct worker *w, CUdeviceptr at, uint64_t bytes, uint32_t seed)
 {

@@ -327,34 +327,53 @@ static void mix_in(uint64_t *sum, uint64_t value)
 	*sum ^= *sum >> 31;
 }
 
+struct said {
+	CUresult results[5];
+	CUdeviceptr base, start;
+	size_t bytes;
+	CUcontext ctx;
+	unsigned int type;
+	unsigned long long id;
+};
+
+static struct said ask_about(CUdeviceptr at)
+{
+	struct said said = {{0}, 0, 0, 0, NULL, 0, 0};
+
+	said.results[0] = cuMemGetAddressRange_v2(&said.base, &said.bytes, at);
+	said.results[1] =
+		cuPointerGetAttribute(&said.ctx, CU_POINTER_ATTRIBUTE_CONTEXT, at);
+	said.results[2] =
+		cuPointerGetAttribute(&said.type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, at);
+	said.results[3] =
+		cuPointerGetAttribute(&said.id, CU_POINTER_ATTRIBUTE_BUFFER_ID, at);
+	said.results[4] = cuPointerGetAttribute(
+		&said.start, CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, at);
+	return said;
+}
+
+/* The last part's is also told in words, for who has to find out. */
 static void do_query(char **word)
 {
 	const struct thing *thing = thing_named(word[1]);
-	unsigned int type = 0;
-	unsigned long long id = 0;
-	CUdeviceptr base = 0, start = 0;
-	CUcontext ctx = NULL;
+	struct said said = {{0}, 0, 0, 0, NULL, 0, 0};
 	uint64_t sum = 1;
-	size_t bytes = 0;
 
 	for (uint64_t i = 0; i < thing->parts; i++) {
-		CUdeviceptr at = thing->at[i];
-
-		mix_in(&sum, (uint64_t)cuMemGetAddressRange_v2(&base, &bytes, at));
-		mix_in(&sum, (uint64_t)cuPointerGetAttribute(
-				     &ctx, CU_POINTER_ATTRIBUTE_CONTEXT, at));
-		mix_in(&sum, (uint64_t)cuPointerGetAttribute(
-				     &type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, at));
-		mix_in(&sum, (uint64_t)cuPointerGetAttribute(
-				     &id, CU_POINTER_ATTRIBUTE_BUFFER_ID, at));
-		mix_in(&sum, (uint64_t)cuPointerGetAttribute(
-				     &start, CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, at));
-		mix_in(&sum, base ^ bytes);
-		mix_in(&sum, (uint64_t)(uintptr_t)ctx ^ type);
-		mix_in(&sum, id);
-		mix_in(&sum, start);
+		said = ask_about(thing->at[i]);
+		for (int j = 0; j < 5; j++)
+			mix_in(&sum, (uint64_t)said.results[j]);
+		mix_in(&sum, said.base ^ said.bytes);
+		mix_in(&sum, (uint64_t)(uintptr_t)said.ctx ^ said.type);
+		mix_in(&sum, said.id);
+		mix_in(&sum, said.start);
 	}
-	say("query", CUDA_SUCCESS, sum >> 1, "range", bytes);
+	prog_say("{\"did\":\"query\",\"result\":\"CUDA_SUCCESS\",\"value\":%" PRIu64
+		 ",\"range\":%zu,\"said\":\"%d %d %d %d %d %llx %p %u %llu %llx\"}",
+		sum >> 1, said.bytes, (int)said.results[0], (int)said.results[1],
+		(int)said.results[2], (int)said.results[3], (int)said.results[4],
+		(unsigned long long)said.base, (void *)said.ctx, said.type, said.id,
+		(unsigned long long)said.start);
 }
 
 /* --- work --------------------------------------------------------------------------------------------- */

@@ -55,7 +55,7 @@ static struct {
 } options = {.seed = 1, .pause_ms = 40};
 static struct {
 	uint64_t evicts, part, refused, restores, aborts, trims, backs, lost, asks, wants,
-		moved, clean, zero, slowest_ms, wrong;
+		moved, clean, zero, captured, busy, no_host, driver, slowest_ms, wrong;
 } did;
 static uint64_t order_id, epoch, random_state;
 static int gpu_count;
@@ -307,6 +307,10 @@ static void on_swapped(struct client *c, const struct sl_msg_swapped *m)
 	did.moved += m->moved_bytes;
 	did.clean += m->clean_bytes;
 	did.zero += m->zero_bytes;
+	did.captured += m->cause == SL_WIRE_SWAP_CAPTURE;
+	did.busy += m->cause == SL_WIRE_SWAP_BUSY;
+	did.no_host += m->cause == SL_WIRE_SWAP_NO_HOST;
+	did.driver += m->cause == SL_WIRE_SWAP_DRIVER;
 	did.part += m->outcome == SL_WIRE_SWAP_PART;
 	did.refused += m->outcome == SL_WIRE_SWAP_REFUSED;
 	if (m->evicted_bytes > c->backing[o.gpu])
@@ -498,12 +502,14 @@ int main(int argc, char **argv)
 	}
 #define TOLD(name) "\"" #name "\":%llu,"
 #define TELL(name) (unsigned long long)did.name
-	prog_say("{\"event\":\"end\"," TOLD(evicts) TOLD(part) TOLD(refused)
-			 TOLD(restores) TOLD(aborts) TOLD(trims) TOLD(backs) TOLD(lost)
-				 TOLD(asks) TOLD(wants) TOLD(moved) TOLD(clean) TOLD(zero)
+	prog_say("{\"event\":\"end\"," TOLD(evicts) TOLD(part) TOLD(refused) TOLD(
+			 restores) TOLD(aborts) TOLD(trims) TOLD(backs) TOLD(lost)
+			 TOLD(asks) TOLD(wants) TOLD(moved) TOLD(clean) TOLD(zero)
+				 TOLD(captured) TOLD(busy) TOLD(no_host) TOLD(driver)
 					 TOLD(slowest_ms) "\"wrong\":%llu}",
 		TELL(evicts), TELL(part), TELL(refused), TELL(restores), TELL(aborts),
 		TELL(trims), TELL(backs), TELL(lost), TELL(asks), TELL(wants),
-		TELL(moved), TELL(clean), TELL(zero), TELL(slowest_ms), TELL(wrong));
+		TELL(moved), TELL(clean), TELL(zero), TELL(captured), TELL(busy),
+		TELL(no_host), TELL(driver), TELL(slowest_ms), TELL(wrong));
 	return did.wrong ? PROG_WRONG : PROG_OK;
 }

@@ -31,6 +31,7 @@ over() {
 	check "$1: every order was answered, rightly" $? = 0
 	[ "$(json -l event=end wrong <"$T/orders")" = 0 ] || tail -n 5 "$T/orders"
 	note "$(tail -n 1 "$T/orders")"
+	[ -s "$T/$1.err" ] && head -n 5 "$T/$1.err"
 	check "$1: orders to leave" "$(json -l event=end evicts <"$T/orders")" -ge 10
 	check "$1: bytes that were moved" "$(json -l event=end moved <"$T/orders")" -ge $((10 * MIB))
 }
@@ -85,8 +86,10 @@ trial() {
 	ok "$trial_name" free more1
 	ok "$trial_name" destroy other
 	ok "$trial_name" freeall
+	grep -h "\"query\"" "$T/$trial_name" >"$T/queries"
 	end_swapper "$trial_name"
 	over "$trial_name"
+	[ "$FAILED" = 0 ] || cat "$T/queries"
 }
 if [ -n "${SWAP_SEED-}" ]; then
 	trial seed "$SWAP_SEED" "${SWAP_ROUNDS:-6}" ${SWAP_OPTIONS-}
