@@ -59,6 +59,7 @@ void sl_node_note_because(struct sl_node *node, const struct sl_node_because *be
 void sl_node_touch(struct sl_node *node, uint32_t gpu_mask)
 {
 	node->dirty_mask |= gpu_mask;
+	node->swap_dirty = true;
 }
 
 struct sl_node_member *sl_node_find_member(const struct sl_node *node, uint64_t id)
@@ -97,6 +98,8 @@ struct sl_node *sl_node_new(struct sl_arena *arena)
 	sl_list_init(&node->all_members);
 	sl_list_init(&node->parties);
 	sl_list_init(&node->spare_demands);
+	sl_list_init(&node->out);
+	sl_list_init(&node->parked);
 	for (uint32_t gpu = 0; gpu < SL_NODE_GPUS_MAX; gpu++)
 		sl_list_init(&node->queue[gpu].waiting);
 	for (uint32_t gpu = 0; gpu < SL_NODE_GPUS_MAX; gpu++)
@@ -108,6 +111,8 @@ struct sl_node *sl_node_new(struct sl_arena *arena)
 	node->stop_idle = DEFAULT_STOP_IDLE;
 	node->stop_grace = DEFAULT_STOP_GRACE;
 	node->untakeable_after = DEFAULT_UNTAKEABLE;
+	node->turn_max = SL_TURNS_DEFAULT;
+	node->swap_due = SL_NS_NEVER;
 	node->due = node->told_due = node->stops_due = SL_NS_NEVER;
 	return node;
 }

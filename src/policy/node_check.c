@@ -127,7 +127,9 @@ static int check_waiting(const struct sl_node *node, uint32_t gpu,
 	}
 	if (kept || demand->retry_at > node->now ||
 		sl_demand_fits(demand, &node->ledger, sl_node_lend_to(node, demand),
-			queue->degraded) == SL_DEMAND_WAITS)
+			queue->degraded) == SL_DEMAND_WAITS ||
+		demand->bytes > sl_sub_sat(sl_ledger_free_bytes(&node->ledger, gpu),
+					sl_node_kept_from(node, demand)))
 		return 0;
 	sl_error_set(err, "GPU %u: demand %llu of %llu bytes fits and waits", gpu,
 		(unsigned long long)demand->sequence, (unsigned long long)demand->bytes);
@@ -137,7 +139,7 @@ static int check_waiting(const struct sl_node *node, uint32_t gpu,
 static int check_queue(const struct sl_node *node, uint32_t gpu, struct sl_error *err)
 {
 	const struct sl_node_queue *queue = &node->queue[gpu];
-	const struct sl_demand *before = NULL;
+	const struct sl_demand *before = NULL, *first = NULL;
 	uint32_t count = 0;
 
 	if (queue->degraded !=
@@ -157,6 +159,8 @@ static int check_queue(const struct sl_node *node, uint32_t gpu, struct sl_error
 			return 1;
 		}
 		before = demand;
+		if (!first && !sl_node_is_away(sl_node_client_of(demand)))
+			first = demand;
 		if (!sl_node_is_recovering(node) && check_waiting(node, gpu, demand, err))
 			return 1;
 	}
@@ -165,8 +169,7 @@ static int check_queue(const struct sl_node *node, uint32_t gpu, struct sl_error
 			queue->count);
 		return 1;
 	}
-	if (count && !sl_node_is_recovering(node) &&
-		(!queue->head || &queue->head->queue != queue->waiting.next)) {
+	if (count && !sl_node_is_recovering(node) && queue->head != first) {
 		sl_error_set(err, "GPU %u: the head is not the first", gpu);
 		return 1;
 	}
@@ -198,7 +201,7 @@ static int check_places(const struct sl_node_member *member, struct sl_error *er
 	for (uint32_t gpu = 0; gpu < SL_NODE_GPUS_MAX; gpu++) {
 		const struct sl_ledger_cell *cell = &member->account.cell[gpu];
 
-		mask |= sl_ledger_live(cell) || cell->dying_bytes ? 1u << gpu : 0;
+		mask |= sl_ledger_all(cell) || cell->dying_bytes ? 1u << gpu : 0;
 	}
 	sl_list_foreach (link, &member->clients) {
 		const struct sl_node_client *client =
@@ -293,13 +296,59 @@ static int check_strangers(const struct sl_node *node, struct sl_error *err)
 	return 0;
 }
 
+/* An order is open where the books say so; who is out is listed as such; whom room is kept for comes back. */
+static int check_swap(const struct sl_node *node, const struct sl_node_client *client,
+	struct sl_error *err)
+{
+	uint32_t is_out = 0;
+	bool right = true;
+
+	for (uint32_t gpu = 0; gpu < SL_NODE_GPUS_MAX; gpu++) {
+		const struct sl_ledger_cell *cell = &client->holding.cell[gpu];
+		bool leaves = client->order.id && !client->order.restores &&
+			      client->order.gpu == gpu;
+
+		is_out |= cell->evicted_bytes ? 1u << gpu : 0;
+		right &= cell->evicted_bytes <= cell->backing_bytes;
+		right &= cell->returning_bytes ==
+			 (client->returns ? cell->evicted_bytes : 0);
+		right &= cell->leaving_bytes <= (leaves ? client->order.bytes : 0);
+		right &= !(client->order.id && cell->granted_bytes);
+	}
+	right &= is_out == client->is_out;
+	right &= sl_list_is_linked(&client->of_out) == (is_out || client->order.id);
+	right &= !client->returns || (client->order.id && client->order.restores);
+	right &= client->alive || (!is_out && !client->order.id);
+	if (right)
+		return 0;
+	sl_error_set(err,
+		"client %llu: out on %x, known on %x, %s, order %llu to %s on GPU %u",
+		(unsigned long long)client->index.id, is_out, client->is_out,
+		client->returns ? "comes back" : "stays",
+		(unsigned long long)client->order.id,
+		client->order.restores ? "restore" : "evict", client->order.gpu);
+	return 1;
+}
+
+static int check_parked(const struct sl_node_member *member, struct sl_error *err)
+{
+	if (sl_list_is_linked(&member->of_parked) == member->parked &&
+		(!member->parked || !member->account.request_bytes) &&
+		(member->parked || !member->resuming))
+		return 0;
+	sl_error_set(err, "workload %llu: parked %d, resuming %d, request %llu",
+		(unsigned long long)member->index.id, member->parked, member->resuming,
+		(unsigned long long)member->account.request_bytes);
+	return 1;
+}
+
 static int check_member(const struct sl_node *node, const struct sl_node_member *member,
 	struct sl_error *err)
 {
 	uint32_t living = 0, waiting = 0;
 
 	if (check_places(member, err) || check_numbers(member, err) ||
-		check_end(node, member, err))
+		check_parked(member, err) || check_end(node, member, err))
 		return 1;
 
 	sl_list_foreach (link, &member->clients) {
@@ -308,7 +357,7 @@ static int check_member(const struct sl_node *node, const struct sl_node_member 
 
 		living += client->alive;
 		waiting += client->waiting;
-		if (check_client(client, err))
+		if (check_client(client, err) || check_swap(node, client, err))
 			return 1;
 	}
 	if (waiting != member->waiting) {
@@ -325,9 +374,24 @@ static int check_member(const struct sl_node *node, const struct sl_node_member 
 	return 1;
 }
 
+/* Who could come back at once is not left waiting, and time is told for what time changes. */
+static int check_due(const struct sl_node *node, struct sl_error *err)
+{
+	if (sl_node_is_recovering(node) ||
+		(!node->swap_dirty && node->due <= node->swap_due &&
+			node->now < node->swap_due))
+		return 0;
+	sl_error_set(err, "swap: now %llu ms, next look at %llu ms, told %llu ms%s",
+		(unsigned long long)(node->now / SL_MS),
+		(unsigned long long)(node->swap_due / SL_MS),
+		(unsigned long long)(node->due / SL_MS),
+		node->swap_dirty ? ", not looked at" : "");
+	return 1;
+}
+
 int sl_node_check(const struct sl_node *node, struct sl_error *err)
 {
-	if (check_ledger(node, err) || sl_pool_check(&node->pool, err))
+	if (check_ledger(node, err) || check_due(node, err))
 		return 1;
 	sl_list_foreach (link, &node->all_members) {
 		if (check_member(node,

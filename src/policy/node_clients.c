@@ -182,6 +182,8 @@ void sl_node_grant(struct sl_node *node, struct sl_demand *demand)
 			&node->ledger, &client->holding, demand->gpu, demand->bytes);
 	node->books++;
 	demand->epoch = ++node->next_epoch;
+	if (!client->member->turn_began)
+		client->member->turn_began = node->now;
 	be_active(node, client);
 	sl_node_emit(node, (struct sl_action){.type = SL_ACTION_GRANT,
 				   .grant = {.client = client->index.id,
@@ -461,13 +463,17 @@ void sl_node_on_freed(struct sl_node *node, const struct sl_event *event)
 
 	if (!client)
 		return;
-	freed = sl_ledger_free(&node->ledger, &client->holding, gpu, event->freed.bytes);
+	freed = event->freed.evicted ? sl_ledger_free_evicted(&node->ledger,
+					       &client->holding, gpu, event->freed.bytes)
+				     : sl_ledger_free(&node->ledger, &client->holding,
+					       gpu, event->freed.bytes);
 	if (freed < event->freed.bytes)
 		sl_node_note(node, SL_REASON_UNDERFLOW, gpu, client->member->index.id, 0,
 			event->freed.bytes - freed);
 	be_active(node, client);
 	if (!freed)
 		return;
+	sl_node_sort_out(node, client);
 	sl_node_released(node, gpu);
 	tell_view(node, client->member, gpu, 2);
 }
@@ -493,12 +499,14 @@ void sl_node_on_client_join(struct sl_node *node, const struct sl_event *event)
 		.member = member,
 		.alive = true,
 		.expected = event->client_join.expected,
+		.swaps = event->client_join.swaps,
 		.active_at = node->now};
 	client->holding.account = &member->account;
 	client->party.holding = &client->holding;
 	client->party.claim = &member->claim;
 	sl_list_init(&client->of_suspects);
 	sl_list_init(&client->of_stops);
+	sl_list_init(&client->of_out);
 	sl_list_init(&client->party.link);
 	sl_list_init(&client->party.demands);
 	sl_list_push_tail(&member->clients, &client->of_member);
@@ -534,6 +542,7 @@ void sl_node_on_client_report(struct sl_node *node, const struct sl_event *event
 		return;
 	sl_ledger_set_backing(
 		&node->ledger, &client->holding, gpu, event->client_report.bytes);
+	sl_node_sort_out(node, client);
 	if (event->client_report.bytes)
 		sl_node_is_on(client->member, gpu);
 	sl_node_touch(node, 1u << gpu);
@@ -545,8 +554,10 @@ void sl_node_on_client_reported(struct sl_node *node, const struct sl_event *eve
 {
 	struct sl_node_client *client = find_living(node, event->client_reported.client);
 
-	if (client)
-		heard_of(node, client);
+	if (!client)
+		return;
+	sl_node_reports_out(node, client);
+	heard_of(node, client);
 }
 
 static bool is_dying(const struct sl_node_client *client)
@@ -627,6 +638,7 @@ void sl_node_on_client_exit(struct sl_node *node, const struct sl_event *event)
 	}
 	heard_of(node, client);
 	sl_node_forget_facts(node, client);
+	sl_node_forget_swap(node, client);
 	client->alive = false;
 	client->member->living--;
 	sl_ledger_die(&node->ledger, &client->holding);

@@ -186,7 +186,7 @@ static bool is_in_the_way(const struct sl_node *node, const struct sl_node_clien
 		const struct sl_ledger_account *account = &client->member->account;
 
 		if (sl_ledger_live(&client->holding.cell[gpu]) &&
-			sl_ledger_use(account, gpu) > sl_ledger_request(account, gpu))
+			sl_ledger_here(account, gpu) > sl_ledger_request(account, gpu))
 			return true;
 	}
 	return false;
@@ -256,5 +256,9 @@ struct sl_node_client_view sl_node_client(const struct sl_node *node, uint64_t c
 		.stop_reason = is_told ? c->stop.reason : 0,
 		.idle = sl_node_idle(node, c),
 		.busy = sl_node_busy(node, c),
+		.swaps = c->swaps,
+		.wants = c->wants && c->is_out,
+		.order = c->order.id,
+		.store_bytes = c->store_bytes,
 	};
 }

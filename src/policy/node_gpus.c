@@ -19,6 +19,11 @@ void sl_node_on_config(struct sl_node *node, const struct sl_event *event)
 	node->unmanaged = event->config.unmanaged;
 	node->pool.pool_bytes = sl_min_u64(event->config.pool_bytes, SL_LEDGER_BYTES_MAX);
 	node->pool.slack_bytes = event->config.slack_bytes;
+	node->pool_member_bytes = event->config.pool_member_bytes;
+	node->turn_max =
+		event->config.turn_max ? event->config.turn_max : SL_TURNS_DEFAULT;
+	node->min_share_pm = event->config.min_share_pm;
+	node->swap_dirty = true;
 	node->dirty_mask = UINT32_MAX;
 	node->deadlock_dirty = node->timers_dirty = node->probes_dirty = true;
 	sl_node_judge_strangers(node);
@@ -72,7 +77,7 @@ void sl_node_on_gpu_lost(struct sl_node *node, const struct sl_event *event)
 
 		if (has_to_do_with(member, gpu))
 			sl_node_note(node, SL_REASON_LOST_FOR, gpu, member->index.id, 0,
-				sl_ledger_use(&member->account, gpu));
+				sl_ledger_here(&member->account, gpu));
 	}
 	while (SL_MUTANT(LOST_GOES_ON, !sl_list_is_empty(&queue->waiting), false))
 		sl_node_deny(node,

@@ -115,7 +115,7 @@ static bool is_seen(const struct outlook *outlook, const struct sl_node_member *
 static uint64_t future_use(
 	const struct outlook *outlook, const struct sl_node_member *member)
 {
-	return sl_sub_sat(sl_ledger_use(&member->account, outlook->gpu),
+	return sl_sub_sat(sl_ledger_here(&member->account, outlook->gpu),
 		is_seen(outlook, member) ? member->going_bytes : 0);
 }
 
@@ -170,7 +170,7 @@ static struct outlook look_out(
 			SL_LIST_ENTRY(link, struct sl_node_member, of_node);
 
 		if (workload_is_going(node, member))
-			let_go(&outlook, member, sl_ledger_use(&member->account, gpu));
+			let_go(&outlook, member, sl_ledger_here(&member->account, gpu));
 	}
 	sl_list_foreach (link, &node->stops) {
 		struct sl_node_client *client =
@@ -578,7 +578,8 @@ static bool is_worth_it(const struct sl_node *node, const struct sl_demand *dema
 {
 	const struct sl_node_client *client = sl_node_client_of(demand);
 
-	return !sl_node_is_going(client) && !workload_is_going(node, client->member);
+	return !sl_node_is_going(client) && !workload_is_going(node, client->member) &&
+	       !sl_node_is_away(client);
 }
 
 /* One demand's turn. True if it still lacks something, and those behind it are not helped. */

@@ -27,13 +27,16 @@ uint64_t sl_node_lend(const struct sl_node *node, uint32_t gpu)
 {
 	uint64_t elsewhere = 0;
 
-	if (node->pool.pool_bytes <= node->pool.slack_bytes)
+	struct sl_pool pool = node->pool;
+
+	if (node->pool.pool_bytes <= node->pool.slack_bytes || !sl_node_swaps(node))
 		return 0;
+	pool.evicted_bytes = node->ledger.evicted_bytes + node->ledger.leaving_bytes;
 	for (uint32_t other = 0; other < SL_NODE_GPUS_MAX; other++) {
 		if (other != gpu)
 			elsewhere += sl_ledger_overlap(&node->ledger, other);
 	}
-	return sl_pool_lend(&node->pool, elsewhere);
+	return sl_pool_lend(&pool, elsewhere);
 }
 
 /* Unclaimed requests of workloads of higher priority than this. */
@@ -64,14 +67,26 @@ bool sl_node_may_stand(const struct sl_node *node, const struct sl_node_member *
 
 uint64_t sl_node_lend_to(const struct sl_node *node, const struct sl_demand *demand)
 {
-	uint64_t lend = sl_node_lend(node, demand->gpu);
+	const struct sl_node_client *client = sl_node_client_of(demand);
+	uint64_t lend = 0;
 
 	if (SL_MUTANT(HELD_ON_LOAN, demand->held, false))
 		return 0;
-	if (!sl_node_may_stand(node, sl_node_client_of(demand)->member))
+	/* What cannot be moved cannot be taken back by moving it. */
+	if (SL_MUTANT(LENDS_TO_THE_UNMOVABLE,
+		    client->swaps && !(client->member->flags & SL_WORKLOAD_NO_SWAP),
+		    true))
+		lend = sl_min_u64(sl_node_lend(node, demand->gpu),
+			sl_node_lend_share(node, client->member));
+	if (!sl_node_may_stand(node, client->member))
 		return lend;
 	return sl_min_u64(lend, SL_LEDGER_BYTES_MAX) +
 	       unclaimed_above(node, demand->gpu, demand->priority);
+}
+
+static uint64_t kept_of_scan(const void *context, const struct sl_demand *demand)
+{
+	return sl_node_kept_from(context, demand);
 }
 
 static uint64_t lend_of_scan(const void *context, const struct sl_demand *demand)
@@ -90,6 +105,9 @@ static void look_after(struct sl_node *node, uint32_t gpu)
 	uint64_t needed =
 		sl_max_u64(g->claims_bytes, sl_ledger_resident(&node->ledger, gpu));
 
+	/* While reports come in, what is on the host may still count as on the GPU. */
+	if (sl_node_is_recovering(node) && node->pool.pool_bytes)
+		return;
 	if (degraded == queue->degraded || queue->lost)
 		return;
 	queue->degraded = degraded;
@@ -184,7 +202,9 @@ static void meet(struct sl_node *node, struct sl_node_queue *queue)
 	sl_list_foreach_safe (link, &queue->waiting) {
 		struct sl_demand *demand = SL_LIST_ENTRY(link, struct sl_demand, queue);
 
-		if (is_dropped(demand))
+		if (sl_node_is_away(sl_node_client_of(demand)))
+			queue->fresh = true; /* met when it is back */
+		else if (is_dropped(demand))
 			sl_node_deny(node, demand, SL_REASON_LIMIT_DROPPED);
 		else if (is_oom_first(node, demand))
 			sl_node_deny(node, demand, SL_REASON_OOM_FIRST);
@@ -207,6 +227,7 @@ static void scan_queue(struct sl_node *node, uint32_t gpu)
 	struct sl_demand_scan scan = {.queue = &queue->waiting,
 		.ledger = &node->ledger,
 		.lend = lend_of_scan,
+		.kept = kept_of_scan,
 		.lender = node,
 		.now = node->now,
 		.head_pass = node->head_pass,
@@ -338,6 +359,9 @@ static bool expire(struct sl_node *node, struct sl_demand *demand)
 		end = sl_node_later(demand->refused_since, node->wait_max);
 		reason = SL_REASON_DRIVER_REFUSES;
 	}
+	/* Its time runs while it could be served. */
+	if (!demand->entitled && sl_node_is_away(sl_node_client_of(demand)))
+		return false;
 	if (node->now < end) {
 		by_then(node, end);
 		return false;
@@ -504,6 +528,8 @@ void sl_node_settle(struct sl_node *node)
 			run_timers(node);
 		else if (sl_node_is_recovering(node))
 			break;
+		else if (node->swap_dirty || node->now >= node->swap_due)
+			sl_node_take_turns(node);
 		else if (node->resolve_mask)
 			resolve(node);
 		else if (node->deadlock_dirty && may_give_way(node))
@@ -516,4 +542,6 @@ void sl_node_settle(struct sl_node *node)
 	/* Whoever had the deadline was served meanwhile: spare the caller a wake-up. */
 	if (sl_list_is_empty(&node->parties) && !sl_node_is_recovering(node))
 		node->due = node->stops_due;
+	if (!sl_node_is_recovering(node))
+		by_then(node, node->swap_due);
 }

@@ -5,7 +5,9 @@
  * no new memory. Who may touch what: node.c takes events apart, node_workloads.c changes workloads,
  * node_gpus.c GPUs and settings, node_clients.c clients and their demands, node_settle.c decides
  * who gets memory and who waits, node_resolve.c who is stopped, node_facts.c keeps what is
- * known of clients' work; node_waits.c and node_view.c only read.
+ * known of clients' work; node_swap.c gives orders to evict and restore and takes their answers,
+ * node_turns.c decides who comes and who leaves, node_park.c parks, node_warm.c what idles for long;
+ * node_waits.c and node_view.c only read.
  */
 #ifndef SL_POLICY_NODE_STATE_H
 #define SL_POLICY_NODE_STATE_H
@@ -14,8 +16,12 @@
 #include "policy/books/pool.h"
 #include "policy/node.h"
 #include "policy/verdicts/deadlock.h"
+#include "policy/verdicts/evict.h"
+#include "policy/verdicts/turns.h"
 #include "policy/verdicts/victims.h"
 
+/* How long an EVICT may wait for submitted work. */
+#define SL_NODE_DRAIN (2 * SL_S)
 /* A waiting demand is announced once after this long (design.md section 4). */
 #define SL_NODE_NOTE_AFTER (1 * SL_S)
 /* Retries after a driver refusal: the first soon, since a dead process' memory usually comes
@@ -42,6 +48,22 @@ struct sl_node_member { /* a workload */
 	/* Scratch of an outlook: what those of its clients hold that are being stopped, and what
 	 * its demands are to get. */
 	uint64_t seen_in, going_bytes, promised_bytes;
+
+	/* Swap; see node_turns.c and node_park.c. */
+	sl_ns warm_after; /* 0: never */
+	sl_ns turn_began; /* when all of it that wants to run became resident, or its first grant */
+	uint64_t turns; /* it had so far */
+	bool promoted;  /* in, or before, a turn that no priority ends: min_share */
+	bool parked, resuming; /* resuming: still parked, until its request fits */
+	bool park_told;        /* that all of it is on the host was noted */
+	bool bound_told;       /* that its bound in the pool was reached was noted */
+	bool long_told;        /* that its turns are short for what they cost was noted */
+	uint64_t parked_bytes; /* the request that it gave up */
+	sl_ns resumed_at;      /* its return was asked for: first come, first served */
+	struct sl_link of_parked;
+	/* Scratch of one look at the turns. */
+	uint64_t looked_in;
+	sl_ns cost;
 	struct sl_node_member *next_spare;
 };
 
@@ -51,6 +73,16 @@ enum sl_node_stopping {
 	SL_NODE_KILLED,
 	SL_NODE_STUBBORN, /* killed, and did not go: nobody counts on it any more */
 	SL_NODE_UNREACHED /* could not be signalled: the same, for a while */
+};
+
+/* The one open EVICT or RESTORE of a client. */
+struct sl_node_order {
+	uint64_t id; /* of the action; 0: none is open */
+	bool restores, aborted;
+	uint32_t gpu;
+	enum sl_reason reason; /* of an EVICT: EVICTED_FOR, EVICTED_IDLE, PARK_BEGINS */
+	uint64_t bytes, other;
+	sl_ns since, idle;
 };
 
 struct sl_node_client {
@@ -73,6 +105,26 @@ struct sl_node_client {
 	bool proven, untakeable;
 	enum sl_probe probe;
 	uint32_t prove_mask; /* GPUs on which its stop hangs on a proof of its idleness */
+
+	/* Swap; see node_swap.c. */
+	struct sl_link
+		of_out; /* among the node's, while something of it is on the host or moves */
+	bool swaps, wants;
+	bool returns; /* room is kept on all its GPUs, and it is restored on one after the other */
+	bool comes_back; /* it was resumed: is restored though nobody asks */
+	uint32_t is_out; /* GPUs of which something is on the host */
+	uint32_t
+		told_out; /* GPUs of which it reported something on the host, while it reports */
+	struct sl_node_order order;
+	sl_ns wants_since;
+	sl_ns resident_at;   /* all of it came back */
+	sl_ns refused_until; /* no EVICT before: the last one was refused */
+	sl_ns restore_at;    /* no RESTORE before */
+	uint32_t refusals,
+		failures; /* EVICTs refused, RESTOREs failed, without a success in between */
+	uint64_t store_bytes; /* made for it on the host */
+	uint64_t trim_bytes;  /* it was told to give back so many */
+	sl_ns trim_until; /* and is waited for until then; then its copies count as lost */
 
 	/* Its being stopped; see node_resolve.c. */
 	struct sl_link of_stops;
@@ -110,6 +162,10 @@ struct sl_node_queue { /* of one GPU */
 	bool degraded, lost; /* lost: never degraded, and nothing waits */
 	bool fresh;  /* a burst demand came, or became one, that was not looked at yet */
 	bool proves; /* some clients are to prove their idleness for it */
+	/* Room that demands which come after this place in the order must leave; see node_turns.c. */
+	uint64_t kept_bytes;
+	struct sl_turns_place kept_from;
+	uint64_t out_bytes_s, in_bytes_s; /* of the link; 0: unknown */
 	sl_ns resolve_at; /* when time alone may let the resolvers do more */
 };
 
@@ -160,6 +216,20 @@ struct sl_node {
 	uint32_t clients_count;    /* dying ones too */
 	struct sl_victim *victims; /* scratch with room for every client */
 	uint32_t victims_room;
+
+	/* Swap. */
+	uint64_t pool_member_bytes;
+	sl_ns turn_max;
+	uint32_t min_share_pm;
+	struct sl_link out;    /* clients with something on the host, or an open order */
+	struct sl_link parked; /* workloads, parked or resuming */
+	uint32_t warms;        /* workloads with a warm_after */
+	bool swap_dirty;       /* who comes and leaves has to be looked at */
+	sl_ns swap_due;        /* when time alone may change that */
+	uint64_t looks;        /* stamp of the last one */
+	struct sl_node_unit *units; /* scratch */
+	uint32_t units_room;
+	struct sl_evict_candidate *candidates; /* scratch with room for every client */
 
 	uint64_t next_sequence, next_epoch, next_action;
 	struct sl_node_member *spare_members;
@@ -302,6 +372,52 @@ bool sl_node_may_stand(const struct sl_node *node, const struct sl_node_member *
 uint64_t sl_node_lend_to(const struct sl_node *node, const struct sl_demand *demand);
 
 /* --- node_swap.c --- */
+/* The chain has `swap`, and there is a pool: demands and wants move others. */
+bool sl_node_swaps(const struct sl_node *node);
+/* Something of it is on the host, it moves, or it is parked: it is served by coming back, not by a grant. */
+bool sl_node_is_away(const struct sl_node_client *client);
+/* It can be told to evict: it knows how, may, and has no open order or grant. */
+bool sl_node_can_leave(const struct sl_node *node, const struct sl_node_client *client);
+/* Orders. The caller has made sure that the pool has room for bytes. */
+void sl_node_evict(struct sl_node *node, struct sl_node_client *client, uint32_t gpu,
+	uint64_t bytes, enum sl_reason reason, uint64_t other, sl_ns idle);
+/* Keeps room on all its GPUs, and begins. */
+void sl_node_bring_back(struct sl_node *node, struct sl_node_client *client);
+void sl_node_abort(struct sl_node *node, struct sl_node_client *client);
+/* After changes of its bytes: in or out of node->out. */
+void sl_node_sort_out(struct sl_node *node, struct sl_node_client *client);
+/* It is dead, or forgotten. */
+void sl_node_forget_swap(struct sl_node *node, struct sl_node_client *client);
+/* It reported on this GPU; it has reported all. */
+void sl_node_reports_out(struct sl_node *node, struct sl_node_client *client);
+/* What may be evicted into the pool: for who takes back what is his (I2 gets better by it), and for others. */
+uint64_t sl_node_pool_room(const struct sl_node *node, uint32_t gpu, bool entitled);
+/* The workload's own part of it: at most so much more. */
+uint64_t sl_node_pool_share(
+	const struct sl_node *node, const struct sl_node_member *member);
+/* How much more of what it has above its request could be moved there. */
+uint64_t sl_node_lend_share(
+	const struct sl_node *node, const struct sl_node_member *member);
+/* Copies of others go first: false if that takes a while, and this look is to be made again. */
+bool sl_node_trim_for(
+	struct sl_node *node, struct sl_node_client *client, uint64_t bytes);
+uint64_t sl_node_copies(const struct sl_node_client *client);
+/* How long moving the bytes takes. */
+sl_ns sl_node_cost_out(const struct sl_node *node, uint32_t gpu, uint64_t bytes);
+sl_ns sl_node_cost_in(const struct sl_node *node, uint32_t gpu, uint64_t bytes);
+
+/* --- node_turns.c --- */
+/* Who comes back, who leaves for whom. Sets node->swap_due. */
+void sl_node_take_turns(struct sl_node *node);
+/* Room that this demand must leave to those before it. */
+uint64_t sl_node_kept_from(const struct sl_node *node, const struct sl_demand *demand);
+
+/* --- node_park.c --- */
+/* Evicts what is parked, resumes what fits. */
+void sl_node_time_parked(struct sl_node *node);
+void sl_node_unpark(struct sl_node *node, struct sl_node_member *member);
+
+/* --- node_swap.c, events --- */
 void sl_node_on_pool_size(struct sl_node *node, const struct sl_event *event);
 void sl_node_on_link_cost(struct sl_node *node, const struct sl_event *event);
 void sl_node_on_workload_park(struct sl_node *node, const struct sl_event *event);

@@ -1,44 +1,599 @@
 /*
- * node_swap - what is on the host, and who moves there or back
+ * node_swap - orders to move memory to the host and back, and their answers
  *
- * Only takes note so far: orders are not given yet.
+ * An order is the client's one open memory action, from its EVICT or RESTORE to its DONE. What is told to leave
+ * stays counted on the GPU until it is gone, and has its place in the pool from the start; what is told to come
+ * back has its room on the GPU from the start, on all GPUs at once, and is brought back on one after the
+ * other. Who leaves and who comes is decided elsewhere (node_turns.c, node_park.c, node_warm.c).
+ *
+ * A refused order makes its client unwilling for a while, twice as long each time: whoever needed the memory
+ * then looks for another victim, or for the next resolver.
  */
+#include "policy/mutant.h"
 #include "policy/node_state.h"
 
-void sl_node_on_pool_size(struct sl_node *node, const struct sl_event *event)
+/* Refused: not asked again before, doubling. */
+#define REFUSED_FIRST (100 * SL_MS)
+#define REFUSED_MOST  (5 * SL_S)
+/* Copies that were asked for are waited for so long. */
+#define TRIM_WAIT (1 * SL_S)
+/* A link that was not measured. */
+#define LINK_DEFAULT (8 * SL_GIB)
+
+static struct sl_node_client *living(struct sl_node *node, uint64_t id)
 {
+	struct sl_node_client *client = sl_node_find_client(node, id);
+
+	if (client && client->alive)
+		return client;
+	sl_node_note(
+		node, SL_REASON_STRAY, 0, client ? client->member->index.id : 0, 0, 0);
+	return NULL;
 }
 
-void sl_node_on_link_cost(struct sl_node *node, const struct sl_event *event)
+bool sl_node_swaps(const struct sl_node *node)
 {
+	if (!node->pool.pool_bytes)
+		return false;
+	for (uint32_t chain = node->chain; chain; chain >>= 4) {
+		if ((chain & 15) == SL_RESOLVER_SWAP)
+			return true;
+	}
+	return false;
 }
 
-void sl_node_on_workload_park(struct sl_node *node, const struct sl_event *event)
+bool sl_node_is_away(const struct sl_node_client *client)
 {
+	return client->is_out || client->order.id || client->member->parked;
 }
 
-void sl_node_on_workload_resume(struct sl_node *node, const struct sl_event *event)
+static bool has_open_grant(const struct sl_node_client *client)
 {
+	sl_list_foreach (link, &client->party.demands) {
+		const struct sl_demand *demand =
+			SL_LIST_ENTRY(link, struct sl_demand, of_client);
+
+		if (demand->epoch && !demand->is_void)
+			return true;
+	}
+	return false;
 }
 
-void sl_node_on_client_evicted(struct sl_node *node, const struct sl_event *event)
+bool sl_node_can_leave(const struct sl_node *node, const struct sl_node_client *client)
 {
+	return node->pool.pool_bytes && client->alive && !client->expected &&
+	       client->swaps &&
+	       SL_MUTANT(EVICTS_NO_SWAP, !(client->member->flags & SL_WORKLOAD_NO_SWAP),
+		       true) &&
+	       !client->order.id && !client->untakeable && !client->member->stopping &&
+	       !sl_node_is_going(client) &&
+	       SL_MUTANT(EVICTS_UNCOMMITTED, !has_open_grant(client), true);
 }
 
-void sl_node_on_want(struct sl_node *node, const struct sl_event *event)
+/* --- costs --- */
+
+static sl_ns span_of(uint64_t bytes, uint64_t bytes_s)
 {
+	bytes_s = bytes_s ? bytes_s : LINK_DEFAULT;
+	/* Bytes are below 2^48: in microseconds nothing wraps. */
+	return bytes / bytes_s * SL_S +
+	       (bytes % bytes_s) / sl_max_u64(bytes_s / 1000000, 1) * SL_US;
 }
 
-void sl_node_on_done(struct sl_node *node, const struct sl_event *event)
+sl_ns sl_node_cost_out(const struct sl_node *node, uint32_t gpu, uint64_t bytes)
 {
+	return span_of(bytes, node->queue[gpu].out_bytes_s);
 }
 
-void sl_node_on_store(struct sl_node *node, const struct sl_event *event)
+sl_ns sl_node_cost_in(const struct sl_node *node, uint32_t gpu, uint64_t bytes)
 {
+	return span_of(bytes, node->queue[gpu].in_bytes_s);
+}
+
+/* --- the pool --- */
+
+uint64_t sl_node_pool_room(const struct sl_node *node, uint32_t gpu, bool entitled)
+{
+	const struct sl_ledger *ledger = &node->ledger;
+	uint64_t taken = ledger->evicted_bytes + ledger->leaving_bytes;
+	uint64_t there = sl_sub_sat(node->pool.pool_bytes, taken);
+	uint64_t claims = ledger->evicted_bytes;
+
+	if (SL_MUTANT(POOL_OVERFILLED, entitled, true))
+		return SL_MUTANT(POOL_OVERFILLED, there, SL_LEDGER_BYTES_MAX);
+	/* What leaves a GPU that is lent out takes the place of what it was lent on. */
+	for (uint32_t other = 0; other < SL_NODE_GPUS_MAX; other++) {
+		uint64_t leaving = ledger->gpu[other].sum.leaving_bytes;
+
+		claims += other == gpu
+				  ? leaving
+				  : sl_max_u64(leaving, sl_ledger_overlap(ledger, other));
+	}
+	return sl_min_u64(there,
+		sl_sub_sat(sl_sub_sat(node->pool.pool_bytes, node->pool.slack_bytes),
+			claims));
+}
+
+uint64_t sl_node_pool_share(
+	const struct sl_node *node, const struct sl_node_member *member)
+{
+	uint64_t has = 0;
+
+	if (SL_MUTANT(POOL_UNBOUND, !node->pool_member_bytes, true))
+		return SL_LEDGER_BYTES_MAX;
+	for (uint32_t left = member->account.touched; left; left &= left - 1) {
+		const struct sl_ledger_cell *cell =
+			&member->account.cell[__builtin_ctz(left)];
+
+		has += cell->evicted_bytes + cell->leaving_bytes;
+	}
+	return sl_sub_sat(node->pool_member_bytes, has);
+}
+
+uint64_t sl_node_lend_share(
+	const struct sl_node *node, const struct sl_node_member *member)
+{
+	uint64_t burst = 0;
+
+	if (!node->pool_member_bytes)
+		return SL_LEDGER_BYTES_MAX;
+	for (uint32_t left = member->account.touched; left; left &= left - 1) {
+		uint32_t gpu = (uint32_t)__builtin_ctz(left);
+
+		burst += sl_sub_sat(sl_ledger_use(&member->account, gpu),
+			sl_ledger_request(&member->account, gpu));
+	}
+	return sl_sub_sat(node->pool_member_bytes, burst);
+}
+
+static uint64_t on_host(const struct sl_node_client *client)
+{
+	uint64_t bytes = 0;
+
+	for (uint32_t left = client->holding.touched; left; left &= left - 1) {
+		const struct sl_ledger_cell *cell =
+			&client->holding.cell[__builtin_ctz(left)];
+
+		bytes += cell->evicted_bytes + cell->leaving_bytes;
+	}
+	return bytes;
+}
+
+uint64_t sl_node_copies(const struct sl_node_client *client)
+{
+	return sl_sub_sat(client->store_bytes, on_host(client));
 }
 
 struct sl_node_pool_view sl_node_pool(const struct sl_node *node)
 {
-	return (struct sl_node_pool_view){.pool_bytes = node->pool.pool_bytes,
-		.slack_bytes = node->pool.slack_bytes};
+	struct sl_node_pool_view view = {.pool_bytes = node->pool.pool_bytes,
+		.slack_bytes = node->pool.slack_bytes,
+		.evicted_bytes = node->ledger.evicted_bytes,
+		.leaving_bytes = node->ledger.leaving_bytes};
+
+	for (const struct sl_index_node *at = sl_index_next(&node->clients, NULL); at;
+		at = sl_index_next(&node->clients, at))
+		view.copies_bytes += sl_node_copies(
+			SL_CONTAINER_OF(at, const struct sl_node_client, index));
+	for (uint32_t gpu = 0; gpu < SL_NODE_GPUS_MAX; gpu++)
+		view.overlap_bytes += sl_ledger_overlap(&node->ledger, gpu);
+	return view;
+}
+
+/* Copies of others that were asked for and have not come yet; lost: those that do not come. */
+static uint64_t trimming(
+	const struct sl_node *node, const struct sl_node_client *client, uint64_t *due)
+{
+	if (!client->trim_bytes || node->now >= client->trim_until)
+		return 0;
+	*due = sl_min_u64(*due, client->trim_until);
+	return sl_min_u64(client->trim_bytes, sl_node_copies(client));
+}
+
+static void trim(struct sl_node *node, struct sl_node_client *client, uint64_t bytes)
+{
+	client->trim_bytes = bytes;
+	client->trim_until = sl_node_later(node->now, TRIM_WAIT);
+	sl_node_emit(node, (struct sl_action){.type = SL_ACTION_TRIM,
+				   .trim = {.client = client->index.id, .bytes = bytes}});
+}
+
+/* Asks others for their copies until those that are coming make up for what is missing. */
+static uint64_t ask_for_copies(struct sl_node *node, const struct sl_node_client *but,
+	uint64_t missing, uint64_t coming)
+{
+	for (struct sl_index_node *at = sl_index_next(&node->clients, NULL);
+		at && coming < missing; at = sl_index_next(&node->clients, at)) {
+		struct sl_node_client *client = SL_NODE_ENTRY(at, sl_node_client);
+		uint64_t bytes = sl_min_u64(sl_node_copies(client), missing - coming);
+
+		if (client == but || !client->alive || client->trim_bytes || !bytes)
+			continue;
+		trim(node, client, bytes);
+		node->swap_due = sl_min_u64(node->swap_due, client->trim_until);
+		coming += bytes;
+	}
+	return coming;
+}
+
+bool sl_node_trim_for(struct sl_node *node, struct sl_node_client *client, uint64_t bytes)
+{
+	uint64_t made = 0, coming = 0, missing;
+
+	for (struct sl_index_node *at = sl_index_next(&node->clients, NULL); at;
+		at = sl_index_next(&node->clients, at)) {
+		struct sl_node_client *other = SL_NODE_ENTRY(at, sl_node_client);
+
+		made += sl_max_u64(other->store_bytes,
+			on_host(other) + (other == client ? bytes : 0));
+		if (other != client)
+			coming += trimming(node, other, &node->swap_due);
+	}
+	missing = sl_sub_sat(made, node->pool.pool_bytes);
+	if (SL_MUTANT(COPIES_STAY, !missing, true))
+		return true;
+	/* What does not come in time is not waited for: the host may have room all the same, and says so. */
+	return ask_for_copies(node, client, missing, coming) < missing;
+}
+
+/* --- orders --- */
+
+void sl_node_sort_out(struct sl_node *node, struct sl_node_client *client)
+{
+	bool is_in = sl_list_is_linked(&client->of_out), has;
+
+	client->is_out = 0;
+	for (uint32_t left = client->holding.touched; left; left &= left - 1) {
+		uint32_t gpu = (uint32_t)__builtin_ctz(left);
+
+		if (client->holding.cell[gpu].evicted_bytes)
+			client->is_out |= 1u << gpu;
+	}
+	has = client->is_out || client->order.id;
+	if (has && !is_in)
+		sl_list_push_tail(&node->out, &client->of_out);
+	else if (!has && is_in)
+		sl_list_unlink(&client->of_out);
+	node->books++;
+	node->swap_dirty = true;
+}
+
+/* Its demands are served, or no longer. */
+static void touch_its(struct sl_node *node, const struct sl_node_client *client)
+{
+	sl_node_touch(node, client->holding.touched | client->member->account.gpu_mask);
+}
+
+void sl_node_evict(struct sl_node *node, struct sl_node_client *client, uint32_t gpu,
+	uint64_t bytes, enum sl_reason reason, uint64_t other, sl_ns idle)
+{
+	if (!client->is_out)
+		client->wants = false; /* nobody can stand at a gate that was open */
+	sl_ledger_set_leaving(&node->ledger, &client->holding, gpu,
+		SL_MUTANT(LEAVING_UNCOUNTED, bytes, 0));
+	sl_node_emit(node, (struct sl_action){.type = SL_ACTION_EVICT,
+				   .evict = {.client = client->index.id,
+					   .gpu = gpu,
+					   .bytes = bytes,
+					   .drain = SL_NODE_DRAIN,
+					   .reason = reason,
+					   .workload = client->member->index.id,
+					   .other = other}});
+	client->order = (struct sl_node_order){.id = node->next_action,
+		.gpu = gpu,
+		.reason = reason,
+		.bytes = bytes,
+		.other = other,
+		.since = node->now,
+		.idle = idle};
+	sl_node_sort_out(node, client);
+	touch_its(node, client);
+}
+
+void sl_node_abort(struct sl_node *node, struct sl_node_client *client)
+{
+	if (!client->order.id || client->order.restores || client->order.aborted)
+		return;
+	client->order.aborted = true;
+	sl_node_emit(node, (struct sl_action){.type = SL_ACTION_ABORT,
+				   .abort = {.client = client->index.id,
+					   .order = client->order.id}});
+}
+
+/* The next of its GPUs. */
+static void restore_next(struct sl_node *node, struct sl_node_client *client)
+{
+	uint32_t gpu = (uint32_t)__builtin_ctz(client->is_out);
+	uint64_t bytes = client->holding.cell[gpu].evicted_bytes;
+
+	sl_node_emit(node, (struct sl_action){.type = SL_ACTION_RESTORE,
+				   .restore = {.client = client->index.id,
+					   .gpu = gpu,
+					   .bytes = bytes,
+					   .workload = client->member->index.id}});
+	client->order = (struct sl_node_order){.id = node->next_action,
+		.restores = true,
+		.gpu = gpu,
+		.bytes = bytes,
+		.since = node->now};
+	sl_node_sort_out(node, client);
+}
+
+static void keep_room(struct sl_node *node, struct sl_node_client *client, bool keep)
+{
+	client->returns = keep;
+	for (uint32_t left = client->is_out; left; left &= left - 1) {
+		uint32_t gpu = (uint32_t)__builtin_ctz(left);
+		uint64_t bytes = client->holding.cell[gpu].evicted_bytes;
+
+		sl_ledger_set_returning(&node->ledger, &client->holding, gpu,
+			keep ? SL_MUTANT(RETURN_TAKES_NO_ROOM, bytes, 0) : 0);
+		sl_node_touch(node, 1u << gpu);
+	}
+}
+
+/* What is known to be on the host of who comes back has its room kept. */
+static void keep_rest(struct sl_node *node, struct sl_node_client *client, uint32_t gpu)
+{
+	if (client->returns)
+		sl_ledger_set_returning(&node->ledger, &client->holding, gpu,
+			client->holding.cell[gpu].evicted_bytes);
+}
+
+void sl_node_bring_back(struct sl_node *node, struct sl_node_client *client)
+{
+	keep_room(node, client, true);
+	restore_next(node, client);
+}
+
+void sl_node_forget_swap(struct sl_node *node, struct sl_node_client *client)
+{
+	sl_list_unlink(&client->of_out);
+	client->order.id = 0;
+	client->wants = client->returns = client->comes_back = false;
+	client->is_out = client->told_out = 0;
+	client->store_bytes = client->trim_bytes = 0;
+	node->swap_dirty = true;
+}
+
+/* --- answers --- */
+
+static void note_of(struct sl_node *node, const struct sl_node_client *client,
+	enum sl_reason reason, const struct sl_node_order *order, uint64_t bytes,
+	sl_ns span)
+{
+	struct sl_node_because note = {.reason = reason,
+		.gpu = order->gpu,
+		.workload = client->member->index.id,
+		.other = order->other,
+		.client = client->index.id,
+		.bytes = bytes,
+		.span = span};
+
+	sl_node_note_because(node, &note);
+}
+
+static void back_off(struct sl_node *node, struct sl_node_client *client)
+{
+	uint32_t doublings = client->refusals < 6 ? client->refusals : 6;
+	sl_ns span = sl_min_u64(REFUSED_FIRST << doublings, REFUSED_MOST);
+
+	client->refusals++;
+	client->refused_until =
+		sl_node_later(node->now, SL_MUTANT(REFUSED_IS_ASKED_AGAIN, span, 0));
+}
+
+/* Said once in a row of refusals. */
+static void note_refusal(struct sl_node *node, const struct sl_node_client *client,
+	const struct sl_node_order *order, uint32_t cause, sl_ns span)
+{
+	enum sl_reason reason = SL_REASON_EVICT_FAILED;
+
+	if (client->refusals || cause == SL_SWAP_ABORTED || cause == SL_SWAP_LOST ||
+		cause == SL_SWAP_NOTHING)
+		return;
+	if (cause == SL_SWAP_CAPTURE)
+		reason = SL_REASON_EVICT_CAPTURE;
+	else if (cause == SL_SWAP_BUSY)
+		reason = SL_REASON_EVICT_BUSY;
+	else if (cause == SL_SWAP_NO_HOST)
+		reason = SL_REASON_EVICT_NO_HOST;
+	note_of(node, client, reason, order, order->bytes, span);
+}
+
+static void evict_done(struct sl_node *node, struct sl_node_client *client,
+	const struct sl_node_order *order, const struct sl_event *event, uint64_t before)
+{
+	const struct sl_ledger_cell *cell = &client->holding.cell[order->gpu];
+	uint64_t moved = sl_sub_sat(cell->evicted_bytes, before);
+	bool refused = event->done.outcome != SL_SWAP_OK || !moved;
+
+	if (moved && order->reason == SL_REASON_EVICTED_FOR)
+		note_of(node, client, order->reason, order, moved, event->done.span);
+	else if (moved && order->reason == SL_REASON_EVICTED_IDLE)
+		note_of(node, client, order->reason, order, moved, order->idle);
+	if (!client->is_out)
+		client->wants = false; /* its gate is open again */
+	if (!refused) {
+		client->refusals = 0;
+		return;
+	}
+	note_refusal(node, client, order, event->done.cause, event->done.span);
+	/* One that was told to stop is as willing as before. */
+	if (event->done.cause != SL_SWAP_ABORTED || !order->aborted)
+		back_off(node, client);
+}
+
+static void restart_clocks(struct sl_node *node, struct sl_node_client *client)
+{
+	sl_list_foreach (link, &client->party.demands)
+		SL_LIST_ENTRY(link, struct sl_demand, of_client)->burst_since = node->now;
+	node->timers_dirty = true;
+}
+
+/* Nobody of it still waits to come back: its turn begins. */
+static void begin_turn(struct sl_node *node, struct sl_node_member *member)
+{
+	sl_list_foreach (link, &member->clients) {
+		const struct sl_node_client *client =
+			SL_LIST_ENTRY(link, struct sl_node_client, of_member);
+
+		if (client->is_out && (client->wants || client->returns))
+			return;
+	}
+	member->turn_began = node->now;
+	member->turns++;
+}
+
+static void is_back(struct sl_node *node, struct sl_node_client *client, uint32_t gpu)
+{
+	uint64_t bytes = 0;
+	struct sl_node_order all = {.gpu = gpu};
+
+	for (uint32_t left = client->holding.touched; left; left &= left - 1)
+		bytes += client->holding.cell[__builtin_ctz(left)].backing_bytes;
+	note_of(node, client, SL_REASON_RESTORED, &all, bytes,
+		node->now - sl_min_u64(client->wants_since, node->now));
+	client->wants = client->returns = client->comes_back = false;
+	client->failures = 0;
+	client->resident_at = node->now;
+	/* What it did before it left says nothing of now. */
+	client->idle = 0;
+	client->proven = false;
+	restart_clocks(node, client);
+	begin_turn(node, client->member);
+}
+
+static void restore_done(struct sl_node *node, struct sl_node_client *client,
+	const struct sl_node_order *order, const struct sl_event *event)
+{
+	uint32_t doublings = client->failures < 8 ? client->failures : 8;
+
+	if (event->done.outcome == SL_SWAP_OK && !client->is_out) {
+		is_back(node, client, order->gpu);
+		return;
+	}
+	if (event->done.outcome == SL_SWAP_OK && !(client->is_out >> order->gpu & 1)) {
+		restore_next(node, client);
+		return;
+	}
+	keep_room(node, client, false);
+	if (!client->failures && event->done.cause != SL_SWAP_LOST)
+		note_of(node, client, SL_REASON_RESTORE_FAILED, order, order->bytes,
+			event->done.span);
+	client->failures++;
+	client->restore_at = node->now + sl_min_u64(SL_NODE_RETRY_FIRST << doublings,
+						 SL_NODE_RETRY_MOST * 4);
+}
+
+void sl_node_on_done(struct sl_node *node, const struct sl_event *event)
+{
+	struct sl_node_client *client = living(node, event->done.client);
+	uint32_t gpu = event->done.gpu;
+	struct sl_node_order order;
+	uint64_t before;
+
+	if (!client || gpu >= SL_NODE_GPUS_MAX)
+		return;
+	before = client->holding.cell[gpu].evicted_bytes;
+	order = client->order;
+	/* Of a lost connection nothing is known; its report tells. */
+	if (event->done.cause != SL_SWAP_LOST)
+		sl_ledger_set_evicted(
+			&node->ledger, &client->holding, gpu, event->done.evicted_bytes);
+	if (event->done.order != order.id || !order.id || order.gpu != gpu) {
+		keep_rest(node, client, gpu);
+		sl_node_note(node, SL_REASON_STRAY, gpu, client->member->index.id, 0,
+			event->done.evicted_bytes);
+		sl_node_sort_out(node, client);
+		sl_node_released(node, gpu);
+		return;
+	}
+	client->order = (struct sl_node_order){0};
+	sl_ledger_set_leaving(&node->ledger, &client->holding, gpu, 0);
+	sl_ledger_set_returning(&node->ledger, &client->holding, gpu, 0);
+	sl_node_sort_out(node, client);
+	sl_node_released(node, gpu);
+	touch_its(node, client);
+	node->timers_dirty = node->deadlock_dirty = true;
+	if (order.restores)
+		restore_done(node, client, &order, event);
+	else
+		evict_done(node, client, &order, event, before);
+}
+
+void sl_node_on_want(struct sl_node *node, const struct sl_event *event)
+{
+	struct sl_node_client *client = living(node, event->want.client);
+
+	if (!client)
+		return;
+	if (event->want.wants && !client->wants)
+		client->wants_since = node->now;
+	client->wants = event->want.wants;
+	node->swap_dirty = true;
+}
+
+void sl_node_on_store(struct sl_node *node, const struct sl_event *event)
+{
+	struct sl_node_client *client = living(node, event->store.client);
+
+	if (!client)
+		return;
+	client->store_bytes = sl_min_u64(event->store.bytes, SL_LEDGER_BYTES_MAX);
+	client->trim_bytes = 0;
+	client->trim_until = 0;
+	node->swap_dirty = true;
+}
+
+/* --- reports --- */
+
+void sl_node_on_client_evicted(struct sl_node *node, const struct sl_event *event)
+{
+	uint32_t gpu = event->client_evicted.gpu;
+	struct sl_node_client *client = living(node, event->client_evicted.client);
+
+	if (!client || gpu >= SL_NODE_GPUS_MAX || !node->ledger.gpu[gpu].present)
+		return;
+	sl_ledger_set_evicted(
+		&node->ledger, &client->holding, gpu, event->client_evicted.bytes);
+	keep_rest(node, client, gpu);
+	client->told_out |= 1u << gpu;
+	sl_node_sort_out(node, client);
+	sl_node_touch(node, 1u << gpu);
+	node->deadlock_dirty = true;
+}
+
+void sl_node_reports_out(struct sl_node *node, struct sl_node_client *client)
+{
+	for (uint32_t left = client->is_out & ~client->told_out; left; left &= left - 1) {
+		uint32_t gpu = (uint32_t)__builtin_ctz(left);
+
+		sl_ledger_set_evicted(&node->ledger, &client->holding, gpu, 0);
+		sl_node_touch(node, 1u << gpu);
+	}
+	client->told_out = 0;
+	sl_node_sort_out(node, client);
+}
+
+/* --- settings --- */
+
+void sl_node_on_pool_size(struct sl_node *node, const struct sl_event *event)
+{
+	node->pool.pool_bytes =
+		sl_min_u64(event->pool_size.pool_bytes, SL_LEDGER_BYTES_MAX);
+	node->dirty_mask = UINT32_MAX;
+	node->deadlock_dirty = node->timers_dirty = node->probes_dirty = true;
+	node->swap_dirty = true;
+}
+
+void sl_node_on_link_cost(struct sl_node *node, const struct sl_event *event)
+{
+	uint32_t gpu = event->link_cost.gpu;
+
+	if (gpu >= SL_NODE_GPUS_MAX)
+		return;
+	node->queue[gpu].out_bytes_s = event->link_cost.out_bytes_s;
+	node->queue[gpu].in_bytes_s = event->link_cost.in_bytes_s;
+	node->swap_dirty = true;
 }

@@ -27,10 +27,39 @@ struct sl_node_gpu_view sl_node_gpu(const struct sl_node *node, uint32_t gpu)
 		.hidden_bytes = g->sum.hidden_bytes,
 		.held_bytes = g->sum.held_bytes,
 		.dying_bytes = g->sum.dying_bytes,
+		.evicted_bytes = g->sum.evicted_bytes,
+		.returning_bytes = g->sum.returning_bytes,
 		.free_bytes = sl_ledger_free_bytes(&node->ledger, gpu),
 		.workloads = g->workloads,
 		.waiting = node->queue[gpu].count,
 	};
+}
+
+static enum sl_residency residency_of(const struct sl_node_member *member)
+{
+	bool wants = false, returns = false, leaves = false, is_out = false, has = false;
+
+	if (member->parked)
+		return member->resuming ? SL_RESIDENCY_RESUMING : SL_RESIDENCY_PARKED;
+	sl_list_foreach (link, &member->clients) {
+		const struct sl_node_client *client =
+			SL_LIST_ENTRY(link, struct sl_node_client, of_member);
+
+		is_out |= client->is_out != 0;
+		wants |= client->is_out &&
+			 (client->wants || client->comes_back || client->waiting);
+		returns |= client->returns;
+		leaves |= client->order.id && !client->order.restores;
+	}
+	for (uint32_t left = member->account.touched; left; left &= left - 1)
+		has |= sl_ledger_all(&member->account.cell[__builtin_ctz(left)]) != 0;
+	if (leaves)
+		return SL_RESIDENCY_LEAVING;
+	if (returns)
+		return SL_RESIDENCY_RETURNING;
+	if (is_out)
+		return wants ? SL_RESIDENCY_EVICTED : SL_RESIDENCY_WARM;
+	return has ? SL_RESIDENCY_BOUND : SL_RESIDENCY_RESERVED;
 }
 
 struct sl_node_workload_view sl_node_workload(
@@ -47,12 +76,16 @@ struct sl_node_workload_view sl_node_workload(
 		.gpu_mask = member->account.gpu_mask,
 		.clients = member->living,
 		.priority = member->priority,
-		.request_bytes = member->account.request_bytes,
+		.request_bytes = member->parked ? member->parked_bytes
+						: member->account.request_bytes,
 		.limit_bytes = member->account.limit_bytes,
 		.owner = member->owner,
 		.flags = member->flags,
 		.untakeable = member->untakeable,
 		.wait_max = member->wait_max,
+		.residency = residency_of(member),
+		.warm_after = member->warm_after,
+		.turns = member->turns,
 	};
 }
 
@@ -64,6 +97,8 @@ static struct sl_node_use_view cell_view(const struct sl_ledger_cell *cell)
 		.hidden_bytes = cell->hidden_bytes,
 		.held_bytes = cell->held_bytes,
 		.dying_bytes = cell->dying_bytes,
+		.evicted_bytes = cell->evicted_bytes,
+		.returning_bytes = cell->returning_bytes,
 	};
 }
 

@@ -14,7 +14,7 @@ static void find_borrowers(
 	sl_list_foreach (link, &node->all_members) {
 		const struct sl_node_member *member =
 			SL_LIST_ENTRY(link, struct sl_node_member, of_node);
-		uint64_t burst = sl_sub_sat(sl_ledger_use(&member->account, gpu),
+		uint64_t burst = sl_sub_sat(sl_ledger_here(&member->account, gpu),
 			sl_ledger_request(&member->account, gpu));
 		uint32_t place = burst > out->burst_bytes[0] ? 0 : 1;
 
@@ -88,7 +88,7 @@ static uint64_t leaves(
 
 	if (demand->entitled)
 		return live;
-	return sl_min_u64(live, sl_sub_sat(sl_ledger_use(account, demand->gpu),
+	return sl_min_u64(live, sl_sub_sat(sl_ledger_here(account, demand->gpu),
 					sl_ledger_request(account, demand->gpu)));
 }
 
@@ -114,7 +114,7 @@ static bool waits_for_the_stopped(const struct sl_node *node,
 	sl_list_foreach (at, &node->to_kill) {
 		const struct sl_node_member *member =
 			SL_LIST_ENTRY(at, struct sl_node_member, to_kill);
-		uint64_t use = sl_ledger_use(&member->account, demand->gpu);
+		uint64_t use = sl_ledger_here(&member->account, demand->gpu);
 
 		coming += demand->entitled
 				  ? use

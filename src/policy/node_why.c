@@ -56,7 +56,7 @@ static void why_gpu(const struct sl_node *node, const struct sl_node_member *mem
 
 	if (node->queue[gpu].lost) {
 		because.reason = SL_REASON_LOST_FOR;
-		because.bytes = sl_ledger_use(&member->account, gpu);
+		because.bytes = sl_ledger_here(&member->account, gpu);
 	} else if (node->queue[gpu].degraded) {
 		because.reason = SL_REASON_DEGRADED_BEGINS;
 		because.bytes = sl_ledger_excess(&node->ledger, gpu);

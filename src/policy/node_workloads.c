@@ -34,6 +34,7 @@ static struct sl_node_member *new_member(struct sl_node *node, uint64_t id)
 	*member = (struct sl_node_member){.index.id = id};
 	sl_list_init(&member->clients);
 	sl_list_init(&member->to_kill);
+	sl_list_init(&member->of_parked);
 	sl_list_push_tail(&node->all_members, &member->of_node);
 	sl_index_add(&node->members, &member->index);
 	return member;
@@ -59,6 +60,7 @@ static void admit(struct sl_node *node, const struct sl_event *event, uint32_t g
 	member->owner = event->workload_add.owner;
 	member->flags = event->workload_add.flags;
 	member->wait_max = event->workload_add.wait_max;
+	member->warm_after = event->workload_add.warm_after;
 	sl_ledger_bind(&node->ledger, &member->account, gpu_mask, offer.request_bytes,
 		offer.limit_bytes);
 	sl_node_touch(node, gpu_mask);
@@ -282,6 +284,7 @@ void sl_node_on_workload_remove(struct sl_node *node, const struct sl_event *eve
 	/* It may have something, hidden bytes at least, where it was not bound. */
 	sl_node_touch(node, member->account.gpu_mask | member->account.touched);
 	member->leaving = true;
+	sl_node_unpark(node, member);
 	if (SL_MUTANT(STOP_KILLS_THE_ENDED, member->stopping, false)) {
 		sl_list_unlink(&member->to_kill);
 		node->timers_dirty = true;
@@ -300,11 +303,17 @@ struct change {
 	int32_t priority;
 };
 
+/* What it was promised, or gave up until it is resumed. */
+static uint64_t request_of(const struct sl_node_member *member)
+{
+	return member->parked ? member->parked_bytes : member->account.request_bytes;
+}
+
 static struct change resolve_change(const struct sl_node *node,
 	const struct sl_node_member *member, const struct sl_event *event)
 {
 	uint32_t which = event->workload_set.which;
-	struct change to = {member->account.request_bytes, member->account.limit_bytes,
+	struct change to = {request_of(member), member->account.limit_bytes,
 		member->account.limit_bytes, UINT64_MAX, member->priority};
 
 	for (uint32_t left = member->account.gpu_mask; left; left &= left - 1)
@@ -334,8 +343,7 @@ static struct sl_bounds_verdict judge_bounds(const struct sl_node_member *member
 		.shareable_bytes = to->shareable_bytes, .priority = to->priority};
 
 	bounds.has_priority &= to->priority != member->priority;
-	if (SL_MUTANT(SET_JUDGES_ALL, to->request_bytes != member->account.request_bytes,
-		    true))
+	if (SL_MUTANT(SET_JUDGES_ALL, to->request_bytes != request_of(member), true))
 		ask.request_bytes = to->request_bytes;
 	if (SL_MUTANT(
 		    SET_JUDGES_ALL, to->limit_bytes != member->account.limit_bytes, true))
@@ -403,7 +411,7 @@ static bool refuse_rise(struct sl_node *node, const struct sl_node_member *membe
 	for (uint32_t left = member->account.touched; left; left &= left - 1) {
 		uint32_t gpu = (uint32_t)__builtin_ctz(left);
 		uint64_t burst = sl_sub_sat(
-			sl_ledger_use(&member->account, gpu), to->request_bytes);
+			sl_ledger_here(&member->account, gpu), to->request_bytes);
 		uint64_t kept = kept_from(node, member, gpu, to->priority, now_kept);
 		uint64_t free_bytes = sl_ledger_free_bytes(&node->ledger, gpu);
 
@@ -428,14 +436,14 @@ static bool refuse_change(struct sl_node *node, const struct sl_node_member *mem
 	if (to->uncut_limit_bytes < to->request_bytes)
 		refuse(node, id, SL_REASON_LIMIT_BELOW_REQUEST, 0, to->request_bytes,
 			to->uncut_limit_bytes);
-	else if (to->request_bytes > member->account.request_bytes &&
+	else if (to->request_bytes > request_of(member) &&
 		 to->request_bytes > to->shareable_bytes)
 		refuse(node, id, SL_REASON_REQUEST_TOO_LARGE, 0, to->request_bytes,
 			to->shareable_bytes);
 	else if (bound.reason != SL_REASON_NONE)
 		refuse(node, id, bound.reason, 0, bound.wanted, bound.allowed);
 	else
-		return (to->request_bytes > member->account.request_bytes &&
+		return (to->request_bytes > request_of(member) && !member->parked &&
 			       refuse_raise(node, member, to->request_bytes)) ||
 		       refuse_rise(node, member, to, event);
 	return true;
@@ -476,12 +484,16 @@ static void change(struct sl_node *node, struct sl_node_member *member,
 {
 	bool limit_moves = to->limit_bytes != member->account.limit_bytes;
 
-	sl_ledger_change(
-		&node->ledger, &member->account, to->request_bytes, to->limit_bytes);
+	if (member->parked)
+		member->parked_bytes = to->request_bytes;
+	sl_ledger_change(&node->ledger, &member->account,
+		member->parked ? 0 : to->request_bytes, to->limit_bytes);
 	if (event->workload_set.which & SL_SET_FLAGS)
 		member->flags = event->workload_set.flags;
 	if (event->workload_set.which & SL_SET_WAIT)
 		member->wait_max = event->workload_set.wait_max;
+	if (event->workload_set.which & SL_SET_WARM)
+		member->warm_after = event->workload_set.warm_after;
 	if (to->priority != member->priority)
 		sl_node_reprioritize(node, member, to->priority);
 	sl_node_touch(node, member->account.gpu_mask | member->account.touched);
@@ -540,6 +552,7 @@ void sl_node_on_workload_stop(struct sl_node *node, const struct sl_event *event
 	}
 	if (!member->stopping) {
 		member->stopping = true;
+		sl_node_unpark(node, member); /* it may need its memory to end well */
 		tell_stop(node, member, SL_STOP_TERM);
 		sl_node_cancel_all(node, member);
 	}

@@ -60,7 +60,8 @@ bool scene_play(const struct scene *scene, bool quiet);
 			SL_S,                        \
 			2 * SL_S,                    \
 			pool,                        \
-			slack                        \
+			slack,                       \
+			SL_CHAIN(SL_RESOLVER_SWAP, SL_RESOLVER_WAIT, 0) \
 		}                                    \
 	}
 #define GPU(gpu_, capacity, reserve)                                             \
@@ -110,6 +111,11 @@ bool scene_play(const struct scene *scene, bool quiet);
 #define JOIN(c, w)                                                       \
 	{                                                                \
 		.type = SL_EVENT_CLIENT_JOIN, .client_join = { c, w, 0 } \
+	}
+/* Its library moves memory. */
+#define SWAPPER(c, w)                                                       \
+	{                                                                   \
+		.type = SL_EVENT_CLIENT_JOIN, .client_join = { c, w, 0, 1 } \
 	}
 #define EXPECT(c, w)                                                     \
 	{                                                                \

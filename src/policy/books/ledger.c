@@ -13,10 +13,22 @@ static uint64_t clamp(uint64_t bytes)
 	return sl_min_u64(bytes, SL_LEDGER_BYTES_MAX);
 }
 
-uint64_t sl_ledger_live(const struct sl_ledger_cell *cell)
+uint64_t sl_ledger_all(const struct sl_ledger_cell *cell)
 {
 	return cell->backing_bytes + SL_MUTANT(GRANT_UNCOUNTED, cell->granted_bytes, 0) +
 	       SL_MUTANT(HIDDEN_UNCOUNTED, cell->hidden_bytes, 0);
+}
+
+uint64_t sl_ledger_live(const struct sl_ledger_cell *cell)
+{
+	return sl_ledger_all(cell) - SL_MUTANT(EVICTED_OCCUPIES, cell->evicted_bytes, 0) +
+	       SL_MUTANT(RETURNING_UNCOUNTED, cell->returning_bytes, 0);
+}
+
+uint64_t sl_ledger_evictable(const struct sl_ledger_cell *cell)
+{
+	return sl_sub_sat(cell->backing_bytes,
+		cell->evicted_bytes + SL_MUTANT(HELD_IS_EVICTED, cell->held_bytes, 0));
 }
 
 /* A client that says it will hold more than it has holds what it has. */
@@ -31,6 +43,12 @@ uint64_t sl_ledger_fixed(const struct sl_ledger_cell *cell)
 
 uint64_t sl_ledger_use(const struct sl_ledger_account *account, uint32_t gpu)
 {
+	return SL_MUTANT(EVICTED_IS_NO_USE, sl_ledger_all(&account->cell[gpu]),
+		sl_ledger_live(&account->cell[gpu]));
+}
+
+uint64_t sl_ledger_here(const struct sl_ledger_account *account, uint32_t gpu)
+{
 	return sl_ledger_live(&account->cell[gpu]);
 }
 
@@ -41,7 +59,7 @@ uint64_t sl_ledger_request(const struct sl_ledger_account *account, uint32_t gpu
 
 uint64_t sl_ledger_unclaimed(const struct sl_ledger_account *account, uint32_t gpu)
 {
-	return sl_sub_sat(sl_ledger_request(account, gpu), sl_ledger_use(account, gpu));
+	return sl_sub_sat(sl_ledger_request(account, gpu), sl_ledger_here(account, gpu));
 }
 
 uint64_t sl_ledger_claim(const struct sl_ledger_account *account, uint32_t gpu)
@@ -72,6 +90,9 @@ static void cell_add(struct sl_ledger_cell *cell, const struct sl_ledger_cell *a
 	cell->held_bytes += add->held_bytes;
 	cell->holding_bytes += add->holding_bytes;
 	cell->dying_bytes += add->dying_bytes;
+	cell->evicted_bytes += add->evicted_bytes;
+	cell->returning_bytes += add->returning_bytes;
+	cell->leaving_bytes += add->leaving_bytes;
 }
 
 static void cell_subtract(struct sl_ledger_cell *cell, const struct sl_ledger_cell *less)
@@ -82,6 +103,9 @@ static void cell_subtract(struct sl_ledger_cell *cell, const struct sl_ledger_ce
 	cell->held_bytes -= less->held_bytes;
 	cell->holding_bytes -= less->holding_bytes;
 	cell->dying_bytes -= less->dying_bytes;
+	cell->evicted_bytes -= less->evicted_bytes;
+	cell->returning_bytes -= less->returning_bytes;
+	cell->leaving_bytes -= less->leaving_bytes;
 }
 
 /* The only place where a client's numbers change. */
@@ -94,7 +118,13 @@ static void set_cell(struct sl_ledger *ledger, struct sl_ledger_holding *holding
 
 	to.held_bytes = sl_min_u64(
 		to.held_bytes, SL_MUTANT(HELD_UNCLAMPED, to.backing_bytes, UINT64_MAX));
+	to.evicted_bytes = sl_min_u64(to.evicted_bytes, to.backing_bytes);
+	to.returning_bytes = sl_min_u64(to.returning_bytes, to.evicted_bytes);
+	to.leaving_bytes =
+		sl_min_u64(to.leaving_bytes, to.backing_bytes - to.evicted_bytes);
 	take_share_out(g, account, gpu);
+	ledger->evicted_bytes += to.evicted_bytes - from->evicted_bytes;
+	ledger->leaving_bytes += to.leaving_bytes - from->leaving_bytes;
 	cell_subtract(&account->cell[gpu], from);
 	cell_subtract(&g->sum, from);
 	cell_add(&account->cell[gpu], &to);
@@ -237,6 +267,46 @@ void sl_ledger_set_backing(struct sl_ledger *ledger, struct sl_ledger_holding *h
 	set_cell(ledger, holding, gpu, to);
 }
 
+void sl_ledger_set_evicted(struct sl_ledger *ledger, struct sl_ledger_holding *holding,
+	uint32_t gpu, uint64_t bytes)
+{
+	struct sl_ledger_cell to = holding->cell[gpu];
+
+	to.evicted_bytes = bytes;
+	set_cell(ledger, holding, gpu, to);
+}
+
+void sl_ledger_set_returning(struct sl_ledger *ledger, struct sl_ledger_holding *holding,
+	uint32_t gpu, uint64_t bytes)
+{
+	struct sl_ledger_cell to = holding->cell[gpu];
+
+	to.returning_bytes = bytes;
+	set_cell(ledger, holding, gpu, to);
+}
+
+void sl_ledger_set_leaving(struct sl_ledger *ledger, struct sl_ledger_holding *holding,
+	uint32_t gpu, uint64_t bytes)
+{
+	struct sl_ledger_cell to = holding->cell[gpu];
+
+	to.leaving_bytes = bytes;
+	set_cell(ledger, holding, gpu, to);
+}
+
+uint64_t sl_ledger_free_evicted(struct sl_ledger *ledger,
+	struct sl_ledger_holding *holding, uint32_t gpu, uint64_t bytes)
+{
+	struct sl_ledger_cell to = holding->cell[gpu];
+	uint64_t freed = sl_min_u64(bytes, to.backing_bytes);
+
+	to.backing_bytes -= freed;
+	to.evicted_bytes = SL_MUTANT(FREED_STAYS_EVICTED,
+		sl_sub_sat(to.evicted_bytes, freed), to.evicted_bytes);
+	set_cell(ledger, holding, gpu, to);
+	return freed;
+}
+
 void sl_ledger_set_hidden(struct sl_ledger *ledger, struct sl_ledger_holding *holding,
 	uint32_t gpu, uint64_t bytes)
 {
@@ -250,7 +320,9 @@ void sl_ledger_die(struct sl_ledger *ledger, struct sl_ledger_holding *holding)
 {
 	for (uint32_t gpu = 0; gpu < SL_LEDGER_GPUS_MAX; gpu++) {
 		const struct sl_ledger_cell *cell = &holding->cell[gpu];
-		uint64_t dying = cell->backing_bytes + cell->hidden_bytes;
+		uint64_t dying = cell->backing_bytes + cell->hidden_bytes -
+				 SL_MUTANT(EVICTED_DIES_HERE, cell->evicted_bytes, 0) +
+				 cell->returning_bytes;
 
 		if (!(holding->touched >> gpu & 1))
 			continue;
@@ -360,7 +432,12 @@ static int cells_differ(const struct sl_ledger_cell *kept,
 	       differs(kept->held_bytes, counted->held_bytes, "held", gpu, err) ||
 	       differs(kept->holding_bytes, counted->holding_bytes, "about to be held",
 		       gpu, err) ||
-	       differs(kept->dying_bytes, counted->dying_bytes, "dying", gpu, err);
+	       differs(kept->dying_bytes, counted->dying_bytes, "dying", gpu, err) ||
+	       differs(kept->evicted_bytes, counted->evicted_bytes, "evicted", gpu,
+		       err) ||
+	       differs(kept->returning_bytes, counted->returning_bytes, "returning", gpu,
+		       err) ||
+	       differs(kept->leaving_bytes, counted->leaving_bytes, "leaving", gpu, err);
 }
 
 int sl_ledger_audit_close(struct sl_ledger_audit *audit, struct sl_error *err)
@@ -387,6 +464,8 @@ int sl_ledger_audit_close(struct sl_ledger_audit *audit, struct sl_error *err)
 
 int sl_ledger_audit_end(struct sl_ledger_audit *audit, struct sl_error *err)
 {
+	uint64_t evicted = 0, leaving = 0;
+
 	for (uint32_t gpu = 0; gpu < SL_LEDGER_GPUS_MAX; gpu++) {
 		const struct sl_ledger_gpu *kept = &audit->ledger->gpu[gpu];
 		const struct sl_ledger_gpu *counted = &audit->gpu[gpu];
@@ -403,6 +482,11 @@ int sl_ledger_audit_end(struct sl_ledger_audit *audit, struct sl_error *err)
 			differs(kept->burstable, counted->burstable, "burstable", gpu,
 				err))
 			return 1;
+		evicted += counted->sum.evicted_bytes;
+		leaving += counted->sum.leaving_bytes;
 	}
-	return 0;
+	return differs(audit->ledger->evicted_bytes, evicted, "evicted of all GPUs", 0,
+		       err) ||
+	       differs(audit->ledger->leaving_bytes, leaving, "leaving of all GPUs", 0,
+		       err);
 }

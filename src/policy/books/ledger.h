@@ -8,15 +8,17 @@
  * that no sum can wrap.
  *
  *   shareable   capacity - reserve - unmanaged
- *   use(w)      backing + granted + hidden of the workload's living clients
- *   resident    sum of use + dying
+ *   use(w)      backing + granted + hidden of the workload's living clients, wherever they are: what its limit
+ *               holds for
+ *   here(w)     what of it is on the GPU, or has its room kept there: use - evicted + returning
+ *   resident    sum of here + dying
  *   free        shareable - resident
- *   unclaimed   max(0, request(w) - use(w))
+ *   unclaimed   max(0, request(w) - here(w))
  *   fixed(w)    hidden + held; held is the part of backing that must not be evicted
  *   claims      sum over workloads of max(request, fixed); I1: claims <= shareable
  *
- * What is fixed is part of use: I1 says that all that was promised can be had by taking back what is above
- * requests and not fixed. So overlap <= use above max(request, fixed) + dying, wherever I1 holds.
+ * What is fixed is part of here: I1 says that all that was promised can be had by taking back what is above
+ * requests and not fixed. So overlap <= here above max(request, fixed) + dying, wherever I1 holds.
  */
 #ifndef SL_POLICY_BOOKS_LEDGER_H
 #define SL_POLICY_BOOKS_LEDGER_H
@@ -33,6 +35,11 @@ struct sl_ledger_cell {
 	uint64_t held_bytes;    /* of backing: must not be evicted */
 	uint64_t holding_bytes; /* of backing and granted: will be held once committed */
 	uint64_t dying_bytes;   /* of dead clients, until the device shows them gone */
+	uint64_t evicted_bytes; /* of backing: on the host */
+	uint64_t
+		returning_bytes; /* of evicted: being restored; their room on the GPU is kept */
+	uint64_t
+		leaving_bytes; /* of backing on the GPU: being evicted; on the GPU until they are gone */
 };
 
 /* One workload. Zero-initialise; then sl_ledger_bind. */
@@ -60,6 +67,8 @@ struct sl_ledger_gpu {
 
 struct sl_ledger {
 	struct sl_ledger_gpu gpu[SL_LEDGER_GPUS_MAX];
+	uint64_t evicted_bytes,
+		leaving_bytes; /* of all GPUs: what the host pool is for */
 };
 
 /* --- changes --- */
@@ -99,6 +108,18 @@ void sl_ledger_set_backing(struct sl_ledger *ledger, struct sl_ledger_holding *h
 	uint32_t gpu, uint64_t bytes);
 void sl_ledger_set_hidden(struct sl_ledger *ledger, struct sl_ledger_holding *holding,
 	uint32_t gpu, uint64_t bytes);
+/* Of its backing so many bytes are on the host. More than backing counts as that: also when backing shrinks. */
+void sl_ledger_set_evicted(struct sl_ledger *ledger, struct sl_ledger_holding *holding,
+	uint32_t gpu, uint64_t bytes);
+/* Room for so many of its evicted bytes is kept on the GPU. */
+void sl_ledger_set_returning(struct sl_ledger *ledger, struct sl_ledger_holding *holding,
+	uint32_t gpu, uint64_t bytes);
+/* So many of its bytes on the GPU were told to leave. */
+void sl_ledger_set_leaving(struct sl_ledger *ledger, struct sl_ledger_holding *holding,
+	uint32_t gpu, uint64_t bytes);
+/* As sl_ledger_free, of bytes that are on the host. */
+SL_MUST_CHECK uint64_t sl_ledger_free_evicted(struct sl_ledger *ledger,
+	struct sl_ledger_holding *holding, uint32_t gpu, uint64_t bytes);
 /* Everything the client has on any GPU, uncommitted grants and hidden bytes too, is dying. */
 void sl_ledger_die(struct sl_ledger *ledger, struct sl_ledger_holding *holding);
 /* At most remaining_bytes are still dying; never makes them more. */
@@ -116,11 +137,16 @@ uint64_t sl_ledger_overlap(const struct sl_ledger *ledger, uint32_t gpu);
 bool sl_ledger_is_degraded(const struct sl_ledger *ledger, uint32_t gpu);
 /* By how much: the larger of claims and resident, less what can be shared. */
 uint64_t sl_ledger_excess(const struct sl_ledger *ledger, uint32_t gpu);
-uint64_t sl_ledger_live(
-	const struct sl_ledger_cell *cell); /* backing + granted + hidden */
+/* backing - evicted + returning + granted + hidden: on the GPU, or with its room kept there */
+uint64_t sl_ledger_live(const struct sl_ledger_cell *cell);
+/* backing + granted + hidden, wherever they are */
+uint64_t sl_ledger_all(const struct sl_ledger_cell *cell);
+/* What an EVICT could move: backing on the GPU that is not held. */
+uint64_t sl_ledger_evictable(const struct sl_ledger_cell *cell);
 /* hidden + held, with what is about to be held: what only the end of a process gives back. */
 uint64_t sl_ledger_fixed(const struct sl_ledger_cell *cell);
 uint64_t sl_ledger_use(const struct sl_ledger_account *account, uint32_t gpu);
+uint64_t sl_ledger_here(const struct sl_ledger_account *account, uint32_t gpu);
 /* The account's request on this GPU: 0 outside its mask. */
 uint64_t sl_ledger_request(const struct sl_ledger_account *account, uint32_t gpu);
 uint64_t sl_ledger_unclaimed(const struct sl_ledger_account *account, uint32_t gpu);

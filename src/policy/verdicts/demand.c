@@ -178,6 +178,13 @@ void sl_demand_crown(const struct sl_demand_scan *scan, struct sl_demand *old_he
 		scan->head->head_since = scan->head_since;
 }
 
+/* What it must leave to others; it is beside them, not in their way. */
+static uint64_t kept_from(
+	const struct sl_demand_scan *scan, const struct sl_demand *demand)
+{
+	return scan->kept ? scan->kept(scan->lender, demand) : 0;
+}
+
 /* Looked up only where it can matter: it may cost a walk over all workloads. */
 static uint64_t lend_to(const struct sl_demand_scan *scan, const struct sl_demand *demand)
 {
@@ -196,7 +203,13 @@ enum sl_demand_step sl_demand_scan_next(struct sl_demand_scan *scan,
 		struct sl_demand *demand = SL_LIST_ENTRY(link, struct sl_demand, queue);
 		enum sl_demand_fit fit = sl_demand_fits(
 			demand, scan->ledger, lend_to(scan, demand), scan->degraded);
+		uint64_t kept = kept_from(scan, demand);
 
+		if (fit == SL_DEMAND_FITS && kept && !demand->there &&
+			demand->bytes > sl_sub_sat(sl_ledger_free_bytes(
+							   scan->ledger, demand->gpu),
+						kept))
+			fit = SL_DEMAND_WAITS;
 		if (fit == SL_DEMAND_WAITS)
 			demand->refused_since = demand->refusals = 0;
 		*out = demand;
@@ -206,6 +219,8 @@ enum sl_demand_step sl_demand_scan_next(struct sl_demand_scan *scan,
 			return SL_DEMAND_DENY_LIMIT;
 		if (fit == SL_DEMAND_OVER_PROMISE)
 			return SL_DEMAND_DENY_PROMISE;
+		if (kept == UINT64_MAX && !demand->there)
+			continue;
 		if (fit == SL_DEMAND_WAITS || demand->retry_at > scan->now) {
 			meet_head(scan, demand, old_head);
 			continue;

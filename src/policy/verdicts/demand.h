@@ -81,6 +81,8 @@ struct sl_demand_scan {
 	const struct sl_ledger *ledger;
 	/* How far its GPU may be lent to this demand beyond the unclaimed requests. */
 	uint64_t (*lend)(const void *lender, const struct sl_demand *demand);
+	/* Of what is free on its GPU, what it must leave; UINT64_MAX: it is not to be served, nor kept for. */
+	uint64_t (*kept)(const void *lender, const struct sl_demand *demand);
 	const void *lender;
 	sl_ns now, head_pass;
 	bool degraded;

@@ -1,0 +1,275 @@
+/*
+ * node_park - parked workloads: all of it to the host, its request given up, and back when asked
+ *
+ * A parked workload keeps its limit, its place and its clients; its request is nobody's promise until it is
+ * resumed and I1 has room for it again. Those that wait for that are served in the order in which they were
+ * resumed, where they share GPUs.
+ */
+#include "policy/mutant.h"
+#include "policy/node_state.h"
+
+/* The pool had no room for what is to be parked: looked at again. */
+#define TRIED_AGAIN_AFTER (1 * SL_S)
+
+static void refuse(struct sl_node *node, uint64_t workload, enum sl_reason reason,
+	uint64_t wanted, uint64_t available)
+{
+	sl_node_emit(node, (struct sl_action){.type = SL_ACTION_REFUSE,
+				   .refuse = {.workload = workload,
+					   .reason = reason,
+					   .wanted_bytes = wanted,
+					   .available_bytes = available}});
+}
+
+/* The request is the one that it has, or will have again. */
+static void tell_done(struct sl_node *node, const struct sl_node_member *member)
+{
+	sl_node_emit(node,
+		(struct sl_action){.type = SL_ACTION_SET_DONE,
+			.set_done = {.workload = member->index.id,
+				.request_bytes = member->parked
+							 ? member->parked_bytes
+							 : member->account.request_bytes,
+				.limit_bytes = member->account.limit_bytes,
+				.priority = member->priority}});
+}
+
+/* --- parking --- */
+
+static uint64_t evictable_of(const struct sl_node_member *member)
+{
+	uint64_t bytes = 0;
+
+	for (uint32_t left = member->account.touched; left; left &= left - 1)
+		bytes += sl_ledger_evictable(&member->account.cell[__builtin_ctz(left)]);
+	return bytes;
+}
+
+/* Somebody has something there and cannot move it. */
+static bool cannot_move(const struct sl_node_member *member)
+{
+	if (member->flags & SL_WORKLOAD_NO_SWAP)
+		return true;
+	sl_list_foreach (link, &member->clients) {
+		const struct sl_node_client *client =
+			SL_LIST_ENTRY(link, struct sl_node_client, of_member);
+
+		if (!client->alive || client->swaps)
+			continue;
+		for (uint32_t left = client->holding.touched; left; left &= left - 1) {
+			if (client->holding.cell[__builtin_ctz(left)].backing_bytes)
+				return true;
+		}
+	}
+	return false;
+}
+
+/* Room in the pool for all of it: lent requests do not lose by it. */
+static uint64_t room_for(const struct sl_node *node, const struct sl_node_member *member)
+{
+	uint64_t room = SL_LEDGER_BYTES_MAX;
+
+	for (uint32_t left = member->account.gpu_mask; left; left &= left - 1)
+		room = sl_min_u64(room,
+			sl_node_pool_room(node, (uint32_t)__builtin_ctz(left), false));
+	return sl_min_u64(room, sl_node_pool_share(node, member));
+}
+
+static bool refuse_park(struct sl_node *node, const struct sl_node_member *member)
+{
+	uint64_t id = member->index.id, wanted = evictable_of(member);
+	uint64_t room = room_for(node, member);
+
+	if (member->parked && !member->resuming)
+		refuse(node, id, SL_REASON_PARKED_ALREADY, 0, 0);
+	else if (cannot_move(member))
+		refuse(node, id, SL_REASON_PARK_NO_SWAP, 0, 0);
+	else if (SL_MUTANT(PARKS_WITHOUT_POOL, wanted > room || !node->pool.pool_bytes,
+			 false))
+		refuse(node, id, SL_REASON_PARK_NO_POOL, wanted, room);
+	else
+		return false;
+	return true;
+}
+
+static void park(struct sl_node *node, struct sl_node_member *member, bool recovered)
+{
+	if (!member->parked) {
+		member->parked_bytes = member->account.request_bytes;
+		sl_ledger_change(&node->ledger, &member->account,
+			SL_MUTANT(PARKED_KEEPS_REQUEST, 0, member->parked_bytes),
+			member->account.limit_bytes);
+		sl_list_push_tail(&node->parked, &member->of_parked);
+	}
+	member->parked = true;
+	member->resuming = member->park_told = false;
+	sl_list_foreach (link, &member->clients)
+		SL_LIST_ENTRY(link, struct sl_node_client, of_member)->comes_back = false;
+	sl_node_touch(node, member->account.gpu_mask | member->account.touched);
+	node->deadlock_dirty = node->timers_dirty = true;
+	tell_done(node, member);
+	if (!recovered)
+		sl_node_note(node, SL_REASON_PARK_BEGINS, 0, member->index.id, 0,
+			evictable_of(member));
+}
+
+void sl_node_on_workload_park(struct sl_node *node, const struct sl_event *event)
+{
+	uint64_t id = event->workload_park.workload;
+	struct sl_node_member *member = sl_node_find_member(node, id);
+	bool recovered = event->workload_park.recovered;
+
+	if (!member || member->leaving || member->stopping) {
+		refuse(node, id, SL_REASON_UNKNOWN_WORKLOAD, 0, 0);
+		return;
+	}
+	if (recovered ? member->parked : refuse_park(node, member))
+		return;
+	park(node, member, recovered);
+}
+
+/* Returns whether something of it is still to leave. */
+static bool send_away(struct sl_node *node, struct sl_node_client *client)
+{
+	bool more = client->order.id != 0;
+
+	for (uint32_t left = client->holding.touched; left; left &= left - 1) {
+		uint32_t gpu = (uint32_t)__builtin_ctz(left);
+		const struct sl_ledger_cell *cell = &client->holding.cell[gpu];
+		uint64_t bytes = sl_ledger_evictable(cell);
+
+		if (!bytes || !client->alive || node->queue[gpu].lost)
+			continue;
+		more = true;
+		if (!sl_node_can_leave(node, client))
+			continue;
+		if (node->now < client->refused_until) {
+			node->swap_due =
+				sl_min_u64(node->swap_due, client->refused_until);
+		} else if (bytes > sl_min_u64(sl_node_pool_room(node, gpu, false),
+					   sl_node_pool_share(node, client->member))) {
+			node->swap_due = sl_min_u64(node->swap_due,
+				sl_node_later(node->now, TRIED_AGAIN_AFTER));
+		} else if (sl_node_trim_for(node, client, bytes)) {
+			sl_node_evict(
+				node, client, gpu, bytes, SL_REASON_PARK_BEGINS, 0, 0);
+			return true;
+		}
+	}
+	return more;
+}
+
+static uint64_t evicted_of(const struct sl_node_member *member)
+{
+	uint64_t bytes = 0;
+
+	for (uint32_t left = member->account.touched; left; left &= left - 1)
+		bytes += member->account.cell[__builtin_ctz(left)].evicted_bytes;
+	return bytes;
+}
+
+static void go_on_parking(struct sl_node *node, struct sl_node_member *member)
+{
+	bool more = false;
+
+	sl_list_foreach (link, &member->clients)
+		more |= send_away(
+			node, SL_LIST_ENTRY(link, struct sl_node_client, of_member));
+	if (more || member->park_told)
+		return;
+	member->park_told = true;
+	sl_node_note(node, SL_REASON_PARKED, 0, member->index.id, 0, evicted_of(member));
+}
+
+/* --- resuming --- */
+
+/* I1 has room for its request on each of its GPUs. */
+static bool fits_again(const struct sl_node *node, const struct sl_node_member *member)
+{
+	for (uint32_t left = member->account.gpu_mask; left; left &= left - 1) {
+		uint32_t gpu = (uint32_t)__builtin_ctz(left);
+		uint64_t fixed = sl_ledger_claim(&member->account, gpu);
+		uint64_t others = node->ledger.gpu[gpu].claims_bytes - fixed;
+
+		if (node->queue[gpu].lost || node->queue[gpu].degraded ||
+			SL_MUTANT(RESUME_OVERBOOKS,
+				sl_max_u64(member->parked_bytes, fixed) + others >
+					sl_ledger_shareable(&node->ledger, gpu),
+				false))
+			return false;
+	}
+	return true;
+}
+
+static void claim_again(struct sl_node *node, struct sl_node_member *member)
+{
+	sl_list_unlink(&member->of_parked);
+	member->parked = member->resuming = false;
+	sl_ledger_change(&node->ledger, &member->account, member->parked_bytes,
+		sl_max_u64(member->account.limit_bytes, member->parked_bytes));
+	sl_list_foreach (link, &member->clients) {
+		struct sl_node_client *client =
+			SL_LIST_ENTRY(link, struct sl_node_client, of_member);
+
+		client->comes_back = client->alive && client->is_out;
+		if (client->comes_back && !client->wants)
+			client->wants_since = node->now;
+		sl_list_foreach (at, &client->party.demands)
+			SL_LIST_ENTRY(at, struct sl_demand, of_client)->burst_since =
+				node->now;
+	}
+	sl_node_touch(node, member->account.gpu_mask | member->account.touched);
+	node->deadlock_dirty = node->timers_dirty = true;
+	sl_node_note(
+		node, SL_REASON_RESUMED, 0, member->index.id, 0, member->parked_bytes);
+}
+
+void sl_node_on_workload_resume(struct sl_node *node, const struct sl_event *event)
+{
+	uint64_t id = event->workload_resume.workload;
+	struct sl_node_member *member = sl_node_find_member(node, id);
+
+	if (!member || member->leaving) {
+		refuse(node, id, SL_REASON_UNKNOWN_WORKLOAD, 0, 0);
+		return;
+	}
+	if (!member->parked) {
+		refuse(node, id, SL_REASON_NOT_PARKED, 0, 0);
+		return;
+	}
+	if (!member->resuming) {
+		member->resuming = true;
+		member->resumed_at = node->now;
+		sl_list_unlink(&member->of_parked);
+		sl_list_push_tail(&node->parked, &member->of_parked);
+	}
+	node->swap_dirty = true;
+	tell_done(node, member);
+}
+
+void sl_node_unpark(struct sl_node *node, struct sl_node_member *member)
+{
+	sl_list_unlink(&member->of_parked);
+	member->parked = member->resuming = false;
+	node->swap_dirty = true;
+}
+
+void sl_node_time_parked(struct sl_node *node)
+{
+	uint32_t taken = 0;
+
+	sl_list_foreach_safe (link, &node->parked) {
+		struct sl_node_member *member =
+			SL_LIST_ENTRY(link, struct sl_node_member, of_parked);
+
+		if (!member->resuming) {
+			go_on_parking(node, member);
+			continue;
+		}
+		if (!(SL_MUTANT(RESUME_PASSES, taken, 0) & member->account.gpu_mask) &&
+			fits_again(node, member))
+			claim_again(node, member);
+		else
+			taken |= member->account.gpu_mask;
+	}
+}

@@ -1,0 +1,83 @@
+/*
+ * turns - see the header
+ *
+ * Products of a time and a weight can exceed 64 bits; weights are counted in MiB, and the quotient is
+ * taken of a wider product. All sums saturate at "for ever".
+ */
+#include "policy/verdicts/turns.h"
+
+#include "policy/mutant.h"
+
+__extension__ typedef unsigned __int128 wide;
+
+bool sl_turns_is_before(const struct sl_turns_place *a, const struct sl_turns_place *b)
+{
+	if (a->entitled != b->entitled)
+		return SL_MUTANT(TURN_ENTITLED_LAST, a->entitled, b->entitled);
+	if (a->promoted != b->promoted)
+		return a->promoted;
+	if (a->priority != b->priority)
+		return SL_MUTANT(TURN_PRIORITY_LAST, a->priority > b->priority,
+			a->priority < b->priority);
+	if (a->since != b->since)
+		return SL_MUTANT(
+			TURN_LATEST_FIRST, a->since<b->since, a->since> b->since);
+	return a->tie < b->tie;
+}
+
+uint64_t sl_turns_weight(uint64_t request_bytes, uint64_t shareable_bytes)
+{
+	uint64_t weight = sl_max_u64(
+		SL_MUTANT(TURN_UNWEIGHTED, request_bytes, 0), shareable_bytes / 20);
+
+	return sl_max_u64(weight, 1);
+}
+
+void sl_turns_join(
+	struct sl_turns_unit *unit, sl_ns cost, uint64_t weight, sl_ns turn_max)
+{
+	sl_ns base = cost > SL_NS_NEVER / 10 ? SL_NS_NEVER : 10 * cost;
+
+	base = sl_max_u64(SL_MUTANT(TURN_IGNORES_COST, base, 0), SL_TURNS_LEAST);
+	base = sl_min_u64(base, turn_max);
+	if (!unit->weight || (wide)base * unit->weight > (wide)unit->base * weight)
+		*unit = (struct sl_turns_unit){base, weight};
+}
+
+sl_ns sl_turns_length(const struct sl_turns_unit *unit, uint64_t weight, sl_ns turn_max)
+{
+	wide turn;
+
+	if (!unit->weight)
+		return sl_min_u64(SL_TURNS_LEAST, turn_max);
+	turn = (wide)unit->base * weight / unit->weight;
+	return SL_MUTANT(TURN_UNBOUNDED, turn > turn_max, turn > SL_NS_NEVER)
+		       ? turn_max
+		       : (sl_ns)turn;
+}
+
+static sl_ns add(sl_ns a, sl_ns b)
+{
+	return b > SL_NS_NEVER - a ? SL_NS_NEVER : a + b;
+}
+
+sl_ns sl_turns_patience(sl_ns turn, uint32_t min_share_pm)
+{
+	wide span =
+		(wide)turn * 1000 / (min_share_pm ? min_share_pm : SL_TURNS_MIN_SHARE);
+
+	return span > SL_NS_NEVER ? SL_NS_NEVER : (sl_ns)span;
+}
+
+sl_ns sl_turns_first_part(sl_ns cost)
+{
+	return sl_max_u64(SL_MUTANT(IDLE_AT_ANY_COST, cost, 0), 20 * SL_MS);
+}
+
+sl_ns sl_turns_longest_wait(sl_ns others_turns, sl_ns others_costs, uint32_t others,
+	sl_ns own_cost, sl_ns patience, sl_ns drain)
+{
+	sl_ns drains = drain > SL_NS_NEVER / (others + 1) ? SL_NS_NEVER : drain * others;
+
+	return add(add(add(others_turns, others_costs), add(own_cost, patience)), drains);
+}

@@ -1,0 +1,167 @@
+/*
+ * swap - parking, resuming, and the books of what is on the host, played by hand
+ */
+#include "play.h"
+
+/* `swap, wait` over a pool. */
+#define SWAP(pool, ...)                \
+	SETTINGS(.pool_bytes = (pool), \
+		.chain = SL_CHAIN(SL_RESOLVER_SWAP, SL_RESOLVER_WAIT, 0), __VA_ARGS__)
+#define WORKLOAD(w, request, limit) \
+	EVENT(WORKLOAD_ADD, workload_add, {w, request, limit, 1, 1, 0})
+#define SWAPPER(c, w)      EVENT(CLIENT_JOIN, client_join, {c, w, 0, 1})
+#define PARK(w)            EVENT(WORKLOAD_PARK, workload_park, {w, 0})
+#define RESUME(w)          EVENT(WORKLOAD_RESUME, workload_resume, {w})
+#define WANT(c, n)         EVENT(WANT, want, {c, n})
+#define OUT(c, g, n)       EVENT(CLIENT_EVICTED, client_evicted, {c, g, n})
+#define REPORTED(c)        EVENT(CLIENT_REPORTED, client_reported, {c})
+#define STORE(c, n)        EVENT(STORE, store, {c, n})
+#define FREED_OUT(c, g, n) EVENT(FREED, freed, {c, g, n, 1})
+#define DONE(c, o, g, n)   EVENT(DONE, done, {c, o, g, SL_SWAP_OK, 0, n})
+#define REFUSED(c, o, g, n, why) \
+	EVENT(DONE, done, {c, o, g, SL_SWAP_REFUSED, SL_SWAP_##why, n})
+
+/* The order of the last EVICT or RESTORE. */
+static uint64_t evicted_as(const struct play *p)
+{
+	return p->last[SL_ACTION_EVICT].id;
+}
+
+static uint64_t restored_as(const struct play *p)
+{
+	return p->last[SL_ACTION_RESTORE].id;
+}
+
+static const struct play_row parking[] = {
+	{"pool", 0, SWAP(100), ""},
+	{"GPU", 0, GPU(0, 100), ""},
+	{"a", 0, WORKLOAD(1, BYTES(60), BYTES(60)), "ADMIT 1 m1 r60 l60"},
+	{"its process", 0, SWAPPER(1, 1), ""},
+	{"asks", 0, ASK(1, 1, 0, 60), "GRANT 1/1 g0 60 e1"},
+	{"has", 0, COMMIT(1, 1, 60), ""},
+};
+
+static void says(struct play *p, const char *row, uint64_t at_ms, struct sl_event event,
+	const char *expected)
+{
+	const char *got = play(p, row, at_ms, event);
+
+	assert_row_text(row, got, expected);
+}
+
+static void play_parking(struct play *p)
+{
+	play_open(p);
+	for (size_t i = 0; i < SL_ARRAY_LEN(parking); i++)
+		(void)play(p, parking[i].name, parking[i].at_ms, parking[i].event);
+}
+
+static void test_park_and_resume(void **state)
+{
+	struct play p;
+
+	(void)state;
+	play_parking(&p);
+	says(&p, "park", 10, (struct sl_event)PARK(1),
+		"SET 1 r60 l60 p0 over0; NOTE PARK_BEGINS g0 1/0 60; EVICT 1 g0 60 "
+		"PARK_BEGINS");
+	assert_row_u64("leaving", sl_node_pool(p.node).leaving_bytes, 60);
+	says(&p, "twice", 10, (struct sl_event)PARK(1), "REFUSE 1 PARKED_ALREADY g0 0 0");
+	says(&p, "gone", 20, (struct sl_event)DONE(1, evicted_as(&p), 0, 60),
+		"NOTE PARKED g0 1/0 60");
+	assert_row_u64("free", sl_node_gpu(p.node, 0).free_bytes, 100);
+	assert_row_u64("out", sl_node_pool(p.node).evicted_bytes, 60);
+	assert_row_u64(
+		"parked", sl_node_workload(p.node, 1).residency, SL_RESIDENCY_PARKED);
+	says(&p, "wants", 30, (struct sl_event)WANT(1, 1), "");
+	/* Its request is nobody's any more. */
+	says(&p, "b", 40, (struct sl_event)WORKLOAD(2, BYTES(50), BYTES(50)),
+		"ADMIT 2 m1 r50 l50");
+	says(&p, "resume", 50, (struct sl_event)RESUME(1), "SET 1 r60 l60 p0 over0");
+	assert_row_u64(
+		"resuming", sl_node_workload(p.node, 1).residency, SL_RESIDENCY_RESUMING);
+	says(&p, "b goes", 60, (struct sl_event)REMOVE(2),
+		"NOTE RESUMED g0 1/0 60; RESTORE 1 g0 60");
+	assert_row_u64("kept", sl_node_gpu(p.node, 0).free_bytes, 40);
+	says(&p, "back", 70, (struct sl_event)DONE(1, restored_as(&p), 0, 0),
+		"NOTE RESTORED g0 1/0 60");
+	assert_row_u64(
+		"bound", sl_node_workload(p.node, 1).residency, SL_RESIDENCY_BOUND);
+	says(&p, "again", 80, (struct sl_event)RESUME(1), "REFUSE 1 NOT_PARKED g0 0 0");
+	play_close(&p);
+}
+
+/* Whoever refuses is asked again later, twice as late each time. */
+static void test_refused_park(void **state)
+{
+	struct play p;
+
+	(void)state;
+	play_parking(&p);
+	(void)play(&p, "park", 10, (struct sl_event)PARK(1));
+	says(&p, "refused", 20,
+		(struct sl_event)REFUSED(1, evicted_as(&p), 0, 0, CAPTURE),
+		"NOTE EVICT_CAPTURE g0 1/0 60");
+	says(&p, "early", 119, (struct sl_event)TIME, "");
+	says(&p, "again", 120, (struct sl_event)TIME, "EVICT 1 g0 60 PARK_BEGINS");
+	says(&p, "refused again", 130,
+		(struct sl_event)REFUSED(1, evicted_as(&p), 0, 0, CAPTURE), "");
+	says(&p, "later", 329, (struct sl_event)TIME, "");
+	says(&p, "third", 330, (struct sl_event)TIME, "EVICT 1 g0 60 PARK_BEGINS");
+	says(&p, "dies", 340, (struct sl_event)EXIT(1), "NOTE PARKED g0 1/0 0");
+	assert_row_u64("nothing leaves", sl_node_pool(p.node).leaving_bytes, 0);
+	play_close(&p);
+}
+
+/* Evicted memory counts for the limit, and is freed where it is. */
+static void test_free_on_the_host(void **state)
+{
+	struct play p;
+
+	(void)state;
+	play_parking(&p);
+	(void)play(&p, "park", 10, (struct sl_event)PARK(1));
+	(void)play(&p, "gone", 20, (struct sl_event)DONE(1, evicted_as(&p), 0, 60));
+	says(&p, "over its limit", 30, (struct sl_event)ASK(1, 2, 0, 1),
+		"DENY 1/2 OVER_LIMIT g0");
+	says(&p, "frees", 30, (struct sl_event)FREED_OUT(1, 0, 20), "");
+	assert_row_u64("left", sl_node_pool(p.node).evicted_bytes, 40);
+	says(&p, "asks", 40, (struct sl_event)ASK(1, 3, 0, 20), "");
+	says(&p, "resumed", 50, (struct sl_event)RESUME(1),
+		"SET 1 r60 l60 p0 over0; NOTE RESUMED g0 1/0 60; RESTORE 1 g0 40");
+	says(&p, "back", 60, (struct sl_event)DONE(1, restored_as(&p), 0, 0),
+		"NOTE RESTORED g0 1/0 40; GRANT 1/3 g0 20");
+	play_close(&p);
+}
+
+/* After a restart the reports say what is on the host; who wants comes back. */
+static void test_recovered(void **state)
+{
+	struct play p;
+
+	(void)state;
+	play_open(&p);
+	(void)play(&p, "pool", 0, (struct sl_event)SWAP(100));
+	(void)play(&p, "GPU", 0, (struct sl_event)GPU(0, 100));
+	(void)play(&p, "a", 0, (struct sl_event)WORKLOAD(1, BYTES(60), BYTES(80)));
+	(void)play(&p, "joins", 0,
+		(struct sl_event)EVENT(CLIENT_JOIN, client_join, {1, 1, 1, 1}));
+	says(&p, "reports", 1, (struct sl_event)REPORT(1, 0, 70), "");
+	says(&p, "out", 1, (struct sl_event)OUT(1, 0, 50), "");
+	assert_row_u64("free", sl_node_gpu(p.node, 0).free_bytes, 80);
+	says(&p, "wants", 1, (struct sl_event)WANT(1, 1), "");
+	says(&p, "reported", 2, (struct sl_event)REPORTED(1), "RESTORE 1 g0 50");
+	play_close(&p);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_park_and_resume),
+		cmocka_unit_test(test_refused_park),
+		cmocka_unit_test(test_free_on_the_host),
+		cmocka_unit_test(test_recovered),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
