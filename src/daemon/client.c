@@ -148,6 +148,8 @@ void sl_client_reconnected(struct sl_client *client, struct sl_peer *peer)
 	struct sl_peer *old = client->peer;
 
 	client->peer = NULL;
+	/* The loss of the old line may not have been noticed yet. */
+	sl_swap_lost(client);
 	if (old) {
 		old->client = NULL;
 		sl_peer_doom(old);

@@ -258,7 +258,7 @@ static bool give(struct sl_client *client, const struct file *file)
 	return true;
 }
 
-/* False: it is not the client's. */
+/* False: the client does not have it. */
 static bool hand_over(struct sl_client *client, struct sl_hostmem_answer *answer)
 {
 	struct file *file = NULL;
@@ -272,7 +272,7 @@ static bool hand_over(struct sl_client *client, struct sl_hostmem_answer *answer
 	if (give(client, file))
 		return true;
 	file_drop(client, file);
-	return true;
+	return false;
 }
 
 static void on_made(struct sl_daemon *daemon, struct sl_hostmem_answer *answer)
