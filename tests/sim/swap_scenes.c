@@ -1,9 +1,467 @@
 /*
  * swap_scenes - see the header
+ *
+ * Each play sets a machine of round numbers, so that what must come out can be worked out by head: 15 GiB
+ * to share, a link of 100 GiB/s both ways. Moving 10 GiB out and back thus costs 200 ms, and a turn
+ * is 2 s. Nothing in them is left to chance.
  */
 #include "swap_scenes.h"
 
-bool swap_scenes_run(struct swap_world *world, bool quiet)
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#define GIB  SL_GIB
+#define LINK (100 * GIB)
+
+struct line { /* of what was ordered */
+	sl_ns at;
+	enum sl_action_type type;
+	uint64_t client, bytes, reason;
+};
+
+static struct line lines[4000];
+static uint32_t count;
+static char wrong[400];
+
+static void watch(struct swap_world *w, const struct sl_action *a)
 {
-	return true;
+	struct line l = {.at = w->now - 1 * SL_S, .type = a->type};
+
+	switch (a->type) {
+	case SL_ACTION_EVICT:
+		l.client = a->evict.client;
+		l.bytes = a->evict.bytes;
+		break;
+	case SL_ACTION_RESTORE:
+		l.client = a->restore.client;
+		l.bytes = a->restore.bytes;
+		break;
+	case SL_ACTION_DENY:
+		l.client = a->deny.client;
+		l.bytes = a->deny.bytes;
+		l.reason = a->deny.reason;
+		break;
+	case SL_ACTION_NOTE: l.reason = a->note.reason; break;
+	case SL_ACTION_REFUSE: l.reason = a->refuse.reason; break;
+	case SL_ACTION_SET_DONE: break;
+	default: return;
+	}
+	if (count < SL_ARRAY_LEN(lines))
+		lines[count++] = l;
+}
+
+static void SL_PRINTF(2, 3) expect(bool holds, const char *format, ...)
+{
+	va_list args;
+
+	if (holds || wrong[0])
+		return;
+	va_start(args, format);
+	(void)vsnprintf(wrong, sizeof(wrong), format, args);
+	va_end(args);
+}
+
+static uint32_t how_many(enum sl_action_type type, uint64_t client, uint64_t reason)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < count; i++)
+		n += lines[i].type == type && (!client || lines[i].client == client) &&
+		     (!reason || lines[i].reason == reason);
+	return n;
+}
+
+/* The first of this type at or after the nth line; NULL: none. */
+static const struct line *first_of(enum sl_action_type type, uint64_t client)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		if (lines[i].type == type && (!client || lines[i].client == client))
+			return &lines[i];
+	}
+	return NULL;
+}
+
+/* --- the stage --- */
+
+static void stage(struct swap_world *w, uint32_t gpus, uint64_t pool)
+{
+	swap_world_init(w, 7);
+	count = 0;
+	w->watch = watch;
+	w->gpus = gpus;
+	for (uint32_t gpu = 0; gpu < gpus; gpu++) {
+		w->capacity[gpu] = 16 * GIB; /* of which a sixteenth is kept */
+		w->link_out[gpu] = w->link_in[gpu] = LINK;
+	}
+	w->pool = pool;
+	w->config = (struct sl_event){.type = SL_EVENT_CONFIG,
+		.config = {.wait_max = 20 * SL_S,
+			.head_pass = SL_S,
+			.idle_wait = SL_S,
+			.recover_wait = 2 * SL_S,
+			.pool_bytes = pool,
+			.slack_bytes = 64 * SL_MIB,
+			.chain = SL_CHAIN(SL_RESOLVER_SWAP, SL_RESOLVER_WAIT, 0),
+			.untakeable_after = 30 * SL_S}};
+	swap_world_script(w);
+	w->rules.quiet = true;
+}
+
+/* A workload of one process; returns the slot of both. */
+static uint32_t enter(struct swap_world *w, struct swap_workload wl)
+{
+	uint32_t at;
+
+	wl.limit = UINT64_MAX;
+	if (!wl.piece)
+		wl.piece = 10 * SL_MS;
+	at = swap_world_workload(w, wl);
+	return swap_world_client(w, at);
+}
+
+static struct swap_client *client(struct swap_world *w, uint32_t slot)
+{
+	return &w->client[slot];
+}
+
+static double share(struct swap_world *w, uint32_t slot, sl_ns since_open, sl_ns span)
+{
+	return (double)(swap_open(w, client(w, slot)) - since_open) / (double)span;
+}
+
+/* So many seconds after the beginning. */
+static bool until(struct swap_world *w, double seconds)
+{
+	return swap_world_until(w, 1 * SL_S + (sl_ns)(seconds * 1e9));
+}
+
+static struct sl_node_workload_view view(struct swap_world *w, uint32_t slot)
+{
+	return sl_node_workload(w->node, w->workload[client(w, slot)->workload].id);
+}
+
+static void person(struct swap_world *w, enum sl_event_type type, uint32_t slot)
+{
+	/* The workload is the first field of each. */
+	struct sl_event e = {.type = type,
+		.workload_park = {.workload = w->workload[client(w, slot)->workload].id}};
+
+	swap_step(w, e);
+}
+
+/* --- the plays --- */
+
+/* Two of 10 GiB: each runs half of the time, and only what is lacking is moved. */
+static void equal_turns(struct swap_world *w)
+{
+	uint32_t a, b;
+	sl_ns a0, b0;
+
+	stage(w, 1, 64 * GIB);
+	a = enter(w, (struct swap_workload){.size = 10 * GIB});
+	b = enter(w, (struct swap_workload){.size = 10 * GIB});
+	until(w, 10);
+	a0 = swap_open(w, client(w, a));
+	b0 = swap_open(w, client(w, b));
+	until(w, 110);
+	expect(share(w, a, a0, 100 * SL_S) > 0.44, "A ran %.3f of the time",
+		share(w, a, a0, 100 * SL_S));
+	expect(share(w, b, b0, 100 * SL_S) > 0.44, "B ran %.3f of the time",
+		share(w, b, b0, 100 * SL_S));
+	expect(how_many(SL_ACTION_RESTORE, 0, 0) >= 45 &&
+			how_many(SL_ACTION_RESTORE, 0, 0) <= 55,
+		"%u restores in 110 s of turns of 2 s",
+		how_many(SL_ACTION_RESTORE, 0, 0));
+	for (uint32_t i = 0; i < count; i++)
+		expect(lines[i].type != SL_ACTION_EVICT || lines[i].bytes <= 5 * GIB,
+			"%" PRIu64 " bytes are evicted, 5 GiB were lacking",
+			lines[i].bytes);
+	expect(!how_many(SL_ACTION_DENY, 0, 0), "somebody was denied");
+}
+
+/* Requests of 3 and 9 GiB: turns of 2 s and 6 s. */
+static void weights(struct swap_world *w)
+{
+	uint32_t a, b;
+	sl_ns a0, b0;
+	double ratio;
+
+	stage(w, 1, 64 * GIB);
+	a = enter(w, (struct swap_workload){.request = 3 * GIB, .size = 10 * GIB});
+	b = enter(w, (struct swap_workload){.request = 9 * GIB, .size = 10 * GIB});
+	until(w, 20);
+	a0 = swap_open(w, client(w, a));
+	b0 = swap_open(w, client(w, b));
+	until(w, 420);
+	ratio = share(w, b, b0, SL_S) / share(w, a, a0, SL_S);
+	expect(ratio > 2.8 && ratio < 3.2, "B ran %.2f times as long as A", ratio);
+	expect(share(w, a, a0, 400 * SL_S) + share(w, b, b0, 400 * SL_S) > 0.94,
+		"together they ran %.3f of the time",
+		share(w, a, a0, 400 * SL_S) + share(w, b, b0, 400 * SL_S));
+}
+
+/* A server of higher priority pushes training out at once, and training is back once it is idle. */
+static void inference(struct swap_world *w)
+{
+	uint32_t training, server, before;
+	sl_ns open0, stood = 0, longest = 0;
+
+	stage(w, 1, 64 * GIB);
+	server = enter(w, (struct swap_workload){.shape = SWAP_SERVER,
+				  .request = 5 * GIB,
+				  .size = 10 * GIB,
+				  .priority = 10,
+				  .pieces = 2,
+				  .pause = 4 * SL_S});
+	training = enter(w, (struct swap_workload){.request = 5 * GIB, .size = 10 * GIB});
+	until(w, 10);
+	open0 = swap_open(w, client(w, training));
+	before = how_many(SL_ACTION_RESTORE, 0, 0);
+	for (sl_ns at = w->now; at < 111 * SL_S && !w->failed[0]; at += SL_MS) {
+		swap_world_until(w, at);
+		if (client(w, server)->thread != THREAD_STANDS)
+			stood = 0;
+		else if (!stood)
+			stood = at;
+		if (stood && at - stood > longest)
+			longest = at - stood;
+	}
+	/* A piece of training, 5 GiB out, 5 GiB in: 110 ms. */
+	expect(longest < 115 * SL_MS, "a request waited %" PRIu64 " ms",
+		swap_ms(longest));
+	expect(share(w, training, open0, 100 * SL_S) > 0.85,
+		"training ran %.3f of the time", share(w, training, open0, 100 * SL_S));
+	expect(how_many(SL_ACTION_RESTORE, 0, 0) - before > 40, "only %u restores",
+		how_many(SL_ACTION_RESTORE, 0, 0) - before);
+}
+
+/* A server that never rests leaves training min_share of the time, and no more than a few times that. */
+static void min_share(struct swap_world *w)
+{
+	uint32_t training;
+	sl_ns open0;
+	double part;
+
+	stage(w, 1, 64 * GIB);
+	(void)enter(w, (struct swap_workload){
+			       .request = 5 * GIB, .size = 10 * GIB, .priority = 10});
+	training = enter(w, (struct swap_workload){.request = 5 * GIB, .size = 10 * GIB});
+	until(w, 60);
+	open0 = swap_open(w, client(w, training));
+	until(w, 1060);
+	part = share(w, training, open0, 1000 * SL_S);
+	expect(part > 0.04 && part < 0.08, "training ran %.3f of the time", part);
+}
+
+/* Four models of 10 GiB: nobody is refused anything, all run. */
+static void four_models(struct swap_world *w)
+{
+	uint32_t slot[4];
+	sl_ns open0[4];
+
+	stage(w, 1, 64 * GIB);
+	for (uint32_t i = 0; i < 4; i++)
+		slot[i] = enter(
+			w, (struct swap_workload){.request = 3 * GIB, .size = 10 * GIB});
+	until(w, 60);
+	for (uint32_t i = 0; i < 4; i++)
+		open0[i] = swap_open(w, client(w, slot[i]));
+	until(w, 260);
+	for (uint32_t i = 0; i < 4; i++)
+		expect(share(w, slot[i], open0[i], 200 * SL_S) > 0.2,
+			"model %u ran %.3f of the time", i,
+			share(w, slot[i], open0[i], 200 * SL_S));
+	expect(!how_many(SL_ACTION_DENY, 0, 0), "somebody was denied");
+}
+
+/* 1 GiB is lacking, 1 GiB goes. */
+static void partial(struct swap_world *w)
+{
+	const struct line *l;
+	uint32_t a;
+
+	stage(w, 1, 64 * GIB);
+	a = enter(w, (struct swap_workload){.shape = SWAP_NOTEBOOK,
+			     .size = 10 * GIB,
+			     .pieces = 1,
+			     .pause = 1000 * SL_S});
+	until(w, 5);
+	(void)enter(w, (struct swap_workload){.size = 6 * GIB});
+	until(w, 10);
+	l = first_of(SL_ACTION_EVICT, 0);
+	expect(l && l->client == client(w, a)->id && l->bytes == GIB,
+		"evicted: %" PRIu64 " bytes", l ? l->bytes : 0);
+	expect(how_many(SL_ACTION_EVICT, 0, 0) == 1, "%u evictions",
+		how_many(SL_ACTION_EVICT, 0, 0));
+	expect(view(w, a).residency == SL_RESIDENCY_WARM, "A is in state %u",
+		(unsigned)view(w, a).residency);
+}
+
+/* Parked: all out, the request is free for others; resumed: through the queue. */
+static void park(struct swap_world *w)
+{
+	uint32_t a, b;
+
+	stage(w, 1, 64 * GIB);
+	a = enter(w, (struct swap_workload){.request = 10 * GIB, .size = 10 * GIB});
+	until(w, 5);
+	person(w, SL_EVENT_WORKLOAD_PARK, a);
+	until(w, 6);
+	expect(view(w, a).residency == SL_RESIDENCY_PARKED &&
+			client(w, a)->evicted[0] == 10 * GIB,
+		"parked: state %u, %" PRIu64 " on the host",
+		(unsigned)view(w, a).residency, client(w, a)->evicted[0]);
+	expect(view(w, a).request_bytes == 0 ||
+			sl_node_gpu(w->node, 0).requests_bytes == 0,
+		"its request is still claimed");
+	b = enter(w, (struct swap_workload){.request = 9 * GIB, .size = 9 * GIB});
+	until(w, 8);
+	person(w, SL_EVENT_WORKLOAD_RESUME, a);
+	until(w, 10);
+	expect(view(w, a).residency == SL_RESIDENCY_RESUMING &&
+			client(w, a)->evicted[0] == 10 * GIB,
+		"to be resumed: state %u", (unsigned)view(w, a).residency);
+	swap_remove(w, client(w, b)->workload);
+	until(w, 12);
+	expect(view(w, a).residency == SL_RESIDENCY_BOUND && client(w, a)->is_open,
+		"resumed: state %u", (unsigned)view(w, a).residency);
+}
+
+/* The pool has no room: said, and left to the next resolver. */
+static void pool_full(struct swap_world *w)
+{
+	uint32_t a, b;
+
+	stage(w, 1, 2 * GIB);
+	a = enter(w, (struct swap_workload){.shape = SWAP_NOTEBOOK,
+			     .size = 10 * GIB,
+			     .pieces = 1,
+			     .pause = 1000 * SL_S});
+	until(w, 5);
+	b = enter(w, (struct swap_workload){.size = 10 * GIB});
+	until(w, 30);
+	expect(!how_many(SL_ACTION_EVICT, 0, 0), "A was evicted");
+	expect(how_many(SL_ACTION_NOTE, 0, SL_REASON_POOL_FULL) >= 1,
+		"nobody was told that the pool is full");
+	expect(how_many(SL_ACTION_DENY, client(w, b)->id, SL_REASON_WAITED_TOO_LONG) == 1,
+		"B was not denied after the longest wait");
+	expect(client(w, a)->is_open, "A is suspended");
+}
+
+/* A kernel that never ends: asked again, less and less often, and then the last resort. */
+static void undrainable(struct swap_world *w)
+{
+	const struct line *denied;
+	uint32_t a, b, asked;
+
+	stage(w, 1, 64 * GIB);
+	a = enter(w, (struct swap_workload){.size = 12 * GIB});
+	until(w, 5);
+	client(w, a)->endless = true;
+	client(w, a)->busy_until = SL_NS_NEVER;
+	b = enter(w, (struct swap_workload){.request = 10 * GIB, .size = 10 * GIB});
+	until(w, 60);
+	asked = how_many(SL_ACTION_EVICT, client(w, a)->id, 0);
+	denied = first_of(SL_ACTION_DENY, client(w, b)->id);
+	expect(asked >= 3 && asked <= 14, "A was asked %u times", asked);
+	expect(denied && denied->reason == SL_REASON_UNTAKEABLE,
+		"B's demand was not failed as untakeable");
+	expect(denied && denied->at > 30 * SL_S, "B was denied too early");
+}
+
+/* Idle for warm_after: out, all of it; back with the next work. */
+static void warm(struct swap_world *w)
+{
+	uint32_t a;
+
+	stage(w, 1, 64 * GIB);
+	a = enter(w, (struct swap_workload){.shape = SWAP_NOTEBOOK,
+			     .request = 4 * GIB,
+			     .size = 4 * GIB,
+			     .pieces = 1,
+			     .pause = 20 * SL_S,
+			     .warm_after = 5 * SL_S});
+	until(w, 4);
+	expect(view(w, a).residency == SL_RESIDENCY_BOUND, "A left too early");
+	until(w, 15);
+	expect(view(w, a).residency == SL_RESIDENCY_WARM &&
+			client(w, a)->evicted[0] == 4 * GIB,
+		"A is in state %u", (unsigned)view(w, a).residency);
+	expect(sl_node_gpu(w->node, 0).requests_bytes == 4 * GIB, "A lost its request");
+	until(w, 20.5);
+	expect(view(w, a).residency == SL_RESIDENCY_BOUND && client(w, a)->is_open,
+		"A did not come back");
+}
+
+/* On two GPUs with one neighbour on each: on both or on none, and all get on. */
+static void joined(struct swap_world *w)
+{
+	uint32_t slot[3];
+	sl_ns open0[3];
+
+	stage(w, 2, 128 * GIB);
+	for (uint32_t i = 0; i < 3; i++) {
+		slot[i] = enter(
+			w, (struct swap_workload){.size = 10 * GIB, .mask = i ? 1 : 2});
+	}
+	until(w, 60);
+	for (uint32_t i = 0; i < 3; i++)
+		open0[i] = swap_open(w, client(w, slot[i]));
+	until(w, 260);
+	for (uint32_t i = 0; i < 3; i++)
+		expect(share(w, slot[i], open0[i], 200 * SL_S) > 0.25,
+			"workload %u ran %.3f of the time", i,
+			share(w, slot[i], open0[i], 200 * SL_S));
+}
+
+static const struct {
+	const char *name;
+	void (*play)(struct swap_world *world);
+} plays[] = {
+	{"two equal models take turns", equal_turns},
+	{"shares follow requests", weights},
+	{"inference over training", inference},
+	{"training keeps its least share", min_share},
+	{"four models of 10 GiB", four_models},
+	{"only what is lacking is evicted", partial},
+	{"park and resume", park},
+	{"a full pool", pool_full},
+	{"a kernel that does not end", undrainable},
+	{"warm", warm},
+	{"a workload on two GPUs", joined},
+};
+
+static void print_lines(void)
+{
+	for (uint32_t i = 0; i < count && i < 60; i++)
+		printf("  %10.3f s  %-8s client %" PRIu64 " %" PRIu64 " MiB %s\n",
+			(double)lines[i].at / 1e9, sl_action_name(lines[i].type),
+			lines[i].client, (uint64_t)(lines[i].bytes / SL_MIB),
+			lines[i].reason ? sl_reason_name((uint32_t)lines[i].reason) : "");
+}
+
+bool swap_scenes_run(struct swap_world *w, bool quiet)
+{
+	bool all = true;
+
+	for (uint32_t i = 0; i < SL_ARRAY_LEN(plays); i++) {
+		wrong[0] = '\0';
+		plays[i].play(w);
+		expect(!w->failed[0], "%s", w->failed);
+		if (wrong[0] && !quiet) {
+			print_lines();
+			sl_trace_print(&w->trace, stdout);
+			swap_rules_print(&w->rules, stdout);
+		}
+		if (!quiet || wrong[0])
+			printf("swap scene '%s': %s\n", plays[i].name,
+				wrong[0] ? wrong : "as expected");
+		all &= !wrong[0];
+		swap_world_fini(w);
+		if (!all && quiet)
+			break;
+	}
+	return all;
 }
