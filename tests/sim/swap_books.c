@@ -45,11 +45,10 @@ uint64_t swap_party_granted(const struct swap_party *p, uint32_t gpu)
 	return sum;
 }
 
+/* Room is kept on all its GPUs from the first RESTORE on. */
 uint64_t swap_party_returning(const struct swap_party *p, uint32_t gpu)
 {
-	return p->order && p->is_restore && p->order_gpu == gpu
-		       ? sl_min_u64(p->order_bytes, p->evicted[gpu])
-		       : 0;
+	return p->comes ? p->evicted[gpu] : 0;
 }
 
 uint64_t swap_party_leaving(const struct swap_party *p, uint32_t gpu)
@@ -302,7 +301,7 @@ static void on_exit(struct swap_rules *r, struct swap_party *p)
 	}
 	memset(p->demand, 0, sizeof(p->demand));
 	p->order = 0;
-	p->alive = p->wants = p->expected = false;
+	p->alive = p->wants = p->expected = p->comes = false;
 	p->store = 0;
 	forget_if_gone(r, p);
 	r->contest++;
@@ -384,6 +383,7 @@ static void on_done(struct swap_rules *r, struct swap_party *p, const struct sl_
 	if (p->order != e->done.order)
 		return;
 	p->order = 0;
+	p->comes &= e->done.outcome == SL_SWAP_OK && swap_party_evicted(p) > 0;
 	if (e->done.outcome == SL_SWAP_OK) {
 		p->refused_at = 0;
 		return;
@@ -456,8 +456,10 @@ static void member_event(struct swap_rules *r, const struct sl_event *e)
 		break;
 	case SL_EVENT_WORKLOAD_STOP:
 		m = swap_member_of(r, e->workload_stop.workload);
-		if (m)
+		if (m) {
 			m->stopping = true;
+			m->parked = m->resuming = false;
+		}
 		break;
 	default: return;
 	}
@@ -495,7 +497,8 @@ static void party_event(
 	switch (e->type) {
 	case SL_EVENT_CLIENT_REPORT:
 		p->backing[e->client_report.gpu] = e->client_report.bytes;
-		p->evicted[e->client_report.gpu] = 0;
+		p->evicted[e->client_report.gpu] = sl_min_u64(
+			p->evicted[e->client_report.gpu], e->client_report.bytes);
 		break;
 	case SL_EVENT_CLIENT_EVICTED:
 		p->evicted[e->client_evicted.gpu] = sl_min_u64(

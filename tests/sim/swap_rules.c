@@ -165,12 +165,27 @@ static void on_set_done(struct swap_rules *r, const struct sl_action *a)
 			m->flags = e->workload_set.flags;
 		if (e->workload_set.which & SL_SET_WARM)
 			m->warm_after = e->workload_set.warm_after;
-	} else if (m->resuming) {
-		m->parked = m->resuming = false;
-	} else {
+	} else if (e->type != SL_EVENT_WORKLOAD_RESUME ||
+		   e->workload_resume.workload != m->id) {
 		swap_rules_fail(r,
 			"SET_DONE for workload %" PRIu64 " that nobody changes", m->id);
 	}
+}
+
+/* The request is claimed again exactly then: the journal relies on it. */
+static void on_note(struct swap_rules *r, const struct sl_action *a)
+{
+	struct swap_member *m = swap_member_of(r, a->note.workload);
+
+	if (a->note.reason != SL_REASON_RESUMED)
+		return;
+	if (!m || !m->resuming)
+		swap_rules_fail(r,
+			"workload %" PRIu64 " is resumed, which nobody asked for",
+			a->note.workload);
+	else
+		m->parked = m->resuming = false;
+	r->contest++;
 }
 
 static struct swap_demand *demand_of(struct swap_party *p, uint64_t ask)
@@ -419,7 +434,7 @@ static void on_restore(struct swap_rules *r, const struct sl_action *a)
 	p->order = a->id;
 	p->order_bytes = a->restore.bytes;
 	p->order_gpu = gpu;
-	p->is_restore = true;
+	p->is_restore = p->comes = true;
 	p->aborted = false;
 	p->order_at = r->now;
 	if (swap_physical(r, gpu) > swap_shareable(r, gpu))
@@ -463,6 +478,7 @@ void swap_rules_action(struct swap_rules *r, const struct sl_action *a)
 	case SL_ACTION_RESTORE: on_restore(r, a); break;
 	case SL_ACTION_ABORT: on_abort(r, a); break;
 	case SL_ACTION_TRIM: on_trim(r, a); break;
+	case SL_ACTION_NOTE: on_note(r, a); break;
 	case SL_ACTION_WAKE_AT: r->wake = a->wake_at.at; break;
 	default: break;
 	}

@@ -36,7 +36,8 @@ struct swap_party {
 	/* the open order */
 	uint64_t order, order_bytes;
 	uint32_t order_gpu;
-	bool is_restore, aborted;
+	bool is_restore, aborted,
+		comes; /* comes: from the first RESTORE until the last is done */
 	sl_ns order_at;
 	sl_ns refused_at; /* when an order last did not succeed; 0: the last one did */
 	uint64_t store;

@@ -190,6 +190,25 @@ static void arrive_down(struct swap_world *w, uint64_t number)
 
 /* --- one event --- */
 
+/* A change took effect: what the journal would have. */
+static void note_set(struct swap_world *w, uint64_t workload)
+{
+	const struct swap_member *m = swap_member_of(&w->rules, workload);
+
+	for (uint32_t i = 0; i < SWAP_WORKLOADS; i++) {
+		struct swap_workload *wl = &w->workload[i];
+
+		if (!wl->used || !m || wl->id != m->id)
+			continue;
+		wl->request = m->request;
+		wl->limit = m->limit;
+		wl->priority = m->priority;
+		wl->flags = m->flags;
+		wl->warm_after = m->warm_after;
+		wl->parked = m->parked;
+	}
+}
+
 static void on_action(void *context, const struct sl_action *a)
 {
 	struct swap_world *w = context;
@@ -200,7 +219,11 @@ static void on_action(void *context, const struct sl_action *a)
 		w->watch(w, a);
 	switch (a->type) {
 	case SL_ACTION_DENY: w->stats.denies[a->deny.reason]++; break;
-	case SL_ACTION_NOTE: w->stats.notes[a->note.reason]++; return;
+	case SL_ACTION_NOTE:
+		w->stats.notes[a->note.reason]++;
+		if (a->note.reason == SL_REASON_RESUMED)
+			note_set(w, a->note.workload);
+		return;
 	case SL_ACTION_GRANT: w->stats.grants++; break;
 	case SL_ACTION_EVICT: w->stats.evicts++; break;
 	case SL_ACTION_RESTORE: w->stats.restores++; break;
@@ -244,25 +267,6 @@ static void admit(struct swap_world *w, const struct sl_action *a)
 	}
 }
 
-/* A change took effect: what the journal would have. */
-static void note_set(struct swap_world *w, const struct sl_action *a)
-{
-	const struct swap_member *m = swap_member_of(&w->rules, a->set_done.workload);
-
-	for (uint32_t i = 0; i < SWAP_WORKLOADS; i++) {
-		struct swap_workload *wl = &w->workload[i];
-
-		if (!wl->used || !m || wl->id != m->id)
-			continue;
-		wl->request = m->request;
-		wl->limit = m->limit;
-		wl->priority = m->priority;
-		wl->flags = m->flags;
-		wl->warm_after = m->warm_after;
-		wl->parked = m->parked;
-	}
-}
-
 /* What the daemon does with an action. */
 static void react(struct swap_world *w, const struct sl_action *a)
 {
@@ -276,7 +280,7 @@ static void react(struct swap_world *w, const struct sl_action *a)
 	case SL_ACTION_PROBE: send_down(w, a->probe.client, a); break;
 	case SL_ACTION_ADMIT: admit(w, a); break;
 	case SL_ACTION_STOP: end_all(w, a); break;
-	case SL_ACTION_SET_DONE: note_set(w, a); break;
+	case SL_ACTION_SET_DONE: note_set(w, a->set_done.workload); break;
 	case SL_ACTION_REFUSE:
 		for (uint32_t i = 0; i < SWAP_WORKLOADS; i++) {
 			if (w->workload[i].used &&
