@@ -65,6 +65,7 @@ CUresult sl_copy_submit(CUstream stream, struct sl_copy *c, bool is_async, bool 
 		return CUDA_ERROR_INVALID_HANDLE;
 	if (sl_copy_ends(c, unified, &dst, &src) != CUDA_SUCCESS)
 		return CUDA_ERROR_INVALID_VALUE;
+	c->pageable = dst == SL_PLACE_PAGEABLE || src == SL_PLACE_PAGEABLE;
 	op = sl_op_new(SL_OP_COPY);
 	if (!op)
 		return CUDA_ERROR_OUT_OF_MEMORY;

@@ -149,6 +149,7 @@ struct sl_wait_for {
 struct sl_copy {
 	uint64_t dst, src;
 	bool dst_host, src_host; /* addresses of the program, not of a GPU */
+	bool pageable;           /* one of them is not pinned */
 	size_t width, rows, slices;
 	size_t dst_pitch, src_pitch, dst_slice, src_slice;
 	void *staged; /* freed with the op; then src points to it */
@@ -292,7 +293,7 @@ struct sl_drv {
 	_Atomic int state; /* enum sl_drv_state */
 	struct sl_sg_hello hello;
 	int memfd[SL_SOFTGPU_GPUS_MAX];
-	const struct sl_sg_board *board;
+	struct sl_sg_board *board;                /* the server's, but for the links */
 	uint32_t generation[SL_SOFTGPU_GPUS_MAX]; /* by our CUdevice, as we met it */
 	struct CUctx_st
 		*primary[SL_SOFTGPU_GPUS_MAX]; /* made at first use, never freed */
@@ -308,6 +309,8 @@ extern struct sl_drv sl_drv;
 extern __thread bool sl_in_callback;
 
 uint64_t sl_drv_now_ns(void);
+/* What a call costs beside its own work. */
+void sl_drv_cost(uint64_t us);
 uint64_t sl_drv_next_id(void);
 bool sl_drv_device_ok(CUdevice device);
 
@@ -325,6 +328,8 @@ void sl_link_order(const int *list, int count);
 void sl_link_busy(CUdevice device, uint64_t ns);
 /* Has the GPU fallen off the bus since this process met it? For good, as far as we are concerned. */
 bool sl_link_is_lost(CUdevice device);
+/* When the link to the GPU, or from it, is free again. Atomic: all processes of the box share it. */
+uint64_t *sl_link_way(CUdevice device, bool to_gpu);
 
 /* device.c: obeys CUDA_VISIBLE_DEVICES; once, after the server has told what there is. */
 void sl_visible_init(void);

@@ -20,14 +20,8 @@
 
 /* Links --------------------------------------------------------------------------------------- */
 
-/* One way of one GPU's link, shared by this process's copies: when it is free again. */
-static struct way {
-	pthread_mutex_t lock;
-	uint64_t free_ns;
-	_Atomic unsigned copies; /* that are under way */
-} ways[SL_SOFTGPU_GPUS_MAX][2] = {
-	[0 ... SL_SOFTGPU_GPUS_MAX - 1] = {
-		[0 ... 1] = {.lock = PTHREAD_MUTEX_INITIALIZER}}};
+/* A copy asks for the link again after each piece; until it does it still has it. */
+#define BETWEEN_NS 2000000u
 
 static void sleep_until(uint64_t ns)
 {
@@ -41,30 +35,36 @@ static void sleep_until(uint64_t ns)
  * What is left of the way in while the way out is busy: on real links the GPU's own reads lose, its
  * writes do not (half the speed was published for an A100).
  */
-static double share_of(CUdevice device, bool to_gpu)
+static double share_of(CUdevice device, bool to_gpu, uint64_t now_ns)
 {
-	return to_gpu && atomic_load(&ways[device][0].copies)
+	uint64_t *out = sl_link_way(device, false);
+
+	return to_gpu && __atomic_load_n(out, __ATOMIC_RELAXED) + BETWEEN_NS > now_ns
 		       ? (double)sl_drv.hello.duplex_pct / 100
 		       : 1;
 }
 
-/* Takes the link for as long as `bytes` need at its speed; returns when they are over, or 0. */
-static uint64_t pace(CUdevice device, bool to_gpu, uint64_t bytes)
+/* Takes the link, of which all processes share one, for as long as `bytes` need at its speed; returns when
+ * they are over, or 0. A process that dies has taken one piece too many at most. */
+static uint64_t pace(CUdevice device, bool to_gpu, bool pageable, uint64_t bytes)
 {
 	uint64_t speed =
 		to_gpu ? sl_drv.hello.h2d_bytes_per_s : sl_drv.hello.d2h_bytes_per_s;
-	struct way *w = &ways[device][to_gpu];
-	uint64_t until;
+	uint64_t *way = sl_link_way(device, to_gpu), now_ns = sl_drv_now_ns();
+	uint64_t free_ns, until, span;
 	double share;
 
-	if (!speed)
+	if (!speed || !way)
 		return 0;
-	share = share_of(device, to_gpu);
-	pthread_mutex_lock(&w->lock);
-	w->free_ns = sl_max_u64(w->free_ns, sl_drv_now_ns()) +
-		     (uint64_t)((double)bytes * 1e9 / ((double)speed * share));
-	until = w->free_ns;
-	pthread_mutex_unlock(&w->lock);
+	share = share_of(device, to_gpu, now_ns);
+	if (pageable)
+		share *= (double)sl_drv.hello.pageable_pct / 100;
+	span = (uint64_t)((double)bytes * 1e9 / ((double)speed * share));
+	free_ns = __atomic_load_n(way, __ATOMIC_RELAXED);
+	do
+		until = sl_max_u64(free_ns, now_ns) + span;
+	while (!__atomic_compare_exchange_n(
+		way, &free_ns, until, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
 	return until;
 }
 
@@ -106,7 +106,7 @@ static bool copy_row(CUstream s, const struct sl_copy *c, uint64_t dst, uint64_t
 				  &p, &from);
 
 		uint64_t until = ok && c->src_host != c->dst_host
-					 ? pace(device, c->src_host, n)
+					 ? pace(device, c->src_host, c->pageable, n)
 					 : 0;
 
 		if (ok)
@@ -138,15 +138,8 @@ static bool copy_box(CUstream s, const struct sl_copy *c)
 
 static void do_copy(CUstream s, const struct sl_copy *c)
 {
-	struct way *w =
-		c->src_host != c->dst_host ? &ways[s->ctx->device][c->src_host] : NULL;
-
-	if (w)
-		atomic_fetch_add(&w->copies, 1);
 	if (!copy_box(s, c))
 		sl_ctx_fail(s->ctx, CUDA_ERROR_ILLEGAL_ADDRESS);
-	if (w)
-		atomic_fetch_sub(&w->copies, 1);
 }
 
 static void fill(char *where, uint32_t value, uint32_t size, uint64_t bytes)

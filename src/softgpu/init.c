@@ -34,6 +34,14 @@ uint64_t sl_drv_now_ns(void)
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
+void sl_drv_cost(uint64_t us)
+{
+	struct timespec t = {(time_t)(us / 1000000), (long)(us % 1000000) * 1000};
+
+	while (us && nanosleep(&t, &t) != 0)
+		;
+}
+
 uint64_t sl_drv_next_id(void)
 {
 	uint64_t id;
@@ -111,7 +119,7 @@ static CUresult start(void)
 		return CUDA_ERROR_NO_DEVICE;
 	if (sl_link_connect(path, &sl_drv.hello, sl_drv.memfd) < 0)
 		return CUDA_ERROR_NO_DEVICE;
-	sl_drv.board = sl_sg_board_map(sl_drv.memfd[0], false);
+	sl_drv.board = sl_sg_board_map(sl_drv.memfd[0], true);
 	sl_fault_init(sl_drv.hello.faults);
 	sl_visible_init();
 	pthread_atfork(NULL, NULL, in_child);

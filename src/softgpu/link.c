@@ -93,6 +93,12 @@ bool sl_link_is_lost(CUdevice device)
 	return (now & 1) || now != sl_drv.generation[device];
 }
 
+uint64_t *sl_link_way(CUdevice device, bool to_gpu)
+{
+	return sl_drv.board ? &sl_drv.board->link_free_ns[server_number[device]][to_gpu]
+			    : NULL;
+}
+
 /* The others are only books, and those must be right whatever became of the GPU. */
 static bool touches_gpu(uint32_t op)
 {

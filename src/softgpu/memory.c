@@ -115,12 +115,19 @@ CUresult cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *bytes, CUdeviceptr p
 
 /* Host memory --------------------------------------------------------------------------------- */
 
+static CUresult pinned(CUresult r, uint64_t bytes)
+{
+	if (r == CUDA_SUCCESS)
+		sl_drv_cost(sl_round_up(bytes, SL_MIB) / SL_MIB * sl_drv.hello.pin_us);
+	return r;
+}
+
 CUresult cuMemHostAlloc(void **ptr, size_t bytes, unsigned int flags)
 {
 	SL_ENTER(cuMemHostAlloc);
 	if (!ptr || !bytes || flags & ~7u)
 		return CUDA_ERROR_INVALID_VALUE;
-	return sl_space_host_alloc(sl_ctx_current(), bytes, flags, ptr);
+	return pinned(sl_space_host_alloc(sl_ctx_current(), bytes, flags, ptr), bytes);
 }
 
 CUresult cuMemAllocHost_v2(void **ptr, size_t bytes)
@@ -128,7 +135,7 @@ CUresult cuMemAllocHost_v2(void **ptr, size_t bytes)
 	SL_ENTER(cuMemAllocHost_v2);
 	if (!ptr || !bytes)
 		return CUDA_ERROR_INVALID_VALUE;
-	return sl_space_host_alloc(sl_ctx_current(), bytes, 0, ptr);
+	return pinned(sl_space_host_alloc(sl_ctx_current(), bytes, 0, ptr), bytes);
 }
 
 CUresult cuMemFreeHost(void *ptr)
@@ -147,7 +154,7 @@ CUresult cuMemHostRegister_v2(void *ptr, size_t bytes, unsigned int flags)
 	SL_ENTER(cuMemHostRegister_v2);
 	if (!ptr || !bytes || flags & ~0xfu)
 		return CUDA_ERROR_INVALID_VALUE;
-	return sl_space_host_register(sl_ctx_current(), ptr, bytes, flags);
+	return pinned(sl_space_host_register(sl_ctx_current(), ptr, bytes, flags), bytes);
 }
 
 CUresult cuMemHostUnregister(void *ptr)

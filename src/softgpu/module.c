@@ -124,6 +124,24 @@ static CUresult read_functions(CUmodule m)
 	return r;
 }
 
+/* At once: nobody knows the memory yet, and no stream is to wait for a module. */
+static bool zero_out(CUdevice device, uint64_t address, uint64_t bytes)
+{
+	while (bytes) {
+		uint64_t n = bytes;
+		struct sl_phys *phys;
+		char *where;
+
+		if (!sl_space_pin(address, device, true, &n, &where, &phys))
+			return false;
+		memset(where, 0, n);
+		sl_space_unpin(phys);
+		address += n;
+		bytes -= n;
+	}
+	return true;
+}
+
 /* The module's variables lie in one block of device memory, zeroed, 256 bytes apart. */
 static CUresult place_globals(CUmodule m)
 {
@@ -147,11 +165,8 @@ static CUresult place_globals(CUmodule m)
 		r = sl_space_alloc(m->ctx, bytes, SL_BLOCK_DEVICE, &m->global_block);
 	if (r != CUDA_SUCCESS)
 		return r;
-	struct sl_op *zero = sl_op_new(SL_OP_SET);
-	if (!zero)
+	if (!zero_out(m->ctx->device, m->global_block, bytes))
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	zero->set = (struct sl_set){m->global_block, 0, 1, bytes, 1, 0};
-	r = sl_stream_run(m->ctx->legacy, zero);
 	for (uint32_t i = 0; i < m->global_count && r == CUDA_SUCCESS; i++) {
 		m->globals[i].address += m->global_block;
 		r = ask(m, SL_CP_SET_GLOBAL, i, m->globals[i].address, &s);

@@ -16,7 +16,7 @@
 #include "softgpu/box.h"
 #include "base/hostmodule.h"
 
-#define SL_SG_VERSION     4u
+#define SL_SG_VERSION     5u
 #define SL_SG_PAGE        (2 * SL_MIB) /* the granularity of cuMemCreate */
 #define SL_SG_EXTENTS_MAX 4096u        /* pieces of one handle; more is out-of-memory */
 #define SL_SG_PROCS_MAX   1024u
@@ -31,7 +31,8 @@ struct sl_sg_extent {
 
 /*
  * What every process of a box may look at without asking: behind the last page of the first GPU's
- * memfd. Only the server writes. A GPU's generation is even while it is well and odd while it is
+ * memfd. Only the server writes, the links apart: at link_free_ns[GPU][way] (0: from the GPU, 1: to it) the
+ * copies that have a link to themselves until then say so, whichever process they are of. A GPU's generation is even while it is well and odd while it is
  * lost; a process that has seen one generation has no part in the next. Event n stands at
  * event[n % SL_SG_EVENTS_MAX], written before event_count says so.
  */
@@ -43,6 +44,7 @@ struct sl_sg_board {
 	uint32_t event_count; /* futex, shared between processes */
 	uint32_t spare;
 	struct sl_sg_event event[SL_SG_EVENTS_MAX];
+	uint64_t link_free_ns[SL_SOFTGPU_GPUS_MAX][2];
 };
 
 /*
@@ -107,9 +109,9 @@ struct sl_sg_device {
 struct sl_sg_hello {
 	struct sl_sg_reply reply;
 	uint64_t gpus, memory_bytes, reserve_bytes;
-	uint64_t h2d_bytes_per_s, d2h_bytes_per_s, duplex_pct;
+	uint64_t h2d_bytes_per_s, d2h_bytes_per_s, duplex_pct, pageable_pct;
 	uint64_t context_bytes, module_bytes, launch_bytes;
-	uint64_t create_us, map_us, queue_ops;
+	uint64_t create_us, map_us, release_us, pin_us, queue_ops;
 	struct sl_sg_device device[SL_SOFTGPU_GPUS_MAX];
 	char faults[1024];
 };

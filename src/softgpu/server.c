@@ -463,11 +463,14 @@ static void fill_hello(const struct sl_softgpu_config *c)
 	h->h2d_bytes_per_s = c->h2d_bytes_per_s;
 	h->d2h_bytes_per_s = c->d2h_bytes_per_s;
 	h->duplex_pct = c->duplex_pct;
+	h->pageable_pct = c->pageable_pct;
 	h->context_bytes = c->context_bytes;
 	h->module_bytes = c->module_bytes;
 	h->launch_bytes = c->launch_bytes;
 	h->create_us = c->create_us;
 	h->map_us = c->map_us;
+	h->release_us = c->release_us;
+	h->pin_us = c->pin_us;
 	h->queue_ops = c->queue_ops;
 	if (c->faults)
 		snprintf(h->faults, sizeof(h->faults), "%s", c->faults);

@@ -3,15 +3,7 @@
  */
 #include "softgpu/api.h"
 
-#include <unistd.h>
-
 #define GRAIN SL_SG_PAGE
-
-static void cost(uint64_t us)
-{
-	if (us)
-		usleep((useconds_t)us);
-}
 
 static bool grains(uint64_t v)
 {
@@ -74,13 +66,14 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t bytes,
 		return r;
 	if (!handle || !grains(bytes) || flags)
 		return CUDA_ERROR_INVALID_VALUE;
-	cost(sl_drv.hello.create_us);
+	sl_drv_cost(sl_drv.hello.create_us);
 	return sl_space_create(bytes, prop, handle);
 }
 
 CUresult cuMemRelease(CUmemGenericAllocationHandle handle)
 {
 	SL_ENTER(cuMemRelease);
+	sl_drv_cost(sl_drv.hello.release_us);
 	return sl_space_release(handle);
 }
 
@@ -98,7 +91,7 @@ CUresult cuMemUnmap(CUdeviceptr ptr, size_t bytes)
 	SL_ENTER(cuMemUnmap);
 	if (!grains(ptr) || !grains(bytes))
 		return CUDA_ERROR_INVALID_VALUE;
-	cost(sl_drv.hello.map_us);
+	sl_drv_cost(sl_drv.hello.map_us);
 	return sl_space_unmap(ptr, bytes);
 }
 
@@ -123,7 +116,7 @@ CUresult cuMemSetAccess(
 	for (size_t i = 0; i < count; i++)
 		if (!access_ok(&desc[i]))
 			return CUDA_ERROR_INVALID_VALUE;
-	cost(sl_drv.hello.map_us);
+	sl_drv_cost(sl_drv.hello.map_us);
 	for (size_t i = 0; i < count && r == CUDA_SUCCESS; i++)
 		r = on_host(&desc[i].location)
 			    ? sl_space_host_access(ptr, bytes, desc[i].flags)

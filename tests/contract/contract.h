@@ -118,6 +118,7 @@ int contract_again(const char *helper, int fd3, const void *data, size_t bytes);
 int contract_helper(const char *name);
 int contract_pool_import(void);
 int contract_vmm_import(void);
+int contract_swap_tenant(void);
 int contract_work_healthy(void);
 int contract_event_wait(void);
 int contract_event_record(void);

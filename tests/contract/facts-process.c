@@ -57,6 +57,7 @@ int contract_helper(const char *name)
 	} helpers[] = {
 		{"pool_import", contract_pool_import},
 		{"vmm_import", contract_vmm_import},
+		{"swap_tenant", contract_swap_tenant},
 		{"work_healthy", contract_work_healthy},
 		{"event-wait", contract_event_wait},
 		{"event-record", contract_event_record},

@@ -162,6 +162,42 @@ static void rule_link(void)
 		copy_ms(at, host, bytes, true, stream, other, other_host, 12 * bytes));
 }
 
+/* Two processes copy at once, and one copies what is not pinned. */
+static void rule_share(void)
+{
+	size_t bytes = 16 * MIB;
+	void *pinned, *plain = malloc(bytes);
+	int go[2], made = pipe(go);
+	pid_t child = fork();
+	CUdeviceptr at;
+	uint64_t from;
+	char word;
+
+	if (!plain || made < 0 || child < 0)
+		exit(2);
+	start();
+	OK(cuMemAlloc_v2, &at, bytes);
+	from = prog_now_ms();
+	OK(cuMemAllocHost_v2, &pinned, bytes);
+	if (!child) {
+		if (read(go[0], &word, 1) != 1)
+			_exit(1);
+		OK(cuMemcpyHtoD_v2, at, pinned, bytes);
+		_exit(0);
+	}
+	say("pin_ms", prog_now_ms() - from);
+	from = prog_now_ms();
+	if (write(go[1], "", 1) != 1)
+		exit(2);
+	OK(cuMemcpyHtoD_v2, at, pinned, bytes);
+	while (waitpid(child, NULL, 0) < 0)
+		;
+	say("both_ms", prog_now_ms() - from);
+	from = prog_now_ms();
+	OK(cuMemcpyHtoD_v2, at, plain, bytes);
+	say("plain_ms", prog_now_ms() - from);
+}
+
 /* Handles ------------------------------------------------------------------------------------ */
 
 static CUmemAllocationProp prop(void)
@@ -193,6 +229,10 @@ static void rule_handles(void)
 	for (unsigned int i = 0; i < 10; i++)
 		OK(cuMemSetAccess, at + i * 2 * MIB, 2 * MIB, &access, 1);
 	say("access_ms", prog_now_ms() - from);
+	from = prog_now_ms();
+	for (unsigned int i = 0; i < 10; i++)
+		OK(cuMemRelease, handle[i]);
+	say("release_ms", prog_now_ms() - from);
 }
 
 /* Is fresh memory zero? Another process may have had it. */
@@ -357,7 +397,7 @@ int main(int argc, char **argv)
 	static const struct {
 		const char *name;
 		void (*run)(void);
-	} rules[] = {{"queue", rule_queue}, {"link", rule_link},
+	} rules[] = {{"queue", rule_queue}, {"link", rule_link}, {"share", rule_share},
 		{"handles", rule_handles}, {"stale", rule_stale}, {"deny", rule_deny},
 		{"hidden", rule_hidden}, {"teardown", rule_teardown}, {"lag", rule_lag},
 		{"end", rule_end}, {"absent", rule_absent}};

@@ -28,9 +28,17 @@ check "in while the way out is busy, at half the speed" "$(seen link in_beside_o
 rule link --h2d 1GiB --d2h 64MiB --duplex 100
 check "the ways have speeds of their own" "$(seen link out_ms)" -ge 240
 
-rule handles --create-us 20000 --map-us 10000
+rule share --h2d 64MiB --d2h 64MiB --pin-us 10000
+check "16 MiB each of two processes, over one link" "$(seen share both_ms)" -ge 400
+check "pinned at 10 ms a MiB" "$(seen share pin_ms)" -ge 160
+check "what is not pinned takes twice as long" "$(seen share plain_ms)" -ge 480
+rule share --h2d 64MiB --d2h 64MiB --pageable 100
+check "unless told otherwise" "$(seen share plain_ms)" -ge 240
+
+rule handles --create-us 20000 --map-us 10000 --release-us 10000
 check "ten handles at 20 ms" "$(seen handles create_ms)" -ge 200
 check "access to ten at 10 ms" "$(seen handles access_ms)" -ge 100
+check "ten released at 10 ms" "$(seen handles release_ms)" -ge 100
 
 rule stale
 check "created memory holds rubbish" "$(seen stale not_zero)" = 1
