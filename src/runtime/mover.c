@@ -83,15 +83,17 @@ static bool open_haul(struct job *job)
 {
 	bool broken;
 	CUcontext ctx = find_context(job->gpu, &broken);
-	CUresult r = ctx ? sl_haul_open(&job->haul, ctx) : CUDA_ERROR_INVALID_CONTEXT;
+	CUresult r;
 
-	if (r == CUDA_SUCCESS)
-		return true;
-	if (!ctx && broken)
-		fail(job, SL_WIRE_SWAP_BROKEN, r);
-	else
+	if (!ctx) {
+		fail(job, broken ? SL_WIRE_SWAP_BROKEN : SL_WIRE_SWAP_NOTHING,
+			CUDA_SUCCESS);
+		return false;
+	}
+	r = sl_haul_open(&job->haul, ctx);
+	if (r != CUDA_SUCCESS)
 		fail_driver(job, r);
-	return false;
+	return r == CUDA_SUCCESS;
 }
 
 /* --- evicting --------------------------------------------------------------------------------------- */
@@ -106,33 +108,44 @@ static void stays(struct sl_piece *piece)
 static CUresult begin_copy_out(struct job *job, struct sl_piece *piece)
 {
 	struct sl_cargo *cargo = piece->cargo;
-	CUresult r = CUDA_SUCCESS;
+	CUresult r;
 
-	if (piece->kind->prepare)
-		r = piece->kind->prepare(piece);
 	/* From here on what the host has is neither the old nor the new contents. */
 	cargo->valid = cargo->hashed = false;
-	if (r == CUDA_SUCCESS)
-		r = sl_haul_out(&job->haul, piece->address, cargo, &piece->ticket);
+	r = sl_haul_out(&job->haul, piece->address, cargo, &piece->ticket);
 	sl_step(C_EVICT_COPYING);
 	return r;
+}
+
+/* Is there a copy to be made? What was taken for clean may have lost its copy to one that needed room. */
+static bool needs_copy(struct sl_piece *piece)
+{
+	if (piece->class == SL_PIECE_CLEAN && !piece->cargo->valid)
+		piece->class = SL_PIECE_DIRTY;
+	return piece->class == SL_PIECE_DIRTY;
 }
 
 static void begin_out(struct job *job, struct sl_piece *piece)
 {
 	struct sl_cargo *cargo = piece->cargo;
-	CUresult r;
+	CUresult r = CUDA_SUCCESS;
 
-	if (!cargo->places.count && !sl_store_take(piece->bytes, cargo)) {
+	piece->copying = needs_copy(piece);
+	if (piece->copying && !cargo->places.count &&
+		!sl_store_take(piece->bytes, cargo)) {
 		/* Smaller ones may still find room. */
 		fail(job, SL_WIRE_SWAP_NO_HOST, CUDA_SUCCESS);
 		job->failed = false;
+		stays(piece);
 		return;
 	}
 	set_where(cargo, SL_LEAVING);
 	piece->begun = true;
-	r = begin_copy_out(job, piece);
-	piece->copying = r == CUDA_SUCCESS;
+	cargo->zero = piece->class == SL_PIECE_ZERO;
+	if (cargo->zero)
+		sl_store_give(cargo);
+	if (piece->copying)
+		r = begin_copy_out(job, piece);
 	if (r == CUDA_SUCCESS)
 		return;
 	fail_driver(job, r);
@@ -158,16 +171,21 @@ static void leave(struct job *job, struct sl_piece *piece)
 		return;
 	}
 	job->out->left_bytes += piece->bytes;
-	if (piece->copying)
-		job->out->moved_bytes += piece->bytes;
+	switch ((enum sl_piece_class)piece->class) {
+	case SL_PIECE_ZERO: job->out->zero_bytes += piece->bytes; break;
+	case SL_PIECE_CLEAN: job->out->clean_bytes += piece->bytes; break;
+	case SL_PIECE_DIRTY: job->out->moved_bytes += piece->bytes; break;
+	}
 }
 
 static void finish_out(struct job *job, struct sl_piece *piece)
 {
 	CUresult r = CUDA_SUCCESS;
 
-	if (!piece->begun)
+	if (!piece->begun) {
+		stays(piece);
 		return;
+	}
 	if (piece->copying)
 		r = sl_haul_wait(&job->haul, piece->ticket);
 	if (r != CUDA_SUCCESS) {
@@ -176,6 +194,8 @@ static void finish_out(struct job *job, struct sl_piece *piece)
 	}
 	if (r == CUDA_SUCCESS && piece->copying) {
 		piece->cargo->valid = true;
+		piece->cargo->hashed = piece->hashed;
+		piece->cargo->hash = piece->hash;
 		sl_step(C_EVICT_COPIED);
 	}
 	if (is_stopped(job))
@@ -200,15 +220,6 @@ static void run(struct job *job, struct sl_pieces *pieces,
 	}
 }
 
-static uint64_t sum_of(const struct sl_pieces *pieces)
-{
-	uint64_t bytes = 0;
-
-	for (size_t i = 0; i < pieces->count; i++)
-		bytes += pieces->at[i].bytes;
-	return bytes;
-}
-
 static uint64_t resident_bytes(struct sl_gpu *gpu)
 {
 	uint64_t bytes;
@@ -217,6 +228,29 @@ static uint64_t resident_bytes(struct sl_gpu *gpu)
 	bytes = sl_sub_sat(gpu->backing_bytes, gpu->evicted_bytes);
 	sl_session_unlock();
 	return bytes;
+}
+
+/* All that could leave, with addresses, in the order in which as much as is wanted is to leave. */
+static void pick(struct job *job, struct sl_pieces *pieces, uint64_t bytes)
+{
+	CUresult r = CUDA_SUCCESS;
+	size_t i = 0;
+
+	sl_pieces_of_blocks(pieces, job->gpu, SL_RESIDENT);
+	for (; i < pieces->count && r == CUDA_SUCCESS; i++)
+		if (pieces->at[i].kind->prepare)
+			r = pieces->at[i].kind->prepare(&pieces->at[i]);
+	if (r != CUDA_SUCCESS) {
+		fail_driver(job, r);
+		while (i)
+			stays(&pieces->at[--i]);
+		pieces->count = 0;
+	} else if (!pieces->count) {
+		fail(job, SL_WIRE_SWAP_NOTHING, CUDA_SUCCESS);
+	} else {
+		sl_pieces_classify(pieces, pieces->at[0].dev);
+		sl_pieces_choose(pieces, bytes);
+	}
 }
 
 void sl_mover_evict(
@@ -232,10 +266,8 @@ void sl_mover_evict(
 	if (freed_bytes >= bytes)
 		return;
 	sl_store_begin();
-	sl_pieces_of_blocks(&pieces, gpu, SL_RESIDENT);
-	if (!pieces.count) {
-		fail(&job, SL_WIRE_SWAP_NOTHING, CUDA_SUCCESS);
-	} else if (open_haul(&job)) {
+	if (open_haul(&job)) {
+		pick(&job, &pieces, bytes - freed_bytes);
 		run(&job, &pieces, begin_out, finish_out);
 		sl_haul_close(&job.haul);
 	}
@@ -333,7 +365,7 @@ uint64_t sl_mover_evictable(struct sl_gpu *gpu)
 	uint64_t bytes;
 
 	sl_pieces_of_blocks(&pieces, gpu, SL_RESIDENT);
-	bytes = sum_of(&pieces);
+	bytes = sl_pieces_bytes(&pieces);
 	free(pieces.at);
 	return bytes;
 }

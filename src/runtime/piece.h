@@ -22,6 +22,9 @@ struct sl_piece_kind {
 	void (*settle)(struct sl_piece *piece);
 };
 
+/* The order in which they leave: what need not cross the link goes first. */
+enum sl_piece_class { SL_PIECE_ZERO = 0, SL_PIECE_CLEAN, SL_PIECE_DIRTY };
+
 struct sl_piece {
 	const struct sl_piece_kind *kind;
 	void *owner;
@@ -33,6 +36,9 @@ struct sl_piece {
 	uint64_t ticket; /* of its copy */
 	bool copying;
 	bool begun;
+	uint8_t class; /* enum sl_piece_class */
+	bool hashed;
+	struct sl_hash hash; /* of what is on the GPU now */
 };
 
 struct sl_pieces {
@@ -46,5 +52,20 @@ void sl_pieces_add(struct sl_pieces *pieces, const struct sl_piece *piece);
 /* Chunks of regions and slabs of the GPU, in that state and not held. */
 void sl_pieces_of_blocks(
 	struct sl_pieces *pieces, const struct sl_gpu *gpu, enum sl_where where);
+
+/* Finds out what is zero, clean, dirty. The contexts are idle; leaves the current context as it was. Whatever fails, a
+ * piece that nothing is known of is dirty. */
+void sl_pieces_classify(struct sl_pieces *pieces, CUdevice dev);
+/* Keeps those that together have at least bytes, in the order in which they are to leave; all if they have less. Few of
+ * them, and little more than wanted. The others are settled. */
+void sl_pieces_choose(struct sl_pieces *pieces, uint64_t bytes);
+uint64_t sl_pieces_bytes(const struct sl_pieces *pieces);
+
+/* Where hashes come from; tests put something else there. */
+struct sl_piece_hasher {
+	bool (*ready)(CUdevice dev, CUcontext *ctx);
+	CUresult (*run)(CUcontext ctx, struct sl_hash_item *items, uint32_t count);
+};
+extern struct sl_piece_hasher sl_piece_hasher;
 
 #endif

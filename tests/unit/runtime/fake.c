@@ -322,6 +322,7 @@ static void handle(const union sl_msg *msg)
 	case SL_MSG_SWAPPED: on_swapped(&msg->swapped); break;
 	case SL_MSG_EVICTED: on_evicted(&msg->evicted); break;
 	case SL_MSG_STORE_HELD: fake.stores_held++; break;
+	case SL_MSG_STORE_BACK: fake.stores_back++; break;
 	case SL_MSG_WANT:
 		fake.wants++;
 		fake.last_want = msg->want.wants;

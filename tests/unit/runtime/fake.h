@@ -48,7 +48,7 @@ struct fake {
 	uint32_t offer_reason, open_reason;
 	struct sl_msg_ipc_opened opened; /* figures of what is opened */
 	/* Memory on the host. */
-	unsigned int swappeds, wants, evicteds, stores_held, freed_evicteds;
+	unsigned int swappeds, wants, evicteds, stores_held, stores_back, freed_evicteds;
 	struct sl_msg_swapped last_swapped;
 	uint32_t last_want;
 	uint64_t told_evicted_bytes; /* by the last EVICTED */

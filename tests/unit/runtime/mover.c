@@ -10,6 +10,7 @@
 #include "runtime/memory.h"
 #include "runtime/mode.h"
 #include "runtime/mover.h"
+#include "runtime/piece.h"
 #include "runtime/session_state.h"
 #include "runtime/space.h"
 #include "runtime/store.h"
@@ -278,6 +279,246 @@ static void body_broken(void)
 	end();
 }
 
+/* --- hashes: of what is in the stub's memory, by the definition for CPUs ------------------------ */
+
+static unsigned int hashed;
+static bool hash_fails;
+
+static bool hasher_ready(CUdevice dev, CUcontext *out)
+{
+	CHECK_EQ(dev, 0);
+	*out = ctx;
+	return true;
+}
+
+static CUresult hasher_run(CUcontext in, struct sl_hash_item *items, uint32_t count)
+{
+	CHECK(in == ctx);
+	if (hash_fails)
+		return CUDA_ERROR_LAUNCH_FAILED;
+	vmm_stub_lock();
+	for (uint32_t i = 0; i < count; i++) {
+		uint64_t bytes = items[i].bytes;
+		unsigned char *data = vmm_stub_data(items[i].address, 0, &bytes);
+
+		CHECK(data);
+		CHECK_EQ(bytes, items[i].bytes);
+		sl_hash_bytes(sl_hash_own_key(), data, bytes, &items[i].out);
+		hashed++;
+	}
+	vmm_stub_unlock();
+	return CUDA_SUCCESS;
+}
+
+static void begin_hashed(void)
+{
+	begin(32 * SL_MIB, true);
+	sl_piece_hasher.ready = hasher_ready;
+	sl_piece_hasher.run = hasher_run;
+}
+
+static void body_clean(void)
+{
+	struct sl_moved moved;
+
+	begin_hashed();
+	copy_stub_clear(things[0].at, 4 * SL_MIB);
+	moved = evict(UINT64_MAX);
+	CHECK_EQ(moved.zero_bytes, 4 * SL_MIB);
+	CHECK_EQ(moved.clean_bytes, 0);
+	CHECK_EQ(moved.moved_bytes, ALL_BYTES - 4 * SL_MIB);
+	CHECK_EQ(sl_store_count().free_bytes, 32 * SL_MIB - moved.moved_bytes);
+	CHECK_EQ(restore().zero_bytes, 4 * SL_MIB);
+	/* Nothing has changed, so nothing is copied. */
+	copy_stub.out_bytes = 0;
+	moved = evict(UINT64_MAX);
+	CHECK_EQ(moved.left_bytes, ALL_BYTES);
+	CHECK_EQ(moved.clean_bytes, ALL_BYTES - 4 * SL_MIB);
+	CHECK_EQ(copy_stub.out_bytes, 0);
+	CHECK_EQ(restore().moved_bytes, ALL_BYTES - 4 * SL_MIB);
+	/* One word of one chunk: as little as can change. */
+	copy_stub_fill(things[0].at, 1, 1);
+	copy_stub_clear(things[0].at + 1, 8);
+	copy_stub_fill(things[1].at, 1, 99);
+	moved = evict(UINT64_MAX);
+	CHECK_EQ(moved.moved_bytes, 4 * SL_MIB);
+	CHECK_EQ(restore().left_bytes, ALL_BYTES);
+	CHECK(copy_stub_is(things[1].at, 1, 99));
+	for (size_t i = 0; i < THINGS; i++)
+		copy_stub_fill(things[i].at, things[i].bytes, i + 1);
+	end();
+}
+
+/* Hashing fails: everything is taken for changed. */
+static void body_hash_fails(void)
+{
+	begin_hashed();
+	copy_stub_clear(things[0].at, 2 * SL_MIB);
+	copy_stub_fill(things[0].at, things[0].bytes, 1);
+	hash_fails = true;
+	CHECK_EQ(evict(UINT64_MAX).moved_bytes, ALL_BYTES);
+	CHECK_EQ(restore().left_bytes, ALL_BYTES);
+	hash_fails = false;
+	CHECK_EQ(evict(UINT64_MAX).moved_bytes, ALL_BYTES);
+	CHECK_EQ(restore().left_bytes, ALL_BYTES);
+	CHECK_EQ(evict(UINT64_MAX).clean_bytes, ALL_BYTES);
+	CHECK_EQ(restore().left_bytes, ALL_BYTES);
+	end();
+}
+
+/* What changes every time is not looked at for a while, then again. */
+static void body_always_dirty(void)
+{
+	unsigned int before, skipped = 0, rounds = 0;
+
+	begin_hashed();
+	for (; rounds < 40; rounds++) {
+		copy_stub_fill(things[0].at, 2 * SL_MIB, 100 + rounds);
+		before = hashed;
+		CHECK_EQ(evict(UINT64_MAX).left_bytes, ALL_BYTES);
+		CHECK(hashed - before >= 7);
+		skipped += 8 - (hashed - before);
+		CHECK_EQ(restore().left_bytes, ALL_BYTES);
+		CHECK(copy_stub_is(things[0].at, 2 * SL_MIB, 100 + rounds));
+	}
+	CHECK(skipped > 20);
+	CHECK(skipped < 36);
+	copy_stub_fill(things[0].at, things[0].bytes, 1);
+	end();
+}
+
+/* --- how much leaves --------------------------------------------------------------------------------- */
+
+static void body_partial(void)
+{
+	struct sl_moved moved;
+
+	begin_hashed();
+	moved = evict(1);
+	CHECK_EQ(moved.left_bytes, 2 * SL_MIB);
+	CHECK_EQ(moved.cause, SL_WIRE_SWAP_NO_CAUSE);
+	moved = evict(5 * SL_MIB);
+	CHECK_EQ(moved.left_bytes, 6 * SL_MIB);
+	CHECK_EQ(sl_session_evicted_bytes(gpu), 8 * SL_MIB);
+	CHECK_EQ(restore().left_bytes, 8 * SL_MIB);
+	/* What costs nothing goes first: what is clean before what is not. */
+	copy_stub.out_bytes = 0;
+	moved = evict(8 * SL_MIB);
+	CHECK_EQ(moved.clean_bytes, 8 * SL_MIB);
+	CHECK_EQ(copy_stub.out_bytes, 0);
+	CHECK_EQ(restore().left_bytes, 8 * SL_MIB);
+	copy_stub_clear(things[1].at, 2 * SL_MIB);
+	moved = evict(2 * SL_MIB);
+	CHECK_EQ(moved.zero_bytes, 2 * SL_MIB);
+	CHECK_EQ(restore().left_bytes, 2 * SL_MIB);
+	copy_stub_fill(things[1].at, things[1].bytes, 2);
+	end();
+}
+
+static void choose(uint64_t wanted_bytes, const uint64_t *sizes, const uint8_t *classes,
+	size_t count, uint64_t want_sum, size_t want_count)
+{
+	static const struct sl_piece_kind kind;
+	struct sl_pieces pieces = {0};
+
+	for (size_t i = 0; i < count; i++) {
+		struct sl_piece piece = {
+			.kind = &kind, .bytes = sizes[i] * SL_MIB, .class = classes[i]};
+
+		sl_pieces_add(&pieces, &piece);
+	}
+	sl_pieces_choose(&pieces, wanted_bytes);
+	CHECK_EQ(sl_pieces_bytes(&pieces) / SL_MIB, want_sum);
+	CHECK_EQ(pieces.count, want_count);
+	free(pieces.at);
+}
+
+static void body_choice(void)
+{
+	static const uint64_t sizes[] = {2, 256, 2, 64, 256, 2, 128};
+	static const uint8_t dirty[] = {2, 2, 2, 2, 2, 2, 2},
+			     mixed[] = {2, 2, 2, 0, 1, 2, 2};
+
+	choose(0, sizes, dirty, 7, 0, 0);
+	choose(1, sizes, dirty, 7, 2, 1);
+	choose(2 * SL_MIB, sizes, dirty, 7, 2, 1);
+	choose(255 * SL_MIB, sizes, dirty, 7, 256, 1);
+	choose(300 * SL_MIB, sizes, dirty, 7, 320, 2);
+	choose(512 * SL_MIB, sizes, dirty, 7, 512, 2);
+	choose(5 * SL_MIB, sizes, dirty, 7, 6, 3);
+	choose(UINT64_MAX, sizes, dirty, 7, 710, 7);
+	choose(64 * SL_MIB, sizes, mixed, 7, 64, 1);
+	choose(100 * SL_MIB, sizes, mixed, 7, 256, 1);
+	choose(320 * SL_MIB, sizes, mixed, 7, 320, 2);
+	choose(400 * SL_MIB, sizes, mixed, 7, 64 + 256 + 128, 3);
+}
+
+/* Copies of what is on the GPU go when they are wanted back, and only those. */
+static void body_trim(void)
+{
+	struct sl_msg_trim trim = {.bytes = 32 * SL_MIB};
+
+	begin_hashed();
+	give_store(2, 4 * SL_MIB);
+	CHECK_EQ(evict(4 * SL_MIB).left_bytes, 4 * SL_MIB);
+	CHECK_EQ(sl_store_count().files, 2);
+	sl_session_lock();
+	sl_store_on_trim(&trim);
+	sl_session_unlock();
+	for (int i = 0; i < 2000 && sl_store_count().files == 2; i++)
+		usleep(1000);
+	/* The first holds what has left. */
+	CHECK_EQ(sl_store_count().files, 1);
+	CHECK_EQ(sl_store_count().bytes, 32 * SL_MIB);
+	CHECK_EQ(restore().left_bytes, 4 * SL_MIB);
+	sl_session_lock();
+	sl_store_on_trim(&trim);
+	sl_session_unlock();
+	for (int i = 0; i < 2000 && sl_store_count().files; i++)
+		usleep(1000);
+	CHECK_EQ(sl_store_count().files, 0);
+	CHECK_EQ(copy_stub.pinned_bytes, 0);
+	CHECK(fake_wait(&fake.stores_back, 2));
+	give_store(3, 16 * SL_MIB);
+	CHECK_EQ(evict(UINT64_MAX).moved_bytes, ALL_BYTES);
+	CHECK_EQ(restore().left_bytes, ALL_BYTES);
+	end();
+}
+
+/* A file that could be cut short under us is never used. */
+static void body_bad_store(void)
+{
+	struct sl_wire_fds fds = {.count = 1};
+	union sl_msg msg;
+
+	begin(0, true);
+	sl_wire_init(&msg, SL_MSG_STORE);
+	msg.store.number = 1;
+	msg.store.bytes = 32 * SL_MIB;
+	for (int i = 0; i < 3; i++) {
+		fds.count = 1;
+		fds.fd[0] = memfd_create("store", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+		/* Not sealed; sealed but short; nothing at all. */
+		CHECK_EQ(ftruncate(fds.fd[0], (i == 0 ? 32 : 16) * (off_t)SL_MIB), 0);
+		if (i)
+			CHECK_EQ(fcntl(fds.fd[0], F_ADD_SEALS, F_SEAL_SHRINK), 0);
+		if (i == 2) {
+			close(fds.fd[0]);
+			fds.count = 0;
+		}
+		sl_session_lock();
+		sl_store_on_store(&msg.store, &fds);
+		sl_session_unlock();
+		CHECK_EQ(fds.count, 0);
+	}
+	CHECK_EQ(sl_store_count().files, 0);
+	CHECK(fake_wait(&fake.stores_back, 3));
+	CHECK_EQ(evict(UINT64_MAX).cause, SL_WIRE_SWAP_NO_HOST);
+	end();
+}
+
+/* --- failures -------------------------------------------------------------------------------------------- */
+
 /* Each call of the driver fails once, on the way out, and on the way back. */
 static bool fail_once(unsigned int call, bool back, CUresult fault)
 {
@@ -370,6 +611,13 @@ TEST(freed)
 TEST(quarantined)
 TEST(stopped)
 TEST(broken)
+TEST(clean)
+TEST(hash_fails)
+TEST(always_dirty)
+TEST(partial)
+TEST(choice)
+TEST(trim)
+TEST(bad_store)
 TEST(faults)
 TEST(faults_ring)
 TEST(faults_twice)
@@ -387,6 +635,13 @@ int main(void)
 		cmocka_unit_test(test_quarantined),
 		cmocka_unit_test(test_stopped),
 		cmocka_unit_test(test_broken),
+		cmocka_unit_test(test_clean),
+		cmocka_unit_test(test_hash_fails),
+		cmocka_unit_test(test_always_dirty),
+		cmocka_unit_test(test_partial),
+		cmocka_unit_test(test_choice),
+		cmocka_unit_test(test_trim),
+		cmocka_unit_test(test_bad_store),
 		cmocka_unit_test(test_faults),
 		cmocka_unit_test(test_faults_ring),
 		cmocka_unit_test(test_faults_twice),
