@@ -243,6 +243,50 @@ static void on_grant(struct swap_rules *r, const struct sl_action *a)
 	r->i2_before = swap_i2(r);
 }
 
+/* Others wait on the GPU, too. */
+static bool is_contended(const struct swap_rules *r, uint32_t gpu, const struct swap_demand *mine)
+{
+	return swap_needs(r, gpu) > mine->bytes;
+}
+
+/* Of others on the GPU, what nobody has used for long and nothing keeps from being moved. */
+static uint64_t idle_bytes(struct swap_rules *r, uint64_t workload, uint32_t gpu)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < SWAP_PARTIES; i++) {
+		const struct swap_party *p = &r->party[i];
+		const struct swap_member *m = swap_member_of(r, p->workload);
+
+		if (!p->used || !p->alive || !m || m->id == workload || !p->swaps ||
+			m->flags & SL_WORKLOAD_NO_SWAP || p->order || p->refused_at ||
+			r->now < p->worked_at + 10 * SL_S + 2 * swap_cost(r, m->id))
+			continue;
+		for (uint32_t n = 0; n < SWAP_GRANTS; n++) {
+			if (p->demand[n].used)
+				return 0;
+		}
+		sum += sl_sub_sat(p->backing[gpu] - p->evicted[gpu], p->held[gpu]);
+	}
+	return sum;
+}
+
+/* It waited for the longest wait, while what others did not use could have gone to the host. */
+static void judge_denied(
+	struct swap_rules *r, const struct swap_party *p, const struct swap_demand *d)
+{
+	if (!r->quiet || !p->swaps || d->held || r->pool_member || !r->swaps ||
+		swap_party_evicted(p) || is_contended(r, d->gpu, d) ||
+		(r->forced_mask | r->lost_mask) >> d->gpu & 1 ||
+		swap_i2(r) + 2 * d->bytes > sl_sub_sat(r->pool, r->slack) ||
+		idle_bytes(r, p->workload, d->gpu) < d->bytes)
+		return;
+	swap_rules_fail(r,
+		"%" PRIu64 "/%" PRIu64 " is denied %" PRIu64 " bytes on GPU %u, where others have %" PRIu64
+		" that they do not use and that could be moved",
+		p->id, d->ask, d->bytes, d->gpu, idle_bytes(r, p->workload, d->gpu));
+}
+
 static void on_deny(struct swap_rules *r, const struct sl_action *a)
 {
 	struct swap_party *p = swap_party_of(r, a->deny.client);
@@ -265,6 +309,10 @@ static void on_deny(struct swap_rules *r, const struct sl_action *a)
 				sl_reason_name(a->deny.reason), p->id, d->ask, m->id,
 				m->parked ? " (parked)" : "");
 	}
+	if (a->deny.reason == SL_REASON_WAITED_TOO_LONG ||
+		a->deny.reason == SL_REASON_HOPELESS ||
+		a->deny.reason == SL_REASON_NO_RESOLVER)
+		judge_denied(r, p, d);
 	d->used = false;
 }
 

@@ -293,6 +293,35 @@ static void react(struct swap_world *w, const struct sl_action *a)
 	}
 }
 
+/* What is really on the GPUs is never more than what the accounts have there. */
+static void judge_reality(struct swap_world *w)
+{
+	for (uint32_t gpu = 0; gpu < w->gpus; gpu++) {
+		uint64_t there = 0;
+
+		if (w->lost_mask >> gpu & 1)
+			continue;
+		for (uint32_t i = 0; i < SWAP_CLIENTS; i++) {
+			const struct swap_client *c = &w->client[i];
+			const struct swap_party *p;
+
+			if (!c->used || !c->connected)
+				continue;
+			p = swap_party_of(&w->rules, c->id);
+			if (!p || p->expected)
+				return;
+			there += c->resident[gpu];
+			if (c->order.phase == ORDER_RETURNS && c->order.gpu == gpu)
+				there += c->order.moves;
+		}
+		if (there > swap_physical(&w->rules, gpu))
+			swap_fail(w,
+				"GPU %u: %llu bytes are there, the accounts have %llu", gpu,
+				(unsigned long long)there,
+				(unsigned long long)swap_physical(&w->rules, gpu));
+	}
+}
+
 void swap_step(struct swap_world *w, struct sl_event event)
 {
 	struct sl_action queued[SL_ARRAY_LEN(w->reaction)];
@@ -310,6 +339,7 @@ void swap_step(struct swap_world *w, struct sl_event event)
 	w->stats.waited_after += w->rules.wanting > 0;
 	if (w->rules.failed[0])
 		swap_fail(w, "rules: %s", w->rules.failed);
+	judge_reality(w);
 	if (sl_node_check(w->node, &err))
 		swap_fail(w, "node check: %s", err.text);
 	/* Answers may step again. */
@@ -368,8 +398,9 @@ static struct swap_workload draw_workload(struct swap_world *w)
 		wl.request = chunks(w, 0, shareable / 5);
 	} else if (w->mood == SWAP_ROOMY) {
 		wl.clients_most = 1 + (uint32_t)sl_rng_below(&w->rng, 2);
-		wl.size = chunks(w, SWAP_CHUNK, shareable / 16);
-		wl.request = chunks(w, 0, shareable / 16);
+		wl.shape = (enum swap_shape)sl_rng_below(&w->rng, SWAP_CHURNER);
+		wl.size = chunks(w, SWAP_CHUNK, shareable / (2 * SWAP_WORKLOADS));
+		wl.request = chunks(w, 0, shareable / (2 * SWAP_WORKLOADS));
 	} else {
 		while (gpus < w->gpus && sl_rng_one_in(&w->rng, 4))
 			gpus++;
