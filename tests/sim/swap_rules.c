@@ -244,7 +244,8 @@ static void on_grant(struct swap_rules *r, const struct sl_action *a)
 }
 
 /* Others wait on the GPU, too. */
-static bool is_contended(const struct swap_rules *r, uint32_t gpu, const struct swap_demand *mine)
+static bool is_contended(
+	const struct swap_rules *r, uint32_t gpu, const struct swap_demand *mine)
 {
 	return swap_needs(r, gpu) > mine->bytes;
 }
@@ -282,7 +283,8 @@ static void judge_denied(
 		idle_bytes(r, p->workload, d->gpu) < d->bytes)
 		return;
 	swap_rules_fail(r,
-		"%" PRIu64 "/%" PRIu64 " is denied %" PRIu64 " bytes on GPU %u, where others have %" PRIu64
+		"%" PRIu64 "/%" PRIu64 " is denied %" PRIu64
+		" bytes on GPU %u, where others have %" PRIu64
 		" that they do not use and that could be moved",
 		p->id, d->ask, d->bytes, d->gpu, idle_bytes(r, p->workload, d->gpu));
 }

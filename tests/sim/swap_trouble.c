@@ -152,7 +152,7 @@ void swap_go_on(struct swap_world *w, uint32_t slot)
 
 /* An order of the books that its process cannot be asked about; answered as the daemon does. A restore
  * that it may carry out counts as done, until its next report says. */
-void swap_refuse(struct swap_world *w, uint32_t slot, uint64_t order)
+void swap_refuse(struct swap_world *w, uint32_t slot, uint64_t order, bool sent)
 {
 	const struct swap_party *p = swap_party_of(&w->rules, w->client[slot].id);
 
@@ -180,7 +180,7 @@ void swap_lose_line(struct swap_world *w, uint32_t slot)
 	c->probe = SL_PROBE_OFF;
 	swap_step(w, (struct sl_event){.type = SL_EVENT_WANT, .want = {c->id, 0}});
 	if (p && p->order)
-		swap_refuse(w, slot, p->order);
+		swap_refuse(w, slot, p->order, true);
 	swap_later(w, swap_span(w, SL_MS, SL_S),
 		(struct swap_later){.kind = LATER_REPORT, .slot = slot, .id = c->id});
 }

@@ -305,7 +305,7 @@ static void judge_reality(struct swap_world *w)
 			const struct swap_client *c = &w->client[i];
 			const struct swap_party *p;
 
-			if (!c->used || !c->connected)
+			if (!c->used)
 				continue;
 			p = swap_party_of(&w->rules, c->id);
 			if (!p || p->expected)
@@ -316,8 +316,8 @@ static void judge_reality(struct swap_world *w)
 		}
 		if (there > swap_physical(&w->rules, gpu))
 			swap_fail(w,
-				"GPU %u: %llu bytes are there, the accounts have %llu", gpu,
-				(unsigned long long)there,
+				"GPU %u: %llu bytes are there, the accounts have %llu",
+				gpu, (unsigned long long)there,
 				(unsigned long long)swap_physical(&w->rules, gpu));
 	}
 }
@@ -651,7 +651,7 @@ static void happen(struct swap_world *w, const struct swap_later *later)
 	case LATER_PROMPT: swap_prompt(w, later->slot, later->number); break;
 	case LATER_BEAT: swap_beat(w, later->slot); break;
 	case LATER_REPORT: swap_report(w, later->slot); break;
-	case LATER_REFUSE: swap_refuse(w, later->slot, later->number); break;
+	case LATER_REFUSE: swap_refuse(w, later->slot, later->number, false); break;
 	case LATER_GO_ON: swap_go_on(w, later->slot); break;
 	case LATER_DIE: swap_exit(w, later->slot); break;
 	default: break;

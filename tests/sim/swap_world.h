@@ -223,7 +223,7 @@ void swap_people(struct swap_world *w);
 void swap_trouble(struct swap_world *w);
 /* The connection of a living process breaks; it comes again. */
 void swap_lose_line(struct swap_world *w, uint32_t slot);
-void swap_refuse(struct swap_world *w, uint32_t slot, uint64_t order);
+void swap_refuse(struct swap_world *w, uint32_t slot, uint64_t order, bool sent);
 void swap_go_on(struct swap_world *w, uint32_t slot);
 void swap_restart(struct swap_world *w);
 void swap_back(struct swap_world *w, uint32_t gpu);
