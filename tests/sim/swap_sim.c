@@ -6,6 +6,7 @@
  * --scenes: the plays with exact expectations (swap_scenes.c) instead. Exit status 0: all rules held;
  * 1: one broke (seed, event, trace and accounts are printed); 2: bad usage. --mutant is for
  * the build with faults in it (swap-sim-mutant); the ordinary program hands over to that one.
+ * A failure is played again by its seed, with at least as many events.
  */
 #include <inttypes.h>
 #include <stdio.h>
