@@ -69,6 +69,16 @@ static int level_of(uint32_t reason)
 	case SL_REASON_STARTED:
 	case SL_REASON_ENDED:
 	case SL_REASON_JOURNAL_WORKS:
+	/* What a person asked for, and turns, which may change every second. */
+	case SL_REASON_PARK_BEGINS:
+	case SL_REASON_PARKED:
+	case SL_REASON_RESUMED:
+	case SL_REASON_CHANGED_WARM:
+	case SL_REASON_EVICTED_IDLE: return SL_LOG_INFO;
+	case SL_REASON_EVICTED_FOR:
+	case SL_REASON_RESTORED:
+	case SL_REASON_EVICT_CAPTURE:
+	case SL_REASON_EVICT_BUSY: return SL_LOG_DEBUG;
 	case SL_REASON_DAEMON_STARTED: return SL_LOG_INFO;
 	default: return SL_LOG_WARNING;
 	}

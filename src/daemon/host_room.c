@@ -9,9 +9,11 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -39,17 +41,25 @@ static bool number_of(const char *text, const char *key, uint64_t *out)
 	return true;
 }
 
+/* Not sl_file_read: most of what is looked for here is not there, and that is no error worth a trace. */
 static char *read_text(const char *root, const char *folder, const char *name)
 {
+	sl_cleanup(sl_freep) char *text = malloc(FILE_MAX + 1);
+	sl_cleanup(sl_closep) int fd = -1;
 	char path[2 * PATH_BYTES];
-	char *text = NULL;
 	size_t size = 0;
+	ssize_t part;
 
-	if (snprintf(path, sizeof(path), "%s%s%s", root, folder, name) >=
-			(int)sizeof(path) ||
-		sl_file_read(path, FILE_MAX, &text, &size) < 0)
+	if (!text || snprintf(path, sizeof(path), "%s%s%s", root, folder, name) >=
+			     (int)sizeof(path))
 		return NULL;
-	return text;
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return NULL;
+	while (size < FILE_MAX && (part = read(fd, text + size, FILE_MAX - size)) > 0)
+		size += (size_t)part;
+	text[size] = '\0';
+	return sl_steal(&text);
 }
 
 static bool read_number(

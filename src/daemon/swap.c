@@ -315,6 +315,11 @@ void sl_swap_on_swapped(struct sl_peer *peer, const struct sl_msg_swapped *msg)
 		return;
 	}
 	sl_step(D_SWAPPED_TAKEN);
+	sl_debug("client %" PRIu64 " answers order %" PRIu64
+		 ": outcome %u, cause %u, %" PRIu64 " bytes on the host, %" PRIu64
+		 " copied, driver's result %u",
+		client->id, msg->order, msg->outcome, msg->cause, msg->evicted_bytes,
+		msg->moved_bytes, msg->driver_result);
 	note_short(client, msg);
 	count(client, msg);
 	event.done.outcome = outcome_of(msg->outcome);
