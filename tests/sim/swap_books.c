@@ -204,6 +204,23 @@ uint64_t swap_i2(const struct swap_rules *r)
 	return sum;
 }
 
+uint64_t swap_made(const struct swap_rules *r)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < SWAP_PARTIES; i++) {
+		const struct swap_party *p = &r->party[i];
+		uint64_t needs = 0;
+
+		if (!p->used || !p->alive)
+			continue;
+		for (uint32_t gpu = 0; gpu < SWAP_GPUS; gpu++)
+			needs += p->evicted[gpu] + swap_party_leaving(p, gpu);
+		sum += sl_max_u64(needs, p->store);
+	}
+	return sum;
+}
+
 bool swap_is_spread(const struct swap_member *m)
 {
 	return m->mask & (m->mask - 1);
@@ -383,6 +400,11 @@ static void on_done(struct swap_rules *r, struct swap_party *p, const struct sl_
 	if (p->order != e->done.order)
 		return;
 	p->order = 0;
+	if (!p->is_restore && e->done.outcome == SL_SWAP_OK)
+		p->refusals = 0;
+	else if (!p->is_restore && e->done.outcome == SL_SWAP_REFUSED &&
+		 e->done.cause != SL_SWAP_ABORTED && e->done.cause != SL_SWAP_LOST)
+		p->refusals++;
 	p->comes &= e->done.outcome == SL_SWAP_OK && swap_party_evicted(p) > 0;
 	if (e->done.outcome == SL_SWAP_OK) {
 		p->refused_at = 0;
@@ -451,8 +473,10 @@ static void member_event(struct swap_rules *r, const struct sl_event *e)
 		break;
 	case SL_EVENT_WORKLOAD_RESUME:
 		m = swap_member_of(r, e->workload_resume.workload);
-		if (m && m->parked)
+		if (m && m->parked && !m->resuming) {
 			m->resuming = true;
+			m->resuming_since = r->now;
+		}
 		break;
 	case SL_EVENT_WORKLOAD_STOP:
 		m = swap_member_of(r, e->workload_stop.workload);

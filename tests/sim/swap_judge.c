@@ -38,6 +38,14 @@ static void compare(struct swap_rules *r, const struct sl_node *node)
 				p->id, p->order, sl_node_client(node, p->id).order);
 	}
 	for (uint32_t gpu = 0; gpu < SWAP_GPUS; gpu++) {
+		if (r->present_mask >> gpu & 1 &&
+			sl_node_gpu(node, gpu).requests_bytes != requests(r, gpu))
+			swap_rules_fail(r,
+				"GPU %u: requests of %" PRIu64 ", the node has %" PRIu64,
+				gpu, requests(r, gpu),
+				sl_node_gpu(node, gpu).requests_bytes);
+	}
+	for (uint32_t gpu = 0; gpu < SWAP_GPUS; gpu++) {
 		uint64_t free_bytes =
 			sl_sub_sat(swap_shareable(r, gpu), swap_physical(r, gpu));
 
@@ -47,6 +55,17 @@ static void compare(struct swap_rules *r, const struct sl_node *node)
 				"GPU %u: free %" PRIu64 ", the node has %" PRIu64, gpu,
 				free_bytes, sl_node_gpu(node, gpu).free_bytes);
 	}
+}
+
+static uint64_t requests(const struct swap_rules *r, uint32_t gpu)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < SWAP_MEMBERS; i++) {
+		if (r->member[i].used)
+			sum += swap_request(&r->member[i], gpu);
+	}
+	return sum;
 }
 
 static uint64_t claims(const struct swap_rules *r, uint32_t gpu)

@@ -186,6 +186,16 @@ static void on_note(struct swap_rules *r, const struct sl_action *a)
 	else
 		m->parked = m->resuming = false;
 	r->contest++;
+	for (uint32_t i = 0; m && i < SWAP_MEMBERS; i++) {
+		const struct swap_member *other = &r->member[i];
+
+		if (other->used && other->resuming && other->mask & m->mask &&
+			other->resuming_since < m->resuming_since)
+			swap_rules_fail(r,
+				"workload %" PRIu64 " is resumed, and %" PRIu64
+				" waits for longer",
+				m->id, other->id);
+	}
 }
 
 static struct swap_demand *demand_of(struct swap_party *p, uint64_t ask)
@@ -240,6 +250,12 @@ static void on_grant(struct swap_rules *r, const struct sl_action *a)
 			"I2: a burst is granted on GPU %u; evicted + leaving + overlap "
 			"are then %" PRIu64 ", the pool less its slack %" PRIu64,
 			gpu, swap_i2(r), sl_sub_sat(r->pool, r->slack));
+	if (!entitled && !r->has_priority && swap_i2(r) > r->i2_before &&
+		(!p->swaps || m->flags & SL_WORKLOAD_NO_SWAP || d->held))
+		swap_rules_fail(r,
+			"GRANT to client %" PRIu64
+			" on others' requests, from which it cannot be moved again",
+			p->id);
 	r->i2_before = swap_i2(r);
 }
 
@@ -446,9 +462,81 @@ static void on_evict(struct swap_rules *r, const struct sl_action *a)
 		swap_rules_fail(r,
 			"EVICT takes workload %" PRIu64 " above its bound on the host",
 			m->id);
+	if (r->quiet && swap_made(r) > r->pool)
+		swap_rules_fail(r,
+			"EVICT of client %" PRIu64 " takes %" PRIu64
+			" of host memory with all copies, of %" PRIu64,
+			p->id, swap_made(r), r->pool);
+	if (p->refusals && r->now - p->refused_at + SL_US <
+				   sl_min_u64(5 * SL_S, (100 * SL_MS) << sl_min_u64(
+								p->refusals - 1, 10)))
+		swap_rules_fail(r,
+			"client %" PRIu64 " is asked again %" PRIu64
+			" ms after it refused for the %uth time",
+			p->id, swap_ms(r->now - p->refused_at), p->refusals);
 	p->order = 0; /* not yet, for those who look at what was before */
 	judge_reason(r, a, p, m);
 	p->order = a->id;
+}
+
+/* What the client has to bring back: what must be free for it. */
+static uint64_t out_of(
+	const struct swap_rules *r, const struct swap_member *m, uint32_t gpu)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < SWAP_PARTIES; i++) {
+		if (r->party[i].used && r->party[i].alive &&
+			r->party[i].workload == m->id)
+			sum += r->party[i].evicted[gpu];
+	}
+	return sum;
+}
+
+/* Could this one have come back instead? One client, nothing else of it under way or refused. */
+static bool is_ready(const struct swap_rules *r, const struct swap_member *m)
+{
+	uint32_t clients = 0;
+
+	for (uint32_t i = 0; i < SWAP_PARTIES; i++) {
+		const struct swap_party *p = &r->party[i];
+
+		if (!p->used || !p->alive || p->workload != m->id)
+			continue;
+		clients++;
+		if (p->order || p->refused_at || swap_party_asks(p) || p->expected ||
+			p->comes)
+			return false;
+	}
+	return clients == 1 && !m->removed && !m->stopping;
+}
+
+/* Higher priority first, then who has waited longer, as far as what fits for the one fits for the other. */
+static void judge_order(struct swap_rules *r, const struct swap_party *p,
+	const struct swap_member *m, uint32_t gpu)
+{
+	if (!r->quiet || swap_is_spread(m) || swap_party_asks(p) || !m->wants_since)
+		return;
+	for (uint32_t i = 0; i < SWAP_MEMBERS; i++) {
+		const struct swap_member *o = &r->member[i];
+
+		if (!o->used || o == m || o->mask != m->mask || !o->wants_since ||
+			!swap_member_wants(r, o) || !is_ready(r, o) ||
+			out_of(r, o, gpu) > p->evicted[gpu])
+			continue;
+		if (o->priority == m->priority && o->wants_since < m->wants_since)
+			swap_rules_fail(r,
+				"client %" PRIu64 " comes back before workload %" PRIu64
+				", which waits for longer for no more",
+				p->id, o->id);
+		/* A lower one may be promoted, once it has waited for turn / min_share. */
+		if (o->priority > m->priority &&
+			r->now - m->wants_since < 200 * SL_MS * 1000 / r->min_share_pm)
+			swap_rules_fail(r,
+				"client %" PRIu64 " comes back before workload %" PRIu64
+				" of higher priority",
+				p->id, o->id);
+	}
 }
 
 static void on_restore(struct swap_rules *r, const struct sl_action *a)
@@ -481,6 +569,7 @@ static void on_restore(struct swap_rules *r, const struct sl_action *a)
 			"RESTORE of %" PRIu64 " bytes of client %" PRIu64
 			", which has %" PRIu64 " on the host",
 			a->restore.bytes, p->id, p->evicted[gpu]);
+	judge_order(r, p, m, gpu);
 	p->order = a->id;
 	p->order_bytes = a->restore.bytes;
 	p->order_gpu = gpu;

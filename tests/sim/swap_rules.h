@@ -39,7 +39,8 @@ struct swap_party {
 	bool is_restore, aborted,
 		comes; /* comes: from the first RESTORE until the last is done */
 	sl_ns order_at;
-	sl_ns refused_at; /* when an order last did not succeed; 0: the last one did */
+	sl_ns refused_at;  /* when an order last did not succeed; 0: the last one did */
+	uint32_t refusals; /* EVICTs in a row that it refused of itself */
 	uint64_t store;
 	/* what is known of its work */
 	sl_ns pulse_at, pulse_idle, worked_at;
@@ -56,6 +57,7 @@ struct swap_member {
 	sl_ns warm_after;
 	/* its turn: since when all of it is resident; 0: it is not, or has nothing */
 	sl_ns whole_since;
+	sl_ns resuming_since;
 	sl_ns active_at; /* last work or want of it */
 	sl_ns wants_since,
 		wait_bound; /* bound: when it must be whole; 0: does not want */
@@ -123,6 +125,8 @@ uint64_t swap_party_evicted(const struct swap_party *p);
 bool swap_party_asks(const struct swap_party *p);
 /* evicted + leaving + overlap over all GPUs, of the node. */
 uint64_t swap_i2(const struct swap_rules *rules);
+/* Host memory there is for everybody, with what open orders need. */
+uint64_t swap_made(const struct swap_rules *rules);
 uint64_t swap_evicted(const struct swap_rules *rules, uint64_t workload); /* 0: all */
 /* The request that counts now: none while it is parked. */
 uint64_t swap_request(const struct swap_member *m, uint32_t gpu);
