@@ -11,6 +11,17 @@
 
 /* --- the node's own accounts --- */
 
+static uint64_t requests(const struct swap_rules *r, uint32_t gpu)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < SWAP_MEMBERS; i++) {
+		if (r->member[i].used)
+			sum += swap_request(&r->member[i], gpu);
+	}
+	return sum;
+}
+
 static void compare(struct swap_rules *r, const struct sl_node *node)
 {
 	for (uint32_t i = 0; i < SWAP_PARTIES; i++) {
@@ -55,17 +66,6 @@ static void compare(struct swap_rules *r, const struct sl_node *node)
 				"GPU %u: free %" PRIu64 ", the node has %" PRIu64, gpu,
 				free_bytes, sl_node_gpu(node, gpu).free_bytes);
 	}
-}
-
-static uint64_t requests(const struct swap_rules *r, uint32_t gpu)
-{
-	uint64_t sum = 0;
-
-	for (uint32_t i = 0; i < SWAP_MEMBERS; i++) {
-		if (r->member[i].used)
-			sum += swap_request(&r->member[i], gpu);
-	}
-	return sum;
 }
 
 static uint64_t claims(const struct swap_rules *r, uint32_t gpu)
