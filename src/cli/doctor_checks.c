@@ -357,7 +357,7 @@ static void say_no_pool(const struct sl_msg_pool_row *pool, struct sl_finding *f
 		say(f, SL_LEVEL_WARN,
 			"nothing is swapped: 'swap' is not among the resolvers");
 		advise(f, "to have memory moved to the host instead of waited for: "
-			  "resolvers: swap, wait in sluiced.conf(5)");
+			  "resolvers: swap wait in sluiced.conf(5)");
 		return;
 	}
 	say(f, SL_LEVEL_WARN,

@@ -147,6 +147,14 @@ if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
 	SLUICE_SOCKET=$box_socket
 	cd "$work/bin" || exit 90
 fi
+echo '# swapping' >>"$work/said"
+start_daemon 'host_memory: 2GiB'
+begin train train --request 512MiB --limit 0.8
+show sluice park train
+show sluice ps
+show sluice resume train
+end_story
+
 echo '# unmanaged, lost' >>"$work/said"
 start_daemon 'unmanaged: warn'
 ./bare >"$work/bare.out" & bare=$!
