@@ -41,7 +41,7 @@ struct client {
 	int fd; /* -1: free */
 	struct order order;
 	uint64_t backing[GPUS_MAX], evicted[GPUS_MAX];
-	uint64_t store_bytes, next_ms, open_epochs;
+	uint64_t store_bytes, next_ms, open_epochs, stores[STORES_MAX];
 	uint32_t store_number;
 	struct sl_msg_ask asks[ASKS_MAX];
 	size_t ask_count;
@@ -143,8 +143,10 @@ static void give_store(struct client *c, uint64_t bytes)
 	sl_wire_init(&msg, SL_MSG_STORE);
 	msg.store.number = ++c->store_number;
 	msg.store.bytes = bytes;
-	if (sl_wire_send_fds(c->fd, &msg, &fd, 1) == SL_WIRE_OK)
+	if (sl_wire_send_fds(c->fd, &msg, &fd, 1) == SL_WIRE_OK) {
 		c->store_bytes += bytes;
+		c->stores[c->store_number % STORES_MAX] = bytes;
+	}
 	(void)close(fd);
 }
 
@@ -354,6 +356,17 @@ static void on_cancel(struct client *c, const struct sl_msg_cancel *m)
 	}
 }
 
+static void on_back(struct client *c, const struct sl_msg_store_back *m)
+{
+	uint64_t *bytes = &c->stores[m->number % STORES_MAX];
+
+	if (!*bytes)
+		wrong(c, "a store is given back that it does not have", m->number);
+	c->store_bytes -= *bytes;
+	*bytes = 0;
+	did.backs++;
+}
+
 static void on_report(struct client *c, const union sl_msg *msg)
 {
 	if (msg->head.type == SL_MSG_REPORT)
@@ -361,7 +374,8 @@ static void on_report(struct client *c, const union sl_msg *msg)
 	else if (msg->head.type == SL_MSG_EVICTED)
 		c->evicted[msg->evicted.ordinal % GPUS_MAX] = msg->evicted.evicted_bytes;
 	else
-		c->store_bytes += msg->store_held.bytes;
+		c->store_bytes += c->stores[msg->store_held.number % STORES_MAX] =
+			msg->store_held.bytes;
 	if (msg->head.type == SL_MSG_STORE_HELD &&
 		msg->store_held.number > c->store_number)
 		c->store_number = msg->store_held.number;
@@ -384,7 +398,7 @@ static void on_message(struct client *c, const union sl_msg *msg)
 		say_gpu(c, msg->measure.ordinal % (uint32_t)gpu_count);
 		break;
 	case SL_MSG_SWAPPED: on_swapped(c, &msg->swapped); break;
-	case SL_MSG_STORE_BACK: did.backs++; break;
+	case SL_MSG_STORE_BACK: on_back(c, &msg->store_back); break;
 	case SL_MSG_WANT:
 		c->wants = msg->want.wants;
 		did.wants++;

@@ -20,6 +20,8 @@ for line in "alloc big 100m" "fill big 1" "alloc odd 3000001" "put odd 2" "many 
 	# shellcheck disable=SC2086 # words
 	ok one $line
 done
+# What is hidden is measured a little later than it is made.
+sleep 0.6
 ok one info
 free_before=$VALUE
 for thing in big odd small mine again seg; do
