@@ -22,6 +22,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+/* Stores are remembered by their number; later ones are not given back here. */
+enum { STORES_MAX = 512 };
 enum {
 	CLIENTS_MAX = 256,
 	GPUS_MAX = 8,
