@@ -111,7 +111,7 @@ daemon_kill() {
 	DAEMON=
 }
 # gone PID: it ended, or is a zombie that waits for us.
-gone() { ! grep -qs '^State:[[:space:]]*[^Z]' "/proc/$1/status"; }
+gone() { ! grep -qs '^State:[[:space:]]*[^Z[:space:]]' "/proc/$1/status"; }
 daemon_stop() {
 	kill -TERM "$DAEMON" 2>/dev/null
 	until_true 15 gone "$DAEMON" || {
