@@ -69,6 +69,10 @@ struct sl_gpu {
 	bool unsure;
 	uint32_t utilisation_pct;
 	bool complained;
+	/* Bytes per second of orders so far, smoothed, and as the policy knows them; 0: unknown (swap.c) */
+	struct sl_link_rate {
+		uint64_t measured, told;
+	} link_out, link_in;
 };
 
 /* One living process that matters: a client's, or the root of a workload. */
@@ -298,8 +302,9 @@ struct sl_daemon {
 	struct sl_shares *shares; /* NULL until used */
 	struct sl_ipc *ipc;       /* NULL until used */
 	struct sl_hostpool *hostpool;
-	struct sl_link swap_over;             /* clients: order.link */
-	uint64_t swap_causes[SL_SWAP_CAUSES]; /* orders that ended so */
+	struct sl_link swap_over; /* clients: order.link */
+	/* Orders that ended so: evictions, restores. */
+	uint64_t swap_causes[2][SL_SWAP_CAUSES];
 	uint64_t share_salt;
 	uint64_t messages, grants, denials;
 	uint64_t reasons[SL_REASONS];  /* events so far */

@@ -15,6 +15,7 @@
 
 #include "daemon/drive.h"
 #include "daemon/events.h"
+#include "daemon/hostpool.h"
 #include "daemon/share.h"
 
 enum phase { HEAD = 0, GPUS, WORKLOADS, CLIENTS, DEMANDS, TAIL, DONE };
@@ -174,6 +175,31 @@ static json_t *turns_json(const struct sl_daemon *daemon)
 	return object;
 }
 
+static json_t *pool_json(const struct sl_daemon *daemon)
+{
+	const struct sl_hostpool *pool = daemon->hostpool;
+	struct sl_node_pool_view view = sl_node_pool(daemon->node);
+	json_t *object = json_object();
+
+	set(object, "swap_on", json_boolean(sl_hostpool_swap_is_on(daemon)));
+	NUMBER(object, *pool, configured_bytes);
+	NUMBER(object, view, pool_bytes);
+	NUMBER(object, view, slack_bytes);
+	NUMBER(object, view, evicted_bytes);
+	NUMBER(object, view, leaving_bytes);
+	NUMBER(object, view, copies_bytes);
+	NUMBER(object, view, overlap_bytes);
+	NUMBER(object, *pool, made_bytes);
+	NUMBER(object, *pool, making_bytes);
+	NUMBER(object, *pool, huge_bytes);
+	NUMBER(object, *pool, files);
+	NUMBER(object, *pool, files_max);
+	NUMBER(object, *pool, failures);
+	NUMBER(object, pool->room, available_bytes);
+	NUMBER(object, pool->room, total_bytes);
+	return object;
+}
+
 static void put_head(struct dump *dump)
 {
 	const struct sl_daemon *daemon = dump->daemon;
@@ -205,6 +231,7 @@ static void put_head(struct dump *dump)
 			number(daemon->next_client)));
 	put_key(dump, "longest_turns", turns_json(daemon));
 	put_key(dump, "peers", peers_json(daemon));
+	put_key(dump, "host_memory", pool_json(daemon));
 	put_key(dump, "events",
 		json_pack("{s:o, s:o, s:o}", "kept", number(span.next - span.oldest),
 			"room", number(daemon->config.events_kept), "next_serial",
@@ -247,12 +274,16 @@ static void put_gpu(struct dump *dump, uint32_t index)
 	NUMBER(object, view, granted_bytes);
 	NUMBER(object, view, hidden_bytes);
 	NUMBER(object, view, held_bytes);
+	NUMBER(object, view, evicted_bytes);
+	NUMBER(object, view, returning_bytes);
 	NUMBER(object, view, dying_bytes);
 	NUMBER(object, view, free_bytes);
 	NUMBER(object, view, workloads);
 	NUMBER(object, view, waiting);
 	NUMBER(object, *gpu, utilisation_pct);
 	NUMBER(object, *gpu, used_bytes);
+	set(object, "link_out_bytes_s", number(gpu->link_out.measured));
+	set(object, "link_in_bytes_s", number(gpu->link_in.measured));
 	set(object, "measured_age_ms", age_json(gpu->measured_at));
 	set(object, "measured_whole_age_ms", age_json(gpu->full_at));
 	set(object, "measured_silent", json_boolean(gpu->complained));
@@ -277,10 +308,28 @@ static json_t *use_json(const struct sl_node_use_view *use, uint32_t gpu)
 	NUMBER(object, *use, granted_bytes);
 	NUMBER(object, *use, hidden_bytes);
 	NUMBER(object, *use, held_bytes);
+	NUMBER(object, *use, evicted_bytes);
+	NUMBER(object, *use, returning_bytes);
 	NUMBER(object, *use, dying_bytes);
 	NUMBER(object, *use, waiting_bytes);
 	NUMBER(object, *use, waiting);
 	return object;
+}
+
+static const char *residency_word(enum sl_residency residency)
+{
+	static const char *const words[SL_RESIDENCIES] = {"reserved", "bound", "leaving",
+		"evicted", "warm", "returning", "parked", "resuming"};
+
+	return (uint32_t)residency < SL_RESIDENCIES ? words[residency] : "?";
+}
+
+/* As the journal has it. */
+static const char *park_word(enum sl_park_state park)
+{
+	static const char *const words[SL_PARK_STATES] = {"no", "parked", "resuming"};
+
+	return (uint32_t)park < SL_PARK_STATES ? words[park] : "?";
 }
 
 static void put_workload(struct dump *dump, const struct sl_workload *workload)
@@ -309,6 +358,12 @@ static void put_workload(struct dump *dump, const struct sl_workload *workload)
 	set(object, "no_swap", json_boolean(view.flags & SL_WORKLOAD_NO_SWAP));
 	set(object, "oom_first", json_boolean(view.flags & SL_WORKLOAD_OOM_FIRST));
 	set(object, "longest_wait_ms", number(view.wait_max / SL_MS));
+	set(object, "residency", json_string(residency_word(view.residency)));
+	set(object, "parked", json_string(park_word(workload->park)));
+	MS(object, view, warm_after);
+	MS(object, view, turn_left);
+	MS(object, view, wants_since);
+	NUMBER(object, view, turns);
 	FLAG(object, view, stopping);
 	NUMBER(object, view, untakeable);
 	NUMBER(object, view, clients);
@@ -331,6 +386,21 @@ static const char *state_word(enum sl_client_state state)
 	static const char *const words[] = {"expected", "joined", "live", "dying"};
 
 	return (uint32_t)state < SL_ARRAY_LEN(words) ? words[state] : "?";
+}
+
+/* Its open order to move memory; null: none. */
+static json_t *order_json(const struct sl_client_order *order)
+{
+	static const char *const states[] = {[SL_ORDER_NONE] = "none",
+		[SL_ORDER_MAKING] = "host memory is made",
+		[SL_ORDER_SENT] = "sent",
+		[SL_ORDER_OVER] = "over"};
+
+	if (order->state == SL_ORDER_NONE)
+		return json_null();
+	return json_pack("{s:o, s:s, s:s, s:o, s:o}", "order", number(order->id), "kind",
+		order->restore ? "restore" : "evict", "state", states[order->state],
+		"bytes", number(order->bytes), "age_ms", age_json(order->since));
 }
 
 static void put_client(struct dump *dump, const struct sl_client *client)
@@ -363,6 +433,11 @@ static void put_client(struct dump *dump, const struct sl_client *client)
 	FLAG(object, view, untakeable);
 	FLAG(object, view, proven);
 	set(object, "stop_reason", json_string(sl_reason_name(view.stop_reason)));
+	FLAG(object, view, swaps);
+	FLAG(object, view, wants);
+	set(object, "order", order_json(&client->order));
+	NUMBER(object, *client, host_bytes);
+	NUMBER(object, *client, host_making_bytes);
 	MS(object, view, idle);
 	MS(object, view, busy);
 	set(object, "uses", uses);

@@ -263,9 +263,11 @@ static uint32_t scope_size(enum scope scope, const struct sl_metrics_books *book
 	case SCOPE_STOP:
 	case SCOPE_REFUSAL:
 	case SCOPE_EVENT: return SL_REASONS;
+	case SCOPE_ORDER: return SL_SWAP_CAUSES;
 	case SCOPE_GPU:
 	case SCOPE_MEASURED:
 	case SCOPE_GPU_INFO:
+	case SCOPE_LINK_KIND:
 	case SCOPE_GPU_KIND: return books->gpu_count;
 	case SCOPE_WORKLOAD: return books->workload_count;
 	case SCOPE_USE:
@@ -304,6 +306,9 @@ static bool find_place(enum scope scope, struct place *at)
 	case SCOPE_GPU_KIND:
 		at->gpu = &books->gpus[at->item];
 		return scope != SCOPE_MEASURED || at->gpu->measured;
+	case SCOPE_LINK_KIND:
+		at->gpu = &books->gpus[at->item];
+		return at->gpu->out_bytes_s || at->gpu->in_bytes_s;
 	case SCOPE_WORKLOAD: at->workload = &books->workloads[at->item]; return true;
 	case SCOPE_USE:
 	case SCOPE_USE_KIND:
@@ -315,6 +320,25 @@ static bool find_place(enum scope scope, struct place *at)
 	}
 }
 
+static bool has_kinds(enum scope scope)
+{
+	return scope == SCOPE_GPU_KIND || scope == SCOPE_USE_KIND ||
+	       scope == SCOPE_HOST_KIND || scope == SCOPE_LINK_KIND;
+}
+
+static const char *const result_words[SL_SWAP_CAUSES] = {
+	[SL_SWAP_NO_CAUSE] = "done",
+	[SL_SWAP_CAPTURE] = "capture",
+	[SL_SWAP_BUSY] = "busy",
+	[SL_SWAP_NO_HOST] = "no-host-memory",
+	[SL_SWAP_DRIVER] = "driver",
+	[SL_SWAP_NO_ROOM] = "no-room",
+	[SL_SWAP_BROKEN] = "broken",
+	[SL_SWAP_NOTHING] = "nothing",
+	[SL_SWAP_ABORTED] = "aborted",
+	[SL_SWAP_LOST] = "lost",
+};
+
 static void put_labels(
 	struct out *out, enum scope scope, const struct place *at, const char *kind)
 {
@@ -323,7 +347,9 @@ static void put_labels(
 		put_label(out, "version", at->books->version);
 	else if (scope == SCOPE_DRIVER)
 		put_label(out, "version", at->books->driver);
-	else if (!at->gpu && !at->workload)
+	else if (scope == SCOPE_ORDER)
+		put_label(out, "result", result_words[at->item]);
+	else if (!at->gpu && !at->workload && scope != SCOPE_HOST_KIND)
 		put_label(out, "reason", sl_reason_name(at->item));
 	if (at->workload) {
 		put_label_number(out, "id", at->workload->id);
@@ -337,7 +363,7 @@ static void put_labels(
 		put_label(out, "name", at->gpu->name);
 		put_label(out, "pci", at->gpu->pci);
 	}
-	if (scope == SCOPE_GPU_KIND || scope == SCOPE_USE_KIND)
+	if (has_kinds(scope))
 		put_label(out, "kind", kind);
 	put(out, "}");
 }
@@ -439,7 +465,7 @@ void sl_metrics_document(void (*put_line)(void *context, const char *line), void
 	put_line(context, "|---|---|---|---|---|");
 	for (uint32_t i = 0; i < METRICS; i++) {
 		enum scope scope = metrics[i].scope;
-		bool kinds = scope == SCOPE_GPU_KIND || scope == SCOPE_USE_KIND;
+		bool kinds = has_kinds(scope);
 		size_t used = (size_t)snprintf(line, sizeof(line),
 			"| `%s` | %s | %s | %s | %s%s", metrics[i].name,
 			type_word(metrics[i].type), unit_words[metrics[i].unit],

@@ -26,6 +26,7 @@ struct sl_metrics_gpu {
 	bool measured; /* the next two are known */
 	uint32_t utilisation_pct;
 	sl_ns measured_age;
+	uint64_t out_bytes_s, in_bytes_s; /* 0: not known */
 };
 
 struct sl_metrics_workload {
@@ -39,6 +40,7 @@ struct sl_metrics_workload {
 struct sl_metrics_use {
 	uint32_t workload, gpu;
 	struct sl_node_use_view view;
+	uint64_t out_bytes, in_bytes, clean_bytes;
 };
 
 struct sl_metrics_books {
@@ -48,6 +50,10 @@ struct sl_metrics_books {
 	char version[32], driver[32];
 	uint64_t messages, grants, scrapes;
 	uint64_t events[SL_REASONS], refusals[SL_REASONS];
+	struct sl_node_pool_view pool;
+	uint64_t host_made_bytes, host_huge_bytes, host_available_bytes, host_failures;
+	uint64_t evictions[SL_SWAP_CAUSES],
+		restores[SL_SWAP_CAUSES]; /* by how they ended */
 	uint32_t client_count, expected_count, peer_count;
 	uint32_t gpu_count, workload_count, use_count;
 	struct sl_metrics_gpu gpus[SL_NODE_GPUS_MAX];

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "daemon/daemon.h"
+#include "daemon/hostpool.h"
 
 static void take_counters(struct sl_metrics_books *books, const struct sl_daemon *daemon)
 {
@@ -22,6 +23,13 @@ static void take_counters(struct sl_metrics_books *books, const struct sl_daemon
 	books->nvml_up = daemon->nvml_ok && daemon->inventory_seen;
 	memcpy(books->events, daemon->reasons, sizeof(books->events));
 	memcpy(books->refusals, daemon->refusals, sizeof(books->refusals));
+	memcpy(books->evictions, daemon->swap_causes[0], sizeof(books->evictions));
+	memcpy(books->restores, daemon->swap_causes[1], sizeof(books->restores));
+	books->pool = sl_node_pool(daemon->node);
+	books->host_made_bytes = daemon->hostpool->made_bytes;
+	books->host_huge_bytes = daemon->hostpool->huge_bytes;
+	books->host_available_bytes = daemon->hostpool->room.available_bytes;
+	books->host_failures = daemon->hostpool->failures;
 	sl_wire_str(books->version, sizeof(books->version), SL_VERSION);
 	sl_wire_str(books->driver, sizeof(books->driver), daemon->driver);
 }
@@ -42,6 +50,8 @@ static void take_gpus(struct sl_metrics_books *books, const struct sl_daemon *da
 		memcpy(out->pci, gpu->pci, sizeof(out->pci));
 		out->view = sl_node_gpu(daemon->node, i);
 		out->measured = gpu->measured_at != 0;
+		out->out_bytes_s = gpu->link_out.measured;
+		out->in_bytes_s = gpu->link_in.measured;
 		out->utilisation_pct = gpu->utilisation_pct;
 		out->measured_age = sl_sub_sat(books->taken_at, gpu->measured_at);
 		if (gpu->complained)
@@ -68,6 +78,9 @@ static void take_workload(struct sl_metrics_books *books, const struct sl_daemon
 			.workload = books->workload_count,
 			.gpu = places[gpu],
 			.view = sl_node_use(daemon->node, workload->id, gpu),
+			.out_bytes = workload->moved[i].out_bytes,
+			.in_bytes = workload->moved[i].in_bytes,
+			.clean_bytes = workload->moved[i].clean_bytes,
 		};
 	}
 	books->workload_count++;

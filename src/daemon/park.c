@@ -21,11 +21,19 @@
 static bool policy_takes(struct sl_daemon *daemon, struct sl_workload *workload,
 	const struct sl_event *event, struct sl_error *text)
 {
+	char sentence[512];
+
 	daemon->admission = (struct sl_admission){.workload = workload->id};
 	sl_drive(daemon, event);
 	if (daemon->admission.admitted)
 		return true;
-	sl_refusal_of_set(daemon, workload, text);
+	/* A sentence of its own, which names the remedy. */
+	if (daemon->admission.reason != SL_REASON_UNKNOWN_WORKLOAD)
+		sl_error_set(text, "%s",
+			sl_refusal_sentence(
+				daemon, workload->name, sentence, sizeof(sentence)));
+	else
+		sl_refusal_of_set(daemon, workload, text);
 	return false;
 }
 

@@ -21,6 +21,11 @@
 #define SLACK_MAX (256 * SL_MIB)
 #define UNIT      (64 * SL_MIB)
 
+/* Less than that is mostly overhead; and what no link is below or above. */
+#define LINK_BYTES_MIN (32 * SL_MIB)
+#define LINK_RATE_MIN  (16 * SL_MIB)
+#define LINK_RATE_MAX  (2048 * SL_GIB)
+
 static struct sl_node_use_view use_of(const struct sl_client *client, uint32_t ordinal)
 {
 	return sl_node_client_use(
@@ -39,7 +44,7 @@ static void end(struct sl_client *client, struct sl_event *event)
 	event->done.gpu = client->gpu_numbers[order->ordinal];
 	event->done.span = sl_sub_sat(sl_clock_now(), order->since);
 	if (event->done.cause < SL_SWAP_CAUSES)
-		client->daemon->swap_causes[event->done.cause]++;
+		client->daemon->swap_causes[order->restore][event->done.cause]++;
 	sl_list_unlink(&order->link);
 	*order = (struct sl_client_order){0};
 	sl_list_init(&order->link);
@@ -285,16 +290,76 @@ static void note_short(struct sl_client *client, const struct sl_msg_swapped *ms
 			2 * SL_GIB);
 }
 
+/* A quarter of the way to the new figure. */
+static void note_rate(struct sl_link_rate *rate, uint64_t bytes_s)
+{
+	if (!rate->measured)
+		rate->measured = bytes_s;
+	else
+		rate->measured = rate->measured - rate->measured / 4 + bytes_s / 4;
+}
+
+static bool is_news(const struct sl_link_rate *rate)
+{
+	uint64_t apart = rate->measured > rate->told ? rate->measured - rate->told
+						     : rate->told - rate->measured;
+
+	return apart > rate->told / 10;
+}
+
+/*
+ * What moving costs here, hashing and all: bytes that left or came, over the time since the work had
+ * ended. Only orders that crossed the link with most of what they moved, and enough of it, tell something
+ * about it; a liar is bounded by what it has, and by what links can be.
+ */
+static void learn_rate(struct sl_client *client, const struct sl_msg_swapped *msg)
+{
+	struct sl_daemon *daemon = client->daemon;
+	uint32_t number = client->gpu_numbers[msg->ordinal];
+	struct sl_gpu *gpu = &daemon->gpus[number];
+	struct sl_link_rate *rate =
+		client->order.restore ? &gpu->link_in : &gpu->link_out;
+	uint64_t us = sl_sub_sat(msg->span_us, msg->drain_us);
+	struct sl_event event = {.type = SL_EVENT_LINK_COST};
+
+	if (us == 0 || msg->moved_bytes < LINK_BYTES_MIN ||
+		msg->clean_bytes + msg->zero_bytes > msg->moved_bytes / 4 ||
+		msg->moved_bytes > use_of(client, msg->ordinal).backing_bytes)
+		return;
+	note_rate(rate,
+		sl_max_u64(LINK_RATE_MIN,
+			sl_min_u64(LINK_RATE_MAX, (uint64_t)((double)msg->moved_bytes *
+							     1e6 / (double)us))));
+	if (!is_news(rate))
+		return;
+	rate->told = rate->measured;
+	event.link_cost.gpu = number;
+	event.link_cost.out_bytes_s = gpu->link_out.told;
+	event.link_cost.in_bytes_s = gpu->link_in.told;
+	sl_drive(daemon, &event);
+}
+
+/* A liar cannot count for more than it has. */
+static uint64_t at_most(uint64_t bytes, uint64_t *left)
+{
+	bytes = sl_min_u64(bytes, *left);
+	*left -= bytes;
+	return bytes;
+}
+
 static void count(struct sl_client *client, const struct sl_msg_swapped *msg)
 {
 	struct sl_moved *moved = &client->workload->moved[client->order.ordinal];
 
-	if (client->order.restore)
-		moved->in_bytes += msg->moved_bytes;
-	else
-		moved->out_bytes += msg->moved_bytes;
-	if (!client->order.restore)
-		moved->clean_bytes += msg->clean_bytes + msg->zero_bytes;
+	uint64_t left = use_of(client, msg->ordinal).backing_bytes;
+
+	if (client->order.restore) {
+		moved->in_bytes += at_most(msg->moved_bytes, &left);
+		return;
+	}
+	moved->out_bytes += at_most(msg->moved_bytes, &left);
+	moved->clean_bytes += at_most(msg->clean_bytes, &left);
+	moved->clean_bytes += at_most(msg->zero_bytes, &left);
 }
 
 void sl_swap_on_swapped(struct sl_peer *peer, const struct sl_msg_swapped *msg)
@@ -322,6 +387,7 @@ void sl_swap_on_swapped(struct sl_peer *peer, const struct sl_msg_swapped *msg)
 		msg->moved_bytes, msg->driver_result);
 	note_short(client, msg);
 	count(client, msg);
+	learn_rate(client, msg);
 	event.done.outcome = outcome_of(msg->outcome);
 	event.done.cause = cause_of(msg->cause);
 	event.done.evicted_bytes = msg->evicted_bytes;

@@ -61,6 +61,7 @@ static struct sl_metrics_books *make_books(uint32_t gpus, uint32_t workloads)
 			"GPU-0000000%u", i);
 		books->gpus[i].measured = true;
 		books->gpus[i].utilisation_pct = 7;
+		books->gpus[i].out_bytes_s = 8 * SL_GIB;
 		books->gpus[i].measured_age = 250 * SL_MS;
 		books->gpus[i].view.capacity_bytes = 1ull << 40;
 	}
@@ -178,14 +179,16 @@ static void every_row_appears(void **state)
 		(void)snprintf(line, sizeof(line), "\n%s", names[i]);
 		assert_has(text, line);
 	}
-	/* A row of a kind has a sample for each GPU, or for each workload on each GPU. */
+	/* A row of a kind has a sample, one for each GPU, or for each workload on each GPU. */
 	for (size_t i = 0; i < SL_ARRAY_LEN(rows); i++) {
 		char label[64];
 
 		(void)snprintf(label, sizeof(label), "kind=\"%s\"", rows[i].kind);
 		if (strcmp(rows[i].kind, "only") == 0)
 			assert_int_equal(count(text, label), 0);
-		else if (strcmp(rows[i].metric, "GPU_MEMORY") == 0)
+		else if (strcmp(rows[i].metric, "HOST") == 0)
+			assert_true(count(text, label) >= 1);
+		else if (strncmp(rows[i].metric, "GPU_", 4) == 0)
 			assert_true(count(text, label) >= 2);
 		else
 			assert_true(count(text, label) >= 6);
@@ -271,8 +274,8 @@ static void series_are_bounded(void **state)
 	struct sl_metrics_books *large = make_books(2, 110);
 	char *a = render(small, 65536), *b = render(large, 65536);
 
-	/* Per workload: 3 of its own, and 9 on each of its 2 GPUs. */
-	assert_int_equal(check_format(b) - check_format(a), 100 * (3 + 9 * 2));
+	/* Per workload: 5 of its own, and 13 on each of its 2 GPUs. */
+	assert_int_equal(check_format(b) - check_format(a), 100 * (5 + 13 * 2));
 	free(a);
 	free(b);
 	(void)sl_metrics_put(small);

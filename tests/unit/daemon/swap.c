@@ -45,7 +45,7 @@ struct holder {
 
 static struct holder holder_of(struct inside *inside, uint64_t bytes)
 {
-	struct holder holder = {.run = rig_run(&inside->rig, 64 * MIB, 0)};
+	struct holder holder = {.run = rig_run(&inside->rig, 64 * MIB, 2 * RIG_GIB)};
 
 	holder.peer = rig_join(&inside->rig, &holder.run);
 	rig_hold(&inside->rig, &holder.peer, 1, bytes);
@@ -181,28 +181,34 @@ static void expect_evict(const struct rig_peer *peer, uint64_t order, uint64_t b
 	assert_int_equal(msg.evict.deadline_ms, 2000);
 }
 
+static uint64_t of_cause(const struct inside *inside, uint32_t cause)
+{
+	return inside->daemon.swap_causes[0][cause] +
+	       inside->daemon.swap_causes[1][cause];
+}
+
 static uint64_t causes(const struct inside *inside)
 {
 	uint64_t sum = 0;
 
 	for (uint32_t i = 0; i < SL_SWAP_CAUSES; i++)
-		sum += inside->daemon.swap_causes[i];
+		sum += of_cause(inside, i);
 	return sum;
 }
 
 /* The order is over, once, for that cause. */
 static void expect_over(struct inside *inside, uint64_t before, enum sl_swap_cause cause,
-	uint64_t of_cause)
+	uint64_t of_before)
 {
 	inside_until(inside, causes(inside) == before + 1);
-	assert_true(inside->daemon.swap_causes[cause] == of_cause + 1);
+	assert_true(of_cause(inside, cause) == of_before + 1);
 	inside_turn(inside);
 	assert_true(causes(inside) == before + 1);
 }
 
 #define BEGIN(cause)                     \
 	uint64_t over_ = causes(inside); \
-	uint64_t of_ = inside->daemon.swap_causes[SL_SWAP_##cause]
+	uint64_t of_ = of_cause(inside, SL_SWAP_##cause)
 #define OVER(cause) expect_over(inside, over_, SL_SWAP_##cause, of_)
 
 /* --- what goes well ---------------------------------------------------------------------------- */
@@ -263,6 +269,110 @@ static void host_memory_comes_before_the_order(void **state)
 	holder_end(inside, &a);
 	assert_true(inside->daemon.hostpool->made_bytes == 0);
 	assert_int_equal(inside->daemon.hostpool->files, 0);
+}
+
+/* --- what is learnt and told ------------------------------------------------------------------- */
+
+static void answer(const struct rig_peer *peer, uint64_t order, uint64_t moved,
+	uint64_t clean, uint64_t us)
+{
+	union sl_msg msg;
+
+	sl_wire_init(&msg, SL_MSG_SWAPPED);
+	msg.swapped.order = order;
+	msg.swapped.moved_bytes = moved;
+	msg.swapped.clean_bytes = clean;
+	msg.swapped.drain_us = 1000;
+	msg.swapped.span_us = us + 1000;
+	rig_send(peer, &msg);
+}
+
+static uint64_t rate_after(struct inside *inside, struct holder *holder, uint64_t moved,
+	uint64_t clean, uint64_t us)
+{
+	uint64_t before = causes(inside);
+	uint64_t order = order_restore(inside, holder, 0);
+	union sl_msg msg;
+
+	rig_expect(&holder->peer, SL_MSG_RESTORE, &msg);
+	answer(&holder->peer, order, moved, clean, us);
+	inside_until(inside, causes(inside) == before + 1);
+	return inside->daemon.gpus[0].link_in.measured;
+}
+
+static void rates_come_from_what_crossed_the_link(void **state)
+{
+	struct inside *inside = *state;
+	struct holder a = holder_of(inside, 256 * MIB);
+	const struct sl_moved *moved = &client_of(inside, &a)->workload->moved[0];
+
+	inside->daemon.gpus[0].link_in = (struct sl_link_rate){0};
+	/* Too little, all clean, in no time, more than there is: nothing is learnt. */
+	assert_true(rate_after(inside, &a, 2 * MIB, 0, 1000) == 0);
+	assert_true(rate_after(inside, &a, 64 * MIB, 64 * MIB, 1000) == 0);
+	assert_true(rate_after(inside, &a, 64 * MIB, 0, 0) == 0);
+	assert_true(rate_after(inside, &a, SL_GIB, 0, 1000) == 0);
+	assert_true(moved->in_bytes == (2 + 64 + 64 + 256) * MIB);
+	assert_true(rate_after(inside, &a, 256 * MIB, 0, 250000) == SL_GIB);
+	assert_true(inside->daemon.gpus[0].link_in.told == SL_GIB);
+	/* A quarter of the way to twice as much; a twentieth more is no news. */
+	assert_true(rate_after(inside, &a, 256 * MIB, 0, 125000) == SL_GIB + SL_GIB / 4);
+	assert_true(inside->daemon.gpus[0].link_in.told == SL_GIB + SL_GIB / 4);
+	(void)rate_after(inside, &a, 256 * MIB, 0, 190000);
+	assert_true(inside->daemon.gpus[0].link_in.told == SL_GIB + SL_GIB / 4);
+	/* No link is as fast or slow as liars. */
+	inside->daemon.gpus[0].link_in.measured = 0;
+	assert_true(rate_after(inside, &a, 256 * MIB, 0, 1) == 2048 * SL_GIB);
+	inside->daemon.gpus[0].link_in = (struct sl_link_rate){0};
+	holder_end(inside, &a);
+}
+
+static struct rig_peer list_of(struct inside *inside, uint32_t what)
+{
+	struct rig_peer self = {.fd = sl_wire_connect(inside->rig.socket, NULL)};
+	union sl_msg msg;
+
+	rig_hello(&self, SL_ROLE_CONTROL, 0);
+	rig_expect(&self, SL_MSG_WELCOME, &msg);
+	sl_wire_init(&msg, SL_MSG_LIST);
+	msg.list.what = what;
+	rig_send(&self, &msg);
+	return self;
+}
+
+static void lists_tell_who_is_where(void **state)
+{
+	struct inside *inside = *state;
+	struct holder a = holder_of(inside, 16 * MIB);
+	uint64_t order = order_evict(inside, &a, 16 * MIB);
+	struct given given = expect_store(inside, &a.peer);
+	struct rig_peer self;
+	union sl_msg msg;
+	BEGIN(NO_CAUSE);
+
+	expect_evict(&a.peer, order, 16 * MIB);
+	answer(&a.peer, order, 12 * MIB, 4 * MIB, 1000);
+	OVER(NO_CAUSE);
+	self = list_of(inside, SL_LIST_SWAP);
+	rig_expect(&self, SL_MSG_SWAP_ROW, &msg);
+	assert_true(msg.swap_row.workload == a.run.workload);
+	assert_true(msg.swap_row.host_bytes == 16 * MIB);
+	assert_true(msg.swap_row.out_bytes == 12 * MIB);
+	assert_true(msg.swap_row.clean_bytes == 4 * MIB);
+	rig_expect(&self, SL_MSG_LIST_END, &msg);
+	assert_int_equal(msg.list_end.rows, 1);
+	(void)close(self.fd);
+	self = list_of(inside, SL_LIST_POOL);
+	rig_expect(&self, SL_MSG_POOL_ROW, &msg);
+	assert_true(msg.pool_row.pool_bytes == 512 * MIB);
+	assert_true(msg.pool_row.made_bytes == 16 * MIB);
+	assert_true(msg.pool_row.slack_bytes == 64 * MIB);
+	assert_true(msg.pool_row.available_bytes > 0);
+	assert_int_equal(msg.pool_row.swap_on, 0); /* `wait` alone */
+	rig_expect(&self, SL_MSG_LIST_END, &msg);
+	(void)close(self.fd);
+	(void)close(given.fd);
+	holder_end(inside, &a);
 }
 
 static void what_is_given_back_is_emptied(void **state)
@@ -425,7 +535,7 @@ static void one_that_never_answers(void **state)
 	inside_until(inside, causes(inside) == over_ + 2);
 	(void)order_restore(inside, &a, 4 * MIB);
 	inside_until(inside, causes(inside) == over_ + 3);
-	assert_true(inside->daemon.swap_causes[SL_SWAP_LOST] == of_ + 3);
+	assert_true(of_cause(inside, SL_SWAP_LOST) == of_ + 3);
 	holder_end(inside, &a);
 	assert_true(causes(inside) == over_ + 3);
 }
@@ -714,6 +824,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(host_memory_comes_before_the_order),
+		cmocka_unit_test(rates_come_from_what_crossed_the_link),
+		cmocka_unit_test(lists_tell_who_is_where),
 		cmocka_unit_test(what_is_given_back_is_emptied),
 		cmocka_unit_test(a_dead_clients_memory_is_emptied),
 		cmocka_unit_test(too_much_for_the_pool),
