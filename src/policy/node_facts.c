@@ -141,6 +141,8 @@ void sl_node_on_pulse(struct sl_node *node, const struct sl_event *event)
 	client->idle = event->pulse.idle;
 	client->busy = event->pulse.busy;
 	client->proven = event->pulse.proven;
+	if (client->swaps && node->pool.pool_bytes)
+		node->swap_dirty = true;
 	if (was_idle != (client->idle > 0) || was_proven != sl_node_is_proven(client))
 		sl_node_reconsider(node, client->holding.touched);
 	look_again(node, client);
@@ -160,6 +162,8 @@ void sl_node_on_condition(struct sl_node *node, const struct sl_event *event)
 	if (client->condition == SL_CONDITION_RUNNING && to != SL_CONDITION_RUNNING)
 		client->condition_at = node->now;
 	if (client->condition != to)
+		node->swap_dirty = true;
+	if (client->condition != to)
 		sl_node_reconsider(node, client->holding.touched);
 	client->condition = to;
 	look_again(node, client);
@@ -171,6 +175,7 @@ void sl_node_is_busy(struct sl_node *node, struct sl_node_client *client)
 		return;
 	client->idle = 0;
 	client->proven = false;
+	node->swap_dirty = true;
 	sl_node_reconsider(node, client->holding.touched);
 }
 
@@ -201,6 +206,11 @@ static enum sl_probe wanted_probe(
 	/* Its trouble must be seen to end, also when nobody waits any more. */
 	if (SL_MUTANT(UNTAKEABLE_UNWATCHED, client->untakeable, false))
 		return SL_PROBE_PROVE;
+	if (client->asked_in && client->asked_in == node->looks)
+		return SL_PROBE_PROVE;
+	if (client->swaps && node->pool.pool_bytes &&
+		(node->contended || client->member->warm_after))
+		return SL_PROBE_WATCH;
 	return sl_node_has_priority(node) ? SL_PROBE_WATCH : SL_PROBE_OFF;
 }
 

@@ -211,7 +211,9 @@ static void claim_again(struct sl_node *node, struct sl_node_member *member)
 		struct sl_node_client *client =
 			SL_LIST_ENTRY(link, struct sl_node_client, of_member);
 
-		client->comes_back = client->alive && client->is_out;
+		client->comes_back =
+			client->alive && (client->is_out || client->order.id);
+		sl_node_abort(node, client);
 		if (client->comes_back && !client->wants)
 			client->wants_since = node->now;
 		sl_list_foreach (at, &client->party.demands)

@@ -255,6 +255,7 @@ void sl_node_make_room(struct sl_node *node)
 		return;
 	node->victims = sl_arena_take(node->arena, room * sizeof(*node->victims));
 	node->victims_room = room;
+	node->candidates = sl_arena_take(node->arena, room * sizeof(*node->candidates));
 }
 
 /* What is judged when the grace is over: it may have become busy by saving its work, as it was asked
@@ -582,6 +583,12 @@ static bool is_worth_it(const struct sl_node *node, const struct sl_demand *dema
 	       !sl_node_is_away(client);
 }
 
+/* Its longest wait is not over. */
+static bool waits_on(const struct sl_node *node, const struct sl_demand *demand)
+{
+	return demand->entitled || node->now < sl_node_wait_end(node, demand);
+}
+
 /* One demand's turn. True if it still lacks something, and those behind it are not helped. */
 static bool resolve_one(struct outlook *outlook, struct sl_demand *demand, bool blocked)
 {
@@ -592,6 +599,9 @@ static bool resolve_one(struct outlook *outlook, struct sl_demand *demand, bool 
 	bool covered;
 	enum sl_reason reason;
 
+	/* Others are moved to the host for it; nobody behind it is helped before. */
+	if (demand->helped && (demand->moving || waits_on(outlook->node, demand)))
+		return true;
 	if (room < (int64_t)demand->bytes)
 		missing = room == INT64_MIN ? demand->bytes
 					    : (uint64_t)((int64_t)demand->bytes - room);

@@ -119,19 +119,43 @@ static void look_after(struct sl_node *node, uint32_t gpu)
 
 /* --- deadlock --- */
 
+/* Its memory goes to the host if somebody needs it, as far as the pool has room, or is there already. */
+static bool gives(
+	const struct sl_node *node, const struct sl_node_client *client, uint64_t *room)
+{
+	uint64_t bytes = 0;
+
+	if (sl_node_is_away(client))
+		return true;
+	if (!sl_node_swaps(node) || !sl_node_can_leave(node, client))
+		return false;
+	for (uint32_t left = client->holding.touched; left; left &= left - 1)
+		bytes += sl_ledger_evictable(&client->holding.cell[__builtin_ctz(left)]);
+	if (SL_MUTANT(DEADLOCK_SWAP_UNSEEN, bytes > *room, true))
+		return false;
+	*room -= bytes;
+	return true;
+}
+
 static struct sl_deadlock_scene deadlock_scene(struct sl_node *node, uint64_t *lend_bytes)
 {
 	struct sl_deadlock_scene scene = {.parties = &node->parties,
 		.ledger = &node->ledger,
 		.lend_bytes = lend_bytes};
+	uint64_t room = sl_sub_sat(node->pool.pool_bytes, node->pool.slack_bytes);
+
+	room = sl_sub_sat(room, node->ledger.evicted_bytes + node->ledger.leaving_bytes);
 
 	for (uint32_t gpu = 0; gpu < SL_NODE_GPUS_MAX; gpu++) {
 		lend_bytes[gpu] = sl_node_lend(node, gpu);
 		scene.degraded_mask |= node->queue[gpu].degraded ? 1u << gpu : 0;
 	}
 	sl_list_foreach (link, &node->parties) {
-		struct sl_node_member *member =
-			SL_LIST_ENTRY(link, struct sl_node_client, party.link)->member;
+		struct sl_node_client *client =
+			SL_LIST_ENTRY(link, struct sl_node_client, party.link);
+		struct sl_node_member *member = client->member;
+
+		client->party.gives = gives(node, client, &room);
 
 		member->claim.priority = member->priority;
 		member->claim.stands = sl_node_may_stand(node, member);
@@ -358,6 +382,15 @@ static bool expire(struct sl_node *node, struct sl_demand *demand)
 			return false;
 		end = sl_node_later(demand->refused_since, node->wait_max);
 		reason = SL_REASON_DRIVER_REFUSES;
+	}
+	/* First the resolver has its say: others may be moved for it now. */
+	if (!demand->entitled && node->now >= end && sl_node_swaps(node)) {
+		if (demand->moving)
+			return false;
+		if (!demand->retried) {
+			demand->retried = node->swap_dirty = node->retimes = true;
+			return false;
+		}
 	}
 	/* Its time runs while it could be served. */
 	if (!demand->entitled && sl_node_is_away(sl_node_client_of(demand)))

@@ -61,9 +61,9 @@ struct sl_node_member { /* a workload */
 	uint64_t parked_bytes; /* the request that it gave up */
 	sl_ns resumed_at;      /* its return was asked for: first come, first served */
 	struct sl_link of_parked;
-	/* Scratch of one look at the turns. */
-	uint64_t looked_in;
-	sl_ns cost;
+	/* Scratch, of sl_node_sets. */
+	sl_ns cost; /* of moving all of it out and in; 0: it has nothing that moves */
+	bool competes;
 	struct sl_node_member *next_spare;
 };
 
@@ -117,7 +117,11 @@ struct sl_node_client {
 		told_out; /* GPUs of which it reported something on the host, while it reports */
 	struct sl_node_order order;
 	sl_ns wants_since;
-	sl_ns resident_at;   /* all of it came back */
+	sl_ns resident_at; /* all of it came back */
+	uint64_t seen_in,
+		asked_in; /* the look that saw it lack something; that wants its idleness proven */
+	uint32_t place;      /* in the order of that look */
+	bool pool_told;      /* that the pool has no room for it was noted */
 	sl_ns refused_until; /* no EVICT before: the last one was refused */
 	sl_ns restore_at;    /* no RESTORE before */
 	uint32_t refusals,
@@ -148,8 +152,18 @@ struct sl_node_lent {
 	uint64_t bytes;
 };
 
+/* Who competes on which GPUs, and how long turns are there. */
+struct sl_node_sets {
+	uint64_t as_of; /* node->books, and node->now, when it was found out */
+	sl_ns at;
+	uint32_t set_of
+		[SL_NODE_GPUS_MAX]; /* the lowest GPU that is joined with this one */
+	struct sl_turns_unit unit[SL_NODE_GPUS_MAX]; /* by set */
+};
+
 /* What walks over all workloads found out; no state, and true as long as no bytes move. */
 struct sl_node_caches {
+	struct sl_node_sets sets;
 	struct sl_node_borrowers borrowers[SL_NODE_GPUS_MAX];
 	struct sl_node_lent lent[SL_NODE_GPUS_MAX];
 };
@@ -227,6 +241,9 @@ struct sl_node {
 	bool swap_dirty;       /* who comes and leaves has to be looked at */
 	sl_ns swap_due;        /* when time alone may change that */
 	uint64_t looks;        /* stamp of the last one */
+	bool contended; /* somebody lacks memory that others have: idleness matters */
+	uint32_t asked; /* clients whose idleness the last look wants proven */
+	bool retimes;   /* a longest wait is over, and is looked at once more */
 	struct sl_node_unit *units; /* scratch */
 	uint32_t units_room;
 	struct sl_evict_candidate *candidates; /* scratch with room for every client */
@@ -411,6 +428,37 @@ sl_ns sl_node_cost_in(const struct sl_node *node, uint32_t gpu, uint64_t bytes);
 void sl_node_take_turns(struct sl_node *node);
 /* Room that this demand must leave to those before it. */
 uint64_t sl_node_kept_from(const struct sl_node *node, const struct sl_demand *demand);
+
+/* It wants to come back: a thread stands at its gate, or needs more, or it was resumed. */
+bool sl_node_wants_back(const struct sl_node_client *client);
+/* Since when; SL_NS_NEVER: it does not. */
+sl_ns sl_node_wants_since(const struct sl_node_client *client);
+/* `swap` stands before `wait`, or there is no `wait`. */
+bool sl_node_swaps_at_once(const struct sl_node *node);
+
+/* --- node_leave.c --- */
+/* Who competes with whom, as of now. O(workloads) the first time. */
+const struct sl_node_sets *sl_node_sets(const struct sl_node *node);
+sl_ns sl_node_turn_of(const struct sl_node *node, const struct sl_node_member *member);
+/* What is left of its turn. */
+sl_ns sl_node_turn_left(const struct sl_node *node, const struct sl_node_member *member);
+sl_ns sl_node_longest_wait(
+	const struct sl_node *node, const struct sl_node_member *member);
+/* For how long it has been idle, as far as it is known; since it came back at most. */
+sl_ns sl_node_settled_idle(
+	const struct sl_node *node, const struct sl_node_client *client);
+/* Somebody of higher priority competes with it. */
+bool sl_node_is_below_others(
+	const struct sl_node *node, const struct sl_node_member *own);
+/* Ends a turn of min_share that is over. */
+void sl_node_end_promotion(struct sl_node *node, struct sl_node_member *member);
+/* Lists in node->candidates who could leave the GPU for this client (place: in the order), and chooses. */
+struct sl_evict_plan sl_node_choose_leavers(struct sl_node *node,
+	const struct sl_node_client *client, uint32_t place, uint32_t gpu,
+	const struct sl_evict_ask *ask, uint32_t *count);
+
+/* --- node_warm.c --- */
+void sl_node_time_warm(struct sl_node *node);
 
 /* --- node_park.c --- */
 /* Evicts what is parked, resumes what fits. */

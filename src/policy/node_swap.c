@@ -497,10 +497,8 @@ void sl_node_on_done(struct sl_node *node, const struct sl_event *event)
 		return;
 	before = client->holding.cell[gpu].evicted_bytes;
 	order = client->order;
-	/* Of a lost connection nothing is known; its report tells. */
-	if (event->done.cause != SL_SWAP_LOST)
-		sl_ledger_set_evicted(
-			&node->ledger, &client->holding, gpu, event->done.evicted_bytes);
+	sl_ledger_set_evicted(
+		&node->ledger, &client->holding, gpu, event->done.evicted_bytes);
 	if (event->done.order != order.id || !order.id || order.gpu != gpu) {
 		keep_rest(node, client, gpu);
 		sl_node_note(node, SL_REASON_STRAY, gpu, client->member->index.id, 0,

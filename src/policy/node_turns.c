@@ -28,6 +28,7 @@ enum outcome {
 	SERVED, /* it has, or is being given, what it needs */
 	MOVING, /* what it needs is on its way */
 	LATER,  /* others may be moved for it later */
+	BEHIND, /* others are to be helped first */
 	NEVER   /* nothing that is known of helps */
 };
 
@@ -36,8 +37,12 @@ struct look {
 	struct sl_node *node;
 	int64_t free_bytes[SL_NODE_GPUS_MAX], coming_bytes[SL_NODE_GPUS_MAX];
 	uint32_t blocked; /* GPUs on which somebody waits until others may be moved */
-	uint32_t count;
+	uint32_t lacking; /* GPUs of which somebody needs what is on its way */
+	uint32_t count, choices;
 };
+
+/* Looks for those who could leave: each costs a walk over all clients. */
+#define CHOICES_MOST 16
 
 #define for_each_gpu(gpu, mask)                                                      \
 	for (uint32_t gpu##_left_ = (mask), gpu;                                     \
@@ -68,15 +73,14 @@ static uint64_t need_of(const struct sl_node_unit *unit, uint32_t gpu)
 	       (unit->coming ? 0 : unit->client->holding.cell[gpu].evicted_bytes);
 }
 
-/* Something of it is on the host, and it wants to run: a thread stands at its gate, or needs more. */
-static bool wants_back(const struct sl_node_client *client)
+bool sl_node_wants_back(const struct sl_node_client *client)
 {
 	return client->alive && client->is_out &&
 	       !SL_MUTANT(PARKED_COMES_BACK, client->member->parked, false) &&
 	       (client->wants || client->waiting || client->comes_back);
 }
 
-static sl_ns waits_since(const struct sl_node_client *client)
+sl_ns sl_node_wants_since(const struct sl_node_client *client)
 {
 	sl_ns since =
 		client->wants || client->comes_back ? client->wants_since : SL_NS_NEVER;
@@ -131,7 +135,7 @@ static void list_wants(struct look *look)
 			SL_LIST_ENTRY(link, struct sl_node_client, of_out);
 		uint32_t gpus = client->is_out;
 
-		if (!client->returns && (!wants_back(client) || client->order.id))
+		if (!client->returns && (!sl_node_wants_back(client) || client->order.id))
 			continue;
 		sl_list_foreach (at, &client->party.demands)
 			gpus |= 1u << SL_LIST_ENTRY(at, struct sl_demand, of_client)->gpu;
@@ -141,7 +145,7 @@ static void list_wants(struct look *look)
 			.place = {.entitled = is_within_request(client),
 				.promoted = client->member->promoted,
 				.priority = client->member->priority,
-				.since = waits_since(client),
+				.since = sl_node_wants_since(client),
 				.tie = client->index.id << 1}};
 	}
 }
@@ -154,6 +158,7 @@ static void list_demands(struct look *look)
 				SL_LIST_ENTRY(link, struct sl_demand, queue);
 			struct sl_node_client *client = sl_node_client_of(demand);
 
+			demand->helped = demand->moving = false;
 			if (sl_node_is_away(client) || demand->there || demand->stops ||
 				sl_node_is_going(client))
 				continue;
@@ -177,6 +182,16 @@ static int compare(const void *left, const void *right)
 }
 
 /* --- room --- */
+
+/* It was told to leave this GPU: what it has on others will go, too, as long as somebody needs it. */
+static void count_leaver(struct look *look, const struct sl_node_client *client,
+	uint32_t gpu, uint64_t bytes)
+{
+	look->coming_bytes[gpu] += (int64_t)bytes;
+	for_each_gpu(other, client->holding.touched & ~(1u << gpu))
+		look->coming_bytes[other] +=
+		(int64_t)sl_ledger_evictable(&client->holding.cell[other]);
+}
 
 static void count_coming(struct look *look)
 {
@@ -264,49 +279,279 @@ uint64_t sl_node_kept_from(const struct sl_node *node, const struct sl_demand *d
 	return SL_MUTANT(KEPT_FROM_NOBODY, queue->kept_bytes, 0);
 }
 
+/* --- making room --- */
+
+bool sl_node_swaps_at_once(const struct sl_node *node)
+{
+	for (uint32_t chain = node->chain; chain; chain >>= 4) {
+		if ((chain & 15) == SL_RESOLVER_WAIT)
+			return SL_MUTANT(SWAPS_BEFORE_WAIT, false, true);
+		if ((chain & 15) == SL_RESOLVER_SWAP)
+			return true;
+	}
+	return false;
+}
+
+/* When others may be moved for it. */
+static sl_ns ripe_at(const struct sl_node *node, const struct sl_node_unit *unit)
+{
+	sl_ns wait_max = unit->client->member->wait_max;
+
+	if (sl_node_swaps_at_once(node))
+		return 0;
+	if (unit->demand)
+		return sl_node_wait_end(node, unit->demand);
+	return sl_node_later(unit->place.since, wait_max ? wait_max : node->wait_max);
+}
+
+/* Bytes that it lacks beyond what is free and on its way. */
+static uint64_t missing_of(
+	const struct look *look, const struct sl_node_unit *unit, uint32_t gpu)
+{
+	int64_t room = room_for(
+		look, unit, gpu, look->free_bytes[gpu] + look->coming_bytes[gpu]);
+	int64_t need = (int64_t)need_of(unit, gpu);
+
+	return need > room ? (uint64_t)(need - room) : 0;
+}
+
+static struct sl_evict_ask ask_of(
+	const struct look *look, const struct sl_node_unit *unit, uint32_t gpu)
+{
+	const struct sl_node *node = look->node;
+	const struct sl_demand *demand = unit->demand;
+	struct sl_evict_ask ask = {.missing_bytes = missing_of(look, unit, gpu),
+		.priority = unit->place.priority,
+		.entitled = unit->place.entitled,
+		.leaves_requests = demand && !demand->entitled,
+		.pool_bytes = sl_node_pool_room(node, gpu, unit->place.entitled)};
+
+	if (!ask.leaves_requests)
+		return ask;
+	ask.unclaimed_bytes = node->ledger.gpu[gpu].unclaimed_bytes -
+			      sl_ledger_unclaimed(demand->holding->account, gpu);
+	ask.lend_bytes = sl_node_lend_to(node, demand);
+	return ask;
+}
+
+/* False: some of them wait until the pool has room. */
+static void send_away(
+	struct look *look, const struct sl_node_unit *unit, uint32_t gpu, uint32_t count)
+{
+	struct sl_node *node = look->node;
+
+	for (uint32_t i = 0; i < count; i++) {
+		const struct sl_evict_candidate *c = &node->candidates[i];
+		struct sl_node_client *client = c->who;
+
+		if (!c->take_bytes)
+			continue;
+		if (sl_node_trim_for(node, client, c->take_bytes))
+			sl_node_evict(node, client, gpu, c->take_bytes,
+				SL_REASON_EVICTED_FOR, unit->client->member->index.id, 0);
+		count_leaver(look, client, gpu, c->take_bytes);
+	}
+}
+
+static void want_proofs(struct look *look, uint32_t count)
+{
+	struct sl_node *node = look->node;
+
+	for (uint32_t i = 0; i < count; i++) {
+		struct sl_node_client *client = node->candidates[i].who;
+
+		if (!SL_MUTANT(SWAP_NEVER_PROVES, node->candidates[i].prove, false))
+			continue;
+		client->asked_in = node->looks;
+		node->asked++;
+	}
+}
+
+/* Said once, until it is served. */
+static void note_pool(struct look *look, const struct sl_node_unit *unit, uint32_t gpu,
+	const struct sl_evict_plan *plan)
+{
+	struct sl_node *node = look->node;
+	struct sl_node_because note = {.gpu = gpu,
+		.workload = unit->client->member->index.id,
+		.client = unit->client->index.id,
+		.bytes = need_of(unit, gpu),
+		.available_bytes = sl_node_pool_room(node, gpu, unit->place.entitled)};
+
+	if (unit->client->pool_told || (!plan->pool_full && !plan->bound))
+		return;
+	unit->client->pool_told = true;
+	note.reason = SL_REASON_POOL_FULL;
+	if (plan->bound)
+		note.available_bytes = node->pool_member_bytes;
+	sl_node_note_because(node, &note);
+}
+
+struct chance {
+	bool enough, ever;
+	sl_ns next;
+};
+
+/* Whether others can be moved for it on all GPUs where it lacks something. */
+static struct chance look_for_leavers(
+	struct look *look, const struct sl_node_unit *unit, uint32_t place)
+{
+	struct chance chance = {.enough = true, .ever = true, .next = SL_NS_NEVER};
+
+	for_each_gpu(gpu, unit->gpus)
+	{
+		struct sl_evict_ask ask = ask_of(look, unit, gpu);
+		struct sl_evict_plan plan;
+		uint32_t count;
+
+		if (!ask.missing_bytes)
+			continue;
+		if (look->node->queue[gpu].lost)
+			return (struct chance){.next = SL_NS_NEVER};
+		plan = sl_node_choose_leavers(
+			look->node, unit->client, place, gpu, &ask, &count);
+		look->node->contended |= count > 0;
+		chance.enough &= plan.enough;
+		chance.ever &= plan.ever;
+		chance.next = sl_min_u64(chance.next, plan.next);
+		want_proofs(look, count);
+		if (!plan.ever)
+			note_pool(look, unit, gpu, &plan);
+	}
+	return chance;
+}
+
+static enum outcome make_room(
+	struct look *look, const struct sl_node_unit *unit, uint32_t place)
+{
+	struct sl_node *node = look->node;
+	struct chance chance;
+
+	if (node->now < ripe_at(node, unit)) {
+		node->swap_due = sl_min_u64(node->swap_due, ripe_at(node, unit));
+		return NEVER;
+	}
+	if ((look->blocked & unit->gpus) || look->choices++ >= CHOICES_MOST)
+		return BEHIND;
+	chance = look_for_leavers(look, unit, place);
+	if (!chance.enough) {
+		node->swap_due =
+			sl_min_u64(node->swap_due, sl_node_later(node->now, chance.next));
+		return chance.ever ? LATER : NEVER;
+	}
+	for_each_gpu(gpu, unit->gpus)
+	{
+		struct sl_evict_ask ask = ask_of(look, unit, gpu);
+		uint32_t count;
+
+		if (ask.missing_bytes && sl_node_choose_leavers(node, unit->client, place,
+						 gpu, &ask, &count)
+						 .enough)
+			send_away(look, unit, gpu, count);
+	}
+	return MOVING;
+}
+
+/* --- min_share --- */
+
+/* A lower priority that has waited for long enough comes before all others, for one turn. */
+static void promote(struct look *look, const struct sl_node_unit *unit)
+{
+	struct sl_node *node = look->node;
+	struct sl_node_member *member = unit->client->member;
+	sl_ns at;
+
+	if (unit->demand || member->promoted || !sl_node_swaps(node))
+		return;
+	if (!sl_node_is_below_others(node, member))
+		return;
+	at = sl_node_later(unit->place.since,
+		sl_turns_patience(sl_node_turn_of(node, member), node->min_share_pm));
+	if (SL_MUTANT(NO_MIN_SHARE, node->now < at, true)) {
+		node->swap_due =
+			sl_min_u64(node->swap_due, sl_max_u64(at, node->now + 1));
+		return;
+	}
+	member->promoted = true;
+	node->swap_dirty = true; /* the order is another one now */
+}
+
 /* --- one after the other --- */
 
-static enum outcome serve(struct look *look, const struct sl_node_unit *unit)
+static enum outcome serve(
+	struct look *look, const struct sl_node_unit *unit, uint32_t place)
 {
 	struct sl_node *node = look->node;
 
 	if (unit->coming)
 		return MOVING;
 	if (fits(look, unit, false)) {
-		if (unit->demand)
+		if (unit->demand || node->now >= unit->client->restore_at)
 			return SERVED;
-		if (node->now < unit->client->restore_at) {
-			node->swap_due =
-				sl_min_u64(node->swap_due, unit->client->restore_at);
-			return MOVING;
-		}
-		return SERVED;
+		node->swap_due = sl_min_u64(node->swap_due, unit->client->restore_at);
+		return MOVING;
 	}
 	if (fits(look, unit, true))
 		return MOVING;
-	if (!sl_node_swaps(node) && !unit->demand)
+	if (sl_node_swaps(node))
+		return make_room(look, unit, place);
+	/* Nobody can be moved: as the head of a queue, it is passed for a while. */
+	if (unit->demand)
+		return NEVER;
+	if (unit->place.entitled || node->now - unit->place.since >= node->head_pass)
 		return LATER;
+	node->swap_due = sl_min_u64(
+		node->swap_due, sl_node_later(unit->place.since, node->head_pass));
 	return NEVER;
 }
 
-static void look_at(struct look *look, const struct sl_node_unit *unit)
+static void bring_back(struct look *look, const struct sl_node_unit *unit)
 {
-	switch (serve(look, unit)) {
-	case SERVED:
-		if (unit->demand) {
-			reserve(look, unit);
-			return;
-		}
-		for_each_gpu(gpu, unit->gpus) look->free_bytes[gpu] -=
-			(int64_t)unit->client->holding.cell[gpu].evicted_bytes;
-		sl_node_bring_back(look->node, unit->client);
+	for_each_gpu(gpu, unit->gpus) look->free_bytes[gpu] -=
+		(int64_t)need_of(unit, gpu);
+	unit->client->pool_told = false;
+	sl_node_bring_back(look->node, unit->client);
+}
+
+static void look_at(struct look *look, const struct sl_node_unit *unit, uint32_t place)
+{
+	enum outcome outcome = serve(look, unit, place);
+
+	if (unit->demand) {
+		unit->demand->helped = outcome != NEVER && outcome != SERVED;
+		unit->demand->moving = outcome == MOVING;
+	}
+	if (outcome == SERVED && !unit->demand) {
+		bring_back(look, unit);
 		return;
-	case MOVING: reserve(look, unit); return;
-	case LATER:
-		reserve(look, unit);
-		look->blocked |= unit->gpus;
+	}
+	if (outcome == NEVER || outcome == BEHIND) {
+		promote(look, unit);
 		return;
-	case NEVER: return;
+	}
+	reserve(look, unit);
+	if (outcome == MOVING)
+		look->lacking |= unit->gpus;
+	if (outcome != LATER)
+		return;
+	look->lacking |= unit->gpus;
+	look->blocked |= unit->gpus;
+	promote(look, unit);
+}
+
+/* --- around it --- */
+
+/* Nobody needs any more what they were told to move. */
+static void abort_the_unneeded(struct look *look)
+{
+	sl_list_foreach (link, &look->node->out) {
+		struct sl_node_client *client =
+			SL_LIST_ENTRY(link, struct sl_node_client, of_out);
+
+		if (client->order.id && !client->order.restores &&
+			client->order.reason == SL_REASON_EVICTED_FOR &&
+			!(look->lacking >> client->order.gpu & 1))
+			sl_node_abort(look->node, client);
 	}
 }
 
@@ -320,27 +565,61 @@ static void tell_kept(struct sl_node *node, const uint64_t *kept_before)
 	}
 }
 
+/* In their order; each client knows the first of its places. */
+static void put_in_order(struct look *look)
+{
+	struct sl_node *node = look->node;
+
+	qsort(node->units, look->count, sizeof(*node->units), compare);
+	for (uint32_t i = look->count; i-- > 0;) {
+		node->units[i].client->seen_in = node->looks;
+		node->units[i].client->place = i;
+	}
+}
+
+static void go_through(struct look *look)
+{
+	struct sl_node *node = look->node;
+
+	if (!sl_list_is_empty(&node->out) || sl_node_swaps(node)) {
+		list_wants(look);
+		list_demands(look);
+	}
+	if (!look->count) {
+		node->contended = false;
+		return;
+	}
+	put_in_order(look);
+	count_coming(look);
+	for (uint32_t i = 0; i < look->count; i++) {
+		sl_node_end_promotion(node, node->units[i].client->member);
+		look_at(look, &node->units[i], i);
+	}
+}
+
 void sl_node_take_turns(struct sl_node *node)
 {
 	struct look look = {.node = node};
 	uint64_t kept_before[SL_NODE_GPUS_MAX];
+	bool was_contended = node->contended;
+	uint32_t asked_before = node->asked;
 
 	node->swap_dirty = false;
 	node->swap_due = SL_NS_NEVER;
+	node->looks++;
+	node->asked = 0;
 	sl_node_time_parked(node);
+	sl_node_time_warm(node);
 	for (uint32_t gpu = 0; gpu < SL_NODE_GPUS_MAX; gpu++) {
 		kept_before[gpu] = node->queue[gpu].kept_bytes;
 		node->queue[gpu].kept_bytes = 0;
 	}
-	if (!sl_list_is_empty(&node->out) || sl_node_swaps(node)) {
-		list_wants(&look);
-		list_demands(&look);
-	}
-	if (look.count) {
-		qsort(node->units, look.count, sizeof(*node->units), compare);
-		count_coming(&look);
-		for (uint32_t i = 0; i < look.count; i++)
-			look_at(&look, &node->units[i]);
-	}
+	go_through(&look);
+	abort_the_unneeded(&look);
 	tell_kept(node, kept_before);
+	if (node->asked || asked_before || was_contended != node->contended)
+		node->probes_dirty = true;
+	if (node->retimes)
+		node->timers_dirty = true;
+	node->retimes = false;
 }

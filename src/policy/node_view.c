@@ -62,6 +62,30 @@ static enum sl_residency residency_of(const struct sl_node_member *member)
 	return has ? SL_RESIDENCY_BOUND : SL_RESIDENCY_RESERVED;
 }
 
+/* Spans as of now: how long it has waited to come back. */
+static sl_ns wants_since_of(
+	const struct sl_node *node, const struct sl_node_member *member)
+{
+	sl_ns since = SL_NS_NEVER;
+
+	sl_list_foreach (link, &member->clients) {
+		const struct sl_node_client *client =
+			SL_LIST_ENTRY(link, struct sl_node_client, of_member);
+
+		if (sl_node_wants_back(client))
+			since = sl_min_u64(since, sl_node_wants_since(client));
+	}
+	return since == SL_NS_NEVER ? 0 : sl_max_u64(node->now - since, 1);
+}
+
+/* While others wait for its end. */
+static sl_ns turn_left_of(const struct sl_node *node, const struct sl_node_member *member)
+{
+	if (!node->contended || !member->cost || wants_since_of(node, member))
+		return 0;
+	return sl_node_turn_left(node, member);
+}
+
 struct sl_node_workload_view sl_node_workload(
 	const struct sl_node *node, uint64_t workload)
 {
@@ -86,6 +110,9 @@ struct sl_node_workload_view sl_node_workload(
 		.residency = residency_of(member),
 		.warm_after = member->warm_after,
 		.turns = member->turns,
+		.turn_left = turn_left_of(node, member),
+		.wants_since = wants_since_of(node, member),
+		.longest_wait = sl_node_longest_wait(node, member),
 	};
 }
 

@@ -48,6 +48,7 @@ void sl_node_forget_member(struct sl_node *node, struct sl_node_member *member)
 	sl_list_unlink(&member->of_node);
 	member->next_spare = node->spare_members;
 	node->spare_members = member;
+	node->warms -= member->warm_after > 0;
 }
 
 static void admit(struct sl_node *node, const struct sl_event *event, uint32_t gpu_mask,
@@ -61,6 +62,8 @@ static void admit(struct sl_node *node, const struct sl_event *event, uint32_t g
 	member->flags = event->workload_add.flags;
 	member->wait_max = event->workload_add.wait_max;
 	member->warm_after = event->workload_add.warm_after;
+	node->warms += member->warm_after > 0;
+	node->swap_dirty = node->probes_dirty = true;
 	sl_ledger_bind(&node->ledger, &member->account, gpu_mask, offer.request_bytes,
 		offer.limit_bytes);
 	sl_node_touch(node, gpu_mask);
@@ -474,6 +477,13 @@ static void tell_new_limit(struct sl_node *node, const struct sl_node_member *me
 					      .gpu = (uint32_t)__builtin_ctz(left)}});
 }
 
+static void set_warm(struct sl_node *node, struct sl_node_member *member, sl_ns after)
+{
+	node->warms += (after > 0) - (member->warm_after > 0);
+	member->warm_after = after;
+	node->swap_dirty = node->probes_dirty = true;
+}
+
 /*
  * Takes effect in this step: every GPU of it is looked at again, where its waiting demands are
  * denied if they no longer fit under the limit, and ranked anew as entitled or burst. A higher
@@ -493,7 +503,7 @@ static void change(struct sl_node *node, struct sl_node_member *member,
 	if (event->workload_set.which & SL_SET_WAIT)
 		member->wait_max = event->workload_set.wait_max;
 	if (event->workload_set.which & SL_SET_WARM)
-		member->warm_after = event->workload_set.warm_after;
+		set_warm(node, member, event->workload_set.warm_after);
 	if (to->priority != member->priority)
 		sl_node_reprioritize(node, member, to->priority);
 	sl_node_touch(node, member->account.gpu_mask | member->account.touched);

@@ -174,7 +174,8 @@ static void begin(struct state *state, const struct sl_deadlock_scene *scene,
 		struct sl_deadlock_party *party =
 			SL_LIST_ENTRY(link, struct sl_deadlock_party, link);
 
-		if (SL_MUTANT(DEADLOCK_ACTIVE_WAITS, party->waits, true) ||
+		if ((SL_MUTANT(DEADLOCK_ACTIVE_WAITS, party->waits, true) &&
+			    !party->gives) ||
 			party == owner)
 			move(state, party, true);
 	}

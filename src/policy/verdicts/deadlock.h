@@ -12,7 +12,8 @@
  *
  * What is kept by a workload with hopeless clients is the larger of their bytes and its
  * request: nobody may burst into the rest of its request, except who stands on requests of higher
- * priority. A workload all of whose clients
+ * priority. A waiting client whose memory can be moved to the host gives
+ * it, and is not hopeless: its turn comes. A workload all of whose clients
  * could finish could also go, and gives its request with its bytes. Dying bytes will become
  * free. On a degraded GPU measurement may get better at any moment, so nothing there is
  * hopeless (the longest wait bounds it).
@@ -40,6 +41,7 @@ struct sl_deadlock_party {
 	const struct sl_ledger_holding *holding;
 	struct sl_deadlock_claim *claim;
 	bool waits; /* in: it has been idle for idle_wait; otherwise it could still give */
+	bool gives; /* in: what it has goes to the host if others need it */
 	bool stuck; /* out: hopeless */
 	bool helps; /* out of sl_deadlock_helpers */
 };

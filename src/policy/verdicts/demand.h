@@ -45,8 +45,11 @@ struct sl_demand {
 	bool there;    /* its bytes exist and are in use already; held as well */
 	bool is_void;  /* granted on a GPU that was lost since: counts for nothing */
 	bool noted_entitled, noted_burst, noted_refusal, noted_served;
-	bool stops; /* processes were told to end for it: nobody passes it as the head */
-	bool met;   /* it was looked at as a burst demand that waits */
+	bool stops;  /* processes were told to end for it: nobody passes it as the head */
+	bool helped; /* others are, or will be, moved to the host for it */
+	bool moving; /* what it lacks is on its way */
+	bool retried; /* that was looked at once more when its longest wait was over */
+	bool met;     /* it was looked at as a burst demand that waits */
 };
 
 enum sl_demand_fit {

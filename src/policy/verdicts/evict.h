@@ -1,7 +1,18 @@
 /*
- * evict - whose memory goes to the host for whom
+ * evict - whose memory goes to the host for somebody who lacks it
  *
- * Pure: facts in, plan out. Sizes are bytes on the GPU in question, times are as of `now`.
+ * Pure: facts in, plan out. Sizes are bytes on the GPU in question, times are spans from now. The caller lists the
+ * clients of other workloads that could be told to leave at all; this verdict says which of them may be, when, and
+ * how much of which is enough.
+ *
+ * A client may be taken from
+ *   suspended    part of it is on the host already, so that it cannot run, and it comes later in the order
+ *   idle         it has had no work for as long as moving it takes, at least 20 ms, and that is proven
+ *   lower        its priority is lower than that of who lacks, and it is not in a turn of min_share
+ *   after turn   its turn is over
+ *   burst        who lacks is within his request: what its workload has above its own, after the first part of its turn
+ * and not before it is willing again, if it refused lately. In this order, those that were idle for longest first; then
+ * lower priority, larger burst, the younger client. The last one gives only what is still missing.
  */
 #ifndef SL_POLICY_EVICT_H
 #define SL_POLICY_EVICT_H
@@ -9,7 +20,43 @@
 #include "base/clock.h"
 
 struct sl_evict_candidate {
-	void *who;
+	void *who;         /* the caller's */
+	uint64_t id;       /* of the client */
+	uint32_t workload; /* the caller's dense number of its workload, below count */
+	uint64_t bytes;    /* that it could be told to move */
+	/* Of its workload: above its request; within it; what the pool takes of it beyond what it has there. */
+	uint64_t burst_bytes, within_bytes, share_bytes;
+	int32_t priority;
+	bool suspended, proven;
+	bool promoted; /* in a turn that no priority ends */
+	sl_ns idle;    /* 0: busy, or not known */
+	sl_ns idle_enough;
+	sl_ns first_part_left, turn_left, refused_left; /* 0: over */
+	uint64_t take_bytes;                            /* out: 0: none */
+	bool prove;          /* out: would be taken, if its idleness were proven */
+	uint64_t gone_bytes; /* scratch */
 };
+
+struct sl_evict_ask {
+	uint64_t missing_bytes;
+	int32_t priority;
+	bool entitled;
+	/* A burst demand leaves others what they have not claimed, but for what may be lent. */
+	bool leaves_requests;
+	uint64_t unclaimed_bytes, lend_bytes;
+	uint64_t pool_bytes; /* that the pool takes */
+};
+
+struct sl_evict_plan {
+	bool enough;    /* take_bytes are set, and give what is missing */
+	bool ever;      /* all together would, at some time */
+	bool pool_full; /* but for the pool they would */
+	bool bound;     /* but for the bound of a workload in the pool they would */
+	sl_ns next; /* when one more may be taken; SL_NS_NEVER: time alone changes nothing */
+};
+
+/* Sorts candidate[0..count). No take_bytes unless enough. O(n log n). */
+SL_MUST_CHECK struct sl_evict_plan sl_evict_choose(struct sl_evict_candidate candidate[],
+	uint32_t count, const struct sl_evict_ask *ask);
 
 #endif

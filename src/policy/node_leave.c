@@ -1,0 +1,339 @@
+/*
+ * node_leave - who competes for which GPUs, how long turns are there, and who could leave one
+ *
+ * GPUs are joined where a workload has memory on several: it runs on all of them or not at all, so they take
+ * turns together. What is found out about them is kept for the rest of the step (caches).
+ */
+#include "policy/mutant.h"
+#include "policy/node_state.h"
+
+/* --- sets --- */
+
+static uint32_t mask_of(const struct sl_node_member *member)
+{
+	uint32_t mask = 0;
+
+	for (uint32_t left = member->account.touched; left; left &= left - 1) {
+		uint32_t gpu = (uint32_t)__builtin_ctz(left);
+		const struct sl_ledger_cell *cell = &member->account.cell[gpu];
+
+		if (sl_ledger_evictable(cell) || cell->evicted_bytes)
+			mask |= 1u << gpu;
+	}
+	return mask;
+}
+
+static sl_ns cost_of(
+	const struct sl_node *node, const struct sl_ledger_cell *cell, uint32_t gpu)
+{
+	uint64_t bytes = sl_ledger_evictable(cell) + cell->evicted_bytes;
+
+	return sl_node_cost_out(node, gpu, bytes) + sl_node_cost_in(node, gpu, bytes);
+}
+
+/* All GPUs of the mask are one set from now on. */
+static void join(struct sl_node_sets *sets, uint32_t mask)
+{
+	uint32_t roots = 0, least;
+
+	for (uint32_t left = mask; left; left &= left - 1)
+		roots |= 1u << sets->set_of[__builtin_ctz(left)];
+	least = (uint32_t)__builtin_ctz(roots);
+	for (uint32_t gpu = 0; gpu < SL_NODE_GPUS_MAX; gpu++) {
+		if (roots >> sets->set_of[gpu] & 1)
+			sets->set_of[gpu] = least;
+	}
+}
+
+/* It wants to run, or runs: what is idle or only kept on the host shortens nobody's turn. */
+static bool is_competing(const struct sl_node *node, const struct sl_node_member *member)
+{
+	if (member->parked || member->leaving)
+		return false;
+	if (member->waiting)
+		return true;
+	sl_list_foreach (link, &member->clients) {
+		const struct sl_node_client *client =
+			SL_LIST_ENTRY(link, struct sl_node_client, of_member);
+
+		if (!client->alive)
+			continue;
+		if (client->is_out ? sl_node_wants_back(client) || client->returns
+				   : !sl_node_settled_idle(node, client))
+			return true;
+	}
+	return false;
+}
+
+static uint64_t weight_of(const struct sl_node *node, const struct sl_node_member *member)
+{
+	uint64_t least = SL_LEDGER_BYTES_MAX;
+
+	for (uint32_t left = member->account.gpu_mask; left; left &= left - 1)
+		least = sl_min_u64(least, sl_ledger_shareable(&node->ledger,
+						  (uint32_t)__builtin_ctz(left)));
+	return sl_turns_weight(member->account.request_bytes, least);
+}
+
+static void weigh(const struct sl_node *node, struct sl_node_sets *sets,
+	struct sl_node_member *member)
+{
+	uint32_t mask = mask_of(member);
+
+	member->cost = 0;
+	member->competes = false;
+	if (!mask)
+		return;
+	join(sets, mask);
+	for (uint32_t left = mask; left; left &= left - 1) {
+		uint32_t gpu = (uint32_t)__builtin_ctz(left);
+
+		member->cost += cost_of(node, &member->account.cell[gpu], gpu);
+	}
+	member->cost = sl_max_u64(member->cost, 1);
+	member->competes = is_competing(node, member);
+}
+
+static uint32_t set_of(
+	const struct sl_node_sets *sets, const struct sl_node_member *member)
+{
+	uint32_t mask = mask_of(member) ? mask_of(member) : member->account.gpu_mask;
+
+	return mask ? sets->set_of[__builtin_ctz(mask)] : 0;
+}
+
+const struct sl_node_sets *sl_node_sets(const struct sl_node *node)
+{
+	struct sl_node_sets *sets = &node->caches->sets;
+
+	if (sets->as_of == node->books && sets->at == node->now)
+		return sets;
+	*sets = (struct sl_node_sets){.as_of = node->books, .at = node->now};
+	for (uint32_t gpu = 0; gpu < SL_NODE_GPUS_MAX; gpu++)
+		sets->set_of[gpu] = gpu;
+	sl_list_foreach (link, &node->all_members)
+		weigh(node, sets, SL_LIST_ENTRY(link, struct sl_node_member, of_node));
+	sl_list_foreach (at, &node->all_members) {
+		const struct sl_node_member *member =
+			SL_LIST_ENTRY(at, struct sl_node_member, of_node);
+
+		if (member->competes)
+			sl_turns_join(&sets->unit[set_of(sets, member)], member->cost,
+				weight_of(node, member), node->turn_max);
+	}
+	return sets;
+}
+
+/* --- turns --- */
+
+sl_ns sl_node_turn_of(const struct sl_node *node, const struct sl_node_member *member)
+{
+	const struct sl_node_sets *sets = sl_node_sets(node);
+
+	return sl_turns_length(&sets->unit[set_of(sets, member)], weight_of(node, member),
+		node->turn_max);
+}
+
+sl_ns sl_node_turn_left(const struct sl_node *node, const struct sl_node_member *member)
+{
+	return sl_sub_sat(
+		sl_node_later(member->turn_began, sl_node_turn_of(node, member)),
+		node->now);
+}
+
+bool sl_node_is_below_others(const struct sl_node *node, const struct sl_node_member *own)
+{
+	const struct sl_node_sets *sets = sl_node_sets(node);
+
+	sl_list_foreach (link, &node->all_members) {
+		const struct sl_node_member *member =
+			SL_LIST_ENTRY(link, struct sl_node_member, of_node);
+
+		if (member->priority > own->priority && member->competes &&
+			set_of(sets, member) == set_of(sets, own))
+			return true;
+	}
+	return false;
+}
+
+void sl_node_end_promotion(struct sl_node *node, struct sl_node_member *member)
+{
+	if (!member->promoted || sl_node_turn_left(node, member))
+		return;
+	sl_list_foreach (link, &member->clients) {
+		if (sl_node_wants_back(
+			    SL_LIST_ENTRY(link, struct sl_node_client, of_member)))
+			return;
+	}
+	member->promoted = false;
+}
+
+sl_ns sl_node_settled_idle(
+	const struct sl_node *node, const struct sl_node_client *client)
+{
+	sl_ns idle = sl_node_idle(node, client);
+
+	return client->resident_at ? sl_min_u64(idle, node->now - client->resident_at)
+				   : idle;
+}
+
+/* --- the longest wait --- */
+
+/* Bytes of the workload that are, or want to be, on the GPU. */
+static uint64_t wanted_on(const struct sl_node_member *member, uint32_t gpu)
+{
+	const struct sl_ledger_cell *cell = &member->account.cell[gpu];
+
+	return cell->backing_bytes + cell->granted_bytes + cell->hidden_bytes;
+}
+
+/* All that compete in the set fit together. */
+static bool all_fit(
+	const struct sl_node *node, const struct sl_node_sets *sets, uint32_t set)
+{
+	for (uint32_t gpu = 0; gpu < SL_NODE_GPUS_MAX; gpu++) {
+		uint64_t wanted = 0;
+
+		if (sets->set_of[gpu] != set || !node->ledger.gpu[gpu].present)
+			continue;
+		sl_list_foreach (link, &node->all_members) {
+			const struct sl_node_member *member =
+				SL_LIST_ENTRY(link, struct sl_node_member, of_node);
+
+			wanted += member->competes
+					  ? wanted_on(member, gpu)
+					  : sl_ledger_fixed(&member->account.cell[gpu]);
+		}
+		if (wanted > sl_ledger_shareable(&node->ledger, gpu))
+			return false;
+	}
+	return true;
+}
+
+/* Something of the set cannot be moved for now, and without it there is no room. */
+static bool is_stuck(const struct sl_node *node, const struct sl_node_sets *sets,
+	const struct sl_node_member *own)
+{
+	uint32_t mask = mask_of(own);
+
+	for (; mask && node->untakeable; mask &= mask - 1) {
+		uint32_t gpu = (uint32_t)__builtin_ctz(mask);
+		uint64_t stuck = 0;
+
+		sl_list_foreach (link, &node->all_members) {
+			const struct sl_node_member *member =
+				SL_LIST_ENTRY(link, struct sl_node_member, of_node);
+
+			if (member != own && member->untakeable)
+				stuck += sl_ledger_here(&member->account, gpu);
+		}
+		if (stuck && stuck + wanted_on(own, gpu) >
+				     sl_ledger_shareable(&node->ledger, gpu))
+			return true;
+	}
+	return false;
+}
+
+sl_ns sl_node_longest_wait(
+	const struct sl_node *node, const struct sl_node_member *member)
+{
+	const struct sl_node_sets *sets = sl_node_sets(node);
+	uint32_t set = set_of(sets, member), others = 0;
+	sl_ns turns = 0, costs = 0, patience = 0;
+
+	if (!member->cost || member->parked || !sl_node_swaps(node) ||
+		all_fit(node, sets, set))
+		return 0;
+	if (is_stuck(node, sets, member))
+		return SL_NS_NEVER;
+	sl_list_foreach (link, &node->all_members) {
+		const struct sl_node_member *other =
+			SL_LIST_ENTRY(link, struct sl_node_member, of_node);
+
+		if (other == member || !other->competes || set_of(sets, other) != set)
+			continue;
+		others++;
+		turns = sl_node_later(turns, sl_node_turn_of(node, other));
+		costs = sl_node_later(costs, other->cost);
+		if (other->priority > member->priority)
+			patience = sl_turns_patience(
+				sl_node_turn_of(node, member), node->min_share_pm);
+	}
+	return others ? sl_turns_longest_wait(turns, costs, others, member->cost,
+				patience, SL_NODE_DRAIN)
+		      : 0;
+}
+
+/* --- who could leave --- */
+
+static struct sl_evict_candidate candidate_of(const struct sl_node *node,
+	struct sl_node_client *client, uint32_t gpu, uint32_t workload)
+{
+	const struct sl_node_member *member = client->member;
+	const struct sl_ledger_cell *cell = &client->holding.cell[gpu];
+	uint64_t request = sl_ledger_request(&member->account, gpu);
+	uint64_t here = sl_ledger_here(&member->account, gpu);
+	sl_ns part = sl_turns_first_part(cost_of(node, cell, gpu));
+	sl_ns since = sl_max_u64(member->turn_began, client->resident_at);
+
+	return (struct sl_evict_candidate){.who = client,
+		.id = client->index.id,
+		.workload = workload,
+		.bytes = sl_ledger_evictable(cell),
+		.burst_bytes = sl_sub_sat(here, request),
+		.within_bytes = sl_min_u64(here, request),
+		.share_bytes = sl_node_pool_share(node, member),
+		.priority = member->priority,
+		.suspended = client->is_out,
+		.proven = sl_node_is_proven(client),
+		.promoted = member->promoted,
+		.idle = sl_node_settled_idle(node, client),
+		.idle_enough = part,
+		.first_part_left = sl_sub_sat(sl_node_later(since, part), node->now),
+		.turn_left = sl_node_turn_left(node, member),
+		.refused_left = sl_sub_sat(client->refused_until, node->now)};
+}
+
+static bool may_leave(const struct sl_node *node, const struct sl_node_client *client,
+	uint32_t place, uint32_t gpu)
+{
+	return sl_ledger_evictable(&client->holding.cell[gpu]) &&
+	       sl_node_can_leave(node, client) &&
+	       /* Whoever comes before in the order is to be served himself. */
+	       (client->seen_in != node->looks ||
+		       SL_MUTANT(TAKES_FROM_THOSE_BEFORE, client->place > place, true));
+}
+
+static uint32_t list_candidates(struct sl_node *node, const struct sl_node_client *own,
+	uint32_t place, uint32_t gpu)
+{
+	uint32_t count = 0, workloads = 0;
+
+	sl_list_foreach (link, &node->all_members) {
+		const struct sl_node_member *member =
+			SL_LIST_ENTRY(link, struct sl_node_member, of_node);
+		uint32_t before = count;
+
+		if (member == own->member ||
+			!sl_ledger_evictable(&member->account.cell[gpu]))
+			continue;
+		sl_list_foreach (at, &member->clients) {
+			struct sl_node_client *client =
+				SL_LIST_ENTRY(at, struct sl_node_client, of_member);
+
+			if (may_leave(node, client, place, gpu))
+				node->candidates[count++] =
+					candidate_of(node, client, gpu, workloads);
+		}
+		workloads += count > before;
+	}
+	return count;
+}
+
+struct sl_evict_plan sl_node_choose_leavers(struct sl_node *node,
+	const struct sl_node_client *client, uint32_t place, uint32_t gpu,
+	const struct sl_evict_ask *ask, uint32_t *count)
+{
+	*count = list_candidates(node, client, place, gpu);
+	return sl_evict_choose(node->candidates, *count, ask);
+}

@@ -1,0 +1,102 @@
+/*
+ * node_warm - workloads that had no work for long give their memory up
+ *
+ * A workload is warm when all of it is on the host and nobody asks for it: it keeps its request, and its next call
+ * brings it back. It goes there once each of its processes has been idle, proven, for warm_after. It is the
+ * least of what the pool is for: it goes only where that takes nothing from what is lent.
+ */
+#include "policy/mutant.h"
+#include "policy/node_state.h"
+
+/* The pool had no room for it. */
+#define TRIED_AGAIN_AFTER (5 * SL_S)
+
+static uint64_t evictable_of(const struct sl_node_client *client)
+{
+	uint64_t bytes = 0;
+
+	for (uint32_t left = client->holding.touched; left; left &= left - 1)
+		bytes += sl_ledger_evictable(&client->holding.cell[__builtin_ctz(left)]);
+	return bytes;
+}
+
+/* When it will have been idle for so long, if it stays so; 0: it has. Asks for a proof where one is missing. */
+static sl_ns idle_at(struct sl_node *node, struct sl_node_client *client, sl_ns span)
+{
+	sl_ns idle = sl_node_settled_idle(node, client);
+
+	if (client->waiting || client->order.id || !idle)
+		return SL_NS_NEVER;
+	if (idle < span)
+		return sl_node_later(node->now, span - idle);
+	if (SL_MUTANT(WARM_UNPROVEN, sl_node_is_proven(client), true))
+		return 0;
+	client->asked_in = node->looks;
+	node->asked++;
+	return SL_NS_NEVER;
+}
+
+/* The last of its processes decides. */
+static sl_ns warm_at(struct sl_node *node, struct sl_node_member *member)
+{
+	sl_ns latest = 0;
+
+	sl_list_foreach (link, &member->clients) {
+		struct sl_node_client *client =
+			SL_LIST_ENTRY(link, struct sl_node_client, of_member);
+
+		if (!client->alive || !evictable_of(client))
+			continue;
+		latest = sl_max_u64(latest,
+			idle_at(node, client,
+				SL_MUTANT(WARM_TOO_EARLY, member->warm_after, 1)));
+	}
+	return latest;
+}
+
+static void send_away(struct sl_node *node, struct sl_node_client *client)
+{
+	for (uint32_t left = client->holding.touched; left; left &= left - 1) {
+		uint32_t gpu = (uint32_t)__builtin_ctz(left);
+		uint64_t bytes = sl_ledger_evictable(&client->holding.cell[gpu]);
+		uint64_t room = sl_min_u64(sl_node_pool_room(node, gpu, false),
+			sl_node_pool_share(node, client->member));
+
+		if (!bytes || node->queue[gpu].lost || !sl_node_can_leave(node, client))
+			continue;
+		if (node->now < client->refused_until) {
+			node->swap_due =
+				sl_min_u64(node->swap_due, client->refused_until);
+		} else if (bytes > room) {
+			node->swap_due = sl_min_u64(node->swap_due,
+				sl_node_later(node->now, TRIED_AGAIN_AFTER));
+		} else if (sl_node_trim_for(node, client, bytes)) {
+			sl_node_evict(node, client, gpu, bytes, SL_REASON_EVICTED_IDLE, 0,
+				sl_node_settled_idle(node, client));
+			return;
+		}
+	}
+}
+
+void sl_node_time_warm(struct sl_node *node)
+{
+	if (!node->warms || !node->pool.pool_bytes)
+		return;
+	sl_list_foreach (link, &node->all_members) {
+		struct sl_node_member *member =
+			SL_LIST_ENTRY(link, struct sl_node_member, of_node);
+		sl_ns at;
+
+		if (!member->warm_after || member->parked || member->leaving ||
+			member->stopping || (member->flags & SL_WORKLOAD_NO_SWAP))
+			continue;
+		at = warm_at(node, member);
+		if (at) {
+			node->swap_due = sl_min_u64(node->swap_due, at);
+			continue;
+		}
+		sl_list_foreach (of, &member->clients)
+			send_away(node,
+				SL_LIST_ENTRY(of, struct sl_node_client, of_member));
+	}
+}

@@ -1,0 +1,173 @@
+/*
+ * evict - see the header
+ *
+ * The choice is made up to three times over the same order: of those that may be taken now; if they do not suffice,
+ * of those that may be taken at some time; and if they would not either, as if the pool and its bounds were
+ * not there, to tell what is the matter. candidate[w].gone_bytes is the running total of workload w.
+ */
+#include "policy/verdicts/evict.h"
+
+#include <stdlib.h>
+
+#include "policy/mutant.h"
+
+static bool is_idle(const struct sl_evict_candidate *c)
+{
+	return c->idle && c->idle >= c->idle_enough &&
+	       SL_MUTANT(EVICT_UNPROVEN, c->proven, true);
+}
+
+static int compare(const void *left, const void *right)
+{
+	const struct sl_evict_candidate *a = left, *b = right;
+
+	if (a->suspended != b->suspended)
+		return SL_MUTANT(SUSPENDED_LAST, a->suspended, b->suspended) ? -1 : 1;
+	if (is_idle(a) != is_idle(b))
+		return is_idle(a) ? -1 : 1;
+	if (is_idle(a) && a->idle != b->idle)
+		return SL_MUTANT(EVICT_BUSY_FIRST, a->idle > b->idle, a->idle < b->idle)
+			       ? -1
+			       : 1;
+	if (a->priority != b->priority)
+		return a->priority < b->priority ? -1 : 1;
+	if (a->burst_bytes != b->burst_bytes)
+		return a->burst_bytes > b->burst_bytes ? -1 : 1;
+	return (a->id < b->id) - (a->id > b->id);
+}
+
+/* When it may be taken from at all; *burst_only: not more than its workload's burst. */
+static sl_ns may_be_taken(const struct sl_evict_candidate *c,
+	const struct sl_evict_ask *ask, bool *burst_only)
+{
+	sl_ns wait = SL_MUTANT(TURN_UNPROTECTED, c->turn_left, 0);
+
+	*burst_only = false;
+	if (c->suspended || is_idle(c))
+		wait = 0;
+	else if (c->idle && c->proven)
+		wait = sl_min_u64(wait, c->idle_enough - c->idle);
+	if (SL_MUTANT(EVICT_EQUAL_PRIORITY, c->priority < ask->priority,
+		    c->priority <= ask->priority) &&
+		SL_MUTANT(MIN_SHARE_TAKEN, !c->promoted, true))
+		wait = 0;
+	if (ask->entitled && c->burst_bytes && c->first_part_left < wait) {
+		wait = SL_MUTANT(FIRST_PART_UNPROTECTED, c->first_part_left, 0);
+		*burst_only = true;
+	}
+	return sl_max_u64(wait, c->refused_left);
+}
+
+/* Of a burst demand: how much of what is not claimed stands in its way when `out` more is on the host. */
+static uint64_t kept_by_others(
+	const struct sl_evict_ask *ask, uint64_t out, uint64_t unclaimed)
+{
+	if (!ask->leaves_requests)
+		return 0;
+	return sl_sub_sat(
+		ask->unclaimed_bytes + unclaimed, sl_sub_sat(ask->lend_bytes, out));
+}
+
+struct state {
+	struct sl_evict_candidate *candidate;
+	const struct sl_evict_ask *ask;
+	uint64_t out,
+		unclaimed; /* taken so far, and what is not claimed any more for it */
+	uint64_t gain;
+	bool unbound; /* as if pool and bounds were not there */
+};
+
+/* How much of the candidate, whose workload gave `gone` already, is of use; less than it gives helps nobody. */
+static uint64_t of_use(
+	const struct state *state, const struct sl_evict_candidate *c, bool burst_only)
+{
+	uint64_t gone = state->candidate[c->workload].gone_bytes;
+	uint64_t bytes = sl_min_u64(c->bytes, state->ask->missing_bytes - state->gain);
+
+	if (SL_MUTANT(EVICTS_WITHIN_REQUEST, burst_only, false))
+		bytes = sl_min_u64(bytes, sl_sub_sat(c->burst_bytes, gone));
+	if (state->unbound)
+		return bytes;
+	bytes = sl_min_u64(bytes, sl_sub_sat(c->share_bytes, gone));
+	return sl_min_u64(bytes, sl_sub_sat(state->ask->pool_bytes, state->out));
+}
+
+/* Bytes of a request that are claimed no longer when its workload gave so many. */
+static uint64_t unclaimed_by(const struct sl_evict_candidate *c, uint64_t gone)
+{
+	return sl_min_u64(sl_sub_sat(gone, c->burst_bytes), c->within_bytes);
+}
+
+static void take(struct state *state, struct sl_evict_candidate *c, bool burst_only)
+{
+	uint64_t *gone = &state->candidate[c->workload].gone_bytes;
+	uint64_t bytes = of_use(state, c, burst_only);
+	uint64_t unclaimed = unclaimed_by(c, *gone + bytes) - unclaimed_by(c, *gone);
+	uint64_t before = kept_by_others(state->ask, state->out, state->unclaimed);
+	uint64_t after = kept_by_others(
+		state->ask, state->out + bytes, state->unclaimed + unclaimed);
+
+	/* What is taken would all be kept for others. */
+	if (!bytes || after - before >= bytes)
+		return;
+	c->take_bytes = bytes;
+	*gone += bytes;
+	state->out += bytes;
+	state->unclaimed += unclaimed;
+	state->gain += bytes - (after - before);
+}
+
+static bool choose(struct sl_evict_candidate candidate[], uint32_t count,
+	const struct sl_evict_ask *ask, sl_ns until, bool unbound)
+{
+	struct state state = {.candidate = candidate, .ask = ask, .unbound = unbound};
+
+	for (uint32_t i = 0; i < count; i++)
+		candidate[i].gone_bytes = candidate[i].take_bytes = 0;
+	for (uint32_t i = 0; i < count && state.gain < ask->missing_bytes; i++) {
+		bool burst_only;
+
+		if (may_be_taken(&candidate[i], ask, &burst_only) > until)
+			continue;
+		/* All of it may be taken once its turn is over, too. */
+		burst_only &= until < candidate[i].turn_left;
+		take(&state, &candidate[i], burst_only);
+	}
+	return state.gain >= ask->missing_bytes;
+}
+
+static void forget(struct sl_evict_candidate candidate[], uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++)
+		candidate[i].take_bytes = 0;
+}
+
+struct sl_evict_plan sl_evict_choose(struct sl_evict_candidate candidate[],
+	uint32_t count, const struct sl_evict_ask *ask)
+{
+	struct sl_evict_plan plan = {.next = SL_NS_NEVER};
+	bool burst_only;
+
+	if (!count)
+		return plan;
+	qsort(candidate, count, sizeof(candidate[0]), compare);
+	plan.enough = plan.ever = choose(candidate, count, ask, 0, false);
+	if (plan.enough)
+		return plan;
+	for (uint32_t i = 0; i < count; i++) {
+		struct sl_evict_candidate *c = &candidate[i];
+		sl_ns wait = may_be_taken(c, ask, &burst_only);
+
+		if (wait && wait < plan.next)
+			plan.next = wait;
+		c->prove = wait && !c->proven;
+	}
+	/* Spans that never end are no promise. */
+	plan.ever = choose(candidate, count, ask, SL_NS_NEVER - 1, false);
+	if (!plan.ever && choose(candidate, count, ask, SL_NS_NEVER - 1, true)) {
+		plan.bound = ask->pool_bytes >= ask->missing_bytes;
+		plan.pool_full = !plan.bound;
+	}
+	forget(candidate, count);
+	return plan;
+}
