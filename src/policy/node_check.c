@@ -143,7 +143,8 @@ static int check_queue(const struct sl_node *node, uint32_t gpu, struct sl_error
 	uint32_t count = 0;
 
 	if (queue->degraded !=
-		(sl_ledger_is_degraded(&node->ledger, gpu) && !queue->lost)) {
+			(sl_ledger_is_degraded(&node->ledger, gpu) && !queue->lost) &&
+		!(sl_node_is_recovering(node) && node->pool.pool_bytes)) {
 		sl_error_set(err, "GPU %u: degraded is kept as %d", gpu, queue->degraded);
 		return 1;
 	}

@@ -165,6 +165,18 @@ static void tell_deny(struct sl_node *node, uint64_t client, uint64_t ask,
 					   .available_bytes = available}});
 }
 
+static bool holds_something(const struct sl_node_member *member)
+{
+	for (uint32_t left = member->account.touched; left; left &= left - 1) {
+		const struct sl_ledger_cell *cell =
+			&member->account.cell[__builtin_ctz(left)];
+
+		if (cell->backing_bytes || cell->granted_bytes)
+			return true;
+	}
+	return false;
+}
+
 void sl_node_grant(struct sl_node *node, struct sl_demand *demand)
 {
 	struct sl_node_client *client = sl_node_client_of(demand);
@@ -173,6 +185,8 @@ void sl_node_grant(struct sl_node *node, struct sl_demand *demand)
 	served.reason = SL_REASON_SERVED_AFTER_WAIT;
 	if (!demand->entitled && !demand->there)
 		client->told_oom = false;
+	if (!holds_something(client->member))
+		client->member->turn_began = node->now;
 	leave_queue(node, demand);
 	if (SL_MUTANT(THERE_CHARGED, !demand->there, true))
 		sl_ledger_grant(
@@ -182,8 +196,6 @@ void sl_node_grant(struct sl_node *node, struct sl_demand *demand)
 			&node->ledger, &client->holding, demand->gpu, demand->bytes);
 	node->books++;
 	demand->epoch = ++node->next_epoch;
-	if (!client->member->turn_began)
-		client->member->turn_began = node->now;
 	be_active(node, client);
 	sl_node_emit(node, (struct sl_action){.type = SL_ACTION_GRANT,
 				   .grant = {.client = client->index.id,
@@ -390,6 +402,7 @@ void sl_node_on_commit(struct sl_node *node, const struct sl_event *event)
 		sl_node_note(node, SL_REASON_OVERCOMMIT, demand->gpu,
 			client->member->index.id, 0, event->commit.used_bytes - used);
 	end_grant(node, client, demand, used);
+	node->swap_dirty = true; /* it may leave now */
 	if (used < demand->bytes)
 		sl_node_touch(node, 1u << demand->gpu);
 	be_active(node, client);
@@ -540,6 +553,7 @@ void sl_node_on_client_report(struct sl_node *node, const struct sl_event *event
 
 	if (!client)
 		return;
+	client->reports = true;
 	sl_ledger_set_backing(
 		&node->ledger, &client->holding, gpu, event->client_report.bytes);
 	sl_node_sort_out(node, client);

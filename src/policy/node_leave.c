@@ -4,11 +4,14 @@
  * GPUs are joined where a workload has memory on several: it runs on all of them or not at all, so they take
  * turns together. What is found out about them is kept for the rest of the step (caches).
  */
+#include <string.h>
+
 #include "policy/mutant.h"
 #include "policy/node_state.h"
 
 /* --- sets --- */
 
+/* Where it has something that could be moved, or asks for something. */
 static uint32_t mask_of(const struct sl_node_member *member)
 {
 	uint32_t mask = 0;
@@ -20,15 +23,41 @@ static uint32_t mask_of(const struct sl_node_member *member)
 		if (sl_ledger_evictable(cell) || cell->evicted_bytes)
 			mask |= 1u << gpu;
 	}
-	return mask;
+	return member->waiting ? mask | member->asks_mask : mask;
 }
 
-static sl_ns cost_of(
-	const struct sl_node *node, const struct sl_ledger_cell *cell, uint32_t gpu)
+static sl_ns cost_of(const struct sl_node *node, uint32_t gpu, uint64_t bytes)
 {
-	uint64_t bytes = sl_ledger_evictable(cell) + cell->evicted_bytes;
-
 	return sl_node_cost_out(node, gpu, bytes) + sl_node_cost_in(node, gpu, bytes);
+}
+
+static void sum_up_asks(struct sl_node_member *member)
+{
+	member->asks_mask = 0;
+	if (!member->waiting)
+		return;
+	memset(member->asks_bytes, 0, sizeof(member->asks_bytes));
+	sl_list_foreach (link, &member->clients) {
+		const struct sl_node_client *client =
+			SL_LIST_ENTRY(link, struct sl_node_client, of_member);
+
+		sl_list_foreach (at, &client->party.demands) {
+			const struct sl_demand *demand =
+				SL_LIST_ENTRY(at, struct sl_demand, of_client);
+
+			if (demand->epoch)
+				continue;
+			member->asks_mask |= 1u << demand->gpu;
+			member->asks_bytes[demand->gpu] +=
+				sl_min_u64(demand->bytes, SL_LEDGER_BYTES_MAX);
+		}
+	}
+}
+
+static uint64_t asked_on(const struct sl_node_member *member, uint32_t gpu)
+{
+	return member->waiting && member->asks_mask >> gpu & 1 ? member->asks_bytes[gpu]
+							       : 0;
 }
 
 /* All GPUs of the mask are one set from now on. */
@@ -45,21 +74,23 @@ static void join(struct sl_node_sets *sets, uint32_t mask)
 	}
 }
 
-/* It wants to run, or runs: what is idle or only kept on the host shortens nobody's turn. */
-static bool is_competing(const struct sl_node *node, const struct sl_node_member *member)
+/* It has something on a GPU, if only to work with later, or wants it: only what is on the host and not asked for
+ * leaves the others their time. */
+static bool is_competing(const struct sl_node_member *member)
 {
 	if (member->parked || member->leaving)
 		return false;
 	if (member->waiting)
 		return true;
+	for (uint32_t left = member->account.touched; left; left &= left - 1) {
+		if (sl_ledger_evictable(&member->account.cell[__builtin_ctz(left)]))
+			return true;
+	}
 	sl_list_foreach (link, &member->clients) {
 		const struct sl_node_client *client =
 			SL_LIST_ENTRY(link, struct sl_node_client, of_member);
 
-		if (!client->alive)
-			continue;
-		if (client->is_out ? sl_node_wants_back(client) || client->returns
-				   : !sl_node_settled_idle(node, client))
+		if (sl_node_wants_back(client) || client->returns)
 			return true;
 	}
 	return false;
@@ -78,8 +109,10 @@ static uint64_t weight_of(const struct sl_node *node, const struct sl_node_membe
 static void weigh(const struct sl_node *node, struct sl_node_sets *sets,
 	struct sl_node_member *member)
 {
-	uint32_t mask = mask_of(member);
+	uint32_t mask;
 
+	sum_up_asks(member);
+	mask = mask_of(member);
 	member->cost = 0;
 	member->competes = false;
 	if (!mask)
@@ -88,10 +121,14 @@ static void weigh(const struct sl_node *node, struct sl_node_sets *sets,
 	for (uint32_t left = mask; left; left &= left - 1) {
 		uint32_t gpu = (uint32_t)__builtin_ctz(left);
 
-		member->cost += cost_of(node, &member->account.cell[gpu], gpu);
+		const struct sl_ledger_cell *cell = &member->account.cell[gpu];
+
+		member->cost += cost_of(node, gpu,
+			sl_ledger_evictable(cell) + cell->evicted_bytes +
+				asked_on(member, gpu));
 	}
 	member->cost = sl_max_u64(member->cost, 1);
-	member->competes = is_competing(node, member);
+	member->competes = is_competing(member);
 }
 
 static uint32_t set_of(
@@ -184,7 +221,8 @@ static uint64_t wanted_on(const struct sl_node_member *member, uint32_t gpu)
 {
 	const struct sl_ledger_cell *cell = &member->account.cell[gpu];
 
-	return cell->backing_bytes + cell->granted_bytes + cell->hidden_bytes;
+	return cell->backing_bytes + cell->granted_bytes + cell->hidden_bytes +
+	       asked_on(member, gpu);
 }
 
 /* All that compete in the set fit together. */
@@ -273,32 +311,39 @@ static struct sl_evict_candidate candidate_of(const struct sl_node *node,
 	const struct sl_ledger_cell *cell = &client->holding.cell[gpu];
 	uint64_t request = sl_ledger_request(&member->account, gpu);
 	uint64_t here = sl_ledger_here(&member->account, gpu);
-	sl_ns part = sl_turns_first_part(cost_of(node, cell, gpu));
+	sl_ns part = sl_turns_first_part(cost_of(node, gpu, sl_ledger_evictable(cell)));
 	sl_ns since = sl_max_u64(member->turn_began, client->resident_at);
 
 	return (struct sl_evict_candidate){.who = client,
 		.id = client->index.id,
 		.workload = workload,
-		.bytes = sl_ledger_evictable(cell),
+		.bytes = sl_ledger_evictable(cell) + cell->returning_bytes,
 		.burst_bytes = sl_sub_sat(here, request),
 		.within_bytes = sl_min_u64(here, request),
 		.share_bytes = sl_node_pool_share(node, member),
 		.priority = member->priority,
-		.suspended = client->is_out,
+		.suspended = client->is_out && !client->returns,
 		.proven = sl_node_is_proven(client),
 		.promoted = member->promoted,
 		.idle = sl_node_settled_idle(node, client),
 		.idle_enough = part,
 		.first_part_left = sl_sub_sat(sl_node_later(since, part), node->now),
 		.turn_left = sl_node_turn_left(node, member),
-		.refused_left = sl_sub_sat(client->refused_until, node->now)};
+		.refused_left =
+			sl_node_can_leave(node, client)
+				? sl_sub_sat(client->refused_until, node->now)
+				: SL_NS_NEVER -
+					  1 /* when its order or grant has ended */};
 }
 
 static bool may_leave(const struct sl_node *node, const struct sl_node_client *client,
 	uint32_t place, uint32_t gpu)
 {
-	return sl_ledger_evictable(&client->holding.cell[gpu]) &&
-	       sl_node_can_leave(node, client) &&
+	const struct sl_ledger_cell *cell = &client->holding.cell[gpu];
+
+	return (sl_ledger_evictable(cell) || cell->returning_bytes) &&
+	       sl_node_may_leave(node, client) &&
+	       (!client->order.id || client->order.restores) &&
 	       /* Whoever comes before in the order is to be served himself. */
 	       (client->seen_in != node->looks ||
 		       SL_MUTANT(TAKES_FROM_THOSE_BEFORE, client->place > place, true));
@@ -314,8 +359,7 @@ static uint32_t list_candidates(struct sl_node *node, const struct sl_node_clien
 			SL_LIST_ENTRY(link, struct sl_node_member, of_node);
 		uint32_t before = count;
 
-		if (member == own->member ||
-			!sl_ledger_evictable(&member->account.cell[gpu]))
+		if (member == own->member || !member->account.cell[gpu].backing_bytes)
 			continue;
 		sl_list_foreach (at, &member->clients) {
 			struct sl_node_client *client =

@@ -64,6 +64,8 @@ struct sl_node_member { /* a workload */
 	/* Scratch, of sl_node_sets. */
 	sl_ns cost; /* of moving all of it out and in; 0: it has nothing that moves */
 	bool competes;
+	uint32_t asks_mask; /* of its waiting demands; asks_bytes is good where it is set */
+	uint64_t asks_bytes[SL_NODE_GPUS_MAX];
 	struct sl_node_member *next_spare;
 };
 
@@ -110,6 +112,7 @@ struct sl_node_client {
 	struct sl_link
 		of_out; /* among the node's, while something of it is on the host or moves */
 	bool swaps, wants;
+	bool reports; /* is telling what it has: no orders before it has told all */
 	bool returns; /* room is kept on all its GPUs, and it is restored on one after the other */
 	bool comes_back; /* it was resumed: is restored though nobody asks */
 	uint32_t is_out; /* GPUs of which something is on the host */
@@ -393,7 +396,9 @@ uint64_t sl_node_lend_to(const struct sl_node *node, const struct sl_demand *dem
 bool sl_node_swaps(const struct sl_node *node);
 /* Something of it is on the host, it moves, or it is parked: it is served by coming back, not by a grant. */
 bool sl_node_is_away(const struct sl_node_client *client);
-/* It can be told to evict: it knows how, may, and has no open order or grant. */
+/* It can be told to evict sooner or later: it knows how, and may. */
+bool sl_node_may_leave(const struct sl_node *node, const struct sl_node_client *client);
+/* And now: it has no open order or grant. */
 bool sl_node_can_leave(const struct sl_node *node, const struct sl_node_client *client);
 /* Orders. The caller has made sure that the pool has room for bytes. */
 void sl_node_evict(struct sl_node *node, struct sl_node_client *client, uint32_t gpu,

@@ -59,14 +59,19 @@ static bool has_open_grant(const struct sl_node_client *client)
 	return false;
 }
 
-bool sl_node_can_leave(const struct sl_node *node, const struct sl_node_client *client)
+bool sl_node_may_leave(const struct sl_node *node, const struct sl_node_client *client)
 {
 	return node->pool.pool_bytes && client->alive && !client->expected &&
-	       client->swaps &&
+	       !client->reports && client->swaps &&
 	       SL_MUTANT(EVICTS_NO_SWAP, !(client->member->flags & SL_WORKLOAD_NO_SWAP),
 		       true) &&
-	       !client->order.id && !client->untakeable && !client->member->stopping &&
-	       !sl_node_is_going(client) &&
+	       !client->untakeable && !client->member->stopping &&
+	       !sl_node_is_going(client);
+}
+
+bool sl_node_can_leave(const struct sl_node *node, const struct sl_node_client *client)
+{
+	return sl_node_may_leave(node, client) && !client->order.id &&
 	       SL_MUTANT(EVICTS_UNCOMMITTED, !has_open_grant(client), true);
 }
 
@@ -238,9 +243,24 @@ bool sl_node_trim_for(struct sl_node *node, struct sl_node_client *client, uint6
 
 /* --- orders --- */
 
+/* Nobody of it still waits to come back: its turn begins. */
+static void begin_turn(struct sl_node *node, struct sl_node_member *member)
+{
+	sl_list_foreach (link, &member->clients) {
+		const struct sl_node_client *client =
+			SL_LIST_ENTRY(link, struct sl_node_client, of_member);
+
+		if (client->is_out && (client->wants || client->returns))
+			return;
+	}
+	member->turn_began = node->now;
+	member->turns++;
+}
+
 void sl_node_sort_out(struct sl_node *node, struct sl_node_client *client)
 {
 	bool is_in = sl_list_is_linked(&client->of_out), has;
+	bool was_out = client->is_out;
 
 	client->is_out = 0;
 	for (uint32_t left = client->holding.touched; left; left &= left - 1) {
@@ -249,6 +269,9 @@ void sl_node_sort_out(struct sl_node *node, struct sl_node_client *client)
 		if (client->holding.cell[gpu].evicted_bytes)
 			client->is_out |= 1u << gpu;
 	}
+	/* It freed what was there. */
+	if (was_out && !client->is_out && !client->order.id && client->alive)
+		begin_turn(node, client->member);
 	has = client->is_out || client->order.id;
 	if (has && !is_in)
 		sl_list_push_tail(&node->out, &client->of_out);
@@ -431,20 +454,6 @@ static void restart_clocks(struct sl_node *node, struct sl_node_client *client)
 	node->timers_dirty = true;
 }
 
-/* Nobody of it still waits to come back: its turn begins. */
-static void begin_turn(struct sl_node *node, struct sl_node_member *member)
-{
-	sl_list_foreach (link, &member->clients) {
-		const struct sl_node_client *client =
-			SL_LIST_ENTRY(link, struct sl_node_client, of_member);
-
-		if (client->is_out && (client->wants || client->returns))
-			return;
-	}
-	member->turn_began = node->now;
-	member->turns++;
-}
-
 static void is_back(struct sl_node *node, struct sl_node_client *client, uint32_t gpu)
 {
 	uint64_t bytes = 0;
@@ -571,6 +580,10 @@ void sl_node_reports_out(struct sl_node *node, struct sl_node_client *client)
 		sl_node_touch(node, 1u << gpu);
 	}
 	client->told_out = 0;
+	client->reports = false;
+	/* When it came here, the former daemon knew. */
+	if (!client->member->turn_began)
+		client->member->turn_began = node->now;
 	sl_node_sort_out(node, client);
 }
 

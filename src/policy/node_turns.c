@@ -75,7 +75,7 @@ static uint64_t need_of(const struct sl_node_unit *unit, uint32_t gpu)
 
 bool sl_node_wants_back(const struct sl_node_client *client)
 {
-	return client->alive && client->is_out &&
+	return client->alive && client->is_out && !client->reports && !client->expected &&
 	       !SL_MUTANT(PARKED_COMES_BACK, client->member->parked, false) &&
 	       (client->wants || client->waiting || client->comes_back);
 }
@@ -95,16 +95,14 @@ sl_ns sl_node_wants_since(const struct sl_node_client *client)
 	return since;
 }
 
-static bool is_within_request(const struct sl_node_client *client)
+/* All of its workload, wherever it is, and what this client asks for: then it is an entitled demand. */
+static bool is_within_request(const struct sl_node_client *client, uint32_t gpus)
 {
 	const struct sl_ledger_account *account = &client->member->account;
 
-	for_each_gpu(gpu, client->is_out)
+	for_each_gpu(gpu, gpus)
 	{
-		const struct sl_ledger_cell *cell = &client->holding.cell[gpu];
-
-		if (sl_ledger_here(account, gpu) + cell->evicted_bytes -
-				cell->returning_bytes + asks_of(client, gpu) >
+		if (sl_ledger_use(account, gpu) + asks_of(client, gpu) >
 			sl_ledger_request(account, gpu))
 			return false;
 	}
@@ -142,7 +140,7 @@ static void list_wants(struct look *look)
 		*new_unit(look) = (struct sl_node_unit){.client = client,
 			.gpus = gpus,
 			.coming = client->returns,
-			.place = {.entitled = is_within_request(client),
+			.place = {.entitled = is_within_request(client, gpus),
 				.promoted = client->member->promoted,
 				.priority = client->member->priority,
 				.since = sl_node_wants_since(client),
