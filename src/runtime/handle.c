@@ -170,7 +170,11 @@ static void end(struct sl_handle *handle)
 		handle->on_end(handle);
 	if (handle->held_bytes)
 		sl_held_drop(handle->gpu, handle->held_bytes);
-	if (handle->gpu)
+	sl_handle_clear(handle);
+	if (handle->evicted)
+		sl_passed_free_evicted(
+			handle->gpu, handle->charged_bytes, handle->charge_flags);
+	else if (handle->gpu)
 		sl_passed_free(handle->gpu, handle->charged_bytes, handle->charge_flags);
 	else
 		(void)sl_hidden_changed(CUDA_SUCCESS);
@@ -440,6 +444,7 @@ void sl_mappings_drop(struct sl_link *taken)
 		sl_extents_unpromise(&mappings);
 		handle->users++;
 		drop_lock();
+		sl_mapping_clear(mapping);
 		free(mapping->accesses);
 		free(mapping);
 		sl_handle_leave(handle);
@@ -590,6 +595,16 @@ void sl_range_put_back(struct sl_range *range)
 void sl_range_drop(struct sl_range *range)
 {
 	sl_range_discard(range);
+}
+
+void sl_handle_each(void (*on_each)(struct sl_handle *handle, void *arg), void *arg)
+{
+	take_lock();
+	for (size_t i = 0; i < bucket_count; i++) {
+		sl_list_foreach (link, &buckets[i])
+			on_each(SL_LIST_ENTRY(link, struct sl_handle, bucket), arg);
+	}
+	drop_lock();
 }
 
 struct sl_handle_counts sl_handle_count(void)

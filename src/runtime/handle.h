@@ -23,9 +23,11 @@
 
 #include "base/cuda_types.h"
 #include "base/list.h"
+#include "runtime/cargo.h"
 #include "runtime/extents.h"
 
 struct sl_gpu;
+struct sl_pieces;
 
 enum sl_handle_kind {
 	SL_HANDLE_DEVICE = 1,
@@ -60,9 +62,14 @@ struct sl_handle {
 		references; /* the program's; of the driver's there is one as long as there are any */
 	uint32_t bound; /* to multicast objects */
 	uint32_t users; /* threads in a call with it */
-	/* On the host: neither it nor any of its mappings is in the driver. Written while the control lock is
-	 * closed, read inside. */
+	/* On the host: neither it nor any of its mappings is in the driver, but for what `made` and `there` say of
+	 * one that stayed half-way. Written while the control lock is closed, read inside (handle_swap.c). */
 	bool evicted;
+	bool made; /* evicted, and the driver has `real` nevertheless */
+	CUmemGenericAllocationHandle
+		lent;    /* a reference of ours to it, for the while; 0: none */
+	CUdeviceptr own; /* a mapping of ours, for copies; 0: none */
+	struct sl_cargo cargo;
 	struct sl_link mappings;
 	struct sl_link
 		bindings; /* of a multicast object: what is bound to it (multicast.c) */
@@ -85,6 +92,7 @@ struct sl_mapping {
 	struct sl_handle *handle;
 	uint64_t offset;
 	unsigned long long flags;
+	bool there; /* the handle is evicted, and the driver has this nevertheless */
 	struct sl_access *accesses; /* locations without access have no row */
 	uint32_t access_count;
 };
@@ -169,6 +177,17 @@ struct sl_range *sl_range_take(uint64_t address);
 void sl_range_put_back(struct sl_range *range);
 /* The driver has freed it. */
 void sl_range_drop(struct sl_range *range);
+
+/* --- for the mover, inside the closed control lock (handle_swap.c) ------------------------------ */
+
+/* The handles charged to the GPU that are in that state and may leave, or must come back. */
+void sl_handles_to_pieces(
+	struct sl_pieces *pieces, const struct sl_gpu *gpu, enum sl_where where);
+/* Calls on_each for every handle, under the lock. */
+void sl_handle_each(void (*on_each)(struct sl_handle *handle, void *arg), void *arg);
+/* What the driver still has of one that stayed half-way goes. Nobody knows the handle, or the mapping, any more. */
+void sl_handle_clear(struct sl_handle *handle);
+void sl_mapping_clear(struct sl_mapping *mapping);
 
 /* Counts of what there is; for tests. */
 struct sl_handle_counts {

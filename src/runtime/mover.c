@@ -7,7 +7,10 @@
  * whatever fails, it ends either resident or evicted, and what it is the books say.
  */
 #include "runtime/mover.h"
+#include "runtime/device.h"
+#include "runtime/handle.h"
 #include "runtime/haul.h"
+#include "runtime/hooks.h"
 #include "runtime/memory.h"
 #include "runtime/piece.h"
 #include "runtime/prove.h"
@@ -56,10 +59,13 @@ static bool is_stopped(const struct job *job)
 
 /* --- where copies are made ----------------------------------------------------------------------- */
 
-/* A context of the device, not broken, which nobody destroys now: that needs the gate open. */
-static CUcontext find_context(const struct sl_gpu *gpu, bool *broken)
+#define CONTEXTS_MAX 64
+
+/* Of spaces first: those are of the GPU and in use. Then all that are known. Nobody destroys one now: that needs the
+ * control lock. */
+static size_t list_contexts(const struct sl_gpu *gpu, CUcontext *out, bool *broken)
 {
-	CUcontext found = NULL;
+	size_t count = 0;
 
 	*broken = false;
 	sl_books_lock();
@@ -68,32 +74,48 @@ static CUcontext find_context(const struct sl_gpu *gpu, bool *broken)
 
 		if (space->gpu != gpu || space->held)
 			continue;
-		if (__atomic_load_n(&space->broken, __ATOMIC_RELAXED)) {
+		if (__atomic_load_n(&space->broken, __ATOMIC_RELAXED))
 			*broken = true;
-			continue;
-		}
-		found = space->ctx;
-		break;
+		else if (count < CONTEXTS_MAX)
+			out[count++] = space->ctx;
 	}
 	sl_books_unlock();
+	return count + sl_prove_contexts(out + count, CONTEXTS_MAX - count);
+}
+
+static bool is_on(CUcontext ctx, const struct sl_gpu *gpu)
+{
+	CUcontext popped;
+	CUdevice dev = -1;
+	bool found;
+
+	if (sl_real.cuCtxPushCurrent_v2(ctx) != CUDA_SUCCESS)
+		return false;
+	found = sl_real.cuCtxGetDevice(&dev) == CUDA_SUCCESS && sl_device_gpu(dev) == gpu;
+	(void)sl_real.cuCtxPopCurrent_v2(&popped);
 	return found;
 }
 
+/* In the first context that lets us. */
 static bool open_haul(struct job *job)
 {
+	CUcontext contexts[CONTEXTS_MAX];
 	bool broken;
-	CUcontext ctx = find_context(job->gpu, &broken);
-	CUresult r;
+	size_t count = list_contexts(job->gpu, contexts, &broken);
+	CUresult r = CUDA_SUCCESS;
 
-	if (!ctx) {
-		fail(job, broken ? SL_WIRE_SWAP_BROKEN : SL_WIRE_SWAP_NOTHING,
-			CUDA_SUCCESS);
-		return false;
+	for (size_t i = 0; i < count; i++) {
+		if (!is_on(contexts[i], job->gpu))
+			continue;
+		r = sl_haul_open(&job->haul, contexts[i]);
+		if (r == CUDA_SUCCESS)
+			return true;
 	}
-	r = sl_haul_open(&job->haul, ctx);
-	if (r != CUDA_SUCCESS)
+	if (r != CUDA_SUCCESS && !broken)
 		fail_driver(job, r);
-	return r == CUDA_SUCCESS;
+	else
+		fail(job, broken ? SL_WIRE_SWAP_BROKEN : SL_WIRE_SWAP_NOTHING, r);
+	return false;
 }
 
 /* --- evicting --------------------------------------------------------------------------------------- */
@@ -230,13 +252,20 @@ static uint64_t resident_bytes(struct sl_gpu *gpu)
 	return bytes;
 }
 
+static void list_pieces(
+	struct sl_pieces *pieces, const struct sl_gpu *gpu, enum sl_where where)
+{
+	sl_pieces_of_blocks(pieces, gpu, where);
+	sl_handles_to_pieces(pieces, gpu, where);
+}
+
 /* All that could leave, with addresses, in the order in which as much as is wanted is to leave. */
 static void pick(struct job *job, struct sl_pieces *pieces, uint64_t bytes)
 {
 	CUresult r = CUDA_SUCCESS;
 	size_t i = 0;
 
-	sl_pieces_of_blocks(pieces, job->gpu, SL_RESIDENT);
+	list_pieces(pieces, job->gpu, SL_RESIDENT);
 	for (; i < pieces->count && r == CUDA_SUCCESS; i++)
 		if (pieces->at[i].kind->prepare)
 			r = pieces->at[i].kind->prepare(&pieces->at[i]);
@@ -336,7 +365,9 @@ static void finish_in(struct job *job, struct sl_piece *piece)
 		job->out->zero_bytes += piece->bytes;
 	else
 		job->out->moved_bytes += piece->bytes;
-	stays(piece);
+	if (piece->kind->arrive)
+		piece->kind->arrive(piece);
+	set_where(cargo, SL_RESIDENT);
 	sl_session_evicted(job->gpu, -(int64_t)piece->bytes);
 	sl_step(C_RETURNED);
 }
@@ -348,7 +379,7 @@ void sl_mover_restore(struct sl_gpu *gpu, struct sl_moved *out)
 
 	memset(out, 0, sizeof(*out));
 	sl_store_begin();
-	sl_pieces_of_blocks(&pieces, gpu, SL_EVICTED);
+	list_pieces(&pieces, gpu, SL_EVICTED);
 	if (pieces.count && open_haul(&job)) {
 		run(&job, &pieces, begin_in, finish_in);
 		sl_haul_close(&job.haul);
@@ -364,7 +395,7 @@ uint64_t sl_mover_evictable(struct sl_gpu *gpu)
 	struct sl_pieces pieces = {0};
 	uint64_t bytes;
 
-	sl_pieces_of_blocks(&pieces, gpu, SL_RESIDENT);
+	list_pieces(&pieces, gpu, SL_RESIDENT);
 	bytes = sl_pieces_bytes(&pieces);
 	free(pieces.at);
 	return bytes;

@@ -308,6 +308,18 @@ void sl_passed_free(struct sl_gpu *gpu, uint64_t bytes, uint32_t flags)
 	errno = saved_errno;
 }
 
+void sl_passed_free_evicted(struct sl_gpu *gpu, uint64_t bytes, uint32_t flags)
+{
+	struct account *account;
+
+	(void)pthread_mutex_lock(&lock);
+	account = account_of(gpu, flags);
+	uncount(account, bytes);
+	account->charged_bytes = sl_sub_sat(account->charged_bytes, bytes);
+	(void)pthread_mutex_unlock(&lock);
+	sl_session_freed_evicted(gpu, bytes);
+}
+
 static bool trim_account(struct sl_gpu *gpu, struct account *account, uint32_t flags)
 {
 	uint64_t surplus;

@@ -46,6 +46,8 @@ SL_MUST_CHECK bool sl_passed_again(struct sl_passed *passed, CUresult *result);
 void sl_passed_settle(struct sl_passed *passed, uint64_t used_bytes);
 /* So many bytes that were settled before are gone. flags as they were asked with. */
 void sl_passed_free(struct sl_gpu *gpu, uint64_t bytes, uint32_t flags);
+/* The same of a whole handle of so many grains that is on the host: nothing of the GPU is spare after it. */
+void sl_passed_free_evicted(struct sl_gpu *gpu, uint64_t bytes, uint32_t flags);
 /* What is charged beyond what exists goes, the spare grains too. False: there was nothing. */
 bool sl_passed_trim(void);
 bool sl_passed_has_spare(void);

@@ -18,8 +18,10 @@ struct sl_piece_kind {
 	/* Off the GPU, and back, with an address for copies: as sl_backing_detach and sl_backing_attach. */
 	CUresult (*detach)(struct sl_piece *piece, bool *absent);
 	CUresult (*attach)(struct sl_piece *piece);
-	/* It stays on the GPU, copies are over: what was there for them goes. NULL: nothing was. */
+	/* It stays on the GPU, copies are over: what was there for them goes. Twice does no harm. NULL: nothing was. */
 	void (*settle)(struct sl_piece *piece);
+	/* The same for one that has come back: it is as it was before it left. NULL: as settle. */
+	void (*arrive)(struct sl_piece *piece);
 };
 
 /* The order in which they leave: what need not cross the link goes first. */

@@ -246,6 +246,21 @@ void sl_prove_unhold(CUcontext ctx, bool gone)
 	free(c);
 }
 
+size_t sl_prove_contexts(CUcontext *out, size_t room)
+{
+	size_t count = 0;
+
+	(void)pthread_mutex_lock(&lock);
+	sl_list_foreach (link, &contexts) {
+		const struct context *c = SL_LIST_ENTRY(link, struct context, link);
+
+		if (!c->held && count < room)
+			out[count++] = c->ctx;
+	}
+	(void)pthread_mutex_unlock(&lock);
+	return count;
+}
+
 void sl_prove_forget(void)
 {
 	(void)pthread_mutex_init(&lock, NULL);

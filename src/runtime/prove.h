@@ -38,6 +38,8 @@ void sl_prove_created(CUcontext ctx);
 void sl_prove_hold(CUcontext ctx);
 void sl_prove_unhold(CUcontext ctx, bool gone);
 
+/* All that are known and not about to go, in order of their creation, at most `room`. Returns how many. */
+size_t sl_prove_contexts(CUcontext *out, size_t room);
 /* In the child of a fork. */
 void sl_prove_forget(void);
 

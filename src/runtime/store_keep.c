@@ -9,6 +9,7 @@
 #include "runtime/futex.h"
 #include "runtime/hooks.h"
 #include "runtime/libc.h"
+#include "runtime/prove.h"
 #include "runtime/session_state.h"
 #include "runtime/space.h"
 #include "runtime/store_state.h"
@@ -50,6 +51,8 @@ static CUcontext find_context(void)
 		break;
 	}
 	sl_books_unlock();
+	if (!found)
+		(void)sl_prove_contexts(&found, 1);
 	return found;
 }
 
