@@ -49,10 +49,8 @@ static CUresult created(CUcontext *ctx, CUdevice dev, CUresult result)
 
 	if (result != CUDA_SUCCESS || !have_say())
 		return result;
-	sl_prove_created(*ctx);
 	gpu = sl_device_gpu(dev);
-	if (gpu)
-		sl_hasher_context(*ctx, dev);
+	sl_prove_created(*ctx, gpu ? dev : -1);
 	if (gpu)
 		sl_session_measure(gpu, MEASURE_WAIT_NS);
 	return result;
@@ -107,7 +105,7 @@ SL_EXPORT CUresult cuCtxFromGreenCtx(CUcontext *ctx, CUgreenCtx green)
 	CUresult result = sl_real.cuCtxFromGreenCtx(ctx, green);
 
 	if (result == CUDA_SUCCESS && have_say())
-		sl_prove_created(*ctx);
+		sl_prove_created(*ctx, -1);
 	return result;
 }
 
@@ -159,11 +157,12 @@ static struct sl_space *hold(CUcontext dying, CUcontext ctx, bool hide)
 
 	sl_prove_hold(dying);
 	space = sl_memory_hold(ctx, hide);
-	sl_control_enter();
-	if (dying) {
+	/* Its thread may be about to enter the control lock. */
+	if (dying)
 		sl_hasher_drop_context(dying);
+	sl_control_enter();
+	if (dying)
 		sl_store_drop_context(dying);
-	}
 	return space;
 }
 
@@ -174,8 +173,7 @@ static struct sl_space *hold(CUcontext dying, CUcontext ctx, bool hide)
 static void destroyed(CUcontext ctx, struct sl_space *space, bool gone)
 {
 	if (!gone) {
-		if (space)
-			sl_hasher_context(ctx, space->dev);
+		sl_prove_hash(ctx);
 		sl_memory_unhold(space);
 		sl_control_leave();
 		return;

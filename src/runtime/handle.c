@@ -515,6 +515,26 @@ bool sl_mappings_access(
 	return found;
 }
 
+bool sl_mapping_find(uint64_t address, struct sl_mapping_info *out)
+{
+	const struct sl_mapping *mapping;
+	bool found;
+
+	take_lock();
+	mapping = mapping_from(address);
+	found = mapping && mapping->extent.address <= address;
+	if (found)
+		*out = (struct sl_mapping_info){
+			.address = mapping->extent.address,
+			.bytes = mapping->extent.bytes,
+			.id = mapping->handle->id,
+			.prop = mapping->handle->prop,
+			.kind = mapping->handle->kind,
+		};
+	drop_lock();
+	return found;
+}
+
 bool sl_mappings_next(uint64_t end, uint64_t *address, uint64_t *bytes)
 {
 	const struct sl_mapping *mapping;

@@ -162,6 +162,15 @@ void sl_mappings_allow(uint64_t address, uint64_t bytes, const CUmemAccessDesc *
 /* The access that `where` has to the mapping at address, as the driver would tell. False: nothing is mapped there. */
 bool sl_mappings_access(
 	uint64_t address, const CUmemLocation *where, unsigned long long *flags);
+/* What queries about an address are answered with. */
+struct sl_mapping_info {
+	uint64_t address, bytes;
+	uint64_t id; /* of the handle: stays the same when that is made anew */
+	CUmemAllocationProp prop;
+	enum sl_handle_kind kind;
+};
+/* False: nothing of the program's is mapped there. */
+SL_MUST_CHECK bool sl_mapping_find(uint64_t address, struct sl_mapping_info *out);
 /* The mapping after `address` that the range touches: *address and *bytes become its own. */
 bool sl_mappings_next(uint64_t end, uint64_t *address, uint64_t *bytes);
 

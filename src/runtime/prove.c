@@ -9,6 +9,7 @@
 #include "runtime/agent.h"
 #include "runtime/futex.h"
 #include "runtime/gate.h"
+#include "runtime/hash.h"
 #include "runtime/hooks.h"
 #include "runtime/libc.h"
 #include "runtime/settle.h"
@@ -23,6 +24,7 @@
 struct context {
 	struct sl_link link;
 	CUcontext ctx;
+	CUdevice dev;
 	uint32_t round;    /* of the proof that saw it last */
 	bool inside;       /* the thread is in the driver with it */
 	unsigned int held; /* threads that may destroy it */
@@ -33,7 +35,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct sl_link contexts = SL_LIST_INIT(contexts);
 static bool forgot_one; /* no memory for a context: nothing can be proved any more */
 static struct sl_proof proof;
-static bool started;
+static bool started, hashes;
 static uint32_t rounds;
 /* Atomic. */
 static uint32_t wanted; /* futex: counts proofs asked for */
@@ -193,20 +195,49 @@ int sl_prove_idle(sl_ns deadline_ns, const uint32_t *stop)
 	}
 }
 
-void sl_prove_created(CUcontext ctx)
+void sl_prove_created(CUcontext ctx, CUdevice dev)
 {
 	struct context *new = calloc(1, sizeof(*new));
+	bool hash;
 
 	(void)pthread_mutex_lock(&lock);
 	if (!new)
 		forgot_one = true;
 	else if (!find(ctx)) {
 		new->ctx = ctx;
+		new->dev = dev;
 		sl_list_push_tail(&contexts, &new->link);
 		new = NULL;
 	}
+	hash = hashes && dev >= 0;
 	(void)pthread_mutex_unlock(&lock);
 	free(new);
+	if (hash)
+		sl_hasher_context(ctx, dev);
+}
+
+void sl_prove_hash_all(void)
+{
+	(void)pthread_mutex_lock(&lock);
+	sl_list_foreach (link, &contexts) {
+		struct context *c = SL_LIST_ENTRY(link, struct context, link);
+
+		if (!hashes && c->dev >= 0 && !c->held)
+			sl_hasher_context(c->ctx, c->dev);
+	}
+	hashes = true;
+	(void)pthread_mutex_unlock(&lock);
+}
+
+void sl_prove_hash(CUcontext ctx)
+{
+	struct context *c;
+
+	(void)pthread_mutex_lock(&lock);
+	c = find(ctx);
+	if (c && hashes && c->dev >= 0 && !c->held)
+		sl_hasher_context(c->ctx, c->dev);
+	(void)pthread_mutex_unlock(&lock);
 }
 
 void sl_prove_hold(CUcontext ctx)
@@ -265,7 +296,7 @@ void sl_prove_forget(void)
 {
 	(void)pthread_mutex_init(&lock, NULL);
 	sl_list_init(&contexts);
-	forgot_one = started = false;
+	forgot_one = started = hashes = false;
 	proof = (struct sl_proof){0};
 	wanted = ended = rounds = 0;
 }

@@ -32,8 +32,12 @@ enum sl_prove_outcome {
 /* A proof that begins after this was called: returns when it has ended. */
 SL_MUST_CHECK int sl_prove_idle(sl_ns deadline_ns, const uint32_t *stop);
 
-/* A context there is now; twice does no harm. */
-void sl_prove_created(CUcontext ctx);
+/* A context there is now, on dev (-1: one that is not ours to swap); twice does no harm. */
+void sl_prove_created(CUcontext ctx, CUdevice dev);
+/* Memory may be moved from now on: contexts there are, and those to come, get the hash (hash.h). */
+void sl_prove_hash_all(void);
+/* The same of one that was to be destroyed and is still there. */
+void sl_prove_hash(CUcontext ctx);
 /* Before a call that may destroy it: returns when no proof is inside. NULL: nothing. */
 void sl_prove_hold(CUcontext ctx);
 void sl_prove_unhold(CUcontext ctx, bool gone);

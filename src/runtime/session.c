@@ -16,6 +16,7 @@
 #include "runtime/offer.h"
 #include "runtime/open.h"
 #include "runtime/pids.h"
+#include "runtime/prove.h"
 #include "runtime/store.h"
 #include "runtime/swap.h"
 
@@ -341,7 +342,10 @@ static int handle(const union sl_msg *msg, struct sl_wire_fds *fds)
 		return SL_SESSION_OK;
 	case SL_MSG_IPC_OPENED: sl_open_on_opened(&msg->ipc_opened); return SL_SESSION_OK;
 	case SL_MSG_IPC_TAKE: sl_open_on_take(&msg->ipc_take, fds); return SL_SESSION_OK;
-	case SL_MSG_STORE: sl_store_on_store(&msg->store, fds); return SL_SESSION_OK;
+	case SL_MSG_STORE:
+		sl_store_on_store(&msg->store, fds);
+		sl_prove_hash_all();
+		return SL_SESSION_OK;
 	case SL_MSG_TRIM: sl_store_on_trim(&msg->trim); return SL_SESSION_OK;
 	case SL_MSG_GATE:
 	case SL_MSG_PROBE:

@@ -59,6 +59,7 @@ static uint32_t wanted;  /* futex: counts reasons to look */
 static uint32_t stop;    /* the order that is carried out is not needed any more */
 static bool out;         /* something is on the host, or may be in a moment */
 static uint32_t keepers; /* threads that need all of it to stay for a moment */
+static uint32_t trips;   /* how often `out` was set */
 static bool alone;       /* the daemon is too old to order anything back */
 /* The swap thread's. */
 static bool gate_closed;
@@ -246,6 +247,7 @@ static void evict(const struct order *order)
 		return;
 	}
 	drained_ns = sl_clock_now();
+	__atomic_fetch_add(&trips, 1, __ATOMIC_ACQ_REL);
 	__atomic_store_n(&out, true, __ATOMIC_RELEASE);
 	sl_swap_mover.evict(gpu, order->bytes, &stop, &moved);
 	answer(order, outcome_of(&moved), &moved, drained_ns);
@@ -495,6 +497,11 @@ void sl_swap_joined(bool knows_swap)
 bool sl_swap_is_out(void)
 {
 	return __atomic_load_n(&out, __ATOMIC_ACQUIRE);
+}
+
+uint32_t sl_swap_trips(void)
+{
+	return __atomic_load_n(&trips, __ATOMIC_ACQUIRE);
 }
 
 void sl_swap_nothing_left(void)

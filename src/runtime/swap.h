@@ -43,6 +43,8 @@ void sl_swap_nothing_left(void);
 
 /* Is anything of this process on the host, or on its way? One load. */
 bool sl_swap_is_out(void);
+/* Counts how often that has become so: what the driver says in between may be about memory that was not there. */
+uint32_t sl_swap_trips(void);
 /* For a call that needs memory to be on the GPU, without being a submission: as sl_gate_enter and
  * sl_gate_leave; the daemon is told that somebody waits. No lock may be held, nor the control lock, and
  * inside nobody waits for the daemon. */
