@@ -135,6 +135,19 @@ uint64_t swap_physical(const struct swap_rules *r, uint32_t gpu)
 	return sum;
 }
 
+uint64_t swap_leaving(const struct swap_rules *r)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t gpu = 0; gpu < SWAP_GPUS; gpu++) {
+		for (uint32_t i = 0; i < SWAP_PARTIES; i++) {
+			if (r->party[i].used && r->party[i].alive)
+				sum += swap_party_leaving(&r->party[i], gpu);
+		}
+	}
+	return sum;
+}
+
 uint64_t swap_evicted(const struct swap_rules *r, uint64_t workload)
 {
 	uint64_t sum = 0;
@@ -204,6 +217,20 @@ uint64_t swap_i2(const struct swap_rules *r)
 	return sum;
 }
 
+uint64_t swap_unclaimed(const struct swap_rules *r, uint32_t gpu)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < SWAP_MEMBERS; i++) {
+		const struct swap_member *m = &r->member[i];
+
+		if (m->used)
+			sum += sl_sub_sat(
+				swap_request(m, gpu), swap_resident(r, m->id, gpu));
+	}
+	return sum;
+}
+
 uint64_t swap_made(const struct swap_rules *r)
 {
 	uint64_t sum = 0;
@@ -226,25 +253,62 @@ bool swap_is_spread(const struct swap_member *m)
 	return m->mask & (m->mask - 1);
 }
 
+static sl_ns cost_of(const struct swap_rules *r, uint32_t gpu, uint64_t bytes)
+{
+	uint64_t out = r->link_out[gpu] ? r->link_out[gpu] : 8 * SL_GIB;
+	uint64_t in = r->link_in[gpu] ? r->link_in[gpu] : 8 * SL_GIB;
+
+	return (sl_ns)(1e9 * ((double)bytes / (double)out + (double)bytes / (double)in));
+}
+
+sl_ns swap_party_cost(const struct swap_rules *r, const struct swap_party *p, uint32_t gpu)
+{
+	return cost_of(r, gpu,
+		sl_sub_sat(p->backing[gpu] - p->evicted[gpu], p->held[gpu]));
+}
+
 sl_ns swap_cost(const struct swap_rules *r, uint64_t workload)
 {
-	double seconds = 0;
+	sl_ns sum = 0;
 
 	for (uint32_t gpu = 0; gpu < SWAP_GPUS; gpu++) {
-		uint64_t bytes = 0;
-
 		for (uint32_t i = 0; i < SWAP_PARTIES; i++) {
 			const struct swap_party *p = &r->party[i];
 
 			if (p->used && p->alive && p->workload == workload)
-				bytes += p->backing[gpu];
+				sum += cost_of(r, gpu,
+					sl_sub_sat(p->backing[gpu], p->held[gpu]));
 		}
-		seconds += (double)bytes / (double)(r->link_out[gpu] ? r->link_out[gpu]
-								     : 8 * SL_GIB) +
-			   (double)bytes / (double)(r->link_in[gpu] ? r->link_in[gpu]
-								    : 8 * SL_GIB);
 	}
-	return (sl_ns)(seconds * 1e9);
+	return sum;
+}
+
+/* --- turns --- */
+
+/* Its turn begins once nobody of it waits to come back. */
+static void may_begin_turn(struct swap_rules *r, uint64_t workload)
+{
+	struct swap_member *m = swap_member_of(r, workload);
+
+	for (uint32_t i = 0; i < SWAP_PARTIES; i++) {
+		const struct swap_party *p = &r->party[i];
+
+		if (p->used && p->alive && p->workload == workload &&
+			swap_party_evicted(p) && (p->wants || p->comes))
+			return;
+	}
+	if (m)
+		m->turn_began = r->now;
+}
+
+/* Some of it was on the host: is all of it back? */
+static void look_if_whole(struct swap_rules *r, struct swap_party *p, bool was_out)
+{
+	if (!was_out || swap_party_evicted(p))
+		return;
+	p->comes = p->resumed = false;
+	p->resident_at = r->now;
+	may_begin_turn(r, p->workload);
 }
 
 /* --- events --- */
@@ -318,7 +382,7 @@ static void on_exit(struct swap_rules *r, struct swap_party *p)
 	}
 	memset(p->demand, 0, sizeof(p->demand));
 	p->order = 0;
-	p->alive = p->wants = p->expected = p->comes = false;
+	p->alive = p->wants = p->expected = p->comes = p->resumed = false;
 	p->store = 0;
 	forget_if_gone(r, p);
 	r->contest++;
@@ -383,9 +447,12 @@ static void on_freed(struct swap_rules *r, struct swap_party *p, const struct sl
 	uint64_t bytes = sl_min_u64(e->freed.bytes,
 		e->freed.evicted ? p->evicted[gpu] : p->backing[gpu] - p->evicted[gpu]);
 
+	bool was_out = swap_party_evicted(p) > 0;
+
 	p->backing[gpu] -= bytes;
 	if (e->freed.evicted)
 		p->evicted[gpu] -= bytes;
+	look_if_whole(r, p, was_out);
 	p->held[gpu] = sl_min_u64(p->held[gpu], p->backing[gpu]);
 	r->contest++;
 }
@@ -393,13 +460,16 @@ static void on_freed(struct swap_rules *r, struct swap_party *p, const struct sl
 static void on_done(struct swap_rules *r, struct swap_party *p, const struct sl_event *e)
 {
 	uint32_t gpu = e->done.gpu;
+	bool was_out;
 
 	if (gpu >= SWAP_GPUS || !(r->present_mask >> gpu & 1))
 		return;
+	was_out = swap_party_evicted(p) > 0;
 	p->evicted[gpu] = sl_min_u64(e->done.evicted_bytes, p->backing[gpu]);
 	if (p->order != e->done.order)
 		return;
 	p->order = 0;
+	look_if_whole(r, p, was_out);
 	if (!p->is_restore && e->done.outcome == SL_SWAP_OK)
 		p->refusals = 0;
 	else if (!p->is_restore && e->done.outcome == SL_SWAP_REFUSED &&
@@ -518,6 +588,8 @@ static void gpu_event(struct swap_rules *r, const struct sl_event *e)
 static void party_event(
 	struct swap_rules *r, struct swap_party *p, const struct sl_event *e)
 {
+	struct swap_member *m = swap_member_of(r, p->workload);
+
 	switch (e->type) {
 	case SL_EVENT_CLIENT_REPORT:
 		p->backing[e->client_report.gpu] = e->client_report.bytes;
@@ -528,7 +600,11 @@ static void party_event(
 		p->evicted[e->client_evicted.gpu] = sl_min_u64(
 			e->client_evicted.bytes, p->backing[e->client_evicted.gpu]);
 		break;
-	case SL_EVENT_CLIENT_REPORTED: p->expected = false; break;
+	case SL_EVENT_CLIENT_REPORTED:
+		p->expected = false;
+		if (m && !m->turn_began)
+			m->turn_began = r->now;
+		break;
 	case SL_EVENT_CLIENT_EXIT: on_exit(r, p); break;
 	case SL_EVENT_ASK: on_ask(r, p, e); break;
 	case SL_EVENT_COMMIT: on_commit(r, p, e); break;

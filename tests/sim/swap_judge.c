@@ -204,19 +204,6 @@ static bool is_moved(const struct swap_rules *r, const struct swap_member *m)
 	return false;
 }
 
-/* All of it is on the GPUs and stays there: its turn. */
-static void judge_whole(struct swap_rules *r, struct swap_member *m)
-{
-	bool has = false;
-
-	for (uint32_t gpu = 0; gpu < SWAP_GPUS; gpu++)
-		has |= swap_use(r, m->id, gpu) > 0;
-	if (!has || swap_evicted(r, m->id) || is_moved(r, m))
-		m->whole_since = 0;
-	else if (!m->whole_since)
-		m->whole_since = r->now;
-}
-
 /* What fits together runs together: nobody stays on the host when there is room for all that wait. */
 static void judge_fit(struct swap_rules *r, const struct swap_party *p)
 {
@@ -250,7 +237,6 @@ void swap_rules_after(struct swap_rules *r, const struct sl_node *node)
 		if (!m->used)
 			continue;
 		r->wanting += swap_member_wants(r, m);
-		judge_whole(r, m);
 		if (m->removed)
 			continue;
 		judge_residency(r, node, m);
@@ -344,7 +330,7 @@ void swap_rules_print(const struct swap_rules *r, FILE *out)
 			m->id, m->mask, m->request, m->limit, (int)m->priority, m->flags,
 			(unsigned)m->residency, m->parked ? ", parked" : "",
 			m->resuming ? ", resuming" : "", m->removed ? ", removed" : "",
-			(double)m->whole_since / 1e9, (double)m->wants_since / 1e9);
+			(double)m->turn_began / 1e9, (double)m->wants_since / 1e9);
 		for (uint32_t n = 0; n < SWAP_PARTIES; n++) {
 			const struct swap_party *p = &r->party[n];
 

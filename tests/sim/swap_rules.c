@@ -31,7 +31,7 @@ void swap_rules_init(struct swap_rules *r)
 bool swap_party_wants(const struct swap_party *p)
 {
 	return p->used && p->alive && swap_party_evicted(p) &&
-	       (p->wants || swap_party_asks(p));
+	       (p->wants || p->resumed || swap_party_asks(p));
 }
 
 bool swap_member_waits(const struct swap_rules *r, const struct swap_member *m)
@@ -79,6 +79,18 @@ static bool member_asks_entitled(const struct swap_rules *r, const struct swap_m
 	return false;
 }
 
+/* It wants to come back, and all that it has and asks for is within its request. */
+static bool wants_entitled(const struct swap_rules *r, const struct swap_member *m)
+{
+	if (!swap_member_wants(r, m))
+		return false;
+	for (uint32_t gpu = 0; gpu < SWAP_GPUS; gpu++) {
+		if (swap_use(r, m->id, gpu) > swap_request(m, gpu))
+			return false;
+	}
+	return true;
+}
+
 /* All that is wanted on the GPU by those who wait. */
 uint64_t swap_needs(const struct swap_rules *r, uint32_t gpu)
 {
@@ -115,12 +127,12 @@ bool swap_recovers(const struct swap_rules *r)
 	return false;
 }
 
-/* How long it has done nothing, as far as the node was told. */
+/* How long it has done nothing since it is back, as far as the node was told. */
 sl_ns swap_idle_of(const struct swap_rules *r, const struct swap_party *p)
 {
-	if (p->pulse_idles && p->pulse_at >= p->worked_at)
-		return p->pulse_idle + (r->now - p->pulse_at);
-	return 0;
+	if (!p->pulse_idles || p->pulse_at < p->worked_at)
+		return 0;
+	return sl_min_u64(p->pulse_idle + (r->now - p->pulse_at), r->now - p->resident_at);
 }
 
 /* --- actions --- */
@@ -186,6 +198,12 @@ static void on_note(struct swap_rules *r, const struct sl_action *a)
 	else
 		m->parked = m->resuming = false;
 	r->contest++;
+	for (uint32_t i = 0; m && i < SWAP_PARTIES; i++) {
+		struct swap_party *p = &r->party[i];
+
+		if (p->used && p->alive && p->workload == m->id)
+			p->resumed = swap_party_evicted(p) > 0;
+	}
 	for (uint32_t i = 0; m && i < SWAP_MEMBERS; i++) {
 		const struct swap_member *other = &r->member[i];
 
@@ -213,6 +231,7 @@ static void on_grant(struct swap_rules *r, const struct sl_action *a)
 	struct swap_demand *d = demand_of(p, a->grant.ask);
 	struct swap_member *m = p ? swap_member_of(r, p->workload) : NULL;
 	uint32_t gpu = a->grant.gpu;
+	uint64_t had = 0;
 	bool entitled;
 
 	if (!d || d->epoch || !m || !p->alive) {
@@ -235,6 +254,10 @@ static void on_grant(struct swap_rules *r, const struct sl_action *a)
 			r, "GRANT to client %" PRIu64 " of a parked workload", p->id);
 	if (swap_recovers(r))
 		swap_rules_fail(r, "GRANT before all clients have reported");
+	for (uint32_t i = 0; i < SWAP_GPUS; i++)
+		had += swap_use(r, m->id, i);
+	if (!had)
+		m->turn_began = r->now;
 	d->epoch = a->grant.epoch;
 	if (swap_use(r, m->id, gpu) > m->limit)
 		swap_rules_fail(
@@ -334,39 +357,50 @@ static void on_deny(struct swap_rules *r, const struct sl_action *a)
 	d->used = false;
 }
 
-/* The rules of turns, for a busy victim that is taken for another workload. */
+/* The rules of turns, for a busy victim that is taken for another workload. A microsecond is for rounding. */
 static void judge_turn(struct swap_rules *r, const struct swap_party *p,
-	const struct swap_member *m, const struct swap_member *other)
+	const struct swap_member *m, const struct swap_member *other, uint32_t gpu)
 {
 	sl_ns cost = swap_cost(r, m->id);
-	sl_ns first = sl_max_u64(20 * SL_MS, cost);
+	sl_ns part = sl_max_u64(20 * SL_MS, swap_party_cost(r, p, gpu));
 	sl_ns turn = sl_min_u64(r->turn_max, sl_max_u64(10 * cost, 200 * SL_MS));
-	sl_ns had = m->whole_since ? r->now - m->whole_since : 0;
-	bool bursts =
-		swap_resident(r, m->id, p->order_gpu) > swap_request(m, p->order_gpu);
+	sl_ns had = r->now - m->turn_began + SL_US;
+	bool entitled = member_asks_entitled(r, other) || wants_entitled(r, other);
 
-	if (swap_idle_of(r, p) >= 20 * SL_MS || swap_party_evicted(p) ||
-		!m->whole_since || other->priority > m->priority)
+	if ((p->proven && swap_idle_of(r, p) + SL_US >= part) || swap_party_evicted(p) ||
+		other->priority > m->priority || had >= turn)
 		return;
-	/* A microsecond for rounding. */
-	if (member_asks_entitled(r, other)) {
-		if (had + SL_US < first && had + SL_US < turn)
-			swap_rules_fail(r,
-				"workload %" PRIu64 " is taken %" PRIu64
-				" us into its turn, whose first part are %" PRIu64 " us",
-				m->id, swap_us(had), swap_us(first));
-		if (!bursts && had + SL_US < turn)
-			swap_rules_fail(r,
-				"workload %" PRIu64
-				", busy and within its request, is taken for a demand "
-				"before its turn is over",
-				m->id);
-	} else if (had + SL_US < turn) {
+	if (!entitled)
 		swap_rules_fail(r,
 			"busy workload %" PRIu64 " is taken %" PRIu64
 			" us into a turn of %" PRIu64 " us at least",
 			m->id, swap_us(had), swap_us(turn));
+	else if (swap_resident(r, m->id, gpu) <= swap_request(m, gpu))
+		swap_rules_fail(r,
+			"workload %" PRIu64
+			", busy and within its request, is taken before its turn is over",
+			m->id);
+	else if (r->now - sl_max_u64(m->turn_began, p->resident_at) + SL_US < part)
+		swap_rules_fail(r,
+			"workload %" PRIu64 " is taken %" PRIu64
+			" us into its turn, whose first part are %" PRIu64 " us",
+			m->id, swap_us(had), swap_us(part));
+}
+
+static bool has_burst(struct swap_rules *r, uint32_t gpu)
+{
+	for (uint32_t i = 0; i < SWAP_PARTIES; i++) {
+		const struct swap_party *p = &r->party[i];
+		const struct swap_member *m = swap_member_of(r, p->workload);
+
+		for (uint32_t n = 0; p->used && m && n < SWAP_GRANTS; n++) {
+			if (p->demand[n].used && !p->demand[n].epoch &&
+				p->demand[n].gpu == gpu &&
+				!swap_is_entitled(r, m, &p->demand[n]))
+				return true;
+		}
 	}
+	return false;
 }
 
 static void judge_reason(struct swap_rules *r, const struct sl_action *a,
@@ -405,7 +439,7 @@ static void judge_reason(struct swap_rules *r, const struct sl_action *a,
 			"client %" PRIu64
 			" is evicted from GPU %u though what leaves it already suffices",
 			p->id, gpu);
-	judge_turn(r, p, m, other);
+	judge_turn(r, p, m, other, gpu);
 }
 
 static void on_evict(struct swap_rules *r, const struct sl_action *a)
@@ -413,7 +447,10 @@ static void on_evict(struct swap_rules *r, const struct sl_action *a)
 	struct swap_party *p = swap_party_of(r, a->evict.client);
 	struct swap_member *m = p ? swap_member_of(r, p->workload) : NULL;
 	uint32_t gpu = a->evict.gpu;
-	uint64_t before = swap_i2(r), there;
+	uint64_t before = swap_i2(r), there, room = sl_sub_sat(r->pool, r->slack);
+	struct swap_member *other =
+		a->evict.other ? swap_member_of(r, a->evict.other) : NULL;
+	bool entitled;
 
 	r->evicts++;
 	if (!p || !p->alive || !m || gpu >= SWAP_GPUS) {
@@ -421,6 +458,7 @@ static void on_evict(struct swap_rules *r, const struct sl_action *a)
 			r, "EVICT of nobody (client %" PRIu64 ")", a->evict.client);
 		return;
 	}
+	entitled = other && (member_asks_entitled(r, other) || wants_entitled(r, other));
 	there = sl_sub_sat(p->backing[gpu] - p->evicted[gpu], p->held[gpu]);
 	if (p->order)
 		swap_rules_fail(r,
@@ -452,12 +490,18 @@ static void on_evict(struct swap_rules *r, const struct sl_action *a)
 	p->order_gpu = gpu;
 	p->is_restore = p->aborted = false;
 	p->order_at = r->now;
-	if (swap_i2(r) > sl_sub_sat(r->pool, r->slack) && swap_i2(r) > before)
+	/* The slack, and what is lent, are there so that who is entitled is never kept from an exchange. */
+	if (swap_evicted(r, 0) + swap_leaving(r) > r->pool)
+		swap_rules_fail(r,
+			"EVICT of client %" PRIu64 ": %" PRIu64
+			" bytes are then on the host, of %" PRIu64,
+			p->id, swap_evicted(r, 0) + swap_leaving(r), r->pool);
+	if (!entitled && swap_i2(r) > room && swap_i2(r) > before)
 		swap_rules_fail(r,
 			"I2: EVICT of client %" PRIu64
 			": evicted + leaving + overlap are then %" PRIu64
-			", the pool less its slack %" PRIu64,
-			p->id, swap_i2(r), sl_sub_sat(r->pool, r->slack));
+			", before %" PRIu64 ", of %" PRIu64,
+			p->id, swap_i2(r), before, room);
 	if (r->pool_member && swap_evicted(r, m->id) + p->order_bytes > r->pool_member)
 		swap_rules_fail(r,
 			"EVICT takes workload %" PRIu64 " above its bound on the host",
@@ -515,11 +559,13 @@ static bool is_ready(const struct swap_rules *r, const struct swap_member *m)
 static void judge_order(struct swap_rules *r, const struct swap_party *p,
 	const struct swap_member *m, uint32_t gpu)
 {
-	if (!r->quiet || swap_is_spread(m) || swap_party_asks(p) || !m->wants_since)
+	if (!r->quiet || swap_is_spread(m) || !is_ready(r, m) || !m->wants_since)
 		return;
 	for (uint32_t i = 0; i < SWAP_MEMBERS; i++) {
 		const struct swap_member *o = &r->member[i];
 
+		if (wants_entitled(r, m) && !wants_entitled(r, o))
+			continue;
 		if (!o->used || o == m || o->mask != m->mask || !o->wants_since ||
 			!swap_member_wants(r, o) || !is_ready(r, o) ||
 			out_of(r, o, gpu) > p->evicted[gpu])

@@ -37,7 +37,8 @@ struct swap_party {
 	uint64_t order, order_bytes;
 	uint32_t order_gpu;
 	bool is_restore, aborted,
-		comes; /* comes: from the first RESTORE until the last is done */
+		comes, resumed; /* comes: from the first RESTORE until the last is
+	                                        done; resumed: comes back unasked */
 	sl_ns order_at;
 	sl_ns refused_at;  /* when an order last did not succeed; 0: the last one did */
 	uint32_t refusals; /* EVICTs in a row that it refused of itself */
@@ -55,8 +56,7 @@ struct swap_member {
 	uint32_t mask, flags;
 	int32_t priority;
 	sl_ns warm_after;
-	/* its turn: since when all of it is resident; 0: it is not, or has nothing */
-	sl_ns whole_since;
+	sl_ns turn_began; /* when nobody of it waited any more to come back, or it got its first memory */
 	sl_ns resuming_since;
 	sl_ns active_at; /* last work or want of it */
 	sl_ns wants_since,
@@ -125,12 +125,16 @@ uint64_t swap_party_evicted(const struct swap_party *p);
 bool swap_party_asks(const struct swap_party *p);
 /* evicted + leaving + overlap over all GPUs, of the node. */
 uint64_t swap_i2(const struct swap_rules *rules);
+/* Requests that are not used yet. */
+uint64_t swap_unclaimed(const struct swap_rules *rules, uint32_t gpu);
 /* Host memory there is for everybody, with what open orders need. */
 uint64_t swap_made(const struct swap_rules *rules);
 uint64_t swap_evicted(const struct swap_rules *rules, uint64_t workload); /* 0: all */
+uint64_t swap_leaving(const struct swap_rules *rules); /* of everybody */
 /* The request that counts now: none while it is parked. */
 uint64_t swap_request(const struct swap_member *m, uint32_t gpu);
-/* Moving all of the workload out and back. */
+/* Moving what the client has on the GPU out and back; all of the workload. */
+sl_ns swap_party_cost(const struct swap_rules *rules, const struct swap_party *p, uint32_t gpu);
 sl_ns swap_cost(const struct swap_rules *rules, uint64_t workload);
 /* It may hold memory on several GPUs, and is evicted from all of them. */
 bool swap_is_spread(const struct swap_member *m);
