@@ -630,6 +630,7 @@ static void party_event(
 		p->pulse_at = r->now;
 		p->pulse_idles = e->pulse.idle > 0;
 		p->pulse_idle = e->pulse.idle;
+		p->proven = e->pulse.proven;
 		if (e->pulse.busy)
 			is_active(r, p->workload);
 		break;

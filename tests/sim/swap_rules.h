@@ -40,6 +40,7 @@ struct swap_party {
 		comes, resumed; /* comes: from the first RESTORE until the last is
 	                                        done; resumed: comes back unasked */
 	sl_ns order_at;
+	sl_ns resident_at; /* when all of it was back */
 	sl_ns refused_at;  /* when an order last did not succeed; 0: the last one did */
 	uint32_t refusals; /* EVICTs in a row that it refused of itself */
 	uint64_t store;
