@@ -243,7 +243,7 @@ uint64_t swap_made(const struct swap_rules *r)
 			continue;
 		for (uint32_t gpu = 0; gpu < SWAP_GPUS; gpu++)
 			needs += p->evicted[gpu] + swap_party_leaving(p, gpu);
-		sum += sl_max_u64(needs, p->store);
+		sum += sl_max_u64(needs, sl_sub_sat(p->store, p->trimmed));
 	}
 	return sum;
 }
@@ -261,10 +261,11 @@ static sl_ns cost_of(const struct swap_rules *r, uint32_t gpu, uint64_t bytes)
 	return (sl_ns)(1e9 * ((double)bytes / (double)out + (double)bytes / (double)in));
 }
 
-sl_ns swap_party_cost(const struct swap_rules *r, const struct swap_party *p, uint32_t gpu)
+sl_ns swap_party_cost(
+	const struct swap_rules *r, const struct swap_party *p, uint32_t gpu)
 {
-	return cost_of(r, gpu,
-		sl_sub_sat(p->backing[gpu] - p->evicted[gpu], p->held[gpu]));
+	return cost_of(
+		r, gpu, sl_sub_sat(p->backing[gpu] - p->evicted[gpu], p->held[gpu]));
 }
 
 sl_ns swap_cost(const struct swap_rules *r, uint64_t workload)
@@ -616,7 +617,10 @@ static void party_event(
 			is_active(r, p->workload);
 		break;
 	case SL_EVENT_DONE: on_done(r, p, e); break;
-	case SL_EVENT_STORE: p->store = e->store.bytes; break;
+	case SL_EVENT_STORE:
+		p->store = e->store.bytes;
+		p->trimmed = 0;
+		break;
 	case SL_EVENT_HIDDEN: p->hidden[e->hidden.gpu] = e->hidden.bytes; break;
 	case SL_EVENT_HELD:
 		p->held[e->held.gpu] = sl_min_u64(e->held.bytes, p->backing[e->held.gpu]);

@@ -266,14 +266,14 @@ void swap_rules_after(struct swap_rules *r, const struct sl_node *node)
 /* --- the end of an episode --- */
 
 /* The pool cannot take what would have to go for it: that is said, and the next resolver's. */
-static bool is_pool_in_the_way(const struct swap_rules *r, const struct swap_party *p)
+static bool is_pool_in_the_way(const struct swap_rules *r)
 {
-	uint64_t out = swap_evicted(r, 0), lacks = 0;
+	uint64_t lacks = 0;
 
 	for (uint32_t gpu = 0; gpu < SWAP_GPUS; gpu++)
-		lacks += sl_sub_sat(
-			p->evicted[gpu] + swap_physical(r, gpu), swap_shareable(r, gpu));
-	return out + lacks > sl_sub_sat(r->pool, r->slack) || r->pool_member;
+		lacks += sl_sub_sat(swap_needs(r, gpu) + swap_physical(r, gpu),
+			swap_shareable(r, gpu));
+	return swap_i2(r) + 2 * lacks > sl_sub_sat(r->pool, r->slack) || r->pool_member;
 }
 
 void swap_rules_drained(struct swap_rules *r, const struct sl_node *node)
@@ -290,12 +290,12 @@ void swap_rules_drained(struct swap_rules *r, const struct sl_node *node)
 				p->order, p->id);
 		if (m->parked && !m->resuming)
 			continue;
-		if (swap_party_wants(p) && !is_pool_in_the_way(r, p))
+		if (swap_party_wants(p) && !is_pool_in_the_way(r))
 			swap_rules_fail(r,
 				"client %" PRIu64
 				" still waits on the host, since %" PRIu64 " s",
 				p->id, swap_ms(r->now - m->wants_since) / 1000);
-		if (swap_party_asks(p) && !is_pool_in_the_way(r, p))
+		if (swap_party_asks(p) && !is_pool_in_the_way(r))
 			swap_rules_fail(
 				r, "a demand of client %" PRIu64 " still waits", p->id);
 	}
@@ -326,7 +326,7 @@ void swap_rules_print(const struct swap_rules *r, FILE *out)
 		fprintf(out,
 			"workload %" PRIu64 ": mask %x, request %" PRIu64
 			", limit %" PRIu64 ", priority %d, flags %u, state %u%s%s%s, "
-			"whole since %.3f, wants since %.3f\n",
+			"turn since %.3f, wants since %.3f\n",
 			m->id, m->mask, m->request, m->limit, (int)m->priority, m->flags,
 			(unsigned)m->residency, m->parked ? ", parked" : "",
 			m->resuming ? ", resuming" : "", m->removed ? ", removed" : "",

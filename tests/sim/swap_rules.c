@@ -132,7 +132,8 @@ sl_ns swap_idle_of(const struct swap_rules *r, const struct swap_party *p)
 {
 	if (!p->pulse_idles || p->pulse_at < p->worked_at)
 		return 0;
-	return sl_min_u64(p->pulse_idle + (r->now - p->pulse_at), r->now - p->resident_at);
+	return sl_min_u64(
+		p->pulse_idle + (r->now - p->pulse_at), r->now - p->resident_at);
 }
 
 /* --- actions --- */
@@ -231,7 +232,7 @@ static void on_grant(struct swap_rules *r, const struct sl_action *a)
 	struct swap_demand *d = demand_of(p, a->grant.ask);
 	struct swap_member *m = p ? swap_member_of(r, p->workload) : NULL;
 	uint32_t gpu = a->grant.gpu;
-	uint64_t had = 0;
+	uint64_t had = 0, before = swap_i2(r);
 	bool entitled;
 
 	if (!d || d->epoch || !m || !p->alive) {
@@ -268,18 +269,17 @@ static void on_grant(struct swap_rules *r, const struct sl_action *a)
 			" that can be shared",
 			gpu, swap_physical(r, gpu), swap_shareable(r, gpu));
 	if (!entitled && !r->has_priority && swap_i2(r) > sl_sub_sat(r->pool, r->slack) &&
-		swap_i2(r) > r->i2_before)
+		swap_i2(r) > before)
 		swap_rules_fail(r,
 			"I2: a burst is granted on GPU %u; evicted + leaving + overlap "
 			"are then %" PRIu64 ", the pool less its slack %" PRIu64,
 			gpu, swap_i2(r), sl_sub_sat(r->pool, r->slack));
-	if (!entitled && !r->has_priority && swap_i2(r) > r->i2_before &&
+	if (!entitled && !r->has_priority && swap_i2(r) > before &&
 		(!p->swaps || m->flags & SL_WORKLOAD_NO_SWAP || d->held))
 		swap_rules_fail(r,
 			"GRANT to client %" PRIu64
 			" on others' requests, from which it cannot be moved again",
 			p->id);
-	r->i2_before = swap_i2(r);
 }
 
 /* Others wait on the GPU, too. */
@@ -432,7 +432,9 @@ static void judge_reason(struct swap_rules *r, const struct sl_action *a,
 		if (r->party[i].used && r->party[i].alive && &r->party[i] != p)
 			leaving += swap_party_leaving(&r->party[i], gpu);
 	}
-	if (swap_physical(r, gpu) + swap_needs(r, gpu) <=
+	/* A burst may have to leave others what they have not claimed. */
+	if (swap_physical(r, gpu) + swap_needs(r, gpu) +
+				(has_burst(r, gpu) ? swap_unclaimed(r, gpu) : 0) <=
 			swap_shareable(r, gpu) + leaving &&
 		!(r->forced_mask >> gpu & 1) && !swap_is_spread(m))
 		swap_rules_fail(r,
@@ -647,6 +649,8 @@ static void on_trim(struct swap_rules *r, const struct sl_action *a)
 {
 	struct swap_party *p = swap_party_of(r, a->trim.client);
 
+	if (p)
+		p->trimmed = a->trim.bytes;
 	if (!p || !p->alive || p->store <= swap_party_evicted(p))
 		swap_rules_fail(r, "TRIM of client %" PRIu64 ", which has no copies",
 			a->trim.client);
@@ -678,5 +682,4 @@ void swap_rules_before(struct swap_rules *r, sl_ns now, const struct sl_event *e
 	if (now >= r->wake)
 		r->wake = SL_NS_NEVER;
 	swap_books_event(r, event);
-	r->i2_before = swap_i2(r);
 }

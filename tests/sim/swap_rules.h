@@ -36,14 +36,14 @@ struct swap_party {
 	/* the open order */
 	uint64_t order, order_bytes;
 	uint32_t order_gpu;
-	bool is_restore, aborted,
-		comes, resumed; /* comes: from the first RESTORE until the last is
+	bool is_restore, aborted, comes,
+		resumed; /* comes: from the first RESTORE until the last is
 	                                        done; resumed: comes back unasked */
 	sl_ns order_at;
 	sl_ns resident_at; /* when all of it was back */
 	sl_ns refused_at;  /* when an order last did not succeed; 0: the last one did */
 	uint32_t refusals; /* EVICTs in a row that it refused of itself */
-	uint64_t store;
+	uint64_t store, trimmed; /* trimmed: told to give back, not answered yet */
 	/* what is known of its work */
 	sl_ns pulse_at, pulse_idle, worked_at;
 	bool pulse_idles, proven;
@@ -83,7 +83,7 @@ struct swap_rules {
 	struct swap_party party[SWAP_PARTIES];
 	uint32_t wanting; /* workloads, after the last step */
 	uint64_t contest; /* counts changes of who competes with how much */
-	uint64_t evicts, restores, i2_before;
+	uint64_t evicts, restores;
 	sl_ns longest_seen;
 	char failed[600];
 };
@@ -135,7 +135,8 @@ uint64_t swap_leaving(const struct swap_rules *rules); /* of everybody */
 /* The request that counts now: none while it is parked. */
 uint64_t swap_request(const struct swap_member *m, uint32_t gpu);
 /* Moving what the client has on the GPU out and back; all of the workload. */
-sl_ns swap_party_cost(const struct swap_rules *rules, const struct swap_party *p, uint32_t gpu);
+sl_ns swap_party_cost(
+	const struct swap_rules *rules, const struct swap_party *p, uint32_t gpu);
 sl_ns swap_cost(const struct swap_rules *rules, uint64_t workload);
 /* It may hold memory on several GPUs, and is evicted from all of them. */
 bool swap_is_spread(const struct swap_member *m);

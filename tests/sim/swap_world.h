@@ -16,8 +16,8 @@
 #include "swap_rules.h"
 #include "trace.h"
 
-#define SWAP_LATER_MAX    4096
-#define SWAP_MESSAGES_MAX 4096
+#define SWAP_LATER_MAX    16384
+#define SWAP_MESSAGES_MAX 16384
 #define SWAP_CHUNK        (2 * SL_MIB) /* every size is a multiple of it */
 
 /* What a program is like. X(NAME, weight, text) */
