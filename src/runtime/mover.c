@@ -7,13 +7,12 @@
  * whatever fails, it ends either resident or evicted, and what it is the books say.
  */
 #include "runtime/mover.h"
-#include "runtime/device.h"
 #include "runtime/handle.h"
 #include "runtime/haul.h"
+#include "runtime/home.h"
 #include "runtime/hooks.h"
 #include "runtime/memory.h"
 #include "runtime/piece.h"
-#include "runtime/prove.h"
 #include "runtime/session_state.h"
 #include "runtime/space.h"
 #include "runtime/sticky.h"
@@ -59,53 +58,16 @@ static bool is_stopped(const struct job *job)
 
 /* --- where copies are made ----------------------------------------------------------------------- */
 
-#define CONTEXTS_MAX 64
-
-/* Of spaces first: those are of the GPU and in use. Then all that are known. Nobody destroys one now: that needs the
- * control lock. */
-static size_t list_contexts(const struct sl_gpu *gpu, CUcontext *out, bool *broken)
-{
-	size_t count = 0;
-
-	*broken = false;
-	sl_books_lock();
-	sl_list_foreach (link, &sl_spaces) {
-		const struct sl_space *space = SL_LIST_ENTRY(link, struct sl_space, link);
-
-		if (space->gpu != gpu || space->held)
-			continue;
-		if (__atomic_load_n(&space->broken, __ATOMIC_RELAXED))
-			*broken = true;
-		else if (count < CONTEXTS_MAX)
-			out[count++] = space->ctx;
-	}
-	sl_books_unlock();
-	return count + sl_prove_contexts(out + count, CONTEXTS_MAX - count);
-}
-
-static bool is_on(CUcontext ctx, const struct sl_gpu *gpu)
-{
-	CUcontext popped;
-	CUdevice dev = -1;
-	bool found;
-
-	if (sl_real.cuCtxPushCurrent_v2(ctx) != CUDA_SUCCESS)
-		return false;
-	found = sl_real.cuCtxGetDevice(&dev) == CUDA_SUCCESS && sl_device_gpu(dev) == gpu;
-	(void)sl_real.cuCtxPopCurrent_v2(&popped);
-	return found;
-}
-
-/* In the first context that lets us. */
+/* In the first context that lets us. Nobody destroys one now: that needs the control lock. */
 static bool open_haul(struct job *job)
 {
-	CUcontext contexts[CONTEXTS_MAX];
+	CUcontext contexts[SL_HOMES_MAX];
 	bool broken;
-	size_t count = list_contexts(job->gpu, contexts, &broken);
+	size_t count = sl_home_list(job->gpu, contexts, &broken);
 	CUresult r = CUDA_SUCCESS;
 
 	for (size_t i = 0; i < count; i++) {
-		if (!is_on(contexts[i], job->gpu))
+		if (!sl_home_is_on(contexts[i], job->gpu))
 			continue;
 		r = sl_haul_open(&job->haul, contexts[i]);
 		if (r == CUDA_SUCCESS)

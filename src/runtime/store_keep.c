@@ -7,11 +7,11 @@
  * the host is needed is taken out, its copies are forgotten, and then the daemon is told.
  */
 #include "runtime/futex.h"
+#include "runtime/home.h"
 #include "runtime/hooks.h"
 #include "runtime/libc.h"
-#include "runtime/prove.h"
 #include "runtime/session_state.h"
-#include "runtime/space.h"
+#include "runtime/sticky.h"
 #include "runtime/store_state.h"
 
 #include "base/log.h"
@@ -35,28 +35,7 @@ static uint64_t piece_bytes(const struct sl_store_file *file, uint32_t piece)
 
 /* --- pinning ---------------------------------------------------------------------------------- */
 
-/* Any context that is there to stay for a while: what is pinned in one is pinned for all. */
-static CUcontext find_context(void)
-{
-	CUcontext found = NULL;
-
-	sl_books_lock();
-	sl_list_foreach (link, &sl_spaces) {
-		const struct sl_space *space = SL_LIST_ENTRY(link, struct sl_space, link);
-
-		if (space->held || space->dead ||
-			__atomic_load_n(&space->broken, __ATOMIC_RELAXED))
-			continue;
-		found = space->ctx;
-		break;
-	}
-	sl_books_unlock();
-	if (!found)
-		(void)sl_prove_contexts(&found, 1);
-	return found;
-}
-
-/* Under the lock: a piece to pin, and the context to do it in. */
+/* Under the lock: a piece to pin. */
 static bool next_piece(struct sl_store_file **file, uint32_t *piece)
 {
 	if (sl_store.moving)
@@ -67,20 +46,29 @@ static bool next_piece(struct sl_store_file **file, uint32_t *piece)
 		for (uint32_t i = 0; i < f->pieces && !f->unpinnable; i++) {
 			if (f->pinned[i])
 				continue;
-			sl_store.pinning = find_context();
 			*file = f;
 			*piece = i;
-			return sl_store.pinning;
+			return true;
 		}
 	}
 	return false;
 }
 
-static CUresult with_context(CUcontext ctx, void *at, uint64_t bytes)
+/* Under the lock, so that who drops a context waits for us, or we no longer find it. What is pinned in one is
+ * pinned for all; the n-th of those there are, or NULL. */
+static CUcontext nth_context(size_t n)
+{
+	CUcontext contexts[SL_HOMES_MAX];
+
+	return n < sl_home_list(NULL, contexts, NULL) ? contexts[n] : NULL;
+}
+
+static CUresult with_context(CUcontext ctx, void *at, uint64_t bytes, bool *inside)
 {
 	CUcontext popped;
 	CUresult r = sl_real.cuCtxPushCurrent_v2(ctx);
 
+	*inside = r == CUDA_SUCCESS;
 	if (r != CUDA_SUCCESS)
 		return r;
 	r = bytes ? sl_real.cuMemHostRegister_v2(at, bytes, CU_MEMHOSTREGISTER_PORTABLE)
@@ -89,33 +77,44 @@ static CUresult with_context(CUcontext ctx, void *at, uint64_t bytes)
 	return r;
 }
 
-/* One piece. False: there is none, or not now. Files go by this thread alone, so this one stays. */
+/* Files go by this thread alone, so this one stays. */
+static void note_pinned(
+	struct sl_store_file *file, uint32_t piece, CUresult r, bool inside)
+{
+	sl_store_lock();
+	if (r == CUDA_SUCCESS)
+		__atomic_store_n(
+			&file->pinned[piece], sl_store.pinning, __ATOMIC_RELEASE);
+	else if (inside && !sl_sticky_is(r))
+		file->unpinnable = true;
+	sl_store.pinning = NULL;
+	sl_store_unlock();
+	if (r != CUDA_SUCCESS)
+		sl_info("host memory %u is not pinned: error %d", file->number, (int)r);
+}
+
+/* One piece, in the first context that lets us. False: there is none, or not now. */
 static bool pin_one(void)
 {
 	struct sl_store_file *file = NULL;
 	uint32_t piece = 0;
 	CUcontext ctx;
 	CUresult r;
-	bool found;
+	bool inside;
 
-	sl_store_lock();
-	found = next_piece(&file, &piece);
-	ctx = sl_store.pinning;
-	sl_store_unlock();
-	if (!found)
-		return false;
-	r = with_context(
-		ctx, file->map + piece * SL_STORE_PIECE, piece_bytes(file, piece));
-	sl_store_lock();
-	if (r == CUDA_SUCCESS)
-		__atomic_store_n(&file->pinned[piece], ctx, __ATOMIC_RELEASE);
-	else
-		file->unpinnable = true;
-	sl_store.pinning = NULL;
-	sl_store_unlock();
-	if (r != CUDA_SUCCESS)
-		sl_info("host memory %u is not pinned: error %d", file->number, (int)r);
-	return true;
+	for (size_t n = 0;; n++) {
+		sl_store_lock();
+		ctx = next_piece(&file, &piece) ? nth_context(n) : NULL;
+		sl_store.pinning = ctx;
+		sl_store_unlock();
+		if (!ctx)
+			return false;
+		r = with_context(ctx, file->map + piece * SL_STORE_PIECE,
+			piece_bytes(file, piece), &inside);
+		note_pinned(file, piece, r, inside);
+		if (r == CUDA_SUCCESS || file->unpinnable)
+			return true;
+	}
 }
 
 /* Under the lock: one that is pinned in the context, no longer known to be. */
@@ -138,7 +137,7 @@ static bool take_pinned(CUcontext ctx, char **at)
 void sl_store_drop_context(CUcontext ctx)
 {
 	char *at;
-	bool more;
+	bool more, inside;
 
 	if (!ctx)
 		return;
@@ -152,7 +151,7 @@ void sl_store_drop_context(CUcontext ctx)
 	sl_store_unlock();
 	while (more) {
 		/* Gone already, it took the registration along. */
-		(void)with_context(ctx, at, 0);
+		(void)with_context(ctx, at, 0, &inside);
 		sl_store_lock();
 		more = take_pinned(ctx, &at);
 		if (!more)
@@ -195,12 +194,14 @@ static struct sl_store_file *take_file(void)
 
 void sl_store_close(struct sl_store_file *file)
 {
+	bool inside;
+
 	if (!file)
 		return;
 	for (uint32_t i = 0; file->pinned && i < file->pieces; i++)
 		if (file->pinned[i])
-			(void)with_context(
-				file->pinned[i], file->map + i * SL_STORE_PIECE, 0);
+			(void)with_context(file->pinned[i],
+				file->map + i * SL_STORE_PIECE, 0, &inside);
 	if (file->map != MAP_FAILED)
 		(void)munmap(file->map, file->bytes);
 	sl_fd_close(&file->fd);

@@ -486,6 +486,41 @@ static void body_trim(void)
 	end();
 }
 
+/* What is pinned in a context that ends is pinned anew in another; memory moves meanwhile, too. */
+static void body_context_ends(void)
+{
+	CUcontext other, popped;
+
+	begin(0, true);
+	CHECK_EQ(cuCtxCreate_v2(&other, 0, 0), CUDA_SUCCESS);
+	CHECK_EQ(sl_real.cuCtxPopCurrent_v2(&popped), CUDA_SUCCESS);
+	give_store(1, 32 * SL_MIB);
+	wait_pinned(32 * SL_MIB);
+	sl_store_begin();
+	CHECK_EQ(cuCtxDestroy_v2(ctx), CUDA_SUCCESS);
+	CHECK_EQ(sl_store_count().pinned_bytes, 0);
+	CHECK_EQ(copy_stub.pinned_bytes, 0);
+	sl_store_end();
+	wait_pinned(32 * SL_MIB);
+	ctx = other;
+	CHECK_EQ(sl_real.cuCtxPushCurrent_v2(ctx), CUDA_SUCCESS);
+	check_books(0);
+	for (size_t i = 0; i < THINGS; i++) {
+		CHECK_EQ(cuMemAlloc_v2(&things[i].at, things[i].bytes), CUDA_SUCCESS);
+		copy_stub_fill(things[i].at, things[i].bytes, i + 1);
+	}
+	CHECK_EQ(evict(UINT64_MAX).left_bytes, ALL_BYTES);
+	CHECK_EQ(copy_stub.pageable, 0);
+	CHECK_EQ(restore().left_bytes, ALL_BYTES);
+	CHECK_EQ(evict(UINT64_MAX).left_bytes, ALL_BYTES);
+	/* A context that ends while its memory is on the host. */
+	CHECK_EQ(cuCtxDestroy_v2(ctx), CUDA_SUCCESS);
+	CHECK_EQ(sl_session_evicted_bytes(gpu), 0);
+	CHECK_EQ(sl_store_count().free_bytes, 32 * SL_MIB);
+	CHECK_EQ(VMM(live), 0);
+	fake_stop();
+}
+
 /* A file that could be cut short under us is never used. */
 static void body_bad_store(void)
 {
@@ -817,6 +852,7 @@ TEST(partial)
 TEST(choice)
 TEST(trim)
 TEST(bad_store)
+TEST(context_ends)
 TEST(handles)
 TEST(held_handles)
 TEST(freed_handles)
@@ -846,6 +882,7 @@ int main(void)
 		cmocka_unit_test(test_choice),
 		cmocka_unit_test(test_trim),
 		cmocka_unit_test(test_bad_store),
+		cmocka_unit_test(test_context_ends),
 		cmocka_unit_test(test_handles),
 		cmocka_unit_test(test_held_handles),
 		cmocka_unit_test(test_freed_handles),
