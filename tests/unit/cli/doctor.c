@@ -112,7 +112,7 @@ static void make_well(struct sl_facts *f)
 		f->daemon_status = SL_EXIT_NO_DAEMON)                                \
 	X(no_host_memory, host, WARN, "host_memory is 0", "leave host_memory out",   \
 		pool_row.pool_row.pool_bytes = 0)                                    \
-	X(no_swap, host, WARN, "not among the resolvers", "resolvers: swap wait",   \
+	X(no_swap, host, WARN, "not among the resolvers", "resolvers: swap wait",    \
 		pool_row.pool_row.swap_on = 0)                                       \
 	X(host_short, host, WARN, "host has only 11", "lower host_memory",           \
 		pool_row.pool_row.available_bytes = 11 * SL_GIB)                     \
