@@ -18,6 +18,7 @@
 #include "runtime/pool.h"
 #include "runtime/room.h"
 #include "runtime/sticky.h"
+#include "runtime/swap.h"
 
 #include "base/log.h"
 
@@ -373,6 +374,16 @@ static bool is_looked_at(CUgraphExec *exec, CUgraph graph)
 }
 
 /* call makes *exec of graph; uploads: and gives it its memory at once. */
+/* The driver looks at the memory that copies name. */
+#define NEEDED(call)              \
+	({                        \
+		CUresult needed_; \
+                                  \
+		sl_swap_need();   \
+		needed_ = (call); \
+		sl_swap_done();   \
+		needed_;          \
+	})
 #define INSTANTIATE(uploads, on_refusal, call)                   \
 	do {                                                     \
 		struct footprint footprint_ = {0}, asked_ = {0}; \
@@ -405,21 +416,23 @@ SL_EXPORT CUresult cuGraphInstantiate(CUgraphExec *exec, CUgraph graph,
 	CUgraphNode *error_node, char *log, size_t log_bytes)
 {
 	INSTANTIATE(false, (void)0,
-		sl_real.cuGraphInstantiate(exec, graph, error_node, log, log_bytes));
+		NEEDED(sl_real.cuGraphInstantiate(
+			exec, graph, error_node, log, log_bytes)));
 }
 
 SL_EXPORT CUresult cuGraphInstantiate_v2(CUgraphExec *exec, CUgraph graph,
 	CUgraphNode *error_node, char *log, size_t log_bytes)
 {
 	INSTANTIATE(false, (void)0,
-		sl_real.cuGraphInstantiate_v2(exec, graph, error_node, log, log_bytes));
+		NEEDED(sl_real.cuGraphInstantiate_v2(
+			exec, graph, error_node, log, log_bytes)));
 }
 
 SL_EXPORT CUresult cuGraphInstantiateWithFlags(
 	CUgraphExec *exec, CUgraph graph, unsigned long long flags)
 {
-	INSTANTIATE(
-		false, (void)0, sl_real.cuGraphInstantiateWithFlags(exec, graph, flags));
+	INSTANTIATE(false, (void)0,
+		NEEDED(sl_real.cuGraphInstantiateWithFlags(exec, graph, flags)));
 }
 
 static bool uploads(const CUDA_GRAPH_INSTANTIATE_PARAMS *params)
@@ -437,14 +450,14 @@ SL_EXPORT CUresult cuGraphInstantiateWithParams(
 	CUgraphExec *exec, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS *params)
 {
 	INSTANTIATE(uploads(params), refuse(params),
-		sl_real.cuGraphInstantiateWithParams(exec, graph, params));
+		NEEDED(sl_real.cuGraphInstantiateWithParams(exec, graph, params)));
 }
 
 SL_EXPORT CUresult cuGraphInstantiateWithParams_ptsz(
 	CUgraphExec *exec, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS *params)
 {
 	INSTANTIATE(uploads(params), refuse(params),
-		sl_real.cuGraphInstantiateWithParams_ptsz(exec, graph, params));
+		NEEDED(sl_real.cuGraphInstantiateWithParams_ptsz(exec, graph, params)));
 }
 
 static void look_at_device(CUdevice dev)
@@ -512,24 +525,24 @@ SL_EXPORT CUresult cuGraphAddMemAllocNode(CUgraphNode *node, CUgraph graph,
 SL_EXPORT CUresult cuGraphAddNode(CUgraphNode *node, CUgraph graph,
 	const CUgraphNode *dependencies, size_t count, CUgraphNodeParams *params)
 {
-	return added(
-		params, sl_real.cuGraphAddNode(node, graph, dependencies, count, params));
+	return added(params,
+		NEEDED(sl_real.cuGraphAddNode(node, graph, dependencies, count, params)));
 }
 
 SL_EXPORT CUresult cuGraphAddNode_v2(CUgraphNode *node, CUgraph graph,
 	const CUgraphNode *dependencies, const CUgraphEdgeData *edges, size_t count,
 	CUgraphNodeParams *params)
 {
-	return added(params, sl_real.cuGraphAddNode_v2(
-				     node, graph, dependencies, edges, count, params));
+	return added(params, NEEDED(sl_real.cuGraphAddNode_v2(
+				     node, graph, dependencies, edges, count, params)));
 }
 
 SL_EXPORT CUresult cuGraphAddNode_v3(CUgraphNode *node, CUgraph graph,
 	const CUgraphNode *dependencies, const CUgraphEdgeData *edges, size_t count,
 	CUgraphNodeParams *params)
 {
-	return added(params, sl_real.cuGraphAddNode_v3(
-				     node, graph, dependencies, edges, count, params));
+	return added(params, NEEDED(sl_real.cuGraphAddNode_v3(
+				     node, graph, dependencies, edges, count, params)));
 }
 
 void sl_graph_forget(void)

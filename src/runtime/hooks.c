@@ -2,7 +2,7 @@
  * hooks - everything that hooks.def says, expanded
  *
  * Written by hand are the functions that do more than pass the gate; here are the rest: per
- * symbol the first filling of its slot, and for classes GATE, LAUNCH, LOAD and WATCH the exported function.
+ * symbol the first filling of its slot, and for classes GATE, LAUNCH, GRAPH, LOAD, WATCH and NEED the exported function.
  */
 #include "runtime/hooks.h"
 #include "runtime/gate.h"
@@ -12,6 +12,7 @@
 #include "runtime/real.h"
 #include "runtime/room.h"
 #include "runtime/sticky.h"
+#include "runtime/swap.h"
 
 /* First call through a slot: finds the real function, which replaces this one. */
 #define SL_HOOK(symbol, since, class, params, args)      \
@@ -101,6 +102,16 @@ union sl_real_table sl_real_table = {
 			sl_pool_synced();              \
 		return sl_sticky_note(result);         \
 	}
+#define EXPORT_NEED(symbol, params, args)       \
+	SL_EXPORT CUresult symbol params       \
+	{                                       \
+		CUresult needed_;              \
+                                                \
+		sl_swap_need();                 \
+		needed_ = sl_real.symbol args;  \
+		sl_swap_done();                 \
+		return sl_sticky_note(needed_); \
+	}
 #define EXPORT_MEM(symbol, params, args)
 #define EXPORT_QUERY(symbol, params, args)
 #define EXPORT_PASS(symbol, params, args)
@@ -127,6 +138,7 @@ union sl_real_table sl_real_table = {
 #define ADDRESS_CAPTURE(symbol) ((void *)symbol)
 #define ADDRESS_ROUTE(symbol)   ((void *)symbol)
 #define ADDRESS_WATCH(symbol)   ((void *)symbol)
+#define ADDRESS_NEED(symbol)    ((void *)symbol)
 #define ADDRESS_USE(symbol)     NULL
 
 const struct sl_hook_row sl_hook_rows[SL_HOOKS] = {

@@ -9,6 +9,7 @@
 #define SL_RUNTIME_HOOKS_H
 
 #include "base/cuda_abi.h"
+#include "base/cuda_abi_more.h"
 #include "base/sl.h"
 
 struct CUDA_ARRAY3D_DESCRIPTOR_v1_st;
@@ -16,6 +17,7 @@ struct CUDA_ARRAY_DESCRIPTOR_v1_st;
 struct CUDA_MEMCPY2D_v1_st;
 struct CUDA_MEMCPY3D_v1_st;
 struct CUDA_FABRIC_COPY_BATCH_OP_st;
+struct CUtexref_st;
 struct CUstreamCigCaptureParams_st;
 
 enum sl_hook_class {
@@ -32,6 +34,7 @@ enum sl_hook_class {
 	SL_CLASS_LAUNCH,
 	SL_CLASS_GRAPH,
 	SL_CLASS_WATCH,
+	SL_CLASS_NEED,
 	SL_CLASS_USE,
 };
 

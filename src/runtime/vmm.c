@@ -193,10 +193,11 @@ SL_EXPORT CUresult cuMemGetAllocationPropertiesFromHandle(
 	CUmemAllocationProp *prop, CUmemGenericAllocationHandle value)
 {
 	CUmemGenericAllocationHandle real;
-	struct sl_handle *handle = sl_handle_use(value, &real);
+	struct sl_handle *handle;
 	CUresult r = CUDA_SUCCESS;
 
 	sl_control_enter();
+	handle = sl_handle_use(value, &real);
 	if (handle && handle->evicted && prop)
 		*prop = handle->prop;
 	else
