@@ -158,6 +158,7 @@ static void fill(struct sl_workload *workload, const struct sl_peer *peer,
 		(int32_t)((int64_t)run->priority_biased - (int64_t)SL_PRIORITY_BIAS);
 	workload->flags = flags_of(peer->daemon, run);
 	workload->wait_max = (sl_ns)run->longest_wait_ms * SL_MS;
+	workload->warm_after = peer->daemon->config.warm_after;
 	memcpy(workload->project, run->project, sizeof(workload->project));
 	memcpy(workload->command, run->command, sizeof(workload->command));
 	for (char *c = workload->command; *c; c++) {
@@ -184,6 +185,7 @@ static void ask_policy(struct sl_peer *peer, const struct sl_workload *workload,
 	event.workload_add.priority = workload->priority;
 	event.workload_add.owner = workload->uid;
 	event.workload_add.flags = workload->flags;
+	event.workload_add.warm_after = workload->warm_after;
 	event.workload_add.wait_max = workload->wait_max;
 	event.workload_add.bounds = sl_bounds_of_peer(peer);
 	sl_drive(daemon, &event);

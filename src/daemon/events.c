@@ -44,7 +44,9 @@ bool sl_events_is_change(uint32_t reason)
 	case SL_REASON_CHANGED_SWAP_ON:
 	case SL_REASON_CHANGED_SWAP_OFF:
 	case SL_REASON_CHANGED_OOM_FIRST:
-	case SL_REASON_CHANGED_OOM_WAIT: return true;
+	case SL_REASON_CHANGED_OOM_WAIT:
+	case SL_REASON_CHANGED_WARM:
+	case SL_REASON_CHANGED_WARM_OFF: return true;
 	default: return false;
 	}
 }
@@ -73,7 +75,6 @@ static int level_of(uint32_t reason)
 	case SL_REASON_PARK_BEGINS:
 	case SL_REASON_PARKED:
 	case SL_REASON_RESUMED:
-	case SL_REASON_CHANGED_WARM:
 	case SL_REASON_EVICTED_IDLE: return SL_LOG_INFO;
 	case SL_REASON_EVICTED_FOR:
 	case SL_REASON_RESTORED:

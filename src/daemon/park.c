@@ -165,7 +165,9 @@ void sl_park_set_warm(struct sl_peer *peer, const struct sl_msg_set_warm *set)
 	}
 	workload->warm_after = event.workload_set.warm_after;
 	sl_events_add_of(daemon,
-		&(struct sl_node_because){.reason = SL_REASON_CHANGED_WARM,
+		&(struct sl_node_because){.reason = workload->warm_after
+							    ? SL_REASON_CHANGED_WARM
+							    : SL_REASON_CHANGED_WARM_OFF,
 			.workload = workload->id,
 			.other_bytes = (uint64_t)peer->uid + 1,
 			.span = workload->warm_after},

@@ -159,8 +159,8 @@ void sl_swap_evict(struct sl_daemon *daemon, const struct sl_action *action)
 	if (!client || !begin(daemon, client, action->id, action->evict.gpu,
 			       action->evict.bytes, false))
 		return;
-	client->order.drain =
-		action->evict.drain ? action->evict.drain : daemon->config.evict_drain;
+	/* What the action says is the policy's own figure for it, where nobody configured one. */
+	client->order.drain = daemon->config.evict_drain;
 	client->order.state = SL_ORDER_MAKING;
 	sl_step(D_EVICT_BOOKED);
 	switch (sl_hostpool_want(
