@@ -39,6 +39,7 @@ static const char *const hooked[] = {
 #define HOOKED_LAUNCH                               HOOKED_OTHER
 #define HOOKED_GRAPH                                HOOKED_OTHER
 #define HOOKED_WATCH                                HOOKED_OTHER
+#define HOOKED_NEED                                 HOOKED_OTHER
 #define SL_HOOK(symbol, since, class, params, args) HOOKED_##class(symbol)
 #include "runtime/hooks.def"
 #undef SL_HOOK
