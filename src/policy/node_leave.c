@@ -178,6 +178,26 @@ sl_ns sl_node_turn_left(const struct sl_node *node, const struct sl_node_member 
 		node->now);
 }
 
+void sl_node_note_long(struct sl_node *node)
+{
+	(void)sl_node_sets(node);
+	sl_list_foreach (link, &node->all_members) {
+		struct sl_node_member *member =
+			SL_LIST_ENTRY(link, struct sl_node_member, of_node);
+		uint32_t mask = mask_of(member);
+
+		if (!member->competes || member->cost <= node->turn_max / 10 ||
+			member->long_told || !mask)
+			continue;
+		member->long_told = true;
+		sl_node_note_because(
+			node, &(struct sl_node_because){.reason = SL_REASON_TURN_LONG,
+				      .gpu = (uint32_t)__builtin_ctz(mask),
+				      .workload = member->index.id,
+				      .span = member->cost});
+	}
+}
+
 bool sl_node_is_below_others(const struct sl_node *node, const struct sl_node_member *own)
 {
 	const struct sl_node_sets *sets = sl_node_sets(node);
@@ -272,6 +292,19 @@ static bool is_stuck(const struct sl_node *node, const struct sl_node_sets *sets
 	return false;
 }
 
+/* The pool has no room for those that would have to leave for it. */
+static bool lacks_pool(const struct sl_node_member *member)
+{
+	sl_list_foreach (link, &member->clients) {
+		const struct sl_node_client *client =
+			SL_LIST_ENTRY(link, struct sl_node_client, of_member);
+
+		if (client->pool_lacks && sl_node_wants_back(client))
+			return true;
+	}
+	return false;
+}
+
 sl_ns sl_node_longest_wait(
 	const struct sl_node *node, const struct sl_node_member *member)
 {
@@ -282,7 +315,7 @@ sl_ns sl_node_longest_wait(
 	if (!member->cost || member->parked || !sl_node_swaps(node) ||
 		all_fit(node, sets, set))
 		return 0;
-	if (is_stuck(node, sets, member))
+	if (is_stuck(node, sets, member) || lacks_pool(member))
 		return SL_NS_NEVER;
 	sl_list_foreach (link, &node->all_members) {
 		const struct sl_node_member *other =
@@ -302,6 +335,46 @@ sl_ns sl_node_longest_wait(
 		      : 0;
 }
 
+/* --- I2 --- */
+
+/* What stands on requests nobody has claimed, once all that is told to leave has left; below 0: so much more could. */
+static int64_t lent_of(const struct sl_node *node, uint32_t gpu)
+{
+	const struct sl_ledger_gpu *g = &node->ledger.gpu[gpu];
+	int64_t lent = (int64_t)sl_ledger_resident(&node->ledger, gpu) +
+		       (int64_t)g->unclaimed_bytes -
+		       (int64_t)sl_ledger_shareable(&node->ledger, gpu) -
+		       (int64_t)g->sum.leaving_bytes;
+
+	if (!g->sum.leaving_bytes)
+		return lent;
+	sl_list_foreach (link, &node->all_members) {
+		const struct sl_ledger_account *account =
+			&SL_LIST_ENTRY(link, struct sl_node_member, of_node)->account;
+		uint64_t request = sl_ledger_request(account, gpu);
+		uint64_t here = sl_ledger_here(account, gpu);
+		uint64_t left = here - account->cell[gpu].leaving_bytes;
+
+		lent += (int64_t)(sl_sub_sat(request, left) - sl_sub_sat(request, here));
+	}
+	return lent;
+}
+
+void sl_node_count_i2(const struct sl_node *node, uint32_t gpu, struct sl_evict_ask *ask)
+{
+	ask->may_bytes = sl_sub_sat(node->pool.pool_bytes, node->pool.slack_bytes);
+	ask->claims_bytes = node->ledger.evicted_bytes + node->ledger.leaving_bytes;
+	ask->lent_bytes = lent_of(node, gpu);
+	for (uint32_t other = 0; other < SL_NODE_GPUS_MAX; other++) {
+		int64_t lent = other != gpu && node->ledger.gpu[other].present
+				       ? lent_of(node, other)
+				       : 0;
+
+		ask->claims_bytes += lent > 0 ? (uint64_t)lent : 0;
+		ask->claims_bytes -= node->ledger.gpu[other].sum.returning_bytes;
+	}
+}
+
 /* --- who could leave --- */
 
 static struct sl_evict_candidate candidate_of(const struct sl_node *node,
@@ -310,7 +383,9 @@ static struct sl_evict_candidate candidate_of(const struct sl_node *node,
 	const struct sl_node_member *member = client->member;
 	const struct sl_ledger_cell *cell = &client->holding.cell[gpu];
 	uint64_t request = sl_ledger_request(&member->account, gpu);
-	uint64_t here = sl_ledger_here(&member->account, gpu);
+	/* What was told to leave has left. */
+	uint64_t here = sl_ledger_here(&member->account, gpu) -
+			member->account.cell[gpu].leaving_bytes;
 	sl_ns part = sl_turns_first_part(cost_of(node, gpu, sl_ledger_evictable(cell)));
 	sl_ns since = sl_max_u64(member->turn_began, client->resident_at);
 
@@ -355,12 +430,13 @@ static uint32_t list_candidates(struct sl_node *node, const struct sl_node_clien
 	uint32_t count = 0, workloads = 0;
 
 	sl_list_foreach (link, &node->all_members) {
-		const struct sl_node_member *member =
+		struct sl_node_member *member =
 			SL_LIST_ENTRY(link, struct sl_node_member, of_node);
 		uint32_t before = count;
 
 		if (member == own->member || !member->account.cell[gpu].backing_bytes)
 			continue;
+		sl_node_end_promotion(node, member);
 		sl_list_foreach (at, &member->clients) {
 			struct sl_node_client *client =
 				SL_LIST_ENTRY(at, struct sl_node_client, of_member);

@@ -124,6 +124,7 @@ struct sl_node_client {
 	uint64_t seen_in,
 		asked_in; /* the look that saw it lack something; that wants its idleness proven */
 	uint32_t place;      /* in the order of that look */
+	bool pool_lacks; /* the pool has no room for what would have to leave for it */
 	bool pool_told;      /* that the pool has no room for it was noted */
 	sl_ns refused_until; /* no EVICT before: the last one was refused */
 	sl_ns restore_at;    /* no RESTORE before */
@@ -455,8 +456,12 @@ sl_ns sl_node_settled_idle(
 /* Somebody of higher priority competes with it. */
 bool sl_node_is_below_others(
 	const struct sl_node *node, const struct sl_node_member *own);
+/* Says once of each whose turns are short for what they cost. */
+void sl_node_note_long(struct sl_node *node);
 /* Ends a turn of min_share that is over. */
 void sl_node_end_promotion(struct sl_node *node, struct sl_node_member *member);
+/* Fills in what I2 counts. O(workloads). */
+void sl_node_count_i2(const struct sl_node *node, uint32_t gpu, struct sl_evict_ask *ask);
 /* Lists in node->candidates who could leave the GPU for this client (place: in the order), and chooses. */
 struct sl_evict_plan sl_node_choose_leavers(struct sl_node *node,
 	const struct sl_node_client *client, uint32_t place, uint32_t gpu,
@@ -485,6 +490,12 @@ void sl_node_on_store(struct sl_node *node, const struct sl_event *event);
  * for the first demand after bytes moved. */
 struct sl_node_because sl_node_waits_because(
 	const struct sl_node *node, const struct sl_demand *demand);
+/* What its request waits for, by the first GPU where it does not fit. */
+struct sl_node_because sl_node_resume_because(
+	const struct sl_node *node, const struct sl_node_member *member);
+/* Why this client, of which something is on the host, is not back. */
+struct sl_node_because sl_node_away_because(
+	const struct sl_node *node, const struct sl_node_client *client);
 /* Of a waiting demand: who wants how much of what, and what there is for it; no reason yet. */
 struct sl_node_because sl_node_numbers(
 	const struct sl_node *node, const struct sl_demand *demand);

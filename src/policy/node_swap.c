@@ -77,12 +77,12 @@ bool sl_node_can_leave(const struct sl_node *node, const struct sl_node_client *
 
 /* --- costs --- */
 
+/* Bytes are below 2^48 and a second has 2^30 ns: the product does not fit into 64 bits. */
+__extension__ typedef unsigned __int128 wide;
+
 static sl_ns span_of(uint64_t bytes, uint64_t bytes_s)
 {
-	bytes_s = bytes_s ? bytes_s : LINK_DEFAULT;
-	/* Bytes are below 2^48: in microseconds nothing wraps. */
-	return bytes / bytes_s * SL_S +
-	       (bytes % bytes_s) / sl_max_u64(bytes_s / 1000000, 1) * SL_US;
+	return (sl_ns)((wide)bytes * SL_S / (bytes_s ? bytes_s : LINK_DEFAULT));
 }
 
 sl_ns sl_node_cost_out(const struct sl_node *node, uint32_t gpu, uint64_t bytes)

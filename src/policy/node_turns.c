@@ -321,8 +321,11 @@ static struct sl_evict_ask ask_of(
 	struct sl_evict_ask ask = {.missing_bytes = missing_of(look, unit, gpu),
 		.priority = unit->place.priority,
 		.entitled = unit->place.entitled,
+		.promoted = unit->place.promoted,
 		.leaves_requests = demand && !demand->entitled,
-		.pool_bytes = sl_node_pool_room(node, gpu, unit->place.entitled)};
+		.pool_bytes = sl_node_pool_room(node, gpu, true)};
+
+	sl_node_count_i2(node, gpu, &ask);
 
 	if (!ask.leaves_requests)
 		return ask;
@@ -376,7 +379,10 @@ static void note_pool(struct look *look, const struct sl_node_unit *unit, uint32
 		.bytes = need_of(unit, gpu),
 		.available_bytes = sl_node_pool_room(node, gpu, unit->place.entitled)};
 
-	if (unit->client->pool_told || (!plan->pool_full && !plan->bound))
+	if (!plan->pool_full && !plan->bound)
+		return;
+	unit->client->pool_lacks = true;
+	if (unit->client->pool_told)
 		return;
 	unit->client->pool_told = true;
 	note.reason = SL_REASON_POOL_FULL;
@@ -432,6 +438,8 @@ static enum outcome make_room(
 	if ((look->blocked & unit->gpus) || look->choices++ >= CHOICES_MOST)
 		return BEHIND;
 	chance = look_for_leavers(look, unit, place);
+	if (node->contended)
+		sl_node_note_long(node);
 	if (!chance.enough) {
 		node->swap_due =
 			sl_min_u64(node->swap_due, sl_node_later(node->now, chance.next));
@@ -513,8 +521,10 @@ static void bring_back(struct look *look, const struct sl_node_unit *unit)
 
 static void look_at(struct look *look, const struct sl_node_unit *unit, uint32_t place)
 {
-	enum outcome outcome = serve(look, unit, place);
+	enum outcome outcome;
 
+	unit->client->pool_lacks = false;
+	outcome = serve(look, unit, place);
 	if (unit->demand) {
 		unit->demand->helped = outcome != NEVER && outcome != SERVED;
 		unit->demand->moving = outcome == MOVING;

@@ -133,6 +133,80 @@ static bool waits_for_the_stopped(const struct sl_node *node,
 	return true;
 }
 
+/* --- who is not on the GPU --- */
+
+/* Names the other workload that has most on the GPU, or most of what leaves it. */
+static void name_other(
+	const struct sl_node *node, struct sl_node_because *because, bool leaving)
+{
+	uint64_t most = 0;
+
+	sl_list_foreach (link, &node->all_members) {
+		const struct sl_node_member *member =
+			SL_LIST_ENTRY(link, struct sl_node_member, of_node);
+		uint64_t bytes =
+			leaving ? member->account.cell[because->gpu].leaving_bytes
+				: sl_ledger_here(&member->account, because->gpu);
+
+		if (bytes <= most || member->index.id == because->workload)
+			continue;
+		most = bytes;
+		because->other = member->index.id;
+		because->other_bytes = bytes;
+	}
+}
+
+struct sl_node_because sl_node_resume_because(
+	const struct sl_node *node, const struct sl_node_member *member)
+{
+	struct sl_node_because because = {.reason = SL_REASON_RESUME_WAITS,
+		.workload = member->index.id,
+		.bytes = member->parked_bytes,
+		.span = node->now - member->resumed_at};
+
+	for (uint32_t left = member->account.gpu_mask; left; left &= left - 1) {
+		uint32_t gpu = (uint32_t)__builtin_ctz(left);
+		uint64_t others = node->ledger.gpu[gpu].claims_bytes -
+				  sl_ledger_claim(&member->account, gpu);
+
+		because.gpu = gpu;
+		because.available_bytes =
+			sl_sub_sat(sl_ledger_shareable(&node->ledger, gpu), others);
+		if (because.available_bytes < because.bytes)
+			break;
+	}
+	return because;
+}
+
+struct sl_node_because sl_node_away_because(
+	const struct sl_node *node, const struct sl_node_client *client)
+{
+	const struct sl_node_member *member = client->member;
+	struct sl_node_because because = {.workload = member->index.id,
+		.client = client->index.id,
+		.gpu = client->is_out ? (uint32_t)__builtin_ctz(client->is_out)
+				      : client->order.gpu};
+	sl_ns since = sl_node_wants_since(client);
+
+	because.span = since == SL_NS_NEVER ? 0 : node->now - since;
+	because.bytes = client->holding.cell[because.gpu].evicted_bytes;
+	if (member->resuming)
+		return sl_node_resume_because(node, member);
+	if (member->parked) {
+		because.reason = SL_REASON_PARKED_WAITS;
+	} else if (client->returns) {
+		because.reason = SL_REASON_RETURN_WAITS;
+	} else if (node->ledger.gpu[because.gpu].sum.leaving_bytes &&
+		   !client->holding.cell[because.gpu].leaving_bytes) {
+		because.reason = SL_REASON_LEAVING_WAITS;
+		name_other(node, &because, true);
+	} else {
+		because.reason = SL_REASON_TURN_WAITS;
+		name_other(node, &because, false);
+	}
+	return because;
+}
+
 static void explain(const struct sl_node *node, const struct sl_demand *demand,
 	struct sl_node_because *because)
 {
@@ -142,6 +216,16 @@ static void explain(const struct sl_node *node, const struct sl_demand *demand,
 
 	if (sl_node_is_recovering(node)) {
 		because->reason = SL_REASON_RECOVERY_WAITS;
+		return;
+	}
+	if (sl_node_is_away(sl_node_client_of(demand))) {
+		*because = sl_node_away_because(node, sl_node_client_of(demand));
+		because->span = node->now - demand->arrived;
+		return;
+	}
+	if (demand->moving && node->ledger.gpu[demand->gpu].sum.leaving_bytes) {
+		because->reason = SL_REASON_LEAVING_WAITS;
+		name_other(node, because, true);
 		return;
 	}
 	if (fits && demand->refusals) {

@@ -59,7 +59,8 @@ static void send_away(struct sl_node *node, struct sl_node_client *client)
 	for (uint32_t left = client->holding.touched; left; left &= left - 1) {
 		uint32_t gpu = (uint32_t)__builtin_ctz(left);
 		uint64_t bytes = sl_ledger_evictable(&client->holding.cell[gpu]);
-		uint64_t room = sl_min_u64(sl_node_pool_room(node, gpu, false),
+		uint64_t room = sl_min_u64(sl_sub_sat(sl_node_pool_room(node, gpu, false),
+						   sl_ledger_overlap(&node->ledger, gpu)),
 			sl_node_pool_share(node, client->member));
 
 		if (!bytes || node->queue[gpu].lost || !sl_node_can_leave(node, client))

@@ -10,6 +10,24 @@
 
 /* --- why --- */
 
+/* Not on the GPU, and wanted there: said once for all that it waits for. */
+static bool why_it_is_away(const struct sl_node *node,
+	const struct sl_node_client *client, sl_node_because_fn fn, void *context)
+{
+	struct sl_node_because because;
+
+	if (!client->alive || !sl_node_is_away(client))
+		return false;
+	if (client->member->resuming)
+		return true; /* said of all of it */
+	if (!client->returns && !client->waiting &&
+		!(client->is_out && (client->wants || client->comes_back)))
+		return true;
+	because = sl_node_away_because(node, client);
+	fn(context, &because);
+	return true;
+}
+
 static void why_it_waits(const struct sl_node *node, const struct sl_node_client *client,
 	sl_node_because_fn fn, void *context)
 {
@@ -42,7 +60,8 @@ static void why_it_is_untakeable(const struct sl_node *node,
 static void why_client(const struct sl_node *node, const struct sl_node_client *client,
 	sl_node_because_fn fn, void *context)
 {
-	why_it_waits(node, client, fn, context);
+	if (!why_it_is_away(node, client, fn, context))
+		why_it_waits(node, client, fn, context);
 	if (client->stopping != SL_NODE_LIVES && client->stopping != SL_NODE_UNREACHED)
 		fn(context, &client->stop);
 	if (client->untakeable)
@@ -91,6 +110,11 @@ void sl_node_why(const struct sl_node *node, uint64_t workload, sl_node_because_
 	if (member->stopping && !member->leaving)
 		fn(context, &(struct sl_node_because){.reason = SL_REASON_STOP_ASKED,
 				    .workload = workload});
+	if (member->resuming) {
+		struct sl_node_because because = sl_node_resume_because(node, member);
+
+		fn(context, &because);
+	}
 	sl_list_foreach (link, &member->clients)
 		why_client(node, SL_LIST_ENTRY(link, struct sl_node_client, of_member),
 			fn, context);

@@ -42,6 +42,9 @@ static sl_ns may_be_taken(const struct sl_evict_candidate *c,
 {
 	sl_ns wait = SL_MUTANT(TURN_UNPROTECTED, c->turn_left, 0);
 
+	/* Not for a lower priority, which has the time that min_share leaves it. */
+	if (c->priority > ask->priority && !ask->promoted)
+		wait = SL_MUTANT(LOWER_TAKES_TURNS, SL_NS_NEVER, wait);
 	*burst_only = false;
 	if (c->suspended || is_idle(c))
 		wait = 0;
@@ -77,7 +80,52 @@ struct state {
 	bool unbound; /* as if pool and bounds were not there */
 };
 
-/* How much of the candidate, whose workload gave `gone` already, is of use; less than it gives helps nobody. */
+/* Bytes of a request that are claimed no longer when its workload gave so many. */
+static uint64_t unclaimed_by(const struct sl_evict_candidate *c, uint64_t gone)
+{
+	return sl_min_u64(sl_sub_sat(gone, c->burst_bytes), c->within_bytes);
+}
+
+/* What I2 counts when so many leave, and so many of them are not claimed any more. */
+static uint64_t counted(const struct sl_evict_ask *ask, uint64_t out, uint64_t unclaimed)
+{
+	int64_t lent = ask->lent_bytes - (int64_t)out + (int64_t)unclaimed;
+
+	return ask->claims_bytes + out + (lent > 0 ? (uint64_t)lent : 0);
+}
+
+static bool keeps_i2(const struct state *state, const struct sl_evict_candidate *c,
+	uint64_t gone, uint64_t bytes)
+{
+	const struct sl_evict_ask *ask = state->ask;
+	uint64_t unclaimed =
+		state->unclaimed + unclaimed_by(c, gone + bytes) - unclaimed_by(c, gone);
+	uint64_t now = counted(ask, 0, 0);
+
+	return ask->entitled || counted(ask, state->out + bytes, unclaimed) <=
+					sl_max_u64(ask->may_bytes, now);
+}
+
+/* The most that does; more never does when less does not. */
+static uint64_t most_within_i2(const struct state *state,
+	const struct sl_evict_candidate *c, uint64_t gone, uint64_t bytes)
+{
+	uint64_t low = 0, high = bytes;
+
+	if (SL_MUTANT(EVICTS_BEYOND_I2, keeps_i2(state, c, gone, bytes), true))
+		return bytes;
+	while (low + 1 < high) {
+		uint64_t middle = low + (high - low) / 2;
+
+		if (keeps_i2(state, c, gone, middle))
+			low = middle;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/* How much of the candidate, whose workload gave `gone` already, may go. */
 static uint64_t of_use(
 	const struct state *state, const struct sl_evict_candidate *c, bool burst_only)
 {
@@ -89,13 +137,8 @@ static uint64_t of_use(
 	if (state->unbound)
 		return bytes;
 	bytes = sl_min_u64(bytes, sl_sub_sat(c->share_bytes, gone));
-	return sl_min_u64(bytes, sl_sub_sat(state->ask->pool_bytes, state->out));
-}
-
-/* Bytes of a request that are claimed no longer when its workload gave so many. */
-static uint64_t unclaimed_by(const struct sl_evict_candidate *c, uint64_t gone)
-{
-	return sl_min_u64(sl_sub_sat(gone, c->burst_bytes), c->within_bytes);
+	bytes = sl_min_u64(bytes, sl_sub_sat(state->ask->pool_bytes, state->out));
+	return most_within_i2(state, c, gone, bytes);
 }
 
 static void take(struct state *state, struct sl_evict_candidate *c, bool burst_only)
@@ -130,7 +173,8 @@ static bool choose(struct sl_evict_candidate candidate[], uint32_t count,
 		if (may_be_taken(&candidate[i], ask, &burst_only) > until)
 			continue;
 		/* All of it may be taken once its turn is over, too. */
-		burst_only &= until < candidate[i].turn_left;
+		burst_only &= until < candidate[i].turn_left ||
+			      candidate[i].priority > ask->priority;
 		take(&state, &candidate[i], burst_only);
 	}
 	return state.gain >= ask->missing_bytes;

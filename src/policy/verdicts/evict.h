@@ -9,7 +9,7 @@
  *   suspended    part of it is on the host already, so that it cannot run, and it comes later in the order
  *   idle         it has had no work for as long as moving it takes, at least 20 ms, and that is proven
  *   lower        its priority is lower than that of who lacks, and it is not in a turn of min_share
- *   after turn   its turn is over
+ *   after turn   its turn is over, and its priority is not higher, but for a turn of min_share
  *   burst        who lacks is within his request: what its workload has above its own, after the first part of its turn
  * and not before it is willing again, if it refused lately. In this order, those that were idle for longest first; then
  * lower priority, larger burst, the younger client. The last one gives only what is still missing.
@@ -40,11 +40,15 @@ struct sl_evict_candidate {
 struct sl_evict_ask {
 	uint64_t missing_bytes;
 	int32_t priority;
-	bool entitled;
+	bool entitled, promoted;
 	/* A burst demand leaves others what they have not claimed, but for what may be lent. */
 	bool leaves_requests;
 	uint64_t unclaimed_bytes, lend_bytes;
-	uint64_t pool_bytes; /* that the pool takes */
+	uint64_t pool_bytes; /* that the pool has left */
+	/* I2, unless entitled: what it counts may not get more than may_bytes by it, or than it is. It is claims_bytes and
+	 * what is to move, with lent_bytes (of this GPU; below 0: not all is promised) as far as it is above 0. */
+	uint64_t claims_bytes, may_bytes;
+	int64_t lent_bytes;
 };
 
 struct sl_evict_plan {
