@@ -134,10 +134,14 @@ static bool list(int fd, enum sl_list_what what, const char *name, union sl_msg 
 	msg.list.what = what;
 	bench_send(fd, &msg);
 	for (;;) {
+		const char *of;
+
 		receive_any(fd, &msg);
 		if (msg.head.type == SL_MSG_LIST_END)
 			return found;
-		if (found || (name && strcmp(msg.use_row.name, name) != 0))
+		of = msg.head.type == SL_MSG_SWAP_ROW ? msg.swap_row.name
+						      : msg.use_row.name;
+		if (found || (name && strcmp(of, name) != 0))
 			continue;
 		*out = msg;
 		found = true;
@@ -168,4 +172,68 @@ bool bench_use(int fd, const char *name, struct sl_msg_use_row *out)
 		return false;
 	*out = msg.use_row;
 	return true;
+}
+
+bool bench_swap_row(int fd, const char *name, struct sl_msg_swap_row *out)
+{
+	union sl_msg msg;
+
+	if (!list(fd, SL_LIST_SWAP, name, &msg))
+		return false;
+	*out = msg.swap_row;
+	return true;
+}
+
+/* Often enough for what takes a second, and rarely enough for the daemon. */
+#define LOOK_NS      (2 * SL_MS)
+#define MOVE_LIMIT_S 60
+
+static bool is_parked(int fd, const char *name)
+{
+	struct sl_msg_swap_row row;
+	struct sl_msg_use_row use;
+
+	bench_require(bench_swap_row(fd, name, &row) && bench_use(fd, name, &use),
+		"%s is no workload", name);
+	return row.residency == SL_WIRE_PARKED && use.backing_bytes <= row.evicted_bytes;
+}
+
+static bool is_resident(int fd, const char *name)
+{
+	struct sl_msg_swap_row row;
+
+	bench_require(bench_swap_row(fd, name, &row), "%s is no workload", name);
+	return row.residency != SL_WIRE_PARKED && row.residency != SL_WIRE_RESUMING &&
+	       !row.evicted_bytes && !row.returning_bytes;
+}
+
+static void wait_until(int fd, const char *name, bool (*there)(int fd, const char *name))
+{
+	sl_ns begin = sl_clock_now();
+
+	while (!there(fd, name)) {
+		bench_require(sl_clock_now() - begin < MOVE_LIMIT_S * SL_S,
+			"%s does not get there", name);
+		sl_clock_sleep(LOOK_NS);
+	}
+}
+
+sl_ns bench_park(int fd, const char *name, bool parked)
+{
+	sl_ns begin = sl_clock_now();
+	union sl_msg msg;
+
+	sl_wire_init(&msg, SL_MSG_PARK);
+	msg.park.parked = parked;
+	sl_wire_str(msg.park.name, sizeof(msg.park.name), name);
+	bench_send(fd, &msg);
+	bench_receive(fd, SL_MSG_PARK_REPLY, &msg);
+	bench_require(msg.park_reply.ok, "%s: %s", name, msg.park_reply.text);
+	wait_until(fd, name, parked ? is_parked : is_resident);
+	return sl_clock_now() - begin;
+}
+
+void bench_until_resident(int fd, const char *name)
+{
+	wait_until(fd, name, is_resident);
 }

@@ -7,6 +7,7 @@
 #ifndef SL_TESTS_BENCH_ASK_H
 #define SL_TESTS_BENCH_ASK_H
 
+#include "base/clock.h"
 #include "wire/wire.h"
 
 /* A connection; welcome (may be NULL) gets the daemon's answer. For a CLIENT the GPU messages are
@@ -31,5 +32,12 @@ void bench_register(int fd, const char *name, uint64_t limit_bytes, int32_t prio
 void bench_status(int fd, struct sl_msg_status_row *out);
 void bench_gpu(int fd, struct sl_msg_gpu_row *out);
 SL_MUST_CHECK bool bench_use(int fd, const char *name, struct sl_msg_use_row *out);
+
+/* Of a workload on its first GPU; false: there is none. */
+SL_MUST_CHECK bool bench_swap_row(int fd, const char *name, struct sl_msg_swap_row *out);
+/* Parks it, or resumes it, and waits until all of it is where it is to be. Returns how long that took. */
+sl_ns bench_park(int fd, const char *name, bool parked);
+/* Waits until none of it is on the host. */
+void bench_until_resident(int fd, const char *name);
 
 #endif

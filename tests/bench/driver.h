@@ -21,7 +21,19 @@
 	X(cuMemAddressReserve)      \
 	X(cuMemsetD8Async)          \
 	X(cuMemcpyDtoDAsync_v2)     \
-	X(cuLaunchKernel)
+	X(cuLaunchKernel)           \
+	X(cuMemsetD32_v2)           \
+	X(cuMemcpyDtoH_v2)          \
+	X(cuMemcpyHtoD_v2)          \
+	X(cuMemcpyDtoHAsync_v2)     \
+	X(cuMemcpyHtoDAsync_v2)     \
+	X(cuMemHostAlloc)           \
+	X(cuMemFreeHost)            \
+	X(cuStreamCreate)           \
+	X(cuStreamSynchronize)      \
+	X(cuModuleLoadData)         \
+	X(cuModuleGetFunction)      \
+	X(cuModuleGetGlobal_v2)
 
 struct bench_driver {
 #define BENCH_CALL(name) __typeof__(name) *name;

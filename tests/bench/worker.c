@@ -30,24 +30,37 @@ extern char **environ;
 
 /* --- the side that orders ------------------------------------------------------------------- */
 
-static void become_worker(int fd, const char *sluice_name)
+static void become_worker(int fd, const char *sluice_name, const char *const options[])
 {
 	sl_cleanup(sl_freep) char *self = bench_path("tests/bench/bench");
 	sl_cleanup(sl_freep) char *sluice = bench_path("sluice");
+	const char *argv[16] = {sluice, "run", "--name", sluice_name};
 	char number[16];
+	size_t n = 4;
 
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
 	(void)fcntl(fd, F_SETFD, 0);
 	(void)snprintf(number, sizeof(number), "%d", fd);
+	while (options && *options && n < 10)
+		argv[n++] = *options++;
+	argv[n++] = "--";
+	argv[n++] = self;
+	argv[n++] = "worker";
+	argv[n++] = number;
 	if (sluice_name)
-		(void)execl(sluice, sluice, "run", "--name", sluice_name, "--", self,
-			"worker", number, (char *)NULL);
+		(void)execv(sluice, (char *const *)argv);
 	else
 		(void)execl(self, self, "worker", number, (char *)NULL);
 	bench_die("%s: %s", sluice_name ? sluice : self, strerror(errno));
 }
 
 void bench_worker_start(struct bench_worker *worker, const char *sluice_name)
+{
+	bench_worker_start_with(worker, sluice_name, NULL);
+}
+
+void bench_worker_start_with(
+	struct bench_worker *worker, const char *sluice_name, const char *const options[])
 {
 	int pair[2];
 
@@ -57,7 +70,7 @@ void bench_worker_start(struct bench_worker *worker, const char *sluice_name)
 	worker->pid = fork();
 	bench_require(worker->pid >= 0, "no process");
 	if (worker->pid == 0)
-		become_worker(pair[1], sluice_name);
+		become_worker(pair[1], sluice_name, options);
 	(void)close(pair[1]);
 	worker->fd = pair[0];
 }
@@ -102,6 +115,7 @@ void bench_worker_stop(struct bench_worker *worker)
 /* --- the side that obeys -------------------------------------------------------------------- */
 
 static CUdeviceptr held;
+static uint64_t held_bytes;
 
 static void add(struct bench_reply *reply, uint64_t sample)
 {
@@ -115,6 +129,7 @@ static int hold(const struct bench_order *order, struct bench_reply *reply)
 
 	add(reply, sl_clock_now());
 	r = (int)bench_cu.cuMemAlloc_v2(&held, order->bytes);
+	held_bytes = order->bytes;
 	add(reply, sl_clock_now());
 	return r;
 }
@@ -126,6 +141,97 @@ static int let_go(struct bench_reply *reply)
 	add(reply, sl_clock_now());
 	r = (int)bench_cu.cuMemFree_v2(held);
 	add(reply, sl_clock_now());
+	return r;
+}
+
+static int write_all(const struct bench_order *order, struct bench_reply *reply)
+{
+	int r;
+
+	add(reply, sl_clock_now());
+	r = (int)bench_cu.cuMemsetD32_v2(held, order->count, held_bytes / 4);
+	if (!r)
+		r = (int)bench_cu.cuCtxSynchronize();
+	add(reply, sl_clock_now());
+	return r;
+}
+
+static int read_last(struct bench_reply *reply)
+{
+	uint32_t word;
+	int r;
+
+	add(reply, sl_clock_now());
+	r = (int)bench_cu.cuMemcpyDtoH_v2(&word, held + held_bytes - 4, 4);
+	add(reply, sl_clock_now());
+	return r;
+}
+
+static int load(const struct bench_order *order, struct bench_reply *reply)
+{
+	void *plain = malloc(order->bytes);
+	int r;
+
+	if (!plain)
+		return -1;
+	memset(plain, 7, order->bytes);
+	add(reply, sl_clock_now());
+	r = (int)bench_cu.cuMemcpyHtoD_v2(held, plain, order->bytes);
+	add(reply, sl_clock_now());
+	free(plain);
+	return r;
+}
+
+static int copy_both_ways(const struct bench_order *order, struct bench_reply *reply)
+{
+	void *pinned = NULL;
+	CUstream stream = NULL;
+	int r = (int)bench_cu.cuMemHostAlloc(&pinned, order->bytes, 0);
+
+	if (!r)
+		r = (int)bench_cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING);
+	for (uint32_t i = 0; !r && i < 2 * order->count; i++) {
+		sl_ns begin = sl_clock_now();
+
+		r = (int)(i % 2 ? bench_cu.cuMemcpyHtoDAsync_v2(
+					  held, pinned, order->bytes, stream)
+				: bench_cu.cuMemcpyDtoHAsync_v2(
+					  pinned, held, order->bytes, stream));
+		if (!r)
+			r = (int)bench_cu.cuStreamSynchronize(stream);
+		add(reply, sl_clock_now() - begin);
+	}
+	if (pinned)
+		(void)bench_cu.cuMemFreeHost(pinned);
+	return r;
+}
+
+/* A round takes a fraction of a millisecond; one that took this long waited for its memory. */
+#define WAITED_NS   (30 * SL_MS)
+#define ROUND_BYTES SL_MIB
+
+static int work(const struct bench_order *order, struct bench_reply *reply)
+{
+	sl_ns end = sl_clock_now() + order->count * SL_MS, now;
+	uint64_t sample[4] = {0};
+	int r = 0;
+
+	while (!r && (now = sl_clock_now()) < end) {
+		uint64_t span;
+
+		r = (int)bench_cu.cuMemsetD32_v2(held, 1, ROUND_BYTES / 4);
+		if (!r)
+			r = (int)bench_cu.cuCtxSynchronize();
+		span = sl_clock_now() - now;
+		sample[0]++;
+		sample[span < WAITED_NS ? 1 : 2] += span;
+		if (span >= WAITED_NS)
+			sample[3] = sl_max_u64(sample[3], span);
+		if (order->bytes)
+			sl_clock_sleep(order->bytes * SL_MS);
+	}
+	for (int i = 0; i < 4; i++)
+		add(reply, sample[i]);
 	return r;
 }
 
@@ -265,6 +371,11 @@ static int obey(const struct bench_order *order, struct bench_reply *reply)
 	case BENCH_DO_SMALL_PAIR: return small_pairs(order, reply);
 	case BENCH_DO_SMALL_BATCH: return small_batch(order, reply);
 	case BENCH_DO_HEAVY: return heavy(order, reply);
+	case BENCH_DO_WRITE: return write_all(order, reply);
+	case BENCH_DO_READ: return read_last(reply);
+	case BENCH_DO_LOAD: return load(order, reply);
+	case BENCH_DO_COPY: return copy_both_ways(order, reply);
+	case BENCH_DO_WORK: return work(order, reply);
 	case BENCH_DO_START_NAMES:
 	case BENCH_DO_START_TRUE:
 	case BENCH_DO_START_INIT:

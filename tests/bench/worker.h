@@ -25,6 +25,12 @@ enum bench_verb {
 	BENCH_DO_START_INIT,  /* the same: starter init */
 	BENCH_DO_START_USE,   /* the same: starter context */
 	BENCH_DO_START_RUN,   /* the same: sluice run -- starter context */
+	BENCH_DO_WRITE, /* every word of what is held becomes count; samples: begin, end */
+	BENCH_DO_READ, /* its last word is read, as an answer would be; samples: begin, end */
+	BENCH_DO_LOAD, /* bytes of it from ordinary host memory; samples: begin, end */
+	BENCH_DO_COPY, /* count times bytes of it out to pinned memory, in again; samples: ns of each in turn */
+	BENCH_DO_WORK, /* rounds of small work for count ms, bytes ms between them (0: none); samples: rounds, ns
+			  in them, ns in those that waited for memory, longest of those */
 };
 
 #define BENCH_REPLY_MAX 64
@@ -49,6 +55,9 @@ struct bench_worker {
 
 /* Starts one; sluice_name is its workload's, or NULL for a native worker. Dies on failure. */
 void bench_worker_start(struct bench_worker *worker, const char *sluice_name);
+/* The same with options of `sluice run` before the command; NULL-terminated, six at most. */
+void bench_worker_start_with(struct bench_worker *worker, const char *sluice_name,
+	const char *const options[]);
 /* Gives an order; waits for its answer for at most limit_s. Both die on failure, wait also on a
  * result that is not 0. */
 void bench_worker_send(struct bench_worker *worker, enum bench_verb verb, uint32_t count,

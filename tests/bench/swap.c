@@ -1,0 +1,263 @@
+/*
+ * swap - memory to the host and back, against plain copies of the same bytes in the same run
+ *
+ * Two workloads of BYTES each on a GPU that has room for one and a half: what is free beyond that is taken by a
+ * third whose memory may not be moved. The plain copy is made by the first itself, through pinned memory.
+ *
+ * A software GPU is slowed down as a whole, so that the processor stands for a GPU: its link and what its driver
+ * takes per handle by the same factor (SL_BENCH_SLOW). Ratios need no scaling; the one time with a budget, that of
+ * clean memory, is told as it would be without the factor and for 16 GB.
+ */
+#include "bench.h"
+
+#include "ask.h"
+#include "worker.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define A       "bench-swap-a"
+#define B       "bench-swap-b"
+#define LIMIT_S 60
+#define ROUNDS  3
+#define GRAIN   (32 * SL_MIB)
+#define SIXTEEN 16e9
+/* From a context to its hidden bytes being measured and the hash's code being there. */
+#define SETTLE_NS (800 * SL_MS)
+/* Longer than memory has to be idle before it is taken for another's sake. */
+#define IDLE_NS (600 * SL_MS)
+
+static const char *const fixed_options[] = {"--swap", "off", NULL};
+
+struct scene {
+	struct bench_worker a, b, fixed;
+	bool has_fixed;
+	int control;
+	uint64_t bytes;
+	double slow;
+	sl_ns out_ns, in_ns; /* plain copies of so many bytes */
+};
+
+static uint64_t number_of(const char *environment, uint64_t standard)
+{
+	const char *text = getenv(environment);
+
+	return text ? strtoull(text, NULL, 10) : standard;
+}
+
+static sl_ns span(const struct bench_reply *reply)
+{
+	return reply->sample[1] - reply->sample[0];
+}
+
+static double ratio(sl_ns part, sl_ns whole)
+{
+	return (double)part / (double)whole;
+}
+
+static sl_ns do_timed(
+	struct bench_worker *worker, enum bench_verb verb, uint32_t count, uint64_t bytes)
+{
+	struct bench_reply reply;
+
+	bench_worker_do(worker, verb, count, bytes, &reply);
+	return span(&reply);
+}
+
+static void start(
+	struct bench_worker *worker, const char *name, const char *const options[])
+{
+	struct bench_reply reply;
+
+	bench_worker_start_with(worker, name, options);
+	bench_worker_do(worker, BENCH_DO_CONTEXT, 0, 0, &reply);
+	sl_clock_sleep(SETTLE_NS);
+}
+
+/* Leaves room for one and a half of them. */
+static void take_the_rest(struct scene *scene)
+{
+	struct sl_msg_gpu_row gpu;
+	uint64_t keep = scene->bytes + scene->bytes / 2;
+
+	bench_gpu(scene->control, &gpu);
+	bench_require(gpu.free_bytes >= scene->bytes + scene->bytes / 8,
+		"%llu bytes are free, too few for %llu",
+		(unsigned long long)gpu.free_bytes, (unsigned long long)scene->bytes);
+	scene->has_fixed = gpu.free_bytes > keep + GRAIN;
+	if (!scene->has_fixed)
+		return;
+	start(&scene->fixed, "bench-swap-fixed", fixed_options);
+	bench_gpu(scene->control, &gpu);
+	(void)do_timed(&scene->fixed, BENCH_DO_HOLD, 1,
+		sl_sub_sat(gpu.free_bytes, keep) & ~(GRAIN - 1));
+}
+
+/* --- one workload, told to go and to come ----------------------------------------------------- */
+
+static void measure_plain(struct scene *scene)
+{
+	struct bench_reply reply;
+
+	(void)do_timed(&scene->a, BENCH_DO_WRITE, 1, 0);
+	/* The first touches the pages of the pinned memory. */
+	bench_worker_do(&scene->a, BENCH_DO_COPY, 2, scene->bytes, &reply);
+	scene->out_ns = reply.sample[2];
+	scene->in_ns = reply.sample[3];
+	bench_emit(BENCH_SWAP_PLAIN, "out", (double)scene->bytes / (double)scene->out_ns);
+	bench_emit(BENCH_SWAP_PLAIN, "in", (double)scene->bytes / (double)scene->in_ns);
+}
+
+static sl_ns move(struct scene *scene, bool parked)
+{
+	return bench_park(scene->control, A, parked);
+}
+
+static void measure_dirty(struct scene *scene)
+{
+	struct bench_samples *out = bench_samples_new(), *in = bench_samples_new();
+
+	bench_emit_against(BENCH_SWAP_OUT_FIRST, NULL,
+		ratio(move(scene, true), scene->out_ns), BENCH_SWAP_PLAIN,
+		BENCH_COMPUTED);
+	bench_samples_add(in, move(scene, false));
+	for (uint32_t i = 1; i < ROUNDS; i++) {
+		(void)do_timed(&scene->a, BENCH_DO_WRITE, 100 + i, 0);
+		bench_samples_add(out, move(scene, true));
+		bench_samples_add(in, move(scene, false));
+	}
+	bench_emit_against(BENCH_SWAP_OUT, NULL,
+		ratio(bench_quantile(out, 500), scene->out_ns), BENCH_SWAP_PLAIN,
+		BENCH_COMPUTED);
+	bench_emit_against(BENCH_SWAP_IN, NULL,
+		ratio(bench_quantile(in, 500), scene->in_ns), BENCH_SWAP_PLAIN,
+		BENCH_COMPUTED);
+	free(out);
+	free(in);
+}
+
+static void measure_clean(struct scene *scene)
+{
+	struct bench_samples *samples = bench_samples_new();
+	struct sl_msg_swap_row before, after;
+
+	for (int i = 0; i < 2; i++) {
+		bench_require(bench_swap_row(scene->control, A, &before), "no " A);
+		bench_samples_add(samples, move(scene, true));
+		bench_require(bench_swap_row(scene->control, A, &after), "no " A);
+		bench_require(after.out_bytes - before.out_bytes < scene->bytes / 8,
+			"%llu bytes of clean memory were copied",
+			(unsigned long long)(after.out_bytes - before.out_bytes));
+		(void)move(scene, false);
+	}
+	bench_emit(BENCH_EVICT_CLEAN, NULL,
+		(double)bench_quantile(samples, 500) / (double)SL_MS / scene->slow *
+			SIXTEEN / (double)scene->bytes);
+	free(samples);
+}
+
+/* --- two that do not fit ------------------------------------------------------------------------ */
+
+/* One that is on the host answers: the other has been idle for a while, and goes. */
+static sl_ns answer(struct bench_worker *worker)
+{
+	sl_clock_sleep(IDLE_NS);
+	return do_timed(worker, BENCH_DO_READ, 0, 0);
+}
+
+static void measure_exchange(struct scene *scene)
+{
+	struct bench_samples *clean = bench_samples_new(), *dirty = bench_samples_new();
+
+	/* What was moved once has its copy; it is read, not written. */
+	(void)do_timed(&scene->b, BENCH_DO_HOLD, 1, scene->bytes);
+	(void)do_timed(&scene->b, BENCH_DO_WRITE, 2, 0);
+	(void)answer(&scene->a);
+	for (int i = 0; i < 2; i++) {
+		bench_samples_add(clean, answer(&scene->b));
+		(void)do_timed(&scene->b, BENCH_DO_WRITE, 10 + (uint32_t)i, 0);
+		bench_samples_add(dirty, answer(&scene->a));
+	}
+	bench_emit_against(BENCH_EXCHANGE_CLEAN, NULL,
+		ratio(bench_quantile(clean, 500), scene->in_ns), BENCH_SWAP_PLAIN,
+		BENCH_COMPUTED);
+	bench_emit_against(BENCH_EXCHANGE_DIRTY, NULL,
+		ratio(bench_quantile(dirty, 500), scene->in_ns), BENCH_SWAP_PLAIN,
+		BENCH_COMPUTED);
+	bench_emit(BENCH_ANSWER, "swapped",
+		(double)bench_quantile(clean, 500) / (double)SL_MS);
+	free(clean);
+	free(dirty);
+}
+
+/* B gives back all it has, and wants a quarter more than there is room for beside A. */
+static void measure_part(struct scene *scene)
+{
+	struct sl_msg_swap_row row;
+	struct sl_msg_gpu_row gpu;
+	uint64_t want;
+
+	(void)do_timed(&scene->b, BENCH_DO_LET_GO, 0, 0);
+	(void)do_timed(&scene->a, BENCH_DO_WRITE, 3, 0);
+	sl_clock_sleep(IDLE_NS);
+	bench_gpu(scene->control, &gpu);
+	want = scene->bytes / 4;
+	(void)do_timed(
+		&scene->b, BENCH_DO_HOLD, 1, (gpu.free_bytes + want) & ~(2 * SL_MIB - 1));
+	bench_require(bench_swap_row(scene->control, A, &row), "no " A);
+	bench_emit(BENCH_EVICT_PART, NULL, (double)row.evicted_bytes / (double)want);
+	(void)do_timed(&scene->b, BENCH_DO_LET_GO, 0, 0);
+	bench_until_resident(scene->control, A);
+}
+
+/* A process that has to load everything: from its start to its first answer. */
+static void measure_cold(struct scene *scene)
+{
+	sl_ns begin;
+
+	bench_worker_stop(&scene->b);
+	(void)do_timed(&scene->a, BENCH_DO_LET_GO, 0, 0);
+	sl_clock_sleep(SETTLE_NS);
+	begin = sl_clock_now();
+	bench_worker_start(&scene->b, B);
+	{
+		struct bench_reply reply;
+
+		bench_worker_do(&scene->b, BENCH_DO_CONTEXT, 0, 0, &reply);
+	}
+	(void)do_timed(&scene->b, BENCH_DO_HOLD, 1, scene->bytes);
+	(void)do_timed(&scene->b, BENCH_DO_LOAD, 1, scene->bytes);
+	(void)do_timed(&scene->b, BENCH_DO_READ, 0, 0);
+	bench_emit(
+		BENCH_ANSWER, "cold", (double)(sl_clock_now() - begin) / (double)SL_MS);
+	bench_emit(BENCH_ANSWER, "warm",
+		(double)do_timed(&scene->b, BENCH_DO_READ, 0, 0) / (double)SL_MS);
+}
+
+int bench_part_swap(int argc, char **argv)
+{
+	static const uint8_t no_token[SL_WIRE_TOKEN_BYTES];
+	struct scene scene = {
+		.control = bench_dial(SL_ROLE_CONTROL, no_token, NULL),
+		.bytes = number_of("SL_BENCH_SWAP_BYTES", 256 * SL_MIB),
+		.slow = (double)number_of("SL_BENCH_SLOW", 1),
+	};
+
+	start(&scene.a, A, NULL);
+	start(&scene.b, B, NULL);
+	take_the_rest(&scene);
+	(void)do_timed(&scene.a, BENCH_DO_HOLD, 1, scene.bytes);
+	measure_plain(&scene);
+	measure_dirty(&scene);
+	measure_clean(&scene);
+	measure_exchange(&scene);
+	measure_part(&scene);
+	measure_cold(&scene);
+	bench_worker_stop(&scene.a);
+	bench_worker_stop(&scene.b);
+	if (scene.has_fixed)
+		bench_worker_stop(&scene.fixed);
+	(void)close(scene.control);
+	return 0;
+}
