@@ -218,9 +218,8 @@ static void wait_until(int fd, const char *name, bool (*there)(int fd, const cha
 	}
 }
 
-sl_ns bench_park(int fd, const char *name, bool parked)
+static void order_park(int fd, const char *name, bool parked)
 {
-	sl_ns begin = sl_clock_now();
 	union sl_msg msg;
 
 	sl_wire_init(&msg, SL_MSG_PARK);
@@ -229,8 +228,20 @@ sl_ns bench_park(int fd, const char *name, bool parked)
 	bench_send(fd, &msg);
 	bench_receive(fd, SL_MSG_PARK_REPLY, &msg);
 	bench_require(msg.park_reply.ok, "%s: %s", name, msg.park_reply.text);
+}
+
+sl_ns bench_park(int fd, const char *name, bool parked)
+{
+	sl_ns begin = sl_clock_now();
+
+	order_park(fd, name, parked);
 	wait_until(fd, name, parked ? is_parked : is_resident);
 	return sl_clock_now() - begin;
+}
+
+void bench_resume(int fd, const char *name)
+{
+	order_park(fd, name, false);
 }
 
 void bench_until_resident(int fd, const char *name)

@@ -37,6 +37,8 @@ SL_MUST_CHECK bool bench_use(int fd, const char *name, struct sl_msg_use_row *ou
 SL_MUST_CHECK bool bench_swap_row(int fd, const char *name, struct sl_msg_swap_row *out);
 /* Parks it, or resumes it, and waits until all of it is where it is to be. Returns how long that took. */
 sl_ns bench_park(int fd, const char *name, bool parked);
+/* Resumes it and does not wait. */
+void bench_resume(int fd, const char *name);
 /* Waits until none of it is on the host. */
 void bench_until_resident(int fd, const char *name);
 

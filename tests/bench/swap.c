@@ -1,8 +1,8 @@
 /*
  * swap - memory to the host and back, against plain copies of the same bytes in the same run
  *
- * Two workloads of BYTES each on a GPU that has room for one and a half: what is free beyond that is taken by a
- * third whose memory may not be moved. The plain copy is made by the first itself, through pinned memory.
+ * Two workloads of the same size on a GPU that has room for one and a half; what is free beyond that is taken by a
+ * third whose memory may not be moved. The second has the higher priority, so that nobody waits for turns. The plain copy is made by the first itself, through pinned memory.
  *
  * A software GPU is slowed down as a whole, so that the processor stands for a GPU: its link and what its driver
  * takes per handle by the same factor (SL_BENCH_SLOW). Ratios need no scaling; the one time with a budget, that of
@@ -25,9 +25,8 @@
 #define SIXTEEN 16e9
 /* From a context to its hidden bytes being measured and the hash's code being there. */
 #define SETTLE_NS (800 * SL_MS)
-/* Longer than memory has to be idle before it is taken for another's sake. */
-#define IDLE_NS (600 * SL_MS)
 
+static const char *const urgent_options[] = {"--priority", "10", NULL};
 static const char *const fixed_options[] = {"--swap", "off", NULL};
 
 struct scene {
@@ -101,10 +100,9 @@ static void measure_plain(struct scene *scene)
 	struct bench_reply reply;
 
 	(void)do_timed(&scene->a, BENCH_DO_WRITE, 1, 0);
-	/* The first touches the pages of the pinned memory. */
-	bench_worker_do(&scene->a, BENCH_DO_COPY, 2, scene->bytes, &reply);
-	scene->out_ns = reply.sample[2];
-	scene->in_ns = reply.sample[3];
+	bench_worker_do(&scene->a, BENCH_DO_COPY, 1, scene->bytes, &reply);
+	scene->out_ns = reply.sample[0];
+	scene->in_ns = reply.sample[1];
 	bench_emit(BENCH_SWAP_PLAIN, "out", (double)scene->bytes / (double)scene->out_ns);
 	bench_emit(BENCH_SWAP_PLAIN, "in", (double)scene->bytes / (double)scene->in_ns);
 }
@@ -159,36 +157,40 @@ static void measure_clean(struct scene *scene)
 
 /* --- two that do not fit ------------------------------------------------------------------------ */
 
-/* One that is on the host answers: the other has been idle for a while, and goes. */
-static sl_ns answer(struct bench_worker *worker)
+/* B is parked and A comes back, clean; whatever B has changed is on the host then. */
+static void back_to_a(struct scene *scene)
 {
-	sl_clock_sleep(IDLE_NS);
-	return do_timed(worker, BENCH_DO_READ, 0, 0);
+	(void)bench_park(scene->control, B, true);
+	(void)do_timed(&scene->a, BENCH_DO_READ, 0, 0);
+	bench_until_resident(scene->control, A);
+}
+
+/* B, which is more urgent, is wanted again: from then until its first answer. */
+static sl_ns back_to_b(struct scene *scene)
+{
+	sl_ns begin = sl_clock_now();
+
+	bench_resume(scene->control, B);
+	(void)do_timed(&scene->b, BENCH_DO_READ, 0, 0);
+	return sl_clock_now() - begin;
 }
 
 static void measure_exchange(struct scene *scene)
 {
-	struct bench_samples *clean = bench_samples_new(), *dirty = bench_samples_new();
+	sl_ns clean, dirty;
 
-	/* What was moved once has its copy; it is read, not written. */
 	(void)do_timed(&scene->b, BENCH_DO_HOLD, 1, scene->bytes);
 	(void)do_timed(&scene->b, BENCH_DO_WRITE, 2, 0);
-	(void)answer(&scene->a);
-	for (int i = 0; i < 2; i++) {
-		bench_samples_add(clean, answer(&scene->b));
-		(void)do_timed(&scene->b, BENCH_DO_WRITE, 10 + (uint32_t)i, 0);
-		bench_samples_add(dirty, answer(&scene->a));
-	}
-	bench_emit_against(BENCH_EXCHANGE_CLEAN, NULL,
-		ratio(bench_quantile(clean, 500), scene->in_ns), BENCH_SWAP_PLAIN,
-		BENCH_COMPUTED);
-	bench_emit_against(BENCH_EXCHANGE_DIRTY, NULL,
-		ratio(bench_quantile(dirty, 500), scene->in_ns), BENCH_SWAP_PLAIN,
-		BENCH_COMPUTED);
-	bench_emit(BENCH_ANSWER, "swapped",
-		(double)bench_quantile(clean, 500) / (double)SL_MS);
-	free(clean);
-	free(dirty);
+	back_to_a(scene);
+	clean = back_to_b(scene);
+	back_to_a(scene);
+	(void)do_timed(&scene->a, BENCH_DO_WRITE, 4, 0);
+	dirty = back_to_b(scene);
+	bench_emit_against(BENCH_EXCHANGE_CLEAN, NULL, ratio(clean, scene->in_ns),
+		BENCH_SWAP_PLAIN, BENCH_COMPUTED);
+	bench_emit_against(BENCH_EXCHANGE_DIRTY, NULL, ratio(dirty, scene->in_ns),
+		BENCH_SWAP_PLAIN, BENCH_COMPUTED);
+	bench_emit(BENCH_ANSWER, "swapped", (double)clean / (double)SL_MS);
 }
 
 /* B gives back all it has, and wants a quarter more than there is room for beside A. */
@@ -200,7 +202,7 @@ static void measure_part(struct scene *scene)
 
 	(void)do_timed(&scene->b, BENCH_DO_LET_GO, 0, 0);
 	(void)do_timed(&scene->a, BENCH_DO_WRITE, 3, 0);
-	sl_clock_sleep(IDLE_NS);
+	bench_until_resident(scene->control, A);
 	bench_gpu(scene->control, &gpu);
 	want = scene->bytes / 4;
 	(void)do_timed(
@@ -208,24 +210,21 @@ static void measure_part(struct scene *scene)
 	bench_require(bench_swap_row(scene->control, A, &row), "no " A);
 	bench_emit(BENCH_EVICT_PART, NULL, (double)row.evicted_bytes / (double)want);
 	(void)do_timed(&scene->b, BENCH_DO_LET_GO, 0, 0);
-	bench_until_resident(scene->control, A);
+	(void)do_timed(&scene->a, BENCH_DO_READ, 0, 0);
 }
 
 /* A process that has to load everything: from its start to its first answer. */
 static void measure_cold(struct scene *scene)
 {
+	struct bench_reply reply;
 	sl_ns begin;
 
 	bench_worker_stop(&scene->b);
 	(void)do_timed(&scene->a, BENCH_DO_LET_GO, 0, 0);
 	sl_clock_sleep(SETTLE_NS);
 	begin = sl_clock_now();
-	bench_worker_start(&scene->b, B);
-	{
-		struct bench_reply reply;
-
-		bench_worker_do(&scene->b, BENCH_DO_CONTEXT, 0, 0, &reply);
-	}
+	bench_worker_start_with(&scene->b, B, urgent_options);
+	bench_worker_do(&scene->b, BENCH_DO_CONTEXT, 0, 0, &reply);
 	(void)do_timed(&scene->b, BENCH_DO_HOLD, 1, scene->bytes);
 	(void)do_timed(&scene->b, BENCH_DO_LOAD, 1, scene->bytes);
 	(void)do_timed(&scene->b, BENCH_DO_READ, 0, 0);
@@ -245,7 +244,7 @@ int bench_part_swap(int argc, char **argv)
 	};
 
 	start(&scene.a, A, NULL);
-	start(&scene.b, B, NULL);
+	start(&scene.b, B, urgent_options);
 	take_the_rest(&scene);
 	(void)do_timed(&scene.a, BENCH_DO_HOLD, 1, scene.bytes);
 	measure_plain(&scene);
