@@ -55,6 +55,12 @@ status() {
 	wait "$1"
 	STATUS=$?
 }
+# came NAME PID EVENT: "yes" once it has said so, "no" as soon as it has ended without.
+came() {
+	until_true 20 came_or_gone "$@"
+	event "$T/$1" "$3" && echo yes || echo no
+}
+came_or_gone() { event "$T/$1" "$3" || gone "$2"; }
 scene_finish() {
 	[ $((KEPT + BROKEN)) != 0 ] || fail "nothing was promised"
 	if [ "$FAILED" != 0 ]; then

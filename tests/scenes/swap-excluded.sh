@@ -1,0 +1,33 @@
+#!/bin/sh
+# One program must not be interrupted: --swap off. When memory is short others are moved, never it.
+# Off: it is a program like any other, and idle, so it is the one that is moved.
+export BOX='--gpus 1 --memory 1GiB'
+export LIMIT=60
+. "$(dirname "$0")/lib.sh"
+config 'host_memory: 2GiB'
+config 'turn_max: 500ms'
+config 'longest_wait: 3s'
+daemon_start
+# shellcheck disable=SC2046 # no word, or one
+start stays --request 0 --limit 0.5 $(on echo --swap=off) -- "$P/tenant" --bytes 300MiB --work 0 --ms 5000
+stays=$PID
+wait_event "$T/stays" held
+start moves --request 0 --limit 0.9 -- "$P/tenant" --bytes 450MiB --work 50 --ms 3000
+moves=$PID
+wait_event "$T/moves" held
+start comes --request 0 --limit 0.9 -- "$P/holder" --bytes 400MiB --verify --ms 500
+comes=$PID
+most=0
+while kill -0 $stays 2>/dev/null; do
+	now=$("$B/sluice" ps --json | json name=stays.out_bytes 2>/dev/null)
+	[ "${now:-0}" -le $most ] || most=$now
+	sleep 0.1
+done
+promise "of the excluded one nothing was moved, MiB" $((most >> 20)) = 0
+status $comes
+check "the one that comes gets its memory" $STATUS = 0
+status $moves
+check "who was moved lost nothing" $STATUS = 0
+status $stays
+check "nor did the excluded one" $STATUS = 0
+scene_finish
