@@ -2,7 +2,7 @@
  * hasher - the hash on GPUs: loading the kernel, launching it
  *
  * Loading compiles PTX and takes memory of the GPU, so it is done early and aside: a thread waits until a
- * context is a little old, then loads the module and launches it once, empty, so that a driver that loads
+ * context is a little old and nothing of the process on the host, then loads the module and launches it once, empty, so that a driver that loads
  * code lazily has it, too. Inside the control lock, so never while something is being moved; what is launched
  * is waited for outside of it. PTX comes first; only the software GPU refuses that and takes the host module.
  *
@@ -16,6 +16,7 @@
 #include "runtime/hidden.h"
 #include "runtime/hooks.h"
 #include "runtime/libc.h"
+#include "runtime/swap.h"
 
 #include "base/clock.h"
 #include "base/list.h"
@@ -195,13 +196,18 @@ static sl_ns next_due_at(void)
 /* Chosen inside the control lock: whoever drops a context may be inside, too, and waits for us. */
 static struct hasher *take_due(void)
 {
+	sl_ns due_ns, now_ns = sl_clock_now();
 	struct hasher *h;
-	sl_ns due_ns;
 
 	(void)pthread_mutex_lock(&lock);
 	h = next_due(&due_ns);
-	if (h && due_ns > sl_clock_now())
+	if (h && due_ns > now_ns)
 		h = NULL;
+	/* A process that is on the host is not to grow on the GPU. */
+	if (h && sl_swap_is_out()) {
+		h->due_ns = now_ns + LOAD_DELAY_NS;
+		h = NULL;
+	}
 	if (h)
 		h->busy++;
 	(void)pthread_mutex_unlock(&lock);
