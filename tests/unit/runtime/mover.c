@@ -4,6 +4,7 @@
  * After every scene the books agree with the driver, and what was written is what is read.
  */
 #include "copy-stub.h"
+#include "store-test.h"
 #include "vmm-test.h"
 
 #include "runtime/control.h"
@@ -34,30 +35,6 @@ static struct thing {
 };
 /* 6 + 6 of regions, and a slab for each of two classes. */
 #define ALL_BYTES (16 * SL_MIB)
-
-static void give_store(uint32_t number, uint64_t bytes)
-{
-	struct sl_wire_fds fds = {.count = 1};
-	union sl_msg msg;
-
-	sl_wire_init(&msg, SL_MSG_STORE);
-	msg.store.number = number;
-	msg.store.bytes = bytes;
-	fds.fd[0] = memfd_create("store", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	CHECK_EQ(ftruncate(fds.fd[0], (off_t)bytes), 0);
-	CHECK_EQ(fcntl(fds.fd[0], F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW), 0);
-	sl_session_lock();
-	sl_store_on_store(&msg.store, &fds);
-	sl_session_unlock();
-	CHECK_EQ(fds.count, 0);
-}
-
-static void wait_pinned(uint64_t bytes)
-{
-	for (int i = 0; i < 2000 && sl_store_count().pinned_bytes != bytes; i++)
-		usleep(1000);
-	CHECK_EQ(sl_store_count().pinned_bytes, bytes);
-}
 
 static void begin(uint64_t store_bytes, bool pinned)
 {
@@ -457,24 +434,18 @@ static void body_choice(void)
 /* Copies of what is on the GPU go when they are wanted back, and only those. */
 static void body_trim(void)
 {
-	struct sl_msg_trim trim = {.bytes = 32 * SL_MIB};
-
 	begin_hashed();
 	give_store(2, 4 * SL_MIB);
 	CHECK_EQ(evict(4 * SL_MIB).left_bytes, 4 * SL_MIB);
 	CHECK_EQ(sl_store_count().files, 2);
-	sl_session_lock();
-	sl_store_on_trim(&trim);
-	sl_session_unlock();
+	take_back(32 * SL_MIB);
 	for (int i = 0; i < 2000 && sl_store_count().files == 2; i++)
 		usleep(1000);
 	/* The first holds what has left. */
 	CHECK_EQ(sl_store_count().files, 1);
 	CHECK_EQ(sl_store_count().bytes, 32 * SL_MIB);
 	CHECK_EQ(restore().left_bytes, 4 * SL_MIB);
-	sl_session_lock();
-	sl_store_on_trim(&trim);
-	sl_session_unlock();
+	take_back(32 * SL_MIB);
 	for (int i = 0; i < 2000 && sl_store_count().files; i++)
 		usleep(1000);
 	CHECK_EQ(sl_store_count().files, 0);
