@@ -10,6 +10,7 @@
 #include "runtime/store_state.h"
 
 #include "base/log.h"
+#include "base/step.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -72,7 +73,7 @@ static uint32_t find_run(uint32_t grains, struct sl_store_file **in, uint32_t *a
 		struct sl_store_file *file = file_of(link);
 		uint32_t where = 0, length;
 
-		if (file->free <= best)
+		if (file->leaving || file->free <= best)
 			continue;
 		length = longest_run(file, grains, &where);
 		if (length > best) {
@@ -303,6 +304,7 @@ void sl_store_on_store(const struct sl_msg_store *msg, struct sl_wire_fds *fds)
 	sl_list_push_tail(&sl_store.files, &file->link);
 	sl_store_wake();
 	sl_store_unlock();
+	sl_step(C_STORE_TAKEN);
 }
 
 void sl_store_report(void)

@@ -15,6 +15,7 @@
 #include "runtime/store_state.h"
 
 #include "base/log.h"
+#include "base/step.h"
 
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -43,7 +44,9 @@ static bool next_piece(struct sl_store_file **file, uint32_t *piece)
 	sl_list_foreach (link, &sl_store.files) {
 		struct sl_store_file *f = file_of(link);
 
-		for (uint32_t i = 0; i < f->pieces && !f->unpinnable; i++) {
+		if (f->unpinnable || f->leaving)
+			continue;
+		for (uint32_t i = 0; i < f->pieces; i++) {
 			if (f->pinned[i])
 				continue;
 			*file = f;
@@ -170,8 +173,8 @@ static bool is_needed(const struct sl_store_file *file)
 	return false;
 }
 
-/* Under the lock: out of the list, if something is wanted back that can be had. Copies whose places lie in other
- * files, too, are forgotten as a whole. */
+/* Under the lock: one that leaves now, if something is wanted back that can be had. Copies whose places lie in other
+ * files, too, are forgotten as a whole. It stays in the list until nothing of it is pinned. */
 static struct sl_store_file *take_file(void)
 {
 	if (sl_store.moving || !sl_store.trim_bytes)
@@ -184,7 +187,7 @@ static struct sl_store_file *take_file(void)
 		for (uint32_t i = 0; i < file->grains; i++)
 			if (file->owner[i])
 				sl_store_give_locked(file->owner[i]);
-		sl_list_unlink(link);
+		file->leaving = true;
 		sl_store.trim_bytes = sl_sub_sat(sl_store.trim_bytes, file->bytes);
 		return file;
 	}
@@ -192,16 +195,29 @@ static struct sl_store_file *take_file(void)
 	return NULL;
 }
 
-void sl_store_close(struct sl_store_file *file)
+/* Who drops a context finds the piece, or finds us in it and waits. */
+static void unpin(struct sl_store_file *file, uint32_t piece)
 {
+	CUcontext ctx;
 	bool inside;
 
+	sl_store_lock();
+	ctx = file->pinned[piece];
+	__atomic_store_n(&file->pinned[piece], NULL, __ATOMIC_RELEASE);
+	sl_store.pinning = ctx;
+	sl_store_unlock();
+	if (!ctx)
+		return;
+	(void)with_context(ctx, file->map + piece * SL_STORE_PIECE, 0, &inside);
+	sl_store_lock();
+	sl_store.pinning = NULL;
+	sl_store_unlock();
+}
+
+void sl_store_close(struct sl_store_file *file)
+{
 	if (!file)
 		return;
-	for (uint32_t i = 0; file->pinned && i < file->pieces; i++)
-		if (file->pinned[i])
-			(void)with_context(file->pinned[i],
-				file->map + i * SL_STORE_PIECE, 0, &inside);
 	if (file->map != MAP_FAILED)
 		(void)munmap(file->map, file->bytes);
 	sl_fd_close(&file->fd);
@@ -220,12 +236,18 @@ static bool give_back_one(void)
 	sl_store_unlock();
 	if (!file)
 		return false;
+	for (uint32_t i = 0; i < file->pieces; i++)
+		unpin(file, i);
 	sl_wire_init(&msg, SL_MSG_STORE_BACK);
 	msg.store_back.number = file->number;
+	sl_store_lock();
+	sl_list_unlink(&file->link);
+	sl_store_unlock();
 	sl_store_close(file);
 	sl_session_lock();
 	sl_session_say(&msg);
 	sl_session_unlock();
+	sl_step(C_STORE_BACK);
 	return true;
 }
 

@@ -23,6 +23,7 @@ struct sl_store_file {
 	CUcontext *pinned;       /* of each piece: in which context; NULL: it is not */
 	uint32_t pieces;
 	bool unpinnable; /* the driver refused: the ring will do */
+	bool leaving;    /* it is being given back: nothing new comes into it */
 };
 
 struct sl_store {
@@ -42,7 +43,7 @@ void sl_store_unlock(void);
 void sl_store_give_locked(struct sl_cargo *cargo);
 /* There may be something to pin or to give back. Under the lock. */
 void sl_store_wake(void);
-/* The file is in no list any more: unpins and unmaps it. Not under the lock. */
+/* The file is in no list any more, and nothing of it is pinned. Not under the lock. */
 void sl_store_close(struct sl_store_file *file);
 /* In the child of a fork. */
 void sl_store_keep_forget(void);
