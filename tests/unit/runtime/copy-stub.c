@@ -252,6 +252,16 @@ static CUresult host_unregister(void *ptr)
 	return r;
 }
 
+uint64_t copy_stub_pinned(void)
+{
+	uint64_t bytes;
+
+	vmm_stub_lock();
+	bytes = copy_stub.pinned_bytes;
+	vmm_stub_unlock();
+	return bytes;
+}
+
 static CUresult push(CUcontext ctx)
 {
 	CUresult r = CUDA_SUCCESS;

@@ -23,6 +23,8 @@ extern struct copy_stub copy_stub;
 
 /* After vmm_stub_install. */
 void copy_stub_install(void);
+/* A figure that other threads change, too. */
+uint64_t copy_stub_pinned(void);
 /* Fills memory of the device, or compares it, with bytes made from seed. */
 void copy_stub_fill(CUdeviceptr at, uint64_t bytes, uint64_t seed);
 bool copy_stub_is(CUdeviceptr at, uint64_t bytes, uint64_t seed);

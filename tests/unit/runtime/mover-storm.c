@@ -17,7 +17,7 @@
 
 #define THREADS 3
 #define THINGS  16
-#define ORDERS  150
+#define ORDERS  60
 
 static bool over; /* atomic */
 static unsigned int checks, made;
@@ -125,7 +125,10 @@ static void order(enum sl_msg_type type, uint64_t bytes, bool abort_it)
 	fake_send_order(type, ++number, bytes, 5000);
 	if (abort_it)
 		fake_send_order(SL_MSG_ABORT, number, 0, 0);
-	CHECK(fake_wait(&fake.swappeds, before + 1));
+	/* A sanitizer on a busy machine makes this slow. */
+	for (int i = 0; i < 30 && !fake_wait(&fake.swappeds, before + 1); i++)
+		;
+	CHECK(FAKE(swappeds) > before);
 }
 
 static void body_storm(void)
@@ -178,7 +181,7 @@ static void body_storm(void)
 static void test_storm(void **state)
 {
 	(void)state;
-	in_child(body_storm, 100);
+	in_child(body_storm, 400);
 }
 
 int main(void)
