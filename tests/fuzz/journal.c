@@ -28,10 +28,15 @@ static void fill(struct sl_journal *journal)
 		sl_wire_str(
 			workload->command, sizeof(workload->command), "\"\\\t\xc3\xa9");
 		workload->priority = -7;
+		workload->warm_after = 3000000000;
+		workload->park = SL_PARK_PARKED;
 		workload->gpu_count = 1;
 		memset(workload->gpus[0], 0x40, SL_WIRE_UUID_BYTES);
-		journal->clients[i] = (struct sl_journal_client){
-			.id = i + 7, .workload = i + 1, .pid = 18, .start_ticks = 19};
+		journal->clients[i] = (struct sl_journal_client){.id = i + 7,
+			.workload = i + 1,
+			.pid = 18,
+			.start_ticks = 19,
+			.swaps = 1};
 	}
 }
 

@@ -71,6 +71,10 @@ static void through_a_socket(
 		if (sl_wire_carries(msg.head.type) &&
 			(fds.count == 0 || fds.count > SL_WIRE_FDS_MAX))
 			abort();
+		if ((msg.head.type == SL_MSG_STORE ||
+			    msg.head.type == SL_MSG_STORE_HELD) &&
+			fds.count != 1)
+			abort();
 	}
 	if (fds.count && fds.count != count)
 		abort();
