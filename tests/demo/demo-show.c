@@ -4,13 +4,15 @@
  * Each server needs little most of the time and 1.9 GiB at its peaks; three peaks make 5.6 GiB on a
  * GPU of 4. Bare, two peaks that meet kill a server: that is what out-of-memory does. Under Sluice
  * each has a request it is guaranteed and a limit it may burst to, and a burst that does not fit
- * waits until another's peak is over. Peaks are one allocation each, and who waits holds nothing
- * but its request, so that waiting always ends.
+ * waits until another's peak is over: the resolver is wait, for swapping is the second act
+ * (demo-swap.c). Peaks are one allocation each, and who waits holds nothing but its request, so that
+ * waiting always ends.
  *
  * What is shown and written is what the servers themselves report, line by line; the bar is NVML's
  * figure. The program fails if nobody died without Sluice, or if anything went wrong with it.
  */
 #include "base/sl.h"
+#include "demo-daemon.h"
 #include "gpu-memory.h"
 #include "prog.h"
 
@@ -321,56 +323,6 @@ static void run_phase(
 	add_up(phase);
 }
 
-/* --- the daemon ------------------------------------------------------------------------ */
-
-/* True once the daemon answers. */
-static bool daemon_answers(const char *build)
-{
-	char program[4096];
-	pid_t pid;
-	int status;
-
-	snprintf(program, sizeof(program), "%s/sluice", build);
-	pid = fork();
-	if (pid == 0) {
-		int null = open("/dev/null", O_RDWR);
-
-		dup2(null, STDOUT_FILENO);
-		dup2(null, STDERR_FILENO);
-		execl(program, "sluice", "gpus", "--json", (char *)NULL);
-		_exit(127);
-	}
-	return pid > 0 && waitpid(pid, &status, 0) == pid && WIFEXITED(status) &&
-	       WEXITSTATUS(status) == 0;
-}
-
-static pid_t start_daemon(const char *build)
-{
-	char program[4096], log[4096];
-	pid_t pid;
-
-	snprintf(program, sizeof(program), "%s/sluiced", build);
-	snprintf(log, sizeof(log), "%s/demo-sluiced.log", build);
-	pid = fork();
-	if (pid == 0) {
-		int fd = open(log, O_WRONLY | O_CREAT | O_TRUNC, 0644);
-
-		dup2(fd, STDOUT_FILENO);
-		dup2(fd, STDERR_FILENO);
-		execl(program, "sluiced", (char *)NULL);
-		_exit(127);
-	}
-	for (int i = 0; pid > 0 && i < 200; i++) {
-		if (daemon_answers(build))
-			return pid;
-		if (waitpid(pid, NULL, WNOHANG) == pid)
-			break;
-		prog_sleep_ms(50);
-	}
-	fprintf(stderr, "demo: sluiced does not answer; see %s\n", log);
-	exit(PROG_DRIVER);
-}
-
 /* --- the end --------------------------------------------------------------------------- */
 
 static json_t *phase_json(const struct phase *phase)
@@ -450,10 +402,9 @@ int main(int argc, char **argv)
 	run_phase(argv[1], &without, false, &screen);
 	printf("\n");
 	fflush(stdout);
-	daemon = start_daemon(argv[1]);
+	daemon = demo_daemon_start(argv[1], "resolvers: wait\n");
 	run_phase(argv[1], &with, true, &screen);
-	kill(daemon, SIGTERM);
-	waitpid(daemon, NULL, 0);
+	demo_daemon_stop(daemon);
 	good = without.oom >= 1 && without.oom == without.died && !without.wrong &&
 	       !with.oom && !with.died && !with.wrong &&
 	       with.requests == SERVERS * strtoull(REQUESTS, NULL, 10) &&
