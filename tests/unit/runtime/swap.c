@@ -47,15 +47,21 @@ static void stay_inside(void)
 
 static bool fails(struct sl_moved *out)
 {
-	out->cause = mover.cause;
-	out->driver_result = mover.result;
-	return mover.cause != SL_WIRE_SWAP_NO_CAUSE;
+	out->driver_result = __atomic_load_n(&mover.result, __ATOMIC_ACQUIRE);
+	out->cause = __atomic_load_n(&mover.cause, __ATOMIC_ACQUIRE);
+	return out->cause != SL_WIRE_SWAP_NO_CAUSE;
+}
+
+static void fail_with(enum sl_wire_swap_cause cause, CUresult result)
+{
+	__atomic_store_n(&mover.result, result, __ATOMIC_RELEASE);
+	__atomic_store_n(&mover.cause, cause, __ATOMIC_RELEASE);
 }
 
 static void test_evict(
 	struct sl_gpu *gpu, uint64_t bytes, const uint32_t *stop, struct sl_moved *out)
 {
-	CHECK(sl_gate_word >= SL_GATE_CLOSER);
+	CHECK(__atomic_load_n(&sl_gate_word, __ATOMIC_ACQUIRE) >= SL_GATE_CLOSER);
 	CHECK(sl_gate_is_drained());
 	CHECK(sl_swap_is_out());
 	/* Who is alone may call what others call inside. */
@@ -77,7 +83,8 @@ static void test_restore(struct sl_gpu *gpu, struct sl_moved *out)
 {
 	uint64_t bytes = sl_session_evicted_bytes(gpu);
 
-	CHECK(!bytes || sl_gate_word >= SL_GATE_CLOSER);
+	CHECK(!bytes ||
+		__atomic_load_n(&sl_gate_word, __ATOMIC_ACQUIRE) >= SL_GATE_CLOSER);
 	mover.restores++;
 	stay_inside();
 	if (fails(out))
@@ -154,10 +161,15 @@ static bool becomes(uint32_t *what, uint32_t value)
 	return false;
 }
 
+static bool gate_is_open(void)
+{
+	return __atomic_load_n(&sl_gate_word, __ATOMIC_ACQUIRE) < SL_GATE_CLOSER;
+}
+
 static bool gate_opens(void)
 {
 	for (int i = 0; i < 100000; i++) {
-		if (__atomic_load_n(&sl_gate_word, __ATOMIC_ACQUIRE) < SL_GATE_CLOSER)
+		if (gate_is_open())
 			return true;
 		usleep(100);
 	}
@@ -220,8 +232,8 @@ static void body_there_and_back(void)
 	CHECK_EQ(FAKE(wants), 0);
 	start_submitting(&s);
 	CHECK(want_becomes(1));
-	CHECK_EQ(s.done, 0);
-	CHECK_EQ(STUB(launches), 1);
+	CHECK_EQ(__atomic_load_n(&s.done, __ATOMIC_ACQUIRE), 0);
+	CHECK_EQ(__atomic_load_n(&stub.launches, __ATOMIC_ACQUIRE), 1);
 	order(SL_MSG_RESTORE, 2);
 	check_ok(2, 0);
 	check_submitted(&s);
@@ -298,8 +310,7 @@ static void body_held_inside(void)
 	start();
 	__atomic_store_n(&stub_hold_launches, 1, __ATOMIC_RELEASE);
 	start_submitting(&s);
-	while (STUB(launches) == 0)
-		usleep(100);
+	CHECK(becomes(&stub.launches, 1));
 	fake_send_order(SL_MSG_EVICT, 1, BYTES, LATE_MS);
 	check_refused(1, SL_WIRE_SWAP_BUSY);
 	__atomic_store_n(&stub_hold_launches, 0, __ATOMIC_RELEASE);
@@ -344,20 +355,20 @@ static void body_crowd(void)
 static void body_mover_fails(void)
 {
 	start();
-	mover.cause = SL_WIRE_SWAP_NO_HOST;
+	fail_with(SL_WIRE_SWAP_NO_HOST, CUDA_SUCCESS);
 	order(SL_MSG_EVICT, 1);
 	check_refused(1, SL_WIRE_SWAP_NO_HOST);
 	CHECK(gate_opens());
 	CHECK(!sl_swap_is_out());
-	mover.cause = SL_WIRE_SWAP_NO_CAUSE;
+	fail_with(SL_WIRE_SWAP_NO_CAUSE, CUDA_SUCCESS);
 	order(SL_MSG_EVICT, 2);
 	check_ok(2, BYTES);
-	mover.cause = SL_WIRE_SWAP_NO_ROOM;
+	fail_with(SL_WIRE_SWAP_NO_ROOM, CUDA_SUCCESS);
 	order(SL_MSG_RESTORE, 3);
 	CHECK_EQ(answer_to(3).outcome, SL_WIRE_SWAP_REFUSED);
 	CHECK_EQ(answer_to(3).evicted_bytes, BYTES);
-	CHECK(sl_gate_word >= SL_GATE_CLOSER);
-	mover.cause = SL_WIRE_SWAP_NO_CAUSE;
+	CHECK(!gate_is_open());
+	fail_with(SL_WIRE_SWAP_NO_CAUSE, CUDA_SUCCESS);
 	order(SL_MSG_RESTORE, 4);
 	check_ok(4, 0);
 	CHECK(gate_opens());
@@ -373,8 +384,7 @@ static void body_broken(void)
 	order(SL_MSG_EVICT, 1);
 	check_ok(1, BYTES);
 	start_submitting(&s);
-	mover.cause = SL_WIRE_SWAP_DRIVER;
-	mover.result = CUDA_ERROR_ILLEGAL_ADDRESS;
+	fail_with(SL_WIRE_SWAP_DRIVER, CUDA_ERROR_ILLEGAL_ADDRESS);
 	order(SL_MSG_RESTORE, 2);
 	CHECK_EQ(answer_to(2).evicted_bytes, BYTES);
 	check_submitted(&s);
@@ -493,7 +503,7 @@ static void body_gone_draining(void)
 	start();
 	__atomic_store_n(&stub_busy, ctx, __ATOMIC_RELEASE);
 	order(SL_MSG_EVICT, 1);
-	while (!(__atomic_load_n(&sl_gate_word, __ATOMIC_ACQUIRE) >= SL_GATE_CLOSER))
+	while (gate_is_open())
 		usleep(100);
 	fake_die();
 	CHECK(gate_opens());
@@ -538,13 +548,13 @@ static void body_older_daemon(void)
 	check_ok(1, BYTES);
 	start_submitting(&s);
 	fake_die();
-	mover.cause = SL_WIRE_SWAP_NO_ROOM;
+	fail_with(SL_WIRE_SWAP_NO_ROOM, CUDA_SUCCESS);
 	fake.speaks = sl_wire_since(SL_MSG_SWAPPED) - 1;
 	fake_listen();
 	CHECK(fake_wait(&fake.reporteds, 2));
 	usleep(20000);
 	CHECK_EQ(__atomic_load_n(&s.done, __ATOMIC_ACQUIRE), 0);
-	mover.cause = SL_WIRE_SWAP_NO_CAUSE;
+	fail_with(SL_WIRE_SWAP_NO_CAUSE, CUDA_SUCCESS);
 	check_submitted(&s);
 	CHECK_EQ(FAKE(evicteds), 0);
 	stop();
