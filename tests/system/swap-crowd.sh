@@ -47,7 +47,7 @@ on_gpu=$(gpu free_bytes)
 n=0
 while [ $n -lt "$WORKLOADS" ]; do
 	n=$((n + 1))
-	"$B/sluice" park "c$n" >/dev/null 2>&1 || fail "park c$n"
+	"$B/sluice" park --no-wait "c$n" >/dev/null 2>&1 || fail "park c$n"
 done
 all_at() { [ "$("$B/sluice" ps --json | grep -c "\"residency\": *\"$1\"")" = "$WORKLOADS" ]; }
 check "all are parked" "$(until_true 60 all_at parked && echo yes)" = yes
@@ -56,7 +56,7 @@ check "their memory is free" "$(gpu free_bytes)" -ge $((on_gpu + all * 4 * MIB))
 n=0
 while [ $n -lt "$WORKLOADS" ]; do
 	n=$((n + 1))
-	"$B/sluice" resume "c$n" >/dev/null 2>&1 || fail "resume c$n"
+	"$B/sluice" resume --no-wait "c$n" >/dev/null 2>&1 || fail "resume c$n"
 done
 right() { [ "$(cat "$T"/c*.[0-9]* | grep -c '"checkall","result":"CUDA_SUCCESS","value":0,')" -ge "$1" ]; }
 until_true 60 right $all

@@ -11,8 +11,8 @@ export BOX="--gpus 1 --memory 1GiB --context 8MiB --module 1MiB"
 software_only "kernels that never end"
 config 'host_memory: 3GiB'
 daemon_start
-try_park() { "$B/sluice" park "$1" >"$T/park.out" 2>&1; }
-try_resume() { "$B/sluice" resume "$1" >"$T/resume.out" 2>&1 || fail "resume $1: $(cat "$T/resume.out")"; }
+try_park() { "$B/sluice" park --no-wait "$1" >"$T/park.out" 2>&1; }
+try_resume() { "$B/sluice" resume --no-wait "$1" >"$T/resume.out" 2>&1 || fail "resume $1: $(cat "$T/resume.out")"; }
 # trips NAME COUNT: away and back so often, while its threads work. With work that can only end if one of its
 # threads gets on it may stay for a while, but not for ever.
 trips() {
@@ -27,6 +27,7 @@ trips() {
 for work in "callbacks 3 64k 1" "values 3 64k 1" "graphs 2 1m 5" "comers 4 256k 0" "contexts 2 256k 5" \
 	"churn 4 1m 0" "copies 2 1m 0" "queries 2 1m 1"; do
 	name=${work%% *}
+	work_from=$(now_ms)
 	swapper "$name" --request 0.1 --limit 0.5
 	ok "$name" alloc big 60m
 	ok "$name" fill big 1
@@ -37,6 +38,7 @@ for work in "callbacks 3 64k 1" "values 3 64k 1" "graphs 2 1m 5" "comers 4 256k 
 	stop_work "$name"
 	contents "$name" "after its trips"
 	end_swapper "$name"
+	note "$name: $(($(now_ms) - work_from)) ms"
 done
 check_books_empty
 

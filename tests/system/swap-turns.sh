@@ -87,6 +87,7 @@ sleep 0.5
 check "without a daemon it waits" "$(late waits 1 && echo done)" = ""
 daemon_start
 settled waits parked
+until_true 10 evicted_at_least waits $((150 * MIB))
 check "the next daemon knows what is away" "$(evicted_bytes waits)" -ge $((150 * MIB))
 resume waits
 until_true 20 late waits 1 || fail "it does not go on"
