@@ -172,8 +172,7 @@ bool sl_store_take(uint64_t bytes, struct sl_cargo *cargo)
 
 void sl_store_give(struct sl_cargo *cargo)
 {
-	if (!cargo->places.count)
-		return;
+	/* Also when there is nothing: a copy may just be being given up, and the cargo goes after this. */
 	sl_store_lock();
 	sl_store_give_locked(cargo);
 	sl_store_unlock();

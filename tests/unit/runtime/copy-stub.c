@@ -135,7 +135,7 @@ static CUresult wait_until(uint64_t end)
 	if (vmm_stub_fails(&r))
 		return r;
 	vmm_stub_lock();
-	do_until(end);
+	do_until(sl_min_u64(end, begun));
 	r = copy_stub.broken;
 	vmm_stub_unlock();
 	return r;
@@ -156,8 +156,8 @@ static CUresult stream_destroy(CUstream stream)
 {
 	CUresult r = CUDA_SUCCESS;
 
-	if (vmm_stub_fails(&r)) /* it is gone all the same */
-		do_until(begun);
+	(void)vmm_stub_fails(&r); /* it is gone all the same */
+	(void)wait_until(UINT64_MAX);
 	free(stream);
 	copy_stub.streams--;
 	return r;
@@ -165,12 +165,12 @@ static CUresult stream_destroy(CUstream stream)
 
 static CUresult stream_synchronize(CUstream stream)
 {
-	return wait_until(begun);
+	return wait_until(UINT64_MAX);
 }
 
 static CUresult ctx_synchronize(void)
 {
-	return wait_until(begun);
+	return wait_until(UINT64_MAX);
 }
 
 static CUresult event_create(CUevent *out, unsigned int flags)
@@ -250,6 +250,13 @@ static CUresult host_unregister(void *ptr)
 	}
 	vmm_stub_unlock();
 	return r;
+}
+
+void copy_stub_let_pin(bool let)
+{
+	vmm_stub_lock();
+	copy_stub.no_pinning = !let;
+	vmm_stub_unlock();
 }
 
 uint64_t copy_stub_pinned(void)

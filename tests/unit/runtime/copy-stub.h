@@ -23,6 +23,8 @@ extern struct copy_stub copy_stub;
 
 /* After vmm_stub_install. */
 void copy_stub_install(void);
+/* Does the driver pin host memory? It does from the start. */
+void copy_stub_let_pin(bool let);
 /* A figure that other threads change, too. */
 uint64_t copy_stub_pinned(void);
 /* Fills memory of the device, or compares it, with bytes made from seed. */

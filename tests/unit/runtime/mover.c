@@ -41,7 +41,7 @@ static void begin(uint64_t store_bytes, bool pinned)
 	setenv("SLUICE_CHUNK_MOST", "2097152", 1);
 	start();
 	copy_stub_install();
-	copy_stub.no_pinning = !pinned;
+	copy_stub_let_pin(pinned);
 	for (size_t i = 0; i < THINGS; i++) {
 		CHECK_EQ(cuMemAlloc_v2(&things[i].at, things[i].bytes), CUDA_SUCCESS);
 		copy_stub_fill(things[i].at, things[i].bytes, i + 1);
@@ -127,9 +127,8 @@ static void body_whole(void)
 static void body_ring(void)
 {
 	begin(0, true);
-	give_store(1, 32 * SL_MIB);
-	copy_stub.no_pinning = false;
 	sl_store_begin(); /* the background pins nothing now */
+	give_store(1, 32 * SL_MIB);
 	CHECK_EQ(evict(UINT64_MAX).moved_bytes, ALL_BYTES);
 	CHECK_EQ(restore().moved_bytes, ALL_BYTES);
 	CHECK_EQ(copy_stub.pageable, 0);
@@ -573,7 +572,7 @@ static void begin_handles(bool pinned)
 	allow(own.later, 4 * SL_MIB);
 	copy_stub_fill(own.later, 4 * SL_MIB, 23);
 	CHECK_EQ(cuMemUnmap(own.later, 4 * SL_MIB), CUDA_SUCCESS);
-	copy_stub.no_pinning = !pinned;
+	copy_stub_let_pin(pinned);
 	give_store(1, 32 * SL_MIB);
 	if (pinned)
 		wait_pinned(32 * SL_MIB);
@@ -757,7 +756,7 @@ static void body_faults(void)
 static void body_faults_ring(void)
 {
 	begin(32 * SL_MIB, false);
-	copy_stub.no_pinning = false;
+	copy_stub_let_pin(true);
 	fail_each(0, ALL_BYTES, check_contents);
 	end();
 }
