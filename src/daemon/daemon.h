@@ -214,6 +214,7 @@ struct sl_client {
 	sl_ns moved_at; /* when its last order ended, 0: there was none */
 	struct sl_link host_files;
 	uint64_t host_bytes, host_making_bytes, host_short_bytes;
+	sl_ns host_not_before;           /* nothing is made ahead of need until then */
 	uint32_t host_making, host_next; /* files that are being made; the last number */
 	/* ipc.c */
 	struct sl_link offers;

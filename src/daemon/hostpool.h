@@ -5,6 +5,10 @@
  * which, what all of them are together, and what the policy is told of it: STORE per client, POOL_SIZE when the
  * host has less than the configuration allows. The pool's bytes are those that evicted memory may have;
  * what a client keeps besides are copies, which count here all the same. Loop's thread; nothing blocks.
+ *
+ * Ahead of need: where workloads share a GPU that is getting full, or one is to be moved when it is idle, its
+ * clients are given files before anything is ordered, as long as half of the pool is left: they can then pin
+ * them while nobody waits.
  */
 #ifndef SL_DAEMON_HOSTPOOL_H
 #define SL_DAEMON_HOSTPOOL_H
@@ -12,6 +16,11 @@
 #include "daemon/daemon.h"
 #include "daemon/host_room.h"
 
+/* How often it is looked who may need files soon, and at how many workloads at once. */
+#define SL_HOSTPOOL_AHEAD_NS  (250 * SL_MS)
+#define SL_HOSTPOOL_AHEAD_MAX 16
+/* Nothing is made ahead for so long where it failed, or for who had to give some back. */
+#define SL_HOSTPOOL_REST_NS (30 * SL_S)
 /* Files of all clients, at most; fewer where there are few descriptors. */
 #define SL_HOSTPOOL_FILES_MAX 8192
 /* How often the host is looked at while the policy knows of less than was configured. */
@@ -19,7 +28,9 @@
 
 struct sl_hostpool {
 	struct sl_hostmem *hostmem;
-	sd_event_source *io, *timer;
+	sd_event_source *io, *timer, *ahead_timer;
+	uint64_t ahead_workload; /* the last one that was looked at */
+	sl_ns ahead_not_before;
 	uint64_t configured_bytes; /* what may be had; 0: swapping is off */
 	uint64_t pool_bytes;       /* as the policy knows */
 	uint64_t made_bytes, making_bytes, huge_bytes;
@@ -55,6 +66,8 @@ void sl_hostpool_on_store_held(struct sl_peer *peer, const struct sl_msg_store_h
 void sl_hostpool_reconnected(struct sl_client *client);
 /* It has said all: what it has not named it does not have. */
 void sl_hostpool_reported(struct sl_client *client);
+/* It was told to give some back. */
+void sl_hostpool_trimmed(struct sl_client *client);
 /* It is dead: its files are emptied. */
 void sl_hostpool_gone(struct sl_client *client);
 /* We end, and it lives on: its files are its own. */

@@ -228,6 +228,7 @@ void sl_swap_trim(struct sl_daemon *daemon, const struct sl_action *action)
 		return;
 	sl_wire_init(&msg, SL_MSG_TRIM);
 	msg.trim.bytes = action->trim.bytes;
+	sl_hostpool_trimmed(client);
 	sl_peer_send(client->peer, &msg);
 }
 

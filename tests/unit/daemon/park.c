@@ -392,6 +392,7 @@ static void warm_after_is_kept(void **state)
 	assert_true(row_of(rig, plain.workload).warm_after_ms == 0);
 	rig_peer_end(&run);
 	rig_peer_end(&plain);
+	rig_configure(rig, CONFIG);
 	rig_until(rig_uses(rig, NULL, 0) == 0);
 }
 

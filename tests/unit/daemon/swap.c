@@ -327,6 +327,49 @@ static void rates_come_from_what_crossed_the_link(void **state)
 	holder_end(inside, &a);
 }
 
+/* Two that share a GPU which is getting full have files before anybody orders anything. */
+static void files_come_ahead_of_need(void **state)
+{
+	struct inside *inside = *state;
+	struct sl_hostpool *pool = inside->daemon.hostpool;
+	struct holder a = holder_of(inside, 48 * MIB), b = holder_of(inside, 300 * MIB);
+	struct holder big;
+	struct given given;
+	uint64_t order;
+
+	inside->daemon.config.resolvers = SL_CHAIN(SL_RESOLVER_SWAP, SL_RESOLVER_WAIT, 0);
+	sl_timer_set(pool->ahead_timer, sl_clock_now());
+	rig_expect_silence(&a.peer, 600); /* there is much room */
+	assert_int_equal(pool->files, 0);
+	big = (struct holder){.run = rig_run(&inside->rig, 12 * RIG_GIB, 0)};
+	big.peer = rig_join(&inside->rig, &big.run);
+	client_of(inside, &big)->swaps = false;
+	rig_hold(&inside->rig, &big.peer, 1, 12 * RIG_GIB);
+	given = expect_store(inside, &a.peer);
+	looks_right(&given, 48 * MIB);
+	(void)close(given.fd);
+	/* Only half of the pool, which is 512 MiB, goes that way. */
+	inside_until(inside, pool->made_bytes == 48 * MIB && !pool->making);
+	inside_turn(inside);
+	assert_true(pool->made_bytes <= 256 * MIB);
+	/* At need nothing has to be made; who was told to give some back is left alone. */
+	order = order_evict(inside, &a, 48 * MIB);
+	assert_int_equal(client_of(inside, &a)->order.state, SL_ORDER_SENT);
+	expect_evict(&a.peer, order, 48 * MIB);
+	send_swapped(&a.peer, order, SL_WIRE_SWAP_REFUSED, 0);
+	sl_hostpool_trimmed(client_of(inside, &a));
+	send_back(&a.peer, given.number);
+	inside_until(inside, client_of(inside, &a)->host_bytes == 0);
+	rig_expect_silence(&a.peer, 600);
+	assert_true(client_of(inside, &a)->host_bytes == 0);
+	assert_true(pool->made_bytes <= 256 * MIB);
+	inside->daemon.config.resolvers = SL_RESOLVER_WAIT;
+	sl_timer_set(pool->ahead_timer, SL_NS_NEVER);
+	holder_end(inside, &big);
+	holder_end(inside, &b);
+	holder_end(inside, &a);
+}
+
 static struct rig_peer list_of(struct inside *inside, uint32_t what)
 {
 	struct rig_peer self = {.fd = sl_wire_connect(inside->rig.socket, NULL)};
@@ -825,6 +868,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(host_memory_comes_before_the_order),
 		cmocka_unit_test(rates_come_from_what_crossed_the_link),
+		cmocka_unit_test(files_come_ahead_of_need),
 		cmocka_unit_test(lists_tell_who_is_where),
 		cmocka_unit_test(what_is_given_back_is_emptied),
 		cmocka_unit_test(a_dead_clients_memory_is_emptied),
