@@ -35,6 +35,7 @@
  */
 #include "swapper.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <signal.h>
@@ -429,7 +430,7 @@ static void do_capture(char **word)
 	r = cuStreamCreate(&captured.stream, CU_STREAM_NON_BLOCKING);
 	if (r == CUDA_SUCCESS)
 		r = cuStreamBeginCapture_v2(
-			captured.stream, CU_STREAM_CAPTURE_MODE_GLOBAL);
+			captured.stream, CU_STREAM_CAPTURE_MODE_RELAXED);
 	answer("capture", r == CUDA_SUCCESS ? captured_fill() : r, 0);
 }
 
@@ -682,7 +683,13 @@ int main(int argc, char **argv)
 	contexts[context_named("main")].ctx = prog_context(0);
 	(void)swapper_kernels();
 	answer("start", CUDA_SUCCESS, (uint64_t)getpid());
-	while (!over && fgets(line, sizeof(line), stdin))
-		obey(line);
+	while (!over) {
+		if (fgets(line, sizeof(line), stdin))
+			obey(line);
+		else if (errno == EINTR) /* a signal that is caught */
+			clearerr(stdin);
+		else
+			break;
+	}
 	return PROG_OK;
 }

@@ -5,7 +5,7 @@
 # cannot be moved now is tried again later.
 # peer-failures rows 15, 25, 27, 30.
 export LIMIT=${LIMIT:-170}
-export BOX="--gpus 1 --memory 1GiB --context 8MiB --module 1MiB"
+export BOX="--gpus 1 --memory 512MiB --context 8MiB --module 1MiB"
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/swap-lib.sh"
 software_only "kernels that never end"
@@ -29,7 +29,7 @@ for work in "callbacks 3 64k 1" "values 3 64k 1" "graphs 2 1m 5" "comers 4 256k 
 	name=${work%% *}
 	work_from=$(now_ms)
 	swapper "$name" --request 0.1 --limit 0.5
-	ok "$name" alloc big 60m
+	ok "$name" alloc big 30m
 	ok "$name" fill big 1
 	# shellcheck disable=SC2086 # words
 	ok "$name" begin $work
@@ -45,7 +45,7 @@ check_books_empty
 # A capture that stays open, and a kernel that does not end: it stays, runs on, and leaves once it can.
 for trouble in capture endless; do
 	swapper "$trouble" --request 0.1 --limit 0.5
-	ok "$trouble" alloc big 60m
+	ok "$trouble" alloc big 30m
 	ok "$trouble" fill big 1
 	ok "$trouble" alloc more 10m
 	ok "$trouble" fill more 2
@@ -75,7 +75,7 @@ check_books_empty
 
 # Signals while its threads stand at the gate: caught ones change nothing, others end it.
 swapper signals --request 0.1 --limit 0.5
-ok signals alloc big 60m
+ok signals alloc big 30m
 ok signals fill big 1
 ok signals begin rounds 4 1m 0
 ok signals catch
@@ -112,7 +112,7 @@ check_books_empty
 # Ctrl-C at a terminal: the whole group, program and `sluice run`.
 for signal in INT TERM; do
 	swapper "group$signal" --request 0.1 --limit 0.5
-	ok "group$signal" alloc big 40m
+	ok "group$signal" alloc big 20m
 	ok "group$signal" fill big 1
 	park "group$signal"
 	later "group$signal" check big
@@ -145,7 +145,7 @@ mkfifo "$T/kernel.in"
 $RUN --name notebook --request 0.2 --limit 0.5 -- sh "$T/server" "$P/swapper" "$T" &
 notebook=$!
 until_true 20 grep -q start "$T/kernel" || fail "the kernel does not start"
-ok kernel alloc big 60m
+ok kernel alloc big 30m
 ok kernel fill big 1
 park notebook
 later kernel check big
@@ -159,7 +159,7 @@ until_true 10 again 2 || {
 }
 try_resume notebook
 settled notebook bound
-ok kernel alloc big 70m
+ok kernel alloc big 35m
 ok kernel fill big 2
 is "the next kernel has its own memory" 0 kernel checkall
 : >"$T/over"
@@ -170,7 +170,7 @@ check_books_empty
 
 # Forked while it is away: the child has nothing of it, and ends or lives without harm; the parent gets all back.
 swapper forks --request 0.2 --limit 0.5
-ok forks alloc big 60m
+ok forks alloc big 30m
 ok forks fill big 1
 ok forks begin rounds 2 1m 0
 park forks
