@@ -3,6 +3,7 @@
 # on. And a burst that nobody will ever make room for ends after the longest wait.
 . "$(dirname "$0")/lib.sh"
 config 'longest_wait: 30s'
+config 'resolvers: wait'
 daemon_start
 start() { $RUN --request 0 --limit 0.95 --name "$1" -- "$P/holder" --bytes "$2" --count 2 --gap-ms "$3" --ms 500 >"$T/$1" & }
 start old 320MiB 1500

@@ -3,6 +3,7 @@
 # nobody requested and no further, and waits or gets out-of-memory beyond it.
 . "$(dirname "$0")/lib.sh"
 config 'longest_wait: 2s'
+config 'resolvers: wait'
 daemon_start
 # The owner is there, holds nothing yet, and asks once the hog has had its fill.
 $RUN --request 400MiB --limit 400MiB --name owner -- sh -c "

@@ -22,6 +22,7 @@ waits() { [ "$(gpu waiting)" = 1 ]; }
 
 note "slow"
 echo 300 >"$T/trouble/slow"
+config 'resolvers: wait'
 daemon_start
 for i in 1 2 3 4; do
 	$RUN --request 0 --limit 0.9 -- "$P/tenant" --bytes 200MiB --ms 60000 >"$T/slow-$i" &

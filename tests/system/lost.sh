@@ -6,6 +6,7 @@ export LIMIT=110
 . "$(dirname "$0")/lib.sh"
 software_only "a GPU that can be lost"
 config 'measure_interval: 100ms'
+config 'resolvers: wait'
 daemon_start
 why() { "$B/sluice" why "$1" --json; }
 happened() { [ "$("$B/sluice" events --json | grep -c "\"reason\": \"$1\"")" -ge "${2:-1}" ]; }

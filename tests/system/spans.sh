@@ -7,6 +7,7 @@ export LIMIT=170
 . "$(dirname "$0")/lib.sh"
 software_only "three GPUs of known size, one of which is lost"
 config 'measure_interval: 100ms'
+config 'resolvers: wait'
 daemon_start
 happened() { [ "$("$B/sluice" events --json | grep -c "\"reason\": \"$1\"")" -ge "${2:-1}" ]; }
 # The GPUs of a workload, a line each.

@@ -8,6 +8,7 @@ software_only "a kernel that does not end"
 config 'measure_interval: 100ms'
 config 'untakeable_after: 2s'
 config 'stop_grace: 1s'
+config 'resolvers: wait'
 daemon_start
 happened() { [ "$("$B/sluice" events --json | grep -c "\"reason\": \"$1\"")" -ge "${2:-1}" ]; }
 counted() { "$B/sluice" events --json | grep -c "\"reason\": \"$1\""; }

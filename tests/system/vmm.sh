@@ -5,6 +5,7 @@ export LIMIT=220
 export BOX="--gpus 2 --memory 1GiB"
 . "$(dirname "$0")/lib.sh"
 software_only "two GPUs of known size"
+config 'resolvers: wait'
 daemon_start
 U="$P/vmm-user"
 MIB=1048576
