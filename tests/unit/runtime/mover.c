@@ -11,6 +11,7 @@
 #include "runtime/memory.h"
 #include "runtime/mode.h"
 #include "runtime/mover.h"
+#include "runtime/pagemap.h"
 #include "runtime/piece.h"
 #include "runtime/session_state.h"
 #include "runtime/space.h"
@@ -224,6 +225,29 @@ static void body_quarantined(void)
 	CHECK_EQ(evict(2 * SL_MIB).left_bytes, 0);
 	CHECK_EQ(copy_stub.out_bytes, 0);
 	CHECK_EQ(VMM(device_bytes), ALL_BYTES - 2 * SL_MIB);
+	end();
+}
+
+/* Memory that another device may use stays; on its way from the host, it is for that device, too. */
+static void body_peers(void)
+{
+	CUcontext popped;
+
+	begin(32 * SL_MIB, true);
+	stub_make_current(1);
+	CHECK_EQ(cuCtxEnablePeerAccess(ctx, 0), CUDA_SUCCESS);
+	CHECK_EQ(sl_mover_evictable(gpu), 0);
+	CHECK_EQ(evict(UINT64_MAX).cause, SL_WIRE_SWAP_NOTHING);
+	CHECK_EQ(cuCtxDisablePeerAccess(ctx), CUDA_SUCCESS);
+	CHECK_EQ(sl_real.cuCtxPopCurrent_v2(&popped), CUDA_SUCCESS);
+	CHECK_EQ(sl_mover_evictable(gpu), ALL_BYTES);
+	CHECK_EQ(evict(UINT64_MAX).left_bytes, ALL_BYTES);
+	sl_books_lock();
+	sl_pagemap_get(things[0].at)->backing.allowed = 2;
+	sl_books_unlock();
+	CHECK_EQ(restore().left_bytes, ALL_BYTES);
+	CHECK_EQ(vmm_stub_access(things[0].at, 1), CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+	CHECK_EQ(vmm_stub_access(things[1].at, 1), CU_MEM_ACCESS_FLAGS_PROT_NONE);
 	end();
 }
 
@@ -813,6 +837,7 @@ TEST(no_host)
 TEST(no_room)
 TEST(freed)
 TEST(quarantined)
+TEST(peers)
 TEST(stopped)
 TEST(broken)
 TEST(clean)
@@ -843,6 +868,7 @@ int main(void)
 		cmocka_unit_test(test_no_room),
 		cmocka_unit_test(test_freed),
 		cmocka_unit_test(test_quarantined),
+		cmocka_unit_test(test_peers),
 		cmocka_unit_test(test_stopped),
 		cmocka_unit_test(test_broken),
 		cmocka_unit_test(test_clean),
