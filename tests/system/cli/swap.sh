@@ -65,6 +65,9 @@ if [ "$(id -u)" = 0 ] && setpriv --reuid 65534 --regid 65534 --clear-groups slui
 fi
 # It wants to run, and may not.
 echo '& check a' >"$work/one.in"
+until_true 'sluice why one | grep -q "wants to run"'
+say why-wants sluice why one
+say why-wants-json sluice why one --json
 say resume sluice resume one
 until_true 'grep -q async "$work/one"'
 say resume-again sluice resume one
@@ -76,7 +79,17 @@ until_true 'sluice ps | grep -q "^one .* parked .* 30.Mi "'
 say resume-by-id sluice resume 1
 tell one 'check a'
 
+say set sluice set one --warm-after 300ms
+until_true 'sluice ps | grep -q "^one .* warm .* 30.Mi "'
+say why-warm sluice why one
+tell one 'check a'
+say set-never sluice set one --warm-after 0
+start_swapper two --request 0 --limit 0.5 --warm-after 200ms
+tell two 'alloc b 50m'
+until_true 'sluice ps | grep -q "^two .* warm .* 5.Mi "'
 say events sluice events
+echo exit >"$work/two.in"
+
 sluice run --name off --swap=off --request 0 --limit 0.5 -- "$holder" --bytes 50MiB --ms 90000 >"$work/off" & off=$!
 until_true 'grep -q held "$work/off"'
 say park-off sluice park off
@@ -121,6 +134,8 @@ said 'why' why '^one is parked until `sluice resume` on GPU 0: .*, 30. MiB of it
 said 'doctor' doctor '^ok    host .*1 GiB of host memory for swapping: 30. MiB evicted' '^ok    daemon .* protocol 4'
 said 'top' screen ', 30.Mi evicted' 'A>one .* parked .* 30.Mi '
 [ ! -e "$work/others" ] || said 'resume: of another user' resume-denied 'belongs to user 0' '^status 77'
+said 'why: it wants to run' why-wants '^one is parked and wants to run; `sluice resume` brings it back\.$'
+said 'why: as JSON' why-wants-json '"reason": "PARKED_WAITS"' '"in_its_way": true' '"residency": "parked"'
 said 'resume' resume '^one is back: .* copied to its GPUs, in .* s$' '^status 0'
 said 'resume: what waited went on, and nothing was lost' one '"check","result":"CUDA_SUCCESS","value":0,*"async":1'
 said 'resume: twice' resume-again '^sluice resume: refused: .*one is not parked$' '^status 75'
@@ -130,7 +145,10 @@ said 'resume: as JSON' resume-json '"done": true' '"parked": false' '"evicted_by
 said 'park: without a wait' park-no-wait '^one is being parked$' '^status 0'
 said 'resume: by id' resume-by-id '^one is back' '^status 0'
 same 'nothing was ever lost' "$(grep '"check"' "$work/one" | grep -vc '"value":0')" 0
-said 'events' events \
+said 'set' set ', warm after 0.3 s$'
+said 'why: warm' why-warm '^one is warm and comes back with its next call on GPU 0: .* 30. MiB of it on the host'
+said 'set: never' set-never ', never warm for being idle$'
+said 'run: warm' events 'two is warm: 5. MiB were moved from GPU 0 to the host after .* without work' \
 	'one is parked with 30. MiB on the host' 'one is resumed: its request is guaranteed again' \
 	'one has its 30. MiB back on GPU 0 after '
 said 'park: --swap=off' park-off 'off cannot be parked: it was started with --swap=off' '^status 75'
