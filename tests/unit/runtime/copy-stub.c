@@ -217,7 +217,7 @@ static CUresult host_register(void *ptr, size_t bytes, unsigned int flags)
 	if (vmm_stub_fails(&r))
 		return r;
 	vmm_stub_lock();
-	if (copy_stub.no_pinning)
+	if (bytes > copy_stub.pin_most)
 		r = CUDA_ERROR_NOT_SUPPORTED;
 	while (r == CUDA_SUCCESS && pins[i].bytes)
 		if (++i == PINS_MAX)
@@ -252,10 +252,10 @@ static CUresult host_unregister(void *ptr)
 	return r;
 }
 
-void copy_stub_let_pin(bool let)
+void copy_stub_let_pin(uint64_t most_bytes)
 {
 	vmm_stub_lock();
-	copy_stub.no_pinning = !let;
+	copy_stub.pin_most = most_bytes;
 	vmm_stub_unlock();
 }
 
@@ -328,6 +328,7 @@ void copy_stub_clear(CUdeviceptr at, uint64_t bytes)
 void copy_stub_install(void)
 {
 	memset(&copy_stub, 0, sizeof(copy_stub));
+	copy_stub.pin_most = UINT64_MAX;
 	vmm_stub_is_used = is_used;
 	real_push = sl_real.cuCtxPushCurrent_v2;
 	sl_real.cuCtxPushCurrent_v2 = push;

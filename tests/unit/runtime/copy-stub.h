@@ -16,15 +16,15 @@ struct copy_stub {
 	unsigned int streams, events, copies, pageable;
 	unsigned int most; /* copies that were begun and not done, at most */
 	CUresult broken;   /* all that waits says so, and no copy is done any more */
-	bool no_pinning;
+	uint64_t pin_most; /* larger registrations are refused */
 };
 
 extern struct copy_stub copy_stub;
 
 /* After vmm_stub_install. */
 void copy_stub_install(void);
-/* Does the driver pin host memory? It does from the start. */
-void copy_stub_let_pin(bool let);
+/* The driver pins so much at a time; any from the start. */
+void copy_stub_let_pin(uint64_t most_bytes);
 /* A figure that other threads change, too. */
 uint64_t copy_stub_pinned(void);
 /* Fills memory of the device, or compares it, with bytes made from seed. */
