@@ -185,7 +185,9 @@ void sl_node_grant(struct sl_node *node, struct sl_demand *demand)
 	served.reason = SL_REASON_SERVED_AFTER_WAIT;
 	if (!demand->entitled && !demand->there)
 		client->told_oom = false;
-	if (!holds_something(client->member))
+	if (!holds_something(client->member) ||
+		(client->member->promoted &&
+			client->member->turn_began < client->member->promoted_at))
 		client->member->turn_began = node->now;
 	leave_queue(node, demand);
 	if (SL_MUTANT(THERE_CHARGED, !demand->there, true))

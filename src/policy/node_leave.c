@@ -215,14 +215,17 @@ bool sl_node_is_below_others(const struct sl_node *node, const struct sl_node_me
 
 void sl_node_end_promotion(struct sl_node *node, struct sl_node_member *member)
 {
-	if (!member->promoted || sl_node_turn_left(node, member))
+	bool wants = member->waiting;
+
+	if (!member->promoted)
 		return;
-	sl_list_foreach (link, &member->clients) {
-		if (sl_node_wants_back(
-			    SL_LIST_ENTRY(link, struct sl_node_client, of_member)))
-			return;
-	}
-	member->promoted = false;
+	sl_list_foreach (link, &member->clients)
+		wants |= sl_node_wants_back(
+			SL_LIST_ENTRY(link, struct sl_node_client, of_member));
+	/* Its turn is over; or it does not want any more, before it had one. */
+	if (member->turn_began >= member->promoted_at ? !sl_node_turn_left(node, member)
+						      : !wants)
+		member->promoted = false;
 }
 
 sl_ns sl_node_settled_idle(

@@ -195,10 +195,12 @@ static uint64_t trimming(
 	return sl_min_u64(client->trim_bytes, sl_node_copies(client));
 }
 
+/* So many more. */
 static void trim(struct sl_node *node, struct sl_node_client *client, uint64_t bytes)
 {
-	client->trim_bytes = bytes;
+	client->trim_bytes += bytes;
 	client->trim_until = sl_node_later(node->now, TRIM_WAIT);
+	node->swap_due = sl_min_u64(node->swap_due, client->trim_until);
 	sl_node_emit(node, (struct sl_action){.type = SL_ACTION_TRIM,
 				   .trim = {.client = client->index.id, .bytes = bytes}});
 }
@@ -210,13 +212,15 @@ static uint64_t ask_for_copies(struct sl_node *node, const struct sl_node_client
 	for (struct sl_index_node *at = sl_index_next(&node->clients, NULL);
 		at && coming < missing; at = sl_index_next(&node->clients, at)) {
 		struct sl_node_client *client = SL_NODE_ENTRY(at, sl_node_client);
-		uint64_t bytes = sl_min_u64(sl_node_copies(client), missing - coming);
+		uint64_t more = sl_sub_sat(sl_node_copies(client), client->trim_bytes);
 
-		if (client == but || !client->alive || client->trim_bytes || !bytes)
+		/* Who did not give what he was asked for in time is not asked again before he says something. */
+		if (client == but || !client->alive || !more ||
+			(client->trim_bytes && node->now >= client->trim_until))
 			continue;
-		trim(node, client, bytes);
-		node->swap_due = sl_min_u64(node->swap_due, client->trim_until);
-		coming += bytes;
+		more = sl_min_u64(more, missing - coming);
+		trim(node, client, more);
+		coming += more;
 	}
 	return coming;
 }

@@ -22,6 +22,7 @@ struct sl_node_unit {
 	struct sl_demand *demand; /* NULL: it wants to come back */
 	uint32_t gpus;            /* on which it needs something */
 	bool coming;              /* is being restored; only its demands need something */
+	bool bare; /* what it asks for is left out: there may never be room for it */
 };
 
 enum outcome {
@@ -69,7 +70,7 @@ static uint64_t need_of(const struct sl_node_unit *unit, uint32_t gpu)
 {
 	if (unit->demand)
 		return sl_min_u64(unit->demand->bytes, SL_LEDGER_BYTES_MAX);
-	return asks_of(unit->client, gpu) +
+	return (unit->bare ? 0 : asks_of(unit->client, gpu)) +
 	       (unit->coming ? 0 : unit->client->holding.cell[gpu].evicted_bytes);
 }
 
@@ -467,18 +468,23 @@ static void promote(struct look *look, const struct sl_node_unit *unit)
 	struct sl_node_member *member = unit->client->member;
 	sl_ns at;
 
-	if (unit->demand || member->promoted || !sl_node_swaps(node))
+	if (member->promoted || !sl_node_swaps(node) ||
+		(unit->demand && unit->demand->entitled))
 		return;
 	if (!sl_node_is_below_others(node, member))
 		return;
 	at = sl_node_later(unit->place.since,
 		sl_turns_patience(sl_node_turn_of(node, member), node->min_share_pm));
+	/* A burst demand is refused then; rather it has its turn. */
+	if (unit->demand)
+		at = sl_min_u64(at, sl_node_wait_end(node, unit->demand));
 	if (SL_MUTANT(NO_MIN_SHARE, node->now < at, true)) {
 		node->swap_due =
 			sl_min_u64(node->swap_due, sl_max_u64(at, node->now + 1));
 		return;
 	}
 	member->promoted = true;
+	member->promoted_at = node->now;
 	node->swap_dirty = true; /* the order is another one now */
 }
 
@@ -519,12 +525,21 @@ static void bring_back(struct look *look, const struct sl_node_unit *unit)
 	sl_node_bring_back(look->node, unit->client);
 }
 
-static void look_at(struct look *look, const struct sl_node_unit *unit, uint32_t place)
+static void look_at(struct look *look, struct sl_node_unit *unit, uint32_t place)
 {
 	enum outcome outcome;
 
 	unit->client->pool_lacks = false;
+	/* It was told to leave for somebody before it. */
+	if (!unit->coming && (unit->client->order.id ||
+				     (unit->demand && sl_node_is_away(unit->client))))
+		return;
 	outcome = serve(look, unit, place);
+	if (outcome == NEVER && !unit->demand && unit->client->waiting &&
+		SL_MUTANT(NEVER_WITHOUT_ASKS, true, false)) {
+		unit->bare = true;
+		outcome = serve(look, unit, place);
+	}
 	if (unit->demand) {
 		unit->demand->helped = outcome != NEVER && outcome != SERVED;
 		unit->demand->moving = outcome == MOVING;
