@@ -96,6 +96,7 @@ static CUresult begin_copy_out(struct job *job, struct sl_piece *piece)
 
 	/* From here on what the host has is neither the old nor the new contents. */
 	cargo->valid = cargo->hashed = false;
+	sl_piece_note_copy(piece);
 	r = sl_haul_out(&job->haul, piece->address, cargo, &piece->ticket);
 	sl_step(C_EVICT_COPYING);
 	return r;

@@ -40,6 +40,7 @@ struct sl_piece {
 	bool begun;
 	uint8_t class; /* enum sl_piece_class */
 	bool hashed;
+	bool changed;        /* the host has a copy, of something else */
 	struct sl_hash hash; /* of what is on the GPU now */
 };
 
@@ -61,6 +62,8 @@ void sl_pieces_classify(struct sl_pieces *pieces, CUdevice dev);
 /* Keeps those that together have at least bytes, in the order in which they are to leave; all if they have less. Few of
  * them, and little more than wanted. The others are settled. */
 void sl_pieces_choose(struct sl_pieces *pieces, uint64_t bytes);
+/* It is about to be copied: counts how often in a row it had changed. */
+void sl_piece_note_copy(struct sl_piece *piece);
 uint64_t sl_pieces_bytes(const struct sl_pieces *pieces);
 
 /* Where hashes come from; tests put something else there. */

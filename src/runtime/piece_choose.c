@@ -48,12 +48,19 @@ static void judge(struct sl_piece *piece, const struct sl_hash *hash)
 		piece->class = SL_PIECE_ZERO;
 	else if (known && is_same(&cargo->hash, hash))
 		piece->class = SL_PIECE_CLEAN;
-	if (piece->class != SL_PIECE_DIRTY) {
+	piece->changed = known && piece->class == SL_PIECE_DIRTY;
+	if (piece->class != SL_PIECE_DIRTY)
 		cargo->dirty = 0;
-	} else if (known && ++cargo->dirty >= DIRTY_MAX) {
-		cargo->dirty = DIRTY_MAX - 1;
-		cargo->rest = DIRTY_REST;
-	}
+}
+
+void sl_piece_note_copy(struct sl_piece *piece)
+{
+	struct sl_cargo *cargo = piece->cargo;
+
+	if (!piece->changed || ++cargo->dirty < DIRTY_MAX)
+		return;
+	cargo->dirty = DIRTY_MAX - 1;
+	cargo->rest = DIRTY_REST;
 }
 
 static void hash_all(struct sl_pieces *pieces, CUdevice dev, struct sl_hash_item *items,
