@@ -19,6 +19,10 @@ const char *bench_driver_load(void)
 		return #name " is missing";
 	BENCH_DRIVER_CALLS(BENCH_CALL)
 #undef BENCH_CALL
+#define BENCH_CALL(name) \
+	bench_cu.name = (__typeof__(bench_cu.name))dlsym(bench_cu.library, #name);
+	BENCH_DRIVER_COPIES(BENCH_CALL)
+#undef BENCH_CALL
 	return NULL;
 }
 

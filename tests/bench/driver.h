@@ -21,23 +21,27 @@
 	X(cuMemAddressReserve)      \
 	X(cuMemsetD8Async)          \
 	X(cuMemcpyDtoDAsync_v2)     \
-	X(cuLaunchKernel)           \
-	X(cuMemsetD32_v2)           \
-	X(cuMemcpyDtoH_v2)          \
-	X(cuMemcpyHtoD_v2)          \
-	X(cuMemcpyDtoHAsync_v2)     \
-	X(cuMemcpyHtoDAsync_v2)     \
-	X(cuMemHostAlloc)           \
-	X(cuMemFreeHost)            \
-	X(cuStreamCreate)           \
-	X(cuStreamSynchronize)      \
-	X(cuModuleLoadData)         \
-	X(cuModuleGetFunction)      \
+	X(cuLaunchKernel)
+
+/* What only a driver with memory has; NULL on the stub. */
+#define BENCH_DRIVER_COPIES(X)  \
+	X(cuMemsetD32_v2)       \
+	X(cuMemcpyDtoH_v2)      \
+	X(cuMemcpyHtoD_v2)      \
+	X(cuMemcpyDtoHAsync_v2) \
+	X(cuMemcpyHtoDAsync_v2) \
+	X(cuMemHostAlloc)       \
+	X(cuMemFreeHost)        \
+	X(cuStreamCreate)       \
+	X(cuStreamSynchronize)  \
+	X(cuModuleLoadData)     \
+	X(cuModuleGetFunction)  \
 	X(cuModuleGetGlobal_v2)
 
 struct bench_driver {
 #define BENCH_CALL(name) __typeof__(name) *name;
 	BENCH_DRIVER_CALLS(BENCH_CALL)
+	BENCH_DRIVER_COPIES(BENCH_CALL)
 #undef BENCH_CALL
 	void *library;
 };
