@@ -2,7 +2,6 @@
  * swap_judge - what may not be so after a step: accounts that differ, promises of time, somebody stuck
  */
 #include <inttypes.h>
-#include <stdlib.h>
 
 #include "swap_rules.h"
 
@@ -148,7 +147,7 @@ static void judge_residency(
 	case SL_RESIDENCY_RESUMING: fits = m->parked && m->resuming; break;
 	default: break;
 	}
-	if (!fits && !getenv("NORES"))
+	if (!fits)
 		swap_rules_fail(r,
 			"workload %" PRIu64
 			" is said to be in state %u; parked %d, resuming %d, leaving %d, "
@@ -159,6 +158,17 @@ static void judge_residency(
 }
 
 /* --- time --- */
+
+/* The pool cannot take what would have to go for it: that is said, and the next resolver's. */
+static bool is_pool_in_the_way(const struct swap_rules *r)
+{
+	uint64_t lacks = 0;
+
+	for (uint32_t gpu = 0; gpu < SWAP_GPUS; gpu++)
+		lacks += sl_sub_sat(swap_needs(r, gpu) + swap_physical(r, gpu),
+			swap_shareable(r, gpu));
+	return swap_i2(r) + 2 * lacks > sl_sub_sat(r->pool, r->slack) || r->pool_member;
+}
 
 /* Resident again within the longest wait that the node named, as long as nobody else comes. */
 static void judge_wait(
@@ -177,13 +187,18 @@ static void judge_wait(
 		m->contest = 0;
 	}
 	if (m->contest != r->contest) {
-		sl_ns bound = v.longest_wait == SL_NS_NEVER ? SL_NS_NEVER
-							    : r->now + v.longest_wait;
+		/* Nobody competes: its own way back. */
+		sl_ns span =
+			v.longest_wait ? v.longest_wait : swap_cost(r, m->id) + 2 * SL_S;
+		sl_ns bound = span == SL_NS_NEVER ? SL_NS_NEVER : r->now + span;
 
 		m->contest = r->contest;
 		m->wait_bound = sl_max_u64(m->wait_bound, bound);
 	}
-	if (!getenv("NOBOUND") && r->quiet && m->wait_bound != SL_NS_NEVER &&
+	/* With the pool full nothing is promised. */
+	if (is_pool_in_the_way(r))
+		m->wait_bound = SL_NS_NEVER;
+	if (r->quiet && m->wait_bound != SL_NS_NEVER &&
 		r->now > m->wait_bound + (m->wait_bound - m->wants_since) / 10 +
 				 200 * SL_MS)
 		swap_rules_fail(r,
@@ -264,17 +279,6 @@ void swap_rules_after(struct swap_rules *r, const struct sl_node *node)
 }
 
 /* --- the end of an episode --- */
-
-/* The pool cannot take what would have to go for it: that is said, and the next resolver's. */
-static bool is_pool_in_the_way(const struct swap_rules *r)
-{
-	uint64_t lacks = 0;
-
-	for (uint32_t gpu = 0; gpu < SWAP_GPUS; gpu++)
-		lacks += sl_sub_sat(swap_needs(r, gpu) + swap_physical(r, gpu),
-			swap_shareable(r, gpu));
-	return swap_i2(r) + 2 * lacks > sl_sub_sat(r->pool, r->slack) || r->pool_member;
-}
 
 void swap_rules_drained(struct swap_rules *r, const struct sl_node *node)
 {
