@@ -217,6 +217,20 @@ uint64_t swap_i2(const struct swap_rules *r)
 	return sum;
 }
 
+/* Of the workload, what is on the GPU and not on its way out. */
+static uint64_t staying(const struct swap_rules *r, uint64_t workload, uint32_t gpu)
+{
+	uint64_t sum = swap_resident(r, workload, gpu);
+
+	for (uint32_t i = 0; i < SWAP_PARTIES; i++) {
+		const struct swap_party *p = &r->party[i];
+
+		if (p->used && p->alive && p->workload == workload)
+			sum -= swap_party_leaving(p, gpu);
+	}
+	return sum;
+}
+
 uint64_t swap_unclaimed(const struct swap_rules *r, uint32_t gpu)
 {
 	uint64_t sum = 0;
@@ -225,8 +239,7 @@ uint64_t swap_unclaimed(const struct swap_rules *r, uint32_t gpu)
 		const struct swap_member *m = &r->member[i];
 
 		if (m->used)
-			sum += sl_sub_sat(
-				swap_request(m, gpu), swap_resident(r, m->id, gpu));
+			sum += sl_sub_sat(swap_request(m, gpu), staying(r, m->id, gpu));
 	}
 	return sum;
 }
@@ -471,18 +484,17 @@ static void on_done(struct swap_rules *r, struct swap_party *p, const struct sl_
 		return;
 	p->order = 0;
 	look_if_whole(r, p, was_out);
-	if (!p->is_restore && e->done.outcome == SL_SWAP_OK)
-		p->refusals = 0;
-	else if (!p->is_restore && e->done.outcome == SL_SWAP_REFUSED &&
-		 e->done.cause != SL_SWAP_ABORTED && e->done.cause != SL_SWAP_LOST)
-		p->refusals++;
 	p->comes &= e->done.outcome == SL_SWAP_OK && swap_party_evicted(p) > 0;
-	if (e->done.outcome == SL_SWAP_OK) {
+	r->contest += e->done.outcome != SL_SWAP_OK;
+	if (p->is_restore) {
+		p->failed_at = e->done.outcome == SL_SWAP_OK ? 0 : r->now;
+	} else if (e->done.outcome == SL_SWAP_OK) {
 		p->refused_at = 0;
-		return;
+		p->refusals = 0;
+	} else if (e->done.cause != SL_SWAP_ABORTED && e->done.cause != SL_SWAP_LOST) {
+		p->refused_at = r->now;
+		p->refusals += e->done.outcome == SL_SWAP_REFUSED;
 	}
-	p->refused_at = r->now;
-	r->contest++;
 }
 
 static void on_gpu_lost(struct swap_rules *r, uint32_t gpu)

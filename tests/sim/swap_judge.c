@@ -225,7 +225,7 @@ static void judge_fit(struct swap_rules *r, const struct swap_party *p)
 	const struct swap_member *m = swap_member_of(r, p->workload);
 
 	if (!swap_party_wants(p) || !m || m->parked || m->removed || m->stopping ||
-		is_moved(r, m) || (p->refused_at && r->now < p->refused_at + BACK_OFF) ||
+		is_moved(r, m) || (p->failed_at && r->now < p->failed_at + BACK_OFF) ||
 		swap_recovers(r) || p->expected || p->condition != SL_CONDITION_RUNNING)
 		return;
 	for (uint32_t gpu = 0; gpu < SWAP_GPUS; gpu++) {

@@ -127,13 +127,17 @@ bool swap_recovers(const struct swap_rules *r)
 	return false;
 }
 
-/* How long it has done nothing since it is back, as far as the node was told. */
-sl_ns swap_idle_of(const struct swap_rules *r, const struct swap_party *p)
+/* How long it has done nothing, as far as the node was told; and since it is back. */
+sl_ns swap_quiet_of(const struct swap_rules *r, const struct swap_party *p)
 {
 	if (!p->pulse_idles || p->pulse_at < p->worked_at)
 		return 0;
-	return sl_min_u64(
-		p->pulse_idle + (r->now - p->pulse_at), r->now - p->resident_at);
+	return p->pulse_idle + (r->now - p->pulse_at);
+}
+
+sl_ns swap_idle_of(const struct swap_rules *r, const struct swap_party *p)
+{
+	return sl_min_u64(swap_quiet_of(r, p), r->now - p->resident_at);
 }
 
 /* --- actions --- */
@@ -414,7 +418,7 @@ static void judge_reason(struct swap_rules *r, const struct sl_action *a,
 	if (m->parked)
 		return;
 	if (!a->evict.other) {
-		if (!m->warm_after || swap_idle_of(r, p) + SL_US < m->warm_after)
+		if (!m->warm_after || swap_quiet_of(r, p) + SL_US < m->warm_after)
 			swap_rules_fail(r,
 				"client %" PRIu64 " is evicted for nobody, neither "
 				"parked nor idle for %" PRIu64 " ms",
@@ -550,8 +554,8 @@ static bool is_ready(const struct swap_rules *r, const struct swap_member *m)
 		if (!p->used || !p->alive || p->workload != m->id)
 			continue;
 		clients++;
-		if (p->order || p->refused_at || swap_party_asks(p) || p->expected ||
-			p->comes)
+		if (p->order || p->refused_at || p->failed_at || swap_party_asks(p) ||
+			p->expected || p->comes)
 			return false;
 	}
 	return clients == 1 && !m->removed && !m->stopping;

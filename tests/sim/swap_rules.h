@@ -41,8 +41,9 @@ struct swap_party {
 	                                        done; resumed: comes back unasked */
 	sl_ns order_at;
 	sl_ns resident_at; /* when all of it was back */
-	sl_ns refused_at;  /* when an order last did not succeed; 0: the last one did */
-	uint32_t refusals; /* EVICTs in a row that it refused of itself */
+	sl_ns refused_at; /* when it last refused an EVICT of itself; 0: it moved since */
+	sl_ns failed_at;  /* when a RESTORE last failed; 0: one succeeded since */
+	uint32_t refusals;       /* EVICTs in a row that it refused of itself */
 	uint64_t store, trimmed; /* trimmed: told to give back, not answered yet */
 	/* what is known of its work */
 	sl_ns pulse_at, pulse_idle, worked_at;
@@ -148,6 +149,7 @@ bool swap_is_entitled(const struct swap_rules *r, const struct swap_member *m,
 	const struct swap_demand *d);
 uint64_t swap_needs(const struct swap_rules *r, uint32_t gpu);
 bool swap_recovers(const struct swap_rules *r);
+sl_ns swap_quiet_of(const struct swap_rules *r, const struct swap_party *p);
 sl_ns swap_idle_of(const struct swap_rules *r, const struct swap_party *p);
 
 void swap_books_event(struct swap_rules *rules, const struct sl_event *event);
