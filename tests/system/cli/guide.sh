@@ -19,6 +19,7 @@ program() { # NAME OPTIONS of tenant
 program train '--bytes 1200MiB --work 60 --ms 90000'
 program serve '--bytes 300MiB --work 20 --ms 90000'
 program notebook '--bytes 800MiB --ms 90000'
+program tune '--bytes 1000MiB --work 60 --ms 90000'
 program stuck '--bytes 1200MiB --endless --ms 90000'
 program bare '--bytes 200MiB --ms 90000'
 
@@ -61,6 +62,14 @@ end_story() {
 	kill $daemon
 	wait $daemon
 	echo >>"$work/said"
+}
+# show_once PATTERN...: CMD's output as soon as it has lines like all of these; CMD is in $shown.
+show_once() {
+	until_true "$shown >'$work/once' 2>&1; all_there $(printf "'%s' " "$@")"
+	{ echo "\$ $shown"; cat "$work/once"; } >>"$work/said"
+}
+all_there() {
+	for pattern; do grep -q -e "$pattern" "$work/once" || return 1; done
 }
 happened() { sluice events --json | grep -q "\"reason\": \"$1\""; }
 
@@ -149,10 +158,16 @@ if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
 fi
 echo '# swapping' >>"$work/said"
 start_daemon 'host_memory: 2GiB'
-begin train train --request 512MiB --limit 0.8
-show sluice park train
+begin tune tune --request 512MiB --limit 0.8
+# On a busy machine they say on standard error that it takes its time.
+{ echo '$ sluice park tune'; sluice park tune 2>/dev/null; } >>"$work/said"
 show sluice ps
-show sluice resume train
+{ echo '$ sluice resume tune'; sluice resume tune 2>/dev/null; } >>"$work/said"
+begin rival tune --request 512MiB --limit 0.8
+shown='sluice ps' show_once '^tune .* evicted .*[MG]i  *-  *[0-9]*[sm] ' '^rival .* bound '
+shown='sluice why tune' show_once 'for its turn on GPU' 'at the longest'
+shown='sluice events --name tune' show_once 'were moved from GPU 0 to the host, because rival' 'tune has its .* back'
+{ echo '$ sluice doctor'; sluice doctor | grep '^ok    host'; } >>"$work/said"
 end_story
 
 echo '# unmanaged, lost' >>"$work/said"
