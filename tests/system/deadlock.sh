@@ -24,6 +24,7 @@ check "the daemon's status" $? = 0
 
 rm -f "$CONFIG"
 config 'longest_wait: 1500ms'
+config 'resolvers: wait'
 daemon_start
 # The holder keeps working, so it does not count as waiting: only the clock can end this.
 $RUN --request 0 --limit 0.95 --name worker -- sh -c "'$P/holder' --bytes 600MiB --ms 6000 & exec '$P/launcher' --ms 6000 --threads 1" >"$T/worker" &
