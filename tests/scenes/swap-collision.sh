@@ -3,7 +3,7 @@
 # With swapping they take turns, and both finish.
 # Off: the same two programs on the bare GPU.
 export BOX='--gpus 1 --memory 1GiB'
-export LIMIT=60
+export LIMIT=110
 . "$(dirname "$0")/lib.sh"
 off native
 on config 'host_memory: 2GiB'

@@ -2,7 +2,7 @@
 # One program must not be interrupted: --swap off. When memory is short others are moved, never it.
 # Off: it is a program like any other, and idle, so it is the one that is moved.
 export BOX='--gpus 1 --memory 1GiB'
-export LIMIT=60
+export LIMIT=110
 . "$(dirname "$0")/lib.sh"
 config 'host_memory: 2GiB'
 config 'turn_max: 500ms'

@@ -3,7 +3,7 @@
 # there waits, as if nothing could be moved.
 # Off: no such bound.
 export BOX='--gpus 1 --memory 1GiB'
-export LIMIT=60
+export LIMIT=110
 . "$(dirname "$0")/lib.sh"
 on config 'host_memory: 256MiB'
 off config 'host_memory: 2GiB'

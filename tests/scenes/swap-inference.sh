@@ -3,7 +3,7 @@
 # training goes to the host, comes back when inference pauses and when it has ended, and loses nothing.
 # Off: nothing is moved to the host.
 export BOX='--gpus 1 --memory 1GiB'
-export LIMIT=60
+export LIMIT=110
 . "$(dirname "$0")/lib.sh"
 on config 'host_memory: 2GiB'
 off config 'host_memory: 0'

@@ -4,7 +4,7 @@
 # another to end.
 # Off: nothing is moved to the host.
 export BOX='--gpus 1 --memory 1GiB'
-export LIMIT=60
+export LIMIT=110
 . "$(dirname "$0")/lib.sh"
 on config 'host_memory: 2GiB'
 off config 'host_memory: 0'
