@@ -6,19 +6,18 @@ export LIMIT=110
 . "$(dirname "$0")/lib.sh"
 config 'host_memory: 2GiB'
 config 'turn_max: 500ms'
-config 'longest_wait: 3s'
 daemon_start
 # shellcheck disable=SC2046 # no word, or one
-start stays --request 0 --limit 0.5 $(on echo --swap=off) -- "$P/tenant" --bytes 300MiB --work 0 --ms 5000
+start stays --request 0 --limit 0.5 $(on echo --swap=off) -- "$P/tenant" --bytes 300MiB --work 0 --term finish --ms 90000
 stays=$PID
 wait_event "$T/stays" held
-start moves --request 0 --limit 0.9 -- "$P/tenant" --bytes 450MiB --work 50 --ms 3000
+start moves --request 0 --limit 0.9 -- "$P/tenant" --bytes 450MiB --work 50 --term finish --ms 90000
 moves=$PID
 wait_event "$T/moves" held
-start comes --request 0 --limit 0.9 -- "$P/holder" --bytes 400MiB --verify --ms 500
+start comes --request 0 --limit 0.9 -- "$P/holder" --bytes 400MiB --verify --ms 1500
 comes=$PID
 most=0
-while kill -0 $stays 2>/dev/null; do
+while kill -0 $comes 2>/dev/null; do
 	now=$("$B/sluice" ps --json | json name=stays.out_bytes 2>/dev/null)
 	[ "${now:-0}" -le $most ] || most=$now
 	sleep 0.1
@@ -26,6 +25,7 @@ done
 promise "of the excluded one nothing was moved, MiB" $((most >> 20)) = 0
 status $comes
 check "the one that comes gets its memory" $STATUS = 0
+kill -TERM $moves $stays
 status $moves
 check "who was moved lost nothing" $STATUS = 0
 status $stays

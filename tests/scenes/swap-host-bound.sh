@@ -9,7 +9,7 @@ on config 'host_memory: 256MiB'
 off config 'host_memory: 2GiB'
 config 'longest_wait: 2s'
 daemon_start
-start first --request 0 --limit 0.9 -- "$P/holder" --bytes 700MiB --verify --ms 3500
+start first --request 0 --limit 0.9 -- "$P/tenant" --bytes 700MiB --work 0 --term finish --ms 90000
 first=$PID
 wait_event "$T/first" held
 start second --request 0 --limit 0.9 -- "$P/holder" --bytes 700MiB --verify --ms 100
@@ -24,6 +24,8 @@ status $second
 promise "never more on the host than allowed, MiB" $((most >> 20)) -le 256
 promise "what does not fit in there waits, and is told out-of-memory in the end" $STATUS = 3
 promise "the events name the bound" "$("$B/sluice" events --json | grep -c POOL_FULL)" -ge 1
+kill -TERM $first
 status $first
-check "the first one lost nothing" $STATUS = 0
+check "the first one ends well" $STATUS = 0
+check "and lost nothing" "$(json -l event=end wrong <"$T/first")" = 0
 scene_finish
