@@ -106,6 +106,21 @@ static uint64_t weight_of(const struct sl_node *node, const struct sl_node_membe
 	return sl_turns_weight(member->account.request_bytes, least);
 }
 
+/* What never leaves takes no turns. */
+static bool is_movable(const struct sl_node_member *member)
+{
+	if (member->flags & SL_WORKLOAD_NO_SWAP)
+		return false;
+	sl_list_foreach (link, &member->clients) {
+		const struct sl_node_client *client =
+			SL_LIST_ENTRY(link, struct sl_node_client, of_member);
+
+		if (client->alive && client->swaps)
+			return true;
+	}
+	return false;
+}
+
 static void weigh(const struct sl_node *node, struct sl_node_sets *sets,
 	struct sl_node_member *member)
 {
@@ -115,7 +130,7 @@ static void weigh(const struct sl_node *node, struct sl_node_sets *sets,
 	mask = mask_of(member);
 	member->cost = 0;
 	member->competes = false;
-	if (!mask)
+	if (!mask || !is_movable(member))
 		return;
 	join(sets, mask);
 	for (uint32_t left = mask; left; left &= left - 1) {
@@ -261,7 +276,7 @@ static bool all_fit(
 			const struct sl_node_member *member =
 				SL_LIST_ENTRY(link, struct sl_node_member, of_node);
 
-			wanted += member->competes
+			wanted += member->competes || !is_movable(member)
 					  ? wanted_on(member, gpu)
 					  : sl_ledger_fixed(&member->account.cell[gpu]);
 		}

@@ -583,12 +583,6 @@ static bool is_worth_it(const struct sl_node *node, const struct sl_demand *dema
 	       !sl_node_is_away(client);
 }
 
-/* Its longest wait is not over. */
-static bool waits_on(const struct sl_node *node, const struct sl_demand *demand)
-{
-	return demand->entitled || node->now < sl_node_wait_end(node, demand);
-}
-
 /* One demand's turn. True if it still lacks something, and those behind it are not helped. */
 static bool resolve_one(struct outlook *outlook, struct sl_demand *demand, bool blocked)
 {
@@ -600,7 +594,7 @@ static bool resolve_one(struct outlook *outlook, struct sl_demand *demand, bool 
 	enum sl_reason reason;
 
 	/* Others are moved to the host for it; nobody behind it is helped before. */
-	if (demand->helped && (demand->moving || waits_on(outlook->node, demand)))
+	if (demand->helped)
 		return true;
 	if (room < (int64_t)demand->bytes)
 		missing = room == INT64_MIN ? demand->bytes

@@ -385,8 +385,8 @@ static bool expire(struct sl_node *node, struct sl_demand *demand)
 	}
 	/* First the resolver has its say: others may be moved for it now. */
 	if (!demand->entitled && node->now >= end && sl_node_swaps(node)) {
-		if (demand->moving ||
-			(demand->helped && sl_node_client_of(demand)->member->promoted))
+		/* It is not refused what is on its way, nor while its turn comes. */
+		if (demand->helped)
 			return false;
 		if (!demand->retried) {
 			demand->retried = node->swap_dirty = node->retimes = true;

@@ -22,6 +22,7 @@ struct sl_node_unit {
 	struct sl_demand *demand; /* NULL: it wants to come back */
 	uint32_t gpus;            /* on which it needs something */
 	bool coming;              /* is being restored; only its demands need something */
+	bool was_helped;
 	bool bare; /* what it asks for is left out: there may never be room for it */
 };
 
@@ -157,12 +158,15 @@ static void list_demands(struct look *look)
 				SL_LIST_ENTRY(link, struct sl_demand, queue);
 			struct sl_node_client *client = sl_node_client_of(demand);
 
+			bool was_helped = demand->helped;
+
 			demand->helped = demand->moving = false;
 			if (sl_node_is_away(client) || demand->there || demand->stops ||
 				sl_node_is_going(client))
 				continue;
 			*new_unit(look) = (struct sl_node_unit){.client = client,
 				.demand = demand,
+				.was_helped = was_helped,
 				.gpus = 1u << gpu,
 				.place = {.entitled = demand->entitled,
 					.promoted = client->member->promoted,
@@ -543,6 +547,8 @@ static void look_at(struct look *look, struct sl_node_unit *unit, uint32_t place
 	if (unit->demand) {
 		unit->demand->helped = outcome != NEVER && outcome != SERVED;
 		unit->demand->moving = outcome == MOVING;
+		/* Its longest wait may be over. */
+		look->node->timers_dirty |= unit->was_helped && !unit->demand->helped;
 	}
 	if (outcome == SERVED && !unit->demand) {
 		bring_back(look, unit);

@@ -204,7 +204,7 @@ struct sl_evict_plan sl_evict_choose(struct sl_evict_candidate candidate[],
 
 		if (wait && wait < plan.next)
 			plan.next = wait;
-		c->prove = wait && !c->proven;
+		c->prove = wait && !c->suspended;
 	}
 	/* Spans that never end are no promise. */
 	plan.ever = choose(candidate, count, ask, SL_NS_NEVER - 1, false);

@@ -33,7 +33,7 @@ struct sl_evict_candidate {
 	sl_ns idle_enough;
 	sl_ns first_part_left, turn_left, refused_left; /* 0: over */
 	uint64_t take_bytes;                            /* out: 0: none */
-	bool prove;          /* out: would be taken, if its idleness were proven */
+	bool prove; /* out: whether it is idle matters, and is to be (and to stay) proven */
 	uint64_t gone_bytes; /* scratch */
 };
 
