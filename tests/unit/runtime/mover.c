@@ -789,6 +789,40 @@ static void body_faults_ring(void)
 	end();
 }
 
+static void fill_all(uint64_t seed)
+{
+	for (size_t i = 0; i < THINGS; i++)
+		copy_stub_fill(things[i].at, things[i].bytes, i + seed);
+}
+
+/* A copy that failed is none, not even of what was copied before: contents that come again are copied again. */
+static void body_faults_clean(void)
+{
+	bool failed = true;
+
+	begin_hashed();
+	for (unsigned int call = 1; failed; call++) {
+		fill_all(1);
+		CHECK_EQ(evict(UINT64_MAX).left_bytes, ALL_BYTES);
+		CHECK_EQ(restore().left_bytes, ALL_BYTES);
+		fill_all(50);
+		vmm_stub_lock();
+		vmm_stub.fault_at = vmm_stub.calls + call;
+		vmm_stub_unlock();
+		(void)evict(UINT64_MAX);
+		vmm_stub_lock();
+		failed = vmm_stub.fault_at <= vmm_stub.calls;
+		vmm_stub.fault_at = 0;
+		vmm_stub_unlock();
+		CHECK_EQ(restore().cause, SL_WIRE_SWAP_NO_CAUSE);
+		fill_all(1);
+		CHECK_EQ(evict(UINT64_MAX).left_bytes, ALL_BYTES);
+		CHECK_EQ(restore().left_bytes, ALL_BYTES);
+		check_contents();
+	}
+	end();
+}
+
 static void body_faults_twice(void)
 {
 	begin(32 * SL_MIB, true);
@@ -857,6 +891,7 @@ TEST(held_handles)
 TEST(freed_handles)
 TEST(faults)
 TEST(faults_ring)
+TEST(faults_clean)
 TEST(faults_twice)
 TEST(faults_handles_twice)
 TEST(faults_handles)
@@ -888,6 +923,7 @@ int main(void)
 		cmocka_unit_test(test_freed_handles),
 		cmocka_unit_test(test_faults),
 		cmocka_unit_test(test_faults_ring),
+		cmocka_unit_test(test_faults_clean),
 		cmocka_unit_test(test_faults_twice),
 		cmocka_unit_test(test_faults_handles_twice),
 		cmocka_unit_test(test_faults_handles),
