@@ -77,7 +77,7 @@ static void keep(uint64_t bytes, uint64_t ms, uint64_t idle_ms)
 {
 	uint64_t until_ms = prog_now_ms() + ms, each = bytes / PIECES;
 	CUdeviceptr piece[PIECES], small[SMALL];
-	uint32_t seed = 1;
+	uint32_t seed = 1, first = 0;
 
 	for (int i = 0; i < PIECES; i++) {
 		if (i == PIECES - 1)
@@ -95,15 +95,17 @@ static void keep(uint64_t bytes, uint64_t ms, uint64_t idle_ms)
 	for (; prog_now_ms() < until_ms; seed++) {
 		prog_sleep_ms(idle_ms);
 		/* Memory that may lie anywhere now. */
-		PROG_MUST(cuMemFree_v2(piece[0]));
-		prog_sleep_ms(idle_ms / 4);
-		PROG_MUST(cuMemAlloc_v2(&piece[0], each));
-		put(piece[0], each, seed);
+		if (seed % 3 == 0) {
+			PROG_MUST(cuMemFree_v2(piece[0]));
+			prog_sleep_ms(idle_ms / 4);
+			PROG_MUST(cuMemAlloc_v2(&piece[0], each));
+			put(piece[0], each, first = seed);
+		}
 		for (int i = 1; i < PIECES; i++)
 			look(piece[i], each, (uint32_t)i);
 		for (int i = 0; i < SMALL; i++)
 			look(small[i], SMALL_BYTES, 1000 + (uint32_t)i);
-		look(piece[0], each, seed);
+		look(piece[0], each, first);
 		hold_capture(idle_ms / 2);
 	}
 }

@@ -349,8 +349,9 @@ CUresult thing_fill(struct thing *thing, uint32_t seed)
 		return thing_put(thing, seed);
 	for (uint64_t i = 0; i < thing->parts && r == CUDA_SUCCESS; i++)
 		r = launch_fill(thing->at[i], thing->bytes, seed + (uint32_t)i);
+	/* Not of all the context: something else may run for ever. */
 	if (r == CUDA_SUCCESS)
-		r = cuCtxSynchronize();
+		r = cuStreamSynchronize(NULL);
 	holds(contents_of(thing), seed, false);
 	return r;
 }

@@ -62,6 +62,6 @@ right() { [ "$(cat "$T"/c*.[0-9]* | grep -c '"checkall","result":"CUDA_SUCCESS",
 until_true 60 right $all
 check "clients that found every word" "$(cat "$T"/c*.[0-9]* | grep -c '"checkall","result":"CUDA_SUCCESS","value":0,')" = $all
 check_books_empty 30
-check "the host's memory is given back" "$("$B/sluice" dump | json pool.made_bytes)" = 0
+check "the host's memory is given back" "$("$B/sluice" dump | json host_memory.made_bytes)" = 0
 daemon_stop
 finish
