@@ -10,6 +10,7 @@
 #include "prog.h"
 
 #include <stdlib.h>
+#include <unistd.h>
 
 /* One word of so many bytes is written and looked at: less than anything that is ever moved. */
 enum { GRAIN = 64, PIECES = 3, SMALL = 64, SMALL_BYTES = 4992 };
@@ -17,6 +18,7 @@ enum { GRAIN = 64, PIECES = 3, SMALL = 64, SMALL_BYTES = 4992 };
 static CUfunction fill, check;
 static CUdeviceptr bad;
 static uint64_t lost_words;
+static const char *until;
 
 static void put(CUdeviceptr at, uint64_t bytes, uint32_t seed)
 {
@@ -73,6 +75,11 @@ static void hold_capture(uint64_t ms)
 	PROG_MUST(cuStreamDestroy_v2(stream));
 }
 
+static bool goes_on(uint64_t until_ms)
+{
+	return prog_now_ms() < until_ms && !(until && access(until, F_OK) == 0);
+}
+
 static void keep(uint64_t bytes, uint64_t ms, uint64_t idle_ms)
 {
 	uint64_t until_ms = prog_now_ms() + ms, each = bytes / PIECES;
@@ -92,7 +99,7 @@ static void keep(uint64_t bytes, uint64_t ms, uint64_t idle_ms)
 	}
 	PROG_MUST(cuCtxSynchronize());
 	prog_say("{\"event\":\"held\"}");
-	for (; prog_now_ms() < until_ms; seed++) {
+	for (; goes_on(until_ms); seed++) {
 		prog_sleep_ms(idle_ms);
 		/* Memory that may lie anywhere now. */
 		if (seed % 3 == 0) {
@@ -116,7 +123,7 @@ static void take(uint64_t bytes, uint64_t ms, uint64_t idle_ms)
 	uint32_t seed = 7;
 
 	prog_say("{\"event\":\"held\"}");
-	for (; prog_now_ms() < until_ms; seed++) {
+	for (; goes_on(until_ms); seed++) {
 		CUdeviceptr at;
 
 		PROG_MUST(cuMemAlloc_v2(&at, bytes));
@@ -135,7 +142,8 @@ int main(int argc, char **argv)
 	bool beneficiary = false;
 	const struct prog_option options[] = {
 		{"bytes", PROG_SIZE, &bytes, "memory it has"},
-		{"ms", PROG_NUMBER, &ms, "time it goes on for"},
+		{"ms", PROG_NUMBER, &ms, "time it goes on for at the most"},
+		{"until", PROG_TEXT, &until, "or until there is such a file"},
 		{"idle-ms", PROG_NUMBER, &idle_ms, "time it lets its memory lie"},
 		{"beneficiary", PROG_FLAG, &beneficiary, "take and give back"},
 	};
