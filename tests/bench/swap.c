@@ -1,8 +1,8 @@
 /*
  * swap - memory to the host and back, against plain copies of the same bytes in the same run
  *
- * Two workloads of the same size on a GPU that has room for one and a half; what is free beyond that is taken by a
- * third whose memory may not be moved. The second has the higher priority, so that nobody waits for turns. The plain copy is made by the first itself, through pinned memory.
+ * Two workloads of the same size on a GPU that has room for one and little more; what is free beyond that is taken
+ * by a third whose memory may not be moved. The second has the higher priority, so that nobody waits for turns. The plain copy is made by the first itself, through pinned memory.
  *
  * A software GPU is slowed down as a whole, so that the processor stands for a GPU: its link and what its driver
  * takes per handle by the same factor (SL_BENCH_SLOW). Ratios need no scaling; the one time with a budget, that of
@@ -74,14 +74,14 @@ static void start(
 	sl_clock_sleep(SETTLE_NS);
 }
 
-/* Leaves room for one and a half of them. */
+/* Leaves room for one of them and a little: a chunk of the other would not fit. */
 static void take_the_rest(struct scene *scene)
 {
 	struct sl_msg_gpu_row gpu;
-	uint64_t keep = scene->bytes + scene->bytes / 2;
+	uint64_t keep = scene->bytes + scene->bytes / 8;
 
 	bench_gpu(scene->control, &gpu);
-	bench_require(gpu.free_bytes >= scene->bytes + scene->bytes / 8,
+	bench_require(gpu.free_bytes >= scene->bytes + scene->bytes / 16,
 		"%llu bytes are free, too few for %llu",
 		(unsigned long long)gpu.free_bytes, (unsigned long long)scene->bytes);
 	scene->has_fixed = gpu.free_bytes > keep + GRAIN;

@@ -94,8 +94,8 @@ void bench_worker_wait(
 	bench_require(r == 1, "%s did not answer within %d s", worker->name, limit_s);
 	bench_require(recv(worker->fd, reply, sizeof(*reply), 0) == sizeof(*reply),
 		"%s died", worker->name);
-	bench_require(reply->result == 0, "%s: its order failed: %d", worker->name,
-		reply->result);
+	bench_require(reply->result == 0, "%s: order %u failed: %d", worker->name,
+		reply->verb, reply->result);
 }
 
 void bench_worker_do(struct bench_worker *worker, enum bench_verb verb, uint32_t count,
@@ -395,7 +395,7 @@ int bench_part_worker(int argc, char **argv)
 
 	(void)fcntl(fd, F_SETFD, FD_CLOEXEC);
 	while (recv(fd, &order, sizeof(order), 0) == sizeof(order)) {
-		struct bench_reply reply = {0};
+		struct bench_reply reply = {.verb = order.verb};
 
 		reply.result = obey(&order, &reply);
 		if (send(fd, &reply, sizeof(reply), MSG_NOSIGNAL) < 0)

@@ -43,6 +43,7 @@ struct bench_order {
 
 struct bench_reply {
 	int32_t result; /* 0, or what failed: a CUresult, or an exit status */
+	uint32_t verb;  /* of the order that is answered */
 	uint32_t count;
 	uint64_t sample[BENCH_REPLY_MAX];
 };
