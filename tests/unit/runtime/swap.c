@@ -151,6 +151,12 @@ static void check_ok(uint64_t number, uint64_t evicted_bytes)
 	CHECK_EQ(last.evicted_bytes, evicted_bytes);
 }
 
+static void evict_all(void)
+{
+	order(SL_MSG_EVICT, 1);
+	check_ok(1, BYTES);
+}
+
 static bool becomes(uint32_t *what, uint32_t value)
 {
 	for (int i = 0; i < 100000; i++) {
@@ -470,6 +476,62 @@ static void body_destroy_waits(void)
 	stop();
 }
 
+/* --- calls that submit nothing ------------------------------------------------------------------- */
+
+/* Memory that somebody has just made sure of stays until he says so. */
+static void body_kept(void)
+{
+	start();
+	sl_swap_keep();
+	order(SL_MSG_EVICT, 1);
+	check_refused(1, SL_WIRE_SWAP_BUSY);
+	CHECK_EQ(mover.evicts, 0);
+	CHECK(gate_opens());
+	sl_swap_keep_end();
+	order(SL_MSG_EVICT, 2);
+	check_ok(2, BYTES);
+	stop();
+}
+
+static uint32_t given_up;
+
+static void *need(void *arg)
+{
+	struct submitter *s = arg;
+
+	s->result = sl_swap_need_unless(&given_up, 1);
+	if (s->result)
+		sl_swap_done();
+	__atomic_store_n(&s->done, 1, __ATOMIC_RELEASE);
+	return NULL;
+}
+
+/* Who waits for it counts as one who wants it, without a submission, and may give up. */
+static void body_needed(void)
+{
+	struct submitter s = {0};
+	uint64_t before;
+
+	start();
+	before = sl_gate_submissions();
+	evict_all();
+	CHECK_EQ(pthread_create(&s.thread, NULL, need, &s), 0);
+	CHECK(want_becomes(1));
+	CHECK_EQ(__atomic_load_n(&s.done, __ATOMIC_ACQUIRE), 0);
+	__atomic_store_n(&given_up, 1, __ATOMIC_RELEASE);
+	CHECK_EQ(pthread_join(s.thread, NULL), 0);
+	CHECK_EQ(s.result, false);
+	CHECK(want_becomes(0));
+	given_up = 0;
+	CHECK_EQ(pthread_create(&s.thread, NULL, need, &s), 0);
+	CHECK(want_becomes(1));
+	order(SL_MSG_RESTORE, 2);
+	CHECK_EQ(pthread_join(s.thread, NULL), 0);
+	CHECK_EQ(s.result, true);
+	CHECK_EQ(sl_gate_submissions(), before);
+	stop();
+}
+
 /* --- the daemon goes ------------------------------------------------------------------------------ */
 
 /* Evicted, it waits; the next daemon hears what is out, and who wants it. */
@@ -627,12 +689,6 @@ static void handle_with(int number, void (*handler)(int))
 	struct sigaction action = {.sa_handler = handler};
 
 	CHECK_EQ(sigaction(number, &action, NULL), 0);
-}
-
-static void evict_all(void)
-{
-	order(SL_MSG_EVICT, 1);
-	check_ok(1, BYTES);
 }
 
 static void body_signal_runs(void)
@@ -844,6 +900,8 @@ static void body_fork(void)
 	X(capture_begins, 30)      \
 	X(contexts, 30)            \
 	X(destroy_waits, 30)       \
+	X(kept, 30)                \
+	X(needed, 30)              \
 	X(gone_evicted, 30)        \
 	X(gone_draining, 30)       \
 	X(gone_moving, 30)         \
