@@ -1,0 +1,264 @@
+/*
+ * waiting - threads and processes that meet a gate which stays closed because memory is on the host
+ */
+#include "swap-test.h"
+
+#include <setjmp.h>
+#include <signal.h>
+#include <sys/resource.h>
+
+/* --- signals and ends at the gate --------------------------------------------------------------------- */
+
+static uint32_t handled;
+static sigjmp_buf outside;
+
+static void on_signal(int number)
+{
+	(void)number;
+	__atomic_fetch_add(&handled, 1, __ATOMIC_RELEASE);
+}
+
+static void on_jump(int number)
+{
+	(void)number;
+	siglongjmp(outside, 1);
+}
+
+static void on_exit_signal(int number)
+{
+	(void)number;
+	exit(0);
+}
+
+/* A call that waits for nothing works in a handler above the gate. */
+static void on_query(int number)
+{
+	CUdevice dev;
+
+	(void)number;
+	if (sl_real.cuCtxGetDevice(&dev) == CUDA_SUCCESS &&
+		cuCtxSynchronize() == CUDA_SUCCESS)
+		__atomic_fetch_add(&handled, 1, __ATOMIC_RELEASE);
+}
+
+static void handle_with(int number, void (*handler)(int))
+{
+	struct sigaction action = {.sa_handler = handler};
+
+	CHECK_EQ(sigaction(number, &action, NULL), 0);
+}
+
+static void body_signal_runs(void)
+{
+	struct submitter s;
+
+	start();
+	handle_with(SIGINT, on_signal);
+	handle_with(SIGTERM, on_query);
+	evict_all();
+	start_submitting(&s);
+	CHECK(want_becomes(1));
+	CHECK_EQ(pthread_kill(s.thread, SIGINT), 0);
+	CHECK(becomes(&handled, 1));
+	CHECK_EQ(pthread_kill(s.thread, SIGTERM), 0);
+	CHECK(becomes(&handled, 2));
+	CHECK_EQ(__atomic_load_n(&s.done, __ATOMIC_ACQUIRE), 0);
+	order(SL_MSG_RESTORE, 2);
+	check_submitted(&s);
+	stop();
+}
+
+static void *jump_out(void *arg)
+{
+	struct submitter *s = arg;
+
+	CHECK_EQ(sl_real.cuCtxPushCurrent_v2(ctx), CUDA_SUCCESS);
+	__atomic_store_n(&s->begun, 1, __ATOMIC_RELEASE);
+	if (sigsetjmp(outside, 1) == 0)
+		(void)launch();
+	__atomic_store_n(&s->done, 1, __ATOMIC_RELEASE);
+	/* It can go on, and come back. */
+	CHECK(becomes(&handled, 1));
+	s->result = launch();
+	return NULL;
+}
+
+static void body_jump(void)
+{
+	struct submitter s = {0};
+
+	start();
+	handle_with(SIGINT, on_jump);
+	evict_all();
+	CHECK_EQ(pthread_create(&s.thread, NULL, jump_out, &s), 0);
+	CHECK(want_becomes(1));
+	CHECK_EQ(pthread_kill(s.thread, SIGINT), 0);
+	CHECK(becomes(&s.done, 1));
+	CHECK(want_becomes(0));
+	__atomic_store_n(&handled, 1, __ATOMIC_RELEASE);
+	CHECK(want_becomes(1));
+	order(SL_MSG_RESTORE, 2);
+	check_submitted(&s);
+	stop();
+}
+
+static void body_exit_in_handler(void)
+{
+	start();
+	handle_with(SIGTERM, on_exit_signal);
+	evict_all();
+	alarm(10);
+	{
+		struct submitter s;
+
+		start_submitting(&s);
+		CHECK(want_becomes(1));
+		CHECK_EQ(pthread_kill(s.thread, SIGTERM), 0);
+		pthread_join(s.thread, NULL);
+	}
+	_exit(1);
+}
+
+static void *cancel_me(void *arg)
+{
+	(void)pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, NULL);
+	return submit(arg);
+}
+
+static void body_cancelled(void)
+{
+	struct submitter s = {0};
+
+	start();
+	evict_all();
+	CHECK_EQ(pthread_create(&s.thread, NULL, cancel_me, &s), 0);
+	CHECK(want_becomes(1));
+	CHECK_EQ(pthread_cancel(s.thread), 0);
+	CHECK_EQ(pthread_join(s.thread, NULL), 0);
+	CHECK(want_becomes(0));
+	order(SL_MSG_RESTORE, 2);
+	check_ok(2, 0);
+	CHECK_EQ(launch(), CUDA_SUCCESS);
+	order(SL_MSG_EVICT, 3);
+	check_ok(3, BYTES);
+	stop();
+}
+
+/* How often threads of this process went to sleep so far. */
+static long sleeps(void)
+{
+	struct rusage usage;
+
+	CHECK_EQ(getrusage(RUSAGE_SELF, &usage), 0);
+	return usage.ru_nvcsw + usage.ru_nivcsw;
+}
+
+/* Who waits sleeps: eight threads at the gate wake for a moment once a second, and with them the agent. */
+static void body_waits_quietly(void)
+{
+	struct submitter many[8];
+	long before;
+
+	start();
+	evict_all();
+	for (size_t i = 0; i < SL_ARRAY_LEN(many); i++)
+		start_submitting(&many[i]);
+	CHECK(want_becomes(1));
+	/* The fake daemon polls, so it is not part of what is looked at. */
+	fake_die();
+	before = sleeps();
+	usleep(2000000);
+	CHECK(sleeps() - before < 200);
+	fake_listen();
+	CHECK(fake_wait(&fake.reporteds, 2));
+	order(SL_MSG_RESTORE, 2);
+	for (size_t i = 0; i < SL_ARRAY_LEN(many); i++)
+		check_submitted(&many[i]);
+	stop();
+}
+
+/* --- threads and processes ------------------------------------------------------------------------------ */
+
+static uint32_t coming_and_going = 1;
+
+static void *come_and_go(void *arg)
+{
+	struct submitter s;
+
+	(void)arg;
+	while (__atomic_load_n(&coming_and_going, __ATOMIC_ACQUIRE)) {
+		start_submitting(&s);
+		check_submitted(&s);
+	}
+	return NULL;
+}
+
+static void body_threads_come_and_go(void)
+{
+	pthread_t threads[3];
+
+	start();
+	for (size_t i = 0; i < SL_ARRAY_LEN(threads); i++)
+		CHECK_EQ(pthread_create(&threads[i], NULL, come_and_go, NULL), 0);
+	for (uint64_t i = 1; i <= 60; i += 2) {
+		order(SL_MSG_EVICT, i);
+		check_ok(i, BYTES);
+		order(SL_MSG_RESTORE, i + 1);
+		check_ok(i + 1, 0);
+	}
+	__atomic_store_n(&coming_and_going, 0, __ATOMIC_RELEASE);
+	for (size_t i = 0; i < SL_ARRAY_LEN(threads); i++)
+		pthread_join(threads[i], NULL);
+	CHECK(want_becomes(0));
+	stop();
+}
+
+/* A child of a fork has nothing on the host, and nobody holds it. */
+static void body_fork(void)
+{
+	int status;
+	pid_t pid;
+
+	start();
+	evict_all();
+	pid = fork();
+	if (pid == 0) {
+		CHECK(!sl_swap_is_out());
+		CHECK(sl_gate_word < SL_GATE_CLOSER);
+		sl_swap_need();
+		sl_swap_done();
+		sl_control_enter();
+		sl_control_leave();
+		_exit(0);
+	}
+	CHECK_EQ(waitpid(pid, &status, 0), pid);
+	CHECK_EQ(status, 0);
+	CHECK(sl_swap_is_out());
+	order(SL_MSG_RESTORE, 2);
+	check_ok(2, 0);
+	stop();
+}
+
+#define TEST(name, limit_s)                     \
+	static void test_##name(void **x)       \
+	{                                       \
+		in_child(body_##name, limit_s); \
+	}
+#define TESTS(X)                   \
+	X(signal_runs, 30)         \
+	X(jump, 30)                \
+	X(exit_in_handler, 30)     \
+	X(cancelled, 30)           \
+	X(waits_quietly, 60)       \
+	X(threads_come_and_go, 60) \
+	X(fork, 30)
+TESTS(TEST)
+
+#define ROW(name, limit_s) cmocka_unit_test(test_##name),
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {TESTS(ROW)};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
