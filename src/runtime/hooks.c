@@ -103,9 +103,9 @@ union sl_real_table sl_real_table = {
 		return sl_sticky_note(result);         \
 	}
 #define EXPORT_NEED(symbol, params, args)       \
-	SL_EXPORT CUresult symbol params       \
+	SL_EXPORT CUresult symbol params        \
 	{                                       \
-		CUresult needed_;              \
+		CUresult needed_;               \
                                                 \
 		sl_swap_need();                 \
 		needed_ = sl_real.symbol args;  \
