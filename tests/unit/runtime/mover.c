@@ -3,102 +3,7 @@
  *
  * After every scene the books agree with the driver, and what was written is what is read.
  */
-#include "copy-stub.h"
-#include "store-test.h"
-#include "vmm-test.h"
-
-#include "runtime/control.h"
-#include "runtime/memory.h"
-#include "runtime/mode.h"
-#include "runtime/mover.h"
-#include "runtime/pagemap.h"
-#include "runtime/piece.h"
-#include "runtime/session_state.h"
-#include "runtime/space.h"
-#include "runtime/store.h"
-#include "runtime/swap.h"
-
-#include <fcntl.h>
-#include <string.h>
-#include <sys/mman.h>
-
-/* Regions of three chunks, a slab full of slots, and one that is half empty. */
-#define THINGS 5
-static struct thing {
-	CUdeviceptr at;
-	uint64_t bytes;
-} things[THINGS] = {
-	{0, 6 * SL_MIB},
-	{0, 5 * SL_MIB + 512},
-	{0, 600 * SL_KIB},
-	{0, 600 * SL_KIB},
-	{0, 4096},
-};
-/* 6 + 6 of regions, and a slab for each of two classes. */
-#define ALL_BYTES (16 * SL_MIB)
-
-static void begin(uint64_t store_bytes, bool pinned)
-{
-	setenv("SLUICE_CHUNK_MOST", "2097152", 1);
-	start();
-	copy_stub_install();
-	if (!pinned)
-		copy_stub_let_pin(0);
-	for (size_t i = 0; i < THINGS; i++) {
-		CHECK_EQ(cuMemAlloc_v2(&things[i].at, things[i].bytes), CUDA_SUCCESS);
-		copy_stub_fill(things[i].at, things[i].bytes, i + 1);
-	}
-	CHECK_EQ(VMM(device_bytes), ALL_BYTES);
-	if (!store_bytes)
-		return;
-	give_store(1, store_bytes);
-	if (pinned)
-		wait_pinned(store_bytes);
-}
-
-static void check_contents(void)
-{
-	for (size_t i = 0; i < THINGS; i++)
-		if (things[i].at && !copy_stub_is(things[i].at, things[i].bytes, i + 1))
-			CHECK_EQ(i, -1);
-}
-
-static void end(void)
-{
-	check_contents();
-	CHECK_EQ(copy_stub.streams, 0);
-	CHECK_EQ(copy_stub.events, 0);
-	CHECK_EQ(sl_session_evicted_bytes(gpu), 0);
-	for (size_t i = 0; i < THINGS; i++)
-		if (things[i].at)
-			CHECK_EQ(cuMemFree_v2(things[i].at), CUDA_SUCCESS);
-	sl_memory_flush_all(true);
-	check_books(0);
-	CHECK_EQ(sl_store_count().free_bytes, sl_store_count().bytes);
-	CHECK_EQ(VMM(live), 0);
-	CHECK_EQ(VMM(reserved), 0);
-	fake_stop();
-}
-
-static struct sl_moved evict(uint64_t bytes)
-{
-	struct sl_moved moved;
-
-	CHECK(sl_control_close(SL_S));
-	sl_mover_evict(gpu, bytes, NULL, &moved);
-	sl_control_open();
-	return moved;
-}
-
-static struct sl_moved restore(void)
-{
-	struct sl_moved moved;
-
-	CHECK(sl_control_close(SL_S));
-	sl_mover_restore(gpu, &moved);
-	sl_control_open();
-	return moved;
-}
+#include "mover-test.h"
 
 static void body_whole(void)
 {
@@ -548,230 +453,6 @@ static void body_bad_store(void)
 	end();
 }
 
-/* --- the program's own handles -------------------------------------------------------------------------- */
-
-#define HANDLE_BYTES (14 * SL_MIB)
-
-static struct {
-	CUmemGenericAllocationHandle two, none;
-	CUdeviceptr a, b, kept, later;
-} own;
-
-static CUdeviceptr map(CUmemGenericAllocationHandle handle, uint64_t bytes)
-{
-	CUdeviceptr at = reserve(bytes);
-
-	CHECK_EQ(cuMemMap(at, bytes, 0, handle, 0), CUDA_SUCCESS);
-	return at;
-}
-
-/* One with two mappings of different access; one that lives by its mapping; one that is not mapped; and one that no
- * device of its own may write. */
-static void begin_handles(bool pinned)
-{
-	CUmemAccessDesc read = {
-		.location = {CU_MEM_LOCATION_TYPE_DEVICE, 1},
-		.flags = CU_MEM_ACCESS_FLAGS_PROT_READ,
-	};
-	CUmemGenericAllocationHandle kept;
-
-	begin(0, true);
-	for (size_t i = 0; i < THINGS; i++) {
-		CHECK_EQ(cuMemFree_v2(things[i].at), CUDA_SUCCESS);
-		things[i].at = 0;
-	}
-	sl_memory_flush_all(true);
-	own.two = create(6 * SL_MIB);
-	own.a = map(own.two, 6 * SL_MIB);
-	own.b = map(own.two, 6 * SL_MIB);
-	allow(own.a, 6 * SL_MIB);
-	CHECK_EQ(cuMemSetAccess(own.b, 6 * SL_MIB, &read, 1), CUDA_SUCCESS);
-	copy_stub_fill(own.a, 6 * SL_MIB, 21);
-	kept = create(4 * SL_MIB);
-	own.kept = map(kept, 4 * SL_MIB);
-	allow(own.kept, 4 * SL_MIB);
-	CHECK_EQ(cuMemRelease(kept), CUDA_SUCCESS);
-	copy_stub_fill(own.kept, 4 * SL_MIB, 22);
-	own.none = create(4 * SL_MIB);
-	own.later = map(own.none, 4 * SL_MIB);
-	allow(own.later, 4 * SL_MIB);
-	copy_stub_fill(own.later, 4 * SL_MIB, 23);
-	CHECK_EQ(cuMemUnmap(own.later, 4 * SL_MIB), CUDA_SUCCESS);
-	if (!pinned)
-		copy_stub_let_pin(0);
-	give_store(1, 32 * SL_MIB);
-	if (pinned)
-		wait_pinned(32 * SL_MIB);
-}
-
-static void check_handles(void)
-{
-	CHECK_EQ(VMM(device_bytes), HANDLE_BYTES);
-	CHECK_EQ(VMM(live), 3);
-	CHECK(copy_stub_is(own.a, 6 * SL_MIB, 21));
-	CHECK(copy_stub_is(own.kept, 4 * SL_MIB, 22));
-	CHECK_EQ(vmm_stub_access(own.a, 0), CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
-	CHECK_EQ(vmm_stub_access(own.a, 1), CU_MEM_ACCESS_FLAGS_PROT_NONE);
-	CHECK_EQ(vmm_stub_access(own.b, 0), CU_MEM_ACCESS_FLAGS_PROT_NONE);
-	CHECK_EQ(vmm_stub_access(own.b, 1), CU_MEM_ACCESS_FLAGS_PROT_READ);
-}
-
-static void drop_handles(void)
-{
-	check_handles();
-	CHECK_EQ(cuMemMap(own.later, 4 * SL_MIB, 0, own.none, 0), CUDA_SUCCESS);
-	allow(own.later, 4 * SL_MIB);
-	CHECK(copy_stub_is(own.later, 4 * SL_MIB, 23));
-	CHECK_EQ(cuMemUnmap(own.later, 4 * SL_MIB), CUDA_SUCCESS);
-	CHECK_EQ(cuMemUnmap(own.a, 6 * SL_MIB), CUDA_SUCCESS);
-	CHECK_EQ(cuMemUnmap(own.b, 6 * SL_MIB), CUDA_SUCCESS);
-	CHECK_EQ(cuMemUnmap(own.kept, 4 * SL_MIB), CUDA_SUCCESS);
-	CHECK_EQ(cuMemRelease(own.two), CUDA_SUCCESS);
-	CHECK_EQ(cuMemRelease(own.none), CUDA_SUCCESS);
-	CHECK_EQ(cuMemAddressFree(own.a, 6 * SL_MIB), CUDA_SUCCESS);
-	CHECK_EQ(cuMemAddressFree(own.b, 6 * SL_MIB), CUDA_SUCCESS);
-	CHECK_EQ(cuMemAddressFree(own.kept, 4 * SL_MIB), CUDA_SUCCESS);
-	CHECK_EQ(cuMemAddressFree(own.later, 4 * SL_MIB), CUDA_SUCCESS);
-	CHECK_EQ(sl_store_count().free_bytes, 32 * SL_MIB);
-	check_books(0);
-	CHECK_EQ(VMM(live), 0);
-}
-
-static void end_handles(void)
-{
-	drop_handles();
-	finish();
-}
-
-static void body_handles(void)
-{
-	begin_handles(true);
-	for (int round = 0; round < 3; round++) {
-		CHECK_EQ(sl_mover_evictable(gpu), HANDLE_BYTES);
-		CHECK_EQ(evict(UINT64_MAX).left_bytes, HANDLE_BYTES);
-		CHECK_EQ(VMM(live), 0);
-		CHECK_EQ(VMM(device_bytes), 0);
-		CHECK_EQ(VMM(reserved), 4);
-		CHECK_EQ(restore().left_bytes, HANDLE_BYTES);
-		CHECK_EQ(VMM(reserved), 4);
-		CHECK_EQ(VMM(references), 2);
-		check_handles();
-	}
-	end_handles();
-}
-
-static void body_held_handles(void)
-{
-	int fd = -1;
-
-	begin_handles(true);
-	CHECK_EQ(cuMemExportToShareableHandle(
-			 &fd, own.two, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0),
-		CUDA_SUCCESS);
-	close(fd);
-	CHECK_EQ(sl_mover_evictable(gpu), 8 * SL_MIB);
-	CHECK_EQ(evict(UINT64_MAX).left_bytes, 8 * SL_MIB);
-	CHECK(copy_stub_is(own.a, 6 * SL_MIB, 21));
-	CHECK_EQ(restore().left_bytes, 8 * SL_MIB);
-	end_handles();
-}
-
-/* As the daemon orders it, so that the calls know. */
-static void order(enum sl_msg_type type, uint64_t evicted_bytes)
-{
-	static uint64_t number;
-	unsigned int before = FAKE(swappeds);
-
-	fake_send_order(type, ++number, UINT64_MAX, 10000);
-	CHECK(fake_wait(&fake.swappeds, before + 1));
-	CHECK_EQ(FAKE(evicted_bytes), evicted_bytes);
-	for (int i = 0; i < 1000 && sl_swap_is_out() != (evicted_bytes > 0); i++)
-		usleep(1000);
-}
-
-/* Unmapped and released on the host: never made again. */
-static void body_freed_handles(void)
-{
-	begin_handles(true);
-	order(SL_MSG_EVICT, HANDLE_BYTES);
-	CHECK_EQ(cuMemRelease(own.none), CUDA_SUCCESS);
-	CHECK_EQ(sl_session_evicted_bytes(gpu), 10 * SL_MIB);
-	CHECK_EQ(cuMemUnmap(own.b, 6 * SL_MIB), CUDA_SUCCESS);
-	CHECK_EQ(cuMemRelease(own.two), CUDA_SUCCESS);
-	CHECK_EQ(sl_session_evicted_bytes(gpu), 10 * SL_MIB);
-	order(SL_MSG_RESTORE, 0);
-	CHECK(copy_stub_is(own.a, 6 * SL_MIB, 21));
-	CHECK(copy_stub_is(own.kept, 4 * SL_MIB, 22));
-	CHECK_EQ(VMM(live), 2);
-	CHECK_EQ(VMM(references), 0);
-	order(SL_MSG_EVICT, 10 * SL_MIB);
-	CHECK_EQ(cuMemUnmap(own.a, 6 * SL_MIB), CUDA_SUCCESS);
-	CHECK_EQ(cuMemUnmap(own.kept, 4 * SL_MIB), CUDA_SUCCESS);
-	CHECK_EQ(sl_session_evicted_bytes(gpu), 0);
-	for (int i = 0; i < 1000 && FAKE(evicted_bytes); i++)
-		usleep(1000);
-	CHECK_EQ(FAKE(evicted_bytes), 0);
-	CHECK_EQ(cuMemAddressFree(own.a, 6 * SL_MIB), CUDA_SUCCESS);
-	CHECK_EQ(cuMemAddressFree(own.b, 6 * SL_MIB), CUDA_SUCCESS);
-	CHECK_EQ(cuMemAddressFree(own.kept, 4 * SL_MIB), CUDA_SUCCESS);
-	CHECK_EQ(cuMemAddressFree(own.later, 4 * SL_MIB), CUDA_SUCCESS);
-	CHECK_EQ(sl_store_count().free_bytes, 32 * SL_MIB);
-	finish();
-}
-
-/* --- failures -------------------------------------------------------------------------------------------- */
-
-/* Each call of the driver fails once, on the way out, and on the way back. */
-static bool fail_once(unsigned int call, bool back, CUresult fault, uint64_t all_bytes,
-	void (*check)(void))
-{
-	struct sl_moved moved;
-	bool failed;
-
-	if (back)
-		CHECK_EQ(evict(UINT64_MAX).left_bytes, all_bytes);
-	vmm_stub_lock();
-	vmm_stub.fault = fault;
-	vmm_stub.fault_at = vmm_stub.calls + call;
-	vmm_stub_unlock();
-	moved = back ? restore() : evict(UINT64_MAX);
-	vmm_stub_lock();
-	failed = vmm_stub.fault_at <= vmm_stub.calls;
-	vmm_stub.fault_at = 0;
-	vmm_stub_unlock();
-	if (!failed || moved.cause == SL_WIRE_SWAP_NO_CAUSE)
-		CHECK_EQ(moved.left_bytes, all_bytes);
-	if (back)
-		CHECK_EQ(sl_session_evicted_bytes(gpu), all_bytes - moved.left_bytes);
-	/* Half-way, a chunk may be in both places; never in none. */
-	CHECK(VMM(device_bytes) + sl_session_evicted_bytes(gpu) >= all_bytes);
-	moved = restore();
-	CHECK_EQ(moved.cause, SL_WIRE_SWAP_NO_CAUSE);
-	CHECK_EQ(sl_session_evicted_bytes(gpu), 0);
-	CHECK_EQ(VMM(device_bytes), all_bytes);
-	CHECK_EQ(copy_stub.streams, 0);
-	CHECK_EQ(copy_stub.events, 0);
-	check();
-	return failed;
-}
-
-/* gap above 0: a second one fails so many calls later, when the first is made up for. */
-static void fail_each(unsigned int gap, uint64_t all_bytes, void (*check)(void))
-{
-	static const CUresult faults[] = {
-		CUDA_ERROR_INVALID_VALUE, CUDA_ERROR_OUT_OF_MEMORY};
-	unsigned int last = 0;
-
-	vmm_stub_twice = gap;
-	for (size_t i = 0; i < (gap ? 2 : 2 * SL_ARRAY_LEN(faults)); i++) {
-		for (unsigned int call = 1;
-			fail_once(call, i % 2, faults[i / 2], all_bytes, check); call++)
-			last = call;
-		CHECK(last > 40);
-	}
-	vmm_stub_twice = 0;
-}
-
 static void body_faults(void)
 {
 	begin(32 * SL_MIB, true);
@@ -831,42 +512,6 @@ static void body_faults_twice(void)
 	end();
 }
 
-static void body_faults_handles(void)
-{
-	begin_handles(true);
-	fail_each(0, HANDLE_BYTES, check_handles);
-	/* A reference of ours that could not be given back is, with the next move. */
-	CHECK_EQ(evict(UINT64_MAX).left_bytes, HANDLE_BYTES);
-	CHECK_EQ(VMM(references), 0);
-	CHECK_EQ(restore().left_bytes, HANDLE_BYTES);
-	CHECK_EQ(VMM(references), 2);
-	/* Addresses that the driver did not take back are lost, and cost nothing. */
-	drop_handles();
-	fake_stop();
-}
-
-/* A driver that refuses to undo, too, may keep a reference of ours: contents are right all the same. */
-static void check_words(void)
-{
-	CHECK(copy_stub_is(own.a, 6 * SL_MIB, 21));
-	CHECK(copy_stub_is(own.kept, 4 * SL_MIB, 22));
-}
-
-static void body_faults_handles_twice(void)
-{
-	begin_handles(true);
-	for (unsigned int gap = 1; gap <= 3; gap++)
-		fail_each(gap, HANDLE_BYTES, check_words);
-	check_words();
-	fake_stop();
-}
-
-#define TEST(name)                            \
-	static void test_##name(void **state) \
-	{                                     \
-		(void)state;                  \
-		in_child(body_##name, 400);   \
-	}
 TEST(whole)
 TEST(ring)
 TEST(unpinnable)
@@ -886,15 +531,10 @@ TEST(choice)
 TEST(trim)
 TEST(bad_store)
 TEST(context_ends)
-TEST(handles)
-TEST(held_handles)
-TEST(freed_handles)
 TEST(faults)
 TEST(faults_ring)
 TEST(faults_clean)
 TEST(faults_twice)
-TEST(faults_handles_twice)
-TEST(faults_handles)
 
 int main(void)
 {
@@ -918,15 +558,10 @@ int main(void)
 		cmocka_unit_test(test_trim),
 		cmocka_unit_test(test_bad_store),
 		cmocka_unit_test(test_context_ends),
-		cmocka_unit_test(test_handles),
-		cmocka_unit_test(test_held_handles),
-		cmocka_unit_test(test_freed_handles),
 		cmocka_unit_test(test_faults),
 		cmocka_unit_test(test_faults_ring),
 		cmocka_unit_test(test_faults_clean),
 		cmocka_unit_test(test_faults_twice),
-		cmocka_unit_test(test_faults_handles_twice),
-		cmocka_unit_test(test_faults_handles),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
