@@ -390,7 +390,6 @@ static void on_evicted(struct sl_peer *peer, const struct sl_msg_evicted *evicte
 static void on_reported(struct sl_peer *peer)
 {
 	struct sl_client *client = peer->client;
-	struct sl_event event = {.type = SL_EVENT_CLIENT_REPORTED};
 
 	if (client->state != SL_CLIENT_JOINED)
 		return;
@@ -404,12 +403,22 @@ static void on_reported(struct sl_peer *peer)
 	sl_hostpool_reported(client);
 	sl_step(D_REPORTED);
 	sl_probing_connected(client);
-	if (!client->expected)
+	/* What it has besides is not in its report: the policy waits until that is measured, too, or it
+	 * would give others the room of a context. */
+	for (uint32_t i = 0; client->expected && i < client->gpu_count; i++)
+		sl_reconcile_measure(peer->daemon, client, i);
+}
+
+void sl_client_measured(struct sl_client *client)
+{
+	struct sl_event event = {.type = SL_EVENT_CLIENT_REPORTED};
+
+	if (!client->expected || client->state != SL_CLIENT_LIVE)
 		return;
-	no_longer_expected(peer->daemon, client);
+	no_longer_expected(client->daemon, client);
 	event.client_reported.client = client->id;
-	sl_drive(peer->daemon, &event);
-	if (!peer->daemon->expected_count)
+	sl_drive(client->daemon, &event);
+	if (!client->daemon->expected_count)
 		sl_step(D_RECOVERED);
 }
 

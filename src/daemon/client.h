@@ -38,6 +38,9 @@ void sl_client_gone_with_gpu(struct sl_client *client, uint32_t ordinal);
 void sl_client_message(
 	struct sl_peer *peer, const union sl_msg *msg, struct sl_wire_fds *fds);
 
+/* What NVML shows of it is known, or was waited for long enough, after its report. Never inside an action. */
+void sl_client_measured(struct sl_client *client);
+
 /* Actions. Unknown clients and demands are ignored. */
 void sl_client_granted(struct sl_daemon *daemon, uint64_t id, uint64_t ask,
 	uint64_t epoch, uint64_t bytes);

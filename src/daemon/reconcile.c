@@ -140,8 +140,10 @@ static sl_ns answer_late(struct sl_daemon *daemon, sl_ns now)
 				waits = true;
 			}
 		}
-		if (!waits)
-			sl_list_unlink(&client->state_link);
+		if (waits)
+			continue;
+		sl_list_unlink(&client->state_link);
+		sl_client_measured(client);
 	}
 	return next;
 }
@@ -244,7 +246,7 @@ static bool is_judgeable(const struct view *view, const struct sl_client *client
 	const struct sl_daemon *daemon = client->daemon;
 
 	/* One that may still report its backing would have it counted twice. */
-	if (client->expected &&
+	if (client->expected && !client->known &&
 		view->sample->begin < daemon->started + daemon->config.recover_wait)
 		return false;
 	return client->changed_at < view->sample->begin && !sl_client_has_grant(client) &&
@@ -471,8 +473,10 @@ static void judge_urgent(struct view *view)
 			SL_LIST_ENTRY(link, struct sl_client, state_link);
 
 		judge(view, client);
-		if (client->state != SL_CLIENT_DYING && is_answered(client))
-			sl_list_unlink(&client->state_link);
+		if (client->state == SL_CLIENT_DYING || !is_answered(client))
+			continue;
+		sl_list_unlink(&client->state_link);
+		sl_client_measured(client);
 	}
 	sl_list_foreach_safe (dead, &view->daemon->dying) {
 		bury(view, SL_LIST_ENTRY(dead, struct sl_client, state_link));

@@ -12,7 +12,8 @@ static int setup(void **state)
 	static struct rig rig;
 
 	rig_init(&rig, 1, 16 * RIG_GIB);
-	rig_start(&rig, "driver_reserve: 1GiB\nmeasure_interval: 20ms\n");
+	rig_start(
+		&rig, "driver_reserve: 1GiB\nmeasure_interval: 20ms\nresolvers: wait\n");
 	rig_until(rig.nvml->watching > 0);
 	*state = &rig;
 	return 0;
@@ -199,7 +200,7 @@ static void the_others_stay(void **state)
 
 	(void)state;
 	rig_init(&rig, 3, 16 * RIG_GIB);
-	rig_start(&rig, "measure_interval: 20ms\n");
+	rig_start(&rig, "measure_interval: 20ms\nresolvers: wait\n");
 	rig.nvml->gpus[1].lost = 1;
 	assert_true(rig_log_gets(&rig, "LOST_BEGINS: GPU 1 is lost"));
 	run = rig_peer(&rig);

@@ -15,8 +15,8 @@ static int setup(void **state)
 	static struct rig rig;
 
 	rig_init(&rig, 1, 16 * RIG_GIB);
-	rig_start(
-		&rig, "driver_reserve: 1GiB\nmeasure_interval: 50ms\nlongest_wait: 1s\n");
+	rig_start(&rig, "driver_reserve: 1GiB\nmeasure_interval: 50ms\nlongest_wait: "
+			"1s\nresolvers: wait\n");
 	*state = &rig;
 	return 0;
 }
