@@ -5,6 +5,7 @@ export BOX='--gpus 2 --memory 1GiB'
 . "$(dirname "$0")/lib.sh"
 on config 'placement: spread'
 off config 'placement: pack'
+config 'resolvers: wait'
 config 'longest_wait: 2s'
 daemon_start
 start one --request 0.2 --limit 1.0 -- "$P/holder" --bytes 700MiB --verify --ms 6000

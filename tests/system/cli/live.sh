@@ -32,8 +32,10 @@ until_true() {
 chmod 711 "$work"
 SLUICE_SOCKET=$work/sluiced.sock
 export SLUICE_SOCKET
+# The story is about waiting; swapping has one of its own (swap.sh).
+echo 'resolvers: wait' >"$work/conf"
 start_daemon() {
-	sluiced --state "$work/state" 2>>"$work/daemon.log" & daemon=$!
+	sluiced --config "$work/conf" --state "$work/state" 2>>"$work/daemon.log" & daemon=$!
 	until_true 'sluice gpus >/dev/null 2>&1'
 }
 start_daemon

@@ -200,7 +200,8 @@ STEPS
 	expect 'the real daemon' 0 '' timeout -k 5 90 "$sluice" softgpu --gpus 2 --memory 1GiB -- sh -c '
 		CUDA_VISIBLE_DEVICES=0
 		export CUDA_VISIBLE_DEVICES
-		sluiced 2>"$0/daemon.log" & daemon=$!
+		echo "resolvers: wait" >"$0/conf"
+		sluiced --config "$0/conf" 2>"$0/daemon.log" & daemon=$!
 		tries=0
 		until sluice gpus >/dev/null 2>&1; do
 			tries=$((tries + 1)); [ $tries -gt 200 ] && { cat "$0/daemon.log" >&2; exit 99; }
