@@ -119,8 +119,10 @@ static int check_waiting(const struct sl_node *node, uint32_t gpu,
 			(unsigned long long)demand->sequence);
 		return 1;
 	}
-	if (demand->there || sl_demand_fits(demand, &node->ledger, 0, queue->degraded) ==
-				     SL_DEMAND_OVER_PROMISE) {
+	if (demand->there ||
+		(!sl_node_is_away(sl_node_client_of(demand)) &&
+			sl_demand_fits(demand, &node->ledger, 0, queue->degraded) ==
+				SL_DEMAND_OVER_PROMISE)) {
 		sl_error_set(err, "GPU %u: demand %llu could never be held and waits",
 			gpu, (unsigned long long)demand->sequence);
 		return 1;

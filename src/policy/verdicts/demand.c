@@ -217,10 +217,10 @@ enum sl_demand_step sl_demand_scan_next(struct sl_demand_scan *scan,
 		/* Also behind a head that keeps: being denied takes no bytes from it. */
 		if (fit == SL_DEMAND_OVER_LIMIT)
 			return SL_DEMAND_DENY_LIMIT;
-		if (fit == SL_DEMAND_OVER_PROMISE)
-			return SL_DEMAND_DENY_PROMISE;
 		if (kept == UINT64_MAX && !demand->there)
 			continue;
+		if (fit == SL_DEMAND_OVER_PROMISE)
+			return SL_DEMAND_DENY_PROMISE;
 		if (fit == SL_DEMAND_WAITS || demand->retry_at > scan->now) {
 			meet_head(scan, demand, old_head);
 			continue;

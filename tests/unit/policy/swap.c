@@ -154,6 +154,72 @@ static void test_recovered(void **state)
 	play_close(&p);
 }
 
+/* a has all of the GPU; b asks. Both compute all the time, and nothing is known of idleness. */
+static const struct play_row two[] = {
+	{"pool", 0, SWAP(1000), ""},
+	{"GPU", 0, GPU(0, 100), ""},
+	{"a", 0, WORKLOAD(1, BYTES(0), BYTES(100)), "ADMIT 1 m1 r0 l100"},
+	{"b", 0, WORKLOAD(2, BYTES(0), BYTES(100)), "ADMIT 2 m1 r0 l100"},
+	{"process of a", 0, SWAPPER(1, 1), ""},
+	{"process of b", 0, SWAPPER(2, 2), ""},
+	{"a asks", 0, ASK(1, 1, 0, 80), "GRANT 1/1 g0 80"},
+	{"a has", 0, COMMIT(1, 1, 80), ""},
+};
+
+static void test_turns(void **state)
+{
+	struct play p;
+
+	(void)state;
+	play_open(&p);
+	for (size_t i = 0; i < SL_ARRAY_LEN(two); i++)
+		(void)play(&p, two[i].name, two[i].at_ms, two[i].event);
+	says(&p, "b in a's turn", 10, (struct sl_event)ASK(2, 1, 0, 60),
+		"PROBE 2 1; PROBE 1 2");
+	says(&p, "not yet", 199, (struct sl_event)TIME, "");
+	says(&p, "only what is missing", 200, (struct sl_event)TIME,
+		"EVICT 1 g0 40 EVICTED_FOR; PROBE 1 1");
+	says(&p, "its turn", 210, (struct sl_event)DONE(1, evicted_as(&p), 0, 40),
+		"NOTE EVICTED_FOR g0 1/2 40; GRANT 2/1 g0 60; PROBE 2 0; PROBE 1 0");
+	(void)play(&p, "has", 210, (struct sl_event)COMMIT(2, 2, 60));
+	assert_row_u64("warm", sl_node_workload(p.node, 1).residency, SL_RESIDENCY_WARM);
+	(void)play(&p, "a wants", 220, (struct sl_event)WANT(1, 1));
+	assert_row_u64(
+		"waits", sl_node_workload(p.node, 1).residency, SL_RESIDENCY_EVICTED);
+	/* Its own turn and the other's, what moving both costs, and a drain. */
+	assert_row_u64("bound known",
+		sl_node_workload(p.node, 1).longest_wait >= 200 * SL_MS, true);
+	(void)play(&p, "b's turn", 409, (struct sl_event)TIME);
+	assert_row_u64("b is not moved yet", sl_node_client(p.node, 2).order, 0);
+	(void)play(&p, "is over", 410, (struct sl_event)TIME);
+	assert_row_u64("b is moved", sl_node_client(p.node, 2).order, evicted_as(&p));
+	says(&p, "a is back", 420, (struct sl_event)DONE(2, evicted_as(&p), 0, 40),
+		"NOTE EVICTED_FOR g0 2/1 40; RESTORE 1 g0 40");
+	play_close(&p);
+}
+
+/* A victim that refuses is asked again later; one that dies frees what was wanted. */
+static void test_refused_turn(void **state)
+{
+	struct play p;
+
+	(void)state;
+	play_open(&p);
+	for (size_t i = 0; i < SL_ARRAY_LEN(two); i++)
+		(void)play(&p, two[i].name, two[i].at_ms, two[i].event);
+	(void)play(&p, "b", 300, (struct sl_event)ASK(2, 1, 0, 60));
+	says(&p, "refused", 2300, (struct sl_event)REFUSED(1, evicted_as(&p), 0, 0, BUSY),
+		"NOTE EVICT_BUSY g0 1/2 40; NOTE BURST_WAITS g0 2/1 60; PROBE 1 2");
+	(void)play(&p, "early", 2399, (struct sl_event)TIME);
+	assert_row_u64("not asked yet", sl_node_client(p.node, 1).order, 0);
+	(void)play(&p, "again", 2400, (struct sl_event)TIME);
+	assert_row_u64("asked", sl_node_client(p.node, 1).order, evicted_as(&p));
+	(void)play(&p, "dies", 2410, (struct sl_event)EXIT(1));
+	says(&p, "released", 2420, (struct sl_event)RELEASED(1, 0, 0),
+		"GRANT 2/1 g0 60; NOTE SERVED_AFTER_WAIT g0 2/0 60; PROBE 2 0");
+	play_close(&p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -161,6 +227,8 @@ int main(void)
 		cmocka_unit_test(test_refused_park),
 		cmocka_unit_test(test_free_on_the_host),
 		cmocka_unit_test(test_recovered),
+		cmocka_unit_test(test_turns),
+		cmocka_unit_test(test_refused_turn),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
