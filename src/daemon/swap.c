@@ -152,6 +152,21 @@ static uint64_t host_need(const struct sl_client *client, uint64_t bytes)
 	return sl_min_u64(need, backing) + client->host_short_bytes;
 }
 
+/* With room to spare if there is any; the bare bytes will do where the pool is nearly full. */
+static enum sl_hostpool_outcome want_host(
+	struct sl_client *client, uint64_t bytes, uint32_t gpu)
+{
+	uint64_t evicted = 0, need = host_need(client, bytes);
+	enum sl_hostpool_outcome outcome = sl_hostpool_want(client, need, gpu);
+
+	if (outcome != SL_HOSTPOOL_FULL)
+		return outcome;
+	for (uint32_t i = 0; i < client->gpu_count; i++)
+		evicted += use_of(client, i).evicted_bytes;
+	return sl_hostpool_want(
+		client, evicted + sl_min_u64(bytes, sl_sub_sat(need, evicted)), gpu);
+}
+
 void sl_swap_evict(struct sl_daemon *daemon, const struct sl_action *action)
 {
 	struct sl_client *client = sl_map_get(&daemon->clients, action->evict.client);
@@ -163,8 +178,7 @@ void sl_swap_evict(struct sl_daemon *daemon, const struct sl_action *action)
 	client->order.drain = daemon->config.evict_drain;
 	client->order.state = SL_ORDER_MAKING;
 	sl_step(D_EVICT_BOOKED);
-	switch (sl_hostpool_want(
-		client, host_need(client, action->evict.bytes), action->evict.gpu)) {
+	switch (want_host(client, action->evict.bytes, action->evict.gpu)) {
 	case SL_HOSTPOOL_HAS: send_evict(client); break;
 	case SL_HOSTPOOL_MAKING: break;
 	case SL_HOSTPOOL_FULL: refuse_later(client, SL_SWAP_NO_HOST); break;
