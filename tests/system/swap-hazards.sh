@@ -4,7 +4,7 @@
 # notebook server that restarts its kernel, forks, exits. None hangs, none finds a word changed, and what
 # cannot be moved now is tried again later.
 # peer-failures rows 15, 25, 27, 30.
-export LIMIT=${LIMIT:-170}
+export LIMIT=280
 export BOX="--gpus 1 --memory 512MiB --context 8MiB --module 1MiB"
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/swap-lib.sh"

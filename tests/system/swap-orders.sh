@@ -3,7 +3,7 @@
 # late, take copies back, lose the line, give too little host memory (swap-daemon.c). The programs find
 # every word as they left it, none hangs, and every order is answered with figures that can be.
 # peer-failures rows 28 (moved only while drained, to the same address), 30, 31 and 33.
-export LIMIT=${LIMIT:-150}
+export LIMIT=280
 export BOX="--gpus 1 --memory 1GiB --context 8MiB --module 1MiB"
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/swap-lib.sh"

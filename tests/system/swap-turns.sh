@@ -2,7 +2,7 @@
 # Programs that do not fit together take turns by the resolver `swap`: each gets the results it gets alone, none
 # sees out-of-memory, and the wait that is promised is a number. Warm: idle long enough it leaves, and its first
 # call brings it back. Partial: no more leaves than is needed. A pool that is full means the next resolver.
-export LIMIT=150
+export LIMIT=280
 export BOX="--gpus 1 --memory 512MiB --context 8MiB --module 1MiB"
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/swap-lib.sh"

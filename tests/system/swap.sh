@@ -3,7 +3,7 @@
 # told the same figures all the while, may ask about what is away, free it and ask for more, and its work
 # waits and goes on. What cannot be moved stays, and is named.
 # peer-failures rows 28, 29, 31.
-export LIMIT=150
+export LIMIT=220
 export BOX="--gpus 1 --memory 1GiB --context 8MiB --module 1MiB"
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/swap-lib.sh"

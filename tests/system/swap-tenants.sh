@@ -1,0 +1,74 @@
+#!/bin/sh
+# What was another's is nobody's: fresh GPU memory, one's own host memory, and what /proc shows to another user hold none of
+# the bytes of a program that was moved to the host, came back, or died there.
+export LIMIT=${LIMIT:-150}
+export BOX="--gpus 1 --memory 512MiB --context 8MiB --module 1MiB"
+. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/swap-lib.sh"
+software_only "a GPU whose memory can be taken whole"
+config 'host_memory: 1GiB'
+daemon_start
+# snoop WHAT OPTIONS...: FOUND, OPENED, LOOKED.
+snoop() {
+	"$P/snoop" --seed 4711 "$@" >"$T/snoop" 2>"$T/snoop.err"
+	FOUND=$(json -l event=end found <"$T/snoop") OPENED=$(json -l event=end opened <"$T/snoop")
+	LOOKED=$(json -l event=end looked_bytes <"$T/snoop")
+}
+tenant() {
+	swapper "$1" --request 0.2 --limit 0.9
+	ok "$1" alloc secret 60m
+	ok "$1" fill secret 4711
+	ok "$1" handles mine 16m 4m
+	ok "$1" fill mine 4711
+}
+# The next tenant takes all there is, and looks.
+next_tenant() {
+	$RUN --name next --request 0 --limit 1.0 -- "$P/snoop" --seed 4711 --gpu 2GiB --self >"$T/next" 2>&1
+	check "$1: the next one ends well" $? = 0
+	check "$1: it looked at much" "$(json -l event=end looked_bytes <"$T/next")" -ge $((200 * MIB))
+	check "$1: and found nothing" "$(json -l event=end found <"$T/next")" = 0
+}
+printf 'longest_wait: 500ms\n' >>"$CONFIG"
+tenant one
+park one
+# That it can find: what is on the host lies in files that root may read.
+if [ "$(id -u)" = 0 ]; then
+	snoop --pid "$(pid_of one)"
+	check "what is there is found, where root looks" "$FOUND" -ge 1000
+	# Anybody else sees nothing of it, nor of the daemon.
+	for whose in "$(pid_of one)" "$DAEMON"; do
+		setpriv --reuid 65534 --regid 65534 --clear-groups "$P/snoop" --seed 4711 --pid "$whose" >"$T/snoop" 2>&1
+		check "another user can open nothing of process $whose" "$(json -l event=end opened <"$T/snoop")" = 0
+	done
+fi
+next_tenant "moved away"
+# One that has host memory of its own, given back and taken anew, looks at its own.
+resume one
+contents one "after the visitors"
+park one
+swapper two --request 0.1 --limit 0.5
+ok two alloc a 40m
+ok two fill a 1
+park two
+kill_swapper one
+resume two
+contents two "whose neighbour died on the host"
+if [ "$(id -u)" = 0 ]; then
+	snoop --pid "$(pid_of two)"
+	check "nothing of the dead in its host memory" "$FOUND" = 0
+	given_back() { [ "$("$B/sluice" ps --json | grep -c '"name": *"one"')" = 0 ]; }
+	until_true 10 given_back
+	sleep 1
+	snoop --pid "$DAEMON"
+	check "nor in what the daemon keeps" "$FOUND" = 0
+fi
+next_tenant "dead on the host"
+end_swapper two
+# Died in its own GPU memory.
+tenant three
+kill_swapper three
+next_tenant "dead on the GPU"
+check_books_empty
+check "the host's memory is given back" "$("$B/sluice" dump | json host_memory.made_bytes)" = 0
+daemon_stop
+finish
