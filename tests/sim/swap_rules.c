@@ -448,6 +448,19 @@ static void judge_reason(struct swap_rules *r, const struct sl_action *a,
 	judge_turn(r, p, m, other, gpu);
 }
 
+/* Somebody else has copies that nobody told it to give back: these go first. */
+static bool has_copies(const struct swap_rules *r, const struct swap_party *but)
+{
+	for (uint32_t i = 0; i < SWAP_PARTIES; i++) {
+		const struct swap_party *p = &r->party[i];
+
+		if (p->used && p->alive && p != but && !p->order && !p->trimmed &&
+			p->store > swap_party_evicted(p))
+			return true;
+	}
+	return false;
+}
+
 static void on_evict(struct swap_rules *r, const struct sl_action *a)
 {
 	struct swap_party *p = swap_party_of(r, a->evict.client);
@@ -512,7 +525,7 @@ static void on_evict(struct swap_rules *r, const struct sl_action *a)
 		swap_rules_fail(r,
 			"EVICT takes workload %" PRIu64 " above its bound on the host",
 			m->id);
-	if (r->quiet && swap_made(r) > r->pool)
+	if (r->quiet && swap_made(r) > r->pool && has_copies(r, p))
 		swap_rules_fail(r,
 			"EVICT of client %" PRIu64 " takes %" PRIu64
 			" of host memory with all copies, of %" PRIu64,
