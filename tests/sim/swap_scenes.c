@@ -245,9 +245,10 @@ static void min_share(struct swap_world *w)
 	double part;
 
 	stage(w, 1, 64 * GIB);
+	training = enter(w, (struct swap_workload){.request = 5 * GIB, .size = 10 * GIB});
+	until(w, 5);
 	(void)enter(w, (struct swap_workload){
 			       .request = 5 * GIB, .size = 10 * GIB, .priority = 10});
-	training = enter(w, (struct swap_workload){.request = 5 * GIB, .size = 10 * GIB});
 	until(w, 60);
 	open0 = swap_open(w, client(w, training));
 	until(w, 1060);
