@@ -256,9 +256,10 @@ void sl_node_unpark(struct sl_node *node, struct sl_node_member *member)
 	node->swap_dirty = true;
 }
 
-void sl_node_time_parked(struct sl_node *node)
+bool sl_node_time_parked(struct sl_node *node)
 {
 	uint32_t taken = 0;
+	bool claimed = false;
 
 	sl_list_foreach_safe (link, &node->parked) {
 		struct sl_node_member *member =
@@ -269,9 +270,12 @@ void sl_node_time_parked(struct sl_node *node)
 			continue;
 		}
 		if (!(SL_MUTANT(RESUME_PASSES, taken, 0) & member->account.gpu_mask) &&
-			fits_again(node, member))
+			fits_again(node, member)) {
 			claim_again(node, member);
-		else
+			claimed = true;
+		} else {
 			taken |= member->account.gpu_mask;
+		}
 	}
+	return claimed;
 }

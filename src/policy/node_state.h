@@ -472,8 +472,8 @@ struct sl_evict_plan sl_node_choose_leavers(struct sl_node *node,
 void sl_node_time_warm(struct sl_node *node);
 
 /* --- node_park.c --- */
-/* Evicts what is parked, resumes what fits. */
-void sl_node_time_parked(struct sl_node *node);
+/* Evicts what is parked, resumes what fits. True: a request was claimed again. */
+bool sl_node_time_parked(struct sl_node *node);
 void sl_node_unpark(struct sl_node *node, struct sl_node_member *member);
 
 /* --- node_swap.c, events --- */

@@ -637,7 +637,12 @@ void sl_node_take_turns(struct sl_node *node)
 	node->swap_due = SL_NS_NEVER;
 	node->looks++;
 	node->asked = 0;
-	sl_node_time_parked(node);
+	/* Demands of whose request is claimed again are entitled now: who fits is served before anybody leaves. */
+	if (sl_node_time_parked(node)) {
+		node->asked = asked_before;
+		node->swap_dirty = true;
+		return;
+	}
 	sl_node_time_warm(node);
 	for (uint32_t gpu = 0; gpu < SL_NODE_GPUS_MAX; gpu++) {
 		kept_before[gpu] = node->queue[gpu].kept_bytes;
