@@ -7,14 +7,15 @@
  *
  * Accounts, per GPU (all in backing bytes):
  *   shareable = capacity - reserve - unmanaged
- *   use(w)    = live backing + hidden + granted-but-uncommitted of w's living clients
+ *   use(w)    = backing + hidden + granted-but-uncommitted of w's living clients; limits hold for it
+ *   here(w)   = use less what is on the host, and with what is coming back
  *   dying     = bytes of dead clients until RELEASED; they occupy, but are nobody's use
- *   free      = shareable - sum of use - dying
- *   unclaimed(w) = max(0, request(w) - use(w))
+ *   free      = shareable - sum of here - dying
+ *   unclaimed(w) = max(0, request(w) - here(w))
  * Promises (design.md section 4): I1: sum over w of max(request, fixed) <= shareable; a demand
  * that keeps use(w) within request(w) is entitled and never denied (named exceptions in
- * reason.def); a burst demand may take free - sum of others' unclaimed (+ what I2 lends, which
- * is 0 without a host pool); above the limit it is denied at once. Grants are whole.
+ * reason.def); a burst demand may take free - sum of others' unclaimed (+ what I2 lends: 0 without a
+ * host pool, without `swap` in the chain, and to who cannot be moved); above the limit it is denied at once. Grants are whole.
  * fixed = hidden + held: held memory (exported, imported, kept by the driver) can be had back by stopping its
  * process, like all memory, and never by swap. So `priority`, the last resort and the deadlock rule count on
  * it as on any other; a resolver that evicts must leave it out of its victims' bytes and of its pot.
@@ -35,7 +36,11 @@
  *             priority, or its workload is above its limit. The fewest that suffice together
  *             with what is free, dying or being stopped already; none if all together do not suffice. If
  *             the need goes away before SIGKILL, it is not sent, and the process is left alone for a second.
- *   swap      not yet: passed over.
+ *   swap      moves memory to the host pool (verdicts/evict.h): of who cannot run anyhow, is idle (proven), is of lower
+ *             priority, or has had its turn (verdicts/turns.h); for an entitled demand bursts after the first part
+ *             of a turn. It works for all that lack memory in one order (node_turns.c): demands, and clients that
+ *             want back what is on the host. A demand is not refused while its turn comes. If the pool is full
+ *             (POOL_FULL), or nobody can be moved, the next resolver decides.
  * With `priority` in the chain, a burst may also stand on unclaimed requests of workloads of
  * *higher* priority, which can always take it back; never with SL_WORKLOAD_NO_SWAP.
  * OOM_FIRST: of a client's burst demands that do not fit, the first is denied; after it they
@@ -219,7 +224,8 @@ struct sl_node_workload_view {
 		actual_mask; /* GPUs its clients hold or wait for memory on; gpu_mask is the plan */
 	uint32_t flags, owner, untakeable; /* untakeable: clients */
 	int32_t priority;
-	uint64_t request_bytes, limit_bytes; /* per GPU */
+	uint64_t request_bytes,
+		limit_bytes; /* per GPU; of a parked one: that it will have again */
 	sl_ns wait_max;
 	/* Swap. Spans are as of now. */
 	enum sl_residency residency;

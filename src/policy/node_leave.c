@@ -161,17 +161,24 @@ const struct sl_node_sets *sl_node_sets(const struct sl_node *node)
 	if (sets->as_of == node->books && sets->at == node->now)
 		return sets;
 	*sets = (struct sl_node_sets){.as_of = node->books, .at = node->now};
-	for (uint32_t gpu = 0; gpu < SL_NODE_GPUS_MAX; gpu++)
+	for (uint32_t gpu = 0; gpu < SL_NODE_GPUS_MAX; gpu++) {
 		sets->set_of[gpu] = gpu;
+		sets->highest[gpu] = INT32_MIN;
+	}
 	sl_list_foreach (link, &node->all_members)
 		weigh(node, sets, SL_LIST_ENTRY(link, struct sl_node_member, of_node));
 	sl_list_foreach (at, &node->all_members) {
 		const struct sl_node_member *member =
 			SL_LIST_ENTRY(at, struct sl_node_member, of_node);
 
-		if (member->competes)
-			sl_turns_join(&sets->unit[set_of(sets, member)], member->cost,
-				weight_of(node, member), node->turn_max);
+		uint32_t set = set_of(sets, member);
+
+		if (!member->competes)
+			continue;
+		if (member->priority > sets->highest[set])
+			sets->highest[set] = member->priority;
+		sl_turns_join(&sets->unit[set], member->cost, weight_of(node, member),
+			node->turn_max);
 	}
 	return sets;
 }
@@ -217,15 +224,7 @@ bool sl_node_is_below_others(const struct sl_node *node, const struct sl_node_me
 {
 	const struct sl_node_sets *sets = sl_node_sets(node);
 
-	sl_list_foreach (link, &node->all_members) {
-		const struct sl_node_member *member =
-			SL_LIST_ENTRY(link, struct sl_node_member, of_node);
-
-		if (member->priority > own->priority && member->competes &&
-			set_of(sets, member) == set_of(sets, own))
-			return true;
-	}
-	return false;
+	return sets->highest[set_of(sets, own)] > own->priority;
 }
 
 void sl_node_end_promotion(struct sl_node *node, struct sl_node_member *member)

@@ -164,6 +164,7 @@ struct sl_node_sets {
 	uint32_t set_of
 		[SL_NODE_GPUS_MAX]; /* the lowest GPU that is joined with this one */
 	struct sl_turns_unit unit[SL_NODE_GPUS_MAX]; /* by set */
+	int32_t highest[SL_NODE_GPUS_MAX]; /* priority of those that compete, by set */
 };
 
 /* What walks over all workloads found out; no state, and true as long as no bytes move. */

@@ -443,7 +443,7 @@ static enum outcome make_room(
 	if ((look->blocked & unit->gpus) || look->choices++ >= CHOICES_MOST)
 		return BEHIND;
 	chance = look_for_leavers(look, unit, place);
-	if (node->contended)
+	if (node->contended && look->choices == 1)
 		sl_node_note_long(node);
 	if (!chance.enough) {
 		node->swap_due =

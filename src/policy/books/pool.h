@@ -3,8 +3,7 @@
  *
  * One per node. Sizes are bytes. Promise I2 (design.md section 4): what is evicted plus what
  * is lent on others' unclaimed requests never exceeds the pool less its slack, so that
- * everything lent can be taken back. In this version nothing is evicted and the pool is
- * empty: nothing is lent.
+ * everything lent can be taken back.
  */
 #ifndef SL_POLICY_BOOKS_POOL_H
 #define SL_POLICY_BOOKS_POOL_H
