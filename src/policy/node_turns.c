@@ -489,7 +489,9 @@ static void promote(struct look *look, const struct sl_node_unit *unit)
 	}
 	member->promoted = true;
 	member->promoted_at = node->now;
-	node->swap_dirty = true; /* the order is another one now */
+	if (unit->demand)
+		unit->demand->helped = true; /* by the next look, which is due at once */
+	node->swap_dirty = true;             /* the order is another one now */
 }
 
 /* --- one after the other --- */
