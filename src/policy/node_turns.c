@@ -375,7 +375,7 @@ static void want_proofs(struct look *look, uint32_t count)
 
 /* Said once, until it is served. */
 static void note_pool(struct look *look, const struct sl_node_unit *unit, uint32_t gpu,
-	const struct sl_evict_plan *plan)
+	const struct sl_evict_plan *plan, uint32_t count)
 {
 	struct sl_node *node = look->node;
 	struct sl_node_because note = {.gpu = gpu,
@@ -391,8 +391,19 @@ static void note_pool(struct look *look, const struct sl_node_unit *unit, uint32
 		return;
 	unit->client->pool_told = true;
 	note.reason = SL_REASON_POOL_FULL;
-	if (plan->bound)
+	/* Named is who has the bound. */
+	for (uint32_t i = 0; plan->bound && i < count; i++) {
+		const struct sl_evict_candidate *c = &node->candidates[i];
+		const struct sl_node_client *client = c->who;
+
+		if (c->share_bytes >= c->bytes)
+			continue;
+		note.reason = SL_REASON_POOL_BOUND;
+		note.workload = client->member->index.id;
+		note.client = client->index.id;
 		note.available_bytes = node->pool_member_bytes;
+		break;
+	}
 	sl_node_note_because(node, &note);
 }
 
@@ -425,7 +436,7 @@ static struct chance look_for_leavers(
 		chance.next = sl_min_u64(chance.next, plan.next);
 		want_proofs(look, count);
 		if (!plan.ever)
-			note_pool(look, unit, gpu, &plan);
+			note_pool(look, unit, gpu, &plan, count);
 	}
 	return chance;
 }
