@@ -292,7 +292,8 @@ void swap_rules_drained(struct swap_rules *r, const struct sl_node *node)
 			swap_rules_fail(r,
 				"order %" PRIu64 " of client %" PRIu64 " is still open",
 				p->order, p->id);
-		if (m->parked && !m->resuming)
+		/* Parked, or there is no room for its request yet. */
+		if (m->parked)
 			continue;
 		if (swap_party_wants(p) && !is_pool_in_the_way(r))
 			swap_rules_fail(r,
