@@ -156,26 +156,28 @@ static bool tiles_init(
 		gated_;                                      \
 	})
 
-/* What the array keeps of a handle that the program releases meanwhile shows up as hidden bytes. */
-#define MAP_ARRAY(symbol)                                                     \
-	SL_EXPORT CUresult symbol(                                            \
-		CUarrayMapInfo *list, unsigned int count, CUstream stream)    \
-	{                                                                     \
-		struct tiles tiles;                                           \
-		CUresult r;                                                   \
-                                                                              \
-		if (!list || !count || !sl_mode_is_active())                  \
-			return GATED(sl_real.symbol(list, count, stream));    \
-		sl_swap_keep();                                               \
-		r = CUDA_ERROR_OUT_OF_MEMORY;                                 \
-		if (tiles_init(&tiles, list, count)) {                        \
-			r = GATED(sl_real.symbol(tiles.list, count, stream)); \
-			tiles_fini(&tiles, count);                            \
-		}                                                             \
-		sl_swap_keep_end();                                           \
-		if (r == CUDA_ERROR_OUT_OF_MEMORY)                            \
-			return r;                                             \
-		return sl_hidden_changed(r);                                  \
+/* Nothing moves until all handles are held; from then on these stay, whatever else goes while the call waits at the
+ * gate. What the array keeps of a handle that the program releases meanwhile shows up as hidden bytes. */
+#define MAP_ARRAY(symbol)                                                  \
+	SL_EXPORT CUresult symbol(                                         \
+		CUarrayMapInfo *list, unsigned int count, CUstream stream) \
+	{                                                                  \
+		struct tiles tiles;                                        \
+		bool held;                                                 \
+		CUresult r;                                                \
+                                                                           \
+		if (!list || !count || !sl_mode_is_active())               \
+			return GATED(sl_real.symbol(list, count, stream)); \
+		sl_swap_keep();                                            \
+		held = tiles_init(&tiles, list, count);                    \
+		sl_swap_keep_end();                                        \
+		if (!held)                                                 \
+			return CUDA_ERROR_OUT_OF_MEMORY;                   \
+		r = GATED(sl_real.symbol(tiles.list, count, stream));      \
+		tiles_fini(&tiles, count);                                 \
+		if (r == CUDA_ERROR_OUT_OF_MEMORY)                         \
+			return r;                                          \
+		return sl_hidden_changed(r);                               \
 	}
 
 MAP_ARRAY(cuMemMapArrayAsync)

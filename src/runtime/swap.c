@@ -16,7 +16,9 @@
 #include "runtime/futex.h"
 #include "runtime/gate.h"
 #include "runtime/hooks.h"
+#include "runtime/keep.h"
 #include "runtime/libc.h"
+#include "runtime/mode.h"
 #include "runtime/prove.h"
 #include "runtime/session_state.h"
 #include "runtime/sticky.h"
@@ -37,6 +39,8 @@
 #define WANT_SPAN_NS (1 * SL_S)
 /* Between looks at the gate of a thread that may have to give up. */
 #define TRY_SPAN_NS (5 * SL_MS)
+/* How long threads are waited for that keep memory where it is. */
+#define KEEP_SPAN_NS (20 * SL_MS)
 /* Between tries to bring back what a daemon that knows nothing of it will never order back. */
 #define ALONE_SPAN_NS (1 * SL_S)
 
@@ -55,12 +59,11 @@ static uint32_t order_count;
 static uint64_t running_number;
 static bool running, started;
 /* Atomic. */
-static uint32_t wanted;  /* futex: counts reasons to look */
-static uint32_t stop;    /* the order that is carried out is not needed any more */
-static bool out;         /* something is on the host, or may be in a moment */
-static uint32_t keepers; /* threads that need all of it to stay for a moment */
-static uint32_t trips;   /* how often `out` was set */
-static bool alone;       /* the daemon is too old to order anything back */
+static uint32_t wanted; /* futex: counts reasons to look */
+static uint32_t stop;   /* the order that is carried out is not needed any more */
+static bool out;        /* something is on the host, or may be in a moment */
+static uint32_t trips;  /* how often `out` was set */
+static bool alone;      /* the daemon is too old to order anything back */
 /* The swap thread's. */
 static bool gate_closed;
 static bool given_up[SL_GPUS_MAX]; /* nothing can come back to it */
@@ -208,6 +211,20 @@ static enum sl_wire_swap_cause prove(const struct order *order)
 	}
 }
 
+/* Nobody keeps it. They count themselves inside of the gate. One that jumped away is found out when it comes to the
+ * closed gate, so that is left closed for a moment; most of the others are done in that time. */
+static bool is_left_to_us(const struct order *order)
+{
+	sl_ns until_ns = sl_min_u64(sl_clock_now() + KEEP_SPAN_NS, order->deadline_ns);
+
+	while (sl_keep_is_any()) {
+		if (is_stopped() || sl_clock_now() >= until_ns)
+			return false;
+		sl_futex_pause(SL_MS);
+	}
+	return true;
+}
+
 /* All that comes before the first copy, in the order of design.md. On success the control lock is closed. */
 static enum sl_wire_swap_cause prepare(const struct order *order)
 {
@@ -221,9 +238,8 @@ static enum sl_wire_swap_cause prepare(const struct order *order)
 		return late_cause();
 	if (sl_capture_is_open())
 		return SL_WIRE_SWAP_CAPTURE;
-	/* They count themselves inside of the gate. */
-	if (__atomic_load_n(&keepers, __ATOMIC_ACQUIRE))
-		return SL_WIRE_SWAP_BUSY;
+	if (!is_left_to_us(order))
+		return late_cause();
 	cause = prove(order);
 	if (cause != SL_WIRE_SWAP_NO_CAUSE)
 		return cause;
@@ -513,6 +529,8 @@ void sl_swap_nothing_left(void)
 /* A thread stands at the gate, or has left it. */
 static void on_park(void)
 {
+	if (sl_gate_self)
+		sl_keep_look(sl_gate_self->stack);
 	if (sl_swap_is_out())
 		sl_agent_wake();
 }
@@ -554,13 +572,14 @@ bool sl_swap_need_unless(uint32_t *word, uint32_t value)
 void sl_swap_keep(void)
 {
 	sl_swap_need();
-	__atomic_fetch_add(&keepers, 1, __ATOMIC_ACQ_REL);
+	if (sl_mode_is_active())
+		sl_keep_enter(sl_gate_stack());
 	sl_swap_done();
 }
 
 void sl_swap_keep_end(void)
 {
-	__atomic_fetch_sub(&keepers, 1, __ATOMIC_ACQ_REL);
+	sl_keep_leave();
 }
 
 void sl_swap_forget(void)
@@ -568,6 +587,7 @@ void sl_swap_forget(void)
 	(void)pthread_mutex_init(&lock, NULL);
 	order_count = 0;
 	running = started = out = alone = gate_closed = told_want = false;
-	wanted = stop = keepers = told_generation = 0;
+	wanted = stop = told_generation = 0;
+	sl_keep_forget();
 	memset(given_up, 0, sizeof(given_up));
 }

@@ -53,7 +53,8 @@ void sl_swap_done(void);
 /* The same, but it ends with *word (a futex, atomic) when that is `value`: then false, and nothing is to be done. */
 SL_MUST_CHECK bool sl_swap_need_unless(uint32_t *word, uint32_t value);
 /* For a call that in between may wait for the daemon: memory is on the GPU after the first, and stays there until
- * the second: orders to evict are refused meanwhile. No lock may be held, nor the control lock. */
+ * the second: orders to evict are refused meanwhile. No lock may be held, nor the control lock; in between the
+ * thread does not pass the gate. */
 void sl_swap_keep(void);
 void sl_swap_keep_end(void);
 /* In the child of a fork. */

@@ -261,21 +261,6 @@ static void body_destroy_waits(void)
 
 /* --- calls that submit nothing ------------------------------------------------------------------- */
 
-/* Memory that somebody has just made sure of stays until he says so. */
-static void body_kept(void)
-{
-	start();
-	sl_swap_keep();
-	order(SL_MSG_EVICT, 1);
-	check_refused(1, SL_WIRE_SWAP_BUSY);
-	CHECK_EQ(mover.evicts, 0);
-	CHECK(gate_opens());
-	sl_swap_keep_end();
-	order(SL_MSG_EVICT, 2);
-	check_ok(2, BYTES);
-	stop();
-}
-
 static uint32_t given_up;
 
 static void *need(void *arg)
@@ -451,7 +436,6 @@ static void body_all_freed(void)
 	X(capture_begins, 30) \
 	X(contexts, 30)       \
 	X(destroy_waits, 30)  \
-	X(kept, 30)           \
 	X(needed, 30)         \
 	X(gone_evicted, 30)   \
 	X(gone_draining, 30)  \

@@ -1,0 +1,105 @@
+/*
+ * keep - see keep.h
+ */
+#include "runtime/keep.h"
+#include "runtime/gate.h"
+#include "runtime/libc.h"
+
+#include <errno.h>
+
+/* The kernel puts more than that on the stack before a handler runs. */
+#define SIGNAL_FRAME_BYTES 1024
+
+static uint32_t keepers; /* atomic: threads with a depth above 0 */
+
+static __thread struct {
+	uint32_t depth;
+	bool watched;
+	uintptr_t stack; /* at the outermost entry */
+} self __attribute__((tls_model("initial-exec")));
+
+enum { KEY_NONE = 0, KEY_MAKING, KEY_READY, KEY_FAILED };
+static int key_state;
+static pthread_key_t key;
+
+static void count_out(void)
+{
+	if (!self.depth)
+		return;
+	self.depth = 0;
+	__atomic_fetch_sub(&keepers, 1, __ATOMIC_ACQ_REL);
+}
+
+static void on_thread_exit(void *arg)
+{
+	(void)arg;
+	self.watched = false;
+	count_out();
+}
+
+static void watch_thread_exit(void)
+{
+	int state = KEY_NONE;
+
+	self.watched = true;
+	if (__atomic_compare_exchange_n(&key_state, &state, KEY_MAKING, false,
+		    __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE)) {
+		state = sl_libc_key_create(&key, on_thread_exit) ? KEY_READY : KEY_FAILED;
+		__atomic_store_n(&key_state, state, __ATOMIC_RELEASE);
+	}
+	if (state == KEY_READY)
+		sl_libc_key_set(key, &self);
+}
+
+/* Does the outermost entry go on, with a call from so deep in it? */
+static bool goes_on(uintptr_t stack)
+{
+	return stack < self.stack || sl_gate_is_on_signal_stack();
+}
+
+void sl_keep_enter(uintptr_t stack)
+{
+	int saved_errno = errno;
+
+	if (!self.watched)
+		watch_thread_exit();
+	if (self.depth && goes_on(stack)) {
+		self.depth++;
+	} else {
+		/* Above 0: the former entry was left by a jump, and is still counted. */
+		if (!self.depth)
+			__atomic_fetch_add(&keepers, 1, __ATOMIC_ACQ_REL);
+		self.stack = stack;
+		self.depth = 1;
+	}
+	errno = saved_errno;
+}
+
+void sl_keep_leave(void)
+{
+	if (self.depth > 1)
+		self.depth--;
+	else
+		count_out();
+}
+
+void sl_keep_look(uintptr_t stack)
+{
+	int saved_errno = errno;
+
+	/* Only a signal handler comes there, from beyond its frame. */
+	if (self.depth && !goes_on(stack + SIGNAL_FRAME_BYTES))
+		count_out();
+	errno = saved_errno;
+}
+
+bool sl_keep_is_any(void)
+{
+	return __atomic_load_n(&keepers, __ATOMIC_ACQUIRE) > 0;
+}
+
+void sl_keep_forget(void)
+{
+	keepers = 0;
+	self.depth = 0;
+}
