@@ -208,8 +208,8 @@ void sl_node_note_long(struct sl_node *node)
 			SL_LIST_ENTRY(link, struct sl_node_member, of_node);
 		uint32_t mask = mask_of(member);
 
-		if (!member->competes || member->cost <= node->turn_max / 10 ||
-			member->long_told || !mask)
+		if (!member->competes || member->long_told || !mask ||
+			member->cost <= sl_node_turn_of(node, member) / 10)
 			continue;
 		member->long_told = true;
 		sl_node_note_because(
@@ -285,13 +285,27 @@ static bool all_fit(
 	return true;
 }
 
-/* Something of the set cannot be moved for now, and without it there is no room. */
-static bool is_stuck(const struct sl_node *node, const struct sl_node_sets *sets,
-	const struct sl_node_member *own)
+/* Of the workload on the GPU, what nobody can move now: it has to end, or to be released, first. */
+static uint64_t stays_on(const struct sl_node_member *member, uint32_t gpu)
 {
-	uint32_t mask = mask_of(own);
+	uint64_t bytes = sl_ledger_fixed(&member->account.cell[gpu]);
 
-	for (; mask && node->untakeable; mask &= mask - 1) {
+	if (member->untakeable || !is_movable(member))
+		return sl_ledger_here(&member->account, gpu);
+	sl_list_foreach (link, &member->clients) {
+		const struct sl_node_client *client =
+			SL_LIST_ENTRY(link, struct sl_node_client, of_member);
+
+		if (!client->swaps)
+			bytes += sl_ledger_evictable(&client->holding.cell[gpu]);
+	}
+	return bytes;
+}
+
+/* Something of the set cannot be moved, and with it there is no room. */
+static bool is_stuck(const struct sl_node *node, const struct sl_node_member *own)
+{
+	for (uint32_t mask = mask_of(own); mask; mask &= mask - 1) {
 		uint32_t gpu = (uint32_t)__builtin_ctz(mask);
 		uint64_t stuck = 0;
 
@@ -299,8 +313,8 @@ static bool is_stuck(const struct sl_node *node, const struct sl_node_sets *sets
 			const struct sl_node_member *member =
 				SL_LIST_ENTRY(link, struct sl_node_member, of_node);
 
-			if (member != own && member->untakeable)
-				stuck += sl_ledger_here(&member->account, gpu);
+			if (member != own && member->account.touched >> gpu & 1)
+				stuck += stays_on(member, gpu);
 		}
 		if (stuck && stuck + wanted_on(own, gpu) >
 				     sl_ledger_shareable(&node->ledger, gpu))
@@ -332,7 +346,7 @@ sl_ns sl_node_longest_wait(
 	if (!member->cost || member->parked || !sl_node_swaps(node) ||
 		all_fit(node, sets, set))
 		return 0;
-	if (is_stuck(node, sets, member) || lacks_pool(member))
+	if (is_stuck(node, member) || lacks_pool(member))
 		return SL_NS_NEVER;
 	sl_list_foreach (link, &node->all_members) {
 		const struct sl_node_member *other =

@@ -487,7 +487,12 @@ static void restore_done(struct sl_node *node, struct sl_node_client *client,
 		return;
 	}
 	if (event->done.outcome == SL_SWAP_OK && !(client->is_out >> order->gpu & 1)) {
-		restore_next(node, client);
+		if (!client->member->parked) {
+			restore_next(node, client);
+			return;
+		}
+		/* Parked on its way back: the rest of it stays where it is. */
+		keep_room(node, client, false);
 		return;
 	}
 	keep_room(node, client, false);

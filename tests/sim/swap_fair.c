@@ -37,7 +37,7 @@ void swap_fair_look(struct swap_world *w)
 }
 
 struct fair { /* of all that take turns */
-	double weights, opened, largest, unit, longest_ms, shareable, turn_max;
+	double weights, opened, largest, least, unit, longest_ms, shareable, turn_max;
 	uint32_t count;
 };
 
@@ -77,8 +77,20 @@ static struct fair sum_up(const struct swap_world *w, bool *long_enough)
 		f.opened += (double)(swap_open(w, c) - c->open_then);
 		if (weight_of(w, c) > f.largest)
 			f.largest = weight_of(w, c);
+		if (!f.least || weight_of(w, c) < f.least)
+			f.least = weight_of(w, c);
 		if (turn / weight_of(w, c) > f.unit)
 			f.unit = turn / weight_of(w, c);
+	}
+	return f;
+}
+
+/* The turn of the largest weight is turn_max at most, and the others keep their ratio to it. */
+static struct fair cut(struct fair f, bool *long_enough)
+{
+	if (f.unit * f.largest > f.turn_max) {
+		f.unit = f.turn_max / f.largest;
+		*long_enough = false;
 	}
 	return f;
 }
@@ -86,7 +98,7 @@ static struct fair sum_up(const struct swap_world *w, bool *long_enough)
 void swap_fair_judge(struct swap_world *w)
 {
 	bool long_enough = true;
-	struct fair f = sum_up(w, &long_enough);
+	struct fair f = cut(sum_up(w, &long_enough), &long_enough);
 	double span = (double)(w->now - w->judged_from);
 
 	if (!w->judged_from || f.count < 2 || span < ROUNDS_LEAST * f.unit * f.weights)
@@ -95,8 +107,8 @@ void swap_fair_judge(struct swap_world *w)
 	if (long_enough && (double)w->copied_ns > 0.1 * span)
 		swap_fail(w, "turns: %.1f %% of the time went into copying",
 			100 * (double)w->copied_ns / span);
-	/* Where the bound of a turn cuts some of them, shares do not follow the weights. */
-	if (f.unit * f.largest > f.turn_max)
+	/* Turns are not cut below the least one: then shares do not follow the weights. */
+	if (f.unit * f.least < 2e8)
 		return;
 	for (uint32_t i = 0; i < SWAP_CLIENTS; i++) {
 		const struct swap_client *c = &w->client[i];

@@ -361,13 +361,38 @@ static void on_deny(struct swap_rules *r, const struct sl_action *a)
 	d->used = false;
 }
 
+/* Of all that may compete: the policy cuts turns so that the one of the largest weight is turn_max. */
+static uint64_t weight_of(const struct swap_rules *r, const struct swap_member *m)
+{
+	uint64_t shareable = UINT64_MAX;
+
+	for (uint32_t gpu = 0; gpu < SWAP_GPUS; gpu++) {
+		if (m->mask >> gpu & 1)
+			shareable = sl_min_u64(shareable, swap_shareable(r, gpu));
+	}
+	return sl_max_u64(sl_max_u64(m->request, shareable / 20), 1);
+}
+
+/* At least: ten times what moving it costs, or its part of turn_max if that is less. */
+static sl_ns least_turn(const struct swap_rules *r, const struct swap_member *m)
+{
+	sl_ns base = sl_max_u64(10 * swap_cost(r, m->id), 200 * SL_MS), cut;
+	uint64_t largest = weight_of(r, m);
+
+	for (uint32_t i = 0; i < SWAP_MEMBERS; i++) {
+		if (r->member[i].used && !r->member[i].parked)
+			largest = sl_max_u64(largest, weight_of(r, &r->member[i]));
+	}
+	cut = (sl_ns)((double)r->turn_max / (double)largest * (double)weight_of(r, m));
+	return sl_min_u64(base, sl_max_u64(cut, sl_min_u64(200 * SL_MS, r->turn_max)));
+}
+
 /* The rules of turns, for a busy victim that is taken for another workload. A microsecond is for rounding. */
 static void judge_turn(struct swap_rules *r, const struct swap_party *p,
 	const struct swap_member *m, const struct swap_member *other, uint32_t gpu)
 {
-	sl_ns cost = swap_cost(r, m->id);
 	sl_ns part = sl_max_u64(20 * SL_MS, swap_party_cost(r, p, gpu));
-	sl_ns turn = sl_min_u64(r->turn_max, sl_max_u64(10 * cost, 200 * SL_MS));
+	sl_ns turn = least_turn(r, m);
 	sl_ns had = r->now - m->turn_began + SL_US;
 	bool entitled = member_asks_entitled(r, other) || wants_entitled(r, other);
 

@@ -40,20 +40,30 @@ void sl_turns_join(
 
 	base = sl_max_u64(SL_MUTANT(TURN_IGNORES_COST, base, 0), SL_TURNS_LEAST);
 	base = sl_min_u64(base, turn_max);
-	if (!unit->weight || (wide)base * unit->weight > (wide)unit->base * weight)
-		*unit = (struct sl_turns_unit){base, weight};
+	if (!unit->weight || (wide)base * unit->weight > (wide)unit->base * weight) {
+		unit->base = base;
+		unit->weight = weight;
+	}
+	unit->largest = sl_max_u64(unit->largest, weight);
 }
 
 sl_ns sl_turns_length(const struct sl_turns_unit *unit, uint64_t weight, sl_ns turn_max)
 {
+	sl_ns least = sl_min_u64(SL_TURNS_LEAST, turn_max);
 	wide turn;
 
 	if (!unit->weight)
-		return sl_min_u64(SL_TURNS_LEAST, turn_max);
+		return least;
 	turn = (wide)unit->base * weight / unit->weight;
-	return SL_MUTANT(TURN_UNBOUNDED, turn > turn_max, turn > SL_NS_NEVER)
-		       ? turn_max
-		       : (sl_ns)turn;
+	/* The longest one is cut, and all others in the same ratio. */
+	if (SL_MUTANT(TURN_UNBOUNDED,
+		    (wide)unit->base * unit->largest > (wide)turn_max * unit->weight,
+		    false))
+		turn = (wide)turn_max * weight / unit->largest;
+	/* Who does not compete can weigh more than they all. */
+	if (SL_MUTANT(TURN_UNBOUNDED, turn > turn_max, turn > SL_NS_NEVER))
+		return turn_max;
+	return sl_max_u64((sl_ns)turn, least);
 }
 
 static sl_ns add(sl_ns a, sl_ns b)

@@ -9,9 +9,11 @@
  * A turn is long enough that moving costs at most a tenth of it, and shared out by weight: with
  *   base(i)   = clamp(10 x cost(i), 200 ms, turn_max)
  *   unit      = the largest base(i) / weight(i) of those that compete
- *   turn(w)   = unit x weight(w), at most turn_max
- * everybody's turn is at least its own base (or turn_max, which wins). cost(i) is what moving all of i out and in
- * takes; weight(i) its request, or 5 % of what the GPU can share if that is more.
+ *   turn(w)   = unit x weight(w)
+ * everybody's turn is at least its own base. Where the largest weight's turn would be longer than turn_max, the
+ * unit is cut so that it is turn_max: the others keep their ratio to it, at least 200 ms, and may then be shorter than
+ * their base. cost(i) is what moving all of i out and in takes; weight(i) its request, or 5 % of what the GPU can
+ * share if that is more.
  */
 #ifndef SL_POLICY_TURNS_H
 #define SL_POLICY_TURNS_H
@@ -38,6 +40,7 @@ bool sl_turns_is_before(const struct sl_turns_place *a, const struct sl_turns_pl
 struct sl_turns_unit {
 	sl_ns base;
 	uint64_t weight;
+	uint64_t largest; /* weight of those that compete */
 };
 
 /* 5 % of shareable_bytes, or the request. */

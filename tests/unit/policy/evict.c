@@ -167,6 +167,16 @@ static void test_turns(void **state)
 	assert_row_u64("at most", sl_turns_length(&unit, 200, SL_TURNS_DEFAULT),
 		SL_TURNS_DEFAULT);
 	unit = (struct sl_turns_unit){0};
+	sl_turns_join(&unit, 4 * SL_S, 10, SL_TURNS_DEFAULT);
+	sl_turns_join(&unit, SL_MS, 40, SL_TURNS_DEFAULT);
+	sl_turns_join(&unit, SL_MS, 1, SL_TURNS_DEFAULT);
+	assert_row_u64("the largest is cut to turn_max",
+		sl_turns_length(&unit, 40, SL_TURNS_DEFAULT), SL_TURNS_DEFAULT);
+	assert_row_u64("and the others as much",
+		sl_turns_length(&unit, 10, SL_TURNS_DEFAULT), SL_TURNS_DEFAULT / 4);
+	assert_row_u64("the least of all are not cut shorter",
+		sl_turns_length(&unit, 1, SL_S), SL_TURNS_LEAST);
+	unit = (struct sl_turns_unit){0};
 	sl_turns_join(&unit, SL_MS, 10, SL_TURNS_DEFAULT);
 	assert_row_u64(
 		"at least", sl_turns_length(&unit, 10, SL_TURNS_DEFAULT), SL_TURNS_LEAST);
