@@ -149,8 +149,7 @@ static CUcontext last_of(CUdevice dev)
 }
 
 /* Around a call that may end ctx; dying: NULL where it is known that it will not. From here on nothing of ours is
- * done in it, and no memory moves until `destroyed`: who evicts has proved before that no context has work left,
- * so the driver does not wait in there while it is waited for. */
+ * done in it. Then comes HOLD_STILL. */
 static struct sl_space *hold(CUcontext dying, CUcontext ctx, bool hide)
 {
 	struct sl_space *space;
@@ -160,11 +159,18 @@ static struct sl_space *hold(CUcontext dying, CUcontext ctx, bool hide)
 	/* Its thread may be about to enter the control lock. */
 	if (dying)
 		sl_hasher_drop_context(dying);
-	sl_control_enter();
-	if (dying)
-		sl_store_drop_context(dying);
 	return space;
 }
+
+/* No memory moves until `destroyed`: who evicts has proved before that no context has work left, so the driver does
+ * not wait in there while it is waited for. In the frame of the program's call itself, since what `destroyed` calls
+ * enters again and must lie deeper in the stack than this (control.c). */
+#define HOLD_STILL(dying)                             \
+	do {                                          \
+		sl_control_enter();                   \
+		if (dying)                            \
+			sl_store_drop_context(dying); \
+	} while (0)
 
 /* Memory goes after its context, never before: the driver may refuse (a primary context cannot be
  * destroyed, only released), and then all must be as it was; and it waits for the context's
@@ -201,6 +207,7 @@ static void destroyed(CUcontext ctx, struct sl_space *space, bool gone)
 		if (!sl_mode_is_active() || !dying)              \
 			return sl_real.symbol args;              \
 		space = hold(dying, dying, true);                \
+		HOLD_STILL(dying);                               \
 		kept = sl_kept_hold(dying);                      \
 		result = sl_real.symbol args;                    \
 		sl_kept_unhold(kept, result == CUDA_SUCCESS);    \
@@ -222,6 +229,7 @@ static void destroyed(CUcontext ctx, struct sl_space *space, bool gone)
 		if (!sl_mode_is_active())                                        \
 			return sl_real.symbol(dev);                              \
 		space = hold(last, ctx, false);                                  \
+		HOLD_STILL(last);                                                \
 		result = sl_real.symbol(dev);                                    \
 		gone = result == CUDA_SUCCESS && !primary_is_active(dev);        \
 		if (result == CUDA_SUCCESS && ctx)                               \
@@ -250,6 +258,7 @@ SL_EXPORT CUresult cuCtxDetach(CUcontext ctx)
 	if (!sl_mode_is_active())
 		return sl_real.cuCtxDetach(ctx);
 	space = hold(ctx, ctx, false);
+	HOLD_STILL(ctx);
 	r = sl_real.cuCtxDetach(ctx);
 	gone = r == CUDA_SUCCESS &&
 	       sl_real.cuCtxGetApiVersion(ctx, &version) != CUDA_SUCCESS;
@@ -270,6 +279,7 @@ SL_EXPORT CUresult cuGreenCtxDestroy(CUgreenCtx green)
 	if (!ctx)
 		return sl_real.cuGreenCtxDestroy(green);
 	(void)hold(ctx, NULL, false);
+	HOLD_STILL(ctx);
 	kept = sl_kept_hold(ctx);
 	result = sl_real.cuGreenCtxDestroy(green);
 	sl_kept_unhold(kept, result == CUDA_SUCCESS);

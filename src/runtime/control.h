@@ -3,7 +3,8 @@
  *
  * Calls that create, map, unmap, export or destroy device memory are inside together; who moves memory
  * is there alone. Inside, no thread waits for the daemon, for the gate or for GPU work: what needs memory
- * to be on the GPU enters the gate first, then this. A thread may enter again while it is inside.
+ * to be on the GPU enters the gate first, then this. A thread may enter again while it is inside,
+ * from a function that the one which entered first has called.
  * Who has closed it may enter, too. Keeps errno. In bypass and before the join it costs one load.
  */
 #ifndef SL_RUNTIME_CONTROL_H

@@ -18,15 +18,20 @@ static uint32_t stop, inside, ready, go_on;
 static long guarded;
 static sigjmp_buf outside;
 
+static __attribute__((noinline)) void go_deeper(void)
+{
+	sl_control_enter();
+	__atomic_fetch_add(&inside, 1, __ATOMIC_RELAXED);
+	sl_control_leave();
+}
+
 static void *come_and_go(void *arg)
 {
 	long seen = 0;
 
 	while (!__atomic_load_n(&stop, __ATOMIC_RELAXED)) {
 		sl_control_enter();
-		sl_control_enter();
-		__atomic_fetch_add(&inside, 1, __ATOMIC_RELAXED);
-		sl_control_leave();
+		go_deeper();
 		seen += guarded;
 		__atomic_fetch_sub(&inside, 1, __ATOMIC_RELAXED);
 		sl_control_leave();
