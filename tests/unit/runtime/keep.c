@@ -21,7 +21,7 @@ static void body_kept(void)
 	sl_swap_keep_end();
 	order(SL_MSG_EVICT, 2);
 	check_ok(2, BYTES);
-	CHECK_EQ(mover.evicts, 1);
+	CHECK_EQ(__atomic_load_n(&mover.evicts, __ATOMIC_ACQUIRE), 1);
 	stop();
 }
 
@@ -135,7 +135,7 @@ static void body_handles(void)
 	keep_under(launch_within);
 	order(SL_MSG_EVICT, ORDERS + 1);
 	check_ok(ORDERS + 1, BYTES);
-	CHECK_EQ(mover.evicts, 1);
+	CHECK_EQ(__atomic_load_n(&mover.evicts, __ATOMIC_ACQUIRE), 1);
 	stop();
 }
 

@@ -17,7 +17,11 @@
 
 #define THREADS 3
 #define THINGS  16
-#define ORDERS  60
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+#define ORDERS 20
+#else
+#define ORDERS 60
+#endif
 
 static bool over; /* atomic */
 static unsigned int checks, made;

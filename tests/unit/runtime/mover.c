@@ -482,7 +482,7 @@ static void body_faults_clean(void)
 	bool failed = true;
 
 	begin_hashed();
-	for (unsigned int call = 1; failed; call++) {
+	for (unsigned int call = 1; failed; call += CALL_STEP) {
 		fill_all(1);
 		CHECK_EQ(evict(UINT64_MAX).left_bytes, ALL_BYTES);
 		CHECK_EQ(restore().left_bytes, ALL_BYTES);

@@ -65,7 +65,7 @@ static inline void test_evict(
 	/* Who is alone may call what others call inside. */
 	sl_control_enter();
 	sl_control_leave();
-	mover.evicts++;
+	__atomic_fetch_add(&mover.evicts, 1, __ATOMIC_RELEASE);
 	stay_inside();
 	if (__atomic_load_n(stop, __ATOMIC_ACQUIRE)) {
 		out->cause = SL_WIRE_SWAP_ABORTED;
@@ -83,7 +83,7 @@ static inline void test_restore(struct sl_gpu *gpu, struct sl_moved *out)
 
 	CHECK(!bytes ||
 		__atomic_load_n(&sl_gate_word, __ATOMIC_ACQUIRE) >= SL_GATE_CLOSER);
-	mover.restores++;
+	__atomic_fetch_add(&mover.restores, 1, __ATOMIC_RELEASE);
 	stay_inside();
 	if (fails(out))
 		return;

@@ -29,8 +29,8 @@ static void body_there_and_back(void)
 	CHECK(!sl_swap_is_out());
 	CHECK(want_becomes(0));
 	CHECK_EQ(FAKE(wants), 2);
-	CHECK_EQ(mover.evicts, 1);
-	CHECK_EQ(mover.restores, 1);
+	CHECK_EQ(__atomic_load_n(&mover.evicts, __ATOMIC_ACQUIRE), 1);
+	CHECK_EQ(__atomic_load_n(&mover.restores, __ATOMIC_ACQUIRE), 1);
 	stop();
 }
 
@@ -84,7 +84,7 @@ static void body_endless(void)
 		CHECK(gate_opens());
 		CHECK_EQ(launch(), CUDA_SUCCESS);
 	}
-	CHECK_EQ(mover.evicts, 0);
+	CHECK_EQ(__atomic_load_n(&mover.evicts, __ATOMIC_ACQUIRE), 0);
 	__atomic_store_n(&stub_busy, NULL, __ATOMIC_RELEASE);
 	order(SL_MSG_EVICT, 4);
 	check_ok(4, BYTES);
@@ -104,7 +104,7 @@ static void body_held_inside(void)
 	check_refused(1, SL_WIRE_SWAP_BUSY);
 	__atomic_store_n(&stub_hold_launches, 0, __ATOMIC_RELEASE);
 	check_submitted(&s);
-	CHECK_EQ(mover.evicts, 0);
+	CHECK_EQ(__atomic_load_n(&mover.evicts, __ATOMIC_ACQUIRE), 0);
 	stop();
 }
 
@@ -118,7 +118,7 @@ static void body_abort(void)
 	check_refused(2, SL_WIRE_SWAP_ABORTED);
 	order(SL_MSG_ABORT, 1);
 	check_refused(1, SL_WIRE_SWAP_ABORTED);
-	CHECK_EQ(mover.evicts, 0);
+	CHECK_EQ(__atomic_load_n(&mover.evicts, __ATOMIC_ACQUIRE), 0);
 	CHECK(gate_opens());
 	__atomic_store_n(&stub_busy, NULL, __ATOMIC_RELEASE);
 	stop();
