@@ -39,6 +39,8 @@
 #define WANT_SPAN_NS (1 * SL_S)
 /* Between looks at the gate of a thread that may have to give up. */
 #define TRY_SPAN_NS (5 * SL_MS)
+/* Frees that are under way take a few calls of the driver: looked for so often, a millisecond apart. */
+#define LEFT_TRIES 200
 /* How long threads are waited for that keep memory where it is. */
 #define KEEP_SPAN_NS (20 * SL_MS)
 /* Between tries to bring back what a daemon that knows nothing of it will never order back. */
@@ -281,21 +283,49 @@ static bool is_for_good(const struct sl_moved *moved)
 	       moved->driver_result == CUDA_ERROR_DEINITIALIZED;
 }
 
+/* All of it, with the control lock closed before and after. What a thread frees just now is in none of the lists that
+ * the mover goes by, and counts as evicted until it has gone: it is waited for, so that the answer says what is. False:
+ * the lock could not be closed again. */
+static bool restore_all(struct sl_gpu *gpu, struct sl_moved *moved)
+{
+	struct sl_moved more;
+
+	sl_swap_mover.restore(gpu, moved);
+	for (int i = 0; i < LEFT_TRIES; i++) {
+		if (moved->cause != SL_WIRE_SWAP_NO_CAUSE ||
+			!sl_session_evicted_bytes(gpu))
+			return true;
+		sl_control_open();
+		sl_futex_pause(SL_MS);
+		if (!sl_control_close(CONTROL_SPAN_NS))
+			return false;
+		sl_swap_mover.restore(gpu, &more);
+		moved->cause = more.cause;
+		moved->driver_result = more.driver_result;
+		moved->left_bytes += more.left_bytes;
+		moved->moved_bytes += more.moved_bytes;
+		moved->zero_bytes += more.zero_bytes;
+	}
+	return true;
+}
+
 static void restore(const struct order *order)
 {
 	struct sl_gpu *gpu = gpu_at(order->ordinal);
 	struct sl_moved moved = {0};
+	bool closed;
 
 	if (!gpu || !sl_control_close(CONTROL_SPAN_NS)) {
 		refuse(order, gpu ? SL_WIRE_SWAP_BUSY : SL_WIRE_SWAP_NOTHING);
 		return;
 	}
-	sl_swap_mover.restore(gpu, &moved);
+	closed = restore_all(gpu, &moved);
 	if (moved.cause != SL_WIRE_SWAP_NO_CAUSE && is_for_good(&moved))
 		given_up[gpu - sl_session.gpus] = true;
 	answer(order, outcome_of(&moved), &moved, order->came_ns);
 	sl_step(C_RESTORED);
-	sl_control_open();
+	if (closed)
+		sl_control_open();
 	settle_gate();
 	sl_step(C_RESTORE_OPENED);
 }

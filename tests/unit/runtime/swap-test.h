@@ -31,6 +31,7 @@ static struct {
 	unsigned int evicts, restores;
 	uint32_t hold; /* stays inside while above 0 */
 	uint32_t inside;
+	uint64_t unseen; /* bytes that the way back does not find, while above 0 */
 	enum sl_wire_swap_cause cause; /* of the next failure */
 	CUresult result;
 } mover;
@@ -83,6 +84,8 @@ static inline void test_restore(struct sl_gpu *gpu, struct sl_moved *out)
 
 	CHECK(!bytes ||
 		__atomic_load_n(&sl_gate_word, __ATOMIC_ACQUIRE) >= SL_GATE_CLOSER);
+	memset(out, 0, sizeof(*out));
+	bytes = sl_sub_sat(bytes, __atomic_load_n(&mover.unseen, __ATOMIC_ACQUIRE));
 	__atomic_fetch_add(&mover.restores, 1, __ATOMIC_RELEASE);
 	stay_inside();
 	if (fails(out))

@@ -52,6 +52,37 @@ static void body_twice(void)
 	stop();
 }
 
+/* What is just being freed is in nobody's list: the answer comes when it has gone. */
+static void body_freed_meanwhile(void)
+{
+	struct sl_gpu *gpu;
+	CUdeviceptr ptr;
+	uint8_t uuid[16];
+
+	start();
+	stub_uuid(0, uuid);
+	gpu = sl_session_gpu(uuid);
+	CHECK_EQ(cuMemAlloc_v2(&ptr, BYTES), CUDA_SUCCESS);
+	order(SL_MSG_EVICT, 1);
+	check_ok(1, BYTES);
+	__atomic_store_n(&mover.unseen, BYTES / 4, __ATOMIC_RELEASE);
+	order(SL_MSG_RESTORE, 2);
+	for (int i = 0; i < 100000; i++) {
+		if (__atomic_load_n(&mover.restores, __ATOMIC_ACQUIRE) >= 3)
+			break;
+		usleep(100);
+	}
+	CHECK(!gate_is_open());
+	sl_control_enter();
+	sl_session_freed_evicted(gpu, BYTES / 4);
+	__atomic_store_n(&mover.unseen, 0, __ATOMIC_RELEASE);
+	sl_control_leave();
+	check_ok(2, 0);
+	CHECK_EQ(answer_to(2).moved_bytes, BYTES - BYTES / 4);
+	CHECK(gate_opens());
+	stop();
+}
+
 /* --- what is refused -------------------------------------------------------------------------- */
 
 static void body_capture(void)
@@ -423,24 +454,25 @@ static void body_all_freed(void)
 	{                                       \
 		in_child(body_##name, limit_s); \
 	}
-#define TESTS(X)              \
-	X(there_and_back, 30) \
-	X(twice, 30)          \
-	X(capture, 30)        \
-	X(endless, 30)        \
-	X(held_inside, 30)    \
-	X(abort, 30)          \
-	X(crowd, 30)          \
-	X(mover_fails, 30)    \
-	X(broken, 30)         \
-	X(capture_begins, 30) \
-	X(contexts, 30)       \
-	X(destroy_waits, 30)  \
-	X(needed, 30)         \
-	X(gone_evicted, 30)   \
-	X(gone_draining, 30)  \
-	X(gone_moving, 30)    \
-	X(older_daemon, 30)   \
+#define TESTS(X)               \
+	X(there_and_back, 30)  \
+	X(twice, 30)           \
+	X(freed_meanwhile, 30) \
+	X(capture, 30)         \
+	X(endless, 30)         \
+	X(held_inside, 30)     \
+	X(abort, 30)           \
+	X(crowd, 30)           \
+	X(mover_fails, 30)     \
+	X(broken, 30)          \
+	X(capture_begins, 30)  \
+	X(contexts, 30)        \
+	X(destroy_waits, 30)   \
+	X(needed, 30)          \
+	X(gone_evicted, 30)    \
+	X(gone_draining, 30)   \
+	X(gone_moving, 30)     \
+	X(older_daemon, 30)    \
 	X(all_freed, 30)
 TESTS(TEST)
 
