@@ -281,6 +281,8 @@ static int on_reject(const struct sl_msg_reject *msg)
 	sl_demand_refuse_all();
 	sl_open_refuse_all();
 	sl_offer_refuse_all();
+	/* Nobody will ever order back what is on the host. */
+	sl_swap_joined(false);
 	return SL_SESSION_REJECTED;
 }
 

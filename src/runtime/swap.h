@@ -33,8 +33,8 @@ SL_MUST_CHECK bool sl_swap_is_busy(void);
 
 /* --- under the session's lock --- */
 
-/* A daemon has our report. One that knows nothing of memory on the host orders nothing back, so all that is out
- * comes back by itself. */
+/* A daemon has our report. One that knows nothing of memory on the host orders nothing back, nor does one that rejects
+ * us: then all that is out comes back by itself. */
 void sl_swap_joined(bool knows_swap);
 /* The last byte that was on the host is freed. */
 void sl_swap_nothing_left(void);

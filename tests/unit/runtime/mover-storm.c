@@ -176,7 +176,7 @@ static void body_storm(void)
 	fprintf(stderr, "%u made, %u looked at, %llu MiB out, %llu MiB back\n", made,
 		checks, (unsigned long long)(copy_stub.out_bytes / SL_MIB),
 		(unsigned long long)(copy_stub.in_bytes / SL_MIB));
-	CHECK(checks > 100);
+	CHECK(checks > ORDERS);
 	CHECK(copy_stub.out_bytes > 0);
 	sl_memory_flush_all(true);
 	finish();

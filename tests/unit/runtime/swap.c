@@ -421,6 +421,31 @@ static void body_older_daemon(void)
 	stop();
 }
 
+/* Nor will one that does not know us any more, to whom we do not listen again. */
+static void body_rejected(void)
+{
+	struct submitter s;
+
+	start();
+	order(SL_MSG_EVICT, 1);
+	check_ok(1, BYTES);
+	start_submitting(&s);
+	fake_die();
+	fail_with(SL_WIRE_SWAP_NO_ROOM, CUDA_SUCCESS);
+	fake.reject = SL_REJECT_WORKLOAD;
+	fake_listen();
+	for (int i = 0; i < 100000; i++) {
+		if (__atomic_load_n(&mover.restores, __ATOMIC_ACQUIRE))
+			break;
+		usleep(100);
+	}
+	CHECK_EQ(__atomic_load_n(&s.done, __ATOMIC_ACQUIRE), 0);
+	fail_with(SL_WIRE_SWAP_NO_CAUSE, CUDA_SUCCESS);
+	check_submitted(&s);
+	CHECK(!sl_swap_is_out());
+	stop();
+}
+
 /* --- frees ------------------------------------------------------------------------------------------ */
 
 /* The last evicted byte is freed: nobody need order anything. */
@@ -473,6 +498,7 @@ static void body_all_freed(void)
 	X(gone_draining, 30)   \
 	X(gone_moving, 30)     \
 	X(older_daemon, 30)    \
+	X(rejected, 30)        \
 	X(all_freed, 30)
 TESTS(TEST)
 
