@@ -54,7 +54,7 @@ struct sl_node_member { /* a workload */
 	sl_ns turn_began; /* when all of it that wants to run became resident, or its first grant */
 	uint64_t turns; /* it had so far */
 	sl_ns promoted_at;
-	bool promoted;  /* in, or before, a turn that no priority ends: min_share */
+	bool promoted; /* in, or before, a turn that no priority ends: min_share */
 	bool parked, resuming; /* resuming: still parked, until its request fits */
 	bool park_told;        /* that all of it is on the host was noted */
 	bool bound_told;       /* that its bound in the pool was reached was noted */
@@ -65,7 +65,8 @@ struct sl_node_member { /* a workload */
 	/* Scratch, of sl_node_sets. */
 	sl_ns cost; /* of moving all of it out and in; 0: it has nothing that moves */
 	bool competes;
-	uint32_t asks_mask; /* of its waiting demands; asks_bytes is good where it is set */
+	uint32_t
+		asks_mask; /* of its waiting demands; asks_bytes is good where it is set */
 	uint64_t asks_bytes[SL_NODE_GPUS_MAX];
 	struct sl_node_member *next_spare;
 };
@@ -124,9 +125,9 @@ struct sl_node_client {
 	sl_ns resident_at; /* all of it came back */
 	uint64_t seen_in,
 		asked_in; /* the look that saw it lack something; that wants its idleness proven */
-	uint32_t place;      /* in the order of that look */
+	uint32_t place;  /* in the order of that look */
 	bool pool_lacks; /* the pool has no room for what would have to leave for it */
-	bool pool_told;      /* that the pool has no room for it was noted */
+	bool pool_told;  /* that the pool has no room for it was noted */
 	sl_ns refused_until; /* no EVICT before: the last one was refused */
 	sl_ns restore_at;    /* no RESTORE before */
 	uint32_t refusals,

@@ -52,17 +52,17 @@ bool scene_play(const struct scene *scene, bool quiet);
 			0                            \
 		}                                    \
 	}
-#define POOL(pool, slack)                            \
-	{                                            \
-		.type = SL_EVENT_CONFIG, .config = { \
-			60 * SL_S,                   \
-			SL_S,                        \
-			SL_S,                        \
-			2 * SL_S,                    \
-			pool,                        \
-			slack,                       \
+#define POOL(pool, slack)                                               \
+	{                                                               \
+		.type = SL_EVENT_CONFIG, .config = {                    \
+			60 * SL_S,                                      \
+			SL_S,                                           \
+			SL_S,                                           \
+			2 * SL_S,                                       \
+			pool,                                           \
+			slack,                                          \
 			SL_CHAIN(SL_RESOLVER_SWAP, SL_RESOLVER_WAIT, 0) \
-		}                                    \
+		}                                                       \
 	}
 #define GPU(gpu_, capacity, reserve)                                             \
 	{                                                                        \
