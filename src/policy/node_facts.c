@@ -128,22 +128,32 @@ static struct sl_node_client *living(struct sl_node *node, uint64_t id)
 	return client && client->alive ? client : NULL;
 }
 
+/* Idleness goes on by itself; a millisecond is for pulses that were under way for longer than others. */
+static bool is_news(sl_ns was_idle, sl_ns idle)
+{
+	return (was_idle > 0) != (idle > 0) || sl_sub_sat(was_idle, idle) > SL_MS ||
+	       sl_sub_sat(idle, was_idle) > SL_MS;
+}
+
 void sl_node_on_pulse(struct sl_node *node, const struct sl_event *event)
 {
 	struct sl_node_client *client = living(node, event->pulse.client);
-	bool was_idle, was_proven;
+	bool was_proven;
+	sl_ns was_idle;
 
 	if (!client)
 		return;
-	was_idle = sl_node_idle(node, client) > 0;
+	was_idle = sl_node_idle(node, client);
 	was_proven = sl_node_is_proven(client);
 	client->pulse_at = node->now;
 	client->idle = event->pulse.idle;
 	client->busy = event->pulse.busy;
 	client->proven = event->pulse.proven;
-	if (client->swaps && node->pool.pool_bytes)
+	/* A look costs a walk over all clients: not for what was known already. */
+	if (is_news(was_idle, client->idle) || was_proven != sl_node_is_proven(client))
 		node->swap_dirty = true;
-	if (was_idle != (client->idle > 0) || was_proven != sl_node_is_proven(client))
+	if ((was_idle > 0) != (client->idle > 0) ||
+		was_proven != sl_node_is_proven(client))
 		sl_node_reconsider(node, client->holding.touched);
 	look_again(node, client);
 }
@@ -175,7 +185,8 @@ void sl_node_is_busy(struct sl_node *node, struct sl_node_client *client)
 		return;
 	client->idle = 0;
 	client->proven = false;
-	node->swap_dirty = true;
+	/* No look for leavers: nobody who could not be taken before can be now, and whoever waits for somebody to be
+	 * idle for long enough looks at the time that was counted on. */
 	sl_node_reconsider(node, client->holding.touched);
 }
 
