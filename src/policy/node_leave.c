@@ -296,7 +296,7 @@ static uint64_t stays_on(const struct sl_node_member *member, uint32_t gpu)
 		const struct sl_node_client *client =
 			SL_LIST_ENTRY(link, struct sl_node_client, of_member);
 
-		if (!client->swaps)
+		if (!client->swaps || !sl_node_answers(client))
 			bytes += sl_ledger_evictable(&client->holding.cell[gpu]);
 	}
 	return bytes;

@@ -400,6 +400,8 @@ uint64_t sl_node_lend_to(const struct sl_node *node, const struct sl_demand *dem
 bool sl_node_swaps(const struct sl_node *node);
 /* Something of it is on the host, it moves, or it is parked: it is served by coming back, not by a grant. */
 bool sl_node_is_away(const struct sl_node_client *client);
+/* It is there and able to carry out an order: not stopped, traced, silent or untakeable. */
+bool sl_node_answers(const struct sl_node_client *client);
 /* It can be told to evict sooner or later: it knows how, and may. */
 bool sl_node_may_leave(const struct sl_node *node, const struct sl_node_client *client);
 /* And now: it has no open order or grant. */

@@ -59,14 +59,19 @@ static bool has_open_grant(const struct sl_node_client *client)
 	return false;
 }
 
+bool sl_node_answers(const struct sl_node_client *client)
+{
+	return client->alive && !client->untakeable &&
+	       client->condition == SL_CONDITION_RUNNING;
+}
+
 bool sl_node_may_leave(const struct sl_node *node, const struct sl_node_client *client)
 {
-	return node->pool.pool_bytes && client->alive && !client->expected &&
+	return node->pool.pool_bytes && sl_node_answers(client) && !client->expected &&
 	       !client->reports && client->swaps &&
 	       SL_MUTANT(EVICTS_NO_SWAP, !(client->member->flags & SL_WORKLOAD_NO_SWAP),
 		       true) &&
-	       !client->untakeable && !client->member->stopping &&
-	       !sl_node_is_going(client);
+	       !client->member->stopping && !sl_node_is_going(client);
 }
 
 bool sl_node_can_leave(const struct sl_node *node, const struct sl_node_client *client)

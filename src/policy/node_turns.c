@@ -196,6 +196,21 @@ static void count_leaver(struct look *look, const struct sl_node_client *client,
 		(int64_t)sl_ledger_evictable(&client->holding.cell[other]);
 }
 
+/* Who was told to leave and does not answer: nobody waits for him, others are asked. */
+static void leave_out_the_silent(struct look *look)
+{
+	sl_list_foreach (link, &look->node->out) {
+		const struct sl_node_client *client =
+			SL_LIST_ENTRY(link, struct sl_node_client, of_out);
+
+		if (!client->order.id || client->order.restores ||
+			SL_MUTANT(SILENT_COME, sl_node_answers(client), true))
+			continue;
+		for_each_gpu(gpu, client->holding.touched) look->coming_bytes[gpu] -=
+			(int64_t)client->holding.cell[gpu].leaving_bytes;
+	}
+}
+
 static void count_coming(struct look *look)
 {
 	struct sl_node *node = look->node;
@@ -208,6 +223,7 @@ static void count_coming(struct look *look)
 		look->coming_bytes[gpu] =
 			(int64_t)(sum->leaving_bytes + sum->dying_bytes);
 	}
+	leave_out_the_silent(look);
 	sl_list_foreach (link, &node->stops) {
 		const struct sl_node_client *client =
 			SL_LIST_ENTRY(link, struct sl_node_client, of_stops);
@@ -562,6 +578,8 @@ static void look_at(struct look *look, struct sl_node_unit *unit, uint32_t place
 		unit->demand->moving = outcome == MOVING;
 		/* Its longest wait may be over. */
 		look->node->timers_dirty |= unit->was_helped && !unit->demand->helped;
+		if (unit->was_helped && !unit->demand->helped)
+			sl_node_reconsider(look->node, unit->gpus);
 	}
 	if (outcome == SERVED && !unit->demand) {
 		bring_back(look, unit);

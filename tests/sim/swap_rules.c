@@ -458,7 +458,9 @@ static void judge_reason(struct swap_rules *r, const struct sl_action *a,
 		return;
 	}
 	for (uint32_t i = 0; i < SWAP_PARTIES; i++) {
-		if (r->party[i].used && r->party[i].alive && &r->party[i] != p)
+		/* Whoever is stopped or does not answer may never give it. */
+		if (r->party[i].used && r->party[i].alive && &r->party[i] != p &&
+			r->party[i].condition == SL_CONDITION_RUNNING)
 			leaving += swap_party_leaving(&r->party[i], gpu);
 	}
 	/* A burst may have to leave others what they have not claimed. */

@@ -372,6 +372,28 @@ static void undrainable(struct swap_world *w)
 	expect(denied && denied->at > 30 * SL_S, "B was denied too early");
 }
 
+/* A process that is stopped answers no order: nobody counts on it, and the last resort comes as ever. */
+static void stopped(struct swap_world *w)
+{
+	const struct line *denied;
+	uint32_t a, b;
+
+	stage(w, 1, 64 * GIB);
+	a = enter(w, (struct swap_workload){.size = 12 * GIB});
+	until(w, 5);
+	client(w, a)->condition = SL_CONDITION_STOPPED;
+	b = enter(w, (struct swap_workload){.request = 10 * GIB, .size = 10 * GIB});
+	until(w, 6);
+	expect(how_many(SL_ACTION_EVICT, client(w, a)->id, 0) == 1, "A was not asked");
+	swap_step(w, (struct sl_event){.type = SL_EVENT_CONDITION,
+			     .condition = {client(w, a)->id, SL_CONDITION_STOPPED}});
+	until(w, 60);
+	denied = first_of(SL_ACTION_DENY, client(w, b)->id);
+	expect(denied && denied->reason == SL_REASON_UNTAKEABLE,
+		"B's demand was not failed as untakeable");
+	expect(denied && denied->at > 30 * SL_S, "B was denied too early");
+}
+
 /* Idle for warm_after: out, all of it; back with the next work. */
 static void warm(struct swap_world *w)
 {
@@ -430,6 +452,7 @@ static const struct {
 	{"park and resume", park},
 	{"a full pool", pool_full},
 	{"a kernel that does not end", undrainable},
+	{"a process that is stopped", stopped},
 	{"warm", warm},
 	{"a workload on two GPUs", joined},
 };
