@@ -19,6 +19,8 @@
 /* How often it is looked who may need files soon, and at how many workloads at once. */
 #define SL_HOSTPOOL_AHEAD_NS  (250 * SL_MS)
 #define SL_HOSTPOOL_AHEAD_MAX 16
+/* A file is new for so long: pages are mapped and pinned meanwhile, which is no part of what moving costs. */
+#define SL_HOSTPOOL_NEW_NS (2 * SL_S)
 /* Nothing is made ahead for so long where it failed, or for who had to give some back. */
 #define SL_HOSTPOOL_REST_NS (30 * SL_S)
 /* Files of all clients, at most; fewer where there are few descriptors. */
@@ -54,6 +56,8 @@ SL_MUST_CHECK bool sl_hostpool_swap_is_on(const struct sl_daemon *daemon);
 /* What CONFIG is to say, by the configuration and what the host had at the start. */
 uint64_t sl_hostpool_configure(struct sl_daemon *daemon);
 
+/* What may still be made. */
+SL_MUST_CHECK uint64_t sl_hostpool_left(const struct sl_hostpool *pool);
 /* The client is to have at least bytes; what lacks is made near the GPU. Legal inside an action. */
 SL_MUST_CHECK enum sl_hostpool_outcome sl_hostpool_want(
 	struct sl_client *client, uint64_t bytes, uint32_t gpu);

@@ -17,8 +17,8 @@
 #include "daemon/hostpool.h"
 #include "daemon/workload.h"
 
-/* Room beyond what is asked: a client moves whole chunks, and a chunk is in one file. */
-#define SLACK_MAX (256 * SL_MIB)
+/* Room beyond what is asked: a client moves whole chunks, of so much at most. */
+#define CHUNK_MAX (256 * SL_MIB)
 #define UNIT      (64 * SL_MIB)
 
 /* Less than that is mostly overhead; and what no link is below or above. */
@@ -135,11 +135,16 @@ static bool begin(struct sl_daemon *daemon, struct sl_client *client, uint64_t i
 	return false;
 }
 
-/* What the client must have on the host: what is there, what is to come, and some for what does not fit
- * the ends of files; but never more than all it has. */
-static uint64_t host_need(const struct sl_client *client, uint64_t bytes)
+/*
+ * What the client must have on the host is what is there and what is to come; never more than all it has.
+ * The last chunk may be nearly all more than was asked for, so there is a file for that, too, where there is
+ * room: one of its own, so that it can be had back while nothing is in it.
+ */
+static enum sl_hostpool_outcome want_host(
+	struct sl_client *client, uint64_t bytes, uint32_t gpu)
 {
-	uint64_t evicted = 0, backing = 0, need;
+	uint64_t evicted = 0, backing = 0, bare, need, most;
+	enum sl_hostpool_outcome outcome, spare;
 
 	for (uint32_t i = 0; i < client->gpu_count; i++) {
 		struct sl_node_use_view use = use_of(client, i);
@@ -147,24 +152,16 @@ static uint64_t host_need(const struct sl_client *client, uint64_t bytes)
 		evicted += use.evicted_bytes;
 		backing += use.backing_bytes;
 	}
-	bytes = sl_min_u64(bytes, sl_sub_sat(backing, evicted));
-	need = sl_round_up(evicted + bytes, UNIT) + sl_min_u64(bytes / 8, SLACK_MAX);
-	return sl_min_u64(need, backing) + client->host_short_bytes;
-}
-
-/* With room to spare if there is any; the bare bytes will do where the pool is nearly full. */
-static enum sl_hostpool_outcome want_host(
-	struct sl_client *client, uint64_t bytes, uint32_t gpu)
-{
-	uint64_t evicted = 0, need = host_need(client, bytes);
-	enum sl_hostpool_outcome outcome = sl_hostpool_want(client, need, gpu);
-
-	if (outcome != SL_HOSTPOOL_FULL)
-		return outcome;
-	for (uint32_t i = 0; i < client->gpu_count; i++)
-		evicted += use_of(client, i).evicted_bytes;
-	return sl_hostpool_want(
-		client, evicted + sl_min_u64(bytes, sl_sub_sat(need, evicted)), gpu);
+	bare = evicted + sl_min_u64(bytes, sl_sub_sat(backing, evicted));
+	need = sl_min_u64(sl_round_up(bare, UNIT), backing);
+	outcome = sl_hostpool_want(client, need, gpu);
+	if (outcome == SL_HOSTPOOL_FULL)
+		return sl_hostpool_want(client, bare, gpu);
+	most = client->host_bytes + client->host_making_bytes +
+	       sl_hostpool_left(client->daemon->hostpool);
+	need = sl_min_u64(need + CHUNK_MAX, backing) + client->host_short_bytes;
+	spare = sl_hostpool_want(client, sl_min_u64(need, most), gpu);
+	return spare == SL_HOSTPOOL_FULL ? outcome : spare;
 }
 
 void sl_swap_evict(struct sl_daemon *daemon, const struct sl_action *action)
@@ -322,9 +319,16 @@ static bool is_news(const struct sl_link_rate *rate)
 	return apart > rate->told / 10;
 }
 
+/* It may have gone through memory that was not pinned yet. */
+static bool has_new_files(const struct sl_client *client)
+{
+	return client->host_given_at &&
+	       client->order.since < client->host_given_at + SL_HOSTPOOL_NEW_NS;
+}
+
 /*
  * What moving costs here, hashing and all: bytes that left or came, over the time since the work had
- * ended. Only orders that crossed the link with most of what they moved, and enough of it, tell something
+ * ended. A first move costs more, once, and would make turns long for nothing. Only orders that crossed the link with most of what they moved, and enough of it, tell something
  * about it; a liar is bounded by what it has, and by what links can be.
  */
 static void learn_rate(struct sl_client *client, const struct sl_msg_swapped *msg)
@@ -337,7 +341,7 @@ static void learn_rate(struct sl_client *client, const struct sl_msg_swapped *ms
 	uint64_t us = sl_sub_sat(msg->span_us, msg->drain_us);
 	struct sl_event event = {.type = SL_EVENT_LINK_COST};
 
-	if (us == 0 || msg->moved_bytes < LINK_BYTES_MIN ||
+	if (us == 0 || msg->moved_bytes < LINK_BYTES_MIN || has_new_files(client) ||
 		msg->clean_bytes + msg->zero_bytes > msg->moved_bytes / 4 ||
 		msg->moved_bytes > use_of(client, msg->ordinal).backing_bytes)
 		return;
