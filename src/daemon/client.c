@@ -122,7 +122,7 @@ void sl_client_join(struct sl_client *client, struct sl_peer *peer)
 	struct sl_event event = {.type = SL_EVENT_CLIENT_JOIN};
 
 	client->state = peer ? SL_CLIENT_JOINED : SL_CLIENT_EXPECTED;
-	client->expected = !peer;
+	client->expected = client->outlived = !peer;
 	client->peer = peer;
 	if (peer)
 		client->swaps = peer->version >= SL_SWAP_VERSION;
@@ -383,8 +383,21 @@ static void on_evicted(struct sl_peer *peer, const struct sl_msg_evicted *evicte
 			evicted->ordinal);
 		return;
 	}
+	if (evicted->evicted_bytes && !client->known && !client->outlived) {
+		sl_peer_reject(peer, SL_REJECT_PROTOCOL,
+			"EVICTED from a process that no daemon had evicted anything of");
+		return;
+	}
 	book_report(client, evicted->ordinal, evicted->evicted_bytes);
 	sl_step(D_EVICTED_BOOKED);
+}
+
+static void tell_reported(struct sl_client *client)
+{
+	struct sl_event event = {.type = SL_EVENT_CLIENT_REPORTED};
+
+	event.client_reported.client = client->id;
+	sl_drive(client->daemon, &event);
 }
 
 static void on_reported(struct sl_peer *peer)
@@ -403,21 +416,22 @@ static void on_reported(struct sl_peer *peer)
 	sl_hostpool_reported(client);
 	sl_step(D_REPORTED);
 	sl_probing_connected(client);
+	if (!client->expected) {
+		tell_reported(client);
+		return;
+	}
 	/* What it has besides is not in its report: the policy waits until that is measured, too, or it
 	 * would give others the room of a context. */
-	for (uint32_t i = 0; client->expected && i < client->gpu_count; i++)
+	for (uint32_t i = 0; i < client->gpu_count; i++)
 		sl_reconcile_measure(peer->daemon, client, i);
 }
 
 void sl_client_measured(struct sl_client *client)
 {
-	struct sl_event event = {.type = SL_EVENT_CLIENT_REPORTED};
-
 	if (!client->expected || client->state != SL_CLIENT_LIVE)
 		return;
 	no_longer_expected(client->daemon, client);
-	event.client_reported.client = client->id;
-	sl_drive(client->daemon, &event);
+	tell_reported(client);
 	if (!client->daemon->expected_count)
 		sl_step(D_RECOVERED);
 }

@@ -196,6 +196,7 @@ struct sl_client {
 	bool probe_asked;                   /* its protocol knows PROBE */
 	sl_ns pulse_due;                    /* 0: it need not say anything */
 	bool expected;                      /* the policy waits for its report */
+	bool outlived; /* the journal of an earlier daemon names it: it may have memory on the host */
 	bool known;      /* has reported to this daemon: the books are right about it */
 	bool doubted;    /* a report of it was cut, and the log says so */
 	bool superseded; /* its process lives on with another program */
@@ -215,6 +216,7 @@ struct sl_client {
 	struct sl_link host_files;
 	uint64_t host_bytes, host_making_bytes, host_short_bytes;
 	sl_ns host_not_before;           /* nothing is made ahead of need until then */
+	sl_ns host_given_at;             /* when its last file was, 0: never */
 	uint32_t host_making, host_next; /* files that are being made; the last number */
 	/* ipc.c */
 	struct sl_link offers;

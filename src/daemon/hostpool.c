@@ -208,14 +208,18 @@ static bool make_one(struct sl_client *client, uint64_t bytes, uint32_t gpu)
 	return true;
 }
 
+uint64_t sl_hostpool_left(const struct sl_hostpool *pool)
+{
+	return sl_sub_sat(pool->configured_bytes, pool->made_bytes + pool->making_bytes);
+}
+
 enum sl_hostpool_outcome sl_hostpool_want(
 	struct sl_client *client, uint64_t bytes, uint32_t gpu)
 {
 	struct sl_hostpool *pool = pool_of(client);
 	uint64_t have = client->host_bytes + client->host_making_bytes;
 	uint64_t lacks = sl_round_up(sl_sub_sat(bytes, have), SL_HOSTMEM_GRAIN);
-	uint64_t left =
-		sl_sub_sat(pool->configured_bytes, pool->made_bytes + pool->making_bytes);
+	uint64_t left = sl_hostpool_left(pool);
 
 	if (lacks > left)
 		return SL_HOSTPOOL_FULL;
@@ -371,6 +375,7 @@ static bool hand_over(struct sl_client *client, struct sl_hostmem_answer *answer
 	if (!file)
 		return false;
 	answer->fd = -1;
+	client->host_given_at = sl_clock_now();
 	if (give(client, file))
 		return true;
 	file_drop(client, file);
@@ -499,7 +504,8 @@ static void take_held(struct sl_peer *peer, const struct sl_msg_store_held *msg,
 		file->told = true;
 		return;
 	}
-	if (file || client->known || msg->number == 0 || msg->number == UINT32_MAX) {
+	if (file || client->known || !client->outlived || msg->number == 0 ||
+		msg->number == UINT32_MAX) {
 		sl_peer_reject(peer, SL_REJECT_PROTOCOL,
 			"STORE_HELD of file %u, which was never given to it",
 			msg->number);

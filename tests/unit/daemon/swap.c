@@ -271,8 +271,6 @@ static void host_memory_comes_before_the_order(void **state)
 	assert_int_equal(inside->daemon.hostpool->files, 0);
 }
 
-/* --- what is learnt and told ------------------------------------------------------------------- */
-
 static void answer(const struct rig_peer *peer, uint64_t order, uint64_t moved,
 	uint64_t clean, uint64_t us)
 {
@@ -286,6 +284,39 @@ static void answer(const struct rig_peer *peer, uint64_t order, uint64_t moved,
 	msg.swapped.span_us = us + 1000;
 	rig_send(peer, &msg);
 }
+
+/* A chunk moves as a whole: room for the largest one is there besides what is asked for, if it can be had, and in
+ * a file of its own. */
+static void the_last_chunk_has_room(void **state)
+{
+	static const uint64_t sizes[] = {64 * MIB, 256 * MIB, 64 * MIB, 128 * MIB};
+	struct inside *inside = *state;
+	struct holder holders[] = {
+		holder_of(inside, 448 * MIB), holder_of(inside, 448 * MIB)};
+
+	for (size_t i = 0; i < SL_ARRAY_LEN(sizes); i++) {
+		struct holder *holder = &holders[i / 2];
+		uint64_t order =
+			i % 2 ? next_order - 1 : order_evict(inside, holder, 16 * MIB);
+		struct given given = expect_store(inside, &holder->peer);
+
+		/* The pool has 512 MiB. */
+		looks_right(&given, sizes[i]);
+		(void)close(given.fd);
+		if (i % 2 == 0)
+			continue;
+		expect_evict(&holder->peer, order, 16 * MIB);
+		answer(&holder->peer, order, 128 * MIB, 0, 1000);
+		inside_until(
+			inside, client_of(inside, holder)->order.state == SL_ORDER_NONE);
+		/* What a first move takes says nothing about the link. */
+		assert_true(inside->daemon.gpus[0].link_out.measured == 0);
+	}
+	holder_end(inside, &holders[1]);
+	holder_end(inside, &holders[0]);
+}
+
+/* --- what is learnt and told ------------------------------------------------------------------- */
 
 static uint64_t rate_after(struct inside *inside, struct holder *holder, uint64_t moved,
 	uint64_t clean, uint64_t us)
@@ -307,12 +338,16 @@ static void rates_come_from_what_crossed_the_link(void **state)
 	const struct sl_moved *moved = &client_of(inside, &a)->workload->moved[0];
 
 	inside->daemon.gpus[0].link_in = (struct sl_link_rate){0};
+	/* While its files are new, what pinning them takes would count. */
+	client_of(inside, &a)->host_given_at = sl_clock_now();
+	assert_true(rate_after(inside, &a, 256 * MIB, 0, 250000) == 0);
+	client_of(inside, &a)->host_given_at = 0;
 	/* Too little, all clean, in no time, more than there is: nothing is learnt. */
 	assert_true(rate_after(inside, &a, 2 * MIB, 0, 1000) == 0);
 	assert_true(rate_after(inside, &a, 64 * MIB, 64 * MIB, 1000) == 0);
 	assert_true(rate_after(inside, &a, 64 * MIB, 0, 0) == 0);
 	assert_true(rate_after(inside, &a, SL_GIB, 0, 1000) == 0);
-	assert_true(moved->in_bytes == (2 + 64 + 64 + 256) * MIB);
+	assert_true(moved->in_bytes == (256 + 2 + 64 + 64 + 256) * MIB);
 	assert_true(rate_after(inside, &a, 256 * MIB, 0, 250000) == SL_GIB);
 	assert_true(inside->daemon.gpus[0].link_in.told == SL_GIB);
 	/* A quarter of the way to twice as much; a twentieth more is no news. */
@@ -746,6 +781,59 @@ static struct given evicted_once(
 	return given;
 }
 
+/* A line that breaks while the daemon lives: it is moved and brought back as before. */
+static void back_on_the_same_daemon(void **state)
+{
+	struct inside *inside = *state;
+	struct holder a = holder_of(inside, 8 * MIB);
+	struct given given = evicted_once(inside, &a, 8 * MIB);
+	union sl_msg msg;
+
+	come_back(inside, &a);
+	report(&a.peer, 8 * MIB);
+	send_held(&a.peer, &given);
+	sl_wire_init(&msg, SL_MSG_EVICTED);
+	msg.evicted.evicted_bytes = 8 * MIB;
+	rig_send(&a.peer, &msg);
+	reported(&a.peer);
+	inside_until(inside, client_of(inside, &a)->state == SL_CLIENT_LIVE);
+	sl_wire_init(&msg, SL_MSG_WANT);
+	msg.want.wants = 1;
+	rig_send(&a.peer, &msg);
+	rig_expect(&a.peer, SL_MSG_RESTORE, &msg);
+	(void)close(given.fd);
+	holder_end(inside, &a);
+}
+
+/* Who was never told to move anything has nothing on the host, whatever it says. */
+static void nobody_begins_on_the_host(void **state)
+{
+	struct inside *inside = *state;
+	struct holder a = {.run = rig_run(&inside->rig, 64 * MIB, 2 * RIG_GIB)};
+	struct given made = {.number = 1, .bytes = 8 * MIB};
+	union sl_msg msg;
+
+	made.fd = memfd_create("x", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	assert_int_equal(fallocate(made.fd, 0, 0, (off_t)made.bytes), 0);
+	assert_int_equal(fcntl(made.fd, F_ADD_SEALS, SL_HOSTMEM_SEALS), 0);
+	for (int lie = 0; lie < 2; lie++) {
+		a.peer = rig_peer(&inside->rig);
+		rig_join_as(&a.peer, &a.run, 1);
+		report(&a.peer, 64 * MIB);
+		sl_wire_init(&msg, SL_MSG_EVICTED);
+		msg.evicted.evicted_bytes = 64 * MIB;
+		if (lie)
+			send_held(&a.peer, &made);
+		else
+			rig_send(&a.peer, &msg);
+		expect_rejected(inside, &a.peer, lie ? "STORE_HELD" : "EVICTED");
+		rig_peer_end(&a.peer);
+	}
+	assert_true(inside->daemon.hostpool->made_bytes == 0);
+	(void)close(made.fd);
+	rig_peer_end(&a.run);
+}
+
 static void keeps_what_it_names(void **state)
 {
 	struct inside *inside = *state;
@@ -874,6 +962,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(host_memory_comes_before_the_order),
+		cmocka_unit_test(the_last_chunk_has_room),
 		cmocka_unit_test(rates_come_from_what_crossed_the_link),
 		cmocka_unit_test(files_come_ahead_of_need),
 		cmocka_unit_test(lists_tell_who_is_where),
@@ -885,6 +974,8 @@ int main(void)
 		cmocka_unit_test(one_that_never_answers),
 		cmocka_unit_test(older_clients_are_never_asked),
 		cmocka_unit_test(lies_end_the_line_and_nothing_else),
+		cmocka_unit_test(back_on_the_same_daemon),
+		cmocka_unit_test(nobody_begins_on_the_host),
 		cmocka_unit_test(keeps_what_it_names),
 		cmocka_unit_test(false_files),
 		cmocka_unit_test(two_hundred_at_once),
