@@ -175,6 +175,7 @@ struct sl_client_order {
 	enum sl_swap_cause cause; /* when it is over */
 	bool restore;
 	sl_ns drain, since;
+	sl_ns sent; /* to the client */
 };
 
 struct sl_client {

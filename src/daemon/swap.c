@@ -97,6 +97,7 @@ static void send_evict(struct sl_client *client)
 	msg.evict.deadline_ms = (uint32_t)sl_min_u64(order->drain / SL_MS, UINT32_MAX);
 	msg.evict.bytes = order->bytes;
 	order->state = SL_ORDER_SENT;
+	order->sent = sl_clock_now();
 	sl_peer_send(client->peer, &msg);
 	sl_step(D_EVICT_SENT);
 }
@@ -205,6 +206,7 @@ void sl_swap_restore(struct sl_daemon *daemon, const struct sl_action *action)
 			       action->restore.bytes, true))
 		return;
 	client->order.state = SL_ORDER_SENT;
+	client->order.sent = sl_clock_now();
 	sl_step(D_RESTORE_BOOKED);
 	sl_wire_init(&msg, SL_MSG_RESTORE);
 	msg.restore.order = action->id;
@@ -327,6 +329,22 @@ static bool has_new_files(const struct sl_client *client)
 }
 
 /*
+ * The client's word for how long it took, within what our own clock says: no longer than it had the order, and
+ * no less than a quarter of that, but for the time that its work had to end.
+ */
+static uint64_t span_us(const struct sl_client *client, const struct sl_msg_swapped *msg)
+{
+	const struct sl_client_order *order = &client->order;
+	sl_ns had = sl_sub_sat(sl_clock_now(), order->sent);
+	uint64_t us = sl_sub_sat(msg->span_us, msg->drain_us);
+
+	if (!us)
+		return 0;
+	us = sl_max_u64(us, sl_sub_sat(had, order->drain) / 4 / SL_US);
+	return sl_min_u64(us, had / SL_US);
+}
+
+/*
  * What moving costs here, hashing and all: bytes that left or came, over the time since the work had
  * ended. A first move costs more, once, and would make turns long for nothing. Only orders that crossed the link with most of what they moved, and enough of it, tell something
  * about it; a liar is bounded by what it has, and by what links can be.
@@ -338,7 +356,7 @@ static void learn_rate(struct sl_client *client, const struct sl_msg_swapped *ms
 	struct sl_gpu *gpu = &daemon->gpus[number];
 	struct sl_link_rate *rate =
 		client->order.restore ? &gpu->link_in : &gpu->link_out;
-	uint64_t us = sl_sub_sat(msg->span_us, msg->drain_us);
+	uint64_t us = span_us(client, msg);
 	struct sl_event event = {.type = SL_EVENT_LINK_COST};
 
 	if (us == 0 || msg->moved_bytes < LINK_BYTES_MIN || has_new_files(client) ||
