@@ -157,7 +157,7 @@ static struct file *file_new(
 	return file;
 }
 
-static void file_drop(struct sl_client *client, struct file *file)
+static void file_leave(struct sl_client *client, struct file *file)
 {
 	struct sl_hostpool *pool = pool_of(client);
 
@@ -167,7 +167,13 @@ static void file_drop(struct sl_client *client, struct file *file)
 	pool->made_bytes -= file->bytes;
 	pool->huge_bytes -= file->huge ? file->bytes : 0;
 	pool->files--;
-	sl_hostmem_drop(pool->hostmem, file->fd, file->bytes);
+}
+
+/* Nobody needs what is in it. */
+static void file_drop(struct sl_client *client, struct file *file)
+{
+	file_leave(client, file);
+	sl_hostmem_drop(pool_of(client)->hostmem, file->fd, file->bytes);
 	free(file);
 }
 
@@ -564,9 +570,13 @@ void sl_hostpool_reported(struct sl_client *client)
 	sl_list_foreach_safe (link, &client->host_files) {
 		struct file *file = SL_LIST_ENTRY(link, struct file, link);
 
-		/* A STORE or STORE_BACK that was lost with the line. */
-		if (!file->told)
-			file_drop(client, file);
+		/* A STORE or STORE_BACK that was lost with the line: then its pages go with our descriptor. Or a program
+		 * that has closed all of its descriptors: then the mapping is there, and what it holds is needed. */
+		if (file->told)
+			continue;
+		file_leave(client, file);
+		sl_closep(&file->fd);
+		free(file);
 	}
 	if (client->swaps)
 		tell_store(client);
