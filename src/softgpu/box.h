@@ -20,6 +20,8 @@
 #define SL_SOFTGPU_ENV      "SLUICE_SOFTGPU"
 /* Calls that fail or hang, see sl_softgpu_config.faults; may also be set for one program alone. */
 #define SL_SOFTGPU_ENV_FAULTS "SLUICE_SOFTGPU_FAULTS"
+/* A file with such a plan, for one program: read anew when another file has its name; fault.c. */
+#define SL_SOFTGPU_ENV_FAULTS_FILE "SLUICE_SOFTGPU_FAULTS_FILE"
 
 /* The CUDA version of the driver, as 1000 * major + 10 * minor; also for one program alone. */
 #define SL_SOFTGPU_ENV_CUDA    "SLUICE_SOFTGPU_CUDA"

@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { PIECE = 8 << 20, PIECES_MAX = 4096, PATH_LENGTH = 600 };
+enum { PIECE = 8 << 20, PIECES_MAX = 4096, PATH_LENGTH = 600, NUMBERS = 1 << 26 };
 
 static uint64_t seed = 1, found, looked_bytes, opened;
 
@@ -47,7 +47,9 @@ static void look(const uint32_t *words, uint64_t bytes)
 	for (uint64_t i = 0; i + 2 < bytes / 4; i++) {
 		uint32_t number = number_of(words[i]);
 
-		if (prog_mix((uint32_t)seed, number + 1) == words[i + 1] &&
+		/* A fill of another seed is the same words from a far number on. */
+		if (number < NUMBERS &&
+			prog_mix((uint32_t)seed, number + 1) == words[i + 1] &&
 			prog_mix((uint32_t)seed, number + 2) == words[i + 2])
 			found++;
 	}
@@ -192,7 +194,7 @@ static void look_at_process(uint64_t pid)
 
 int main(int argc, char **argv)
 {
-	uint64_t bytes = 0, pid = 0;
+	uint64_t bytes = 0, pid = 0, fd = 0;
 	bool self = false;
 	const struct prog_option options[] = {
 		{"seed", PROG_NUMBER, &seed, "of the fill that is looked for"},
@@ -200,6 +202,7 @@ int main(int argc, char **argv)
 			"look at so much fresh GPU memory, or all there is"},
 		{"self", PROG_FLAG, &self, "and at all memory of this process"},
 		{"pid", PROG_NUMBER, &pid, "and at what of that process can be opened"},
+		{"fd", PROG_NUMBER, &fd, "and at the file that this number stands for"},
 	};
 
 	prog_options(argc, argv, "Looks for what another program wrote.", options,
@@ -210,6 +213,8 @@ int main(int argc, char **argv)
 		look_at_self();
 	if (pid)
 		look_at_process(pid);
+	if (fd)
+		look_at_file((int)fd, 0, UINT64_MAX);
 	prog_say("{\"event\":\"end\",\"found\":%llu,\"opened\":%llu,\"looked_bytes\":%"
 		 "llu}",
 		(unsigned long long)found, (unsigned long long)opened,

@@ -7,6 +7,8 @@ export BOX="--gpus 1 --memory 512MiB --context 8MiB --module 1MiB"
 . "$(dirname "$0")/swap-lib.sh"
 software_only "a GPU whose memory can be taken whole"
 config 'host_memory: 1GiB'
+# Who takes all there is waits no longer for more.
+config 'longest_wait: 500ms'
 daemon_start
 # snoop WHAT OPTIONS...: FOUND, OPENED, LOOKED.
 snoop() {
@@ -28,7 +30,6 @@ next_tenant() {
 	check "$1: it looked at much" "$(json -l event=end looked_bytes <"$T/next")" -ge $((200 * MIB))
 	check "$1: and found nothing" "$(json -l event=end found <"$T/next")" = 0
 }
-printf 'longest_wait: 500ms\n' >>"$CONFIG"
 tenant one
 park one
 # That it can find: what is on the host lies in files that root may read.
@@ -50,6 +51,21 @@ swapper two --request 0.1 --limit 0.5
 ok two alloc a 40m
 ok two fill a 1
 park two
+# Files of the dead, which somebody still has open (7), are emptied: here one is, with what lay on the host.
+keep_file() {
+	for file in /proc/"$(pid_of one)"/fd/*; do
+		case $(readlink "$file") in *memfd:sluice-host*) ;; *) continue ;; esac
+		exec 7<"$file"
+		snoop --fd 7
+		[ "$FOUND" -lt 1000 ] || return 0
+	done
+	return 1
+}
+if [ "$(id -u)" = 0 ]; then
+	KEPT=no
+	keep_file && KEPT=yes
+	check "a file with its bytes is open here, too" $KEPT = yes
+fi
 kill_swapper one
 resume two
 contents two "whose neighbour died on the host"
@@ -61,6 +77,10 @@ if [ "$(id -u)" = 0 ]; then
 	sleep 1
 	snoop --pid "$DAEMON"
 	check "nor in what the daemon keeps" "$FOUND" = 0
+	snoop --fd 7
+	check "nor in its file that is still open" "$FOUND" = 0
+	check "of which there is one" "$LOOKED" -ge $MIB
+	exec 7<&-
 fi
 next_tenant "dead on the host"
 end_swapper two
