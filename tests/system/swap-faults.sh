@@ -1,8 +1,7 @@
 #!/bin/sh
-# Whichever call of the driver fails while memory is moved away or back, once, the program finds every word and
-# sees no error; and so when the host has no memory. The plan makes each call that moving may use fail in turn,
-# counted from the start of the process, so that the program's own come first: a program that sees the
-# failure of its own call is no news, one that loses a word is.
+# Whichever call of the driver fails while memory is moved away or back, once, or hangs for a while, the program finds
+# every word and sees no error, and can be moved again; and so when the host has no memory. The plan is put
+# before the program when it is at rest and moved at once, so that the calls that fail are those of moving.
 # peer-failures row 33.
 export LIMIT=${LIMIT:-170}
 export BOX="--gpus 1 --memory 512MiB --context 8MiB --module 1MiB"
@@ -11,58 +10,84 @@ export BOX="--gpus 1 --memory 512MiB --context 8MiB --module 1MiB"
 software_only "a fault plan"
 config 'host_memory: 1GiB'
 daemon_start
-SWAPPER_PATIENCE=20
-# one PLAN: a program under it is parked and resumed twice, and looked at.
-one() {
-	SWAPPER_FRONT="env SLUICE_SOFTGPU_FAULTS=$1"
-	launch_swapper plan --request 0.2 --limit 0.9
-	SWAPPER_FRONT=
-	if ! until_true 10 grep -q start "$T/plan"; then
-		# Its own first calls met the fault.
-		early=$((early + 1))
-		kill_swapper plan
-		return
-	fi
-	for line in "alloc big 40m" "fill big 1" "many small 20 5000" "put small 2" "handles mine 8m 4m" "fill mine 3" "alloc zeros 8m" "zero zeros"; do
-		# shellcheck disable=SC2086 # words
-		tell plan $line
-		[ "$RESULT" = CUDA_SUCCESS ] || {
-			early=$((early + 1))
-			kill_swapper plan
-			return
-		}
-	done
-	planned=$((planned + 1))
-	for _ in 1 2; do
-		"$B/sluice" park --no-wait plan >"$T/park.out" 2>&1 || fail "$1: park: $(cat "$T/park.out")"
-		until_true 15 out_whole plan || fail "$1: it is not parked, but $(residency plan)"
-		"$B/sluice" resume --no-wait plan >"$T/resume.out" 2>&1 || fail "$1: resume: $(cat "$T/resume.out")"
-		until_true 15 is_at plan bound || fail "$1: it is not back, but $(residency plan)"
-	done
-	tell plan checkall
-	[ "$RESULT$VALUE" = CUDA_SUCCESS0 ] || fail "$1: $ANSWER; $(head -n 3 "$T/plan.err")"
-	echo exit >"$T/plan.in"
-	until_true 10 gone "$(pid_of plan)" || fail "$1: it does not end"
-	kill -KILL "$(pid_of plan)" 2>/dev/null
-	wait "$(pid_of plan)" 2>/dev/null
-	rm -f "$T/plan.in"
+PLAN=$T/faults
+SWAPPER_FRONT="env SLUICE_SOFTGPU_FAULTS_FILE=$PLAN"
+# Another file under the name is another plan.
+put_plan() {
+	echo "$1" >"$PLAN.new"
+	mv "$PLAN.new" "$PLAN"
 }
 # All that can leave has left.
-out_whole() { is_at "$1" parked && [ "$(evicted_bytes "$1")" -ge $((58 * MIB)) ]; }
-early=0 planned=0
-# What the program itself calls before it is moved is left alone: how often that is, without a fault.
+out_whole() { is_at plan parked && [ "$(evicted_bytes plan)" -ge $((58 * MIB)) ]; }
+program() {
+	swapper plan --request 0.2 --limit 0.9
+	ok plan alloc big 40m
+	ok plan fill big 1
+	ok plan many small 20 5000
+	ok plan put small 2
+	ok plan handles mine 8m 4m
+	ok plan fill mine 3
+	ok plan alloc zeros 8m
+	ok plan zero zeros
+}
+# moved PLAN SECONDS: away and back once, looked at; with a new plan after SECONDS of each, if they are told.
+moved() {
+	"$B/sluice" park --no-wait plan >"$T/park.out" 2>&1 || fail "$1: park: $(cat "$T/park.out")"
+	[ $# = 1 ] || hung "$1" "$2"
+	until_true 30 out_whole || fail "$1: it is not parked, but $(residency plan) with $(evicted_bytes plan) out"
+	[ $# = 1 ] || put_plan "$1"
+	"$B/sluice" resume --no-wait plan >"$T/resume.out" 2>&1 || fail "$1: resume: $(cat "$T/resume.out")"
+	[ $# = 1 ] || hung "$1" "$2"
+	until_true 30 is_at plan bound || fail "$1: it is not back, but $(residency plan)"
+	put_plan ""
+	tell plan checkall
+	[ "$RESULT$VALUE" = CUDA_SUCCESS0 ] || fail "$1: $ANSWER; $(head -n 3 "$T/plan.err")"
+}
+hung() {
+	until_true "$2" test -s "$PLAN.met"
+	sleep "$2"
+	put_plan ""
+}
+# one PLAN: when it fails, the next begins with a new program.
+one() {
+	one_failed=$FAILED
+	rm -f "$PLAN.met"
+	put_plan "$1"
+	moved "$1"
+	[ -s "$PLAN.met" ] && met=$((met + 1)) && note "met: $1"
+	plans=$((plans + 1))
+	[ "$FAILED" = "$one_failed" ] && return
+	kill_swapper plan
+	program
+}
+plans=0 met=0
+put_plan ""
+program
+# As after any failure, the first time is behind it.
+moved "no plan"
 calls="cuMemCreate cuMemMap cuMemSetAccess cuMemUnmap cuMemRelease cuMemcpyDtoHAsync_v2 cuMemcpyHtoDAsync_v2
-	cuMemcpyDtoDAsync_v2 cuMemsetD8Async cuMemsetD32Async cuStreamCreate cuStreamCreateWithPriority cuStreamSynchronize cuStreamQuery cuEventRecord
-	cuEventCreate cuEventSynchronize cuEventQuery cuStreamWaitEvent cuCtxSynchronize cuCtxPushCurrent_v2 cuCtxPopCurrent_v2 cuCtxSetCurrent cuMemHostRegister_v2
-	cuMemHostUnregister cuMemHostAlloc cuMemAllocHost_v2 cuModuleLoadData cuLaunchKernel cuMemGetAllocationGranularity
+	cuMemsetD8Async cuMemsetD32Async cuStreamCreate cuStreamSynchronize cuStreamQuery cuEventRecord
+	cuEventCreate cuEventSynchronize cuEventQuery cuCtxSynchronize cuCtxPushCurrent_v2 cuCtxPopCurrent_v2
+	cuCtxSetCurrent cuMemHostRegister_v2 cuMemHostUnregister cuMemAllocHost_v2 cuLaunchKernel
 	cuThreadExchangeStreamCaptureMode cuMemHostGetDevicePointer_v2"
 for call in ${SWAP_CALLS:-$calls}; do
-	for at in ${SWAP_AT:-3 7 13}; do
-		one "$call:$at=${SWAP_ERROR:-out_of_memory}"
+	for plan in ${SWAP_PLANS:-1=out_of_memory 4=unknown}; do
+		one "$call:$plan"
 	done
 done
-check "plans tried with memory moved under them" $planned -ge 30
-note "plans that the program met before it was moved: $early"
+note "$met of $plans plans were met"
+check "plans that failed a call" $met -ge 20
+# Calls that do not come back for a second.
+met=0
+for call in cuCtxSynchronize cuMemUnmap cuMemMap; do
+	rm -f "$PLAN.met"
+	put_plan "$call:1=hang"
+	moved "$call:1=hang" 1
+	[ -s "$PLAN.met" ] && met=$((met + 1)) && note "met: $call:1=hang"
+done
+check "calls that did not come back for a while" $met -ge 2
+end_swapper plan
+SWAPPER_FRONT=
 check_books_empty
 check "the daemon lived through it" "$(daemon_up && echo yes)" = yes
 daemon_stop
@@ -78,8 +103,8 @@ for bound in config limit; do
 	swapper little --request 0.2 --limit 0.9
 	ok little alloc big 100m
 	ok little fill big 1
-	"$B/sluice" park --no-wait little >"$T/little" 2>&1
-	note "park: $(head -n 1 "$T/little")"
+	"$B/sluice" park --no-wait little >"$T/park.out" 2>&1
+	note "park: $(head -n 1 "$T/park.out")"
 	sleep 1
 	contents little "with no host memory ($bound)"
 	check "$bound: nothing is half away" "$(evicted_bytes little)" -le $((16 * MIB))
