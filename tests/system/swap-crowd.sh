@@ -9,38 +9,28 @@ software_only "a GPU for two hundred"
 config 'host_memory: 4GiB'
 daemon_start
 WORKLOADS=${WORKLOADS:-20} EACH=${EACH:-10}
-# A workload of several processes, told the same by one pipe each.
+# A workload of several processes. They look at what they have once somebody opens the pipe for writing.
+mkfifo "$T/go"
 cat >"$T/many" <<'END'
 #!/bin/sh
+# many SWAPPER ANSWERS COUNT PIPE
 i=0
 while [ $i -lt "$3" ]; do
 	i=$((i + 1))
-	(echo "alloc a 4m"; echo "fill a $i"; echo "many m 5 3000"; echo "put m $i"; echo rounds; read -r _; echo checkall; echo exit) <"$2.go" | "$1" >"$2.$i" 2>&1 &
+	{
+		printf '%s\n' "alloc a 4m" "fill a $i" "many m 5 3000" "put m $i" rounds
+		: <"$4"
+		printf '%s\n' checkall exit
+	} | "$1" >"$2.$i" 2>&1 &
 done
 wait
 END
 n=0
 while [ $n -lt "$WORKLOADS" ]; do
 	n=$((n + 1))
-	mkfifo "$T/c$n.go"
-	$RUN --name "c$n" --request 0.04 --limit 0.5 -- sh "$T/many" "$P/swapper" "$T/c$n" "$EACH" </dev/null >"$T/c$n.out" 2>&1 &
+	$RUN --name "c$n" --request 0.04 --limit 0.5 -- sh "$T/many" "$P/swapper" "$T/c$n" "$EACH" "$T/go" >"$T/c$n.out" 2>&1 &
 done
 all=$((WORKLOADS * EACH))
-# A reader that never comes leaves a fifo's opener waiting: one writer for all, kept open.
-n=0
-while [ $n -lt "$WORKLOADS" ]; do
-	n=$((n + 1))
-	(
-		exec >"$T/c$n.go"
-		until [ -e "$T/go" ]; do sleep 0.2; done
-		i=0
-		while [ $i -lt "$EACH" ]; do
-			i=$((i + 1))
-			echo go
-		done
-		sleep 5
-	) &
-done
 ready() { [ "$(cat "$T"/c*.[0-9]* 2>/dev/null | grep -c '"rounds"')" -ge "$1" ]; }
 until_true 60 ready $all || fail "only $(cat "$T"/c*.[0-9]* | grep -c '"rounds"') of $all are ready"
 on_gpu=$(gpu free_bytes)
@@ -51,8 +41,11 @@ while [ $n -lt "$WORKLOADS" ]; do
 done
 all_at() { [ "$("$B/sluice" ps --json | grep -c "\"residency\": *\"$1\"")" = "$WORKLOADS" ]; }
 check "all are parked" "$(until_true 60 all_at parked && echo yes)" = yes
+# Parked is said from the moment on that it is decided.
+is_free() { [ "$(gpu free_bytes)" -ge $((on_gpu + all * 4 * MIB)) ]; }
+until_true 60 is_free
 check "their memory is free" "$(gpu free_bytes)" -ge $((on_gpu + all * 4 * MIB))
-: >"$T/go"
+exec 8>"$T/go"
 n=0
 while [ $n -lt "$WORKLOADS" ]; do
 	n=$((n + 1))
