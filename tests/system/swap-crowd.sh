@@ -49,7 +49,7 @@ exec 8>"$T/go"
 n=0
 while [ $n -lt "$WORKLOADS" ]; do
 	n=$((n + 1))
-	"$B/sluice" resume --no-wait "c$n" >/dev/null 2>&1 || fail "resume c$n"
+	"$B/sluice" resume --no-wait "c$n" >"$T/resume" 2>&1 || fail "resume c$n: $(cat "$T/resume")"
 done
 right() { [ "$(cat "$T"/c*.[0-9]* | grep -c '"checkall","result":"CUDA_SUCCESS","value":0,')" -ge "$1" ]; }
 until_true 60 right $all
