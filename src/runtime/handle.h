@@ -112,8 +112,8 @@ CUmemGenericAllocationHandle sl_handle_add(
  * stays until sl_handle_leave. */
 struct sl_handle *sl_handle_use(
 	CUmemGenericAllocationHandle value, CUmemGenericAllocationHandle *real);
-/* NULL is fine. The last one of a handle of which nothing is left gives back what it is
- * charged. */
+/* NULL is fine. The last one of a handle of which nothing is left gives back what it is charged; where that may be
+ * on the host, inside the control lock. */
 void sl_handle_leave(struct sl_handle *handle);
 /* The handle mapped at address, used, whether it has references or not; or NULL. */
 struct sl_handle *sl_handle_at(uint64_t address);

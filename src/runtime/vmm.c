@@ -202,8 +202,9 @@ SL_EXPORT CUresult cuMemGetAllocationPropertiesFromHandle(
 		*prop = handle->prop;
 	else
 		r = sl_real.cuMemGetAllocationPropertiesFromHandle(prop, real);
-	sl_control_leave();
+	/* Inside: it may be the last of one that a mover would have in its hands otherwise. */
 	sl_handle_leave(handle);
+	sl_control_leave();
 	return r;
 }
 

@@ -23,7 +23,8 @@
 #define ORDERS 60
 #endif
 
-static bool over; /* atomic */
+static bool over;      /* atomic */
+static uint64_t shown; /* atomic: a handle that is about to end */
 static unsigned int checks, made;
 
 struct thing {
@@ -82,6 +83,7 @@ static void end_thing(struct thing *thing, uint64_t *state)
 	} else {
 		bool release_first = next_random(state) % 2;
 
+		__atomic_store_n(&shown, thing->handle, __ATOMIC_RELAXED);
 		if (release_first)
 			CHECK_EQ(cuMemRelease(thing->handle), CUDA_SUCCESS);
 		if (release_first && next_random(state) % 2)
@@ -121,6 +123,20 @@ static void *thread_main(void *arg)
 	return NULL;
 }
 
+/* Others may ask for a handle to its very end. */
+static void *look_main(void *arg)
+{
+	CUmemAllocationProp prop;
+
+	while (!__atomic_load_n(&over, __ATOMIC_RELAXED)) {
+		for (int i = 0; i < 50; i++)
+			(void)cuMemGetAllocationPropertiesFromHandle(
+				&prop, __atomic_load_n(&shown, __ATOMIC_RELAXED));
+		usleep(50);
+	}
+	return arg;
+}
+
 static void order(enum sl_msg_type type, uint64_t bytes, bool abort_it)
 {
 	static uint64_t number;
@@ -138,7 +154,7 @@ static void order(enum sl_msg_type type, uint64_t bytes, bool abort_it)
 static void body_storm(void)
 {
 	uint64_t state = 4711;
-	pthread_t threads[THREADS];
+	pthread_t threads[THREADS], looker;
 	int numbers[THREADS];
 
 	setenv("SLUICE_CHUNK_MOST", "2097152", 1);
@@ -152,6 +168,7 @@ static void body_storm(void)
 		numbers[i] = i;
 		CHECK_EQ(pthread_create(&threads[i], NULL, thread_main, &numbers[i]), 0);
 	}
+	CHECK_EQ(pthread_create(&looker, NULL, look_main, NULL), 0);
 	for (uint32_t i = 0; i < ORDERS; i++) {
 		uint64_t bytes = next_random(&state) % 3
 					 ? next_random(&state) % (64 * SL_MIB)
@@ -172,6 +189,7 @@ static void body_storm(void)
 	__atomic_store_n(&over, true, __ATOMIC_RELAXED);
 	for (int i = 0; i < THREADS; i++)
 		CHECK_EQ(pthread_join(threads[i], NULL), 0);
+	CHECK_EQ(pthread_join(looker, NULL), 0);
 	order(SL_MSG_RESTORE, 0, false);
 	fprintf(stderr, "%u made, %u looked at, %llu MiB out, %llu MiB back\n", made,
 		checks, (unsigned long long)(copy_stub.out_bytes / SL_MIB),
