@@ -349,6 +349,10 @@ static void pool_full(struct swap_world *w)
 	expect(how_many(SL_ACTION_DENY, client(w, b)->id, SL_REASON_WAITED_TOO_LONG) == 1,
 		"B was not denied after the longest wait");
 	expect(client(w, a)->is_open, "A is suspended");
+	person(w, SL_EVENT_WORKLOAD_PARK, a);
+	until(w, 31);
+	expect(how_many(SL_ACTION_REFUSE, 0, SL_REASON_PARK_NO_POOL) == 1,
+		"A is parked without room for it");
 }
 
 /* A kernel that never ends: asked again, less and less often, and then the last resort. */
