@@ -120,6 +120,7 @@ void sl_daemon_configure(struct sl_daemon *daemon)
 	event.config.slack_bytes = daemon->config.host_slack;
 	event.config.turn_max = daemon->config.turn_max;
 	event.config.min_share_pm = daemon->config.min_share;
+	event.config.evict_drain = daemon->config.evict_drain;
 	sl_drive(daemon, &event);
 	if (!sl_log_set_level_name(daemon->log_override ? daemon->log_override
 							: daemon->config.log_level.text))

@@ -260,7 +260,9 @@ static bool has_left(const struct view *view, struct sl_client *client, uint32_t
 	struct sl_client_gpu *gpu = &client->gpus[ordinal];
 
 	/* Nor one that may have all it has on the host. */
-	if (client->peer || client->expected || !gpu->was_listed || client->host_bytes)
+	if (client->peer || client->expected || !gpu->was_listed ||
+		sl_node_client_use(client->daemon->node, client->id, view->gpu)
+			.evicted_bytes)
 		return false;
 	if (!gpu->unlisted_since)
 		gpu->unlisted_since = view->sample->begin;

@@ -172,8 +172,7 @@ void sl_swap_evict(struct sl_daemon *daemon, const struct sl_action *action)
 	if (!client || !begin(daemon, client, action->id, action->evict.gpu,
 			       action->evict.bytes, false))
 		return;
-	/* What the action says is the policy's own figure for it, where nobody configured one. */
-	client->order.drain = daemon->config.evict_drain;
+	client->order.drain = action->evict.drain;
 	client->order.state = SL_ORDER_MAKING;
 	sl_step(D_EVICT_BOOKED);
 	switch (want_host(client, action->evict.bytes, action->evict.gpu)) {

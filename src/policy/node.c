@@ -117,6 +117,7 @@ struct sl_node *sl_node_new(struct sl_arena *arena)
 	node->stop_grace = DEFAULT_STOP_GRACE;
 	node->untakeable_after = DEFAULT_UNTAKEABLE;
 	node->turn_max = SL_TURNS_DEFAULT;
+	node->evict_drain = SL_NODE_DRAIN;
 	node->swap_due = SL_NS_NEVER;
 	node->due = node->told_due = node->stops_due = SL_NS_NEVER;
 	return node;

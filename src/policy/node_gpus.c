@@ -23,6 +23,8 @@ void sl_node_on_config(struct sl_node *node, const struct sl_event *event)
 	node->turn_max =
 		event->config.turn_max ? event->config.turn_max : SL_TURNS_DEFAULT;
 	node->min_share_pm = event->config.min_share_pm;
+	node->evict_drain =
+		event->config.evict_drain ? event->config.evict_drain : SL_NODE_DRAIN;
 	node->swap_dirty = true;
 	node->dirty_mask = UINT32_MAX;
 	node->deadlock_dirty = node->timers_dirty = node->probes_dirty = true;

@@ -362,7 +362,7 @@ sl_ns sl_node_longest_wait(
 				sl_node_turn_of(node, member), node->min_share_pm);
 	}
 	return others ? sl_turns_longest_wait(turns, costs, others, member->cost,
-				patience, SL_NODE_DRAIN)
+				patience, node->evict_drain)
 		      : 0;
 }
 

@@ -20,7 +20,7 @@
 #include "policy/verdicts/turns.h"
 #include "policy/verdicts/victims.h"
 
-/* How long an EVICT may wait for submitted work. */
+/* How long an EVICT may wait for submitted work, where nothing else is configured. */
 #define SL_NODE_DRAIN (2 * SL_S)
 /* A waiting demand is announced once after this long (design.md section 4). */
 #define SL_NODE_NOTE_AFTER (1 * SL_S)
@@ -242,6 +242,7 @@ struct sl_node {
 	uint64_t pool_member_bytes;
 	sl_ns turn_max;
 	uint32_t min_share_pm;
+	sl_ns evict_drain;
 	struct sl_link out;    /* clients with something on the host, or an open order */
 	struct sl_link parked; /* workloads, parked or resuming */
 	uint32_t warms;        /* workloads with a warm_after */

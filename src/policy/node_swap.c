@@ -307,7 +307,7 @@ void sl_node_evict(struct sl_node *node, struct sl_node_client *client, uint32_t
 				   .evict = {.client = client->index.id,
 					   .gpu = gpu,
 					   .bytes = bytes,
-					   .drain = SL_NODE_DRAIN,
+					   .drain = node->evict_drain,
 					   .reason = reason,
 					   .workload = client->member->index.id,
 					   .other = other}});

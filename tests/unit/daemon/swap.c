@@ -71,6 +71,7 @@ static uint64_t order_evict(
 		.id = next_order++,
 		.evict = {.client = holder->peer.client,
 			.bytes = bytes,
+			.drain = 2 * SL_S,
 			.workload = holder->run.workload}};
 
 	sl_swap_evict(&inside->daemon, &action);
@@ -815,6 +816,25 @@ static void back_on_the_same_daemon(void **state)
 	holder_end(inside, &a);
 }
 
+/* exec into a program without CUDA: host memory that nothing is in does not keep the rest booked. */
+static void a_program_without_cuda_keeps_no_files(void **state)
+{
+	struct inside *inside = *state;
+	struct holder a = holder_of(inside, 8 * MIB);
+	uint64_t order = order_evict(inside, &a, 8 * MIB);
+	struct given given = expect_store(inside, &a.peer);
+
+	expect_evict(&a.peer, order, 8 * MIB);
+	send_swapped(&a.peer, order, SL_WIRE_SWAP_REFUSED, 0);
+	inside_until(inside, client_of(inside, &a)->order.state == SL_ORDER_NONE &&
+				     client_of(inside, &a)->gpus[0].was_listed);
+	rig_nvml(&inside->rig, a.peer.pid, 0);
+	sl_closep(&a.peer.fd);
+	inside_until(inside, inside->daemon.hostpool->made_bytes == 0);
+	(void)close(given.fd);
+	holder_end(inside, &a);
+}
+
 /* Who was never told to move anything has nothing on the host, whatever it says. */
 static void nobody_begins_on_the_host(void **state)
 {
@@ -989,6 +1009,7 @@ int main(void)
 		cmocka_unit_test(older_clients_are_never_asked),
 		cmocka_unit_test(lies_end_the_line_and_nothing_else),
 		cmocka_unit_test(back_on_the_same_daemon),
+		cmocka_unit_test(a_program_without_cuda_keeps_no_files),
 		cmocka_unit_test(nobody_begins_on_the_host),
 		cmocka_unit_test(keeps_what_it_names),
 		cmocka_unit_test(false_files),
