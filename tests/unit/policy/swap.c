@@ -168,7 +168,11 @@ static const struct play_row two[] = {
 
 static void test_turns(void **state)
 {
+	struct sl_event drains = SWAP(1000);
 	struct play p;
+	sl_ns bound;
+
+	drains.config.evict_drain = 7 * SL_S;
 
 	(void)state;
 	play_open(&p);
@@ -189,6 +193,10 @@ static void test_turns(void **state)
 	/* Its own turn and the other's, what moving both costs, and a drain. */
 	assert_row_u64("bound known",
 		sl_node_workload(p.node, 1).longest_wait >= 200 * SL_MS, true);
+	bound = sl_node_workload(p.node, 1).longest_wait;
+	(void)play(&p, "longer drains", 230, drains);
+	assert_row_u64("and a longer bound", sl_node_workload(p.node, 1).longest_wait,
+		bound + 5 * SL_S);
 	(void)play(&p, "b's turn", 409, (struct sl_event)TIME);
 	assert_row_u64("b is not moved yet", sl_node_client(p.node, 2).order, 0);
 	(void)play(&p, "is over", 410, (struct sl_event)TIME);
