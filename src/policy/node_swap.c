@@ -299,8 +299,9 @@ static void touch_its(struct sl_node *node, const struct sl_node_client *client)
 void sl_node_evict(struct sl_node *node, struct sl_node_client *client, uint32_t gpu,
 	uint64_t bytes, enum sl_reason reason, uint64_t other, sl_ns idle)
 {
+	/* Nobody can stand at a gate that was open, nor has anything to come back. */
 	if (!client->is_out)
-		client->wants = false; /* nobody can stand at a gate that was open */
+		client->wants = client->comes_back = false;
 	sl_ledger_set_leaving(&node->ledger, &client->holding, gpu,
 		SL_MUTANT(LEAVING_UNCOUNTED, bytes, 0));
 	sl_node_emit(node, (struct sl_action){.type = SL_ACTION_EVICT,
@@ -445,7 +446,7 @@ static void evict_done(struct sl_node *node, struct sl_node_client *client,
 	else if (moved && order->reason == SL_REASON_EVICTED_IDLE)
 		note_of(node, client, order->reason, order, moved, order->idle);
 	if (!client->is_out)
-		client->wants = false; /* its gate is open again */
+		client->wants = client->comes_back = false; /* its gate is open again */
 	if (!refused) {
 		client->refusals = 0;
 		return;

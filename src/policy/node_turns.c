@@ -43,8 +43,10 @@ struct look {
 	uint32_t count, choices;
 };
 
-/* Looks for those who could leave: each costs a walk over all clients. */
-#define CHOICES_MOST 16
+/* Looks for those who could leave: each costs a walk over all clients. Those in vain count a quarter: who cannot be
+ * helped (the pool is full, nobody may leave) is not to keep those behind it from being looked at. */
+#define CHOICES_MOST 64
+#define CHOICE       4
 
 #define for_each_gpu(gpu, mask)                                                      \
 	for (uint32_t gpu##_left_ = (mask), gpu;                                     \
@@ -462,15 +464,20 @@ static enum outcome make_room(
 {
 	struct sl_node *node = look->node;
 	struct chance chance;
+	bool first = !look->choices;
 
 	if (node->now < ripe_at(node, unit)) {
 		node->swap_due = sl_min_u64(node->swap_due, ripe_at(node, unit));
 		return NEVER;
 	}
-	if ((look->blocked & unit->gpus) || look->choices++ >= CHOICES_MOST)
+	if (look->blocked & unit->gpus)
 		return BEHIND;
+	/* Not looked at: that is no help either, so its longest wait and the last resort are as ever. */
+	if (look->choices >= CHOICES_MOST)
+		return NEVER;
 	chance = look_for_leavers(look, unit, place);
-	if (node->contended && look->choices == 1)
+	look->choices += chance.ever ? CHOICE : 1;
+	if (node->contended && first)
 		sl_node_note_long(node);
 	if (!chance.enough) {
 		node->swap_due =

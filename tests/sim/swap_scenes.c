@@ -355,6 +355,29 @@ static void pool_full(struct swap_world *w)
 		"A is parked without room for it");
 }
 
+/* A and B were moved for C: when it ends, B, of higher priority, comes back first, though A waits for longer. */
+static void priority_first(struct swap_world *w)
+{
+	const struct line *back = NULL;
+	uint32_t b, c;
+
+	stage(w, 1, 64 * GIB);
+	(void)enter(w, (struct swap_workload){.size = 10 * GIB});
+	until(w, 2);
+	b = enter(w, (struct swap_workload){.size = 10 * GIB, .priority = 1});
+	until(w, 4);
+	c = enter(w, (struct swap_workload){.size = 10 * GIB, .priority = 5});
+	until(w, 8);
+	expect(!client(w, b)->is_open, "B was not moved for C");
+	swap_remove(w, client(w, c)->workload);
+	until(w, 10);
+	for (uint32_t i = 0; i < count && !back; i++) {
+		if (lines[i].type == SL_ACTION_RESTORE && lines[i].at >= 8 * SL_S)
+			back = &lines[i];
+	}
+	expect(back && back->client == client(w, b)->id, "B did not come back first");
+}
+
 /* A kernel that never ends: asked again, less and less often, and then the last resort. */
 static void undrainable(struct swap_world *w)
 {
@@ -455,6 +478,7 @@ static const struct {
 	{"only what is lacking is evicted", partial},
 	{"park and resume", park},
 	{"a full pool", pool_full},
+	{"higher priority comes back first", priority_first},
 	{"a kernel that does not end", undrainable},
 	{"a process that is stopped", stopped},
 	{"warm", warm},
