@@ -22,7 +22,9 @@
 #define UNIT      (64 * SL_MIB)
 
 /* Less than that is mostly overhead; and what no link is below or above. */
-#define LINK_BYTES_MIN (32 * SL_MIB)
+#define LINK_BYTES_MIN (8 * SL_MIB)
+/* From here on the overhead does not matter much. */
+#define LINK_BYTES_BIG (64 * SL_MIB)
 #define LINK_RATE_MIN  (16 * SL_MIB)
 #define LINK_RATE_MAX  (2048 * SL_GIB)
 
@@ -303,13 +305,15 @@ static void note_short(struct sl_client *client, const struct sl_msg_swapped *ms
 			2 * SL_GIB);
 }
 
-/* A quarter of the way to the new figure. */
-static void note_rate(struct sl_link_rate *rate, uint64_t bytes_s)
+/* A quarter of the way to the new figure; less for a small move, so that small ones count where there are no others. */
+static void note_rate(struct sl_link_rate *rate, uint64_t bytes_s, uint64_t moved_bytes)
 {
+	uint64_t part = moved_bytes < LINK_BYTES_BIG ? 16 : 4;
+
 	if (!rate->measured)
 		rate->measured = bytes_s;
 	else
-		rate->measured = rate->measured - rate->measured / 4 + bytes_s / 4;
+		rate->measured = rate->measured - rate->measured / part + bytes_s / part;
 }
 
 static bool is_news(const struct sl_link_rate *rate)
@@ -364,8 +368,9 @@ static void learn_rate(struct sl_client *client, const struct sl_msg_swapped *ms
 		return;
 	note_rate(rate,
 		sl_max_u64(LINK_RATE_MIN,
-			sl_min_u64(LINK_RATE_MAX, (uint64_t)((double)msg->moved_bytes *
-							     1e6 / (double)us))));
+			sl_min_u64(LINK_RATE_MAX,
+				(uint64_t)((double)msg->moved_bytes * 1e6 / (double)us))),
+		msg->moved_bytes);
 	if (!is_news(rate))
 		return;
 	rate->told = rate->measured;
