@@ -22,7 +22,10 @@ launch_swapper() {
 }
 swapper() {
 	launch_swapper "$@"
-	until_true 20 grep -q start "$T/$1" || fail "$1 does not start: $(cat "$T/$1.err")"
+	until_true 20 grep -q start "$T/$1" && return
+	fail "$1 does not start: $(cat "$T/$1.err")"
+	# Nobody would read what it is told: opening its pipe waits for ever.
+	finish
 }
 pid_of() { eval "echo \$PID_$1"; }
 # Answers to what was asked in order; those of `later` are apart.
