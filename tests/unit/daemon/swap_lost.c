@@ -1,0 +1,232 @@
+/* Lines that are lost and found, and daemons that end, while memory is on the host. */
+#include "moving.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "daemon/hostmem.h"
+#include "daemon/hostpool.h"
+
+static void report(struct rig_peer *peer, uint64_t backing)
+{
+	union sl_msg msg;
+
+	sl_wire_init(&msg, SL_MSG_REPORT);
+	msg.report.backing_bytes = backing;
+	rig_send(peer, &msg);
+}
+
+static void reported(struct rig_peer *peer)
+{
+	union sl_msg msg;
+
+	sl_wire_init(&msg, SL_MSG_REPORTED);
+	rig_send(peer, &msg);
+}
+
+static void come_back(struct inside *inside, struct holder *holder)
+{
+	uint64_t epoch = holder->peer.epoch;
+
+	rig_reconnect(&inside->rig, &holder->peer);
+	rig_join_as(&holder->peer, &holder->run, epoch);
+}
+
+static struct given evicted_once(
+	struct inside *inside, struct holder *holder, uint64_t bytes)
+{
+	uint64_t order = order_evict(inside, holder, bytes), before = causes(inside);
+	struct given given = expect_store(inside, &holder->peer);
+
+	expect_evict(&holder->peer, order, bytes);
+	send_swapped(&holder->peer, order, SL_WIRE_SWAP_OK, bytes);
+	inside_until(inside, causes(inside) == before + 1);
+	return given;
+}
+
+/* A line that breaks while the daemon lives: it is moved and brought back as before. */
+static void back_on_the_same_daemon(void **state)
+{
+	struct inside *inside = *state;
+	struct holder a = holder_of(inside, 8 * MIB);
+	struct given given = evicted_once(inside, &a, 8 * MIB);
+	union sl_msg msg;
+
+	come_back(inside, &a);
+	report(&a.peer, 8 * MIB);
+	send_held(&a.peer, &given);
+	sl_wire_init(&msg, SL_MSG_EVICTED);
+	msg.evicted.evicted_bytes = 8 * MIB;
+	rig_send(&a.peer, &msg);
+	reported(&a.peer);
+	inside_until(inside, client_of(inside, &a)->state == SL_CLIENT_LIVE);
+	sl_wire_init(&msg, SL_MSG_WANT);
+	msg.want.wants = 1;
+	rig_send(&a.peer, &msg);
+	rig_expect(&a.peer, SL_MSG_RESTORE, &msg);
+	(void)close(given.fd);
+	holder_end(inside, &a);
+}
+
+/* exec into a program without CUDA: host memory that nothing is in does not keep the rest booked. */
+static void a_program_without_cuda_keeps_no_files(void **state)
+{
+	struct inside *inside = *state;
+	struct holder a = holder_of(inside, 8 * MIB);
+	uint64_t order = order_evict(inside, &a, 8 * MIB);
+	struct given given = expect_store(inside, &a.peer);
+
+	expect_evict(&a.peer, order, 8 * MIB);
+	send_swapped(&a.peer, order, SL_WIRE_SWAP_REFUSED, 0);
+	inside_until(inside, client_of(inside, &a)->order.state == SL_ORDER_NONE &&
+				     client_of(inside, &a)->gpus[0].was_listed);
+	rig_nvml(&inside->rig, a.peer.pid, 0);
+	sl_closep(&a.peer.fd);
+	inside_until(inside, inside->daemon.hostpool->made_bytes == 0);
+	(void)close(given.fd);
+	holder_end(inside, &a);
+}
+
+/* Who was never told to move anything has nothing on the host, whatever it says. */
+static void nobody_begins_on_the_host(void **state)
+{
+	struct inside *inside = *state;
+	struct holder a = {.run = rig_run(&inside->rig, 64 * MIB, 2 * RIG_GIB)};
+	struct given made = {.number = 1, .bytes = 8 * MIB};
+	union sl_msg msg;
+
+	made.fd = memfd_create("x", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	assert_int_equal(fallocate(made.fd, 0, 0, (off_t)made.bytes), 0);
+	assert_int_equal(fcntl(made.fd, F_ADD_SEALS, SL_HOSTMEM_SEALS), 0);
+	for (int lie = 0; lie < 2; lie++) {
+		a.peer = rig_peer(&inside->rig);
+		rig_join_as(&a.peer, &a.run, 1);
+		report(&a.peer, 64 * MIB);
+		sl_wire_init(&msg, SL_MSG_EVICTED);
+		msg.evicted.evicted_bytes = 64 * MIB;
+		if (lie)
+			send_held(&a.peer, &made);
+		else
+			rig_send(&a.peer, &msg);
+		expect_rejected(inside, &a.peer, lie ? "STORE_HELD" : "EVICTED");
+		rig_peer_end(&a.peer);
+	}
+	assert_true(inside->daemon.hostpool->made_bytes == 0);
+	(void)close(made.fd);
+	rig_peer_end(&a.run);
+}
+
+static void keeps_what_it_names(void **state)
+{
+	struct inside *inside = *state;
+	struct holder a = holder_of(inside, 8 * MIB);
+	struct given given = evicted_once(inside, &a, 8 * MIB);
+	union sl_msg msg;
+	char *map;
+
+	map = mmap(NULL, given.bytes, PROT_READ | PROT_WRITE, MAP_SHARED, given.fd, 0);
+	assert_ptr_not_equal(map, MAP_FAILED);
+	memset(map, 7, given.bytes);
+	come_back(inside, &a);
+	report(&a.peer, 8 * MIB);
+	send_held(&a.peer, &given);
+	sl_wire_init(&msg, SL_MSG_EVICTED);
+	msg.evicted.evicted_bytes = 8 * MIB;
+	rig_send(&a.peer, &msg);
+	reported(&a.peer);
+	inside_until(inside, client_of(inside, &a)->state == SL_CLIENT_LIVE);
+	assert_true(client_of(inside, &a)->host_bytes == given.bytes);
+	/* Not named, it may be mapped nevertheless: it counts no more, and keeps what is in it. */
+	come_back(inside, &a);
+	report(&a.peer, 8 * MIB);
+	reported(&a.peer);
+	inside_until(inside, client_of(inside, &a)->host_bytes == 0);
+	for (int i = 0; i < 50; i++) {
+		inside_turn(inside);
+		usleep(1000);
+	}
+	assert_int_equal(map[0], 7);
+	(void)munmap(map, given.bytes);
+	(void)close(given.fd);
+	holder_end(inside, &a);
+}
+
+/* A daemon that ends, in whatever way, leaves to the living what is theirs. */
+static void outlives_a_daemon_that_ends(void **state)
+{
+	static struct inside own;
+	struct inside *before = *state;
+	struct holder a;
+	struct given given;
+	char *map;
+
+	inside_fini(before);
+	inside_init(&own, "driver_reserve: 1GiB\nresolvers: wait\nhost_memory: 512MiB\n");
+	a = holder_of(&own, 8 * MIB);
+	given = evicted_once(&own, &a, 8 * MIB);
+	map = mmap(NULL, given.bytes, PROT_READ | PROT_WRITE, MAP_SHARED, given.fd, 0);
+	assert_ptr_not_equal(map, MAP_FAILED);
+	memset(map, 7, given.bytes);
+	inside_fini(&own);
+	assert_int_equal(map[0], 7);
+	assert_int_equal(map[given.bytes - 1], 7);
+	(void)munmap(map, given.bytes);
+	(void)close(given.fd);
+	rig_peer_end(&a.peer);
+	rig_peer_end(&a.run);
+	(void)setup(state);
+}
+
+/* What it says to have held, and is not what it was given. */
+static void false_files(void **state)
+{
+	struct inside *inside = *state;
+	struct holder a = holder_of(inside, 8 * MIB), b = holder_of(inside, 8 * MIB);
+	struct given mine = evicted_once(inside, &a, 8 * MIB);
+	struct given others = evicted_once(inside, &b, 8 * MIB);
+	struct given plain = {.number = 1, .bytes = 8 * MIB};
+	struct given rows[4];
+
+	plain.fd = memfd_create("x", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	assert_int_equal(ftruncate(plain.fd, (off_t)plain.bytes), 0);
+	rows[0] = others; /* of another, under a number of its own */
+	rows[0].number = mine.number;
+	rows[1] = mine; /* never given */
+	rows[1].number = 77;
+	rows[2] = plain; /* not sealed */
+	rows[3] = mine;
+	rows[3].bytes = 4 * MIB;
+	for (size_t i = 0; i < SL_ARRAY_LEN(rows); i++) {
+		come_back(inside, &a);
+		report(&a.peer, 8 * MIB);
+		send_held(&a.peer, &rows[i]);
+		expect_rejected(inside, &a.peer, "STORE_HELD");
+	}
+	assert_true(client_of(inside, &b)->host_bytes == others.bytes);
+	assert_true(inside->daemon.hostpool->files == 2);
+	(void)close(mine.fd);
+	(void)close(others.fd);
+	(void)close(plain.fd);
+	holder_end(inside, &a);
+	holder_end(inside, &b);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(back_on_the_same_daemon),
+		cmocka_unit_test(a_program_without_cuda_keeps_no_files),
+		cmocka_unit_test(nobody_begins_on_the_host),
+		cmocka_unit_test(keeps_what_it_names),
+		cmocka_unit_test(false_files),
+		cmocka_unit_test(outlives_a_daemon_that_ends),
+	};
+
+	return cmocka_run_group_tests(tests, moving_setup, moving_teardown);
+}
