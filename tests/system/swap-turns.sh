@@ -22,6 +22,8 @@ script() {
 for who in 100 200 300; do
 	script $who >"$T/script.$who"
 	digest_alone "$T/script.$who" >"$T/alone.$who"
+done
+for who in 100 200 300; do
 	$RUN --name "w$who" --request 0.2 --limit 1.0 -- "$P/swapper" <"$T/script.$who" >"$T/out.$who" 2>"$T/err.$who" &
 	eval "pid_$who=$!"
 done
