@@ -180,7 +180,7 @@ static void outlives_a_daemon_that_ends(void **state)
 	(void)close(given.fd);
 	rig_peer_end(&a.peer);
 	rig_peer_end(&a.run);
-	(void)setup(state);
+	(void)moving_setup(state);
 }
 
 /* What it says to have held, and is not what it was given. */
