@@ -9,6 +9,10 @@
 #include "policy/mutant.h"
 #include "policy/node_state.h"
 
+/* Refusals without a break, the first three within a second: whoever waits for its memory is refused, or helped by
+ * the next resolver, as if it had none. */
+#define UNWILLING_AFTER 4
+
 /* --- sets --- */
 
 /* Where it has something that could be moved, or asks for something. */
@@ -431,6 +435,7 @@ static struct sl_evict_candidate candidate_of(const struct sl_node *node,
 		.suspended = client->is_out && !client->returns,
 		.proven = sl_node_is_proven(client),
 		.promoted = member->promoted,
+		.unwilling = client->refusals >= UNWILLING_AFTER,
 		.idle = sl_node_settled_idle(node, client),
 		.idle_enough = part,
 		.first_part_left = sl_sub_sat(sl_node_later(since, part), node->now),

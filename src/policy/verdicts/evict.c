@@ -172,6 +172,8 @@ static bool choose(struct sl_evict_candidate candidate[], uint32_t count,
 
 		if (may_be_taken(&candidate[i], ask, &burst_only) > until)
 			continue;
+		if (until && candidate[i].unwilling)
+			continue;
 		/* All of it may be taken once its turn is over, too. */
 		burst_only &= until < candidate[i].turn_left ||
 			      candidate[i].priority > ask->priority;

@@ -29,7 +29,9 @@ struct sl_evict_candidate {
 	int32_t priority;
 	bool suspended, proven;
 	bool promoted; /* in a turn that no priority ends */
-	sl_ns idle;    /* 0: busy, or not known */
+	/* It refused several times without a break: it is asked again, but nobody waits for it. */
+	bool unwilling;
+	sl_ns idle; /* 0: busy, or not known */
 	sl_ns idle_enough;
 	sl_ns first_part_left, turn_left, refused_left; /* 0: over */
 	uint64_t take_bytes;                            /* out: 0: none */
