@@ -1,155 +1,12 @@
 /*
  * swap_scenes - see the header
- *
- * Each play sets a machine of round numbers, so that what must come out can be worked out by head: 15 GiB
- * to share, a link of 100 GiB/s both ways. Moving 10 GiB out and back thus costs 200 ms, and a turn
- * is 2 s. Nothing in them is left to chance.
  */
 #include "swap_scenes.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
-#include <string.h>
 
-#define GIB  SL_GIB
-#define LINK (100 * GIB)
-
-struct line { /* of what was ordered */
-	sl_ns at;
-	enum sl_action_type type;
-	uint64_t client, bytes, reason;
-};
-
-static struct line lines[4000];
-static uint32_t count;
-static char wrong[400];
-
-static void watch(struct swap_world *w, const struct sl_action *a)
-{
-	struct line l = {.at = w->now - 1 * SL_S, .type = a->type};
-
-	switch (a->type) {
-	case SL_ACTION_EVICT:
-		l.client = a->evict.client;
-		l.bytes = a->evict.bytes;
-		break;
-	case SL_ACTION_RESTORE:
-		l.client = a->restore.client;
-		l.bytes = a->restore.bytes;
-		break;
-	case SL_ACTION_DENY:
-		l.client = a->deny.client;
-		l.bytes = a->deny.bytes;
-		l.reason = a->deny.reason;
-		break;
-	case SL_ACTION_NOTE: l.reason = a->note.reason; break;
-	case SL_ACTION_REFUSE: l.reason = a->refuse.reason; break;
-	case SL_ACTION_SET_DONE: break;
-	default: return;
-	}
-	if (count < SL_ARRAY_LEN(lines))
-		lines[count++] = l;
-}
-
-static void SL_PRINTF(2, 3) expect(bool holds, const char *format, ...)
-{
-	va_list args;
-
-	if (holds || wrong[0])
-		return;
-	va_start(args, format);
-	(void)vsnprintf(wrong, sizeof(wrong), format, args);
-	va_end(args);
-}
-
-static uint32_t how_many(enum sl_action_type type, uint64_t client, uint64_t reason)
-{
-	uint32_t n = 0;
-
-	for (uint32_t i = 0; i < count; i++)
-		n += lines[i].type == type && (!client || lines[i].client == client) &&
-		     (!reason || lines[i].reason == reason);
-	return n;
-}
-
-/* The first of this type at or after the nth line; NULL: none. */
-static const struct line *first_of(enum sl_action_type type, uint64_t client)
-{
-	for (uint32_t i = 0; i < count; i++) {
-		if (lines[i].type == type && (!client || lines[i].client == client))
-			return &lines[i];
-	}
-	return NULL;
-}
-
-/* --- the stage --- */
-
-static void stage(struct swap_world *w, uint32_t gpus, uint64_t pool)
-{
-	swap_world_init(w, 7);
-	count = 0;
-	w->watch = watch;
-	w->gpus = gpus;
-	for (uint32_t gpu = 0; gpu < gpus; gpu++) {
-		w->capacity[gpu] = 16 * GIB; /* of which a sixteenth is kept */
-		w->link_out[gpu] = w->link_in[gpu] = LINK;
-	}
-	w->pool = pool;
-	w->config = (struct sl_event){.type = SL_EVENT_CONFIG,
-		.config = {.wait_max = 20 * SL_S,
-			.head_pass = SL_S,
-			.idle_wait = SL_S,
-			.recover_wait = 2 * SL_S,
-			.pool_bytes = pool,
-			.slack_bytes = 64 * SL_MIB,
-			.chain = SL_CHAIN(SL_RESOLVER_SWAP, SL_RESOLVER_WAIT, 0),
-			.untakeable_after = 30 * SL_S}};
-	swap_world_script(w);
-	w->rules.quiet = true;
-}
-
-/* A workload of one process; returns the slot of both. */
-static uint32_t enter(struct swap_world *w, struct swap_workload wl)
-{
-	uint32_t at;
-
-	wl.limit = UINT64_MAX;
-	if (!wl.piece)
-		wl.piece = 10 * SL_MS;
-	at = swap_world_workload(w, wl);
-	return swap_world_client(w, at);
-}
-
-static struct swap_client *client(struct swap_world *w, uint32_t slot)
-{
-	return &w->client[slot];
-}
-
-static double share(struct swap_world *w, uint32_t slot, sl_ns since_open, sl_ns span)
-{
-	return (double)(swap_open(w, client(w, slot)) - since_open) / (double)span;
-}
-
-/* So many seconds after the beginning. */
-static bool until(struct swap_world *w, double seconds)
-{
-	return swap_world_until(w, 1 * SL_S + (sl_ns)(seconds * 1e9));
-}
-
-static struct sl_node_workload_view view(struct swap_world *w, uint32_t slot)
-{
-	return sl_node_workload(w->node, w->workload[client(w, slot)->workload].id);
-}
-
-static void person(struct swap_world *w, enum sl_event_type type, uint32_t slot)
-{
-	/* The workload is the first field of each. */
-	struct sl_event e = {.type = type,
-		.workload_park = {.workload = w->workload[client(w, slot)->workload].id}};
-
-	swap_step(w, e);
-}
+#include "swap_stage.h"
 
 /* --- the plays --- */
 
@@ -174,10 +31,10 @@ static void equal_turns(struct swap_world *w)
 			how_many(SL_ACTION_RESTORE, 0, 0) <= 55,
 		"%u restores in 110 s of turns of 2 s",
 		how_many(SL_ACTION_RESTORE, 0, 0));
-	for (uint32_t i = 0; i < count; i++)
-		expect(lines[i].type != SL_ACTION_EVICT || lines[i].bytes <= 5 * GIB,
+	for (uint32_t i = 0; i < played_count; i++)
+		expect(played[i].type != SL_ACTION_EVICT || played[i].bytes <= 5 * GIB,
 			"%" PRIu64 " bytes are evicted, 5 GiB were lacking",
-			lines[i].bytes);
+			played[i].bytes);
 	expect(!how_many(SL_ACTION_DENY, 0, 0), "somebody was denied");
 }
 
@@ -280,7 +137,7 @@ static void four_models(struct swap_world *w)
 /* 1 GiB is lacking, 1 GiB goes. */
 static void partial(struct swap_world *w)
 {
-	const struct line *l;
+	const struct played *l;
 	uint32_t a;
 
 	stage(w, 1, 64 * GIB);
@@ -358,7 +215,7 @@ static void pool_full(struct swap_world *w)
 /* A and B were moved for C: when it ends, B, of higher priority, comes back first, though A waits for longer. */
 static void priority_first(struct swap_world *w)
 {
-	const struct line *back = NULL;
+	const struct played *back = NULL;
 	uint32_t b, c;
 
 	stage(w, 1, 64 * GIB);
@@ -371,9 +228,9 @@ static void priority_first(struct swap_world *w)
 	expect(!client(w, b)->is_open, "B was not moved for C");
 	swap_remove(w, client(w, c)->workload);
 	until(w, 10);
-	for (uint32_t i = 0; i < count && !back; i++) {
-		if (lines[i].type == SL_ACTION_RESTORE && lines[i].at >= 8 * SL_S)
-			back = &lines[i];
+	for (uint32_t i = 0; i < played_count && !back; i++) {
+		if (played[i].type == SL_ACTION_RESTORE && played[i].at >= 8 * SL_S)
+			back = &played[i];
 	}
 	expect(back && back->client == client(w, b)->id, "B did not come back first");
 }
@@ -381,7 +238,7 @@ static void priority_first(struct swap_world *w)
 /* A kernel that never ends: asked again, less and less often, and then the last resort. */
 static void undrainable(struct swap_world *w)
 {
-	const struct line *denied;
+	const struct played *denied;
 	uint32_t a, b, asked;
 
 	stage(w, 1, 64 * GIB);
@@ -402,7 +259,7 @@ static void undrainable(struct swap_world *w)
 /* A process that is stopped answers no order: nobody counts on it, and the last resort comes as ever. */
 static void stopped(struct swap_world *w)
 {
-	const struct line *denied;
+	const struct played *denied;
 	uint32_t a, b;
 
 	stage(w, 1, 64 * GIB);
@@ -466,10 +323,7 @@ static void joined(struct swap_world *w)
 			share(w, slot[i], open0[i], 200 * SL_S));
 }
 
-static const struct {
-	const char *name;
-	void (*play)(struct swap_world *world);
-} plays[] = {
+static const struct swap_play plays[] = {
 	{"two equal models take turns", equal_turns},
 	{"shares follow requests", weights},
 	{"inference over training", inference},
@@ -483,37 +337,48 @@ static const struct {
 	{"a process that is stopped", stopped},
 	{"warm", warm},
 	{"a workload on two GPUs", joined},
+	{0},
 };
 
 static void print_lines(void)
 {
-	for (uint32_t i = 0; i < count && i < 60; i++)
+	for (uint32_t i = 0; i < played_count && i < 60; i++)
 		printf("  %10.3f s  %-8s client %" PRIu64 " %" PRIu64 " MiB %s\n",
-			(double)lines[i].at / 1e9, sl_action_name(lines[i].type),
-			lines[i].client, (uint64_t)(lines[i].bytes / SL_MIB),
-			lines[i].reason ? sl_reason_name((uint32_t)lines[i].reason) : "");
+			(double)played[i].at / 1e9, sl_action_name(played[i].type),
+			played[i].client, (uint64_t)(played[i].bytes / SL_MIB),
+			played[i].reason ? sl_reason_name((uint32_t)played[i].reason)
+					 : "");
+}
+
+/* One of them; false: it came out otherwise. */
+static bool run(struct swap_world *w, const struct swap_play *play, bool quiet)
+{
+	wrong[0] = '\0';
+	play->play(w);
+	expect(!w->failed[0], "%s", w->failed);
+	if (wrong[0] && !quiet) {
+		print_lines();
+		sl_trace_print(&w->trace, stdout);
+		swap_rules_print(&w->rules, stdout);
+	}
+	if (!quiet || wrong[0])
+		printf("swap scene '%s': %s\n", play->name,
+			wrong[0] ? wrong : "as expected");
+	swap_world_fini(w);
+	return !wrong[0];
 }
 
 bool swap_scenes_run(struct swap_world *w, bool quiet)
 {
+	const struct swap_play *const more[] = {plays, swap_plays_more_a};
 	bool all = true;
 
-	for (uint32_t i = 0; i < SL_ARRAY_LEN(plays); i++) {
-		wrong[0] = '\0';
-		plays[i].play(w);
-		expect(!w->failed[0], "%s", w->failed);
-		if (wrong[0] && !quiet) {
-			print_lines();
-			sl_trace_print(&w->trace, stdout);
-			swap_rules_print(&w->rules, stdout);
+	for (uint32_t i = 0; i < SL_ARRAY_LEN(more); i++) {
+		for (const struct swap_play *play = more[i]; play->name; play++) {
+			all &= run(w, play, quiet);
+			if (!all && quiet)
+				return false;
 		}
-		if (!quiet || wrong[0])
-			printf("swap scene '%s': %s\n", plays[i].name,
-				wrong[0] ? wrong : "as expected");
-		all &= !wrong[0];
-		swap_world_fini(w);
-		if (!all && quiet)
-			break;
 	}
 	return all;
 }
