@@ -111,9 +111,33 @@ static void asks_too_much(struct swap_world *w)
 	expect(client(w, a)->is_open && !client(w, a)->evicted[0], "A is not back");
 }
 
+/*
+ * A and B take turns, and one of them always waits on the host. C, of higher priority, is before who waits: it has
+ * its memory as soon as what is lacking has been moved, a piece of work and 100 ms, and stays.
+ */
+static void priority_before_turns(struct swap_world *w)
+{
+	uint32_t c;
+	sl_ns open0;
+
+	stage(w, 1, 64 * GIB);
+	(void)enter(w, (struct swap_workload){.size = 10 * GIB});
+	(void)enter(w, (struct swap_workload){.size = 10 * GIB});
+	until(w, 10);
+	expect(next_turn(w), "nobody takes turns");
+	swap_world_until(w, w->now + 500 * SL_MS);
+	c = enter(w, (struct swap_workload){.size = 10 * GIB, .priority = 5});
+	swap_world_until(w, w->now + 250 * SL_MS);
+	expect(client(w, c)->resident[0] == 10 * GIB, "C waits behind those below it");
+	open0 = swap_open(w, client(w, c));
+	swap_world_until(w, w->now + 4 * SL_S);
+	expect(share(w, c, open0, 4 * SL_S) > 0.99, "C was moved for those below it");
+}
+
 const struct swap_play swap_plays_more_a[] = {
 	{"waiting comes before moving others", wait_first},
 	{"what is kept for who comes back", kept},
 	{"asking for what never fits", asks_too_much},
+	{"higher priority is before those that wait", priority_before_turns},
 	{0},
 };
