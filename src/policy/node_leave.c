@@ -345,7 +345,7 @@ sl_ns sl_node_longest_wait(
 {
 	const struct sl_node_sets *sets = sl_node_sets(node);
 	uint32_t set = set_of(sets, member), others = 0;
-	sl_ns turns = 0, costs = 0, patience = 0;
+	sl_ns turns = 0, costs = 0, patience = 0, before = 0;
 
 	if (!member->cost || member->parked || !sl_node_swaps(node) ||
 		all_fit(node, sets, set))
@@ -365,8 +365,12 @@ sl_ns sl_node_longest_wait(
 			patience = sl_turns_patience(
 				sl_node_turn_of(node, member), node->min_share_pm);
 	}
-	return others ? sl_turns_longest_wait(turns, costs, others, member->cost,
-				patience, node->evict_drain)
+	/* Behind `wait` in the chain nobody is moved for it before. */
+	if (!sl_node_swaps_at_once(node))
+		before = member->wait_max ? member->wait_max : node->wait_max;
+	return others ? sl_node_later(before,
+				sl_turns_longest_wait(turns, costs, others, member->cost,
+					patience, node->evict_drain))
 		      : 0;
 }
 
