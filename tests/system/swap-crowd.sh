@@ -41,10 +41,10 @@ while [ $n -lt "$WORKLOADS" ]; do
 done
 all_at() { [ "$("$B/sluice" ps --json | grep -c "\"residency\": *\"$1\"")" = "$WORKLOADS" ]; }
 check "all are parked" "$(until_true 60 all_at parked && echo yes)" = yes
-# Parked is said from the moment on that it is decided.
-is_free() { [ "$(gpu free_bytes)" -ge $((on_gpu + all * 4 * MIB)) ]; }
+# Parked is said from the moment on that it is decided. Each has a region of 4 MiB and a slab of 2.
+is_free() { [ "$(gpu free_bytes)" -ge $((on_gpu + all * 6 * MIB)) ]; }
 until_true 60 is_free
-check "their memory is free" "$(gpu free_bytes)" -ge $((on_gpu + all * 4 * MIB))
+check "their memory is free" "$(gpu free_bytes)" -ge $((on_gpu + all * 6 * MIB))
 exec 8>"$T/go"
 n=0
 while [ $n -lt "$WORKLOADS" ]; do
