@@ -21,6 +21,7 @@ checked() {
 	check "$1: promtool has nothing to say ($(wc -l <"$T/m") lines)" "$?-$(cat "$T/promtool")" = "0-"
 }
 
+config 'resolvers: wait'
 config "metrics: \"$A\""
 config 'measure_interval: 100ms'
 daemon_start

@@ -95,8 +95,8 @@ if [ -n "${SWAP_SEED-}" ]; then
 	trial seed "$SWAP_SEED" "${SWAP_ROUNDS:-6}" ${SWAP_OPTIONS-}
 else
 	trial slow 1 2 --pause-ms 60
-	trial quick 2 2 --pause-ms 5
-	trial lost 3 2 --pause-ms 20 --lose 8
-	trial stingy 4 2 --pause-ms 20 --stingy 1
+	trial quick 2 2 --pause-ms 25
+	trial lost 3 2 --pause-ms 40 --lose 40
+	trial stingy 4 2 --pause-ms 40 --stingy 1
 fi
 finish
