@@ -87,6 +87,7 @@ for call in cuCtxSynchronize cuMemUnmap cuMemMap; do
 done
 check "calls that did not come back for a while" $met -ge 2
 end_swapper plan
+# shellcheck disable=SC2034 # swap-lib.sh reads it
 SWAPPER_FRONT=
 check_books_empty
 check "the daemon lived through it" "$(daemon_up && echo yes)" = yes
@@ -99,6 +100,7 @@ for bound in config limit; do
 	# Files of a process can be no larger than this: memory files are meant, too.
 	[ $bound = limit ] && DAEMON_FRONT="prlimit --fsize=8388608"
 	daemon_start
+	# shellcheck disable=SC2034 # lib.sh reads it
 	DAEMON_FRONT=
 	swapper little --request 0.2 --limit 0.9
 	ok little alloc big 100m

@@ -115,6 +115,7 @@ check_books_empty
 for signal in INT TERM; do
 	SWAPPER_FRONT="env --default-signal=INT"
 	swapper "ends_$signal" --request 0.1 --limit 0.5
+	# shellcheck disable=SC2034 # swap-lib.sh reads it
 	SWAPPER_FRONT=
 	ok "ends_$signal" alloc big 20m
 	ok "ends_$signal" fill big 1

@@ -4,6 +4,7 @@
 # `swapper NAME OPTIONS...` starts tests/programs/swapper under Sluice as the workload NAME; `tell`, `ok`, `is`
 # and `refused` give it commands, one after the other; `later` gives it one that is answered when it can be.
 # `park`, `resume` and `settled` see to where its memory is.
+# shellcheck disable=SC2034 # for the tests
 MIB=1048576
 # With what programs are started: words for SWAPPER_FRONT stand before `sluice run` (a fault plan, a limit).
 SWAPPER_PATIENCE=${SWAPPER_PATIENCE:-40}

@@ -10,6 +10,7 @@ export BOX="--gpus 1 --memory 1GiB --context 8MiB --module 1MiB"
 software_only "a daemon that stands in for sluiced"
 export SLUICE_WORKLOAD=00112233445566778899aabbccddeeff
 # In place of `sluice run`: the library by hand.
+# shellcheck disable=SC2034 # swap-lib.sh reads it
 RUN="env LD_PRELOAD=${SLUICE_LIBRARY:-$B/libsluice.so} SLUICE_SOCKET=$T/g sh $T/front"
 cat >"$T/front" <<'END'
 while [ "$1" != -- ]; do shift; done
@@ -81,6 +82,7 @@ trial() {
 	contents "$trial_name" "at the end"
 	for query in big small mine; do
 		eval "value=\$before_$query"
+		# shellcheck disable=SC2154 # by eval
 		is "$trial_name: the driver says of $query what it said before" "$value" "$trial_name" query $query
 	done
 	ok "$trial_name" free more1

@@ -13,6 +13,7 @@ daemon_start
 # snoop WHAT OPTIONS...: FOUND, OPENED, LOOKED.
 snoop() {
 	"$P/snoop" --seed 4711 "$@" >"$T/snoop" 2>"$T/snoop.err"
+	# shellcheck disable=SC2034 # both are read by what calls it
 	FOUND=$(json -l event=end found <"$T/snoop") OPENED=$(json -l event=end opened <"$T/snoop")
 	LOOKED=$(json -l event=end looked_bytes <"$T/snoop")
 }

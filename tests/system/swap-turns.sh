@@ -86,7 +86,7 @@ later waits checkall
 ok waits info
 ok waits query a
 sleep 0.5
-check "without a daemon it waits" "$(late waits 1 && echo done)" = ""
+check "without a daemon it waits" "$(late waits 1 && echo "done")" = ""
 daemon_start
 settled waits parked
 until_true 10 evicted_at_least waits $((60 * MIB))
