@@ -31,6 +31,7 @@ extern char wrong[400]; /* what was expected and did not hold, the first of it *
 /* More plays, by file; each ends with one that has no name. */
 extern const struct swap_play swap_plays_more_a[];
 extern const struct swap_play swap_plays_more_b[];
+extern const struct swap_play swap_plays_more_c[];
 
 void stage(struct swap_world *w, uint32_t gpus, uint64_t pool);
 /* A workload of one process; returns the slot of both. */

@@ -1,0 +1,63 @@
+/*
+ * swap_scenes_more_c - plays of who comes first, and of what is left to him
+ *
+ * 15 GiB are to be shared in each.
+ */
+#include "swap_stage.h"
+
+#include <inttypes.h>
+
+/* A is too large beside C and waits for room; B, resumed later, would fit and stays behind it. */
+static void resumed_in_order(struct swap_world *w)
+{
+	uint32_t a, b, c;
+
+	stage(w, 1, 64 * GIB);
+	a = enter(w, (struct swap_workload){.request = 10 * GIB, .size = 10 * GIB});
+	b = enter(w, (struct swap_workload){.request = 4 * GIB, .size = 4 * GIB});
+	until(w, 5);
+	person(w, SL_EVENT_WORKLOAD_PARK, a);
+	person(w, SL_EVENT_WORKLOAD_PARK, b);
+	until(w, 6);
+	c = enter(w, (struct swap_workload){.request = 9 * GIB, .size = 9 * GIB});
+	until(w, 8);
+	person(w, SL_EVENT_WORKLOAD_RESUME, a);
+	until(w, 9);
+	person(w, SL_EVENT_WORKLOAD_RESUME, b);
+	until(w, 11);
+	expect(view(w, a).residency == SL_RESIDENCY_RESUMING &&
+			view(w, b).residency == SL_RESIDENCY_RESUMING,
+		"beside C: A is in state %u, B in state %u",
+		(unsigned)view(w, a).residency, (unsigned)view(w, b).residency);
+	swap_remove(w, client(w, c)->workload);
+	until(w, 13);
+	expect(view(w, a).residency == SL_RESIDENCY_BOUND &&
+			view(w, b).residency == SL_RESIDENCY_BOUND,
+		"after C: A is in state %u, B in state %u",
+		(unsigned)view(w, a).residency, (unsigned)view(w, b).residency);
+}
+
+/* A has given 5 of its 10 GiB and waits for them; C, behind it in the order, gets nothing of the other 5. */
+static void kept_by_the_first(struct swap_world *w)
+{
+	uint32_t a, before;
+
+	stage(w, 1, 64 * GIB);
+	a = enter(w, (struct swap_workload){.size = 10 * GIB, .priority = 1});
+	until(w, 5);
+	(void)enter(w, (struct swap_workload){.size = 10 * GIB, .priority = 5});
+	until(w, 6);
+	expect(client(w, a)->evicted[0] == 5 * GIB, "%" PRIu64 " bytes of A were evicted",
+		client(w, a)->evicted[0]);
+	before = how_many(SL_ACTION_EVICT, client(w, a)->id, 0);
+	(void)enter(w, (struct swap_workload){.size = 3 * GIB});
+	until(w, 7);
+	expect(how_many(SL_ACTION_EVICT, client(w, a)->id, 0) == before,
+		"A was evicted for who comes after it");
+}
+
+const struct swap_play swap_plays_more_c[] = {
+	{"who was resumed first comes back first", resumed_in_order},
+	{"who comes first keeps what he has", kept_by_the_first},
+	{0},
+};
