@@ -32,6 +32,7 @@ extern char wrong[400]; /* what was expected and did not hold, the first of it *
 extern const struct swap_play swap_plays_more_a[];
 extern const struct swap_play swap_plays_more_b[];
 extern const struct swap_play swap_plays_more_c[];
+extern const struct swap_play swap_plays_more_d[];
 
 void stage(struct swap_world *w, uint32_t gpus, uint64_t pool);
 /* A workload of one process; returns the slot of both. */

@@ -1,0 +1,64 @@
+/*
+ * swap_scenes_more_d - plays about bounds: of a share in the pool, of a turn, and of what counts as idle
+ */
+#include "swap_stage.h"
+
+/* The pool has room for all of A, and A may have 4 GiB of it: it cannot be parked, and stays as it is. */
+static void pool_share(struct swap_world *w)
+{
+	uint32_t a;
+
+	stage(w, 1, 64 * GIB);
+	w->config.config.pool_member_bytes = 4 * GIB;
+	swap_step(w, w->config);
+	a = enter(w, (struct swap_workload){.request = 10 * GIB, .size = 10 * GIB});
+	until(w, 5);
+	person(w, SL_EVENT_WORKLOAD_PARK, a);
+	until(w, 6);
+	expect(how_many(SL_ACTION_REFUSE, 0, SL_REASON_PARK_NO_POOL) == 1 &&
+			!how_many(SL_ACTION_EVICT, 0, 0),
+		"A got more of the pool than its share");
+}
+
+/* Requests of 3 and 9 GiB, and no turn above 1 s: the turns are of 1/3 s and 1 s, not of 1 s and 3 s. */
+static void longest_turn(struct swap_world *w)
+{
+	uint32_t before, turns;
+
+	stage(w, 1, 64 * GIB);
+	w->config.config.turn_max = SL_S;
+	swap_step(w, w->config);
+	(void)enter(w, (struct swap_workload){.request = 3 * GIB, .size = 10 * GIB});
+	(void)enter(w, (struct swap_workload){.request = 9 * GIB, .size = 10 * GIB});
+	until(w, 20);
+	before = how_many(SL_ACTION_RESTORE, 0, 0);
+	until(w, 120);
+	turns = how_many(SL_ACTION_RESTORE, 0, 0) - before;
+	expect(turns > 100, "%u turns in 100 s, none of them above 1 s", turns);
+}
+
+/* A is idle by all that was heard, and falls silent before that is proven: it is not moved for being idle. */
+static void unproven(struct swap_world *w)
+{
+	uint32_t a;
+
+	stage(w, 1, 64 * GIB);
+	a = enter(w, (struct swap_workload){.shape = SWAP_NOTEBOOK,
+			     .request = 4 * GIB,
+			     .size = 4 * GIB,
+			     .pieces = 1,
+			     .pause = 1000 * SL_S,
+			     .warm_after = 5 * SL_S});
+	until(w, 4);
+	/* Nobody has noticed yet. */
+	client(w, a)->condition = SL_CONDITION_STOPPED;
+	until(w, 15);
+	expect(!how_many(SL_ACTION_EVICT, 0, 0), "A was moved without a proof");
+}
+
+const struct swap_play swap_plays_more_d[] = {
+	{"nobody has more of the pool than its share", pool_share},
+	{"no turn is longer than the longest", longest_turn},
+	{"idle without a proof is not warm", unproven},
+	{0},
+};
