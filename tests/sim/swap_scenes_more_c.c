@@ -56,8 +56,31 @@ static void kept_by_the_first(struct swap_world *w)
 		"A was evicted for who comes after it");
 }
 
+/* A waits for X, of higher priority, to end; B comes back to its request before A, whatever their priorities. */
+static void request_first(struct swap_world *w)
+{
+	uint32_t a, b;
+
+	stage(w, 1, 64 * GIB);
+	b = enter(w, (struct swap_workload){.request = 10 * GIB, .size = 10 * GIB});
+	until(w, 2);
+	person(w, SL_EVENT_WORKLOAD_PARK, b);
+	until(w, 3);
+	a = enter(w, (struct swap_workload){.size = 10 * GIB, .priority = 2});
+	until(w, 5);
+	(void)enter(w, (struct swap_workload){.size = 10 * GIB, .priority = 5});
+	until(w, 8);
+	expect(client(w, a)->evicted[0] == 5 * GIB, "%" PRIu64 " bytes of A were evicted",
+		client(w, a)->evicted[0]);
+	person(w, SL_EVENT_WORKLOAD_RESUME, b);
+	until(w, 9);
+	expect(client(w, b)->resident[0] == 10 * GIB, "B has %" PRIu64 " bytes",
+		client(w, b)->resident[0]);
+}
+
 const struct swap_play swap_plays_more_c[] = {
 	{"who was resumed first comes back first", resumed_in_order},
 	{"who comes first keeps what he has", kept_by_the_first},
+	{"what is within a request comes first", request_first},
 	{0},
 };
