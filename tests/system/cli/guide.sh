@@ -16,7 +16,8 @@ program() { # NAME OPTIONS of tenant
 	printf '#!/bin/sh\nexec %s %s\n' "$(realpath "$programs")/tenant" "$2" >"$work/bin/$1"
 	chmod +x "$work/bin/$1"
 }
-program train '--bytes 1200MiB --work 60 --ms 90000'
+# Lives on without its GPU, so that it can be asked what became of it as long as that takes.
+program train '--bytes 1200MiB --work 60 --ms 90000 --keep-going'
 program serve '--bytes 300MiB --work 20 --ms 90000'
 program notebook '--bytes 800MiB --ms 90000'
 program tune '--bytes 1000MiB --work 60 --ms 90000'
@@ -208,7 +209,8 @@ def plain(text):
     text = re.sub(r'\[[^][]*\]', '[bar]', text)
     return ' '.join(text.split())
 
-said = plain(open(sys.argv[1]).read())
+told = open(sys.argv[1]).read()
+said = plain(told)
 chunks = 0
 for path in sys.argv[2:]:
     for block in re.findall(r'^```console\n(.*?)^```', open(path).read(), re.M | re.S):
@@ -216,6 +218,11 @@ for path in sys.argv[2:]:
             chunks += 1
             if plain(chunk) not in said:
                 print('%s shows what is not said:\n%s' % (path.split('/')[-1], chunk))
+                # What was said instead, each time that it was asked.
+                typed = chunk.splitlines()[0] + '\n'
+                for other in re.split(r'^(?=\$ )', told, flags=re.M):
+                    if typed.startswith('$ ') and other.startswith(typed):
+                        print('but:\n' + other)
 print('chunks', 'some' if chunks > 10 else chunks)
 PY
 	same 'the guide' "$(cat "$work/compared")" 'chunks some'
