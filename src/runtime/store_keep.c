@@ -240,13 +240,15 @@ static bool give_back_one(void)
 		unpin(file, i);
 	sl_wire_init(&msg, SL_MSG_STORE_BACK);
 	msg.store_back.number = file->number;
+	/* In one moment: were the line lost in between, the report on the next one would not name it, and what is
+	 * said then would be of no file of that connection, or of a new one with the same number. */
+	sl_session_lock();
 	sl_store_lock();
 	sl_list_unlink(&file->link);
 	sl_store_unlock();
-	sl_store_close(file);
-	sl_session_lock();
 	sl_session_say(&msg);
 	sl_session_unlock();
+	sl_store_close(file);
 	sl_step(C_STORE_BACK);
 	return true;
 }

@@ -3,9 +3,10 @@
  *
  * sluiced moves memory when somebody needs the room, in an order that makes sense. This one stands in for it
  * to find what the library does about any order there can be: it grants everything, evicts all or a few
- * bytes, aborts what it has just ordered, restores at once or much later, takes copies back, loses lines, and
- * keeps the rules that the library may count on: no order while a grant or another order of that
- * client is open, room on the host before an EVICT (unless --stingy), no grant while anything is out.
+ * bytes, aborts what it has just ordered, restores at once or much later, takes copies back, loses lines
+ * between orders and in the middle of one, and keeps the rules that the library may count on: no order while
+ * a grant or another order of that client is open, room on the host before an EVICT (unless --stingy), no
+ * grant while anything is out.
  * Every order must be answered in time, with figures that can be. Ends when the last client has been gone
  * for a while; one line of JSON tells what was done, exit status 1 that an answer was wrong.
  */
@@ -33,8 +34,8 @@ enum {
 };
 
 struct order {
-	uint64_t id, since_ms;
-	enum sl_msg_type type; /* 0: none open */
+	uint64_t id, since_ms, cut_ms; /* the line is lost then; 0: not in this one */
+	enum sl_msg_type type;         /* 0: none open */
 	uint32_t gpu;
 	bool aborted;
 };
@@ -57,7 +58,8 @@ static struct {
 } options = {.seed = 1, .pause_ms = 40};
 static struct {
 	uint64_t evicts, part, refused, restores, aborts, trims, backs, lost, asks, wants,
-		moved, clean, zero, captured, busy, no_host, driver, slowest_ms, wrong;
+		cut, moved, clean, zero, captured, busy, no_host, driver, slowest_ms,
+		wrong;
 } did;
 static uint64_t order_id, epoch, random_state;
 static int gpu_count;
@@ -72,8 +74,12 @@ static uint64_t draw(uint64_t below)
 static void wrong(const struct client *c, const char *what, uint64_t value)
 {
 	did.wrong++;
-	prog_say("{\"error\":\"%s\",\"client\":%d,\"value\":%llu}", what,
-		(int)(c - clients), (unsigned long long)value);
+	prog_say("{\"error\":\"%s\",\"client\":%d,\"value\":%llu,\"order\":%llu,"
+		 "\"backing\":%llu,\"evicted\":%llu,\"lost\":%llu,\"cut\":%llu}",
+		what, (int)(c - clients), (unsigned long long)value,
+		(unsigned long long)c->order.id, (unsigned long long)c->backing[0],
+		(unsigned long long)c->evicted[0], (unsigned long long)did.lost,
+		(unsigned long long)did.cut);
 }
 
 static void drop(struct client *c)
@@ -174,12 +180,21 @@ static bool is_out(const struct client *c)
 	return out > 0;
 }
 
+/* One in a few orders is cut off at any time while it is carried out. */
+static uint64_t draw_cut_ms(uint64_t now_ms)
+{
+	return options.lose && draw(options.lose / 4 + 1) == 0 ? now_ms + 1 + draw(100)
+							       : 0;
+}
+
 static void order(struct client *c, enum sl_msg_type type, uint32_t gpu, uint64_t bytes)
 {
+	uint64_t now_ms = prog_now_ms();
 	union sl_msg msg;
 
 	sl_wire_init(&msg, type);
-	c->order = (struct order){++order_id, prog_now_ms(), type, gpu, false};
+	c->order =
+		(struct order){++order_id, now_ms, draw_cut_ms(now_ms), type, gpu, false};
 	if (type == SL_MSG_EVICT) {
 		msg.evict.order = order_id;
 		msg.evict.ordinal = gpu;
@@ -378,9 +393,19 @@ static void on_report(struct client *c, const union sl_msg *msg)
 	else
 		c->store_bytes += c->stores[msg->store_held.number % STORES_MAX] =
 			msg->store_held.bytes;
+	if (c->reported)
+		wrong(c, "a report behind its end", msg->head.type);
 	if (msg->head.type == SL_MSG_STORE_HELD &&
 		msg->store_held.number > c->store_number)
 		c->store_number = msg->store_held.number;
+}
+
+static void on_reported(struct client *c)
+{
+	c->reported = true;
+	for (int i = 0; i < gpu_count; i++)
+		if (c->evicted[i] > c->backing[i])
+			wrong(c, "more is reported out than there is", c->evicted[i]);
 }
 
 static void on_message(struct client *c, const union sl_msg *msg)
@@ -390,7 +415,7 @@ static void on_message(struct client *c, const union sl_msg *msg)
 	case SL_MSG_REPORT:
 	case SL_MSG_EVICTED:
 	case SL_MSG_STORE_HELD: on_report(c, msg); break;
-	case SL_MSG_REPORTED: c->reported = true; break;
+	case SL_MSG_REPORTED: on_reported(c); break;
 	case SL_MSG_ASK: on_ask(c, &msg->ask); break;
 	case SL_MSG_CANCEL: on_cancel(c, &msg->cancel); break;
 	case SL_MSG_COMMIT:
@@ -459,7 +484,14 @@ static void take_in(int listener)
 
 static void late(struct client *c)
 {
-	if (!c->order.type || prog_now_ms() - c->order.since_ms < ANSWER_MS)
+	uint64_t now_ms = prog_now_ms();
+
+	if (c->order.type && c->order.cut_ms && now_ms >= c->order.cut_ms) {
+		did.cut++;
+		drop(c);
+		return;
+	}
+	if (!c->order.type || now_ms - c->order.since_ms < ANSWER_MS)
 		return;
 	wrong(c, "an order is not answered", c->order.id);
 	drop(c);
@@ -495,7 +527,8 @@ int main(int argc, char **argv)
 		{"pause-ms", PROG_NUMBER, &options.pause_ms,
 			"between orders, in the mean"},
 		{"lose", PROG_NUMBER, &options.lose,
-			"one in so many orders is a lost line"},
+			"one in so many orders is a lost line; four times as many are "
+			"cut off"},
 		{"stingy", PROG_NUMBER, &options.stingy,
 			"1: not always enough room on the host"},
 	};
@@ -520,11 +553,11 @@ int main(int argc, char **argv)
 #define TELL(name) (unsigned long long)did.name
 	prog_say("{\"event\":\"end\"," TOLD(evicts) TOLD(part) TOLD(refused) TOLD(
 			 restores) TOLD(aborts) TOLD(trims) TOLD(backs) TOLD(lost)
-			 TOLD(asks) TOLD(wants) TOLD(moved) TOLD(clean) TOLD(zero)
-				 TOLD(captured) TOLD(busy) TOLD(no_host) TOLD(driver)
-					 TOLD(slowest_ms) "\"wrong\":%llu}",
+			 TOLD(cut) TOLD(asks) TOLD(wants) TOLD(moved) TOLD(clean)
+				 TOLD(zero) TOLD(captured) TOLD(busy) TOLD(no_host)
+					 TOLD(driver) TOLD(slowest_ms) "\"wrong\":%llu}",
 		TELL(evicts), TELL(part), TELL(refused), TELL(restores), TELL(aborts),
-		TELL(trims), TELL(backs), TELL(lost), TELL(asks), TELL(wants),
+		TELL(trims), TELL(backs), TELL(lost), TELL(cut), TELL(asks), TELL(wants),
 		TELL(moved), TELL(clean), TELL(zero), TELL(captured), TELL(busy),
 		TELL(no_host), TELL(driver), TELL(slowest_ms), TELL(wrong));
 	return did.wrong ? PROG_WRONG : PROG_OK;
