@@ -26,9 +26,7 @@ static __thread struct {
 	uintptr_t stack; /* at the outermost entry */
 } self __attribute__((tls_model("initial-exec")));
 
-enum { KEY_NONE = 0, KEY_MAKING, KEY_READY, KEY_FAILED };
-static int key_state;
-static pthread_key_t key;
+static struct sl_libc_watch watch;
 
 static void count_out(void)
 {
@@ -45,20 +43,6 @@ static void on_thread_exit(void *arg)
 		return;
 	self.depth = 0;
 	count_out();
-}
-
-static void watch_thread_exit(void)
-{
-	int state = KEY_NONE;
-
-	self.watched = true;
-	if (__atomic_compare_exchange_n(&key_state, &state, KEY_MAKING, false,
-		    __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE)) {
-		state = sl_libc_key_create(&key, on_thread_exit) ? KEY_READY : KEY_FAILED;
-		__atomic_store_n(&key_state, state, __ATOMIC_RELEASE);
-	}
-	if (state == KEY_READY)
-		sl_libc_key_set(key, &self);
 }
 
 static void count_in(void)
@@ -79,8 +63,10 @@ void sl_control_enter(void)
 
 	if (!__atomic_load_n(&active, __ATOMIC_RELAXED))
 		return;
-	if (!self.watched)
-		watch_thread_exit();
+	if (!self.watched) {
+		self.watched = true;
+		sl_libc_watch_exit(&watch, on_thread_exit, &self);
+	}
 	if (self.depth && (stack < self.stack || sl_gate_is_on_signal_stack())) {
 		self.depth++;
 	} else {

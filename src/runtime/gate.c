@@ -36,9 +36,7 @@ void (*sl_gate_on_park)(void);
 
 static struct sl_gate_thread *records; /* newest first; grows only */
 
-enum { KEY_NONE = 0, KEY_MAKING, KEY_READY, KEY_FAILED };
-static int key_state;
-static pthread_key_t key;
+static struct sl_libc_watch watch;
 
 static void on_thread_exit(void *arg)
 {
@@ -50,20 +48,6 @@ static void on_thread_exit(void *arg)
 	record->lent = false;
 	sl_gate_self = NULL;
 	__atomic_store_n(&record->in_use, 0, __ATOMIC_RELEASE);
-}
-
-static void watch_thread_exit(struct sl_gate_thread *record)
-{
-	int state = KEY_NONE;
-
-	if (__atomic_compare_exchange_n(&key_state, &state, KEY_MAKING, false,
-		    __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE)) {
-		state = sl_libc_key_create(&key, on_thread_exit) ? KEY_READY : KEY_FAILED;
-		__atomic_store_n(&key_state, state, __ATOMIC_RELEASE);
-	}
-	/* Whoever comes while it is being made goes unwatched: its record is lost, no more. */
-	if (state == KEY_READY)
-		sl_libc_key_set(key, record);
 }
 
 static struct sl_gate_thread *reuse_record(void)
@@ -115,7 +99,8 @@ static struct sl_gate_thread *take_record(void)
 			record = make_records();
 	}
 	if (record) {
-		watch_thread_exit(record);
+		/* Unwatched its record is lost when it ends, no more. */
+		sl_libc_watch_exit(&watch, on_thread_exit, record);
 		sl_gate_self = record;
 	}
 	return record;
@@ -154,8 +139,7 @@ static void return_record(struct sl_gate_thread *self)
 		return;
 	self->lent = false;
 	sl_gate_self = NULL;
-	if (__atomic_load_n(&key_state, __ATOMIC_ACQUIRE) == KEY_READY)
-		sl_libc_key_set(key, NULL);
+	sl_libc_unwatch_exit(&watch);
 	__atomic_store_n(&self->in_use, 0, __ATOMIC_RELEASE);
 	errno = saved_errno;
 }

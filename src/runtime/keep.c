@@ -18,9 +18,7 @@ static __thread struct {
 	uintptr_t stack; /* at the outermost entry */
 } self __attribute__((tls_model("initial-exec")));
 
-enum { KEY_NONE = 0, KEY_MAKING, KEY_READY, KEY_FAILED };
-static int key_state;
-static pthread_key_t key;
+static struct sl_libc_watch watch;
 
 static void count_out(void)
 {
@@ -37,20 +35,6 @@ static void on_thread_exit(void *arg)
 	count_out();
 }
 
-static void watch_thread_exit(void)
-{
-	int state = KEY_NONE;
-
-	self.watched = true;
-	if (__atomic_compare_exchange_n(&key_state, &state, KEY_MAKING, false,
-		    __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE)) {
-		state = sl_libc_key_create(&key, on_thread_exit) ? KEY_READY : KEY_FAILED;
-		__atomic_store_n(&key_state, state, __ATOMIC_RELEASE);
-	}
-	if (state == KEY_READY)
-		sl_libc_key_set(key, &self);
-}
-
 /* Does the outermost entry go on, with a call from so deep in it? */
 static bool goes_on(uintptr_t stack)
 {
@@ -61,8 +45,10 @@ void sl_keep_enter(uintptr_t stack)
 {
 	int saved_errno = errno;
 
-	if (!self.watched)
-		watch_thread_exit();
+	if (!self.watched) {
+		self.watched = true;
+		sl_libc_watch_exit(&watch, on_thread_exit, &self);
+	}
 	if (self.depth && goes_on(stack)) {
 		self.depth++;
 	} else {

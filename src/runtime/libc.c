@@ -108,7 +108,7 @@ int sl_libc_start_thread(void *(*main)(void *), void *arg)
 	return r;
 }
 
-bool sl_libc_key_create(pthread_key_t *key, void (*destroy)(void *))
+static bool create_key(pthread_key_t *key, void (*destroy)(void *))
 {
 #ifdef SANITIZED
 	return pthread_key_create(key, destroy) == 0;
@@ -121,7 +121,7 @@ bool sl_libc_key_create(pthread_key_t *key, void (*destroy)(void *))
 #endif
 }
 
-void sl_libc_key_set(pthread_key_t key, void *value)
+static void set_key(pthread_key_t key, void *value)
 {
 #ifdef SANITIZED
 	(void)pthread_setspecific(key, value);
@@ -133,4 +133,25 @@ void sl_libc_key_set(pthread_key_t key, void *value)
 	if (function)
 		(void)function(key, value);
 #endif
+}
+
+enum { KEY_NONE = 0, KEY_MAKING, KEY_READY, KEY_FAILED };
+
+void sl_libc_watch_exit(struct sl_libc_watch *watch, void (*on_exit)(void *), void *value)
+{
+	int state = KEY_NONE;
+
+	if (__atomic_compare_exchange_n(&watch->state, &state, KEY_MAKING, false,
+		    __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE)) {
+		state = create_key(&watch->key, on_exit) ? KEY_READY : KEY_FAILED;
+		__atomic_store_n(&watch->state, state, __ATOMIC_RELEASE);
+	}
+	if (state == KEY_READY)
+		set_key(watch->key, value);
+}
+
+void sl_libc_unwatch_exit(struct sl_libc_watch *watch)
+{
+	if (__atomic_load_n(&watch->state, __ATOMIC_ACQUIRE) == KEY_READY)
+		set_key(watch->key, NULL);
 }

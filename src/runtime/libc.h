@@ -25,8 +25,20 @@ void sl_libc_clear_dlerror(void);
 const char *sl_libc_name_of(const void *function);
 /* Starts a detached thread with every signal blocked. 0 or an errno value. */
 SL_MUST_CHECK int sl_libc_start_thread(void *(*main)(void *), void *arg);
-/* A thread-specific key whose destructor runs at thread exit. False if there is none to have. */
-SL_MUST_CHECK bool sl_libc_key_create(pthread_key_t *key, void (*destroy)(void *));
-void sl_libc_key_set(pthread_key_t key, void *value);
+
+/* Tells of the end of threads; zeroed before the first use. Its key is made for the first thread. */
+struct sl_libc_watch {
+	int state;
+	pthread_key_t key;
+};
+
+/*
+ * Has on_exit(value) called, in this thread, when it ends; value is not NULL. A thread goes
+ * unwatched that comes while another makes the key, or where there is no key to have.
+ */
+void sl_libc_watch_exit(
+	struct sl_libc_watch *watch, void (*on_exit)(void *), void *value);
+/* This thread is not to be told of any more. */
+void sl_libc_unwatch_exit(struct sl_libc_watch *watch);
 
 #endif
