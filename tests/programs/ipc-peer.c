@@ -1,9 +1,8 @@
 /*
  * ipc-peer - does what it is told on stdin, a line at a time: memory that processes share
  *
- * A test starts several and tells each what to do; every command is answered by one line of JSON with the
- * driver's result, so that the test decides what should have been. Handles travel in files, as
- * programs send them through whatever they have. Names stand for addresses.
+ * A test starts several and tells each what to do. Commands and answers are those of told.h; handles travel in
+ * files. Names stand for addresses.
  *
  *	device N              the primary context of that device, made current (device 0 at the start)
  *	alloc NAME BYTES      free NAME           part NAME OF OFFSET BYTES
@@ -17,14 +16,12 @@
  *	fork                  a child that does nothing for a while; value: its pid
  *	quit
  */
-#include "prog.h"
+#include "told.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-enum { NAMES_MAX = 4096, WORDS_MAX = 6, CHILD_MS = 30000 };
+enum { NAMES_MAX = 4096 };
 
 static struct name {
 	char name[32];
@@ -51,12 +48,6 @@ static struct name *named(const char *name)
 	return &names[name_count++];
 }
 
-static void answer(const char *did, CUresult result, uint64_t value)
-{
-	prog_say("{\"did\":\"%s\",\"result\":\"%s\",\"value\":%" PRIu64 "}", did,
-		result == CUDA_SUCCESS ? "CUDA_SUCCESS" : prog_error_name(result), value);
-}
-
 static void use_device(CUdevice number)
 {
 	CUmodule module;
@@ -71,29 +62,10 @@ static void use_device(CUdevice number)
 	PROG_MUST(cuMemAlloc_v2(&devices[device].bad, 4));
 }
 
-static CUresult handle_to_file(CUdeviceptr at, const char *path)
-{
-	CUipcMemHandle handle;
-	CUresult r = cuIpcGetMemHandle(&handle, at);
-	FILE *file;
-
-	if (r != CUDA_SUCCESS)
-		return r;
-	file = fopen(path, "wb");
-	if (!file || fwrite(&handle, sizeof(handle), 1, file) != 1 || fclose(file) != 0)
-		exit(PROG_USAGE);
-	return r;
-}
-
 static CUresult open_file(CUdeviceptr *at, const char *path)
 {
-	CUipcMemHandle handle;
-	FILE *file = fopen(path, "rb");
-
-	if (!file || fread(&handle, sizeof(handle), 1, file) != 1)
-		exit(PROG_USAGE);
-	(void)fclose(file);
-	return cuIpcOpenMemHandle_v2(at, handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS);
+	return cuIpcOpenMemHandle_v2(
+		at, told_import(path), CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS);
 }
 
 /* --- commands: each answers by itself ----------------------------------------------------------- */
@@ -101,7 +73,7 @@ static CUresult open_file(CUdeviceptr *at, const char *path)
 static void do_device(char **word)
 {
 	use_device(atoi(word[1]));
-	answer("device", CUDA_SUCCESS, (uint64_t)device);
+	told_answer("device", CUDA_SUCCESS, (uint64_t)device);
 }
 
 static void do_alloc(char **word)
@@ -109,12 +81,12 @@ static void do_alloc(char **word)
 	struct name *name = named(word[1]);
 
 	name->bytes = strtoull(word[2], NULL, 10);
-	answer("alloc", cuMemAlloc_v2(&name->at, name->bytes), name->at);
+	told_answer("alloc", cuMemAlloc_v2(&name->at, name->bytes), name->at);
 }
 
 static void do_free(char **word)
 {
-	answer("free", cuMemFree_v2(named(word[1])->at), 0);
+	told_answer("free", cuMemFree_v2(named(word[1])->at), 0);
 }
 
 static void do_part(char **word)
@@ -124,13 +96,13 @@ static void do_part(char **word)
 
 	name->at = base + strtoull(word[3], NULL, 10);
 	name->bytes = strtoull(word[4], NULL, 10);
-	answer("part", CUDA_SUCCESS, name->at);
+	told_answer("part", CUDA_SUCCESS, name->at);
 }
 
 static void do_size(char **word)
 {
 	named(word[1])->bytes = strtoull(word[2], NULL, 10);
-	answer("size", CUDA_SUCCESS, 0);
+	told_answer("size", CUDA_SUCCESS, 0);
 }
 
 static void do_fill(char **word)
@@ -139,7 +111,7 @@ static void do_fill(char **word)
 	CUresult r = prog_fill(
 		devices[device].fill, name->at, name->bytes, (uint32_t)atoi(word[2]));
 
-	answer("fill", r == CUDA_SUCCESS ? cuCtxSynchronize() : r, 0);
+	told_answer("fill", r == CUDA_SUCCESS ? cuCtxSynchronize() : r, 0);
 }
 
 static void do_check(char **word)
@@ -149,14 +121,15 @@ static void do_check(char **word)
 	CUresult r = prog_check(devices[device].check, name->at, name->bytes,
 		(uint32_t)atoi(word[2]), devices[device].bad, &wrong);
 
-	answer("check", r, wrong);
+	told_answer("check", r, wrong);
 }
 
 static void do_write(char **word)
 {
 	uint32_t value = (uint32_t)strtoul(word[2], NULL, 10);
 
-	answer("write", cuMemcpyHtoD_v2(named(word[1])->at, &value, sizeof(value)), 0);
+	told_answer(
+		"write", cuMemcpyHtoD_v2(named(word[1])->at, &value, sizeof(value)), 0);
 }
 
 static void do_read(char **word)
@@ -164,12 +137,12 @@ static void do_read(char **word)
 	uint32_t value = 0;
 	CUresult r = cuMemcpyDtoH_v2(&value, named(word[1])->at, sizeof(value));
 
-	answer("read", r, value);
+	told_answer("read", r, value);
 }
 
 static void do_get(char **word)
 {
-	answer("get", handle_to_file(named(word[1])->at, word[2]), 0);
+	told_answer("get", told_export(named(word[1])->at, word[2]), 0);
 }
 
 static void do_open(char **word)
@@ -177,12 +150,12 @@ static void do_open(char **word)
 	struct name *name = named(word[1]);
 	CUresult r = open_file(&name->at, word[2]);
 
-	answer("open", r, r == CUDA_SUCCESS ? name->at : 0);
+	told_answer("open", r, r == CUDA_SUCCESS ? name->at : 0);
 }
 
 static void do_close(char **word)
 {
-	answer("close", cuIpcCloseMemHandle(named(word[1])->at), 0);
+	told_answer("close", cuIpcCloseMemHandle(named(word[1])->at), 0);
 }
 
 static void do_cycle(char **word)
@@ -202,7 +175,7 @@ static void do_cycle(char **word)
 		failed += r != CUDA_SUCCESS;
 		last = r != CUDA_SUCCESS ? r : last;
 	}
-	answer("cycle", last, failed);
+	told_answer("cycle", last, failed);
 }
 
 static void do_many(char **word)
@@ -221,10 +194,10 @@ static void do_many(char **word)
 		if (r == CUDA_SUCCESS)
 			r = cuMemcpyHtoD_v2(at, &value, sizeof(value));
 		if (r == CUDA_SUCCESS)
-			r = handle_to_file(at, path);
+			r = told_export(at, path);
 		named(name)->at = at;
 	}
-	answer("many", r, (uint64_t)count);
+	told_answer("many", r, (uint64_t)count);
 }
 
 static void do_openmany(char **word)
@@ -244,7 +217,7 @@ static void do_openmany(char **word)
 			r = cuMemcpyDtoH_v2(&value, at, sizeof(value));
 		wrong += value != prog_mix(77, (uint64_t)i);
 	}
-	answer("openmany", r, wrong);
+	told_answer("openmany", r, wrong);
 }
 
 static void do_range(char **word)
@@ -253,9 +226,7 @@ static void do_range(char **word)
 	size_t bytes = 0;
 	CUresult r = cuMemGetAddressRange_v2(&base, &bytes, at);
 
-	prog_say("{\"did\":\"range\",\"result\":\"%s\",\"value\":%zu,\"base\":%d}",
-		r == CUDA_SUCCESS ? "CUDA_SUCCESS" : prog_error_name(r), bytes,
-		base == at);
+	told_answer_more("range", r, bytes, "base", base == at);
 }
 
 static void do_attribute(char **word)
@@ -264,35 +235,17 @@ static void do_attribute(char **word)
 	CUresult r = cuPointerGetAttribute(
 		&value, (CUpointer_attribute)atoi(word[2]), named(word[1])->at);
 
-	answer("attribute", r, value);
-}
-
-static void do_fork(char **word)
-{
-	pid_t pid = fork();
-
-	(void)word;
-	if (pid == 0) {
-		(void)close(STDIN_FILENO);
-		(void)close(STDOUT_FILENO);
-		prog_sleep_ms(CHILD_MS);
-		_exit(0);
-	}
-	answer("fork", CUDA_SUCCESS, (uint64_t)pid);
+	told_answer("attribute", r, value);
 }
 
 static void do_quit(char **word)
 {
 	(void)word;
-	answer("quit", CUDA_SUCCESS, 0);
-	exit(0);
+	told_end();
+	told_answer("quit", CUDA_SUCCESS, 0);
 }
 
-static const struct {
-	const char *name;
-	int words;
-	void (*run)(char **word);
-} commands[] = {
+static const struct told_command commands[] = {
 	{"device", 2, do_device},
 	{"alloc", 3, do_alloc},
 	{"free", 2, do_free},
@@ -310,36 +263,14 @@ static const struct {
 	{"openmany", 4, do_openmany},
 	{"range", 2, do_range},
 	{"attribute", 3, do_attribute},
-	{"fork", 1, do_fork},
+	{"fork", 1, told_fork},
 	{"quit", 1, do_quit},
 };
 
-static void obey(char *line)
-{
-	char *word[WORDS_MAX + 1] = {NULL}, *save = NULL;
-	int count = 0;
-
-	for (char *at = strtok_r(line, " \n", &save); at && count < WORDS_MAX;
-		at = strtok_r(NULL, " \n", &save))
-		word[count++] = at;
-	for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
-		if (count == commands[i].words &&
-			strcmp(word[0], commands[i].name) == 0) {
-			commands[i].run(word);
-			return;
-		}
-	}
-	prog_say("{\"did\":\"nothing\",\"result\":\"%s?\"}", count ? word[0] : "");
-}
-
 int main(int argc, char **argv)
 {
-	char line[1024];
-
 	(void)prog_options(argc, argv, "Does what it is told on stdin.", NULL, 0);
 	use_device(0);
-	answer("start", CUDA_SUCCESS, (uint64_t)getpid());
-	while (fgets(line, sizeof(line), stdin))
-		obey(line);
+	told_obey(commands, sizeof(commands) / sizeof(commands[0]));
 	return PROG_OK;
 }

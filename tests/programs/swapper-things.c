@@ -5,6 +5,7 @@
  * a copy. A difference that only one of them sees is a difference all the same.
  */
 #include "swapper.h"
+#include "told.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -235,31 +236,13 @@ CUresult thing_pool(struct thing *thing, uint64_t bytes)
 
 CUresult thing_open(struct thing *thing, const char *path, uint64_t bytes, uint32_t seed)
 {
-	CUipcMemHandle handle;
-	FILE *file = fopen(path, "rb");
 	CUresult r;
 
-	if (!file || fread(&handle, sizeof(handle), 1, file) != 1)
-		exit(PROG_USAGE);
-	(void)fclose(file);
 	begin(thing, 1, bytes);
-	r = made(thing, THING_OPENED, cuIpcOpenMemHandle_v2(&thing->at[0], handle, 1));
+	r = made(thing, THING_OPENED,
+		cuIpcOpenMemHandle_v2(&thing->at[0], told_import(path), 1));
 	thing->written = true;
 	thing->seed = seed;
-	return r;
-}
-
-CUresult thing_export(struct thing *thing, const char *path)
-{
-	CUipcMemHandle handle;
-	CUresult r = cuIpcGetMemHandle(&handle, thing->at[0]);
-	FILE *file;
-
-	if (r != CUDA_SUCCESS)
-		return r;
-	file = fopen(path, "wb");
-	if (!file || fwrite(&handle, sizeof(handle), 1, file) != 1 || fclose(file) != 0)
-		exit(PROG_USAGE);
 	return r;
 }
 

@@ -1,10 +1,8 @@
 /*
  * swapper - does what it is told on stdin, a line at a time: memory of every kind, used and checked
  *
- * Made for tests that move its memory away and back: they say when. Every command is answered by one line of
- * JSON with the driver's result and a value; the test decides what should have been. "& COMMAND" is done
- * by a thread of its own, in the context that is current now: its answer comes when it comes, and says so
- * ("async":1). Names stand for memory; BYTES is a number of bytes, or of so many k, m.
+ * Made for tests that move its memory away and back: they say when. Commands and answers are those of
+ * told.h. Names stand for memory; BYTES is a number of bytes, or of so many k, m.
  *
  *	alloc NAME BYTES        many NAME COUNT BYTES     cuMemAlloc, once or often
  *	handles NAME BYTES EACH segment NAME BYTES EACH   own handles, mapped; kept, or released at once
@@ -34,17 +32,16 @@
  *	quit                    exit                      at once; by returning from main, freeing nothing
  */
 #include "swapper.h"
+#include "told.h"
 
-#include <errno.h>
-#include <inttypes.h>
-#include <pthread.h>
 #include <signal.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/time.h>
 #include <unistd.h>
 
-enum { WORDS_MAX = 6, CHILD_MS = 30000, NAMED_MAX = 32 };
+enum { NAMED_MAX = 32 };
 
 static struct {
 	char name[THING_NAME_MAX];
@@ -60,26 +57,6 @@ static struct {
 } captured;
 static uint32_t *release_flag; /* pinned; the endless kernel looks at it */
 static int signals;            /* atomic */
-static _Thread_local bool async;
-static bool over;
-
-static void say(const char *did, CUresult result, uint64_t value, const char *more,
-	uint64_t more_value)
-{
-	flockfile(stdout);
-	printf("{\"did\":\"%s\",\"result\":\"%s\",\"value\":%" PRIu64, did,
-		result == CUDA_SUCCESS ? "CUDA_SUCCESS" : prog_error_name(result), value);
-	if (more)
-		printf(",\"%s\":%" PRIu64, more, more_value);
-	printf("%s}\n", async ? ",\"async\":1" : "");
-	fflush(stdout);
-	funlockfile(stdout);
-}
-
-static void answer(const char *did, CUresult result, uint64_t value)
-{
-	say(did, result, value, NULL, 0);
-}
 
 static uint64_t number(const char *word)
 {
@@ -96,18 +73,18 @@ static void do_alloc(char **word)
 	struct thing *thing = thing_named(word[1]);
 	CUresult r = thing_alloc(thing, 1, number(word[2]));
 
-	answer("alloc", r, thing->at[0]);
+	told_answer("alloc", r, thing->at[0]);
 }
 
 static void do_many(char **word)
 {
-	answer("many",
+	told_answer("many",
 		thing_alloc(thing_named(word[1]), number(word[2]), number(word[3])), 0);
 }
 
 static void do_handles(char **word)
 {
-	answer("handles",
+	told_answer("handles",
 		thing_map(thing_named(word[1]), THING_HANDLES, number(word[2]),
 			number(word[3])),
 		0);
@@ -115,7 +92,7 @@ static void do_handles(char **word)
 
 static void do_segment(char **word)
 {
-	answer("segment",
+	told_answer("segment",
 		thing_map(thing_named(word[1]), THING_SEGMENT, number(word[2]),
 			number(word[3])),
 		0);
@@ -123,37 +100,37 @@ static void do_segment(char **word)
 
 static void do_alias(char **word)
 {
-	answer("alias", thing_alias(thing_named(word[1]), thing_named(word[2])), 0);
+	told_answer("alias", thing_alias(thing_named(word[1]), thing_named(word[2])), 0);
 }
 
 static void do_shrink(char **word)
 {
-	answer("shrink", thing_shrink(thing_named(word[1]), number(word[2])), 0);
+	told_answer("shrink", thing_shrink(thing_named(word[1]), number(word[2])), 0);
 }
 
 static void do_array(char **word)
 {
-	answer("array", thing_array(thing_named(word[1]), number(word[2])), 0);
+	told_answer("array", thing_array(thing_named(word[1]), number(word[2])), 0);
 }
 
 static void do_managed(char **word)
 {
-	answer("managed", thing_managed(thing_named(word[1]), number(word[2])), 0);
+	told_answer("managed", thing_managed(thing_named(word[1]), number(word[2])), 0);
 }
 
 static void do_pool(char **word)
 {
-	answer("pool", thing_pool(thing_named(word[1]), number(word[2])), 0);
+	told_answer("pool", thing_pool(thing_named(word[1]), number(word[2])), 0);
 }
 
 static void do_export(char **word)
 {
-	answer("export", thing_export(thing_named(word[1]), word[2]), 0);
+	told_answer("export", told_export(thing_named(word[1])->at[0], word[2]), 0);
 }
 
 static void do_open(char **word)
 {
-	answer("open",
+	told_answer("open",
 		thing_open(thing_named(word[1]), word[2], number(word[3]),
 			(uint32_t)number(word[4])),
 		0);
@@ -161,7 +138,7 @@ static void do_open(char **word)
 
 static void do_free(char **word)
 {
-	answer("free", thing_free(thing_named(word[1])), 0);
+	told_answer("free", thing_free(thing_named(word[1])), 0);
 }
 
 static void do_freeall(char **word)
@@ -174,29 +151,30 @@ static void do_freeall(char **word)
 		r = t->kind == THING_ALIAS ? thing_free(t) : r;
 	for (struct thing *t = NULL; r == CUDA_SUCCESS && (t = thing_next(t));)
 		r = thing_free(t);
-	answer("freeall", r, 0);
+	told_answer("freeall", r, 0);
 }
 
 /* --- contents ----------------------------------------------------------------------------------------- */
 
 static void do_fill(char **word)
 {
-	answer("fill", thing_fill(thing_named(word[1]), (uint32_t)number(word[2])), 0);
+	told_answer(
+		"fill", thing_fill(thing_named(word[1]), (uint32_t)number(word[2])), 0);
 }
 
 static void do_put(char **word)
 {
-	answer("put", thing_put(thing_named(word[1]), (uint32_t)number(word[2])), 0);
+	told_answer("put", thing_put(thing_named(word[1]), (uint32_t)number(word[2])), 0);
 }
 
 static void do_zero(char **word)
 {
-	answer("zero", thing_zero(thing_named(word[1])), 0);
+	told_answer("zero", thing_zero(thing_named(word[1])), 0);
 }
 
 static void do_poke(char **word)
 {
-	answer("poke",
+	told_answer("poke",
 		thing_poke(
 			thing_named(word[1]), number(word[2]), (uint32_t)number(word[3])),
 		0);
@@ -204,7 +182,7 @@ static void do_poke(char **word)
 
 static void do_copy(char **word)
 {
-	answer("copy", thing_copy(thing_named(word[1]), thing_named(word[2])), 0);
+	told_answer("copy", thing_copy(thing_named(word[1]), thing_named(word[2])), 0);
 }
 
 static void do_check(char **word)
@@ -212,7 +190,7 @@ static void do_check(char **word)
 	uint64_t wrong = 0;
 	CUresult r = thing_check(thing_named(word[1]), &wrong);
 
-	answer("check", r, wrong);
+	told_answer("check", r, wrong);
 }
 
 /* In the context of each, and back. */
@@ -232,7 +210,7 @@ static void do_checkall(char **word)
 		wrong += one;
 	}
 	PROG_MUST(cuCtxSetCurrent(before));
-	say("checkall", r, wrong, "things", count);
+	told_answer_more("checkall", r, wrong, "things", count);
 }
 
 static void do_digest(char **word)
@@ -241,7 +219,7 @@ static void do_digest(char **word)
 	CUresult r = thing_digest(thing_named(word[1]), &digest);
 
 	/* Readers of JSON have signed numbers. */
-	answer("digest", r, digest >> 1);
+	told_answer("digest", r, digest >> 1);
 }
 
 static void do_run(char **word)
@@ -259,7 +237,7 @@ static void do_run(char **word)
 			r = thing_fill(thing, thing->seed + 1000);
 		prog_sleep_ms(number(word[3]));
 	}
-	answer("run", r, wrong);
+	told_answer("run", r, wrong);
 }
 
 /* --- contexts, devices, figures -------------------------------------------------------------------------- */
@@ -283,12 +261,12 @@ static void do_context(char **word)
 {
 	CUresult r = cuCtxCreate_v2(&contexts[context_named(word[1])].ctx, 0, 0);
 
-	answer("context", r, 0);
+	told_answer("context", r, 0);
 }
 
 static void do_use(char **word)
 {
-	answer("use", cuCtxSetCurrent(contexts[context_named(word[1])].ctx), 0);
+	told_answer("use", cuCtxSetCurrent(contexts[context_named(word[1])].ctx), 0);
 }
 
 static void do_destroy(char **word)
@@ -296,13 +274,13 @@ static void do_destroy(char **word)
 	size_t i = context_named(word[1]);
 
 	swapper_forget(contexts[i].ctx);
-	answer("destroy", cuCtxDestroy_v2(contexts[i].ctx), 0);
+	told_answer("destroy", cuCtxDestroy_v2(contexts[i].ctx), 0);
 }
 
 static void do_device(char **word)
 {
 	(void)prog_context(atoi(word[1]));
-	answer("device", CUDA_SUCCESS, number(word[1]));
+	told_answer("device", CUDA_SUCCESS, number(word[1]));
 }
 
 static void do_peer(char **word)
@@ -310,7 +288,7 @@ static void do_peer(char **word)
 	CUcontext peer;
 
 	PROG_MUST(cuDevicePrimaryCtxRetain(&peer, atoi(word[1])));
-	answer("peer", cuCtxEnablePeerAccess(peer, 0), 0);
+	told_answer("peer", cuCtxEnablePeerAccess(peer, 0), 0);
 }
 
 static void do_info(char **word)
@@ -319,7 +297,7 @@ static void do_info(char **word)
 	CUresult r = cuMemGetInfo_v2(&free_bytes, &total);
 
 	(void)word;
-	say("info", r, free_bytes, "total", total);
+	told_answer_more("info", r, free_bytes, "total", total);
 }
 
 static void mix_in(uint64_t *sum, uint64_t value)
@@ -384,7 +362,7 @@ static void do_begin(char **word)
 	bool begun =
 		swapper_begin(word[1], number(word[2]), number(word[3]), number(word[4]));
 
-	answer("begin", begun ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE, 0);
+	told_answer("begin", begun ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE, 0);
 }
 
 static void tell(const char *did, struct outcome out)
@@ -431,7 +409,7 @@ static void do_capture(char **word)
 	if (r == CUDA_SUCCESS)
 		r = cuStreamBeginCapture_v2(
 			captured.stream, CU_STREAM_CAPTURE_MODE_RELAXED);
-	answer("capture", r == CUDA_SUCCESS ? captured_fill() : r, 0);
+	told_answer("capture", r == CUDA_SUCCESS ? captured_fill() : r, 0);
 }
 
 static void do_endcapture(char **word)
@@ -442,7 +420,7 @@ static void do_endcapture(char **word)
 	(void)word;
 	if (r == CUDA_SUCCESS)
 		r = cuGraphInstantiateWithFlags(&captured.exec, graph, 0);
-	answer("endcapture", r, 0);
+	told_answer("endcapture", r, 0);
 }
 
 static void do_replay(char **word)
@@ -456,7 +434,7 @@ static void do_replay(char **word)
 	captured.thing->zero = false;
 	captured.thing->poke_count = 0;
 	captured.thing->seed = captured.seed;
-	answer("replay", r, 0);
+	told_answer("replay", r, 0);
 }
 
 static void do_endless(char **word)
@@ -476,7 +454,7 @@ static void do_endless(char **word)
 	r = cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING);
 	if (r == CUDA_SUCCESS)
 		r = prog_launch(swapper_kernels()->wait, 1, stream, args);
-	answer("endless", r, 0);
+	told_answer("endless", r, 0);
 }
 
 static void do_release(char **word)
@@ -484,7 +462,7 @@ static void do_release(char **word)
 	(void)word;
 	if (release_flag)
 		__atomic_store_n(release_flag, 1, __ATOMIC_RELEASE);
-	answer("release", CUDA_SUCCESS, 0);
+	told_answer("release", CUDA_SUCCESS, 0);
 }
 
 static void do_busy(char **word)
@@ -492,13 +470,13 @@ static void do_busy(char **word)
 	uint64_t ns = number(word[1]) * 1000000;
 	void *args[] = {&ns};
 
-	answer("busy", prog_launch(swapper_kernels()->spin, 1, NULL, args), 0);
+	told_answer("busy", prog_launch(swapper_kernels()->spin, 1, NULL, args), 0);
 }
 
 static void do_sync(char **word)
 {
 	(void)word;
-	answer("sync", cuCtxSynchronize(), 0);
+	told_answer("sync", cuCtxSynchronize(), 0);
 }
 
 /* --- the process -------------------------------------------------------------------------------------- */
@@ -517,7 +495,7 @@ static void do_catch(char **word)
 	(void)word;
 	(void)sigaction(SIGINT, &action, NULL);
 	(void)sigaction(SIGTERM, &action, NULL);
-	answer("catch", CUDA_SUCCESS,
+	told_answer("catch", CUDA_SUCCESS,
 		(uint64_t)__atomic_load_n(&signals, __ATOMIC_RELAXED));
 }
 
@@ -529,47 +507,29 @@ static void do_alarm(char **word)
 		{us / 1000000, us % 1000000}, {us / 1000000, us % 1000000}};
 
 	(void)sigaction(SIGALRM, &action, NULL);
-	answer("alarm",
+	told_answer("alarm",
 		setitimer(ITIMER_REAL, &every, NULL) == 0 ? CUDA_SUCCESS
 							  : CUDA_ERROR_INVALID_VALUE,
 		0);
 }
 
-static void do_fork(char **word)
-{
-	pid_t pid = fork();
-
-	(void)word;
-	if (pid == 0) {
-		(void)close(STDIN_FILENO);
-		(void)close(STDOUT_FILENO);
-		prog_sleep_ms(CHILD_MS);
-		_exit(0);
-	}
-	answer("fork", CUDA_SUCCESS, (uint64_t)pid);
-}
-
 static void do_quit(char **word)
 {
 	(void)word;
-	answer("quit", CUDA_SUCCESS, 0);
+	told_answer("quit", CUDA_SUCCESS, 0);
 	_exit(0);
 }
 
 static void do_exit(char **word)
 {
 	(void)word;
-	over = true;
-	answer("exit", CUDA_SUCCESS, 0);
+	told_end();
+	told_answer("exit", CUDA_SUCCESS, 0);
 }
 
 /* --- the list ------------------------------------------------------------------------------------------ */
 
-static const struct command {
-	const char *name;
-	int words;
-	void (*run)(char **word);
-} commands[] = {
+static const struct told_command commands[] = {
 	{"alloc", 3, do_alloc},
 	{"many", 4, do_many},
 	{"handles", 4, do_handles},
@@ -611,85 +571,17 @@ static const struct command {
 	{"sync", 1, do_sync},
 	{"catch", 1, do_catch},
 	{"alarm", 2, do_alarm},
-	{"fork", 1, do_fork},
+	{"fork", 1, told_fork},
 	{"quit", 1, do_quit},
 	{"exit", 1, do_exit},
 };
 
-struct order {
-	const struct command *command;
-	char line[1024];
-	char *word[WORDS_MAX + 1];
-	CUcontext ctx;
-};
-
 /* Of order->line; NULL if it is no command. */
-static const struct command *read_order(struct order *order, char *line)
-{
-	char *save = NULL;
-	int count = 0;
-
-	for (char *at = strtok_r(line, " \n", &save); at && count < WORDS_MAX;
-		at = strtok_r(NULL, " \n", &save))
-		order->word[count++] = at;
-	for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
-		if (count == commands[i].words &&
-			strcmp(order->word[0], commands[i].name) == 0)
-			return &commands[i];
-	}
-	prog_say("{\"did\":\"nothing\",\"result\":\"%s?\"}", count ? order->word[0] : "");
-	return NULL;
-}
-
-static void *carry_out(void *argument)
-{
-	struct order *order = argument;
-
-	async = true;
-	PROG_MUST(cuCtxSetCurrent(order->ctx));
-	order->command->run(order->word);
-	free(order);
-	return NULL;
-}
-
-static void obey(const char *line)
-{
-	struct order *order = calloc(1, sizeof(*order));
-	bool own_thread = line[0] == '&';
-	pthread_t thread;
-
-	if (!order)
-		exit(PROG_USAGE);
-	(void)snprintf(
-		order->line, sizeof(order->line), "%s", line + (own_thread ? 1 : 0));
-	order->command = read_order(order, order->line);
-	if (order->command && own_thread) {
-		PROG_MUST(cuCtxGetCurrent(&order->ctx));
-		if (pthread_create(&thread, NULL, carry_out, order) != 0)
-			exit(PROG_USAGE);
-		(void)pthread_detach(thread);
-		return;
-	}
-	if (order->command)
-		order->command->run(order->word);
-	free(order);
-}
-
 int main(int argc, char **argv)
 {
-	char line[1024];
-
 	(void)prog_options(argc, argv, "Does what it is told on stdin.", NULL, 0);
 	contexts[context_named("main")].ctx = prog_context(0);
 	(void)swapper_kernels();
-	answer("start", CUDA_SUCCESS, (uint64_t)getpid());
-	while (!over) {
-		if (fgets(line, sizeof(line), stdin))
-			obey(line);
-		else if (errno == EINTR) /* a signal that is caught */
-			clearerr(stdin);
-		else
-			break;
-	}
+	told_obey(commands, sizeof(commands) / sizeof(commands[0]));
 	return PROG_OK;
 }

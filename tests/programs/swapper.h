@@ -69,7 +69,6 @@ CUresult thing_array(struct thing *thing, uint64_t bytes);
 CUresult thing_managed(struct thing *thing, uint64_t bytes);
 CUresult thing_pool(struct thing *thing, uint64_t bytes);
 CUresult thing_open(struct thing *thing, const char *path, uint64_t bytes, uint32_t seed);
-CUresult thing_export(struct thing *thing, const char *path);
 /* Gives up the last bytes of a THING_SEGMENT; a multiple of its pieces. */
 CUresult thing_shrink(struct thing *thing, uint64_t bytes);
 CUresult thing_free(struct thing *thing);
