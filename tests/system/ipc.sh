@@ -6,59 +6,11 @@
 export LIMIT=170
 export BOX="--gpus 2 --memory 2GiB"
 . "$(dirname "$0")/lib.sh"
-MIB=1048576
-
-# peer NAME OPTIONS...: a process that can be told what to do.
-peer() {
-	peer_name=$1
-	shift
-	mkfifo "$T/$peer_name.in"
-	: >"$T/$peer_name"
-	# Read and write, so that it never ends while nobody writes.
-	# shellcheck disable=SC2086 # words
-	$RUN --name "$peer_name" "$@" -- "$P/ipc-peer" <>"$T/$peer_name.in" >"$T/$peer_name" 2>"$T/$peer_name.err" &
-	eval "PID_$peer_name=$!"
-	until_true 20 grep -q start "$T/$peer_name" || fail "$peer_name does not start: $(cat "$T/$peer_name.err")"
-}
-lines_of() { wc -l <"$T/$1"; }
-answered() { [ "$(lines_of "$1")" -gt "$2" ]; }
-# tell NAME COMMAND...: RESULT and VALUE of its answer.
-tell() {
-	tell_name=$1
-	shift
-	tell_lines=$(lines_of "$tell_name")
-	echo "$*" >"$T/$tell_name.in"
-	RESULT="no answer" VALUE="no answer"
-	if until_true 20 answered "$tell_name" "$tell_lines"; then
-		RESULT=$(tail -n 1 "$T/$tell_name" | json result)
-		VALUE=$(tail -n 1 "$T/$tell_name" | json value)
-	fi
-}
-# ok NAME COMMAND...: must succeed.
-ok() {
-	tell "$@"
-	[ "$RESULT" = CUDA_SUCCESS ] || check "$*" "$RESULT" = CUDA_SUCCESS
-}
-# is WHAT VALUE COMMAND...: succeeds with this value.
-is() {
-	is_what=$1 is_value=$2
-	shift 2
-	ok "$@"
-	check "$is_what" "$VALUE" = "$is_value"
-}
-# refused WHAT ERROR COMMAND...
-refused() {
-	refused_what=$1 refused_error=$2
-	shift 2
-	tell "$@"
-	check "$refused_what" "$RESULT" = "$refused_error"
-}
-pid_of() { eval "echo \$PID_$1"; }
-end() {
-	kill -KILL "$(pid_of "$1")"
-	wait "$(pid_of "$1")" 2>/dev/null
-	rm -f "$T/$1.in"
-}
+. "$(dirname "$0")/swap-lib.sh"
+# Processes that can be told what to do.
+SWAPPER_PROGRAM=$P/ipc-peer
+peer() { swapper "$@"; }
+end() { kill_swapper "$@"; }
 # Descriptors of memory that the daemon has: of pipes, on the software GPU.
 daemon_fds() { find "/proc/$DAEMON/fd" -mindepth 1 | wc -l; }
 fds_are() { [ "$(daemon_fds)" -le "$1" ]; }

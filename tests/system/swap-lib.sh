@@ -3,7 +3,8 @@
 #
 # `swapper NAME OPTIONS...` starts tests/programs/swapper under Sluice as the workload NAME; `tell`, `ok`, `is`
 # and `refused` give it commands, one after the other; `later` gives it one that is answered when it can be.
-# `park`, `resume` and `settled` see to where its memory is.
+# `park`, `resume` and `settled` see to where its memory is. SWAPPER_PROGRAM: another one that is told what to do
+# (tests/programs/told.h).
 # shellcheck disable=SC2034 # for the tests
 MIB=1048576
 # With what programs are started: words for SWAPPER_FRONT stand before `sluice run` (a fault plan, a limit).
