@@ -100,10 +100,6 @@ static void look_after(struct sl_node *node, uint32_t gpu)
 {
 	struct sl_node_queue *queue = &node->queue[gpu];
 	bool degraded = sl_ledger_is_degraded(&node->ledger, gpu);
-	const struct sl_ledger_gpu *g = &node->ledger.gpu[gpu];
-	uint64_t shareable = sl_ledger_shareable(&node->ledger, gpu);
-	uint64_t needed =
-		sl_max_u64(g->claims_bytes, sl_ledger_resident(&node->ledger, gpu));
 
 	/* While reports come in, what is on the host may still count as on the GPU. */
 	if (sl_node_is_recovering(node) && node->pool.pool_bytes)
@@ -114,7 +110,7 @@ static void look_after(struct sl_node *node, uint32_t gpu)
 	/* What was not hopeless because anything could change may be so now. */
 	node->deadlock_dirty = true;
 	sl_node_note(node, degraded ? SL_REASON_DEGRADED_BEGINS : SL_REASON_DEGRADED_ENDS,
-		gpu, 0, 0, sl_sub_sat(needed, shareable));
+		gpu, 0, 0, sl_ledger_excess(&node->ledger, gpu));
 }
 
 /* --- deadlock --- */

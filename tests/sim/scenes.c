@@ -684,8 +684,7 @@ static const struct scene_row degraded_by_others[] = {
 	{5001, UNMANAGED(7, 5), "NOTE STRAY g7 0/0 5"},
 };
 
-/* More resident than can be shared, though all requests would fit. Nobody is called hopeless
- * meanwhile: measurement may get better. */
+/* Nobody is called hopeless on a degraded GPU: measurement may get better. */
 static const struct scene_row degraded_by_hidden[] = {
 	G100,
 	W(1),
@@ -698,6 +697,7 @@ static const struct scene_row degraded_by_hidden[] = {
 	{0, HIDDEN(1, 0, 15), "VIEW 1 g0"}, /* sets, does not add */
 	{0, HIDDEN(1, 0, 15), ""},
 	{0, ASK(1, 2, 0, 26), "DENY 1/2 OVER_LIMIT 25"},
+	{0, WORKLOAD(3, BYTES(60), BYTES(60), 1, 1, 0), "ADMIT 3 m1 r60 l60"},
 	{0, HIDDEN(2, 0, 26), "VIEW 2 g0; NOTE DEGRADED_BEGINS g0 0/0 1"},
 	{0, ASK(2, 1, 0, 10), ""},
 	{0, ASK(1, 3, 0, 10), ""},
@@ -705,6 +705,24 @@ static const struct scene_row degraded_by_hidden[] = {
 	/* Right again: now the deadlock shows. */
 	{3000, HIDDEN(2, 0, 25),
 		"VIEW 2 g0; NOTE DEGRADED_ENDS g0 0/0 0; DENY 1/3 HOPELESS 0"},
+};
+
+/* What is hidden grew when all was taken: all requests are covered by what can be taken back, so the GPU is as
+ * good as before. Others may come, and get what they were promised once it is given back. */
+static const struct scene_row full_and_more[] = {
+	G100,
+	W(1),
+	C(1, 1),
+	{0, ASK(1, 1, 0, 90), "GRANT 1/1 g0 90 e1"},
+	{0, COMMIT(1, 1, 90), ""},
+	{0, HIDDEN(1, 0, 13), "VIEW 1 g0"},
+	{0, WORKLOAD(2, BYTES(20), BYTES(50), 1, 1, 0), "ADMIT 2 m1 r20 l50"},
+	C(2, 2),
+	{0, ASK(2, 1, 0, 20), ""},
+	{0, FREED(1, 0, 22), ""},
+	{0, FREED(1, 0, 1), "GRANT 2/1 g0 20 e2"},
+	/* So much that cannot be moved is in the way of what was promised. */
+	{0, HIDDEN(1, 0, 81), "VIEW 1 g0; NOTE DEGRADED_BEGINS g0 0/0 1"},
 };
 
 /* Hidden bytes eat the workload's own request, nobody else's. peer-failures rows 13 and 37. */
@@ -719,7 +737,7 @@ static const struct scene_row hidden[] = {
 	{0, ASK(1, 2, 0, 40), "GRANT 1/2 g0 40 e1"},
 	{0, ASK(2, 1, 0, 50), "GRANT 2/1 g0 50 e2"},
 	/* Fixed bytes above the request count as a claim. */
-	{0, HIDDEN(2, 0, 55), "VIEW 2 g0; NOTE DEGRADED_BEGINS g0 0/0 55"},
+	{0, HIDDEN(2, 0, 55), "VIEW 2 g0; NOTE DEGRADED_BEGINS g0 0/0 5"},
 };
 
 /* --- the rest --- */
@@ -812,6 +830,7 @@ static const struct scene scenes[] = {
 	SCENE_WITH_WAKES(missing_report),
 	SCENE(degraded_by_others),
 	SCENE(degraded_by_hidden),
+	SCENE(full_and_more),
 	SCENE(hidden),
 	SCENE(views),
 	SCENE(cancel),

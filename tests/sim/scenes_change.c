@@ -63,14 +63,17 @@ static const struct scene_row raise_degraded[] = {
 		"SET 1 r39 l100 p0 over0; NOTE DEGRADED_ENDS g0 0/0 0"},
 };
 
-/* There would be room among the requests, but more is held than can be shared. */
-static const struct scene_row raise_while_too_much_is_held[] = {
+/* More is there than can be shared, but it can be taken back: there is room among the requests. */
+static const struct scene_row raise_while_too_much_is_there[] = {
 	G100,
 	{0, WORKLOAD(1, BYTES(10), BYTES(100), 1, 1, 0), "ADMIT 1 m1 r10 l100"},
 	C(1, 1),
 	{0, ASK(1, 1, 0, 60), "GRANT 1/1 g0 60 e1"},
-	{0, UNMANAGED(0, 50), "NOTE DEGRADED_BEGINS g0 0/0 10"},
-	{1, SET(1, SL_SET_REQUEST, .request = BYTES(20)), "REFUSE 1 DEGRADED 20 50"},
+	{0, UNMANAGED(0, 50), ""},
+	{1, SET(1, SL_SET_REQUEST, .request = BYTES(20)), "SET 1 r20 l100 p0 over0"},
+	/* Now it cannot. */
+	{1, HIDDEN(1, 0, 51), "VIEW 1 g0; NOTE DEGRADED_BEGINS g0 0/0 1"},
+	{1, SET(1, SL_SET_REQUEST, .request = BYTES(30)), "REFUSE 1 DEGRADED 30 50"},
 };
 
 /* With a higher request a waiting burst is entitled, and goes to the front. */
@@ -273,7 +276,7 @@ const struct scene change_scenes[] = {
 	SCENE(lower_limit),
 	SCENE(all_or_nothing),
 	SCENE(raise_degraded),
-	SCENE(raise_while_too_much_is_held),
+	SCENE(raise_while_too_much_is_there),
 	SCENE(raised_waits_first),
 	SCENE(lowered_waits_no_more),
 	SCENE(new_priority),

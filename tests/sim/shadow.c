@@ -178,12 +178,10 @@ static uint64_t claims_on(const struct shadow *s, uint32_t gpu)
 	return claims;
 }
 
-/* I1 as measured: claims, and what is there, within what can be shared. */
+/* I1 as measured. */
 static bool is_degraded(const struct shadow *s, uint32_t gpu)
 {
-	uint64_t shareable = shadow_shareable(s, gpu);
-
-	return claims_on(s, gpu) > shareable || resident(s, gpu) > shareable;
+	return claims_on(s, gpu) > shadow_shareable(s, gpu);
 }
 
 static void refresh_degraded(struct shadow *s)

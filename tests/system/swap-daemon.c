@@ -7,8 +7,8 @@
  * between orders and in the middle of one, and keeps the rules that the library may count on: no order while
  * a grant or another order of that client is open, room on the host before an EVICT (unless --stingy), no
  * grant while anything is out.
- * Every order must be answered in time, with figures that can be. Ends when the last client has been gone
- * for a while; one line of JSON tells what was done, exit status 1 that an answer was wrong.
+ * Every order must be answered in time, with figures that can be. Ends after SIGTERM, once the last client is
+ * gone; one line of JSON tells what was done, exit status 1 that an answer was wrong.
  */
 #include "base/cuda_abi.h"
 #include "wire/wire.h"
@@ -16,6 +16,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -25,13 +26,7 @@
 
 /* Stores are remembered by their number; later ones are not given back here. */
 enum { STORES_MAX = 512 };
-enum {
-	CLIENTS_MAX = 256,
-	GPUS_MAX = 8,
-	ASKS_MAX = 64,
-	ANSWER_MS = 40000,
-	LONELY_MS = 700
-};
+enum { CLIENTS_MAX = 256, GPUS_MAX = 8, ASKS_MAX = 64, ANSWER_MS = 40000 };
 
 struct order {
 	uint64_t id, since_ms, cut_ms; /* the line is lost then; 0: not in this one */
@@ -61,6 +56,7 @@ static struct {
 		cut, moved, clean, zero, captured, busy, no_host, driver, slowest_ms,
 		wrong;
 } did;
+static volatile sig_atomic_t is_over;
 static uint64_t order_id, epoch, random_state;
 static int gpu_count;
 static CUuuid uuids[GPUS_MAX];
@@ -519,6 +515,11 @@ static size_t round_of(int listener)
 	return there;
 }
 
+static void on_term(int signal)
+{
+	is_over = signal;
+}
+
 int main(int argc, char **argv)
 {
 	const struct prog_option rows[] = {
@@ -532,7 +533,7 @@ int main(int argc, char **argv)
 		{"stingy", PROG_NUMBER, &options.stingy,
 			"1: not always enough room on the host"},
 	};
-	uint64_t alone_ms = 0, seen = 0;
+	const struct sigaction on_end = {.sa_handler = on_term};
 	int listener;
 
 	(void)prog_options(argc, argv, "Moves memory for no reason.", rows,
@@ -542,13 +543,10 @@ int main(int argc, char **argv)
 	for (size_t i = 0; i < CLIENTS_MAX; i++)
 		clients[i].fd = -1;
 	listener = listen_at(options.socket);
+	(void)sigaction(SIGTERM, &on_end, NULL);
 	prog_say("{\"event\":\"listening\"}");
-	while (!seen || prog_now_ms() - alone_ms < LONELY_MS) {
-		if (round_of(listener) == 0)
-			continue;
-		alone_ms = prog_now_ms();
-		seen = 1;
-	}
+	while (round_of(listener) > 0 || !is_over)
+		;
 #define TOLD(name) "\"" #name "\":%llu,"
 #define TELL(name) (unsigned long long)did.name
 	prog_say("{\"event\":\"end\"," TOLD(evicts) TOLD(part) TOLD(refused) TOLD(

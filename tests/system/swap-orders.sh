@@ -18,7 +18,7 @@ shift
 exec "$@"
 END
 
-# with SEED OPTIONS...: such a daemon, until the last client is gone.
+# with SEED OPTIONS...: such a daemon.
 with() {
 	rm -f "$T/g"
 	with_seed=$1
@@ -28,6 +28,7 @@ with() {
 	wait_event "$T/orders" listening
 }
 over() {
+	kill -TERM $orders
 	wait $orders
 	check "$1: every order was answered, rightly" $? = 0
 	[ "$(json -l event=end wrong <"$T/orders")" = 0 ] || tail -n 5 "$T/orders"

@@ -374,19 +374,17 @@ uint64_t sl_ledger_overlap(const struct sl_ledger *ledger, uint32_t gpu)
 
 bool sl_ledger_is_degraded(const struct sl_ledger *ledger, uint32_t gpu)
 {
-	uint64_t shareable = sl_ledger_shareable(ledger, gpu);
+	uint64_t needed = ledger->gpu[gpu].claims_bytes;
 
-	return ledger->gpu[gpu].claims_bytes > shareable ||
-	       SL_MUTANT(
-		       DEGRADED_HALF, sl_ledger_resident(ledger, gpu) > shareable, false);
+	needed = SL_MUTANT(DEGRADED_BY_BURSTS, needed,
+		sl_max_u64(needed, sl_ledger_resident(ledger, gpu)));
+	return needed > sl_ledger_shareable(ledger, gpu);
 }
 
 uint64_t sl_ledger_excess(const struct sl_ledger *ledger, uint32_t gpu)
 {
-	uint64_t needed = sl_max_u64(
-		ledger->gpu[gpu].claims_bytes, sl_ledger_resident(ledger, gpu));
-
-	return sl_sub_sat(needed, sl_ledger_shareable(ledger, gpu));
+	return sl_sub_sat(
+		ledger->gpu[gpu].claims_bytes, sl_ledger_shareable(ledger, gpu));
 }
 
 /* --- audit --- */

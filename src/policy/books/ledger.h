@@ -133,9 +133,10 @@ uint64_t sl_ledger_resident(const struct sl_ledger *ledger, uint32_t gpu);
 uint64_t sl_ledger_free_bytes(const struct sl_ledger *ledger, uint32_t gpu);
 /* resident + unclaimed - shareable, or 0: what stands on requests nobody has claimed yet. */
 uint64_t sl_ledger_overlap(const struct sl_ledger *ledger, uint32_t gpu);
-/* The GPU's measured state breaks I1, or more is resident than can be shared. */
+/* The GPU's measured state breaks I1. More resident than can be shared is not that: what somebody's contexts have grown
+ * by while he holds all there is can be taken back from him, and until then nothing is free. */
 bool sl_ledger_is_degraded(const struct sl_ledger *ledger, uint32_t gpu);
-/* By how much: the larger of claims and resident, less what can be shared. */
+/* By how much. */
 uint64_t sl_ledger_excess(const struct sl_ledger *ledger, uint32_t gpu);
 /* backing - evicted + returning + granted + hidden: on the GPU, or with its room kept there */
 uint64_t sl_ledger_live(const struct sl_ledger_cell *cell);

@@ -52,6 +52,12 @@ static void crowd_out(struct books *b)
 	sl_ledger_set_unmanaged(&b->ledger, 0, 10);
 }
 
+static void hide_more(struct books *b)
+{
+	sl_ledger_set_hidden(&b->ledger, &b->holding[1], 0, 45);
+	sl_ledger_set_held(&b->ledger, &b->holding[0], 0, 55);
+}
+
 static void raise_the_request(struct books *b)
 {
 	sl_ledger_change(&b->ledger, &b->account[0], 50, 80);
@@ -68,6 +74,7 @@ static void let_go(struct books *b)
 {
 	sl_ledger_set_unmanaged(&b->ledger, 0, 0);
 	sl_ledger_set_hidden(&b->ledger, &b->holding[1], 0, 0);
+	sl_ledger_set_held(&b->ledger, &b->holding[0], 0, 0);
 }
 
 static void grant_and_die(struct books *b)
@@ -112,8 +119,10 @@ static const struct row story[] = {
 	{"freed below the request is unclaimed again", free_some, 30, 5, 75, 0, 35,
 		false},
 	{"freeing too much stops at 0", free_too_much, 65, 40, 75, 0, 0, false},
-	{"a report sets", report, 0, 0, 75, 5, 70, true},
-	{"more unmanaged", crowd_out, 0, 0, 75, 15, 70, true},
+	{"a report sets: too much is there, and can be taken back", report, 0, 0, 75, 5,
+		70, false},
+	{"more unmanaged", crowd_out, 0, 0, 75, 15, 70, false},
+	{"claims are not covered", hide_more, 0, 0, 100, 25, 70, true},
 	{"measured away", let_go, 30, 30, 70, 0, 70, false},
 	{"all of the dead is dying", grant_and_die, 5, 70, 70, 65, 0, false},
 	{"a release never adds", release_more, 5, 70, 70, 65, 0, false},
