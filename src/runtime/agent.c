@@ -268,6 +268,7 @@ int sl_agent_start(const char *path)
 		return r;
 	}
 	r = sl_fd_claim(&wake_out, pipe_fds[1]);
+	sl_gate_on_entry = sl_agent_wake;
 	if (r == 0)
 		r = -sl_libc_start_thread(agent_main, (void *)path);
 	if (r != 0) {

@@ -29,6 +29,7 @@ __thread struct sl_gate_thread *sl_gate_self __attribute__((tls_model("initial-e
 uint32_t sl_gate_word = SL_GATE_FENCED;
 void (*sl_gate_on_attach)(void);
 void (*sl_gate_on_park)(void);
+void (*sl_gate_on_entry)(void);
 
 /* A parked thread says so again and again: one that left by a jump out of a signal handler cannot. */
 #define PARK_SPAN_NS  (1 * SL_S)
@@ -175,12 +176,22 @@ static void park(struct sl_gate_thread *self, uint32_t word)
 	sl_futex_wait(&sl_gate_word, word, PARK_SPAN_NS);
 }
 
+/* It is inside, so whoever is woken by it sees that it works. */
+static void tell_entry(uint32_t word)
+{
+	if (word & SL_GATE_LISTENS &&
+		__atomic_fetch_and(&sl_gate_word, ~SL_GATE_LISTENS, __ATOMIC_SEQ_CST) &
+			SL_GATE_LISTENS &&
+		sl_gate_on_entry)
+		sl_gate_on_entry();
+}
+
 /* Sequentially consistent on both sides, so this is right without membarrier, too. */
 void sl_gate_enter_slowly(struct sl_gate_thread *self)
 {
-	for (;;) {
-		uint32_t word;
+	uint32_t word;
 
+	for (;;) {
 		__atomic_store_n(&self->depth, 1, __ATOMIC_SEQ_CST);
 		word = __atomic_load_n(&sl_gate_word, __ATOMIC_SEQ_CST);
 		if (word < SL_GATE_CLOSER)
@@ -189,23 +200,28 @@ void sl_gate_enter_slowly(struct sl_gate_thread *self)
 	}
 	if (sl_unlikely(__atomic_load_n(&self->parked_ns, __ATOMIC_RELAXED)))
 		tell_parked(self, 0);
+	tell_entry(word);
 }
 
 bool sl_gate_try(struct sl_gate_thread *self)
 {
+	uint32_t word;
+
 	if (self->depth) {
 		sl_gate_enter(self);
 		return true;
 	}
 	self->stack = sl_gate_stack();
 	__atomic_store_n(&self->depth, 1, __ATOMIC_SEQ_CST);
-	if (__atomic_load_n(&sl_gate_word, __ATOMIC_SEQ_CST) >= SL_GATE_CLOSER) {
+	word = __atomic_load_n(&sl_gate_word, __ATOMIC_SEQ_CST);
+	if (word >= SL_GATE_CLOSER) {
 		__atomic_store_n(&self->depth, 0, __ATOMIC_RELEASE);
 		tell_parked(self, sl_clock_now());
 		return false;
 	}
 	if (__atomic_load_n(&self->parked_ns, __ATOMIC_RELAXED))
 		tell_parked(self, 0);
+	tell_entry(word);
 	return true;
 }
 
@@ -253,6 +269,17 @@ static void fence_all_threads(void)
 	 * entries fence for themselves; those on their way have long been seen after 1 ms. */
 	__atomic_fetch_or(&sl_gate_word, SL_GATE_FENCED, __ATOMIC_SEQ_CST);
 	sl_futex_pause(SL_MS);
+}
+
+void sl_gate_listen(void)
+{
+	__atomic_fetch_or(&sl_gate_word, SL_GATE_LISTENS, __ATOMIC_SEQ_CST);
+	fence_all_threads();
+}
+
+bool sl_gate_is_listening(void)
+{
+	return __atomic_load_n(&sl_gate_word, __ATOMIC_SEQ_CST) & SL_GATE_LISTENS;
 }
 
 void sl_gate_close(void)

@@ -32,9 +32,11 @@ struct sl_gate_thread {
 	sl_ns parked_ns; /* when it last said that it stands at the closed gate; 0: it does not */
 } __attribute__((aligned(64)));
 
-/* The word: one bit, and above it the number of closers. 0 is the fast path. */
+/* The word: two bits, and above them the number of closers. 0 is the fast path. */
 #define SL_GATE_FENCED 1u
-#define SL_GATE_CLOSER 2u
+#define SL_GATE_LISTENS \
+	2u /* the next thread that enters says so, and takes the bit away */
+#define SL_GATE_CLOSER 4u
 
 extern __thread struct sl_gate_thread *sl_gate_self
 	__attribute__((tls_model("initial-exec")));
@@ -109,6 +111,11 @@ bool sl_gate_is_drained(void);
 SL_MUST_CHECK bool sl_gate_drain(sl_ns span_ns);
 /* Threads parked in front of the closed gate now. One that jumped out of there counts for seconds more. */
 uint32_t sl_gate_parked(void);
+/* From now on the next entry is told by sl_gate_on_entry, once. What entered before shows in the depths or the
+ * submissions once this returns. */
+void sl_gate_listen(void);
+/* Nobody entered since. */
+bool sl_gate_is_listening(void);
 /* Submissions of all threads since the start, including ended ones. */
 uint64_t sl_gate_submissions(void);
 /* Records there are, in use or not; for tests. */
@@ -120,5 +127,7 @@ extern void (*sl_gate_on_attach)(void);
 /* Called by a thread that is about to wait at the closed gate, and when it has left it; may be NULL.
  * Async-signal-safe; keeps errno. Set before threads run. */
 extern void (*sl_gate_on_park)(void);
+/* Called by the thread that entered while the gate listened, inside; likewise. */
+extern void (*sl_gate_on_entry)(void);
 
 #endif

@@ -1,5 +1,10 @@
 /*
  * pulse - see pulse.h
+ *
+ * The daemon moves who is idle for who is not, so it must not believe for a whole span what was true for a moment:
+ * between two pieces of work a busy program has none. Whoever was told to be idle has the gate listen, and what
+ * is submitted next is told at once. A thread that stands at the closed gate is work, too: it begins as soon as the gate
+ * opens, if the machine lets it, and how long the program did nothing before says nothing about it.
  */
 #include "runtime/pulse.h"
 #include "runtime/gate.h"
@@ -16,8 +21,9 @@
 static struct {
 	uint32_t mode; /* enum sl_wire_probe */
 	sl_ns span_ns, due_ns;
-	bool fresh;   /* asked, and not answered yet */
-	bool proving; /* the end of a proof is waited for */
+	bool fresh;     /* asked, and not answered yet */
+	bool proving;   /* the end of a proof is waited for */
+	bool listening; /* the gate was told to say when work begins */
 	/* Kept while nobody asks: what has not changed since has not changed. */
 	bool looked;
 	uint64_t seen;
@@ -47,6 +53,31 @@ void sl_pulse_stop(void)
 void sl_pulse_forget(void)
 {
 	memset(&pulse, 0, sizeof(pulse));
+}
+
+/* A thread is about to submit. Asked in this order: who leaves the gate is inside before he is no longer parked. */
+static bool is_inside(void)
+{
+	bool parked = sl_gate_parked() > 0;
+
+	return !sl_gate_is_drained() || parked;
+}
+
+/* It was told to be idle, and something was submitted since, or is about to be. */
+static bool has_begun(void)
+{
+	return pulse.listening && !sl_gate_is_listening();
+}
+
+/* What was submitted before the gate listened is looked at soon. */
+static void listen_for_work(void)
+{
+	if (pulse.listening)
+		return;
+	pulse.listening = true;
+	sl_gate_listen();
+	if (is_inside() || sl_gate_submissions() != pulse.seen)
+		pulse.due_ns = 0;
 }
 
 /* Has anything been submitted since the last look, or is a thread about to? */
@@ -98,7 +129,7 @@ static bool tell(union sl_msg *msg, bool working, bool tick, sl_ns now_ns)
 bool sl_pulse_look(void)
 {
 	sl_ns now_ns = sl_clock_now();
-	bool inside, working, tick = now_ns >= pulse.due_ns;
+	bool inside, working, begun, told, tick = now_ns >= pulse.due_ns;
 	struct sl_proof proof;
 	union sl_msg msg;
 
@@ -106,11 +137,13 @@ bool sl_pulse_look(void)
 		return true;
 	/* A proof is looked at before the submissions: it covers no later ones. */
 	sl_prove_look(&proof);
-	if (!tick && !(pulse.proving && !proof.running))
+	begun = has_begun();
+	if (!tick && !(pulse.proving && !proof.running) && !begun)
 		return true;
+	pulse.listening = pulse.listening && !begun;
 	pulse.proving = pulse.proving && proof.running;
 	sl_wire_init(&msg, SL_MSG_PULSE);
-	inside = !sl_gate_is_drained();
+	inside = is_inside();
 	msg.pulse.submissions = sl_gate_submissions();
 	working = has_moved(msg.pulse.submissions, inside, now_ns);
 	if (pulse.mode == SL_WIRE_PROBE_PROVE)
@@ -122,5 +155,8 @@ bool sl_pulse_look(void)
 		sl_prove_ask();
 		pulse.proving = true;
 	}
-	return tell(&msg, working, tick, now_ns);
+	told = tell(&msg, working, tick, now_ns);
+	if (!working)
+		listen_for_work();
+	return told;
 }

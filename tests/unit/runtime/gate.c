@@ -115,6 +115,54 @@ static void body_nested(void)
 	sl_gate_open();
 }
 
+static int entries;
+
+static void count_entry(void)
+{
+	CHECK(!sl_gate_is_drained());
+	entries++;
+}
+
+/* Once, by the next entry; whoever waits at the closed gate has not entered. */
+static void listen(bool use_membarrier)
+{
+	uint32_t word = use_membarrier ? 0 : SL_GATE_FENCED;
+
+	start(use_membarrier);
+	sl_gate_on_entry = count_entry;
+	enter_and_leave();
+	CHECK_EQ(entries, 0);
+	sl_gate_listen();
+	CHECK(sl_gate_is_listening());
+	sl_gate_listen();
+	sl_gate_close();
+	CHECK(!sl_gate_try(self()));
+	sl_gate_give_up(self());
+	CHECK(sl_gate_is_listening());
+	sl_gate_open();
+	CHECK_EQ(entries, 0);
+	enter_and_leave();
+	CHECK_EQ(entries, 1);
+	CHECK(!sl_gate_is_listening());
+	enter_and_leave();
+	CHECK_EQ(entries, 1);
+	sl_gate_listen();
+	CHECK(sl_gate_try(self()));
+	CHECK_EQ(entries, 2);
+	sl_gate_leave(self());
+	CHECK_EQ(sl_gate_word, word);
+}
+
+static void body_listening(void)
+{
+	listen(true);
+}
+
+static void body_listening_fenced(void)
+{
+	listen(false);
+}
+
 static void *enter_once(void *arg)
 {
 	struct sl_gate_thread *me = self();
@@ -336,6 +384,8 @@ TEST(threads_end)
 TEST(thread_dies_inside)
 TEST(jump)
 TEST(parked_signals)
+TEST(listening)
+TEST(listening_fenced)
 TEST(signal_stack)
 TEST(bypass)
 
@@ -350,6 +400,8 @@ int main(void)
 		cmocka_unit_test(test_thread_dies_inside),
 		cmocka_unit_test(test_jump),
 		cmocka_unit_test(test_parked_signals),
+		cmocka_unit_test(test_listening),
+		cmocka_unit_test(test_listening_fenced),
 		cmocka_unit_test(test_signal_stack),
 		cmocka_unit_test(test_bypass),
 	};

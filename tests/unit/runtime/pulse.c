@@ -5,6 +5,7 @@
 #include "fake.h"
 #include "stub.h"
 
+#include "runtime/gate.h"
 #include "runtime/hooks.h"
 #include "runtime/prove.h"
 #include "runtime/pulse.h"
@@ -49,11 +50,9 @@ static bool busy_for_long(const struct sl_msg_pulse *p)
 	return works(p) && !p->proven && p->busy_ms >= 5 * SPAN_MS;
 }
 
-/* The next pulse that is so, of those sent from now on. */
-static bool hear(bool (*what)(const struct sl_msg_pulse *))
+/* A pulse that is so, of those after the first `seen`. */
+static bool hear_after(unsigned int seen, bool (*what)(const struct sl_msg_pulse *))
 {
-	unsigned int seen = FAKE(pulses);
-
 	for (int i = 0; i < 50000; i++) {
 		bool is_so;
 
@@ -65,6 +64,12 @@ static bool hear(bool (*what)(const struct sl_msg_pulse *))
 		usleep(100);
 	}
 	return false;
+}
+
+/* The next pulse that is so, of those sent from now on. */
+static bool hear(bool (*what)(const struct sl_msg_pulse *))
+{
+	return hear_after(FAKE(pulses), what);
 }
 
 /* The last one is so, or one that comes. */
@@ -93,7 +98,7 @@ static void body_watch(void)
 	usleep(5000 * SPAN_MS);
 	CHECK_EQ(FAKE(pulses), count);
 	launch();
-	CHECK(hear(works));
+	CHECK(hear_after(count, works));
 	CHECK_EQ(FAKE(last_pulse.submissions), 2);
 	CHECK(is_told(idles));
 	/* Asked again, it has not forgotten since when. */
@@ -137,6 +142,55 @@ static void body_inside(void)
 	pthread_join(thread, NULL);
 	CHECK(hear(idles));
 	CHECK_EQ(FAKE(last_pulse.submissions), 1);
+	fake_stop();
+}
+
+/* That work begins is told at once, not a span later. */
+static void begins(uint32_t mode)
+{
+	start();
+	launch();
+	fake_send_probe(mode, SPAN_MS);
+	CHECK(is_told(idles));
+	fake_send_probe(mode, 3600000);
+	CHECK(hear(idles));
+	launch();
+	CHECK(is_told(works));
+	fake_stop();
+}
+
+static void body_begins_watched(void)
+{
+	begins(SL_WIRE_PROBE_WATCH);
+}
+
+static void body_begins_proven(void)
+{
+	begins(SL_WIRE_PROBE_PROVE);
+}
+
+/* A thread that stands at the closed gate wants to work: however long it has done nothing, it is not idle. */
+static void body_stands(void)
+{
+	pthread_t thread;
+
+	start();
+	fake_send_probe(SL_WIRE_PROBE_PROVE, SPAN_MS);
+	CHECK(is_told(proven));
+	fake_send_gate(7, 1);
+	CHECK(fake_wait(&fake.gate_dones, 1));
+	CHECK_EQ(pthread_create(&thread, NULL, launch_once, NULL), 0);
+	while (sl_gate_parked() == 0)
+		usleep(100);
+	CHECK(hear(works));
+	usleep(3000 * SPAN_MS);
+	fake_send_probe(SL_WIRE_PROBE_PROVE, 3600000);
+	CHECK(hear(works));
+	CHECK_EQ(FAKE(last_pulse.proven), 0);
+	fake_send_gate(8, 0);
+	pthread_join(thread, NULL);
+	fake_send_probe(SL_WIRE_PROBE_PROVE, SPAN_MS);
+	CHECK(hear(proven));
 	fake_stop();
 }
 
@@ -363,17 +417,20 @@ static void body_fork(void)
 	{                                     \
 		in_child(body_##name, 60);    \
 	}
-#define TESTS(X)        \
-	X(watch)        \
-	X(inside)       \
-	X(prove)        \
-	X(end_of_busy)  \
-	X(two_contexts) \
-	X(capture)      \
-	X(destroyed)    \
-	X(released)     \
-	X(broken)       \
-	X(reconnect)    \
+#define TESTS(X)          \
+	X(watch)          \
+	X(inside)         \
+	X(begins_watched) \
+	X(begins_proven)  \
+	X(stands)         \
+	X(prove)          \
+	X(end_of_busy)    \
+	X(two_contexts)   \
+	X(capture)        \
+	X(destroyed)      \
+	X(released)       \
+	X(broken)         \
+	X(reconnect)      \
 	X(fork)
 TESTS(TEST)
 #define ROW(name) cmocka_unit_test(test_##name),
