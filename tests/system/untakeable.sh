@@ -1,14 +1,15 @@
 #!/bin/sh
 # A borrower that cannot give memory back stands in the way of somebody's request: stopped by SIGSTOP, or in
 # a kernel that does not end. It is found and shown, its workload gets nothing more above its request, and
-# last_resort decides who goes without: who asked, or the borrower.
+# last_resort decides who goes without: who asked, or the borrower. All of it by the default chain, where memory is
+# moved from whoever lets it go; who can be waited for is waited for where nothing is moved.
 export LIMIT=170
 . "$(dirname "$0")/lib.sh"
 software_only "a kernel that does not end"
 config 'measure_interval: 100ms'
 config 'untakeable_after: 2s'
 config 'stop_grace: 1s'
-config 'resolvers: wait'
+config 'host_memory: 2GiB'
 daemon_start
 happened() { [ "$("$B/sluice" events --json | grep -c "\"reason\": \"$1\"")" -ge "${2:-1}" ]; }
 counted() { "$B/sluice" events --json | grep -c "\"reason\": \"$1\""; }
@@ -130,11 +131,25 @@ check "the borrower is gone" $? = 0
 check "its sibling lives" "$(gone "$sibling" && echo gone)" = ""
 end_borrower
 
-note "in one short kernel after the other: nobody untakeable"
+note "in one short kernel after the other: nobody untakeable, and moved between two of them"
 sed -i '/untakeable_after/d' "$CONFIG"
 config 'untakeable_after: 4s'
 kill -HUP "$DAEMON"
 begun=$(counted UNTAKEABLE_BEGINS)
+borrow --work 50 --ms 100000
+own moved
+wait $owner
+check "who asked gets its memory" $? = 0
+check "with the right contents" "$(json -l event=end wrong <"$T/owner")" = 0
+happened EVICTED_FOR
+check "the borrower was moved" $? = 0
+check "and lives" "$(gone "$stuck" && echo gone)" = ""
+check "nobody was found untakeable" "$(counted UNTAKEABLE_BEGINS)" = "$begun"
+end_borrower
+
+note "the same, where nothing is moved"
+config 'resolvers: wait'
+kill -HUP "$DAEMON"
 borrow --work 50 --ms 100000
 own fifth
 until_true 10 waits fifth
@@ -148,6 +163,8 @@ wait $borrower 2>/dev/null
 until_true 10 books_empty
 
 note "nobody is in the way of a burst"
+sed -i '/resolvers/d' "$CONFIG"
+kill -HUP "$DAEMON"
 borrow --ms 100000
 kill -STOP "$stuck"
 $RUN --request 0 --limit 0.9 --longest-wait 6s --name burst -- "$P/tenant" --bytes 400MiB --ms 200 >"$T/burst" &
