@@ -40,7 +40,7 @@
 /* Between looks at the gate of a thread that may have to give up. */
 #define TRY_SPAN_NS (5 * SL_MS)
 /* Frees that are under way take a few calls of the driver: looked for so often, a millisecond apart. */
-#define LEFT_TRIES 200
+#define LEFT_TRIES 1000
 /* How long threads are waited for that keep memory where it is. */
 #define KEEP_SPAN_NS (20 * SL_MS)
 /* Between tries to bring back what a daemon that knows nothing of it will never order back. */
@@ -284,8 +284,8 @@ static bool is_for_good(const struct sl_moved *moved)
 }
 
 /* All of it, with the control lock closed before and after. What a thread frees just now is in none of the lists that
- * the mover goes by, and counts as evicted until it has gone: it is waited for, so that the answer says what is. False:
- * the lock could not be closed again. */
+ * the mover goes by, and counts as evicted until it has gone: it is waited for, so that the answer says what is. What
+ * has not gone then is told as left out by those who are busy with it. False: the lock could not be closed again. */
 static bool restore_all(struct sl_gpu *gpu, struct sl_moved *moved)
 {
 	struct sl_moved more;
@@ -297,8 +297,10 @@ static bool restore_all(struct sl_gpu *gpu, struct sl_moved *moved)
 			return true;
 		sl_control_open();
 		sl_futex_pause(SL_MS);
-		if (!sl_control_close(CONTROL_SPAN_NS))
+		if (!sl_control_close(CONTROL_SPAN_NS)) {
+			moved->cause = SL_WIRE_SWAP_BUSY;
 			return false;
+		}
 		sl_swap_mover.restore(gpu, &more);
 		moved->cause = more.cause;
 		moved->driver_result = more.driver_result;
@@ -306,6 +308,8 @@ static bool restore_all(struct sl_gpu *gpu, struct sl_moved *moved)
 		moved->moved_bytes += more.moved_bytes;
 		moved->zero_bytes += more.zero_bytes;
 	}
+	if (moved->cause == SL_WIRE_SWAP_NO_CAUSE && sl_session_evicted_bytes(gpu))
+		moved->cause = SL_WIRE_SWAP_BUSY;
 	return true;
 }
 

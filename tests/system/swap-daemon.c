@@ -39,7 +39,7 @@ struct client {
 	int fd; /* -1: free */
 	struct order order;
 	uint64_t backing[GPUS_MAX], evicted[GPUS_MAX];
-	uint64_t store_bytes, next_ms, open_epochs, stores[STORES_MAX];
+	uint64_t store_bytes, next_ms, shut_ms, open_epochs, stores[STORES_MAX];
 	uint32_t store_number;
 	struct sl_msg_ask asks[ASKS_MAX];
 	size_t ask_count;
@@ -189,6 +189,8 @@ static void order(struct client *c, enum sl_msg_type type, uint32_t gpu, uint64_
 	union sl_msg msg;
 
 	sl_wire_init(&msg, type);
+	if (!c->shut_ms)
+		c->shut_ms = now_ms;
 	c->order =
 		(struct order){++order_id, now_ms, draw_cut_ms(now_ms), type, gpu, false};
 	if (type == SL_MSG_EVICT) {
@@ -306,6 +308,17 @@ static void move(struct client *c)
 
 /* --- what they say ------------------------------------------------------------------------------------------- */
 
+/* Nothing is out, or all is back: it may run for as long as its gate was shut, however slow the machine is. */
+static void leave_time(struct client *c)
+{
+	uint64_t now_ms = prog_now_ms();
+
+	if (is_out(c))
+		return;
+	c->next_ms = now_ms + (now_ms - c->shut_ms) + draw(2 * options.pause_ms + 1);
+	c->shut_ms = 0;
+}
+
 static void on_swapped(struct client *c, const struct sl_msg_swapped *m)
 {
 	struct order o = c->order;
@@ -319,6 +332,7 @@ static void on_swapped(struct client *c, const struct sl_msg_swapped *m)
 		did.slowest_ms = span_ms;
 	c->order.type = 0;
 	c->evicted[o.gpu] = m->evicted_bytes;
+	leave_time(c);
 	did.moved += m->moved_bytes;
 	did.clean += m->clean_bytes;
 	did.zero += m->zero_bytes;

@@ -83,6 +83,32 @@ static void body_freed_meanwhile(void)
 	stop();
 }
 
+/* What does not go for long is left out, and the answer does not say that all is back. */
+static void body_freed_at_length(void)
+{
+	struct sl_gpu *gpu;
+	CUdeviceptr ptr;
+	uint8_t uuid[16];
+
+	start();
+	stub_uuid(0, uuid);
+	gpu = sl_session_gpu(uuid);
+	CHECK_EQ(cuMemAlloc_v2(&ptr, BYTES), CUDA_SUCCESS);
+	order(SL_MSG_EVICT, 1);
+	check_ok(1, BYTES);
+	__atomic_store_n(&mover.unseen, BYTES / 4, __ATOMIC_RELEASE);
+	order(SL_MSG_RESTORE, 2);
+	CHECK_EQ(answer_to(2).outcome, SL_WIRE_SWAP_PART);
+	CHECK_EQ(answer_to(2).cause, SL_WIRE_SWAP_BUSY);
+	CHECK_EQ(answer_to(2).evicted_bytes, BYTES / 4);
+	CHECK(!gate_is_open());
+	sl_control_enter();
+	sl_session_freed_evicted(gpu, BYTES / 4);
+	sl_control_leave();
+	CHECK(gate_opens());
+	stop();
+}
+
 /* --- what is refused -------------------------------------------------------------------------- */
 
 static void body_capture(void)
@@ -483,6 +509,7 @@ static void body_all_freed(void)
 	X(there_and_back, 30)  \
 	X(twice, 30)           \
 	X(freed_meanwhile, 30) \
+	X(freed_at_length, 30) \
 	X(capture, 30)         \
 	X(endless, 30)         \
 	X(held_inside, 30)     \
