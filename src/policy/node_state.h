@@ -86,6 +86,7 @@ struct sl_node_order {
 	uint32_t gpu;
 	enum sl_reason reason; /* of an EVICT: EVICTED_FOR, EVICTED_IDLE, PARK_BEGINS */
 	uint64_t bytes, other;
+	uint64_t had_bytes; /* backing of the client there when it was given */
 	sl_ns since, idle;
 };
 

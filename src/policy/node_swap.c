@@ -317,6 +317,7 @@ void sl_node_evict(struct sl_node *node, struct sl_node_client *client, uint32_t
 		.reason = reason,
 		.bytes = bytes,
 		.other = other,
+		.had_bytes = client->holding.cell[gpu].backing_bytes,
 		.since = node->now,
 		.idle = idle};
 	sl_node_sort_out(node, client);
@@ -439,7 +440,9 @@ static void evict_done(struct sl_node *node, struct sl_node_client *client,
 {
 	const struct sl_ledger_cell *cell = &client->holding.cell[order->gpu];
 	uint64_t moved = sl_sub_sat(cell->evicted_bytes, before);
-	bool refused = event->done.outcome != SL_SWAP_OK || !moved;
+	/* What it freed since then need not be moved. */
+	bool is_less = moved || cell->backing_bytes < order->had_bytes;
+	bool refused = event->done.outcome != SL_SWAP_OK || !is_less;
 
 	if (moved && order->reason == SL_REASON_EVICTED_FOR)
 		note_of(node, client, order->reason, order, moved, event->done.span);
@@ -472,7 +475,7 @@ static void is_back(struct sl_node *node, struct sl_node_client *client, uint32_
 	for (uint32_t left = client->holding.touched; left; left &= left - 1)
 		bytes += client->holding.cell[__builtin_ctz(left)].backing_bytes;
 	note_of(node, client, SL_REASON_RESTORED, &all, bytes,
-		node->now - sl_min_u64(client->wants_since, node->now));
+		node->now - sl_min_u64(sl_node_wants_since(client), node->now));
 	client->wants = client->returns = client->comes_back = false;
 	client->failures = 0;
 	client->resident_at = node->now;

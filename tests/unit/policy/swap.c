@@ -228,6 +228,31 @@ static void test_refused_turn(void **state)
 	play_close(&p);
 }
 
+/* Who frees instead of being moved has refused nothing; and who only asks has waited since he asked. */
+static void test_freed_meanwhile(void **state)
+{
+	struct play p;
+
+	(void)state;
+	play_open(&p);
+	for (size_t i = 0; i < SL_ARRAY_LEN(two); i++)
+		(void)play(&p, two[i].name, two[i].at_ms, two[i].event);
+	(void)play(&p, "b", 300, (struct sl_event)ASK(2, 1, 0, 60));
+	says(&p, "frees some", 310, (struct sl_event)FREED(1, 0, 20), "");
+	says(&p, "and has moved nothing", 311,
+		(struct sl_event)DONE(1, evicted_as(&p), 0, 0),
+		"EVICT 1 g0 20 EVICTED_FOR");
+	says(&p, "b's turn", 320, (struct sl_event)DONE(1, evicted_as(&p), 0, 20),
+		"NOTE EVICTED_FOR g0 1/2 20; GRANT 2/1 g0 60; PROBE 2 0; PROBE 1 0");
+	(void)play(&p, "has", 320, (struct sl_event)COMMIT(2, 2, 60));
+	(void)play(&p, "a asks for more", 1000, (struct sl_event)ASK(1, 2, 0, 10));
+	(void)play(&p, "b frees all", 1500, (struct sl_event)FREED(2, 0, 60));
+	(void)play(
+		&p, "a is back", 1600, (struct sl_event)DONE(1, restored_as(&p), 0, 0));
+	assert_row_u64("since it asked", p.last[SL_ACTION_NOTE].note.span, 600 * SL_MS);
+	play_close(&p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -237,6 +262,7 @@ int main(void)
 		cmocka_unit_test(test_recovered),
 		cmocka_unit_test(test_turns),
 		cmocka_unit_test(test_refused_turn),
+		cmocka_unit_test(test_freed_meanwhile),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
