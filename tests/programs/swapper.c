@@ -16,7 +16,7 @@
  *	digest NAME             value: follows from every word
  *	run NAME ROUNDS PAUSE   check and fill anew so often, PAUSE ms between; value: wrong words
  *	context NAME            use NAME   destroy NAME   contexts; "main" is the first device's
- *	device N                its primary context
+ *	device N                its primary context       reset: the first device's is reset, and done for
  *	peer N                  the current context may use device N's memory
  *	info                    value: free bytes; total
  *	query NAME              value: what the driver says about the memory, in a number
@@ -275,6 +275,13 @@ static void do_destroy(char **word)
 
 	swapper_forget(contexts[i].ctx);
 	told_answer("destroy", cuCtxDestroy_v2(contexts[i].ctx), 0);
+}
+
+static void do_reset(char **word)
+{
+	(void)word;
+	swapper_forget(contexts[context_named("main")].ctx);
+	told_answer("reset", cuDevicePrimaryCtxReset_v2(0), 0);
 }
 
 static void do_device(char **word)
@@ -572,6 +579,7 @@ static const struct told_command commands[] = {
 	{"catch", 1, do_catch},
 	{"alarm", 2, do_alarm},
 	{"fork", 1, told_fork},
+	{"reset", 1, do_reset},
 	{"quit", 1, do_quit},
 	{"exit", 1, do_exit},
 };
