@@ -18,7 +18,6 @@
 #include "runtime/held.h"
 #include "runtime/hidden.h"
 #include "runtime/memory.h"
-#include "runtime/mover.h"
 #include "runtime/multicast.h"
 #include "runtime/objects.h"
 #include "runtime/offer.h"
@@ -68,7 +67,6 @@ static void in_child(void)
 	sl_prove_forget();
 	sl_pulse_forget();
 	sl_swap_forget();
-	sl_mover_forget();
 	sl_store_forget();
 	sl_hasher_forget();
 	errno = saved_errno;

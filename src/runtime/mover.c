@@ -363,7 +363,3 @@ uint64_t sl_mover_evictable(struct sl_gpu *gpu)
 	free(pieces.at);
 	return bytes;
 }
-
-void sl_mover_forget(void)
-{
-}

@@ -30,7 +30,5 @@ void sl_mover_evict(
 void sl_mover_restore(struct sl_gpu *gpu, struct sl_moved *out);
 /* Could anything of it be evicted, and how much? For tests and logs. Takes the books' lock. */
 uint64_t sl_mover_evictable(struct sl_gpu *gpu);
-/* In the child of a fork. */
-void sl_mover_forget(void);
 
 #endif
