@@ -38,11 +38,7 @@ static void tell_done(struct sl_node *node, const struct sl_node_member *member)
 
 static uint64_t evictable_of(const struct sl_node_member *member)
 {
-	uint64_t bytes = 0;
-
-	for (uint32_t left = member->account.touched; left; left &= left - 1)
-		bytes += sl_ledger_evictable(&member->account.cell[__builtin_ctz(left)]);
-	return bytes;
+	return sl_ledger_evictable_on(member->account.cell, member->account.touched);
 }
 
 /* Somebody has something there and cannot move it. */
@@ -128,15 +124,25 @@ void sl_node_on_workload_park(struct sl_node *node, const struct sl_event *event
 	park(node, member, recovered);
 }
 
-/* Returns whether something of it is still to leave. */
-static bool send_away(struct sl_node *node, struct sl_node_client *client)
+/* What the pool and its own share of it have room for. */
+static uint64_t room_to_go(const struct sl_node *node,
+	const struct sl_node_member *member, uint32_t gpu, bool spares_lent)
+{
+	uint64_t room = sl_node_pool_room(node, gpu, false);
+
+	if (spares_lent)
+		room = sl_sub_sat(room, sl_ledger_overlap(&node->ledger, gpu));
+	return sl_min_u64(room, sl_node_pool_share(node, member));
+}
+
+bool sl_node_send_away(struct sl_node *node, struct sl_node_client *client,
+	const struct sl_node_going *how)
 {
 	bool more = client->order.id != 0;
 
 	for (uint32_t left = client->holding.touched; left; left &= left - 1) {
 		uint32_t gpu = (uint32_t)__builtin_ctz(left);
-		const struct sl_ledger_cell *cell = &client->holding.cell[gpu];
-		uint64_t bytes = sl_ledger_evictable(cell);
+		uint64_t bytes = sl_ledger_evictable(&client->holding.cell[gpu]);
 
 		if (!bytes || !client->alive || node->queue[gpu].lost)
 			continue;
@@ -146,13 +152,15 @@ static bool send_away(struct sl_node *node, struct sl_node_client *client)
 		if (node->now < client->refused_until) {
 			node->swap_due =
 				sl_min_u64(node->swap_due, client->refused_until);
-		} else if (bytes > sl_min_u64(sl_node_pool_room(node, gpu, false),
-					   sl_node_pool_share(node, client->member))) {
+		} else if (bytes >
+			   room_to_go(node, client->member, gpu, how->spares_lent)) {
 			node->swap_due = sl_min_u64(node->swap_due,
-				sl_node_later(node->now, TRIED_AGAIN_AFTER));
+				sl_node_later(node->now, how->again_after));
 		} else if (sl_node_trim_for(node, client, bytes)) {
-			sl_node_evict(
-				node, client, gpu, bytes, SL_REASON_PARK_BEGINS, 0, 0);
+			sl_node_evict(node, client, gpu, bytes, how->reason, 0,
+				how->reason == SL_REASON_EVICTED_IDLE
+					? sl_node_settled_idle(node, client)
+					: 0);
 			return true;
 		}
 	}
@@ -173,8 +181,10 @@ static void go_on_parking(struct sl_node *node, struct sl_node_member *member)
 	bool more = false;
 
 	sl_list_foreach (link, &member->clients)
-		more |= send_away(
-			node, SL_LIST_ENTRY(link, struct sl_node_client, of_member));
+		more |= sl_node_send_away(node,
+			SL_LIST_ENTRY(link, struct sl_node_client, of_member),
+			&(struct sl_node_going){.reason = SL_REASON_PARK_BEGINS,
+				.again_after = TRIED_AGAIN_AFTER});
 	if (more || member->park_told)
 		return;
 	member->park_told = true;

@@ -119,14 +119,13 @@ static void look_after(struct sl_node *node, uint32_t gpu)
 static bool gives(
 	const struct sl_node *node, const struct sl_node_client *client, uint64_t *room)
 {
-	uint64_t bytes = 0;
+	uint64_t bytes;
 
 	if (sl_node_is_away(client))
 		return true;
 	if (!sl_node_swaps(node) || !sl_node_can_leave(node, client))
 		return false;
-	for (uint32_t left = client->holding.touched; left; left &= left - 1)
-		bytes += sl_ledger_evictable(&client->holding.cell[__builtin_ctz(left)]);
+	bytes = sl_ledger_evictable_on(client->holding.cell, client->holding.touched);
 	if (SL_MUTANT(DEADLOCK_SWAP_UNSEEN, bytes > *room, true))
 		return false;
 	*room -= bytes;

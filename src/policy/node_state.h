@@ -481,6 +481,15 @@ void sl_node_time_warm(struct sl_node *node);
 /* Evicts what is parked, resumes what fits. True: a request was claimed again. */
 bool sl_node_time_parked(struct sl_node *node);
 void sl_node_unpark(struct sl_node *node, struct sl_node_member *member);
+/* Why all of a client goes to the host although nobody waits for the room. */
+struct sl_node_going {
+	enum sl_reason reason;
+	bool spares_lent;  /* what the pool keeps for lent requests is not used */
+	sl_ns again_after; /* when to look again where the pool has no room */
+};
+/* One order at a time. Returns whether something of it is still to leave. */
+bool sl_node_send_away(struct sl_node *node, struct sl_node_client *client,
+	const struct sl_node_going *how);
 
 /* --- node_swap.c, events --- */
 void sl_node_on_pool_size(struct sl_node *node, const struct sl_event *event);

@@ -11,15 +11,6 @@
 /* The pool had no room for it. */
 #define TRIED_AGAIN_AFTER (5 * SL_S)
 
-static uint64_t evictable_of(const struct sl_node_client *client)
-{
-	uint64_t bytes = 0;
-
-	for (uint32_t left = client->holding.touched; left; left &= left - 1)
-		bytes += sl_ledger_evictable(&client->holding.cell[__builtin_ctz(left)]);
-	return bytes;
-}
-
 /* When it will have been idle for so long, if it stays so; 0: it has. Asks for a proof where one is missing. */
 static sl_ns idle_at(struct sl_node *node, struct sl_node_client *client, sl_ns span)
 {
@@ -45,38 +36,14 @@ static sl_ns warm_at(struct sl_node *node, struct sl_node_member *member)
 		struct sl_node_client *client =
 			SL_LIST_ENTRY(link, struct sl_node_client, of_member);
 
-		if (!client->alive || !evictable_of(client))
+		if (!client->alive || !sl_ledger_evictable_on(client->holding.cell,
+					      client->holding.touched))
 			continue;
 		latest = sl_max_u64(latest,
 			idle_at(node, client,
 				SL_MUTANT(WARM_TOO_EARLY, member->warm_after, 1)));
 	}
 	return latest;
-}
-
-static void send_away(struct sl_node *node, struct sl_node_client *client)
-{
-	for (uint32_t left = client->holding.touched; left; left &= left - 1) {
-		uint32_t gpu = (uint32_t)__builtin_ctz(left);
-		uint64_t bytes = sl_ledger_evictable(&client->holding.cell[gpu]);
-		uint64_t room = sl_min_u64(sl_sub_sat(sl_node_pool_room(node, gpu, false),
-						   sl_ledger_overlap(&node->ledger, gpu)),
-			sl_node_pool_share(node, client->member));
-
-		if (!bytes || node->queue[gpu].lost || !sl_node_can_leave(node, client))
-			continue;
-		if (node->now < client->refused_until) {
-			node->swap_due =
-				sl_min_u64(node->swap_due, client->refused_until);
-		} else if (bytes > room) {
-			node->swap_due = sl_min_u64(node->swap_due,
-				sl_node_later(node->now, TRIED_AGAIN_AFTER));
-		} else if (sl_node_trim_for(node, client, bytes)) {
-			sl_node_evict(node, client, gpu, bytes, SL_REASON_EVICTED_IDLE, 0,
-				sl_node_settled_idle(node, client));
-			return;
-		}
-	}
 }
 
 void sl_node_time_warm(struct sl_node *node)
@@ -97,7 +64,10 @@ void sl_node_time_warm(struct sl_node *node)
 			continue;
 		}
 		sl_list_foreach (of, &member->clients)
-			send_away(node,
-				SL_LIST_ENTRY(of, struct sl_node_client, of_member));
+			(void)sl_node_send_away(node,
+				SL_LIST_ENTRY(of, struct sl_node_client, of_member),
+				&(struct sl_node_going){.reason = SL_REASON_EVICTED_IDLE,
+					.spares_lent = true,
+					.again_after = TRIED_AGAIN_AFTER});
 	}
 }

@@ -31,6 +31,15 @@ uint64_t sl_ledger_evictable(const struct sl_ledger_cell *cell)
 		cell->evicted_bytes + SL_MUTANT(HELD_IS_EVICTED, cell->held_bytes, 0));
 }
 
+uint64_t sl_ledger_evictable_on(const struct sl_ledger_cell *cell, uint32_t mask)
+{
+	uint64_t bytes = 0;
+
+	for (uint32_t left = mask; left; left &= left - 1)
+		bytes += sl_ledger_evictable(&cell[__builtin_ctz(left)]);
+	return bytes;
+}
+
 /* A client that says it will hold more than it has holds what it has. */
 uint64_t sl_ledger_fixed(const struct sl_ledger_cell *cell)
 {

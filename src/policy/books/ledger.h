@@ -144,6 +144,8 @@ uint64_t sl_ledger_live(const struct sl_ledger_cell *cell);
 uint64_t sl_ledger_all(const struct sl_ledger_cell *cell);
 /* What an EVICT could move: backing on the GPU that is not held. */
 uint64_t sl_ledger_evictable(const struct sl_ledger_cell *cell);
+/* The same on all GPUs of the mask together; cell is an account's or a holding's array. */
+uint64_t sl_ledger_evictable_on(const struct sl_ledger_cell *cell, uint32_t mask);
 /* hidden + held, with what is about to be held: what only the end of a process gives back. */
 uint64_t sl_ledger_fixed(const struct sl_ledger_cell *cell);
 uint64_t sl_ledger_use(const struct sl_ledger_account *account, uint32_t gpu);
