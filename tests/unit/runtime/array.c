@@ -4,13 +4,10 @@
  * Against a driver that hands out handles and fails when told to. peer-failures rows 7 (unmatched frees)
  * and 9 (out of memory by its name).
  */
-#include "child.h"
-#include "fake.h"
-#include "stub.h"
+#include "books-test.h"
 
 #include "runtime/held.h"
 #include "runtime/hooks.h"
-#include "runtime/passed.h"
 
 static CUcontext ctx;
 static struct sl_gpu *gpu;
@@ -67,8 +64,6 @@ static CUresult free_memory(CUdeviceptr ptr)
 
 static void start(void)
 {
-	uint8_t uuid[16];
-
 	stub_install();
 	sl_real.cuArrayCreate_v2 = create;
 	sl_real.cuArray3DCreate_v2 = create3d;
@@ -80,18 +75,13 @@ static void start(void)
 	fake_start(false);
 	CHECK_EQ(cuInit(0), CUDA_SUCCESS);
 	ctx = stub_make_current(0);
-	stub_uuid(0, uuid);
-	gpu = sl_session_gpu(uuid);
+	gpu = books_gpu();
 }
 
 static void check_books(uint64_t bytes)
 {
-	(void)sl_passed_trim();
-	CHECK(fake_wait_u64(&fake.uncommitted_bytes, 0));
-	if (!fake_wait_u64(&fake.held_bytes, bytes))
-		CHECK_EQ(FAKE(held_bytes), bytes);
+	check_daemon(bytes);
 	CHECK_EQ(sl_held_bytes(gpu), bytes);
-	CHECK(!FAKE(protocol_error));
 }
 
 /* Whole MiB, so that they can be told from what is charged. */

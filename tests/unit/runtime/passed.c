@@ -4,13 +4,10 @@
  * Against a fake daemon, whose books are made from messages alone and must agree with what exists
  * after every scene. peer-failures rows 7 (no underflow), 8 and 9 (real results only).
  */
-#include "child.h"
-#include "fake.h"
-#include "stub.h"
+#include "books-test.h"
 
 #include "runtime/held.h"
 #include "runtime/hooks.h"
-#include "runtime/passed.h"
 
 #include <pthread.h>
 
@@ -19,30 +16,16 @@ static struct sl_gpu *gpu;
 
 static void start(void)
 {
-	uint8_t uuid[16];
-
 	stub_install();
 	fake_start(false);
 	CHECK_EQ(cuInit(0), CUDA_SUCCESS);
 	ctx = stub_make_current(0);
-	stub_uuid(0, uuid);
-	gpu = sl_session_gpu(uuid);
-	CHECK(gpu != NULL);
-}
-
-/* Spare grains apart. */
-static void check_books(uint64_t bytes)
-{
-	(void)sl_passed_trim();
-	CHECK(fake_wait_u64(&fake.uncommitted_bytes, 0));
-	if (!fake_wait_u64(&fake.held_bytes, bytes))
-		CHECK_EQ(FAKE(held_bytes), bytes);
-	CHECK(!FAKE(protocol_error));
+	gpu = books_gpu();
 }
 
 static void finish(void)
 {
-	check_books(0);
+	check_daemon(0);
 	CHECK_EQ(sl_held_bytes(gpu), 0);
 	fake_stop();
 }
@@ -82,16 +65,16 @@ static void body_grains(void)
 		CHECK_EQ(charged, 4 * SL_KIB);
 	}
 	/* 4000 KiB are two grains, and each was asked for once. */
-	check_books(4 * SL_MIB);
+	check_daemon(4 * SL_MIB);
 	CHECK_EQ(FAKE(asks), 2);
 	CHECK_EQ(make(100 * SL_MIB, 0, &charged), CUDA_SUCCESS);
 	/* 96 KiB of the grain before are used, too. */
-	check_books(104 * SL_MIB);
+	check_daemon(104 * SL_MIB);
 	for (int i = 0; i < 999; i++)
 		sl_passed_free(gpu, 4 * SL_KIB, 0);
-	check_books(102 * SL_MIB);
+	check_daemon(102 * SL_MIB);
 	sl_passed_free(gpu, 100 * SL_MIB, 0);
-	check_books(2 * SL_MIB);
+	check_daemon(2 * SL_MIB);
 	sl_passed_free(gpu, 4 * SL_KIB, 0);
 	finish();
 }
@@ -151,9 +134,9 @@ static void body_held(void)
 	CHECK_EQ(sl_held_bytes(gpu), 4 * SL_MIB);
 	CHECK_EQ(make(3 * SL_MIB, 0, &charged), CUDA_SUCCESS);
 	CHECK_EQ(sl_held_bytes(gpu), 4 * SL_MIB);
-	check_books(8 * SL_MIB);
+	check_daemon(8 * SL_MIB);
 	sl_passed_free(gpu, 3 * SL_MIB, SL_PASSED_HELD);
-	check_books(4 * SL_MIB);
+	check_daemon(4 * SL_MIB);
 	CHECK_EQ(sl_held_bytes(gpu), 0);
 	sl_passed_free(gpu, 3 * SL_MIB, 0);
 	finish();
@@ -174,7 +157,7 @@ static void body_denied(void)
 	CHECK_EQ(make(2 * SL_MIB, SL_PASSED_HELD, &charged), CUDA_ERROR_OUT_OF_MEMORY);
 	CHECK_EQ(make(2 * SL_MIB, 0, &charged), CUDA_ERROR_OUT_OF_MEMORY);
 	CHECK_EQ(sl_held_bytes(gpu), 0);
-	check_books(2 * SL_MIB);
+	check_daemon(2 * SL_MIB);
 	/* What the last grain has left needs nobody's leave. */
 	CHECK_EQ(make(1 * SL_MIB, 0, &charged), CUDA_SUCCESS);
 	fake_lock();
@@ -210,14 +193,14 @@ static void body_driver_errors(void)
 	CHECK_EQ(make(5 * SL_MIB, SL_PASSED_HELD, &charged), CUDA_ERROR_INVALID_VALUE);
 	CHECK_EQ(charged, 0);
 	CHECK_EQ(sl_held_bytes(gpu), 0);
-	check_books(0);
+	check_daemon(0);
 	CHECK_EQ(FAKE(freeds), 0);
 	/* The same within a grain that another one shares. */
 	CHECK_EQ(make(1 * SL_MIB, 0, &charged), CUDA_SUCCESS);
 	driver.fails = 1;
 	CHECK_EQ(make(512 * SL_KIB, 0, &charged), CUDA_ERROR_INVALID_VALUE);
 	CHECK_EQ(make(1 * SL_MIB, 0, &charged), CUDA_SUCCESS);
-	check_books(2 * SL_MIB);
+	check_daemon(2 * SL_MIB);
 	sl_passed_free(gpu, 2 * SL_MIB, 0);
 	finish();
 }
@@ -233,12 +216,12 @@ static void body_out_of_memory(void)
 	CHECK_EQ(make(5 * SL_MIB, SL_PASSED_HELD, &charged), CUDA_SUCCESS);
 	CHECK_EQ(FAKE(fails), 1);
 	CHECK_EQ(driver.calls, 2);
-	check_books(6 * SL_MIB);
+	check_daemon(6 * SL_MIB);
 	CHECK_EQ(sl_held_bytes(gpu), 6 * SL_MIB);
 	driver.fails = 3;
 	CHECK_EQ(make(5 * SL_MIB, SL_PASSED_HELD, &charged), CUDA_SUCCESS);
 	CHECK_EQ(FAKE(asked_bytes), 32 * SL_MIB);
-	check_books(10 * SL_MIB);
+	check_daemon(10 * SL_MIB);
 	/* It fits in the grain, so there is no grant to give back. */
 	CHECK_EQ(make(64 * SL_KIB, 0, &charged), CUDA_SUCCESS);
 	driver.fails = 1;
@@ -247,7 +230,7 @@ static void body_out_of_memory(void)
 	CHECK_EQ(FAKE(asked_bytes), 16 * SL_MIB);
 	driver.fails = 1000;
 	CHECK_EQ(make(64 * SL_KIB, 0, &charged), CUDA_ERROR_OUT_OF_MEMORY);
-	check_books(12 * SL_MIB);
+	check_daemon(12 * SL_MIB);
 	sl_passed_free(gpu, 128 * SL_KIB, 0);
 	sl_passed_free(gpu, 10 * SL_MIB, SL_PASSED_HELD);
 	finish();
@@ -277,11 +260,11 @@ static void body_unmatched_free(void)
 	start();
 	CHECK_EQ(make(1 * SL_MIB, 0, &charged), CUDA_SUCCESS);
 	sl_passed_free(gpu, 3 * SL_MIB, 0);
-	check_books(0);
+	check_daemon(0);
 	sl_passed_free(gpu, 3 * SL_MIB, SL_PASSED_HELD);
-	check_books(0);
+	check_daemon(0);
 	CHECK_EQ(make(1 * SL_MIB, 0, &charged), CUDA_SUCCESS);
-	check_books(2 * SL_MIB);
+	check_daemon(2 * SL_MIB);
 	sl_passed_free(gpu, 1 * SL_MIB, 0);
 	finish();
 }

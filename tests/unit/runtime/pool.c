@@ -4,14 +4,11 @@
  * Against a driver of one pool and one graph pool that reserve in steps, and a fake daemon whose books must
  * then agree with what is reserved. peer-failures rows 8 (async pools) and 15 (graphs).
  */
-#include "child.h"
-#include "fake.h"
-#include "stub.h"
+#include "books-test.h"
 
 #include "runtime/graph.h"
 #include "runtime/held.h"
 #include "runtime/hooks.h"
-#include "runtime/passed.h"
 #include "runtime/pool.h"
 
 #include <pthread.h>
@@ -246,8 +243,6 @@ static CUresult add_alloc_node(CUgraphNode *node, CUgraph graph,
 
 static void start(uint64_t step)
 {
-	uint8_t uuid[16];
-
 	stub_install();
 	sl_real.cuMemAllocAsync = alloc_async;
 	sl_real.cuMemAllocFromPoolAsync = alloc_from;
@@ -278,19 +273,13 @@ static void start(uint64_t step)
 	fake_start(false);
 	CHECK_EQ(cuInit(0), CUDA_SUCCESS);
 	ctx = stub_make_current(0);
-	stub_uuid(0, uuid);
-	gpu = sl_session_gpu(uuid);
+	gpu = books_gpu();
 }
 
-/* Spare grains apart. */
 static void check_books(uint64_t bytes)
 {
-	(void)sl_passed_trim();
-	CHECK(fake_wait_u64(&fake.uncommitted_bytes, 0));
-	if (!fake_wait_u64(&fake.held_bytes, bytes))
-		CHECK_EQ(FAKE(held_bytes), bytes);
+	check_daemon(bytes);
 	CHECK_EQ(sl_held_bytes(gpu), bytes);
-	CHECK(!FAKE(protocol_error));
 }
 
 static void free_now(struct pool *pool, uint64_t bytes)

@@ -6,14 +6,11 @@
 #ifndef SL_TEST_RUNTIME_SWAP_TEST_H
 #define SL_TEST_RUNTIME_SWAP_TEST_H
 
-#include "child.h"
-#include "fake.h"
-#include "stub.h"
+#include "books-test.h"
 
 #include "runtime/control.h"
 #include "runtime/gate.h"
 #include "runtime/hooks.h"
-#include "runtime/session.h"
 #include "runtime/swap.h"
 
 #include <errno.h>

@@ -57,11 +57,9 @@ static void body_freed_meanwhile(void)
 {
 	struct sl_gpu *gpu;
 	CUdeviceptr ptr;
-	uint8_t uuid[16];
 
 	start();
-	stub_uuid(0, uuid);
-	gpu = sl_session_gpu(uuid);
+	gpu = books_gpu();
 	CHECK_EQ(cuMemAlloc_v2(&ptr, BYTES), CUDA_SUCCESS);
 	order(SL_MSG_EVICT, 1);
 	check_ok(1, BYTES);
@@ -480,11 +478,9 @@ static void body_all_freed(void)
 	struct submitter s;
 	CUdeviceptr ptr;
 	struct sl_gpu *gpu;
-	uint8_t uuid[16];
 
 	start();
-	stub_uuid(0, uuid);
-	gpu = sl_session_gpu(uuid);
+	gpu = books_gpu();
 	CHECK_EQ(cuMemAlloc_v2(&ptr, BYTES), CUDA_SUCCESS);
 	order(SL_MSG_EVICT, 1);
 	check_ok(1, BYTES);

@@ -7,17 +7,13 @@
 #ifndef SL_TEST_RUNTIME_VMM_TEST_H
 #define SL_TEST_RUNTIME_VMM_TEST_H
 
-#include "child.h"
-#include "fake.h"
-#include "stub.h"
+#include "books-test.h"
 #include "vmm-stub.h"
 
 #include "runtime/device.h"
 #include "runtime/handle.h"
 #include "runtime/held.h"
 #include "runtime/hooks.h"
-#include "runtime/passed.h"
-#include "runtime/session.h"
 
 #define GRAIN (2 * SL_MIB)
 #define TAG   0x5ac0
@@ -48,12 +44,8 @@ static inline uint64_t bytes_held(void)
 /* The daemon has read all; the driver has `bytes`, and so many are charged, but for spare grains. */
 static inline void check_books(uint64_t bytes)
 {
-	(void)sl_passed_trim();
-	CHECK(fake_wait_u64(&fake.uncommitted_bytes, 0));
-	if (!fake_wait_u64(&fake.held_bytes, bytes))
-		CHECK_EQ(FAKE(held_bytes), bytes);
+	check_daemon(bytes);
 	CHECK_EQ(VMM(device_bytes), bytes);
-	CHECK(!FAKE(protocol_error));
 }
 
 static inline void finish(void)
