@@ -47,6 +47,9 @@ const char *sl_reason_kind_name(enum sl_reason_kind kind)
 
 /* --- the sentence --- */
 
+/* The longest value of a place: a name of 63 bytes and the words around it. */
+#define PLACE_MOST 160
+
 struct out {
 	char *buf;
 	size_t size, used;
@@ -83,12 +86,29 @@ static void format_span(sl_ns span, char text[32])
 			text, 32, "%" PRIu64 " h", (uint64_t)(span / (3600 * SL_S)));
 }
 
+/* What another workload could give back, if there is one. */
+static const char *format_burst(
+	const struct sl_reason_facts *facts, const char *verb, char text[PLACE_MOST])
+{
+	char bytes[32];
+
+	if (!facts->other_bytes)
+		(void)snprintf(text, PLACE_MOST,
+			"no other workload %s anything above its request", verb);
+	else
+		(void)snprintf(text, PLACE_MOST, "%s %s %s above its request",
+			known(facts->other, "another workload"), verb,
+			sl_bytes_format(facts->other_bytes, bytes, sizeof(bytes)));
+	return text;
+}
+
 /* The value of a place, in text or elsewhere; NULL if there is no such place. */
 static const char *value_of(const struct sl_reason_facts *facts, const char *place,
-	size_t length, char text[32])
+	size_t length, char text[PLACE_MOST])
 {
 	static const char *const places[] = {"name", "other", "gpu", "bytes", "available",
-		"other_bytes", "span", "pid", "xid", "user", "priority"};
+		"other_bytes", "span", "pid", "xid", "user", "priority", "has_burst",
+		"had_burst"};
 	size_t i = 0;
 
 	while (i < SL_ARRAY_LEN(places) &&
@@ -115,6 +135,8 @@ static const char *value_of(const struct sl_reason_facts *facts, const char *pla
 		(void)snprintf(text, 32, "user %" PRIu64, facts->other_bytes - 1);
 		return text;
 	case 10: (void)snprintf(text, 32, "%" PRId64, (int64_t)facts->bytes); return text;
+	case 11: return format_burst(facts, "has", text);
+	case 12: return format_burst(facts, "had", text);
 	default: return NULL;
 	}
 }
@@ -132,7 +154,7 @@ const char *sl_reason_sentence(
 		size_t plain = strcspn(at, "{");
 		const char *end = at[plain] ? strchr(at + plain, '}') : NULL;
 		const char *value = NULL;
-		char text[32];
+		char text[PLACE_MOST];
 
 		put(&out, at, plain);
 		at += plain;

@@ -74,7 +74,23 @@ static const struct {
 		{SL_REASON_BURST_WAITS, 0, "alice", "", 512ull << 20, 0, 0, 850 * SL_MS,
 			0},
 		"alice has waited 850 ms for 512 MiB above its request on GPU 0: 0 B is "
-		"free for it, and another workload has 0 B above its request"},
+		"free for it, and no other workload has anything above its request"},
+	{"the other side unknown but for its bytes",
+		{SL_REASON_BURST_WAITS, 0, "alice", "", 512ull << 20, 0, 1ull << 30,
+			850 * SL_MS, 0},
+		"alice has waited 850 ms for 512 MiB above its request on GPU 0: 0 B is "
+		"free for it, and another workload has 1 GiB above its request"},
+	{"denied, and somebody could have given it",
+		{SL_REASON_WAITED_TOO_LONG, 0, "alice", "bob", 512ull << 20, 0,
+			1ull << 30, 60 * SL_S, 0},
+		"alice waited 60.0 s for 512 MiB above its request on GPU 0, the longest "
+		"wait; 0 B was free for it, and bob had 1 GiB above its request"},
+	{"denied, and nobody could have given it",
+		{SL_REASON_WAITED_TOO_LONG, 0, "alice", "", 512ull << 20, 1ull << 20, 0,
+			60 * SL_S, 0},
+		"alice waited 60.0 s for 512 MiB above its request on GPU 0, the longest "
+		"wait; 1 MiB was free for it, and no other workload had anything above "
+		"its request"},
 	{"nobody known", {SL_REASON_CANCELLED, 0, NULL, NULL, 1024, 0, 0, 0, 0},
 		"the demand of a workload for 1 KiB was cancelled"},
 	{"a process", {SL_REASON_JOINED, 0, "alice", NULL, 0, 0, 0, 0, 4711},
