@@ -483,6 +483,18 @@ static const struct scene_row longest_wait[] = {
 	{5010, TIME, "DENY 2/1 WAITED_TOO_LONG 40; WAKE never"},
 };
 
+/* What is free is a request that nobody uses yet: none of it was there for the demand. */
+static const struct scene_row longest_wait_beside_requests[] = {
+	{0, CONFIG(5000, 1000, 1000, 2000), ""},
+	G100,
+	{0, WORKLOAD(1, BYTES(60), BYTES(100), 1, 1, 0), "ADMIT 1 m1 r60 l100"},
+	W(2),
+	C(2, 2),
+	{10, ASK(2, 1, 0, 50), ""},
+	{1010, TIME, "NOTE REQUESTS_WAIT g0 2/0 60"},
+	{5010, TIME, "DENY 2/1 WAITED_TOO_LONG 40"},
+};
+
 static const struct scene_row entitled_waits[] = {
 	{0, CONFIG(5000, 1000, 1000, 2000), ""},
 	G100,
@@ -818,6 +830,7 @@ static const struct scene scenes[] = {
 	SCENE(helper),
 	SCENE(no_helper),
 	SCENE_WITH_WAKES(longest_wait),
+	SCENE(longest_wait_beside_requests),
 	SCENE_WITH_WAKES(entitled_waits),
 	SCENE(dying),
 	SCENE(death_of_a_waiter),
