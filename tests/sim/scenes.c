@@ -491,7 +491,7 @@ static const struct scene_row longest_wait_beside_requests[] = {
 	W(2),
 	C(2, 2),
 	{10, ASK(2, 1, 0, 50), ""},
-	{1010, TIME, "NOTE REQUESTS_WAIT g0 2/0 60"},
+	{1010, TIME, "NOTE REQUESTS_WAIT g0 2/0 50"},
 	{5010, TIME, "DENY 2/1 WAITED_TOO_LONG 40"},
 };
 
