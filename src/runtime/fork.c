@@ -29,6 +29,7 @@
 #include "runtime/peer.h"
 #include "runtime/prove.h"
 #include "runtime/pulse.h"
+#include "runtime/range.h"
 #include "runtime/session.h"
 #include "runtime/store.h"
 #include "runtime/swap.h"
@@ -60,6 +61,7 @@ static void in_child(void)
 	sl_open_forget();
 	sl_opened_forget();
 	sl_handle_forget();
+	sl_range_forget();
 	sl_multicast_forget();
 	sl_peer_forget();
 	sl_memory_forget();

@@ -2,7 +2,7 @@
  * handle - see handle.h
  *
  * Ids count up and are never used again, so a stale one is told from a live one. The table of handles is
- * hashed by id; mappings and reserved ranges are sorted by address. A driver that maps at an address has
+ * hashed by id; mappings are sorted by address. A driver that maps at an address has
  * nothing else there: whatever the tables still hold for it then is a leftover of threads that raced
  * for it, and goes.
  */
@@ -20,15 +20,11 @@
 #define ID_TAG_MASK   0xffff000000000000ull
 #define BUCKETS_FIRST 256u
 
-struct sl_range {
-	struct sl_extent extent;
-};
-
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static uint64_t last_number;
 static struct sl_link *buckets;
 static size_t bucket_count, handle_count;
-static struct sl_extents mappings, ranges;
+static struct sl_extents mappings;
 
 static void take_lock(void)
 {
@@ -551,71 +547,7 @@ bool sl_mappings_next(uint64_t end, uint64_t *address, uint64_t *bytes)
 	return found;
 }
 
-/* --- reserved ranges ------------------------------------------------------------------------------------------ */
-
-struct sl_range *sl_range_new(void)
-{
-	struct sl_range *range = calloc(1, sizeof(*range));
-	bool promised;
-
-	if (!range)
-		return NULL;
-	take_lock();
-	promised = sl_extents_promise(&ranges);
-	drop_lock();
-	if (promised)
-		return range;
-	free(range);
-	return NULL;
-}
-
-void sl_range_discard(struct sl_range *range)
-{
-	take_lock();
-	sl_extents_unpromise(&ranges);
-	drop_lock();
-	free(range);
-}
-
-void sl_range_add(struct sl_range *range, uint64_t address, uint64_t bytes)
-{
-	struct sl_extent *stale;
-
-	range->extent.address = address;
-	range->extent.bytes = bytes;
-	take_lock();
-	while ((stale = sl_extents_from(&ranges, address)) &&
-		stale->address < address + bytes) {
-		sl_extents_take(&ranges, stale);
-		free(stale);
-	}
-	sl_extents_put(&ranges, &range->extent);
-	drop_lock();
-}
-
-struct sl_range *sl_range_take(uint64_t address)
-{
-	struct sl_extent *extent;
-
-	take_lock();
-	extent = sl_extents_at(&ranges, address);
-	if (extent) {
-		sl_extents_take(&ranges, extent);
-		ranges.promised++;
-	}
-	drop_lock();
-	return extent ? SL_CONTAINER_OF(extent, struct sl_range, extent) : NULL;
-}
-
-void sl_range_put_back(struct sl_range *range)
-{
-	sl_range_add(range, range->extent.address, range->extent.bytes);
-}
-
-void sl_range_drop(struct sl_range *range)
-{
-	sl_range_discard(range);
-}
+/* --- all of them ------------------------------------------------------------------------------------------------ */
 
 void sl_handle_each(void (*on_each)(struct sl_handle *handle, void *arg), void *arg)
 {
@@ -635,8 +567,7 @@ struct sl_handle_counts sl_handle_count(void)
 	counts = (struct sl_handle_counts){
 		.handles = handle_count,
 		.mappings = mappings.count,
-		.ranges = ranges.count,
-		.promised = mappings.promised + ranges.promised,
+		.promised = mappings.promised,
 	};
 	drop_lock();
 	return counts;
@@ -648,5 +579,4 @@ void sl_handle_forget(void)
 	buckets = NULL;
 	bucket_count = handle_count = 0;
 	sl_extents_forget(&mappings);
-	sl_extents_forget(&ranges);
 }

@@ -174,19 +174,6 @@ SL_MUST_CHECK bool sl_mapping_find(uint64_t address, struct sl_mapping_info *out
 /* The mapping after `address` that the range touches: *address and *bytes become its own. */
 bool sl_mappings_next(uint64_t end, uint64_t *address, uint64_t *bytes);
 
-/* --- reserved ranges ---------------------------------------------------------------------------- */
-
-struct sl_range;
-/* As with mappings. */
-struct sl_range *sl_range_new(void);
-void sl_range_discard(struct sl_range *range);
-void sl_range_add(struct sl_range *range, uint64_t address, uint64_t bytes);
-/* Takes it out before the driver frees it; NULL if it is not the program's. */
-struct sl_range *sl_range_take(uint64_t address);
-void sl_range_put_back(struct sl_range *range);
-/* The driver has freed it. */
-void sl_range_drop(struct sl_range *range);
-
 /* --- for the mover, inside the closed control lock (handle_swap.c) ------------------------------ */
 
 /* The handles charged to the GPU that are in that state and may leave, or must come back. */
@@ -200,8 +187,8 @@ void sl_mapping_clear(struct sl_mapping *mapping);
 
 /* Counts of what there is; for tests. */
 struct sl_handle_counts {
-	size_t handles, mappings, ranges;
-	size_t promised; /* rooms for mappings and ranges that are being made */
+	size_t handles, mappings;
+	size_t promised; /* rooms for mappings that are being made */
 };
 struct sl_handle_counts sl_handle_count(void);
 

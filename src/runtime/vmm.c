@@ -25,6 +25,7 @@
 #include "runtime/opened.h"
 #include "runtime/pagemap.h"
 #include "runtime/passed.h"
+#include "runtime/range.h"
 #include "runtime/space.h"
 #include "runtime/swap.h"
 

@@ -479,7 +479,7 @@ static void body_fork(void)
 	pid = fork();
 	if (pid == 0) {
 		counts = sl_handle_count();
-		CHECK_EQ(counts.handles + counts.mappings + counts.ranges, 0);
+		CHECK_EQ(counts.handles + counts.mappings + sl_range_count().ranges, 0);
 		CHECK_EQ(cuMemRelease(a), CUDA_ERROR_INVALID_VALUE);
 		CHECK_EQ(vmm_stub.last, 0);
 		_exit(0);

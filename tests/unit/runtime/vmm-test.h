@@ -14,6 +14,7 @@
 #include "runtime/handle.h"
 #include "runtime/held.h"
 #include "runtime/hooks.h"
+#include "runtime/range.h"
 
 #define GRAIN (2 * SL_MIB)
 #define TAG   0x5ac0
@@ -58,8 +59,9 @@ static inline void finish(void)
 	CHECK_EQ(VMM(reserved), 0);
 	CHECK_EQ(counts.handles, 0);
 	CHECK_EQ(counts.mappings, 0);
-	CHECK_EQ(counts.ranges, 0);
 	CHECK_EQ(counts.promised, 0);
+	CHECK_EQ(sl_range_count().ranges, 0);
+	CHECK_EQ(sl_range_count().promised, 0);
 	CHECK_EQ(bytes_held(), 0);
 	CHECK(fake_wait_u64(&fake.unevictable_bytes, 0));
 	fake_stop();
