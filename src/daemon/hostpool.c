@@ -25,10 +25,10 @@
 #include "daemon/bundle.h"
 #include "daemon/drive.h"
 #include "daemon/hostmem.h"
+#include "daemon/hostpool_ahead.h"
 #include "daemon/peer.h"
 #include "daemon/share.h"
 #include "daemon/swap.h"
-#include "daemon/workload.h"
 
 struct file {
 	struct sl_link link; /* client->host_files */
@@ -199,7 +199,7 @@ static uint64_t next_size(const struct sl_client *client, uint64_t lacks)
 	return sl_min_u64(bytes, SL_HOSTMEM_FILE_MAX);
 }
 
-static bool make_one(struct sl_client *client, uint64_t bytes, uint32_t gpu)
+bool sl_hostpool_make(struct sl_client *client, uint64_t bytes, uint32_t gpu)
 {
 	struct sl_hostpool *pool = pool_of(client);
 
@@ -235,107 +235,12 @@ enum sl_hostpool_outcome sl_hostpool_want(
 		/* What a bigger file would be good for is no reason to refuse. */
 		if (size > left)
 			size = sl_min_u64(lacks, SL_HOSTMEM_FILE_MAX);
-		if (!make_one(client, size, gpu))
+		if (!sl_hostpool_make(client, size, gpu))
 			return SL_HOSTPOOL_FULL;
 		left -= size;
 		lacks = sl_sub_sat(lacks, size);
 	}
 	return client->host_making ? SL_HOSTPOOL_MAKING : SL_HOSTPOOL_HAS;
-}
-
-/* --- ahead of need -------------------------------------------------------------------------- */
-
-/* A shorter file than at need: an order that comes meanwhile waits for it. */
-#define AHEAD_BYTES (256 * SL_MIB)
-
-static bool is_contended(const struct sl_daemon *daemon, uint32_t gpu)
-{
-	struct sl_node_gpu_view view = sl_node_gpu(daemon->node, gpu);
-
-	return view.workloads > 1 &&
-	       (view.waiting || view.free_bytes < view.shareable_bytes / 4);
-}
-
-/* What of the client may have to leave, and *gpu where the most of it is. */
-static uint64_t may_leave(const struct sl_client *client, uint32_t *gpu)
-{
-	struct sl_daemon *daemon = client->daemon;
-	uint64_t bytes = 0, most = 0;
-
-	for (uint32_t i = 0; i < client->gpu_count; i++) {
-		uint32_t number = client->gpu_numbers[i];
-		struct sl_node_use_view use;
-		uint64_t here;
-
-		if (!client->workload->warm_after && !is_contended(daemon, number))
-			continue;
-		use = sl_node_client_use(daemon->node, client->id, number);
-		here = sl_sub_sat(use.backing_bytes, use.held_bytes);
-		if (here > most)
-			*gpu = number;
-		most = sl_max_u64(most, here);
-		bytes += here;
-	}
-	return bytes;
-}
-
-static bool make_ahead(struct sl_client *client, sl_ns now)
-{
-	struct sl_hostpool *pool = pool_of(client);
-	uint32_t gpu = 0;
-	uint64_t lacks;
-
-	if (client->state != SL_CLIENT_LIVE || !client->peer || !client->swaps ||
-		client->order.state != SL_ORDER_NONE || now < client->host_not_before)
-		return false;
-	lacks = sl_sub_sat(may_leave(client, &gpu), client->host_bytes);
-	lacks = sl_min_u64(sl_round_up(lacks, SL_HOSTMEM_GRAIN), AHEAD_BYTES);
-	if (!lacks || pool->made_bytes + lacks > pool->pool_bytes / 2)
-		return false;
-	return make_one(client, lacks, gpu);
-}
-
-/* One file at a time, so that who needs one at once does not wait for many. */
-static bool look_ahead_at(struct sl_workload *workload, sl_ns now)
-{
-	if (workload->flags & SL_WORKLOAD_NO_SWAP)
-		return false;
-	sl_list_foreach (link, &workload->clients) {
-		if (make_ahead(SL_LIST_ENTRY(link, struct sl_client, link), now))
-			return true;
-	}
-	return false;
-}
-
-static void look_ahead(struct sl_daemon *daemon, sl_ns now)
-{
-	struct sl_hostpool *pool = daemon->hostpool;
-	int looked = 0;
-
-	sl_list_foreach (at, &daemon->workload_list) {
-		struct sl_workload *workload =
-			SL_LIST_ENTRY(at, struct sl_workload, link);
-
-		if (workload->id <= pool->ahead_workload)
-			continue;
-		if (look_ahead_at(workload, now) || ++looked == SL_HOSTPOOL_AHEAD_MAX) {
-			/* It is looked at again: it may lack more than one file. */
-			pool->ahead_workload = workload->id - (looked == 0);
-			return;
-		}
-	}
-	pool->ahead_workload = 0;
-}
-
-static int on_ahead(sd_event_source *source, uint64_t usec, void *context)
-{
-	struct sl_daemon *daemon = context;
-	sl_ns now = sl_clock_now();
-
-	if (!daemon->hostpool->making && now >= daemon->hostpool->ahead_not_before)
-		look_ahead(daemon, now);
-	sl_timer_set(source, now + SL_HOSTPOOL_AHEAD_NS);
-	return 0;
 }
 
 void sl_hostpool_trimmed(struct sl_client *client)
@@ -630,9 +535,7 @@ uint64_t sl_hostpool_configure(struct sl_daemon *daemon)
 					 : daemon->config.host_memory;
 	pool->configured_bytes -= pool->configured_bytes % SL_HOSTMEM_GRAIN;
 	pool->pool_bytes = possible(pool);
-	sl_timer_set(pool->ahead_timer, sl_hostpool_swap_is_on(daemon)
-						? sl_clock_now() + SL_HOSTPOOL_AHEAD_NS
-						: SL_NS_NEVER);
+	sl_hostpool_ahead_set(daemon, sl_hostpool_swap_is_on(daemon));
 	sl_timer_set(pool->timer, pool->pool_bytes < pool->configured_bytes
 					  ? sl_clock_now() + SL_HOSTPOOL_LOOK_NS
 					  : SL_NS_NEVER);
@@ -660,9 +563,7 @@ int sl_hostpool_open(struct sl_daemon *daemon, const char *root)
 		return r;
 	(void)sd_event_source_set_priority(pool->io, SL_PRIORITY_MEASURE);
 	r = sl_timer_new(daemon, SL_PRIORITY_TIMER, on_timer, &pool->timer);
-	return r < 0 ? r
-		     : sl_timer_new(
-			       daemon, SL_PRIORITY_TIMER, on_ahead, &pool->ahead_timer);
+	return r < 0 ? r : sl_hostpool_ahead_open(daemon);
 }
 
 void sl_hostpool_close(struct sl_daemon *daemon)

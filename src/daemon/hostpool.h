@@ -6,9 +6,7 @@
  * host has less than the configuration allows. The pool's bytes are those that evicted memory may have;
  * what a client keeps besides are copies, which count here all the same. Loop's thread; nothing blocks.
  *
- * Ahead of need: where workloads share a GPU that is getting full, or one is to be moved when it is idle, its
- * clients are given files before anything is ordered, as long as half of the pool is left: they can then pin
- * them while nobody waits.
+ * Who needs files soon is given them ahead of need: hostpool_ahead.h.
  */
 #ifndef SL_DAEMON_HOSTPOOL_H
 #define SL_DAEMON_HOSTPOOL_H
@@ -16,9 +14,6 @@
 #include "daemon/daemon.h"
 #include "daemon/host_room.h"
 
-/* How often it is looked who may need files soon, and at how many workloads at once. */
-#define SL_HOSTPOOL_AHEAD_NS  (250 * SL_MS)
-#define SL_HOSTPOOL_AHEAD_MAX 16
 /* A file is new for so long: pages are mapped and pinned meanwhile, which is no part of what moving costs. */
 #define SL_HOSTPOOL_NEW_NS (2 * SL_S)
 /* Nothing is made ahead for so long where it failed, or for who had to give some back. */
@@ -60,6 +55,9 @@ uint64_t sl_hostpool_configure(struct sl_daemon *daemon);
 SL_MUST_CHECK uint64_t sl_hostpool_left(const struct sl_hostpool *pool);
 /* The client is to have at least bytes; what lacks is made near the GPU. Legal inside an action. */
 SL_MUST_CHECK enum sl_hostpool_outcome sl_hostpool_want(
+	struct sl_client *client, uint64_t bytes, uint32_t gpu);
+/* One file more, whatever it has. False: there may be no more, or no memory. */
+SL_MUST_CHECK bool sl_hostpool_make(
 	struct sl_client *client, uint64_t bytes, uint32_t gpu);
 /* A message of its peer; may reject it. */
 void sl_hostpool_on_store_back(struct sl_peer *peer, const struct sl_msg_store_back *msg);
