@@ -33,6 +33,15 @@ static inline uint64_t sl_rng_between(struct sl_rng *rng, uint64_t least, uint64
 	return least + sl_rng_below(rng, most - least + 1);
 }
 
+/* Small ones more often: one of the octaves between the bounds, then a place in it. least is above 0. */
+static inline uint64_t sl_rng_span(struct sl_rng *rng, uint64_t least, uint64_t most)
+{
+	uint32_t octaves = 64 - (uint32_t)__builtin_clzll(most / least);
+	uint64_t low = least << sl_rng_below(rng, octaves);
+
+	return sl_min_u64(most, sl_rng_between(rng, low, low * 2));
+}
+
 /* True once in n. */
 static inline bool sl_rng_one_in(struct sl_rng *rng, uint64_t n)
 {

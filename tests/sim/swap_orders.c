@@ -14,7 +14,7 @@ static void go_on_after(struct swap_world *w, uint32_t slot, sl_ns after)
 	struct swap_client *c = &w->client[slot];
 
 	swap_later(w, after,
-		(struct swap_later){.kind = LATER_ORDER,
+		(struct sim_later){.kind = LATER_ORDER,
 			.slot = slot,
 			.id = c->id,
 			.number = c->order.serial});
@@ -193,7 +193,7 @@ static void on_grant(struct swap_world *w, uint32_t slot, const struct sl_action
 	c->epoch = a->grant.epoch;
 	c->serial = ++w->next_serial;
 	swap_later(w, w->scripted ? 0 : swap_span(w, 20 * SL_US, 2 * SL_MS),
-		(struct swap_later){.kind = LATER_CREATED,
+		(struct sim_later){.kind = LATER_CREATED,
 			.slot = slot,
 			.id = c->id,
 			.number = c->serial});

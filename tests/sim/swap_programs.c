@@ -23,7 +23,7 @@ void swap_think_after(struct swap_world *w, uint32_t slot, sl_ns after)
 
 	c->serial = ++w->next_serial;
 	swap_later(w, after,
-		(struct swap_later){.kind = LATER_THINK,
+		(struct sim_later){.kind = LATER_THINK,
 			.slot = slot,
 			.id = c->id,
 			.number = c->serial});
@@ -153,7 +153,7 @@ void swap_beat(struct swap_world *w, uint32_t slot)
 		return;
 	pulse(w, slot);
 	swap_later(w, w->drains ? 5 * SL_S : w->beat,
-		(struct swap_later){.kind = LATER_BEAT, .slot = slot, .id = c->id});
+		(struct sim_later){.kind = LATER_BEAT, .slot = slot, .id = c->id});
 }
 
 void swap_quiet(struct swap_world *w, uint32_t slot)
@@ -166,7 +166,7 @@ void swap_quiet(struct swap_world *w, uint32_t slot)
 	c->idle_since = w->now;
 	if (c->probe != SL_PROBE_OFF)
 		swap_later(w, 20 * SL_MS,
-			(struct swap_later){.kind = LATER_PROMPT,
+			(struct sim_later){.kind = LATER_PROMPT,
 				.slot = slot,
 				.id = c->id,
 				.number = w->now});
@@ -197,7 +197,7 @@ static void submit(struct swap_world *w, uint32_t slot, sl_ns piece)
 	}
 	c->busy_until = sl_max_u64(w->now, c->busy_until) + piece;
 	swap_later(w, c->busy_until - w->now,
-		(struct swap_later){.kind = LATER_QUIET, .slot = slot, .id = c->id});
+		(struct sim_later){.kind = LATER_QUIET, .slot = slot, .id = c->id});
 	if (is_news || w->now - c->told_work > 250 * SL_MS) {
 		c->told_work = w->now;
 		swap_send(w, slot,
@@ -325,7 +325,7 @@ void swap_report(struct swap_world *w, uint32_t slot)
 	/* What was begun is finished first, and told as it is then. */
 	if (c->order.phase || c->thread == THREAD_CREATES) {
 		swap_later(w, 20 * SL_MS,
-			(struct swap_later){
+			(struct sim_later){
 				.kind = LATER_REPORT, .slot = slot, .id = c->id});
 		return;
 	}
@@ -370,12 +370,12 @@ void swap_exit(struct swap_world *w, uint32_t slot)
 	for (uint32_t gpu = 0; gpu < w->gpus; gpu++) {
 		if (dead.resident[gpu] > SWAP_CHUNK && sl_rng_one_in(&w->rng, 3))
 			swap_later(w, swap_span(w, 1 * SL_MS, 50 * SL_MS),
-				(struct swap_later){.kind = LATER_RELEASED,
+				(struct sim_later){.kind = LATER_RELEASED,
 					.id = dead.id,
 					.gpu = gpu,
 					.number = dead.resident[gpu] / 2});
 		swap_later(w, swap_span(w, 50 * SL_MS, SL_S),
-			(struct swap_later){
+			(struct sim_later){
 				.kind = LATER_RELEASED, .id = dead.id, .gpu = gpu});
 	}
 }

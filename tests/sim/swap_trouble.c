@@ -104,7 +104,7 @@ void swap_people(struct swap_world *w)
 	if (w->drains)
 		return;
 	swap_later(w, swap_span(w, 100 * SL_MS, 20 * SL_S),
-		(struct swap_later){.kind = LATER_PEOPLE});
+		(struct sim_later){.kind = LATER_PEOPLE});
 	if (at == UINT32_MAX || sl_rng_one_in(&w->rng, 8)) {
 		swap_arrive_drawn(w);
 		return;
@@ -182,7 +182,7 @@ void swap_lose_line(struct swap_world *w, uint32_t slot)
 	if (p && p->order)
 		swap_refuse(w, slot, p->order, true);
 	swap_later(w, swap_span(w, SL_MS, SL_S),
-		(struct swap_later){.kind = LATER_REPORT, .slot = slot, .id = c->id});
+		(struct sim_later){.kind = LATER_REPORT, .slot = slot, .id = c->id});
 }
 
 /* A process is stopped, its kernel does not end, or it captures; for a while. */
@@ -208,7 +208,7 @@ static void seize(struct swap_world *w, uint32_t slot)
 			c->capturing = true;
 	}
 	swap_later(w, swap_span(w, 100 * SL_MS, 60 * SL_S),
-		(struct swap_later){.kind = LATER_GO_ON, .slot = slot, .id = c->id});
+		(struct sim_later){.kind = LATER_GO_ON, .slot = slot, .id = c->id});
 }
 
 static void lose(struct swap_world *w, uint32_t gpu)
@@ -220,11 +220,11 @@ static void lose(struct swap_world *w, uint32_t gpu)
 
 		if (c->used && (c->resident[gpu] || c->evicted[gpu]))
 			swap_later(w, swap_span(w, SL_MS, SL_S),
-				(struct swap_later){
+				(struct sim_later){
 					.kind = LATER_DIE, .slot = i, .id = c->id});
 	}
 	swap_later(w, swap_span(w, 2 * SL_S, 30 * SL_S),
-		(struct swap_later){.kind = LATER_BACK, .gpu = gpu});
+		(struct sim_later){.kind = LATER_BACK, .gpu = gpu});
 }
 
 void swap_back(struct swap_world *w, uint32_t gpu)
@@ -294,7 +294,7 @@ void swap_trouble(struct swap_world *w)
 	if (w->drains)
 		return;
 	swap_later(w, swap_span(w, 100 * SL_MS, 10 * SL_S),
-		(struct swap_later){.kind = LATER_TROUBLE});
+		(struct sim_later){.kind = LATER_TROUBLE});
 	if (slot == UINT32_MAX)
 		return;
 	switch (sl_rng_below(&w->rng, 16)) {

@@ -1,7 +1,7 @@
 /*
  * swap_world - time, messages under way, episodes; see the header
  *
- * What is to happen lies in a binary heap by time. Messages between a process and the node take
+ * What is to happen lies in a queue by time (later.h). Messages between a process and the node take
  * `up` and `down` and keep their order, as one socket does; a daemon that dies takes those under
  * way with it. The node gets no help but the WAKE_AT it asked for.
  */
@@ -22,64 +22,18 @@ void swap_fail(struct swap_world *w, const char *format, ...)
 	va_end(args);
 }
 
-/* --- the heap --- */
+/* --- what is to happen --- */
 
-static bool sooner(const struct swap_later *a, const struct swap_later *b)
+void swap_later(struct swap_world *w, sl_ns after, struct sim_later later)
 {
-	return a->at < b->at || (a->at == b->at && a->order < b->order);
-}
-
-static void exchange(struct swap_later *a, struct swap_later *b)
-{
-	struct swap_later t = *a;
-
-	*a = *b;
-	*b = t;
-}
-
-void swap_later(struct swap_world *w, sl_ns after, struct swap_later later)
-{
-	uint32_t at = w->later_count;
-
-	if (at == SWAP_LATER_MAX) {
-		swap_fail(w, "the simulation has no room for what is to come");
-		return;
-	}
 	later.at = w->now + after;
-	later.order = ++w->later_order;
-	w->later[w->later_count++] = later;
-	for (; at && sooner(&w->later[at], &w->later[(at - 1) / 2]); at = (at - 1) / 2)
-		exchange(&w->later[at], &w->later[(at - 1) / 2]);
+	if (!sim_later_put(&w->later, later))
+		swap_fail(w, "the simulation has no room for what is to come");
 }
 
-static struct swap_later take_next(struct swap_world *w)
-{
-	struct swap_later first = w->later[0];
-	uint32_t at = 0;
-
-	w->later[0] = w->later[--w->later_count];
-	for (;;) {
-		uint32_t least = at;
-
-		for (uint32_t child = 2 * at + 1; child <= 2 * at + 2; child++) {
-			if (child < w->later_count &&
-				sooner(&w->later[child], &w->later[least]))
-				least = child;
-		}
-		if (least == at)
-			return first;
-		exchange(&w->later[at], &w->later[least]);
-		at = least;
-	}
-}
-
-/* Small ones more often: one of the octaves between the bounds, then a place in it. */
 sl_ns swap_span(struct swap_world *w, sl_ns least, sl_ns most)
 {
-	uint32_t octaves = 64 - (uint32_t)__builtin_clzll(most / least);
-	sl_ns low = least << sl_rng_below(&w->rng, octaves);
-
-	return sl_min_u64(most, sl_rng_between(&w->rng, low, low * 2));
+	return sl_rng_span(&w->rng, least, most);
 }
 
 uint32_t swap_gpu_of(struct swap_world *w, uint32_t mask)
@@ -139,7 +93,7 @@ void swap_send(struct swap_world *w, uint32_t slot, struct sl_event event)
 		return;
 	m->event = event;
 	swap_later(w, w->up,
-		(struct swap_later){
+		(struct sim_later){
 			.kind = LATER_UP, .number = (uint64_t)(m - w->message)});
 }
 
@@ -153,7 +107,7 @@ static void send_down(struct swap_world *w, uint64_t client, const struct sl_act
 	if (!c->connected) {
 		if (a->type == SL_ACTION_EVICT || a->type == SL_ACTION_RESTORE)
 			swap_later(w, SL_MS,
-				(struct swap_later){.kind = LATER_REFUSE,
+				(struct sim_later){.kind = LATER_REFUSE,
 					.slot = (uint32_t)(c - w->client),
 					.id = c->id,
 					.number = a->id});
@@ -164,7 +118,7 @@ static void send_down(struct swap_world *w, uint64_t client, const struct sl_act
 		return;
 	m->action = *a;
 	swap_later(w, w->down,
-		(struct swap_later){
+		(struct sim_later){
 			.kind = LATER_DOWN, .number = (uint64_t)(m - w->message)});
 }
 
@@ -247,7 +201,7 @@ static void end_all(struct swap_world *w, const struct sl_action *a)
 					       : w->workload[c->workload].id ==
 							 a->stop.workload))
 			swap_later(w, 10 * SL_MS,
-				(struct swap_later){
+				(struct sim_later){
 					.kind = LATER_DIE, .slot = i, .id = c->id});
 	}
 }
@@ -491,7 +445,7 @@ static void clear(struct swap_world *w)
 {
 	memset(w->workload, 0, sizeof(w->workload));
 	memset(w->client, 0, sizeof(w->client));
-	w->later_count = 0;
+	w->later.count = 0;
 	w->message_free = 0;
 	w->messages = 0;
 	w->lost_mask = 0;
@@ -558,9 +512,9 @@ static void begin_episode(struct swap_world *w)
 	for (uint32_t i = 0; i < w->workloads_most; i++)
 		swap_arrive(w, draw_workload(w));
 	if (w->mood == SWAP_CHAOS || w->mood == SWAP_BUSY)
-		swap_later(w, SL_S, (struct swap_later){.kind = LATER_PEOPLE});
+		swap_later(w, SL_S, (struct sim_later){.kind = LATER_PEOPLE});
 	if (w->faults)
-		swap_later(w, SL_S, (struct swap_later){.kind = LATER_TROUBLE});
+		swap_later(w, SL_S, (struct sim_later){.kind = LATER_TROUBLE});
 }
 
 /* --- the daemon's death --- */
@@ -604,23 +558,23 @@ void swap_restart(struct swap_world *w)
 					     1, c->swaps}});
 		if (w->drains || !sl_rng_one_in(&w->rng, 20))
 			swap_later(w, swap_span(w, SL_MS, 3 * SL_S),
-				(struct swap_later){
+				(struct sim_later){
 					.kind = LATER_REPORT, .slot = i, .id = c->id});
 		else
 			swap_later(w, 10 * SL_S,
-				(struct swap_later){
+				(struct sim_later){
 					.kind = LATER_DIE, .slot = i, .id = c->id});
 	}
 }
 
 /* --- running --- */
 
-static void happen(struct swap_world *w, const struct swap_later *later)
+static void happen(struct swap_world *w, const struct sim_later *later)
 {
 	struct swap_client *c = &w->client[later->slot];
 	bool same = c->used && c->id == later->id;
 
-	switch (later->kind) {
+	switch ((enum swap_kind)later->kind) {
 	case LATER_UP: arrive_up(w, later->number); return;
 	case LATER_DOWN: arrive_down(w, later->number); return;
 	case LATER_PEOPLE: swap_people(w); return;
@@ -634,7 +588,7 @@ static void happen(struct swap_world *w, const struct swap_later *later)
 	}
 	if (!same)
 		return;
-	switch (later->kind) {
+	switch ((enum swap_kind)later->kind) {
 	case LATER_THINK:
 		if (c->serial == later->number && c->thread == THREAD_RUNS)
 			swap_think(w, later->slot);
@@ -660,11 +614,11 @@ static void happen(struct swap_world *w, const struct swap_later *later)
 
 static void one(struct swap_world *w)
 {
-	if (!w->later_count || w->rules.wake <= w->later[0].at) {
+	if (w->rules.wake <= sim_later_next(&w->later)) {
 		w->now = sl_max_u64(w->now, w->rules.wake);
 		swap_step(w, (struct sl_event){.type = SL_EVENT_TIME});
 	} else {
-		struct swap_later next = take_next(w);
+		struct sim_later next = sim_later_take(&w->later);
 
 		w->now = next.at;
 		happen(w, &next);
@@ -673,11 +627,7 @@ static void one(struct swap_world *w)
 
 static bool has_next(const struct swap_world *w, sl_ns until)
 {
-	sl_ns next = w->rules.wake;
-
-	if (w->later_count)
-		next = sl_min_u64(next, w->later[0].at);
-	return next <= until;
+	return sl_min_u64(w->rules.wake, sim_later_next(&w->later)) <= until;
 }
 
 /* Long enough for every longest wait and back-off to have come. */

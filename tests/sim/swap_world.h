@@ -12,11 +12,11 @@
 #ifndef SL_SIM_SWAP_WORLD_H
 #define SL_SIM_SWAP_WORLD_H
 
+#include "later.h"
 #include "rng.h"
 #include "swap_rules.h"
 #include "trace.h"
 
-#define SWAP_LATER_MAX    16384
 #define SWAP_MESSAGES_MAX 16384
 #define SWAP_CHUNK        (2 * SL_MIB) /* every size is a multiple of it */
 
@@ -112,14 +112,6 @@ enum swap_kind {
 	LATER_DIE
 };
 
-struct swap_later {
-	sl_ns at;
-	uint64_t order; /* ties: first come */
-	enum swap_kind kind;
-	uint32_t slot, gpu;
-	uint64_t id, number;
-};
-
 struct swap_message {
 	uint32_t next_free, slot;
 	uint64_t line, client; /* line: of which connection */
@@ -158,9 +150,7 @@ struct swap_world {
 	struct swap_workload workload[SWAP_WORKLOADS];
 	struct swap_client client[SWAP_CLIENTS];
 	uint64_t next_id, next_line, next_serial;
-	struct swap_later later[SWAP_LATER_MAX];
-	uint32_t later_count;
-	uint64_t later_order;
+	struct sim_queue later;
 	struct swap_message message[SWAP_MESSAGES_MAX];
 	uint32_t message_free, messages;
 	struct sl_action reaction[1024];
@@ -189,7 +179,7 @@ bool swap_world_until(struct swap_world *world, sl_ns at);
 /* --- between the files of the world --- */
 void swap_step(struct swap_world *w, struct sl_event event);
 void swap_fail(struct swap_world *w, const char *format, ...) SL_PRINTF(2, 3);
-void swap_later(struct swap_world *w, sl_ns after, struct swap_later later);
+void swap_later(struct swap_world *w, sl_ns after, struct sim_later later);
 sl_ns swap_span(struct swap_world *w, sl_ns least, sl_ns most);
 uint32_t swap_gpu_of(struct swap_world *w, uint32_t mask); /* one of them */
 struct swap_client *swap_find(struct swap_world *w, uint64_t id);

@@ -1,7 +1,7 @@
 /*
  * world - time, episodes, the machine's side: measurements, faults, a daemon's death
  *
- * What is to happen lies in a binary heap by time. The node's WAKE_AT comes first where it is
+ * What is to happen lies in a queue by time (later.h). The node's WAKE_AT comes first where it is
  * due: the simulation gives it no other help, so a deadline that it forgets to ask for is
  * missed here as it would be in the daemon.
  */
@@ -10,64 +10,18 @@
 #include <stdio.h>
 #include <string.h>
 
-/* --- the heap --- */
+/* --- what is to happen --- */
 
-static bool sooner(const struct world_later *a, const struct world_later *b)
+void world_later(struct world *w, sl_ns after, struct sim_later later)
 {
-	return a->at < b->at || (a->at == b->at && a->order < b->order);
-}
-
-static void swap(struct world_later *a, struct world_later *b)
-{
-	struct world_later t = *a;
-
-	*a = *b;
-	*b = t;
-}
-
-void world_later(struct world *w, sl_ns after, struct world_later later)
-{
-	uint32_t at = w->later_count;
-
-	if (at == WORLD_LATER_MAX) {
-		shadow_fail(&w->shadow, "the simulation has no room for what is to come");
-		return;
-	}
 	later.at = w->now + after;
-	later.order = ++w->later_order;
-	w->later[w->later_count++] = later;
-	for (; at && sooner(&w->later[at], &w->later[(at - 1) / 2]); at = (at - 1) / 2)
-		swap(&w->later[at], &w->later[(at - 1) / 2]);
-}
-
-static struct world_later take_next(struct world *w)
-{
-	struct world_later first = w->later[0];
-	uint32_t at = 0;
-
-	w->later[0] = w->later[--w->later_count];
-	for (;;) {
-		uint32_t least = at;
-
-		for (uint32_t child = 2 * at + 1; child <= 2 * at + 2; child++) {
-			if (child < w->later_count &&
-				sooner(&w->later[child], &w->later[least]))
-				least = child;
-		}
-		if (least == at)
-			return first;
-		swap(&w->later[at], &w->later[least]);
-		at = least;
-	}
+	if (!sim_later_put(&w->later, later))
+		shadow_fail(&w->shadow, "the simulation has no room for what is to come");
 }
 
 sl_ns world_span(struct world *w, sl_ns least, sl_ns most)
 {
-	/* One of the octaves between the bounds, then a place in it. */
-	uint32_t octaves = 64 - (uint32_t)__builtin_clzll(most / least);
-	sl_ns low = least << sl_rng_below(&w->rng, octaves);
-
-	return sl_min_u64(most, sl_rng_between(&w->rng, low, low * 2));
+	return sl_rng_span(&w->rng, least, most);
 }
 
 /* --- one event --- */
@@ -148,7 +102,7 @@ static void measure(struct world *w)
 	uint32_t gpu = world_gpu(w);
 
 	world_later(w, world_span(w, w->pace, w->pace * 200),
-		(struct world_later){.kind = LATER_MEASURE});
+		(struct sim_later){.kind = LATER_MEASURE});
 	if (sl_rng_one_in(&w->rng, 12)) {
 		/* Mostly little or nothing; at times most of the GPU. */
 		uint64_t most = w->capacity[gpu] / (sl_rng_one_in(&w->rng, 4) ? 1 : 16);
@@ -254,8 +208,7 @@ static void restart(struct world *w)
 		if (sl_rng_one_in(&w->rng, 8))
 			continue; /* never heard of again, but for its exit */
 		world_later(w, world_span(w, SL_MS, 3 * SL_S),
-			(struct world_later){
-				.kind = LATER_REPORT, .slot = i, .id = c->id});
+			(struct sim_later){.kind = LATER_REPORT, .slot = i, .id = c->id});
 	}
 	world_react(w);
 }
@@ -265,7 +218,7 @@ static void fault(struct world *w)
 	uint32_t gpu = world_gpu(w);
 
 	world_later(w, world_span(w, 20 * SL_S, 200 * SL_S),
-		(struct world_later){.kind = LATER_FAULT});
+		(struct sim_later){.kind = LATER_FAULT});
 	if (!w->faults)
 		return;
 	if (sl_rng_one_in(&w->rng, 3))
@@ -285,7 +238,7 @@ static void begin_episode(struct world *w)
 	memset(w->refuses_until, 0, sizeof(w->refuses_until));
 	memset(w->stranger, 0, sizeof(w->stranger));
 	w->lost_mask = 0;
-	w->later_count = 0;
+	w->later.count = 0;
 	w->gpu_mask = 0;
 	while ((uint32_t)__builtin_popcount(w->gpu_mask) < count) {
 		uint32_t gpu = (uint32_t)sl_rng_below(&w->rng, SHADOW_GPUS);
@@ -302,32 +255,32 @@ static void begin_episode(struct world *w)
 	fresh_node(w);
 	world_configure(w);
 	introduce(w);
-	world_later(w, w->pace, (struct world_later){.kind = LATER_TROUBLE});
-	world_later(w, 0, (struct world_later){.kind = LATER_ARRIVE});
-	world_later(w, w->pace, (struct world_later){.kind = LATER_MEASURE});
-	world_later(w, w->pace, (struct world_later){.kind = LATER_JUNK});
-	world_later(w, 10 * SL_S, (struct world_later){.kind = LATER_FAULT});
+	world_later(w, w->pace, (struct sim_later){.kind = LATER_TROUBLE});
+	world_later(w, 0, (struct sim_later){.kind = LATER_ARRIVE});
+	world_later(w, w->pace, (struct sim_later){.kind = LATER_MEASURE});
+	world_later(w, w->pace, (struct sim_later){.kind = LATER_JUNK});
+	world_later(w, 10 * SL_S, (struct sim_later){.kind = LATER_FAULT});
 }
 
-static void cancel(struct world *w, const struct world_later *later)
+static void cancel(struct world *w, const struct sim_later *later)
 {
 	world_step(w, (struct sl_event){.type = SL_EVENT_CANCEL,
 			      .cancel = {later->id, later->number}});
 	world_react(w);
 }
 
-static void release(struct world *w, const struct world_later *later)
+static void release(struct world *w, const struct sim_later *later)
 {
 	world_step(w, (struct sl_event){.type = SL_EVENT_RELEASED,
 			      .released = {later->id, later->gpu, later->number}});
 	world_react(w);
 }
 
-static void happen(struct world *w, const struct world_later *later)
+static void happen(struct world *w, const struct sim_later *later)
 {
 	struct world_client *c = &w->client[later->slot];
 
-	switch (later->kind) {
+	switch ((enum world_kind)later->kind) {
 	case LATER_THINK:
 		if (c->used && c->id == later->id)
 			world_think(w, later->slot);
@@ -382,12 +335,12 @@ bool world_run(struct world *w, uint64_t events)
 
 		if (w->stats.events >= w->episode_ends)
 			begin_episode(w);
-		if (w->shadow.wake <= w->later[0].at) {
+		if (w->shadow.wake <= sim_later_next(&w->later)) {
 			w->now = sl_max_u64(w->now, w->shadow.wake);
 			world_step(w, (struct sl_event){.type = SL_EVENT_TIME});
 			world_react(w);
 		} else {
-			struct world_later next = take_next(w);
+			struct sim_later next = sim_later_take(&w->later);
 
 			w->now = next.at;
 			happen(w, &next);

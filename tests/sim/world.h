@@ -9,6 +9,7 @@
 #ifndef SL_SIM_WORLD_H
 #define SL_SIM_WORLD_H
 
+#include "later.h"
 #include "rng.h"
 #include "shadow.h"
 #include "trace.h"
@@ -17,7 +18,6 @@
 #define WORLD_WORKLOADS 16
 #define WORLD_THREADS   3
 #define WORLD_STRANGERS 4
-#define WORLD_LATER_MAX 2048
 
 /* What the node does not know yet: not tried. */
 enum {
@@ -122,14 +122,6 @@ enum world_kind {
 	LATER_STRANGER_DIES
 };
 
-struct world_later {
-	sl_ns at;
-	uint64_t order; /* ties: first come */
-	enum world_kind kind;
-	uint32_t slot, gpu;
-	uint64_t id, number;
-};
-
 struct world_stats {
 	uint64_t events, grants, denies[SL_REASONS], refusals[SL_REASONS],
 		notes[SL_REASONS];
@@ -159,9 +151,8 @@ struct world {
 	struct world_stranger stranger[WORLD_STRANGERS];
 	struct sl_event config, set_event; /* the last ones */
 	uint64_t next_id;
-	struct world_later later[WORLD_LATER_MAX];
-	uint32_t later_count;
-	uint64_t later_order, episode_ends;
+	struct sim_queue later;
+	uint64_t episode_ends;
 	/* actions of the last step that programs react to */
 	struct sl_action reaction[512];
 	uint32_t reactions;
@@ -177,13 +168,13 @@ bool world_run_mix(struct world *world);
 
 /* --- between world.c and world_programs.c --- */
 void world_step(struct world *world, struct sl_event event);
-void world_later(struct world *world, sl_ns after, struct world_later later);
+void world_later(struct world *world, sl_ns after, struct sim_later later);
 sl_ns world_span(
 	struct world *world, sl_ns least, sl_ns most); /* small ones more often */
 void world_arrive(struct world *world);
 void world_join(struct world *world, uint32_t workload, bool expected, uint64_t id);
 void world_think(struct world *world, uint32_t slot);
-void world_created(struct world *world, const struct world_later *later);
+void world_created(struct world *world, const struct sim_later *later);
 void world_report(struct world *world, uint32_t slot);
 void world_exit(struct world *world, uint32_t slot);
 void world_junk(struct world *world);
@@ -194,7 +185,7 @@ struct sl_amount world_amount(struct world *world);
 void world_trouble(struct world *world);
 void world_configure(struct world *world); /* other settings */
 void world_work(struct world *world, uint32_t slot);
-void world_work_ends(struct world *world, const struct world_later *later);
+void world_work_ends(struct world *world, const struct sim_later *later);
 void world_pulse(struct world *world, uint32_t slot, bool again);
 void world_back(struct world *world, uint32_t gpu);
 void world_stranger_dies(struct world *world, uint32_t slot);

@@ -40,7 +40,7 @@ static void think_later(
 	struct world *w, const struct world_client *c, sl_ns least, sl_ns most)
 {
 	world_later(w, world_span(w, least, most),
-		(struct world_later){.kind = LATER_THINK,
+		(struct sim_later){.kind = LATER_THINK,
 			.slot = (uint32_t)(c - w->client),
 			.id = c->id});
 }
@@ -122,7 +122,7 @@ void world_arrive(struct world *w)
 	uint32_t used = 0, clients = 0;
 
 	world_later(w, world_span(w, w->pace, 2000 * w->pace),
-		(struct world_later){.kind = LATER_ARRIVE});
+		(struct sim_later){.kind = LATER_ARRIVE});
 	for (uint32_t i = 0; i < WORLD_WORKLOADS; i++) {
 		bool lives = false;
 
@@ -187,7 +187,7 @@ void world_exit(struct world *w, uint32_t slot)
 	for (uint32_t gpu = 0; s && gpu < SHADOW_GPUS; gpu++) {
 		sl_ns slow = world_span(
 			w, SL_MS, sl_rng_one_in(&w->rng, 10) ? 30 * SL_S : SL_S);
-		struct world_later later = {.kind = LATER_RELEASE,
+		struct sim_later later = {.kind = LATER_RELEASE,
 			.id = id,
 			.gpu = gpu,
 			.number = s->dying[gpu] / 3};
@@ -213,7 +213,7 @@ static void ask_as(struct world *w, struct world_client *c, struct world_thread 
 	t->flags = flags;
 	if (sl_rng_one_in(&w->rng, 40))
 		world_later(w, world_span(w, SL_MS, 10 * SL_S),
-			(struct world_later){
+			(struct sim_later){
 				.kind = LATER_CANCEL, .id = c->id, .number = t->ask});
 	world_step(w, (struct sl_event){.type = SL_EVENT_ASK,
 			      .ask = {c->id, t->ask, gpu, bytes, flags}});
@@ -441,7 +441,7 @@ static void made(struct world_client *c, const struct world_thread *t, uint64_t 
 		c->held[t->gpu] = sl_min_u64(c->held[t->gpu] + used, c->bytes[t->gpu]);
 }
 
-void world_created(struct world *w, const struct world_later *later)
+void world_created(struct world *w, const struct sim_later *later)
 {
 	struct world_client *c = &w->client[later->slot];
 	struct world_thread *t = &c->thread[later->gpu];
@@ -539,7 +539,7 @@ void world_junk(struct world *w)
 	struct sl_event e = {.type = SL_EVENT_TIME};
 
 	world_later(w, world_span(w, 10 * w->pace, 1000 * w->pace),
-		(struct world_later){.kind = LATER_JUNK});
+		(struct sim_later){.kind = LATER_JUNK});
 	switch (sl_rng_below(&w->rng, 8)) {
 	case 6:
 		e = (struct sl_event){
@@ -603,7 +603,7 @@ static void on_grant(struct world *w, const struct sl_action *a)
 	t->epoch = a->grant.epoch;
 	t->bytes = a->grant.bytes;
 	world_later(w, world_span(w, 10 * SL_US, 10 * SL_MS),
-		(struct world_later){.kind = LATER_CREATED,
+		(struct sim_later){.kind = LATER_CREATED,
 			.slot = (uint32_t)(c - w->client),
 			.gpu = (uint32_t)(t - c->thread),
 			.id = c->id,

@@ -20,7 +20,7 @@ static void later_for(struct world *w, const struct world_client *c, enum world_
 	sl_ns least, sl_ns most)
 {
 	world_later(w, world_span(w, least, most),
-		(struct world_later){
+		(struct sim_later){
 			.kind = kind, .slot = (uint32_t)(c - w->client), .id = c->id});
 }
 
@@ -63,7 +63,7 @@ void world_work(struct world *w, uint32_t slot)
 	}
 	if (!c->endless)
 		world_later(w, world_span(w, SL_MS, 50 * w->pace),
-			(struct world_later){.kind = LATER_IDLE,
+			(struct sim_later){.kind = LATER_IDLE,
 				.slot = slot,
 				.id = c->id,
 				.number = c->busy_since});
@@ -71,7 +71,7 @@ void world_work(struct world *w, uint32_t slot)
 	world_react(w);
 }
 
-void world_work_ends(struct world *w, const struct world_later *later)
+void world_work_ends(struct world *w, const struct sim_later *later)
 {
 	struct world_client *c = &w->client[later->slot];
 
@@ -338,7 +338,7 @@ static void lose(struct world *w)
 				w->client[i].thread[t].gpu == gpu;
 	}
 	world_later(w, world_span(w, SL_S, 60 * SL_S),
-		(struct world_later){.kind = LATER_BACK, .gpu = gpu});
+		(struct sim_later){.kind = LATER_BACK, .gpu = gpu});
 	world_step(
 		w, (struct sl_event){.type = SL_EVENT_GPU_LOST, .gpu_lost = {gpu, 79}});
 	world_react(w);
@@ -408,7 +408,7 @@ void world_on_stop_stranger(struct world *w, const struct sl_action *a)
 			(w->stranger[i].deaf && !kill))
 			continue;
 		world_later(w, world_span(w, SL_MS, kill ? SL_S : 20 * SL_S),
-			(struct world_later){.kind = LATER_STRANGER_DIES,
+			(struct sim_later){.kind = LATER_STRANGER_DIES,
 				.slot = i,
 				.id = w->stranger[i].id});
 	}
@@ -422,7 +422,7 @@ void world_trouble(struct world *w)
 	uint64_t at;
 
 	world_later(w, world_span(w, 5 * w->pace, 1000 * w->pace),
-		(struct world_later){.kind = LATER_TROUBLE});
+		(struct sim_later){.kind = LATER_TROUBLE});
 	for (uint32_t i = 0; i < TROUBLE_COUNT; i++)
 		sum += weights[i];
 	for (at = sl_rng_below(&w->rng, sum); at >= weights[which]; which++)

@@ -1,0 +1,35 @@
+/*
+ * later - what is to happen in a simulated world, by time
+ *
+ * A binary heap; what is due at the same time comes in the order in which it was put in. What the fields but `at`
+ * and `order` mean is the world's own business. Nothing is allocated.
+ */
+#ifndef SL_SIM_LATER_H
+#define SL_SIM_LATER_H
+
+#include "base/clock.h"
+
+#define SIM_LATER_MAX 16384
+
+struct sim_later {
+	sl_ns at;
+	uint64_t order;
+	uint32_t kind, slot, gpu;
+	uint64_t id, number;
+};
+
+/* Zeroed it is empty. */
+struct sim_queue {
+	uint32_t count;
+	uint64_t order;
+	struct sim_later room[SIM_LATER_MAX];
+};
+
+/* later.at says when. False: it is full, and nothing was put in. */
+SL_MUST_CHECK bool sim_later_put(struct sim_queue *queue, struct sim_later later);
+/* The first one, taken out; there must be one. */
+struct sim_later sim_later_take(struct sim_queue *queue);
+/* When that is; SL_NS_NEVER if there is none. */
+sl_ns sim_later_next(const struct sim_queue *queue);
+
+#endif
