@@ -221,6 +221,9 @@ void swap_introduce(struct swap_world *w);
 void swap_calm(struct swap_world *w); /* everything that was broken is mended */
 void swap_arrive(struct swap_world *w, struct swap_workload workload);
 void swap_arrive_drawn(struct swap_world *w);
+/* A workload, and all that an episode is but for who is in it, as the seed has them (swap_draw.c). */
+struct swap_workload swap_draw_workload(struct swap_world *w);
+void swap_draw_episode(struct swap_world *w);
 void swap_remove(struct swap_world *w, uint32_t slot);
 
 #endif
