@@ -2,8 +2,8 @@
  * ledger - pages of a sparse memfd, and who has them
  *
  * A freed page keeps its bytes, because on a GPU it does: whoever creates memory in the same
- * process finds what was there. A page that changes hands between processes is scrubbed first (a
- * hole is punched), as the driver does, which also gives its memory back to the host.
+ * process finds what was there, with a little of it spoilt. A page that changes hands between processes is
+ * scrubbed first (a hole is punched), as the driver does, which also gives its memory back to the host.
  *
  * Pages are searched from a roving position, one contiguous run if there is one, scattered ones
  * otherwise; a GPU's page tables do not care, and neither do ours.
@@ -20,6 +20,8 @@
 #include <unistd.h>
 
 #define RUBBISH_BYTES 4096
+/* Of a page that the same process had, what is before the rubbish shows whose it was. */
+#define KEPT_BYTES 64
 
 static uint64_t clamp(uint64_t v, uint64_t lowest, uint64_t highest)
 {
@@ -117,7 +119,8 @@ static void punch(struct sl_ledger_device *d, uint32_t first, uint32_t count)
 		memset(&d->tenant[first], 0, count * sizeof(*d->tenant));
 }
 
-/* Makes one extent ready for its new tenant: other processes' bytes go, rubbish comes. */
+/* Makes one extent ready for its new tenant: other processes' bytes go, rubbish comes. Pages that it had itself are
+ * spoilt, each of them: were they given back as they were, nobody would see that something was not written anew. */
 static void prepare(struct sl_ledger *l, struct sl_ledger_device *d, uint32_t serial,
 	const struct sl_sg_extent *e)
 {
@@ -134,8 +137,11 @@ static void prepare(struct sl_ledger *l, struct sl_ledger_device *d, uint32_t se
 	for (uint32_t i = 0; i < e->count; i++) {
 		uint32_t p = e->first + i;
 
-		if (!d->tenant[p] && l->config.stale && (i == 0 || i == e->count - 1) &&
-			pwrite(d->memfd, page, sizeof(page), (off_t)(p * SL_SG_PAGE)) < 0)
+		uint64_t kept = d->tenant[p] ? KEPT_BYTES : 0;
+
+		if ((d->tenant[p] || i == 0 || i == e->count - 1) && l->config.stale &&
+			pwrite(d->memfd, page, sizeof(page) - kept,
+				(off_t)(p * SL_SG_PAGE + kept)) < 0)
 			scrub = true; /* the host is full; zeros then, nothing to be done */
 		d->tenant[p] = serial;
 		d->taken[p] = 1;

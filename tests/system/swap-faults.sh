@@ -30,19 +30,12 @@ program() {
 	ok plan alloc zeros 8m
 	ok plan zero zeros
 }
-# Memory that nobody had in between comes back with what was in it, and a copy that was not made is not missed.
-guest() {
-	echo "alloc a 300m
-exit" | $RUN --name guest --request 0 --limit 1.0 -- "$P/swapper" >"$T/guest" 2>&1
-	check_file "$1: its place was another's meanwhile" "$T/guest" '"alloc","result":"CUDA_SUCCESS"'
-}
 # moved PLAN SECONDS: away and back once, looked at; with a new plan after SECONDS of each, if they are told.
 moved() {
 	"$B/sluice" park --no-wait plan >"$T/park.out" 2>&1 || fail "$1: park: $(cat "$T/park.out")"
 	[ $# = 1 ] || hung "$1" "$2"
 	until_true 30 out_whole || fail "$1: it is not parked, but $(residency plan) with $(evicted_bytes plan) out"
 	[ $# = 1 ] || put_plan "$1"
-	case $1 in cuMemcpyHtoDAsync_v2:* | cuEventRecord:* | cuEventSynchronize:* | cuMemsetD32Async:*) guest "$1" ;; esac
 	"$B/sluice" resume --no-wait plan >"$T/resume.out" 2>&1 || fail "$1: resume: $(cat "$T/resume.out")"
 	[ $# = 1 ] || hung "$1" "$2"
 	until_true 30 is_at plan bound || fail "$1: it is not back, but $(residency plan)"

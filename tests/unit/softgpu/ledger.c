@@ -60,11 +60,11 @@ static struct sl_ledger_handle *make(
 	return handle;
 }
 
-/* The byte at the start of a handle, read or written the way a process does. */
-static unsigned char first_byte(
-	const struct rig *rig, const struct sl_ledger_handle *handle, int write_instead)
+/* A byte of a handle's first page, read or written the way a process does. */
+static unsigned char byte_at(const struct rig *rig, const struct sl_ledger_handle *handle,
+	uint64_t offset, int write_instead)
 {
-	off_t at = (off_t)(handle->extent[0].first * SL_SG_PAGE);
+	off_t at = (off_t)(handle->extent[0].first * SL_SG_PAGE + offset);
 	int fd = rig->ledger.device[handle->device].memfd;
 	unsigned char byte = (unsigned char)write_instead;
 
@@ -73,6 +73,12 @@ static unsigned char first_byte(
 	else
 		assert_int_equal(pread(fd, &byte, 1, at), 1);
 	return byte;
+}
+
+static unsigned char first_byte(
+	const struct rig *rig, const struct sl_ledger_handle *handle, int write_instead)
+{
+	return byte_at(rig, handle, 0, write_instead);
 }
 
 static void test_capacity(void **state)
@@ -242,9 +248,12 @@ static void test_bytes_stay_within_a_process(void **state)
 	struct sl_ledger *l = &rig->ledger;
 	struct sl_ledger_handle *handle = make(rig, &rig->a, 0, GPU_BYTES);
 	first_byte(rig, handle, 0x5a);
+	byte_at(rig, handle, 1000, 0x5a);
 	assert_int_equal(sl_ledger_release(l, &rig->a, handle->id), CUDA_SUCCESS);
 	handle = make(rig, &rig->a, 0, GPU_BYTES);
 	assert_row_u64("one's own are stale", first_byte(rig, handle, 0), 0x5a);
+	assert_int_not_equal(
+		byte_at(rig, handle, 1000, 0), 0x5a); /* but not as good as new */
 	assert_int_equal(sl_ledger_release(l, &rig->a, handle->id), CUDA_SUCCESS);
 	handle = make(rig, &rig->b, 0, GPU_BYTES); /* the first one still lives */
 	assert_int_not_equal(first_byte(rig, handle, 0), 0x5a);
