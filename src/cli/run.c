@@ -60,7 +60,8 @@ const struct sl_option sl_verb_run_options[] = {
 		"Longest wait for memory above the request. Default: the daemon's."),
 	SL_OPT_AS("warm-after", struct settings, warm_after, DURATION, "TIME", 1,
 		SL_WARM_AFTER_MS_MAX,
-		"Move it to host memory after so long without GPU work. Default: never."),
+		"Move it to host memory after so long without GPU work. Default: the "
+		"daemon's."),
 	SL_OPT(struct settings, force, FLAG, NULL, 0, 0,
 		"Start CMD even if Sluice cannot work in it; only warn."),
 	SL_OPT_AS("json", struct settings, json, FLAG, NULL, 0, 0,
