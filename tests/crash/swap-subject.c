@@ -80,7 +80,7 @@ static bool goes_on(uint64_t until_ms)
 	return prog_now_ms() < until_ms && !(until && access(until, F_OK) == 0);
 }
 
-static void keep(uint64_t bytes, uint64_t ms, uint64_t idle_ms)
+static void keep(uint64_t bytes, uint64_t ms, uint64_t idle_ms, uint64_t capture_ms)
 {
 	uint64_t until_ms = prog_now_ms() + ms, each = bytes / PIECES;
 	CUdeviceptr piece[PIECES], small[SMALL];
@@ -113,7 +113,7 @@ static void keep(uint64_t bytes, uint64_t ms, uint64_t idle_ms)
 		for (int i = 0; i < SMALL; i++)
 			look(small[i], SMALL_BYTES, 1000 + (uint32_t)i);
 		look(piece[0], each, first);
-		hold_capture(idle_ms / 2);
+		hold_capture(capture_ms);
 	}
 }
 
@@ -138,13 +138,14 @@ static void take(uint64_t bytes, uint64_t ms, uint64_t idle_ms)
 
 int main(int argc, char **argv)
 {
-	uint64_t bytes = 240 << 20, ms = 2000, idle_ms = 200;
+	uint64_t bytes = 240 << 20, ms = 2000, idle_ms = 200, capture_ms = 100;
 	bool beneficiary = false;
 	const struct prog_option options[] = {
 		{"bytes", PROG_SIZE, &bytes, "memory it has"},
 		{"ms", PROG_NUMBER, &ms, "time it goes on for at the most"},
 		{"until", PROG_TEXT, &until, "or until there is such a file"},
 		{"idle-ms", PROG_NUMBER, &idle_ms, "time it lets its memory lie"},
+		{"capture-ms", PROG_NUMBER, &capture_ms, "time a capture stays open"},
 		{"beneficiary", PROG_FLAG, &beneficiary, "take and give back"},
 	};
 	CUmodule module;
@@ -159,7 +160,7 @@ int main(int argc, char **argv)
 	if (beneficiary)
 		take(bytes, ms, idle_ms);
 	else
-		keep(bytes, ms, idle_ms);
+		keep(bytes, ms, idle_ms, capture_ms);
 	prog_say("{\"event\":\"end\",\"lost_bytes\":%llu}",
 		(unsigned long long)lost_words * GRAIN);
 	return lost_words ? PROG_WRONG : PROG_OK;
