@@ -609,6 +609,7 @@ void sl_client_message(
 	case SL_MSG_PIDS: sl_pids_tell(peer, &msg->pids); break;
 	case SL_MSG_HELD: on_held(peer, &msg->held); break;
 	case SL_MSG_SWAPPED: sl_swap_on_swapped(peer, &msg->swapped); break;
+	case SL_MSG_MOVED: sl_swap_on_moved(peer, &msg->moved); break;
 	case SL_MSG_WANT: sl_swap_on_want(peer, &msg->want); break;
 	case SL_MSG_EVICTED: on_evicted(peer, &msg->evicted); break;
 	case SL_MSG_STORE_BACK: sl_hostpool_on_store_back(peer, &msg->store_back); break;

@@ -169,7 +169,7 @@ enum sl_order_state {
 /* The open EVICT or RESTORE of a client; swap.c. */
 struct sl_client_order {
 	struct sl_link link; /* sl_daemon.swap_over */
-	uint64_t id, bytes;
+	uint64_t id, bytes, tell_bytes;
 	uint32_t ordinal;
 	enum sl_order_state state;
 	enum sl_swap_cause cause; /* when it is over */

@@ -54,7 +54,8 @@ static void end(struct sl_client *client, struct sl_event *event)
 	sl_drive(client->daemon, event);
 }
 
-/* Nothing moved, as far as we know. A restore that the client has may have been carried out. */
+/* Nothing moved, as far as we know. A restore that the client has may have been carried out: of what is on the host as
+ * much as was ordered is then back. */
 static void end_refused(struct sl_client *client)
 {
 	struct sl_client_order *order = &client->order;
@@ -63,8 +64,8 @@ static void end_refused(struct sl_client *client)
 
 	event.done.outcome = SL_SWAP_REFUSED;
 	event.done.cause = order->cause;
-	event.done.evicted_bytes =
-		unknown ? 0 : use_of(client, order->ordinal).evicted_bytes;
+	event.done.evicted_bytes = sl_sub_sat(
+		use_of(client, order->ordinal).evicted_bytes, unknown ? order->bytes : 0);
 	end(client, &event);
 }
 
@@ -98,6 +99,7 @@ static void send_evict(struct sl_client *client)
 	msg.evict.ordinal = order->ordinal;
 	msg.evict.deadline_ms = (uint32_t)sl_min_u64(order->drain / SL_MS, UINT32_MAX);
 	msg.evict.bytes = order->bytes;
+	msg.evict.tell_bytes = order->tell_bytes;
 	order->state = SL_ORDER_SENT;
 	order->sent = sl_clock_now();
 	sl_peer_send(client->peer, &msg);
@@ -175,6 +177,7 @@ void sl_swap_evict(struct sl_daemon *daemon, const struct sl_action *action)
 			       action->evict.bytes, false))
 		return;
 	client->order.drain = action->evict.drain;
+	client->order.tell_bytes = action->evict.tell_bytes;
 	client->order.state = SL_ORDER_MAKING;
 	sl_step(D_EVICT_BOOKED);
 	switch (want_host(client, action->evict.bytes, action->evict.gpu)) {
@@ -215,6 +218,8 @@ void sl_swap_restore(struct sl_daemon *daemon, const struct sl_action *action)
 	msg.restore.bytes = action->restore.bytes;
 	sl_peer_send(client->peer, &msg);
 	sl_step(D_RESTORE_SENT);
+	if (action->restore.bytes < use_of(client, client->order.ordinal).evicted_bytes)
+		sl_step(D_PART_SENT);
 }
 
 void sl_swap_abort(struct sl_daemon *daemon, const struct sl_action *action)
@@ -435,6 +440,30 @@ void sl_swap_on_swapped(struct sl_peer *peer, const struct sl_msg_swapped *msg)
 	event.done.moved_bytes = msg->moved_bytes;
 	end(client, &event);
 	sl_step(D_SWAPPED);
+}
+
+void sl_swap_on_moved(struct sl_peer *peer, const struct sl_msg_moved *msg)
+{
+	struct sl_client *client = peer->client;
+	struct sl_event event = {.type = SL_EVENT_MOVED};
+
+	if (client->order.state != SL_ORDER_SENT || client->order.restore ||
+		client->order.id != msg->order || client->order.ordinal != msg->ordinal) {
+		sl_peer_reject(peer, SL_REJECT_PROTOCOL,
+			"MOVED of order %" PRIu64 ", which it does not have", msg->order);
+		return;
+	}
+	if (msg->evicted_bytes > use_of(client, msg->ordinal).backing_bytes) {
+		sl_peer_reject(peer, SL_REJECT_PROTOCOL,
+			"MOVED of more than it has on GPU ordinal %u", msg->ordinal);
+		return;
+	}
+	sl_step(D_MOVED_TAKEN);
+	event.moved.client = client->id;
+	event.moved.order = msg->order;
+	event.moved.gpu = client->gpu_numbers[msg->ordinal];
+	event.moved.evicted_bytes = msg->evicted_bytes;
+	sl_drive(client->daemon, &event);
 }
 
 void sl_swap_on_want(struct sl_peer *peer, const struct sl_msg_want *msg)

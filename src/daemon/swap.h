@@ -31,6 +31,7 @@ void sl_swap_lost(struct sl_client *client);
 
 /* Messages; may reject the peer. */
 void sl_swap_on_swapped(struct sl_peer *peer, const struct sl_msg_swapped *msg);
+void sl_swap_on_moved(struct sl_peer *peer, const struct sl_msg_moved *msg);
 void sl_swap_on_want(struct sl_peer *peer, const struct sl_msg_want *msg);
 
 /* Is there an order, or was there one until a moment before `at`? */

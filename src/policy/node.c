@@ -157,6 +157,7 @@ static void (*const handlers[SL_EVENTS])(
 	[SL_EVENT_CLIENT_EVICTED] = sl_node_on_client_evicted,
 	[SL_EVENT_WANT] = sl_node_on_want,
 	[SL_EVENT_DONE] = sl_node_on_done,
+	[SL_EVENT_MOVED] = sl_node_on_moved,
 	[SL_EVENT_STORE] = sl_node_on_store,
 	[SL_EVENT_TIME] = on_time,
 };

@@ -310,11 +310,14 @@ static int check_swap(const struct sl_node *node, const struct sl_node_client *c
 		const struct sl_ledger_cell *cell = &client->holding.cell[gpu];
 		bool leaves = client->order.id && !client->order.restores &&
 			      client->order.gpu == gpu;
+		bool comes = client->order.id && client->order.restores &&
+			     client->order.part && client->order.gpu == gpu;
 
 		is_out |= cell->evicted_bytes ? 1u << gpu : 0;
 		right &= cell->evicted_bytes <= cell->backing_bytes;
-		right &= cell->returning_bytes ==
-			 (client->returns ? cell->evicted_bytes : 0);
+		right &= client->returns ? cell->returning_bytes == cell->evicted_bytes
+					 : cell->returning_bytes <=
+						   (comes ? client->order.bytes : 0);
 		right &= cell->leaving_bytes <= (leaves ? client->order.bytes : 0);
 		right &= !(client->order.id && cell->granted_bytes);
 	}

@@ -459,8 +459,11 @@ static bool may_leave(const struct sl_node *node, const struct sl_node_client *c
 	return (sl_ledger_evictable(cell) || cell->returning_bytes) &&
 	       sl_node_may_leave(node, client) &&
 	       (!client->order.id || client->order.restores) &&
-	       /* Whoever comes before in the order is to be served himself. */
+	       /* Whoever comes before in the order is to be served himself, unless nothing can help him: what of him has
+		* come back is of no use then. */
 	       (client->seen_in != node->looks ||
+		       (SL_MUTANT(HELPLESS_KEEPS, client->is_part_in, false) &&
+			       client->helpless_in == node->looks) ||
 		       SL_MUTANT(TAKES_FROM_THOSE_BEFORE, client->place > place, true));
 }
 

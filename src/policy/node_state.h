@@ -6,7 +6,7 @@
  * node_gpus.c GPUs and settings, node_clients.c clients and their demands, node_settle.c decides
  * who gets memory and who waits, node_resolve.c who is stopped, node_facts.c keeps what is
  * known of clients' work; node_swap.c gives orders to evict and restore and takes their answers,
- * node_turns.c decides who comes and who leaves, node_park.c parks, node_warm.c what idles for long;
+ * node_pieces.c lets one come while another still leaves, node_turns.c decides who comes and who leaves, node_park.c parks, node_warm.c what idles for long;
  * node_waits.c and node_view.c only read.
  */
 #ifndef SL_POLICY_NODE_STATE_H
@@ -83,6 +83,8 @@ enum sl_node_stopping {
 struct sl_node_order {
 	uint64_t id; /* of the action; 0: none is open */
 	bool restores, aborted;
+	bool part;          /* a RESTORE of less than there is; see node_pieces.c */
+	uint64_t out_bytes; /* of this GPU on the host when it was given */
 	uint32_t gpu;
 	enum sl_reason reason; /* of an EVICT: EVICTED_FOR, EVICTED_IDLE, PARK_BEGINS */
 	uint64_t bytes, other;
@@ -131,6 +133,10 @@ struct sl_node_client {
 	bool pool_told;  /* that the pool has no room for it was noted */
 	sl_ns refused_until; /* no EVICT before: the last one was refused */
 	sl_ns restore_at;    /* no RESTORE before */
+	bool is_part_in;   /* a part of it came back, or is to, for the rest to follow */
+	bool is_exchanged; /* and the rest is on its way: it comes before all others */
+	uint64_t part_least;  /* no RESTORE of a part of less: its chunks are larger */
+	uint64_t helpless_in; /* the look that found nothing to help it */
 	uint32_t refusals,
 		failures; /* EVICTs refused, RESTOREs failed, without a success in between */
 	uint64_t store_bytes; /* made for it on the host */
@@ -187,6 +193,7 @@ struct sl_node_queue { /* of one GPU */
 	/* Room that demands which come after this place in the order must leave; see node_turns.c. */
 	uint64_t kept_bytes;
 	struct sl_turns_place kept_from;
+	uint64_t exchange_bytes;          /* room that all demands must leave */
 	uint64_t out_bytes_s, in_bytes_s; /* of the link; 0: unknown */
 	sl_ns resolve_at; /* when time alone may let the resolvers do more */
 };
@@ -414,6 +421,9 @@ void sl_node_evict(struct sl_node *node, struct sl_node_client *client, uint32_t
 /* Keeps room on all its GPUs, and begins. */
 void sl_node_bring_back(struct sl_node *node, struct sl_node_client *client);
 void sl_node_abort(struct sl_node *node, struct sl_node_client *client);
+/* RESTORE of so many bytes, whose room is kept. */
+void sl_node_restore(struct sl_node *node, struct sl_node_client *client, uint32_t gpu,
+	uint64_t bytes);
 /* After changes of its bytes: in or out of node->out. */
 void sl_node_sort_out(struct sl_node *node, struct sl_node_client *client);
 /* It is dead, or forgotten. */
@@ -435,6 +445,20 @@ uint64_t sl_node_copies(const struct sl_node_client *client);
 /* How long moving the bytes takes. */
 sl_ns sl_node_cost_out(const struct sl_node *node, uint32_t gpu, uint64_t bytes);
 sl_ns sl_node_cost_in(const struct sl_node *node, uint32_t gpu, uint64_t bytes);
+
+/* --- node_pieces.c --- */
+/* After how many bytes an EVICT of so many is to say how far it is; 0: not at all. */
+uint64_t sl_node_piece(uint64_t bytes);
+void sl_node_on_moved(struct sl_node *node, const struct sl_event *event);
+/* GPUs that somebody is leaving for others, and of which he gave a part already. */
+uint32_t sl_node_flowing(const struct sl_node *node);
+/* What it needs is on its way, and so many bytes of it are there: how many of them to begin with. 0: it waits. */
+uint64_t sl_node_part(const struct sl_node *node, const struct sl_node_client *client,
+	uint32_t gpu, int64_t free_bytes);
+void sl_node_bring_part(struct sl_node *node, struct sl_node_client *client, uint32_t gpu,
+	uint64_t bytes);
+/* Of a part that was answered, if it was one: something came back, or no chunk was so small. */
+void sl_node_part_done(struct sl_node_client *client, const struct sl_node_order *order);
 
 /* --- node_turns.c --- */
 /* Who comes back, who leaves for whom. Sets node->swap_due. */

@@ -278,6 +278,8 @@ void sl_node_sort_out(struct sl_node *node, struct sl_node_client *client)
 		if (client->holding.cell[gpu].evicted_bytes)
 			client->is_out |= 1u << gpu;
 	}
+	if (!client->is_out)
+		client->is_part_in = client->is_exchanged = false;
 	/* It freed what was there. */
 	if (was_out && !client->is_out && !client->order.id && client->alive)
 		begin_turn(node, client->member);
@@ -311,9 +313,13 @@ void sl_node_evict(struct sl_node *node, struct sl_node_client *client, uint32_t
 					   .drain = node->evict_drain,
 					   .reason = reason,
 					   .workload = client->member->index.id,
-					   .other = other}});
+					   .other = other,
+					   .tell_bytes = reason == SL_REASON_EVICTED_FOR
+								 ? sl_node_piece(bytes)
+								 : 0}});
 	client->order = (struct sl_node_order){.id = node->next_action,
 		.gpu = gpu,
+		.out_bytes = client->holding.cell[gpu].evicted_bytes,
 		.reason = reason,
 		.bytes = bytes,
 		.other = other,
@@ -334,11 +340,10 @@ void sl_node_abort(struct sl_node *node, struct sl_node_client *client)
 					   .order = client->order.id}});
 }
 
-/* The next of its GPUs. */
-static void restore_next(struct sl_node *node, struct sl_node_client *client)
+void sl_node_restore(
+	struct sl_node *node, struct sl_node_client *client, uint32_t gpu, uint64_t bytes)
 {
-	uint32_t gpu = (uint32_t)__builtin_ctz(client->is_out);
-	uint64_t bytes = client->holding.cell[gpu].evicted_bytes;
+	uint64_t out_bytes = client->holding.cell[gpu].evicted_bytes;
 
 	sl_node_emit(node, (struct sl_action){.type = SL_ACTION_RESTORE,
 				   .restore = {.client = client->index.id,
@@ -347,10 +352,20 @@ static void restore_next(struct sl_node *node, struct sl_node_client *client)
 					   .workload = client->member->index.id}});
 	client->order = (struct sl_node_order){.id = node->next_action,
 		.restores = true,
+		.part = bytes < out_bytes,
+		.out_bytes = out_bytes,
 		.gpu = gpu,
 		.bytes = bytes,
 		.since = node->now};
 	sl_node_sort_out(node, client);
+}
+
+/* The next of its GPUs. */
+static void restore_next(struct sl_node *node, struct sl_node_client *client)
+{
+	uint32_t gpu = (uint32_t)__builtin_ctz(client->is_out);
+
+	sl_node_restore(node, client, gpu, client->holding.cell[gpu].evicted_bytes);
 }
 
 static void keep_room(struct sl_node *node, struct sl_node_client *client, bool keep)
@@ -386,6 +401,8 @@ void sl_node_forget_swap(struct sl_node *node, struct sl_node_client *client)
 	client->order.id = 0;
 	client->wants = client->returns = client->comes_back = false;
 	client->is_out = client->told_out = 0;
+	client->part_least = 0;
+	client->is_part_in = client->is_exchanged = false;
 	client->store_bytes = client->trim_bytes = 0;
 	node->swap_dirty = true;
 }
@@ -436,10 +453,10 @@ static void note_refusal(struct sl_node *node, const struct sl_node_client *clie
 }
 
 static void evict_done(struct sl_node *node, struct sl_node_client *client,
-	const struct sl_node_order *order, const struct sl_event *event, uint64_t before)
+	const struct sl_node_order *order, const struct sl_event *event)
 {
 	const struct sl_ledger_cell *cell = &client->holding.cell[order->gpu];
-	uint64_t moved = sl_sub_sat(cell->evicted_bytes, before);
+	uint64_t moved = sl_sub_sat(cell->evicted_bytes, order->out_bytes);
 	/* What it freed since then need not be moved. */
 	bool is_less = moved || cell->backing_bytes < order->had_bytes;
 	bool refused = event->done.outcome != SL_SWAP_OK || !is_less;
@@ -478,6 +495,7 @@ static void is_back(struct sl_node *node, struct sl_node_client *client, uint32_
 		node->now - sl_min_u64(sl_node_wants_since(client), node->now));
 	client->wants = client->returns = client->comes_back = false;
 	client->failures = 0;
+	client->part_least = 0;
 	client->resident_at = node->now;
 	/* What it did before it left says nothing of now. */
 	client->idle = 0;
@@ -493,6 +511,10 @@ static void restore_done(struct sl_node *node, struct sl_node_client *client,
 
 	if (event->done.outcome == SL_SWAP_OK && !client->is_out) {
 		is_back(node, client, order->gpu);
+		return;
+	}
+	if (event->done.outcome == SL_SWAP_OK && order->part) {
+		sl_node_part_done(client, order);
 		return;
 	}
 	if (event->done.outcome == SL_SWAP_OK && !(client->is_out >> order->gpu & 1)) {
@@ -518,11 +540,9 @@ void sl_node_on_done(struct sl_node *node, const struct sl_event *event)
 	struct sl_node_client *client = living(node, event->done.client);
 	uint32_t gpu = event->done.gpu;
 	struct sl_node_order order;
-	uint64_t before;
 
 	if (!client || gpu >= SL_NODE_GPUS_MAX)
 		return;
-	before = client->holding.cell[gpu].evicted_bytes;
 	order = client->order;
 	sl_ledger_set_evicted(
 		&node->ledger, &client->holding, gpu, event->done.evicted_bytes);
@@ -544,7 +564,7 @@ void sl_node_on_done(struct sl_node *node, const struct sl_event *event)
 	if (order.restores)
 		restore_done(node, client, &order, event);
 	else
-		evict_done(node, client, &order, event, before);
+		evict_done(node, client, &order, event);
 }
 
 void sl_node_on_want(struct sl_node *node, const struct sl_event *event)

@@ -22,6 +22,7 @@ struct sl_node_unit {
 	struct sl_demand *demand; /* NULL: it wants to come back */
 	uint32_t gpus;            /* on which it needs something */
 	bool coming;              /* is being restored; only its demands need something */
+	bool first; /* its exchange is under way, and is finished before others */
 	bool was_helped;
 	bool bare; /* what it asks for is left out: there may never be room for it */
 };
@@ -40,6 +41,7 @@ struct look {
 	int64_t free_bytes[SL_NODE_GPUS_MAX], coming_bytes[SL_NODE_GPUS_MAX];
 	uint32_t blocked; /* GPUs on which somebody waits until others may be moved */
 	uint32_t lacking; /* GPUs of which somebody needs what is on its way */
+	uint32_t flowing; /* GPUs of which a part of that has come; see node_pieces.c */
 	uint32_t count, choices;
 };
 
@@ -73,8 +75,10 @@ static uint64_t need_of(const struct sl_node_unit *unit, uint32_t gpu)
 {
 	if (unit->demand)
 		return sl_min_u64(unit->demand->bytes, SL_LEDGER_BYTES_MAX);
+	/* What is coming back has its room already. */
 	return (unit->bare ? 0 : asks_of(unit->client, gpu)) +
-	       (unit->coming ? 0 : unit->client->holding.cell[gpu].evicted_bytes);
+	       unit->client->holding.cell[gpu].evicted_bytes -
+	       unit->client->holding.cell[gpu].returning_bytes;
 }
 
 bool sl_node_wants_back(const struct sl_node_client *client)
@@ -130,6 +134,12 @@ static struct sl_node_unit *new_unit(struct look *look)
 	return &node->units[look->count++];
 }
 
+static bool is_leaving(const struct sl_node_client *client)
+{
+	return client->order.id &&
+	       SL_MUTANT(PART_FORGETS_REST, !client->order.restores, true);
+}
+
 static void list_wants(struct look *look)
 {
 	sl_list_foreach (link, &look->node->out) {
@@ -137,13 +147,16 @@ static void list_wants(struct look *look)
 			SL_LIST_ENTRY(link, struct sl_node_client, of_out);
 		uint32_t gpus = client->is_out;
 
-		if (!client->returns && (!sl_node_wants_back(client) || client->order.id))
+		/* Of whom a part is on its way back, the rest is needed all the same. */
+		if (!client->returns &&
+			(!sl_node_wants_back(client) || is_leaving(client)))
 			continue;
 		sl_list_foreach (at, &client->party.demands)
 			gpus |= 1u << SL_LIST_ENTRY(at, struct sl_demand, of_client)->gpu;
 		*new_unit(look) = (struct sl_node_unit){.client = client,
 			.gpus = gpus,
 			.coming = client->returns,
+			.first = SL_MUTANT(EXCHANGE_LEFT, client->is_exchanged, false),
 			.place = {.entitled = is_within_request(client, gpus),
 				.promoted = client->member->promoted,
 				.priority = client->member->priority,
@@ -183,6 +196,8 @@ static int compare(const void *left, const void *right)
 {
 	const struct sl_node_unit *a = left, *b = right;
 
+	if (a->first != b->first)
+		return a->first ? -1 : 1;
 	return sl_turns_is_before(&a->place, &b->place) ? -1 : 1;
 }
 
@@ -277,6 +292,10 @@ static void reserve(struct look *look, const struct sl_node_unit *unit)
 		look->free_bytes[gpu] -= (int64_t)need;
 		if (unit->demand || !need)
 			continue;
+		if (unit->first) {
+			queue->exchange_bytes += need;
+			continue;
+		}
 		if (!queue->kept_bytes)
 			queue->kept_from = unit->place;
 		queue->kept_bytes += need;
@@ -296,8 +315,8 @@ uint64_t sl_node_kept_from(const struct sl_node *node, const struct sl_demand *d
 	if (sl_node_is_away(client))
 		return UINT64_MAX;
 	if (!queue->kept_bytes || sl_turns_is_before(&place, &queue->kept_from))
-		return 0;
-	return SL_MUTANT(KEPT_FROM_NOBODY, queue->kept_bytes, 0);
+		return queue->exchange_bytes;
+	return SL_MUTANT(KEPT_FROM_NOBODY, queue->kept_bytes + queue->exchange_bytes, 0);
 }
 
 /* --- making room --- */
@@ -538,6 +557,9 @@ static enum outcome serve(
 	if (unit->coming)
 		return MOVING;
 	if (fits(look, unit, false)) {
+		/* The rest of it comes as soon as the part is there. */
+		if (!unit->demand && unit->client->order.id)
+			return MOVING;
 		if (unit->demand || node->now >= unit->client->restore_at)
 			return SERVED;
 		node->swap_due = sl_min_u64(node->swap_due, unit->client->restore_at);
@@ -565,16 +587,38 @@ static void bring_back(struct look *look, const struct sl_node_unit *unit)
 	sl_node_bring_back(look->node, unit->client);
 }
 
+/* Of what it needs a part has come and the rest is on its way: it does not wait for all of it. */
+static void bring_part(struct look *look, const struct sl_node_unit *unit)
+{
+	uint32_t gpu = (uint32_t)__builtin_ctz(unit->gpus);
+	uint64_t bytes;
+
+	/* Of several GPUs it is kept from none before there is room on all of them. */
+	if (unit->demand || unit->coming || !(look->flowing >> gpu & 1) ||
+		SL_MUTANT(PART_OF_SEVERAL, (unit->gpus & (unit->gpus - 1)) != 0, false))
+		return;
+	bytes = sl_node_part(look->node, unit->client, gpu, look->free_bytes[gpu]);
+	if (!bytes)
+		return;
+	look->free_bytes[gpu] -= (int64_t)bytes;
+	sl_node_bring_part(look->node, unit->client, gpu, bytes);
+}
+
 static void look_at(struct look *look, struct sl_node_unit *unit, uint32_t place)
 {
 	enum outcome outcome;
 
 	unit->client->pool_lacks = false;
 	/* It was told to leave for somebody before it. */
-	if (!unit->coming && (unit->client->order.id ||
+	if (!unit->coming && (is_leaving(unit->client) ||
 				     (unit->demand && sl_node_is_away(unit->client))))
 		return;
 	outcome = serve(look, unit, place);
+	if (unit->first && outcome != MOVING && outcome != SERVED) {
+		/* Who was to leave for it fails: the others are looked at again, in their order. */
+		unit->client->is_exchanged = false;
+		look->node->swap_dirty = true;
+	}
 	if (outcome == NEVER && !unit->demand && unit->client->waiting &&
 		SL_MUTANT(NEVER_WITHOUT_ASKS, true, false)) {
 		unit->bare = true;
@@ -593,9 +637,13 @@ static void look_at(struct look *look, struct sl_node_unit *unit, uint32_t place
 		return;
 	}
 	if (outcome == NEVER || outcome == BEHIND) {
+		if (outcome == NEVER)
+			unit->client->helpless_in = look->node->looks;
 		promote(look, unit);
 		return;
 	}
+	if (outcome == MOVING)
+		bring_part(look, unit);
 	reserve(look, unit);
 	if (outcome == MOVING)
 		look->lacking |= unit->gpus;
@@ -622,11 +670,24 @@ static void abort_the_unneeded(struct look *look)
 	}
 }
 
+/* Who does not want to come back any more is in nobody's way. */
+static void end_exchanges(struct look *look)
+{
+	sl_list_foreach (link, &look->node->out) {
+		struct sl_node_client *client =
+			SL_LIST_ENTRY(link, struct sl_node_client, of_out);
+
+		if (client->seen_in != look->node->looks)
+			client->is_exchanged = false;
+	}
+}
+
 /* Demands that were held back by what was kept before are looked at again. */
 static void tell_kept(struct sl_node *node, const uint64_t *kept_before)
 {
 	for (uint32_t gpu = 0; gpu < SL_NODE_GPUS_MAX; gpu++) {
-		if (node->queue[gpu].kept_bytes != kept_before[gpu] &&
+		if (node->queue[gpu].kept_bytes + node->queue[gpu].exchange_bytes !=
+				kept_before[gpu] &&
 			node->queue[gpu].count)
 			sl_node_touch(node, 1u << gpu);
 	}
@@ -658,6 +719,7 @@ static void go_through(struct look *look)
 	}
 	put_in_order(look);
 	count_coming(look);
+	look->flowing = sl_node_flowing(node);
 	for (uint32_t i = 0; i < look->count; i++) {
 		sl_node_end_promotion(node, node->units[i].client->member);
 		look_at(look, &node->units[i], i);
@@ -683,10 +745,12 @@ void sl_node_take_turns(struct sl_node *node)
 	}
 	sl_node_time_warm(node);
 	for (uint32_t gpu = 0; gpu < SL_NODE_GPUS_MAX; gpu++) {
-		kept_before[gpu] = node->queue[gpu].kept_bytes;
-		node->queue[gpu].kept_bytes = 0;
+		kept_before[gpu] =
+			node->queue[gpu].kept_bytes + node->queue[gpu].exchange_bytes;
+		node->queue[gpu].kept_bytes = node->queue[gpu].exchange_bytes = 0;
 	}
 	go_through(&look);
+	end_exchanges(&look);
 	abort_the_unneeded(&look);
 	tell_kept(node, kept_before);
 	if (node->asked || asked_before || was_contended != node->contended)

@@ -48,7 +48,7 @@ static enum sl_residency residency_of(const struct sl_node_member *member)
 		is_out |= client->is_out != 0;
 		wants |= client->is_out &&
 			 (client->wants || client->comes_back || client->waiting);
-		returns |= client->returns;
+		returns |= client->order.id && client->order.restores;
 		leaves |= client->order.id && !client->order.restores;
 	}
 	for (uint32_t left = member->account.touched; left; left &= left - 1)

@@ -31,6 +31,8 @@ struct job {
 	bool failed; /* nothing further is begun */
 };
 
+void (*sl_mover_on_left)(const struct sl_gpu *gpu, const struct sl_moved *moved);
+
 static void set_where(struct sl_cargo *cargo, enum sl_where where)
 {
 	__atomic_store_n(&cargo->where, (uint8_t)where, __ATOMIC_RELEASE);
@@ -161,6 +163,8 @@ static void leave(struct job *job, struct sl_piece *piece)
 	case SL_PIECE_CLEAN: job->out->clean_bytes += piece->bytes; break;
 	case SL_PIECE_DIRTY: job->out->moved_bytes += piece->bytes; break;
 	}
+	if (sl_mover_on_left)
+		sl_mover_on_left(job->gpu, job->out);
 }
 
 static void finish_out(struct job *job, struct sl_piece *piece)
@@ -335,7 +339,21 @@ static void finish_in(struct job *job, struct sl_piece *piece)
 	sl_step(C_RETURNED);
 }
 
-void sl_mover_restore(struct sl_gpu *gpu, struct sl_moved *out)
+/* Of those that are on the host, as many as so many bytes have room for. The others are as they were. */
+static void keep_what_fits(struct sl_pieces *pieces, uint64_t bytes)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < pieces->count; i++) {
+		if (pieces->at[i].bytes > bytes)
+			continue;
+		bytes -= pieces->at[i].bytes;
+		pieces->at[kept++] = pieces->at[i];
+	}
+	pieces->count = kept;
+}
+
+void sl_mover_restore(struct sl_gpu *gpu, uint64_t bytes, struct sl_moved *out)
 {
 	struct job job = {.gpu = gpu, .out = out};
 	struct sl_pieces pieces = {0};
@@ -343,6 +361,7 @@ void sl_mover_restore(struct sl_gpu *gpu, struct sl_moved *out)
 	memset(out, 0, sizeof(*out));
 	sl_store_begin();
 	list_pieces(&pieces, gpu, SL_EVICTED);
+	keep_what_fits(&pieces, bytes);
 	if (pieces.count && open_haul(&job)) {
 		run(&job, &pieces, begin_in, finish_in);
 		sl_haul_close(&job.haul);

@@ -26,8 +26,11 @@ struct sl_moved {
  * is looked at between chunks (atomic); then no further one is released. */
 void sl_mover_evict(
 	struct sl_gpu *gpu, uint64_t bytes, const uint32_t *stop, struct sl_moved *out);
-/* Brings back all of it. What came back before a failure stays, and the next call goes on from there. */
-void sl_mover_restore(struct sl_gpu *gpu, struct sl_moved *out);
+/* Called for each chunk that has left, with how much has by then (moved->left_bytes). NULL: nobody. */
+extern void (*sl_mover_on_left)(const struct sl_gpu *gpu, const struct sl_moved *moved);
+/* Brings back at most bytes of it, whole chunks, as many as fit: of what is larger nothing comes. What came back before
+ * a failure stays, and the next call goes on from there. */
+void sl_mover_restore(struct sl_gpu *gpu, uint64_t bytes, struct sl_moved *out);
 /* Could anything of it be evicted, and how much? For tests and logs. Takes the books' lock. */
 uint64_t sl_mover_evictable(struct sl_gpu *gpu);
 

@@ -4,7 +4,8 @@
  * The agent's thread puts orders into a short queue; the swap thread takes them one by one. It alone closes and
  * opens the gate for this, and the gate stays closed as long as anything is on the host, whatever becomes of
  * the daemon. An answer goes out while the control lock is still closed: what is freed afterwards is told after
- * it, so the daemon's books and ours change in the same order.
+ * it, so the daemon's books and ours change in the same order. The same holds for what is told while an EVICT is
+ * under way: others come back into what has left, while the rest still leaves.
  *
  * A GPU whose context is broken, or whose driver has ended with the process, gets nothing back: what was on the
  * host then holds nobody at the gate, since every call fails by itself.
@@ -49,7 +50,7 @@
 struct order {
 	uint32_t type; /* SL_MSG_EVICT or SL_MSG_RESTORE */
 	uint32_t ordinal;
-	uint64_t number, bytes;
+	uint64_t number, bytes, tell_bytes;
 	sl_ns came_ns, deadline_ns;
 	uint32_t generation; /* of the connection it came on */
 };
@@ -69,6 +70,9 @@ static bool alone;      /* the daemon is too old to order anything back */
 /* The swap thread's. */
 static bool gate_closed;
 static bool given_up[SL_GPUS_MAX]; /* nothing can come back to it */
+static const struct order
+	*telling;           /* the EVICT of which is told how far it is, or NULL */
+static uint64_t told_bytes; /* that have left of it */
 /* The agent's. */
 static bool told_want;
 static uint32_t told_generation;
@@ -251,6 +255,35 @@ static enum sl_wire_swap_cause prepare(const struct order *order)
 	return SL_WIRE_SWAP_NO_CAUSE;
 }
 
+/* The last piece is told by the answer. */
+static void on_left(const struct sl_gpu *gpu, const struct sl_moved *moved)
+{
+	union sl_msg msg;
+
+	if (!telling || moved->left_bytes - told_bytes < telling->tell_bytes ||
+		moved->left_bytes >= telling->bytes)
+		return;
+	told_bytes = moved->left_bytes;
+	sl_wire_init(&msg, SL_MSG_MOVED);
+	msg.moved.order = telling->number;
+	msg.moved.ordinal = telling->ordinal;
+	sl_session_lock();
+	msg.moved.evicted_bytes = gpu->evicted_bytes;
+	if (telling->generation == sl_session.generation)
+		sl_session_say(&msg);
+	sl_session_unlock();
+	sl_step(C_EVICT_TOLD);
+}
+
+static void move_out(
+	const struct order *order, struct sl_gpu *gpu, struct sl_moved *moved)
+{
+	told_bytes = 0;
+	telling = order->tell_bytes ? order : NULL;
+	sl_swap_mover.evict(gpu, order->bytes, &stop, moved);
+	telling = NULL;
+}
+
 static void evict(const struct order *order)
 {
 	struct sl_gpu *gpu = gpu_at(order->ordinal);
@@ -267,7 +300,7 @@ static void evict(const struct order *order)
 	drained_ns = sl_clock_now();
 	__atomic_fetch_add(&trips, 1, __ATOMIC_ACQ_REL);
 	__atomic_store_n(&out, true, __ATOMIC_RELEASE);
-	sl_swap_mover.evict(gpu, order->bytes, &stop, &moved);
+	move_out(order, gpu, &moved);
 	answer(order, outcome_of(&moved), &moved, drained_ns);
 	sl_step(C_EVICTED);
 	sl_control_open();
@@ -283,15 +316,17 @@ static bool is_for_good(const struct sl_moved *moved)
 	       moved->driver_result == CUDA_ERROR_DEINITIALIZED;
 }
 
-/* All of it, with the control lock closed before and after. What a thread frees just now is in none of the lists that
- * the mover goes by, and counts as evicted until it has gone: it is waited for, so that the answer says what is. What
- * has not gone then is told as left out by those who are busy with it. False: the lock could not be closed again. */
-static bool restore_all(struct sl_gpu *gpu, struct sl_moved *moved)
+/* As much as was ordered, with the control lock closed before and after. What a thread frees just now is in none of the
+ * lists that the mover goes by, and counts as evicted until it has gone: where all is to come back it is waited for, so
+ * that the answer says what is. What has not gone then is told as left out by those who are busy with it. False: the
+ * lock could not be closed again. */
+static bool move_in(struct sl_gpu *gpu, uint64_t bytes, struct sl_moved *moved)
 {
+	bool all = bytes >= sl_session_evicted_bytes(gpu);
 	struct sl_moved more;
 
-	sl_swap_mover.restore(gpu, moved);
-	for (int i = 0; i < LEFT_TRIES; i++) {
+	sl_swap_mover.restore(gpu, bytes, moved);
+	for (int i = 0; all && i < LEFT_TRIES; i++) {
 		if (moved->cause != SL_WIRE_SWAP_NO_CAUSE ||
 			!sl_session_evicted_bytes(gpu))
 			return true;
@@ -301,14 +336,14 @@ static bool restore_all(struct sl_gpu *gpu, struct sl_moved *moved)
 			moved->cause = SL_WIRE_SWAP_BUSY;
 			return false;
 		}
-		sl_swap_mover.restore(gpu, &more);
+		sl_swap_mover.restore(gpu, bytes - moved->left_bytes, &more);
 		moved->cause = more.cause;
 		moved->driver_result = more.driver_result;
 		moved->left_bytes += more.left_bytes;
 		moved->moved_bytes += more.moved_bytes;
 		moved->zero_bytes += more.zero_bytes;
 	}
-	if (moved->cause == SL_WIRE_SWAP_NO_CAUSE && sl_session_evicted_bytes(gpu))
+	if (all && moved->cause == SL_WIRE_SWAP_NO_CAUSE && sl_session_evicted_bytes(gpu))
 		moved->cause = SL_WIRE_SWAP_BUSY;
 	return true;
 }
@@ -323,7 +358,7 @@ static void restore(const struct order *order)
 		refuse(order, gpu ? SL_WIRE_SWAP_BUSY : SL_WIRE_SWAP_NOTHING);
 		return;
 	}
-	closed = restore_all(gpu, &moved);
+	closed = move_in(gpu, order->bytes, &moved);
 	if (moved.cause != SL_WIRE_SWAP_NO_CAUSE && is_for_good(&moved))
 		given_up[gpu - sl_session.gpus] = true;
 	answer(order, outcome_of(&moved), &moved, order->came_ns);
@@ -387,7 +422,8 @@ static bool is_out_of(uint32_t index, uint32_t *ordinal)
 /* As an order of our own for every GPU: what is held is in the report, so there is room for it. */
 static void restore_alone(void)
 {
-	struct order order = {.type = SL_MSG_RESTORE, .came_ns = sl_clock_now()};
+	struct order order = {
+		.type = SL_MSG_RESTORE, .bytes = UINT64_MAX, .came_ns = sl_clock_now()};
 
 	for (uint32_t i = 0; i < SL_GPUS_MAX; i++) {
 		if (is_out_of(i, &order.ordinal))
@@ -476,6 +512,7 @@ void sl_swap_order(const union sl_msg *msg)
 		order.number = msg->evict.order;
 		order.ordinal = msg->evict.ordinal;
 		order.bytes = msg->evict.bytes;
+		order.tell_bytes = msg->evict.tell_bytes;
 		order.deadline_ns = order.came_ns + msg->evict.deadline_ms * SL_MS;
 		sl_step(C_EVICT_TAKEN);
 		begin(&order);
@@ -572,6 +609,7 @@ static void on_park(void)
 void sl_swap_start(void)
 {
 	sl_gate_on_park = on_park;
+	sl_mover_on_left = on_left;
 }
 
 void sl_swap_need(void)

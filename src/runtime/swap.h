@@ -64,7 +64,7 @@ void sl_swap_forget(void);
 struct sl_swap_mover {
 	void (*evict)(struct sl_gpu *gpu, uint64_t bytes, const uint32_t *stop,
 		struct sl_moved *out);
-	void (*restore)(struct sl_gpu *gpu, struct sl_moved *out);
+	void (*restore)(struct sl_gpu *gpu, uint64_t bytes, struct sl_moved *out);
 };
 extern struct sl_swap_mover sl_swap_mover;
 

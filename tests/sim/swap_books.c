@@ -45,9 +45,11 @@ uint64_t swap_party_granted(const struct swap_party *p, uint32_t gpu)
 	return sum;
 }
 
-/* Room is kept on all its GPUs from the first RESTORE on. */
+/* Room is kept on all its GPUs from the first RESTORE on, unless that is for a part. */
 uint64_t swap_party_returning(const struct swap_party *p, uint32_t gpu)
 {
+	if (p->part && p->order_gpu == gpu)
+		return sl_min_u64(p->order_bytes, p->evicted[gpu]);
 	return p->comes ? p->evicted[gpu] : 0;
 }
 
@@ -396,6 +398,7 @@ static void on_exit(struct swap_rules *r, struct swap_party *p)
 	}
 	memset(p->demand, 0, sizeof(p->demand));
 	p->order = 0;
+	p->part = false;
 	p->alive = p->wants = p->expected = p->comes = p->resumed = false;
 	p->store = 0;
 	forget_if_gone(r, p);
@@ -483,6 +486,11 @@ static void on_done(struct swap_rules *r, struct swap_party *p, const struct sl_
 	if (p->order != e->done.order)
 		return;
 	p->order = 0;
+	p->vain =
+		p->part && e->done.outcome == SL_SWAP_OK && p->evicted[gpu] == p->part_out
+			? p->order_bytes
+			: 0;
+	p->part = false;
 	look_if_whole(r, p, was_out);
 	p->comes &= e->done.outcome == SL_SWAP_OK && swap_party_evicted(p) > 0;
 	r->contest += e->done.outcome != SL_SWAP_OK;
@@ -495,6 +503,22 @@ static void on_done(struct swap_rules *r, struct swap_party *p, const struct sl_
 		p->refused_at = r->now;
 		p->refusals += e->done.outcome == SL_SWAP_REFUSED;
 	}
+}
+
+static void on_moved(struct swap_rules *r, struct swap_party *p, const struct sl_event *e)
+{
+	uint32_t gpu = e->moved.gpu;
+	uint64_t more;
+
+	if (gpu >= SWAP_GPUS || p->order != e->moved.order || p->is_restore ||
+		p->order_gpu != gpu)
+		return;
+	more = sl_sub_sat(
+		sl_min_u64(e->moved.evicted_bytes, p->backing[gpu]), p->evicted[gpu]);
+	p->evicted[gpu] += more;
+	p->order_bytes = sl_sub_sat(p->order_bytes, more);
+	p->gives |= more > 0;
+	(void)r;
 }
 
 static void on_gpu_lost(struct swap_rules *r, uint32_t gpu)
@@ -629,6 +653,7 @@ static void party_event(
 			is_active(r, p->workload);
 		break;
 	case SL_EVENT_DONE: on_done(r, p, e); break;
+	case SL_EVENT_MOVED: on_moved(r, p, e); break;
 	case SL_EVENT_STORE:
 		p->store = e->store.bytes;
 		p->trimmed = 0;

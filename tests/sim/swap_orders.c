@@ -2,7 +2,8 @@
  * swap_orders - how a modelled process answers the node: grants, denials, orders to move
  *
  * The order of things is that of runtime/swap.h: captures, gate, drain until the deadline, copy,
- * release, answer. An order is given up before anything moved, or carried through.
+ * release, answer. An order is given up before anything moved, or between two pieces of which it tells, or carried
+ * through.
  */
 #include "swap_world.h"
 
@@ -68,6 +69,22 @@ static bool fails(struct swap_world *w)
 	return w->faults && !w->drains && sl_rng_one_in(&w->rng, 15);
 }
 
+/* What leaves before it tells again. */
+static uint64_t piece_of(const struct swap_order *o)
+{
+	uint64_t left = o->moves - o->moved;
+	uint64_t piece = sl_round_up(o->tell, SWAP_CHUNK);
+
+	return piece ? sl_min_u64(piece, left) : left;
+}
+
+static void copy_piece(struct swap_world *w, uint32_t slot)
+{
+	struct swap_order *o = &w->client[slot].order;
+
+	go_on_after(w, slot, copy_time(piece_of(o), w->link_out[o->gpu]));
+}
+
 /* Out of the drain: copies begin, or all stays as it is. */
 static void move_out(struct swap_world *w, uint32_t slot)
 {
@@ -95,8 +112,43 @@ static void move_out(struct swap_world *w, uint32_t slot)
 		make_store(w, c, o->moves);
 		o->phase = ORDER_COPIES;
 		o->copied = copy_time(o->moves, w->link_out[o->gpu]);
-		go_on_after(w, slot, o->copied);
+		copy_piece(w, slot);
 	}
+}
+
+/* A piece has left, and more is to. */
+static void tell(struct swap_world *w, uint32_t slot)
+{
+	struct swap_client *c = &w->client[slot];
+	struct swap_order *o = &c->order;
+
+	if (o->stopped) {
+		o->moves = o->moved;
+		finish(w, slot, SL_SWAP_PART, SL_SWAP_ABORTED);
+		return;
+	}
+	w->stats.told++;
+	swap_send(w, slot,
+		(struct sl_event){.type = SL_EVENT_MOVED,
+			.moved = {c->id, o->id, o->gpu, c->evicted[o->gpu]}});
+	copy_piece(w, slot);
+}
+
+static void piece_has_left(struct swap_world *w, uint32_t slot)
+{
+	struct swap_client *c = &w->client[slot];
+	struct swap_order *o = &c->order;
+	uint64_t piece = piece_of(o);
+
+	c->resident[o->gpu] -= piece;
+	c->evicted[o->gpu] += piece;
+	o->moved += piece;
+	if (o->moved < o->moves)
+		tell(w, slot);
+	else if (o->moves < o->bytes && o->bytes != UINT64_MAX)
+		finish(w, slot, SL_SWAP_PART, SL_SWAP_NOTHING);
+	else
+		finish(w, slot, SL_SWAP_OK, SL_SWAP_NO_CAUSE);
 }
 
 static void drain(struct swap_world *w, uint32_t slot)
@@ -123,24 +175,22 @@ void swap_order_goes_on(struct swap_world *w, uint32_t slot)
 
 	switch (o->phase) {
 	case ORDER_DRAINS: drain(w, slot); break;
-	case ORDER_COPIES:
-		c->resident[o->gpu] -= o->moves;
-		c->evicted[o->gpu] += o->moves;
-		if (o->moves < o->bytes && o->bytes != UINT64_MAX)
-			finish(w, slot, SL_SWAP_PART, SL_SWAP_NOTHING);
-		else
-			finish(w, slot, SL_SWAP_OK, SL_SWAP_NO_CAUSE);
-		break;
+	case ORDER_COPIES: piece_has_left(w, slot); break;
 	case ORDER_RETURNS:
 		c->evicted[o->gpu] -= o->moves;
 		c->resident[o->gpu] += o->moves;
-		if (c->evicted[o->gpu])
+		if (o->moves < o->due)
 			finish(w, slot, SL_SWAP_PART, SL_SWAP_NO_ROOM);
 		else
 			finish(w, slot, SL_SWAP_OK, SL_SWAP_NO_CAUSE);
 		break;
 	default: break;
 	}
+}
+
+static uint64_t grain_of(const struct swap_client *c)
+{
+	return c->id % 4 ? SWAP_CHUNK : 256 * SL_MIB;
 }
 
 static void begin(struct swap_world *w, uint32_t slot, struct swap_order order)
@@ -160,7 +210,11 @@ static void begin(struct swap_world *w, uint32_t slot, struct swap_order order)
 		drain(w, slot);
 		return;
 	}
+	/* Whole chunks, which some have large ones of; the last one is what is left. */
 	c->order.moves = c->evicted[order.gpu];
+	if (order.bytes < c->order.moves)
+		c->order.moves = order.bytes / grain_of(c) * grain_of(c);
+	c->order.due = c->order.moves;
 	if (w->lost_mask >> order.gpu & 1) {
 		c->order.moves = 0;
 		finish(w, slot, SL_SWAP_REFUSED, SL_SWAP_BROKEN);
@@ -236,6 +290,7 @@ void swap_receive(struct swap_world *w, uint32_t slot, const struct sl_action *a
 				.id = a->id,
 				.gpu = a->evict.gpu,
 				.bytes = a->evict.bytes,
+				.tell = a->evict.tell_bytes,
 				.deadline = w->now +
 					    (a->evict.drain ? sl_min_u64(a->evict.drain,
 								      3600 * SL_S)
@@ -252,6 +307,8 @@ void swap_receive(struct swap_world *w, uint32_t slot, const struct sl_action *a
 	case SL_ACTION_ABORT:
 		if (c->order.phase == ORDER_DRAINS && c->order.id == a->abort.order)
 			finish(w, slot, SL_SWAP_REFUSED, SL_SWAP_ABORTED);
+		else if (c->order.phase == ORDER_COPIES && c->order.id == a->abort.order)
+			c->order.stopped = true;
 		break;
 	case SL_ACTION_TRIM: on_trim(w, slot, a->trim.bytes); break;
 	case SL_ACTION_PROBE:

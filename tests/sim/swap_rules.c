@@ -534,7 +534,7 @@ static void on_evict(struct swap_rules *r, const struct sl_action *a)
 	p->order = a->id;
 	p->order_bytes = sl_min_u64(a->evict.bytes, there);
 	p->order_gpu = gpu;
-	p->is_restore = p->aborted = false;
+	p->is_restore = p->aborted = p->gives = false;
 	p->order_at = r->now;
 	/* The slack, and what is lent, are there so that who is entitled is never kept from an exchange. */
 	if (swap_evicted(r, 0) + swap_leaving(r) > r->pool)
@@ -631,6 +631,40 @@ static void judge_order(struct swap_rules *r, const struct swap_party *p,
 	}
 }
 
+/* A part comes back only while what it lacks leaves, and some of that has; never of what is on several GPUs; and not
+ * one of which nothing can come, again. */
+static void judge_part(
+	struct swap_rules *r, const struct sl_action *a, const struct swap_party *p)
+{
+	uint32_t gpu = a->restore.gpu, out = 0;
+	bool flows = false;
+
+	r->parts++;
+	for (uint32_t i = 0; i < SWAP_PARTIES; i++) {
+		const struct swap_party *o = &r->party[i];
+
+		flows |= o->used && o->alive && o->order && !o->is_restore &&
+			 o->order_gpu == gpu && o->gives && !o->aborted;
+	}
+	for (uint32_t i = 0; i < SWAP_GPUS; i++)
+		out += p->evicted[i] > 0;
+	if (a->restore.bytes > p->evicted[gpu] || out > 1)
+		swap_rules_fail(r,
+			"RESTORE of %" PRIu64 " bytes of client %" PRIu64
+			", which has %" PRIu64 " there on the host, and some on %u GPUs",
+			a->restore.bytes, p->id, p->evicted[gpu], out);
+	else if (!flows)
+		swap_rules_fail(r,
+			"RESTORE of %" PRIu64 " of %" PRIu64 " bytes of client %" PRIu64
+			", and nothing has left for it",
+			a->restore.bytes, p->evicted[gpu], p->id);
+	else if (a->restore.bytes <= p->vain)
+		swap_rules_fail(r,
+			"RESTORE of %" PRIu64 " bytes of client %" PRIu64
+			", of which nothing came back the last time",
+			a->restore.bytes, p->id);
+}
+
 static void on_restore(struct swap_rules *r, const struct sl_action *a)
 {
 	struct swap_party *p = swap_party_of(r, a->restore.client);
@@ -657,15 +691,15 @@ static void on_restore(struct swap_rules *r, const struct sl_action *a)
 	if (r->lost_mask >> gpu & 1)
 		swap_rules_fail(r, "RESTORE on lost GPU %u", gpu);
 	if (a->restore.bytes != p->evicted[gpu])
-		swap_rules_fail(r,
-			"RESTORE of %" PRIu64 " bytes of client %" PRIu64
-			", which has %" PRIu64 " on the host",
-			a->restore.bytes, p->id, p->evicted[gpu]);
+		judge_part(r, a, p);
 	judge_order(r, p, m, gpu);
 	p->order = a->id;
 	p->order_bytes = a->restore.bytes;
 	p->order_gpu = gpu;
-	p->is_restore = p->comes = true;
+	p->is_restore = true;
+	p->comes = a->restore.bytes == p->evicted[gpu];
+	p->part = !p->comes;
+	p->part_out = p->evicted[gpu];
 	p->aborted = false;
 	p->order_at = r->now;
 	if (swap_physical(r, gpu) > swap_shareable(r, gpu))

@@ -34,11 +34,15 @@ struct swap_party {
 		held[SWAP_GPUS], dying[SWAP_GPUS];
 	struct swap_demand demand[SWAP_GRANTS];
 	/* the open order */
-	uint64_t order, order_bytes;
+	uint64_t order, order_bytes; /* order_bytes: that are still to move */
 	uint32_t order_gpu;
 	bool is_restore, aborted, comes,
 		resumed; /* comes: from the first RESTORE until the last is
 	                                        done; resumed: comes back unasked */
+	bool part,
+		gives; /* a RESTORE of less than there is; an EVICT of which some has left */
+	uint64_t part_out,
+		vain; /* on the host when it was given; a part of which nothing came */
 	sl_ns order_at;
 	sl_ns resident_at; /* when all of it was back */
 	sl_ns refused_at; /* when it last refused an EVICT of itself; 0: it moved since */
@@ -84,7 +88,7 @@ struct swap_rules {
 	struct swap_party party[SWAP_PARTIES];
 	uint32_t wanting; /* workloads, after the last step */
 	uint64_t contest; /* counts changes of who competes with how much */
-	uint64_t evicts, restores;
+	uint64_t evicts, restores, parts;
 	sl_ns longest_seen;
 	char failed[600];
 };

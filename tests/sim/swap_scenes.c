@@ -27,10 +27,10 @@ static void equal_turns(struct swap_world *w)
 		share(w, a, a0, 100 * SL_S));
 	expect(share(w, b, b0, 100 * SL_S) > 0.44, "B ran %.3f of the time",
 		share(w, b, b0, 100 * SL_S));
-	expect(how_many(SL_ACTION_RESTORE, 0, 0) >= 45 &&
-			how_many(SL_ACTION_RESTORE, 0, 0) <= 55,
-		"%u restores in 110 s of turns of 2 s",
-		how_many(SL_ACTION_RESTORE, 0, 0));
+	expect(how_many(SL_ACTION_NOTE, 0, SL_REASON_RESTORED) >= 45 &&
+			how_many(SL_ACTION_NOTE, 0, SL_REASON_RESTORED) <= 55,
+		"%u times back in 110 s of turns of 2 s",
+		how_many(SL_ACTION_NOTE, 0, SL_REASON_RESTORED));
 	for (uint32_t i = 0; i < played_count; i++)
 		expect(played[i].type != SL_ACTION_EVICT || played[i].bytes <= 5 * GIB,
 			"%" PRIu64 " bytes are evicted, 5 GiB were lacking",

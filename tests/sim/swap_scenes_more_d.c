@@ -31,9 +31,9 @@ static void longest_turn(struct swap_world *w)
 	(void)enter(w, (struct swap_workload){.request = 3 * GIB, .size = 10 * GIB});
 	(void)enter(w, (struct swap_workload){.request = 9 * GIB, .size = 10 * GIB});
 	until(w, 20);
-	before = how_many(SL_ACTION_RESTORE, 0, 0);
+	before = how_many(SL_ACTION_NOTE, 0, SL_REASON_RESTORED);
 	until(w, 120);
-	turns = how_many(SL_ACTION_RESTORE, 0, 0) - before;
+	turns = how_many(SL_ACTION_NOTE, 0, SL_REASON_RESTORED) - before;
 	expect(turns > 100, "%u turns in 100 s, none of them above 1 s", turns);
 }
 

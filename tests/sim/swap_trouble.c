@@ -158,15 +158,14 @@ void swap_refuse(struct swap_world *w, uint32_t slot, uint64_t order, bool sent)
 
 	if (!p || !order || p->order != order)
 		return;
-	swap_step(w,
-		(struct sl_event){.type = SL_EVENT_DONE,
-			.done = {.client = p->id,
-				.order = p->order,
-				.gpu = p->order_gpu,
-				.outcome = SL_SWAP_REFUSED,
-				.cause = SL_SWAP_LOST,
-				.evicted_bytes =
-					p->is_restore ? 0 : p->evicted[p->order_gpu]}});
+	swap_step(w, (struct sl_event){.type = SL_EVENT_DONE,
+			     .done = {.client = p->id,
+				     .order = p->order,
+				     .gpu = p->order_gpu,
+				     .outcome = SL_SWAP_REFUSED,
+				     .cause = SL_SWAP_LOST,
+				     .evicted_bytes = sl_sub_sat(p->evicted[p->order_gpu],
+					     p->is_restore ? p->order_bytes : 0)}});
 }
 
 void swap_lose_line(struct swap_world *w, uint32_t slot)

@@ -65,7 +65,9 @@ struct swap_workload {
 struct swap_order {
 	enum { ORDER_NONE = 0, ORDER_DRAINS, ORDER_COPIES, ORDER_RETURNS } phase;
 	bool is_restore;
-	uint64_t id, bytes, moves, serial;
+	/* moves: that will have moved in the end; moved: by now; due: that should; tell: after each so many */
+	uint64_t id, bytes, moves, moved, due, tell, serial;
+	bool stopped; /* not needed any more: it ends with the next piece */
 	uint32_t gpu;
 	sl_ns began, deadline, copied;
 };
@@ -123,7 +125,7 @@ struct swap_message {
 
 struct swap_stats {
 	uint64_t events, episodes, restarts, grants, evicts, restores, aborts, trims,
-		parks, resumes, turns;
+		parks, resumes, turns, told, parts;
 	uint64_t moved_bytes, denies[SL_REASONS], notes[SL_REASONS],
 		done[SL_SWAP_OUTCOMES], causes[SL_SWAP_CAUSES], wants, served;
 	uint64_t waited_after; /* events after which somebody wanted */

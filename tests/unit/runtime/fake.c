@@ -484,6 +484,8 @@ void fake_send_order(
 	msg.evict.order = order;
 	if (type != SL_MSG_ABORT)
 		msg.evict.ordinal = 0;
+	if (type == SL_MSG_RESTORE)
+		msg.restore.bytes = bytes ? bytes : UINT64_MAX;
 	if (type == SL_MSG_EVICT) {
 		msg.evict.bytes = bytes;
 		msg.evict.deadline_ms = deadline_ms;

@@ -96,7 +96,7 @@ static inline struct sl_moved restore(void)
 	struct sl_moved moved;
 
 	CHECK(sl_control_close(SL_S));
-	sl_mover_restore(gpu, &moved);
+	sl_mover_restore(gpu, UINT64_MAX, &moved);
 	sl_control_open();
 	return moved;
 }

@@ -75,7 +75,7 @@ static inline void test_evict(
 	sl_session_evicted(gpu, (int64_t)bytes);
 }
 
-static inline void test_restore(struct sl_gpu *gpu, struct sl_moved *out)
+static inline void test_restore(struct sl_gpu *gpu, uint64_t most, struct sl_moved *out)
 {
 	uint64_t bytes = sl_session_evicted_bytes(gpu);
 
@@ -83,6 +83,7 @@ static inline void test_restore(struct sl_gpu *gpu, struct sl_moved *out)
 		__atomic_load_n(&sl_gate_word, __ATOMIC_ACQUIRE) >= SL_GATE_CLOSER);
 	memset(out, 0, sizeof(*out));
 	bytes = sl_sub_sat(bytes, __atomic_load_n(&mover.unseen, __ATOMIC_ACQUIRE));
+	bytes = sl_min_u64(bytes, most);
 	__atomic_fetch_add(&mover.restores, 1, __ATOMIC_RELEASE);
 	stay_inside();
 	if (fails(out))

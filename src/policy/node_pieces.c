@@ -1,0 +1,112 @@
+/*
+ * node_pieces - one comes back while another still leaves
+ *
+ * The two directions of a link are independent of each other, so an exchange that first moves all of A out and
+ * then all of B in takes twice as long as it must. A's EVICT stays one order: one gate, one drain, one proof, one
+ * choice of what leaves. But its client says how far it is (MOVED), once per piece, and what has left is free from
+ * then on. B, for whom it leaves, is restored by several orders, each of what is free by then: RESTORE needs
+ * neither drain nor proof, and the gate stays closed until the last of them.
+ *
+ * B begins only when A has given something, not when it was told to: an EVICT that is refused (a capture, work that
+ * does not end) costs nobody anything. From then on B comes before all others, whatever their rights, until all of it is
+ * back, as if all its room had been kept from the start: who comes meanwhile finds B at the beginning of its turn. So two
+ * that each take from the other do it once per turn, not once per piece. That ends when B, or A, fails half-way or is
+ * gone, or B does not want any more. B has its ordinary place then, and can be taken from by those before it; and where
+ * nothing can help it, by those behind it, too, A above all: what B has got is of use to nobody (node_leave.c).
+ */
+#include "policy/mutant.h"
+#include "policy/node_state.h"
+
+/* What is moved is a whole chunk, and those of large regions have 64 MiB at least: an order of less would mostly bring
+ * nothing. It is 1 ms of the fastest links there are and 8 of PCIe 3; an order and its answer take some 0.2. */
+#define PIECE_LEAST (64 * SL_MIB)
+/* More pieces overlap more, and the first and the last, in which one direction rests, are an eighth each then: with
+ * eight an exchange takes 1.13 times the one way. */
+#define PIECES 8
+
+uint64_t sl_node_piece(uint64_t bytes)
+{
+	uint64_t piece = sl_max_u64(bytes / PIECES, PIECE_LEAST);
+
+	return bytes < 2 * piece ? 0 : piece;
+}
+
+void sl_node_on_moved(struct sl_node *node, const struct sl_event *event)
+{
+	struct sl_node_client *client = sl_node_find_client(node, event->moved.client);
+	uint32_t gpu = event->moved.gpu;
+	uint64_t bytes = event->moved.evicted_bytes;
+
+	if (!client || !client->alive || !client->order.id || client->order.restores ||
+		client->order.id != event->moved.order || client->order.gpu != gpu) {
+		sl_node_note(node, SL_REASON_STRAY, 0,
+			client ? client->member->index.id : 0, 0, bytes);
+		return;
+	}
+	if (bytes <= client->holding.cell[gpu].evicted_bytes)
+		return;
+	sl_ledger_set_evicted(&node->ledger, &client->holding, gpu, bytes);
+	sl_ledger_set_leaving(&node->ledger, &client->holding, gpu,
+		sl_sub_sat(client->order.bytes,
+			SL_MUTANT(
+				MOVED_STILL_LEAVES, bytes - client->order.out_bytes, 0)));
+	sl_node_sort_out(node, client);
+	sl_node_released(node, gpu);
+	sl_node_touch(node, 1u << gpu);
+	node->timers_dirty = node->deadlock_dirty = true;
+}
+
+uint32_t sl_node_flowing(const struct sl_node *node)
+{
+	uint32_t mask = 0;
+
+	sl_list_foreach (link, &node->out) {
+		const struct sl_node_client *client =
+			SL_LIST_ENTRY(link, struct sl_node_client, of_out);
+		const struct sl_node_order *order = &client->order;
+
+		if (!order->id || order->restores || order->aborted ||
+			!sl_node_answers(client))
+			continue;
+		if (SL_MUTANT(PART_TOO_EARLY,
+			    client->holding.cell[order->gpu].evicted_bytes >
+				    order->out_bytes,
+			    true))
+			mask |= 1u << order->gpu;
+	}
+	return mask;
+}
+
+uint64_t sl_node_part(const struct sl_node *node, const struct sl_node_client *client,
+	uint32_t gpu, int64_t free_bytes)
+{
+	uint64_t out = client->holding.cell[gpu].evicted_bytes;
+	uint64_t least = sl_max_u64(PIECE_LEAST, client->part_least);
+
+	/* All of it would fit: it waits for what it asks for, and comes as a whole. */
+	if (client->order.id || free_bytes <= 0 || (uint64_t)free_bytes >= out ||
+		(uint64_t)free_bytes < least || node->now < client->restore_at)
+		return 0;
+	return (uint64_t)free_bytes;
+}
+
+void sl_node_bring_part(
+	struct sl_node *node, struct sl_node_client *client, uint32_t gpu, uint64_t bytes)
+{
+	sl_ledger_set_returning(&node->ledger, &client->holding, gpu,
+		SL_MUTANT(PART_TAKES_NO_ROOM, bytes, 0));
+	sl_node_touch(node, 1u << gpu);
+	client->is_part_in = client->is_exchanged = true;
+	sl_node_restore(node, client, gpu, bytes);
+}
+
+void sl_node_part_done(struct sl_node_client *client, const struct sl_node_order *order)
+{
+	if (!order->part)
+		return;
+	/* Twice as much the next time. */
+	client->part_least =
+		client->holding.cell[order->gpu].evicted_bytes >= order->out_bytes
+			? SL_MUTANT(PART_ASKED_AGAIN, 2 * order->bytes, 0)
+			: 0;
+}
