@@ -199,6 +199,13 @@ static void on_freed(const struct sl_msg_freed *freed)
 	fake.evicted_bytes -= freed->bytes;
 }
 
+static void on_moved(const struct sl_msg_moved *moved)
+{
+	if (fake.moveds < SL_ARRAY_LEN(fake.moved))
+		fake.moved[fake.moveds] = *moved;
+	fake.moveds++;
+}
+
 static void on_swapped(const struct sl_msg_swapped *swapped)
 {
 	fake.last_swapped = *swapped;
@@ -319,6 +326,7 @@ static void handle(const union sl_msg *msg)
 		break;
 	case SL_MSG_PIDS: on_pids(&msg->pids); break;
 	case SL_MSG_WORK: fake.works++; break;
+	case SL_MSG_MOVED: on_moved(&msg->moved); break;
 	case SL_MSG_SWAPPED: on_swapped(&msg->swapped); break;
 	case SL_MSG_EVICTED: on_evicted(&msg->evicted); break;
 	case SL_MSG_STORE_HELD: fake.stores_held++; break;
@@ -489,6 +497,7 @@ void fake_send_order(
 	if (type == SL_MSG_EVICT) {
 		msg.evict.bytes = bytes;
 		msg.evict.deadline_ms = deadline_ms;
+		msg.evict.tell_bytes = fake.tell_bytes;
 	}
 	fake_lock();
 	say(&msg);

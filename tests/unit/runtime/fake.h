@@ -50,6 +50,9 @@ struct fake {
 	/* Memory on the host. */
 	unsigned int swappeds, wants, evicteds, stores_held, stores_back, freed_evicteds;
 	struct sl_msg_swapped last_swapped;
+	uint64_t tell_bytes; /* of EVICTs that are sent; who sends them sets it */
+	unsigned int moveds;
+	struct sl_msg_moved moved[8];
 	uint32_t last_want;
 	uint64_t told_evicted_bytes; /* by the last EVICTED */
 	uint64_t evicted_bytes;      /* by SWAPPED and FREED */

@@ -91,14 +91,19 @@ static inline struct sl_moved evict(uint64_t bytes)
 	return moved;
 }
 
-static inline struct sl_moved restore(void)
+static inline struct sl_moved restore_part(uint64_t bytes)
 {
 	struct sl_moved moved;
 
 	CHECK(sl_control_close(SL_S));
-	sl_mover_restore(gpu, UINT64_MAX, &moved);
+	sl_mover_restore(gpu, bytes, &moved);
 	sl_control_open();
 	return moved;
+}
+
+static inline struct sl_moved restore(void)
+{
+	return restore_part(UINT64_MAX);
 }
 
 /* --- failures -------------------------------------------------------------------------------------------- */

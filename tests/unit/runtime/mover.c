@@ -30,6 +30,54 @@ static void body_whole(void)
 	end();
 }
 
+static uint64_t left_then;
+static unsigned int lefts;
+
+static void note_left(const struct sl_gpu *of, const struct sl_moved *moved)
+{
+	CHECK(of == gpu);
+	CHECK(moved->left_bytes > left_then);
+	CHECK_EQ(sl_session_evicted_bytes(gpu), moved->left_bytes);
+	/* What is told has been given back. */
+	CHECK_EQ(VMM(device_bytes), ALL_BYTES - moved->left_bytes);
+	left_then = moved->left_bytes;
+	lefts++;
+}
+
+/* As much as there is room for comes back, whole chunks; the rest later, and all of it as it was. */
+static void body_parts(void)
+{
+	uint64_t out, back = 0, part;
+
+	begin(32 * SL_MIB, true);
+	sl_mover_on_left = note_left;
+	CHECK_EQ(evict(UINT64_MAX).left_bytes, ALL_BYTES);
+	CHECK_EQ(left_then, ALL_BYTES);
+	CHECK(lefts > 2);
+	sl_mover_on_left = NULL;
+	CHECK_EQ(restore_part(SL_MIB).left_bytes, 0);
+	CHECK_EQ(restore_part(SL_MIB).cause, SL_WIRE_SWAP_NO_CAUSE);
+	for (uint64_t most = 2 * SL_MIB; back < ALL_BYTES; most += 2 * SL_MIB) {
+		struct sl_moved moved = restore_part(most);
+
+		CHECK_EQ(moved.cause, SL_WIRE_SWAP_NO_CAUSE);
+		part = moved.left_bytes;
+		CHECK(part <= most);
+		back += part;
+		out = sl_session_evicted_bytes(gpu);
+		CHECK_EQ(out, ALL_BYTES - back);
+		CHECK_EQ(VMM(device_bytes), back);
+		CHECK(most <= ALL_BYTES);
+	}
+	/* Half-way it may leave again. */
+	CHECK_EQ(evict(UINT64_MAX).left_bytes, ALL_BYTES);
+	part = restore_part(ALL_BYTES / 2).left_bytes;
+	CHECK(part && part <= ALL_BYTES / 2);
+	CHECK_EQ(evict(UINT64_MAX).left_bytes, part);
+	CHECK_EQ(restore().left_bytes, ALL_BYTES);
+	end();
+}
+
 /* Nothing is pinned: through the ring, or as the driver does it. */
 static void body_ring(void)
 {
@@ -520,6 +568,7 @@ static void body_faults_twice(void)
 }
 
 TEST(whole)
+TEST(parts)
 TEST(ring)
 TEST(unpinnable)
 TEST(scattered)
@@ -547,6 +596,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_whole),
+		cmocka_unit_test(test_parts),
 		cmocka_unit_test(test_ring),
 		cmocka_unit_test(test_unpinnable),
 		cmocka_unit_test(test_scattered),

@@ -71,8 +71,13 @@ static inline void test_evict(
 	}
 	if (fails(out))
 		return;
-	out->left_bytes = out->moved_bytes = bytes;
-	sl_session_evicted(gpu, (int64_t)bytes);
+	/* In four pieces. */
+	for (int i = 0; i < 4; i++) {
+		out->left_bytes = out->moved_bytes += bytes / 4;
+		sl_session_evicted(gpu, (int64_t)(bytes / 4));
+		if (sl_mover_on_left)
+			sl_mover_on_left(gpu, out);
+	}
 }
 
 static inline void test_restore(struct sl_gpu *gpu, uint64_t most, struct sl_moved *out)
@@ -130,7 +135,8 @@ static inline struct sl_msg_swapped answer_to(uint64_t order)
 
 static inline void order(enum sl_msg_type type, uint64_t number)
 {
-	fake_send_order(type, number, BYTES, LONG_MS);
+	/* All of it comes back. */
+	fake_send_order(type, number, type == SL_MSG_RESTORE ? 0 : BYTES, LONG_MS);
 }
 
 static inline void check_refused(uint64_t number, enum sl_wire_swap_cause cause)

@@ -52,6 +52,60 @@ static void body_twice(void)
 	stop();
 }
 
+/* It says how far it is where that was asked for, and not at the end, which its answer tells. */
+static void body_told(void)
+{
+	start();
+	order(SL_MSG_EVICT, 1);
+	check_ok(1, BYTES);
+	CHECK_EQ(FAKE(moveds), 0);
+	fake.tell_bytes = BYTES / 4;
+	order(SL_MSG_EVICT, 2);
+	check_ok(2, 2 * BYTES);
+	CHECK_EQ(FAKE(moveds), 3);
+	for (unsigned int i = 0; i < 3; i++) {
+		struct sl_msg_moved moved = FAKE(moved[i]);
+
+		CHECK_EQ(moved.order, 2);
+		CHECK_EQ(moved.evicted_bytes, BYTES + (i + 1) * BYTES / 4);
+	}
+	fake.tell_bytes = BYTES / 2;
+	order(SL_MSG_EVICT, 3);
+	check_ok(3, 3 * BYTES);
+	CHECK_EQ(FAKE(moveds), 4);
+	order(SL_MSG_RESTORE, 4);
+	check_ok(4, 0);
+	CHECK_EQ(FAKE(moveds), 4);
+	stop();
+}
+
+/* What comes back in parts keeps the gate closed until the last of them, and is waited for all the time. */
+static void body_parts(void)
+{
+	struct submitter s;
+
+	start();
+	order(SL_MSG_EVICT, 1);
+	check_ok(1, BYTES);
+	start_submitting(&s);
+	CHECK(want_becomes(1));
+	for (uint64_t i = 1; i < 4; i++) {
+		fake_send_order(SL_MSG_RESTORE, 1 + i, BYTES / 4, LONG_MS);
+		check_ok(1 + i, BYTES - i * BYTES / 4);
+		CHECK_EQ(answer_to(1 + i).moved_bytes, BYTES / 4);
+		CHECK(!gate_is_open());
+		CHECK(sl_swap_is_out());
+		CHECK_EQ(__atomic_load_n(&s.done, __ATOMIC_ACQUIRE), 0);
+	}
+	CHECK_EQ(FAKE(last_want), 1);
+	fake_send_order(SL_MSG_RESTORE, 5, BYTES, LONG_MS);
+	check_ok(5, 0);
+	check_submitted(&s);
+	CHECK(gate_opens());
+	CHECK(want_becomes(0));
+	stop();
+}
+
 /* What is just being freed is in nobody's list: the answer comes when it has gone. */
 static void body_freed_meanwhile(void)
 {
@@ -504,6 +558,8 @@ static void body_all_freed(void)
 #define TESTS(X)               \
 	X(there_and_back, 30)  \
 	X(twice, 30)           \
+	X(told, 30)            \
+	X(parts, 30)           \
 	X(freed_meanwhile, 30) \
 	X(freed_at_length, 30) \
 	X(capture, 30)         \

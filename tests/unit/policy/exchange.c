@@ -1,0 +1,281 @@
+/*
+ * exchange - one comes back while another still leaves, played by hand
+ *
+ * A of 512 MiB is on a GPU of 600, B of 512 MiB on the host, and B is the more urgent one: so A is told to leave as
+ * soon as B wants. Pieces are 64 MiB: an eighth of what leaves, 53 MiB, would be less.
+ */
+#include "play.h"
+
+#define MIB ((uint64_t)SL_MIB)
+#define SWAP(pool, ...)                \
+	SETTINGS(.pool_bytes = (pool), \
+		.chain = SL_CHAIN(SL_RESOLVER_SWAP, SL_RESOLVER_WAIT, 0), __VA_ARGS__)
+#define WORKLOAD(w, gpus, n, priority) \
+	EVENT(WORKLOAD_ADD, workload_add, {w, ANY, ANY, gpus, n, priority})
+#define SWAPPER(c, w)     EVENT(CLIENT_JOIN, client_join, {c, w, 0, 1})
+#define WANT(c, n)        EVENT(WANT, want, {c, n})
+#define MOVED(c, o, g, n) EVENT(MOVED, moved, {c, o, g, n})
+#define DONE(c, o, g, n)  EVENT(DONE, done, {c, o, g, SL_SWAP_OK, 0, n})
+#define ENDED(c, o, g, n, what, why) \
+	EVENT(DONE, done, {c, o, g, SL_SWAP_##what, SL_SWAP_##why, n})
+
+static void says(struct play *p, const char *row, uint64_t at_ms, struct sl_event event,
+	const char *expected)
+{
+	const char *got = play(p, row, at_ms, event);
+
+	assert_row_text(row, got, expected);
+}
+
+static void does(struct play *p, uint64_t at_ms, struct sl_event event)
+{
+	(void)play(p, "before", at_ms, event);
+}
+
+static uint64_t evict(const struct play *p)
+{
+	return p->last[SL_ACTION_EVICT].id;
+}
+
+static uint64_t restore(const struct play *p)
+{
+	return p->last[SL_ACTION_RESTORE].id;
+}
+
+static uint64_t free_mib(const struct play *p)
+{
+	return sl_node_gpu(p->node, 0).free_bytes / MIB;
+}
+
+/* B got its memory first, and was moved for A, which was then the more urgent one. */
+static void begin(struct play *p, uint64_t mib)
+{
+	play_open(p);
+	does(p, 0, (struct sl_event)SWAP(4096 * MIB));
+	does(p, 0, (struct sl_event)GPU(0, 600 * MIB));
+	does(p, 0, (struct sl_event)WORKLOAD(1, 1, 1, 0));
+	does(p, 0, (struct sl_event)WORKLOAD(2, 1, 1, 5));
+	does(p, 0, (struct sl_event)SWAPPER(1, 1));
+	does(p, 0, (struct sl_event)SWAPPER(2, 2));
+	does(p, 0, (struct sl_event)ASK(2, 1, 0, mib * MIB));
+	does(p, 0,
+		(struct sl_event)COMMIT(
+			2, p->last[SL_ACTION_GRANT].grant.epoch, mib * MIB));
+	does(p, 1, (struct sl_event)EVENT(WORKLOAD_PARK, workload_park, {2, 0}));
+	does(p, 2, (struct sl_event)DONE(2, evict(p), 0, mib * MIB));
+	does(p, 3, (struct sl_event)ASK(1, 1, 0, mib * MIB));
+	does(p, 3,
+		(struct sl_event)COMMIT(
+			1, p->last[SL_ACTION_GRANT].grant.epoch, mib * MIB));
+	does(p, 5000, (struct sl_event)EVENT(WORKLOAD_RESUME, workload_resume, {2}));
+	assert_row_u64("A leaves", p->last[SL_ACTION_EVICT].evict.client, 1);
+}
+
+static void test_there_and_back(void **state)
+{
+	struct play p;
+	uint64_t out;
+
+	(void)state;
+	begin(&p, 512);
+	out = evict(&p);
+	assert_row_u64("lacking", p.last[SL_ACTION_EVICT].evict.bytes, 424 * MIB);
+	assert_row_u64("piece", p.last[SL_ACTION_EVICT].evict.tell_bytes, 64 * MIB);
+	/* 88 MiB are free, and A may refuse yet. */
+	assert_row_u64("before", free_mib(&p), 88);
+	says(&p, "a piece", 5010, (struct sl_event)MOVED(1, out, 0, 64 * MIB),
+		"RESTORE 2 g0 159383552");
+	assert_row_u64("lent once", free_mib(&p), 0);
+	assert_row_u64("on its way", sl_node_pool(p.node).leaving_bytes, 360 * MIB);
+	assert_row_u64("B returns", sl_node_workload(p.node, 2).residency,
+		SL_RESIDENCY_RETURNING);
+	says(&p, "the same again", 5010, (struct sl_event)MOVED(1, out, 0, 64 * MIB), "");
+	says(&p, "less", 5010, (struct sl_event)MOVED(1, out, 0, 2 * MIB), "");
+	says(&p, "more", 5020, (struct sl_event)MOVED(1, out, 0, 128 * MIB), "");
+	/* Its chunks are of 64 MiB. */
+	says(&p, "part", 5021, (struct sl_event)DONE(2, restore(&p), 0, 384 * MIB),
+		"RESTORE 2 g0 92274688");
+	assert_row_u64("lent once", free_mib(&p), 0);
+	says(&p, "all of A", 5030, (struct sl_event)DONE(1, out, 0, 424 * MIB),
+		"NOTE EVICTED_FOR g0 1/2 444596224");
+	says(&p, "rest", 5031, (struct sl_event)DONE(2, restore(&p), 0, 320 * MIB),
+		"RESTORE 2 g0 335544320");
+	says(&p, "back", 5040, (struct sl_event)DONE(2, restore(&p), 0, 0),
+		"NOTE RESTORED g0 2/0 536870912; PROBE 2 0; PROBE 1 0");
+	assert_row_u64("out", sl_node_pool(p.node).evicted_bytes, 424 * MIB);
+	assert_row_u64("turns of B", sl_node_workload(p.node, 2).turns, 2);
+	play_close(&p);
+}
+
+/* Less than two pieces leave as one. */
+static void test_small(void **state)
+{
+	struct play p;
+
+	(void)state;
+	begin(&p, 360);
+	assert_row_u64("lacking", p.last[SL_ACTION_EVICT].evict.bytes, 120 * MIB);
+	assert_row_u64("pieces", p.last[SL_ACTION_EVICT].evict.tell_bytes, 0);
+	play_close(&p);
+}
+
+/* Nothing of the part was small enough: not again for less than twice as much. */
+static void test_large_chunks(void **state)
+{
+	struct play p;
+	uint64_t out;
+
+	(void)state;
+	begin(&p, 512);
+	out = evict(&p);
+	says(&p, "152", 5010, (struct sl_event)MOVED(1, out, 0, 64 * MIB),
+		"RESTORE 2 g0 159383552");
+	says(&p, "nothing", 5011, (struct sl_event)DONE(2, restore(&p), 0, 512 * MIB),
+		"");
+	says(&p, "216", 5020, (struct sl_event)MOVED(1, out, 0, 128 * MIB), "");
+	says(&p, "312", 5030, (struct sl_event)MOVED(1, out, 0, 224 * MIB),
+		"RESTORE 2 g0 327155712");
+	says(&p, "256 of them", 5031, (struct sl_event)DONE(2, restore(&p), 0, 256 * MIB),
+		"");
+	says(&p, "all of A", 5040, (struct sl_event)DONE(1, out, 0, 424 * MIB),
+		"NOTE EVICTED_FOR g0 1/2 444596224; RESTORE 2 g0 268435456");
+	play_close(&p);
+}
+
+/* A fails half-way and for good: it takes back what B has got of it, rather than that nobody runs. */
+static void test_left_half_way(void **state)
+{
+	struct play p;
+	uint64_t out, at = 5100;
+
+	(void)state;
+	begin(&p, 512);
+	out = evict(&p);
+	does(&p, 5010, (struct sl_event)MOVED(1, out, 0, 128 * MIB));
+	does(&p, 5020, (struct sl_event)DONE(2, restore(&p), 0, 320 * MIB));
+	says(&p, "A fails", 5030,
+		(struct sl_event)ENDED(1, out, 0, 128 * MIB, PART, DRIVER),
+		"NOTE EVICTED_FOR g0 1/2 134217728; NOTE EVICT_FAILED g0 1/2 444596224");
+	does(&p, 5031, (struct sl_event)WANT(1, 1));
+	/* It is asked again a few times first. */
+	for (int i = 0; i < 5 && p.last[SL_ACTION_EVICT].evict.client == 1;
+		i++, at += 5000) {
+		does(&p, at, (struct sl_event)TIME);
+		does(&p, at + 1,
+			(struct sl_event)ENDED(
+				1, evict(&p), 0, 128 * MIB, REFUSED, DRIVER));
+	}
+	assert_row_u64("of B", p.last[SL_ACTION_EVICT].evict.client, 2);
+	says(&p, "B is out", at - 4990, (struct sl_event)DONE(2, evict(&p), 0, 512 * MIB),
+		"NOTE EVICTED_FOR g0 2/1 201326592; RESTORE 1 g0 134217728; PROBE 1 2");
+	play_close(&p);
+}
+
+/* Whoever is more urgent than B comes while B does: B is whole before it leaves again. */
+static void test_finished(void **state)
+{
+	struct play p;
+	uint64_t out;
+
+	(void)state;
+	begin(&p, 512);
+	out = evict(&p);
+	does(&p, 5010, (struct sl_event)MOVED(1, out, 0, 128 * MIB));
+	does(&p, 5011, (struct sl_event)WORKLOAD(3, 1, 1, 9));
+	does(&p, 5011, (struct sl_event)SWAPPER(3, 3));
+	says(&p, "asks", 5012, (struct sl_event)ASK(3, 1, 0, 64 * MIB), "");
+	says(&p, "part", 5020, (struct sl_event)DONE(2, restore(&p), 0, 320 * MIB), "");
+	says(&p, "more", 5030, (struct sl_event)MOVED(1, out, 0, 256 * MIB),
+		"RESTORE 2 g0 159383552");
+	/* Not for B: what it lacks is coming. */
+	assert_row_u64("nobody else", evict(&p), out);
+	play_close(&p);
+}
+
+/* B dies, or is parked: A need not go on. */
+static void test_not_needed(void **state)
+{
+	struct play p;
+	uint64_t out;
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		begin(&p, 512);
+		out = evict(&p);
+		does(&p, 5010, (struct sl_event)MOVED(1, out, 0, 128 * MIB));
+		if (i == 0)
+			does(&p, 5015, (struct sl_event)EXIT(2));
+		else
+			does(&p, 5015,
+				(struct sl_event)EVENT(
+					WORKLOAD_PARK, workload_park, {2, 0}));
+		assert_row_u64("A", p.last[SL_ACTION_ABORT].abort.order, out);
+		says(&p, "again", 5016, (struct sl_event)MOVED(1, out, 0, 192 * MIB), "");
+		does(&p, 5017,
+			(struct sl_event)ENDED(1, out, 0, 192 * MIB, PART, ABORTED));
+		/* What of B is here leaves, or is dying. */
+		if (i == 1) {
+			says(&p, "part", 5018,
+				(struct sl_event)DONE(2, restore(&p), 0, 320 * MIB),
+				"EVICT 2 g0 201326592 PARK_BEGINS");
+		}
+		play_close(&p);
+	}
+}
+
+/* MOVED of what is no open EVICT changes nothing. */
+static void test_stray(void **state)
+{
+	struct play p;
+	uint64_t out;
+
+	(void)state;
+	begin(&p, 512);
+	out = evict(&p);
+	says(&p, "another", 5010, (struct sl_event)MOVED(1, out + 1, 0, 64 * MIB),
+		"NOTE STRAY g0 1/0 67108864");
+	says(&p, "nobody's", 5010, (struct sl_event)MOVED(7, out, 0, 64 * MIB),
+		"NOTE STRAY g0 0/0 67108864");
+	says(&p, "GPU", 5010, (struct sl_event)MOVED(1, out, 40, 64 * MIB),
+		"NOTE STRAY g0 1/0 67108864");
+	assert_row_u64("out", sl_node_pool(p.node).evicted_bytes, 512 * MIB);
+	does(&p, 5020, (struct sl_event)DONE(1, out, 0, 424 * MIB));
+	says(&p, "late", 5030, (struct sl_event)MOVED(1, out, 0, 64 * MIB),
+		"NOTE STRAY g0 1/0 67108864");
+	says(&p, "a restore", 5030, (struct sl_event)MOVED(2, restore(&p), 0, 64 * MIB),
+		"NOTE STRAY g0 2/0 67108864");
+	play_close(&p);
+}
+
+/* The line of who comes back is lost: as much as was ordered may be there. */
+static void test_lost(void **state)
+{
+	struct play p;
+	uint64_t out;
+
+	(void)state;
+	begin(&p, 512);
+	out = evict(&p);
+	does(&p, 5010, (struct sl_event)MOVED(1, out, 0, 64 * MIB));
+	says(&p, "lost", 5020,
+		(struct sl_event)ENDED(2, restore(&p), 0, 360 * MIB, REFUSED, LOST), "");
+	assert_row_u64("free", free_mib(&p), 0);
+	says(&p, "reports", 5030, (struct sl_event)MOVED(1, out, 0, 128 * MIB), "");
+	play_close(&p);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_there_and_back),
+		cmocka_unit_test(test_small),
+		cmocka_unit_test(test_large_chunks),
+		cmocka_unit_test(test_left_half_way),
+		cmocka_unit_test(test_finished),
+		cmocka_unit_test(test_not_needed),
+		cmocka_unit_test(test_stray),
+		cmocka_unit_test(test_lost),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
