@@ -8,6 +8,7 @@ export BOX="--gpus 2 --memory 2GiB"
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/swap-lib.sh"
 # Processes that can be told what to do.
+# shellcheck disable=SC2034 # swapper reads it
 SWAPPER_PROGRAM=$P/ipc-peer
 peer() { swapper "$@"; }
 end() { kill_swapper "$@"; }

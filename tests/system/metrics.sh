@@ -38,7 +38,7 @@ wait_event "$T/a" held
 $RUN --request 0 --limit 0.95 --gpus 2 --priority -3 --name waiter -- "$P/holder" --bytes 850MiB --ms 0 >"$T/b" &
 b=$!
 one_waits() { [ "$(use waiter waiting_bytes)" -gt 0 ]; }
-until_true 10 one_waits
+until_true 40 one_waits || fail "nobody waits: $(tail -n 3 "$T/b")"
 quiet() {
 	"$B/sluice" gpus --json >"$T/gpus" && "$B/sluice" ps --json >"$T/ps" && fetch "$1" &&
 		[ "$(metric 'sluice_gpu_memory_bytes{gpu="'"$(json 0.uuid <"$T/gpus")"'",kind="hidden"}')" = "$(json 0.hidden_bytes <"$T/gpus")" ]
@@ -192,7 +192,7 @@ a=$!
 wait_event "$T/a" held
 $RUN --request 0 --limit 0.95 --gpus 2 --priority -3 --name waiter -- "$P/holder" --bytes 850MiB --ms 0 >"$T/b" &
 b=$!
-until_true 10 one_waits
+until_true 40 one_waits || fail "nobody waits: $(tail -n 3 "$T/b")"
 agrees path "$S"
 kill -KILL $a $b 2>/dev/null
 wait $a $b 2>/dev/null

@@ -10,6 +10,7 @@ software_only "a GPU that is large enough for all of them"
 config 'host_memory: 1GiB'
 daemon_start
 # What runs in the background of a shell would not hear of it.
+# shellcheck disable=SC2034 # swapper reads it
 SWAPPER_FRONT="env --default-signal=INT"
 begin() {
 	# shellcheck disable=SC2086 # words

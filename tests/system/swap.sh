@@ -47,6 +47,7 @@ check "parked: nothing of it is on the GPU" "$(evicted_bytes one)" -ge $((250 * 
 check "parked: its bytes are free for others" "$(gpu free_bytes)" -ge $((free_gpu_before + 250 * MIB))
 check "parked: its request is given up" "$(gpu requests_bytes)" = 0
 # NVML and so the driver agree: the bytes are not there.
+said=
 is "parked: cuMemGetInfo says what it said before" "$free_before" one info
 for thing in big odd small mine again seg; do
 	eval "said=\$said_$thing"
@@ -80,7 +81,7 @@ park one
 later one run odd 1 0
 later one checkall
 sleep 0.5
-check "parked: work waits" "$(late one 2 && echo done)" = ""
+check "parked: work waits" "$(late one 2 && echo 'done')" = ""
 is "parked: others of its threads are answered" "$free_before" one info
 # Freed and asked for while it is away.
 ok one free zeros
@@ -90,7 +91,7 @@ check "parked: what is freed is told at once" "$VALUE" -ge $((free_before + 40 *
 check "parked: and no more" "$VALUE" -le $((free_before + 42 * MIB))
 later one alloc more 20m
 sleep 0.3
-check "parked: a new allocation waits" "$(late one 2 && echo done)" = ""
+check "parked: a new allocation waits" "$(late one 2 && echo 'done')" = ""
 resume one
 until_true 20 late one 4 || fail "what waited did not go on: $(cat "$T/one")"
 check "what waited went well" "$(grep async "$T/one" | grep -vc CUDA_SUCCESS)" = 0
