@@ -233,16 +233,25 @@ bool sl_node_is_below_others(const struct sl_node *node, const struct sl_node_me
 
 void sl_node_end_promotion(struct sl_node *node, struct sl_node_member *member)
 {
-	bool wants = member->waiting;
+	bool wants = member->waiting, was_moved = false;
 
 	if (!member->promoted)
 		return;
-	sl_list_foreach (link, &member->clients)
-		wants |= sl_node_wants_back(
-			SL_LIST_ENTRY(link, struct sl_node_client, of_member));
-	/* Its turn is over; or it does not want any more, before it had one. */
-	if (member->turn_began >= member->promoted_at ? !sl_node_turn_left(node, member)
-						      : !wants)
+	sl_list_foreach (link, &member->clients) {
+		const struct sl_node_client *client =
+			SL_LIST_ENTRY(link, struct sl_node_client, of_member);
+
+		if (!sl_node_wants_back(client))
+			continue;
+		wants = true;
+		was_moved |= sl_node_wants_since(client) >= member->turn_began;
+	}
+	/* Its turn is over, or it was moved out in it, having nothing to do: one turn is not two. Or it does not want any
+	 * more, before it had one. */
+	if (member->turn_began >= member->promoted_at
+			? !sl_node_turn_left(node, member) ||
+				  SL_MUTANT(MIN_SHARE_LASTS, was_moved, false)
+			: !wants)
 		member->promoted = false;
 }
 

@@ -153,6 +153,7 @@ static void list_wants(struct look *look)
 			continue;
 		sl_list_foreach (at, &client->party.demands)
 			gpus |= 1u << SL_LIST_ENTRY(at, struct sl_demand, of_client)->gpu;
+		sl_node_end_promotion(look->node, client->member);
 		*new_unit(look) = (struct sl_node_unit){.client = client,
 			.gpus = gpus,
 			.coming = client->returns,
@@ -179,6 +180,7 @@ static void list_demands(struct look *look)
 			if (sl_node_is_away(client) || demand->there || demand->stops ||
 				sl_node_is_going(client))
 				continue;
+			sl_node_end_promotion(look->node, client->member);
 			*new_unit(look) = (struct sl_node_unit){.client = client,
 				.demand = demand,
 				.was_helped = was_helped,
@@ -720,10 +722,8 @@ static void go_through(struct look *look)
 	put_in_order(look);
 	count_coming(look);
 	look->flowing = sl_node_flowing(node);
-	for (uint32_t i = 0; i < look->count; i++) {
-		sl_node_end_promotion(node, node->units[i].client->member);
+	for (uint32_t i = 0; i < look->count; i++)
 		look_at(look, &node->units[i], i);
-	}
 }
 
 void sl_node_take_turns(struct sl_node *node)

@@ -91,6 +91,13 @@ void swap_created(struct swap_world *w, uint32_t slot)
 {
 	struct swap_client *c = &w->client[slot];
 
+	/* Nothing is made on a lost GPU, and the grant was void from then on. */
+	if (w->lost_mask >> c->ask_gpu & 1) {
+		c->thread = THREAD_RUNS;
+		c->denied = true;
+		swap_think_after(w, slot, swap_span(w, SL_MS, SL_S));
+		return;
+	}
 	if (c->connected && w->faults && !w->drains && sl_rng_one_in(&w->rng, 40)) {
 		c->thread = THREAD_ASKS;
 		swap_send(w, slot,
@@ -137,11 +144,12 @@ static void pulse(struct swap_world *w, uint32_t slot)
 
 	if (c->condition != SL_CONDITION_RUNNING || c->probe == SL_PROBE_OFF)
 		return;
+	/* Who stands at the gate wants to work, however long he has had none. */
 	if (c->busy)
 		e.pulse.busy = sl_max_u64(1, w->now - c->busy_since);
-	else
+	else if (c->thread != THREAD_STANDS)
 		e.pulse.idle = sl_max_u64(1, w->now - c->idle_since);
-	e.pulse.proven = !c->busy && c->probe == SL_PROBE_PROVE;
+	e.pulse.proven = e.pulse.idle && c->probe == SL_PROBE_PROVE;
 	swap_send(w, slot, e);
 }
 

@@ -79,16 +79,27 @@ static bool member_asks_entitled(const struct swap_rules *r, const struct swap_m
 	return false;
 }
 
-/* It wants to come back, and all that it has and asks for is within its request. */
-static bool wants_entitled(const struct swap_rules *r, const struct swap_member *m)
+/* A request is one per GPU: where nothing of the client is on the host, it takes nothing from anybody. */
+static bool is_owed(const struct swap_rules *r, const struct swap_party *p,
+	const struct swap_member *m)
 {
-	if (!swap_member_wants(r, m))
-		return false;
 	for (uint32_t gpu = 0; gpu < SWAP_GPUS; gpu++) {
-		if (swap_use(r, m->id, gpu) > swap_request(m, gpu))
+		if (p->evicted[gpu] && swap_use(r, m->id, gpu) > swap_request(m, gpu))
 			return false;
 	}
 	return true;
+}
+
+/* Somebody of it wants to come back, and wherever he lacks something all of it is within its request. */
+static bool wants_entitled(const struct swap_rules *r, const struct swap_member *m)
+{
+	for (uint32_t i = 0; i < SWAP_PARTIES && !m->parked; i++) {
+		const struct swap_party *p = &r->party[i];
+
+		if (p->workload == m->id && swap_party_wants(p) && is_owed(r, p, m))
+			return true;
+	}
+	return false;
 }
 
 /* All that is wanted on the GPU by those who wait. */

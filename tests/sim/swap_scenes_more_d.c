@@ -56,9 +56,31 @@ static void unproven(struct swap_world *w)
 	expect(!how_many(SL_ACTION_EVICT, 0, 0), "A was moved without a proof");
 }
 
+/*
+ * A's turns are of 10 s and come after 200 s of a higher priority, whose own are of 0.75 s. A has little to do, and is
+ * soon moved out: what it left of its turn is not kept for it.
+ */
+static void one_turn(struct swap_world *w)
+{
+	uint32_t a, back;
+
+	stage(w, 1, 64 * GIB);
+	a = enter(w, (struct swap_workload){.shape = SWAP_NOTEBOOK,
+			     .request = 10 * GIB,
+			     .size = 11 * GIB,
+			     .pieces = 1,
+			     .pause = SL_S});
+	until(w, 5);
+	(void)enter(w, (struct swap_workload){.size = 10 * GIB, .priority = 10});
+	until(w, 450);
+	back = how_many(SL_ACTION_RESTORE, client(w, a)->id, 0);
+	expect(back == 2, "A came back %u times in 450 s", back);
+}
+
 const struct swap_play swap_plays_more_d[] = {
 	{"nobody has more of the pool than its share", pool_share},
 	{"no turn is longer than the longest", longest_turn},
 	{"idle without a proof is not warm", unproven},
+	{"a turn of the least share is one", one_turn},
 	{0},
 };
