@@ -62,7 +62,7 @@ static void unproven(struct swap_world *w)
  */
 static void one_turn(struct swap_world *w)
 {
-	uint32_t a, back;
+	uint32_t a, turns;
 
 	stage(w, 1, 64 * GIB);
 	a = enter(w, (struct swap_workload){.shape = SWAP_NOTEBOOK,
@@ -73,8 +73,8 @@ static void one_turn(struct swap_world *w)
 	until(w, 5);
 	(void)enter(w, (struct swap_workload){.size = 10 * GIB, .priority = 10});
 	until(w, 450);
-	back = how_many(SL_ACTION_RESTORE, client(w, a)->id, 0);
-	expect(back == 2, "A came back %u times in 450 s", back);
+	turns = (uint32_t)view(w, a).turns;
+	expect(turns <= 3, "A had %u turns in 450 s", turns);
 }
 
 const struct swap_play swap_plays_more_d[] = {
