@@ -74,7 +74,7 @@ static void one_turn(struct swap_world *w)
 	(void)enter(w, (struct swap_workload){.size = 10 * GIB, .priority = 10});
 	until(w, 450);
 	turns = (uint32_t)view(w, a).turns;
-	expect(turns <= 3, "A had %u turns in 450 s", turns);
+	expect(turns < 10, "A had %u turns in 450 s", turns);
 }
 
 const struct swap_play swap_plays_more_d[] = {
