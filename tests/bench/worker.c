@@ -215,7 +215,8 @@ static int copy_both_ways(const struct bench_order *order, struct bench_reply *r
 static int work(const struct bench_order *order, struct bench_reply *reply)
 {
 	sl_ns end = sl_clock_now() + order->count * SL_MS, now;
-	uint64_t sample[4] = {0};
+	uint64_t sample[6] = {0}, before_first = 0;
+	sl_ns first = 0;
 	int r = 0;
 
 	while (!r && (now = sl_clock_now()) < end) {
@@ -229,10 +230,18 @@ static int work(const struct bench_order *order, struct bench_reply *reply)
 		sample[span < WAITED_NS ? 1 : 2] += span;
 		if (span >= WAITED_NS)
 			sample[3] = sl_max_u64(sample[3], span);
+		/* A turn begins: those before it are whole. */
+		if (span >= WAITED_NS && !first) {
+			first = now + span;
+			before_first = sample[1];
+		} else if (span >= WAITED_NS) {
+			sample[4] = now + span - first;
+			sample[5] = sample[1] - before_first;
+		}
 		if (order->bytes)
 			sl_clock_sleep(order->bytes * SL_MS);
 	}
-	for (int i = 0; i < 4; i++)
+	for (int i = 0; i < 6; i++)
 		add(reply, sample[i]);
 	return r;
 }
