@@ -1,5 +1,4 @@
 /* Descriptors of files whose file system never answers, and charges for what is not closed yet. */
-#include <dirent.h>
 #include <fcntl.h>
 #include <linux/fuse.h>
 #include <poll.h>
@@ -15,7 +14,7 @@
 
 #include "base/file.h"
 #include "daemon/bundle.h"
-#include "rig.h"
+#include "sharing.h"
 
 #define CONFIG     "driver_reserve: 1GiB\nmeasure_interval: 50ms\nmax_clients: 8\n"
 #define OTHER_USER 4242
@@ -155,32 +154,6 @@ static int strange_file(const struct world *world)
 	return fd;
 }
 
-static void key_of(uint8_t key[16], unsigned int number)
-{
-	memset(key, 0x5a, 16);
-	memcpy(key, &number, sizeof(number));
-}
-
-static void offer(const struct rig_peer *peer, unsigned int key, uint32_t count)
-{
-	union sl_msg msg;
-
-	sl_wire_init(&msg, SL_MSG_IPC_OFFER);
-	key_of(msg.ipc_offer.key, key);
-	msg.ipc_offer.bytes = count * (2ull << 20);
-	msg.ipc_offer.chunk_bytes = 2 << 20;
-	msg.ipc_offer.count = count;
-	rig_send(peer, &msg);
-}
-
-static uint32_t offered(const struct rig_peer *peer)
-{
-	union sl_msg msg;
-
-	rig_expect(peer, SL_MSG_IPC_OFFERED, &msg);
-	return msg.ipc_offered.reason;
-}
-
 /* False: the daemon has hung up. */
 static bool send_copies(
 	const struct rig_peer *peer, union sl_msg *msg, int fd, uint32_t count)
@@ -196,55 +169,6 @@ static bool send_copies(
 	return sendmsg(peer->fd, &header, MSG_NOSIGNAL) > 0;
 }
 
-static void give(const struct rig_peer *peer, unsigned int key, uint32_t count, int fd)
-{
-	union sl_msg msg;
-
-	while (count) {
-		uint32_t now = (uint32_t)sl_min_u64(count, SL_WIRE_FDS_MAX);
-
-		sl_wire_init(&msg, SL_MSG_IPC_GIVE);
-		key_of(msg.ipc_give.key, key);
-		msg.ipc_give.fds = now;
-		assert_true(send_copies(peer, &msg, fd, now));
-		count -= now;
-	}
-}
-
-static void share(const struct rig_peer *peer, unsigned int key, uint32_t count, int fd)
-{
-	offer(peer, key, count);
-	give(peer, key, count, fd);
-	assert_int_equal(offered(peer), SL_IPC_OK);
-}
-
-static void say_key(const struct rig_peer *peer, enum sl_msg_type type, unsigned int key)
-{
-	union sl_msg msg;
-
-	sl_wire_init(&msg, type);
-	if (type == SL_MSG_IPC_WITHDRAW)
-		key_of(msg.ipc_withdraw.key, key);
-	else
-		key_of(msg.ipc_open.key, key);
-	rig_send(peer, &msg);
-}
-
-static unsigned int daemon_fds(const struct rig *rig)
-{
-	unsigned int count = 0;
-	char path[64];
-	DIR *dir;
-
-	(void)snprintf(path, sizeof(path), "/proc/%d/fd", (int)rig->daemon);
-	dir = opendir(path);
-	assert_non_null(dir);
-	while (readdir(dir))
-		count++;
-	(void)closedir(dir);
-	return count;
-}
-
 /* Whoever is well-behaved is served: descriptors come, and are closed; so are connections. */
 static void others_are_served(struct rig *rig)
 {
@@ -256,7 +180,7 @@ static void others_are_served(struct rig *rig)
 	assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
 	share(&a, 77, 40, ends[1]);
 	sl_closep(&ends[1]);
-	say_key(&a, SL_MSG_IPC_WITHDRAW, 77);
+	say(&a, SL_MSG_IPC_WITHDRAW, 77);
 	gone.fd = ends[0];
 	assert_int_equal(poll(&gone, 1, 5000), 1);
 	assert_true(gone.revents & POLLHUP);
@@ -285,11 +209,11 @@ static void charged_until_closed(void **state)
 
 	share(&a, 1, 300, file);
 	for (int i = 0; i < 50; i++)
-		say_key(&b, SL_MSG_IPC_OPEN, 1);
+		ask(&b, 1);
 	rig_until(rig_status(rig).clients == 2);
-	say_key(&a, SL_MSG_IPC_WITHDRAW, 1);
+	say(&a, SL_MSG_IPC_WITHDRAW, 1);
 	offer(&a, 2, 300);
-	assert_int_equal(offered(&a), SL_IPC_FULL);
+	offered(&a, 2, SL_IPC_FULL);
 	/* And whoever reads no more is gone gives it back. */
 	rig_peer_end(&b);
 	rig_until(daemon_fds(rig) < before);
@@ -311,14 +235,14 @@ static void nobody_asks_the_file_system(void **state)
 	assert_int_equal(rig_status(rig).clients, 1);
 	/* Closing hangs: that is this user's own loss, and stays charged to it. */
 	share(&a, 2, 500, file);
-	say_key(&a, SL_MSG_IPC_WITHDRAW, 1);
-	say_key(&a, SL_MSG_IPC_WITHDRAW, 2);
+	say(&a, SL_MSG_IPC_WITHDRAW, 1);
+	say(&a, SL_MSG_IPC_WITHDRAW, 2);
 	rig_peer_end(&a);
 	a = rig_peer_as(rig, OTHER_USER, OTHER_USER);
 	rig_join_as(&a, &run, 0);
 	share(&a, 3, 270, file);
 	offer(&a, 4, 50);
-	assert_int_equal(offered(&a), SL_IPC_FULL);
+	offered(&a, 4, SL_IPC_FULL);
 	others_are_served(rig);
 	rig_peer_end(&a);
 	rig_peer_end(&run);
