@@ -463,10 +463,10 @@ static struct chance look_for_leavers(
 		struct sl_evict_plan plan;
 		uint32_t count;
 
-		if (!ask.missing_bytes)
-			continue;
 		if (look->node->queue[gpu].lost)
 			return (struct chance){.next = SL_NS_NEVER};
+		if (!ask.missing_bytes)
+			continue;
 		plan = sl_node_choose_leavers(
 			look->node, unit->client, place, gpu, &ask, &count);
 		look->node->contended |= count > 0;
