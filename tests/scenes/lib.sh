@@ -57,7 +57,7 @@ status() {
 }
 # came NAME PID EVENT: "yes" once it has said so, "no" as soon as it has ended without.
 came() {
-	until_true 60 came_or_gone "$@"
+	until_true 120 came_or_gone "$@"
 	event "$T/$1" "$3" && echo yes || echo no
 }
 came_or_gone() { event "$T/$1" "$3" || gone "$2"; }

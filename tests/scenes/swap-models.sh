@@ -3,7 +3,7 @@
 # weights, 96 MiB of request, 512 MiB of GPU. All four are loaded once and answer from then on, whoever was there last.
 # Off: nothing is moved to the host.
 export BOX='--gpus 1 --memory 512MiB'
-export LIMIT=110
+export LIMIT=250
 . "$(dirname "$0")/lib.sh"
 on config 'host_memory: 2GiB'
 off config 'host_memory: 0'

@@ -3,7 +3,7 @@
 # again. Within their requests the three never see out-of-memory.
 # Off: the same programs on the bare GPU.
 export BOX='--gpus 1 --memory 1GiB'
-export LIMIT=150
+export LIMIT=250
 . "$(dirname "$0")/lib.sh"
 off native
 on config 'longest_wait: 1s'
@@ -19,7 +19,7 @@ for name in ann bob cem; do
 done
 start hog --request 0 --limit 1.0 -- "$P/memhog" --piece 8MiB --hold-ms 300 --rounds 30
 hog=$PID
-wait_event "$T/hog" took
+wait_event "$T/hog" took 90
 for name in ann bob cem; do
 	eval "status \$pid_$name"
 	promise "$name ends well" $STATUS = 0
