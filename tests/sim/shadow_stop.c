@@ -200,6 +200,13 @@ static bool is_eligible(const struct shadow *s, const struct shadow_client *c,
 	}
 }
 
+static bool could_be(
+	const struct shadow_demand *d, uint32_t gpu, uint64_t workload, uint64_t bytes)
+{
+	return waits(d) && d->gpu == gpu && d->bytes == bytes &&
+	       d->client->workload->id == workload;
+}
+
 /* The demand a STOP names: by GPU, workload and size, since the action carries no number. */
 static struct shadow_demand *stop_for(struct shadow *s, uint32_t gpu, uint64_t workload,
 	uint64_t bytes, const struct shadow_client *victim, enum sl_reason reason)
@@ -209,9 +216,10 @@ static struct shadow_demand *stop_for(struct shadow *s, uint32_t gpu, uint64_t w
 	for (uint32_t i = 0; i < s->demands_top; i++) {
 		struct shadow_demand *d = &s->demand[i];
 
-		if (!waits(d) || d->gpu != gpu || d->bytes != bytes ||
-			d->client->workload->id != workload)
+		if (!could_be(d, gpu, workload, bytes))
 			continue;
+		/* Any of them may be the one that is helped, and nobody passes it then. */
+		d->stops = true;
 		if (!found || (is_eligible(s, victim, d, reason) &&
 				      (reason == SL_REASON_STOP_LAST_RESORT ||
 					      may_resolve(s, d))))
@@ -260,7 +268,6 @@ static void check_term(
 	c->stop_reason = reason;
 	c->stop_gpu = d->gpu;
 	c->stop_order = d->order;
-	d->stops = true;
 	c->term_at = s->now;
 	c->term_step = s->steps;
 	c->grace = s->stop_grace;
