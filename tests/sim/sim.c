@@ -10,26 +10,15 @@
  */
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "guarantee.h"
 #include "mutants.h"
+#include "options.h"
 #include "world.h"
 
 static struct world world;
-
-static void print_counts(const char *title, const uint64_t count[SL_REASONS])
-{
-	printf("  %-9s", title);
-	for (uint32_t i = 0; i < SL_REASONS; i++) {
-		if (count[i])
-			printf(" %s %" PRIu64, sl_reason_name(i), count[i]);
-	}
-	putchar('\n');
-}
 
 static void print_stats(uint64_t seed, double seconds)
 {
@@ -44,23 +33,9 @@ static void print_stats(uint64_t seed, double seconds)
 	       "<= %zu KiB\n",
 		100.0 * (double)s->waited / (double)s->events, s->most_waiting,
 		s->most_arena_bytes / 1024);
-	print_counts("denied", s->denies);
-	print_counts("refused", s->refusals);
-	print_counts("noted", s->notes);
-}
-
-/* The program with the faults in it lies beside this one. */
-static int hand_over(char **argv)
-{
-	char path[4096];
-	ssize_t len = readlink("/proc/self/exe", path, sizeof(path) - sizeof("-mutant"));
-
-	if (len < 0)
-		return 2;
-	(void)strcpy(path + len, "-mutant");
-	execv(path, argv);
-	fprintf(stderr, "sim: %s is not built\n", path);
-	return 2;
+	sim_print_counts("denied", 9, s->denies);
+	sim_print_counts("refused", 9, s->refusals);
+	sim_print_counts("noted", 9, s->notes);
 }
 
 static int usage(void)
@@ -71,23 +46,9 @@ static int usage(void)
 	return 2;
 }
 
-static uint64_t some_seed(void)
-{
-	return (sl_clock_now() ^ ((uint64_t)getpid() << 32)) % 1000000007;
-}
-
-/* Junk is refused: a run of no events holds every rule. */
-static bool read_number(const char *text, uint64_t *out)
-{
-	char *end = NULL;
-
-	*out = strtoull(text, &end, 0);
-	return text[0] >= '0' && text[0] <= '9' && *end == '\0';
-}
-
 int main(int argc, char **argv)
 {
-	uint64_t events = 1000000, seed = some_seed(), gpus = 0, mixes = 0;
+	uint64_t events = 1000000, seed = sim_some_seed(), gpus = 0, mixes = 0;
 	uint64_t *number;
 	bool quiet = false, held;
 	sl_ns begin = sl_clock_now();
@@ -112,7 +73,7 @@ int main(int argc, char **argv)
 			 : strcmp(argv[i - 1], "--guarantee") == 0 ? &mixes
 								   : NULL;
 		if (number) {
-			if (!read_number(value, number)) {
+			if (!sim_read_number(value, number)) {
 				fprintf(stderr, "sim: %s wants a number, not '%s'\n",
 					argv[i - 1], value);
 				return 2;
@@ -120,7 +81,7 @@ int main(int argc, char **argv)
 		} else if (strcmp(argv[i - 1], "--mutant") != 0)
 			return usage();
 		else if (!sl_mutant_can_switch())
-			return hand_over(argv);
+			return sim_hand_over("sim", argv);
 		else if (!sl_mutant_switch(value)) {
 			fprintf(stderr, "sim: no mutant is called %s\n", value);
 			return 2;

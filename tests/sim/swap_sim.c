@@ -10,25 +10,14 @@
  */
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "mutants.h"
+#include "options.h"
 #include "swap_scenes.h"
 #include "swap_world.h"
 
 static struct swap_world world;
-
-static void print_counts(const char *title, const uint64_t count[SL_REASONS])
-{
-	printf("  %-7s", title);
-	for (uint32_t i = 0; i < SL_REASONS; i++) {
-		if (count[i])
-			printf(" %s %" PRIu64, sl_reason_name(i), count[i]);
-	}
-	putchar('\n');
-}
 
 static void print_stats(uint64_t seed, double seconds)
 {
@@ -46,22 +35,8 @@ static void print_stats(uint64_t seed, double seconds)
 	       " wants; somebody waited on the host after %.0f %% of the events\n",
 		s->done[SL_SWAP_OK], s->done[SL_SWAP_PART], s->done[SL_SWAP_REFUSED],
 		s->wants, 100.0 * (double)s->waited_after / (double)s->events);
-	print_counts("denied", s->denies);
-	print_counts("noted", s->notes);
-}
-
-/* The program with the faults in it lies beside this one. */
-static int hand_over(char **argv)
-{
-	char path[4096];
-	ssize_t len = readlink("/proc/self/exe", path, sizeof(path) - sizeof("-mutant"));
-
-	if (len < 0)
-		return 2;
-	(void)strcpy(path + len, "-mutant");
-	execv(path, argv);
-	fprintf(stderr, "swap-sim: %s is not built\n", path);
-	return 2;
+	sim_print_counts("denied", 7, s->denies);
+	sim_print_counts("noted", 7, s->notes);
 }
 
 static int usage(void)
@@ -70,14 +45,6 @@ static int usage(void)
 	      " [--mutant NAME]\n",
 		stderr);
 	return 2;
-}
-
-static bool read_number(const char *text, uint64_t *out)
-{
-	char *end = NULL;
-
-	*out = strtoull(text, &end, 0);
-	return text[0] >= '0' && text[0] <= '9' && *end == '\0';
 }
 
 static bool read_mood(const char *text)
@@ -122,7 +89,7 @@ static int run(uint64_t seed, uint64_t events, bool quiet)
 
 int main(int argc, char **argv)
 {
-	uint64_t events = 1000000, seed = sl_clock_now() % 1000000007;
+	uint64_t events = 1000000, seed = sim_some_seed();
 	bool quiet = false, scenes = false;
 
 	for (int i = 1; i < argc; i++) {
@@ -141,17 +108,17 @@ int main(int argc, char **argv)
 		i++;
 		if (strcmp(argv[i - 1], "--mutant") == 0) {
 			if (!sl_mutant_can_switch())
-				return hand_over(argv);
+				return sim_hand_over("swap-sim", argv);
 			if (!sl_mutant_switch(value)) {
 				fprintf(stderr, "swap-sim: no mutant is called %s\n",
 					value);
 				return 2;
 			}
 		} else if (strcmp(argv[i - 1], "--events") == 0) {
-			if (!read_number(value, &events))
+			if (!sim_read_number(value, &events))
 				return usage();
 		} else if (strcmp(argv[i - 1], "--seed") == 0) {
-			if (!read_number(value, &seed))
+			if (!sim_read_number(value, &seed))
 				return usage();
 		} else if (strcmp(argv[i - 1], "--mood") != 0 || !read_mood(value)) {
 			return usage();
