@@ -141,10 +141,7 @@ static void partial(struct swap_world *w)
 	uint32_t a;
 
 	stage(w, 1, 64 * GIB);
-	a = enter(w, (struct swap_workload){.shape = SWAP_NOTEBOOK,
-			     .size = 10 * GIB,
-			     .pieces = 1,
-			     .pause = 1000 * SL_S});
+	a = enter_idle(w, 10 * GIB);
 	until(w, 5);
 	(void)enter(w, (struct swap_workload){.size = 6 * GIB});
 	until(w, 10);
@@ -193,10 +190,7 @@ static void pool_full(struct swap_world *w)
 	uint32_t a, b;
 
 	stage(w, 1, 2 * GIB);
-	a = enter(w, (struct swap_workload){.shape = SWAP_NOTEBOOK,
-			     .size = 10 * GIB,
-			     .pieces = 1,
-			     .pause = 1000 * SL_S});
+	a = enter_idle(w, 10 * GIB);
 	until(w, 5);
 	b = enter(w, (struct swap_workload){.size = 10 * GIB});
 	until(w, 30);

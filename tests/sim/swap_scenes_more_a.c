@@ -14,10 +14,7 @@ static void wait_first(struct swap_world *w)
 	stage(w, 1, 64 * GIB);
 	w->config.config.chain = SL_CHAIN(SL_RESOLVER_WAIT, SL_RESOLVER_SWAP, 0);
 	swap_step(w, w->config);
-	a = enter(w, (struct swap_workload){.shape = SWAP_NOTEBOOK,
-			     .size = 10 * GIB,
-			     .pieces = 1,
-			     .pause = 1000 * SL_S});
+	a = enter_idle(w, 10 * GIB);
 	until(w, 5);
 	b = enter(w, (struct swap_workload){.size = 10 * GIB});
 	until(w, 24.9);

@@ -106,6 +106,14 @@ uint32_t enter(struct swap_world *w, struct swap_workload wl)
 	return swap_world_client(w, at);
 }
 
+uint32_t enter_idle(struct swap_world *w, uint64_t bytes)
+{
+	return enter(w, (struct swap_workload){.shape = SWAP_NOTEBOOK,
+				.size = bytes,
+				.pieces = 1,
+				.pause = 1000 * SL_S});
+}
+
 struct swap_client *client(struct swap_world *w, uint32_t slot)
 {
 	return &w->client[slot];

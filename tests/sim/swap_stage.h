@@ -37,6 +37,8 @@ extern const struct swap_play swap_plays_more_d[];
 void stage(struct swap_world *w, uint32_t gpus, uint64_t pool);
 /* A workload of one process; returns the slot of both. */
 uint32_t enter(struct swap_world *w, struct swap_workload wl);
+/* One without a request that computes once and then thinks for longer than any play lasts. */
+uint32_t enter_idle(struct swap_world *w, uint64_t bytes);
 /* So many seconds after the beginning. */
 bool until(struct swap_world *w, double seconds);
 /* An event whose first field is the workload of this one. */
