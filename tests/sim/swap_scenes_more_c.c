@@ -75,8 +75,7 @@ static void request_first(struct swap_world *w)
 	person(w, SL_EVENT_WORKLOAD_RESUME, b);
 	until(w, 9);
 	/* From then on it and X take turns: what X wants is not within its request, but X is of higher priority. */
-	expect(first_of(SL_ACTION_RESTORE, client(w, b)->id) &&
-			view(w, b).turns > 1 &&
+	expect(first_of(SL_ACTION_RESTORE, client(w, b)->id) && view(w, b).turns > 1 &&
 			!first_of(SL_ACTION_RESTORE, client(w, a)->id),
 		"B has had %" PRIu64 " turns", view(w, b).turns);
 }
