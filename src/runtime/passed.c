@@ -143,11 +143,12 @@ static void enter_grant(struct sl_passed *passed, uint64_t more_bytes)
 
 /* A broken context answers everything with what broke it, and so does the driver before it looks for
  * memory. Asked only when there is none: the question may not be put while a stream captures. */
-static CUresult denial_of(CUresult denial)
+static CUresult denial_of(CUresult denial, uint32_t flags)
 {
 	CUresult state;
 
-	if (denial != CUDA_ERROR_OUT_OF_MEMORY || sl_capture_is_open())
+	if (denial != CUDA_ERROR_OUT_OF_MEMORY || flags & SL_PASSED_APART ||
+		sl_capture_is_open())
 		return denial;
 	state = sl_real.cuStreamQuery(CU_STREAM_LEGACY);
 	return sl_sticky_is(state) ? state : denial;
@@ -165,7 +166,7 @@ static bool ask(struct sl_passed *passed, uint64_t bytes, CUresult *result)
 			return true;
 		*result = outcome == SL_DEMAND_REFUSED ? sl_session_join()
 						       : passed->demand.denial;
-		*result = denial_of(*result);
+		*result = denial_of(*result, passed->flags);
 		if (*result != CUDA_ERROR_OUT_OF_MEMORY || again ||
 			!sl_supply_give_back_now())
 			return false;

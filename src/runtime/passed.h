@@ -17,6 +17,7 @@
 enum sl_passed_flags {
 	SL_PASSED_HELD = 1,  /* cannot be evicted: what the driver alone can move */
 	SL_PASSED_QUICK = 2, /* nobody is asked and nothing charged, only measured */
+	SL_PASSED_APART = 4, /* the call is no context's, and a broken one is no matter */
 };
 
 /* One call that takes memory. On the caller's stack from ask to settle. */

@@ -78,7 +78,7 @@ static CUresult create_charged(struct sl_handle *handle, CUdevice dev,
 	struct sl_passed passed;
 	CUresult r;
 
-	if (!sl_passed_ask(&passed, dev, handle->bytes, charge, &r))
+	if (!sl_passed_ask(&passed, dev, handle->bytes, charge | SL_PASSED_APART, &r))
 		return r;
 	do {
 		sl_control_enter();
