@@ -17,16 +17,25 @@
 #include "policy/mutant.h"
 #include "policy/node_state.h"
 
-/* What is moved is a whole chunk, and those of large regions have 64 MiB at least: an order of less would mostly bring
- * nothing. It is 1 ms of the fastest links there are and 8 of PCIe 3; an order and its answer take some 0.2. */
-#define PIECE_LEAST (64 * SL_MIB)
-/* More pieces overlap more, and the first and the last, in which one direction rests, are an eighth each then: with
- * eight an exchange takes 1.13 times the one way. */
-#define PIECES 8
+/* An order and its answer take some 0.2 ms, so a piece is what the link moves in ten times that; and not less than what a
+ * chunk costs whatever its size (runtime/piece_choose.c). What is moved is a whole chunk, often of more. */
+#define PIECE_SPAN  (2 * SL_MS)
+#define PIECE_LEAST (8 * SL_MIB)
+/* In the first piece and the last one direction rests. Where the way in has all its speed beside the way out an exchange
+ * takes 1 + 1 / PIECES times the one way; where it has half, as was published for an A100, 1.5 + 1 / (2 * PIECES). */
+#define PIECES 16
 
-uint64_t sl_node_piece(uint64_t bytes)
+static uint64_t least_of(const struct sl_node *node, uint32_t gpu)
 {
-	uint64_t piece = sl_max_u64(bytes / PIECES, PIECE_LEAST);
+	uint64_t span = sl_node_cost_out(node, gpu, PIECE_LEAST);
+
+	return span >= PIECE_SPAN ? PIECE_LEAST
+				  : PIECE_LEAST * PIECE_SPAN / sl_max_u64(span, 1);
+}
+
+uint64_t sl_node_piece(const struct sl_node *node, uint32_t gpu, uint64_t bytes)
+{
+	uint64_t piece = sl_max_u64(bytes / PIECES, least_of(node, gpu));
 
 	return bytes < 2 * piece ? 0 : piece;
 }
@@ -81,7 +90,7 @@ uint64_t sl_node_part(const struct sl_node *node, const struct sl_node_client *c
 	uint32_t gpu, int64_t free_bytes)
 {
 	uint64_t out = client->holding.cell[gpu].evicted_bytes;
-	uint64_t least = sl_max_u64(PIECE_LEAST, client->part_least);
+	uint64_t least = sl_max_u64(least_of(node, gpu), client->part_least);
 
 	/* All of it would fit: it waits for what it asks for, and comes as a whole. */
 	if (client->order.id || free_bytes <= 0 || (uint64_t)free_bytes >= out ||

@@ -448,7 +448,7 @@ sl_ns sl_node_cost_in(const struct sl_node *node, uint32_t gpu, uint64_t bytes);
 
 /* --- node_pieces.c --- */
 /* After how many bytes an EVICT of so many is to say how far it is; 0: not at all. */
-uint64_t sl_node_piece(uint64_t bytes);
+uint64_t sl_node_piece(const struct sl_node *node, uint32_t gpu, uint64_t bytes);
 void sl_node_on_moved(struct sl_node *node, const struct sl_event *event);
 /* GPUs that somebody is leaving for others, and of which he gave a part already. */
 uint32_t sl_node_flowing(const struct sl_node *node);

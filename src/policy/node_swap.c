@@ -306,17 +306,18 @@ void sl_node_evict(struct sl_node *node, struct sl_node_client *client, uint32_t
 		client->wants = client->comes_back = false;
 	sl_ledger_set_leaving(&node->ledger, &client->holding, gpu,
 		SL_MUTANT(LEAVING_UNCOUNTED, bytes, 0));
-	sl_node_emit(node, (struct sl_action){.type = SL_ACTION_EVICT,
-				   .evict = {.client = client->index.id,
-					   .gpu = gpu,
-					   .bytes = bytes,
-					   .drain = node->evict_drain,
-					   .reason = reason,
-					   .workload = client->member->index.id,
-					   .other = other,
-					   .tell_bytes = reason == SL_REASON_EVICTED_FOR
-								 ? sl_node_piece(bytes)
-								 : 0}});
+	sl_node_emit(node,
+		(struct sl_action){.type = SL_ACTION_EVICT,
+			.evict = {.client = client->index.id,
+				.gpu = gpu,
+				.bytes = bytes,
+				.drain = node->evict_drain,
+				.reason = reason,
+				.workload = client->member->index.id,
+				.other = other,
+				.tell_bytes = reason == SL_REASON_EVICTED_FOR
+						      ? sl_node_piece(node, gpu, bytes)
+						      : 0}});
 	client->order = (struct sl_node_order){.id = node->next_action,
 		.gpu = gpu,
 		.out_bytes = client->holding.cell[gpu].evicted_bytes,

@@ -163,8 +163,6 @@ static void leave(struct job *job, struct sl_piece *piece)
 	case SL_PIECE_CLEAN: job->out->clean_bytes += piece->bytes; break;
 	case SL_PIECE_DIRTY: job->out->moved_bytes += piece->bytes; break;
 	}
-	if (sl_mover_on_left)
-		sl_mover_on_left(job->gpu, job->out);
 }
 
 static void finish_out(struct job *job, struct sl_piece *piece)
@@ -175,8 +173,11 @@ static void finish_out(struct job *job, struct sl_piece *piece)
 		stays(piece);
 		return;
 	}
-	if (piece->copying)
+	if (piece->copying) {
+		if (job->out->left_bytes && sl_mover_on_left)
+			sl_mover_on_left(job->gpu, job->out);
 		r = sl_haul_wait(&job->haul, piece->ticket);
+	}
 	if (r != CUDA_SUCCESS) {
 		fail_driver(job, r);
 		(void)sl_haul_settle(&job->haul);

@@ -26,7 +26,8 @@ struct sl_moved {
  * is looked at between chunks (atomic); then no further one is released. */
 void sl_mover_evict(
 	struct sl_gpu *gpu, uint64_t bytes, const uint32_t *stop, struct sl_moved *out);
-/* Called for each chunk that has left, with how much has by then (moved->left_bytes). NULL: nobody. */
+/* Called before each copy that is waited for, if something has left: with how much has (moved->left_bytes). What leaves
+ * without a copy is gone too soon to tell of it. NULL: nobody. */
 extern void (*sl_mover_on_left)(const struct sl_gpu *gpu, const struct sl_moved *moved);
 /* Brings back at most bytes of it, whole chunks, as many as fit: of what is larger nothing comes. What came back before
  * a failure stays, and the next call goes on from there. */

@@ -37,6 +37,7 @@ static void note_left(const struct sl_gpu *of, const struct sl_moved *moved)
 {
 	CHECK(of == gpu);
 	CHECK(moved->left_bytes > left_then);
+	CHECK(moved->left_bytes < ALL_BYTES);
 	CHECK_EQ(sl_session_evicted_bytes(gpu), moved->left_bytes);
 	/* What is told has been given back. */
 	CHECK_EQ(VMM(device_bytes), ALL_BYTES - moved->left_bytes);
@@ -52,8 +53,7 @@ static void body_parts(void)
 	begin(32 * SL_MIB, true);
 	sl_mover_on_left = note_left;
 	CHECK_EQ(evict(UINT64_MAX).left_bytes, ALL_BYTES);
-	CHECK_EQ(left_then, ALL_BYTES);
-	CHECK(lefts > 2);
+	CHECK(lefts > 1);
 	sl_mover_on_left = NULL;
 	CHECK_EQ(restore_part(SL_MIB).left_bytes, 0);
 	CHECK_EQ(restore_part(SL_MIB).cause, SL_WIRE_SWAP_NO_CAUSE);
