@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -429,6 +430,17 @@ static void send_last(int to, const void *data, size_t size, int fd)
 	sl_closep(&fd);
 }
 
+/* To the daemon, which stands still until we have closed ours: the last close must be its. */
+static void pass_last(struct rig *rig, int to, const void *data, size_t size, int fd)
+{
+	siginfo_t stopped;
+
+	assert_int_equal(kill(rig->daemon, SIGSTOP), 0);
+	assert_int_equal(waitid(P_PID, (id_t)rig->daemon, &stopped, WSTOPPED), 0);
+	send_last(to, data, size, fd);
+	assert_int_equal(kill(rig->daemon, SIGCONT), 0);
+}
+
 /* Whatever strangers pass along, and however long its end takes: the loop never waits for it. */
 static void lingering_sockets(void **state)
 {
@@ -439,14 +451,14 @@ static void lingering_sockets(void **state)
 
 	a = rig_join(rig, &run);
 	sl_wire_init(&msg, SL_MSG_WORK);
-	send_last(a.fd, &msg, sizeof(msg.work), lingering(&reader[0]));
+	pass_last(rig, a.fd, &msg, sizeof(msg.work), lingering(&reader[0]));
 	assert_int_equal(rig_status(rig).clients, 1);
 	/* As memory. */
 	offer(&a, 1, 1);
 	sl_wire_init(&msg, SL_MSG_IPC_GIVE);
 	key_of(msg.ipc_give.key, 1);
 	msg.ipc_give.fds = 1;
-	send_last(a.fd, &msg, sizeof(msg.ipc_give), lingering(&reader[1]));
+	pass_last(rig, a.fd, &msg, sizeof(msg.ipc_give), lingering(&reader[1]));
 	offered(&a, 1, SL_IPC_BAD);
 	/* Inside a socket. */
 	assert_int_equal(
@@ -454,7 +466,7 @@ static void lingering_sockets(void **state)
 	send_last(between[0], "x", 1, lingering(&reader[2]));
 	sl_closep(&between[0]);
 	sl_wire_init(&msg, SL_MSG_WORK);
-	send_last(a.fd, &msg, sizeof(msg.work), between[1]);
+	pass_last(rig, a.fd, &msg, sizeof(msg.work), between[1]);
 	assert_int_equal(rig_status(rig).clients, 1);
 	/* With a message that is none, and behind it. */
 	assert_int_equal(kill(rig->daemon, SIGSTOP), 0);
@@ -464,7 +476,7 @@ static void lingering_sockets(void **state)
 	rig_expect_closed(&a);
 	/* From somebody who has not said who it is. */
 	stranger = rig_peer(rig);
-	send_last(stranger.fd, "nonsense", 8, lingering(&reader[5]));
+	pass_last(rig, stranger.fd, "nonsense", 8, lingering(&reader[5]));
 	rig_expect_closed(&stranger);
 	/* And descriptors that are memory come through as before, to who is well-behaved. */
 	sl_closep(&a.fd);
