@@ -17,7 +17,7 @@ digest_alone() {
 }
 script() {
 	printf 'alloc a 120m\nfill a %s\nmany m 100 20000\nput m %s\nhandles h 80m 20m\nfill h %s\n' "$1" "$1" "$1"
-	printf 'run a 20 40\nrun h 20 40\nrun m 2 0\nrun a 3 10\ncheckall\ndigest a\nfree m\ndigest h\nexit\n'
+	printf 'run a 8 40\nrun h 8 40\nrun m 2 0\nrun a 3 10\ncheckall\ndigest a\nfree m\ndigest h\nexit\n'
 }
 for who in 100 200 300; do
 	script $who >"$T/script.$who"
