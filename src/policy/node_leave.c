@@ -468,11 +468,14 @@ static bool may_leave(const struct sl_node *node, const struct sl_node_client *c
 	return (sl_ledger_evictable(cell) || cell->returning_bytes) &&
 	       sl_node_may_leave(node, client) &&
 	       (!client->order.id || client->order.restores) &&
-	       /* Whoever comes before in the order is to be served himself, unless nothing can help him: what of him has
-		* come back is of no use then. */
+	       /* Whoever comes before in the order is to be served himself, unless nothing can help him: a part of him that
+		* has come back is of no use then, and what he asks for in vain, all of him being there, keeps nobody from his
+		* turn. */
 	       (client->seen_in != node->looks ||
-		       (SL_MUTANT(HELPLESS_KEEPS, client->is_part_in, false) &&
-			       client->helpless_in == node->looks) ||
+		       (SL_MUTANT(HELPLESS_KEEPS, client->helpless_in == node->looks,
+				false) &&
+			       (client->is_part_in || SL_MUTANT(HELPLESS_STAYS,
+							      !client->is_out, false))) ||
 		       SL_MUTANT(TAKES_FROM_THOSE_BEFORE, client->place > place, true));
 }
 

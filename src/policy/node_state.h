@@ -136,7 +136,7 @@ struct sl_node_client {
 	bool is_part_in;   /* a part of it came back, or is to, for the rest to follow */
 	bool is_exchanged; /* and the rest is on its way: it comes before all others */
 	uint64_t part_least;  /* no RESTORE of a part of less: its chunks are larger */
-	uint64_t helpless_in; /* the look that found nothing to help it */
+	uint64_t helpless_in; /* the look that found nothing to help it, so far */
 	uint32_t refusals,
 		failures; /* EVICTs refused, RESTOREs failed, without a success in between */
 	uint64_t store_bytes; /* made for it on the host */

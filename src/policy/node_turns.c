@@ -634,13 +634,16 @@ static void look_at(struct look *look, struct sl_node_unit *unit, uint32_t place
 		if (unit->was_helped && !unit->demand->helped)
 			sl_node_reconsider(look->node, unit->gpus);
 	}
+	/* Helpless is of whom nothing is helped. */
+	if (outcome != NEVER)
+		unit->client->helpless_in = 0;
+	else if (unit->client->place == place)
+		unit->client->helpless_in = look->node->looks;
 	if (outcome == SERVED && !unit->demand) {
 		bring_back(look, unit);
 		return;
 	}
 	if (outcome == NEVER || outcome == BEHIND) {
-		if (outcome == NEVER)
-			unit->client->helpless_in = look->node->looks;
 		promote(look, unit);
 		return;
 	}

@@ -77,10 +77,39 @@ static void one_turn(struct swap_world *w)
 	expect(turns < 10, "A had %u turns in 450 s", turns);
 }
 
+/*
+ * N keeps 4 of 15 GiB and cannot be moved. A has 10 and asks for 2 more, for which there is never room beside N. B comes
+ * later than that demand, which has the first place and cannot be helped: A, who does nothing else, makes room for B.
+ */
+static void asks_in_vain(struct swap_world *w)
+{
+	uint32_t a, b;
+
+	stage(w, 1, 64 * GIB);
+	(void)enter(w, (struct swap_workload){.request = 4 * GIB,
+			       .size = 4 * GIB,
+			       .flags = SL_WORKLOAD_NO_SWAP});
+	a = enter(w, (struct swap_workload){.shape = SWAP_NOTEBOOK,
+			     .size = 10 * GIB,
+			     .pieces = 1,
+			     .pause = SL_S});
+	until(w, 0.5);
+	w->workload[client(w, a)->workload].size = 12 * GIB;
+	until(w, 3);
+	expect(client(w, a)->thread == THREAD_ASKS && client(w, a)->resident[0],
+		"A does not ask for more");
+	b = enter(w, (struct swap_workload){.size = 10 * GIB});
+	until(w, 5);
+	expect(client(w, b)->resident[0] == 10 * GIB,
+		"B waits for who asks for what never fits");
+	expect(!how_many(SL_ACTION_DENY, 0, 0), "somebody was denied");
+}
+
 const struct swap_play swap_plays_more_d[] = {
 	{"nobody has more of the pool than its share", pool_share},
 	{"no turn is longer than the longest", longest_turn},
 	{"idle without a proof is not warm", unproven},
 	{"a turn of the least share is one", one_turn},
+	{"who asks in vain keeps nobody waiting", asks_in_vain},
 	{0},
 };
