@@ -47,6 +47,9 @@ static void compare(struct swap_rules *r, const struct sl_node *node)
 				" is open, the node has %" PRIu64,
 				p->id, p->order, sl_node_client(node, p->id).order);
 	}
+	if (sl_node_pool(node).leaving_bytes != swap_leaving(r))
+		swap_rules_fail(r, "%" PRIu64 " are leaving, the node has %" PRIu64,
+			swap_leaving(r), sl_node_pool(node).leaving_bytes);
 	for (uint32_t gpu = 0; gpu < SWAP_GPUS; gpu++) {
 		if (r->present_mask >> gpu & 1 &&
 			sl_node_gpu(node, gpu).requests_bytes != requests(r, gpu))

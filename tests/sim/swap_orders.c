@@ -140,6 +140,10 @@ static void piece_has_left(struct swap_world *w, uint32_t slot)
 	struct swap_order *o = &c->order;
 	uint64_t piece = piece_of(o);
 
+	if (c->condition != SL_CONDITION_RUNNING) {
+		go_on_after(w, slot, 500 * SL_MS);
+		return;
+	}
 	c->resident[o->gpu] -= piece;
 	c->evicted[o->gpu] += piece;
 	o->moved += piece;

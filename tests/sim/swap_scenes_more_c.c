@@ -59,7 +59,7 @@ static void kept_by_the_first(struct swap_world *w)
 /* A waits for X, of higher priority, to end; B comes back to its request before A, whatever their priorities. */
 static void request_first(struct swap_world *w)
 {
-	uint32_t a, b;
+	uint32_t a, b, x;
 
 	stage(w, 1, 64 * GIB);
 	b = enter(w, (struct swap_workload){.request = 10 * GIB, .size = 10 * GIB});
@@ -68,7 +68,7 @@ static void request_first(struct swap_world *w)
 	until(w, 3);
 	a = enter(w, (struct swap_workload){.size = 10 * GIB, .priority = 2});
 	until(w, 5);
-	(void)enter(w, (struct swap_workload){.size = 10 * GIB, .priority = 5});
+	x = enter(w, (struct swap_workload){.size = 10 * GIB, .priority = 5});
 	until(w, 8);
 	expect(client(w, a)->evicted[0] == 5 * GIB, "%" PRIu64 " bytes of A were evicted",
 		client(w, a)->evicted[0]);
@@ -78,11 +78,39 @@ static void request_first(struct swap_world *w)
 	expect(first_of(SL_ACTION_RESTORE, client(w, b)->id) && view(w, b).turns > 1 &&
 			!first_of(SL_ACTION_RESTORE, client(w, a)->id),
 		"B has had %" PRIu64 " turns", view(w, b).turns);
+	/* Each is whole before it leaves again. */
+	expect(view(w, x).turns > 1, "X has had %" PRIu64 " turns", view(w, x).turns);
+}
+
+/* A leaves for B, and is stopped half-way: what B has got already is of use to C, though B comes before it. */
+static void stopped_half_way(struct swap_world *w)
+{
+	uint32_t a, b, c;
+
+	stage(w, 1, 64 * GIB);
+	b = enter(w, (struct swap_workload){.size = 10 * GIB, .priority = 5});
+	until(w, 2);
+	person(w, SL_EVENT_WORKLOAD_PARK, b);
+	until(w, 3);
+	a = enter(w, (struct swap_workload){.size = 10 * GIB});
+	until(w, 5);
+	person(w, SL_EVENT_WORKLOAD_RESUME, b);
+	while (!client(w, a)->evicted[0] && w->now < 10 * SL_S)
+		(void)swap_world_until(w, w->now + SL_MS);
+	expect(client(w, a)->resident[0] > 5 * GIB, "A had left at once");
+	client(w, a)->condition = SL_CONDITION_STOPPED;
+	swap_step(w, (struct sl_event){.type = SL_EVENT_CONDITION,
+			     .condition = {client(w, a)->id, SL_CONDITION_STOPPED}});
+	c = enter(w, (struct swap_workload){.size = GIB});
+	until(w, 12);
+	expect(client(w, c)->resident[0] == GIB, "C has %" PRIu64 " bytes",
+		client(w, c)->resident[0]);
 }
 
 const struct swap_play swap_plays_more_c[] = {
 	{"who was resumed first comes back first", resumed_in_order},
 	{"who comes first keeps what he has", kept_by_the_first},
 	{"what is within a request comes first", request_first},
+	{"who is stopped half-way", stopped_half_way},
 	{0},
 };
