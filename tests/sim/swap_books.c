@@ -490,6 +490,7 @@ static void on_done(struct swap_rules *r, struct swap_party *p, const struct sl_
 		p->part && e->done.outcome == SL_SWAP_OK && p->evicted[gpu] == p->part_out
 			? p->order_bytes
 			: 0;
+	p->begun = p->is_restore && e->done.outcome == SL_SWAP_OK;
 	p->part = false;
 	look_if_whole(r, p, was_out);
 	p->comes &= e->done.outcome == SL_SWAP_OK && swap_party_evicted(p) > 0;

@@ -703,7 +703,8 @@ static void on_restore(struct swap_rules *r, const struct sl_action *a)
 		swap_rules_fail(r, "RESTORE on lost GPU %u", gpu);
 	if (a->restore.bytes != p->evicted[gpu])
 		judge_part(r, a, p);
-	judge_order(r, p, m, gpu);
+	if (!p->begun)
+		judge_order(r, p, m, gpu);
 	p->order = a->id;
 	p->order_bytes = a->restore.bytes;
 	p->order_gpu = gpu;

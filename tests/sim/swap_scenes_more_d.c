@@ -105,11 +105,41 @@ static void asks_in_vain(struct swap_world *w)
 	expect(!how_many(SL_ACTION_DENY, 0, 0), "somebody was denied");
 }
 
+/*
+ * Three that always compute, of 10 GiB each, with weights of 1, 2 and 2: turns of 2, 4 and 4 s, over 400 of them. Each has
+ * its share to a tenth of it; one turn more or less is less than a hundredth.
+ */
+static void long_shares(struct swap_world *w)
+{
+	static const uint32_t weights[3] = {1, 2, 2};
+	uint32_t slot[3];
+	sl_ns open0[3];
+	double all = 0;
+
+	stage(w, 1, 64 * GIB);
+	for (uint32_t i = 0; i < 3; i++)
+		slot[i] = enter(w, (struct swap_workload){.request = 2 * GIB * weights[i],
+					   .size = 10 * GIB});
+	until(w, 30);
+	for (uint32_t i = 0; i < 3; i++)
+		open0[i] = swap_open(w, client(w, slot[i]));
+	until(w, 1430);
+	for (uint32_t i = 0; i < 3; i++)
+		all += share(w, slot[i], open0[i], 1400 * SL_S);
+	for (uint32_t i = 0; i < 3; i++) {
+		double part = share(w, slot[i], open0[i], 1400 * SL_S) / all;
+
+		expect(part > 0.18 * weights[i] && part < 0.22 * weights[i],
+			"of weight %u in 5 ran %.3f of the time", weights[i], part);
+	}
+}
+
 const struct swap_play swap_plays_more_d[] = {
 	{"nobody has more of the pool than its share", pool_share},
 	{"no turn is longer than the longest", longest_turn},
 	{"idle without a proof is not warm", unproven},
 	{"a turn of the least share is one", one_turn},
 	{"who asks in vain keeps nobody waiting", asks_in_vain},
+	{"shares over hundreds of turns", long_shares},
 	{0},
 };
