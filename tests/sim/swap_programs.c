@@ -339,7 +339,8 @@ void swap_report(struct swap_world *w, uint32_t slot)
 	}
 	c->connected = true;
 	for (uint32_t gpu = 0; gpu < SWAP_GPUS; gpu++) {
-		if (!c->resident[gpu] && !c->evicted[gpu])
+		/* That nothing is left is told, too: it may have been freed without a line to say so. */
+		if (!(w->workload[c->workload].mask >> gpu & 1))
 			continue;
 		swap_send(w, slot,
 			(struct sl_event){.type = SL_EVENT_CLIENT_REPORT,
