@@ -478,10 +478,18 @@ static void evict_done(struct sl_node *node, struct sl_node_client *client,
 		back_off(node, client);
 }
 
+/* A demand is not refused while its client waits for a turn; but only the first turn begins its wait anew, or clients that
+ * ask in vain would make room for each other without end. */
 static void restart_clocks(struct sl_node *node, struct sl_node_client *client)
 {
-	sl_list_foreach (link, &client->party.demands)
-		SL_LIST_ENTRY(link, struct sl_demand, of_client)->burst_since = node->now;
+	sl_list_foreach (link, &client->party.demands) {
+		struct sl_demand *demand =
+			SL_LIST_ENTRY(link, struct sl_demand, of_client);
+
+		if (!demand->returned)
+			demand->burst_since = node->now;
+		demand->returned = true;
+	}
 	node->timers_dirty = true;
 }
 

@@ -48,8 +48,9 @@ struct sl_demand {
 	bool stops;  /* processes were told to end for it: nobody passes it as the head */
 	bool helped; /* others are, or will be, moved to the host for it */
 	bool moving; /* what it lacks is on its way */
-	bool retried; /* that was looked at once more when its longest wait was over */
-	bool met;     /* it was looked at as a burst demand that waits */
+	bool retried;  /* that was looked at once more when its longest wait was over */
+	bool met;      /* it was looked at as a burst demand that waits */
+	bool returned; /* its client came back to the GPU for it already */
 };
 
 enum sl_demand_fit {
