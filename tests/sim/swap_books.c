@@ -492,7 +492,9 @@ static void on_done(struct swap_rules *r, struct swap_party *p, const struct sl_
 			: 0;
 	p->begun = p->is_restore && e->done.outcome == SL_SWAP_OK;
 	p->part = false;
-	look_if_whole(r, p, was_out);
+	/* A lost line says nothing of what is where; the next report does. */
+	if (e->done.cause != SL_SWAP_LOST)
+		look_if_whole(r, p, was_out);
 	p->comes &= e->done.outcome == SL_SWAP_OK && swap_party_evicted(p) > 0;
 	r->contest += e->done.outcome != SL_SWAP_OK;
 	if (p->is_restore) {
