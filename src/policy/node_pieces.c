@@ -44,7 +44,7 @@ void sl_node_on_moved(struct sl_node *node, const struct sl_event *event)
 {
 	struct sl_node_client *client = sl_node_find_client(node, event->moved.client);
 	uint32_t gpu = event->moved.gpu;
-	uint64_t bytes = event->moved.evicted_bytes;
+	uint64_t bytes = event->moved.evicted_bytes, moved, leaving;
 
 	if (!client || !client->alive || !client->order.id || client->order.restores ||
 		client->order.id != event->moved.order || client->order.gpu != gpu) {
@@ -52,13 +52,13 @@ void sl_node_on_moved(struct sl_node *node, const struct sl_event *event)
 			client ? client->member->index.id : 0, 0, bytes);
 		return;
 	}
-	if (bytes <= client->holding.cell[gpu].evicted_bytes)
+	moved = sl_sub_sat(bytes, client->holding.cell[gpu].evicted_bytes);
+	if (!moved)
 		return;
+	leaving = client->holding.cell[gpu].leaving_bytes;
 	sl_ledger_set_evicted(&node->ledger, &client->holding, gpu, bytes);
 	sl_ledger_set_leaving(&node->ledger, &client->holding, gpu,
-		sl_sub_sat(client->order.bytes,
-			SL_MUTANT(
-				MOVED_STILL_LEAVES, bytes - client->order.out_bytes, 0)));
+		sl_sub_sat(leaving, SL_MUTANT(MOVED_STILL_LEAVES, moved, 0)));
 	sl_node_sort_out(node, client);
 	sl_node_released(node, gpu);
 	sl_node_touch(node, 1u << gpu);

@@ -493,7 +493,9 @@ static void restart_clocks(struct sl_node *node, struct sl_node_client *client)
 	node->timers_dirty = true;
 }
 
-static void is_back(struct sl_node *node, struct sl_node_client *client, uint32_t gpu)
+/* turns: that its workload had before its last chunk was back. */
+static void is_back(
+	struct sl_node *node, struct sl_node_client *client, uint32_t gpu, uint64_t turns)
 {
 	uint64_t bytes = 0;
 	struct sl_node_order all = {.gpu = gpu};
@@ -510,16 +512,17 @@ static void is_back(struct sl_node *node, struct sl_node_client *client, uint32_
 	client->idle = 0;
 	client->proven = false;
 	restart_clocks(node, client);
-	begin_turn(node, client->member);
+	if (client->member->turns == turns)
+		begin_turn(node, client->member);
 }
 
 static void restore_done(struct sl_node *node, struct sl_node_client *client,
-	const struct sl_node_order *order, const struct sl_event *event)
+	const struct sl_node_order *order, const struct sl_event *event, uint64_t turns)
 {
 	uint32_t doublings = client->failures < 8 ? client->failures : 8;
 
 	if (event->done.outcome == SL_SWAP_OK && !client->is_out) {
-		is_back(node, client, order->gpu);
+		is_back(node, client, order->gpu, turns);
 		return;
 	}
 	if (event->done.outcome == SL_SWAP_OK && order->part) {
@@ -536,6 +539,8 @@ static void restore_done(struct sl_node *node, struct sl_node_client *client,
 		return;
 	}
 	keep_room(node, client, false);
+	/* It has its ordinary place again: who comes before it is not kept waiting for what fails. */
+	client->is_exchanged = false;
 	if (!client->failures && event->done.cause != SL_SWAP_LOST)
 		note_of(node, client, SL_REASON_RESTORE_FAILED, order, order->bytes,
 			event->done.span);
@@ -549,10 +554,12 @@ void sl_node_on_done(struct sl_node *node, const struct sl_event *event)
 	struct sl_node_client *client = living(node, event->done.client);
 	uint32_t gpu = event->done.gpu;
 	struct sl_node_order order;
+	uint64_t turns;
 
 	if (!client || gpu >= SL_NODE_GPUS_MAX)
 		return;
 	order = client->order;
+	turns = client->member->turns;
 	sl_ledger_set_evicted(
 		&node->ledger, &client->holding, gpu, event->done.evicted_bytes);
 	if (event->done.order != order.id || !order.id || order.gpu != gpu) {
@@ -571,7 +578,7 @@ void sl_node_on_done(struct sl_node *node, const struct sl_event *event)
 	touch_its(node, client);
 	node->timers_dirty = node->deadlock_dirty = true;
 	if (order.restores)
-		restore_done(node, client, &order, event);
+		restore_done(node, client, &order, event, turns);
 	else
 		evict_done(node, client, &order, event);
 }

@@ -12,10 +12,11 @@
 		.chain = SL_CHAIN(SL_RESOLVER_SWAP, SL_RESOLVER_WAIT, 0), __VA_ARGS__)
 #define WORKLOAD(w, gpus, n, priority) \
 	EVENT(WORKLOAD_ADD, workload_add, {w, ANY, ANY, gpus, n, priority})
-#define SWAPPER(c, w)     EVENT(CLIENT_JOIN, client_join, {c, w, 0, 1})
-#define WANT(c, n)        EVENT(WANT, want, {c, n})
-#define MOVED(c, o, g, n) EVENT(MOVED, moved, {c, o, g, n})
-#define DONE(c, o, g, n)  EVENT(DONE, done, {c, o, g, SL_SWAP_OK, 0, n})
+#define SWAPPER(c, w)      EVENT(CLIENT_JOIN, client_join, {c, w, 0, 1})
+#define WANT(c, n)         EVENT(WANT, want, {c, n})
+#define FREED_OUT(c, g, n) EVENT(FREED, freed, {c, g, n, 1})
+#define MOVED(c, o, g, n)  EVENT(MOVED, moved, {c, o, g, n})
+#define DONE(c, o, g, n)   EVENT(DONE, done, {c, o, g, SL_SWAP_OK, 0, n})
 #define ENDED(c, o, g, n, what, why) \
 	EVENT(DONE, done, {c, o, g, SL_SWAP_##what, SL_SWAP_##why, n})
 
@@ -48,7 +49,7 @@ static uint64_t free_mib(const struct play *p)
 }
 
 /* B got its memory first, and was moved for A, which was then the more urgent one. */
-static void begin(struct play *p, uint64_t mib)
+static void begin_parked(struct play *p, uint64_t mib)
 {
 	play_open(p);
 	does(p, 0, (struct sl_event)SWAP(4096 * MIB));
@@ -66,12 +67,37 @@ static void begin(struct play *p, uint64_t mib)
 			2, p->last[SL_ACTION_GRANT].grant.epoch, mib * MIB));
 	does(p, 1, (struct sl_event)EVENT(WORKLOAD_PARK, workload_park, {2, 0}));
 	does(p, 2, (struct sl_event)DONE(2, evict(p), 0, mib * MIB));
+}
+
+/* C is small, parked as well, and within its request. */
+static void park_c(struct play *p)
+{
+	does(p, 2,
+		(struct sl_event)EVENT(WORKLOAD_ADD, workload_add,
+			{3, BYTES(64 * MIB), BYTES(64 * MIB), 1, 1, 9}));
+	does(p, 2, (struct sl_event)SWAPPER(3, 3));
+	does(p, 2, (struct sl_event)ASK(3, 1, 0, 64 * MIB));
+	does(p, 2,
+		(struct sl_event)COMMIT(
+			3, p->last[SL_ACTION_GRANT].grant.epoch, 64 * MIB));
+	does(p, 2, (struct sl_event)EVENT(WORKLOAD_PARK, workload_park, {3, 0}));
+	does(p, 2, (struct sl_event)DONE(3, evict(p), 0, 64 * MIB));
+}
+
+static void begin_leaving(struct play *p, uint64_t mib)
+{
 	does(p, 3, (struct sl_event)ASK(1, 1, 0, mib * MIB));
 	does(p, 3,
 		(struct sl_event)COMMIT(
 			1, p->last[SL_ACTION_GRANT].grant.epoch, mib * MIB));
 	does(p, 5000, (struct sl_event)EVENT(WORKLOAD_RESUME, workload_resume, {2}));
 	assert_row_u64("A leaves", p->last[SL_ACTION_EVICT].evict.client, 1);
+}
+
+static void begin(struct play *p, uint64_t mib)
+{
+	begin_parked(p, mib);
+	begin_leaving(p, mib);
 }
 
 static void test_there_and_back(void **state)
@@ -106,7 +132,7 @@ static void test_there_and_back(void **state)
 	says(&p, "back", 5040, (struct sl_event)DONE(2, restore(&p), 0, 0),
 		"NOTE RESTORED g0 2/0 536870912; PROBE 2 0; PROBE 1 0");
 	assert_row_u64("out", sl_node_pool(p.node).evicted_bytes, 424 * MIB);
-	assert_row_u64("turns of B", sl_node_workload(p.node, 2).turns, 2);
+	assert_row_u64("turns of B", sl_node_workload(p.node, 2).turns, 1);
 	play_close(&p);
 }
 
@@ -267,6 +293,48 @@ static void test_lost(void **state)
 	play_close(&p);
 }
 
+/* Who cannot come back though it had begun keeps nobody waiting. */
+static void test_failed_part(void **state)
+{
+	struct play p;
+	uint64_t out;
+
+	(void)state;
+	begin_parked(&p, 512);
+	park_c(&p);
+	begin_leaving(&p, 512);
+	out = evict(&p);
+	does(&p, 5010, (struct sl_event)MOVED(1, out, 0, 128 * MIB));
+	assert_row_u64("B begins", p.last[SL_ACTION_RESTORE].restore.client, 2);
+	does(&p, 5012, (struct sl_event)DONE(1, out, 0, 424 * MIB));
+	does(&p, 5020,
+		(struct sl_event)ENDED(2, restore(&p), 0, 512 * MIB, REFUSED, NO_ROOM));
+	does(&p, 5021, (struct sl_event)EVENT(WORKLOAD_RESUME, workload_resume, {3}));
+	assert_row_u64("C comes", p.last[SL_ACTION_RESTORE].restore.client, 3);
+	play_close(&p);
+}
+
+/* What is freed on the host while more leaves is not taken for what has left. */
+static void test_freed_half_way(void **state)
+{
+	struct play p;
+	uint64_t out, leaving;
+
+	(void)state;
+	begin(&p, 512);
+	out = evict(&p);
+	does(&p, 5010, (struct sl_event)ENDED(1, out, 0, 200 * MIB, PART, DRIVER));
+	for (uint64_t at = 5100; at < 6000 && evict(&p) == out; at += 50)
+		does(&p, at, (struct sl_event)TIME);
+	out = evict(&p);
+	does(&p, 6010, (struct sl_event)FREED_OUT(1, 0, 150 * MIB));
+	leaving = sl_node_pool(p.node).leaving_bytes;
+	does(&p, 6011, (struct sl_event)MOVED(1, out, 0, 114 * MIB));
+	assert_row_u64(
+		"less leaves", sl_node_pool(p.node).leaving_bytes, leaving - 64 * MIB);
+	play_close(&p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -278,6 +346,8 @@ int main(void)
 		cmocka_unit_test(test_not_needed),
 		cmocka_unit_test(test_stray),
 		cmocka_unit_test(test_lost),
+		cmocka_unit_test(test_failed_part),
+		cmocka_unit_test(test_freed_half_way),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
