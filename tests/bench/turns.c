@@ -109,8 +109,11 @@ static void measure_dense(struct scene *scene, const double weights[])
 		parts += shares[i].part;
 	}
 	for (uint32_t i = 0; i < scene->count; i++)
-		worst = fmax(
-			worst, fabs(shares[i].part / parts * weight / weights[i] - 1));
+		/* Who never had two turns had no share that could be called fair. */
+		worst = fmax(worst,
+			shares[i].part > 0
+				? fabs(shares[i].part / parts * weight / weights[i] - 1)
+				: 1);
 	bench_emit(BENCH_TURN_UNFAIR, NULL, 100 * worst);
 	bench_emit(BENCH_TURN_LOST, NULL, 100 * (1 - running / (DENSE_MS * 1e6)));
 	bench_emit(BENCH_TURN_WAIT, NULL, longest / 1e6);

@@ -27,7 +27,7 @@ begin() {
 	ok "$1" fill there 4
 	ok "$1" use main
 }
-# ends NAME HOW: it does, and with nothing wrong on the way.
+# ends NAME HOW: it does so at once, with the status it has without us.
 ends() {
 	ends_pid=$(pid_of "$1") ends_status=0
 	case $2 in waiting_*) later "$1" checkall ;; esac
