@@ -29,12 +29,16 @@ struct sl_need {
 	uint64_t models, pools;
 };
 
-/* What is free, in one of the two countings. */
+/*
+ * What is free, in one of the two countings. Nothing here clamps: where promises overlap (a task
+ * that was to go stays and somebody counts on its place) `later` may fall below zero for a while,
+ * and the sums are right again once the promise is taken back.
+ */
 struct sl_room {
 	int64_t cpu_milli, memory_mib;
-	uint32_t gpu_milli;             /* sum over gpus */
-	uint16_t whole;                 /* GPUs nothing is on */
-	uint16_t left[SL_FIT_GPUS_MAX]; /* thousandths, per GPU */
+	int32_t gpu_milli;             /* sum over gpus */
+	int16_t whole;                 /* GPUs nothing is on */
+	int16_t left[SL_FIT_GPUS_MAX]; /* thousandths, per GPU */
 };
 
 struct sl_fit_node {
@@ -55,7 +59,8 @@ struct sl_place {
 void sl_fit_node_init(struct sl_fit_node *node, uint32_t cpu_milli, uint32_t memory_mib,
 	uint16_t gpus, uint32_t gpu_mib, uint8_t model, uint8_t pool);
 
-/* Thousandths of each GPU of this node that need asks for; more than SL_FIT_WHOLE: it never fits here. */
+/* Thousandths of each GPU of this node that need asks for, 0 without GPUs; more than SL_FIT_WHOLE: it never
+ * fits here. */
 uint32_t sl_fit_milli(const struct sl_fit_node *node, const struct sl_need *need);
 
 /* Model, pool, size: could it ever run here, were the node empty? */
