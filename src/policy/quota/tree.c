@@ -228,6 +228,7 @@ enum sl_tree_outcome sl_tree_put(struct sl_tree *tree, uint64_t id, uint32_t par
 		move(tree, known, parent);
 	}
 	tree->all[known].rules = *rules;
+	tree->changes++;
 	*number = known;
 	return SL_TREE_OK;
 }
@@ -252,6 +253,7 @@ bool sl_tree_remove(struct sl_tree *tree, uint32_t number)
 	sl_index_remove(&tree->by_id, &project->by_id);
 	*project = (struct sl_project){.next = tree->free};
 	tree->free = number;
+	tree->changes++;
 	return true;
 }
 
@@ -266,6 +268,24 @@ void sl_tree_book(struct sl_tree *tree, uint32_t number, int sign,
 	book_up(tree, number, sign, has, fixed, asks);
 }
 
+/* What the children of the project leave of its quota. */
+static struct sl_quantity left_by_children(
+	const struct sl_tree *tree, const struct sl_project *project)
+{
+	struct sl_quantity left = project->rules.quota;
+
+	for (uint32_t child = project->first_child; child != SL_PROJECT_NONE;
+		child = tree->all[child].next) {
+		for (int r = 0; r < SL_RESOURCES; r++) {
+			int64_t given = tree->all[child].rules.quota.of[r];
+
+			if (left.of[r] > 0 && given > 0)
+				left.of[r] = left.of[r] > given ? left.of[r] - given : 0;
+		}
+	}
+	return left;
+}
+
 /* What each branch could use, from below. */
 static void use(struct sl_tree *tree, uint32_t first)
 {
@@ -273,6 +293,7 @@ static void use(struct sl_tree *tree, uint32_t first)
 		struct sl_project *project = &tree->all[i];
 
 		use(tree, project->first_child);
+		project->own_quota = left_by_children(tree, project);
 		project->usable = project->own_asks;
 		for (uint32_t child = project->first_child; child != SL_PROJECT_NONE;
 			child = tree->all[child].next)
@@ -280,7 +301,9 @@ static void use(struct sl_tree *tree, uint32_t first)
 		for (int r = 0; r < SL_RESOURCES; r++) {
 			int64_t limit = project->rules.limit.of[r];
 
-			if (limit != SL_QUOTA_ALL && project->usable.of[r] > limit)
+			if (SL_MUTANT(
+				    TREE_ASKS_UNLIMITED, limit != SL_QUOTA_ALL, false) &&
+				project->usable.of[r] > limit)
 				project->usable.of[r] = limit;
 		}
 	}
@@ -300,21 +323,11 @@ static struct sl_fairshare_row row_of(const struct sl_project *project, int r)
 	};
 }
 
-/* The jobs that stand in the parent itself, as one more child: with the quota that the children leave. */
-static struct sl_fairshare_row own_row(
-	const struct sl_tree *tree, const struct sl_project *parent, int r)
+/* The jobs that stand in the parent itself, as one more child. */
+static struct sl_fairshare_row own_row(const struct sl_project *parent, int r)
 {
-	int64_t quota = parent->rules.quota.of[r];
-
-	for (uint32_t child = parent->first_child; child != SL_PROJECT_NONE;
-		child = tree->all[child].next) {
-		int64_t given = tree->all[child].rules.quota.of[r];
-
-		if (quota > 0 && given > 0)
-			quota = quota > given ? quota - given : 0;
-	}
 	return (struct sl_fairshare_row){
-		.quota = quota,
+		.quota = parent->own_quota.of[r],
 		.limit = SL_QUOTA_ALL,
 		.asks = parent->own_asks.of[r],
 		.weight = 1,
@@ -333,7 +346,7 @@ static void share_level(struct sl_tree *tree, uint32_t first, struct sl_project 
 	for (uint32_t i = first; i != SL_PROJECT_NONE; i = tree->all[i].next)
 		row[count++] = row_of(&tree->all[i], r);
 	if (parent)
-		row[count++] = own_row(tree, parent, r);
+		row[count++] = own_row(parent, r);
 	sl_fairshare(row, count, total, r == SL_RES_GPU ? 1000 : 1);
 	if (parent)
 		parent->own_share.of[r] = row[count - 1].share;

@@ -56,8 +56,8 @@ struct sl_project {
 	struct sl_quantity has, fixed, asks;
 	struct sl_quantity own_has, own_asks;
 	/* Computed by sl_tree_share: what the branch could use, each level within its limit; its
-	 * fair share; and of that the share of its own jobs (all of it where there are no children). */
-	struct sl_quantity usable, share, own_share;
+	 * fair share; and what of quota and share is its own jobs' (all where there are no children). */
+	struct sl_quantity usable, share, own_quota, own_share;
 	struct sl_index_node by_id;
 };
 
@@ -68,7 +68,8 @@ struct sl_tree {
 	uint32_t most, high, roots; /* roots: first of the top level */
 	/* Children may be guaranteed more than their parent (no SL_TREE_SUM). */
 	bool sums_free;
-	uint32_t free; /* removed ones, linked by next */
+	uint64_t changes; /* grows with each put and remove */
+	uint32_t free;    /* removed ones, linked by next */
 	struct sl_index by_id;
 	struct sl_fairshare_row *rows; /* working space */
 };
