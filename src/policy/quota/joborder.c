@@ -457,6 +457,8 @@ struct sl_joborder_job *sl_joborder_next(struct sl_joborder *order)
 		return NULL;
 	node = &order->node[job->project];
 	node->cursor = job->after;
+	/* Looked at by the next call, after the caller's work: a cache miss for each of 100,000 jobs otherwise. */
+	__builtin_prefetch(node->cursor);
 	order->shown = job->project;
 	return job;
 }
