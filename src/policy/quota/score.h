@@ -1,7 +1,7 @@
 /*
  * score - which of the nodes that have room is the best one
  *
- * A placer looks at all nodes of a cluster and picks one for a task, deterministically: ties go to the
+ * A placer picks one of the nodes of a cluster for a task, deterministically: ties go to the
  * lowest rank. It never refuses what fits somewhere.
  *
  *   BESTFIT  the least of CPU and GPU left: int(100 (1 - cpuLeft/128000/2 - gpuLeft/8000/2)), shares on the
@@ -46,7 +46,7 @@ void sl_placer_learn(
 void sl_placer_changed(struct sl_placer *placer, uint32_t node);
 
 /*
- * The best place for need, by `now`; if later, by `later`.. False: it fits
+ * The best place for need, by `now`; if later, by `later`. False: it fits
  * nowhere. Nothing is taken: the caller does that with sl_fit_take and says so with sl_placer_changed.
  */
 bool sl_placer_place(struct sl_placer *placer, const struct sl_need *need, bool later,

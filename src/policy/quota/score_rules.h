@@ -1,0 +1,28 @@
+/*
+ * score_rules - what the placement policies think of a state
+ */
+#ifndef SL_POLICY_QUOTA_SCORE_RULES_H
+#define SL_POLICY_QUOTA_SCORE_RULES_H
+
+#include "policy/quota/score_queue.h"
+#include "policy/quota/score_typical.h"
+
+/* Those that sl_fit_gpus names. */
+#define SL_SCORE_ANY_GPU UINT16_MAX
+
+struct sl_score_context {
+	struct sl_typical typical;
+};
+
+struct sl_score_rule {
+	bool sorted; /* the order of GPUs does not matter */
+	bool learns; /* scores change with what is typical */
+	sl_score_fn score;
+	/* Which GPU of the state, for a task of one GPU; or SL_SCORE_ANY_GPU. */
+	uint16_t (*gpu)(void *context, const struct sl_fit_node *state,
+		const struct sl_need *need);
+};
+
+extern const struct sl_score_rule sl_score_bestfit, sl_score_spread, sl_score_fgd;
+
+#endif
