@@ -173,7 +173,7 @@ static int compare_ratio(const struct ratio *a, const struct ratio *b)
 }
 
 /*
- * Somebody without any share is as if it had a thousandth of a unit. A resource other than the GPUs that is
+ * Somebody without any share is as if it had a thousandth of what the books count in. A resource other than the GPUs that is
  * guaranteed without bound is no measure: its share is whatever the project asks for.
  */
 static struct ratio dominant(const struct sl_quantity *has,

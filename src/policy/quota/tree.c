@@ -74,11 +74,12 @@ static bool sum_fits(const struct sl_tree *tree, uint32_t parent, uint32_t numbe
 			child = tree->all[child].next) {
 			const struct sl_project *project = &tree->all[child];
 
-			if (child != number && project->rules.quota.of[r] > 0)
+			if (SL_MUTANT(TREE_SUM_TWICE, child != number, true) &&
+				project->rules.quota.of[r] > 0)
 				sum += project->rules.quota.of[r];
 		}
 		if (sum > most)
-			return false;
+			return SL_MUTANT(TREE_SUM_OPEN, false, true);
 	}
 	return true;
 }
@@ -109,7 +110,8 @@ static enum sl_tree_outcome judge(const struct sl_tree *tree, uint32_t number,
 	uint32_t parent, const struct sl_project_rules *rules)
 {
 	bool known = number != SL_PROJECT_NONE;
-	uint32_t levels = known ? height(tree, number) : 1;
+	uint32_t levels =
+		SL_MUTANT(TREE_DEEP_ALONE, known, false) ? height(tree, number) : 1;
 
 	if (!rules_fit(rules))
 		return SL_TREE_VALUE;
@@ -127,7 +129,8 @@ static enum sl_tree_outcome judge(const struct sl_tree *tree, uint32_t number,
 	if (parent != SL_PROJECT_NONE &&
 		!sum_fits(tree, parent, number, rules, &tree->all[parent].rules))
 		return SL_TREE_SUM;
-	if (known && !sum_fits(tree, number, SL_PROJECT_NONE, NULL, rules))
+	if (SL_MUTANT(TREE_CHILDREN_UNASKED, known, false) &&
+		!sum_fits(tree, number, SL_PROJECT_NONE, NULL, rules))
 		return SL_TREE_SUM;
 	return SL_TREE_OK;
 }
@@ -202,7 +205,8 @@ static void move(struct sl_tree *tree, uint32_t number, uint32_t parent)
 		&project->asks);
 	link_out(tree, number);
 	link_in(tree, number, parent);
-	book_up(tree, parent, 1, &project->has, &project->fixed, &project->asks);
+	book_up(tree, SL_MUTANT(TREE_MOVE_BARE, parent, SL_PROJECT_NONE), 1,
+		&project->has, &project->fixed, &project->asks);
 }
 
 enum sl_tree_outcome sl_tree_put(struct sl_tree *tree, uint64_t id, uint32_t parent,
@@ -279,7 +283,7 @@ static struct sl_quantity left_by_children(
 		for (int r = 0; r < SL_RESOURCES; r++) {
 			int64_t given = tree->all[child].rules.quota.of[r];
 
-			if (left.of[r] > 0 && given > 0)
+			if (SL_MUTANT(TREE_OWN_WHOLE, left.of[r] > 0, false) && given > 0)
 				left.of[r] = left.of[r] > given ? left.of[r] - given : 0;
 		}
 	}
@@ -382,12 +386,16 @@ bool sl_tree_allows(const struct sl_tree *tree, uint32_t number,
 	const struct sl_quantity *more, bool within_quota, uint32_t *at,
 	enum sl_resource *which)
 {
-	for (; number != SL_PROJECT_NONE; number = tree->all[number].parent) {
+	for (; number != SL_PROJECT_NONE;
+		number = SL_MUTANT(
+			TREE_OWN_LEVEL, tree->all[number].parent, SL_PROJECT_NONE)) {
 		const struct sl_project *project = &tree->all[number];
 		const struct sl_quantity *most =
 			within_quota ? &project->rules.quota : &project->rules.limit;
 		const struct sl_quantity *has =
-			within_quota ? &project->fixed : &project->has;
+			SL_MUTANT(TREE_QUOTA_ALL_JOBS, within_quota, false)
+				? &project->fixed
+				: &project->has;
 
 		for (int r = 0; r < SL_RESOURCES; r++) {
 			if (!more->of[r] || most->of[r] == SL_QUOTA_ALL ||
@@ -414,7 +422,7 @@ bool sl_tree_branches(const struct sl_tree *tree, uint32_t a, uint32_t b,
 		b = all[b].parent;
 	if (a == b || all[a].parent == b || all[b].parent == a)
 		return false;
-	while (all[a].parent != all[b].parent) {
+	while (SL_MUTANT(TREE_BRANCH_LOW, all[a].parent != all[b].parent, false)) {
 		a = all[a].parent;
 		b = all[b].parent;
 	}
