@@ -288,8 +288,6 @@ enum sl_tree_outcome ref_put(struct ref *ref, uint64_t id, uint64_t parent,
 	/* Do it, look, and take it back if it does not hold. */
 	before = *ref;
 	if (!project) {
-		if (ref->projects == REF_PROJECTS)
-			return SL_TREE_FULL;
 		project = &ref->project[ref->projects++];
 		*project = (struct ref_project){.id = id, .created = now};
 	}
@@ -302,6 +300,10 @@ enum sl_tree_outcome ref_put(struct ref *ref, uint64_t id, uint64_t parent,
 	if (!ref->sums_free && !sums_hold(ref)) {
 		*ref = before;
 		return SL_TREE_SUM;
+	}
+	if (ref->projects > REF_PROJECTS) {
+		*ref = before;
+		return SL_TREE_FULL;
 	}
 	return SL_TREE_OK;
 }

@@ -33,7 +33,7 @@ struct ref_job {
 };
 
 struct ref {
-	struct ref_project project[REF_PROJECTS];
+	struct ref_project project[REF_PROJECTS + 1]; /* one to try */
 	size_t projects;
 	struct ref_job job[REF_JOBS];
 	size_t jobs;

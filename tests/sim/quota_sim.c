@@ -259,6 +259,17 @@ static void check_links(void)
 		wrong("%s", err.text);
 }
 
+static uint64_t deepest_project(void)
+{
+	uint64_t best = 0;
+
+	for (size_t i = 0; i < sim.ref.projects; i++) {
+		if (!best || depth_of(sim.ref.project[i].id) > depth_of(best))
+			best = sim.ref.project[i].id;
+	}
+	return best;
+}
+
 /* A new project, or another place or other rules for one; deep: as deep as it gets. */
 static void put(bool deep)
 {
@@ -269,8 +280,12 @@ static void put(bool deep)
 	uint32_t number = SL_PROJECT_NONE, place;
 	bool unknown = one_in(50);
 
-	if (deep && sim.ref.projects)
-		parent = sim.ref.project[sim.ref.projects - 1].id;
+	if (deep) {
+		/* Nothing but the depth is to be in the way. */
+		rules = (struct sl_project_rules){.limit = {{-1, -1, -1}}};
+		if (one_in(2))
+			parent = deepest_project();
+	}
 	while (!deep && parent && depth_of(parent) >= LEVELS)
 		parent = ref_find(&sim.ref, parent)->parent;
 	place = unknown ? SL_PROJECT_NONE - 1 : number_of(parent);
@@ -407,14 +422,14 @@ static void ask_the_tree(void)
 static void grow_a_tree(void)
 {
 	bool deep = one_in(6);
-	uint64_t steps = 10 + below(50);
+	uint64_t steps = deep ? 120 : 10 + below(50);
 
 	for (uint64_t i = 0; i < steps; i++) {
 		uint64_t what = below(10);
 
 		sim.now += below(3);
-		if (what < 6)
-			put(deep && one_in(2));
+		if (what < (deep ? 9 : 6))
+			put(deep);
 		else if (what < 7)
 			drop();
 		else
