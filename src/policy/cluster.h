@@ -149,6 +149,10 @@ struct sl_cluster_task_view {
 	struct sl_place
 		place; /* BINDING, RUNNING, RELEASING; and where a PIPELINED one goes */
 	uint64_t node; /* id */
+	bool parked;   /* PENDING: it comes back to this place */
+	bool moves;    /* RELEASING: it goes on at `next` */
+	struct sl_place next;
+	uint64_t next_node;
 };
 
 struct sl_cluster_totals {

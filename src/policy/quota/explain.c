@@ -43,6 +43,7 @@ const char *sl_tree_outcome_text(uint32_t outcome)
 		       "parent's";
 	case SL_TREE_VALUE:
 		return "a number is negative or too large, or a quota above its limit";
+	case SL_TREE_IN_USE: return "it has children or jobs";
 	default: return "?";
 	}
 }

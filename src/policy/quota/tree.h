@@ -84,7 +84,8 @@ enum sl_tree_outcome {
 	SL_TREE_CYCLE,
 	SL_TREE_DEEP,
 	SL_TREE_SUM, /* children are guaranteed more than their parent; SL_QUOTA_ALL does not count */
-	SL_TREE_VALUE /* negative, above the limit, or beyond SL_QUOTA_MOST */
+	SL_TREE_VALUE, /* negative, above the limit, or beyond SL_QUOTA_MOST */
+	SL_TREE_IN_USE /* not removed: it has children or jobs */
 };
 
 /*
