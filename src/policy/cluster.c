@@ -175,6 +175,8 @@ struct sl_cluster *sl_cluster_new(
 	sl_list_init(&cl->stale);
 	sl_list_init(&cl->held);
 	cl->gains = cl->nodes_version = cl->version = 1;
+	for (int mode = 0; mode < SL_CL_MODES; mode++)
+		cl->round[mode] = 1;
 	cl->stale_grace = DEFAULT_STALE_GRACE;
 	cl->search_most = DEFAULT_SEARCH_MOST;
 	cl->resume_factor = DEFAULT_RESUME_FACTOR;
