@@ -23,11 +23,14 @@
 /* Tasks of a node that are looked at, and nodes that are left out after failures. */
 #define HERE_MOST 96
 #define BANS_MOST 64
+/* Projects that one search takes from. */
+#define FROM_MOST 32
 
 /* Tasks of one node that would have to go, each with the rest of its job if it cannot spare it. */
 struct plan {
 	struct sl_cl_task *task[HERE_MOST];
-	uint32_t count, lost, rank;
+	uint32_t count, lost;
+	uint64_t rank; /* of the most valuable of them */
 };
 
 struct hunt {
@@ -38,7 +41,7 @@ struct hunt {
 	uint64_t mark;
 	uint32_t nears, ranks, tasks;
 	uint32_t first; /* node that was emptied first */
-	bool pool_short;
+	bool pool_short, by_size;
 	int64_t pool_wanted, pool_left;
 };
 
@@ -128,37 +131,122 @@ static bool add_project(struct hunt *h, uint32_t project, int32_t below, uint32_
 	return false;
 }
 
-/* Of other projects, those first that are taken from first; each is picked when it is needed. */
-static void collect_reclaim(struct hunt *h, uint32_t enough)
+/* The job of this project that goes first and is not among the candidates yet. */
+static struct sl_cl_job *next_of(struct hunt *h, uint32_t project)
+{
+	uint64_t looked = 0;
+
+	for (struct sl_cl_rank *rank = h->cl->ranks[project]; rank; rank = rank->next) {
+		for (struct sl_link *link = rank->jobs.prev; link != &rank->jobs;
+			link = link->prev) {
+			struct sl_cl_job *job = SL_CL_ENTRY(link, sl_cl_job, running);
+
+			looked++;
+			if (job->mark == h->mark || job->looked == h->mark)
+				continue;
+			job->looked = h->mark;
+			if (is_candidate(h, job)) {
+				h->cl->effort -= sl_min_u64(h->cl->effort, looked);
+				return job;
+			}
+		}
+	}
+	h->cl->effort -= sl_min_u64(h->cl->effort, looked);
+	return NULL;
+}
+
+static bool may_lose(const struct hunt *h, uint32_t project)
+{
+	const struct sl_quantity none = {{0}};
+
+	return h->cl->ranks[project] &&
+	       sl_reclaim_may(&h->cl->tree, h->job->project, &h->rest, project, &none) ==
+		       SL_RECLAIM_YES;
+}
+
+/* The projects that are taken from first, FROM_MOST of them, in their order. */
+static uint32_t collect_projects(struct hunt *h)
 {
 	struct sl_cluster *cl = h->cl;
-	const struct sl_quantity none = {{0}};
 	uint32_t count = 0;
 
 	for (uint32_t i = 0; i < cl->tree.high; i++) {
-		if (cl->tree.all[i].used && cl->ranks[i] &&
-			sl_reclaim_may(&cl->tree, h->job->project, &h->rest, i, &none) ==
-				SL_RECLAIM_YES)
-			cl->from[count++] = i;
+		uint32_t at = count;
+
+		if (!cl->tree.all[i].used || !may_lose(h, i))
+			continue;
+		if (count < FROM_MOST)
+			count++;
+		else if (sl_reclaim_before(&cl->tree, i, cl->from[count - 1]))
+			at--;
+		else
+			continue;
+		for (; at && sl_reclaim_before(&cl->tree, i, cl->from[at - 1]); at--)
+			cl->from[at] = cl->from[at - 1];
+		cl->from[at] = i;
 	}
-	cl->effort -= sl_min_u64(cl->effort, count);
-	while (count) {
-		uint32_t best = 0, project;
+	cl->effort -= sl_min_u64(cl->effort, cl->tree.high);
+	return count;
+}
+
+/* What the job has is taken off the books, or put back. */
+static void pretend(struct sl_cluster *cl, const struct sl_cl_job *job, int sign)
+{
+	for (uint32_t p = 0; p < job->parts; p++) {
+		struct sl_quantity has = job->part[p]->each;
+
+		for (int r = 0; r < SL_RESOURCES; r++)
+			has.of[r] *= sl_cl_running(job->part[p]);
+		sl_tree_book(&cl->tree, job->project, sign, &has, NULL, NULL);
+	}
+}
+
+/* Of other projects, as if they were taken from one job after the other: so nobody is always the first. */
+static void collect_reclaim(struct hunt *h, uint32_t enough)
+{
+	struct sl_cluster *cl = h->cl;
+	uint32_t count = collect_projects(h);
+	uint32_t pretended = 0;
+	bool full = false;
+
+	while (count && !full && cl->effort) {
+		uint32_t best = 0;
+		struct sl_cl_job *job;
 
 		for (uint32_t i = 1; i < count; i++) {
 			if (sl_reclaim_before(&cl->tree, cl->from[i], cl->from[best]))
 				best = i;
 		}
-		project = cl->from[best];
-		cl->from[best] = cl->from[--count];
-		if (add_project(h, project, INT32_MAX, enough))
-			return;
+		job = next_of(h, cl->from[best]);
+		if (!job || !may_lose(h, cl->from[best])) {
+			cl->from[best] = cl->from[--count];
+			continue;
+		}
+		full = add_candidate(h, job, enough);
+		pretend(cl, job, -1);
+		sl_cl_trail_add(cl, &cl->pretended, &job->part[0]->task[0]);
+		pretended++;
 	}
+	for (uint32_t i = 0; i < pretended; i++)
+		pretend(cl, cl->pretended.task[i]->part->job, 1);
+	cl->pretended.count = 0;
 }
 
-/* Goes first: lower priority, then younger. */
-static bool moves_before(const struct sl_cl_job *a, const struct sl_cl_job *b)
+static int64_t size_of(const struct sl_cl_job *job)
 {
+	int64_t size = 0;
+
+	for (uint32_t p = 0; p < job->parts; p++)
+		size += job->part[p]->each.of[SL_RES_GPU] * sl_cl_running(job->part[p]);
+	return size;
+}
+
+/* Goes first: lower priority, then younger. In the second sweep the smaller, which find a new place more easily. */
+static bool moves_before(
+	const struct hunt *h, const struct sl_cl_job *a, const struct sl_cl_job *b)
+{
+	if (h->by_size && size_of(a) != size_of(b))
+		return size_of(a) < size_of(b);
 	return a->priority != b->priority ? a->priority < b->priority : a->seq > b->seq;
 }
 
@@ -208,7 +296,7 @@ static void collect_movable(struct hunt *h, const struct sl_need *need, uint32_t
 				!is_candidate(h, one))
 				continue;
 			one->mark = h->mark;
-			for (jobs++; at && moves_before(one, job[at - 1]); at--)
+			for (jobs++; at && moves_before(h, one, job[at - 1]); at--)
 				job[at] = job[at - 1];
 			job[at] = one;
 		}
@@ -262,7 +350,7 @@ static uint32_t spare_of(const struct sl_cl_part *part)
 	return has > part->least ? has - part->least : 0;
 }
 
-/* Tasks that are lost when this one goes, too. */
+/* Tasks that are lost when this one goes, too, and one more for a gang that ends. */
 static uint32_t cost_of(const struct plan *plan, const struct sl_cl_task *task)
 {
 	const struct sl_cl_job *job = task->part->job;
@@ -283,18 +371,22 @@ static uint32_t cost_of(const struct plan *plan, const struct sl_cl_task *task)
 			chosen += plan->task[i]->part == job->part[p];
 		torn |= chosen > spare_of(job->part[p]);
 	}
-	return torn ? 0 : running - of_job;
+	return torn ? 0 : running - of_job + 1;
 }
 
-/* a is lost rather than b: cheaper; else first in rank; else the higher number. */
+/* Smaller goes first: by the job; of one job the higher numbers. */
+static uint64_t rank_of(const struct sl_cl_task *task)
+{
+	return ((uint64_t)task->part->job->rank << 32) + (UINT32_MAX - task->number);
+}
+
+/* a is lost rather than b: cheaper; else first in rank. */
 static bool goes_before(const struct sl_cl_task *a, uint32_t cost_a,
 	const struct sl_cl_task *b, uint32_t cost_b)
 {
 	if (cost_a != cost_b)
 		return SL_MUTANT(CLUSTER_VICTIMS_MANY, cost_a<cost_b, cost_a> cost_b);
-	if (a->part->job != b->part->job)
-		return a->part->job->rank < b->part->job->rank;
-	return a->number > b->number;
+	return rank_of(a) < rank_of(b);
 }
 
 struct scene {
@@ -320,7 +412,7 @@ static void choose(struct scene *s, uint32_t at)
 
 /* The cheapest way to have s->milli on this GPU, tried on a copy; false: there is none. */
 static bool empty_gpu(const struct scene *s, uint32_t gpu, struct scene *after,
-	struct plan *plan, uint32_t *rank)
+	struct plan *plan, uint64_t *rank)
 {
 	*after = *s;
 	*plan = *s->plan;
@@ -352,8 +444,7 @@ static bool empty_gpu(const struct scene *s, uint32_t gpu, struct scene *after,
 		}
 		if (best == UINT32_MAX)
 			return false;
-		if (after->here[best]->part->job->rank > *rank)
-			*rank = after->here[best]->part->job->rank;
+		*rank = sl_max_u64(*rank, rank_of(after->here[best]));
 		choose(after, best);
 	}
 	return true;
@@ -365,7 +456,8 @@ static bool empty_gpus(struct scene *s)
 	struct plan plan, best_plan;
 
 	for (uint32_t done = 0; done < s->need->gpus; done++) {
-		uint32_t best = UINT32_MAX, best_rank = 0, rank, best_gpu = 0;
+		uint32_t best = UINT32_MAX, best_gpu = 0;
+		uint64_t best_rank = 0, rank;
 
 		for (uint32_t gpu = 0; gpu < s->fit->gpus; gpu++) {
 			if (!(s->gpus >> gpu & 1) ||
@@ -455,8 +547,7 @@ static void trim(struct scene *s, const struct sl_cl_task *wanted)
 	for (uint32_t i = 0; i < s->count; i++) {
 		plan->lost += cost_of(plan, s->here[i]);
 		plan->task[plan->count++] = s->here[i];
-		if (s->here[i]->part->job->rank > plan->rank)
-			plan->rank = s->here[i]->part->job->rank;
+		plan->rank = sl_max_u64(plan->rank, rank_of(s->here[i]));
 	}
 }
 
@@ -466,7 +557,8 @@ static bool evaluate(struct hunt *h, uint32_t number, const struct sl_cl_task *w
 	struct sl_cluster *cl = h->cl;
 	struct scene s;
 
-	plan->count = plan->lost = plan->rank = 0;
+	plan->count = plan->lost = 0;
+	plan->rank = 0;
 	if (cl->fit[number].closed ||
 		!sl_fit_ever(&cl->fit[number], &wanted->part->class->need))
 		return false;
@@ -589,7 +681,8 @@ static struct sl_cl_near *cheapest(
 {
 	for (;;) {
 		struct sl_cl_near *best = NULL;
-		uint32_t lost, rank;
+		uint32_t lost;
+		uint64_t rank;
 
 		for (uint32_t i = 0; i < h->nears; i++) {
 			struct sl_cl_near *near = &h->cl->near[i];
@@ -632,6 +725,23 @@ static bool promise(struct hunt *h, struct sl_cl_task *wanted, struct sl_place p
 	return true;
 }
 
+/* What may not be taken at first may be when another one was: as long as that helps. */
+static bool evict_plan(struct hunt *h, const struct plan *plan)
+{
+	uint32_t left = plan->count, before;
+
+	do {
+		before = left;
+		left = 0;
+		for (uint32_t i = 0; i < plan->count; i++) {
+			if (plan->task[i]->state == SL_TASK_RUNNING &&
+				!evict(h, plan->task[i]))
+				left++;
+		}
+	} while (left && left < before);
+	return !left;
+}
+
 static bool place_one(struct hunt *h, struct sl_cl_task *wanted, struct plan *plan)
 {
 	struct sl_cluster *cl = h->cl;
@@ -642,13 +752,9 @@ static bool place_one(struct hunt *h, struct sl_cl_task *wanted, struct plan *pl
 		return promise(h, wanted, place);
 	while ((near = cheapest(h, wanted, plan))) {
 		uint32_t evicted = cl->evicted.count;
-		bool legal = true;
 
-		for (uint32_t i = 0; i < plan->count && legal; i++) {
-			if (plan->task[i]->state == SL_TASK_RUNNING)
-				legal = evict(h, plan->task[i]);
-		}
-		if (legal && sl_cl_place_on(cl, wanted, near->node, &place)) {
+		if (evict_plan(h, plan) &&
+			sl_cl_place_on(cl, wanted, near->node, &place)) {
 			if (h->first == SL_CL_NO_NODE)
 				h->first = near->node;
 			return promise(h, wanted, place);
@@ -976,6 +1082,10 @@ bool sl_cl_search(struct sl_cluster *cl, struct sl_cl_group *group, enum sl_cl_m
 		return true;
 	if (hunt(&h, group, want, wants))
 		return true;
+	if (mode == SL_CL_CONSOLIDATE) {
+		h.by_size = true;
+		return hunt(&h, group, want, wants);
+	}
 	explain(&h, group);
 	return false;
 }

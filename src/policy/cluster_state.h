@@ -81,7 +81,8 @@ struct sl_cl_part {
 
 /* A node that a search looks at: how many tasks would be lost there, and how valuable ones. */
 struct sl_cl_near {
-	uint32_t node, lost, rank;
+	uint32_t node, lost;
+	uint64_t rank;
 	uint64_t changes; /* of the node, when that was found out, plus 1 */
 	bool banned;
 };
@@ -104,6 +105,7 @@ struct sl_cl_job {
 	struct sl_cl_group *group;
 	uint32_t in_group; /* its place in the heap of the group */
 	uint64_t mark;     /* of the search that may take from it */
+	uint64_t looked;   /* by the search that asked whether it may */
 	uint32_t rank;     /* in that search: smaller goes first */
 	struct sl_pending_because because;
 };
@@ -190,7 +192,7 @@ struct sl_cluster {
 	uint64_t *audit_parked;
 	uint32_t *audit_promises;
 	/* Of the search that goes on. */
-	struct sl_cl_trail evicted, given;
+	struct sl_cl_trail evicted, given, pretended;
 
 	sl_ns now;
 	sl_cluster_action_fn emit;
