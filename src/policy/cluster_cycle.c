@@ -54,6 +54,32 @@ bool sl_cl_allowed(struct sl_cluster *cl, const struct sl_cl_job *job,
 	return true;
 }
 
+bool sl_cl_is_over(const struct sl_cluster *cl, const struct sl_cl_job *job)
+{
+	for (uint32_t i = job->project; i != SL_PROJECT_NONE;
+		i = cl->tree.all[i].parent) {
+		const struct sl_project *level = &cl->tree.all[i];
+		const struct sl_project_rules *rules = &level->rules;
+
+		for (int r = 0; r < SL_RESOURCES; r++) {
+			bool wants = false;
+
+			for (uint32_t p = 0; p < job->parts; p++)
+				wants |= job->part[p]->each.of[r] > 0;
+			if (!wants)
+				continue;
+			if (rules->limit.of[r] != SL_QUOTA_ALL &&
+				level->has.of[r] > rules->limit.of[r])
+				return true;
+			if (!sl_cl_preemptible(job) &&
+				rules->quota.of[r] != SL_QUOTA_ALL &&
+				level->fixed.of[r] > rules->quota.of[r])
+				return true;
+		}
+	}
+	return false;
+}
+
 /* --- Allocate. --- */
 
 /* The least number of tasks of this kind that certainly do not all fit; a bound that costs one pass over the nodes. */
@@ -197,7 +223,10 @@ static bool start(struct sl_cluster *cl, struct sl_cl_group *group)
 
 	if (!sl_cl_allowed(cl, job, &group->order.wants, &group->because))
 		return false;
-	if (group->failed_at == gains)
+	for (uint32_t i = 0; group->only && i < SL_CL_REFUSED; i++)
+		sl_cl_wake(cl, job->refused[i].until);
+	/* One that stands alone may be in its own way, not in that of the rooms. */
+	if (group->failed_at == gains && !group->only)
 		return false;
 	for (uint32_t w = 0; w < wants && fits; w++) {
 		if (want[w].count > 1)
@@ -309,8 +338,13 @@ static void allocate(struct sl_cluster *cl)
 	sl_list_foreach_safe (link, &cl->promised) {
 		struct sl_cl_job *job = SL_CL_ENTRY(link, sl_cl_job, promised);
 
-		if (keep_promise(cl, job) || find_sooner(cl, job))
+		/* A limit was lowered, or a task that was to go stays: what is only promised comes last. */
+		if (sl_cl_is_over(cl, job)) {
+			sl_cl_job_unpromise(cl, job);
 			sl_cl_job_settle(cl, job);
+		} else if (keep_promise(cl, job) || find_sooner(cl, job)) {
+			sl_cl_job_settle(cl, job);
+		}
 	}
 	sl_joborder_begin(cl->order);
 	while ((at = sl_joborder_next(cl->order))) {
@@ -437,6 +471,7 @@ void sl_cl_on_cycle(struct sl_cluster *cl, const struct sl_cluster_event *event)
 	if (cl->now >= cl->due) {
 		cl->version++;
 		cl->due = SL_NS_NEVER;
+		cl->cycled = 0;
 	}
 	cl->effort = EFFORT_MOST;
 	cl->more = false;

@@ -148,7 +148,8 @@ static uint32_t wants_further(
 		const struct sl_cl_part *part = job->part[p];
 		uint64_t has = sl_cl_placed(part) + part->done, ratio;
 
-		if (lacks(part))
+		/* First what it was promised. */
+		if (lacks(part) || part->in[SL_TASK_PIPELINED] || part->coming)
 			return 0;
 		further += (uint32_t)(has - sl_min_u64(has, part->least));
 		ratio = has * 1000 / (part->least ? part->least : 1);
@@ -200,18 +201,19 @@ static struct sl_cl_rank *rank_of(
 
 static void settle_running(struct sl_cluster *cl, struct sl_cl_job *job)
 {
-	uint32_t running = 0;
+	uint32_t running = 0, started = 0;
 	bool below = false;
 
 	for (uint32_t p = 0; p < job->parts; p++) {
 		running += sl_cl_running(job->part[p]);
+		started += job->part[p]->in[SL_TASK_RUNNING];
 		below |= lacks(job->part[p]) > 0;
 	}
 	below = below && running;
 	if (below && !sl_list_is_linked(&job->stale))
 		job->stale_since = cl->now;
 	keep_in(&cl->stale, &job->stale, below);
-	if (!running)
+	if (!started)
 		job->started = 0;
 	else if (!job->started)
 		job->started = cl->now ? cl->now : 1;
@@ -472,4 +474,24 @@ void sl_cl_reclass(struct sl_cluster *cl)
 		}
 		sl_cl_job_settle(cl, job);
 	}
+}
+
+void sl_cl_requote(struct sl_cluster *cl)
+{
+	sl_list_foreach (link, &cl->jobs) {
+		struct sl_cl_job *job = SL_CL_ENTRY(link, sl_cl_job, all);
+
+		sl_cl_group_leave(cl, job);
+		for (uint32_t p = 0; p < job->parts; p++) {
+			struct sl_cl_part *part = job->part[p];
+			uint32_t tasks = part->tasks - part->in[SL_TASK_ENDED];
+
+			book_asks(cl, job, &part->each, tasks, -1);
+			part->each = guess(cl, &part->asked);
+			book_asks(cl, job, &part->each, tasks, 1);
+		}
+	}
+	/* Only now: a group has one quantity for all its jobs. */
+	sl_list_foreach (link, &cl->jobs)
+		sl_cl_job_settle(cl, SL_CL_ENTRY(link, sl_cl_job, all));
 }

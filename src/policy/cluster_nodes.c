@@ -236,10 +236,13 @@ static void shut_refused(struct sl_cluster *cl, const struct sl_cl_job *job, boo
 	}
 }
 
-static bool is_refused(const struct sl_cluster *cl, const struct sl_cl_job *job)
+/* node SL_CL_NO_NODE: by any. */
+static bool is_refused(
+	const struct sl_cluster *cl, const struct sl_cl_job *job, uint32_t node)
 {
 	for (int i = 0; i < SL_CL_REFUSED; i++) {
-		if (job->refused[i].until > cl->now)
+		if (job->refused[i].until > cl->now &&
+			(node == SL_CL_NO_NODE || job->refused[i].node == node))
 			return true;
 	}
 	return false;
@@ -256,17 +259,12 @@ bool sl_cl_find_place(struct sl_cluster *cl, const struct sl_cl_task *task, bool
 		const struct sl_fit_node *node = &cl->fit[task->place.node];
 
 		*place = task->place;
-		for (int i = 0; i < SL_CL_REFUSED; i++) {
-			const struct sl_cl_refusal *refusal =
-				&task->part->job->refused[i];
-
-			if (refusal->until > cl->now && refusal->node == task->place.node)
-				return false;
-		}
+		if (is_refused(cl, task->part->job, place->node))
+			return false;
 		return sl_cl_room_at(node, &node->later, &class->need, *place) &&
 		       (later || sl_cl_room_at(node, &node->now, &class->need, *place));
 	}
-	if (is_refused(cl, task->part->job)) {
+	if (is_refused(cl, task->part->job, SL_CL_NO_NODE)) {
 		shut_refused(cl, task->part->job, true);
 		found = search(cl, &class->need, later, place);
 		shut_refused(cl, task->part->job, false);
@@ -283,6 +281,8 @@ bool sl_cl_find_place(struct sl_cluster *cl, const struct sl_cl_task *task, bool
 bool sl_cl_place_on(struct sl_cluster *cl, const struct sl_cl_task *task, uint32_t number,
 	struct sl_place *place)
 {
+	if (is_refused(cl, task->part->job, number))
+		return false;
 	if (!task->parked)
 		return place_on(cl, number, &task->part->class->need, true, place);
 	*place = task->place;
@@ -382,14 +382,28 @@ static void add_capacity(struct sl_cluster *cl, const struct sl_fit_node *fit, i
 	cl->capacity.of[SL_RES_MEMORY] += sign * (int64_t)fit->memory_mib;
 	cl->nodes_version++;
 	cl->nodes += (uint32_t)sign;
-	cl->least_gpu_mib = 0;
+}
+
+static uint32_t least_gpu_mib(const struct sl_cluster *cl)
+{
+	uint32_t least = 0;
+
 	for (uint32_t i = 0; i < cl->nodes_high; i++) {
 		uint32_t mib =
 			cl->node[i].used && cl->fit[i].gpus ? cl->fit[i].gpu_mib : 0;
 
-		if (mib && (!cl->least_gpu_mib || mib < cl->least_gpu_mib))
-			cl->least_gpu_mib = mib;
+		if (mib && (!least || mib < least))
+			least = mib;
 	}
+	return least;
+}
+
+static void set_least(struct sl_cluster *cl, uint32_t least)
+{
+	if (cl->least_gpu_mib == least)
+		return;
+	cl->least_gpu_mib = least;
+	sl_cl_requote(cl);
 }
 
 void sl_cl_on_node_add(struct sl_cluster *cl, const struct sl_cluster_event *event)
@@ -419,6 +433,9 @@ void sl_cl_on_node_add(struct sl_cluster *cl, const struct sl_cluster_event *eve
 	count(cl, number, 1);
 	add_capacity(cl, &cl->fit[number], 1);
 	changed(cl, number, true);
+	if (event->node_add.gpus &&
+		(!cl->least_gpu_mib || event->node_add.gpu_mib < cl->least_gpu_mib))
+		set_least(cl, event->node_add.gpu_mib);
 }
 
 static void drop_promises(struct sl_cluster *cl, uint32_t number)
@@ -501,6 +518,8 @@ void sl_cl_on_node_lost(struct sl_cluster *cl, const struct sl_cluster_event *ev
 	add_capacity(cl, &cl->fit[number], -1);
 	changed(cl, number, false);
 	cl->node_free[cl->node_frees++] = number;
+	if (cl->fit[number].gpus && cl->fit[number].gpu_mib == cl->least_gpu_mib)
+		set_least(cl, least_gpu_mib(cl));
 }
 
 void sl_cl_on_node_close(struct sl_cluster *cl, const struct sl_cluster_event *event)

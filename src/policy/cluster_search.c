@@ -574,6 +574,7 @@ static bool evaluate(struct hunt *h, uint32_t number, const struct sl_cl_task *w
 	sl_list_foreach (link, &cl->node[number].tasks) {
 		struct sl_cl_task *task = SL_CL_ENTRY(link, sl_cl_task, on_node);
 
+		sl_cl_wake(cl, task->spared_until);
 		if (task->state == SL_TASK_RUNNING && task->part->job->mark == h->mark &&
 			task->spared_until <= cl->now && s.count < HERE_MOST)
 			s.here[s.count++] = task;
@@ -829,20 +830,6 @@ static struct sl_cl_job *next_evicted(const struct hunt *h, uint32_t below)
 	return best;
 }
 
-static bool over_limit(const struct sl_cluster *cl, uint32_t project)
-{
-	for (uint32_t i = project; i != SL_PROJECT_NONE; i = cl->tree.all[i].parent) {
-		const struct sl_project *level = &cl->tree.all[i];
-
-		for (int r = 0; r < SL_RESOURCES; r++) {
-			if (level->rules.limit.of[r] != SL_QUOTA_ALL &&
-				level->has.of[r] > level->rules.limit.of[r])
-				return true;
-		}
-	}
-	return false;
-}
-
 static bool stays(struct hunt *h, struct sl_cl_task *task)
 {
 	struct sl_cluster *cl = h->cl;
@@ -851,7 +838,7 @@ static bool stays(struct hunt *h, struct sl_cl_task *task)
 		    &task->part->class->need, task->place))
 		return false;
 	sl_cl_task_unrelease(cl, task);
-	if (!over_limit(cl, task->part->job->project)) {
+	if (!sl_cl_is_over(cl, task->part->job)) {
 		unreserve_pool(h, task);
 		return true;
 	}
@@ -925,10 +912,16 @@ static bool move(struct hunt *h, bool all)
 
 			if (task->part->job != job)
 				continue;
-			if (sl_cl_find_place(cl, task, true, &place))
-				sl_cl_task_promise(cl, task, place);
-			else
+			if (!sl_cl_find_place(cl, task, true, &place)) {
 				found = false;
+				continue;
+			}
+			sl_cl_task_promise(cl, task, place);
+			/* What is asked for in MiB counts for more on smaller GPUs. */
+			if (sl_cl_is_over(cl, job)) {
+				sl_cl_task_unpromise(cl, task);
+				found = false;
+			}
 		}
 		if (all && SL_MUTANT(CLUSTER_MOVES_NOWHERE, !found, false))
 			return false;
@@ -1068,6 +1061,9 @@ bool sl_cl_search(struct sl_cluster *cl, struct sl_cl_group *group, enum sl_cl_m
 	/* Only who stays within limit and quota; a project at its limit may still take from itself. */
 	if (!sl_cl_allowed(cl, h.job, &group->order.wants, &because) &&
 		(mode != SL_CL_PREEMPT || because.reason != SL_PENDING_LIMIT))
+		return false;
+	if (!sl_cl_preemptible(h.job) && !sl_tree_allows(&cl->tree, h.job->project,
+						 &group->order.wants, true, NULL, NULL))
 		return false;
 	for (uint32_t w = 0; w < wants; w++) {
 		if (!sl_cl_ever(cl, want[w].class))

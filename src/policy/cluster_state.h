@@ -255,6 +255,8 @@ void sl_cl_on_job_remove(struct sl_cluster *cl, const struct sl_cluster_event *e
 void sl_cl_on_job_unpark(struct sl_cluster *cl, const struct sl_cluster_event *event);
 /* What projects may use has changed. */
 void sl_cl_reclass(struct sl_cluster *cl);
+/* The smallest GPUs are others than before: what needs in MiB count for has changed. */
+void sl_cl_requote(struct sl_cluster *cl);
 static inline bool sl_cl_preemptible(const struct sl_cl_job *job)
 {
 	return job->flags & SL_JOB_PREEMPTIBLE;
@@ -328,6 +330,8 @@ void sl_cl_on_cycle(struct sl_cluster *cl, const struct sl_cluster_event *event)
 /* Does the job stay within limits, and quotas where it has to? Else *because says what is in its way. */
 bool sl_cl_allowed(struct sl_cluster *cl, const struct sl_cl_job *job,
 	const struct sl_quantity *more, struct sl_pending_because *because);
+/* A limit above it, or a quota that it has to stay within, is exceeded already, of something that it needs. */
+bool sl_cl_is_over(const struct sl_cluster *cl, const struct sl_cl_job *job);
 /* Makes room for what the job wants, by mode. True: it was promised its places, and who has to go was told. */
 bool sl_cl_search(struct sl_cluster *cl, struct sl_cl_group *group, enum sl_cl_mode mode);
 void sl_cl_trail_add(

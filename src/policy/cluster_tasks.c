@@ -238,6 +238,8 @@ void sl_cl_on_task_runs(struct sl_cluster *cl, const struct sl_cluster_event *ev
 	}
 	task->since = sl_sub_sat(cl->now, event->task_runs.ago);
 	sl_cl_job_settle(cl, task->part->job);
+	if (task->since < task->part->job->started)
+		task->part->job->started = task->since ? task->since : 1;
 }
 
 static void remember_refusal(struct sl_cluster *cl, struct sl_cl_job *job, uint32_t node)
@@ -261,9 +263,11 @@ void sl_cl_on_bind_refused(struct sl_cluster *cl, const struct sl_cluster_event 
 	struct sl_cl_task *task =
 		sl_cl_find_task(cl, event->bind_refused.job, event->bind_refused.task);
 	bool stopping;
+	uint32_t node;
 
 	if (!task)
 		return;
+	node = task->place.node;
 	stopping = task->state == SL_TASK_RELEASING && task->was == SL_TASK_BINDING;
 	if (task->state != SL_TASK_BINDING && !stopping)
 		return;
@@ -272,6 +276,8 @@ void sl_cl_on_bind_refused(struct sl_cluster *cl, const struct sl_cluster_event 
 		sl_cl_task_untake(cl, task);
 	else
 		sl_cl_task_clear(cl, task, SL_TASK_PENDING);
+	if (sl_cl_job_is_promised(task->part->job, node))
+		sl_cl_job_unpromise(cl, task->part->job);
 	sl_cl_job_settle(cl, task->part->job);
 }
 
