@@ -9,8 +9,13 @@
 #include "policy/quota/score_rules.h"
 #include "policy/quota/score_states.h"
 
+#include <string.h>
+
+/* So many of the short list are looked at closely. */
+#define CLOSE_LOOKS 8
+
 static const struct sl_score_rule *const rules[SL_PLACE_POLICIES] = {
-	[SL_PLACE_PACK] = &sl_score_fgd,
+	[SL_PLACE_PACK] = &sl_score_pack,
 	[SL_PLACE_SPREAD] = &sl_score_spread,
 	[SL_PLACE_BESTFIT] = &sl_score_bestfit,
 	[SL_PLACE_FGD] = &sl_score_fgd,
@@ -30,6 +35,13 @@ struct sl_placer {
 	const uint32_t *ranks;
 	uint32_t most, count; /* count: nodes that were ever named by sl_placer_changed */
 	struct board *boards[2]; /* now, later */
+	/* The last place that was named, until its node changes: what the node has left if it is taken. */
+	struct {
+		bool open;
+		uint32_t node;
+		struct sl_need need;
+		int64_t cpu_milli, gpu_milli;
+	} named;
 };
 
 static const struct sl_room *room_of(const struct sl_fit_node *node, bool later)
@@ -66,6 +78,8 @@ struct sl_placer *sl_placer_new(struct sl_arena *arena, enum sl_placement_policy
 	placer->nodes = nodes;
 	placer->most = most;
 	sl_typical_init(&placer->context.typical, arena);
+	if (placer->rule->judge)
+		sl_waste_init(&placer->context.waste, arena, &placer->context.typical);
 	board_of(placer, false);
 	return placer;
 }
@@ -83,10 +97,24 @@ void sl_placer_learn(struct sl_placer *placer, const struct sl_need *need, uint3
 	sl_typical_learn(&placer->context.typical, need, times);
 }
 
+/* The node changed: was it because the place just named was taken? */
+static void learn_placed(struct sl_placer *placer, uint32_t number)
+{
+	const struct sl_fit_node *node = &placer->nodes[number];
+
+	if (!placer->named.open || placer->named.node != number)
+		return;
+	placer->named.open = false;
+	if (node->now.cpu_milli == placer->named.cpu_milli &&
+		node->now.gpu_milli == placer->named.gpu_milli)
+		sl_waste_placed(&placer->context.waste, node, &placer->named.need);
+}
+
 void sl_placer_changed(struct sl_placer *placer, uint32_t node)
 {
 	if (node >= placer->count)
 		placer->count = node + 1;
+	learn_placed(placer, node);
 	for (int later = 0; later < 2; later++)
 		if (placer->boards[later])
 			sl_states_put(&placer->boards[later]->states, node,
@@ -106,6 +134,86 @@ static uint32_t mask_on(const struct sl_fit_node *node, const struct sl_room *ro
 	return 0;
 }
 
+static void refresh(struct sl_placer *placer)
+{
+	if (!placer->rule->learns || !sl_typical_refresh(&placer->context.typical))
+		return;
+	for (int later = 0; later < 2; later++)
+		if (placer->boards[later])
+			sl_queues_forget(&placer->boards[later]->queues);
+	sl_waste_refresh(&placer->context.waste);
+}
+
+struct candidate {
+	uint32_t slot, rank;
+	uint16_t gpu;
+	double harm;
+};
+
+/* Puts it into the list of the `most` best ones, best first. */
+static void keep(struct candidate *list, uint32_t *count, uint32_t most,
+	const struct candidate *candidate)
+{
+	uint32_t at = *count;
+
+	while (at && (candidate->harm < list[at - 1].harm ||
+			     (candidate->harm == list[at - 1].harm &&
+				     candidate->rank < list[at - 1].rank)))
+		at--;
+	if (at == most)
+		return;
+	if (*count < most)
+		(*count)++;
+	memmove(&list[at + 1], &list[at], (*count - at - 1) * sizeof(*list));
+	list[at] = *candidate;
+}
+
+/* The best `most` of those slots, best first. Returns how many. */
+static uint32_t judge(struct sl_placer *placer, const struct sl_states *states,
+	const struct sl_need *need, const uint32_t *slots, uint32_t count, bool close,
+	struct candidate *list, uint32_t most)
+{
+	uint32_t kept = 0;
+
+	for (uint32_t i = 0; i < count; i++) {
+		const struct sl_state *state = &states->all[slots[i]];
+		struct candidate candidate = {
+			slots[i], sl_states_rank(states, state->first), 0, 0};
+
+		candidate.harm = placer->rule->judge(
+			&placer->context, &state->node, need, close, &candidate.gpu);
+		keep(list, &kept, most, &candidate);
+	}
+	return kept;
+}
+
+/* The slot and the GPU of the best state. False: it fits nowhere. */
+static bool choose(struct sl_placer *placer, struct board *board,
+	const struct sl_need *need, uint32_t *slot, uint16_t *gpu)
+{
+	const struct sl_score_rule *rule = placer->rule;
+	const struct sl_states *states = &board->states;
+	uint32_t slots[SL_QUEUE_BEST_MOST], count;
+	struct candidate list[CLOSE_LOOKS], best;
+
+	count = sl_queues_best(
+		&board->queues, need, rule->judge ? rule->shortlist : 1, slots, NULL);
+	if (!count)
+		return false;
+	if (!rule->judge) {
+		*slot = slots[0];
+		*gpu = rule->gpu(&placer->context, &states->all[*slot].node, need);
+		return true;
+	}
+	count = judge(placer, states, need, slots, count, false, list, CLOSE_LOOKS);
+	for (uint32_t i = 0; i < count; i++)
+		slots[i] = list[i].slot;
+	(void)judge(placer, states, need, slots, count, true, &best, 1);
+	*slot = best.slot;
+	*gpu = best.gpu;
+	return true;
+}
+
 bool sl_placer_place(struct sl_placer *placer, const struct sl_need *need, bool later,
 	struct sl_place *place)
 {
@@ -114,19 +222,20 @@ bool sl_placer_place(struct sl_placer *placer, const struct sl_need *need, bool 
 	uint32_t slot;
 	uint16_t gpu;
 
-	if (placer->rule->learns && sl_typical_refresh(&placer->context.typical))
-		for (int i = 0; i < 2; i++)
-			if (placer->boards[i])
-				sl_queues_forget(&placer->boards[i]->queues);
-	if (!sl_queues_best(&board->queues, need, 1, &slot, NULL))
+	refresh(placer);
+	if (!choose(placer, board, need, &slot, &gpu))
 		return false;
 	state = &board->states.all[slot].node;
-	gpu = placer->rule->gpu(&placer->context, state, need);
 	place->node = board->states.all[slot].first;
 	node = &placer->nodes[place->node];
 	place->milli = (uint16_t)sl_fit_milli(node, need);
 	place->gpu_mask =
 		need->gpus ? mask_on(node, room_of(node, later), need, state, gpu) : 0;
+	placer->named.open = placer->rule->judge && !later;
+	placer->named.node = place->node;
+	placer->named.need = *need;
+	placer->named.cpu_milli = node->now.cpu_milli - need->cpu_milli;
+	placer->named.gpu_milli = node->now.gpu_milli - need->gpus * place->milli;
 	return true;
 }
 

@@ -34,7 +34,7 @@ static uint16_t any_gpu(
 	return SL_SCORE_ANY_GPU;
 }
 
-const struct sl_score_rule sl_score_bestfit = {false, false, bestfit, any_gpu};
+const struct sl_score_rule sl_score_bestfit = {.score = bestfit, .gpu = any_gpu};
 
 /* Finer than BESTFIT: of equals the first would be filled up before the second gets anything. */
 static int32_t spread(
@@ -56,7 +56,7 @@ static uint16_t emptiest(
 	return best;
 }
 
-const struct sl_score_rule sl_score_spread = {false, false, spread, emptiest};
+const struct sl_score_rule sl_score_spread = {.score = spread, .gpu = emptiest};
 
 /* --- FGD. --- */
 
@@ -115,4 +115,4 @@ static uint16_t fgd_gpu(
 	return gpu;
 }
 
-const struct sl_score_rule sl_score_fgd = {false, true, fgd, fgd_gpu};
+const struct sl_score_rule sl_score_fgd = {.learns = true, .score = fgd, .gpu = fgd_gpu};

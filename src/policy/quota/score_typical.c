@@ -36,7 +36,7 @@ static bool same(const struct sl_need *a, const struct sl_need *b)
 				   a->models == b->models);
 }
 
-static uint32_t *bucket_of(struct sl_typical *typical, const struct sl_need *need)
+static uint32_t *bucket_of(const struct sl_typical *typical, const struct sl_need *need)
 {
 	uint64_t hash = need->cpu_milli * UINT64_C(0x9e3779b97f4a7c15) + need->gpus;
 
@@ -46,14 +46,21 @@ static uint32_t *bucket_of(struct sl_typical *typical, const struct sl_need *nee
 	return &typical->buckets[(hash >> 20 ^ hash) & (SL_TYPICAL_KINDS - 1)];
 }
 
+uint32_t sl_typical_find(const struct sl_typical *typical, const struct sl_need *need)
+{
+	uint32_t i = *bucket_of(typical, need);
+
+	while (i != UINT32_MAX && !same(&typical->kinds[i].need, need))
+		i = typical->kinds[i].next;
+	return i;
+}
+
 void sl_typical_learn(
 	struct sl_typical *typical, const struct sl_need *need, uint32_t times)
 {
-	uint32_t *bucket = bucket_of(typical, need), i;
+	uint32_t *bucket = bucket_of(typical, need);
+	uint32_t i = sl_typical_find(typical, need);
 
-	for (i = *bucket; i != UINT32_MAX; i = typical->kinds[i].next)
-		if (same(&typical->kinds[i].need, need))
-			break;
 	if (i == UINT32_MAX) {
 		/* One more than can be told apart is left out: it is not typical. */
 		if (typical->count == SL_TYPICAL_KINDS)
@@ -179,10 +186,23 @@ static void add(struct sl_typical_class *class, const struct sl_need *need,
 	}
 }
 
+static void add_large(const struct sl_typical *typical, struct sl_typical_class *class,
+	const struct sl_typical_kind *kind)
+{
+	const struct sl_need *need = &kind->need;
+
+	if (need->gpus < 2 || class->larges == SL_TYPICAL_LARGE ||
+		share_of(class, need) != SL_FIT_WHOLE)
+		return;
+	class->large[class->larges++] = (struct sl_typical_odd){need->cpu_milli,
+		SL_FIT_WHOLE, need->gpus, (double)kind->times / (double)typical->seen};
+}
+
 static void build(struct sl_typical *typical, struct sl_typical_class *class)
 {
 	measure(typical, class);
 	class->odds = 0;
+	class->larges = 0;
 	memset(class->shares, 0, class->rows * class->columns * sizeof(*class->shares));
 	memset(class->wholes, 0, class->rows * WHOLES * sizeof(*class->wholes));
 	for (uint32_t i = 0; i < typical->typical; i++) {
@@ -193,6 +213,8 @@ static void build(struct sl_typical *typical, struct sl_typical_class *class)
 			add(class, &kind->need, milli,
 				(double)kind->times / (double)typical->weight);
 	}
+	for (uint32_t i = 0; i < typical->count; i++)
+		add_large(typical, class, &typical->kinds[typical->order[i]]);
 	class->built = typical->built;
 }
 
@@ -247,29 +269,56 @@ static double odd_use(
 	return use;
 }
 
-double sl_typical_fragments(struct sl_typical *typical, const struct sl_fit_node *state)
+/* The row of its CPU, or UINT32_MAX if that is too little for any typical task. */
+static uint32_t row_of(const struct sl_typical_class *class, int64_t cpu_milli)
+{
+	uint32_t row = 0;
+
+	while (row < class->rows && class->cpu[row] <= cpu_milli)
+		row++;
+	return row - 1;
+}
+
+static const struct sl_typical_class *built_class(
+	struct sl_typical *typical, const struct sl_fit_node *state)
 {
 	struct sl_typical_class *class = class_of(typical, state);
-	const struct sl_room *room = &state->now;
-	const double *shares;
-	double sum = room->gpu_milli;
-	uint32_t row = 0;
 
 	if (class->built != typical->built)
 		build(typical, class);
-	while (row < class->rows && class->cpu[row] <= room->cpu_milli)
-		row++;
-	if (!row)
-		return sum;
-	row--;
-	shares = &class->shares[row * class->columns];
-	for (uint16_t i = 0; i < state->gpus; i++) {
-		int16_t left = room->left[i];
+	return class;
+}
 
-		/* All of them less those that it is enough for. */
-		sum -= left * (shares[0] - shares[class->column[left]]);
-	}
+double sl_typical_fragments(struct sl_typical *typical, const struct sl_fit_node *state)
+{
+	const struct sl_typical_class *class = built_class(typical, state);
+	const struct sl_room *room = &state->now;
+	uint32_t row = row_of(class, room->cpu_milli);
+	double sum = room->gpu_milli;
+	const double *shares;
+
+	if (row == UINT32_MAX)
+		return sum;
+	shares = &class->shares[row * class->columns];
+	/* All of what is left, less those that it is enough for. */
+	for (uint16_t i = 0; i < state->gpus; i++)
+		sum -= room->left[i] * (shares[0] - shares[class->column[room->left[i]]]);
 	sum -= room->whole * SL_FIT_WHOLE *
 	       class->wholes[row * WHOLES + (uint32_t)room->whole];
 	return class->odds ? sum - odd_use(class, state) : sum;
+}
+
+double sl_typical_large(struct sl_typical *typical, const struct sl_fit_node *state)
+{
+	const struct sl_typical_class *class;
+	double p = 0;
+
+	if (state->now.whole < 2)
+		return 0;
+	class = built_class(typical, state);
+	for (uint32_t i = 0; i < class->larges; i++)
+		if (class->large[i].gpus <= (uint32_t)state->now.whole &&
+			class->large[i].cpu_milli <= state->now.cpu_milli)
+			p += class->large[i].p;
+	return p * state->now.whole * SL_FIT_WHOLE;
 }

@@ -17,6 +17,7 @@
 
 #define SL_TYPICAL_KINDS 1024 /* different kinds of task that are told apart */
 #define SL_TYPICAL_MOST  128  /* of them are typical at most */
+#define SL_TYPICAL_LARGE 32   /* kinds of task of several whole GPUs that are looked at */
 #define SL_TYPICAL_CLASSES \
 	64 /* different kinds of hardware; more are judged like the last */
 
@@ -42,6 +43,9 @@ struct sl_typical_class {
 		double p;
 	} * odd;
 	uint32_t odds;
+	/* Tasks of several whole GPUs, also those that are not typical: the most frequent ones. */
+	struct sl_typical_odd large[SL_TYPICAL_LARGE];
+	uint32_t larges;
 };
 
 struct sl_typical {
@@ -60,10 +64,16 @@ struct sl_typical {
 void sl_typical_init(struct sl_typical *typical, struct sl_arena *arena);
 void sl_typical_learn(
 	struct sl_typical *typical, const struct sl_need *need, uint32_t times);
+/* The number of its kind, or UINT32_MAX if there is none. */
+uint32_t sl_typical_find(const struct sl_typical *typical, const struct sl_need *need);
 /* Makes the tables anew if enough was learnt since. True: scores are no longer what they were. */
 bool sl_typical_refresh(struct sl_typical *typical);
 
 /* Of a node in this state, in thousandths of a GPU. */
 double sl_typical_fragments(struct sl_typical *typical, const struct sl_fit_node *state);
+
+/* What tasks of several whole GPUs could use of it, typical or not: the sum of p x the thousandths of whole GPUs, over
+ * those that it has room for. */
+double sl_typical_large(struct sl_typical *typical, const struct sl_fit_node *state);
 
 #endif
