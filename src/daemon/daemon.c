@@ -36,6 +36,7 @@
 #include "daemon/peer.h"
 #include "daemon/probing.h"
 #include "daemon/process.h"
+#include "daemon/projects_room.h"
 #include "daemon/reconcile.h"
 #include "daemon/recover.h"
 #include "daemon/share.h"
@@ -403,6 +404,8 @@ static int init(struct sl_daemon *daemon, struct sl_error *err)
 		r = sl_recover_load(daemon, err);
 	daemon->recovered = r == 0;
 	if (r == 0)
+		r = sl_projects_room_open(daemon, err);
+	if (r == 0)
 		r = sl_http_open(daemon, err);
 	if (r == 0)
 		r = sl_listener_open(daemon, err);
@@ -501,6 +504,7 @@ void sl_daemon_fini(struct sl_daemon *daemon)
 	drop_objects(daemon);
 	sl_events_fini(daemon);
 	sl_ipc_fini(daemon);
+	sl_projects_room_close(daemon);
 	sl_hostpool_close(daemon);
 	sl_share_fini(daemon);
 	sl_commit_close(daemon);

@@ -20,6 +20,8 @@
 #ifndef SL_DAEMON_PROJECTS_H
 #define SL_DAEMON_PROJECTS_H
 
+#include <stdio.h>
+
 #include "base/error.h"
 #include "policy/quota/tree.h"
 
@@ -98,6 +100,9 @@ bool sl_project_lists(const char *list, const char *word);
  * it (a project none of whose pools exist may use none that exists: bit 63 is set alone). */
 struct sl_project_rules sl_project_rules_of(const struct sl_project_row *row,
 	int (*pool_bit)(void *context, const char *name), void *context);
+
+/* Writes the row below "projects:", as sl_projects_parse() reads it. */
+void sl_project_write(FILE *out, const struct sl_project_row *row);
 
 /* "4", "0.5", "512GiB", "unlimited": as in files; returns buf. 32 bytes suffice. */
 const char *sl_project_amount(

@@ -52,6 +52,31 @@ static void plant(const struct sl_projects *set)
 	sl_arena_free(arena);
 }
 
+/* As text, each row is read as what it was. */
+static void write_and_read(const struct sl_projects *set)
+{
+	struct sl_projects again = {0};
+	struct sl_error err = {{0}};
+	char *text = NULL;
+	size_t size = 0;
+	FILE *out = open_memstream(&text, &size);
+
+	(void)fputs("projects:\n", out);
+	for (size_t i = 0; i < set->count; i++)
+		sl_project_write(out, &set->rows[i]);
+	(void)fclose(out);
+	if (sl_projects_parse(text, size, "again", &again, &err) != SL_PROJECTS_OK ||
+		again.count != set->count)
+		abort();
+	for (size_t i = 0; i < set->count; i++) {
+		again.rows[i].line = set->rows[i].line;
+		if (memcmp(&again.rows[i], &set->rows[i], sizeof(again.rows[i])) != 0)
+			abort();
+	}
+	sl_projects_fini(&again);
+	free(text);
+}
+
 static void check(struct sl_projects *set)
 {
 	const struct sl_project_row *culprit = NULL;
@@ -98,6 +123,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 				0)
 				abort();
 		}
+		write_and_read(&set);
 		check(&set);
 	}
 	sl_projects_fini(&set);

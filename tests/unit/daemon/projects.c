@@ -328,6 +328,36 @@ static void rows_that_no_file_could_hold(void **state)
 	assert_int_equal(sl_project_check(&row, &err), SL_PROJECTS_BAD);
 }
 
+/* What a row is written as is read as the same row. */
+static void rows_are_written_as_they_are_read(void **state)
+{
+	struct sl_projects set = {0}, again = {0};
+	struct sl_error err = {0};
+	char *text = NULL;
+	size_t size = 0;
+	FILE *out = open_memstream(&text, &size);
+
+	assert_int_equal(
+		sl_projects_parse(whole, strlen(whole), "f", &set, &err), SL_PROJECTS_OK);
+	set.rows[0].preempt_min_runtime = 1500 * SL_MS;
+	(void)strcpy(set.rows[1].users, "yes,on,1,_");
+	fputs("projects:\n", out);
+	for (size_t i = 0; i < set.count; i++)
+		sl_project_write(out, &set.rows[i]);
+	(void)fclose(out);
+	if (sl_projects_parse(text, size, "f", &again, &err) != SL_PROJECTS_OK)
+		fail_msg("%s in %s", err.text, text);
+	assert_int_equal(again.count, set.count);
+	for (size_t i = 0; i < set.count; i++) {
+		again.rows[i].line = set.rows[i].line;
+		if (memcmp(&again.rows[i], &set.rows[i], sizeof(set.rows[i])) != 0)
+			fail_msg("%s is another one in %s", set.rows[i].name, text);
+	}
+	free(text);
+	sl_projects_fini(&set);
+	sl_projects_fini(&again);
+}
+
 static int bit_of(void *context, const char *name)
 {
 	return name[0] == 'a' ? 0 : name[0] == 'b' ? 5 : -1;
@@ -394,6 +424,7 @@ int main(void)
 		cmocka_unit_test(as_deep_as_may_be),
 		cmocka_unit_test(rows_come_and_go),
 		cmocka_unit_test(rows_that_no_file_could_hold),
+		cmocka_unit_test(rows_are_written_as_they_are_read),
 		cmocka_unit_test(names_of_pools_become_bits),
 		cmocka_unit_test(amounts_are_written_as_they_are_read),
 	};
