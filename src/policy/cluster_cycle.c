@@ -247,7 +247,8 @@ static bool start(struct sl_cluster *cl, struct sl_cl_group *group)
 		explain_room(cl, &want[0], &group->order.wants, most, &group->because);
 		return false;
 	}
-	tell_given(cl, wait);
+	/* The others of a gang that still wait for theirs: it starts when all can. */
+	tell_given(cl, wait || sl_list_is_linked(&job->promised));
 	return true;
 }
 
@@ -464,6 +465,7 @@ static void free_held(struct sl_cluster *cl)
 void sl_cl_on_cycle(struct sl_cluster *cl, const struct sl_cluster_event *event)
 {
 	uint32_t which = event->cycle.which;
+	uint64_t actions = cl->next_action;
 
 	/* Nothing has happened since, and nothing has fallen due. */
 	if (cl->now < cl->due && (cl->cycled & which) == which)
@@ -488,7 +490,8 @@ void sl_cl_on_cycle(struct sl_cluster *cl, const struct sl_cluster_event *event)
 		make_room(cl, SL_CL_PREEMPT);
 	if (which & SL_CYCLE_STALE)
 		stop_stale(cl);
-	cl->cycled = cl->more ? 0 : cl->cycled | which;
+	/* What it did itself may let it do more. */
+	cl->cycled = cl->more || cl->next_action != actions ? 0 : cl->cycled | which;
 	if (cl->more)
 		sl_cl_wake(cl, cl->now + 1);
 }

@@ -470,7 +470,12 @@ void sl_cl_reclass(struct sl_cluster *cl)
 			struct sl_need need =
 				effective(cl, job->project, &job->part[p]->asked);
 
-			job->part[p]->class = sl_cl_class(cl, &need);
+			struct sl_cl_class *class = sl_cl_class(cl, &need);
+
+			/* What it was promised may be where it may not go now. */
+			if (class != job->part[p]->class)
+				sl_cl_job_unpromise(cl, job);
+			job->part[p]->class = class;
 		}
 		sl_cl_job_settle(cl, job);
 	}

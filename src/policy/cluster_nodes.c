@@ -259,7 +259,8 @@ bool sl_cl_find_place(struct sl_cluster *cl, const struct sl_cl_task *task, bool
 		const struct sl_fit_node *node = &cl->fit[task->place.node];
 
 		*place = task->place;
-		if (is_refused(cl, task->part->job, place->node))
+		if (is_refused(cl, task->part->job, place->node) ||
+			!sl_fit_ever(node, &class->need))
 			return false;
 		return sl_cl_room_at(node, &node->later, &class->need, *place) &&
 		       (later || sl_cl_room_at(node, &node->now, &class->need, *place));

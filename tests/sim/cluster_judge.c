@@ -208,7 +208,7 @@ void cw_judge_bind(struct cw *w, const struct sl_cluster_action *action)
 	task->promised = task->parked = false;
 	task->place = place;
 	task->due = w->now + sl_rng_below(&w->rng, 5) * SL_S;
-	job->bound++;
+	job->bound |= 1u << part;
 }
 
 /* --- STOP --- */
@@ -460,6 +460,7 @@ static void judge_conserving(struct cw *w, const struct cw_job *job)
 /* Everybody of a job was stopped for one other, and all of them would still have room. */
 static void judge_vain(struct cw *w, const struct cw_job *job)
 {
+	struct sl_quantity taken = {{0}};
 	uint32_t told = 0;
 
 	for (uint32_t p = 0; p < job->parts; p++) {
@@ -470,6 +471,7 @@ static void judge_vain(struct cw *w, const struct cw_job *job)
 			if (!task->told || task->how == SL_STOP_STALE || task->promised)
 				continue;
 			told++;
+			taken = amount_of(&job->need[p], task->place);
 			room = cw_room(w, task->place.node, true);
 			take(&room, &job->need[p], task->place);
 			if (room.cpu_milli < 0 || room.memory_mib < 0)
@@ -480,8 +482,9 @@ static void judge_vain(struct cw *w, const struct cw_job *job)
 			}
 		}
 	}
-	/* One task: several may stand in each other's room. */
-	if (told == 1 && job->tasks[0] == 1 && job->parts == 1)
+	/* One task: several may stand in each other's room. It may also have gone for the sake of a limit. */
+	if (told == 1 && within(w, job, &taken, false) && job->tasks[0] == 1 &&
+		job->parts == 1)
 		cw_break(w, "job %lu is stopped in vain", (unsigned long)job->id);
 }
 
@@ -521,14 +524,15 @@ void cw_judge_cycle(struct cw *w, bool whole)
 		if (!job->used)
 			continue;
 		judge_gang(w, job);
-		for (uint32_t p = 0; p < job->parts && job->bound; p++) {
+		for (uint32_t p = 0; p < job->parts; p++) {
 			struct sl_quantity gets = most_of(w, &job->need[p]);
 
-			judge_limits(w, job, &gets);
+			if (job->bound >> p & 1)
+				judge_limits(w, job, &gets);
 		}
 		if (whole && w->stop_for != UINT64_MAX)
 			judge_vain(w, job);
-		if (whole && !w->stop_for && is_simple(job))
+		if (whole && !w->cycle_stops && is_simple(job))
 			judge_conserving(w, job);
 		job->told_for = 0;
 	}

@@ -125,6 +125,7 @@ static void on_action(void *context, const struct sl_cluster_action *action)
 	case SL_CLUSTER_ACTION_STOP:
 		w->cycle_actions++;
 		w->stops++;
+		w->cycle_stops++;
 		cw_judge_stop(w, action);
 		break;
 	case SL_CLUSTER_ACTION_PIPELINE:
@@ -459,7 +460,7 @@ static void cycle(struct cw *w)
 
 	event.cycle.which = whole ? SL_CYCLE_ALL : (uint32_t)below(w, SL_CYCLE_ALL + 1);
 	w->cycles++;
-	w->cycle_actions = 0;
+	w->cycle_actions = w->cycle_stops = 0;
 	w->stop_for = 0;
 	for (uint32_t j = 0; j < CW_JOBS; j++) {
 		w->job[j].bound = 0;

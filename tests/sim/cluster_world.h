@@ -36,7 +36,7 @@ struct cw_job {
 	uint32_t tasks[CW_PARTS], least[CW_PARTS];
 	struct cw_task task[CW_PARTS][CW_TASKS];
 	sl_ns refused_until[CW_NODES];
-	uint32_t bound; /* in this cycle */
+	uint32_t bound; /* in this cycle: a bit per part */
 	uint64_t told_for;
 };
 
@@ -65,6 +65,7 @@ struct cw {
 	struct cw_node node[CW_NODES];
 	struct cw_project project[CW_PROJECTS];
 	struct cw_job job[CW_JOBS];
+	uint32_t cycle_stops;
 	uint32_t cycle_actions; /* BIND, STOP, PIPELINE of the cycle that goes on */
 	uint64_t stop_for; /* jobs that were stopped for in it; UINT64_MAX: several */
 	bool quiet;        /* nothing goes wrong outside */
