@@ -295,6 +295,20 @@ static bool keep_promise(struct sl_cluster *cl, struct sl_cl_job *job)
 	return true;
 }
 
+/* It may want more than it was promised. */
+static bool may_have(struct sl_cluster *cl, const struct sl_cl_job *job,
+	const struct sl_cl_want *want, uint32_t wants)
+{
+	struct sl_pending_because because;
+	struct sl_quantity more = {{0}};
+
+	for (uint32_t w = 0; w < wants; w++) {
+		for (int r = 0; r < SL_RESOURCES; r++)
+			more.of[r] += job->part[want[w].part]->each.of[r] * want[w].count;
+	}
+	return sl_cl_allowed(cl, job, &more, &because);
+}
+
 /* A whole job that waits for its places may find others that are free now. */
 static bool find_sooner(struct sl_cluster *cl, struct sl_cl_job *job)
 {
@@ -319,7 +333,8 @@ static bool find_sooner(struct sl_cluster *cl, struct sl_cl_job *job)
 		}
 	}
 	wants = sl_cl_job_wants(job, want, &extra);
-	if (wants && give_all(cl, job, want, wants, false, &wait)) {
+	if (wants && may_have(cl, job, want, wants) &&
+		give_all(cl, job, want, wants, false, &wait)) {
 		cl->evicted.count = 0;
 		tell_given(cl, false);
 		return true;

@@ -837,6 +837,8 @@ static bool stays(struct hunt *h, struct sl_cl_task *task)
 	if (!sl_cl_room_at(&cl->fit[task->place.node], &cl->fit[task->place.node].later,
 		    &task->part->class->need, task->place))
 		return false;
+	if (!SL_MUTANT(CLUSTER_UNTRIMMED, true, false))
+		return false;
 	sl_cl_task_unrelease(cl, task);
 	if (!sl_cl_is_over(cl, task->part->job)) {
 		unreserve_pool(h, task);

@@ -323,7 +323,7 @@ void cw_judge_stop(struct cw *w, const struct sl_cluster_action *action)
 		if (!job->stale_since || w->now < job->stale_since + w->stale_grace)
 			cw_break(w, "job %lu is stale without a grace",
 				(unsigned long)job->id);
-		job->told_for = UINT64_MAX;
+		job->told_for = w->stop_for = UINT64_MAX;
 	} else {
 		/* Quota safety, at the first task of this job that goes for that other. */
 		if (action->stop.how != SL_STOP_MOVE && !action->stop.preempted &&
