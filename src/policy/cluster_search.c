@@ -217,8 +217,8 @@ static void collect_reclaim(struct hunt *h, uint32_t enough)
 			if (sl_reclaim_before(&cl->tree, cl->from[i], cl->from[best]))
 				best = i;
 		}
-		job = next_of(h, cl->from[best]);
-		if (!job || !may_lose(h, cl->from[best])) {
+		job = may_lose(h, cl->from[best]) ? next_of(h, cl->from[best]) : NULL;
+		if (!job) {
 			cl->from[best] = cl->from[--count];
 			continue;
 		}
@@ -230,6 +230,14 @@ static void collect_reclaim(struct hunt *h, uint32_t enough)
 	for (uint32_t i = 0; i < pretended; i++)
 		pretend(cl, cl->pretended.task[i]->part->job, 1);
 	cl->pretended.count = 0;
+	/* Then all others of them, in case that those cannot go or do not help. */
+	count = full ? 0 : collect_projects(h);
+	for (uint32_t i = 0; i < count && !full && cl->effort; i++) {
+		struct sl_cl_job *job;
+
+		while (!full && (job = next_of(h, cl->from[i])))
+			full = add_candidate(h, job, enough);
+	}
 }
 
 static int64_t size_of(const struct sl_cl_job *job)
@@ -551,6 +559,22 @@ static void trim(struct scene *s, const struct sl_cl_task *wanted)
 	}
 }
 
+/* Room in host memory, if that is where it goes. */
+static bool has_pool(struct hunt *h, const struct sl_cl_task *task)
+{
+	const struct sl_cl_job *job = task->part->job;
+	const struct sl_cl_node *node = &h->cl->node[task->place.node];
+
+	if (!(job->flags & SL_JOB_PARKS) || h->mode == SL_CL_CONSOLIDATE ||
+		!SL_MUTANT(CLUSTER_POOL_OPEN,
+			node->parked_mib + job->park_mib > node->pool_mib, false))
+		return true;
+	h->pool_short = true;
+	h->pool_wanted = (int64_t)job->park_mib;
+	h->pool_left = (int64_t)sl_sub_sat(node->pool_mib, node->parked_mib);
+	return false;
+}
+
 static bool evaluate(struct hunt *h, uint32_t number, const struct sl_cl_task *wanted,
 	struct plan *plan)
 {
@@ -576,7 +600,8 @@ static bool evaluate(struct hunt *h, uint32_t number, const struct sl_cl_task *w
 
 		sl_cl_wake(cl, task->spared_until);
 		if (task->state == SL_TASK_RUNNING && task->part->job->mark == h->mark &&
-			task->spared_until <= cl->now && s.count < HERE_MOST)
+			task->spared_until <= cl->now && s.count < HERE_MOST &&
+			has_pool(h, task))
 			s.here[s.count++] = task;
 	}
 	cl->effort -= sl_min_u64(cl->effort, 1 + s.count);
@@ -591,18 +616,12 @@ static bool evaluate(struct hunt *h, uint32_t number, const struct sl_cl_task *w
 static bool reserve_pool(struct hunt *h, struct sl_cl_task *task)
 {
 	const struct sl_cl_job *job = task->part->job;
-	struct sl_cl_node *node = &h->cl->node[task->place.node];
 
 	if (!(job->flags & SL_JOB_PARKS) || h->mode == SL_CL_CONSOLIDATE)
 		return true;
-	if (SL_MUTANT(CLUSTER_POOL_OPEN,
-		    node->parked_mib + job->park_mib > node->pool_mib, false)) {
-		h->pool_short = true;
-		h->pool_wanted = (int64_t)job->park_mib;
-		h->pool_left = (int64_t)sl_sub_sat(node->pool_mib, node->parked_mib);
+	if (!has_pool(h, task))
 		return false;
-	}
-	node->parked_mib += job->park_mib;
+	h->cl->node[task->place.node].parked_mib += job->park_mib;
 	task->pooled = true;
 	return true;
 }
@@ -726,21 +745,26 @@ static bool promise(struct hunt *h, struct sl_cl_task *wanted, struct sl_place p
 	return true;
 }
 
-/* What may not be taken at first may be when another one was: as long as that helps. */
-static bool evict_plan(struct hunt *h, const struct plan *plan)
+/* What may not be taken at first may be when another one was: as long as that helps. NULL: all went; else
+ * one that may not. */
+static struct sl_cl_job *evict_plan(struct hunt *h, const struct plan *plan)
 {
 	uint32_t left = plan->count, before;
+	struct sl_cl_job *job;
 
 	do {
 		before = left;
 		left = 0;
+		job = NULL;
 		for (uint32_t i = 0; i < plan->count; i++) {
-			if (plan->task[i]->state == SL_TASK_RUNNING &&
-				!evict(h, plan->task[i]))
-				left++;
+			if (plan->task[i]->state != SL_TASK_RUNNING ||
+				evict(h, plan->task[i]))
+				continue;
+			job = plan->task[i]->part->job;
+			left++;
 		}
 	} while (left && left < before);
-	return !left;
+	return job;
 }
 
 static bool place_one(struct hunt *h, struct sl_cl_task *wanted, struct plan *plan)
@@ -753,15 +777,21 @@ static bool place_one(struct hunt *h, struct sl_cl_task *wanted, struct plan *pl
 		return promise(h, wanted, place);
 	while ((near = cheapest(h, wanted, plan))) {
 		uint32_t evicted = cl->evicted.count;
+		struct sl_cl_job *cannot = evict_plan(h, plan);
 
-		if (evict_plan(h, plan) &&
-			sl_cl_place_on(cl, wanted, near->node, &place)) {
+		if (!cannot && sl_cl_place_on(cl, wanted, near->node, &place)) {
 			if (h->first == SL_CL_NO_NODE)
 				h->first = near->node;
 			return promise(h, wanted, place);
 		}
 		back_to(h, evicted, cl->given.count);
-		near->banned = true;
+		near->banned = !cannot;
+		if (!cannot)
+			continue;
+		/* Without that one, the costs are others. */
+		cannot->mark = 0;
+		for (uint32_t i = 0; i < h->nears; i++)
+			cl->near[i].changes = 0;
 	}
 	return false;
 }
@@ -951,6 +981,7 @@ static void tell_place(struct sl_cluster *cl, const struct sl_cl_task *task)
 static void commit(struct hunt *h)
 {
 	struct sl_cluster *cl = h->cl;
+	uint64_t done;
 
 	for (uint32_t i = 0; i < cl->evicted.count; i++) {
 		struct sl_cl_task *task = cl->evicted.task[i];
@@ -968,12 +999,13 @@ static void commit(struct hunt *h)
 	}
 	for (uint32_t i = 0; i < cl->given.count; i++)
 		tell_place(cl, cl->given.task[i]);
+	done = ++cl->next_mark;
 	for (uint32_t i = 0; i < cl->evicted.count; i++) {
 		struct sl_cl_job *job = cl->evicted.task[i]->part->job;
 
-		if (job->mark != h->mark)
+		if (job->mark == done)
 			continue;
-		job->mark = 0;
+		job->mark = done;
 		sl_cl_job_settle(cl, job);
 		sl_joborder_booked(cl->order, job->project);
 	}

@@ -33,8 +33,8 @@ static struct ratio ratio_of(const struct sl_project *project,
 
 		if (only && !only->of[r])
 			continue;
-		if (!only && r != SL_RES_GPU &&
-			project->rules.quota.of[r] == SL_QUOTA_ALL)
+		/* Guaranteed without bound: its share is whatever it asks for, and no measure. */
+		if (r != SL_RES_GPU && project->rules.quota.of[r] == SL_QUOTA_ALL)
 			continue;
 		if (project->share.of[r] > 0)
 			ratio.share = (uint64_t)project->share.of[r];
