@@ -435,7 +435,7 @@ struct sl_project_rules sl_project_rules_of(const struct sl_project_row *row,
 
 		(void)snprintf(name, sizeof(name), "%.*s", (int)length, at);
 		bit = pool_bit ? pool_bit(context, name) : -1;
-		if (bit >= 0 && bit < 63)
+		if (bit >= 0 && bit < 32)
 			rules.pools |= 1ull << bit;
 		at += length + (at[length] == ',');
 	}

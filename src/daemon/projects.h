@@ -96,7 +96,7 @@ bool sl_project_is_name(const char *text);
 /* Is word one of the names of list? An empty list has none. */
 bool sl_project_lists(const char *list, const char *word);
 
-/* What the policy takes. pool_bit gives the number of a pool, below 63, or -1: then *pools of the answer lacks
+/* What the policy takes. pool_bit gives the number of a pool, below 32, or -1: then *pools of the answer lacks
  * it (a project none of whose pools exist may use none that exists: bit 63 is set alone). */
 struct sl_project_rules sl_project_rules_of(const struct sl_project_row *row,
 	int (*pool_bit)(void *context, const char *name), void *context);

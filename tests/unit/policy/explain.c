@@ -62,9 +62,11 @@ static const struct {
 		 .wanted = 1000,
 		 .available = 0,
 		 .ahead = 1},
-		"it wants 1 GPU, project vision has 0 GPUs left of its fair share, and 1 "
-		"job with "
-		"a better claim to what is free came before it; it runs when others end"},
+		"it wants 1 GPU, more than is free, and project vision has 0 GPUs left "
+		"of its fair "
+		"share, so nothing is taken back from others for it; it runs when jobs "
+		"end, or "
+		"with a larger quota or weight"},
 	{{.reason = SL_PENDING_NO_ROOM,
 		 .wanted = 2500,
 		 .available = 1000,
@@ -202,9 +204,9 @@ static void what_reclaim_would_do(void **state)
 
 static void outcomes_in_words(void **state)
 {
-	for (uint32_t i = 0; i <= SL_TREE_VALUE; i++)
+	for (uint32_t i = 0; i <= SL_TREE_IN_USE; i++)
 		assert_string_not_equal(sl_tree_outcome_text(i), "?");
-	assert_string_equal(sl_tree_outcome_text(SL_TREE_VALUE + 1), "?");
+	assert_string_equal(sl_tree_outcome_text(SL_TREE_IN_USE + 1), "?");
 	assert_string_equal(sl_resource_name(SL_RES_CPU), "cpu");
 	assert_string_equal(sl_resource_name(SL_RESOURCES), "?");
 }

@@ -85,9 +85,12 @@ static void check(size_t number, size_t step)
 		to->id = 100 - i;
 	}
 	sl_fairshare(row, ROWS, cases[number].total, cases[number].unit);
-	for (size_t i = 0; i < ROWS; i++)
-		assert_row_u64(cases[number].name, (uint64_t)row[i * step % ROWS].share,
+	for (size_t i = 0; i < ROWS; i++) {
+		size_t place = i * step % ROWS;
+
+		assert_row_u64(cases[number].name, (uint64_t)row[place].share,
 			(uint64_t)cases[number].share[i]);
+	}
 }
 
 static void shares_as_by_hand(void **state)
