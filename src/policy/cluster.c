@@ -20,14 +20,15 @@ void sl_cl_emit(struct sl_cluster *cl, struct sl_cluster_action action)
 	cl->emit(cl->context, &action);
 }
 
-void sl_cl_refuse_job(struct sl_cluster *cl, uint64_t id, enum sl_pending_reason reason,
-	int64_t wanted, int64_t available)
+void sl_cl_refuse_job(
+	struct sl_cluster *cl, uint64_t id, const struct sl_pending_because *because)
 {
 	sl_cl_emit(cl, (struct sl_cluster_action){.type = SL_CLUSTER_ACTION_REFUSE_JOB,
 			       .refuse_job = {.job = id,
-				       .reason = reason,
-				       .wanted = wanted,
-				       .available = available}});
+				       .reason = because->reason,
+				       .resource = because->resource,
+				       .wanted = because->wanted,
+				       .available = because->available}});
 }
 
 void sl_cl_wake(struct sl_cluster *cl, sl_ns at)
@@ -226,6 +227,8 @@ struct sl_cluster_job_view sl_cluster_job(const struct sl_cluster *cl, uint64_t 
 			view.in[s] += job->part[p]->in[s];
 	}
 	view.because = job->because;
+	if (view.because.reason == SL_PENDING_RESUME_WAIT)
+		view.because.wanted = (int64_t)sl_sub_sat(job->held_until, cl->now);
 	if (job->group && !job->because.reason)
 		view.because = job->group->because;
 	if (job->group) {

@@ -357,6 +357,19 @@ static enum sl_pending_reason judge_job(
 							 : SL_PENDING_NONE;
 }
 
+static void refuse(struct sl_cluster *cl, uint64_t id, uint32_t project,
+	enum sl_pending_reason reason, const struct sl_need *asked)
+{
+	struct sl_pending_because because = {.reason = reason};
+
+	if (reason == SL_PENDING_NEVER) {
+		struct sl_need need = effective(cl, project, asked);
+
+		because = sl_cl_never_because(cl, &need);
+	}
+	sl_cl_refuse_job(cl, id, &because);
+}
+
 void sl_cl_on_job_add(struct sl_cluster *cl, const struct sl_cluster_event *event)
 {
 	uint32_t project;
@@ -364,7 +377,7 @@ void sl_cl_on_job_add(struct sl_cluster *cl, const struct sl_cluster_event *even
 	struct sl_cl_job *job;
 
 	if (reason) {
-		sl_cl_refuse_job(cl, event->job_add.job, reason, 0, 0);
+		refuse(cl, event->job_add.job, project, reason, &event->job_add.need);
 		return;
 	}
 	job = sl_cl_spare_take(cl, &cl->spare_jobs, sizeof(*job));
@@ -431,7 +444,7 @@ void sl_cl_on_tasks_add(struct sl_cluster *cl, const struct sl_cluster_event *ev
 	if (!reason && job->parts == SL_CL_PARTS)
 		reason = SL_PENDING_FULL;
 	if (reason) {
-		sl_cl_refuse_job(cl, job->index.id, reason, 0, 0);
+		refuse(cl, job->index.id, job->project, reason, &event->tasks_add.need);
 		drop_job(cl, job);
 		return;
 	}

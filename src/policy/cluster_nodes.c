@@ -302,6 +302,68 @@ bool sl_cl_ever(struct sl_cluster *cl, struct sl_cl_class *class)
 	return class->ever;
 }
 
+/* The most GPU that an empty node could give one task of this need, and what the need comes to there, both in
+ * thousandths over all its GPUs. */
+static int64_t most_gpu(
+	const struct sl_fit_node *node, const struct sl_need *need, int64_t *wanted)
+{
+	struct sl_need one = {
+		.models = need->models, .pools = need->pools, .gpus = 1, .gpu_milli = 1};
+	uint64_t milli = need->gpu_milli;
+
+	*wanted = 0;
+	if (!sl_fit_ever(node, &one))
+		return 0;
+	if (need->gpu_mib && node->gpu_mib)
+		milli = sl_max_u64(milli,
+			((uint64_t)SL_FIT_WHOLE * need->gpu_mib + node->gpu_mib - 1) /
+				node->gpu_mib);
+	*wanted = (int64_t)milli * need->gpus;
+	/* Of each GPU no more than it wants of one: what is left there is no use to it. */
+	return (int64_t)sl_min_u64(milli, SL_FIT_WHOLE) *
+	       (node->gpus < need->gpus ? node->gpus : need->gpus);
+}
+
+struct sl_pending_because sl_cl_never_because(
+	const struct sl_cluster *cl, const struct sl_need *need)
+{
+	struct sl_need gpus = *need, cores = *need;
+	struct sl_pending_because best[SL_RESOURCES] = {{.reason = SL_PENDING_NEVER}};
+	bool has_gpus = false, has_cores = false;
+
+	gpus.cpu_milli = gpus.memory_mib = cores.memory_mib = 0;
+	best[SL_RES_GPU].wanted = (int64_t)need->gpu_milli * need->gpus;
+	best[SL_RES_CPU] = (struct sl_pending_because){.reason = SL_PENDING_NEVER,
+		.resource = SL_RES_CPU,
+		.wanted = need->cpu_milli};
+	best[SL_RES_MEMORY] = (struct sl_pending_because){.reason = SL_PENDING_NEVER,
+		.resource = SL_RES_MEMORY,
+		.wanted = need->memory_mib};
+	for (uint32_t i = 0; i < cl->nodes_high; i++) {
+		const struct sl_fit_node *node = &cl->fit[i];
+		int64_t wanted,
+			most = cl->node[i].used ? most_gpu(node, need, &wanted) : 0;
+
+		if (!cl->node[i].used)
+			continue;
+		if (most > best[SL_RES_GPU].available) {
+			best[SL_RES_GPU].available = most;
+			best[SL_RES_GPU].wanted = wanted;
+		}
+		if (!sl_fit_ever(node, &gpus))
+			continue;
+		has_gpus = true;
+		if (node->cpu_milli > best[SL_RES_CPU].available)
+			best[SL_RES_CPU].available = node->cpu_milli;
+		if (!sl_fit_ever(node, &cores))
+			continue;
+		has_cores = true;
+		if (node->memory_mib > best[SL_RES_MEMORY].available)
+			best[SL_RES_MEMORY].available = node->memory_mib;
+	}
+	return best[!has_gpus ? SL_RES_GPU : !has_cores ? SL_RES_CPU : SL_RES_MEMORY];
+}
+
 /* --- Classes. --- */
 
 static uint64_t mix(uint64_t hash, uint64_t value)

@@ -209,8 +209,8 @@ void sl_cl_block_give(struct sl_cluster *cl, void *block, uint32_t bits);
 void *sl_cl_spare_take(struct sl_cluster *cl, void **spare, size_t size);
 void sl_cl_spare_give(void **spare, void *object);
 void sl_cl_emit(struct sl_cluster *cl, struct sl_cluster_action action);
-void sl_cl_refuse_job(struct sl_cluster *cl, uint64_t id, enum sl_pending_reason reason,
-	int64_t wanted, int64_t available);
+void sl_cl_refuse_job(
+	struct sl_cluster *cl, uint64_t id, const struct sl_pending_because *because);
 /* A moment at which a cycle may do what it could not do now. */
 void sl_cl_wake(struct sl_cluster *cl, sl_ns at);
 struct sl_cl_job *sl_cl_find_job(const struct sl_cluster *cl, uint64_t id);
@@ -246,6 +246,10 @@ bool sl_cl_place_on(struct sl_cluster *cl, const struct sl_cl_task *task, uint32
 	struct sl_place *place);
 /* Could a node run it, were it empty? */
 bool sl_cl_ever(struct sl_cluster *cl, struct sl_cl_class *class);
+/* What is missing, where sl_cl_ever says no: the first of GPUs, cores and memory that no node has enough of
+ * together with those before it. */
+struct sl_pending_because sl_cl_never_because(
+	const struct sl_cluster *cl, const struct sl_need *need);
 struct sl_cl_class *sl_cl_class(struct sl_cluster *cl, const struct sl_need *need);
 
 /* --- cluster_jobs.c --- */

@@ -202,6 +202,90 @@ static void what_reclaim_would_do(void **state)
 	sl_arena_free(arena);
 }
 
+/* --- What no node could ever run. --- */
+
+static struct sl_pending_because refused;
+
+static void note(void *context, const struct sl_cluster_action *action)
+{
+	if (action->type == SL_CLUSTER_ACTION_REFUSE_JOB)
+		refused = (struct sl_pending_because){.reason = action->refuse_job.reason,
+			.resource = (enum sl_resource)action->refuse_job.resource,
+			.wanted = action->refuse_job.wanted,
+			.available = action->refuse_job.available};
+}
+
+static const struct {
+	const char *name;
+	struct sl_need need;
+	enum sl_pending_reason reason;
+	enum sl_resource resource;
+	int64_t wanted, available;
+} nevers[] = {
+	{"fits", {.gpus = 4, .gpu_milli = 1000}, SL_PENDING_NONE, SL_RES_GPU, 0, 0},
+	{"too many GPUs", {.gpus = 9, .gpu_milli = 1000}, SL_PENDING_NEVER, SL_RES_GPU,
+		9000, 4000},
+	{"parts of too many", {.gpus = 6, .gpu_milli = 100}, SL_PENDING_NEVER, SL_RES_GPU,
+		600, 400},
+	{"memory of more than one", {.gpus = 1, .gpu_mib = 1500}, SL_PENDING_NEVER,
+		SL_RES_GPU, 1500, 1000},
+	{"another model", {.gpus = 1, .gpu_milli = 500, .models = 4}, SL_PENDING_NEVER,
+		SL_RES_GPU, 500, 0},
+	/* The node without GPUs has that many cores, but it is not there that it can run. */
+	{"cores beside its GPU", {.cpu_milli = 20000, .gpus = 1, .gpu_milli = 10},
+		SL_PENDING_NEVER, SL_RES_CPU, 20000, 8000},
+	{"host memory", {.cpu_milli = 9000, .memory_mib = 4096}, SL_PENDING_NEVER,
+		SL_RES_MEMORY, 4096, 1024},
+	{"nothing", {0}, SL_PENDING_VALUE, SL_RES_GPU, 0, 0},
+};
+
+static struct sl_cluster *two_nodes(struct sl_arena *arena)
+{
+	struct sl_cluster *cluster = sl_cluster_new(arena, 4, 4);
+	struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_NODE_ADD};
+
+	event.node_add.node = 1;
+	event.node_add.cpu_milli = 8000;
+	event.node_add.memory_mib = 2048;
+	event.node_add.gpus = 4;
+	event.node_add.gpu_mib = 1000;
+	sl_cluster_step(cluster, 1, &event, note, NULL);
+	event.node_add.node = 2;
+	event.node_add.cpu_milli = 32000;
+	event.node_add.memory_mib = 1024;
+	event.node_add.gpus = 0;
+	sl_cluster_step(cluster, 1, &event, note, NULL);
+	event = (struct sl_cluster_event){.type = SL_CLUSTER_EVENT_PROJECT_PUT};
+	event.project_put.project = 1;
+	event.project_put.rules.limit = (struct sl_quantity){{-1, -1, -1}};
+	sl_cluster_step(cluster, 1, &event, note, NULL);
+	return cluster;
+}
+
+static void what_never_runs_is_told_what_is_missing(void **state)
+{
+	struct sl_arena *arena = sl_arena_new();
+	struct sl_cluster *cluster = two_nodes(arena);
+
+	for (size_t i = 0; i < SL_ARRAY_LEN(nevers); i++) {
+		struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_JOB_ADD};
+
+		refused = (struct sl_pending_because){0};
+		event.job_add.job = 10 + i;
+		event.job_add.project = 1;
+		event.job_add.tasks = 1;
+		event.job_add.need = nevers[i].need;
+		sl_cluster_step(cluster, 2, &event, note, NULL);
+		assert_row_u64(nevers[i].name, refused.reason, nevers[i].reason);
+		assert_row_u64(nevers[i].name, refused.resource, nevers[i].resource);
+		assert_row_u64(nevers[i].name, (uint64_t)refused.wanted,
+			(uint64_t)nevers[i].wanted);
+		assert_row_u64(nevers[i].name, (uint64_t)refused.available,
+			(uint64_t)nevers[i].available);
+	}
+	sl_arena_free(arena);
+}
+
 static void outcomes_in_words(void **state)
 {
 	for (uint32_t i = 0; i <= SL_TREE_IN_USE; i++)
@@ -218,6 +302,7 @@ int main(void)
 		cmocka_unit_test(sentences_with_their_numbers),
 		cmocka_unit_test(every_row_is_a_sentence),
 		cmocka_unit_test(what_reclaim_would_do),
+		cmocka_unit_test(what_never_runs_is_told_what_is_missing),
 		cmocka_unit_test(outcomes_in_words),
 	};
 
