@@ -245,7 +245,7 @@ static void put_share(struct filling *f, int32_t milli)
 /* Shares of several GPUs count as so many tasks of one: they are rare, and any GPU does for a share. */
 static bool put(struct filling *f, const struct sl_waste_task *task)
 {
-	if (task->cpu_milli > f->cpu_milli || task->memory_mib > f->memory_mib)
+	if (task->memory_mib > f->memory_mib)
 		return false;
 	if (task->gpus && task->milli == SL_FIT_WHOLE) {
 		if (!put_wholes(f, task->gpus))
@@ -259,16 +259,27 @@ static bool put(struct filling *f, const struct sl_waste_task *task)
 	return true;
 }
 
+/* The first task that may fit, or end. Most do not: this loop is where the time goes. */
+static const struct sl_waste_task *next_fit(const struct sl_waste_task *task,
+	const struct sl_waste_task *end, int32_t most, int32_t cpu_milli)
+{
+	while (task < end && ((task->milli > most) | (task->cpu_milli > cpu_milli)))
+		task++;
+	return task;
+}
+
 static int32_t fill(const struct sl_waste_class *class, const struct filling *begin,
 	const struct sl_waste_task *task)
 {
 	const struct sl_waste_task *end = task + class->length;
 	struct filling f = *begin;
 
-	for (; task < end; task++) {
-		if (task->milli > f.most || !put(&f, task))
-			continue;
-		if (f.most < class->least_milli || f.cpu_milli < class->least_cpu)
+	for (;; task++) {
+		task = next_fit(task, end, f.most, f.cpu_milli);
+		if (task == end)
+			break;
+		if (put(&f, task) &&
+			(f.most < class->least_milli || f.cpu_milli < class->least_cpu))
 			break;
 	}
 	return f.idle;

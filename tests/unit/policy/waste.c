@@ -70,6 +70,44 @@ static void fills_nodes(void **state)
 	}
 }
 
+/* Of a node with two GPUs with so much left, and two kinds of task in equal parts. */
+static double waste_of_two(const struct sl_need *a, const struct sl_need *b,
+	uint32_t cpu_milli, uint16_t left_0, uint16_t left_1)
+{
+	struct sl_need none = {0, 0, 1, 0, 0, 0, 0};
+	struct sl_fit_node node, made;
+	struct bench bench;
+	double wasted;
+
+	bench_init(&bench);
+	sl_typical_learn(&bench.typical, a, 50);
+	sl_typical_learn(&bench.typical, b, 50);
+	sl_fit_node_init(&node, cpu_milli, 65536, 2, 0, 0, 0);
+	sl_fit_take(&node, &none, (struct sl_place){0, 1, (uint16_t)(WHOLE - left_0)});
+	sl_fit_take(&node, &none, (struct sl_place){0, 2, (uint16_t)(WHOLE - left_1)});
+	sl_state_make(&made, &node, &node.now, true);
+	wasted = sl_waste_of(&bench.waste, &made, true);
+	sl_arena_free(bench.arena);
+	return wasted;
+}
+
+static void takes_nothing_for_what_does_not_fit(void **state)
+{
+	struct sl_need small = {2000, 1, 1, 300, 0, 0, 0};
+	struct sl_need large = {4000, 1, 1, 600, 0, 0, 0};
+
+	assert_true(waste_of_two(&small, &large, 5000, 300, 0) == 0);
+}
+
+/* A 300 fills the hole of 300 as long as there is one: only two of them in a row waste 200 of the other. */
+static void fills_the_fullest(void **state)
+{
+	struct sl_need small = {1, 1, 1, 300, 0, 0, 0}, large = {1, 1, 1, 500, 0, 0, 0};
+	double wasted = waste_of_two(&small, &large, 64000, 300, 500);
+
+	assert_true(wasted > 25 && wasted < 75);
+}
+
 /* What was placed on a kind of hardware is expected there more often, and on no other. */
 static void learns_where_tasks_go(void **state)
 {
@@ -90,7 +128,12 @@ static void learns_where_tasks_go(void **state)
 	other_before = sl_waste_of(&bench.waste, &other, true);
 	assert_true(before > 1000 && before < 2200);
 	assert_true(before == other_before);
-	for (int i = 0; i < 499; i++)
+	/* One is no reason to expect no others. */
+	sl_waste_placed(&bench.waste, &a, &large);
+	sl_waste_refresh(&bench.waste);
+	assert_true(sl_waste_of(&bench.waste, &b, true) < before + 100);
+	before = sl_waste_of(&bench.waste, &b, true);
+	for (int i = 0; i < 498; i++)
 		sl_waste_placed(&bench.waste, &a, &large);
 	assert_true(sl_waste_of(&bench.waste, &b, true) == before);
 	sl_waste_placed(&bench.waste, &a, &large);
@@ -159,13 +202,32 @@ static void keeps_whole_nodes(void **state)
 	sl_arena_free(c.arena);
 }
 
+/* On the second node the CPU lasts for one more share: what is idle there is lost anyhow. */
+static void uses_what_is_lost(void **state)
+{
+	struct sl_need hog = {92000, 1024, 0, 0, 0, 0, 0};
+	struct cluster c;
+	struct sl_place place;
+
+	cluster_init(&c, 2);
+	sl_placer_learn(c.placer, &whole, 50);
+	sl_placer_learn(c.placer, &share, 50);
+	put(&c, &hog, 1, 0);
+	assert_true(sl_placer_place(c.placer, &share, false, &place));
+	assert_int_equal(place.node, 1);
+	sl_arena_free(c.arena);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(fills_nodes),
+		cmocka_unit_test(takes_nothing_for_what_does_not_fit),
+		cmocka_unit_test(fills_the_fullest),
 		cmocka_unit_test(learns_where_tasks_go),
 		cmocka_unit_test(fills_holes),
 		cmocka_unit_test(keeps_whole_nodes),
+		cmocka_unit_test(uses_what_is_lost),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
