@@ -155,6 +155,20 @@ static bool ask(struct database *database, const char *sql, int64_t *out)
 	return true;
 }
 
+/* 0: it was made and never filled. What a newer sluiced wrote is not touched. */
+static int look_at_version(struct database *database, const char *what, int64_t *version,
+	struct sl_error *err)
+{
+	if (!ask(database, "PRAGMA user_version", version))
+		return failed(database, what, err);
+	if (*version <= TABLES)
+		return SL_PROJECTS_STORE_OK;
+	sl_error_set(err,
+		"%.200s was written by a newer sluiced; start that one, or move it away",
+		database->path);
+	return SL_PROJECTS_STORE_BAD;
+}
+
 static size_t list_columns(char *sql, size_t size, size_t used, const char *format)
 {
 	for (size_t i = 0; i < SL_ARRAY_LEN(columns) && used < size; i++) {
@@ -230,16 +244,8 @@ static int read_all(
 {
 	int64_t version = 0, next = 0;
 
-	if (!ask(database, "PRAGMA user_version", &version))
-		return failed(database, "read", err);
-	if (version > TABLES) {
-		sl_error_set(err,
-			"%.200s was written by a newer sluiced; start that one, or move "
-			"it away",
-			database->path);
+	if (look_at_version(database, "read", &version, err) != SL_PROJECTS_STORE_OK)
 		return SL_PROJECTS_STORE_BAD;
-	}
-	/* A file that was made and never filled. */
 	if (version == 0)
 		return SL_PROJECTS_STORE_OK;
 	if (!ask(database, "SELECT next_id FROM meta", &next))
@@ -336,15 +342,14 @@ static bool make_tables(struct database *database)
 	       run(database, "PRAGMA user_version = " SL_STRINGIFY(TABLES));
 }
 
-static bool write_all(struct database *database, const struct sl_projects_stored *stored)
+static bool write_all(struct database *database, const struct sl_projects_stored *stored,
+	int64_t version)
 {
-	int64_t version = 0;
 	char sql[64];
 
 	(void)snprintf(sql, sizeof(sql), "INSERT INTO meta VALUES (%" PRIu64 ")",
 		stored->next_id);
 	return run(database, "BEGIN IMMEDIATE") &&
-	       ask(database, "PRAGMA user_version", &version) &&
 	       (version != 0 || make_tables(database)) &&
 	       run(database, "DELETE FROM project") &&
 	       run(database, "DELETE FROM meta") && run(database, sql) &&
@@ -355,6 +360,7 @@ int sl_projects_store_save(
 	const char *folder, const struct sl_projects_stored *stored, struct sl_error *err)
 {
 	sl_cleanup(database_close) struct database database = {0};
+	int64_t version = 0;
 	int r = sl_file_make_dirs(folder, 0755);
 
 	if (r < 0) {
@@ -367,7 +373,9 @@ int sl_projects_store_save(
 	}
 	if (!open_it(&database, folder, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE))
 		return failed(&database, "store", err);
-	if (write_all(&database, stored))
+	if (look_at_version(&database, "store", &version, err) != SL_PROJECTS_STORE_OK)
+		return SL_PROJECTS_STORE_BAD;
+	if (write_all(&database, stored, version))
 		return SL_PROJECTS_STORE_OK;
 	(void)failed(&database, "store", err);
 	(void)run(&database, "ROLLBACK");

@@ -147,6 +147,7 @@ static void says_that_it_is_damaged(void **state)
 		{"PRAGMA user_version = 2", "written by a newer sluiced"},
 	};
 	struct sl_projects_stored stored = two();
+	struct sl_error err = {0};
 
 	for (size_t i = 0; i < SL_ARRAY_LEN(rows); i++) {
 		save(&stored);
@@ -154,6 +155,12 @@ static void says_that_it_is_damaged(void **state)
 		expect_bad(rows[i].sql, rows[i].what);
 		assert_int_equal(remove(path), 0);
 	}
+	save(&stored);
+	sql("PRAGMA user_version = 2");
+	assert_int_equal(
+		sl_projects_store_save(folder, &stored, &err), SL_PROJECTS_STORE_BAD);
+	assert_row_contains("written over", err.text, "written by a newer sluiced");
+	assert_int_equal(remove(path), 0);
 	write_file("this is no database, and long enough to be seen as none. ----------",
 		64, -1);
 	expect_bad("no database", "move it away");
