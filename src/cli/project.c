@@ -315,11 +315,24 @@ static int print_all_json(const struct sl_rows *rows)
 	return sl_rows_print_json(SL_VERB_project, array);
 }
 
+/* An empty list must not look like one of a machine without projects. */
+static int fetch(struct sl_rows *rows, struct sl_error *err)
+{
+	int status = sl_rows_fetch(rows, SL_LIST_PROJECTS, err);
+
+	if (!status && rows->count && rows->all[0].project_row.flags & SL_PROJECT_UNREAD)
+		fputs("sluice project: sluiced could not read its projects when it "
+		      "started, these are "
+		      "not all; its log says why, and so does an attempt to apply some\n",
+			stderr);
+	return status;
+}
+
 static int list(const struct settings *s)
 {
 	sl_cleanup(sl_rows_fini) struct sl_rows rows = {0};
 	struct sl_error err = {0};
-	int status = sl_rows_fetch(&rows, SL_LIST_PROJECTS, &err);
+	int status = fetch(&rows, &err);
 
 	if (status)
 		return fail(s, status, err.text);
@@ -330,7 +343,7 @@ static int show(const struct settings *s)
 {
 	sl_cleanup(sl_rows_fini) struct sl_rows rows = {0};
 	struct sl_error err = {0};
-	int status = sl_rows_fetch(&rows, SL_LIST_PROJECTS, &err);
+	int status = fetch(&rows, &err);
 	bool found = false;
 
 	if (status)

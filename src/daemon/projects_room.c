@@ -359,6 +359,8 @@ bool sl_projects_room_next(
 	sl_project_to_row(row, &msg->project_row);
 	msg->project_row.index = list->place++;
 	msg->project_row.count = (uint32_t)set->count;
+	if (daemon->projects->trouble.text[0])
+		msg->project_row.flags |= SL_PROJECT_UNREAD;
 	sl_list_foreach (link, &daemon->workload_list) {
 		const struct sl_workload *workload =
 			SL_LIST_ENTRY(link, struct sl_workload, link);

@@ -54,6 +54,8 @@ enum sl_state {
 
 /* flags of PROJECT_PUT and PROJECT_ROW */
 #define SL_PROJECT_NO_SWAP 1u
+/* Of a ROW: the daemon could not read what it had stored, and these are not all. */
+#define SL_PROJECT_UNREAD 2u
 
 /* As enum sl_probe and enum sl_client_condition of the policy, which the daemon maps. */
 enum sl_wire_probe {
