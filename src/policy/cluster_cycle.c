@@ -11,8 +11,8 @@
 
 #include "policy/mutant.h"
 
-/* Tasks that searches may look at in a cycle: about 50 ms of work. */
-#define EFFORT_MOST 2000000
+/* Looks at tasks and nodes that searches may take in a cycle: some 40 ms of work. */
+#define EFFORT_MOST 400000
 /* What was told to stop and is still there: nobody counts on its place any more. */
 #define STUCK_AFTER (120 * SL_S)
 
@@ -390,12 +390,12 @@ static void make_room(struct sl_cluster *cl, enum sl_cl_mode mode)
 			skipped = true;
 			continue;
 		}
-		group->round[mode] = cl->round[mode];
 		if (sl_cl_search(cl, group, mode)) {
 			cl->version++;
 			sl_cl_job_settle(cl, job);
 		} else {
 			group->tried[mode] = cl->version;
+			group->round[mode] = cl->round[mode];
 		}
 	}
 	/* Everybody had his turn. */

@@ -113,8 +113,7 @@ void sl_cl_node_shut(struct sl_cluster *cl, uint32_t number, bool shut)
 bool sl_cl_room_at(const struct sl_fit_node *node, const struct sl_room *room,
 	const struct sl_need *need, struct sl_place place)
 {
-	if (node->closed || need->cpu_milli > room->cpu_milli ||
-		need->memory_mib > room->memory_mib)
+	if (need->cpu_milli > room->cpu_milli || need->memory_mib > room->memory_mib)
 		return false;
 	for (uint32_t mask = place.gpu_mask; mask; mask &= mask - 1) {
 		if (room->left[__builtin_ctz(mask)] < place.milli)
@@ -259,7 +258,7 @@ bool sl_cl_find_place(struct sl_cluster *cl, const struct sl_cl_task *task, bool
 		const struct sl_fit_node *node = &cl->fit[task->place.node];
 
 		*place = task->place;
-		if (is_refused(cl, task->part->job, place->node) ||
+		if (node->closed || is_refused(cl, task->part->job, place->node) ||
 			!sl_fit_ever(node, &class->need))
 			return false;
 		return sl_cl_room_at(node, &node->later, &class->need, *place) &&
@@ -282,7 +281,7 @@ bool sl_cl_find_place(struct sl_cluster *cl, const struct sl_cl_task *task, bool
 bool sl_cl_place_on(struct sl_cluster *cl, const struct sl_cl_task *task, uint32_t number,
 	struct sl_place *place)
 {
-	if (is_refused(cl, task->part->job, number))
+	if (cl->fit[number].closed || is_refused(cl, task->part->job, number))
 		return false;
 	if (!task->parked)
 		return place_on(cl, number, &task->part->class->need, true, place);

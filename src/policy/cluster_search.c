@@ -29,6 +29,7 @@
 /* Tasks of one node that would have to go, each with the rest of its job if it cannot spare it. */
 struct plan {
 	struct sl_cl_task *task[HERE_MOST];
+	uint32_t at[HERE_MOST], cost[HERE_MOST]; /* while it is made */
 	uint32_t count, lost;
 	uint64_t rank; /* of the most valuable of them */
 };
@@ -131,28 +132,35 @@ static bool add_project(struct hunt *h, uint32_t project, int32_t below, uint32_
 	return false;
 }
 
-/* The job of this project that goes first and is not among the candidates yet. */
-static struct sl_cl_job *next_of(struct hunt *h, uint32_t project)
+/* The next job of this project that goes first and is not among the candidates yet. */
+static struct sl_cl_job *next_of(struct hunt *h, struct sl_cl_from *from)
 {
 	uint64_t looked = 0;
+	struct sl_cl_job *found = NULL;
 
-	for (struct sl_cl_rank *rank = h->cl->ranks[project]; rank; rank = rank->next) {
-		for (struct sl_link *link = rank->jobs.prev; link != &rank->jobs;
-			link = link->prev) {
-			struct sl_cl_job *job = SL_CL_ENTRY(link, sl_cl_job, running);
-
-			looked++;
-			if (job->mark == h->mark || job->looked == h->mark)
-				continue;
-			job->looked = h->mark;
-			if (is_candidate(h, job)) {
-				h->cl->effort -= sl_min_u64(h->cl->effort, looked);
-				return job;
-			}
+	while (from->rank && !found) {
+		if (from->link == &from->rank->jobs) {
+			from->rank = from->rank->next;
+			from->link = from->rank ? from->rank->jobs.prev : NULL;
+			continue;
 		}
+		found = SL_CL_ENTRY(from->link, sl_cl_job, running);
+		from->link = from->link->prev;
+		looked++;
+		if (found->looked == h->mark || !is_candidate(h, found))
+			found = NULL;
+		else
+			found->looked = h->mark;
 	}
 	h->cl->effort -= sl_min_u64(h->cl->effort, looked);
-	return NULL;
+	return found;
+}
+
+static struct sl_cl_from from_start(const struct sl_cluster *cl, uint32_t project)
+{
+	struct sl_cl_rank *rank = cl->ranks[project];
+
+	return (struct sl_cl_from){project, rank, rank ? rank->jobs.prev : NULL};
 }
 
 static bool may_lose(const struct hunt *h, uint32_t project)
@@ -177,13 +185,14 @@ static uint32_t collect_projects(struct hunt *h)
 			continue;
 		if (count < FROM_MOST)
 			count++;
-		else if (sl_reclaim_before(&cl->tree, i, cl->from[count - 1]))
+		else if (sl_reclaim_before(&cl->tree, i, cl->from[count - 1].project))
 			at--;
 		else
 			continue;
-		for (; at && sl_reclaim_before(&cl->tree, i, cl->from[at - 1]); at--)
+		for (; at && sl_reclaim_before(&cl->tree, i, cl->from[at - 1].project);
+			at--)
 			cl->from[at] = cl->from[at - 1];
-		cl->from[at] = i;
+		cl->from[at] = from_start(cl, i);
 	}
 	cl->effort -= sl_min_u64(cl->effort, cl->tree.high);
 	return count;
@@ -214,10 +223,12 @@ static void collect_reclaim(struct hunt *h, uint32_t enough)
 		struct sl_cl_job *job;
 
 		for (uint32_t i = 1; i < count; i++) {
-			if (sl_reclaim_before(&cl->tree, cl->from[i], cl->from[best]))
+			if (sl_reclaim_before(&cl->tree, cl->from[i].project,
+				    cl->from[best].project))
 				best = i;
 		}
-		job = may_lose(h, cl->from[best]) ? next_of(h, cl->from[best]) : NULL;
+		job = may_lose(h, cl->from[best].project) ? next_of(h, &cl->from[best])
+							  : NULL;
 		if (!job) {
 			cl->from[best] = cl->from[--count];
 			continue;
@@ -235,7 +246,7 @@ static void collect_reclaim(struct hunt *h, uint32_t enough)
 	for (uint32_t i = 0; i < count && !full && cl->effort; i++) {
 		struct sl_cl_job *job;
 
-		while (!full && (job = next_of(h, cl->from[i])))
+		while (!full && (job = next_of(h, &cl->from[i])))
 			full = add_candidate(h, job, enough);
 	}
 }
@@ -404,47 +415,57 @@ struct scene {
 	uint32_t gpus; /* that may be used */
 	uint32_t milli;
 	struct sl_cl_task *here[HERE_MOST];
+	bool gone[HERE_MOST]; /* in the plan */
 	uint32_t count;
 	struct plan *plan;
 };
 
 static void choose(struct scene *s, uint32_t at)
 {
-	struct sl_cl_task *task = s->here[at];
+	struct plan *plan = s->plan;
 
-	s->plan->lost += cost_of(s->plan, task);
-	s->plan->task[s->plan->count++] = task;
-	add_room(&s->room, task, 1);
-	s->here[at] = s->here[--s->count];
+	plan->cost[plan->count] = cost_of(plan, s->here[at]);
+	plan->lost += plan->cost[plan->count];
+	plan->at[plan->count] = at;
+	plan->task[plan->count++] = s->here[at];
+	add_room(&s->room, s->here[at], 1);
+	s->gone[at] = true;
 }
 
-/* The cheapest way to have s->milli on this GPU, tried on a copy; false: there is none. */
-static bool empty_gpu(const struct scene *s, uint32_t gpu, struct scene *after,
-	struct plan *plan, uint64_t *rank)
+static void unchoose(struct scene *s, uint32_t count)
 {
-	*after = *s;
-	*plan = *s->plan;
-	after->plan = plan;
+	struct plan *plan = s->plan;
+
+	while (plan->count > count) {
+		uint32_t at = plan->at[--plan->count];
+
+		plan->lost -= plan->cost[plan->count];
+		add_room(&s->room, s->here[at], -1);
+		s->gone[at] = false;
+	}
+}
+
+/* The cheapest way to have s->milli on this GPU; false: there is none. */
+static bool empty_gpu(struct scene *s, uint32_t gpu, uint64_t *rank)
+{
 	*rank = 0;
-	while (after->room.left[gpu] < (int32_t)s->milli) {
+	while (s->room.left[gpu] < (int32_t)s->milli) {
 		uint32_t best = UINT32_MAX, best_cost = 0;
 		bool best_does = false;
 
-		for (uint32_t i = 0; i < after->count; i++) {
-			const struct sl_cl_task *task = after->here[i];
+		for (uint32_t i = 0; i < s->count; i++) {
+			const struct sl_cl_task *task = s->here[i];
 			uint32_t cost;
 			bool does;
 
-			if (!(task->place.gpu_mask >> gpu & 1))
+			if (s->gone[i] || !(task->place.gpu_mask >> gpu & 1))
 				continue;
-			cost = cost_of(plan, task);
-			does = after->room.left[gpu] + task->place.milli >=
-			       (int32_t)s->milli;
+			cost = cost_of(s->plan, task);
+			does = s->room.left[gpu] + task->place.milli >= (int32_t)s->milli;
 			if (best != UINT32_MAX &&
-				(does != best_does
-						? !does
-						: !goes_before(task, cost,
-							  after->here[best], best_cost)))
+				(does != best_does ? !does
+						   : !goes_before(task, cost,
+							     s->here[best], best_cost)))
 				continue;
 			best = i;
 			best_cost = cost;
@@ -452,40 +473,32 @@ static bool empty_gpu(const struct scene *s, uint32_t gpu, struct scene *after,
 		}
 		if (best == UINT32_MAX)
 			return false;
-		*rank = sl_max_u64(*rank, rank_of(after->here[best]));
-		choose(after, best);
+		*rank = sl_max_u64(*rank, rank_of(s->here[best]));
+		choose(s, best);
 	}
 	return true;
 }
 
 static bool empty_gpus(struct scene *s)
 {
-	struct scene after, best_after;
-	struct plan plan, best_plan;
-
 	for (uint32_t done = 0; done < s->need->gpus; done++) {
-		uint32_t best = UINT32_MAX, best_gpu = 0;
+		uint32_t best = UINT32_MAX, best_gpu = 0, before = s->plan->count;
 		uint64_t best_rank = 0, rank;
 
-		for (uint32_t gpu = 0; gpu < s->fit->gpus; gpu++) {
-			if (!(s->gpus >> gpu & 1) ||
-				!empty_gpu(s, gpu, &after, &plan, &rank))
+		for (uint32_t gpu = 0; gpu < s->fit->gpus && best; gpu++) {
+			uint32_t lost = s->plan->lost;
+			bool can = s->gpus >> gpu & 1 && empty_gpu(s, gpu, &rank);
+
+			lost = s->plan->lost - lost;
+			unchoose(s, before);
+			if (!can || lost > best || (lost == best && rank >= best_rank))
 				continue;
-			if (plan.lost > best || (plan.lost == best && rank >= best_rank))
-				continue;
-			best = plan.lost;
+			best = lost;
 			best_rank = rank;
 			best_gpu = gpu;
-			best_after = after;
-			best_plan = plan;
-			if (!plan.lost && !plan.count)
-				break;
 		}
-		if (best == UINT32_MAX)
+		if (best == UINT32_MAX || !empty_gpu(s, best_gpu, &rank))
 			return false;
-		best_after.plan = s->plan;
-		*s->plan = best_plan;
-		*s = best_after;
 		s->gpus &= ~(1u << best_gpu);
 	}
 	return true;
@@ -505,12 +518,18 @@ static bool free_rest(struct scene *s)
 		bool best_does = false;
 
 		for (uint32_t i = 0; i < s->count; i++) {
-			const struct sl_need *need = &s->here[i]->part->class->need;
-			uint32_t cost = cost_of(s->plan, s->here[i]);
-			bool does = s->room.cpu_milli + need->cpu_milli >=
-					    s->need->cpu_milli &&
-				    s->room.memory_mib + need->memory_mib >=
-					    s->need->memory_mib;
+			const struct sl_need *need;
+			uint32_t cost;
+			bool does;
+
+			if (s->gone[i])
+				continue;
+			need = &s->here[i]->part->class->need;
+			cost = cost_of(s->plan, s->here[i]);
+			does = s->room.cpu_milli + need->cpu_milli >=
+				       s->need->cpu_milli &&
+			       s->room.memory_mib + need->memory_mib >=
+				       s->need->memory_mib;
 
 			if (best != UINT32_MAX &&
 				(does != best_does ? !does
@@ -551,7 +570,8 @@ static void trim(struct scene *s, const struct sl_cl_task *wanted)
 	}
 	s->count = plan->count;
 	memcpy(s->here, plan->task, plan->count * sizeof(plan->task[0]));
-	*plan = (struct plan){0};
+	plan->count = plan->lost = 0;
+	plan->rank = 0;
 	for (uint32_t i = 0; i < s->count; i++) {
 		plan->lost += cost_of(plan, s->here[i]);
 		plan->task[plan->count++] = s->here[i];
@@ -601,10 +621,12 @@ static bool evaluate(struct hunt *h, uint32_t number, const struct sl_cl_task *w
 		sl_cl_wake(cl, task->spared_until);
 		if (task->state == SL_TASK_RUNNING && task->part->job->mark == h->mark &&
 			task->spared_until <= cl->now && s.count < HERE_MOST &&
-			has_pool(h, task))
+			has_pool(h, task)) {
+			s.gone[s.count] = false;
 			s.here[s.count++] = task;
+		}
 	}
-	cl->effort -= sl_min_u64(cl->effort, 1 + s.count);
+	cl->effort -= sl_min_u64(cl->effort, 4 + s.count * (2 + s.need->gpus));
 	if (!empty_gpus(&s) || !free_rest(&s) || !fits_now(&s, wanted))
 		return false;
 	trim(&s, wanted);

@@ -122,6 +122,13 @@ struct sl_cl_want {
 	uint32_t part, count;
 };
 
+/* A project that is taken from, and the job of it that comes next. */
+struct sl_cl_from {
+	uint32_t project;
+	struct sl_cl_rank *rank;
+	struct sl_link *link;
+};
+
 enum sl_cl_mode { SL_CL_CONSOLIDATE = 0, SL_CL_RECLAIM, SL_CL_PREEMPT, SL_CL_MODES };
 
 struct sl_cl_group {
@@ -152,7 +159,7 @@ struct sl_cluster {
 	struct sl_tree tree;
 	struct sl_joborder *order;
 	struct sl_cl_rank **ranks; /* by project */
-	uint32_t *from;            /* projects that may be taken from */
+	struct sl_cl_from *from;   /* projects that may be taken from */
 	struct sl_cl_near *near;   /* nodes that a search looks at */
 	struct sl_fit_node *fit;   /* nodes_most of each */
 	struct sl_cl_node *node;
