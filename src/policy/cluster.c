@@ -175,7 +175,7 @@ struct sl_cluster *sl_cluster_new(
 	sl_list_init(&cl->promised);
 	sl_list_init(&cl->stale);
 	sl_list_init(&cl->held);
-	cl->gains = cl->nodes_version = cl->version = 1;
+	cl->gains = cl->nodes_version = cl->version = cl->outside = 1;
 	for (int mode = 0; mode < SL_CL_MODES; mode++)
 		cl->round[mode] = 1;
 	cl->stale_grace = DEFAULT_STALE_GRACE;
@@ -183,6 +183,19 @@ struct sl_cluster *sl_cluster_new(
 	cl->resume_factor = DEFAULT_RESUME_FACTOR;
 	cl->due = cl->told_due = SL_NS_NEVER;
 	return cl;
+}
+
+/* To a BIND or a STOP, as it should be. */
+static bool is_answer(const struct sl_cluster *cl, const struct sl_cluster_event *event)
+{
+	const struct sl_cl_task *task;
+
+	if (event->type == SL_CLUSTER_EVENT_TASK_RUNS)
+		return true;
+	if (event->type != SL_CLUSTER_EVENT_TASK_ENDED || !event->task_ended.again)
+		return false;
+	task = sl_cl_find_task(cl, event->task_ended.job, event->task_ended.task);
+	return task && task->state == SL_TASK_RELEASING;
 }
 
 void sl_cluster_step(struct sl_cluster *cl, sl_ns now,
@@ -196,6 +209,7 @@ void sl_cluster_step(struct sl_cluster *cl, sl_ns now,
 	if (event->type != SL_CLUSTER_EVENT_CYCLE) {
 		cl->version++;
 		cl->cycled = 0;
+		cl->outside += !is_answer(cl, event);
 	}
 	handlers[event->type](cl, event);
 	if (cl->due != cl->told_due && cl->due != SL_NS_NEVER) {

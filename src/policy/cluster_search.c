@@ -1015,6 +1015,8 @@ static void commit(struct hunt *h)
 			unreserve_pool(h, task);
 			how = SL_STOP_MOVE;
 		}
+		if (how != SL_STOP_MOVE && h->mode == SL_CL_RECLAIM)
+			task->part->job->taken_at = cl->outside;
 		sl_cl_task_stop(cl, task, how, h->job, h->mode == SL_CL_PREEMPT);
 		if (task->promised)
 			tell_place(cl, task);
@@ -1107,6 +1109,31 @@ static void explain(struct hunt *h, struct sl_cl_group *group)
 	}
 }
 
+/*
+ * What was reclaimed may not reclaim back before something has happened outside, unless it is guaranteed. Taking goes
+ * by whole jobs: two projects could each take what the other has above its quota, and what of it is within, for ever.
+ */
+static bool takes_back(const struct hunt *h, const struct sl_quantity *wants)
+{
+	const struct sl_cluster *cl = h->cl;
+
+	if (h->job->taken_at != cl->outside)
+		return false;
+	for (uint32_t i = h->job->project; i != SL_PROJECT_NONE;
+		i = cl->tree.all[i].parent) {
+		const struct sl_project *level = &cl->tree.all[i];
+
+		for (int r = 0; r < SL_RESOURCES; r++) {
+			int64_t quota = level->rules.quota.of[r];
+
+			if (wants->of[r] && quota != SL_QUOTA_ALL &&
+				level->has.of[r] + wants->of[r] > quota)
+				return true;
+		}
+	}
+	return false;
+}
+
 bool sl_cl_search(struct sl_cluster *cl, struct sl_cl_group *group, enum sl_cl_mode mode)
 {
 	struct sl_cl_want want[SL_CL_PARTS];
@@ -1132,6 +1159,9 @@ bool sl_cl_search(struct sl_cluster *cl, struct sl_cl_group *group, enum sl_cl_m
 	if (mode == SL_CL_RECLAIM && group->tried[SL_CL_CONSOLIDATE] != cl->version &&
 		sl_cl_search(cl, group, SL_CL_CONSOLIDATE))
 		return true;
+	if (mode == SL_CL_RECLAIM &&
+		SL_MUTANT(CLUSTER_TAKES_BACK, takes_back(&h, &group->order.wants), false))
+		return false;
 	if (hunt(&h, group, want, wants))
 		return true;
 	if (mode == SL_CL_CONSOLIDATE) {

@@ -105,6 +105,7 @@ struct sl_cl_job {
 	struct sl_cl_group *group;
 	uint32_t in_group; /* its place in the heap of the group */
 	uint64_t mark;     /* of the search that may take from it */
+	uint64_t taken_at; /* cluster->outside when it was reclaimed, last */
 	uint64_t looked;   /* by the search that asked whether it may */
 	uint32_t rank;     /* in that search: smaller goes first */
 	struct sl_pending_because because;
@@ -181,6 +182,7 @@ struct sl_cluster {
 	uint64_t gains, nodes_version; /* both begin with 1 */
 	uint32_t gained[SL_CL_GAINS];
 	uint64_t version; /* of everything that a search depends on */
+	uint64_t outside; /* events that are no answers to what was decided here */
 	uint64_t next_seq, next_action, next_mark, round[SL_CL_MODES];
 	int64_t later_gpu_milli; /* sum over open nodes of what is free later */
 	struct sl_quantity capacity;
