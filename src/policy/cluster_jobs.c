@@ -244,10 +244,16 @@ void sl_cl_job_settle(struct sl_cluster *cl, struct sl_cl_job *job)
 	settle_running(cl, job);
 	keep_in(&cl->promised, &job->promised, has_promises(job));
 	keep_in(&cl->held, &job->held, held);
+	/* What was in its way is true until the next cycle says something else. */
+	if (job->group && job->group->because.reason)
+		job->because = job->group->because;
 	sl_cl_group_leave(cl, job);
-	job->because = (struct sl_pending_because){0};
+	if (!wants || job->because.reason == SL_PENDING_RESUME_WAIT)
+		job->because = (struct sl_pending_because){0};
 	if (held)
-		job->because.reason = SL_PENDING_RESUME_WAIT;
+		job->because =
+			(struct sl_pending_because){.reason = SL_PENDING_RESUME_WAIT,
+				.wanted = (int64_t)(job->held_until - cl->now)};
 	else if (wants)
 		sl_cl_group_join(cl, job, want, wants, extra);
 }

@@ -279,6 +279,8 @@ void sl_cl_on_bind_refused(struct sl_cluster *cl, const struct sl_cluster_event 
 	if (sl_cl_job_is_promised(task->part->job, node))
 		sl_cl_job_unpromise(cl, task->part->job);
 	sl_cl_job_settle(cl, task->part->job);
+	task->part->job->because =
+		(struct sl_pending_because){.reason = SL_PENDING_BIND_REFUSED};
 }
 
 /* It gave up its place: parked, promised another, or simply pending. */
