@@ -277,6 +277,10 @@ static void on_run(struct sl_peer *peer, const struct sl_msg_run *run)
 		reply(peer, NULL, SL_REASON_NONE, mistake);
 		return;
 	}
+	if (!sl_projects_room_admits(peer, run->project, &text)) {
+		reply(peer, NULL, SL_REASON_NONE, text.text);
+		return;
+	}
 	if (sl_process_get(daemon, peer->pid, &peer->pidfd, peer->start_ticks,
 		    &process) != SL_PROCESS_OK) {
 		sl_peer_reject(peer, SL_REJECT_FULL,

@@ -157,6 +157,7 @@ static int on_hangup(
 	daemon->config = fresh;
 	sl_daemon_configure(daemon);
 	sl_events_resize(daemon);
+	sl_projects_room_look_up(daemon);
 	if (sl_listener_permit(daemon, &err) < 0 || sl_http_permit(daemon, &err) < 0)
 		sl_error_log("%s; the rest of the configuration is in force", err.text);
 	sl_info("read %s anew", daemon->config_path);

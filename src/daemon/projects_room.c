@@ -14,7 +14,9 @@
 #include "base/log.h"
 #include "base/paths.h"
 #include "base/step.h"
+#include "daemon/bounds.h"
 #include "daemon/projects_store.h"
+#include "daemon/projects_who.h"
 #include "daemon/projects_wire.h"
 
 /* What somebody wants to be changed. */
@@ -32,6 +34,7 @@ struct sl_projects_room {
 	struct sl_projects_stored now, fresh; /* fresh: is being stored */
 	struct sl_projects_store *store;
 	sd_event_source *io;
+	struct sl_projects_who who; /* of now */
 	struct sl_link waiting;
 	struct sl_projects_change *writing;
 	struct sl_error trouble; /* why the database could not be read at the start */
@@ -49,6 +52,39 @@ static void change_free(struct sl_projects_change *change)
 	sl_list_unlink(&change->link);
 	sl_projects_fini(&change->put);
 	free(change);
+}
+
+/* --- Who may use them. --- */
+
+void sl_projects_room_look_up(struct sl_daemon *daemon)
+{
+	struct sl_projects_room *room = daemon->projects;
+
+	if (sl_projects_who_look_up(&room->who, &room->now.set) < 0)
+		sl_error_log("out of memory: nobody is let into a project that names "
+			     "users, until "
+			     "the next SIGHUP");
+}
+
+bool sl_projects_room_admits(
+	const struct sl_peer *peer, const char *project, struct sl_error *err)
+{
+	const struct sl_projects_room *room = peer->daemon->projects;
+	uint32_t gids[SL_BOUNDS_GROUPS_MAX];
+	size_t count;
+
+	if (peer->uid == 0 || peer->uid == geteuid())
+		return true;
+	count = sl_bounds_groups_of(peer, gids);
+	if (sl_projects_who_admits(
+		    &room->who, &room->now.set, project, peer->uid, gids, count))
+		return true;
+	sl_error_set(err,
+		"project %s is for others (sluice project show says for whom); name "
+		"another "
+		"--project",
+		project);
+	return false;
 }
 
 /* --- Answers. --- */
@@ -234,6 +270,7 @@ static int on_stored(sd_event_source *source, int fd, uint32_t events, void *con
 
 		room->now = room->fresh;
 		room->fresh = before;
+		sl_projects_room_look_up(daemon);
 		succeed(room, change);
 	} else {
 		sl_error_log("%s", err.text);
@@ -431,6 +468,7 @@ int sl_projects_room_open(struct sl_daemon *daemon, struct sl_error *err)
 	}
 	r = add_default(&room->now);
 	sl_projects_sort(&room->now.set);
+	sl_projects_room_look_up(daemon);
 	if (r == 0)
 		r = sl_projects_store_new(daemon->data_dir, &room->store);
 	if (r == 0)
@@ -456,6 +494,7 @@ void sl_projects_room_close(struct sl_daemon *daemon)
 			room->waiting.next, struct sl_projects_change, link));
 	sl_projects_fini(&room->now.set);
 	sl_projects_fini(&room->fresh.set);
+	sl_projects_who_fini(&room->who);
 	free(room);
 	daemon->projects = NULL;
 }

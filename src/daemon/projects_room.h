@@ -27,6 +27,12 @@ void sl_projects_room_leave(struct sl_peer *peer);
 bool sl_projects_room_next(
 	const struct sl_daemon *daemon, struct sl_peer_list *list, union sl_msg *msg);
 
+/* May this peer put work into the project? Root and the daemon's user may always. Where not, *err says who may. */
+bool sl_projects_room_admits(
+	const struct sl_peer *peer, const char *project, struct sl_error *err);
+/* Looks the names of users and groups up again. */
+void sl_projects_room_look_up(struct sl_daemon *daemon);
+
 /* All of them; `default` is always among them. Until the next change. */
 const struct sl_projects *sl_projects_room_set(const struct sl_daemon *daemon);
 

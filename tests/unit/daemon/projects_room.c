@@ -259,6 +259,79 @@ static void others_may_look(void **state)
 	expect_list(rig, "default ");
 }
 
+static struct sl_msg_run_reply run_in(
+	const struct rig *rig, uid_t uid, gid_t gid, const char *project)
+{
+	struct rig_peer peer = greet(rig_peer_as(rig, uid, gid));
+	union sl_msg msg;
+
+	sl_wire_init(&msg, SL_MSG_RUN);
+	msg.run.gpu_count = 1;
+	msg.run.priority_biased = SL_PRIORITY_BIAS;
+	sl_wire_str(msg.run.project, sizeof(msg.run.project), project);
+	sl_wire_str(msg.run.command, sizeof(msg.run.command), "train");
+	rig_send(&peer, &msg);
+	rig_expect(&peer, SL_MSG_RUN_REPLY, &msg);
+	rig_peer_end(&peer);
+	return msg.run_reply;
+}
+
+static void only_whom_it_names(void **state)
+{
+	static const struct {
+		uid_t uid;
+		gid_t gid;
+		const char *project;
+		bool ok;
+	} rows[] = {
+		{OTHER_USER, OTHER_USER, "lab", true},
+		{OTHER_USER + 1, OTHER_USER + 1, "lab", false},
+		{OTHER_USER + 1, 777, "lab", true},
+		/* As its parent, for it says nothing. */
+		{OTHER_USER, OTHER_USER, "part", true},
+		{OTHER_USER + 1, OTHER_USER + 1, "part", false},
+		/* Names that nobody has are not everybody. */
+		{OTHER_USER, OTHER_USER, "ghosts", false},
+		{OTHER_USER + 1, OTHER_USER + 1, "default", true},
+		{OTHER_USER + 1, OTHER_USER + 1, "a-word", true},
+		{0, 0, "ghosts", true},
+	};
+	struct rig *rig = *state;
+	struct rig_peer peer;
+	union sl_msg msg;
+
+	if (geteuid() != 0)
+		skip();
+	rig_start(rig, NULL);
+	peer = greet(rig_peer(rig));
+	msg = put_msg("lab", "", 0, 3);
+	(void)strcpy(msg.project_put.users, "4711,12345");
+	(void)strcpy(msg.project_put.groups, "777");
+	rig_send(&peer, &msg);
+	put(&peer, "part", "lab", 1, 3);
+	msg = put_msg("ghosts", "", 2, 3);
+	(void)strcpy(msg.project_put.users, "no-such-user");
+	rig_send(&peer, &msg);
+	assert_int_equal(reply(&peer).added, 3);
+	assert_true(rig_log_gets(rig, "project ghosts names user no-such-user, whom"));
+	rig_peer_end(&peer);
+	for (size_t i = 0; i < SL_ARRAY_LEN(rows); i++) {
+		struct sl_msg_run_reply said =
+			run_in(rig, rows[i].uid, rows[i].gid, rows[i].project);
+
+		if (said.ok != rows[i].ok)
+			fail_msg("user %u, group %u in %s: %s", (unsigned int)rows[i].uid,
+				(unsigned int)rows[i].gid, rows[i].project, said.text);
+		if (!said.ok)
+			assert_non_null(strstr(said.text, "is for others"));
+	}
+	/* The next daemon knows it, too. */
+	rig_kill_daemon(rig);
+	rig_start(rig, NULL);
+	assert_int_equal(run_in(rig, OTHER_USER, OTHER_USER, "lab").ok, 1);
+	assert_int_equal(run_in(rig, OTHER_USER + 1, OTHER_USER + 1, "lab").ok, 0);
+}
+
 /* Each change is judged against what is there once its turn has come: of many children for which their parent
  * has a quota, one gets it. */
 static void several_at_once(void **state)
@@ -310,6 +383,7 @@ int main(void)
 		TEST(rows_that_no_sluice_sends),
 		TEST(rows_out_of_order),
 		TEST(others_may_look),
+		TEST(only_whom_it_names),
 		TEST(several_at_once),
 	};
 
