@@ -416,7 +416,7 @@ struct scene {
 	uint32_t milli;
 	struct sl_cl_task *here[HERE_MOST];
 	bool gone[HERE_MOST]; /* in the plan */
-	uint32_t count;
+	uint32_t count, alone;
 	struct plan *plan;
 };
 
@@ -554,6 +554,30 @@ static bool fits_now(const struct scene *s, const struct sl_cl_task *wanted)
 	return sl_fit_in(s->fit, &s->room, s->need);
 }
 
+/* The one whose going alone makes room, UINT32_MAX: nobody's does. */
+static uint32_t alone_suffices(
+	struct scene *s, const struct sl_cl_task *wanted, uint32_t *lost)
+{
+	uint32_t best = UINT32_MAX;
+
+	*lost = UINT32_MAX;
+	for (uint32_t i = 0; i < s->count; i++) {
+		bool does;
+		uint32_t cost;
+
+		choose(s, i);
+		cost = s->plan->lost;
+		does = fits_now(s, wanted);
+		unchoose(s, 0);
+		if (!does || (best != UINT32_MAX && !goes_before(s->here[i], cost,
+							    s->here[best], *lost)))
+			continue;
+		best = i;
+		*lost = cost;
+	}
+	return best;
+}
+
 /* Those that turn out not to be needed, and the price of the others. */
 static void trim(struct scene *s, const struct sl_cl_task *wanted)
 {
@@ -600,6 +624,8 @@ static bool evaluate(struct hunt *h, uint32_t number, const struct sl_cl_task *w
 {
 	struct sl_cluster *cl = h->cl;
 	struct scene s;
+	uint32_t lost;
+	bool greedy;
 
 	plan->count = plan->lost = 0;
 	plan->rank = 0;
@@ -627,8 +653,15 @@ static bool evaluate(struct hunt *h, uint32_t number, const struct sl_cl_task *w
 		}
 	}
 	cl->effort -= sl_min_u64(cl->effort, 4 + s.count * (2 + s.need->gpus));
-	if (!empty_gpus(&s) || !free_rest(&s) || !fits_now(&s, wanted))
+	s.alone = alone_suffices(&s, wanted, &lost);
+	greedy = empty_gpus(&s) && free_rest(&s) && fits_now(&s, wanted);
+	if (s.alone != UINT32_MAX &&
+		(!greedy || SL_MUTANT(CLUSTER_VICTIMS_MANY, lost < plan->lost, false))) {
+		unchoose(&s, 0);
+		choose(&s, s.alone);
+	} else if (!greedy) {
 		return false;
+	}
 	trim(&s, wanted);
 	return true;
 }
@@ -714,7 +747,9 @@ static bool evict(struct hunt *h, struct sl_cl_task *task)
 
 static bool is_below(const struct sl_cl_near *a, const struct sl_cl_near *b)
 {
-	return a->lost != b->lost ? a->lost < b->lost : a->rank < b->rank;
+	if (a->lost != b->lost)
+		return SL_MUTANT(CLUSTER_VICTIMS_MANY, a->lost<b->lost, a->lost> b->lost);
+	return a->rank < b->rank;
 }
 
 /* The node that costs least; what is known of a node is true until it changes. */

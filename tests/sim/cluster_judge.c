@@ -335,6 +335,9 @@ void cw_judge_stop(struct cw *w, const struct sl_cluster_action *action)
 		w->stop_for = w->stop_for && w->stop_for != other ? UINT64_MAX : other;
 		job->told_for = other;
 	}
+	if (action->stop.how != SL_STOP_STALE && action->stop.how != SL_STOP_MOVE &&
+		!action->stop.preempted)
+		job->reclaimed = true;
 	task->state = SL_TASK_RELEASING;
 	task->how = (enum sl_stop_how)action->stop.how;
 	task->told = true;
@@ -488,6 +491,45 @@ static void judge_vain(struct cw *w, const struct cw_job *job)
 		cw_break(w, "job %lu is stopped in vain", (unsigned long)job->id);
 }
 
+/* The branches below the last project that stands above both; false: one stands above the other. */
+static bool branches(
+	const struct cw *w, uint32_t a, uint32_t b, uint32_t *at, uint32_t *bt)
+{
+	*at = a;
+	*bt = b;
+	if (is_below(w, a, b) || is_below(w, b, a))
+		return false;
+	while (w->project[*at].parent != UINT32_MAX &&
+		!is_below(w, b, w->project[*at].parent))
+		*at = w->project[*at].parent;
+	while (w->project[*bt].parent != UINT32_MAX &&
+		!is_below(w, a, w->project[*bt].parent))
+		*bt = w->project[*bt].parent;
+	return true;
+}
+
+/* Nobody takes so much that he is further above his share than the one he took it from. Shares: the machine's. */
+static void judge_greed(struct cw *w, const struct cw_job *victim)
+{
+	const struct cw_job *by = cw_find_job(w, w->stop_for);
+	const struct sl_tree *tree = sl_cluster_tree(w->cluster);
+	uint32_t a, b;
+	int64_t has_a, has_b, share_a, share_b;
+
+	if (!by || !by->need[0].gpus ||
+		!branches(w, by->project, victim->project, &a, &b))
+		return;
+	has_a = cw_has(w, a, false).of[SL_RES_GPU];
+	has_b = cw_has(w, b, false).of[SL_RES_GPU];
+	share_a = tree->all[sl_tree_find(tree, a + 1)].share.of[SL_RES_GPU];
+	share_b = tree->all[sl_tree_find(tree, b + 1)].share.of[SL_RES_GPU];
+	if (has_a > share_a && has_a * share_b >= has_b * share_a && share_a && share_b)
+		cw_break(w,
+			"project %u has %ld of %ld after taking from %u, with %ld of %ld",
+			a + 1, (long)has_a, (long)share_a, b + 1, (long)has_b,
+			(long)share_b);
+}
+
 static void watch_stale(struct cw *w, struct cw_job *job)
 {
 	bool runs = false, running = false;
@@ -534,7 +576,10 @@ void cw_judge_cycle(struct cw *w, bool whole)
 			judge_vain(w, job);
 		if (whole && !w->cycle_stops && is_simple(job))
 			judge_conserving(w, job);
+		if (job->reclaimed && w->stop_for && w->stop_for != UINT64_MAX)
+			judge_greed(w, job);
 		job->told_for = 0;
+		job->reclaimed = false;
 	}
 }
 

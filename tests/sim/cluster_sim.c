@@ -7,6 +7,7 @@
  * often the world falls silent: then the machine must come to rest within a bounded number of cycles, and at rest nobody
  * may wait for what is guaranteed to him. Exit status 1: a rule broke; the seed and the number of the step are printed.
  */
+#include "cluster_scenes.h"
 #include "cluster_world.h"
 #include "mutants.h"
 
@@ -14,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #define STEPS_OF_WORLD  400
 #define STEPS_TO_SETTLE 100
@@ -52,6 +54,20 @@ static bool play(uint64_t seed, bool trace, bool quiet, struct sums *sums)
 	return fine;
 }
 
+/* To the program with faults in it, which lies beside this one. */
+static int hand_over(char **argv)
+{
+	char path[4096];
+	ssize_t len = readlink("/proc/self/exe", path, sizeof(path) - sizeof("-mutant"));
+
+	if (len < 0)
+		return 2;
+	(void)strcpy(path + len, "-mutant");
+	execv(path, argv);
+	fprintf(stderr, "cluster-sim: %s is not built\n", path);
+	return 2;
+}
+
 static int usage(void)
 {
 	fprintf(stderr, "usage: cluster-sim [--events N] [--seed N] [--quiet] [--trace] "
@@ -64,6 +80,7 @@ int main(int argc, char **argv)
 	uint64_t events = 100000, seed = (uint64_t)time(NULL);
 	bool quiet = false, trace = false;
 	struct sums sums = {0};
+	const char *wrong;
 
 	for (int i = 1; i < argc; i++) {
 		bool more = i + 1 < argc;
@@ -77,6 +94,8 @@ int main(int argc, char **argv)
 		else if (!strcmp(argv[i], "--trace"))
 			trace = true;
 		else if (!strcmp(argv[i], "--mutant") && more) {
+			if (!sl_mutant_can_switch())
+				return hand_over(argv);
 			if (!sl_mutant_switch(argv[++i])) {
 				fprintf(stderr, "cluster-sim: there is no fault %s\n",
 					argv[i]);
@@ -84,6 +103,11 @@ int main(int argc, char **argv)
 			}
 		} else
 			return usage();
+	}
+	wrong = cw_scenes();
+	if (wrong) {
+		printf("cluster-sim: %s\n", wrong);
+		return 1;
 	}
 	while (sums.events < events) {
 		if (!play(seed++, trace, quiet, &sums))

@@ -27,6 +27,7 @@ struct cw_task {
 
 struct cw_job {
 	bool used, broken; /* broken: it can never be whole again */
+	bool reclaimed;    /* in this cycle */
 	uint64_t id;
 	uint32_t project, parts, flags;
 	int32_t priority;
