@@ -1,7 +1,7 @@
 /*
  * cluster_scenes - situations that chance makes too rarely, played by hand
  *
- * One node of 4 GPUs; project 1 is guaranteed 1 GPU and never borrows, project 2 is guaranteed 3, project 3 none.
+ * A node of 4 GPUs, and another that is closed; project 1 is guaranteed 1 GPU and never borrows, project 2 is guaranteed 3, project 3 none.
  */
 #include "cluster_scenes.h"
 
@@ -59,13 +59,14 @@ static void answer(struct stage *s)
 	}
 }
 
-static void add_job(struct stage *s, uint64_t id, uint64_t project, uint16_t gpus)
+static void add_job(
+	struct stage *s, uint64_t id, uint64_t project, uint16_t gpus, int32_t priority)
 {
 	struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_JOB_ADD};
 
 	event.job_add.job = id;
 	event.job_add.project = project;
-	event.job_add.priority = SL_JOB_PRIORITY_TRAIN;
+	event.job_add.priority = priority;
 	event.job_add.flags = SL_JOB_PREEMPTIBLE;
 	event.job_add.tasks = event.job_add.least = 1;
 	event.job_add.need = (struct sl_need){1000, 1024, gpus, SL_FIT_WHOLE, 0, 0, 0};
@@ -81,12 +82,18 @@ static void begin(struct stage *s)
 	struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_NODE_ADD};
 
 	*s = (struct stage){.arena = sl_arena_new(), .now = 1000 * SL_S};
-	s->cluster = sl_cluster_new(s->arena, 1, 4);
+	s->cluster = sl_cluster_new(s->arena, 2, 4);
 	event.node_add.node = 1;
 	event.node_add.cpu_milli = 64000;
 	event.node_add.memory_mib = 65536;
 	event.node_add.gpus = 4;
 	event.node_add.gpu_mib = 40960;
+	send(s, event);
+	event.node_add.node = 2;
+	send(s, event);
+	event = (struct sl_cluster_event){.type = SL_CLUSTER_EVENT_NODE_CLOSE};
+	event.node_close.node = 2;
+	event.node_close.closed = 1;
 	send(s, event);
 	for (uint32_t i = 0; i < SL_ARRAY_LEN(projects); i++) {
 		struct sl_project_rules *rules = &event.project_put.rules;
@@ -105,12 +112,12 @@ static void begin(struct stage *s)
 /* Two GPUs are wanted: one job of two goes rather than two jobs of one. */
 static const char *one_goes(struct stage *s)
 {
-	add_job(s, 1, 3, 2);
-	add_job(s, 2, 3, 1);
-	add_job(s, 3, 3, 1);
+	add_job(s, 1, 3, 2, 50);
+	add_job(s, 2, 3, 1, 50);
+	add_job(s, 3, 3, 1, 50);
 	cycle(s);
 	answer(s);
-	add_job(s, 4, 2, 2);
+	add_job(s, 4, 2, 2, 50);
 	cycle(s);
 	return s->stops == 1 ? NULL : "two jobs of one GPU go, and not one of two";
 }
@@ -118,11 +125,11 @@ static const char *one_goes(struct stage *s)
 /* Project 2 takes all from 1, which takes its one GPU back, and borrows what is left of the rest; and so on? */
 static const char *comes_to_rest(struct stage *s)
 {
-	add_job(s, 1, 1, 1);
-	add_job(s, 2, 1, 2);
+	add_job(s, 1, 1, 1, 49);
+	add_job(s, 2, 1, 2, 50);
 	cycle(s);
 	answer(s);
-	add_job(s, 3, 2, 4);
+	add_job(s, 3, 2, 4, 50);
 	for (int i = 0; i < 60; i++) {
 		cycle(s);
 		if (!s->count)
