@@ -18,7 +18,7 @@ typedef int32_t (*sl_score_fn)(
 	void *context, const struct sl_fit_node *state, const struct sl_need *need);
 
 /* At most so many are asked for at once. */
-#define SL_QUEUE_BEST_MOST 64
+#define SL_QUEUE_BEST_MOST 128
 
 struct sl_queue;
 

@@ -3,7 +3,7 @@
  *
  * Filling is what costs: a stream is a flat array, tasks that never run on that hardware are not in it, and
  * it ends as soon as no task with GPUs can follow. A stream is a stratified sample: its tasks stand at equal
- * distances in the distribution, in random order, so that 80 of them are nearly as good as the whole.
+ * distances in the distribution, in random order, so that 40 of them are nearly as good as the whole.
  */
 #include "policy/quota/score_waste.h"
 #include "policy/quota/score_states.h"

@@ -15,9 +15,9 @@
 #include "policy/quota/score_typical.h"
 
 /* Streams per kind of hardware: all are for a close look, the first ones for a rough one. */
-#define SL_WASTE_STREAMS 192
+#define SL_WASTE_STREAMS 160
 #define SL_WASTE_ROUGH   16
-#define SL_WASTE_LENGTH  80 /* tasks in a stream */
+#define SL_WASTE_LENGTH  40 /* tasks in a stream */
 #define SL_WASTE_CLASSES 64 /* kinds of hardware; more are judged like the last */
 
 /* A task of a stream, as nodes of its hardware see it. */
