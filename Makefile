@@ -12,7 +12,7 @@ REPLAY ?=
 SECONDS_PER_FUZZER ?= 10
 MAKEFLAGS += --no-print-directory
 
-.PHONY: all test-list help setup demo test bench sanitize fuzz sim scenes crash storm lint format install uninstall clean contract
+.PHONY: all test-list help setup demo test bench sanitize fuzz sim scenes crash storm lint format install uninstall clean contract conformance
 all: setup ## build everything into build/ (default)
 	@tools/build $(BUILD)
 
@@ -37,6 +37,10 @@ contract: all ## facts about the driver, checked on the software GPU (or the rea
 	else \
 		$(BUILD)/sluice softgpu -- $(BUILD)/tests/contract/contract; \
 	fi
+
+CASES ?=
+conformance: all ## the cluster machine against another scheduler's cases (CASES=FILE)
+	@$(BUILD)/tests/conformance/conformance "$(CASES)"
 
 bench: setup ## every budget measured; writes build/bench.json
 	@tools/bench $(BUILD)

@@ -5,6 +5,10 @@ _sluice_names() {
 	sluice ps 2>/dev/null | sed -n '1d; s/ .*//p' | grep -x '[A-Za-z0-9._:@%+=,/-]*' | sort -u
 }
 
+_sluice_projects() {
+	sluice project list 2>/dev/null | sed -n '1d; s/^ *\([A-Za-z0-9._-]*\).*/\1/p'
+}
+
 _sluice() {
 	local cur=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} verb=${COMP_WORDS[1]} i words
 	COMPREPLY=()
@@ -39,6 +43,13 @@ _sluice() {
 			sed -n 's/^  \(--[a-z0-9-]*\).*/\1/p')" -- "$cur")
 		;;
 	help,*) mapfile -t COMPREPLY < <(compgen -W "$(sluice help --names 2>/dev/null)" -- "$cur") ;;
+	project,*)
+		case $before in
+		apply) mapfile -t COMPREPLY < <(compgen -f -- "$cur") ;;
+		show | delete) mapfile -t COMPREPLY < <(compgen -W "$(_sluice_projects)" -- "$cur") ;;
+		*) mapfile -t COMPREPLY < <(compgen -W 'apply list show delete' -- "$cur") ;;
+		esac
+		;;
 	park,* | resume,* | set,* | stop,* | why,*) mapfile -t COMPREPLY < <(compgen -W "$(_sluice_names)" -- "$cur") ;;
 	run,* | softgpu,*) mapfile -t COMPREPLY < <(compgen -c -f -- "$cur") ;;
 	esac

@@ -14,9 +14,6 @@
 #define SO_PEERGROUPS 59 /* since Linux 4.13 */
 #endif
 
-/* A user may be in 65,536 groups; more than this many are not looked at. */
-#define GROUPS_MAX 4096
-
 static bool is_free(const struct sl_peer *peer)
 {
 	return peer->uid == 0 || peer->uid == geteuid();
@@ -35,7 +32,8 @@ static uint64_t largest_shareable(const struct sl_daemon *daemon)
 	return largest;
 }
 
-static size_t groups_of(const struct sl_peer *peer, uint32_t gids[GROUPS_MAX])
+size_t sl_bounds_groups_of(
+	const struct sl_peer *peer, uint32_t gids[SL_BOUNDS_GROUPS_MAX])
 {
 	struct ucred cred = {0};
 	socklen_t size = sizeof(cred);
@@ -43,7 +41,7 @@ static size_t groups_of(const struct sl_peer *peer, uint32_t gids[GROUPS_MAX])
 
 	if (getsockopt(peer->fd, SOL_SOCKET, SO_PEERCRED, &cred, &size) == 0)
 		gids[count++] = cred.gid;
-	size = (GROUPS_MAX - 1) * sizeof(gids[0]);
+	size = (SL_BOUNDS_GROUPS_MAX - 1) * sizeof(gids[0]);
 	if (getsockopt(peer->fd, SOL_SOCKET, SO_PEERGROUPS, gids + count, &size) == 0)
 		count += size / sizeof(gids[0]);
 	return count;
@@ -52,12 +50,12 @@ static size_t groups_of(const struct sl_peer *peer, uint32_t gids[GROUPS_MAX])
 struct sl_bounds sl_bounds_of_peer(const struct sl_peer *peer)
 {
 	const struct sl_daemon *daemon = peer->daemon;
-	uint32_t gids[GROUPS_MAX];
+	uint32_t gids[SL_BOUNDS_GROUPS_MAX];
 	size_t count;
 
 	if (daemon->config.bounds.count == 0)
 		return (struct sl_bounds){0};
-	count = groups_of(peer, gids);
+	count = sl_bounds_groups_of(peer, gids);
 	return sl_config_bounds_of(&daemon->config.bounds, peer->uid, is_free(peer), gids,
 		count, largest_shareable(daemon));
 }

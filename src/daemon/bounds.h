@@ -9,6 +9,12 @@
 
 #include "daemon/peer.h"
 
+/* A user may be in 65,536 groups; more than this many are not looked at. */
+#define SL_BOUNDS_GROUPS_MAX 4096
+
+/* The groups of the connecting process; how many. */
+size_t sl_bounds_groups_of(
+	const struct sl_peer *peer, uint32_t gids[SL_BOUNDS_GROUPS_MAX]);
 struct sl_bounds sl_bounds_of_peer(const struct sl_peer *peer);
 /* Root, the daemon's own user, or the workload's. */
 bool sl_bounds_may_change(const struct sl_peer *peer, const struct sl_workload *workload);

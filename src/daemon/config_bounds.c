@@ -35,8 +35,7 @@ static bool whole_number(const char *text, long min, long max, long *out)
 	       !*end && !errno && *out >= min && *out <= max;
 }
 
-/* Digits are the number itself, for users that the system does not know (containers). */
-static bool find_id(const char *name, bool is_user, uint32_t *out)
+bool sl_config_find_id(const char *name, bool is_user, uint32_t *out)
 {
 	long number = 0;
 
@@ -75,7 +74,7 @@ static int read_subject(
 		return SL_CONFIG_BAD;
 	}
 	row->whom = is_user ? SL_CONFIG_USER : SL_CONFIG_OF_GROUP;
-	if (find_id(name, is_user, &row->id))
+	if (sl_config_find_id(name, is_user, &row->id))
 		return SL_CONFIG_OK;
 	sl_error_set(err,
 		"bounds: there is no %s '%.64s'; create it with %s, or remove the row",

@@ -24,6 +24,7 @@
 #include "daemon/park.h"
 #include "daemon/places.h"
 #include "daemon/process.h"
+#include "daemon/projects_room.h"
 #include "daemon/refusal.h"
 #include "daemon/rows.h"
 #include "daemon/set.h"
@@ -276,6 +277,10 @@ static void on_run(struct sl_peer *peer, const struct sl_msg_run *run)
 		reply(peer, NULL, SL_REASON_NONE, mistake);
 		return;
 	}
+	if (!sl_projects_room_admits(peer, run->project, &text)) {
+		reply(peer, NULL, SL_REASON_NONE, text.text);
+		return;
+	}
 	if (sl_process_get(daemon, peer->pid, &peer->pidfd, peer->start_ticks,
 		    &process) != SL_PROCESS_OK) {
 		sl_peer_reject(peer, SL_REJECT_FULL,
@@ -358,6 +363,7 @@ static void begin_list(struct sl_peer *peer, const struct sl_msg_list *list)
 		[SL_LIST_HELD] = {3, "held memory"},
 		[SL_LIST_SWAP] = {4, "memory on the host"},
 		[SL_LIST_POOL] = {4, "host memory"},
+		[SL_LIST_PROJECTS] = {4, "projects"},
 	};
 
 	if (peer->version < kinds[list->what].since) {
@@ -378,6 +384,10 @@ void sl_control_message(struct sl_peer *peer, const union sl_msg *msg)
 	case SL_MSG_SET: sl_set_set(peer, &msg->set); break;
 	case SL_MSG_PARK: sl_park_park(peer, &msg->park); break;
 	case SL_MSG_SET_WARM: sl_park_set_warm(peer, &msg->set_warm); break;
+	case SL_MSG_PROJECT_PUT: sl_projects_room_put(peer, &msg->project_put); break;
+	case SL_MSG_PROJECT_DELETE:
+		sl_projects_room_delete(peer, &msg->project_delete);
+		break;
 	case SL_MSG_STOP: sl_set_stop(peer, &msg->stop); break;
 	case SL_MSG_WHY: sl_why_begin(peer, &msg->why); break;
 	case SL_MSG_DUMP: sl_dump_begin(peer); break;

@@ -36,6 +36,7 @@
 #include "daemon/peer.h"
 #include "daemon/probing.h"
 #include "daemon/process.h"
+#include "daemon/projects_room.h"
 #include "daemon/reconcile.h"
 #include "daemon/recover.h"
 #include "daemon/share.h"
@@ -156,6 +157,7 @@ static int on_hangup(
 	daemon->config = fresh;
 	sl_daemon_configure(daemon);
 	sl_events_resize(daemon);
+	sl_projects_room_look_up(daemon);
 	if (sl_listener_permit(daemon, &err) < 0 || sl_http_permit(daemon, &err) < 0)
 		sl_error_log("%s; the rest of the configuration is in force", err.text);
 	sl_info("read %s anew", daemon->config_path);
@@ -403,6 +405,8 @@ static int init(struct sl_daemon *daemon, struct sl_error *err)
 		r = sl_recover_load(daemon, err);
 	daemon->recovered = r == 0;
 	if (r == 0)
+		r = sl_projects_room_open(daemon, err);
+	if (r == 0)
 		r = sl_http_open(daemon, err);
 	if (r == 0)
 		r = sl_listener_open(daemon, err);
@@ -501,6 +505,7 @@ void sl_daemon_fini(struct sl_daemon *daemon)
 	drop_objects(daemon);
 	sl_events_fini(daemon);
 	sl_ipc_fini(daemon);
+	sl_projects_room_close(daemon);
 	sl_hostpool_close(daemon);
 	sl_share_fini(daemon);
 	sl_commit_close(daemon);

@@ -42,6 +42,7 @@ struct sl_http;
 struct sl_ipc;
 struct sl_journal_writer;
 struct sl_peer;
+struct sl_projects_room;
 struct sl_shares;
 
 /* One GPU, by UUID. Its place in sl_daemon.gpus is its number in the policy, for good. */
@@ -245,6 +246,7 @@ struct sl_daemon {
 	const char *config_path;  /* or NULL */
 	const char *log_override; /* or NULL */
 	char socket_path[SL_CONFIG_TEXT_MAX], state_dir[SL_CONFIG_TEXT_MAX];
+	char data_dir[SL_CONFIG_TEXT_MAX];
 	uint64_t epoch;      /* this instance */
 	uint64_t grant_salt; /* added to the policy's epochs on the wire */
 	sl_ns started;
@@ -313,6 +315,7 @@ struct sl_daemon {
 	uint64_t messages, grants, denials;
 	uint64_t reasons[SL_REASONS];  /* events so far */
 	uint64_t refusals[SL_REASONS]; /* of workloads and changes */
+	struct sl_projects_room *projects; /* NULL until opened */
 	struct sl_http *http;          /* NULL: metrics are not served */
 	struct {
 		sl_ns second;

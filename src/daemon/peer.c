@@ -27,6 +27,7 @@
 #include "daemon/dump.h"
 #include "daemon/ipc.h"
 #include "daemon/places.h"
+#include "daemon/projects_room.h"
 #include "daemon/session.h"
 #include "daemon/share.h"
 #include "daemon/views.h"
@@ -91,6 +92,7 @@ void sl_peer_doom(struct sl_peer *peer)
 	sl_closep(&peer->pidfd);
 	drop_queue(peer);
 	sl_peer_list_end(peer);
+	sl_projects_room_leave(peer);
 	sl_list_unlink(&peer->rest_link);
 	sl_list_unlink(&peer->held_link);
 	sl_list_unlink(&peer->link);

@@ -22,6 +22,7 @@
 
 struct sl_bundle;
 struct sl_peer_out;
+struct sl_projects_change;
 
 /* What is being answered in many rows; see stream.h. */
 struct sl_peer_list {
@@ -59,6 +60,7 @@ struct sl_peer {
 	size_t queued_bytes;
 	struct sl_peer_list list;
 	struct sl_link follow_link; /* events.c */
+	struct sl_projects_change *change; /* projects_room.c; NULL: none */
 	struct sl_link rest_link;   /* share.c: linked while nothing is done for it */
 	sl_ns rest_until;
 };

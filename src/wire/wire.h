@@ -41,6 +41,7 @@ enum sl_list_what {
 	SL_LIST_HELD,     /* since version 3 */
 	SL_LIST_SWAP,     /* since version 4 */
 	SL_LIST_POOL,     /* since version 4 */
+	SL_LIST_PROJECTS, /* since version 4 */
 	SL_LISTS
 };
 enum sl_state {
@@ -50,6 +51,11 @@ enum sl_state {
 	SL_STATE_GONE,
 	SL_STATES
 };
+
+/* flags of PROJECT_PUT and PROJECT_ROW */
+#define SL_PROJECT_NO_SWAP 1u
+/* Of a ROW: the daemon could not read what it had stored, and these are not all. */
+#define SL_PROJECT_UNREAD 2u
 
 /* As enum sl_probe and enum sl_client_condition of the policy, which the daemon maps. */
 enum sl_wire_probe {

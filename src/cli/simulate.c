@@ -1,0 +1,286 @@
+/*
+ * sluice simulate: jobs of a trace on the nodes of another file, in virtual time, by the placement that the
+ * daemon uses. Nothing is started, no daemon is asked.
+ *
+ * A run is one order of arrival; several orders give a mean. See simulate_run.h for what a run is.
+ */
+#include "cli/cli.h"
+#include "cli/simulate_mix.h"
+#include "cli/simulate_out.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define BAR_WIDTH 40
+
+struct settings {
+	const char *nodes, *jobs, *projects, *policy, *arrivals, *until, *mix, *learn;
+	const char *output, *plot;
+	int64_t seeds, first_seed;
+	bool json;
+};
+
+const struct sl_option sl_verb_simulate_options[] = {
+	SL_OPT(struct settings, nodes, STRING, "FILE", 0, 0, "Nodes, as CSV."),
+	SL_OPT(struct settings, jobs, STRING, "FILE", 0, 0, "Jobs, as CSV."),
+	SL_OPT(struct settings, projects, STRING, "FILE", 0, 0,
+		"Projects of the jobs: not in this version."),
+	SL_OPT(struct settings, policy, STRING, "pack|spread|bestfit|fgd", 0, 0,
+		"How nodes are chosen (pack)."),
+	SL_OPT(struct settings, arrivals, STRING, "trace|shuffled|FILE", 0, 0,
+		"The order of arrival (shuffled); FILE: orders as CSV."),
+	SL_OPT(struct settings, until, STRING, "PERCENT", 0, 0,
+		"Jobs arrive until they ask for so much of all GPUs (130%)."),
+	SL_OPT(struct settings, seeds, INTEGER, "N", 1, 10000,
+		"So many orders, shuffled or of FILE (10)."),
+	SL_OPT_AS("first-seed", struct settings, first_seed, INTEGER, "SEED", 0,
+		1000000000, "The first one to shuffle by (1)."),
+	SL_OPT(struct settings, mix, STRING, "NAME", 0, 0,
+		"Another mix made of these jobs; list: print their names."),
+	SL_OPT(struct settings, learn, STRING, "trace|arrivals", 0, 0,
+		"What is typical is known before (trace) or learnt as jobs arrive."),
+	SL_OPT(struct settings, output, STRING, "FILE", 0, 0,
+		"Write what was allocated at each percent, as CSV."),
+	SL_OPT(struct settings, plot, STRING, "FILE", 0, 0,
+		"Draw that into an SVG file."),
+	SL_OPT_JSON(struct settings),
+	SL_OPT_END,
+};
+
+/* Everything of one call. */
+struct simulation {
+	struct settings s;
+	struct sl_trace trace;
+	struct sl_arrivals_list orders; /* of FILE */
+	struct sl_simulate_ask ask;
+	struct sl_simulate_curve *curves;
+	uint64_t *seed;
+	uint32_t runs, run; /* run: the one that is under way */
+	bool bar;
+};
+
+static void fini(struct simulation *m)
+{
+	sl_trace_fini(&m->trace);
+	sl_arrivals_fini(&m->orders);
+	free(m->curves);
+	free(m->seed);
+}
+
+/* --- The command line. --- */
+
+static bool read_policy(
+	const char *name, enum sl_placement_policy *policy, struct sl_error *err)
+{
+	for (int i = 0; i < SL_PLACE_POLICIES; i++)
+		if (!strcmp(name,
+			    sl_placement_policy_name((enum sl_placement_policy)i))) {
+			*policy = (enum sl_placement_policy)i;
+			return true;
+		}
+	sl_error_set(err,
+		"there is no policy '%s'; take one of pack, spread, bestfit and fgd",
+		name);
+	return false;
+}
+
+static bool read_until(const char *text, uint32_t *pct, struct sl_error *err)
+{
+	char *end;
+	long value;
+
+	errno = 0;
+	value = strtol(text, &end, 10);
+	if (*end == '%')
+		end++;
+	if (end != text && !*end && !errno && value >= 1 &&
+		value <= SL_SIMULATE_PCT_MOST) {
+		*pct = (uint32_t)value;
+		return true;
+	}
+	sl_error_set(err, "--until %s: give whole percent of all GPUs, 1%% to %d%%", text,
+		SL_SIMULATE_PCT_MOST);
+	return false;
+}
+
+static bool read_settings(struct simulation *m, struct sl_error *err)
+{
+	const struct settings *s = &m->s;
+
+	if (s->projects) {
+		sl_error_set(err,
+			"--projects: this version simulates placement only, without "
+			"projects; leave it out");
+		return false;
+	}
+	if (!s->nodes || !s->jobs) {
+		sl_error_set(err, "give --nodes FILE and --jobs FILE");
+		return false;
+	}
+	if (strcmp(s->learn, "trace") != 0 && strcmp(s->learn, "arrivals") != 0) {
+		sl_error_set(err, "--learn %s: give trace or arrivals", s->learn);
+		return false;
+	}
+	m->ask.learn_only = !strcmp(s->learn, "arrivals");
+	return read_policy(s->policy, &m->ask.policy, err) &&
+	       read_until(s->until, &m->ask.until_pct, err);
+}
+
+static int list_mixes(void)
+{
+	const char *name, *text;
+
+	for (uint32_t i = 0; (name = sl_simulate_mix_name(i, &text)); i++)
+		printf("%-10s %s\n", name, text);
+	return sl_cli_finish(SL_VERB_simulate, SL_EXIT_OK);
+}
+
+/* --- Files. --- */
+
+static bool read_files(struct simulation *m, struct sl_error *err)
+{
+	const char *arrivals = m->s.arrivals;
+
+	if (sl_trace_nodes(&m->trace, m->s.nodes, err) ||
+		sl_trace_jobs(&m->trace, m->s.jobs, err))
+		return false;
+	if (strcmp(arrivals, "trace") != 0 && strcmp(arrivals, "shuffled") != 0) {
+		if (m->s.mix) {
+			sl_error_set(err,
+				"--mix makes other jobs than those that %s is about; "
+				"take "
+				"--arrivals shuffled",
+				arrivals);
+			return false;
+		}
+		if (sl_arrivals_read(&m->orders, &m->trace, arrivals, err))
+			return false;
+		m->runs = m->orders.count < m->s.seeds ? m->orders.count
+						       : (uint32_t)m->s.seeds;
+	} else {
+		m->runs = !strcmp(arrivals, "trace") ? 1 : (uint32_t)m->s.seeds;
+	}
+	if (m->s.mix && sl_simulate_mix(&m->trace, m->s.mix, err))
+		return false;
+	m->curves = calloc(m->runs, sizeof(*m->curves));
+	m->seed = calloc(m->runs, sizeof(*m->seed));
+	if (!m->curves || !m->seed)
+		sl_error_set(
+			err, "out of memory for %u runs; ask for fewer --seeds", m->runs);
+	return m->curves && m->seed;
+}
+
+/* --- Runs. --- */
+
+static void show_progress(void *context, uint32_t done, uint32_t all)
+{
+	const struct simulation *m = context;
+	unsigned int full = (unsigned int)((uint64_t)BAR_WIDTH * done / all);
+
+	fprintf(stderr, "\rrun %u of %u [%.*s%*s] %3u%%", m->run + 1, m->runs, (int)full,
+		"########################################", (int)(BAR_WIDTH - full), "",
+		(unsigned int)(100 * (uint64_t)done / all));
+}
+
+static bool run_one(struct simulation *m, struct sl_error *err)
+{
+	struct sl_arrivals made = {0}, *order = &made;
+	bool ok = true;
+
+	if (m->orders.count)
+		order = &m->orders.all[m->run];
+	else if (!strcmp(m->s.arrivals, "trace"))
+		ok = sl_simulate_in_order(&m->trace, &made);
+	else
+		ok = sl_simulate_shuffle(&m->trace, (uint64_t)(m->s.first_seed + m->run),
+			m->ask.until_pct, &made);
+	if (ok) {
+		sl_simulate_run(&m->trace, order, &m->ask, &m->curves[m->run]);
+		m->seed[m->run] = order->seed;
+	} else {
+		sl_error_set(err, "out of memory for the order of arrival");
+	}
+	free(made.jobs);
+	free(made.ranks);
+	return ok;
+}
+
+static bool run_all(struct simulation *m, struct sl_error *err)
+{
+	bool ok = true;
+
+	if (m->bar) {
+		m->ask.progress = show_progress;
+		m->ask.context = m;
+	}
+	for (m->run = 0; ok && m->run < m->runs; m->run++)
+		ok = run_one(m, err);
+	if (m->bar)
+		fprintf(stderr, "\r\033[K");
+	return ok;
+}
+
+/* --- What came out. --- */
+
+static int tell(const struct simulation *m)
+{
+	const struct sl_simulate_result result = {.trace = &m->trace,
+		.policy = m->ask.policy,
+		.arrivals = m->s.arrivals,
+		.mix = m->s.mix,
+		.until_pct = m->ask.until_pct,
+		.seeds = m->runs,
+		.seed = m->seed,
+		.curves = m->curves};
+	struct sl_error err = {0};
+	json_t *json;
+
+	if (m->s.json) {
+		json = sl_simulate_json(&result);
+		if (!json || json_dumpf(json, stdout, JSON_INDENT(2)) < 0)
+			sl_error_set(&err, "cannot write the output");
+		putchar('\n');
+		json_decref(json);
+	} else {
+		sl_simulate_print(&result, stdout);
+	}
+	if (!err.text[0] && m->s.output &&
+		!sl_simulate_save(&result, sl_simulate_csv, m->s.output, &err))
+		sl_error_wrap(&err, "--output");
+	if (!err.text[0] && m->s.plot &&
+		!sl_simulate_save(&result, sl_simulate_svg, m->s.plot, &err))
+		sl_error_wrap(&err, "--plot");
+	if (err.text[0])
+		return sl_cli_fail(
+			SL_VERB_simulate, m->s.json, SL_EXIT_SYSTEM, "%s", err.text);
+	return sl_cli_finish(SL_VERB_simulate, SL_EXIT_OK);
+}
+
+int sl_verb_simulate(int argc, char **argv)
+{
+	sl_cleanup(fini) struct simulation m = {.s = {.policy = "pack",
+							.arrivals = "shuffled",
+							.until = "130%",
+							.learn = "trace",
+							.seeds = 10,
+							.first_seed = 1}};
+	struct sl_error err = {0};
+	int first, status;
+
+	status = sl_cli_parse(SL_VERB_simulate, &m.s, argc, argv, &first);
+	if (status >= 0)
+		return status;
+	if (m.s.mix && !strcmp(m.s.mix, "list"))
+		return list_mixes();
+	m.bar = isatty(STDERR_FILENO);
+	if (!read_settings(&m, &err) || !read_files(&m, &err))
+		return sl_cli_fail(
+			SL_VERB_simulate, m.s.json, SL_EXIT_USAGE, "%s", err.text);
+	if (!run_all(&m, &err))
+		return sl_cli_fail(
+			SL_VERB_simulate, m.s.json, SL_EXIT_SYSTEM, "%s", err.text);
+	return tell(&m);
+}

@@ -1,0 +1,39 @@
+/*
+ * projects_room - the projects of this daemon: who may change them, and when a change counts
+ *
+ * A change (PROJECT_PUTs, or PROJECT_DELETE) is judged as a whole against what there is, stored by the thread of
+ * projects_store.h, and counts, and is answered, once it is stored. One at a time, in the order in which they
+ * came. Only the loop calls.
+ */
+#ifndef SL_DAEMON_PROJECTS_ROOM_H
+#define SL_DAEMON_PROJECTS_ROOM_H
+
+#include "daemon/daemon.h"
+#include "daemon/peer.h"
+#include "daemon/projects.h"
+
+/* Reads the database. One that cannot be read is logged: the daemon shares GPUs all the same, and changes of
+ * projects are refused with the reason. 0 or negative errno. */
+SL_MUST_CHECK int sl_projects_room_open(struct sl_daemon *daemon, struct sl_error *err);
+/* What is being stored is stored. */
+void sl_projects_room_close(struct sl_daemon *daemon);
+
+void sl_projects_room_put(struct sl_peer *peer, const struct sl_msg_project_put *put);
+void sl_projects_room_delete(
+	struct sl_peer *peer, const struct sl_msg_project_delete *name);
+/* The peer goes: what it has not sent whole is forgotten, what it has is done. */
+void sl_projects_room_leave(struct sl_peer *peer);
+/* The next PROJECT_ROW; false: there are no more. */
+bool sl_projects_room_next(
+	const struct sl_daemon *daemon, struct sl_peer_list *list, union sl_msg *msg);
+
+/* May this peer put work into the project? Root and the daemon's user may always. Where not, *err says who may. */
+bool sl_projects_room_admits(
+	const struct sl_peer *peer, const char *project, struct sl_error *err);
+/* Looks the names of users and groups up again. */
+void sl_projects_room_look_up(struct sl_daemon *daemon);
+
+/* All of them; `default` is always among them. Until the next change. */
+const struct sl_projects *sl_projects_room_set(const struct sl_daemon *daemon);
+
+#endif

@@ -1,0 +1,512 @@
+/*
+ * cluster_cycle - one cycle: allocate, consolidate, reclaim, preempt, stale gangs
+ *
+ * Allocate shows the groups in their order (joborder.h) and starts the first job of each, again and again until it
+ * finds no place; the rest of the group is then left alone. What is started changes the books, and the order
+ * follows. The other actions go over what is left, with a bounded effort: a search that failed is not repeated before
+ * something has changed, and where the effort does not suffice for all, those not yet looked at come first in
+ * the next cycle.
+ */
+#include "policy/cluster_state.h"
+
+#include "policy/mutant.h"
+
+/* Looks at tasks and nodes that searches may take in a cycle: some 40 ms of work. */
+#define EFFORT_MOST 400000
+/* What was told to stop and is still there: nobody counts on its place any more. */
+#define STUCK_AFTER (120 * SL_S)
+
+/* --- Limits and quotas. --- */
+
+bool sl_cl_allowed(struct sl_cluster *cl, const struct sl_cl_job *job,
+	const struct sl_quantity *more, struct sl_pending_because *because)
+{
+	enum sl_resource which;
+	uint32_t at;
+	bool fixed = !sl_cl_preemptible(job);
+	const struct sl_project *project;
+
+	if (SL_MUTANT(CLUSTER_LIMIT_OPEN,
+		    !sl_tree_allows(&cl->tree, job->project, more, false, &at, &which),
+		    false)) {
+		project = &cl->tree.all[at];
+		*because = (struct sl_pending_because){.reason = SL_PENDING_LIMIT,
+			.project = project->id,
+			.resource = which,
+			.wanted = more->of[which],
+			.available =
+				project->rules.limit.of[which] - project->has.of[which]};
+		return false;
+	}
+	if (SL_MUTANT(CLUSTER_QUOTA_OPEN,
+		    fixed && !sl_tree_allows(
+				     &cl->tree, job->project, more, true, &at, &which),
+		    false)) {
+		project = &cl->tree.all[at];
+		*because = (struct sl_pending_because){.reason = SL_PENDING_QUOTA,
+			.project = project->id,
+			.resource = which,
+			.wanted = more->of[which],
+			.available = project->rules.quota.of[which] -
+				     project->fixed.of[which]};
+		return false;
+	}
+	return true;
+}
+
+bool sl_cl_is_over(const struct sl_cluster *cl, const struct sl_cl_job *job)
+{
+	for (uint32_t i = job->project; i != SL_PROJECT_NONE;
+		i = cl->tree.all[i].parent) {
+		const struct sl_project *level = &cl->tree.all[i];
+		const struct sl_project_rules *rules = &level->rules;
+
+		for (int r = 0; r < SL_RESOURCES; r++) {
+			bool wants = false;
+
+			for (uint32_t p = 0; p < job->parts; p++)
+				wants |= job->part[p]->each.of[r] > 0;
+			if (!wants)
+				continue;
+			if (rules->limit.of[r] != SL_QUOTA_ALL &&
+				level->has.of[r] > rules->limit.of[r])
+				return true;
+			if (!sl_cl_preemptible(job) &&
+				rules->quota.of[r] != SL_QUOTA_ALL &&
+				level->fixed.of[r] > rules->quota.of[r])
+				return true;
+		}
+	}
+	return false;
+}
+
+/* --- Allocate. --- */
+
+/* The least number of tasks of this kind that certainly do not all fit; a bound that costs one pass over the nodes. */
+static bool could_fit(const struct sl_cluster *cl, const struct sl_need *need,
+	uint32_t tasks, uint32_t *most)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < cl->nodes_high && sum < tasks; i++) {
+		const struct sl_fit_node *node = &cl->fit[i];
+		uint64_t here = tasks;
+
+		if (!cl->node[i].used || !sl_fit_in(node, &node->later, need))
+			continue;
+		if (need->cpu_milli)
+			here = sl_min_u64(
+				here, (uint64_t)node->later.cpu_milli / need->cpu_milli);
+		if (need->memory_mib)
+			here = sl_min_u64(here,
+				(uint64_t)node->later.memory_mib / need->memory_mib);
+		if (need->gpus) {
+			uint32_t milli = sl_fit_milli(node, need), gpus = 0;
+
+			if (milli == SL_FIT_WHOLE)
+				gpus = (uint32_t)node->later.whole;
+			for (uint32_t g = 0; g < node->gpus && milli < SL_FIT_WHOLE; g++)
+				gpus += node->later.left[g] > 0
+						? (uint32_t)node->later.left[g] /
+							  (milli ? milli : 1)
+						: 0;
+			here = sl_min_u64(here, gpus / need->gpus);
+		}
+		sum += here;
+	}
+	*most = (uint32_t)sl_min_u64(sum, tasks);
+	return sum >= tasks;
+}
+
+static void undo_given(struct sl_cluster *cl)
+{
+	while (cl->given.count) {
+		struct sl_cl_task *task = cl->given.task[--cl->given.count];
+
+		if (task->promised)
+			sl_cl_task_unpromise(cl, task);
+		else
+			sl_cl_task_untake(cl, task);
+	}
+}
+
+/* A place for each; now as far as possible. *wait: one of them has to wait. */
+static bool give_all(struct sl_cluster *cl, struct sl_cl_job *job,
+	const struct sl_cl_want *want, uint32_t wants, bool may_wait, bool *wait)
+{
+	for (uint32_t w = 0; w < wants; w++) {
+		struct sl_cl_part *part = job->part[want[w].part];
+
+		for (uint32_t i = 0; i < want[w].count; i++) {
+			struct sl_cl_task *task = sl_cl_next_pending(part, 0);
+			struct sl_place place;
+
+			if (sl_cl_find_place(cl, task, false, &place)) {
+				sl_cl_task_take(cl, task, place, SL_TASK_BINDING);
+			} else if (may_wait && sl_cl_find_place(cl, task, true, &place)) {
+				sl_cl_task_promise(cl, task, place);
+				*wait = true;
+			} else {
+				return false;
+			}
+			sl_cl_trail_add(cl, &cl->given, task);
+		}
+	}
+	return true;
+}
+
+static void tell_given(struct sl_cluster *cl, bool wait)
+{
+	for (uint32_t i = 0; i < cl->given.count; i++) {
+		struct sl_cl_task *task = cl->given.task[i];
+
+		if (!wait) {
+			sl_cl_task_bind(cl, task);
+			continue;
+		}
+		if (!task->promised) {
+			struct sl_place place = task->place;
+
+			sl_cl_task_untake(cl, task);
+			sl_cl_task_promise(cl, task, place);
+		}
+		sl_cl_emit(
+			cl, (struct sl_cluster_action){.type = SL_CLUSTER_ACTION_PIPELINE,
+				    .pipeline = {.job = task->part->job->index.id,
+					    .task = task->number,
+					    .node = cl->node[task->next.node].index.id,
+					    .gpu_mask = task->next.gpu_mask}});
+	}
+	cl->given.count = 0;
+}
+
+/* Why there was no room: the sums, and how many would have fitted. */
+static void explain_room(struct sl_cluster *cl, const struct sl_cl_want *want,
+	const struct sl_quantity *wants, uint32_t most,
+	struct sl_pending_because *because)
+{
+	const struct sl_need *need = &want->class->need;
+	int64_t free = cl->later_gpu_milli;
+
+	*because = (struct sl_pending_because){.resource = SL_RES_GPU};
+	if (most && want->count > 1) {
+		because->reason = SL_PENDING_GANG;
+		because->wanted = want->count;
+		because->available = most;
+		return;
+	}
+	if (!need->gpus) {
+		because->resource = need->cpu_milli ? SL_RES_CPU : SL_RES_MEMORY;
+		free = 0;
+		for (uint32_t i = 0; i < cl->nodes_high; i++) {
+			const struct sl_fit_node *node = &cl->fit[i];
+
+			if (cl->node[i].used && !node->closed)
+				free += need->cpu_milli ? node->later.cpu_milli
+							: node->later.memory_mib;
+		}
+	}
+	because->wanted = wants->of[because->resource];
+	because->available = free;
+	because->reason =
+		because->wanted <= free ? SL_PENDING_FRAGMENTS : SL_PENDING_NO_ROOM;
+}
+
+/* Starts the first job of the group, or promises it a place. */
+static bool start(struct sl_cluster *cl, struct sl_cl_group *group)
+{
+	struct sl_cl_job *job = group->heap[0];
+	struct sl_cl_want want[SL_CL_PARTS];
+	uint32_t extra, most = 0, wants = sl_cl_job_wants(job, want, &extra);
+	uint64_t gains = cl->gains;
+	bool wait = false, fits = true;
+
+	if (!sl_cl_allowed(cl, job, &group->order.wants, &group->because))
+		return false;
+	for (uint32_t i = 0; group->only && i < SL_CL_REFUSED; i++)
+		sl_cl_wake(cl, job->refused[i].until);
+	/* One that stands alone may be in its own way, not in that of the rooms. */
+	if (group->failed_at == gains && !group->only)
+		return false;
+	for (uint32_t w = 0; w < wants && fits; w++) {
+		if (want[w].count > 1)
+			fits = could_fit(cl, &want[w].class->need, want[w].count, &most);
+		if (!fits)
+			explain_room(
+				cl, &want[w], &group->order.wants, most, &group->because);
+	}
+	if (!fits) {
+		group->failed_at = gains;
+		return false;
+	}
+	if (!give_all(cl, job, want, wants, true, &wait)) {
+		most = cl->given.count;
+		undo_given(cl);
+		cl->gains = gains;
+		group->failed_at = gains;
+		explain_room(cl, &want[0], &group->order.wants, most, &group->because);
+		return false;
+	}
+	/* The others of a gang that still wait for theirs: it starts when all can. */
+	tell_given(cl, wait || sl_list_is_linked(&job->promised));
+	return true;
+}
+
+/* Promised places that are free now are taken: all at once what a gang needs to start. */
+static bool keep_promise(struct sl_cluster *cl, struct sl_cl_job *job)
+{
+	uint32_t count = 0;
+	bool whole = true;
+
+	for (uint32_t p = 0; p < job->parts; p++) {
+		struct sl_cl_part *part = job->part[p];
+		uint32_t waits = part->in[SL_TASK_PIPELINED];
+
+		for (uint32_t i = 0; i < part->tasks && waits; i++) {
+			struct sl_cl_task *task = &part->task[i];
+			struct sl_place next = task->next;
+
+			if (task->state != SL_TASK_PIPELINED)
+				continue;
+			waits--;
+			if (!sl_cl_room_at(&cl->fit[next.node], &cl->fit[next.node].now,
+				    &part->class->need, next))
+				continue;
+			sl_cl_task_unpromise(cl, task);
+			sl_cl_task_take(cl, task, next, SL_TASK_BINDING);
+			sl_cl_trail_add(cl, &cl->given, task);
+			count++;
+		}
+		whole &= sl_cl_running(part) + part->done >= part->least;
+	}
+	if (!count)
+		return false;
+	if (SL_MUTANT(CLUSTER_GANG_TORN, !whole, false)) {
+		while (cl->given.count) {
+			struct sl_cl_task *task = cl->given.task[--cl->given.count];
+			struct sl_place place = task->place;
+
+			sl_cl_task_untake(cl, task);
+			sl_cl_task_promise(cl, task, place);
+		}
+		return false;
+	}
+	tell_given(cl, false);
+	return true;
+}
+
+/* It may want more than it was promised. */
+static bool may_have(struct sl_cluster *cl, const struct sl_cl_job *job,
+	const struct sl_cl_want *want, uint32_t wants)
+{
+	struct sl_pending_because because;
+	struct sl_quantity more = {{0}};
+
+	for (uint32_t w = 0; w < wants; w++) {
+		for (int r = 0; r < SL_RESOURCES; r++)
+			more.of[r] += job->part[want[w].part]->each.of[r] * want[w].count;
+	}
+	return sl_cl_allowed(cl, job, &more, &because);
+}
+
+/* A whole job that waits for its places may find others that are free now. */
+static bool find_sooner(struct sl_cluster *cl, struct sl_cl_job *job)
+{
+	struct sl_cl_want want[SL_CL_PARTS];
+	uint32_t wants, extra;
+	uint64_t gains = cl->gains;
+	bool wait = false;
+
+	for (uint32_t p = 0; p < job->parts; p++) {
+		if (job->part[p]->coming || sl_cl_running(job->part[p]))
+			return false;
+	}
+	/* The old promises are kept in the trail of what is evicted: they come back if nothing better is there. */
+	for (uint32_t p = 0; p < job->parts; p++) {
+		for (uint32_t i = 0; i < job->part[p]->tasks; i++) {
+			struct sl_cl_task *task = &job->part[p]->task[i];
+
+			if (task->state != SL_TASK_PIPELINED)
+				continue;
+			sl_cl_task_unpromise(cl, task);
+			sl_cl_trail_add(cl, &cl->evicted, task);
+		}
+	}
+	wants = sl_cl_job_wants(job, want, &extra);
+	if (wants && may_have(cl, job, want, wants) &&
+		give_all(cl, job, want, wants, false, &wait)) {
+		cl->evicted.count = 0;
+		tell_given(cl, false);
+		return true;
+	}
+	undo_given(cl);
+	for (uint32_t i = 0; i < cl->evicted.count; i++)
+		sl_cl_task_promise(cl, cl->evicted.task[i], cl->evicted.task[i]->next);
+	cl->evicted.count = 0;
+	cl->gains = gains;
+	return false;
+}
+
+static void allocate(struct sl_cluster *cl)
+{
+	struct sl_joborder_job *at;
+
+	sl_list_foreach_safe (link, &cl->promised) {
+		struct sl_cl_job *job = SL_CL_ENTRY(link, sl_cl_job, promised);
+
+		/* A limit was lowered, or a task that was to go stays: what is only promised comes last. */
+		if (sl_cl_is_over(cl, job)) {
+			sl_cl_job_unpromise(cl, job);
+			sl_cl_job_settle(cl, job);
+		} else if (keep_promise(cl, job) || find_sooner(cl, job)) {
+			sl_cl_job_settle(cl, job);
+		}
+	}
+	sl_joborder_begin(cl->order);
+	while ((at = sl_joborder_next(cl->order))) {
+		struct sl_cl_group *group = sl_cl_group_of(at);
+		struct sl_cl_job *job = group->heap[0];
+
+		if (start(cl, group))
+			sl_cl_job_settle(cl, job);
+	}
+}
+
+/* --- What makes room. --- */
+
+static void make_room(struct sl_cluster *cl, enum sl_cl_mode mode)
+{
+	struct sl_joborder_job *at;
+	bool skipped = false;
+
+	sl_joborder_begin(cl->order);
+	while ((at = sl_joborder_next(cl->order))) {
+		struct sl_cl_group *group = sl_cl_group_of(at);
+		struct sl_cl_job *job = group->heap[0];
+
+		if (group->tried[mode] == cl->version)
+			continue;
+		if (!cl->effort || group->round[mode] == cl->round[mode]) {
+			skipped = true;
+			continue;
+		}
+		if (sl_cl_search(cl, group, mode)) {
+			cl->version++;
+			sl_cl_job_settle(cl, job);
+		} else {
+			group->tried[mode] = cl->version;
+			group->round[mode] = cl->round[mode];
+		}
+	}
+	/* Everybody had his turn. */
+	if (cl->effort)
+		cl->round[mode]++;
+	else if (skipped)
+		cl->more = true;
+}
+
+static void stop_stale(struct sl_cluster *cl)
+{
+	sl_list_foreach_safe (link, &cl->stale) {
+		struct sl_cl_job *job = SL_CL_ENTRY(link, sl_cl_job, stale);
+		sl_ns due = cl->stale_grace > SL_NS_NEVER - job->stale_since
+				    ? SL_NS_NEVER
+				    : job->stale_since + cl->stale_grace;
+
+		if (SL_MUTANT(CLUSTER_STALE_AT_ONCE, cl->now < due, false)) {
+			sl_cl_wake(cl, due);
+			continue;
+		}
+		for (uint32_t p = 0; p < job->parts; p++) {
+			for (uint32_t i = 0; i < job->part[p]->tasks; i++) {
+				struct sl_cl_task *task = &job->part[p]->task[i];
+
+				if (task->state == SL_TASK_PIPELINED)
+					sl_cl_task_unpromise(cl, task);
+				if (task->state != SL_TASK_BINDING &&
+					task->state != SL_TASK_RUNNING)
+					continue;
+				sl_cl_task_release(cl, task);
+				sl_cl_task_stop(cl, task, SL_STOP_STALE, NULL, false);
+			}
+		}
+		sl_cl_job_settle(cl, job);
+	}
+}
+
+/* --- Around it. --- */
+
+/* What should be gone by now and is not: its place is nobody's promise any more. */
+static void give_up_stuck(struct sl_cluster *cl)
+{
+	if (!cl->in[SL_TASK_RELEASING])
+		return;
+	for (uint32_t i = 0; i < cl->nodes_high; i++) {
+		bool found = false;
+
+		if (!cl->node[i].used)
+			continue;
+		sl_list_foreach (link, &cl->node[i].tasks) {
+			struct sl_cl_task *task = SL_CL_ENTRY(link, sl_cl_task, on_node);
+
+			if (task->state != SL_TASK_RELEASING || task->stuck)
+				continue;
+			if (cl->now < task->since + STUCK_AFTER) {
+				sl_cl_wake(cl, task->since + STUCK_AFTER);
+				continue;
+			}
+			task->stuck = found = true;
+			sl_cl_node_unrelease(cl, task);
+		}
+		if (found)
+			sl_cl_node_repair(cl, i);
+	}
+}
+
+static void free_held(struct sl_cluster *cl)
+{
+	sl_list_foreach_safe (link, &cl->held) {
+		struct sl_cl_job *job = SL_CL_ENTRY(link, sl_cl_job, held);
+
+		if (job->held_until <= cl->now) {
+			sl_cl_job_settle(cl, job);
+			cl->version++;
+		} else {
+			sl_cl_wake(cl, job->held_until);
+		}
+	}
+}
+
+void sl_cl_on_cycle(struct sl_cluster *cl, const struct sl_cluster_event *event)
+{
+	uint32_t which = event->cycle.which;
+	uint64_t actions = cl->next_action;
+
+	/* Nothing has happened since, and nothing has fallen due. */
+	if (cl->now < cl->due && (cl->cycled & which) == which)
+		return;
+	if (cl->now >= cl->due) {
+		cl->version++;
+		cl->due = SL_NS_NEVER;
+		cl->cycled = 0;
+	}
+	cl->effort = EFFORT_MOST;
+	cl->more = false;
+	free_held(cl);
+	give_up_stuck(cl);
+	sl_tree_share(&cl->tree, &cl->capacity);
+	if (which & SL_CYCLE_ALLOCATE)
+		allocate(cl);
+	if (which & SL_CYCLE_CONSOLIDATE)
+		make_room(cl, SL_CL_CONSOLIDATE);
+	if (which & SL_CYCLE_RECLAIM)
+		make_room(cl, SL_CL_RECLAIM);
+	if (which & SL_CYCLE_PREEMPT)
+		make_room(cl, SL_CL_PREEMPT);
+	if (which & SL_CYCLE_STALE)
+		stop_stale(cl);
+	/* What it did itself may let it do more. */
+	cl->cycled = cl->more || cl->next_action != actions ? 0 : cl->cycled | which;
+	if (cl->more)
+		sl_cl_wake(cl, cl->now + 1);
+}

@@ -1,0 +1,353 @@
+/*
+ * cluster_state - what the cluster machine remembers; for cluster*.c and its check only
+ *
+ * Nodes stand in two arrays that never move (the accounts of fit.h in one, the rest in the other). Jobs, classes
+ * and groups are single objects with free lists; the tasks of one part of a job are one array.
+ *
+ *   class   tasks of equal need. It remembers since when no node had room for one of them, so that
+ *           it is looked at again only on nodes that gained room since.
+ *   group   jobs of one project, of equal priority, that want the very same next. Only the first of them is tried,
+ *           and when it finds no place all of them are left alone until something has changed. One group is
+ *           one entry of the order in joborder.h.
+ *
+ * A task that is promised a place (`next`) counts in its project's books as if it ran there; one that is
+ * being stopped does not count any more.
+ */
+#ifndef SL_POLICY_CLUSTER_STATE_H
+#define SL_POLICY_CLUSTER_STATE_H
+
+#include "base/list.h"
+#include "policy/books/index.h"
+#include "policy/cluster.h"
+#include "policy/quota/joborder.h"
+
+#define SL_CL_NO_NODE UINT32_MAX
+/* Rooms that grew lately; a class that slept for longer is looked for everywhere. */
+#define SL_CL_GAINS 4096
+/* Parts of a job, and nodes that refused it lately. */
+#define SL_CL_PARTS   8
+#define SL_CL_REFUSED 4
+/* Pools of nodes: 0 to 30. In the machine's own needs bit i + 32 stands for nodes of pool i that swap, and bit 31,
+ * which no node has, for none at all. */
+#define SL_CL_POOLS 31
+
+struct sl_cl_node {
+	struct sl_index_node index;
+	bool used, shut, swaps; /* shut: NODE_CLOSE */
+	uint64_t pool_mib, parked_mib;
+	uint32_t promises;     /* tasks that count on it */
+	uint64_t mark;         /* of a search */
+	uint64_t changes;      /* of its accounts */
+	struct sl_link tasks;  /* that have a place here */
+	struct sl_link parked; /* that will have theirs back */
+};
+
+struct sl_cl_class {
+	struct sl_cl_class *chain;
+	struct sl_need need;
+	uint64_t none_now,
+		none_later; /* gains when there was no room for it; 0: unknown */
+	uint64_t ever_at;   /* nodes_version of `ever`; 0: unknown */
+	bool ever;
+};
+
+struct sl_cl_task {
+	struct sl_cl_part *part;
+	struct sl_link on_node;
+	struct sl_place place; /* BINDING, RUNNING, RELEASING; and where it is parked */
+	struct sl_place next;  /* if promised */
+	struct sl_quantity booked; /* for place, or next once it is promised */
+	sl_ns since;               /* it runs, or is told to stop */
+	sl_ns spared_until;        /* no victim before */
+	uint32_t number;
+	uint8_t state, was; /* was: before RELEASING */
+	bool promised, parked, was_parked, stuck, failed;
+	bool pooled; /* host memory is kept for it */
+	uint8_t how; /* it is stopped */
+};
+
+struct sl_cl_part {
+	struct sl_cl_job *job;
+	struct sl_cl_class *class;
+	struct sl_need asked;    /* by the job */
+	struct sl_quantity each; /* of a task, before its node is known */
+	uint32_t first, tasks, least;
+	uint32_t in[SL_TASK_STATES], coming; /* coming: RELEASING and promised */
+	uint32_t done;                       /* ENDED and not failed */
+	uint32_t pending_from;               /* no pending task has a lower number */
+	uint32_t bits;                       /* room of task[], as a power of two */
+	struct sl_cl_task *task;
+};
+
+/* A node that a search looks at: how many tasks would be lost there, and how valuable ones. */
+struct sl_cl_near {
+	uint32_t node, lost;
+	uint64_t rank;
+	uint64_t changes; /* of the node, when that was found out, plus 1 */
+	bool banned;
+};
+
+struct sl_cl_refusal {
+	uint32_t node;
+	sl_ns until;
+};
+
+struct sl_cl_job {
+	struct sl_index_node index;
+	struct sl_link all, running, promised, stale, held; /* running: in its rank */
+	uint32_t project, flags, parts, tasks;
+	int32_t priority;
+	uint64_t seq; /* in the order of submission */
+	sl_ns submitted, started, stale_since, held_until, swap_cost;
+	uint64_t park_mib;
+	struct sl_cl_part *part[SL_CL_PARTS];
+	struct sl_cl_refusal refused[SL_CL_REFUSED];
+	struct sl_cl_group *group;
+	uint32_t in_group; /* its place in the heap of the group */
+	uint64_t mark;     /* of the search that may take from it */
+	uint64_t taken_at; /* cluster->outside when it was reclaimed, last */
+	uint64_t looked;   /* by the search that asked whether it may */
+	uint32_t rank;     /* in that search: smaller goes first */
+	struct sl_pending_because because;
+};
+
+/* Running preemptible jobs of one project and priority, in the order in which they started. */
+struct sl_cl_rank {
+	struct sl_cl_rank *next;
+	int32_t priority;
+	struct sl_link jobs;
+};
+
+struct sl_cl_want {
+	struct sl_cl_class *class;
+	uint32_t part, count;
+};
+
+/* A project that is taken from, and the job of it that comes next. */
+struct sl_cl_from {
+	uint32_t project;
+	struct sl_cl_rank *rank;
+	struct sl_link *link;
+};
+
+enum sl_cl_mode { SL_CL_CONSOLIDATE = 0, SL_CL_RECLAIM, SL_CL_PREEMPT, SL_CL_MODES };
+
+struct sl_cl_group {
+	struct sl_cl_group *chain;
+	uint64_t hash;
+	struct sl_cl_job
+		*only; /* its job cannot be compared with others: parked, or refused */
+	bool fixed;    /* not preemptible */
+	uint32_t wants, extra;
+	struct sl_cl_want want[SL_CL_PARTS];
+	struct sl_joborder_job order;
+	struct sl_cl_job **heap; /* first submitted first */
+	uint32_t count, bits;
+	uint64_t tried[SL_CL_MODES]; /* cluster->version when a search failed */
+	uint64_t round[SL_CL_MODES]; /* of searches, in which it had its turn */
+	uint64_t failed_at;          /* gains, when a start failed */
+	struct sl_pending_because because;
+};
+
+/* What a search has done so far, to be taken back. */
+struct sl_cl_trail {
+	struct sl_cl_task **task;
+	uint32_t count, room;
+};
+
+struct sl_cluster {
+	struct sl_arena *arena;
+	struct sl_tree tree;
+	struct sl_joborder *order;
+	struct sl_cl_rank **ranks; /* by project */
+	struct sl_cl_from *from;   /* projects that may be taken from */
+	struct sl_cl_near *near;   /* nodes that a search looks at */
+	struct sl_fit_node *fit;   /* nodes_most of each */
+	struct sl_cl_node *node;
+	uint32_t nodes_most, nodes_high, nodes, *node_free, node_frees;
+	struct sl_index nodes_by_id, jobs_by_id;
+	struct sl_placer *placer[SL_PLACE_POLICIES];
+	enum sl_placement_policy placement;
+
+	/* CONFIG */
+	sl_ns stale_grace;
+	uint32_t search_most, resume_factor;
+
+	struct sl_link jobs, promised, stale, held; /* promised: first come, first */
+	struct sl_cl_class **classes;
+	struct sl_cl_group **groups;
+	uint32_t class_bits, class_count, group_bits, group_count;
+	void *spare_jobs, *spare_parts, *spare_groups, *spare_blocks[40];
+
+	uint64_t gains, nodes_version; /* both begin with 1 */
+	uint32_t gained[SL_CL_GAINS];
+	uint64_t version; /* of everything that a search depends on */
+	uint64_t outside; /* events that are no answers to what was decided here */
+	uint64_t next_seq, next_action, next_mark, round[SL_CL_MODES];
+	int64_t later_gpu_milli; /* sum over open nodes of what is free later */
+	struct sl_quantity capacity;
+	uint32_t least_gpu_mib; /* of the nodes with GPUs, for needs in MiB */
+	bool more;              /* a cycle left something for the next */
+	uint32_t cycled;        /* SL_CYCLE_* that were done since the last event */
+	sl_ns due, told_due;
+	uint64_t tried, jobs_count, tasks_count;
+	uint64_t effort; /* left to searches in this cycle */
+	uint32_t in[SL_TASK_STATES];
+	struct sl_quantity used;
+
+	/* Of the check. */
+	struct sl_fit_node *audit_fit;
+	struct sl_quantity *audit_has, *audit_fixed, *audit_asks;
+	uint64_t *audit_parked;
+	uint32_t *audit_promises;
+	/* Of the search that goes on. */
+	struct sl_cl_trail evicted, given, pretended;
+
+	sl_ns now;
+	sl_cluster_action_fn emit;
+	void *context;
+};
+
+#define SL_CL_ENTRY(link, type, member) SL_LIST_ENTRY(link, struct type, member)
+
+/* --- cluster.c --- */
+/* A zeroed block of 2^bits bytes, and giving it back. */
+void *sl_cl_block_take(struct sl_cluster *cl, uint32_t bits);
+void sl_cl_block_give(struct sl_cluster *cl, void *block, uint32_t bits);
+/* The same for objects of one size each. */
+void *sl_cl_spare_take(struct sl_cluster *cl, void **spare, size_t size);
+void sl_cl_spare_give(void **spare, void *object);
+void sl_cl_emit(struct sl_cluster *cl, struct sl_cluster_action action);
+void sl_cl_refuse_job(
+	struct sl_cluster *cl, uint64_t id, const struct sl_pending_because *because);
+/* A moment at which a cycle may do what it could not do now. */
+void sl_cl_wake(struct sl_cluster *cl, sl_ns at);
+struct sl_cl_job *sl_cl_find_job(const struct sl_cluster *cl, uint64_t id);
+struct sl_cl_task *sl_cl_find_task(
+	const struct sl_cluster *cl, uint64_t job, uint32_t task);
+
+/* --- cluster_nodes.c --- */
+void sl_cl_on_node_add(struct sl_cluster *cl, const struct sl_cluster_event *event);
+void sl_cl_on_node_lost(struct sl_cluster *cl, const struct sl_cluster_event *event);
+void sl_cl_on_node_close(struct sl_cluster *cl, const struct sl_cluster_event *event);
+uint32_t sl_cl_find_node(const struct sl_cluster *cl, uint64_t id);
+/* Takes back promises that cannot be kept any more, the latest first. */
+void sl_cl_node_repair(struct sl_cluster *cl, uint32_t number);
+/* The accounts of a node for a task; all changes of sl_fit_node go through these. */
+void sl_cl_node_take(struct sl_cluster *cl, struct sl_cl_task *task);
+void sl_cl_node_give(struct sl_cluster *cl, struct sl_cl_task *task, bool released);
+void sl_cl_node_release(struct sl_cluster *cl, struct sl_cl_task *task);
+void sl_cl_node_unrelease(struct sl_cluster *cl, struct sl_cl_task *task);
+void sl_cl_node_promise(struct sl_cluster *cl, struct sl_cl_task *task);
+void sl_cl_node_unpromise(struct sl_cluster *cl, struct sl_cl_task *task);
+void sl_cl_node_shut(struct sl_cluster *cl, uint32_t number, bool shut);
+/* Is there room for need at this very place? */
+bool sl_cl_room_at(const struct sl_fit_node *node, const struct sl_room *room,
+	const struct sl_need *need, struct sl_place place);
+/*
+ * A place for a task of job (of this class): free now and promised to nobody, or (later) once what is being
+ * stopped is gone. A parked task has but one place.
+ */
+bool sl_cl_find_place(struct sl_cluster *cl, const struct sl_cl_task *task, bool later,
+	struct sl_place *place);
+/* The same, later, on this node. */
+bool sl_cl_place_on(struct sl_cluster *cl, const struct sl_cl_task *task, uint32_t number,
+	struct sl_place *place);
+/* Could a node run it, were it empty? */
+bool sl_cl_ever(struct sl_cluster *cl, struct sl_cl_class *class);
+/* What is missing, where sl_cl_ever says no: the first of GPUs, cores and memory that no node has enough of
+ * together with those before it. */
+struct sl_pending_because sl_cl_never_because(
+	const struct sl_cluster *cl, const struct sl_need *need);
+struct sl_cl_class *sl_cl_class(struct sl_cluster *cl, const struct sl_need *need);
+
+/* --- cluster_jobs.c --- */
+void sl_cl_on_job_add(struct sl_cluster *cl, const struct sl_cluster_event *event);
+void sl_cl_on_tasks_add(struct sl_cluster *cl, const struct sl_cluster_event *event);
+void sl_cl_on_job_remove(struct sl_cluster *cl, const struct sl_cluster_event *event);
+void sl_cl_on_job_unpark(struct sl_cluster *cl, const struct sl_cluster_event *event);
+/* What projects may use has changed. */
+void sl_cl_reclass(struct sl_cluster *cl);
+/* The smallest GPUs are others than before: what needs in MiB count for has changed. */
+void sl_cl_requote(struct sl_cluster *cl);
+static inline bool sl_cl_preemptible(const struct sl_cl_job *job)
+{
+	return job->flags & SL_JOB_PREEMPTIBLE;
+}
+/* Tasks that have a place, or will have one. */
+static inline uint32_t sl_cl_placed(const struct sl_cl_part *part)
+{
+	return part->in[SL_TASK_BINDING] + part->in[SL_TASK_RUNNING] +
+	       part->in[SL_TASK_PIPELINED] + part->coming;
+}
+/* Those that a stop would hit. */
+static inline uint32_t sl_cl_running(const struct sl_cl_part *part)
+{
+	return part->in[SL_TASK_BINDING] + part->in[SL_TASK_RUNNING];
+}
+/* Finds out what the job wants next, and puts it where it belongs. To be called when a
+ * change to the job is complete. */
+void sl_cl_job_settle(struct sl_cluster *cl, struct sl_cl_job *job);
+/* Into want[SL_CL_PARTS]; returns how many, 0: nothing. */
+uint32_t sl_cl_job_wants(
+	const struct sl_cl_job *job, struct sl_cl_want *want, uint32_t *extra);
+/* Takes back all promises of the job, or says whether one of them is for that node. */
+void sl_cl_job_unpromise(struct sl_cluster *cl, struct sl_cl_job *job);
+bool sl_cl_job_is_promised(const struct sl_cl_job *job, uint32_t node);
+/* The next pending task of the part, from number `from` on; NULL: none. */
+struct sl_cl_task *sl_cl_next_pending(struct sl_cl_part *part, uint32_t from);
+
+/* --- cluster_tasks.c: the states of a task, each with all books --- */
+void sl_cl_on_task_runs(struct sl_cluster *cl, const struct sl_cluster_event *event);
+void sl_cl_on_bind_refused(struct sl_cluster *cl, const struct sl_cluster_event *event);
+void sl_cl_on_task_ended(struct sl_cluster *cl, const struct sl_cluster_event *event);
+void sl_cl_on_task_stops(struct sl_cluster *cl, const struct sl_cluster_event *event);
+void sl_cl_on_stop_failed(struct sl_cluster *cl, const struct sl_cluster_event *event);
+void sl_cl_task_state(
+	struct sl_cluster *cl, struct sl_cl_task *task, enum sl_task_state state);
+/* PENDING -> BINDING or RUNNING at place. */
+void sl_cl_task_take(struct sl_cluster *cl, struct sl_cl_task *task,
+	struct sl_place place, enum sl_task_state state);
+/* Takes that back: PENDING, or parked as it was. */
+void sl_cl_task_untake(struct sl_cluster *cl, struct sl_cl_task *task);
+/* Gives back whatever it has and was promised: PENDING or ENDED. */
+void sl_cl_task_clear(
+	struct sl_cluster *cl, struct sl_cl_task *task, enum sl_task_state state);
+/* A parked task is an ordinary pending one from now on. */
+void sl_cl_task_unpark(struct sl_cluster *cl, struct sl_cl_task *task);
+/* PENDING -> PIPELINED, or RELEASING -> RELEASING with a new place; and back. */
+void sl_cl_task_promise(
+	struct sl_cluster *cl, struct sl_cl_task *task, struct sl_place next);
+void sl_cl_task_unpromise(struct sl_cluster *cl, struct sl_cl_task *task);
+/* BINDING, RUNNING -> RELEASING; and back. */
+void sl_cl_task_release(struct sl_cluster *cl, struct sl_cl_task *task);
+void sl_cl_task_unrelease(struct sl_cluster *cl, struct sl_cl_task *task);
+/* Emits BIND, for a task that was taken. */
+void sl_cl_task_bind(struct sl_cluster *cl, struct sl_cl_task *task);
+/* Emits STOP, for a task that was released; the books of the pool are kept here. */
+void sl_cl_task_stop(struct sl_cluster *cl, struct sl_cl_task *task, enum sl_stop_how how,
+	const struct sl_cl_job *other, bool preempted);
+struct sl_quantity sl_cl_quantity(const struct sl_need *need, struct sl_place place);
+
+/* --- cluster_groups.c --- */
+void sl_cl_group_join(struct sl_cluster *cl, struct sl_cl_job *job,
+	const struct sl_cl_want *want, uint32_t wants, uint32_t extra);
+void sl_cl_group_leave(struct sl_cluster *cl, struct sl_cl_job *job);
+static inline struct sl_cl_group *sl_cl_group_of(struct sl_joborder_job *order)
+{
+	return SL_CONTAINER_OF(order, struct sl_cl_group, order);
+}
+
+/* --- cluster_cycle.c, cluster_search.c --- */
+void sl_cl_on_cycle(struct sl_cluster *cl, const struct sl_cluster_event *event);
+/* Does the job stay within limits, and quotas where it has to? Else *because says what is in its way. */
+bool sl_cl_allowed(struct sl_cluster *cl, const struct sl_cl_job *job,
+	const struct sl_quantity *more, struct sl_pending_because *because);
+/* A limit above it, or a quota that it has to stay within, is exceeded already, of something that it needs. */
+bool sl_cl_is_over(const struct sl_cluster *cl, const struct sl_cl_job *job);
+/* Makes room for what the job wants, by mode. True: it was promised its places, and who has to go was told. */
+bool sl_cl_search(struct sl_cluster *cl, struct sl_cl_group *group, enum sl_cl_mode mode);
+void sl_cl_trail_add(
+	struct sl_cluster *cl, struct sl_cl_trail *trail, struct sl_cl_task *task);
+
+#endif

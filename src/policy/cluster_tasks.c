@@ -1,0 +1,362 @@
+/*
+ * cluster_tasks - the states of a task, and the books that go with each
+ *
+ *   PENDING -> PIPELINED -> BINDING -> RUNNING -> RELEASING -> PENDING or ENDED
+ *
+ * A project's books hold what is BINDING and RUNNING, and what is promised, PIPELINED or still RELEASING elsewhere. Each
+ * function here leaves node, project and counts consistent; sl_cl_job_settle is the caller's.
+ */
+#include "policy/cluster_state.h"
+
+#include "policy/mutant.h"
+
+#define REFUSED_FOR (30 * SL_S)
+/* A task that cannot be stopped is no victim for so long. */
+#define SPARED_FOR (60 * SL_S)
+
+void sl_cl_task_state(
+	struct sl_cluster *cl, struct sl_cl_task *task, enum sl_task_state state)
+{
+	struct sl_cl_part *part = task->part;
+	uint32_t at = task->number - part->first;
+
+	part->in[task->state]--;
+	cl->in[task->state]--;
+	task->state = (uint8_t)state;
+	part->in[state]++;
+	cl->in[state]++;
+	if (state == SL_TASK_PENDING && at < part->pending_from)
+		part->pending_from = at;
+}
+
+static void book(struct sl_cluster *cl, struct sl_cl_task *task, struct sl_place place)
+{
+	const struct sl_cl_job *job = task->part->job;
+
+	task->booked = sl_cl_quantity(&task->part->class->need, place);
+	sl_tree_book(&cl->tree, job->project, 1, &task->booked,
+		sl_cl_preemptible(job) ? NULL : &task->booked, NULL);
+}
+
+static void unbook(struct sl_cluster *cl, struct sl_cl_task *task)
+{
+	const struct sl_cl_job *job = task->part->job;
+
+	sl_tree_book(&cl->tree, job->project, -1, &task->booked,
+		sl_cl_preemptible(job) ? NULL : &task->booked, NULL);
+}
+
+static void use(struct sl_cluster *cl, const struct sl_cl_task *task, int sign)
+{
+	struct sl_quantity amount = sl_cl_quantity(&task->part->class->need, task->place);
+
+	for (int r = 0; r < SL_RESOURCES; r++)
+		cl->used.of[r] += sign * amount.of[r];
+}
+
+static void unpool(struct sl_cluster *cl, struct sl_cl_task *task)
+{
+	if (task->pooled)
+		cl->node[task->place.node].parked_mib -= task->part->job->park_mib;
+	task->pooled = false;
+}
+
+void sl_cl_task_unpark(struct sl_cluster *cl, struct sl_cl_task *task)
+{
+	if (!task->parked)
+		return;
+	unpool(cl, task);
+	sl_list_unlink(&task->on_node);
+	task->parked = false;
+}
+
+void sl_cl_task_take(struct sl_cluster *cl, struct sl_cl_task *task,
+	struct sl_place place, enum sl_task_state state)
+{
+	task->was_parked = task->parked;
+	if (task->parked) {
+		/* The pool is kept until it runs. */
+		sl_list_unlink(&task->on_node);
+		task->parked = false;
+	}
+	task->place = place;
+	task->since = cl->now;
+	book(cl, task, place);
+	use(cl, task, 1);
+	sl_cl_node_take(cl, task);
+	sl_cl_task_state(cl, task, state);
+}
+
+void sl_cl_task_promise(
+	struct sl_cluster *cl, struct sl_cl_task *task, struct sl_place next)
+{
+	task->next = next;
+	task->promised = true;
+	book(cl, task, next);
+	sl_cl_node_promise(cl, task);
+	if (task->state == SL_TASK_PENDING)
+		sl_cl_task_state(cl, task, SL_TASK_PIPELINED);
+	else
+		task->part->coming++;
+}
+
+void sl_cl_task_unpromise(struct sl_cluster *cl, struct sl_cl_task *task)
+{
+	sl_cl_node_unpromise(cl, task);
+	unbook(cl, task);
+	task->promised = false;
+	if (task->state == SL_TASK_PIPELINED)
+		sl_cl_task_state(cl, task, SL_TASK_PENDING);
+	else
+		task->part->coming--;
+}
+
+void sl_cl_task_release(struct sl_cluster *cl, struct sl_cl_task *task)
+{
+	unbook(cl, task);
+	sl_cl_node_release(cl, task);
+	task->was = task->state;
+	sl_cl_task_state(cl, task, SL_TASK_RELEASING);
+}
+
+void sl_cl_task_unrelease(struct sl_cluster *cl, struct sl_cl_task *task)
+{
+	book(cl, task, task->place);
+	if (!task->stuck)
+		sl_cl_node_unrelease(cl, task);
+	task->stuck = false;
+	sl_cl_task_state(cl, task, (enum sl_task_state)task->was);
+}
+
+void sl_cl_task_clear(
+	struct sl_cluster *cl, struct sl_cl_task *task, enum sl_task_state state)
+{
+	bool releasing = task->state == SL_TASK_RELEASING;
+
+	if (task->promised)
+		sl_cl_task_unpromise(cl, task);
+	if (releasing || task->state == SL_TASK_BINDING ||
+		task->state == SL_TASK_RUNNING) {
+		if (!releasing)
+			unbook(cl, task);
+		use(cl, task, -1);
+		unpool(cl, task);
+		sl_cl_node_give(cl, task, releasing && !task->stuck);
+		task->stuck = false;
+	}
+	sl_cl_task_state(cl, task, state);
+}
+
+void sl_cl_task_untake(struct sl_cluster *cl, struct sl_cl_task *task)
+{
+	bool pooled = task->pooled;
+
+	task->pooled = task->pooled && !task->was_parked;
+	sl_cl_task_clear(cl, task, SL_TASK_PENDING);
+	if (!task->was_parked)
+		return;
+	task->pooled = pooled;
+	task->parked = true;
+	sl_list_push_tail(&cl->node[task->place.node].parked, &task->on_node);
+}
+
+void sl_cl_task_bind(struct sl_cluster *cl, struct sl_cl_task *task)
+{
+	sl_cl_emit(cl, (struct sl_cluster_action){.type = SL_CLUSTER_ACTION_BIND,
+			       .bind = {.job = task->part->job->index.id,
+				       .task = task->number,
+				       .node = cl->node[task->place.node].index.id,
+				       .gpu_mask = task->place.gpu_mask,
+				       .milli = task->place.milli}});
+}
+
+void sl_cl_task_stop(struct sl_cluster *cl, struct sl_cl_task *task, enum sl_stop_how how,
+	const struct sl_cl_job *other, bool preempted)
+{
+	struct sl_cl_job *job = task->part->job;
+
+	task->how = (uint8_t)how;
+	task->since = cl->now;
+	if (how == SL_STOP_PARK && !task->pooled) {
+		task->pooled = true;
+		cl->node[task->place.node].parked_mib += job->park_mib;
+	}
+	if (how == SL_STOP_PARK || how == SL_STOP_TERMINATE)
+		job->held_until = cl->now + cl->resume_factor * job->swap_cost;
+	sl_cl_emit(cl, (struct sl_cluster_action){.type = SL_CLUSTER_ACTION_STOP,
+			       .stop = {.job = job->index.id,
+				       .task = task->number,
+				       .how = how,
+				       .other = other ? other->index.id : 0,
+				       .preempted = preempted}});
+}
+
+/* --- Events. --- */
+
+/* Where the outside says it runs; false: there is no such place. */
+static bool found_at(const struct sl_cluster *cl, const struct sl_cl_task *task,
+	const struct sl_cluster_event *event, struct sl_place *place)
+{
+	uint32_t number = sl_cl_find_node(cl, event->task_runs.node);
+	const struct sl_fit_node *fit;
+	uint32_t milli;
+
+	if (number == SL_CL_NO_NODE)
+		return false;
+	fit = &cl->fit[number];
+	milli = sl_fit_milli(fit, &task->part->class->need);
+	*place = (struct sl_place){.node = number,
+		.gpu_mask = event->task_runs.gpu_mask,
+		.milli = (uint16_t)sl_min_u64(milli, SL_FIT_WHOLE)};
+	if (fit->gpus < 32 && event->task_runs.gpu_mask >> fit->gpus)
+		return false;
+	return (uint32_t)__builtin_popcount(place->gpu_mask) ==
+	       task->part->class->need.gpus;
+}
+
+void sl_cl_on_task_runs(struct sl_cluster *cl, const struct sl_cluster_event *event)
+{
+	struct sl_cl_task *task =
+		sl_cl_find_task(cl, event->task_runs.job, event->task_runs.task);
+	struct sl_place place;
+
+	if (!task)
+		return;
+	if (task->state == SL_TASK_BINDING) {
+		sl_cl_task_state(cl, task, SL_TASK_RUNNING);
+		unpool(cl, task);
+	} else if (task->state == SL_TASK_PENDING || task->state == SL_TASK_PIPELINED) {
+		if (!found_at(cl, task, event, &place))
+			return;
+		if (task->promised)
+			sl_cl_task_unpromise(cl, task);
+		sl_cl_task_unpark(cl, task);
+		sl_cl_task_take(cl, task, place, SL_TASK_RUNNING);
+		sl_cl_node_repair(cl, place.node);
+	} else {
+		return;
+	}
+	task->since = sl_sub_sat(cl->now, event->task_runs.ago);
+	sl_cl_job_settle(cl, task->part->job);
+	if (task->since < task->part->job->started)
+		task->part->job->started = task->since ? task->since : 1;
+}
+
+static void remember_refusal(struct sl_cluster *cl, struct sl_cl_job *job, uint32_t node)
+{
+	struct sl_cl_refusal *oldest = &job->refused[0];
+
+	for (int i = 0; i < SL_CL_REFUSED; i++) {
+		if (job->refused[i].node == node || job->refused[i].until <= cl->now) {
+			oldest = &job->refused[i];
+			break;
+		}
+		if (job->refused[i].until < oldest->until)
+			oldest = &job->refused[i];
+	}
+	*oldest = (struct sl_cl_refusal){node, cl->now + REFUSED_FOR};
+	sl_cl_wake(cl, oldest->until);
+}
+
+void sl_cl_on_bind_refused(struct sl_cluster *cl, const struct sl_cluster_event *event)
+{
+	struct sl_cl_task *task =
+		sl_cl_find_task(cl, event->bind_refused.job, event->bind_refused.task);
+	bool stopping;
+	uint32_t node;
+
+	if (!task)
+		return;
+	node = task->place.node;
+	stopping = task->state == SL_TASK_RELEASING && task->was == SL_TASK_BINDING;
+	if (task->state != SL_TASK_BINDING && !stopping)
+		return;
+	remember_refusal(cl, task->part->job, task->place.node);
+	if (task->pooled && !stopping)
+		sl_cl_task_untake(cl, task);
+	else
+		sl_cl_task_clear(cl, task, SL_TASK_PENDING);
+	if (sl_cl_job_is_promised(task->part->job, node))
+		sl_cl_job_unpromise(cl, task->part->job);
+	sl_cl_job_settle(cl, task->part->job);
+	task->part->job->because =
+		(struct sl_pending_because){.reason = SL_PENDING_BIND_REFUSED};
+}
+
+/* It gave up its place: parked, promised another, or simply pending. */
+static void again(struct sl_cluster *cl, struct sl_cl_task *task)
+{
+	bool parks = task->state == SL_TASK_RELEASING && task->how == SL_STOP_PARK &&
+		     task->pooled;
+	bool moves = task->promised;
+	struct sl_place next = task->next;
+
+	if (parks)
+		task->pooled = false;
+	sl_cl_task_clear(cl, task, SL_TASK_PENDING);
+	if (moves) {
+		sl_cl_task_promise(cl, task, next);
+	} else if (parks) {
+		task->pooled = task->parked = true;
+		sl_list_push_tail(&cl->node[task->place.node].parked, &task->on_node);
+	}
+}
+
+static void for_good(struct sl_cluster *cl, struct sl_cl_task *task, bool failed)
+{
+	struct sl_cl_part *part = task->part;
+
+	sl_cl_task_unpark(cl, task);
+	sl_cl_task_clear(cl, task, SL_TASK_ENDED);
+	task->failed = failed;
+	part->done += !failed;
+	sl_tree_book(&cl->tree, part->job->project, -1, NULL, NULL, &part->each);
+}
+
+void sl_cl_on_task_ended(struct sl_cluster *cl, const struct sl_cluster_event *event)
+{
+	struct sl_cl_task *task =
+		sl_cl_find_task(cl, event->task_ended.job, event->task_ended.task);
+	bool waits;
+
+	if (!task || task->state == SL_TASK_ENDED)
+		return;
+	waits = task->state == SL_TASK_PENDING || task->state == SL_TASK_PIPELINED;
+	if (!event->task_ended.again)
+		for_good(cl, task, event->task_ended.failed);
+	else if (!waits)
+		again(cl, task);
+	sl_cl_job_settle(cl, task->part->job);
+}
+
+void sl_cl_on_task_stops(struct sl_cluster *cl, const struct sl_cluster_event *event)
+{
+	struct sl_cl_task *task =
+		sl_cl_find_task(cl, event->task_stops.job, event->task_stops.task);
+
+	if (!task || (task->state != SL_TASK_BINDING && task->state != SL_TASK_RUNNING))
+		return;
+	sl_cl_task_release(cl, task);
+	task->how = SL_STOP_TERMINATE;
+	task->since = cl->now;
+	sl_cl_job_settle(cl, task->part->job);
+}
+
+void sl_cl_on_stop_failed(struct sl_cluster *cl, const struct sl_cluster_event *event)
+{
+	struct sl_cl_task *task =
+		sl_cl_find_task(cl, event->stop_failed.job, event->stop_failed.task);
+	uint32_t node;
+
+	if (!task || task->state != SL_TASK_RELEASING)
+		return;
+	node = task->place.node;
+	if (task->promised)
+		sl_cl_task_unpromise(cl, task);
+	unpool(cl, task);
+	sl_cl_task_unrelease(cl, task);
+	task->spared_until = cl->now + SPARED_FOR;
+	sl_cl_wake(cl, task->spared_until);
+	sl_cl_job_settle(cl, task->part->job);
+	sl_cl_node_repair(cl, node);
+}

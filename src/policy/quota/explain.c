@@ -1,0 +1,290 @@
+/*
+ * explain - see the header
+ *
+ * Sentences are templates in pending.def with places in braces, as in reason.def. A place that the table below
+ * does not know is written as it stands, which the unit test forbids for every row.
+ */
+#include "policy/quota/explain.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/amount.h"
+#include "policy/cluster.h"
+
+#define VALUE_MAX 320 /* a name of 255 bytes, or an amount */
+
+static const char *const texts[SL_PENDING_REASONS] = {
+#define SL_PENDING(NAME, text) [SL_PENDING_##NAME] = text,
+#include "policy/pending.def"
+#undef SL_PENDING
+};
+
+const char *sl_resource_name(uint32_t resource)
+{
+	static const char *const names[SL_RESOURCES] = {"gpu", "cpu", "memory"};
+
+	return resource < SL_RESOURCES ? names[resource] : "?";
+}
+
+const char *sl_tree_outcome_text(uint32_t outcome)
+{
+	switch (outcome) {
+	case SL_TREE_OK: return "it is as it should be";
+	case SL_TREE_FULL: return "there are as many projects as there is room for";
+	case SL_TREE_PARENT: return "its parent does not exist";
+	case SL_TREE_CYCLE: return "its parent stands below it";
+	case SL_TREE_DEEP:
+		return "it would stand deeper than " SL_STRINGIFY(
+			SL_PROJECT_DEEP) " levels";
+	case SL_TREE_SUM:
+		return "the quotas of the children would add up to more than their "
+		       "parent's";
+	case SL_TREE_VALUE:
+		return "a number is negative or too large, or a quota above its limit";
+	case SL_TREE_IN_USE: return "it has children or jobs";
+	default: return "?";
+	}
+}
+
+/* "2.5", "3", "0.001". */
+static void format_milli(int64_t milli, char text[32])
+{
+	int digits = 3;
+	int64_t part = milli % 1000;
+
+	for (; digits && part % 10 == 0; digits--)
+		part /= 10;
+	if (digits)
+		(void)snprintf(
+			text, 32, "%" PRId64 ".%0*" PRId64, milli / 1000, digits, part);
+	else
+		(void)snprintf(text, 32, "%" PRId64, milli / 1000);
+}
+
+const char *sl_resource_format(
+	enum sl_resource resource, int64_t amount, char *buf, size_t size)
+{
+	const char *thing = resource == SL_RES_GPU ? "GPU" : "core";
+	char text[32];
+
+	if (amount == SL_QUOTA_ALL) {
+		(void)snprintf(buf, size, "any %s%s%s",
+			resource == SL_RES_MEMORY ? "amount of memory" : "number of ",
+			resource == SL_RES_MEMORY ? "" : thing,
+			resource == SL_RES_MEMORY ? "" : "s");
+		return buf;
+	}
+	if (amount < 0)
+		amount = 0;
+	if (resource == SL_RES_MEMORY) {
+		uint64_t most = UINT64_MAX / SL_MIB;
+		uint64_t bytes = sl_min_u64((uint64_t)amount, most) * SL_MIB;
+
+		(void)snprintf(buf, size, "%s of memory",
+			sl_bytes_format(bytes, text, sizeof(text)));
+		return buf;
+	}
+	format_milli(amount, text);
+	(void)snprintf(buf, size, "%s %s%s", text, thing, amount == 1000 ? "" : "s");
+	return buf;
+}
+
+/* --- Sentences. --- */
+
+typedef const char *(*name_fn)(void *context, uint64_t id);
+
+struct sentence {
+	const struct sl_pending_because *because;
+	name_fn name;
+	void *context;
+	char *buf;
+	size_t size, used;
+};
+
+static void put(struct sentence *out, const char *text, size_t length)
+{
+	for (size_t i = 0; i < length && out->used + 1 < out->size; i++)
+		out->buf[out->used++] = text[i];
+	if (out->size)
+		out->buf[out->used] = '\0';
+}
+
+/* A name must not be able to break the line, or to look like a place. */
+static void put_name(name_fn name, void *context, uint64_t id, char text[VALUE_MAX])
+{
+	const char *known = name && id ? name(context, id) : NULL;
+
+	if (!known || !known[0])
+		(void)snprintf(text, VALUE_MAX, "%" PRIu64, id);
+	else
+		(void)snprintf(text, VALUE_MAX, "%s", known);
+	for (char *at = text; *at; at++) {
+		if ((unsigned char)*at < ' ' || *at == 0x7f)
+			*at = '?';
+	}
+}
+
+static void put_count(int64_t count, const char *thing, char text[VALUE_MAX])
+{
+	if (count <= 0)
+		(void)snprintf(text, VALUE_MAX, "no %s", thing);
+	else
+		(void)snprintf(text, VALUE_MAX, "%" PRId64 " %s%s", count, thing,
+			count == 1 ? "" : "s");
+}
+
+static void put_host(int64_t mib, char text[VALUE_MAX])
+{
+	uint64_t most = UINT64_MAX / SL_MIB;
+
+	(void)sl_bytes_format((mib > 0 ? sl_min_u64((uint64_t)mib, most) : 0) * SL_MIB,
+		text, VALUE_MAX);
+}
+
+static void put_span(int64_t ns, char text[VALUE_MAX])
+{
+	sl_ns span = ns > 0 ? (sl_ns)ns : 0;
+
+	if (span < 100 * SL_S)
+		(void)snprintf(text, VALUE_MAX, "%" PRIu64 ".%u s",
+			(uint64_t)(span / SL_S), (unsigned int)(span / (SL_S / 10) % 10));
+	else
+		(void)snprintf(text, VALUE_MAX, "%" PRIu64 " min",
+			(uint64_t)(span / (60 * SL_S)));
+}
+
+/* Fills text with the value of the place; false: there is no such place. */
+static bool value_of(const struct sentence *out, const char *place, char text[VALUE_MAX])
+{
+	const struct sl_pending_because *because = out->because;
+
+	if (strcmp(place, "project") == 0)
+		put_name(out->name, out->context, because->project, text);
+	else if (strcmp(place, "other") == 0 && !because->other)
+		(void)snprintf(text, VALUE_MAX, "others");
+	else if (strcmp(place, "other") == 0)
+		put_name(out->name, out->context, because->other, text);
+	else if (strcmp(place, "wanted") == 0)
+		(void)sl_resource_format(
+			because->resource, because->wanted, text, VALUE_MAX);
+	else if (strcmp(place, "available") == 0)
+		(void)sl_resource_format(
+			because->resource, because->available, text, VALUE_MAX);
+	else if (strcmp(place, "wanted_tasks") == 0)
+		put_count(because->wanted, "task", text);
+	else if (strcmp(place, "available_tasks") == 0)
+		put_count(because->available, "task", text);
+	else if (strcmp(place, "wanted_host") == 0)
+		put_host(because->wanted, text);
+	else if (strcmp(place, "available_host") == 0)
+		put_host(because->available, text);
+	else if (strcmp(place, "wanted_span") == 0)
+		put_span(because->wanted, text);
+	else if (strcmp(place, "jobs") == 0)
+		put_count(because->ahead, "job", text);
+	else
+		return false;
+	return true;
+}
+
+static void fill(struct sentence *out, const char *at)
+{
+	while (*at) {
+		size_t plain = strcspn(at, "{"), length;
+		char place[32], value[VALUE_MAX];
+
+		put(out, at, plain);
+		at += plain;
+		if (!*at)
+			return;
+		length = strcspn(at, "}");
+		(void)snprintf(place, sizeof(place), "%.*s", (int)length - 1, at + 1);
+		if (value_of(out, place, value))
+			put(out, value, strlen(value));
+		else
+			put(out, at, length + 1);
+		at += at[length] ? length + 1 : length;
+	}
+}
+
+const char *sl_pending_text(const struct sl_pending_because *because, name_fn name,
+	void *context, char *buf, size_t size)
+{
+	struct sentence out = {.because = because,
+		.name = name,
+		.context = context,
+		.buf = buf,
+		.size = size};
+
+	if (size)
+		buf[0] = '\0';
+	fill(&out, (uint32_t)because->reason < SL_PENDING_REASONS ? texts[because->reason]
+								  : "?");
+	if (because->would_reclaim)
+		fill(&out, because->other
+				   ? "; taking back what project {other} has above its "
+				     "fair share would be enough for it"
+				   : "; taking back what others have above their fair "
+				     "shares would be enough for it");
+	return buf;
+}
+
+/* --- Beforehand. --- */
+
+/* How much of wants would lie above the quota of the project or of one above it; *at: of which, *which: of what. The
+ * first level counts at which something does. */
+static int64_t above_quota(const struct sl_tree *tree, uint32_t project,
+	const struct sl_quantity *wants, uint32_t *at, enum sl_resource *which)
+{
+	for (; project != SL_PROJECT_NONE; project = tree->all[project].parent) {
+		const struct sl_project *level = &tree->all[project];
+
+		for (int r = 0; r < SL_RESOURCES; r++) {
+			int64_t quota = level->rules.quota.of[r];
+			int64_t above = level->has.of[r] + wants->of[r] - quota;
+
+			if (quota == SL_QUOTA_ALL || !wants->of[r] || above <= 0)
+				continue;
+			*at = project;
+			*which = (enum sl_resource)r;
+			return above < wants->of[r] ? above : wants->of[r];
+		}
+	}
+	return 0;
+}
+
+const char *sl_reclaim_text(const struct sl_tree *tree, uint32_t project,
+	const struct sl_quantity *wants, bool preemptible, bool parks, name_fn name,
+	void *context, char *buf, size_t size)
+{
+	enum sl_resource which = SL_RES_GPU;
+	uint32_t at = project;
+	int64_t above = above_quota(tree, project, wants, &at, &which);
+	char of[VALUE_MAX], amount[64];
+
+	put_name(name, context, tree->all[at].id, of);
+	(void)sl_resource_format(which, above, amount, sizeof(amount));
+	if (!preemptible)
+		(void)snprintf(buf, size,
+			"nothing is taken from it: it cannot be preempted, and starts "
+			"only within "
+			"the quota of project %s",
+			of);
+	else if (!above)
+		(void)snprintf(buf, size,
+			"other projects take nothing from it: it lies within the quota "
+			"of project "
+			"%s",
+			of);
+	else
+		(void)snprintf(buf, size,
+			"%s of it would lie above the quota of project %s: when a "
+			"project under its "
+			"fair share wants them it is %s",
+			amount, of,
+			parks ? "parked, and comes back by itself"
+			      : "terminated, and queued again from its beginning");
+	return buf;
+}

@@ -1,0 +1,35 @@
+/*
+ * explain - amounts and reasons of scheduling in words
+ *
+ * sl_pending_text() is declared in policy/cluster.h, where its struct is. Pure; no memory; names come from the
+ * caller, and control characters in them are shown as '?'.
+ */
+#ifndef SL_POLICY_QUOTA_EXPLAIN_H
+#define SL_POLICY_QUOTA_EXPLAIN_H
+
+#include "policy/quota/tree.h"
+
+/* Room that any sentence of this module fits into, with names of up to 255 bytes. */
+#define SL_EXPLAIN_MAX 1024
+
+/* "2.5 GPUs", "1 core", "1.5 GiB of memory", "any number of GPUs" (SL_QUOTA_ALL); returns buf. 48 bytes suffice.
+ * What is below 0 is shown as 0. */
+const char *sl_resource_format(
+	enum sl_resource resource, int64_t amount, char *buf, size_t size);
+
+/* "gpu", "cpu", "memory": as in files of projects. "?" beyond. */
+const char *sl_resource_name(uint32_t resource);
+
+/* Why sl_tree_put refused, in words: "a project above it stands below it". */
+const char *sl_tree_outcome_text(uint32_t outcome);
+
+/*
+ * What reclaim could do to a job that wants so much and is submitted to this project now, by the books as they
+ * are; one sentence; returns buf. name(context, id) gives a project's name.
+ */
+const char *sl_reclaim_text(const struct sl_tree *tree, uint32_t project,
+	const struct sl_quantity *wants, bool preemptible, bool parks,
+	const char *(*name)(void *context, uint64_t id), void *context, char *buf,
+	size_t size);
+
+#endif

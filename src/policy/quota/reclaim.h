@@ -1,0 +1,34 @@
+/*
+ * reclaim - may one project take back what another has, and whom is it taken from first
+ *
+ * Two projects are compared by the branches just below their lowest common ancestor. The victim's branch must be above
+ * its fair share in a resource that is wanted; or the reclaimer must stay within its quota with what it wants
+ * while the victim's branch is above its own. Besides:
+ *   in-quota work is never taken: from the victim up to that branch each one is above its quota;
+ *   the reclaimer's branch must not end up above its fair share and at least as far above it as the victim's.
+ * (The rules of KAI; facts and names as there.)
+ *
+ * Pure. Books are taken as they are in the tree: what was taken already is off them, what the
+ * reclaimer wants is not on them yet. O(depth).
+ */
+#ifndef SL_POLICY_QUOTA_RECLAIM_H
+#define SL_POLICY_QUOTA_RECLAIM_H
+
+#include "policy/quota/tree.h"
+
+enum sl_reclaim_verdict {
+	SL_RECLAIM_YES = 0,
+	SL_RECLAIM_RELATED, /* the same project, or one above the other */
+	SL_RECLAIM_IN_QUOTA,
+	SL_RECLAIM_IN_SHARE, /* the victim's branch has no more than its share */
+	SL_RECLAIM_GREEDY /* the reclaimer would be further above its share than the victim */
+};
+
+/* May project `by`, which wants `more`, take `taken` from project `from`? */
+enum sl_reclaim_verdict sl_reclaim_may(const struct sl_tree *tree, uint32_t by,
+	const struct sl_quantity *more, uint32_t from, const struct sl_quantity *taken);
+
+/* Is it taken from a before it is taken from b? A strict order for books that do not change. */
+bool sl_reclaim_before(const struct sl_tree *tree, uint32_t a, uint32_t b);
+
+#endif

@@ -1,0 +1,125 @@
+/*
+ * cluster_sim - the cluster machine in a world that changes at random, judged by accounts of its own
+ *
+ *   cluster-sim [--events N] [--seed N] [--quiet] [--trace] [--mutant NAME]
+ *
+ * Worlds of a few nodes, a tree of projects and some dozens of jobs, one after the other, until N events have been sent. Every so
+ * often the world falls silent: then the machine must come to rest within a bounded number of cycles, and at rest nobody
+ * may wait for what is guaranteed to him. Exit status 1: a rule broke; the seed and the number of the step are printed.
+ */
+#include "cluster_scenes.h"
+#include "cluster_world.h"
+#include "mutants.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define STEPS_OF_WORLD  400
+#define STEPS_TO_SETTLE 100
+
+struct sums {
+	uint64_t events, worlds, cycles, binds, stops, moves, settled;
+};
+
+static bool play(uint64_t seed, bool trace, bool quiet, struct sums *sums)
+{
+	static struct cw w;
+	uint32_t step = 0;
+	bool fine;
+
+	cw_init(&w, seed);
+	w.trace = trace;
+	for (; step < STEPS_OF_WORLD && !w.broken[0]; step++) {
+		cw_step(&w);
+		if (step % STEPS_TO_SETTLE == STEPS_TO_SETTLE - 1)
+			cw_settle(&w);
+	}
+	fine = !w.broken[0];
+	if (!fine && trace)
+		cw_dump(&w);
+	if (!fine && !quiet)
+		printf("cluster-sim: seed %lu, step %u: %s\n", (unsigned long)seed, step,
+			w.broken);
+	sums->events += w.events;
+	sums->worlds++;
+	sums->cycles += w.cycles;
+	sums->binds += w.binds;
+	sums->stops += w.stops;
+	sums->moves += w.moves;
+	sums->settled += w.settled;
+	cw_fini(&w);
+	return fine;
+}
+
+/* To the program with faults in it, which lies beside this one. */
+static int hand_over(char **argv)
+{
+	char path[4096];
+	ssize_t len = readlink("/proc/self/exe", path, sizeof(path) - sizeof("-mutant"));
+
+	if (len < 0)
+		return 2;
+	(void)strcpy(path + len, "-mutant");
+	execv(path, argv);
+	fprintf(stderr, "cluster-sim: %s is not built\n", path);
+	return 2;
+}
+
+static int usage(void)
+{
+	fprintf(stderr, "usage: cluster-sim [--events N] [--seed N] [--quiet] [--trace] "
+			"[--mutant NAME]\n");
+	return 2;
+}
+
+int main(int argc, char **argv)
+{
+	uint64_t events = 100000, seed = (uint64_t)time(NULL);
+	bool quiet = false, trace = false;
+	struct sums sums = {0};
+	const char *wrong;
+
+	for (int i = 1; i < argc; i++) {
+		bool more = i + 1 < argc;
+
+		if (!strcmp(argv[i], "--events") && more)
+			events = strtoull(argv[++i], NULL, 10);
+		else if (!strcmp(argv[i], "--seed") && more)
+			seed = strtoull(argv[++i], NULL, 10);
+		else if (!strcmp(argv[i], "--quiet"))
+			quiet = true;
+		else if (!strcmp(argv[i], "--trace"))
+			trace = true;
+		else if (!strcmp(argv[i], "--mutant") && more) {
+			if (!sl_mutant_can_switch())
+				return hand_over(argv);
+			if (!sl_mutant_switch(argv[++i])) {
+				fprintf(stderr, "cluster-sim: there is no fault %s\n",
+					argv[i]);
+				return 2;
+			}
+		} else
+			return usage();
+	}
+	wrong = cw_scenes();
+	if (wrong) {
+		printf("cluster-sim: %s\n", wrong);
+		return 1;
+	}
+	while (sums.events < events) {
+		if (!play(seed++, trace, quiet, &sums))
+			return 1;
+	}
+	if (!quiet)
+		printf("cluster-sim: %lu events in %lu worlds, %lu cycles; %lu tasks "
+		       "bound, %lu "
+		       "stopped, %lu of them moved; came to rest %lu times\n",
+			(unsigned long)sums.events, (unsigned long)sums.worlds,
+			(unsigned long)sums.cycles, (unsigned long)sums.binds,
+			(unsigned long)sums.stops, (unsigned long)sums.moves,
+			(unsigned long)sums.settled);
+	return 0;
+}

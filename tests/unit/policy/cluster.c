@@ -1,0 +1,524 @@
+#include "../base/test.h"
+
+#include "policy/cluster.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#define SEEN_MOST 64
+
+/*
+ * One machine per test. Nodes 1 and 2 have 2 GPUs, 16 cores and 64 GiB each, and 10 GiB of host memory; projects 1 and 2
+ * are guaranteed 2 GPUs each, project 3 none, and may have 3.
+ */
+static struct {
+	struct sl_arena *arena;
+	struct sl_cluster *cluster;
+	sl_ns now;
+	struct sl_cluster_action seen[SEEN_MOST]; /* of the last event, without WAKE_AT */
+	uint32_t count;
+} s;
+
+static void on_action(void *context, const struct sl_cluster_action *action)
+{
+	if (action->type == SL_CLUSTER_ACTION_WAKE_AT)
+		return;
+	assert_true(s.count < SEEN_MOST);
+	s.seen[s.count++] = *action;
+}
+
+static void send(struct sl_cluster_event event)
+{
+	struct sl_error err = {{0}};
+
+	s.count = 0;
+	s.now += SL_MS;
+	sl_cluster_step(s.cluster, s.now, &event, on_action, NULL);
+	if (sl_cluster_check(s.cluster, &err))
+		fail_msg("%s: %s", sl_cluster_event_name(event.type), err.text);
+}
+
+/* Of the last event: how many actions of this type. */
+static uint32_t seen(enum sl_cluster_action_type type)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < s.count; i++)
+		count += s.seen[i].type == type;
+	return count;
+}
+
+static void cycle(void)
+{
+	struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_CYCLE};
+
+	event.cycle.which = SL_CYCLE_ALL;
+	send(event);
+}
+
+static void add_node(uint64_t id)
+{
+	struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_NODE_ADD};
+
+	event.node_add.node = id;
+	event.node_add.cpu_milli = 16000;
+	event.node_add.memory_mib = 65536;
+	event.node_add.gpus = 2;
+	event.node_add.gpu_mib = 40960;
+	event.node_add.pool_mib = 10240;
+	send(event);
+}
+
+static void put_project(uint64_t id, uint64_t parent, int64_t quota, int64_t limit)
+{
+	struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_PROJECT_PUT};
+	struct sl_project_rules *rules = &event.project_put.rules;
+
+	for (int r = 0; r < SL_RESOURCES; r++) {
+		rules->quota.of[r] = rules->limit.of[r] = SL_QUOTA_ALL;
+		rules->weight[r] = 1;
+	}
+	rules->quota.of[SL_RES_GPU] = quota;
+	rules->limit.of[SL_RES_GPU] = limit;
+	event.project_put.project = id;
+	event.project_put.parent = parent;
+	send(event);
+}
+
+/* GPUs: whole ones. */
+static struct sl_cluster_event job(
+	uint64_t id, uint64_t project, uint32_t tasks, uint32_t least, uint16_t gpus)
+{
+	struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_JOB_ADD};
+
+	event.job_add.job = id;
+	event.job_add.project = project;
+	event.job_add.priority = SL_JOB_PRIORITY_TRAIN;
+	event.job_add.flags = SL_JOB_PREEMPTIBLE;
+	event.job_add.tasks = tasks;
+	event.job_add.least = least;
+	event.job_add.need = (struct sl_need){1000, 1024, gpus, SL_FIT_WHOLE, 0, 0, 0};
+	return event;
+}
+
+static void task(
+	enum sl_cluster_event_type type, uint64_t id, uint32_t number, bool again)
+{
+	struct sl_cluster_event event = {.type = type};
+
+	event.task_ended.job = id;
+	event.task_ended.task = number;
+	if (type == SL_CLUSTER_EVENT_TASK_ENDED)
+		event.task_ended.again = again;
+	send(event);
+}
+
+/* All that is being bound runs, all that was told to stop is gone. */
+static void answer(void)
+{
+	struct sl_cluster_action open[SEEN_MOST];
+	uint32_t count = s.count;
+
+	memcpy(open, s.seen, sizeof(open));
+	for (uint32_t i = 0; i < count; i++) {
+		if (open[i].type == SL_CLUSTER_ACTION_BIND)
+			task(SL_CLUSTER_EVENT_TASK_RUNS, open[i].bind.job,
+				open[i].bind.task, false);
+		else if (open[i].type == SL_CLUSTER_ACTION_STOP)
+			task(SL_CLUSTER_EVENT_TASK_ENDED, open[i].stop.job,
+				open[i].stop.task, true);
+	}
+}
+
+static void run_all(void)
+{
+	cycle();
+	answer();
+}
+
+static uint32_t in(uint64_t id, enum sl_task_state state)
+{
+	return sl_cluster_job(s.cluster, id).in[state];
+}
+
+static int open_machine(void **state)
+{
+	memset(&s, 0, sizeof(s));
+	s.arena = sl_arena_new();
+	s.cluster = sl_cluster_new(s.arena, 4, 5);
+	s.now = 1000 * SL_S;
+	add_node(1);
+	add_node(2);
+	put_project(1, 0, 2000, SL_QUOTA_ALL);
+	put_project(2, 0, 2000, SL_QUOTA_ALL);
+	put_project(3, 0, 0, 3000);
+	return 0;
+}
+
+static int close_machine(void **state)
+{
+	s.arena = sl_arena_free(s.arena);
+	return 0;
+}
+
+/* --- Bad input. --- */
+
+static void refuses_jobs(void **state)
+{
+	static const struct {
+		const char *name;
+		uint64_t id, project;
+		uint32_t tasks, least;
+		struct sl_need need;
+		enum sl_pending_reason reason;
+	} rows[] = {
+		{"unknown project", 9, 7, 1, 1, {1, 1, 1, 1000}, SL_PENDING_NO_PROJECT},
+		{"id taken", 1, 1, 1, 1, {1, 1, 1, 1000}, SL_PENDING_DUPLICATE},
+		{"asks for nothing", 9, 1, 1, 1, {0}, SL_PENDING_VALUE},
+		{"no task", 9, 1, 0, 0, {1, 1, 1, 1000}, SL_PENDING_VALUE},
+		{"least above tasks", 9, 1, 1, 2, {1, 1, 1, 1000}, SL_PENDING_VALUE},
+		{"more than a GPU of each", 9, 1, 1, 1, {1, 1, 1, 1001},
+			SL_PENDING_VALUE},
+		{"nothing of a GPU", 9, 1, 1, 1, {1, 1, 1, 0}, SL_PENDING_VALUE},
+		{"33 GPUs", 9, 1, 1, 1, {1, 1, 33, 1000}, SL_PENDING_VALUE},
+		{"2^32 - 1 tasks", 9, 1, UINT32_MAX, 1, {1, 1, 1, 1000},
+			SL_PENDING_VALUE},
+		{"3 GPUs of nodes with 2", 9, 1, 1, 1, {1, 1, 3, 1000}, SL_PENDING_NEVER},
+		{"more memory than GPUs have", 9, 1, 1, 1, {1, 1, 1, 0, 40961},
+			SL_PENDING_NEVER},
+		{"a pool without nodes", 9, 1, 1, 1, {1, 1, 1, 1000, 0, 0, 2},
+			SL_PENDING_NEVER},
+	};
+
+	send(job(1, 1, 1, 1, 1));
+	for (size_t i = 0; i < SL_ARRAY_LEN(rows); i++) {
+		struct sl_cluster_event event =
+			job(rows[i].id, rows[i].project, rows[i].tasks, rows[i].least, 1);
+
+		event.job_add.need = rows[i].need;
+		send(event);
+		if (seen(SL_CLUSTER_ACTION_REFUSE_JOB) != 1 ||
+			s.seen[0].refuse_job.reason != (uint32_t)rows[i].reason)
+			fail_msg("%s: %u refusals, reason %u instead of %u", rows[i].name,
+				seen(SL_CLUSTER_ACTION_REFUSE_JOB),
+				s.seen[0].refuse_job.reason, rows[i].reason);
+	}
+	assert_int_equal(sl_cluster_totals(s.cluster).jobs, 1);
+}
+
+static void refuses_projects(void **state)
+{
+	struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_PROJECT_REMOVE};
+
+	put_project(4, 1, 3000, SL_QUOTA_ALL);
+	assert_int_equal(s.seen[0].refuse_project.outcome, SL_TREE_SUM);
+	put_project(4, 9, 0, SL_QUOTA_ALL);
+	assert_int_equal(s.seen[0].refuse_project.outcome, SL_TREE_PARENT);
+	put_project(4, 1, 1000, 500);
+	assert_int_equal(s.seen[0].refuse_project.outcome, SL_TREE_VALUE);
+	put_project(4, 1, 1000, SL_QUOTA_ALL);
+	put_project(1, 4, 2000, SL_QUOTA_ALL);
+	assert_int_equal(s.seen[0].refuse_project.outcome, SL_TREE_CYCLE);
+	event.project_remove.project = 1;
+	send(event);
+	assert_int_equal(s.seen[0].refuse_project.outcome, SL_TREE_IN_USE);
+}
+
+/* Whatever names nothing, or comes at the wrong moment, changes nothing. */
+static void ignores_strays(void **state)
+{
+	send(job(1, 1, 1, 1, 1));
+	for (uint32_t type = 0; type < SL_CLUSTER_EVENTS; type++) {
+		struct sl_cluster_event event = {.type = type};
+
+		if (type == SL_CLUSTER_EVENT_CONFIG || type == SL_CLUSTER_EVENT_CYCLE ||
+			type == SL_CLUSTER_EVENT_PROJECT_PUT ||
+			type == SL_CLUSTER_EVENT_NODE_ADD)
+			continue;
+		event.task_runs.job = 77;
+		event.task_runs.task = 5;
+		send(event);
+	}
+	task(SL_CLUSTER_EVENT_TASK_RUNS, 1, 0, false);
+	task(SL_CLUSTER_EVENT_BIND_REFUSED, 1, 0, false);
+	task(SL_CLUSTER_EVENT_STOP_FAILED, 1, 0, false);
+	task(SL_CLUSTER_EVENT_TASK_STOPS, 1, 0, false);
+	assert_int_equal(in(1, SL_TASK_PENDING), 1);
+	add_node(1);
+	assert_int_equal(sl_cluster_totals(s.cluster).nodes, 2);
+}
+
+/* --- Starting. --- */
+
+static void starts_gangs_whole(void **state)
+{
+	send(job(1, 1, 1, 1, 2));
+	send(job(2, 1, 3, 3, 1));
+	send(job(3, 1, 4, 1, 1));
+	run_all();
+	assert_int_equal(in(1, SL_TASK_RUNNING), 1);
+	/* Two GPUs are left: not enough for three tasks, but for one after the other. */
+	assert_int_equal(in(2, SL_TASK_PENDING), 3);
+	assert_int_equal(in(3, SL_TASK_RUNNING), 2);
+	assert_int_equal(sl_cluster_job(s.cluster, 2).because.reason, SL_PENDING_GANG);
+}
+
+static void keeps_limits_and_quotas(void **state)
+{
+	struct sl_cluster_event strong = job(2, 1, 3, 3, 1);
+
+	send(job(1, 3, 4, 1, 1));
+	strong.job_add.priority = SL_JOB_PRIORITY_BUILD;
+	strong.job_add.flags = 0;
+	send(strong);
+	run_all();
+	assert_int_equal(in(1, SL_TASK_RUNNING), 3);
+	assert_int_equal(sl_cluster_job(s.cluster, 1).because.reason, SL_PENDING_LIMIT);
+	assert_int_equal(in(2, SL_TASK_PENDING), 3);
+	assert_int_equal(sl_cluster_job(s.cluster, 2).because.reason, SL_PENDING_QUOTA);
+}
+
+static void waits_for_what_is_stopping(void **state)
+{
+	send(job(1, 1, 4, 4, 1));
+	run_all();
+	task(SL_CLUSTER_EVENT_TASK_STOPS, 1, 0, false);
+	send(job(2, 2, 1, 1, 1));
+	cycle();
+	assert_int_equal(in(2, SL_TASK_PIPELINED), 1);
+	/* What comes free is kept for it. */
+	send(job(3, 1, 1, 1, 1));
+	task(SL_CLUSTER_EVENT_TASK_ENDED, 1, 0, false);
+	run_all();
+	assert_int_equal(in(2, SL_TASK_RUNNING), 1);
+	assert_int_equal(in(3, SL_TASK_PENDING), 1);
+}
+
+static void does_nothing_twice(void **state)
+{
+	uint64_t tried;
+
+	send(job(1, 1, 9, 9, 1));
+	run_all();
+	cycle();
+	tried = sl_cluster_totals(s.cluster).tried;
+	for (int i = 0; i < 10; i++) {
+		cycle();
+		assert_int_equal(s.count, 0);
+	}
+	assert_int_equal(sl_cluster_totals(s.cluster).tried, tried);
+}
+
+/* --- Taking back. --- */
+
+static void takes_back_in_quota_only(void **state)
+{
+	send(job(1, 1, 4, 1, 1));
+	run_all();
+	assert_int_equal(in(1, SL_TASK_RUNNING), 4);
+	send(job(2, 2, 3, 1, 1));
+	/* Two for its quota, the last as said: never the work within the other's. */
+	for (int i = 0; i < 6; i++)
+		run_all();
+	assert_int_equal(in(2, SL_TASK_RUNNING), 2);
+	assert_int_equal(in(1, SL_TASK_RUNNING), 2);
+	cycle();
+	assert_int_equal(s.count, 0);
+}
+
+static void parks_where_it_fits(void **state)
+{
+	struct sl_cluster_event parks = job(1, 3, 2, 1, 1);
+
+	parks.job_add.flags |= SL_JOB_PARKS;
+	parks.job_add.park_mib = 20480;
+	send(parks);
+	send(job(4, 1, 2, 2, 1));
+	run_all();
+	send(job(2, 2, 1, 1, 2));
+	cycle();
+	assert_int_equal(seen(SL_CLUSTER_ACTION_STOP), 0);
+	assert_int_equal(sl_cluster_job(s.cluster, 2).because.reason, SL_PENDING_POOL);
+}
+
+static void comes_back_where_it_was(void **state)
+{
+	struct sl_cluster_event parks = job(1, 3, 1, 1, 2);
+	struct sl_place was;
+
+	parks.job_add.flags |= SL_JOB_PARKS;
+	parks.job_add.park_mib = 1024;
+	parks.job_add.swap_cost = SL_S;
+	send(parks);
+	run_all();
+	was = sl_cluster_task(s.cluster, 1, 0).place;
+	send(job(2, 1, 1, 1, 2));
+	run_all();
+	send(job(3, 2, 1, 1, 2));
+	run_all();
+	assert_true(sl_cluster_task(s.cluster, 1, 0).parked);
+	run_all();
+	assert_int_equal(in(3, SL_TASK_RUNNING), 1);
+	/* The other node is free, and it waits for its own; not before ten times its cost. */
+	task(SL_CLUSTER_EVENT_TASK_ENDED, 2, 0, false);
+	run_all();
+	assert_int_equal(in(1, SL_TASK_PENDING), 1);
+	task(SL_CLUSTER_EVENT_TASK_ENDED, 3, 0, false);
+	run_all();
+	assert_int_equal(
+		sl_cluster_job(s.cluster, 1).because.reason, SL_PENDING_RESUME_WAIT);
+	s.now += 10 * SL_S;
+	run_all();
+	assert_int_equal(in(1, SL_TASK_RUNNING), 1);
+	assert_int_equal(sl_cluster_task(s.cluster, 1, 0).place.node, was.node);
+	assert_int_equal(sl_cluster_task(s.cluster, 1, 0).place.gpu_mask, was.gpu_mask);
+}
+
+static void preempts_lower_priority_only(void **state)
+{
+	struct sl_cluster_event strong = job(2, 1, 1, 1, 2);
+
+	send(job(1, 1, 4, 1, 1));
+	run_all();
+	send(strong);
+	cycle();
+	assert_int_equal(seen(SL_CLUSTER_ACTION_STOP), 0);
+	strong.job_add.job = 3;
+	strong.job_add.priority++;
+	send(strong);
+	cycle();
+	assert_int_equal(seen(SL_CLUSTER_ACTION_STOP), 2);
+	assert_int_equal(in(3, SL_TASK_PIPELINED), 1);
+}
+
+static void moves_who_finds_a_place(void **state)
+{
+	send(job(1, 1, 1, 1, 1));
+	send(job(2, 1, 1, 1, 1));
+	send(job(3, 1, 2, 2, 1));
+	run_all();
+	/* One task stays on each node. */
+	for (uint32_t id = 1, node = 0; id <= 3; id++) {
+		if (id < 3 && sl_cluster_task(s.cluster, id, 0).node != node) {
+			node = (uint32_t)sl_cluster_task(s.cluster, id, 0).node;
+			continue;
+		}
+		if (id < 3)
+			task(SL_CLUSTER_EVENT_TASK_ENDED, id, 0, false);
+	}
+	task(SL_CLUSTER_EVENT_TASK_ENDED, 3, 0, false);
+	send(job(4, 1, 1, 1, 2));
+	cycle();
+	assert_int_equal(in(4, SL_TASK_PIPELINED), 1);
+	assert_int_equal(seen(SL_CLUSTER_ACTION_STOP), 1);
+	assert_int_equal(s.seen[0].stop.how, SL_STOP_MOVE);
+	answer();
+	run_all();
+	assert_int_equal(in(4, SL_TASK_RUNNING), 1);
+}
+
+/* --- What goes wrong. --- */
+
+static void tries_another_node(void **state)
+{
+	uint64_t node;
+
+	send(job(1, 1, 1, 1, 2));
+	cycle();
+	node = s.seen[0].bind.node;
+	task(SL_CLUSTER_EVENT_BIND_REFUSED, 1, 0, false);
+	cycle();
+	assert_int_equal(seen(SL_CLUSTER_ACTION_BIND), 1);
+	assert_int_not_equal(s.seen[0].bind.node, node);
+}
+
+static void spares_who_cannot_be_stopped(void **state)
+{
+	send(job(1, 3, 1, 1, 2));
+	send(job(4, 1, 1, 1, 2));
+	run_all();
+	send(job(2, 2, 1, 1, 2));
+	cycle();
+	assert_int_equal(seen(SL_CLUSTER_ACTION_STOP), 1);
+	task(SL_CLUSTER_EVENT_STOP_FAILED, 1, 0, false);
+	assert_int_equal(in(2, SL_TASK_PIPELINED), 0);
+	cycle();
+	assert_int_equal(s.count, 0);
+	s.now += 61 * SL_S;
+	cycle();
+	assert_int_equal(seen(SL_CLUSTER_ACTION_STOP), 1);
+}
+
+static void outlives_its_nodes(void **state)
+{
+	struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_NODE_LOST};
+
+	send(job(1, 1, 1, 1, 2));
+	run_all();
+	event.node_lost.node = sl_cluster_task(s.cluster, 1, 0).node;
+	send(event);
+	assert_int_equal(in(1, SL_TASK_PENDING), 1);
+	run_all();
+	assert_int_equal(in(1, SL_TASK_RUNNING), 1);
+	assert_int_equal(sl_cluster_totals(s.cluster).capacity.of[SL_RES_GPU], 2000);
+}
+
+static void ends_stale_gangs(void **state)
+{
+	struct sl_cluster_event failed = {.type = SL_CLUSTER_EVENT_TASK_ENDED};
+
+	send(job(1, 1, 3, 3, 1));
+	run_all();
+	failed.task_ended.job = 1;
+	failed.task_ended.failed = 1;
+	send(failed);
+	cycle();
+	assert_int_equal(s.count, 0);
+	s.now += 60 * SL_S;
+	cycle();
+	assert_int_equal(seen(SL_CLUSTER_ACTION_STOP), 2);
+	assert_int_equal(s.seen[0].stop.how, SL_STOP_STALE);
+}
+
+static void memory_is_used_again(void **state)
+{
+	struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_JOB_REMOVE};
+	size_t used = 0;
+
+	for (uint64_t id = 1; id < 2000; id++) {
+		send(job(id, 1 + id % 3, 1 + id % 7, 1, 1));
+		run_all();
+		event.job_remove.job = id > 8 ? id - 8 : 0;
+		send(event);
+		if (id == 1000)
+			used = sl_arena_used_bytes(s.arena);
+	}
+	assert_int_equal(sl_arena_used_bytes(s.arena), used);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, open_machine, close_machine)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(refuses_jobs),
+		TEST(refuses_projects),
+		TEST(ignores_strays),
+		TEST(starts_gangs_whole),
+		TEST(keeps_limits_and_quotas),
+		TEST(waits_for_what_is_stopping),
+		TEST(does_nothing_twice),
+		TEST(takes_back_in_quota_only),
+		TEST(parks_where_it_fits),
+		TEST(comes_back_where_it_was),
+		TEST(preempts_lower_priority_only),
+		TEST(moves_who_finds_a_place),
+		TEST(tries_another_node),
+		TEST(spares_who_cannot_be_stopped),
+		TEST(outlives_its_nodes),
+		TEST(ends_stale_gangs),
+		TEST(memory_is_used_again),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
