@@ -330,6 +330,7 @@ static void add_part(struct sl_cluster *cl, struct sl_cl_job *job,
 		part->task[i].part = part;
 		part->task[i].number = part->first + i;
 		sl_list_init(&part->task[i].on_node);
+		sl_list_init(&part->task[i].leaving);
 	}
 	part->in[SL_TASK_PENDING] = tasks;
 	cl->in[SL_TASK_PENDING] += tasks;

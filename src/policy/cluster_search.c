@@ -323,7 +323,7 @@ static void collect_movable(struct hunt *h, const struct sl_need *need, uint32_t
 	for (uint32_t i = 0; i < jobs; i++)
 		job[i]->rank = i;
 	h->ranks = jobs;
-	cl->effort -= sl_min_u64(cl->effort, cl->nodes_high / 8 + jobs);
+	cl->effort -= sl_min_u64(cl->effort, cl->nodes_high / 4 + jobs);
 }
 
 static void collect(struct hunt *h, const struct sl_need *need, uint32_t wanted)
