@@ -45,6 +45,7 @@ struct sl_cl_node {
 struct sl_cl_class {
 	struct sl_cl_class *chain;
 	struct sl_need need;
+	uint32_t seen; /* tasks that came */
 	uint64_t none_now,
 		none_later;  /* gains when there was no room for it; 0: unknown */
 	uint64_t counted_at; /* gains, when fit was counted to the end; 0: unknown */
@@ -263,6 +264,8 @@ bool sl_cl_ever(struct sl_cluster *cl, struct sl_cl_class *class);
 struct sl_pending_because sl_cl_never_because(
 	const struct sl_cluster *cl, const struct sl_need *need);
 struct sl_cl_class *sl_cl_class(struct sl_cluster *cl, const struct sl_need *need);
+/* So many tasks of this kind came: placement learns from that what is typical. */
+void sl_cl_learn(struct sl_cluster *cl, struct sl_cl_class *class, uint32_t tasks);
 
 /* --- cluster_jobs.c --- */
 void sl_cl_on_job_add(struct sl_cluster *cl, const struct sl_cluster_event *event);
