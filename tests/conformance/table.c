@@ -713,7 +713,8 @@ static void judge_losers(const struct table *t, struct verdict *verdict)
 			text(t->table, "Name") ? text(t->table, "Name") : "table");
 }
 
-static const char *reason_of(const struct table *t, const json_t *record)
+static const char *reason_of(
+	const struct table *t, const json_t *record, const char *differs)
 {
 	size_t i;
 	json_t *tag;
@@ -748,7 +749,7 @@ static void judge(struct table *t, const json_t *record, const char *action,
 	if (sl_cluster_check(t->cluster, &err))
 		violate(verdict, err.text, "books");
 	if (verdict->differs[0])
-		verdict->reason = reason_of(t, record);
+		verdict->reason = reason_of(t, record, verdict->differs);
 }
 
 void table_play(
