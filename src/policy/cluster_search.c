@@ -378,6 +378,21 @@ static bool move(struct sl_hunt *h, bool all)
 	return true;
 }
 
+/* Who moved after all is on the books again; what was allowed without him need not be now. */
+static bool is_fair(const struct sl_hunt *h, const struct sl_quantity *wants)
+{
+	const struct sl_cluster *cl = h->cl;
+
+	for (uint32_t i = 0; i < cl->evicted.count && h->mode == SL_CL_RECLAIM; i++) {
+		const struct sl_cl_task *task = cl->evicted.task[i];
+
+		if (!task->promised && !sl_reclaim_is_fair(&cl->tree, h->job->project,
+					       wants, task->part->job->project))
+			return false;
+	}
+	return true;
+}
+
 /* --- The end. --- */
 
 static void tell_place(struct sl_cluster *cl, const struct sl_cl_task *task)
@@ -451,7 +466,9 @@ static bool hunt(struct sl_hunt *h, struct sl_cl_group *group,
 		done = build(h, want, wants);
 		if (done)
 			prune(h);
-		done = done && cl->evicted.count && move(h, h->mode == SL_CL_CONSOLIDATE);
+		done = done && cl->evicted.count &&
+		       move(h, h->mode == SL_CL_CONSOLIDATE) &&
+		       is_fair(h, &group->order.wants);
 		if (done) {
 			commit(h);
 			return true;
