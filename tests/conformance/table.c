@@ -721,6 +721,10 @@ static const char *reason_of(
 
 	if (t->piped)
 		return "it begins with a promise, which the machine makes only itself";
+	if (strstr(differs, "is Binding, not Pipelined"))
+		return "what is free now is used now";
+	if (strstr(differs, "is Pipelined, not Running"))
+		return "another one moves: the search for who has to is greedy";
 	json_array_foreach(get(record, "tags"), i, tag)
 	{
 		if (!strcmp(json_string_value(tag), "conf"))
