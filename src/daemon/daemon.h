@@ -313,10 +313,10 @@ struct sl_daemon {
 	uint64_t swap_causes[2][SL_SWAP_CAUSES];
 	uint64_t share_salt;
 	uint64_t messages, grants, denials;
-	uint64_t reasons[SL_REASONS];  /* events so far */
-	uint64_t refusals[SL_REASONS]; /* of workloads and changes */
+	uint64_t reasons[SL_REASONS];      /* events so far */
+	uint64_t refusals[SL_REASONS];     /* of workloads and changes */
 	struct sl_projects_room *projects; /* NULL until opened */
-	struct sl_http *http;          /* NULL: metrics are not served */
+	struct sl_http *http;              /* NULL: metrics are not served */
 	struct {
 		sl_ns second;
 		uint32_t lines, dropped;

@@ -59,9 +59,9 @@ struct sl_peer {
 	struct sl_peer_out *first, **last;
 	size_t queued_bytes;
 	struct sl_peer_list list;
-	struct sl_link follow_link; /* events.c */
+	struct sl_link follow_link;        /* events.c */
 	struct sl_projects_change *change; /* projects_room.c; NULL: none */
-	struct sl_link rest_link;   /* share.c: linked while nothing is done for it */
+	struct sl_link rest_link; /* share.c: linked while nothing is done for it */
 	sl_ns rest_until;
 };
 

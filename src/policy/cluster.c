@@ -175,6 +175,7 @@ struct sl_cluster *sl_cluster_new(
 	sl_list_init(&cl->promised);
 	sl_list_init(&cl->stale);
 	sl_list_init(&cl->held);
+	sl_list_init(&cl->leaving);
 	cl->gains = cl->nodes_version = cl->version = cl->outside = 1;
 	for (int mode = 0; mode < SL_CL_MODES; mode++)
 		cl->round[mode] = 1;

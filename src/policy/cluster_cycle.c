@@ -229,8 +229,19 @@ static bool start(struct sl_cluster *cl, struct sl_cl_group *group)
 	if (group->failed_at == gains && !group->only)
 		return false;
 	for (uint32_t w = 0; w < wants && fits; w++) {
-		if (want[w].count > 1)
-			fits = could_fit(cl, &want[w].class->need, want[w].count, &most);
+		struct sl_cl_class *class = want[w].class;
+
+		if (want[w].count == 1)
+			continue;
+		/* Where nothing grew there is no more room than there was. */
+		if (class->counted_at != gains || class->fit >= want[w].count) {
+			fits = could_fit(cl, &class->need, want[w].count, &most);
+			class->counted_at = fits ? 0 : gains;
+			class->fit = most;
+		} else {
+			fits = false;
+			most = class->fit;
+		}
 		if (!fits)
 			explain_room(
 				cl, &want[w], &group->order.wants, most, &group->because);
@@ -376,9 +387,13 @@ static void allocate(struct sl_cluster *cl)
 
 static void make_room(struct sl_cluster *cl, enum sl_cl_mode mode)
 {
+	/* Each has its own share: what is tried in vain first does not keep the others from their turn. */
+	static const uint64_t efforts[SL_CL_MODES] = {
+		EFFORT_MOST / 4, EFFORT_MOST / 2, EFFORT_MOST / 4};
 	struct sl_joborder_job *at;
 	bool skipped = false;
 
+	cl->effort = efforts[mode];
 	sl_joborder_begin(cl->order);
 	while ((at = sl_joborder_next(cl->order))) {
 		struct sl_cl_group *group = sl_cl_group_of(at);
@@ -439,27 +454,18 @@ static void stop_stale(struct sl_cluster *cl)
 /* What should be gone by now and is not: its place is nobody's promise any more. */
 static void give_up_stuck(struct sl_cluster *cl)
 {
-	if (!cl->in[SL_TASK_RELEASING])
-		return;
-	for (uint32_t i = 0; i < cl->nodes_high; i++) {
-		bool found = false;
+	while (!sl_list_is_empty(&cl->leaving)) {
+		struct sl_cl_task *task =
+			SL_CL_ENTRY(cl->leaving.next, sl_cl_task, leaving);
 
-		if (!cl->node[i].used)
-			continue;
-		sl_list_foreach (link, &cl->node[i].tasks) {
-			struct sl_cl_task *task = SL_CL_ENTRY(link, sl_cl_task, on_node);
-
-			if (task->state != SL_TASK_RELEASING || task->stuck)
-				continue;
-			if (cl->now < task->since + STUCK_AFTER) {
-				sl_cl_wake(cl, task->since + STUCK_AFTER);
-				continue;
-			}
-			task->stuck = found = true;
-			sl_cl_node_unrelease(cl, task);
+		if (cl->now < task->since + STUCK_AFTER) {
+			sl_cl_wake(cl, task->since + STUCK_AFTER);
+			return;
 		}
-		if (found)
-			sl_cl_node_repair(cl, i);
+		sl_list_unlink(&task->leaving);
+		task->stuck = true;
+		sl_cl_node_unrelease(cl, task);
+		sl_cl_node_repair(cl, task->place.node);
 	}
 }
 
@@ -490,7 +496,6 @@ void sl_cl_on_cycle(struct sl_cluster *cl, const struct sl_cluster_event *event)
 		cl->due = SL_NS_NEVER;
 		cl->cycled = 0;
 	}
-	cl->effort = EFFORT_MOST;
 	cl->more = false;
 	free_held(cl);
 	give_up_stuck(cl);

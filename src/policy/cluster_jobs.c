@@ -319,6 +319,7 @@ static void add_part(struct sl_cluster *cl, struct sl_cl_job *job,
 	part->job = job;
 	part->asked = *asked;
 	part->class = sl_cl_class(cl, &need);
+	sl_cl_learn(cl, part->class, tasks);
 	part->each = guess(cl, asked);
 	part->first = job->tasks;
 	part->tasks = tasks;
@@ -330,6 +331,7 @@ static void add_part(struct sl_cluster *cl, struct sl_cl_job *job,
 		part->task[i].part = part;
 		part->task[i].number = part->first + i;
 		sl_list_init(&part->task[i].on_node);
+		sl_list_init(&part->task[i].leaving);
 	}
 	part->in[SL_TASK_PENDING] = tasks;
 	cl->in[SL_TASK_PENDING] += tasks;

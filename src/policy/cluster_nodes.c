@@ -190,8 +190,23 @@ static struct sl_placer *placer(struct sl_cluster *cl)
 			sl_placer_new(cl->arena, cl->placement, cl->fit, cl->nodes_most);
 		for (uint32_t i = 0; i < cl->nodes_high; i++)
 			sl_placer_changed(cl->placer[cl->placement], i);
+		for (size_t i = 0; cl->classes && i < (size_t)1 << cl->class_bits; i++) {
+			for (struct sl_cl_class *class = cl->classes[i]; class;
+				class = class->chain)
+				sl_placer_learn(cl->placer[cl->placement], &class->need,
+					class->seen);
+		}
 	}
 	return cl->placer[cl->placement];
+}
+
+void sl_cl_learn(struct sl_cluster *cl, struct sl_cl_class *class, uint32_t tasks)
+{
+	class->seen += tasks;
+	for (int i = 0; i < SL_PLACE_POLICIES; i++) {
+		if (cl->placer[i])
+			sl_placer_learn(cl->placer[i], &class->need, tasks);
+	}
 }
 
 static bool search(struct sl_cluster *cl, const struct sl_need *need, bool later,

@@ -45,15 +45,18 @@ struct sl_cl_node {
 struct sl_cl_class {
 	struct sl_cl_class *chain;
 	struct sl_need need;
+	uint32_t seen; /* tasks that came */
 	uint64_t none_now,
-		none_later; /* gains when there was no room for it; 0: unknown */
-	uint64_t ever_at;   /* nodes_version of `ever`; 0: unknown */
+		none_later;  /* gains when there was no room for it; 0: unknown */
+	uint64_t counted_at; /* gains, when fit was counted to the end; 0: unknown */
+	uint32_t fit;        /* tasks that could at most be placed, later */
+	uint64_t ever_at;    /* nodes_version of `ever`; 0: unknown */
 	bool ever;
 };
 
 struct sl_cl_task {
 	struct sl_cl_part *part;
-	struct sl_link on_node;
+	struct sl_link on_node, leaving; /* leaving: told to stop, and not given up */
 	struct sl_place place; /* BINDING, RUNNING, RELEASING; and where it is parked */
 	struct sl_place next;  /* if promised */
 	struct sl_quantity booked; /* for place, or next once it is promised */
@@ -173,6 +176,7 @@ struct sl_cluster {
 	sl_ns stale_grace;
 	uint32_t search_most, resume_factor;
 
+	struct sl_link leaving; /* tasks, in the order in which they were told */
 	struct sl_link jobs, promised, stale, held; /* promised: first come, first */
 	struct sl_cl_class **classes;
 	struct sl_cl_group **groups;
@@ -260,6 +264,8 @@ bool sl_cl_ever(struct sl_cluster *cl, struct sl_cl_class *class);
 struct sl_pending_because sl_cl_never_because(
 	const struct sl_cluster *cl, const struct sl_need *need);
 struct sl_cl_class *sl_cl_class(struct sl_cluster *cl, const struct sl_need *need);
+/* So many tasks of this kind came: placement learns from that what is typical. */
+void sl_cl_learn(struct sl_cluster *cl, struct sl_cl_class *class, uint32_t tasks);
 
 /* --- cluster_jobs.c --- */
 void sl_cl_on_job_add(struct sl_cluster *cl, const struct sl_cluster_event *event);

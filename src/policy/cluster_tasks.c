@@ -121,6 +121,7 @@ void sl_cl_task_release(struct sl_cluster *cl, struct sl_cl_task *task)
 
 void sl_cl_task_unrelease(struct sl_cluster *cl, struct sl_cl_task *task)
 {
+	sl_list_unlink(&task->leaving);
 	book(cl, task, task->place);
 	if (!task->stuck)
 		sl_cl_node_unrelease(cl, task);
@@ -133,6 +134,7 @@ void sl_cl_task_clear(
 {
 	bool releasing = task->state == SL_TASK_RELEASING;
 
+	sl_list_unlink(&task->leaving);
 	if (task->promised)
 		sl_cl_task_unpromise(cl, task);
 	if (releasing || task->state == SL_TASK_BINDING ||
@@ -177,6 +179,7 @@ void sl_cl_task_stop(struct sl_cluster *cl, struct sl_cl_task *task, enum sl_sto
 
 	task->how = (uint8_t)how;
 	task->since = cl->now;
+	sl_list_push_tail(&cl->leaving, &task->leaving);
 	if (how == SL_STOP_PARK && !task->pooled) {
 		task->pooled = true;
 		cl->node[task->place.node].parked_mib += job->park_mib;
@@ -339,6 +342,7 @@ void sl_cl_on_task_stops(struct sl_cluster *cl, const struct sl_cluster_event *e
 	sl_cl_task_release(cl, task);
 	task->how = SL_STOP_TERMINATE;
 	task->since = cl->now;
+	sl_list_push_tail(&cl->leaving, &task->leaving);
 	sl_cl_job_settle(cl, task->part->job);
 }
 

@@ -713,13 +713,18 @@ static void judge_losers(const struct table *t, struct verdict *verdict)
 			text(t->table, "Name") ? text(t->table, "Name") : "table");
 }
 
-static const char *reason_of(const struct table *t, const json_t *record)
+static const char *reason_of(
+	const struct table *t, const json_t *record, const char *differs)
 {
 	size_t i;
 	json_t *tag;
 
 	if (t->piped)
 		return "it begins with a promise, which the machine makes only itself";
+	if (strstr(differs, "is Binding, not Pipelined"))
+		return "what is free now is used now";
+	if (strstr(differs, "is Pipelined, not Running"))
+		return "another one moves: the search for who has to is greedy";
 	json_array_foreach(get(record, "tags"), i, tag)
 	{
 		if (!strcmp(json_string_value(tag), "conf"))
@@ -748,7 +753,7 @@ static void judge(struct table *t, const json_t *record, const char *action,
 	if (sl_cluster_check(t->cluster, &err))
 		violate(verdict, err.text, "books");
 	if (verdict->differs[0])
-		verdict->reason = reason_of(t, record);
+		verdict->reason = reason_of(t, record, verdict->differs);
 }
 
 void table_play(

@@ -59,8 +59,8 @@ static void answer(struct stage *s)
 	}
 }
 
-static void add_job(
-	struct stage *s, uint64_t id, uint64_t project, uint16_t gpus, int32_t priority)
+static void add_tasks(struct stage *s, uint64_t id, uint64_t project, uint32_t tasks,
+	uint32_t cpu_milli, uint16_t gpus, int32_t priority)
 {
 	struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_JOB_ADD};
 
@@ -68,9 +68,17 @@ static void add_job(
 	event.job_add.project = project;
 	event.job_add.priority = priority;
 	event.job_add.flags = SL_JOB_PREEMPTIBLE;
-	event.job_add.tasks = event.job_add.least = 1;
-	event.job_add.need = (struct sl_need){1000, 1024, gpus, SL_FIT_WHOLE, 0, 0, 0};
+	event.job_add.tasks = tasks;
+	event.job_add.least = 1;
+	event.job_add.need =
+		(struct sl_need){cpu_milli, 1024, gpus, SL_FIT_WHOLE, 0, 0, 0};
 	send(s, event);
+}
+
+static void add_job(
+	struct stage *s, uint64_t id, uint64_t project, uint16_t gpus, int32_t priority)
+{
+	add_tasks(s, id, project, 1, 1000, gpus, priority);
 }
 
 static void begin(struct stage *s)
@@ -139,10 +147,25 @@ static const char *comes_to_rest(struct stage *s)
 	return "two projects take from each other for ever";
 }
 
+/* Two GPUs and most of the cores: the two that have cores, and not the one first looked at, which has only a GPU to spare. */
+static const char *nobody_goes_in_vain(struct stage *s)
+{
+	add_tasks(s, 1, 3, 2, 100, 1, 50);
+	add_tasks(s, 2, 3, 1, 30000, 1, 50);
+	add_tasks(s, 3, 3, 1, 30000, 1, 50);
+	for (int i = 0; i < 3; i++) {
+		cycle(s);
+		answer(s);
+	}
+	add_tasks(s, 4, 2, 1, 60000, 2, 50);
+	cycle(s);
+	return s->stops == 2 ? NULL : "more jobs go than have to";
+}
+
 const char *cw_scenes(void)
 {
 	static const char *(*const scenes[])(struct stage * s) = {
-		one_goes, comes_to_rest};
+		one_goes, nobody_goes_in_vain, comes_to_rest};
 	const char *wrong = NULL;
 
 	for (size_t i = 0; i < SL_ARRAY_LEN(scenes) && !wrong; i++) {

@@ -101,6 +101,20 @@ enum sl_reclaim_verdict sl_reclaim_may(const struct sl_tree *tree, uint32_t by,
 	return SL_RECLAIM_YES;
 }
 
+bool sl_reclaim_is_fair(const struct sl_tree *tree, uint32_t by,
+	const struct sl_quantity *more, uint32_t from)
+{
+	const struct ratio one = {1, 1};
+	uint32_t a, b;
+	struct ratio has;
+
+	if (!sl_tree_branches(tree, by, from, &a, &b))
+		return true;
+	has = ratio_of(&tree->all[a], NULL, 0, more);
+	return SL_MUTANT(RECLAIM_GREEDY, compare(has, one) <= 0, true) ||
+	       compare(has, ratio_of(&tree->all[b], NULL, 0, more)) < 0;
+}
+
 bool sl_reclaim_before(const struct sl_tree *tree, uint32_t a, uint32_t b)
 {
 	const struct sl_project *x, *y;

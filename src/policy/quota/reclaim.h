@@ -28,6 +28,11 @@ enum sl_reclaim_verdict {
 enum sl_reclaim_verdict sl_reclaim_may(const struct sl_tree *tree, uint32_t by,
 	const struct sl_quantity *more, uint32_t from, const struct sl_quantity *taken);
 
+/* The last of these rules when all is on the books: does `by` not stand further above its share than `from`? Only the
+ * resources of which `more` has something count. */
+bool sl_reclaim_is_fair(const struct sl_tree *tree, uint32_t by,
+	const struct sl_quantity *more, uint32_t from);
+
 /* Is it taken from a before it is taken from b? A strict order for books that do not change. */
 bool sl_reclaim_before(const struct sl_tree *tree, uint32_t a, uint32_t b);
 

@@ -1,0 +1,331 @@
+/*
+ * cluster_cost - who would have to go from one node so that a task fits there
+ *
+ * First everybody alone; then GPU by GPU the cheapest that is not empty enough, then cores and memory, and at last all that turn
+ * out not to be needed are let off. Exact for one victim, greedy for more. The room is tried out on a copy.
+ */
+#include "policy/cluster_hunt.h"
+
+#include <string.h>
+
+#include "policy/mutant.h"
+
+static void add_room(struct sl_room *room, const struct sl_cl_task *task, int sign)
+{
+	const struct sl_need *need = &task->part->class->need;
+
+	room->cpu_milli += sign * (int64_t)need->cpu_milli;
+	room->memory_mib += sign * (int64_t)need->memory_mib;
+	for (uint32_t mask = task->place.gpu_mask; mask; mask &= mask - 1) {
+		int16_t *left = &room->left[__builtin_ctz(mask)];
+
+		room->whole = (int16_t)(room->whole - (*left == SL_FIT_WHOLE));
+		*left = (int16_t)(*left + sign * task->place.milli);
+		room->whole = (int16_t)(room->whole + (*left == SL_FIT_WHOLE));
+		room->gpu_milli += sign * task->place.milli;
+	}
+}
+
+uint32_t sl_hunt_spare(const struct sl_cl_part *part)
+{
+	uint32_t has = sl_cl_placed(part) + part->done;
+
+	return has > part->least ? has - part->least : 0;
+}
+
+/* Tasks that are lost when this one goes, too, and one more for a gang that ends. */
+uint32_t sl_hunt_cost(const struct sl_hunt_plan *plan, const struct sl_cl_task *task)
+{
+	const struct sl_cl_job *job = task->part->job;
+	uint32_t of_part = 0, of_job = 0, running = 0;
+	bool torn = false;
+
+	for (uint32_t i = 0; i < plan->count; i++) {
+		of_part += plan->task[i]->part == task->part;
+		of_job += plan->task[i]->part->job == job;
+	}
+	if (of_part < sl_hunt_spare(task->part))
+		return 1;
+	for (uint32_t p = 0; p < job->parts; p++) {
+		uint32_t chosen = 0;
+
+		running += job->part[p]->in[SL_TASK_RUNNING];
+		for (uint32_t i = 0; i < plan->count; i++)
+			chosen += plan->task[i]->part == job->part[p];
+		torn |= chosen > sl_hunt_spare(job->part[p]);
+	}
+	return torn ? 0 : running - of_job + 1;
+}
+
+/* Smaller goes first: by the job; of one job the higher numbers. */
+static uint64_t rank_of(const struct sl_cl_task *task)
+{
+	return ((uint64_t)task->part->job->rank << 32) + (UINT32_MAX - task->number);
+}
+
+/* a is lost rather than b: cheaper; else first in rank. */
+bool sl_hunt_before(const struct sl_cl_task *a, uint32_t cost_a,
+	const struct sl_cl_task *b, uint32_t cost_b)
+{
+	if (cost_a != cost_b)
+		return SL_MUTANT(CLUSTER_VICTIMS_MANY, cost_a<cost_b, cost_a> cost_b);
+	return rank_of(a) < rank_of(b);
+}
+
+struct scene {
+	const struct sl_fit_node *fit;
+	const struct sl_need *need;
+	struct sl_room room;
+	uint32_t gpus; /* that may be used */
+	uint32_t milli;
+	struct sl_cl_task *here[HERE_MOST];
+	bool gone[HERE_MOST]; /* in the plan */
+	uint32_t count, alone;
+	struct sl_hunt_plan *plan;
+};
+
+static void choose(struct scene *s, uint32_t at)
+{
+	struct sl_hunt_plan *plan = s->plan;
+
+	plan->cost[plan->count] = sl_hunt_cost(plan, s->here[at]);
+	plan->lost += plan->cost[plan->count];
+	plan->at[plan->count] = at;
+	plan->task[plan->count++] = s->here[at];
+	add_room(&s->room, s->here[at], 1);
+	s->gone[at] = true;
+}
+
+static void unchoose(struct scene *s, uint32_t count)
+{
+	struct sl_hunt_plan *plan = s->plan;
+
+	while (plan->count > count) {
+		uint32_t at = plan->at[--plan->count];
+
+		plan->lost -= plan->cost[plan->count];
+		add_room(&s->room, s->here[at], -1);
+		s->gone[at] = false;
+	}
+}
+
+/* The cheapest way to have s->milli on this GPU; false: there is none. */
+static bool empty_gpu(struct scene *s, uint32_t gpu, uint64_t *rank)
+{
+	*rank = 0;
+	while (s->room.left[gpu] < (int32_t)s->milli) {
+		uint32_t best = UINT32_MAX, best_cost = 0;
+		bool best_does = false;
+
+		for (uint32_t i = 0; i < s->count; i++) {
+			const struct sl_cl_task *task = s->here[i];
+			uint32_t cost;
+			bool does;
+
+			if (s->gone[i] || !(task->place.gpu_mask >> gpu & 1))
+				continue;
+			cost = sl_hunt_cost(s->plan, task);
+			does = s->room.left[gpu] + task->place.milli >= (int32_t)s->milli;
+			if (best != UINT32_MAX &&
+				(does != best_does ? !does
+						   : !sl_hunt_before(task, cost,
+							     s->here[best], best_cost)))
+				continue;
+			best = i;
+			best_cost = cost;
+			best_does = does;
+		}
+		if (best == UINT32_MAX)
+			return false;
+		*rank = sl_max_u64(*rank, rank_of(s->here[best]));
+		choose(s, best);
+	}
+	return true;
+}
+
+static bool empty_gpus(struct scene *s)
+{
+	for (uint32_t done = 0; done < s->need->gpus; done++) {
+		uint32_t best = UINT32_MAX, best_gpu = 0, before = s->plan->count;
+		uint64_t best_rank = 0, rank;
+
+		for (uint32_t gpu = 0; gpu < s->fit->gpus && best; gpu++) {
+			uint32_t lost = s->plan->lost;
+			bool can = s->gpus >> gpu & 1 && empty_gpu(s, gpu, &rank);
+
+			lost = s->plan->lost - lost;
+			unchoose(s, before);
+			if (!can || lost > best || (lost == best && rank >= best_rank))
+				continue;
+			best = lost;
+			best_rank = rank;
+			best_gpu = gpu;
+		}
+		if (best == UINT32_MAX || !empty_gpu(s, best_gpu, &rank))
+			return false;
+		s->gpus &= ~(1u << best_gpu);
+	}
+	return true;
+}
+
+static bool lacks_rest(const struct scene *s)
+{
+	return s->room.cpu_milli < s->need->cpu_milli ||
+	       s->room.memory_mib < s->need->memory_mib;
+}
+
+/* Cores and memory, whoever has them. */
+static bool free_rest(struct scene *s)
+{
+	while (lacks_rest(s)) {
+		uint32_t best = UINT32_MAX, best_cost = 0;
+		bool best_does = false;
+
+		for (uint32_t i = 0; i < s->count; i++) {
+			const struct sl_need *need;
+			uint32_t cost;
+			bool does;
+
+			if (s->gone[i])
+				continue;
+			need = &s->here[i]->part->class->need;
+			cost = sl_hunt_cost(s->plan, s->here[i]);
+			does = s->room.cpu_milli + need->cpu_milli >=
+				       s->need->cpu_milli &&
+			       s->room.memory_mib + need->memory_mib >=
+				       s->need->memory_mib;
+
+			if (best != UINT32_MAX &&
+				(does != best_does ? !does
+						   : !sl_hunt_before(s->here[i], cost,
+							     s->here[best], best_cost)))
+				continue;
+			best = i;
+			best_cost = cost;
+			best_does = does;
+		}
+		if (best == UINT32_MAX)
+			return false;
+		choose(s, best);
+	}
+	return true;
+}
+
+static bool fits_now(const struct scene *s, const struct sl_cl_task *wanted)
+{
+	if (wanted->parked)
+		return sl_cl_room_at(s->fit, &s->room, s->need, wanted->place);
+	return sl_fit_in(s->fit, &s->room, s->need);
+}
+
+/* The one whose going alone makes room, UINT32_MAX: nobody's does. */
+static uint32_t alone_suffices(
+	struct scene *s, const struct sl_cl_task *wanted, uint32_t *lost)
+{
+	uint32_t best = UINT32_MAX;
+
+	*lost = UINT32_MAX;
+	for (uint32_t i = 0; i < s->count; i++) {
+		bool does;
+		uint32_t cost;
+
+		choose(s, i);
+		cost = s->plan->lost;
+		does = fits_now(s, wanted);
+		unchoose(s, 0);
+		if (!does || (best != UINT32_MAX && !sl_hunt_before(s->here[i], cost,
+							    s->here[best], *lost)))
+			continue;
+		best = i;
+		*lost = cost;
+	}
+	return best;
+}
+
+/* Those that turn out not to be needed, and the price of the others. */
+static void trim(struct scene *s, const struct sl_cl_task *wanted)
+{
+	struct sl_hunt_plan *plan = s->plan;
+
+	for (uint32_t i = 0; i < plan->count;) {
+		add_room(&s->room, plan->task[i], -1);
+		if (SL_MUTANT(CLUSTER_UNTRIMMED, fits_now(s, wanted), false)) {
+			plan->task[i] = plan->task[--plan->count];
+			continue;
+		}
+		add_room(&s->room, plan->task[i], 1);
+		i++;
+	}
+	s->count = plan->count;
+	memcpy(s->here, plan->task, plan->count * sizeof(plan->task[0]));
+	plan->count = plan->lost = 0;
+	plan->rank = 0;
+	for (uint32_t i = 0; i < s->count; i++) {
+		plan->lost += sl_hunt_cost(plan, s->here[i]);
+		plan->task[plan->count++] = s->here[i];
+		plan->rank = sl_max_u64(plan->rank, rank_of(s->here[i]));
+	}
+}
+
+/* Room in host memory, if that is where it goes. */
+bool sl_hunt_has_pool(struct sl_hunt *h, const struct sl_cl_task *task)
+{
+	const struct sl_cl_job *job = task->part->job;
+	const struct sl_cl_node *node = &h->cl->node[task->place.node];
+
+	if (!(job->flags & SL_JOB_PARKS) || h->mode == SL_CL_CONSOLIDATE ||
+		!SL_MUTANT(CLUSTER_POOL_OPEN,
+			node->parked_mib + job->park_mib > node->pool_mib, false))
+		return true;
+	h->pool_short = true;
+	h->pool_wanted = (int64_t)job->park_mib;
+	h->pool_left = (int64_t)sl_sub_sat(node->pool_mib, node->parked_mib);
+	return false;
+}
+
+bool sl_hunt_evaluate(struct sl_hunt *h, uint32_t number, const struct sl_cl_task *wanted,
+	struct sl_hunt_plan *plan)
+{
+	struct sl_cluster *cl = h->cl;
+	struct scene s;
+	uint32_t lost;
+	bool greedy;
+
+	plan->count = plan->lost = 0;
+	plan->rank = 0;
+	if (cl->fit[number].closed ||
+		!sl_fit_ever(&cl->fit[number], &wanted->part->class->need))
+		return false;
+	if (wanted->parked && wanted->place.node != number)
+		return false;
+	s.fit = &cl->fit[number];
+	s.need = &wanted->part->class->need;
+	s.room = s.fit->later;
+	s.gpus = wanted->parked ? wanted->place.gpu_mask : UINT32_MAX;
+	s.milli = wanted->parked ? wanted->place.milli : sl_fit_milli(s.fit, s.need);
+	s.count = 0;
+	s.plan = plan;
+	sl_list_foreach (link, &cl->node[number].tasks) {
+		struct sl_cl_task *task = SL_CL_ENTRY(link, sl_cl_task, on_node);
+
+		sl_cl_wake(cl, task->spared_until);
+		if (task->state == SL_TASK_RUNNING && task->part->job->mark == h->mark &&
+			task->spared_until <= cl->now && s.count < HERE_MOST &&
+			sl_hunt_has_pool(h, task)) {
+			s.gone[s.count] = false;
+			s.here[s.count++] = task;
+		}
+	}
+	cl->effort -= sl_min_u64(cl->effort, 4 + s.count * (2 + s.need->gpus));
+	s.alone = alone_suffices(&s, wanted, &lost);
+	greedy = empty_gpus(&s) && free_rest(&s) && fits_now(&s, wanted);
+	if (s.alone != UINT32_MAX &&
+		(!greedy || SL_MUTANT(CLUSTER_VICTIMS_MANY, lost < plan->lost, false))) {
+		unchoose(&s, 0);
+		choose(&s, s.alone);
+	} else if (!greedy) {
+		return false;
+	}
+	trim(&s, wanted);
+	return true;
+}

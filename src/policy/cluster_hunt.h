@@ -1,0 +1,51 @@
+/*
+ * cluster_hunt - what the three parts of a search for victims share
+ *
+ * cluster_search.c drives; cluster_candidates.c says who may go and in which order; cluster_cost.c says what it costs to
+ * make room on one node. For these three only.
+ */
+#ifndef SL_POLICY_CLUSTER_HUNT_H
+#define SL_POLICY_CLUSTER_HUNT_H
+
+#include "policy/cluster_state.h"
+
+/* Tasks of a node that are looked at. */
+#define HERE_MOST 96
+
+/* Tasks of one node that would have to go, each with the rest of its job if it cannot spare it. */
+struct sl_hunt_plan {
+	struct sl_cl_task *task[HERE_MOST];
+	uint32_t at[HERE_MOST], cost[HERE_MOST]; /* while it is made */
+	uint32_t count, lost;
+	uint64_t rank; /* of the most valuable of them */
+};
+
+struct sl_hunt {
+	struct sl_cluster *cl;
+	struct sl_cl_job *job;
+	enum sl_cl_mode mode;
+	struct sl_quantity rest; /* what it still wants */
+	uint64_t mark;
+	uint32_t nears, ranks, tasks;
+	uint32_t first; /* node that was emptied first */
+	bool pool_short, by_size;
+	int64_t pool_wanted, pool_left;
+};
+
+/* Candidates, and the nodes they stand on (cluster->near): for `wanted` tasks of that need. */
+void sl_hunt_collect(struct sl_hunt *h, const struct sl_need *need, uint32_t wanted);
+
+/* Fills plan with those who would have to go from that node for the task. False: nothing helps. */
+bool sl_hunt_evaluate(struct sl_hunt *h, uint32_t number, const struct sl_cl_task *wanted,
+	struct sl_hunt_plan *plan);
+/* Tasks that a part can lose without falling below its least. */
+uint32_t sl_hunt_spare(const struct sl_cl_part *part);
+/* Tasks that are lost when this one goes, besides those of plan, and one more for a gang that ends. */
+uint32_t sl_hunt_cost(const struct sl_hunt_plan *plan, const struct sl_cl_task *task);
+/* a is lost rather than b: cheaper; else first in rank. */
+bool sl_hunt_before(const struct sl_cl_task *a, uint32_t cost_a,
+	const struct sl_cl_task *b, uint32_t cost_b);
+/* There is room in host memory for it, if that is where it goes. */
+bool sl_hunt_has_pool(struct sl_hunt *h, const struct sl_cl_task *task);
+
+#endif
