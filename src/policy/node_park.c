@@ -130,8 +130,15 @@ static uint64_t room_to_go(const struct sl_node *node,
 {
 	uint64_t room = sl_node_pool_room(node, gpu, false);
 
-	if (spares_lent)
-		room = sl_sub_sat(room, sl_ledger_overlap(&node->ledger, gpu));
+	/* What leaves other GPUs may be within requests, which are lent on then as before. */
+	for (uint32_t other = 0; spares_lent && other < SL_NODE_GPUS_MAX; other++) {
+		uint64_t lent = sl_ledger_overlap(&node->ledger, other);
+
+		if (other != gpu)
+			lent = sl_min_u64(
+				lent, node->ledger.gpu[other].sum.leaving_bytes);
+		room = sl_sub_sat(room, lent);
+	}
 	return sl_min_u64(room, sl_node_pool_share(node, member));
 }
 
