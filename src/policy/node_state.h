@@ -459,6 +459,9 @@ void sl_node_bring_part(struct sl_node *node, struct sl_node_client *client, uin
 	uint64_t bytes);
 /* Of a part that was answered, if it was one: something came back, or no chunk was so small. */
 void sl_node_part_done(struct sl_node_client *client, const struct sl_node_order *order);
+/* Room in the pool that none from elsewhere may take, but for his request. Where several clients of a GPU (not of `but`)
+ * are half there, none of them can run: so much must leave before the one that lacks least is whole. */
+uint64_t sl_node_half_out(const struct sl_node *node, uint32_t but);
 
 /* --- node_turns.c --- */
 /* Who comes back, who leaves for whom. Sets node->swap_due. */

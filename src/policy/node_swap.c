@@ -111,6 +111,8 @@ uint64_t sl_node_pool_room(const struct sl_node *node, uint32_t gpu, bool entitl
 
 	if (SL_MUTANT(POOL_OVERFILLED, entitled, true))
 		return SL_MUTANT(POOL_OVERFILLED, there, SL_LEDGER_BYTES_MAX);
+	/* What leaves this GPU makes room for those who are half there. */
+	claims += sl_node_half_out(node, 1u << gpu);
 	/* What leaves a GPU that is lent out takes the place of what it was lent on. */
 	for (uint32_t other = 0; other < SL_NODE_GPUS_MAX; other++) {
 		uint64_t leaving = ledger->gpu[other].sum.leaving_bytes;

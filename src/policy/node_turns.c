@@ -370,6 +370,8 @@ static struct sl_evict_ask ask_of(
 		.pool_bytes = sl_node_pool_room(node, gpu, true)};
 
 	sl_node_count_i2(node, gpu, &ask);
+	ask.claims_bytes +=
+		sl_node_half_out(node, unit->gpus | unit->client->holding.touched);
 
 	if (!ask.leaves_requests)
 		return ask;
