@@ -244,6 +244,38 @@ static void judge_fit(struct swap_rules *r, const struct swap_party *p)
 		p->id);
 }
 
+/* What it lacks on the GPU may be on its way: somebody leaves, is told to give copies back first, or ends. */
+static bool is_any_coming(const struct swap_rules *r, uint32_t gpu)
+{
+	for (uint32_t i = 0; i < SWAP_PARTIES; i++) {
+		const struct swap_party *p = &r->party[i];
+		const struct swap_member *m = swap_member_of(r, p->workload);
+
+		if (!p->used)
+			continue;
+		if (p->dying[gpu] || p->trimmed || (m && m->stopping) ||
+			(p->alive && p->order && !p->is_restore && p->order_gpu == gpu))
+			return true;
+	}
+	return false;
+}
+
+/* An exchange that was begun is over when all was given up: its client has its ordinary place again. */
+static void end_exchange(struct swap_rules *r, struct swap_party *p)
+{
+	if (!p->begun || p->order)
+		return;
+	if (!swap_party_wants(p)) {
+		p->begun = false;
+		return;
+	}
+	for (uint32_t gpu = 0; gpu < SWAP_GPUS; gpu++) {
+		if (p->evicted[gpu] && !is_any_coming(r, gpu) &&
+			swap_physical(r, gpu) + p->evicted[gpu] > swap_shareable(r, gpu))
+			p->begun = false;
+	}
+}
+
 void swap_rules_after(struct swap_rules *r, const struct sl_node *node)
 {
 	r->wanting = 0;
@@ -262,6 +294,8 @@ void swap_rules_after(struct swap_rules *r, const struct sl_node *node)
 	}
 	for (uint32_t i = 0; i < SWAP_PARTIES && r->wanting; i++)
 		judge_fit(r, &r->party[i]);
+	for (uint32_t i = 0; i < SWAP_PARTIES; i++)
+		end_exchange(r, &r->party[i]);
 	for (uint32_t i = 0; i < SWAP_PARTIES; i++) {
 		const struct swap_party *p = &r->party[i];
 

@@ -41,7 +41,7 @@ struct swap_party {
 	                                        done; resumed: comes back unasked */
 	bool part,
 		gives; /* a RESTORE of less than there is; an EVICT of which some has left */
-	bool begun; /* a part of it has come back since it last left: it had its place then */
+	bool begun; /* a part of it came back, and nobody gave up since: it had its place then */
 	uint64_t part_out,
 		vain; /* on the host when it was given; a part of which nothing came */
 	sl_ns order_at;
