@@ -606,7 +606,7 @@ static bool is_ready(const struct swap_rules *r, const struct swap_member *m)
 			continue;
 		clients++;
 		if (p->order || p->refused_at || p->failed_at || swap_party_asks(p) ||
-			p->expected || p->comes)
+			p->expected || p->comes || p->condition != SL_CONDITION_RUNNING)
 			return false;
 	}
 	return clients == 1 && !m->removed && !m->stopping;
@@ -616,7 +616,7 @@ static bool is_ready(const struct swap_rules *r, const struct swap_member *m)
 static void judge_order(struct swap_rules *r, const struct swap_party *p,
 	const struct swap_member *m, uint32_t gpu)
 {
-	if (!r->quiet || swap_is_spread(m) || !is_ready(r, m) || !m->wants_since)
+	if (swap_recovers(r) || swap_is_spread(m) || !is_ready(r, m) || !m->wants_since)
 		return;
 	for (uint32_t i = 0; i < SWAP_MEMBERS; i++) {
 		const struct swap_member *o = &r->member[i];
