@@ -199,7 +199,7 @@ static void measure_clean_exchange(struct scene *scene)
 	bench_emit(BENCH_ANSWER, "swapped", (double)clean / (double)SL_MS);
 }
 
-/* B gives back all it has, and wants a quarter more than there is room for beside A. */
+/* B, which is parked, gives back all it has; it comes back with nothing, and wants a quarter more than there is room for beside A. */
 static void measure_part(struct scene *scene)
 {
 	struct sl_msg_swap_row row;
@@ -207,6 +207,7 @@ static void measure_part(struct scene *scene)
 	uint64_t want;
 
 	(void)do_timed(&scene->b, BENCH_DO_LET_GO, 0, 0);
+	bench_resume(scene->control, B);
 	(void)do_timed(&scene->a, BENCH_DO_WRITE, 3, 0);
 	bench_until_resident(scene->control, A);
 	bench_gpu(scene->control, &gpu);
