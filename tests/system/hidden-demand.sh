@@ -1,7 +1,7 @@
 #!/bin/sh
 # A workload within its request gets its context and its modules, although a borrower has filled the
-# GPU: the driver's out-of-memory becomes a demand that waits. A burst that may not wait long is told
-# out-of-memory as before.
+# GPU: the driver's out-of-memory becomes a demand that waits. A burst gets room by moving who is idle; where nobody
+# is moved and it may not wait long, it is told out-of-memory as before.
 export BOX="--gpus 1 --memory 1GiB --context 64MiB --module 32MiB"
 . "$(dirname "$0")/lib.sh"
 software_only "a context of known size"
@@ -19,6 +19,15 @@ check "and never saw out-of-memory" "$(json -n event=oom <"$T/owed")" = 0
 wait $hog
 check "the borrower, too" $? = 0
 check_books_empty
+hog 30000
+$RUN --request 0 --limit 0.5 --name burst -- "$P/tenant" --bytes 64MiB --ms 10 >"$T/burst"
+check "a burst has the idle one moved" $? = 0
+kill -KILL $hog
+wait $hog 2>/dev/null
+check_books_empty
+config 'resolvers: wait'
+daemon_stop
+daemon_start
 hog 30000
 $RUN --request 0 --limit 0.5 --name burst -- "$P/tenant" --bytes 64MiB --ms 10 >"$T/burst"
 check "a burst that may not wait longer is out of memory" $? = 3
