@@ -245,7 +245,7 @@ static void judge_fit(struct swap_rules *r, const struct swap_party *p)
 }
 
 /* What it lacks on the GPU may be on its way: somebody leaves, is told to give copies back first, or ends. */
-static bool is_any_coming(const struct swap_rules *r, uint32_t gpu)
+static bool is_any_coming(struct swap_rules *r, uint32_t gpu)
 {
 	for (uint32_t i = 0; i < SWAP_PARTIES; i++) {
 		const struct swap_party *p = &r->party[i];

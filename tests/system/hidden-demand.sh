@@ -8,6 +8,7 @@ software_only "a context of known size"
 echo 'longest_wait: 1s' >"$CONFIG"
 daemon_start
 hog() {
+	rm -f "$T/hog" # what an earlier one said
 	$RUN --request 0 --limit 1.0 --name hog -- "$P/memhog" --piece 4MiB --hold-ms "$1" >"$T/hog" &
 	hog=$!
 	wait_event "$T/hog" took
