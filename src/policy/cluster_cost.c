@@ -109,13 +109,30 @@ static void unchoose(struct scene *s, uint32_t count)
 	}
 }
 
+/* A task that may go; does: with it nothing is lacking any more. */
+struct choice {
+	uint32_t index, cost;
+	bool does;
+};
+
+/* One that does what is wanted comes before one that does not; of these the order of victims decides. */
+static void take_better(const struct scene *s, struct choice *best, struct choice other)
+{
+	if (best->index != UINT32_MAX &&
+		(other.does != best->does
+				? !other.does
+				: !sl_hunt_before(s->here[other.index], other.cost,
+					  s->here[best->index], best->cost)))
+		return;
+	*best = other;
+}
+
 /* The cheapest way to have s->milli on this GPU; false: there is none. */
 static bool empty_gpu(struct scene *s, uint32_t gpu, uint64_t *rank)
 {
 	*rank = 0;
 	while (s->room.left[gpu] < (int32_t)s->milli) {
-		uint32_t best = UINT32_MAX, best_cost = 0;
-		bool best_does = false;
+		struct choice best = {.index = UINT32_MAX};
 
 		for (uint32_t i = 0; i < s->count; i++) {
 			const struct sl_cl_task *task = s->here[i];
@@ -126,19 +143,12 @@ static bool empty_gpu(struct scene *s, uint32_t gpu, uint64_t *rank)
 				continue;
 			cost = sl_hunt_cost(s->plan, task);
 			does = s->room.left[gpu] + task->place.milli >= (int32_t)s->milli;
-			if (best != UINT32_MAX &&
-				(does != best_does ? !does
-						   : !sl_hunt_before(task, cost,
-							     s->here[best], best_cost)))
-				continue;
-			best = i;
-			best_cost = cost;
-			best_does = does;
+			take_better(s, &best, (struct choice){i, cost, does});
 		}
-		if (best == UINT32_MAX)
+		if (best.index == UINT32_MAX)
 			return false;
-		*rank = sl_max_u64(*rank, rank_of(s->here[best]));
-		choose(s, best);
+		*rank = sl_max_u64(*rank, rank_of(s->here[best.index]));
+		choose(s, best.index);
 	}
 	return true;
 }
@@ -178,8 +188,7 @@ static bool lacks_rest(const struct scene *s)
 static bool free_rest(struct scene *s)
 {
 	while (lacks_rest(s)) {
-		uint32_t best = UINT32_MAX, best_cost = 0;
-		bool best_does = false;
+		struct choice best = {.index = UINT32_MAX};
 
 		for (uint32_t i = 0; i < s->count; i++) {
 			const struct sl_need *need;
@@ -195,18 +204,11 @@ static bool free_rest(struct scene *s)
 			       s->room.memory_mib + need->memory_mib >=
 				       s->need->memory_mib;
 
-			if (best != UINT32_MAX &&
-				(does != best_does ? !does
-						   : !sl_hunt_before(s->here[i], cost,
-							     s->here[best], best_cost)))
-				continue;
-			best = i;
-			best_cost = cost;
-			best_does = does;
+			take_better(s, &best, (struct choice){i, cost, does});
 		}
-		if (best == UINT32_MAX)
+		if (best.index == UINT32_MAX)
 			return false;
-		choose(s, best);
+		choose(s, best.index);
 	}
 	return true;
 }

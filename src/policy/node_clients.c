@@ -12,7 +12,7 @@
 #include "policy/mutant.h"
 #include "policy/node_state.h"
 
-static struct sl_node_client *find_living(struct sl_node *node, uint64_t id)
+struct sl_node_client *sl_node_find_living(struct sl_node *node, uint64_t id)
 {
 	struct sl_node_client *client = sl_node_find_client(node, id);
 
@@ -27,7 +27,7 @@ static struct sl_node_client *find_living_on(
 	struct sl_node *node, uint64_t id, uint32_t gpu)
 {
 	if (gpu < SL_NODE_GPUS_MAX && node->ledger.gpu[gpu].present)
-		return find_living(node, id);
+		return sl_node_find_living(node, id);
 	sl_node_note(node, SL_REASON_STRAY, gpu, 0, 0, 0);
 	return NULL;
 }
@@ -383,7 +383,7 @@ static void end_grant(struct sl_node *node, struct sl_node_client *client,
 
 void sl_node_on_commit(struct sl_node *node, const struct sl_event *event)
 {
-	struct sl_node_client *client = find_living(node, event->commit.client);
+	struct sl_node_client *client = sl_node_find_living(node, event->commit.client);
 	struct sl_demand *demand =
 		client ? find_epoch(client, event->commit.epoch) : NULL;
 	uint64_t used;
@@ -417,7 +417,8 @@ void sl_node_on_commit(struct sl_node *node, const struct sl_event *event)
 
 void sl_node_on_create_failed(struct sl_node *node, const struct sl_event *event)
 {
-	struct sl_node_client *client = find_living(node, event->create_failed.client);
+	struct sl_node_client *client =
+		sl_node_find_living(node, event->create_failed.client);
 	struct sl_demand *demand =
 		client ? find_epoch(client, event->create_failed.epoch) : NULL;
 	sl_ns backoff;
@@ -573,7 +574,8 @@ void sl_node_on_client_report(struct sl_node *node, const struct sl_event *event
 
 void sl_node_on_client_reported(struct sl_node *node, const struct sl_event *event)
 {
-	struct sl_node_client *client = find_living(node, event->client_reported.client);
+	struct sl_node_client *client =
+		sl_node_find_living(node, event->client_reported.client);
 
 	if (!client)
 		return;
@@ -645,7 +647,8 @@ void sl_node_lose(struct sl_node *node, struct sl_node_member *member, uint32_t 
 
 void sl_node_on_client_exit(struct sl_node *node, const struct sl_event *event)
 {
-	struct sl_node_client *client = find_living(node, event->client_exit.client);
+	struct sl_node_client *client =
+		sl_node_find_living(node, event->client_exit.client);
 
 	if (!client)
 		return;

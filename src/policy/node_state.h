@@ -300,6 +300,8 @@ void sl_node_touch(struct sl_node *node, uint32_t gpu_mask);
 void sl_node_forget_member(struct sl_node *node, struct sl_node_member *member);
 struct sl_node_member *sl_node_find_member(const struct sl_node *node, uint64_t id);
 struct sl_node_client *sl_node_find_client(const struct sl_node *node, uint64_t id);
+/* NULL, and noted as STRAY, of one that is dead or was never there. */
+struct sl_node_client *sl_node_find_living(struct sl_node *node, uint64_t id);
 
 /* --- node_workloads.c --- */
 void sl_node_on_workload_add(struct sl_node *node, const struct sl_event *event);

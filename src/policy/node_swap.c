@@ -20,17 +20,6 @@
 /* A link that was not measured. */
 #define LINK_DEFAULT (8 * SL_GIB)
 
-static struct sl_node_client *living(struct sl_node *node, uint64_t id)
-{
-	struct sl_node_client *client = sl_node_find_client(node, id);
-
-	if (client && client->alive)
-		return client;
-	sl_node_note(
-		node, SL_REASON_STRAY, 0, client ? client->member->index.id : 0, 0, 0);
-	return NULL;
-}
-
 bool sl_node_swaps(const struct sl_node *node)
 {
 	if (!node->pool.pool_bytes)
@@ -553,7 +542,7 @@ static void restore_done(struct sl_node *node, struct sl_node_client *client,
 
 void sl_node_on_done(struct sl_node *node, const struct sl_event *event)
 {
-	struct sl_node_client *client = living(node, event->done.client);
+	struct sl_node_client *client = sl_node_find_living(node, event->done.client);
 	uint32_t gpu = event->done.gpu;
 	struct sl_node_order order;
 	uint64_t turns;
@@ -587,7 +576,7 @@ void sl_node_on_done(struct sl_node *node, const struct sl_event *event)
 
 void sl_node_on_want(struct sl_node *node, const struct sl_event *event)
 {
-	struct sl_node_client *client = living(node, event->want.client);
+	struct sl_node_client *client = sl_node_find_living(node, event->want.client);
 
 	if (!client)
 		return;
@@ -599,7 +588,7 @@ void sl_node_on_want(struct sl_node *node, const struct sl_event *event)
 
 void sl_node_on_store(struct sl_node *node, const struct sl_event *event)
 {
-	struct sl_node_client *client = living(node, event->store.client);
+	struct sl_node_client *client = sl_node_find_living(node, event->store.client);
 
 	if (!client)
 		return;
@@ -614,7 +603,8 @@ void sl_node_on_store(struct sl_node *node, const struct sl_event *event)
 void sl_node_on_client_evicted(struct sl_node *node, const struct sl_event *event)
 {
 	uint32_t gpu = event->client_evicted.gpu;
-	struct sl_node_client *client = living(node, event->client_evicted.client);
+	struct sl_node_client *client =
+		sl_node_find_living(node, event->client_evicted.client);
 
 	if (!client || gpu >= SL_NODE_GPUS_MAX || !node->ledger.gpu[gpu].present)
 		return;

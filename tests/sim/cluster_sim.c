@@ -10,12 +10,10 @@
 #include "cluster_scenes.h"
 #include "cluster_world.h"
 #include "mutants.h"
+#include "options.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <time.h>
-#include <unistd.h>
 
 #define STEPS_OF_WORLD  400
 #define STEPS_TO_SETTLE 100
@@ -54,20 +52,6 @@ static bool play(uint64_t seed, bool trace, bool quiet, struct sums *sums)
 	return fine;
 }
 
-/* To the program with faults in it, which lies beside this one. */
-static int hand_over(char **argv)
-{
-	char path[4096];
-	ssize_t len = readlink("/proc/self/exe", path, sizeof(path) - sizeof("-mutant"));
-
-	if (len < 0)
-		return 2;
-	(void)strcpy(path + len, "-mutant");
-	execv(path, argv);
-	fprintf(stderr, "cluster-sim: %s is not built\n", path);
-	return 2;
-}
-
 static int usage(void)
 {
 	fprintf(stderr, "usage: cluster-sim [--events N] [--seed N] [--quiet] [--trace] "
@@ -77,7 +61,7 @@ static int usage(void)
 
 int main(int argc, char **argv)
 {
-	uint64_t events = 100000, seed = (uint64_t)time(NULL);
+	uint64_t events = 100000, seed = sim_some_seed();
 	bool quiet = false, trace = false;
 	struct sums sums = {0};
 	const char *wrong;
@@ -85,17 +69,19 @@ int main(int argc, char **argv)
 	for (int i = 1; i < argc; i++) {
 		bool more = i + 1 < argc;
 
-		if (!strcmp(argv[i], "--events") && more)
-			events = strtoull(argv[++i], NULL, 10);
-		else if (!strcmp(argv[i], "--seed") && more)
-			seed = strtoull(argv[++i], NULL, 10);
-		else if (!strcmp(argv[i], "--quiet"))
+		if (!strcmp(argv[i], "--events") && more) {
+			if (!sim_read_number(argv[++i], &events) || !events)
+				return usage();
+		} else if (!strcmp(argv[i], "--seed") && more) {
+			if (!sim_read_number(argv[++i], &seed))
+				return usage();
+		} else if (!strcmp(argv[i], "--quiet"))
 			quiet = true;
 		else if (!strcmp(argv[i], "--trace"))
 			trace = true;
 		else if (!strcmp(argv[i], "--mutant") && more) {
 			if (!sl_mutant_can_switch())
-				return hand_over(argv);
+				return sim_hand_over("cluster-sim", argv);
 			if (!sl_mutant_switch(argv[++i])) {
 				fprintf(stderr, "cluster-sim: there is no fault %s\n",
 					argv[i]);

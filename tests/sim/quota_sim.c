@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "mutants.h"
+#include "options.h"
 #include "policy/quota/joborder.h"
 #include "quota_reference.h"
 #include "rng.h"
@@ -583,33 +584,11 @@ static void a_round(void)
 
 /* --- The program. --- */
 
-/* The program with the faults in it lies beside this one. */
-static int hand_over(char **argv)
-{
-	char path[4096];
-	ssize_t len = readlink("/proc/self/exe", path, sizeof(path) - sizeof("-mutant"));
-
-	if (len < 0)
-		return 2;
-	(void)strcpy(path + len, "-mutant");
-	execv(path, argv);
-	fprintf(stderr, "quota-sim: %s is not built\n", path);
-	return 2;
-}
-
 static int usage(void)
 {
 	fputs("usage: quota-sim [--rounds N] [--seed S] [--quiet] [--mutant NAME]\n",
 		stderr);
 	return 2;
-}
-
-static bool read_number(const char *text, uint64_t *out)
-{
-	char *end = NULL;
-
-	*out = text ? strtoull(text, &end, 0) : 0;
-	return text && text[0] >= '0' && text[0] <= '9' && *end == '\0';
 }
 
 int main(int argc, char **argv)
@@ -621,14 +600,15 @@ int main(int argc, char **argv)
 
 		if (strcmp(argv[i], "--quiet") == 0) {
 			sim.quiet = true;
-		} else if (strcmp(argv[i], "--rounds") == 0 &&
-			   read_number(value, &rounds)) {
+		} else if (strcmp(argv[i], "--rounds") == 0 && value &&
+			   sim_read_number(value, &rounds)) {
 			i++;
-		} else if (strcmp(argv[i], "--seed") == 0 && read_number(value, &seed)) {
+		} else if (strcmp(argv[i], "--seed") == 0 && value &&
+			   sim_read_number(value, &seed)) {
 			i++;
 		} else if (strcmp(argv[i], "--mutant") == 0 && value) {
 			if (!sl_mutant_can_switch())
-				return hand_over(argv);
+				return sim_hand_over("quota-sim", argv);
 			if (!sl_mutant_switch(value))
 				return usage();
 			i++;
