@@ -42,6 +42,7 @@ enum sl_list_what {
 	SL_LIST_SWAP,     /* since version 4 */
 	SL_LIST_POOL,     /* since version 4 */
 	SL_LIST_PROJECTS, /* since version 4 */
+	SL_LIST_JOBS,     /* since version 4 */
 	SL_LISTS
 };
 enum sl_state {
@@ -51,6 +52,27 @@ enum sl_state {
 	SL_STATE_GONE,
 	SL_STATES
 };
+
+/* Of a job as a whole. */
+enum sl_job_state {
+	SL_JOB_QUEUED = 0, /* no task of it runs */
+	SL_JOB_RUNNING,    /* some do */
+	SL_JOB_PARKED,     /* none runs, and some have what they did on the host */
+	SL_JOB_STOPPING,   /* somebody asked for its end */
+	SL_JOB_DONE,       /* all tasks ended with 0 */
+	SL_JOB_FAILED,     /* one failed for good */
+	SL_JOB_STOPPED,    /* it ended because somebody asked for it */
+	SL_JOB_STATES
+};
+/* flags of SUBMIT and JOB_ROW; beside SL_RUN_* */
+#define SL_SUBMIT_PREEMPTIBLE 0x100u
+#define SL_SUBMIT_TERMINATES \
+	0x200u               /* reclaim ends it and queues it again; else it is parked */
+#define SL_SUBMIT_TRY 0x400u /* only says what would become of it */
+/* exit_status of what nobody saw end */
+#define SL_JOB_LOST        UINT32_MAX
+#define SL_JOB_TASKS_MAX   1024
+#define SL_JOB_RETRIES_MAX 100
 
 /* flags of PROJECT_PUT and PROJECT_ROW */
 #define SL_PROJECT_NO_SWAP 1u

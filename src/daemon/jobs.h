@@ -1,0 +1,52 @@
+/*
+ * jobs - the queue: what was submitted, and how its tasks stand
+ *
+ * The machine of policy/cluster decides; this turns what happens into its events and carries its actions out:
+ *
+ *	BIND      a workload on these GPUs (WORKLOAD_ADD; refused: BIND_REFUSED), a shim that waits, the journal and the job's state
+ *	          written, then go, then TASK_RUNS. Of a parked task: RESUME of its workload instead.
+ *	STOP      park: the workload is parked, and once all of it is on the host TASK_ENDED(again). terminate: as `sluice stop`, and
+ *	          once the shim is gone TASK_ENDED(again).
+ *	the end   of a shim, by its pidfd: the record is read; 0, a failure that is tried again (after a pause that grows), or one for good.
+ *
+ * Workloads of `sluice run` with a request stand in the same books: each is a job of one task that runs already. The node's own ledger has the last
+ * word in everything.
+ *
+ * A task is a workload named JOB (one task) or JOB.T. All calls are the loop's.
+ */
+#ifndef SL_DAEMON_JOBS_H
+#define SL_DAEMON_JOBS_H
+
+#include "daemon/peer.h"
+
+struct sl_jobs; /* sl_daemon.jobs, NULL until opened */
+
+/* Reads what is stored and finds again what runs; before peers are let in, after the journal was read. 0 or negative errno. */
+SL_MUST_CHECK int sl_jobs_open(struct sl_daemon *daemon, struct sl_error *err);
+void sl_jobs_close(struct sl_daemon *daemon);
+
+/* Messages of greeted control peers. fds: what came along with SUBMIT. */
+void sl_jobs_submit(struct sl_peer *peer, const struct sl_msg_submit *submit,
+	struct sl_wire_fds *fds);
+void sl_jobs_wait(struct sl_peer *peer, const struct sl_msg_job_wait *wait);
+void sl_jobs_stop(struct sl_peer *peer, const struct sl_msg_job_stop *stop);
+void sl_jobs_log(struct sl_peer *peer, const struct sl_msg_job_log *log);
+/* Row number `index` of the list of jobs, or false behind the last. */
+bool sl_jobs_row_at(struct sl_daemon *daemon, uint64_t *after, union sl_msg *msg);
+/* A peer that waits for a job has gone. */
+void sl_jobs_peer_gone(struct sl_peer *peer);
+
+/* What the rest of the daemon tells it. Each is cheap when there are no jobs. */
+void sl_jobs_workload_started(struct sl_daemon *daemon,
+	const struct sl_workload *workload); /* of `sluice run` */
+void sl_jobs_workload_over(struct sl_daemon *daemon, uint64_t workload);
+void sl_jobs_parked(
+	struct sl_daemon *daemon, uint64_t workload); /* all of it is on the host */
+void sl_jobs_resumed(
+	struct sl_daemon *daemon, uint64_t workload); /* its request is claimed again */
+void sl_jobs_gpus_changed(struct sl_daemon *daemon);  /* found, lost, back, resized */
+void sl_jobs_projects_changed(struct sl_daemon *daemon);
+/* A cycle, if one is due; part of settling. */
+void sl_jobs_settle(struct sl_daemon *daemon);
+
+#endif

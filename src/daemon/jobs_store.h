@@ -1,0 +1,92 @@
+/*
+ * jobs_store - what of jobs outlives the daemon, and the machine
+ *
+ * data_dir/jobs/ID/ holds for each job:
+ *	spec        as it was submitted (jobspec.h)
+ *	state       what the daemon knows of it, JSON, replaced whole
+ *	log.T       output of task T, all attempts
+ *	exit.T.A    exit record of attempt A of task T (daemon/shim.h)
+ *
+ * Loading is done at the start, by the loop. Writing and removing is done by a thread of its own, in order, fsynced; a slow or full disk
+ * is its to wait for. A job counts as taken once its spec and first state are stored: whoever submitted is answered then.
+ * A folder that cannot be read is left as it is, told in the log, and its number is not given again.
+ */
+#ifndef SL_DAEMON_JOBS_STORE_H
+#define SL_DAEMON_JOBS_STORE_H
+
+#include "base/amount.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "wire/jobspec.h"
+#include "wire/wire.h"
+
+/* One task, as stored. */
+struct sl_jobs_task {
+	uint32_t
+		state; /* enum sl_task_state of policy/cluster.h; BINDING is stored before the shim may go */
+	uint32_t attempt;  /* of its last start, from 1; 0: never started */
+	uint32_t failures; /* that counted against retries */
+	uint64_t workload; /* of this attempt, 0: none */
+	bool parked;
+	uint32_t exit_status; /* of the last attempt that ended */
+};
+
+/* One job, as stored. Owns tasks. */
+struct sl_jobs_row {
+	uint64_t id;
+	uint32_t uid, gid;
+	char name[64], project[64], command[128], visible[256];
+	struct sl_amount request, limit;
+	uint32_t gpu_count, flags, task_count, least, retries;
+	int32_t priority;
+	sl_ns wait_max, warm_after;
+	uint32_t state; /* enum sl_job_state */
+	uint64_t submitted_ms, started_ms, ended_ms;
+	uint32_t exit_status, started;
+	char why[512]; /* once it has failed */
+	struct sl_jobs_task *tasks;
+};
+
+void sl_jobs_row_fini(struct sl_jobs_row *row);
+
+struct sl_jobs_store;
+
+enum {
+	SL_JOBS_STORE_OK = 0,
+	SL_JOBS_STORE_BAD /* err names the file, what is wrong, and the remedy */
+};
+
+/* Calls each(context, row) for every job there is, by number; the row is given away. *next_id: above every number that was ever given. */
+SL_MUST_CHECK int sl_jobs_store_load(const char *folder,
+	void (*each)(void *context, struct sl_jobs_row *row), void *context,
+	uint64_t *next_id, struct sl_error *err);
+
+/* Makes folder (0700) and thread. 0 or negative errno. */
+SL_MUST_CHECK int sl_jobs_store_new(const char *folder, struct sl_jobs_store **out);
+/* Writes what is left, then ends. NULL is fine; returns NULL. */
+struct sl_jobs_store *sl_jobs_store_free(struct sl_jobs_store *store);
+/* Readable when something is over. */
+int sl_jobs_store_fd(const struct sl_jobs_store *store);
+
+/* Stores state, and spec if it is not NULL (a new job). Copies both. ticket comes back from sl_jobs_store_take. A state that is not being written
+ * yet is overtaken by a newer one of the same job, and then both tickets come back. 0 or -ENOMEM. */
+SL_MUST_CHECK int sl_jobs_store_put(struct sl_jobs_store *store,
+	const struct sl_jobs_row *row, const struct sl_jobspec *spec, uint64_t ticket);
+/* Removes the folder with all that is in it. 0 or -ENOMEM. */
+SL_MUST_CHECK int sl_jobs_store_remove(struct sl_jobs_store *store, uint64_t id);
+/* True once for each ticket; *result: SL_JOBS_STORE_*. */
+SL_MUST_CHECK bool sl_jobs_store_take(
+	struct sl_jobs_store *store, uint64_t *ticket, int *result, struct sl_error *err);
+
+/* Files of a job, opened by the loop (small, local). Descriptor or negative errno. */
+SL_MUST_CHECK int sl_jobs_store_open_log(
+	const char *folder, uint64_t id, uint32_t task, bool append);
+SL_MUST_CHECK int sl_jobs_store_open_record(
+	const char *folder, uint64_t id, uint32_t task, uint32_t attempt);
+SL_MUST_CHECK int sl_jobs_store_read_spec(
+	const char *folder, uint64_t id, struct sl_jobspec *spec, struct sl_error *err);
+/* At most size - 1 bytes of the exit record; how many, or negative errno (-ENOENT: none). */
+SL_MUST_CHECK ssize_t sl_jobs_store_read_record(const char *folder, uint64_t id,
+	uint32_t task, uint32_t attempt, char *buf, size_t size);
+
+#endif

@@ -1,0 +1,66 @@
+/*
+ * shim - starting the supervisor of a task, and what it left behind
+ *
+ * sluice-shim (src/shim) is a child of the daemon only until the daemon dies: it has its own session, reaps what its
+ * program leaves, and writes the exit record itself, so that the daemon may be killed and started again in between. It gets:
+ *
+ *	fd 3   the spec (jobspec.h, with the daemon's entries), to be read to its end
+ *	fd 4   a pipe: one byte says go. Without it (the daemon died before it had written down who runs) the shim
+ *	       leaves without having started anything, and without a record.
+ *	fd 5   the exit record, empty, opened for writing
+ *	fd 1, 2  the log of the task, opened for appending; fd 0 /dev/null
+ *
+ * It becomes the user, starts the program in its folder as a process group of its own, and waits. SIGTERM, SIGINT and SIGHUP are
+ * passed on to the whole group. When the program has ended, what is left of its descendants gets SIGTERM, after 2 s SIGKILL, and
+ * then the record is written in one write(2) and fsynced:
+ *
+ *	exit STATUS started MS ended MS\n      STATUS as of wait(2), decimal; MS of the real-time clock
+ *	error ERRNO WHAT\n                     the program could not be started (WHAT: chdir, exec, setuid, ...)
+ *
+ * A shim that is killed takes its program with it (PR_SET_PDEATHSIG) and leaves no record.
+ */
+#ifndef SL_DAEMON_SHIM_H
+#define SL_DAEMON_SHIM_H
+
+#include <sys/types.h>
+
+#include "base/error.h"
+#include "wire/jobspec.h"
+
+struct sl_shim_start {
+	const struct sl_jobspec *spec; /* with the daemon's entries */
+	int log_fd, record_fd;         /* stay the caller's */
+};
+
+struct sl_shim {
+	pid_t pid;
+	int pidfd, go_fd; /* the caller's */
+};
+
+/* Starts it, waiting for `go`. Never blocks for long (posix_spawn or vfork). 0 or negative errno; err says what and the remedy. */
+SL_MUST_CHECK int sl_shim_start(
+	const struct sl_shim_start *start, struct sl_shim *out, struct sl_error *err);
+/* The program starts now. Closes go_fd. */
+void sl_shim_go(struct sl_shim *shim);
+/* Leaves without having started: closes everything. */
+void sl_shim_forget(struct sl_shim *shim);
+
+enum sl_shim_ending {
+	SL_SHIM_NONE = 0, /* no record: it runs, or was killed */
+	SL_SHIM_EXITED,
+	SL_SHIM_ERROR, /* never started; error and what */
+	SL_SHIM_BAD    /* something else stands there */
+};
+
+struct sl_shim_record {
+	enum sl_shim_ending ending;
+	uint32_t status; /* of wait(2) */
+	uint64_t started_ms, ended_ms;
+	int error;
+	char what[32];
+};
+
+/* Of the text of a record; total, whatever it holds. */
+struct sl_shim_record sl_shim_record_parse(const char *text, size_t size);
+
+#endif
