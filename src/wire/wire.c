@@ -219,15 +219,24 @@ static uint32_t fds_of(const union sl_msg *msg)
 	case SL_MSG_IPC_GIVE: return msg->ipc_give.fds;
 	case SL_MSG_IPC_TAKE: return msg->ipc_take.fds;
 	case SL_MSG_STORE:
-	case SL_MSG_STORE_HELD: return 1;
+	case SL_MSG_STORE_HELD:
+	case SL_MSG_SUBMIT:
+	case SL_MSG_JOB_LOG_FILE: return 1;
 	default: return 0;
 	}
 }
 
 bool sl_wire_carries(uint32_t type)
 {
-	return type == SL_MSG_IPC_GIVE || type == SL_MSG_IPC_TAKE ||
-	       type == SL_MSG_STORE || type == SL_MSG_STORE_HELD;
+	switch (type) {
+	case SL_MSG_IPC_GIVE:
+	case SL_MSG_IPC_TAKE:
+	case SL_MSG_STORE:
+	case SL_MSG_STORE_HELD:
+	case SL_MSG_SUBMIT:
+	case SL_MSG_JOB_LOG_FILE: return true;
+	default: return false;
+	}
 }
 
 void sl_wire_attach(struct msghdr *header, union sl_wire_control *control, const int *fds,

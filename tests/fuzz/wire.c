@@ -72,7 +72,9 @@ static void through_a_socket(
 			(fds.count == 0 || fds.count > SL_WIRE_FDS_MAX))
 			abort();
 		if ((msg.head.type == SL_MSG_STORE ||
-			    msg.head.type == SL_MSG_STORE_HELD) &&
+			    msg.head.type == SL_MSG_STORE_HELD ||
+			    msg.head.type == SL_MSG_SUBMIT ||
+			    msg.head.type == SL_MSG_JOB_LOG_FILE) &&
 			fds.count != 1)
 			abort();
 	}

@@ -250,6 +250,41 @@ static void test_descriptors(void **state)
 	close(ends[1]);
 }
 
+/* Those that bring exactly one. */
+static void test_one_descriptor(void **state)
+{
+	static const struct {
+		const char *name;
+		enum sl_msg_type type;
+		unsigned int has;
+		int outcome;
+	} rows[] = {
+		{"a job", SL_MSG_SUBMIT, 1, SL_WIRE_OK},
+		{"a job without what it executes", SL_MSG_SUBMIT, 0, SL_WIRE_BAD},
+		{"a job with more", SL_MSG_SUBMIT, 2, SL_WIRE_BAD},
+		{"a log", SL_MSG_JOB_LOG_FILE, 1, SL_WIRE_OK},
+		{"a log that is not there", SL_MSG_JOB_LOG_FILE, 0, SL_WIRE_BAD},
+		{"a log and more", SL_MSG_JOB_LOG_FILE, 2, SL_WIRE_BAD},
+	};
+	int ends[2];
+
+	(void)state;
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends), 0);
+	for (size_t i = 0; i < SL_ARRAY_LEN(rows); i++) {
+		struct sl_wire_fds fds;
+		union sl_msg msg;
+
+		assert_true(sl_wire_carries(rows[i].type));
+		send_odd(ends[0], rows[i].type, 0, rows[i].has);
+		assert_row_u64(rows[i].name,
+			(uint64_t)sl_wire_recv_fds(ends[1], FROM_ALL, &msg, &fds, NULL),
+			(uint64_t)rows[i].outcome);
+		sl_wire_fds_close(&fds);
+	}
+	close(ends[0]);
+	close(ends[1]);
+}
+
 /* What this process may not have is missing, and said to be; what it may have comes. */
 static void test_no_descriptors_left(void **state)
 {
@@ -355,6 +390,7 @@ int main(void)
 		cmocka_unit_test(test_refused),
 		cmocka_unit_test(test_sockets),
 		cmocka_unit_test(test_descriptors),
+		cmocka_unit_test(test_one_descriptor),
 		cmocka_unit_test(test_no_descriptors_left),
 		cmocka_unit_test(test_send_descriptors),
 		cmocka_unit_test(test_connect),
