@@ -10,14 +10,21 @@
  *	fd 5   the exit record, empty, opened for writing
  *	fd 1, 2  the log of the task, opened for appending; fd 0 /dev/null
  *
- * It becomes the user, starts the program in its folder as a process group of its own, and waits. SIGTERM, SIGINT and SIGHUP are
- * passed on to the whole group. When the program has ended, what is left of its descendants gets SIGTERM, after 2 s SIGKILL, and
- * then the record is written in one write(2) and fsynced:
+ * It becomes the user (root becomes anybody, everybody else only himself, with the groups he has; the log becomes the user's, too), starts the
+ * program in its folder with a session and process group of its own, and waits. SIGTERM, SIGINT and SIGHUP are
+ * passed on to the whole group; SIGUSR1 kills the program and all that descends from it at once. When the program has ended, what is
+ * left of its descendants gets SIGTERM, after 2 s SIGKILL, and then the record is written in one write(2) and fsynced:
  *
  *	exit STATUS started MS ended MS\n      STATUS as of wait(2), decimal; MS of the real-time clock
  *	error ERRNO WHAT\n                     the program could not be started (WHAT: chdir, exec, setuid, ...)
  *
- * A shim that is killed takes its program with it (PR_SET_PDEATHSIG) and leaves no record.
+ * What not even SIGKILL ends is left behind after 10 s more, and named in the log. A record for which there is no room is tried again
+ * for 10 s.
+ *
+ * A shim that is killed takes its program with it (PR_SET_PDEATHSIG) and leaves no record; what else descended from it runs on. A shim that
+ * was given the word and leaves none was killed.
+ *
+ * It is the file sluice-shim beside the daemon's own or where it is installed; SLUICE_SHIM in the daemon's environment names another.
  */
 #ifndef SL_DAEMON_SHIM_H
 #define SL_DAEMON_SHIM_H
@@ -40,10 +47,12 @@ struct sl_shim {
 /* Starts it, waiting for `go`. Never blocks for long (posix_spawn or vfork). 0 or negative errno; err says what and the remedy. */
 SL_MUST_CHECK int sl_shim_start(
 	const struct sl_shim_start *start, struct sl_shim *out, struct sl_error *err);
-/* The program starts now. Closes go_fd. */
+/* The program starts now. Closes go_fd. A shim that is dead by now is found out by its pidfd. */
 void sl_shim_go(struct sl_shim *shim);
-/* Leaves without having started: closes everything. */
+/* One that was not told to go is dead when this returns, without having started; one that was runs on. Closes everything. */
 void sl_shim_forget(struct sl_shim *shim);
+/* Once its pidfd is readable: takes the zombie away if it is a child of this daemon. Of an earlier daemon's, others do. */
+void sl_shim_reap(int pidfd);
 
 enum sl_shim_ending {
 	SL_SHIM_NONE = 0, /* no record: it runs, or was killed */

@@ -1,0 +1,140 @@
+/*
+ * family - all that descends from this process, found in /proc
+ *
+ * As a subreaper it is the parent of whatever lost its own, so everything that its program ever started hangs below it, in whatever
+ * session or group. The kernel tells parents only, so all processes are read once and those marked whose parents are. A process
+ * may end between being read and being signalled, and its number be another's: it is opened as a pidfd and looked at again.
+ */
+#include "shim/shim.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/file.h"
+
+struct relative {
+	int pid, parent;
+	bool ours;
+	uint64_t start_ticks;
+};
+
+static int by_pid(const void *left, const void *right)
+{
+	const struct relative *a = left, *b = right;
+
+	return (a->pid > b->pid) - (a->pid < b->pid);
+}
+
+/* All processes that are not dead, sorted by number; NULL where /proc cannot be read or memory has run out. */
+static struct relative *read_all(size_t *count)
+{
+	sl_cleanup(sl_freep) struct relative *all = NULL;
+	DIR *proc = opendir("/proc");
+	struct dirent *entry;
+	size_t room = 0;
+
+	*count = 0;
+	while (proc && (entry = readdir(proc))) {
+		struct sl_pid_stat stat;
+		int pid = isdigit((unsigned char)entry->d_name[0]) ? atoi(entry->d_name)
+								   : 0;
+
+		if (pid <= 0 || sl_file_pid_stat(pid, &stat) < 0 || stat.state == 'Z' ||
+			stat.state == 'X')
+			continue;
+		if (*count == room) {
+			struct relative *grown =
+				realloc(all, (2 * room + 64) * sizeof(*all));
+
+			if (!grown)
+				break;
+			all = grown;
+			room = 2 * room + 64;
+		}
+		all[(*count)++] = (struct relative){.pid = pid,
+			.parent = stat.parent,
+			.start_ticks = stat.start_ticks};
+	}
+	if (proc)
+		(void)closedir(proc);
+	qsort(all, *count, sizeof(*all), by_pid);
+	return sl_steal(&all);
+}
+
+static bool is_ours(struct relative *all, size_t count, int pid, int self)
+{
+	struct relative key = {.pid = pid}, *found;
+
+	if (pid == self)
+		return true;
+	found = bsearch(&key, all, count, sizeof(*all), by_pid);
+	return found && found->ours;
+}
+
+/* In rounds until nothing changes: as many as the longest line of descent has members, fewer where numbers grow downwards. */
+static void mark(struct relative *all, size_t count)
+{
+	bool changed = true;
+	int self = getpid();
+
+	while (changed) {
+		changed = false;
+		for (size_t i = 0; i < count; i++) {
+			if (all[i].ours || !is_ours(all, count, all[i].parent, self))
+				continue;
+			all[i].ours = true;
+			changed = true;
+		}
+	}
+}
+
+static void signal_one(const struct relative *relative, int number)
+{
+	sl_cleanup(sl_closep) int fd = (int)syscall(SYS_pidfd_open, relative->pid, 0);
+	uint64_t start_ticks = 0;
+
+	if (fd < 0 || sl_file_pid_start(relative->pid, &start_ticks) < 0 ||
+		start_ticks != relative->start_ticks)
+		return;
+	(void)syscall(SYS_pidfd_send_signal, fd, number, NULL, 0);
+}
+
+unsigned int sl_shim_family_signal(int number)
+{
+	size_t count = 0;
+	struct relative *all = read_all(&count);
+	unsigned int ours = 0;
+
+	if (all)
+		mark(all, count);
+	for (size_t i = 0; all && i < count; i++) {
+		if (!all[i].ours)
+			continue;
+		ours++;
+		signal_one(&all[i], number);
+	}
+	free(all);
+	return ours;
+}
+
+void sl_shim_family_tell(void)
+{
+	size_t count = 0;
+	struct relative *all = read_all(&count);
+
+	if (all)
+		mark(all, count);
+	for (size_t i = 0; all && i < count; i++) {
+		if (all[i].ours)
+			(void)dprintf(STDERR_FILENO,
+				"sluice-shim: process %d does not end, and is left "
+				"behind\n",
+				all[i].pid);
+	}
+	free(all);
+}

@@ -1,0 +1,283 @@
+/*
+ * sluice-shim - lives as long as one task, and says how it ended
+ *
+ * Everything it needs comes from the daemon by descriptors, and everything that is to be known of the task goes into one small file, so the
+ * daemon may come and go in between: nothing here waits for it or writes to it.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "shim/shim.h"
+
+enum { EXIT_USAGE = 64 };
+
+/* From SIGTERM to SIGKILL for what the program left behind, as said in daemon/shim.h. */
+#define GRACE (2 * SL_S)
+/* SIGKILL is sent again to those that were born meanwhile. */
+#define KILL_AGAIN (100 * SL_MS)
+/* Then what even SIGKILL does not end (another user's by a setuid program, or stuck in the kernel) is left behind. */
+#define KILL_MOST (10 * SL_S)
+/* A record that cannot be written, because the disk is full, is tried again so often, a second apart. */
+#define RECORD_TRIES 10
+
+struct task {
+	pid_t pid;
+	bool ended;
+	int status;
+	uint64_t started_ms, ended_ms;
+	/* Once the program has ended. */
+	enum { LEAVING_BE, TERMINATED, KILLED } stage;
+	sl_ns next, give_up;
+};
+
+static uint64_t now_ms(void)
+{
+	struct timespec now;
+
+	(void)clock_gettime(CLOCK_REALTIME, &now);
+	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+/* --- The record. --- */
+
+static void write_record(const char *line)
+{
+	size_t size = strlen(line);
+
+	for (int i = 0; i < RECORD_TRIES; i++) {
+		if (ftruncate(SL_SHIM_RECORD_FD, 0) == 0 &&
+			pwrite(SL_SHIM_RECORD_FD, line, size, 0) == (ssize_t)size &&
+			fsync(SL_SHIM_RECORD_FD) == 0)
+			return;
+		(void)dprintf(STDERR_FILENO,
+			"sluice-shim: cannot write down how the program ended: %s\n",
+			strerror(errno));
+		sl_clock_sleep(SL_S);
+	}
+}
+
+static void record_failure(const struct sl_shim_failure *failure)
+{
+	char line[64];
+
+	(void)snprintf(
+		line, sizeof(line), "error %d %s\n", failure->error, failure->what);
+	write_record(line);
+}
+
+static void record_end(const struct task *task)
+{
+	char line[96];
+
+	(void)snprintf(line, sizeof(line),
+		"exit %d started %" PRIu64 " ended %" PRIu64 "\n", task->status,
+		task->started_ms, task->ended_ms);
+	write_record(line);
+}
+
+int sl_shim_fail(struct sl_shim_failure *failure, int error, const char *what)
+{
+	failure->error = error;
+	(void)snprintf(failure->what, sizeof(failure->what), "%s", what);
+	return SL_SHIM_FAILED;
+}
+
+/* --- What happens. --- */
+
+/* False once nobody is left. */
+static bool reap(struct task *task)
+{
+	for (;;) {
+		int status = 0;
+		pid_t pid = waitpid(-1, &status, WNOHANG);
+
+		if (pid < 0 && errno == EINTR)
+			continue;
+		if (pid <= 0)
+			return pid == 0;
+		if (pid == task->pid) {
+			task->ended = true;
+			task->status = status;
+			task->ended_ms = now_ms();
+		}
+	}
+}
+
+static void pass_on(const struct task *task, int number)
+{
+	if (number == SIGUSR1)
+		(void)sl_shim_family_signal(SIGKILL);
+	else if (!task->ended)
+		(void)kill(-task->pid, number);
+}
+
+/* The program has ended, and others of its making have not. False: nothing more can be done. */
+static bool end_the_rest(struct task *task)
+{
+	sl_ns now = sl_clock_now();
+
+	if (task->stage != LEAVING_BE && now < task->next)
+		return true;
+	switch (task->stage) {
+	case LEAVING_BE:
+		(void)sl_shim_family_signal(SIGTERM);
+		/* Those that are stopped would never hear of it. */
+		(void)sl_shim_family_signal(SIGCONT);
+		task->stage = TERMINATED;
+		task->next = now + GRACE;
+		return true;
+	case TERMINATED:
+		task->stage = KILLED;
+		task->give_up = now + KILL_MOST;
+		break;
+	case KILLED:
+		if (now >= task->give_up)
+			return false;
+		break;
+	}
+	(void)sl_shim_family_signal(SIGKILL);
+	task->next = now + KILL_AGAIN;
+	return true;
+}
+
+/* Until a signal comes, or the next stage is due. */
+static int next_signal(const struct task *task, const sigset_t *signals)
+{
+	struct timespec span = {0};
+	sl_ns rest;
+
+	if (!task->ended)
+		return sigwaitinfo(signals, NULL);
+	rest = sl_sub_sat(task->next, sl_clock_now());
+	span.tv_sec = (time_t)(rest / SL_S);
+	span.tv_nsec = (long)(rest % SL_S);
+	return sigtimedwait(signals, NULL, &span);
+}
+
+static void see_it_through(struct task *task, const sigset_t *signals)
+{
+	while (reap(task)) {
+		int number;
+
+		if (task->ended && !end_the_rest(task)) {
+			sl_shim_family_tell();
+			return;
+		}
+		number = next_signal(task, signals);
+		if (number > 0 && number != SIGCHLD)
+			pass_on(task, number);
+	}
+}
+
+/* --- The beginning. --- */
+
+/* What is not ours was left open by mistake, and is nobody's here. */
+static void close_others(void)
+{
+	for (int fd = SL_SHIM_SPEC_FD; fd <= SL_SHIM_RECORD_FD; fd++)
+		(void)fcntl(fd, F_SETFD, FD_CLOEXEC);
+	if (syscall(SYS_close_range, SL_SHIM_RECORD_FD + 1, ~0u, 0) == 0)
+		return;
+	/* Linux before 5.9. */
+	for (int fd = SL_SHIM_RECORD_FD + 1; fd < (int)sysconf(_SC_OPEN_MAX); fd++)
+		(void)close(fd);
+}
+
+/* The daemon's word. Without it nobody will ever ask for this task. */
+static bool may_go(void)
+{
+	char byte;
+	ssize_t n;
+
+	do {
+		n = read(SL_SHIM_GO_FD, &byte, 1);
+	} while (n < 0 && errno == EINTR);
+	return n == 1;
+}
+
+static int start(struct task *task, struct sl_shim_failure *failure)
+{
+	struct sl_jobspec spec = {0};
+	struct sl_error err = {{0}};
+	struct stat stat;
+	int r;
+
+	r = fstat(SL_SHIM_SPEC_FD, &stat) < 0
+		    ? -errno
+		    : sl_jobspec_from_fd(
+			      SL_SHIM_SPEC_FD, (size_t)stat.st_size, true, &spec, &err);
+	if (r != SL_JOBSPEC_OK) {
+		(void)dprintf(STDERR_FILENO, "sluice-shim: %s\n", err.text);
+		return sl_shim_fail(failure, r < 0 ? -r : EINVAL, "spec");
+	}
+	(void)close(SL_SHIM_SPEC_FD);
+	r = sl_shim_become(&spec, failure);
+	if (r != SL_SHIM_OK)
+		return r;
+	task->started_ms = now_ms();
+	r = sl_shim_program(&spec, &task->pid, failure);
+	sl_jobspec_fini(&spec);
+	return r;
+}
+
+static bool is_from_the_daemon(void)
+{
+	for (int fd = SL_SHIM_SPEC_FD; fd <= SL_SHIM_RECORD_FD; fd++) {
+		if (fcntl(fd, F_GETFD) < 0)
+			return false;
+	}
+	return true;
+}
+
+int main(int argc, char **argv)
+{
+	struct sl_shim_failure failure = {0};
+	struct task task = {0};
+	sigset_t signals;
+
+	if (argc > 1 && strcmp(argv[1], "--version") == 0) {
+		(void)puts("sluice-shim " SL_VERSION);
+		return EXIT_SUCCESS;
+	}
+	if (!is_from_the_daemon()) {
+		(void)fputs("sluice-shim: only sluiced starts this program; see sluice "
+			    "submit --help\n",
+			stderr);
+		return EXIT_USAGE;
+	}
+	(void)sigemptyset(&signals);
+	(void)sigaddset(&signals, SIGTERM);
+	(void)sigaddset(&signals, SIGINT);
+	(void)sigaddset(&signals, SIGHUP);
+	(void)sigaddset(&signals, SIGUSR1);
+	(void)sigaddset(&signals, SIGCHLD);
+	(void)sigprocmask(SIG_SETMASK, &signals, NULL);
+	(void)signal(SIGPIPE, SIG_IGN);
+	(void)signal(SIGCHLD, SIG_DFL);
+	close_others();
+	(void)setsid();
+	if (chdir("/") < 0 || prctl(PR_SET_CHILD_SUBREAPER, 1) < 0 || !may_go())
+		_exit(EXIT_SUCCESS);
+	(void)close(SL_SHIM_GO_FD);
+	if (start(&task, &failure) == SL_SHIM_OK) {
+		see_it_through(&task, &signals);
+		record_end(&task);
+	} else {
+		record_failure(&failure);
+	}
+	/* Not exit(3): nothing is buffered, and what checks memory at exit may not look at a process of this kind. */
+	_exit(EXIT_SUCCESS);
+}

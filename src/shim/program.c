@@ -1,0 +1,111 @@
+/*
+ * program - fork, and execute what the spec says
+ *
+ * A pipe that closes with exec tells whether it came to that: an end without a word is a success. Waiting for it also means that the
+ * program's process group exists before anybody may send it a signal.
+ */
+#include "shim/shim.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/file.h"
+
+struct prepared {
+	char **args, **env;
+	const char *dir;
+	mode_t mask;
+};
+
+static void say_and_leave(int pipe_fd, const char *what)
+{
+	struct sl_shim_failure failure = {0};
+
+	(void)sl_shim_fail(&failure, errno, what);
+	if (write(pipe_fd, &failure, sizeof(failure)) < 0)
+		(void)0;
+	_exit(127);
+}
+
+/* As any program expects to find them, whatever the daemon or whoever started it does with signals. */
+static void reset_signals(void)
+{
+	sigset_t none;
+
+	for (int number = 1; number < NSIG; number++)
+		(void)signal(number, SIG_DFL);
+	(void)sigemptyset(&none);
+	(void)sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+static void in_child(const struct prepared *prepared, pid_t shim, int pipe_fd)
+{
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
+		say_and_leave(pipe_fd, "prctl");
+	/* It died before it could have taken us along. */
+	if (getppid() != shim)
+		_exit(127);
+	reset_signals();
+	if (setsid() < 0)
+		say_and_leave(pipe_fd, "setsid");
+	(void)umask(prepared->mask);
+	if (chdir(prepared->dir) < 0)
+		say_and_leave(pipe_fd, "chdir");
+	/* By the PATH of the job, which execvp looks for there. */
+	environ = prepared->env;
+	(void)execvp(prepared->args[0], prepared->args);
+	say_and_leave(pipe_fd, "exec");
+}
+
+static int prepare(const struct sl_jobspec *spec, struct prepared *prepared)
+{
+	size_t at = 0;
+
+	*prepared = (struct prepared){
+		.args = sl_jobspec_all(spec, SL_JOBSPEC_ARG),
+		.env = sl_jobspec_env(spec),
+		.dir = sl_jobspec_next(spec, SL_JOBSPEC_DIR, &at),
+		.mask = (mode_t)sl_jobspec_number(spec, SL_JOBSPEC_UMASK, 022),
+	};
+	return prepared->args && prepared->env ? 0 : -ENOMEM;
+}
+
+int sl_shim_program(
+	const struct sl_jobspec *spec, pid_t *out, struct sl_shim_failure *failure)
+{
+	sl_cleanup(sl_closep) int reading = -1;
+	sl_cleanup(sl_closep) int writing = -1;
+	struct prepared prepared;
+	pid_t shim = getpid(), pid;
+	int ends[2];
+	ssize_t n;
+
+	if (prepare(spec, &prepared) < 0)
+		return sl_shim_fail(failure, ENOMEM, "memory");
+	if (pipe2(ends, O_CLOEXEC) < 0)
+		return sl_shim_fail(failure, errno, "pipe");
+	reading = ends[0];
+	writing = ends[1];
+	pid = fork();
+	if (pid < 0)
+		return sl_shim_fail(failure, errno, "fork");
+	if (pid == 0)
+		in_child(&prepared, shim, writing);
+	sl_closep(&writing);
+	do {
+		n = read(reading, failure, sizeof(*failure));
+	} while (n < 0 && errno == EINTR);
+	*out = pid;
+	if (n != sizeof(*failure))
+		return SL_SHIM_OK;
+	(void)waitpid(pid, NULL, 0);
+	return SL_SHIM_FAILED;
+}

@@ -1,0 +1,902 @@
+/*
+ * The supervisor of a task, started as the daemon does it: what becomes of its program and of all that descends from it, and what
+ * it leaves behind. What a program is to have become is asked of the program itself, in its log.
+ */
+#include "../base/test.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pwd.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "daemon/shim.h"
+
+/* How long anything may take before the test has failed. */
+#define PATIENCE_MS 60000
+
+static char folder[] = "/tmp/sluice-shim-XXXXXX";
+
+struct job {
+	struct sl_shim shim;
+	int log, record;
+	char log_path[64], record_path[64];
+};
+
+static int open_new(char *path, size_t size, const char *what, int flags)
+{
+	static unsigned int number;
+	int fd;
+
+	(void)snprintf(path, size, "%s/%s.%d.%u", folder, what, (int)getpid(), number++);
+	fd = open(path, flags | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	assert_true(fd >= 0);
+	return fd;
+}
+
+static void add(struct sl_jobspec *spec, const char *key, const char *value)
+{
+	assert_int_equal(sl_jobspec_add(spec, key, value), 0);
+}
+
+static void add_user(struct sl_jobspec *spec, uid_t uid, gid_t gid)
+{
+	char text[16];
+
+	(void)snprintf(text, sizeof(text), "%u", (unsigned int)uid);
+	add(spec, SL_JOBSPEC_UID, text);
+	(void)snprintf(text, sizeof(text), "%u", (unsigned int)gid);
+	add(spec, SL_JOBSPEC_GID, text);
+}
+
+/* Of this user, in /, with a PATH. */
+static struct sl_jobspec spec_of(const char *const *words)
+{
+	struct sl_jobspec spec = {0};
+
+	for (; *words; words++)
+		add(&spec, SL_JOBSPEC_ARG, *words);
+	add(&spec, SL_JOBSPEC_DIR, "/");
+	add(&spec, SL_JOBSPEC_ENV, "PATH=/usr/bin:/bin");
+	add_user(&spec, geteuid(), getegid());
+	return spec;
+}
+
+static struct sl_jobspec shell(const char *script)
+{
+	const char *words[] = {"sh", "-c", script, NULL};
+
+	return spec_of(words);
+}
+
+static struct job started(struct sl_jobspec *spec)
+{
+	struct job job;
+	struct sl_error err = {{0}};
+	struct sl_shim_start start = {.spec = spec};
+
+	job.log =
+		open_new(job.log_path, sizeof(job.log_path), "log", O_WRONLY | O_APPEND);
+	job.record =
+		open_new(job.record_path, sizeof(job.record_path), "record", O_WRONLY);
+	start.log_fd = job.log;
+	start.record_fd = job.record;
+	if (sl_shim_start(&start, &job.shim, &err) != 0)
+		fail_msg("%s", err.text);
+	sl_jobspec_fini(spec);
+	close(job.log);
+	close(job.record);
+	return job;
+}
+
+static struct job going(struct sl_jobspec spec)
+{
+	struct job job = started(&spec);
+
+	sl_shim_go(&job.shim);
+	return job;
+}
+
+static bool ends_within(int pidfd, int span_ms)
+{
+	struct pollfd death = {.fd = pidfd, .events = POLLIN};
+
+	return poll(&death, 1, span_ms) == 1;
+}
+
+static struct sl_shim_record record_of(const struct job *job)
+{
+	sl_cleanup(sl_freep) char *text = NULL;
+	size_t size = 0;
+
+	assert_int_equal(sl_file_read(job->record_path, 4096, &text, &size), 0);
+	return sl_shim_record_parse(text, size);
+}
+
+static struct sl_shim_record over(struct job *job)
+{
+	if (!ends_within(job->shim.pidfd, PATIENCE_MS))
+		fail_msg("it does not end");
+	sl_shim_reap(job->shim.pidfd);
+	/* Nothing of it is left. */
+	assert_int_equal(syscall(SYS_pidfd_send_signal, job->shim.pidfd, 0, NULL, 0), -1);
+	sl_shim_forget(&job->shim);
+	return record_of(job);
+}
+
+/* What it wrote; static. */
+static const char *said(const struct job *job)
+{
+	static char text[65536];
+	sl_cleanup(sl_freep) char *read = NULL;
+
+	assert_int_equal(sl_file_read(job->log_path, sizeof(text) - 1, &read, NULL), 0);
+	(void)snprintf(text, sizeof(text), "%s", read);
+	return text;
+}
+
+/* Waits until the log has a line. */
+static const char *hear(const struct job *job)
+{
+	for (int i = 0; i < PATIENCE_MS / 5; i++) {
+		if (strchr(said(job), '\n'))
+			return said(job);
+		sl_clock_sleep(5 * SL_MS);
+	}
+	fail_msg("nothing in the log");
+	return NULL;
+}
+
+static bool is_gone(pid_t pid)
+{
+	struct sl_pid_stat stat;
+
+	return sl_file_pid_stat(pid, &stat) < 0 || stat.state == 'Z' || stat.state == 'X';
+}
+
+static void await_end_of(pid_t pid)
+{
+	for (int i = 0; i < PATIENCE_MS / 5 && !is_gone(pid); i++)
+		sl_clock_sleep(5 * SL_MS);
+	assert_true(is_gone(pid));
+}
+
+/* --- Ends. --- */
+
+static void test_ends(void **state)
+{
+	static const struct {
+		const char *name, *script;
+		uint32_t status;
+		const char *says;
+	} rows[] = {
+		{"success", "echo fine", 0, "fine\n"},
+		{"a status", "echo wrong >&2; exit 7", 7 << 8, "wrong\n"},
+		{"a signal", "kill -9 $$", 9, ""},
+		{"its own TERM", "kill $$; sleep 100", 15, ""},
+		{"one that closes its output", "exec >&- 2>&-; exit 3", 3 << 8, ""},
+		{"an end of input at once", "cat; echo read", 0, "read\n"},
+		/* Its output is opened anew by name. */
+		{"by name", "echo a >>/dev/stdout; echo b >>/proc/self/fd/2", 0,
+			"a\nb\n"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < SL_ARRAY_LEN(rows); i++) {
+		struct job job = going(shell(rows[i].script));
+		struct sl_shim_record record = over(&job);
+
+		assert_row_u64(rows[i].name, record.ending, SL_SHIM_EXITED);
+		assert_row_u64(rows[i].name, record.status & ~0x80u, rows[i].status);
+		assert_row_text(rows[i].name, said(&job), rows[i].says);
+		assert_true(record.started_ms <= record.ended_ms);
+		assert_true(record.started_ms > 1500000000000ull);
+	}
+}
+
+static void test_not_started(void **state)
+{
+	const char *const none[] = {"sluice-no-such-program", NULL};
+	const char *const no_program[] = {"/etc/passwd", NULL};
+	const char *const is_folder[] = {"/tmp", NULL};
+	const char *const good[] = {"true", NULL};
+	struct {
+		const char *name;
+		const char *const *words;
+		const char *dir;
+		int error;
+		const char *what;
+	} rows[] = {
+		{"no such program", none, "/", ENOENT, "exec"},
+		{"not executable", no_program, "/", EACCES, "exec"},
+		{"a folder", is_folder, "/", EACCES, "exec"},
+		{"no such folder", good, "/nonexistent/folder", ENOENT, "chdir"},
+		{"a file as folder", good, "/etc/passwd", ENOTDIR, "chdir"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < SL_ARRAY_LEN(rows); i++) {
+		struct sl_jobspec spec = {0};
+		struct sl_shim_record record;
+		struct job job;
+
+		add(&spec, SL_JOBSPEC_ARG, rows[i].words[0]);
+		add(&spec, SL_JOBSPEC_DIR, rows[i].dir);
+		add_user(&spec, geteuid(), getegid());
+		job = going(spec);
+		record = over(&job);
+		assert_row_u64(rows[i].name, record.ending, SL_SHIM_ERROR);
+		assert_row_text(rows[i].name, record.what, rows[i].what);
+		assert_row_u64(
+			rows[i].name, (uint64_t)record.error, (uint64_t)rows[i].error);
+	}
+}
+
+/* The PATH is the job's, not the daemon's, and the rest of its environment, too; the last of a name counts. */
+static void test_environment(void **state)
+{
+	const char *const words[] = {"sluice-test-program", NULL};
+	struct sl_jobspec spec = spec_of(words);
+	char path[64], variable[80];
+	struct job job;
+
+	(void)state;
+	(void)snprintf(path, sizeof(path), "%s/sluice-test-program", folder);
+	assert_int_equal(
+		sl_file_replace(path, "#!/bin/sh\necho $A-$HOME-$B; umask; pwd",
+			strlen("#!/bin/sh\necho $A-$HOME-$B; umask; pwd"), false),
+		0);
+	assert_int_equal(chmod(path, 0755), 0);
+	(void)snprintf(variable, sizeof(variable), "PATH=/none:%s:/usr/bin", folder);
+	add(&spec, SL_JOBSPEC_ENV, "A=1");
+	add(&spec, SL_JOBSPEC_ENV, variable);
+	add(&spec, SL_JOBSPEC_ENV, "A=two");
+	add(&spec, SL_JOBSPEC_UMASK, "071");
+	assert_int_equal(setenv("B", "daemon's", 1), 0);
+	job = going(spec);
+	assert_int_equal(over(&job).status, 0);
+	assert_string_equal(said(&job), "two--\n0071\n/\n");
+	assert_int_equal(unsetenv("B"), 0);
+}
+
+/* --- How a program is set up. --- */
+
+/* No descriptor but the three, no signal ignored or blocked, a session of its own, limits and risks like anybody's. */
+static void test_setup(void **state)
+{
+	static const char script[] =
+		"exec 9</proc/self/status; ls /proc/self/fd | tr '\\n' ' '; echo; "
+		"grep -E 'Sig(Blk|Ign)' <&9 | tr -d '\\t\\n'; echo; "
+		"cut -d' ' -f6 /proc/$$/stat; echo $$; "
+		"cat /proc/self/oom_score_adj; ulimit -S -n";
+	struct rlimit before, many;
+	struct sl_jobspec spec;
+	struct job job;
+	char *line, *text, *rest = NULL;
+	uint64_t blocked, ignored;
+	char session[16];
+	int leak[40];
+
+	(void)state;
+	/* As many as a daemon may have, and some of them left open. */
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	many = before;
+	many.rlim_cur = sl_min_u64(many.rlim_max, 4096);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &many), 0);
+	for (size_t i = 0; i < SL_ARRAY_LEN(leak); i++)
+		leak[i] = open("/dev/null", O_RDONLY);
+	(void)signal(SIGUSR2, SIG_IGN);
+	spec = shell(script);
+	job = going(spec);
+	assert_int_equal(over(&job).status, 0);
+	(void)signal(SIGUSR2, SIG_DFL);
+	for (size_t i = 0; i < SL_ARRAY_LEN(leak); i++)
+		close(leak[i]);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+
+	text = strdup(said(&job));
+	/* 9 is the shell's own, 3 that of ls, which reads the folder with it. */
+	assert_string_equal(strtok_r(text, "\n", &rest), "0 1 2 3 9 ");
+	line = strtok_r(NULL, "\n", &rest);
+	assert_int_equal(
+		sscanf(line, "SigBlk:%" SCNx64 "SigIgn:%" SCNx64, &blocked, &ignored), 2);
+	assert_int_equal(blocked, 0);
+	/* But for the two that libc keeps for itself and lets nobody change. */
+	assert_int_equal(ignored & ~0x180000000u, 0);
+	line = strtok_r(NULL, "\n", &rest);
+	(void)snprintf(session, sizeof(session), "%s", line);
+	assert_string_equal(session, strtok_r(NULL, "\n", &rest));
+	assert_string_equal(strtok_r(NULL, "\n", &rest), "0");
+	line = strtok_r(NULL, "\n", &rest);
+	assert_true(strtoul(line, NULL, 10) <= 1024);
+	free(text);
+}
+
+/* --- The word. --- */
+
+static void test_no_word(void **state)
+{
+	struct sl_jobspec spec = shell("echo started");
+	struct job job = started(&spec);
+	struct sl_shim_record record;
+
+	(void)state;
+	/* The daemon dies before it says so. */
+	assert_false(ends_within(job.shim.pidfd, 50));
+	sl_closep(&job.shim.go_fd);
+	record = over(&job);
+	assert_int_equal(record.ending, SL_SHIM_NONE);
+	assert_string_equal(said(&job), "");
+
+	spec = shell("echo started");
+	job = started(&spec);
+	sl_shim_forget(&job.shim);
+	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+	assert_int_equal(errno, ECHILD);
+	assert_int_equal(record_of(&job).ending, SL_SHIM_NONE);
+	assert_string_equal(said(&job), "");
+}
+
+/* --- Signals. --- */
+
+static void test_signals(void **state)
+{
+	static const struct {
+		const char *name, *script;
+		int number;
+		uint32_t status;
+	} rows[] = {
+		{"TERM", "echo up; exec sleep 1000", SIGTERM, SIGTERM},
+		{"INT", "trap 'exit 4' INT; echo up; sleep 1000 & wait", SIGINT, 4 << 8},
+		{"HUP, to all of the group", "echo up; sleep 1000; exit 3", SIGHUP,
+			SIGHUP},
+		{"USR1, though TERM is ignored",
+			"trap '' TERM; echo up; while :; do sleep 1; done", SIGUSR1,
+			SIGKILL},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < SL_ARRAY_LEN(rows); i++) {
+		struct job job = going(shell(rows[i].script));
+		struct sl_shim_record record;
+
+		(void)hear(&job);
+		assert_int_equal(kill(job.shim.pid, rows[i].number), 0);
+		record = over(&job);
+		assert_row_u64(rows[i].name, record.ending, SL_SHIM_EXITED);
+		assert_row_u64(rows[i].name, record.status & ~0x80u, rows[i].status);
+	}
+}
+
+/* It goes on, and whoever sent the signal decides what comes next. */
+static void test_term_is_ignored(void **state)
+{
+	struct job job = going(shell("trap 'echo heard' TERM; echo up; "
+				     "while :; do sleep 0.05; done"));
+	struct sl_shim_record record;
+
+	(void)state;
+	(void)hear(&job);
+	assert_int_equal(kill(job.shim.pid, SIGTERM), 0);
+	for (int i = 0; i < PATIENCE_MS / 5 && !strstr(said(&job), "heard"); i++)
+		sl_clock_sleep(5 * SL_MS);
+	assert_non_null(strstr(said(&job), "heard"));
+	assert_false(ends_within(job.shim.pidfd, 100));
+	assert_int_equal(kill(job.shim.pid, SIGUSR1), 0);
+	record = over(&job);
+	assert_int_equal(record.status, SIGKILL);
+}
+
+/* Its log has no reader any more, and neither has its terminal. */
+static void test_log_without_reader(void **state)
+{
+	struct sl_jobspec spec = shell("while echo more; do :; done; exit 5");
+	struct sl_error err = {{0}};
+	struct sl_shim_start start = {.spec = &spec};
+	struct job job = {0};
+	int ends[2];
+
+	(void)state;
+	assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+	close(ends[0]);
+	job.record =
+		open_new(job.record_path, sizeof(job.record_path), "record", O_WRONLY);
+	start.log_fd = ends[1];
+	start.record_fd = job.record;
+	assert_int_equal(sl_shim_start(&start, &job.shim, &err), 0);
+	sl_jobspec_fini(&spec);
+	close(ends[1]);
+	close(job.record);
+	sl_shim_go(&job.shim);
+	assert_int_equal(over(&job).status, SIGPIPE);
+}
+
+/* --- The family. --- */
+
+/* The program's child in another session, whose parent is gone, ends with it: told first, killed if it does not listen. */
+static void test_daemonized(void **state)
+{
+	static const char *const scripts[] = {
+		"setsid sh -c 'echo $$; exec sleep 1000' & "
+		"while ! test -s %s; do sleep 0.05; done; exit 6",
+		"setsid sh -c 'trap \"\" TERM; echo $$; while :; do sleep 1; done' & "
+		"while ! test -s %s; do sleep 0.05; done; exit 6",
+		"setsid sh -c '(echo $$; kill -STOP $$; sleep 1000)' & "
+		"while ! test -s %s; do sleep 0.05; done; exit 6",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < SL_ARRAY_LEN(scripts); i++) {
+		char script[256];
+		struct job job;
+		struct sl_shim_record record;
+
+		(void)snprintf(script, sizeof(script), scripts[i], "/proc/self/fd/1");
+		job = going(shell(script));
+		record = over(&job);
+		assert_int_equal(record.ending, SL_SHIM_EXITED);
+		assert_int_equal(record.status, 6 << 8);
+		/* The end of the program, not that of the last of its children. */
+		assert_true(record.ended_ms >= record.started_ms);
+		assert_true(is_gone((pid_t)strtol(said(&job), NULL, 10)));
+	}
+}
+
+/* Everything below, in the middle of its life: a tree of eleven in four sessions, some of which ignore what they are told. */
+static void test_tree(void **state)
+{
+	struct job job = going(shell(
+		"for i in 1 2 3; do setsid sh -c '"
+		"trap \"\" TERM HUP; (sleep 1000 & echo $!; sleep 1000 & echo $!; wait) "
+		"& "
+		"echo $$; wait' & done; sleep 1; echo; exec sleep 1000"));
+	char *text, *rest = NULL;
+	unsigned int count = 0;
+
+	(void)state;
+	for (int i = 0; i < PATIENCE_MS / 5 && !strstr(said(&job), "\n\n"); i++)
+		sl_clock_sleep(5 * SL_MS);
+	assert_int_equal(kill(job.shim.pid, SIGUSR1), 0);
+	assert_int_equal(over(&job).status, SIGKILL);
+	text = strdup(said(&job));
+	for (char *line = strtok_r(text, "\n", &rest); line;
+		line = strtok_r(NULL, "\n", &rest), count++)
+		assert_true(is_gone((pid_t)strtol(line, NULL, 10)));
+	assert_int_equal(count, 9);
+	free(text);
+}
+
+/* Whatever loses its parent is reaped while the program runs: one that makes many leaves no zombies. */
+static void test_orphans_are_reaped(void **state)
+{
+	struct job job = going(shell(
+		"for i in 1 2 3 4 5 6 7 8 9 10; do (sh -c 'exit 0' &) ; done; echo done; "
+		"exec sleep 1000"));
+	unsigned int zombies = 1;
+
+	(void)state;
+	(void)hear(&job);
+	for (int i = 0; i < PATIENCE_MS / 5 && zombies > 0; i++) {
+		DIR *proc = opendir("/proc");
+		struct dirent *entry;
+
+		zombies = 0;
+		while ((entry = readdir(proc))) {
+			struct sl_pid_stat stat;
+			int pid = atoi(entry->d_name);
+
+			if (pid > 0 && sl_file_pid_stat(pid, &stat) == 0)
+				zombies +=
+					stat.parent == job.shim.pid && stat.state == 'Z';
+		}
+		closedir(proc);
+		sl_clock_sleep(5 * SL_MS);
+	}
+	assert_int_equal(zombies, 0);
+	assert_int_equal(kill(job.shim.pid, SIGTERM), 0);
+	assert_int_equal(over(&job).status, SIGTERM);
+}
+
+/* --- Deaths. --- */
+
+static void test_shim_is_killed(void **state)
+{
+	struct job job = going(shell("echo $$; exec sleep 1000"));
+	pid_t program = (pid_t)strtol(hear(&job), NULL, 10);
+
+	(void)state;
+	assert_false(is_gone(program));
+	assert_int_equal(kill(job.shim.pid, SIGKILL), 0);
+	assert_int_equal(over(&job).ending, SL_SHIM_NONE);
+	await_end_of(program);
+}
+
+/* A process in the daemon's place starts it, says go, and is killed. What it started goes on and is written down. */
+static void test_daemon_is_killed(void **state)
+{
+	int ends[2], pidfd, status;
+	struct job job;
+	pid_t daemon, pid;
+
+	(void)state;
+	assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+	daemon = fork();
+	assert_true(daemon >= 0);
+	if (daemon == 0) {
+		(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+		job = going(shell("echo up; sleep 0.3; exit 9"));
+		if (write(ends[1], &job, sizeof(job)) < 0)
+			_exit(1);
+		for (;;)
+			(void)pause();
+	}
+	assert_int_equal(read(ends[0], &job, sizeof(job)), sizeof(job));
+	(void)hear(&job);
+	pid = job.shim.pid;
+	pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+	assert_true(pidfd >= 0);
+	assert_int_equal(kill(daemon, SIGKILL), 0);
+	assert_int_equal(waitpid(daemon, &status, 0), daemon);
+	assert_true(ends_within(pidfd, PATIENCE_MS));
+	/* Not a child of this one: nothing happens. */
+	sl_shim_reap(pidfd);
+	close(pidfd);
+	assert_int_equal(record_of(&job).ending, SL_SHIM_EXITED);
+	assert_int_equal(record_of(&job).status, 9 << 8);
+	/* And one that dies before it said so. */
+	daemon = fork();
+	assert_true(daemon >= 0);
+	if (daemon == 0) {
+		struct sl_jobspec spec = shell("echo up");
+
+		(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+		job = started(&spec);
+		if (write(ends[1], &job, sizeof(job)) < 0)
+			_exit(1);
+		for (;;)
+			(void)pause();
+	}
+	assert_int_equal(read(ends[0], &job, sizeof(job)), sizeof(job));
+	assert_int_equal(kill(daemon, SIGKILL), 0);
+	assert_int_equal(waitpid(daemon, &status, 0), daemon);
+	await_end_of(job.shim.pid);
+	assert_string_equal(said(&job), "");
+	close(ends[0]);
+	close(ends[1]);
+}
+
+/* --- Many. --- */
+
+static unsigned int open_fds(void)
+{
+	DIR *dir = opendir("/proc/self/fd");
+	unsigned int count = 0;
+
+	while (readdir(dir))
+		count++;
+	closedir(dir);
+	return count;
+}
+
+static void test_many(void **state)
+{
+	enum { MANY = 200 };
+	static struct job jobs[MANY];
+	unsigned int before = open_fds();
+
+	(void)state;
+	for (int i = 0; i < MANY; i++) {
+		char script[64];
+
+		(void)snprintf(
+			script, sizeof(script), "echo %d; exit %d", i, i % 100 + 1);
+		jobs[i] = going(shell(script));
+	}
+	for (int i = 0; i < MANY; i++) {
+		struct sl_shim_record record = over(&jobs[i]);
+
+		assert_int_equal(record.ending, SL_SHIM_EXITED);
+		assert_int_equal(record.status, (uint32_t)(i % 100 + 1) << 8);
+		assert_int_equal(strtol(said(&jobs[i]), NULL, 10), i);
+	}
+	assert_int_equal(open_fds(), before);
+	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+}
+
+/* Without descriptors nothing is started, and nothing is left. */
+static void test_no_descriptors(void **state)
+{
+	struct sl_jobspec spec = shell("echo started");
+	struct sl_error err = {{0}};
+	struct rlimit before, few;
+	char log_path[64], record_path[64];
+	struct sl_shim_start start = {.spec = &spec};
+	unsigned int open_before, started_with = 0;
+	struct sl_shim shim;
+	int lowest;
+
+	(void)state;
+	start.log_fd = open_new(log_path, sizeof(log_path), "log", O_WRONLY | O_APPEND);
+	start.record_fd = open_new(record_path, sizeof(record_path), "record", O_WRONLY);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	lowest = start.record_fd;
+	for (int i = 1; i < 24; i++) {
+		few = before;
+		few.rlim_cur = (rlim_t)(lowest + i);
+		open_before = open_fds();
+		assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+		if (sl_shim_start(&start, &shim, &err) == 0) {
+			started_with++;
+			sl_shim_forget(&shim);
+		} else {
+			assert_non_null(strstr(err.text, "descriptors"));
+		}
+		assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+		assert_int_equal(open_fds(), open_before);
+		assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+	}
+	assert_true(started_with > 0 && started_with < 23);
+	close(start.log_fd);
+	close(start.record_fd);
+	sl_jobspec_fini(&spec);
+}
+
+static void test_no_shim(void **state)
+{
+	struct sl_jobspec spec = shell("echo started");
+	struct sl_shim_start start = {.spec = &spec, .log_fd = 2, .record_fd = 2};
+	char *path = strdup(getenv("SLUICE_SHIM"));
+	struct sl_error err = {{0}};
+	struct sl_shim shim;
+
+	(void)state;
+	assert_int_equal(setenv("SLUICE_SHIM", "/nonexistent/shim", 1), 0);
+	assert_int_equal(sl_shim_start(&start, &shim, &err), -ENOENT);
+	assert_non_null(strstr(err.text, "/nonexistent/shim"));
+	assert_int_equal(unsetenv("SLUICE_SHIM"), 0);
+	/* Nor beside this program. */
+	assert_int_equal(sl_shim_start(&start, &shim, &err), -ENOENT);
+	assert_non_null(strstr(err.text, "SLUICE_SHIM"));
+	assert_int_equal(setenv("SLUICE_SHIM", path, 1), 0);
+	free(path);
+	sl_jobspec_fini(&spec);
+}
+
+/* --- Users. --- */
+
+static void test_another_user(void **state)
+{
+	const struct passwd *nobody = getpwnam("nobody");
+	static const char script[] =
+		"id -u; id -g; id -G; echo again >>/dev/stderr; "
+		"ls %s 2>/dev/null && echo reads the folder; "
+		"touch %s/x 2>/dev/null && echo writes the folder; "
+		"cat /proc/$PPID/environ >/dev/null 2>&1 && echo reads the shim; "
+		"ls /proc/$PPID/fd >/dev/null 2>&1 && echo sees its descriptors; "
+		"setpriv --reuid 0 true 2>/dev/null && echo is root; true";
+	struct sl_jobspec spec = {0};
+	struct sl_shim_record record;
+	char text[512], wanted[128];
+	struct job job;
+
+	(void)state;
+	if (geteuid() != 0 || !nobody)
+		skip();
+	(void)snprintf(text, sizeof(text), script, folder, folder);
+	add(&spec, SL_JOBSPEC_ARG, "sh");
+	add(&spec, SL_JOBSPEC_ARG, "-c");
+	add(&spec, SL_JOBSPEC_ARG, text);
+	add(&spec, SL_JOBSPEC_DIR, "/");
+	add(&spec, SL_JOBSPEC_GROUP, "12345");
+	add(&spec, SL_JOBSPEC_GROUP, "54321");
+	add_user(&spec, nobody->pw_uid, nobody->pw_gid);
+	job = going(spec);
+	record = over(&job);
+	assert_int_equal(record.ending, SL_SHIM_EXITED);
+	assert_int_equal(record.status, 0);
+	(void)snprintf(wanted, sizeof(wanted), "%u\n%u\n%u 12345 54321\nagain\n",
+		nobody->pw_uid, nobody->pw_gid, nobody->pw_gid);
+	assert_string_equal(said(&job), wanted);
+}
+
+/* A program that root may execute and the user may not; a folder likewise. */
+static void test_user_may_not(void **state)
+{
+	const struct passwd *nobody = getpwnam("nobody");
+	struct sl_jobspec spec = {0};
+	struct sl_shim_record record;
+	struct job job;
+
+	(void)state;
+	if (geteuid() != 0 || !nobody)
+		skip();
+	add(&spec, SL_JOBSPEC_ARG, "true");
+	add(&spec, SL_JOBSPEC_DIR, folder);
+	add_user(&spec, nobody->pw_uid, nobody->pw_gid);
+	job = going(spec);
+	record = over(&job);
+	assert_int_equal(record.ending, SL_SHIM_ERROR);
+	assert_int_equal(record.error, EACCES);
+	assert_string_equal(record.what, "chdir");
+}
+
+/* A daemon that is no root's does not do another's work. */
+static void test_not_root(void **state)
+{
+	const struct passwd *nobody = getpwnam("nobody");
+	static const struct {
+		uint32_t uid;
+		int ending;
+	} rows[] = {{0, SL_SHIM_ERROR}, {1, SL_SHIM_ERROR}, {UINT32_MAX, SL_SHIM_EXITED}};
+
+	(void)state;
+	if (geteuid() != 0 || !nobody)
+		skip();
+	for (size_t i = 0; i < SL_ARRAY_LEN(rows); i++) {
+		struct sl_jobspec spec = {0};
+		struct sl_shim_record record;
+		int ends[2], status;
+		struct job job;
+		pid_t pid;
+
+		add(&spec, SL_JOBSPEC_ARG, "true");
+		add(&spec, SL_JOBSPEC_DIR, "/");
+		add_user(&spec, rows[i].uid == UINT32_MAX ? nobody->pw_uid : rows[i].uid,
+			nobody->pw_gid);
+		job.log = open_new(
+			job.log_path, sizeof(job.log_path), "log", O_WRONLY | O_APPEND);
+		job.record = open_new(
+			job.record_path, sizeof(job.record_path), "record", O_WRONLY);
+		assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+		pid = fork();
+		assert_true(pid >= 0);
+		if (pid == 0) {
+			struct sl_shim_start start = {
+				.spec = &spec,
+				.log_fd = job.log,
+				.record_fd = job.record,
+			};
+
+			if (setgid(nobody->pw_gid) < 0 || setuid(nobody->pw_uid) < 0 ||
+				sl_shim_start(&start, &job.shim, NULL) != 0)
+				_exit(1);
+			sl_shim_go(&job.shim);
+			_exit(ends_within(job.shim.pidfd, PATIENCE_MS) ? 0 : 2);
+		}
+		assert_int_equal(waitpid(pid, &status, 0), pid);
+		assert_int_equal(status, 0);
+		close(job.log);
+		close(job.record);
+		close(ends[0]);
+		close(ends[1]);
+		sl_jobspec_fini(&spec);
+		record = record_of(&job);
+		assert_int_equal(record.ending, rows[i].ending);
+		if (record.ending == SL_SHIM_ERROR) {
+			assert_string_equal(record.what, "setuid");
+			assert_int_equal(record.error, EPERM);
+		}
+	}
+}
+
+/* --- Records. --- */
+
+static void test_parse(void **state)
+{
+	static const struct {
+		const char *text;
+		enum sl_shim_ending ending;
+	} rows[] = {
+		{"", SL_SHIM_NONE},
+		{"exit 0 started 1 ended 2\n", SL_SHIM_EXITED},
+		{"exit 4294967295 started 18446744073709551615 ended 2\n",
+			SL_SHIM_EXITED},
+		{"error 2 exec\n", SL_SHIM_ERROR},
+		{"exit 0 started 1 ended 2", SL_SHIM_BAD},
+		{"exit 0 started 1 ended 2\n\n", SL_SHIM_BAD},
+		{"exit 0 started 1 ended \n", SL_SHIM_BAD},
+		{"exit -1 started 1 ended 2\n", SL_SHIM_BAD},
+		{"exit 4294967296 started 1 ended 2\n", SL_SHIM_BAD},
+		{"exit 0 started 18446744073709551616 ended 2\n", SL_SHIM_BAD},
+		{"exit  0 started 1 ended 2\n", SL_SHIM_BAD},
+		{"exit 0\n", SL_SHIM_BAD},
+		{"error 2 \n", SL_SHIM_BAD},
+		{"error 2 exec", SL_SHIM_BAD},
+		{"error 2 exec more\n", SL_SHIM_BAD},
+		{"error 2 abcdefghijklmnopqrstuvwxyzabcdef\n", SL_SHIM_BAD},
+		{"error two exec\n", SL_SHIM_BAD},
+		{"\n", SL_SHIM_BAD},
+		{"Exit 0 started 1 ended 2\n", SL_SHIM_BAD},
+	};
+	static const char nul[] = "exit 0 started 1 ended 2\n\0";
+	struct sl_shim_record record;
+	char full[4096];
+
+	(void)state;
+	for (size_t i = 0; i < SL_ARRAY_LEN(rows); i++)
+		assert_row_u64(rows[i].text,
+			sl_shim_record_parse(rows[i].text, strlen(rows[i].text)).ending,
+			rows[i].ending);
+	assert_int_equal(sl_shim_record_parse(nul, sizeof(nul)).ending, SL_SHIM_BAD);
+	memset(full, '1', sizeof(full));
+	memcpy(full, "exit ", 5);
+	assert_int_equal(sl_shim_record_parse(full, sizeof(full)).ending, SL_SHIM_BAD);
+	record = sl_shim_record_parse("exit 256 started 17 ended 42\n", 29);
+	assert_int_equal(record.status, 256);
+	assert_int_equal(record.started_ms, 17);
+	assert_int_equal(record.ended_ms, 42);
+	record = sl_shim_record_parse("error 13 chdir\n", 15);
+	assert_int_equal(record.error, 13);
+	assert_string_equal(record.what, "chdir");
+}
+
+/* By hand it says whose it is, and does nothing. */
+static void test_by_hand(void **state)
+{
+	char command[256];
+	int status;
+
+	(void)state;
+	(void)snprintf(command, sizeof(command), "%s 3<&- 4<&- 5<&- 2>%s/by-hand",
+		getenv("SLUICE_SHIM"), folder);
+	status = system(command);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 64);
+}
+
+static int make_folder(void **state)
+{
+	(void)state;
+	(void)signal(SIGPIPE, SIG_IGN);
+	return mkdtemp(folder) ? 0 : -1;
+}
+
+static int remove_folder(void **state)
+{
+	char command[64];
+
+	(void)state;
+	(void)snprintf(command, sizeof(command), "rm -r %s", folder);
+	return system(command);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_parse),
+		cmocka_unit_test(test_ends),
+		cmocka_unit_test(test_not_started),
+		cmocka_unit_test(test_environment),
+		cmocka_unit_test(test_setup),
+		cmocka_unit_test(test_no_word),
+		cmocka_unit_test(test_signals),
+		cmocka_unit_test(test_term_is_ignored),
+		cmocka_unit_test(test_log_without_reader),
+		cmocka_unit_test(test_daemonized),
+		cmocka_unit_test(test_tree),
+		cmocka_unit_test(test_orphans_are_reaped),
+		cmocka_unit_test(test_shim_is_killed),
+		cmocka_unit_test(test_daemon_is_killed),
+		cmocka_unit_test(test_many),
+		cmocka_unit_test(test_no_descriptors),
+		cmocka_unit_test(test_no_shim),
+		cmocka_unit_test(test_another_user),
+		cmocka_unit_test(test_user_may_not),
+		cmocka_unit_test(test_not_root),
+		cmocka_unit_test(test_by_hand),
+	};
+
+	return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}
