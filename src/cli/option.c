@@ -227,15 +227,44 @@ static int set_duration(
 	return SL_OPTION_OK;
 }
 
+/* The two words stand in the row itself, so help and parser cannot differ. */
 static int set_switch(const struct sl_option *row, const char *text, enum sl_switch *out,
 	struct sl_error *err)
 {
-	if (strcmp(text, "on") && strcmp(text, "off")) {
-		sl_error_set(err, "--%s '%s': write on or off", row->name, text);
+	size_t len = strcspn(row->value, "|");
+	const char *off = row->value + len + 1;
+
+	if (strlen(text) == len && !memcmp(text, row->value, len)) {
+		*out = SL_SWITCH_ON;
+		return SL_OPTION_OK;
+	}
+	if (!strcmp(text, off)) {
+		*out = SL_SWITCH_OFF;
+		return SL_OPTION_OK;
+	}
+	sl_error_set(err, "--%s '%s': write %.*s or %s", row->name, text, (int)len,
+		row->value, off);
+	return SL_OPTION_BAD;
+}
+
+static int add_string(const struct sl_option *row, const char *text,
+	struct sl_strings *out, struct sl_error *err)
+{
+	const char **all = reallocarray(out->all, out->count + 1, sizeof(*all));
+
+	if (!all) {
+		sl_error_set(err, "--%s: out of memory", row->name);
 		return SL_OPTION_BAD;
 	}
-	*out = text[1] == 'n' ? SL_SWITCH_ON : SL_SWITCH_OFF;
+	out->all = all;
+	out->all[out->count++] = text;
 	return SL_OPTION_OK;
+}
+
+void sl_strings_fini(struct sl_strings *strings)
+{
+	free(strings->all);
+	*strings = (struct sl_strings){0};
 }
 
 static int set(
@@ -251,6 +280,7 @@ static int set(
 	case SL_OPTION_DURATION:
 	case SL_OPTION_SECONDS: return set_duration(row, text, at, err);
 	case SL_OPTION_SWITCH: return set_switch(row, text, at, err);
+	case SL_OPTION_STRINGS: return add_string(row, text, at, err);
 	case SL_OPTION_AMOUNT:
 		if (!sl_amount_parse(text, at, err))
 			return SL_OPTION_OK;

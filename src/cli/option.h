@@ -2,9 +2,10 @@
  * option - one row per option gives the parser, --help and the check of the man pages
  *
  * A verb declares a struct for its settings and a table of rows that point into it. Long options
- * only, but for a few flags, as "--name VALUE" or "--name=VALUE"; the last one wins. Options end
+ * only, but for a few flags, as "--name VALUE" or "--name=VALUE"; the last one wins, but for those that
+ * gather what they are given. Options end
  * at "--" or at the first word that does not begin with "-", which is the operand if the verb has one
- * (options then go on behind it). Pure but for memory of the caller; no locks.
+ * (options then go on behind it). Pure but for memory; no locks.
  */
 #ifndef SL_CLI_OPTION_H
 #define SL_CLI_OPTION_H
@@ -23,13 +24,21 @@ enum sl_option_type {
 	SL_OPTION_SIZE, /* uint64_t within (uint64_t)min..max; "512MiB" or plain digits */
 	SL_OPTION_DURATION, /* sl_ns within min..max milliseconds */
 	SL_OPTION_SECONDS, /* like DURATION, but the value may be left out: then min is taken */
-	SL_OPTION_SWITCH, /* enum sl_switch; on or off */
-	SL_OPTION_WORDS,  /* no option: says that words may follow; help describes them */
+	SL_OPTION_SWITCH, /* enum sl_switch; value is its two words, "on|off": the first is ON */
+	SL_OPTION_STRINGS, /* struct sl_strings; may be given any number of times */
+	SL_OPTION_WORDS, /* no option: says that words may follow; help describes them */
 	SL_OPTION_OPERAND, /* no option: const char *, the one word; options may follow it */
 };
 
 /* What was said of a switch that has a meaning of its own when nothing is. */
 enum sl_switch { SL_SWITCH_UNSET = 0, SL_SWITCH_ON, SL_SWITCH_OFF };
+
+/* What was said of an option that may come again, in order. Zeroed is empty. */
+struct sl_strings {
+	const char **all; /* point into argv */
+	size_t count;
+};
+void sl_strings_fini(struct sl_strings *strings);
 
 struct sl_option {
 	const char *name; /* without dashes; CMD or the like for SL_OPTION_WORDS */
