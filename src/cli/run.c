@@ -7,11 +7,10 @@
  * Order: everything that can be wrong on this side is looked at before the daemon is asked, so
  * that a refusal never leaves a workload that lived for a moment.
  */
-#include "cli/amounts.h"
 #include "cli/cli.h"
 #include "cli/conn.h"
+#include "cli/launch.h"
 #include "cli/library.h"
-#include "cli/program.h"
 #include "cli/text.h"
 #include "cli/told.h"
 #include "cli/warm.h"
@@ -27,107 +26,18 @@
 #include <string.h>
 #include <unistd.h>
 
-#define DAY_MS (24 * 3600 * 1000)
-
-struct settings {
-	struct sl_amount request, limit;
-	int64_t gpus, priority;
-	const char *project, *name;
-	enum sl_switch swap, oom_first;
-	sl_ns longest_wait, warm_after;
-	bool force, json;
-};
-
 const struct sl_option sl_verb_run_options[] = {
-	SL_OPT(struct settings, request, AMOUNT, "AMOUNT", 0, 0,
-		"GPU memory that is guaranteed, on each GPU. Default: the limit, or 0."),
-	SL_OPT(struct settings, limit, AMOUNT, "AMOUNT", 0, 0,
-		"The most it may hold on each GPU. Default: the request, or all."),
-	SL_OPT(struct settings, gpus, INTEGER, "N", 1, 64, "Number of GPUs. Default 1."),
-	SL_OPT(struct settings, priority, INTEGER, "N", -SL_PRIORITY_MAX, SL_PRIORITY_MAX,
-		"Higher is served first, -1000 to 1000. Default 0."),
-	SL_OPT(struct settings, project, NAME, "PROJECT", 0, 0,
-		"Project it is counted to. Default: default."),
-	SL_OPT(struct settings, name, NAME, "NAME", 0, 0,
-		"Name in lists. Default: chosen by the daemon."),
-	SL_OPT(struct settings, swap, SWITCH, "on|off", 0, 0,
-		"Whether its memory may be moved to host memory. Default on."),
-	SL_OPT_AS("oom-first", struct settings, oom_first, SWITCH, "on|off", 0, 0,
-		"Its first demand that does not fit gets out-of-memory, the next waits. "
-		"Default: the daemon's."),
-	SL_OPT_AS("longest-wait", struct settings, longest_wait, DURATION, "TIME", 1,
-		DAY_MS,
-		"Longest wait for memory above the request. Default: the daemon's."),
-	SL_OPT_AS("warm-after", struct settings, warm_after, DURATION, "TIME", 1,
-		SL_WARM_AFTER_MS_MAX,
-		"Move it to host memory after so long without GPU work. Default: the "
-		"daemon's."),
-	SL_OPT(struct settings, force, FLAG, NULL, 0, 0,
-		"Start CMD even if Sluice cannot work in it; only warn."),
-	SL_OPT_AS("json", struct settings, json, FLAG, NULL, 0, 0,
-		"Say what the daemon answered as JSON, on standard error."),
-	SL_OPT_WORDS("AMOUNT", "A fraction of what a GPU can share (0.25) or bytes "
-			       "(10GiB, 512Mi, 10G)."),
+	SL_LAUNCH_OPTIONS(
+		"0", "all", "Say what the daemon answered as JSON, on standard error."),
+	SL_LAUNCH_AMOUNT,
 	SL_OPT_WORDS("CMD",
 		"The program; its exit status and signals are those of sluice run."),
 	SL_OPT_END,
 };
 
-/* A request of nothing guarantees nothing, and so says nothing about the limit either. */
-static void complete(struct settings *s)
-{
-	if (!s->limit.kind && s->request.kind == SL_AMOUNT_BYTES && !s->request.value)
-		s->limit = (struct sl_amount){
-			.kind = SL_AMOUNT_FRACTION, .value = SL_AMOUNT_WHOLE};
-}
-
-/* The command line for lists: blanks between words; what is no printable text becomes '?'. */
-static void join_command(char *out, size_t size, char *const *words)
-{
-	size_t at = 0;
-
-	for (; *words && at + 1 < size; words++) {
-		int n = snprintf(out + at, size - at, "%s%s", at ? " " : "", *words);
-
-		at += n < 0 ? 0 : (size_t)n;
-	}
-	sl_text_tame(out);
-}
-
-/* Outcome: -1 to go on, else the exit status. */
-static int check_command(const struct settings *s, char *const *words)
-{
-	char path[SL_PATH_MAX];
-	struct sl_error err = {0};
-
-	switch (sl_program_inspect_words(words, path, sizeof(path), &err)) {
-	case SL_PROGRAM_OK: return -1;
-	case SL_PROGRAM_NOT_FOUND:
-		return sl_cli_fail(
-			SL_VERB_run, s->json, SL_EXIT_NOT_FOUND, "%s", err.text);
-	case SL_PROGRAM_NOT_EXECUTABLE:
-		return sl_cli_fail(
-			SL_VERB_run, s->json, SL_EXIT_NOT_EXECUTABLE, "%s", err.text);
-	default: break;
-	}
-	if (!s->force)
-		return sl_cli_fail(SL_VERB_run, s->json, SL_EXIT_USAGE,
-			"%s\n(--force starts it all the same, without Sluice's limits)",
-			err.text);
-	fprintf(stderr, "sluice run: warning: %s\n", err.text);
-	return -1;
-}
-
-static uint32_t flags(const struct settings *s)
-{
-	return (s->swap == SL_SWITCH_OFF ? SL_RUN_NO_SWAP : 0) |
-	       (s->oom_first == SL_SWITCH_ON ? SL_RUN_OOM_FIRST : 0) |
-	       (s->oom_first == SL_SWITCH_OFF ? SL_RUN_OOM_WAIT : 0);
-}
-
 /* What an older daemon would not see is not promised. */
 static int check_daemon(
-	const struct settings *s, const struct sl_conn *conn, struct sl_error *err)
+	const struct sl_launch *s, const struct sl_conn *conn, struct sl_error *err)
 {
 	const char *what = s->swap == SL_SWITCH_OFF ? "--swap"
 			   : s->oom_first           ? "--oom-first"
@@ -139,9 +49,8 @@ static int check_daemon(
 	return what ? sl_conn_needs(conn, 2, what, err) : SL_EXIT_OK;
 }
 
-static int fill_request(const struct settings *s, char *const *words, union sl_msg *msg)
+static int fill_request(const struct sl_launch *s, char *const *words, union sl_msg *msg)
 {
-	const char *visible = getenv("CUDA_VISIBLE_DEVICES");
 	char command[sizeof(msg->run.command)] = "";
 
 	sl_wire_init(msg, SL_MSG_RUN);
@@ -151,26 +60,18 @@ static int fill_request(const struct settings *s, char *const *words, union sl_m
 	msg->run.limit_value = s->limit.value;
 	msg->run.gpu_count = (uint32_t)s->gpus;
 	msg->run.priority_biased = (uint32_t)(s->priority + SL_PRIORITY_BIAS);
-	msg->run.flags = flags(s);
+	msg->run.flags = sl_launch_flags(s);
 	msg->run.longest_wait_ms = (uint32_t)(s->longest_wait / SL_MS);
 	sl_wire_str(msg->run.name, sizeof(msg->run.name), s->name ? s->name : "");
 	sl_wire_str(msg->run.project, sizeof(msg->run.project), s->project);
-	join_command(command, sizeof(command), words);
+	sl_launch_join(command, sizeof(command), words);
 	sl_wire_str(msg->run.command, sizeof(msg->run.command), command);
-	if (!visible)
-		return -1;
-	if (strlen(visible) >= sizeof(msg->run.visible))
-		return sl_cli_fail(SL_VERB_run, s->json, SL_EXIT_USAGE,
-			"CUDA_VISIBLE_DEVICES has %zu bytes, more than %zu; name fewer "
-			"GPUs in it",
-			strlen(visible), sizeof(msg->run.visible) - 1);
-	msg->run.flags |= SL_RUN_VISIBLE_SET;
-	sl_wire_str(msg->run.visible, sizeof(msg->run.visible), visible);
-	return -1;
+	return sl_launch_visible(SL_VERB_run, s->json, msg->run.visible,
+		sizeof(msg->run.visible), &msg->run.flags);
 }
 
 /* The daemon speaks of the request, which the user may not have written. NULL: nothing to add. */
-static const char *hint(const struct settings *s, uint32_t reason)
+static const char *hint(const struct sl_launch *s, uint32_t reason)
 {
 	if (s->request.kind || !s->limit.kind ||
 		(reason != SL_REASON_REQUEST_TOO_LARGE &&
@@ -213,7 +114,7 @@ static bool set_environment(
 	       !setenv("SLUICE_WORKLOAD", token, 1) && !setenv("LD_PRELOAD", preload, 1);
 }
 
-static int become(const struct settings *s, char **words)
+static int become(const struct sl_launch *s, char **words)
 {
 	int error;
 
@@ -226,7 +127,7 @@ static int become(const struct settings *s, char **words)
 
 /* Says the rest of what was asked for, which RUN has no field for. Outcome: -1 to go on, else the exit
  * status; the workload then ends with this process. */
-static int set_rest(const struct settings *s, struct sl_conn *conn,
+static int set_rest(const struct sl_launch *s, struct sl_conn *conn,
 	const struct sl_msg_run_reply *admitted)
 {
 	struct sl_error err = {0};
@@ -249,7 +150,7 @@ static int set_rest(const struct settings *s, struct sl_conn *conn,
 }
 
 static int register_and_become(
-	const struct settings *s, const char *library, char **words)
+	const struct sl_launch *s, const char *library, char **words)
 {
 	sl_cleanup(sl_conn_close) struct sl_conn conn = {.fd = -1};
 	struct sl_error err = {0};
@@ -283,25 +184,18 @@ static int register_and_become(
 
 int sl_verb_run(int argc, char **argv)
 {
-	struct settings s = {.gpus = 1, .project = "default"};
+	struct sl_launch s = SL_LAUNCH_PRESET;
 	struct sl_error err = {0};
 	char library[SL_PATH_MAX];
 	int first, status;
 
 	status = sl_cli_parse(SL_VERB_run, &s, argc, argv, &first);
-	if (status >= 0)
-		return status;
-	if (first == argc)
-		return sl_cli_fail(SL_VERB_run, s.json, SL_EXIT_USAGE,
-			"no command: sluice run [options] -- CMD [ARG...]");
-	if (!argv[first][0])
-		return sl_cli_fail(SL_VERB_run, s.json, SL_EXIT_USAGE,
-			"no command: CMD is an empty word; is a variable in it unset?");
-	complete(&s);
-	status = sl_amounts_check(SL_VERB_run, s.json, &s.request, &s.limit, true);
-	if (status >= 0)
-		return status;
-	status = check_command(&s, argv + first);
+	if (status < 0)
+		status = sl_launch_words(SL_VERB_run, s.json, argv + first);
+	if (status < 0)
+		status = sl_launch_amounts(SL_VERB_run, &s);
+	if (status < 0)
+		status = sl_launch_command(SL_VERB_run, &s, argv + first);
 	if (status >= 0)
 		return status;
 	if (sl_library_find(library, sizeof(library), &err))
