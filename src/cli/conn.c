@@ -170,12 +170,13 @@ static int rejected(
 	}
 }
 
-/* One message of type want or alt; everything else becomes an exit status. */
-static int receive(struct sl_conn *conn, uint32_t want, uint32_t alt, union sl_msg *msg,
-	struct sl_error *err)
+/* One message of type want or alt; everything else becomes an exit status. fds NULL: none are wanted. */
+static int receive_with(struct sl_conn *conn, uint32_t want, uint32_t alt,
+	union sl_msg *msg, struct sl_wire_fds *fds, struct sl_error *err)
 {
 	struct sl_error detail = {0};
-	int r = sl_wire_recv(conn->fd, SL_FROM_DAEMON, msg, &detail);
+	int r = fds ? sl_wire_recv_fds(conn->fd, SL_FROM_DAEMON, msg, fds, &detail)
+		    : sl_wire_recv(conn->fd, SL_FROM_DAEMON, msg, &detail);
 
 	if (r < 0)
 		return system_failure(err, r, "reading the daemon's answer");
@@ -213,13 +214,22 @@ static int receive(struct sl_conn *conn, uint32_t want, uint32_t alt, union sl_m
 	return SL_EXIT_PROTOCOL;
 }
 
-static int transmit(struct sl_conn *conn, const union sl_msg *msg, struct sl_error *err)
+static int receive(struct sl_conn *conn, uint32_t want, uint32_t alt, union sl_msg *msg,
+	struct sl_error *err)
+{
+	return receive_with(conn, want, alt, msg, NULL, err);
+}
+
+/* file: a descriptor that goes along, or -1. */
+static int transmit_with(
+	struct sl_conn *conn, const union sl_msg *msg, int file, struct sl_error *err)
 {
 	union sl_msg spoken = *msg;
 	int r;
 
 	spoken.head.version = conn->speaks;
-	r = sl_wire_send(conn->fd, &spoken);
+	r = file < 0 ? sl_wire_send(conn->fd, &spoken)
+		     : sl_wire_send_fds(conn->fd, &spoken, &file, 1);
 
 	if (r < 0)
 		return system_failure(err, r, "sending to the daemon");
@@ -230,6 +240,11 @@ static int transmit(struct sl_conn *conn, const union sl_msg *msg, struct sl_err
 		return SL_EXIT_NO_DAEMON;
 	}
 	return SL_EXIT_OK;
+}
+
+static int transmit(struct sl_conn *conn, const union sl_msg *msg, struct sl_error *err)
+{
+	return transmit_with(conn, msg, -1, err);
 }
 
 static int hello(struct sl_conn *conn, struct sl_error *err)
@@ -318,6 +333,40 @@ int sl_conn_call(struct sl_conn *conn, const union sl_msg *ask, uint32_t want,
 	return r ? r : receive(conn, want, want, answer, err);
 }
 
+int sl_conn_call_giving(struct sl_conn *conn, const union sl_msg *ask, int file,
+	uint32_t want, union sl_msg *answer, struct sl_error *err)
+{
+	int r = transmit_with(conn, ask, file, err);
+
+	return r ? r : receive(conn, want, want, answer, err);
+}
+
+int sl_conn_call_taking(struct sl_conn *conn, const union sl_msg *ask, uint32_t want,
+	uint32_t else_want, union sl_msg *answer, int *file, struct sl_error *err)
+{
+	struct sl_wire_fds fds;
+	int r = transmit(conn, ask, err);
+
+	*file = -1;
+	if (r)
+		return r;
+	r = receive_with(conn, want, else_want, answer, &fds, err);
+	if (!r && fds.count) {
+		*file = fds.fd[0];
+		fds.fd[0] = fds.fd[--fds.count];
+	} else if (!r && answer->head.type == want) {
+		r = system_failure(err, -EMFILE, "taking the daemon's answer");
+	}
+	sl_wire_fds_close(&fds);
+	return r;
+}
+
+int sl_conn_receive(
+	struct sl_conn *conn, uint32_t want, union sl_msg *msg, struct sl_error *err)
+{
+	return receive(conn, want, want, msg, err);
+}
+
 int sl_conn_send(struct sl_conn *conn, const union sl_msg *msg, struct sl_error *err)
 {
 	return transmit(conn, msg, err);
@@ -353,6 +402,7 @@ int sl_conn_list(struct sl_conn *conn, enum sl_list_what what, sl_conn_row_fn fn
 	} lists[SL_LISTS] = {
 		[SL_LIST_SWAP] = {SL_MSG_SWAP_ROW, "list of memory on the host"},
 		[SL_LIST_POOL] = {SL_MSG_POOL_ROW, "host memory"},
+		[SL_LIST_JOBS] = {SL_MSG_JOB_ROW, "list of jobs"},
 		[SL_LIST_PROJECTS] = {SL_MSG_PROJECT_ROW, "list of projects"},
 		[SL_LIST_USES] = {SL_MSG_USE_ROW, "list of workloads"},
 		[SL_LIST_GPUS] = {SL_MSG_GPU_ROW, "list of GPUs"},

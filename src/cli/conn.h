@@ -42,6 +42,18 @@ SL_MUST_CHECK int sl_conn_needs(const struct sl_conn *conn, uint32_t version,
 /* Sends *msg, in the version that is spoken, and waits for an answer of type `want`. Outcomes as sl_conn_open. */
 SL_MUST_CHECK int sl_conn_call(struct sl_conn *conn, const union sl_msg *ask,
 	uint32_t want, union sl_msg *answer, struct sl_error *err);
+/* The same, and the descriptor `file` goes along; it stays the caller's. */
+SL_MUST_CHECK int sl_conn_call_giving(struct sl_conn *conn, const union sl_msg *ask,
+	int file, uint32_t want, union sl_msg *answer, struct sl_error *err);
+/* The same, for an answer of type `want` with a descriptor, which becomes the caller's, or one of type
+ * else_want without (*file is -1). */
+SL_MUST_CHECK int sl_conn_call_taking(struct sl_conn *conn, const union sl_msg *ask,
+	uint32_t want, uint32_t else_want, union sl_msg *answer, int *file,
+	struct sl_error *err);
+/* The answer to what sl_conn_send asked for, once the caller has seen that there is one. Outcomes as
+ * sl_conn_open. */
+SL_MUST_CHECK int sl_conn_receive(
+	struct sl_conn *conn, uint32_t want, union sl_msg *msg, struct sl_error *err);
 
 /* Called for each row; rows are of the type that was asked for. */
 typedef void (*sl_conn_row_fn)(void *context, const union sl_msg *row);

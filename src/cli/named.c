@@ -9,85 +9,141 @@
 #include <string.h>
 #include <unistd.h>
 
-static const struct sl_msg_use_row *with_id(const struct sl_rows *uses, const char *text)
-{
-	char *end;
-	unsigned long long id = strtoull(text, &end, 10);
+/* What decides, of a row of either list. */
+struct key {
+	const char *name;
+	uint64_t id, workload; /* workload: the job's own, too */
+	uint32_t uid;
+	unsigned int rank; /* of the user's own 4, living 2, a job 1 */
+};
 
-	if (*end || text[0] < '0' || text[0] > '9')
-		return NULL;
-	for (size_t i = 0; i < uses->count; i++)
-		if (uses->all[i].use_row.workload == id)
-			return &uses->all[i].use_row;
-	return NULL;
+bool sl_named_is_over(uint32_t job_state)
+{
+	return job_state >= SL_JOB_DONE;
 }
 
-static int none(const struct sl_rows *uses, const char *name, struct sl_error *err)
+static struct key key_of(const union sl_msg *row, uint32_t uid)
 {
-	sl_cleanup(sl_freep) const char **names = calloc(uses->count + 1, sizeof(*names));
+	const struct sl_msg_job_row *job = &row->job_row;
+	const struct sl_msg_use_row *use = &row->use_row;
+
+	if (row->head.type == SL_MSG_JOB_ROW)
+		return (struct key){job->name, job->job, job->workload, job->uid,
+			(job->uid == uid) * 4 + !sl_named_is_over(job->state) * 2 + 1};
+	return (struct key){use->name, use->workload, use->workload, use->uid,
+		(use->uid == uid) * 4 + 2};
+}
+
+static int none(const struct sl_rows *rows, const char *noun, const char *name,
+	struct sl_error *err)
+{
+	sl_cleanup(sl_freep) const char **names = calloc(rows->count + 1, sizeof(*names));
 	const char *near = NULL;
 	char tamed[64];
 
-	for (size_t i = 0; names && i < uses->count; i++)
-		names[i] = uses->all[i].use_row.name;
+	for (size_t i = 0; names && i < rows->count; i++)
+		names[i] = key_of(&rows->all[i], 0).name;
 	if (names)
 		near = sl_option_nearest(name, names);
 	snprintf(tamed, sizeof(tamed), "%s", near ? near : "");
 	sl_text_tame(tamed);
-	sl_error_set(err, "there is no workload '%.63s'%s%s%s", name,
+	sl_error_set(err, "there is no %s '%.63s'%s%s%s", noun, name,
 		near ? "; did you mean '" : "; see: sluice ps", tamed, near ? "'?" : "");
 	return SL_NAMED_NONE;
 }
 
-static int several(const struct sl_rows *uses, const char *name, struct sl_error *err)
+static int several(const struct sl_rows *rows, const char *noun, const char *name,
+	struct sl_error *err)
 {
 	char ids[256] = "";
 	uint64_t last = 0;
 
-	for (size_t i = 0; i < uses->count; i++) {
-		const struct sl_msg_use_row *row = &uses->all[i].use_row;
+	for (size_t i = 0; i < rows->count; i++) {
+		const struct key key = key_of(&rows->all[i], 0);
 		size_t used = strlen(ids);
 
-		if (strcmp(row->name, name) || row->workload == last ||
-			used + 48 > sizeof(ids))
+		if (strcmp(key.name, name) || key.id == last || used + 48 > sizeof(ids))
 			continue;
-		last = row->workload;
+		last = key.id;
 		snprintf(ids + used, sizeof(ids) - used, "%s%llu (user %u)",
-			used ? ", " : "", (unsigned long long)last, row->uid);
+			used ? ", " : "", (unsigned long long)last, key.uid);
 	}
-	sl_error_set(err,
-		"several users have a workload '%.63s'; give its id instead: %s", name,
-		ids);
+	sl_error_set(err, "several users have a %s '%.63s'; give its id instead: %s",
+		noun, name, ids);
 	return SL_NAMED_SEVERAL;
+}
+
+/* No name, but perhaps a number. Those of jobs and of workloads overlap, and to stop the wrong one is worse
+ * than to ask again. */
+static int with_id(const struct sl_rows *rows, const char *noun, const char *text,
+	const union sl_msg **found, struct sl_error *err)
+{
+	struct key first = {0};
+	char *end;
+	unsigned long long id = strtoull(text, &end, 10);
+
+	if (*end || text[0] < '0' || text[0] > '9')
+		return none(rows, noun, text, err);
+	for (size_t i = 0; i < rows->count; i++) {
+		const struct key key = key_of(&rows->all[i], 0);
+
+		if (key.id != id)
+			continue;
+		if (*found && key.workload != first.workload) {
+			*found = NULL;
+			sl_error_set(err,
+				"%llu is the number of both a job ('%.63s') and a "
+				"workload "
+				"('%.63s'); give the name instead",
+				id, key.rank & 1 ? key.name : first.name,
+				key.rank & 1 ? first.name : key.name);
+			return SL_NAMED_SEVERAL;
+		}
+		if (!*found || key.rank & 1) {
+			*found = &rows->all[i];
+			first = key;
+		}
+	}
+	return *found ? SL_NAMED_OK : none(rows, noun, text, err);
+}
+
+int sl_named_find_any(const struct sl_rows *rows, const char *noun, const char *name,
+	uint32_t uid, const union sl_msg **found, struct sl_error *err)
+{
+	struct key best = {0};
+	bool ambiguous = false;
+
+	*found = NULL;
+	for (size_t i = 0; i < rows->count; i++) {
+		const struct key key = key_of(&rows->all[i], uid);
+
+		if (strcmp(key.name, name) || (*found && key.rank < best.rank))
+			continue;
+		if (*found && key.rank == best.rank && key.uid != best.uid) {
+			ambiguous = true;
+			continue;
+		}
+		if (*found && key.rank == best.rank && key.id <= best.id)
+			continue;
+		ambiguous = ambiguous && *found && key.rank == best.rank;
+		*found = &rows->all[i];
+		best = key;
+	}
+	if (ambiguous) {
+		*found = NULL;
+		return several(rows, noun, name, err);
+	}
+	return *found ? SL_NAMED_OK : with_id(rows, noun, name, found, err);
 }
 
 int sl_named_find(const struct sl_rows *uses, const char *name, uint32_t uid,
 	const struct sl_msg_use_row **found, struct sl_error *err)
 {
-	bool ambiguous = false;
+	const union sl_msg *row;
+	int outcome = sl_named_find_any(uses, "workload", name, uid, &row, err);
 
-	*found = NULL;
-	for (size_t i = 0; i < uses->count; i++) {
-		const struct sl_msg_use_row *row = &uses->all[i].use_row;
-
-		if (strcmp(row->name, name))
-			continue;
-		if (*found && (*found)->workload != row->workload &&
-			((*found)->uid == uid) == (row->uid == uid))
-			ambiguous = true;
-		if (!*found || ((*found)->uid != uid && row->uid == uid)) {
-			*found = row;
-			if (row->uid == uid)
-				ambiguous = false;
-		}
-	}
-	if (!*found)
-		*found = with_id(uses, name);
-	if (ambiguous) {
-		*found = NULL;
-		return several(uses, name, err);
-	}
-	return *found ? SL_NAMED_OK : none(uses, name, err);
+	*found = outcome == SL_NAMED_OK ? &row->use_row : NULL;
+	return outcome;
 }
 
 int sl_named_open(struct sl_conn *conn, struct sl_rows *uses, const char *name,
@@ -108,6 +164,33 @@ int sl_named_open(struct sl_conn *conn, struct sl_rows *uses, const char *name,
 	if (!status)
 		status = sl_rows_list(uses, conn, SL_LIST_USES, err);
 	if (!status && sl_named_find(uses, name, geteuid(), row, err))
+		status = SL_EXIT_REFUSED;
+	return status;
+}
+
+int sl_named_open_job(struct sl_conn *conn, struct sl_rows *rows, const char *name,
+	bool with_workloads, const char *what, const union sl_msg **row,
+	struct sl_error *err)
+{
+	uint32_t since = sl_wire_since(SL_MSG_JOB_ROW);
+	int status;
+
+	*row = NULL;
+	*conn = (struct sl_conn){.fd = -1};
+	if (!name) {
+		sl_error_set(err, "no NAME: say which %s is meant (sluice ps)",
+			with_workloads ? "workload or job" : "job");
+		return SL_EXIT_USAGE;
+	}
+	status = sl_conn_open(conn, err);
+	if (!status)
+		status = sl_conn_needs(conn, with_workloads ? 2 : since, what, err);
+	if (!status && with_workloads)
+		status = sl_rows_list(rows, conn, SL_LIST_USES, err);
+	if (!status && conn->speaks >= since)
+		status = sl_rows_list(rows, conn, SL_LIST_JOBS, err);
+	if (!status && sl_named_find_any(rows, with_workloads ? "workload" : "job", name,
+			       geteuid(), row, err))
 		status = SL_EXIT_REFUSED;
 	return status;
 }
