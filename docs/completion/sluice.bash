@@ -5,6 +5,12 @@ _sluice_names() {
 	sluice ps 2>/dev/null | sed -n '1d; s/ .*//p' | grep -x '[A-Za-z0-9._:@%+=,/-]*' | sort -u
 }
 
+# And of jobs, those that have ended too.
+_sluice_jobs() {
+	sluice ps --all 2>/dev/null | sed -n '1d; s/^ *[0-9]*  *\([^ ]*\).*/\1/p' |
+		grep -x '[A-Za-z0-9._:@%+=,/-]*' | sort -u
+}
+
 _sluice_projects() {
 	sluice project list 2>/dev/null | sed -n '1d; s/^ *\([A-Za-z0-9._-]*\).*/\1/p'
 }
@@ -27,6 +33,12 @@ _sluice() {
 	# The value of an option: words that --help lists as a|b, or the name of a workload.
 	case $before in
 	--name) [ "$verb" = events ] && words=$(_sluice_names) ;;
+	--project) words=$(_sluice_projects) ;;
+	--dir)
+		compopt -o filenames 2>/dev/null
+		mapfile -t COMPREPLY < <(compgen -d -- "$cur")
+		return
+		;;
 	--*[!a-z-]*) ;;
 	--*)
 		words=$(sluice "$verb" --help 2>/dev/null |
@@ -51,7 +63,8 @@ _sluice() {
 		esac
 		;;
 	park,* | resume,* | set,* | stop,* | why,*) mapfile -t COMPREPLY < <(compgen -W "$(_sluice_names)" -- "$cur") ;;
-	run,* | softgpu,*) mapfile -t COMPREPLY < <(compgen -c -f -- "$cur") ;;
+	logs,* | wait,*) mapfile -t COMPREPLY < <(compgen -W "$(_sluice_jobs)" -- "$cur") ;;
+	run,* | submit,* | softgpu,*) mapfile -t COMPREPLY < <(compgen -c -f -- "$cur") ;;
 	esac
 }
 complete -F _sluice sluice

@@ -1,11 +1,13 @@
 /*
- * sluice ps: one line per workload and GPU.
+ * sluice ps: one line per workload and GPU, and one for each job that waits in the queue. --jobs: one per job.
  *
  * USED is what counts against request and limit: backing and hidden bytes together, so that the
  * three columns can be compared by eye, also what of it is on the host (EVICTED). --json has them apart.
  */
 #include "cli/cli.h"
 #include "cli/conn.h"
+#include "cli/jobs.h"
+#include "cli/ps_jobs.h"
 #include "cli/rows.h"
 #include "cli/state.h"
 #include "cli/table.h"
@@ -14,14 +16,13 @@
 #include "base/clock.h"
 
 #include <jansson.h>
-#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 struct settings {
-	bool json, clients;
+	bool json, clients, jobs, all;
 	sl_ns watch;
 };
 
@@ -29,6 +30,10 @@ const struct sl_option sl_verb_ps_options[] = {
 	SL_OPT(struct settings, json, FLAG, NULL, 0, 0, "Print a JSON array."),
 	SL_OPT(struct settings, clients, FLAG, NULL, 0, 0,
 		"List their processes that use the GPUs instead."),
+	SL_OPT(struct settings, jobs, FLAG, NULL, 0, 0,
+		"List jobs instead, those that wait and those that run."),
+	SL_OPT(struct settings, all, FLAG, NULL, 0, 0,
+		"List jobs, those that have ended too, with exit status and time."),
 	SL_OPT(struct settings, watch, SECONDS, "SECONDS", 1000, 3600000,
 		"Print again every SECONDS (1) until interrupted."),
 	SL_OPT_END,
@@ -51,6 +56,7 @@ enum {
 	CLIENTS,
 	AGE,
 	COMMAND,
+	WHY, /* only where a job waits */
 	COLUMNS
 };
 static const struct sl_column columns[COLUMNS] = {
@@ -69,28 +75,29 @@ static const struct sl_column columns[COLUMNS] = {
 	[CLIENTS] = {"CLIENTS", true, 0, 2},
 	[AGE] = {"AGE", true, 0, 7},
 	[COMMAND] = {"COMMAND", false, 8, 6},
+	[WHY] = {"WHY", false, 12, 8},
 };
-
-static const char *user_name(uint32_t uid, char *buf, size_t size)
-{
-	const struct passwd *user = getpwuid(uid);
-
-	if (user)
-		snprintf(buf, size, "%s", user->pw_name);
-	else
-		snprintf(buf, size, "%u", uid);
-	return buf;
-}
 
 static int32_t priority(const struct sl_msg_use_row *row)
 {
 	return (int32_t)(row->priority_biased - SL_PRIORITY_BIAS);
 }
 
-/* What one look at the daemon gave; gpus, held and swap as far as they are needed and known. */
+/* What one look at the daemon gave; all but rows as far as they are needed and known. */
 struct lists {
-	struct sl_rows rows, gpus, held, swap;
+	struct sl_rows rows, gpus, held, swap, jobs;
+	bool waits; /* one of the jobs does */
 };
+
+static void set_why(struct sl_table *table, const struct sl_msg_job_row *job,
+	const struct lists *lists)
+{
+	char why[sizeof(job->why)];
+
+	if (lists->waits)
+		sl_table_set(table, WHY, "%s",
+			job ? sl_ps_job_why(job, why, sizeof(why)) : "");
+}
 
 static bool add_row(struct sl_table *table, const struct sl_msg_use_row *row,
 	const struct lists *lists)
@@ -101,7 +108,7 @@ static bool add_row(struct sl_table *table, const struct sl_msg_use_row *row,
 
 	sl_table_set(table, NAME, "%s", row->name);
 	sl_table_set(table, PROJECT, "%s", row->project);
-	sl_table_set(table, USER, "%s", user_name(row->uid, text, sizeof(text)));
+	sl_table_set(table, USER, "%s", sl_state_user(row->uid, text, sizeof(text)));
 	sl_table_set(table, GPU, "%u", row->gpu);
 	sl_table_set(table, PRIO, "%d", priority(row));
 	sl_table_set(table, STATE, "%s", sl_state_shown(row, swap));
@@ -123,6 +130,46 @@ static bool add_row(struct sl_table *table, const struct sl_msg_use_row *row,
 	sl_table_set(table, CLIENTS, "%u", row->clients);
 	sl_table_set(table, AGE, "%s", sl_table_age(row->age_ms, text, sizeof(text)));
 	sl_table_set(table, COMMAND, "%s", row->command);
+	set_why(table, sl_ps_job_of(&lists->jobs, row), lists);
+	return sl_table_end_row(table);
+}
+
+static const char *amount(uint32_t kind, uint64_t value, char *buf, size_t size)
+{
+	const struct sl_amount amount = {.kind = kind, .value = value};
+
+	if (amount.kind == SL_AMOUNT_BYTES)
+		return sl_table_bytes(value, buf, size);
+	return kind ? sl_amount_format(&amount, buf, size) : "-";
+}
+
+/* A job that is no workload now: it has no GPU, and nothing on one. */
+static bool add_job(struct sl_table *table, const struct sl_msg_job_row *row,
+	const struct lists *lists)
+{
+	static const int nothing[] = {GPU, EVICTED, WAITING, LONGEST};
+	bool same = !row->limit_kind; /* a limit alone is the request, and back */
+	char text[64];
+
+	for (size_t i = 0; i < SL_ARRAY_LEN(nothing); i++)
+		sl_table_set(table, (size_t)nothing[i], "-");
+	sl_table_set(table, NAME, "%s", row->name);
+	sl_table_set(table, PROJECT, "%s", row->project);
+	sl_table_set(table, USER, "%s", sl_state_user(row->uid, text, sizeof(text)));
+	sl_table_set(table, PRIO, "%d", (int)(row->priority_biased - SL_PRIORITY_BIAS));
+	sl_table_set(table, STATE, "%s", sl_jobs_state(row->state));
+	sl_table_set(table, REQUEST, "%s",
+		amount(row->request_kind, row->request_value, text, sizeof(text)));
+	sl_table_set(table, LIMIT, "%s",
+		amount(same ? row->request_kind : row->limit_kind,
+			same ? row->request_value : row->limit_value, text,
+			sizeof(text)));
+	sl_table_set(table, USED, "0");
+	sl_table_set(table, CLIENTS, "0");
+	sl_table_set(
+		table, AGE, "%s", sl_table_age(sl_jobs_age_ms(row), text, sizeof(text)));
+	sl_table_set(table, COMMAND, "%s", row->command);
+	set_why(table, row, lists);
 	return sl_table_end_row(table);
 }
 
@@ -193,7 +240,7 @@ static json_t *to_json(const struct sl_msg_use_row *row, const struct lists *lis
 	char user[64], uuid[41];
 	json_t *object;
 
-	user_name(row->uid, user, sizeof(user));
+	sl_state_user(row->uid, user, sizeof(user));
 	object = json_pack(
 		"{s:I, s:o, s:o, s:s, s:i, s:i, s:i, s:s?, s:i, s:s, s:I, s:I, s:I, s:I, "
 		"s:I, s:I, s:I, s:i, s:i, s:I, s:b, s:b, s:b, s:b, s:b, s:b, s:o}",
@@ -215,9 +262,14 @@ static json_t *to_json(const struct sl_msg_use_row *row, const struct lists *lis
 		!!(row->flags & SL_USE_STOPPING), "untakeable",
 		!!(row->flags & SL_USE_UNTAKEABLE), "gpu_lost",
 		!!(row->flags & SL_USE_LOST), "command", sl_text_json(row->command));
-	if (object)
+	if (object) {
+		const struct sl_msg_job_row *job = sl_ps_job_of(&lists->jobs, row);
+
 		add_swap_json(
 			object, sl_state_swap_of(&lists->swap, row->workload, row->gpu));
+		json_object_set_new(object, "job",
+			job ? json_integer((json_int_t)job->job) : json_null());
+	}
 	return object;
 }
 
@@ -305,31 +357,68 @@ static json_t *client_to_json(
 		(json_int_t)row->busy_ms);
 }
 
-/* --- both --- */
+/* --- all of them --- */
+
+/* As a workload has them, what one that is none can have. */
+static json_t *job_to_json(const struct sl_msg_job_row *row)
+{
+	json_t *object = sl_jobs_json(row);
+	char user[64];
+
+	if (!object)
+		return NULL;
+	json_object_set_new(object, "workload", json_null());
+	json_object_set_new(object, "gpu", json_null());
+	json_object_set_new(
+		object, "user", json_string(sl_state_user(row->uid, user, sizeof(user))));
+	return object;
+}
 
 static int print_json(const struct settings *s, const struct lists *lists)
 {
 	const struct sl_rows *rows = &lists->rows;
-	json_t *array = json_array();
+	json_t *array;
 
+	if (s->jobs)
+		return sl_rows_print_json(
+			SL_VERB_ps, sl_ps_jobs_json(&lists->jobs, s->all));
+
+	array = json_array();
 	for (size_t i = 0; i < rows->count; i++)
 		json_array_append_new(array,
 			s->clients ? client_to_json(&rows->all[i].client_row, lists)
 				   : to_json(&rows->all[i].use_row, lists));
+	for (size_t i = 0; i < lists->jobs.count; i++)
+		if (sl_ps_job_is_alone(&lists->jobs.all[i].job_row, rows))
+			json_array_append_new(
+				array, job_to_json(&lists->jobs.all[i].job_row));
 	return sl_rows_print_json(SL_VERB_ps, array);
 }
 
-static int print_table(const struct settings *s, const struct lists *lists, bool clear)
+static struct sl_table *make_table(const struct settings *s, const struct lists *lists)
 {
-	const struct sl_rows *rows = &lists->rows;
-	sl_cleanup(sl_table_freep) struct sl_table *table =
-		s->clients ? sl_table_new(client_columns, C_COLUMNS)
-			   : sl_table_new(columns, COLUMNS);
+	const struct sl_rows *rows = &lists->rows, *jobs = &lists->jobs;
+	struct sl_table *table;
 
+	if (s->jobs)
+		return sl_ps_jobs_table(jobs, s->all);
+	table = s->clients ? sl_table_new(client_columns, C_COLUMNS)
+			   : sl_table_new(columns, lists->waits ? COLUMNS : WHY);
 	for (size_t i = 0; table && i < rows->count; i++)
 		if (!(s->clients ? add_client(table, &rows->all[i].client_row, lists)
 				 : add_row(table, &rows->all[i].use_row, lists)))
 			table = sl_table_free(table);
+	for (size_t i = 0; table && i < jobs->count; i++)
+		if (sl_ps_job_is_alone(&jobs->all[i].job_row, rows) &&
+			!add_job(table, &jobs->all[i].job_row, lists))
+			table = sl_table_free(table);
+	return table;
+}
+
+static int print_table(const struct settings *s, const struct lists *lists, bool clear)
+{
+	sl_cleanup(sl_table_freep) struct sl_table *table = make_table(s, lists);
+
 	if (!table)
 		return sl_cli_fail(SL_VERB_ps, false, SL_EXIT_SYSTEM, "out of memory");
 	if (clear)
@@ -344,17 +433,33 @@ static void fini_lists(struct lists *lists)
 	sl_rows_fini(&lists->gpus);
 	sl_rows_fini(&lists->held);
 	sl_rows_fini(&lists->swap);
+	sl_rows_fini(&lists->jobs);
 }
 
-/* An older daemon knows of no held memory and none on the host, and there was none with it. */
+static void look_for_waiting(struct lists *lists)
+{
+	char why[2];
+
+	for (size_t i = 0; i < lists->jobs.count; i++)
+		lists->waits |= *sl_ps_job_why(&lists->jobs.all[i].job_row, why,
+					sizeof(why)) != 0;
+}
+
+/* An older daemon knows of no held memory, none on the host and no jobs, and there were none with it. */
 static int fetch(const struct settings *s, struct lists *lists, struct sl_error *err)
 {
 	sl_cleanup(sl_conn_close) struct sl_conn conn = {.fd = -1};
 	int status = sl_conn_open(&conn, err);
 
-	if (!status)
-		status = sl_rows_list(&lists->rows, &conn,
-			s->clients ? SL_LIST_CLIENTS : SL_LIST_USES, err);
+	/* Jobs first: one that starts in between is still seen. */
+	if (!status && !s->clients &&
+		(s->jobs || conn.speaks >= sl_wire_since(SL_MSG_JOB_ROW)))
+		status = sl_rows_list(&lists->jobs, &conn, SL_LIST_JOBS, err);
+	look_for_waiting(lists);
+	if (status || s->jobs)
+		return status;
+	status = sl_rows_list(
+		&lists->rows, &conn, s->clients ? SL_LIST_CLIENTS : SL_LIST_USES, err);
 	if (!status && s->json && !s->clients)
 		status = sl_rows_list(&lists->gpus, &conn, SL_LIST_GPUS, err);
 	if (!status && conn.speaks >= sl_wire_since(SL_MSG_HELD_ROW))
@@ -385,6 +490,11 @@ int sl_verb_ps(int argc, char **argv)
 	status = sl_cli_parse(SL_VERB_ps, &s, argc, argv, &first);
 	if (status >= 0)
 		return status;
+	s.jobs |= s.all;
+	if (s.jobs && s.clients)
+		return sl_cli_fail(SL_VERB_ps, s.json, SL_EXIT_USAGE,
+			"--clients and --%s are lists of their own; give one of them",
+			s.all ? "all" : "jobs");
 	for (;;) {
 		status = print_once(&s, s.watch && terminal && !s.json);
 		if (!s.watch || status || ferror(stdout))

@@ -3,6 +3,7 @@
 
 #include "cli/table.h"
 
+#include <pwd.h>
 #include <stdio.h>
 
 /* The daemon measures several times a second; a figure older than this is marked. */
@@ -121,4 +122,15 @@ const char *sl_state_of_gpu(const struct sl_msg_gpu_row *row)
 	if (row->condition & SL_GPU_DEGRADED)
 		return "degraded";
 	return row->measured_age_ms > STALE_MS ? "stale" : "ok";
+}
+
+const char *sl_state_user(uint32_t uid, char *buf, size_t size)
+{
+	const struct passwd *user = getpwuid(uid);
+
+	if (user)
+		snprintf(buf, size, "%s", user->pw_name);
+	else
+		snprintf(buf, size, "%u", uid);
+	return buf;
 }

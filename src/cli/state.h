@@ -32,4 +32,7 @@ const char *sl_state_of_client(
 /* "lost", "degraded", "stale" (not measured for 5 s), "ok". */
 const char *sl_state_of_gpu(const struct sl_msg_gpu_row *row);
 
+/* The name of a user, or the number of one without. Returns buf. */
+const char *sl_state_user(uint32_t uid, char *buf, size_t size);
+
 #endif

@@ -1,6 +1,7 @@
 /* sluice stop: SIGTERM to all processes of a workload, and SIGKILL to those that are still there when
- * the grace is over. The daemon does it; this does not wait for the end. */
+ * the grace is over. A job is taken out of the queue, too. The daemon does it; this does not wait for the end. */
 #include "cli/cli.h"
+#include "cli/jobs.h"
 #include "cli/named.h"
 #include "cli/text.h"
 #include "cli/told.h"
@@ -19,7 +20,7 @@ struct settings {
 
 const struct sl_option sl_verb_stop_options[] = {
 	SL_OPT_OPERAND(struct settings, name, "NAME",
-		"The workload: its name, or its id in sluice ps --json."),
+		"The workload or job: its name, or its id in sluice ps --json."),
 	SL_OPT(struct settings, grace, DURATION, "TIME", 0, DAY_MS,
 		"From SIGTERM to SIGKILL. Default: stop_grace of the daemon."),
 	SL_OPT(struct settings, now, FLAG, NULL, 0, 0,
@@ -28,40 +29,120 @@ const struct sl_option sl_verb_stop_options[] = {
 	SL_OPT_END,
 };
 
-static int print_json(const struct sl_msg_stop_reply *reply)
+/* What a job's answer and a workload's have in common. Tamed for people, as it came for JSON. */
+struct stopped {
+	uint64_t workload, job; /* one of them is 0 */
+	uint32_t processes, state;
+	char *name, *text;
+};
+
+static int print_json(const struct stopped *stopped)
 {
-	return sl_rows_print_json(SL_VERB_stop,
-		json_pack("{s:b, s:I, s:o, s:i, s:o}", "ok", 1, "workload",
-			(json_int_t)reply->workload, "name", sl_text_json(reply->name),
-			"processes", (int)reply->processes, "text",
-			sl_text_json(reply->text)));
+	json_t *object = json_pack("{s:b, s:I, s:o, s:i, s:o}", "ok", 1, "workload",
+		(json_int_t)stopped->workload, "name", sl_text_json(stopped->name),
+		"processes", (int)stopped->processes, "text",
+		sl_text_json(stopped->text));
+
+	if (object && stopped->job)
+		json_object_set_new(
+			object, "job", json_integer((json_int_t)stopped->job));
+	return sl_rows_print_json(SL_VERB_stop, object);
 }
 
-static int print(const struct settings *s, struct sl_msg_stop_reply *reply)
+static int print(const struct settings *s, struct stopped *stopped)
 {
-	unsigned int n = reply->processes;
+	unsigned int n = stopped->processes;
 
-	sl_text_tame(reply->name);
-	printf("%s: SIGTERM to %u process%s", reply->name, n, n == 1 ? "" : "es");
-	if (s->grace == NO_GRACE)
-		fputs(", and SIGKILL when the daemon's stop_grace is over", stdout);
-	else if (!s->grace)
-		fputs(", and SIGKILL at once", stdout);
-	else
-		printf(", and SIGKILL after %g s", (double)s->grace / SL_S);
-	putchar('\n');
-	sl_told_warning(SL_VERB_stop, reply->text);
+	sl_text_tame(stopped->name);
+	if (stopped->job && !n) {
+		printf("%s: job %llu %s\n", stopped->name,
+			(unsigned long long)stopped->job,
+			stopped->state == SL_JOB_STOPPED ? "is out of the queue"
+							 : "is being stopped");
+	} else {
+		printf("%s: SIGTERM to %u process%s", stopped->name, n,
+			n == 1 ? "" : "es");
+		if (s->grace == NO_GRACE)
+			fputs(", and SIGKILL when the daemon's stop_grace is over",
+				stdout);
+		else if (!s->grace)
+			fputs(", and SIGKILL at once", stdout);
+		else
+			printf(", and SIGKILL after %g s", (double)s->grace / SL_S);
+		putchar('\n');
+	}
+	sl_told_warning(SL_VERB_stop, stopped->text);
 	return sl_cli_finish(SL_VERB_stop, SL_EXIT_OK);
+}
+
+static int say(const struct settings *s, struct stopped *stopped)
+{
+	return s->json ? print_json(stopped) : print(s, stopped);
+}
+
+static uint32_t grace_ms(const struct settings *s)
+{
+	return s->grace == NO_GRACE ? UINT32_MAX : (uint32_t)(s->grace / SL_MS);
+}
+
+static int stop_workload(
+	const struct settings *s, struct sl_conn *conn, const struct sl_msg_use_row *row)
+{
+	struct sl_error err = {0};
+	union sl_msg ask, reply;
+	int status;
+
+	sl_wire_init(&ask, SL_MSG_STOP);
+	ask.stop.workload = row->workload;
+	ask.stop.grace_ms = grace_ms(s);
+	sl_wire_str(ask.stop.name, sizeof(ask.stop.name), row->name);
+	status = sl_conn_call(conn, &ask, SL_MSG_STOP_REPLY, &reply, &err);
+	if (status)
+		return sl_cli_fail(
+			SL_VERB_stop, s->json, (enum sl_exit)status, "%s", err.text);
+	if (!reply.stop_reply.ok)
+		return sl_told_refusal(SL_VERB_stop, s->json, reply.stop_reply.reason,
+			reply.stop_reply.text, NULL);
+	return say(s, &(struct stopped){.workload = reply.stop_reply.workload,
+			      .processes = reply.stop_reply.processes,
+			      .name = reply.stop_reply.name,
+			      .text = reply.stop_reply.text});
+}
+
+static int stop_job(
+	const struct settings *s, struct sl_conn *conn, const struct sl_msg_job_row *row)
+{
+	struct sl_error err = {0};
+	union sl_msg ask, reply;
+	int status;
+
+	sl_wire_init(&ask, SL_MSG_JOB_STOP);
+	ask.job_stop.job = row->job;
+	ask.job_stop.grace_ms = grace_ms(s);
+	sl_wire_str(ask.job_stop.name, sizeof(ask.job_stop.name), row->name);
+	status = sl_conn_call(conn, &ask, SL_MSG_JOB_REPLY, &reply, &err);
+	if (status)
+		return sl_cli_fail(
+			SL_VERB_stop, s->json, (enum sl_exit)status, "%s", err.text);
+	if (!reply.job_reply.ok) {
+		sl_text_tame(reply.job_reply.text);
+		return sl_cli_fail(SL_VERB_stop, s->json, SL_EXIT_REFUSED, "refused: %s",
+			reply.job_reply.text);
+	}
+	return say(s, &(struct stopped){.job = reply.job_reply.job,
+			      .state = reply.job_reply.state,
+			      .processes = reply.job_reply.processes,
+			      .name = reply.job_reply.name,
+			      .text = reply.job_reply.text});
 }
 
 int sl_verb_stop(int argc, char **argv)
 {
 	sl_cleanup(sl_conn_close) struct sl_conn conn = {.fd = -1};
-	sl_cleanup(sl_rows_fini) struct sl_rows uses = {0};
+	sl_cleanup(sl_rows_fini) struct sl_rows rows = {0};
 	struct settings s = {.grace = NO_GRACE};
-	const struct sl_msg_use_row *row;
 	struct sl_error err = {0};
-	union sl_msg ask, reply;
+	const union sl_msg *row;
 	int first, status;
 
 	status = sl_cli_parse(SL_VERB_stop, &s, argc, argv, &first);
@@ -72,20 +153,10 @@ int sl_verb_stop(int argc, char **argv)
 			"--now leaves no --grace; give one of them");
 	if (s.now)
 		s.grace = 0;
-	status = sl_named_open(&conn, &uses, s.name, 2, "sluice stop", &row, &err);
-	if (!status) {
-		sl_wire_init(&ask, SL_MSG_STOP);
-		ask.stop.workload = row->workload;
-		ask.stop.grace_ms =
-			s.grace == NO_GRACE ? UINT32_MAX : (uint32_t)(s.grace / SL_MS);
-		sl_wire_str(ask.stop.name, sizeof(ask.stop.name), row->name);
-		status = sl_conn_call(&conn, &ask, SL_MSG_STOP_REPLY, &reply, &err);
-	}
+	status = sl_named_open_job(&conn, &rows, s.name, true, "sluice stop", &row, &err);
 	if (status)
 		return sl_cli_fail(
 			SL_VERB_stop, s.json, (enum sl_exit)status, "%s", err.text);
-	if (!reply.stop_reply.ok)
-		return sl_told_refusal(SL_VERB_stop, s.json, reply.stop_reply.reason,
-			reply.stop_reply.text, NULL);
-	return s.json ? print_json(&reply.stop_reply) : print(&s, &reply.stop_reply);
+	return row->head.type == SL_MSG_JOB_ROW ? stop_job(&s, &conn, &row->job_row)
+						: stop_workload(&s, &conn, &row->use_row);
 }

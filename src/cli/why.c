@@ -3,9 +3,11 @@
  * was.
  *
  * A workload that has ended is in no list any more, and the daemon looks for its name among the events
- * it has kept; only when that finds nothing either is the name unknown.
+ * it has kept; only when that finds nothing either is the name unknown. A job is in a list of its own, where
+ * the daemon says why it waits or how it ended; while it runs, it is a workload.
  */
 #include "cli/cli.h"
+#include "cli/jobs.h"
 #include "cli/named.h"
 #include "cli/state.h"
 #include "cli/table.h"
@@ -25,7 +27,7 @@ struct settings {
 
 const struct sl_option sl_verb_why_options[] = {
 	SL_OPT_OPERAND(struct settings, name, "NAME",
-		"The workload: its name, or its id in sluice ps --json."),
+		"The workload or job: its name, or its id in sluice ps --json."),
 	SL_OPT(struct settings, json, FLAG, NULL, 0, 0, "Print a JSON object."),
 	SL_OPT_END,
 };
@@ -92,7 +94,8 @@ static void print_free(const struct sl_rows *uses, const struct sl_rows *swap,
 			sl_state_swap_of(swap, row->workload, row->gpu);
 		char name[64], host[48] = "", a[32], b[32], c[32];
 
-		if (row->workload != found->workload)
+		if (uses->all[i].head.type != SL_MSG_USE_ROW ||
+			row->workload != found->workload)
 			continue;
 		snprintf(name, sizeof(name), "%s", row->name);
 		sl_text_tame(name);
@@ -123,19 +126,54 @@ static void print_ended(const struct sl_rows *rows)
 	printf("%s has ended.\n", name);
 }
 
-static int print(const struct sl_rows *rows, const struct sl_rows *uses,
-	const struct sl_rows *swap, const struct sl_msg_use_row *found)
+/* What was found: a workload, a job, a job that has a workload now, or neither, of one that has ended. */
+struct found {
+	const struct sl_msg_use_row *use;
+	const struct sl_msg_job_row *job;
+};
+
+static void print_job(const struct sl_msg_job_row *row)
 {
+	struct sl_msg_job_row job = *row;
+	bool over = sl_named_is_over(job.state), ran = job.started_ms;
+	char how[96], age[16], span[16];
+
+	sl_text_tame(job.name);
+	sl_text_tame(job.why);
+	if (!over) {
+		printf("%s: job %llu %s since %s%s%s\n", job.name,
+			(unsigned long long)job.job,
+			sl_jobs_ending(job.state, job.exit_status, how, sizeof(how)),
+			sl_table_age(sl_jobs_age_ms(&job), age, sizeof(age)),
+			job.why[0] ? "; " : "", job.why);
+		return;
+	}
+	printf("%s: job %llu %s", job.name, (unsigned long long)job.job,
+		sl_jobs_ending(job.state, job.exit_status, how, sizeof(how)));
+	if (ran)
+		printf(", after %s",
+			sl_table_age(sl_jobs_span_ms(&job), span, sizeof(span)));
+	if (job.why[0])
+		printf("; %s", job.why);
+	putchar('\n');
+}
+
+static int print(const struct sl_rows *rows, const struct sl_rows *uses,
+	const struct sl_rows *swap, struct found it)
+{
+	const struct sl_msg_use_row *found = it.use;
 	char text[SL_TOLD_TEXT_MAX], age[16];
 	bool titled = false;
 
+	if (it.job)
+		print_job(it.job);
 	for (size_t i = 0; i < rows->count; i++)
 		if (rows->all[i].event_row.current)
 			printf("%s.\n", sl_told_sentence(&rows->all[i].event_row, text,
 						sizeof(text)));
-	if (!found)
+	if (!found && !it.job)
 		print_ended(rows);
-	else if (!count(rows, true))
+	else if (found && !count(rows, true))
 		print_free(uses, swap, found);
 	if (found)
 		print_longest(swap, found);
@@ -172,16 +210,24 @@ static json_t *some(const struct sl_rows *rows, bool current)
 	return array;
 }
 
-static int print_json(const struct sl_rows *rows, const struct sl_rows *swap,
-	const struct sl_msg_use_row *found)
+static int print_json(
+	const struct sl_rows *rows, const struct sl_rows *swap, struct found it)
 {
 	const struct sl_msg_swap_row *away =
-		found ? sl_state_swap_of(swap, found->workload, found->gpu) : NULL;
-	json_t *object = json_pack("{s:o, s:I, s:b, s:b, s:o, s:o}", "name",
-		sl_text_json(found ? found->name : last(rows)->name), "workload",
-		(json_int_t)(found ? found->workload : last(rows)->workload), "ended",
-		!found, "in_its_way", count(rows, true) > 0, "now", some(rows, true),
-		"before", some(rows, false));
+		it.use ? sl_state_swap_of(swap, it.use->workload, it.use->gpu) : NULL;
+	const char *name = it.use   ? it.use->name
+			   : it.job ? it.job->name
+				    : last(rows)->name;
+	uint64_t workload = it.use   ? it.use->workload
+			    : it.job ? it.job->workload
+				     : last(rows)->workload;
+	bool queued = it.job && it.job->state == SL_JOB_QUEUED,
+	     over = it.job ? sl_named_is_over(it.job->state) : !it.use;
+	json_t *object = json_pack("{s:o, s:I, s:b, s:b, s:o, s:o, s:o}", "name",
+		sl_text_json(name), "workload", (json_int_t)workload, "ended", over,
+		"in_its_way", queued || count(rows, true) > 0, "now", some(rows, true),
+		"before", some(rows, false), "job",
+		it.job ? sl_jobs_json(it.job) : json_null());
 
 	if (object)
 		json_object_set_new(object, "residency",
@@ -204,16 +250,18 @@ static void keep_last(struct sl_rows *rows)
 
 /* What the daemon has to say about it: of one that has ended, what it kept. unknown: what was wrong with
  * the name, or NULL. */
-static int ask(struct sl_conn *conn, const struct settings *s,
-	const struct sl_msg_use_row *found, const struct sl_error *unknown,
-	struct sl_rows *rows, struct sl_error *err)
+static int ask(struct sl_conn *conn, const struct settings *s, struct found it,
+	const struct sl_error *unknown, struct sl_rows *rows, struct sl_error *err)
 {
 	union sl_msg msg;
 	int status;
 
+	/* No workload of a job: nothing that happened to one. */
+	if (it.job && !it.use && !it.job->workload)
+		return SL_EXIT_OK;
 	sl_wire_init(&msg, SL_MSG_WHY);
-	msg.why.workload = found ? found->workload : 0;
-	sl_wire_str(msg.why.name, sizeof(msg.why.name), s->name);
+	msg.why.workload = it.use ? it.use->workload : it.job ? it.job->workload : 0;
+	sl_wire_str(msg.why.name, sizeof(msg.why.name), it.job ? it.job->name : s->name);
 	status = sl_rows_ask(rows, conn, &msg, SL_MSG_EVENT_ROW, err);
 	if (status || !unknown)
 		return status;
@@ -225,32 +273,49 @@ static int ask(struct sl_conn *conn, const struct settings *s,
 	return SL_EXIT_OK;
 }
 
+static struct found found_in(const struct sl_rows *rows, const union sl_msg *row)
+{
+	struct found it = {0};
+
+	if (row->head.type == SL_MSG_USE_ROW)
+		return (struct found){.use = &row->use_row};
+	it.job = &row->job_row;
+	for (size_t i = 0; i < rows->count && it.job->workload && !it.use; i++)
+		if (rows->all[i].head.type == SL_MSG_USE_ROW &&
+			rows->all[i].use_row.workload == it.job->workload)
+			it.use = &rows->all[i].use_row;
+	return it;
+}
+
 int sl_verb_why(int argc, char **argv)
 {
 	sl_cleanup(sl_conn_close) struct sl_conn conn = {.fd = -1};
-	sl_cleanup(sl_rows_fini) struct sl_rows uses = {0};
+	sl_cleanup(sl_rows_fini) struct sl_rows known = {0};
 	sl_cleanup(sl_rows_fini) struct sl_rows rows = {0};
 	sl_cleanup(sl_rows_fini) struct sl_rows swap = {0};
-	const struct sl_msg_use_row *found;
 	struct sl_error err = {0}, unknown;
 	struct settings s = {0};
+	struct found it = {0};
+	const union sl_msg *row;
 	int first, status;
 
 	status = sl_cli_parse(SL_VERB_why, &s, argc, argv, &first);
 	if (status >= 0)
 		return status;
-	status = sl_named_open(&conn, &uses, s.name, 2, "sluice why", &found, &err);
+	status = sl_named_open_job(&conn, &known, s.name, true, "sluice why", &row, &err);
 	unknown = err;
-	if (!status)
-		status = ask(&conn, &s, found, NULL, &rows, &err);
-	else if (status == SL_EXIT_REFUSED &&
-		 sl_named_find(&uses, s.name, geteuid(), &found, &err) == SL_NAMED_NONE)
-		status = ask(&conn, &s, NULL, &unknown, &rows, &err);
-	if (!status && found && conn.speaks >= sl_wire_since(SL_MSG_SWAP_ROW))
+	if (!status) {
+		it = found_in(&known, row);
+		status = ask(&conn, &s, it, NULL, &rows, &err);
+	} else if (status == SL_EXIT_REFUSED &&
+		   sl_named_find_any(&known, "workload", s.name, geteuid(), &row, &err) ==
+			   SL_NAMED_NONE) {
+		status = ask(&conn, &s, it, &unknown, &rows, &err);
+	}
+	if (!status && it.use && conn.speaks >= sl_wire_since(SL_MSG_SWAP_ROW))
 		status = sl_rows_list(&swap, &conn, SL_LIST_SWAP, &err);
 	if (status)
 		return sl_cli_fail(
 			SL_VERB_why, s.json, (enum sl_exit)status, "%s", err.text);
-	return s.json ? print_json(&rows, &swap, found)
-		      : print(&rows, &uses, &swap, found);
+	return s.json ? print_json(&rows, &swap, it) : print(&rows, &known, &swap, it);
 }

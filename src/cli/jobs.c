@@ -1,0 +1,238 @@
+/*
+ * The end of a job is told by the daemon in one message, which may come hours later. A daemon that is
+ * restarted in between takes the question with it and not the job, so the question is asked again.
+ */
+#include "cli/jobs.h"
+
+#include "cli/interrupt.h"
+#include "cli/text.h"
+
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+/* How long a daemon that went may take to come back, and how often it is looked for. */
+#define DAEMON_GONE    (60 * SL_S)
+#define DAEMON_LOOK_MS 200
+#define STOPPED_EXIT   (128 + SIGTERM)
+
+const char *sl_jobs_state(uint32_t state)
+{
+	static const char *const names[SL_JOB_STATES] = {
+		[SL_JOB_QUEUED] = "queued",
+		[SL_JOB_RUNNING] = "running",
+		[SL_JOB_PARKED] = "parked",
+		[SL_JOB_STOPPING] = "stopping",
+		[SL_JOB_DONE] = "done",
+		[SL_JOB_FAILED] = "failed",
+		[SL_JOB_STOPPED] = "stopped",
+	};
+
+	return state < SL_JOB_STATES ? names[state] : "?";
+}
+
+/* As a shell has it, 0 if nothing is known. */
+static int code(uint32_t exit_status)
+{
+	if (exit_status == SL_JOB_LOST)
+		return 0;
+	if (WIFSIGNALED((int)exit_status))
+		return 128 + WTERMSIG((int)exit_status);
+	return WIFEXITED((int)exit_status) ? WEXITSTATUS((int)exit_status) : 0;
+}
+
+int sl_jobs_exit(uint32_t state, uint32_t exit_status)
+{
+	int status = code(exit_status);
+
+	if (state == SL_JOB_DONE)
+		return SL_EXIT_OK;
+	if (status)
+		return status;
+	return state == SL_JOB_STOPPED ? STOPPED_EXIT : SL_EXIT_FAILED;
+}
+
+const char *sl_jobs_ending(uint32_t state, uint32_t exit_status, char *buf, size_t size)
+{
+	const char *how = state == SL_JOB_STOPPED ? "was stopped" : "failed";
+
+	if (!sl_named_is_over(state))
+		snprintf(buf, size, "is %s", sl_jobs_state(state));
+	else if (state == SL_JOB_DONE)
+		snprintf(buf, size, "is done");
+	else if (exit_status == SL_JOB_LOST)
+		snprintf(buf, size, "%s; its exit status is not known", how);
+	else if (WIFSIGNALED((int)exit_status))
+		snprintf(buf, size, "%s: killed by signal %d (%s)", how,
+			WTERMSIG((int)exit_status),
+			strsignal(WTERMSIG((int)exit_status)));
+	else if (code(exit_status))
+		snprintf(buf, size, "%s: exit status %d", how, code(exit_status));
+	else
+		snprintf(buf, size, "%s", how);
+	return buf;
+}
+
+static uint64_t now_ms(void)
+{
+	struct timespec now = {0};
+
+	(void)clock_gettime(CLOCK_REALTIME, &now);
+	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+/* The real-time clock may have been set back. */
+static uint64_t between(uint64_t from_ms, uint64_t to_ms)
+{
+	return to_ms > from_ms ? to_ms - from_ms : 0;
+}
+
+uint64_t sl_jobs_span_ms(const struct sl_msg_job_row *row)
+{
+	if (!row->started_ms)
+		return 0;
+	return between(row->started_ms, row->ended_ms ? row->ended_ms : now_ms());
+}
+
+uint64_t sl_jobs_age_ms(const struct sl_msg_job_row *row)
+{
+	return between(row->submitted_ms, now_ms());
+}
+
+static json_t *amount(uint32_t kind, uint64_t value)
+{
+	const struct sl_amount amount = {.kind = kind, .value = value};
+	char text[32];
+
+	return kind ? json_string(sl_amount_format(&amount, text, sizeof(text)))
+		    : json_null();
+}
+
+/* Null until it happened. */
+static json_t *moment(uint64_t ms)
+{
+	return ms ? json_integer((json_int_t)ms) : json_null();
+}
+
+json_t *sl_jobs_json(const struct sl_msg_job_row *row)
+{
+	bool over = sl_named_is_over(row->state);
+	json_t *status = over && row->exit_status != SL_JOB_LOST
+				 ? json_integer(code(row->exit_status))
+				 : json_null();
+
+	return json_pack(
+		"{s:I, s:o, s:o, s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:o, "
+		"s:o, s:b, s:s, s:b, s:i, s:i, s:o, s:o, s:o, s:o, s:I, s:I, s:o, s:o}",
+		"job", (json_int_t)row->job, "name", sl_text_json(row->name), "project",
+		sl_text_json(row->project), "state", sl_jobs_state(row->state), "uid",
+		(int)row->uid, "priority", (int)(row->priority_biased - SL_PRIORITY_BIAS),
+		"tasks", (int)row->tasks, "least", (int)row->least, "queued",
+		(int)row->queued, "running", (int)row->running, "parked",
+		(int)row->parked, "ended", (int)row->ended, "gpus", (int)row->gpu_count,
+		"request", amount(row->request_kind, row->request_value), "limit",
+		amount(row->limit_kind, row->limit_value), "preemptible",
+		!!(row->flags & SL_SUBMIT_PREEMPTIBLE), "on_reclaim",
+		row->flags & SL_SUBMIT_TERMINATES ? "terminate" : "park", "swap",
+		!(row->flags & SL_RUN_NO_SWAP), "started", (int)row->started, "retries",
+		(int)row->retries, "exit_status", status, "submitted_ms",
+		moment(row->submitted_ms), "started_ms", moment(row->started_ms),
+		"ended_ms", moment(row->ended_ms), "age_ms",
+		(json_int_t)sl_jobs_age_ms(row), "ran_ms",
+		(json_int_t)sl_jobs_span_ms(row), "why", sl_text_json(row->why),
+		"command", sl_text_json(row->command));
+}
+
+/* --- the wait --- */
+
+static int failed(struct sl_jobs_watch *watch, int status)
+{
+	watch->status = status;
+	return SL_JOBS_WATCH_FAILED;
+}
+
+static int lost(struct sl_jobs_watch *watch)
+{
+	watch->lost_at = sl_clock_now();
+	watch->asked = false;
+	sl_conn_close(&watch->conn);
+	fprintf(stderr,
+		"sluice %s: the daemon went away; jobs go on without it. Waiting for it "
+		"to come back\n",
+		sl_verbs[watch->verb].name);
+	return SL_JOBS_WATCH_ON;
+}
+
+/* True once it is there again. */
+static bool look_for_daemon(
+	struct sl_jobs_watch *watch, int *outcome, struct sl_error *err)
+{
+	int status;
+
+	*outcome = SL_JOBS_WATCH_ON;
+	if (!sl_interrupt_sleep(watch->unblocked, DAEMON_LOOK_MS))
+		return false;
+	status = sl_conn_open(&watch->conn, err);
+	if (!status) {
+		watch->lost_at = 0;
+		return true;
+	}
+	sl_conn_close(&watch->conn);
+	if (status != SL_EXIT_NO_DAEMON || sl_clock_now() - watch->lost_at > DAEMON_GONE)
+		*outcome = failed(watch, status);
+	return false;
+}
+
+static int ask(struct sl_jobs_watch *watch, struct sl_error *err)
+{
+	union sl_msg msg;
+
+	sl_wire_init(&msg, SL_MSG_JOB_WAIT);
+	msg.job_wait.job = watch->job;
+	watch->asked = true;
+	return sl_conn_send(&watch->conn, &msg, err);
+}
+
+static int take(struct sl_jobs_watch *watch, struct sl_error *err)
+{
+	union sl_msg msg;
+	int status = sl_conn_receive(&watch->conn, SL_MSG_JOB_REPLY, &msg, err);
+
+	if (status == SL_EXIT_NO_DAEMON)
+		return lost(watch);
+	if (status)
+		return failed(watch, status);
+	if (!msg.job_reply.ok) {
+		sl_text_tame(msg.job_reply.text);
+		sl_error_set(err, "%s", msg.job_reply.text);
+		return failed(watch, SL_EXIT_REFUSED);
+	}
+	watch->end = msg.job_reply;
+	return SL_JOBS_WATCH_OVER;
+}
+
+int sl_jobs_watch_step(struct sl_jobs_watch *watch, unsigned int ms, struct sl_error *err)
+{
+	const struct timespec span = {
+		.tv_sec = ms / 1000, .tv_nsec = (long)(ms % 1000) * 1000000};
+	struct pollfd daemon = {.events = POLLIN};
+	int status, outcome;
+
+	if (watch->lost_at && !look_for_daemon(watch, &outcome, err))
+		return outcome;
+	status = watch->asked ? SL_EXIT_OK : ask(watch, err);
+	if (status)
+		return status == SL_EXIT_NO_DAEMON ? lost(watch) : failed(watch, status);
+	daemon.fd = watch->conn.fd;
+	if (sl_interrupt_came() || ppoll(&daemon, 1, &span, watch->unblocked) <= 0)
+		return SL_JOBS_WATCH_ON;
+	return take(watch, err);
+}
+
+void sl_jobs_watch_fini(struct sl_jobs_watch *watch)
+{
+	sl_conn_close(&watch->conn);
+}
