@@ -5,6 +5,8 @@
  * be told apart by the command line, and none of it can be had from the real daemon at will.
  * Serves one connection after the other until it is killed.
  */
+#include "fake-jobs.h"
+
 #include "base/sl.h"
 #include "policy/node.h"
 #include "wire/wire.h"
@@ -29,15 +31,20 @@ static bool is(const char *name)
 	return !strcmp(mode, name);
 }
 
-static void send_msg(int fd, const union sl_msg *made)
+static void send_with(int fd, const union sl_msg *made, int file)
 {
 	union sl_msg spoken = *made;
-	const union sl_msg *msg = &spoken;
 
 	if (spoken.head.version == SL_PROTOCOL_VERSION && speaks)
 		spoken.head.version = speaks;
-	if (sl_wire_send(fd, msg) < 0)
+	if ((file < 0 ? sl_wire_send(fd, &spoken)
+		      : sl_wire_send_fds(fd, &spoken, &file, 1)) < 0)
 		perror("fake-daemon: send");
+}
+
+static void send_msg(int fd, const union sl_msg *made)
+{
+	send_with(fd, made, -1);
 }
 
 static void reject(int fd, enum sl_reject reason, uint32_t version, const char *text)
@@ -311,6 +318,11 @@ static void end_list(int fd, uint32_t rows)
 	send_msg(fd, &msg);
 }
 
+static bool is_about_jobs(void)
+{
+	return !strncmp(mode, "jobs", strlen("jobs"));
+}
+
 static void list(int fd, uint32_t what)
 {
 	unsigned int workloads = is("states") ? 4 : is("swap") ? SL_WIRE_RESIDENCIES : 3;
@@ -326,6 +338,8 @@ static void list(int fd, uint32_t what)
 		swap_row(fd, i);
 	if (what == SL_LIST_POOL)
 		pool_row(fd);
+	if (what == SL_LIST_JOBS && is_about_jobs())
+		fake_jobs_list(fd, send_with);
 	if (what == SL_LIST_HELD)
 		held_row(fd);
 	if (what == SL_LIST_STATUS) {
@@ -492,12 +506,14 @@ static bool open_with(int fd)
 	return false;
 }
 
-static void answer(int fd, const union sl_msg *msg)
+static void answer(int fd, const union sl_msg *msg, const struct sl_wire_fds *fds)
 {
 	if (is("wrong-answer")) {
 		welcome(fd, SL_PROTOCOL_VERSION);
 		return;
 	}
+	if (fake_jobs_answer(fd, msg, fds, is("jobs-refuse"), send_with))
+		return;
 	switch (msg->head.type) {
 	case SL_MSG_RUN:
 		if (!is("half"))
@@ -518,6 +534,7 @@ static void answer(int fd, const union sl_msg *msg)
 static void serve(int fd)
 {
 	union sl_msg msg;
+	struct sl_wire_fds fds;
 	struct sl_error err;
 
 	speaks = 0;
@@ -527,12 +544,17 @@ static void serve(int fd)
 	speaks = msg.head.version;
 	if (!open_with(fd))
 		return;
-	while (!sl_wire_recv(fd, SL_FROM_CONTROL, &msg, &err)) {
+	while (!sl_wire_recv_fds(fd, SL_FROM_CONTROL, &msg, &fds, &err)) {
 		/* The versions of one conversation do not change. */
 		if (msg.head.version != speaks)
 			fprintf(stderr, "fake-daemon: version %u after %u\n",
 				msg.head.version, speaks);
-		answer(fd, &msg);
+		/* As one that is restarted while somebody waits. */
+		if (is("jobs-restart") && msg.head.type == SL_MSG_JOB_WAIT &&
+			connections % 2)
+			return;
+		answer(fd, &msg, &fds);
+		sl_wire_fds_close(&fds);
 		if (is("half") || (is("restart") && msg.head.type == SL_MSG_EVENTS))
 			return;
 	}
