@@ -1,4 +1,4 @@
-/* Which workload a NAME means: one's own first, ids never mistaken for names. */
+/* Which workload or job a NAME means: one's own first, ids never mistaken for names. */
 #include "../base/test.h"
 
 #include "cli/named.h"
@@ -71,10 +71,107 @@ static void test_rows(void **state)
 	}
 }
 
+/* Rows of both lists. job: else a workload. own_workload: of a job that runs. */
+static const struct {
+	bool job;
+	uint64_t id, own_workload;
+	uint32_t uid, state;
+	const char *name;
+} both[] = {
+	{false, 1, 0, ME, 0, "srv"},
+	{false, 2, 0, ME, 0, "train"},
+	{false, 3, 0, 7, 0, "nightly"},
+	{false, 9, 0, ME, 0, "other"},
+	{true, 1, 0, ME, SL_JOB_QUEUED, "sweep"},
+	{true, 2, 2, ME, SL_JOB_RUNNING, "train"},
+	{true, 3, 0, ME, SL_JOB_DONE, "old"},
+	{true, 4, 0, ME, SL_JOB_FAILED, "old"},
+	{true, 5, 0, ME, SL_JOB_DONE, "srv"},
+	{true, 6, 0, 7, SL_JOB_RUNNING, "old"},
+	{true, 7, 0, 7, SL_JOB_RUNNING, "shared"},
+	{true, 8, 0, 8, SL_JOB_RUNNING, "shared"},
+};
+
+static const struct {
+	const char *name;
+	uint64_t id; /* 0: none */
+	bool job;
+	const char *says;
+} meant[] = {
+	{"sweep", 1, true, NULL},
+	{"train", 2, true, NULL}, /* the job, not its workload */
+	{"2", 2, true, NULL},     /* both numbers are of one thing */
+	{"srv", 1, false, NULL},  /* what lives before what ended */
+	{"old", 4, true, NULL},   /* one's own, and of those the last */
+	{"nightly", 3, false, NULL},
+	{"8", 8, true, NULL},
+	{"9", 9, false, NULL},
+	{"1", 0, false,
+		"1 is the number of both a job ('sweep') and a workload ('srv'); give "
+		"the name instead"},
+	{"3", 0, false, "a job ('old') and a workload ('nightly')"},
+	{"shared", 0, false,
+		"several users have a thing 'shared'; give its id instead: 7 (user 7), 8 "
+		"(user 8)"},
+	{"seep", 0, false, "there is no thing 'seep'; did you mean 'sweep'?"},
+};
+
+static void test_both(void **state)
+{
+	union sl_msg all[SL_ARRAY_LEN(both)];
+	struct sl_rows list = {.all = all, .count = SL_ARRAY_LEN(both)};
+
+	(void)state;
+	for (size_t i = 0; i < SL_ARRAY_LEN(both); i++) {
+		struct sl_msg_job_row *job = &all[i].job_row;
+		struct sl_msg_use_row *use = &all[i].use_row;
+
+		if (both[i].job) {
+			sl_wire_init(&all[i], SL_MSG_JOB_ROW);
+			job->job = both[i].id;
+			job->workload = both[i].own_workload;
+			job->uid = both[i].uid;
+			job->state = both[i].state;
+			sl_wire_str(job->name, sizeof(job->name), both[i].name);
+		} else {
+			sl_wire_init(&all[i], SL_MSG_USE_ROW);
+			use->workload = both[i].id;
+			use->uid = both[i].uid;
+			sl_wire_str(use->name, sizeof(use->name), both[i].name);
+		}
+	}
+	/* In whichever order the lists come. */
+	for (size_t i = 0; i < 2 * SL_ARRAY_LEN(meant); i++) {
+		const size_t n = i % SL_ARRAY_LEN(meant);
+		const union sl_msg *row = NULL;
+		struct sl_error err = {0};
+		uint64_t id = 0;
+
+		for (size_t a = 0, b = list.count - 1; i == SL_ARRAY_LEN(meant) && a < b;
+			a++, b--) {
+			union sl_msg other = all[a];
+
+			all[a] = all[b];
+			all[b] = other;
+		}
+		(void)!sl_named_find_any(&list, "thing", meant[n].name, ME, &row, &err);
+		if (row)
+			id = row->head.type == SL_MSG_JOB_ROW ? row->job_row.job
+							      : row->use_row.workload;
+		assert_row_u64(meant[n].name, id, meant[n].id);
+		if (row)
+			assert_row_u64(meant[n].name, row->head.type == SL_MSG_JOB_ROW,
+				meant[n].job);
+		if (meant[n].says && i < SL_ARRAY_LEN(meant))
+			assert_row_contains(meant[n].name, err.text, meant[n].says);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_rows),
+		cmocka_unit_test(test_both),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

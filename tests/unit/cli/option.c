@@ -130,13 +130,16 @@ static void test_values(void **state)
 struct named {
 	const char *name;
 	bool follow;
-	enum sl_switch swap;
+	enum sl_switch swap, reclaim;
+	struct sl_strings env;
 };
 
 static const struct sl_option rows_of_named[] = {
 	SL_OPT_OPERAND(struct named, name, "NAME", "Word."),
 	SL_OPT_SHORT(struct named, follow, 'f', "Flag."),
 	SL_OPT(struct named, swap, SWITCH, "on|off", 0, 0, "Switch."),
+	SL_OPT(struct named, reclaim, SWITCH, "park|terminate", 0, 0, "Switch."),
+	SL_OPT(struct named, env, STRINGS, "NAME=VALUE", 0, 0, "Several."),
 	SL_OPT_END,
 };
 
@@ -191,6 +194,56 @@ static void test_operand(void **state)
 	}
 }
 
+/* What may come again is gathered in order; two words of a row's own are the only ones. */
+static void test_several(void **state)
+{
+	static const struct {
+		const char *words[8];
+		int outcome;
+		const char *env, *says; /* env: with '|' between */
+		enum sl_switch reclaim;
+	} cases[] = {
+		{{"v", "n"}, SL_OPTION_OK, "", NULL, SL_SWITCH_UNSET},
+		{{"v", "--env", "A=1", "n", "--env=B=", "--env", "A=2"}, SL_OPTION_OK,
+			"A=1|B=|A=2", NULL, SL_SWITCH_UNSET},
+		{{"v", "--env", "-x"}, SL_OPTION_OK, "-x", NULL, SL_SWITCH_UNSET},
+		{{"v", "--env"}, SL_OPTION_BAD, "", "--env needs a value", 0},
+		{{"v", "--reclaim", "park"}, SL_OPTION_OK, "", NULL, SL_SWITCH_ON},
+		{{"v", "--reclaim=terminate"}, SL_OPTION_OK, "", NULL, SL_SWITCH_OFF},
+		{{"v", "--reclaim", "par"}, SL_OPTION_BAD, "",
+			"--reclaim 'par': write park or terminate", 0},
+		{{"v", "--reclaim", "park|terminate"}, SL_OPTION_BAD, "", "write park or",
+			0},
+		{{"v", "--reclaim="}, SL_OPTION_BAD, "", "write park or", 0},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < SL_ARRAY_LEN(cases); i++) {
+		struct named s = {0};
+		struct sl_error err = {0};
+		char *argv[9] = {0}, env[64] = "";
+		int argc = 0, first = -1;
+
+		for (; cases[i].words[argc]; argc++)
+			argv[argc] = (char *)cases[i].words[argc];
+		assert_int_equal(
+			sl_option_parse(rows_of_named, &s, argc, argv, &first, &err),
+			cases[i].outcome);
+		for (size_t k = 0; k < s.env.count; k++) {
+			strcat(env, k ? "|" : "");
+			strcat(env, s.env.all[k]);
+		}
+		sl_strings_fini(&s.env);
+		assert_int_equal(s.env.count, 0);
+		if (cases[i].outcome != SL_OPTION_OK) {
+			assert_row_contains(argv[1], err.text, cases[i].says);
+			continue;
+		}
+		assert_row_text(argv[1], env, cases[i].env);
+		assert_int_equal(s.reclaim, cases[i].reclaim);
+	}
+}
+
 static void test_nearest(void **state)
 {
 	static const char *const names[] = {
@@ -242,6 +295,7 @@ int main(void)
 		cmocka_unit_test(test_rows),
 		cmocka_unit_test(test_values),
 		cmocka_unit_test(test_operand),
+		cmocka_unit_test(test_several),
 		cmocka_unit_test(test_nearest),
 		cmocka_unit_test(test_tables),
 	};
