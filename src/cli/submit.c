@@ -72,6 +72,7 @@ const struct sl_option sl_verb_submit_options[] = {
 static bool is_sluices(const char *name, size_t len)
 {
 	static const char *const names[] = {"SLUICE_SOCKET", "SLUICE_WORKLOAD",
+		"SLUICE_JOB", "SLUICE_TASK", "SLUICE_TASKS", "SLUICE_ATTEMPT",
 		"CUDA_DEVICE_ORDER", "CUDA_VISIBLE_DEVICES"};
 
 	for (size_t i = 0; i < SL_ARRAY_LEN(names); i++)
