@@ -58,8 +58,8 @@ static void write_record(const char *line)
 	size_t size = strlen(line);
 
 	for (int i = 0; i < RECORD_TRIES; i++) {
-		if (ftruncate(SL_SHIM_RECORD_FD, 0) == 0 &&
-			pwrite(SL_SHIM_RECORD_FD, line, size, 0) == (ssize_t)size &&
+		/* Not truncated before: the room that is kept for it behind the end would go. */
+		if (pwrite(SL_SHIM_RECORD_FD, line, size, 0) == (ssize_t)size &&
 			fsync(SL_SHIM_RECORD_FD) == 0)
 			return;
 		(void)dprintf(STDERR_FILENO,

@@ -1,0 +1,786 @@
+/* Jobs on the disk: written and read again, damaged, killed in the middle, on a full disk. */
+#include "../base/test.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/log.h"
+#include "daemon/jobs_state.h"
+#include "daemon/jobs_store.h"
+#include "policy/cluster.h"
+
+#define PATIENCE_MS 60000
+#define MOST        4096
+
+static char top[64], folder[96];
+
+static int make_top(void **state)
+{
+	(void)state;
+	/* In memory where there is such a place: thousands of fsyncs of a disk tell nothing more. */
+	(void)snprintf(top, sizeof(top), "%s/sluice-jobs-XXXXXX",
+		access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
+	assert_non_null(mkdtemp(top));
+	(void)snprintf(folder, sizeof(folder), "%s/data/jobs", top);
+	return 0;
+}
+
+static int remove_top(void **state)
+{
+	char command[128];
+
+	(void)state;
+	(void)snprintf(command, sizeof(command), "rm -r %s", top);
+	return system(command);
+}
+
+/* --- Rows. --- */
+
+static struct sl_jobs_row row_of(uint64_t id, uint32_t tasks)
+{
+	struct sl_jobs_row row = {.id = id,
+		.uid = 1000,
+		.gid = UINT32_MAX - 1,
+		.name = "train",
+		.project = "team-a",
+		.command = "python train.py \"\\\n\x01\xc3\xa4",
+		.request = {.kind = SL_AMOUNT_FRACTION, .value = 250000},
+		.limit = {.kind = SL_AMOUNT_BYTES, .value = UINT64_MAX},
+		.gpu_count = 2,
+		.flags = SL_SUBMIT_PREEMPTIBLE,
+		.task_count = tasks,
+		.least = 1,
+		.retries = 3,
+		.priority = -1000,
+		.wait_max = SL_NS_NEVER,
+		.warm_after = 5 * SL_S,
+		.state = SL_JOB_RUNNING,
+		.submitted_ms = 1700000000000,
+		.exit_status = SL_JOB_LOST,
+		.started = 7};
+
+	row.tasks = calloc(tasks, sizeof(*row.tasks));
+	for (uint32_t i = 0; i < tasks; i++)
+		row.tasks[i] = (struct sl_jobs_task){.state = i % SL_TASK_STATES,
+			.attempt = i,
+			.failures = i / 2,
+			.workload = UINT64_MAX - i,
+			.parked = i % 3 == 0,
+			.exit_status = i << 8};
+	return row;
+}
+
+static void same_rows(const struct sl_jobs_row *got, const struct sl_jobs_row *want)
+{
+	struct sl_jobs_row a = *got, b = *want;
+
+	a.tasks = b.tasks = NULL;
+	assert_memory_equal(&a, &b, sizeof(a));
+	for (uint32_t i = 0; i < want->task_count; i++) {
+		const struct sl_jobs_task *x = &got->tasks[i], *y = &want->tasks[i];
+
+		assert_int_equal(x->state, y->state);
+		assert_int_equal(x->attempt, y->attempt);
+		assert_int_equal(x->failures, y->failures);
+		assert_true(x->workload == y->workload);
+		assert_int_equal(x->parked, y->parked);
+		assert_int_equal(x->exit_status, y->exit_status);
+	}
+}
+
+static void test_text(void **state)
+{
+	struct sl_jobs_row row = row_of(12, SL_JOB_TASKS_MAX), back;
+	struct sl_error err = {{0}};
+	char *text;
+
+	(void)state;
+	/* Not UTF-8, and as long as it may be. */
+	memset(row.why, '\xff', sizeof(row.why) - 1);
+	(void)snprintf(row.visible, sizeof(row.visible), "\x80,1");
+	text = sl_jobs_state_write(&row);
+	assert_true(strlen(text) < SL_JOBS_STATE_BYTES_MAX / 4);
+	if (sl_jobs_state_read(text, strlen(text), 12, &back, &err) != SL_JOBS_STORE_OK)
+		fail_msg("%s", err.text);
+	same_rows(&back, &row);
+	sl_jobs_row_fini(&back);
+	/* Half of it is none. */
+	for (size_t size = 0; size < strlen(text); size += 997)
+		assert_int_equal(sl_jobs_state_read(text, size, 12, &back, &err),
+			SL_JOBS_STORE_BAD);
+	assert_null(back.tasks);
+	free(text);
+	sl_jobs_row_fini(&row);
+}
+
+/* One thing replaced in a good text. */
+static void test_damaged_text(void **state)
+{
+	static const struct {
+		const char *from, *to, *says;
+	} rows[] = {
+		{"\"format\":1", "\"format\":2", "newer"},
+		{"\"format\":1", "\"format\":0", "format"},
+		{"\"format\":1", "\"format\":\"1\"", "format"},
+		{"\"id\":12", "\"id\":13", "another job's"},
+		{"\"id\":12", "\"id\":12,\"id\":12", "duplicate"},
+		{"\"uid\":1000", "\"uid\":-1", "uid"},
+		{"\"uid\":1000", "\"uid\":4294967295", "uid"},
+		{"\"uid\":1000", "\"uid\":1000.5", "uid"},
+		{"\"uid\":1000,", "", "'uid' is missing"},
+		{"\"uid\":1000,", "\"uid\":1000,\"more\":1,", "nobody knows"},
+		{"\"name\":\"train\"", "\"name\":7", "name"},
+		{"\"name\":\"train\"", "\"name\":\"a\\u0000b\"", ""},
+		{"\"name\":\"train\"", "\"name\":{\"hex\":\"zz\"}", "name"},
+		{"\"name\":\"train\"", "\"name\":{\"hex\":\"4100\"}", "name"},
+		{"\"name\":\"train\"", "\"name\":{\"hex\":\"41\",\"x\":1}", "name"},
+		{"\"name\":\"train\"",
+			"\"name\":\"1234567890123456789012345678901234567890"
+			"1234567890123456789012345678901234567890\"",
+			"name"},
+		{"\"state\":1", "\"state\":7", "state"},
+		{"\"gpu_count\":2", "\"gpu_count\":65", "gpu_count"},
+		{"\"priority\":-1000", "\"priority\":-1001", "priority"},
+		{"\"request_value\":250000", "\"request_value\":1000001", "request"},
+		{"\"request_kind\":1", "\"request_kind\":9", "request_kind"},
+		{"\"task_count\":2", "\"task_count\":0", "task_count"},
+		{"\"task_count\":2", "\"task_count\":1025", "task_count"},
+		{"\"task_count\":2", "\"task_count\":3", "tasks"},
+		{"\"least\":1", "\"least\":3", "least"},
+		{"\"tasks\":[", "\"tasks\":[7,", "tasks"},
+		{"\"parked\":false", "\"parked\":0", "task 1: 'parked'"},
+		{"\"attempt\":1", "\"attempt\":4294967296", "task 1: 'attempt'"},
+		{"\"tasks\":[{", "\"tasks\":[{\"x\":1,", "task 0"},
+		{"{", "[{", ""},
+	};
+	struct sl_jobs_row row = row_of(12, 2), back;
+	char *text = sl_jobs_state_write(&row);
+
+	(void)state;
+	for (size_t i = 0; i < SL_ARRAY_LEN(rows); i++) {
+		struct sl_error err = {{0}};
+		char bad[4096];
+		const char *found = strstr(text, rows[i].from);
+
+		if (!found)
+			fail_msg("no %s in %s", rows[i].from, text);
+		(void)snprintf(bad, sizeof(bad), "%.*s%s%s", (int)(found - text), text,
+			rows[i].to, found + strlen(rows[i].from));
+		assert_row_u64(rows[i].to,
+			(uint64_t)sl_jobs_state_read(bad, strlen(bad), 12, &back, &err),
+			SL_JOBS_STORE_BAD);
+		assert_row_contains(rows[i].to, err.text, rows[i].says);
+		assert_true(err.text[0]);
+	}
+	free(text);
+	sl_jobs_row_fini(&row);
+}
+
+/* --- The store. --- */
+
+static struct sl_jobspec spec_of(const char *word)
+{
+	struct sl_jobspec spec = {0};
+
+	assert_int_equal(sl_jobspec_add(&spec, SL_JOBSPEC_ARG, word), 0);
+	assert_int_equal(sl_jobspec_add(&spec, SL_JOBSPEC_DIR, "/"), 0);
+	return spec;
+}
+
+static struct sl_jobs_store *open_store(void)
+{
+	struct sl_jobs_store *store = NULL;
+
+	assert_int_equal(sl_jobs_store_new(folder, &store), 0);
+	return store;
+}
+
+static void put(struct sl_jobs_store *store, const struct sl_jobs_row *row, bool fresh,
+	uint64_t ticket)
+{
+	struct sl_jobspec spec = spec_of(row->name);
+
+	assert_int_equal(sl_jobs_store_put(store, row, fresh ? &spec : NULL, ticket), 0);
+	sl_jobspec_fini(&spec);
+}
+
+/* The next that is over. */
+static uint64_t take(struct sl_jobs_store *store, int *result, struct sl_error *err)
+{
+	struct pollfd over = {.fd = sl_jobs_store_fd(store), .events = POLLIN};
+	uint64_t ticket = 0;
+
+	while (!sl_jobs_store_take(store, &ticket, result, err))
+		assert_int_equal(poll(&over, 1, PATIENCE_MS), 1);
+	return ticket;
+}
+
+static void expect_stored(struct sl_jobs_store *store, uint64_t ticket)
+{
+	struct sl_error err = {{0}};
+	int result = -1;
+
+	assert_int_equal(take(store, &result, &err), ticket);
+	if (result != SL_JOBS_STORE_OK)
+		fail_msg("%s", err.text);
+}
+
+struct loaded {
+	struct sl_jobs_row rows[MOST];
+	size_t count;
+	uint64_t next;
+};
+
+static void keep(void *context, struct sl_jobs_row *row)
+{
+	struct loaded *loaded = context;
+
+	assert_true(loaded->count < MOST);
+	loaded->rows[loaded->count++] = *row;
+}
+
+static struct loaded *load(void)
+{
+	struct loaded *loaded = calloc(1, sizeof(*loaded));
+	struct sl_error err = {{0}};
+
+	if (sl_jobs_store_load(folder, keep, loaded, &loaded->next, &err) !=
+		SL_JOBS_STORE_OK)
+		fail_msg("%s", err.text);
+	return loaded;
+}
+
+static void forget(struct loaded *loaded)
+{
+	for (size_t i = 0; i < loaded->count; i++)
+		sl_jobs_row_fini(&loaded->rows[i]);
+	free(loaded);
+}
+
+static void store_jobs(const uint64_t *ids, size_t count)
+{
+	struct sl_jobs_store *store = open_store();
+
+	for (size_t i = 0; i < count; i++) {
+		struct sl_jobs_row row = row_of(ids[i], 1);
+
+		put(store, &row, true, i);
+		expect_stored(store, i);
+		sl_jobs_row_fini(&row);
+	}
+	assert_null(sl_jobs_store_free(store));
+}
+
+static void test_there_and_back(void **state)
+{
+	static const uint64_t ids[] = {9, 10, 100};
+	struct sl_jobs_store *store;
+	struct sl_jobs_row row = row_of(10, 3);
+	struct loaded *loaded = load();
+	struct sl_jobspec spec = {0};
+	struct sl_error err = {{0}};
+	struct stat stat_of;
+	size_t at_ = 0;
+	char path[160];
+
+	(void)state;
+	assert_int_equal(loaded->count, 0);
+	assert_int_equal(loaded->next, 1);
+	forget(loaded);
+	store_jobs(ids, SL_ARRAY_LEN(ids));
+	assert_int_equal(stat(folder, &stat_of), 0);
+	assert_int_equal(stat_of.st_mode & 0777, 0700);
+	(void)snprintf(path, sizeof(path), "%s/10/spec", folder);
+	assert_int_equal(stat(path, &stat_of), 0);
+	assert_int_equal(stat_of.st_mode & 0777, 0600);
+	/* Of one that is there the state only, and what was handed over is written before the end. */
+	store = open_store();
+	row.state = SL_JOB_FAILED;
+	put(store, &row, false, 5);
+	assert_null(sl_jobs_store_free(store));
+	loaded = load();
+	assert_int_equal(loaded->count, 3);
+	assert_int_equal(loaded->next, 101);
+	assert_int_equal(loaded->rows[0].id, 9);
+	same_rows(&loaded->rows[1], &row);
+	assert_int_equal(loaded->rows[2].id, 100);
+	forget(loaded);
+	sl_jobs_row_fini(&row);
+	assert_int_equal(
+		sl_jobs_store_read_spec(folder, 10, &spec, &err), SL_JOBS_STORE_OK);
+	assert_string_equal(sl_jobspec_next(&spec, SL_JOBSPEC_ARG, &at_), "train");
+	sl_jobspec_fini(&spec);
+	assert_int_equal(
+		sl_jobs_store_read_spec(folder, 11, &spec, &err), SL_JOBS_STORE_BAD);
+	assert_non_null(strstr(err.text, "job 11"));
+}
+
+/* Every ticket once, those of a job in their order, and the newest state is the one that stays. */
+static void test_many_puts(void **state)
+{
+	enum { JOBS = 20, TIMES = 200 };
+	struct sl_jobs_store *store = open_store();
+	uint64_t seen[JOBS] = {0};
+	struct loaded *loaded;
+
+	(void)state;
+	for (uint64_t n = 1; n <= TIMES; n++) {
+		for (uint64_t id = 1; id <= JOBS; id++) {
+			struct sl_jobs_row row = row_of(id, 2);
+
+			row.tasks[1].attempt = (uint32_t)n;
+			put(store, &row, n == 1, id * 1000 + n);
+			sl_jobs_row_fini(&row);
+		}
+	}
+	for (int i = 0; i < JOBS * TIMES; i++) {
+		struct sl_error err = {{0}};
+		int result = -1;
+		uint64_t ticket = take(store, &result, &err), id = ticket / 1000;
+
+		assert_int_equal(result, SL_JOBS_STORE_OK);
+		assert_true(id >= 1 && id <= JOBS);
+		assert_int_equal(ticket % 1000, ++seen[id - 1]);
+	}
+	for (uint64_t id = 1; id <= JOBS; id++)
+		assert_int_equal(seen[id - 1], TIMES);
+	assert_null(sl_jobs_store_free(store));
+	loaded = load();
+	assert_int_equal(loaded->count, JOBS);
+	for (int i = 0; i < JOBS; i++)
+		assert_int_equal(loaded->rows[i].tasks[1].attempt, TIMES);
+	forget(loaded);
+}
+
+/* Nothing is left of it but its number, which is not given again; after the store was opened anew either. */
+static void test_remove(void **state)
+{
+	static const uint64_t ids[] = {1, 2, 3};
+	struct sl_jobs_row row = row_of(4, 1);
+	struct sl_jobs_store *store;
+	struct loaded *loaded;
+	char path[160];
+	int fd;
+
+	(void)state;
+	store_jobs(ids, SL_ARRAY_LEN(ids));
+	fd = sl_jobs_store_open_log(folder, 3, 0, true);
+	assert_true(fd >= 0);
+	close(fd);
+	store = open_store();
+	assert_int_equal(sl_jobs_store_remove(store, 3), 0);
+	assert_int_equal(sl_jobs_store_remove(store, 77), 0);
+	put(store, &row, true, 1);
+	assert_int_equal(sl_jobs_store_remove(store, 4), 0);
+	expect_stored(store, 1);
+	assert_null(sl_jobs_store_free(store));
+	loaded = load();
+	assert_int_equal(loaded->count, 2);
+	/* 77 was asked for, so somebody had it. */
+	assert_int_equal(loaded->next, 78);
+	forget(loaded);
+	(void)snprintf(path, sizeof(path), "%s/3", folder);
+	assert_int_equal(access(path, F_OK), -1);
+	store = open_store();
+	assert_int_equal(sl_jobs_store_remove(store, 1), 0);
+	assert_int_equal(sl_jobs_store_remove(store, 2), 0);
+	assert_null(sl_jobs_store_free(store));
+	loaded = load();
+	assert_int_equal(loaded->count, 0);
+	assert_int_equal(loaded->next, 78);
+	forget(loaded);
+	sl_jobs_row_fini(&row);
+	/* A damaged one is told; the jobs are not harmed by it. */
+	(void)snprintf(path, sizeof(path), "%s/next", folder);
+	assert_int_equal(sl_file_replace(path, "x", 1, false), 0);
+	loaded = load();
+	assert_int_equal(loaded->next, 1);
+	forget(loaded);
+}
+
+/* --- Damage. --- */
+
+static void damage(const char *file, const char *text)
+{
+	char path[160];
+
+	(void)snprintf(path, sizeof(path), "%s/%s", folder, file);
+	assert_int_equal(sl_file_replace(path, text, strlen(text), false), 0);
+}
+
+static void test_damaged(void **state)
+{
+	static const uint64_t ids[] = {1, 2, 3, 4, 5};
+	struct sl_error err = {{0}};
+	struct loaded *loaded;
+	struct stat stat_of;
+	char path[160];
+
+	(void)state;
+	store_jobs(ids, SL_ARRAY_LEN(ids));
+	damage("1/state", "{}");
+	damage("2/state", "");
+	(void)snprintf(path, sizeof(path), "%s/3/spec", folder);
+	assert_int_equal(unlink(path), 0);
+	(void)snprintf(path, sizeof(path), "%s/4/state", folder);
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(mkdir(path, 0700), 0);
+	/* A number that is a file, others that are none, and what a crash left. */
+	damage("900", "");
+	damage("007", "");
+	damage("99999999999999999999", "");
+	(void)snprintf(path, sizeof(path), "%s/lost+found", folder);
+	assert_int_equal(mkdir(path, 0700), 0);
+	(void)snprintf(path, sizeof(path), "%s/old.6", folder);
+	assert_int_equal(mkdir(path, 0700), 0);
+	damage("old.6/log.0", "x");
+	(void)snprintf(path, sizeof(path), "%s/new.7", folder);
+	assert_int_equal(mkdir(path, 0700), 0);
+	damage("new.7/state.new", "x");
+	loaded = load();
+	assert_int_equal(loaded->count, 1);
+	assert_int_equal(loaded->rows[0].id, 5);
+	assert_int_equal(loaded->next, 901);
+	forget(loaded);
+	for (int i = 1; i <= 4; i++) {
+		(void)snprintf(path, sizeof(path), "%s/%d", folder, i);
+		assert_int_equal(stat(path, &stat_of), 0);
+	}
+	(void)snprintf(path, sizeof(path), "%s/old.6", folder);
+	assert_int_equal(stat(path, &stat_of), -1);
+	(void)snprintf(path, sizeof(path), "%s/new.7", folder);
+	assert_int_equal(stat(path, &stat_of), -1);
+	/* What to execute of one whose spec somebody has written over. */
+	damage("5/spec", "arg=a");
+	assert_int_equal(
+		sl_jobs_store_read_spec(folder, 5, &(struct sl_jobspec){0}, &err),
+		SL_JOBS_STORE_BAD);
+	assert_non_null(strstr(err.text, "5/spec is damaged"));
+}
+
+static void test_no_folder(void **state)
+{
+	struct sl_jobs_store *store = NULL;
+	struct loaded loaded = {0};
+	struct sl_error err = {{0}};
+	char path[80];
+
+	(void)state;
+	(void)snprintf(path, sizeof(path), "%s/data", top);
+	assert_int_equal(sl_file_replace(path, "", 0, false), 0);
+	assert_int_equal(sl_jobs_store_load(folder, keep, &loaded, &loaded.next, &err),
+		SL_JOBS_STORE_BAD);
+	assert_non_null(strstr(err.text, folder));
+	assert_int_equal(sl_jobs_store_new(folder, &store), -ENOTDIR);
+	assert_null(store);
+}
+
+/* A job whose folder somebody removed says so, and the others go on. */
+static void test_folder_is_gone(void **state)
+{
+	static const uint64_t ids[] = {1, 2};
+	struct sl_jobs_row row = row_of(1, 1);
+	struct sl_jobs_store *store;
+	struct sl_error err = {{0}};
+	char command[160];
+	int result = -1;
+
+	(void)state;
+	store_jobs(ids, SL_ARRAY_LEN(ids));
+	store = open_store();
+	(void)snprintf(command, sizeof(command), "rm -r %s/1", folder);
+	assert_int_equal(system(command), 0);
+	put(store, &row, false, 7);
+	assert_int_equal(take(store, &result, &err), 7);
+	assert_int_equal(result, SL_JOBS_STORE_BAD);
+	assert_non_null(strstr(err.text, "job 1"));
+	row.id = 2;
+	put(store, &row, false, 8);
+	expect_stored(store, 8);
+	assert_null(sl_jobs_store_free(store));
+	sl_jobs_row_fini(&row);
+}
+
+/* --- Killed in the middle. --- */
+
+/* Job 1 changes all the time, all tasks at once; others come and go, of which two are there at a time. What has been
+ * promised is told through the pipe. */
+static void write_forever(int told)
+{
+	struct sl_jobs_store *store = open_store();
+	struct sl_jobs_row row = row_of(1, 50), other = row_of(2, 1);
+	struct loaded *loaded = load();
+	uint32_t n = loaded->count ? loaded->rows[0].tasks[0].attempt : 0;
+	bool fresh = loaded->count == 0;
+
+	if (loaded->next > 2)
+		other.id = loaded->next;
+	for (;;) {
+		struct sl_error err;
+		int result;
+		uint64_t ticket;
+
+		n++;
+		for (int i = 0; i < 50; i++)
+			row.tasks[i].attempt = n;
+		put(store, &row, fresh, n);
+		fresh = false;
+		put(store, &other, true, 0);
+		if (other.id > 4 && sl_jobs_store_remove(store, other.id - 2) < 0)
+			_exit(2);
+		other.id++;
+		while (!(ticket = take(store, &result, &err)) || ticket != n)
+			;
+		if (result != SL_JOBS_STORE_OK || write(told, &n, sizeof(n)) != sizeof(n))
+			_exit(1);
+	}
+}
+
+static size_t count_numbers(void)
+{
+	DIR *dir = opendir(folder);
+	struct dirent *entry;
+	size_t count = 0;
+
+	while ((entry = readdir(dir)))
+		count += entry->d_name[0] >= '1' && entry->d_name[0] <= '9';
+	closedir(dir);
+	return count;
+}
+
+static void test_killed(void **state)
+{
+	uint32_t promised = 0;
+	uint64_t next = 0;
+
+	(void)state;
+	for (uint32_t round = 1; round <= 40; round++) {
+		struct loaded *loaded;
+		int ends[2], status;
+		uint32_t n = 0;
+		pid_t pid;
+
+		assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+		pid = fork();
+		assert_true(pid >= 0);
+		if (pid == 0)
+			write_forever(ends[1]);
+		close(ends[1]);
+		/* At different places of what it does. */
+		for (uint32_t i = 0; i <= round % 5; i++)
+			assert_int_equal(read(ends[0], &n, sizeof(n)), sizeof(n));
+		promised = n;
+		sl_clock_sleep(round % 8 * 150 * SL_US);
+		assert_int_equal(kill(pid, SIGKILL), 0);
+		while (read(ends[0], &n, sizeof(n)) == sizeof(n))
+			promised = n;
+		close(ends[0]);
+		assert_int_equal(waitpid(pid, &status, 0), pid);
+		assert_true(WIFSIGNALED(status));
+		loaded = load();
+		/* All there are could be read. */
+		assert_int_equal(loaded->count, count_numbers());
+		assert_int_equal(loaded->rows[0].id, 1);
+		assert_true(loaded->rows[0].tasks[0].attempt >= promised);
+		for (int i = 1; i < 50; i++)
+			assert_int_equal(loaded->rows[0].tasks[i].attempt,
+				loaded->rows[0].tasks[0].attempt);
+		assert_true(loaded->next >= next);
+		next = loaded->next;
+		forget(loaded);
+	}
+	assert_true(promised > 40);
+}
+
+/* --- A full disk. --- */
+
+static void fill_and_store(void)
+{
+	struct sl_jobs_row row = row_of(1, SL_JOB_TASKS_MAX), small = row_of(2, 1);
+	struct sl_jobs_store *store = open_store();
+	struct sl_error err = {{0}};
+	struct loaded *loaded;
+	int result = -1;
+
+	/* New: not taken, and nothing of it is there. */
+	put(store, &row, true, 1);
+	assert_int_equal(take(store, &result, &err), 1);
+	assert_int_equal(result, SL_JOBS_STORE_BAD);
+	assert_non_null(strstr(err.text, "disk is full"));
+	assert_non_null(strstr(err.text, "job 1"));
+	/* A small one has room; that it grows is refused, and what was stored stays. */
+	put(store, &small, true, 2);
+	expect_stored(store, 2);
+	row.id = 2;
+	put(store, &row, false, 3);
+	assert_int_equal(take(store, &result, &err), 3);
+	assert_int_equal(result, SL_JOBS_STORE_BAD);
+	assert_null(sl_jobs_store_free(store));
+	loaded = load();
+	assert_int_equal(loaded->count, 1);
+	same_rows(&loaded->rows[0], &small);
+	forget(loaded);
+	assert_int_equal(count_numbers(), 1);
+	sl_jobs_row_fini(&row);
+	sl_jobs_row_fini(&small);
+}
+
+/* Files may not become large: as any user. */
+static void test_files_too_large(void **state)
+{
+	struct rlimit before, few;
+
+	(void)state;
+	(void)signal(SIGXFSZ, SIG_IGN);
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+	few = before;
+	few.rlim_cur = 16384;
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &few), 0);
+	fill_and_store();
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+}
+
+static void test_disk_full(void **state)
+{
+	char data[80], block[4096] = "";
+	int fd, record, more;
+	ssize_t written;
+
+	(void)state;
+	(void)snprintf(data, sizeof(data), "%s/data", top);
+	assert_int_equal(mkdir(data, 0700), 0);
+	if (mount("tmpfs", data, "tmpfs", 0, "size=40k") < 0)
+		skip();
+	fill_and_store();
+	/* A record that was opened before has room when the disk is full; a new one says so. */
+	record = sl_jobs_store_open_record(folder, 2, 0, 1);
+	assert_true(record >= 0);
+	fd = sl_jobs_store_open_log(folder, 2, 0, true);
+	assert_true(fd >= 0);
+	while (write(fd, block, sizeof(block)) > 0)
+		;
+	assert_int_equal(errno, ENOSPC);
+	more = sl_jobs_store_open_record(folder, 2, 0, 2);
+	written = pwrite(record, "exit", 4, 0);
+	close(fd);
+	close(record);
+	if (more >= 0)
+		close(more);
+	(void)umount(data);
+	assert_int_equal(more, -ENOSPC);
+	assert_int_equal(written, 4);
+}
+
+/* --- Files of a job. --- */
+
+static void test_files(void **state)
+{
+	static const uint64_t ids[] = {5};
+	struct stat stat_of;
+	char text[16], path[160];
+	int fd;
+
+	(void)state;
+	store_jobs(ids, 1);
+	assert_int_equal(sl_jobs_store_open_log(folder, 5, 3, false), -ENOENT);
+	assert_int_equal(sl_jobs_store_open_log(folder, 6, 3, true), -ENOENT);
+	for (int i = 0; i < 2; i++) {
+		fd = sl_jobs_store_open_log(folder, 5, 3, true);
+		assert_true(fd >= 0);
+		assert_int_equal(fcntl(fd, F_GETFD), FD_CLOEXEC);
+		assert_int_equal(write(fd, "abc", 3), 3);
+		assert_int_equal(read(fd, text, 1), -1);
+		close(fd);
+	}
+	fd = sl_jobs_store_open_log(folder, 5, 3, false);
+	assert_int_equal(read(fd, text, sizeof(text)), 6);
+	assert_int_equal(write(fd, "abc", 3), -1);
+	close(fd);
+	assert_int_equal(
+		sl_jobs_store_read_record(folder, 5, 3, 1, text, sizeof(text)), -ENOENT);
+	for (int i = 0; i < 2; i++) {
+		fd = sl_jobs_store_open_record(folder, 5, 3, 1);
+		assert_true(fd >= 0);
+		assert_int_equal(fstat(fd, &stat_of), 0);
+		assert_int_equal(stat_of.st_size, 0);
+		assert_int_equal(stat_of.st_mode & 0777, 0600);
+		assert_int_equal(
+			sl_jobs_store_read_record(folder, 5, 3, 1, text, sizeof(text)),
+			0);
+		assert_int_equal(write(fd, "0123456789abcdefg", 17), 17);
+		close(fd);
+	}
+	assert_int_equal(
+		sl_jobs_store_read_record(folder, 5, 3, 1, text, sizeof(text)), 15);
+	assert_string_equal(text, "0123456789abcde");
+	/* Nobody is led elsewhere. */
+	(void)snprintf(path, sizeof(path), "%s/5/log.4", folder);
+	assert_int_equal(symlink("/dev/null", path), 0);
+	assert_int_equal(sl_jobs_store_open_log(folder, 5, 4, true), -ELOOP);
+}
+
+/* --- Many. --- */
+
+static void test_two_thousand(void **state)
+{
+	enum { MANY = 2000 };
+	struct sl_jobs_store *store = open_store();
+	struct loaded *loaded;
+
+	(void)state;
+	for (uint64_t id = 1; id <= MANY; id++) {
+		struct sl_jobs_row row = row_of(id, 1 + id % 4);
+
+		put(store, &row, true, id);
+		sl_jobs_row_fini(&row);
+	}
+	for (uint64_t id = 1; id <= MANY; id++)
+		expect_stored(store, id);
+	assert_null(sl_jobs_store_free(store));
+	loaded = load();
+	assert_int_equal(loaded->count, MANY);
+	for (uint64_t id = 1; id <= MANY; id++) {
+		struct sl_jobs_row row = row_of(id, 1 + id % 4);
+
+		same_rows(&loaded->rows[id - 1], &row);
+		sl_jobs_row_fini(&row);
+	}
+	forget(loaded);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_text),
+		cmocka_unit_test(test_damaged_text),
+		cmocka_unit_test_setup_teardown(
+			test_there_and_back, make_top, remove_top),
+		cmocka_unit_test_setup_teardown(test_many_puts, make_top, remove_top),
+		cmocka_unit_test_setup_teardown(test_remove, make_top, remove_top),
+		cmocka_unit_test_setup_teardown(test_damaged, make_top, remove_top),
+		cmocka_unit_test_setup_teardown(test_no_folder, make_top, remove_top),
+		cmocka_unit_test_setup_teardown(
+			test_folder_is_gone, make_top, remove_top),
+		cmocka_unit_test_setup_teardown(test_killed, make_top, remove_top),
+		cmocka_unit_test_setup_teardown(
+			test_files_too_large, make_top, remove_top),
+		cmocka_unit_test_setup_teardown(test_disk_full, make_top, remove_top),
+		cmocka_unit_test_setup_teardown(test_files, make_top, remove_top),
+		cmocka_unit_test_setup_teardown(test_two_thousand, make_top, remove_top),
+	};
+
+	/* What is told of damaged jobs. */
+	sl_log_set_level(getenv("VERBOSE") ? SL_LOG_DEBUG : SL_LOG_OFF);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
