@@ -90,7 +90,8 @@ int sl_jobs_files_ids(int folder_fd, struct sl_jobs_files_ids *ids)
 	if (r == 0 && errno)
 		r = sl_err_origin(-errno);
 	(void)closedir(dir);
-	qsort(ids->ids, ids->count, sizeof(*ids->ids), compare_ids);
+	if (ids->count)
+		qsort(ids->ids, ids->count, sizeof(*ids->ids), compare_ids);
 	return r;
 }
 

@@ -62,7 +62,8 @@ static struct relative *read_all(size_t *count)
 	}
 	if (proc)
 		(void)closedir(proc);
-	qsort(all, *count, sizeof(*all), by_pid);
+	if (all)
+		qsort(all, *count, sizeof(*all), by_pid);
 	return sl_steal(&all);
 }
 
