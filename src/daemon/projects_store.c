@@ -8,19 +8,15 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <pthread.h>
-#include <signal.h>
 #include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/file.h"
-#include "base/log.h"
 #include "base/paths.h"
+#include "daemon/worker.h"
 
 /* Version of the tables (PRAGMA user_version). */
 #define TABLES 1
@@ -387,70 +383,54 @@ int sl_projects_store_save(
 enum turn { IDLE, WRITING, WRITTEN };
 
 struct sl_projects_store {
-	pthread_t thread;
-	pthread_mutex_t mutex;
-	pthread_cond_t wake;
-	/* Under the mutex. */
+	struct sl_worker worker;
+	/* Under its mutex. */
 	enum turn turn;
-	bool stop;
 	const struct sl_projects_stored *stored;
 	int result;
 	struct sl_error err;
 	/* Constant. */
-	int event_fd;
 	char folder[SL_PATH_MAX];
 };
 
 static void *thread_main(void *argument)
 {
 	struct sl_projects_store *store = argument;
-	uint64_t one = 1;
 
-	(void)pthread_mutex_lock(&store->mutex);
+	(void)pthread_mutex_lock(&store->worker.mutex);
 	/* What was handed over is written before the end. */
-	while (store->turn == WRITING || !store->stop) {
+	while (store->turn == WRITING || !store->worker.stop) {
 		struct sl_error err = {0};
 		int r;
 
 		if (store->turn != WRITING) {
-			(void)pthread_cond_wait(&store->wake, &store->mutex);
+			(void)pthread_cond_wait(
+				&store->worker.wake, &store->worker.mutex);
 			continue;
 		}
-		(void)pthread_mutex_unlock(&store->mutex);
+		(void)pthread_mutex_unlock(&store->worker.mutex);
 		r = sl_projects_store_save(store->folder, store->stored, &err);
-		(void)pthread_mutex_lock(&store->mutex);
+		(void)pthread_mutex_lock(&store->worker.mutex);
 		store->result = r;
 		store->err = err;
 		store->turn = WRITTEN;
-		if (write(store->event_fd, &one, sizeof(one)) < 0)
-			sl_debug("the thread of the projects could not wake the loop: %s",
-				strerror(errno));
+		sl_worker_tell(&store->worker);
 	}
-	(void)pthread_mutex_unlock(&store->mutex);
+	(void)pthread_mutex_unlock(&store->worker.mutex);
 	return NULL;
 }
 
 int sl_projects_store_new(const char *folder, struct sl_projects_store **out)
 {
 	sl_cleanup(sl_freep) struct sl_projects_store *store = calloc(1, sizeof(*store));
-	sl_cleanup(sl_closep) int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	sigset_t all, before;
 	int r;
 
-	if (!store || fd < 0)
-		return sl_err_origin(store ? -errno : -ENOMEM);
-	store->event_fd = fd;
+	if (!store)
+		return sl_err_origin(-ENOMEM);
 	(void)snprintf(store->folder, sizeof(store->folder), "%s", folder);
-	(void)pthread_mutex_init(&store->mutex, NULL);
-	(void)pthread_cond_init(&store->wake, NULL);
-	/* Signals are the loop's. */
-	(void)sigfillset(&all);
-	(void)pthread_sigmask(SIG_SETMASK, &all, &before);
-	r = pthread_create(&store->thread, NULL, thread_main, store);
-	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-	if (r != 0)
-		return sl_err_origin(-r);
-	(void)sl_steal_fd(&fd);
+	r = sl_worker_start(&store->worker, thread_main, store);
+	if (r < 0)
+		return r;
 	*out = sl_steal(&store);
 	return 0;
 }
@@ -459,42 +439,33 @@ struct sl_projects_store *sl_projects_store_free(struct sl_projects_store *store
 {
 	if (!store)
 		return NULL;
-	(void)pthread_mutex_lock(&store->mutex);
-	store->stop = true;
-	(void)pthread_cond_signal(&store->wake);
-	(void)pthread_mutex_unlock(&store->mutex);
-	(void)pthread_join(store->thread, NULL);
-	(void)close(store->event_fd);
-	(void)pthread_cond_destroy(&store->wake);
-	(void)pthread_mutex_destroy(&store->mutex);
+	sl_worker_end(&store->worker);
 	free(store);
 	return NULL;
 }
 
 int sl_projects_store_fd(const struct sl_projects_store *store)
 {
-	return store->event_fd;
+	return store->worker.event_fd;
 }
 
 void sl_projects_store_start(
 	struct sl_projects_store *store, const struct sl_projects_stored *stored)
 {
-	(void)pthread_mutex_lock(&store->mutex);
+	(void)pthread_mutex_lock(&store->worker.mutex);
 	store->stored = stored;
 	store->turn = WRITING;
-	(void)pthread_cond_signal(&store->wake);
-	(void)pthread_mutex_unlock(&store->mutex);
+	(void)pthread_cond_signal(&store->worker.wake);
+	(void)pthread_mutex_unlock(&store->worker.mutex);
 }
 
 bool sl_projects_store_take(
 	struct sl_projects_store *store, int *result, struct sl_error *err)
 {
-	uint64_t count;
 	bool over;
 
-	if (read(store->event_fd, &count, sizeof(count)) < 0 && errno != EAGAIN)
-		sl_debug("the event of the projects' thread: %s", strerror(errno));
-	(void)pthread_mutex_lock(&store->mutex);
+	sl_worker_hear(&store->worker);
+	(void)pthread_mutex_lock(&store->worker.mutex);
 	over = store->turn == WRITTEN;
 	if (over) {
 		store->turn = IDLE;
@@ -502,6 +473,6 @@ bool sl_projects_store_take(
 		*result = store->result;
 		*err = store->err;
 	}
-	(void)pthread_mutex_unlock(&store->mutex);
+	(void)pthread_mutex_unlock(&store->worker.mutex);
 	return over;
 }
