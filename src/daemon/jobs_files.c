@@ -50,9 +50,17 @@ int sl_jobs_files_put(int folder_fd, const char *name, const void *data, size_t 
 	return r;
 }
 
+int sl_jobs_files_sync(int folder_fd)
+{
+	/* Some file systems know no such thing of folders. */
+	return fsync(folder_fd) < 0 && errno != EINVAL ? sl_err_origin(-errno) : 0;
+}
+
 int sl_jobs_files_folder(int parent_fd, const char *name)
 {
-	int fd = openat(parent_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	/* The folder of jobs may be a link to another disk; in it nothing is. */
+	int link = parent_fd == AT_FDCWD ? 0 : O_NOFOLLOW;
+	int fd = openat(parent_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | link);
 
 	return fd < 0 ? -errno : fd;
 }

@@ -21,6 +21,8 @@ SL_MUST_CHECK int sl_jobs_files_path(char path[SL_PATH_MAX], const char *folder,
  * folder is fsynced. */
 SL_MUST_CHECK int sl_jobs_files_put(
 	int folder_fd, const char *name, const void *data, size_t size);
+/* What was renamed in it stays so. */
+SL_MUST_CHECK int sl_jobs_files_sync(int folder_fd);
 /* A descriptor of a folder. */
 SL_MUST_CHECK int sl_jobs_files_folder(int parent_fd, const char *name);
 /* Removes a folder of files. Whatever else somebody has put there stays, and is said. */

@@ -69,13 +69,71 @@ static void order_freep(struct order **order)
 	*order = order_free(*order);
 }
 
+static int sync_folder(const char *path)
+{
+	sl_cleanup(sl_closep) int fd = sl_jobs_files_folder(AT_FDCWD, path);
+
+	return fd < 0 ? sl_err_origin(fd) : sl_jobs_files_sync(fd);
+}
+
+/* The folder itself is shut to others: what jobs execute and print is their users' business. */
+static int make_folder(const char *folder)
+{
+	char parent[SL_PATH_MAX], *slash;
+	int r = 0;
+
+	(void)snprintf(parent, sizeof(parent), "%s", folder);
+	slash = strrchr(parent, '/');
+	if (slash && slash != parent) {
+		*slash = '\0';
+		r = sl_file_make_dirs(parent, 0755);
+	}
+	if (r == 0 && mkdir(folder, 0700) == 0)
+		return sync_folder(slash && slash != parent ? parent : "/");
+	return r < 0 || errno == EEXIST ? r : sl_err_origin(-errno);
+}
+
+/* What was given before. */
+static int find_numbers(struct sl_jobs_store *store)
+{
+	sl_cleanup(sl_jobs_files_ids_fini) struct sl_jobs_files_ids ids = {0};
+	int r = sl_jobs_files_ids(store->folder_fd, &ids);
+
+	if (r < 0)
+		return r;
+	store->next_stored = sl_jobs_files_next(store->folder);
+	store->next = store->next_stored;
+	if (ids.count && ids.ids[ids.count - 1] >= store->next)
+		store->next = ids.ids[ids.count - 1] + 1;
+	return 0;
+}
+
+/* Made with the first job, so a daemon that never had one leaves no trace. */
+static int have_folder(struct sl_jobs_store *store)
+{
+	int r;
+
+	if (store->folder_fd >= 0)
+		return 0;
+	r = make_folder(store->folder);
+	if (r < 0)
+		return r;
+	store->folder_fd = sl_jobs_files_folder(AT_FDCWD, store->folder);
+	if (store->folder_fd < 0)
+		return sl_err_origin(store->folder_fd);
+	r = find_numbers(store);
+	if (r < 0)
+		sl_closep(&store->folder_fd);
+	return r;
+}
+
 static int put_state(int job_fd, const struct sl_jobs_row *row)
 {
 	sl_cleanup(sl_freep) char *text = sl_jobs_state_write(row);
 	int r = text ? sl_jobs_files_put(job_fd, "state", text, strlen(text))
 		     : sl_err_origin(-ENOMEM);
 
-	return r == 0 && fsync(job_fd) < 0 ? sl_err_origin(-errno) : r;
+	return r == 0 ? sl_jobs_files_sync(job_fd) : r;
 }
 
 static int fill_new(int job_fd, const struct order *order)
@@ -104,11 +162,10 @@ static int put_new(struct sl_jobs_store *store, const struct order *order)
 		sl_jobs_files_clear(store->folder_fd, making);
 		return r;
 	}
-	if (fsync(store->folder_fd) == 0)
-		return 0;
+	r = sl_jobs_files_sync(store->folder_fd);
 	/* Whoever submitted it hears that it was not taken, so it must not come back. */
-	r = sl_err_origin(-errno);
-	sl_jobs_files_clear(store->folder_fd, name);
+	if (r < 0)
+		sl_jobs_files_clear(store->folder_fd, name);
 	return r;
 }
 
@@ -132,8 +189,8 @@ static int keep_number(struct sl_jobs_store *store, uint64_t id)
 		return 0;
 	(void)snprintf(text, sizeof(text), "%" PRIu64 "\n", store->next);
 	r = sl_jobs_files_put(store->folder_fd, "next", text, strlen(text));
-	if (r == 0 && fsync(store->folder_fd) < 0)
-		r = sl_err_origin(-errno);
+	if (r == 0)
+		r = sl_jobs_files_sync(store->folder_fd);
 	if (r == 0)
 		store->next_stored = store->next;
 	return r;
@@ -151,7 +208,7 @@ static int remove_job(struct sl_jobs_store *store, uint64_t id)
 	sl_jobs_files_clear(store->folder_fd, ending);
 	if (renameat(store->folder_fd, name, store->folder_fd, ending) < 0)
 		return errno == ENOENT ? 0 : sl_err_origin(-errno);
-	r = fsync(store->folder_fd) < 0 ? sl_err_origin(-errno) : 0;
+	r = sl_jobs_files_sync(store->folder_fd);
 	sl_jobs_files_clear(store->folder_fd, ending);
 	return r;
 }
@@ -161,17 +218,20 @@ static void carry_out(struct sl_jobs_store *store, struct order *order)
 	int r;
 
 	order->result = SL_JOBS_STORE_OK;
+	r = have_folder(store);
 	if (order->id >= store->next)
 		store->next = order->id + 1;
 	if (order->removes) {
-		r = remove_job(store, order->id);
+		if (r == 0)
+			r = remove_job(store, order->id);
 		if (r < 0)
 			sl_error_log("cannot remove job %" PRIu64 " from %s: %s; %s",
 				order->id, store->folder, strerror(-r),
 				sl_jobs_files_remedy(-r));
 		return;
 	}
-	r = order->spec ? put_new(store, order) : put_again(store, order);
+	if (r == 0)
+		r = order->spec ? put_new(store, order) : put_again(store, order);
 	if (r < 0)
 		order->result = sl_jobs_files_failed(
 			"store", store->folder, order->id, r, &order->err);
@@ -239,46 +299,6 @@ static void close_storep(struct sl_jobs_store **store)
 		close_store(*store);
 }
 
-static int sync_folder(const char *path)
-{
-	sl_cleanup(sl_closep) int fd =
-		open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-
-	return fd < 0 || fsync(fd) < 0 ? sl_err_origin(-errno) : 0;
-}
-
-/* The folder itself is shut to others: what jobs execute and print is their users' business. */
-static int make_folder(const char *folder)
-{
-	char parent[SL_PATH_MAX], *slash;
-	int r = 0;
-
-	(void)snprintf(parent, sizeof(parent), "%s", folder);
-	slash = strrchr(parent, '/');
-	if (slash && slash != parent) {
-		*slash = '\0';
-		r = sl_file_make_dirs(parent, 0755);
-	}
-	if (r == 0 && mkdir(folder, 0700) == 0)
-		return sync_folder(slash && slash != parent ? parent : "/");
-	return r < 0 || errno == EEXIST ? r : sl_err_origin(-errno);
-}
-
-/* What was given before. Nobody writes yet. */
-static int find_numbers(struct sl_jobs_store *store)
-{
-	sl_cleanup(sl_jobs_files_ids_fini) struct sl_jobs_files_ids ids = {0};
-	int r = sl_jobs_files_ids(store->folder_fd, &ids);
-
-	if (r < 0)
-		return r;
-	store->next_stored = sl_jobs_files_next(store->folder);
-	store->next = store->next_stored;
-	if (ids.count && ids.ids[ids.count - 1] >= store->next)
-		store->next = ids.ids[ids.count - 1] + 1;
-	return 0;
-}
-
 int sl_jobs_store_new(const char *folder, struct sl_jobs_store **out)
 {
 	sl_cleanup(close_storep) struct sl_jobs_store *store = calloc(1, sizeof(*store));
@@ -289,13 +309,8 @@ int sl_jobs_store_new(const char *folder, struct sl_jobs_store **out)
 	sl_list_init(&store->waiting);
 	sl_list_init(&store->done);
 	(void)snprintf(store->folder, sizeof(store->folder), "%s", folder);
-	r = make_folder(folder);
-	store->folder_fd = r < 0 ? r : sl_jobs_files_folder(AT_FDCWD, folder);
-	if (store->folder_fd < 0)
-		return sl_err_origin(store->folder_fd);
-	r = find_numbers(store);
-	if (r == 0)
-		r = sl_worker_start(&store->worker, thread_main, store);
+	store->folder_fd = -1;
+	r = sl_worker_start(&store->worker, thread_main, store);
 	if (r < 0)
 		return r;
 	*out = sl_steal(&store);

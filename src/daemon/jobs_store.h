@@ -66,7 +66,7 @@ SL_MUST_CHECK int sl_jobs_store_load(const char *folder,
 	void (*each)(void *context, struct sl_jobs_row *row), void *context,
 	uint64_t *next_id, struct sl_error *err);
 
-/* Makes folder (0700) and thread, after sl_jobs_store_load. 0 or negative errno. */
+/* Makes the thread, after sl_jobs_store_load; the folder (0700) comes with the first job. 0 or negative errno. */
 SL_MUST_CHECK int sl_jobs_store_new(const char *folder, struct sl_jobs_store **out);
 /* Writes what is left, then ends. NULL is fine; returns NULL. */
 struct sl_jobs_store *sl_jobs_store_free(struct sl_jobs_store *store);

@@ -287,7 +287,7 @@ static void test_there_and_back(void **state)
 	static const uint64_t ids[] = {9, 10, 100};
 	struct sl_jobs_store *store;
 	struct sl_jobs_row row = row_of(10, 3);
-	struct loaded *loaded = load();
+	struct loaded *loaded;
 	struct sl_jobspec spec = {0};
 	struct sl_error err = {{0}};
 	struct stat stat_of;
@@ -295,6 +295,10 @@ static void test_there_and_back(void **state)
 	char path[160];
 
 	(void)state;
+	/* A daemon that has no jobs leaves no trace. */
+	assert_null(sl_jobs_store_free(open_store()));
+	assert_int_equal(access(folder, F_OK), -1);
+	loaded = load();
 	assert_int_equal(loaded->count, 0);
 	assert_int_equal(loaded->next, 1);
 	forget(loaded);
@@ -471,19 +475,31 @@ static void test_damaged(void **state)
 
 static void test_no_folder(void **state)
 {
-	struct sl_jobs_store *store = NULL;
-	struct loaded loaded = {0};
+	struct sl_jobs_row row = row_of(1, 1);
+	struct sl_jobs_store *store;
+	struct loaded *loaded = calloc(1, sizeof(*loaded));
 	struct sl_error err = {{0}};
+	int result = -1;
 	char path[80];
 
 	(void)state;
 	(void)snprintf(path, sizeof(path), "%s/data", top);
 	assert_int_equal(sl_file_replace(path, "", 0, false), 0);
-	assert_int_equal(sl_jobs_store_load(folder, keep, &loaded, &loaded.next, &err),
+	assert_int_equal(sl_jobs_store_load(folder, keep, loaded, &loaded->next, &err),
 		SL_JOBS_STORE_BAD);
 	assert_non_null(strstr(err.text, folder));
-	assert_int_equal(sl_jobs_store_new(folder, &store), -ENOTDIR);
-	assert_null(store);
+	forget(loaded);
+	store = open_store();
+	put(store, &row, true, 1);
+	assert_int_equal(take(store, &result, &err), 1);
+	assert_int_equal(result, SL_JOBS_STORE_BAD);
+	assert_non_null(strstr(err.text, folder));
+	/* It is made as soon as it can be. */
+	assert_int_equal(unlink(path), 0);
+	put(store, &row, true, 2);
+	expect_stored(store, 2);
+	assert_null(sl_jobs_store_free(store));
+	sl_jobs_row_fini(&row);
 }
 
 /* A job whose folder somebody removed says so, and the others go on. */
