@@ -610,3 +610,17 @@ void sl_cl_on_node_close(struct sl_cluster *cl, const struct sl_cluster_event *e
 	if (event->node_close.closed)
 		drop_promises(cl, number);
 }
+
+/* What is placed has its thousandths; those of needs in MiB that come are counted by the new size. */
+void sl_cl_on_node_size(struct sl_cluster *cl, const struct sl_cluster_event *event)
+{
+	uint32_t number = sl_cl_find_node(cl, event->node_size.node);
+
+	if (number == SL_CL_NO_NODE)
+		return;
+	cl->node[number].pool_mib = event->node_size.pool_mib;
+	cl->fit[number].gpu_mib = event->node_size.gpu_mib;
+	cl->nodes_version++;
+	changed(cl, number, true);
+	set_least(cl, least_gpu_mib(cl));
+}

@@ -233,6 +233,7 @@ struct sl_cl_task *sl_cl_find_task(
 /* --- cluster_nodes.c --- */
 void sl_cl_on_node_add(struct sl_cluster *cl, const struct sl_cluster_event *event);
 void sl_cl_on_node_lost(struct sl_cluster *cl, const struct sl_cluster_event *event);
+void sl_cl_on_node_size(struct sl_cluster *cl, const struct sl_cluster_event *event);
 void sl_cl_on_node_close(struct sl_cluster *cl, const struct sl_cluster_event *event);
 uint32_t sl_cl_find_node(const struct sl_cluster *cl, uint64_t id);
 /* Takes back promises that cannot be kept any more, the latest first. */
@@ -305,6 +306,7 @@ struct sl_cl_task *sl_cl_next_pending(struct sl_cl_part *part, uint32_t from);
 
 /* --- cluster_tasks.c: the states of a task, each with all books --- */
 void sl_cl_on_task_runs(struct sl_cluster *cl, const struct sl_cluster_event *event);
+void sl_cl_on_task_parked(struct sl_cluster *cl, const struct sl_cluster_event *event);
 void sl_cl_on_bind_refused(struct sl_cluster *cl, const struct sl_cluster_event *event);
 void sl_cl_on_task_ended(struct sl_cluster *cl, const struct sl_cluster_event *event);
 void sl_cl_on_task_stops(struct sl_cluster *cl, const struct sl_cluster_event *event);

@@ -196,11 +196,11 @@ void sl_cl_task_stop(struct sl_cluster *cl, struct sl_cl_task *task, enum sl_sto
 
 /* --- Events. --- */
 
-/* Where the outside says it runs; false: there is no such place. */
+/* Where the outside says it is; false: there is no such place. */
 static bool found_at(const struct sl_cluster *cl, const struct sl_cl_task *task,
-	const struct sl_cluster_event *event, struct sl_place *place)
+	uint64_t node, uint32_t gpu_mask, struct sl_place *place)
 {
-	uint32_t number = sl_cl_find_node(cl, event->task_runs.node);
+	uint32_t number = sl_cl_find_node(cl, node);
 	const struct sl_fit_node *fit;
 	uint32_t milli;
 
@@ -209,9 +209,9 @@ static bool found_at(const struct sl_cluster *cl, const struct sl_cl_task *task,
 	fit = &cl->fit[number];
 	milli = sl_fit_milli(fit, &task->part->class->need);
 	*place = (struct sl_place){.node = number,
-		.gpu_mask = event->task_runs.gpu_mask,
+		.gpu_mask = gpu_mask,
 		.milli = (uint16_t)sl_min_u64(milli, SL_FIT_WHOLE)};
-	if (fit->gpus < 32 && event->task_runs.gpu_mask >> fit->gpus)
+	if (fit->gpus < 32 && gpu_mask >> fit->gpus)
 		return false;
 	return (uint32_t)__builtin_popcount(place->gpu_mask) ==
 	       task->part->class->need.gpus;
@@ -229,7 +229,8 @@ void sl_cl_on_task_runs(struct sl_cluster *cl, const struct sl_cluster_event *ev
 		sl_cl_task_state(cl, task, SL_TASK_RUNNING);
 		unpool(cl, task);
 	} else if (task->state == SL_TASK_PENDING || task->state == SL_TASK_PIPELINED) {
-		if (!found_at(cl, task, event, &place))
+		if (!found_at(cl, task, event->task_runs.node, event->task_runs.gpu_mask,
+			    &place))
 			return;
 		if (task->promised)
 			sl_cl_task_unpromise(cl, task);
@@ -243,6 +244,26 @@ void sl_cl_on_task_runs(struct sl_cluster *cl, const struct sl_cluster_event *ev
 	sl_cl_job_settle(cl, task->part->job);
 	if (task->since < task->part->job->started)
 		task->part->job->started = task->since ? task->since : 1;
+}
+
+void sl_cl_on_task_parked(struct sl_cluster *cl, const struct sl_cluster_event *event)
+{
+	struct sl_cl_task *task =
+		sl_cl_find_task(cl, event->task_parked.job, event->task_parked.task);
+	struct sl_place place;
+
+	if (!task || task->parked ||
+		(task->state != SL_TASK_PENDING && task->state != SL_TASK_PIPELINED) ||
+		!found_at(cl, task, event->task_parked.node, event->task_parked.gpu_mask,
+			&place))
+		return;
+	if (task->promised)
+		sl_cl_task_unpromise(cl, task);
+	task->place = place;
+	task->parked = task->pooled = true;
+	cl->node[place.node].parked_mib += task->part->job->park_mib;
+	sl_list_push_tail(&cl->node[place.node].parked, &task->on_node);
+	sl_cl_job_settle(cl, task->part->job);
 }
 
 static void remember_refusal(struct sl_cluster *cl, struct sl_cl_job *job, uint32_t node)

@@ -374,6 +374,67 @@ static void comes_back_where_it_was(void **state)
 	assert_int_equal(sl_cluster_task(s.cluster, 1, 0).place.gpu_mask, was.gpu_mask);
 }
 
+/* After a restart: what is parked is said, and comes back to its place and to no other. */
+static void takes_in_who_is_parked(void **state)
+{
+	struct sl_cluster_event parks = job(1, 3, 1, 1, 2);
+	struct sl_cluster_event found = {.type = SL_CLUSTER_EVENT_TASK_PARKED};
+	struct sl_cluster_event runs = {.type = SL_CLUSTER_EVENT_TASK_RUNS};
+
+	parks.job_add.flags |= SL_JOB_PARKS;
+	parks.job_add.park_mib = 1024;
+	send(parks);
+	found.task_parked.job = 1;
+	found.task_parked.node = 2;
+	found.task_parked.gpu_mask = 1;
+	send(found);
+	assert_false(sl_cluster_task(s.cluster, 1, 0).parked);
+	found.task_parked.gpu_mask = 3;
+	send(found);
+	send(found);
+	assert_true(sl_cluster_task(s.cluster, 1, 0).parked);
+	/* Node 1 is free. */
+	send(job(2, 1, 1, 1, 2));
+	runs.task_runs.job = 2;
+	runs.task_runs.node = 2;
+	runs.task_runs.gpu_mask = 3;
+	send(runs);
+	run_all();
+	assert_true(sl_cluster_task(s.cluster, 1, 0).parked);
+	task(SL_CLUSTER_EVENT_TASK_ENDED, 2, 0, false);
+	run_all();
+	assert_int_equal(sl_cluster_job(s.cluster, 1).in[SL_TASK_RUNNING], 1);
+	assert_int_equal(sl_cluster_task(s.cluster, 1, 0).node, 2);
+	assert_false(sl_cluster_task(s.cluster, 1, 0).parked);
+}
+
+/* A GPU can share less than before: who runs keeps its part, who comes is counted by the new size. */
+static void counts_by_the_new_size(void **state)
+{
+	struct sl_cluster_event event = job(1, 3, 1, 1, 1);
+	struct sl_cluster_event size = {.type = SL_CLUSTER_EVENT_NODE_SIZE};
+
+	event.job_add.need.gpu_milli = 0;
+	event.job_add.need.gpu_mib = 20480;
+	send(event);
+	run_all();
+	assert_int_equal(sl_cluster_task(s.cluster, 1, 0).place.milli, 500);
+	size.node_size.gpu_mib = 20480;
+	for (uint64_t node = 1; node <= 3; node++) {
+		size.node_size.node = node;
+		send(size);
+	}
+	assert_int_equal(sl_cluster_task(s.cluster, 1, 0).place.milli, 500);
+	event.job_add.job = 2;
+	send(event);
+	run_all();
+	assert_int_equal(sl_cluster_task(s.cluster, 2, 0).place.milli, 1000);
+	event.job_add.job = 3;
+	event.job_add.need.gpu_mib = 20481;
+	send(event);
+	assert_int_equal(seen(SL_CLUSTER_ACTION_REFUSE_JOB), 1);
+}
+
 static void preempts_lower_priority_only(void **state)
 {
 	struct sl_cluster_event strong = job(2, 1, 1, 1, 2);
@@ -510,6 +571,8 @@ int main(void)
 		TEST(does_nothing_twice),
 		TEST(takes_back_in_quota_only),
 		TEST(parks_where_it_fits),
+		TEST(takes_in_who_is_parked),
+		TEST(counts_by_the_new_size),
 		TEST(comes_back_where_it_was),
 		TEST(preempts_lower_priority_only),
 		TEST(moves_who_finds_a_place),
