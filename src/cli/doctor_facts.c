@@ -5,8 +5,8 @@
 #include "cli/doctor.h"
 
 #include "base/file.h"
-#include "cli/elffile.h"
-#include "cli/library.h"
+#include "base/elffile.h"
+#include "base/library.h"
 #include "softgpu/box.h"
 
 #include <dirent.h>

@@ -10,7 +10,7 @@
 #include "cli/program.h"
 
 #include "base/file.h"
-#include "cli/elffile.h"
+#include "base/elffile.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -7,10 +7,10 @@
  * Order: everything that can be wrong on this side is looked at before the daemon is asked, so
  * that a refusal never leaves a workload that lived for a moment.
  */
+#include "base/library.h"
 #include "cli/cli.h"
 #include "cli/conn.h"
 #include "cli/launch.h"
-#include "cli/library.h"
 #include "cli/text.h"
 #include "cli/told.h"
 #include "cli/warm.h"

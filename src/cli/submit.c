@@ -9,7 +9,7 @@
 #include "cli/interrupt.h"
 #include "cli/jobs.h"
 #include "cli/launch.h"
-#include "cli/library.h"
+#include "base/library.h"
 #include "cli/told.h"
 #include "cli/text.h"
 

@@ -1,6 +1,6 @@
 /* sluice version: what is installed here, and what answers at the socket. */
 #include "cli/cli.h"
-#include "cli/library.h"
+#include "base/library.h"
 #include "cli/rows.h"
 
 #include <jansson.h>

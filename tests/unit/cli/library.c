@@ -1,8 +1,8 @@
 /* Where libsluice.so is looked for, and what LD_PRELOAD becomes. */
 #include "../base/test.h"
 
-#include "cli/elffile.h"
-#include "cli/library.h"
+#include "base/elffile.h"
+#include "base/library.h"
 
 #include <stdio.h>
 #include <stdlib.h>

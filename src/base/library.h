@@ -3,8 +3,8 @@
  *
  * Pure look-up of files; no locks.
  */
-#ifndef SL_CLI_LIBRARY_H
-#define SL_CLI_LIBRARY_H
+#ifndef SL_BASE_LIBRARY_H
+#define SL_BASE_LIBRARY_H
 
 #include "base/error.h"
 #include "base/paths.h"

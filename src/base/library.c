@@ -2,10 +2,10 @@
  * The places are relative to the program, not fixed at build time, so that a build folder, a
  * DESTDIR image and an unpacked archive all work where they lie.
  */
-#include "cli/library.h"
+#include "base/library.h"
 
 #include "base/file.h"
-#include "cli/elffile.h"
+#include "base/elffile.h"
 
 #include <dlfcn.h>
 #include <link.h>

@@ -3,7 +3,7 @@
  * since section headers may be stripped. Versions that the library *defines* (it offers dlsym
  * under several of glibc's) stand in another table than those it needs; only the latter is read.
  */
-#include "cli/elffile.h"
+#include "base/elffile.h"
 
 #include "base/file.h"
 

@@ -4,8 +4,8 @@
  * Reads a file; nothing is loaded or executed. Every offset in it is checked, for the file may be
  * anything. No locks.
  */
-#ifndef SL_CLI_ELFFILE_H
-#define SL_CLI_ELFFILE_H
+#ifndef SL_BASE_ELFFILE_H
+#define SL_BASE_ELFFILE_H
 
 #include "base/sl.h"
 
