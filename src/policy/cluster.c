@@ -244,11 +244,10 @@ struct sl_cluster_job_view sl_cluster_job(const struct sl_cluster *cl, uint64_t 
 			view.in[s] += job->part[p]->in[s];
 	}
 	view.because = job->because;
-	if (view.because.reason == SL_PENDING_RESUME_WAIT)
-		view.because.wanted = (int64_t)sl_sub_sat(job->held_until, cl->now);
 	if (job->group && job->group->because.reason)
 		view.because = job->group->because;
-	if (view.because.reason == SL_PENDING_RESUME_WAIT)
+	if (view.because.reason == SL_PENDING_RESUME_WAIT ||
+		view.because.reason == SL_PENDING_RETRY_WAIT)
 		view.because.wanted = (int64_t)sl_sub_sat(job->held_until, cl->now);
 	if (job->group) {
 		const struct sl_joborder_job *at = &job->group->order;

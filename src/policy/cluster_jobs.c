@@ -248,12 +248,14 @@ void sl_cl_job_settle(struct sl_cluster *cl, struct sl_cl_job *job)
 	if (job->group && job->group->because.reason)
 		job->because = job->group->because;
 	sl_cl_group_leave(cl, job);
-	if (!wants || job->because.reason == SL_PENDING_RESUME_WAIT)
+	if (!wants || job->because.reason == SL_PENDING_RESUME_WAIT ||
+		job->because.reason == SL_PENDING_RETRY_WAIT)
 		job->because = (struct sl_pending_because){0};
 	if (held)
-		job->because =
-			(struct sl_pending_because){.reason = SL_PENDING_RESUME_WAIT,
-				.wanted = (int64_t)(job->held_until - cl->now)};
+		job->because = (struct sl_pending_because){
+			.reason = job->retries ? SL_PENDING_RETRY_WAIT
+					       : SL_PENDING_RESUME_WAIT,
+			.wanted = (int64_t)(job->held_until - cl->now)};
 	else if (wants)
 		sl_cl_group_join(cl, job, want, wants, extra);
 }

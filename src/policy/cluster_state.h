@@ -102,6 +102,7 @@ struct sl_cl_job {
 	int32_t priority;
 	uint64_t seq; /* in the order of submission */
 	sl_ns submitted, started, stale_since, held_until, swap_cost;
+	bool retries; /* it is held because it failed */
 	uint64_t park_mib;
 	struct sl_cl_part *part[SL_CL_PARTS];
 	struct sl_cl_refusal refused[SL_CL_REFUSED];

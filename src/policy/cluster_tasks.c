@@ -184,8 +184,10 @@ void sl_cl_task_stop(struct sl_cluster *cl, struct sl_cl_task *task, enum sl_sto
 		task->pooled = true;
 		cl->node[task->place.node].parked_mib += job->park_mib;
 	}
-	if (how == SL_STOP_PARK || how == SL_STOP_TERMINATE)
+	if (how == SL_STOP_PARK || how == SL_STOP_TERMINATE) {
 		job->held_until = cl->now + cl->resume_factor * job->swap_cost;
+		job->retries = false;
+	}
 	sl_cl_emit(cl, (struct sl_cluster_action){.type = SL_CLUSTER_ACTION_STOP,
 			       .stop = {.job = job->index.id,
 				       .task = task->number,
@@ -350,6 +352,10 @@ void sl_cl_on_task_ended(struct sl_cluster *cl, const struct sl_cluster_event *e
 		for_good(cl, task, event->task_ended.failed);
 	else if (!waits)
 		again(cl, task);
+	if (event->task_ended.again && event->task_ended.pause) {
+		task->part->job->held_until = cl->now + event->task_ended.pause;
+		task->part->job->retries = true;
+	}
 	sl_cl_job_settle(cl, task->part->job);
 }
 

@@ -435,6 +435,26 @@ static void counts_by_the_new_size(void **state)
 	assert_int_equal(seen(SL_CLUSTER_ACTION_REFUSE_JOB), 1);
 }
 
+/* One that failed waits for its pause, and says so. */
+static void pauses_before_it_is_tried_again(void **state)
+{
+	struct sl_cluster_event ended = {.type = SL_CLUSTER_EVENT_TASK_ENDED};
+
+	send(job(1, 1, 1, 1, 1));
+	run_all();
+	ended.task_ended.job = 1;
+	ended.task_ended.again = 1;
+	ended.task_ended.pause = 10 * SL_S;
+	send(ended);
+	cycle();
+	assert_int_equal(seen(SL_CLUSTER_ACTION_BIND), 0);
+	assert_int_equal(
+		sl_cluster_job(s.cluster, 1).because.reason, SL_PENDING_RETRY_WAIT);
+	s.now += 10 * SL_S;
+	cycle();
+	assert_int_equal(seen(SL_CLUSTER_ACTION_BIND), 1);
+}
+
 static void preempts_lower_priority_only(void **state)
 {
 	struct sl_cluster_event strong = job(2, 1, 1, 1, 2);
@@ -573,6 +593,7 @@ int main(void)
 		TEST(parks_where_it_fits),
 		TEST(takes_in_who_is_parked),
 		TEST(counts_by_the_new_size),
+		TEST(pauses_before_it_is_tried_again),
 		TEST(comes_back_where_it_was),
 		TEST(preempts_lower_priority_only),
 		TEST(moves_who_finds_a_place),
