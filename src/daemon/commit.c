@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/step.h"
 #include "daemon/events.h"
+#include "daemon/jobs.h"
 #include "daemon/journal_writer.h"
 #include "daemon/peer.h"
 #include "daemon/recover.h"
@@ -67,6 +68,8 @@ static void admit_loss(struct sl_peer *peer, union sl_msg *msg)
 static void written(struct sl_daemon *daemon, int r)
 {
 	daemon->commit_writing = false;
+	daemon->commit_done = daemon->commit_begun;
+	sl_jobs_written(daemon);
 	say(daemon, r);
 	sl_step(D_JOURNALLED);
 	while (!sl_list_is_empty(&daemon->held_writing)) {
@@ -89,6 +92,7 @@ static void start(struct sl_daemon *daemon)
 
 	daemon->commit_pending = false;
 	daemon->commit_writing = true;
+	daemon->commit_begun++;
 	enable(daemon, false);
 	while (!sl_list_is_empty(&daemon->held)) {
 		struct sl_link *link = daemon->held.next;
@@ -131,6 +135,16 @@ void sl_daemon_commit_soon(struct sl_daemon *daemon)
 	daemon->commit_since = sl_clock_now();
 	if (!daemon->commit_writing)
 		enable(daemon, true);
+}
+
+uint64_t sl_commit_next(const struct sl_daemon *daemon)
+{
+	return daemon->commit_begun + 1;
+}
+
+bool sl_commit_is_done(const struct sl_daemon *daemon, uint64_t number)
+{
+	return daemon->commit_done >= number;
 }
 
 void sl_commit_settle(struct sl_daemon *daemon)

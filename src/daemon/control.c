@@ -21,6 +21,7 @@
 #include "daemon/dump.h"
 #include "daemon/events.h"
 #include "daemon/inventory.h"
+#include "daemon/jobs.h"
 #include "daemon/park.h"
 #include "daemon/places.h"
 #include "daemon/process.h"
@@ -35,12 +36,23 @@
 /* No GPU is larger than this; sums of a few stay far from 2^64. */
 #define AMOUNT_MAX (1ull << 56)
 
+void sl_control_visible(const struct sl_daemon *daemon,
+	const struct sl_workload *workload, char *buf, size_t size)
+{
+	size_t used = 0;
+
+	buf[0] = '\0';
+	/* At most 32 GPUs of two digits each: fits. */
+	for (uint32_t i = 0; i < workload->gpu_count && used < size; i++)
+		used += (size_t)snprintf(buf + used, size - used, i ? ",%u" : "%u",
+			daemon->gpus[workload->gpus[i]].rank);
+}
+
 static void reply(struct sl_peer *peer, const struct sl_workload *workload,
 	uint32_t reason, const char *text)
 {
 	const struct sl_daemon *daemon = peer->daemon;
 	union sl_msg msg;
-	size_t used = 0;
 
 	sl_wire_init(&msg, SL_MSG_RUN_REPLY);
 	msg.run_reply.ok = workload != NULL;
@@ -53,12 +65,9 @@ static void reply(struct sl_peer *peer, const struct sl_workload *workload,
 		msg.run_reply.limit_bytes = workload->limit_bytes;
 		sl_wire_str(
 			msg.run_reply.name, sizeof(msg.run_reply.name), workload->name);
+		sl_control_visible(daemon, workload, msg.run_reply.visible_out,
+			sizeof(msg.run_reply.visible_out));
 	}
-	/* At most 32 GPUs of two digits each: fits. */
-	for (uint32_t i = 0; workload && i < workload->gpu_count; i++)
-		used += (size_t)snprintf(msg.run_reply.visible_out + used,
-			sizeof(msg.run_reply.visible_out) - used, i ? ",%u" : "%u",
-			daemon->gpus[workload->gpus[i]].rank);
 	sl_peer_send(peer, &msg);
 }
 
@@ -98,7 +107,7 @@ bool sl_control_is_priority(uint32_t biased)
 }
 
 /* What the command line checks too; but not every sender is our command line. */
-static const char *mistake_in(const struct sl_msg_run *run)
+const char *sl_control_mistake(const struct sl_msg_run *run)
 {
 	if (run->gpu_count < 1 || run->gpu_count > SL_NODE_GPUS_MAX)
 		return "--gpus must be from 1 to " SL_STRINGIFY(SL_NODE_GPUS_MAX);
@@ -121,7 +130,8 @@ static const char *mistake_in(const struct sl_msg_run *run)
 }
 
 /* "python" of "/usr/bin/python train.py", in letters, digits and dots. */
-static void make_name(const char *command, uint64_t id, char name[64])
+void sl_control_make_name(
+	const char *command, const char *mark, uint64_t id, char name[64])
 {
 	char word[40] = "";
 	size_t used = 0, length = strcspn(command, " ");
@@ -135,15 +145,23 @@ static void make_name(const char *command, uint64_t id, char name[64])
 		if (isalnum((unsigned char)*begin) || strchr("._+", *begin))
 			word[used++] = *begin;
 	}
-	(void)snprintf(name, 64, "%s-%" PRIu64, used ? word : "job", id);
+	(void)snprintf(name, 64, "%s-%s%" PRIu64, used ? word : "job", mark, id);
 }
 
-static uint32_t flags_of(const struct sl_daemon *daemon, const struct sl_msg_run *run)
+void sl_control_tame(char *text)
 {
-	bool oom_first = run->flags & SL_RUN_OOM_FIRST ||
-			 (daemon->config.oom_first && !(run->flags & SL_RUN_OOM_WAIT));
+	for (char *c = text; *c; c++) {
+		if (is_control(c))
+			*c = '?';
+	}
+}
 
-	return (run->flags & SL_RUN_NO_SWAP ? SL_WORKLOAD_NO_SWAP : 0) |
+uint32_t sl_control_flags(const struct sl_daemon *daemon, uint32_t flags)
+{
+	bool oom_first = flags & SL_RUN_OOM_FIRST ||
+			 (daemon->config.oom_first && !(flags & SL_RUN_OOM_WAIT));
+
+	return (flags & SL_RUN_NO_SWAP ? SL_WORKLOAD_NO_SWAP : 0) |
 	       (oom_first ? SL_WORKLOAD_OOM_FIRST : 0);
 }
 
@@ -157,18 +175,15 @@ static void fill(struct sl_workload *workload, const struct sl_peer *peer,
 		(struct sl_amount){.kind = run->limit_kind, .value = run->limit_value};
 	workload->priority =
 		(int32_t)((int64_t)run->priority_biased - (int64_t)SL_PRIORITY_BIAS);
-	workload->flags = flags_of(peer->daemon, run);
+	workload->flags = sl_control_flags(peer->daemon, run->flags);
 	workload->wait_max = (sl_ns)run->longest_wait_ms * SL_MS;
 	workload->warm_after = peer->daemon->config.warm_after;
 	memcpy(workload->project, run->project, sizeof(workload->project));
 	memcpy(workload->command, run->command, sizeof(workload->command));
-	for (char *c = workload->command; *c; c++) {
-		if (is_control(c))
-			*c = '?';
-	}
+	sl_control_tame(workload->command);
 	memcpy(workload->name, run->name, sizeof(workload->name));
 	if (!run->name[0])
-		make_name(run->command, workload->id, workload->name);
+		sl_control_make_name(run->command, "", workload->id, workload->name);
 }
 
 static void ask_policy(struct sl_peer *peer, const struct sl_workload *workload,
@@ -260,6 +275,7 @@ static void register_workload(
 		&(struct sl_node_because){
 			.reason = SL_REASON_STARTED, .workload = workload->id},
 		peer->pid);
+	sl_jobs_workload_started(daemon, workload);
 	sl_peer_hold(peer);
 	sl_daemon_commit_soon(daemon);
 	reply(peer, workload, SL_REASON_NONE, "");
@@ -268,7 +284,7 @@ static void register_workload(
 static void on_run(struct sl_peer *peer, const struct sl_msg_run *run)
 {
 	struct sl_daemon *daemon = peer->daemon;
-	const char *mistake = mistake_in(run);
+	const char *mistake = sl_control_mistake(run);
 	struct sl_process *process = NULL;
 	struct sl_error text = {0};
 
@@ -295,7 +311,8 @@ static void on_run(struct sl_peer *peer, const struct sl_msg_run *run)
 			"max_clients in sluiced's configuration");
 		return;
 	}
-	if (run->name[0] && sl_workload_named(daemon, peer->uid, run->name)) {
+	if (run->name[0] && (sl_workload_named(daemon, peer->uid, run->name) ||
+				    sl_jobs_has_name(daemon, peer->uid, run->name))) {
 		process = sl_process_put(process);
 		sl_error_set(&text,
 			"a workload named %s runs already; choose another --name, or end "
@@ -364,6 +381,7 @@ static void begin_list(struct sl_peer *peer, const struct sl_msg_list *list)
 		[SL_LIST_SWAP] = {4, "memory on the host"},
 		[SL_LIST_POOL] = {4, "host memory"},
 		[SL_LIST_PROJECTS] = {4, "projects"},
+		[SL_LIST_JOBS] = {4, "jobs"},
 	};
 
 	if (peer->version < kinds[list->what].since) {
@@ -376,7 +394,8 @@ static void begin_list(struct sl_peer *peer, const struct sl_msg_list *list)
 		.active = true, .kind = SL_STREAM_LIST, .what = list->what};
 }
 
-void sl_control_message(struct sl_peer *peer, const union sl_msg *msg)
+void sl_control_message(
+	struct sl_peer *peer, const union sl_msg *msg, struct sl_wire_fds *fds)
 {
 	switch (msg->head.type) {
 	case SL_MSG_RUN: on_run(peer, &msg->run); break;
@@ -388,6 +407,10 @@ void sl_control_message(struct sl_peer *peer, const union sl_msg *msg)
 	case SL_MSG_PROJECT_DELETE:
 		sl_projects_room_delete(peer, &msg->project_delete);
 		break;
+	case SL_MSG_SUBMIT: sl_jobs_submit(peer, &msg->submit, fds); break;
+	case SL_MSG_JOB_WAIT: sl_jobs_wait(peer, &msg->job_wait); break;
+	case SL_MSG_JOB_STOP: sl_jobs_stop(peer, &msg->job_stop); break;
+	case SL_MSG_JOB_LOG: sl_jobs_log(peer, &msg->job_log); break;
 	case SL_MSG_STOP: sl_set_stop(peer, &msg->stop); break;
 	case SL_MSG_WHY: sl_why_begin(peer, &msg->why); break;
 	case SL_MSG_DUMP: sl_dump_begin(peer); break;

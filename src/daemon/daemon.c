@@ -31,6 +31,7 @@
 #include "daemon/http.h"
 #include "daemon/inventory.h"
 #include "daemon/ipc.h"
+#include "daemon/jobs.h"
 #include "daemon/listener.h"
 #include "daemon/lost.h"
 #include "daemon/peer.h"
@@ -90,6 +91,7 @@ void sl_daemon_settle(struct sl_daemon *daemon)
 	/* First: it may step the policy, and what that does is to be settled as well. */
 	sl_stopper_settle(daemon);
 	sl_swap_settle(daemon);
+	sl_jobs_settle(daemon);
 	sl_commit_settle(daemon);
 	sl_views_settle(daemon);
 	sl_peer_bury(daemon);
@@ -158,6 +160,7 @@ static int on_hangup(
 	sl_daemon_configure(daemon);
 	sl_events_resize(daemon);
 	sl_projects_room_look_up(daemon);
+	sl_jobs_gpus_changed(daemon);
 	if (sl_listener_permit(daemon, &err) < 0 || sl_http_permit(daemon, &err) < 0)
 		sl_error_log("%s; the rest of the configuration is in force", err.text);
 	sl_info("read %s anew", daemon->config_path);
@@ -407,6 +410,8 @@ static int init(struct sl_daemon *daemon, struct sl_error *err)
 	if (r == 0)
 		r = sl_projects_room_open(daemon, err);
 	if (r == 0)
+		r = sl_jobs_open(daemon, err);
+	if (r == 0)
 		r = sl_http_open(daemon, err);
 	if (r == 0)
 		r = sl_listener_open(daemon, err);
@@ -497,6 +502,7 @@ void sl_daemon_fini(struct sl_daemon *daemon)
 		&daemon->view_timer, &daemon->probe_timer};
 
 	sl_listener_close(daemon);
+	sl_jobs_close(daemon);
 	sl_http_close(daemon);
 	sl_stopper_fini(daemon);
 	sl_strangers_fini(daemon);

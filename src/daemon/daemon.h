@@ -40,6 +40,8 @@ struct sl_client;
 struct sl_hostpool;
 struct sl_http;
 struct sl_ipc;
+struct sl_job_task;
+struct sl_jobs;
 struct sl_journal_writer;
 struct sl_peer;
 struct sl_projects_room;
@@ -124,6 +126,7 @@ struct sl_workload {
 	sl_ns born;
 	struct sl_link clients; /* living ones */
 	bool over;
+	struct sl_job_task *task; /* jobs.c; NULL: of `sluice run` */
 	/* views.c */
 	uint32_t view_mask; /* bit per ordinal */
 	sl_ns view_sent;
@@ -290,6 +293,8 @@ struct sl_daemon {
 	int journal_error; /* errno of the last writing, 0: it is well */
 	bool commit_pending, commit_writing; /* to be written; being written */
 	sl_ns commit_since;
+	uint64_t commit_begun, commit_done; /* writings so far; the last that is over */
+	bool rebooted; /* what was written before is of another boot, or nothing is there */
 	/* Peers whose output waits for the journal to be written, and being written. */
 	struct sl_link held, held_writing;
 
@@ -316,6 +321,7 @@ struct sl_daemon {
 	uint64_t reasons[SL_REASONS];      /* events so far */
 	uint64_t refusals[SL_REASONS];     /* of workloads and changes */
 	struct sl_projects_room *projects; /* NULL until opened */
+	struct sl_jobs *jobs;              /* NULL until opened */
 	struct sl_http *http;              /* NULL: metrics are not served */
 	struct {
 		sl_ns second;

@@ -8,6 +8,7 @@
 
 #include "daemon/client.h"
 #include "daemon/events.h"
+#include "daemon/jobs.h"
 #include "daemon/park.h"
 #include "daemon/peer.h"
 #include "daemon/probing.h"
@@ -56,6 +57,10 @@ static void on_note(struct sl_daemon *daemon, const struct sl_action *action)
 		return;
 	if (action->note.reason == SL_REASON_RESUMED)
 		sl_park_resumed(daemon, action->note.workload);
+	if (action->note.reason == SL_REASON_RESUMED)
+		sl_jobs_resumed(daemon, action->note.workload);
+	if (action->note.reason == SL_REASON_PARKED)
+		sl_jobs_parked(daemon, action->note.workload);
 	sl_events_add(daemon, &(struct sl_node_because){.reason = action->note.reason,
 				      .gpu = action->note.gpu,
 				      .workload = action->note.workload,

@@ -13,6 +13,7 @@
 
 #include "base/log.h"
 #include "daemon/drive.h"
+#include "daemon/jobs.h"
 #include "daemon/lock.h"
 #include "daemon/reconcile.h"
 #include "daemon/visible.h"
@@ -132,6 +133,7 @@ static void manage(struct sl_daemon *daemon, struct sl_gpu *gpu)
 	event.gpu_add.reserve_bytes = gpu->reserve_bytes;
 	sl_drive(daemon, &event);
 	sl_reconcile_begin(daemon, number);
+	sl_jobs_gpus_changed(daemon);
 	sl_daemon_commit_soon(daemon);
 }
 

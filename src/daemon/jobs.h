@@ -32,7 +32,13 @@ void sl_jobs_wait(struct sl_peer *peer, const struct sl_msg_job_wait *wait);
 void sl_jobs_stop(struct sl_peer *peer, const struct sl_msg_job_stop *stop);
 void sl_jobs_log(struct sl_peer *peer, const struct sl_msg_job_log *log);
 /* Row number `index` of the list of jobs, or false behind the last. */
-bool sl_jobs_row_at(struct sl_daemon *daemon, uint64_t *after, union sl_msg *msg);
+bool sl_jobs_row_at(const struct sl_daemon *daemon, uint64_t *after, union sl_msg *msg);
+/* Has this user a job of that name that has not ended? */
+SL_MUST_CHECK bool sl_jobs_has_name(
+	const struct sl_daemon *daemon, uid_t uid, const char *name);
+/* A job of this project has not ended: err says which, and the remedy. */
+SL_MUST_CHECK bool sl_jobs_need_project(
+	const struct sl_daemon *daemon, const char *project, struct sl_error *err);
 /* A peer that waits for a job has gone. */
 void sl_jobs_peer_gone(struct sl_peer *peer);
 
@@ -40,10 +46,17 @@ void sl_jobs_peer_gone(struct sl_peer *peer);
 void sl_jobs_workload_started(struct sl_daemon *daemon,
 	const struct sl_workload *workload); /* of `sluice run` */
 void sl_jobs_workload_over(struct sl_daemon *daemon, uint64_t workload);
+/* As `sluice stop`, by a person: for good. How many processes were signalled. */
+uint32_t sl_jobs_workload_stopped(
+	struct sl_daemon *daemon, uint64_t workload, sl_ns grace);
+/* The queue parked it, and brings it back when its turn comes: text says so. */
+SL_MUST_CHECK bool sl_jobs_keeps_parked(
+	const struct sl_daemon *daemon, uint64_t workload, struct sl_error *text);
 void sl_jobs_parked(
 	struct sl_daemon *daemon, uint64_t workload); /* all of it is on the host */
 void sl_jobs_resumed(
 	struct sl_daemon *daemon, uint64_t workload); /* its request is claimed again */
+void sl_jobs_written(struct sl_daemon *daemon);       /* the journal */
 void sl_jobs_gpus_changed(struct sl_daemon *daemon);  /* found, lost, back, resized */
 void sl_jobs_projects_changed(struct sl_daemon *daemon);
 /* A cycle, if one is due; part of settling. */

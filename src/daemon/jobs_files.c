@@ -155,11 +155,12 @@ int sl_jobs_store_read_spec(
 	int r = sl_jobs_files_path(path, folder, id, "spec", 0, 0);
 
 	if (r == 0)
-		r = sl_file_read(path, SL_JOBSPEC_BYTES_MAX, &text, &size);
+		r = sl_file_read(
+			path, SL_JOBSPEC_BYTES_MAX + SL_JOBSPEC_MORE_BYTES, &text, &size);
 	if (r < 0)
 		return sl_jobs_files_failed(
 			"read what to execute of", folder, id, r, err);
-	if (sl_jobspec_check(text, size, false, err) != SL_JOBSPEC_OK) {
+	if (sl_jobspec_check(text, size, true, err) != SL_JOBSPEC_OK) {
 		sl_error_wrap(err, "%.200s is damaged", path);
 		return SL_JOBS_STORE_BAD;
 	}

@@ -2,7 +2,7 @@
  * jobs_store - what of jobs outlives the daemon, and the machine
  *
  * `folder` is data_dir/jobs; in it ID/ holds for each job:
- *	spec        as it was submitted (jobspec.h)
+ *	spec        as it was submitted, and who submitted it: uid, gid, groups (jobspec.h)
  *	state       what the daemon knows of it, JSON, replaced whole
  *	log.T       output of task T, all attempts
  *	exit.T.A    exit record of attempt A of task T (daemon/shim.h)

@@ -11,6 +11,7 @@
 #include "daemon/drive.h"
 #include "daemon/events.h"
 #include "daemon/inventory.h"
+#include "daemon/jobs.h"
 #include "daemon/reconcile.h"
 #include "daemon/strangers.h"
 #include "daemon/xid.h"
@@ -47,6 +48,7 @@ static void lose(struct sl_daemon *daemon, uint32_t number, uint64_t xid, const 
 	event.gpu_lost.xid = (uint32_t)sl_min_u64(xid, UINT32_MAX);
 	sl_drive(daemon, &event);
 	sl_inventory_explain(daemon);
+	sl_jobs_gpus_changed(daemon);
 	let_go_of_the_dead(daemon, number);
 }
 
@@ -125,5 +127,6 @@ bool sl_lost_answered(struct sl_daemon *daemon, const struct sl_measure_answer *
 	event.gpu_add.capacity_bytes = gpu->capacity_bytes;
 	event.gpu_add.reserve_bytes = gpu->reserve_bytes;
 	sl_drive(daemon, &event);
+	sl_jobs_gpus_changed(daemon);
 	return true;
 }

@@ -10,6 +10,7 @@
 #include "base/step.h"
 #include "daemon/drive.h"
 #include "daemon/events.h"
+#include "daemon/jobs.h"
 #include "daemon/refusal.h"
 #include "daemon/set.h"
 #include "daemon/workload.h"
@@ -37,6 +38,48 @@ static bool policy_takes(struct sl_daemon *daemon, struct sl_workload *workload,
 	return false;
 }
 
+static struct sl_event event_of(const struct sl_workload *workload, bool parked)
+{
+	struct sl_event event = {0};
+
+	if (parked) {
+		event.type = SL_EVENT_WORKLOAD_PARK;
+		event.workload_park.workload = workload->id;
+	} else {
+		event.type = SL_EVENT_WORKLOAD_RESUME;
+		event.workload_resume.workload = workload->id;
+	}
+	return event;
+}
+
+bool sl_park_workload(struct sl_daemon *daemon, struct sl_workload *workload, bool parked,
+	struct sl_error *text)
+{
+	struct sl_event event = event_of(workload, parked);
+	enum sl_park_state before = workload->park;
+
+	/* First, because NOTE(RESUMED) may come in this very step. */
+	workload->park = parked ? SL_PARK_PARKED : SL_PARK_RESUMING;
+	if (policy_takes(daemon, workload, &event, text)) {
+		sl_daemon_commit_soon(daemon);
+		return true;
+	}
+	workload->park = before;
+	return false;
+}
+
+bool sl_park_is_done(const struct sl_daemon *daemon, const struct sl_workload *workload)
+{
+	for (uint32_t i = 0; i < workload->gpu_count; i++) {
+		struct sl_node_use_view use =
+			sl_node_use(daemon->node, workload->id, workload->gpus[i]);
+
+		if (use.backing_bytes - use.held_bytes > use.evicted_bytes)
+			return false;
+	}
+	return workload->park == SL_PARK_PARKED;
+}
+
 /* --- PARK --------------------------------------------------------------------------------- */
 
 static void reply_park(struct sl_peer *peer, const struct sl_workload *workload,
@@ -60,20 +103,6 @@ static void reply_park(struct sl_peer *peer, const struct sl_workload *workload,
 	sl_peer_send(peer, &msg);
 }
 
-static struct sl_event event_of(const struct sl_workload *workload, bool parked)
-{
-	struct sl_event event = {0};
-
-	if (parked) {
-		event.type = SL_EVENT_WORKLOAD_PARK;
-		event.workload_park.workload = workload->id;
-	} else {
-		event.type = SL_EVENT_WORKLOAD_RESUME;
-		event.workload_resume.workload = workload->id;
-	}
-	return event;
-}
-
 void sl_park_park(struct sl_peer *peer, const struct sl_msg_park *park)
 {
 	struct sl_daemon *daemon = peer->daemon;
@@ -81,8 +110,6 @@ void sl_park_park(struct sl_peer *peer, const struct sl_msg_park *park)
 	struct sl_error text = {0};
 	struct sl_workload *workload =
 		sl_set_changeable(peer, park->workload, park->name, verb, &text);
-	enum sl_park_state before;
-	struct sl_event event;
 
 	if (peer->doomed)
 		return;
@@ -90,12 +117,11 @@ void sl_park_park(struct sl_peer *peer, const struct sl_msg_park *park)
 		reply_park(peer, NULL, SL_REASON_UNKNOWN_WORKLOAD, text.text);
 		return;
 	}
-	event = event_of(workload, park->parked != 0);
-	before = workload->park;
-	/* First, because NOTE(RESUMED) may come in this very step. */
-	workload->park = park->parked ? SL_PARK_PARKED : SL_PARK_RESUMING;
-	if (!policy_takes(daemon, workload, &event, &text)) {
-		workload->park = before;
+	if (!park->parked && sl_jobs_keeps_parked(daemon, workload->id, &text)) {
+		reply_park(peer, workload, SL_REASON_NONE, text.text);
+		return;
+	}
+	if (!sl_park_workload(daemon, workload, park->parked != 0, &text)) {
 		if (sl_peer_may_log(daemon, SL_LOG_INFO))
 			sl_info("did not %s %s for user %u: %s", verb, workload->name,
 				(unsigned int)peer->uid, text.text);
@@ -106,8 +132,8 @@ void sl_park_park(struct sl_peer *peer, const struct sl_msg_park *park)
 	if (sl_peer_may_log(daemon, SL_LOG_INFO))
 		sl_info("%s of %s for process %d of user %u", verb, workload->name,
 			(int)peer->pid, (unsigned int)peer->uid);
+	sl_jobs_workload_started(daemon, workload);
 	sl_peer_hold(peer);
-	sl_daemon_commit_soon(daemon);
 	reply_park(peer, workload, SL_REASON_NONE, "");
 }
 

@@ -8,6 +8,12 @@
 
 #include "daemon/peer.h"
 
+/* As PARK and its opposite. False: not, and text says why. */
+SL_MUST_CHECK bool sl_park_workload(struct sl_daemon *daemon,
+	struct sl_workload *workload, bool parked, struct sl_error *text);
+/* It is parked, and all of it that can be moved is on the host. */
+SL_MUST_CHECK bool sl_park_is_done(
+	const struct sl_daemon *daemon, const struct sl_workload *workload);
 void sl_park_park(struct sl_peer *peer, const struct sl_msg_park *park);
 void sl_park_set_warm(struct sl_peer *peer, const struct sl_msg_set_warm *set);
 /* The policy has claimed its request again. Legal inside an action. */

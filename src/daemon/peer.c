@@ -26,6 +26,7 @@
 #include "daemon/control.h"
 #include "daemon/dump.h"
 #include "daemon/ipc.h"
+#include "daemon/jobs.h"
 #include "daemon/places.h"
 #include "daemon/projects_room.h"
 #include "daemon/session.h"
@@ -93,6 +94,7 @@ void sl_peer_doom(struct sl_peer *peer)
 	drop_queue(peer);
 	sl_peer_list_end(peer);
 	sl_projects_room_leave(peer);
+	sl_jobs_peer_gone(peer);
 	sl_list_unlink(&peer->rest_link);
 	sl_list_unlink(&peer->held_link);
 	sl_list_unlink(&peer->link);
@@ -392,7 +394,7 @@ static void take_message(struct sl_peer *peer)
 		else if (!peer->greeted)
 			sl_session_greet(peer, &msg);
 		else if (peer->control)
-			sl_control_message(peer, &msg);
+			sl_control_message(peer, &msg, &fds);
 		else
 			sl_client_message(peer, &msg, &fds);
 		break;

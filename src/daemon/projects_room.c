@@ -15,6 +15,7 @@
 #include "base/paths.h"
 #include "base/step.h"
 #include "daemon/bounds.h"
+#include "daemon/jobs.h"
 #include "daemon/projects_store.h"
 #include "daemon/projects_who.h"
 #include "daemon/projects_wire.h"
@@ -191,7 +192,7 @@ static bool is_needed(
 			name, workload->name);
 		return true;
 	}
-	return false;
+	return sl_jobs_need_project(daemon, name, err);
 }
 
 /* Makes `fresh` of what there is and the change; false: it cannot be, and why. */
@@ -271,6 +272,7 @@ static int on_stored(sd_event_source *source, int fd, uint32_t events, void *con
 		room->now = room->fresh;
 		room->fresh = before;
 		sl_projects_room_look_up(daemon);
+		sl_jobs_projects_changed(daemon);
 		succeed(room, change);
 	} else {
 		sl_error_log("%s", err.text);

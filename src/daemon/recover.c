@@ -344,12 +344,15 @@ int sl_recover_load(struct sl_daemon *daemon, struct sl_error *err)
 		daemon->next_workload = daemon->next_client = sl_clock_now() / SL_MS;
 		return 0;
 	}
+	/* The folder of the journal does not outlive the machine's end, that of the jobs does. */
+	daemon->rebooted = r == SL_JOURNAL_NONE;
 	if (r != SL_JOURNAL_OK)
 		return r == SL_JOURNAL_NONE ? 0 : r;
 	daemon->next_workload = sl_max_u64(1, journal.next_workload);
 	daemon->next_client = sl_max_u64(1, journal.next_client);
 	read_boot(boot);
-	if (strcmp(boot, journal.boot) != 0)
+	daemon->rebooted = strcmp(boot, journal.boot) != 0;
+	if (daemon->rebooted)
 		return 0; /* the machine was started anew: nobody of it lives */
 	sl_step(D_JOURNAL_READ);
 	for (size_t i = 0; i < journal.workload_count; i++)

@@ -12,6 +12,7 @@
 #include "daemon/control.h"
 #include "daemon/drive.h"
 #include "daemon/events.h"
+#include "daemon/jobs.h"
 #include "daemon/refusal.h"
 #include "daemon/workload.h"
 
@@ -192,6 +193,7 @@ void sl_set_set(struct sl_peer *peer, const struct sl_msg_set *set)
 	}
 	flags_before = workload->flags;
 	take_over(workload, &event, &daemon->admission);
+	sl_jobs_workload_started(daemon, workload);
 	sl_step(D_SET);
 	tell_changes(peer, workload, set->which, flags_before);
 	sl_peer_hold(peer);
@@ -224,13 +226,27 @@ static void note_stop(struct sl_workload *workload, sl_ns grace)
 	workload->kill_at = kill_at;
 }
 
+uint32_t sl_set_stop_workload(
+	struct sl_daemon *daemon, struct sl_workload *workload, sl_ns grace)
+{
+	struct sl_event event = {.type = SL_EVENT_WORKLOAD_STOP};
+	uint32_t processes = processes_of(workload);
+
+	event.workload_stop.workload = workload->id;
+	event.workload_stop.grace = grace;
+	note_stop(workload, grace);
+	sl_drive(daemon, &event);
+	sl_daemon_commit_soon(daemon);
+	return processes;
+}
+
 void sl_set_stop(struct sl_peer *peer, const struct sl_msg_stop *stop)
 {
 	struct sl_daemon *daemon = peer->daemon;
-	struct sl_event event = {.type = SL_EVENT_WORKLOAD_STOP};
 	struct sl_error text = {0};
 	struct sl_workload *workload;
 	union sl_msg msg;
+	sl_ns grace;
 
 	workload = sl_set_changeable(peer, stop->workload, stop->name, "stop", &text);
 	if (peer->doomed)
@@ -244,18 +260,19 @@ void sl_set_stop(struct sl_peer *peer, const struct sl_msg_stop *stop)
 	}
 	msg.stop_reply.ok = 1;
 	msg.stop_reply.workload = workload->id;
-	msg.stop_reply.processes = processes_of(workload);
 	memcpy(msg.stop_reply.name, workload->name, sizeof(msg.stop_reply.name));
 	if (sl_peer_may_log(peer->daemon, SL_LOG_INFO))
 		sl_info("stopping %s for process %d of user %u", workload->name,
 			(int)peer->pid, (unsigned int)peer->uid);
-	event.workload_stop.workload = workload->id;
-	event.workload_stop.grace = stop->grace_ms == UINT32_MAX
-					    ? daemon->config.stop_grace
-					    : (sl_ns)stop->grace_ms * SL_MS;
-	note_stop(workload, event.workload_stop.grace);
 	workload->stop_asker = (uint64_t)peer->uid + 1;
-	sl_drive(daemon, &event);
+	grace = stop->grace_ms == UINT32_MAX ? daemon->config.stop_grace
+					     : (sl_ns)stop->grace_ms * SL_MS;
+	/* Of a job: for good, as the job's own end. */
+	if (workload->task)
+		msg.stop_reply.processes =
+			sl_jobs_workload_stopped(daemon, workload->id, grace);
+	else
+		msg.stop_reply.processes = sl_set_stop_workload(daemon, workload, grace);
 	/* A daemon that follows must go on with it, so the answer waits for the journal. */
 	sl_peer_hold(peer);
 	sl_daemon_commit_soon(daemon);

@@ -19,5 +19,8 @@ void sl_set_reply(struct sl_peer *peer, const struct sl_workload *workload,
 
 void sl_set_set(struct sl_peer *peer, const struct sl_msg_set *set);
 void sl_set_stop(struct sl_peer *peer, const struct sl_msg_stop *stop);
+/* SIGTERM to all of it now, SIGKILL after grace. How many processes there are. */
+uint32_t sl_set_stop_workload(
+	struct sl_daemon *daemon, struct sl_workload *workload, sl_ns grace);
 
 #endif

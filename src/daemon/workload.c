@@ -20,6 +20,7 @@
 #include "daemon/client.h"
 #include "daemon/drive.h"
 #include "daemon/events.h"
+#include "daemon/jobs.h"
 #include "daemon/peer.h"
 #include "daemon/process.h"
 
@@ -78,6 +79,7 @@ void sl_workload_set_root(struct sl_workload *workload, struct sl_process *proce
 
 static void unlink_all(struct sl_daemon *daemon, struct sl_workload *workload)
 {
+	sl_jobs_workload_over(daemon, workload->id);
 	workload->over = true;
 	(void)sl_map_take(&daemon->workloads, workload->id);
 	sl_list_unlink(&workload->link);

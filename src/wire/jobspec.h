@@ -2,7 +2,7 @@
  * jobspec - what a job executes, as bytes
  *
  * Entries "key=value", each ended by a NUL, in any order but that of equal keys. From `sluice submit` to the
- * daemon in a sealed memfd, stored as it came, and from the daemon to sluice-shim with more entries. Values hold any byte but NUL.
+ * daemon in a sealed memfd, stored with who sent it, and from the daemon to sluice-shim with more entries. Values hold any byte but NUL.
  *
  *	arg    one word of the command, at least one; the first is not empty
  *	env    NAME=VALUE of its environment; of several with the same NAME the last counts

@@ -195,6 +195,8 @@ static struct sl_jobspec spec_of(const char *word)
 
 	assert_int_equal(sl_jobspec_add(&spec, SL_JOBSPEC_ARG, word), 0);
 	assert_int_equal(sl_jobspec_add(&spec, SL_JOBSPEC_DIR, "/"), 0);
+	assert_int_equal(sl_jobspec_add(&spec, SL_JOBSPEC_UID, "0"), 0);
+	assert_int_equal(sl_jobspec_add(&spec, SL_JOBSPEC_GID, "0"), 0);
 	return spec;
 }
 

@@ -1,0 +1,666 @@
+/*
+ * jobs_books - nodes, projects, jobs and workloads, in the machine's words
+ *
+ * GPUs of one kind (model and size) are one node: what a task gets on one of them it would get on any other. The machine has no word
+ * for a node that has fewer GPUs than before, and that is rare; then, as at the start, it is made anew and told what
+ * there is: the same code as for a question ("what would become of this job?"), which is put to a machine of its own.
+ */
+#include <ctype.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "daemon/hostpool.h"
+#include "daemon/inventory.h"
+#include "daemon/jobs_room.h"
+#include "daemon/projects_room.h"
+#include "daemon/workload.h"
+
+/* --- GPUs. --- */
+
+static bool is_usable(const struct sl_daemon *daemon, uint32_t gpu)
+{
+	return daemon->gpus[gpu].managed && !daemon->gpus[gpu].lost;
+}
+
+static struct sl_jobs_kind *kind_of(struct sl_jobs_books *books, const struct sl_gpu *gpu)
+{
+	struct sl_jobs_kind *kind;
+
+	for (uint32_t i = 0; i < books->kinds; i++) {
+		kind = &books->kind[i];
+		if (kind->capacity_bytes == gpu->capacity_bytes &&
+			strcmp(kind->name, gpu->name) == 0)
+			return kind;
+	}
+	kind = &books->kind[books->kinds++];
+	*kind = (struct sl_jobs_kind){.capacity_bytes = gpu->capacity_bytes};
+	memcpy(kind->name, gpu->name, sizeof(kind->name));
+	return kind;
+}
+
+/* The smallest of them counts: a task may get any. */
+static uint32_t shareable_mib(
+	const struct sl_daemon *daemon, const struct sl_jobs_kind *kind)
+{
+	uint64_t least = UINT64_MAX;
+
+	for (uint32_t i = 0; i < kind->count; i++)
+		least = sl_min_u64(
+			least, sl_node_gpu(daemon->node, kind->gpus[i]).shareable_bytes);
+	return (uint32_t)sl_min_u64(least / SL_MIB, UINT32_MAX);
+}
+
+static uint64_t pool_mib(const struct sl_daemon *daemon)
+{
+	struct sl_node_pool_view view = sl_node_pool(daemon->node);
+
+	return sl_sub_sat(view.pool_bytes, view.slack_bytes) / SL_MIB;
+}
+
+uint32_t sl_jobs_gpus_at(const struct sl_jobs_books *books, uint64_t node, uint32_t mask)
+{
+	const struct sl_jobs_kind *kind;
+	uint32_t gpus = 0;
+
+	if (!node || node > books->kinds)
+		return 0;
+	kind = &books->kind[node - 1];
+	for (uint32_t i = 0; i < kind->count; i++) {
+		if (mask & 1u << i)
+			gpus |= 1u << kind->gpus[i];
+	}
+	return __builtin_popcount(gpus) == __builtin_popcount(mask) ? gpus : 0;
+}
+
+bool sl_jobs_place_of(
+	const struct sl_jobs_books *books, uint32_t gpus, uint64_t *node, uint32_t *mask)
+{
+	for (uint32_t k = 0; k < books->kinds; k++) {
+		const struct sl_jobs_kind *kind = &books->kind[k];
+		uint32_t here = 0;
+
+		for (uint32_t i = 0; i < kind->count; i++) {
+			if (gpus & 1u << kind->gpus[i])
+				here |= 1u << i;
+		}
+		if (!here || __builtin_popcount(here) != __builtin_popcount(gpus))
+			continue;
+		*node = k + 1;
+		*mask = here;
+		return true;
+	}
+	return false;
+}
+
+/* --- Projects. --- */
+
+uint64_t sl_jobs_project_id(const struct sl_daemon *daemon, const char *name)
+{
+	const struct sl_projects *set = sl_projects_room_set(daemon);
+	const struct sl_project_row *row =
+		sl_projects_find(set, name[0] ? name : SL_PROJECT_DEFAULT);
+
+	return row ? row->id : 0;
+}
+
+const char *sl_jobs_project_name(void *context, uint64_t id)
+{
+	const struct sl_projects *set = sl_projects_room_set(context);
+
+	for (size_t i = 0; i < set->count; i++) {
+		if (set->rows[i].id == id)
+			return set->rows[i].name;
+	}
+	return "?";
+}
+
+/* Does a word of the model's name, whatever its case, stand at `at`, and as long as length? */
+static bool has_word(const char *model, const char *word, size_t length)
+{
+	while (*model) {
+		size_t here = 0;
+
+		while (isalnum((unsigned char)model[here]))
+			here++;
+		if (here == length && strncasecmp(model, word, length) == 0)
+			return true;
+		model += here ? here : 1;
+	}
+	return false;
+}
+
+/* A pool names the GPUs in the name of whose model all its words stand: "h100", "nvidia-h100". */
+static bool is_of_pool(const char *model, const char *pool, size_t length)
+{
+	bool any = false;
+
+	for (size_t at = 0; at < length;) {
+		size_t word = 0;
+
+		while (at + word < length && isalnum((unsigned char)pool[at + word]))
+			word++;
+		if (word && !has_word(model, pool + at, word))
+			return false;
+		any |= word > 0;
+		at += word ? word : 1;
+	}
+	return any;
+}
+
+static uint64_t pools_of(const struct sl_jobs_books *books, const char *list)
+{
+	uint64_t pools = 0;
+
+	for (const char *at = list; *at;) {
+		size_t length = strcspn(at, ",");
+
+		for (uint32_t k = 0; k < books->kinds && k < 31; k++) {
+			if (is_of_pool(books->kind[k].name, at, length))
+				pools |= 1ull << k;
+		}
+		at += length + (at[length] == ',');
+	}
+	/* None of them is there: it may use none that is. */
+	return list[0] && !pools ? 1ull << 63 : pools;
+}
+
+typedef void (*tell_fn)(void *context, const struct sl_cluster_event *event);
+
+/* Parents stand before their children, and the set was judged as a whole, so this order is legal throughout. */
+static void put_projects(const struct sl_daemon *daemon,
+	const struct sl_jobs_books *books, tell_fn tell, void *context)
+{
+	const struct sl_projects *set = sl_projects_room_set(daemon);
+
+	for (size_t i = 0; i < set->count; i++) {
+		const struct sl_project_row *row = &set->rows[i];
+		struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_PROJECT_PUT};
+
+		event.project_put.project = row->id;
+		event.project_put.parent =
+			row->parent[0] ? sl_jobs_project_id(daemon, row->parent) : 0;
+		event.project_put.rules = sl_project_rules_of(row, NULL, NULL);
+		event.project_put.rules.pools = pools_of(books, row->pools);
+		tell(context, &event);
+	}
+}
+
+/* --- The machine. --- */
+
+static void queue_action(void *context, const struct sl_cluster_action *action)
+{
+	struct sl_jobs *jobs = context;
+	size_t room = jobs->todo_room ? 2 * jobs->todo_room : 64;
+	struct sl_cluster_action *todo;
+
+	switch (action->type) {
+	case SL_CLUSTER_ACTION_WAKE_AT: jobs->wake_at = action->wake_at.at; return;
+	case SL_CLUSTER_ACTION_REFUSE_JOB:
+		jobs->was_refused = true;
+		jobs->refusal = (struct sl_pending_because){
+			.reason = (enum sl_pending_reason)action->refuse_job.reason,
+			.resource = (enum sl_resource)action->refuse_job.resource,
+			.wanted = action->refuse_job.wanted,
+			.available = action->refuse_job.available};
+		return;
+	case SL_CLUSTER_ACTION_REFUSE_PROJECT:
+		sl_warning("the queue could not take project %s over (%u); it is told "
+			   "everything anew",
+			sl_jobs_project_name(
+				jobs->daemon, action->refuse_project.project),
+			action->refuse_project.outcome);
+		jobs->books.refused_project = true;
+		return;
+	case SL_CLUSTER_ACTION_PIPELINE: return;
+	default: break;
+	}
+	if (jobs->todo_count == jobs->todo_room) {
+		todo = realloc(jobs->todo, room * sizeof(todo[0]));
+		/* What is lost is told again: nobody answered it. */
+		if (!todo) {
+			jobs->rebuild = true;
+			return;
+		}
+		jobs->todo = todo;
+		jobs->todo_room = room;
+	}
+	jobs->todo[jobs->todo_count++] = *action;
+}
+
+void sl_jobs_tell(struct sl_jobs *jobs, const struct sl_cluster_event *event)
+{
+	sl_cluster_step(jobs->books.cluster, sl_clock_now(), event, queue_action, jobs);
+	if (event->type != SL_CLUSTER_EVENT_CYCLE) {
+		jobs->dirty = true;
+		sl_jobs_awake(jobs);
+	}
+}
+
+/* Events for a machine that is being filled. */
+struct filling {
+	struct sl_jobs *jobs;
+	struct sl_jobs_books *books;
+	sl_cluster_action_fn emit;
+	void *context;
+};
+
+static void fill_in(void *context, const struct sl_cluster_event *event)
+{
+	const struct filling *filling = context;
+
+	sl_cluster_step(filling->books->cluster, sl_clock_now(), event, filling->emit,
+		filling->context);
+}
+
+static void fill_nodes(const struct filling *filling)
+{
+	const struct sl_daemon *daemon = filling->jobs->daemon;
+	struct sl_jobs_books *books = filling->books;
+	long cores = sysconf(_SC_NPROCESSORS_ONLN), pages = sysconf(_SC_PHYS_PAGES);
+	uint64_t memory_mib =
+		pages > 0 ? (uint64_t)pages * (uint64_t)sysconf(_SC_PAGESIZE) / SL_MIB
+			  : 0;
+
+	for (uint32_t i = 0; i < daemon->gpu_count; i++) {
+		struct sl_jobs_kind *kind;
+
+		if (!is_usable(daemon, i))
+			continue;
+		kind = kind_of(books, &daemon->gpus[i]);
+		kind->gpus[kind->count++] = (uint8_t)i;
+	}
+	books->swaps = sl_hostpool_swap_is_on(daemon);
+	books->pool_mib = books->swaps ? pool_mib(daemon) : 0;
+	for (uint32_t k = 0; k < books->kinds; k++) {
+		struct sl_jobs_kind *kind = &books->kind[k];
+		struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_NODE_ADD};
+
+		kind->mib = shareable_mib(daemon, kind);
+		event.node_add.node = k + 1;
+		event.node_add.cpu_milli = cores > 0 ? (uint32_t)cores * 1000 : 0;
+		event.node_add.memory_mib = (uint32_t)sl_min_u64(memory_mib, UINT32_MAX);
+		event.node_add.gpus = (uint16_t)kind->count;
+		event.node_add.gpu_mib = kind->mib;
+		event.node_add.model = event.node_add.pool = (uint8_t)sl_min_u64(k, 30);
+		event.node_add.swaps = books->swaps;
+		event.node_add.pool_mib = books->pool_mib;
+		fill_in((void *)filling, &event);
+	}
+}
+
+/* --- Jobs and their tasks. --- */
+
+static uint32_t milli_of(const struct sl_amount *amount)
+{
+	return (uint32_t)((amount->value * SL_FIT_WHOLE + SL_AMOUNT_WHOLE - 1) /
+			  SL_AMOUNT_WHOLE);
+}
+
+bool sl_jobs_pools_of(
+	const struct sl_jobs *jobs, const struct sl_jobs_row *row, uint64_t *pools)
+{
+	uint32_t usable = sl_inventory_usable(
+		jobs->daemon, row->flags & SL_RUN_VISIBLE_SET ? row->visible : NULL);
+
+	*pools = 0;
+	if (!(row->flags & SL_RUN_VISIBLE_SET))
+		return true;
+	for (uint32_t k = 0; k < jobs->books.kinds; k++) {
+		const struct sl_jobs_kind *kind = &jobs->books.kind[k];
+		uint32_t seen = 0;
+
+		for (uint32_t i = 0; i < kind->count; i++)
+			seen += usable >> kind->gpus[i] & 1;
+		if (seen && seen != kind->count)
+			return false;
+		if (seen)
+			*pools |= 1ull << (k < 30 ? k : 30);
+	}
+	return *pools != 0;
+}
+
+void sl_jobs_set_need(const struct sl_jobs *jobs, struct sl_job *job)
+{
+	const struct sl_jobs_row *row = &job->row;
+	/* As admission has it: a missing one equals the other. */
+	const struct sl_amount *request =
+		row->request.kind != SL_AMOUNT_UNSET ? &row->request : &row->limit;
+	uint64_t pools;
+
+	job->need = (struct sl_need){.gpus = (uint16_t)row->gpu_count};
+	job->is_free = !request->value;
+	if (request->kind == SL_AMOUNT_FRACTION)
+		job->need.gpu_milli = (uint16_t)milli_of(request);
+	else
+		job->need.gpu_mib = (uint32_t)sl_min_u64(
+			(request->value + SL_MIB - 1) / SL_MIB, UINT32_MAX);
+	/* Where its GPUs are others by now than it was told it may use any. */
+	job->need.pools = sl_jobs_pools_of(jobs, row, &pools) ? pools : 0;
+	job->parks = !(row->flags & SL_SUBMIT_TERMINATES);
+}
+
+struct sl_cluster_event sl_jobs_add_event(
+	const struct sl_jobs *jobs, const struct sl_job *job)
+{
+	struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_JOB_ADD};
+
+	event.job_add.job = job->row.id;
+	event.job_add.project = sl_jobs_project_id(jobs->daemon, job->row.project);
+	event.job_add.priority = job->row.priority;
+	event.job_add.flags =
+		(job->row.flags & SL_SUBMIT_PREEMPTIBLE ? SL_JOB_PREEMPTIBLE : 0) |
+		(job->parks ? SL_JOB_PARKS : 0);
+	event.job_add.tasks = job->row.task_count;
+	event.job_add.least = job->row.least;
+	event.job_add.need = job->need;
+	event.job_add.park_mib = job->park_mib;
+	return event;
+}
+
+bool sl_jobs_count(struct sl_jobs *jobs, struct sl_job *job)
+{
+	struct sl_cluster_event event = sl_jobs_add_event(jobs, job);
+
+	jobs->was_refused = false;
+	sl_jobs_tell(jobs, &event);
+	job->counted = !jobs->was_refused;
+	job->refused = jobs->was_refused ? jobs->refusal : (struct sl_pending_because){0};
+	return job->counted;
+}
+
+static uint32_t mask_of(const struct sl_workload *workload)
+{
+	uint32_t mask = 0;
+
+	for (uint32_t i = 0; i < workload->gpu_count; i++)
+		mask |= 1u << workload->gpus[i];
+	return mask;
+}
+
+/* It has its place, as a fact. False: there is no such place any more. */
+static bool fill_running(const struct filling *filling, uint64_t job, uint32_t task,
+	const struct sl_workload *workload)
+{
+	struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_TASK_RUNS};
+	uint64_t node;
+	uint32_t mask;
+
+	if (!sl_jobs_place_of(filling->books, mask_of(workload), &node, &mask))
+		return false;
+	event.task_runs.job = job;
+	event.task_runs.task = task;
+	event.task_runs.node = node;
+	event.task_runs.gpu_mask = mask;
+	event.task_runs.ago = sl_sub_sat(sl_clock_now(), workload->born);
+	fill_in((void *)filling, &event);
+	return true;
+}
+
+static void fill_parked(const struct filling *filling, const struct sl_job_task *task,
+	const struct sl_workload *workload)
+{
+	struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_TASK_PARKED};
+	uint64_t node;
+	uint32_t mask;
+
+	if (!sl_jobs_place_of(filling->books, mask_of(workload), &node, &mask))
+		return;
+	event.task_parked.job = task->job->row.id;
+	event.task_parked.task = task->number;
+	event.task_parked.node = node;
+	event.task_parked.gpu_mask = mask;
+	fill_in((void *)filling, &event);
+}
+
+static void fill_task(const struct filling *filling, struct sl_job_task *task)
+{
+	const struct sl_workload *workload = sl_map_get(&filling->jobs->daemon->workloads,
+		task->job->row.tasks[task->number].workload);
+	struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_TASK_STOPS};
+
+	event.task_stops.job = task->job->row.id;
+	event.task_stops.task = task->number;
+	switch (task->phase) {
+	case SL_PHASE_WAITING:
+	case SL_PHASE_CHOSEN: break;
+	case SL_PHASE_OVER:
+		event.type = SL_CLUSTER_EVENT_TASK_ENDED;
+		event.task_ended.job = task->job->row.id;
+		event.task_ended.task = task->number;
+		event.task_ended.again = 0;
+		event.task_ended.failed = task->failed;
+		event.task_ended.pause = 0;
+		fill_in((void *)filling, &event);
+		break;
+	case SL_PHASE_PARKED:
+		if (workload)
+			fill_parked(filling, task, workload);
+		break;
+	case SL_PHASE_STARTING:
+	case SL_PHASE_RUNS:
+	case SL_PHASE_PARKING:
+	case SL_PHASE_RESUMING:
+	case SL_PHASE_STOPPING:
+		if (!workload ||
+			!fill_running(filling, task->job->row.id, task->number, workload))
+			break;
+		if (task->phase == SL_PHASE_STOPPING || task->phase == SL_PHASE_PARKING)
+			fill_in((void *)filling, &event);
+		break;
+	}
+}
+
+/* A workload of `sluice run` with a request: a job of one task that cannot be preempted, where it is. */
+static void fill_fact(const struct filling *filling, const struct sl_workload *workload)
+{
+	const struct sl_daemon *daemon = filling->jobs->daemon;
+	struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_JOB_ADD};
+
+	if (workload->over || workload->task || !workload->request_bytes ||
+		!workload->gpu_count || workload->park != SL_PARK_NOT)
+		return;
+	event.job_add.job = workload->id | SL_JOBS_FACT;
+	event.job_add.project = sl_jobs_project_id(daemon, workload->project);
+	if (!event.job_add.project)
+		event.job_add.project = sl_jobs_project_id(daemon, SL_PROJECT_DEFAULT);
+	event.job_add.priority = workload->priority;
+	event.job_add.tasks = event.job_add.least = 1;
+	event.job_add.need.gpus = (uint16_t)workload->gpu_count;
+	if (workload->request.kind == SL_AMOUNT_FRACTION)
+		event.job_add.need.gpu_milli = (uint16_t)milli_of(&workload->request);
+	else
+		event.job_add.need.gpu_mib =
+			(uint32_t)sl_max_u64(1, workload->request_bytes / SL_MIB);
+	fill_in((void *)filling, &event);
+	/* On GPUs of several kinds, or lost ones: it is not in the machine's world. */
+	if (!fill_running(filling, event.job_add.job, 0, workload)) {
+		struct sl_cluster_event gone = {.type = SL_CLUSTER_EVENT_JOB_REMOVE};
+
+		gone.job_remove.job = event.job_add.job;
+		fill_in((void *)filling, &gone);
+	}
+}
+
+static void fill_job(const struct filling *filling, struct sl_job *job)
+{
+	struct sl_jobs *jobs = filling->jobs;
+	struct sl_cluster_event event;
+
+	if (job->over)
+		return;
+	sl_jobs_set_need(jobs, job);
+	if (job->is_free)
+		return;
+	event = sl_jobs_add_event(jobs, job);
+	jobs->was_refused = false;
+	fill_in((void *)filling, &event);
+	if (&jobs->books == filling->books) {
+		job->counted = !jobs->was_refused;
+		job->refused = jobs->refusal;
+	}
+	for (uint32_t i = 0; i < job->row.task_count; i++)
+		fill_task(filling, &job->tasks[i]);
+}
+
+void sl_jobs_books_init(struct sl_jobs *jobs, struct sl_jobs_books *books,
+	sl_cluster_action_fn emit, void *context)
+{
+	const struct sl_daemon *daemon = jobs->daemon;
+	struct filling filling = {jobs, books, emit, context};
+	struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_CONFIG};
+
+	*books = (struct sl_jobs_books){.arena = sl_arena_new()};
+	books->cluster = sl_cluster_new(books->arena, SL_NODE_GPUS_MAX, SL_PROJECTS_MAX);
+	event.config.placement = daemon->config.job_placement;
+	/* Judged by the set as a whole; on the way to it sums may be passed for a moment. */
+	event.config.sums_free = 1;
+	fill_in(&filling, &event);
+	fill_nodes(&filling);
+	put_projects(daemon, books, fill_in, &filling);
+	for (const struct sl_link *link = daemon->workload_list.next;
+		link != &daemon->workload_list; link = link->next)
+		fill_fact(&filling, SL_CONTAINER_OF((struct sl_link *)link,
+					    struct sl_workload, link));
+	sl_list_foreach (at, &jobs->all)
+		fill_job(&filling, SL_LIST_ENTRY(at, struct sl_job, link));
+}
+
+void sl_jobs_books_fini(struct sl_jobs_books *books)
+{
+	books->arena = sl_arena_free(books->arena);
+	*books = (struct sl_jobs_books){0};
+}
+
+/* A GPU that is lost took with it what its programs had there: they begin anew. */
+static void end_misplaced(struct sl_jobs *jobs)
+{
+	sl_list_foreach_safe (link, &jobs->active) {
+		struct sl_job_task *task =
+			SL_LIST_ENTRY(link, struct sl_job_task, active);
+		const struct sl_workload *workload = sl_map_get(&jobs->daemon->workloads,
+			task->job->row.tasks[task->number].workload);
+		uint64_t node;
+		uint32_t mask;
+
+		if (!workload || task->job->is_free || task->phase == SL_PHASE_STOPPING ||
+			sl_jobs_place_of(&jobs->books, mask_of(workload), &node, &mask))
+			continue;
+		sl_info("job %" PRIu64 " (%s): a GPU of task %u is lost; it is ended, "
+			"and started anew",
+			task->job->row.id, task->job->row.name, task->number);
+		task->stopped = true;
+		(void)sl_jobs_end_task(
+			jobs, task, jobs->daemon->config.stop_grace, false);
+	}
+}
+
+void sl_jobs_rebuild(struct sl_jobs *jobs)
+{
+	sl_jobs_books_fini(&jobs->books);
+	jobs->rebuild = false;
+	jobs->todo_count = 0;
+	jobs->wake_at = SL_NS_NEVER;
+	sl_list_foreach_safe (link, &jobs->active) {
+		struct sl_job_task *task =
+			SL_LIST_ENTRY(link, struct sl_job_task, active);
+
+		if (task->phase == SL_PHASE_CHOSEN)
+			sl_jobs_phase(task, SL_PHASE_WAITING);
+	}
+	sl_jobs_books_init(jobs, &jobs->books, queue_action, jobs);
+	jobs->books.refused_project = false;
+	end_misplaced(jobs);
+	jobs->dirty = true;
+	sl_jobs_awake(jobs);
+}
+
+/* --- What changes. --- */
+
+void sl_jobs_measure(struct sl_jobs *jobs)
+{
+	struct sl_jobs_books *books = &jobs->books;
+	bool swaps = sl_hostpool_swap_is_on(jobs->daemon);
+	uint64_t pool = swaps ? pool_mib(jobs->daemon) : 0;
+
+	if (swaps != books->swaps) {
+		jobs->rebuild = true;
+		return;
+	}
+	for (uint32_t k = 0; k < books->kinds; k++) {
+		struct sl_jobs_kind *kind = &books->kind[k];
+		struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_NODE_SIZE};
+		uint32_t mib = shareable_mib(jobs->daemon, kind);
+
+		if (mib == kind->mib && pool == books->pool_mib)
+			continue;
+		kind->mib = mib;
+		event.node_size.node = k + 1;
+		event.node_size.gpu_mib = mib;
+		event.node_size.pool_mib = pool;
+		sl_jobs_tell(jobs, &event);
+	}
+	books->pool_mib = pool;
+}
+
+static void tell_it(void *context, const struct sl_cluster_event *event)
+{
+	sl_jobs_tell(context, event);
+}
+
+static void remove_projects(struct sl_jobs *jobs)
+{
+	const struct sl_tree *tree = sl_cluster_tree(jobs->books.cluster);
+	const struct sl_projects *set = sl_projects_room_set(jobs->daemon);
+
+	/* Those without children first: deep ones before shallow ones. */
+	for (uint32_t depth = SL_PROJECT_DEEP + 1; depth-- > 0;) {
+		for (uint32_t i = 0; i < tree->high; i++) {
+			struct sl_cluster_event event = {
+				.type = SL_CLUSTER_EVENT_PROJECT_REMOVE};
+			bool stays = false;
+
+			if (!tree->all[i].used || tree->all[i].depth != depth)
+				continue;
+			for (size_t j = 0; j < set->count; j++)
+				stays |= set->rows[j].id == tree->all[i].id;
+			if (stays)
+				continue;
+			event.project_remove.project = tree->all[i].id;
+			sl_jobs_tell(jobs, &event);
+		}
+	}
+}
+
+void sl_jobs_put_projects(struct sl_jobs *jobs)
+{
+	put_projects(jobs->daemon, &jobs->books, tell_it, jobs);
+	remove_projects(jobs);
+	if (jobs->books.refused_project)
+		jobs->rebuild = true;
+	/* Those that had no project, or no GPU of its pools. */
+	sl_list_foreach (link, &jobs->all) {
+		struct sl_job *job = SL_LIST_ENTRY(link, struct sl_job, link);
+
+		if (!job->over && !job->counted && !job->is_free)
+			jobs->rebuild = true;
+	}
+	sl_jobs_awake(jobs);
+}
+
+void sl_jobs_workload_started(
+	struct sl_daemon *daemon, const struct sl_workload *workload)
+{
+	struct sl_jobs *jobs = daemon->jobs;
+	struct filling filling;
+
+	if (!jobs || workload->task)
+		return;
+	sl_jobs_workload_over(daemon, workload->id);
+	filling = (struct filling){jobs, &jobs->books, queue_action, jobs};
+	fill_fact(&filling, workload);
+	jobs->dirty = true;
+	sl_jobs_awake(jobs);
+}

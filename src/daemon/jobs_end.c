@@ -1,0 +1,481 @@
+/*
+ * jobs_end - tasks that are stopped, parked, brought back, and over; and jobs with them
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "base/log.h"
+#include "daemon/drive.h"
+#include "daemon/jobs_room.h"
+#include "daemon/park.h"
+#include "daemon/set.h"
+#include "daemon/workload.h"
+#include "policy/verdicts/retry.h"
+
+static struct sl_workload *workload_of(
+	const struct sl_jobs *jobs, const struct sl_job_task *task)
+{
+	uint64_t id = task->job->row.tasks[task->number].workload;
+
+	return id ? sl_map_get(&jobs->daemon->workloads, id) : NULL;
+}
+
+static struct sl_cluster_event event_of(
+	enum sl_cluster_event_type type, const struct sl_job_task *task)
+{
+	struct sl_cluster_event event = {.type = type};
+
+	/* All events of a task begin with these two. */
+	event.task_ended.job = task->job->row.id;
+	event.task_ended.task = task->number;
+	return event;
+}
+
+static void tell(struct sl_jobs *jobs, const struct sl_job_task *task,
+	const struct sl_cluster_event *event)
+{
+	if (task->job->counted)
+		sl_jobs_tell(jobs, event);
+}
+
+/* --- Stopping. --- */
+
+uint32_t sl_jobs_end_task(
+	struct sl_jobs *jobs, struct sl_job_task *task, sl_ns grace, bool asked)
+{
+	struct sl_workload *workload = workload_of(jobs, task);
+	uint32_t processes;
+
+	task->asked |= asked;
+	if (task->phase == SL_PHASE_WAITING || task->phase == SL_PHASE_CHOSEN) {
+		if (asked)
+			sl_jobs_cancel(jobs, task);
+		return 0;
+	}
+	if (task->phase == SL_PHASE_OVER || !workload)
+		return 0;
+	if (task->phase == SL_PHASE_STARTING) {
+		/* Nothing of its program has run. */
+		sl_shim_forget(&task->shim);
+		sl_jobs_phase(task, SL_PHASE_STOPPING);
+		return 0;
+	}
+	/* Who gives the place back by himself is not counted on any more. */
+	if (asked && task->phase != SL_PHASE_STOPPING && task->phase != SL_PHASE_PARKED) {
+		struct sl_cluster_event stops =
+			event_of(SL_CLUSTER_EVENT_TASK_STOPS, task);
+
+		tell(jobs, task, &stops);
+	}
+	processes = sl_set_stop_workload(jobs->daemon, workload, grace);
+	sl_jobs_phase(task, SL_PHASE_STOPPING);
+	sl_jobs_save(jobs, task->job, 0);
+	return processes;
+}
+
+static void stop_failed(struct sl_jobs *jobs, struct sl_job_task *task, const char *why)
+{
+	struct sl_cluster_event event = event_of(SL_CLUSTER_EVENT_STOP_FAILED, task);
+
+	sl_info("job %" PRIu64 " (%s): task %u stays where it is: %s", task->job->row.id,
+		task->job->row.name, task->number, why);
+	tell(jobs, task, &event);
+}
+
+static void terminate(struct sl_jobs *jobs, struct sl_job_task *task)
+{
+	task->stopped = true;
+	(void)sl_jobs_end_task(jobs, task, jobs->daemon->config.stop_grace, false);
+}
+
+/* Bytes that parking would leave on its GPUs, beside its contexts. */
+static uint64_t held_by(const struct sl_jobs *jobs, const struct sl_workload *workload)
+{
+	uint64_t held = 0;
+
+	for (uint32_t i = 0; i < workload->gpu_count; i++)
+		held += sl_node_use(jobs->daemon->node, workload->id, workload->gpus[i])
+				.held_bytes;
+	return held;
+}
+
+static void park(struct sl_jobs *jobs, struct sl_job_task *task)
+{
+	struct sl_workload *workload = workload_of(jobs, task);
+	struct sl_error text = {0};
+	uint64_t held = workload ? held_by(jobs, workload) : 0;
+	char size[32];
+
+	if (!workload)
+		return; /* it is over, and will be told so */
+	if (held) {
+		sl_error_set(&text,
+			"%s of it are shared with others or known to the driver, and "
+			"cannot be moved",
+			sl_bytes_format(held, size, sizeof(size)));
+		stop_failed(jobs, task, text.text);
+		return;
+	}
+	task->is_parked = false;
+	/* By hand, before: then all that is left to do is to call it so. */
+	if (workload->park == SL_PARK_NOT &&
+		!sl_park_workload(jobs->daemon, workload, true, &text)) {
+		stop_failed(jobs, task, text.text);
+		return;
+	}
+	if (workload->park == SL_PARK_PARKED && sl_park_is_done(jobs->daemon, workload))
+		task->is_parked = true;
+	sl_jobs_phase(task, SL_PHASE_PARKING);
+	task->deadline = sl_clock_now() + SL_JOBS_PARK_NS;
+	sl_jobs_save(jobs, task->job, 0);
+	sl_jobs_awake(jobs);
+}
+
+void sl_jobs_on_stop(struct sl_jobs *jobs, const struct sl_cluster_action *action)
+{
+	struct sl_job *job = sl_jobs_find(jobs, action->stop.job);
+	const struct sl_job *other = sl_jobs_find(jobs, action->stop.other);
+	struct sl_job_task *task = job && action->stop.task < job->row.task_count
+					   ? &job->tasks[action->stop.task]
+					   : NULL;
+
+	if (!task)
+		return;
+	sl_info("job %" PRIu64 " (%s): task %u is to %s%s%s", job->row.id, job->row.name,
+		task->number,
+		action->stop.how == SL_STOP_PARK ? "be parked" : "be stopped",
+		other ? " for " : "", other ? other->row.name : "");
+	if (task->phase == SL_PHASE_CHOSEN) {
+		struct sl_cluster_event event =
+			event_of(SL_CLUSTER_EVENT_TASK_ENDED, task);
+
+		event.task_ended.again = 1;
+		sl_jobs_phase(task, SL_PHASE_WAITING);
+		tell(jobs, task, &event);
+	} else if (task->phase == SL_PHASE_STARTING) {
+		terminate(jobs, task);
+	} else if (task->phase != SL_PHASE_RUNS) {
+		/* On its way already, or not here. */
+		if (task->phase != SL_PHASE_STOPPING && task->phase != SL_PHASE_PARKING)
+			stop_failed(jobs, task, "it is being resumed");
+	} else if (action->stop.how == SL_STOP_MOVE && job->parks) {
+		stop_failed(jobs, task,
+			"it may be parked, and what is parked comes back to its own GPU");
+	} else if (action->stop.how == SL_STOP_PARK) {
+		park(jobs, task);
+	} else {
+		terminate(jobs, task);
+	}
+}
+
+/* --- Parked and back. --- */
+
+void sl_jobs_task_parked(struct sl_jobs *jobs, struct sl_job_task *task)
+{
+	struct sl_cluster_event ended = event_of(SL_CLUSTER_EVENT_TASK_ENDED, task);
+	struct sl_cluster_event parked = event_of(SL_CLUSTER_EVENT_TASK_PARKED, task);
+	const struct sl_workload *workload = workload_of(jobs, task);
+	uint32_t gpus = 0;
+
+	task->is_parked = false;
+	/* By hand: it keeps its place in the books, until it is resumed by hand. */
+	if (task->phase != SL_PHASE_PARKING || !workload)
+		return;
+	sl_jobs_phase(task, SL_PHASE_PARKED);
+	ended.task_ended.again = 1;
+	tell(jobs, task, &ended);
+	/* Where the machine did not know that it was to be parked. */
+	for (uint32_t i = 0; i < workload->gpu_count; i++)
+		gpus |= 1u << workload->gpus[i];
+	if (sl_jobs_place_of(&jobs->books, gpus, &parked.task_parked.node,
+		    &parked.task_parked.gpu_mask))
+		tell(jobs, task, &parked);
+	sl_jobs_save(jobs, task->job, 0);
+}
+
+void sl_jobs_task_resumed(struct sl_jobs *jobs, struct sl_job_task *task)
+{
+	struct sl_cluster_event event = event_of(SL_CLUSTER_EVENT_TASK_RUNS, task);
+
+	task->is_resumed = false;
+	if (task->phase != SL_PHASE_RESUMING)
+		return;
+	sl_jobs_phase(task, SL_PHASE_RUNS);
+	sl_jobs_save(jobs, task->job, 0);
+	tell(jobs, task, &event);
+}
+
+void sl_jobs_task_late(struct sl_jobs *jobs, struct sl_job_task *task)
+{
+	struct sl_workload *workload = workload_of(jobs, task);
+	struct sl_cluster_event event = event_of(SL_CLUSTER_EVENT_BIND_REFUSED, task);
+	struct sl_error text = {0};
+	bool parks = task->phase == SL_PHASE_PARKING;
+
+	task->deadline = 0;
+	if (!workload)
+		return;
+	if (!sl_park_workload(jobs->daemon, workload, !parks, &text))
+		sl_warning("job %" PRIu64 " (%s): task %u cannot be %s again: %s",
+			task->job->row.id, task->job->row.name, task->number,
+			parks ? "resumed" : "parked", text.text);
+	if (parks) {
+		sl_jobs_phase(task, SL_PHASE_RUNS);
+		stop_failed(jobs, task, "it did not leave its GPUs within 30 s");
+		return;
+	}
+	sl_jobs_phase(task, SL_PHASE_PARKED);
+	sl_wire_str(task->job->node_said, sizeof(task->job->node_said),
+		"there was no room for its request within 30 s");
+	tell(jobs, task, &event);
+	sl_jobs_save(jobs, task->job, 0);
+}
+
+void sl_jobs_unpark_old(struct sl_jobs *jobs)
+{
+	sl_ns now = sl_clock_now(), wait = jobs->daemon->config.resume_wait;
+
+	sl_list_foreach_safe (link, &jobs->active) {
+		struct sl_job_task *task =
+			SL_LIST_ENTRY(link, struct sl_job_task, active);
+		struct sl_job *job = task->job;
+		struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_JOB_UNPARK};
+
+		if (task->phase != SL_PHASE_PARKED || job->parks || !job->parked_since ||
+			now < job->parked_since + wait)
+			continue;
+		event.job_unpark.job = job->row.id;
+		if (job->counted)
+			sl_jobs_tell(jobs, &event);
+		terminate(jobs, task);
+	}
+}
+
+/* --- Over. --- */
+
+static enum sl_retry_ending read_record(
+	struct sl_jobs *jobs, struct sl_job_task *task, struct sl_shim_record *record)
+{
+	struct sl_jobs_task *row = &task->job->row.tasks[task->number];
+	char text[256];
+	ssize_t size = sl_jobs_store_read_record(jobs->folder, task->job->row.id,
+		task->number, row->attempt, text, sizeof(text));
+
+	*record = sl_shim_record_parse(text, size > 0 ? (size_t)size : 0);
+	switch (record->ending) {
+	case SL_SHIM_EXITED: row->exit_status = record->status; return SL_RETRY_EXITED;
+	case SL_SHIM_ERROR: row->exit_status = SL_JOB_LOST; return SL_RETRY_NOT_STARTED;
+	case SL_SHIM_NONE:
+	case SL_SHIM_BAD: break;
+	}
+	row->exit_status = SL_JOB_LOST;
+	if (task->went && task->former && jobs->daemon->rebooted)
+		return SL_RETRY_REBOOT;
+	return task->went ? SL_RETRY_LOST : SL_RETRY_NEVER_WENT;
+}
+
+static void explain(struct sl_job_task *task, enum sl_retry_ending ending,
+	const struct sl_shim_record *record)
+{
+	struct sl_jobs_row *row = &task->job->row;
+	char which[32] = "it", what[160] = "";
+	int status = (int)record->status;
+
+	if (row->task_count > 1)
+		(void)snprintf(which, sizeof(which), "task %u", task->number);
+	switch (ending) {
+	case SL_RETRY_EXITED:
+		if (WIFSIGNALED(status))
+			(void)snprintf(what, sizeof(what), "was killed by signal %d",
+				WTERMSIG(status));
+		else
+			(void)snprintf(what, sizeof(what), "ended with exit status %d",
+				WEXITSTATUS(status));
+		break;
+	case SL_RETRY_NOT_STARTED:
+		(void)snprintf(what, sizeof(what), "could not be started: %s: %s",
+			record->what, strerror(record->error));
+		break;
+	case SL_RETRY_REBOOT:
+		(void)snprintf(what, sizeof(what), "ran when the machine went down");
+		break;
+	case SL_RETRY_NEVER_WENT:
+	case SL_RETRY_LOST:
+		(void)snprintf(what, sizeof(what),
+			"ended without a record; its supervisor was killed");
+		break;
+	}
+	(void)snprintf(row->why, sizeof(row->why),
+		"%s %s; sluice logs %s shows its output", which, what, row->name);
+	if (!row->exit_status)
+		row->exit_status = row->tasks[task->number].exit_status;
+}
+
+/* It does not come back. */
+static void for_good(struct sl_jobs *jobs, struct sl_job_task *task, bool failed)
+{
+	struct sl_cluster_event event = event_of(SL_CLUSTER_EVENT_TASK_ENDED, task);
+
+	task->failed = failed;
+	sl_jobs_phase(task, SL_PHASE_OVER);
+	event.task_ended.failed = failed;
+	tell(jobs, task, &event);
+}
+
+void sl_jobs_cancel(struct sl_jobs *jobs, struct sl_job_task *task)
+{
+	for_good(jobs, task, true);
+}
+
+static void once_more(struct sl_jobs *jobs, struct sl_job_task *task,
+	const struct sl_retry_verdict *verdict)
+{
+	struct sl_cluster_event event = event_of(SL_CLUSTER_EVENT_TASK_ENDED, task);
+
+	sl_jobs_phase(task, SL_PHASE_WAITING);
+	event.task_ended.again = 1;
+	event.task_ended.pause = verdict->pause;
+	if (task->job->is_free)
+		sl_jobs_free_at(jobs, task, sl_clock_now() + verdict->pause);
+	else
+		tell(jobs, task, &event);
+}
+
+/* The shim is our child, or that of a daemon before. */
+static void reap(struct sl_job_task *task)
+{
+	if (task->shim.pid > 0)
+		(void)waitpid(task->shim.pid, NULL, WNOHANG);
+	sl_shim_forget(&task->shim);
+	task->shim.pid = 0;
+}
+
+void sl_jobs_task_over(struct sl_jobs *jobs, struct sl_job_task *task)
+{
+	struct sl_job *job = task->job;
+	struct sl_jobs_task *row = &job->row.tasks[task->number];
+	struct sl_shim_record record;
+	enum sl_retry_ending ending = read_record(jobs, task, &record);
+	struct sl_retry_facts facts = {.ending = ending,
+		.ok = ending == SL_RETRY_EXITED && record.status == 0,
+		.asked = task->asked || job->row.state == SL_JOB_STOPPING,
+		.stopped = task->stopped,
+		.preemptible = job->row.flags & SL_SUBMIT_PREEMPTIBLE,
+		.failures = row->failures,
+		.retries = job->row.retries};
+	struct sl_retry_verdict verdict = sl_retry_judge(&facts);
+
+	task->is_over = task->is_parked = task->is_resumed = false;
+	reap(task);
+	row->workload = 0;
+	row->failures += verdict.counts;
+	sl_info("job %" PRIu64 " (%s): task %u ended (%s)", job->row.id, job->row.name,
+		task->number,
+		verdict.outcome == SL_RETRY_DONE      ? "done"
+		: verdict.outcome == SL_RETRY_AGAIN   ? "to be started again"
+		: verdict.outcome == SL_RETRY_STOPPED ? "as asked"
+						      : "failed");
+	switch (verdict.outcome) {
+	case SL_RETRY_DONE: for_good(jobs, task, false); break;
+	case SL_RETRY_AGAIN: once_more(jobs, task, &verdict); break;
+	case SL_RETRY_STOPPED:
+		task->asked = true;
+		for_good(jobs, task, true);
+		break;
+	case SL_RETRY_FAILED:
+		if (!job->row.why[0])
+			explain(task, ending, &record);
+		for_good(jobs, task, true);
+		break;
+	}
+	sl_jobs_check_end(jobs, job);
+	if (!job->over)
+		sl_jobs_save(jobs, job, 0);
+}
+
+/* --- Jobs. --- */
+
+/* What is left of it cannot do without those that failed. */
+static void end_rest(struct sl_jobs *jobs, struct sl_job *job)
+{
+	for (uint32_t i = 0; i < job->row.task_count; i++) {
+		struct sl_job_task *task = &job->tasks[i];
+
+		if (task->phase == SL_PHASE_OVER || task->asked)
+			continue;
+		(void)sl_jobs_end_task(jobs, task, jobs->daemon->config.stop_grace, true);
+	}
+}
+
+static enum sl_job_state last_state(const struct sl_job *job)
+{
+	bool asked = job->row.state == SL_JOB_STOPPING;
+
+	/* The first cause: what ended because of it was asked for by us. */
+	if (job->row.why[0])
+		return SL_JOB_FAILED;
+	for (uint32_t i = 0; i < job->row.task_count; i++)
+		asked |= job->tasks[i].asked;
+	return asked ? SL_JOB_STOPPED : SL_JOB_DONE;
+}
+
+void sl_jobs_check_end(struct sl_jobs *jobs, struct sl_job *job)
+{
+	struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_JOB_REMOVE};
+	uint32_t failed = 0, over = 0;
+
+	if (job->over)
+		return;
+	for (uint32_t i = 0; i < job->row.task_count; i++)
+		failed += job->tasks[i].phase == SL_PHASE_OVER && job->tasks[i].failed;
+	if (sl_retry_is_hopeless(job->row.task_count, job->row.least, failed))
+		end_rest(jobs, job);
+	for (uint32_t i = 0; i < job->row.task_count; i++)
+		over += job->tasks[i].phase == SL_PHASE_OVER;
+	if (over < job->row.task_count || job->over)
+		return;
+	job->row.state = last_state(job);
+	job->over = true;
+	jobs->living--;
+	jobs->tasks -= job->row.task_count;
+	jobs->ended[job->row.state]++;
+	job->row.ended_ms = sl_jobs_now_ms();
+	event.job_remove.job = job->row.id;
+	if (job->counted)
+		sl_jobs_tell(jobs, &event);
+	job->counted = false;
+	sl_info("job %" PRIu64 " (%s) %s%s%s", job->row.id, job->row.name,
+		job->row.state == SL_JOB_DONE     ? "is done"
+		: job->row.state == SL_JOB_FAILED ? "failed: "
+						  : "was stopped",
+		job->row.state == SL_JOB_FAILED ? job->row.why : "", "");
+	sl_jobs_save(jobs, job, 0);
+	sl_jobs_tell_waits(jobs, job);
+	jobs->forget = true;
+}
+
+void sl_jobs_forget_old(struct sl_jobs *jobs)
+{
+	uint64_t now_ms = sl_jobs_now_ms();
+	uint64_t keep_ms = jobs->daemon->config.keep_jobs_for / SL_MS;
+	size_t ended = 0;
+
+	jobs->forget = false;
+	sl_list_foreach (link, &jobs->all)
+		ended += SL_LIST_ENTRY(link, struct sl_job, link)->over;
+	/* By number: the oldest first, near enough. */
+	sl_list_foreach_safe (link, &jobs->all) {
+		struct sl_job *job = SL_LIST_ENTRY(link, struct sl_job, link);
+		bool old = keep_ms && job->row.ended_ms + keep_ms < now_ms;
+
+		if (!job->over || job->reply_due || job->ticket ||
+			(ended <= jobs->daemon->config.keep_jobs && !old))
+			continue;
+		if (sl_jobs_store_remove(jobs->store, job->row.id) < 0)
+			return;
+		sl_jobs_drop_job(jobs, job);
+		ended--;
+	}
+}

@@ -1,0 +1,116 @@
+/*
+ * jobs_recover - what the daemon before left: who still runs, who ended meanwhile, who never went
+ *
+ * The journal has brought back the workloads whose shims live (recover.c: the same pid that began at the same time in the same
+ * boot). A task whose workload is not among them has ended, and its record says how. Without a record it never got its go, or
+ * was killed, or the machine was; what was running then did so in another boot, and the journal of that is void.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "daemon/drive.h"
+#include "daemon/jobs_room.h"
+#include "daemon/workload.h"
+
+static void adopt(
+	struct sl_jobs *jobs, struct sl_job_task *task, struct sl_workload *workload)
+{
+	const struct sl_jobs_task *row = &task->job->row.tasks[task->number];
+
+	workload->task = task;
+	task->went = true;
+	sl_list_push_tail(&jobs->active, &task->active);
+	if (row->state == SL_TASK_RELEASING || row->state == SL_TASK_ENDED) {
+		/* Stopped for others, or asked for; both are in the journal and go on. */
+		task->phase = SL_PHASE_STOPPING;
+		task->asked = row->state == SL_TASK_ENDED;
+		task->stopped = !task->asked;
+	} else if (row->parked && workload->park == SL_PARK_RESUMING) {
+		task->phase = SL_PHASE_RESUMING;
+		task->deadline = sl_clock_now() + SL_JOBS_RESUME_NS;
+	} else if (row->parked && workload->park == SL_PARK_PARKED) {
+		/* RUNNING: it was on its way there. */
+		task->phase = row->state == SL_TASK_RUNNING ? SL_PHASE_PARKING
+							    : SL_PHASE_PARKED;
+		if (task->phase == SL_PHASE_PARKING)
+			task->deadline = sl_clock_now() + SL_JOBS_PARK_NS;
+	} else {
+		task->phase = SL_PHASE_RUNS;
+	}
+}
+
+static void recover_task(struct sl_jobs *jobs, struct sl_job_task *task)
+{
+	const struct sl_jobs_task *row = &task->job->row.tasks[task->number];
+	struct sl_workload *workload =
+		row->workload ? sl_map_get(&jobs->daemon->workloads, row->workload)
+			      : NULL;
+
+	if (workload) {
+		adopt(jobs, task, workload);
+	} else if (row->workload) {
+		/* As if the news of its end came now. */
+		task->phase = SL_PHASE_STOPPING;
+		task->asked = row->state == SL_TASK_ENDED;
+		task->stopped = row->state == SL_TASK_RELEASING;
+		task->went = row->state != SL_TASK_BINDING;
+		task->is_over = task->former = true;
+		sl_list_push_tail(&jobs->active, &task->active);
+	} else if (row->state == SL_TASK_ENDED) {
+		task->phase = SL_PHASE_OVER;
+		task->asked = task->failed = false;
+		task->failed = row->exit_status != 0;
+	}
+}
+
+static void take_row(void *context, struct sl_jobs_row *row)
+{
+	struct sl_jobs *jobs = context;
+	uint64_t id = row->id;
+	struct sl_job *job = sl_jobs_new_job(jobs, row);
+
+	if (!job) {
+		sl_error_log("out of memory: job %" PRIu64 " is not taken in", id);
+		sl_jobs_row_fini(row);
+		return;
+	}
+	job->stored = true;
+	sl_jobs_set_need(jobs, job);
+	if (job->row.state >= SL_JOB_DONE) {
+		job->over = true;
+		jobs->living--;
+		jobs->tasks -= job->row.task_count;
+		for (uint32_t i = 0; i < job->row.task_count; i++)
+			job->tasks[i].phase = SL_PHASE_OVER;
+		return;
+	}
+	if (job->is_free)
+		jobs->free_at = 0;
+	for (uint32_t i = 0; i < job->row.task_count; i++)
+		recover_task(jobs, &job->tasks[i]);
+	for (uint32_t i = 0; i < job->row.task_count; i++) {
+		if (job->row.state == SL_JOB_STOPPING &&
+			job->tasks[i].phase == SL_PHASE_WAITING)
+			job->tasks[i].phase = SL_PHASE_OVER;
+		if (job->tasks[i].phase == SL_PHASE_PARKED)
+			job->parked_since = sl_clock_now();
+	}
+}
+
+int sl_jobs_recover(struct sl_jobs *jobs, struct sl_error *err)
+{
+	struct sl_error said = {0};
+	uint64_t next_id = 1;
+	int r = sl_jobs_store_load(jobs->folder, take_row, jobs, &next_id, &said);
+
+	if (r < 0)
+		return r;
+	if (r != SL_JOBS_STORE_OK)
+		sl_error_log("%s", said.text);
+	jobs->next_id = sl_max_u64(jobs->next_id, next_id);
+	if (jobs->living)
+		sl_info("took in %u jobs with %u tasks", jobs->living, jobs->tasks);
+	return 0;
+}

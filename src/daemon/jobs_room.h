@@ -1,0 +1,233 @@
+/*
+ * jobs_room - what the daemon remembers of jobs; for jobs*.c only
+ *
+ *	jobs.c         open, close, when a cycle is due, and what its actions lead to
+ *	jobs_books.c   nodes, projects, jobs and workloads as the cluster machine knows them
+ *	jobs_submit.c  SUBMIT
+ *	jobs_start.c   BIND
+ *	jobs_end.c     STOP, park and resume; ends of tasks and jobs
+ *	jobs_wire.c    rows, waits, stops and logs
+ *	jobs_recover.c what the daemon before left
+ *
+ * A task is in one phase, on this side of the machine:
+ *
+ *	WAITING -> CHOSEN -> STARTING -> RUNS -> PARKING -> PARKED -> RESUMING -> RUNS
+ *	any of them with a workload -> STOPPING -> WAITING or OVER
+ *
+ * The machine must not be stepped from within its own actions, so these are queued; nor from the middle of other
+ * people's callbacks, so what they tell is noted in the task, and all of it is carried out by sl_jobs_settle().
+ */
+#ifndef SL_DAEMON_JOBS_ROOM_H
+#define SL_DAEMON_JOBS_ROOM_H
+
+#include "daemon/jobs.h"
+#include "daemon/jobs_store.h"
+#include "daemon/shim.h"
+#include "policy/cluster.h"
+
+/* Jobs that have not ended, and their tasks. */
+#define SL_JOBS_MOST       10000
+#define SL_JOBS_TASKS_MOST 100000
+/* So long a task may take to leave its GPUs, or to come back to them. */
+#define SL_JOBS_PARK_NS   (30 * SL_S)
+#define SL_JOBS_RESUME_NS (30 * SL_S)
+/* Cycles are so far apart at least. */
+#define SL_JOBS_CYCLE_NS (50 * SL_MS)
+/* The machine's numbers of workloads that are no jobs: those of the workloads, and this bit. */
+#define SL_JOBS_FACT (1ull << 63)
+
+enum sl_job_phase {
+	SL_PHASE_WAITING = 0,
+	SL_PHASE_CHOSEN,   /* a place was found, and its job is not stored yet */
+	SL_PHASE_STARTING, /* its shim waits until it is written down who runs */
+	SL_PHASE_RUNS,
+	SL_PHASE_PARKING,
+	SL_PHASE_PARKED,
+	SL_PHASE_RESUMING,
+	SL_PHASE_STOPPING,
+	SL_PHASE_OVER
+};
+
+struct sl_job;
+
+struct sl_job_task {
+	struct sl_link active; /* sl_jobs.active while it has a workload, or is CHOSEN */
+	struct sl_job *job;
+	uint32_t number;
+	enum sl_job_phase phase;
+	uint64_t node; /* the machine's, and its mask there */
+	uint32_t gpu_mask;
+	struct sl_shim
+		shim; /* STARTING; of later phases its pid alone, 0: it is not our child */
+	uint64_t commit; /* the journal's writing that must be over before it goes */
+	uint64_t ticket; /* of the state with it; 0: that is stored */
+	sl_ns deadline;  /* of PARKING and RESUMING */
+	sl_ns retry_at;  /* of a job without request: not before */
+	bool went;       /* of this attempt: it was told to go */
+	bool stopped;    /* it was told to end for others */
+	bool asked;      /* somebody asked for its end */
+	bool failed;     /* it ended, and its gang misses it */
+	bool former;     /* this daemon has not seen anything of this attempt */
+	bool is_over, is_parked, is_resumed; /* told, and not yet acted on */
+};
+
+struct sl_job {
+	struct sl_link link; /* sl_jobs.all, by number */
+	struct sl_jobs_row row;
+	struct sl_need need;
+	bool is_free;              /* no request: the queue does not count it */
+	bool counted;              /* the machine has it */
+	bool stored;               /* its first state is on disk */
+	bool over;                 /* row.state is the last one */
+	bool parks;                /* reclaim parks it */
+	uint64_t ticket;           /* of its first state */
+	struct sl_peer *submitter; /* waits for that */
+	bool reply_due;
+	sl_ns parked_since;                /* 0: nothing of it is parked */
+	uint64_t park_mib;                 /* as the machine knows */
+	struct sl_pending_because refused; /* why it is not counted */
+	char node_said[256];               /* why the node's ledger refused it, last */
+	struct sl_job_task *tasks;
+};
+
+/* GPUs of one kind: one node of the machine. */
+struct sl_jobs_kind {
+	char name[64];
+	uint64_t capacity_bytes;
+	uint32_t count, mib;
+	uint8_t gpus[SL_NODE_GPUS_MAX]; /* place in the machine's mask -> number */
+};
+
+/* The machine with what it was told; also made for a question alone. */
+struct sl_jobs_books {
+	struct sl_arena *arena;
+	struct sl_cluster *cluster;
+	struct sl_jobs_kind kind[SL_NODE_GPUS_MAX];
+	uint32_t kinds;
+	uint64_t pool_mib;
+	bool swaps;
+	bool refused_project; /* a change was out of order */
+};
+
+struct sl_jobs_wait {
+	struct sl_link link;
+	struct sl_peer *peer;
+	uint64_t job;
+};
+
+struct sl_jobs {
+	struct sl_daemon *daemon;
+	char folder[SL_CONFIG_TEXT_MAX + 8];
+	struct sl_jobs_store *store;
+	sd_event_source *io, *timer;
+	struct sl_jobs_books books;
+	struct sl_map by_id;
+	struct sl_link all, active, waits;
+	uint64_t next_id, next_ticket;
+	uint32_t living, tasks; /* jobs that have not ended, and their tasks */
+	/* Actions of the machine that are still to be carried out. */
+	struct sl_cluster_action *todo;
+	size_t todo_count, todo_room;
+	struct sl_pending_because refusal; /* of the JOB_ADD that is being said */
+	bool was_refused;
+	bool awake;     /* something was noted */
+	bool dirty;     /* a cycle may do something */
+	bool rebuild;   /* other GPUs than before */
+	bool forget;    /* there is one more that has ended */
+	sl_ns cycle_at; /* not before */
+	sl_ns wake_at;  /* the machine's wish */
+	sl_ns free_at;  /* when a task without request is to be tried again */
+	char preload
+		[SL_CONFIG_TEXT_MAX];  /* what LD_PRELOAD gets; "": not looked for yet */
+	uint64_t ended[SL_JOB_STATES]; /* since the start, by how */
+};
+
+/* --- jobs.c --- */
+struct sl_job *sl_jobs_find(const struct sl_jobs *jobs, uint64_t id);
+/* A job of that user and name that has not ended, or NULL. */
+struct sl_job *sl_jobs_living_named(
+	const struct sl_jobs *jobs, uid_t uid, const char *name);
+struct sl_job *sl_jobs_new_job(struct sl_jobs *jobs, struct sl_jobs_row *row);
+void sl_jobs_drop_job(struct sl_jobs *jobs, struct sl_job *job);
+/* sl_jobs_settle is to look. */
+void sl_jobs_awake(struct sl_jobs *jobs);
+void sl_jobs_phase(struct sl_job_task *task, enum sl_job_phase phase);
+/* How the job stands, by its tasks. */
+enum sl_job_state sl_jobs_state_of(const struct sl_job *job);
+/* Writes it down; ticket 0: nobody waits for that. */
+void sl_jobs_save(struct sl_jobs *jobs, struct sl_job *job, uint64_t ticket);
+uint64_t sl_jobs_now_ms(void);
+
+/* --- jobs_books.c --- */
+/* One event to the machine in force; its actions are queued. */
+void sl_jobs_tell(struct sl_jobs *jobs, const struct sl_cluster_event *event);
+/* Everything anew: nodes, projects, jobs, who runs. */
+void sl_jobs_rebuild(struct sl_jobs *jobs);
+/* Into *books, which was empty, with no effect on what is in force. */
+void sl_jobs_books_init(struct sl_jobs *jobs, struct sl_jobs_books *books,
+	sl_cluster_action_fn emit, void *context);
+void sl_jobs_books_fini(struct sl_jobs_books *books);
+/* Sizes of GPUs and pool, if they have changed. */
+void sl_jobs_measure(struct sl_jobs *jobs);
+void sl_jobs_put_projects(struct sl_jobs *jobs);
+/* What one of its tasks needs, by its row. */
+void sl_jobs_set_need(const struct sl_jobs *jobs, struct sl_job *job);
+/* The GPUs that its CUDA_VISIBLE_DEVICES leaves are these pools of the machine; false: not whole ones. */
+bool sl_jobs_pools_of(
+	const struct sl_jobs *jobs, const struct sl_jobs_row *row, uint64_t *pools);
+struct sl_cluster_event sl_jobs_add_event(
+	const struct sl_jobs *jobs, const struct sl_job *job);
+/* True: the machine took it; else job->refused. */
+bool sl_jobs_count(struct sl_jobs *jobs, struct sl_job *job);
+/* The machine's mask on that node -> numbers of GPUs, 0: there is no such place; and back, false likewise. */
+uint32_t sl_jobs_gpus_at(const struct sl_jobs_books *books, uint64_t node, uint32_t mask);
+bool sl_jobs_place_of(
+	const struct sl_jobs_books *books, uint32_t gpus, uint64_t *node, uint32_t *mask);
+uint64_t sl_jobs_project_id(const struct sl_daemon *daemon, const char *name);
+/* For sl_pending_text(). context: the daemon. */
+const char *sl_jobs_project_name(void *context, uint64_t id);
+
+/* --- jobs_start.c --- */
+/* The library that programs are started with is there; else err says the remedy. */
+bool sl_jobs_find_library(struct sl_jobs *jobs, struct sl_error *err);
+void sl_jobs_on_bind(struct sl_jobs *jobs, const struct sl_cluster_action *action);
+/* A task whose place is known, and whose job is stored. */
+void sl_jobs_start(struct sl_jobs *jobs, struct sl_job_task *task);
+/* What STARTING waited for may be there. */
+void sl_jobs_try_go(struct sl_jobs *jobs, struct sl_job_task *task);
+/* Tasks of jobs without request that do not run, and whose time has come. */
+void sl_jobs_start_free(struct sl_jobs *jobs);
+/* A task of such a job is to be started then. */
+void sl_jobs_free_at(struct sl_jobs *jobs, struct sl_job_task *task, sl_ns at);
+
+/* --- jobs_end.c --- */
+void sl_jobs_on_stop(struct sl_jobs *jobs, const struct sl_cluster_action *action);
+/* As `sluice stop`. asked: for good. Returns how many processes were signalled. */
+uint32_t sl_jobs_end_task(
+	struct sl_jobs *jobs, struct sl_job_task *task, sl_ns grace, bool asked);
+void sl_jobs_task_over(struct sl_jobs *jobs, struct sl_job_task *task);
+void sl_jobs_task_parked(struct sl_jobs *jobs, struct sl_job_task *task);
+void sl_jobs_task_resumed(struct sl_jobs *jobs, struct sl_job_task *task);
+void sl_jobs_task_late(struct sl_jobs *jobs, struct sl_job_task *task);
+/* Parked for longer than resume_wait, and it may be ended for that. */
+void sl_jobs_unpark_old(struct sl_jobs *jobs);
+/* Is everything of it over? Then so is it. */
+void sl_jobs_check_end(struct sl_jobs *jobs, struct sl_job *job);
+/* A task that waits is over for good. */
+void sl_jobs_cancel(struct sl_jobs *jobs, struct sl_job_task *task);
+/* Removes jobs that ended long ago, or are too many. */
+void sl_jobs_forget_old(struct sl_jobs *jobs);
+
+/* --- jobs_submit.c, jobs_wire.c, jobs_recover.c --- */
+/* The answer to SUBMIT: it is stored. */
+void sl_jobs_reply_submit(struct sl_jobs *jobs, struct sl_job *job);
+void sl_jobs_store_failed(
+	struct sl_jobs *jobs, struct sl_job *job, const struct sl_error *err);
+/* Why it waits, or how it ended badly; "" if there is nothing to say. Returns buf. */
+const char *sl_jobs_why(
+	const struct sl_jobs *jobs, const struct sl_job *job, char *buf, size_t size);
+/* Those who wait for it are told. */
+void sl_jobs_tell_waits(struct sl_jobs *jobs, const struct sl_job *job);
+SL_MUST_CHECK int sl_jobs_recover(struct sl_jobs *jobs, struct sl_error *err);
+
+#endif

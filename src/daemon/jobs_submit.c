@@ -1,0 +1,486 @@
+/*
+ * jobs_submit - a job comes in: checked as RUN is, counted, stored, and only then answered
+ *
+ * A question (SL_SUBMIT_TRY) is put to a machine of its own, which is told all that the one in force knows, and then
+ * does one cycle: what it would do is the answer, and nothing of it happens.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/log.h"
+#include "daemon/bounds.h"
+#include "daemon/control.h"
+#include "daemon/inventory.h"
+#include "daemon/jobs_room.h"
+#include "daemon/projects_room.h"
+#include "daemon/refusal.h"
+#include "daemon/workload.h"
+
+static void reply(
+	struct sl_peer *peer, const struct sl_job *job, bool ok, const char *text)
+{
+	union sl_msg msg;
+
+	sl_wire_init(&msg, SL_MSG_SUBMIT_REPLY);
+	msg.submit_reply.ok = ok;
+	if (job) {
+		msg.submit_reply.state = sl_jobs_state_of(job);
+		msg.submit_reply.job = job->row.id;
+		memcpy(msg.submit_reply.name, job->row.name,
+			sizeof(msg.submit_reply.name));
+	}
+	sl_wire_str(msg.submit_reply.text, sizeof(msg.submit_reply.text), text);
+	sl_peer_send(peer, &msg);
+}
+
+static void refuse(struct sl_peer *peer, const char *text)
+{
+	if (sl_peer_may_log(peer->daemon, SL_LOG_INFO))
+		sl_info("refused a job of user %u: %s", (unsigned int)peer->uid, text);
+	reply(peer, NULL, false, text);
+}
+
+/* --- What is wrong with it. --- */
+
+/* Its fields that RUN has, too, so that one rule judges both. */
+static struct sl_msg_run as_run(const struct sl_msg_submit *submit)
+{
+	struct sl_msg_run run = {.request_kind = submit->request_kind,
+		.limit_kind = submit->limit_kind,
+		.request_value = submit->request_value,
+		.limit_value = submit->limit_value,
+		.gpu_count = submit->gpu_count,
+		.priority_biased = submit->priority_biased,
+		.flags = submit->flags,
+		.longest_wait_ms = submit->longest_wait_ms};
+
+	memcpy(run.name, submit->name, sizeof(run.name));
+	memcpy(run.project, submit->project, sizeof(run.project));
+	return run;
+}
+
+#define FLAGS_ALL                                                                   \
+	(SL_RUN_VISIBLE_SET | SL_RUN_NO_SWAP | SL_RUN_OOM_FIRST | SL_RUN_OOM_WAIT | \
+		SL_SUBMIT_PREEMPTIBLE | SL_SUBMIT_TERMINATES | SL_SUBMIT_TRY)
+
+static const char *mistake_in(const struct sl_msg_submit *submit)
+{
+	struct sl_msg_run run = as_run(submit);
+	const char *mistake = sl_control_mistake(&run);
+
+	if (mistake)
+		return mistake;
+	if (submit->flags & ~FLAGS_ALL)
+		return "a flag that this sluiced does not know; install sluice and "
+		       "sluiced of one version";
+	if (submit->tasks < 1 || submit->tasks > SL_JOB_TASKS_MAX)
+		return "--gang must be from 1 to " SL_STRINGIFY(SL_JOB_TASKS_MAX);
+	if (submit->least > submit->tasks)
+		return "--min must not be more than --gang";
+	if (submit->retries > SL_JOB_RETRIES_MAX)
+		return "--retries must be from 0 to " SL_STRINGIFY(SL_JOB_RETRIES_MAX);
+	if (submit->warm_after_ms > UINT32_MAX)
+		return "--warm-after is too long; write at most 49d, or 0 for never";
+	return NULL;
+}
+
+static bool has_place(const struct sl_jobs *jobs, const struct sl_msg_submit *submit,
+	struct sl_error *text)
+{
+	if (jobs->living < SL_JOBS_MOST &&
+		jobs->tasks + submit->tasks <= SL_JOBS_TASKS_MOST)
+		return true;
+	sl_error_set(text,
+		"the queue is full: %u jobs with %u tasks, of at most %d and %d; wait "
+		"for "
+		"some to end, or stop some (sluice ps)",
+		jobs->living, jobs->tasks, SL_JOBS_MOST, SL_JOBS_TASKS_MOST);
+	return false;
+}
+
+static bool may_submit(
+	struct sl_peer *peer, const struct sl_msg_submit *submit, struct sl_error *text)
+{
+	struct sl_daemon *daemon = peer->daemon;
+
+	if (geteuid() != 0 && peer->uid != geteuid()) {
+		sl_error_set(text,
+			"this sluiced runs as user %u and can start programs of that "
+			"user "
+			"only; ask that user, or use a sluiced that runs as root (sluice "
+			"run works here)",
+			(unsigned int)geteuid());
+		return false;
+	}
+	if (!sl_projects_room_admits(peer, submit->project, text))
+		return false;
+	if (!sl_jobs_project_id(daemon, submit->project)) {
+		sl_error_set(text,
+			"there is no project %s; make it with `sluice project apply`, or "
+			"name another one",
+			submit->project);
+		return false;
+	}
+	if (submit->name[0] &&
+		(sl_jobs_living_named(daemon->jobs, peer->uid, submit->name) ||
+			sl_workload_named(daemon, peer->uid, submit->name))) {
+		sl_error_set(text,
+			"a job or workload named %s is there already; choose another "
+			"--name, or end that one (sluice ps)",
+			submit->name);
+		return false;
+	}
+	return has_place(daemon->jobs, submit, text);
+}
+
+/* --- What becomes of it. --- */
+
+static void fill_row(struct sl_jobs *jobs, const struct sl_peer *peer,
+	const struct sl_msg_submit *submit, struct sl_jobs_row *row)
+{
+	*row = (struct sl_jobs_row){.id = jobs->next_id,
+		.uid = peer->uid,
+		.request = {.kind = submit->request_kind, .value = submit->request_value},
+		.limit = {.kind = submit->limit_kind, .value = submit->limit_value},
+		.gpu_count = submit->gpu_count,
+		.flags = submit->flags & ~SL_SUBMIT_TRY,
+		.task_count = submit->tasks,
+		.least = submit->least ? submit->least : submit->tasks,
+		.retries = submit->retries,
+		.priority = (int32_t)((int64_t)submit->priority_biased -
+				      (int64_t)SL_PRIORITY_BIAS),
+		.wait_max = (sl_ns)submit->longest_wait_ms * SL_MS,
+		.warm_after = submit->warm_after_ms * SL_MS,
+		.state = SL_JOB_QUEUED,
+		.submitted_ms = sl_jobs_now_ms()};
+	/* A job that names no size gets whole GPUs. */
+	if (row->request.kind == SL_AMOUNT_UNSET && row->limit.kind == SL_AMOUNT_UNSET)
+		row->request = row->limit = (struct sl_amount){
+			.kind = SL_AMOUNT_FRACTION, .value = SL_AMOUNT_WHOLE};
+	sl_wire_str(row->project, sizeof(row->project),
+		submit->project[0] ? submit->project : SL_PROJECT_DEFAULT);
+	memcpy(row->command, submit->command, sizeof(row->command));
+	memcpy(row->visible, submit->visible, sizeof(row->visible));
+	memcpy(row->name, submit->name, sizeof(row->name));
+	sl_control_tame(row->command);
+	if (!row->name[0])
+		sl_control_make_name(row->command, "j", row->id, row->name);
+}
+
+/* Who it runs as: the kernel's word for whoever submitted it. */
+static int add_owner(
+	const struct sl_peer *peer, struct sl_jobs_row *row, struct sl_jobspec *spec)
+{
+	sl_cleanup(sl_freep) uint32_t *gids =
+		calloc(SL_BOUNDS_GROUPS_MAX, sizeof(gids[0]));
+	struct ucred cred = {0};
+	socklen_t size = sizeof(cred);
+	char text[16];
+	size_t count;
+	int r;
+
+	if (!gids)
+		return sl_err_origin(-ENOMEM);
+	if (getsockopt(peer->fd, SOL_SOCKET, SO_PEERCRED, &cred, &size) < 0)
+		return sl_err_origin(-errno);
+	row->gid = cred.gid;
+	(void)snprintf(text, sizeof(text), "%u", row->uid);
+	r = sl_jobspec_add(spec, SL_JOBSPEC_UID, text);
+	(void)snprintf(text, sizeof(text), "%u", row->gid);
+	if (r == 0)
+		r = sl_jobspec_add(spec, SL_JOBSPEC_GID, text);
+	/* The first is the primary group. */
+	count = sl_bounds_groups_of(peer, gids);
+	for (size_t i = 1; r == 0 && i < count; i++) {
+		(void)snprintf(text, sizeof(text), "%u", gids[i]);
+		r = sl_jobspec_add(spec, SL_JOBSPEC_GROUP, text);
+	}
+	return r;
+}
+
+/* As the node would, on the largest GPU: what it would refuse everywhere and always is refused now. */
+static bool within_bounds(
+	struct sl_peer *peer, const struct sl_job *job, struct sl_error *text)
+{
+	struct sl_daemon *daemon = peer->daemon;
+	struct sl_bounds bounds = sl_bounds_of_peer(peer);
+	const struct sl_jobs_row *row = &job->row;
+	struct sl_bounds_ask ask = {.priority = row->priority};
+	struct sl_bounds_verdict verdict;
+	struct sl_workload asked = {.uid = row->uid};
+
+	for (uint32_t i = 0; i < daemon->gpu_count; i++)
+		ask.shareable_bytes = sl_max_u64(ask.shareable_bytes,
+			sl_node_gpu(daemon->node, i).shareable_bytes);
+	ask.request_bytes = sl_amount_resolve(
+		row->request.kind ? &row->request : &row->limit, ask.shareable_bytes, 0);
+	ask.limit_bytes = sl_amount_resolve(
+		row->limit.kind ? &row->limit : &row->request, ask.shareable_bytes, 0);
+	verdict = sl_bounds_judge(&bounds, &ask);
+	if (verdict.reason == SL_REASON_NONE)
+		return true;
+	daemon->admission = (struct sl_admission){.reason = verdict.reason,
+		.wanted_bytes = verdict.wanted,
+		.available_bytes = verdict.allowed};
+	sl_refusal_text(daemon, &asked, row->gpu_count, UINT32_MAX, false, text);
+	return false;
+}
+
+static bool has_sense(
+	struct sl_jobs *jobs, const struct sl_job *job, struct sl_error *text)
+{
+	const struct sl_jobs_row *row = &job->row;
+	uint64_t pools;
+
+	if (row->request.kind && row->limit.kind &&
+		row->request.kind == row->limit.kind &&
+		row->limit.value < row->request.value) {
+		sl_error_set(text, "--limit must not be below --request; raise it");
+		return false;
+	}
+	if (job->is_free || sl_jobs_pools_of(jobs, row, &pools))
+		return true;
+	sl_error_set(text,
+		"CUDA_VISIBLE_DEVICES names %s GPUs of a kind; a job runs where there is "
+		"room for it, so name all GPUs of a kind, or unset it",
+		sl_inventory_usable(jobs->daemon, row->visible) ? "some, but not all,"
+								: "no");
+	return false;
+}
+
+/* --- In words. --- */
+
+static bool is_over_quota(
+	const struct sl_cluster *cluster, const struct sl_job *job, uint64_t project)
+{
+	const struct sl_tree *tree = sl_cluster_tree(cluster);
+	uint32_t at = sl_tree_find(tree, project);
+
+	if (!(job->row.flags & SL_SUBMIT_PREEMPTIBLE) || job->is_free)
+		return false;
+	for (; at != SL_PROJECT_NONE; at = tree->all[at].parent) {
+		const struct sl_project *level = &tree->all[at];
+		int64_t quota = level->rules.quota.of[SL_RES_GPU];
+
+		if (quota != SL_QUOTA_ALL && level->has.of[SL_RES_GPU] > quota)
+			return true;
+	}
+	return false;
+}
+
+/* Its state, why it waits, and what reclaim would do to it. */
+static void describe(const struct sl_jobs *jobs, const struct sl_cluster *cluster,
+	const struct sl_job *job, bool tried, char *buf, size_t size)
+{
+	struct sl_cluster_job_view view = sl_cluster_job(cluster, job->row.id);
+	uint32_t runs = view.in[SL_TASK_RUNNING] + view.in[SL_TASK_BINDING];
+	bool over = is_over_quota(
+		cluster, job, sl_jobs_project_id(jobs->daemon, job->row.project));
+	char why[600] = "";
+	int n;
+
+	if (job->is_free || (view.known && runs == job->row.task_count))
+		n = snprintf(buf, size, tried ? "it would start at once" : "it starts");
+	else if (view.known && runs)
+		n = snprintf(buf, size, "%u of its %u tasks %sstart%s", runs,
+			job->row.task_count, tried ? "would " : "",
+			tried ? " at once" : "");
+	else if (view.known && view.in[SL_TASK_PIPELINED])
+		n = snprintf(buf, size,
+			"%s, once what is stopped or moved for it is gone",
+			tried ? "it would start" : "it starts");
+	else
+		n = snprintf(buf, size, "%s: %s", tried ? "it would wait" : "it waits",
+			sl_pending_text(view.known ? &view.because : &job->refused,
+				sl_jobs_project_name, jobs->daemon, why, sizeof(why)));
+	if (n < 0 || (size_t)n >= size || !over)
+		return;
+	(void)snprintf(buf + n, size - (size_t)n,
+		"; with it project %s has more than its quota, so it may be %s when "
+		"others want theirs back",
+		job->row.project,
+		job->parks ? "parked, and resumed later,"
+			   : "stopped and started anew later");
+}
+
+/* --- A question. --- */
+
+struct question {
+	bool refused;
+	struct sl_pending_because because;
+	uint64_t job;
+	uint32_t victims, parked;
+};
+
+static void note_answer(void *context, const struct sl_cluster_action *action)
+{
+	struct question *question = context;
+
+	if (action->type == SL_CLUSTER_ACTION_REFUSE_JOB &&
+		action->refuse_job.job == question->job) {
+		question->refused = true;
+		question->because = (struct sl_pending_because){
+			.reason = (enum sl_pending_reason)action->refuse_job.reason,
+			.resource = (enum sl_resource)action->refuse_job.resource,
+			.wanted = action->refuse_job.wanted,
+			.available = action->refuse_job.available};
+	} else if (action->type == SL_CLUSTER_ACTION_STOP &&
+		   action->stop.other == question->job) {
+		question->victims++;
+		question->parked += action->stop.how == SL_STOP_PARK;
+	}
+}
+
+static void answer_try(struct sl_jobs *jobs, struct sl_peer *peer, struct sl_job *job)
+{
+	struct question question = {.job = job->row.id};
+	struct sl_cluster_event cycle = {.type = SL_CLUSTER_EVENT_CYCLE}, add;
+	char text[1024] = "", why[600];
+	struct sl_jobs_books books;
+
+	sl_jobs_books_init(jobs, &books, note_answer, &question);
+	add = sl_jobs_add_event(jobs, job);
+	cycle.cycle.which = SL_CYCLE_ALL;
+	if (!job->is_free) {
+		sl_cluster_step(
+			books.cluster, sl_clock_now(), &add, note_answer, &question);
+		sl_cluster_step(
+			books.cluster, sl_clock_now(), &cycle, note_answer, &question);
+	}
+	describe(jobs, books.cluster, job, true, text, sizeof(text));
+	if (question.victims) {
+		size_t used = strlen(text);
+
+		(void)snprintf(text + used, sizeof(text) - used,
+			"; %u task%s of others would be %s for it", question.victims,
+			question.victims == 1 ? "" : "s",
+			question.parked == question.victims ? "parked"
+			: question.parked                   ? "parked or stopped"
+							    : "stopped");
+	}
+	sl_jobs_books_fini(&books);
+	if (question.refused)
+		refuse(peer, sl_pending_text(&question.because, sl_jobs_project_name,
+				     jobs->daemon, why, sizeof(why)));
+	else
+		reply(peer, NULL, true, text);
+}
+
+/* --- SUBMIT. --- */
+
+static void take_in(struct sl_jobs *jobs, struct sl_peer *peer, struct sl_job *job,
+	struct sl_jobspec *spec)
+{
+	char why[600];
+
+	if (!job->is_free && !sl_jobs_count(jobs, job)) {
+		refuse(peer, sl_pending_text(&job->refused, sl_jobs_project_name,
+				     jobs->daemon, why, sizeof(why)));
+		sl_jobs_drop_job(jobs, job);
+		return;
+	}
+	jobs->next_id++;
+	job->ticket = jobs->next_ticket++;
+	job->submitter = peer;
+	if (sl_jobs_store_put(jobs->store, &job->row, spec, job->ticket) < 0) {
+		struct sl_error err = {0};
+
+		sl_error_set(&err, "sluiced is out of memory; try again");
+		sl_jobs_store_failed(jobs, job, &err);
+	}
+}
+
+static void judge(struct sl_jobs *jobs, struct sl_peer *peer,
+	const struct sl_msg_submit *submit, struct sl_jobspec *spec)
+{
+	struct sl_error text = {0};
+	struct sl_jobs_row row;
+	struct sl_job *job;
+	bool ok;
+
+	fill_row(jobs, peer, submit, &row);
+	row.tasks = calloc(row.task_count, sizeof(row.tasks[0]));
+	job = row.tasks && add_owner(peer, &row, spec) == 0 ? sl_jobs_new_job(jobs, &row)
+							    : NULL;
+	if (!job) {
+		sl_jobs_row_fini(&row);
+		refuse(peer, "sluiced is out of memory; try again");
+		return;
+	}
+	sl_jobs_set_need(jobs, job);
+	ok = has_sense(jobs, job, &text) && within_bounds(peer, job, &text) &&
+	     sl_jobs_find_library(jobs, &text);
+	if (!ok) {
+		refuse(peer, text.text);
+		sl_jobs_drop_job(jobs, job);
+	} else if (submit->flags & SL_SUBMIT_TRY) {
+		/* Not among those that are told to the machine of its own. */
+		sl_list_unlink(&job->link);
+		answer_try(jobs, peer, job);
+		sl_jobs_drop_job(jobs, job);
+	} else {
+		take_in(jobs, peer, job, spec);
+	}
+}
+
+void sl_jobs_submit(
+	struct sl_peer *peer, const struct sl_msg_submit *submit, struct sl_wire_fds *fds)
+{
+	struct sl_jobs *jobs = peer->daemon->jobs;
+	sl_cleanup(sl_jobspec_fini) struct sl_jobspec spec = {0};
+	const char *mistake = mistake_in(submit);
+	struct sl_error text = {0};
+	int r;
+
+	if (mistake) {
+		refuse(peer, mistake);
+		return;
+	}
+	if (fds->count != 1) {
+		refuse(peer, "sluiced has no descriptors left; try again");
+		return;
+	}
+	if (!may_submit(peer, submit, &text)) {
+		refuse(peer, text.text);
+		return;
+	}
+	r = sl_jobspec_from_fd(fds->fd[0], submit->spec_bytes, false, &spec, &text);
+	if (r != SL_JOBSPEC_OK) {
+		refuse(peer, r < 0 ? "sluiced is out of memory; try again" : text.text);
+		return;
+	}
+	judge(jobs, peer, submit, &spec);
+}
+
+void sl_jobs_reply_submit(struct sl_jobs *jobs, struct sl_job *job)
+{
+	char text[1024];
+
+	job->reply_due = false;
+	sl_info("job %" PRIu64 " (%s) of user %u is in the queue", job->row.id,
+		job->row.name, job->row.uid);
+	if (!job->submitter)
+		return;
+	describe(jobs, jobs->books.cluster, job, false, text, sizeof(text));
+	reply(job->submitter, job, true, text);
+	job->submitter = NULL;
+}
+
+void sl_jobs_store_failed(
+	struct sl_jobs *jobs, struct sl_job *job, const struct sl_error *err)
+{
+	struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_JOB_REMOVE};
+
+	event.job_remove.job = job->row.id;
+	if (job->counted)
+		sl_jobs_tell(jobs, &event);
+	if (job->submitter)
+		refuse(job->submitter, err->text);
+	sl_jobs_drop_job(jobs, job);
+}

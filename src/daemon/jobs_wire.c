@@ -1,0 +1,347 @@
+/*
+ * jobs_wire - rows, waits, stops and logs
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "daemon/bundle.h"
+#include "daemon/jobs_room.h"
+#include "daemon/workload.h"
+
+/* --- Which one is meant. --- */
+
+static uint64_t number_of(const char *name)
+{
+	char *end = NULL;
+	uint64_t id = 0;
+
+	if (name[0] >= '0' && name[0] <= '9')
+		id = strtoull(name, &end, 10);
+	return end && !*end ? id : 0;
+}
+
+/* By number; or by name: one's own before others', who lives before who has ended, the newest; or the number that
+ * the name is written as. */
+static struct sl_job *pick(
+	const struct sl_peer *peer, uint64_t id, const char *name, struct sl_error *text)
+{
+	const struct sl_jobs *jobs = peer->daemon->jobs;
+	struct sl_job *found = id ? sl_jobs_find(jobs, id) : NULL;
+	int best = -1;
+
+	for (const struct sl_link *link = jobs->all.next; !id && link != &jobs->all;
+		link = link->next) {
+		struct sl_job *job =
+			SL_CONTAINER_OF((struct sl_link *)link, struct sl_job, link);
+		int rank = 2 * (job->row.uid == peer->uid) + !job->over;
+
+		if (strcmp(job->row.name, name) == 0 && rank >= best) {
+			best = rank;
+			found = job;
+		}
+	}
+	if (!found && !id)
+		found = sl_jobs_find(jobs, number_of(name));
+	if (found)
+		return found;
+	if (id)
+		sl_error_set(text,
+			"there is no job %" PRIu64 "; sluice ps --all shows those there "
+			"are",
+			id);
+	else
+		sl_error_set(text,
+			"there is no job '%.64s'; sluice ps --all shows those there are",
+			name);
+	return NULL;
+}
+
+static void reply(struct sl_peer *peer, const struct sl_job *job, uint32_t processes,
+	const char *text)
+{
+	union sl_msg msg;
+
+	sl_wire_init(&msg, SL_MSG_JOB_REPLY);
+	msg.job_reply.ok = !text[0];
+	msg.job_reply.processes = processes;
+	sl_wire_str(msg.job_reply.text, sizeof(msg.job_reply.text), text);
+	if (job) {
+		msg.job_reply.job = job->row.id;
+		msg.job_reply.state = sl_jobs_state_of(job);
+		msg.job_reply.exit_status = job->row.exit_status;
+		memcpy(msg.job_reply.name, job->row.name, sizeof(msg.job_reply.name));
+	}
+	sl_peer_send(peer, &msg);
+}
+
+static bool may_change(struct sl_peer *peer, const struct sl_job *job, const char *verb)
+{
+	if (peer->uid == 0 || peer->uid == geteuid() || peer->uid == job->row.uid)
+		return true;
+	sl_peer_reject(peer, SL_REJECT_DENIED,
+		"job %s belongs to user %u; only that user, root and sluiced's own user "
+		"may %s",
+		job->row.name, job->row.uid, verb);
+	return false;
+}
+
+/* --- Waiting. --- */
+
+void sl_jobs_wait(struct sl_peer *peer, const struct sl_msg_job_wait *asked)
+{
+	struct sl_error text = {0};
+	struct sl_job *job = pick(peer, asked->job, asked->name, &text);
+	struct sl_jobs_wait *wait;
+
+	if (!job || job->over) {
+		reply(peer, job, 0, text.text);
+		return;
+	}
+	wait = calloc(1, sizeof(*wait));
+	if (!wait) {
+		sl_peer_reject(peer, SL_REJECT_FULL, "sluiced is out of memory");
+		return;
+	}
+	wait->peer = peer;
+	wait->job = job->row.id;
+	sl_list_push_tail(&peer->daemon->jobs->waits, &wait->link);
+}
+
+void sl_jobs_tell_waits(struct sl_jobs *jobs, const struct sl_job *job)
+{
+	sl_list_foreach_safe (link, &jobs->waits) {
+		struct sl_jobs_wait *wait =
+			SL_LIST_ENTRY(link, struct sl_jobs_wait, link);
+
+		if (wait->job != job->row.id)
+			continue;
+		sl_list_unlink(&wait->link);
+		reply(wait->peer, job, 0, "");
+		free(wait);
+	}
+}
+
+void sl_jobs_peer_gone(struct sl_peer *peer)
+{
+	struct sl_jobs *jobs = peer->daemon->jobs;
+
+	if (!jobs || !peer->control)
+		return;
+	sl_list_foreach_safe (link, &jobs->waits) {
+		struct sl_jobs_wait *wait =
+			SL_LIST_ENTRY(link, struct sl_jobs_wait, link);
+
+		if (wait->peer != peer)
+			continue;
+		sl_list_unlink(&wait->link);
+		free(wait);
+	}
+	/* What it submitted is done all the same: the answer was on its way. */
+	sl_list_foreach (at, &jobs->all) {
+		struct sl_job *job = SL_LIST_ENTRY(at, struct sl_job, link);
+
+		if (job->submitter == peer)
+			job->submitter = NULL;
+	}
+}
+
+/* --- Stopping. --- */
+
+void sl_jobs_stop(struct sl_peer *peer, const struct sl_msg_job_stop *stop)
+{
+	struct sl_daemon *daemon = peer->daemon;
+	struct sl_jobs *jobs = daemon->jobs;
+	struct sl_error text = {0};
+	struct sl_job *job = pick(peer, stop->job, stop->name, &text);
+	sl_ns grace = stop->grace_ms == UINT32_MAX ? daemon->config.stop_grace
+						   : (sl_ns)stop->grace_ms * SL_MS;
+	uint32_t processes = 0;
+
+	if (!job) {
+		reply(peer, NULL, 0, text.text);
+		return;
+	}
+	if (!may_change(peer, job, "stop it"))
+		return;
+	if (job->over) {
+		sl_error_set(&text, "job %s has ended already", job->row.name);
+		reply(peer, job, 0, text.text);
+		return;
+	}
+	sl_info("stopping job %" PRIu64 " (%s) for process %d of user %u", job->row.id,
+		job->row.name, (int)peer->pid, (unsigned int)peer->uid);
+	job->row.state = SL_JOB_STOPPING;
+	for (uint32_t i = 0; i < job->row.task_count; i++)
+		processes += sl_jobs_end_task(jobs, &job->tasks[i], grace, true);
+	sl_jobs_save(jobs, job, 0);
+	sl_jobs_check_end(jobs, job);
+	/* A daemon that follows must go on with it, so the answer waits for the journal. */
+	sl_peer_hold(peer);
+	sl_daemon_commit_soon(daemon);
+	reply(peer, job, processes, "");
+}
+
+/* --- Its output. --- */
+
+static bool send_log(
+	struct sl_peer *peer, const struct sl_job *job, uint32_t task, int fd)
+{
+	struct sl_bundle *bundle = sl_bundle_new(1, peer->uid, 0);
+	union sl_msg msg;
+
+	if (!bundle)
+		return false;
+	sl_bundle_add(bundle, &fd, 1);
+	sl_wire_init(&msg, SL_MSG_JOB_LOG_FILE);
+	msg.job_log_file.job = job->row.id;
+	msg.job_log_file.task = task;
+	msg.job_log_file.state = sl_jobs_state_of(job);
+	sl_peer_send_fds(peer, &msg, bundle, 0, 1);
+	(void)sl_bundle_unref(bundle);
+	return true;
+}
+
+void sl_jobs_log(struct sl_peer *peer, const struct sl_msg_job_log *log)
+{
+	const struct sl_jobs *jobs = peer->daemon->jobs;
+	struct sl_error text = {0};
+	struct sl_job *job = pick(peer, log->job, log->name, &text);
+	int fd;
+
+	if (!job) {
+		reply(peer, NULL, 0, text.text);
+		return;
+	}
+	if (!may_change(peer, job, "read its output"))
+		return;
+	if (log->task >= job->row.task_count) {
+		sl_error_set(&text, "job %s has %u task%s, numbered from 0",
+			job->row.name, job->row.task_count,
+			job->row.task_count == 1 ? "" : "s");
+		reply(peer, job, 0, text.text);
+		return;
+	}
+	fd = sl_jobs_store_open_log(jobs->folder, job->row.id, log->task, false);
+	if (fd == -ENOENT)
+		sl_error_set(&text,
+			"task %u of job %s has not started yet; sluice why %s says why",
+			log->task, job->row.name, job->row.name);
+	else if (fd < 0)
+		sl_error_set(&text, "the log in %.200s/%" PRIu64 " cannot be read: %s",
+			jobs->folder, job->row.id, strerror(-fd));
+	if (fd < 0)
+		reply(peer, job, 0, text.text);
+	else if (!send_log(peer, job, log->task, fd)) {
+		(void)close(fd);
+		reply(peer, job, 0, "sluiced is out of memory; try again");
+	}
+}
+
+/* --- Rows. --- */
+
+const char *sl_jobs_why(
+	const struct sl_jobs *jobs, const struct sl_job *job, char *buf, size_t size)
+{
+	struct sl_cluster_job_view view;
+	const struct sl_pending_because *because = &job->refused;
+	enum sl_job_state state = sl_jobs_state_of(job);
+
+	buf[0] = '\0';
+	if (job->over || state == SL_JOB_STOPPING) {
+		(void)snprintf(buf, size, "%s", job->row.why);
+		return buf;
+	}
+	if (state == SL_JOB_RUNNING)
+		return buf;
+	if (job->is_free) {
+		if (job->node_said[0])
+			(void)snprintf(
+				buf, size, "%.200s; it is tried again", job->node_said);
+		return buf;
+	}
+	view = sl_cluster_job(jobs->books.cluster, job->row.id);
+	if (view.known)
+		because = &view.because;
+	if (view.in[SL_TASK_PIPELINED])
+		(void)snprintf(buf, size,
+			"it has a place, and starts once what is stopped or moved for it "
+			"is "
+			"gone");
+	else if (because->reason == SL_PENDING_BIND_REFUSED && job->node_said[0])
+		(void)snprintf(buf, size,
+			"there was a place for it, and then it could not start: %.250s; "
+			"it is "
+			"tried again after a while",
+			job->node_said);
+	else if (because->reason != SL_PENDING_NONE)
+		(void)sl_pending_text(
+			because, sl_jobs_project_name, jobs->daemon, buf, size);
+	return buf;
+}
+
+static void count_tasks(const struct sl_job *job, struct sl_msg_job_row *row)
+{
+	for (uint32_t i = job->row.task_count; i-- > 0;) {
+		uint64_t workload = job->row.tasks[i].workload;
+
+		switch (job->tasks[i].phase) {
+		case SL_PHASE_WAITING:
+		case SL_PHASE_CHOSEN: row->queued++; break;
+		case SL_PHASE_PARKED: row->parked++; break;
+		case SL_PHASE_OVER: row->ended++; break;
+		default: row->running++; break;
+		}
+		if (workload)
+			row->workload = workload;
+	}
+}
+
+bool sl_jobs_row_at(const struct sl_daemon *daemon, uint64_t *after, union sl_msg *msg)
+{
+	const struct sl_jobs *jobs = daemon->jobs;
+	const struct sl_job *job = jobs ? sl_jobs_find(jobs, *after + 1) : NULL;
+	const struct sl_jobs_row *from;
+	struct sl_msg_job_row *row;
+
+	for (struct sl_link *link = jobs ? jobs->all.next : NULL;
+		jobs && !job && link != &jobs->all; link = link->next) {
+		if (SL_LIST_ENTRY(link, struct sl_job, link)->row.id > *after)
+			job = SL_LIST_ENTRY(link, struct sl_job, link);
+	}
+	if (!job)
+		return false;
+	*after = job->row.id;
+	from = &job->row;
+	sl_wire_init(msg, SL_MSG_JOB_ROW);
+	row = &msg->job_row;
+	row->job = from->id;
+	row->state = sl_jobs_state_of(job);
+	row->flags = from->flags;
+	row->uid = from->uid;
+	row->priority_biased =
+		(uint32_t)((int64_t)from->priority + (int64_t)SL_PRIORITY_BIAS);
+	row->tasks = from->task_count;
+	row->least = from->least;
+	row->gpu_count = from->gpu_count;
+	row->exit_status = from->exit_status;
+	row->started = from->started;
+	row->retries = from->retries;
+	row->submitted_ms = from->submitted_ms;
+	row->started_ms = from->started_ms;
+	row->ended_ms = from->ended_ms;
+	row->request_kind = from->request.kind;
+	row->request_value = from->request.value;
+	row->limit_kind = from->limit.kind;
+	row->limit_value = from->limit.value;
+	memcpy(row->name, from->name, sizeof(row->name));
+	memcpy(row->project, from->project, sizeof(row->project));
+	memcpy(row->command, from->command, sizeof(row->command));
+	(void)sl_jobs_why(jobs, job, row->why, sizeof(row->why));
+	count_tasks(job, row);
+	return true;
+}
