@@ -402,8 +402,11 @@ static void arm(struct sl_jobs *jobs)
 	sl_timer_set(jobs->timer, at);
 }
 
+/* Once a cycle has looked at them. */
 static void answer_submitters(struct sl_jobs *jobs)
 {
+	if (jobs->dirty)
+		return;
 	sl_list_foreach (link, &jobs->all) {
 		struct sl_job *job = SL_LIST_ENTRY(link, struct sl_job, link);
 

@@ -235,6 +235,8 @@ static bool takes_less(struct sl_jobs *jobs, struct sl_workload *workload,
 		row->request.kind != SL_AMOUNT_FRACTION || !said.available_bytes ||
 		lacks > kept_by_parked(jobs, gpus))
 		return false;
+	if (workload->limit.kind == SL_AMOUNT_UNSET)
+		workload->limit = workload->request;
 	workload->request = (struct sl_amount){
 		.kind = SL_AMOUNT_BYTES, .value = said.available_bytes};
 	took = policy_takes(jobs, workload, row, gpus);
