@@ -1,14 +1,39 @@
+#!/bin/sh
 # reclaim - the scene of two projects that share four GPUs, for reclaim-park.sh and reclaim-terminate.sh; sourced
 #
 # RECLAIM says what becomes of a job whose GPU is taken back. Each project is guaranteed two of four GPUs. The first is alone
 # and uses all of them, by four jobs; then the second submits two. Two jobs of the first give way, the second's run, and when
 # they have ended the two come back by themselves and finish. Every job has a result that shows whether each of its
-# steps was done once, on what the one before left.
+# steps was done once, on what the step before left.
 # Off: the first project is guaranteed all four, so nothing is taken back.
-# shellcheck shell=sh
-STEPS=40
-on config 'host_memory: 2GiB'
-off config 'host_memory: 2GiB'
+export BOX='--gpus 4 --memory 512MiB'
+export LIMIT=150
+. "$(dirname "$0")/lib.sh"
+: "${RECLAIM:?park or terminate}"
+STEPS=60
+FIRST='first-1 first-2 first-3 first-4'
+SECOND='second-1 second-2'
+
+submit() { # PROJECT NAME STEPS SEED
+	"$B/sluice" submit --project "$1" --name "$2" --on-reclaim "$RECLAIM" \
+		-- "$P/stepper" --bytes 64Mi --steps "$3" --ms 100 --seed "$4" >>"$T/submitted" 2>&1 ||
+		fail "$2: $(tail -n 1 "$T/submitted")"
+}
+log() { "$B/sluice" logs "$1" 2>/dev/null; }
+lines() { log "$1" | json -n "event=$2"; }
+has_lines() { [ "$(lines "$1" "$2")" -ge "$3" ]; }
+state_of() { "$B/sluice" ps --all --json | json "name=$1.state"; }
+# how_many STATE PREFIX: jobs whose names begin so.
+how_many() {
+	"$B/sluice" ps --all | awk -v state="$1" -v prefix="$2" \
+		'index($2, prefix) == 1 && $6 == state { n++ } END { print n + 0 }'
+}
+are() { [ "$(how_many "$1" "$2")" = "$3" ]; }
+# What has given way: parked, or queued again.
+away() { echo $(($(how_many parked first) + $(how_many queued first))); }
+two_away() { [ "$(away)" = 2 ] && are running second 2; }
+
+config 'host_memory: 2GiB'
 daemon_start
 cat >"$T/projects" <<EOF
 projects:
@@ -19,27 +44,45 @@ projects:
 EOF
 "$B/sluice" project apply "$T/projects" >/dev/null || fail "no projects"
 
-submit() { # PROJECT NAME STEPS SEED
-	"$B/sluice" submit --project "$1" --name "$2" --on-reclaim "$RECLAIM" --env "TMPDIR=$T" \
-		-- "$P/stepper" --bytes 64Mi --steps "$3" --ms 100 --seed "$4" >>"$T/submitted" 2>&1 || fail "$2: $(tail -n 1 "$T/submitted")"
-}
-job() { "$B/sluice" ps --all --json | json "name=$1.$2"; }
-in_state() { "$B/sluice" ps --all --json | json -n "state=$1"; }
-are() { [ "$(in_state "$1")" = "$2" ]; }
-is() { [ "$(job "$1" state)" = "$2" ]; }
-lines() { "$B/sluice" logs "$1" | json -n "event=$2"; }
-steps() { "$B/sluice" logs "$1" >"$T/log.$1" 2>/dev/null && json -n event=step <"$T/log.$1" || echo 0; }
-
-for i in 1 2 3 4; do
-	submit first "first-$i" $STEPS $i
+seed=0
+for name in $FIRST; do
+	seed=$((seed + 1))
+	submit first $name $STEPS $seed
 done
-until_true 20 are running 4 || fail "four jobs do not run: $("$B/sluice" ps --jobs)"
-for i in 1 2 3 4; do
-	until_true 20 test "$(steps "first-$i")" -ge 3 || until_true 20 sh -c "[ \"\$('$B/sluice' logs first-$i | grep -c step)\" -ge 3 ]"
+until_true 30 are running first 4 || fail "four jobs do not run: $("$B/sluice" ps --jobs)"
+for name in $FIRST; do
+	until_true 20 has_lines $name step 2 || fail "$name does no steps: $(log $name)"
 done
-for i in 1 2; do
-	submit second "second-$i" 10 1$i
+for name in $SECOND; do
+	seed=$((seed + 1))
+	submit second $name 15 $seed
 done
-for i in 1 2; do
-	promise "second-$i runs while the first project still works" "$(until_true 12 is second-$i running && [ "$(in_state done)" = 0 ] && echo yes || echo no)" = yes
+promise "two jobs give way, and the second project has its GPUs" "$(until_true 10 two_away && echo yes || echo no)" = yes
+note "$("$B/sluice" ps --jobs | cut -c -110)"
+if [ "$SCENE" != off ]; then
+	for name in $FIRST; do
+		[ "$(state_of $name)" = running ] || note "$("$B/sluice" why $name)"
+	done
+fi
+# shellcheck disable=SC2086 # a list of words
+"$B/sluice" wait --timeout 60s $SECOND >"$T/wait.second" 2>&1
+promise "the second project's jobs end well" $? = 0
+promise "before the first's do" "$(how_many 'done' first)" -lt 4
+# shellcheck disable=SC2086 # a list of words
+"$B/sluice" wait --timeout 90s $FIRST >"$T/wait.first" 2>&1
+check "all of the first's end well, too" $? = 0
+twice=0
+for name in $FIRST $SECOND; do
+	log $name >"$T/$name"
+	check "$name has the right result" "$(json -l event=end right <"$T/$name" 2>/dev/null || echo none)" = true
+	begun=$(json -n event=begin <"$T/$name")
+	[ "$begun" -gt 1 ] && twice=$((twice + 1))
+	if [ "$RECLAIM" = park ]; then
+		check "$name was begun once" "$begun" = 1
+		case $name in
+		first-*) check "$name did each step once" "$(json -n event=step <"$T/$name")" = $STEPS ;;
+		esac
+	fi
 done
+[ "$RECLAIM" = park ] || promise "two were begun anew" "$twice" = 2
+scene_finish

@@ -1,0 +1,5 @@
+#!/bin/sh
+# Two projects share four GPUs: what stood above its quota is parked when the other wants its own, and goes on later from where
+# it was. See reclaim.sh, also for what is off.
+RECLAIM=park
+. "$(dirname "$0")/reclaim.sh"

@@ -1,0 +1,107 @@
+#!/bin/sh
+# Jobs from the command line, with real processes: what was submitted runs with its words, environment and folder, what waits says
+# why, output and exit statuses are kept, also over a daemon that is killed in between.
+export BOX='--gpus 2 --memory 512MiB'
+export LIMIT=110
+. "$(dirname "$0")/lib.sh"
+software_only "two GPUs"
+S="$B/sluice"
+daemon_start
+
+submit() { "$S" submit "$@" >"$T/said" 2>&1; }
+job() { "$S" ps --all --json | json "name=$1.$2"; }
+is() { [ "$(job "$1" state)" = "$2" ]; }
+# status_of WANTED COMMAND...: its exit status; what it said is in $T/said.
+status_of() {
+	status_want=$1
+	shift
+	timeout 40 "$@" >"$T/said" 2>&1
+	check "$(echo "$*" | sed "s|$S|sluice|" | cut -c -70)" $? = "$status_want"
+}
+
+# --- one that computes
+status_of 0 "$S" submit --name one -- "$P/stepper" --steps 8 --ms 50 --bytes 32Mi
+check_file 'its number, and that it starts' "$T/said" '^one: queued as job [0-9]+; it starts'
+timeout 40 "$S" logs -f one >"$T/log" 2>"$T/err"
+check 'logs -f ends' $? = 0
+check 'logs -f: all of it, to the end' "$(json -l event=end right <"$T/log")" = true
+check 'logs -f: all of it, from the start' "$(json -n event=step <"$T/log")" = 8
+status_of 0 "$S" wait one
+check_file 'wait says so' "$T/said" '^one is done$'
+"$S" logs one >"$T/again"
+check 'logs again' "$(cmp "$T/log" "$T/again" && echo same)" = same
+check 'logs --last 2' "$("$S" logs one --last 2 | wc -l)" = 2
+
+# --- what it gets, and what it left
+mkdir "$T/folder"
+umask 027
+status_of 0 env T_KEPT=kept LD_PRELOAD= "$S" submit --name shell --dir "$T/folder" --env 'T_SET=a b' -- sh -c \
+	'pwd; echo "$T_KEPT,$T_SET,$SLUICE_TASK/$SLUICE_TASKS,$CUDA_VISIBLE_DEVICES,$1"; umask; cat; echo "$LD_PRELOAD" | grep -o libsluice.so | wc -l; echo bad >&2; exit 7' x 'c d'
+status_of 7 "$S" wait shell
+check_file 'wait says so' "$T/said" '^shell failed: exit status 7$'
+check 'folder, words, environment, umask, standard error' "$("$S" logs shell | tr '\n' ';')" = \
+	"$T/folder;kept,a b,0/1,$("$S" logs shell | sed -n 's/.*1,\([01]\),c d/\1/p'),c d;0027;1;bad;"
+check 'ps --all: exit status' "$(job shell exit_status)" = 7
+status_of 137 "$S" submit --wait --name killed -- sh -c 'kill -9 $$'
+check_file 'submit --wait says how it ended' "$T/said" '^killed failed: killed by signal 9'
+status_of 0 "$S" submit --wait --name again --retries 2 -- sh -c 'echo "attempt $SLUICE_ATTEMPT"; [ "$SLUICE_ATTEMPT" = 2 ]'
+check 'all attempts are in the log' "$("$S" logs again | tr '\n' ' ')" = 'attempt 1 attempt 2 '
+status_of 0 "$S" submit --wait --name gang --gang 2 -- sh -c 'echo "task $SLUICE_TASK"'
+check 'logs --task' "$("$S" logs gang --task 1)" = 'task 1'
+
+# --- a queue
+for i in 1 2 3; do
+	submit --name "long-$i" -- sh -c 'sleep 60 & echo $! >"$0"; wait' "$T/sleep-$i" || fail "long-$i: $(cat "$T/said")"
+done
+check_file 'the third is told that it waits' "$T/said" '^long-3: queued as job [0-9]+; it waits: .*GPU'
+until_true 20 is long-2 running || fail "long-2 does not run"
+check 'the third waits' "$(job long-3 state)" = queued
+"$S" ps >"$T/ps"
+check_file 'ps has a line for it' "$T/ps" '^long-3 .* queued .* it wants'
+check 'and one for each that runs' "$(grep -c '^long-[12] ' "$T/ps")" = 2
+"$S" why long-3 >"$T/why"
+check_file 'why says what would let it run' "$T/why" '^long-3: job [0-9]+ is queued since .*; it runs when '
+status_of 0 "$S" submit --try --name nothing -- true
+check_file '--try says that it would wait' "$T/said" 'would wait'
+check '--try queues nothing' "$("$S" ps --all | grep -c ' nothing ')" = 0
+status_of 75 "$S" submit --name long-3 -- true
+check_file 'a name that is taken' "$T/said" "long-3 is there already"
+status_of 75 "$S" submit --gpus 3 -- true
+check_file 'what never fits is refused' "$T/said" '^sluice submit: refused: '
+status_of 124 "$S" wait --timeout 100ms long-3
+"$S" submit --wait --name held -- true >"$T/held" 2>&1 &
+HELD=$!
+until_true 20 is held queued || fail "held is not queued"
+kill -INT $HELD 2>/dev/null
+kill -TERM $HELD
+wait $HELD
+check 'an interrupted --wait leaves it' "$(job held state)" = queued
+check_file 'and says how to stop it' "$T/held" 'To stop it: sluice stop held'
+status_of 0 "$S" stop held
+status_of 0 "$S" stop long-3
+status_of 143 "$S" wait long-3
+status_of 0 "$S" stop long-1
+status_of 143 "$S" wait long-1
+check 'with all it had started' "$(gone "$(cat "$T/sleep-1")" && echo gone)" = gone
+
+# --- a daemon that is killed while a job runs, and somebody waits for it
+submit --name over -- sh -c 'while [ ! -e "$0" ]; do sleep 0.05; done; echo done; exit 5' "$T/now"
+until_true 20 is over running || fail "over does not run"
+"$S" wait over >"$T/wait" 2>&1 &
+WAIT=$!
+"$S" logs -f over >"$T/follow" 2>&1 &
+LOGS=$!
+sleep 0.3
+daemon_kill
+touch "$T/now"
+sleep 0.5
+daemon_start
+wait $WAIT
+check 'wait: over a restart' $? = 5
+wait $LOGS
+check 'logs -f: over a restart' "$(grep -c '^done$' "$T/follow")" = 1
+check 'what ran goes on' "$(job long-2 state)" = running
+status_of 0 "$S" stop --now long-2
+status_of 137 "$S" wait long-2
+check_books_empty
+finish
