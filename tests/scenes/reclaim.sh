@@ -74,7 +74,7 @@ check "all of the first's end well, too" $? = 0
 twice=0
 for name in $FIRST $SECOND; do
 	log $name >"$T/$name"
-	check "$name has the right result" "$(json -l event=end right <"$T/$name" 2>/dev/null || echo none)" = true
+	check "$name has the right result" "$(json -l event=end right <"$T/$name" 2>/dev/null || echo none)" = 1
 	begun=$(json -n event=begin <"$T/$name")
 	[ "$begun" -gt 1 ] && twice=$((twice + 1))
 	if [ "$RECLAIM" = park ]; then
