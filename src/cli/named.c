@@ -39,16 +39,22 @@ static int none(const struct sl_rows *rows, const char *noun, const char *name,
 {
 	sl_cleanup(sl_freep) const char **names = calloc(rows->count + 1, sizeof(*names));
 	const char *near = NULL;
+	size_t jobs = 0;
 	char tamed[64];
 
-	for (size_t i = 0; names && i < rows->count; i++)
+	for (size_t i = 0; names && i < rows->count; i++) {
 		names[i] = key_of(&rows->all[i], 0).name;
+		jobs += rows->all[i].head.type == SL_MSG_JOB_ROW;
+	}
 	if (names)
 		near = sl_option_nearest(name, names);
 	snprintf(tamed, sizeof(tamed), "%s", near ? near : "");
 	sl_text_tame(tamed);
 	sl_error_set(err, "there is no %s '%.63s'%s%s%s", noun, name,
-		near ? "; did you mean '" : "; see: sluice ps", tamed, near ? "'?" : "");
+		near                          ? "; did you mean '"
+		: jobs && jobs == rows->count ? "; see: sluice ps --all"
+					      : "; see: sluice ps",
+		tamed, near ? "'?" : "");
 	return SL_NAMED_NONE;
 }
 

@@ -14,6 +14,8 @@
 #include "cli/text.h"
 #include "cli/told.h"
 
+#include "policy/reason.h"
+
 #include <jansson.h>
 #include <stdio.h>
 #include <string.h>
@@ -141,7 +143,7 @@ static void print_job(const struct sl_msg_job_row *row)
 	sl_text_tame(job.name);
 	sl_text_tame(job.why);
 	if (!over) {
-		printf("%s: job %llu %s since %s%s%s\n", job.name,
+		printf("%s: job %llu %s, submitted %s ago%s%s\n", job.name,
 			(unsigned long long)job.job,
 			sl_jobs_ending(job.state, job.exit_status, how, sizeof(how)),
 			sl_table_age(sl_jobs_age_ms(&job), age, sizeof(age)),
@@ -163,19 +165,23 @@ static int print(const struct sl_rows *rows, const struct sl_rows *uses,
 {
 	const struct sl_msg_use_row *found = it.use;
 	char text[SL_TOLD_TEXT_MAX], age[16];
+	/* The queue parked it and brings it back; nobody has to. */
+	bool by_queue = it.job && it.job->state == SL_JOB_PARKED;
 	bool titled = false;
 
 	if (it.job)
 		print_job(it.job);
 	for (size_t i = 0; i < rows->count; i++)
-		if (rows->all[i].event_row.current)
+		if (rows->all[i].event_row.current &&
+			!(by_queue &&
+				rows->all[i].event_row.reason == SL_REASON_PARKED_WAITS))
 			printf("%s.\n", sl_told_sentence(&rows->all[i].event_row, text,
 						sizeof(text)));
 	if (!found && !it.job)
 		print_ended(rows);
-	else if (found && !count(rows, true))
+	else if (found && !by_queue && !count(rows, true))
 		print_free(uses, swap, found);
-	if (found)
+	if (found && !by_queue)
 		print_longest(swap, found);
 	for (size_t i = 0; i < rows->count; i++) {
 		const struct sl_msg_event_row *row = &rows->all[i].event_row;

@@ -60,7 +60,7 @@ check 'the third waits' "$(job long-3 state)" = queued
 check_file 'ps has a line for it' "$T/ps" '^long-3 .* queued .* it wants'
 check 'and one for each that runs' "$(grep -c '^long-[12] ' "$T/ps")" = 2
 "$S" why long-3 >"$T/why"
-check_file 'why says what would let it run' "$T/why" '^long-3: job [0-9]+ is queued since .*; it runs when '
+check_file 'why says what would let it run' "$T/why" '^long-3: job [0-9]+ is queued, submitted .* ago; .*; it runs when '
 status_of 0 "$S" submit --try --name nothing -- true
 check_file '--try says that it would wait' "$T/said" 'would wait'
 check '--try queues nothing' "$("$S" ps --all --json | grep -c '"name": "nothing"')" = 0

@@ -22,6 +22,12 @@ program serve '--bytes 300MiB --work 20 --ms 90000'
 program notebook '--bytes 800MiB --ms 90000'
 program tune '--bytes 1000MiB --work 60 --ms 90000'
 program stuck '--bytes 1200MiB --endless --ms 90000'
+step() { # NAME OPTIONS of stepper
+	printf '#!/bin/sh\nexec %s %s\n' "$(realpath "$programs")/stepper" "$2" >"$work/bin/$1"
+	chmod +x "$work/bin/$1"
+}
+step crawl '--steps 60 --ms 100'
+step fit '--steps 15 --ms 100'
 program bare '--bytes 200MiB --ms 90000'
 
 cat >"$work/play" <<'PLAY'
@@ -169,6 +175,22 @@ shown='sluice ps' show_once '^tune .* evicted .*[MG]i  *-  *[0-9]*[sm] ' '^rival
 shown='sluice why tune' show_once 'for its turn on GPU' 'at the longest'
 shown='sluice events --name tune' show_once 'were moved from GPU 0 to the host, because rival' 'tune has its .* back'
 { echo '$ sluice doctor'; sluice doctor | grep '^ok    host'; } >>"$work/said"
+end_story
+
+echo '# jobs' >>"$work/said"
+start_daemon 'host_memory: 2GiB'
+printf 'projects:\n  vision:\n    gpu: {quota: 1}\n  text:\n    gpu: {quota: 0}\n' >lab.yaml
+sluice project apply lab.yaml >/dev/null
+show sluice submit --project text --name crawl -- ./crawl
+until_true 'sluice logs crawl 2>/dev/null | grep -q step'
+show sluice submit --try --project vision -- ./fit
+show sluice submit --project vision --name fit -- ./fit
+until_true 'sluice ps --jobs | grep -q "crawl.* parked" && sluice ps --jobs | grep -q "fit.* running"'
+show sluice ps --jobs
+show sluice why crawl
+show sluice wait fit crawl
+show sluice logs fit --last 2
+show sluice ps --all
 end_story
 
 echo '# unmanaged, lost' >>"$work/said"

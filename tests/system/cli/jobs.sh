@@ -112,6 +112,7 @@ expect 'logs: nothing yet' 75 'it has not started yet' "$sluice" logs train
 expect 'logs -f: waits for the start' 124 '' timeout 1 "$sluice" logs -f train
 expect 'logs: nobody' 64 'no NAME: say which job' "$sluice" logs
 expect 'logs: unknown' 75 "there is no job 'trian'; did you mean 'train'?" "$sluice" logs trian
+expect 'logs: unknown, and nothing like it' 75 "there is no job 'xyz'; see: sluice ps --all" "$sluice" logs xyz
 expect 'logs: no workload' 75 "there is no job 'a-model-server-0'; did you mean 'a-model-server-1'?" "$sluice" logs a-model-server-0
 
 # --- wait
@@ -145,9 +146,9 @@ expect 'stop: JSON' 0 '"job": 1' "$sluice" stop train --json
 expect 'stop: unknown' 75 "there is no workload 'trian'; did you mean 'train'?" "$sluice" stop trian
 
 # --- why
-expect 'why: queued' 0 '^train: job 1 is queued since [0-9]*d; project research has its 2 GPUs?\[31m; it starts when one is free$' "$sluice" why train
+expect 'why: queued' 0 '^train: job 1 is queued, submitted [0-9]*d ago; project research has its 2 GPUs?\[31m; it starts when one is free$' "$sluice" why train
 expect 'why: running' 0 'a-model-server-1 runs on GPU 1: .* nothing is in its way\.$' "$sluice" why a-model-server-1
-expect 'why: parked' 0 '^nap: job 3 is parked since [0-9]*d; others have the GPUs' "$sluice" why nap
+expect 'why: parked' 0 '^nap: job 3 is parked, submitted [0-9]*d ago; others have the GPUs' "$sluice" why nap
 expect 'why: ended' 0 '^broken: job 5 failed: exit status 3, after 5m; it failed 3 times$' "$sluice" why broken
 expect 'why: JSON' 0 '"in_its_way": true' "$sluice" why train --json
 
