@@ -27,7 +27,7 @@ step() { # NAME OPTIONS of stepper
 	chmod +x "$work/bin/$1"
 }
 step crawl '--steps 60 --ms 100'
-step fit '--steps 15 --ms 100'
+step fit '--steps 30 --ms 100'
 program bare '--bytes 200MiB --ms 90000'
 
 cat >"$work/play" <<'PLAY'
@@ -185,7 +185,7 @@ show sluice submit --project text --name crawl -- ./crawl
 until_true 'sluice logs crawl 2>/dev/null | grep -q step'
 show sluice submit --try --project vision -- ./fit
 show sluice submit --project vision --name fit -- ./fit
-until_true 'sluice ps --jobs | grep -q "crawl.* parked" && sluice ps --jobs | grep -q "fit.* running"'
+until_true 'sluice logs fit 2>/dev/null | grep -q step'
 show sluice ps --jobs
 show sluice why crawl
 show sluice wait fit crawl
