@@ -21,6 +21,7 @@
 #include "daemon/dump.h"
 #include "daemon/events.h"
 #include "daemon/inventory.h"
+#include "daemon/look.h"
 #include "daemon/park.h"
 #include "daemon/places.h"
 #include "daemon/process.h"
@@ -376,7 +377,7 @@ static void begin_list(struct sl_peer *peer, const struct sl_msg_list *list)
 		.active = true, .kind = SL_STREAM_LIST, .what = list->what};
 }
 
-void sl_control_message(struct sl_peer *peer, const union sl_msg *msg)
+void sl_control_take(struct sl_peer *peer, const union sl_msg *msg)
 {
 	switch (msg->head.type) {
 	case SL_MSG_RUN: on_run(peer, &msg->run); break;
@@ -398,4 +399,10 @@ void sl_control_message(struct sl_peer *peer, const union sl_msg *msg)
 	}
 	if (peer->list.active)
 		sl_control_list_more(peer);
+}
+
+void sl_control_message(struct sl_peer *peer, const union sl_msg *msg)
+{
+	if (!sl_look_first(peer, msg))
+		sl_control_take(peer, msg);
 }

@@ -10,8 +10,9 @@
 
 #include "daemon/peer.h"
 
-/* A message of a greeted control peer. */
+/* A message of a greeted control peer: now, or after a look at the GPUs (look.h). */
 void sl_control_message(struct sl_peer *peer, const union sl_msg *msg);
+void sl_control_take(struct sl_peer *peer, const union sl_msg *msg);
 /* Sends more rows of what is going out, as many as are due in one turn. */
 void sl_control_list_more(struct sl_peer *peer);
 /* What RUN and SET may carry. */

@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "daemon/client.h"
 #include "daemon/drive.h"
+#include "daemon/look.h"
 #include "daemon/lost.h"
 #include "daemon/strangers.h"
 #include "daemon/swap.h"
@@ -60,6 +61,12 @@ void sl_reconcile_now(struct sl_daemon *daemon, uint32_t gpu)
 {
 	if (daemon->gpus[gpu].managed)
 		hurry(daemon, &daemon->gpus[gpu]);
+}
+
+void sl_reconcile_look(struct sl_daemon *daemon, uint32_t gpu)
+{
+	daemon->gpus[gpu].look_from = sl_clock_now();
+	hurry(daemon, &daemon->gpus[gpu]);
 }
 
 void sl_reconcile_soon(
@@ -407,6 +414,7 @@ static void count_unmanaged(const struct view *view)
 	struct sl_event event = {.type = SL_EVENT_UNMANAGED};
 	uint64_t bytes = 0;
 
+	gpu->counted_at = view->sample->begin;
 	mark_dying(view);
 	sl_strangers_begin(view->daemon);
 	for (uint32_t i = 0; i < view->sample->usage.count; i++) {
@@ -556,7 +564,30 @@ static bool is_about_loss(
 	return true;
 }
 
-void sl_reconcile_sample(struct sl_daemon *daemon, const struct sl_measure_answer *sample)
+static bool is_whole_look_due(const struct sl_daemon *daemon, const struct sl_gpu *gpu,
+	const struct sl_measure_answer *sample)
+{
+	return !gpu->full_at ||
+	       gpu->full_at + daemon->config.measure_interval <= sample->begin ||
+	       (gpu->look_from && gpu->look_from <= sample->begin);
+}
+
+static void look_at_all(struct view *view)
+{
+	struct sl_gpu *gpu = &view->daemon->gpus[view->gpu];
+
+	gpu->full_at = view->sample->begin;
+	if (gpu->look_from <= gpu->full_at)
+		gpu->look_from = 0;
+	judge_all(view);
+	/* Once more soon, but not for ever: somebody may allocate all the time. */
+	if (view->unsure && !gpu->unsure)
+		gpu->full_at -= sl_min_u64(gpu->full_at,
+			sl_sub_sat(view->daemon->config.measure_interval, 50 * SL_MS));
+	gpu->unsure = view->unsure && !gpu->unsure;
+}
+
+static void take_sample(struct sl_daemon *daemon, const struct sl_measure_answer *sample)
 {
 	struct sl_gpu *gpu = &daemon->gpus[sample->gpu];
 	struct view view = {.daemon = daemon, .sample = sample, .gpu = sample->gpu};
@@ -571,15 +602,13 @@ void sl_reconcile_sample(struct sl_daemon *daemon, const struct sl_measure_answe
 	gpu->used_bytes = sample->usage.used_bytes;
 	gpu->utilisation_pct = sample->usage.utilisation_pct;
 	judge_urgent(&view);
-	if (!gpu->full_at ||
-		gpu->full_at + daemon->config.measure_interval <= sample->begin) {
-		gpu->full_at = sample->begin;
-		judge_all(&view);
-		/* Once more soon, but not for ever: somebody may allocate all the time. */
-		if (view.unsure && !gpu->unsure)
-			gpu->full_at -= sl_min_u64(gpu->full_at,
-				sl_sub_sat(daemon->config.measure_interval, 50 * SL_MS));
-		gpu->unsure = view.unsure && !gpu->unsure;
-	}
+	if (is_whole_look_due(daemon, gpu, sample))
+		look_at_all(&view);
 	after_sample(daemon, sample->gpu);
+}
+
+void sl_reconcile_sample(struct sl_daemon *daemon, const struct sl_measure_answer *sample)
+{
+	take_sample(daemon, sample);
+	sl_look_seen(daemon);
 }
