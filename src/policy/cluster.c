@@ -28,7 +28,8 @@ void sl_cl_refuse_job(
 				       .reason = because->reason,
 				       .resource = because->resource,
 				       .wanted = because->wanted,
-				       .available = because->available}});
+				       .available = because->available,
+				       .project = because->project}});
 }
 
 void sl_cl_wake(struct sl_cluster *cl, sl_ns at)
@@ -175,6 +176,7 @@ struct sl_cluster *sl_cluster_new(
 	sl_list_init(&cl->promised);
 	sl_list_init(&cl->stale);
 	sl_list_init(&cl->held);
+	sl_list_init(&cl->parked);
 	sl_list_init(&cl->leaving);
 	cl->gains = cl->nodes_version = cl->version = cl->outside = 1;
 	for (int mode = 0; mode < SL_CL_MODES; mode++)
@@ -242,11 +244,10 @@ struct sl_cluster_job_view sl_cluster_job(const struct sl_cluster *cl, uint64_t 
 			view.in[s] += job->part[p]->in[s];
 	}
 	view.because = job->because;
-	if (view.because.reason == SL_PENDING_RESUME_WAIT)
-		view.because.wanted = (int64_t)sl_sub_sat(job->held_until, cl->now);
 	if (job->group && job->group->because.reason)
 		view.because = job->group->because;
-	if (view.because.reason == SL_PENDING_RESUME_WAIT)
+	if (view.because.reason == SL_PENDING_RESUME_WAIT ||
+		view.because.reason == SL_PENDING_BACK_OFF)
 		view.because.wanted = (int64_t)sl_sub_sat(job->held_until, cl->now);
 	if (job->group) {
 		const struct sl_joborder_job *at = &job->group->order;

@@ -15,6 +15,8 @@
 #define NODES_FIRST 64
 /* Projects that one search takes from. */
 #define FROM_MOST 32
+/* In the rank of those that would lose their work. */
+#define ENDS (1u << 31)
 
 static sl_ns min_runtime(const struct sl_hunt *h, const struct sl_cl_job *job)
 {
@@ -63,11 +65,31 @@ static void add_near(struct sl_hunt *h, uint32_t number)
 	h->cl->near[h->nears++] = (struct sl_cl_near){.node = number};
 }
 
-/* True: enough. */
+/* Would it lose its work? Not where it moves, nor where host memory has room for it. */
+static bool would_end(const struct sl_hunt *h, const struct sl_cl_job *job)
+{
+	if (h->mode == SL_CL_CONSOLIDATE || !(job->flags & SL_JOB_PARKS))
+		return h->mode != SL_CL_CONSOLIDATE;
+	for (uint32_t p = 0; p < job->parts; p++) {
+		for (uint32_t i = 0; i < job->part[p]->tasks; i++) {
+			const struct sl_cl_task *task = &job->part[p]->task[i];
+			const struct sl_cl_node *node = &h->cl->node[task->place.node];
+
+			if (task->state == SL_TASK_RUNNING &&
+				node->parked_mib + job->park_mib > node->pool_mib)
+				return true;
+		}
+	}
+	return false;
+}
+
+/* True: enough. Who is parked comes before all who lose their work. */
 static bool add_candidate(struct sl_hunt *h, struct sl_cl_job *job, uint32_t enough)
 {
+	bool last = SL_MUTANT(CLUSTER_POOL_LAST, would_end(h, job), !would_end(h, job));
+
 	job->mark = h->mark;
-	job->rank = h->ranks++;
+	job->rank = h->ranks++ + (last ? ENDS : 0);
 	for (uint32_t p = 0; p < job->parts; p++) {
 		struct sl_cl_part *part = job->part[p];
 

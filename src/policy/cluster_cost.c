@@ -279,6 +279,8 @@ bool sl_hunt_has_pool(struct sl_hunt *h, const struct sl_cl_task *task)
 		!SL_MUTANT(CLUSTER_POOL_OPEN,
 			node->parked_mib + job->park_mib > node->pool_mib, false))
 		return true;
+	if (job->flags & SL_JOB_GIVES_UP)
+		return false;
 	h->pool_short = true;
 	h->pool_wanted = (int64_t)job->park_mib;
 	h->pool_left = (int64_t)sl_sub_sat(node->pool_mib, node->parked_mib);
@@ -313,7 +315,8 @@ bool sl_hunt_evaluate(struct sl_hunt *h, uint32_t number, const struct sl_cl_tas
 		sl_cl_wake(cl, task->spared_until);
 		if (task->state == SL_TASK_RUNNING && task->part->job->mark == h->mark &&
 			task->spared_until <= cl->now && s.count < HERE_MOST &&
-			sl_hunt_has_pool(h, task)) {
+			(task->part->job->flags & SL_JOB_GIVES_UP ||
+				sl_hunt_has_pool(h, task))) {
 			s.gone[s.count] = false;
 			s.here[s.count++] = task;
 		}

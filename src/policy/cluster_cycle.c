@@ -18,66 +18,109 @@
 
 /* --- Limits and quotas. --- */
 
+/* What the limit (or, for good, the quota) of this project leaves, and whether it ever could be enough. */
+static struct sl_pending_because over(const struct sl_project *project,
+	const struct sl_quantity *more, enum sl_resource which, bool for_good)
+{
+	const struct sl_quantity *most =
+		for_good ? &project->rules.quota : &project->rules.limit;
+	const struct sl_quantity *has = for_good ? &project->fixed : &project->has;
+	struct sl_pending_because because = {
+		.reason = for_good ? SL_PENDING_QUOTA : SL_PENDING_LIMIT,
+		.project = project->id,
+		.resource = which,
+		.wanted = more->of[which],
+		.available = most->of[which] - has->of[which]};
+
+	if (more->of[which] > most->of[which]) {
+		because.reason = for_good ? SL_PENDING_OVER_QUOTA : SL_PENDING_OVER_LIMIT;
+		because.available = most->of[which];
+	}
+	return because;
+}
+
 bool sl_cl_allowed(struct sl_cluster *cl, const struct sl_cl_job *job,
 	const struct sl_quantity *more, struct sl_pending_because *because)
 {
 	enum sl_resource which;
 	uint32_t at;
 	bool fixed = !sl_cl_preemptible(job);
-	const struct sl_project *project;
 
 	if (SL_MUTANT(CLUSTER_LIMIT_OPEN,
 		    !sl_tree_allows(&cl->tree, job->project, more, false, &at, &which),
 		    false)) {
-		project = &cl->tree.all[at];
-		*because = (struct sl_pending_because){.reason = SL_PENDING_LIMIT,
-			.project = project->id,
-			.resource = which,
-			.wanted = more->of[which],
-			.available =
-				project->rules.limit.of[which] - project->has.of[which]};
+		*because = over(&cl->tree.all[at], more, which, false);
 		return false;
 	}
 	if (SL_MUTANT(CLUSTER_QUOTA_OPEN,
 		    fixed && !sl_tree_allows(
 				     &cl->tree, job->project, more, true, &at, &which),
 		    false)) {
-		project = &cl->tree.all[at];
-		*because = (struct sl_pending_because){.reason = SL_PENDING_QUOTA,
-			.project = project->id,
-			.resource = which,
-			.wanted = more->of[which],
-			.available = project->rules.quota.of[which] -
-				     project->fixed.of[which]};
+		*because = over(&cl->tree.all[at], more, which, true);
 		return false;
 	}
 	return true;
 }
 
-bool sl_cl_is_over(const struct sl_cluster *cl, const struct sl_cl_job *job)
+bool sl_cl_allowed_now(struct sl_cluster *cl, const struct sl_cl_job *job,
+	const struct sl_quantity *more, struct sl_pending_because *because)
+{
+	const struct sl_project *project;
+	enum sl_resource which;
+	uint32_t at;
+	bool fixed = !sl_cl_preemptible(job), for_good = false;
+
+	if (SL_MUTANT(CLUSTER_LIMIT_FORGETS, false, true))
+		return true;
+	if (sl_tree_allows_now(&cl->tree, job->project, more, false, &at, &which)) {
+		if (!fixed || sl_tree_allows_now(
+				      &cl->tree, job->project, more, true, &at, &which))
+			return true;
+		for_good = true;
+	}
+	project = &cl->tree.all[at];
+	*because = (struct sl_pending_because){.reason = SL_PENDING_LIMIT_LEAVING,
+		.project = project->id,
+		.resource = which,
+		.wanted = more->of[which],
+		.available = for_good ? project->rules.quota.of[which] -
+						project->holds_fixed.of[which]
+				      : project->rules.limit.of[which] -
+						project->holds.of[which]};
+	return false;
+}
+
+/* Is it over the limit, or the quota, of a resource of which it needs something? */
+static bool is_above(const struct sl_project *level, int r, bool fixed, bool now)
+{
+	int64_t limit = level->rules.limit.of[r], quota = level->rules.quota.of[r];
+	int64_t has = now ? level->holds.of[r] : level->has.of[r];
+	int64_t for_good = now ? level->holds_fixed.of[r] : level->fixed.of[r];
+
+	return (limit != SL_QUOTA_ALL && has > limit) ||
+	       (fixed && quota != SL_QUOTA_ALL && for_good > quota);
+}
+
+static bool is_over(const struct sl_cluster *cl, const struct sl_cl_job *job, bool now)
 {
 	for (uint32_t i = job->project; i != SL_PROJECT_NONE;
 		i = cl->tree.all[i].parent) {
-		const struct sl_project *level = &cl->tree.all[i];
-		const struct sl_project_rules *rules = &level->rules;
-
 		for (int r = 0; r < SL_RESOURCES; r++) {
 			bool wants = false;
 
 			for (uint32_t p = 0; p < job->parts; p++)
 				wants |= job->part[p]->each.of[r] > 0;
-			if (!wants)
-				continue;
-			if (rules->limit.of[r] != SL_QUOTA_ALL &&
-				level->has.of[r] > rules->limit.of[r])
-				return true;
-			if (!sl_cl_preemptible(job) &&
-				rules->quota.of[r] != SL_QUOTA_ALL &&
-				level->fixed.of[r] > rules->quota.of[r])
+			if (wants && is_above(&cl->tree.all[i], r,
+					     !sl_cl_preemptible(job), now))
 				return true;
 		}
 	}
 	return false;
+}
+
+bool sl_cl_is_over(const struct sl_cluster *cl, const struct sl_cl_job *job)
+{
+	return is_over(cl, job, false);
 }
 
 /* --- Allocate. --- */
@@ -212,6 +255,22 @@ static void explain_room(struct sl_cluster *cl, const struct sl_cl_want *want,
 		because->wanted <= free ? SL_PENDING_FRAGMENTS : SL_PENDING_NO_ROOM;
 }
 
+/* Of one job: its only place is not free, or those that are have just refused it. */
+static void explain_alone(const struct sl_cluster *cl, const struct sl_cl_job *job,
+	struct sl_pending_because *because)
+{
+	for (uint32_t p = 0; p < job->parts; p++) {
+		for (uint32_t i = 0; i < job->part[p]->tasks; i++) {
+			if (job->part[p]->task[i].parked)
+				because->reason = SL_PENDING_PARKED;
+		}
+	}
+	for (uint32_t i = 0; i < SL_CL_REFUSED; i++) {
+		if (job->refused[i].until > cl->now)
+			because->reason = SL_PENDING_BIND_REFUSED;
+	}
+}
+
 /* Starts the first job of the group, or promises it a place. */
 static bool start(struct sl_cluster *cl, struct sl_cl_group *group)
 {
@@ -219,10 +278,12 @@ static bool start(struct sl_cluster *cl, struct sl_cl_group *group)
 	struct sl_cl_want want[SL_CL_PARTS];
 	uint32_t extra, most = 0, wants = sl_cl_job_wants(job, want, &extra);
 	uint64_t gains = cl->gains;
-	bool wait = false, fits = true;
+	bool wait = false, fits = true, now;
+	struct sl_pending_because leaving;
 
 	if (!sl_cl_allowed(cl, job, &group->order.wants, &group->because))
 		return false;
+	now = sl_cl_allowed_now(cl, job, &group->order.wants, &leaving);
 	for (uint32_t i = 0; group->only && i < SL_CL_REFUSED; i++)
 		sl_cl_wake(cl, job->refused[i].until);
 	/* One that stands alone may be in its own way, not in that of the rooms. */
@@ -256,6 +317,15 @@ static bool start(struct sl_cluster *cl, struct sl_cl_group *group)
 		cl->gains = gains;
 		group->failed_at = gains;
 		explain_room(cl, &want[0], &group->order.wants, most, &group->because);
+		if (group->only)
+			explain_alone(cl, job, &group->because);
+		return false;
+	}
+	/* What is free is for somebody who may have it now. */
+	if (!now && !wait) {
+		undo_given(cl);
+		cl->gains = gains;
+		group->because = leaving;
 		return false;
 	}
 	/* The others of a gang that still wait for theirs: it starts when all can. */
@@ -292,7 +362,9 @@ static bool keep_promise(struct sl_cluster *cl, struct sl_cl_job *job)
 	}
 	if (!count)
 		return false;
-	if (SL_MUTANT(CLUSTER_GANG_TORN, !whole, false)) {
+	/* Nor while what is being stopped of its project still has what the limit gives. */
+	if (SL_MUTANT(CLUSTER_GANG_TORN, !whole, false) ||
+		SL_MUTANT(CLUSTER_LIMIT_FORGETS, is_over(cl, job, true), false)) {
 		while (cl->given.count) {
 			struct sl_cl_task *task = cl->given.task[--cl->given.count];
 			struct sl_place place = task->place;
@@ -306,7 +378,7 @@ static bool keep_promise(struct sl_cluster *cl, struct sl_cl_job *job)
 	return true;
 }
 
-/* It may want more than it was promised. */
+/* It may want more than it was promised; and now it is not about what something else leaves. */
 static bool may_have(struct sl_cluster *cl, const struct sl_cl_job *job,
 	const struct sl_cl_want *want, uint32_t wants)
 {
@@ -317,7 +389,8 @@ static bool may_have(struct sl_cluster *cl, const struct sl_cl_job *job,
 		for (int r = 0; r < SL_RESOURCES; r++)
 			more.of[r] += job->part[want[w].part]->each.of[r] * want[w].count;
 	}
-	return sl_cl_allowed(cl, job, &more, &because);
+	return sl_cl_allowed(cl, job, &more, &because) &&
+	       sl_cl_allowed_now(cl, job, &more, &because);
 }
 
 /* A whole job that waits for its places may find others that are free now. */
@@ -451,6 +524,62 @@ static void stop_stale(struct sl_cluster *cl)
 
 /* --- Around it. --- */
 
+/* Of a job that is parked: since when the first of its tasks is. */
+static sl_ns parked_since(const struct sl_cl_job *job)
+{
+	sl_ns since = SL_NS_NEVER;
+
+	for (uint32_t p = 0; p < job->parts; p++) {
+		for (uint32_t i = 0; i < job->part[p]->tasks; i++) {
+			const struct sl_cl_task *task = &job->part[p]->task[i];
+
+			if (task->parked && task->state == SL_TASK_PENDING)
+				since = sl_min_u64(since, task->parked_at);
+		}
+	}
+	return since;
+}
+
+/* What it has in host memory keeps it from every other node, and from other GPUs of its own. */
+static void give_up(struct sl_cluster *cl, struct sl_cl_job *job)
+{
+	for (uint32_t p = 0; p < job->parts; p++) {
+		for (uint32_t i = 0; i < job->part[p]->tasks; i++) {
+			struct sl_cl_task *task = &job->part[p]->task[i];
+
+			if (!task->parked || task->state != SL_TASK_PENDING)
+				continue;
+			task->giving_up = true;
+			job->giving_up++;
+			sl_cl_emit(cl,
+				(struct sl_cluster_action){.type = SL_CLUSTER_ACTION_STOP,
+					.stop = {.job = job->index.id,
+						.task = task->number,
+						.how = SL_STOP_GIVE_UP}});
+		}
+	}
+	sl_cl_job_settle(cl, job);
+}
+
+/* Who was parked for his resume_wait, and whose GPUs are not free now either. */
+static void give_up_parked(struct sl_cluster *cl)
+{
+	sl_list_foreach_safe (link, &cl->parked) {
+		struct sl_cl_job *job = SL_CL_ENTRY(link, sl_cl_job, parked);
+		sl_ns since = parked_since(job), due;
+
+		if (job->giving_up || since == SL_NS_NEVER)
+			continue;
+		due = job->resume_wait > SL_NS_NEVER - since ? SL_NS_NEVER
+							     : since + job->resume_wait;
+		due = sl_max_u64(due, job->held_until);
+		if (SL_MUTANT(CLUSTER_GIVES_UP_AT_ONCE, cl->now < due, false))
+			sl_cl_wake(cl, due);
+		else
+			give_up(cl, job);
+	}
+}
+
 /* What should be gone by now and is not: its place is nobody's promise any more. */
 static void give_up_stuck(struct sl_cluster *cl)
 {
@@ -474,6 +603,8 @@ static void free_held(struct sl_cluster *cl)
 	sl_list_foreach_safe (link, &cl->held) {
 		struct sl_cl_job *job = SL_CL_ENTRY(link, sl_cl_job, held);
 
+		if (job->giving_up)
+			continue;
 		if (job->held_until <= cl->now) {
 			sl_cl_job_settle(cl, job);
 			cl->version++;
@@ -500,8 +631,10 @@ void sl_cl_on_cycle(struct sl_cluster *cl, const struct sl_cluster_event *event)
 	free_held(cl);
 	give_up_stuck(cl);
 	sl_tree_share(&cl->tree, &cl->capacity);
-	if (which & SL_CYCLE_ALLOCATE)
+	if (which & SL_CYCLE_ALLOCATE) {
 		allocate(cl);
+		give_up_parked(cl);
+	}
 	if (which & SL_CYCLE_CONSOLIDATE)
 		make_room(cl, SL_CL_CONSOLIDATE);
 	if (which & SL_CYCLE_RECLAIM)

@@ -234,26 +234,61 @@ static bool has_promises(const struct sl_cl_job *job)
 	return false;
 }
 
+/* Something of it is parked, and may be dropped some day. */
+static bool may_give_up(const struct sl_cl_job *job)
+{
+	if (!(job->flags & SL_JOB_GIVES_UP) || !job->resume_wait)
+		return false;
+	for (uint32_t p = 0; p < job->parts; p++) {
+		for (uint32_t i = 0; i < job->part[p]->tasks; i++) {
+			if (job->part[p]->task[i].parked)
+				return true;
+		}
+	}
+	return false;
+}
+
+/* Is it true only for a while, and kept by time? */
+static bool is_timed(enum sl_pending_reason reason)
+{
+	return reason == SL_PENDING_RESUME_WAIT || reason == SL_PENDING_BACK_OFF ||
+	       reason == SL_PENDING_GIVEN_UP;
+}
+
+static struct sl_pending_because held_because(
+	const struct sl_cluster *cl, const struct sl_cl_job *job)
+{
+	struct sl_pending_because because = {.reason = SL_PENDING_GIVEN_UP};
+
+	if (job->giving_up)
+		return because;
+	because.reason = job->failing ? SL_PENDING_BACK_OFF : SL_PENDING_RESUME_WAIT;
+	because.wanted = (int64_t)sl_sub_sat(job->held_until, cl->now);
+	return because;
+}
+
 void sl_cl_job_settle(struct sl_cluster *cl, struct sl_cl_job *job)
 {
 	struct sl_cl_want want[SL_CL_PARTS];
 	uint32_t extra, wants = sl_cl_job_wants(job, want, &extra);
-	bool held = wants &&
-		    SL_MUTANT(CLUSTER_RESUMES_AT_ONCE, job->held_until > cl->now, false);
+	bool waits = job->failing ? SL_MUTANT(CLUSTER_NO_BACK_OFF,
+					    job->held_until > cl->now, false)
+				  : SL_MUTANT(CLUSTER_RESUMES_AT_ONCE,
+					    job->held_until > cl->now, false);
+	bool held = wants && (waits || job->giving_up);
 
 	settle_running(cl, job);
 	keep_in(&cl->promised, &job->promised, has_promises(job));
 	keep_in(&cl->held, &job->held, held);
+	keep_in(&cl->parked, &job->parked, may_give_up(job));
 	/* What was in its way is true until the next cycle says something else. */
 	if (job->group && job->group->because.reason)
 		job->because = job->group->because;
 	sl_cl_group_leave(cl, job);
-	if (!wants || job->because.reason == SL_PENDING_RESUME_WAIT)
+	if (!wants || is_timed(job->because.reason))
 		job->because = (struct sl_pending_because){0};
 	if (held)
-		job->because =
-			(struct sl_pending_because){.reason = SL_PENDING_RESUME_WAIT,
-				.wanted = (int64_t)(job->held_until - cl->now)};
+		job->because = held_because(cl, job);
 	else if (wants)
 		sl_cl_group_join(cl, job, want, wants, extra);
 }
@@ -395,6 +430,7 @@ void sl_cl_on_job_add(struct sl_cluster *cl, const struct sl_cluster_event *even
 	job->flags = event->job_add.flags;
 	job->park_mib = event->job_add.park_mib;
 	job->swap_cost = event->job_add.swap_cost;
+	job->resume_wait = event->job_add.resume_wait;
 	job->submitted = cl->now;
 	job->seq = ++cl->next_seq;
 	sl_list_init(&job->all);
@@ -402,6 +438,7 @@ void sl_cl_on_job_add(struct sl_cluster *cl, const struct sl_cluster_event *even
 	sl_list_init(&job->promised);
 	sl_list_init(&job->stale);
 	sl_list_init(&job->held);
+	sl_list_init(&job->parked);
 	sl_index_add(&cl->jobs_by_id, &job->index);
 	sl_list_push_tail(&cl->jobs, &job->all);
 	cl->jobs_count++;
@@ -434,6 +471,7 @@ static void drop_job(struct sl_cluster *cl, struct sl_cl_job *job)
 	sl_list_unlink(&job->promised);
 	sl_list_unlink(&job->stale);
 	sl_list_unlink(&job->held);
+	sl_list_unlink(&job->parked);
 	sl_index_remove(&cl->jobs_by_id, &job->index);
 	cl->jobs_count--;
 	sl_cl_spare_give(&cl->spare_jobs, job);

@@ -27,7 +27,7 @@ static bool reserve_pool(struct sl_hunt *h, struct sl_cl_task *task)
 	if (!(job->flags & SL_JOB_PARKS) || h->mode == SL_CL_CONSOLIDATE)
 		return true;
 	if (!sl_hunt_has_pool(h, task))
-		return false;
+		return job->flags & SL_JOB_GIVES_UP;
 	h->cl->node[task->place.node].parked_mib += job->park_mib;
 	task->pooled = true;
 	return true;
@@ -409,16 +409,19 @@ static void commit(struct sl_hunt *h)
 	struct sl_cluster *cl = h->cl;
 	uint64_t done;
 
+	/* Who moves needs no host memory, and who was let off neither: there may be room for others now. */
+	for (uint32_t i = 0; i < cl->evicted.count; i++) {
+		if (cl->evicted.task[i]->promised)
+			unreserve_pool(h, cl->evicted.task[i]);
+	}
 	for (uint32_t i = 0; i < cl->evicted.count; i++) {
 		struct sl_cl_task *task = cl->evicted.task[i];
-		enum sl_stop_how how = task->part->job->flags & SL_JOB_PARKS
-					       ? SL_STOP_PARK
-					       : SL_STOP_TERMINATE;
+		enum sl_stop_how how = SL_STOP_MOVE;
 
-		if (task->promised) {
-			unreserve_pool(h, task);
-			how = SL_STOP_MOVE;
-		}
+		if (!task->promised && !task->pooled)
+			(void)reserve_pool(h, task);
+		if (!task->promised)
+			how = task->pooled ? SL_STOP_PARK : SL_STOP_TERMINATE;
 		if (how != SL_STOP_MOVE && h->mode == SL_CL_RECLAIM)
 			task->part->job->taken_at = cl->outside;
 		sl_cl_task_stop(cl, task, how, h->job, h->mode == SL_CL_PREEMPT);

@@ -62,11 +62,13 @@ struct sl_cl_task {
 	struct sl_quantity booked; /* for place, or next once it is promised */
 	sl_ns since;               /* it runs, or is told to stop */
 	sl_ns spared_until;        /* no victim before */
+	sl_ns parked_at;
 	uint32_t number;
 	uint8_t state, was; /* was: before RELEASING */
 	bool promised, parked, was_parked, stuck, failed;
-	bool pooled; /* host memory is kept for it */
-	uint8_t how; /* it is stopped */
+	bool pooled;    /* host memory is kept for it */
+	bool giving_up; /* parked, and told to drop that */
+	uint8_t how;    /* it is stopped */
 };
 
 struct sl_cl_part {
@@ -98,11 +100,15 @@ struct sl_cl_refusal {
 struct sl_cl_job {
 	struct sl_index_node index;
 	struct sl_link all, running, promised, stale, held; /* running: in its rank */
+	struct sl_link parked; /* has parked tasks that may be given up */
 	uint32_t project, flags, parts, tasks;
 	int32_t priority;
 	uint64_t seq; /* in the order of submission */
-	sl_ns submitted, started, stale_since, held_until, swap_cost;
+	sl_ns submitted, started, stale_since, held_until, swap_cost, resume_wait;
 	uint64_t park_mib;
+	uint32_t failures;  /* one after the other, for the back-off */
+	uint32_t giving_up; /* parked tasks of which that is asked */
+	bool failing;       /* held because it failed */
 	struct sl_cl_part *part[SL_CL_PARTS];
 	struct sl_cl_refusal refused[SL_CL_REFUSED];
 	struct sl_cl_group *group;
@@ -178,6 +184,7 @@ struct sl_cluster {
 
 	struct sl_link leaving; /* tasks, in the order in which they were told */
 	struct sl_link jobs, promised, stale, held; /* promised: first come, first */
+	struct sl_link parked; /* jobs that may give up what is parked */
 	struct sl_cl_class **classes;
 	struct sl_cl_group **groups;
 	uint32_t class_bits, class_count, group_bits, group_count;
@@ -201,7 +208,7 @@ struct sl_cluster {
 
 	/* Of the check. */
 	struct sl_fit_node *audit_fit;
-	struct sl_quantity *audit_has, *audit_fixed, *audit_asks;
+	struct sl_quantity *audit_has, *audit_fixed, *audit_asks, *audit_holds;
 	uint64_t *audit_parked;
 	uint32_t *audit_promises;
 	/* Of the search that goes on. */
@@ -348,6 +355,9 @@ static inline struct sl_cl_group *sl_cl_group_of(struct sl_joborder_job *order)
 void sl_cl_on_cycle(struct sl_cluster *cl, const struct sl_cluster_event *event);
 /* Does the job stay within limits, and quotas where it has to? Else *because says what is in its way. */
 bool sl_cl_allowed(struct sl_cluster *cl, const struct sl_cl_job *job,
+	const struct sl_quantity *more, struct sl_pending_because *because);
+/* The same by what stands on nodes: what is being stopped still has its part of a limit. */
+bool sl_cl_allowed_now(struct sl_cluster *cl, const struct sl_cl_job *job,
 	const struct sl_quantity *more, struct sl_pending_because *because);
 /* A limit above it, or a quota that it has to stay within, is exceeded already, of something that it needs. */
 bool sl_cl_is_over(const struct sl_cluster *cl, const struct sl_cl_job *job);
