@@ -72,11 +72,9 @@ bool sl_node_can_leave(const struct sl_node *node, const struct sl_node_client *
 /* --- costs --- */
 
 /* Bytes are below 2^48 and a second has 2^30 ns: the product does not fit into 64 bits. */
-__extension__ typedef unsigned __int128 wide;
-
 static sl_ns span_of(uint64_t bytes, uint64_t bytes_s)
 {
-	return (sl_ns)((wide)bytes * SL_S / (bytes_s ? bytes_s : LINK_DEFAULT));
+	return (sl_ns)((sl_node_wide)bytes * SL_S / (bytes_s ? bytes_s : LINK_DEFAULT));
 }
 
 sl_ns sl_node_cost_out(const struct sl_node *node, uint32_t gpu, uint64_t bytes)
