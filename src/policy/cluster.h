@@ -174,6 +174,50 @@ struct sl_cluster_task_view sl_cluster_task(
 struct sl_cluster_totals sl_cluster_totals(const struct sl_cluster *cluster);
 const struct sl_tree *sl_cluster_tree(const struct sl_cluster *cluster);
 
+/* --- What if. --- */
+
+enum sl_forecast {
+	SL_FORECAST_RUNS = 0, /* the next cycle starts it */
+	SL_FORECAST_FOLLOWS, /* the next cycle keeps a place for it where something stops by itself already */
+	SL_FORECAST_TAKES, /* the next cycle stops or moves others for it; then it starts */
+	SL_FORECAST_WAITS, /* because */
+	SL_FORECAST_NEVER, /* it is refused, or could not run as nodes and projects are; because */
+};
+
+/* What would become of a job. */
+struct sl_cluster_forecast {
+	enum sl_forecast fate;
+	struct sl_pending_because because; /* WAITS, NEVER */
+	uint32_t stops, moves;             /* TAKES: tasks of others */
+	uint64_t
+		from; /* TAKES: the project of all that are stopped; 0: of several, or none is */
+	/* What could be done to it once it runs. above: so much of `resource` would lie above the quota of project
+	 * `quota_of`; 0: none, and reclaim never takes from it. */
+	uint64_t quota_of;
+	enum sl_resource resource;
+	int64_t above;
+	uint64_t
+		by; /* the project that has quota left to take it back by; 0: several have, or none */
+	bool preemptible, parks, gives_up; /* as its flags say */
+};
+
+/*
+ * What would become of this job (a JOB_ADD event; its number does not matter) if it came now, and a cycle after it?
+ * Nothing is decided, and what the machine does later is what it would have done without the question. It is as good as
+ * the last cycle: what has happened since then and would be decided in the next one is not foreseen. Where its tasks
+ * go is not asked of the placement, so that for a gang the next cycle may find room that this does not, or the other way round.
+ * Costs what a cycle with one job costs.
+ */
+struct sl_cluster_forecast sl_cluster_forecast(
+	struct sl_cluster *cluster, sl_ns now, const struct sl_cluster_event *job_add);
+
+/* Two sentences: whether it starts, and what could be done to it then; the first alone if it never runs. Returns buf.
+ * name(context, id) gives a project's name. SL_FORECAST_MAX bytes suffice. */
+#define SL_FORECAST_MAX 2048
+const char *sl_forecast_text(const struct sl_cluster_forecast *forecast,
+	const char *(*name)(void *context, uint64_t id), void *context, char *buf,
+	size_t size);
+
 /* One sentence; returns buf. name(context, id) gives a project's name. */
 const char *sl_pending_text(const struct sl_pending_because *because,
 	const char *(*name)(void *context, uint64_t id), void *context, char *buf,

@@ -33,7 +33,7 @@ static sl_ns min_runtime(const struct sl_hunt *h, const struct sl_cl_job *job)
 }
 
 /* May it be taken from, as far as it alone is concerned? */
-static bool is_candidate(const struct sl_hunt *h, const struct sl_cl_job *job)
+static bool is_candidate(struct sl_hunt *h, const struct sl_cl_job *job)
 {
 	struct sl_cluster *cl = h->cl;
 	sl_ns least = min_runtime(h, job);
@@ -42,8 +42,10 @@ static bool is_candidate(const struct sl_hunt *h, const struct sl_cl_job *job)
 		least = sl_max_u64(least, cl->resume_factor * job->swap_cost);
 	if (job == h->job || !sl_cl_preemptible(job))
 		return false;
-	if (SL_MUTANT(CLUSTER_NO_MIN_RUNTIME, job->started + least > cl->now, false)) {
+	if (SL_MUTANT(CLUSTER_NO_MIN_RUNTIME, job->started + least > cl->now, false) &&
+		!h->relaxed) {
 		sl_cl_wake(cl, job->started + least);
+		h->barred_until = sl_min_u64(h->barred_until, job->started + least);
 		return false;
 	}
 	for (uint32_t p = 0; p < job->parts; p++) {
@@ -110,6 +112,8 @@ static bool add_project(
 
 	for (struct sl_cl_rank *rank = h->cl->ranks[project];
 		rank && rank->priority < below; rank = rank->next) {
+		if (h->above && rank->priority <= h->job->priority)
+			continue;
 		for (struct sl_link *link = rank->jobs.prev; link != &rank->jobs;
 			link = link->prev) {
 			struct sl_cl_job *job = SL_CL_ENTRY(link, sl_cl_job, running);
@@ -330,7 +334,9 @@ void sl_hunt_collect(struct sl_hunt *h, const struct sl_need *need, uint32_t wan
 				: (uint32_t)sl_min_u64(2 * wanted, h->cl->nodes_most));
 	else if (h->mode == SL_CL_PREEMPT)
 		(void)add_project(h, h->job->project,
-			SL_MUTANT(CLUSTER_PREEMPTS_EQUALS, h->job->priority, INT32_MAX),
+			h->above ? INT32_MAX
+				 : SL_MUTANT(CLUSTER_PREEMPTS_EQUALS, h->job->priority,
+					   INT32_MAX),
 			enough);
 	else
 		collect_reclaim(h, enough);

@@ -11,8 +11,6 @@
 
 #include "policy/mutant.h"
 
-/* Looks at tasks and nodes that searches may take in a cycle: some 40 ms of work. */
-#define EFFORT_MOST 400000
 /* What was told to stop and is still there: nobody counts on its place any more. */
 #define STUCK_AFTER (120 * SL_S)
 
@@ -161,7 +159,7 @@ static bool could_fit(const struct sl_cluster *cl, const struct sl_need *need,
 	return sum >= tasks;
 }
 
-static void undo_given(struct sl_cluster *cl)
+void sl_cl_undo_given(struct sl_cluster *cl)
 {
 	while (cl->given.count) {
 		struct sl_cl_task *task = cl->given.task[--cl->given.count];
@@ -223,38 +221,6 @@ static void tell_given(struct sl_cluster *cl, bool wait)
 	cl->given.count = 0;
 }
 
-/* Why there was no room: the sums, and how many would have fitted. */
-static void explain_room(struct sl_cluster *cl, const struct sl_cl_want *want,
-	const struct sl_quantity *wants, uint32_t most,
-	struct sl_pending_because *because)
-{
-	const struct sl_need *need = &want->class->need;
-	int64_t free = cl->later_gpu_milli;
-
-	*because = (struct sl_pending_because){.resource = SL_RES_GPU};
-	if (most && want->count > 1) {
-		because->reason = SL_PENDING_GANG;
-		because->wanted = want->count;
-		because->available = most;
-		return;
-	}
-	if (!need->gpus) {
-		because->resource = need->cpu_milli ? SL_RES_CPU : SL_RES_MEMORY;
-		free = 0;
-		for (uint32_t i = 0; i < cl->nodes_high; i++) {
-			const struct sl_fit_node *node = &cl->fit[i];
-
-			if (cl->node[i].used && !node->closed)
-				free += need->cpu_milli ? node->later.cpu_milli
-							: node->later.memory_mib;
-		}
-	}
-	because->wanted = wants->of[because->resource];
-	because->available = free;
-	because->reason =
-		because->wanted <= free ? SL_PENDING_FRAGMENTS : SL_PENDING_NO_ROOM;
-}
-
 /* Of one job: its only place is not free, or those that are have just refused it. */
 static void explain_alone(const struct sl_cluster *cl, const struct sl_cl_job *job,
 	struct sl_pending_because *because)
@@ -271,65 +237,109 @@ static void explain_alone(const struct sl_cluster *cl, const struct sl_cl_job *j
 	}
 }
 
-/* Starts the first job of the group, or promises it a place. */
-static bool start(struct sl_cluster *cl, struct sl_cl_group *group)
+static bool fail(struct sl_cl_group *group, const struct sl_pending_because *because)
 {
-	struct sl_cl_job *job = group->heap[0];
-	struct sl_cl_want want[SL_CL_PARTS];
-	uint32_t extra, most = 0, wants = sl_cl_job_wants(job, want, &extra);
-	uint64_t gains = cl->gains;
-	bool wait = false, fits = true, now;
-	struct sl_pending_because leaving;
+	group->room = group->because = *because;
+	return false;
+}
 
-	if (!sl_cl_allowed(cl, job, &group->order.wants, &group->because))
-		return false;
-	now = sl_cl_allowed_now(cl, job, &group->order.wants, &leaving);
-	for (uint32_t i = 0; group->only && i < SL_CL_REFUSED; i++)
-		sl_cl_wake(cl, job->refused[i].until);
-	/* One that stands alone may be in its own way, not in that of the rooms. */
-	if (group->failed_at == gains && !group->only)
-		return false;
-	for (uint32_t w = 0; w < wants && fits; w++) {
+/* Is there room for so many of each kind, as far as counting tells? */
+static bool has_room(struct sl_cluster *cl, const struct sl_cl_want *want, uint32_t wants,
+	struct sl_pending_because *because)
+{
+	for (uint32_t w = 0; w < wants; w++) {
 		struct sl_cl_class *class = want[w].class;
+		uint32_t most = class->fit;
+		bool fits = false;
 
 		if (want[w].count == 1)
 			continue;
 		/* Where nothing grew there is no more room than there was. */
-		if (class->counted_at != gains || class->fit >= want[w].count) {
+		if (class->counted_at != cl->gains || class->fit >= want[w].count) {
 			fits = could_fit(cl, &class->need, want[w].count, &most);
-			class->counted_at = fits ? 0 : gains;
+			class->counted_at = fits ? 0 : cl->gains;
 			class->fit = most;
-		} else {
-			fits = false;
-			most = class->fit;
 		}
-		if (!fits)
-			explain_room(
-				cl, &want[w], &group->order.wants, most, &group->because);
+		if (!fits) {
+			*because = sl_cl_why_no_room(cl, &want[w], most);
+			return false;
+		}
 	}
-	if (!fits) {
-		group->failed_at = gains;
+	return true;
+}
+
+/* Nothing has come free since, so it need not be tried; but there may be even less room than was said. */
+static void fail_again(
+	struct sl_cluster *cl, struct sl_cl_group *group, const struct sl_cl_want *want)
+{
+	uint64_t cost = 1 + cl->nodes_high / 4;
+	struct sl_pending_because because;
+
+	if ((group->room.reason != SL_PENDING_NO_ROOM &&
+		    group->room.reason != SL_PENDING_FRAGMENTS) ||
+		group->tried[SL_CL_RECLAIM] == cl->version || cl->why_effort < cost)
+		return;
+	cl->why_effort -= cost;
+	because = sl_cl_why_no_room(cl, want, 0);
+	if (group->because.reason == group->room.reason)
+		group->because = because;
+	group->room = because;
+}
+
+bool sl_cl_try(struct sl_cluster *cl, struct sl_cl_group *group, bool *wait)
+{
+	struct sl_cl_job *job = group->heap[0];
+	struct sl_cl_want want[SL_CL_PARTS];
+	uint32_t extra, most, wants = sl_cl_job_wants(job, want, &extra);
+	uint64_t gains = cl->gains;
+	struct sl_pending_because because, leaving;
+	bool now;
+
+	if (!sl_cl_allowed(cl, job, &group->order.wants, &because))
+		return fail(group, &because);
+	now = sl_cl_allowed_now(cl, job, &group->order.wants, &leaving);
+	for (uint32_t i = 0; group->only && i < SL_CL_REFUSED; i++)
+		sl_cl_wake(cl, job->refused[i].until);
+	/* One that stands alone may be in its own way, not in that of the rooms. */
+	if (group->failed_at == gains && !group->only) {
+		fail_again(cl, group, want);
 		return false;
 	}
-	if (!give_all(cl, job, want, wants, true, &wait)) {
+	if (!has_room(cl, want, wants, &because)) {
+		group->failed_at = gains;
+		if (group->only)
+			explain_alone(cl, job, &because);
+		return fail(group, &because);
+	}
+	*wait = false;
+	if (!give_all(cl, job, want, wants, true, wait)) {
 		most = cl->given.count;
-		undo_given(cl);
+		sl_cl_undo_given(cl);
 		cl->gains = gains;
 		group->failed_at = gains;
-		explain_room(cl, &want[0], &group->order.wants, most, &group->because);
+		because = sl_cl_why_no_room(cl, &want[0], most);
 		if (group->only)
-			explain_alone(cl, job, &group->because);
-		return false;
+			explain_alone(cl, job, &because);
+		return fail(group, &because);
 	}
 	/* What is free is for somebody who may have it now. */
-	if (!now && !wait) {
-		undo_given(cl);
+	if (!now && !*wait) {
+		sl_cl_undo_given(cl);
 		cl->gains = gains;
-		group->because = leaving;
-		return false;
+		return fail(group, &leaving);
 	}
+	return true;
+}
+
+/* Starts the first job of the group, or promises it a place. */
+static bool start(struct sl_cluster *cl, struct sl_cl_group *group)
+{
+	bool wait;
+
+	if (!sl_cl_try(cl, group, &wait))
+		return false;
 	/* The others of a gang that still wait for theirs: it starts when all can. */
-	tell_given(cl, wait || sl_list_is_linked(&job->promised));
+	tell_given(cl, wait || sl_list_is_linked(&group->heap[0]->promised));
 	return true;
 }
 
@@ -423,7 +433,7 @@ static bool find_sooner(struct sl_cluster *cl, struct sl_cl_job *job)
 		tell_given(cl, false);
 		return true;
 	}
-	undo_given(cl);
+	sl_cl_undo_given(cl);
 	for (uint32_t i = 0; i < cl->evicted.count; i++)
 		sl_cl_task_promise(cl, cl->evicted.task[i], cl->evicted.task[i]->next);
 	cl->evicted.count = 0;
@@ -462,7 +472,7 @@ static void make_room(struct sl_cluster *cl, enum sl_cl_mode mode)
 {
 	/* Each has its own share: what is tried in vain first does not keep the others from their turn. */
 	static const uint64_t efforts[SL_CL_MODES] = {
-		EFFORT_MOST / 4, EFFORT_MOST / 2, EFFORT_MOST / 4};
+		SL_CL_EFFORT / 4, SL_CL_EFFORT / 2, SL_CL_EFFORT / 4};
 	struct sl_joborder_job *at;
 	bool skipped = false;
 
@@ -478,7 +488,7 @@ static void make_room(struct sl_cluster *cl, enum sl_cl_mode mode)
 			skipped = true;
 			continue;
 		}
-		if (sl_cl_search(cl, group, mode)) {
+		if (sl_cl_search(cl, group, mode, NULL)) {
 			cl->version++;
 			sl_cl_job_settle(cl, job);
 		} else {
@@ -628,6 +638,7 @@ void sl_cl_on_cycle(struct sl_cluster *cl, const struct sl_cluster_event *event)
 		cl->cycled = 0;
 	}
 	cl->more = false;
+	cl->why_effort = SL_CL_EFFORT / 16;
 	free_held(cl);
 	give_up_stuck(cl);
 	sl_tree_share(&cl->tree, &cl->capacity);

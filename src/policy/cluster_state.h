@@ -22,6 +22,8 @@
 #include "policy/quota/joborder.h"
 
 #define SL_CL_NO_NODE UINT32_MAX
+/* Looks at tasks and nodes that searches may take in a cycle: some 40 ms of work. */
+#define SL_CL_EFFORT 400000
 /* Rooms that grew lately; a class that slept for longer is looked for everywhere. */
 #define SL_CL_GAINS 4096
 /* Parts of a job, and nodes that refused it lately. */
@@ -52,6 +54,8 @@ struct sl_cl_class {
 	uint32_t fit;        /* tasks that could at most be placed, later */
 	uint64_t ever_at;    /* nodes_version of `ever`; 0: unknown */
 	bool ever;
+	uint64_t most_at; /* nodes_version of `most`; 0: unknown */
+	uint64_t most;    /* that all nodes, empty, have room for */
 };
 
 struct sl_cl_task {
@@ -155,13 +159,21 @@ struct sl_cl_group {
 	uint64_t tried[SL_CL_MODES]; /* cluster->version when a search failed */
 	uint64_t round[SL_CL_MODES]; /* of searches, in which it had its turn */
 	uint64_t failed_at;          /* gains, when a start failed */
-	struct sl_pending_because because;
+	/* room: what the last start failed for; because: what searches made of that. */
+	struct sl_pending_because room, because;
 };
 
 /* What a search has done so far, to be taken back. */
 struct sl_cl_trail {
 	struct sl_cl_task **task;
 	uint32_t count, room;
+};
+
+/* What a search would do: tasks that are stopped or moved, of so many jobs, and the project of those that are stopped, by id
+ * (0: of several). */
+struct sl_cl_would {
+	uint32_t stops, moves, jobs;
+	uint64_t from;
 };
 
 struct sl_cluster {
@@ -202,7 +214,9 @@ struct sl_cluster {
 	uint32_t cycled;        /* SL_CYCLE_* that were done since the last event */
 	sl_ns due, told_due;
 	uint64_t tried, jobs_count, tasks_count;
-	uint64_t effort; /* left to searches in this cycle */
+	uint64_t effort;     /* left to searches in this cycle */
+	uint64_t why_effort; /* the same, to those that only explain */
+	bool dry; /* nothing comes of it: placement is not asked, so that it learns nothing */
 	uint32_t in[SL_TASK_STATES];
 	struct sl_quantity used;
 
@@ -310,6 +324,16 @@ bool sl_cl_job_is_promised(const struct sl_cl_job *job, uint32_t node);
 /* The next pending task of the part, from number `from` on; NULL: none. */
 struct sl_cl_task *sl_cl_next_pending(struct sl_cl_part *part, uint32_t from);
 
+/* What a task counts for before its node is known: memory of GPUs by the smallest there are. */
+struct sl_quantity sl_cl_guess(const struct sl_cluster *cl, const struct sl_need *need);
+/* A job that was judged, with its first part; quiet: placement learns nothing from it. */
+struct sl_cl_job *sl_cl_job_make(struct sl_cluster *cl,
+	const struct sl_cluster_event *event, uint32_t project, bool quiet);
+void sl_cl_job_drop(struct sl_cluster *cl, struct sl_cl_job *job);
+/* May it be taken? Else *because says why not; *project gets the number of its project. */
+bool sl_cl_judge_job(struct sl_cluster *cl, const struct sl_cluster_event *event,
+	uint32_t *project, struct sl_pending_because *because);
+
 /* --- cluster_tasks.c: the states of a task, each with all books --- */
 void sl_cl_on_task_runs(struct sl_cluster *cl, const struct sl_cluster_event *event);
 void sl_cl_on_bind_refused(struct sl_cluster *cl, const struct sl_cluster_event *event);
@@ -361,8 +385,20 @@ bool sl_cl_allowed_now(struct sl_cluster *cl, const struct sl_cl_job *job,
 	const struct sl_quantity *more, struct sl_pending_because *because);
 /* A limit above it, or a quota that it has to stay within, is exceeded already, of something that it needs. */
 bool sl_cl_is_over(const struct sl_cluster *cl, const struct sl_cl_job *job);
-/* Makes room for what the job wants, by mode. True: it was promised its places, and who has to go was told. */
-bool sl_cl_search(struct sl_cluster *cl, struct sl_cl_group *group, enum sl_cl_mode mode);
+/* Makes room for what the job wants, by mode. True: it was promised its places, and who has to go was told; or, with
+ * would, it could be. */
+bool sl_cl_search(struct sl_cluster *cl, struct sl_cl_group *group, enum sl_cl_mode mode,
+	struct sl_cl_would *would);
+/* Places for the first job of the group, which are taken or promised (*wait) and not told yet: cl->given. False: there
+ * are none, and the group's reason says why. */
+bool sl_cl_try(struct sl_cluster *cl, struct sl_cl_group *group, bool *wait);
+/* Takes back what was taken and promised. */
+void sl_cl_undo_given(struct sl_cluster *cl);
+
+/* --- cluster_why.c --- */
+/* There was no room: of what too little, and how much there is; most: so many of the wanted tasks would have fitted. */
+struct sl_pending_because sl_cl_why_no_room(
+	struct sl_cluster *cl, const struct sl_cl_want *want, uint32_t most);
 void sl_cl_trail_add(
 	struct sl_cluster *cl, struct sl_cl_trail *trail, struct sl_cl_task *task);
 

@@ -748,3 +748,32 @@ void cw_judge_rest(struct cw *w)
 		}
 	}
 }
+
+/* --- What was foretold of a job that came at rest. Why it waits can be another reason once the cycle did something else. --- */
+
+void cw_judge_forecast(struct cw *w, const struct cw_job *job,
+	const struct sl_cluster_forecast *forecast)
+{
+	uint32_t bound = 0, promised = 0;
+	enum sl_pending_reason reason =
+		sl_cluster_job(w->cluster, job->id).because.reason;
+	enum sl_forecast is = SL_FORECAST_WAITS;
+
+	for (uint32_t i = 0; i < job->tasks[0]; i++) {
+		bound += job->task[0][i].state == SL_TASK_BINDING;
+		promised += job->task[0][i].promised;
+	}
+	if (bound >= job->least[0])
+		is = SL_FORECAST_RUNS;
+	else if (promised)
+		is = w->cycle_stops ? SL_FORECAST_TAKES : SL_FORECAST_FOLLOWS;
+	else if (forecast->fate == SL_FORECAST_NEVER)
+		is = SL_FORECAST_NEVER;
+	if (is != forecast->fate)
+		cw_break(w, "job %lu was foretold %d, and it is %d",
+			(unsigned long)job->id, forecast->fate, is);
+	if ((is == SL_FORECAST_WAITS || is == SL_FORECAST_NEVER) && !w->cycle_actions &&
+		reason != forecast->because.reason)
+		cw_break(w, "job %lu waits for %d, and was foretold %d",
+			(unsigned long)job->id, reason, forecast->because.reason);
+}

@@ -20,7 +20,7 @@
 
 struct sums {
 	uint64_t events, worlds, cycles, binds, stops, moves, settled;
-	uint64_t parks, ends, given_up;
+	uint64_t parks, ends, given_up, foretold;
 };
 
 static bool play(uint64_t seed, bool trace, bool quiet, struct sums *sums)
@@ -52,6 +52,7 @@ static bool play(uint64_t seed, bool trace, bool quiet, struct sums *sums)
 	sums->parks += w.parks;
 	sums->ends += w.ends;
 	sums->given_up += w.given_up;
+	sums->foretold += w.foretold;
 	cw_fini(&w);
 	return fine;
 }
@@ -108,11 +109,12 @@ int main(int argc, char **argv)
 		       "bound, %lu "
 		       "stopped, of these %lu moved, %lu parked, %lu terminated; %lu "
 		       "parked ones "
-		       "given up; came to rest %lu times\n",
+		       "given up; %lu forecasts; came to rest %lu times\n",
 			(unsigned long)sums.events, (unsigned long)sums.worlds,
 			(unsigned long)sums.cycles, (unsigned long)sums.binds,
 			(unsigned long)sums.stops, (unsigned long)sums.moves,
 			(unsigned long)sums.parks, (unsigned long)sums.ends,
-			(unsigned long)sums.given_up, (unsigned long)sums.settled);
+			(unsigned long)sums.given_up, (unsigned long)sums.foretold,
+			(unsigned long)sums.settled);
 	return 0;
 }

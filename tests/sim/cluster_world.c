@@ -303,7 +303,8 @@ static struct sl_need some_need(struct cw *w)
 	return need;
 }
 
-static void add_job(struct cw *w, uint32_t j)
+/* Some job, with up to so many parts; the event that adds the first of them. */
+static struct sl_cluster_event draw_job(struct cw *w, uint32_t j, uint32_t parts)
 {
 	struct cw_job *job = &w->job[j];
 	struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_JOB_ADD};
@@ -319,7 +320,7 @@ static void add_job(struct cw *w, uint32_t j)
 	job->resume_wait = below(w, 4) * 40 * SL_S;
 	job->park_mib = below(w, 4) * 500;
 	job->swap_cost = below(w, 3) * SL_S;
-	job->parts = one_in(w, 5) ? 2 : 1;
+	job->parts = parts > 1 && one_in(w, 5) ? 2 : 1;
 	for (uint32_t p = 0; p < job->parts; p++) {
 		job->need[p] = some_need(w);
 		job->tasks[p] = one_in(w, 2) ? 1 : 1 + (uint32_t)below(w, CW_TASKS);
@@ -336,6 +337,14 @@ static void add_job(struct cw *w, uint32_t j)
 	event.job_add.park_mib = job->park_mib;
 	event.job_add.swap_cost = job->swap_cost;
 	event.job_add.resume_wait = job->resume_wait;
+	return event;
+}
+
+static void add_job(struct cw *w, uint32_t j)
+{
+	struct cw_job *job = &w->job[j];
+	struct sl_cluster_event event = draw_job(w, j, CW_PARTS);
+
 	if (job->parts == 2) {
 		/* One event: the machine sees it whole only after both, and so does the world. */
 		uint32_t parts = job->parts;
@@ -557,6 +566,33 @@ void cw_step(struct cw *w)
 		cycle(w);
 }
 
+/*
+ * At rest, a job that comes is foretold. What the cycle does besides (the new job changes the shares of all) is not: then it
+ * is not held against the forecast.
+ */
+static void foretell(struct cw *w, uint32_t j)
+{
+	struct cw_job *job = &w->job[j];
+	struct sl_cluster_event event = draw_job(w, j, 1);
+	struct sl_cluster_forecast forecast =
+		sl_cluster_forecast(w->cluster, w->now, &event);
+	struct sl_error err = {{0}};
+
+	w->foretold++;
+	if (sl_cluster_check(w->cluster, &err))
+		cw_break(w, "books after a forecast: %s", err.text);
+	send(w, event);
+	if (!job->used) {
+		if (forecast.fate != SL_FORECAST_NEVER)
+			cw_break(w, "job %lu is refused, foretold %d",
+				(unsigned long)event.job_add.job, forecast.fate);
+		return;
+	}
+	cycle(w);
+	if (!w->broken[0])
+		cw_judge_forecast(w, job, &forecast);
+}
+
 /* Far more cycles than a job can wait for another: each either ends something or starts something. */
 #define SETTLE_MOST 400
 
@@ -580,6 +616,12 @@ void cw_settle(struct cw *w)
 	}
 	if (!w->broken[0])
 		cw_judge_rest(w);
+	for (uint32_t j = 0; j < CW_JOBS && !w->broken[0]; j++) {
+		if (w->job[j].used)
+			continue;
+		foretell(w, j);
+		break;
+	}
 	w->quiet = false;
 }
 

@@ -66,7 +66,7 @@ struct cw {
 	struct sl_rng rng;
 	sl_ns now;
 	uint64_t next_id, events, cycles, actions, binds, stops, moves, settled;
-	uint64_t given_up, parks, ends;
+	uint64_t given_up, parks, ends, foretold;
 	uint64_t resume_factor;
 	sl_ns stale_grace;
 	struct cw_node node[CW_NODES];
@@ -97,6 +97,8 @@ void cw_judge_stop(struct cw *w, const struct sl_cluster_action *action);
 void cw_judge_give_up(struct cw *w, const struct sl_cluster_action *action);
 void cw_judge_cycle(struct cw *w, bool whole);
 void cw_judge_rest(struct cw *w);
+void cw_judge_forecast(struct cw *w, const struct cw_job *job,
+	const struct sl_cluster_forecast *forecast);
 /* What the project and all below it has: what runs or is being bound, and what is promised. */
 struct sl_quantity cw_has(const struct cw *w, uint32_t project, bool fixed);
 /* What is free on the node: now, or once those who were told are gone and all promises kept. */

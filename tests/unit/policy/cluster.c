@@ -15,13 +15,13 @@ static void refuses_jobs(void **state)
 		{"id taken", 1, 1, 1, 1, {1, 1, 1, 1000}, SL_PENDING_DUPLICATE},
 		{"asks for nothing", 9, 1, 1, 1, {0}, SL_PENDING_VALUE},
 		{"no task", 9, 1, 0, 0, {1, 1, 1, 1000}, SL_PENDING_VALUE},
-		{"least above tasks", 9, 1, 1, 2, {1, 1, 1, 1000}, SL_PENDING_VALUE},
+		{"least above tasks", 9, 1, 1, 2, {1, 1, 1, 1000}, SL_PENDING_TASKS},
 		{"more than a GPU of each", 9, 1, 1, 1, {1, 1, 1, 1001},
-			SL_PENDING_VALUE},
+			SL_PENDING_TOO_MUCH},
 		{"nothing of a GPU", 9, 1, 1, 1, {1, 1, 1, 0}, SL_PENDING_VALUE},
-		{"33 GPUs", 9, 1, 1, 1, {1, 1, 33, 1000}, SL_PENDING_VALUE},
+		{"33 GPUs", 9, 1, 1, 1, {1, 1, 33, 1000}, SL_PENDING_TOO_MUCH},
 		{"2^32 - 1 tasks", 9, 1, UINT32_MAX, 1, {1, 1, 1, 1000},
-			SL_PENDING_VALUE},
+			SL_PENDING_TASKS},
 		{"3 GPUs of nodes with 2", 9, 1, 1, 1, {1, 1, 3, 1000}, SL_PENDING_NEVER},
 		{"more memory than GPUs have", 9, 1, 1, 1, {1, 1, 1, 0, 40961},
 			SL_PENDING_NEVER},
@@ -61,6 +61,47 @@ static void refuses_projects(void **state)
 	event.project_remove.project = 1;
 	send(event);
 	assert_int_equal(s.seen[0].refuse_project.outcome, SL_TREE_IN_USE);
+}
+
+/* What was refused is told with its numbers. */
+static void refusals_have_numbers(void **state)
+{
+	struct sl_cluster_event event = job(9, 7, 1, 1, 1);
+
+	send(event);
+	assert_int_equal(s.seen[0].refuse_job.project, 7);
+	event = job(9, 1, 2, 3, 1);
+	send(event);
+	assert_int_equal(s.seen[0].refuse_job.wanted, 3);
+	assert_int_equal(s.seen[0].refuse_job.available, 2);
+	send(job(9, 1, 1, 1, 33));
+	assert_int_equal(s.seen[0].refuse_job.resource, SL_RES_GPU);
+	assert_int_equal(s.seen[0].refuse_job.wanted, 33000);
+	assert_int_equal(s.seen[0].refuse_job.available, 32000);
+	send(job(9, 1, 1, 1, 3));
+	assert_int_equal(s.seen[0].refuse_job.reason, SL_PENDING_NEVER);
+	assert_int_equal(s.seen[0].refuse_job.wanted, 3000);
+	assert_int_equal(s.seen[0].refuse_job.available, 2000);
+	assert_int_equal(s.seen[0].refuse_job.project, 1);
+}
+
+/* A clock that goes back stands still: nothing comes back, is spared or falls due by it. */
+static void clock_goes_backwards(void **state)
+{
+	send(job(1, 1, 3, 3, 1));
+	run_all();
+	s.now -= 500 * SL_S;
+	send(job(2, 1, 1, 1, 1));
+	run_all();
+	assert_int_equal(in(2, SL_TASK_RUNNING), 1);
+	/* A minute of that clock later a stale gang still has its grace by the first one. */
+	task(SL_CLUSTER_EVENT_TASK_ENDED, 1, 0, true);
+	s.now += 300 * SL_S;
+	cycle();
+	assert_int_equal(seen(SL_CLUSTER_ACTION_STOP), 0);
+	s.now = 0;
+	cycle();
+	assert_int_equal(seen(SL_CLUSTER_ACTION_STOP), 0);
 }
 
 /* Whatever names nothing, or comes at the wrong moment, changes nothing. */
@@ -385,7 +426,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(refuses_jobs),
+		TEST(refusals_have_numbers),
 		TEST(refuses_projects),
+		TEST(clock_goes_backwards),
 		TEST(ignores_strays),
 		TEST(starts_gangs_whole),
 		TEST(keeps_limits_and_quotas),
