@@ -16,19 +16,20 @@
 
 #define SL_FIGURES_POINTS 256
 
-/* SL_FIGURE(NAME, name, title): what is counted by project, once. */
+/* SL_FIGURE(NAME, name, text): what is counted by project, once. From PARKED on it is tasks. */
 #define SL_FIGURES_LIST                                               \
-	SL_FIGURE(JOBS, jobs, "JOBS")                                 \
-	SL_FIGURE(STARTED, started, "STARTED")                        \
-	SL_FIGURE(ENDED, ended, "ENDED")                              \
-	SL_FIGURE(REFUSED, refused, "REFUSED")                        \
-	SL_FIGURE(PARKED, parked, "PARKED") /* tasks, as all below */ \
-	SL_FIGURE(TERMINATED, terminated, "TERMINATED")               \
-	SL_FIGURE(MOVED, moved, "MOVED")                              \
-	SL_FIGURE(LOST, lost, "LOST") /* with a node */
+	SL_FIGURE(JOBS, jobs, "jobs that came")                       \
+	SL_FIGURE(STARTED, started, "jobs that ran")                  \
+	SL_FIGURE(ENDED, ended, "jobs that ended")                    \
+	SL_FIGURE(REFUSED, refused, "jobs that fit nowhere, ever")    \
+	SL_FIGURE(PARKED, parked, "tasks parked")                     \
+	SL_FIGURE(TERMINATED, terminated, "tasks terminated")         \
+	SL_FIGURE(MOVED, moved, "tasks moved")                        \
+	SL_FIGURE(GIVEN_UP, parked_given_up, "parked tasks given up") \
+	SL_FIGURE(LOST, lost, "tasks lost with their node")
 
 enum sl_figure {
-#define SL_FIGURE(NAME, name, title) SL_FIGURE_##NAME,
+#define SL_FIGURE(NAME, name, text) SL_FIGURE_##NAME,
 	SL_FIGURES_LIST
 #undef SL_FIGURE
 		SL_FIGURES

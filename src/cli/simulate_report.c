@@ -32,7 +32,7 @@ static const char *const value_names[VALUES] = {
 };
 
 static const char *const count_names[SL_FIGURES] = {
-#define SL_FIGURE(NAME, name, title) #name,
+#define SL_FIGURE(NAME, name, text) #name,
 	SL_FIGURES_LIST
 #undef SL_FIGURE
 };
@@ -199,14 +199,11 @@ static void print_head(const struct sl_report *report, FILE *out)
 
 static void print_whole(const struct sl_report *report, FILE *out)
 {
-	static const char *const titles[] = {[SL_FIGURE_JOBS] = "jobs that came",
-		[SL_FIGURE_STARTED] = "jobs that ran",
-		[SL_FIGURE_ENDED] = "jobs that ended",
-		[SL_FIGURE_REFUSED] = "jobs that fit nowhere, ever",
-		[SL_FIGURE_PARKED] = "tasks parked",
-		[SL_FIGURE_TERMINATED] = "tasks terminated",
-		[SL_FIGURE_MOVED] = "tasks moved",
-		[SL_FIGURE_LOST] = "tasks lost with their node"};
+	static const char *const titles[] = {
+#define SL_FIGURE(NAME, name, text) text,
+		SL_FIGURES_LIST
+#undef SL_FIGURE
+	};
 	uint32_t all = projects_of(report);
 	char a[32], b[32];
 

@@ -11,8 +11,7 @@
 enum sl_timer_kind {
 	SL_TIMER_END = 0, /* of a job */
 	SL_TIMER_STARTED, /* a task runs again that was parked */
-	SL_TIMER_STOPPED, /* a task is parked */
-	SL_TIMER_UNPARK, /* a task has been parked for too long; so far of jobs, from here on of nodes */
+	SL_TIMER_STOPPED, /* a task is parked; so far of jobs, from here on of nodes */
 	SL_TIMER_FAILS,
 	SL_TIMER_REPAIRED,
 	SL_TIMER_WAKE, /* the machine asked for a cycle */

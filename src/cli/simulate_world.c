@@ -243,13 +243,23 @@ static void stopped(struct world *w, uint32_t number, uint32_t t)
 	event.task_ended.job = number + 1;
 	event.task_ended.task = t;
 	event.task_ended.again = true;
-	if (task->parked && w->ask->resume_wait)
-		set_timer(w,
-			(struct sl_timer){.kind = SL_TIMER_UNPARK,
-				.of = number,
-				.task = t,
-				.turn = task->turn},
-			w->ask->resume_wait);
+	send(w, event);
+}
+
+/* What it has in host memory is dropped; once for all of its tasks. */
+static void give_up(struct world *w, uint32_t number, uint32_t t)
+{
+	struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_JOB_UNPARK};
+	struct task *tasks = w->jobs[number].tasks;
+
+	sl_figures_count(w->figures, work_of(w, number)->project, SL_FIGURE_GIVEN_UP);
+	if (!tasks[t].parked)
+		return;
+	for (uint32_t i = 0; i < work_of(w, number)->tasks; i++)
+		if (tasks[i].state == IDLE)
+			tasks[i].parked = false;
+	lose_work(w, number, tasks[t].place);
+	event.job_unpark.job = number + 1;
 	send(w, event);
 }
 
@@ -260,6 +270,10 @@ static void on_stop(struct world *w, const struct sl_cluster_action *action)
 	uint32_t how = action->stop.how;
 
 	w->stops++;
+	if (how == SL_STOP_GIVE_UP) {
+		give_up(w, number, t);
+		return;
+	}
 	sl_figures_count(w->figures, work_of(w, number)->project,
 		how == SL_STOP_PARK   ? SL_FIGURE_PARKED
 		: how == SL_STOP_MOVE ? SL_FIGURE_MOVED
@@ -311,7 +325,7 @@ static void on_refuse(struct world *w, const struct sl_cluster_action *action)
 	const struct sl_work_job *work = work_of(w, number);
 	const struct sl_pending_because because = {
 		.reason = (enum sl_pending_reason)action->refuse_job.reason,
-		.project = work->project + 1,
+		.project = action->refuse_job.project,
 		.resource = (enum sl_resource)action->refuse_job.resource,
 		.wanted = action->refuse_job.wanted,
 		.available = action->refuse_job.available};
@@ -360,6 +374,10 @@ static void arrive(struct world *w, uint32_t number)
 	event.job_add.project = work->project + 1;
 	event.job_add.priority = work->priority;
 	event.job_add.flags = work->flags;
+	if (w->ask->resume_wait && work->flags & SL_JOB_PARKS) {
+		event.job_add.flags |= SL_JOB_GIVES_UP;
+		event.job_add.resume_wait = w->ask->resume_wait;
+	}
 	event.job_add.tasks = work->tasks;
 	event.job_add.least = work->least;
 	event.job_add.need = w->trace->jobs[number].need;
@@ -376,18 +394,6 @@ static void end_job(struct world *w, uint32_t number)
 	sl_figures_count(w->figures, work_of(w, number)->project, SL_FIGURE_ENDED);
 	close_job(w, number);
 	event.job_remove.job = number + 1;
-	send(w, event);
-}
-
-static void unpark(struct world *w, uint32_t number)
-{
-	struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_JOB_UNPARK};
-
-	for (uint32_t t = 0; t < work_of(w, number)->tasks; t++)
-		if (w->jobs[number].tasks[t].state == IDLE)
-			w->jobs[number].tasks[t].parked = false;
-	lose_work(w, number, w->jobs[number].tasks[0].place);
-	event.job_unpark.job = number + 1;
 	send(w, event);
 }
 
@@ -460,18 +466,15 @@ static void add_node(struct world *w, uint32_t number)
 static bool out_of_date(const struct world *w, const struct sl_timer *timer)
 {
 	const struct job *job;
-	const struct task *task;
 
-	if (timer->kind > SL_TIMER_UNPARK)
+	if (timer->kind > SL_TIMER_STOPPED)
 		return false;
 	job = &w->jobs[timer->of];
 	if (job->phase != IN)
 		return true;
 	if (timer->kind == SL_TIMER_END)
 		return job->turn != timer->turn;
-	task = &job->tasks[timer->task];
-	return task->turn != timer->turn ||
-	       (timer->kind == SL_TIMER_UNPARK && !task->parked);
+	return job->tasks[timer->task].turn != timer->turn;
 }
 
 static void happen(struct world *w, const struct sl_timer *timer)
@@ -480,7 +483,6 @@ static void happen(struct world *w, const struct sl_timer *timer)
 	case SL_TIMER_END: end_job(w, timer->of); break;
 	case SL_TIMER_STARTED: runs(w, timer->of, timer->task); break;
 	case SL_TIMER_STOPPED: stopped(w, timer->of, timer->task); break;
-	case SL_TIMER_UNPARK: unpark(w, timer->of); break;
 	case SL_TIMER_FAILS: node_fails(w, timer->of); break;
 	case SL_TIMER_REPAIRED:
 		w->down--;
@@ -537,8 +539,7 @@ static sl_ns next_moment(struct world *w)
 		sl_timers_drop_first(&w->timers);
 	if (at == SL_NS_NEVER &&
 		(w->over == w->order.count ||
-			(!w->busy && !w->down && !w->timers.kinds[SL_TIMER_WAKE] &&
-				!w->timers.kinds[SL_TIMER_UNPARK])))
+			(!w->busy && !w->down && !w->timers.kinds[SL_TIMER_WAKE])))
 		return SL_NS_NEVER;
 	return first && first->at < at ? first->at : at;
 }

@@ -25,7 +25,7 @@ struct sl_world_ask {
 	bool shuffled;
 	uint64_t seed;
 	sl_ns until; /* of virtual time, from the first arrival; 0: until nothing more can happen */
-	/* One that stays parked for longer is given up where it is and begins again anywhere; 0: never. */
+	/* Jobs that park are given up once they were parked for so long, and begin again anywhere; 0: never. */
 	sl_ns resume_wait;
 	sl_ns failures, repair; /* mean time between two failures of a node, 0: none */
 	/* done of all; may be NULL. */

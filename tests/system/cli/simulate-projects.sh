@@ -82,10 +82,11 @@ is span_s 100.0
 is ended 4.0
 is waiting_jobs 1.3
 
-# --- Parked for too long: given up at 35 s, and begun anew when blue has ended.
+# --- Parked for too long: given up at 60 s, when the machine would let it come back, and begun anew when blue has ended.
 run simulate --resume-wait 20s --json
 case='resume wait'
 is span_s 165.0
+is parked_given_up 2.0
 same 'resume wait: for nothing' "$(member redone_gpu_h | cut -c 1-7)" 0.00555
 
 # --- An elastic gang: 4 tasks of 100 s, of which 2 must run. It goes on with these from 10 s; blue's run from 15 s to 65 s, and
@@ -134,6 +135,21 @@ expect 'pools' 0 'line 6: one task of it wants 1 GPU, and no node that it may us
 expect 'pools: others' 0 '^jobs that ended  *4$' simulate --projects "$work/pools.yaml"
 sed 's/users:.*/pools: [big]/' "$lab" >"$work/pools.yaml"
 expect 'pools: its own' 0 '^jobs that ended  *6$' simulate --projects "$work/pools.yaml"
+
+# --- Host memory has room for one of them: the other is terminated if it may lose its work, and otherwise
+# b2 waits until b1 has ended, at 65 s.
+sed 's/,pool$/,pool,host_mib/; s/,big$/,big,3000/' "$nodes" >"$work/little.csv"
+sed 's/on_reclaim/park_mib/; s/,5,$/,5,2000/' "$jobs" >"$work/large.csv"
+nodes=$work/little.csv jobs=$work/large.csv run simulate --json
+nodes=$work/nodes.csv jobs=$work/jobs.csv case='little host memory'
+is parked 1.0
+is terminated 0.0
+is wait_p95_s 55.0 '"blue"'
+nodes=$work/little.csv jobs=$work/large.csv run simulate --resume-wait 1h --json
+nodes=$work/nodes.csv jobs=$work/jobs.csv case='little host memory, may be lost'
+is parked 1.0
+is terminated 1.0
+is wait_p95_s 5.0 '"blue"'
 
 # --- What is drawn depends on the seed alone.
 cat >"$work/more.yaml" <<'END'
