@@ -23,6 +23,9 @@
 
 /* Rounding of the driver's own sums; and what a context may shift meanwhile. */
 #define OVERHEAD_SLACK (16 * SL_MIB)
+/* Releases told to the policy per sample, each a step of it: a thousand processes that die at once do not keep the
+ * loop from everybody else. The next sample, asked for at once, finds the rest. */
+#define RELEASES_MOST 200
 
 /* --- when to ask -------------------------------------------------------------------------- */
 
@@ -204,7 +207,9 @@ struct view {
 	struct sl_daemon *daemon;
 	const struct sl_measure_answer *sample;
 	uint32_t gpu;
-	bool unsure; /* another look soon would tell more */
+	uint64_t listed_bytes; /* sum of all rows */
+	bool unsure;           /* another look soon would tell more */
+	bool is_cut;           /* more were released than one look may tell */
 };
 
 static const struct sl_nvml_process *listed(const struct view *view, pid_t pid)
@@ -354,15 +359,13 @@ void sl_reconcile_reported(struct sl_daemon *daemon, struct sl_client *client,
 static bool is_explained(const struct view *view)
 {
 	const struct sl_gpu *gpu = &view->daemon->gpus[view->gpu];
-	uint64_t listed_bytes = 0;
 
-	for (uint32_t i = 0; i < view->sample->usage.count; i++)
-		listed_bytes += view->sample->usage.processes[i].used_bytes;
 	return view->sample->usage.used_bytes <=
-	       listed_bytes + gpu->overhead_bytes + OVERHEAD_SLACK;
+	       view->listed_bytes + gpu->overhead_bytes + OVERHEAD_SLACK;
 }
 
-static void bury(const struct view *view, struct sl_client *client)
+/* True: the policy was told of memory that is released. */
+static bool bury(const struct view *view, struct sl_client *client)
 {
 	int ordinal = ordinal_of(client, view->gpu);
 	const struct sl_nvml_process *row = listed(view, client->pid);
@@ -370,23 +373,28 @@ static void bury(const struct view *view, struct sl_client *client)
 	sl_ns begin = view->sample->begin;
 
 	if (!gpu || !gpu->dying_bytes || begin <= client->died_at)
-		return;
+		return false;
 	if (row && client->superseded) {
 		/* The number is in use by what came after it; its row is the sum of both. */
-		if (row->used_bytes < gpu->dying_bytes ||
-			begin > client->died_at + SL_RECONCILE_LEFT_NS)
-			sl_client_released(client, (uint32_t)ordinal, 0);
-		return;
+		if (row->used_bytes >= gpu->dying_bytes &&
+			begin <= client->died_at + SL_RECONCILE_LEFT_NS)
+			return false;
+		sl_client_released(client, (uint32_t)ordinal, 0);
+		return true;
 	}
 	if (row && row->used_bytes) {
 		gpu->unlisted_since = 0;
+		if (row->used_bytes >= gpu->dying_bytes)
+			return false;
 		sl_client_released(client, (uint32_t)ordinal, row->used_bytes);
-		return;
+		return true;
 	}
 	if (!gpu->unlisted_since)
 		gpu->unlisted_since = begin;
-	if (is_explained(view) || begin >= gpu->unlisted_since + SL_RECONCILE_LEFT_NS)
-		sl_client_released(client, (uint32_t)ordinal, 0);
+	if (!is_explained(view) && begin < gpu->unlisted_since + SL_RECONCILE_LEFT_NS)
+		return false;
+	sl_client_released(client, (uint32_t)ordinal, 0);
+	return true;
 }
 
 /* Marks the rows of our dead: they are dying, not unmanaged. */
@@ -442,13 +450,11 @@ static void count_unmanaged(const struct view *view)
 static void learn_overhead(const struct view *view)
 {
 	struct sl_gpu *gpu = &view->daemon->gpus[view->gpu];
-	uint64_t listed_bytes = 0, beyond;
+	uint64_t beyond;
 
 	if (!sl_list_is_empty(&view->daemon->dying))
 		return;
-	for (uint32_t i = 0; i < view->sample->usage.count; i++)
-		listed_bytes += view->sample->usage.processes[i].used_bytes;
-	beyond = sl_sub_sat(view->sample->usage.used_bytes, listed_bytes);
+	beyond = sl_sub_sat(view->sample->usage.used_bytes, view->listed_bytes);
 	gpu->overhead_bytes = sl_min_u64(beyond, gpu->overhead_before);
 	gpu->overhead_before = beyond;
 }
@@ -476,6 +482,19 @@ static bool is_answered(const struct sl_client *client)
 	return true;
 }
 
+static void bury_all(struct view *view)
+{
+	uint32_t released = 0;
+
+	sl_list_foreach_safe (dead, &view->daemon->dying) {
+		if (released == RELEASES_MOST) {
+			view->is_cut = true;
+			return;
+		}
+		released += bury(view, SL_LIST_ENTRY(dead, struct sl_client, state_link));
+	}
+}
+
 static void judge_urgent(struct view *view)
 {
 	sl_list_foreach_safe (link, &view->daemon->measuring) {
@@ -488,9 +507,7 @@ static void judge_urgent(struct view *view)
 		sl_list_unlink(&client->state_link);
 		sl_client_measured(client);
 	}
-	sl_list_foreach_safe (dead, &view->daemon->dying) {
-		bury(view, SL_LIST_ENTRY(dead, struct sl_client, state_link));
-	}
+	bury_all(view);
 }
 
 /* Whether this GPU has somebody who cannot wait for the next round. */
@@ -601,9 +618,13 @@ static void take_sample(struct sl_daemon *daemon, const struct sl_measure_answer
 	gpu->measured_at = sample->end;
 	gpu->used_bytes = sample->usage.used_bytes;
 	gpu->utilisation_pct = sample->usage.utilisation_pct;
+	for (uint32_t i = 0; i < sample->usage.count; i++)
+		view.listed_bytes += sample->usage.processes[i].used_bytes;
 	judge_urgent(&view);
 	if (is_whole_look_due(daemon, gpu, sample))
 		look_at_all(&view);
+	if (view.is_cut)
+		hurry(daemon, gpu);
 	after_sample(daemon, sample->gpu);
 }
 
