@@ -8,6 +8,8 @@
 #ifndef SL_RUNTIME_SPACE_H
 #define SL_RUNTIME_SPACE_H
 
+#include <pthread.h>
+
 #include "base/list.h"
 #include "runtime/backing.h"
 #include "runtime/session.h"
@@ -26,6 +28,8 @@ struct sl_space {
 	bool hidden;            /* and nobody finds it by its context */
 	CUresult broken;        /* its sticky error, or CUDA_SUCCESS; atomic */
 	bool flushing;          /* a thread is between taking a batch and settling it */
+	pthread_t flusher;      /* which one; good while it is */
+	uint32_t flushes;       /* futex: counts flushes that have ended */
 	uint32_t round;         /* of sl_memory_flush_all, that saw it last */
 	struct sl_link regions; /* live ones */
 	struct sl_link leaving; /* regions freed, still mapped */
