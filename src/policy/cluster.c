@@ -240,6 +240,18 @@ static uint32_t ahead_of(const struct sl_cl_job *job)
 	return (uint32_t)sl_min_u64(ahead, AHEAD_MOST);
 }
 
+/* Of a gang that is stopped, some are gone and others not yet. */
+static bool is_leaving(const struct sl_cl_job *job)
+{
+	uint32_t pending = 0, leaving = 0;
+
+	for (uint32_t p = 0; p < job->parts; p++) {
+		pending += job->part[p]->in[SL_TASK_PENDING];
+		leaving += job->part[p]->in[SL_TASK_RELEASING];
+	}
+	return pending && leaving;
+}
+
 static struct sl_pending_because because_of(
 	const struct sl_cluster *cl, const struct sl_cl_job *job)
 {
@@ -251,6 +263,8 @@ static struct sl_pending_because because_of(
 			because.wanted = (int64_t)sl_sub_sat(job->held_until, cl->now);
 		if (sl_list_is_linked(&job->promised) && !sl_list_is_linked(&job->held))
 			because.reason = SL_PENDING_PROMISED;
+		if (!because.reason && is_leaving(job))
+			because.reason = SL_PENDING_LEAVING;
 		return because;
 	}
 	if (job->group->because.reason)
