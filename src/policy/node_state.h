@@ -168,6 +168,11 @@ struct sl_node_lent {
 	uint64_t bytes;
 };
 
+/* What the pool keeps for those who are half there on the other GPUs. */
+struct sl_node_half {
+	uint64_t as_of, bytes;
+};
+
 /* Who competes on which GPUs, and how long turns are there. */
 struct sl_node_sets {
 	uint64_t as_of; /* node->books, and node->now, when it was found out */
@@ -194,6 +199,7 @@ struct sl_node_caches {
 	struct sl_node_longest longest;
 	struct sl_node_borrowers borrowers[SL_NODE_GPUS_MAX];
 	struct sl_node_lent lent[SL_NODE_GPUS_MAX];
+	struct sl_node_half half[SL_NODE_GPUS_MAX];
 };
 
 struct sl_node_queue { /* of one GPU */

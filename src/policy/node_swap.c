@@ -361,6 +361,7 @@ static void restore_next(struct sl_node *node, struct sl_node_client *client)
 static void keep_room(struct sl_node *node, struct sl_node_client *client, bool keep)
 {
 	client->returns = keep;
+	node->books++;
 	for (uint32_t left = client->is_out; left; left &= left - 1) {
 		uint32_t gpu = (uint32_t)__builtin_ctz(left);
 		uint64_t bytes = client->holding.cell[gpu].evicted_bytes;
