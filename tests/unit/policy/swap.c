@@ -253,6 +253,57 @@ static void test_freed_meanwhile(void **state)
 	play_close(&p);
 }
 
+/* On GPU 0 A is within its request and will be lent on once it has left; B stands on 20 of C's. X, of GPU 1, is warm as
+ * well, and finds in the pool of 100 what both leave. Returns what is said when both have been idle for long enough. */
+static const char *two_warm(struct play *p, uint64_t bytes)
+{
+	const struct sl_event before[] = {SWAP(100), GPU(0, 100), GPU(1, 100),
+		EVENT(WORKLOAD_ADD, workload_add,
+			{.workload = 1,
+				.request = BYTES(50),
+				.limit = BYTES(50),
+				.gpu_count = 1,
+				.gpu_mask = 1,
+				.warm_after = SL_S}),
+		WORKLOAD(2, ANY, ANY), WORKLOAD(3, BYTES(40), BYTES(40)),
+		EVENT(WORKLOAD_ADD, workload_add,
+			{.workload = 4,
+				.request = ANY,
+				.limit = ANY,
+				.gpu_count = 1,
+				.gpu_mask = 2,
+				.warm_after = SL_S}),
+		SWAPPER(1, 1), SWAPPER(2, 2), SWAPPER(4, 4)};
+
+	play_open(p);
+	for (size_t i = 0; i < SL_ARRAY_LEN(before); i++)
+		(void)play(p, "before", 0, before[i]);
+	(void)play(p, "A", 0, (struct sl_event)ASK(1, 1, 0, 50));
+	(void)play(p, "A", 0, (struct sl_event)COMMIT(1, 1, 50));
+	(void)play(p, "B", 0, (struct sl_event)ASK(2, 1, 0, 30));
+	(void)play(p, "B", 0, (struct sl_event)COMMIT(2, 2, 30));
+	(void)play(p, "X", 0, (struct sl_event)ASK(4, 1, 1, bytes));
+	(void)play(p, "X", 0, (struct sl_event)COMMIT(4, 3, bytes));
+	assert_row_u64("lent", sl_node_pool(p->node).overlap_bytes, 20);
+	(void)play(p, "X idles", 2000,
+		(struct sl_event)EVENT(PULSE, pulse, {4, 500 * SL_MS, 0, 1}));
+	(void)play(p, "A idles", 2000,
+		(struct sl_event)EVENT(PULSE, pulse, {1, 500 * SL_MS, 0, 1}));
+	return play(p, "both for long", 2500, (struct sl_event)TIME);
+}
+
+static void test_warm_beside_lent(void **state)
+{
+	struct play p;
+
+	(void)state;
+	assert_row_text("room for one", two_warm(&p, 31), "EVICT 1 g0 50 EVICTED_IDLE");
+	play_close(&p);
+	assert_row_text("room for both", two_warm(&p, 30),
+		"EVICT 1 g0 50 EVICTED_IDLE; EVICT 4 g1 30 EVICTED_IDLE");
+	play_close(&p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -263,6 +314,7 @@ int main(void)
 		cmocka_unit_test(test_turns),
 		cmocka_unit_test(test_refused_turn),
 		cmocka_unit_test(test_freed_meanwhile),
+		cmocka_unit_test(test_warm_beside_lent),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
