@@ -477,7 +477,7 @@ static void restart_clocks(struct sl_node *node, struct sl_node_client *client)
 			SL_LIST_ENTRY(link, struct sl_demand, of_client);
 
 		if (!demand->returned)
-			demand->burst_since = node->now;
+			sl_demand_restart(demand, node->now);
 		demand->returned = true;
 	}
 	node->timers_dirty = true;
