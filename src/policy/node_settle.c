@@ -564,8 +564,11 @@ static bool may_give_way(struct sl_node *node)
 
 void sl_node_settle(struct sl_node *node)
 {
+	uint32_t rounds = 0;
+
 	node->gave_way = 0;
 	for (;;) {
+		SL_MUTANT_ROUNDS(rounds, 1000000);
 		serve_dirty(node);
 		if (node->timers_dirty || node->now >= node->due)
 			run_timers(node);
