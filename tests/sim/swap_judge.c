@@ -199,8 +199,8 @@ static void judge_wait(
 		m->contest = r->contest;
 		m->wait_bound = sl_max_u64(m->wait_bound, bound);
 	}
-	/* With the pool full nothing is promised. */
-	if (is_pool_in_the_way(r))
+	/* With the pool full, or where nobody is moved for others, nothing is promised. */
+	if (is_pool_in_the_way(r) || !r->swaps)
 		m->wait_bound = SL_NS_NEVER;
 	if (r->quiet && m->wait_bound != SL_NS_NEVER &&
 		r->now > m->wait_bound + (m->wait_bound - m->wants_since) / 10 +
