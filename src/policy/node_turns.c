@@ -711,15 +711,10 @@ static bool is_kept_the_same(const struct sl_node_queue *queue, const struct kep
 {
 	const struct sl_turns_place *from = &queue->kept_from;
 
-	if (queue->kept_bytes != before->bytes ||
-		queue->exchange_bytes != before->exchange_bytes)
-		return SL_MUTANT(KEPT_BY_SUM, false,
-			queue->kept_bytes + queue->exchange_bytes ==
-				before->bytes + before->exchange_bytes);
-	return !before->bytes || SL_MUTANT(KEPT_BY_SUM,
-					 !sl_turns_is_before(from, &before->from) &&
-						 !sl_turns_is_before(&before->from, from),
-					 true);
+	return queue->kept_bytes == before->bytes &&
+	       queue->exchange_bytes == before->exchange_bytes &&
+	       (!before->bytes || (!sl_turns_is_before(from, &before->from) &&
+					  !sl_turns_is_before(&before->from, from)));
 }
 
 /* Demands that were held back by what was kept before are looked at again. */

@@ -114,7 +114,7 @@ bool sl_demand_is_before(const struct sl_demand *a, const struct sl_demand *b)
 void sl_demand_restart(struct sl_demand *demand, sl_ns now)
 {
 	demand->burst_since = now;
-	demand->retried = SL_MUTANT(RETRIED_FOR_GOOD, false, demand->retried);
+	demand->retried = false;
 }
 
 void sl_demand_enqueue(struct sl_link *queue, struct sl_demand *demand)
