@@ -530,7 +530,7 @@ static void restore_done(struct sl_node *node, struct sl_node_client *client,
 	}
 	keep_room(node, client, false);
 	/* It has its ordinary place again: who comes before it is not kept waiting for what fails. */
-	client->is_exchanged = false;
+	client->is_exchanged &= SL_MUTANT(FAILED_KEEPS_PLACE, false, true);
 	if (!client->failures && event->done.cause != SL_SWAP_LOST)
 		note_of(node, client, SL_REASON_RESTORE_FAILED, order, order->bytes,
 			event->done.span);
