@@ -70,9 +70,13 @@ bool sl_cl_allowed_now(struct sl_cluster *cl, const struct sl_cl_job *job,
 
 	if (SL_MUTANT(CLUSTER_LIMIT_FORGETS, false, true))
 		return true;
-	if (sl_tree_allows_now(&cl->tree, job->project, more, false, &at, &which)) {
-		if (!fixed || sl_tree_allows_now(
-				      &cl->tree, job->project, more, true, &at, &which))
+	if (SL_MUTANT(CLUSTER_LIMIT_OPEN,
+		    sl_tree_allows_now(&cl->tree, job->project, more, false, &at, &which),
+		    true)) {
+		if (SL_MUTANT(CLUSTER_QUOTA_OPEN,
+			    !fixed || sl_tree_allows_now(&cl->tree, job->project, more,
+					      true, &at, &which),
+			    true))
 			return true;
 		for_good = true;
 	}
