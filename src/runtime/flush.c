@@ -8,6 +8,7 @@
  * left. Declared in memory.h.
  */
 #include "runtime/memory.h"
+#include "runtime/control.h"
 #include "runtime/futex.h"
 #include "runtime/pagemap.h"
 #include "runtime/region.h"
@@ -40,8 +41,24 @@ static void take_empty_slabs(struct sl_space *space, uint32_t keep, struct sl_li
 
 	while (space->empty_slabs > keep && (slab = sl_slab_take_empty(space))) {
 		sl_pagemap_clear(slab->block.backing.base, SL_SLAB_BYTES);
+		sl_block_take(&slab->block);
 		sl_list_push_tail(out, &slab->all);
 	}
+}
+
+/* Under the lock: between the space's list and a thread's hands. */
+static void move_regions(struct sl_link *from, struct sl_link *to, bool into_hands)
+{
+	sl_list_foreach (link, from) {
+		struct sl_block *block =
+			&SL_LIST_ENTRY(link, struct sl_region, link)->block;
+
+		if (into_hands)
+			sl_block_take(block);
+		else
+			sl_block_let_go(block);
+	}
+	move_all(from, to);
 }
 
 static void discard_slabs(struct sl_gpu *gpu, struct sl_link *slabs)
@@ -50,7 +67,13 @@ static void discard_slabs(struct sl_gpu *gpu, struct sl_link *slabs)
 		struct sl_slab *slab = SL_LIST_ENTRY(link, struct sl_slab, all);
 
 		sl_list_unlink(link);
+		/* A mover may have it in its list, if the driver keeps it. */
+		sl_control_enter();
 		sl_supply_discard(gpu, &slab->block.backing);
+		sl_books_lock();
+		sl_block_let_go(&slab->block);
+		sl_books_unlock();
+		sl_control_leave();
 		free(slab);
 	}
 }
@@ -130,7 +153,7 @@ static CUresult flush(struct sl_space *space, bool everything, enum flush_kind k
 		return CUDA_SUCCESS;
 	}
 	sl_slab_take_batch(space, &batch);
-	move_all(&space->leaving, &regions);
+	move_regions(&space->leaving, &regions, true);
 	sl_books_unlock();
 	if (kind != FLUSH_IDLE &&
 		(!sl_list_is_empty(&batch) || !sl_list_is_empty(&regions)))
@@ -140,7 +163,7 @@ static CUresult flush(struct sl_space *space, bool everything, enum flush_kind k
 		clear_batch(space, &batch, &regions);
 	} else {
 		sl_slab_keep_batch(space, &batch);
-		move_all(&regions, &space->leaving);
+		move_regions(&regions, &space->leaving, false);
 	}
 	take_empty_slabs(space, everything ? 0 : SL_EMPTY_SLABS_KEPT, &slabs);
 	end_flush(space);
