@@ -6,20 +6,10 @@
 #ifndef SL_CLI_SIMULATE_REPORT_H
 #define SL_CLI_SIMULATE_REPORT_H
 
-#include "cli/simulate_world.h"
+#include "cli/simulate_values.h"
 
 #include <jansson.h>
 #include <stdio.h>
-
-struct sl_report {
-	const struct sl_trace *trace;
-	enum sl_placement_policy policy;
-	const char *arrivals, *jobs; /* jobs: the file */
-	uint32_t runs;
-	const uint64_t *seed;             /* names of the runs */
-	const struct sl_figures *figures; /* of each run, all of one width */
-	const struct sl_world_refusal *refusal;
-};
 
 /* False when out of memory. */
 SL_MUST_CHECK bool sl_report_print(const struct sl_report *report, FILE *out);
