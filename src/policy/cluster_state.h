@@ -375,8 +375,9 @@ static inline struct sl_cl_group *sl_cl_group_of(struct sl_joborder_job *order)
 	return SL_CONTAINER_OF(order, struct sl_cl_group, order);
 }
 
-/* --- cluster_cycle.c, cluster_search.c --- */
+/* --- cluster_cycle.c --- */
 void sl_cl_on_cycle(struct sl_cluster *cl, const struct sl_cluster_event *event);
+/* --- cluster_limits.c --- */
 /* Does the job stay within limits, and quotas where it has to? Else *because says what is in its way. */
 bool sl_cl_allowed(struct sl_cluster *cl, const struct sl_cl_job *job,
 	const struct sl_quantity *more, struct sl_pending_because *because);
@@ -385,10 +386,13 @@ bool sl_cl_allowed_now(struct sl_cluster *cl, const struct sl_cl_job *job,
 	const struct sl_quantity *more, struct sl_pending_because *because);
 /* A limit above it, or a quota that it has to stay within, is exceeded already, of something that it needs. */
 bool sl_cl_is_over(const struct sl_cluster *cl, const struct sl_cl_job *job);
+bool sl_cl_is_over_now(const struct sl_cluster *cl, const struct sl_cl_job *job);
+/* --- cluster_search.c --- */
 /* Makes room for what the job wants, by mode. True: it was promised its places, and who has to go was told; or, with
  * would, it could be. */
 bool sl_cl_search(struct sl_cluster *cl, struct sl_cl_group *group, enum sl_cl_mode mode,
 	struct sl_cl_would *would);
+/* --- cluster_cycle.c, for forecasts --- */
 /* Places for the first job of the group, which are taken or promised (*wait) and not told yet: cl->given. False: there
  * are none, and the group's reason says why. */
 bool sl_cl_try(struct sl_cluster *cl, struct sl_cl_group *group, bool *wait);

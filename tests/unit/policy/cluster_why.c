@@ -186,6 +186,22 @@ static void says_that_it_would_reclaim(void **state)
 	assert_false(why(5).would_reclaim);
 }
 
+static void says_that_it_is_being_stopped(void **state)
+{
+	send(job(1, 3, 3, 3, 1));
+	run_all();
+	send(job(2, 1, 2, 2, 1));
+	cycle();
+	assert_int_equal(seen(SL_CLUSTER_ACTION_STOP), 3);
+	task(SL_CLUSTER_EVENT_TASK_ENDED, 1, 0, true);
+	assert_int_equal(why(1).reason, SL_PENDING_LEAVING);
+	task(SL_CLUSTER_EVENT_TASK_ENDED, 1, 1, true);
+	task(SL_CLUSTER_EVENT_TASK_ENDED, 1, 2, true);
+	cycle();
+	assert_int_not_equal(why(1).reason, SL_PENDING_LEAVING);
+	assert_int_not_equal(why(1).reason, SL_PENDING_NONE);
+}
+
 /* --- What if. --- */
 
 static void foresees_a_start(void **state)
@@ -359,6 +375,7 @@ int main(void)
 		TEST(counts_the_jobs_before_it),
 		TEST(says_whose_runtime_it_waits_for),
 		TEST(says_that_it_would_reclaim),
+		TEST(says_that_it_is_being_stopped),
 		TEST(foresees_a_start),
 		TEST(foresees_whom_it_takes_from),
 		TEST(foresees_that_it_never_runs),
