@@ -2,9 +2,11 @@
  * sluice simulate: jobs of a trace on the nodes of another file, in virtual time, by the placement that the
  * daemon uses. Nothing is started, no daemon is asked.
  *
- * A run is one order of arrival; several orders give a mean. See simulate_run.h for what a run is.
+ * Without --projects (here) a run is one order of arrival; several orders give a mean. See simulate_run.h for what a run
+ * is, and simulate_whatif.c for --projects.
  */
 #include "cli/cli.h"
+#include "cli/simulate.h"
 #include "cli/simulate_mix.h"
 #include "cli/simulate_out.h"
 
@@ -15,44 +17,56 @@
 #include <unistd.h>
 
 #define BAR_WIDTH 40
-
-struct settings {
-	const char *nodes, *jobs, *projects, *policy, *arrivals, *until, *mix, *learn;
-	const char *output, *plot;
-	int64_t seeds, first_seed;
-	bool json;
-};
+#define DAY_MS    86400000LL
+#define YEAR_MS   (366 * DAY_MS)
 
 const struct sl_option sl_verb_simulate_options[] = {
-	SL_OPT(struct settings, nodes, STRING, "FILE", 0, 0, "Nodes, as CSV."),
-	SL_OPT(struct settings, jobs, STRING, "FILE", 0, 0, "Jobs, as CSV."),
-	SL_OPT(struct settings, projects, STRING, "FILE", 0, 0,
-		"Projects of the jobs: not in this version."),
-	SL_OPT(struct settings, policy, STRING, "pack|spread|bestfit|fgd", 0, 0,
-		"How nodes are chosen (pack)."),
-	SL_OPT(struct settings, arrivals, STRING, "trace|shuffled|FILE", 0, 0,
-		"The order of arrival (shuffled); FILE: orders as CSV."),
-	SL_OPT(struct settings, until, STRING, "PERCENT", 0, 0,
-		"Jobs arrive until they ask for so much of all GPUs (130%)."),
-	SL_OPT(struct settings, seeds, INTEGER, "N", 1, 10000,
-		"So many orders, shuffled or of FILE (10)."),
-	SL_OPT_AS("first-seed", struct settings, first_seed, INTEGER, "SEED", 0,
-		1000000000, "The first one to shuffle by (1)."),
-	SL_OPT(struct settings, mix, STRING, "NAME", 0, 0,
+	SL_OPT(struct sl_simulate_settings, nodes, STRING, "FILE", 0, 0,
+		"Nodes, as CSV."),
+	SL_OPT(struct sl_simulate_settings, jobs, STRING, "FILE", 0, 0, "Jobs, as CSV."),
+	SL_OPT(struct sl_simulate_settings, projects, STRING, "FILE", 0, 0,
+		"Projects, as YAML: jobs come, wait, are reclaimed and end, in virtual "
+		"time."),
+	SL_OPT(struct sl_simulate_settings, policy, STRING, "pack|spread|bestfit|fgd", 0,
+		0, "How nodes are chosen (pack)."),
+	SL_OPT(struct sl_simulate_settings, arrivals, STRING, "trace|shuffled|FILE", 0, 0,
+		"The order of arrival (shuffled; with projects trace); FILE: orders as "
+		"CSV."),
+	SL_OPT(struct sl_simulate_settings, until, STRING, "PERCENT|TIME", 0, 0,
+		"Jobs arrive until they ask for so much of all GPUs (130%); with "
+		"projects, so long."),
+	SL_OPT(struct sl_simulate_settings, seeds, INTEGER, "N", 1, 10000,
+		"So many orders, shuffled or of FILE (10); so many runs of what is "
+		"drawn."),
+	SL_OPT_AS("first-seed", struct sl_simulate_settings, first_seed, INTEGER, "SEED",
+		0, 1000000000, "The first one to shuffle by (1)."),
+	SL_OPT(struct sl_simulate_settings, mix, STRING, "NAME", 0, 0,
 		"Another mix made of these jobs; list: print their names."),
-	SL_OPT(struct settings, learn, STRING, "trace|arrivals", 0, 0,
+	SL_OPT(struct sl_simulate_settings, learn, STRING, "trace|arrivals", 0, 0,
 		"What is typical is known before (trace) or learnt as jobs arrive."),
-	SL_OPT(struct settings, output, STRING, "FILE", 0, 0,
-		"Write what was allocated at each percent, as CSV."),
-	SL_OPT(struct settings, plot, STRING, "FILE", 0, 0,
+	SL_OPT_AS("swap-cost", struct sl_simulate_settings, swap_cost, DURATION, "TIME",
+		0, DAY_MS,
+		"To park a task, or bring it back, where the jobs do not say (10s)."),
+	SL_OPT_AS("on-reclaim", struct sl_simulate_settings, on_reclaim, STRING,
+		"park|terminate", 0, 0, "How jobs are stopped that do not say (park)."),
+	SL_OPT_AS("resume-wait", struct sl_simulate_settings, resume_wait, DURATION,
+		"TIME", 1, YEAR_MS,
+		"A job parked for longer begins again elsewhere (never)."),
+	SL_OPT(struct sl_simulate_settings, failures, DURATION, "TIME", 1000,
+		100 * YEAR_MS, "Mean time between two failures of a node (none fails)."),
+	SL_OPT(struct sl_simulate_settings, repair, DURATION, "TIME", 1, YEAR_MS,
+		"Until it is back (1h)."),
+	SL_OPT(struct sl_simulate_settings, output, STRING, "FILE", 0, 0,
+		"Write what was allocated at each percent, or over time, as CSV."),
+	SL_OPT(struct sl_simulate_settings, plot, STRING, "FILE", 0, 0,
 		"Draw that into an SVG file."),
-	SL_OPT_JSON(struct settings),
+	SL_OPT_JSON(struct sl_simulate_settings),
 	SL_OPT_END,
 };
 
 /* Everything of one call. */
 struct simulation {
-	struct settings s;
+	struct sl_simulate_settings s;
 	struct sl_trace trace;
 	struct sl_arrivals_list orders; /* of FILE */
 	struct sl_simulate_ask ask;
@@ -72,9 +86,12 @@ static void fini(struct simulation *m)
 
 /* --- The command line. --- */
 
-static bool read_policy(
+bool sl_simulate_read_policy(
 	const char *name, enum sl_placement_policy *policy, struct sl_error *err)
 {
+	*policy = SL_PLACE_PACK;
+	if (!name)
+		return true;
 	for (int i = 0; i < SL_PLACE_POLICIES; i++)
 		if (!strcmp(name,
 			    sl_placement_policy_name((enum sl_placement_policy)i))) {
@@ -106,26 +123,44 @@ static bool read_until(const char *text, uint32_t *pct, struct sl_error *err)
 	return false;
 }
 
+/* Options that mean something with projects only. */
+static bool without_projects(const struct sl_simulate_settings *s, struct sl_error *err)
+{
+	const char *name = s->swap_cost != SL_NS_NEVER ? "swap-cost"
+			   : s->on_reclaim             ? "on-reclaim"
+			   : s->resume_wait            ? "resume-wait"
+			   : s->failures               ? "failures"
+			   : s->repair                 ? "repair"
+						       : NULL;
+
+	if (name)
+		sl_error_set(err,
+			"--%s: nothing runs, and nothing is stopped, without "
+			"--projects FILE",
+			name);
+	return !name;
+}
+
 static bool read_settings(struct simulation *m, struct sl_error *err)
 {
-	const struct settings *s = &m->s;
+	struct sl_simulate_settings *s = &m->s;
 
-	if (s->projects) {
-		sl_error_set(err,
-			"--projects: this version simulates placement only, without "
-			"projects; leave it out");
-		return false;
-	}
 	if (!s->nodes || !s->jobs) {
 		sl_error_set(err, "give --nodes FILE and --jobs FILE");
 		return false;
 	}
+	s->arrivals = s->arrivals ? s->arrivals : "shuffled";
+	s->until = s->until ? s->until : "130%";
+	s->learn = s->learn ? s->learn : "trace";
+	s->seeds = s->seeds ? s->seeds : 10;
+	s->first_seed = s->first_seed < 0 ? 1 : s->first_seed;
 	if (strcmp(s->learn, "trace") != 0 && strcmp(s->learn, "arrivals") != 0) {
 		sl_error_set(err, "--learn %s: give trace or arrivals", s->learn);
 		return false;
 	}
 	m->ask.learn_only = !strcmp(s->learn, "arrivals");
-	return read_policy(s->policy, &m->ask.policy, err) &&
+	return without_projects(s, err) &&
+	       sl_simulate_read_policy(s->policy, &m->ask.policy, err) &&
 	       read_until(s->until, &m->ask.until_pct, err);
 }
 
@@ -175,14 +210,25 @@ static bool read_files(struct simulation *m, struct sl_error *err)
 
 /* --- Runs. --- */
 
+void sl_simulate_bar(uint32_t run, uint32_t runs, uint32_t done, uint32_t all)
+{
+	unsigned int full = (unsigned int)((uint64_t)BAR_WIDTH * done / all);
+
+	fprintf(stderr, "\rrun %u of %u [%.*s%*s] %3u%%", run + 1, runs, (int)full,
+		"########################################", (int)(BAR_WIDTH - full), "",
+		(unsigned int)(100 * (uint64_t)done / all));
+}
+
+void sl_simulate_bar_end(void)
+{
+	fprintf(stderr, "\r\033[K");
+}
+
 static void show_progress(void *context, uint32_t done, uint32_t all)
 {
 	const struct simulation *m = context;
-	unsigned int full = (unsigned int)((uint64_t)BAR_WIDTH * done / all);
 
-	fprintf(stderr, "\rrun %u of %u [%.*s%*s] %3u%%", m->run + 1, m->runs, (int)full,
-		"########################################", (int)(BAR_WIDTH - full), "",
-		(unsigned int)(100 * (uint64_t)done / all));
+	sl_simulate_bar(m->run, m->runs, done, all);
 }
 
 static bool run_one(struct simulation *m, struct sl_error *err)
@@ -219,7 +265,7 @@ static bool run_all(struct simulation *m, struct sl_error *err)
 	for (m->run = 0; ok && m->run < m->runs; m->run++)
 		ok = run_one(m, err);
 	if (m->bar)
-		fprintf(stderr, "\r\033[K");
+		sl_simulate_bar_end();
 	return ok;
 }
 
@@ -261,12 +307,8 @@ static int tell(const struct simulation *m)
 
 int sl_verb_simulate(int argc, char **argv)
 {
-	sl_cleanup(fini) struct simulation m = {.s = {.policy = "pack",
-							.arrivals = "shuffled",
-							.until = "130%",
-							.learn = "trace",
-							.seeds = 10,
-							.first_seed = 1}};
+	sl_cleanup(fini) struct simulation m = {
+		.s = {.first_seed = -1, .swap_cost = SL_NS_NEVER}};
 	struct sl_error err = {0};
 	int first, status;
 
@@ -275,6 +317,8 @@ int sl_verb_simulate(int argc, char **argv)
 		return status;
 	if (m.s.mix && !strcmp(m.s.mix, "list"))
 		return list_mixes();
+	if (m.s.projects)
+		return sl_simulate_whatif(&m.s);
 	m.bar = isatty(STDERR_FILENO);
 	if (!read_settings(&m, &err) || !read_files(&m, &err))
 		return sl_cli_fail(

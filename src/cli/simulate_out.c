@@ -154,8 +154,10 @@ static void csv_line(FILE *out, const struct sl_simulate_result *result, const c
 			fragments);
 }
 
-void sl_simulate_csv(const struct sl_simulate_result *result, FILE *out)
+void sl_simulate_csv(const void *what, FILE *out)
 {
+	const struct sl_simulate_result *result = what;
+
 	fprintf(out, "policy,seed,arrived_pct,allocated_pct,fragments_pct\n");
 	for (uint32_t i = 0; i < result->seeds; i++) {
 		char seed[32];
@@ -223,8 +225,9 @@ static void svg_line(const struct sl_simulate_result *result, figure_fn figure,
 	fprintf(out, "'/>\n");
 }
 
-void sl_simulate_svg(const struct sl_simulate_result *result, FILE *out)
+void sl_simulate_svg(const void *what, FILE *out)
 {
+	const struct sl_simulate_result *result = what;
 	uint32_t until = result->until_pct;
 
 	fprintf(out,
@@ -245,8 +248,7 @@ void sl_simulate_svg(const struct sl_simulate_result *result, FILE *out)
 		SVG_LEFT + 12, SVG_TOP + 16, SVG_LEFT + 12, SVG_TOP + 32);
 }
 
-bool sl_simulate_save(const struct sl_simulate_result *result,
-	void (*write)(const struct sl_simulate_result *result, FILE *out),
+bool sl_simulate_save(const void *result, void (*write)(const void *result, FILE *out),
 	const char *path, struct sl_error *err)
 {
 	sl_cleanup(sl_freep) char *text = NULL;

@@ -28,13 +28,13 @@ void sl_simulate_print(const struct sl_simulate_result *result, FILE *out);
 /* NULL when out of memory. */
 json_t *sl_simulate_json(const struct sl_simulate_result *result);
 /* A line per seed and percent, and the mean as seed `mean`. */
-void sl_simulate_csv(const struct sl_simulate_result *result, FILE *out);
+void sl_simulate_csv(const void *result, FILE *out);
 /* Allocation over arrived demand: mean, lowest and highest. */
-void sl_simulate_svg(const struct sl_simulate_result *result, FILE *out);
+void sl_simulate_svg(const void *result, FILE *out);
 
-/* Writes what `write` says into the file. False with err, which names the file and what is lost. */
-SL_MUST_CHECK bool sl_simulate_save(const struct sl_simulate_result *result,
-	void (*write)(const struct sl_simulate_result *result, FILE *out),
-	const char *path, struct sl_error *err);
+/* Writes what `write` says of the result into the file. False with err, which names the file and what is lost. */
+SL_MUST_CHECK bool sl_simulate_save(const void *result,
+	void (*write)(const void *result, FILE *out), const char *path,
+	struct sl_error *err);
 
 #endif

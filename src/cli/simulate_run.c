@@ -1,10 +1,10 @@
 /* simulate_run - see the header */
 #include "cli/simulate_run.h"
 
+#include "cli/simulate_gauge.h"
 #include "cli/simulate_mix.h"
 
 #include "base/clock.h"
-#include "policy/quota/score_typical.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@
 /* How often a run says how far it is. */
 #define PROGRESS_EVERY 256
 
-static void shuffle(uint32_t *numbers, uint32_t count, uint64_t *random)
+void sl_simulate_permute(uint32_t *numbers, uint32_t count, uint64_t *random)
 {
 	for (uint32_t i = 0; i < count; i++)
 		numbers[i] = i;
@@ -67,8 +67,8 @@ bool sl_simulate_shuffle(const struct sl_trace *trace, uint64_t seed, uint32_t u
 	arrivals->ranks = malloc(trace->node_count * sizeof(*arrivals->ranks));
 	if (!arrivals->jobs || !arrivals->ranks)
 		return false;
-	shuffle(arrivals->jobs, trace->job_count, &random);
-	shuffle(arrivals->ranks, trace->node_count, &random);
+	sl_simulate_permute(arrivals->jobs, trace->job_count, &random);
+	sl_simulate_permute(arrivals->ranks, trace->node_count, &random);
 	arrivals->count = fill_up(trace, until, &random, arrivals->jobs, (uint32_t)most);
 	return true;
 }
@@ -103,19 +103,10 @@ struct run {
 	struct sl_arena *arena;
 	struct sl_fit_node *nodes;
 	struct sl_placer *placer;
-	struct sl_typical typical; /* of the whole trace, for the curve only */
+	struct sl_gauge gauge; /* of the whole trace, for the curve only */
 	uint64_t arrived_milli, used_milli;
-	double fragments, *by_node; /* thousandths */
 	uint32_t events[SL_SIMULATE_PCT_MOST + 1];
 };
-
-static void measure_node(struct run *run, uint32_t node)
-{
-	double fragments = sl_typical_fragments(&run->typical, &run->nodes[node]);
-
-	run->fragments += fragments - run->by_node[node];
-	run->by_node[node] = fragments;
-}
 
 static void start(struct run *run, const struct sl_trace *trace,
 	const struct sl_arrivals *arrivals, const struct sl_simulate_ask *ask)
@@ -126,23 +117,21 @@ static void start(struct run *run, const struct sl_trace *trace,
 	run->trace = trace;
 	run->arena = sl_arena_new();
 	run->nodes = sl_arena_take(run->arena, bytes);
-	run->by_node =
-		sl_arena_take(run->arena, trace->node_count * sizeof(*run->by_node));
 	memcpy(run->nodes, trace->nodes, bytes);
 	run->placer =
 		sl_placer_new(run->arena, ask->policy, run->nodes, trace->node_count);
-	sl_typical_init(&run->typical, run->arena);
+	sl_gauge_init(&run->gauge, run->arena, trace->node_count);
 	for (uint32_t i = 0; i < trace->job_count; i++) {
-		sl_typical_learn(&run->typical, &trace->jobs[i].need, 1);
+		sl_typical_learn(&run->gauge.typical, &trace->jobs[i].need, 1);
 		if (!ask->learn_only)
 			sl_placer_learn(run->placer, &trace->jobs[i].need, 1);
 	}
-	(void)sl_typical_refresh(&run->typical);
+	(void)sl_typical_refresh(&run->gauge.typical);
 	if (arrivals->ranks)
 		sl_placer_ranks(run->placer, arrivals->ranks);
 	for (uint32_t i = 0; i < trace->node_count; i++) {
 		sl_placer_changed(run->placer, i);
-		measure_node(run, i);
+		sl_gauge_node(&run->gauge, i, &run->nodes[i]);
 	}
 }
 
@@ -159,7 +148,7 @@ static bool arrive(struct run *run, const struct sl_need *need, bool learn)
 	sl_placer_changed(run->placer, place.node);
 	run->used_milli +=
 		(uint64_t)place.milli * (unsigned int)__builtin_popcount(place.gpu_mask);
-	measure_node(run, place.node);
+	sl_gauge_node(&run->gauge, place.node, &run->nodes[place.node]);
 	return true;
 }
 
@@ -173,7 +162,7 @@ static void note(struct run *run, uint32_t until_pct, struct sl_simulate_curve *
 		return;
 	pct = (uint32_t)at;
 	curve->used_pct[pct] += 100.0 * (double)run->used_milli / all;
-	curve->fragments_pct[pct] += 100.0 * run->fragments / all;
+	curve->fragments_pct[pct] += 100.0 * run->gauge.fragments / all;
 	run->events[pct]++;
 }
 

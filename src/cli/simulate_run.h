@@ -40,5 +40,7 @@ SL_MUST_CHECK bool sl_simulate_shuffle(const struct sl_trace *trace, uint64_t se
 /* In the order of creation_time, then of the file; once. */
 SL_MUST_CHECK bool sl_simulate_in_order(
 	const struct sl_trace *trace, struct sl_arrivals *arrivals);
+/* 0 to count - 1 in an order drawn from *random (simulate_mix.h). */
+void sl_simulate_permute(uint32_t *numbers, uint32_t count, uint64_t *random);
 
 #endif

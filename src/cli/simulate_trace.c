@@ -53,13 +53,33 @@ static int model_number(struct sl_trace *trace, const char *name,
 
 struct node_columns {
 	int cpu, memory, gpus, model, gpu_mib;
+	struct sl_work_node_columns work;
 };
+
+/* With projects: what they look at. */
+static bool read_node_work(struct sl_trace *trace, const struct sl_csv *csv,
+	const struct node_columns *at, uint8_t *pool, struct sl_error *err)
+{
+	struct sl_work_node *nodes;
+
+	*pool = 0;
+	if (!trace->work)
+		return true;
+	nodes = room_for_one(trace->work_nodes, trace->node_count, sizeof(*nodes),
+		SL_TRACE_NODES, csv, err);
+	if (!nodes)
+		return false;
+	trace->work_nodes = nodes;
+	return sl_work_read_node(
+		trace->work, csv, &at->work, &nodes[trace->node_count], pool, err);
+}
 
 static bool read_node(struct sl_trace *trace, const struct sl_csv *csv,
 	const struct node_columns *at, struct sl_error *err)
 {
 	uint64_t cpu, memory, gpus, gpu_mib;
 	struct sl_fit_node *nodes;
+	uint8_t pool;
 	int model;
 
 	if (!sl_csv_number(csv, at->cpu, -1, CPU_MOST, &cpu, err) ||
@@ -68,7 +88,7 @@ static bool read_node(struct sl_trace *trace, const struct sl_csv *csv,
 		!sl_csv_number(csv, at->gpu_mib, 0, GPU_MIB_MOST, &gpu_mib, err))
 		return false;
 	model = model_number(trace, at->model < 0 ? "" : csv->field[at->model], csv, err);
-	if (model < 0)
+	if (model < 0 || !read_node_work(trace, csv, at, &pool, err))
 		return false;
 	nodes = room_for_one(trace->nodes, trace->node_count, sizeof(*nodes),
 		SL_TRACE_NODES, csv, err);
@@ -76,7 +96,7 @@ static bool read_node(struct sl_trace *trace, const struct sl_csv *csv,
 		return false;
 	trace->nodes = nodes;
 	sl_fit_node_init(&nodes[trace->node_count++], (uint32_t)cpu, (uint32_t)memory,
-		(uint16_t)gpus, (uint32_t)gpu_mib, (uint8_t)model, 0);
+		(uint16_t)gpus, (uint32_t)gpu_mib, (uint8_t)model, pool);
 	trace->capacity_milli += gpus * SL_FIT_WHOLE;
 	return true;
 }
@@ -94,6 +114,7 @@ int sl_trace_nodes(struct sl_trace *trace, const char *path, struct sl_error *er
 	at.gpus = sl_csv_need(&csv, "gpu", err);
 	at.model = sl_csv_column(&csv, "model");
 	at.gpu_mib = sl_csv_column(&csv, "gpu_mib");
+	sl_work_find_node_columns(&csv, &at.work);
 	if (at.cpu < 0 || at.memory < 0 || at.gpus < 0)
 		return SL_TRACE_BAD;
 	while ((more = sl_csv_next(&csv, err)) > 0)
@@ -106,6 +127,7 @@ int sl_trace_nodes(struct sl_trace *trace, const char *path, struct sl_error *er
 
 struct job_columns {
 	int cpu, memory, gpus, milli, spec, gpu_mib, created, ended;
+	struct sl_work_job_columns work;
 };
 
 /* Models by name, '|' between; one that no node has counts too: the job runs nowhere. */
@@ -150,6 +172,22 @@ static bool read_need(struct sl_trace *trace, const struct sl_csv *csv,
 	       read_spec(trace, csv, csv->field[at->spec], &need->models, err);
 }
 
+static bool read_job_work(struct sl_trace *trace, const struct sl_csv *csv,
+	const struct job_columns *at, const struct sl_need *need, struct sl_error *err)
+{
+	struct sl_work_job *jobs;
+
+	if (!trace->work)
+		return true;
+	jobs = room_for_one(trace->work_jobs, trace->job_count, sizeof(*jobs),
+		SL_TRACE_JOBS, csv, err);
+	if (!jobs)
+		return false;
+	trace->work_jobs = jobs;
+	return sl_work_read_job(
+		trace->work, csv, &at->work, need, &jobs[trace->job_count], err);
+}
+
 static bool read_job(struct sl_trace *trace, const struct sl_csv *csv,
 	const struct job_columns *at, struct sl_error *err)
 {
@@ -157,7 +195,8 @@ static bool read_job(struct sl_trace *trace, const struct sl_csv *csv,
 
 	if (!read_need(trace, csv, at, &job.need, err) ||
 		!sl_csv_seconds(csv, at->created, &job.created, err) ||
-		!sl_csv_seconds(csv, at->ended, &job.ended, err))
+		!sl_csv_seconds(csv, at->ended, &job.ended, err) ||
+		!read_job_work(trace, csv, at, &job.need, err))
 		return false;
 	jobs = room_for_one(
 		trace->jobs, trace->job_count, sizeof(*jobs), SL_TRACE_JOBS, csv, err);
@@ -184,6 +223,7 @@ int sl_trace_jobs(struct sl_trace *trace, const char *path, struct sl_error *err
 	at.gpu_mib = sl_csv_column(&csv, "gpu_mib");
 	at.created = sl_csv_column(&csv, "creation_time");
 	at.ended = sl_csv_column(&csv, "deletion_time");
+	sl_work_find_job_columns(&csv, &at.work);
 	if (at.cpu < 0 || at.memory < 0 || at.gpus < 0 || at.milli < 0)
 		return SL_TRACE_BAD;
 	while ((more = sl_csv_next(&csv, err)) > 0)
@@ -198,6 +238,8 @@ void sl_trace_fini(struct sl_trace *trace)
 {
 	free(trace->nodes);
 	free(trace->jobs);
+	free(trace->work_nodes);
+	free(trace->work_jobs);
 	memset(trace, 0, sizeof(*trace));
 }
 

@@ -22,6 +22,7 @@
 #include "daemon/events.h"
 #include "daemon/inventory.h"
 #include "daemon/jobs.h"
+#include "daemon/look.h"
 #include "daemon/park.h"
 #include "daemon/places.h"
 #include "daemon/process.h"
@@ -394,7 +395,7 @@ static void begin_list(struct sl_peer *peer, const struct sl_msg_list *list)
 		.active = true, .kind = SL_STREAM_LIST, .what = list->what};
 }
 
-void sl_control_message(
+void sl_control_take(
 	struct sl_peer *peer, const union sl_msg *msg, struct sl_wire_fds *fds)
 {
 	switch (msg->head.type) {
@@ -421,4 +422,11 @@ void sl_control_message(
 	}
 	if (peer->list.active)
 		sl_control_list_more(peer);
+}
+
+void sl_control_message(
+	struct sl_peer *peer, const union sl_msg *msg, struct sl_wire_fds *fds)
+{
+	if (!sl_look_first(peer, msg))
+		sl_control_take(peer, msg, fds);
 }

@@ -10,9 +10,10 @@
 
 #include "daemon/peer.h"
 
-/* A message of a greeted control peer. */
-/* fds: what came along; what is left in it is closed. */
+/* A message of a greeted control peer: now, or after a look at the GPUs (look.h). fds: what came along; what is left in it is closed. */
 void sl_control_message(
+	struct sl_peer *peer, const union sl_msg *msg, struct sl_wire_fds *fds);
+void sl_control_take(
 	struct sl_peer *peer, const union sl_msg *msg, struct sl_wire_fds *fds);
 /* Sends more rows of what is going out, as many as are due in one turn. */
 void sl_control_list_more(struct sl_peer *peer);

@@ -33,6 +33,7 @@
 #include "daemon/ipc.h"
 #include "daemon/jobs.h"
 #include "daemon/listener.h"
+#include "daemon/look.h"
 #include "daemon/lost.h"
 #include "daemon/peer.h"
 #include "daemon/probing.h"
@@ -292,6 +293,9 @@ static int add_sources(struct sl_daemon *daemon)
 		r = sl_timer_new(daemon, SL_PRIORITY_TIMER, sl_reconcile_timer,
 			&daemon->measure_timer);
 	if (r >= 0)
+		r = sl_timer_new(
+			daemon, SL_PRIORITY_TIMER, sl_look_timer, &daemon->look_timer);
+	if (r >= 0)
 		r = sl_timer_new(daemon, SL_PRIORITY_TIMER, sl_inventory_timer,
 			&daemon->inventory_timer);
 	if (r >= 0)
@@ -307,7 +311,7 @@ static void set_up(struct sl_daemon *daemon, const struct sl_config *config,
 	const char *config_path, const char *log_override)
 {
 	struct sl_link *lists[] = {&daemon->workload_list, &daemon->dying,
-		&daemon->measuring, &daemon->peers, &daemon->greeting,
+		&daemon->measuring, &daemon->looks, &daemon->peers, &daemon->greeting,
 		&daemon->views_ready, &daemon->views_later, &daemon->held,
 		&daemon->held_writing, &daemon->dead_peers, &daemon->dead_clients,
 		&daemon->dead_workloads, &daemon->dead_processes, &daemon->stranger_list,

@@ -68,6 +68,8 @@ struct sl_gpu {
 	sl_ns asked_at, due, pause; /* next question; distance between urgent ones */
 	sl_ns hurried_at;
 	sl_ns measured_at, full_at; /* 0: never */
+	sl_ns counted_at;           /* the look began then that found unmanaged_bytes */
+	sl_ns look_from; /* somebody waits for one that begins no earlier; 0: nobody */
 	uint64_t used_bytes, unmanaged_bytes, overhead_bytes, overhead_before;
 	bool unsure;
 	uint32_t utilisation_pct;
@@ -273,6 +275,8 @@ struct sl_daemon {
 	struct sl_link workload_list;
 	struct sl_link dying;     /* clients: state_link */
 	struct sl_link measuring; /* clients that wait for an answer to MEASURE */
+	struct sl_link looks;     /* look.c */
+	sd_event_source *look_timer;
 	uint64_t next_workload, next_client;
 	uint32_t workload_count, client_count, expected_count;
 

@@ -432,7 +432,6 @@ static void fill_task(const struct filling *filling, struct sl_job_task *task)
 		event.task_ended.task = task->number;
 		event.task_ended.again = 0;
 		event.task_ended.failed = task->failed;
-		event.task_ended.pause = 0;
 		fill_in((void *)filling, &event);
 		break;
 	case SL_PHASE_PARKED:

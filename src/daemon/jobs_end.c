@@ -336,7 +336,7 @@ static void once_more(struct sl_jobs *jobs, struct sl_job_task *task,
 
 	sl_jobs_phase(task, SL_PHASE_WAITING);
 	event.task_ended.again = 1;
-	event.task_ended.pause = verdict->pause;
+	event.task_ended.failed = verdict->counts;
 	if (task->job->is_free)
 		sl_jobs_free_at(jobs, task, sl_clock_now() + verdict->pause);
 	else

@@ -33,7 +33,8 @@ struct sl_metrics_workload {
 	uint64_t id;
 	uid_t uid;
 	char name[64], project[64];
-	struct sl_node_workload_view view;
+	struct sl_node_workload_view
+		view; /* of it alone: no turn_left, no longest_wait */
 };
 
 /* One workload on one GPU; indices into the arrays of the books. */

@@ -3,7 +3,7 @@
  *
  * A copy rather than a walk while the reader reads: sums of workloads and numbers of GPUs then go together, and a
  * reader who takes his time sees no mixture. It costs a few hundred bytes per workload, for as long as the answer
- * takes.
+ * takes, and the loop is held for one walk over the workloads: nothing here may look at all others for each.
  */
 #include "daemon/metrics.h"
 
@@ -68,7 +68,7 @@ static void take_workload(struct sl_metrics_books *books, const struct sl_daemon
 	out->uid = workload->uid;
 	memcpy(out->name, workload->name, sizeof(out->name));
 	memcpy(out->project, workload->project, sizeof(out->project));
-	out->view = sl_node_workload(daemon->node, workload->id);
+	out->view = sl_node_workload_alone(daemon->node, workload->id);
 	for (uint32_t i = 0; i < workload->gpu_count; i++) {
 		uint32_t gpu = workload->gpus[i];
 
@@ -86,35 +86,56 @@ static void take_workload(struct sl_metrics_books *books, const struct sl_daemon
 	books->workload_count++;
 }
 
+/* Room for the uses of another workload; false: there is no memory. */
+static bool make_room(
+	struct sl_metrics_books *books, const struct sl_workload *workload, size_t *room)
+{
+	size_t more = *room * 2 + workload->gpu_count;
+	struct sl_metrics_use *uses;
+
+	if (books->use_count + workload->gpu_count <= *room)
+		return true;
+	uses = realloc(books->uses, more * sizeof(*uses));
+	if (!uses)
+		return false;
+	books->uses = uses;
+	*room = more;
+	return true;
+}
+
+/* In one walk: most of what it costs is to fetch workloads that nothing has touched for a while. */
+static bool take_workloads(struct sl_metrics_books *books, const struct sl_daemon *daemon)
+{
+	uint32_t places[SL_NODE_GPUS_MAX];
+	size_t room = 0;
+
+	memset(places, 0xff, sizeof(places)); /* UINT32_MAX: none of ours */
+	take_gpus(books, daemon, places);
+	for (const struct sl_link *link = daemon->workload_list.next;
+		link != &daemon->workload_list; link = link->next) {
+		const struct sl_workload *workload =
+			SL_CONTAINER_OF(link, const struct sl_workload, link);
+
+		if (!make_room(books, workload, &room))
+			return false;
+		take_workload(books, daemon, workload, places);
+	}
+	return true;
+}
+
 struct sl_metrics_books *sl_metrics_take(const struct sl_daemon *daemon)
 {
 	struct sl_metrics_books *books = calloc(1, sizeof(*books));
-	uint32_t places[SL_NODE_GPUS_MAX];
-	size_t workloads = 0, uses = 0;
 
-	for (const struct sl_link *link = daemon->workload_list.next;
-		link != &daemon->workload_list; link = link->next) {
-		workloads++;
-		uses += SL_CONTAINER_OF(link, const struct sl_workload, link)->gpu_count;
-	}
-	if (books && workloads) {
-		books->workloads = calloc(workloads, sizeof(*books->workloads));
-		books->uses = calloc(uses + 1, sizeof(*books->uses));
-	}
-	if (!books || (workloads && (!books->workloads || !books->uses))) {
-		if (books)
-			books->users = 1;
-		return sl_metrics_put(books);
-	}
-	memset(places, 0xff, sizeof(places)); /* UINT32_MAX: none of ours */
+	if (!books)
+		return NULL;
 	books->users = 1;
 	books->taken_at = sl_clock_now();
 	take_counters(books, daemon);
-	take_gpus(books, daemon, places);
-	for (const struct sl_link *link = daemon->workload_list.next;
-		link != &daemon->workload_list; link = link->next)
-		take_workload(books, daemon,
-			SL_CONTAINER_OF(link, const struct sl_workload, link), places);
+	books->workloads =
+		malloc((daemon->workload_count + 1) * sizeof(*books->workloads));
+	if (!books->workloads || !take_workloads(books, daemon))
+		return sl_metrics_put(books);
 	return books;
 }
 

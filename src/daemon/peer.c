@@ -27,6 +27,7 @@
 #include "daemon/dump.h"
 #include "daemon/ipc.h"
 #include "daemon/jobs.h"
+#include "daemon/look.h"
 #include "daemon/places.h"
 #include "daemon/projects_room.h"
 #include "daemon/session.h"
@@ -95,6 +96,7 @@ void sl_peer_doom(struct sl_peer *peer)
 	sl_peer_list_end(peer);
 	sl_projects_room_leave(peer);
 	sl_jobs_peer_gone(peer);
+	sl_look_forget(peer);
 	sl_list_unlink(&peer->rest_link);
 	sl_list_unlink(&peer->held_link);
 	sl_list_unlink(&peer->link);
@@ -130,7 +132,7 @@ static void watch(struct sl_peer *peer)
 
 	if (peer->doomed)
 		return;
-	if (!peer->list.active && !(peer->control && peer->first))
+	if (!peer->list.active && !peer->look && !(peer->control && peer->first))
 		events |= EPOLLIN;
 	if (writing)
 		events |= EPOLLOUT;
@@ -423,7 +425,7 @@ static void take_messages(struct sl_peer *peer, sl_ns begin)
 		uint64_t before = daemon->messages;
 
 		take_message(peer);
-		if (daemon->messages == before || peer->list.active ||
+		if (daemon->messages == before || peer->list.active || peer->look ||
 			(peer->control && peer->first) || sl_share_turn_is_over(begin))
 			return;
 	}

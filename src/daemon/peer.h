@@ -21,6 +21,7 @@
 #define SL_PEER_GREETING_NS (10 * SL_S)
 
 struct sl_bundle;
+struct sl_look;
 struct sl_peer_out;
 struct sl_projects_change;
 
@@ -61,6 +62,7 @@ struct sl_peer {
 	struct sl_peer_list list;
 	struct sl_link follow_link;        /* events.c */
 	struct sl_projects_change *change; /* projects_room.c; NULL: none */
+	struct sl_look *look;     /* look.c; NULL: what it says is served at once */
 	struct sl_link rest_link; /* share.c: linked while nothing is done for it */
 	sl_ns rest_until;
 };
@@ -76,7 +78,7 @@ void sl_peer_send_fds(struct sl_peer *peer, union sl_msg *msg, struct sl_bundle 
 	uint32_t first, uint32_t count);
 /* There may be more to tell to a peer whose rows waited. */
 void sl_peer_list_wake(struct sl_peer *peer);
-/* Its rest is over. */
+/* It is listened to again: its rest, or what it waited for, is over. */
 void sl_peer_rested(struct sl_peer *peer);
 /* Ends what is being answered in rows, and frees what it held. */
 void sl_peer_list_end(struct sl_peer *peer);

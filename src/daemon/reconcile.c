@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "daemon/client.h"
 #include "daemon/drive.h"
+#include "daemon/look.h"
 #include "daemon/lost.h"
 #include "daemon/strangers.h"
 #include "daemon/swap.h"
@@ -22,6 +23,9 @@
 
 /* Rounding of the driver's own sums; and what a context may shift meanwhile. */
 #define OVERHEAD_SLACK (16 * SL_MIB)
+/* Releases told to the policy per sample, each a step of it: a thousand processes that die at once do not keep the
+ * loop from everybody else. The next sample, asked for at once, finds the rest. */
+#define RELEASES_MOST 200
 
 /* --- when to ask -------------------------------------------------------------------------- */
 
@@ -60,6 +64,12 @@ void sl_reconcile_now(struct sl_daemon *daemon, uint32_t gpu)
 {
 	if (daemon->gpus[gpu].managed)
 		hurry(daemon, &daemon->gpus[gpu]);
+}
+
+void sl_reconcile_look(struct sl_daemon *daemon, uint32_t gpu)
+{
+	daemon->gpus[gpu].look_from = sl_clock_now();
+	hurry(daemon, &daemon->gpus[gpu]);
 }
 
 void sl_reconcile_soon(
@@ -197,7 +207,9 @@ struct view {
 	struct sl_daemon *daemon;
 	const struct sl_measure_answer *sample;
 	uint32_t gpu;
-	bool unsure; /* another look soon would tell more */
+	uint64_t listed_bytes; /* sum of all rows */
+	bool unsure;           /* another look soon would tell more */
+	bool is_cut;           /* more were released than one look may tell */
 };
 
 static const struct sl_nvml_process *listed(const struct view *view, pid_t pid)
@@ -347,15 +359,13 @@ void sl_reconcile_reported(struct sl_daemon *daemon, struct sl_client *client,
 static bool is_explained(const struct view *view)
 {
 	const struct sl_gpu *gpu = &view->daemon->gpus[view->gpu];
-	uint64_t listed_bytes = 0;
 
-	for (uint32_t i = 0; i < view->sample->usage.count; i++)
-		listed_bytes += view->sample->usage.processes[i].used_bytes;
 	return view->sample->usage.used_bytes <=
-	       listed_bytes + gpu->overhead_bytes + OVERHEAD_SLACK;
+	       view->listed_bytes + gpu->overhead_bytes + OVERHEAD_SLACK;
 }
 
-static void bury(const struct view *view, struct sl_client *client)
+/* True: the policy was told of memory that is released. */
+static bool bury(const struct view *view, struct sl_client *client)
 {
 	int ordinal = ordinal_of(client, view->gpu);
 	const struct sl_nvml_process *row = listed(view, client->pid);
@@ -363,23 +373,28 @@ static void bury(const struct view *view, struct sl_client *client)
 	sl_ns begin = view->sample->begin;
 
 	if (!gpu || !gpu->dying_bytes || begin <= client->died_at)
-		return;
+		return false;
 	if (row && client->superseded) {
 		/* The number is in use by what came after it; its row is the sum of both. */
-		if (row->used_bytes < gpu->dying_bytes ||
-			begin > client->died_at + SL_RECONCILE_LEFT_NS)
-			sl_client_released(client, (uint32_t)ordinal, 0);
-		return;
+		if (row->used_bytes >= gpu->dying_bytes &&
+			begin <= client->died_at + SL_RECONCILE_LEFT_NS)
+			return false;
+		sl_client_released(client, (uint32_t)ordinal, 0);
+		return true;
 	}
 	if (row && row->used_bytes) {
 		gpu->unlisted_since = 0;
+		if (row->used_bytes >= gpu->dying_bytes)
+			return false;
 		sl_client_released(client, (uint32_t)ordinal, row->used_bytes);
-		return;
+		return true;
 	}
 	if (!gpu->unlisted_since)
 		gpu->unlisted_since = begin;
-	if (is_explained(view) || begin >= gpu->unlisted_since + SL_RECONCILE_LEFT_NS)
-		sl_client_released(client, (uint32_t)ordinal, 0);
+	if (!is_explained(view) && begin < gpu->unlisted_since + SL_RECONCILE_LEFT_NS)
+		return false;
+	sl_client_released(client, (uint32_t)ordinal, 0);
+	return true;
 }
 
 /* Marks the rows of our dead: they are dying, not unmanaged. */
@@ -407,6 +422,7 @@ static void count_unmanaged(const struct view *view)
 	struct sl_event event = {.type = SL_EVENT_UNMANAGED};
 	uint64_t bytes = 0;
 
+	gpu->counted_at = view->sample->begin;
 	mark_dying(view);
 	sl_strangers_begin(view->daemon);
 	for (uint32_t i = 0; i < view->sample->usage.count; i++) {
@@ -434,13 +450,11 @@ static void count_unmanaged(const struct view *view)
 static void learn_overhead(const struct view *view)
 {
 	struct sl_gpu *gpu = &view->daemon->gpus[view->gpu];
-	uint64_t listed_bytes = 0, beyond;
+	uint64_t beyond;
 
 	if (!sl_list_is_empty(&view->daemon->dying))
 		return;
-	for (uint32_t i = 0; i < view->sample->usage.count; i++)
-		listed_bytes += view->sample->usage.processes[i].used_bytes;
-	beyond = sl_sub_sat(view->sample->usage.used_bytes, listed_bytes);
+	beyond = sl_sub_sat(view->sample->usage.used_bytes, view->listed_bytes);
 	gpu->overhead_bytes = sl_min_u64(beyond, gpu->overhead_before);
 	gpu->overhead_before = beyond;
 }
@@ -468,6 +482,19 @@ static bool is_answered(const struct sl_client *client)
 	return true;
 }
 
+static void bury_all(struct view *view)
+{
+	uint32_t released = 0;
+
+	sl_list_foreach_safe (dead, &view->daemon->dying) {
+		if (released == RELEASES_MOST) {
+			view->is_cut = true;
+			return;
+		}
+		released += bury(view, SL_LIST_ENTRY(dead, struct sl_client, state_link));
+	}
+}
+
 static void judge_urgent(struct view *view)
 {
 	sl_list_foreach_safe (link, &view->daemon->measuring) {
@@ -480,9 +507,7 @@ static void judge_urgent(struct view *view)
 		sl_list_unlink(&client->state_link);
 		sl_client_measured(client);
 	}
-	sl_list_foreach_safe (dead, &view->daemon->dying) {
-		bury(view, SL_LIST_ENTRY(dead, struct sl_client, state_link));
-	}
+	bury_all(view);
 }
 
 /* Whether this GPU has somebody who cannot wait for the next round. */
@@ -556,7 +581,30 @@ static bool is_about_loss(
 	return true;
 }
 
-void sl_reconcile_sample(struct sl_daemon *daemon, const struct sl_measure_answer *sample)
+static bool is_whole_look_due(const struct sl_daemon *daemon, const struct sl_gpu *gpu,
+	const struct sl_measure_answer *sample)
+{
+	return !gpu->full_at ||
+	       gpu->full_at + daemon->config.measure_interval <= sample->begin ||
+	       (gpu->look_from && gpu->look_from <= sample->begin);
+}
+
+static void look_at_all(struct view *view)
+{
+	struct sl_gpu *gpu = &view->daemon->gpus[view->gpu];
+
+	gpu->full_at = view->sample->begin;
+	if (gpu->look_from <= gpu->full_at)
+		gpu->look_from = 0;
+	judge_all(view);
+	/* Once more soon, but not for ever: somebody may allocate all the time. */
+	if (view->unsure && !gpu->unsure)
+		gpu->full_at -= sl_min_u64(gpu->full_at,
+			sl_sub_sat(view->daemon->config.measure_interval, 50 * SL_MS));
+	gpu->unsure = view->unsure && !gpu->unsure;
+}
+
+static void take_sample(struct sl_daemon *daemon, const struct sl_measure_answer *sample)
 {
 	struct sl_gpu *gpu = &daemon->gpus[sample->gpu];
 	struct view view = {.daemon = daemon, .sample = sample, .gpu = sample->gpu};
@@ -570,16 +618,18 @@ void sl_reconcile_sample(struct sl_daemon *daemon, const struct sl_measure_answe
 	gpu->measured_at = sample->end;
 	gpu->used_bytes = sample->usage.used_bytes;
 	gpu->utilisation_pct = sample->usage.utilisation_pct;
+	for (uint32_t i = 0; i < sample->usage.count; i++)
+		view.listed_bytes += sample->usage.processes[i].used_bytes;
 	judge_urgent(&view);
-	if (!gpu->full_at ||
-		gpu->full_at + daemon->config.measure_interval <= sample->begin) {
-		gpu->full_at = sample->begin;
-		judge_all(&view);
-		/* Once more soon, but not for ever: somebody may allocate all the time. */
-		if (view.unsure && !gpu->unsure)
-			gpu->full_at -= sl_min_u64(gpu->full_at,
-				sl_sub_sat(daemon->config.measure_interval, 50 * SL_MS));
-		gpu->unsure = view.unsure && !gpu->unsure;
-	}
+	if (is_whole_look_due(daemon, gpu, sample))
+		look_at_all(&view);
+	if (view.is_cut)
+		hurry(daemon, gpu);
 	after_sample(daemon, sample->gpu);
+}
+
+void sl_reconcile_sample(struct sl_daemon *daemon, const struct sl_measure_answer *sample)
+{
+	take_sample(daemon, sample);
+	sl_look_seen(daemon);
 }

@@ -33,6 +33,8 @@
 void sl_reconcile_begin(struct sl_daemon *daemon, uint32_t gpu);
 /* Ask about this GPU at once, if it is managed. */
 void sl_reconcile_now(struct sl_daemon *daemon, uint32_t gpu);
+/* Count all that there is on this GPU, from now on and at once (look.h). */
+void sl_reconcile_look(struct sl_daemon *daemon, uint32_t gpu);
 /* A client died with bytes: look often until they are gone. */
 void sl_reconcile_dying(struct sl_daemon *daemon, struct sl_client *client);
 /* A client wants to know its hidden bytes. */

@@ -40,7 +40,8 @@ static void use_row(const struct sl_daemon *daemon, const struct sl_workload *wo
 {
 	uint32_t gpu = workload->gpus[ordinal];
 	struct sl_node_use_view use = sl_node_use(daemon->node, workload->id, gpu);
-	struct sl_node_workload_view view = sl_node_workload(daemon->node, workload->id);
+	struct sl_node_workload_view view =
+		sl_node_workload_alone(daemon->node, workload->id);
 
 	sl_wire_init(msg, SL_MSG_USE_ROW);
 	msg->use_row.workload = workload->id;

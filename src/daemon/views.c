@@ -46,7 +46,7 @@ static void fill(const struct sl_client *client, uint32_t ordinal,
 	const struct sl_daemon *daemon = client->daemon;
 	uint32_t gpu = client->gpu_numbers[ordinal];
 	struct sl_node_workload_view workload =
-		sl_node_workload(daemon->node, client->workload->id);
+		sl_node_workload_alone(daemon->node, client->workload->id);
 	struct sl_node_use_view own = sl_node_client_use(daemon->node, client->id, gpu);
 
 	sl_wire_init(msg, SL_MSG_GPU);

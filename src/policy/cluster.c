@@ -13,6 +13,8 @@
 #define DEFAULT_STALE_GRACE   (60 * SL_S)
 #define DEFAULT_SEARCH_MOST   64
 #define DEFAULT_RESUME_FACTOR 10
+/* Nobody counts further who waits. */
+#define AHEAD_MOST 1000
 
 void sl_cl_emit(struct sl_cluster *cl, struct sl_cluster_action action)
 {
@@ -28,7 +30,8 @@ void sl_cl_refuse_job(
 				       .reason = because->reason,
 				       .resource = because->resource,
 				       .wanted = because->wanted,
-				       .available = because->available}});
+				       .available = because->available,
+				       .project = because->project}});
 }
 
 void sl_cl_wake(struct sl_cluster *cl, sl_ns at)
@@ -177,6 +180,7 @@ struct sl_cluster *sl_cluster_new(
 	sl_list_init(&cl->promised);
 	sl_list_init(&cl->stale);
 	sl_list_init(&cl->held);
+	sl_list_init(&cl->parked);
 	sl_list_init(&cl->leaving);
 	cl->gains = cl->nodes_version = cl->version = cl->outside = 1;
 	for (int mode = 0; mode < SL_CL_MODES; mode++)
@@ -225,6 +229,53 @@ void sl_cluster_step(struct sl_cluster *cl, sl_ns now,
 
 /* --- Views. --- */
 
+/* Jobs of its project that come before it; those of its own group stand in a heap. */
+static uint32_t ahead_of(const struct sl_cl_job *job)
+{
+	const struct sl_joborder_job *at = job->group->order.before;
+	uint64_t ahead = 0;
+
+	for (uint32_t i = 0; i < job->group->count; i++)
+		ahead += job->group->heap[i]->seq < job->seq;
+	for (; at && ahead < AHEAD_MOST; at = at->before)
+		ahead += SL_CONTAINER_OF(at, const struct sl_cl_group, order)->count;
+	return (uint32_t)sl_min_u64(ahead, AHEAD_MOST);
+}
+
+/* Of a gang that is stopped, some are gone and others not yet. */
+static bool is_leaving(const struct sl_cl_job *job)
+{
+	uint32_t pending = 0, leaving = 0;
+
+	for (uint32_t p = 0; p < job->parts; p++) {
+		pending += job->part[p]->in[SL_TASK_PENDING];
+		leaving += job->part[p]->in[SL_TASK_RELEASING];
+	}
+	return pending && leaving;
+}
+
+static struct sl_pending_because because_of(
+	const struct sl_cluster *cl, const struct sl_cl_job *job)
+{
+	struct sl_pending_because because = job->because;
+
+	if (!job->group) {
+		if (because.reason == SL_PENDING_RESUME_WAIT ||
+			because.reason == SL_PENDING_BACK_OFF)
+			because.wanted = (int64_t)sl_sub_sat(job->held_until, cl->now);
+		if (sl_list_is_linked(&job->promised) && !sl_list_is_linked(&job->held))
+			because.reason = SL_PENDING_PROMISED;
+		if (!because.reason && is_leaving(job))
+			because.reason = SL_PENDING_LEAVING;
+		return because;
+	}
+	if (job->group->because.reason)
+		because = job->group->because;
+	if (because.reason != SL_PENDING_PRIORITY)
+		because.ahead = ahead_of(job);
+	return because;
+}
+
 struct sl_cluster_job_view sl_cluster_job(const struct sl_cluster *cl, uint64_t id)
 {
 	const struct sl_cl_job *job = sl_cl_find_job(cl, id);
@@ -243,18 +294,7 @@ struct sl_cluster_job_view sl_cluster_job(const struct sl_cluster *cl, uint64_t 
 		for (uint32_t s = 0; s < SL_TASK_STATES; s++)
 			view.in[s] += job->part[p]->in[s];
 	}
-	view.because = job->because;
-	if (job->group && job->group->because.reason)
-		view.because = job->group->because;
-	if (view.because.reason == SL_PENDING_RESUME_WAIT ||
-		view.because.reason == SL_PENDING_RETRY_WAIT)
-		view.because.wanted = (int64_t)sl_sub_sat(job->held_until, cl->now);
-	if (job->group) {
-		const struct sl_joborder_job *at = &job->group->order;
-
-		for (; at->before && view.because.ahead < 1000; at = at->before)
-			view.because.ahead++;
-	}
+	view.because = because_of(cl, job);
 	return view;
 }
 

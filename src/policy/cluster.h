@@ -12,8 +12,8 @@
  *   reclaim      across projects: takes back for one under its fair share what another has above its own
  *   preempt      within a project: strictly lower priority, preemptible, running for its minimum runtime
  *   stale gangs  one that has fallen below its `least` is stopped after a grace
- * Victims are the fewest that suffice, found by a bounded search, and are stopped as their job says (park or
- * terminate; parked only where the host pool has room for them). In-quota work is never taken.
+ * Victims are the fewest that suffice, found by a bounded search; of equally many those go first that host memory has room for.
+ * They are stopped as their job says (park or terminate). In-quota work is never taken.
  * Work-conserving: what fits and is allowed is started in the same cycle.
  *
  * The work of a cycle is bounded: jobs of equal need that found no place are not tried again in it.
@@ -36,6 +36,9 @@
 
 #define SL_JOB_PREEMPTIBLE 1u
 #define SL_JOB_PARKS       2u /* reclaim parks it; else it is terminated and queued again */
+/* With PARKS: it is terminated, and queued again for any node, where host memory has no room for it, and once it was
+ * parked for its resume_wait. Without: it is not stopped where it cannot be parked, and stays parked until its GPUs are free. */
+#define SL_JOB_GIVES_UP 4u
 
 enum sl_task_state {
 	SL_TASK_PENDING = 0,
@@ -51,7 +54,8 @@ enum sl_stop_how {
 	SL_STOP_PARK = 0,
 	SL_STOP_TERMINATE, /* and queue again */
 	SL_STOP_MOVE,      /* consolidation: it has its new place already */
-	SL_STOP_STALE      /* a gang below its least */
+	SL_STOP_STALE,     /* a gang below its least */
+	SL_STOP_GIVE_UP /* it is parked, and was for its resume_wait: what is in host memory is dropped */
 };
 
 #define SL_CYCLE_ALLOCATE    1u
@@ -113,9 +117,12 @@ struct sl_pending_because {
 	enum sl_pending_reason reason;
 	uint64_t project, other; /* ids: whose quota or limit; whom it would take from */
 	enum sl_resource resource;
-	int64_t wanted, available; /* of that resource, or GPUs, or nodes */
-	uint32_t ahead;            /* jobs before it in the order */
-	bool would_reclaim; /* it would run if what others have above their share were taken */
+	int64_t wanted, available; /* of that resource, or what pending.def says */
+	/* Jobs of its own project that wait before it in the order (1000: or more); with PRIORITY: running jobs of
+	 * higher priority that would have to go. */
+	uint32_t ahead;
+	/* It would run if what others (`other`; 0: several) have above their share were taken, which may not be now. */
+	bool would_reclaim;
 };
 
 typedef void (*sl_cluster_action_fn)(
@@ -127,7 +134,7 @@ struct sl_cluster;
 struct sl_cluster *sl_cluster_new(
 	struct sl_arena *arena, uint32_t nodes_most, uint32_t projects_most);
 
-/* Takes one event. now never goes back. Every event is legal at every moment. */
+/* Takes one event. Every event is legal at every moment. A now before the last one counts as the last one. */
 void sl_cluster_step(struct sl_cluster *cluster, sl_ns now,
 	const struct sl_cluster_event *event, sl_cluster_action_fn emit, void *context);
 
@@ -166,6 +173,50 @@ struct sl_cluster_task_view sl_cluster_task(
 	const struct sl_cluster *cluster, uint64_t job, uint32_t task);
 struct sl_cluster_totals sl_cluster_totals(const struct sl_cluster *cluster);
 const struct sl_tree *sl_cluster_tree(const struct sl_cluster *cluster);
+
+/* --- What if. --- */
+
+enum sl_forecast {
+	SL_FORECAST_RUNS = 0, /* the next cycle starts it */
+	SL_FORECAST_FOLLOWS, /* the next cycle keeps a place for it where something stops by itself already */
+	SL_FORECAST_TAKES, /* the next cycle stops or moves others for it; then it starts */
+	SL_FORECAST_WAITS, /* because */
+	SL_FORECAST_NEVER, /* it is refused, or could not run as nodes and projects are; because */
+};
+
+/* What would become of a job. */
+struct sl_cluster_forecast {
+	enum sl_forecast fate;
+	struct sl_pending_because because; /* WAITS, NEVER */
+	uint32_t stops, moves;             /* TAKES: tasks of others */
+	uint64_t
+		from; /* TAKES: the project of all that are stopped; 0: of several, or none is */
+	/* What could be done to it once it runs. above: so much of `resource` would lie above the quota of project
+	 * `quota_of`; 0: none, and reclaim never takes from it. */
+	uint64_t quota_of;
+	enum sl_resource resource;
+	int64_t above;
+	uint64_t
+		by; /* the project that has quota left to take it back by; 0: several have, or none */
+	bool preemptible, parks, gives_up; /* as its flags say */
+};
+
+/*
+ * What would become of this job (a JOB_ADD event; its number does not matter) if it came now, and a cycle after it?
+ * Nothing is decided, and what the machine does later is what it would have done without the question. It is as good as
+ * the last cycle: what has happened since then and would be decided in the next one is not foreseen. Where its tasks
+ * go is not asked of the placement, so that for a gang the next cycle may find room that this does not, or the other way round.
+ * Costs what a cycle with one job costs.
+ */
+struct sl_cluster_forecast sl_cluster_forecast(
+	struct sl_cluster *cluster, sl_ns now, const struct sl_cluster_event *job_add);
+
+/* Two sentences: whether it starts, and what could be done to it then; the first alone if it never runs. Returns buf.
+ * name(context, id) gives a project's name. SL_FORECAST_MAX bytes suffice. */
+#define SL_FORECAST_MAX 2048
+const char *sl_forecast_text(const struct sl_cluster_forecast *forecast,
+	const char *(*name)(void *context, uint64_t id), void *context, char *buf,
+	size_t size);
 
 /* One sentence; returns buf. name(context, id) gives a project's name. */
 const char *sl_pending_text(const struct sl_pending_because *because,

@@ -15,6 +15,8 @@
 #define NODES_FIRST 64
 /* Projects that one search takes from. */
 #define FROM_MOST 32
+/* In the rank of those that would lose their work. */
+#define ENDS (1u << 31)
 
 static sl_ns min_runtime(const struct sl_hunt *h, const struct sl_cl_job *job)
 {
@@ -31,7 +33,7 @@ static sl_ns min_runtime(const struct sl_hunt *h, const struct sl_cl_job *job)
 }
 
 /* May it be taken from, as far as it alone is concerned? */
-static bool is_candidate(const struct sl_hunt *h, const struct sl_cl_job *job)
+static bool is_candidate(struct sl_hunt *h, const struct sl_cl_job *job)
 {
 	struct sl_cluster *cl = h->cl;
 	sl_ns least = min_runtime(h, job);
@@ -40,8 +42,10 @@ static bool is_candidate(const struct sl_hunt *h, const struct sl_cl_job *job)
 		least = sl_max_u64(least, cl->resume_factor * job->swap_cost);
 	if (job == h->job || !sl_cl_preemptible(job))
 		return false;
-	if (SL_MUTANT(CLUSTER_NO_MIN_RUNTIME, job->started + least > cl->now, false)) {
+	if (SL_MUTANT(CLUSTER_NO_MIN_RUNTIME, job->started + least > cl->now, false) &&
+		!h->relaxed) {
 		sl_cl_wake(cl, job->started + least);
+		h->barred_until = sl_min_u64(h->barred_until, job->started + least);
 		return false;
 	}
 	for (uint32_t p = 0; p < job->parts; p++) {
@@ -63,11 +67,31 @@ static void add_near(struct sl_hunt *h, uint32_t number)
 	h->cl->near[h->nears++] = (struct sl_cl_near){.node = number};
 }
 
-/* True: enough. */
+/* Would it lose its work? Not where it moves, nor where host memory has room for it. */
+static bool would_end(const struct sl_hunt *h, const struct sl_cl_job *job)
+{
+	if (h->mode == SL_CL_CONSOLIDATE || !(job->flags & SL_JOB_PARKS))
+		return h->mode != SL_CL_CONSOLIDATE;
+	for (uint32_t p = 0; p < job->parts; p++) {
+		for (uint32_t i = 0; i < job->part[p]->tasks; i++) {
+			const struct sl_cl_task *task = &job->part[p]->task[i];
+			const struct sl_cl_node *node = &h->cl->node[task->place.node];
+
+			if (task->state == SL_TASK_RUNNING &&
+				node->parked_mib + job->park_mib > node->pool_mib)
+				return true;
+		}
+	}
+	return false;
+}
+
+/* True: enough. Who is parked comes before all who lose their work. */
 static bool add_candidate(struct sl_hunt *h, struct sl_cl_job *job, uint32_t enough)
 {
+	bool last = SL_MUTANT(CLUSTER_POOL_LAST, would_end(h, job), !would_end(h, job));
+
 	job->mark = h->mark;
-	job->rank = h->ranks++;
+	job->rank = h->ranks++ + (last ? ENDS : 0);
 	for (uint32_t p = 0; p < job->parts; p++) {
 		struct sl_cl_part *part = job->part[p];
 
@@ -88,6 +112,8 @@ static bool add_project(
 
 	for (struct sl_cl_rank *rank = h->cl->ranks[project];
 		rank && rank->priority < below; rank = rank->next) {
+		if (h->above && rank->priority <= h->job->priority)
+			continue;
 		for (struct sl_link *link = rank->jobs.prev; link != &rank->jobs;
 			link = link->prev) {
 			struct sl_cl_job *job = SL_CL_ENTRY(link, sl_cl_job, running);
@@ -308,7 +334,9 @@ void sl_hunt_collect(struct sl_hunt *h, const struct sl_need *need, uint32_t wan
 				: (uint32_t)sl_min_u64(2 * wanted, h->cl->nodes_most));
 	else if (h->mode == SL_CL_PREEMPT)
 		(void)add_project(h, h->job->project,
-			SL_MUTANT(CLUSTER_PREEMPTS_EQUALS, h->job->priority, INT32_MAX),
+			h->above ? INT32_MAX
+				 : SL_MUTANT(CLUSTER_PREEMPTS_EQUALS, h->job->priority,
+					   INT32_MAX),
 			enough);
 	else
 		collect_reclaim(h, enough);

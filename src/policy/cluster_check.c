@@ -27,6 +27,8 @@ static void begin(struct sl_cluster *cl)
 			sl_arena_take(arena, projects * sizeof(cl->audit_fixed[0]));
 		cl->audit_asks =
 			sl_arena_take(arena, projects * sizeof(cl->audit_asks[0]));
+		cl->audit_holds =
+			sl_arena_take(arena, projects * sizeof(cl->audit_holds[0]));
 	}
 	for (uint32_t i = 0; i < cl->nodes_high; i++) {
 		const struct sl_fit_node *fit = &cl->fit[i];
@@ -38,6 +40,7 @@ static void begin(struct sl_cluster *cl)
 	memset(cl->audit_has, 0, cl->tree.high * sizeof(cl->audit_has[0]));
 	memset(cl->audit_fixed, 0, cl->tree.high * sizeof(cl->audit_fixed[0]));
 	memset(cl->audit_asks, 0, cl->tree.high * sizeof(cl->audit_asks[0]));
+	memset(cl->audit_holds, 0, cl->tree.high * sizeof(cl->audit_holds[0]));
 }
 
 static void add(struct sl_cluster *cl, struct sl_quantity *sums, uint32_t project,
@@ -70,8 +73,12 @@ static int audit_task(
 
 	if ((runs || leaves || task->parked) && !cl->node[task->place.node].used)
 		return BROKEN("task %u stands on a lost node", task->number);
-	if (runs || leaves)
+	if (runs || leaves) {
+		struct sl_quantity amount = sl_cl_quantity(need, task->place);
+
 		sl_fit_take(&cl->audit_fit[task->place.node], need, task->place);
+		add(cl, cl->audit_holds, task->part->job->project, &amount);
+	}
 	if (leaves && !task->stuck)
 		sl_fit_release(&cl->audit_fit[task->place.node], need, task->place);
 	if (task->promised) {
@@ -219,6 +226,11 @@ static int audit_projects(const struct sl_cluster *cl, struct sl_error *err)
 				project->has.of[SL_RES_GPU],
 				project->fixed.of[SL_RES_GPU],
 				project->asks.of[SL_RES_GPU]);
+		if (!same_amounts(&project->holds, &cl->audit_holds[i]))
+			return BROKEN("project %" PRIu64 " holds %" PRId64
+				      " thousandths of GPUs, booked %" PRId64,
+				project->id, cl->audit_holds[i].of[SL_RES_GPU],
+				project->holds.of[SL_RES_GPU]);
 	}
 	return sl_tree_check(&cl->tree, err);
 }

@@ -275,14 +275,30 @@ bool sl_hunt_has_pool(struct sl_hunt *h, const struct sl_cl_task *task)
 	const struct sl_cl_job *job = task->part->job;
 	const struct sl_cl_node *node = &h->cl->node[task->place.node];
 
-	if (!(job->flags & SL_JOB_PARKS) || h->mode == SL_CL_CONSOLIDATE ||
+	if (!(job->flags & SL_JOB_PARKS) || h->mode == SL_CL_CONSOLIDATE || h->relaxed ||
 		!SL_MUTANT(CLUSTER_POOL_OPEN,
 			node->parked_mib + job->park_mib > node->pool_mib, false))
 		return true;
+	if (job->flags & SL_JOB_GIVES_UP)
+		return false;
 	h->pool_short = true;
 	h->pool_wanted = (int64_t)job->park_mib;
 	h->pool_left = (int64_t)sl_sub_sat(node->pool_mib, node->parked_mib);
 	return false;
+}
+
+static bool may_go(struct sl_hunt *h, const struct sl_cl_task *task)
+{
+	const struct sl_cl_job *job = task->part->job;
+
+	if (task->state != SL_TASK_RUNNING || job->mark != h->mark)
+		return false;
+	if (task->spared_until > h->cl->now && !h->relaxed) {
+		sl_cl_wake(h->cl, task->spared_until);
+		h->barred_until = sl_min_u64(h->barred_until, task->spared_until);
+		return false;
+	}
+	return job->flags & SL_JOB_GIVES_UP || sl_hunt_has_pool(h, task);
 }
 
 bool sl_hunt_evaluate(struct sl_hunt *h, uint32_t number, const struct sl_cl_task *wanted,
@@ -310,10 +326,7 @@ bool sl_hunt_evaluate(struct sl_hunt *h, uint32_t number, const struct sl_cl_tas
 	sl_list_foreach (link, &cl->node[number].tasks) {
 		struct sl_cl_task *task = SL_CL_ENTRY(link, sl_cl_task, on_node);
 
-		sl_cl_wake(cl, task->spared_until);
-		if (task->state == SL_TASK_RUNNING && task->part->job->mark == h->mark &&
-			task->spared_until <= cl->now && s.count < HERE_MOST &&
-			sl_hunt_has_pool(h, task)) {
+		if (may_go(h, task) && s.count < HERE_MOST) {
 			s.gone[s.count] = false;
 			s.here[s.count++] = task;
 		}

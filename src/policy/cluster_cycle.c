@@ -11,74 +11,8 @@
 
 #include "policy/mutant.h"
 
-/* Looks at tasks and nodes that searches may take in a cycle: some 40 ms of work. */
-#define EFFORT_MOST 400000
 /* What was told to stop and is still there: nobody counts on its place any more. */
 #define STUCK_AFTER (120 * SL_S)
-
-/* --- Limits and quotas. --- */
-
-bool sl_cl_allowed(struct sl_cluster *cl, const struct sl_cl_job *job,
-	const struct sl_quantity *more, struct sl_pending_because *because)
-{
-	enum sl_resource which;
-	uint32_t at;
-	bool fixed = !sl_cl_preemptible(job);
-	const struct sl_project *project;
-
-	if (SL_MUTANT(CLUSTER_LIMIT_OPEN,
-		    !sl_tree_allows(&cl->tree, job->project, more, false, &at, &which),
-		    false)) {
-		project = &cl->tree.all[at];
-		*because = (struct sl_pending_because){.reason = SL_PENDING_LIMIT,
-			.project = project->id,
-			.resource = which,
-			.wanted = more->of[which],
-			.available =
-				project->rules.limit.of[which] - project->has.of[which]};
-		return false;
-	}
-	if (SL_MUTANT(CLUSTER_QUOTA_OPEN,
-		    fixed && !sl_tree_allows(
-				     &cl->tree, job->project, more, true, &at, &which),
-		    false)) {
-		project = &cl->tree.all[at];
-		*because = (struct sl_pending_because){.reason = SL_PENDING_QUOTA,
-			.project = project->id,
-			.resource = which,
-			.wanted = more->of[which],
-			.available = project->rules.quota.of[which] -
-				     project->fixed.of[which]};
-		return false;
-	}
-	return true;
-}
-
-bool sl_cl_is_over(const struct sl_cluster *cl, const struct sl_cl_job *job)
-{
-	for (uint32_t i = job->project; i != SL_PROJECT_NONE;
-		i = cl->tree.all[i].parent) {
-		const struct sl_project *level = &cl->tree.all[i];
-		const struct sl_project_rules *rules = &level->rules;
-
-		for (int r = 0; r < SL_RESOURCES; r++) {
-			bool wants = false;
-
-			for (uint32_t p = 0; p < job->parts; p++)
-				wants |= job->part[p]->each.of[r] > 0;
-			if (!wants)
-				continue;
-			if (rules->limit.of[r] != SL_QUOTA_ALL &&
-				level->has.of[r] > rules->limit.of[r])
-				return true;
-			if (!sl_cl_preemptible(job) &&
-				rules->quota.of[r] != SL_QUOTA_ALL &&
-				level->fixed.of[r] > rules->quota.of[r])
-				return true;
-		}
-	}
-	return false;
-}
 
 /* --- Allocate. --- */
 
@@ -118,7 +52,7 @@ static bool could_fit(const struct sl_cluster *cl, const struct sl_need *need,
 	return sum >= tasks;
 }
 
-static void undo_given(struct sl_cluster *cl)
+void sl_cl_undo_given(struct sl_cluster *cl)
 {
 	while (cl->given.count) {
 		struct sl_cl_task *task = cl->given.task[--cl->given.count];
@@ -180,86 +114,125 @@ static void tell_given(struct sl_cluster *cl, bool wait)
 	cl->given.count = 0;
 }
 
-/* Why there was no room: the sums, and how many would have fitted. */
-static void explain_room(struct sl_cluster *cl, const struct sl_cl_want *want,
-	const struct sl_quantity *wants, uint32_t most,
+/* Of one job: its only place is not free, or those that are have just refused it. */
+static void explain_alone(const struct sl_cluster *cl, const struct sl_cl_job *job,
 	struct sl_pending_because *because)
 {
-	const struct sl_need *need = &want->class->need;
-	int64_t free = cl->later_gpu_milli;
-
-	*because = (struct sl_pending_because){.resource = SL_RES_GPU};
-	if (most && want->count > 1) {
-		because->reason = SL_PENDING_GANG;
-		because->wanted = want->count;
-		because->available = most;
-		return;
-	}
-	if (!need->gpus) {
-		because->resource = need->cpu_milli ? SL_RES_CPU : SL_RES_MEMORY;
-		free = 0;
-		for (uint32_t i = 0; i < cl->nodes_high; i++) {
-			const struct sl_fit_node *node = &cl->fit[i];
-
-			if (cl->node[i].used && !node->closed)
-				free += need->cpu_milli ? node->later.cpu_milli
-							: node->later.memory_mib;
+	for (uint32_t p = 0; p < job->parts; p++) {
+		for (uint32_t i = 0; i < job->part[p]->tasks; i++) {
+			if (job->part[p]->task[i].parked)
+				because->reason = SL_PENDING_PARKED;
 		}
 	}
-	because->wanted = wants->of[because->resource];
-	because->available = free;
-	because->reason =
-		because->wanted <= free ? SL_PENDING_FRAGMENTS : SL_PENDING_NO_ROOM;
+	for (uint32_t i = 0; i < SL_CL_REFUSED; i++) {
+		if (job->refused[i].until > cl->now)
+			because->reason = SL_PENDING_BIND_REFUSED;
+	}
+}
+
+static bool fail(struct sl_cl_group *group, const struct sl_pending_because *because)
+{
+	group->room = group->because = *because;
+	return false;
+}
+
+/* Is there room for so many of each kind, as far as counting tells? */
+static bool has_room(struct sl_cluster *cl, const struct sl_cl_want *want, uint32_t wants,
+	struct sl_pending_because *because)
+{
+	for (uint32_t w = 0; w < wants; w++) {
+		struct sl_cl_class *class = want[w].class;
+		uint32_t most = class->fit;
+		bool fits = false;
+
+		if (want[w].count == 1)
+			continue;
+		/* Where nothing grew there is no more room than there was. */
+		if (class->counted_at != cl->gains || class->fit >= want[w].count) {
+			fits = could_fit(cl, &class->need, want[w].count, &most);
+			class->counted_at = fits ? 0 : cl->gains;
+			class->fit = most;
+		}
+		if (!fits) {
+			*because = sl_cl_why_no_room(cl, &want[w], most);
+			return false;
+		}
+	}
+	return true;
+}
+
+/* Nothing has come free since, so it need not be tried; but there may be even less room than was said. */
+static void fail_again(
+	struct sl_cluster *cl, struct sl_cl_group *group, const struct sl_cl_want *want)
+{
+	uint64_t cost = 1 + cl->nodes_high / 4;
+	struct sl_pending_because because;
+
+	if ((group->room.reason != SL_PENDING_NO_ROOM &&
+		    group->room.reason != SL_PENDING_FRAGMENTS) ||
+		group->tried[SL_CL_RECLAIM] == cl->version || cl->why_effort < cost)
+		return;
+	cl->why_effort -= cost;
+	because = sl_cl_why_no_room(cl, want, 0);
+	if (group->because.reason == group->room.reason)
+		group->because = because;
+	group->room = because;
+}
+
+bool sl_cl_try(struct sl_cluster *cl, struct sl_cl_group *group, bool *wait)
+{
+	struct sl_cl_job *job = group->heap[0];
+	struct sl_cl_want want[SL_CL_PARTS];
+	uint32_t extra, most, wants = sl_cl_job_wants(job, want, &extra);
+	uint64_t gains = cl->gains;
+	struct sl_pending_because because, leaving;
+	bool now;
+
+	if (!sl_cl_allowed(cl, job, &group->order.wants, &because))
+		return fail(group, &because);
+	now = sl_cl_allowed_now(cl, job, &group->order.wants, &leaving);
+	for (uint32_t i = 0; group->only && i < SL_CL_REFUSED; i++)
+		sl_cl_wake(cl, job->refused[i].until);
+	/* One that stands alone may be in its own way, not in that of the rooms. */
+	if (group->failed_at == gains && !group->only) {
+		fail_again(cl, group, want);
+		return false;
+	}
+	if (!has_room(cl, want, wants, &because)) {
+		group->failed_at = gains;
+		if (group->only)
+			explain_alone(cl, job, &because);
+		return fail(group, &because);
+	}
+	*wait = false;
+	if (!give_all(cl, job, want, wants, true, wait)) {
+		most = cl->given.count;
+		sl_cl_undo_given(cl);
+		cl->gains = gains;
+		group->failed_at = gains;
+		because = sl_cl_why_no_room(cl, &want[0], most);
+		if (group->only)
+			explain_alone(cl, job, &because);
+		return fail(group, &because);
+	}
+	/* What is free is for somebody who may have it now. */
+	if (!now && !*wait) {
+		sl_cl_undo_given(cl);
+		cl->gains = gains;
+		return fail(group, &leaving);
+	}
+	return true;
 }
 
 /* Starts the first job of the group, or promises it a place. */
 static bool start(struct sl_cluster *cl, struct sl_cl_group *group)
 {
-	struct sl_cl_job *job = group->heap[0];
-	struct sl_cl_want want[SL_CL_PARTS];
-	uint32_t extra, most = 0, wants = sl_cl_job_wants(job, want, &extra);
-	uint64_t gains = cl->gains;
-	bool wait = false, fits = true;
+	bool wait;
 
-	if (!sl_cl_allowed(cl, job, &group->order.wants, &group->because))
+	if (!sl_cl_try(cl, group, &wait))
 		return false;
-	for (uint32_t i = 0; group->only && i < SL_CL_REFUSED; i++)
-		sl_cl_wake(cl, job->refused[i].until);
-	/* One that stands alone may be in its own way, not in that of the rooms. */
-	if (group->failed_at == gains && !group->only)
-		return false;
-	for (uint32_t w = 0; w < wants && fits; w++) {
-		struct sl_cl_class *class = want[w].class;
-
-		if (want[w].count == 1)
-			continue;
-		/* Where nothing grew there is no more room than there was. */
-		if (class->counted_at != gains || class->fit >= want[w].count) {
-			fits = could_fit(cl, &class->need, want[w].count, &most);
-			class->counted_at = fits ? 0 : gains;
-			class->fit = most;
-		} else {
-			fits = false;
-			most = class->fit;
-		}
-		if (!fits)
-			explain_room(
-				cl, &want[w], &group->order.wants, most, &group->because);
-	}
-	if (!fits) {
-		group->failed_at = gains;
-		return false;
-	}
-	if (!give_all(cl, job, want, wants, true, &wait)) {
-		most = cl->given.count;
-		undo_given(cl);
-		cl->gains = gains;
-		group->failed_at = gains;
-		explain_room(cl, &want[0], &group->order.wants, most, &group->because);
-		return false;
-	}
 	/* The others of a gang that still wait for theirs: it starts when all can. */
-	tell_given(cl, wait || sl_list_is_linked(&job->promised));
+	tell_given(cl, wait || sl_list_is_linked(&group->heap[0]->promised));
 	return true;
 }
 
@@ -292,7 +265,9 @@ static bool keep_promise(struct sl_cluster *cl, struct sl_cl_job *job)
 	}
 	if (!count)
 		return false;
-	if (SL_MUTANT(CLUSTER_GANG_TORN, !whole, false)) {
+	/* Nor while what is being stopped of its project still has what the limit gives. */
+	if (SL_MUTANT(CLUSTER_GANG_TORN, !whole, false) ||
+		SL_MUTANT(CLUSTER_LIMIT_FORGETS, sl_cl_is_over_now(cl, job), false)) {
 		while (cl->given.count) {
 			struct sl_cl_task *task = cl->given.task[--cl->given.count];
 			struct sl_place place = task->place;
@@ -306,7 +281,7 @@ static bool keep_promise(struct sl_cluster *cl, struct sl_cl_job *job)
 	return true;
 }
 
-/* It may want more than it was promised. */
+/* It may want more than it was promised; and now it is not about what something else leaves. */
 static bool may_have(struct sl_cluster *cl, const struct sl_cl_job *job,
 	const struct sl_cl_want *want, uint32_t wants)
 {
@@ -317,7 +292,8 @@ static bool may_have(struct sl_cluster *cl, const struct sl_cl_job *job,
 		for (int r = 0; r < SL_RESOURCES; r++)
 			more.of[r] += job->part[want[w].part]->each.of[r] * want[w].count;
 	}
-	return sl_cl_allowed(cl, job, &more, &because);
+	return sl_cl_allowed(cl, job, &more, &because) &&
+	       sl_cl_allowed_now(cl, job, &more, &because);
 }
 
 /* A whole job that waits for its places may find others that are free now. */
@@ -350,7 +326,7 @@ static bool find_sooner(struct sl_cluster *cl, struct sl_cl_job *job)
 		tell_given(cl, false);
 		return true;
 	}
-	undo_given(cl);
+	sl_cl_undo_given(cl);
 	for (uint32_t i = 0; i < cl->evicted.count; i++)
 		sl_cl_task_promise(cl, cl->evicted.task[i], cl->evicted.task[i]->next);
 	cl->evicted.count = 0;
@@ -389,7 +365,7 @@ static void make_room(struct sl_cluster *cl, enum sl_cl_mode mode)
 {
 	/* Each has its own share: what is tried in vain first does not keep the others from their turn. */
 	static const uint64_t efforts[SL_CL_MODES] = {
-		EFFORT_MOST / 4, EFFORT_MOST / 2, EFFORT_MOST / 4};
+		SL_CL_EFFORT / 4, SL_CL_EFFORT / 2, SL_CL_EFFORT / 4};
 	struct sl_joborder_job *at;
 	bool skipped = false;
 
@@ -405,7 +381,7 @@ static void make_room(struct sl_cluster *cl, enum sl_cl_mode mode)
 			skipped = true;
 			continue;
 		}
-		if (sl_cl_search(cl, group, mode)) {
+		if (sl_cl_search(cl, group, mode, NULL)) {
 			cl->version++;
 			sl_cl_job_settle(cl, job);
 		} else {
@@ -451,6 +427,62 @@ static void stop_stale(struct sl_cluster *cl)
 
 /* --- Around it. --- */
 
+/* Of a job that is parked: since when the first of its tasks is. */
+static sl_ns parked_since(const struct sl_cl_job *job)
+{
+	sl_ns since = SL_NS_NEVER;
+
+	for (uint32_t p = 0; p < job->parts; p++) {
+		for (uint32_t i = 0; i < job->part[p]->tasks; i++) {
+			const struct sl_cl_task *task = &job->part[p]->task[i];
+
+			if (task->parked && task->state == SL_TASK_PENDING)
+				since = sl_min_u64(since, task->parked_at);
+		}
+	}
+	return since;
+}
+
+/* What it has in host memory keeps it from every other node, and from other GPUs of its own. */
+static void give_up(struct sl_cluster *cl, struct sl_cl_job *job)
+{
+	for (uint32_t p = 0; p < job->parts; p++) {
+		for (uint32_t i = 0; i < job->part[p]->tasks; i++) {
+			struct sl_cl_task *task = &job->part[p]->task[i];
+
+			if (!task->parked || task->state != SL_TASK_PENDING)
+				continue;
+			task->giving_up = true;
+			job->giving_up++;
+			sl_cl_emit(cl,
+				(struct sl_cluster_action){.type = SL_CLUSTER_ACTION_STOP,
+					.stop = {.job = job->index.id,
+						.task = task->number,
+						.how = SL_STOP_GIVE_UP}});
+		}
+	}
+	sl_cl_job_settle(cl, job);
+}
+
+/* Who was parked for his resume_wait, and whose GPUs are not free now either. */
+static void give_up_parked(struct sl_cluster *cl)
+{
+	sl_list_foreach_safe (link, &cl->parked) {
+		struct sl_cl_job *job = SL_CL_ENTRY(link, sl_cl_job, parked);
+		sl_ns since = parked_since(job), due;
+
+		if (job->giving_up || since == SL_NS_NEVER)
+			continue;
+		due = job->resume_wait > SL_NS_NEVER - since ? SL_NS_NEVER
+							     : since + job->resume_wait;
+		due = sl_max_u64(due, job->held_until);
+		if (SL_MUTANT(CLUSTER_GIVES_UP_AT_ONCE, cl->now < due, false))
+			sl_cl_wake(cl, due);
+		else
+			give_up(cl, job);
+	}
+}
+
 /* What should be gone by now and is not: its place is nobody's promise any more. */
 static void give_up_stuck(struct sl_cluster *cl)
 {
@@ -474,6 +506,8 @@ static void free_held(struct sl_cluster *cl)
 	sl_list_foreach_safe (link, &cl->held) {
 		struct sl_cl_job *job = SL_CL_ENTRY(link, sl_cl_job, held);
 
+		if (job->giving_up)
+			continue;
 		if (job->held_until <= cl->now) {
 			sl_cl_job_settle(cl, job);
 			cl->version++;
@@ -497,11 +531,14 @@ void sl_cl_on_cycle(struct sl_cluster *cl, const struct sl_cluster_event *event)
 		cl->cycled = 0;
 	}
 	cl->more = false;
+	cl->why_effort = SL_CL_EFFORT / 16;
 	free_held(cl);
 	give_up_stuck(cl);
 	sl_tree_share(&cl->tree, &cl->capacity);
-	if (which & SL_CYCLE_ALLOCATE)
+	if (which & SL_CYCLE_ALLOCATE) {
 		allocate(cl);
+		give_up_parked(cl);
+	}
 	if (which & SL_CYCLE_CONSOLIDATE)
 		make_room(cl, SL_CL_CONSOLIDATE);
 	if (which & SL_CYCLE_RECLAIM)

@@ -174,9 +174,11 @@ static void drop_group(struct sl_cluster *cl, struct sl_cl_group *group)
 	sl_cl_spare_give(&cl->spare_groups, group);
 }
 
-/* Bound to places, or refused: it says nothing about others, nor they about it. */
+/* Bound to places, refused, or not really there: it says nothing about others, nor they about it. */
 static bool stands_alone(const struct sl_cluster *cl, const struct sl_cl_job *job)
 {
+	if (cl->dry)
+		return true;
 	for (int i = 0; i < SL_CL_REFUSED; i++) {
 		if (job->refused[i].until > cl->now)
 			return true;

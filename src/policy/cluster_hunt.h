@@ -30,7 +30,22 @@ struct sl_hunt {
 	uint32_t first; /* node that was emptied first */
 	bool pool_short, by_size;
 	int64_t pool_wanted, pool_left;
+	/* What is asked. dry: nothing is stopped, the answer is in `would`. relaxed: minimum runtimes, host memory and stops that
+	 * failed keep nobody. above: of the same project those of higher priority, not of lower. */
+	bool dry, relaxed, above;
+	/* Somebody may not go before then who could be needed; SL_NS_NEVER: nobody. */
+	sl_ns barred_until;
+	struct sl_cl_would would;
 };
+
+/* The search itself, with what has been said so far. False: it leads nowhere, and everything is as it was. */
+bool sl_hunt_run(struct sl_hunt *h, struct sl_cl_group *group,
+	const struct sl_cl_want *want, uint32_t wants);
+
+/* --- cluster_why.c --- */
+/* It led nowhere: the group's reason, as exactly as the mode can tell. back: it may not take back what was taken from it. */
+void sl_hunt_explain(struct sl_hunt *h, struct sl_cl_group *group,
+	const struct sl_cl_want *want, uint32_t wants, bool back);
 
 /* Candidates, and the nodes they stand on (cluster->near): for `wanted` tasks of that need. */
 void sl_hunt_collect(struct sl_hunt *h, const struct sl_need *need, uint32_t wanted);

@@ -71,7 +71,7 @@ struct sl_quantity sl_cl_quantity(const struct sl_need *need, struct sl_place pl
 }
 
 /* Before its node is known: memory of GPUs counts by the smallest there are. */
-static struct sl_quantity guess(const struct sl_cluster *cl, const struct sl_need *need)
+struct sl_quantity sl_cl_guess(const struct sl_cluster *cl, const struct sl_need *need)
 {
 	uint64_t milli = need->gpu_milli;
 
@@ -234,28 +234,61 @@ static bool has_promises(const struct sl_cl_job *job)
 	return false;
 }
 
+/* Something of it is parked, and may be dropped some day. */
+static bool may_give_up(const struct sl_cl_job *job)
+{
+	if (!(job->flags & SL_JOB_GIVES_UP) || !job->resume_wait)
+		return false;
+	for (uint32_t p = 0; p < job->parts; p++) {
+		for (uint32_t i = 0; i < job->part[p]->tasks; i++) {
+			if (job->part[p]->task[i].parked)
+				return true;
+		}
+	}
+	return false;
+}
+
+/* Is it true only for a while, and kept by time? */
+static bool is_timed(enum sl_pending_reason reason)
+{
+	return reason == SL_PENDING_RESUME_WAIT || reason == SL_PENDING_BACK_OFF ||
+	       reason == SL_PENDING_GIVEN_UP;
+}
+
+static struct sl_pending_because held_because(
+	const struct sl_cluster *cl, const struct sl_cl_job *job)
+{
+	struct sl_pending_because because = {.reason = SL_PENDING_GIVEN_UP};
+
+	if (job->giving_up)
+		return because;
+	because.reason = job->failing ? SL_PENDING_BACK_OFF : SL_PENDING_RESUME_WAIT;
+	because.wanted = (int64_t)sl_sub_sat(job->held_until, cl->now);
+	return because;
+}
+
 void sl_cl_job_settle(struct sl_cluster *cl, struct sl_cl_job *job)
 {
 	struct sl_cl_want want[SL_CL_PARTS];
 	uint32_t extra, wants = sl_cl_job_wants(job, want, &extra);
-	bool held = wants &&
-		    SL_MUTANT(CLUSTER_RESUMES_AT_ONCE, job->held_until > cl->now, false);
+	bool waits = job->failing ? SL_MUTANT(CLUSTER_NO_BACK_OFF,
+					    job->held_until > cl->now, false)
+				  : SL_MUTANT(CLUSTER_RESUMES_AT_ONCE,
+					    job->held_until > cl->now, false);
+	bool held = wants && (waits || job->giving_up);
 
 	settle_running(cl, job);
 	keep_in(&cl->promised, &job->promised, has_promises(job));
 	keep_in(&cl->held, &job->held, held);
+	keep_in(&cl->parked, &job->parked, may_give_up(job));
 	/* What was in its way is true until the next cycle says something else. */
 	if (job->group && job->group->because.reason)
 		job->because = job->group->because;
 	sl_cl_group_leave(cl, job);
-	if (!wants || job->because.reason == SL_PENDING_RESUME_WAIT ||
-		job->because.reason == SL_PENDING_RETRY_WAIT)
+	if (!wants || is_timed(job->because.reason))
 		job->because = (struct sl_pending_because){0};
 	if (held)
-		job->because = (struct sl_pending_because){
-			.reason = job->retries ? SL_PENDING_RETRY_WAIT
-					       : SL_PENDING_RESUME_WAIT,
-			.wanted = (int64_t)(job->held_until - cl->now)};
+		job->because = held_because(cl, job);
 	else if (wants)
 		sl_cl_group_join(cl, job, want, wants, extra);
 }
@@ -285,22 +318,43 @@ void sl_cl_job_unpromise(struct sl_cluster *cl, struct sl_cl_job *job)
 
 /* --- In and out. --- */
 
-static enum sl_pending_reason judge_need(const struct sl_need *need)
+static struct sl_pending_because too_much(
+	enum sl_resource which, int64_t wanted, int64_t most)
 {
-	if (!need->cpu_milli && !need->memory_mib && !need->gpus)
-		return SL_PENDING_VALUE;
-	if (need->gpus > SL_FIT_GPUS_MAX || need->gpu_milli > SL_FIT_WHOLE)
-		return SL_PENDING_VALUE;
-	if (need->gpus && !need->gpu_milli && !need->gpu_mib)
-		return SL_PENDING_VALUE;
-	return SL_PENDING_NONE;
+	return (struct sl_pending_because){.reason = SL_PENDING_TOO_MUCH,
+		.resource = which,
+		.wanted = wanted,
+		.available = most};
 }
 
-static enum sl_pending_reason judge_tasks(
+/* Numbers that no node could make true. */
+static struct sl_pending_because judge_need(const struct sl_need *need)
+{
+	const struct sl_pending_because nothing = {.reason = SL_PENDING_VALUE};
+
+	if (!need->cpu_milli && !need->memory_mib && !need->gpus)
+		return nothing;
+	if (need->gpus && !need->gpu_milli && !need->gpu_mib)
+		return nothing;
+	if (need->gpus > SL_FIT_GPUS_MAX)
+		return too_much(SL_RES_GPU, (int64_t)need->gpus * SL_FIT_WHOLE,
+			(int64_t)SL_FIT_GPUS_MAX * SL_FIT_WHOLE);
+	/* Of each of them. */
+	if (need->gpus && need->gpu_milli > SL_FIT_WHOLE)
+		return too_much(SL_RES_GPU, (int64_t)need->gpus * need->gpu_milli,
+			(int64_t)need->gpus * SL_FIT_WHOLE);
+	return (struct sl_pending_because){.reason = SL_PENDING_NONE};
+}
+
+static struct sl_pending_because judge_tasks(
 	const struct sl_need *need, uint32_t tasks, uint32_t least)
 {
-	if (!tasks || tasks > TASKS_MOST || least > tasks)
-		return SL_PENDING_VALUE;
+	if (!tasks)
+		return (struct sl_pending_because){.reason = SL_PENDING_VALUE};
+	if (tasks > TASKS_MOST || least > tasks)
+		return (struct sl_pending_because){.reason = SL_PENDING_TASKS,
+			.wanted = tasks > TASKS_MOST ? tasks : least,
+			.available = tasks > TASKS_MOST ? TASKS_MOST : tasks};
 	return judge_need(need);
 }
 
@@ -313,7 +367,7 @@ static void book_asks(struct sl_cluster *cl, const struct sl_cl_job *job,
 }
 
 static void add_part(struct sl_cluster *cl, struct sl_cl_job *job,
-	const struct sl_need *asked, uint32_t tasks, uint32_t least)
+	const struct sl_need *asked, uint32_t tasks, uint32_t least, bool quiet)
 {
 	struct sl_cl_part *part = sl_cl_spare_take(cl, &cl->spare_parts, sizeof(*part));
 	struct sl_need need = effective(cl, job->project, asked);
@@ -321,8 +375,9 @@ static void add_part(struct sl_cluster *cl, struct sl_cl_job *job,
 	part->job = job;
 	part->asked = *asked;
 	part->class = sl_cl_class(cl, &need);
-	sl_cl_learn(cl, part->class, tasks);
-	part->each = guess(cl, asked);
+	if (!quiet)
+		sl_cl_learn(cl, part->class, tasks);
+	part->each = sl_cl_guess(cl, asked);
 	part->first = job->tasks;
 	part->tasks = tasks;
 	part->least = least ? least : tasks;
@@ -350,46 +405,40 @@ static bool never(struct sl_cluster *cl, uint32_t project, const struct sl_need 
 	return cl->nodes && !sl_cl_ever(cl, sl_cl_class(cl, &need));
 }
 
-static enum sl_pending_reason judge_job(
-	struct sl_cluster *cl, const struct sl_cluster_event *event, uint32_t *project)
+/* A node that it may use could never run one of its tasks, were it empty. */
+static bool may_ever(struct sl_cluster *cl, uint32_t project, const struct sl_need *asked,
+	struct sl_pending_because *because)
 {
-	enum sl_pending_reason reason = judge_tasks(
+	struct sl_need need = effective(cl, project, asked);
+
+	if (!never(cl, project, asked))
+		return true;
+	*because = sl_cl_never_because(cl, &need);
+	return false;
+}
+
+bool sl_cl_judge_job(struct sl_cluster *cl, const struct sl_cluster_event *event,
+	uint32_t *project, struct sl_pending_because *because)
+{
+	*because = judge_tasks(
 		&event->job_add.need, event->job_add.tasks, event->job_add.least);
-
 	*project = sl_tree_find(&cl->tree, event->job_add.project);
-	if (reason)
-		return reason;
+	if (because->reason)
+		return false;
 	if (sl_cl_find_job(cl, event->job_add.job))
-		return SL_PENDING_DUPLICATE;
-	if (*project == SL_PROJECT_NONE)
-		return SL_PENDING_NO_PROJECT;
-	return never(cl, *project, &event->job_add.need) ? SL_PENDING_NEVER
-							 : SL_PENDING_NONE;
+		because->reason = SL_PENDING_DUPLICATE;
+	else if (*project == SL_PROJECT_NONE)
+		because->reason = SL_PENDING_NO_PROJECT;
+	if (because->reason)
+		return false;
+	return may_ever(cl, *project, &event->job_add.need, because);
 }
 
-static void refuse(struct sl_cluster *cl, uint64_t id, uint32_t project,
-	enum sl_pending_reason reason, const struct sl_need *asked)
+struct sl_cl_job *sl_cl_job_make(struct sl_cluster *cl,
+	const struct sl_cluster_event *event, uint32_t project, bool quiet)
 {
-	struct sl_pending_because because = {.reason = reason};
-
-	if (reason == SL_PENDING_NEVER) {
-		struct sl_need need = effective(cl, project, asked);
-
-		because = sl_cl_never_because(cl, &need);
-	}
-	sl_cl_refuse_job(cl, id, &because);
-}
-
-void sl_cl_on_job_add(struct sl_cluster *cl, const struct sl_cluster_event *event)
-{
-	uint32_t project;
-	enum sl_pending_reason reason = judge_job(cl, event, &project);
 	struct sl_cl_job *job;
 
-	if (reason) {
-		refuse(cl, event->job_add.job, project, reason, &event->job_add.need);
-		return;
-	}
 	job = sl_cl_spare_take(cl, &cl->spare_jobs, sizeof(*job));
 	job->index.id = event->job_add.job;
 	job->project = project;
@@ -397,6 +446,7 @@ void sl_cl_on_job_add(struct sl_cluster *cl, const struct sl_cluster_event *even
 	job->flags = event->job_add.flags;
 	job->park_mib = event->job_add.park_mib;
 	job->swap_cost = event->job_add.swap_cost;
+	job->resume_wait = event->job_add.resume_wait;
 	job->submitted = cl->now;
 	job->seq = ++cl->next_seq;
 	sl_list_init(&job->all);
@@ -404,15 +454,30 @@ void sl_cl_on_job_add(struct sl_cluster *cl, const struct sl_cluster_event *even
 	sl_list_init(&job->promised);
 	sl_list_init(&job->stale);
 	sl_list_init(&job->held);
+	sl_list_init(&job->parked);
 	sl_index_add(&cl->jobs_by_id, &job->index);
 	sl_list_push_tail(&cl->jobs, &job->all);
 	cl->jobs_count++;
 	add_part(cl, job, &event->job_add.need, event->job_add.tasks,
-		event->job_add.least);
+		event->job_add.least, quiet);
 	sl_cl_job_settle(cl, job);
+	return job;
 }
 
-static void drop_job(struct sl_cluster *cl, struct sl_cl_job *job)
+void sl_cl_on_job_add(struct sl_cluster *cl, const struct sl_cluster_event *event)
+{
+	struct sl_pending_because because;
+	uint32_t project;
+
+	if (sl_cl_judge_job(cl, event, &project, &because)) {
+		(void)sl_cl_job_make(cl, event, project, false);
+		return;
+	}
+	because.project = event->job_add.project;
+	sl_cl_refuse_job(cl, event->job_add.job, &because);
+}
+
+void sl_cl_job_drop(struct sl_cluster *cl, struct sl_cl_job *job)
 {
 	sl_cl_group_leave(cl, job);
 	for (uint32_t p = 0; p < job->parts; p++) {
@@ -436,6 +501,7 @@ static void drop_job(struct sl_cluster *cl, struct sl_cl_job *job)
 	sl_list_unlink(&job->promised);
 	sl_list_unlink(&job->stale);
 	sl_list_unlink(&job->held);
+	sl_list_unlink(&job->parked);
 	sl_index_remove(&cl->jobs_by_id, &job->index);
 	cl->jobs_count--;
 	sl_cl_spare_give(&cl->spare_jobs, job);
@@ -444,22 +510,22 @@ static void drop_job(struct sl_cluster *cl, struct sl_cl_job *job)
 void sl_cl_on_tasks_add(struct sl_cluster *cl, const struct sl_cluster_event *event)
 {
 	struct sl_cl_job *job = sl_cl_find_job(cl, event->tasks_add.job);
-	enum sl_pending_reason reason = judge_tasks(
+	struct sl_pending_because because = judge_tasks(
 		&event->tasks_add.need, event->tasks_add.tasks, event->tasks_add.least);
 
 	if (!job)
 		return;
-	if (!reason && never(cl, job->project, &event->tasks_add.need))
-		reason = SL_PENDING_NEVER;
-	if (!reason && job->parts == SL_CL_PARTS)
-		reason = SL_PENDING_FULL;
-	if (reason) {
-		refuse(cl, job->index.id, job->project, reason, &event->tasks_add.need);
-		drop_job(cl, job);
+	if (!because.reason && job->parts == SL_CL_PARTS)
+		because.reason = SL_PENDING_FULL;
+	if (because.reason ||
+		!may_ever(cl, job->project, &event->tasks_add.need, &because)) {
+		because.project = cl->tree.all[job->project].id;
+		sl_cl_refuse_job(cl, job->index.id, &because);
+		sl_cl_job_drop(cl, job);
 		return;
 	}
 	add_part(cl, job, &event->tasks_add.need, event->tasks_add.tasks,
-		event->tasks_add.least);
+		event->tasks_add.least, false);
 	sl_cl_job_settle(cl, job);
 }
 
@@ -468,7 +534,7 @@ void sl_cl_on_job_remove(struct sl_cluster *cl, const struct sl_cluster_event *e
 	struct sl_cl_job *job = sl_cl_find_job(cl, event->job_remove.job);
 
 	if (job)
-		drop_job(cl, job);
+		sl_cl_job_drop(cl, job);
 }
 
 void sl_cl_on_job_unpark(struct sl_cluster *cl, const struct sl_cluster_event *event)
@@ -515,7 +581,7 @@ void sl_cl_requote(struct sl_cluster *cl)
 			uint32_t tasks = part->tasks - part->in[SL_TASK_ENDED];
 
 			book_asks(cl, job, &part->each, tasks, -1);
-			part->each = guess(cl, &part->asked);
+			part->each = sl_cl_guess(cl, &part->asked);
 			book_asks(cl, job, &part->each, tasks, 1);
 		}
 	}

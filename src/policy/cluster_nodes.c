@@ -193,8 +193,9 @@ static struct sl_placer *placer(struct sl_cluster *cl)
 		for (size_t i = 0; cl->classes && i < (size_t)1 << cl->class_bits; i++) {
 			for (struct sl_cl_class *class = cl->classes[i]; class;
 				class = class->chain)
-				sl_placer_learn(cl->placer[cl->placement], &class->need,
-					class->seen);
+				if (class->seen)
+					sl_placer_learn(cl->placer[cl->placement],
+						&class->need, class->seen);
 		}
 	}
 	return cl->placer[cl->placement];
@@ -212,6 +213,10 @@ void sl_cl_learn(struct sl_cluster *cl, struct sl_cl_class *class, uint32_t task
 static bool search(struct sl_cluster *cl, const struct sl_need *need, bool later,
 	struct sl_place *place)
 {
+	if (cl->dry) {
+		cl->effort -= sl_min_u64(cl->effort, cl->nodes_high / 4);
+		return scan(cl, need, later, place);
+	}
 	cl->tried++;
 	if (!sl_placer_place(placer(cl), need, later, place))
 		return false;

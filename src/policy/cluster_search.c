@@ -27,7 +27,7 @@ static bool reserve_pool(struct sl_hunt *h, struct sl_cl_task *task)
 	if (!(job->flags & SL_JOB_PARKS) || h->mode == SL_CL_CONSOLIDATE)
 		return true;
 	if (!sl_hunt_has_pool(h, task))
-		return false;
+		return job->flags & SL_JOB_GIVES_UP;
 	h->cl->node[task->place.node].parked_mib += job->park_mib;
 	task->pooled = true;
 	return true;
@@ -58,7 +58,7 @@ static void back_to(struct sl_hunt *h, uint32_t evicted, uint32_t given)
 
 static bool evict_task(struct sl_hunt *h, struct sl_cl_task *task)
 {
-	if (task->spared_until > h->cl->now || !reserve_pool(h, task))
+	if ((task->spared_until > h->cl->now && !h->relaxed) || !reserve_pool(h, task))
 		return false;
 	sl_cl_task_release(h->cl, task);
 	sl_cl_trail_add(h->cl, &h->cl->evicted, task);
@@ -409,16 +409,19 @@ static void commit(struct sl_hunt *h)
 	struct sl_cluster *cl = h->cl;
 	uint64_t done;
 
+	/* Who moves needs no host memory, and who was let off neither: there may be room for others now. */
+	for (uint32_t i = 0; i < cl->evicted.count; i++) {
+		if (cl->evicted.task[i]->promised)
+			unreserve_pool(h, cl->evicted.task[i]);
+	}
 	for (uint32_t i = 0; i < cl->evicted.count; i++) {
 		struct sl_cl_task *task = cl->evicted.task[i];
-		enum sl_stop_how how = task->part->job->flags & SL_JOB_PARKS
-					       ? SL_STOP_PARK
-					       : SL_STOP_TERMINATE;
+		enum sl_stop_how how = SL_STOP_MOVE;
 
-		if (task->promised) {
-			unreserve_pool(h, task);
-			how = SL_STOP_MOVE;
-		}
+		if (!task->promised && !task->pooled)
+			(void)reserve_pool(h, task);
+		if (!task->promised)
+			how = task->pooled ? SL_STOP_PARK : SL_STOP_TERMINATE;
 		if (how != SL_STOP_MOVE && h->mode == SL_CL_RECLAIM)
 			task->part->job->taken_at = cl->outside;
 		sl_cl_task_stop(cl, task, how, h->job, h->mode == SL_CL_PREEMPT);
@@ -440,7 +443,30 @@ static void commit(struct sl_hunt *h)
 	cl->evicted.count = cl->given.count = 0;
 }
 
-static bool hunt(struct sl_hunt *h, struct sl_cl_group *group,
+/* What commit would do. */
+static void tell_would(struct sl_hunt *h)
+{
+	struct sl_cluster *cl = h->cl;
+	uint64_t done = ++cl->next_mark;
+
+	h->would = (struct sl_cl_would){0};
+	for (uint32_t i = 0; i < cl->evicted.count; i++) {
+		struct sl_cl_task *task = cl->evicted.task[i];
+		struct sl_cl_job *job = task->part->job;
+		uint64_t project = cl->tree.all[job->project].id;
+
+		h->would.moves += task->promised;
+		if (!task->promised) {
+			h->would.from =
+				!h->would.stops || h->would.from == project ? project : 0;
+			h->would.stops++;
+		}
+		h->would.jobs += job->mark != done;
+		job->mark = done;
+	}
+}
+
+bool sl_hunt_run(struct sl_hunt *h, struct sl_cl_group *group,
 	const struct sl_cl_want *want, uint32_t wants)
 {
 	struct sl_cluster *cl = h->cl;
@@ -451,6 +477,7 @@ static bool hunt(struct sl_hunt *h, struct sl_cl_group *group,
 		wanted += want[w].count;
 	h->rest = group->order.wants;
 	h->nears = h->ranks = h->tasks = 0;
+	h->barred_until = SL_NS_NEVER;
 	sl_hunt_collect(h, &want[0].class->need, wanted);
 	for (uint32_t tries = 0; h->nears && tries < cl->search_most && cl->effort;
 		tries++) {
@@ -469,50 +496,21 @@ static bool hunt(struct sl_hunt *h, struct sl_cl_group *group,
 		done = done && cl->evicted.count &&
 		       move(h, h->mode == SL_CL_CONSOLIDATE) &&
 		       is_fair(h, &group->order.wants);
-		if (done) {
+		if (done && !h->dry) {
 			commit(h);
 			return true;
 		}
+		if (done)
+			tell_would(h);
 		back_to(h, 0, 0);
 		cl->gains = gains;
+		if (done)
+			return true;
 		if (h->first == SL_CL_NO_NODE || ban_count == BANS_MOST)
 			return false;
 		bans[ban_count++] = h->first;
 	}
 	return false;
-}
-
-/* What keeps it from getting more by the rules, if room is all that it lacks. */
-static void explain(struct sl_hunt *h, struct sl_cl_group *group)
-{
-	const struct sl_cluster *cl = h->cl;
-	struct sl_pending_because *because = &group->because;
-	const struct sl_quantity *wants = &group->order.wants;
-
-	if (h->pool_short) {
-		*because = (struct sl_pending_because){.reason = SL_PENDING_POOL,
-			.wanted = h->pool_wanted,
-			.available = h->pool_left};
-		return;
-	}
-	if (h->mode != SL_CL_RECLAIM || because->reason == SL_PENDING_GANG)
-		return;
-	for (uint32_t i = h->job->project; i != SL_PROJECT_NONE;
-		i = cl->tree.all[i].parent) {
-		const struct sl_project *level = &cl->tree.all[i];
-
-		for (int r = 0; r < SL_RESOURCES; r++) {
-			if (!wants->of[r] ||
-				level->has.of[r] + wants->of[r] <= level->share.of[r])
-				continue;
-			*because = (struct sl_pending_because){.reason = SL_PENDING_SHARE,
-				.project = level->id,
-				.resource = (enum sl_resource)r,
-				.wanted = wants->of[r],
-				.available = level->share.of[r] - level->has.of[r]};
-			return;
-		}
-	}
 }
 
 /*
@@ -540,40 +538,53 @@ static bool takes_back(const struct sl_hunt *h, const struct sl_quantity *wants)
 	return false;
 }
 
-bool sl_cl_search(struct sl_cluster *cl, struct sl_cl_group *group, enum sl_cl_mode mode)
+/* What it may have allows it, and some node could run it. */
+static bool may_search(struct sl_cluster *cl, const struct sl_cl_group *group,
+	const struct sl_cl_want *want, uint32_t wants, enum sl_cl_mode mode)
 {
-	struct sl_cl_want want[SL_CL_PARTS];
-	struct sl_hunt h = {.cl = cl, .job = group->heap[0], .mode = mode};
-	uint32_t extra, wants = sl_cl_job_wants(h.job, want, &extra);
+	const struct sl_cl_job *job = group->heap[0];
 	struct sl_pending_because because;
 
 	/* Only who stays within limit and quota; a project at its limit may still take from itself. */
-	if (!sl_cl_allowed(cl, h.job, &group->order.wants, &because) &&
+	if (!sl_cl_allowed(cl, job, &group->order.wants, &because) &&
 		(mode != SL_CL_PREEMPT || because.reason != SL_PENDING_LIMIT))
 		return false;
-	if (!sl_cl_preemptible(h.job) && !sl_tree_allows(&cl->tree, h.job->project,
-						 &group->order.wants, true, NULL, NULL))
+	if (!sl_cl_preemptible(job) && !sl_tree_allows(&cl->tree, job->project,
+					       &group->order.wants, true, NULL, NULL))
 		return false;
 	for (uint32_t w = 0; w < wants; w++) {
 		if (!sl_cl_ever(cl, want[w].class))
 			return false;
 	}
-	if (mode == SL_CL_CONSOLIDATE &&
-		group->order.wants.of[SL_RES_GPU] > cl->later_gpu_milli)
+	return mode != SL_CL_CONSOLIDATE ||
+	       group->order.wants.of[SL_RES_GPU] <= cl->later_gpu_milli;
+}
+
+bool sl_cl_search(struct sl_cluster *cl, struct sl_cl_group *group, enum sl_cl_mode mode,
+	struct sl_cl_would *would)
+{
+	struct sl_cl_want want[SL_CL_PARTS];
+	struct sl_hunt h = {
+		.cl = cl, .job = group->heap[0], .mode = mode, .dry = would != NULL};
+	uint32_t extra, wants = sl_cl_job_wants(h.job, want, &extra);
+	bool back, found;
+
+	if (!may_search(cl, group, want, wants, mode))
 		return false;
 	/* Who can be moved need not be stopped. */
 	if (mode == SL_CL_RECLAIM && group->tried[SL_CL_CONSOLIDATE] != cl->version &&
-		sl_cl_search(cl, group, SL_CL_CONSOLIDATE))
+		sl_cl_search(cl, group, SL_CL_CONSOLIDATE, would))
 		return true;
-	if (mode == SL_CL_RECLAIM &&
-		SL_MUTANT(CLUSTER_TAKES_BACK, takes_back(&h, &group->order.wants), false))
-		return false;
-	if (hunt(&h, group, want, wants))
-		return true;
-	if (mode == SL_CL_CONSOLIDATE) {
+	back = mode == SL_CL_RECLAIM &&
+	       SL_MUTANT(CLUSTER_TAKES_BACK, takes_back(&h, &group->order.wants), false);
+	found = !back && sl_hunt_run(&h, group, want, wants);
+	if (!found && mode == SL_CL_CONSOLIDATE) {
 		h.by_size = true;
-		return hunt(&h, group, want, wants);
+		found = sl_hunt_run(&h, group, want, wants);
 	}
-	explain(&h, group);
-	return false;
+	if (!found && mode != SL_CL_CONSOLIDATE)
+		sl_hunt_explain(&h, group, want, wants, back);
+	if (found && would)
+		*would = h.would;
+	return found;
 }

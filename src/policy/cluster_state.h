@@ -22,6 +22,8 @@
 #include "policy/quota/joborder.h"
 
 #define SL_CL_NO_NODE UINT32_MAX
+/* Looks at tasks and nodes that searches may take in a cycle: some 40 ms of work. */
+#define SL_CL_EFFORT 400000
 /* Rooms that grew lately; a class that slept for longer is looked for everywhere. */
 #define SL_CL_GAINS 4096
 /* Parts of a job, and nodes that refused it lately. */
@@ -52,6 +54,8 @@ struct sl_cl_class {
 	uint32_t fit;        /* tasks that could at most be placed, later */
 	uint64_t ever_at;    /* nodes_version of `ever`; 0: unknown */
 	bool ever;
+	uint64_t most_at; /* nodes_version of `most`; 0: unknown */
+	uint64_t most;    /* that all nodes, empty, have room for */
 };
 
 struct sl_cl_task {
@@ -62,11 +66,13 @@ struct sl_cl_task {
 	struct sl_quantity booked; /* for place, or next once it is promised */
 	sl_ns since;               /* it runs, or is told to stop */
 	sl_ns spared_until;        /* no victim before */
+	sl_ns parked_at;
 	uint32_t number;
 	uint8_t state, was; /* was: before RELEASING */
 	bool promised, parked, was_parked, stuck, failed;
-	bool pooled; /* host memory is kept for it */
-	uint8_t how; /* it is stopped */
+	bool pooled;    /* host memory is kept for it */
+	bool giving_up; /* parked, and told to drop that */
+	uint8_t how;    /* it is stopped */
 };
 
 struct sl_cl_part {
@@ -98,12 +104,15 @@ struct sl_cl_refusal {
 struct sl_cl_job {
 	struct sl_index_node index;
 	struct sl_link all, running, promised, stale, held; /* running: in its rank */
+	struct sl_link parked; /* has parked tasks that may be given up */
 	uint32_t project, flags, parts, tasks;
 	int32_t priority;
 	uint64_t seq; /* in the order of submission */
-	sl_ns submitted, started, stale_since, held_until, swap_cost;
-	bool retries; /* it is held because it failed */
+	sl_ns submitted, started, stale_since, held_until, swap_cost, resume_wait;
 	uint64_t park_mib;
+	uint32_t failures;  /* one after the other, for the back-off */
+	uint32_t giving_up; /* parked tasks of which that is asked */
+	bool failing;       /* held because it failed */
 	struct sl_cl_part *part[SL_CL_PARTS];
 	struct sl_cl_refusal refused[SL_CL_REFUSED];
 	struct sl_cl_group *group;
@@ -150,13 +159,21 @@ struct sl_cl_group {
 	uint64_t tried[SL_CL_MODES]; /* cluster->version when a search failed */
 	uint64_t round[SL_CL_MODES]; /* of searches, in which it had its turn */
 	uint64_t failed_at;          /* gains, when a start failed */
-	struct sl_pending_because because;
+	/* room: what the last start failed for; because: what searches made of that. */
+	struct sl_pending_because room, because;
 };
 
 /* What a search has done so far, to be taken back. */
 struct sl_cl_trail {
 	struct sl_cl_task **task;
 	uint32_t count, room;
+};
+
+/* What a search would do: tasks that are stopped or moved, of so many jobs, and the project of those that are stopped, by id
+ * (0: of several). */
+struct sl_cl_would {
+	uint32_t stops, moves, jobs;
+	uint64_t from;
 };
 
 struct sl_cluster {
@@ -179,6 +196,7 @@ struct sl_cluster {
 
 	struct sl_link leaving; /* tasks, in the order in which they were told */
 	struct sl_link jobs, promised, stale, held; /* promised: first come, first */
+	struct sl_link parked; /* jobs that may give up what is parked */
 	struct sl_cl_class **classes;
 	struct sl_cl_group **groups;
 	uint32_t class_bits, class_count, group_bits, group_count;
@@ -196,13 +214,15 @@ struct sl_cluster {
 	uint32_t cycled;        /* SL_CYCLE_* that were done since the last event */
 	sl_ns due, told_due;
 	uint64_t tried, jobs_count, tasks_count;
-	uint64_t effort; /* left to searches in this cycle */
+	uint64_t effort;     /* left to searches in this cycle */
+	uint64_t why_effort; /* the same, to those that only explain */
+	bool dry; /* nothing comes of it: placement is not asked, so that it learns nothing */
 	uint32_t in[SL_TASK_STATES];
 	struct sl_quantity used;
 
 	/* Of the check. */
 	struct sl_fit_node *audit_fit;
-	struct sl_quantity *audit_has, *audit_fixed, *audit_asks;
+	struct sl_quantity *audit_has, *audit_fixed, *audit_asks, *audit_holds;
 	uint64_t *audit_parked;
 	uint32_t *audit_promises;
 	/* Of the search that goes on. */
@@ -305,6 +325,16 @@ bool sl_cl_job_is_promised(const struct sl_cl_job *job, uint32_t node);
 /* The next pending task of the part, from number `from` on; NULL: none. */
 struct sl_cl_task *sl_cl_next_pending(struct sl_cl_part *part, uint32_t from);
 
+/* What a task counts for before its node is known: memory of GPUs by the smallest there are. */
+struct sl_quantity sl_cl_guess(const struct sl_cluster *cl, const struct sl_need *need);
+/* A job that was judged, with its first part; quiet: placement learns nothing from it. */
+struct sl_cl_job *sl_cl_job_make(struct sl_cluster *cl,
+	const struct sl_cluster_event *event, uint32_t project, bool quiet);
+void sl_cl_job_drop(struct sl_cluster *cl, struct sl_cl_job *job);
+/* May it be taken? Else *because says why not; *project gets the number of its project. */
+bool sl_cl_judge_job(struct sl_cluster *cl, const struct sl_cluster_event *event,
+	uint32_t *project, struct sl_pending_because *because);
+
 /* --- cluster_tasks.c: the states of a task, each with all books --- */
 void sl_cl_on_task_runs(struct sl_cluster *cl, const struct sl_cluster_event *event);
 void sl_cl_on_task_parked(struct sl_cluster *cl, const struct sl_cluster_event *event);
@@ -347,15 +377,34 @@ static inline struct sl_cl_group *sl_cl_group_of(struct sl_joborder_job *order)
 	return SL_CONTAINER_OF(order, struct sl_cl_group, order);
 }
 
-/* --- cluster_cycle.c, cluster_search.c --- */
+/* --- cluster_cycle.c --- */
 void sl_cl_on_cycle(struct sl_cluster *cl, const struct sl_cluster_event *event);
+/* --- cluster_limits.c --- */
 /* Does the job stay within limits, and quotas where it has to? Else *because says what is in its way. */
 bool sl_cl_allowed(struct sl_cluster *cl, const struct sl_cl_job *job,
 	const struct sl_quantity *more, struct sl_pending_because *because);
+/* The same by what stands on nodes: what is being stopped still has its part of a limit. */
+bool sl_cl_allowed_now(struct sl_cluster *cl, const struct sl_cl_job *job,
+	const struct sl_quantity *more, struct sl_pending_because *because);
 /* A limit above it, or a quota that it has to stay within, is exceeded already, of something that it needs. */
 bool sl_cl_is_over(const struct sl_cluster *cl, const struct sl_cl_job *job);
-/* Makes room for what the job wants, by mode. True: it was promised its places, and who has to go was told. */
-bool sl_cl_search(struct sl_cluster *cl, struct sl_cl_group *group, enum sl_cl_mode mode);
+bool sl_cl_is_over_now(const struct sl_cluster *cl, const struct sl_cl_job *job);
+/* --- cluster_search.c --- */
+/* Makes room for what the job wants, by mode. True: it was promised its places, and who has to go was told; or, with
+ * would, it could be. */
+bool sl_cl_search(struct sl_cluster *cl, struct sl_cl_group *group, enum sl_cl_mode mode,
+	struct sl_cl_would *would);
+/* --- cluster_cycle.c, for forecasts --- */
+/* Places for the first job of the group, which are taken or promised (*wait) and not told yet: cl->given. False: there
+ * are none, and the group's reason says why. */
+bool sl_cl_try(struct sl_cluster *cl, struct sl_cl_group *group, bool *wait);
+/* Takes back what was taken and promised. */
+void sl_cl_undo_given(struct sl_cluster *cl);
+
+/* --- cluster_why.c --- */
+/* There was no room: of what too little, and how much there is; most: so many of the wanted tasks would have fitted. */
+struct sl_pending_because sl_cl_why_no_room(
+	struct sl_cluster *cl, const struct sl_cl_want *want, uint32_t most);
 void sl_cl_trail_add(
 	struct sl_cluster *cl, struct sl_cl_trail *trail, struct sl_cl_task *task);
 

@@ -13,6 +13,10 @@
 #define REFUSED_FOR (30 * SL_S)
 /* A task that cannot be stopped is no victim for so long. */
 #define SPARED_FOR (60 * SL_S)
+/* Between two tries of a job that fails, and how long one of its tasks runs if it is not that kind of job any more. */
+#define BACK_OFF_FIRST  SL_S
+#define BACK_OFF_MOST   (300 * SL_S)
+#define BACK_OFF_FORGET (600 * SL_S)
 
 void sl_cl_task_state(
 	struct sl_cluster *cl, struct sl_cl_task *task, enum sl_task_state state)
@@ -50,8 +54,12 @@ static void use(struct sl_cluster *cl, const struct sl_cl_task *task, int sign)
 {
 	struct sl_quantity amount = sl_cl_quantity(&task->part->class->need, task->place);
 
+	const struct sl_cl_job *job = task->part->job;
+
 	for (int r = 0; r < SL_RESOURCES; r++)
 		cl->used.of[r] += sign * amount.of[r];
+	sl_tree_hold(&cl->tree, job->project, sign, &amount,
+		sl_cl_preemptible(job) ? NULL : &amount);
 }
 
 static void unpool(struct sl_cluster *cl, struct sl_cl_task *task)
@@ -68,6 +76,8 @@ void sl_cl_task_unpark(struct sl_cluster *cl, struct sl_cl_task *task)
 	unpool(cl, task);
 	sl_list_unlink(&task->on_node);
 	task->parked = false;
+	task->part->job->giving_up -= task->giving_up;
+	task->giving_up = false;
 }
 
 void sl_cl_task_take(struct sl_cluster *cl, struct sl_cl_task *task,
@@ -186,7 +196,7 @@ void sl_cl_task_stop(struct sl_cluster *cl, struct sl_cl_task *task, enum sl_sto
 	}
 	if (how == SL_STOP_PARK || how == SL_STOP_TERMINATE) {
 		job->held_until = cl->now + cl->resume_factor * job->swap_cost;
-		job->retries = false;
+		job->failing = false;
 	}
 	sl_cl_emit(cl, (struct sl_cluster_action){.type = SL_CLUSTER_ACTION_STOP,
 			       .stop = {.job = job->index.id,
@@ -324,8 +334,31 @@ static void again(struct sl_cluster *cl, struct sl_cl_task *task)
 		sl_cl_task_promise(cl, task, next);
 	} else if (parks) {
 		task->pooled = task->parked = true;
+		task->parked_at = cl->now;
 		sl_list_push_tail(&cl->node[task->place.node].parked, &task->on_node);
 	}
+}
+
+/*
+ * It failed, and may be tried again: not at once, and ever less often. Who fails because of what it runs on or because of
+ * itself would otherwise be bound again in every cycle.
+ */
+static void back_off(struct sl_cluster *cl, struct sl_cl_job *job, sl_ns ran)
+{
+	sl_ns wait = BACK_OFF_FIRST;
+
+	/* Tasks of a gang that fail together have failed once. */
+	if (job->failing && job->held_until > cl->now)
+		return;
+	if (ran >= BACK_OFF_FORGET)
+		job->failures = 0;
+	for (uint32_t i = 0; i < job->failures && wait < BACK_OFF_MOST; i++)
+		wait *= 2;
+	job->failures++;
+	job->failing = true;
+	job->held_until =
+		sl_max_u64(job->held_until, cl->now + sl_min_u64(wait, BACK_OFF_MOST));
+	sl_cl_wake(cl, job->held_until);
 }
 
 static void for_good(struct sl_cluster *cl, struct sl_cl_task *task, bool failed)
@@ -348,14 +381,15 @@ void sl_cl_on_task_ended(struct sl_cluster *cl, const struct sl_cluster_event *e
 	if (!task || task->state == SL_TASK_ENDED)
 		return;
 	waits = task->state == SL_TASK_PENDING || task->state == SL_TASK_PIPELINED;
+	if (event->task_ended.again && event->task_ended.failed &&
+		(task->state == SL_TASK_RUNNING || task->state == SL_TASK_BINDING))
+		back_off(cl, task->part->job, sl_sub_sat(cl->now, task->since));
 	if (!event->task_ended.again)
 		for_good(cl, task, event->task_ended.failed);
 	else if (!waits)
 		again(cl, task);
-	if (event->task_ended.again && event->task_ended.pause) {
-		task->part->job->held_until = cl->now + event->task_ended.pause;
-		task->part->job->retries = true;
-	}
+	else if (task->giving_up)
+		sl_cl_task_unpark(cl, task);
 	sl_cl_job_settle(cl, task->part->job);
 }
 
@@ -379,6 +413,14 @@ void sl_cl_on_stop_failed(struct sl_cluster *cl, const struct sl_cluster_event *
 		sl_cl_find_task(cl, event->stop_failed.job, event->stop_failed.task);
 	uint32_t node;
 
+	if (task && task->giving_up) {
+		/* It stays parked, for as long again. */
+		task->giving_up = false;
+		task->parked_at = cl->now;
+		task->part->job->giving_up--;
+		sl_cl_job_settle(cl, task->part->job);
+		return;
+	}
 	if (!task || task->state != SL_TASK_RELEASING)
 		return;
 	node = task->place.node;

@@ -269,7 +269,11 @@ struct sl_node_use_view { /* one workload on one GPU */
 
 struct sl_node_gpu_view sl_node_gpu(const struct sl_node *node, uint32_t gpu);
 struct sl_node_pool_view sl_node_pool(const struct sl_node *node);
+/* O(its clients); the first after a step looks at all workloads. */
 struct sl_node_workload_view sl_node_workload(
+	const struct sl_node *node, uint64_t workload);
+/* The same without what depends on the others: turn_left and longest_wait are 0. O(its clients). */
+struct sl_node_workload_view sl_node_workload_alone(
 	const struct sl_node *node, uint64_t workload);
 struct sl_node_use_view sl_node_use(
 	const struct sl_node *node, uint64_t workload, uint32_t gpu);

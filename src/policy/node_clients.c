@@ -87,7 +87,7 @@ static void enter_queue(struct sl_node *node, struct sl_demand *demand)
 	bool entitled = sl_demand_is_entitled(demand);
 
 	if (!entitled && (demand->entitled || !demand->burst_since))
-		demand->burst_since = node->now;
+		sl_demand_restart(demand, node->now);
 	node->queue[demand->gpu].fresh |= !entitled;
 	demand->entitled = entitled;
 	demand->epoch = 0;

@@ -275,29 +275,6 @@ static uint64_t wanted_on(const struct sl_node_member *member, uint32_t gpu)
 	       asked_on(member, gpu);
 }
 
-/* All that compete in the set fit together. */
-static bool all_fit(
-	const struct sl_node *node, const struct sl_node_sets *sets, uint32_t set)
-{
-	for (uint32_t gpu = 0; gpu < SL_NODE_GPUS_MAX; gpu++) {
-		uint64_t wanted = 0;
-
-		if (sets->set_of[gpu] != set || !node->ledger.gpu[gpu].present)
-			continue;
-		sl_list_foreach (link, &node->all_members) {
-			const struct sl_node_member *member =
-				SL_LIST_ENTRY(link, struct sl_node_member, of_node);
-
-			wanted += member->competes || !is_movable(member)
-					  ? wanted_on(member, gpu)
-					  : sl_ledger_fixed(&member->account.cell[gpu]);
-		}
-		if (wanted > sl_ledger_shareable(&node->ledger, gpu))
-			return false;
-	}
-	return true;
-}
-
 /* Of the workload on the GPU, what nobody can move now: it has to end, or to be released, first. */
 static uint64_t stays_on(const struct sl_node_member *member, uint32_t gpu)
 {
@@ -315,20 +292,64 @@ static uint64_t stays_on(const struct sl_node_member *member, uint32_t gpu)
 	return bytes;
 }
 
+/* Adds what is, or wants to be, on the GPUs, and what stays there. */
+static void add_bytes(const struct sl_node_member *member,
+	struct sl_node_longest *longest, uint64_t wanted_bytes[SL_NODE_GPUS_MAX])
+{
+	bool wants = member->competes || !is_movable(member);
+	uint32_t touched = member->account.touched;
+
+	for (uint32_t left = touched | (member->waiting ? member->asks_mask : 0); left;
+		left &= left - 1) {
+		uint32_t gpu = (uint32_t)__builtin_ctz(left);
+
+		wanted_bytes[gpu] += wants ? wanted_on(member, gpu)
+					   : sl_ledger_fixed(&member->account.cell[gpu]);
+		if (touched >> gpu & 1)
+			longest->stays_bytes[gpu] += stays_on(member, gpu);
+	}
+}
+
+static const struct sl_node_longest *longest_of(const struct sl_node *node)
+{
+	const struct sl_node_sets *sets = sl_node_sets(node);
+	struct sl_node_longest *longest = &node->caches->longest;
+	uint64_t wanted_bytes[SL_NODE_GPUS_MAX] = {0};
+
+	if (longest->as_of == node->books)
+		return longest;
+	*longest = (struct sl_node_longest){.as_of = node->books};
+	sl_list_foreach (link, &node->all_members) {
+		const struct sl_node_member *member =
+			SL_LIST_ENTRY(link, struct sl_node_member, of_node);
+		uint32_t set = set_of(sets, member);
+
+		add_bytes(member, longest, wanted_bytes);
+		if (!member->competes)
+			continue;
+		longest->competing[set]++;
+		longest->turns[set] += sl_node_turn_of(node, member);
+		longest->costs[set] += member->cost;
+	}
+	for (uint32_t gpu = 0; gpu < SL_NODE_GPUS_MAX; gpu++) {
+		if (node->ledger.gpu[gpu].present &&
+			wanted_bytes[gpu] > sl_ledger_shareable(&node->ledger, gpu))
+			longest->crowded |= 1u << sets->set_of[gpu];
+	}
+	return longest;
+}
+
 /* Something of the set cannot be moved, and with it there is no room. */
 static bool is_stuck(const struct sl_node *node, const struct sl_node_member *own)
 {
+	const struct sl_node_longest *longest = longest_of(node);
+
 	for (uint32_t mask = mask_of(own); mask; mask &= mask - 1) {
 		uint32_t gpu = (uint32_t)__builtin_ctz(mask);
-		uint64_t stuck = 0;
+		uint64_t stuck = longest->stays_bytes[gpu];
 
-		sl_list_foreach (link, &node->all_members) {
-			const struct sl_node_member *member =
-				SL_LIST_ENTRY(link, struct sl_node_member, of_node);
-
-			if (member != own && member->account.touched >> gpu & 1)
-				stuck += stays_on(member, gpu);
-		}
+		if (own->account.touched >> gpu & 1)
+			stuck -= stays_on(own, gpu);
 		if (stuck && stuck + wanted_on(own, gpu) >
 				     sl_ledger_shareable(&node->ledger, gpu))
 			return true;
@@ -349,38 +370,40 @@ static bool lacks_pool(const struct sl_node_member *member)
 	return false;
 }
 
+static sl_ns span_of(sl_node_wide sum)
+{
+	return sum > SL_NS_NEVER ? SL_NS_NEVER : (sl_ns)sum;
+}
+
 sl_ns sl_node_longest_wait(
 	const struct sl_node *node, const struct sl_node_member *member)
 {
-	const struct sl_node_sets *sets = sl_node_sets(node);
-	uint32_t set = set_of(sets, member), others = 0;
-	sl_ns turns = 0, costs = 0, patience = 0, before = 0;
+	const struct sl_node_longest *longest = longest_of(node);
+	uint32_t set = set_of(sl_node_sets(node), member), others;
+	sl_node_wide turns = longest->turns[set], costs = longest->costs[set];
+	sl_ns turn, patience = 0, before = 0;
 
 	if (!member->cost || member->parked || !sl_node_swaps(node) ||
-		all_fit(node, sets, set))
+		!(longest->crowded >> set & 1))
 		return 0;
 	if (is_stuck(node, member) || lacks_pool(member))
 		return SL_NS_NEVER;
-	sl_list_foreach (link, &node->all_members) {
-		const struct sl_node_member *other =
-			SL_LIST_ENTRY(link, struct sl_node_member, of_node);
-
-		if (other == member || !other->competes || set_of(sets, other) != set)
-			continue;
-		others++;
-		turns = sl_node_later(turns, sl_node_turn_of(node, other));
-		costs = sl_node_later(costs, other->cost);
-		if (other->priority > member->priority)
-			patience = sl_turns_patience(
-				sl_node_turn_of(node, member), node->min_share_pm);
+	others = longest->competing[set] - member->competes;
+	if (!others)
+		return 0;
+	turn = sl_node_turn_of(node, member);
+	if (member->competes) {
+		turns -= turn;
+		costs -= member->cost;
 	}
+	if (sl_node_is_below_others(node, member))
+		patience = sl_turns_patience(turn, node->min_share_pm);
 	/* Behind `wait` in the chain nobody is moved for it before. */
 	if (!sl_node_swaps_at_once(node))
 		before = member->wait_max ? member->wait_max : node->wait_max;
-	return others ? sl_node_later(before,
-				sl_turns_longest_wait(turns, costs, others, member->cost,
-					patience, node->evict_drain))
-		      : 0;
+	return sl_node_later(
+		before, sl_turns_longest_wait(span_of(turns), span_of(costs), others,
+				member->cost, patience, node->evict_drain));
 }
 
 /* --- I2 --- */

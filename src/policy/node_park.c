@@ -234,8 +234,8 @@ static void claim_again(struct sl_node *node, struct sl_node_member *member)
 		if (client->comes_back && !client->wants)
 			client->wants_since = node->now;
 		sl_list_foreach (at, &client->party.demands)
-			SL_LIST_ENTRY(at, struct sl_demand, of_client)->burst_since =
-				node->now;
+			sl_demand_restart(SL_LIST_ENTRY(at, struct sl_demand, of_client),
+				node->now);
 	}
 	sl_node_touch(node, member->account.gpu_mask | member->account.touched);
 	node->deadlock_dirty = node->timers_dirty = true;

@@ -23,6 +23,17 @@ bool sl_node_is_recovering(const struct sl_node *node)
 	return SL_MUTANT(GRANT_WHILE_RECOVERING, node->expected > 0, false);
 }
 
+/* Of the other GPUs; found out once as long as no bytes move. */
+static uint64_t half_out(const struct sl_node *node, uint32_t gpu)
+{
+	struct sl_node_half *half = &node->caches->half[gpu];
+
+	if (half->as_of != node->books)
+		*half = (struct sl_node_half){
+			.as_of = node->books, .bytes = sl_node_half_out(node, 1u << gpu)};
+	return half->bytes;
+}
+
 uint64_t sl_node_lend(const struct sl_node *node, uint32_t gpu)
 {
 	uint64_t elsewhere = 0;
@@ -35,8 +46,11 @@ uint64_t sl_node_lend(const struct sl_node *node, uint32_t gpu)
 	for (uint32_t other = 0; other < SL_NODE_GPUS_MAX; other++) {
 		if (other != gpu)
 			elsewhere += sl_ledger_overlap(&node->ledger, other);
+		/* What has its room on the GPU is counted there, as for those who are to leave. */
+		pool.evicted_bytes -= node->ledger.gpu[other].sum.returning_bytes;
 	}
-	return sl_pool_lend(&pool, elsewhere);
+	/* What is lent here cannot also make room for those who are half there elsewhere. */
+	return sl_pool_lend(&pool, elsewhere + half_out(node, gpu));
 }
 
 /* Unclaimed requests of workloads of higher priority than this. */
@@ -550,8 +564,11 @@ static bool may_give_way(struct sl_node *node)
 
 void sl_node_settle(struct sl_node *node)
 {
+	uint32_t rounds = 0;
+
 	node->gave_way = 0;
 	for (;;) {
+		SL_MUTANT_ROUNDS(rounds, 1000000);
 		serve_dirty(node);
 		if (node->timers_dirty || node->now >= node->due)
 			run_timers(node);

@@ -20,6 +20,9 @@
 #include "policy/verdicts/turns.h"
 #include "policy/verdicts/victims.h"
 
+/* Sums of spans, and bytes times nanoseconds, that 64 bits do not hold. */
+__extension__ typedef unsigned __int128 sl_node_wide;
+
 /* How long an EVICT may wait for submitted work, where nothing else is configured. */
 #define SL_NODE_DRAIN (2 * SL_S)
 /* A waiting demand is announced once after this long (design.md section 4). */
@@ -165,6 +168,11 @@ struct sl_node_lent {
 	uint64_t bytes;
 };
 
+/* What the pool keeps for those who are half there on the other GPUs. */
+struct sl_node_half {
+	uint64_t as_of, bytes;
+};
+
 /* Who competes on which GPUs, and how long turns are there. */
 struct sl_node_sets {
 	uint64_t as_of; /* node->books, and node->now, when it was found out */
@@ -175,11 +183,23 @@ struct sl_node_sets {
 	int32_t highest[SL_NODE_GPUS_MAX]; /* priority of those that compete, by set */
 };
 
+/* What the longest waits follow from: sums over all workloads, so that asking for those of all is not a walk over
+ * all for each. By set, but stays_bytes: by GPU. */
+struct sl_node_longest {
+	uint64_t as_of;   /* node->books when it was found out */
+	uint32_t crowded; /* sets in which not all that compete fit together */
+	uint64_t stays_bytes[SL_NODE_GPUS_MAX]; /* what nobody can move now */
+	uint32_t competing[SL_NODE_GPUS_MAX];
+	sl_node_wide turns[SL_NODE_GPUS_MAX], costs[SL_NODE_GPUS_MAX]; /* of these */
+};
+
 /* What walks over all workloads found out; no state, and true as long as no bytes move. */
 struct sl_node_caches {
 	struct sl_node_sets sets;
+	struct sl_node_longest longest;
 	struct sl_node_borrowers borrowers[SL_NODE_GPUS_MAX];
 	struct sl_node_lent lent[SL_NODE_GPUS_MAX];
+	struct sl_node_half half[SL_NODE_GPUS_MAX];
 };
 
 struct sl_node_queue { /* of one GPU */

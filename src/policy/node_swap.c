@@ -72,11 +72,9 @@ bool sl_node_can_leave(const struct sl_node *node, const struct sl_node_client *
 /* --- costs --- */
 
 /* Bytes are below 2^48 and a second has 2^30 ns: the product does not fit into 64 bits. */
-__extension__ typedef unsigned __int128 wide;
-
 static sl_ns span_of(uint64_t bytes, uint64_t bytes_s)
 {
-	return (sl_ns)((wide)bytes * SL_S / (bytes_s ? bytes_s : LINK_DEFAULT));
+	return (sl_ns)((sl_node_wide)bytes * SL_S / (bytes_s ? bytes_s : LINK_DEFAULT));
 }
 
 sl_ns sl_node_cost_out(const struct sl_node *node, uint32_t gpu, uint64_t bytes)
@@ -363,6 +361,7 @@ static void restore_next(struct sl_node *node, struct sl_node_client *client)
 static void keep_room(struct sl_node *node, struct sl_node_client *client, bool keep)
 {
 	client->returns = keep;
+	node->books++;
 	for (uint32_t left = client->is_out; left; left &= left - 1) {
 		uint32_t gpu = (uint32_t)__builtin_ctz(left);
 		uint64_t bytes = client->holding.cell[gpu].evicted_bytes;
@@ -478,7 +477,7 @@ static void restart_clocks(struct sl_node *node, struct sl_node_client *client)
 			SL_LIST_ENTRY(link, struct sl_demand, of_client);
 
 		if (!demand->returned)
-			demand->burst_since = node->now;
+			sl_demand_restart(demand, node->now);
 		demand->returned = true;
 	}
 	node->timers_dirty = true;
@@ -531,7 +530,7 @@ static void restore_done(struct sl_node *node, struct sl_node_client *client,
 	}
 	keep_room(node, client, false);
 	/* It has its ordinary place again: who comes before it is not kept waiting for what fails. */
-	client->is_exchanged = false;
+	client->is_exchanged &= SL_MUTANT(FAILED_KEEPS_PLACE, false, true);
 	if (!client->failures && event->done.cause != SL_SWAP_LOST)
 		note_of(node, client, SL_REASON_RESTORE_FAILED, order, order->bytes,
 			event->done.span);

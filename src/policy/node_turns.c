@@ -248,7 +248,8 @@ static void count_coming(struct look *look)
 			SL_LIST_ENTRY(link, struct sl_node_client, of_stops);
 
 		for_each_gpu(gpu, client->holding.touched) look->coming_bytes[gpu] +=
-			(int64_t)sl_ledger_live(&client->holding.cell[gpu]);
+			(int64_t)(sl_ledger_live(&client->holding.cell[gpu]) -
+				  client->holding.cell[gpu].leaving_bytes);
 	}
 }
 
@@ -689,13 +690,39 @@ static void end_exchanges(struct look *look)
 	}
 }
 
+/* What a GPU's demands leave to others. */
+struct kept {
+	uint64_t bytes, exchange_bytes;
+	struct sl_turns_place from;
+};
+
+static struct kept forget_kept(struct sl_node_queue *queue)
+{
+	struct kept kept = {.bytes = queue->kept_bytes,
+		.exchange_bytes = queue->exchange_bytes,
+		.from = queue->kept_from};
+
+	queue->kept_bytes = queue->exchange_bytes = 0;
+	return kept;
+}
+
+/* Also the same bytes for somebody else keep others from them. */
+static bool is_kept_the_same(const struct sl_node_queue *queue, const struct kept *before)
+{
+	const struct sl_turns_place *from = &queue->kept_from;
+
+	return queue->kept_bytes == before->bytes &&
+	       queue->exchange_bytes == before->exchange_bytes &&
+	       (!before->bytes || (!sl_turns_is_before(from, &before->from) &&
+					  !sl_turns_is_before(&before->from, from)));
+}
+
 /* Demands that were held back by what was kept before are looked at again. */
-static void tell_kept(struct sl_node *node, const uint64_t *kept_before)
+static void tell_kept(struct sl_node *node, const struct kept *before)
 {
 	for (uint32_t gpu = 0; gpu < SL_NODE_GPUS_MAX; gpu++) {
-		if (node->queue[gpu].kept_bytes + node->queue[gpu].exchange_bytes !=
-				kept_before[gpu] &&
-			node->queue[gpu].count)
+		if (node->queue[gpu].count &&
+			!is_kept_the_same(&node->queue[gpu], &before[gpu]))
 			sl_node_touch(node, 1u << gpu);
 	}
 }
@@ -734,7 +761,7 @@ static void go_through(struct look *look)
 void sl_node_take_turns(struct sl_node *node)
 {
 	struct look look = {.node = node};
-	uint64_t kept_before[SL_NODE_GPUS_MAX];
+	struct kept kept_before[SL_NODE_GPUS_MAX];
 	bool was_contended = node->contended;
 	uint32_t asked_before = node->asked;
 
@@ -749,11 +776,8 @@ void sl_node_take_turns(struct sl_node *node)
 		return;
 	}
 	sl_node_time_warm(node);
-	for (uint32_t gpu = 0; gpu < SL_NODE_GPUS_MAX; gpu++) {
-		kept_before[gpu] =
-			node->queue[gpu].kept_bytes + node->queue[gpu].exchange_bytes;
-		node->queue[gpu].kept_bytes = node->queue[gpu].exchange_bytes = 0;
-	}
+	for (uint32_t gpu = 0; gpu < SL_NODE_GPUS_MAX; gpu++)
+		kept_before[gpu] = forget_kept(&node->queue[gpu]);
 	go_through(&look);
 	end_exchanges(&look);
 	abort_the_unneeded(&look);

@@ -86,7 +86,7 @@ static sl_ns turn_left_of(const struct sl_node *node, const struct sl_node_membe
 	return sl_node_turn_left(node, member);
 }
 
-struct sl_node_workload_view sl_node_workload(
+struct sl_node_workload_view sl_node_workload_alone(
 	const struct sl_node *node, uint64_t workload)
 {
 	const struct sl_node_member *member = sl_node_find_member(node, workload);
@@ -110,10 +110,21 @@ struct sl_node_workload_view sl_node_workload(
 		.residency = residency_of(member),
 		.warm_after = member->warm_after,
 		.turns = member->turns,
-		.turn_left = turn_left_of(node, member),
 		.wants_since = wants_since_of(node, member),
-		.longest_wait = sl_node_longest_wait(node, member),
 	};
+}
+
+struct sl_node_workload_view sl_node_workload(
+	const struct sl_node *node, uint64_t workload)
+{
+	const struct sl_node_member *member = sl_node_find_member(node, workload);
+	struct sl_node_workload_view view = sl_node_workload_alone(node, workload);
+
+	if (!view.known)
+		return view;
+	view.turn_left = turn_left_of(node, member);
+	view.longest_wait = sl_node_longest_wait(node, member);
+	return view;
 }
 
 static struct sl_node_use_view cell_view(const struct sl_ledger_cell *cell)

@@ -3,9 +3,12 @@
  *
  * A flush takes a batch (what was freed before), waits until the context's work is complete, and
  * only then reuses or unmaps it; frees that come meanwhile make the next batch. One flush per
- * space at a time. Declared in memory.h.
+ * space at a time: who must have back what it freed waits for the one that works, as it would wait in the
+ * driver, or a thread that frees and allocates would run ahead of the GPU until there is nothing
+ * left. Declared in memory.h.
  */
 #include "runtime/memory.h"
+#include "runtime/control.h"
 #include "runtime/futex.h"
 #include "runtime/pagemap.h"
 #include "runtime/region.h"
@@ -16,7 +19,12 @@
 
 #include "base/log.h"
 
+#include <limits.h>
 #include <stdlib.h>
+
+/* Who frees waits so long for another thread's flush: work that lasts longer slows it down, no more, and neither
+ * does a flush that never ends, because its thread was cancelled in the driver. */
+#define FLUSH_WAIT_NS (10 * SL_S)
 
 static void move_all(struct sl_link *from, struct sl_link *to)
 {
@@ -33,8 +41,24 @@ static void take_empty_slabs(struct sl_space *space, uint32_t keep, struct sl_li
 
 	while (space->empty_slabs > keep && (slab = sl_slab_take_empty(space))) {
 		sl_pagemap_clear(slab->block.backing.base, SL_SLAB_BYTES);
+		sl_block_take(&slab->block);
 		sl_list_push_tail(out, &slab->all);
 	}
+}
+
+/* Under the lock: between the space's list and a thread's hands. */
+static void move_regions(struct sl_link *from, struct sl_link *to, bool into_hands)
+{
+	sl_list_foreach (link, from) {
+		struct sl_block *block =
+			&SL_LIST_ENTRY(link, struct sl_region, link)->block;
+
+		if (into_hands)
+			sl_block_take(block);
+		else
+			sl_block_let_go(block);
+	}
+	move_all(from, to);
 }
 
 static void discard_slabs(struct sl_gpu *gpu, struct sl_link *slabs)
@@ -43,7 +67,13 @@ static void discard_slabs(struct sl_gpu *gpu, struct sl_link *slabs)
 		struct sl_slab *slab = SL_LIST_ENTRY(link, struct sl_slab, all);
 
 		sl_list_unlink(link);
+		/* A mover may have it in its list, if the driver keeps it. */
+		sl_control_enter();
 		sl_supply_discard(gpu, &slab->block.backing);
+		sl_books_lock();
+		sl_block_let_go(&slab->block);
+		sl_books_unlock();
+		sl_control_leave();
 		free(slab);
 	}
 }
@@ -73,8 +103,44 @@ static void release_regions(struct sl_space *space, struct sl_link *regions)
 	}
 }
 
-/* idle: nothing needs to be waited for. */
-static CUresult flush(struct sl_space *space, bool everything, bool idle)
+enum flush_kind {
+	FLUSH_IDLE,   /* nothing needs to be waited for */
+	FLUSH_CHANCE, /* waits for the work, but for no other flush: that one is as good */
+	FLUSH_FULLY,  /* all that was freed before is back when it returns */
+};
+
+/* Under the lock, which is not held while it waits. False: there is nothing to do here, or, after a long time,
+ * not yet. */
+static bool begin_flush(struct sl_space *space, enum flush_kind kind)
+{
+	sl_ns end_ns = sl_clock_now() + FLUSH_WAIT_NS, now_ns;
+
+	/* Our own, and still at it: a jump out of a signal handler has ended it. */
+	while (kind == FLUSH_FULLY && space->flushing && !space->held && !space->dead &&
+		!pthread_equal(space->flusher, pthread_self()) &&
+		(now_ns = sl_clock_now()) < end_ns) {
+		uint32_t seen = space->flushes;
+
+		sl_books_unlock();
+		sl_futex_wait(&space->flushes, seen, end_ns - now_ns);
+		sl_books_lock();
+	}
+	if (space->flushing || space->held || space->dead)
+		return false;
+	space->flushing = true;
+	space->flusher = pthread_self();
+	return true;
+}
+
+/* Under the lock. */
+static void end_flush(struct sl_space *space)
+{
+	space->flushing = false;
+	space->flushes++;
+	sl_futex_wake(&space->flushes, INT_MAX);
+}
+
+static CUresult flush(struct sl_space *space, bool everything, enum flush_kind kind)
 {
 	struct sl_link batch = SL_LIST_INIT(batch), regions = SL_LIST_INIT(regions);
 	struct sl_link slabs = SL_LIST_INIT(slabs);
@@ -82,25 +148,25 @@ static CUresult flush(struct sl_space *space, bool everything, bool idle)
 	int r = SL_SETTLED;
 
 	sl_books_lock();
-	if (space->flushing || space->held || space->dead) {
+	if (!begin_flush(space, kind)) {
 		sl_books_unlock();
 		return CUDA_SUCCESS;
 	}
-	space->flushing = true;
 	sl_slab_take_batch(space, &batch);
-	move_all(&space->leaving, &regions);
+	move_regions(&space->leaving, &regions, true);
 	sl_books_unlock();
-	if (!idle && (!sl_list_is_empty(&batch) || !sl_list_is_empty(&regions)))
+	if (kind != FLUSH_IDLE &&
+		(!sl_list_is_empty(&batch) || !sl_list_is_empty(&regions)))
 		r = sl_settle(space, &result);
 	sl_books_lock();
 	if (r == SL_SETTLED) {
 		clear_batch(space, &batch, &regions);
 	} else {
 		sl_slab_keep_batch(space, &batch);
-		move_all(&regions, &space->leaving);
+		move_regions(&regions, &space->leaving, false);
 	}
 	take_empty_slabs(space, everything ? 0 : SL_EMPTY_SLABS_KEPT, &slabs);
-	space->flushing = false;
+	end_flush(space);
 	sl_books_unlock();
 	release_regions(space, &regions);
 	discard_slabs(space->gpu, &slabs);
@@ -111,7 +177,7 @@ static CUresult flush(struct sl_space *space, bool everything, bool idle)
 
 CUresult sl_memory_flush(struct sl_space *space, bool everything)
 {
-	return flush(space, everything, false);
+	return flush(space, everything, FLUSH_FULLY);
 }
 
 static struct sl_space *next_of_round(uint32_t round, const struct sl_gpu *gpu)
@@ -147,18 +213,18 @@ void sl_memory_flush_idle(struct sl_gpu *gpu)
 
 	while ((space = next_of_round(round, gpu))) {
 		if (!__atomic_load_n(&space->broken, __ATOMIC_RELAXED))
-			(void)flush(space, true, true);
+			(void)flush(space, true, FLUSH_IDLE);
 		sl_space_leave(space);
 	}
 }
 
-void sl_memory_flush_all(bool everything)
+void sl_memory_flush_all(bool everything, bool fully)
 {
 	uint32_t round = next_round();
 	struct sl_space *space;
 
 	while ((space = next_of_round(round, NULL))) {
-		CUresult r = sl_memory_flush(space, everything);
+		CUresult r = flush(space, everything, fully ? FLUSH_FULLY : FLUSH_CHANCE);
 
 		if (r != CUDA_SUCCESS)
 			sl_debug("a context cannot be flushed: error %d", (int)r);

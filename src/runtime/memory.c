@@ -40,7 +40,16 @@ uint64_t sl_memory_new_id(void)
 
 /* --- allocating --------------------------------------------------------------------------- */
 
-/* A slab of that class that is in no list, with backing. */
+/* Its backing is gone. */
+static void free_slab(struct sl_slab *slab)
+{
+	sl_books_lock();
+	sl_block_let_go(&slab->block);
+	sl_books_unlock();
+	free(slab);
+}
+
+/* A slab of that class that is in none of the lists but that of what is in hands, with backing. */
 static CUresult fresh_slab(
 	struct sl_space *space, unsigned int class, struct sl_slab **out)
 {
@@ -53,11 +62,13 @@ static CUresult fresh_slab(
 	sl_control_enter();
 	sl_books_lock();
 	empty = sl_slab_take_empty(space);
-	if (empty)
+	if (empty) {
 		sl_pagemap_clear(empty->block.backing.base, SL_SLAB_BYTES);
-	sl_books_unlock();
-	if (empty)
 		slab->block.backing = empty->block.backing;
+		slab->block.space = space;
+		sl_block_take(&slab->block);
+	}
+	sl_books_unlock();
 	sl_control_leave();
 	if (!empty)
 		r = sl_supply_obtain(space, SL_SLAB_BYTES, &slab->block.backing);
@@ -67,7 +78,7 @@ static CUresult fresh_slab(
 	if (r == CUDA_SUCCESS)
 		*out = slab;
 	else
-		free(slab);
+		free_slab(slab);
 	return r;
 }
 
@@ -99,7 +110,7 @@ static CUresult alloc_slot(struct sl_space *space, uint64_t bytes, CUdeviceptr *
 		return CUDA_SUCCESS;
 	}
 	sl_supply_discard(space->gpu, &slab->block.backing);
-	free(slab);
+	free_slab(slab);
 	return CUDA_ERROR_CONTEXT_IS_DESTROYED;
 }
 
@@ -150,6 +161,7 @@ static bool take_from_program(struct sl_block *block, CUdeviceptr ptr)
 			return false;
 		region->live = false;
 		sl_list_unlink(&region->link);
+		sl_block_take(block);
 	} else {
 		struct sl_slot *slot = sl_slab_slot(sl_slab_of(block), ptr, &base);
 

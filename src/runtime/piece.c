@@ -82,6 +82,12 @@ void sl_pieces_of_blocks(
 		sl_list_foreach (at, &space->slabs)
 			add_block(pieces, &SL_LIST_ENTRY(at, struct sl_slab, all)->block,
 				where);
+		/* Nothing of these leaves. */
+		if (where != SL_EVICTED)
+			continue;
+		sl_list_foreach (at, &space->in_hands)
+			add_block(pieces, SL_LIST_ENTRY(at, struct sl_block, in_hands),
+				where);
 	}
 	sl_books_unlock();
 }

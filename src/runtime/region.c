@@ -32,6 +32,7 @@ CUresult sl_region_alloc(
 		return r;
 	}
 	region->block.kind = SL_BLOCK_REGION;
+	sl_list_init(&region->block.in_hands);
 	region->block.space = space;
 	region->bytes = bytes;
 	region->id = id;
@@ -58,12 +59,15 @@ CUresult sl_region_release(
 	uint64_t bytes = region->block.backing.bytes;
 	CUresult r = sl_supply_release(space->gpu, &region->block.backing);
 
+	if (r != CUDA_SUCCESS)
+		sl_warning("freeing %#llx failed in the driver: error %d", base, (int)r);
+	sl_books_lock();
+	sl_block_let_go(&region->block);
 	if (r == CUDA_SUCCESS) {
+		sl_books_unlock();
 		free(region);
 		return r;
 	}
-	sl_warning("freeing %#llx failed in the driver: error %d", base, (int)r);
-	sl_books_lock();
 	if (!space->dead && sl_pagemap_set(base, bytes, &region->block)) {
 		region->live = live_again;
 		sl_list_push_tail(
@@ -86,11 +90,13 @@ CUresult sl_region_free(struct sl_space *space, struct sl_region *region, bool m
 	switch (r) {
 	case SL_SETTLED: sl_pagemap_clear(region->block.backing.base, bytes); break;
 	case SL_SETTLE_CAPTURING:
+		sl_block_let_go(&region->block);
 		sl_list_push_tail(&space->leaving, &region->link);
 		break;
 	default:
 		/* The context is broken: its bytes stay charged until the process ends. */
 		region->live = true;
+		sl_block_let_go(&region->block);
 		sl_list_push_tail(&space->regions, &region->link);
 	}
 	sl_books_unlock();

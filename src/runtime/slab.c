@@ -58,6 +58,7 @@ struct sl_slab *sl_slab_new(unsigned int class)
 	slab->freed_chain = slab->leaving_chain = SL_SLOT_NONE;
 	for (uint16_t i = 0; i < slots; i++)
 		slab->slot[i].next = i + 1 < slots ? (uint16_t)(i + 1) : SL_SLOT_NONE;
+	sl_list_init(&slab->block.in_hands);
 	sl_list_init(&slab->all);
 	sl_list_init(&slab->with_room);
 	sl_list_init(&slab->with_freed);
@@ -67,6 +68,7 @@ struct sl_slab *sl_slab_new(unsigned int class)
 void sl_slab_add(struct sl_space *space, struct sl_slab *slab)
 {
 	slab->block.space = space;
+	sl_block_let_go(&slab->block);
 	sl_list_push_tail(&space->slabs, &slab->all);
 	sl_list_push_head(&space->with_room[slab->class], &slab->with_room);
 	count_idle(slab, 1);

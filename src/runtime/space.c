@@ -23,6 +23,17 @@ void sl_books_unlock(void)
 	(void)pthread_mutex_unlock(&books);
 }
 
+void sl_block_take(struct sl_block *block)
+{
+	sl_list_unlink(&block->in_hands);
+	sl_list_push_tail(&block->space->in_hands, &block->in_hands);
+}
+
+void sl_block_let_go(struct sl_block *block)
+{
+	sl_list_unlink(&block->in_hands);
+}
+
 struct sl_space *sl_space_find(CUcontext ctx)
 {
 	sl_list_foreach (link, &sl_spaces) {
@@ -95,6 +106,7 @@ static struct sl_space *make(CUcontext ctx, int *outcome, CUresult *result)
 	sl_list_init(&space->regions);
 	sl_list_init(&space->leaving);
 	sl_list_init(&space->slabs);
+	sl_list_init(&space->in_hands);
 	sl_list_init(&space->with_freed);
 	for (int i = 0; i < SL_SLAB_CLASSES; i++)
 		sl_list_init(&space->with_room[i]);

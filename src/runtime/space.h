@@ -8,6 +8,8 @@
 #ifndef SL_RUNTIME_SPACE_H
 #define SL_RUNTIME_SPACE_H
 
+#include <pthread.h>
+
 #include "base/list.h"
 #include "runtime/backing.h"
 #include "runtime/session.h"
@@ -26,10 +28,13 @@ struct sl_space {
 	bool hidden;            /* and nobody finds it by its context */
 	CUresult broken;        /* its sticky error, or CUDA_SUCCESS; atomic */
 	bool flushing;          /* a thread is between taking a batch and settling it */
+	pthread_t flusher;      /* which one; good while it is */
+	uint32_t flushes;       /* futex: counts flushes that have ended */
 	uint32_t round;         /* of sl_memory_flush_all, that saw it last */
 	struct sl_link regions; /* live ones */
 	struct sl_link leaving; /* regions freed, still mapped */
 	struct sl_link slabs;
+	struct sl_link in_hands;   /* blocks: see there */
 	struct sl_link with_freed; /* slabs that have freed slots in quarantine */
 	struct sl_link with_room[SL_SLAB_CLASSES];
 	uint64_t freed_bytes; /* of slots in quarantine */
@@ -42,7 +47,15 @@ struct sl_block {
 	enum { SL_BLOCK_REGION, SL_BLOCK_SLAB } kind;
 	struct sl_space *space;
 	struct sl_backing backing;
+	/* In space->in_hands while a thread has it in its hands, to end it or to use it anew, and it is in none of
+	 * the other lists: what of it is on the host comes back with the rest, however long that takes. */
+	struct sl_link in_hands;
 };
+
+/* Both under the books' lock; twice is harmless. What may be evicted is let go of inside the control lock, or when
+ * nothing is left of it. */
+void sl_block_take(struct sl_block *block);
+void sl_block_let_go(struct sl_block *block);
 
 void sl_books_lock(void);
 void sl_books_unlock(void);

@@ -14,7 +14,8 @@
 
 static bool space_hoards(const struct sl_space *space)
 {
-	return space->idle_slabs > 0 || !sl_list_is_empty(&space->with_freed) ||
+	return space->idle_slabs > 0 || space->flushing ||
+	       !sl_list_is_empty(&space->with_freed) ||
 	       !sl_list_is_empty(&space->leaving);
 }
 
@@ -40,7 +41,7 @@ bool sl_supply_give_back_now(void)
 	bool hoarded = is_hoarded();
 
 	if (hoarded)
-		sl_memory_flush_all(true);
+		sl_memory_flush_all(true, true);
 	hoarded |= sl_pool_give_back();
 	return sl_passed_trim() || hoarded;
 }
@@ -56,6 +57,8 @@ static CUresult create_granted(struct sl_demand *demand, struct sl_space *space,
 		r = sl_backing_create(out, space->dev, bytes, &stuck_bytes);
 		if (r == CUDA_ERROR_OUT_OF_MEMORY && stuck_bytes == 0) {
 			sl_control_leave();
+			/* What is in its way may be our own. */
+			sl_supply_give_back_soon();
 			*outcome = sl_demand_failed(demand, r);
 			continue;
 		}

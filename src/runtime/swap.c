@@ -316,9 +316,9 @@ static bool is_for_good(const struct sl_moved *moved)
 	       moved->driver_result == CUDA_ERROR_DEINITIALIZED;
 }
 
-/* As much as was ordered, with the control lock closed before and after. What a thread frees just now is in none of the
- * lists that the mover goes by, and counts as evicted until it has gone: where all is to come back it is waited for, so
- * that the answer says what is. What has not gone then is told as left out by those who are busy with it. False: the
+/* As much as was ordered, with the control lock closed before and after. What a thread has in its hands to free it comes
+ * back with the rest. What is still out after that is waited for where all is to come back, so that the answer says
+ * what is. What has not gone then is told as left out by those who are busy with it. False: the
  * lock could not be closed again. */
 static bool move_in(struct sl_gpu *gpu, uint64_t bytes, struct sl_moved *moved)
 {

@@ -34,7 +34,7 @@ static void *sweep_main(void *arg)
 		}
 		seen = now;
 		everything = __atomic_exchange_n(&everything_wanted, 0, __ATOMIC_ACQ_REL);
-		sl_memory_flush_all(everything);
+		sl_memory_flush_all(everything, false);
 		sl_opened_sweep();
 		sl_pool_synced();
 		if (everything)

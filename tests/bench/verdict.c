@@ -5,11 +5,13 @@
  * a workload above its request. `stop`: one of higher priority asks for what four of them hold, within
  * its request; timed is the step in which victims are chosen and told. They die, the memory is
  * granted and freed, and new ones take their places. `wait`: one of lower priority asks; everybody is looked at in vain,
- * and it waits.
+ * and it waits. `swap`: there is room for half of the clients, all of which want to run; timed are the steps in which
+ * a turn ends, one is told to leave, has left, is brought back, is there, and stands at its gate.
  */
 #include "bench.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "policy/node.h"
 
@@ -29,6 +31,10 @@ struct machine {
 	uint32_t stopped_count, denied;
 	uint64_t stopped[CLIENTS_MOST];
 	uint64_t granted_client, epoch;
+	/* EVICTs and RESTOREs that are not answered yet, first come first served. */
+	struct sl_action order[CLIENTS_MOST];
+	uint32_t orders;
+	bool swaps; /* clients know how to move */
 };
 
 static void on_action(void *context, const struct sl_action *action)
@@ -43,6 +49,9 @@ static void on_action(void *context, const struct sl_action *action)
 		m->epoch = action->grant.epoch;
 	} else if (action->type == SL_ACTION_DENY || action->type == SL_ACTION_REFUSE) {
 		m->denied++;
+	} else if (action->type == SL_ACTION_EVICT || action->type == SL_ACTION_RESTORE) {
+		bench_require(m->orders < CLIENTS_MOST, "too many are moved");
+		m->order[m->orders++] = *action;
 	}
 }
 
@@ -88,6 +97,7 @@ static void join(struct machine *m, uint64_t workload)
 	m->client_of[workload] = ++m->next_client;
 	event.client_join.client = m->client_of[workload];
 	event.client_join.workload = workload;
+	event.client_join.swaps = m->swaps;
 	(void)step(m, &event);
 }
 
@@ -188,6 +198,100 @@ static sl_ns wait_in_vain(struct machine *m)
 	return took;
 }
 
+/* --- swap ------------------------------------------------------------------------------------- */
+
+static sl_ns want(struct machine *m, uint64_t client)
+{
+	struct sl_event event = {.type = SL_EVENT_WANT};
+
+	event.want.client = client;
+	event.want.wants = 1;
+	return step(m, &event);
+}
+
+/* The first open order is carried out. Returns the client, if it has left, and 0. */
+static uint64_t carry_out(struct machine *m, sl_ns *took)
+{
+	struct sl_event event = {.type = SL_EVENT_DONE};
+	struct sl_action order = m->order[0];
+
+	memmove(m->order, m->order + 1, --m->orders * sizeof(m->order[0]));
+	event.done.order = order.id;
+	if (order.type == SL_ACTION_EVICT) {
+		event.done.client = order.evict.client;
+		event.done.evicted_bytes = event.done.moved_bytes = EACH;
+	} else {
+		event.done.client = order.restore.client;
+		event.done.moved_bytes = EACH;
+	}
+	*took = step(m, &event);
+	return order.type == SL_ACTION_EVICT ? event.done.client : 0;
+}
+
+static void set_up_swap(struct machine *m, uint32_t clients)
+{
+	struct sl_event event = {.type = SL_EVENT_CONFIG};
+	uint64_t left[CLIENTS_MOST];
+	uint32_t count = 0;
+	sl_ns took;
+
+	*m = (struct machine){.arena = sl_arena_new(), .now = SL_S, .swaps = true};
+	m->node = sl_node_new(m->arena);
+	event.config.wait_max = 3600 * SL_S;
+	event.config.head_pass = SL_S;
+	event.config.idle_wait = 3600 * SL_S;
+	event.config.chain = SL_CHAIN(SL_RESOLVER_SWAP, SL_RESOLVER_WAIT, 0);
+	event.config.pool_bytes = 2 * clients * EACH;
+	(void)step(m, &event);
+	event = (struct sl_event){.type = SL_EVENT_GPU_ADD};
+	event.gpu_add.capacity_bytes = clients / 2 * EACH;
+	(void)step(m, &event);
+	for (uint32_t i = 1; i <= clients; i++) {
+		add_workload(m, i, 0, 0);
+		join(m, i);
+		/* By then the turns of those before it are over. */
+		m->now += 10 * SL_S;
+		(void)ask(m, i, EACH);
+		if (m->orders)
+			left[count++] = carry_out(m, &took);
+		commit(m, i, EACH);
+	}
+	bench_require(
+		count == clients - clients / 2, "%u clients are on the host", count);
+	for (uint32_t i = 0; i < count; i++)
+		(void)want(m, left[i]);
+}
+
+/* So many steps in which something moves. */
+static struct bench_samples *go_round(struct machine *m)
+{
+	struct bench_samples *samples = bench_samples_new();
+	struct sl_event event = {.type = SL_EVENT_TIME};
+	uint32_t idle = 0;
+
+	while (samples->count < 4 * ROUNDS) {
+		uint64_t left = 0;
+		sl_ns took;
+
+		if (m->orders) {
+			left = carry_out(m, &took);
+		} else {
+			m->now += 100 * SL_MS;
+			took = step(m, &event);
+			bench_require(
+				m->orders || idle++ < 1000, "nobody is moved any more");
+			if (!m->orders)
+				continue;
+			idle = 0;
+		}
+		bench_samples_add(samples, took);
+		/* Who has left stands at his gate at once. */
+		if (left)
+			bench_samples_add(samples, want(m, left));
+	}
+	return samples;
+}
+
 static void emit(enum bench_row_id median, enum bench_row_id p99, const char *variant,
 	struct bench_samples *samples)
 {
@@ -216,6 +320,10 @@ int bench_part_verdict(int argc, char **argv)
 		(void)snprintf(variant, sizeof(variant), "clients-%u", counts[i]);
 		emit(BENCH_VERDICT_STOP, BENCH_VERDICT_STOP_P99, variant, stop);
 		emit(BENCH_VERDICT_WAIT, BENCH_VERDICT_WAIT_P99, variant, wait);
+		m.arena = sl_arena_free(m.arena);
+		set_up_swap(&m, counts[i]);
+		emit(BENCH_VERDICT_SWAP, BENCH_VERDICT_SWAP_P99, variant, go_round(&m));
+		bench_require(sl_node_check(m.node, &err) == 0, "%s", err.text);
 		m.arena = sl_arena_free(m.arena);
 	}
 	return 0;

@@ -30,6 +30,8 @@ promise() {
 	else
 		BROKEN=$((BROKEN + 1))
 		note "BROKEN: $1: $2 is not $3 $4"
+		# Without its feature that is as it should be.
+		[ "$SCENE" = off ] || [ "$BROKEN" -gt 3 ] || evidence
 	fi
 }
 # start NAME [OPTIONS] -- PROGRAM [ARGS]: in the background; its pid is in $PID.

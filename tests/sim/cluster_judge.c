@@ -46,7 +46,17 @@ static struct sl_quantity amount_of(const struct sl_need *need, struct sl_place 
 			[SL_RES_MEMORY] = need->memory_mib}};
 }
 
-struct sl_quantity cw_has(const struct cw *w, uint32_t project, bool fixed)
+/* Does it count? By what stands on nodes, with what is being stopped; or by what stands, or is promised. */
+static bool counts(const struct cw_task *task, bool holds, struct sl_place *place)
+{
+	*place = stands(task) || holds ? task->place : task->next;
+	if (holds)
+		return stands(task) || task->state == SL_TASK_RELEASING;
+	return stands(task) || task->promised;
+}
+
+static struct sl_quantity sum_of(
+	const struct cw *w, uint32_t project, bool fixed, bool holds)
 {
 	struct sl_quantity sum = {{0}};
 
@@ -60,17 +70,22 @@ struct sl_quantity cw_has(const struct cw *w, uint32_t project, bool fixed)
 			for (uint32_t i = 0; i < job->tasks[p]; i++) {
 				const struct cw_task *task = &job->task[p][i];
 				struct sl_quantity amount;
+				struct sl_place place;
 
-				if (!stands(task) && !task->promised)
+				if (!counts(task, holds, &place))
 					continue;
-				amount = amount_of(&job->need[p],
-					stands(task) ? task->place : task->next);
+				amount = amount_of(&job->need[p], place);
 				for (int r = 0; r < SL_RESOURCES; r++)
 					sum.of[r] += amount.of[r];
 			}
 		}
 	}
 	return sum;
+}
+
+struct sl_quantity cw_has(const struct cw *w, uint32_t project, bool fixed)
+{
+	return sum_of(w, project, fixed, false);
 }
 
 static void take(struct sl_room *room, const struct sl_need *need, struct sl_place place)
@@ -134,7 +149,8 @@ static void judge_limits(
 {
 	for (uint32_t i = job->project; i != UINT32_MAX; i = w->project[i].parent) {
 		const struct sl_project_rules *rules = &w->project[i].rules;
-		struct sl_quantity has = cw_has(w, i, false), fixed = cw_has(w, i, true);
+		struct sl_quantity has = sum_of(w, i, false, true);
+		struct sl_quantity fixed = sum_of(w, i, true, true);
 
 		for (int r = 0; r < SL_RESOURCES; r++) {
 			if (!gets->of[r])
@@ -198,6 +214,12 @@ void cw_judge_bind(struct cw *w, const struct sl_cluster_action *action)
 			(unsigned long)action->bind.node);
 		return;
 	}
+	if (task->giving_up)
+		cw_break(w, "job %lu comes back while it is given up",
+			(unsigned long)job->id);
+	if (job->failed_at && w->now < job->failed_at + SL_S && !task->promised)
+		cw_break(w, "job %lu has failed, and is tried again at once",
+			(unsigned long)job->id);
 	if (job->held_until > w->now && !task->promised)
 		cw_break(w, "job %lu comes back too soon", (unsigned long)job->id);
 	if (task->parked &&
@@ -267,7 +289,8 @@ static void judge_victim(struct cw *w, struct cw_job *job, struct cw_task *task,
 	}
 }
 
-static void judge_park(struct cw *w, const struct cw_job *job, uint32_t node)
+/* Host memory in use on that node, by what is parked and what is being parked. */
+static uint64_t parked_on(const struct cw *w, uint32_t node)
 {
 	uint64_t sum = 0;
 
@@ -284,10 +307,58 @@ static void judge_park(struct cw *w, const struct cw_job *job, uint32_t node)
 			}
 		}
 	}
+	return sum;
+}
+
+static void judge_park(struct cw *w, const struct cw_job *job, uint32_t node)
+{
+	uint64_t sum = parked_on(w, node);
+
 	if (sum > w->node[node].pool_mib)
 		cw_break(w, "job %lu is parked where %lu of %lu MiB are parked",
 			(unsigned long)job->id, (unsigned long)sum,
 			(unsigned long)w->node[node].pool_mib);
+}
+
+void cw_judge_give_up(struct cw *w, const struct sl_cluster_action *action)
+{
+	struct cw_job *job = cw_find_job(w, action->stop.job);
+	uint32_t part;
+	struct cw_task *task = job ? cw_find_task(job, action->stop.task, &part) : NULL;
+	sl_ns since = SL_NS_NEVER;
+
+	if (!task || task->state != SL_TASK_PENDING || !task->parked || task->giving_up) {
+		cw_break(w, "job %lu task %u is given up and is not parked",
+			(unsigned long)action->stop.job, action->stop.task);
+		return;
+	}
+	for (uint32_t p = 0; p < job->parts; p++) {
+		for (uint32_t i = 0; i < job->tasks[p]; i++) {
+			if (job->task[p][i].parked)
+				since = sl_min_u64(since, job->task[p][i].parked_at);
+		}
+	}
+	if (!(job->flags & SL_JOB_GIVES_UP) || !job->resume_wait ||
+		w->now < since + job->resume_wait || w->now < job->held_until)
+		cw_break(w, "job %lu is given up too soon", (unsigned long)job->id);
+	task->giving_up = true;
+	task->due = w->now + sl_rng_below(&w->rng, 20) * SL_S;
+}
+
+/* Parked if it may be and can be; else terminated, if it may be. */
+static void judge_how(struct cw *w, struct cw_job *job, const struct cw_task *task,
+	const struct sl_cluster_action *action)
+{
+	if (action->stop.how == SL_STOP_PARK && !(job->flags & SL_JOB_PARKS))
+		cw_break(w, "job %lu is parked and should be terminated",
+			(unsigned long)job->id);
+	if (action->stop.how != SL_STOP_TERMINATE || !(job->flags & SL_JOB_PARKS))
+		return;
+	if (!(job->flags & SL_JOB_GIVES_UP))
+		cw_break(w, "job %lu is terminated and should be parked",
+			(unsigned long)job->id);
+	job->ended = true;
+	job->ended_on = task->place.node;
 }
 
 static bool is_whole(const struct cw_job *job)
@@ -342,6 +413,9 @@ void cw_judge_stop(struct cw *w, const struct sl_cluster_action *action)
 	task->how = (enum sl_stop_how)action->stop.how;
 	task->told = true;
 	task->due = w->now + sl_rng_below(&w->rng, 20) * SL_S;
+	judge_how(w, job, task, action);
+	w->parks += action->stop.how == SL_STOP_PARK;
+	w->ends += action->stop.how == SL_STOP_TERMINATE;
 	if (action->stop.how == SL_STOP_PARK)
 		judge_park(w, job, task->place.node);
 	if (action->stop.how == SL_STOP_PARK || action->stop.how == SL_STOP_TERMINATE)
@@ -399,12 +473,20 @@ static bool is_simple(const struct cw_job *job)
 	       task->state == SL_TASK_PENDING && !task->promised && !task->parked;
 }
 
+static int64_t larger(int64_t a, int64_t b)
+{
+	return a > b ? a : b;
+}
+
+/* Limits and quotas, as they count for more that is promised. now: what is being stopped counts, too. */
 static bool within(const struct cw *w, const struct cw_job *job,
-	const struct sl_quantity *more, bool quota)
+	const struct sl_quantity *more, bool quota, bool now)
 {
 	for (uint32_t i = job->project; i != UINT32_MAX; i = w->project[i].parent) {
 		const struct sl_project_rules *rules = &w->project[i].rules;
 		struct sl_quantity has = cw_has(w, i, false), fixed = cw_has(w, i, true);
+		struct sl_quantity holds = sum_of(w, i, false, true);
+		struct sl_quantity holds_fixed = sum_of(w, i, true, true);
 		bool strict = !(job->flags & SL_JOB_PREEMPTIBLE);
 
 		for (int r = 0; r < SL_RESOURCES; r++) {
@@ -412,6 +494,10 @@ static bool within(const struct cw *w, const struct cw_job *job,
 
 			if (!more->of[r])
 				continue;
+			if (now) {
+				has.of[r] = larger(has.of[r], holds.of[r]);
+				fixed.of[r] = larger(fixed.of[r], holds_fixed.of[r]);
+			}
 			if (limit >= 0 && has.of[r] + more->of[r] > limit)
 				return false;
 			if (most >= 0 && strict && fixed.of[r] + more->of[r] > most)
@@ -441,7 +527,10 @@ static void judge_conserving(struct cw *w, const struct cw_job *job)
 {
 	struct sl_quantity more = most_of(w, &job->need[0]);
 
-	if (job->held_until > w->now || !within(w, job, &more, false))
+	/* Waiting after a failure is bounded. */
+	if (job->failed_at && w->now < job->failed_at + 300 * SL_S)
+		return;
+	if (job->held_until > w->now || !within(w, job, &more, false, true))
 		return;
 	for (uint32_t n = 0; n < CW_NODES; n++) {
 		struct sl_room room;
@@ -486,7 +575,7 @@ static void judge_vain(struct cw *w, const struct cw_job *job)
 		}
 	}
 	/* One task: several may stand in each other's room. It may also have gone for the sake of a limit. */
-	if (told == 1 && within(w, job, &taken, false) && job->tasks[0] == 1 &&
+	if (told == 1 && within(w, job, &taken, false, false) && job->tasks[0] == 1 &&
 		job->parts == 1)
 		cw_break(w, "job %lu is stopped in vain", (unsigned long)job->id);
 }
@@ -578,8 +667,14 @@ void cw_judge_cycle(struct cw *w, bool whole)
 			judge_conserving(w, job);
 		if (job->reclaimed && w->stop_for && w->stop_for != UINT64_MAX)
 			judge_greed(w, job);
+		if (job->ended && parked_on(w, job->ended_on) + job->park_mib <=
+					  w->node[job->ended_on].pool_mib)
+			cw_break(w,
+				"job %lu is terminated though host memory has room for "
+				"it",
+				(unsigned long)job->id);
 		job->told_for = 0;
-		job->reclaimed = false;
+		job->reclaimed = job->ended = false;
 	}
 }
 
@@ -609,7 +704,8 @@ static bool is_in_the_way(
 
 	if (!victim->used || victim->parts != 1 || victim->tasks[0] != 1 ||
 		task->state != SL_TASK_RUNNING || !(victim->flags & SL_JOB_PREEMPTIBLE) ||
-		victim->flags & SL_JOB_PARKS || task->spared_until > w->now ||
+		(victim->flags & SL_JOB_PARKS && !(victim->flags & SL_JOB_GIVES_UP)) ||
+		task->spared_until > w->now ||
 		!borrows(w, victim->project, job->project) ||
 		w->node[task->place.node].closed ||
 		job->refused_until[task->place.node] > w->now ||
@@ -638,7 +734,7 @@ void cw_judge_rest(struct cw *w)
 			continue;
 		more = most_of(w, &job->need[0]);
 		judge_conserving(w, job);
-		if (!within(w, job, &more, true))
+		if (!within(w, job, &more, true, false))
 			continue;
 		for (uint32_t v = 0; v < CW_JOBS; v++) {
 			if (is_in_the_way(w, &w->job[v], job))
@@ -651,4 +747,33 @@ void cw_judge_rest(struct cw *w)
 					w->job[v].project + 1);
 		}
 	}
+}
+
+/* --- What was foretold of a job that came at rest. Why it waits can be another reason once the cycle did something else. --- */
+
+void cw_judge_forecast(struct cw *w, const struct cw_job *job,
+	const struct sl_cluster_forecast *forecast)
+{
+	uint32_t bound = 0, promised = 0;
+	enum sl_pending_reason reason =
+		sl_cluster_job(w->cluster, job->id).because.reason;
+	enum sl_forecast is = SL_FORECAST_WAITS;
+
+	for (uint32_t i = 0; i < job->tasks[0]; i++) {
+		bound += job->task[0][i].state == SL_TASK_BINDING;
+		promised += job->task[0][i].promised;
+	}
+	if (bound >= job->least[0])
+		is = SL_FORECAST_RUNS;
+	else if (promised)
+		is = w->cycle_stops ? SL_FORECAST_TAKES : SL_FORECAST_FOLLOWS;
+	else if (forecast->fate == SL_FORECAST_NEVER)
+		is = SL_FORECAST_NEVER;
+	if (is != forecast->fate)
+		cw_break(w, "job %lu was foretold %d, and it is %d",
+			(unsigned long)job->id, forecast->fate, is);
+	if ((is == SL_FORECAST_WAITS || is == SL_FORECAST_NEVER) && !w->cycle_actions &&
+		reason != forecast->because.reason)
+		cw_break(w, "job %lu waits for %d, and was foretold %d",
+			(unsigned long)job->id, reason, forecast->because.reason);
 }

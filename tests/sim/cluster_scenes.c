@@ -96,6 +96,7 @@ static void begin(struct stage *s)
 	event.node_add.memory_mib = 65536;
 	event.node_add.gpus = 4;
 	event.node_add.gpu_mib = 40960;
+	event.node_add.pool_mib = 4096;
 	send(s, event);
 	event.node_add.node = 2;
 	send(s, event);
@@ -162,10 +163,36 @@ static const char *nobody_goes_in_vain(struct stage *s)
 	return s->stops == 2 ? NULL : "more jobs go than have to";
 }
 
+/* Of two that may go, the one that is parked goes, and not the younger one that would lose its work. */
+static const char *parks_first(struct stage *s)
+{
+	struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_JOB_ADD};
+
+	event.job_add.job = 1;
+	event.job_add.project = 3;
+	event.job_add.priority = 50;
+	event.job_add.flags = SL_JOB_PREEMPTIBLE | SL_JOB_PARKS | SL_JOB_GIVES_UP;
+	event.job_add.tasks = 1;
+	event.job_add.need = (struct sl_need){1000, 1024, 2, SL_FIT_WHOLE, 0, 0, 0};
+	event.job_add.park_mib = 4096;
+	send(s, event);
+	event.job_add.job = 2;
+	event.job_add.park_mib = 4097;
+	send(s, event);
+	cycle(s);
+	answer(s);
+	add_job(s, 3, 2, 2, 50);
+	cycle(s);
+	return s->stops == 1 && s->open[0].stop.job == 1 &&
+			       s->open[0].stop.how == SL_STOP_PARK
+		       ? NULL
+		       : "a job is terminated, and another could be parked";
+}
+
 const char *cw_scenes(void)
 {
 	static const char *(*const scenes[])(struct stage * s) = {
-		one_goes, nobody_goes_in_vain, comes_to_rest};
+		one_goes, nobody_goes_in_vain, comes_to_rest, parks_first};
 	const char *wrong = NULL;
 
 	for (size_t i = 0; i < SL_ARRAY_LEN(scenes) && !wrong; i++) {

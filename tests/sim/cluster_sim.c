@@ -20,6 +20,7 @@
 
 struct sums {
 	uint64_t events, worlds, cycles, binds, stops, moves, settled;
+	uint64_t parks, ends, given_up, foretold;
 };
 
 static bool play(uint64_t seed, bool trace, bool quiet, struct sums *sums)
@@ -48,6 +49,10 @@ static bool play(uint64_t seed, bool trace, bool quiet, struct sums *sums)
 	sums->stops += w.stops;
 	sums->moves += w.moves;
 	sums->settled += w.settled;
+	sums->parks += w.parks;
+	sums->ends += w.ends;
+	sums->given_up += w.given_up;
+	sums->foretold += w.foretold;
 	cw_fini(&w);
 	return fine;
 }
@@ -102,10 +107,14 @@ int main(int argc, char **argv)
 	if (!quiet)
 		printf("cluster-sim: %lu events in %lu worlds, %lu cycles; %lu tasks "
 		       "bound, %lu "
-		       "stopped, %lu of them moved; came to rest %lu times\n",
+		       "stopped, of these %lu moved, %lu parked, %lu terminated; %lu "
+		       "parked ones "
+		       "given up; %lu forecasts; came to rest %lu times\n",
 			(unsigned long)sums.events, (unsigned long)sums.worlds,
 			(unsigned long)sums.cycles, (unsigned long)sums.binds,
 			(unsigned long)sums.stops, (unsigned long)sums.moves,
+			(unsigned long)sums.parks, (unsigned long)sums.ends,
+			(unsigned long)sums.given_up, (unsigned long)sums.foretold,
 			(unsigned long)sums.settled);
 	return 0;
 }

@@ -124,6 +124,11 @@ static void on_action(void *context, const struct sl_cluster_action *action)
 		break;
 	case SL_CLUSTER_ACTION_STOP:
 		w->cycle_actions++;
+		if (action->stop.how == SL_STOP_GIVE_UP) {
+			w->given_up++;
+			cw_judge_give_up(w, action);
+			break;
+		}
 		w->stops++;
 		w->cycle_stops++;
 		cw_judge_stop(w, action);
@@ -250,7 +255,7 @@ static void lose_node(struct cw *w, uint32_t i)
 					(task->state == SL_TASK_PENDING && !task->parked))
 					continue;
 				task->state = SL_TASK_PENDING;
-				task->parked = false;
+				task->parked = task->giving_up = false;
 			}
 		}
 		job->refused_until[i] = 0;
@@ -298,7 +303,8 @@ static struct sl_need some_need(struct cw *w)
 	return need;
 }
 
-static void add_job(struct cw *w, uint32_t j)
+/* Some job, with up to so many parts; the event that adds the first of them. */
+static struct sl_cluster_event draw_job(struct cw *w, uint32_t j, uint32_t parts)
 {
 	struct cw_job *job = &w->job[j];
 	struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_JOB_ADD};
@@ -309,9 +315,12 @@ static void add_job(struct cw *w, uint32_t j)
 	job->flags = job->priority < 100 ? SL_JOB_PREEMPTIBLE : 0;
 	if (one_in(w, 2))
 		job->flags |= SL_JOB_PARKS;
+	if (one_in(w, 2))
+		job->flags |= SL_JOB_GIVES_UP;
+	job->resume_wait = below(w, 4) * 40 * SL_S;
 	job->park_mib = below(w, 4) * 500;
 	job->swap_cost = below(w, 3) * SL_S;
-	job->parts = one_in(w, 5) ? 2 : 1;
+	job->parts = parts > 1 && one_in(w, 5) ? 2 : 1;
 	for (uint32_t p = 0; p < job->parts; p++) {
 		job->need[p] = some_need(w);
 		job->tasks[p] = one_in(w, 2) ? 1 : 1 + (uint32_t)below(w, CW_TASKS);
@@ -327,6 +336,15 @@ static void add_job(struct cw *w, uint32_t j)
 	event.job_add.need = job->need[0];
 	event.job_add.park_mib = job->park_mib;
 	event.job_add.swap_cost = job->swap_cost;
+	event.job_add.resume_wait = job->resume_wait;
+	return event;
+}
+
+static void add_job(struct cw *w, uint32_t j)
+{
+	struct cw_job *job = &w->job[j];
+	struct sl_cluster_event event = draw_job(w, j, CW_PARTS);
+
 	if (job->parts == 2) {
 		/* One event: the machine sees it whole only after both, and so does the world. */
 		uint32_t parts = job->parts;
@@ -371,13 +389,16 @@ static void end_task(struct cw *w, struct cw_job *job, uint32_t p, uint32_t i, b
 {
 	struct cw_task *task = &job->task[p][i];
 	struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_TASK_ENDED};
-	bool failed = !again && !w->quiet && one_in(w, 10);
+	bool failed = !w->quiet && one_in(w, again ? 3 : 10);
 
+	if (again && failed && task->state == SL_TASK_RUNNING)
+		job->failed_at = w->now;
 	task->parked =
 		again && task->state == SL_TASK_RELEASING && task->how == SL_STOP_PARK;
+	task->parked_at = w->now;
 	task->state = again ? SL_TASK_PENDING : SL_TASK_ENDED;
-	job->broken |= failed;
-	task->failed = failed;
+	job->broken |= failed && !again;
+	task->failed = failed && !again;
 	event.task_ended.job = job->id;
 	event.task_ended.task = number_of(job, p, i);
 	event.task_ended.again = again;
@@ -398,6 +419,24 @@ static void refuse(struct cw *w, struct cw_job *job, uint32_t p, uint32_t i)
 	task->parked = sl_cluster_task(w->cluster, job->id, number_of(job, p, i)).parked;
 	send(w, event);
 	task->parked = sl_cluster_task(w->cluster, job->id, number_of(job, p, i)).parked;
+}
+
+/* Told to drop what it has in host memory: it does, or cannot. */
+static void drop_parked(struct cw *w, struct cw_job *job, uint32_t p, uint32_t i)
+{
+	struct cw_task *task = &job->task[p][i];
+	struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_TASK_ENDED};
+
+	task->giving_up = false;
+	task->parked_at = w->now;
+	event.task_ended.job = job->id;
+	event.task_ended.task = number_of(job, p, i);
+	event.task_ended.again = 1;
+	if (!w->quiet && one_in(w, 8))
+		event.type = SL_CLUSTER_EVENT_STOP_FAILED;
+	else
+		task->parked = false;
+	send(w, event);
 }
 
 static void go_on(struct cw *w, struct cw_job *job, uint32_t p, uint32_t i)
@@ -432,6 +471,8 @@ static void go_on(struct cw *w, struct cw_job *job, uint32_t p, uint32_t i)
 		} else {
 			end_task(w, job, p, i, w->quiet || !one_in(w, 12));
 		}
+	} else if (task->giving_up && task->parked) {
+		drop_parked(w, job, p, i);
 	} else if (task->state == SL_TASK_RUNNING && !w->quiet) {
 		end_task(w, job, p, i, one_in(w, 6));
 	}
@@ -501,8 +542,10 @@ static void something_happens(struct cw *w)
 	case 4:
 		if (w->job[j].used && one_in(w, 3)) {
 			for (uint32_t p = 0; p < w->job[j].parts; p++) {
-				for (uint32_t i = 0; i < w->job[j].tasks[p]; i++)
+				for (uint32_t i = 0; i < w->job[j].tasks[p]; i++) {
 					w->job[j].task[p][i].parked = false;
+					w->job[j].task[p][i].giving_up = false;
+				}
 			}
 			event.job_unpark.job = w->job[j].id;
 			send(w, event);
@@ -521,6 +564,33 @@ void cw_step(struct cw *w)
 	tasks_go_on(w);
 	if (!one_in(w, 3))
 		cycle(w);
+}
+
+/*
+ * At rest, a job that comes is foretold. What the cycle does besides (the new job changes the shares of all) is not: then it
+ * is not held against the forecast.
+ */
+static void foretell(struct cw *w, uint32_t j)
+{
+	struct cw_job *job = &w->job[j];
+	struct sl_cluster_event event = draw_job(w, j, 1);
+	struct sl_cluster_forecast forecast =
+		sl_cluster_forecast(w->cluster, w->now, &event);
+	struct sl_error err = {{0}};
+
+	w->foretold++;
+	if (sl_cluster_check(w->cluster, &err))
+		cw_break(w, "books after a forecast: %s", err.text);
+	send(w, event);
+	if (!job->used) {
+		if (forecast.fate != SL_FORECAST_NEVER)
+			cw_break(w, "job %lu is refused, foretold %d",
+				(unsigned long)event.job_add.job, forecast.fate);
+		return;
+	}
+	cycle(w);
+	if (!w->broken[0])
+		cw_judge_forecast(w, job, &forecast);
 }
 
 /* Far more cycles than a job can wait for another: each either ends something or starts something. */
@@ -546,6 +616,12 @@ void cw_settle(struct cw *w)
 	}
 	if (!w->broken[0])
 		cw_judge_rest(w);
+	for (uint32_t j = 0; j < CW_JOBS && !w->broken[0]; j++) {
+		if (w->job[j].used)
+			continue;
+		foretell(w, j);
+		break;
+	}
 	w->quiet = false;
 }
 

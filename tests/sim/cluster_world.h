@@ -22,7 +22,9 @@ struct cw_task {
 	struct sl_place place, next; /* node: index of the world */
 	sl_ns since, due, spared_until;
 	enum sl_stop_how how;
-	bool told; /* to stop, in this cycle */
+	bool told;      /* to stop, in this cycle */
+	bool giving_up; /* parked, and told to drop that */
+	sl_ns parked_at;
 };
 
 struct cw_job {
@@ -32,7 +34,10 @@ struct cw_job {
 	uint32_t project, parts, flags;
 	int32_t priority;
 	uint64_t park_mib;
-	sl_ns swap_cost, held_until, stale_since, started;
+	sl_ns swap_cost, held_until, stale_since, started, resume_wait;
+	sl_ns failed_at; /* last, to be tried again */
+	bool ended;      /* in this cycle, though it parks elsewhere */
+	uint32_t ended_on;
 	struct sl_need need[CW_PARTS];
 	uint32_t tasks[CW_PARTS], least[CW_PARTS];
 	struct cw_task task[CW_PARTS][CW_TASKS];
@@ -61,6 +66,7 @@ struct cw {
 	struct sl_rng rng;
 	sl_ns now;
 	uint64_t next_id, events, cycles, actions, binds, stops, moves, settled;
+	uint64_t given_up, parks, ends, foretold;
 	uint64_t resume_factor;
 	sl_ns stale_grace;
 	struct cw_node node[CW_NODES];
@@ -88,8 +94,11 @@ void cw_dump(const struct cw *w);
 void cw_break(struct cw *w, const char *format, ...) SL_PRINTF(2, 3);
 void cw_judge_bind(struct cw *w, const struct sl_cluster_action *action);
 void cw_judge_stop(struct cw *w, const struct sl_cluster_action *action);
+void cw_judge_give_up(struct cw *w, const struct sl_cluster_action *action);
 void cw_judge_cycle(struct cw *w, bool whole);
 void cw_judge_rest(struct cw *w);
+void cw_judge_forecast(struct cw *w, const struct cw_job *job,
+	const struct sl_cluster_forecast *forecast);
 /* What the project and all below it has: what runs or is being bound, and what is promised. */
 struct sl_quantity cw_has(const struct cw *w, uint32_t project, bool fixed);
 /* What is free on the node: now, or once those who were told are gone and all promises kept. */

@@ -9,7 +9,7 @@
 
 struct swap_party *swap_party_of(struct swap_rules *r, uint64_t client)
 {
-	for (uint32_t i = 0; i < SWAP_PARTIES; i++) {
+	for (uint32_t i = 0; i < r->parties; i++) {
 		if (r->party[i].used && r->party[i].id == client)
 			return &r->party[i];
 	}
@@ -18,7 +18,7 @@ struct swap_party *swap_party_of(struct swap_rules *r, uint64_t client)
 
 struct swap_member *swap_member_of(struct swap_rules *r, uint64_t workload)
 {
-	for (uint32_t i = 0; i < SWAP_MEMBERS; i++) {
+	for (uint32_t i = 0; i < r->members; i++) {
 		if (r->member[i].used && r->member[i].id == workload)
 			return &r->member[i];
 	}
@@ -82,7 +82,7 @@ uint64_t swap_use(const struct swap_rules *r, uint64_t workload, uint32_t gpu)
 {
 	uint64_t sum = 0;
 
-	for (uint32_t i = 0; i < SWAP_PARTIES; i++) {
+	for (uint32_t i = 0; i < r->parties; i++) {
 		const struct swap_party *p = &r->party[i];
 
 		if (p->used && p->alive && p->workload == workload)
@@ -102,7 +102,7 @@ uint64_t swap_resident(const struct swap_rules *r, uint64_t workload, uint32_t g
 {
 	uint64_t sum = 0;
 
-	for (uint32_t i = 0; i < SWAP_PARTIES; i++) {
+	for (uint32_t i = 0; i < r->parties; i++) {
 		const struct swap_party *p = &r->party[i];
 
 		if (p->used && p->alive && p->workload == workload)
@@ -115,7 +115,7 @@ uint64_t swap_fixed(const struct swap_rules *r, uint64_t workload, uint32_t gpu)
 {
 	uint64_t sum = 0;
 
-	for (uint32_t i = 0; i < SWAP_PARTIES; i++) {
+	for (uint32_t i = 0; i < r->parties; i++) {
 		const struct swap_party *p = &r->party[i];
 
 		if (p->used && p->alive && p->workload == workload)
@@ -128,7 +128,7 @@ uint64_t swap_physical(const struct swap_rules *r, uint32_t gpu)
 {
 	uint64_t sum = 0;
 
-	for (uint32_t i = 0; i < SWAP_PARTIES; i++) {
+	for (uint32_t i = 0; i < r->parties; i++) {
 		const struct swap_party *p = &r->party[i];
 
 		if (p->used)
@@ -142,7 +142,7 @@ uint64_t swap_leaving(const struct swap_rules *r)
 	uint64_t sum = 0;
 
 	for (uint32_t gpu = 0; gpu < SWAP_GPUS; gpu++) {
-		for (uint32_t i = 0; i < SWAP_PARTIES; i++) {
+		for (uint32_t i = 0; i < r->parties; i++) {
 			if (r->party[i].used && r->party[i].alive)
 				sum += swap_party_leaving(&r->party[i], gpu);
 		}
@@ -154,7 +154,7 @@ uint64_t swap_evicted(const struct swap_rules *r, uint64_t workload)
 {
 	uint64_t sum = 0;
 
-	for (uint32_t i = 0; i < SWAP_PARTIES; i++) {
+	for (uint32_t i = 0; i < r->parties; i++) {
 		const struct swap_party *p = &r->party[i];
 
 		if (p->used && p->alive && (!workload || p->workload == workload))
@@ -173,7 +173,7 @@ static uint64_t overlap(const struct swap_rules *r, uint32_t gpu)
 {
 	uint64_t sum = 0;
 
-	for (uint32_t i = 0; i < SWAP_PARTIES; i++) {
+	for (uint32_t i = 0; i < r->parties; i++) {
 		const struct swap_party *p = &r->party[i];
 
 		if (p->used)
@@ -182,13 +182,13 @@ static uint64_t overlap(const struct swap_rules *r, uint32_t gpu)
 						       swap_party_leaving(p, gpu)
 					 : 0);
 	}
-	for (uint32_t i = 0; i < SWAP_MEMBERS; i++) {
+	for (uint32_t i = 0; i < r->members; i++) {
 		const struct swap_member *m = &r->member[i];
 		uint64_t has = 0;
 
 		if (!m->used)
 			continue;
-		for (uint32_t n = 0; n < SWAP_PARTIES; n++) {
+		for (uint32_t n = 0; n < r->parties; n++) {
 			const struct swap_party *p = &r->party[n];
 
 			if (p->used && p->alive && p->workload == m->id)
@@ -200,6 +200,37 @@ static uint64_t overlap(const struct swap_rules *r, uint32_t gpu)
 	return sl_sub_sat(sum, swap_shareable(r, gpu));
 }
 
+/* Of the workload, what is on the GPU and not on its way out. */
+static uint64_t staying(const struct swap_rules *r, uint64_t workload, uint32_t gpu)
+{
+	uint64_t sum = swap_resident(r, workload, gpu);
+
+	for (uint32_t i = 0; i < r->parties; i++) {
+		const struct swap_party *p = &r->party[i];
+
+		if (p->used && p->alive && p->workload == workload)
+			sum -= swap_party_leaving(p, gpu);
+	}
+	return sum;
+}
+
+uint64_t swap_lent_above(const struct swap_rules *r, const struct swap_member *of,
+	const struct swap_demand *d)
+{
+	uint64_t sum = 0;
+
+	if (!r->has_priority || of->flags & SL_WORKLOAD_NO_SWAP || d->held)
+		return 0;
+	for (uint32_t i = 0; i < r->members; i++) {
+		const struct swap_member *m = &r->member[i];
+
+		if (m->used && m->priority > of->priority)
+			sum += sl_sub_sat(
+				swap_request(m, d->gpu), staying(r, m->id, d->gpu));
+	}
+	return sl_min_u64(sum, overlap(r, d->gpu));
+}
+
 uint64_t swap_i2(const struct swap_rules *r)
 {
 	uint64_t sum = swap_evicted(r, 0);
@@ -208,7 +239,7 @@ uint64_t swap_i2(const struct swap_rules *r)
 		if (!(r->present_mask >> gpu & 1))
 			continue;
 		sum += overlap(r, gpu);
-		for (uint32_t i = 0; i < SWAP_PARTIES; i++) {
+		for (uint32_t i = 0; i < r->parties; i++) {
 			const struct swap_party *p = &r->party[i];
 
 			if (p->used && p->alive)
@@ -219,25 +250,11 @@ uint64_t swap_i2(const struct swap_rules *r)
 	return sum;
 }
 
-/* Of the workload, what is on the GPU and not on its way out. */
-static uint64_t staying(const struct swap_rules *r, uint64_t workload, uint32_t gpu)
-{
-	uint64_t sum = swap_resident(r, workload, gpu);
-
-	for (uint32_t i = 0; i < SWAP_PARTIES; i++) {
-		const struct swap_party *p = &r->party[i];
-
-		if (p->used && p->alive && p->workload == workload)
-			sum -= swap_party_leaving(p, gpu);
-	}
-	return sum;
-}
-
 uint64_t swap_unclaimed(const struct swap_rules *r, uint32_t gpu)
 {
 	uint64_t sum = 0;
 
-	for (uint32_t i = 0; i < SWAP_MEMBERS; i++) {
+	for (uint32_t i = 0; i < r->members; i++) {
 		const struct swap_member *m = &r->member[i];
 
 		if (m->used)
@@ -250,7 +267,7 @@ uint64_t swap_made(const struct swap_rules *r)
 {
 	uint64_t sum = 0;
 
-	for (uint32_t i = 0; i < SWAP_PARTIES; i++) {
+	for (uint32_t i = 0; i < r->parties; i++) {
 		const struct swap_party *p = &r->party[i];
 		uint64_t needs = 0;
 
@@ -288,7 +305,7 @@ sl_ns swap_cost(const struct swap_rules *r, uint64_t workload)
 	sl_ns sum = 0;
 
 	for (uint32_t gpu = 0; gpu < SWAP_GPUS; gpu++) {
-		for (uint32_t i = 0; i < SWAP_PARTIES; i++) {
+		for (uint32_t i = 0; i < r->parties; i++) {
 			const struct swap_party *p = &r->party[i];
 
 			if (p->used && p->alive && p->workload == workload)
@@ -306,7 +323,7 @@ static void may_begin_turn(struct swap_rules *r, uint64_t workload)
 {
 	struct swap_member *m = swap_member_of(r, workload);
 
-	for (uint32_t i = 0; i < SWAP_PARTIES; i++) {
+	for (uint32_t i = 0; i < r->parties; i++) {
 		const struct swap_party *p = &r->party[i];
 
 		if (p->used && p->alive && p->workload == workload &&
@@ -331,7 +348,7 @@ static void look_if_whole(struct swap_rules *r, struct swap_party *p, bool was_o
 
 static void on_config(struct swap_rules *r, const struct sl_event *e)
 {
-	uint32_t chain = e->config.chain;
+	uint32_t chain = e->config.chain ? e->config.chain : SL_RESOLVER_WAIT;
 
 	r->pool = e->config.pool_bytes;
 	r->slack = e->config.slack_bytes;
@@ -340,6 +357,11 @@ static void on_config(struct swap_rules *r, const struct sl_event *e)
 	r->min_share_pm = e->config.min_share_pm ? e->config.min_share_pm : 50;
 	r->recover_wait = e->config.recover_wait;
 	r->swaps = r->has_priority = false;
+	r->wait_max = e->config.wait_max;
+	r->stop_idle = e->config.stop_idle;
+	r->stop_grace = e->config.stop_grace;
+	r->last_resort = e->config.last_resort;
+	r->waits_first = (chain & 15) == SL_RESOLVER_WAIT;
 	for (; chain; chain >>= 4) {
 		r->swaps |= (chain & 15) == SL_RESOLVER_SWAP;
 		r->has_priority |= (chain & 15) == SL_RESOLVER_PRIORITY;
@@ -347,29 +369,59 @@ static void on_config(struct swap_rules *r, const struct sl_event *e)
 	r->contest++;
 }
 
+static struct swap_party *new_party(struct swap_rules *r)
+{
+	for (uint32_t i = 0; i < r->parties; i++) {
+		if (!r->party[i].used)
+			return &r->party[i];
+	}
+	return r->parties < SWAP_PARTIES ? &r->party[r->parties++] : NULL;
+}
+
+struct swap_member *swap_new_member(struct swap_rules *r)
+{
+	for (uint32_t i = 0; i < r->members; i++) {
+		if (!r->member[i].used)
+			return &r->member[i];
+	}
+	return r->members < SWAP_MEMBERS ? &r->member[r->members++] : NULL;
+}
+
+static void forget_party(struct swap_rules *r, struct swap_party *p)
+{
+	p->used = false;
+	while (r->parties && !r->party[r->parties - 1].used)
+		r->parties--;
+}
+
+static void forget_member(struct swap_rules *r, struct swap_member *m)
+{
+	m->used = false;
+	while (r->members && !r->member[r->members - 1].used)
+		r->members--;
+}
+
 static void on_join(struct swap_rules *r, const struct sl_event *e)
 {
 	struct swap_member *m = swap_member_of(r, e->client_join.workload);
+	struct swap_party *p;
 
 	if (!m || m->removed || swap_party_of(r, e->client_join.client))
 		return;
-	for (uint32_t i = 0; i < SWAP_PARTIES; i++) {
-		struct swap_party *p = &r->party[i];
-
-		if (p->used)
-			continue;
-		*p = (struct swap_party){.used = true,
-			.alive = true,
-			.id = e->client_join.client,
-			.workload = m->id,
-			.expected = e->client_join.expected,
-			.swaps = e->client_join.swaps,
-			.worked_at = r->now};
-		if (p->expected)
-			r->recover_until = r->now + r->recover_wait;
+	p = new_party(r);
+	if (!p) {
+		swap_rules_fail(r, "the rules have no room for another client");
 		return;
 	}
-	swap_rules_fail(r, "the rules have no room for another client");
+	*p = (struct swap_party){.used = true,
+		.alive = true,
+		.id = e->client_join.client,
+		.workload = m->id,
+		.expected = e->client_join.expected,
+		.swaps = e->client_join.swaps,
+		.worked_at = r->now};
+	if (p->expected)
+		r->recover_until = r->now + r->recover_wait;
 }
 
 static void forget_if_gone(struct swap_rules *r, struct swap_party *p)
@@ -380,14 +432,14 @@ static void forget_if_gone(struct swap_rules *r, struct swap_party *p)
 		if (p->dying[gpu])
 			return;
 	}
-	p->used = false;
+	forget_party(r, p);
 	if (!m || !m->removed)
 		return;
-	for (uint32_t i = 0; i < SWAP_PARTIES; i++) {
+	for (uint32_t i = 0; i < r->parties; i++) {
 		if (r->party[i].used && r->party[i].workload == m->id)
 			return;
 	}
-	m->used = false;
+	forget_member(r, m);
 }
 
 static void on_exit(struct swap_rules *r, struct swap_party *p)
@@ -398,7 +450,7 @@ static void on_exit(struct swap_rules *r, struct swap_party *p)
 	}
 	memset(p->demand, 0, sizeof(p->demand));
 	p->order = 0;
-	p->part = false;
+	p->part = p->termed = false;
 	p->alive = p->wants = p->expected = p->comes = p->resumed = false;
 	p->store = 0;
 	forget_if_gone(r, p);
@@ -527,7 +579,7 @@ static void on_moved(struct swap_rules *r, struct swap_party *p, const struct sl
 static void on_gpu_lost(struct swap_rules *r, uint32_t gpu)
 {
 	r->lost_mask |= 1u << gpu;
-	for (uint32_t i = 0; i < SWAP_PARTIES; i++) {
+	for (uint32_t i = 0; i < r->parties; i++) {
 		struct swap_party *p = &r->party[i];
 
 		if (!p->used)
@@ -559,11 +611,11 @@ static void on_remove(struct swap_rules *r, struct swap_member *m)
 	m->removed = true;
 	m->parked = m->resuming = false;
 	r->contest++;
-	for (uint32_t i = 0; i < SWAP_PARTIES; i++) {
+	for (uint32_t i = 0; i < r->parties; i++) {
 		if (r->party[i].used && r->party[i].workload == m->id)
 			return;
 	}
-	m->used = false;
+	forget_member(r, m);
 }
 
 static void member_event(struct swap_rules *r, const struct sl_event *e)
@@ -651,6 +703,8 @@ static void party_event(
 	case SL_EVENT_CREATE_FAILED: on_create_failed(p, e); break;
 	case SL_EVENT_FREED: on_freed(r, p, e); break;
 	case SL_EVENT_WANT:
+		if (e->want.wants && !p->wants)
+			p->wants_at = r->now;
 		p->wants = e->want.wants;
 		if (p->wants)
 			is_active(r, p->workload);
@@ -679,6 +733,10 @@ static void party_event(
 			is_active(r, p->workload);
 		break;
 	case SL_EVENT_CONDITION: p->condition = e->condition.condition; break;
+	case SL_EVENT_STOP_FAILED:
+		p->termed = false;
+		r->contest++;
+		break;
 	default: break;
 	}
 }

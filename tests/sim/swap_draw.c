@@ -22,6 +22,22 @@ static const uint64_t mood_weight[SWAP_MOOD_COUNT] = {
 	SWAP_MOODS(X)
 #undef X
 };
+static const uint32_t chain_of[SWAP_CHAIN_COUNT] = {
+#define X(NAME, weight, turns, chain) chain,
+	SWAP_CHAINS(X)
+#undef X
+};
+/* Whose turns are judged by their shares must be moved at once. */
+static const uint64_t chain_weight[SWAP_CHAIN_COUNT] = {
+#define X(NAME, weight, turns, chain) weight,
+	SWAP_CHAINS(X)
+#undef X
+};
+static const uint64_t turns_chain_weight[SWAP_CHAIN_COUNT] = {
+#define X(NAME, weight, turns, chain) turns,
+	SWAP_CHAINS(X)
+#undef X
+};
 
 static uint32_t draw(struct swap_world *w, const uint64_t *weights, uint32_t count)
 {
@@ -64,7 +80,7 @@ struct swap_workload swap_draw_workload(struct swap_world *w)
 		if (sl_rng_one_in(&w->rng, 3))
 			wl.limit =
 				sl_max_u64(wl.request, chunks(w, SWAP_CHUNK, shareable));
-		if (sl_rng_one_in(&w->rng, 3))
+		if (w->stops || sl_rng_one_in(&w->rng, 3))
 			wl.priority = (int32_t)sl_rng_below(&w->rng, 3) - 1;
 		if (sl_rng_one_in(&w->rng, 10))
 			wl.flags |= SL_WORKLOAD_NO_SWAP;
@@ -109,10 +125,32 @@ static void draw_machine(struct swap_world *w)
 	w->pool = capacity * w->gpus * 4;
 	if (w->mood == SWAP_CHAOS || w->mood == SWAP_BUSY)
 		w->pool = chunks(w, 0, capacity * w->gpus * 2);
+	/* What the pool has no room for is the next resolver's. */
+	if (w->mood != SWAP_TURNS && w->stops && sl_rng_one_in(&w->rng, 2))
+		w->pool = chunks(w, 0, capacity * w->gpus / 4);
 	w->slack = sl_min_u64(w->pool / 8, 256 * SL_MIB);
 	w->up = w->down = 0;
 	if (w->mood != SWAP_TURNS && sl_rng_one_in(&w->rng, 2))
 		w->up = w->down = swap_span(w, 20 * SL_US, 20 * SL_MS);
+}
+
+/* The resolvers, and what is asked of those that stop processes. */
+static void draw_resolvers(struct swap_world *w)
+{
+	const uint64_t *weights =
+		w->mood == SWAP_TURNS ? turns_chain_weight : chain_weight;
+	uint32_t chain = w->forced_chain ? (uint32_t)w->forced_chain - 1
+					 : draw(w, weights, SWAP_CHAIN_COUNT);
+
+	w->stops = false;
+	w->config.config.chain = chain_of[chain];
+	for (chain = chain_of[chain]; chain; chain >>= 4)
+		w->stops |= (chain & 15) == SL_RESOLVER_PRIORITY;
+	w->config.config.stop_idle =
+		sl_rng_one_in(&w->rng, 3) ? 0 : swap_span(w, 2 * SL_S, 60 * SL_S);
+	w->config.config.stop_grace = swap_span(w, 10 * SL_MS, 5 * SL_S);
+	w->config.config.last_resort =
+		sl_rng_one_in(&w->rng, 2) ? SL_LAST_RESORT_FAIL : SL_LAST_RESORT_STOP;
 }
 
 void swap_draw_episode(struct swap_world *w)
@@ -120,6 +158,7 @@ void swap_draw_episode(struct swap_world *w)
 	w->mood = w->forced_mood ? (enum swap_mood)(w->forced_mood - 1)
 				 : (enum swap_mood)draw(w, mood_weight, SWAP_MOOD_COUNT);
 	w->faults = w->mood == SWAP_CHAOS;
+	draw_resolvers(w);
 	draw_machine(w);
 	w->beat = swap_span(w, 50 * SL_MS, SL_S);
 	w->workloads_most = w->mood == SWAP_TURNS
@@ -135,8 +174,11 @@ void swap_draw_episode(struct swap_world *w)
 			.recover_wait = 2 * SL_S,
 			.pool_bytes = w->pool,
 			.slack_bytes = w->slack,
-			.chain = SL_CHAIN(SL_RESOLVER_SWAP, SL_RESOLVER_WAIT, 0),
 			.untakeable_after = 30 * SL_S,
+			.chain = w->config.config.chain,
+			.stop_idle = w->config.config.stop_idle,
+			.stop_grace = w->config.config.stop_grace,
+			.last_resort = w->config.config.last_resort,
 			.turn_max = sl_rng_one_in(&w->rng, 3)
 					    ? swap_span(w, 200 * SL_MS, 20 * SL_S)
 					    : 0}};

@@ -19,7 +19,9 @@ void swap_fair_look(struct swap_world *w)
 {
 	uint32_t full = 0;
 
-	if (w->mood != SWAP_TURNS || w->judged_from || w->drains || w->scripted)
+	/* Where nobody is moved before he has waited, shares are others. */
+	if (w->mood != SWAP_TURNS || w->judged_from || w->drains || w->scripted ||
+		w->rules.waits_first)
 		return;
 	for (uint32_t i = 0; i < SWAP_CLIENTS; i++) {
 		if (!w->client[i].used)

@@ -14,7 +14,7 @@ static uint64_t requests(const struct swap_rules *r, uint32_t gpu)
 {
 	uint64_t sum = 0;
 
-	for (uint32_t i = 0; i < SWAP_MEMBERS; i++) {
+	for (uint32_t i = 0; i < r->members; i++) {
 		if (r->member[i].used)
 			sum += swap_request(&r->member[i], gpu);
 	}
@@ -23,7 +23,7 @@ static uint64_t requests(const struct swap_rules *r, uint32_t gpu)
 
 static void compare(struct swap_rules *r, const struct sl_node *node)
 {
-	for (uint32_t i = 0; i < SWAP_PARTIES; i++) {
+	for (uint32_t i = 0; i < r->parties; i++) {
 		const struct swap_party *p = &r->party[i];
 
 		for (uint32_t gpu = 0; p->used && p->alive && gpu < SWAP_GPUS; gpu++) {
@@ -74,7 +74,7 @@ static uint64_t claims(const struct swap_rules *r, uint32_t gpu)
 {
 	uint64_t sum = 0;
 
-	for (uint32_t i = 0; i < SWAP_MEMBERS; i++) {
+	for (uint32_t i = 0; i < r->members; i++) {
 		const struct swap_member *m = &r->member[i];
 
 		if (m->used)
@@ -125,7 +125,7 @@ static void judge_residency(
 	uint64_t out = swap_evicted(r, m->id);
 	bool fits = false;
 
-	for (uint32_t i = 0; i < SWAP_PARTIES; i++) {
+	for (uint32_t i = 0; i < r->parties; i++) {
 		const struct swap_party *p = &r->party[i];
 
 		if (!p->used || !p->alive || p->workload != m->id)
@@ -191,15 +191,16 @@ static void judge_wait(
 	}
 	if (m->contest != r->contest) {
 		/* Nobody competes: its own way back. */
-		sl_ns span =
-			v.longest_wait ? v.longest_wait : swap_cost(r, m->id) + 2 * SL_S;
+		sl_ns span = v.longest_wait ? v.longest_wait
+					    : swap_cost(r, m->id) + 2 * SL_S +
+						      (r->waits_first ? r->wait_max : 0);
 		sl_ns bound = span == SL_NS_NEVER ? SL_NS_NEVER : r->now + span;
 
 		m->contest = r->contest;
 		m->wait_bound = sl_max_u64(m->wait_bound, bound);
 	}
-	/* With the pool full nothing is promised. */
-	if (is_pool_in_the_way(r))
+	/* With the pool full, or where nobody is moved for others, nothing is promised. */
+	if (is_pool_in_the_way(r) || !r->swaps)
 		m->wait_bound = SL_NS_NEVER;
 	if (r->quiet && m->wait_bound != SL_NS_NEVER &&
 		r->now > m->wait_bound + (m->wait_bound - m->wants_since) / 10 +
@@ -213,7 +214,7 @@ static void judge_wait(
 
 static bool is_moved(const struct swap_rules *r, const struct swap_member *m)
 {
-	for (uint32_t i = 0; i < SWAP_PARTIES; i++) {
+	for (uint32_t i = 0; i < r->parties; i++) {
 		const struct swap_party *p = &r->party[i];
 
 		if (p->used && p->alive && p->workload == m->id && p->order)
@@ -247,7 +248,7 @@ static void judge_fit(struct swap_rules *r, const struct swap_party *p)
 /* What it lacks on the GPU may be on its way: somebody leaves, is told to give copies back first, or ends. */
 static bool is_any_coming(struct swap_rules *r, uint32_t gpu)
 {
-	for (uint32_t i = 0; i < SWAP_PARTIES; i++) {
+	for (uint32_t i = 0; i < r->parties; i++) {
 		const struct swap_party *p = &r->party[i];
 		const struct swap_member *m = swap_member_of(r, p->workload);
 
@@ -258,6 +259,60 @@ static bool is_any_coming(struct swap_rules *r, uint32_t gpu)
 			return true;
 	}
 	return false;
+}
+
+/* Of others of lower priority, what stands above their requests: `priority` takes it back. */
+static uint64_t takeable(
+	const struct swap_rules *r, const struct swap_member *own, uint32_t gpu)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < r->members; i++) {
+		const struct swap_member *m = &r->member[i];
+
+		if (m->used && !m->removed && !m->stopping && m->priority < own->priority)
+			sum += sl_sub_sat(
+				swap_resident(r, m->id, gpu), swap_request(m, gpu));
+	}
+	return sum;
+}
+
+/* Who wants back what is within his request has it, from those that he comes before and that may be stopped, whether
+ * they can be moved or not. */
+static void judge_owed(struct swap_rules *r, struct swap_party *p)
+{
+	const struct swap_member *m = swap_member_of(r, p->workload);
+	bool lacks = false;
+
+	if (!r->has_priority || !r->quiet || !m || m->parked || m->removed ||
+		m->stopping || is_moved(r, m) || !swap_party_wants(p) ||
+		!swap_is_owed(r, p, m)) {
+		p->owed_since = 0;
+		return;
+	}
+	for (uint32_t gpu = 0; gpu < SWAP_GPUS; gpu++) {
+		uint64_t there = swap_physical(r, gpu) + p->evicted[gpu];
+
+		if (!p->evicted[gpu] || there <= swap_shareable(r, gpu))
+			continue;
+		lacks = true;
+		if (r->forced_mask >> gpu & 1 || swap_going(r, gpu) ||
+			is_any_coming(r, gpu) ||
+			there - swap_shareable(r, gpu) > takeable(r, m, gpu))
+			lacks = false;
+		if (!lacks)
+			break;
+	}
+	if (!lacks)
+		p->owed_since = 0;
+	else if (!p->owed_since)
+		p->owed_since = r->now;
+	else if (r->now - p->owed_since > 10 * SL_S + r->wait_max)
+		swap_rules_fail(r,
+			"client %" PRIu64
+			" wants back what is within its request since %" PRIu64
+			" ms, and those of lower priority keep it from that",
+			p->id, swap_ms(r->now - p->owed_since));
 }
 
 /* An exchange that was begun is over when all was given up: its client has its ordinary place again. */
@@ -281,7 +336,7 @@ void swap_rules_after(struct swap_rules *r, const struct sl_node *node)
 	r->wanting = 0;
 	compare(r, node);
 	judge_i1(r);
-	for (uint32_t i = 0; i < SWAP_MEMBERS; i++) {
+	for (uint32_t i = 0; i < r->members; i++) {
 		struct swap_member *m = &r->member[i];
 
 		if (!m->used)
@@ -292,11 +347,13 @@ void swap_rules_after(struct swap_rules *r, const struct sl_node *node)
 		judge_residency(r, node, m);
 		judge_wait(r, node, m);
 	}
-	for (uint32_t i = 0; i < SWAP_PARTIES && r->wanting; i++)
+	for (uint32_t i = 0; i < r->parties && r->wanting; i++)
 		judge_fit(r, &r->party[i]);
-	for (uint32_t i = 0; i < SWAP_PARTIES; i++)
+	for (uint32_t i = 0; i < r->parties && r->wanting; i++)
+		judge_owed(r, &r->party[i]);
+	for (uint32_t i = 0; i < r->parties; i++)
 		end_exchange(r, &r->party[i]);
-	for (uint32_t i = 0; i < SWAP_PARTIES; i++) {
+	for (uint32_t i = 0; i < r->parties; i++) {
 		const struct swap_party *p = &r->party[i];
 
 		for (uint32_t n = 0; p->used && n < SWAP_GRANTS; n++) {
@@ -319,7 +376,7 @@ void swap_rules_after(struct swap_rules *r, const struct sl_node *node)
 
 void swap_rules_drained(struct swap_rules *r, const struct sl_node *node)
 {
-	for (uint32_t i = 0; i < SWAP_PARTIES; i++) {
+	for (uint32_t i = 0; i < r->parties; i++) {
 		const struct swap_party *p = &r->party[i];
 		const struct swap_member *m = swap_member_of(r, p->workload);
 
@@ -332,12 +389,12 @@ void swap_rules_drained(struct swap_rules *r, const struct sl_node *node)
 		/* Parked, or there is no room for its request yet. */
 		if (m->parked)
 			continue;
-		if (swap_party_wants(p) && !is_pool_in_the_way(r))
+		if (swap_party_wants(p) && r->swaps && !is_pool_in_the_way(r))
 			swap_rules_fail(r,
 				"client %" PRIu64
 				" still waits on the host, since %" PRIu64 " s",
 				p->id, swap_ms(r->now - m->wants_since) / 1000);
-		if (swap_party_asks(p) && !is_pool_in_the_way(r))
+		if (swap_party_asks(p) && r->swaps && !is_pool_in_the_way(r))
 			swap_rules_fail(
 				r, "a demand of client %" PRIu64 " still waits", p->id);
 	}
@@ -360,7 +417,7 @@ void swap_rules_print(const struct swap_rules *r, FILE *out)
 				r->lost_mask >> gpu & 1 ? ", lost" : "",
 				r->forced_mask >> gpu & 1 ? ", by force" : "");
 	}
-	for (uint32_t i = 0; i < SWAP_MEMBERS; i++) {
+	for (uint32_t i = 0; i < r->members; i++) {
 		const struct swap_member *m = &r->member[i];
 
 		if (!m->used)
@@ -373,7 +430,7 @@ void swap_rules_print(const struct swap_rules *r, FILE *out)
 			(unsigned)m->residency, m->parked ? ", parked" : "",
 			m->resuming ? ", resuming" : "", m->removed ? ", removed" : "",
 			(double)m->turn_began / 1e9, (double)m->wants_since / 1e9);
-		for (uint32_t n = 0; n < SWAP_PARTIES; n++) {
+		for (uint32_t n = 0; n < r->parties; n++) {
 			const struct swap_party *p = &r->party[n];
 
 			if (!p->used || p->workload != m->id)

@@ -36,7 +36,7 @@ bool swap_party_wants(const struct swap_party *p)
 
 bool swap_member_waits(const struct swap_rules *r, const struct swap_member *m)
 {
-	for (uint32_t i = 0; i < SWAP_PARTIES; i++) {
+	for (uint32_t i = 0; i < r->parties; i++) {
 		const struct swap_party *p = &r->party[i];
 
 		if (p->used && p->alive && p->workload == m->id &&
@@ -48,7 +48,7 @@ bool swap_member_waits(const struct swap_rules *r, const struct swap_member *m)
 
 bool swap_member_wants(const struct swap_rules *r, const struct swap_member *m)
 {
-	for (uint32_t i = 0; i < SWAP_PARTIES; i++) {
+	for (uint32_t i = 0; i < r->parties; i++) {
 		if (r->party[i].workload == m->id && swap_party_wants(&r->party[i]))
 			return !m->parked;
 	}
@@ -65,7 +65,7 @@ bool swap_is_entitled(const struct swap_rules *r, const struct swap_member *m,
 
 static bool member_asks_entitled(const struct swap_rules *r, const struct swap_member *m)
 {
-	for (uint32_t i = 0; i < SWAP_PARTIES; i++) {
+	for (uint32_t i = 0; i < r->parties; i++) {
 		const struct swap_party *p = &r->party[i];
 
 		if (!p->used || !p->alive || p->workload != m->id)
@@ -79,8 +79,7 @@ static bool member_asks_entitled(const struct swap_rules *r, const struct swap_m
 	return false;
 }
 
-/* A request is one per GPU: where nothing of the client is on the host, it takes nothing from anybody. */
-static bool is_owed(const struct swap_rules *r, const struct swap_party *p,
+bool swap_is_owed(const struct swap_rules *r, const struct swap_party *p,
 	const struct swap_member *m)
 {
 	for (uint32_t gpu = 0; gpu < SWAP_GPUS; gpu++) {
@@ -93,10 +92,10 @@ static bool is_owed(const struct swap_rules *r, const struct swap_party *p,
 /* Somebody of it wants to come back, and wherever he lacks something all of it is within its request. */
 static bool wants_entitled(const struct swap_rules *r, const struct swap_member *m)
 {
-	for (uint32_t i = 0; i < SWAP_PARTIES && !m->parked; i++) {
+	for (uint32_t i = 0; i < r->parties && !m->parked; i++) {
 		const struct swap_party *p = &r->party[i];
 
-		if (p->workload == m->id && swap_party_wants(p) && is_owed(r, p, m))
+		if (p->workload == m->id && swap_party_wants(p) && swap_is_owed(r, p, m))
 			return true;
 	}
 	return false;
@@ -107,7 +106,7 @@ uint64_t swap_needs(const struct swap_rules *r, uint32_t gpu)
 {
 	uint64_t sum = 0;
 
-	for (uint32_t i = 0; i < SWAP_PARTIES; i++) {
+	for (uint32_t i = 0; i < r->parties; i++) {
 		const struct swap_party *p = &r->party[i];
 
 		if (!p->used || !p->alive)
@@ -120,7 +119,7 @@ uint64_t swap_needs(const struct swap_rules *r, uint32_t gpu)
 				sum += p->demand[n].bytes;
 		}
 	}
-	for (uint32_t i = 0; i < SWAP_MEMBERS; i++) {
+	for (uint32_t i = 0; i < r->members; i++) {
 		if (r->member[i].used && r->member[i].resuming)
 			sum += r->member[i].request;
 	}
@@ -131,7 +130,7 @@ bool swap_recovers(const struct swap_rules *r)
 {
 	if (r->now >= r->recover_until)
 		return false;
-	for (uint32_t i = 0; i < SWAP_PARTIES; i++) {
+	for (uint32_t i = 0; i < r->parties; i++) {
 		if (r->party[i].used && r->party[i].expected)
 			return true;
 	}
@@ -156,21 +155,20 @@ sl_ns swap_idle_of(const struct swap_rules *r, const struct swap_party *p)
 static void on_admit(struct swap_rules *r, const struct sl_action *a)
 {
 	const struct sl_event *e = &r->event;
+	struct swap_member *m = swap_new_member(r);
 
-	for (uint32_t i = 0; i < SWAP_MEMBERS; i++) {
-		if (r->member[i].used)
-			continue;
-		r->member[i] = (struct swap_member){.used = true,
-			.id = a->admit.workload,
-			.request = a->admit.request_bytes,
-			.limit = a->admit.limit_bytes,
-			.mask = a->admit.gpu_mask,
-			.flags = e->workload_add.flags,
-			.priority = e->workload_add.priority,
-			.warm_after = e->workload_add.warm_after};
+	if (!m) {
+		swap_rules_fail(r, "the rules have no room for another workload");
 		return;
 	}
-	swap_rules_fail(r, "the rules have no room for another workload");
+	*m = (struct swap_member){.used = true,
+		.id = a->admit.workload,
+		.request = a->admit.request_bytes,
+		.limit = a->admit.limit_bytes,
+		.mask = a->admit.gpu_mask,
+		.flags = e->workload_add.flags,
+		.priority = e->workload_add.priority,
+		.warm_after = e->workload_add.warm_after};
 }
 
 static void on_set_done(struct swap_rules *r, const struct sl_action *a)
@@ -205,6 +203,13 @@ static void on_note(struct swap_rules *r, const struct sl_action *a)
 {
 	struct swap_member *m = swap_member_of(r, a->note.workload);
 
+	if (a->note.reason == SL_REASON_STOP_REVOKED) {
+		struct swap_party *p = swap_party_of(r, a->note.client);
+
+		if (p)
+			p->termed = false;
+		return;
+	}
 	if (a->note.reason != SL_REASON_RESUMED)
 		return;
 	if (!m || !m->resuming)
@@ -214,13 +219,16 @@ static void on_note(struct swap_rules *r, const struct sl_action *a)
 	else
 		m->parked = m->resuming = false;
 	r->contest++;
-	for (uint32_t i = 0; m && i < SWAP_PARTIES; i++) {
+	for (uint32_t i = 0; m && i < r->parties; i++) {
 		struct swap_party *p = &r->party[i];
 
 		if (p->used && p->alive && p->workload == m->id)
 			p->resumed = swap_party_evicted(p) > 0;
+		if (p->used && p->alive && p->workload == m->id && p->resumed &&
+			!p->wants)
+			p->wants_at = r->now;
 	}
-	for (uint32_t i = 0; m && i < SWAP_MEMBERS; i++) {
+	for (uint32_t i = 0; m && i < r->members; i++) {
 		const struct swap_member *other = &r->member[i];
 
 		if (other->used && other->resuming && other->mask & m->mask &&
@@ -247,7 +255,7 @@ static void on_grant(struct swap_rules *r, const struct sl_action *a)
 	struct swap_demand *d = demand_of(p, a->grant.ask);
 	struct swap_member *m = p ? swap_member_of(r, p->workload) : NULL;
 	uint32_t gpu = a->grant.gpu;
-	uint64_t had = 0, before = swap_i2(r);
+	uint64_t had = 0, before, after;
 	bool entitled;
 
 	if (!d || d->epoch || !m || !p->alive) {
@@ -256,6 +264,7 @@ static void on_grant(struct swap_rules *r, const struct sl_action *a)
 		return;
 	}
 	entitled = swap_is_entitled(r, m, d) && !m->parked;
+	before = swap_i2(r) - swap_lent_above(r, m, d);
 	if (p->order)
 		swap_rules_fail(r,
 			"GRANT to client %" PRIu64 ", whose order %" PRIu64 " is open",
@@ -275,6 +284,7 @@ static void on_grant(struct swap_rules *r, const struct sl_action *a)
 	if (!had)
 		m->turn_began = r->now;
 	d->epoch = a->grant.epoch;
+	after = swap_i2(r) - swap_lent_above(r, m, d);
 	if (swap_use(r, m->id, gpu) > m->limit)
 		swap_rules_fail(
 			r, "GRANT takes workload %" PRIu64 " above its limit", m->id);
@@ -283,33 +293,28 @@ static void on_grant(struct swap_rules *r, const struct sl_action *a)
 			"GRANT on GPU %u: %" PRIu64 " on it of %" PRIu64
 			" that can be shared",
 			gpu, swap_physical(r, gpu), swap_shareable(r, gpu));
-	if (!entitled && !r->has_priority && swap_i2(r) > sl_sub_sat(r->pool, r->slack) &&
-		swap_i2(r) > before)
+	if (!entitled && after > sl_sub_sat(r->pool, r->slack) && after > before)
 		swap_rules_fail(r,
 			"I2: a burst is granted on GPU %u; evicted + leaving + overlap "
-			"are then %" PRIu64 ", the pool less its slack %" PRIu64,
-			gpu, swap_i2(r), sl_sub_sat(r->pool, r->slack));
-	if (!entitled && !r->has_priority && swap_i2(r) > before &&
-		(!p->swaps || m->flags & SL_WORKLOAD_NO_SWAP || d->held))
+			"are then %" PRIu64 " (%" PRIu64
+			" of it on requests of higher priority), the pool less its slack "
+			"%" PRIu64,
+			gpu, swap_i2(r), swap_i2(r) - after,
+			sl_sub_sat(r->pool, r->slack));
+	if (!entitled && after > before &&
+		(!r->swaps || !p->swaps || m->flags & SL_WORKLOAD_NO_SWAP || d->held))
 		swap_rules_fail(r,
 			"GRANT to client %" PRIu64
 			" on others' requests, from which it cannot be moved again",
 			p->id);
 }
 
-/* Others wait on the GPU, too. */
-static bool is_contended(
-	const struct swap_rules *r, uint32_t gpu, const struct swap_demand *mine)
-{
-	return swap_needs(r, gpu) > mine->bytes;
-}
-
 /* Of others on the GPU, what nobody has used for long and nothing keeps from being moved. */
-static uint64_t idle_bytes(struct swap_rules *r, uint64_t workload, uint32_t gpu)
+uint64_t swap_idle_bytes(struct swap_rules *r, uint64_t workload, uint32_t gpu)
 {
 	uint64_t sum = 0;
 
-	for (uint32_t i = 0; i < SWAP_PARTIES; i++) {
+	for (uint32_t i = 0; i < r->parties; i++) {
 		const struct swap_party *p = &r->party[i];
 		const struct swap_member *m = swap_member_of(r, p->workload);
 
@@ -326,21 +331,17 @@ static uint64_t idle_bytes(struct swap_rules *r, uint64_t workload, uint32_t gpu
 	return sum;
 }
 
-/* It waited for the longest wait, while what others did not use could have gone to the host. */
+/* It waited for the longest wait, or would not wait, while what others did not use could have gone to the host. */
 static void judge_denied(
 	struct swap_rules *r, const struct swap_party *p, const struct swap_demand *d)
 {
-	if (!r->quiet || !p->swaps || d->held || r->pool_member || !r->swaps ||
-		swap_party_evicted(p) || is_contended(r, d->gpu, d) ||
-		(r->forced_mask | r->lost_mask) >> d->gpu & 1 ||
-		swap_i2(r) + 2 * d->bytes > sl_sub_sat(r->pool, r->slack) ||
-		idle_bytes(r, p->workload, d->gpu) < d->bytes)
-		return;
-	swap_rules_fail(r,
-		"%" PRIu64 "/%" PRIu64 " is denied %" PRIu64
-		" bytes on GPU %u, where others have %" PRIu64
-		" that they do not use and that could be moved",
-		p->id, d->ask, d->bytes, d->gpu, idle_bytes(r, p->workload, d->gpu));
+	if (swap_could_be_moved(r, p, d))
+		swap_rules_fail(r,
+			"%" PRIu64 "/%" PRIu64 " is denied %" PRIu64
+			" bytes on GPU %u, where others have %" PRIu64
+			" that they do not use and that could be moved",
+			p->id, d->ask, d->bytes, d->gpu,
+			swap_idle_bytes(r, p->workload, d->gpu));
 }
 
 static void on_deny(struct swap_rules *r, const struct sl_action *a)
@@ -390,7 +391,7 @@ static sl_ns least_turn(const struct swap_rules *r, const struct swap_member *m)
 	sl_ns base = sl_max_u64(10 * swap_cost(r, m->id), 200 * SL_MS), cut;
 	uint64_t largest = weight_of(r, m);
 
-	for (uint32_t i = 0; i < SWAP_MEMBERS; i++) {
+	for (uint32_t i = 0; i < r->members; i++) {
 		if (r->member[i].used && !r->member[i].parked)
 			largest = sl_max_u64(largest, weight_of(r, &r->member[i]));
 	}
@@ -429,7 +430,7 @@ static void judge_turn(struct swap_rules *r, const struct swap_party *p,
 
 static bool has_burst(struct swap_rules *r, uint32_t gpu)
 {
-	for (uint32_t i = 0; i < SWAP_PARTIES; i++) {
+	for (uint32_t i = 0; i < r->parties; i++) {
 		const struct swap_party *p = &r->party[i];
 		const struct swap_member *m = swap_member_of(r, p->workload);
 
@@ -468,12 +469,13 @@ static void judge_reason(struct swap_rules *r, const struct sl_action *a,
 			p->id, a->evict.other);
 		return;
 	}
-	for (uint32_t i = 0; i < SWAP_PARTIES; i++) {
+	for (uint32_t i = 0; i < r->parties; i++) {
 		/* Whoever is stopped or does not answer may never give it. */
 		if (r->party[i].used && r->party[i].alive && &r->party[i] != p &&
 			r->party[i].condition == SL_CONDITION_RUNNING)
 			leaving += swap_party_leaving(&r->party[i], gpu);
 	}
+	leaving += swap_going(r, gpu);
 	/* A burst may have to leave others what they have not claimed. */
 	if (swap_physical(r, gpu) + swap_needs(r, gpu) +
 				(has_burst(r, gpu) ? swap_unclaimed(r, gpu) : 0) <=
@@ -486,10 +488,37 @@ static void judge_reason(struct swap_rules *r, const struct sl_action *a,
 	judge_turn(r, p, m, other, gpu);
 }
 
+/* Behind `wait` in the chain others are moved for nobody before his longest wait is over. */
+static void judge_ripe(
+	struct swap_rules *r, const struct swap_party *p, const struct swap_member *other)
+{
+	sl_ns since = r->now;
+
+	if (!r->waits_first)
+		return;
+	for (uint32_t i = 0; i < r->parties; i++) {
+		const struct swap_party *o = &r->party[i];
+
+		if (!o->used || !o->alive || o->workload != other->id)
+			continue;
+		if (swap_party_wants(o))
+			since = sl_min_u64(since, o->wants_at);
+		for (uint32_t n = 0; n < SWAP_GRANTS; n++) {
+			if (o->demand[n].used && !o->demand[n].epoch)
+				since = sl_min_u64(since, o->demand[n].since);
+		}
+	}
+	if (r->now - since < r->wait_max)
+		swap_rules_fail(r,
+			"client %" PRIu64 " is evicted for workload %" PRIu64
+			", which has waited for %" PRIu64 " ms of %" PRIu64,
+			p->id, other->id, swap_ms(r->now - since), swap_ms(r->wait_max));
+}
+
 /* Somebody else has copies that nobody told it to give back: these go first. */
 static bool has_copies(const struct swap_rules *r, const struct swap_party *but)
 {
-	for (uint32_t i = 0; i < SWAP_PARTIES; i++) {
+	for (uint32_t i = 0; i < r->parties; i++) {
 		const struct swap_party *p = &r->party[i];
 
 		if (p->used && p->alive && p != but && !p->order && !p->trimmed &&
@@ -531,10 +560,16 @@ static void on_evict(struct swap_rules *r, const struct sl_action *a)
 	if (!p->swaps || m->flags & SL_WORKLOAD_NO_SWAP)
 		swap_rules_fail(r,
 			"EVICT of client %" PRIu64 ", which is not to be swapped", p->id);
+	if (swap_is_going(r, p))
+		swap_rules_fail(
+			r, "EVICT of client %" PRIu64 ", which was told to end", p->id);
+	if (other)
+		judge_ripe(r, p, other);
 	if (p->expected)
 		swap_rules_fail(
 			r, "EVICT of client %" PRIu64 ", which has not reported", p->id);
-	if (!r->swaps || !r->pool)
+	/* Who is parked, or warm, goes there for nobody. */
+	if (!r->pool || (!r->swaps && other))
 		swap_rules_fail(
 			r, "EVICT of client %" PRIu64 " with swapping off", p->id);
 	if (!there || !a->evict.bytes)
@@ -586,7 +621,7 @@ static uint64_t out_of(
 {
 	uint64_t sum = 0;
 
-	for (uint32_t i = 0; i < SWAP_PARTIES; i++) {
+	for (uint32_t i = 0; i < r->parties; i++) {
 		if (r->party[i].used && r->party[i].alive &&
 			r->party[i].workload == m->id)
 			sum += r->party[i].evicted[gpu];
@@ -599,7 +634,7 @@ static bool is_ready(const struct swap_rules *r, const struct swap_member *m)
 {
 	uint32_t clients = 0;
 
-	for (uint32_t i = 0; i < SWAP_PARTIES; i++) {
+	for (uint32_t i = 0; i < r->parties; i++) {
 		const struct swap_party *p = &r->party[i];
 
 		if (!p->used || !p->alive || p->workload != m->id)
@@ -618,7 +653,7 @@ static void judge_order(struct swap_rules *r, const struct swap_party *p,
 {
 	if (swap_recovers(r) || swap_is_spread(m) || !is_ready(r, m) || !m->wants_since)
 		return;
-	for (uint32_t i = 0; i < SWAP_MEMBERS; i++) {
+	for (uint32_t i = 0; i < r->members; i++) {
 		const struct swap_member *o = &r->member[i];
 
 		if (wants_entitled(r, m) && !wants_entitled(r, o))
@@ -651,7 +686,7 @@ static void judge_part(
 	bool flows = false;
 
 	r->parts++;
-	for (uint32_t i = 0; i < SWAP_PARTIES; i++) {
+	for (uint32_t i = 0; i < r->parties; i++) {
 		const struct swap_party *o = &r->party[i];
 
 		flows |= o->used && o->alive && o->order && !o->is_restore &&
@@ -756,6 +791,7 @@ void swap_rules_action(struct swap_rules *r, const struct sl_action *a)
 	case SL_ACTION_EVICT: on_evict(r, a); break;
 	case SL_ACTION_RESTORE: on_restore(r, a); break;
 	case SL_ACTION_ABORT: on_abort(r, a); break;
+	case SL_ACTION_STOP: swap_on_stop(r, a); break;
 	case SL_ACTION_TRIM: on_trim(r, a); break;
 	case SL_ACTION_NOTE: on_note(r, a); break;
 	case SL_ACTION_WAKE_AT: r->wake = a->wake_at.at; break;

@@ -29,6 +29,8 @@ struct swap_demand {
 /* A process, as events and actions have it. */
 struct swap_party {
 	bool used, alive, expected, swaps, wants;
+	sl_ns wants_at,
+		owed_since; /* owed: nothing but others' bursts keeps it from what is its */
 	uint64_t id, workload;
 	uint64_t backing[SWAP_GPUS], evicted[SWAP_GPUS], hidden[SWAP_GPUS],
 		held[SWAP_GPUS], dying[SWAP_GPUS];
@@ -50,6 +52,10 @@ struct swap_party {
 	sl_ns failed_at;  /* when a RESTORE last failed; 0: one succeeded since */
 	uint32_t refusals;       /* EVICTs in a row that it refused of itself */
 	uint64_t store, trimmed; /* trimmed: told to give back, not answered yet */
+	/* its stop: TERM since, or KILL; not once it was revoked, or the signal failed */
+	bool termed, killed;
+	enum sl_reason stop_reason;
+	sl_ns stop_at;
 	/* what is known of its work */
 	sl_ns pulse_at, pulse_idle, worked_at;
 	bool pulse_idles, proven;
@@ -74,8 +80,11 @@ struct swap_member {
 
 struct swap_rules {
 	sl_ns now, wake;
-	struct sl_event event;    /* of the step */
-	bool swaps;               /* swap is in the chain and there is a pool */
+	struct sl_event event; /* of the step */
+	bool swaps;            /* swap is in the chain and there is a pool */
+	bool waits_first; /* what stands behind `wait` is tried once wait_max is over */
+	sl_ns wait_max, stop_idle, stop_grace;
+	enum sl_last_resort last_resort;
 	bool has_priority, quiet; /* quiet: no faults: bounds of time are judged */
 	uint64_t pool, slack, pool_member;
 	sl_ns turn_max;
@@ -85,6 +94,7 @@ struct swap_rules {
 	uint32_t present_mask, lost_mask;
 	uint32_t forced_mask; /* GPUs: measured bytes broke the promises there */
 	sl_ns recover_wait, recover_until;
+	uint32_t members, parties; /* all that are used are before these */
 	struct swap_member member[SWAP_MEMBERS];
 	struct swap_party party[SWAP_PARTIES];
 	uint32_t wanting; /* workloads, after the last step */
@@ -118,6 +128,7 @@ void swap_rules_fail(struct swap_rules *rules, const char *format, ...) SL_PRINT
  * not be so) --- */
 struct swap_party *swap_party_of(struct swap_rules *rules, uint64_t client);
 struct swap_member *swap_member_of(struct swap_rules *rules, uint64_t workload);
+struct swap_member *swap_new_member(struct swap_rules *rules); /* NULL: no room */
 uint64_t swap_shareable(const struct swap_rules *rules, uint32_t gpu);
 /* Of the workload: all that counts against its limit; what of it is on the GPU. */
 uint64_t swap_use(const struct swap_rules *rules, uint64_t workload, uint32_t gpu);
@@ -130,6 +141,10 @@ uint64_t swap_party_returning(const struct swap_party *p, uint32_t gpu);
 uint64_t swap_party_leaving(const struct swap_party *p, uint32_t gpu);
 uint64_t swap_party_evicted(const struct swap_party *p);
 bool swap_party_asks(const struct swap_party *p);
+/* Of the overlap on its GPU, what a demand of the workload may cause all the same: on requests of higher priority that
+ * `priority` takes back. */
+uint64_t swap_lent_above(const struct swap_rules *rules, const struct swap_member *m,
+	const struct swap_demand *d);
 /* evicted + leaving + overlap over all GPUs, of the node. */
 uint64_t swap_i2(const struct swap_rules *rules);
 /* Requests that are not used yet. */
@@ -146,13 +161,26 @@ sl_ns swap_party_cost(
 sl_ns swap_cost(const struct swap_rules *rules, uint64_t workload);
 /* It may hold memory on several GPUs, and is evicted from all of them. */
 bool swap_is_spread(const struct swap_member *m);
+/* --- swap_stops.c --- */
+/* It was told to end, and it is counted on that it will. */
+bool swap_is_going(const struct swap_rules *r, const struct swap_party *p);
+/* On the GPU: of all that are being stopped. */
+uint64_t swap_going(const struct swap_rules *r, uint32_t gpu);
+void swap_on_stop(struct swap_rules *r, const struct sl_action *a);
+/* Others have as much that they do not use, and nothing keeps it from being moved. */
+bool swap_could_be_moved(
+	struct swap_rules *r, const struct swap_party *p, const struct swap_demand *d);
 /* --- swap_rules.c, for swap_judge.c --- */
 bool swap_party_wants(const struct swap_party *p);
+/* A request is one per GPU: where nothing of the client is on the host, it takes nothing from anybody. */
+bool swap_is_owed(const struct swap_rules *r, const struct swap_party *p,
+	const struct swap_member *m);
 bool swap_member_waits(const struct swap_rules *r, const struct swap_member *m);
 bool swap_member_wants(const struct swap_rules *r, const struct swap_member *m);
 bool swap_is_entitled(const struct swap_rules *r, const struct swap_member *m,
 	const struct swap_demand *d);
 uint64_t swap_needs(const struct swap_rules *r, uint32_t gpu);
+uint64_t swap_idle_bytes(struct swap_rules *r, uint64_t workload, uint32_t gpu);
 bool swap_recovers(const struct swap_rules *r);
 sl_ns swap_quiet_of(const struct swap_rules *r, const struct swap_party *p);
 sl_ns swap_idle_of(const struct swap_rules *r, const struct swap_party *p);

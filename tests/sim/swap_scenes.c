@@ -319,10 +319,10 @@ static void joined(struct swap_world *w)
 
 static const struct swap_play plays[] = {
 	{"two equal models take turns", equal_turns},
-	{"shares follow requests", weights},
+	{"shares follow requests", weights, true},
 	{"inference over training", inference},
-	{"training keeps its least share", min_share},
-	{"four models of 10 GiB", four_models},
+	{"training keeps its least share", min_share, true},
+	{"four models of 10 GiB", four_models, true},
 	{"only what is lacking is evicted", partial},
 	{"park and resume", park},
 	{"a full pool", pool_full},
@@ -330,7 +330,7 @@ static const struct swap_play plays[] = {
 	{"a kernel that does not end", undrainable},
 	{"a process that is stopped", stopped},
 	{"warm", warm},
-	{"a workload on two GPUs", joined},
+	{"a workload on two GPUs", joined, true},
 	{0},
 };
 
@@ -368,9 +368,14 @@ bool swap_scenes_run(struct swap_world *w, bool quiet)
 		swap_plays_more_b, swap_plays_more_c, swap_plays_more_d};
 	bool all = true;
 
-	for (uint32_t i = 0; i < SL_ARRAY_LEN(more); i++) {
-		for (const struct swap_play *play = more[i]; play->name; play++) {
-			all &= run(w, play, quiet);
+	/* The long ones last. */
+	for (uint32_t i = 0; i < 2 * SL_ARRAY_LEN(more); i++) {
+		bool is_long = i >= SL_ARRAY_LEN(more);
+
+		for (const struct swap_play *play = more[i % SL_ARRAY_LEN(more)];
+			play->name; play++) {
+			if (play->is_long == is_long)
+				all &= run(w, play, quiet);
 			if (!all && quiet)
 				return false;
 		}

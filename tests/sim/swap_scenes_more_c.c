@@ -107,7 +107,38 @@ static void stopped_half_way(struct swap_world *w)
 		client(w, c)->resident[0]);
 }
 
+/* A leaves for B, of which a part comes back meanwhile; then B's line is lost, half-way. C, of higher priority and within
+ * its request, fits in what is free and does not wait until B is there. */
+static void fails_half_way(struct swap_world *w)
+{
+	uint32_t b, c;
+
+	stage(w, 1, 64 * GIB);
+	b = enter(w, (struct swap_workload){.size = 14 * GIB, .priority = 5});
+	until(w, 1);
+	person(w, SL_EVENT_WORKLOAD_PARK, b);
+	until(w, 2);
+	c = enter(w, (struct swap_workload){.request = GIB, .size = GIB, .priority = 9});
+	until(w, 3);
+	person(w, SL_EVENT_WORKLOAD_PARK, c);
+	until(w, 4);
+	(void)enter(w, (struct swap_workload){.size = 10 * GIB});
+	until(w, 6);
+	person(w, SL_EVENT_WORKLOAD_RESUME, b);
+	until(w, 6.05);
+	expect(client(w, b)->order.phase == ORDER_RETURNS &&
+			client(w, b)->order.bytes < 14 * GIB,
+		"no part of B comes back");
+	swap_lose_line(w, b);
+	person(w, SL_EVENT_WORKLOAD_RESUME, c);
+	expect(how_many(SL_ACTION_RESTORE, client(w, c)->id, 0) == 1,
+		"C waits for B, which has failed half-way");
+	until(w, 20);
+	expect(view(w, b).turns > 1, "B never came back");
+}
+
 const struct swap_play swap_plays_more_c[] = {
+	{"who fails half-way keeps nobody waiting", fails_half_way},
 	{"who was resumed first comes back first", resumed_in_order},
 	{"who comes first keeps what he has", kept_by_the_first},
 	{"what is within a request comes first", request_first},

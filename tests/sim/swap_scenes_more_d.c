@@ -136,10 +136,10 @@ static void long_shares(struct swap_world *w)
 
 const struct swap_play swap_plays_more_d[] = {
 	{"nobody has more of the pool than its share", pool_share},
-	{"no turn is longer than the longest", longest_turn},
+	{"no turn is longer than the longest", longest_turn, true},
 	{"idle without a proof is not warm", unproven},
-	{"a turn of the least share is one", one_turn},
+	{"a turn of the least share is one", one_turn, true},
 	{"who asks in vain keeps nobody waiting", asks_in_vain},
-	{"shares over a hundred turns", long_shares},
+	{"shares over a hundred turns", long_shares, true},
 	{0},
 };

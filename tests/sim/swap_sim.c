@@ -1,7 +1,7 @@
 /*
  * swap-sim - runs the rules of swapping in virtual time against modelled programs, from a printed seed
  *
- *   swap-sim [--events N] [--seed S] [--mood NAME] [--scenes] [--quiet] [--mutant NAME]
+ *   swap-sim [--events N] [--seed S] [--mood NAME] [--chain NAME] [--scenes] [--quiet] [--mutant NAME]
  *
  * --scenes: the plays with exact expectations (swap_scenes.c) instead. Exit status 0: all rules held;
  * 1: one broke (seed, event, trace and accounts are printed); 2: bad usage. --mutant is for
@@ -27,9 +27,10 @@ static void print_stats(uint64_t seed, double seconds)
 		s->events, seed, seconds);
 	printf("  %" PRIu64 " episodes, %" PRIu64 " daemon restarts, %" PRIu64
 	       " grants, %" PRIu64 " evictions, %" PRIu64 " restores, %" PRIu64
-	       " aborts, %" PRIu64 " trims, %" PRIu64 " GiB moved\n",
+	       " aborts, %" PRIu64 " trims, %" PRIu64 " stops, %" PRIu64
+	       " kills, %" PRIu64 " GiB moved\n",
 		s->episodes, s->restarts, s->grants, s->evicts, s->restores, s->aborts,
-		s->trims, (uint64_t)(s->moved_bytes / SL_GIB));
+		s->trims, s->stops, s->kills, (uint64_t)(s->moved_bytes / SL_GIB));
 	printf("  orders: %" PRIu64 " done, %" PRIu64 " in part, %" PRIu64
 	       " refused; %" PRIu64
 	       " wants; somebody waited on the host after %.0f %% of the events\n",
@@ -41,8 +42,8 @@ static void print_stats(uint64_t seed, double seconds)
 
 static int usage(void)
 {
-	fputs("usage: swap-sim [--events N] [--seed S] [--mood NAME] [--scenes] [--quiet]"
-	      " [--mutant NAME]\n",
+	fputs("usage: swap-sim [--events N] [--seed S] [--mood NAME] [--chain NAME]"
+	      " [--scenes] [--quiet] [--mutant NAME]\n",
 		stderr);
 	return 2;
 }
@@ -62,16 +63,32 @@ static bool read_mood(const char *text)
 	return world.forced_mood;
 }
 
+static bool read_chain(const char *text)
+{
+	static const char *const names[] = {
+#define X(NAME, weight, turns, chain) #NAME,
+		SWAP_CHAINS(X)
+#undef X
+	};
+
+	for (uint32_t i = 0; i < SL_ARRAY_LEN(names); i++) {
+		if (strcmp(names[i], text) == 0)
+			world.forced_chain = i + 1;
+	}
+	return world.forced_chain;
+}
+
 static int run(uint64_t seed, uint64_t events, bool quiet)
 {
 	sl_ns begin = sl_clock_now();
-	uint64_t mood = world.forced_mood;
+	uint64_t mood = world.forced_mood, chain = world.forced_chain;
 	bool held;
 
 	if (!quiet)
 		printf("swap-sim: seed %" PRIu64 "\n", seed);
 	swap_world_init(&world, seed);
 	world.forced_mood = mood;
+	world.forced_chain = chain;
 	held = swap_world_run(&world, events);
 	if (!held) {
 		if (!quiet) {
@@ -119,6 +136,9 @@ int main(int argc, char **argv)
 				return usage();
 		} else if (strcmp(argv[i - 1], "--seed") == 0) {
 			if (!sim_read_number(value, &seed))
+				return usage();
+		} else if (strcmp(argv[i - 1], "--chain") == 0) {
+			if (!read_chain(value))
 				return usage();
 		} else if (strcmp(argv[i - 1], "--mood") != 0 || !read_mood(value)) {
 			return usage();

@@ -22,6 +22,7 @@ struct played { /* of what was ordered; at: since the beginning */
 struct swap_play {
 	const char *name;
 	void (*play)(struct swap_world *world);
+	bool is_long; /* minutes of many events: after all others, which mostly tell before */
 };
 
 extern struct played played[];

@@ -210,6 +210,39 @@ static void seize(struct swap_world *w, uint32_t slot)
 		(struct sim_later){.kind = LATER_GO_ON, .slot = slot, .id = c->id});
 }
 
+/* One process is told to end: it saves its work first, or does not hear of it; SIGKILL ends it. */
+static void signal_one(struct swap_world *w, uint32_t slot, uint32_t stage)
+{
+	struct swap_client *c = &w->client[slot];
+	sl_ns takes = 10 * SL_MS;
+
+	if (w->faults && !w->drains && sl_rng_one_in(&w->rng, 12)) {
+		swap_later(w, SL_MS,
+			(struct sim_later){
+				.kind = LATER_NO_SIGNAL, .slot = slot, .id = c->id});
+		return;
+	}
+	if (stage == SL_STOP_TERM) {
+		if (c->condition == SL_CONDITION_STOPPED || sl_rng_one_in(&w->rng, 3))
+			return;
+		takes = swap_span(w, SL_MS, 8 * SL_S);
+	}
+	swap_later(w, takes,
+		(struct sim_later){.kind = LATER_DIE, .slot = slot, .id = c->id});
+}
+
+void swap_signal(struct swap_world *w, const struct sl_action *a)
+{
+	for (uint32_t i = 0; i < SWAP_CLIENTS; i++) {
+		struct swap_client *c = &w->client[i];
+
+		if (c->used && (a->stop.client ? c->id == a->stop.client
+					       : w->workload[c->workload].id ==
+							 a->stop.workload))
+			signal_one(w, i, a->stop.stage);
+	}
+}
+
 static void lose(struct swap_world *w, uint32_t gpu)
 {
 	w->lost_mask |= 1u << gpu;

@@ -183,6 +183,10 @@ static void on_action(void *context, const struct sl_action *a)
 	case SL_ACTION_RESTORE: w->stats.restores++; break;
 	case SL_ACTION_ABORT: w->stats.aborts++; break;
 	case SL_ACTION_TRIM: w->stats.trims++; break;
+	case SL_ACTION_STOP:
+		w->stats.stops += a->stop.stage == SL_STOP_TERM;
+		w->stats.kills += a->stop.stage == SL_STOP_KILL;
+		break;
 	case SL_ACTION_WAKE_AT: return;
 	default: break;
 	}
@@ -190,20 +194,6 @@ static void on_action(void *context, const struct sl_action *a)
 		w->reaction[w->reactions++] = *a;
 	else
 		swap_fail(w, "the simulation has no room for so many answers");
-}
-
-static void end_all(struct swap_world *w, const struct sl_action *a)
-{
-	for (uint32_t i = 0; i < SWAP_CLIENTS; i++) {
-		struct swap_client *c = &w->client[i];
-
-		if (c->used && (a->stop.client ? c->id == a->stop.client
-					       : w->workload[c->workload].id ==
-							 a->stop.workload))
-			swap_later(w, 10 * SL_MS,
-				(struct sim_later){
-					.kind = LATER_DIE, .slot = i, .id = c->id});
-	}
 }
 
 static void admit(struct swap_world *w, const struct sl_action *a)
@@ -233,7 +223,7 @@ static void react(struct swap_world *w, const struct sl_action *a)
 	case SL_ACTION_TRIM: send_down(w, a->trim.client, a); break;
 	case SL_ACTION_PROBE: send_down(w, a->probe.client, a); break;
 	case SL_ACTION_ADMIT: admit(w, a); break;
-	case SL_ACTION_STOP: end_all(w, a); break;
+	case SL_ACTION_STOP: swap_signal(w, a); break;
 	case SL_ACTION_SET_DONE: note_set(w, a->set_done.workload); break;
 	case SL_ACTION_REFUSE:
 		for (uint32_t i = 0; i < SWAP_WORKLOADS; i++) {
@@ -473,6 +463,10 @@ static void happen(struct swap_world *w, const struct sim_later *later)
 	case LATER_REPORT: swap_report(w, later->slot); break;
 	case LATER_REFUSE: swap_refuse(w, later->slot, later->number, false); break;
 	case LATER_GO_ON: swap_go_on(w, later->slot); break;
+	case LATER_NO_SIGNAL:
+		swap_step(w, (struct sl_event){.type = SL_EVENT_STOP_FAILED,
+				     .stop_failed = {c->id}});
+		break;
 	case LATER_DIE: swap_exit(w, later->slot); break;
 	default: break;
 	}
@@ -539,10 +533,16 @@ bool swap_world_run(struct swap_world *w, uint64_t events)
 	return !w->failed[0];
 }
 
+/* Events of the longest play, thrice. */
+#define SCRIPT_MOST 500000
+
 bool swap_world_until(struct swap_world *w, sl_ns at)
 {
-	while (!w->failed[0] && has_next(w, at))
+	while (!w->failed[0] && has_next(w, at)) {
 		one(w);
+		if (w->stats.events > SCRIPT_MOST)
+			swap_fail(w, "a play does not come to its end");
+	}
 	w->now = sl_max_u64(w->now, at);
 	return !w->failed[0];
 }

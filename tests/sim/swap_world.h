@@ -49,6 +49,22 @@ enum swap_mood {
 		SWAP_MOOD_COUNT
 };
 
+/* The resolvers of an episode, in order. X(NAME, weight, weight where turns are judged, chain) */
+#define SWAP_CHAINS(X)                                                              \
+	X(SWAP_WAIT, 6, 2, SL_CHAIN(SL_RESOLVER_SWAP, SL_RESOLVER_WAIT, 0))         \
+	X(WAIT_SWAP, 2, 0, SL_CHAIN(SL_RESOLVER_WAIT, SL_RESOLVER_SWAP, 0))         \
+	X(SWAP_PRIORITY_WAIT, 3, 1,                                                 \
+		SL_CHAIN(SL_RESOLVER_SWAP, SL_RESOLVER_PRIORITY, SL_RESOLVER_WAIT)) \
+	X(SWAP_PRIORITY, 2, 1, SL_CHAIN(SL_RESOLVER_SWAP, SL_RESOLVER_PRIORITY, 0)) \
+	X(WAIT_PRIORITY, 2, 0, SL_CHAIN(SL_RESOLVER_WAIT, SL_RESOLVER_PRIORITY, 0))
+
+enum swap_chain {
+#define X(NAME, weight, turns, chain) SWAP_CHAIN_##NAME,
+	SWAP_CHAINS(X)
+#undef X
+		SWAP_CHAIN_COUNT
+};
+
 struct swap_workload {
 	bool used, parked; /* parked: as the journal has it */
 	uint64_t id, request, limit;
@@ -110,7 +126,8 @@ enum swap_kind {
 	LATER_GO_ON, /* client: its process is continued, its kernel ends, its capture ends */
 	LATER_PEOPLE,
 	LATER_TROUBLE,
-	LATER_BACK, /* gpu */
+	LATER_BACK,      /* gpu */
+	LATER_NO_SIGNAL, /* client: it could not be signalled */
 	LATER_DIE
 };
 
@@ -125,7 +142,7 @@ struct swap_message {
 
 struct swap_stats {
 	uint64_t events, episodes, restarts, grants, evicts, restores, aborts, trims,
-		parks, resumes, turns, told, parts;
+		parks, resumes, turns, told, parts, stops, kills;
 	uint64_t moved_bytes, denies[SL_REASONS], notes[SL_REASONS],
 		done[SL_SWAP_OUTCOMES], causes[SL_SWAP_CAUSES], wants, served;
 	uint64_t waited_after; /* events after which somebody wanted */
@@ -142,6 +159,7 @@ struct swap_world {
 	/* of the episode */
 	enum swap_mood mood;
 	bool faults, drains, scripted;
+	bool stops; /* `priority` is among the resolvers */
 	uint32_t gpus, workloads_most, clients_most;
 	uint64_t capacity[SWAP_GPUS], link_out[SWAP_GPUS], link_in[SWAP_GPUS];
 	uint32_t lost_mask;
@@ -158,8 +176,9 @@ struct swap_world {
 	struct sl_action reaction[1024];
 	uint32_t reactions;
 	sl_ns judged_from,
-		copied_ns;    /* turns: since when, and spent with copying since then */
-	uint64_t forced_mood; /* 0: as the seed says; else mood + 1 */
+		copied_ns; /* turns: since when, and spent with copying since then */
+	uint64_t forced_mood,
+		forced_chain; /* 0: as the seed says; else mood, or chain, + 1 */
 	/* Called for each action, in scenes. */
 	void (*watch)(struct swap_world *world, const struct sl_action *action);
 	char failed[700];
@@ -217,6 +236,8 @@ void swap_trouble(struct swap_world *w);
 void swap_lose_line(struct swap_world *w, uint32_t slot);
 void swap_refuse(struct swap_world *w, uint32_t slot, uint64_t order, bool sent);
 void swap_go_on(struct swap_world *w, uint32_t slot);
+/* The daemon signals processes. */
+void swap_signal(struct swap_world *w, const struct sl_action *stop);
 void swap_restart(struct swap_world *w);
 void swap_back(struct swap_world *w, uint32_t gpu);
 void swap_introduce(struct swap_world *w);

@@ -41,9 +41,27 @@ trap clean_up EXIT
 trap 'exit 143' TERM INT HUP
 
 note() { echo "  $*"; }
+# What may tell why, from a log alone: the last that programs said, and that the daemon did. Not after every
+# one of many failures.
+evidence() {
+	[ "$FAILED" -le 5 ] || return 0
+	# shellcheck disable=SC2012 # the names are ours
+	ls -t "$T" 2>/dev/null | while read -r evidence_file; do
+		case $evidence_file in
+		config | daemon.log | books.json | *.lock) continue ;;
+		esac
+		[ -f "$T/$evidence_file" ] && LC_ALL=C grep -qI . "$T/$evidence_file" || continue
+		echo "    --- the end of $evidence_file:"
+		tail -n 4 "$T/$evidence_file" | cut -c 1-400 | sed 's/^/      /'
+	done | head -n 20
+	[ -n "$DAEMON" ] || return 0
+	echo "    --- the daemon's last events:"
+	timeout 5 "$B/sluice" events --last 12 2>&1 | sed 's/^/      /'
+}
 fail() {
 	echo "  FAILED: $*"
 	FAILED=$((FAILED + 1))
+	evidence
 }
 skip() {
 	echo "  skipped: $*"

@@ -25,7 +25,7 @@ cp -L "$cuda/libcuda.so.1" "$T/driver/"
 	export LD_LIBRARY_PATH
 	timeout -k 2 20 "$B/sluiced" --config /dev/null --socket "$T/n" --state "$T/nstate" >"$T/nonvml" 2>&1 &
 	pid=$!
-	sleep 1.5
+	until_true 15 test -S "$T/n"
 	SLUICE_SOCKET=$T/n timeout -k 2 20 "$B/sluice" doctor >"$T/doctor" 2>&1
 	echo $? >"$T/doctor.status"
 	kill -TERM $pid 2>/dev/null

@@ -27,6 +27,7 @@
 /* Stores are remembered by their number; later ones are not given back here. */
 enum { STORES_MAX = 512 };
 enum { CLIENTS_MAX = 256, GPUS_MAX = 8, ASKS_MAX = 64, ANSWER_MS = 40000 };
+enum { WAIT_MS = 15000 };
 
 struct order {
 	uint64_t id, since_ms, cut_ms; /* the line is lost then; 0: not in this one */
@@ -39,9 +40,13 @@ struct client {
 	int fd; /* -1: free */
 	struct order order;
 	uint64_t backing[GPUS_MAX], evicted[GPUS_MAX];
-	uint64_t store_bytes, next_ms, shut_ms, open_epochs, stores[STORES_MAX];
+	uint64_t store_bytes, next_ms, shut_ms, stores[STORES_MAX];
 	uint32_t store_number;
-	struct sl_msg_ask asks[ASKS_MAX];
+	struct ask {
+		struct sl_msg_ask msg;
+		uint64_t since_ms, epoch; /* 0: it waits */
+		bool told;
+	} asks[ASKS_MAX];
 	size_t ask_count;
 	bool reported, wants;
 };
@@ -54,7 +59,7 @@ static struct {
 static struct {
 	uint64_t evicts, part, refused, restores, aborts, trims, backs, lost, asks, wants,
 		cut, moved, clean, zero, captured, busy, no_host, driver, slowest_ms,
-		wrong;
+		failed, wrong;
 } did;
 static volatile sig_atomic_t is_over;
 static uint64_t order_id, epoch, random_state;
@@ -134,10 +139,12 @@ static void welcome(struct client *c)
 
 /* --- host memory --------------------------------------------------------------------------------------- */
 
-static void give_store(struct client *c, uint64_t bytes)
+/* False: it went out with nobody to take it; whoever is gone shows when it is read from. */
+static bool give_store(struct client *c, uint64_t bytes)
 {
 	int fd = memfd_create("swap-daemon", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	union sl_msg msg;
+	bool sent;
 
 	if (fd < 0 || ftruncate(fd, (off_t)bytes) != 0 ||
 		fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
@@ -147,11 +154,13 @@ static void give_store(struct client *c, uint64_t bytes)
 	sl_wire_init(&msg, SL_MSG_STORE);
 	msg.store.number = ++c->store_number;
 	msg.store.bytes = bytes;
-	if (sl_wire_send_fds(c->fd, &msg, &fd, 1) == SL_WIRE_OK) {
+	sent = sl_wire_send_fds(c->fd, &msg, &fd, 1) == SL_WIRE_OK;
+	if (sent) {
 		c->store_bytes += bytes;
 		c->stores[c->store_number % STORES_MAX] = bytes;
 	}
 	(void)close(fd);
+	return sent;
 }
 
 /* In pieces of any size, as long as the chunks fit somewhere. */
@@ -161,8 +170,8 @@ static void give_room(struct client *c)
 
 	for (int i = 0; i < gpu_count; i++)
 		need += c->backing[i] + c->backing[i] / 2;
-	while (c->fd >= 0 && c->store_bytes < need)
-		give_store(c, (uint64_t)(64 + draw(192)) << 20);
+	while (c->store_bytes < need && give_store(c, (uint64_t)(64 + draw(192)) << 20))
+		;
 }
 
 /* --- orders -------------------------------------------------------------------------------------------------- */
@@ -262,22 +271,58 @@ static bool restore_next(struct client *c)
 	return false;
 }
 
+/* Of those that wait, or those that are granted and neither committed nor failed. */
+static size_t count_asks(const struct client *c, bool granted)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < c->ask_count; i++)
+		count += (c->asks[i].epoch != 0) == granted;
+	return count;
+}
+
+/* None is granted when it begins. */
 static void grant_all(struct client *c)
 {
 	for (size_t i = 0; i < c->ask_count && c->fd >= 0; i++) {
+		struct ask *ask = &c->asks[i];
 		union sl_msg msg;
 
+		ask->epoch = ++epoch;
 		sl_wire_init(&msg, SL_MSG_GRANT);
-		msg.grant.ask = c->asks[i].ask;
-		msg.grant.epoch = ++epoch;
-		msg.grant.bytes = c->asks[i].bytes;
+		msg.grant.ask = ask->msg.ask;
+		msg.grant.epoch = ask->epoch;
+		msg.grant.bytes = ask->msg.bytes;
 		/* Its bytes count from now: too many is as good as enough. */
-		c->backing[c->asks[i].ordinal % GPUS_MAX] += c->asks[i].bytes;
-		c->open_epochs++;
+		c->backing[ask->msg.ordinal % GPUS_MAX] += ask->msg.bytes;
 		did.asks++;
 		say(c, &msg);
 	}
-	c->ask_count = 0;
+}
+
+/* Who waits very long is told of, with what it waits behind: a test that hangs is to say why. */
+static void look_at_waits(struct client *c)
+{
+	uint64_t now_ms = prog_now_ms();
+
+	for (size_t i = 0; i < c->ask_count; i++) {
+		struct ask *ask = &c->asks[i];
+
+		if (ask->told || now_ms - ask->since_ms < WAIT_MS)
+			continue;
+		ask->told = true;
+		prog_say("{\"event\":\"an ask waits\",\"ask\":%llu,\"bytes\":%llu,"
+			 "\"epoch\":%llu,\"granted\":%zu,\"order\":%llu,\"type\":%d,"
+			 "\"backing\":%llu,\"evicted\":%llu,\"restores\":%llu,"
+			 "\"busy\":%llu}",
+			(unsigned long long)ask->msg.ask,
+			(unsigned long long)ask->msg.bytes,
+			(unsigned long long)ask->epoch, count_asks(c, true),
+			(unsigned long long)c->order.id, (int)c->order.type,
+			(unsigned long long)c->backing[0],
+			(unsigned long long)c->evicted[0],
+			(unsigned long long)did.restores, (unsigned long long)did.busy);
+	}
 }
 
 /* What to do next, if nothing is open. */
@@ -285,7 +330,7 @@ static void move(struct client *c)
 {
 	uint64_t now_ms = prog_now_ms();
 
-	if (!c->reported || c->order.type || c->open_epochs)
+	if (!c->reported || c->order.type || count_asks(c, true))
 		return;
 	if (!is_out(c) && c->ask_count) {
 		grant_all(c);
@@ -372,13 +417,43 @@ static void on_ask(struct client *c, const struct sl_msg_ask *m)
 		wrong(c, "too many asks", m->ask);
 		return;
 	}
-	c->asks[c->ask_count++] = *m;
+	c->asks[c->ask_count++] = (struct ask){.msg = *m, .since_ms = prog_now_ms()};
+}
+
+static struct ask *granted_ask(struct client *c, uint64_t number)
+{
+	for (size_t i = 0; i < c->ask_count; i++) {
+		if (c->asks[i].epoch && c->asks[i].epoch == number)
+			return &c->asks[i];
+	}
+	wrong(c, "an answer to no grant", number);
+	return NULL;
+}
+
+static void on_commit(struct client *c, const struct sl_msg_commit *m)
+{
+	struct ask *ask = granted_ask(c, m->epoch);
+
+	if (ask)
+		*ask = c->asks[--c->ask_count];
+}
+
+/* It waits again under the same number. */
+static void on_create_failed(struct client *c, const struct sl_msg_create_failed *m)
+{
+	struct ask *ask = granted_ask(c, m->epoch);
+
+	did.failed++;
+	if (!ask)
+		return;
+	ask->epoch = 0;
+	c->backing[ask->msg.ordinal % GPUS_MAX] -= ask->msg.bytes;
 }
 
 static void on_cancel(struct client *c, const struct sl_msg_cancel *m)
 {
 	for (size_t i = 0; i < c->ask_count; i++) {
-		if (c->asks[i].ask == m->ask)
+		if (c->asks[i].msg.ask == m->ask && !c->asks[i].epoch)
 			c->asks[i] = c->asks[--c->ask_count];
 	}
 }
@@ -428,8 +503,8 @@ static void on_message(struct client *c, const union sl_msg *msg)
 	case SL_MSG_REPORTED: on_reported(c); break;
 	case SL_MSG_ASK: on_ask(c, &msg->ask); break;
 	case SL_MSG_CANCEL: on_cancel(c, &msg->cancel); break;
-	case SL_MSG_COMMIT:
-	case SL_MSG_CREATE_FAILED: c->open_epochs -= c->open_epochs ? 1 : 0; break;
+	case SL_MSG_COMMIT: on_commit(c, &msg->commit); break;
+	case SL_MSG_CREATE_FAILED: on_create_failed(c, &msg->create_failed); break;
 	case SL_MSG_FREED: on_freed(c, &msg->freed); break;
 	case SL_MSG_MEASURE:
 		say_gpu(c, msg->measure.ordinal % (uint32_t)gpu_count);
@@ -521,6 +596,8 @@ static size_t round_of(int listener)
 		if (clients[i].fd >= 0)
 			late(&clients[i]);
 		if (clients[i].fd >= 0)
+			look_at_waits(&clients[i]);
+		if (clients[i].fd >= 0)
 			move(&clients[i]);
 		there += clients[i].fd >= 0;
 	}
@@ -567,10 +644,11 @@ int main(int argc, char **argv)
 			 restores) TOLD(aborts) TOLD(trims) TOLD(backs) TOLD(lost)
 			 TOLD(cut) TOLD(asks) TOLD(wants) TOLD(moved) TOLD(clean)
 				 TOLD(zero) TOLD(captured) TOLD(busy) TOLD(no_host)
-					 TOLD(driver) TOLD(slowest_ms) "\"wrong\":%llu}",
+					 TOLD(driver) TOLD(slowest_ms)
+						 TOLD(failed) "\"wrong\":%llu}",
 		TELL(evicts), TELL(part), TELL(refused), TELL(restores), TELL(aborts),
 		TELL(trims), TELL(backs), TELL(lost), TELL(cut), TELL(asks), TELL(wants),
 		TELL(moved), TELL(clean), TELL(zero), TELL(captured), TELL(busy),
-		TELL(no_host), TELL(driver), TELL(slowest_ms), TELL(wrong));
+		TELL(no_host), TELL(driver), TELL(slowest_ms), TELL(failed), TELL(wrong));
 	return did.wrong ? PROG_WRONG : PROG_OK;
 }

@@ -414,8 +414,11 @@ void sl_ledger_audit_open(
 void sl_ledger_audit_holding(
 	struct sl_ledger_audit *audit, const struct sl_ledger_holding *holding)
 {
-	for (uint32_t gpu = 0; gpu < SL_LEDGER_GPUS_MAX; gpu++)
+	for (uint32_t left = holding->touched; left; left &= left - 1) {
+		uint32_t gpu = (uint32_t)__builtin_ctz(left);
+
 		cell_add(&audit->mine[gpu], &holding->cell[gpu]);
+	}
 }
 
 static int differs(uint64_t kept, uint64_t counted, const char *what, uint32_t gpu,
@@ -451,7 +454,8 @@ int sl_ledger_audit_close(struct sl_ledger_audit *audit, struct sl_error *err)
 {
 	const struct sl_ledger_account *a = audit->account;
 
-	for (uint32_t gpu = 0; gpu < SL_LEDGER_GPUS_MAX; gpu++) {
+	for (uint32_t left = a->touched | a->gpu_mask; left; left &= left - 1) {
+		uint32_t gpu = (uint32_t)__builtin_ctz(left);
 		struct sl_ledger_gpu *g = &audit->gpu[gpu];
 
 		if (cells_differ(&a->cell[gpu], &audit->mine[gpu], gpu, err)) {

@@ -233,9 +233,7 @@ const char *sl_pending_text(const struct sl_pending_because *because, name_fn na
 
 /* --- Beforehand. --- */
 
-/* How much of wants would lie above the quota of the project or of one above it; *at: of which, *which: of what. The
- * first level counts at which something does. */
-static int64_t above_quota(const struct sl_tree *tree, uint32_t project,
+int64_t sl_tree_above_quota(const struct sl_tree *tree, uint32_t project,
 	const struct sl_quantity *wants, uint32_t *at, enum sl_resource *which)
 {
 	for (; project != SL_PROJECT_NONE; project = tree->all[project].parent) {
@@ -255,36 +253,113 @@ static int64_t above_quota(const struct sl_tree *tree, uint32_t project,
 	return 0;
 }
 
+/* What happens to it when it is taken from. */
+static const char *loss_of(const struct sl_cluster_forecast *forecast)
+{
+	if (!forecast->parks)
+		return "terminated, and queued again from its beginning";
+	if (!forecast->gives_up)
+		return "parked, and comes back by itself";
+	return "parked, and comes back by itself; where host memory has no room, or when "
+	       "that takes too long, it is terminated, and queued again from its "
+	       "beginning";
+}
+
+static void put_reclaim(struct sentence *out, const struct sl_cluster_forecast *forecast)
+{
+	char of[VALUE_MAX], by[VALUE_MAX], amount[64], text[SL_EXPLAIN_MAX];
+
+	put_name(out->name, out->context, forecast->quota_of, of);
+	put_name(out->name, out->context, forecast->by, by);
+	(void)sl_resource_format(
+		forecast->resource, forecast->above, amount, sizeof(amount));
+	if (!forecast->preemptible)
+		(void)snprintf(text, sizeof(text),
+			"nothing is taken from it: it cannot be preempted, and starts "
+			"only within the quota of project %s",
+			of);
+	else if (!forecast->above)
+		(void)snprintf(text, sizeof(text),
+			"other projects take nothing from it: it lies within the quota "
+			"of project %s",
+			of);
+	else
+		(void)snprintf(text, sizeof(text),
+			"%s of it would lie above the quota of project %s: when %s%s "
+			"wants %s it is %s",
+			amount, of, forecast->by ? "project " : "",
+			forecast->by ? by : "a project under its fair share",
+			forecast->by ? "its quota" : "them", loss_of(forecast));
+	put(out, text, strlen(text));
+}
+
 const char *sl_reclaim_text(const struct sl_tree *tree, uint32_t project,
 	const struct sl_quantity *wants, bool preemptible, bool parks, name_fn name,
 	void *context, char *buf, size_t size)
 {
-	enum sl_resource which = SL_RES_GPU;
+	struct sl_cluster_forecast forecast = {
+		.preemptible = preemptible, .parks = parks};
+	struct sentence out = {
+		.name = name, .context = context, .buf = buf, .size = size};
 	uint32_t at = project;
-	int64_t above = above_quota(tree, project, wants, &at, &which);
-	char of[VALUE_MAX], amount[64];
 
-	put_name(name, context, tree->all[at].id, of);
-	(void)sl_resource_format(which, above, amount, sizeof(amount));
-	if (!preemptible)
-		(void)snprintf(buf, size,
-			"nothing is taken from it: it cannot be preempted, and starts "
-			"only within "
-			"the quota of project %s",
-			of);
-	else if (!above)
-		(void)snprintf(buf, size,
-			"other projects take nothing from it: it lies within the quota "
-			"of project "
-			"%s",
-			of);
-	else
-		(void)snprintf(buf, size,
-			"%s of it would lie above the quota of project %s: when a "
-			"project under its "
-			"fair share wants them it is %s",
-			amount, of,
-			parks ? "parked, and comes back by itself"
-			      : "terminated, and queued again from its beginning");
+	if (size)
+		buf[0] = '\0';
+	forecast.above =
+		sl_tree_above_quota(tree, project, wants, &at, &forecast.resource);
+	forecast.quota_of = tree->all[at].id;
+	put_reclaim(&out, &forecast);
+	return buf;
+}
+
+/* For whom it has to wait: those who go for it. */
+static void put_takes(struct sentence *out, const struct sl_cluster_forecast *forecast)
+{
+	char from[VALUE_MAX], tasks[VALUE_MAX], text[SL_EXPLAIN_MAX];
+	bool stops = forecast->stops, one = forecast->stops + forecast->moves == 1;
+
+	put_count((int64_t)forecast->stops + forecast->moves, "task", tasks);
+	put_name(out->name, out->context, forecast->from, from);
+	(void)snprintf(text, sizeof(text), "it starts when %s of %s%s %s been %s for it",
+		tasks, forecast->from ? "project " : "", forecast->from ? from : "others",
+		one ? "has" : "have",
+		!stops            ? "moved"
+		: forecast->moves ? "stopped or moved"
+				  : "stopped");
+	put(out, text, strlen(text));
+}
+
+const char *sl_forecast_text(const struct sl_cluster_forecast *forecast, name_fn name,
+	void *context, char *buf, size_t size)
+{
+	struct sentence out = {.because = &forecast->because,
+		.name = name,
+		.context = context,
+		.buf = buf,
+		.size = size};
+	static const char *const begins[] = {
+		[SL_FORECAST_RUNS] = "it starts at once",
+		[SL_FORECAST_FOLLOWS] =
+			"it starts when those that are being stopped already are gone",
+		[SL_FORECAST_TAKES] = "",
+		[SL_FORECAST_WAITS] = "it waits: ",
+		[SL_FORECAST_NEVER] = "it cannot run: ",
+	};
+	char text[SL_EXPLAIN_MAX];
+
+	if (size)
+		buf[0] = '\0';
+	put(&out, begins[forecast->fate], strlen(begins[forecast->fate]));
+	if (forecast->fate == SL_FORECAST_TAKES)
+		put_takes(&out, forecast);
+	if (forecast->fate == SL_FORECAST_WAITS || forecast->fate == SL_FORECAST_NEVER) {
+		(void)sl_pending_text(
+			&forecast->because, name, context, text, sizeof(text));
+		put(&out, text, strlen(text));
+	}
+	if (forecast->fate == SL_FORECAST_NEVER)
+		return buf;
+	put(&out, ". Once it runs, ", strlen(". Once it runs, "));
+	put_reclaim(&out, forecast);
 	return buf;
 }

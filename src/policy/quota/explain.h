@@ -17,6 +17,11 @@
 const char *sl_resource_format(
 	enum sl_resource resource, int64_t amount, char *buf, size_t size);
 
+/* How much of wants would lie above the quota of the project or of one above it, and of which (*at) and what: the first level
+ * and resource of which something does. 0: nothing. */
+int64_t sl_tree_above_quota(const struct sl_tree *tree, uint32_t project,
+	const struct sl_quantity *wants, uint32_t *at, enum sl_resource *which);
+
 /* "gpu", "cpu", "memory": as in files of projects. "?" beyond. */
 const char *sl_resource_name(uint32_t resource);
 

@@ -195,18 +195,32 @@ static void book_up(struct sl_tree *tree, uint32_t number, int sign,
 	}
 }
 
+static void hold_up(struct sl_tree *tree, uint32_t number, int sign,
+	const struct sl_quantity *holds, const struct sl_quantity *fixed)
+{
+	while (number != SL_PROJECT_NONE) {
+		struct sl_project *project = &tree->all[number];
+
+		add(&project->holds, sign, holds);
+		add(&project->holds_fixed, sign, fixed);
+		number = project->parent;
+	}
+}
+
 static void move(struct sl_tree *tree, uint32_t number, uint32_t parent)
 {
 	const struct sl_project *project = &tree->all[number];
 
 	if (project->parent == parent)
 		return;
+	hold_up(tree, project->parent, -1, &project->holds, &project->holds_fixed);
 	book_up(tree, project->parent, -1, &project->has, &project->fixed,
 		&project->asks);
 	link_out(tree, number);
 	link_in(tree, number, parent);
 	book_up(tree, SL_MUTANT(TREE_MOVE_BARE, parent, SL_PROJECT_NONE), 1,
 		&project->has, &project->fixed, &project->asks);
+	hold_up(tree, parent, 1, &project->holds, &project->holds_fixed);
 }
 
 enum sl_tree_outcome sl_tree_put(struct sl_tree *tree, uint64_t id, uint32_t parent,
@@ -251,7 +265,8 @@ bool sl_tree_remove(struct sl_tree *tree, uint32_t number)
 	struct sl_project *project = &tree->all[number];
 
 	if (project->first_child != SL_PROJECT_NONE || !is_empty(&project->has) ||
-		!is_empty(&project->fixed) || !is_empty(&project->asks))
+		!is_empty(&project->fixed) || !is_empty(&project->asks) ||
+		!is_empty(&project->holds))
 		return false;
 	link_out(tree, number);
 	sl_index_remove(&tree->by_id, &project->by_id);
@@ -270,6 +285,12 @@ void sl_tree_book(struct sl_tree *tree, uint32_t number, int sign,
 	add(&tree->all[number].own_has, sign, has);
 	add(&tree->all[number].own_asks, sign, asks);
 	book_up(tree, number, sign, has, fixed, asks);
+}
+
+void sl_tree_hold(struct sl_tree *tree, uint32_t number, int sign,
+	const struct sl_quantity *holds, const struct sl_quantity *fixed)
+{
+	hold_up(tree, number, sign, holds, fixed);
 }
 
 /* What the children of the project leave of its quota. */
@@ -382,8 +403,17 @@ void sl_tree_share(struct sl_tree *tree, const struct sl_quantity *total)
 
 /* --- Questions. --- */
 
-bool sl_tree_allows(const struct sl_tree *tree, uint32_t number,
-	const struct sl_quantity *more, bool within_quota, uint32_t *at,
+/* What counts against the limit of the project, or against its quota. */
+static const struct sl_quantity *counted(
+	const struct sl_project *project, bool within_quota, bool now)
+{
+	if (SL_MUTANT(TREE_QUOTA_ALL_JOBS, within_quota, false))
+		return now ? &project->holds_fixed : &project->fixed;
+	return now ? &project->holds : &project->has;
+}
+
+static bool allows(const struct sl_tree *tree, uint32_t number,
+	const struct sl_quantity *more, bool within_quota, bool now, uint32_t *at,
 	enum sl_resource *which)
 {
 	for (; number != SL_PROJECT_NONE;
@@ -392,10 +422,7 @@ bool sl_tree_allows(const struct sl_tree *tree, uint32_t number,
 		const struct sl_project *project = &tree->all[number];
 		const struct sl_quantity *most =
 			within_quota ? &project->rules.quota : &project->rules.limit;
-		const struct sl_quantity *has =
-			SL_MUTANT(TREE_QUOTA_ALL_JOBS, within_quota, false)
-				? &project->fixed
-				: &project->has;
+		const struct sl_quantity *has = counted(project, within_quota, now);
 
 		for (int r = 0; r < SL_RESOURCES; r++) {
 			if (!more->of[r] || most->of[r] == SL_QUOTA_ALL ||
@@ -409,6 +436,20 @@ bool sl_tree_allows(const struct sl_tree *tree, uint32_t number,
 		}
 	}
 	return true;
+}
+
+bool sl_tree_allows(const struct sl_tree *tree, uint32_t number,
+	const struct sl_quantity *more, bool within_quota, uint32_t *at,
+	enum sl_resource *which)
+{
+	return allows(tree, number, more, within_quota, false, at, which);
+}
+
+bool sl_tree_allows_now(const struct sl_tree *tree, uint32_t number,
+	const struct sl_quantity *more, bool within_quota, uint32_t *at,
+	enum sl_resource *which)
+{
+	return allows(tree, number, more, within_quota, true, at, which);
 }
 
 bool sl_tree_branches(const struct sl_tree *tree, uint32_t a, uint32_t b,

@@ -54,6 +54,8 @@ struct sl_project {
 	/* Books: what its running tasks have, of these what cannot be preempted, and what all its
 	 * tasks, pending ones too, ask for. Of has and asks: what stands in this very project. */
 	struct sl_quantity has, fixed, asks;
+	/* What stands on nodes: also what is being stopped, and not what is only promised. */
+	struct sl_quantity holds, holds_fixed;
 	struct sl_quantity own_has, own_asks;
 	/* Computed by sl_tree_share: what the branch could use, each level within its limit; its
 	 * fair share; and what of quota and share is its own jobs' (all where there are no children). */
@@ -105,6 +107,10 @@ void sl_tree_book(struct sl_tree *tree, uint32_t number, int sign,
 	const struct sl_quantity *has, const struct sl_quantity *fixed,
 	const struct sl_quantity *asks);
 
+/* The same for what stands on nodes. */
+void sl_tree_hold(struct sl_tree *tree, uint32_t number, int sign,
+	const struct sl_quantity *holds, const struct sl_quantity *fixed);
+
 /* Fair shares of all, top down, of `total`. O(projects x rounds of fairshare.h). */
 void sl_tree_share(struct sl_tree *tree, const struct sl_quantity *total);
 
@@ -114,6 +120,11 @@ void sl_tree_share(struct sl_tree *tree, const struct sl_quantity *total);
  * first project, from below, where it would not, *which the resource; both may be NULL.
  */
 bool sl_tree_allows(const struct sl_tree *tree, uint32_t number,
+	const struct sl_quantity *more, bool within_quota, uint32_t *at,
+	enum sl_resource *which);
+
+/* The same by what stands on nodes: may it have that at once, or only when something has gone? */
+bool sl_tree_allows_now(const struct sl_tree *tree, uint32_t number,
 	const struct sl_quantity *more, bool within_quota, uint32_t *at,
 	enum sl_resource *which);
 

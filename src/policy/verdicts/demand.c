@@ -111,6 +111,12 @@ bool sl_demand_is_before(const struct sl_demand *a, const struct sl_demand *b)
 		LAST_COME_FIRST, a->sequence<b->sequence, a->sequence> b->sequence);
 }
 
+void sl_demand_restart(struct sl_demand *demand, sl_ns now)
+{
+	demand->burst_since = now;
+	demand->retried = false;
+}
+
 void sl_demand_enqueue(struct sl_link *queue, struct sl_demand *demand)
 {
 	struct sl_link *at = queue->prev;
@@ -136,7 +142,7 @@ bool sl_demand_refresh(struct sl_link *queue, sl_ns now, bool *fell)
 			continue;
 		demand->entitled = entitled;
 		if (!entitled) {
-			demand->burst_since = now;
+			sl_demand_restart(demand, now);
 			*fell = true;
 		}
 		sl_list_unlink(link);

@@ -71,6 +71,8 @@ uint64_t sl_demand_holdable(
 enum sl_demand_fit sl_demand_fits(const struct sl_demand *demand,
 	const struct sl_ledger *ledger, uint64_t lend_bytes, bool degraded);
 
+/* Its longest wait as a burst begins now, and its end is looked at as if it were the first. */
+void sl_demand_restart(struct sl_demand *demand, sl_ns now);
 /* True if a comes before b. Total: sequence numbers are unique. */
 bool sl_demand_is_before(const struct sl_demand *a, const struct sl_demand *b);
 /* Puts the demand in its place, by its `entitled` as it is set. O(waiting). */

@@ -80,6 +80,13 @@ all_there() {
 }
 happened() { sluice events --json | grep -q "\"reason\": \"$1\""; }
 
+echo '# what if' >>"$work/said"
+(
+	cd "$SLUICE_SOURCE/docs/guide/examples" || exit 94
+	show sluice simulate --nodes nodes.csv --jobs jobs.csv --projects lab.yaml
+	show sluice simulate --nodes nodes.csv --jobs jobs.csv --projects lab.yaml --on-reclaim terminate
+) || exit 94
+
 echo '# while it runs' >>"$work/said"
 start_daemon 'resolvers: wait'
 begin train train --request 512MiB --limit 0.8

@@ -71,7 +71,6 @@ expect 'no such folder' 71 'No such file or directory' simulate --output "$work/
 
 # --- Bad command lines.
 expect 'no files' 64 'give --nodes FILE and --jobs FILE$' "$sluice" simulate
-expect 'projects' 64 'projects: this version simulates placement only' simulate --projects p.yaml
 expect 'policy' 64 "no policy 'best'; take one of pack, spread, bestfit and fgd$" simulate --policy best
 expect 'mix that is none' 64 "no mix 'mild'" simulate --mix mild
 for until in 0 -3 130x 5000% ''; do

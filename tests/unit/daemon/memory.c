@@ -149,6 +149,28 @@ static void a_list_ahead_of_the_memory_is_not_believed(void **state)
 	rig_peer_end(&run);
 }
 
+/* More than one look at the GPU tells the policy of. */
+static void many_that_die_at_once_are_all_released(void **state)
+{
+	enum { MANY = 220 };
+	struct rig *rig = *state;
+	struct rig_peer run = rig_run(rig, RIG_GIB, RIG_GIB), peers[MANY];
+
+	for (int i = 0; i < MANY; i++) {
+		peers[i] = rig_join(rig, &run);
+		rig_hold(rig, &peers[i], 1, SL_MIB);
+	}
+	sl_clock_sleep(150 * SL_MS); /* long enough to learn what is normal */
+	rig->nvml->gpus[0].unlisted_bytes = RIG_GIB;
+	for (int i = 0; i < MANY; i++) {
+		rig_nvml(rig, peers[i].pid, 0);
+		rig_peer_end(&peers[i]);
+	}
+	rig->nvml->gpus[0].unlisted_bytes = 0;
+	rig_until(rig_gpu(rig).dying_bytes == 0 && rig_gpu(rig).backing_bytes == 0);
+	rig_peer_end(&run);
+}
+
 static void create_failed_waits_on_under_the_same_number(void **state)
 {
 	struct rig *rig = *state;
@@ -349,6 +371,7 @@ int main(void)
 		cmocka_unit_test(above_the_limit_is_denied_at_once),
 		cmocka_unit_test(bytes_of_the_dead_flow_when_nvml_shows_them_gone),
 		cmocka_unit_test(a_list_ahead_of_the_memory_is_not_believed),
+		cmocka_unit_test(many_that_die_at_once_are_all_released),
 		cmocka_unit_test(create_failed_waits_on_under_the_same_number),
 		cmocka_unit_test(a_burst_waits_only_so_long),
 		cmocka_unit_test(hidden_bytes_are_measured_on_demand),

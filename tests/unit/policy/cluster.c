@@ -1,165 +1,4 @@
-#include "../base/test.h"
-
-#include "policy/cluster.h"
-
-#include <inttypes.h>
-#include <string.h>
-
-#define SEEN_MOST 64
-
-/*
- * One machine per test. Nodes 1 and 2 have 2 GPUs, 16 cores and 64 GiB each, and 10 GiB of host memory; projects 1 and 2
- * are guaranteed 2 GPUs each, project 3 none, and may have 3.
- */
-static struct {
-	struct sl_arena *arena;
-	struct sl_cluster *cluster;
-	sl_ns now;
-	struct sl_cluster_action seen[SEEN_MOST]; /* of the last event, without WAKE_AT */
-	uint32_t count;
-} s;
-
-static void on_action(void *context, const struct sl_cluster_action *action)
-{
-	if (action->type == SL_CLUSTER_ACTION_WAKE_AT)
-		return;
-	assert_true(s.count < SEEN_MOST);
-	s.seen[s.count++] = *action;
-}
-
-static void send(struct sl_cluster_event event)
-{
-	struct sl_error err = {{0}};
-
-	s.count = 0;
-	s.now += SL_MS;
-	sl_cluster_step(s.cluster, s.now, &event, on_action, NULL);
-	if (sl_cluster_check(s.cluster, &err))
-		fail_msg("%s: %s", sl_cluster_event_name(event.type), err.text);
-}
-
-/* Of the last event: how many actions of this type. */
-static uint32_t seen(enum sl_cluster_action_type type)
-{
-	uint32_t count = 0;
-
-	for (uint32_t i = 0; i < s.count; i++)
-		count += s.seen[i].type == type;
-	return count;
-}
-
-static void cycle(void)
-{
-	struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_CYCLE};
-
-	event.cycle.which = SL_CYCLE_ALL;
-	send(event);
-}
-
-static void add_node(uint64_t id)
-{
-	struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_NODE_ADD};
-
-	event.node_add.node = id;
-	event.node_add.cpu_milli = 16000;
-	event.node_add.memory_mib = 65536;
-	event.node_add.gpus = 2;
-	event.node_add.gpu_mib = 40960;
-	event.node_add.pool_mib = 10240;
-	send(event);
-}
-
-static void put_project(uint64_t id, uint64_t parent, int64_t quota, int64_t limit)
-{
-	struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_PROJECT_PUT};
-	struct sl_project_rules *rules = &event.project_put.rules;
-
-	for (int r = 0; r < SL_RESOURCES; r++) {
-		rules->quota.of[r] = rules->limit.of[r] = SL_QUOTA_ALL;
-		rules->weight[r] = 1;
-	}
-	rules->quota.of[SL_RES_GPU] = quota;
-	rules->limit.of[SL_RES_GPU] = limit;
-	event.project_put.project = id;
-	event.project_put.parent = parent;
-	send(event);
-}
-
-/* GPUs: whole ones. */
-static struct sl_cluster_event job(
-	uint64_t id, uint64_t project, uint32_t tasks, uint32_t least, uint16_t gpus)
-{
-	struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_JOB_ADD};
-
-	event.job_add.job = id;
-	event.job_add.project = project;
-	event.job_add.priority = SL_JOB_PRIORITY_TRAIN;
-	event.job_add.flags = SL_JOB_PREEMPTIBLE;
-	event.job_add.tasks = tasks;
-	event.job_add.least = least;
-	event.job_add.need = (struct sl_need){1000, 1024, gpus, SL_FIT_WHOLE, 0, 0, 0};
-	return event;
-}
-
-static void task(
-	enum sl_cluster_event_type type, uint64_t id, uint32_t number, bool again)
-{
-	struct sl_cluster_event event = {.type = type};
-
-	event.task_ended.job = id;
-	event.task_ended.task = number;
-	if (type == SL_CLUSTER_EVENT_TASK_ENDED)
-		event.task_ended.again = again;
-	send(event);
-}
-
-/* All that is being bound runs, all that was told to stop is gone. */
-static void answer(void)
-{
-	struct sl_cluster_action open[SEEN_MOST];
-	uint32_t count = s.count;
-
-	memcpy(open, s.seen, sizeof(open));
-	for (uint32_t i = 0; i < count; i++) {
-		if (open[i].type == SL_CLUSTER_ACTION_BIND)
-			task(SL_CLUSTER_EVENT_TASK_RUNS, open[i].bind.job,
-				open[i].bind.task, false);
-		else if (open[i].type == SL_CLUSTER_ACTION_STOP)
-			task(SL_CLUSTER_EVENT_TASK_ENDED, open[i].stop.job,
-				open[i].stop.task, true);
-	}
-}
-
-static void run_all(void)
-{
-	cycle();
-	answer();
-}
-
-static uint32_t in(uint64_t id, enum sl_task_state state)
-{
-	return sl_cluster_job(s.cluster, id).in[state];
-}
-
-static int open_machine(void **state)
-{
-	memset(&s, 0, sizeof(s));
-	s.arena = sl_arena_new();
-	s.cluster = sl_cluster_new(s.arena, 4, 5);
-	s.now = 1000 * SL_S;
-	add_node(1);
-	add_node(2);
-	put_project(1, 0, 2000, SL_QUOTA_ALL);
-	put_project(2, 0, 2000, SL_QUOTA_ALL);
-	put_project(3, 0, 0, 3000);
-	return 0;
-}
-
-static int close_machine(void **state)
-{
-	s.arena = sl_arena_free(s.arena);
-	return 0;
-}
+#include "cluster_play.h"
 
 /* --- Bad input. --- */
 
@@ -176,13 +15,13 @@ static void refuses_jobs(void **state)
 		{"id taken", 1, 1, 1, 1, {1, 1, 1, 1000}, SL_PENDING_DUPLICATE},
 		{"asks for nothing", 9, 1, 1, 1, {0}, SL_PENDING_VALUE},
 		{"no task", 9, 1, 0, 0, {1, 1, 1, 1000}, SL_PENDING_VALUE},
-		{"least above tasks", 9, 1, 1, 2, {1, 1, 1, 1000}, SL_PENDING_VALUE},
+		{"least above tasks", 9, 1, 1, 2, {1, 1, 1, 1000}, SL_PENDING_TASKS},
 		{"more than a GPU of each", 9, 1, 1, 1, {1, 1, 1, 1001},
-			SL_PENDING_VALUE},
+			SL_PENDING_TOO_MUCH},
 		{"nothing of a GPU", 9, 1, 1, 1, {1, 1, 1, 0}, SL_PENDING_VALUE},
-		{"33 GPUs", 9, 1, 1, 1, {1, 1, 33, 1000}, SL_PENDING_VALUE},
+		{"33 GPUs", 9, 1, 1, 1, {1, 1, 33, 1000}, SL_PENDING_TOO_MUCH},
 		{"2^32 - 1 tasks", 9, 1, UINT32_MAX, 1, {1, 1, 1, 1000},
-			SL_PENDING_VALUE},
+			SL_PENDING_TASKS},
 		{"3 GPUs of nodes with 2", 9, 1, 1, 1, {1, 1, 3, 1000}, SL_PENDING_NEVER},
 		{"more memory than GPUs have", 9, 1, 1, 1, {1, 1, 1, 0, 40961},
 			SL_PENDING_NEVER},
@@ -222,6 +61,47 @@ static void refuses_projects(void **state)
 	event.project_remove.project = 1;
 	send(event);
 	assert_int_equal(s.seen[0].refuse_project.outcome, SL_TREE_IN_USE);
+}
+
+/* What was refused is told with its numbers. */
+static void refusals_have_numbers(void **state)
+{
+	struct sl_cluster_event event = job(9, 7, 1, 1, 1);
+
+	send(event);
+	assert_int_equal(s.seen[0].refuse_job.project, 7);
+	event = job(9, 1, 2, 3, 1);
+	send(event);
+	assert_int_equal(s.seen[0].refuse_job.wanted, 3);
+	assert_int_equal(s.seen[0].refuse_job.available, 2);
+	send(job(9, 1, 1, 1, 33));
+	assert_int_equal(s.seen[0].refuse_job.resource, SL_RES_GPU);
+	assert_int_equal(s.seen[0].refuse_job.wanted, 33000);
+	assert_int_equal(s.seen[0].refuse_job.available, 32000);
+	send(job(9, 1, 1, 1, 3));
+	assert_int_equal(s.seen[0].refuse_job.reason, SL_PENDING_NEVER);
+	assert_int_equal(s.seen[0].refuse_job.wanted, 3000);
+	assert_int_equal(s.seen[0].refuse_job.available, 2000);
+	assert_int_equal(s.seen[0].refuse_job.project, 1);
+}
+
+/* A clock that goes back stands still: nothing comes back, is spared or falls due by it. */
+static void clock_goes_backwards(void **state)
+{
+	send(job(1, 1, 3, 3, 1));
+	run_all();
+	s.now -= 500 * SL_S;
+	send(job(2, 1, 1, 1, 1));
+	run_all();
+	assert_int_equal(in(2, SL_TASK_RUNNING), 1);
+	/* A minute of that clock later a stale gang still has its grace by the first one. */
+	task(SL_CLUSTER_EVENT_TASK_ENDED, 1, 0, true);
+	s.now += 300 * SL_S;
+	cycle();
+	assert_int_equal(seen(SL_CLUSTER_ACTION_STOP), 0);
+	s.now = 0;
+	cycle();
+	assert_int_equal(seen(SL_CLUSTER_ACTION_STOP), 0);
 }
 
 /* Whatever names nothing, or comes at the wrong moment, changes nothing. */
@@ -275,7 +155,53 @@ static void keeps_limits_and_quotas(void **state)
 	assert_int_equal(in(1, SL_TASK_RUNNING), 3);
 	assert_int_equal(sl_cluster_job(s.cluster, 1).because.reason, SL_PENDING_LIMIT);
 	assert_int_equal(in(2, SL_TASK_PENDING), 3);
-	assert_int_equal(sl_cluster_job(s.cluster, 2).because.reason, SL_PENDING_QUOTA);
+	assert_int_equal(
+		sl_cluster_job(s.cluster, 2).because.reason, SL_PENDING_OVER_QUOTA);
+	assert_int_equal(sl_cluster_job(s.cluster, 2).because.wanted, 3000);
+	assert_int_equal(sl_cluster_job(s.cluster, 2).because.available, 2000);
+}
+
+/* What is being stopped still has its part of the limit, of which another of the project may not take what is free. */
+static void limits_count_what_is_stopping(void **state)
+{
+	send(job(1, 3, 1, 1, 1));
+	send(job(2, 3, 2, 2, 1));
+	run_all();
+	task(SL_CLUSTER_EVENT_TASK_STOPS, 1, 0, false);
+	send(job(3, 3, 1, 1, 1));
+	cycle();
+	assert_int_equal(seen(SL_CLUSTER_ACTION_BIND), 0);
+	assert_int_equal(
+		sl_cluster_job(s.cluster, 3).because.reason, SL_PENDING_LIMIT_LEAVING);
+	/* Nor is the free GPU kept for it. */
+	send(job(4, 1, 1, 1, 1));
+	cycle();
+	assert_int_equal(seen(SL_CLUSTER_ACTION_BIND), 1);
+	assert_int_equal(s.seen[0].bind.job, 4);
+	answer();
+	task(SL_CLUSTER_EVENT_TASK_ENDED, 1, 0, false);
+	run_all();
+	assert_int_equal(in(3, SL_TASK_RUNNING), 1);
+}
+
+/* The same for what is promised: the GPU is free before the limit is. */
+static void promises_wait_for_the_limit(void **state)
+{
+	struct sl_cluster_event strong = job(2, 3, 1, 1, 1);
+
+	send(job(1, 3, 3, 1, 1));
+	run_all();
+	strong.job_add.priority++;
+	send(strong);
+	cycle();
+	assert_int_equal(seen(SL_CLUSTER_ACTION_STOP), 1);
+	assert_int_equal(in(2, SL_TASK_PIPELINED), 1);
+	cycle();
+	assert_int_equal(seen(SL_CLUSTER_ACTION_BIND), 0);
+	task(SL_CLUSTER_EVENT_TASK_ENDED, 1, 2, true);
+	run_all();
+	assert_int_equal(in(2, SL_TASK_RUNNING), 1);
+	assert_int_equal(in(1, SL_TASK_RUNNING), 2);
 }
 
 static void waits_for_what_is_stopping(void **state)
@@ -435,26 +361,6 @@ static void counts_by_the_new_size(void **state)
 	assert_int_equal(seen(SL_CLUSTER_ACTION_REFUSE_JOB), 1);
 }
 
-/* One that failed waits for its pause, and says so. */
-static void pauses_before_it_is_tried_again(void **state)
-{
-	struct sl_cluster_event ended = {.type = SL_CLUSTER_EVENT_TASK_ENDED};
-
-	send(job(1, 1, 1, 1, 1));
-	run_all();
-	ended.task_ended.job = 1;
-	ended.task_ended.again = 1;
-	ended.task_ended.pause = 10 * SL_S;
-	send(ended);
-	cycle();
-	assert_int_equal(seen(SL_CLUSTER_ACTION_BIND), 0);
-	assert_int_equal(
-		sl_cluster_job(s.cluster, 1).because.reason, SL_PENDING_RETRY_WAIT);
-	s.now += 10 * SL_S;
-	cycle();
-	assert_int_equal(seen(SL_CLUSTER_ACTION_BIND), 1);
-}
-
 static void preempts_lower_priority_only(void **state)
 {
 	struct sl_cluster_event strong = job(2, 1, 1, 1, 2);
@@ -577,23 +483,24 @@ static void memory_is_used_again(void **state)
 	assert_int_equal(sl_arena_used_bytes(s.arena), used);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, open_machine, close_machine)
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(refuses_jobs),
+		TEST(refusals_have_numbers),
 		TEST(refuses_projects),
+		TEST(clock_goes_backwards),
 		TEST(ignores_strays),
 		TEST(starts_gangs_whole),
 		TEST(keeps_limits_and_quotas),
+		TEST(limits_count_what_is_stopping),
+		TEST(promises_wait_for_the_limit),
 		TEST(waits_for_what_is_stopping),
 		TEST(does_nothing_twice),
 		TEST(takes_back_in_quota_only),
 		TEST(parks_where_it_fits),
 		TEST(takes_in_who_is_parked),
 		TEST(counts_by_the_new_size),
-		TEST(pauses_before_it_is_tried_again),
 		TEST(comes_back_where_it_was),
 		TEST(preempts_lower_priority_only),
 		TEST(moves_who_finds_a_place),

@@ -336,8 +336,8 @@ static void test_freed_half_way(void **state)
 }
 
 /* A fails half-way: B needs what A kept, A what B got. So one of them must be able to go, and the pool of 960 MiB keeps
- * room for the one that lacks less, whoever else is moved. Returns what is said to the parking of D, of another GPU. */
-static const char *fails_beside(struct play *p, uint64_t mib)
+ * room for the one that lacks less, whoever else is moved or lent to. D is of another GPU, and has so many MiB. */
+static void fails_beside(struct play *p, uint64_t mib)
 {
 	uint64_t out;
 
@@ -345,10 +345,12 @@ static const char *fails_beside(struct play *p, uint64_t mib)
 	does(p, 5000, (struct sl_event)GPU(1, 1024 * MIB));
 	does(p, 5000, (struct sl_event)WORKLOAD(4, 1, 2, 0));
 	does(p, 5000, (struct sl_event)SWAPPER(4, 4));
-	does(p, 5000, (struct sl_event)ASK(4, 1, 1, mib * MIB));
-	does(p, 5000,
-		(struct sl_event)COMMIT(
-			4, p->last[SL_ACTION_GRANT].grant.epoch, mib * MIB));
+	if (mib) {
+		does(p, 5000, (struct sl_event)ASK(4, 1, 1, mib * MIB));
+		does(p, 5000,
+			(struct sl_event)COMMIT(
+				4, p->last[SL_ACTION_GRANT].grant.epoch, mib * MIB));
+	}
 	does(p, 5000, (struct sl_event)SWAP(960 * MIB));
 	out = evict(p);
 	does(p, 5010, (struct sl_event)MOVED(1, out, 0, 128 * MIB));
@@ -357,6 +359,10 @@ static const char *fails_beside(struct play *p, uint64_t mib)
 	does(p, 5031, (struct sl_event)WANT(1, 1));
 	assert_row_u64("out", sl_node_pool(p->node).evicted_bytes, 448 * MIB);
 	assert_row_u64("free", free_mib(p), 24);
+}
+
+static const char *parks_d(struct play *p)
+{
 	return play(p, "park", 5032,
 		(struct sl_event)EVENT(WORKLOAD_PARK, workload_park, {4, 0}));
 }
@@ -368,15 +374,41 @@ static void test_room_for_one(void **state)
 
 	(void)state;
 	/* 512 MiB are left, of which A needs 104: it lacks 128, and 24 are free. */
-	said = fails_beside(&p, 409);
+	fails_beside(&p, 409);
+	said = parks_d(&p);
 	assert_non_null(strstr(said, "REFUSE 4 PARK_NO_POOL"));
 	play_close(&p);
-	said = fails_beside(&p, 408);
+	fails_beside(&p, 408);
+	said = parks_d(&p);
 	assert_non_null(strstr(said, "EVICT 4 g1 427819008 PARK_BEGINS"));
 	/* Nothing can help B, so what it has is there for A. */
 	assert_non_null(strstr(said, "EVICT 2 g0 109051904 EVICTED_FOR"));
 	says(&p, "A comes", 5040, (struct sl_event)DONE(2, evict(&p), 0, 424 * MIB),
 		"NOTE EVICTED_FOR g0 2/1 109051904; RESTORE 1 g0 134217728; PROBE 1 2");
+	play_close(&p);
+}
+
+/* What D is lent of a request could only be taken back by moving it: the same room is not there for A, too. */
+static void test_room_not_lent(void **state)
+{
+	struct play p;
+
+	(void)state;
+	fails_beside(&p, 0);
+	does(&p, 5031,
+		(struct sl_event)EVENT(WORKLOAD_ADD, workload_add,
+			{5, BYTES(1024 * MIB), BYTES(1024 * MIB), 1, 2, 0}));
+	assert_null(strstr(
+		play(&p, "one too many", 5031, (struct sl_event)ASK(4, 1, 1, 409 * MIB)),
+		"GRANT"));
+	play_close(&p);
+	fails_beside(&p, 0);
+	does(&p, 5031,
+		(struct sl_event)EVENT(WORKLOAD_ADD, workload_add,
+			{5, BYTES(1024 * MIB), BYTES(1024 * MIB), 1, 2, 0}));
+	assert_non_null(strstr(
+		play(&p, "as many", 5031, (struct sl_event)ASK(4, 1, 1, 408 * MIB)),
+		"GRANT 4/1 g1 427819008"));
 	play_close(&p);
 }
 
@@ -392,6 +424,7 @@ int main(void)
 		cmocka_unit_test(test_stray),
 		cmocka_unit_test(test_lost),
 		cmocka_unit_test(test_room_for_one),
+		cmocka_unit_test(test_room_not_lent),
 		cmocka_unit_test(test_failed_part),
 		cmocka_unit_test(test_freed_half_way),
 	};

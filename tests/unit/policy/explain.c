@@ -101,8 +101,17 @@ static const struct {
 		"instead "
 		"(--on-reclaim=terminate)"},
 	{{.reason = SL_PENDING_RESUME_WAIT, .wanted = 12500000000},
-		"it was parked too lately to be worth moving back; it may come back in "
-		"12.5 s"},
+		"it was stopped too lately for it to be worth bringing back; it may come "
+		"back in 12.5 s"},
+	{{.reason = SL_PENDING_OVER_LIMIT,
+		 .project = 1,
+		 .wanted = 4000,
+		 .available = 3000},
+		"it wants 4 GPUs, and the limit of project vision is 3 GPUs; it runs "
+		"with "
+		"a higher limit, or if it asks for less"},
+	{{.reason = SL_PENDING_BACK_OFF, .wanted = 4000000000},
+		"it has failed, and is not tried again before 4.0 s"},
 	{{.reason = SL_PENDING_NEVER, .wanted = 9000, .available = 8000},
 		"one task of it wants 9 GPUs, and no node that it may use could ever "
 		"give it more "

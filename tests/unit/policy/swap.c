@@ -253,6 +253,157 @@ static void test_freed_meanwhile(void **state)
 	play_close(&p);
 }
 
+/* On GPU 0 A is within its request and will be lent on once it has left; B stands on 20 of C's. X, of GPU 1, is warm as
+ * well, and finds in the pool of 100 what both leave. Returns what is said when both have been idle for long enough. */
+static const char *two_warm(struct play *p, uint64_t bytes)
+{
+	const struct sl_event before[] = {SWAP(100), GPU(0, 100), GPU(1, 100),
+		EVENT(WORKLOAD_ADD, workload_add,
+			{.workload = 1,
+				.request = BYTES(50),
+				.limit = BYTES(50),
+				.gpu_count = 1,
+				.gpu_mask = 1,
+				.warm_after = SL_S}),
+		WORKLOAD(2, ANY, ANY), WORKLOAD(3, BYTES(40), BYTES(40)),
+		EVENT(WORKLOAD_ADD, workload_add,
+			{.workload = 4,
+				.request = ANY,
+				.limit = ANY,
+				.gpu_count = 1,
+				.gpu_mask = 2,
+				.warm_after = SL_S}),
+		SWAPPER(1, 1), SWAPPER(2, 2), SWAPPER(4, 4)};
+
+	play_open(p);
+	for (size_t i = 0; i < SL_ARRAY_LEN(before); i++)
+		(void)play(p, "before", 0, before[i]);
+	(void)play(p, "A", 0, (struct sl_event)ASK(1, 1, 0, 50));
+	(void)play(p, "A", 0, (struct sl_event)COMMIT(1, 1, 50));
+	(void)play(p, "B", 0, (struct sl_event)ASK(2, 1, 0, 30));
+	(void)play(p, "B", 0, (struct sl_event)COMMIT(2, 2, 30));
+	(void)play(p, "X", 0, (struct sl_event)ASK(4, 1, 1, bytes));
+	(void)play(p, "X", 0, (struct sl_event)COMMIT(4, 3, bytes));
+	assert_row_u64("lent", sl_node_pool(p->node).overlap_bytes, 20);
+	(void)play(p, "X idles", 2000,
+		(struct sl_event)EVENT(PULSE, pulse, {4, 500 * SL_MS, 0, 1}));
+	(void)play(p, "A idles", 2000,
+		(struct sl_event)EVENT(PULSE, pulse, {1, 500 * SL_MS, 0, 1}));
+	return play(p, "both for long", 2500, (struct sl_event)TIME);
+}
+
+static void test_warm_beside_lent(void **state)
+{
+	struct play p;
+
+	(void)state;
+	assert_row_text("room for one", two_warm(&p, 31), "EVICT 1 g0 50 EVICTED_IDLE");
+	play_close(&p);
+	assert_row_text("room for both", two_warm(&p, 30),
+		"EVICT 1 g0 50 EVICTED_IDLE; EVICT 4 g1 30 EVICTED_IDLE");
+	play_close(&p);
+}
+
+static void all(struct play *p, const struct play_row *rows, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		(void)play(p, rows[i].name, rows[i].at_ms, rows[i].event);
+}
+
+/* Z runs and has its turn. X waits for its end, then D asks for what is free, then Y waits, too. What is free is kept for
+ * X. When X does not want any more it is kept for Y: as many bytes, but D comes before. */
+static const struct play_row kept[] = {
+	{"pool", 0, SWAP(1000), NULL},
+	{"GPU", 0, GPU(0, 100), NULL},
+	{"X", 0, WORKLOAD(1, ANY, ANY), NULL},
+	{"Y", 0, WORKLOAD(2, ANY, ANY), NULL},
+	{"Z", 0, WORKLOAD(3, ANY, ANY), NULL},
+	{"D", 0, WORKLOAD(4, ANY, ANY), NULL},
+	{"X", 0, EVENT(CLIENT_JOIN, client_join, {1, 1, 1, 1}), NULL},
+	{"Y", 0, EVENT(CLIENT_JOIN, client_join, {2, 2, 1, 1}), NULL},
+	{"X has", 0, REPORT(1, 0, 40), NULL},
+	{"on the host", 0, OUT(1, 0, 40), NULL},
+	{"all", 0, REPORTED(1), NULL},
+	{"Y has", 0, REPORT(2, 0, 40), NULL},
+	{"on the host", 0, OUT(2, 0, 40), NULL},
+	{"all", 0, REPORTED(2), NULL},
+	{"Z", 0, SWAPPER(3, 3), NULL},
+	{"asks", 0, ASK(3, 1, 0, 70), NULL},
+	{"has", 0, COMMIT(3, 1, 70), NULL},
+	{"D", 0, SWAPPER(4, 4), NULL},
+	{"X wants", 10, WANT(1, 1), NULL},
+	{"D asks", 20, ASK(4, 1, 0, 20), NULL},
+	{"Y wants", 30, WANT(2, 1), NULL},
+};
+
+static void test_kept_for_another(void **state)
+{
+	struct play p;
+
+	(void)state;
+	play_open(&p);
+	all(&p, kept, SL_ARRAY_LEN(kept));
+	assert_row_u64("D waits", sl_node_use(p.node, 4, 0).waiting, 1);
+	assert_non_null(
+		strstr(play(&p, "X does not want", 40, (struct sl_event)WANT(1, 0)),
+			"GRANT 4/1 g0 20"));
+	play_close(&p);
+}
+
+/* Behind `wait`, A's demand is looked at when its longest wait is over, which is when A is moved for C. It begins anew once
+ * A is back, and at its end is looked at again: S, which did not answer before, can be moved now. */
+static const struct play_row anew[] = {
+	{"wait swap", 0,
+		SETTINGS(.pool_bytes = 1000,
+			.chain = SL_CHAIN(SL_RESOLVER_WAIT, SL_RESOLVER_SWAP, 0)),
+		NULL},
+	{"GPU", 0, GPU(0, 100), NULL},
+	{"A", 0, WORKLOAD(1, ANY, ANY), NULL},
+	{"N", 0, WORKLOAD(2, ANY, ANY), NULL},
+	{"C", 0, WORKLOAD(3, ANY, ANY), NULL},
+	{"S", 0, WORKLOAD(4, ANY, ANY), NULL},
+	{"A", 0, SWAPPER(1, 1), NULL},
+	{"N cannot move", 0, JOIN(2, 2), NULL},
+	{"C", 0, SWAPPER(3, 3), NULL},
+	{"S", 0, SWAPPER(4, 4), NULL},
+	{"asks", 0, ASK(1, 1, 0, 40), NULL},
+	{"has", 0, COMMIT(1, 1, 40), NULL},
+	{"asks", 0, ASK(2, 1, 0, 40), NULL},
+	{"has", 0, COMMIT(2, 2, 40), NULL},
+	{"asks", 0, ASK(4, 1, 0, 10), NULL},
+	{"has", 0, COMMIT(4, 3, 10), NULL},
+	{"S stops", 0, EVENT(CONDITION, condition, {4, SL_CONDITION_STOPPED}), NULL},
+	{"C asks", 0, ASK(3, 1, 0, 35), NULL},
+	{"A asks", 0, ASK(1, 2, 0, 15), NULL},
+};
+
+static void test_waits_anew(void **state)
+{
+	struct play p;
+
+	(void)state;
+	play_open(&p);
+	all(&p, anew, SL_ARRAY_LEN(anew));
+	assert_non_null(
+		strstr(play(&p, "their time is over", 60000, (struct sl_event)TIME),
+			"EVICT 1 g0 25 EVICTED_FOR"));
+	assert_non_null(strstr(play(&p, "A has left", 60010,
+				       (struct sl_event)DONE(1, evicted_as(&p), 0, 25)),
+		"GRANT 3/1 g0 35"));
+	(void)play(&p, "C has", 60010, (struct sl_event)COMMIT(3, 4, 35));
+	assert_non_null(
+		strstr(play(&p, "C frees", 70000, (struct sl_event)FREED(3, 0, 35)),
+			"RESTORE 1 g0 25"));
+	(void)play(
+		&p, "A is back", 70010, (struct sl_event)DONE(1, restored_as(&p), 0, 0));
+	(void)play(&p, "S goes on", 75000,
+		(struct sl_event)EVENT(CONDITION, condition, {4, SL_CONDITION_RUNNING}));
+	assert_null(strstr(play(&p, "early", 130000, (struct sl_event)TIME), "DENY"));
+	assert_non_null(strstr(play(&p, "over again", 130010, (struct sl_event)TIME),
+		"EVICT 4 g0 5 EVICTED_FOR"));
+	play_close(&p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -263,6 +414,9 @@ int main(void)
 		cmocka_unit_test(test_turns),
 		cmocka_unit_test(test_refused_turn),
 		cmocka_unit_test(test_freed_meanwhile),
+		cmocka_unit_test(test_warm_beside_lent),
+		cmocka_unit_test(test_kept_for_another),
+		cmocka_unit_test(test_waits_anew),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -246,6 +246,32 @@ static void limits_and_quotas_hold_at_every_level(void **state)
 	assert_true(sl_tree_allows(&tree, b, &core, false, NULL, NULL));
 }
 
+/* What stands on nodes counts by itself: what is promised does not, and what is being stopped still does. */
+static void what_may_start_now_counts_what_stands(void **state)
+{
+	uint32_t a = put(1, NONE, 2 * GPU, 4 * GPU, 1), b = put(2, a, GPU, ALL, 1);
+	uint32_t other = put(3, NONE, GPU, 4 * GPU, 1), at = NONE;
+	struct sl_quantity one = gpus(GPU), three = gpus(3 * GPU);
+	enum sl_resource which = SL_RESOURCES;
+
+	sl_tree_hold(&tree, b, 1, &three, &one);
+	assert_true(sl_tree_allows(&tree, b, &three, false, &at, &which));
+	assert_true(sl_tree_allows_now(&tree, b, &one, false, &at, &which));
+	assert_false(sl_tree_allows_now(&tree, b, &three, false, &at, &which));
+	assert_int_equal(at, a);
+	assert_int_equal(which, SL_RES_GPU);
+	assert_false(sl_tree_allows_now(&tree, b, &one, true, &at, &which));
+	assert_int_equal(at, b);
+	assert_false(sl_tree_remove(&tree, b));
+	/* It goes along with the branch. */
+	(void)put(2, other, GPU, ALL, 1);
+	assert_true(sl_tree_allows_now(&tree, a, &three, false, NULL, NULL));
+	assert_false(sl_tree_allows_now(&tree, other, &three, false, NULL, NULL));
+	sl_tree_hold(&tree, b, -1, &three, &one);
+	assert_true(sl_tree_allows_now(&tree, other, &three, false, NULL, NULL));
+	assert_true(sl_tree_remove(&tree, b));
+}
+
 static void branches_part_below_the_common_ancestor(void **state)
 {
 	uint32_t a = put(1, NONE, 0, ALL, 1), b = put(2, NONE, 0, ALL, 1);
@@ -278,6 +304,7 @@ int main(void)
 		TEST(a_parent_asks_for_no_more_than_its_children_may_have),
 		TEST(jobs_of_a_parent_are_one_more_child),
 		TEST(limits_and_quotas_hold_at_every_level),
+		TEST(what_may_start_now_counts_what_stands),
 		TEST(branches_part_below_the_common_ancestor),
 	};
 

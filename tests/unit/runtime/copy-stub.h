@@ -20,6 +20,8 @@ struct copy_stub {
 };
 
 extern struct copy_stub copy_stub;
+/* Holds whoever waits for all work of a context, while it is not 0. Atomic. */
+extern uint32_t copy_stub_hold;
 
 /* After vmm_stub_install. */
 void copy_stub_install(void);

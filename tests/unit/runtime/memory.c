@@ -14,6 +14,9 @@
 #include <pthread.h>
 #include <string.h>
 
+/* Two of them are as much as may gather until a free waits for the GPU. */
+#define SLOT_BYTES (512 * 1024)
+
 static CUcontext ctx;
 
 static void start(void)
@@ -344,6 +347,71 @@ static void body_hoard_goes_while_waiting(void)
 	CHECK(fake_wait_u64(&fake.held_bytes, 0));
 	fake_answer_waiting();
 	pthread_join(thread, NULL);
+	check_books(8 * SL_GIB);
+	CHECK_EQ(cuMemFree_v2(large), CUDA_SUCCESS);
+	finish();
+}
+
+static void *free_two(void *arg)
+{
+	CHECK_EQ(sl_real.cuCtxPushCurrent_v2(ctx), CUDA_SUCCESS);
+	for (int i = 0; i < 2; i++)
+		CHECK_EQ(cuMemFree_v2(((CUdeviceptr *)arg)[i]), CUDA_SUCCESS);
+	return NULL;
+}
+
+static void *run_ahead(void *arg)
+{
+	CUdeviceptr at;
+
+	(void)arg;
+	CHECK_EQ(sl_real.cuCtxPushCurrent_v2(ctx), CUDA_SUCCESS);
+	for (int i = 0; i < 100; i++) {
+		CHECK_EQ(cuMemAlloc_v2(&at, SLOT_BYTES), CUDA_SUCCESS);
+		CHECK_EQ(cuMemFree_v2(at), CUDA_SUCCESS);
+	}
+	return NULL;
+}
+
+/* The context has work that does not end yet, and a thread that frees waits for it. */
+static void begin_long_flush(pthread_t *thread, CUdeviceptr at[2])
+{
+	start();
+	for (int i = 0; i < 2; i++)
+		CHECK_EQ(cuMemAlloc_v2(&at[i], SLOT_BYTES), CUDA_SUCCESS);
+	__atomic_store_n(&stub_busy, ctx, __ATOMIC_RELEASE);
+	CHECK_EQ(pthread_create(thread, NULL, free_two, at), 0);
+	usleep(50000);
+}
+
+/* Others that free wait as well, as they would in the driver, and hoard no more than that. */
+static void body_nobody_runs_ahead(void)
+{
+	pthread_t one, other;
+	CUdeviceptr at[2];
+
+	begin_long_flush(&one, at);
+	CHECK_EQ(pthread_create(&other, NULL, run_ahead, NULL), 0);
+	usleep(200000);
+	CHECK(FAKE(held_bytes) <= 4 * SL_MIB);
+	__atomic_store_n(&stub_busy, NULL, __ATOMIC_RELEASE);
+	pthread_join(one, NULL);
+	pthread_join(other, NULL);
+	finish();
+}
+
+/* Nor is anybody out of memory that another thread is about to give back. */
+static void body_hoard_of_another_flush(void)
+{
+	pthread_t one, other;
+	CUdeviceptr at[2], large;
+
+	begin_long_flush(&one, at);
+	CHECK_EQ(pthread_create(&other, NULL, alloc_all, &large), 0);
+	usleep(100000);
+	__atomic_store_n(&stub_busy, NULL, __ATOMIC_RELEASE);
+	pthread_join(one, NULL);
+	pthread_join(other, NULL);
 	check_books(8 * SL_GIB);
 	CHECK_EQ(cuMemFree_v2(large), CUDA_SUCCESS);
 	finish();
@@ -712,6 +780,8 @@ static void body_threads(void)
 	X(denied)                   \
 	X(hoard_goes)               \
 	X(hoard_goes_while_waiting) \
+	X(nobody_runs_ahead)        \
+	X(hoard_of_another_flush)   \
 	X(free_async)               \
 	X(classes)                  \
 	X(small_pairs)              \

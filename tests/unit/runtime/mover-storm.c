@@ -196,7 +196,7 @@ static void body_storm(void)
 		(unsigned long long)(copy_stub.in_bytes / SL_MIB));
 	CHECK(checks > ORDERS);
 	CHECK(copy_stub.out_bytes > 0);
-	sl_memory_flush_all(true);
+	sl_memory_flush_all(true, true);
 	finish();
 }
 

@@ -73,7 +73,7 @@ static inline void end(void)
 	for (size_t i = 0; i < THINGS; i++)
 		if (things[i].at)
 			CHECK_EQ(cuMemFree_v2(things[i].at), CUDA_SUCCESS);
-	sl_memory_flush_all(true);
+	sl_memory_flush_all(true, true);
 	check_books(0);
 	CHECK_EQ(sl_store_count().free_bytes, sl_store_count().bytes);
 	CHECK_EQ(VMM(live), 0);

@@ -160,12 +160,39 @@ static void body_freed(void)
 	CHECK(fake_wait_u64(&fake.held_bytes, ALL_BYTES - 6 * SL_MIB));
 	CHECK_EQ(cuMemFree_v2(things[4].at), CUDA_SUCCESS);
 	things[4].at = 0;
-	sl_memory_flush_all(true);
+	sl_memory_flush_all(true, true);
 	CHECK_EQ(sl_session_evicted_bytes(gpu), ALL_BYTES - 8 * SL_MIB);
 	CHECK(fake_wait_u64(&fake.held_bytes, ALL_BYTES - 8 * SL_MIB));
 	CHECK_EQ(FAKE(evicted_bytes), ALL_BYTES - 8 * SL_MIB);
 	CHECK_EQ(restore().left_bytes, ALL_BYTES - 8 * SL_MIB);
 	CHECK_EQ(VMM(device_bytes), ALL_BYTES - 8 * SL_MIB);
+	end();
+}
+
+static void *free_first(void *arg)
+{
+	(void)arg;
+	CHECK_EQ(sl_real.cuCtxPushCurrent_v2(ctx), CUDA_SUCCESS);
+	CHECK_EQ(cuMemFree_v2(things[0].at), CUDA_SUCCESS);
+	return NULL;
+}
+
+/* A thread that frees may be held up for any time: what it frees comes back all the same. */
+static void body_freed_slowly(void)
+{
+	pthread_t thread;
+
+	begin(32 * SL_MIB, true);
+	CHECK_EQ(evict(UINT64_MAX).left_bytes, ALL_BYTES);
+	__atomic_store_n(&copy_stub_hold, 1, __ATOMIC_RELEASE);
+	CHECK_EQ(pthread_create(&thread, NULL, free_first, NULL), 0);
+	usleep(50000);
+	CHECK_EQ(restore().left_bytes, ALL_BYTES);
+	CHECK_EQ(sl_session_evicted_bytes(gpu), 0);
+	__atomic_store_n(&copy_stub_hold, 0, __ATOMIC_RELEASE);
+	pthread_join(thread, NULL);
+	things[0].at = 0;
+	CHECK_EQ(VMM(device_bytes), ALL_BYTES - 6 * SL_MIB);
 	end();
 }
 
@@ -575,6 +602,7 @@ TEST(scattered)
 TEST(no_host)
 TEST(no_room)
 TEST(freed)
+TEST(freed_slowly)
 TEST(quarantined)
 TEST(peers)
 TEST(stopped)
@@ -603,6 +631,7 @@ int main(void)
 		cmocka_unit_test(test_no_host),
 		cmocka_unit_test(test_no_room),
 		cmocka_unit_test(test_freed),
+		cmocka_unit_test(test_freed_slowly),
 		cmocka_unit_test(test_quarantined),
 		cmocka_unit_test(test_peers),
 		cmocka_unit_test(test_stopped),

@@ -1,0 +1,261 @@
+#include "cluster_play.h"
+
+/*
+ * What is stopped and comes back: parked where host memory has room, given up when that has waited for too long, tried
+ * again ever less often when it fails.
+ */
+
+/* One task on whole GPUs that parks, and may end instead. */
+static struct sl_cluster_event parker(
+	uint64_t id, uint64_t project, uint16_t gpus, uint64_t park_mib, uint32_t flags)
+{
+	struct sl_cluster_event event = job(id, project, 1, 1, gpus);
+
+	event.job_add.flags |= SL_JOB_PARKS | flags;
+	event.job_add.park_mib = park_mib;
+	return event;
+}
+
+static void later(sl_ns by)
+{
+	s.now += by;
+	cycle();
+}
+
+/* Job 1 of project 3 is parked for job 2, which cannot be moved for it; project 1 has the other node. */
+static void park_one(uint32_t flags, sl_ns resume_wait)
+{
+	struct sl_cluster_event first = parker(1, 3, 2, 1024, flags);
+	struct sl_cluster_event second = job(2, 2, 1, 1, 2);
+
+	second.job_add.flags = 0;
+	first.job_add.resume_wait = resume_wait;
+	send(first);
+	send(job(3, 1, 1, 1, 2));
+	run_all();
+	send(second);
+	run_all();
+	run_all();
+	assert_int_equal(in(2, SL_TASK_RUNNING), 1);
+	assert_true(sl_cluster_task(s.cluster, 1, 0).parked);
+}
+
+/* --- Host memory. --- */
+
+static void ends_what_cannot_be_parked(void **state)
+{
+	send(parker(1, 3, 2, 20480, SL_JOB_GIVES_UP));
+	send(job(3, 1, 1, 1, 2));
+	run_all();
+	send(job(2, 2, 1, 1, 2));
+	cycle();
+	assert_int_equal(seen(SL_CLUSTER_ACTION_STOP), 1);
+	assert_int_equal(s.seen[0].stop.how, SL_STOP_TERMINATE);
+	answer();
+	assert_false(sl_cluster_task(s.cluster, 1, 0).parked);
+}
+
+/* The younger one would go, and lose its work; the elder is parked. */
+static void parks_before_it_ends(void **state)
+{
+	send(parker(1, 3, 1, 1024, 0));
+	send(parker(2, 3, 1, 20480, SL_JOB_GIVES_UP));
+	send(job(3, 1, 1, 1, 2));
+	run_all();
+	send(job(4, 2, 1, 1, 1));
+	cycle();
+	assert_int_equal(seen(SL_CLUSTER_ACTION_STOP), 1);
+	assert_int_equal(s.seen[0].stop.job, 1);
+	assert_int_equal(s.seen[0].stop.how, SL_STOP_PARK);
+}
+
+/* Room for one of two: the second is terminated, or stays. */
+static void parks_as_many_as_fit(void **state)
+{
+	for (uint64_t id = 1; id <= 2; id++)
+		send(parker(id, 3, 1, 6144, SL_JOB_GIVES_UP));
+	send(job(3, 1, 1, 1, 2));
+	run_all();
+	send(job(4, 2, 1, 1, 2));
+	cycle();
+	assert_int_equal(seen(SL_CLUSTER_ACTION_STOP), 2);
+	assert_int_equal(s.seen[0].stop.how + s.seen[1].stop.how,
+		SL_STOP_PARK + SL_STOP_TERMINATE);
+}
+
+/* --- Waiting for its GPUs. --- */
+
+static void is_tied_to_its_gpus_for_a_while(void **state)
+{
+	park_one(SL_JOB_GIVES_UP, 100 * SL_S);
+	/* The other node comes free, and that is none of its GPUs. */
+	task(SL_CLUSTER_EVENT_TASK_ENDED, 3, 0, false);
+	later(90 * SL_S);
+	assert_int_equal(s.count, 0);
+	assert_int_equal(sl_cluster_job(s.cluster, 1).because.reason, SL_PENDING_PARKED);
+	later(11 * SL_S);
+	assert_int_equal(seen(SL_CLUSTER_ACTION_STOP), 1);
+	assert_int_equal(s.seen[0].stop.job, 1);
+	assert_int_equal(s.seen[0].stop.how, SL_STOP_GIVE_UP);
+	/* Not before what it had is gone. */
+	later(SL_S);
+	assert_int_equal(s.count, 0);
+	assert_int_equal(
+		sl_cluster_job(s.cluster, 1).because.reason, SL_PENDING_GIVEN_UP);
+	task(SL_CLUSTER_EVENT_TASK_ENDED, 1, 0, true);
+	assert_false(sl_cluster_task(s.cluster, 1, 0).parked);
+	run_all();
+	assert_int_equal(in(1, SL_TASK_RUNNING), 1);
+	assert_int_not_equal(sl_cluster_task(s.cluster, 1, 0).node,
+		sl_cluster_task(s.cluster, 2, 0).node);
+}
+
+static void other_answers_to_giving_up(void **state)
+{
+	struct sl_cluster_event unpark = {.type = SL_CLUSTER_EVENT_JOB_UNPARK};
+
+	park_one(SL_JOB_GIVES_UP, 100 * SL_S);
+	later(101 * SL_S);
+	assert_int_equal(seen(SL_CLUSTER_ACTION_STOP), 1);
+	/* It could not be done: it stays parked for as long again. */
+	task(SL_CLUSTER_EVENT_STOP_FAILED, 1, 0, false);
+	assert_true(sl_cluster_task(s.cluster, 1, 0).parked);
+	later(90 * SL_S);
+	assert_int_equal(s.count, 0);
+	later(11 * SL_S);
+	assert_int_equal(seen(SL_CLUSTER_ACTION_STOP), 1);
+	unpark.job_unpark.job = 1;
+	send(unpark);
+	assert_false(sl_cluster_task(s.cluster, 1, 0).parked);
+	task(SL_CLUSTER_EVENT_TASK_ENDED, 3, 0, false);
+	run_all();
+	assert_int_equal(in(1, SL_TASK_RUNNING), 1);
+}
+
+static void comes_back_rather_than_being_given_up(void **state)
+{
+	park_one(SL_JOB_GIVES_UP, 100 * SL_S);
+	task(SL_CLUSTER_EVENT_TASK_ENDED, 2, 0, false);
+	later(101 * SL_S);
+	assert_int_equal(seen(SL_CLUSTER_ACTION_STOP), 0);
+	assert_int_equal(in(1, SL_TASK_BINDING), 1);
+}
+
+static void stays_parked_for_ever(void **state)
+{
+	static const struct {
+		uint32_t flags;
+		sl_ns resume_wait;
+	} rows[] = {{0, 100 * SL_S}, {SL_JOB_GIVES_UP, 0}};
+
+	for (size_t i = 0; i < SL_ARRAY_LEN(rows); i++) {
+		(void)close_machine(state);
+		(void)open_machine(state);
+		park_one(rows[i].flags, rows[i].resume_wait);
+		task(SL_CLUSTER_EVENT_TASK_ENDED, 3, 0, false);
+		later(1000000 * SL_S);
+		assert_int_equal(s.count, 0);
+		assert_true(sl_cluster_task(s.cluster, 1, 0).parked);
+	}
+}
+
+/* --- What fails. --- */
+
+static void fails_once(void)
+{
+	struct sl_cluster_event failed = {.type = SL_CLUSTER_EVENT_TASK_ENDED};
+
+	failed.task_ended.job = 1;
+	failed.task_ended.again = failed.task_ended.failed = 1;
+	send(failed);
+}
+
+static void is_tried_ever_less_often(void **state)
+{
+	sl_ns wait = SL_S;
+
+	send(job(1, 1, 1, 1, 1));
+	run_all();
+	for (int i = 0; i < 12; i++) {
+		struct sl_pending_because because;
+
+		fails_once();
+		because = sl_cluster_job(s.cluster, 1).because;
+		assert_int_equal(because.reason, SL_PENDING_BACK_OFF);
+		assert_int_equal(because.wanted, wait);
+		later(wait - 10 * SL_MS);
+		assert_int_equal(s.count, 0);
+		later(10 * SL_MS);
+		assert_int_equal(seen(SL_CLUSTER_ACTION_BIND), 1);
+		answer();
+		wait = sl_min_u64(2 * wait, 300 * SL_S);
+	}
+	/* One that has run for a while has not failed because of what it is. */
+	s.now += 600 * SL_S;
+	fails_once();
+	assert_int_equal(sl_cluster_job(s.cluster, 1).because.wanted, SL_S);
+}
+
+static void a_gang_fails_once(void **state)
+{
+	struct sl_cluster_event failed = {.type = SL_CLUSTER_EVENT_TASK_ENDED};
+
+	send(job(1, 1, 4, 4, 1));
+	run_all();
+	failed.task_ended.job = 1;
+	failed.task_ended.again = failed.task_ended.failed = 1;
+	for (failed.task_ended.task = 0; failed.task_ended.task < 4;
+		failed.task_ended.task++)
+		send(failed);
+	later(SL_S);
+	assert_int_equal(seen(SL_CLUSTER_ACTION_BIND), 4);
+}
+
+/* What was stopped has not failed, whatever it says when it goes. */
+static void who_is_stopped_has_not_failed(void **state)
+{
+	send(job(1, 1, 1, 1, 1));
+	run_all();
+	task(SL_CLUSTER_EVENT_TASK_STOPS, 1, 0, false);
+	fails_once();
+	cycle();
+	assert_int_equal(seen(SL_CLUSTER_ACTION_BIND), 1);
+}
+
+/* Nobody takes it: each node is asked twice a minute, and no more, with a cycle every second. */
+static void who_is_refused_is_no_livelock(void **state)
+{
+	uint32_t binds = 0;
+
+	send(job(1, 1, 1, 1, 2));
+	for (int second = 0; second < 600; second++) {
+		later(SL_S);
+		while (seen(SL_CLUSTER_ACTION_BIND)) {
+			binds++;
+			task(SL_CLUSTER_EVENT_BIND_REFUSED, 1, 0, false);
+			cycle();
+		}
+		assert_int_equal(sl_cluster_job(s.cluster, 1).because.reason,
+			SL_PENDING_BIND_REFUSED);
+	}
+	assert_in_range(binds, 2 * 18, 2 * 21);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(ends_what_cannot_be_parked),
+		TEST(parks_before_it_ends),
+		TEST(parks_as_many_as_fit),
+		TEST(is_tied_to_its_gpus_for_a_while),
+		TEST(other_answers_to_giving_up),
+		TEST(comes_back_rather_than_being_given_up),
+		TEST(stays_parked_for_ever),
+		TEST(is_tried_ever_less_often),
+		TEST(a_gang_fails_once),
+		TEST(who_is_stopped_has_not_failed),
+		TEST(who_is_refused_is_no_livelock),
+	};
+
+	return cmocka_run_group_tests_name("cluster-park", tests, NULL, NULL);
+}
