@@ -382,6 +382,9 @@ void sl_jobs_task_over(struct sl_jobs *jobs, struct sl_job_task *task)
 	case SL_RETRY_AGAIN: once_more(jobs, task, &verdict); break;
 	case SL_RETRY_STOPPED:
 		task->asked = true;
+		/* By what, if anybody saw it. */
+		if (!job->row.exit_status && row->exit_status != SL_JOB_LOST)
+			job->row.exit_status = row->exit_status;
 		for_good(jobs, task, true);
 		break;
 	case SL_RETRY_FAILED:
