@@ -251,6 +251,13 @@ uint32_t sl_jobs_workload_stopped(
 	return sl_jobs_end_task(daemon->jobs, task, grace, true);
 }
 
+bool sl_jobs_makes_room(struct sl_daemon *daemon, uint64_t workload)
+{
+	const struct sl_job_task *task = task_of(daemon, workload);
+
+	return task && task->stopped && !task->asked;
+}
+
 bool sl_jobs_keeps_parked(
 	const struct sl_daemon *daemon, uint64_t workload, struct sl_error *text)
 {

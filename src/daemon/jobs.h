@@ -52,6 +52,8 @@ uint32_t sl_jobs_workload_stopped(
 /* The queue parked it, and brings it back when its turn comes: text says so. */
 SL_MUST_CHECK bool sl_jobs_keeps_parked(
 	const struct sl_daemon *daemon, uint64_t workload, struct sl_error *text);
+/* It is being stopped by the queue, and starts again. */
+SL_MUST_CHECK bool sl_jobs_makes_room(struct sl_daemon *daemon, uint64_t workload);
 void sl_jobs_parked(
 	struct sl_daemon *daemon, uint64_t workload); /* all of it is on the host */
 void sl_jobs_resumed(
