@@ -61,6 +61,9 @@ void sl_jobs_resumed(
 void sl_jobs_written(struct sl_daemon *daemon);       /* the journal */
 void sl_jobs_gpus_changed(struct sl_daemon *daemon);  /* found, lost, back, resized */
 void sl_jobs_projects_changed(struct sl_daemon *daemon);
+/* Jobs by state, and those that ended since the start, by how. */
+void sl_jobs_numbers(const struct sl_daemon *daemon, uint64_t in[SL_JOB_STATES],
+	uint64_t ended[SL_JOB_STATES]);
 /* A cycle, if one is due; part of settling. */
 void sl_jobs_settle(struct sl_daemon *daemon);
 

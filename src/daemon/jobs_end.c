@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 
 #include "base/log.h"
+#include "base/step.h"
 #include "daemon/drive.h"
 #include "daemon/jobs_room.h"
 #include "daemon/park.h"
@@ -393,6 +394,7 @@ void sl_jobs_task_over(struct sl_jobs *jobs, struct sl_job_task *task)
 		for_good(jobs, task, true);
 		break;
 	}
+	sl_step(D_JOB_OVER);
 	sl_jobs_check_end(jobs, job);
 	if (!job->over)
 		sl_jobs_save(jobs, job, 0);
