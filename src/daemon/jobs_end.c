@@ -457,6 +457,7 @@ void sl_jobs_check_end(struct sl_jobs *jobs, struct sl_job *job)
 						  : "was stopped",
 		job->row.state == SL_JOB_FAILED ? job->row.why : "", "");
 	sl_jobs_save(jobs, job, 0);
+	sl_step(D_JOB_ENDED);
 	sl_jobs_tell_waits(jobs, job);
 	jobs->forget = true;
 }
