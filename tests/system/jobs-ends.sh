@@ -27,6 +27,8 @@ logs() { "$B/sluice" logs "$@" 2>&1; }
 wrote() { logs "$1" | grep -q -- "$2"; }
 # pid NAME: the first number of its log.
 pid() { logs "$1" | grep -m1 -E '^[0-9]+$'; }
+# waits PID: it is sluice, and knows its job: from then on it is ready to be interrupted.
+waits() { grep -q '^Name:.*sluice' "/proc/$1/status" && grep -q '^SigCgt:.*[1-9a-f]' "/proc/$1/status"; }
 small='--request 64MiB'
 
 # --- Ends.
@@ -86,8 +88,7 @@ while [ $rounds -gt 0 ]; do
 	until_true 10 wrote "over$rounds" begun || fail "over$rounds does not begin"
 	"$B/sluice" wait "over$rounds" >"$T/waited$rounds" 2>&1 &
 	waiter=$!
-	# It knows its job and waits, once it is ready to be interrupted.
-	until_true 10 grep -q '^SigCgt:.*[1-9a-f]' "/proc/$waiter/status" || fail 'nobody waits'
+	until_true 10 waits $waiter || fail 'nobody waits'
 	case $rounds in
 	3) # Ends while there is a daemon again.
 		daemon_kill
