@@ -90,16 +90,21 @@ static void on_deny(struct sl_daemon *daemon, const struct sl_action *action)
 
 static void on_stop(struct sl_daemon *daemon, const struct sl_action *action)
 {
+	uint32_t reason = action->stop.reason;
+
+	/* The node knows that somebody asked, and not that it was the queue. */
+	if (reason == SL_REASON_STOP_ASKED &&
+		sl_jobs_makes_room(daemon, action->stop.workload))
+		reason = SL_REASON_STOP_FOR_JOB;
 	if (action->stop.stage == SL_STOP_TERM)
-		sl_events_add(
-			daemon, &(struct sl_node_because){.reason = action->stop.reason,
-					.gpu = action->stop.gpu,
-					.workload = action->stop.workload,
-					.other = action->stop.other,
-					.client = action->stop.client,
-					.bytes = action->stop.bytes,
-					.other_bytes = action->stop.other_bytes,
-					.span = action->stop.span});
+		sl_events_add(daemon, &(struct sl_node_because){.reason = reason,
+					      .gpu = action->stop.gpu,
+					      .workload = action->stop.workload,
+					      .other = action->stop.other,
+					      .client = action->stop.client,
+					      .bytes = action->stop.bytes,
+					      .other_bytes = action->stop.other_bytes,
+					      .span = action->stop.span});
 	sl_stopper_stop(daemon, action);
 }
 

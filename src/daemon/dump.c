@@ -16,9 +16,10 @@
 #include "daemon/drive.h"
 #include "daemon/events.h"
 #include "daemon/hostpool.h"
+#include "daemon/jobs.h"
 #include "daemon/share.h"
 
-enum phase { HEAD = 0, GPUS, WORKLOADS, CLIENTS, DEMANDS, TAIL, DONE };
+enum phase { HEAD = 0, GPUS, WORKLOADS, CLIENTS, JOBS, DEMANDS, TAIL, DONE };
 
 struct dump {
 	struct sl_daemon *daemon;
@@ -29,6 +30,7 @@ struct dump {
 	struct sl_node_demand_view *demands;
 	size_t demand_count, demand_room;
 	uint64_t demands_left_out;
+	uint64_t job; /* the last one told */
 	bool demands_taken, failed;
 	char *text;
 	size_t size, room, sent;
@@ -483,6 +485,43 @@ static void take_demand(void *context, const struct sl_node_demand_view *demand)
 		dump->demands_left_out++;
 }
 
+/* Also those that come meanwhile; they are told by number. */
+static void put_job(struct dump *dump)
+{
+	json_t *object;
+	union sl_msg msg;
+
+	if (!sl_jobs_row_at(dump->daemon, &dump->job, &msg)) {
+		dump->job = UINT64_MAX;
+		return;
+	}
+	object = json_object();
+#define JOB(field) set(object, #field, number(msg.job_row.field))
+	JOB(job);
+	JOB(workload);
+	JOB(state);
+	JOB(flags);
+	JOB(uid);
+	JOB(tasks);
+	JOB(least);
+	JOB(queued);
+	JOB(running);
+	JOB(parked);
+	JOB(ended);
+	JOB(gpu_count);
+	JOB(exit_status);
+	JOB(started);
+	JOB(submitted_ms);
+	JOB(started_ms);
+	JOB(ended_ms);
+#undef JOB
+	set(object, "name", string(msg.job_row.name));
+	set(object, "project", string(msg.job_row.project));
+	set(object, "command", string(msg.job_row.command));
+	set(object, "why", string(msg.job_row.why));
+	put_object(dump, object);
+}
+
 /* --- phases ------------------------------------------------------------------------------- */
 
 static size_t count_of(struct dump *dump)
@@ -491,6 +530,7 @@ static size_t count_of(struct dump *dump)
 	case GPUS: return dump->daemon->gpu_count;
 	case WORKLOADS: return dump->workload_count;
 	case CLIENTS: return dump->client_count;
+	case JOBS: return dump->job == UINT64_MAX ? dump->index : dump->index + 1;
 	case DEMANDS:
 		if (!dump->demands_taken) {
 			dump->demands_taken = true;
@@ -519,6 +559,7 @@ static void put_one(struct dump *dump, size_t index)
 		if (client)
 			put_client(dump, client);
 		return;
+	case JOBS: put_job(dump); return;
 	case DEMANDS: put_demand(dump, &dump->demands[index]); return;
 	default: return;
 	}
@@ -531,16 +572,16 @@ static void put_slice(struct dump *dump)
 		[GPUS] = "\"gpus\":[",
 		[WORKLOADS] = "\"workloads\":[",
 		[CLIENTS] = "\"clients\":[",
+		[JOBS] = "\"jobs\":[",
 		[DEMANDS] = "\"demands\":[",
 	};
-	size_t count = count_of(dump);
 
 	if (!dump->opened)
 		put_text(dump, keys[dump->phase]);
 	dump->opened = true;
-	for (int i = 0; i < SL_DUMP_SLICE && dump->index < count; i++)
+	for (int i = 0; i < SL_DUMP_SLICE && dump->index < count_of(dump); i++)
 		put_one(dump, dump->index++);
-	if (dump->index < count)
+	if (dump->index < count_of(dump))
 		return;
 	put_text(dump, dump->any ? "\n],\n" : "],\n");
 	dump->opened = dump->any = false;

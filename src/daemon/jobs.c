@@ -11,6 +11,7 @@
 #include <time.h>
 
 #include "base/log.h"
+#include "base/step.h"
 #include "daemon/jobs_room.h"
 #include "daemon/share.h"
 #include "daemon/workload.h"
@@ -207,6 +208,22 @@ void sl_jobs_save(struct sl_jobs *jobs, struct sl_job *job, uint64_t ticket)
 			job->row.id, job->row.name);
 }
 
+void sl_jobs_numbers(const struct sl_daemon *daemon, uint64_t in[SL_JOB_STATES],
+	uint64_t ended[SL_JOB_STATES])
+{
+	const struct sl_jobs *jobs = daemon->jobs;
+
+	memset(in, 0, SL_JOB_STATES * sizeof(in[0]));
+	memset(ended, 0, SL_JOB_STATES * sizeof(ended[0]));
+	if (!jobs)
+		return;
+	memcpy(ended, jobs->ended, sizeof(jobs->ended));
+	for (const struct sl_link *link = jobs->all.next; link != &jobs->all;
+		link = link->next)
+		in[sl_jobs_state_of(
+			SL_CONTAINER_OF((struct sl_link *)link, struct sl_job, link))]++;
+}
+
 /* --- What others tell. --- */
 
 static void note(struct sl_daemon *daemon, struct sl_job_task *task)
@@ -249,6 +266,13 @@ uint32_t sl_jobs_workload_stopped(
 		return 0;
 	note(daemon, task);
 	return sl_jobs_end_task(daemon->jobs, task, grace, true);
+}
+
+bool sl_jobs_makes_room(struct sl_daemon *daemon, uint64_t workload)
+{
+	const struct sl_job_task *task = task_of(daemon, workload);
+
+	return task && task->stopped && !task->asked;
 }
 
 bool sl_jobs_keeps_parked(
@@ -460,6 +484,7 @@ static void take_ticket(
 			continue;
 		job->ticket = 0;
 		if (result == SL_JOBS_STORE_OK) {
+			sl_step(D_JOB_STORED);
 			job->stored = job->reply_due = true;
 			if (job->is_free)
 				jobs->free_at = 0;

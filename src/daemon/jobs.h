@@ -52,6 +52,8 @@ uint32_t sl_jobs_workload_stopped(
 /* The queue parked it, and brings it back when its turn comes: text says so. */
 SL_MUST_CHECK bool sl_jobs_keeps_parked(
 	const struct sl_daemon *daemon, uint64_t workload, struct sl_error *text);
+/* It is being stopped by the queue, and starts again. */
+SL_MUST_CHECK bool sl_jobs_makes_room(struct sl_daemon *daemon, uint64_t workload);
 void sl_jobs_parked(
 	struct sl_daemon *daemon, uint64_t workload); /* all of it is on the host */
 void sl_jobs_resumed(
@@ -59,6 +61,9 @@ void sl_jobs_resumed(
 void sl_jobs_written(struct sl_daemon *daemon);       /* the journal */
 void sl_jobs_gpus_changed(struct sl_daemon *daemon);  /* found, lost, back, resized */
 void sl_jobs_projects_changed(struct sl_daemon *daemon);
+/* Jobs by state, and those that ended since the start, by how. */
+void sl_jobs_numbers(const struct sl_daemon *daemon, uint64_t in[SL_JOB_STATES],
+	uint64_t ended[SL_JOB_STATES]);
 /* A cycle, if one is due; part of settling. */
 void sl_jobs_settle(struct sl_daemon *daemon);
 

@@ -356,7 +356,7 @@ struct sl_cluster_event sl_jobs_add_event(
 	event.job_add.tasks = job->row.task_count;
 	event.job_add.least = job->row.least;
 	event.job_add.need = job->need;
-	event.job_add.park_mib = job->park_mib;
+	event.job_add.park_mib = sl_max_u64(1, job->park_mib);
 	return event;
 }
 
@@ -578,6 +578,42 @@ void sl_jobs_rebuild(struct sl_jobs *jobs)
 
 /* --- What changes. --- */
 
+/* Bytes per second that leave a GPU, before any did. */
+#define LINK_RATE (8ull << 30)
+
+/* What one of its tasks has on its GPUs and would take on the host; and how long moving it takes, both ways. */
+static void measure_task(struct sl_jobs *jobs, const struct sl_job_task *task)
+{
+	const struct sl_daemon *daemon = jobs->daemon;
+	const struct sl_workload *workload = sl_map_get(
+		&daemon->workloads, task->job->row.tasks[task->number].workload);
+	struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_JOB_COST};
+	struct sl_job *job = task->job;
+	uint64_t bytes = 0, rate = 0, mib;
+
+	if (!workload || !job->counted || !(job->row.flags & SL_SUBMIT_PREEMPTIBLE))
+		return;
+	for (uint32_t i = 0; i < workload->gpu_count; i++) {
+		const struct sl_gpu *gpu = &daemon->gpus[workload->gpus[i]];
+
+		bytes += sl_node_use(daemon->node, workload->id, workload->gpus[i])
+				 .backing_bytes;
+		rate += gpu->link_out.measured ? gpu->link_out.measured : LINK_RATE;
+	}
+	/* Even nothing needs a pool that is there. */
+	mib = bytes / SL_MIB + 1;
+	/* Of several tasks the largest, as long as they are much alike; small changes are no news. */
+	if (mib <= job->park_mib &&
+		(job->row.task_count > 1 || mib * 8 >= job->park_mib * 7))
+		return;
+	job->park_mib = mib;
+	event.job_cost.job = job->row.id;
+	event.job_cost.park_mib = mib;
+	event.job_cost.swap_cost =
+		(sl_ns)(2.0 * (double)bytes / (double)rate * (double)SL_S);
+	sl_jobs_tell(jobs, &event);
+}
+
 void sl_jobs_measure(struct sl_jobs *jobs)
 {
 	struct sl_jobs_books *books = &jobs->books;
@@ -602,6 +638,8 @@ void sl_jobs_measure(struct sl_jobs *jobs)
 		sl_jobs_tell(jobs, &event);
 	}
 	books->pool_mib = pool;
+	sl_list_foreach (link, &jobs->active)
+		measure_task(jobs, SL_LIST_ENTRY(link, struct sl_job_task, active));
 }
 
 static void tell_it(void *context, const struct sl_cluster_event *event)

@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 
 #include "base/log.h"
+#include "base/step.h"
 #include "daemon/drive.h"
 #include "daemon/jobs_room.h"
 #include "daemon/park.h"
@@ -382,6 +383,9 @@ void sl_jobs_task_over(struct sl_jobs *jobs, struct sl_job_task *task)
 	case SL_RETRY_AGAIN: once_more(jobs, task, &verdict); break;
 	case SL_RETRY_STOPPED:
 		task->asked = true;
+		/* By what, if anybody saw it. */
+		if (!job->row.exit_status && row->exit_status != SL_JOB_LOST)
+			job->row.exit_status = row->exit_status;
 		for_good(jobs, task, true);
 		break;
 	case SL_RETRY_FAILED:
@@ -390,6 +394,7 @@ void sl_jobs_task_over(struct sl_jobs *jobs, struct sl_job_task *task)
 		for_good(jobs, task, true);
 		break;
 	}
+	sl_step(D_JOB_OVER);
 	sl_jobs_check_end(jobs, job);
 	if (!job->over)
 		sl_jobs_save(jobs, job, 0);
@@ -452,6 +457,7 @@ void sl_jobs_check_end(struct sl_jobs *jobs, struct sl_job *job)
 						  : "was stopped",
 		job->row.state == SL_JOB_FAILED ? job->row.why : "", "");
 	sl_jobs_save(jobs, job, 0);
+	sl_step(D_JOB_ENDED);
 	sl_jobs_tell_waits(jobs, job);
 	jobs->forget = true;
 }

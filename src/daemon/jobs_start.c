@@ -16,6 +16,7 @@
 #include "base/file.h"
 #include "base/library.h"
 #include "base/log.h"
+#include "base/step.h"
 #include "daemon/commit.h"
 #include "daemon/control.h"
 #include "daemon/drive.h"
@@ -374,6 +375,7 @@ void sl_jobs_start(struct sl_jobs *jobs, struct sl_job_task *task)
 		return;
 	}
 	workload->task = task;
+	sl_step(D_JOB_WAITS);
 	job->node_said[0] = '\0';
 	sl_jobs_phase(task, SL_PHASE_STARTING);
 	if (!sl_list_is_linked(&task->active))
@@ -401,7 +403,9 @@ void sl_jobs_try_go(struct sl_jobs *jobs, struct sl_job_task *task)
 
 	if (task->ticket || !sl_commit_is_done(jobs->daemon, task->commit) || !workload)
 		return;
+	sl_step(D_JOB_WRITTEN);
 	sl_shim_go(&task->shim);
+	sl_step(D_JOB_GOES);
 	task->went = true;
 	note_started(job);
 	sl_jobs_phase(task, SL_PHASE_RUNS);

@@ -22,6 +22,7 @@
 #include "base/file.h"
 #include "base/list.h"
 #include "base/log.h"
+#include "base/step.h"
 #include "daemon/jobs_files.h"
 #include "daemon/jobs_state.h"
 #include "daemon/map.h"
@@ -156,6 +157,7 @@ static int put_new(struct sl_jobs_store *store, const struct order *order)
 		return sl_err_origin(-errno);
 	fd = sl_jobs_files_folder(store->folder_fd, making);
 	r = fd < 0 ? fd : fill_new(fd, order);
+	sl_step(D_JOB_MADE);
 	if (r == 0 && renameat(store->folder_fd, making, store->folder_fd, name) < 0)
 		r = sl_err_origin(-errno);
 	if (r < 0) {
@@ -209,6 +211,7 @@ static int remove_job(struct sl_jobs_store *store, uint64_t id)
 	if (renameat(store->folder_fd, name, store->folder_fd, ending) < 0)
 		return errno == ENOENT ? 0 : sl_err_origin(-errno);
 	r = sl_jobs_files_sync(store->folder_fd);
+	sl_step(D_JOB_ENDING);
 	sl_jobs_files_clear(store->folder_fd, ending);
 	return r;
 }

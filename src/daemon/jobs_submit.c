@@ -14,6 +14,7 @@
 
 #include "base/file.h"
 #include "base/log.h"
+#include "base/step.h"
 #include "daemon/bounds.h"
 #include "daemon/control.h"
 #include "daemon/inventory.h"
@@ -386,6 +387,7 @@ static void take_in(struct sl_jobs *jobs, struct sl_peer *peer, struct sl_job *j
 		return;
 	}
 	jobs->next_id++;
+	sl_step(D_JOB_TAKEN);
 	job->ticket = jobs->next_ticket++;
 	job->submitter = peer;
 	if (sl_jobs_store_put(jobs->store, &job->row, spec, job->ticket) < 0) {

@@ -263,6 +263,8 @@ static uint32_t scope_size(enum scope scope, const struct sl_metrics_books *book
 	case SCOPE_STOP:
 	case SCOPE_REFUSAL:
 	case SCOPE_EVENT: return SL_REASONS;
+	case SCOPE_JOB:
+	case SCOPE_JOB_END: return SL_JOB_STATES;
 	case SCOPE_ORDER: return SL_SWAP_CAUSES;
 	case SCOPE_GPU:
 	case SCOPE_MEASURED:
@@ -300,6 +302,7 @@ static bool find_place(enum scope scope, struct place *at)
 	case SCOPE_STOP:
 	case SCOPE_REFUSAL:
 	case SCOPE_EVENT: return reason_belongs(scope, at->item);
+	case SCOPE_JOB_END: return at->item >= SL_JOB_DONE;
 	case SCOPE_GPU:
 	case SCOPE_MEASURED:
 	case SCOPE_GPU_INFO:
@@ -339,6 +342,16 @@ static const char *const result_words[SL_SWAP_CAUSES] = {
 	[SL_SWAP_LOST] = "lost",
 };
 
+static const char *const state_words[SL_JOB_STATES] = {
+	[SL_JOB_QUEUED] = "queued",
+	[SL_JOB_RUNNING] = "running",
+	[SL_JOB_PARKED] = "parked",
+	[SL_JOB_STOPPING] = "stopping",
+	[SL_JOB_DONE] = "done",
+	[SL_JOB_FAILED] = "failed",
+	[SL_JOB_STOPPED] = "stopped",
+};
+
 static void put_labels(
 	struct out *out, enum scope scope, const struct place *at, const char *kind)
 {
@@ -349,6 +362,8 @@ static void put_labels(
 		put_label(out, "version", at->books->driver);
 	else if (scope == SCOPE_ORDER)
 		put_label(out, "result", result_words[at->item]);
+	else if (scope == SCOPE_JOB || scope == SCOPE_JOB_END)
+		put_label(out, "state", state_words[at->item]);
 	else if (!at->gpu && !at->workload && scope != SCOPE_HOST_KIND)
 		put_label(out, "reason", sl_reason_name(at->item));
 	if (at->workload) {

@@ -14,6 +14,7 @@
 #include <sys/types.h>
 
 #include "policy/node.h"
+#include "wire/wire.h"
 
 /* No line is longer: a name, and three values of 63 bytes of which each may become three. */
 #define SL_METRICS_LINE_MAX 1024
@@ -51,6 +52,7 @@ struct sl_metrics_books {
 	char version[32], driver[32];
 	uint64_t messages, grants, scrapes;
 	uint64_t events[SL_REASONS], refusals[SL_REASONS];
+	uint64_t jobs[SL_JOB_STATES], job_ends[SL_JOB_STATES];
 	struct sl_node_pool_view pool;
 	uint64_t host_made_bytes, host_huge_bytes, host_available_bytes, host_failures;
 	uint64_t evictions[SL_SWAP_CAUSES],

@@ -12,6 +12,7 @@
 
 #include "daemon/daemon.h"
 #include "daemon/hostpool.h"
+#include "daemon/jobs.h"
 
 static void take_counters(struct sl_metrics_books *books, const struct sl_daemon *daemon)
 {
@@ -25,6 +26,7 @@ static void take_counters(struct sl_metrics_books *books, const struct sl_daemon
 	memcpy(books->refusals, daemon->refusals, sizeof(books->refusals));
 	memcpy(books->evictions, daemon->swap_causes[0], sizeof(books->evictions));
 	memcpy(books->restores, daemon->swap_causes[1], sizeof(books->restores));
+	sl_jobs_numbers(daemon, books->jobs, books->job_ends);
 	books->pool = sl_node_pool(daemon->node);
 	books->host_made_bytes = daemon->hostpool->made_bytes;
 	books->host_huge_bytes = daemon->hostpool->huge_bytes;

@@ -26,6 +26,7 @@
 #include "daemon/drive.h"
 #include "daemon/events.h"
 #include "daemon/strangers.h"
+#include "daemon/workload.h"
 
 /* A process maps a few thousand files at most; this is where a look gives up. */
 #define MAPS_BYTES_MAX (16u << 20)
@@ -56,30 +57,34 @@ static int send_signal(int pidfd, int number)
 }
 
 /* 0, or a negative errno. A process that is dead already is as good as signalled. */
-static int signal_process(int pidfd, pid_t pid, uint32_t stage)
+static int signal_process(int pidfd, pid_t pid, int number)
 {
 	struct sl_pid_stat stat = {0};
-	int number = stage == SL_STOP_KILL ? SIGKILL : SIGTERM;
 
 	if (send_signal(pidfd, number) < 0)
 		return errno == ESRCH ? 0 : -errno;
-	/* SIGTERM would wait for ever in a stopped process. Only there: a program that runs may
+	/* All but SIGKILL would wait for ever in a stopped process. Only there: a program that runs may
 	 * have a meaning of its own for SIGCONT. */
-	if (number == SIGTERM && sl_file_pid_stat((int)pid, &stat) == 0 &&
+	if (number != SIGKILL && sl_file_pid_stat((int)pid, &stat) == 0 &&
 		stat.state == 'T')
 		(void)send_signal(pidfd, SIGCONT);
-	sl_info("%s to process %d", number == SIGKILL ? "SIGKILL" : "SIGTERM", (int)pid);
+	sl_info("SIG%s to process %d", sigabbrev_np(number), (int)pid);
 	return 0;
 }
 
+static int number_of(uint32_t stage)
+{
+	return stage == SL_STOP_KILL ? SIGKILL : SIGTERM;
+}
+
 static void stop_process(struct sl_daemon *daemon, const struct sl_process *process,
-	uint64_t client, const struct sl_action *action)
+	uint64_t client, int number, const struct sl_action *action)
 {
 	int r;
 
 	if (!process || process->dead)
 		return;
-	r = signal_process(process->pidfd, process->pid, action->stop.stage);
+	r = signal_process(process->pidfd, process->pid, number);
 	if (r < 0)
 		remember(daemon,
 			&(struct sl_node_because){.reason = SL_REASON_STOP_FAILED,
@@ -91,6 +96,31 @@ static void stop_process(struct sl_daemon *daemon, const struct sl_process *proc
 			process->pid, strerror(-r));
 }
 
+/*
+ * The root of a task is its shim, which passes SIGTERM on to the program and its group: once, so its clients get none from here.
+ * SIGKILL would take the record from it, and leave alive what the program has started; SIGUSR1 has it kill all of that.
+ */
+static void stop_workload(struct sl_daemon *daemon, struct sl_workload *workload,
+	const struct sl_action *action)
+{
+	int number = number_of(action->stop.stage), root = number;
+
+	if (workload->task && number == SIGKILL)
+		root = SIGUSR1;
+	if (!workload->task || number == SIGKILL) {
+		sl_list_foreach (link, &workload->clients) {
+			struct sl_client *client =
+				SL_LIST_ENTRY(link, struct sl_client, link);
+
+			stop_process(daemon, client->process, client->id, number, action);
+		}
+	}
+	/* The root that is a client was signalled as one. */
+	if (workload->root &&
+		(!workload->root->client || workload->root->client->workload != workload))
+		stop_process(daemon, workload->root, 0, root, action);
+}
+
 void sl_stopper_stop(struct sl_daemon *daemon, const struct sl_action *action)
 {
 	struct sl_client *client = sl_map_get(&daemon->clients, action->stop.client);
@@ -100,19 +130,13 @@ void sl_stopper_stop(struct sl_daemon *daemon, const struct sl_action *action)
 	sl_step(D_STOP_BOOKED);
 	if (action->stop.client) {
 		if (client)
-			stop_process(daemon, client->process, client->id, action);
+			stop_process(daemon, client->process, client->id,
+				number_of(action->stop.stage), action);
 		return;
 	}
 	if (!workload)
 		return;
-	sl_list_foreach (link, &workload->clients) {
-		client = SL_LIST_ENTRY(link, struct sl_client, link);
-		stop_process(daemon, client->process, client->id, action);
-	}
-	/* The root that is a client was signalled as one. */
-	if (workload->root &&
-		(!workload->root->client || workload->root->client->workload != workload))
-		stop_process(daemon, workload->root, 0, action);
+	stop_workload(daemon, workload, action);
 	sl_step(D_STOP_SENT);
 }
 
@@ -208,7 +232,8 @@ void sl_stopper_stranger(struct sl_daemon *daemon, const struct sl_action *actio
 		return; /* dead: the next sample says so */
 	why = objection(daemon, stranger, pidfd);
 	if (!why) {
-		r = signal_process(pidfd, stranger->pid, action->stop_stranger.stage);
+		r = signal_process(
+			pidfd, stranger->pid, number_of(action->stop_stranger.stage));
 		why = r < 0 ? strerror(-r) : NULL;
 	}
 	if (why) {

@@ -147,6 +147,7 @@ static void (*const handlers[SL_CLUSTER_EVENTS])(
 	[SL_CLUSTER_EVENT_JOB_ADD] = sl_cl_on_job_add,
 	[SL_CLUSTER_EVENT_TASKS_ADD] = sl_cl_on_tasks_add,
 	[SL_CLUSTER_EVENT_JOB_REMOVE] = sl_cl_on_job_remove,
+	[SL_CLUSTER_EVENT_JOB_COST] = sl_cl_on_job_cost,
 	[SL_CLUSTER_EVENT_JOB_UNPARK] = sl_cl_on_job_unpark,
 	[SL_CLUSTER_EVENT_TASK_RUNS] = sl_cl_on_task_runs,
 	[SL_CLUSTER_EVENT_TASK_PARKED] = sl_cl_on_task_parked,
@@ -192,12 +193,13 @@ struct sl_cluster *sl_cluster_new(
 	return cl;
 }
 
-/* To a BIND or a STOP, as it should be. */
+/* To a BIND or a STOP, as it should be; or what a running task was measured to be. */
 static bool is_answer(const struct sl_cluster *cl, const struct sl_cluster_event *event)
 {
 	const struct sl_cl_task *task;
 
-	if (event->type == SL_CLUSTER_EVENT_TASK_RUNS)
+	if (event->type == SL_CLUSTER_EVENT_TASK_RUNS ||
+		event->type == SL_CLUSTER_EVENT_JOB_COST)
 		return true;
 	if (event->type != SL_CLUSTER_EVENT_TASK_ENDED || !event->task_ended.again)
 		return false;

@@ -537,6 +537,25 @@ void sl_cl_on_job_remove(struct sl_cluster *cl, const struct sl_cluster_event *e
 		sl_cl_job_drop(cl, job);
 }
 
+void sl_cl_on_job_cost(struct sl_cluster *cl, const struct sl_cluster_event *event)
+{
+	struct sl_cl_job *job = sl_cl_find_job(cl, event->job_cost.job);
+
+	if (!job)
+		return;
+	for (uint32_t p = 0; p < job->parts; p++) {
+		for (uint32_t i = 0; i < job->part[p]->tasks; i++) {
+			const struct sl_cl_task *task = &job->part[p]->task[i];
+
+			if (task->pooled)
+				cl->node[task->place.node].parked_mib +=
+					event->job_cost.park_mib - job->park_mib;
+		}
+	}
+	job->park_mib = event->job_cost.park_mib;
+	job->swap_cost = event->job_cost.swap_cost;
+}
+
 void sl_cl_on_job_unpark(struct sl_cluster *cl, const struct sl_cluster_event *event)
 {
 	struct sl_cl_job *job = sl_cl_find_job(cl, event->job_unpark.job);

@@ -293,6 +293,7 @@ void sl_cl_learn(struct sl_cluster *cl, struct sl_cl_class *class, uint32_t task
 void sl_cl_on_job_add(struct sl_cluster *cl, const struct sl_cluster_event *event);
 void sl_cl_on_tasks_add(struct sl_cluster *cl, const struct sl_cluster_event *event);
 void sl_cl_on_job_remove(struct sl_cluster *cl, const struct sl_cluster_event *event);
+void sl_cl_on_job_cost(struct sl_cluster *cl, const struct sl_cluster_event *event);
 void sl_cl_on_job_unpark(struct sl_cluster *cl, const struct sl_cluster_event *event);
 /* What projects may use has changed. */
 void sl_cl_reclass(struct sl_cluster *cl);

@@ -19,7 +19,7 @@
 
 struct relative {
 	int pid, parent;
-	bool ours;
+	bool ours, stopped;
 	uint64_t start_ticks;
 };
 
@@ -58,6 +58,7 @@ static struct relative *read_all(size_t *count)
 		}
 		all[(*count)++] = (struct relative){.pid = pid,
 			.parent = stat.parent,
+			.stopped = stat.state == 'T',
 			.start_ticks = stat.start_ticks};
 	}
 	if (proc)
@@ -99,6 +100,9 @@ static void signal_one(const struct relative *relative, int number)
 	sl_cleanup(sl_closep) int fd = (int)syscall(SYS_pidfd_open, relative->pid, 0);
 	uint64_t start_ticks = 0;
 
+	/* One that runs may have a meaning of its own for it. */
+	if (number == SIGCONT && !relative->stopped)
+		return;
 	if (fd < 0 || sl_file_pid_start(relative->pid, &start_ticks) < 0 ||
 		start_ticks != relative->start_ticks)
 		return;

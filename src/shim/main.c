@@ -118,10 +118,13 @@ static bool reap(struct task *task)
 
 static void pass_on(const struct task *task, int number)
 {
-	if (number == SIGUSR1)
+	if (number == SIGUSR1) {
 		(void)sl_shim_family_signal(SIGKILL);
-	else if (!task->ended)
+	} else if (!task->ended) {
 		(void)kill(-task->pid, number);
+		/* Who is stopped would never hear of it. */
+		(void)sl_shim_family_signal(SIGCONT);
+	}
 }
 
 /* The program has ended, and others of its making have not. False: nothing more can be done. */
@@ -134,7 +137,6 @@ static bool end_the_rest(struct task *task)
 	switch (task->stage) {
 	case LEAVING_BE:
 		(void)sl_shim_family_signal(SIGTERM);
-		/* Those that are stopped would never hear of it. */
 		(void)sl_shim_family_signal(SIGCONT);
 		task->stage = TERMINATED;
 		task->next = now + GRACE;

@@ -36,7 +36,7 @@ SL_MUST_CHECK int sl_shim_become(
 SL_MUST_CHECK int sl_shim_program(
 	const struct sl_jobspec *spec, pid_t *out, struct sl_shim_failure *failure);
 
-/* Sends the signal to every descendant of this process. How many there are, 0 also where /proc cannot be read. */
+/* Sends the signal to every descendant of this process, SIGCONT to those that are stopped. How many there are, 0 also where /proc cannot be read. */
 unsigned int sl_shim_family_signal(int number);
 /* Says on standard error who is left. */
 void sl_shim_family_tell(void);

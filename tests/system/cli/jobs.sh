@@ -103,7 +103,7 @@ three"
 expect 'logs: by number' 0 'one' "$sluice" logs 4
 for row in '0:' '1:three' '2:two three' '3:one two three' '9:one two three'; do
 	run "$sluice" logs made --last "${row%%:*}"
-	same "logs --last ${row%%:*}" "$(echo $out)" "${row#*:}"
+	same "logs --last ${row%%:*}" "$(tr "\n" " " <"$work/out" | sed "s, $,,")" "${row#*:}"
 done
 expect 'logs -f: to its end' 0 'four' timeout 20 "$sluice" logs -f a-model-server-1
 same 'logs -f: to its end' "$(tail -n 1 "$work/out")" 'four'

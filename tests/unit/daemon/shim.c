@@ -362,6 +362,8 @@ static void test_signals(void **state)
 		{"INT", "trap 'exit 4' INT; echo up; sleep 1000 & wait", SIGINT, 4 << 8},
 		{"HUP, to all of the group", "echo up; sleep 1000; exit 3", SIGHUP,
 			SIGHUP},
+		{"TERM, though it is stopped", "echo up; kill -STOP $$; exit 3", SIGTERM,
+			SIGTERM},
 		{"USR1, though TERM is ignored",
 			"trap '' TERM; echo up; while :; do sleep 1; done", SIGUSR1,
 			SIGKILL},

@@ -334,6 +334,33 @@ static void takes_in_who_is_parked(void **state)
 	assert_false(sl_cluster_task(s.cluster, 1, 0).parked);
 }
 
+/* What a job takes on the host is known better once it runs. */
+static void parks_by_what_was_measured(void **state)
+{
+	struct sl_cluster_event parks = job(1, 3, 2, 1, 1);
+	struct sl_cluster_event cost = {.type = SL_CLUSTER_EVENT_JOB_COST};
+
+	parks.job_add.flags |= SL_JOB_PARKS;
+	parks.job_add.park_mib = 1024;
+	send(parks);
+	run_all();
+	cost.job_cost.job = 1;
+	cost.job_cost.park_mib = 20480;
+	send(cost);
+	send(job(2, 1, 1, 1, 2));
+	send(job(3, 2, 1, 1, 2));
+	cycle();
+	assert_int_equal(seen(SL_CLUSTER_ACTION_STOP), 0);
+	cost.job_cost.park_mib = 5120;
+	send(cost);
+	cycle();
+	assert_int_equal(seen(SL_CLUSTER_ACTION_STOP), 2);
+	/* While it is on its way: the pool's books follow. */
+	cost.job_cost.park_mib = 2048;
+	send(cost);
+	answer();
+}
+
 /* A GPU can share less than before: who runs keeps its part, who comes is counted by the new size. */
 static void counts_by_the_new_size(void **state)
 {
@@ -500,6 +527,7 @@ int main(void)
 		TEST(takes_back_in_quota_only),
 		TEST(parks_where_it_fits),
 		TEST(takes_in_who_is_parked),
+		TEST(parks_by_what_was_measured),
 		TEST(counts_by_the_new_size),
 		TEST(comes_back_where_it_was),
 		TEST(preempts_lower_priority_only),

@@ -1,0 +1,147 @@
+#!/bin/sh
+# Jobs with real processes: how each ends is what `wait` leaves with, what it wrote is what `logs` prints, and nobody whom
+# it started is left; whether the daemon saw the end, or was killed before, or is killed at any time.
+BOX='--gpus 2 --memory 1GiB'
+LIMIT=110
+# shellcheck source-path=SCRIPTDIR
+. "$(dirname "$0")/lib.sh"
+software_only "each job gets a GPU"
+config "data_dir: $T/data"
+config 'stop_grace: 1s'
+daemon_start
+
+# submit NAME OPTIONS... -- CMD...: must be taken.
+submit() {
+	submit_name=$1
+	shift
+	"$B/sluice" submit --name "$submit_name" "$@" >"$T/said" 2>&1 || fail "submit $submit_name: $(cat "$T/said")"
+}
+# ended NAME STATUS: what wait leaves with.
+ended() {
+	"$B/sluice" wait --timeout 30s "$1" >"$T/said" 2>&1
+	check "$1 ended with" $? = "$2"
+}
+job() { "$B/sluice" ps --all --json | json "name=$1.$2"; }
+is() { [ "$(job "$1" state)" = "$2" ]; }
+logs() { "$B/sluice" logs "$@" 2>&1; }
+wrote() { logs "$1" | grep -q -- "$2"; }
+# pid NAME: the first number of its log.
+pid() { logs "$1" | grep -m1 -E '^[0-9]+$'; }
+# waits PID: it is sluice, and knows its job: from then on it is ready to be interrupted.
+waits() { grep -q '^Name:.*sluice' "/proc/$1/status" && grep -q '^SigCgt:.*[1-9a-f]' "/proc/$1/status"; }
+small='--request 64MiB'
+
+# --- Ends.
+# shellcheck disable=SC2086 # words
+{
+	submit good $small -- sh -c 'echo out; echo err >&2; cat; exit 0'
+	submit seven $small -- sh -c 'exit 7'
+	submit killed $small -- sh -c 'kill -9 $$'
+	submit here $small --env A=b --dir / -- sh -c 'pwd; echo "$A $SLUICE_TASK/$SLUICE_TASKS"; umask'
+	submit gang $small --gang 3 -- sh -c 'echo "task $SLUICE_TASK"; exit $((SLUICE_TASK * 3))'
+	submit again $small --retries 1 -- sh -c "echo try; [ -e $T/tried ] || { : >$T/tried; exit 3; }"
+	submit memory --request 256MiB -- "$P/holder" --bytes 200Mi
+}
+ended good 0
+check 'what it wrote' "$(logs good)" = 'out
+err'
+ended seven 7
+ended killed 137
+ended here 0
+check 'folder, variables, umask' "$(logs here)" = "/
+b 0/1
+$(umask)"
+"$B/sluice" wait --timeout 30s gang >"$T/said" 2>&1
+status=$?
+check 'a gang fails with one of its tasks' "$status" -gt 0
+check 'a task of several' "$(logs gang --task 1)" = 'task 1'
+ended again 0
+check 'both attempts in one log' "$(logs again | grep -c try)" = 2
+until_true 10 wrote memory held || fail "no memory: $(logs memory)"
+check 'its memory is counted' "$(use memory backing_bytes)" -ge $((200 * 1048576))
+
+# --- Stopped.
+"$B/sluice" stop memory >"$T/said" 2>&1
+ended memory 143
+# shellcheck disable=SC2086
+submit deaf $small -- sh -c "trap '' TERM; setsid sh -c 'echo \$\$; while :; do sleep 0.1; done' & while :; do sleep 0.1; done"
+until_true 10 wrote deaf '[0-9]' || fail 'deaf does not run'
+deaf=$(pid deaf)
+"$B/sluice" stop deaf --grace 1s >"$T/said" 2>&1
+ended deaf 137
+check 'and what it started in a session of its own' "$(gone "$deaf" && echo yes)" = yes
+# shellcheck disable=SC2086
+submit leaves $small -- sh -c 'setsid sh -c "trap \"\" TERM HUP; echo \$\$; while :; do sleep 0.1; done" & while ! [ -s /proc/self/fd/1 ]; do sleep 0.05; done; exit 4'
+ended leaves 4
+check 'what it left behind is gone' "$(gone "$(pid leaves)" && echo yes)" = yes
+submit first -- sleep 1000
+submit second -- sleep 1000
+submit queued -- true
+check 'a queued one is stopped' "$("$B/sluice" stop queued >/dev/null 2>&1 && is queued stopped && echo yes)" = yes
+"$B/sluice" stop second >/dev/null 2>&1
+
+# --- The daemon is killed and started again.
+rounds=3
+while [ $rounds -gt 0 ]; do
+	# shellcheck disable=SC2086
+	submit "over$rounds" $small -- sh -c "echo begun; while ! [ -e $T/go$rounds ]; do sleep 0.05; done; echo done; exit $((10 + rounds))"
+	until_true 10 wrote "over$rounds" begun || fail "over$rounds does not begin"
+	"$B/sluice" wait "over$rounds" >"$T/waited$rounds" 2>&1 &
+	waiter=$!
+	until_true 10 waits $waiter || fail 'nobody waits'
+	case $rounds in
+	3) # Ends while there is a daemon again.
+		daemon_kill
+		daemon_start
+		: >"$T/go3"
+		;;
+	2) # Ends while there is none.
+		daemon_kill
+		: >"$T/go2"
+		sleep 0.5
+		daemon_start
+		;;
+	1) # As an update does it.
+		daemon_stop
+		: >"$T/go1"
+		daemon_start
+		;;
+	esac
+	wait $waiter
+	waited=$?
+	check "round $rounds: who waited meanwhile has the status ($(cat "$T/waited$rounds"))" $waited = $((10 + rounds))
+	ended "over$rounds" $((10 + rounds))
+	check "round $rounds: all that it wrote" "$(logs "over$rounds")" = 'begun
+done'
+	check 'the other one runs on' "$(job first state)" = running
+	rounds=$((rounds - 1))
+done
+ended seven 7
+
+# The supervisor is killed: its program goes with it, and nobody knows how it would have ended.
+# shellcheck disable=SC2086
+submit lost $small -- sh -c 'echo $$; exec sleep 1000'
+until_true 10 wrote lost '[0-9]' || fail 'lost does not run'
+program=$(pid lost)
+kill -KILL "$(sed -n 's/^PPid:[^0-9]*//p' "/proc/$program/status")"
+ended lost 1
+check 'its program goes, too' "$(until_true 10 gone "$program" && echo yes)" = yes
+"$B/sluice" stop first >/dev/null 2>&1
+ended first 143
+
+# --- Nothing is left.
+check 'no child of the daemon is left' "$(ps -o pid= --ppid "$DAEMON" | wc -l)" = 0
+check_books_empty
+check 'as many jobs as were submitted' "$("$B/sluice" ps --all --json | json '#')" = "$(find "$T/data/jobs" -mindepth 1 -maxdepth 1 -type d | wc -l)"
+# A damaged one costs itself only.
+broken=$(job good job)
+daemon_stop
+echo '{}' >"$T/data/jobs/$broken/state"
+daemon_start
+check 'a damaged job is named' "$(grep -c "job $broken is left alone: .*format" "$T/daemon.log")" = 1
+ended seven 7
+# shellcheck disable=SC2086
+submit after $small -- true
+ended after 0
+check 'its number is not given again' "$(job after job)" -gt "$broken"
+finish

@@ -1,0 +1,120 @@
+#!/bin/sh
+# Jobs on four GPUs: what gives way is parked and comes back to where it was, or is ended and begins anew; results are right;
+# a daemon that is killed in between knows them again.
+BOX="--gpus 4 --memory 256MiB"
+LIMIT=110
+. "$(dirname "$0")/lib.sh"
+software_only "four GPUs"
+config 'host_memory: 2GiB'
+config 'stop_grace: 1s'
+daemon_start
+cat >"$T/projects.yaml" <<'YAML'
+projects:
+  first:
+    gpu: {quota: 2}
+  second:
+    gpu: {quota: 2}
+YAML
+"$B/sluice" project apply "$T/projects.yaml" >/dev/null || fail "projects cannot be applied"
+
+STEPPER="$P/stepper --ms 100 --bytes 32MiB"
+# job NAME FIELD; jobs_in STATE
+job() { "$B/sluice" ps --all --json | json "name=$1.$2"; }
+is_in() { [ "$(job "$1" state)" = "$2" ]; }
+jobs_in() { "$B/sluice" ps --all --json | grep -c "\"state\": \"$1\""; }
+are_in() { [ "$(jobs_in "$2")" = "$1" ]; }
+submit() {
+	"$B/sluice" submit "$@" >>"$T/submit.log" || fail "not taken: sluice submit $*"
+}
+# ended NAME STATUS: it ends so.
+ended() {
+	"$B/sluice" wait "$1" >/dev/null 2>&1
+	check "$1 ends" $? = "$2"
+}
+# right NAME ATTEMPTS: so often it began, and what it came to is right.
+right() {
+	"$B/sluice" logs "$1" >"$T/log.$1"
+	check_file "$1 came to the right result" "$T/log.$1" '"right":true'
+	check "$1 began" "$(grep -c '"begin"' "$T/log.$1")" = "$2"
+}
+
+note "--- two projects; the first has all four GPUs until the second wants its own"
+for i in 1 2 3 4; do
+	# shellcheck disable=SC2086 # words
+	submit --project first --name "a$i" -- $STEPPER --steps 40
+done
+until_true 10 are_in 4 running || fail "four do not run: $("$B/sluice" ps --all)"
+check_file "who is over its quota was told" "$T/submit.log" 'a4: .*may be parked'
+for i in 1 2; do
+	# shellcheck disable=SC2086 # words
+	submit --project second --name "b$i" -- $STEPPER --steps 15
+done
+until_true 15 are_in 2 parked || fail "two are not parked: $("$B/sluice" ps --all)"
+until_true 15 is_in b1 running || fail "b1 does not run"
+until_true 15 is_in b2 running || fail "b2 does not run"
+check "jobs that run then" "$(jobs_in running)" = 4
+
+note "--- the daemon is killed while two are parked"
+daemon_kill
+daemon_start
+check "parked after that" "$(jobs_in parked)" = 2
+for i in b1 b2 a1 a2 a3 a4; do
+	ended "$i" 0
+	right "$i" 1
+done
+
+note "--- the same, but who gives way is ended and begins anew"
+for i in 1 2 3 4; do
+	# shellcheck disable=SC2086 # words
+	submit --project first --name "c$i" --on-reclaim terminate -- $STEPPER --steps 20
+done
+until_true 10 are_in 4 running || fail "four do not run: $("$B/sluice" ps --all)"
+# shellcheck disable=SC2086 # words
+submit --project second --name d1 -- $STEPPER --steps 5
+ended d1 0
+for i in 1 2 3 4; do
+	ended "c$i" 0
+done
+cat >"$T/attempts" </dev/null
+for i in 1 2 3 4; do
+	"$B/sluice" logs "c$i" | grep '"begin"' >>"$T/attempts"
+	"$B/sluice" logs "c$i" | grep -c '"right":true' >>"$T/rights"
+done
+check "beginnings of four" "$(wc -l <"$T/attempts")" = 5
+check "right results of them" "$(grep -c '^1$' "$T/rights")" = 4
+
+note "--- without the daemon: one ends, one goes on, one waits"
+submit --name away -- sh -c 'sleep 0.5; exit 5'
+# shellcheck disable=SC2086 # words
+submit --name long -- $STEPPER --steps 25
+submit --name wide --gpus 4 -- true
+until_true 10 is_in long running || fail "long does not run"
+until_true 10 is_in away running || fail "away does not run"
+daemon_kill
+sleep 1
+daemon_start
+ended away 5
+ended wide 0
+ended long 0
+right long 1
+
+note "--- retries, supervisors that are killed, gangs, stops"
+submit --name flaky --retries 1 -- sh -c '[ "$SLUICE_ATTEMPT" = 2 ]'
+submit --name orphan -- sleep 60
+until_true 10 is_in orphan running || fail "orphan does not run"
+kill -KILL "$("$B/sluice" ps --json | json 'name=orphan.pid')"
+until_true 10 is_in orphan failed || fail "a job whose supervisor was killed is $(job orphan state)"
+submit --name gang --gang 5 -- true
+sleep 0.2
+check "tasks of a gang that does not fit run" "$(job gang running)" = 0
+"$B/sluice" stop gang >/dev/null
+ended gang 143
+# shellcheck disable=SC2086 # words
+submit --name endless -- $STEPPER --steps 10000
+until_true 10 is_in endless running || fail "endless does not run"
+"$B/sluice" stop endless >/dev/null
+ended endless 143
+check "it was" "$(job endless state)" = stopped
+ended flaky 0
+check_books_empty
+finish

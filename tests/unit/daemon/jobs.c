@@ -1,0 +1,441 @@
+/* Jobs over the wire: what is taken, what waits and why, who may do what with whose, what counts beside them. */
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "rig.h"
+#include "wire/jobspec.h"
+
+#define OTHER_USER 12345
+
+static int setup(void **state)
+{
+	static struct rig rig;
+
+	rig_init(&rig, 2, 16 * RIG_GIB);
+	/* Of one kind: either may be had for the other. */
+	memcpy(rig.nvml->gpus[1].name, rig.nvml->gpus[0].name,
+		sizeof(rig.nvml->gpus[1].name));
+	*state = &rig;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	rig_fini(*state);
+	return 0;
+}
+
+static struct rig_peer greet(struct rig_peer peer)
+{
+	union sl_msg msg;
+
+	rig_hello(&peer, SL_ROLE_CONTROL, 0);
+	rig_expect(&peer, SL_MSG_WELCOME, &msg);
+	return peer;
+}
+
+/* One task of one GPU that runs the shell's words. */
+static union sl_msg submit_msg(const char *name)
+{
+	union sl_msg msg;
+
+	sl_wire_init(&msg, SL_MSG_SUBMIT);
+	msg.submit.gpu_count = msg.submit.tasks = 1;
+	msg.submit.priority_biased = SL_PRIORITY_BIAS;
+	msg.submit.flags = SL_SUBMIT_PREEMPTIBLE;
+	sl_wire_str(msg.submit.name, sizeof(msg.submit.name), name);
+	sl_wire_str(msg.submit.command, sizeof(msg.submit.command), "sh");
+	return msg;
+}
+
+static int spec_fd(const char *words, uint32_t *size)
+{
+	struct sl_jobspec spec = {0};
+	int fd;
+
+	assert_int_equal(sl_jobspec_add(&spec, SL_JOBSPEC_ARG, "/bin/sh"), 0);
+	assert_int_equal(sl_jobspec_add(&spec, SL_JOBSPEC_ARG, "-c"), 0);
+	assert_int_equal(sl_jobspec_add(&spec, SL_JOBSPEC_ARG, words), 0);
+	assert_int_equal(sl_jobspec_add(&spec, SL_JOBSPEC_DIR, "/"), 0);
+	*size = (uint32_t)spec.size;
+	fd = sl_jobspec_to_fd(&spec);
+	assert_true(fd >= 0);
+	sl_jobspec_fini(&spec);
+	return fd;
+}
+
+static void send_submit(const struct rig_peer *peer, union sl_msg *msg, const char *words)
+{
+	int fd = spec_fd(words, &msg->submit.spec_bytes);
+
+	assert_int_equal(sl_wire_send_fds(peer->fd, msg, &fd, 1), SL_WIRE_OK);
+	(void)close(fd);
+}
+
+static struct sl_msg_submit_reply submit(
+	const struct rig_peer *peer, union sl_msg msg, const char *words)
+{
+	send_submit(peer, &msg, words);
+	rig_expect(peer, SL_MSG_SUBMIT_REPLY, &msg);
+	return msg.submit_reply;
+}
+
+/* The row of the job; number 0: there is none. */
+static struct sl_msg_job_row row_of(const struct rig_peer *peer, const char *name)
+{
+	struct sl_msg_job_row found = {.job = 0};
+	union sl_msg msg;
+
+	sl_wire_init(&msg, SL_MSG_LIST);
+	msg.list.what = SL_LIST_JOBS;
+	rig_send(peer, &msg);
+	for (;;) {
+		char buf[4096];
+
+		assert_true(read(peer->fd, buf, sizeof(buf)) > 0);
+		memcpy(&msg, buf, sizeof(msg));
+		if (msg.head.type == SL_MSG_LIST_END)
+			return found;
+		assert_int_equal(msg.head.type, SL_MSG_JOB_ROW);
+		if (strcmp(msg.job_row.name, name) == 0)
+			found = msg.job_row;
+	}
+}
+
+static void ask_job(const struct rig_peer *peer, enum sl_msg_type type, const char *name)
+{
+	union sl_msg msg;
+
+	sl_wire_init(&msg, type);
+	if (type == SL_MSG_JOB_STOP) {
+		msg.job_stop.grace_ms = 1000;
+		sl_wire_str(msg.job_stop.name, sizeof(msg.job_stop.name), name);
+	} else if (type == SL_MSG_JOB_WAIT) {
+		sl_wire_str(msg.job_wait.name, sizeof(msg.job_wait.name), name);
+	} else {
+		sl_wire_str(msg.job_log.name, sizeof(msg.job_log.name), name);
+	}
+	rig_send(peer, &msg);
+}
+
+static struct sl_msg_job_reply reply_of(
+	const struct rig_peer *peer, enum sl_msg_type type, const char *name)
+{
+	union sl_msg msg;
+
+	ask_job(peer, type, name);
+	rig_expect(peer, SL_MSG_JOB_REPLY, &msg);
+	return msg.job_reply;
+}
+
+/* --- What is not taken. --- */
+
+static void set_gpus(struct sl_msg_submit *submit)
+{
+	submit->gpu_count = 3;
+}
+
+static void set_tasks(struct sl_msg_submit *submit)
+{
+	submit->tasks = SL_JOB_TASKS_MAX + 1;
+}
+
+static void set_least(struct sl_msg_submit *submit)
+{
+	submit->least = 2;
+}
+
+static void set_retries(struct sl_msg_submit *submit)
+{
+	submit->retries = SL_JOB_RETRIES_MAX + 1;
+}
+
+static void set_flags(struct sl_msg_submit *submit)
+{
+	submit->flags |= 0x8000;
+}
+
+static void set_name(struct sl_msg_submit *submit)
+{
+	sl_wire_str(submit->name, sizeof(submit->name), "two words");
+}
+
+static void set_project(struct sl_msg_submit *submit)
+{
+	sl_wire_str(submit->project, sizeof(submit->project), "nowhere");
+}
+
+static void set_bytes(struct sl_msg_submit *submit)
+{
+	submit->request_kind = SL_AMOUNT_BYTES;
+	submit->request_value = 20 * RIG_GIB;
+}
+
+static void set_limit(struct sl_msg_submit *submit)
+{
+	submit->request_kind = submit->limit_kind = SL_AMOUNT_FRACTION;
+	submit->request_value = 500000;
+	submit->limit_value = 400000;
+}
+
+static void set_visible(struct sl_msg_submit *submit)
+{
+	submit->flags |= SL_RUN_VISIBLE_SET;
+	sl_wire_str(submit->visible, sizeof(submit->visible), "1");
+}
+
+static void set_blind(struct sl_msg_submit *submit)
+{
+	submit->flags |= SL_RUN_VISIBLE_SET;
+}
+
+static void set_warm(struct sl_msg_submit *submit)
+{
+	submit->warm_after_ms = UINT64_MAX;
+}
+
+static void refuses(void **state)
+{
+	static const struct {
+		void (*set)(struct sl_msg_submit *submit);
+		const char *words;
+	} rows[] = {
+		{set_gpus, "wants 3 GPUs"},
+		{set_tasks, "--gang"},
+		{set_least, "--min"},
+		{set_retries, "--retries"},
+		{set_flags, "flag"},
+		{set_name, "--name"},
+		{set_project, "no project nowhere"},
+		{set_bytes, "no node"},
+		{set_limit, "--limit"},
+		{set_visible, "some, but not all"},
+		{set_blind, "names no GPUs"},
+		{set_warm, "--warm-after"},
+	};
+	struct rig *rig = *state;
+	struct rig_peer peer;
+
+	rig_start(rig, NULL);
+	peer = greet(rig_peer(rig));
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		union sl_msg msg = submit_msg("x");
+		struct sl_msg_submit_reply said;
+
+		rows[i].set(&msg.submit);
+		said = submit(&peer, msg, "true");
+		if (said.ok || !strstr(said.text, rows[i].words))
+			fail_msg("row %zu: ok %u, '%s' lacks '%s'", i, said.ok, said.text,
+				rows[i].words);
+	}
+	assert_int_equal(row_of(&peer, "x").job, 0);
+	rig_peer_end(&peer);
+}
+
+/* What is no spec: another size than was said, or a file that may still be changed. */
+static void refuses_what_is_no_spec(void **state)
+{
+	struct rig *rig = *state;
+	union sl_msg msg = submit_msg("x");
+	struct rig_peer peer;
+	int fd;
+
+	rig_start(rig, NULL);
+	peer = greet(rig_peer(rig));
+	fd = spec_fd("true", &msg.submit.spec_bytes);
+	msg.submit.spec_bytes++;
+	assert_int_equal(sl_wire_send_fds(peer.fd, &msg, &fd, 1), SL_WIRE_OK);
+	(void)close(fd);
+	rig_expect(&peer, SL_MSG_SUBMIT_REPLY, &msg);
+	assert_false(msg.submit_reply.ok);
+	msg = submit_msg("x");
+	msg.submit.spec_bytes = 16;
+	fd = open("/dev/zero", O_RDONLY | O_CLOEXEC);
+	assert_int_equal(sl_wire_send_fds(peer.fd, &msg, &fd, 1), SL_WIRE_OK);
+	(void)close(fd);
+	rig_expect(&peer, SL_MSG_SUBMIT_REPLY, &msg);
+	assert_false(msg.submit_reply.ok);
+	rig_peer_end(&peer);
+}
+
+/* --- The queue. --- */
+
+static void waits_its_turn(void **state)
+{
+	struct rig *rig = *state;
+	union sl_msg msg = submit_msg("both");
+	struct sl_msg_submit_reply said;
+	struct rig_peer peer, waiter;
+
+	rig_start(rig, NULL);
+	peer = greet(rig_peer(rig));
+	waiter = greet(rig_peer(rig));
+	msg.submit.gpu_count = 2;
+	said = submit(&peer, msg, "exec sleep 60");
+	assert_true(said.ok);
+	assert_int_equal(said.job, 1);
+	rig_until(row_of(&peer, "both").state == SL_JOB_RUNNING);
+	said = submit(&peer, submit_msg("next"), "exit 7");
+	assert_true(said.ok);
+	assert_int_equal(said.state, SL_JOB_QUEUED);
+	assert_non_null(strstr(said.text, "it waits: it wants 1 GPU"));
+	assert_non_null(strstr(row_of(&peer, "next").why, "it wants 1 GPU"));
+	/* A question changes nothing. */
+	msg = submit_msg("third");
+	msg.submit.flags |= SL_SUBMIT_TRY;
+	said = submit(&peer, msg, "true");
+	assert_true(said.ok);
+	assert_int_equal(said.job, 0);
+	assert_non_null(strstr(said.text, "it would wait"));
+	assert_int_equal(row_of(&peer, "third").job, 0);
+	/* One of that name is enough. */
+	assert_false(submit(&peer, submit_msg("next"), "true").ok);
+	ask_job(&waiter, SL_MSG_JOB_WAIT, "next");
+	assert_true(reply_of(&peer, SL_MSG_JOB_STOP, "both").ok);
+	rig_expect(&waiter, SL_MSG_JOB_REPLY, &msg);
+	assert_int_equal(msg.job_reply.state, SL_JOB_FAILED);
+	assert_int_equal(WEXITSTATUS(msg.job_reply.exit_status), 7);
+	assert_int_equal(row_of(&peer, "both").state, SL_JOB_STOPPED);
+	assert_false(reply_of(&peer, SL_MSG_JOB_STOP, "both").ok);
+	assert_false(reply_of(&peer, SL_MSG_JOB_STOP, "nobody").ok);
+	rig_peer_end(&waiter);
+	rig_peer_end(&peer);
+}
+
+/* A workload of `sluice run` with a request has its place in the same books. */
+static void counts_workloads(void **state)
+{
+	struct rig *rig = *state;
+	struct rig_peer peer, run;
+
+	rig_start(rig, "driver_reserve: 0\n");
+	peer = greet(rig_peer(rig));
+	run = rig_run(rig, 2 * RIG_GIB, 4 * RIG_GIB);
+	assert_true(submit(&peer, submit_msg("one"), "exec sleep 60").ok);
+	rig_until(row_of(&peer, "one").state == SL_JOB_RUNNING);
+	assert_int_equal(submit(&peer, submit_msg("two"), "true").state, SL_JOB_QUEUED);
+	rig_peer_end(&run);
+	rig_until(row_of(&peer, "two").state == SL_JOB_DONE);
+	assert_true(reply_of(&peer, SL_MSG_JOB_STOP, "one").ok);
+	rig_until(row_of(&peer, "one").state == SL_JOB_STOPPED);
+	rig_peer_end(&peer);
+}
+
+/* Stopped as a workload, a job does not begin anew. */
+static void ends_with_its_workload(void **state)
+{
+	struct rig *rig = *state;
+	union sl_msg msg = submit_msg("job");
+	struct rig_peer peer;
+
+	rig_start(rig, NULL);
+	peer = greet(rig_peer(rig));
+	msg.submit.retries = 5;
+	assert_true(submit(&peer, msg, "exec sleep 60").ok);
+	rig_until(row_of(&peer, "job").started == 1);
+	sl_wire_init(&msg, SL_MSG_STOP);
+	msg.stop.grace_ms = 1000;
+	sl_wire_str(msg.stop.name, sizeof(msg.stop.name), "job");
+	rig_send(&peer, &msg);
+	rig_expect(&peer, SL_MSG_STOP_REPLY, &msg);
+	assert_true(msg.stop_reply.ok);
+	rig_until(row_of(&peer, "job").state == SL_JOB_STOPPED);
+	assert_int_equal(row_of(&peer, "job").started, 1);
+	rig_peer_end(&peer);
+}
+
+static void is_found_again(void **state)
+{
+	struct rig *rig = *state;
+	struct sl_msg_submit_reply said;
+	struct rig_peer peer;
+
+	rig_start(rig, NULL);
+	peer = greet(rig_peer(rig));
+	assert_true(submit(&peer, submit_msg("lives"), "exec sleep 60").ok);
+	assert_true(submit(&peer, submit_msg("ends"), "sleep 0.2; exit 9").ok);
+	assert_true(submit(&peer, submit_msg("waits"), "exit 0").ok);
+	rig_until(row_of(&peer, "ends").started && row_of(&peer, "lives").started);
+	rig_kill_daemon(rig);
+	rig_peer_end(&peer);
+	sl_clock_sleep(400 * SL_MS);
+	rig_start(rig, NULL);
+	peer = greet(rig_peer(rig));
+	rig_until(row_of(&peer, "waits").state == SL_JOB_DONE);
+	assert_int_equal(row_of(&peer, "lives").state, SL_JOB_RUNNING);
+	assert_int_equal(row_of(&peer, "lives").started, 1);
+	assert_int_equal(WEXITSTATUS(row_of(&peer, "ends").exit_status), 9);
+	said = submit(&peer, submit_msg("new"), "true");
+	assert_int_equal(said.job, 4);
+	assert_true(reply_of(&peer, SL_MSG_JOB_STOP, "lives").ok);
+	rig_until(row_of(&peer, "lives").state == SL_JOB_STOPPED);
+	rig_peer_end(&peer);
+}
+
+/* Who submits and goes has submitted; who waits and goes is missed by nobody. */
+static void outlives_its_peers(void **state)
+{
+	struct rig *rig = *state;
+	struct rig_peer peer, other;
+	union sl_msg msg = submit_msg("alone");
+
+	rig_start(rig, NULL);
+	peer = greet(rig_peer(rig));
+	other = greet(rig_peer(rig));
+	send_submit(&other, &msg, "exec sleep 0.3");
+	rig_until(row_of(&peer, "alone").job);
+	rig_peer_end(&other);
+	other = greet(rig_peer(rig));
+	ask_job(&other, SL_MSG_JOB_WAIT, "alone");
+	rig_peer_end(&other);
+	rig_until(row_of(&peer, "alone").state == SL_JOB_DONE);
+	rig_peer_end(&peer);
+}
+
+static void is_its_owners(void **state)
+{
+	struct rig *rig = *state;
+	struct rig_peer root, other;
+
+	if (geteuid() != 0)
+		skip();
+	rig_start(rig, NULL);
+	root = greet(rig_peer(rig));
+	assert_true(submit(&root, submit_msg("job"), "exec sleep 60").ok);
+	rig_until(row_of(&root, "job").state == SL_JOB_RUNNING);
+	other = greet(rig_peer_as(rig, OTHER_USER, OTHER_USER));
+	assert_int_equal(row_of(&other, "job").uid, 0);
+	ask_job(&other, SL_MSG_JOB_STOP, "job");
+	rig_expect_closed(&other);
+	rig_peer_end(&other);
+	other = greet(rig_peer_as(rig, OTHER_USER, OTHER_USER));
+	ask_job(&other, SL_MSG_JOB_LOG, "job");
+	rig_expect_closed(&other);
+	rig_peer_end(&other);
+	assert_int_equal(row_of(&root, "job").state, SL_JOB_RUNNING);
+	assert_true(reply_of(&root, SL_MSG_JOB_STOP, "job").ok);
+	rig_until(row_of(&root, "job").state == SL_JOB_STOPPED);
+	rig_peer_end(&root);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(refuses),
+		TEST(refuses_what_is_no_spec),
+		TEST(waits_its_turn),
+		TEST(counts_workloads),
+		TEST(ends_with_its_workload),
+		TEST(is_found_again),
+		TEST(outlives_its_peers),
+		TEST(is_its_owners),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
