@@ -34,6 +34,7 @@ struct settings {
 	int64_t gpus, priority;
 	const char *project, *name;
 	enum sl_switch swap, oom_first;
+	bool rdma;
 	sl_ns longest_wait, warm_after;
 	bool force, json;
 };
@@ -52,6 +53,9 @@ const struct sl_option sl_verb_run_options[] = {
 		"Name in lists. Default: chosen by the daemon."),
 	SL_OPT(struct settings, swap, SWITCH, "on|off", 0, 0,
 		"Whether its memory may be moved to host memory. Default on."),
+	SL_OPT(struct settings, rdma, FLAG, NULL, 0, 0,
+		"Its memory may be registered with other devices, such as network "
+		"cards (GPUDirect RDMA), and is never moved."),
 	SL_OPT_AS("oom-first", struct settings, oom_first, SWITCH, "on|off", 0, 0,
 		"Its first demand that does not fit gets out-of-memory, the next waits. "
 		"Default: the daemon's."),
@@ -120,7 +124,8 @@ static int check_command(const struct settings *s, char *const *words)
 
 static uint32_t flags(const struct settings *s)
 {
-	return (s->swap == SL_SWITCH_OFF ? SL_RUN_NO_SWAP : 0) |
+	return (s->rdma ? SL_RUN_RDMA | SL_RUN_NO_SWAP : 0) |
+	       (s->swap == SL_SWITCH_OFF ? SL_RUN_NO_SWAP : 0) |
 	       (s->oom_first == SL_SWITCH_ON ? SL_RUN_OOM_FIRST : 0) |
 	       (s->oom_first == SL_SWITCH_OFF ? SL_RUN_OOM_WAIT : 0);
 }
@@ -135,6 +140,8 @@ static int check_daemon(
 						    : NULL;
 
 	if (s->warm_after && sl_warm_check(conn, err))
+		return SL_EXIT_PROTOCOL;
+	if (s->rdma && sl_conn_needs(conn, SL_RDMA_SINCE, "--rdma", err))
 		return SL_EXIT_PROTOCOL;
 	return what ? sl_conn_needs(conn, 2, what, err) : SL_EXIT_OK;
 }
@@ -301,6 +308,10 @@ int sl_verb_run(int argc, char **argv)
 	status = sl_amounts_check(SL_VERB_run, s.json, &s.request, &s.limit, true);
 	if (status >= 0)
 		return status;
+	if (s.rdma && s.swap == SL_SWITCH_ON)
+		return sl_cli_fail(SL_VERB_run, s.json, SL_EXIT_USAGE,
+			"--rdma and --swap on exclude each other: what other devices "
+			"have registered cannot be moved");
 	status = check_command(&s, argv + first);
 	if (status >= 0)
 		return status;

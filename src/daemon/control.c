@@ -144,7 +144,8 @@ static uint32_t flags_of(const struct sl_daemon *daemon, const struct sl_msg_run
 	bool oom_first = run->flags & SL_RUN_OOM_FIRST ||
 			 (daemon->config.oom_first && !(run->flags & SL_RUN_OOM_WAIT));
 
-	return (run->flags & SL_RUN_NO_SWAP ? SL_WORKLOAD_NO_SWAP : 0) |
+	return (run->flags & SL_RUN_RDMA ? SL_WORKLOAD_RDMA | SL_WORKLOAD_NO_SWAP : 0) |
+	       (run->flags & SL_RUN_NO_SWAP ? SL_WORKLOAD_NO_SWAP : 0) |
 	       (oom_first ? SL_WORKLOAD_OOM_FIRST : 0);
 }
 
