@@ -30,6 +30,10 @@ int sl_launch_amounts(enum sl_verb_id verb, struct sl_launch *s)
 	if (!s->limit.kind && s->request.kind == SL_AMOUNT_BYTES && !s->request.value)
 		s->limit = (struct sl_amount){
 			.kind = SL_AMOUNT_FRACTION, .value = SL_AMOUNT_WHOLE};
+	if (s->rdma && s->swap == SL_SWITCH_ON)
+		return sl_cli_fail(verb, s->json, SL_EXIT_USAGE,
+			"--rdma and --swap on exclude each other: what other devices "
+			"have registered cannot be moved");
 	return sl_amounts_check(verb, s->json, &s->request, &s->limit, true);
 }
 
@@ -68,7 +72,8 @@ int sl_launch_command(enum sl_verb_id verb, const struct sl_launch *s, char *con
 
 uint32_t sl_launch_flags(const struct sl_launch *s)
 {
-	return (s->swap == SL_SWITCH_OFF ? SL_RUN_NO_SWAP : 0) |
+	return (s->rdma ? SL_RUN_RDMA | SL_RUN_NO_SWAP : 0) |
+	       (s->swap == SL_SWITCH_OFF ? SL_RUN_NO_SWAP : 0) |
 	       (s->oom_first == SL_SWITCH_ON ? SL_RUN_OOM_FIRST : 0) |
 	       (s->oom_first == SL_SWITCH_OFF ? SL_RUN_OOM_WAIT : 0);
 }

@@ -46,6 +46,8 @@ static int check_daemon(
 
 	if (s->warm_after && sl_warm_check(conn, err))
 		return SL_EXIT_PROTOCOL;
+	if (s->rdma && sl_conn_needs(conn, SL_RDMA_SINCE, "--rdma", err))
+		return SL_EXIT_PROTOCOL;
 	return what ? sl_conn_needs(conn, 2, what, err) : SL_EXIT_OK;
 }
 

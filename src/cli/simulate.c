@@ -52,6 +52,8 @@ const struct sl_option sl_verb_simulate_options[] = {
 	SL_OPT_AS("resume-wait", struct sl_simulate_settings, resume_wait, DURATION,
 		"TIME", 1, YEAR_MS,
 		"A job parked for longer begins again elsewhere (never)."),
+	SL_OPT(struct sl_simulate_settings, cycle, DURATION, "TIME", 1, DAY_MS,
+		"The scheduler decides at most so often (whenever something happens)."),
 	SL_OPT(struct sl_simulate_settings, failures, DURATION, "TIME", 1000,
 		100 * YEAR_MS, "Mean time between two failures of a node (none fails)."),
 	SL_OPT(struct sl_simulate_settings, repair, DURATION, "TIME", 1, YEAR_MS,
@@ -129,6 +131,7 @@ static bool without_projects(const struct sl_simulate_settings *s, struct sl_err
 	const char *name = s->swap_cost != SL_NS_NEVER ? "swap-cost"
 			   : s->on_reclaim             ? "on-reclaim"
 			   : s->resume_wait            ? "resume-wait"
+			   : s->cycle                  ? "cycle"
 			   : s->failures               ? "failures"
 			   : s->repair                 ? "repair"
 						       : NULL;

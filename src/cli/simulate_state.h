@@ -61,9 +61,10 @@ struct sl_world {
 	struct sl_timers timers;
 	struct sl_cluster_action *actions; /* not carried out yet: [first..count) */
 	uint32_t action_first, action_count, action_room;
-	sl_ns now;
+	sl_ns now, next_cycle; /* not before next_cycle, where ask->cycle says so */
 	uint64_t random, stops, busy; /* busy: tasks that have a place */
 	uint32_t arrived, over, down, idle;
+	bool owes_cycle;
 	bool failed; /* out of memory */
 };
 

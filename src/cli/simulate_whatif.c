@@ -108,6 +108,7 @@ static bool read_settings(struct whatif *m, struct sl_error *err)
 	m->ask.failures = s->failures;
 	m->ask.repair = s->repair ? s->repair : DEFAULT_REPAIR;
 	m->ask.resume_wait = s->resume_wait;
+	m->ask.cycle = s->cycle;
 	m->runs = s->seeds                         ? (uint32_t)s->seeds
 		  : m->ask.shuffled || s->failures ? DEFAULT_SEEDS
 						   : 1;

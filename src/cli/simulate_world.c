@@ -224,7 +224,15 @@ static void moment(struct sl_world *w)
 	}
 	while (w->arrived < w->order.count && arrival_time(w, w->arrived) <= w->now)
 		arrive(w, w->order.jobs[w->arrived++]);
-	cycle(w);
+	if (!w->ask->cycle || w->now >= w->next_cycle) {
+		w->next_cycle = w->now + w->ask->cycle;
+		w->owes_cycle = false;
+		cycle(w);
+	} else if (!w->owes_cycle) {
+		w->owes_cycle = true;
+		sl_world_timer(w, (struct sl_timer){.kind = SL_TIMER_WAKE},
+			w->next_cycle - w->now);
+	}
 	w->figures->gave_up |=
 		w->stops > STOPS_LEAST + (uint64_t)STOPS_EACH * w->order.count;
 }

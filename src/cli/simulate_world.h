@@ -9,7 +9,7 @@
  *   tasks are done. A job that falls below its least by other ways than parking begins again from nothing.
  *   nodes fail only where they are told to: after times drawn from an exponential distribution, each for itself,
  *   and come back empty; what was parked there is lost, too
- * A cycle follows every moment at which something happens, until it has nothing more to do.
+ * A cycle follows every moment at which something happens (or as seldom as it is told), until it has nothing more to do.
  *
  * Single-threaded; the same question has the same answer, byte for byte.
  */
@@ -25,6 +25,7 @@ struct sl_world_ask {
 	bool shuffled;
 	uint64_t seed;
 	sl_ns until; /* of virtual time, from the first arrival; 0: until nothing more can happen */
+	sl_ns cycle; /* the machine decides at most so often; 0: whenever something happens */
 	/* Jobs that park are given up once they were parked for so long, and begin again anywhere; 0: never. */
 	sl_ns resume_wait;
 	sl_ns failures, repair; /* mean time between two failures of a node, 0: none */

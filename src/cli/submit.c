@@ -47,7 +47,7 @@ const struct sl_option sl_verb_submit_options[] = {
 	SL_OPT_AS("on-reclaim", struct settings, on_reclaim, SWITCH, "park|terminate", 0,
 		0,
 		"When its GPUs are taken back: go on later from where it was, or end and "
-		"begin anew. Default park; with --swap off, terminate."),
+		"begin anew. Default park; with --swap off or --rdma, terminate."),
 	SL_OPT(struct settings, retries, INTEGER, "N", 0, SL_JOB_RETRIES_MAX,
 		"So often a task that failed is started again. Default 0."),
 	SL_OPT(struct settings, env, STRINGS, "NAME=VALUE", 0, 0,
@@ -190,10 +190,14 @@ static int make_spec(
 }
 
 /* What may not be moved to the host cannot be parked there. */
+static bool stays(const struct settings *s)
+{
+	return s->launch.swap == SL_SWITCH_OFF || s->launch.rdma;
+}
+
 static bool terminates(const struct settings *s)
 {
-	return s->on_reclaim == SL_SWITCH_OFF ||
-	       (!s->on_reclaim && s->launch.swap == SL_SWITCH_OFF);
+	return s->on_reclaim == SL_SWITCH_OFF || (!s->on_reclaim && stays(s));
 }
 
 static uint32_t flags(const struct settings *s)
@@ -340,9 +344,10 @@ static int check(const struct settings *s)
 		return sl_cli_fail(VERB, s->launch.json, SL_EXIT_USAGE,
 			"--min %lld is above --gang %lld; so many tasks there are not",
 			(long long)s->min, (long long)s->gang);
-	if (s->launch.swap == SL_SWITCH_OFF && s->on_reclaim == SL_SWITCH_ON)
+	if (stays(s) && s->on_reclaim == SL_SWITCH_ON)
 		return sl_cli_fail(VERB, s->launch.json, SL_EXIT_USAGE,
-			"with --swap off it cannot be parked; write --on-reclaim "
+			"with --swap off or --rdma it cannot be parked; write "
+			"--on-reclaim "
 			"terminate, or leave one of them out");
 	if (s->wait && s->try_only)
 		return sl_cli_fail(VERB, s->launch.json, SL_EXIT_USAGE,

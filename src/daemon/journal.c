@@ -182,8 +182,7 @@ static void read_workload(
 		mistake(reader, "priority", "is not a number in range");
 	else
 		workload->priority = (int32_t)json_integer_value(priority);
-	workload->flags = (uint32_t)get_late(
-		reader, json, "flags", SL_WORKLOAD_NO_SWAP | SL_WORKLOAD_OOM_FIRST);
+	workload->flags = (uint32_t)get_late(reader, json, "flags", SL_WORKLOAD_FLAGS);
 	workload->wait_max = get_late(reader, json, "wait_max", INT64_MAX);
 	workload->kill_at = get_late(reader, json, "kill_at", INT64_MAX);
 	workload->warm_after = get_late(reader, json, "warm_after", INT64_MAX);

@@ -30,6 +30,8 @@ static void welcome(struct sl_peer *peer, const struct sl_client *client)
 		msg.welcome.client = client->id;
 		msg.welcome.workload = client->workload->id;
 		msg.welcome.gpu_count = client->gpu_count;
+		if (client->workload->flags & SL_WORKLOAD_RDMA)
+			msg.welcome.flags = SL_WELCOME_RDMA;
 		sl_wire_str(msg.welcome.name, sizeof(msg.welcome.name),
 			client->workload->name);
 	}

@@ -84,6 +84,17 @@ static const char *mistake_in(const struct sl_msg_set *set)
 	return NULL;
 }
 
+/* What a device has registered is where it was: nobody may move it later. */
+static const char *mistake_for(
+	const struct sl_workload *workload, const struct sl_msg_set *set)
+{
+	if (workload->flags & SL_WORKLOAD_RDMA && set->which & SL_SET_FLAGS &&
+		!(set->flags & SL_WORKLOAD_NO_SWAP))
+		return "its memory may be registered with other devices and cannot be "
+		       "moved; start it without --rdma";
+	return NULL;
+}
+
 static struct sl_event event_of(const struct sl_peer *peer,
 	const struct sl_workload *workload, const struct sl_msg_set *set)
 {
@@ -97,7 +108,7 @@ static struct sl_event event_of(const struct sl_peer *peer,
 		(struct sl_amount){.kind = set->limit_kind, .value = set->limit_value};
 	event.workload_set.priority =
 		(int32_t)((int64_t)set->priority_biased - (int64_t)SL_PRIORITY_BIAS);
-	event.workload_set.flags = set->flags;
+	event.workload_set.flags = set->flags | (workload->flags & SL_WORKLOAD_RDMA);
 	event.workload_set.wait_max = (sl_ns)set->longest_wait_ms * SL_MS;
 	event.workload_set.bounds = sl_bounds_of_peer(peer);
 	return event;
@@ -174,6 +185,8 @@ void sl_set_set(struct sl_peer *peer, const struct sl_msg_set *set)
 	workload = sl_set_changeable(peer, set->workload, set->name, "change", &text);
 	if (peer->doomed)
 		return;
+	if (workload && !mistake)
+		mistake = mistake_for(workload, set);
 	if (!workload || mistake) {
 		sl_set_reply(peer, workload,
 			workload ? SL_REASON_NONE : SL_REASON_UNKNOWN_WORKLOAD,

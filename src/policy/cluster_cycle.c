@@ -165,14 +165,12 @@ static bool has_room(struct sl_cluster *cl, const struct sl_cl_want *want, uint3
 static void fail_again(
 	struct sl_cluster *cl, struct sl_cl_group *group, const struct sl_cl_want *want)
 {
-	uint64_t cost = 1 + cl->nodes_high / 4;
 	struct sl_pending_because because;
 
 	if ((group->room.reason != SL_PENDING_NO_ROOM &&
 		    group->room.reason != SL_PENDING_FRAGMENTS) ||
-		group->tried[SL_CL_RECLAIM] == cl->version || cl->why_effort < cost)
+		group->tried[SL_CL_RECLAIM] == cl->version)
 		return;
-	cl->why_effort -= cost;
 	because = sl_cl_why_no_room(cl, want, 0);
 	if (group->because.reason == group->room.reason)
 		group->because = because;
@@ -531,7 +529,7 @@ void sl_cl_on_cycle(struct sl_cluster *cl, const struct sl_cluster_event *event)
 		cl->cycled = 0;
 	}
 	cl->more = false;
-	cl->why_effort = SL_CL_EFFORT / 16;
+	cl->why_effort = cl->lack_effort = SL_CL_WHY_EFFORT;
 	free_held(cl);
 	give_up_stuck(cl);
 	sl_tree_share(&cl->tree, &cl->capacity);

@@ -23,7 +23,8 @@ static bool makes_room(struct sl_cluster *cl, struct sl_cl_group *group,
 	struct sl_cl_would would = {0};
 
 	for (int mode = 0; mode < SL_CL_MODES; mode++) {
-		cl->effort = SL_CL_EFFORT;
+		/* Looking for places without the placer costs more. */
+		cl->effort = 4 * SL_CL_EFFORT;
 		if (!sl_cl_search(cl, group, (enum sl_cl_mode)mode, &would))
 			continue;
 		forecast->fate = SL_FORECAST_TAKES;
@@ -119,7 +120,7 @@ struct sl_cluster_forecast sl_cluster_forecast(
 	}
 	cl->now = sl_max_u64(was, now);
 	cl->dry = true;
-	cl->why_effort = SL_CL_EFFORT / 16;
+	cl->why_effort = cl->lack_effort = SL_CL_WHY_EFFORT;
 	job = sl_cl_job_make(cl, &event, project, true);
 	sl_tree_share(&cl->tree, &cl->capacity);
 	try_it(cl, job->group, &forecast);

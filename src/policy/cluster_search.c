@@ -250,6 +250,9 @@ static bool build(struct sl_hunt *h, const struct sl_cl_want *want, uint32_t wan
 
 			if (!task || !below_limit(h, part) || !place_one(h, task, &plan))
 				return false;
+			/* Nothing would come of it anyway. */
+			if (h->dry && !h->cl->effort)
+				return false;
 		}
 	}
 	return h->cl->evicted.count;

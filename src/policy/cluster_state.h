@@ -24,6 +24,8 @@
 #define SL_CL_NO_NODE UINT32_MAX
 /* Looks at tasks and nodes that searches may take in a cycle: some 40 ms of work. */
 #define SL_CL_EFFORT 400000
+/* What may be spent on explaining, twice. */
+#define SL_CL_WHY_EFFORT (SL_CL_EFFORT / 32)
 /* Rooms that grew lately; a class that slept for longer is looked for everywhere. */
 #define SL_CL_GAINS 4096
 /* Parts of a job, and nodes that refused it lately. */
@@ -44,6 +46,13 @@ struct sl_cl_node {
 	struct sl_link parked; /* that will have theirs back */
 };
 
+/* Of what there is too little: whether one task fits somewhere by this resource and those before it, and how much of it is
+ * free where those before it would do. */
+struct sl_cl_lack {
+	bool known, fits[SL_RESOURCES];
+	int64_t free[SL_RESOURCES];
+};
+
 struct sl_cl_class {
 	struct sl_cl_class *chain;
 	struct sl_need need;
@@ -54,8 +63,9 @@ struct sl_cl_class {
 	uint32_t fit;        /* tasks that could at most be placed, later */
 	uint64_t ever_at;    /* nodes_version of `ever`; 0: unknown */
 	bool ever;
-	uint64_t most_at; /* nodes_version of `most`; 0: unknown */
-	uint64_t most;    /* that all nodes, empty, have room for */
+	uint64_t most_at;       /* nodes_version of `most`; 0: unknown */
+	uint64_t most;          /* that all nodes, empty, have room for */
+	struct sl_cl_lack lack; /* when it was looked at, last */
 };
 
 struct sl_cl_task {
@@ -214,8 +224,9 @@ struct sl_cluster {
 	uint32_t cycled;        /* SL_CYCLE_* that were done since the last event */
 	sl_ns due, told_due;
 	uint64_t tried, jobs_count, tasks_count;
-	uint64_t effort;     /* left to searches in this cycle */
-	uint64_t why_effort; /* the same, to those that only explain */
+	uint64_t effort;      /* left to searches in this cycle */
+	uint64_t why_effort;  /* the same, to those that only explain */
+	uint64_t lack_effort; /* the same, to counting what there is too little of */
 	bool dry; /* nothing comes of it: placement is not asked, so that it learns nothing */
 	uint32_t in[SL_TASK_STATES];
 	struct sl_quantity used;

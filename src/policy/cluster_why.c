@@ -40,17 +40,10 @@ static uint64_t room_of_empty(struct sl_cluster *cl, struct sl_cl_class *class)
 	return class->most;
 }
 
-/* Of what there is too little, and how much of it there is where the rest would do. */
-struct lack {
-	bool fits
-		[SL_RESOURCES]; /* one task fits somewhere, by this resource and those before */
-	int64_t free[SL_RESOURCES];
-};
-
-static struct lack lack_of(const struct sl_cluster *cl, const struct sl_need *need)
+static struct sl_cl_lack look(const struct sl_cluster *cl, const struct sl_need *need)
 {
 	struct sl_need gpus = *need, cores = *need;
-	struct lack lack = {{false}, {0}};
+	struct sl_cl_lack lack = {.known = true};
 
 	gpus.cpu_milli = gpus.memory_mib = cores.memory_mib = 0;
 	for (uint32_t i = 0; i < cl->nodes_high; i++) {
@@ -72,12 +65,24 @@ static struct lack lack_of(const struct sl_cluster *cl, const struct sl_need *ne
 	return lack;
 }
 
+/* A pass over all nodes: where there are many of them, most kinds of tasks are told what was true a few cycles ago. */
+static const struct sl_cl_lack *lack_of(struct sl_cluster *cl, struct sl_cl_class *class)
+{
+	uint64_t cost = 1 + cl->nodes_high / 4;
+
+	if (class->lack.known && cl->lack_effort < cost)
+		return &class->lack;
+	cl->lack_effort -= sl_min_u64(cl->lack_effort, cost);
+	class->lack = look(cl, &class->need);
+	return &class->lack;
+}
+
 struct sl_pending_because sl_cl_why_no_room(
 	struct sl_cluster *cl, const struct sl_cl_want *want, uint32_t most)
 {
 	const struct sl_need *need = &want->class->need;
 	struct sl_pending_because because = {.reason = SL_PENDING_GANG};
-	struct lack lack;
+	const struct sl_cl_lack *lack;
 	int64_t wanted[SL_RESOURCES] = {0, need->cpu_milli, need->memory_mib};
 
 	if (!sl_cl_ever(cl, want->class))
@@ -91,18 +96,18 @@ struct sl_pending_because sl_cl_why_no_room(
 	because.available = most;
 	if (most && want->count > 1)
 		return because;
-	lack = lack_of(cl, need);
+	lack = lack_of(cl, want->class);
 	wanted[SL_RES_GPU] = (int64_t)need->gpus * need->gpu_milli;
 	if (need->gpu_mib && cl->least_gpu_mib)
 		wanted[SL_RES_GPU] = sl_cl_guess(cl, need).of[SL_RES_GPU];
-	because.resource = need->gpus && !lack.fits[SL_RES_GPU]        ? SL_RES_GPU
-			   : need->cpu_milli && !lack.fits[SL_RES_CPU] ? SL_RES_CPU
-								       : SL_RES_MEMORY;
+	because.resource = need->gpus && !lack->fits[SL_RES_GPU]        ? SL_RES_GPU
+			   : need->cpu_milli && !lack->fits[SL_RES_CPU] ? SL_RES_CPU
+									: SL_RES_MEMORY;
 	/* Each alone would do: then it is the first of them, which is used up by the others of a gang. */
 	if (because.resource == SL_RES_MEMORY && !need->memory_mib)
 		because.resource = need->gpus ? SL_RES_GPU : SL_RES_CPU;
 	because.wanted = wanted[because.resource] * want->count;
-	because.available = lack.free[because.resource];
+	because.available = lack->free[because.resource];
 	because.reason = because.wanted <= because.available ? SL_PENDING_FRAGMENTS
 							     : SL_PENDING_NO_ROOM;
 	return because;

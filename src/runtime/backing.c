@@ -196,9 +196,22 @@ static bool is_about_the_type(const struct sl_backing *b, CUresult r)
 		       r == CUDA_ERROR_INVALID_VALUE);
 }
 
+/* Rarely asked, so nothing is kept of the answer. */
+bool sl_backing_is_registrable(CUdevice dev)
+{
+	int yes = 0;
+
+	return sl_session_is_rdma() &&
+	       sl_real.cuDeviceGetAttribute(&yes,
+		       CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED,
+		       dev) == CUDA_SUCCESS &&
+	       yes;
+}
+
 static CUmemAllocationProp prop_of(const struct sl_backing *b)
 {
 	return (CUmemAllocationProp){
+		.allocFlags.gpuDirectRDMACapable = sl_backing_is_registrable(b->dev),
 		.type = CU_MEM_ALLOCATION_TYPE_PINNED,
 		.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = b->dev},
 		.requestedHandleTypes = b->exportable

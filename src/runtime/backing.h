@@ -38,6 +38,9 @@ struct sl_backing {
 
 /* size rounded up to whole grains; 0 if that overflows or is 0. */
 uint64_t sl_backing_round(uint64_t bytes);
+/* What is made there is made so that other devices may register it (GPUDirect RDMA): the workload said so, and so is
+ * never moved, and the driver can. A registration of anything else fails visibly, instead of pinning what may move. */
+bool sl_backing_is_registrable(CUdevice dev);
 /* Size of the chunks of a range of so many bytes: fewer handles for larger ranges. */
 uint64_t sl_backing_chunk_bytes(uint64_t bytes);
 

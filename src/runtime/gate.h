@@ -70,8 +70,10 @@ static inline uintptr_t sl_gate_stack(void)
 	return stack;
 }
 
-/* Blocks while the gate is closed, unless the thread is inside already. Keeps errno. */
-static inline void sl_gate_enter(struct sl_gate_thread *self)
+/* Blocks while the gate is closed, unless the thread is inside already. Keeps errno. In line wherever it stands: left to
+ * itself the compiler makes one function of it for the hooks with many arguments, launches among them. */
+static inline __attribute__((always_inline)) void sl_gate_enter(
+	struct sl_gate_thread *self)
 {
 	uintptr_t stack = sl_gate_stack();
 

@@ -279,11 +279,12 @@ static int record(const struct about *about, CUpointer_attribute attribute, void
 	case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
 		*(unsigned int *)data = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
 		return KNOWN;
-	/* What has these cannot be evicted. */
-	case CU_POINTER_ATTRIBUTE_IS_MANAGED:
 	case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
-		*(unsigned int *)data = 0;
+		*(unsigned int *)data =
+			about->is_memory && sl_backing_is_registrable(about->memory.dev);
 		return KNOWN;
+	/* What has it cannot be evicted. */
+	case CU_POINTER_ATTRIBUTE_IS_MANAGED: *(unsigned int *)data = 0; return KNOWN;
 	default: return UNKNOWN;
 	}
 }

@@ -170,6 +170,11 @@ bool sl_session_is_joined(void)
 	return __atomic_load_n(&sl_session.state, __ATOMIC_ACQUIRE) == SL_SESSION_JOINED;
 }
 
+bool sl_session_is_rdma(void)
+{
+	return __atomic_load_n(&sl_session.rdma, __ATOMIC_RELAXED);
+}
+
 bool sl_session_greet(struct sl_line *line)
 {
 	union sl_msg msg;
@@ -291,6 +296,9 @@ static int on_welcome(const struct sl_msg_welcome *msg)
 	if (sl_session.welcomed || msg->gpu_count > SL_GPUS_MAX)
 		return SL_SESSION_LOST;
 	sl_session.gpus_expected = msg->gpu_count;
+	__atomic_store_n(&sl_session.rdma,
+		sl_session.version >= SL_RDMA_SINCE && msg->flags & SL_WELCOME_RDMA,
+		__ATOMIC_RELAXED);
 	sl_session.gpus_seen = 0;
 	sl_step(C_WELCOMED);
 	if (msg->gpu_count == 0)

@@ -36,6 +36,9 @@ struct sl_gpu {
  * return for ever. Cheap once joined. */
 SL_MUST_CHECK CUresult sl_session_join(void);
 bool sl_session_is_joined(void);
+/* The workload was started with --rdma: none of its memory is ever moved, and what is made may be registered with
+ * other devices. Known once joined. */
+bool sl_session_is_rdma(void);
 
 /* The GPU of that UUID, or NULL if it is not the workload's. */
 struct sl_gpu *sl_session_gpu(const uint8_t uuid[SL_WIRE_UUID_BYTES]);

@@ -148,6 +148,11 @@ enum sl_wire_trouble { SL_TROUBLE_JOURNAL = 0, SL_WIRE_TROUBLES };
 #define SL_RUN_OOM_FIRST   4u /* since version 2 */
 #define SL_RUN_OOM_WAIT \
 	8u /* since version 2: not even if the daemon's default is oom_first */
+/* Since version 4: its memory may be registered with other devices, so SL_RUN_NO_SWAP is set, too, and stays. */
+#define SL_RUN_RDMA 16u
+/* WELCOME.flags, since version 4: memory is to be made so that it can be registered */
+#define SL_WELCOME_RDMA 1u
+#define SL_RDMA_SINCE   4
 /* ASK.flags, since version 3: what is made must not be evicted, so it may not stand on requests of others */
 #define SL_ASK_HELD 1u
 /* With SL_ASK_HELD: the bytes exist and are charged already, and are only to become held.

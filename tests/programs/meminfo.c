@@ -70,6 +70,16 @@ static void say(const struct nvml *nvml, const char *when)
 		memory.free, memory.used, nvml->there ? own_bytes(nvml) : 0);
 }
 
+/* Whether another device could register it: GPUDirect RDMA. */
+static void say_registrable(CUdeviceptr at)
+{
+	unsigned int capable = 0;
+
+	PROG_MUST(cuPointerGetAttribute(
+		&capable, CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE, at));
+	prog_say("{\"when\":\"attributes\",\"registrable\":%u}", capable);
+}
+
 int main(int argc, char **argv)
 {
 	uint64_t bytes = 64 << 20, hold_ms = 0;
@@ -89,6 +99,7 @@ int main(int argc, char **argv)
 	say(&nvml, "before");
 	PROG_MUST(cuMemAlloc_v2(&at, bytes));
 	say(&nvml, "held");
+	say_registrable(at);
 	prog_sleep_ms(hold_ms);
 	PROG_MUST(cuMemFree_v2(at));
 	PROG_MUST(cuCtxSynchronize());

@@ -227,6 +227,7 @@ void cw_judge_bind(struct cw *w, const struct sl_cluster_action *action)
 		cw_break(w, "job %lu is parked elsewhere", (unsigned long)job->id);
 	judge_place(w, job, &job->need[part], place);
 	task->state = SL_TASK_BINDING;
+	task->comes_back = task->parked;
 	task->promised = task->parked = false;
 	task->place = place;
 	task->due = w->now + sl_rng_below(&w->rng, 5) * SL_S;
@@ -301,6 +302,8 @@ static uint64_t parked_on(const struct cw *w, uint32_t node)
 
 				if (task->place.node == node &&
 					(task->parked ||
+						(task->state == SL_TASK_BINDING &&
+							task->comes_back) ||
 						(task->state == SL_TASK_RELEASING &&
 							task->how == SL_STOP_PARK)))
 					sum += w->job[j].park_mib;

@@ -22,8 +22,9 @@ struct cw_task {
 	struct sl_place place, next; /* node: index of the world */
 	sl_ns since, due, spared_until;
 	enum sl_stop_how how;
-	bool told;      /* to stop, in this cycle */
-	bool giving_up; /* parked, and told to drop that */
+	bool told;       /* to stop, in this cycle */
+	bool giving_up;  /* parked, and told to drop that */
+	bool comes_back; /* BINDING: what it has is in host memory until it runs */
 	sl_ns parked_at;
 };
 

@@ -50,7 +50,8 @@ evidence() {
 		case $evidence_file in
 		config | daemon.log | books.json | *.lock) continue ;;
 		esac
-		[ -f "$T/$evidence_file" ] && LC_ALL=C grep -qI . "$T/$evidence_file" || continue
+		[ -f "$T/$evidence_file" ] || continue
+		LC_ALL=C grep -qI . "$T/$evidence_file" || continue
 		echo "    --- the end of $evidence_file:"
 		tail -n 4 "$T/$evidence_file" | cut -c 1-400 | sed 's/^/      /'
 	done | head -n 20

@@ -27,4 +27,20 @@ $RUN --request 100MiB --limit $((400 + EXTRA))MiB -- "$P/meminfo" --bytes 64MiB 
 check "free does not depend on the neighbour" "$(field beside before free_bytes)" = "$(field alone before free_bytes)"
 kill -KILL $neighbour
 check_books_empty
+
+# Memory that may move cannot be registered with other devices; --rdma has what can, and that stays.
+check "registration would fail" "$(field beside attributes registrable)" = 0
+$RUN --rdma --request 100MiB --name stays -- "$P/meminfo" --bytes 32MiB --hold-ms 60000 >"$T/stays" &
+stays=$!
+until_true 10 grep -q attributes "$T/stays"
+check "with --rdma it would not" "$(field stays attributes registrable)" = 1
+"$B/sluice" park stays >"$T/park" 2>&1
+check "it is not parked" $? = 75
+"$B/sluice" set stays --priority 3 >"$T/priority" 2>&1
+check "what else there is can be changed" $? = 0
+"$B/sluice" set stays --swap on >"$T/swap-on" 2>&1
+check "moving it cannot be switched on" $? != 0
+check_file "and that is explained" "$T/swap-on" "start it without --rdma"
+kill -KILL $stays
+check_books_empty
 finish

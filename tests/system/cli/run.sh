@@ -18,6 +18,9 @@ expect 'what came with protocol 2' 0 '' "$sluice" run --swap off --oom-first=on 
 same 'no swap, out-of-memory first' "$(told | cut -d' ' -f6-7)" 'flags=6 wait=30000'
 expect 'not out-of-memory first' 0 '' "$sluice" run --swap on --oom-first off -- true
 same 'waits' "$(told | cut -d' ' -f6-7)" 'flags=8 wait=0'
+expect 'for other devices' 0 '' "$sluice" run --rdma -- true
+same 'for other devices' "$(told | cut -d' ' -f6-7)" 'flags=18 wait=0'
+expect 'for other devices, moved' 64 '--rdma and --swap on exclude each other' "$sluice" run --rdma --swap on -- true
 expect 'request 0' 0 '' "$sluice" run --request 0 -- true
 same 'request 0 leaves the limit at all' "$(told | cut -d' ' -f2-3)" 'request=2:0 limit=1:1000000'
 expect 'request 0 and a limit' 0 '' "$sluice" run --request 0 --limit 2MiB -- true

@@ -136,6 +136,13 @@ expect 'pools: others' 0 '^jobs that ended  *4$' simulate --projects "$work/pool
 sed 's/users:.*/pools: [big]/' "$lab" >"$work/pools.yaml"
 expect 'pools: its own' 0 '^jobs that ended  *6$' simulate --projects "$work/pools.yaml"
 
+# --- Decided every 30 s: at 30 s two of red are told to go, at 60 s blue's start where these were, at 120 s red's are
+# brought back, run from 125 s on, and have 70 s to go.
+run simulate --cycle 30s --json
+case='every 30 s'
+is span_s 195.0
+is wait_p95_s 50.0 '"blue"'
+
 # --- Host memory has room for one of them: the other is terminated if it may lose its work, and otherwise
 # b2 waits until b1 has ended, at 65 s.
 sed 's/,pool$/,pool,host_mib/; s/,big$/,big,3000/' "$nodes" >"$work/little.csv"
@@ -225,7 +232,7 @@ expect 'first seed' 64 'first-seed: nothing is drawn' simulate --first-seed 0
 expect 'repair' 64 'repair: nothing fails without --failures TIME$' simulate --repair 1h
 expect 'on-reclaim' 64 'on-reclaim kill: give park or terminate$' simulate --on-reclaim kill
 expect 'policy' 64 "no policy 'best'" simulate --policy best
-for option in 'swap-cost 5s' 'on-reclaim park' 'resume-wait 1h' 'failures 1h' 'repair 1h'; do
+for option in 'swap-cost 5s' 'on-reclaim park' 'resume-wait 1h' 'cycle 1m' 'failures 1h' 'repair 1h'; do
 	# shellcheck disable=SC2086 # two words are meant
 	expect "without projects: $option" 64 "${option% *}: nothing runs, and nothing is stopped, without --projects FILE$" \
 		"$sluice" simulate --nodes "$nodes" --jobs "$jobs" --$option
