@@ -30,7 +30,7 @@ struct sl_launch {
 #define SL_LAUNCH_DAY_MS (24 * 3600 * 1000)
 
 /* The rows. What is guaranteed when nothing is said of it differs, and so does where JSON goes. */
-#define SL_LAUNCH_OPTIONS(no_request, no_limit, json_help)                              \
+#define SL_LAUNCH_OPTIONS(no_request, no_limit, json_help)                               \
 	SL_OPT(struct sl_launch, request, AMOUNT, "AMOUNT", 0, 0,                        \
 		"GPU memory that is guaranteed, on each GPU. Default: the limit, "       \
 		"or " no_request "."),                                                   \
@@ -48,8 +48,9 @@ struct sl_launch {
 			"Name in lists. Default: chosen by the daemon."),                \
 		SL_OPT(struct sl_launch, swap, SWITCH, "on|off", 0, 0,                   \
 			"Whether its memory may be moved to host memory. Default on."),  \
-		SL_OPT(struct sl_launch, rdma, FLAG, NULL, 0, 0,
-			"Its memory may be registered with other devices, such as network cards (GPUDirect RDMA), and is never moved."),
+		SL_OPT(struct sl_launch, rdma, FLAG, NULL, 0, 0,                         \
+			"Its memory may be registered with other devices, such as "      \
+			"network cards (GPUDirect RDMA), and is never moved."),          \
 		SL_OPT_AS("oom-first", struct sl_launch, oom_first, SWITCH, "on|off", 0, \
 			0,                                                               \
 			"Its first demand that does not fit gets out-of-memory, the "    \
@@ -66,7 +67,7 @@ struct sl_launch {
 			"Start CMD even if Sluice cannot work in it; only warn."),       \
 		SL_OPT(struct sl_launch, json, FLAG, NULL, 0, 0, json_help)
 
-			/* What the other rows of both say about words. */
+/* What the other rows of both say about words. */
 #define SL_LAUNCH_AMOUNT                                                             \
 	SL_OPT_WORDS("AMOUNT", "A fraction of what a GPU can share (0.25) or bytes " \
 			       "(10GiB, 512Mi, 10G).")
@@ -75,19 +76,18 @@ struct sl_launch {
 
 /* words: the command; is there one? */
 SL_MUST_CHECK int sl_launch_words(enum sl_verb_id verb, bool json, char *const *words);
-			/* Completes the amounts, and checks that they go together. */
-			SL_MUST_CHECK int sl_launch_amounts(
-				enum sl_verb_id verb, struct sl_launch *launch);
-			/* Is the command found, and can Sluice work in it? */
-			SL_MUST_CHECK int sl_launch_command(enum sl_verb_id verb,
-				const struct sl_launch *launch, char *const *words);
-			/* The user's own CUDA_VISIBLE_DEVICES into visible, and SL_RUN_VISIBLE_SET into *flags. */
-			SL_MUST_CHECK int sl_launch_visible(enum sl_verb_id verb,
-				bool json, char *visible, size_t size, uint32_t *flags);
+/* Completes the amounts, and checks that they go together. */
+SL_MUST_CHECK int sl_launch_amounts(enum sl_verb_id verb, struct sl_launch *launch);
+/* Is the command found, and can Sluice work in it? */
+SL_MUST_CHECK int sl_launch_command(
+	enum sl_verb_id verb, const struct sl_launch *launch, char *const *words);
+/* The user's own CUDA_VISIBLE_DEVICES into visible, and SL_RUN_VISIBLE_SET into *flags. */
+SL_MUST_CHECK int sl_launch_visible(
+	enum sl_verb_id verb, bool json, char *visible, size_t size, uint32_t *flags);
 
-			/* SL_RUN_* */
-			uint32_t sl_launch_flags(const struct sl_launch *launch);
-			/* The command for lists: blanks between words; what is no printable text becomes '?'. */
-			void sl_launch_join(char *out, size_t size, char *const *words);
+/* SL_RUN_* */
+uint32_t sl_launch_flags(const struct sl_launch *launch);
+/* The command for lists: blanks between words; what is no printable text becomes '?'. */
+void sl_launch_join(char *out, size_t size, char *const *words);
 
 #endif

@@ -70,7 +70,7 @@ expect 'submit: park or terminate' 64 "on-reclaim 'kill': write park or terminat
 expect 'submit: env without a name' 64 "env '=x' has no name" "$sluice" submit --env =x true
 expect 'submit: env that is not here' 64 'env T_NOT_HERE: there is no such variable' "$sluice" submit --env T_NOT_HERE true
 expect 'submit: env of Sluice' 64 'env SLUICE_WORKLOAD: Sluice sets it itself' "$sluice" submit --env SLUICE_WORKLOAD=x true
-expect 'submit: parked without a place' 64 'with --swap off it cannot be parked' "$sluice" submit --swap off --on-reclaim park true
+expect 'submit: parked without a place' 64 'with --swap off or --rdma it cannot be parked' "$sluice" submit --swap off --on-reclaim park true
 expect 'submit: try and wait' 64 'give one of them' "$sluice" submit --try --wait true
 expect 'submit: limit below request' 64 'limit 1GiB is below' "$sluice" submit --request 2GiB --limit 1GiB true
 expect 'submit: an option misspelt' 64 'did you mean --on-reclaim' "$sluice" submit --onreclaim park true
