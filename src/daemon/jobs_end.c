@@ -347,8 +347,7 @@ static void once_more(struct sl_jobs *jobs, struct sl_job_task *task,
 /* The shim is our child, or that of a daemon before. */
 static void reap(struct sl_job_task *task)
 {
-	if (task->shim.pid > 0)
-		(void)waitpid(task->shim.pid, NULL, WNOHANG);
+	sl_shim_reap(task->shim.pid);
 	sl_shim_forget(&task->shim);
 	task->shim.pid = 0;
 }

@@ -230,11 +230,10 @@ void sl_shim_forget(struct sl_shim *shim)
 	shim->pid = -1;
 }
 
-void sl_shim_reap(int pidfd)
+void sl_shim_reap(pid_t pid)
 {
-	siginfo_t info;
-
-	(void)waitid((idtype_t)P_PIDFD, (id_t)pidfd, &info, WEXITED | WNOHANG);
+	if (pid > 0)
+		(void)waitpid(pid, NULL, WNOHANG);
 }
 
 /* --- The record. --- */

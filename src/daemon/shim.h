@@ -51,8 +51,8 @@ SL_MUST_CHECK int sl_shim_start(
 void sl_shim_go(struct sl_shim *shim);
 /* One that was not told to go is dead when this returns, without having started; one that was runs on. Closes everything. */
 void sl_shim_forget(struct sl_shim *shim);
-/* Once its pidfd is readable: takes the zombie away if it is a child of this daemon. Of an earlier daemon's, others do. */
-void sl_shim_reap(int pidfd);
+/* Once it is dead: takes the zombie away. Not a child of this daemon's, or not above 0: nothing happens. */
+void sl_shim_reap(pid_t pid);
 
 enum sl_shim_ending {
 	SL_SHIM_NONE = 0, /* no record: it runs, or was killed */

@@ -129,7 +129,7 @@ static struct sl_shim_record over(struct job *job)
 {
 	if (!ends_within(job->shim.pidfd, PATIENCE_MS))
 		fail_msg("it does not end");
-	sl_shim_reap(job->shim.pidfd);
+	sl_shim_reap(job->shim.pid);
 	/* Nothing of it is left. */
 	assert_int_equal(syscall(SYS_pidfd_send_signal, job->shim.pidfd, 0, NULL, 0), -1);
 	sl_shim_forget(&job->shim);
@@ -553,7 +553,7 @@ static void test_daemon_is_killed(void **state)
 	assert_int_equal(waitpid(daemon, &status, 0), daemon);
 	assert_true(ends_within(pidfd, PATIENCE_MS));
 	/* Not a child of this one: nothing happens. */
-	sl_shim_reap(pidfd);
+	sl_shim_reap(pid);
 	close(pidfd);
 	assert_int_equal(record_of(&job).ending, SL_SHIM_EXITED);
 	assert_int_equal(record_of(&job).status, 9 << 8);
