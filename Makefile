@@ -1,6 +1,7 @@
 # Sluice: what people type. Each target does its own set-up; the work is meson's and tools/'s.
 BUILD ?= build
 EVENTS ?= 1000000
+SIMS ?= sim swap-sim cluster-sim
 SEED ?=
 MUTANTS ?=
 PREFIX ?= /usr/local
@@ -51,8 +52,9 @@ sanitize: setup ## the tests again under ASan+UBSan, and the threaded ones under
 fuzz: setup ## every parser under libFuzzer (SECONDS_PER_FUZZER=10)
 	@tools/fuzz $(SECONDS_PER_FUZZER)
 
-sim: all ## the policy in virtual time (EVENTS=1000000 SEED=n; MUTANTS=all breaks it rule by rule)
-	@tools/sim $(BUILD) "$(EVENTS)" "$(SEED)" "$(MUTANTS)"
+# The long run of one of them takes minutes: make sim EVENTS=10000000 SIMS=swap-sim.
+sim: all ## the policy in virtual time (EVENTS=1000000 SEED=n SIMS="sim swap-sim cluster-sim"; MUTANTS=all breaks it rule by rule)
+	@SIMS="$(SIMS)" tools/sim $(BUILD) "$(EVENTS)" "$(SEED)" "$(MUTANTS)"
 
 scenes: all ## one script per promise of the product, with its feature and without (SCENES="name ...")
 	@tests/scenes/run $(BUILD) $(SCENES)

@@ -195,8 +195,11 @@ void sl_cl_task_stop(struct sl_cluster *cl, struct sl_cl_task *task, enum sl_sto
 		cl->node[task->place.node].parked_mib += job->park_mib;
 	}
 	if (how == SL_STOP_PARK || how == SL_STOP_TERMINATE) {
-		job->held_until = cl->now + cl->resume_factor * job->swap_cost;
-		job->failing = false;
+		sl_ns until = cl->now + cl->resume_factor * job->swap_cost;
+
+		/* Another of its tasks may have failed: that wait goes on. */
+		job->failing = job->failing && job->held_until > until;
+		job->held_until = sl_max_u64(job->held_until, until);
 	}
 	sl_cl_emit(cl, (struct sl_cluster_action){.type = SL_CLUSTER_ACTION_STOP,
 			       .stop = {.job = job->index.id,
@@ -359,6 +362,8 @@ static void back_off(struct sl_cluster *cl, struct sl_cl_job *job, sl_ns ran)
 	job->held_until =
 		sl_max_u64(job->held_until, cl->now + sl_min_u64(wait, BACK_OFF_MOST));
 	sl_cl_wake(cl, job->held_until);
+	/* Nor by a place that it was promised before. */
+	sl_cl_job_unpromise(cl, job);
 }
 
 static void for_good(struct sl_cluster *cl, struct sl_cl_task *task, bool failed)

@@ -320,6 +320,8 @@ uint64_t swap_idle_bytes(struct swap_rules *r, uint64_t workload, uint32_t gpu)
 
 		if (!p->used || !p->alive || !m || m->id == workload || !p->swaps ||
 			m->flags & SL_WORKLOAD_NO_SWAP || p->order || p->refused_at ||
+			/* Who waits to come back uses what is still there of him. */
+			swap_party_wants(p) ||
 			r->now < p->worked_at + 10 * SL_S + 2 * swap_cost(r, m->id))
 			continue;
 		for (uint32_t n = 0; n < SWAP_GRANTS; n++) {
