@@ -412,6 +412,9 @@ static void arm(struct sl_jobs *jobs)
 
 	if (jobs->dirty)
 		at = sl_min_u64(at, jobs->cycle_at);
+	/* More than fitted into a turn of the loop. */
+	if (jobs->awake)
+		at = 0;
 	sl_list_foreach (link, &jobs->active) {
 		const struct sl_job_task *task =
 			SL_LIST_ENTRY(link, struct sl_job_task, active);
@@ -557,6 +560,11 @@ int sl_jobs_open(struct sl_daemon *daemon, struct sl_error *err)
 		return r;
 	}
 	sl_jobs_rebuild(jobs);
+	/* Those of which nothing was left to do but to say so. */
+	sl_list_foreach_safe (link, &jobs->all) {
+		sl_jobs_check_end(jobs, SL_LIST_ENTRY(link, struct sl_job, link));
+	}
+	jobs->forget = true;
 	return 0;
 }
 

@@ -3,6 +3,7 @@
  *
  *	jobs.c         open, close, when a cycle is due, and what its actions lead to
  *	jobs_books.c   nodes, projects, jobs and workloads as the cluster machine knows them
+ *	jobs_kinds.c   the GPUs of this machine as its nodes
  *	jobs_submit.c  SUBMIT
  *	jobs_start.c   BIND
  *	jobs_end.c     STOP, park and resume; ends of tasks and jobs
@@ -167,25 +168,31 @@ void sl_jobs_rebuild(struct sl_jobs *jobs);
 void sl_jobs_books_init(struct sl_jobs *jobs, struct sl_jobs_books *books,
 	sl_cluster_action_fn emit, void *context);
 void sl_jobs_books_fini(struct sl_jobs_books *books);
-/* Sizes of GPUs and pool, if they have changed. */
-void sl_jobs_measure(struct sl_jobs *jobs);
 void sl_jobs_put_projects(struct sl_jobs *jobs);
 /* What one of its tasks needs, by its row. */
 void sl_jobs_set_need(const struct sl_jobs *jobs, struct sl_job *job);
-/* The GPUs that its CUDA_VISIBLE_DEVICES leaves are these pools of the machine; false: not whole ones. */
-bool sl_jobs_pools_of(
-	const struct sl_jobs *jobs, const struct sl_jobs_row *row, uint64_t *pools);
 struct sl_cluster_event sl_jobs_add_event(
 	const struct sl_jobs *jobs, const struct sl_job *job);
 /* True: the machine took it; else job->refused. */
 bool sl_jobs_count(struct sl_jobs *jobs, struct sl_job *job);
+uint64_t sl_jobs_project_id(const struct sl_daemon *daemon, const char *name);
+/* For sl_pending_text(). context: the daemon. */
+const char *sl_jobs_project_name(void *context, uint64_t id);
+
+/* --- jobs_kinds.c --- */
+/* The GPUs that can be used, by kind, with their sizes and that of the pool. */
+void sl_jobs_find_kinds(const struct sl_daemon *daemon, struct sl_jobs_books *books);
 /* The machine's mask on that node -> numbers of GPUs, 0: there is no such place; and back, false likewise. */
 uint32_t sl_jobs_gpus_at(const struct sl_jobs_books *books, uint64_t node, uint32_t mask);
 bool sl_jobs_place_of(
 	const struct sl_jobs_books *books, uint32_t gpus, uint64_t *node, uint32_t *mask);
-uint64_t sl_jobs_project_id(const struct sl_daemon *daemon, const char *name);
-/* For sl_pending_text(). context: the daemon. */
-const char *sl_jobs_project_name(void *context, uint64_t id);
+/* The bits of the pools that this list of names stands for; bit 63: of none that is there. */
+uint64_t sl_jobs_pools_named(const struct sl_jobs_books *books, const char *list);
+/* The GPUs that its CUDA_VISIBLE_DEVICES leaves are these pools of the machine; false: not whole ones. */
+bool sl_jobs_pools_of(
+	const struct sl_jobs *jobs, const struct sl_jobs_row *row, uint64_t *pools);
+/* Sizes of GPUs and pool, and of what jobs have on them, if they have changed. */
+void sl_jobs_measure(struct sl_jobs *jobs);
 
 /* --- jobs_start.c --- */
 /* The library that programs are started with is there; else err says the remedy. */

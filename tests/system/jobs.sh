@@ -1,8 +1,8 @@
 #!/bin/sh
 # Jobs on four GPUs: what gives way is parked and comes back to where it was, or is ended and begins anew; results are right;
 # a daemon that is killed in between knows them again.
-BOX="--gpus 4 --memory 256MiB"
-LIMIT=110
+export BOX="--gpus 4 --memory 256MiB"
+export LIMIT=110
 . "$(dirname "$0")/lib.sh"
 software_only "four GPUs"
 config 'host_memory: 2GiB'
@@ -99,6 +99,7 @@ ended long 0
 right long 1
 
 note "--- retries, supervisors that are killed, gangs, stops"
+# shellcheck disable=SC2016 # the job's own variable
 submit --name flaky --retries 1 -- sh -c '[ "$SLUICE_ATTEMPT" = 2 ]'
 submit --name orphan -- sleep 60
 until_true 10 is_in orphan running || fail "orphan does not run"
