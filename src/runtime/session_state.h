@@ -29,7 +29,7 @@ struct sl_session {
 		version; /* of the protocol: what we speak, or what an older daemon does */
 	bool older;      /* the next HELLO is for that older daemon */
 	bool forked;     /* this process came from a fork of a client */
-	bool rdma;       /* atomic: memory is made so that other devices can register it */
+	bool rdma; /* atomic: memory is made so that other devices can register it */
 	uint32_t generation;
 	uint64_t daemon_epoch;
 	uint8_t token[SL_WIRE_TOKEN_BYTES]; /* zeros if the environment lost it */
