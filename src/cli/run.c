@@ -75,11 +75,18 @@ static int fill_request(const struct sl_launch *s, char *const *words, union sl_
 /* The daemon speaks of the request, which the user may not have written. NULL: nothing to add. */
 static const char *hint(const struct sl_launch *s, uint32_t reason)
 {
-	if (s->request.kind || !s->limit.kind ||
-		(reason != SL_REASON_REQUEST_TOO_LARGE &&
-			reason != SL_REASON_REQUESTS_TAKEN))
+	bool taken = reason == SL_REASON_REQUESTS_TAKEN;
+
+	if (!taken && reason != SL_REASON_REQUEST_TOO_LARGE)
 		return NULL;
-	return "--limit alone is also the request; add --request 0, or lower it";
+	if (!s->request.kind && s->limit.kind)
+		return taken ? "--limit alone is also the request; add --request 0, or "
+			       "lower it; sluice submit would queue it until there is "
+			       "room"
+			     : "--limit alone is also the request; add --request 0, or "
+			       "lower it";
+	return taken ? "sluice submit instead of sluice run queues it until there is room"
+		     : NULL;
 }
 
 static void print_admission(const struct sl_msg_run_reply *reply)

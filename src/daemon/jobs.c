@@ -186,8 +186,6 @@ static uint32_t stored_state(const struct sl_job_task *task)
 
 void sl_jobs_save(struct sl_jobs *jobs, struct sl_job *job, uint64_t ticket)
 {
-	bool parked = false;
-
 	job->row.state = sl_jobs_state_of(job);
 	for (uint32_t i = 0; i < job->row.task_count; i++) {
 		struct sl_jobs_task *row = &job->row.tasks[i];
@@ -196,12 +194,7 @@ void sl_jobs_save(struct sl_jobs *jobs, struct sl_job *job, uint64_t ticket)
 		row->parked = job->tasks[i].phase == SL_PHASE_PARKED ||
 			      job->tasks[i].phase == SL_PHASE_PARKING ||
 			      job->tasks[i].phase == SL_PHASE_RESUMING;
-		parked |= job->tasks[i].phase == SL_PHASE_PARKED;
 	}
-	if (!parked)
-		job->parked_since = 0;
-	else if (!job->parked_since)
-		job->parked_since = sl_clock_now();
 	if (sl_jobs_store_put(jobs->store, &job->row, NULL, ticket) < 0)
 		sl_error_log("out of memory: how job %" PRIu64 " (%s) stands is not "
 			     "written down",
@@ -421,10 +414,6 @@ static void arm(struct sl_jobs *jobs)
 
 		if (task->deadline)
 			at = sl_min_u64(at, task->deadline);
-		if (task->phase == SL_PHASE_PARKED && task->job->parked_since &&
-			!task->job->parks)
-			at = sl_min_u64(at, task->job->parked_since +
-						    jobs->daemon->config.resume_wait);
 	}
 	sl_timer_set(jobs->timer, at);
 }
@@ -455,7 +444,6 @@ void sl_jobs_settle(struct sl_daemon *daemon)
 		look_at_all(jobs, now);
 		if (jobs->rebuild)
 			sl_jobs_rebuild(jobs);
-		sl_jobs_unpark_old(jobs);
 		sl_jobs_start_free(jobs);
 		if ((jobs->dirty && now >= jobs->cycle_at) || now >= jobs->wake_at)
 			run_cycle(jobs, now);

@@ -234,26 +234,6 @@ void sl_jobs_task_late(struct sl_jobs *jobs, struct sl_job_task *task)
 	sl_jobs_save(jobs, task->job, 0);
 }
 
-void sl_jobs_unpark_old(struct sl_jobs *jobs)
-{
-	sl_ns now = sl_clock_now(), wait = jobs->daemon->config.resume_wait;
-
-	sl_list_foreach_safe (link, &jobs->active) {
-		struct sl_job_task *task =
-			SL_LIST_ENTRY(link, struct sl_job_task, active);
-		struct sl_job *job = task->job;
-		struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_JOB_UNPARK};
-
-		if (task->phase != SL_PHASE_PARKED || job->parks || !job->parked_since ||
-			now < job->parked_since + wait)
-			continue;
-		event.job_unpark.job = job->row.id;
-		if (job->counted)
-			sl_jobs_tell(jobs, &event);
-		terminate(jobs, task);
-	}
-}
-
 /* --- Over. --- */
 
 static enum sl_retry_ending read_record(

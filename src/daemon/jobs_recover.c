@@ -90,13 +90,10 @@ static void take_row(void *context, struct sl_jobs_row *row)
 		jobs->free_at = 0;
 	for (uint32_t i = 0; i < job->row.task_count; i++)
 		recover_task(jobs, &job->tasks[i]);
-	for (uint32_t i = 0; i < job->row.task_count; i++) {
+	for (uint32_t i = 0; i < job->row.task_count; i++)
 		if (job->row.state == SL_JOB_STOPPING &&
 			job->tasks[i].phase == SL_PHASE_WAITING)
 			job->tasks[i].phase = SL_PHASE_OVER;
-		if (job->tasks[i].phase == SL_PHASE_PARKED)
-			job->parked_since = sl_clock_now();
-	}
 }
 
 int sl_jobs_recover(struct sl_jobs *jobs, struct sl_error *err)

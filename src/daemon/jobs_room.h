@@ -84,7 +84,6 @@ struct sl_job {
 	uint64_t ticket;           /* of its first state */
 	struct sl_peer *submitter; /* waits for that */
 	bool reply_due;
-	sl_ns parked_since;                /* 0: nothing of it is parked */
 	uint64_t park_mib;                 /* as the machine knows */
 	struct sl_pending_because refused; /* why it is not counted */
 	char node_said[256];               /* why the node's ledger refused it, last */
@@ -216,8 +215,6 @@ void sl_jobs_task_over(struct sl_jobs *jobs, struct sl_job_task *task);
 void sl_jobs_task_parked(struct sl_jobs *jobs, struct sl_job_task *task);
 void sl_jobs_task_resumed(struct sl_jobs *jobs, struct sl_job_task *task);
 void sl_jobs_task_late(struct sl_jobs *jobs, struct sl_job_task *task);
-/* Parked for longer than resume_wait, and it may be ended for that. */
-void sl_jobs_unpark_old(struct sl_jobs *jobs);
 /* Is everything of it over? Then so is it. */
 void sl_jobs_check_end(struct sl_jobs *jobs, struct sl_job *job);
 /* A task that waits is over for good. */
