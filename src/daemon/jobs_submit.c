@@ -19,6 +19,7 @@
 #include "daemon/control.h"
 #include "daemon/inventory.h"
 #include "daemon/jobs_room.h"
+#include "daemon/pids.h"
 #include "daemon/projects_room.h"
 #include "daemon/refusal.h"
 #include "daemon/workload.h"
@@ -66,9 +67,8 @@ static struct sl_msg_run as_run(const struct sl_msg_submit *submit)
 	return run;
 }
 
-#define FLAGS_ALL                                                                   \
-	(SL_RUN_VISIBLE_SET | SL_RUN_NO_SWAP | SL_RUN_OOM_FIRST | SL_RUN_OOM_WAIT | \
-		SL_SUBMIT_PREEMPTIBLE | SL_SUBMIT_TERMINATES | SL_SUBMIT_TRY)
+#define FLAGS_ALL \
+	(SL_RUN_ALL | SL_SUBMIT_PREEMPTIBLE | SL_SUBMIT_TERMINATES | SL_SUBMIT_TRY)
 
 static const char *mistake_in(const struct sl_msg_submit *submit)
 {
@@ -117,6 +117,13 @@ static bool may_submit(
 			"only; ask that user, or use a sluiced that runs as root (sluice "
 			"run works here)",
 			(unsigned int)geteuid());
+		return false;
+	}
+	/* Its number would be taken for that of a user out here, and root in there for root. */
+	if (!sl_pids_is_outside(peer->pid, peer->start_ticks)) {
+		sl_error_set(text, "this process is in a container, and jobs run outside "
+				   "of it; submit "
+				   "from the machine itself (sluice run works here)");
 		return false;
 	}
 	if (!sl_projects_room_admits(peer, submit->project, text))
@@ -484,5 +491,8 @@ void sl_jobs_store_failed(
 		sl_jobs_tell(jobs, &event);
 	if (job->submitter)
 		refuse(job->submitter, err->text);
+	job->row.state = SL_JOB_FAILED;
+	job->row.exit_status = SL_JOB_LOST;
+	sl_jobs_tell_waits(jobs, job);
 	sl_jobs_drop_job(jobs, job);
 }

@@ -102,6 +102,14 @@ void sl_jobs_wait(struct sl_peer *peer, const struct sl_msg_job_wait *asked)
 		reply(peer, job, 0, text.text);
 		return;
 	}
+	/* One that is never answered costs memory for as long as the job runs. */
+	sl_list_foreach (link, &peer->daemon->jobs->waits) {
+		if (SL_LIST_ENTRY(link, struct sl_jobs_wait, link)->peer != peer)
+			continue;
+		sl_peer_reject(
+			peer, SL_REJECT_PROTOCOL, "JOB_WAIT while another one is open");
+		return;
+	}
 	wait = calloc(1, sizeof(*wait));
 	if (!wait) {
 		sl_peer_reject(peer, SL_REJECT_FULL, "sluiced is out of memory");

@@ -47,12 +47,17 @@ static bool space_of(int fd, struct space *out)
 	return true;
 }
 
-static int open_space(pid_t pid)
+static int open_kind(pid_t pid, const char *kind)
 {
 	char path[64];
 
-	(void)snprintf(path, sizeof(path), "/proc/%d/ns/pid", (int)pid);
+	(void)snprintf(path, sizeof(path), "/proc/%d/ns/%s", (int)pid, kind);
 	return open(path, O_RDONLY | O_CLOEXEC);
+}
+
+static int open_space(pid_t pid)
+{
+	return open_kind(pid, "pid");
 }
 
 static bool space_of_pid(pid_t pid, struct space *out)
@@ -60,6 +65,27 @@ static bool space_of_pid(pid_t pid, struct space *out)
 	sl_cleanup(sl_closep) int fd = open_space(pid);
 
 	return space_of(fd, out);
+}
+
+/* Are both in the same namespace of that kind? */
+static bool share_kind(pid_t a, pid_t b, const char *kind)
+{
+	sl_cleanup(sl_closep) int fd_a = open_kind(a, kind), fd_b = open_kind(b, kind);
+	struct space space_a, space_b;
+
+	return space_of(fd_a, &space_a) && space_of(fd_b, &space_b) &&
+	       is_same(&space_a, &space_b);
+}
+
+bool sl_pids_is_outside(pid_t pid, uint64_t start_ticks)
+{
+	uint64_t start = 0;
+	bool outside = share_kind(pid, getpid(), "user") &&
+		       share_kind(pid, getpid(), "pid") &&
+		       (share_kind(pid, getpid(), "mnt") || share_kind(pid, 1, "mnt"));
+
+	/* Last, so that what was looked at was this process. */
+	return outside && sl_file_pid_start(pid, &start) == 0 && start == start_ticks;
 }
 
 uint32_t sl_pids_levels(const char *status, pid_t *out, uint32_t room)

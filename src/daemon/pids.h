@@ -17,6 +17,10 @@
 /* A PIDS of a greeted client's peer. */
 void sl_pids_tell(struct sl_peer *peer, const struct sl_msg_pids *ask);
 
+/* Does this process see users, processes and files as the daemon does (files: or as the machine's first process)? False also if it
+ * is gone. start_ticks: of the process that is meant. */
+bool sl_pids_is_outside(pid_t pid, uint64_t start_ticks);
+
 /* --- for tests -------------------------------------------------------------------------- */
 
 /* The number of levels in the NSpid line of a /proc/PID/status, the outermost first; at most room of

@@ -32,6 +32,15 @@ check_file 'wait says so' "$T/said" '^one is done$'
 check 'logs again' "$(cmp "$T/log" "$T/again" && echo same)" = same
 check 'logs --last 2' "$("$S" logs one --last 2 | wc -l)" = 2
 
+# --- memory for other devices, and who may not come
+status_of 0 "$S" submit --rdma --name devices -- true
+status_of 0 "$S" wait devices
+# Root in a container is not the machine's.
+if unshare --mount --pid --fork --mount-proc true 2>/dev/null; then
+	status_of 75 unshare --mount --pid --fork --mount-proc "$S" submit --name inside -- true
+	check_file 'a container is told where to go' "$T/said" 'is in a container, and jobs run outside of it'
+fi
+
 # --- what it gets, and what it left
 mkdir "$T/folder"
 umask 027
