@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "daemon/drive.h"
 #include "daemon/jobs_room.h"
+#include "daemon/set.h"
 #include "daemon/workload.h"
 
 static void adopt(
@@ -23,7 +24,10 @@ static void adopt(
 	task->went = true;
 	sl_list_push_tail(&jobs->active, &task->active);
 	if (row->state == SL_TASK_RELEASING || row->state == SL_TASK_ENDED) {
-		/* Stopped for others, or asked for; both are in the journal and go on. */
+		/* Stopped for others, or asked for. The journal says so, too, unless the daemon died between the two. */
+		if (!workload->kill_at)
+			(void)sl_set_stop_workload(
+				jobs->daemon, workload, jobs->daemon->config.stop_grace);
 		task->phase = SL_PHASE_STOPPING;
 		task->asked = row->state == SL_TASK_ENDED;
 		task->stopped = !task->asked;

@@ -332,11 +332,13 @@ static int start_shim(struct sl_jobs *jobs, struct sl_job_task *task,
 
 /* --- From BIND to go. --- */
 
-static void answer_refused(struct sl_jobs *jobs, struct sl_job_task *task)
+/* phase: what it is again, WAITING or PARKED. */
+static void answer_refused(
+	struct sl_jobs *jobs, struct sl_job_task *task, enum sl_job_phase phase)
 {
 	struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_BIND_REFUSED};
 
-	sl_jobs_phase(task, SL_PHASE_WAITING);
+	sl_jobs_phase(task, phase);
 	event.bind_refused.job = task->job->row.id;
 	event.bind_refused.task = task->number;
 	if (task->job->is_free)
@@ -356,7 +358,7 @@ void sl_jobs_start(struct sl_jobs *jobs, struct sl_job_task *task)
 	struct sl_error err = {0};
 
 	if (!workload) {
-		answer_refused(jobs, task);
+		answer_refused(jobs, task, SL_PHASE_WAITING);
 		return;
 	}
 	row->attempt++;
@@ -371,7 +373,7 @@ void sl_jobs_start(struct sl_jobs *jobs, struct sl_job_task *task)
 		row->attempt--;
 		row->workload = 0;
 		dismiss(jobs, workload);
-		answer_refused(jobs, task);
+		answer_refused(jobs, task, SL_PHASE_WAITING);
 		return;
 	}
 	workload->task = task;
@@ -446,8 +448,7 @@ static void resume(struct sl_jobs *jobs, struct sl_job_task *task)
 	}
 	sl_info("job %" PRIu64 " (%s) cannot be resumed yet: %s", task->job->row.id,
 		task->job->row.name, text.text);
-	answer_refused(jobs, task);
-	sl_jobs_phase(task, SL_PHASE_PARKED);
+	answer_refused(jobs, task, SL_PHASE_PARKED);
 }
 
 void sl_jobs_on_bind(struct sl_jobs *jobs, const struct sl_cluster_action *action)
