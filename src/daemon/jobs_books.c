@@ -194,6 +194,7 @@ struct sl_cluster_event sl_jobs_add_event(
 	event.job_add.least = job->row.least;
 	event.job_add.need = job->need;
 	event.job_add.park_mib = sl_max_u64(1, job->park_mib);
+	event.job_add.swap_cost = job->swap_cost;
 	return event;
 }
 

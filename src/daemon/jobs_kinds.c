@@ -209,8 +209,8 @@ static void measure_task(struct sl_jobs *jobs, const struct sl_job_task *task)
 	job->park_mib = mib;
 	event.job_cost.job = job->row.id;
 	event.job_cost.park_mib = mib;
-	event.job_cost.swap_cost =
-		(sl_ns)(2.0 * (double)bytes / (double)rate * (double)SL_S);
+	job->swap_cost = (sl_ns)(2.0 * (double)bytes / (double)rate * (double)SL_S);
+	event.job_cost.swap_cost = job->swap_cost;
 	sl_jobs_tell(jobs, &event);
 }
 

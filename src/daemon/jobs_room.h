@@ -85,6 +85,7 @@ struct sl_job {
 	struct sl_peer *submitter; /* waits for that */
 	bool reply_due;
 	uint64_t park_mib;                 /* as the machine knows */
+	sl_ns swap_cost;                   /* the same */
 	struct sl_pending_because refused; /* why it is not counted */
 	char node_said[256];               /* why the node's ledger refused it, last */
 	struct sl_job_task *tasks;

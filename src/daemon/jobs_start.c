@@ -320,9 +320,9 @@ static int start_shim(struct sl_jobs *jobs, struct sl_job_task *task,
 	if (sl_process_get(jobs->daemon, task->shim.pid, &pidfd, 0, &process) !=
 		SL_PROCESS_OK) {
 		sl_closep(&pidfd);
-		sl_shim_forget(&task->shim);
 		sl_error_set(err, "its supervisor, process %d, cannot be watched",
 			(int)task->shim.pid);
+		sl_shim_forget(&task->shim);
 		return sl_err_origin(-ESRCH);
 	}
 	sl_closep(&pidfd);

@@ -108,7 +108,8 @@ static bool reap(struct task *task)
 			continue;
 		if (pid <= 0)
 			return pid == 0;
-		if (pid == task->pid) {
+		/* A later descendant may get its number. */
+		if (pid == task->pid && !task->ended) {
 			task->ended = true;
 			task->status = status;
 			task->ended_ms = now_ms();
