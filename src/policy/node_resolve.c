@@ -1,7 +1,7 @@
 /*
  * node_resolve - what is done about a collision besides waiting
  *
- * An outlook is what a GPU will have once all that is dying or was told to end is gone. The queue
+ * An outlook is what a GPU will have once all that is dying, leaves for the host or was told to end is gone. The queue
  * is gone through in its order, each demand taking its bytes out of the outlook; the first that
  * finds too little is the one the resolver `priority` works for. Nobody behind it is worked for
  * until it is helped, since what came free would be kept for it anyway. So nobody is stopped whose
@@ -151,7 +151,47 @@ static void let_go(struct outlook *outlook, struct sl_node_member *member, uint6
 	shift(outlook, member, bytes, 0);
 }
 
-/* O(workloads + stops). */
+/* What it is moving to the host. Who does not answer may never do so, and who was told to give up moves no more. */
+static uint64_t moving_out(const struct sl_node_client *client, uint32_t gpu)
+{
+	if (!client->order.id || client->order.restores || client->order.aborted ||
+		!sl_node_answers(client))
+		return 0;
+	return client->holding.cell[gpu].leaving_bytes;
+}
+
+/* What only its end would make it give: what it is moving out comes anyway. */
+static uint64_t staying(const struct sl_node_client *client, uint32_t gpu)
+{
+	return sl_ledger_live(&client->holding.cell[gpu]) - moving_out(client, gpu);
+}
+
+/* What leaves is first of all for those that want to come back, who stand in no queue. */
+static void let_leave(struct outlook *outlook)
+{
+	struct sl_node *node = outlook->node;
+	uint64_t leaving = 0, wanted = 0;
+
+	sl_list_foreach (link, &node->out) {
+		struct sl_node_client *client =
+			SL_LIST_ENTRY(link, struct sl_node_client, of_out);
+		const struct sl_ledger_cell *cell = &client->holding.cell[outlook->gpu];
+		uint64_t bytes = moving_out(client, outlook->gpu);
+
+		if (workload_is_going(node, client->member) ||
+			(sl_node_is_going(client) && client != outlook->without))
+			continue;
+		if (sl_node_wants_back(client))
+			wanted += cell->evicted_bytes - cell->returning_bytes;
+		if (!bytes)
+			continue;
+		let_go(outlook, client->member, bytes);
+		leaving += bytes;
+	}
+	outlook->free_bytes -= (int64_t)sl_min_u64(leaving, wanted);
+}
+
+/* O(workloads + stops + clients that swap). */
 static struct outlook look_out(
 	struct sl_node *node, uint32_t gpu, const struct sl_node_client *without)
 {
@@ -182,6 +222,7 @@ static struct outlook look_out(
 			let_go(&outlook, client->member,
 				sl_ledger_live(&client->holding.cell[gpu]));
 	}
+	let_leave(&outlook);
 	return outlook;
 }
 
@@ -314,8 +355,7 @@ static uint32_t list_victims(const struct outlook *outlook,
 		sl_list_foreach (at, &member->clients) {
 			struct sl_node_client *client =
 				SL_LIST_ENTRY(at, struct sl_node_client, of_member);
-			uint64_t held =
-				sl_ledger_live(&client->holding.cell[outlook->gpu]);
+			uint64_t held = staying(client, outlook->gpu);
 
 			if (!held || !may_be_stopped(client, outlook->without) ||
 				(only && client != only))
@@ -544,7 +584,7 @@ static bool last_resort(
 
 /* --- one GPU --- */
 
-/* Somebody with memory here was told to end, or has ended. */
+/* Somebody with memory here was told to end or to leave, or has ended. */
 static bool comes_here(const struct sl_node *node, uint32_t gpu)
 {
 	if (node->ledger.gpu[gpu].sum.dying_bytes)
@@ -552,6 +592,10 @@ static bool comes_here(const struct sl_node *node, uint32_t gpu)
 	sl_list_foreach (link, &node->stops) {
 		if (sl_ledger_live(&SL_LIST_ENTRY(link, struct sl_node_client, of_stops)
 					    ->holding.cell[gpu]))
+			return true;
+	}
+	sl_list_foreach (at, &node->out) {
+		if (moving_out(SL_LIST_ENTRY(at, struct sl_node_client, of_out), gpu))
 			return true;
 	}
 	return false;

@@ -325,6 +325,8 @@ void sl_node_abort(struct sl_node *node, struct sl_node_client *client)
 	if (!client->order.id || client->order.restores || client->order.aborted)
 		return;
 	client->order.aborted = true;
+	/* What it was moving out is counted on no more. */
+	sl_node_reconsider(node, 1u << client->order.gpu);
 	sl_node_emit(node, (struct sl_action){.type = SL_ACTION_ABORT,
 				   .abort = {.client = client->index.id,
 					   .order = client->order.id}});

@@ -528,6 +528,7 @@ static void on_freed(struct swap_rules *r, struct swap_party *p, const struct sl
 
 static void on_done(struct swap_rules *r, struct swap_party *p, const struct sl_event *e)
 {
+	const struct swap_member *m;
 	uint32_t gpu = e->done.gpu;
 	bool was_out;
 
@@ -547,7 +548,10 @@ static void on_done(struct swap_rules *r, struct swap_party *p, const struct sl_
 	/* A lost line says nothing of what is where; the next report does. */
 	if (e->done.cause != SL_SWAP_LOST)
 		look_if_whole(r, p, was_out);
-	p->comes &= e->done.outcome == SL_SWAP_OK && swap_party_evicted(p) > 0;
+	/* Who was parked on its way back has no room kept on the other GPUs. */
+	m = swap_member_of(r, p->workload);
+	p->comes &= e->done.outcome == SL_SWAP_OK && swap_party_evicted(p) > 0 &&
+		    !(m && m->parked);
 	r->contest += e->done.outcome != SL_SWAP_OK;
 	if (p->is_restore) {
 		p->failed_at = e->done.outcome == SL_SWAP_OK ? 0 : r->now;
