@@ -87,7 +87,9 @@ struct sl_job {
 	uint64_t park_mib;                 /* as the machine knows */
 	sl_ns swap_cost;                   /* the same */
 	struct sl_pending_because refused; /* why it is not counted */
-	char node_said[256];               /* why the node's ledger refused it, last */
+	struct sl_cluster_forecast
+		forecast;    /* before it was counted, for its submitter */
+	char node_said[256]; /* why the node's ledger refused it, last */
 	struct sl_job_task *tasks;
 };
 

@@ -1,8 +1,8 @@
 /*
  * jobs_submit - a job comes in: checked as RUN is, counted, stored, and only then answered
  *
- * A question (SL_SUBMIT_TRY) is put to a machine of its own, which is told all that the one in force knows, and then
- * does one cycle: what it would do is the answer, and nothing of it happens.
+ * A question (SL_SUBMIT_TRY) is put to a machine of its own, which is told all that the one in force knows, and does one cycle for
+ * those that wait already: what it foresees then is the answer, and nothing of it happens.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -23,6 +23,9 @@
 #include "daemon/projects_room.h"
 #include "daemon/refusal.h"
 #include "daemon/workload.h"
+
+/* Without a request there is nothing to wait for, and nothing to take back. */
+#define FREE_TEXT "it starts at once"
 
 static void reply(
 	struct sl_peer *peer, const struct sl_job *job, bool ok, const char *text)
@@ -264,120 +267,79 @@ static bool has_sense(
 
 /* --- In words. --- */
 
-static bool is_over_quota(
-	const struct sl_cluster *cluster, const struct sl_job *job, uint64_t project)
+/* What has become of it in the cycle since, and of what was foreseen what reclaim would do to it. */
+static const char *describe(
+	const struct sl_jobs *jobs, const struct sl_job *job, char *buf, size_t size)
 {
-	const struct sl_tree *tree = sl_cluster_tree(cluster);
-	uint32_t at = sl_tree_find(tree, project);
-
-	if (!(job->row.flags & SL_SUBMIT_PREEMPTIBLE) || job->is_free)
-		return false;
-	for (; at != SL_PROJECT_NONE; at = tree->all[at].parent) {
-		const struct sl_project *level = &tree->all[at];
-		int64_t quota = level->rules.quota.of[SL_RES_GPU];
-
-		if (quota != SL_QUOTA_ALL && level->has.of[SL_RES_GPU] > quota)
-			return true;
-	}
-	return false;
-}
-
-/* Its state, why it waits, and what reclaim would do to it. */
-static void describe(const struct sl_jobs *jobs, const struct sl_cluster *cluster,
-	const struct sl_job *job, bool tried, char *buf, size_t size)
-{
-	struct sl_cluster_job_view view = sl_cluster_job(cluster, job->row.id);
+	struct sl_cluster_job_view view =
+		sl_cluster_job(jobs->books.cluster, job->row.id);
+	struct sl_cluster_forecast forecast = job->forecast;
 	uint32_t runs = view.in[SL_TASK_RUNNING] + view.in[SL_TASK_BINDING];
-	bool over = is_over_quota(
-		cluster, job, sl_jobs_project_id(jobs->daemon, job->row.project));
-	char why[600] = "";
-	int n;
 
-	if (job->is_free || (view.known && runs == job->row.task_count))
-		n = snprintf(buf, size, tried ? "it would start at once" : "it starts");
-	else if (view.known && runs)
-		n = snprintf(buf, size, "%u of its %u tasks %sstart%s", runs,
-			job->row.task_count, tried ? "would " : "",
-			tried ? " at once" : "");
-	else if (view.known && view.in[SL_TASK_PIPELINED])
-		n = snprintf(buf, size,
-			"%s, once what is stopped or moved for it is gone",
-			tried ? "it would start" : "it starts");
-	else
-		n = snprintf(buf, size, "%s: %s", tried ? "it would wait" : "it waits",
-			sl_pending_text(view.known ? &view.because : &job->refused,
-				sl_jobs_project_name, jobs->daemon, why, sizeof(why)));
-	if (n < 0 || (size_t)n >= size || !over)
-		return;
-	(void)snprintf(buf + n, size - (size_t)n,
-		"; with it project %s has more than its quota, so it may be %s when "
-		"others want theirs back",
-		job->row.project,
-		job->parks ? "parked, and resumed later,"
-			   : "stopped and started anew later");
+	if (job->is_free)
+		return FREE_TEXT;
+	if (runs && runs < job->row.task_count) {
+		(void)snprintf(buf, size, "%u of its %u tasks start at once", runs,
+			job->row.task_count);
+		return buf;
+	}
+	if (runs)
+		forecast.fate = SL_FORECAST_RUNS;
+	else if (!view.in[SL_TASK_PIPELINED])
+		forecast.fate = SL_FORECAST_WAITS;
+	else if (forecast.fate != SL_FORECAST_TAKES)
+		forecast.fate = SL_FORECAST_FOLLOWS;
+	forecast.because = view.known ? view.because : job->refused;
+	return sl_forecast_text(&forecast, sl_jobs_project_name, jobs->daemon, buf, size);
 }
 
 /* --- A question. --- */
 
-struct question {
-	bool refused;
-	struct sl_pending_because because;
-	uint64_t job;
-	uint32_t victims, parked;
-};
-
-static void note_answer(void *context, const struct sl_cluster_action *action)
+static void nothing_happens(void *context, const struct sl_cluster_action *action)
 {
-	struct question *question = context;
+}
 
-	if (action->type == SL_CLUSTER_ACTION_REFUSE_JOB &&
-		action->refuse_job.job == question->job) {
-		question->refused = true;
-		question->because = (struct sl_pending_because){
-			.reason = (enum sl_pending_reason)action->refuse_job.reason,
-			.resource = (enum sl_resource)action->refuse_job.resource,
-			.wanted = action->refuse_job.wanted,
-			.available = action->refuse_job.available};
-	} else if (action->type == SL_CLUSTER_ACTION_STOP &&
-		   action->stop.other == question->job) {
-		question->victims++;
-		question->parked += action->stop.how == SL_STOP_PARK;
-	}
+/* Not even if it were alone, and no change of its project would help. */
+static bool is_hopeless(
+	const struct sl_jobs_books *books, const struct sl_cluster_forecast *forecast)
+{
+	return books->kinds && forecast->fate == SL_FORECAST_NEVER &&
+	       forecast->because.reason != SL_PENDING_OVER_LIMIT &&
+	       forecast->because.reason != SL_PENDING_OVER_QUOTA;
+}
+
+static struct sl_cluster_forecast foresee(const struct sl_jobs *jobs,
+	const struct sl_jobs_books *books, const struct sl_job *job)
+{
+	struct sl_cluster_event add = sl_jobs_add_event(jobs, job);
+
+	return sl_cluster_forecast(books->cluster, sl_clock_now(), &add);
 }
 
 static void answer_try(struct sl_jobs *jobs, struct sl_peer *peer, struct sl_job *job)
 {
-	struct question question = {.job = job->row.id};
-	struct sl_cluster_event cycle = {.type = SL_CLUSTER_EVENT_CYCLE}, add;
-	char text[1024] = "", why[600];
+	struct sl_cluster_event cycle = {.type = SL_CLUSTER_EVENT_CYCLE};
+	char text[SL_FORECAST_MAX];
 	struct sl_jobs_books books;
+	struct sl_cluster_forecast forecast;
 
-	sl_jobs_books_init(jobs, &books, note_answer, &question);
-	add = sl_jobs_add_event(jobs, job);
+	if (job->is_free) {
+		reply(peer, NULL, true, FREE_TEXT);
+		return;
+	}
+	sl_jobs_books_init(jobs, &books, nothing_happens, NULL);
+	/* Those that came before it have their turn before it. */
 	cycle.cycle.which = SL_CYCLE_ALL;
-	if (!job->is_free) {
-		sl_cluster_step(
-			books.cluster, sl_clock_now(), &add, note_answer, &question);
-		sl_cluster_step(
-			books.cluster, sl_clock_now(), &cycle, note_answer, &question);
-	}
-	describe(jobs, books.cluster, job, true, text, sizeof(text));
-	if (question.victims) {
-		size_t used = strlen(text);
-
-		(void)snprintf(text + used, sizeof(text) - used,
-			"; %u task%s of others would be %s for it", question.victims,
-			question.victims == 1 ? "" : "s",
-			question.parked == question.victims ? "parked"
-			: question.parked                   ? "parked or stopped"
-							    : "stopped");
-	}
-	sl_jobs_books_fini(&books);
-	if (question.refused)
-		refuse(peer, sl_pending_text(&question.because, sl_jobs_project_name,
-				     jobs->daemon, why, sizeof(why)));
+	sl_cluster_step(books.cluster, sl_clock_now(), &cycle, nothing_happens, NULL);
+	forecast = foresee(jobs, &books, job);
+	if (is_hopeless(&books, &forecast))
+		refuse(peer, sl_pending_text(&forecast.because, sl_jobs_project_name,
+				     jobs->daemon, text, sizeof(text)));
 	else
-		reply(peer, NULL, true, text);
+		reply(peer, NULL, true,
+			sl_forecast_text(&forecast, sl_jobs_project_name, jobs->daemon,
+				text, sizeof(text)));
+	sl_jobs_books_fini(&books);
 }
 
 /* --- SUBMIT. --- */
@@ -387,7 +349,13 @@ static void take_in(struct sl_jobs *jobs, struct sl_peer *peer, struct sl_job *j
 {
 	char why[600];
 
-	if (!job->is_free && !sl_jobs_count(jobs, job)) {
+	if (!job->is_free) {
+		job->forecast = foresee(jobs, &jobs->books, job);
+		job->refused = job->forecast.because;
+	}
+	/* More tasks at a time than there could ever be; what one task asks for is judged with the rest. */
+	if (!job->is_free && (job->refused.reason == SL_PENDING_GANG_NEVER ||
+				     !sl_jobs_count(jobs, job))) {
 		refuse(peer, sl_pending_text(&job->refused, sl_jobs_project_name,
 				     jobs->daemon, why, sizeof(why)));
 		sl_jobs_drop_job(jobs, job);
@@ -469,15 +437,14 @@ void sl_jobs_submit(
 
 void sl_jobs_reply_submit(struct sl_jobs *jobs, struct sl_job *job)
 {
-	char text[1024];
+	char text[SL_FORECAST_MAX];
 
 	job->reply_due = false;
 	sl_info("job %" PRIu64 " (%s) of user %u is in the queue", job->row.id,
 		job->row.name, job->row.uid);
 	if (!job->submitter)
 		return;
-	describe(jobs, jobs->books.cluster, job, false, text, sizeof(text));
-	reply(job->submitter, job, true, text);
+	reply(job->submitter, job, true, describe(jobs, job, text, sizeof(text)));
 	job->submitter = NULL;
 }
 

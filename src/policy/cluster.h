@@ -199,6 +199,7 @@ struct sl_cluster_forecast {
 	uint64_t
 		by; /* the project that has quota left to take it back by; 0: several have, or none */
 	bool preemptible, parks, gives_up; /* as its flags say */
+	bool alone; /* there is no other project that could take from it */
 };
 
 /*
@@ -211,7 +212,8 @@ struct sl_cluster_forecast {
 struct sl_cluster_forecast sl_cluster_forecast(
 	struct sl_cluster *cluster, sl_ns now, const struct sl_cluster_event *job_add);
 
-/* Two sentences: whether it starts, and what could be done to it then; the first alone if it never runs. Returns buf.
+/* Two sentences: whether it starts, and what could be done to it then; the first alone if it never runs, or no other
+ * project is there that could do anything. Returns buf.
  * name(context, id) gives a project's name. SL_FORECAST_MAX bytes suffice. */
 #define SL_FORECAST_MAX 2048
 const char *sl_forecast_text(const struct sl_cluster_forecast *forecast,

@@ -21,7 +21,7 @@ status_of() {
 
 # --- one that computes
 status_of 0 "$S" submit --name one -- "$P/stepper" --steps 8 --ms 50 --bytes 32Mi
-check_file 'its number, and that it starts' "$T/said" '^one: queued as job [0-9]+; it starts'
+check_file 'its number, and that it starts' "$T/said" '^one: queued as job [0-9]+; it starts at once$'
 timeout 40 "$S" logs -f one >"$T/log" 2>"$T/err"
 check 'logs -f ends' $? = 0
 check 'logs -f: all of it, to the end' "$(json -l event=end right <"$T/log")" = 1
@@ -71,12 +71,15 @@ check 'and one for each that runs' "$(grep -c '^long-[12] ' "$T/ps")" = 2
 "$S" why long-3 >"$T/why"
 check_file 'why says what would let it run' "$T/why" '^long-3: job [0-9]+ is queued, submitted .* ago; .*; it runs when '
 status_of 0 "$S" submit --try --name nothing -- true
-check_file '--try says that it would wait' "$T/said" 'would wait'
+check_file '--try says that it would wait' "$T/said" '^it waits: '
 check '--try queues nothing' "$("$S" ps --all --json | grep -c '"name": "nothing"')" = 0
 status_of 75 "$S" submit --name long-3 -- true
 check_file 'a name that is taken' "$T/said" "long-3 is there already"
 status_of 75 "$S" submit --gpus 3 -- true
 check_file 'what never fits is refused' "$T/said" '^sluice submit: refused: '
+status_of 75 "$S" submit --gang 3 -- true
+check_file 'so is a gang that is too large' "$T/said" '^sluice submit: refused: 3 .* must run together, and there would be room for 2 '
+status_of 75 "$S" submit --try --gang 3 -- true
 status_of 124 "$S" wait --timeout 100ms long-3
 "$S" submit --wait --name held -- true >"$T/held" 2>&1 &
 HELD=$!

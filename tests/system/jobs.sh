@@ -44,7 +44,7 @@ for i in 1 2 3 4; do
 	submit --project first --name "a$i" -- $STEPPER --steps 40
 done
 until_true 10 are_in 4 running || fail "four do not run: $("$B/sluice" ps --all)"
-check_file "who is over its quota was told" "$T/submit.log" 'a4: .*may be parked'
+check_file "who is over its quota was told" "$T/submit.log" 'a4: .*above the quota of project first: .* it is parked, and comes back by itself'
 for i in 1 2; do
 	# shellcheck disable=SC2086 # words
 	submit --project second --name "b$i" -- $STEPPER --steps 15
@@ -105,11 +105,14 @@ submit --name orphan -- sleep 60
 until_true 10 is_in orphan running || fail "orphan does not run"
 kill -KILL "$("$B/sluice" ps --json | json 'name=orphan.pid')"
 until_true 10 is_in orphan failed || fail "a job whose supervisor was killed is $(job orphan state)"
-submit --name gang --gang 5 -- true
+submit --name before -- sleep 60
+until_true 10 is_in before running || fail "before does not run"
+submit --name gang --gang 4 -- true
 sleep 0.2
 check "tasks of a gang that does not fit run" "$(job gang running)" = 0
-"$B/sluice" stop gang >/dev/null
+"$B/sluice" stop gang before >/dev/null
 ended gang 143
+ended before 143
 # shellcheck disable=SC2086 # words
 submit --name endless -- $STEPPER --steps 10000
 until_true 10 is_in endless running || fail "endless does not run"

@@ -357,7 +357,8 @@ const char *sl_forecast_text(const struct sl_cluster_forecast *forecast, name_fn
 			&forecast->because, name, context, text, sizeof(text));
 		put(&out, text, strlen(text));
 	}
-	if (forecast->fate == SL_FORECAST_NEVER)
+	if (forecast->fate == SL_FORECAST_NEVER ||
+		(forecast->alone && forecast->preemptible))
 		return buf;
 	put(&out, ". Once it runs, ", strlen(". Once it runs, "));
 	put_reclaim(&out, forecast);

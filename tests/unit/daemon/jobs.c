@@ -290,7 +290,7 @@ static void waits_its_turn(void **state)
 	said = submit(&peer, msg, "true");
 	assert_true(said.ok);
 	assert_int_equal(said.job, 0);
-	assert_non_null(strstr(said.text, "it would wait"));
+	assert_non_null(strstr(said.text, "it waits: it wants 1 GPU"));
 	assert_int_equal(row_of(&peer, "third").job, 0);
 	/* One of that name is enough. */
 	assert_false(submit(&peer, submit_msg("next"), "true").ok);
