@@ -110,7 +110,8 @@ until_true 10 is_in before running || fail "before does not run"
 submit --name gang --gang 4 -- true
 sleep 0.2
 check "tasks of a gang that does not fit run" "$(job gang running)" = 0
-"$B/sluice" stop gang before >/dev/null
+"$B/sluice" stop gang >/dev/null
+"$B/sluice" stop before >/dev/null
 ended gang 143
 ended before 143
 # shellcheck disable=SC2086 # words
