@@ -101,8 +101,10 @@ right long 1
 note "--- retries, supervisors that are killed, gangs, stops"
 # shellcheck disable=SC2016 # the job's own variable
 submit --name flaky --retries 1 -- sh -c '[ "$SLUICE_ATTEMPT" = 2 ]'
-submit --name orphan -- sleep 60
-until_true 10 is_in orphan running || fail "orphan does not run"
+# Killed before its program has begun, it would be started anew.
+submit --name orphan -- sh -c 'echo begun; exec sleep 60'
+has_begun() { "$B/sluice" logs orphan 2>/dev/null | grep -q begun; }
+until_true 10 has_begun || fail "orphan does not run"
 kill -KILL "$("$B/sluice" ps --json | json 'name=orphan.pid')"
 until_true 10 is_in orphan failed || fail "a job whose supervisor was killed is $(job orphan state)"
 submit --name before -- sleep 60
