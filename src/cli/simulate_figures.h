@@ -57,8 +57,10 @@ struct sl_figures {
 	struct sl_figures_project *of; /* of[projects]: all together */
 	double capacity;               /* of all GPUs */
 	sl_ns now, width;
-	/* Jobs are stopped again and again and do not end: it was given up. */
+	/* Jobs are stopped again and again and do not end, or not within SL_WORLD_TIME_MOST: it was given up. */
 	bool gave_up;
+	uint32_t
+		late_line; /* of the first job that had not ended by then; 0: it did not come to that */
 };
 
 /* jobs: how many each project has at most. */

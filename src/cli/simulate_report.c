@@ -29,6 +29,22 @@ static uint32_t given_up(const struct sl_report *report)
 	return count;
 }
 
+/* Of these, those that would have gone on for too long; first: the least line of a job that had not ended. */
+static uint32_t too_long(const struct sl_report *report, uint32_t *first)
+{
+	uint32_t count = 0;
+
+	*first = 0;
+	for (uint32_t i = 0; i < report->runs; i++) {
+		uint32_t line = report->figures[i].late_line;
+
+		count += line > 0;
+		if (line && (!*first || line < *first))
+			*first = line;
+	}
+	return count;
+}
+
 /* --- Text. --- */
 
 /* As few digits as say it. */
@@ -159,15 +175,22 @@ static bool add_row(
 static void print_troubles(const struct sl_report *report, FILE *out)
 {
 	const struct sl_world_refusal *refusal = first_refusal(report);
+	uint32_t line, late = too_long(report, &line);
 
 	if (refusal)
 		fprintf(out, "\nthe first job that fits nowhere, %s line %u: %s\n",
 			report->jobs, refusal->line, refusal->text);
-	if (given_up(report))
+	if (given_up(report) > late)
 		fprintf(out,
 			"\n%u of %u runs given up: jobs are stopped again and again "
 			"before they end; give --until, or fewer failures\n",
-			given_up(report), report->runs);
+			given_up(report) - late, report->runs);
+	if (late)
+		fprintf(out,
+			"\n%u of %u runs given up after a hundred years: the job of %s "
+			"line %u has not ended by then; give shorter durations, which "
+			"are seconds, or --until\n",
+			late, report->runs, report->jobs, line);
 }
 
 bool sl_report_print(const struct sl_report *report, FILE *out)

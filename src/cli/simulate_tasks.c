@@ -101,9 +101,11 @@ void sl_world_change_runs(struct sl_world *w, uint32_t number, int change)
 		return;
 	left = work_whole(w, number);
 	left = left > job->done ? left - job->done : 0;
+	left = (left + job->runs - 1) / job->runs;
+	/* One task of a large gang may have thousands of years before it. */
 	sl_world_timer(w,
 		(struct sl_timer){.kind = SL_TIMER_END, .of = number, .turn = job->turn},
-		(sl_ns)((left + job->runs - 1) / job->runs));
+		left < SL_NS_NEVER ? (sl_ns)left : SL_NS_NEVER);
 }
 
 /* A task of this place ended or was lost before its time. What the job has done is lost if too few are left. */

@@ -248,10 +248,16 @@ static bool read_gang(struct sl_work *work, const struct sl_csv *csv,
 {
 	uint64_t tasks, least;
 
-	if (!sl_csv_number(csv, at->gang, 1, SL_WORK_GANG_MOST, &tasks, err) ||
-		!sl_csv_number(
-			csv, at->min, (int64_t)tasks, SL_WORK_GANG_MOST, &least, err))
+	if (!sl_csv_number(csv, at->gang, 1, UINT32_MAX, &tasks, err) ||
+		!sl_csv_number(csv, at->min, (int64_t)tasks, UINT32_MAX, &least, err))
 		return false;
+	if (tasks > SL_WORK_GANG_MOST) {
+		sl_csv_complain(csv, err,
+			"gang is %llu, and a gang may have %d tasks; make several jobs "
+			"of it, or fewer tasks with more GPUs each",
+			(unsigned long long)tasks, SL_WORK_GANG_MOST);
+		return false;
+	}
 	if (!tasks || !least || least > tasks) {
 		sl_csv_complain(csv, err,
 			!tasks   ? "gang is 0; it must be at least 1"

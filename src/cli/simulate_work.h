@@ -16,8 +16,9 @@
 #include "daemon/projects.h"
 #include "policy/cluster.h"
 
-#define SL_WORK_POOLS      30
-#define SL_WORK_GANG_MOST  100000
+#define SL_WORK_POOLS 30
+/* Ten times what the daemon takes. With each node that fails the tasks are looked at; more of them took minutes. */
+#define SL_WORK_GANG_MOST  10000
 #define SL_WORK_TASKS_MOST 10000000
 /* A bit more than 31 years: nanoseconds of all tasks of a gang still fit into a sum. */
 #define SL_WORK_SECONDS_MOST 1e9

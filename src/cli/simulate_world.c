@@ -237,17 +237,44 @@ static void moment(struct sl_world *w)
 		w->stops > STOPS_LEAST + (uint64_t)STOPS_EACH * w->order.count;
 }
 
+/* The line of the first job of the file that works still; if none does, of the first that waits. */
+static uint32_t late_line(const struct sl_world *w)
+{
+	uint32_t waits = 0;
+
+	for (uint32_t i = 0; i < w->trace->job_count; i++) {
+		if (w->jobs[i].phase != SL_WORLD_IN)
+			continue;
+		if (sl_world_works(w, i))
+			return sl_world_work(w, i)->line;
+		waits = waits ? waits : sl_world_work(w, i)->line;
+	}
+	return waits;
+}
+
+/* Time is up: as it was asked, or since no run goes on for longer. */
+static void time_is_up(struct sl_world *w, sl_ns at)
+{
+	sl_figures_go(w->figures, at);
+	if (at != SL_WORLD_TIME_MOST)
+		return;
+	w->figures->gave_up = true;
+	w->figures->late_line = late_line(w);
+}
+
 static void live(struct sl_world *w)
 {
 	const struct sl_world_ask *ask = w->ask;
+	sl_ns until = ask->until && ask->until < SL_WORLD_TIME_MOST ? ask->until
+								    : SL_WORLD_TIME_MOST;
 
 	for (uint64_t i = 0; !w->failed && !w->figures->gave_up; i++) {
 		sl_ns at = next_moment(w);
 
 		if (at == SL_NS_NEVER)
 			break;
-		if (ask->until && at > ask->until) {
-			sl_figures_go(w->figures, ask->until);
+		if (at > until) {
+			time_is_up(w, until);
 			break;
 		}
 		sl_figures_go(w->figures, at);

@@ -19,12 +19,16 @@
 #include "cli/simulate_figures.h"
 #include "cli/simulate_trace.h"
 
+/* A hundred years of virtual time: sl_ns has room for five times as many, so that sums of two times do not overflow. */
+#define SL_WORLD_TIME_MOST (3155760000 * SL_S)
+
 struct sl_world_ask {
 	enum sl_placement_policy policy;
 	/* false: as the file says; else the jobs take one another's times of arrival, by the seed. */
 	bool shuffled;
 	uint64_t seed;
-	sl_ns until; /* of virtual time, from the first arrival; 0: until nothing more can happen */
+	/* Of virtual time, from the first arrival; 0: until nothing more can happen, or SL_WORLD_TIME_MOST. */
+	sl_ns until;
 	sl_ns cycle; /* the machine decides at most so often; 0: whenever something happens */
 	/* Jobs that park are given up once they were parked for so long, and begin again anywhere; 0: never. */
 	sl_ns resume_wait;

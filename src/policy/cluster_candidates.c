@@ -42,6 +42,10 @@ static bool is_candidate(struct sl_hunt *h, const struct sl_cl_job *job)
 		least = sl_max_u64(least, cl->resume_factor * job->swap_cost);
 	if (job == h->job || !sl_cl_preemptible(job))
 		return false;
+	/* What moves begins again; who can be parked need not, and waits for those who may take from it. */
+	if (h->mode == SL_CL_CONSOLIDATE &&
+		SL_MUTANT(CLUSTER_MOVES_PARKING, job->flags & SL_JOB_PARKS, false))
+		return false;
 	if (SL_MUTANT(CLUSTER_NO_MIN_RUNTIME, job->started + least > cl->now, false) &&
 		!h->relaxed) {
 		sl_cl_wake(cl, job->started + least);

@@ -6,8 +6,8 @@
  *   2. build     for each task that is wanted the node on which the fewest tasks are lost; equal: the ones that
  *                go first. A job goes whole, but for what it has beyond its least.
  *   3. prune     who need not go after all, stays; the most valuable is asked first
- *   4. move      who finds another place moves there instead of being lost
- * To consolidate is the same search in which everybody has to find another place. When it fails, it is
+ *   4. move      who finds another place moves there instead of being lost; who is parked loses nothing, and stays parked
+ * To consolidate is the same search in which everybody has to find another place, and nobody who can be parked takes part. When it fails, it is
  * repeated without the node it began with, up to search_most times.
  */
 #include "policy/cluster_hunt.h"
@@ -342,6 +342,18 @@ static void prune(struct sl_hunt *h)
 	}
 }
 
+/* All of the job that went is parked: a new place would cost the work that host memory keeps. */
+static bool is_kept(const struct sl_cluster *cl, const struct sl_cl_job *job)
+{
+	for (uint32_t i = 0; i < cl->evicted.count; i++) {
+		const struct sl_cl_task *task = cl->evicted.task[i];
+
+		if (task->part->job == job && !task->pooled)
+			return false;
+	}
+	return true;
+}
+
 /* Everybody who went finds a new place; or, if they need not all, as many jobs as do. */
 static bool move(struct sl_hunt *h, bool all)
 {
@@ -353,6 +365,8 @@ static bool move(struct sl_hunt *h, bool all)
 		struct sl_place place;
 
 		below = job->rank;
+		if (SL_MUTANT(CLUSTER_MOVES_PARKED, is_kept(cl, job), false))
+			continue;
 		for (uint32_t i = 0; i < cl->evicted.count; i++) {
 			struct sl_cl_task *task = cl->evicted.task[i];
 

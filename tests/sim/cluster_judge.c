@@ -348,12 +348,16 @@ void cw_judge_give_up(struct cw *w, const struct sl_cluster_action *action)
 	task->due = w->now + sl_rng_below(&w->rng, 20) * SL_S;
 }
 
-/* Parked if it may be and can be; else terminated, if it may be. */
+/* Parked if it may be and can be; else moved or terminated, if it may be. */
 static void judge_how(struct cw *w, struct cw_job *job, const struct cw_task *task,
 	const struct sl_cluster_action *action)
 {
 	if (action->stop.how == SL_STOP_PARK && !(job->flags & SL_JOB_PARKS))
 		cw_break(w, "job %lu is parked and should be terminated",
+			(unsigned long)job->id);
+	if (action->stop.how == SL_STOP_MOVE && job->flags & SL_JOB_PARKS &&
+		!(job->flags & SL_JOB_GIVES_UP))
+		cw_break(w, "job %lu is moved, loses its work, and could be parked",
 			(unsigned long)job->id);
 	if (action->stop.how != SL_STOP_TERMINATE || !(job->flags & SL_JOB_PARKS))
 		return;

@@ -216,6 +216,25 @@ a,1000,1024,1,1000,0,1000000
 END
 jobs=$work/endless.csv expect 'no end' 0 '^1 of 1 runs given up: jobs are stopped again and again before they end' \
 	simulate --failures 1h --repair 1s --seeds 1
+# 40 jobs of 31 years on 4 GPUs: three times four have ended in a hundred years, and the next is named.
+{ echo cpu_milli,memory_mib,num_gpu,gpu_milli,duration; seq 40 | sed 's/.*/1000,1024,1,1000,1e9/'; } >"$work/years.csv"
+jobs=$work/years.csv expect 'a hundred years' 0 \
+	"^1 of 1 runs given up after a hundred years: the job of $work/years.csv line 14 has not ended by then; give shorter durations" simulate
+same 'a hundred years: ended' "$(grep '^jobs that ended' "$work/out" | tr -s ' ')" 'jobs that ended 12'
+# The gang would end after 79,000 years, more than nanoseconds can count: what is left of that modulo 2^64 is some years.
+printf 'cpu_milli,memory_mib,num_gpu,gpu_milli,gang,min,duration\n1000,1024,1,1000,9965,1,1e9\n' >"$work/gang.csv"
+jobs=$work/gang.csv expect 'a gang for ever' 0 '^1 of 1 runs given up after a hundred years: .* line 2 has not ended' simulate
+same 'a gang for ever: ended' "$(grep '^jobs that ended' "$work/out" | tr -s ' ')" 'jobs that ended 0'
+# As long as it was asked for, and no longer.
+jobs=$work/gang.csv run simulate --until 40000d --json
+case='until 110 years'
+is given_up 1
+is span_s 3155760000.0
+jobs=$work/years.csv run simulate --until 10000d --json
+case='until 27 years'
+is given_up 0
+is span_s 864000000.0
+jobs=$work/jobs.csv
 # A limit of nothing: it waits for ever, and that is soon seen.
 printf 'projects: {default: {gpu: {limit: 0}}}\n' >"$work/none.yaml"
 jobs=$work/endless.csv expect 'never' 0 '^jobs that ran  *0$' simulate --projects "$work/none.yaml"
@@ -247,7 +266,8 @@ bad 'unknown project' 2 "there is no project 'green' in the file of projects; ad
 bad 'priority' 2 "priority is 'high'; it must be a whole number" priority,duration high,5
 bad 'huge priority' 2 "priority is '99999999999999999999'" priority,duration 99999999999999999999,5
 bad 'no gang' 2 'gang is 0; it must be at least 1$' gang,duration 0,5
-bad 'huge gang' 2 "gang is '100001'; it must be a whole number of 0 to 100000$" gang,duration 100001,5
+bad 'huge gang' 2 'gang is 10001, and a gang may have 10000 tasks; make several jobs of it, or fewer' gang,duration 10001,5
+bad 'gang beyond all numbers' 2 "gang is '99999999999'; it must be a whole number of 0 to " gang,duration 99999999999,5
 bad 'no min' 2 'min is 0; it must be at least 1$' gang,min,duration 2,0,5
 bad 'min above gang' 2 'min is 3, more than the 2 of its gang$' gang,min,duration 2,3,5
 bad 'preemptible' 2 "preemptible is 'maybe'; it must be yes or no$" preemptible,duration maybe,5

@@ -83,6 +83,60 @@ static void parks_as_many_as_fit(void **state)
 		SL_STOP_PARK + SL_STOP_TERMINATE);
 }
 
+/* Job 1 of project 3 parks and has a GPU of one node, job 2 of project 1 one of the other, and stays. */
+static void spread_two(uint64_t park_mib, uint32_t flags)
+{
+	struct sl_cluster_event second = job(2, 1, 1, 1, 1);
+
+	second.job_add.flags = 0;
+	send(parker(1, 3, 1, park_mib, flags));
+	send(job(8, 2, 1, 1, 2));
+	run_all();
+	send(job(9, 1, 1, 1, 1));
+	run_all();
+	task(SL_CLUSTER_EVENT_TASK_ENDED, 8, 0, false);
+	send(second);
+	run_all();
+	task(SL_CLUSTER_EVENT_TASK_ENDED, 9, 0, false);
+	assert_int_not_equal(sl_cluster_task(s.cluster, 1, 0).node,
+		sl_cluster_task(s.cluster, 2, 0).node);
+}
+
+/* It would begin again elsewhere: job 3, which may not take from it, waits. */
+static void stays_rather_than_moves(void **state)
+{
+	spread_two(1024, SL_JOB_GIVES_UP);
+	send(job(3, 3, 1, 1, 2));
+	cycle();
+	assert_int_equal(seen(SL_CLUSTER_ACTION_STOP), 0);
+	assert_int_equal(in(3, SL_TASK_PENDING), 1);
+	task(SL_CLUSTER_EVENT_TASK_ENDED, 1, 0, false);
+	run_all();
+	assert_int_equal(in(3, SL_TASK_RUNNING), 1);
+}
+
+/* Taken from, there is room for it on the other node: that would cost its work, and to be parked costs nothing. */
+static void is_parked_rather_than_moved(void **state)
+{
+	spread_two(1024, 0);
+	send(job(3, 2, 1, 1, 2));
+	cycle();
+	assert_int_equal(seen(SL_CLUSTER_ACTION_STOP), 1);
+	assert_int_equal(s.seen[0].stop.job, 1);
+	assert_int_equal(s.seen[0].stop.how, SL_STOP_PARK);
+}
+
+/* Where host memory has no room for it, it loses its work in either case: then rather at once elsewhere. */
+static void moves_rather_than_ends(void **state)
+{
+	spread_two(20480, SL_JOB_GIVES_UP);
+	send(job(3, 2, 1, 1, 2));
+	cycle();
+	assert_int_equal(seen(SL_CLUSTER_ACTION_STOP), 1);
+	assert_int_equal(s.seen[0].stop.job, 1);
+	assert_int_equal(s.seen[0].stop.how, SL_STOP_MOVE);
+}
+
 /* --- Waiting for its GPUs. --- */
 
 static void is_tied_to_its_gpus_for_a_while(void **state)
@@ -247,6 +301,9 @@ int main(void)
 		TEST(ends_what_cannot_be_parked),
 		TEST(parks_before_it_ends),
 		TEST(parks_as_many_as_fit),
+		TEST(stays_rather_than_moves),
+		TEST(is_parked_rather_than_moved),
+		TEST(moves_rather_than_ends),
 		TEST(is_tied_to_its_gpus_for_a_while),
 		TEST(other_answers_to_giving_up),
 		TEST(comes_back_rather_than_being_given_up),
