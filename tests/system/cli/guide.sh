@@ -193,6 +193,8 @@ until_true 'sluice logs crawl 2>/dev/null | grep -q step'
 show sluice submit --try --project vision -- ./fit
 show sluice submit --project vision --name fit -- ./fit
 until_true 'sluice logs fit 2>/dev/null | grep -q step'
+# Before, that it was stopped just now.
+until_true 'sluice why crawl | grep -q "are in use"'
 show sluice ps --jobs
 show sluice why crawl
 show sluice wait fit crawl
