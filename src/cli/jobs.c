@@ -19,21 +19,6 @@
 #define DAEMON_LOOK_MS 200
 #define STOPPED_EXIT   (128 + SIGTERM)
 
-const char *sl_jobs_state(uint32_t state)
-{
-	static const char *const names[SL_JOB_STATES] = {
-		[SL_JOB_QUEUED] = "queued",
-		[SL_JOB_RUNNING] = "running",
-		[SL_JOB_PARKED] = "parked",
-		[SL_JOB_STOPPING] = "stopping",
-		[SL_JOB_DONE] = "done",
-		[SL_JOB_FAILED] = "failed",
-		[SL_JOB_STOPPED] = "stopped",
-	};
-
-	return state < SL_JOB_STATES ? names[state] : "?";
-}
-
 /* As a shell has it, 0 if nothing is known. */
 static int code(uint32_t exit_status)
 {
@@ -60,7 +45,7 @@ const char *sl_jobs_ending(uint32_t state, uint32_t exit_status, char *buf, size
 	const char *how = state == SL_JOB_STOPPED ? "was stopped" : "failed";
 
 	if (!sl_named_is_over(state))
-		snprintf(buf, size, "is %s", sl_jobs_state(state));
+		snprintf(buf, size, "is %s", sl_wire_job_state(state));
 	else if (state == SL_JOB_DONE)
 		snprintf(buf, size, "is done");
 	else if (exit_status == SL_JOB_LOST)
@@ -128,7 +113,7 @@ json_t *sl_jobs_json(const struct sl_msg_job_row *row)
 		"{s:I, s:o, s:o, s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:o, "
 		"s:o, s:b, s:s, s:b, s:i, s:i, s:o, s:o, s:o, s:o, s:I, s:I, s:o, s:o}",
 		"job", (json_int_t)row->job, "name", sl_text_json(row->name), "project",
-		sl_text_json(row->project), "state", sl_jobs_state(row->state), "uid",
+		sl_text_json(row->project), "state", sl_wire_job_state(row->state), "uid",
 		(int)row->uid, "priority", (int)(row->priority_biased - SL_PRIORITY_BIAS),
 		"tasks", (int)row->tasks, "least", (int)row->least, "queued",
 		(int)row->queued, "running", (int)row->running, "parked",

@@ -12,9 +12,6 @@
 #include <jansson.h>
 #include <signal.h>
 
-const char *sl_jobs_state(
-	uint32_t state); /* "queued"; "?" if a newer daemon has another */
-
 /* The exit status for `wait` and `submit --wait`: the program's, 128 and the signal that ended it, 0 if all is done;
  * never 0 of one that failed, and 143 of one that was stopped before it ran. */
 int sl_jobs_exit(uint32_t state, uint32_t exit_status);

@@ -157,7 +157,7 @@ static bool add_job(struct sl_table *table, const struct sl_msg_job_row *row,
 	sl_table_set(table, PROJECT, "%s", row->project);
 	sl_table_set(table, USER, "%s", sl_state_user(row->uid, text, sizeof(text)));
 	sl_table_set(table, PRIO, "%d", (int)(row->priority_biased - SL_PRIORITY_BIAS));
-	sl_table_set(table, STATE, "%s", sl_jobs_state(row->state));
+	sl_table_set(table, STATE, "%s", sl_wire_job_state(row->state));
 	sl_table_set(table, REQUEST, "%s",
 		amount(row->request_kind, row->request_value, text, sizeof(text)));
 	sl_table_set(table, LIMIT, "%s",

@@ -114,7 +114,7 @@ static bool add(struct sl_table *table, const struct sl_msg_job_row *job)
 	sl_table_set(table, PROJECT, "%s", job->project);
 	sl_table_set(table, USER, "%s", sl_state_user(job->uid, text, sizeof(text)));
 	sl_table_set(table, PRIO, "%d", (int)(job->priority_biased - SL_PRIORITY_BIAS));
-	sl_table_set(table, STATE, "%s", sl_jobs_state(job->state));
+	sl_table_set(table, STATE, "%s", sl_wire_job_state(job->state));
 	sl_table_set(table, TASKS, "%u/%u", job->running, job->tasks);
 	sl_table_set(table, GPUS, "%u", job->gpu_count);
 	sl_table_set(table, REQUEST, "%s",

@@ -242,7 +242,7 @@ static int print(const struct settings *s, struct sl_msg_submit_reply *reply)
 			VERB, json_pack("{s:b, s:b, s:I, s:o, s:s, s:o}", "ok", 1, "try",
 				      (int)s->try_only, "job", (json_int_t)reply->job,
 				      "name", sl_text_json(reply->name), "state",
-				      sl_jobs_state(reply->state), "text",
+				      sl_wire_job_state(reply->state), "text",
 				      sl_text_json(reply->text)));
 	sl_text_tame(reply->name);
 	sl_text_tame(reply->text);

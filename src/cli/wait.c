@@ -33,7 +33,7 @@ const struct sl_option sl_verb_wait_options[] = {
 static json_t *to_json(const struct sl_msg_job_reply *end)
 {
 	return json_pack("{s:I, s:o, s:s, s:i}", "job", (json_int_t)end->job, "name",
-		sl_text_json(end->name), "state", sl_jobs_state(end->state), "exit",
+		sl_text_json(end->name), "state", sl_wire_job_state(end->state), "exit",
 		sl_jobs_exit(end->state, end->exit_status));
 }
 

@@ -188,27 +188,6 @@ static void fill(struct sl_workload *workload, const struct sl_peer *peer,
 		sl_control_make_name(run->command, "", workload->id, workload->name);
 }
 
-static void ask_policy(struct sl_peer *peer, const struct sl_workload *workload,
-	const struct sl_msg_run *run, uint32_t usable)
-{
-	struct sl_daemon *daemon = peer->daemon;
-	struct sl_event event = {.type = SL_EVENT_WORKLOAD_ADD};
-
-	daemon->admission = (struct sl_admission){.workload = workload->id};
-	event.workload_add.workload = workload->id;
-	event.workload_add.request = workload->request;
-	event.workload_add.limit = workload->limit;
-	event.workload_add.gpu_count = run->gpu_count;
-	event.workload_add.gpu_mask = usable;
-	event.workload_add.priority = workload->priority;
-	event.workload_add.owner = workload->uid;
-	event.workload_add.flags = workload->flags;
-	event.workload_add.warm_after = workload->warm_after;
-	event.workload_add.wait_max = workload->wait_max;
-	event.workload_add.bounds = sl_bounds_of_peer(peer);
-	sl_drive(daemon, &event);
-}
-
 /* A process that runs `sluice run` again has left the program it was; its workload without
  * clients would keep its request for nobody. */
 static void end_former(struct sl_daemon *daemon, const struct sl_process *process)
@@ -242,6 +221,7 @@ static void register_workload(
 	uint32_t usable = sl_inventory_usable(daemon, visible);
 	struct sl_workload *workload = sl_workload_new(daemon, daemon->next_workload++);
 	struct sl_error text = {0};
+	struct sl_event event;
 
 	if (!workload || getrandom(workload->token, sizeof(workload->token), 0) !=
 				 (ssize_t)sizeof(workload->token)) {
@@ -252,8 +232,9 @@ static void register_workload(
 		return;
 	}
 	fill(workload, peer, run);
-	ask_policy(peer, workload, run, usable);
-	if (!daemon->admission.admitted) {
+	event = sl_workload_event(workload, run->gpu_count, usable);
+	event.workload_add.bounds = sl_bounds_of_peer(peer);
+	if (!sl_workload_propose(daemon, &event)) {
 		sl_refusal_text(
 			daemon, workload, run->gpu_count, usable, visible != NULL, &text);
 		if (sl_peer_may_log(daemon, SL_LOG_INFO))

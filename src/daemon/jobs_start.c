@@ -174,27 +174,6 @@ static struct sl_workload *new_workload(
 	return workload;
 }
 
-static bool policy_takes(struct sl_jobs *jobs, struct sl_workload *workload,
-	const struct sl_jobs_row *row, uint32_t gpus)
-{
-	struct sl_daemon *daemon = jobs->daemon;
-	struct sl_event event = {.type = SL_EVENT_WORKLOAD_ADD};
-
-	daemon->admission = (struct sl_admission){.workload = workload->id};
-	event.workload_add.workload = workload->id;
-	event.workload_add.request = workload->request;
-	event.workload_add.limit = workload->limit;
-	event.workload_add.gpu_count = row->gpu_count;
-	event.workload_add.gpu_mask = gpus;
-	event.workload_add.priority = workload->priority;
-	event.workload_add.owner = workload->uid;
-	event.workload_add.flags = workload->flags;
-	event.workload_add.warm_after = workload->warm_after;
-	event.workload_add.wait_max = workload->wait_max;
-	sl_drive(daemon, &event);
-	return daemon->admission.admitted;
-}
-
 /* Of each of these GPUs: the most that a context of a parked program keeps there. */
 static uint64_t kept_by_parked(const struct sl_jobs *jobs, uint32_t gpus)
 {
@@ -230,6 +209,7 @@ static bool takes_less(struct sl_jobs *jobs, struct sl_workload *workload,
 {
 	const struct sl_admission said = jobs->daemon->admission;
 	uint64_t lacks = sl_sub_sat(said.wanted_bytes, said.available_bytes);
+	struct sl_event event;
 	bool took;
 
 	if (said.reason != SL_REASON_REQUESTS_TAKEN ||
@@ -240,7 +220,8 @@ static bool takes_less(struct sl_jobs *jobs, struct sl_workload *workload,
 		workload->limit = workload->request;
 	workload->request = (struct sl_amount){
 		.kind = SL_AMOUNT_BYTES, .value = said.available_bytes};
-	took = policy_takes(jobs, workload, row, gpus);
+	event = sl_workload_event(workload, row->gpu_count, gpus);
+	took = sl_workload_propose(jobs->daemon, &event);
 	if (!took)
 		jobs->daemon->admission = said;
 	return took;
@@ -253,10 +234,12 @@ static struct sl_workload *admit(
 	struct sl_daemon *daemon = jobs->daemon;
 	struct sl_workload *workload = new_workload(jobs, task);
 	struct sl_job *job = task->job;
+	struct sl_event event;
 
 	if (!workload)
 		return NULL;
-	if (!policy_takes(jobs, workload, &job->row, gpus) &&
+	event = sl_workload_event(workload, job->row.gpu_count, gpus);
+	if (!sl_workload_propose(daemon, &event) &&
 		!takes_less(jobs, workload, &job->row, gpus)) {
 		(void)sl_refusal_sentence(
 			daemon, workload->name, job->node_said, sizeof(job->node_said));

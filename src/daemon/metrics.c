@@ -342,16 +342,6 @@ static const char *const result_words[SL_SWAP_CAUSES] = {
 	[SL_SWAP_LOST] = "lost",
 };
 
-static const char *const state_words[SL_JOB_STATES] = {
-	[SL_JOB_QUEUED] = "queued",
-	[SL_JOB_RUNNING] = "running",
-	[SL_JOB_PARKED] = "parked",
-	[SL_JOB_STOPPING] = "stopping",
-	[SL_JOB_DONE] = "done",
-	[SL_JOB_FAILED] = "failed",
-	[SL_JOB_STOPPED] = "stopped",
-};
-
 static void put_labels(
 	struct out *out, enum scope scope, const struct place *at, const char *kind)
 {
@@ -363,7 +353,7 @@ static void put_labels(
 	else if (scope == SCOPE_ORDER)
 		put_label(out, "result", result_words[at->item]);
 	else if (scope == SCOPE_JOB || scope == SCOPE_JOB_END)
-		put_label(out, "state", state_words[at->item]);
+		put_label(out, "state", sl_wire_job_state(at->item));
 	else if (!at->gpu && !at->workload && scope != SCOPE_HOST_KIND)
 		put_label(out, "reason", sl_reason_name(at->item));
 	if (at->workload) {

@@ -196,25 +196,16 @@ static bool has_living(struct sl_daemon *daemon, const struct sl_journal *journa
 static bool policy_takes(
 	struct sl_daemon *daemon, struct sl_workload *workload, uint32_t mask)
 {
-	struct sl_event event = {.type = SL_EVENT_WORKLOAD_ADD};
+	struct sl_event event =
+		sl_workload_event(workload, (uint32_t)__builtin_popcount(mask), mask);
 
-	daemon->admission = (struct sl_admission){.workload = workload->id};
-	event.workload_add.workload = workload->id;
 	/* The promise was made in bytes; a fraction of today's share could be another one. */
 	event.workload_add.request = (struct sl_amount){
 		.kind = SL_AMOUNT_BYTES, .value = workload->request_bytes};
 	event.workload_add.limit = (struct sl_amount){
 		.kind = SL_AMOUNT_BYTES, .value = workload->limit_bytes};
-	event.workload_add.gpu_count = (uint32_t)__builtin_popcount(mask);
-	event.workload_add.gpu_mask = mask;
-	event.workload_add.priority = workload->priority;
-	event.workload_add.owner = workload->uid;
-	event.workload_add.flags = workload->flags;
-	event.workload_add.wait_max = workload->wait_max;
-	event.workload_add.warm_after = workload->warm_after;
 	event.workload_add.recovered = 1;
-	sl_drive(daemon, &event);
-	return daemon->admission.admitted;
+	return sl_workload_propose(daemon, &event);
 }
 
 static void load_workload(struct sl_daemon *daemon, const struct sl_journal *journal,

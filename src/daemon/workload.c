@@ -95,6 +95,32 @@ void sl_workload_discard(struct sl_daemon *daemon, struct sl_workload *workload)
 	unlink_all(daemon, workload);
 }
 
+struct sl_event sl_workload_event(
+	const struct sl_workload *workload, uint32_t gpu_count, uint32_t gpu_mask)
+{
+	struct sl_event event = {.type = SL_EVENT_WORKLOAD_ADD};
+
+	event.workload_add.workload = workload->id;
+	event.workload_add.request = workload->request;
+	event.workload_add.limit = workload->limit;
+	event.workload_add.gpu_count = gpu_count;
+	event.workload_add.gpu_mask = gpu_mask;
+	event.workload_add.priority = workload->priority;
+	event.workload_add.owner = workload->uid;
+	event.workload_add.flags = workload->flags;
+	event.workload_add.wait_max = workload->wait_max;
+	event.workload_add.warm_after = workload->warm_after;
+	return event;
+}
+
+bool sl_workload_propose(struct sl_daemon *daemon, const struct sl_event *event)
+{
+	daemon->admission =
+		(struct sl_admission){.workload = event->workload_add.workload};
+	sl_drive(daemon, event);
+	return daemon->admission.admitted;
+}
+
 void sl_workload_check_end(struct sl_daemon *daemon, struct sl_workload *workload)
 {
 	struct sl_event event = {.type = SL_EVENT_WORKLOAD_REMOVE};

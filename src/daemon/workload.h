@@ -29,6 +29,11 @@ void sl_workload_root_died(struct sl_workload *workload);
 void sl_workload_check_end(struct sl_daemon *daemon, struct sl_workload *workload);
 /* Unlinks a workload that the policy does not have (refused). */
 void sl_workload_discard(struct sl_daemon *daemon, struct sl_workload *workload);
+/* What the policy is told of it, on so many of those GPUs; whose bounds hold, and whether it ran before, is added by whom it concerns. */
+struct sl_event sl_workload_event(
+	const struct sl_workload *workload, uint32_t gpu_count, uint32_t gpu_mask);
+/* Is it admitted? daemon->admission says what with, or why not. */
+bool sl_workload_propose(struct sl_daemon *daemon, const struct sl_event *event);
 /* Finds the workload of a process. */
 SL_MUST_CHECK int sl_workload_find(struct sl_daemon *daemon,
 	const uint8_t token[SL_WIRE_TOKEN_BYTES], pid_t pid, uid_t uid,

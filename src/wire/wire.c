@@ -464,3 +464,18 @@ bool sl_wire_uuid_parse(const char *text, uint8_t uuid[SL_WIRE_UUID_BYTES])
 	return strncmp(text, "GPU-", 4) == 0 && strlen(text) == 40 &&
 	       parse_hex(text + 4, true, uuid);
 }
+
+const char *sl_wire_job_state(uint32_t state)
+{
+	static const char *const names[SL_JOB_STATES] = {
+		[SL_JOB_QUEUED] = "queued",
+		[SL_JOB_RUNNING] = "running",
+		[SL_JOB_PARKED] = "parked",
+		[SL_JOB_STOPPING] = "stopping",
+		[SL_JOB_DONE] = "done",
+		[SL_JOB_FAILED] = "failed",
+		[SL_JOB_STOPPED] = "stopped",
+	};
+
+	return state < SL_JOB_STATES ? names[state] : "?";
+}

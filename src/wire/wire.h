@@ -242,6 +242,9 @@ enum sl_wire_outcome {
 	SL_WIRE_BAD,           /* not a message; err says why; drop the peer */
 };
 
+/* "queued", for people and their programs; "?" if there is no such state. */
+const char *sl_wire_job_state(uint32_t state);
+
 /* Zeroes *msg and sets its head, with our version; who talks to an older peer lowers it. */
 void sl_wire_init(union sl_msg *msg, enum sl_msg_type type);
 /* Bytes of a message of this type, 0 if there is none. */
