@@ -195,10 +195,16 @@ void sl_jobs_save(struct sl_jobs *jobs, struct sl_job *job, uint64_t ticket)
 			      job->tasks[i].phase == SL_PHASE_PARKING ||
 			      job->tasks[i].phase == SL_PHASE_RESUMING;
 	}
-	if (sl_jobs_store_put(jobs->store, &job->row, NULL, ticket) < 0)
-		sl_error_log("out of memory: how job %" PRIu64 " (%s) stands is not "
-			     "written down",
-			job->row.id, job->row.name);
+	if (sl_jobs_store_put(jobs->store, &job->row, NULL, ticket) == 0)
+		return;
+	sl_error_log("out of memory: how job %" PRIu64 " (%s) stands is not written down",
+		job->row.id, job->row.name);
+	for (uint32_t i = 0; ticket && i < job->row.task_count; i++) {
+		if (job->tasks[i].ticket != ticket)
+			continue;
+		job->tasks[i].ticket = 0;
+		sl_jobs_unstart(&job->tasks[i], "sluiced is out of memory");
+	}
 }
 
 void sl_jobs_numbers(const struct sl_daemon *daemon, uint64_t in[SL_JOB_STATES],
@@ -488,9 +494,12 @@ static void take_ticket(
 		struct sl_job_task *task =
 			SL_LIST_ENTRY(link, struct sl_job_task, active);
 
-		/* A disk that is full keeps nobody from running; it was told to the log. */
-		if (task->ticket == ticket)
-			task->ticket = 0;
+		if (task->ticket != ticket)
+			continue;
+		task->ticket = 0;
+		if (result != SL_JOBS_STORE_OK)
+			sl_jobs_unstart(task, err->text);
+		return;
 	}
 }
 

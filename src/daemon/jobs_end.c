@@ -310,6 +310,16 @@ void sl_jobs_cancel(struct sl_jobs *jobs, struct sl_job_task *task)
 	for_good(jobs, task, true);
 }
 
+void sl_jobs_unstart(struct sl_job_task *task, const char *why)
+{
+	if (task->phase != SL_PHASE_STARTING)
+		return;
+	sl_wire_str(task->job->node_said, sizeof(task->job->node_said), why);
+	sl_shim_forget(&task->shim);
+	sl_jobs_phase(task, SL_PHASE_STOPPING);
+	task->unwritten = true;
+}
+
 static void once_more(struct sl_jobs *jobs, struct sl_job_task *task,
 	const struct sl_retry_verdict *verdict)
 {
@@ -317,11 +327,15 @@ static void once_more(struct sl_jobs *jobs, struct sl_job_task *task,
 
 	sl_jobs_phase(task, SL_PHASE_WAITING);
 	event.task_ended.again = 1;
-	event.task_ended.failed = verdict->counts;
+	/* Not at once: what kept it from being written down has to end first. */
+	event.task_ended.failed = verdict->counts || task->unwritten;
 	if (task->job->is_free)
-		sl_jobs_free_at(jobs, task, sl_clock_now() + verdict->pause);
+		sl_jobs_free_at(jobs, task,
+			sl_clock_now() + (task->unwritten ? SL_RETRY_PAUSE_FIRST
+							  : verdict->pause));
 	else
 		tell(jobs, task, &event);
+	task->unwritten = false;
 }
 
 /* The shim is our child, or that of a daemon before. */

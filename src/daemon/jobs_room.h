@@ -68,7 +68,8 @@ struct sl_job_task {
 	bool stopped;    /* it was told to end for others */
 	bool asked;      /* somebody asked for its end */
 	bool failed;     /* it ended, and its gang misses it */
-	bool former;     /* this daemon has not seen anything of this attempt */
+	bool unwritten; /* it was not told to go, for nobody could write down that it would */
+	bool former; /* this daemon has not seen anything of this attempt */
 	bool is_over, is_parked, is_resumed; /* told, and not yet acted on */
 };
 
@@ -157,6 +158,8 @@ void sl_jobs_awake(struct sl_jobs *jobs);
 void sl_jobs_phase(struct sl_job_task *task, enum sl_job_phase phase);
 /* How the job stands, by its tasks. */
 enum sl_job_state sl_jobs_state_of(const struct sl_job *job);
+/* It does not go: a daemon after this one would not know of it, and start it a second time. It is tried again. */
+void sl_jobs_unstart(struct sl_job_task *task, const char *why);
 /* Writes it down; ticket 0: nobody waits for that. */
 void sl_jobs_save(struct sl_jobs *jobs, struct sl_job *job, uint64_t ticket);
 uint64_t sl_jobs_now_ms(void);

@@ -549,7 +549,8 @@ static void promote(struct look *look, const struct sl_node_unit *unit)
 	member->promoted_at = node->now;
 	if (unit->demand)
 		unit->demand->helped = true; /* by the next look, which is due at once */
-	node->swap_dirty = true;             /* the order is another one now */
+	/* The order is another one now, also for those of its demands that left what is free to others. */
+	sl_node_touch(node, unit->gpus);
 }
 
 /* --- one after the other --- */

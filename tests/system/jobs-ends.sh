@@ -38,7 +38,7 @@ small='--request 64MiB'
 	submit seven $small -- sh -c 'exit 7'
 	submit killed $small -- sh -c 'kill -9 $$'
 	submit here $small --env A=b --dir / -- sh -c 'pwd; echo "$A $SLUICE_TASK/$SLUICE_TASKS"; umask'
-	submit gang $small --gang 3 -- sh -c 'echo "task $SLUICE_TASK"; exit $((SLUICE_TASK * 3))'
+	submit gang $small --gang 3 -- sh -c "echo \"task \$SLUICE_TASK\"; : >$T/gang.\$SLUICE_TASK; until [ -e $T/gang.0 ] && [ -e $T/gang.1 ] && [ -e $T/gang.2 ]; do sleep 0.05; done; exit \$((SLUICE_TASK * 3))"
 	submit again $small --retries 1 -- sh -c "echo try; [ -e $T/tried ] || { : >$T/tried; exit 3; }"
 	submit memory --request 256MiB -- "$P/holder" --bytes 200Mi
 }
@@ -144,4 +144,19 @@ ended seven 7
 submit after $small -- true
 ended after 0
 check 'its number is not given again' "$(job after job)" -gt "$broken"
+# --- What cannot be written down does not go: the next daemon would start it beside itself.
+submit before --gpus 2 -- sh -c "while [ ! -e $T/on ]; do sleep 0.05; done"
+until_true 10 is before running || fail "before does not run"
+submit unwritten --gpus 2 -- sh -c 'echo begun'
+folder=$T/data/jobs/$(job unwritten job)
+mv "$folder/state" "$T/state"
+mkdir -p "$folder/state/in-the-way"
+touch "$T/on"
+ended before 0
+said_so() { grep -q "cannot .* job $(job unwritten job) in" "$T/daemon.log"; }
+until_true 10 said_so || fail "nobody says that it cannot be written"
+check 'it has not gone' "$(logs unwritten | grep -c begun)" = 0
+rm -r "$folder/state"
+ended unwritten 0
+check 'it went once' "$(logs unwritten | grep -c begun)" = 1
 finish
