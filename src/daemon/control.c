@@ -93,6 +93,12 @@ static bool is_name(const char *text)
 	return text[0] != '-';
 }
 
+/* It would be taken for the number of somebody else's. */
+static bool is_number(const char *text)
+{
+	return text[0] && !text[strspn(text, "0123456789")];
+}
+
 bool sl_control_is_amount(uint32_t kind, uint64_t value)
 {
 	if (kind == SL_AMOUNT_FRACTION)
@@ -116,6 +122,10 @@ const char *sl_control_mistake(const struct sl_msg_run *run)
 		return "--priority must be from -1000 to 1000";
 	if (!is_name(run->name))
 		return "--name must be printable, without spaces, and not begin with -";
+	if (is_number(run->name))
+		return "--name must not be a number, which would be taken for that of "
+		       "another "
+		       "workload or job; put a letter in it";
 	if (!is_name(run->project))
 		return "--project must be printable, without spaces, and not begin with "
 		       "-";

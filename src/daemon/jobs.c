@@ -32,25 +32,6 @@ struct sl_job *sl_jobs_find(const struct sl_jobs *jobs, uint64_t id)
 	return sl_map_get(&jobs->by_id, id);
 }
 
-struct sl_job *sl_jobs_living_named(
-	const struct sl_jobs *jobs, uid_t uid, const char *name)
-{
-	for (const struct sl_link *link = jobs->all.next; link != &jobs->all;
-		link = link->next) {
-		struct sl_job *job =
-			SL_CONTAINER_OF((struct sl_link *)link, struct sl_job, link);
-
-		if (!job->over && job->row.uid == uid && strcmp(job->row.name, name) == 0)
-			return job;
-	}
-	return NULL;
-}
-
-bool sl_jobs_has_name(const struct sl_daemon *daemon, uid_t uid, const char *name)
-{
-	return daemon->jobs && sl_jobs_living_named(daemon->jobs, uid, name);
-}
-
 bool sl_jobs_need_project(
 	const struct sl_daemon *daemon, const char *project, struct sl_error *err)
 {

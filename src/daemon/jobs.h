@@ -33,7 +33,7 @@ void sl_jobs_stop(struct sl_peer *peer, const struct sl_msg_job_stop *stop);
 void sl_jobs_log(struct sl_peer *peer, const struct sl_msg_job_log *log);
 /* Row number `index` of the list of jobs, or false behind the last. */
 bool sl_jobs_row_at(const struct sl_daemon *daemon, uint64_t *after, union sl_msg *msg);
-/* Has this user a job of that name that has not ended? */
+/* Has this user a job that has not ended and is called so, or has a task that is? */
 SL_MUST_CHECK bool sl_jobs_has_name(
 	const struct sl_daemon *daemon, uid_t uid, const char *name);
 /* A job of this project has not ended: err says which, and the remedy. */

@@ -5,6 +5,7 @@
  *	jobs_books.c   nodes, projects, jobs and workloads as the cluster machine knows them
  *	jobs_kinds.c   the GPUs of this machine as its nodes
  *	jobs_submit.c  SUBMIT
+ *	jobs_names.c   what jobs and tasks are called
  *	jobs_start.c   BIND
  *	jobs_end.c     STOP, park and resume; ends of tasks and jobs
  *	jobs_wire.c    rows, waits, stops and logs
@@ -148,9 +149,6 @@ struct sl_jobs {
 
 /* --- jobs.c --- */
 struct sl_job *sl_jobs_find(const struct sl_jobs *jobs, uint64_t id);
-/* A job of that user and name that has not ended, or NULL. */
-struct sl_job *sl_jobs_living_named(
-	const struct sl_jobs *jobs, uid_t uid, const char *name);
 struct sl_job *sl_jobs_new_job(struct sl_jobs *jobs, struct sl_jobs_row *row);
 void sl_jobs_drop_job(struct sl_jobs *jobs, struct sl_job *job);
 /* sl_jobs_settle is to look. */

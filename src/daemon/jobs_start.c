@@ -22,6 +22,7 @@
 #include "daemon/drive.h"
 #include "daemon/events.h"
 #include "daemon/inventory.h"
+#include "daemon/jobs_names.h"
 #include "daemon/jobs_room.h"
 #include "daemon/park.h"
 #include "daemon/process.h"
@@ -137,15 +138,6 @@ static int complete(const struct sl_jobs *jobs, struct sl_jobspec *spec,
 
 /* --- Its workload. --- */
 
-static void name_workload(const struct sl_job_task *task, char name[64])
-{
-	if (task->job->row.task_count == 1)
-		memcpy(name, task->job->row.name, 64);
-	else
-		(void)snprintf(
-			name, 64, "%.52s.%" PRIu32, task->job->row.name, task->number);
-}
-
 static struct sl_workload *new_workload(
 	struct sl_jobs *jobs, const struct sl_job_task *task)
 {
@@ -170,7 +162,7 @@ static struct sl_workload *new_workload(
 		row->warm_after ? row->warm_after : daemon->config.warm_after;
 	memcpy(workload->project, row->project, sizeof(workload->project));
 	memcpy(workload->command, row->command, sizeof(workload->command));
-	name_workload(task, workload->name);
+	sl_jobs_task_name(row, task->number, workload->name);
 	return workload;
 }
 

@@ -18,6 +18,7 @@
 #include "daemon/bounds.h"
 #include "daemon/control.h"
 #include "daemon/inventory.h"
+#include "daemon/jobs_names.h"
 #include "daemon/jobs_room.h"
 #include "daemon/pids.h"
 #include "daemon/projects_room.h"
@@ -85,6 +86,10 @@ static const char *mistake_in(const struct sl_msg_submit *submit)
 		       "sluiced of one version";
 	if (submit->tasks < 1 || submit->tasks > SL_JOB_TASKS_MAX)
 		return "--gang must be from 1 to " SL_STRINGIFY(SL_JOB_TASKS_MAX);
+	if (submit->tasks > 1 && strlen(submit->name) > SL_JOBS_GANG_NAME_MOST)
+		return "--name of a gang must have at most " SL_STRINGIFY(
+			SL_JOBS_GANG_NAME_MOST) " bytes: each task is named NAME.T; "
+						"shorten it";
 	if (submit->least > submit->tasks)
 		return "--min must not be more than --gang";
 	if (submit->retries > SL_JOB_RETRIES_MAX)
@@ -136,15 +141,6 @@ static bool may_submit(
 			"there is no project %s; make it with `sluice project apply`, or "
 			"name another one",
 			submit->project);
-		return false;
-	}
-	if (submit->name[0] &&
-		(sl_jobs_living_named(daemon->jobs, peer->uid, submit->name) ||
-			sl_workload_named(daemon, peer->uid, submit->name))) {
-		sl_error_set(text,
-			"a job or workload named %s is there already; choose another "
-			"--name, or end that one (sluice ps)",
-			submit->name);
 		return false;
 	}
 	return has_place(daemon->jobs, submit, text);
@@ -379,9 +375,12 @@ static void judge(struct sl_jobs *jobs, struct sl_peer *peer,
 	struct sl_error text = {0};
 	struct sl_jobs_row row;
 	struct sl_job *job;
-	bool ok;
+	bool is_named, ok;
 
 	fill_row(jobs, peer, submit, &row);
+	/* Also the name that was made for it: somebody may have chosen that. */
+	is_named = sl_jobs_name_is_free(
+		peer->daemon, peer->uid, row.name, row.task_count, &text);
 	row.tasks = calloc(row.task_count, sizeof(row.tasks[0]));
 	job = row.tasks && add_owner(peer, &row, spec) == 0 ? sl_jobs_new_job(jobs, &row)
 							    : NULL;
@@ -391,7 +390,7 @@ static void judge(struct sl_jobs *jobs, struct sl_peer *peer,
 		return;
 	}
 	sl_jobs_set_need(jobs, job);
-	ok = has_sense(jobs, job, &text) && within_bounds(peer, job, &text) &&
+	ok = is_named && has_sense(jobs, job, &text) && within_bounds(peer, job, &text) &&
 	     sl_jobs_find_library(jobs, &text);
 	if (!ok) {
 		refuse(peer, text.text);

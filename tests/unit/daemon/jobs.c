@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "policy/reason.h"
 #include "rig.h"
 #include "wire/jobspec.h"
 
@@ -164,6 +165,20 @@ static void set_name(struct sl_msg_submit *submit)
 	sl_wire_str(submit->name, sizeof(submit->name), "two words");
 }
 
+/* It would stand in front of the job with that number. */
+static void set_number(struct sl_msg_submit *submit)
+{
+	sl_wire_str(submit->name, sizeof(submit->name), "3");
+}
+
+/* One byte more than leaves room for the numbers of tasks. */
+static void set_long_gang(struct sl_msg_submit *submit)
+{
+	submit->tasks = 2;
+	memset(submit->name, 'x', 59);
+	submit->name[59] = '\0';
+}
+
 static void set_project(struct sl_msg_submit *submit)
 {
 	sl_wire_str(submit->project, sizeof(submit->project), "nowhere");
@@ -210,6 +225,8 @@ static void refuses(void **state)
 		{set_retries, "--retries"},
 		{set_flags, "flag"},
 		{set_name, "--name"},
+		{set_number, "must not be a number"},
+		{set_long_gang, "at most 58 bytes"},
 		{set_project, "no project nowhere"},
 		{set_bytes, "no node"},
 		{set_limit, "--limit"},
@@ -303,6 +320,82 @@ static void waits_its_turn(void **state)
 	assert_false(reply_of(&peer, SL_MSG_JOB_STOP, "both").ok);
 	assert_false(reply_of(&peer, SL_MSG_JOB_STOP, "nobody").ok);
 	rig_peer_end(&waiter);
+	rig_peer_end(&peer);
+}
+
+/* --- Names. --- */
+
+/* What the daemon says to a job of that name and so many tasks that would have to wait; "" if it is fine. */
+static const char *said_of(
+	const struct rig_peer *peer, const char *name, uint32_t tasks, bool only_asks)
+{
+	static struct sl_msg_submit_reply said;
+	union sl_msg msg = submit_msg(name);
+
+	msg.submit.tasks = tasks;
+	msg.submit.least = 1;
+	if (only_asks)
+		msg.submit.flags |= SL_SUBMIT_TRY;
+	said = submit(peer, msg, "exec sleep 60");
+	return said.ok ? "" : said.text;
+}
+
+static void expect_name(const struct rig_peer *peer, const char *name, uint32_t tasks,
+	const char *in_the_way)
+{
+	const char *said = said_of(peer, name, tasks, true);
+
+	if (in_the_way ? !strstr(said, in_the_way) : said[0])
+		fail_msg("%s with %u tasks: '%s', not '%s'", name, tasks, said,
+			in_the_way ? in_the_way : "");
+}
+
+/* Of a job, a gang and its tasks, and a workload of `sluice run`, no two have one name; it does not matter who was first. */
+static void names_do_not_meet(void **state)
+{
+	struct rig *rig = *state;
+	struct rig_peer peer, run;
+	union sl_msg msg;
+
+	rig_start(rig, NULL);
+	peer = greet(rig_peer(rig));
+	run = greet(rig_peer(rig));
+	rig_send_run(&run, 0, RIG_GIB, 1, "held.1", "0");
+	rig_expect(&run, SL_MSG_RUN_REPLY, &msg);
+	assert_true(msg.run_reply.ok);
+	assert_string_equal(said_of(&peer, "gang", 3, false), "");
+	assert_string_equal(said_of(&peer, "one.1", 1, false), "");
+
+	expect_name(&peer, "gang", 1, "named gang is there already");
+	expect_name(&peer, "gang.0", 1, "what a task of job gang is named");
+	expect_name(&peer, "gang.2", 5, "what a task of job gang is named");
+	expect_name(&peer, "one", 2, "would be named one.1");
+	expect_name(&peer, "held", 2, "would be named held.1");
+	expect_name(&peer, "held.1", 1, "named held.1 is there already");
+	/* Not quite. */
+	expect_name(&peer, "gang.3", 1, NULL);
+	expect_name(&peer, "gang.00", 1, NULL);
+	expect_name(&peer, "gang.", 1, NULL);
+	expect_name(&peer, "gang.x", 1, NULL);
+	expect_name(&peer, "gan", 3, NULL);
+	expect_name(&peer, "one", 1, NULL);
+	expect_name(&peer, "held", 1, NULL);
+
+	rig_peer_end(&run);
+	run = greet(rig_peer(rig));
+	rig_send_run(&run, 0, RIG_GIB, 1, "gang.2", "0");
+	rig_expect(&run, SL_MSG_RUN_REPLY, &msg);
+	assert_false(msg.run_reply.ok);
+	assert_int_equal(msg.run_reply.reason, SL_REASON_DUPLICATE);
+	rig_send_run(&run, 0, RIG_GIB, 1, "3", "0");
+	rig_expect(&run, SL_MSG_RUN_REPLY, &msg);
+	assert_false(msg.run_reply.ok);
+	assert_non_null(strstr(msg.run_reply.text, "must not be a number"));
+	rig_peer_end(&run);
+	assert_true(reply_of(&peer, SL_MSG_JOB_STOP, "gang").ok);
+	assert_true(reply_of(&peer, SL_MSG_JOB_STOP, "one.1").ok);
+	rig_until(row_of(&peer, "gang").state == SL_JOB_STOPPED &&
+		  row_of(&peer, "one.1").state == SL_JOB_STOPPED);
 	rig_peer_end(&peer);
 }
 
@@ -430,6 +523,7 @@ int main(void)
 		TEST(refuses),
 		TEST(refuses_what_is_no_spec),
 		TEST(waits_its_turn),
+		TEST(names_do_not_meet),
 		TEST(counts_workloads),
 		TEST(ends_with_its_workload),
 		TEST(is_found_again),
