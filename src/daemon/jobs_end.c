@@ -236,25 +236,64 @@ void sl_jobs_task_late(struct sl_jobs *jobs, struct sl_job_task *task)
 
 /* --- Over. --- */
 
-static enum sl_retry_ending read_record(
-	struct sl_jobs *jobs, struct sl_job_task *task, struct sl_shim_record *record)
+/* Negative errno: nobody knows what stands there. */
+static int read_record(const struct sl_jobs *jobs, const struct sl_job_task *task,
+	struct sl_shim_record *record)
 {
-	struct sl_jobs_task *row = &task->job->row.tasks[task->number];
+	const struct sl_job *job = task->job;
 	char text[256];
-	ssize_t size = sl_jobs_store_read_record(jobs->folder, task->job->row.id,
-		task->number, row->attempt, text, sizeof(text));
+	ssize_t size = sl_jobs_store_read_record(jobs->folder, job->row.id, task->number,
+		job->row.tasks[task->number].attempt, text, sizeof(text));
 
 	*record = sl_shim_record_parse(text, size > 0 ? (size_t)size : 0);
+	return size < 0 ? (int)size : 0;
+}
+
+/*
+ * The shim says that it begins before it does, so the record tells whether it went, whatever this daemon or the one before came to know
+ * or to store of that. Only a machine that went down may have taken that line with it.
+ */
+static enum sl_retry_ending how_it_ended(const struct sl_jobs *jobs,
+	const struct sl_job_task *task, struct sl_shim_record *record)
+{
+	int r = read_record(jobs, task, record);
+	bool went = task->went;
+
 	switch (record->ending) {
-	case SL_SHIM_EXITED: row->exit_status = record->status; return SL_RETRY_EXITED;
-	case SL_SHIM_ERROR: row->exit_status = SL_JOB_LOST; return SL_RETRY_NOT_STARTED;
-	case SL_SHIM_NONE:
-	case SL_SHIM_BAD: break;
+	case SL_SHIM_EXITED: return SL_RETRY_EXITED;
+	case SL_SHIM_ERROR: return SL_RETRY_NOT_STARTED;
+	case SL_SHIM_BEGUN:
+	case SL_SHIM_BAD: went = true; break;
+	case SL_SHIM_NONE: break;
 	}
-	row->exit_status = SL_JOB_LOST;
-	if (task->went && task->former && jobs->daemon->rebooted)
-		return SL_RETRY_REBOOT;
-	return task->went ? SL_RETRY_LOST : SL_RETRY_NEVER_WENT;
+	if (task->former && jobs->daemon->rebooted)
+		return went ? SL_RETRY_REBOOT : SL_RETRY_NEVER_WENT;
+	if (r == 0 && record->ending == SL_SHIM_NONE)
+		return SL_RETRY_NEVER_WENT;
+	return went ? SL_RETRY_LOST : SL_RETRY_NEVER_WENT;
+}
+
+void sl_jobs_find_begun(struct sl_jobs *jobs, struct sl_job_task *task)
+{
+	struct sl_shim_record record;
+
+	if (task->went || read_record(jobs, task, &record) < 0 ||
+		record.ending == SL_SHIM_NONE)
+		return;
+	sl_jobs_note_begun(task, record.started_ms);
+}
+
+/* What its record says of the attempt, for the row. */
+static void note_record(struct sl_job_task *task, enum sl_retry_ending ending,
+	const struct sl_shim_record *record)
+{
+	struct sl_jobs_task *row = &task->job->row.tasks[task->number];
+
+	row->exit_status = ending == SL_RETRY_EXITED ? record->status : SL_JOB_LOST;
+	if (!task->went && record->ending != SL_SHIM_NONE)
+		sl_jobs_note_begun(task, record->started_ms);
+	/* It had its go, and did not begin: killed at once, or with no room for its record. */
+	task->unwritten |= task->went && ending == SL_RETRY_NEVER_WENT;
 }
 
 static void explain(struct sl_job_task *task, enum sl_retry_ending ending,
@@ -351,7 +390,7 @@ void sl_jobs_task_over(struct sl_jobs *jobs, struct sl_job_task *task)
 	struct sl_job *job = task->job;
 	struct sl_jobs_task *row = &job->row.tasks[task->number];
 	struct sl_shim_record record;
-	enum sl_retry_ending ending = read_record(jobs, task, &record);
+	enum sl_retry_ending ending = how_it_ended(jobs, task, &record);
 	struct sl_retry_facts facts = {.ending = ending,
 		.ok = ending == SL_RETRY_EXITED && record.status == 0,
 		.asked = task->asked || job->row.state == SL_JOB_STOPPING,
@@ -362,6 +401,7 @@ void sl_jobs_task_over(struct sl_jobs *jobs, struct sl_job_task *task)
 	struct sl_retry_verdict verdict = sl_retry_judge(&facts);
 
 	task->is_over = task->is_parked = task->is_resumed = false;
+	note_record(task, ending, &record);
 	reap(task);
 	row->workload = 0;
 	row->failures += verdict.counts;

@@ -2,8 +2,8 @@
  * jobs_recover - what the daemon before left: who still runs, who ended meanwhile, who never went
  *
  * The journal has brought back the workloads whose shims live (recover.c: the same pid that began at the same time in the same
- * boot). A task whose workload is not among them has ended, and its record says how. Without a record it never got its go, or
- * was killed, or the machine was; what was running then did so in another boot, and the journal of that is void.
+ * boot). A task whose workload is not among them has ended, and its record says how, or that it was killed, or that it never got
+ * its go. Where the machine was down, what ran did so in another boot, and the journal of that is void.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -15,13 +15,21 @@
 #include "daemon/set.h"
 #include "daemon/workload.h"
 
+/* RUNNING is stored once it was told to go, and what is on its way back from being parked went long ago. Of one that is still BINDING
+ * its record knows. */
+static bool has_gone(const struct sl_jobs_task *row)
+{
+	return row->state != SL_TASK_BINDING || row->parked;
+}
+
 static void adopt(
 	struct sl_jobs *jobs, struct sl_job_task *task, struct sl_workload *workload)
 {
 	const struct sl_jobs_task *row = &task->job->row.tasks[task->number];
 
 	workload->task = task;
-	task->went = true;
+	task->went = has_gone(row);
+	sl_jobs_find_begun(jobs, task);
 	sl_list_push_tail(&jobs->active, &task->active);
 	if (row->state == SL_TASK_RELEASING || row->state == SL_TASK_ENDED) {
 		/* Stopped for others, or asked for. The journal says so, too, unless the daemon died between the two. */
@@ -59,7 +67,7 @@ static void recover_task(struct sl_jobs *jobs, struct sl_job_task *task)
 		task->phase = SL_PHASE_STOPPING;
 		task->asked = row->state == SL_TASK_ENDED;
 		task->stopped = row->state == SL_TASK_RELEASING;
-		task->went = row->state != SL_TASK_BINDING;
+		task->went = has_gone(row);
 		task->is_over = task->former = true;
 		sl_list_push_tail(&jobs->active, &task->active);
 	} else if (row->state == SL_TASK_ENDED) {

@@ -65,12 +65,12 @@ struct sl_job_task {
 	uint64_t ticket; /* of the state with it; 0: that is stored */
 	sl_ns deadline;  /* of PARKING and RESUMING */
 	sl_ns retry_at;  /* of a job without request: not before */
-	bool went;       /* of this attempt: it was told to go */
-	bool stopped;    /* it was told to end for others */
-	bool asked;      /* somebody asked for its end */
-	bool failed;     /* it ended, and its gang misses it */
-	bool unwritten; /* it was not told to go, for nobody could write down that it would */
-	bool former; /* this daemon has not seen anything of this attempt */
+	bool went;    /* of this attempt: that it was told to go is known, and counted */
+	bool stopped; /* it was told to end for others */
+	bool asked;   /* somebody asked for its end */
+	bool failed;  /* it ended, and its gang misses it */
+	bool unwritten; /* it did not begin, for nobody could write down that it would */
+	bool former;    /* this daemon has not seen anything of this attempt */
 	bool is_over, is_parked, is_resumed; /* told, and not yet acted on */
 };
 
@@ -207,6 +207,8 @@ void sl_jobs_start(struct sl_jobs *jobs, struct sl_job_task *task);
 void sl_jobs_try_go(struct sl_jobs *jobs, struct sl_job_task *task);
 /* Tasks of jobs without request that do not run, and whose time has come. */
 void sl_jobs_start_free(struct sl_jobs *jobs);
+/* A task was told to go, then: it is counted. */
+void sl_jobs_note_begun(struct sl_job_task *task, uint64_t when_ms);
 /* A task of such a job is to be started then. */
 void sl_jobs_free_at(struct sl_jobs *jobs, struct sl_job_task *task, sl_ns at);
 
@@ -219,6 +221,8 @@ void sl_jobs_task_over(struct sl_jobs *jobs, struct sl_job_task *task);
 void sl_jobs_task_parked(struct sl_jobs *jobs, struct sl_job_task *task);
 void sl_jobs_task_resumed(struct sl_jobs *jobs, struct sl_job_task *task);
 void sl_jobs_task_late(struct sl_jobs *jobs, struct sl_job_task *task);
+/* A task of the daemon before: counts it as begun if its record says so, and nobody had written that down. */
+void sl_jobs_find_begun(struct sl_jobs *jobs, struct sl_job_task *task);
 /* Is everything of it over? Then so is it. */
 void sl_jobs_check_end(struct sl_jobs *jobs, struct sl_job *job);
 /* A task that waits is over for good. */

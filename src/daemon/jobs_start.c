@@ -363,11 +363,14 @@ void sl_jobs_start(struct sl_jobs *jobs, struct sl_job_task *task)
 	sl_jobs_save(jobs, job, task->ticket);
 }
 
-static void note_started(struct sl_job *job)
+void sl_jobs_note_begun(struct sl_job_task *task, uint64_t when_ms)
 {
-	if (!job->row.started_ms)
-		job->row.started_ms = sl_jobs_now_ms();
-	job->row.started++;
+	struct sl_jobs_row *row = &task->job->row;
+
+	task->went = true;
+	if (!row->started_ms)
+		row->started_ms = when_ms;
+	row->started++;
 }
 
 void sl_jobs_try_go(struct sl_jobs *jobs, struct sl_job_task *task)
@@ -383,8 +386,7 @@ void sl_jobs_try_go(struct sl_jobs *jobs, struct sl_job_task *task)
 	sl_step(D_JOB_WRITTEN);
 	sl_shim_go(&task->shim);
 	sl_step(D_JOB_GOES);
-	task->went = true;
-	note_started(job);
+	sl_jobs_note_begun(task, sl_jobs_now_ms());
 	sl_jobs_phase(task, SL_PHASE_RUNS);
 	sl_info("job %" PRIu64 " (%s) of user %u: task %u runs as workload %" PRIu64
 		" (attempt %u)",

@@ -283,6 +283,19 @@ static bool parse_exit(const char *at, struct sl_shim_record *record)
 	return true;
 }
 
+/* *at moves behind the line, if it is there whole. */
+static bool take_begun(const char **at, struct sl_shim_record *record)
+{
+	const char *c = *at;
+
+	if (!take_word(&c, "begun ") ||
+		!take_number(&c, UINT64_MAX, '\n', &record->started_ms))
+		return false;
+	record->ending = SL_SHIM_BEGUN;
+	*at = c;
+	return true;
+}
+
 static bool parse_error(const char *at, struct sl_shim_record *record)
 {
 	uint64_t error = 0;
@@ -307,8 +320,11 @@ struct sl_shim_record sl_shim_record_parse(const char *text, size_t size)
 	if (size == 0)
 		return record;
 	if (size < sizeof(line) && !memchr(text, '\0', size)) {
+		const char *at = line;
+
 		memcpy(line, text, size);
-		if (parse_exit(line, &record) || parse_error(line, &record))
+		if (take_begun(&at, &record) &&
+			(!*at || parse_exit(at, &record) || parse_error(at, &record)))
 			return record;
 	}
 	return (struct sl_shim_record){.ending = SL_SHIM_BAD};

@@ -1,11 +1,14 @@
 /* Jobs over the wire: what is taken, what waits and why, who may do what with whose, what counts beside them. */
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "policy/reason.h"
 #include "rig.h"
 #include "wire/jobspec.h"
@@ -469,6 +472,124 @@ static void is_found_again(void **state)
 	rig_peer_end(&peer);
 }
 
+/* In the file of job 1; what is replaced must be there. */
+static void edit_state(const struct rig *rig, const char *from, const char *to)
+{
+	sl_cleanup(sl_freep) char *text = NULL, *edited = NULL;
+	char path[128];
+	char *at;
+	int size;
+
+	(void)snprintf(path, sizeof(path), "%s/jobs/1/state", rig->dir);
+	assert_int_equal(sl_file_read(path, 1 << 20, &text, NULL), 0);
+	at = strstr(text, from);
+	if (!at)
+		fail_msg("no %s in %s", from, text);
+	*at = '\0';
+	size = asprintf(&edited, "%s%s%s", text, to, at + strlen(from));
+	assert_true(size > 0);
+	assert_int_equal(sl_file_replace(path, edited, (size_t)size, false), 0);
+}
+
+static bool has_bytes(const char *path)
+{
+	struct stat stat_now;
+
+	return stat(path, &stat_now) == 0 && stat_now.st_size > 0;
+}
+
+static bool state_has(const struct rig *rig, const char *words)
+{
+	sl_cleanup(sl_freep) char *text = NULL;
+	char path[128];
+
+	(void)snprintf(path, sizeof(path), "%s/jobs/1/state", rig->dir);
+	return sl_file_read(path, 1 << 20, &text, NULL) == 0 && strstr(text, words);
+}
+
+/* The only child of the daemon. */
+static pid_t shim_of(const struct rig *rig)
+{
+	sl_cleanup(sl_freep) char *text = NULL;
+	char path[64];
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/task/%d/children", (int)rig->daemon,
+		(int)rig->daemon);
+	assert_int_equal(sl_file_read(path, 4096, &text, NULL), 0);
+	return (pid_t)strtol(text, NULL, 10);
+}
+
+static bool is_dead(pid_t pid)
+{
+	struct sl_pid_stat now;
+
+	return sl_file_pid_stat((int)pid, &now) < 0 || now.state == 'Z' ||
+	       now.state == 'X';
+}
+
+/*
+ * A daemon that dies between the go and the writing down of it leaves BINDING, and so does one that dies before the go: the record tells
+ * which. Neither RUNNING that is stored, nor a shim that lives, stands in for it.
+ */
+static void knows_what_began(void **state)
+{
+	static const struct {
+		const char *name;
+		bool binding, begun, lives;
+		enum sl_job_state ends;
+		uint32_t started;
+	} rows[] = {
+		{"told, and killed", true, true, false, SL_JOB_FAILED, 1},
+		{"not told", true, false, false, SL_JOB_DONE, 1},
+		{"stored, and killed", false, true, false, SL_JOB_FAILED, 1},
+		{"stored, and killed before it began", false, false, false, SL_JOB_DONE,
+			2},
+		{"told, and lives", true, true, true, SL_JOB_DONE, 1},
+	};
+	struct rig *rig = *state;
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct sl_msg_job_row row;
+		struct rig_peer peer;
+		char path[128];
+		pid_t shim;
+
+		rig_start(rig, NULL);
+		peer = greet(rig_peer(rig));
+		assert_true(submit(
+			&peer, submit_msg("job"), "[ $SLUICE_ATTEMPT != 1 ] || sleep 0.6")
+				    .ok);
+		(void)snprintf(path, sizeof(path), "%s/jobs/1/exit.0.1", rig->dir);
+		rig_until(row_of(&peer, "job").started == 1 && has_bytes(path));
+		rig_until(state_has(rig, "\"tasks\":[{\"state\":3"));
+		shim = shim_of(rig);
+		rig_kill_daemon(rig);
+		rig_peer_end(&peer);
+		if (!rows[i].lives) {
+			assert_int_equal(kill(shim, SIGKILL), 0);
+			rig_until(is_dead(shim));
+		}
+		if (rows[i].binding) {
+			edit_state(rig, "\"tasks\":[{\"state\":3",
+				"\"tasks\":[{\"state\":2");
+			edit_state(rig, "\"started\":1", "\"started\":0");
+		}
+		if (!rows[i].begun)
+			assert_int_equal(truncate(path, 0), 0);
+		rig_start(rig, NULL);
+		peer = greet(rig_peer(rig));
+		rig_until(row_of(&peer, "job").state >= SL_JOB_DONE);
+		row = row_of(&peer, "job");
+		if (row.state != rows[i].ends || row.started != rows[i].started)
+			fail_msg("%s: state %u, started %u times", rows[i].name,
+				row.state, row.started);
+		rig_peer_end(&peer);
+		rig_stop(rig);
+		(void)snprintf(path, sizeof(path), "rm -rf %s/jobs", rig->dir);
+		assert_int_equal(system(path), 0);
+	}
+}
+
 /* Who submits and goes has submitted; who waits and goes is missed by nobody. */
 static void outlives_its_peers(void **state)
 {
@@ -527,6 +648,7 @@ int main(void)
 		TEST(counts_workloads),
 		TEST(ends_with_its_workload),
 		TEST(is_found_again),
+		TEST(knows_what_began),
 		TEST(outlives_its_peers),
 		TEST(is_its_owners),
 	};
