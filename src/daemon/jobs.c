@@ -255,12 +255,36 @@ bool sl_jobs_makes_room(struct sl_daemon *daemon, uint64_t workload)
 	return task && task->stopped && !task->asked;
 }
 
-bool sl_jobs_keeps_parked(
-	const struct sl_daemon *daemon, uint64_t workload, struct sl_error *text)
+/* The task that the queue parked there, or NULL. */
+static const struct sl_job_task *parked_task(
+	const struct sl_daemon *daemon, uint64_t workload)
 {
 	const struct sl_job_task *task = task_of((struct sl_daemon *)daemon, workload);
 
-	if (!task || (task->phase != SL_PHASE_PARKED && task->phase != SL_PHASE_PARKING))
+	return task && (task->phase == SL_PHASE_PARKED || task->phase == SL_PHASE_PARKING)
+		       ? task
+		       : NULL;
+}
+
+uint32_t sl_jobs_reason(
+	const struct sl_daemon *daemon, uint64_t workload, uint32_t reason)
+{
+	switch (reason) {
+	case SL_REASON_PARKED:
+		return parked_task(daemon, workload) ? SL_REASON_PARKED_FOR_JOB : reason;
+	case SL_REASON_PARKED_WAITS:
+		return parked_task(daemon, workload) ? SL_REASON_PARKED_FOR_JOB_WAITS
+						     : reason;
+	default: return reason;
+	}
+}
+
+bool sl_jobs_keeps_parked(
+	const struct sl_daemon *daemon, uint64_t workload, struct sl_error *text)
+{
+	const struct sl_job_task *task = parked_task(daemon, workload);
+
+	if (!task)
 		return false;
 	sl_error_set(text,
 		"job %s was parked for others, and comes back by itself when there is "

@@ -120,15 +120,17 @@ static void park(struct sl_jobs *jobs, struct sl_job_task *task)
 		return;
 	}
 	task->is_parked = false;
+	/* First, because NOTE(PARKED) may come in the very step, and is told as the queue's doing. */
+	sl_jobs_phase(task, SL_PHASE_PARKING);
 	/* By hand, before: then all that is left to do is to call it so. */
 	if (workload->park == SL_PARK_NOT &&
 		!sl_park_workload(jobs->daemon, workload, true, &text)) {
+		sl_jobs_phase(task, SL_PHASE_RUNS);
 		stop_failed(jobs, task, text.text);
 		return;
 	}
 	if (workload->park == SL_PARK_PARKED && sl_park_is_done(jobs->daemon, workload))
 		task->is_parked = true;
-	sl_jobs_phase(task, SL_PHASE_PARKING);
 	task->deadline = sl_clock_now() + SL_JOBS_PARK_NS;
 	sl_jobs_save(jobs, task->job, 0);
 	sl_jobs_awake(jobs);
