@@ -77,7 +77,7 @@ bool sl_ps_job_is_alone(const struct sl_msg_job_row *job, const struct sl_rows *
 
 const char *sl_ps_job_why(const struct sl_msg_job_row *job, char *buf, size_t size)
 {
-	bool waits = job->state == SL_JOB_QUEUED || job->state == SL_JOB_PARKED;
+	bool waits = job->state <= SL_JOB_PARKED;
 	const char *end = strstr(job->why, "; ");
 
 	snprintf(buf, size, "%.*s",

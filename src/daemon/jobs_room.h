@@ -235,7 +235,7 @@ void sl_jobs_forget_old(struct sl_jobs *jobs);
 void sl_jobs_reply_submit(struct sl_jobs *jobs, struct sl_job *job);
 void sl_jobs_store_failed(
 	struct sl_jobs *jobs, struct sl_job *job, const struct sl_error *err);
-/* Why it waits, or how it ended badly; "" if there is nothing to say. Returns buf. */
+/* Why it waits, or what of it does; or how it ended badly; "" if there is nothing to say. Returns buf. */
 const char *sl_jobs_why(
 	const struct sl_jobs *jobs, const struct sl_job *job, char *buf, size_t size);
 /* Those who wait for it are told. */

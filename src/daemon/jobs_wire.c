@@ -184,6 +184,14 @@ void sl_jobs_stop(struct sl_peer *peer, const struct sl_msg_job_stop *stop)
 	sl_info("stopping job %" PRIu64 " (%s) for process %d of user %u", job->row.id,
 		job->row.name, (int)peer->pid, (unsigned int)peer->uid);
 	job->row.state = SL_JOB_STOPPING;
+	for (uint32_t i = 0; i < job->row.task_count; i++) {
+		struct sl_workload *workload =
+			sl_map_get(&daemon->workloads, job->row.tasks[i].workload);
+
+		/* For the event. */
+		if (workload)
+			workload->stop_asker = (uint64_t)peer->uid + 1;
+	}
 	for (uint32_t i = 0; i < job->row.task_count; i++)
 		processes += sl_jobs_end_task(jobs, &job->tasks[i], grace, true);
 	sl_jobs_save(jobs, job, 0);
@@ -252,6 +260,17 @@ void sl_jobs_log(struct sl_peer *peer, const struct sl_msg_job_log *log)
 
 /* --- Rows. --- */
 
+/* It runs with some of its tasks, and others would, too. */
+static bool waits_in_part(const struct sl_job *job)
+{
+	for (uint32_t i = 0; i < job->row.task_count; i++) {
+		if (job->tasks[i].phase == SL_PHASE_WAITING ||
+			job->tasks[i].phase == SL_PHASE_PARKED)
+			return true;
+	}
+	return false;
+}
+
 const char *sl_jobs_why(
 	const struct sl_jobs *jobs, const struct sl_job *job, char *buf, size_t size)
 {
@@ -264,7 +283,7 @@ const char *sl_jobs_why(
 		(void)snprintf(buf, size, "%s", job->row.why);
 		return buf;
 	}
-	if (state == SL_JOB_RUNNING)
+	if (state == SL_JOB_RUNNING && !waits_in_part(job))
 		return buf;
 	if (job->is_free) {
 		if (job->node_said[0])
