@@ -358,7 +358,7 @@ static void look_at(struct sl_jobs *jobs, struct sl_job_task *task, sl_ns now)
 }
 
 /* What happens to one may end others, so nothing is held on to but the list. */
-static void look_at_all(struct sl_jobs *jobs, sl_ns now)
+void sl_jobs_look(struct sl_jobs *jobs, sl_ns now)
 {
 	struct sl_link looking;
 
@@ -452,7 +452,7 @@ void sl_jobs_settle(struct sl_daemon *daemon)
 		sl_ns now = sl_clock_now();
 
 		jobs->awake = false;
-		look_at_all(jobs, now);
+		sl_jobs_look(jobs, now);
 		if (jobs->rebuild)
 			sl_jobs_rebuild(jobs);
 		sl_jobs_start_free(jobs);

@@ -195,7 +195,30 @@ struct sl_cluster_event sl_jobs_add_event(
 	event.job_add.need = job->need;
 	event.job_add.park_mib = sl_max_u64(1, job->park_mib);
 	event.job_add.swap_cost = job->swap_cost;
+	event.job_add.failures = job->failures;
+	event.job_add.held_for = sl_sub_sat(job->held_until, sl_clock_now());
+	event.job_add.failing = job->failing;
 	return event;
+}
+
+/* What only the machine knows of jobs and is not to be forgotten with it. */
+static void remember(struct sl_jobs *jobs)
+{
+	const struct sl_cluster *cluster = jobs->books.cluster;
+
+	sl_list_foreach (link, &jobs->all) {
+		struct sl_job *job = SL_LIST_ENTRY(link, struct sl_job, link);
+		struct sl_cluster_job_view view = sl_cluster_job(cluster, job->row.id);
+
+		if (job->over || !view.known)
+			continue;
+		job->failures = view.failures;
+		job->held_until = view.held_until;
+		job->failing = view.failing;
+		for (uint32_t i = 0; i < job->row.task_count; i++)
+			job->tasks[i].spared_until =
+				sl_cluster_task(cluster, job->row.id, i).spared_until;
+	}
 }
 
 bool sl_jobs_count(struct sl_jobs *jobs, struct sl_job *job)
@@ -219,8 +242,8 @@ static uint32_t mask_of(const struct sl_workload *workload)
 }
 
 /* It has its place, as a fact. False: there is no such place any more. */
-static bool fill_running(const struct filling *filling, uint64_t job, uint32_t task,
-	const struct sl_workload *workload)
+static bool fill_running(const struct filling *filling, uint64_t job,
+	const struct sl_job_task *task, const struct sl_workload *workload)
 {
 	struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_TASK_RUNS};
 	uint64_t node;
@@ -229,10 +252,12 @@ static bool fill_running(const struct filling *filling, uint64_t job, uint32_t t
 	if (!sl_jobs_place_of(filling->books, mask_of(workload), &node, &mask))
 		return false;
 	event.task_runs.job = job;
-	event.task_runs.task = task;
+	event.task_runs.task = task ? task->number : 0;
 	event.task_runs.node = node;
 	event.task_runs.gpu_mask = mask;
 	event.task_runs.ago = sl_sub_sat(sl_clock_now(), workload->born);
+	event.task_runs.spared_for =
+		task ? sl_sub_sat(task->spared_until, sl_clock_now()) : 0;
 	fill_in((void *)filling, &event);
 	return true;
 }
@@ -282,7 +307,7 @@ static void fill_task(const struct filling *filling, struct sl_job_task *task)
 	case SL_PHASE_RESUMING:
 	case SL_PHASE_STOPPING:
 		if (!workload ||
-			!fill_running(filling, task->job->row.id, task->number, workload))
+			!fill_running(filling, task->job->row.id, task, workload))
 			break;
 		if (task->phase == SL_PHASE_STOPPING || task->phase == SL_PHASE_PARKING)
 			fill_in((void *)filling, &event);
@@ -313,7 +338,7 @@ static void fill_fact(const struct filling *filling, const struct sl_workload *w
 			(uint32_t)sl_max_u64(1, workload->request_bytes / SL_MIB);
 	fill_in((void *)filling, &event);
 	/* On GPUs of several kinds, or lost ones: it is not in the machine's world. */
-	if (!fill_running(filling, event.job_add.job, 0, workload)) {
+	if (!fill_running(filling, event.job_add.job, NULL, workload)) {
 		struct sl_cluster_event gone = {.type = SL_CLUSTER_EVENT_JOB_REMOVE};
 
 		gone.job_remove.job = event.job_add.job;
@@ -349,6 +374,8 @@ void sl_jobs_books_init(struct sl_jobs *jobs, struct sl_jobs_books *books,
 	struct filling filling = {jobs, books, emit, context};
 	struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_CONFIG};
 
+	if (jobs->books.cluster)
+		remember(jobs);
 	*books = (struct sl_jobs_books){.arena = sl_arena_new()};
 	books->cluster = sl_cluster_new(books->arena, SL_NODE_GPUS_MAX, SL_PROJECTS_MAX);
 	event.config.placement = daemon->config.job_placement;
@@ -396,6 +423,8 @@ static void end_misplaced(struct sl_jobs *jobs)
 
 void sl_jobs_rebuild(struct sl_jobs *jobs)
 {
+	if (jobs->books.cluster)
+		remember(jobs);
 	sl_jobs_books_fini(&jobs->books);
 	jobs->rebuild = false;
 	jobs->todo_count = 0;

@@ -72,6 +72,7 @@ struct sl_job_task {
 	bool unwritten; /* it did not begin, for nobody could write down that it would */
 	bool former;    /* this daemon has not seen anything of this attempt */
 	bool is_over, is_parked, is_resumed; /* told, and not yet acted on */
+	sl_ns spared_until; /* as the machine before knew: no victim before */
 };
 
 struct sl_job {
@@ -86,8 +87,12 @@ struct sl_job {
 	uint64_t ticket;           /* of its first state */
 	struct sl_peer *submitter; /* waits for that */
 	bool reply_due;
-	uint64_t park_mib;                 /* as the machine knows */
-	sl_ns swap_cost;                   /* the same */
+	uint64_t park_mib; /* as the machine knows */
+	sl_ns swap_cost;   /* the same */
+	/* As the machine before knew: not started before held_until; failing: because it failed. */
+	uint32_t failures;
+	sl_ns held_until;
+	bool failing;
 	struct sl_pending_because refused; /* why it is not counted */
 	struct sl_cluster_forecast
 		forecast;    /* before it was counted, for its submitter */
@@ -154,6 +159,8 @@ void sl_jobs_drop_job(struct sl_jobs *jobs, struct sl_job *job);
 /* sl_jobs_settle is to look. */
 void sl_jobs_awake(struct sl_jobs *jobs);
 void sl_jobs_phase(struct sl_job_task *task, enum sl_job_phase phase);
+/* What was noted in tasks is acted on, and what is late by now. */
+void sl_jobs_look(struct sl_jobs *jobs, sl_ns now);
 /* How the job stands, by its tasks. */
 enum sl_job_state sl_jobs_state_of(const struct sl_job *job);
 /* It does not go: a daemon after this one would not know of it, and start it a second time. It is tried again. */

@@ -148,6 +148,10 @@ struct sl_cluster_job_view {
 	uint32_t in[SL_TASK_STATES];
 	sl_ns submitted, started; /* started: last, of its first task; 0: not running */
 	struct sl_pending_because because; /* while it is pending */
+	/* Of its back-off: not started before held_until; failing: because it failed. */
+	uint32_t failures;
+	sl_ns held_until;
+	bool failing;
 };
 
 struct sl_cluster_task_view {
@@ -157,7 +161,8 @@ struct sl_cluster_task_view {
 		place; /* BINDING, RUNNING, RELEASING; and where a PIPELINED one goes */
 	uint64_t node; /* id */
 	bool parked;   /* PENDING: it comes back to this place */
-	bool moves;    /* RELEASING: it goes on at `next` */
+	sl_ns spared_until; /* no victim before */
+	bool moves;         /* RELEASING: it goes on at `next` */
 	struct sl_place next;
 	uint64_t next_node;
 };

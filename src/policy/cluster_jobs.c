@@ -447,6 +447,9 @@ struct sl_cl_job *sl_cl_job_make(struct sl_cluster *cl,
 	job->park_mib = event->job_add.park_mib;
 	job->swap_cost = event->job_add.swap_cost;
 	job->resume_wait = event->job_add.resume_wait;
+	job->failures = event->job_add.failures;
+	job->failing = event->job_add.failing;
+	job->held_until = sl_cl_later(cl, event->job_add.held_for);
 	job->submitted = cl->now;
 	job->seq = ++cl->next_seq;
 	sl_list_init(&job->all);

@@ -256,6 +256,10 @@ void sl_cl_spare_give(void **spare, void *object);
 void sl_cl_emit(struct sl_cluster *cl, struct sl_cluster_action action);
 void sl_cl_refuse_job(
 	struct sl_cluster *cl, uint64_t id, const struct sl_pending_because *because);
+static inline sl_ns sl_cl_later(const struct sl_cluster *cl, sl_ns span)
+{
+	return span > SL_NS_NEVER - cl->now ? SL_NS_NEVER : cl->now + span;
+}
 /* A moment at which a cycle may do what it could not do now. */
 void sl_cl_wake(struct sl_cluster *cl, sl_ns at);
 struct sl_cl_job *sl_cl_find_job(const struct sl_cluster *cl, uint64_t id);
