@@ -467,6 +467,47 @@ static void test_counts_what_leaves(void **state)
 	play_close(&p);
 }
 
+/* A has 60 on each of two GPUs, all on the host, and is told to come back on the first. */
+static void begin_return(struct play *p)
+{
+	const struct sl_event before[] = {SWAP(1000), GPU(0, 100), GPU(1, 100),
+		EVENT(WORKLOAD_ADD, workload_add, {1, ANY, ANY, 2, 3, 0}),
+		WORKLOAD(2, ANY, ANY), EVENT(CLIENT_JOIN, client_join, {1, 1, 1, 1}),
+		REPORT(1, 0, 60), OUT(1, 0, 60), REPORT(1, 1, 60), OUT(1, 1, 60),
+		REPORTED(1)};
+
+	play_open(p);
+	for (size_t i = 0; i < SL_ARRAY_LEN(before); i++)
+		(void)play(p, "before", 0, before[i]);
+	says(p, "A wants", 1, (struct sl_event)WANT(1, 1), "RESTORE 1 g0 60");
+	assert_row_u64("kept", sl_node_gpu(p->node, 1).free_bytes, 40);
+}
+
+/* Meanwhile somebody who is not asked takes so much of the second that A's room is not there any more. */
+static void test_room_lost(void **state)
+{
+	struct play p;
+
+	(void)state;
+	begin_return(&p);
+	(void)play(&p, "fits beside A", 2, (struct sl_event)UNMANAGED(1, 40));
+	says(&p, "goes on", 3, (struct sl_event)DONE(1, restored_as(&p), 0, 0),
+		"RESTORE 1 g1 60");
+	play_close(&p);
+	begin_return(&p);
+	(void)play(&p, "one more", 2, (struct sl_event)UNMANAGED(1, 41));
+	assert_row_u64("nothing free", sl_node_gpu(p.node, 1).free_bytes, 0);
+	says(&p, "stays where it is", 3, (struct sl_event)DONE(1, restored_as(&p), 0, 0),
+		"");
+	assert_row_u64("nothing kept", sl_node_gpu(p.node, 1).free_bytes, 59);
+	assert_row_u64("on the host", sl_node_pool(p.node).evicted_bytes, 60);
+	says(&p, "there is room again", 4, (struct sl_event)UNMANAGED(1, 40),
+		"RESTORE 1 g1 60");
+	says(&p, "back", 5, (struct sl_event)DONE(1, restored_as(&p), 1, 0),
+		"NOTE RESTORED g1 1/0 120");
+	play_close(&p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -481,6 +522,7 @@ int main(void)
 		cmocka_unit_test(test_kept_for_another),
 		cmocka_unit_test(test_waits_anew),
 		cmocka_unit_test(test_counts_what_leaves),
+		cmocka_unit_test(test_room_lost),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
