@@ -350,6 +350,43 @@ static void test_kept_for_another(void **state)
 	play_close(&p);
 }
 
+#define RANKED(w, request, priority) \
+	EVENT(WORKLOAD_ADD, workload_add, {w, BYTES(request), BYTES(100), 1, 1, priority})
+
+/* X waits for the end of Z's turn, which is of 2.4 s; what is free is kept for it. D would fit there, and is of lower
+ * priority: after four turns of its own, of 200 ms, it comes before X. No event says so, only the time. */
+static const struct play_row patient[] = {
+	{"pool", 0, SWAP(1000, .min_share_pm = 250), NULL},
+	{"GPU", 0, GPU(0, 100), NULL},
+	{"X", 0, RANKED(1, 0, 1), NULL},
+	{"Z", 0, RANKED(2, 60, 1), NULL},
+	{"D", 0, RANKED(3, 0, 0), NULL},
+	{"X", 0, EVENT(CLIENT_JOIN, client_join, {1, 1, 1, 1}), NULL},
+	{"X has", 0, REPORT(1, 0, 40), NULL},
+	{"on the host", 0, OUT(1, 0, 40), NULL},
+	{"all", 0, REPORTED(1), NULL},
+	{"Z", 0, SWAPPER(2, 2), NULL},
+	{"asks", 0, ASK(2, 1, 0, 70), NULL},
+	{"has", 0, COMMIT(2, 1, 70), NULL},
+	{"D", 0, SWAPPER(3, 3), NULL},
+	{"X wants", 10, WANT(1, 1), NULL},
+	{"D asks", 20, ASK(3, 1, 0, 20), NULL},
+};
+
+static void test_promoted_by_time(void **state)
+{
+	struct play p;
+
+	(void)state;
+	play_open(&p);
+	all(&p, patient, SL_ARRAY_LEN(patient));
+	assert_row_u64("D waits", sl_node_use(p.node, 3, 0).waiting, 1);
+	assert_null(strstr(play(&p, "early", 819, (struct sl_event)TIME), "GRANT"));
+	assert_non_null(strstr(play(&p, "for long enough", 820, (struct sl_event)TIME),
+		"GRANT 3/1 g0 20"));
+	play_close(&p);
+}
+
 /* Behind `wait`, A's demand is looked at when its longest wait is over, which is when A is moved for C. It begins anew once
  * A is back, and at its end is looked at again: S, which did not answer before, can be moved now. */
 static const struct play_row anew[] = {
@@ -520,6 +557,7 @@ int main(void)
 		cmocka_unit_test(test_freed_meanwhile),
 		cmocka_unit_test(test_warm_beside_lent),
 		cmocka_unit_test(test_kept_for_another),
+		cmocka_unit_test(test_promoted_by_time),
 		cmocka_unit_test(test_waits_anew),
 		cmocka_unit_test(test_counts_what_leaves),
 		cmocka_unit_test(test_room_lost),
