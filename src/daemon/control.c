@@ -375,6 +375,8 @@ static void begin_list(struct sl_peer *peer, const struct sl_msg_list *list)
 		[SL_LIST_POOL] = {4, "host memory"},
 		[SL_LIST_PROJECTS] = {4, "projects"},
 		[SL_LIST_JOBS] = {4, "jobs"},
+		[SL_LIST_QUEUE] = {4, "the queue"},
+		[SL_LIST_PARTS] = {4, "parts"},
 	};
 
 	if (peer->version < kinds[list->what].since) {

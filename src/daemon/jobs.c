@@ -519,6 +519,7 @@ static int on_stored(sd_event_source *source, int fd, uint32_t events, void *con
 	while (sl_jobs_store_take(jobs->store, &ticket, &result, &err)) {
 		if (result != SL_JOBS_STORE_OK)
 			sl_error_log("%s", err.text);
+		jobs->unstored = err;
 		if (ticket)
 			take_ticket(jobs, ticket, result, &err);
 		err.text[0] = '\0';

@@ -17,6 +17,7 @@
 #ifndef SL_DAEMON_JOBS_H
 #define SL_DAEMON_JOBS_H
 
+#include "daemon/parts.h"
 #include "daemon/peer.h"
 
 struct sl_jobs; /* sl_daemon.jobs, NULL until opened */
@@ -33,6 +34,11 @@ void sl_jobs_stop(struct sl_peer *peer, const struct sl_msg_job_stop *stop);
 void sl_jobs_log(struct sl_peer *peer, const struct sl_msg_job_log *log);
 /* Row number `index` of the list of jobs, or false behind the last. */
 bool sl_jobs_row_at(const struct sl_daemon *daemon, uint64_t *after, union sl_msg *msg);
+/* The next QUEUE_ROW; false: there are no more. */
+bool sl_jobs_queue_next(
+	const struct sl_daemon *daemon, struct sl_peer_list *list, union sl_msg *msg);
+/* How the folder of jobs is: as it was read at the start, and as the last writing went. */
+void sl_jobs_part(const struct sl_daemon *daemon, struct sl_part *part);
 /* Has this user a job that has not ended and is called so, or has a task that is? */
 SL_MUST_CHECK bool sl_jobs_has_name(
 	const struct sl_daemon *daemon, uid_t uid, const char *name);

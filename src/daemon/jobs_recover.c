@@ -118,6 +118,8 @@ int sl_jobs_recover(struct sl_jobs *jobs, struct sl_error *err)
 		return r;
 	if (r != SL_JOBS_STORE_OK)
 		sl_error_log("%s", said.text);
+	jobs->unread = said;
+	jobs->is_unread = r != SL_JOBS_STORE_OK;
 	jobs->next_id = sl_max_u64(jobs->next_id, next_id);
 	if (jobs->living)
 		sl_info("took in %u jobs with %u tasks", jobs->living, jobs->tasks);

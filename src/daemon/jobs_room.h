@@ -149,6 +149,9 @@ struct sl_jobs {
 	sl_ns free_at;  /* when a task without request is to be tried again */
 	char preload
 		[SL_CONFIG_TEXT_MAX];  /* what LD_PRELOAD gets; "": not looked for yet */
+	struct sl_error unread;        /* what could not be read at the start */
+	bool is_unread;                /* that is the folder as a whole */
+	struct sl_error unstored;      /* why the last writing failed; "" if it did not */
 	uint64_t ended[SL_JOB_STATES]; /* since the start, by how */
 };
 

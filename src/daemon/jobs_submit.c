@@ -286,6 +286,13 @@ static const char *describe(
 	else if (forecast.fate != SL_FORECAST_TAKES)
 		forecast.fate = SL_FORECAST_FOLLOWS;
 	forecast.because = view.known ? view.because : job->refused;
+	if (forecast.fate == SL_FORECAST_WAITS && !forecast.because.reason) {
+		(void)snprintf(buf, size,
+			"it is looked at in a moment; sluice why %s says then what it "
+			"waits for",
+			job->row.name);
+		return buf;
+	}
 	return sl_forecast_text(&forecast, sl_jobs_project_name, jobs->daemon, buf, size);
 }
 

@@ -372,3 +372,60 @@ bool sl_jobs_row_at(const struct sl_daemon *daemon, uint64_t *after, union sl_ms
 	count_tasks(job, row);
 	return true;
 }
+
+/* The number of those that wait is taken with the first row, and told with each. */
+static uint64_t count_waiting(const struct sl_jobs *jobs)
+{
+	uint64_t waiting = 0;
+
+	for (const struct sl_link *link = jobs->all.next; link != &jobs->all;
+		link = link->next)
+		waiting += sl_jobs_state_of(SL_CONTAINER_OF((struct sl_link *)link,
+				   struct sl_job, link)) == SL_JOB_QUEUED;
+	return waiting;
+}
+
+bool sl_jobs_queue_next(
+	const struct sl_daemon *daemon, struct sl_peer_list *list, union sl_msg *msg)
+{
+	const struct sl_jobs *jobs = daemon->jobs;
+
+	if (!jobs || list->place == SL_QUEUE_ROWS)
+		return false;
+	if (!list->place++)
+		list->until = count_waiting(jobs);
+	for (const struct sl_link *link = jobs->all.next; link != &jobs->all;
+		link = link->next) {
+		const struct sl_job *job =
+			SL_CONTAINER_OF((struct sl_link *)link, struct sl_job, link);
+		struct sl_msg_queue_row *row = &msg->queue_row;
+
+		if (job->row.id <= list->workload ||
+			sl_jobs_state_of(job) != SL_JOB_QUEUED)
+			continue;
+		list->workload = job->row.id;
+		sl_wire_init(msg, SL_MSG_QUEUE_ROW);
+		row->job = job->row.id;
+		row->waiting = list->until;
+		memcpy(row->name, job->row.name, sizeof(row->name));
+		memcpy(row->project, job->row.project, sizeof(row->project));
+		(void)sl_jobs_why(jobs, job, row->why, sizeof(row->why));
+		return true;
+	}
+	return false;
+}
+
+void sl_jobs_part(const struct sl_daemon *daemon, struct sl_part *part)
+{
+	const struct sl_jobs *jobs = daemon->jobs;
+
+	sl_wire_str(part->path, sizeof(part->path), jobs->folder);
+	part->count = jobs->living;
+	if (jobs->unstored.text[0] || jobs->is_unread) {
+		part->health = SL_HEALTH_BROKEN;
+		part->text = jobs->unstored.text[0] ? jobs->unstored : jobs->unread;
+	} else if (jobs->unread.text[0]) {
+		part->health = SL_HEALTH_PARTLY;
+		part->text = jobs->unread;
+	}
+}

@@ -48,6 +48,9 @@ struct sl_shim {
 	int pidfd, go_fd; /* the caller's */
 };
 
+/* Where it is. 0, or negative errno: there is none that could be executed, and err says the remedy. */
+SL_MUST_CHECK int sl_shim_find(char *path, size_t size, struct sl_error *err);
+
 /* Starts it, waiting for `go`. Never blocks for long (posix_spawn or vfork). 0 or negative errno; err says what and the remedy. */
 SL_MUST_CHECK int sl_shim_start(
 	const struct sl_shim_start *start, struct sl_shim *out, struct sl_error *err);

@@ -43,6 +43,8 @@ enum sl_list_what {
 	SL_LIST_POOL,     /* since version 4 */
 	SL_LIST_PROJECTS, /* since version 4 */
 	SL_LIST_JOBS,     /* since version 4 */
+	SL_LIST_QUEUE,    /* since version 4 */
+	SL_LIST_PARTS,    /* since version 4 */
 	SL_LISTS
 };
 enum sl_state {
@@ -141,6 +143,16 @@ enum sl_wire_residency {
 
 /* What does not work in the daemon. */
 enum sl_wire_trouble { SL_TROUBLE_JOURNAL = 0, SL_WIRE_TROUBLES };
+
+/* What it needs for projects and jobs: the supervisor's program, the database, the folder. */
+enum sl_wire_part { SL_PART_SHIM = 0, SL_PART_PROJECTS, SL_PART_JOBS, SL_WIRE_PARTS };
+enum sl_health {
+	SL_HEALTH_GOOD = 0,
+	SL_HEALTH_PARTLY, /* some of it cannot be read, or the last change was not stored */
+	SL_HEALTH_BROKEN, /* it cannot be used */
+	SL_HEALTHS
+};
+#define SL_QUEUE_ROWS 5
 
 #define SL_HELLO_FORKED    1u /* the parent of this process is a client too */
 #define SL_RUN_VISIBLE_SET 1u
