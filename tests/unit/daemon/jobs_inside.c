@@ -127,6 +127,7 @@ static void assert_wakes_for(struct inside *inside, struct sl_job_task *task)
 	uint64_t usec = 0;
 	int enabled = SD_EVENT_OFF;
 
+	inside_until(inside, !jobs_of(inside)->dirty);
 	task->deadline = sl_clock_now() + SL_S;
 	sl_jobs_awake(jobs_of(inside));
 	sl_jobs_settle(&inside->daemon);
