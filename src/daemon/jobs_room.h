@@ -6,6 +6,7 @@
  *	jobs_kinds.c   the GPUs of this machine as its nodes
  *	jobs_submit.c  SUBMIT
  *	jobs_names.c   what jobs and tasks are called
+ *	jobs_user.c    what one user may have in the queue
  *	jobs_start.c   BIND
  *	jobs_end.c     STOP, park and resume; ends of tasks and jobs
  *	jobs_wire.c    rows, waits, stops and logs
@@ -26,6 +27,7 @@
 #include "daemon/jobs_store.h"
 #include "daemon/shim.h"
 #include "policy/cluster.h"
+#include "policy/verdicts/queue.h"
 
 /* Jobs that have not ended, and their tasks. */
 #define SL_JOBS_MOST       10000
@@ -97,6 +99,8 @@ struct sl_job {
 	struct sl_cluster_forecast
 		forecast;    /* before it was counted, for its submitter */
 	char node_said[256]; /* why the node's ledger refused it, last */
+	uint64_t used_bytes; /* of the disk */
+	bool used_known;     /* that is so, and stays so until it starts */
 	struct sl_job_task *tasks;
 };
 
@@ -239,6 +243,14 @@ void sl_jobs_check_end(struct sl_jobs *jobs, struct sl_job *job);
 void sl_jobs_cancel(struct sl_jobs *jobs, struct sl_job_task *task);
 /* Removes jobs that ended long ago, or are too many. */
 void sl_jobs_forget_old(struct sl_jobs *jobs);
+
+/* --- jobs_user.c --- */
+/* May this user have another job, with so many tasks and bytes? Else err says of what there are too many, and the remedy. */
+SL_MUST_CHECK bool sl_jobs_user_may(struct sl_jobs *jobs, uid_t uid, uint32_t tasks,
+	uint64_t bytes, struct sl_queue_verdict *verdict, struct sl_error *err);
+/* Removes what has ended and has to go for it. */
+void sl_jobs_user_make_room(
+	struct sl_jobs *jobs, uid_t uid, const struct sl_queue_verdict *verdict);
 
 /* --- jobs_submit.c, jobs_wire.c, jobs_recover.c --- */
 /* The answer to SUBMIT: it is stored. */

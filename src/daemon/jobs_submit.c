@@ -348,7 +348,7 @@ static void answer_try(struct sl_jobs *jobs, struct sl_peer *peer, struct sl_job
 /* --- SUBMIT. --- */
 
 static void take_in(struct sl_jobs *jobs, struct sl_peer *peer, struct sl_job *job,
-	struct sl_jobspec *spec)
+	struct sl_jobspec *spec, const struct sl_queue_verdict *share)
 {
 	char why[600];
 
@@ -365,6 +365,7 @@ static void take_in(struct sl_jobs *jobs, struct sl_peer *peer, struct sl_job *j
 		return;
 	}
 	jobs->next_id++;
+	sl_jobs_user_make_room(jobs, peer->uid, share);
 	sl_step(D_JOB_TAKEN);
 	job->ticket = jobs->next_ticket++;
 	job->submitter = peer;
@@ -382,12 +383,15 @@ static void judge(struct sl_jobs *jobs, struct sl_peer *peer,
 	struct sl_error text = {0};
 	struct sl_jobs_row row;
 	struct sl_job *job;
-	bool is_named, ok;
+	struct sl_queue_verdict share;
+	bool may, ok;
 
 	fill_row(jobs, peer, submit, &row);
 	/* Also the name that was made for it: somebody may have chosen that. */
-	is_named = sl_jobs_name_is_free(
-		peer->daemon, peer->uid, row.name, row.task_count, &text);
+	may = sl_jobs_name_is_free(
+		      peer->daemon, peer->uid, row.name, row.task_count, &text) &&
+	      sl_jobs_user_may(
+		      jobs, peer->uid, row.task_count, spec->size, &share, &text);
 	row.tasks = calloc(row.task_count, sizeof(row.tasks[0]));
 	job = row.tasks && add_owner(peer, &row, spec) == 0 ? sl_jobs_new_job(jobs, &row)
 							    : NULL;
@@ -397,7 +401,7 @@ static void judge(struct sl_jobs *jobs, struct sl_peer *peer,
 		return;
 	}
 	sl_jobs_set_need(jobs, job);
-	ok = is_named && has_sense(jobs, job, &text) && within_bounds(peer, job, &text) &&
+	ok = may && has_sense(jobs, job, &text) && within_bounds(peer, job, &text) &&
 	     sl_jobs_find_library(jobs, &text);
 	if (!ok) {
 		refuse(peer, text.text);
@@ -408,7 +412,8 @@ static void judge(struct sl_jobs *jobs, struct sl_peer *peer,
 		answer_try(jobs, peer, job);
 		sl_jobs_drop_job(jobs, job);
 	} else {
-		take_in(jobs, peer, job, spec);
+		job->used_bytes = spec->size;
+		take_in(jobs, peer, job, spec, &share);
 	}
 }
 

@@ -365,6 +365,93 @@ static void counts_workloads(void **state)
 	rig_peer_end(&peer);
 }
 
+/* --- Of one user. --- */
+
+static void expect_refusal(
+	const struct rig_peer *peer, union sl_msg msg, const char *words)
+{
+	struct sl_msg_submit_reply said = submit(peer, msg, "exec sleep 60");
+
+	if (said.ok || !strstr(said.text, words))
+		fail_msg("ok %u, '%s' lacks '%s'", said.ok, said.text, words);
+}
+
+static void stop_job(const struct rig_peer *peer, const char *name)
+{
+	assert_true(reply_of(peer, SL_MSG_JOB_STOP, name).ok);
+	rig_until(row_of(peer, name).state == SL_JOB_STOPPED);
+}
+
+/* What has ended makes room for what comes; what has not is not touched, and bounds it. */
+static void a_user_has_a_bound(void **state)
+{
+	struct rig *rig = *state;
+	union sl_msg msg = submit_msg("many");
+	struct rig_peer peer, other;
+
+	rig_start(rig, "jobs_per_user: 2\n");
+	peer = greet(rig_peer(rig));
+	assert_true(submit(&peer, submit_msg("first"), "true").ok);
+	rig_until(row_of(&peer, "first").state == SL_JOB_DONE);
+	assert_true(submit(&peer, submit_msg("second"), "true").ok);
+	rig_until(row_of(&peer, "second").state == SL_JOB_DONE);
+	assert_true(submit(&peer, submit_msg("third"), "exec sleep 60").ok);
+	assert_int_equal(row_of(&peer, "first").job, 0);
+	assert_int_equal(row_of(&peer, "second").state, SL_JOB_DONE);
+	msg.submit.tasks = 20;
+	msg.submit.least = 1;
+	expect_refusal(&peer, msg, "would have above 20, ten for each of jobs_per_user");
+	/* Nothing was removed for what was refused. */
+	assert_int_equal(row_of(&peer, "second").state, SL_JOB_DONE);
+	assert_true(submit(&peer, submit_msg("fourth"), "exec sleep 60").ok);
+	expect_refusal(
+		&peer, submit_msg("fifth"), "has 2 jobs in the queue, and may have 2");
+	if (geteuid() == 0) {
+		other = greet(rig_peer_as(rig, OTHER_USER, OTHER_USER));
+		msg = submit_msg("theirs");
+		msg.submit.flags |= SL_SUBMIT_TRY;
+		assert_true(submit(&other, msg, "true").ok);
+		rig_peer_end(&other);
+	}
+	stop_job(&peer, "fourth");
+	assert_true(submit(&peer, submit_msg("fifth"), "exec sleep 60").ok);
+	assert_int_equal(row_of(&peer, "fourth").job, 0);
+	stop_job(&peer, "third");
+	stop_job(&peer, "fifth");
+	rig_peer_end(&peer);
+}
+
+/* Also after a restart, when nobody remembers what was written. */
+static void a_users_output_has_a_bound(void **state)
+{
+	struct rig *rig = *state;
+	union sl_msg asks = submit_msg("asks");
+	struct rig_peer peer;
+
+	rig_start(rig, "jobs_disk_per_user: 256KiB\n");
+	peer = greet(rig_peer(rig));
+	assert_true(submit(&peer, submit_msg("small"), "echo little").ok);
+	rig_until(row_of(&peer, "small").state == SL_JOB_DONE);
+	assert_true(submit(
+		&peer, submit_msg("large"), "head -c 500000 /dev/urandom; exec sleep 60")
+			    .ok);
+	/* Once it has written. */
+	asks.submit.flags |= SL_SUBMIT_TRY;
+	rig_until(!submit(&peer, asks, "true").ok);
+	expect_refusal(&peer, submit_msg("next"), "would have above 256 KiB");
+	rig_kill_daemon(rig);
+	rig_peer_end(&peer);
+	rig_start(rig, "jobs_disk_per_user: 256KiB\n");
+	peer = greet(rig_peer(rig));
+	expect_refusal(&peer, submit_msg("next"), "jobs_disk_per_user");
+	stop_job(&peer, "large");
+	assert_true(submit(&peer, submit_msg("next"), "exec sleep 60").ok);
+	assert_int_equal(row_of(&peer, "large").job, 0);
+	assert_int_equal(row_of(&peer, "small").job, 0);
+	stop_job(&peer, "next");
+	rig_peer_end(&peer);
+}
+
 /* Stopped as a workload, a job does not begin anew. */
 static void ends_with_its_workload(void **state)
 {
@@ -590,6 +677,8 @@ int main(void)
 		TEST(waits_its_turn),
 		TEST(names_do_not_meet),
 		TEST(counts_workloads),
+		TEST(a_user_has_a_bound),
+		TEST(a_users_output_has_a_bound),
 		TEST(ends_with_its_workload),
 		TEST(is_found_again),
 		TEST(knows_what_began),
