@@ -150,14 +150,18 @@ void sl_park_resumed(struct sl_daemon *daemon, uint64_t id)
 void sl_park_again(struct sl_daemon *daemon, struct sl_workload *workload)
 {
 	struct sl_event park = event_of(workload, true);
-	struct sl_event resume = event_of(workload, false);
-	bool resuming = workload->park == SL_PARK_RESUMING;
 
 	if (workload->park == SL_PARK_NOT)
 		return;
 	park.workload_park.recovered = 1;
 	sl_drive(daemon, &park);
-	if (resuming)
+}
+
+void sl_park_resume_again(struct sl_daemon *daemon, struct sl_workload *workload)
+{
+	struct sl_event resume = event_of(workload, false);
+
+	if (workload->park == SL_PARK_RESUMING)
 		sl_drive(daemon, &resume);
 }
 
