@@ -186,6 +186,8 @@ void sl_jobs_save(struct sl_jobs *jobs, struct sl_job *job, uint64_t ticket)
 		job->tasks[i].ticket = 0;
 		sl_jobs_unstart(&job->tasks[i], "sluiced is out of memory");
 	}
+	if (ticket)
+		sl_jobs_release(jobs, ticket);
 }
 
 void sl_jobs_numbers(const struct sl_daemon *daemon, uint64_t in[SL_JOB_STATES],
@@ -351,6 +353,8 @@ static void look_at(struct sl_jobs *jobs, struct sl_job_task *task, sl_ns now)
 		sl_jobs_task_resumed(jobs, task);
 	if (task->phase == SL_PHASE_STARTING)
 		sl_jobs_try_go(jobs, task);
+	if (task->phase == SL_PHASE_STOPPING)
+		sl_jobs_try_stop(jobs, task);
 	if (task->phase == SL_PHASE_CHOSEN && task->job->stored)
 		sl_jobs_start(jobs, task);
 	if (task->deadline && now >= task->deadline)
@@ -502,10 +506,13 @@ static void take_ticket(
 		if (task->ticket != ticket)
 			continue;
 		task->ticket = 0;
-		if (result != SL_JOBS_STORE_OK)
+		if (result != SL_JOBS_STORE_OK) {
 			sl_jobs_unstart(task, err->text);
+			sl_jobs_stop_unwritten(jobs, task, "the disk refuses it");
+		}
 		return;
 	}
+	sl_jobs_release(jobs, ticket);
 }
 
 static int on_stored(sd_event_source *source, int fd, uint32_t events, void *context)
@@ -546,6 +553,7 @@ int sl_jobs_open(struct sl_daemon *daemon, struct sl_error *err)
 	sl_list_init(&jobs->all);
 	sl_list_init(&jobs->active);
 	sl_list_init(&jobs->waits);
+	sl_list_init(&jobs->held);
 	(void)snprintf(jobs->folder, sizeof(jobs->folder), "%s/jobs", daemon->data_dir);
 	daemon->jobs = jobs;
 	r = sl_jobs_store_new(jobs->folder, &jobs->store);

@@ -52,9 +52,11 @@ void sl_jobs_peer_gone(struct sl_peer *peer);
 void sl_jobs_workload_started(struct sl_daemon *daemon,
 	const struct sl_workload *workload); /* of `sluice run` */
 void sl_jobs_workload_over(struct sl_daemon *daemon, uint64_t workload);
-/* As `sluice stop`, by a person: for good. How many processes were signalled. */
+/* As `sluice stop`, by a person: for good. How many processes will be signalled, once that is stored. */
 uint32_t sl_jobs_workload_stopped(
 	struct sl_daemon *daemon, uint64_t workload, sl_ns grace);
+/* What is said to that peer from here on waits until how the job of that workload stands is stored, and for the journal. */
+void sl_jobs_hold(struct sl_peer *peer, uint64_t workload);
 /* The queue parked it, and brings it back when its turn comes: text says so. */
 SL_MUST_CHECK bool sl_jobs_keeps_parked(
 	const struct sl_daemon *daemon, uint64_t workload, struct sl_error *text);

@@ -43,39 +43,6 @@ static void tell(struct sl_jobs *jobs, const struct sl_job_task *task,
 
 /* --- Stopping. --- */
 
-uint32_t sl_jobs_end_task(
-	struct sl_jobs *jobs, struct sl_job_task *task, sl_ns grace, bool asked)
-{
-	struct sl_workload *workload = workload_of(jobs, task);
-	uint32_t processes;
-
-	task->asked |= asked;
-	if (task->phase == SL_PHASE_WAITING || task->phase == SL_PHASE_CHOSEN) {
-		if (asked)
-			sl_jobs_cancel(jobs, task);
-		return 0;
-	}
-	if (task->phase == SL_PHASE_OVER || !workload)
-		return 0;
-	if (task->phase == SL_PHASE_STARTING) {
-		/* Nothing of its program has run. */
-		sl_shim_forget(&task->shim);
-		sl_jobs_phase(task, SL_PHASE_STOPPING);
-		return 0;
-	}
-	/* Who gives the place back by himself is not counted on any more. */
-	if (asked && task->phase != SL_PHASE_STOPPING && task->phase != SL_PHASE_PARKED) {
-		struct sl_cluster_event stops =
-			event_of(SL_CLUSTER_EVENT_TASK_STOPS, task);
-
-		tell(jobs, task, &stops);
-	}
-	processes = sl_set_stop_workload(jobs->daemon, workload, grace);
-	sl_jobs_phase(task, SL_PHASE_STOPPING);
-	sl_jobs_save(jobs, task->job, 0);
-	return processes;
-}
-
 static void stop_failed(struct sl_jobs *jobs, struct sl_job_task *task, const char *why)
 {
 	struct sl_cluster_event event = event_of(SL_CLUSTER_EVENT_STOP_FAILED, task);
@@ -132,6 +99,7 @@ static void park(struct sl_jobs *jobs, struct sl_job_task *task)
 	if (workload->park == SL_PARK_PARKED && sl_park_is_done(jobs->daemon, workload))
 		task->is_parked = true;
 	task->deadline = sl_clock_now() + SL_JOBS_PARK_NS;
+	sl_step(D_JOB_PARK_TAKEN);
 	sl_jobs_save(jobs, task->job, 0);
 	sl_jobs_awake(jobs);
 }
@@ -195,6 +163,7 @@ void sl_jobs_task_parked(struct sl_jobs *jobs, struct sl_job_task *task)
 	if (sl_jobs_place_of(&jobs->books, gpus, &parked.task_parked.node,
 		    &parked.task_parked.gpu_mask))
 		tell(jobs, task, &parked);
+	sl_step(D_JOB_PARKED);
 	sl_jobs_save(jobs, task->job, 0);
 }
 
@@ -206,6 +175,7 @@ void sl_jobs_task_resumed(struct sl_jobs *jobs, struct sl_job_task *task)
 	if (task->phase != SL_PHASE_RESUMING)
 		return;
 	sl_jobs_phase(task, SL_PHASE_RUNS);
+	sl_step(D_JOB_RESUMED);
 	sl_jobs_save(jobs, task->job, 0);
 	tell(jobs, task, &event);
 }
@@ -220,6 +190,10 @@ void sl_jobs_task_late(struct sl_jobs *jobs, struct sl_job_task *task)
 	task->deadline = 0;
 	if (!workload)
 		return;
+	if (task->phase == SL_PHASE_STOPPING) {
+		sl_jobs_stop_unwritten(jobs, task, "the disk does not answer");
+		return;
+	}
 	if (!sl_park_workload(jobs->daemon, workload, !parks, &text))
 		sl_warning("job %" PRIu64 " (%s): task %u cannot be %s again: %s",
 			task->job->row.id, task->job->row.name, task->number,
@@ -358,7 +332,7 @@ void sl_jobs_unstart(struct sl_job_task *task, const char *why)
 	sl_wire_str(task->job->node_said, sizeof(task->job->node_said), why);
 	sl_shim_forget(&task->shim);
 	sl_jobs_phase(task, SL_PHASE_STOPPING);
-	task->unwritten = true;
+	task->told = task->unwritten = true;
 }
 
 static void once_more(struct sl_jobs *jobs, struct sl_job_task *task,
@@ -396,7 +370,7 @@ void sl_jobs_task_over(struct sl_jobs *jobs, struct sl_job_task *task)
 	struct sl_retry_facts facts = {.ending = ending,
 		.ok = ending == SL_RETRY_EXITED && record.status == 0,
 		.asked = task->asked || job->row.state == SL_JOB_STOPPING,
-		.stopped = task->stopped,
+		.stopped = task->stopped && task->told,
 		.preemptible = job->row.flags & SL_SUBMIT_PREEMPTIBLE,
 		.failures = row->failures,
 		.retries = job->row.retries};

@@ -12,7 +12,6 @@
 #include "base/log.h"
 #include "daemon/drive.h"
 #include "daemon/jobs_room.h"
-#include "daemon/set.h"
 #include "daemon/workload.h"
 
 /* RUNNING is stored once it was told to go, and what is on its way back from being parked went long ago. Of one that is still BINDING
@@ -32,11 +31,11 @@ static void adopt(
 	sl_jobs_find_begun(jobs, task);
 	sl_list_push_tail(&jobs->active, &task->active);
 	if (row->state == SL_TASK_RELEASING || row->state == SL_TASK_ENDED) {
-		/* Stopped for others, or asked for. The journal says so, too, unless the daemon died between the two. */
-		if (!workload->kill_at)
-			(void)sl_set_stop_workload(
-				jobs->daemon, workload, jobs->daemon->config.stop_grace);
+		/* Stopped for others, or asked for. Where the journal does not say so yet, nobody has been signalled. */
 		task->phase = SL_PHASE_STOPPING;
+		task->told = workload->kill_at != 0;
+		task->grace = jobs->daemon->config.stop_grace;
+		sl_jobs_awake(jobs);
 		task->asked = row->state == SL_TASK_ENDED;
 		task->stopped = !task->asked;
 	} else if (row->parked && workload->park == SL_PARK_RESUMING) {
@@ -65,6 +64,7 @@ static void recover_task(struct sl_jobs *jobs, struct sl_job_task *task)
 	} else if (row->workload) {
 		/* As if the news of its end came now. */
 		task->phase = SL_PHASE_STOPPING;
+		task->told = true;
 		task->asked = row->state == SL_TASK_ENDED;
 		task->stopped = row->state == SL_TASK_RELEASING;
 		task->went = has_gone(row);

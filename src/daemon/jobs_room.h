@@ -9,6 +9,7 @@
  *	jobs_user.c    what one user may have in the queue
  *	jobs_start.c   BIND
  *	jobs_end.c     STOP, park and resume; ends of tasks and jobs
+ *	jobs_stop.c    from the wish that a task ends to the signal
  *	jobs_wire.c    rows, waits, stops and logs
  *	jobs_recover.c what the daemon before left
  *
@@ -35,6 +36,8 @@
 /* So long a task may take to leave its GPUs, or to come back to them. */
 #define SL_JOBS_PARK_NS   (30 * SL_S)
 #define SL_JOBS_RESUME_NS (30 * SL_S)
+/* So long the signal waits for the disk. */
+#define SL_JOBS_STORE_NS (5 * SL_S)
 /* Cycles are so far apart at least. */
 #define SL_JOBS_CYCLE_NS (50 * SL_MS)
 /* The machine's numbers of workloads that are no jobs: those of the workloads, and this bit. */
@@ -63,12 +66,15 @@ struct sl_job_task {
 	uint32_t gpu_mask;
 	struct sl_shim
 		shim; /* STARTING; of later phases its pid alone, 0: it is not our child */
-	uint64_t commit; /* the journal's writing that must be over before it goes */
+	uint64_t
+		commit; /* the journal's writing that must be over before it goes, or is signalled; 0: not noted there yet */
 	uint64_t ticket; /* of the state with it; 0: that is stored */
-	sl_ns deadline;  /* of PARKING and RESUMING */
+	sl_ns deadline;  /* of PARKING and RESUMING; of STOPPING until it is told */
+	sl_ns grace;     /* of STOPPING: from SIGTERM to SIGKILL */
 	sl_ns retry_at;  /* of a job without request: not before */
 	bool went;    /* of this attempt: that it was told to go is known, and counted */
-	bool stopped; /* it was told to end for others */
+	bool stopped; /* it is to end for others */
+	bool told;    /* of STOPPING: it was signalled, or was never to begin */
 	bool asked;   /* somebody asked for its end */
 	bool failed;  /* it ended, and its gang misses it */
 	bool unwritten; /* it did not begin, for nobody could write down that it would */
@@ -137,6 +143,7 @@ struct sl_jobs {
 	struct sl_jobs_books books;
 	struct sl_map by_id;
 	struct sl_link all, active, waits;
+	struct sl_link held; /* peers whose answers wait for the store */
 	uint64_t next_id, next_ticket;
 	uint32_t living, tasks; /* jobs that have not ended, and their tasks */
 	/* Actions of the machine that are still to be carried out. */
@@ -228,9 +235,6 @@ void sl_jobs_free_at(struct sl_jobs *jobs, struct sl_job_task *task, sl_ns at);
 
 /* --- jobs_end.c --- */
 void sl_jobs_on_stop(struct sl_jobs *jobs, const struct sl_cluster_action *action);
-/* As `sluice stop`. asked: for good. Returns how many processes were signalled. */
-uint32_t sl_jobs_end_task(
-	struct sl_jobs *jobs, struct sl_job_task *task, sl_ns grace, bool asked);
 void sl_jobs_task_over(struct sl_jobs *jobs, struct sl_job_task *task);
 void sl_jobs_task_parked(struct sl_jobs *jobs, struct sl_job_task *task);
 void sl_jobs_task_resumed(struct sl_jobs *jobs, struct sl_job_task *task);
@@ -243,6 +247,21 @@ void sl_jobs_check_end(struct sl_jobs *jobs, struct sl_job *job);
 void sl_jobs_cancel(struct sl_jobs *jobs, struct sl_job_task *task);
 /* Removes jobs that ended long ago, or are too many. */
 void sl_jobs_forget_old(struct sl_jobs *jobs);
+
+/* --- jobs_stop.c --- */
+/* As `sluice stop`, once that is written down. asked: for good. Returns how many processes will be signalled. */
+uint32_t sl_jobs_end_task(
+	struct sl_jobs *jobs, struct sl_job_task *task, sl_ns grace, bool asked);
+/* What STOPPING waited for may be written. */
+void sl_jobs_try_stop(struct sl_jobs *jobs, struct sl_job_task *task);
+void sl_jobs_stop_now(struct sl_jobs *jobs, struct sl_job_task *task);
+/* It cannot be written, for that reason: all the same. */
+void sl_jobs_stop_unwritten(
+	struct sl_jobs *jobs, struct sl_job_task *task, const char *why);
+/* Stores how the job stands; what is said to that peer from here on waits for it, and then for the journal. */
+void sl_jobs_hold_for(struct sl_jobs *jobs, struct sl_job *job, struct sl_peer *peer);
+/* Of those: what that ticket was for is over. */
+void sl_jobs_release(struct sl_jobs *jobs, uint64_t ticket);
 
 /* --- jobs_user.c --- */
 /* May this user have another job, with so many tasks and bytes? Else err says of what there are too many, and the remedy. */

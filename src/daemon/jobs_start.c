@@ -414,6 +414,7 @@ static void resume(struct sl_jobs *jobs, struct sl_job_task *task)
 	task->deadline = sl_clock_now() + SL_JOBS_RESUME_NS;
 	task->is_resumed = false;
 	if (workload && sl_park_workload(jobs->daemon, workload, false, &text)) {
+		sl_step(D_JOB_RESUME_TAKEN);
 		sl_jobs_save(jobs, task->job, 0);
 		return;
 	}

@@ -194,11 +194,9 @@ void sl_jobs_stop(struct sl_peer *peer, const struct sl_msg_job_stop *stop)
 	}
 	for (uint32_t i = 0; i < job->row.task_count; i++)
 		processes += sl_jobs_end_task(jobs, &job->tasks[i], grace, true);
-	sl_jobs_save(jobs, job, 0);
 	sl_jobs_check_end(jobs, job);
-	/* A daemon that follows must go on with it, so the answer waits for the journal. */
-	sl_peer_hold(peer);
-	sl_daemon_commit_soon(daemon);
+	/* A daemon that follows must go on with it, so the answer waits for the disk. */
+	sl_jobs_hold_for(jobs, job, peer);
 	reply(peer, job, processes, "");
 }
 
