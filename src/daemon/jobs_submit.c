@@ -239,6 +239,24 @@ static bool within_bounds(
 	return false;
 }
 
+/* GPUs that the project names are here, or nobody can say now. */
+static bool has_pool(
+	const struct sl_jobs *jobs, const char *project, struct sl_error *text)
+{
+	const struct sl_project_row *row =
+		sl_projects_find(sl_projects_room_set(jobs->daemon), project);
+
+	if (!row || !jobs->books.kinds ||
+		sl_jobs_pools_named(&jobs->books, row->pools) != 1ull << 63)
+		return true;
+	sl_error_set(text,
+		"project %s may use GPUs of %s only, and this machine has none of these "
+		"now; name another project, or change its pools with sluice project "
+		"apply",
+		project, row->pools);
+	return false;
+}
+
 static bool has_sense(
 	struct sl_jobs *jobs, const struct sl_job *job, struct sl_error *text)
 {
@@ -251,6 +269,8 @@ static bool has_sense(
 		sl_error_set(text, "--limit must not be below --request; raise it");
 		return false;
 	}
+	if (!job->is_free && !has_pool(jobs, row->project, text))
+		return false;
 	if (job->is_free || sl_jobs_pools_of(jobs, row, &pools))
 		return true;
 	sl_error_set(text,
@@ -286,13 +306,9 @@ static const char *describe(
 	else if (forecast.fate != SL_FORECAST_TAKES)
 		forecast.fate = SL_FORECAST_FOLLOWS;
 	forecast.because = view.known ? view.because : job->refused;
-	if (forecast.fate == SL_FORECAST_WAITS && !forecast.because.reason) {
-		(void)snprintf(buf, size,
-			"it is looked at in a moment; sluice why %s says then what it "
-			"waits for",
-			job->row.name);
-		return buf;
-	}
+	/* Not looked at yet: as it was foreseen. */
+	if (forecast.fate == SL_FORECAST_WAITS && !forecast.because.reason)
+		forecast = job->forecast;
 	return sl_forecast_text(&forecast, sl_jobs_project_name, jobs->daemon, buf, size);
 }
 
