@@ -166,59 +166,6 @@ static struct sl_workload *new_workload(
 	return workload;
 }
 
-/* Of each of these GPUs: the most that a context of a parked program keeps there. */
-static uint64_t kept_by_parked(const struct sl_jobs *jobs, uint32_t gpus)
-{
-	uint64_t most = 0;
-
-	for (uint32_t left = gpus; left; left &= left - 1) {
-		uint32_t gpu = (uint32_t)__builtin_ctz(left);
-		uint64_t kept = 0;
-
-		for (const struct sl_link *link = jobs->active.next;
-			link != &jobs->active; link = link->next) {
-			const struct sl_job_task *task = SL_CONTAINER_OF(
-				(struct sl_link *)link, struct sl_job_task, active);
-			struct sl_node_use_view use;
-
-			if (task->phase != SL_PHASE_PARKED)
-				continue;
-			use = sl_node_use(jobs->daemon->node,
-				task->job->row.tasks[task->number].workload, gpu);
-			kept += use.hidden_bytes + use.held_bytes;
-		}
-		most = sl_max_u64(most, kept);
-	}
-	return most;
-}
-
-/*
- * A parked program keeps its contexts on the GPU, a few hundred MiB that cannot be moved. Who asked for a part of the GPU
- * gets that part of what is there then; whoever asked for bytes gets these or waits.
- */
-static bool takes_less(struct sl_jobs *jobs, struct sl_workload *workload,
-	const struct sl_jobs_row *row, uint32_t gpus)
-{
-	const struct sl_admission said = jobs->daemon->admission;
-	uint64_t lacks = sl_sub_sat(said.wanted_bytes, said.available_bytes);
-	struct sl_event event;
-	bool took;
-
-	if (said.reason != SL_REASON_REQUESTS_TAKEN ||
-		row->request.kind != SL_AMOUNT_FRACTION || !said.available_bytes ||
-		lacks > kept_by_parked(jobs, gpus))
-		return false;
-	if (workload->limit.kind == SL_AMOUNT_UNSET)
-		workload->limit = workload->request;
-	workload->request = (struct sl_amount){
-		.kind = SL_AMOUNT_BYTES, .value = said.available_bytes};
-	event = sl_workload_event(workload, row->gpu_count, gpus);
-	took = sl_workload_propose(jobs->daemon, &event);
-	if (!took)
-		jobs->daemon->admission = said;
-	return took;
-}
-
 /* Admitted, with its GPUs; NULL: refused, or no memory. */
 static struct sl_workload *admit(
 	struct sl_jobs *jobs, struct sl_job_task *task, uint32_t gpus)
@@ -231,8 +178,10 @@ static struct sl_workload *admit(
 	if (!workload)
 		return NULL;
 	event = sl_workload_event(workload, job->row.gpu_count, gpus);
-	if (!sl_workload_propose(daemon, &event) &&
-		!takes_less(jobs, workload, &job->row, gpus)) {
+	/* A parked program keeps its contexts on the GPU, a few hundred MiB that cannot be moved. Who asked for a part of the GPU
+	 * gets that part of what is there then; who asked for bytes gets these or waits. */
+	event.workload_add.may_take_less = true;
+	if (!sl_workload_propose(daemon, &event)) {
 		(void)sl_refusal_sentence(
 			daemon, workload->name, job->node_said, sizeof(job->node_said));
 		sl_info("job %" PRIu64 " (%s) cannot start yet: %s", job->row.id,

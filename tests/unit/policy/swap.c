@@ -545,6 +545,54 @@ static void test_room_lost(void **state)
 	play_close(&p);
 }
 
+#define M SL_MIB
+#define PARTLY(w, part, may)              \
+	EVENT(WORKLOAD_ADD, workload_add, \
+		{.workload = w,           \
+			.request = part,  \
+			.gpu_count = 1,   \
+			.gpu_mask = 1,    \
+			.may_take_less = may})
+
+/* A parked program leaves its context. Who asks for a part of the GPU gets the rest of that part, but of nobody else's room. */
+static void test_beside_the_parked(void **state)
+{
+	struct play p;
+
+	(void)state;
+	play_open(&p);
+	(void)play(&p, "pool", 0, (struct sl_event)SWAP(100 * M));
+	(void)play(&p, "GPU", 0, (struct sl_event)GPU(0, 100 * M));
+	(void)play(
+		&p, "a", 0, (struct sl_event)WORKLOAD(1, BYTES(60 * M), BYTES(60 * M)));
+	(void)play(&p, "its process", 0, (struct sl_event)SWAPPER(1, 1));
+	(void)play(&p, "its context", 0, (struct sl_event)HIDDEN(1, 0, 10 * M));
+	says(&p, "beside one that runs", 1, (struct sl_event)PARTLY(2, PART(1000000), 1),
+		"REFUSE 2 REQUESTS_TAKEN g0 104857600 41943040");
+	(void)play(&p, "park", 2, (struct sl_event)PARK(1));
+	says(&p, "it may not", 3, (struct sl_event)PARTLY(2, PART(1000000), 0),
+		"REFUSE 2 REQUESTS_TAKEN g0 104857600 94371840");
+	says(&p, "bytes", 4, (struct sl_event)PARTLY(2, BYTES(100 * M), 1),
+		"REFUSE 2 REQUESTS_TAKEN g0 104857600 94371840");
+	says(&p, "it may", 5, (struct sl_event)PARTLY(2, PART(1000000), 1),
+		"ADMIT 2 m1 r94371840 l104857600");
+	(void)play(&p, "goes", 6, (struct sl_event)REMOVE(2));
+	(void)play(
+		&p, "c", 7, (struct sl_event)WORKLOAD(3, BYTES(20 * M), BYTES(20 * M)));
+	says(&p, "beside both", 8, (struct sl_event)PARTLY(2, PART(1000000), 1),
+		"REFUSE 2 REQUESTS_TAKEN g0 104857600 73400320");
+	/* Who waits to come back is not what is left of somebody. */
+	(void)play(&p, "c", 9, (struct sl_event)REMOVE(3));
+	(void)play(
+		&p, "d", 9, (struct sl_event)WORKLOAD(4, BYTES(45 * M), BYTES(45 * M)));
+	(void)play(&p, "back", 10, (struct sl_event)RESUME(1));
+	assert_row_u64(
+		"waits", sl_node_workload(p.node, 1).residency, SL_RESIDENCY_RESUMING);
+	says(&p, "in front of it", 11, (struct sl_event)PARTLY(2, PART(500000), 1),
+		"REFUSE 2 REQUESTS_TAKEN g0 52428800 47185920");
+	play_close(&p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -561,6 +609,7 @@ int main(void)
 		cmocka_unit_test(test_waits_anew),
 		cmocka_unit_test(test_counts_what_leaves),
 		cmocka_unit_test(test_room_lost),
+		cmocka_unit_test(test_beside_the_parked),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
