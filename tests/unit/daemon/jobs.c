@@ -621,6 +621,89 @@ static void knows_what_began(void **state)
 	}
 }
 
+/* From now on, and until it is lifted, how job `id` stands cannot be written: a folder that is not empty is in the file's place. */
+static void jam(const struct rig *rig, int id)
+{
+	char command[256];
+
+	(void)snprintf(command, sizeof(command),
+		"cd %s/jobs/%d && rm -f state && mkdir -p state/in-the-way", rig->dir,
+		id);
+	assert_int_equal(system(command), 0);
+}
+
+static void lift(const struct rig *rig, int id)
+{
+	char command[256];
+
+	(void)snprintf(command, sizeof(command), "rm -r %s/jobs/%d/state", rig->dir, id);
+	assert_int_equal(system(command), 0);
+}
+
+/* A start that cannot be written down does not happen; once it can, it happens once. */
+static void does_not_go_unwritten(void **state)
+{
+	struct rig *rig = *state;
+	union sl_msg msg = submit_msg("before");
+	struct rig_peer peer;
+	char path[128];
+
+	rig_start(rig, NULL);
+	peer = greet(rig_peer(rig));
+	msg.submit.gpu_count = 2;
+	assert_true(submit(&peer, msg, "exec sleep 60").ok);
+	rig_until(row_of(&peer, "before").state == SL_JOB_RUNNING);
+	assert_true(submit(&peer, submit_msg("after"), "echo went").ok);
+	jam(rig, 2);
+	assert_true(reply_of(&peer, SL_MSG_JOB_STOP, "before").ok);
+	assert_true(rig_log_gets(rig, "cannot store job 2 in"));
+	rig_until(row_of(&peer, "after").state == SL_JOB_QUEUED);
+	assert_int_equal(row_of(&peer, "after").started, 0);
+	lift(rig, 2);
+	rig_until(row_of(&peer, "after").state == SL_JOB_DONE);
+	assert_int_equal(row_of(&peer, "after").started, 1);
+	(void)snprintf(path, sizeof(path), "grep -qx went %s/jobs/2/log.0", rig->dir);
+	assert_int_equal(system(path), 0);
+	rig_peer_end(&peer);
+}
+
+/* A stop that cannot be written down happens all the same, and whoever asked is answered. */
+static void is_stopped_unwritten(void **state)
+{
+	struct rig *rig = *state;
+	struct rig_peer peer;
+
+	rig_start(rig, NULL);
+	peer = greet(rig_peer(rig));
+	assert_true(submit(&peer, submit_msg("job"), "exec sleep 60").ok);
+	rig_until(row_of(&peer, "job").state == SL_JOB_RUNNING);
+	rig_until(state_has(rig, "\"tasks\":[{\"state\":3"));
+	jam(rig, 1);
+	assert_true(reply_of(&peer, SL_MSG_JOB_STOP, "job").ok);
+	assert_true(rig_log_gets(rig, "is stopped without that being written down"));
+	rig_until(row_of(&peer, "job").state == SL_JOB_STOPPED);
+	rig_peer_end(&peer);
+}
+
+/* Whoever was told that a job is being stopped need not look whether the next daemon knows. */
+static void answers_once_stored(void **state)
+{
+	struct rig *rig = *state;
+	struct rig_peer peer;
+
+	rig_start(rig, NULL);
+	peer = greet(rig_peer(rig));
+	assert_true(submit(
+		&peer, submit_msg("job"), "trap '' TERM; while :; do sleep 0.05; done")
+			    .ok);
+	rig_until(row_of(&peer, "job").state == SL_JOB_RUNNING);
+	assert_true(reply_of(&peer, SL_MSG_JOB_STOP, "job").ok);
+	/* ENDED, as the daemon that follows is to find it. */
+	assert_true(state_has(rig, "\"tasks\":[{\"state\":5"));
+	rig_until(row_of(&peer, "job").state == SL_JOB_STOPPED);
+	rig_peer_end(&peer);
+}
+
 /* Who submits and goes has submitted; who waits and goes is missed by nobody. */
 static void outlives_its_peers(void **state)
 {
@@ -682,6 +765,9 @@ int main(void)
 		TEST(ends_with_its_workload),
 		TEST(is_found_again),
 		TEST(knows_what_began),
+		TEST(does_not_go_unwritten),
+		TEST(is_stopped_unwritten),
+		TEST(answers_once_stored),
 		TEST(outlives_its_peers),
 		TEST(is_its_owners),
 	};
