@@ -5,6 +5,7 @@
  *	jobs_books.c   nodes, projects, jobs and workloads as the cluster machine knows them
  *	jobs_kinds.c   the GPUs of this machine as its nodes
  *	jobs_submit.c  SUBMIT
+ *	jobs_limits.c  resource limits of who submits
  *	jobs_names.c   what jobs and tasks are called
  *	jobs_user.c    what one user may have in the queue
  *	jobs_start.c   BIND
@@ -270,6 +271,10 @@ SL_MUST_CHECK bool sl_jobs_user_may(struct sl_jobs *jobs, uid_t uid, uint32_t ta
 /* Removes what has ended and has to go for it. */
 void sl_jobs_user_make_room(
 	struct sl_jobs *jobs, uid_t uid, const struct sl_queue_verdict *verdict);
+
+/* --- jobs_limits.c --- */
+/* Of that peer's process, where they can be read. 0 or negative errno. */
+SL_MUST_CHECK int sl_jobs_add_limits(const struct sl_peer *peer, struct sl_jobspec *spec);
 
 /* --- jobs_submit.c, jobs_wire.c, jobs_recover.c --- */
 /* The answer to SUBMIT: it is stored. */

@@ -208,7 +208,7 @@ static int add_owner(
 		(void)snprintf(text, sizeof(text), "%u", gids[i]);
 		r = sl_jobspec_add(spec, SL_JOBSPEC_GROUP, text);
 	}
-	return r;
+	return r ? r : sl_jobs_add_limits(peer, spec);
 }
 
 /* As the node would, on the largest GPU: what it would refuse everywhere and always is refused now. */

@@ -11,7 +11,7 @@
  *	fd 1, 2  the log of the task, opened for appending; fd 0 /dev/null
  *
  * It becomes the user (root becomes anybody, everybody else only himself, with the groups he has; the log becomes the user's, too), starts the
- * program in its folder with a session and process group of its own, and waits. SIGTERM, SIGINT and SIGHUP are
+ * program in its folder, with the resource limits of who submitted it, a session and process group of its own, and waits. SIGTERM, SIGINT and SIGHUP are
  * passed on to the whole group; SIGUSR1 kills the program and all that descends from it at once. When the program has ended, what is
  * left of its descendants gets SIGTERM, after 2 s SIGKILL. The record has two lines, each written by one write(2):
  *

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -704,6 +705,52 @@ static void answers_once_stored(void **state)
 	rig_peer_end(&peer);
 }
 
+static bool limits_are(const char *log, const char *name, rlim_t soft, rlim_t hard)
+{
+	const char *line = strstr(log, name);
+	unsigned long long got_soft = 0, got_hard = 0;
+
+	return line &&
+	       sscanf(line + strlen(name), "%llu %llu", &got_soft, &got_hard) == 2 &&
+	       got_soft == soft && got_hard == hard;
+}
+
+/*
+ * A service has other limits than a user's session. The job has those of who submitted it, soft and hard: lower ones than the daemon's, and,
+ * from a daemon that runs as root, higher ones. How it ended is written down whatever it may write itself.
+ */
+static void has_its_submitters_limits(void **state)
+{
+	struct rig *rig = *state;
+	struct rlimit before, few, files = {700, 800}, none = {0, 0};
+	sl_cleanup(sl_freep) char *log = NULL;
+	struct rig_peer peer;
+	char path[128];
+
+	/* The daemon is started with fewer than its users have. */
+	assert_int_equal(getrlimit(RLIMIT_SIGPENDING, &before), 0);
+	few.rlim_cur = few.rlim_max = before.rlim_cur / 2;
+	if (geteuid() == 0)
+		assert_int_equal(setrlimit(RLIMIT_SIGPENDING, &few), 0);
+	rig_start(rig, NULL);
+	if (geteuid() == 0 && setrlimit(RLIMIT_SIGPENDING, &before) < 0)
+		before = few; /* without CAP_SYS_RESOURCE */
+	peer = greet(rig_peer(rig));
+	assert_int_equal(prlimit(peer.pid, RLIMIT_NOFILE, &files, NULL), 0);
+	assert_true(submit(&peer, submit_msg("one"), "cat /proc/$$/limits").ok);
+	rig_until(row_of(&peer, "one").state == SL_JOB_DONE);
+	(void)snprintf(path, sizeof(path), "%s/jobs/1/log.0", rig->dir);
+	assert_int_equal(sl_file_read(path, 1 << 20, &log, NULL), 0);
+	if (!limits_are(log, "Max open files", files.rlim_cur, files.rlim_max) ||
+		!limits_are(log, "Max pending signals", before.rlim_cur, before.rlim_max))
+		fail_msg("%s", log);
+	assert_int_equal(prlimit(peer.pid, RLIMIT_FSIZE, &none, NULL), 0);
+	assert_true(submit(&peer, submit_msg("two"), "exit 6").ok);
+	rig_until(row_of(&peer, "two").state == SL_JOB_FAILED);
+	assert_int_equal(WEXITSTATUS(row_of(&peer, "two").exit_status), 6);
+	rig_peer_end(&peer);
+}
+
 /* Who submits and goes has submitted; who waits and goes is missed by nobody. */
 static void outlives_its_peers(void **state)
 {
@@ -765,6 +812,7 @@ int main(void)
 		TEST(ends_with_its_workload),
 		TEST(is_found_again),
 		TEST(knows_what_began),
+		TEST(has_its_submitters_limits),
 		TEST(does_not_go_unwritten),
 		TEST(is_stopped_unwritten),
 		TEST(answers_once_stored),
