@@ -52,6 +52,9 @@ void sl_jobs_peer_gone(struct sl_peer *peer);
 void sl_jobs_workload_started(struct sl_daemon *daemon,
 	const struct sl_workload *workload); /* of `sluice run` */
 void sl_jobs_workload_over(struct sl_daemon *daemon, uint64_t workload);
+/* The root of that workload has died; if it was a supervisor that was killed, so are the descendants of its program. */
+void sl_jobs_supervisor_gone(
+	struct sl_daemon *daemon, const struct sl_workload *workload);
 /* As `sluice stop`, by a person: for good. How many processes will be signalled, once that is stored. */
 uint32_t sl_jobs_workload_stopped(
 	struct sl_daemon *daemon, uint64_t workload, sl_ns grace);

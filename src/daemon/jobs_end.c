@@ -249,6 +249,14 @@ static enum sl_retry_ending how_it_ended(const struct sl_jobs *jobs,
 	return went ? SL_RETRY_LOST : SL_RETRY_NEVER_WENT;
 }
 
+bool sl_jobs_was_killed(const struct sl_jobs *jobs, const struct sl_job_task *task)
+{
+	struct sl_shim_record record;
+
+	return read_record(jobs, task, &record) == 0 &&
+	       (record.ending == SL_SHIM_BEGUN || record.ending == SL_SHIM_BAD);
+}
+
 void sl_jobs_find_begun(struct sl_jobs *jobs, struct sl_job_task *task)
 {
 	struct sl_shim_record record;

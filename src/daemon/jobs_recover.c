@@ -29,6 +29,9 @@ static void adopt(
 	workload->task = task;
 	task->went = has_gone(row);
 	sl_jobs_find_begun(jobs, task);
+	/* Others of it live. */
+	if (!workload->root)
+		sl_jobs_supervisor_gone(jobs->daemon, workload);
 	sl_list_push_tail(&jobs->active, &task->active);
 	if (row->state == SL_TASK_RELEASING || row->state == SL_TASK_ENDED) {
 		/* Stopped for others, or asked for. Where the journal does not say so yet, nobody has been signalled. */

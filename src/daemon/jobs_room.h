@@ -5,6 +5,7 @@
  *	jobs_books.c   nodes, projects, jobs and workloads as the cluster machine knows them
  *	jobs_kinds.c   the GPUs of this machine as its nodes
  *	jobs_submit.c  SUBMIT
+ *	jobs_left.c    what a killed supervisor leaves behind
  *	jobs_limits.c  resource limits of who submits
  *	jobs_names.c   what jobs and tasks are called
  *	jobs_user.c    what one user may have in the queue
@@ -242,6 +243,9 @@ void sl_jobs_task_resumed(struct sl_jobs *jobs, struct sl_job_task *task);
 void sl_jobs_task_late(struct sl_jobs *jobs, struct sl_job_task *task);
 /* A task of the daemon before: counts it as begun if its record says so, and nobody had written that down. */
 void sl_jobs_find_begun(struct sl_jobs *jobs, struct sl_job_task *task);
+/* Its supervisor has gone without saying how its program ended, so it was killed. */
+SL_MUST_CHECK bool sl_jobs_was_killed(
+	const struct sl_jobs *jobs, const struct sl_job_task *task);
 /* Is everything of it over? Then so is it. */
 void sl_jobs_check_end(struct sl_jobs *jobs, struct sl_job *job);
 /* A task that waits is over for good. */

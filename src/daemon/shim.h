@@ -26,7 +26,8 @@
  * What not even SIGKILL ends is left behind after 10 s more, and named in the log. A record for which there is no room is tried again
  * for 10 s.
  *
- * A shim that is killed takes its program with it (PR_SET_PDEATHSIG) and leaves the first line alone; what else descended from it runs on.
+ * A shim that is killed takes its program with it (PR_SET_PDEATHSIG) and leaves the first line alone; what else descended from it is the
+ * daemon's to find (jobs_left.c).
  *
  * It is the file sluice-shim beside the daemon's own or where it is installed; SLUICE_SHIM in the daemon's environment names another.
  */
