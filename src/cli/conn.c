@@ -367,6 +367,12 @@ int sl_conn_receive(
 	return receive(conn, want, want, msg, err);
 }
 
+int sl_conn_receive_or(struct sl_conn *conn, uint32_t want, uint32_t else_want,
+	union sl_msg *msg, struct sl_error *err)
+{
+	return receive(conn, want, else_want, msg, err);
+}
+
 int sl_conn_send(struct sl_conn *conn, const union sl_msg *msg, struct sl_error *err)
 {
 	return transmit(conn, msg, err);

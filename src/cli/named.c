@@ -2,6 +2,7 @@
 #include "cli/named.h"
 
 #include "base/file.h"
+#include "cli/jobs.h"
 #include "cli/text.h"
 
 #include <stdio.h>
@@ -178,25 +179,25 @@ const struct sl_msg_job_row *sl_named_task(
 static void say_job(
 	const struct sl_msg_job_row *job, const char *what, struct sl_error *err)
 {
-	unsigned long long id = job->job;
-	char name[sizeof(job->name)];
+	char name[sizeof(job->name)], title[32];
 
+	(void)sl_jobs_title(job->job, title, sizeof(title));
 	memcpy(name, job->name, sizeof(name));
 	sl_text_tame(name);
 	if (sl_named_is_over(job->state))
-		sl_error_set(err, "job %llu (%s) has ended: sluice why %s says how", id,
+		sl_error_set(err, "%s (%s) has ended: sluice why %s says how", title,
 			name, name);
 	else if (!job->running && !job->parked)
 		sl_error_set(err,
-			"job %llu (%s) is queued, and %s works on what runs: sluice why "
+			"%s (%s) is queued, and %s works on what runs: sluice why "
 			"%s says what it waits for; to change it, sluice stop %s and "
 			"submit it anew",
-			id, name, what, name, name);
+			title, name, what, name, name);
 	else
 		sl_error_set(err,
-			"job %llu (%s) has %u task%s, each a workload of its own: name "
+			"%s (%s) has %u task%s, each a workload of its own: name "
 			"one of them, as sluice ps shows them",
-			id, name, job->tasks, job->tasks == 1 ? "" : "s");
+			title, name, job->tasks, job->tasks == 1 ? "" : "s");
 }
 
 /* No workload, but perhaps a job: then err says how that stands. Whatever goes wrong with that, err stays. */

@@ -277,8 +277,8 @@ static json_t *to_json(const struct sl_msg_use_row *row, const struct lists *lis
 
 		add_swap_json(
 			object, sl_state_swap_of(&lists->swap, row->workload, row->gpu));
-		json_object_set_new(object, "job",
-			job ? json_integer((json_int_t)job->job) : json_null());
+		json_object_set_new(
+			object, "job", job ? sl_jobs_number(job->job) : json_null());
 	}
 	return object;
 }

@@ -138,7 +138,7 @@ static void print_job(const struct sl_msg_job_row *row)
 {
 	struct sl_msg_job_row job = *row;
 	bool over = sl_named_is_over(job.state), ran = job.started_ms;
-	char how[96], age[16], span[16], tasks[64] = "";
+	char how[96], age[16], span[16], tasks[64] = "", title[32];
 
 	sl_text_tame(job.name);
 	sl_text_tame(job.why);
@@ -146,8 +146,8 @@ static void print_job(const struct sl_msg_job_row *row)
 		snprintf(tasks, sizeof(tasks), " with %u of its %u tasks", job.running,
 			job.tasks);
 	if (!over) {
-		printf("%s: job %llu %s%s, submitted %s ago%s%s\n", job.name,
-			(unsigned long long)job.job,
+		printf("%s: %s %s%s, submitted %s ago%s%s\n", job.name,
+			sl_jobs_title(job.job, title, sizeof(title)),
 			sl_jobs_ending(job.state, job.exit_status, how, sizeof(how)),
 			tasks, sl_table_age(sl_jobs_age_ms(&job), age, sizeof(age)),
 			!job.why[0]                   ? ""

@@ -498,6 +498,7 @@ static void put_job(struct dump *dump)
 	}
 	object = json_object();
 #define JOB(field) set(object, #field, number(msg.job_row.field))
+	msg.job_row.job &= ~SL_JOB_FOREGROUND; /* JSON has no such numbers */
 	JOB(job);
 	JOB(workload);
 	JOB(state);

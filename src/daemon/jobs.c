@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "base/step.h"
 #include "daemon/jobs_room.h"
+#include "daemon/process.h"
 #include "daemon/share.h"
 #include "daemon/workload.h"
 
@@ -58,6 +59,7 @@ bool sl_jobs_need_project(
 static void job_free(struct sl_job *job)
 {
 	sl_jobs_row_fini(&job->row);
+	job->process = sl_process_put(job->process);
 	free(job->tasks);
 	free(job);
 }
@@ -167,6 +169,9 @@ static uint32_t stored_state(const struct sl_job_task *task)
 
 void sl_jobs_save(struct sl_jobs *jobs, struct sl_job *job, uint64_t ticket)
 {
+	/* The journal has what there is to know of its workload. */
+	if (job->foreground)
+		return;
 	job->row.state = sl_jobs_state_of(job);
 	for (uint32_t i = 0; i < job->row.task_count; i++) {
 		struct sl_jobs_task *row = &job->row.tasks[i];
@@ -201,9 +206,13 @@ void sl_jobs_numbers(const struct sl_daemon *daemon, uint64_t in[SL_JOB_STATES],
 		return;
 	memcpy(ended, jobs->ended, sizeof(jobs->ended));
 	for (const struct sl_link *link = jobs->all.next; link != &jobs->all;
-		link = link->next)
-		in[sl_jobs_state_of(
-			SL_CONTAINER_OF((struct sl_link *)link, struct sl_job, link))]++;
+		link = link->next) {
+		const struct sl_job *job =
+			SL_CONTAINER_OF((struct sl_link *)link, struct sl_job, link);
+
+		if (!job->foreground || sl_jobs_front_is_listed(job))
+			in[sl_jobs_state_of(job)]++;
+	}
 }
 
 /* --- What others tell. --- */
@@ -225,18 +234,17 @@ static struct sl_job_task *task_of(struct sl_daemon *daemon, uint64_t id)
 void sl_jobs_workload_over(struct sl_daemon *daemon, uint64_t workload)
 {
 	struct sl_job_task *task = task_of(daemon, workload);
-	struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_JOB_REMOVE};
+	const struct sl_workload *over = sl_map_get(&daemon->workloads, workload);
 
 	if (!daemon->jobs)
 		return;
-	if (task) {
-		task->is_over = true;
-		note(daemon, task);
+	/* What the node refused had nothing that could come free. */
+	if (over && over->gpu_count)
+		sl_jobs_front_hurry(daemon->jobs);
+	if (!task)
 		return;
-	}
-	event.job_remove.job = workload | SL_JOBS_FACT;
-	if (sl_cluster_job(daemon->jobs->books.cluster, event.job_remove.job).known)
-		sl_jobs_tell(daemon->jobs, &event);
+	task->is_over = true;
+	note(daemon, task);
 }
 
 uint32_t sl_jobs_workload_stopped(
@@ -308,11 +316,13 @@ void sl_jobs_parked(struct sl_daemon *daemon, uint64_t workload)
 void sl_jobs_resumed(struct sl_daemon *daemon, uint64_t workload)
 {
 	struct sl_job_task *task = task_of(daemon, workload);
-	const struct sl_workload *back = sl_map_get(&daemon->workloads, workload);
+	struct sl_workload *back = sl_map_get(&daemon->workloads, workload);
 
-	if (!task) {
-		if (back)
-			sl_jobs_workload_started(daemon, back);
+	if (!task)
+		return;
+	/* By hand: from now on it counts again. */
+	if (task->job->foreground && task->phase == SL_PHASE_RUNS && back) {
+		sl_jobs_workload_changed(daemon, back);
 		return;
 	}
 	task->is_resumed = true;
@@ -343,6 +353,10 @@ void sl_jobs_projects_changed(struct sl_daemon *daemon)
 
 static void look_at(struct sl_jobs *jobs, struct sl_job_task *task, sl_ns now)
 {
+	if (task->is_over && task->job->foreground) {
+		sl_jobs_front_over(jobs, task);
+		return;
+	}
 	if (task->is_over) {
 		sl_jobs_task_over(jobs, task);
 		return;
@@ -398,18 +412,21 @@ static void carry_out(struct sl_jobs *jobs)
 	jobs->todo_count = 0;
 }
 
-static void run_cycle(struct sl_jobs *jobs, sl_ns now)
+void sl_jobs_cycle(struct sl_jobs *jobs, uint32_t which)
 {
 	struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_CYCLE};
+	sl_ns now = sl_clock_now();
 
 	sl_jobs_measure(jobs);
 	if (jobs->rebuild)
 		return;
-	jobs->dirty = false;
-	jobs->cycle_at = now + SL_JOBS_CYCLE_NS;
-	if (now >= jobs->wake_at)
-		jobs->wake_at = SL_NS_NEVER;
-	event.cycle.which = SL_CYCLE_ALL;
+	if (which == SL_CYCLE_ALL) {
+		jobs->dirty = false;
+		jobs->cycle_at = now + SL_JOBS_CYCLE_NS;
+		if (now >= jobs->wake_at)
+			jobs->wake_at = SL_NS_NEVER;
+	}
+	event.cycle.which = which;
 	sl_jobs_tell(jobs, &event);
 	carry_out(jobs);
 }
@@ -418,6 +435,7 @@ static void arm(struct sl_jobs *jobs)
 {
 	sl_ns at = sl_min_u64(jobs->wake_at, jobs->free_at);
 
+	at = sl_min_u64(at, jobs->tell_at);
 	if (jobs->dirty)
 		at = sl_min_u64(at, jobs->cycle_at);
 	/* More than fitted into a turn of the loop. */
@@ -461,9 +479,10 @@ void sl_jobs_settle(struct sl_daemon *daemon)
 			sl_jobs_rebuild(jobs);
 		sl_jobs_start_free(jobs);
 		if ((jobs->dirty && now >= jobs->cycle_at) || now >= jobs->wake_at)
-			run_cycle(jobs, now);
+			sl_jobs_cycle(jobs, SL_CYCLE_ALL);
 	}
 	answer_submitters(jobs);
+	sl_jobs_front_settle(jobs);
 	if (jobs->forget)
 		sl_jobs_forget_old(jobs);
 	arm(jobs);
@@ -548,7 +567,7 @@ int sl_jobs_open(struct sl_daemon *daemon, struct sl_error *err)
 	if (!jobs)
 		return sl_err_origin(-ENOMEM);
 	jobs->daemon = daemon;
-	jobs->wake_at = jobs->free_at = SL_NS_NEVER;
+	jobs->wake_at = jobs->free_at = jobs->tell_at = SL_NS_NEVER;
 	jobs->next_id = jobs->next_ticket = 1;
 	sl_list_init(&jobs->all);
 	sl_list_init(&jobs->active);
@@ -570,6 +589,7 @@ int sl_jobs_open(struct sl_daemon *daemon, struct sl_error *err)
 				strerror(-r));
 		return r;
 	}
+	sl_jobs_front_recover(jobs);
 	sl_jobs_rebuild(jobs);
 	/* Those of which nothing was left to do but to say so. */
 	sl_list_foreach_safe (link, &jobs->all) {

@@ -9,8 +9,8 @@
  *	          once the shim is gone TASK_ENDED(again).
  *	the end   of a shim, by its pidfd: the record is read; 0, a failure that is tried again (after a pause that grows), or one for good.
  *
- * Workloads of `sluice run` with a request stand in the same books: each is a job of one task that runs already. The node's own ledger has the last
- * word in everything.
+ * A `sluice run` with a request is such a job, too, in the foreground (jobs_front.c): of one task, whose program is the process that asked. The
+ * node's own ledger has the last word in everything.
  *
  * A task is a workload named JOB (one task) or JOB.T. All calls are the loop's.
  */
@@ -25,6 +25,16 @@ struct sl_jobs; /* sl_daemon.jobs, NULL until opened */
 /* Reads what is stored and finds again what runs; before peers are let in, after the journal was read. 0 or negative errno. */
 SL_MUST_CHECK int sl_jobs_open(struct sl_daemon *daemon, struct sl_error *err);
 void sl_jobs_close(struct sl_daemon *daemon);
+
+/* RUN of a greeted control peer, whose fields are in order; takes over one use of process, which is the peer's. Answered now, or, with
+ * SL_RUN_WAIT, once it starts. */
+struct sl_process;
+void sl_jobs_run(
+	struct sl_peer *peer, const struct sl_msg_run *run, struct sl_process *process);
+/* This peer waits for an answer to RUN. */
+SL_MUST_CHECK bool sl_jobs_run_waits(const struct sl_peer *peer);
+/* Of `sluice run`, parked for others, or on its way there or back: the journal keeps that. */
+SL_MUST_CHECK bool sl_jobs_keeps_run(const struct sl_workload *workload);
 
 /* Messages of greeted control peers. fds: what came along with SUBMIT. */
 void sl_jobs_submit(struct sl_peer *peer, const struct sl_msg_submit *submit,
@@ -49,8 +59,9 @@ SL_MUST_CHECK bool sl_jobs_need_project(
 void sl_jobs_peer_gone(struct sl_peer *peer);
 
 /* What the rest of the daemon tells it. Each is cheap when there are no jobs. */
-void sl_jobs_workload_started(struct sl_daemon *daemon,
-	const struct sl_workload *workload); /* of `sluice run` */
+void sl_jobs_workload_changed(struct sl_daemon *daemon,
+	struct sl_workload *
+		workload); /* what a `sluice run` requests, or that it is parked by hand */
 void sl_jobs_workload_over(struct sl_daemon *daemon, uint64_t workload);
 /* The root of that workload has died; if it was a supervisor that was killed, so are the descendants of its program. */
 void sl_jobs_supervisor_gone(

@@ -136,6 +136,8 @@ void sl_jobs_on_stop(struct sl_jobs *jobs, const struct sl_cluster_action *actio
 			"it may be parked, and what is parked comes back to its own GPU");
 	} else if (action->stop.how == SL_STOP_PARK) {
 		park(jobs, task);
+	} else if (job->foreground) {
+		stop_failed(jobs, task, "nobody could start it again");
 	} else {
 		terminate(jobs, task);
 	}
@@ -369,6 +371,15 @@ static void reap(struct sl_job_task *task)
 	task->shim.pid = 0;
 }
 
+/* Who started it saw how it ended, and nobody else did. */
+void sl_jobs_front_over(struct sl_jobs *jobs, struct sl_job_task *task)
+{
+	task->is_over = task->is_parked = task->is_resumed = false;
+	task->job->row.tasks[task->number].workload = 0;
+	for_good(jobs, task, false);
+	sl_jobs_check_end(jobs, task->job);
+}
+
 void sl_jobs_task_over(struct sl_jobs *jobs, struct sl_job_task *task)
 {
 	struct sl_job *job = task->job;
@@ -462,12 +473,17 @@ void sl_jobs_check_end(struct sl_jobs *jobs, struct sl_job *job)
 	job->over = true;
 	jobs->living--;
 	jobs->tasks -= job->row.task_count;
-	jobs->ended[job->row.state]++;
+	jobs->ended[job->row.state] += !job->foreground;
 	job->row.ended_ms = sl_jobs_now_ms();
 	event.job_remove.job = job->row.id;
 	if (job->counted)
 		sl_jobs_tell(jobs, &event);
 	job->counted = false;
+	if (job->foreground) {
+		sl_jobs_front_ended(jobs, job);
+		jobs->forget = true;
+		return;
+	}
 	sl_info("job %" PRIu64 " (%s) %s%s%s", job->row.id, job->row.name,
 		job->row.state == SL_JOB_DONE     ? "is done"
 		: job->row.state == SL_JOB_FAILED ? "failed: "
@@ -486,8 +502,13 @@ void sl_jobs_forget_old(struct sl_jobs *jobs)
 	size_t ended = 0;
 
 	jobs->forget = false;
-	sl_list_foreach (link, &jobs->all)
-		ended += SL_LIST_ENTRY(link, struct sl_job, link)->over;
+	sl_list_foreach_safe (at, &jobs->all) {
+		struct sl_job *job = SL_LIST_ENTRY(at, struct sl_job, link);
+
+		ended += job->over && !job->foreground;
+		if (job->over && job->foreground)
+			sl_jobs_drop_job(jobs, job);
+	}
 	/* By number: the oldest first, near enough. */
 	sl_list_foreach_safe (link, &jobs->all) {
 		struct sl_job *job = SL_LIST_ENTRY(link, struct sl_job, link);

@@ -27,6 +27,7 @@ static void adopt(
 	const struct sl_jobs_task *row = &task->job->row.tasks[task->number];
 
 	workload->task = task;
+	workload->has_shim = true;
 	task->went = has_gone(row);
 	sl_jobs_find_begun(jobs, task);
 	/* Others of it live. */

@@ -10,6 +10,7 @@
  *	jobs_names.c   what jobs and tasks are called
  *	jobs_user.c    what one user may have in the queue
  *	jobs_start.c   BIND
+ *	jobs_front.c   RUN: jobs in the foreground, which wait with whoever asked for them, or do not wait at all
  *	jobs_end.c     STOP, park and resume; ends of tasks and jobs
  *	jobs_stop.c    from the wish that a task ends to the signal
  *	jobs_wire.c    rows, waits, stops and logs
@@ -42,8 +43,6 @@
 #define SL_JOBS_STORE_NS (5 * SL_S)
 /* Cycles are so far apart at least. */
 #define SL_JOBS_CYCLE_NS (50 * SL_MS)
-/* The machine's numbers of workloads that are no jobs: those of the workloads, and this bit. */
-#define SL_JOBS_FACT (1ull << 63)
 
 enum sl_job_phase {
 	SL_PHASE_WAITING = 0,
@@ -109,6 +108,13 @@ struct sl_job {
 	char node_said[256]; /* why the node's ledger refused it, last */
 	uint64_t used_bytes; /* of the disk */
 	bool used_known;     /* that is so, and stays so until it starts */
+	/* Of jobs in the foreground. Their numbers are those of their workloads, with SL_JOB_FOREGROUND. */
+	bool foreground;
+	bool waits; /* for its start; submitter is told why */
+	bool apart; /* the machine has no word for the GPUs it may use: it is tried beside it */
+	struct sl_process *process; /* that is to become the program */
+	uint32_t told;              /* what it waits for, as its submitter knows */
+	sl_ns told_at;
 	struct sl_job_task *tasks;
 };
 
@@ -153,13 +159,16 @@ struct sl_jobs {
 	size_t todo_count, todo_room;
 	struct sl_pending_because refusal; /* of the JOB_ADD that is being said */
 	bool was_refused;
-	bool awake;     /* something was noted */
-	bool dirty;     /* a cycle may do something */
-	bool rebuild;   /* other GPUs than before */
-	bool forget;    /* there is one more that has ended */
-	sl_ns cycle_at; /* not before */
-	sl_ns wake_at;  /* the machine's wish */
-	sl_ns free_at;  /* when a task without request is to be tried again */
+	bool awake;           /* something was noted */
+	bool dirty;           /* a cycle may do something */
+	bool rebuild;         /* other GPUs than before */
+	bool forget;          /* there is one more that has ended */
+	bool promises;        /* the machine may keep places for some */
+	uint32_t front_waits; /* jobs in the foreground that wait */
+	sl_ns tell_at;        /* when one of them is to be told something */
+	sl_ns cycle_at;       /* not before */
+	sl_ns wake_at;        /* the machine's wish */
+	sl_ns free_at;        /* when a task without request is to be tried again */
 	char preload
 		[SL_CONFIG_TEXT_MAX];  /* what LD_PRELOAD gets; "": not looked for yet */
 	struct sl_error unread;        /* what could not be read at the start */
@@ -184,6 +193,8 @@ void sl_jobs_unstart(struct sl_job_task *task, const char *why);
 /* Writes it down; ticket 0: nobody waits for that. */
 void sl_jobs_save(struct sl_jobs *jobs, struct sl_job *job, uint64_t ticket);
 uint64_t sl_jobs_now_ms(void);
+/* A cycle of these parts (SL_CYCLE_*), and what it decides. */
+void sl_jobs_cycle(struct sl_jobs *jobs, uint32_t which);
 
 /* --- jobs_books.c --- */
 /* One event to the machine in force; its actions are queued. */
@@ -199,6 +210,8 @@ void sl_jobs_put_projects(struct sl_jobs *jobs);
 void sl_jobs_set_need(const struct sl_jobs *jobs, struct sl_job *job);
 struct sl_cluster_event sl_jobs_add_event(
 	const struct sl_jobs *jobs, const struct sl_job *job);
+/* Tells the machine of it, as it stands. */
+void sl_jobs_put_job(struct sl_jobs *jobs, struct sl_job *job);
 /* True: the machine took it; else job->refused. */
 bool sl_jobs_count(struct sl_jobs *jobs, struct sl_job *job);
 uint64_t sl_jobs_project_id(const struct sl_daemon *daemon, const char *name);
@@ -226,6 +239,11 @@ bool sl_jobs_find_library(struct sl_jobs *jobs, struct sl_error *err);
 void sl_jobs_on_bind(struct sl_jobs *jobs, const struct sl_cluster_action *action);
 /* A task whose place is known, and whose job is stored. */
 void sl_jobs_start(struct sl_jobs *jobs, struct sl_job_task *task);
+/* A new workload of the task, in the lists; it is the ledger's, with its GPUs, if *took. NULL: no memory. */
+struct sl_workload *sl_jobs_propose(
+	struct sl_jobs *jobs, struct sl_job_task *task, uint32_t gpus, bool *took);
+/* Takes it from the ledger, and from the lists. */
+void sl_jobs_dismiss(struct sl_jobs *jobs, struct sl_workload *workload);
 /* What STARTING waited for may be there. */
 void sl_jobs_try_go(struct sl_jobs *jobs, struct sl_job_task *task);
 /* Tasks of jobs without request that do not run, and whose time has come. */
@@ -238,6 +256,8 @@ void sl_jobs_free_at(struct sl_jobs *jobs, struct sl_job_task *task, sl_ns at);
 /* --- jobs_end.c --- */
 void sl_jobs_on_stop(struct sl_jobs *jobs, const struct sl_cluster_action *action);
 void sl_jobs_task_over(struct sl_jobs *jobs, struct sl_job_task *task);
+/* The same in the foreground. */
+void sl_jobs_front_over(struct sl_jobs *jobs, struct sl_job_task *task);
 void sl_jobs_task_parked(struct sl_jobs *jobs, struct sl_job_task *task);
 void sl_jobs_task_resumed(struct sl_jobs *jobs, struct sl_job_task *task);
 void sl_jobs_task_late(struct sl_jobs *jobs, struct sl_job_task *task);
@@ -279,6 +299,24 @@ void sl_jobs_user_make_room(
 /* --- jobs_limits.c --- */
 /* Of that peer's process, where they can be read. 0 or negative errno. */
 SL_MUST_CHECK int sl_jobs_add_limits(const struct sl_peer *peer, struct sl_jobspec *spec);
+
+/* --- jobs_front.c --- */
+/* A place was found; false: it did not start there. */
+bool sl_jobs_front_start(struct sl_jobs *jobs, struct sl_job_task *task, uint32_t gpus);
+/* One that waits beside the machine is tried again. */
+void sl_jobs_front_try(struct sl_jobs *jobs, struct sl_job *job);
+/* May it be taken from? As flags and swapping are. */
+void sl_jobs_front_set_flags(const struct sl_jobs *jobs, struct sl_job *job);
+/* Those who wait are told why, or have gone. */
+void sl_jobs_front_settle(struct sl_jobs *jobs);
+/* It is over; if it waited, its submitter is told. */
+void sl_jobs_front_ended(struct sl_jobs *jobs, struct sl_job *job);
+/* Something has come free. */
+void sl_jobs_front_hurry(struct sl_jobs *jobs);
+/* Is it among what the queue holds: not a workload like others? */
+bool sl_jobs_front_is_listed(const struct sl_job *job);
+/* Of the daemon before. */
+void sl_jobs_front_recover(struct sl_jobs *jobs);
 
 /* --- jobs_submit.c, jobs_wire.c, jobs_recover.c --- */
 /* The answer to SUBMIT: it is stored. */

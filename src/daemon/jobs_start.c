@@ -17,6 +17,7 @@
 #include "base/library.h"
 #include "base/log.h"
 #include "base/step.h"
+#include "daemon/bounds.h"
 #include "daemon/commit.h"
 #include "daemon/control.h"
 #include "daemon/drive.h"
@@ -143,7 +144,9 @@ static struct sl_workload *new_workload(
 {
 	struct sl_daemon *daemon = jobs->daemon;
 	const struct sl_jobs_row *row = &task->job->row;
-	struct sl_workload *workload = sl_workload_new(daemon, daemon->next_workload++);
+	struct sl_workload *workload = sl_workload_new(
+		daemon, task->job->foreground ? row->id & ~SL_JOB_FOREGROUND
+					      : daemon->next_workload++);
 
 	if (!workload)
 		return NULL;
@@ -166,36 +169,59 @@ static struct sl_workload *new_workload(
 	return workload;
 }
 
-/* Admitted, with its GPUs; NULL: refused, or no memory. */
-static struct sl_workload *admit(
-	struct sl_jobs *jobs, struct sl_job_task *task, uint32_t gpus)
+/* Whose bounds hold: what a job asks for was judged when it was submitted. */
+static struct sl_event proposal(
+	const struct sl_job *job, const struct sl_workload *workload, uint32_t gpus)
+{
+	struct sl_event event = sl_workload_event(workload, job->row.gpu_count, gpus);
+
+	if (job->foreground && job->submitter)
+		event.workload_add.bounds = sl_bounds_of_peer(job->submitter);
+	/* A parked program keeps its contexts on the GPU, a few hundred MiB that cannot be moved. Who asked for a part of the GPU
+	 * and has its place from the machine gets that part of what is there then; who asked for bytes gets these or waits. */
+	event.workload_add.may_take_less = job->counted || !job->foreground;
+	return event;
+}
+
+struct sl_workload *sl_jobs_propose(
+	struct sl_jobs *jobs, struct sl_job_task *task, uint32_t gpus, bool *took)
 {
 	struct sl_daemon *daemon = jobs->daemon;
 	struct sl_workload *workload = new_workload(jobs, task);
-	struct sl_job *job = task->job;
 	struct sl_event event;
 
+	*took = false;
 	if (!workload)
 		return NULL;
-	event = sl_workload_event(workload, job->row.gpu_count, gpus);
-	/* A parked program keeps its contexts on the GPU, a few hundred MiB that cannot be moved. Who asked for a part of the GPU
-	 * gets that part of what is there then; who asked for bytes gets these or waits. */
-	event.workload_add.may_take_less = true;
-	if (!sl_workload_propose(daemon, &event)) {
-		(void)sl_refusal_sentence(
-			daemon, workload->name, job->node_said, sizeof(job->node_said));
-		sl_info("job %" PRIu64 " (%s) cannot start yet: %s", job->row.id,
-			job->row.name, job->node_said);
-		sl_workload_discard(daemon, workload);
-		return NULL;
-	}
+	event = proposal(task->job, workload, gpus);
+	*took = sl_workload_propose(daemon, &event);
+	if (!*took)
+		return workload;
 	workload->request_bytes = daemon->admission.request_bytes;
 	workload->limit_bytes = daemon->admission.limit_bytes;
 	sl_workload_bind(daemon, workload, daemon->admission.gpu_mask);
 	return workload;
 }
 
-static void dismiss(struct sl_jobs *jobs, struct sl_workload *workload)
+/* Admitted, with its GPUs; NULL: refused, or no memory. */
+static struct sl_workload *admit(
+	struct sl_jobs *jobs, struct sl_job_task *task, uint32_t gpus)
+{
+	struct sl_job *job = task->job;
+	bool took;
+	struct sl_workload *workload = sl_jobs_propose(jobs, task, gpus, &took);
+
+	if (!workload || took)
+		return workload;
+	(void)sl_refusal_sentence(
+		jobs->daemon, workload->name, job->node_said, sizeof(job->node_said));
+	sl_info("job %" PRIu64 " (%s) cannot start yet: %s", job->row.id, job->row.name,
+		job->node_said);
+	sl_workload_discard(jobs->daemon, workload);
+	return NULL;
+}
+
+void sl_jobs_dismiss(struct sl_jobs *jobs, struct sl_workload *workload)
 {
 	struct sl_event event = {.type = SL_EVENT_WORKLOAD_REMOVE};
 
@@ -278,9 +304,15 @@ void sl_jobs_start(struct sl_jobs *jobs, struct sl_job_task *task)
 	uint32_t gpus =
 		job->is_free ? task->gpu_mask
 			     : sl_jobs_gpus_at(&jobs->books, task->node, task->gpu_mask);
-	struct sl_workload *workload = gpus ? admit(jobs, task, gpus) : NULL;
+	struct sl_workload *workload;
 	struct sl_error err = {0};
 
+	if (job->foreground) {
+		if (!gpus || !sl_jobs_front_start(jobs, task, gpus))
+			answer_refused(jobs, task, SL_PHASE_WAITING);
+		return;
+	}
+	workload = gpus ? admit(jobs, task, gpus) : NULL;
 	if (!workload) {
 		answer_refused(jobs, task, SL_PHASE_WAITING);
 		return;
@@ -296,11 +328,12 @@ void sl_jobs_start(struct sl_jobs *jobs, struct sl_job_task *task)
 			err.text[0] ? err.text : "sluiced is out of memory");
 		row->attempt--;
 		row->workload = 0;
-		dismiss(jobs, workload);
+		sl_jobs_dismiss(jobs, workload);
 		answer_refused(jobs, task, SL_PHASE_WAITING);
 		return;
 	}
 	workload->task = task;
+	workload->has_shim = true;
 	sl_step(D_JOB_WAITS);
 	job->node_said[0] = '\0';
 	sl_jobs_phase(task, SL_PHASE_STARTING);
@@ -442,7 +475,9 @@ void sl_jobs_start_free(struct sl_jobs *jobs)
 	sl_list_foreach (link, &jobs->all) {
 		struct sl_job *job = SL_LIST_ENTRY(link, struct sl_job, link);
 
-		if (job->is_free && job->stored && !job->over)
+		if (job->apart)
+			sl_jobs_front_try(jobs, job);
+		else if (job->is_free && job->stored && !job->over)
 			start_free(jobs, job, now);
 	}
 }

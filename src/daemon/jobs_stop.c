@@ -78,6 +78,11 @@ uint32_t sl_jobs_end_task(
 	}
 	if (asked && task->phase != SL_PHASE_STOPPING && task->phase != SL_PHASE_PARKED)
 		tell_it_stops(jobs, task);
+	/* Of a job in the foreground the journal has all there is. */
+	if (task->job->foreground && task->phase != SL_PHASE_STOPPING) {
+		sl_jobs_phase(task, SL_PHASE_STOPPING);
+		task->told = true;
+	}
 	if (task->phase == SL_PHASE_STOPPING && task->told) {
 		/* Perhaps it is for good now. */
 		sl_jobs_save(jobs, task->job, 0);
@@ -148,7 +153,7 @@ void sl_jobs_hold_for(struct sl_jobs *jobs, struct sl_job *job, struct sl_peer *
 {
 	sl_peer_hold(peer);
 	sl_daemon_commit_soon(jobs->daemon);
-	if (peer->doomed)
+	if (peer->doomed || job->foreground)
 		return;
 	peer->held_ticket = jobs->next_ticket++;
 	sl_list_unlink(&peer->held_link);

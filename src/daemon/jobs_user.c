@@ -40,7 +40,7 @@ static struct sl_queue_share share_of(struct sl_jobs *jobs, uid_t uid)
 		struct sl_job *job = SL_LIST_ENTRY(link, struct sl_job, link);
 		uint64_t bytes;
 
-		if (job->row.uid != uid)
+		if (job->row.uid != uid || job->foreground)
 			continue;
 		bytes = used_by(jobs, job);
 		if (may_go(job)) {
@@ -112,7 +112,7 @@ void sl_jobs_user_make_room(
 
 		if (!left && !bytes)
 			return;
-		if (job->row.uid != uid || !may_go(job))
+		if (job->row.uid != uid || job->foreground || !may_go(job))
 			continue;
 		if (sl_jobs_store_remove(jobs->store, job->row.id) < 0)
 			return;

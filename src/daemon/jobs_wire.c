@@ -15,6 +15,12 @@
 
 /* --- Which one is meant. --- */
 
+/* One of `sluice run` is a workload like others, unless the queue holds it. */
+static bool is_listed(const struct sl_job *job)
+{
+	return !job->foreground || sl_jobs_front_is_listed(job);
+}
+
 static uint64_t number_of(const char *name)
 {
 	char *end = NULL;
@@ -40,6 +46,8 @@ static struct sl_job *pick(
 			SL_CONTAINER_OF((struct sl_link *)link, struct sl_job, link);
 		int rank = 2 * (job->row.uid == peer->uid) + !job->over;
 
+		if (!is_listed(job))
+			continue;
 		if (strcmp(job->row.name, name) == 0 && rank >= best) {
 			best = rank;
 			found = job;
@@ -98,6 +106,13 @@ void sl_jobs_wait(struct sl_peer *peer, const struct sl_msg_job_wait *asked)
 	struct sl_job *job = pick(peer, asked->job, asked->name, &text);
 	struct sl_jobs_wait *wait;
 
+	if (job && job->foreground) {
+		sl_error_set(&text,
+			"%s is a `sluice run`: only whoever started it hears how it "
+			"ends",
+			job->row.name);
+		job = NULL;
+	}
 	if (!job || job->over) {
 		reply(peer, job, 0, text.text);
 		return;
@@ -149,12 +164,15 @@ void sl_jobs_peer_gone(struct sl_peer *peer)
 		sl_list_unlink(&wait->link);
 		free(wait);
 	}
-	/* What it submitted is done all the same: the answer was on its way. */
+	/* What it submitted is done all the same: the answer was on its way. What was to run in it is not. */
 	sl_list_foreach (at, &jobs->all) {
 		struct sl_job *job = SL_LIST_ENTRY(at, struct sl_job, link);
 
-		if (job->submitter == peer)
-			job->submitter = NULL;
+		if (job->submitter != peer)
+			continue;
+		job->submitter = NULL;
+		if (job->foreground)
+			sl_jobs_awake(jobs);
 	}
 }
 
@@ -233,6 +251,13 @@ void sl_jobs_log(struct sl_peer *peer, const struct sl_msg_job_log *log)
 	}
 	if (!may_change(peer, job, "read its output"))
 		return;
+	if (job->foreground) {
+		sl_error_set(&text,
+			"%s is a `sluice run`, and writes where it was started",
+			job->row.name);
+		reply(peer, job, 0, text.text);
+		return;
+	}
 	if (log->task >= job->row.task_count) {
 		sl_error_set(&text, "job %s has %u task%s, numbered from 0",
 			job->row.name, job->row.task_count,
@@ -283,7 +308,7 @@ const char *sl_jobs_why(
 	}
 	if (state == SL_JOB_RUNNING && !waits_in_part(job))
 		return buf;
-	if (job->is_free) {
+	if (job->is_free || job->apart) {
 		if (job->node_said[0])
 			(void)snprintf(
 				buf, size, "%.200s; it is tried again", job->node_said);
@@ -333,10 +358,14 @@ bool sl_jobs_row_at(const struct sl_daemon *daemon, uint64_t *after, union sl_ms
 	const struct sl_jobs_row *from;
 	struct sl_msg_job_row *row;
 
+	if (job && !is_listed(job))
+		job = NULL;
 	for (struct sl_link *link = jobs ? jobs->all.next : NULL;
 		jobs && !job && link != &jobs->all; link = link->next) {
-		if (SL_LIST_ENTRY(link, struct sl_job, link)->row.id > *after)
-			job = SL_LIST_ENTRY(link, struct sl_job, link);
+		const struct sl_job *at = SL_LIST_ENTRY(link, struct sl_job, link);
+
+		if (at->row.id > *after && is_listed(at))
+			job = at;
 	}
 	if (!job)
 		return false;
@@ -418,7 +447,14 @@ void sl_jobs_part(const struct sl_daemon *daemon, struct sl_part *part)
 	const struct sl_jobs *jobs = daemon->jobs;
 
 	sl_wire_str(part->path, sizeof(part->path), jobs->folder);
-	part->count = jobs->living;
+	for (const struct sl_link *link = jobs->all.next; link != &jobs->all;
+		link = link->next) {
+		const struct sl_job *job =
+			SL_CONTAINER_OF((struct sl_link *)link, struct sl_job, link);
+
+		/* Nothing of a `sluice run` is in there. */
+		part->count += !job->over && !job->foreground;
+	}
 	if (jobs->unstored.text[0] || jobs->is_unread) {
 		part->health = SL_HEALTH_BROKEN;
 		part->text = jobs->unstored.text[0] ? jobs->unstored : jobs->unread;

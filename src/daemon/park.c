@@ -132,7 +132,7 @@ void sl_park_park(struct sl_peer *peer, const struct sl_msg_park *park)
 	if (sl_peer_may_log(daemon, SL_LOG_INFO))
 		sl_info("%s of %s for process %d of user %u", verb, workload->name,
 			(int)peer->pid, (unsigned int)peer->uid);
-	sl_jobs_workload_started(daemon, workload);
+	sl_jobs_workload_changed(daemon, workload);
 	sl_peer_hold(peer);
 	reply_park(peer, workload, SL_REASON_NONE, "");
 }

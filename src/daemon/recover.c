@@ -19,6 +19,7 @@
 #include "daemon/client.h"
 #include "daemon/drive.h"
 #include "daemon/inventory.h"
+#include "daemon/jobs.h"
 #include "daemon/journal_writer.h"
 #include "daemon/park.h"
 #include "daemon/process.h"
@@ -80,6 +81,7 @@ static void save_workload(const struct sl_daemon *daemon,
 	out->kill_at = workload->kill_at;
 	out->warm_after = workload->warm_after;
 	out->park = workload->park;
+	out->by_queue = sl_jobs_keeps_run(workload);
 	out->gpu_count = workload->gpu_count;
 	for (uint32_t i = 0; i < workload->gpu_count; i++)
 		memcpy(out->gpus[i], daemon->gpus[workload->gpus[i]].uuid,
@@ -238,6 +240,7 @@ static void load_workload(struct sl_daemon *daemon, const struct sl_journal *jou
 	workload->kill_at = in->kill_at;
 	workload->warm_after = in->warm_after;
 	workload->park = in->park;
+	workload->by_queue = in->by_queue;
 	workload->born = in->born;
 	if (!policy_takes(daemon, workload, mask)) {
 		char why[512];

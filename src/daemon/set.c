@@ -206,7 +206,7 @@ void sl_set_set(struct sl_peer *peer, const struct sl_msg_set *set)
 	}
 	flags_before = workload->flags;
 	take_over(workload, &event, &daemon->admission);
-	sl_jobs_workload_started(daemon, workload);
+	sl_jobs_workload_changed(daemon, workload);
 	sl_step(D_SET);
 	tell_changes(peer, workload, set->which, flags_before);
 	sl_peer_hold(peer);

@@ -217,6 +217,17 @@ struct sl_cluster_forecast {
 struct sl_cluster_forecast sl_cluster_forecast(
 	struct sl_cluster *cluster, sl_ns now, const struct sl_cluster_event *job_add);
 
+/*
+ * Rules alone, whatever room there is: do limits leave what this job (a JOB_ADD event) asks for, now, and quotas, if it cannot be
+ * preempted and there is another project that they are kept for? Else *because says which does not. For what the node
+ * places by itself.
+ */
+bool sl_cluster_allows(struct sl_cluster *cluster, const struct sl_cluster_event *job_add,
+	struct sl_pending_because *because);
+/* May work of that project stand on that node, as pools and swapping go? Unknown ones: no. */
+bool sl_cluster_may_stand(
+	const struct sl_cluster *cluster, uint64_t project, uint64_t node);
+
 /* Two sentences: whether it starts, and what could be done to it then; the first alone if it never runs, or no other
  * project is there that could do anything. Returns buf.
  * name(context, id) gives a project's name. SL_FORECAST_MAX bytes suffice. */

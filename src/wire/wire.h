@@ -71,6 +71,8 @@ enum sl_job_state {
 #define SL_SUBMIT_TERMINATES \
 	0x200u               /* reclaim ends it and queues it again; else it is parked */
 #define SL_SUBMIT_TRY 0x400u /* only says what would become of it */
+/* Numbers of jobs from here on: `sluice run`s that wait, or were parked for others; the rest is the number of the workload. */
+#define SL_JOB_FOREGROUND (1ull << 63)
 /* exit_status of what nobody saw end */
 #define SL_JOB_LOST        UINT32_MAX
 #define SL_JOB_TASKS_MAX   1024
@@ -163,6 +165,8 @@ enum sl_health {
 /* Since version 4: its memory may be registered with other devices, so SL_RUN_NO_SWAP is set, too, and stays. */
 #define SL_RUN_RDMA 16u
 #define SL_RUN_ALL  31u
+/* Of RUN alone, since version 4: where it cannot start at once it waits, and is told why by RUN_WAITS. */
+#define SL_RUN_WAIT 32u
 /* WELCOME.flags, since version 4: memory is to be made so that it can be registered */
 #define SL_WELCOME_RDMA 1u
 #define SL_RDMA_SINCE   4
