@@ -242,8 +242,6 @@ void sl_jobs_start(struct sl_jobs *jobs, struct sl_job_task *task);
 /* A new workload of the task, in the lists; it is the ledger's, with its GPUs, if *took. NULL: no memory. */
 struct sl_workload *sl_jobs_propose(
 	struct sl_jobs *jobs, struct sl_job_task *task, uint32_t gpus, bool *took);
-/* Takes it from the ledger, and from the lists. */
-void sl_jobs_dismiss(struct sl_jobs *jobs, struct sl_workload *workload);
 /* What STARTING waited for may be there. */
 void sl_jobs_try_go(struct sl_jobs *jobs, struct sl_job_task *task);
 /* Tasks of jobs without request that do not run, and whose time has come. */

@@ -34,6 +34,7 @@ waiter() {
 	"$B/sluice" run --wait --project capped --request 0.4 --name "$waiter_name" -- sh -c 'echo "ran on $CUDA_VISIBLE_DEVICES"; exit 5' >"$T/$waiter_name.out" 2>"$T/$waiter_name.err" &
 	PID=$!
 	until_true 10 is_queued "$waiter_name" || fail "$waiter_name is not queued"
+	until_true 10 says "$waiter_name.err" ' waits: ' || fail "$waiter_name does not say so"
 }
 
 note "--- a limit"
@@ -52,7 +53,7 @@ check "what will never fit is refused" $? = 75
 
 note "--- waiting"
 waiter second
-check_file "ps says why" "$T/second.err" 'second waits: it wants 0.4 GPUs, and the limit of project capped'
+check_file "it says why it waits" "$T/second.err" 'second waits: it wants 0.4 GPUs, and the limit of project capped'
 "$B/sluice" why second >"$T/why"
 check_file "why says so" "$T/why" 'is queued, .*limit of project capped leaves 0.1'
 : >"$T/first.end"
