@@ -84,7 +84,8 @@ void sl_jobs_supervisor_gone(struct sl_daemon *daemon, const struct sl_workload 
 	const struct sl_job_task *task = workload->task;
 	char entry[64] = "SLUICE_WORKLOAD=";
 
-	if (!daemon->jobs || !task || !sl_jobs_was_killed(daemon->jobs, task))
+	if (!daemon->jobs || !task || !workload->has_shim ||
+		!sl_jobs_was_killed(daemon->jobs, task))
 		return;
 	sl_warning("job %" PRIu64 " (%s): the supervisor of task %u was killed; what its "
 		   "program has started is killed, too",

@@ -175,18 +175,37 @@ static void who_does_not_leave_stays(void **state)
 	end(inside, task);
 }
 
+/* `sluice set --request` of one that shares: only the node is asked. */
+static void request(const struct rig_peer *run, uint64_t bytes)
+{
+	union sl_msg msg;
+
+	sl_wire_init(&msg, SL_MSG_SET);
+	msg.set.workload = run->workload;
+	msg.set.which = SL_SET_REQUEST;
+	msg.set.request_kind = SL_AMOUNT_BYTES;
+	msg.set.request_value = bytes;
+	rig_send(run, &msg);
+	rig_expect(run, SL_MSG_SET_REPLY, &msg);
+	if (!msg.set_reply.ok)
+		fail_msg("not changed: %s", msg.set_reply.text);
+}
+
 /* Its place was given to another meanwhile: it is parked again, and comes back when there is room. */
 static void who_finds_no_room_is_parked_again(void **state)
 {
 	struct inside *inside = *state;
 	struct sl_job_task *task = running(inside);
+	struct rig_peer run = rig_run(&inside->rig, 0, 8 * RIG_GIB);
 	sl_ns before, deadline;
-	struct rig_peer run;
 
 	order_park(inside, task);
 	sl_jobs_look(jobs_of(inside), sl_clock_now());
 	assert_int_equal(task->phase, SL_PHASE_PARKED);
-	run = rig_run(&inside->rig, 8 * RIG_GIB, 8 * RIG_GIB);
+	/* Before the queue looks. */
+	jobs_of(inside)->cycle_at = SL_NS_NEVER;
+	request(&run, 8 * RIG_GIB);
+	jobs_of(inside)->cycle_at = 0;
 	before = sl_clock_now();
 	order_back(inside, task);
 	assert_int_equal(task->phase, SL_PHASE_RESUMING);
