@@ -279,7 +279,15 @@ static const struct sl_job_task *parked_task(
 uint32_t sl_jobs_reason(
 	const struct sl_daemon *daemon, uint64_t workload, uint32_t reason)
 {
+	const struct sl_workload *stopped;
+
 	switch (reason) {
+	case SL_REASON_STOP_ASKED:
+		/* By a person, or by the job of which it is a task. */
+		stopped = sl_map_get(&daemon->workloads, workload);
+		return stopped && stopped->task && !stopped->stop_asker
+			       ? SL_REASON_STOP_WITH_JOB
+			       : reason;
 	case SL_REASON_PARKED:
 		return parked_task(daemon, workload) ? SL_REASON_PARKED_FOR_JOB : reason;
 	case SL_REASON_PARKED_WAITS:

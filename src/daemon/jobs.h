@@ -74,7 +74,7 @@ void sl_jobs_hold(struct sl_peer *peer, uint64_t workload);
 /* The queue parked it, and brings it back when its turn comes: text says so. */
 SL_MUST_CHECK bool sl_jobs_keeps_parked(
 	const struct sl_daemon *daemon, uint64_t workload, struct sl_error *text);
-/* The reason as it is said of this workload: of a job that the queue parked nobody needs to resume anything. */
+/* The reason as it is said of this workload: what the queue parked nobody needs to resume, and what it stopped nobody asked for. */
 uint32_t sl_jobs_reason(
 	const struct sl_daemon *daemon, uint64_t workload, uint32_t reason);
 /* It is being stopped by the queue, and starts again. */

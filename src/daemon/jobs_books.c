@@ -413,7 +413,7 @@ static void end_misplaced(struct sl_jobs *jobs)
 		sl_info("job %" PRIu64 " (%s): a GPU of task %u is lost; it is ended, "
 			"and started anew",
 			task->job->row.id, task->job->row.name, task->number);
-		task->stopped = true;
+		task->stopped = task->bereft = true;
 		(void)sl_jobs_end_task(
 			jobs, task, jobs->daemon->config.stop_grace, false);
 	}

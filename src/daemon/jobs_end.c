@@ -302,7 +302,8 @@ static void explain(struct sl_job_task *task, enum sl_retry_ending ending,
 		break;
 	case SL_RETRY_NOT_STARTED:
 		(void)snprintf(what, sizeof(what), "could not be started: %s: %s",
-			record->what, strerror(record->error));
+			strcmp(record->what, "chdir") != 0 ? record->what : "its folder",
+			strerror(record->error));
 		break;
 	case SL_RETRY_REBOOT:
 		(void)snprintf(what, sizeof(what), "ran when the machine went down");
@@ -380,6 +381,18 @@ void sl_jobs_front_over(struct sl_jobs *jobs, struct sl_job_task *task)
 	sl_jobs_check_end(jobs, task->job);
 }
 
+/* Most programs end by themselves at their next call then, before anybody has told them to; that is no failure of theirs. */
+static bool is_bereft(const struct sl_jobs *jobs, const struct sl_job_task *task)
+{
+	uint32_t gpus = sl_jobs_gpus_at(&jobs->books, task->node, task->gpu_mask);
+
+	for (; gpus; gpus &= gpus - 1) {
+		if (jobs->daemon->gpus[__builtin_ctz(gpus)].lost)
+			return true;
+	}
+	return task->bereft;
+}
+
 void sl_jobs_task_over(struct sl_jobs *jobs, struct sl_job_task *task)
 {
 	struct sl_job *job = task->job;
@@ -393,8 +406,10 @@ void sl_jobs_task_over(struct sl_jobs *jobs, struct sl_job_task *task)
 		.preemptible = job->row.flags & SL_SUBMIT_PREEMPTIBLE,
 		.failures = row->failures,
 		.retries = job->row.retries};
-	struct sl_retry_verdict verdict = sl_retry_judge(&facts);
+	struct sl_retry_verdict verdict;
 
+	facts.stopped |= !facts.ok && is_bereft(jobs, task);
+	verdict = sl_retry_judge(&facts);
 	task->is_over = task->is_parked = task->is_resumed = false;
 	note_record(task, ending, &record);
 	reap(task);

@@ -43,6 +43,10 @@
 #define SL_JOBS_STORE_NS (5 * SL_S)
 /* Cycles are so far apart at least. */
 #define SL_JOBS_CYCLE_NS (50 * SL_MS)
+/* Of every job, while no GPU can be used. */
+#define SL_JOBS_NO_GPU                                                               \
+	"there is no GPU here that works now; it runs when there is one again, and " \
+	"sluice doctor says what is wrong"
 
 enum sl_job_phase {
 	SL_PHASE_WAITING = 0,
@@ -75,6 +79,7 @@ struct sl_job_task {
 	sl_ns retry_at;  /* of a job without request: not before */
 	bool went;    /* of this attempt: that it was told to go is known, and counted */
 	bool stopped; /* it is to end for others */
+	bool bereft;  /* of this attempt: a GPU of it is lost */
 	bool told;    /* of STOPPING: it was signalled, or was never to begin */
 	bool asked;   /* somebody asked for its end */
 	bool failed;  /* it ended, and its gang misses it */

@@ -319,7 +319,7 @@ void sl_jobs_start(struct sl_jobs *jobs, struct sl_job_task *task)
 	}
 	row->attempt++;
 	row->workload = workload->id;
-	task->went = task->stopped = task->former = false;
+	task->went = task->stopped = task->bereft = task->former = false;
 	task->is_over = task->is_parked = task->is_resumed = false;
 	if (start_shim(jobs, task, workload, &err) < 0) {
 		sl_error_log("job %" PRIu64 " (%s) cannot be started: %s", job->row.id,
@@ -429,6 +429,10 @@ void sl_jobs_on_bind(struct sl_jobs *jobs, const struct sl_cluster_action *actio
 		sl_list_push_tail(&jobs->active, &task->active);
 		if (job->stored)
 			sl_jobs_start(jobs, task);
+	} else if (task->phase == SL_PHASE_STOPPING && task->bereft) {
+		/* The machine of now never knew it on its lost GPU. Refused, it would keep off this node for long; it is chosen anew when
+		 * the end of what it was is told, in a moment. */
+		return;
 	} else {
 		struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_BIND_REFUSED};
 

@@ -292,8 +292,8 @@ static const char *describe(
 	struct sl_cluster_forecast forecast = job->forecast;
 	uint32_t runs = view.in[SL_TASK_RUNNING] + view.in[SL_TASK_BINDING];
 
-	if (job->is_free)
-		return FREE_TEXT;
+	if (job->is_free || !jobs->books.kinds)
+		return jobs->books.kinds ? FREE_TEXT : "it waits: " SL_JOBS_NO_GPU;
 	if (runs && runs < job->row.task_count) {
 		(void)snprintf(buf, size, "%u of its %u tasks start at once", runs,
 			job->row.task_count);
@@ -342,8 +342,9 @@ static void answer_try(struct sl_jobs *jobs, struct sl_peer *peer, struct sl_job
 	struct sl_jobs_books books;
 	struct sl_cluster_forecast forecast;
 
-	if (job->is_free) {
-		reply(peer, NULL, true, FREE_TEXT);
+	if (job->is_free || !jobs->books.kinds) {
+		reply(peer, NULL, true,
+			jobs->books.kinds ? FREE_TEXT : "it waits: " SL_JOBS_NO_GPU);
 		return;
 	}
 	sl_jobs_books_init(jobs, &books, nothing_happens, NULL);

@@ -294,6 +294,22 @@ static bool waits_in_part(const struct sl_job *job)
 	return false;
 }
 
+/* It would fit if they were back: it was taken when they were there. */
+static bool say_lost(const struct sl_daemon *daemon, char *buf, size_t size)
+{
+	unsigned int lost = 0;
+
+	for (uint32_t i = 0; i < daemon->gpu_count; i++)
+		lost += daemon->gpus[i].managed && daemon->gpus[i].lost;
+	if (lost)
+		(void)snprintf(buf, size,
+			"%u GPU%s here %s lost, and the others cannot hold it; it runs "
+			"when %s back, or submitted anew if it asks for less",
+			lost, lost == 1 ? "" : "s", lost == 1 ? "is" : "are",
+			lost == 1 ? "that is" : "these are");
+	return lost > 0;
+}
+
 const char *sl_jobs_why(
 	const struct sl_jobs *jobs, const struct sl_job *job, char *buf, size_t size)
 {
@@ -308,6 +324,10 @@ const char *sl_jobs_why(
 	}
 	if (state == SL_JOB_RUNNING && !waits_in_part(job))
 		return buf;
+	if (!jobs->books.kinds) {
+		(void)snprintf(buf, size, "%s", SL_JOBS_NO_GPU);
+		return buf;
+	}
 	if (job->is_free || job->apart) {
 		if (job->node_said[0])
 			(void)snprintf(
@@ -317,6 +337,10 @@ const char *sl_jobs_why(
 	view = sl_cluster_job(jobs->books.cluster, job->row.id);
 	if (view.known)
 		because = &view.because;
+	if ((because->reason == SL_PENDING_NEVER ||
+		    because->reason == SL_PENDING_GANG_NEVER) &&
+		say_lost(jobs->daemon, buf, size))
+		return buf;
 	if (view.in[SL_TASK_PIPELINED])
 		(void)snprintf(buf, size,
 			"it has a place, and starts once what is stopped or moved for it "

@@ -65,4 +65,29 @@ done
 "$S" events >"$T/events"
 check "who gave way for two GPUs of that model" "$(grep -c 'a[1-4] is parked with .* comes back by itself' "$T/events")" = 2
 check_books_empty
+
+note "--- a GPU is lost; whoever stood on it begins anew on another of that model, also if it ended by itself at that"
+"$S" submit --project large --name moved -- "$P/stepper" --ms 50 --bytes 32MiB --steps 20 >"$T/said" 2>&1 || fail "moved: $(cat "$T/said")"
+steps() { "$S" logs moved | grep -q '"step"'; }
+until_true 10 steps || fail "moved does not run"
+"$S" softgpu --lose "$(use moved gpu)"
+# A node that refused it would be left out for longer.
+begun_twice() { [ "$("$S" logs moved | grep -c '"begin"')" = 2 ]; }
+until_true 15 begun_twice || fail "moved is not begun anew: $("$S" why moved)"
+status_of 0 "$S" wait moved
+"$S" logs moved >"$T/log"
+check "moved began" "$(grep -c '"begin"' "$T/log")" = 2
+check_file "moved came to the right result" "$T/log" '"right":true'
+"$S" submit --project large --name wide --gpus 2 -- true >"$T/said" 2>&1
+check "what needs a lost GPU is refused" $? = 75
+"$S" submit --project any --name blind -- sleep 60 >"$T/said" 2>&1 || fail "blind: $(cat "$T/said")"
+for i in 0 1 2 3; do
+	"$S" softgpu --lose "$i" 2>/dev/null
+done
+no_gpu() { "$S" why blind | grep -q 'is queued, .*; there is no GPU here that works now; it runs when there is one again, and sluice doctor'; }
+until_true 15 no_gpu || fail "without a GPU: $("$S" why blind)"
+for request in 0 1.0; do
+	"$S" submit --try --request $request -- true >"$T/said" 2>&1
+	check_file "without a GPU, with a request of $request" "$T/said" '^it waits: there is no GPU here that works now'
+done
 finish
