@@ -113,6 +113,14 @@ static void end(struct inside *inside, struct sl_job_task *task)
 
 /* --- What takes too long. --- */
 
+/* The machine decides nothing until it is let: what the test orders is all that happens. */
+static void hold_cycles(struct inside *inside, bool held)
+{
+	jobs_of(inside)->cycle_at = held ? SL_NS_NEVER : 0;
+	jobs_of(inside)->wake_at = SL_NS_NEVER;
+	sl_jobs_awake(jobs_of(inside));
+}
+
 /* So long after `before` at the earliest, and after now at the latest. */
 static void assert_due(const struct sl_job_task *task, sl_ns before, sl_ns after)
 {
@@ -127,7 +135,8 @@ static void assert_wakes_for(struct inside *inside, struct sl_job_task *task)
 	uint64_t usec = 0;
 	int enabled = SD_EVENT_OFF;
 
-	inside_until(inside, !jobs_of(inside)->dirty);
+	inside_until(inside,
+		!jobs_of(inside)->dirty || jobs_of(inside)->cycle_at == SL_NS_NEVER);
 	task->deadline = sl_clock_now() + SL_S;
 	sl_jobs_awake(jobs_of(inside));
 	sl_jobs_settle(&inside->daemon);
@@ -199,6 +208,7 @@ static void who_finds_no_room_is_parked_again(void **state)
 	struct rig_peer run = rig_run(&inside->rig, 0, 8 * RIG_GIB);
 	sl_ns before, deadline;
 
+	hold_cycles(inside, true);
 	order_park(inside, task);
 	sl_jobs_look(jobs_of(inside), sl_clock_now());
 	assert_int_equal(task->phase, SL_PHASE_PARKED);
@@ -222,6 +232,7 @@ static void who_finds_no_room_is_parked_again(void **state)
 	assert_non_null(strstr(task->job->node_said, "no room for its request"));
 	assert_true(sl_list_is_linked(&task->active));
 	rig_peer_end(&run);
+	hold_cycles(inside, false);
 	inside_until(inside, task->phase == SL_PHASE_RUNS);
 	assert_int_equal(workload_of(inside, task)->park, SL_PARK_NOT);
 	end(inside, task);
@@ -236,12 +247,14 @@ static void a_back_off_outlives_the_books(void **state)
 	struct sl_job_task *task = submitted(inside, "fails", "exit 1");
 	struct sl_jobs *jobs = jobs_of(inside);
 	struct sl_cluster_job_view was, is;
+	sl_ns before;
 
 	/* The pause after the third: 4 s. */
 	inside_until(inside,
 		task->job->row.tasks[0].failures == 3 && task->phase == SL_PHASE_WAITING);
 	was = sl_cluster_job(jobs->books.cluster, task->job->row.id);
 	assert_int_equal(was.failures, 3);
+	before = sl_clock_now();
 	sl_jobs_rebuild(jobs);
 	is = sl_cluster_job(jobs->books.cluster, task->job->row.id);
 	assert_true(is.known && is.failing);
@@ -261,16 +274,17 @@ static void who_was_spared_is_spared_by_new_books(void **state)
 	uint64_t id = task->job->row.id;
 	struct sl_cluster_event stops = {.type = SL_CLUSTER_EVENT_TASK_STOPS};
 	struct sl_cluster_event failed = {.type = SL_CLUSTER_EVENT_STOP_FAILED};
-	sl_ns was, is;
+	sl_ns was, is, before;
 
 	stops.task_stops.job = failed.stop_failed.job = id;
 	sl_jobs_tell(jobs, &stops);
 	sl_jobs_tell(jobs, &failed);
 	was = sl_cluster_task(jobs->books.cluster, id, 0).spared_until;
-	assert_true(was > sl_clock_now());
+	before = sl_clock_now();
+	assert_true(was > before);
 	sl_jobs_rebuild(jobs);
 	is = sl_cluster_task(jobs->books.cluster, id, 0).spared_until;
-	assert_true(is >= was && is < was + SL_S);
+	assert_true(is >= was && is <= was + sl_clock_now() - before);
 	assert_int_equal(
 		sl_cluster_task(jobs->books.cluster, id, 0).state, SL_TASK_RUNNING);
 	end(inside, task);
