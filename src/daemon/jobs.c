@@ -351,6 +351,12 @@ void sl_jobs_gpus_changed(struct sl_daemon *daemon)
 	sl_jobs_awake(daemon->jobs);
 }
 
+void sl_jobs_recovered(struct sl_daemon *daemon)
+{
+	if (daemon->jobs)
+		sl_jobs_awake(daemon->jobs);
+}
+
 void sl_jobs_projects_changed(struct sl_daemon *daemon)
 {
 	if (daemon->jobs)
@@ -439,13 +445,29 @@ void sl_jobs_cycle(struct sl_jobs *jobs, uint32_t which)
 	carry_out(jobs);
 }
 
+/* What the processes of the daemon before keep on the GPUs is not known until they have reported: the room of their contexts would be promised
+ * to others. Like grants, new places wait for that, and no longer than these. */
+static sl_ns choosing_at(const struct sl_jobs *jobs)
+{
+	const struct sl_daemon *daemon = jobs->daemon;
+
+	return daemon->expected_count ? daemon->started + daemon->config.recover_wait : 0;
+}
+
+/* When the next cycle is due. */
+static sl_ns cycle_due(const struct sl_jobs *jobs)
+{
+	sl_ns at =
+		jobs->dirty ? sl_min_u64(jobs->wake_at, jobs->cycle_at) : jobs->wake_at;
+
+	return sl_max_u64(at, choosing_at(jobs));
+}
+
 static void arm(struct sl_jobs *jobs)
 {
-	sl_ns at = sl_min_u64(jobs->wake_at, jobs->free_at);
+	sl_ns at = sl_min_u64(cycle_due(jobs), jobs->free_at);
 
 	at = sl_min_u64(at, jobs->tell_at);
-	if (jobs->dirty)
-		at = sl_min_u64(at, jobs->cycle_at);
 	/* More than fitted into a turn of the loop. */
 	if (jobs->awake)
 		at = 0;
@@ -486,7 +508,7 @@ void sl_jobs_settle(struct sl_daemon *daemon)
 		if (jobs->rebuild)
 			sl_jobs_rebuild(jobs);
 		sl_jobs_start_free(jobs);
-		if ((jobs->dirty && now >= jobs->cycle_at) || now >= jobs->wake_at)
+		if (now >= cycle_due(jobs))
 			sl_jobs_cycle(jobs, SL_CYCLE_ALL);
 	}
 	answer_submitters(jobs);

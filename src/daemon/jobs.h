@@ -85,6 +85,7 @@ void sl_jobs_resumed(
 	struct sl_daemon *daemon, uint64_t workload); /* its request is claimed again */
 void sl_jobs_written(struct sl_daemon *daemon);       /* the journal */
 void sl_jobs_gpus_changed(struct sl_daemon *daemon);  /* found, lost, back, resized */
+void sl_jobs_recovered(struct sl_daemon *daemon);     /* nobody's report is waited for */
 void sl_jobs_projects_changed(struct sl_daemon *daemon);
 /* Jobs by state, and those that ended since the start, by how. */
 void sl_jobs_numbers(const struct sl_daemon *daemon, uint64_t in[SL_JOB_STATES],
