@@ -554,6 +554,8 @@ static void on_done(struct swap_rules *r, struct swap_party *p, const struct sl_
 			? p->order_bytes
 			: 0;
 	p->begun = p->is_restore && e->done.outcome == SL_SWAP_OK;
+	/* Who was resumed while it left comes back for what has left. */
+	p->resumed &= p->is_restore || swap_party_evicted(p) > 0;
 	p->part = false;
 	/* A lost line says nothing of what is where; the next report does. */
 	if (e->done.cause != SL_SWAP_LOST)

@@ -223,7 +223,7 @@ static void on_note(struct swap_rules *r, const struct sl_action *a)
 		struct swap_party *p = &r->party[i];
 
 		if (p->used && p->alive && p->workload == m->id)
-			p->resumed = swap_party_evicted(p) > 0;
+			p->resumed = swap_party_evicted(p) > 0 || p->order;
 		if (p->used && p->alive && p->workload == m->id && p->resumed &&
 			!p->wants)
 			p->wants_at = r->now;
@@ -612,6 +612,7 @@ static void on_evict(struct swap_rules *r, const struct sl_action *a)
 			"client %" PRIu64 " is asked again %" PRIu64
 			" ms after it refused for the %uth time",
 			p->id, swap_ms(r->now - p->refused_at), p->refusals);
+	p->resumed &= swap_party_evicted(p) > 0;
 	p->order = 0; /* not yet, for those who look at what was before */
 	judge_reason(r, a, p, m);
 	p->order = a->id;

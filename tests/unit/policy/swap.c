@@ -593,6 +593,33 @@ static void test_beside_the_parked(void **state)
 	play_close(&p);
 }
 
+/* A has its turn. B waits for 10 of its 50, then C for 40. B frees the 10: all of it is there, and its turn begins. That it did
+ * nothing before, when it could not run, is no reason to take from it; that it does nothing for 20 ms from now on is. */
+static void test_whole_by_freeing(void **state)
+{
+	const struct sl_event before[] = {SWAP(1000), GPU(0, 100), WORKLOAD(1, ANY, ANY),
+		WORKLOAD(2, ANY, ANY), WORKLOAD(3, ANY, ANY),
+		EVENT(CLIENT_JOIN, client_join, {2, 2, 1, 1}), REPORT(2, 0, 50),
+		OUT(2, 0, 10), REPORTED(2), EVENT(CLIENT_JOIN, client_join, {3, 3, 1, 1}),
+		REPORT(3, 0, 40), OUT(3, 0, 40), REPORTED(3), SWAPPER(1, 1),
+		ASK(1, 1, 0, 60), COMMIT(1, 1, 60), WANT(2, 1)};
+	struct play p;
+
+	(void)state;
+	play_open(&p);
+	for (size_t i = 0; i < SL_ARRAY_LEN(before); i++)
+		(void)play(&p, "before", 0, before[i]);
+	(void)play(&p, "C wants", 10, (struct sl_event)WANT(3, 1));
+	(void)play(&p, "B idles", 100,
+		(struct sl_event)EVENT(PULSE, pulse, {2, 90 * SL_MS, 0, 1}));
+	assert_null(strstr(
+		play(&p, "B frees", 110, (struct sl_event)FREED_OUT(2, 0, 10)), "EVICT"));
+	assert_null(strstr(play(&p, "early", 129, (struct sl_event)TIME), "EVICT"));
+	assert_non_null(strstr(play(&p, "idle again", 130, (struct sl_event)TIME),
+		"EVICT 2 g0 40 EVICTED_FOR"));
+	play_close(&p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -610,6 +637,7 @@ int main(void)
 		cmocka_unit_test(test_counts_what_leaves),
 		cmocka_unit_test(test_room_lost),
 		cmocka_unit_test(test_beside_the_parked),
+		cmocka_unit_test(test_whole_by_freeing),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
