@@ -695,13 +695,20 @@ static void end_exchanges(struct look *look)
 struct kept {
 	uint64_t bytes, exchange_bytes;
 	struct sl_turns_place from;
+	bool for_head; /* others are moved for it */
 };
+
+static bool is_head_moving(const struct sl_node_queue *queue)
+{
+	return queue->head && queue->head->moving;
+}
 
 static struct kept forget_kept(struct sl_node_queue *queue)
 {
 	struct kept kept = {.bytes = queue->kept_bytes,
 		.exchange_bytes = queue->exchange_bytes,
-		.from = queue->kept_from};
+		.from = queue->kept_from,
+		.for_head = is_head_moving(queue)};
 
 	queue->kept_bytes = queue->exchange_bytes = 0;
 	return kept;
@@ -712,6 +719,9 @@ static bool is_kept_the_same(const struct sl_node_queue *queue, const struct kep
 {
 	const struct sl_turns_place *from = &queue->kept_from;
 
+	/* It keeps bytes only while it is helped. */
+	if (before->for_head && !is_head_moving(queue))
+		return false;
 	return queue->kept_bytes == before->bytes &&
 	       queue->exchange_bytes == before->exchange_bytes &&
 	       (!before->bytes || (!sl_turns_is_before(from, &before->from) &&

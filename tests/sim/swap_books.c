@@ -356,7 +356,7 @@ static void on_config(struct swap_rules *r, const struct sl_event *e)
 	r->turn_max = e->config.turn_max ? e->config.turn_max : 10 * SL_S;
 	r->min_share_pm = e->config.min_share_pm ? e->config.min_share_pm : 50;
 	r->recover_wait = e->config.recover_wait;
-	r->swaps = r->has_priority = false;
+	r->swaps = r->has_priority = r->waits = false;
 	r->wait_max = e->config.wait_max;
 	r->stop_idle = e->config.stop_idle;
 	r->stop_grace = e->config.stop_grace;
@@ -365,6 +365,7 @@ static void on_config(struct swap_rules *r, const struct sl_event *e)
 	for (; chain; chain >>= 4) {
 		r->swaps |= (chain & 15) == SL_RESOLVER_SWAP;
 		r->has_priority |= (chain & 15) == SL_RESOLVER_PRIORITY;
+		r->waits |= (chain & 15) == SL_RESOLVER_WAIT;
 	}
 	r->contest++;
 }

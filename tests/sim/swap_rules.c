@@ -312,6 +312,7 @@ static void on_grant(struct swap_rules *r, const struct sl_action *a)
 /* Of others on the GPU, what nobody has used for long and nothing keeps from being moved. */
 uint64_t swap_idle_bytes(struct swap_rules *r, uint64_t workload, uint32_t gpu)
 {
+	const struct swap_member *own = swap_member_of(r, workload);
 	uint64_t sum = 0;
 
 	for (uint32_t i = 0; i < r->parties; i++) {
@@ -319,6 +320,8 @@ uint64_t swap_idle_bytes(struct swap_rules *r, uint64_t workload, uint32_t gpu)
 		const struct swap_member *m = swap_member_of(r, p->workload);
 
 		if (!p->used || !p->alive || !m || m->id == workload || !p->swaps ||
+			/* For a lower priority only once it is proven, and without `wait` nobody waits for that. */
+			(!r->waits && !p->proven && own && m->priority > own->priority) ||
 			m->flags & SL_WORKLOAD_NO_SWAP || p->order || p->refused_at ||
 			/* Who waits to come back uses what is still there of him. */
 			swap_party_wants(p) ||

@@ -5,6 +5,32 @@
  */
 #include "swap_stage.h"
 
+static void chain(struct swap_world *w, uint32_t gpus, uint64_t pool)
+{
+	stage(w, gpus, pool);
+	w->config.config.chain =
+		SL_CHAIN(SL_RESOLVER_SWAP, SL_RESOLVER_PRIORITY, SL_RESOLVER_WAIT);
+	w->config.config.stop_grace = 2 * SL_S;
+	swap_step(w, w->config);
+}
+
+/* E, of higher priority, lacks 5 GiB that A is moving to the host. L would fit in the 7 that are free, of which E then lacked
+ * some again, and could have them only by ending L, who cannot be moved. */
+static void passed(struct swap_world *w)
+{
+	uint32_t urgent, lower;
+
+	chain(w, 1, 64 * GIB);
+	(void)enter(w, (struct swap_workload){.size = 8 * GIB});
+	until(w, 2);
+	urgent = enter(w, (struct swap_workload){.size = 12 * GIB, .priority = 5});
+	lower = enter(
+		w, (struct swap_workload){.size = 5 * GIB, .flags = SL_WORKLOAD_NO_SWAP});
+	until(w, 3);
+	expect(client(w, urgent)->resident[0] == 12 * GIB, "E has not what it asked for");
+	expect(client(w, lower)->used, "L was ended for what it took before E had it");
+}
+
 /* A of 10 GiB has its turn. B of 9 waits with 4 of them on the host, and then C of 5. B frees the 4, and all of it is there: that
  * it did nothing while it could not run does not make it give way to C in the turn that it begins. */
 static void whole_by_freeing(struct swap_world *w)
@@ -31,6 +57,7 @@ static void whole_by_freeing(struct swap_world *w)
 }
 
 const struct swap_play swap_plays_more_e[] = {
+	{"who would be ended for it does not pass", passed},
 	{"whole by freeing the rest", whole_by_freeing},
 	{0},
 };
