@@ -630,6 +630,9 @@ static void look_at(struct look *look, struct sl_node_unit *unit, uint32_t place
 		unit->bare = true;
 		outcome = serve(look, unit, place);
 	}
+	if (!unit->demand &&
+		(outcome == NEVER || (outcome == LATER && !sl_node_swaps(look->node))))
+		unit->client->unhelped_in = look->node->looks;
 	if (unit->demand) {
 		unit->demand->helped = outcome != NEVER && outcome != SERVED;
 		unit->demand->moving = outcome == MOVING;
@@ -792,6 +795,7 @@ void sl_node_take_turns(struct sl_node *node)
 	go_through(&look);
 	end_exchanges(&look);
 	abort_the_unneeded(&look);
+	sl_node_resolve_returns(node);
 	tell_kept(node, kept_before);
 	if (node->asked || asked_before || was_contended != node->contended)
 		node->probes_dirty = true;
