@@ -454,6 +454,11 @@ static sl_ns choosing_at(const struct sl_jobs *jobs)
 	return daemon->expected_count ? daemon->started + daemon->config.recover_wait : 0;
 }
 
+bool sl_jobs_may_choose(const struct sl_jobs *jobs)
+{
+	return sl_clock_now() >= choosing_at(jobs);
+}
+
 /* When the next cycle is due. */
 static sl_ns cycle_due(const struct sl_jobs *jobs)
 {

@@ -524,19 +524,20 @@ static bool start_by_machine(struct sl_jobs *jobs, struct sl_job *job, struct no
 
 static bool start_now(struct sl_jobs *jobs, struct sl_job *job, bool loud, struct no *no)
 {
+	bool may_choose = sl_jobs_may_choose(jobs);
 	uint32_t kept;
 
 	if (job->is_free)
 		return start_here(jobs, job, 0, loud, no);
 	/* Those that came before it have their turn before it. */
-	if (jobs->dirty && sl_cluster_totals(jobs->books.cluster).pending)
+	if (may_choose && jobs->dirty && sl_cluster_totals(jobs->books.cluster).pending)
 		sl_jobs_cycle(jobs, SL_CYCLE_ALL);
 	if (!rules_allow(jobs, job, no))
 		return false;
 	kept = kept_gpus(jobs);
 	if (start_here(jobs, job, kept, loud && !kept, no))
 		return true;
-	return kept && no->passes && start_by_machine(jobs, job, no);
+	return kept && may_choose && no->passes && start_by_machine(jobs, job, no);
 }
 
 /* What --wait would lead to, where others would have to go. */

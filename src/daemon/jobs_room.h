@@ -198,6 +198,8 @@ void sl_jobs_unstart(struct sl_job_task *task, const char *why);
 /* Writes it down; ticket 0: nobody waits for that. */
 void sl_jobs_save(struct sl_jobs *jobs, struct sl_job *job, uint64_t ticket);
 uint64_t sl_jobs_now_ms(void);
+/* Places may be chosen: what stands on the GPUs is known. */
+bool sl_jobs_may_choose(const struct sl_jobs *jobs);
 /* A cycle of these parts (SL_CYCLE_*), and what it decides. */
 void sl_jobs_cycle(struct sl_jobs *jobs, uint32_t which);
 
