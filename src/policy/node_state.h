@@ -378,10 +378,12 @@ void sl_node_resolve_returns(struct sl_node *node);
 sl_ns sl_node_time_victims(struct sl_node *node);
 void sl_node_on_stop_failed(struct sl_node *node, const struct sl_event *event);
 void sl_node_stop_ended(struct sl_node *node, struct sl_node_client *client);
-/* It was told to end, and nobody gave up on it: what it holds is coming. */
-bool sl_node_is_going(const struct sl_node_client *client);
 /* When the longest wait of this burst is over. */
 sl_ns sl_node_wait_end(const struct sl_node *node, const struct sl_demand *demand);
+
+/* --- node_outlook.c; what only resolvers need of it is in node_outlook.h --- */
+/* It was told to end, and nobody gave up on it: what it holds is coming. */
+bool sl_node_is_going(const struct sl_node_client *client);
 /* Room in the scratch for one more client. */
 void sl_node_make_room(struct sl_node *node);
 
