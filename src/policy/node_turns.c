@@ -153,7 +153,6 @@ static void list_wants(struct look *look)
 			continue;
 		sl_list_foreach (at, &client->party.demands)
 			gpus |= 1u << SL_LIST_ENTRY(at, struct sl_demand, of_client)->gpu;
-		sl_node_end_promotion(look->node, client->member);
 		*new_unit(look) = (struct sl_node_unit){.client = client,
 			.gpus = gpus,
 			.coming = client->returns,
@@ -180,7 +179,6 @@ static void list_demands(struct look *look)
 			if (sl_node_is_away(client) || demand->there || demand->stops ||
 				sl_node_is_going(client))
 				continue;
-			sl_node_end_promotion(look->node, client->member);
 			*new_unit(look) = (struct sl_node_unit){.client = client,
 				.demand = demand,
 				.was_helped = was_helped,
@@ -546,6 +544,7 @@ static void promote(struct look *look, const struct sl_node_unit *unit)
 		return;
 	}
 	member->promoted = true;
+	node->promotions++;
 	member->promoted_at = node->now;
 	if (unit->demand)
 		unit->demand->helped = true; /* by the next look, which is due at once */
@@ -790,6 +789,7 @@ void sl_node_take_turns(struct sl_node *node)
 		return;
 	}
 	sl_node_time_warm(node);
+	sl_node_end_promotions(node);
 	for (uint32_t gpu = 0; gpu < SL_NODE_GPUS_MAX; gpu++)
 		kept_before[gpu] = forget_kept(&node->queue[gpu]);
 	go_through(&look);
