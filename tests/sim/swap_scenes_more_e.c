@@ -117,10 +117,35 @@ static void whole_by_freeing(struct swap_world *w)
 	expect(client(w, b)->resident[0] == 5 * GIB, "B was moved in its turn");
 }
 
+/* A and B, of higher priority, take turns of 2 s. L waits for as long as a demand may, comes before them then, and gives up
+ * before the turn that is under way has ended. What it asks for 1 s later waits like anything else of a lower priority. */
+static void gave_up(struct swap_world *w)
+{
+	uint32_t lower;
+
+	stage(w, 1, 64 * GIB);
+	(void)enter(w, (struct swap_workload){.size = 10 * GIB, .priority = 1});
+	(void)enter(w, (struct swap_workload){.size = 10 * GIB, .priority = 1});
+	until(w, 4.5);
+	lower = enter(w, (struct swap_workload){.size = 8 * GIB});
+	until(w, 24.6);
+	expect(client(w, lower)->thread == THREAD_ASKS, "L does not wait");
+	swap_send(w, lower,
+		(struct sl_event){.type = SL_EVENT_CANCEL,
+			.cancel = {client(w, lower)->id, client(w, lower)->ask}});
+	until(w, 25.6);
+	expect(client(w, lower)->denied, "L has not given up");
+	client(w, lower)->denied = false;
+	until(w, 35);
+	expect(!client(w, lower)->resident[0] && !client(w, lower)->evicted[0],
+		"L is served in a turn that it gave up");
+}
+
 const struct swap_play swap_plays_more_e[] = {
 	{"what is owed is had back by ending who borrowed it", owed},
 	{"nobody is ended for who cannot come back all the same", owed_in_vain},
 	{"who would be ended for it does not pass", passed},
 	{"whole by freeing the rest", whole_by_freeing},
+	{"who gave up has no turn left over", gave_up},
 	{0},
 };
