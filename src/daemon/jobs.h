@@ -62,6 +62,10 @@ void sl_jobs_peer_gone(struct sl_peer *peer);
 void sl_jobs_workload_changed(struct sl_daemon *daemon,
 	struct sl_workload *
 		workload); /* what a `sluice run` requests, or that it is parked by hand */
+/* Do the rules of its project leave that to this `sluice run`? Else text says why not. Of others: yes. */
+SL_MUST_CHECK bool sl_jobs_may_have(struct sl_daemon *daemon,
+	const struct sl_workload *workload, const struct sl_amount *request,
+	const struct sl_amount *limit, uint32_t flags, struct sl_error *text);
 void sl_jobs_workload_over(struct sl_daemon *daemon, uint64_t workload);
 /* The root of that workload has died; if it was a supervisor that was killed, so are the descendants of its program. */
 void sl_jobs_supervisor_gone(

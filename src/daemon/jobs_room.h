@@ -10,6 +10,7 @@
  *	jobs_names.c   what jobs and tasks are called
  *	jobs_user.c    what one user may have in the queue
  *	jobs_start.c   BIND
+ *	jobs_rules.c   what rules (limits, quotas) leave to one in the foreground
  *	jobs_front.c   RUN: jobs in the foreground, which wait with whoever asked for them, or do not wait at all
  *	jobs_end.c     STOP, park and resume; ends of tasks and jobs
  *	jobs_stop.c    from the wish that a task ends to the signal
@@ -219,6 +220,11 @@ struct sl_cluster_event sl_jobs_add_event(
 	const struct sl_jobs *jobs, const struct sl_job *job);
 /* Tells the machine of it, as it stands. */
 void sl_jobs_put_job(struct sl_jobs *jobs, struct sl_job *job);
+/* The machine is to forget it; what only it knows of it is kept for when it is told again. */
+void sl_jobs_take_job(struct sl_jobs *jobs, struct sl_job *job);
+/* The same job in the foreground as its row has it now; before: as it was added. Where nothing has changed for the machine, it is told nothing. */
+void sl_jobs_put_again(
+	struct sl_jobs *jobs, struct sl_job *job, const struct sl_cluster_event *before);
 /* True: the machine took it; else job->refused. */
 bool sl_jobs_count(struct sl_jobs *jobs, struct sl_job *job);
 uint64_t sl_jobs_project_id(const struct sl_daemon *daemon, const char *name);
@@ -304,6 +310,11 @@ void sl_jobs_user_make_room(
 /* --- jobs_limits.c --- */
 /* Of that peer's process, where they can be read. 0 or negative errno. */
 SL_MUST_CHECK int sl_jobs_add_limits(const struct sl_peer *peer, struct sl_jobspec *spec);
+
+/* --- jobs_rules.c --- */
+/* Do limits and quotas leave what it asks for now? Else *because and text say why not, and what would help. */
+SL_MUST_CHECK bool sl_jobs_rules_allow(struct sl_jobs *jobs, const struct sl_job *job,
+	struct sl_pending_because *because, struct sl_error *text);
 
 /* --- jobs_front.c --- */
 /* A place was found; false: it did not start there. */
