@@ -649,6 +649,8 @@ void sl_jobs_close(struct sl_daemon *daemon)
 		sl_list_unlink(&wait->link);
 		free(wait);
 	}
+	/* Peers outlive this. */
+	sl_jobs_let_go(jobs);
 	while (!sl_list_is_empty(&jobs->all)) {
 		struct sl_job *job = SL_LIST_ENTRY(jobs->all.next, struct sl_job, link);
 

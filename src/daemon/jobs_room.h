@@ -298,6 +298,8 @@ void sl_jobs_stop_unwritten(
 void sl_jobs_hold_for(struct sl_jobs *jobs, struct sl_job *job, struct sl_peer *peer);
 /* Of those: what that ticket was for is over. */
 void sl_jobs_release(struct sl_jobs *jobs, uint64_t ticket);
+/* At the end: none of them is in a list of jobs any more. */
+void sl_jobs_let_go(struct sl_jobs *jobs);
 
 /* --- jobs_user.c --- */
 /* May this user have another job, with so many tasks and bytes? Else err says of what there are too many, and the remedy. */

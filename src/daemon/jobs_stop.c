@@ -178,3 +178,11 @@ void sl_jobs_release(struct sl_jobs *jobs, uint64_t ticket)
 			hold_for_journal(peer);
 	}
 }
+
+void sl_jobs_let_go(struct sl_jobs *jobs)
+{
+	sl_list_foreach_safe (link, &jobs->held) {
+		SL_LIST_ENTRY(link, struct sl_peer, held_link)->held_ticket = 0;
+		sl_list_unlink(link);
+	}
+}

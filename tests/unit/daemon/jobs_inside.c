@@ -290,6 +290,28 @@ static void who_was_spared_is_spared_by_new_books(void **state)
 	end(inside, task);
 }
 
+/* --- The end. --- */
+
+/* sluiced ends while the answer to a stop waits for the disk: the peer, which goes later, is not left in a list that is gone. */
+static void an_end_lets_go_of_who_waits_for_the_disk(void **state)
+{
+	struct inside *inside = *state;
+	struct sl_job_task *task = running(inside);
+	struct rig_peer asks;
+	struct sl_peer *peer;
+
+	end(inside, task);
+	asks = greet(rig_peer(&inside->rig));
+	peer = SL_LIST_ENTRY(inside->daemon.peers.prev, struct sl_peer, link);
+	assert_int_equal(peer->pid, asks.pid);
+	/* No turn of the loop from here on, so whatever the disk says is not heard. */
+	sl_jobs_hold_for(jobs_of(inside), task->job, peer);
+	assert_true(sl_list_is_linked(&peer->held_link));
+	sl_jobs_close(&inside->daemon);
+	assert_false(sl_list_is_linked(&peer->held_link));
+	rig_peer_end(&asks);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -299,6 +321,7 @@ int main(void)
 		TEST(who_finds_no_room_is_parked_again),
 		TEST(a_back_off_outlives_the_books),
 		TEST(who_was_spared_is_spared_by_new_books),
+		TEST(an_end_lets_go_of_who_waits_for_the_disk),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
