@@ -35,6 +35,8 @@ void sl_jobs_run(
 SL_MUST_CHECK bool sl_jobs_run_waits(const struct sl_peer *peer);
 /* Of `sluice run`, parked for others, or on its way there or back: the journal keeps that. */
 SL_MUST_CHECK bool sl_jobs_keeps_run(const struct sl_workload *workload);
+/* The same, and on its way there. */
+SL_MUST_CHECK bool sl_jobs_run_leaves(const struct sl_workload *workload);
 
 /* Messages of greeted control peers. fds: what came along with SUBMIT. */
 void sl_jobs_submit(struct sl_peer *peer, const struct sl_msg_submit *submit,

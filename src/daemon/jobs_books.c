@@ -240,15 +240,6 @@ bool sl_jobs_count(struct sl_jobs *jobs, struct sl_job *job)
 	return job->counted;
 }
 
-static uint32_t mask_of(const struct sl_workload *workload)
-{
-	uint32_t mask = 0;
-
-	for (uint32_t i = 0; i < workload->gpu_count; i++)
-		mask |= 1u << workload->gpus[i];
-	return mask;
-}
-
 /* It has its place, as a fact. False: there is no such place any more. */
 static bool fill_running(const struct filling *filling, uint64_t job,
 	const struct sl_job_task *task, const struct sl_workload *workload)
@@ -257,7 +248,7 @@ static bool fill_running(const struct filling *filling, uint64_t job,
 	uint64_t node;
 	uint32_t mask;
 
-	if (!sl_jobs_place_of(filling->books, mask_of(workload), &node, &mask))
+	if (!sl_jobs_place_of(filling->books, sl_workload_gpus(workload), &node, &mask))
 		return false;
 	event.task_runs.job = job;
 	event.task_runs.task = task ? task->number : 0;
@@ -277,7 +268,7 @@ static void fill_parked(const struct filling *filling, const struct sl_job_task 
 	uint64_t node;
 	uint32_t mask;
 
-	if (!sl_jobs_place_of(filling->books, mask_of(workload), &node, &mask))
+	if (!sl_jobs_place_of(filling->books, sl_workload_gpus(workload), &node, &mask))
 		return;
 	event.task_parked.job = task->job->row.id;
 	event.task_parked.task = task->number;
@@ -338,7 +329,7 @@ static bool stands(const struct sl_jobs *jobs, const struct sl_jobs_books *books
 	if (!workload || !workload->request_bytes ||
 		(job->tasks[0].phase == SL_PHASE_RUNS && workload->park != SL_PARK_NOT))
 		return false;
-	return sl_jobs_place_of(books, mask_of(workload), &node, &mask);
+	return sl_jobs_place_of(books, sl_workload_gpus(workload), &node, &mask);
 }
 
 static void fill_job(const struct filling *filling, struct sl_job *job)
@@ -410,7 +401,8 @@ static void end_misplaced(struct sl_jobs *jobs)
 
 		if (!workload || task->job->is_free || task->job->foreground ||
 			task->phase == SL_PHASE_STOPPING ||
-			sl_jobs_place_of(&jobs->books, mask_of(workload), &node, &mask))
+			sl_jobs_place_of(
+				&jobs->books, sl_workload_gpus(workload), &node, &mask))
 			continue;
 		sl_info("job %" PRIu64 " (%s): a GPU of task %u is lost; it is ended, "
 			"and started anew",
@@ -418,6 +410,22 @@ static void end_misplaced(struct sl_jobs *jobs)
 		task->stopped = task->bereft = true;
 		(void)sl_jobs_end_task(
 			jobs, task, jobs->daemon->config.stop_grace, false);
+	}
+}
+
+/* In the words of these books: who comes back has its place kept there, and of who ends it is asked whether its GPU is lost. */
+static void find_places(struct sl_jobs *jobs)
+{
+	sl_list_foreach (link, &jobs->active) {
+		struct sl_job_task *task =
+			SL_LIST_ENTRY(link, struct sl_job_task, active);
+		const struct sl_workload *workload = sl_jobs_workload_of(jobs, task);
+
+		if (!workload || task->job->is_free)
+			continue;
+		if (!sl_jobs_place_of(&jobs->books, sl_workload_gpus(workload),
+			    &task->node, &task->gpu_mask))
+			task->node = task->gpu_mask = 0;
 	}
 }
 
@@ -439,6 +447,7 @@ void sl_jobs_rebuild(struct sl_jobs *jobs)
 	sl_jobs_books_init(jobs, &jobs->books, queue_action, jobs);
 	sl_jobs_front_hurry(jobs);
 	jobs->books.refused_project = false;
+	find_places(jobs);
 	end_misplaced(jobs);
 	jobs->dirty = true;
 	sl_jobs_awake(jobs);

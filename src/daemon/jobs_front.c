@@ -610,7 +610,9 @@ static enum sl_job_phase phase_of(const struct sl_workload *workload)
 		return SL_PHASE_STOPPING;
 	if (!workload->by_queue || workload->park == SL_PARK_NOT)
 		return SL_PHASE_RUNS;
-	return workload->park == SL_PARK_PARKED ? SL_PHASE_PARKED : SL_PHASE_RESUMING;
+	if (workload->park == SL_PARK_PARKED)
+		return workload->leaving ? SL_PHASE_PARKING : SL_PHASE_PARKED;
+	return SL_PHASE_RESUMING;
 }
 
 /* Found after a restart, or given a request it did not have. */
@@ -647,6 +649,8 @@ static struct sl_job *adopt(struct sl_jobs *jobs, struct sl_workload *workload)
 	task->told = task->phase == SL_PHASE_STOPPING;
 	if (task->phase == SL_PHASE_RESUMING)
 		task->deadline = sl_clock_now() + SL_JOBS_RESUME_NS;
+	else if (task->phase == SL_PHASE_PARKING)
+		sl_jobs_goes_on_parking(task);
 	return job;
 }
 
@@ -709,4 +713,9 @@ bool sl_jobs_keeps_run(const struct sl_workload *workload)
 	return task &&
 	       (task->phase == SL_PHASE_PARKING || task->phase == SL_PHASE_PARKED ||
 		       task->phase == SL_PHASE_RESUMING);
+}
+
+bool sl_jobs_run_leaves(const struct sl_workload *workload)
+{
+	return sl_jobs_keeps_run(workload) && workload->task->phase == SL_PHASE_PARKING;
 }

@@ -86,6 +86,7 @@ struct sl_job_task {
 	bool failed;  /* it ended, and its gang misses it */
 	bool unwritten; /* it did not begin, for nobody could write down that it would */
 	bool former;    /* this daemon has not seen anything of this attempt */
+	bool unheard; /* of PARKING: begun by the daemon before, so its end may have been told before there was anybody to hear it */
 	bool is_over, is_parked, is_resumed; /* told, and not yet acted on */
 	sl_ns spared_until; /* as the machine before knew: no victim before */
 };
@@ -199,6 +200,9 @@ void sl_jobs_unstart(struct sl_job_task *task, const char *why);
 /* Writes it down; ticket 0: nobody waits for that. */
 void sl_jobs_save(struct sl_jobs *jobs, struct sl_job *job, uint64_t ticket);
 uint64_t sl_jobs_now_ms(void);
+/* Of the attempt that is under way; NULL: none is, or it is over. */
+struct sl_workload *sl_jobs_workload_of(
+	const struct sl_jobs *jobs, const struct sl_job_task *task);
 /* Places may be chosen: what stands on the GPUs is known. */
 bool sl_jobs_may_choose(const struct sl_jobs *jobs);
 /* A cycle of these parts (SL_CYCLE_*), and what it decides. */
@@ -270,6 +274,11 @@ void sl_jobs_task_over(struct sl_jobs *jobs, struct sl_job_task *task);
 /* The same in the foreground. */
 void sl_jobs_front_over(struct sl_jobs *jobs, struct sl_job_task *task);
 void sl_jobs_task_parked(struct sl_jobs *jobs, struct sl_job_task *task);
+/* PARKING, as the daemon before left it. */
+void sl_jobs_goes_on_parking(struct sl_job_task *task);
+/* Has such a one all on the host by now? */
+SL_MUST_CHECK bool sl_jobs_has_left(
+	const struct sl_jobs *jobs, const struct sl_job_task *task);
 void sl_jobs_task_resumed(struct sl_jobs *jobs, struct sl_job_task *task);
 void sl_jobs_task_late(struct sl_jobs *jobs, struct sl_job_task *task);
 /* A task of the daemon before: counts it as begun if its record says so, and nobody had written that down. */
