@@ -561,6 +561,7 @@ static void take_ticket(
 		if (result == SL_JOBS_STORE_OK) {
 			sl_step(D_JOB_STORED);
 			job->stored = job->reply_due = true;
+			sl_jobs_user_make_room(jobs, job);
 			if (job->is_free)
 				jobs->free_at = 0;
 		} else {

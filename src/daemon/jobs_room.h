@@ -113,6 +113,7 @@ struct sl_job {
 	struct sl_cluster_forecast
 		forecast;    /* before it was counted, for its submitter */
 	char node_said[256]; /* why the node's ledger refused it, last */
+	bool drops;          /* of its user's that have ended some go once it is stored */
 	uint64_t used_bytes; /* of the disk */
 	bool used_known;     /* that is so, and stays so until it starts */
 	/* Of jobs in the foreground. Their numbers are those of their workloads, with SL_JOB_FOREGROUND. */
@@ -314,9 +315,8 @@ void sl_jobs_let_go(struct sl_jobs *jobs);
 /* May this user have another job, with so many tasks and bytes? Else err says of what there are too many, and the remedy. */
 SL_MUST_CHECK bool sl_jobs_user_may(struct sl_jobs *jobs, uid_t uid, uint32_t tasks,
 	uint64_t bytes, struct sl_queue_verdict *verdict, struct sl_error *err);
-/* Removes what has ended and has to go for it. */
-void sl_jobs_user_make_room(
-	struct sl_jobs *jobs, uid_t uid, const struct sl_queue_verdict *verdict);
+/* A new one is stored, and not before: removes what has ended and has to go for it. */
+void sl_jobs_user_make_room(struct sl_jobs *jobs, struct sl_job *new);
 
 /* --- jobs_limits.c --- */
 /* Of that peer's process, where they can be read. 0 or negative errno. */
