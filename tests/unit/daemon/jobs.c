@@ -467,6 +467,8 @@ static void a_users_output_has_a_bound(void **state)
 	asks.submit.flags |= SL_SUBMIT_TRY;
 	rig_until(!submit(&peer, asks, "true").ok);
 	expect_refusal(&peer, submit_msg("next"), "would have above 256 KiB");
+	/* It has lost nothing by that. */
+	assert_int_equal(row_of(&peer, "large").state, SL_JOB_RUNNING);
 	rig_kill_daemon(rig);
 	rig_peer_end(&peer);
 	rig_start(rig, "jobs_disk_per_user: 256KiB\n");
