@@ -15,6 +15,7 @@
  *	jobs_end.c     STOP, park and resume; ends of tasks and jobs
  *	jobs_stop.c    from the wish that a task ends to the signal
  *	jobs_wire.c    rows, waits, stops and logs
+ *	jobs_told.c    what the rest of the daemon tells and asks
  *	jobs_recover.c what the daemon before left
  *
  * A task is in one phase, on this side of the machine:
