@@ -28,6 +28,8 @@ hold() {
 	until_true 10 runs "$1" || fail "$1 does not run"
 }
 runs() { "$B/sluice" ps --json | grep -q "\"name\": \"$1\""; }
+# Of one that runs the list of jobs does not know in any case.
+has_ended() { ! runs "$1"; }
 # waiter NAME: waits behind the holder; its process in $PID.
 waiter() {
 	waiter_name=$1
@@ -125,7 +127,7 @@ check_file "resume says why" "$T/no" 'the limit of project capped leaves 0.1 GPU
 : >"$T/other.end"
 : >"$T/small.end"
 wait "$PID"
-until_true 10 is_unknown other || fail "other does not end"
+until_true 10 has_ended other || fail "other does not end"
 
 note "--- what is parked for others is set"
 "$B/sluice" run --project capped --request 0.5 --name lasts -- "$P/stepper" --ms 50 --bytes 32MiB --steps 20 >"$T/lasts.out" 2>&1 &
