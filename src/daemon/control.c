@@ -17,6 +17,7 @@
 #include "daemon/events.h"
 #include "daemon/inventory.h"
 #include "daemon/jobs.h"
+#include "daemon/jobs_names.h"
 #include "daemon/look.h"
 #include "daemon/park.h"
 #include "daemon/places.h"
@@ -175,13 +176,20 @@ uint32_t sl_control_flags(const struct sl_daemon *daemon, uint32_t flags)
  * clients would keep its request for nobody. */
 static void end_former(struct sl_daemon *daemon, const struct sl_process *process)
 {
+	bool ended = false;
+
 	sl_list_foreach_safe (link, &process->roots) {
 		struct sl_workload *former =
 			SL_LIST_ENTRY(link, struct sl_workload, root_link);
 
-		if (sl_list_is_empty(&former->clients))
-			sl_workload_root_died(former);
+		if (!sl_list_is_empty(&former->clients))
+			continue;
+		sl_workload_root_died(former);
+		ended = true;
 	}
+	/* Its name and its part of a limit are free for the one that follows. */
+	if (ended)
+		sl_jobs_look_now(daemon);
 }
 
 static void on_run(struct sl_peer *peer, const struct sl_msg_run *run)
@@ -218,14 +226,9 @@ static void on_run(struct sl_peer *peer, const struct sl_msg_run *run)
 			"max_clients in sluiced's configuration");
 		return;
 	}
-	if (run->name[0] && (sl_workload_named(daemon, peer->uid, run->name) ||
-				    sl_jobs_has_name(daemon, peer->uid, run->name))) {
+	if (run->name[0] &&
+		!sl_jobs_name_is_free(daemon, peer->uid, run->name, 1, &text)) {
 		process = sl_process_put(process);
-		sl_error_set(&text,
-			"a workload named %s runs already; choose another --name, or end "
-			"that one "
-			"(sluice ps)",
-			run->name);
 		sl_control_answer_run(peer, NULL, SL_REASON_DUPLICATE, text.text);
 		return;
 	}

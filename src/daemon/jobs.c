@@ -275,6 +275,12 @@ void sl_jobs_look(struct sl_jobs *jobs, sl_ns now)
 	}
 }
 
+void sl_jobs_look_now(struct sl_daemon *daemon)
+{
+	if (daemon->jobs)
+		sl_jobs_look(daemon->jobs, sl_clock_now());
+}
+
 static void carry_out(struct sl_jobs *jobs)
 {
 	/* What is carried out may be answered at once, and that may queue more. */
@@ -380,8 +386,11 @@ void sl_jobs_settle(struct sl_daemon *daemon)
 		if (jobs->rebuild)
 			sl_jobs_rebuild(jobs);
 		sl_jobs_start_free(jobs);
-		if (now >= cycle_due(jobs))
-			sl_jobs_cycle(jobs, SL_CYCLE_ALL);
+		if (now < cycle_due(jobs))
+			continue;
+		sl_jobs_cycle(jobs, SL_CYCLE_ALL);
+		if (!jobs->rebuild)
+			sl_jobs_front_after_cycle(jobs);
 	}
 	answer_submitters(jobs);
 	sl_jobs_front_settle(jobs);

@@ -51,9 +51,6 @@ bool sl_jobs_queue_next(
 	const struct sl_daemon *daemon, struct sl_peer_list *list, union sl_msg *msg);
 /* How the folder of jobs is: as it was read at the start, and as the last writing went. */
 void sl_jobs_part(const struct sl_daemon *daemon, struct sl_part *part);
-/* Has this user a job that has not ended and is called so, or has a task that is? */
-SL_MUST_CHECK bool sl_jobs_has_name(
-	const struct sl_daemon *daemon, uid_t uid, const char *name);
 /* A job of this project has not ended: err says which, and the remedy. */
 SL_MUST_CHECK bool sl_jobs_need_project(
 	const struct sl_daemon *daemon, const char *project, struct sl_error *err);
@@ -96,6 +93,8 @@ void sl_jobs_projects_changed(struct sl_daemon *daemon);
 /* Jobs by state, and those that ended since the start, by how. */
 void sl_jobs_numbers(const struct sl_daemon *daemon, uint64_t in[SL_JOB_STATES],
 	uint64_t ended[SL_JOB_STATES]);
+/* What ended is counted no more from here on, and not from the next settling on. */
+void sl_jobs_look_now(struct sl_daemon *daemon);
 /* A cycle, if one is due; part of settling. */
 void sl_jobs_settle(struct sl_daemon *daemon);
 

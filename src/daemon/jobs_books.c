@@ -325,7 +325,7 @@ static bool stands(const struct sl_jobs *jobs, const struct sl_jobs_books *books
 	uint32_t mask;
 
 	if (job->tasks[0].phase == SL_PHASE_WAITING)
-		return !job->apart;
+		return !job->apart && !job->early;
 	if (!workload || !workload->request_bytes ||
 		(job->tasks[0].phase == SL_PHASE_RUNS && workload->park != SL_PARK_NOT))
 		return false;
@@ -343,7 +343,7 @@ static void fill_job(const struct filling *filling, struct sl_job *job)
 	sl_jobs_set_need(jobs, job);
 	if (job->is_free)
 		return;
-	if (job->waits && &jobs->books == filling->books)
+	if (job->waits && !job->early && &jobs->books == filling->books)
 		job->apart = !sl_jobs_pools_of(jobs, &job->row, &pools);
 	if (job->foreground && !stands(jobs, filling->books, job)) {
 		job->counted &= &jobs->books != filling->books;

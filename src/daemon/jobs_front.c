@@ -46,6 +46,8 @@ struct no {
 	struct sl_error text;
 	uint32_t reason; /* the node's, if it was asked */
 	bool passes;     /* others are in its way, who may go */
+	bool later;      /* places are kept, and there may be others */
+	bool is_fixed;   /* ... or rules, that somebody has to change */
 };
 
 static uint32_t usable_by(const struct sl_jobs *jobs, const struct sl_job *job)
@@ -68,6 +70,8 @@ static bool rules_allow(struct sl_jobs *jobs, const struct sl_job *job, struct n
 	if (sl_jobs_rules_allow(jobs, job, &because, &no->text))
 		return true;
 	no->passes = true;
+	no->is_fixed = because.reason == SL_PENDING_OVER_LIMIT ||
+		       because.reason == SL_PENDING_OVER_QUOTA;
 	no->reason = SL_REASON_NONE;
 	return false;
 }
@@ -132,7 +136,7 @@ static uint32_t kept_gpus(struct sl_jobs *jobs)
 static void waits_no_more(struct sl_jobs *jobs, struct sl_job *job)
 {
 	jobs->front_waits -= job->waits;
-	job->waits = job->apart = false;
+	job->waits = job->apart = job->early = false;
 }
 
 /* The workload is the ledger's. */
@@ -179,10 +183,20 @@ static void tell_refused(struct sl_daemon *daemon, const struct sl_workload *wor
 				      .other_bytes = (uint64_t)workload->uid + 1});
 }
 
-/* Is it the node's word about others, who may go, or about a daemon that has not seen its GPUs yet? */
+/* GPUs are not there that may be: nobody has seen them yet, or they are lost. */
+static bool gpus_may_come(const struct sl_daemon *daemon)
+{
+	bool lost = false;
+
+	for (uint32_t i = 0; i < daemon->gpu_count; i++)
+		lost |= daemon->gpus[i].managed && daemon->gpus[i].lost;
+	return lost || !daemon->nvml_ok;
+}
+
+/* Is it the node's word about others, who may go, or about GPUs that may come? */
 static bool may_pass(const struct sl_daemon *daemon, uint32_t reason)
 {
-	return (reason == SL_REASON_TOO_FEW_GPUS && !daemon->nvml_ok) ||
+	return (reason == SL_REASON_TOO_FEW_GPUS && gpus_may_come(daemon)) ||
 	       reason == SL_REASON_REQUESTS_TAKEN || reason == SL_REASON_DEGRADED ||
 	       reason == SL_REASON_BOUND_WORKLOADS;
 }
@@ -205,31 +219,62 @@ static struct sl_workload *propose(
 	no->reason = daemon->admission.reason;
 	no->passes = may_pass(daemon, no->reason);
 	sl_refusal_text(daemon, workload, job->row.gpu_count, gpus, masked, &no->text);
-	(void)sl_refusal_sentence(
-		daemon, workload->name, job->node_said, sizeof(job->node_said));
+	sl_wire_str(job->node_said, sizeof(job->node_said), no->text.text);
 	if (loud)
 		tell_refused(daemon, workload);
 	sl_workload_discard(daemon, workload);
 	return NULL;
 }
 
+/* The GPUs that it may stand on; false: too few are its project's. */
+static bool find_gpus(
+	struct sl_jobs *jobs, const struct sl_job *job, uint32_t *gpus, struct no *no)
+{
+	uint32_t usable = usable_by(jobs, job), need = job->row.gpu_count;
+
+	*gpus = usable;
+	if (job->is_free)
+		return true;
+	*gpus &= gpus_of_project(jobs, job);
+	if (count_of(*gpus) >= need || count_of(usable) < need)
+		return true;
+	*no = (struct no){.passes = gpus_may_come(jobs->daemon)};
+	sl_error_set(&no->text,
+		"%u GPU%s wanted, and project %.64s may use %u of those that are there; "
+		"name another --project, or lower --gpus",
+		need, need == 1 ? "" : "s", job->row.project, count_of(*gpus));
+	return false;
+}
+
+/* What the node would say if rules were not in its way: what is never to be had is not worth waiting for them, and *no says so then. */
+static void look_behind_rules(struct sl_jobs *jobs, struct sl_job *job, struct no *no)
+{
+	struct no never = {0};
+	struct sl_workload *workload;
+	uint32_t gpus;
+
+	if (find_gpus(jobs, job, &gpus, &never)) {
+		workload = propose(jobs, job, gpus, false, &never);
+		job->node_said[0] = '\0';
+		if (workload)
+			sl_jobs_dismiss(jobs, workload);
+		if (workload)
+			return;
+	}
+	if (!never.passes)
+		*no = never;
+}
+
 /* By the node's choice, if rules allow it. */
 static bool start_here(
 	struct sl_jobs *jobs, struct sl_job *job, uint32_t kept, bool loud, struct no *no)
 {
-	uint32_t usable = usable_by(jobs, job), gpus = usable, need = job->row.gpu_count;
+	uint32_t gpus, need = job->row.gpu_count;
 	struct sl_workload *workload;
 
+	if (!find_gpus(jobs, job, &gpus, no))
+		return false;
 	if (!job->is_free) {
-		gpus &= gpus_of_project(jobs, job);
-		if (count_of(gpus) < need && count_of(usable) >= need) {
-			sl_error_set(&no->text,
-				"%u GPU%s wanted, and project %.64s may use %u of those "
-				"that are there; name another --project, or lower --gpus",
-				need, need == 1 ? "" : "s", job->row.project,
-				count_of(gpus));
-			return false;
-		}
 		if (kept && count_of(gpus & ~kept) < need && count_of(gpus) >= need) {
 			no->passes = true;
 			sl_error_set(&no->text, "the GPUs that it may use are kept for "
@@ -275,7 +320,15 @@ static bool enqueue(struct sl_jobs *jobs, struct sl_job *job)
 	uint64_t pools;
 
 	job->stored = true;
-	return sl_jobs_pools_of(jobs, &job->row, &pools) && sl_jobs_count(jobs, job);
+	job->apart = !sl_jobs_pools_of(jobs, &job->row, &pools);
+	return !job->apart && sl_jobs_count(jobs, job);
+}
+
+/* The machine has a word for it, and that it is never to be had. */
+static bool is_never(const struct sl_jobs *jobs, const struct sl_job *job)
+{
+	return jobs->books.kinds && !job->apart && !job->counted &&
+	       !gpus_may_come(jobs->daemon);
 }
 
 static bool wait_for_it(struct sl_jobs *jobs, struct sl_job *job, struct no *no)
@@ -288,17 +341,40 @@ static bool wait_for_it(struct sl_jobs *jobs, struct sl_job *job, struct no *no)
 		no->passes = false;
 		return false;
 	}
-	job->waits = true;
-	jobs->front_waits++;
 	if (!job->counted && !enqueue(jobs, job)) {
+		char text[SL_FORECAST_MAX];
+
+		if (is_never(jobs, job)) {
+			*no = (struct no){0};
+			sl_error_set(&no->text, "%s",
+				sl_pending_text(&job->refused, sl_jobs_project_name,
+					jobs->daemon, text, sizeof(text)));
+			return false;
+		}
 		job->apart = true;
+		sl_wire_str(job->node_said, sizeof(job->node_said), no->text.text);
 		sl_jobs_free_at(jobs, &job->tasks[0], sl_clock_now() + AGAIN_NS);
 	}
+	job->waits = true;
+	jobs->front_waits++;
 	sl_info("job %s of user %u waits: %s", job->row.name, job->row.uid,
 		no->text.text);
 	jobs->dirty = true;
 	sl_jobs_awake(jobs);
 	return true;
+}
+
+/* What it waits for does not come: GPUs or projects are others by now. */
+static void give_up(struct sl_jobs *jobs, struct sl_job *job, const struct no *no)
+{
+	struct sl_peer *peer = job->submitter;
+
+	sl_info("job %s of user %u does not wait any more: %s", job->row.name,
+		job->row.uid, no->text.text);
+	job->submitter = NULL;
+	sl_control_answer_run(peer, NULL, no->reason, no->text.text);
+	/* It is in no books, and who goes through the jobs is not to lose his place: it is forgotten when they are settled. */
+	sl_jobs_awake(jobs);
 }
 
 void sl_jobs_front_try(struct sl_jobs *jobs, struct sl_job *job)
@@ -313,9 +389,14 @@ void sl_jobs_front_try(struct sl_jobs *jobs, struct sl_job *job)
 		jobs->free_at = sl_min_u64(jobs->free_at, task->retry_at);
 		return;
 	}
-	if (rules_allow(jobs, job, &no) &&
-		start_here(jobs, job, kept_gpus(jobs), false, &no))
+	if (!rules_allow(jobs, job, &no))
+		look_behind_rules(jobs, job, &no);
+	else if (start_here(jobs, job, kept_gpus(jobs), false, &no))
 		return;
+	if (!no.passes) {
+		give_up(jobs, job, &no);
+		return;
+	}
 	sl_wire_str(job->node_said, sizeof(job->node_said), no.text.text);
 	sl_jobs_free_at(jobs, task, now + AGAIN_NS);
 }
@@ -385,7 +466,7 @@ void sl_jobs_front_settle(struct sl_jobs *jobs)
 		if (!job->submitter || job->process->dead) {
 			sl_jobs_cancel(jobs, &job->tasks[0]);
 			sl_jobs_check_end(jobs, job);
-		} else if (!jobs->dirty || job->apart) {
+		} else if (!job->early && (!jobs->dirty || job->apart)) {
 			tell_why(jobs, job, now);
 		}
 	}
@@ -482,41 +563,23 @@ void sl_jobs_front_set_flags(const struct sl_jobs *jobs, struct sl_job *job)
 	job->row.flags |= parks ? SL_SUBMIT_PREEMPTIBLE : 0;
 }
 
-/* Others have places that it must not take, so the machine says where it may go; nothing is taken from anybody. */
-static bool start_by_machine(struct sl_jobs *jobs, struct sl_job *job, struct no *no)
+/* no->later: the machine is to say where it may go. */
+static bool start_now(struct sl_jobs *jobs, struct sl_job *job, struct no *no)
 {
-	struct sl_cluster_job_view view;
-	char text[SL_FORECAST_MAX];
-
-	if (!enqueue(jobs, job))
-		return false;
-	sl_jobs_cycle(jobs, SL_CYCLE_ALLOCATE);
-	if (job->tasks[0].phase == SL_PHASE_RUNS)
-		return true;
-	view = sl_cluster_job(jobs->books.cluster, job->row.id);
-	no->passes = true;
-	sl_error_set(&no->text, "%s",
-		sl_pending_text(&view.because, sl_jobs_project_name, jobs->daemon, text,
-			sizeof(text)));
-	return false;
-}
-
-static bool start_now(struct sl_jobs *jobs, struct sl_job *job, bool loud, struct no *no)
-{
-	bool may_choose = sl_jobs_may_choose(jobs);
+	bool loud = !job->patient;
 	uint32_t kept;
 
 	if (job->is_free)
 		return start_here(jobs, job, 0, loud, no);
-	/* Those that came before it have their turn before it. */
-	if (may_choose && jobs->dirty && sl_cluster_totals(jobs->books.cluster).pending)
-		sl_jobs_cycle(jobs, SL_CYCLE_ALL);
-	if (!rules_allow(jobs, job, no))
+	if (!rules_allow(jobs, job, no)) {
+		look_behind_rules(jobs, job, no);
 		return false;
+	}
 	kept = kept_gpus(jobs);
 	if (start_here(jobs, job, kept, loud && !kept, no))
 		return true;
-	return kept && may_choose && no->passes && start_by_machine(jobs, job, no);
+	no->later = kept && no->passes;
+	return false;
 }
 
 /* What --wait would lead to, where others would have to go. */
@@ -552,7 +615,8 @@ static void refuse(
 			(unsigned int)peer->uid, no->text.text);
 	sl_jobs_take_job(jobs, job);
 	/* The node's own words have the remedy from whoever prints them. */
-	if (!add_hope(jobs, job, no) && no->passes && no->reason == SL_REASON_NONE) {
+	if (!add_hope(jobs, job, no) && no->passes && !no->is_fixed &&
+		no->reason == SL_REASON_NONE) {
 		size_t used = strlen(no->text.text);
 
 		(void)snprintf(no->text.text + used, sizeof(no->text.text) - used,
@@ -562,11 +626,82 @@ static void refuse(
 	sl_control_answer_run(peer, NULL, no->reason, no->text.text);
 }
 
+static void does_not_start(struct sl_jobs *jobs, struct sl_job *job, struct no *no)
+{
+	if (!job->patient || !no->passes || job->is_free || !wait_for_it(jobs, job, no))
+		refuse(jobs, job->submitter, job, no);
+}
+
+/*
+ * Those that came before it have their turn before it, in a cycle that comes when it is due: a RUN makes none of its own, or a loop of them
+ * would be one after the other, and after a start places would be chosen before it is known what stands on the GPUs.
+ */
+static void let_others_first(struct sl_jobs *jobs, struct sl_job *job)
+{
+	job->waits = job->early = true;
+	jobs->front_waits++;
+	jobs->dirty = true;
+	sl_jobs_awake(jobs);
+}
+
+/* The machine has found no place for it among those that are not kept. */
+static void finds_no_place(struct sl_jobs *jobs, struct sl_job *job)
+{
+	struct sl_cluster_job_view view =
+		sl_cluster_job(jobs->books.cluster, job->row.id);
+	struct no no = {.passes = true};
+	char text[SL_FORECAST_MAX];
+
+	waits_no_more(jobs, job);
+	sl_error_set(&no.text, "%s",
+		sl_pending_text(&view.because, sl_jobs_project_name, jobs->daemon, text,
+			sizeof(text)));
+	does_not_start(jobs, job, &no);
+}
+
+/* Who has gone is forgotten in a moment. */
+static bool is_next(const struct sl_job *job)
+{
+	return job->early && !job->over && job->submitter && !job->process->dead;
+}
+
+/* Others have places that they must not take, so the machine says where they may go; nothing is taken from anybody. */
+void sl_jobs_front_after_cycle(struct sl_jobs *jobs)
+{
+	bool asked = false;
+
+	if (!jobs->front_waits)
+		return;
+	sl_list_foreach_safe (link, &jobs->all) {
+		struct sl_job *job = SL_LIST_ENTRY(link, struct sl_job, link);
+		struct no no = {0};
+
+		if (!is_next(job) || start_now(jobs, job, &no))
+			continue;
+		if (no.later && enqueue(jobs, job)) {
+			asked = true;
+			continue;
+		}
+		waits_no_more(jobs, job);
+		does_not_start(jobs, job, &no);
+	}
+	if (asked)
+		sl_jobs_cycle(jobs, SL_CYCLE_ALLOCATE);
+	/* If it is to be told everything anew, they are asked about again. */
+	if (!asked || jobs->rebuild)
+		return;
+	sl_list_foreach_safe (link, &jobs->all) {
+		struct sl_job *job = SL_LIST_ENTRY(link, struct sl_job, link);
+
+		if (is_next(job))
+			finds_no_place(jobs, job);
+	}
+}
+
 void sl_jobs_run(
 	struct sl_peer *peer, const struct sl_msg_run *run, struct sl_process *process)
 {
 	struct sl_jobs *jobs = peer->daemon->jobs;
-	bool waits = run->flags & SL_RUN_WAIT;
 	struct sl_jobs_row row;
 	struct no no = {0};
 	struct sl_job *job;
@@ -580,13 +715,20 @@ void sl_jobs_run(
 	}
 	job->process = process;
 	job->submitter = peer;
-	if (start_now(jobs, job, !waits, &no)) {
-		if (job->is_free)
-			sl_jobs_drop_job(jobs, job);
+	job->patient = run->flags & SL_RUN_WAIT;
+	if (!job->is_free && jobs->dirty &&
+		sl_cluster_totals(jobs->books.cluster).pending) {
+		let_others_first(jobs, job);
 		return;
 	}
-	if (!waits || !no.passes || job->is_free || !wait_for_it(jobs, job, &no))
-		refuse(jobs, peer, job, &no);
+	if (start_now(jobs, job, &no)) {
+		if (job->is_free)
+			sl_jobs_drop_job(jobs, job);
+	} else if (no.later) {
+		let_others_first(jobs, job);
+	} else {
+		does_not_start(jobs, job, &no);
+	}
 }
 
 /* --- Workloads that are there. --- */

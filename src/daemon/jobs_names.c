@@ -40,23 +40,6 @@ static bool is_task_of(const char *name, const char *job, uint32_t tasks)
 	return strtoul(digits, &end, 10) < tasks && !*end;
 }
 
-bool sl_jobs_has_name(const struct sl_daemon *daemon, uid_t uid, const char *name)
-{
-	const struct sl_jobs *jobs = daemon->jobs;
-
-	for (const struct sl_link *link = jobs ? jobs->all.next : NULL;
-		jobs && link != &jobs->all; link = link->next) {
-		const struct sl_job *job =
-			SL_CONTAINER_OF((struct sl_link *)link, struct sl_job, link);
-
-		if (!job->over && job->row.uid == uid &&
-			(strcmp(job->row.name, name) == 0 ||
-				is_task_of(name, job->row.name, job->row.task_count)))
-			return true;
-	}
-	return false;
-}
-
 /* other: the name of a job of so many tasks, or of a workload, that is there. */
 static bool collide(const char *name, uint32_t tasks, const char *other,
 	uint32_t other_tasks, struct sl_error *err)

@@ -119,8 +119,10 @@ struct sl_job {
 	bool used_known;     /* that is so, and stays so until it starts */
 	/* Of jobs in the foreground. Their numbers are those of their workloads, with SL_JOB_FOREGROUND. */
 	bool foreground;
-	bool waits; /* for its start; submitter is told why */
+	bool patient; /* may wait for its start */
+	bool waits;   /* for its start; submitter is told why */
 	bool apart; /* the machine has no word for the GPUs it may use: it is tried beside it */
+	bool early; /* waits, for those before it to have had their cycle: the machine is not told yet */
 	struct sl_process *process; /* that is to become the program */
 	uint32_t told;              /* what it waits for, as its submitter knows */
 	sl_ns told_at;
@@ -261,6 +263,8 @@ void sl_jobs_start(struct sl_jobs *jobs, struct sl_job_task *task);
 /* A new workload of the task, in the lists; it is the ledger's, with its GPUs, if *took. NULL: no memory. */
 struct sl_workload *sl_jobs_propose(
 	struct sl_jobs *jobs, struct sl_job_task *task, uint32_t gpus, bool *took);
+/* It is not to be, after all: nothing of it has begun. */
+void sl_jobs_dismiss(struct sl_jobs *jobs, struct sl_workload *workload);
 /* What STARTING waited for may be there. */
 void sl_jobs_try_go(struct sl_jobs *jobs, struct sl_job_task *task);
 /* Tasks of jobs without request that do not run, and whose time has come. */
@@ -335,6 +339,8 @@ bool sl_jobs_front_start(struct sl_jobs *jobs, struct sl_job_task *task, uint32_
 void sl_jobs_front_try(struct sl_jobs *jobs, struct sl_job *job);
 /* May it be taken from? As flags and swapping are. */
 void sl_jobs_front_set_flags(const struct sl_jobs *jobs, struct sl_job *job);
+/* Those that came before have had their turn. */
+void sl_jobs_front_after_cycle(struct sl_jobs *jobs);
 /* Those who wait are told why, or have gone. */
 void sl_jobs_front_settle(struct sl_jobs *jobs);
 /* It is over; if it waited, its submitter is told. */

@@ -221,7 +221,7 @@ static struct sl_workload *admit(
 	return NULL;
 }
 
-static void dismiss(struct sl_jobs *jobs, struct sl_workload *workload)
+void sl_jobs_dismiss(struct sl_jobs *jobs, struct sl_workload *workload)
 {
 	struct sl_event event = {.type = SL_EVENT_WORKLOAD_REMOVE};
 
@@ -328,7 +328,7 @@ void sl_jobs_start(struct sl_jobs *jobs, struct sl_job_task *task)
 			err.text[0] ? err.text : "sluiced is out of memory");
 		row->attempt--;
 		row->workload = 0;
-		dismiss(jobs, workload);
+		sl_jobs_dismiss(jobs, workload);
 		answer_refused(jobs, task, SL_PHASE_WAITING);
 		return;
 	}

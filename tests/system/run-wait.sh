@@ -52,6 +52,18 @@ check_file "and what to do" "$T/no" '--wait waits until there is room'
 check "without a request it starts at once" $? = 0
 "$B/sluice" run --wait --request 700GiB -- true >"$T/no" 2>&1
 check "what will never fit is refused" $? = 75
+"$B/sluice" run --wait --project capped --request 700GiB -- true >"$T/no" 2>&1
+check "also with a limit in its way" $? = 75
+check_file "it says why, and not that it is to wait" "$T/no" 'a request of 700 GiB does not fit any GPU'
+"$B/sluice" run --wait --project capped --gpus 3 --request 0.4 -- true >"$T/no" 2>&1
+check "so is one for more GPUs than there are" $? = 75
+"$B/sluice" run --project capped --swap off --request 0.1 --name no -- true >"$T/no" 2>&1
+check "without a quota" $? = 75
+check_file "it says what helps" "$T/no" 'if it may be preempted (.* of a run: without --swap off)'
+grep -e '--wait waits' "$T/no" >&2 && fail "waiting does not help"
+"$B/sluice" run --request 0.2 --name first -- true >"$T/no" 2>&1
+check "a name that is taken" $? = 75
+check_file "it says by what" "$T/no" 'a job or workload named first is there already'
 
 note "--- waiting"
 waiter second
@@ -63,6 +75,10 @@ wait "$PID"
 check "its exit status" $? = 5
 check_file "it ran" "$T/second.out" '^ran on 0$'
 check "the reason was said" "$(grep -c ' waits: ' "$T/second.err")" = 1
+
+note "--- a run of a run has the place of the one before"
+"$B/sluice" run --project capped --request 0.4 --name within -- "$B/sluice" run --project capped --request 0.4 --name within -- true
+check "of the same name, and of the same part of a limit" $? = 0
 
 note "--- what ends a wait"
 hold third

@@ -247,6 +247,40 @@ static void counts_once_it_requests(void **state)
 	rig_peer_end(&looks);
 }
 
+/* A RUN makes no cycle: it is answered after the one in which those before it are looked at, and that one waits for reports. */
+static void comes_after_who_waits(void **state)
+{
+	struct rig *rig = *state;
+	const char *config = "driver_reserve: 0\nrecover_wait: 60s\n";
+	struct rig_peer looks, asks, run, client, small;
+	struct sl_msg_job_row row;
+	union sl_msg msg;
+
+	rig_start(rig, config);
+	run = rig_run(rig, BIG, 0);
+	client = rig_join(rig, &run);
+	rig_kill_daemon(rig);
+	rig_start(rig, config);
+	looks = greet(rig_peer(rig));
+	asks = greet(rig_peer(rig));
+	msg = submit_msg("pending");
+	send_submit(&asks, &msg, "true");
+	rig_until(row_of(&looks, "pending").job);
+	small = greet(rig_peer(rig));
+	rig_send_run(&small, RIG_GIB, 0, 1, "small", NULL);
+	rig_expect_silence(&small, 100);
+	row = row_of(&looks, "pending");
+	assert_int_equal(row.state, SL_JOB_QUEUED);
+	assert_int_equal(row.queued, 1);
+	/* Nobody's report is waited for any more. */
+	rig_peer_end(&client);
+	rig_peer_end(&run);
+	rig_expect(&small, SL_MSG_RUN_REPLY, &msg);
+	rig_peer_end(&small);
+	rig_peer_end(&asks);
+	rig_peer_end(&looks);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -257,6 +291,7 @@ int main(void)
 		TEST(waits_for_some_of_the_gpus),
 		TEST(is_stopped_and_goes_away),
 		TEST(counts_once_it_requests),
+		TEST(comes_after_who_waits),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

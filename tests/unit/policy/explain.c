@@ -56,7 +56,8 @@ static const struct {
 		"cores to jobs "
 		"that cannot be preempted; it runs when one of these ends, with a higher "
 		"quota, or "
-		"with --preemptible=yes"},
+		"if it may be preempted (of a job: --preemptible=yes; of a run: without "
+		"--swap off)"},
 	{{.reason = SL_PENDING_SHARE,
 		 .project = 1,
 		 .wanted = 1000,
