@@ -43,6 +43,17 @@ struct sl_job *sl_jobs_find(const struct sl_jobs *jobs, uint64_t id)
 	return sl_map_get(&jobs->by_id, id);
 }
 
+const char *sl_jobs_label(const struct sl_job *job, char buf[SL_JOBS_LABEL_MAX])
+{
+	/* The number of one in the foreground is its workload's, which others name it by. */
+	if (job->foreground)
+		(void)snprintf(buf, SL_JOBS_LABEL_MAX, "run %" PRIu64,
+			job->row.id & ~(uint64_t)SL_JOB_FOREGROUND);
+	else
+		(void)snprintf(buf, SL_JOBS_LABEL_MAX, "job %" PRIu64, job->row.id);
+	return buf;
+}
+
 bool sl_jobs_need_project(
 	const struct sl_daemon *daemon, const char *project, struct sl_error *err)
 {

@@ -38,8 +38,9 @@ static void tell(struct sl_jobs *jobs, const struct sl_job_task *task,
 static void stop_failed(struct sl_jobs *jobs, struct sl_job_task *task, const char *why)
 {
 	struct sl_cluster_event event = event_of(SL_CLUSTER_EVENT_STOP_FAILED, task);
+	char label[SL_JOBS_LABEL_MAX];
 
-	sl_info("job %" PRIu64 " (%s): task %u stays where it is: %s", task->job->row.id,
+	sl_info("%s (%s): task %u stays where it is: %s", sl_jobs_label(task->job, label),
 		task->job->row.name, task->number, why);
 	tell(jobs, task, &event);
 }
@@ -104,9 +105,11 @@ void sl_jobs_on_stop(struct sl_jobs *jobs, const struct sl_cluster_action *actio
 					   ? &job->tasks[action->stop.task]
 					   : NULL;
 
+	char label[SL_JOBS_LABEL_MAX];
+
 	if (!task)
 		return;
-	sl_info("job %" PRIu64 " (%s): task %u is to %s%s%s", job->row.id, job->row.name,
+	sl_info("%s (%s): task %u is to %s%s%s", sl_jobs_label(job, label), job->row.name,
 		task->number,
 		action->stop.how == SL_STOP_PARK ? "be parked" : "be stopped",
 		other ? " for " : "", other ? other->row.name : "");

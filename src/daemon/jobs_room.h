@@ -192,6 +192,9 @@ struct sl_jobs {
 struct sl_job *sl_jobs_find(const struct sl_jobs *jobs, uint64_t id);
 struct sl_job *sl_jobs_new_job(struct sl_jobs *jobs, struct sl_jobs_row *row);
 void sl_jobs_drop_job(struct sl_jobs *jobs, struct sl_job *job);
+/* "job 7", or "run 12" by its workload, for the log. Returns buf. */
+#define SL_JOBS_LABEL_MAX 32
+const char *sl_jobs_label(const struct sl_job *job, char buf[SL_JOBS_LABEL_MAX]);
 /* sl_jobs_settle is to look. */
 void sl_jobs_awake(struct sl_jobs *jobs);
 void sl_jobs_phase(struct sl_job_task *task, enum sl_job_phase phase);

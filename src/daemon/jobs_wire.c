@@ -186,6 +186,7 @@ void sl_jobs_stop(struct sl_peer *peer, const struct sl_msg_job_stop *stop)
 	struct sl_job *job = pick(peer, stop->job, stop->name, &text);
 	sl_ns grace = stop->grace_ms == UINT32_MAX ? daemon->config.stop_grace
 						   : (sl_ns)stop->grace_ms * SL_MS;
+	char label[SL_JOBS_LABEL_MAX];
 	uint32_t processes = 0;
 
 	if (!job) {
@@ -199,7 +200,7 @@ void sl_jobs_stop(struct sl_peer *peer, const struct sl_msg_job_stop *stop)
 		reply(peer, job, 0, text.text);
 		return;
 	}
-	sl_info("stopping job %" PRIu64 " (%s) for process %d of user %u", job->row.id,
+	sl_info("stopping %s (%s) for process %d of user %u", sl_jobs_label(job, label),
 		job->row.name, (int)peer->pid, (unsigned int)peer->uid);
 	job->row.state = SL_JOB_STOPPING;
 	for (uint32_t i = 0; i < job->row.task_count; i++) {

@@ -116,6 +116,7 @@ until_true 15 is_parked || fail "the borrower is not parked: $("$B/sluice" ps)"
 check_file "why says that it comes back" "$T/why" 'is parked, .*it runs when they are free'
 daemon_kill
 daemon_start
+check_file "the log says who is parked, by the number of its workload" "$T/daemon.log" 'run [0-9]* .borrower.: task 0 is to be parked for claims'
 check "parked after a death of the daemon" "$(queue borrower state)" = parked
 : >"$T/claims.end"
 wait "$PID"
