@@ -272,6 +272,12 @@ static void on_run(struct sl_peer *peer, const struct sl_msg_run *run)
 	struct sl_error text = {0};
 
 	sl_step(D_RUN_TAKEN);
+	/* The sender becomes the program, and a thread of ours is not to. */
+	if (peer->who) {
+		reply(peer, NULL, SL_REASON_NONE,
+			"sluiced starts nothing in itself; submit a job");
+		return;
+	}
 	if (mistake) {
 		reply(peer, NULL, SL_REASON_NONE, mistake);
 		return;

@@ -29,6 +29,7 @@
 #include "daemon/events.h"
 #include "daemon/hostpool.h"
 #include "daemon/http.h"
+#include "daemon/inside.h"
 #include "daemon/inventory.h"
 #include "daemon/ipc.h"
 #include "daemon/jobs.h"
@@ -416,6 +417,8 @@ static int init(struct sl_daemon *daemon, struct sl_error *err)
 	if (r == 0)
 		r = sl_jobs_open(daemon, err);
 	if (r == 0)
+		r = sl_inside_door_new(daemon, &daemon->inside);
+	if (r == 0)
 		r = sl_http_open(daemon, err);
 	if (r == 0)
 		r = sl_listener_open(daemon, err);
@@ -505,6 +508,9 @@ void sl_daemon_fini(struct sl_daemon *daemon)
 		&daemon->measure_timer, &daemon->inventory_timer, &daemon->greeting_timer,
 		&daemon->view_timer, &daemon->probe_timer};
 
+	sl_inside_door_end(daemon->inside);
+	/* Threads that come in by it end here. */
+	daemon->inside = sl_inside_door_free(daemon->inside);
 	sl_listener_close(daemon);
 	sl_jobs_close(daemon);
 	sl_http_close(daemon);

@@ -39,6 +39,7 @@
 struct sl_client;
 struct sl_hostpool;
 struct sl_http;
+struct sl_inside_door;
 struct sl_ipc;
 struct sl_job_task;
 struct sl_jobs;
@@ -327,6 +328,7 @@ struct sl_daemon {
 	struct sl_projects_room *projects; /* NULL until opened */
 	struct sl_jobs *jobs;              /* NULL until opened */
 	struct sl_http *http;              /* NULL: metrics are not served */
+	struct sl_inside_door *inside;     /* by which threads of ours come in */
 	struct {
 		sl_ns second;
 		uint32_t lines, dropped;
