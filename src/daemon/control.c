@@ -23,6 +23,7 @@
 #include "daemon/inventory.h"
 #include "daemon/jobs.h"
 #include "daemon/look.h"
+#include "daemon/page.h"
 #include "daemon/park.h"
 #include "daemon/places.h"
 #include "daemon/process.h"
@@ -400,6 +401,7 @@ void sl_control_take(
 	case SL_MSG_JOB_WAIT: sl_jobs_wait(peer, &msg->job_wait); break;
 	case SL_MSG_JOB_STOP: sl_jobs_stop(peer, &msg->job_stop); break;
 	case SL_MSG_JOB_LOG: sl_jobs_log(peer, &msg->job_log); break;
+	case SL_MSG_PAGE_TOKEN: sl_page_give_token(peer); break;
 	case SL_MSG_STOP: sl_set_stop(peer, &msg->stop); break;
 	case SL_MSG_WHY: sl_why_begin(peer, &msg->why); break;
 	case SL_MSG_DUMP: sl_dump_begin(peer); break;

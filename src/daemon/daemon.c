@@ -36,6 +36,7 @@
 #include "daemon/listener.h"
 #include "daemon/look.h"
 #include "daemon/lost.h"
+#include "daemon/page.h"
 #include "daemon/peer.h"
 #include "daemon/probing.h"
 #include "daemon/process.h"
@@ -153,17 +154,20 @@ static int on_hangup(
 		(fresh.state_dir.text[0] &&
 			strcmp(fresh.state_dir.text, daemon->state_dir) != 0) ||
 		memcmp(&fresh.gpus, &daemon->config.gpus, sizeof(fresh.gpus)) != 0 ||
-		strcmp(fresh.metrics.text, daemon->config.metrics.text) != 0)
-		sl_warning("socket, state_dir, gpus and metrics change with the next "
-			   "start only");
+		strcmp(fresh.metrics.text, daemon->config.metrics.text) != 0 ||
+		strcmp(fresh.page.text, daemon->config.page.text) != 0)
+		sl_warning("socket, state_dir, gpus, metrics and page change with the "
+			   "next start only");
 	fresh.gpus = daemon->config.gpus;
 	fresh.metrics = daemon->config.metrics;
+	fresh.page = daemon->config.page;
 	daemon->config = fresh;
 	sl_daemon_configure(daemon);
 	sl_events_resize(daemon);
 	sl_projects_room_look_up(daemon);
 	sl_jobs_gpus_changed(daemon);
-	if (sl_listener_permit(daemon, &err) < 0 || sl_http_permit(daemon, &err) < 0)
+	if (sl_listener_permit(daemon, &err) < 0 || sl_http_permit(daemon, &err) < 0 ||
+		sl_page_permit(daemon, &err) < 0)
 		sl_error_log("%s; the rest of the configuration is in force", err.text);
 	sl_info("read %s anew", daemon->config_path);
 	sl_daemon_settle(daemon);
@@ -421,6 +425,8 @@ static int init(struct sl_daemon *daemon, struct sl_error *err)
 	if (r == 0)
 		r = sl_http_open(daemon, err);
 	if (r == 0)
+		r = sl_page_open(daemon, err);
+	if (r == 0)
 		r = sl_listener_open(daemon, err);
 	sl_step(D_LISTENING);
 	return r;
@@ -510,6 +516,7 @@ void sl_daemon_fini(struct sl_daemon *daemon)
 
 	sl_inside_door_end(daemon->inside);
 	/* Threads that come in by it end here. */
+	sl_page_close(daemon);
 	daemon->inside = sl_inside_door_free(daemon->inside);
 	sl_listener_close(daemon);
 	sl_jobs_close(daemon);

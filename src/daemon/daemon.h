@@ -44,6 +44,7 @@ struct sl_ipc;
 struct sl_job_task;
 struct sl_jobs;
 struct sl_journal_writer;
+struct sl_page;
 struct sl_peer;
 struct sl_projects_room;
 struct sl_shares;
@@ -329,6 +330,8 @@ struct sl_daemon {
 	struct sl_jobs *jobs;              /* NULL until opened */
 	struct sl_http *http;              /* NULL: metrics are not served */
 	struct sl_inside_door *inside;     /* by which threads of ours come in */
+	struct sl_page *page;              /* NULL: the page is not served */
+	int page_error;                    /* errno: why not, though it was to be; 0 */
 	struct {
 		sl_ns second;
 		uint32_t lines, dropped;

@@ -186,6 +186,7 @@ static int receive_with(struct sl_inside *inside, union sl_msg *msg,
 		return gone(err);
 	if (msg->head.type != SL_MSG_REJECT)
 		return SL_INSIDE_OK;
+	inside->rejected = msg->reject.reason;
 	sl_error_set(err, "%s", msg->reject.text);
 	return SL_INSIDE_REFUSED;
 }

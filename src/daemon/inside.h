@@ -27,6 +27,7 @@ struct sl_inside {
 	struct sl_inside_door *door;
 	int fd; /* -1: not open */
 	struct sl_msg_welcome welcome;
+	enum sl_reject rejected; /* after SL_INSIDE_REFUSED */
 };
 
 enum sl_inside_outcome {
