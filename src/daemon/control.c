@@ -29,6 +29,7 @@
 #include "daemon/process.h"
 #include "daemon/projects_room.h"
 #include "daemon/refusal.h"
+#include "daemon/resources.h"
 #include "daemon/rows.h"
 #include "daemon/set.h"
 #include "daemon/share.h"
@@ -372,6 +373,7 @@ static void begin_list(struct sl_peer *peer, const struct sl_msg_list *list)
 		[SL_LIST_POOL] = {4, "host memory"},
 		[SL_LIST_PROJECTS] = {4, "projects"},
 		[SL_LIST_JOBS] = {4, "jobs"},
+		[SL_LIST_RESOURCES] = {4, "compute resources"},
 	};
 
 	if (peer->version < kinds[list->what].since) {
@@ -402,6 +404,10 @@ void sl_control_take(
 	case SL_MSG_JOB_STOP: sl_jobs_stop(peer, &msg->job_stop); break;
 	case SL_MSG_JOB_LOG: sl_jobs_log(peer, &msg->job_log); break;
 	case SL_MSG_PAGE_TOKEN: sl_page_give_token(peer); break;
+	case SL_MSG_RESOURCE_PUT: sl_resources_put(peer, &msg->resource_put); break;
+	case SL_MSG_RESOURCE_DELETE:
+		sl_resources_delete(peer, &msg->resource_delete);
+		break;
 	case SL_MSG_STOP: sl_set_stop(peer, &msg->stop); break;
 	case SL_MSG_WHY: sl_why_begin(peer, &msg->why); break;
 	case SL_MSG_DUMP: sl_dump_begin(peer); break;

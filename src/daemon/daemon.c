@@ -43,6 +43,7 @@
 #include "daemon/projects_room.h"
 #include "daemon/reconcile.h"
 #include "daemon/recover.h"
+#include "daemon/resources.h"
 #include "daemon/share.h"
 #include "daemon/stopper.h"
 #include "daemon/strangers.h"
@@ -421,6 +422,8 @@ static int init(struct sl_daemon *daemon, struct sl_error *err)
 	if (r == 0)
 		r = sl_jobs_open(daemon, err);
 	if (r == 0)
+		r = sl_resources_open(daemon);
+	if (r == 0)
 		r = sl_inside_door_new(daemon, &daemon->inside);
 	if (r == 0)
 		r = sl_http_open(daemon, err);
@@ -529,6 +532,7 @@ void sl_daemon_fini(struct sl_daemon *daemon)
 	sl_events_fini(daemon);
 	sl_ipc_fini(daemon);
 	sl_projects_room_close(daemon);
+	sl_resources_close(daemon);
 	sl_hostpool_close(daemon);
 	sl_share_fini(daemon);
 	sl_commit_close(daemon);

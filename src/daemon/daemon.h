@@ -47,6 +47,7 @@ struct sl_journal_writer;
 struct sl_page;
 struct sl_peer;
 struct sl_projects_room;
+struct sl_resources;
 struct sl_shares;
 
 /* One GPU, by UUID. Its place in sl_daemon.gpus is its number in the policy, for good. */
@@ -328,6 +329,7 @@ struct sl_daemon {
 	uint64_t refusals[SL_REASONS];     /* of workloads and changes */
 	struct sl_projects_room *projects; /* NULL until opened */
 	struct sl_jobs *jobs;              /* NULL until opened */
+	struct sl_resources *resources;    /* NULL until opened */
 	struct sl_http *http;              /* NULL: metrics are not served */
 	struct sl_inside_door *inside;     /* by which threads of ours come in */
 	struct sl_page *page;              /* NULL: the page is not served */

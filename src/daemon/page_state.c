@@ -35,7 +35,8 @@ struct place {
 struct draft {
 	struct sl_page_users *users;
 	struct gpu gpus[SL_NODE_GPUS_MAX];
-	json_t *workloads, *jobs, *ended_jobs, *projects, *troubles, *pool, *daemon;
+	json_t *workloads, *jobs, *ended_jobs, *projects, *resources, *troubles, *pool,
+		*daemon;
 	struct place *places;
 	size_t place_count, place_room;
 	uint64_t now_ms;
@@ -178,6 +179,15 @@ static int compare_places(const void *a, const void *b)
 	return left->id < right->id ? -1 : left->id > right->id;
 }
 
+static struct place *find_place(const struct draft *draft, uint64_t id)
+{
+	struct place key = {.id = id};
+
+	return draft->place_count ? bsearch(&key, draft->places, draft->place_count,
+					    sizeof(key), compare_places)
+				  : NULL;
+}
+
 static json_t *find_use(const json_t *workload, uint32_t gpu)
 {
 	const json_t *uses = json_object_get(workload, "uses");
@@ -208,14 +218,12 @@ static void take_swap(void *context, const union sl_msg *msg)
 {
 	struct draft *draft = context;
 	const struct sl_msg_swap_row *row = &msg->swap_row;
-	struct place key = {.id = row->workload}, *place;
+	struct place *place = find_place(draft, row->workload);
 	uint64_t backing;
 	json_t *use;
 
 	if (row->gpu < SL_NODE_GPUS_MAX)
 		draft->gpus[row->gpu].evicted_bytes += row->evicted_bytes;
-	place = bsearch(
-		&key, draft->places, draft->place_count, sizeof(key), compare_places);
 	use = place ? find_use(place->workload, row->gpu) : NULL;
 	if (!use)
 		return;
@@ -267,6 +275,7 @@ static void take_job(void *context, const union sl_msg *msg)
 	const struct sl_msg_job_row *row = &msg->job_row;
 	bool over = sl_tell_job_is_over(row->state);
 	json_t *job = sl_tell_job(row, draft->now_ms);
+	struct place *place;
 	char user[64];
 
 	if (job) {
@@ -276,10 +285,20 @@ static void take_job(void *context, const union sl_msg *msg)
 		put(draft, job, "workload",
 			row->workload ? number(row->workload) : json_null());
 	}
+	place = !over && row->workload ? find_place(draft, row->workload) : NULL;
+	if (place)
+		put(draft, place->workload, "job", number(row->job));
 	append(draft, over ? draft->ended_jobs : draft->jobs, job);
 	/* By age, so the first is the oldest. */
 	if (json_array_size(draft->ended_jobs) > ENDED_JOBS)
 		(void)json_array_remove(draft->ended_jobs, 0);
+}
+
+static void take_resource(void *context, const union sl_msg *msg)
+{
+	struct draft *draft = context;
+
+	append(draft, draft->resources, sl_tell_resource(&msg->resource_row));
 }
 
 static void take_trouble(void *context, const union sl_msg *msg)
@@ -373,6 +392,7 @@ static int gather(struct draft *draft, struct sl_inside *line, struct sl_error *
 		{SL_LIST_POOL, SL_MSG_POOL_ROW, take_pool},
 		{SL_LIST_PROJECTS, SL_MSG_PROJECT_ROW, take_project},
 		{SL_LIST_JOBS, SL_MSG_JOB_ROW, take_job},
+		{SL_LIST_RESOURCES, SL_MSG_RESOURCE_ROW, take_resource},
 		{SL_LIST_TROUBLES, SL_MSG_TROUBLE_ROW, take_trouble},
 	};
 
@@ -393,11 +413,11 @@ static char *assemble(struct draft *draft)
 
 	add_used(draft);
 	(void)json_array_extend(draft->jobs, draft->ended_jobs);
-	root = json_pack("{s:I, s:O*, s:o, s:O, s:O*, s:O, s:O, s:O}", "now_ms",
+	root = json_pack("{s:I, s:O*, s:o, s:O, s:O*, s:O, s:O, s:O, s:O}", "now_ms",
 		(json_int_t)draft->now_ms, "daemon", draft->daemon, "gpus",
 		gpus_json(draft), "workloads", draft->workloads, "pool", draft->pool,
-		"projects", draft->projects, "jobs", draft->jobs, "troubles",
-		draft->troubles);
+		"projects", draft->projects, "jobs", draft->jobs, "resources",
+		draft->resources, "troubles", draft->troubles);
 	if (root && !draft->failed)
 		text = json_dumps(root, JSON_COMPACT);
 	json_decref(root);
@@ -409,7 +429,8 @@ static char *assemble(struct draft *draft)
 static void draft_fini(struct draft *draft)
 {
 	json_t *all[] = {draft->workloads, draft->jobs, draft->ended_jobs,
-		draft->projects, draft->troubles, draft->pool, draft->daemon};
+		draft->projects, draft->resources, draft->troubles, draft->pool,
+		draft->daemon};
 
 	for (size_t i = 0; i < SL_ARRAY_LEN(all); i++)
 		json_decref(all[i]);
@@ -424,6 +445,7 @@ int sl_page_state_make(struct sl_inside *line, struct sl_page_users *users, char
 		.jobs = json_array(),
 		.ended_jobs = json_array(),
 		.projects = json_array(),
+		.resources = json_array(),
 		.troubles = json_array(),
 		.now_ms = sl_tell_now_ms()};
 	int r = gather(&draft, line, err);

@@ -31,6 +31,7 @@
 #include "daemon/look.h"
 #include "daemon/places.h"
 #include "daemon/projects_room.h"
+#include "daemon/resources.h"
 #include "daemon/session.h"
 #include "daemon/share.h"
 #include "daemon/views.h"
@@ -98,6 +99,7 @@ void sl_peer_doom(struct sl_peer *peer)
 	sl_peer_list_end(peer);
 	sl_projects_room_leave(peer);
 	sl_jobs_peer_gone(peer);
+	sl_resources_peer_gone(peer);
 	sl_look_forget(peer);
 	sl_list_unlink(&peer->rest_link);
 	sl_list_unlink(&peer->held_link);

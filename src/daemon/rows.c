@@ -11,6 +11,7 @@
 #include "daemon/inventory.h"
 #include "daemon/jobs.h"
 #include "daemon/projects_room.h"
+#include "daemon/resources.h"
 #include "daemon/workload.h"
 
 static enum sl_state state_of(
@@ -442,6 +443,7 @@ bool sl_rows_next(
 	case SL_LIST_JOBS: return sl_jobs_row_at(daemon, &list->workload, msg);
 	case SL_LIST_PROJECTS: return sl_projects_room_next(daemon, list, msg);
 	case SL_LIST_HELD: return next_held(daemon, list, msg);
+	case SL_LIST_RESOURCES: return sl_resources_next(daemon, list, msg);
 	case SL_LIST_TROUBLES: return next_trouble(daemon, list, msg);
 	}
 	return false;

@@ -368,6 +368,15 @@ json_t *sl_tell_project(const struct sl_msg_project_row *msg)
 	return object;
 }
 
+json_t *sl_tell_resource(const struct sl_msg_resource_row *row)
+{
+	return json_pack("{s:o, s:o, s:o, s:i, s:i}", "name", sl_tell_text(row->name),
+		"request", sl_tell_amount(row->request_kind, row->request_value), "limit",
+		sl_tell_amount(row->limit_kind, row->limit_value), "gpus",
+		(int)row->gpu_count, "priority",
+		(int)(row->priority_biased - SL_PRIORITY_BIAS));
+}
+
 json_t *sl_tell_trouble(const struct sl_msg_trouble_row *row)
 {
 	static const char *const names[SL_WIRE_TROUBLES] = {

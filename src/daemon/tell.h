@@ -44,6 +44,7 @@ json_t *sl_tell_gpu(const struct sl_msg_gpu_row *row, uint64_t evicted_bytes);
 json_t *sl_tell_pool(const struct sl_msg_pool_row *row);
 json_t *sl_tell_job(const struct sl_msg_job_row *row, uint64_t now_ms);
 json_t *sl_tell_project(const struct sl_msg_project_row *row);
+json_t *sl_tell_resource(const struct sl_msg_resource_row *row);
 json_t *sl_tell_trouble(const struct sl_msg_trouble_row *row);
 /* An amount as people write it, "0.25" or "4GiB"; null if unset. */
 json_t *sl_tell_amount(uint32_t kind, uint64_t value);
