@@ -43,13 +43,18 @@ static int add_login(struct sl_jobspec *spec, uid_t uid, char home[4096])
 {
 	struct passwd entry, *found = NULL;
 	char room[8192], number[16];
+	struct stat there;
 	int r;
 
 	(void)snprintf(number, sizeof(number), "%u", (unsigned int)uid);
 	if (getpwuid_r(uid, &entry, room, sizeof(room), &found) != 0)
 		found = NULL;
-	(void)snprintf(
-		home, 4096, "%s", found && found->pw_dir[0] == '/' ? found->pw_dir : "/");
+	/* Users of services have homes that are not there. */
+	(void)snprintf(home, 4096, "%s",
+		found && found->pw_dir[0] == '/' && stat(found->pw_dir, &there) == 0 &&
+				S_ISDIR(there.st_mode)
+			? found->pw_dir
+			: "/");
 	r = add_variable(spec, "PATH", PATH_DEFAULT);
 	if (r == 0)
 		r = add_variable(spec, "HOME", home);
