@@ -80,6 +80,24 @@ enum sl_job_state {
 /* Of a ROW: the daemon could not read what it had stored, and these are not all. */
 #define SL_PROJECT_UNREAD 2u
 
+/* Of HISTORY: what is asked, what one row is of, and how it is written. */
+enum sl_history_what {
+	SL_HISTORY_USAGE = 0, /* figures by `by` */
+	SL_HISTORY_SERIES,    /* one workload over time, with what happened to it */
+	SL_HISTORY_EVENTS,    /* events that are kept; name: about this workload */
+	SL_HISTORY_ADVICE,    /* requests and limits that would do, by program */
+	SL_HISTORY_WHATS
+};
+enum sl_history_by {
+	SL_HISTORY_BY_USER = 0,
+	SL_HISTORY_BY_PROJECT,
+	SL_HISTORY_BY_GPU,
+	SL_HISTORY_BY_WORKLOAD,
+	SL_HISTORY_BY_PROGRAM,
+	SL_HISTORY_BYS
+};
+enum sl_history_format { SL_HISTORY_JSON = 0, SL_HISTORY_CSV, SL_HISTORY_FORMATS };
+
 /* As enum sl_probe and enum sl_client_condition of the policy, which the daemon maps. */
 enum sl_wire_probe {
 	SL_WIRE_PROBE_OFF = 0,
