@@ -190,7 +190,7 @@ static void deal(struct query *query, struct key *key, enum sl_history_kind kind
 	const struct sl_history_row *row)
 {
 	int64_t from = row->t > query->from ? row->t : query->from;
-	int64_t end = row->t + row->span < query->to ? row->t + row->span : query->to;
+	int64_t end = row->t + row->reach < query->to ? row->t + row->reach : query->to;
 
 	while (from < end) {
 		size_t i = (size_t)((from - query->first) / query->step);

@@ -2,7 +2,8 @@
  * history_read - see the header
  *
  * A stretch of time is in one level only: in hours as far as they are rolled up (or as far as minutes are gone), then in minutes, then in seconds.
- * Where the levels meet is on whole hours and minutes, which the store sees to.
+ * Where the levels meet is on whole hours and minutes, which the store sees to. What is asked for in hours may begin in the middle of one: then the
+ * first and the last are read from minutes, and their first and last from seconds, as far as they are still there.
  */
 #include "daemon/history_read.h"
 
@@ -13,6 +14,9 @@
 #define BUSY_MS 2000
 /* Instructions of SQLite's machine between two looks at the clock: some hundred microseconds. */
 #define LOOK_EVERY 20000
+
+/* A row of minutes or hours is about all of its minute (hour). */
+static const int64_t steps[SL_HISTORY_LEVELS] = {1, 60, 3600};
 
 static int look(void *context)
 {
@@ -135,6 +139,7 @@ static int read_level(struct sl_history_reader *reader, enum sl_history_kind kin
 		row.workload = sqlite3_column_int64(statement, 3);
 		for (uint32_t i = 0; i < sl_history_columns[kind].count; i++)
 			row.value[i] = sqlite3_column_int64(statement, 4 + (int)i);
+		row.reach = level == SL_HISTORY_SECONDS ? row.span : steps[level];
 		*ended = row.span > 0 && !fn(context, &row);
 	}
 	if (!*ended && r != SQLITE_DONE) {
@@ -152,41 +157,78 @@ static int64_t least(int64_t a, int64_t b)
 	return a < b ? a : b;
 }
 
-int sl_history_read_rows(struct sl_history_reader *reader, enum sl_history_kind kind,
+/* All of [from, to) at one level, where it has it. */
+static int read_at(struct sl_history_reader *reader, enum sl_history_kind kind,
 	enum sl_history_level finest, int64_t from, int64_t to, int64_t only,
-	sl_history_row_fn fn, void *context, struct sl_error *err)
+	sl_history_row_fn fn, void *context, bool *ended, struct sl_error *err)
 {
 	/* Hours end, and seconds begin, there. */
 	int64_t hours_end =
 		finest == SL_HISTORY_HOURS ? reader->hours_done : reader->minutes_from;
 	int64_t seconds_begin = finest == SL_HISTORY_SECONDS ? reader->seconds_from
 							     : reader->minutes_done;
-	bool ended = false;
 	int r;
 
 	if (seconds_begin < hours_end)
 		seconds_begin = hours_end;
 	r = read_level(reader, kind, SL_HISTORY_HOURS, 0, from, least(to, hours_end),
-		only, fn, context, &ended, err);
+		only, fn, context, ended, err);
 	if (r == SL_HISTORY_STORE_OK)
 		r = read_level(reader, kind, SL_HISTORY_MINUTES, hours_end, from,
-			least(to, seconds_begin), only, fn, context, &ended, err);
+			least(to, seconds_begin), only, fn, context, ended, err);
 	if (r == SL_HISTORY_STORE_OK)
 		r = read_level(reader, kind, SL_HISTORY_SECONDS, seconds_begin, from, to,
-			only, fn, context, &ended, err);
+			only, fn, context, ended, err);
 	return r;
+}
+
+static int read_from(struct sl_history_reader *reader, enum sl_history_kind kind,
+	enum sl_history_level level, int64_t from, int64_t to, int64_t only,
+	sl_history_row_fn fn, void *context, bool *ended, struct sl_error *err)
+{
+	int64_t unit = steps[level], begin = (from + unit - 1) / unit * unit;
+	int64_t end = to / unit * unit;
+	int r = SL_HISTORY_STORE_OK;
+
+	if (level == SL_HISTORY_SECONDS)
+		return read_at(
+			reader, kind, level, from, to, only, fn, context, ended, err);
+	if (begin >= end)
+		return read_from(
+			reader, kind, level - 1, from, to, only, fn, context, ended, err);
+	if (from < begin)
+		r = read_from(reader, kind, level - 1, from, begin, only, fn, context,
+			ended, err);
+	if (r == SL_HISTORY_STORE_OK)
+		r = read_at(
+			reader, kind, level, begin, end, only, fn, context, ended, err);
+	if (r == SL_HISTORY_STORE_OK && end < to)
+		r = read_from(
+			reader, kind, level - 1, end, to, only, fn, context, ended, err);
+	return r;
+}
+
+int sl_history_read_rows(struct sl_history_reader *reader, enum sl_history_kind kind,
+	enum sl_history_level level, int64_t from, int64_t to, int64_t only,
+	sl_history_row_fn fn, void *context, struct sl_error *err)
+{
+	bool ended = false;
+
+	return from < to ? read_from(reader, kind, level, from, to, only, fn, context,
+				   &ended, err)
+			 : SL_HISTORY_STORE_OK;
 }
 
 int64_t sl_history_part(
 	const struct sl_history_row *row, uint32_t column, int64_t from, int64_t to)
 {
 	int64_t begin = from > row->t ? from - row->t : 0;
-	int64_t end = to < row->t + row->span ? to - row->t : row->span;
+	int64_t end = to < row->t + row->reach ? to - row->t : row->reach;
 	int64_t value = row->value[column];
 
 	if (begin >= end)
 		return 0;
 	/* KiB of a large machine for an hour, times an hour, is more than 64 bits have. */
-	return (int64_t)((__int128)value * end / row->span -
-			 (__int128)value * begin / row->span);
+	return (int64_t)((__int128)value * end / row->reach -
+			 (__int128)value * begin / row->reach);
 }

@@ -32,10 +32,11 @@ SL_MUST_CHECK int sl_history_reader_failed(
 
 /* False ends the reading; the caller knows why. */
 typedef bool (*sl_history_row_fn)(void *context, const struct sl_history_row *row);
-/* Every row that has a part in [from, to), of no finer level than `finest`: where that one does not reach back any more it is one of the level above.
+/* Every row that has a part in [from, to), of this level; of finer ones at the ends and where nothing is rolled up yet, of the one above where it does not
+ * reach back any more.
  * No second of a GPU and workload comes twice. only: this workload, 0: all. SL_HISTORY_STORE_OK, also where fn ended it. */
 SL_MUST_CHECK int sl_history_read_rows(struct sl_history_reader *reader,
-	enum sl_history_kind kind, enum sl_history_level finest, int64_t from, int64_t to,
+	enum sl_history_kind kind, enum sl_history_level level, int64_t from, int64_t to,
 	int64_t only, sl_history_row_fn fn, void *context, struct sl_error *err);
 
 /* The part of a row's value that lies in [from, to): parts of a row add up to the whole. */

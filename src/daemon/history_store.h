@@ -59,9 +59,10 @@ extern const char *const sl_history_tables[SL_HISTORY_KINDS][SL_HISTORY_LEVELS];
 /* Seconds that a row of a level spans at most; t of minutes and hours is a multiple of it. */
 extern const int64_t sl_history_grains[SL_HISTORY_LEVELS];
 
-/* gpu, workload: numbers of the tables of those names. workload 0 for SL_HISTORY_GPUS. */
+/* gpu, workload: numbers of the tables of those names. workload 0 for SL_HISTORY_GPUS. span: for so long there was something to say; reach, of rows
+ * that were read: values are spread over so many seconds from t. */
 struct sl_history_row {
-	int64_t t, span, gpu, workload;
+	int64_t t, span, reach, gpu, workload;
 	int64_t value[SL_HISTORY_COLUMNS_MAX];
 };
 
