@@ -558,7 +558,7 @@ int sl_history_query(const char *path, const struct sl_history_ask *asked,
 
 	if (!sl_history_ask_complete(&ask, now_ms, err))
 		return SL_HISTORY_STORE_BAD;
-	r = sl_history_reader_open(&reader, path, err);
+	r = sl_history_reader_open(&reader, path, ask.cancel, err);
 	if (r != SL_HISTORY_STORE_OK)
 		return r;
 	switch (ask.what) {

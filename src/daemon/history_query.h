@@ -7,6 +7,7 @@
 #ifndef SL_DAEMON_HISTORY_QUERY_H
 #define SL_DAEMON_HISTORY_QUERY_H
 
+#include <stdatomic.h>
 #include <stdio.h>
 
 #include "base/error.h"
@@ -26,6 +27,8 @@ struct sl_history_ask {
 	uint64_t after,
 		last; /* of events: behind this serial; the newest so many of them, 0: 1,000 */
 	char reason[32]; /* of events; "": all */
+	const atomic_bool
+		*cancel; /* ends the reading when it turns true; NULL: nothing does */
 };
 
 /* Writes the answer to out. now_ms: of the real-time clock. SL_HISTORY_STORE_*; on all but OK err says why not, and what is in out is of no

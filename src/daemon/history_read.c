@@ -22,7 +22,8 @@ static int look(void *context)
 {
 	const struct sl_history_reader *reader = context;
 
-	return sl_clock_now() >= reader->give_up;
+	return (reader->cancel && atomic_load(reader->cancel)) ||
+	       sl_clock_now() >= reader->give_up;
 }
 
 int sl_history_reader_failed(struct sl_history_reader *reader, struct sl_error *err)
@@ -70,11 +71,11 @@ static bool find_levels(struct sl_history_reader *reader)
 	return ok;
 }
 
-int sl_history_reader_open(
-	struct sl_history_reader *reader, const char *path, struct sl_error *err)
+int sl_history_reader_open(struct sl_history_reader *reader, const char *path,
+	const atomic_bool *cancel, struct sl_error *err)
 {
 	*reader = (struct sl_history_reader){
-		.give_up = sl_clock_now() + SL_HISTORY_READ_MS * SL_MS};
+		.cancel = cancel, .give_up = sl_clock_now() + SL_HISTORY_READ_MS * SL_MS};
 	(void)snprintf(reader->path, sizeof(reader->path), "%s", path);
 	if (sqlite3_open_v2(path, &reader->db,
 		    SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE,

@@ -8,6 +8,7 @@
 #define SL_DAEMON_HISTORY_READ_H
 
 #include <sqlite3.h>
+#include <stdatomic.h>
 
 #include "base/clock.h"
 #include "daemon/history_store.h"
@@ -18,13 +19,14 @@ struct sl_history_reader {
 	sqlite3 *db;
 	char path[4096];
 	sl_ns give_up;
+	const atomic_bool *cancel; /* NULL: nothing does */
 	/* Levels end where they are rolled up to, and begin behind what was deleted. */
 	int64_t minutes_done, hours_done, seconds_from, minutes_from;
 };
 
-/* SL_HISTORY_STORE_*; *reader may be closed after every outcome. */
-SL_MUST_CHECK int sl_history_reader_open(
-	struct sl_history_reader *reader, const char *path, struct sl_error *err);
+/* SL_HISTORY_STORE_*; *reader may be closed after every outcome. cancel: reading ends when it turns true; may be NULL. */
+SL_MUST_CHECK int sl_history_reader_open(struct sl_history_reader *reader,
+	const char *path, const atomic_bool *cancel, struct sl_error *err);
 void sl_history_reader_close(struct sl_history_reader *reader);
 /* What the last call on its database said. */
 SL_MUST_CHECK int sl_history_reader_failed(

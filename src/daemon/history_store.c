@@ -726,9 +726,9 @@ static bool drop_oldest(
 
 		edge = least(oldest / unit * unit + unit, before / unit * unit);
 		(void)snprintf(sql, sizeof(sql),
-			"UPDATE meta SET dropped = max(dropped, %" PRId64
-			") WHERE level = %d",
-			edge, (int)level);
+			"UPDATE meta SET dropped = %" PRId64
+			" WHERE level = %d AND dropped < %" PRId64,
+			edge, (int)level, edge);
 		if (!run(store, sql))
 			return false;
 	}

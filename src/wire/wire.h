@@ -159,7 +159,7 @@ enum sl_wire_residency {
 #define SL_FREED_EVICTED 1u
 
 /* What does not work in the daemon. */
-enum sl_wire_trouble { SL_TROUBLE_JOURNAL = 0, SL_WIRE_TROUBLES };
+enum sl_wire_trouble { SL_TROUBLE_JOURNAL = 0, SL_TROUBLE_HISTORY, SL_WIRE_TROUBLES };
 
 #define SL_HELLO_FORKED    1u /* the parent of this process is a client too */
 #define SL_RUN_VISIBLE_SET 1u
@@ -201,6 +201,7 @@ struct sl_wire_pid {
 #define SL_USE_STOPPING   8u
 #define SL_USE_UNTAKEABLE 16u
 #define SL_USE_LOST       32u /* the GPU of this row is lost */
+#define SL_USE_OBSERVED   64u /* since version 4: watched only, see SL_RUN_OBSERVE */
 /* CLIENT_ROW.flags */
 #define SL_CLIENT_STOPPING   1u
 #define SL_CLIENT_UNTAKEABLE 2u

@@ -189,7 +189,7 @@ static struct sums as_read(enum sl_history_level finest, int64_t from, int64_t t
 	struct sums sums = {.from = from, .to = to};
 	struct sl_error err = {0};
 
-	if (sl_history_reader_open(&reader, path, &err) != SL_HISTORY_STORE_OK ||
+	if (sl_history_reader_open(&reader, path, NULL, &err) != SL_HISTORY_STORE_OK ||
 		sl_history_read_rows(&reader, SL_HISTORY_USES, finest, from, to, 0,
 			sum_row, &sums, &err) != SL_HISTORY_STORE_OK)
 		fail_msg("%s", err.text);
