@@ -13,6 +13,7 @@
 
 #include "base/text.h"
 #include "daemon/history_read.h"
+#include "daemon/history_series.h"
 #include "daemon/map.h"
 
 /* A step of time of one key: sums, as rows have them. */
@@ -72,8 +73,7 @@ bool sl_history_ask_complete(
 	return true;
 }
 
-/* The coarsest level whose rows are dealt out to steps as exactly. */
-static enum sl_history_level level_of(uint32_t step_s)
+enum sl_history_level sl_history_level_of(uint32_t step_s)
 {
 	return step_s % 3600 == 0 ? SL_HISTORY_HOURS
 	       : step_s % 60 == 0 ? SL_HISTORY_MINUTES
@@ -500,7 +500,7 @@ static void query_fini(struct query *query)
 
 static int read_all(struct query *query, struct sl_history_reader *reader)
 {
-	enum sl_history_level level = level_of(query->ask->step_s);
+	enum sl_history_level level = sl_history_level_of(query->ask->step_s);
 	int r = SL_HISTORY_STORE_OK;
 
 	if (!find_keys(query, reader))
@@ -556,15 +556,15 @@ int sl_history_query(const char *path, const struct sl_history_ask *asked,
 	struct sl_history_ask ask = *asked;
 	int r;
 
-	if (!sl_history_ask_complete(&ask, now_ms, err))
+	if (ask.what != SL_HISTORY_EVENTS && !sl_history_ask_complete(&ask, now_ms, err))
 		return SL_HISTORY_STORE_BAD;
 	r = sl_history_reader_open(&reader, path, ask.cancel, err);
 	if (r != SL_HISTORY_STORE_OK)
 		return r;
 	switch (ask.what) {
 	case SL_HISTORY_USAGE: return usage(&reader, &ask, out, err);
-	case SL_HISTORY_SERIES:
-	case SL_HISTORY_EVENTS:
+	case SL_HISTORY_SERIES: return sl_history_series(&reader, &ask, out, err);
+	case SL_HISTORY_EVENTS: return sl_history_events(&reader, &ask, out, err);
 	case SL_HISTORY_ADVICE:
 	case SL_HISTORY_WHATS: break;
 	}

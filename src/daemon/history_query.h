@@ -11,6 +11,7 @@
 #include <stdio.h>
 
 #include "base/error.h"
+#include "daemon/history_store.h"
 #include "wire/wire.h"
 
 #define SL_HISTORY_ROWS_MAX 100000
@@ -39,5 +40,8 @@ SL_MUST_CHECK int sl_history_query(const char *path, const struct sl_history_ask
 /* Checks what is asked, and puts in what was left to choose. False: err says what is wrong with it. */
 SL_MUST_CHECK bool sl_history_ask_complete(
 	struct sl_history_ask *ask, uint64_t now_ms, struct sl_error *err);
+
+/* The coarsest level whose rows are dealt out to steps of this length as exactly. */
+enum sl_history_level sl_history_level_of(uint32_t step_s);
 
 #endif

@@ -14,6 +14,7 @@
 #include "daemon/history_query.h"
 #include "daemon/history_read.h"
 #include "daemon/history_runs.h"
+#include "policy/reason.h"
 
 static char folder[64], path[128];
 
@@ -636,6 +637,75 @@ static void csv_is_csv(void **state)
 	sl_history_store_close(store);
 }
 
+static void one_workload_over_time(void **state)
+{
+	static const uint32_t reasons[] = {SL_REASON_EVICTED_FOR, SL_REASON_RESTORED,
+		SL_REASON_JOINED, SL_REASON_BURST_WAITS};
+	struct sl_msg_event_row events[SL_ARRAY_LEN(reasons)] = {0};
+	struct sl_history_batch batch = {
+		.events = events, .event_count = SL_ARRAY_LEN(reasons)};
+	struct sl_history_store *store = open_store();
+	json_t *answer, *marks, *line;
+	struct sums wanted;
+
+	invent(7);
+	for (int s = 100; s < 400; s++)
+		truth[s][0].lives = s < 300;
+	fill_for_queries(store);
+	for (size_t i = 0; i < SL_ARRAY_LEN(reasons); i++)
+		events[i] = (struct sl_msg_event_row){.serial = 10 + i,
+			.realtime_ms = (uint64_t)(T0 + 200 + (int)i) * 1000,
+			.reason = reasons[i],
+			.workload = i == 3 ? 8 : 7,
+			.other = 8,
+			.name = "a",
+			.other_name = "b"};
+	write_batch(store, &batch, T0 + SECONDS, &everything);
+	wanted = reference(T0 + 100, T0 + 110);
+	answer = query((struct sl_history_ask){.what = SL_HISTORY_SERIES,
+			       .workload = 7,
+			       .step_s = 10,
+			       .from_ms = (uint64_t)(T0 + 106) * 1000,
+			       .to_ms = (uint64_t)(T0 + 406) * 1000},
+		(uint64_t)(T0 + SECONDS) * 1000);
+	assert_int_equal(json_array_size(json_object_get(answer, "t_ms")), 30);
+	line = json_object_get(json_object_get(answer, "gpus"), "GPU-1");
+	wanted = reference(T0 + 106, T0 + 116);
+	assert_int_equal(
+		json_integer_value(json_array_get(json_object_get(line, "resident"), 0)),
+		wanted.resident[0] / 10 * 1024);
+	/* It had ended by then. */
+	assert_true(json_is_null(json_array_get(json_object_get(line, "resident"), 25)));
+	/* Its own of the four, and not that it joined; and that it had more than its request. */
+	marks = json_object_get(answer, "marks");
+	assert_int_equal(json_array_size(marks), 3);
+	assert_string_equal(
+		json_string_value(json_object_get(json_array_get(marks, 0), "kind")),
+		"burst");
+	assert_string_equal(
+		json_string_value(json_object_get(json_array_get(marks, 1), "kind")),
+		"evicted");
+	assert_string_equal(
+		json_string_value(json_object_get(json_array_get(marks, 2), "reason")),
+		"RESTORED");
+	json_decref(answer);
+	/* Events: newest ones, about a name, of a reason. */
+	answer = query((struct sl_history_ask){.what = SL_HISTORY_EVENTS, .last = 2}, 1);
+	assert_int_equal(json_array_size(json_object_get(answer, "events")), 2);
+	assert_int_equal(
+		json_integer_value(json_object_get(
+			json_array_get(json_object_get(answer, "events"), 0), "serial")),
+		12);
+	json_decref(answer);
+	answer = query(
+		(struct sl_history_ask){
+			.what = SL_HISTORY_EVENTS, .name = "7", .reason = "JOINED"},
+		1);
+	assert_int_equal(json_array_size(json_object_get(answer, "events")), 1);
+	json_decref(answer);
+	sl_history_store_close(store);
+}
+
 static void too_much_is_refused(void **state)
 {
 	static const struct {
@@ -677,6 +747,7 @@ int main(void)
 		IN_A_FOLDER(answers_add_up),
 		IN_A_FOLDER(a_query_has_means_and_names),
 		IN_A_FOLDER(csv_is_csv),
+		IN_A_FOLDER(one_workload_over_time),
 		IN_A_FOLDER(too_much_is_refused),
 	};
 
