@@ -167,6 +167,7 @@ uint32_t sl_control_flags(const struct sl_daemon *daemon, uint32_t flags)
 
 	return (flags & SL_RUN_RDMA ? SL_WORKLOAD_RDMA | SL_WORKLOAD_NO_SWAP : 0) |
 	       (flags & SL_RUN_NO_SWAP ? SL_WORKLOAD_NO_SWAP : 0) |
+	       (flags & SL_RUN_OBSERVE ? SL_WORKLOAD_OBSERVED : 0) |
 	       (oom_first ? SL_WORKLOAD_OOM_FIRST : 0);
 }
 

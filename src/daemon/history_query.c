@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "daemon/history_advice.h"
 #include "daemon/history_read.h"
 #include "daemon/history_series.h"
 #include "daemon/map.h"
@@ -565,7 +566,7 @@ int sl_history_query(const char *path, const struct sl_history_ask *asked,
 	case SL_HISTORY_USAGE: return usage(&reader, &ask, out, err);
 	case SL_HISTORY_SERIES: return sl_history_series(&reader, &ask, out, err);
 	case SL_HISTORY_EVENTS: return sl_history_events(&reader, &ask, out, err);
-	case SL_HISTORY_ADVICE:
+	case SL_HISTORY_ADVICE: return sl_history_advice(&reader, &ask, out, err);
 	case SL_HISTORY_WHATS: break;
 	}
 	sl_error_set(err, "there is no such question about the history");

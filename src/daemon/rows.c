@@ -31,6 +31,7 @@ static uint32_t use_flags(const struct sl_node_workload_view *view,
 
 	return (view->flags & SL_WORKLOAD_NO_SWAP ? SL_USE_NO_SWAP : 0) |
 	       (view->flags & SL_WORKLOAD_OOM_FIRST ? SL_USE_OOM_FIRST : 0) |
+	       (view->flags & SL_WORKLOAD_OBSERVED ? SL_USE_OBSERVED : 0) |
 	       (held > view->limit_bytes ? SL_USE_OVER_LIMIT : 0) |
 	       (view->stopping ? SL_USE_STOPPING : 0) |
 	       (view->untakeable ? SL_USE_UNTAKEABLE : 0) | (lost ? SL_USE_LOST : 0);

@@ -22,7 +22,7 @@ static bool is_bad(const struct sl_advise_program *p)
 /* A limit that it came near to may be what kept it small. The whole GPU is none of ours. */
 static bool is_limited(const struct sl_advise_program *p)
 {
-	return p->observed < p->runs && p->limit_bytes < p->shareable_bytes &&
+	return p->limit_bytes && p->limit_bytes < p->shareable_bytes &&
 	       p->peak_bytes >= p->limit_bytes - p->limit_bytes / 64;
 }
 

@@ -169,7 +169,9 @@ enum sl_wire_trouble { SL_TROUBLE_JOURNAL = 0, SL_TROUBLE_HISTORY, SL_WIRE_TROUB
 	8u /* since version 2: not even if the daemon's default is oom_first */
 /* Since version 4: its memory may be registered with other devices, so SL_RUN_NO_SWAP is set, too, and stays. */
 #define SL_RUN_RDMA 16u
-#define SL_RUN_ALL  31u
+/* Since version 4: no limit is meant, only what it needs is watched; for advice. */
+#define SL_RUN_OBSERVE 32u
+#define SL_RUN_ALL     63u
 /* WELCOME.flags, since version 4: memory is to be made so that it can be registered */
 #define SL_WELCOME_RDMA 1u
 #define SL_RDMA_SINCE   4
