@@ -20,6 +20,7 @@
 #include "daemon/events.h"
 #include "daemon/hostpool.h"
 #include "daemon/ipc.h"
+#include "daemon/jobs.h"
 #include "daemon/pids.h"
 #include "daemon/probing.h"
 #include "daemon/process.h"
@@ -193,9 +194,11 @@ void sl_client_disconnected(struct sl_client *client)
 
 static void no_longer_expected(struct sl_daemon *daemon, struct sl_client *client)
 {
-	if (client->expected)
-		daemon->expected_count--;
+	if (!client->expected)
+		return;
 	client->expected = false;
+	if (--daemon->expected_count == 0)
+		sl_jobs_recovered(daemon);
 }
 
 static void forget(struct sl_daemon *daemon, struct sl_client *client)

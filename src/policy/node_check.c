@@ -106,7 +106,8 @@ static int check_waiting(const struct sl_node *node, uint32_t gpu,
 	const struct sl_node_queue *queue = &node->queue[gpu];
 	const struct sl_demand *head = queue->head;
 	bool kept = head && head != demand &&
-		    (head->stops || node->now - head->head_since >= node->head_pass);
+		    sl_demand_yields(demand, head, node->now - head->head_since,
+			    node->head_pass, sl_node_has_priority(node));
 
 	if (demand->entitled != sl_demand_is_entitled(demand)) {
 		sl_error_set(err, "GPU %u: demand %llu is queued as %s, and is not", gpu,

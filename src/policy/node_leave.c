@@ -260,8 +260,10 @@ sl_ns sl_node_settled_idle(
 {
 	sl_ns idle = sl_node_idle(node, client);
 
-	return client->resident_at ? sl_min_u64(idle, node->now - client->resident_at)
-				   : idle;
+	/* Not 0, which is busy: time alone makes it idle for long enough. */
+	return client->resident_at
+		       ? sl_min_u64(idle, sl_max_u64(node->now - client->resident_at, 1))
+		       : idle;
 }
 
 /* --- the longest wait --- */

@@ -167,7 +167,7 @@ static uint64_t staying(const struct sl_node_client *client, uint32_t gpu)
 }
 
 /* What leaves is first of all for those that want to come back, who stand in no queue. */
-static void let_leave(struct outlook *outlook)
+static void let_leave(struct outlook *outlook, bool is_return)
 {
 	struct sl_node *node = outlook->node;
 	uint64_t leaving = 0, wanted = 0;
@@ -188,12 +188,13 @@ static void let_leave(struct outlook *outlook)
 		let_go(outlook, client->member, bytes);
 		leaving += bytes;
 	}
-	outlook->free_bytes -= (int64_t)sl_min_u64(leaving, wanted);
+	if (!is_return)
+		outlook->free_bytes -= (int64_t)sl_min_u64(leaving, wanted);
 }
 
-/* O(workloads + stops + clients that swap). */
-static struct outlook look_out(
-	struct sl_node *node, uint32_t gpu, const struct sl_node_client *without)
+/* is_return: for those that want to come back. O(workloads + stops + clients that swap). */
+static struct outlook look_out(struct sl_node *node, uint32_t gpu,
+	const struct sl_node_client *without, bool is_return)
 {
 	const struct sl_ledger_gpu *g = &node->ledger.gpu[gpu];
 	struct outlook outlook = {.node = node,
@@ -222,7 +223,7 @@ static struct outlook look_out(
 			let_go(&outlook, client->member,
 				sl_ledger_live(&client->holding.cell[gpu]));
 	}
-	let_leave(&outlook);
+	let_leave(&outlook, is_return);
 	return outlook;
 }
 
@@ -687,13 +688,123 @@ void sl_node_resolve(struct sl_node *node, uint32_t gpu)
 		forget_proofs(node, gpu);
 	if (!queue->count || queue->lost || !has_something_to_do(node))
 		return;
-	outlook = look_out(node, gpu, NULL);
+	outlook = look_out(node, gpu, NULL, false);
 	sl_list_foreach_safe (link, &queue->waiting) {
 		struct sl_demand *demand = SL_LIST_ENTRY(link, struct sl_demand, queue);
 
 		if (!is_worth_it(node, demand))
 			continue;
 		blocked = resolve_one(&outlook, demand, blocked);
+	}
+}
+
+/* --- who wants back what is his --- */
+
+/*
+ * Who is to come back stands in no queue: who leaves for whom is decided in turns (node_turns.c). But what `priority` lends of
+ * a request is lent since it can be taken back, and a full pool leaves it to the next resolver. So it works for those within
+ * their requests for whom nobody can be moved; what is above a request waits for its turn.
+ */
+
+/* On all GPUs where something of it is on the host. */
+static bool is_owed(const struct sl_node *node, const struct sl_node_client *client)
+{
+	const struct sl_ledger_account *account = &client->member->account;
+
+	if (!sl_node_wants_back(client) || sl_node_is_going(client) ||
+		workload_is_going(node, client->member))
+		return false;
+	for (uint32_t left = client->is_out; left; left &= left - 1) {
+		uint32_t gpu = (uint32_t)__builtin_ctz(left);
+
+		if (sl_ledger_use(account, gpu) > sl_ledger_request(account, gpu))
+			return false;
+	}
+	return true;
+}
+
+/* As if it asked for what is on the host. */
+static struct sl_demand demand_of(struct sl_node_client *client, uint32_t gpu)
+{
+	const struct sl_ledger_cell *cell = &client->holding.cell[gpu];
+	sl_ns since = sl_node_wants_since(client);
+
+	return (struct sl_demand){.holding = &client->holding,
+		.gpu = gpu,
+		.bytes = cell->evicted_bytes - cell->returning_bytes,
+		.priority = client->member->priority,
+		.entitled = true,
+		.arrived = since,
+		.burst_since = since};
+}
+
+/* True if with those that may be stopped it has what it lacks on this GPU; stops them if it is to. */
+static bool take_back(struct sl_node *node, struct sl_node_client *client, uint32_t gpu,
+	bool stops_them)
+{
+	struct outlook outlook = look_out(node, gpu, NULL, true);
+	struct sl_demand demand = demand_of(client, gpu);
+	int64_t room = room_for(&outlook, &demand);
+	sl_ns *resolve_at = &node->queue[gpu].resolve_at, before = *resolve_at;
+	uint32_t count, taken;
+
+	if (room >= (int64_t)demand.bytes)
+		return true;
+	*resolve_at = SL_NS_NEVER;
+	count = list_victims(&outlook, &demand, NULL);
+	taken = choose(
+		&outlook, &demand, (uint64_t)((int64_t)demand.bytes - room), count);
+	node->swap_due = sl_min_u64(node->swap_due, *resolve_at);
+	*resolve_at = before;
+	for (uint32_t i = 0; i < count; i++) {
+		struct sl_victim *victim = &node->victims[i];
+
+		if (victim->prove) {
+			sl_node_find_client(node, victim->client)->asked_in = node->looks;
+			node->asked++;
+		}
+		if (!victim->taken || !stops_them)
+			continue;
+		stop(&outlook, &demand, victim, victim->reason);
+		/* What it lacks is coming now, and kept for it. */
+		node->swap_dirty = true;
+	}
+	return taken > 0;
+}
+
+/* On all its GPUs, or nobody. */
+static void help_back(struct sl_node *node, struct sl_node_client *client)
+{
+	struct sl_demand any = demand_of(client, (uint32_t)__builtin_ctz(client->is_out));
+	sl_ns ripe = ripe_at(node, &any);
+	bool suffices = true;
+
+	if (node->now < ripe) {
+		node->swap_due = sl_min_u64(node->swap_due, ripe);
+		return;
+	}
+	for (uint32_t left = client->is_out; left; left &= left - 1)
+		suffices &= take_back(node, client, (uint32_t)__builtin_ctz(left), false);
+	for (uint32_t left = SL_MUTANT(RETURN_STOPS_IN_VAIN, suffices, true)
+				     ? client->is_out
+				     : 0;
+		left; left &= left - 1)
+		(void)take_back(node, client, (uint32_t)__builtin_ctz(left), true);
+}
+
+void sl_node_resolve_returns(struct sl_node *node)
+{
+	uint32_t choices = 0;
+
+	if (SL_MUTANT(RETURNS_UNRESOLVED, !sl_node_has_priority(node), true))
+		return;
+	sl_list_foreach (link, &node->out) {
+		struct sl_node_client *client =
+			SL_LIST_ENTRY(link, struct sl_node_client, of_out);
+
+		if (client->unhelped_in == node->looks && is_owed(node, client) &&
+			choices++ < CHOICES_MOST)
+			help_back(node, client);
 	}
 }
 
@@ -735,7 +846,7 @@ static bool is_last_resort_for(struct outlook *outlook, const struct sl_demand *
 static bool is_needed(struct sl_node *node, const struct sl_node_client *client)
 {
 	uint32_t gpu = client->stop.gpu;
-	struct outlook outlook = look_out(node, gpu, client);
+	struct outlook outlook = look_out(node, gpu, client, false);
 
 	sl_list_foreach (link, &node->queue[gpu].waiting) {
 		const struct sl_demand *demand =
@@ -756,6 +867,31 @@ static bool is_needed(struct sl_node *node, const struct sl_node_client *client)
 		return node->now >= ripe_at(node, demand) &&
 		       is_one_of_those(&outlook, demand,
 			       (uint64_t)((int64_t)demand->bytes - room), client);
+	}
+	return false;
+}
+
+/* The same of somebody who wants back what is his. */
+static bool is_needed_back(struct sl_node *node, const struct sl_node_client *client)
+{
+	uint32_t gpu = client->stop.gpu;
+	struct outlook outlook = look_out(node, gpu, client, true);
+
+	sl_list_foreach (link, &node->out) {
+		struct sl_node_client *own =
+			SL_LIST_ENTRY(link, struct sl_node_client, of_out);
+		struct sl_demand demand = demand_of(own, gpu);
+		int64_t room;
+
+		if (!demand.bytes || !sl_node_has_priority(node) || !is_owed(node, own))
+			continue;
+		room = room_for(&outlook, &demand);
+		if (room >= (int64_t)demand.bytes)
+			reserve(&outlook, &demand);
+		else if (node->now >= ripe_at(node, &demand) &&
+			 is_one_of_those(&outlook, &demand,
+				 (uint64_t)((int64_t)demand.bytes - room), client))
+			return true;
 	}
 	return false;
 }
@@ -801,7 +937,8 @@ static void grace_is_over(struct sl_node *node, struct sl_node_client *client)
 		node->timers_dirty = node->deadlock_dirty = true;
 		return;
 	}
-	if (!SL_MUTANT(KILLS_THE_UNNEEDED, is_needed(node, client), true)) {
+	if (!SL_MUTANT(KILLS_THE_UNNEEDED,
+		    is_needed(node, client) || is_needed_back(node, client), true)) {
 		revoke(node, client);
 		return;
 	}

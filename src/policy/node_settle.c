@@ -264,7 +264,8 @@ static void scan_queue(struct sl_node *node, uint32_t gpu)
 		.lender = node,
 		.now = node->now,
 		.head_pass = node->head_pass,
-		.degraded = queue->degraded};
+		.degraded = queue->degraded,
+		.stops_lower = sl_node_has_priority(node)};
 	struct sl_demand *demand;
 	enum sl_demand_step step;
 	bool helpers_known = false;

@@ -140,6 +140,7 @@ struct sl_node_client {
 	bool is_exchanged; /* and the rest is on its way: it comes before all others */
 	uint64_t part_least;  /* no RESTORE of a part of less: its chunks are larger */
 	uint64_t helpless_in; /* the look that found nothing to help it, so far */
+	uint64_t unhelped_in; /* the look that could move nobody to bring it back */
 	uint32_t refusals,
 		failures; /* EVICTs refused, RESTOREs failed, without a success in between */
 	uint64_t store_bytes; /* made for it on the host */
@@ -371,6 +372,8 @@ bool sl_node_has_priority(const struct sl_node *node);
 void sl_node_reconsider(struct sl_node *node, uint32_t gpu_mask);
 /* The resolvers and the last resort, on one GPU: stops, and denies what nothing can help. */
 void sl_node_resolve(struct sl_node *node, uint32_t gpu);
+/* The same for those that the look before could not bring back, as far as they are within their requests. Sets node->swap_due. */
+void sl_node_resolve_returns(struct sl_node *node);
 /* KILL after the grace, unless the need went away. Returns the next deadline. */
 sl_ns sl_node_time_victims(struct sl_node *node);
 void sl_node_on_stop_failed(struct sl_node *node, const struct sl_event *event);

@@ -630,6 +630,9 @@ static void look_at(struct look *look, struct sl_node_unit *unit, uint32_t place
 		unit->bare = true;
 		outcome = serve(look, unit, place);
 	}
+	if (!unit->demand &&
+		(outcome == NEVER || (outcome == LATER && !sl_node_swaps(look->node))))
+		unit->client->unhelped_in = look->node->looks;
 	if (unit->demand) {
 		unit->demand->helped = outcome != NEVER && outcome != SERVED;
 		unit->demand->moving = outcome == MOVING;
@@ -695,13 +698,20 @@ static void end_exchanges(struct look *look)
 struct kept {
 	uint64_t bytes, exchange_bytes;
 	struct sl_turns_place from;
+	bool for_head; /* others are moved for it */
 };
+
+static bool is_head_moving(const struct sl_node_queue *queue)
+{
+	return queue->head && queue->head->moving;
+}
 
 static struct kept forget_kept(struct sl_node_queue *queue)
 {
 	struct kept kept = {.bytes = queue->kept_bytes,
 		.exchange_bytes = queue->exchange_bytes,
-		.from = queue->kept_from};
+		.from = queue->kept_from,
+		.for_head = is_head_moving(queue)};
 
 	queue->kept_bytes = queue->exchange_bytes = 0;
 	return kept;
@@ -712,6 +722,9 @@ static bool is_kept_the_same(const struct sl_node_queue *queue, const struct kep
 {
 	const struct sl_turns_place *from = &queue->kept_from;
 
+	/* It keeps bytes only while it is helped. */
+	if (before->for_head && !is_head_moving(queue))
+		return false;
 	return queue->kept_bytes == before->bytes &&
 	       queue->exchange_bytes == before->exchange_bytes &&
 	       (!before->bytes || (!sl_turns_is_before(from, &before->from) &&
@@ -782,6 +795,7 @@ void sl_node_take_turns(struct sl_node *node)
 	go_through(&look);
 	end_exchanges(&look);
 	abort_the_unneeded(&look);
+	sl_node_resolve_returns(node);
 	tell_kept(node, kept_before);
 	if (node->asked || asked_before || was_contended != node->contended)
 		node->probes_dirty = true;

@@ -356,7 +356,7 @@ static void on_config(struct swap_rules *r, const struct sl_event *e)
 	r->turn_max = e->config.turn_max ? e->config.turn_max : 10 * SL_S;
 	r->min_share_pm = e->config.min_share_pm ? e->config.min_share_pm : 50;
 	r->recover_wait = e->config.recover_wait;
-	r->swaps = r->has_priority = false;
+	r->swaps = r->has_priority = r->waits = false;
 	r->wait_max = e->config.wait_max;
 	r->stop_idle = e->config.stop_idle;
 	r->stop_grace = e->config.stop_grace;
@@ -365,6 +365,7 @@ static void on_config(struct swap_rules *r, const struct sl_event *e)
 	for (; chain; chain >>= 4) {
 		r->swaps |= (chain & 15) == SL_RESOLVER_SWAP;
 		r->has_priority |= (chain & 15) == SL_RESOLVER_PRIORITY;
+		r->waits |= (chain & 15) == SL_RESOLVER_WAIT;
 	}
 	r->contest++;
 }
@@ -526,6 +527,16 @@ static void on_freed(struct swap_rules *r, struct swap_party *p, const struct sl
 	r->contest++;
 }
 
+/* What is measured takes room without asking, also what was kept. */
+static bool has_its_room(const struct swap_rules *r, const struct swap_party *p)
+{
+	for (uint32_t gpu = 0; gpu < SWAP_GPUS; gpu++) {
+		if (p->evicted[gpu] && swap_physical(r, gpu) > swap_shareable(r, gpu))
+			return false;
+	}
+	return true;
+}
+
 static void on_done(struct swap_rules *r, struct swap_party *p, const struct sl_event *e)
 {
 	const struct swap_member *m;
@@ -544,14 +555,16 @@ static void on_done(struct swap_rules *r, struct swap_party *p, const struct sl_
 			? p->order_bytes
 			: 0;
 	p->begun = p->is_restore && e->done.outcome == SL_SWAP_OK;
+	/* Who was resumed while it left comes back for what has left. */
+	p->resumed &= p->is_restore || swap_party_evicted(p) > 0;
 	p->part = false;
 	/* A lost line says nothing of what is where; the next report does. */
 	if (e->done.cause != SL_SWAP_LOST)
 		look_if_whole(r, p, was_out);
-	/* Who was parked on its way back has no room kept on the other GPUs. */
+	/* Who was parked on its way back has no room kept on the other GPUs, nor who lost it there. */
 	m = swap_member_of(r, p->workload);
 	p->comes &= e->done.outcome == SL_SWAP_OK && swap_party_evicted(p) > 0 &&
-		    !(m && m->parked);
+		    !(m && m->parked) && has_its_room(r, p);
 	r->contest += e->done.outcome != SL_SWAP_OK;
 	if (p->is_restore) {
 		p->failed_at = e->done.outcome == SL_SWAP_OK ? 0 : r->now;

@@ -223,7 +223,7 @@ static void on_note(struct swap_rules *r, const struct sl_action *a)
 		struct swap_party *p = &r->party[i];
 
 		if (p->used && p->alive && p->workload == m->id)
-			p->resumed = swap_party_evicted(p) > 0;
+			p->resumed = swap_party_evicted(p) > 0 || p->order;
 		if (p->used && p->alive && p->workload == m->id && p->resumed &&
 			!p->wants)
 			p->wants_at = r->now;
@@ -312,6 +312,7 @@ static void on_grant(struct swap_rules *r, const struct sl_action *a)
 /* Of others on the GPU, what nobody has used for long and nothing keeps from being moved. */
 uint64_t swap_idle_bytes(struct swap_rules *r, uint64_t workload, uint32_t gpu)
 {
+	const struct swap_member *own = swap_member_of(r, workload);
 	uint64_t sum = 0;
 
 	for (uint32_t i = 0; i < r->parties; i++) {
@@ -319,6 +320,8 @@ uint64_t swap_idle_bytes(struct swap_rules *r, uint64_t workload, uint32_t gpu)
 		const struct swap_member *m = swap_member_of(r, p->workload);
 
 		if (!p->used || !p->alive || !m || m->id == workload || !p->swaps ||
+			/* For a lower priority only once it is proven, and without `wait` nobody waits for that. */
+			(!r->waits && !p->proven && own && m->priority > own->priority) ||
 			m->flags & SL_WORKLOAD_NO_SWAP || p->order || p->refused_at ||
 			/* Who waits to come back uses what is still there of him. */
 			swap_party_wants(p) ||
@@ -612,6 +615,7 @@ static void on_evict(struct swap_rules *r, const struct sl_action *a)
 			"client %" PRIu64 " is asked again %" PRIu64
 			" ms after it refused for the %uth time",
 			p->id, swap_ms(r->now - p->refused_at), p->refusals);
+	p->resumed &= swap_party_evicted(p) > 0;
 	p->order = 0; /* not yet, for those who look at what was before */
 	judge_reason(r, a, p, m);
 	p->order = a->id;

@@ -82,6 +82,7 @@ struct swap_rules {
 	sl_ns now, wake;
 	struct sl_event event; /* of the step */
 	bool swaps;            /* swap is in the chain and there is a pool */
+	bool waits;            /* a burst that nothing can help is not denied at once */
 	bool waits_first; /* what stands behind `wait` is tried once wait_max is over */
 	sl_ns wait_max, stop_idle, stop_grace;
 	enum sl_last_resort last_resort;

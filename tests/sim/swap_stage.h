@@ -34,6 +34,7 @@ extern const struct swap_play swap_plays_more_a[];
 extern const struct swap_play swap_plays_more_b[];
 extern const struct swap_play swap_plays_more_c[];
 extern const struct swap_play swap_plays_more_d[];
+extern const struct swap_play swap_plays_more_e[];
 
 void stage(struct swap_world *w, uint32_t gpus, uint64_t pool);
 /* A workload of one process; returns the slot of both. */

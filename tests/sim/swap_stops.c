@@ -45,18 +45,25 @@ static bool is_contended(
 	return swap_needs(r, gpu) > mine->bytes;
 }
 
-bool swap_could_be_moved(
-	struct swap_rules *r, const struct swap_party *p, const struct swap_demand *d)
+/* is_return: d stands for what p has on the host. */
+static bool could_be_moved(struct swap_rules *r, const struct swap_party *p,
+	const struct swap_demand *d, bool is_return)
 {
 	const struct swap_member *m = swap_member_of(r, p->workload);
 
 	/* What a no-swap workload would have of a request must be left to its owner, moved or not. */
 	return m && !(m->flags & SL_WORKLOAD_NO_SWAP) && r->quiet && r->swaps &&
-	       p->swaps && !d->held && !r->pool_member && !swap_party_evicted(p) &&
-	       !is_contended(r, d->gpu, d) &&
+	       p->swaps && !d->held && !r->pool_member &&
+	       (is_return || !swap_party_evicted(p)) && !is_contended(r, d->gpu, d) &&
 	       !((r->forced_mask | r->lost_mask) >> d->gpu & 1) &&
 	       swap_i2(r) + 2 * d->bytes <= sl_sub_sat(r->pool, r->slack) &&
 	       swap_idle_bytes(r, p->workload, d->gpu) >= d->bytes;
+}
+
+bool swap_could_be_moved(
+	struct swap_rules *r, const struct swap_party *p, const struct swap_demand *d)
+{
+	return could_be_moved(r, p, d, false);
 }
 
 /* The one that it is stopped for: waits there for so much, for longest of those that do, and is not served by coming
@@ -84,6 +91,40 @@ static const struct swap_demand *demand_for(const struct swap_rules *r,
 		}
 	}
 	return found;
+}
+
+static sl_ns wants_since(const struct swap_party *p)
+{
+	sl_ns since = p->wants || p->resumed ? p->wants_at : SL_NS_NEVER;
+
+	for (uint32_t n = 0; n < SWAP_GRANTS; n++) {
+		if (p->demand[n].used && !p->demand[n].epoch)
+			since = sl_min_u64(since, p->demand[n].since);
+	}
+	return since;
+}
+
+/* Or it is for one who wants back so much, all of which is within his request. */
+static bool is_return_for(struct swap_rules *r, const struct sl_action *a,
+	const struct swap_party **who, struct swap_demand *d)
+{
+	const struct swap_member *m = swap_member_of(r, a->stop.other);
+
+	for (uint32_t i = 0; m && !m->parked && i < r->parties; i++) {
+		const struct swap_party *p = &r->party[i];
+
+		if (p->workload != m->id || p->order || !swap_party_wants(p) ||
+			!swap_is_owed(r, p, m) || !p->evicted[a->stop.gpu] ||
+			p->evicted[a->stop.gpu] != a->stop.bytes)
+			continue;
+		*who = p;
+		*d = (struct swap_demand){.used = true,
+			.bytes = a->stop.bytes,
+			.gpu = a->stop.gpu,
+			.since = wants_since(p)};
+		return true;
+	}
+	return false;
 }
 
 /* Requests that nobody will use once all that is under way has come. */
@@ -173,8 +214,12 @@ static void judge_term(struct swap_rules *r, const struct sl_action *a,
 	const struct swap_member *other = swap_member_of(r, a->stop.other);
 	const struct swap_party *who = NULL;
 	const struct swap_demand *d = demand_for(r, a, &who);
+	struct swap_demand wanted;
 	bool last = a->stop.reason == SL_REASON_STOP_LAST_RESORT;
+	bool is_return = !d && !last && is_return_for(r, a, &who, &wanted);
 
+	if (is_return)
+		d = &wanted;
 	if (!r->has_priority && !last)
 		swap_rules_fail(
 			r, "STOP of client %" PRIu64 " without `priority`", p->id);
@@ -196,12 +241,13 @@ static void judge_term(struct swap_rules *r, const struct sl_action *a,
 			" ms of %" PRIu64,
 			p->id, swap_ms(r->now - d->since), swap_ms(r->wait_max));
 	if (!(r->forced_mask >> a->stop.gpu & 1) &&
-		is_enough_coming(r, a->stop.gpu, !swap_is_entitled(r, other, d)))
+		is_enough_coming(
+			r, a->stop.gpu, !is_return && !swap_is_entitled(r, other, d)))
 		swap_rules_fail(r,
 			"client %" PRIu64
 			" is stopped on GPU %u though what is on its way suffices",
 			p->id, a->stop.gpu);
-	if (swap_could_be_moved(r, who, d))
+	if (could_be_moved(r, who, d, is_return))
 		swap_rules_fail(r,
 			"client %" PRIu64 " is stopped for %" PRIu64
 			" bytes on GPU %u, where others have %" PRIu64

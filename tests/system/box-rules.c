@@ -196,6 +196,7 @@ static void rule_share(void)
 	from = prog_now_ms();
 	OK(cuMemcpyHtoD_v2, at, plain, bytes);
 	say("plain_ms", prog_now_ms() - from);
+	free(plain);
 }
 
 /* Handles ------------------------------------------------------------------------------------ */

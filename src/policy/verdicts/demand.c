@@ -169,11 +169,22 @@ static void meet_head(struct sl_demand_scan *scan, struct sl_demand *demand,
 		scan->head_since = demand->head_since;
 }
 
-static bool keeps(const struct sl_demand_scan *scan)
+bool sl_demand_yields(const struct sl_demand *demand, const struct sl_demand *head,
+	sl_ns waited, sl_ns head_pass, bool stops_lower)
 {
 	/* Who is stopped for it frees what it lacks beyond what is free: others may not take that. */
+	if (head->stops || waited >= head_pass)
+		return true;
+	/* It would lack what this burst takes, and have it stopped for that: the burst is better off waiting. */
+	return SL_MUTANT(MOVING_PASSED, stops_lower, false) && head->moving &&
+	       !demand->entitled && demand->priority < head->priority;
+}
+
+static bool keeps(const struct sl_demand_scan *scan, const struct sl_demand *demand)
+{
 	return scan->head &&
-	       (scan->head->stops || scan->now - scan->head_since >= scan->head_pass);
+	       sl_demand_yields(demand, scan->head, scan->now - scan->head_since,
+		       scan->head_pass, scan->stops_lower);
 }
 
 void sl_demand_crown(const struct sl_demand_scan *scan, struct sl_demand *old_head)
@@ -232,7 +243,8 @@ enum sl_demand_step sl_demand_scan_next(struct sl_demand_scan *scan,
 			continue;
 		}
 		/* What is there takes no bytes from the head either. */
-		if (demand->there || !SL_MUTANT(HEAD_NOT_KEPT, keeps(scan), false))
+		if (demand->there ||
+			!SL_MUTANT(HEAD_NOT_KEPT, keeps(scan, demand), false))
 			return SL_DEMAND_GRANT;
 		scan->at = link;
 		return SL_DEMAND_KEPT;

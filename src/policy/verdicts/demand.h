@@ -75,6 +75,10 @@ enum sl_demand_fit sl_demand_fits(const struct sl_demand *demand,
 void sl_demand_restart(struct sl_demand *demand, sl_ns now);
 /* True if a comes before b. Total: sequence numbers are unique. */
 bool sl_demand_is_before(const struct sl_demand *a, const struct sl_demand *b);
+/* Leaves to the head of its queue, which has waited for so long as that, what it would fit in. stops_lower: `priority` is
+ * there to end who is in the head's way. */
+bool sl_demand_yields(const struct sl_demand *demand, const struct sl_demand *head,
+	sl_ns waited, sl_ns head_pass, bool stops_lower);
 /* Puts the demand in its place, by its `entitled` as it is set. O(waiting). */
 void sl_demand_enqueue(struct sl_link *queue, struct sl_demand *demand);
 /* Re-decides who is entitled, and moves those that changed. Returns whether any did; *fell is
@@ -92,6 +96,7 @@ struct sl_demand_scan {
 	const void *lender;
 	sl_ns now, head_pass;
 	bool degraded;
+	bool stops_lower; /* see sl_demand_yields() */
 	/* state of the scan */
 	struct sl_link *at;     /* last one looked at; NULL: from the start */
 	struct sl_demand *head; /* first one that cannot be granted */

@@ -1,0 +1,126 @@
+/*
+ * swap_scenes_more_e - plays of `priority` where memory is moved, too, and of whose turn begins
+ *
+ * 15 GiB are to be shared on each GPU.
+ */
+#include "swap_stage.h"
+
+static void chain(struct swap_world *w, uint32_t gpus, uint64_t pool)
+{
+	stage(w, gpus, pool);
+	w->config.config.chain =
+		SL_CHAIN(SL_RESOLVER_SWAP, SL_RESOLVER_PRIORITY, SL_RESOLVER_WAIT);
+	w->config.config.stop_grace = 2 * SL_S;
+	swap_step(w, w->config);
+}
+
+/* Has 8 GiB of its request on each of so many GPUs, goes to the host in the first seconds, and wants it back after 20. */
+static uint32_t enter_owner(struct swap_world *w, uint32_t gpus)
+{
+	return enter(w, (struct swap_workload){.shape = SWAP_NOTEBOOK,
+				.request = 8 * GIB,
+				.size = 8 * GIB,
+				.mask = gpus,
+				.priority = 5,
+				.pieces = 1,
+				.pause = 20 * SL_S,
+				.warm_after = SL_S});
+}
+
+/* With W on the host, which has no room for more, L stands on 5 GiB of W's request: it can be had back by ending L. */
+static void owed(struct swap_world *w)
+{
+	uint32_t owner, lower;
+
+	chain(w, 1, 10 * GIB);
+	owner = enter_owner(w, 1);
+	until(w, 5);
+	expect(client(w, owner)->evicted[0] == 8 * GIB, "W is not on the host");
+	lower = enter(w, (struct swap_workload){.size = 12 * GIB});
+	until(w, 10);
+	expect(client(w, lower)->resident[0] == 12 * GIB, "L does not get what is lent");
+	/* It thinks again, and will have left by itself a second later. */
+	until(w, 21);
+	expect(client(w, owner)->resident[0] == 8 * GIB,
+		"W does not get back what it requested");
+}
+
+/* W has its memory on two GPUs, and what it lacks on the second is M's, who is stopped and of no lower priority: W could not
+ * run if L, on the first, were ended for it. */
+static void owed_in_vain(struct swap_world *w)
+{
+	uint32_t owner, lower, equal;
+
+	chain(w, 2, 18 * GIB);
+	owner = enter_owner(w, 2);
+	until(w, 5);
+	expect(client(w, owner)->evicted[0] == 8 * GIB &&
+			client(w, owner)->evicted[1] == 8 * GIB,
+		"W is not on the host");
+	equal = enter(w, (struct swap_workload){
+				 .size = 8 * GIB + GIB / 2, .mask = 1, .priority = 5});
+	until(w, 6);
+	lower = enter(w, (struct swap_workload){.size = 12 * GIB, .mask = 1});
+	until(w, 8);
+	expect(client(w, lower)->resident[0] + client(w, lower)->resident[1] ==
+				12 * GIB &&
+			client(w, equal)->resident[0] + client(w, equal)->resident[1] ==
+				8 * GIB + GIB / 2,
+		"L and M do not get what is lent");
+	client(w, equal)->condition = SL_CONDITION_STOPPED;
+	until(w, 30);
+	expect(client(w, lower)->used &&
+			client(w, lower)->resident[0] + client(w, lower)->resident[1] ==
+				12 * GIB,
+		"L was ended for one who cannot come back all the same");
+}
+
+/* E, of higher priority, lacks 5 GiB that A is moving to the host. L would fit in the 7 that are free, of which E then lacked
+ * some again, and could have them only by ending L, who cannot be moved. */
+static void passed(struct swap_world *w)
+{
+	uint32_t urgent, lower;
+
+	chain(w, 1, 64 * GIB);
+	(void)enter(w, (struct swap_workload){.size = 8 * GIB});
+	until(w, 2);
+	urgent = enter(w, (struct swap_workload){.size = 12 * GIB, .priority = 5});
+	lower = enter(
+		w, (struct swap_workload){.size = 5 * GIB, .flags = SL_WORKLOAD_NO_SWAP});
+	until(w, 3);
+	expect(client(w, urgent)->resident[0] == 12 * GIB, "E has not what it asked for");
+	expect(client(w, lower)->used, "L was ended for what it took before E had it");
+}
+
+/* A of 10 GiB has its turn. B of 9 waits with 4 of them on the host, and then C of 5. B frees the 4, and all of it is there: that
+ * it did nothing while it could not run does not make it give way to C in the turn that it begins. */
+static void whole_by_freeing(struct swap_world *w)
+{
+	uint32_t b, c;
+
+	stage(w, 1, 64 * GIB);
+	b = enter(w, (struct swap_workload){.size = 9 * GIB});
+	until(w, 3);
+	(void)enter(w, (struct swap_workload){.size = 10 * GIB});
+	until(w, 3.2);
+	expect(client(w, b)->evicted[0] == 4 * GIB, "B has not left for A");
+	c = enter(w, (struct swap_workload){.size = 5 * GIB});
+	until(w, 3.5);
+	expect(client(w, b)->evicted[0] == 4 * GIB && !client(w, c)->resident[0],
+		"B and C do not wait");
+	swap_send(w, b,
+		(struct sl_event){.type = SL_EVENT_PULSE,
+			.pulse = {client(w, b)->id, 300 * SL_MS, 0, 1}});
+	w->workload[client(w, b)->workload].size = 5 * GIB;
+	swap_free(w, b, 0, 4 * GIB);
+	until(w, 3.6);
+	expect(client(w, b)->resident[0] == 5 * GIB, "B was moved in its turn");
+}
+
+const struct swap_play swap_plays_more_e[] = {
+	{"what is owed is had back by ending who borrowed it", owed},
+	{"nobody is ended for who cannot come back all the same", owed_in_vain},
+	{"who would be ended for it does not pass", passed},
+	{"whole by freeing the rest", whole_by_freeing},
+	{0},
+};

@@ -1,0 +1,173 @@
+/*
+ * owed - the resolver `priority` beside `swap`, played by hand: who wants back what he requested, and who would be stopped
+ * for what he takes
+ *
+ * A GPU of 100. W has 60 on the host, which is all of its request. L borrows what it leaves there.
+ */
+#include "play.h"
+
+#define CHAIN(pool, ...) SETTINGS(.pool_bytes = (pool), .chain = SL_CHAIN(__VA_ARGS__))
+#define SWAP             SL_RESOLVER_SWAP
+#define PRIORITY         SL_RESOLVER_PRIORITY
+#define WAIT             SL_RESOLVER_WAIT
+#define WORKLOAD(w, request, priority) \
+	EVENT(WORKLOAD_ADD, workload_add, {w, BYTES(request), BYTES(100), 1, 1, priority})
+#define BACK(c, w)       EVENT(CLIENT_JOIN, client_join, {c, w, 1, 1})
+#define SWAPPER(c, w)    EVENT(CLIENT_JOIN, client_join, {c, w, 0, 1})
+#define WANT(c, n)       EVENT(WANT, want, {c, n})
+#define OUT(c, g, n)     EVENT(CLIENT_EVICTED, client_evicted, {c, g, n})
+#define REPORTED(c)      EVENT(CLIENT_REPORTED, client_reported, {c})
+#define DONE(c, o, g, n) EVENT(DONE, done, {c, o, g, SL_SWAP_OK, 0, n})
+#define REFUSED(c, o, g, n) \
+	EVENT(DONE, done, {c, o, g, SL_SWAP_REFUSED, SL_SWAP_CAPTURE, n})
+
+static void says(struct play *p, const char *row, uint64_t at_ms, struct sl_event event,
+	const char *expected)
+{
+	const char *got = play(p, row, at_ms, event);
+
+	assert_row_text(row, got, expected);
+}
+
+static void all(struct play *p, const struct sl_event *events, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		(void)play(p, "before", 0, events[i]);
+}
+
+/* The host has room for 10 more: not for the 50 that W lacks. */
+static void lend(
+	struct play *p, struct sl_event config, uint64_t request, int32_t priority)
+{
+	const struct sl_event events[] = {config, GPU(0, 100),
+		WORKLOAD(1, request, priority), WORKLOAD(2, 0, 0), BACK(1, 1),
+		REPORT(1, 0, 60), OUT(1, 0, 60), REPORTED(1), SWAPPER(2, 2),
+		ASK(2, 1, 0, 90), COMMIT(2, 1, 90)};
+
+	play_open(p);
+	all(p, events, SL_ARRAY_LEN(events));
+}
+
+static void test_has_it_back(void **state)
+{
+	struct play p;
+
+	(void)state;
+	lend(&p, (struct sl_event)CHAIN(70, SWAP, PRIORITY, WAIT), 60, 5);
+	assert_row_u64("lent", sl_node_use(p.node, 2, 0).backing_bytes, 90);
+	assert_non_null(strstr(play(&p, "W wants", 10, (struct sl_event)WANT(1, 1)),
+		"STOP 2 2 TERM STOP_PRIORITY"));
+	assert_row_u64("for", p.last[SL_ACTION_STOP].stop.other, 1);
+	assert_row_u64("bytes", p.last[SL_ACTION_STOP].stop.bytes, 60);
+	assert_null(strstr(play(&p, "once", 20, (struct sl_event)TIME), "STOP"));
+	assert_null(
+		strstr(play(&p, "in its grace", 10009, (struct sl_event)TIME), "STOP"));
+	says(&p, "after it", 10010, (struct sl_event)TIME, "STOP 2 2 KILL STOP_PRIORITY");
+	(void)play(&p, "it dies", 10020, (struct sl_event)EXIT(2));
+	says(&p, "it is gone", 10030, (struct sl_event)RELEASED(2, 0, 0),
+		"RESTORE 1 g0 60");
+	play_close(&p);
+}
+
+static void test_wants_no_more(void **state)
+{
+	struct play p;
+
+	(void)state;
+	lend(&p, (struct sl_event)CHAIN(70, SWAP, PRIORITY, WAIT), 60, 5);
+	assert_non_null(strstr(
+		play(&p, "W wants", 10, (struct sl_event)WANT(1, 1)), "STOP 2 2 TERM"));
+	(void)play(&p, "no more", 20, (struct sl_event)WANT(1, 0));
+	says(&p, "let off", 10010, (struct sl_event)TIME, "NOTE STOP_REVOKED g0 2/1 60");
+	play_close(&p);
+}
+
+/* Above its request; with room on the host; without `priority`. */
+static void test_nobody_is_stopped(void **state)
+{
+	struct play p;
+
+	(void)state;
+	lend(&p, (struct sl_event)CHAIN(70, SWAP, PRIORITY, WAIT), 50, 5);
+	assert_null(strstr(play(&p, "burst", 10, (struct sl_event)WANT(1, 1)), "STOP"));
+	play_close(&p);
+	lend(&p, (struct sl_event)CHAIN(170, SWAP, PRIORITY, WAIT), 60, 5);
+	assert_non_null(strstr(play(&p, "moved", 10, (struct sl_event)WANT(1, 1)),
+		"EVICT 2 g0 50 EVICTED_FOR"));
+	assert_row_u64("not stopped", sl_node_client(p.node, 2).stopping, 0);
+	play_close(&p);
+	lend(&p, (struct sl_event)CHAIN(70, SWAP, WAIT, 0), 60, 5);
+	assert_null(
+		strstr(play(&p, "no chance", 10, (struct sl_event)WANT(1, 1)), "STOP"));
+	play_close(&p);
+}
+
+/* Behind `wait` it has to wait first, as demands have. */
+static void test_behind_wait(void **state)
+{
+	struct play p;
+
+	(void)state;
+	lend(&p, (struct sl_event)CHAIN(70, SWAP, WAIT, PRIORITY), 60, 5);
+	assert_null(strstr(play(&p, "W wants", 10, (struct sl_event)WANT(1, 1)), "STOP"));
+	assert_null(strstr(play(&p, "early", 60009, (struct sl_event)TIME), "STOP"));
+	assert_non_null(strstr(play(&p, "for long enough", 60010, (struct sl_event)TIME),
+		"STOP 2 2 TERM STOP_PRIORITY"));
+	play_close(&p);
+}
+
+/* V has 50. E, more urgent, asks for 70 and lacks 20 that V is moving out; then L asks for 40 of the 50 that are free. */
+static void begin_passing(struct play *p, int32_t priority)
+{
+	const struct sl_event events[] = {CHAIN(1000, SWAP, PRIORITY, WAIT), GPU(0, 100),
+		WORKLOAD(1, 0, 0), WORKLOAD(2, 0, 5), WORKLOAD(3, 0, priority),
+		SWAPPER(1, 1), SWAPPER(2, 2), SWAPPER(3, 3), ASK(1, 1, 0, 50),
+		COMMIT(1, 1, 50)};
+
+	play_open(p);
+	all(p, events, SL_ARRAY_LEN(events));
+	assert_non_null(strstr(play(p, "E asks", 10, (struct sl_event)ASK(2, 1, 0, 70)),
+		"EVICT 1 g0 20 EVICTED_FOR"));
+}
+
+static void test_does_not_pass(void **state)
+{
+	uint64_t order;
+	struct play p;
+
+	(void)state;
+	begin_passing(&p, 0);
+	order = p.last[SL_ACTION_EVICT].id;
+	assert_null(strstr(
+		play(&p, "L asks", 20, (struct sl_event)ASK(3, 1, 0, 40)), "GRANT"));
+	assert_non_null(
+		strstr(play(&p, "V has left", 30, (struct sl_event)DONE(1, order, 0, 20)),
+			"GRANT 2/1 g0 70"));
+	play_close(&p);
+	/* V refuses, and nothing is on its way. */
+	begin_passing(&p, 0);
+	order = p.last[SL_ACTION_EVICT].id;
+	(void)play(&p, "L asks", 20, (struct sl_event)ASK(3, 1, 0, 40));
+	assert_non_null(strstr(
+		play(&p, "V refuses", 30, (struct sl_event)REFUSED(1, order, 0, 0)),
+		"GRANT 3/1 g0 40"));
+	play_close(&p);
+	/* Who is as urgent is not stopped for it, and passes as ever. */
+	begin_passing(&p, 5);
+	assert_non_null(strstr(play(&p, "L asks", 20, (struct sl_event)ASK(3, 1, 0, 40)),
+		"GRANT 3/1 g0 40"));
+	play_close(&p);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_has_it_back),
+		cmocka_unit_test(test_wants_no_more),
+		cmocka_unit_test(test_nobody_is_stopped),
+		cmocka_unit_test(test_behind_wait),
+		cmocka_unit_test(test_does_not_pass),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
