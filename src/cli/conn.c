@@ -367,6 +367,12 @@ int sl_conn_receive(
 	return receive(conn, want, want, msg, err);
 }
 
+int sl_conn_receive_or(struct sl_conn *conn, uint32_t want, uint32_t else_want,
+	union sl_msg *msg, struct sl_error *err)
+{
+	return receive(conn, want, else_want, msg, err);
+}
+
 int sl_conn_send(struct sl_conn *conn, const union sl_msg *msg, struct sl_error *err)
 {
 	return transmit(conn, msg, err);
@@ -403,6 +409,8 @@ int sl_conn_list(struct sl_conn *conn, enum sl_list_what what, sl_conn_row_fn fn
 		[SL_LIST_SWAP] = {SL_MSG_SWAP_ROW, "list of memory on the host"},
 		[SL_LIST_POOL] = {SL_MSG_POOL_ROW, "host memory"},
 		[SL_LIST_JOBS] = {SL_MSG_JOB_ROW, "list of jobs"},
+		[SL_LIST_QUEUE] = {SL_MSG_QUEUE_ROW, "queue of jobs"},
+		[SL_LIST_PARTS] = {SL_MSG_PART_ROW, "health of its files"},
 		[SL_LIST_PROJECTS] = {SL_MSG_PROJECT_ROW, "list of projects"},
 		[SL_LIST_USES] = {SL_MSG_USE_ROW, "list of workloads"},
 		[SL_LIST_GPUS] = {SL_MSG_GPU_ROW, "list of GPUs"},

@@ -55,6 +55,10 @@ SL_MUST_CHECK int sl_conn_call_taking(struct sl_conn *conn, const union sl_msg *
 SL_MUST_CHECK int sl_conn_receive(
 	struct sl_conn *conn, uint32_t want, union sl_msg *msg, struct sl_error *err);
 
+/* The same for an answer of type `want` or else_want. */
+SL_MUST_CHECK int sl_conn_receive_or(struct sl_conn *conn, uint32_t want,
+	uint32_t else_want, union sl_msg *msg, struct sl_error *err);
+
 /* Called for each row; rows are of the type that was asked for. */
 typedef void (*sl_conn_row_fn)(void *context, const union sl_msg *row);
 /* Sends *ask and hands out the rows of row_type that come before LIST_END. Outcomes as sl_conn_open;

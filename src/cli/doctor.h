@@ -36,6 +36,7 @@ struct sl_facts {
 	struct sl_rows status, gpus; /* valid with daemon_status 0 */
 	struct sl_rows troubles; /* likewise; none of a daemon that has no list of them */
 	struct sl_rows pool;     /* likewise; none of a daemon that cannot swap */
+	struct sl_rows parts;    /* likewise; none of a daemon that has no jobs */
 	uint64_t huge_free_bytes; /* in huge pages that nobody uses */
 	char numa[128];           /* where the GPUs are; "" where there is one node */
 	struct sl_nvml_report nvml;

@@ -1,6 +1,6 @@
 /*
  * The judgements. Each says what is, and where it is not well, what to type. FAIL is kept for
- * what stops `sluice run` from working; what only limits it is a warning.
+ * what stops `sluice run` or `sluice submit` from working; what only limits them is a warning.
  */
 #include "cli/doctor.h"
 
@@ -415,6 +415,71 @@ static void check_host(const struct sl_facts *facts, struct sl_finding *f)
 			advise(f, "huge pages make swapping faster: sysctl "
 				  "vm.nr_hugepages=N sets N of 2 MiB aside");
 	}
+}
+
+/* What is wrong is said by who met it, with the remedy behind "; ", as all errors of the daemon. */
+static void say_part(const struct sl_msg_part_row *row, struct sl_finding *f)
+{
+	char text[sizeof(row->text)];
+	char *remedy;
+
+	memcpy(text, row->text, sizeof(text));
+	sl_text_tame(text);
+	remedy = strstr(text, "; ");
+	if (remedy)
+		*remedy = '\0';
+	say(f, row->health == SL_HEALTH_BROKEN ? SL_LEVEL_FAIL : SL_LEVEL_WARN, "%.760s",
+		text);
+	if (remedy)
+		advise(f, remedy + 2);
+}
+
+/* what: of which there are so many in that file, where nothing is wrong. */
+static void check_part(const struct sl_facts *facts, struct sl_finding *f,
+	enum sl_wire_part part, const char *what)
+{
+	char path[sizeof(((struct sl_msg_part_row *)NULL)->path)];
+
+	for (size_t i = 0; i < facts->parts.count; i++) {
+		const struct sl_msg_part_row *row = &facts->parts.all[i].part_row;
+
+		if (row->part != part)
+			continue;
+		if (row->health != SL_HEALTH_GOOD) {
+			say_part(row, f);
+			return;
+		}
+		memcpy(path, row->path, sizeof(path));
+		sl_text_tame(path);
+		if (part == SL_PART_SHIM)
+			say(f, SL_LEVEL_OK, "%s starts %s", path, what);
+		else
+			say(f, SL_LEVEL_OK, "%llu %s%s in %s",
+				(unsigned long long)row->count, what, plural(row->count),
+				path);
+		return;
+	}
+	say(f, SL_LEVEL_WARN,
+		facts->daemon_status ? "not known without the daemon"
+				     : "this daemon is too old for jobs");
+	if (!facts->daemon_status)
+		advise(f, "restart the daemon from this installation; running programs "
+			  "survive that");
+}
+
+static void check_shim(const struct sl_facts *facts, struct sl_finding *f)
+{
+	check_part(facts, f, SL_PART_SHIM, "jobs");
+}
+
+static void check_projects(const struct sl_facts *facts, struct sl_finding *f)
+{
+	check_part(facts, f, SL_PART_PROJECTS, "project");
+}
+
+static void check_jobs(const struct sl_facts *facts, struct sl_finding *f)
+{
+	check_part(facts, f, SL_PART_JOBS, "job");
 }
 
 static void check_kernel(const struct sl_facts *facts, struct sl_finding *f)

@@ -116,6 +116,9 @@ static void gather_daemon(struct sl_facts *f)
 	if (!f->daemon_status &&
 		sl_rows_fetch(&f->pool, SL_LIST_POOL, &ignored) != SL_EXIT_OK)
 		f->pool.count = 0;
+	if (!f->daemon_status &&
+		sl_rows_fetch(&f->parts, SL_LIST_PARTS, &ignored) != SL_EXIT_OK)
+		f->parts.count = 0;
 	if (!f->daemon_status && f->status.count)
 		f->daemon_nofile = nofile_of(f->status.all[0].status_row.pid);
 }
@@ -289,4 +292,5 @@ void sl_doctor_facts_fini(struct sl_facts *f)
 	sl_rows_fini(&f->gpus);
 	sl_rows_fini(&f->troubles);
 	sl_rows_fini(&f->pool);
+	sl_rows_fini(&f->parts);
 }

@@ -5,6 +5,9 @@
 #include <time.h>
 
 static volatile sig_atomic_t came;
+/* As it was before. */
+static struct sigaction on_int, on_term;
+static sigset_t mask;
 
 static void on_signal(int number)
 {
@@ -19,9 +22,17 @@ void sl_interrupt_catch(sigset_t *unblocked)
 	sigemptyset(&blocked);
 	sigaddset(&blocked, SIGINT);
 	sigaddset(&blocked, SIGTERM);
-	sigprocmask(SIG_BLOCK, &blocked, unblocked);
-	sigaction(SIGINT, &action, NULL);
-	sigaction(SIGTERM, &action, NULL);
+	sigprocmask(SIG_BLOCK, &blocked, &mask);
+	*unblocked = mask;
+	sigaction(SIGINT, &action, &on_int);
+	sigaction(SIGTERM, &action, &on_term);
+}
+
+void sl_interrupt_release(void)
+{
+	sigaction(SIGINT, &on_int, NULL);
+	sigaction(SIGTERM, &on_term, NULL);
+	sigprocmask(SIG_SETMASK, &mask, NULL);
 }
 
 int sl_interrupt_came(void)

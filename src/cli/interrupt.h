@@ -17,6 +17,8 @@ void sl_interrupt_catch(sigset_t *unblocked);
 int sl_interrupt_came(void);
 /* False if one came, before or meanwhile. */
 SL_MUST_CHECK bool sl_interrupt_sleep(const sigset_t *unblocked, unsigned int ms);
+/* As before sl_interrupt_catch, for who becomes another program. */
+void sl_interrupt_release(void);
 /* Ends the process as the signal that came would have. Returns only if none did. */
 void sl_interrupt_die(void);
 

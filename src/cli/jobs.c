@@ -61,6 +61,20 @@ const char *sl_jobs_ending(uint32_t state, uint32_t exit_status, char *buf, size
 	return buf;
 }
 
+const char *sl_jobs_title(uint64_t job, char *buf, size_t size)
+{
+	if (job & SL_JOB_FOREGROUND)
+		snprintf(buf, size, "`sluice run`");
+	else
+		snprintf(buf, size, "job %llu", (unsigned long long)job);
+	return buf;
+}
+
+json_t *sl_jobs_number(uint64_t job)
+{
+	return job & SL_JOB_FOREGROUND ? json_null() : json_integer((json_int_t)job);
+}
+
 static uint64_t now_ms(void)
 {
 	struct timespec now = {0};
@@ -110,15 +124,16 @@ json_t *sl_jobs_json(const struct sl_msg_job_row *row)
 				 : json_null();
 
 	return json_pack(
-		"{s:I, s:o, s:o, s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:o, "
+		"{s:o, s:o, s:o, s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:o, "
 		"s:o, s:b, s:s, s:b, s:i, s:i, s:o, s:o, s:o, s:o, s:I, s:I, s:o, s:o}",
-		"job", (json_int_t)row->job, "name", sl_text_json(row->name), "project",
-		sl_text_json(row->project), "state", sl_wire_job_state(row->state), "uid",
-		(int)row->uid, "priority", (int)(row->priority_biased - SL_PRIORITY_BIAS),
-		"tasks", (int)row->tasks, "least", (int)row->least, "queued",
-		(int)row->queued, "running", (int)row->running, "parked",
-		(int)row->parked, "ended", (int)row->ended, "gpus", (int)row->gpu_count,
-		"request", amount(row->request_kind, row->request_value), "limit",
+		"job", sl_jobs_number(row->job), "name", sl_text_json(row->name),
+		"project", sl_text_json(row->project), "state",
+		sl_wire_job_state(row->state), "uid", (int)row->uid, "priority",
+		(int)(row->priority_biased - SL_PRIORITY_BIAS), "tasks", (int)row->tasks,
+		"least", (int)row->least, "queued", (int)row->queued, "running",
+		(int)row->running, "parked", (int)row->parked, "ended", (int)row->ended,
+		"gpus", (int)row->gpu_count, "request",
+		amount(row->request_kind, row->request_value), "limit",
 		amount(row->limit_kind, row->limit_value), "preemptible",
 		!!(row->flags & SL_SUBMIT_PREEMPTIBLE), "on_reclaim",
 		row->flags & SL_SUBMIT_TERMINATES ? "terminate" : "park", "swap",

@@ -18,6 +18,10 @@ int sl_jobs_exit(uint32_t state, uint32_t exit_status);
 /* "is done", "failed: exit status 3", "failed: killed by signal 9 (Killed)", "was stopped"; of one that has not
  * ended its state. Returns buf; 96 bytes suffice. */
 const char *sl_jobs_ending(uint32_t state, uint32_t exit_status, char *buf, size_t size);
+/* "job 7"; of what is none, "`sluice run`". Returns buf; 32 bytes suffice. */
+const char *sl_jobs_title(uint64_t job, char *buf, size_t size);
+/* The number, null where there is none. */
+json_t *sl_jobs_number(uint64_t job);
 /* How long it ran, or runs; 0 if it did not. Milliseconds. */
 uint64_t sl_jobs_span_ms(const struct sl_msg_job_row *row);
 /* Since it was submitted. */

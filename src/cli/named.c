@@ -2,6 +2,7 @@
 #include "cli/named.h"
 
 #include "base/file.h"
+#include "cli/jobs.h"
 #include "cli/text.h"
 
 #include <stdio.h>
@@ -152,6 +153,76 @@ int sl_named_find(const struct sl_rows *uses, const char *name, uint32_t uid,
 	return outcome;
 }
 
+const struct sl_msg_job_row *sl_named_task(
+	const struct sl_rows *rows, const char *name, uint32_t uid)
+{
+	const char *dot = strrchr(name, '.');
+	struct sl_error ignored = {0};
+	char of[sizeof(((struct sl_msg_job_row *)NULL)->name)];
+	const union sl_msg *row;
+	unsigned long number;
+	char *end;
+
+	if (!dot || dot[1] < '0' || dot[1] > '9' || (size_t)(dot - name) >= sizeof(of))
+		return NULL;
+	number = strtoul(dot + 1, &end, 10);
+	snprintf(of, sizeof(of), "%.*s", (int)(dot - name), name);
+	if (*end ||
+		sl_named_find_any(rows, "job", of, uid, &row, &ignored) != SL_NAMED_OK ||
+		row->head.type != SL_MSG_JOB_ROW ||
+		sl_named_is_over(row->job_row.state) || number >= row->job_row.tasks)
+		return NULL;
+	return &row->job_row;
+}
+
+/* Why a job that was named has no workload of that name, and what to do. */
+static void say_job(
+	const struct sl_msg_job_row *job, const char *what, struct sl_error *err)
+{
+	char name[sizeof(job->name)], title[32];
+
+	(void)sl_jobs_title(job->job, title, sizeof(title));
+	memcpy(name, job->name, sizeof(name));
+	sl_text_tame(name);
+	if (sl_named_is_over(job->state))
+		sl_error_set(err, "%s (%s) has ended: sluice why %s says how", title,
+			name, name);
+	else if (!job->running && !job->parked)
+		sl_error_set(err,
+			"%s (%s) is queued, and %s works on what runs: sluice why "
+			"%s says what it waits for; to change it, sluice stop %s and "
+			"submit it anew",
+			title, name, what, name, name);
+	else
+		sl_error_set(err,
+			"%s (%s) has %u task%s, each a workload of its own: name "
+			"one of them, as sluice ps shows them",
+			title, name, job->tasks, job->tasks == 1 ? "" : "s");
+}
+
+/* No workload, but perhaps a job: then err says how that stands. Whatever goes wrong with that, err stays. */
+static void look_among_jobs(
+	struct sl_conn *conn, const char *name, const char *what, struct sl_error *err)
+{
+	sl_cleanup(sl_rows_fini) struct sl_rows jobs = {0};
+	struct sl_error ignored = {0};
+	const struct sl_msg_job_row *job;
+	const union sl_msg *row;
+
+	if (conn->speaks < sl_wire_since(SL_MSG_JOB_ROW) ||
+		sl_rows_list(&jobs, conn, SL_LIST_JOBS, &ignored))
+		return;
+	job = sl_named_task(&jobs, name, geteuid());
+	if (job)
+		sl_error_set(err,
+			"task %.63s of job %llu does not run, and %s works on what does: "
+			"sluice why %.63s says what it waits for",
+			name, (unsigned long long)job->job, what, name);
+	else if (sl_named_find_any(&jobs, "job", name, geteuid(), &row, &ignored) ==
+		 SL_NAMED_OK)
+		say_job(&row->job_row, what, err);
+}
+
 int sl_named_open(struct sl_conn *conn, struct sl_rows *uses, const char *name,
 	uint32_t since, const char *what, const struct sl_msg_use_row **row,
 	struct sl_error *err)
@@ -169,8 +240,14 @@ int sl_named_open(struct sl_conn *conn, struct sl_rows *uses, const char *name,
 		status = sl_conn_needs(conn, since, what, err);
 	if (!status)
 		status = sl_rows_list(uses, conn, SL_LIST_USES, err);
-	if (!status && sl_named_find(uses, name, geteuid(), row, err))
-		status = SL_EXIT_REFUSED;
+	if (!status) {
+		int found = sl_named_find(uses, name, geteuid(), row, err);
+
+		if (found == SL_NAMED_NONE)
+			look_among_jobs(conn, name, what, err);
+		if (found != SL_NAMED_OK)
+			status = SL_EXIT_REFUSED;
+	}
 	return status;
 }
 

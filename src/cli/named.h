@@ -26,8 +26,8 @@ SL_MUST_CHECK int sl_named_find_any(const struct sl_rows *rows, const char *noun
 	const char *name, uint32_t uid, const union sl_msg **row, struct sl_error *err);
 
 /* Connects and finds it: the exit statuses of sl_conn_open, or REFUSED (err set as above), or USAGE if
- * name is NULL. The connection stays open, and uses hold the list, on OK and REFUSED. what: the
- * verb, for a daemon that is too old for it; since: the version that has it. */
+ * name is NULL. The connection stays open, and uses hold the list, on OK and REFUSED; of a job without such a
+ * workload err says how it stands. what: the verb, for a daemon that is too old for it; since: the version that has it. */
 SL_MUST_CHECK int sl_named_open(struct sl_conn *conn, struct sl_rows *uses,
 	const char *name, uint32_t since, const char *what,
 	const struct sl_msg_use_row **row, struct sl_error *err);
@@ -37,6 +37,10 @@ SL_MUST_CHECK int sl_named_open(struct sl_conn *conn, struct sl_rows *uses,
 SL_MUST_CHECK int sl_named_open_job(struct sl_conn *conn, struct sl_rows *rows,
 	const char *name, bool with_workloads, const char *what, const union sl_msg **row,
 	struct sl_error *err);
+
+/* The job that has not ended and has a task called NAME.N, among rows as above; NULL: none. */
+const struct sl_msg_job_row *sl_named_task(
+	const struct sl_rows *rows, const char *name, uint32_t uid);
 
 /* Has a job in this state ended? */
 bool sl_named_is_over(uint32_t job_state);

@@ -99,9 +99,15 @@ static void set_why(struct sl_table *table, const struct sl_msg_job_row *job,
 			job ? sl_ps_job_why(job, why, sizeof(why)) : "");
 }
 
+static bool is_parked(const struct sl_msg_swap_row *swap)
+{
+	return swap && swap->residency == SL_WIRE_PARKED;
+}
+
 static bool add_row(struct sl_table *table, const struct sl_msg_use_row *row,
 	const struct lists *lists)
 {
+	const struct sl_msg_job_row *job;
 	const struct sl_msg_swap_row *swap =
 		sl_state_swap_of(&lists->swap, row->workload, row->gpu);
 	char text[64];
@@ -130,7 +136,11 @@ static bool add_row(struct sl_table *table, const struct sl_msg_use_row *row,
 	sl_table_set(table, CLIENTS, "%u", row->clients);
 	sl_table_set(table, AGE, "%s", sl_table_age(row->age_ms, text, sizeof(text)));
 	sl_table_set(table, COMMAND, "%s", row->command);
-	set_why(table, sl_ps_job_of(&lists->jobs, row), lists);
+	/* Of a job that runs, what is parked of it waits. */
+	job = sl_ps_job_of(&lists->jobs, row);
+	if (job && job->state == SL_JOB_RUNNING && !is_parked(swap))
+		job = NULL;
+	set_why(table, job, lists);
 	return sl_table_end_row(table);
 }
 
@@ -267,8 +277,8 @@ static json_t *to_json(const struct sl_msg_use_row *row, const struct lists *lis
 
 		add_swap_json(
 			object, sl_state_swap_of(&lists->swap, row->workload, row->gpu));
-		json_object_set_new(object, "job",
-			job ? json_integer((json_int_t)job->job) : json_null());
+		json_object_set_new(
+			object, "job", job ? sl_jobs_number(job->job) : json_null());
 	}
 	return object;
 }
@@ -440,9 +450,12 @@ static void look_for_waiting(struct lists *lists)
 {
 	char why[2];
 
-	for (size_t i = 0; i < lists->jobs.count; i++)
-		lists->waits |= *sl_ps_job_why(&lists->jobs.all[i].job_row, why,
-					sizeof(why)) != 0;
+	for (size_t i = 0; i < lists->jobs.count; i++) {
+		const struct sl_msg_job_row *job = &lists->jobs.all[i].job_row;
+
+		if (job->state != SL_JOB_RUNNING || job->parked)
+			lists->waits |= *sl_ps_job_why(job, why, sizeof(why)) != 0;
+	}
 }
 
 /* An older daemon knows of no held memory, none on the host and no jobs, and there were none with it. */

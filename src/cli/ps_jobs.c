@@ -77,7 +77,7 @@ bool sl_ps_job_is_alone(const struct sl_msg_job_row *job, const struct sl_rows *
 
 const char *sl_ps_job_why(const struct sl_msg_job_row *job, char *buf, size_t size)
 {
-	bool waits = job->state == SL_JOB_QUEUED || job->state == SL_JOB_PARKED;
+	bool waits = job->state <= SL_JOB_PARKED;
 	const char *end = strstr(job->why, "; ");
 
 	snprintf(buf, size, "%.*s",
@@ -109,7 +109,10 @@ static bool add(struct sl_table *table, const struct sl_msg_job_row *job)
 		.kind = job->request_kind, .value = job->request_value};
 	char text[sizeof(job->why)];
 
-	sl_table_set(table, JOB, "%llu", (unsigned long long)job->job);
+	if (job->job & SL_JOB_FOREGROUND)
+		sl_table_set(table, JOB, "-");
+	else
+		sl_table_set(table, JOB, "%llu", (unsigned long long)job->job);
 	sl_table_set(table, NAME, "%s", job->name);
 	sl_table_set(table, PROJECT, "%s", job->project);
 	sl_table_set(table, USER, "%s", sl_state_user(job->uid, text, sizeof(text)));

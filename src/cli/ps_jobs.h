@@ -15,7 +15,7 @@ const struct sl_msg_job_row *sl_ps_job_of(
 	const struct sl_rows *jobs, const struct sl_msg_use_row *use);
 /* Has it not ended, and none of the workloads? Then it needs a line of its own. */
 bool sl_ps_job_is_alone(const struct sl_msg_job_row *job, const struct sl_rows *uses);
-/* Why it waits, cut to its first clause, tamed by the table; "" if it does not wait. Returns buf. */
+/* Why it waits, or what of it does, cut to its first clause, tamed by the table; "" if nothing waits. Returns buf. */
 const char *sl_ps_job_why(const struct sl_msg_job_row *job, char *buf, size_t size);
 
 /* A line per job: those that have not ended, or all. NULL when out of memory. */

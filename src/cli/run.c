@@ -11,6 +11,7 @@
 #include "cli/cli.h"
 #include "cli/conn.h"
 #include "cli/launch.h"
+#include "cli/run_wait.h"
 #include "cli/text.h"
 #include "cli/told.h"
 #include "cli/warm.h"
@@ -19,16 +20,25 @@
 #include "policy/node.h"
 #include "wire/wire.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <jansson.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+struct settings {
+	struct sl_launch launch; /* first: see SL_LAUNCH_OPTIONS */
+	bool wait;
+};
+
 const struct sl_option sl_verb_run_options[] = {
 	SL_LAUNCH_OPTIONS(
 		"0", "all", "Say what the daemon answered as JSON, on standard error."),
+	SL_OPT(struct settings, wait, FLAG, NULL, 0, 0,
+		"Where it cannot start at once, wait until it can."),
 	SL_LAUNCH_AMOUNT,
 	SL_OPT_WORDS("CMD",
 		"The program; its exit status and signals are those of sluice run."),
@@ -81,11 +91,12 @@ static const char *hint(const struct sl_launch *s, uint32_t reason)
 		return NULL;
 	if (!s->request.kind && s->limit.kind)
 		return taken ? "--limit alone is also the request; add --request 0, or "
-			       "lower it; sluice submit would queue it until there is "
-			       "room"
+			       "lower it; --wait waits until there is room for it, and "
+			       "sluice submit queues it"
 			     : "--limit alone is also the request; add --request 0, or "
 			       "lower it";
-	return taken ? "sluice submit instead of sluice run queues it until there is room"
+	return taken ? "--wait waits until there is room for it; sluice submit queues it "
+		       "instead, and needs nobody to stay"
 		     : NULL;
 }
 
@@ -158,56 +169,79 @@ static int set_rest(const struct sl_launch *s, struct sl_conn *conn,
 	return -1;
 }
 
-static int register_and_become(
-	const struct sl_launch *s, const char *library, char **words)
+/* Outcome: -1 to go on, else the exit status. A wait ends with what it ends by, if that is a signal. */
+static int get_place(const struct settings *settings, struct sl_conn *conn,
+	union sl_msg *ask, struct sl_msg_run_reply *got)
 {
-	sl_cleanup(sl_conn_close) struct sl_conn conn = {.fd = -1};
+	const struct sl_launch *s = &settings->launch;
 	struct sl_error err = {0};
-	union sl_msg ask, reply;
-	int status = fill_request(s, words, &ask);
+	union sl_msg reply;
+	int status = sl_conn_open(conn, &err);
 
-	if (status >= 0)
-		return status;
-	status = sl_conn_open(&conn, &err);
 	if (!status)
-		status = check_daemon(s, &conn, &err);
-	if (!status)
-		status = sl_conn_call(&conn, &ask, SL_MSG_RUN_REPLY, &reply, &err);
+		status = check_daemon(s, conn, &err);
+	if (!status && settings->wait)
+		status = sl_run_wait(conn, ask, s->json, &reply, &err);
+	else if (!status)
+		status = sl_conn_call(conn, ask, SL_MSG_RUN_REPLY, &reply, &err);
 	if (status)
 		return sl_cli_fail(
 			SL_VERB_run, s->json, (enum sl_exit)status, "%s", err.text);
-	if (!reply.run_reply.ok)
-		return sl_told_refusal(SL_VERB_run, s->json, reply.run_reply.reason,
-			reply.run_reply.text, hint(s, reply.run_reply.reason));
-	status = set_rest(s, &conn, &reply.run_reply);
+	*got = reply.run_reply;
+	if (got->ok)
+		return -1;
+	if (got->reason == SL_REASON_STOP_ASKED) {
+		sl_text_tame(got->text);
+		return sl_cli_fail(SL_VERB_run, s->json, (enum sl_exit)(128 + SIGTERM),
+			"stopped: %s", got->text);
+	}
+	return sl_told_refusal(
+		SL_VERB_run, s->json, got->reason, got->text, hint(s, got->reason));
+}
+
+static int register_and_become(
+	const struct settings *settings, const char *library, char **words)
+{
+	const struct sl_launch *s = &settings->launch;
+	sl_cleanup(sl_conn_close) struct sl_conn conn = {.fd = -1};
+	struct sl_msg_run_reply got;
+	union sl_msg ask;
+	int status = fill_request(s, words, &ask);
+
+	if (status < 0)
+		status = get_place(settings, &conn, &ask, &got);
+	if (status < 0)
+		status = set_rest(s, &conn, &got);
 	if (status >= 0)
 		return status;
 	if (s->json)
-		print_admission(&reply.run_reply);
+		print_admission(&got);
 	else
-		sl_told_warning(SL_VERB_run, reply.run_reply.text);
-	if (!set_environment(conn.socket, library, &reply.run_reply))
+		sl_told_warning(SL_VERB_run, got.text);
+	if (!set_environment(conn.socket, library, &got))
 		return sl_cli_fail(SL_VERB_run, s->json, SL_EXIT_SYSTEM, "out of memory");
 	return become(s, words);
 }
 
 int sl_verb_run(int argc, char **argv)
 {
-	struct sl_launch s = SL_LAUNCH_PRESET;
+	struct settings settings = {.launch = SL_LAUNCH_PRESET};
+	struct sl_launch *s = &settings.launch;
 	struct sl_error err = {0};
 	char library[SL_PATH_MAX];
 	int first, status;
 
-	status = sl_cli_parse(SL_VERB_run, &s, argc, argv, &first);
+	static_assert(offsetof(struct settings, launch) == 0, "the rows are of both");
+	status = sl_cli_parse(SL_VERB_run, &settings, argc, argv, &first);
 	if (status < 0)
-		status = sl_launch_words(SL_VERB_run, s.json, argv + first);
+		status = sl_launch_words(SL_VERB_run, s->json, argv + first);
 	if (status < 0)
-		status = sl_launch_amounts(SL_VERB_run, &s);
+		status = sl_launch_amounts(SL_VERB_run, s);
 	if (status < 0)
-		status = sl_launch_command(SL_VERB_run, &s, argv + first);
+		status = sl_launch_command(SL_VERB_run, s, argv + first);
 	if (status >= 0)
 		return status;
 	if (sl_library_find(library, sizeof(library), &err))
-		return sl_cli_fail(SL_VERB_run, s.json, SL_EXIT_INSTALL, "%s", err.text);
-	return register_and_become(&s, library, argv + first);
+		return sl_cli_fail(SL_VERB_run, s->json, SL_EXIT_INSTALL, "%s", err.text);
+	return register_and_become(&settings, library, argv + first);
 }

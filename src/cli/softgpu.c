@@ -50,6 +50,8 @@ const struct sl_option sl_verb_softgpu_options[] = {
 #undef SETTING
 		SL_OPT_AS("faults", struct settings, config.faults, STRING, "PLAN", 0, 0,
 			"Calls that fail or hang: cuMemCreate:3=oom,cuMemMap:@5=hang"),
+	SL_OPT_AS("models", struct settings, config.models, STRING, "NAMES", 0, 0,
+		"Models of the GPUs, joined by commas; the last one for the rest."),
 	SL_OPT(struct settings, lose, INTEGER, "GPU", 0, SL_SOFTGPU_GPUS_MAX - 1,
 		"Inside a box: this GPU falls off the bus (Xid 79)."),
 	SL_OPT(struct settings, revive, INTEGER, "GPU", 0, SL_SOFTGPU_GPUS_MAX - 1,

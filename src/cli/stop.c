@@ -44,19 +44,19 @@ static int print_json(const struct stopped *stopped)
 		sl_text_json(stopped->text));
 
 	if (object && stopped->job)
-		json_object_set_new(
-			object, "job", json_integer((json_int_t)stopped->job));
+		json_object_set_new(object, "job", sl_jobs_number(stopped->job));
 	return sl_rows_print_json(SL_VERB_stop, object);
 }
 
 static int print(const struct settings *s, struct stopped *stopped)
 {
 	unsigned int n = stopped->processes;
+	char title[32];
 
 	sl_text_tame(stopped->name);
 	if (stopped->job && !n) {
-		printf("%s: job %llu %s\n", stopped->name,
-			(unsigned long long)stopped->job,
+		printf("%s: %s %s\n", stopped->name,
+			sl_jobs_title(stopped->job, title, sizeof(title)),
 			stopped->state == SL_JOB_STOPPED ? "is out of the queue"
 							 : "is being stopped");
 	} else {

@@ -34,6 +34,7 @@ struct sl_top_line {
 struct sl_top_data {
 	struct sl_rows gpus, uses, clients;
 	struct sl_rows held, swap; /* empty if the daemon does not know */
+	struct sl_rows queue;      /* the same: the first few jobs that wait */
 	struct sl_rows whys; /* EVENT_ROWs of those that wait and are on the screen */
 	struct sl_rows
 		pane; /* EVENT_ROWs about the selected one, while the pane is open */
@@ -81,6 +82,8 @@ void sl_top_sort(struct sl_top_data *data, struct sl_top_view *view,
 	uint64_t selected_workload, uint32_t selected_gpu);
 /* What of it is on the host. */
 uint64_t sl_top_evicted(const struct sl_top_line *line);
+/* How many jobs are in the queue. */
+uint64_t sl_top_queued(const struct sl_top_data *data);
 const char *sl_top_sort_name(enum sl_top_sort sort);
 void sl_top_fini(struct sl_top_data *data);
 

@@ -28,6 +28,7 @@ int sl_top_fetch(struct sl_top_data *data, struct sl_conn *conn, struct sl_error
 	sl_cleanup(sl_rows_fini) struct sl_rows clients = {0};
 	sl_cleanup(sl_rows_fini) struct sl_rows held = {0};
 	sl_cleanup(sl_rows_fini) struct sl_rows swap = {0};
+	sl_cleanup(sl_rows_fini) struct sl_rows queue = {0};
 	bool has_clients = conn->speaks >= sl_wire_since(SL_MSG_CLIENT_ROW);
 	int status = sl_rows_list(&gpus, conn, SL_LIST_GPUS, err);
 
@@ -39,6 +40,8 @@ int sl_top_fetch(struct sl_top_data *data, struct sl_conn *conn, struct sl_error
 		status = sl_rows_list(&held, conn, SL_LIST_HELD, err);
 	if (!status && conn->speaks >= sl_wire_since(SL_MSG_SWAP_ROW))
 		status = sl_rows_list(&swap, conn, SL_LIST_SWAP, err);
+	if (!status && conn->speaks >= sl_wire_since(SL_MSG_QUEUE_ROW))
+		status = sl_rows_list(&queue, conn, SL_LIST_QUEUE, err);
 	if (status)
 		return status;
 	move_rows(&data->gpus, &gpus);
@@ -46,6 +49,7 @@ int sl_top_fetch(struct sl_top_data *data, struct sl_conn *conn, struct sl_error
 	move_rows(&data->clients, &clients);
 	move_rows(&data->held, &held);
 	move_rows(&data->swap, &swap);
+	move_rows(&data->queue, &queue);
 	data->has_clients = has_clients;
 	if (sl_top_join(data))
 		return SL_EXIT_OK;
@@ -186,6 +190,11 @@ uint64_t sl_top_evicted(const struct sl_top_line *line)
 	return line->swap ? line->swap->evicted_bytes : 0;
 }
 
+uint64_t sl_top_queued(const struct sl_top_data *data)
+{
+	return data->queue.count ? data->queue.all[0].queue_row.waiting : 0;
+}
+
 /* --- order --- */
 
 const char *sl_top_sort_name(enum sl_top_sort sort)
@@ -255,6 +264,7 @@ void sl_top_fini(struct sl_top_data *data)
 	sl_rows_fini(&data->clients);
 	sl_rows_fini(&data->held);
 	sl_rows_fini(&data->swap);
+	sl_rows_fini(&data->queue);
 	sl_rows_fini(&data->whys);
 	sl_rows_fini(&data->pane);
 	free(data->lines);

@@ -372,7 +372,7 @@ static void draw_title(struct sl_canvas *canvas, const struct sl_top_data *data,
 	const struct sl_top_view *view, const struct sl_top_layout *at)
 {
 	size_t waiting = 0;
-	char text[320];
+	char text[320], queued[32] = "";
 	unsigned int x;
 
 	for (size_t i = 0; i < data->count; i++)
@@ -389,10 +389,14 @@ static void draw_title(struct sl_canvas *canvas, const struct sl_top_data *data,
 	else
 		text[0] = '\0';
 	x += sl_canvas_text(canvas, x, 0, canvas->width - x, SL_STYLE_WARN, text);
-	snprintf(text, sizeof(text), "%s%zu GPU%s  %zu line%s  %zu waiting  by %s",
+	if (sl_top_queued(data))
+		snprintf(queued, sizeof(queued), "  %llu queued",
+			(unsigned long long)sl_top_queued(data));
+	snprintf(text, sizeof(text), "%s%zu GPU%s  %zu line%s  %zu waiting%s  by %s",
 		at->gpus_shown < data->gpus.count ? " " : "  ", data->gpus.count,
 		data->gpus.count == 1 ? "" : "s", data->count,
-		data->count == 1 ? "" : "s", waiting, sl_top_sort_name(view->sort));
+		data->count == 1 ? "" : "s", waiting, queued,
+		sl_top_sort_name(view->sort));
 	x += sl_canvas_text(canvas, x, 0, canvas->width - x, SL_STYLE_PLAIN, text);
 	snprintf(text, sizeof(text), "%severy %g s  %s",
 		view->is_paused ? "PAUSED  " : "", (double)view->interval / SL_S,

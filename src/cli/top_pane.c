@@ -9,6 +9,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 #include <time.h>
 
 static void say(struct sl_top_said *pane, const char *format, ...) SL_PRINTF(2, 3);
@@ -32,6 +33,26 @@ static void say_reasons(struct sl_top_said *pane, const struct sl_rows *rows)
 			say(pane, "%s.",
 				sl_told_sentence(
 					&rows->all[i].event_row, text, sizeof(text)));
+}
+
+/* The queue: how many, and the first few with their reasons in short. */
+static void say_queue(struct sl_top_said *pane, const struct sl_top_data *data)
+{
+	uint64_t waiting = sl_top_queued(data);
+
+	if (!waiting)
+		return;
+	say(pane, "%llu job%s in the queue%s", (unsigned long long)waiting,
+		waiting == 1 ? "" : "s",
+		waiting > data->queue.count ? ", the first of them:" : ":");
+	for (size_t i = 0; i < data->queue.count; i++) {
+		const struct sl_msg_queue_row *row = &data->queue.all[i].queue_row;
+		const char *end = strstr(row->why, "; ");
+
+		say(pane, "  %s (%s)%s%.*s", row->name, row->project,
+			row->why[0] ? ": " : "",
+			(int)(end ? end - row->why : (long)strlen(row->why)), row->why);
+	}
 }
 
 static uint64_t realtime_ms(void)
@@ -178,4 +199,5 @@ void sl_top_say(struct sl_top_said *pane, const struct sl_top_data *data,
 	case SL_TOP_NOTHING: break;
 	}
 	say_reasons(pane, &data->whys);
+	say_queue(pane, data);
 }

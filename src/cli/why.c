@@ -138,16 +138,22 @@ static void print_job(const struct sl_msg_job_row *row)
 {
 	struct sl_msg_job_row job = *row;
 	bool over = sl_named_is_over(job.state), ran = job.started_ms;
-	char how[96], age[16], span[16];
+	char how[96], age[16], span[16], tasks[64] = "", title[32];
 
 	sl_text_tame(job.name);
 	sl_text_tame(job.why);
+	if (job.state == SL_JOB_RUNNING && job.tasks > 1)
+		snprintf(tasks, sizeof(tasks), " with %u of its %u tasks", job.running,
+			job.tasks);
 	if (!over) {
-		printf("%s: job %llu %s, submitted %s ago%s%s\n", job.name,
-			(unsigned long long)job.job,
+		printf("%s: %s %s%s, submitted %s ago%s%s\n", job.name,
+			sl_jobs_title(job.job, title, sizeof(title)),
 			sl_jobs_ending(job.state, job.exit_status, how, sizeof(how)),
-			sl_table_age(sl_jobs_age_ms(&job), age, sizeof(age)),
-			job.why[0] ? "; " : "", job.why);
+			tasks, sl_table_age(sl_jobs_age_ms(&job), age, sizeof(age)),
+			!job.why[0]                   ? ""
+			: job.state == SL_JOB_RUNNING ? "; of the rest: "
+						      : "; ",
+			job.why);
 		return;
 	}
 	printf("%s: job %llu %s", job.name, (unsigned long long)job.job,
@@ -173,8 +179,8 @@ static int print(const struct sl_rows *rows, const struct sl_rows *uses,
 		print_job(it.job);
 	for (size_t i = 0; i < rows->count; i++)
 		if (rows->all[i].event_row.current &&
-			!(by_queue &&
-				rows->all[i].event_row.reason == SL_REASON_PARKED_WAITS))
+			!(by_queue && rows->all[i].event_row.reason ==
+					      SL_REASON_PARKED_FOR_JOB_WAITS))
 			printf("%s.\n", sl_told_sentence(&rows->all[i].event_row, text,
 						sizeof(text)));
 	if (!found && !it.job)
@@ -293,13 +299,32 @@ static struct found found_in(const struct sl_rows *rows, const union sl_msg *row
 	return it;
 }
 
+/* In no list: a task of a job that does not run, for which its job has the reason, or what has ended. err says what is wrong
+ * with the name. */
+static int ask_unlisted(struct sl_conn *conn, const struct settings *s,
+	const struct sl_rows *known, struct found *it, struct sl_rows *rows,
+	struct sl_error *err)
+{
+	const struct sl_msg_job_row *job = sl_named_task(known, s->name, geteuid());
+	const struct sl_error unknown = *err;
+	const union sl_msg *row;
+	int status;
+
+	if (!job && sl_named_find_any(known, "workload", s->name, geteuid(), &row, err) !=
+			    SL_NAMED_NONE)
+		return SL_EXIT_REFUSED;
+	status = ask(conn, s, *it, &unknown, rows, err);
+	it->job = job;
+	return job && status == SL_EXIT_REFUSED ? SL_EXIT_OK : status;
+}
+
 int sl_verb_why(int argc, char **argv)
 {
 	sl_cleanup(sl_conn_close) struct sl_conn conn = {.fd = -1};
 	sl_cleanup(sl_rows_fini) struct sl_rows known = {0};
 	sl_cleanup(sl_rows_fini) struct sl_rows rows = {0};
 	sl_cleanup(sl_rows_fini) struct sl_rows swap = {0};
-	struct sl_error err = {0}, unknown;
+	struct sl_error err = {0};
 	struct settings s = {0};
 	struct found it = {0};
 	const union sl_msg *row;
@@ -309,14 +334,11 @@ int sl_verb_why(int argc, char **argv)
 	if (status >= 0)
 		return status;
 	status = sl_named_open_job(&conn, &known, s.name, true, "sluice why", &row, &err);
-	unknown = err;
 	if (!status) {
 		it = found_in(&known, row);
 		status = ask(&conn, &s, it, NULL, &rows, &err);
-	} else if (status == SL_EXIT_REFUSED &&
-		   sl_named_find_any(&known, "workload", s.name, geteuid(), &row, &err) ==
-			   SL_NAMED_NONE) {
-		status = ask(&conn, &s, it, &unknown, &rows, &err);
+	} else if (status == SL_EXIT_REFUSED) {
+		status = ask_unlisted(&conn, &s, &known, &it, &rows, &err);
 	}
 	if (!status && it.use && conn.speaks >= sl_wire_since(SL_MSG_SWAP_ROW))
 		status = sl_rows_list(&swap, &conn, SL_LIST_SWAP, &err);

@@ -2,7 +2,7 @@
  * control - one registration, many rows
  *
  * `sluice run` execs the program in the very process that sent RUN, so the sender is the root of
- * the workload. If it dies before it execs, its pidfd says so like any other death.
+ * the workload (jobs_front.c). If it dies before it execs, its pidfd says so like any other death.
  */
 #include "daemon/control.h"
 
@@ -11,13 +11,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/random.h>
 
-#include "base/log.h"
 #include "base/step.h"
-#include "daemon/bounds.h"
-#include "daemon/client.h"
-#include "daemon/drive.h"
 #include "daemon/dump.h"
 #include "daemon/events.h"
 #include "daemon/inventory.h"
@@ -28,7 +23,6 @@
 #include "daemon/places.h"
 #include "daemon/process.h"
 #include "daemon/projects_room.h"
-#include "daemon/refusal.h"
 #include "daemon/resources.h"
 #include "daemon/rows.h"
 #include "daemon/set.h"
@@ -51,7 +45,7 @@ void sl_control_visible(const struct sl_daemon *daemon,
 			daemon->gpus[workload->gpus[i]].rank);
 }
 
-static void reply(struct sl_peer *peer, const struct sl_workload *workload,
+void sl_control_answer_run(struct sl_peer *peer, const struct sl_workload *workload,
 	uint32_t reason, const char *text)
 {
 	const struct sl_daemon *daemon = peer->daemon;
@@ -95,6 +89,12 @@ static bool is_name(const char *text)
 	return text[0] != '-';
 }
 
+/* It would be taken for the number of somebody else's. */
+static bool is_number(const char *text)
+{
+	return text[0] && !text[strspn(text, "0123456789")];
+}
+
 bool sl_control_is_amount(uint32_t kind, uint64_t value)
 {
 	if (kind == SL_AMOUNT_FRACTION)
@@ -118,6 +118,10 @@ const char *sl_control_mistake(const struct sl_msg_run *run)
 		return "--priority must be from -1000 to 1000";
 	if (!is_name(run->name))
 		return "--name must be printable, without spaces, and not begin with -";
+	if (is_number(run->name))
+		return "--name must not be a number, which would be taken for that of "
+		       "another "
+		       "workload or job; put a letter in it";
 	if (!is_name(run->project))
 		return "--project must be printable, without spaces, and not begin with "
 		       "-";
@@ -169,27 +173,6 @@ uint32_t sl_control_flags(const struct sl_daemon *daemon, uint32_t flags)
 	       (oom_first ? SL_WORKLOAD_OOM_FIRST : 0);
 }
 
-static void fill(struct sl_workload *workload, const struct sl_peer *peer,
-	const struct sl_msg_run *run)
-{
-	workload->uid = peer->uid;
-	workload->request = (struct sl_amount){
-		.kind = run->request_kind, .value = run->request_value};
-	workload->limit =
-		(struct sl_amount){.kind = run->limit_kind, .value = run->limit_value};
-	workload->priority =
-		(int32_t)((int64_t)run->priority_biased - (int64_t)SL_PRIORITY_BIAS);
-	workload->flags = sl_control_flags(peer->daemon, run->flags);
-	workload->wait_max = (sl_ns)run->longest_wait_ms * SL_MS;
-	workload->warm_after = peer->daemon->config.warm_after;
-	memcpy(workload->project, run->project, sizeof(workload->project));
-	memcpy(workload->command, run->command, sizeof(workload->command));
-	sl_control_tame(workload->command);
-	memcpy(workload->name, run->name, sizeof(workload->name));
-	if (!run->name[0])
-		sl_control_make_name(run->command, "", workload->id, workload->name);
-}
-
 /* A process that runs `sluice run` again has left the program it was; its workload without
  * clients would keep its request for nobody. */
 static void end_former(struct sl_daemon *daemon, const struct sl_process *process)
@@ -203,69 +186,6 @@ static void end_former(struct sl_daemon *daemon, const struct sl_process *proces
 	}
 }
 
-static void tell_refused(struct sl_daemon *daemon, const struct sl_workload *workload)
-{
-	const struct sl_admission *said = &daemon->admission;
-
-	sl_events_add(daemon, &(struct sl_node_because){.reason = said->reason,
-				      .gpu = said->gpu,
-				      .workload = workload->id,
-				      .bytes = said->wanted_bytes,
-				      .available_bytes = said->available_bytes,
-				      .other_bytes = (uint64_t)workload->uid + 1});
-}
-
-static void register_workload(
-	struct sl_peer *peer, const struct sl_msg_run *run, struct sl_process *process)
-{
-	struct sl_daemon *daemon = peer->daemon;
-	const char *visible = run->flags & SL_RUN_VISIBLE_SET ? run->visible : NULL;
-	uint32_t usable = sl_inventory_usable(daemon, visible);
-	struct sl_workload *workload = sl_workload_new(daemon, daemon->next_workload++);
-	struct sl_error text = {0};
-	struct sl_event event;
-
-	if (!workload || getrandom(workload->token, sizeof(workload->token), 0) !=
-				 (ssize_t)sizeof(workload->token)) {
-		(void)sl_process_put(process);
-		if (workload)
-			sl_workload_discard(daemon, workload);
-		sl_peer_reject(peer, SL_REJECT_FULL, "sluiced is out of memory");
-		return;
-	}
-	fill(workload, peer, run);
-	event = sl_workload_event(workload, run->gpu_count, usable);
-	event.workload_add.bounds = sl_bounds_of_peer(peer);
-	if (!sl_workload_propose(daemon, &event)) {
-		sl_refusal_text(
-			daemon, workload, run->gpu_count, usable, visible != NULL, &text);
-		if (sl_peer_may_log(daemon, SL_LOG_INFO))
-			sl_info("refused %s of user %u: %s", workload->name,
-				(unsigned int)peer->uid, text.text);
-		tell_refused(daemon, workload);
-		(void)sl_process_put(process);
-		sl_workload_discard(daemon, workload);
-		reply(peer, NULL, daemon->admission.reason, text.text);
-		return;
-	}
-	workload->request_bytes = daemon->admission.request_bytes;
-	workload->limit_bytes = daemon->admission.limit_bytes;
-	sl_workload_bind(daemon, workload, daemon->admission.gpu_mask);
-	sl_workload_set_root(workload, process);
-	if (sl_peer_may_log(daemon, SL_LOG_INFO))
-		sl_info("workload %" PRIu64 " (%s) of user %u, process %d", workload->id,
-			workload->name, (unsigned int)peer->uid, (int)peer->pid);
-	sl_step(D_RUN_ADMITTED);
-	sl_events_add_of(daemon,
-		&(struct sl_node_because){
-			.reason = SL_REASON_STARTED, .workload = workload->id},
-		peer->pid);
-	sl_jobs_workload_started(daemon, workload);
-	sl_peer_hold(peer);
-	sl_daemon_commit_soon(daemon);
-	reply(peer, workload, SL_REASON_NONE, "");
-}
-
 static void on_run(struct sl_peer *peer, const struct sl_msg_run *run)
 {
 	struct sl_daemon *daemon = peer->daemon;
@@ -276,16 +196,20 @@ static void on_run(struct sl_peer *peer, const struct sl_msg_run *run)
 	sl_step(D_RUN_TAKEN);
 	/* The sender becomes the program, and a thread of ours is not to. */
 	if (peer->who) {
-		reply(peer, NULL, SL_REASON_NONE,
+		sl_control_answer_run(peer, NULL, SL_REASON_NONE,
 			"sluiced starts nothing in itself; submit a job");
 		return;
 	}
+	if (sl_jobs_run_waits(peer)) {
+		sl_peer_reject(peer, SL_REJECT_PROTOCOL, "RUN while another one waits");
+		return;
+	}
 	if (mistake) {
-		reply(peer, NULL, SL_REASON_NONE, mistake);
+		sl_control_answer_run(peer, NULL, SL_REASON_NONE, mistake);
 		return;
 	}
 	if (!sl_projects_room_admits(peer, run->project, &text)) {
-		reply(peer, NULL, SL_REASON_NONE, text.text);
+		sl_control_answer_run(peer, NULL, SL_REASON_NONE, text.text);
 		return;
 	}
 	if (sl_process_get(daemon, peer->pid, &peer->pidfd, peer->start_ticks,
@@ -297,7 +221,7 @@ static void on_run(struct sl_peer *peer, const struct sl_msg_run *run)
 	end_former(daemon, process);
 	if (sl_places_workloads_full(daemon, peer->uid)) {
 		process = sl_process_put(process);
-		reply(peer, NULL, SL_REASON_NONE,
+		sl_control_answer_run(peer, NULL, SL_REASON_NONE,
 			"no place for another workload; end some (sluice ps), or raise "
 			"max_clients in sluiced's configuration");
 		return;
@@ -310,10 +234,10 @@ static void on_run(struct sl_peer *peer, const struct sl_msg_run *run)
 			"that one "
 			"(sluice ps)",
 			run->name);
-		reply(peer, NULL, SL_REASON_DUPLICATE, text.text);
+		sl_control_answer_run(peer, NULL, SL_REASON_DUPLICATE, text.text);
 		return;
 	}
-	register_workload(peer, run, process);
+	sl_jobs_run(peer, run, process);
 }
 
 /* --- answers of many rows ----------------------------------------------------------------- */
@@ -374,6 +298,8 @@ static void begin_list(struct sl_peer *peer, const struct sl_msg_list *list)
 		[SL_LIST_PROJECTS] = {4, "projects"},
 		[SL_LIST_JOBS] = {4, "jobs"},
 		[SL_LIST_RESOURCES] = {4, "compute resources"},
+		[SL_LIST_QUEUE] = {4, "the queue"},
+		[SL_LIST_PARTS] = {4, "parts"},
 	};
 
 	if (peer->version < kinds[list->what].since) {

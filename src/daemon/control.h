@@ -25,6 +25,9 @@ const char *sl_control_mistake(const struct sl_msg_run *run);
 /* "python-7" of "/usr/bin/python train.py", mark and number. */
 void sl_control_make_name(
 	const char *command, const char *mark, uint64_t id, char name[64]);
+/* RUN_REPLY: what it got, or, if workload is NULL, why nothing. */
+void sl_control_answer_run(struct sl_peer *peer, const struct sl_workload *workload,
+	uint32_t reason, const char *text);
 /* Takes out what a terminal would act on. */
 void sl_control_tame(char *text);
 /* SL_WORKLOAD_* of SL_RUN_*. */

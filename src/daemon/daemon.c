@@ -515,7 +515,7 @@ void sl_daemon_fini(struct sl_daemon *daemon)
 {
 	sd_event_source **sources[] = {&daemon->wake_timer, &daemon->measure_io,
 		&daemon->measure_timer, &daemon->inventory_timer, &daemon->greeting_timer,
-		&daemon->view_timer, &daemon->probe_timer};
+		&daemon->look_timer, &daemon->view_timer, &daemon->probe_timer};
 
 	sl_inside_door_end(daemon->inside);
 	/* Threads that come in by it end here. */

@@ -131,7 +131,9 @@ struct sl_workload {
 	sl_ns born;
 	struct sl_link clients; /* living ones */
 	bool over;
-	struct sl_job_task *task; /* jobs.c; NULL: of `sluice run` */
+	struct sl_job_task *task; /* jobs.c; NULL: a `sluice run` without a request */
+	bool has_shim;            /* its root is a shim of ours, not the program */
+	bool by_queue; /* as the journal had it: parked for others, not by a person */
 	/* views.c */
 	uint32_t view_mask; /* bit per ordinal */
 	sl_ns view_sent;

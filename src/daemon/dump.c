@@ -359,6 +359,7 @@ static void put_workload(struct dump *dump, const struct sl_workload *workload)
 	set(object, "priority", json_integer(view.priority));
 	set(object, "no_swap", json_boolean(view.flags & SL_WORKLOAD_NO_SWAP));
 	set(object, "oom_first", json_boolean(view.flags & SL_WORKLOAD_OOM_FIRST));
+	set(object, "rdma", json_boolean(view.flags & SL_WORKLOAD_RDMA));
 	set(object, "longest_wait_ms", number(view.wait_max / SL_MS));
 	set(object, "residency", json_string(residency_word(view.residency)));
 	set(object, "parked", json_string(park_word(workload->park)));
@@ -497,6 +498,7 @@ static void put_job(struct dump *dump)
 	}
 	object = json_object();
 #define JOB(field) set(object, #field, number(msg.job_row.field))
+	msg.job_row.job &= ~SL_JOB_FOREGROUND; /* JSON has no such numbers */
 	JOB(job);
 	JOB(workload);
 	JOB(state);

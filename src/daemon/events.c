@@ -16,6 +16,7 @@
 
 #include "base/log.h"
 #include "daemon/control.h"
+#include "daemon/jobs.h"
 #include "daemon/peer.h"
 #include "daemon/share.h"
 
@@ -74,6 +75,7 @@ static int level_of(uint32_t reason)
 	/* What a person asked for, and turns, which may change every second. */
 	case SL_REASON_PARK_BEGINS:
 	case SL_REASON_PARKED:
+	case SL_REASON_PARKED_FOR_JOB:
 	case SL_REASON_RESUMED:
 	case SL_REASON_EVICTED_IDLE: return SL_LOG_INFO;
 	case SL_REASON_EVICTED_FOR:
@@ -186,6 +188,7 @@ struct sl_event_kept sl_events_fill(
 
 	if (subject)
 		memcpy(event.name, subject->name, sizeof(event.name));
+	event.because.reason = sl_jobs_reason(daemon, because->workload, because->reason);
 	/* The policy does not know users. */
 	if (subject && because->reason == SL_REASON_STOP_ASKED)
 		event.because.other_bytes = subject->stop_asker;
@@ -244,7 +247,7 @@ void sl_events_add_of(
 	struct sl_event_kept event = sl_events_fill(daemon, because, pid);
 	struct sl_events *events = daemon->events;
 	struct sl_reason_facts facts = {
-		.reason = because->reason,
+		.reason = event.because.reason,
 		.gpu = because->gpu,
 		.name = event.name,
 		.other = event.other_name,
@@ -256,8 +259,8 @@ void sl_events_add_of(
 	};
 
 	/* For the metrics: all of them, also those that are too many to keep. */
-	if (because->reason < SL_REASONS)
-		daemon->reasons[because->reason]++;
+	if (facts.reason < SL_REASONS)
+		daemon->reasons[facts.reason]++;
 	log_line(daemon, &facts);
 	if (!events || because->reason >= SL_REASONS)
 		return;

@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "base/step.h"
 #include "daemon/jobs_room.h"
+#include "daemon/process.h"
 #include "daemon/share.h"
 #include "daemon/workload.h"
 
@@ -30,25 +31,6 @@ uint64_t sl_jobs_now_ms(void)
 struct sl_job *sl_jobs_find(const struct sl_jobs *jobs, uint64_t id)
 {
 	return sl_map_get(&jobs->by_id, id);
-}
-
-struct sl_job *sl_jobs_living_named(
-	const struct sl_jobs *jobs, uid_t uid, const char *name)
-{
-	for (const struct sl_link *link = jobs->all.next; link != &jobs->all;
-		link = link->next) {
-		struct sl_job *job =
-			SL_CONTAINER_OF((struct sl_link *)link, struct sl_job, link);
-
-		if (!job->over && job->row.uid == uid && strcmp(job->row.name, name) == 0)
-			return job;
-	}
-	return NULL;
-}
-
-bool sl_jobs_has_name(const struct sl_daemon *daemon, uid_t uid, const char *name)
-{
-	return daemon->jobs && sl_jobs_living_named(daemon->jobs, uid, name);
 }
 
 bool sl_jobs_need_project(
@@ -77,6 +59,7 @@ bool sl_jobs_need_project(
 static void job_free(struct sl_job *job)
 {
 	sl_jobs_row_fini(&job->row);
+	job->process = sl_process_put(job->process);
 	free(job->tasks);
 	free(job);
 }
@@ -186,6 +169,9 @@ static uint32_t stored_state(const struct sl_job_task *task)
 
 void sl_jobs_save(struct sl_jobs *jobs, struct sl_job *job, uint64_t ticket)
 {
+	/* The journal has what there is to know of its workload. */
+	if (job->foreground)
+		return;
 	job->row.state = sl_jobs_state_of(job);
 	for (uint32_t i = 0; i < job->row.task_count; i++) {
 		struct sl_jobs_task *row = &job->row.tasks[i];
@@ -205,6 +191,8 @@ void sl_jobs_save(struct sl_jobs *jobs, struct sl_job *job, uint64_t ticket)
 		job->tasks[i].ticket = 0;
 		sl_jobs_unstart(&job->tasks[i], "sluiced is out of memory");
 	}
+	if (ticket)
+		sl_jobs_release(jobs, ticket);
 }
 
 void sl_jobs_numbers(const struct sl_daemon *daemon, uint64_t in[SL_JOB_STATES],
@@ -218,9 +206,13 @@ void sl_jobs_numbers(const struct sl_daemon *daemon, uint64_t in[SL_JOB_STATES],
 		return;
 	memcpy(ended, jobs->ended, sizeof(jobs->ended));
 	for (const struct sl_link *link = jobs->all.next; link != &jobs->all;
-		link = link->next)
-		in[sl_jobs_state_of(
-			SL_CONTAINER_OF((struct sl_link *)link, struct sl_job, link))]++;
+		link = link->next) {
+		const struct sl_job *job =
+			SL_CONTAINER_OF((struct sl_link *)link, struct sl_job, link);
+
+		if (!job->foreground || sl_jobs_front_is_listed(job))
+			in[sl_jobs_state_of(job)]++;
+	}
 }
 
 /* --- What others tell. --- */
@@ -242,18 +234,17 @@ static struct sl_job_task *task_of(struct sl_daemon *daemon, uint64_t id)
 void sl_jobs_workload_over(struct sl_daemon *daemon, uint64_t workload)
 {
 	struct sl_job_task *task = task_of(daemon, workload);
-	struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_JOB_REMOVE};
+	const struct sl_workload *over = sl_map_get(&daemon->workloads, workload);
 
 	if (!daemon->jobs)
 		return;
-	if (task) {
-		task->is_over = true;
-		note(daemon, task);
+	/* What the node refused had nothing that could come free. */
+	if (over && over->gpu_count)
+		sl_jobs_front_hurry(daemon->jobs);
+	if (!task)
 		return;
-	}
-	event.job_remove.job = workload | SL_JOBS_FACT;
-	if (sl_cluster_job(daemon->jobs->books.cluster, event.job_remove.job).known)
-		sl_jobs_tell(daemon->jobs, &event);
+	task->is_over = true;
+	note(daemon, task);
 }
 
 uint32_t sl_jobs_workload_stopped(
@@ -274,12 +265,44 @@ bool sl_jobs_makes_room(struct sl_daemon *daemon, uint64_t workload)
 	return task && task->stopped && !task->asked;
 }
 
-bool sl_jobs_keeps_parked(
-	const struct sl_daemon *daemon, uint64_t workload, struct sl_error *text)
+/* The task that the queue parked there, or NULL. */
+static const struct sl_job_task *parked_task(
+	const struct sl_daemon *daemon, uint64_t workload)
 {
 	const struct sl_job_task *task = task_of((struct sl_daemon *)daemon, workload);
 
-	if (!task || (task->phase != SL_PHASE_PARKED && task->phase != SL_PHASE_PARKING))
+	return task && (task->phase == SL_PHASE_PARKED || task->phase == SL_PHASE_PARKING)
+		       ? task
+		       : NULL;
+}
+
+uint32_t sl_jobs_reason(
+	const struct sl_daemon *daemon, uint64_t workload, uint32_t reason)
+{
+	const struct sl_workload *stopped;
+
+	switch (reason) {
+	case SL_REASON_STOP_ASKED:
+		/* By a person, or by the job of which it is a task. */
+		stopped = sl_map_get(&daemon->workloads, workload);
+		return stopped && stopped->task && !stopped->stop_asker
+			       ? SL_REASON_STOP_WITH_JOB
+			       : reason;
+	case SL_REASON_PARKED:
+		return parked_task(daemon, workload) ? SL_REASON_PARKED_FOR_JOB : reason;
+	case SL_REASON_PARKED_WAITS:
+		return parked_task(daemon, workload) ? SL_REASON_PARKED_FOR_JOB_WAITS
+						     : reason;
+	default: return reason;
+	}
+}
+
+bool sl_jobs_keeps_parked(
+	const struct sl_daemon *daemon, uint64_t workload, struct sl_error *text)
+{
+	const struct sl_job_task *task = parked_task(daemon, workload);
+
+	if (!task)
 		return false;
 	sl_error_set(text,
 		"job %s was parked for others, and comes back by itself when there is "
@@ -301,11 +324,13 @@ void sl_jobs_parked(struct sl_daemon *daemon, uint64_t workload)
 void sl_jobs_resumed(struct sl_daemon *daemon, uint64_t workload)
 {
 	struct sl_job_task *task = task_of(daemon, workload);
-	const struct sl_workload *back = sl_map_get(&daemon->workloads, workload);
+	struct sl_workload *back = sl_map_get(&daemon->workloads, workload);
 
-	if (!task) {
-		if (back)
-			sl_jobs_workload_started(daemon, back);
+	if (!task)
+		return;
+	/* By hand: from now on it counts again. */
+	if (task->job->foreground && task->phase == SL_PHASE_RUNS && back) {
+		sl_jobs_workload_changed(daemon, back);
 		return;
 	}
 	task->is_resumed = true;
@@ -336,6 +361,10 @@ void sl_jobs_projects_changed(struct sl_daemon *daemon)
 
 static void look_at(struct sl_jobs *jobs, struct sl_job_task *task, sl_ns now)
 {
+	if (task->is_over && task->job->foreground) {
+		sl_jobs_front_over(jobs, task);
+		return;
+	}
 	if (task->is_over) {
 		sl_jobs_task_over(jobs, task);
 		return;
@@ -346,6 +375,8 @@ static void look_at(struct sl_jobs *jobs, struct sl_job_task *task, sl_ns now)
 		sl_jobs_task_resumed(jobs, task);
 	if (task->phase == SL_PHASE_STARTING)
 		sl_jobs_try_go(jobs, task);
+	if (task->phase == SL_PHASE_STOPPING)
+		sl_jobs_try_stop(jobs, task);
 	if (task->phase == SL_PHASE_CHOSEN && task->job->stored)
 		sl_jobs_start(jobs, task);
 	if (task->deadline && now >= task->deadline)
@@ -353,7 +384,7 @@ static void look_at(struct sl_jobs *jobs, struct sl_job_task *task, sl_ns now)
 }
 
 /* What happens to one may end others, so nothing is held on to but the list. */
-static void look_at_all(struct sl_jobs *jobs, sl_ns now)
+void sl_jobs_look(struct sl_jobs *jobs, sl_ns now)
 {
 	struct sl_link looking;
 
@@ -389,18 +420,21 @@ static void carry_out(struct sl_jobs *jobs)
 	jobs->todo_count = 0;
 }
 
-static void run_cycle(struct sl_jobs *jobs, sl_ns now)
+void sl_jobs_cycle(struct sl_jobs *jobs, uint32_t which)
 {
 	struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_CYCLE};
+	sl_ns now = sl_clock_now();
 
 	sl_jobs_measure(jobs);
 	if (jobs->rebuild)
 		return;
-	jobs->dirty = false;
-	jobs->cycle_at = now + SL_JOBS_CYCLE_NS;
-	if (now >= jobs->wake_at)
-		jobs->wake_at = SL_NS_NEVER;
-	event.cycle.which = SL_CYCLE_ALL;
+	if (which == SL_CYCLE_ALL) {
+		jobs->dirty = false;
+		jobs->cycle_at = now + SL_JOBS_CYCLE_NS;
+		if (now >= jobs->wake_at)
+			jobs->wake_at = SL_NS_NEVER;
+	}
+	event.cycle.which = which;
 	sl_jobs_tell(jobs, &event);
 	carry_out(jobs);
 }
@@ -409,6 +443,7 @@ static void arm(struct sl_jobs *jobs)
 {
 	sl_ns at = sl_min_u64(jobs->wake_at, jobs->free_at);
 
+	at = sl_min_u64(at, jobs->tell_at);
 	if (jobs->dirty)
 		at = sl_min_u64(at, jobs->cycle_at);
 	/* More than fitted into a turn of the loop. */
@@ -447,14 +482,15 @@ void sl_jobs_settle(struct sl_daemon *daemon)
 		sl_ns now = sl_clock_now();
 
 		jobs->awake = false;
-		look_at_all(jobs, now);
+		sl_jobs_look(jobs, now);
 		if (jobs->rebuild)
 			sl_jobs_rebuild(jobs);
 		sl_jobs_start_free(jobs);
 		if ((jobs->dirty && now >= jobs->cycle_at) || now >= jobs->wake_at)
-			run_cycle(jobs, now);
+			sl_jobs_cycle(jobs, SL_CYCLE_ALL);
 	}
 	answer_submitters(jobs);
+	sl_jobs_front_settle(jobs);
 	if (jobs->forget)
 		sl_jobs_forget_old(jobs);
 	arm(jobs);
@@ -497,10 +533,13 @@ static void take_ticket(
 		if (task->ticket != ticket)
 			continue;
 		task->ticket = 0;
-		if (result != SL_JOBS_STORE_OK)
+		if (result != SL_JOBS_STORE_OK) {
 			sl_jobs_unstart(task, err->text);
+			sl_jobs_stop_unwritten(jobs, task, "the disk refuses it");
+		}
 		return;
 	}
+	sl_jobs_release(jobs, ticket);
 }
 
 static int on_stored(sd_event_source *source, int fd, uint32_t events, void *context)
@@ -514,6 +553,7 @@ static int on_stored(sd_event_source *source, int fd, uint32_t events, void *con
 	while (sl_jobs_store_take(jobs->store, &ticket, &result, &err)) {
 		if (result != SL_JOBS_STORE_OK)
 			sl_error_log("%s", err.text);
+		jobs->unstored = err;
 		if (ticket)
 			take_ticket(jobs, ticket, result, &err);
 		err.text[0] = '\0';
@@ -535,11 +575,12 @@ int sl_jobs_open(struct sl_daemon *daemon, struct sl_error *err)
 	if (!jobs)
 		return sl_err_origin(-ENOMEM);
 	jobs->daemon = daemon;
-	jobs->wake_at = jobs->free_at = SL_NS_NEVER;
+	jobs->wake_at = jobs->free_at = jobs->tell_at = SL_NS_NEVER;
 	jobs->next_id = jobs->next_ticket = 1;
 	sl_list_init(&jobs->all);
 	sl_list_init(&jobs->active);
 	sl_list_init(&jobs->waits);
+	sl_list_init(&jobs->held);
 	(void)snprintf(jobs->folder, sizeof(jobs->folder), "%s/jobs", daemon->data_dir);
 	daemon->jobs = jobs;
 	r = sl_jobs_store_new(jobs->folder, &jobs->store);
@@ -556,6 +597,7 @@ int sl_jobs_open(struct sl_daemon *daemon, struct sl_error *err)
 				strerror(-r));
 		return r;
 	}
+	sl_jobs_front_recover(jobs);
 	sl_jobs_rebuild(jobs);
 	/* Those of which nothing was left to do but to say so. */
 	sl_list_foreach_safe (link, &jobs->all) {

@@ -9,14 +9,15 @@
  *	          once the shim is gone TASK_ENDED(again).
  *	the end   of a shim, by its pidfd: the record is read; 0, a failure that is tried again (after a pause that grows), or one for good.
  *
- * Workloads of `sluice run` with a request stand in the same books: each is a job of one task that runs already. The node's own ledger has the last
- * word in everything.
+ * A `sluice run` with a request is such a job, too, in the foreground (jobs_front.c): of one task, whose program is the process that asked. The
+ * node's own ledger has the last word in everything.
  *
  * A task is a workload named JOB (one task) or JOB.T. All calls are the loop's.
  */
 #ifndef SL_DAEMON_JOBS_H
 #define SL_DAEMON_JOBS_H
 
+#include "daemon/parts.h"
 #include "daemon/peer.h"
 
 struct sl_jobs; /* sl_daemon.jobs, NULL until opened */
@@ -24,6 +25,16 @@ struct sl_jobs; /* sl_daemon.jobs, NULL until opened */
 /* Reads what is stored and finds again what runs; before peers are let in, after the journal was read. 0 or negative errno. */
 SL_MUST_CHECK int sl_jobs_open(struct sl_daemon *daemon, struct sl_error *err);
 void sl_jobs_close(struct sl_daemon *daemon);
+
+/* RUN of a greeted control peer, whose fields are in order; takes over one use of process, which is the peer's. Answered now, or, with
+ * SL_RUN_WAIT, once it starts. */
+struct sl_process;
+void sl_jobs_run(
+	struct sl_peer *peer, const struct sl_msg_run *run, struct sl_process *process);
+/* This peer waits for an answer to RUN. */
+SL_MUST_CHECK bool sl_jobs_run_waits(const struct sl_peer *peer);
+/* Of `sluice run`, parked for others, or on its way there or back: the journal keeps that. */
+SL_MUST_CHECK bool sl_jobs_keeps_run(const struct sl_workload *workload);
 
 /* Messages of greeted control peers. fds: what came along with SUBMIT. */
 void sl_jobs_submit(struct sl_peer *peer, const struct sl_msg_submit *submit,
@@ -33,7 +44,12 @@ void sl_jobs_stop(struct sl_peer *peer, const struct sl_msg_job_stop *stop);
 void sl_jobs_log(struct sl_peer *peer, const struct sl_msg_job_log *log);
 /* Row number `index` of the list of jobs, or false behind the last. */
 bool sl_jobs_row_at(const struct sl_daemon *daemon, uint64_t *after, union sl_msg *msg);
-/* Has this user a job of that name that has not ended? */
+/* The next QUEUE_ROW; false: there are no more. */
+bool sl_jobs_queue_next(
+	const struct sl_daemon *daemon, struct sl_peer_list *list, union sl_msg *msg);
+/* How the folder of jobs is: as it was read at the start, and as the last writing went. */
+void sl_jobs_part(const struct sl_daemon *daemon, struct sl_part *part);
+/* Has this user a job that has not ended and is called so, or has a task that is? */
 SL_MUST_CHECK bool sl_jobs_has_name(
 	const struct sl_daemon *daemon, uid_t uid, const char *name);
 /* A job of this project has not ended: err says which, and the remedy. */
@@ -43,15 +59,24 @@ SL_MUST_CHECK bool sl_jobs_need_project(
 void sl_jobs_peer_gone(struct sl_peer *peer);
 
 /* What the rest of the daemon tells it. Each is cheap when there are no jobs. */
-void sl_jobs_workload_started(struct sl_daemon *daemon,
-	const struct sl_workload *workload); /* of `sluice run` */
+void sl_jobs_workload_changed(struct sl_daemon *daemon,
+	struct sl_workload *
+		workload); /* what a `sluice run` requests, or that it is parked by hand */
 void sl_jobs_workload_over(struct sl_daemon *daemon, uint64_t workload);
-/* As `sluice stop`, by a person: for good. How many processes were signalled. */
+/* The root of that workload has died; if it was a supervisor that was killed, so are the descendants of its program. */
+void sl_jobs_supervisor_gone(
+	struct sl_daemon *daemon, const struct sl_workload *workload);
+/* As `sluice stop`, by a person: for good. How many processes will be signalled, once that is stored. */
 uint32_t sl_jobs_workload_stopped(
 	struct sl_daemon *daemon, uint64_t workload, sl_ns grace);
+/* What is said to that peer from here on waits until how the job of that workload stands is stored, and for the journal. */
+void sl_jobs_hold(struct sl_peer *peer, uint64_t workload);
 /* The queue parked it, and brings it back when its turn comes: text says so. */
 SL_MUST_CHECK bool sl_jobs_keeps_parked(
 	const struct sl_daemon *daemon, uint64_t workload, struct sl_error *text);
+/* The reason as it is said of this workload: what the queue parked nobody needs to resume, and what it stopped nobody asked for. */
+uint32_t sl_jobs_reason(
+	const struct sl_daemon *daemon, uint64_t workload, uint32_t reason);
 /* It is being stopped by the queue, and starts again. */
 SL_MUST_CHECK bool sl_jobs_makes_room(struct sl_daemon *daemon, uint64_t workload);
 void sl_jobs_parked(

@@ -84,7 +84,7 @@ static void queue_action(void *context, const struct sl_cluster_action *action)
 			action->refuse_project.outcome);
 		jobs->books.refused_project = true;
 		return;
-	case SL_CLUSTER_ACTION_PIPELINE: return;
+	case SL_CLUSTER_ACTION_PIPELINE: jobs->promises = true; return;
 	default: break;
 	}
 	if (jobs->todo_count == jobs->todo_room) {
@@ -177,6 +177,8 @@ void sl_jobs_set_need(const struct sl_jobs *jobs, struct sl_job *job)
 	/* Where its GPUs are others by now than it was told it may use any. */
 	job->need.pools = sl_jobs_pools_of(jobs, row, &pools) ? pools : 0;
 	job->parks = !(row->flags & SL_SUBMIT_TERMINATES);
+	if (job->foreground)
+		sl_jobs_front_set_flags(jobs, job);
 }
 
 struct sl_cluster_event sl_jobs_add_event(
@@ -186,6 +188,10 @@ struct sl_cluster_event sl_jobs_add_event(
 
 	event.job_add.job = job->row.id;
 	event.job_add.project = sl_jobs_project_id(jobs->daemon, job->row.project);
+	/* A `sluice run` may name one that is not there. */
+	if (!event.job_add.project && job->foreground)
+		event.job_add.project =
+			sl_jobs_project_id(jobs->daemon, SL_PROJECT_DEFAULT);
 	event.job_add.priority = job->row.priority;
 	event.job_add.flags =
 		(job->row.flags & SL_SUBMIT_PREEMPTIBLE ? SL_JOB_PREEMPTIBLE : 0) |
@@ -195,7 +201,30 @@ struct sl_cluster_event sl_jobs_add_event(
 	event.job_add.need = job->need;
 	event.job_add.park_mib = sl_max_u64(1, job->park_mib);
 	event.job_add.swap_cost = job->swap_cost;
+	event.job_add.failures = job->failures;
+	event.job_add.held_for = sl_sub_sat(job->held_until, sl_clock_now());
+	event.job_add.failing = job->failing;
 	return event;
+}
+
+/* What only the machine knows of jobs and is not to be forgotten with it. */
+static void remember(struct sl_jobs *jobs)
+{
+	const struct sl_cluster *cluster = jobs->books.cluster;
+
+	sl_list_foreach (link, &jobs->all) {
+		struct sl_job *job = SL_LIST_ENTRY(link, struct sl_job, link);
+		struct sl_cluster_job_view view = sl_cluster_job(cluster, job->row.id);
+
+		if (job->over || !view.known)
+			continue;
+		job->failures = view.failures;
+		job->held_until = view.held_until;
+		job->failing = view.failing;
+		for (uint32_t i = 0; i < job->row.task_count; i++)
+			job->tasks[i].spared_until =
+				sl_cluster_task(cluster, job->row.id, i).spared_until;
+	}
 }
 
 bool sl_jobs_count(struct sl_jobs *jobs, struct sl_job *job)
@@ -219,8 +248,8 @@ static uint32_t mask_of(const struct sl_workload *workload)
 }
 
 /* It has its place, as a fact. False: there is no such place any more. */
-static bool fill_running(const struct filling *filling, uint64_t job, uint32_t task,
-	const struct sl_workload *workload)
+static bool fill_running(const struct filling *filling, uint64_t job,
+	const struct sl_job_task *task, const struct sl_workload *workload)
 {
 	struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_TASK_RUNS};
 	uint64_t node;
@@ -229,10 +258,12 @@ static bool fill_running(const struct filling *filling, uint64_t job, uint32_t t
 	if (!sl_jobs_place_of(filling->books, mask_of(workload), &node, &mask))
 		return false;
 	event.task_runs.job = job;
-	event.task_runs.task = task;
+	event.task_runs.task = task ? task->number : 0;
 	event.task_runs.node = node;
 	event.task_runs.gpu_mask = mask;
 	event.task_runs.ago = sl_sub_sat(sl_clock_now(), workload->born);
+	event.task_runs.spared_for =
+		task ? sl_sub_sat(task->spared_until, sl_clock_now()) : 0;
 	fill_in((void *)filling, &event);
 	return true;
 }
@@ -282,7 +313,7 @@ static void fill_task(const struct filling *filling, struct sl_job_task *task)
 	case SL_PHASE_RESUMING:
 	case SL_PHASE_STOPPING:
 		if (!workload ||
-			!fill_running(filling, task->job->row.id, task->number, workload))
+			!fill_running(filling, task->job->row.id, task, workload))
 			break;
 		if (task->phase == SL_PHASE_STOPPING || task->phase == SL_PHASE_PARKING)
 			fill_in((void *)filling, &event);
@@ -290,53 +321,48 @@ static void fill_task(const struct filling *filling, struct sl_job_task *task)
 	}
 }
 
-/* A workload of `sluice run` with a request: a job of one task that cannot be preempted, where it is. */
-static void fill_fact(const struct filling *filling, const struct sl_workload *workload)
+/* Has a job in the foreground its place in these books? One that a person parked gave its request up; one on GPUs of
+ * several kinds, or lost ones, is not in the machine's world. */
+static bool stands(const struct sl_jobs *jobs, const struct sl_jobs_books *books,
+	const struct sl_job *job)
 {
-	const struct sl_daemon *daemon = filling->jobs->daemon;
-	struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_JOB_ADD};
+	const struct sl_workload *workload =
+		sl_map_get(&jobs->daemon->workloads, job->row.tasks[0].workload);
+	uint64_t node;
+	uint32_t mask;
 
-	if (workload->over || workload->task || !workload->request_bytes ||
-		!workload->gpu_count || workload->park != SL_PARK_NOT)
-		return;
-	event.job_add.job = workload->id | SL_JOBS_FACT;
-	event.job_add.project = sl_jobs_project_id(daemon, workload->project);
-	if (!event.job_add.project)
-		event.job_add.project = sl_jobs_project_id(daemon, SL_PROJECT_DEFAULT);
-	event.job_add.priority = workload->priority;
-	event.job_add.tasks = event.job_add.least = 1;
-	event.job_add.need.gpus = (uint16_t)workload->gpu_count;
-	if (workload->request.kind == SL_AMOUNT_FRACTION)
-		event.job_add.need.gpu_milli = (uint16_t)milli_of(&workload->request);
-	else
-		event.job_add.need.gpu_mib =
-			(uint32_t)sl_max_u64(1, workload->request_bytes / SL_MIB);
-	fill_in((void *)filling, &event);
-	/* On GPUs of several kinds, or lost ones: it is not in the machine's world. */
-	if (!fill_running(filling, event.job_add.job, 0, workload)) {
-		struct sl_cluster_event gone = {.type = SL_CLUSTER_EVENT_JOB_REMOVE};
-
-		gone.job_remove.job = event.job_add.job;
-		fill_in((void *)filling, &gone);
-	}
+	if (job->tasks[0].phase == SL_PHASE_WAITING)
+		return !job->apart;
+	if (!workload || !workload->request_bytes ||
+		(job->tasks[0].phase == SL_PHASE_RUNS && workload->park != SL_PARK_NOT))
+		return false;
+	return sl_jobs_place_of(books, mask_of(workload), &node, &mask);
 }
 
 static void fill_job(const struct filling *filling, struct sl_job *job)
 {
 	struct sl_jobs *jobs = filling->jobs;
 	struct sl_cluster_event event;
+	uint64_t pools;
 
 	if (job->over)
 		return;
 	sl_jobs_set_need(jobs, job);
 	if (job->is_free)
 		return;
+	if (job->waits && &jobs->books == filling->books)
+		job->apart = !sl_jobs_pools_of(jobs, &job->row, &pools);
+	if (job->foreground && !stands(jobs, filling->books, job)) {
+		job->counted &= &jobs->books != filling->books;
+		return;
+	}
 	event = sl_jobs_add_event(jobs, job);
 	jobs->was_refused = false;
 	fill_in((void *)filling, &event);
 	if (&jobs->books == filling->books) {
 		job->counted = !jobs->was_refused;
 		job->refused = jobs->refusal;
+		job->apart |= job->waits && !job->counted;
 	}
 	for (uint32_t i = 0; i < job->row.task_count; i++)
 		fill_task(filling, &job->tasks[i]);
@@ -349,6 +375,8 @@ void sl_jobs_books_init(struct sl_jobs *jobs, struct sl_jobs_books *books,
 	struct filling filling = {jobs, books, emit, context};
 	struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_CONFIG};
 
+	if (jobs->books.cluster)
+		remember(jobs);
 	*books = (struct sl_jobs_books){.arena = sl_arena_new()};
 	books->cluster = sl_cluster_new(books->arena, SL_NODE_GPUS_MAX, SL_PROJECTS_MAX);
 	event.config.placement = daemon->config.job_placement;
@@ -357,10 +385,6 @@ void sl_jobs_books_init(struct sl_jobs *jobs, struct sl_jobs_books *books,
 	fill_in(&filling, &event);
 	fill_nodes(&filling);
 	put_projects(daemon, books, fill_in, &filling);
-	for (const struct sl_link *link = daemon->workload_list.next;
-		link != &daemon->workload_list; link = link->next)
-		fill_fact(&filling, SL_CONTAINER_OF((struct sl_link *)link,
-					    struct sl_workload, link));
 	sl_list_foreach (at, &jobs->all)
 		fill_job(&filling, SL_LIST_ENTRY(at, struct sl_job, link));
 }
@@ -382,13 +406,14 @@ static void end_misplaced(struct sl_jobs *jobs)
 		uint64_t node;
 		uint32_t mask;
 
-		if (!workload || task->job->is_free || task->phase == SL_PHASE_STOPPING ||
+		if (!workload || task->job->is_free || task->job->foreground ||
+			task->phase == SL_PHASE_STOPPING ||
 			sl_jobs_place_of(&jobs->books, mask_of(workload), &node, &mask))
 			continue;
 		sl_info("job %" PRIu64 " (%s): a GPU of task %u is lost; it is ended, "
 			"and started anew",
 			task->job->row.id, task->job->row.name, task->number);
-		task->stopped = true;
+		task->stopped = task->bereft = true;
 		(void)sl_jobs_end_task(
 			jobs, task, jobs->daemon->config.stop_grace, false);
 	}
@@ -396,6 +421,8 @@ static void end_misplaced(struct sl_jobs *jobs)
 
 void sl_jobs_rebuild(struct sl_jobs *jobs)
 {
+	if (jobs->books.cluster)
+		remember(jobs);
 	sl_jobs_books_fini(&jobs->books);
 	jobs->rebuild = false;
 	jobs->todo_count = 0;
@@ -408,6 +435,7 @@ void sl_jobs_rebuild(struct sl_jobs *jobs)
 			sl_jobs_phase(task, SL_PHASE_WAITING);
 	}
 	sl_jobs_books_init(jobs, &jobs->books, queue_action, jobs);
+	sl_jobs_front_hurry(jobs);
 	jobs->books.refused_project = false;
 	end_misplaced(jobs);
 	jobs->dirty = true;
@@ -461,17 +489,11 @@ void sl_jobs_put_projects(struct sl_jobs *jobs)
 	sl_jobs_awake(jobs);
 }
 
-void sl_jobs_workload_started(
-	struct sl_daemon *daemon, const struct sl_workload *workload)
+void sl_jobs_put_job(struct sl_jobs *jobs, struct sl_job *job)
 {
-	struct sl_jobs *jobs = daemon->jobs;
-	struct filling filling;
+	struct filling filling = {jobs, &jobs->books, queue_action, jobs};
 
-	if (!jobs || workload->task)
-		return;
-	sl_jobs_workload_over(daemon, workload->id);
-	filling = (struct filling){jobs, &jobs->books, queue_action, jobs};
-	fill_fact(&filling, workload);
+	fill_job(&filling, job);
 	jobs->dirty = true;
 	sl_jobs_awake(jobs);
 }

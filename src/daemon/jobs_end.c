@@ -43,39 +43,6 @@ static void tell(struct sl_jobs *jobs, const struct sl_job_task *task,
 
 /* --- Stopping. --- */
 
-uint32_t sl_jobs_end_task(
-	struct sl_jobs *jobs, struct sl_job_task *task, sl_ns grace, bool asked)
-{
-	struct sl_workload *workload = workload_of(jobs, task);
-	uint32_t processes;
-
-	task->asked |= asked;
-	if (task->phase == SL_PHASE_WAITING || task->phase == SL_PHASE_CHOSEN) {
-		if (asked)
-			sl_jobs_cancel(jobs, task);
-		return 0;
-	}
-	if (task->phase == SL_PHASE_OVER || !workload)
-		return 0;
-	if (task->phase == SL_PHASE_STARTING) {
-		/* Nothing of its program has run. */
-		sl_shim_forget(&task->shim);
-		sl_jobs_phase(task, SL_PHASE_STOPPING);
-		return 0;
-	}
-	/* Who gives the place back by himself is not counted on any more. */
-	if (asked && task->phase != SL_PHASE_STOPPING && task->phase != SL_PHASE_PARKED) {
-		struct sl_cluster_event stops =
-			event_of(SL_CLUSTER_EVENT_TASK_STOPS, task);
-
-		tell(jobs, task, &stops);
-	}
-	processes = sl_set_stop_workload(jobs->daemon, workload, grace);
-	sl_jobs_phase(task, SL_PHASE_STOPPING);
-	sl_jobs_save(jobs, task->job, 0);
-	return processes;
-}
-
 static void stop_failed(struct sl_jobs *jobs, struct sl_job_task *task, const char *why)
 {
 	struct sl_cluster_event event = event_of(SL_CLUSTER_EVENT_STOP_FAILED, task);
@@ -120,16 +87,19 @@ static void park(struct sl_jobs *jobs, struct sl_job_task *task)
 		return;
 	}
 	task->is_parked = false;
+	/* First, because NOTE(PARKED) may come in the very step, and is told as the queue's doing. */
+	sl_jobs_phase(task, SL_PHASE_PARKING);
 	/* By hand, before: then all that is left to do is to call it so. */
 	if (workload->park == SL_PARK_NOT &&
 		!sl_park_workload(jobs->daemon, workload, true, &text)) {
+		sl_jobs_phase(task, SL_PHASE_RUNS);
 		stop_failed(jobs, task, text.text);
 		return;
 	}
 	if (workload->park == SL_PARK_PARKED && sl_park_is_done(jobs->daemon, workload))
 		task->is_parked = true;
-	sl_jobs_phase(task, SL_PHASE_PARKING);
 	task->deadline = sl_clock_now() + SL_JOBS_PARK_NS;
+	sl_step(D_JOB_PARK_TAKEN);
 	sl_jobs_save(jobs, task->job, 0);
 	sl_jobs_awake(jobs);
 }
@@ -166,6 +136,8 @@ void sl_jobs_on_stop(struct sl_jobs *jobs, const struct sl_cluster_action *actio
 			"it may be parked, and what is parked comes back to its own GPU");
 	} else if (action->stop.how == SL_STOP_PARK) {
 		park(jobs, task);
+	} else if (job->foreground) {
+		stop_failed(jobs, task, "nobody could start it again");
 	} else {
 		terminate(jobs, task);
 	}
@@ -193,6 +165,7 @@ void sl_jobs_task_parked(struct sl_jobs *jobs, struct sl_job_task *task)
 	if (sl_jobs_place_of(&jobs->books, gpus, &parked.task_parked.node,
 		    &parked.task_parked.gpu_mask))
 		tell(jobs, task, &parked);
+	sl_step(D_JOB_PARKED);
 	sl_jobs_save(jobs, task->job, 0);
 }
 
@@ -204,6 +177,7 @@ void sl_jobs_task_resumed(struct sl_jobs *jobs, struct sl_job_task *task)
 	if (task->phase != SL_PHASE_RESUMING)
 		return;
 	sl_jobs_phase(task, SL_PHASE_RUNS);
+	sl_step(D_JOB_RESUMED);
 	sl_jobs_save(jobs, task->job, 0);
 	tell(jobs, task, &event);
 }
@@ -218,6 +192,10 @@ void sl_jobs_task_late(struct sl_jobs *jobs, struct sl_job_task *task)
 	task->deadline = 0;
 	if (!workload)
 		return;
+	if (task->phase == SL_PHASE_STOPPING) {
+		sl_jobs_stop_unwritten(jobs, task, "the disk does not answer");
+		return;
+	}
 	if (!sl_park_workload(jobs->daemon, workload, !parks, &text))
 		sl_warning("job %" PRIu64 " (%s): task %u cannot be %s again: %s",
 			task->job->row.id, task->job->row.name, task->number,
@@ -236,25 +214,72 @@ void sl_jobs_task_late(struct sl_jobs *jobs, struct sl_job_task *task)
 
 /* --- Over. --- */
 
-static enum sl_retry_ending read_record(
-	struct sl_jobs *jobs, struct sl_job_task *task, struct sl_shim_record *record)
+/* Negative errno: nobody knows what stands there. */
+static int read_record(const struct sl_jobs *jobs, const struct sl_job_task *task,
+	struct sl_shim_record *record)
 {
-	struct sl_jobs_task *row = &task->job->row.tasks[task->number];
+	const struct sl_job *job = task->job;
 	char text[256];
-	ssize_t size = sl_jobs_store_read_record(jobs->folder, task->job->row.id,
-		task->number, row->attempt, text, sizeof(text));
+	ssize_t size = sl_jobs_store_read_record(jobs->folder, job->row.id, task->number,
+		job->row.tasks[task->number].attempt, text, sizeof(text));
 
 	*record = sl_shim_record_parse(text, size > 0 ? (size_t)size : 0);
+	return size < 0 ? (int)size : 0;
+}
+
+/*
+ * The shim says that it begins before it does, so the record tells whether it went, whatever this daemon or the one before came to know
+ * or to store of that. Only a machine that went down may have taken that line with it.
+ */
+static enum sl_retry_ending how_it_ended(const struct sl_jobs *jobs,
+	const struct sl_job_task *task, struct sl_shim_record *record)
+{
+	int r = read_record(jobs, task, record);
+	bool went = task->went;
+
 	switch (record->ending) {
-	case SL_SHIM_EXITED: row->exit_status = record->status; return SL_RETRY_EXITED;
-	case SL_SHIM_ERROR: row->exit_status = SL_JOB_LOST; return SL_RETRY_NOT_STARTED;
-	case SL_SHIM_NONE:
-	case SL_SHIM_BAD: break;
+	case SL_SHIM_EXITED: return SL_RETRY_EXITED;
+	case SL_SHIM_ERROR: return SL_RETRY_NOT_STARTED;
+	case SL_SHIM_BEGUN:
+	case SL_SHIM_BAD: went = true; break;
+	case SL_SHIM_NONE: break;
 	}
-	row->exit_status = SL_JOB_LOST;
-	if (task->went && task->former && jobs->daemon->rebooted)
-		return SL_RETRY_REBOOT;
-	return task->went ? SL_RETRY_LOST : SL_RETRY_NEVER_WENT;
+	if (task->former && jobs->daemon->rebooted)
+		return went ? SL_RETRY_REBOOT : SL_RETRY_NEVER_WENT;
+	if (r == 0 && record->ending == SL_SHIM_NONE)
+		return SL_RETRY_NEVER_WENT;
+	return went ? SL_RETRY_LOST : SL_RETRY_NEVER_WENT;
+}
+
+bool sl_jobs_was_killed(const struct sl_jobs *jobs, const struct sl_job_task *task)
+{
+	struct sl_shim_record record;
+
+	return read_record(jobs, task, &record) == 0 &&
+	       (record.ending == SL_SHIM_BEGUN || record.ending == SL_SHIM_BAD);
+}
+
+void sl_jobs_find_begun(struct sl_jobs *jobs, struct sl_job_task *task)
+{
+	struct sl_shim_record record;
+
+	if (task->went || read_record(jobs, task, &record) < 0 ||
+		record.ending == SL_SHIM_NONE)
+		return;
+	sl_jobs_note_begun(task, record.started_ms);
+}
+
+/* What its record says of the attempt, for the row. */
+static void note_record(struct sl_job_task *task, enum sl_retry_ending ending,
+	const struct sl_shim_record *record)
+{
+	struct sl_jobs_task *row = &task->job->row.tasks[task->number];
+
+	row->exit_status = ending == SL_RETRY_EXITED ? record->status : SL_JOB_LOST;
+	if (!task->went && record->ending != SL_SHIM_NONE)
+		sl_jobs_note_begun(task, record->started_ms);
+	/* It had its go, and did not begin: killed at once, or with no room for its record. */
+	task->unwritten |= task->went && ending == SL_RETRY_NEVER_WENT;
 }
 
 static void explain(struct sl_job_task *task, enum sl_retry_ending ending,
@@ -277,7 +302,8 @@ static void explain(struct sl_job_task *task, enum sl_retry_ending ending,
 		break;
 	case SL_RETRY_NOT_STARTED:
 		(void)snprintf(what, sizeof(what), "could not be started: %s: %s",
-			record->what, strerror(record->error));
+			strcmp(record->what, "chdir") != 0 ? record->what : "its folder",
+			strerror(record->error));
 		break;
 	case SL_RETRY_REBOOT:
 		(void)snprintf(what, sizeof(what), "ran when the machine went down");
@@ -317,7 +343,7 @@ void sl_jobs_unstart(struct sl_job_task *task, const char *why)
 	sl_wire_str(task->job->node_said, sizeof(task->job->node_said), why);
 	sl_shim_forget(&task->shim);
 	sl_jobs_phase(task, SL_PHASE_STOPPING);
-	task->unwritten = true;
+	task->told = task->unwritten = true;
 }
 
 static void once_more(struct sl_jobs *jobs, struct sl_job_task *task,
@@ -346,22 +372,46 @@ static void reap(struct sl_job_task *task)
 	task->shim.pid = 0;
 }
 
+/* Who started it saw how it ended, and nobody else did. */
+void sl_jobs_front_over(struct sl_jobs *jobs, struct sl_job_task *task)
+{
+	task->is_over = task->is_parked = task->is_resumed = false;
+	task->job->row.tasks[task->number].workload = 0;
+	for_good(jobs, task, false);
+	sl_jobs_check_end(jobs, task->job);
+}
+
+/* Most programs end by themselves at their next call then, before anybody has told them to; that is no failure of theirs. */
+static bool is_bereft(const struct sl_jobs *jobs, const struct sl_job_task *task)
+{
+	uint32_t gpus = sl_jobs_gpus_at(&jobs->books, task->node, task->gpu_mask);
+
+	for (; gpus; gpus &= gpus - 1) {
+		if (jobs->daemon->gpus[__builtin_ctz(gpus)].lost)
+			return true;
+	}
+	return task->bereft;
+}
+
 void sl_jobs_task_over(struct sl_jobs *jobs, struct sl_job_task *task)
 {
 	struct sl_job *job = task->job;
 	struct sl_jobs_task *row = &job->row.tasks[task->number];
 	struct sl_shim_record record;
-	enum sl_retry_ending ending = read_record(jobs, task, &record);
+	enum sl_retry_ending ending = how_it_ended(jobs, task, &record);
 	struct sl_retry_facts facts = {.ending = ending,
 		.ok = ending == SL_RETRY_EXITED && record.status == 0,
 		.asked = task->asked || job->row.state == SL_JOB_STOPPING,
-		.stopped = task->stopped,
+		.stopped = task->stopped && task->told,
 		.preemptible = job->row.flags & SL_SUBMIT_PREEMPTIBLE,
 		.failures = row->failures,
 		.retries = job->row.retries};
-	struct sl_retry_verdict verdict = sl_retry_judge(&facts);
+	struct sl_retry_verdict verdict;
 
+	facts.stopped |= !facts.ok && is_bereft(jobs, task);
+	verdict = sl_retry_judge(&facts);
 	task->is_over = task->is_parked = task->is_resumed = false;
+	note_record(task, ending, &record);
 	reap(task);
 	row->workload = 0;
 	row->failures += verdict.counts;
@@ -438,12 +488,17 @@ void sl_jobs_check_end(struct sl_jobs *jobs, struct sl_job *job)
 	job->over = true;
 	jobs->living--;
 	jobs->tasks -= job->row.task_count;
-	jobs->ended[job->row.state]++;
+	jobs->ended[job->row.state] += !job->foreground;
 	job->row.ended_ms = sl_jobs_now_ms();
 	event.job_remove.job = job->row.id;
 	if (job->counted)
 		sl_jobs_tell(jobs, &event);
 	job->counted = false;
+	if (job->foreground) {
+		sl_jobs_front_ended(jobs, job);
+		jobs->forget = true;
+		return;
+	}
 	sl_info("job %" PRIu64 " (%s) %s%s%s", job->row.id, job->row.name,
 		job->row.state == SL_JOB_DONE     ? "is done"
 		: job->row.state == SL_JOB_FAILED ? "failed: "
@@ -462,8 +517,13 @@ void sl_jobs_forget_old(struct sl_jobs *jobs)
 	size_t ended = 0;
 
 	jobs->forget = false;
-	sl_list_foreach (link, &jobs->all)
-		ended += SL_LIST_ENTRY(link, struct sl_job, link)->over;
+	sl_list_foreach_safe (at, &jobs->all) {
+		struct sl_job *job = SL_LIST_ENTRY(at, struct sl_job, link);
+
+		ended += job->over && !job->foreground;
+		if (job->over && job->foreground)
+			sl_jobs_drop_job(jobs, job);
+	}
 	/* By number: the oldest first, near enough. */
 	sl_list_foreach_safe (link, &jobs->all) {
 		struct sl_job *job = SL_LIST_ENTRY(link, struct sl_job, link);

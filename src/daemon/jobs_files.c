@@ -109,6 +109,37 @@ int sl_jobs_files_failed(
 	return SL_JOBS_STORE_BAD;
 }
 
+/* As `du` counts them: holes take nothing, and a file takes whole blocks. */
+static uint64_t used_by(int folder_fd, const char *name)
+{
+	struct stat st;
+
+	if (fstatat(folder_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+		!S_ISREG(st.st_mode))
+		return 0;
+	return (uint64_t)st.st_blocks * 512;
+}
+
+uint64_t sl_jobs_files_used(const char *folder, uint64_t id, bool begun)
+{
+	char path[SL_PATH_MAX];
+	struct dirent *entry;
+	uint64_t used = 0;
+	DIR *dir;
+
+	if (sl_jobs_files_path(path, folder, id, "spec", 0, 0) < 0)
+		return 0;
+	if (!begun)
+		return used_by(AT_FDCWD, path);
+	*strrchr(path, '/') = '\0';
+	dir = opendir(path);
+	while (dir && (entry = readdir(dir)))
+		used += used_by(dirfd(dir), entry->d_name);
+	if (dir)
+		(void)closedir(dir);
+	return used;
+}
+
 /* --- Files of a job. --- */
 
 static int open_at(const char *path, int flags)

@@ -38,6 +38,8 @@ SL_MUST_CHECK int sl_jobs_files_ids(int folder_fd, struct sl_jobs_files_ids *ids
 /* The number in the file `next`, 1 without it. */
 uint64_t sl_jobs_files_next(const char *folder);
 
+/* Bytes of the disk that its files have; begun: there are more than what was submitted. Of files that are gone, none. */
+uint64_t sl_jobs_files_used(const char *folder, uint64_t id, bool begun);
 /* What to do about a (positive) errno. */
 const char *sl_jobs_files_remedy(int error);
 /* SL_JOBS_STORE_BAD, saying that `what` could not be done with that job, and the remedy. */

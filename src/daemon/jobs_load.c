@@ -148,6 +148,7 @@ int sl_jobs_store_load(const char *folder,
 {
 	sl_cleanup(sl_closep) int fd = sl_jobs_files_folder(AT_FDCWD, folder);
 	sl_cleanup(sl_jobs_files_ids_fini) struct sl_jobs_files_ids ids = {0};
+	unsigned int left = 0;
 	int r = fd < 0 ? fd : 0;
 
 	*next_id = 1;
@@ -160,6 +161,7 @@ int sl_jobs_store_load(const char *folder,
 			strerror(-r), sl_jobs_files_remedy(-r));
 		return SL_JOBS_STORE_BAD;
 	}
+	err->text[0] = '\0';
 	*next_id = sl_jobs_files_next(folder);
 	if (ids.count && ids.ids[ids.count - 1] >= *next_id)
 		*next_id = ids.ids[ids.count - 1] + 1;
@@ -167,12 +169,18 @@ int sl_jobs_store_load(const char *folder,
 		struct sl_jobs_row row = {0};
 		struct sl_error why = {{0}};
 
-		if (load_one(folder, ids.ids[i], &row, &why) == SL_JOBS_STORE_OK)
+		if (load_one(folder, ids.ids[i], &row, &why) == SL_JOBS_STORE_OK) {
 			each(context, &row);
-		else
-			sl_error_log("job %" PRIu64 " is left alone: %s; repair it or "
-				     "remove its folder, then restart sluiced",
-				ids.ids[i], why.text);
+			continue;
+		}
+		sl_error_set(err,
+			"job %" PRIu64 " is left alone: %s; repair it or remove its "
+			"folder, then restart sluiced",
+			ids.ids[i], why.text);
+		sl_error_log("%s", err->text);
+		left++;
 	}
+	if (left > 1)
+		sl_error_wrap(err, "%u jobs cannot be read, the last of them", left);
 	return SL_JOBS_STORE_OK;
 }

@@ -2,8 +2,8 @@
  * jobs_recover - what the daemon before left: who still runs, who ended meanwhile, who never went
  *
  * The journal has brought back the workloads whose shims live (recover.c: the same pid that began at the same time in the same
- * boot). A task whose workload is not among them has ended, and its record says how. Without a record it never got its go, or
- * was killed, or the machine was; what was running then did so in another boot, and the journal of that is void.
+ * boot). A task whose workload is not among them has ended, and its record says how, or that it was killed, or that it never got
+ * its go. Where the machine was down, what ran did so in another boot, and the journal of that is void.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -12,8 +12,14 @@
 #include "base/log.h"
 #include "daemon/drive.h"
 #include "daemon/jobs_room.h"
-#include "daemon/set.h"
 #include "daemon/workload.h"
+
+/* RUNNING is stored once it was told to go, and what is on its way back from being parked went long ago. Of one that is still BINDING
+ * its record knows. */
+static bool has_gone(const struct sl_jobs_task *row)
+{
+	return row->state != SL_TASK_BINDING || row->parked;
+}
 
 static void adopt(
 	struct sl_jobs *jobs, struct sl_job_task *task, struct sl_workload *workload)
@@ -21,14 +27,19 @@ static void adopt(
 	const struct sl_jobs_task *row = &task->job->row.tasks[task->number];
 
 	workload->task = task;
-	task->went = true;
+	workload->has_shim = true;
+	task->went = has_gone(row);
+	sl_jobs_find_begun(jobs, task);
+	/* Others of it live. */
+	if (!workload->root)
+		sl_jobs_supervisor_gone(jobs->daemon, workload);
 	sl_list_push_tail(&jobs->active, &task->active);
 	if (row->state == SL_TASK_RELEASING || row->state == SL_TASK_ENDED) {
-		/* Stopped for others, or asked for. The journal says so, too, unless the daemon died between the two. */
-		if (!workload->kill_at)
-			(void)sl_set_stop_workload(
-				jobs->daemon, workload, jobs->daemon->config.stop_grace);
+		/* Stopped for others, or asked for. Where the journal does not say so yet, nobody has been signalled. */
 		task->phase = SL_PHASE_STOPPING;
+		task->told = workload->kill_at != 0;
+		task->grace = jobs->daemon->config.stop_grace;
+		sl_jobs_awake(jobs);
 		task->asked = row->state == SL_TASK_ENDED;
 		task->stopped = !task->asked;
 	} else if (row->parked && workload->park == SL_PARK_RESUMING) {
@@ -57,9 +68,10 @@ static void recover_task(struct sl_jobs *jobs, struct sl_job_task *task)
 	} else if (row->workload) {
 		/* As if the news of its end came now. */
 		task->phase = SL_PHASE_STOPPING;
+		task->told = true;
 		task->asked = row->state == SL_TASK_ENDED;
 		task->stopped = row->state == SL_TASK_RELEASING;
-		task->went = row->state != SL_TASK_BINDING;
+		task->went = has_gone(row);
 		task->is_over = task->former = true;
 		sl_list_push_tail(&jobs->active, &task->active);
 	} else if (row->state == SL_TASK_ENDED) {
@@ -110,6 +122,8 @@ int sl_jobs_recover(struct sl_jobs *jobs, struct sl_error *err)
 		return r;
 	if (r != SL_JOBS_STORE_OK)
 		sl_error_log("%s", said.text);
+	jobs->unread = said;
+	jobs->is_unread = r != SL_JOBS_STORE_OK;
 	jobs->next_id = sl_max_u64(jobs->next_id, next_id);
 	if (jobs->living)
 		sl_info("took in %u jobs with %u tasks", jobs->living, jobs->tasks);

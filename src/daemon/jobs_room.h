@@ -5,8 +5,14 @@
  *	jobs_books.c   nodes, projects, jobs and workloads as the cluster machine knows them
  *	jobs_kinds.c   the GPUs of this machine as its nodes
  *	jobs_submit.c  SUBMIT
+ *	jobs_left.c    what a killed supervisor leaves behind
+ *	jobs_limits.c  resource limits of who submits
+ *	jobs_names.c   what jobs and tasks are called
+ *	jobs_user.c    what one user may have in the queue
  *	jobs_start.c   BIND
+ *	jobs_front.c   RUN: jobs in the foreground, which wait with whoever asked for them, or do not wait at all
  *	jobs_end.c     STOP, park and resume; ends of tasks and jobs
+ *	jobs_stop.c    from the wish that a task ends to the signal
  *	jobs_wire.c    rows, waits, stops and logs
  *	jobs_recover.c what the daemon before left
  *
@@ -25,6 +31,7 @@
 #include "daemon/jobs_store.h"
 #include "daemon/shim.h"
 #include "policy/cluster.h"
+#include "policy/verdicts/queue.h"
 
 /* Jobs that have not ended, and their tasks. */
 #define SL_JOBS_MOST       10000
@@ -32,10 +39,14 @@
 /* So long a task may take to leave its GPUs, or to come back to them. */
 #define SL_JOBS_PARK_NS   (30 * SL_S)
 #define SL_JOBS_RESUME_NS (30 * SL_S)
+/* So long the signal waits for the disk. */
+#define SL_JOBS_STORE_NS (5 * SL_S)
 /* Cycles are so far apart at least. */
 #define SL_JOBS_CYCLE_NS (50 * SL_MS)
-/* The machine's numbers of workloads that are no jobs: those of the workloads, and this bit. */
-#define SL_JOBS_FACT (1ull << 63)
+/* Of every job, while no GPU can be used. */
+#define SL_JOBS_NO_GPU                                                               \
+	"there is no GPU here that works now; it runs when there is one again, and " \
+	"sluice doctor says what is wrong"
 
 enum sl_job_phase {
 	SL_PHASE_WAITING = 0,
@@ -60,17 +71,22 @@ struct sl_job_task {
 	uint32_t gpu_mask;
 	struct sl_shim
 		shim; /* STARTING; of later phases its pid alone, 0: it is not our child */
-	uint64_t commit; /* the journal's writing that must be over before it goes */
+	uint64_t
+		commit; /* the journal's writing that must be over before it goes, or is signalled; 0: not noted there yet */
 	uint64_t ticket; /* of the state with it; 0: that is stored */
-	sl_ns deadline;  /* of PARKING and RESUMING */
+	sl_ns deadline;  /* of PARKING and RESUMING; of STOPPING until it is told */
+	sl_ns grace;     /* of STOPPING: from SIGTERM to SIGKILL */
 	sl_ns retry_at;  /* of a job without request: not before */
-	bool went;       /* of this attempt: it was told to go */
-	bool stopped;    /* it was told to end for others */
-	bool asked;      /* somebody asked for its end */
-	bool failed;     /* it ended, and its gang misses it */
-	bool unwritten; /* it was not told to go, for nobody could write down that it would */
-	bool former; /* this daemon has not seen anything of this attempt */
+	bool went;    /* of this attempt: that it was told to go is known, and counted */
+	bool stopped; /* it is to end for others */
+	bool bereft;  /* of this attempt: a GPU of it is lost */
+	bool told;    /* of STOPPING: it was signalled, or was never to begin */
+	bool asked;   /* somebody asked for its end */
+	bool failed;  /* it ended, and its gang misses it */
+	bool unwritten; /* it did not begin, for nobody could write down that it would */
+	bool former;    /* this daemon has not seen anything of this attempt */
 	bool is_over, is_parked, is_resumed; /* told, and not yet acted on */
+	sl_ns spared_until; /* as the machine before knew: no victim before */
 };
 
 struct sl_job {
@@ -85,12 +101,25 @@ struct sl_job {
 	uint64_t ticket;           /* of its first state */
 	struct sl_peer *submitter; /* waits for that */
 	bool reply_due;
-	uint64_t park_mib;                 /* as the machine knows */
-	sl_ns swap_cost;                   /* the same */
+	uint64_t park_mib; /* as the machine knows */
+	sl_ns swap_cost;   /* the same */
+	/* As the machine before knew: not started before held_until; failing: because it failed. */
+	uint32_t failures;
+	sl_ns held_until;
+	bool failing;
 	struct sl_pending_because refused; /* why it is not counted */
 	struct sl_cluster_forecast
 		forecast;    /* before it was counted, for its submitter */
 	char node_said[256]; /* why the node's ledger refused it, last */
+	uint64_t used_bytes; /* of the disk */
+	bool used_known;     /* that is so, and stays so until it starts */
+	/* Of jobs in the foreground. Their numbers are those of their workloads, with SL_JOB_FOREGROUND. */
+	bool foreground;
+	bool waits; /* for its start; submitter is told why */
+	bool apart; /* the machine has no word for the GPUs it may use: it is tried beside it */
+	struct sl_process *process; /* that is to become the program */
+	uint32_t told;              /* what it waits for, as its submitter knows */
+	sl_ns told_at;
 	struct sl_job_task *tasks;
 };
 
@@ -127,6 +156,7 @@ struct sl_jobs {
 	struct sl_jobs_books books;
 	struct sl_map by_id;
 	struct sl_link all, active, waits;
+	struct sl_link held; /* peers whose answers wait for the store */
 	uint64_t next_id, next_ticket;
 	uint32_t living, tasks; /* jobs that have not ended, and their tasks */
 	/* Actions of the machine that are still to be carried out. */
@@ -134,28 +164,33 @@ struct sl_jobs {
 	size_t todo_count, todo_room;
 	struct sl_pending_because refusal; /* of the JOB_ADD that is being said */
 	bool was_refused;
-	bool awake;     /* something was noted */
-	bool dirty;     /* a cycle may do something */
-	bool rebuild;   /* other GPUs than before */
-	bool forget;    /* there is one more that has ended */
-	sl_ns cycle_at; /* not before */
-	sl_ns wake_at;  /* the machine's wish */
-	sl_ns free_at;  /* when a task without request is to be tried again */
+	bool awake;           /* something was noted */
+	bool dirty;           /* a cycle may do something */
+	bool rebuild;         /* other GPUs than before */
+	bool forget;          /* there is one more that has ended */
+	bool promises;        /* the machine may keep places for some */
+	uint32_t front_waits; /* jobs in the foreground that wait */
+	sl_ns tell_at;        /* when one of them is to be told something */
+	sl_ns cycle_at;       /* not before */
+	sl_ns wake_at;        /* the machine's wish */
+	sl_ns free_at;        /* when a task without request is to be tried again */
 	char preload
 		[SL_CONFIG_TEXT_MAX];  /* what LD_PRELOAD gets; "": not looked for yet */
+	struct sl_error unread;        /* what could not be read at the start */
+	bool is_unread;                /* that is the folder as a whole */
+	struct sl_error unstored;      /* why the last writing failed; "" if it did not */
 	uint64_t ended[SL_JOB_STATES]; /* since the start, by how */
 };
 
 /* --- jobs.c --- */
 struct sl_job *sl_jobs_find(const struct sl_jobs *jobs, uint64_t id);
-/* A job of that user and name that has not ended, or NULL. */
-struct sl_job *sl_jobs_living_named(
-	const struct sl_jobs *jobs, uid_t uid, const char *name);
 struct sl_job *sl_jobs_new_job(struct sl_jobs *jobs, struct sl_jobs_row *row);
 void sl_jobs_drop_job(struct sl_jobs *jobs, struct sl_job *job);
 /* sl_jobs_settle is to look. */
 void sl_jobs_awake(struct sl_jobs *jobs);
 void sl_jobs_phase(struct sl_job_task *task, enum sl_job_phase phase);
+/* What was noted in tasks is acted on, and what is late by now. */
+void sl_jobs_look(struct sl_jobs *jobs, sl_ns now);
 /* How the job stands, by its tasks. */
 enum sl_job_state sl_jobs_state_of(const struct sl_job *job);
 /* It does not go: a daemon after this one would not know of it, and start it a second time. It is tried again. */
@@ -163,6 +198,8 @@ void sl_jobs_unstart(struct sl_job_task *task, const char *why);
 /* Writes it down; ticket 0: nobody waits for that. */
 void sl_jobs_save(struct sl_jobs *jobs, struct sl_job *job, uint64_t ticket);
 uint64_t sl_jobs_now_ms(void);
+/* A cycle of these parts (SL_CYCLE_*), and what it decides. */
+void sl_jobs_cycle(struct sl_jobs *jobs, uint32_t which);
 
 /* --- jobs_books.c --- */
 /* One event to the machine in force; its actions are queued. */
@@ -178,6 +215,8 @@ void sl_jobs_put_projects(struct sl_jobs *jobs);
 void sl_jobs_set_need(const struct sl_jobs *jobs, struct sl_job *job);
 struct sl_cluster_event sl_jobs_add_event(
 	const struct sl_jobs *jobs, const struct sl_job *job);
+/* Tells the machine of it, as it stands. */
+void sl_jobs_put_job(struct sl_jobs *jobs, struct sl_job *job);
 /* True: the machine took it; else job->refused. */
 bool sl_jobs_count(struct sl_jobs *jobs, struct sl_job *job);
 uint64_t sl_jobs_project_id(const struct sl_daemon *daemon, const char *name);
@@ -205,22 +244,31 @@ bool sl_jobs_find_library(struct sl_jobs *jobs, struct sl_error *err);
 void sl_jobs_on_bind(struct sl_jobs *jobs, const struct sl_cluster_action *action);
 /* A task whose place is known, and whose job is stored. */
 void sl_jobs_start(struct sl_jobs *jobs, struct sl_job_task *task);
+/* A new workload of the task, in the lists; it is the ledger's, with its GPUs, if *took. NULL: no memory. */
+struct sl_workload *sl_jobs_propose(
+	struct sl_jobs *jobs, struct sl_job_task *task, uint32_t gpus, bool *took);
 /* What STARTING waited for may be there. */
 void sl_jobs_try_go(struct sl_jobs *jobs, struct sl_job_task *task);
 /* Tasks of jobs without request that do not run, and whose time has come. */
 void sl_jobs_start_free(struct sl_jobs *jobs);
+/* A task was told to go, then: it is counted. */
+void sl_jobs_note_begun(struct sl_job_task *task, uint64_t when_ms);
 /* A task of such a job is to be started then. */
 void sl_jobs_free_at(struct sl_jobs *jobs, struct sl_job_task *task, sl_ns at);
 
 /* --- jobs_end.c --- */
 void sl_jobs_on_stop(struct sl_jobs *jobs, const struct sl_cluster_action *action);
-/* As `sluice stop`. asked: for good. Returns how many processes were signalled. */
-uint32_t sl_jobs_end_task(
-	struct sl_jobs *jobs, struct sl_job_task *task, sl_ns grace, bool asked);
 void sl_jobs_task_over(struct sl_jobs *jobs, struct sl_job_task *task);
+/* The same in the foreground. */
+void sl_jobs_front_over(struct sl_jobs *jobs, struct sl_job_task *task);
 void sl_jobs_task_parked(struct sl_jobs *jobs, struct sl_job_task *task);
 void sl_jobs_task_resumed(struct sl_jobs *jobs, struct sl_job_task *task);
 void sl_jobs_task_late(struct sl_jobs *jobs, struct sl_job_task *task);
+/* A task of the daemon before: counts it as begun if its record says so, and nobody had written that down. */
+void sl_jobs_find_begun(struct sl_jobs *jobs, struct sl_job_task *task);
+/* Its supervisor has gone without saying how its program ended, so it was killed. */
+SL_MUST_CHECK bool sl_jobs_was_killed(
+	const struct sl_jobs *jobs, const struct sl_job_task *task);
 /* Is everything of it over? Then so is it. */
 void sl_jobs_check_end(struct sl_jobs *jobs, struct sl_job *job);
 /* A task that waits is over for good. */
@@ -228,12 +276,57 @@ void sl_jobs_cancel(struct sl_jobs *jobs, struct sl_job_task *task);
 /* Removes jobs that ended long ago, or are too many. */
 void sl_jobs_forget_old(struct sl_jobs *jobs);
 
+/* --- jobs_stop.c --- */
+/* As `sluice stop`, once that is written down. asked: for good. Returns how many processes will be signalled. */
+uint32_t sl_jobs_end_task(
+	struct sl_jobs *jobs, struct sl_job_task *task, sl_ns grace, bool asked);
+/* What STOPPING waited for may be written. */
+void sl_jobs_try_stop(struct sl_jobs *jobs, struct sl_job_task *task);
+void sl_jobs_stop_now(struct sl_jobs *jobs, struct sl_job_task *task);
+/* It cannot be written, for that reason: all the same. */
+void sl_jobs_stop_unwritten(
+	struct sl_jobs *jobs, struct sl_job_task *task, const char *why);
+/* Stores how the job stands; what is said to that peer from here on waits for it, and then for the journal. */
+void sl_jobs_hold_for(struct sl_jobs *jobs, struct sl_job *job, struct sl_peer *peer);
+/* Of those: what that ticket was for is over. */
+void sl_jobs_release(struct sl_jobs *jobs, uint64_t ticket);
+
+/* --- jobs_user.c --- */
+/* May this user have another job, with so many tasks and bytes? Else err says of what there are too many, and the remedy. */
+SL_MUST_CHECK bool sl_jobs_user_may(struct sl_jobs *jobs, uid_t uid, uint32_t tasks,
+	uint64_t bytes, struct sl_queue_verdict *verdict, struct sl_error *err);
+/* Removes what has ended and has to go for it. */
+void sl_jobs_user_make_room(
+	struct sl_jobs *jobs, uid_t uid, const struct sl_queue_verdict *verdict);
+
+/* --- jobs_limits.c --- */
+/* Of that peer's process, where they can be read. 0 or negative errno. */
+SL_MUST_CHECK int sl_jobs_add_limits(const struct sl_peer *peer, struct sl_jobspec *spec);
+
+/* --- jobs_front.c --- */
+/* A place was found; false: it did not start there. */
+bool sl_jobs_front_start(struct sl_jobs *jobs, struct sl_job_task *task, uint32_t gpus);
+/* One that waits beside the machine is tried again. */
+void sl_jobs_front_try(struct sl_jobs *jobs, struct sl_job *job);
+/* May it be taken from? As flags and swapping are. */
+void sl_jobs_front_set_flags(const struct sl_jobs *jobs, struct sl_job *job);
+/* Those who wait are told why, or have gone. */
+void sl_jobs_front_settle(struct sl_jobs *jobs);
+/* It is over; if it waited, its submitter is told. */
+void sl_jobs_front_ended(struct sl_jobs *jobs, struct sl_job *job);
+/* Something has come free. */
+void sl_jobs_front_hurry(struct sl_jobs *jobs);
+/* Is it among what the queue holds: not a workload like others? */
+bool sl_jobs_front_is_listed(const struct sl_job *job);
+/* Of the daemon before. */
+void sl_jobs_front_recover(struct sl_jobs *jobs);
+
 /* --- jobs_submit.c, jobs_wire.c, jobs_recover.c --- */
 /* The answer to SUBMIT: it is stored. */
 void sl_jobs_reply_submit(struct sl_jobs *jobs, struct sl_job *job);
 void sl_jobs_store_failed(
 	struct sl_jobs *jobs, struct sl_job *job, const struct sl_error *err);
-/* Why it waits, or how it ended badly; "" if there is nothing to say. Returns buf. */
+/* Why it waits, or what of it does; or how it ended badly; "" if there is nothing to say. Returns buf. */
 const char *sl_jobs_why(
 	const struct sl_jobs *jobs, const struct sl_job *job, char *buf, size_t size);
 /* Those who wait for it are told. */

@@ -17,11 +17,13 @@
 #include "base/library.h"
 #include "base/log.h"
 #include "base/step.h"
+#include "daemon/bounds.h"
 #include "daemon/commit.h"
 #include "daemon/control.h"
 #include "daemon/drive.h"
 #include "daemon/events.h"
 #include "daemon/inventory.h"
+#include "daemon/jobs_names.h"
 #include "daemon/jobs_room.h"
 #include "daemon/park.h"
 #include "daemon/process.h"
@@ -137,21 +139,14 @@ static int complete(const struct sl_jobs *jobs, struct sl_jobspec *spec,
 
 /* --- Its workload. --- */
 
-static void name_workload(const struct sl_job_task *task, char name[64])
-{
-	if (task->job->row.task_count == 1)
-		memcpy(name, task->job->row.name, 64);
-	else
-		(void)snprintf(
-			name, 64, "%.52s.%" PRIu32, task->job->row.name, task->number);
-}
-
 static struct sl_workload *new_workload(
 	struct sl_jobs *jobs, const struct sl_job_task *task)
 {
 	struct sl_daemon *daemon = jobs->daemon;
 	const struct sl_jobs_row *row = &task->job->row;
-	struct sl_workload *workload = sl_workload_new(daemon, daemon->next_workload++);
+	struct sl_workload *workload = sl_workload_new(
+		daemon, task->job->foreground ? row->id & ~SL_JOB_FOREGROUND
+					      : daemon->next_workload++);
 
 	if (!workload)
 		return NULL;
@@ -170,88 +165,60 @@ static struct sl_workload *new_workload(
 		row->warm_after ? row->warm_after : daemon->config.warm_after;
 	memcpy(workload->project, row->project, sizeof(workload->project));
 	memcpy(workload->command, row->command, sizeof(workload->command));
-	name_workload(task, workload->name);
+	sl_jobs_task_name(row, task->number, workload->name);
 	return workload;
 }
 
-/* Of each of these GPUs: the most that a context of a parked program keeps there. */
-static uint64_t kept_by_parked(const struct sl_jobs *jobs, uint32_t gpus)
+/* Whose bounds hold: what a job asks for was judged when it was submitted. */
+static struct sl_event proposal(
+	const struct sl_job *job, const struct sl_workload *workload, uint32_t gpus)
 {
-	uint64_t most = 0;
+	struct sl_event event = sl_workload_event(workload, job->row.gpu_count, gpus);
 
-	for (uint32_t left = gpus; left; left &= left - 1) {
-		uint32_t gpu = (uint32_t)__builtin_ctz(left);
-		uint64_t kept = 0;
-
-		for (const struct sl_link *link = jobs->active.next;
-			link != &jobs->active; link = link->next) {
-			const struct sl_job_task *task = SL_CONTAINER_OF(
-				(struct sl_link *)link, struct sl_job_task, active);
-			struct sl_node_use_view use;
-
-			if (task->phase != SL_PHASE_PARKED)
-				continue;
-			use = sl_node_use(jobs->daemon->node,
-				task->job->row.tasks[task->number].workload, gpu);
-			kept += use.hidden_bytes + use.held_bytes;
-		}
-		most = sl_max_u64(most, kept);
-	}
-	return most;
+	if (job->foreground && job->submitter)
+		event.workload_add.bounds = sl_bounds_of_peer(job->submitter);
+	/* A parked program keeps its contexts on the GPU, a few hundred MiB that cannot be moved. Who asked for a part of the GPU
+	 * and has its place from the machine gets that part of what is there then; who asked for bytes gets these or waits. */
+	event.workload_add.may_take_less = job->counted || !job->foreground;
+	return event;
 }
 
-/*
- * A parked program keeps its contexts on the GPU, a few hundred MiB that cannot be moved. Who asked for a part of the GPU
- * gets that part of what is there then; whoever asked for bytes gets these or waits.
- */
-static bool takes_less(struct sl_jobs *jobs, struct sl_workload *workload,
-	const struct sl_jobs_row *row, uint32_t gpus)
+struct sl_workload *sl_jobs_propose(
+	struct sl_jobs *jobs, struct sl_job_task *task, uint32_t gpus, bool *took)
 {
-	const struct sl_admission said = jobs->daemon->admission;
-	uint64_t lacks = sl_sub_sat(said.wanted_bytes, said.available_bytes);
+	struct sl_daemon *daemon = jobs->daemon;
+	struct sl_workload *workload = new_workload(jobs, task);
 	struct sl_event event;
-	bool took;
 
-	if (said.reason != SL_REASON_REQUESTS_TAKEN ||
-		row->request.kind != SL_AMOUNT_FRACTION || !said.available_bytes ||
-		lacks > kept_by_parked(jobs, gpus))
-		return false;
-	if (workload->limit.kind == SL_AMOUNT_UNSET)
-		workload->limit = workload->request;
-	workload->request = (struct sl_amount){
-		.kind = SL_AMOUNT_BYTES, .value = said.available_bytes};
-	event = sl_workload_event(workload, row->gpu_count, gpus);
-	took = sl_workload_propose(jobs->daemon, &event);
-	if (!took)
-		jobs->daemon->admission = said;
-	return took;
+	*took = false;
+	if (!workload)
+		return NULL;
+	event = proposal(task->job, workload, gpus);
+	*took = sl_workload_propose(daemon, &event);
+	if (!*took)
+		return workload;
+	workload->request_bytes = daemon->admission.request_bytes;
+	workload->limit_bytes = daemon->admission.limit_bytes;
+	sl_workload_bind(daemon, workload, daemon->admission.gpu_mask);
+	return workload;
 }
 
 /* Admitted, with its GPUs; NULL: refused, or no memory. */
 static struct sl_workload *admit(
 	struct sl_jobs *jobs, struct sl_job_task *task, uint32_t gpus)
 {
-	struct sl_daemon *daemon = jobs->daemon;
-	struct sl_workload *workload = new_workload(jobs, task);
 	struct sl_job *job = task->job;
-	struct sl_event event;
+	bool took;
+	struct sl_workload *workload = sl_jobs_propose(jobs, task, gpus, &took);
 
-	if (!workload)
-		return NULL;
-	event = sl_workload_event(workload, job->row.gpu_count, gpus);
-	if (!sl_workload_propose(daemon, &event) &&
-		!takes_less(jobs, workload, &job->row, gpus)) {
-		(void)sl_refusal_sentence(
-			daemon, workload->name, job->node_said, sizeof(job->node_said));
-		sl_info("job %" PRIu64 " (%s) cannot start yet: %s", job->row.id,
-			job->row.name, job->node_said);
-		sl_workload_discard(daemon, workload);
-		return NULL;
-	}
-	workload->request_bytes = daemon->admission.request_bytes;
-	workload->limit_bytes = daemon->admission.limit_bytes;
-	sl_workload_bind(daemon, workload, daemon->admission.gpu_mask);
-	return workload;
+	if (!workload || took)
+		return workload;
+	(void)sl_refusal_sentence(
+		jobs->daemon, workload->name, job->node_said, sizeof(job->node_said));
+	sl_info("job %" PRIu64 " (%s) cannot start yet: %s", job->row.id, job->row.name,
+		job->node_said);
+	sl_workload_discard(jobs->daemon, workload);
+	return NULL;
 }
 
 static void dismiss(struct sl_jobs *jobs, struct sl_workload *workload)
@@ -337,16 +304,22 @@ void sl_jobs_start(struct sl_jobs *jobs, struct sl_job_task *task)
 	uint32_t gpus =
 		job->is_free ? task->gpu_mask
 			     : sl_jobs_gpus_at(&jobs->books, task->node, task->gpu_mask);
-	struct sl_workload *workload = gpus ? admit(jobs, task, gpus) : NULL;
+	struct sl_workload *workload;
 	struct sl_error err = {0};
 
+	if (job->foreground) {
+		if (!gpus || !sl_jobs_front_start(jobs, task, gpus))
+			answer_refused(jobs, task, SL_PHASE_WAITING);
+		return;
+	}
+	workload = gpus ? admit(jobs, task, gpus) : NULL;
 	if (!workload) {
 		answer_refused(jobs, task, SL_PHASE_WAITING);
 		return;
 	}
 	row->attempt++;
 	row->workload = workload->id;
-	task->went = task->stopped = task->former = false;
+	task->went = task->stopped = task->bereft = task->former = false;
 	task->is_over = task->is_parked = task->is_resumed = false;
 	if (start_shim(jobs, task, workload, &err) < 0) {
 		sl_error_log("job %" PRIu64 " (%s) cannot be started: %s", job->row.id,
@@ -360,6 +333,7 @@ void sl_jobs_start(struct sl_jobs *jobs, struct sl_job_task *task)
 		return;
 	}
 	workload->task = task;
+	workload->has_shim = true;
 	sl_step(D_JOB_WAITS);
 	job->node_said[0] = '\0';
 	sl_jobs_phase(task, SL_PHASE_STARTING);
@@ -371,11 +345,14 @@ void sl_jobs_start(struct sl_jobs *jobs, struct sl_job_task *task)
 	sl_jobs_save(jobs, job, task->ticket);
 }
 
-static void note_started(struct sl_job *job)
+void sl_jobs_note_begun(struct sl_job_task *task, uint64_t when_ms)
 {
-	if (!job->row.started_ms)
-		job->row.started_ms = sl_jobs_now_ms();
-	job->row.started++;
+	struct sl_jobs_row *row = &task->job->row;
+
+	task->went = true;
+	if (!row->started_ms)
+		row->started_ms = when_ms;
+	row->started++;
 }
 
 void sl_jobs_try_go(struct sl_jobs *jobs, struct sl_job_task *task)
@@ -391,8 +368,7 @@ void sl_jobs_try_go(struct sl_jobs *jobs, struct sl_job_task *task)
 	sl_step(D_JOB_WRITTEN);
 	sl_shim_go(&task->shim);
 	sl_step(D_JOB_GOES);
-	task->went = true;
-	note_started(job);
+	sl_jobs_note_begun(task, sl_jobs_now_ms());
 	sl_jobs_phase(task, SL_PHASE_RUNS);
 	sl_info("job %" PRIu64 " (%s) of user %u: task %u runs as workload %" PRIu64
 		" (attempt %u)",
@@ -420,6 +396,7 @@ static void resume(struct sl_jobs *jobs, struct sl_job_task *task)
 	task->deadline = sl_clock_now() + SL_JOBS_RESUME_NS;
 	task->is_resumed = false;
 	if (workload && sl_park_workload(jobs->daemon, workload, false, &text)) {
+		sl_step(D_JOB_RESUME_TAKEN);
 		sl_jobs_save(jobs, task->job, 0);
 		return;
 	}
@@ -452,6 +429,10 @@ void sl_jobs_on_bind(struct sl_jobs *jobs, const struct sl_cluster_action *actio
 		sl_list_push_tail(&jobs->active, &task->active);
 		if (job->stored)
 			sl_jobs_start(jobs, task);
+	} else if (task->phase == SL_PHASE_STOPPING && task->bereft) {
+		/* The machine of now never knew it on its lost GPU. Refused, it would keep off this node for long; it is chosen anew when
+		 * the end of what it was is told, in a moment. */
+		return;
 	} else {
 		struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_BIND_REFUSED};
 
@@ -498,7 +479,9 @@ void sl_jobs_start_free(struct sl_jobs *jobs)
 	sl_list_foreach (link, &jobs->all) {
 		struct sl_job *job = SL_LIST_ENTRY(link, struct sl_job, link);
 
-		if (job->is_free && job->stored && !job->over)
+		if (job->apart)
+			sl_jobs_front_try(jobs, job);
+		else if (job->is_free && job->stored && !job->over)
 			start_free(jobs, job, now);
 	}
 }

@@ -61,7 +61,7 @@ enum {
 
 /* Calls each(context, row) for every job there is, by number; what row owns is given away. *next_id: above every number that was
  * ever given. Without a folder there are no jobs. Clears away what a crash left half made. SL_JOBS_STORE_BAD: the folder as a
- * whole cannot be read. */
+ * whole cannot be read. With SL_JOBS_STORE_OK err names what was left alone, "" if nothing was. */
 SL_MUST_CHECK int sl_jobs_store_load(const char *folder,
 	void (*each)(void *context, struct sl_jobs_row *row), void *context,
 	uint64_t *next_id, struct sl_error *err);

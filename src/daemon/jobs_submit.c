@@ -17,6 +17,7 @@
 #include "daemon/bounds.h"
 #include "daemon/control.h"
 #include "daemon/inventory.h"
+#include "daemon/jobs_names.h"
 #include "daemon/jobs_room.h"
 #include "daemon/pids.h"
 #include "daemon/projects_room.h"
@@ -84,6 +85,10 @@ static const char *mistake_in(const struct sl_msg_submit *submit)
 		       "sluiced of one version";
 	if (submit->tasks < 1 || submit->tasks > SL_JOB_TASKS_MAX)
 		return "--gang must be from 1 to " SL_STRINGIFY(SL_JOB_TASKS_MAX);
+	if (submit->tasks > 1 && strlen(submit->name) > SL_JOBS_GANG_NAME_MOST)
+		return "--name of a gang must have at most " SL_STRINGIFY(
+			SL_JOBS_GANG_NAME_MOST) " bytes: each task is named NAME.T; "
+						"shorten it";
 	if (submit->least > submit->tasks)
 		return "--min must not be more than --gang";
 	if (submit->retries > SL_JOB_RETRIES_MAX)
@@ -136,15 +141,6 @@ static bool may_submit(
 			"there is no project %s; make it with `sluice project apply`, or "
 			"name another one",
 			submit->project);
-		return false;
-	}
-	if (submit->name[0] &&
-		(sl_jobs_living_named(daemon->jobs, peer->uid, submit->name) ||
-			sl_workload_named(daemon, peer->uid, submit->name))) {
-		sl_error_set(text,
-			"a job or workload named %s is there already; choose another "
-			"--name, or end that one (sluice ps)",
-			submit->name);
 		return false;
 	}
 	return has_place(daemon->jobs, submit, text);
@@ -210,7 +206,7 @@ static int add_owner(
 		(void)snprintf(text, sizeof(text), "%u", gids[i]);
 		r = sl_jobspec_add(spec, SL_JOBSPEC_GROUP, text);
 	}
-	return r;
+	return r ? r : sl_jobs_add_limits(peer, spec);
 }
 
 /* As the node would, on the largest GPU: what it would refuse everywhere and always is refused now. */
@@ -241,6 +237,24 @@ static bool within_bounds(
 	return false;
 }
 
+/* GPUs that the project names are here, or nobody can say now. */
+static bool has_pool(
+	const struct sl_jobs *jobs, const char *project, struct sl_error *text)
+{
+	const struct sl_project_row *row =
+		sl_projects_find(sl_projects_room_set(jobs->daemon), project);
+
+	if (!row || !jobs->books.kinds ||
+		sl_jobs_pools_named(&jobs->books, row->pools) != 1ull << 63)
+		return true;
+	sl_error_set(text,
+		"project %s may use GPUs of %s only, and this machine has none of these "
+		"now; name another project, or change its pools with sluice project "
+		"apply",
+		project, row->pools);
+	return false;
+}
+
 static bool has_sense(
 	struct sl_jobs *jobs, const struct sl_job *job, struct sl_error *text)
 {
@@ -253,6 +267,8 @@ static bool has_sense(
 		sl_error_set(text, "--limit must not be below --request; raise it");
 		return false;
 	}
+	if (!job->is_free && !has_pool(jobs, row->project, text))
+		return false;
 	if (job->is_free || sl_jobs_pools_of(jobs, row, &pools))
 		return true;
 	sl_error_set(text,
@@ -274,8 +290,8 @@ static const char *describe(
 	struct sl_cluster_forecast forecast = job->forecast;
 	uint32_t runs = view.in[SL_TASK_RUNNING] + view.in[SL_TASK_BINDING];
 
-	if (job->is_free)
-		return FREE_TEXT;
+	if (job->is_free || !jobs->books.kinds)
+		return jobs->books.kinds ? FREE_TEXT : "it waits: " SL_JOBS_NO_GPU;
 	if (runs && runs < job->row.task_count) {
 		(void)snprintf(buf, size, "%u of its %u tasks start at once", runs,
 			job->row.task_count);
@@ -288,6 +304,9 @@ static const char *describe(
 	else if (forecast.fate != SL_FORECAST_TAKES)
 		forecast.fate = SL_FORECAST_FOLLOWS;
 	forecast.because = view.known ? view.because : job->refused;
+	/* Not looked at yet: as it was foreseen. */
+	if (forecast.fate == SL_FORECAST_WAITS && !forecast.because.reason)
+		forecast = job->forecast;
 	return sl_forecast_text(&forecast, sl_jobs_project_name, jobs->daemon, buf, size);
 }
 
@@ -321,8 +340,9 @@ static void answer_try(struct sl_jobs *jobs, struct sl_peer *peer, struct sl_job
 	struct sl_jobs_books books;
 	struct sl_cluster_forecast forecast;
 
-	if (job->is_free) {
-		reply(peer, NULL, true, FREE_TEXT);
+	if (job->is_free || !jobs->books.kinds) {
+		reply(peer, NULL, true,
+			jobs->books.kinds ? FREE_TEXT : "it waits: " SL_JOBS_NO_GPU);
 		return;
 	}
 	sl_jobs_books_init(jobs, &books, nothing_happens, NULL);
@@ -343,7 +363,7 @@ static void answer_try(struct sl_jobs *jobs, struct sl_peer *peer, struct sl_job
 /* --- SUBMIT. --- */
 
 static void take_in(struct sl_jobs *jobs, struct sl_peer *peer, struct sl_job *job,
-	struct sl_jobspec *spec)
+	struct sl_jobspec *spec, const struct sl_queue_verdict *share)
 {
 	char why[600];
 
@@ -360,6 +380,7 @@ static void take_in(struct sl_jobs *jobs, struct sl_peer *peer, struct sl_job *j
 		return;
 	}
 	jobs->next_id++;
+	sl_jobs_user_make_room(jobs, peer->uid, share);
 	sl_step(D_JOB_TAKEN);
 	job->ticket = jobs->next_ticket++;
 	job->submitter = peer;
@@ -377,9 +398,15 @@ static void judge(struct sl_jobs *jobs, struct sl_peer *peer,
 	struct sl_error text = {0};
 	struct sl_jobs_row row;
 	struct sl_job *job;
-	bool ok;
+	struct sl_queue_verdict share;
+	bool may, ok;
 
 	fill_row(jobs, peer, submit, &row);
+	/* Also the name that was made for it: somebody may have chosen that. */
+	may = sl_jobs_name_is_free(
+		      peer->daemon, peer->uid, row.name, row.task_count, &text) &&
+	      sl_jobs_user_may(
+		      jobs, peer->uid, row.task_count, spec->size, &share, &text);
 	row.tasks = calloc(row.task_count, sizeof(row.tasks[0]));
 	job = row.tasks && add_owner(peer, &row, spec) == 0 ? sl_jobs_new_job(jobs, &row)
 							    : NULL;
@@ -389,7 +416,7 @@ static void judge(struct sl_jobs *jobs, struct sl_peer *peer,
 		return;
 	}
 	sl_jobs_set_need(jobs, job);
-	ok = has_sense(jobs, job, &text) && within_bounds(peer, job, &text) &&
+	ok = may && has_sense(jobs, job, &text) && within_bounds(peer, job, &text) &&
 	     sl_jobs_find_library(jobs, &text);
 	if (!ok) {
 		refuse(peer, text.text);
@@ -400,7 +427,8 @@ static void judge(struct sl_jobs *jobs, struct sl_peer *peer,
 		answer_try(jobs, peer, job);
 		sl_jobs_drop_job(jobs, job);
 	} else {
-		take_in(jobs, peer, job, spec);
+		job->used_bytes = spec->size;
+		take_in(jobs, peer, job, spec, &share);
 	}
 }
 

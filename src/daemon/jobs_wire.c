@@ -15,6 +15,12 @@
 
 /* --- Which one is meant. --- */
 
+/* One of `sluice run` is a workload like others, unless the queue holds it. */
+static bool is_listed(const struct sl_job *job)
+{
+	return !job->foreground || sl_jobs_front_is_listed(job);
+}
+
 static uint64_t number_of(const char *name)
 {
 	char *end = NULL;
@@ -40,6 +46,8 @@ static struct sl_job *pick(
 			SL_CONTAINER_OF((struct sl_link *)link, struct sl_job, link);
 		int rank = 2 * (job->row.uid == peer->uid) + !job->over;
 
+		if (!is_listed(job))
+			continue;
 		if (strcmp(job->row.name, name) == 0 && rank >= best) {
 			best = rank;
 			found = job;
@@ -98,6 +106,13 @@ void sl_jobs_wait(struct sl_peer *peer, const struct sl_msg_job_wait *asked)
 	struct sl_job *job = pick(peer, asked->job, asked->name, &text);
 	struct sl_jobs_wait *wait;
 
+	if (job && job->foreground) {
+		sl_error_set(&text,
+			"%s is a `sluice run`: only whoever started it hears how it "
+			"ends",
+			job->row.name);
+		job = NULL;
+	}
 	if (!job || job->over) {
 		reply(peer, job, 0, text.text);
 		return;
@@ -149,12 +164,15 @@ void sl_jobs_peer_gone(struct sl_peer *peer)
 		sl_list_unlink(&wait->link);
 		free(wait);
 	}
-	/* What it submitted is done all the same: the answer was on its way. */
+	/* What it submitted is done all the same: the answer was on its way. What was to run in it is not. */
 	sl_list_foreach (at, &jobs->all) {
 		struct sl_job *job = SL_LIST_ENTRY(at, struct sl_job, link);
 
-		if (job->submitter == peer)
-			job->submitter = NULL;
+		if (job->submitter != peer)
+			continue;
+		job->submitter = NULL;
+		if (job->foreground)
+			sl_jobs_awake(jobs);
 	}
 }
 
@@ -184,13 +202,19 @@ void sl_jobs_stop(struct sl_peer *peer, const struct sl_msg_job_stop *stop)
 	sl_info("stopping job %" PRIu64 " (%s) for process %d of user %u", job->row.id,
 		job->row.name, (int)peer->pid, (unsigned int)peer->uid);
 	job->row.state = SL_JOB_STOPPING;
+	for (uint32_t i = 0; i < job->row.task_count; i++) {
+		struct sl_workload *workload =
+			sl_map_get(&daemon->workloads, job->row.tasks[i].workload);
+
+		/* For the event. */
+		if (workload)
+			workload->stop_asker = (uint64_t)peer->uid + 1;
+	}
 	for (uint32_t i = 0; i < job->row.task_count; i++)
 		processes += sl_jobs_end_task(jobs, &job->tasks[i], grace, true);
-	sl_jobs_save(jobs, job, 0);
 	sl_jobs_check_end(jobs, job);
-	/* A daemon that follows must go on with it, so the answer waits for the journal. */
-	sl_peer_hold(peer);
-	sl_daemon_commit_soon(daemon);
+	/* A daemon that follows must go on with it, so the answer waits for the disk. */
+	sl_jobs_hold_for(jobs, job, peer);
 	reply(peer, job, processes, "");
 }
 
@@ -227,6 +251,13 @@ void sl_jobs_log(struct sl_peer *peer, const struct sl_msg_job_log *log)
 	}
 	if (!may_change(peer, job, "read its output"))
 		return;
+	if (job->foreground) {
+		sl_error_set(&text,
+			"%s is a `sluice run`, and writes where it was started",
+			job->row.name);
+		reply(peer, job, 0, text.text);
+		return;
+	}
 	if (log->task >= job->row.task_count) {
 		sl_error_set(&text, "job %s has %u task%s, numbered from 0",
 			job->row.name, job->row.task_count,
@@ -252,6 +283,33 @@ void sl_jobs_log(struct sl_peer *peer, const struct sl_msg_job_log *log)
 
 /* --- Rows. --- */
 
+/* It runs with some of its tasks, and others would, too. */
+static bool waits_in_part(const struct sl_job *job)
+{
+	for (uint32_t i = 0; i < job->row.task_count; i++) {
+		if (job->tasks[i].phase == SL_PHASE_WAITING ||
+			job->tasks[i].phase == SL_PHASE_PARKED)
+			return true;
+	}
+	return false;
+}
+
+/* It would fit if they were back: it was taken when they were there. */
+static bool say_lost(const struct sl_daemon *daemon, char *buf, size_t size)
+{
+	unsigned int lost = 0;
+
+	for (uint32_t i = 0; i < daemon->gpu_count; i++)
+		lost += daemon->gpus[i].managed && daemon->gpus[i].lost;
+	if (lost)
+		(void)snprintf(buf, size,
+			"%u GPU%s here %s lost, and the others cannot hold it; it runs "
+			"when %s back, or submitted anew if it asks for less",
+			lost, lost == 1 ? "" : "s", lost == 1 ? "is" : "are",
+			lost == 1 ? "that is" : "these are");
+	return lost > 0;
+}
+
 const char *sl_jobs_why(
 	const struct sl_jobs *jobs, const struct sl_job *job, char *buf, size_t size)
 {
@@ -264,9 +322,13 @@ const char *sl_jobs_why(
 		(void)snprintf(buf, size, "%s", job->row.why);
 		return buf;
 	}
-	if (state == SL_JOB_RUNNING)
+	if (state == SL_JOB_RUNNING && !waits_in_part(job))
 		return buf;
-	if (job->is_free) {
+	if (!jobs->books.kinds) {
+		(void)snprintf(buf, size, "%s", SL_JOBS_NO_GPU);
+		return buf;
+	}
+	if (job->is_free || job->apart) {
 		if (job->node_said[0])
 			(void)snprintf(
 				buf, size, "%.200s; it is tried again", job->node_said);
@@ -275,6 +337,10 @@ const char *sl_jobs_why(
 	view = sl_cluster_job(jobs->books.cluster, job->row.id);
 	if (view.known)
 		because = &view.because;
+	if ((because->reason == SL_PENDING_NEVER ||
+		    because->reason == SL_PENDING_GANG_NEVER) &&
+		say_lost(jobs->daemon, buf, size))
+		return buf;
 	if (view.in[SL_TASK_PIPELINED])
 		(void)snprintf(buf, size,
 			"it has a place, and starts once what is stopped or moved for it "
@@ -316,10 +382,14 @@ bool sl_jobs_row_at(const struct sl_daemon *daemon, uint64_t *after, union sl_ms
 	const struct sl_jobs_row *from;
 	struct sl_msg_job_row *row;
 
+	if (job && !is_listed(job))
+		job = NULL;
 	for (struct sl_link *link = jobs ? jobs->all.next : NULL;
 		jobs && !job && link != &jobs->all; link = link->next) {
-		if (SL_LIST_ENTRY(link, struct sl_job, link)->row.id > *after)
-			job = SL_LIST_ENTRY(link, struct sl_job, link);
+		const struct sl_job *at = SL_LIST_ENTRY(link, struct sl_job, link);
+
+		if (at->row.id > *after && is_listed(at))
+			job = at;
 	}
 	if (!job)
 		return false;
@@ -352,4 +422,68 @@ bool sl_jobs_row_at(const struct sl_daemon *daemon, uint64_t *after, union sl_ms
 	(void)sl_jobs_why(jobs, job, row->why, sizeof(row->why));
 	count_tasks(job, row);
 	return true;
+}
+
+/* The number of those that wait is taken with the first row, and told with each. */
+static uint64_t count_waiting(const struct sl_jobs *jobs)
+{
+	uint64_t waiting = 0;
+
+	for (const struct sl_link *link = jobs->all.next; link != &jobs->all;
+		link = link->next)
+		waiting += sl_jobs_state_of(SL_CONTAINER_OF((struct sl_link *)link,
+				   struct sl_job, link)) == SL_JOB_QUEUED;
+	return waiting;
+}
+
+bool sl_jobs_queue_next(
+	const struct sl_daemon *daemon, struct sl_peer_list *list, union sl_msg *msg)
+{
+	const struct sl_jobs *jobs = daemon->jobs;
+
+	if (!jobs || list->place == SL_QUEUE_ROWS)
+		return false;
+	if (!list->place++)
+		list->until = count_waiting(jobs);
+	for (const struct sl_link *link = jobs->all.next; link != &jobs->all;
+		link = link->next) {
+		const struct sl_job *job =
+			SL_CONTAINER_OF((struct sl_link *)link, struct sl_job, link);
+		struct sl_msg_queue_row *row = &msg->queue_row;
+
+		if (job->row.id <= list->workload ||
+			sl_jobs_state_of(job) != SL_JOB_QUEUED)
+			continue;
+		list->workload = job->row.id;
+		sl_wire_init(msg, SL_MSG_QUEUE_ROW);
+		row->job = job->row.id;
+		row->waiting = list->until;
+		memcpy(row->name, job->row.name, sizeof(row->name));
+		memcpy(row->project, job->row.project, sizeof(row->project));
+		(void)sl_jobs_why(jobs, job, row->why, sizeof(row->why));
+		return true;
+	}
+	return false;
+}
+
+void sl_jobs_part(const struct sl_daemon *daemon, struct sl_part *part)
+{
+	const struct sl_jobs *jobs = daemon->jobs;
+
+	sl_wire_str(part->path, sizeof(part->path), jobs->folder);
+	for (const struct sl_link *link = jobs->all.next; link != &jobs->all;
+		link = link->next) {
+		const struct sl_job *job =
+			SL_CONTAINER_OF((struct sl_link *)link, struct sl_job, link);
+
+		/* Nothing of a `sluice run` is in there. */
+		part->count += !job->over && !job->foreground;
+	}
+	if (jobs->unstored.text[0] || jobs->is_unread) {
+		part->health = SL_HEALTH_BROKEN;
+		part->text = jobs->unstored.text[0] ? jobs->unstored : jobs->unread;
+	} else if (jobs->unread.text[0]) {
+		part->health = SL_HEALTH_PARTLY;
+		part->text = jobs->unread;
+	}
 }

@@ -189,6 +189,7 @@ static void put_workload(struct text *text, const struct sl_journal_workload *wo
 	put_number(text, "kill_at", workload->kill_at);
 	put_number(text, "warm_after", workload->warm_after);
 	put_number(text, "park", workload->park);
+	put_number(text, "by_queue", workload->by_queue);
 	put_text(text, "}");
 }
 

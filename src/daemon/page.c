@@ -244,6 +244,7 @@ void sl_page_give_token(struct sl_peer *peer)
 	if (!peer->who)
 		who = sl_who_of_socket(peer->fd);
 	if (who) {
+		sl_who_ask_limits(who, peer->pid, peer->pidfd);
 		who->contained = !sl_pids_is_outside(peer->pid, peer->start_ticks);
 		msg.page_token_reply.ok =
 			sl_page_tokens_make(page->tokens, who, sl_clock_now(),

@@ -132,7 +132,7 @@ void sl_park_park(struct sl_peer *peer, const struct sl_msg_park *park)
 	if (sl_peer_may_log(daemon, SL_LOG_INFO))
 		sl_info("%s of %s for process %d of user %u", verb, workload->name,
 			(int)peer->pid, (unsigned int)peer->uid);
-	sl_jobs_workload_started(daemon, workload);
+	sl_jobs_workload_changed(daemon, workload);
 	sl_peer_hold(peer);
 	reply_park(peer, workload, SL_REASON_NONE, "");
 }
@@ -150,14 +150,18 @@ void sl_park_resumed(struct sl_daemon *daemon, uint64_t id)
 void sl_park_again(struct sl_daemon *daemon, struct sl_workload *workload)
 {
 	struct sl_event park = event_of(workload, true);
-	struct sl_event resume = event_of(workload, false);
-	bool resuming = workload->park == SL_PARK_RESUMING;
 
 	if (workload->park == SL_PARK_NOT)
 		return;
 	park.workload_park.recovered = 1;
 	sl_drive(daemon, &park);
-	if (resuming)
+}
+
+void sl_park_resume_again(struct sl_daemon *daemon, struct sl_workload *workload)
+{
+	struct sl_event resume = event_of(workload, false);
+
+	if (workload->park == SL_PARK_RESUMING)
 		sl_drive(daemon, &resume);
 }
 

@@ -20,5 +20,7 @@ void sl_park_set_warm(struct sl_peer *peer, const struct sl_msg_set_warm *set);
 void sl_park_resumed(struct sl_daemon *daemon, uint64_t workload);
 /* It was parked under the daemon before, as the journal says. */
 void sl_park_again(struct sl_daemon *daemon, struct sl_workload *workload);
+/* The same, and was to come back. */
+void sl_park_resume_again(struct sl_daemon *daemon, struct sl_workload *workload);
 
 #endif

@@ -272,6 +272,9 @@ void sl_peer_hold(struct sl_peer *peer)
 		return;
 	/* Who waits for the journal being written waits for the next one, too. */
 	peer->held = true;
+	/* Who waits for the store of jobs comes here after that. */
+	if (peer->held_ticket)
+		return;
 	sl_list_unlink(&peer->held_link);
 	sl_list_push_tail(&peer->daemon->held, &peer->held_link);
 }

@@ -46,7 +46,8 @@ struct sl_peer_list {
 
 struct sl_peer {
 	struct sl_link link;      /* sl_daemon.peers or .greeting, later .dead_peers */
-	struct sl_link held_link; /* sl_daemon.held or .held_writing */
+	struct sl_link held_link; /* sl_daemon.held or .held_writing, or sl_jobs.held */
+	uint64_t held_ticket;     /* of sl_jobs.held; 0: not there */
 	struct sl_daemon *daemon;
 	int fd, pidfd;
 	sd_event_source *io;

@@ -38,7 +38,8 @@ struct sl_projects_room {
 	struct sl_projects_who who; /* of now */
 	struct sl_link waiting;
 	struct sl_projects_change *writing;
-	struct sl_error trouble; /* why the database could not be read at the start */
+	struct sl_error trouble;  /* why the database could not be read at the start */
+	struct sl_error unstored; /* why the last change could not be stored */
 };
 
 const struct sl_projects *sl_projects_room_set(const struct sl_daemon *daemon)
@@ -278,6 +279,7 @@ static int on_stored(sd_event_source *source, int fd, uint32_t events, void *con
 		sl_error_log("%s", err.text);
 		refuse(change, NULL, err.text);
 	}
+	room->unstored = err;
 	go_on(daemon);
 	sl_daemon_settle(daemon);
 	return 0;
@@ -408,6 +410,22 @@ bool sl_projects_room_next(
 			!workload->over && strcmp(workload->project, row->name) == 0;
 	}
 	return true;
+}
+
+void sl_projects_room_part(const struct sl_daemon *daemon, struct sl_part *part)
+{
+	const struct sl_projects_room *room = daemon->projects;
+
+	(void)snprintf(part->path, sizeof(part->path), "%.200s/" SL_PROJECTS_STORE_FILE,
+		daemon->data_dir);
+	part->count = room->now.set.count;
+	if (room->trouble.text[0]) {
+		part->health = SL_HEALTH_BROKEN;
+		part->text = room->trouble;
+	} else if (room->unstored.text[0]) {
+		part->health = SL_HEALTH_PARTLY;
+		part->text = room->unstored;
+	}
 }
 
 /* --- Start and end. --- */

@@ -9,6 +9,7 @@
 #define SL_DAEMON_PROJECTS_ROOM_H
 
 #include "daemon/daemon.h"
+#include "daemon/parts.h"
 #include "daemon/peer.h"
 #include "daemon/projects.h"
 
@@ -26,6 +27,9 @@ void sl_projects_room_leave(struct sl_peer *peer);
 /* The next PROJECT_ROW; false: there are no more. */
 bool sl_projects_room_next(
 	const struct sl_daemon *daemon, struct sl_peer_list *list, union sl_msg *msg);
+
+/* How the database is: as it was read at the start, and as the last writing went. */
+void sl_projects_room_part(const struct sl_daemon *daemon, struct sl_part *part);
 
 /* May this peer put work into the project? Root and the daemon's user may always. Where not, *err says who may. */
 bool sl_projects_room_admits(

@@ -19,6 +19,7 @@
 #include "daemon/client.h"
 #include "daemon/drive.h"
 #include "daemon/inventory.h"
+#include "daemon/jobs.h"
 #include "daemon/journal_writer.h"
 #include "daemon/park.h"
 #include "daemon/process.h"
@@ -80,6 +81,7 @@ static void save_workload(const struct sl_daemon *daemon,
 	out->kill_at = workload->kill_at;
 	out->warm_after = workload->warm_after;
 	out->park = workload->park;
+	out->by_queue = sl_jobs_keeps_run(workload);
 	out->gpu_count = workload->gpu_count;
 	for (uint32_t i = 0; i < workload->gpu_count; i++)
 		memcpy(out->gpus[i], daemon->gpus[workload->gpus[i]].uuid,
@@ -238,6 +240,7 @@ static void load_workload(struct sl_daemon *daemon, const struct sl_journal *jou
 	workload->kill_at = in->kill_at;
 	workload->warm_after = in->warm_after;
 	workload->park = in->park;
+	workload->by_queue = in->by_queue;
 	workload->born = in->born;
 	if (!policy_takes(daemon, workload, mask)) {
 		char why[512];
@@ -298,11 +301,39 @@ static void stop_again(struct sl_daemon *daemon)
 	}
 }
 
-/* Before their processes report, so that nothing of theirs is ever brought back unasked. */
-static void park_again(struct sl_daemon *daemon)
+static void load_clients(
+	struct sl_daemon *daemon, const struct sl_journal *journal, uint64_t workload)
+{
+	for (size_t i = 0; i < journal->client_count; i++) {
+		if (journal->clients[i].workload == workload)
+			load_client(daemon, &journal->clients[i]);
+	}
+}
+
+/*
+ * Each gives up its request before another is taken in, which may have it now: together they would be more than the GPU has. And
+ * before their processes report, so that nothing of theirs is ever brought back unasked.
+ */
+static void load_parked(struct sl_daemon *daemon, const struct sl_journal *journal)
+{
+	for (size_t i = 0; i < journal->workload_count; i++) {
+		uint64_t id = journal->workloads[i].id;
+
+		if (journal->workloads[i].park == SL_PARK_NOT)
+			continue;
+		load_workload(daemon, journal, &journal->workloads[i]);
+		load_clients(daemon, journal, id);
+		if (sl_map_get(&daemon->workloads, id))
+			sl_park_again(daemon, sl_map_get(&daemon->workloads, id));
+	}
+}
+
+/* Once everybody's request is known. */
+static void resume_again(struct sl_daemon *daemon)
 {
 	sl_list_foreach (link, &daemon->workload_list) {
-		sl_park_again(daemon, SL_LIST_ENTRY(link, struct sl_workload, link));
+		sl_park_resume_again(
+			daemon, SL_LIST_ENTRY(link, struct sl_workload, link));
 	}
 }
 
@@ -346,14 +377,17 @@ int sl_recover_load(struct sl_daemon *daemon, struct sl_error *err)
 	if (daemon->rebooted)
 		return 0; /* the machine was started anew: nobody of it lives */
 	sl_step(D_JOURNAL_READ);
-	for (size_t i = 0; i < journal.workload_count; i++)
-		load_workload(daemon, &journal, &journal.workloads[i]);
+	load_parked(daemon, &journal);
+	for (size_t i = 0; i < journal.workload_count; i++) {
+		if (journal.workloads[i].park == SL_PARK_NOT)
+			load_workload(daemon, &journal, &journal.workloads[i]);
+	}
 	sl_step(D_WORKLOADS_TAKEN);
 	for (size_t i = 0; i < journal.client_count; i++)
 		load_client(daemon, &journal.clients[i]);
 	sl_step(D_CLIENTS_TAKEN);
 	end_empty(daemon);
-	park_again(daemon);
+	resume_again(daemon);
 	stop_again(daemon);
 	if (daemon->workload_count)
 		sl_info("took in %u workloads and %u clients of the daemon before",

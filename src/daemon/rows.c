@@ -10,6 +10,7 @@
 #include "daemon/hostpool.h"
 #include "daemon/inventory.h"
 #include "daemon/jobs.h"
+#include "daemon/parts.h"
 #include "daemon/projects_room.h"
 #include "daemon/resources.h"
 #include "daemon/workload.h"
@@ -441,6 +442,8 @@ bool sl_rows_next(
 	case SL_LIST_SWAP: return next_swap(daemon, list, msg);
 	case SL_LIST_POOL: return next_pool(daemon, list, msg);
 	case SL_LIST_JOBS: return sl_jobs_row_at(daemon, &list->workload, msg);
+	case SL_LIST_QUEUE: return sl_jobs_queue_next(daemon, list, msg);
+	case SL_LIST_PARTS: return sl_parts_next(daemon, list, msg);
 	case SL_LIST_PROJECTS: return sl_projects_room_next(daemon, list, msg);
 	case SL_LIST_HELD: return next_held(daemon, list, msg);
 	case SL_LIST_RESOURCES: return sl_resources_next(daemon, list, msg);

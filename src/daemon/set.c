@@ -206,7 +206,7 @@ void sl_set_set(struct sl_peer *peer, const struct sl_msg_set *set)
 	}
 	flags_before = workload->flags;
 	take_over(workload, &event, &daemon->admission);
-	sl_jobs_workload_started(daemon, workload);
+	sl_jobs_workload_changed(daemon, workload);
 	sl_step(D_SET);
 	tell_changes(peer, workload, set->which, flags_before);
 	sl_peer_hold(peer);
@@ -216,7 +216,7 @@ void sl_set_set(struct sl_peer *peer, const struct sl_msg_set *set)
 
 /* --- STOP --------------------------------------------------------------------------------- */
 
-static uint32_t processes_of(const struct sl_workload *workload)
+uint32_t sl_set_processes_of(const struct sl_workload *workload)
 {
 	const struct sl_process *root = workload->root;
 	uint32_t count = root != NULL;
@@ -230,26 +230,26 @@ static uint32_t processes_of(const struct sl_workload *workload)
 }
 
 /* Asked twice, the earlier end counts; asked again after that, a new one begins. */
-static void note_stop(struct sl_workload *workload, sl_ns grace)
+void sl_set_note_stop(struct sl_daemon *daemon, struct sl_workload *workload, sl_ns grace)
 {
 	sl_ns now = sl_clock_now(), kill_at = now + grace;
 
 	if (workload->kill_at > now)
 		kill_at = sl_min_u64(kill_at, workload->kill_at);
 	workload->kill_at = kill_at;
+	sl_daemon_commit_soon(daemon);
 }
 
 uint32_t sl_set_stop_workload(
 	struct sl_daemon *daemon, struct sl_workload *workload, sl_ns grace)
 {
 	struct sl_event event = {.type = SL_EVENT_WORKLOAD_STOP};
-	uint32_t processes = processes_of(workload);
+	uint32_t processes = sl_set_processes_of(workload);
 
 	event.workload_stop.workload = workload->id;
 	event.workload_stop.grace = grace;
-	note_stop(workload, grace);
+	sl_set_note_stop(daemon, workload, grace);
 	sl_drive(daemon, &event);
-	sl_daemon_commit_soon(daemon);
 	return processes;
 }
 
@@ -289,5 +289,6 @@ void sl_set_stop(struct sl_peer *peer, const struct sl_msg_stop *stop)
 	/* A daemon that follows must go on with it, so the answer waits for the journal. */
 	sl_peer_hold(peer);
 	sl_daemon_commit_soon(daemon);
+	sl_jobs_hold(peer, workload->id);
 	sl_peer_send(peer, &msg);
 }

@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -35,23 +36,49 @@ static const char *const places[] = {
 	"/../lib/sluice/" NAME,
 };
 
-static int find_it(char *path, size_t size, struct sl_error *err)
+static bool is_file(const char *path)
+{
+	struct stat there;
+
+	return stat(path, &there) == 0 && S_ISREG(there.st_mode);
+}
+
+static int refuse_it(const char *path, struct sl_error *err)
+{
+	bool is_there = is_file(path);
+
+	sl_error_set(err,
+		"%.200s %s, and without it no job can run; %s, or set SLUICE_SHIM to "
+		"the " NAME " of this installation",
+		path, is_there ? "cannot be executed" : "is no file",
+		is_there ? "chmod 755 it" : "install Sluice whole");
+	return sl_err_origin(is_there ? -EACCES : -ENOENT);
+}
+
+int sl_shim_find(char *path, size_t size, struct sl_error *err)
 {
 	const char *set = getenv("SLUICE_SHIM");
-	char dir[SL_PATH_MAX];
+	char dir[SL_PATH_MAX], shut[SL_PATH_MAX] = "";
 	int r;
 
 	if (set && set[0]) {
 		(void)snprintf(path, size, "%s", set);
-		return 0;
+		return is_file(path) && access(path, X_OK) == 0 ? 0
+								: refuse_it(path, err);
 	}
 	r = sl_paths_program_dir(dir, sizeof(dir));
 	for (size_t i = 0; r == 0 && i < SL_ARRAY_LEN(places); i++) {
 		int n = snprintf(path, size, "%s%s", dir, places[i]);
 
-		if (n > 0 && (size_t)n < size && access(path, X_OK) == 0)
+		if (n <= 0 || (size_t)n >= size || !is_file(path))
+			continue;
+		if (access(path, X_OK) == 0)
 			return 0;
+		if (!shut[0])
+			(void)snprintf(shut, sizeof(shut), "%s", path);
 	}
+	if (shut[0])
+		return refuse_it(shut, err);
 	sl_error_set(err,
 		"there is no " NAME " beside %.200s, and without it no job can run; "
 		"install "
@@ -163,7 +190,7 @@ static int fill(struct plan *plan, const struct sl_shim_start *start, int *go_fd
 static int start_it(struct plan *plan, const struct sl_shim_start *start,
 	struct sl_shim *out, struct sl_error *err)
 {
-	int r = find_it(plan->path, sizeof(plan->path), err);
+	int r = sl_shim_find(plan->path, sizeof(plan->path), err);
 
 	if (r < 0)
 		return r;
@@ -283,6 +310,19 @@ static bool parse_exit(const char *at, struct sl_shim_record *record)
 	return true;
 }
 
+/* *at moves behind the line, if it is there whole. */
+static bool take_begun(const char **at, struct sl_shim_record *record)
+{
+	const char *c = *at;
+
+	if (!take_word(&c, "begun ") ||
+		!take_number(&c, UINT64_MAX, '\n', &record->started_ms))
+		return false;
+	record->ending = SL_SHIM_BEGUN;
+	*at = c;
+	return true;
+}
+
 static bool parse_error(const char *at, struct sl_shim_record *record)
 {
 	uint64_t error = 0;
@@ -307,8 +347,11 @@ struct sl_shim_record sl_shim_record_parse(const char *text, size_t size)
 	if (size == 0)
 		return record;
 	if (size < sizeof(line) && !memchr(text, '\0', size)) {
+		const char *at = line;
+
 		memcpy(line, text, size);
-		if (parse_exit(line, &record) || parse_error(line, &record))
+		if (take_begun(&at, &record) &&
+			(!*at || parse_exit(at, &record) || parse_error(at, &record)))
 			return record;
 	}
 	return (struct sl_shim_record){.ending = SL_SHIM_BAD};

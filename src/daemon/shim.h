@@ -11,18 +11,23 @@
  *	fd 1, 2  the log of the task, opened for appending; fd 0 /dev/null
  *
  * It becomes the user (root becomes anybody, everybody else only himself, with the groups he has; the log becomes the user's, too), starts the
- * program in its folder with a session and process group of its own, and waits. SIGTERM, SIGINT and SIGHUP are
+ * program in its folder, with the resource limits of who submitted it, a session and process group of its own, and waits. SIGTERM, SIGINT and SIGHUP are
  * passed on to the whole group; SIGUSR1 kills the program and all that descends from it at once. When the program has ended, what is
- * left of its descendants gets SIGTERM, after 2 s SIGKILL, and then the record is written in one write(2) and fsynced:
+ * left of its descendants gets SIGTERM, after 2 s SIGKILL. The record has two lines, each written by one write(2):
  *
- *	exit STATUS started MS ended MS\n      STATUS as of wait(2), decimal; MS of the real-time clock
+ *	begun MS\n                             it was told to go, and has started nothing yet; MS of the real-time clock
+ * and then, fsynced, one of
+ *	exit STATUS started MS ended MS\n      STATUS as of wait(2), decimal
  *	error ERRNO WHAT\n                     the program could not be started (WHAT: chdir, exec, setuid, ...)
+ *
+ * So whoever finds it empty, while the machine has not been down, knows that nothing was started: a shim that cannot write the first line
+ * leaves without having started anything.
  *
  * What not even SIGKILL ends is left behind after 10 s more, and named in the log. A record for which there is no room is tried again
  * for 10 s.
  *
- * A shim that is killed takes its program with it (PR_SET_PDEATHSIG) and leaves no record; what else descended from it runs on. A shim that
- * was given the word and leaves none was killed.
+ * A shim that is killed takes its program with it (PR_SET_PDEATHSIG) and leaves the first line alone; what else descended from it is the
+ * daemon's to find (jobs_left.c).
  *
  * It is the file sluice-shim beside the daemon's own or where it is installed; SLUICE_SHIM in the daemon's environment names another.
  */
@@ -44,6 +49,9 @@ struct sl_shim {
 	int pidfd, go_fd; /* the caller's */
 };
 
+/* Where it is. 0, or negative errno: there is none that could be executed, and err says the remedy. */
+SL_MUST_CHECK int sl_shim_find(char *path, size_t size, struct sl_error *err);
+
 /* Starts it, waiting for `go`. Never blocks for long (posix_spawn or vfork). 0 or negative errno; err says what and the remedy. */
 SL_MUST_CHECK int sl_shim_start(
 	const struct sl_shim_start *start, struct sl_shim *out, struct sl_error *err);
@@ -55,7 +63,8 @@ void sl_shim_forget(struct sl_shim *shim);
 void sl_shim_reap(pid_t pid);
 
 enum sl_shim_ending {
-	SL_SHIM_NONE = 0, /* no record: it runs, or was killed */
+	SL_SHIM_NONE = 0, /* nothing: it has not started its program */
+	SL_SHIM_BEGUN,    /* it runs, or was killed */
 	SL_SHIM_EXITED,
 	SL_SHIM_ERROR, /* never started; error and what */
 	SL_SHIM_BAD    /* something else stands there */
@@ -63,8 +72,8 @@ enum sl_shim_ending {
 
 struct sl_shim_record {
 	enum sl_shim_ending ending;
-	uint32_t status; /* of wait(2) */
-	uint64_t started_ms, ended_ms;
+	uint32_t status;               /* of wait(2) */
+	uint64_t started_ms, ended_ms; /* started: of BEGUN and EXITED */
 	int error;
 	char what[32];
 };

@@ -97,7 +97,7 @@ static void stop_process(struct sl_daemon *daemon, const struct sl_process *proc
 }
 
 /*
- * The root of a task is its shim, which passes SIGTERM on to the program and its group: once, so its clients get none from here.
+ * The root of a job's task is its shim, which passes SIGTERM on to the program and its group: once, so its clients get none from here.
  * SIGKILL would take the record from it, and leave alive what the program has started; SIGUSR1 has it kill all of that.
  */
 static void stop_workload(struct sl_daemon *daemon, struct sl_workload *workload,
@@ -105,9 +105,9 @@ static void stop_workload(struct sl_daemon *daemon, struct sl_workload *workload
 {
 	int number = number_of(action->stop.stage), root = number;
 
-	if (workload->task && number == SIGKILL)
+	if (workload->has_shim && number == SIGKILL)
 		root = SIGUSR1;
-	if (!workload->task || number == SIGKILL) {
+	if (!workload->has_shim || number == SIGKILL) {
 		sl_list_foreach (link, &workload->clients) {
 			struct sl_client *client =
 				SL_LIST_ENTRY(link, struct sl_client, link);

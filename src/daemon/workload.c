@@ -155,6 +155,7 @@ void sl_workload_root_died(struct sl_workload *workload)
 	sl_list_unlink(&workload->root_link);
 	workload->root = sl_process_put(workload->root);
 	sl_daemon_commit_soon(daemon);
+	sl_jobs_supervisor_gone(daemon, workload);
 	sl_workload_check_end(daemon, workload);
 }
 

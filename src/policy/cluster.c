@@ -297,6 +297,9 @@ struct sl_cluster_job_view sl_cluster_job(const struct sl_cluster *cl, uint64_t 
 			view.in[s] += job->part[p]->in[s];
 	}
 	view.because = because_of(cl, job);
+	view.failures = job->failures;
+	view.held_until = job->held_until;
+	view.failing = job->failing;
 	return view;
 }
 
@@ -311,6 +314,7 @@ struct sl_cluster_task_view sl_cluster_task(
 		return view;
 	view.state = (enum sl_task_state)task->state;
 	view.parked = task->parked;
+	view.spared_until = task->spared_until;
 	view.moves = task->state == SL_TASK_RELEASING && task->promised;
 	has_place = task->state == SL_TASK_BINDING || task->state == SL_TASK_RUNNING ||
 		    task->state == SL_TASK_RELEASING || task->parked;

@@ -148,6 +148,10 @@ struct sl_cluster_job_view {
 	uint32_t in[SL_TASK_STATES];
 	sl_ns submitted, started; /* started: last, of its first task; 0: not running */
 	struct sl_pending_because because; /* while it is pending */
+	/* Of its back-off: not started before held_until; failing: because it failed. */
+	uint32_t failures;
+	sl_ns held_until;
+	bool failing;
 };
 
 struct sl_cluster_task_view {
@@ -157,7 +161,8 @@ struct sl_cluster_task_view {
 		place; /* BINDING, RUNNING, RELEASING; and where a PIPELINED one goes */
 	uint64_t node; /* id */
 	bool parked;   /* PENDING: it comes back to this place */
-	bool moves;    /* RELEASING: it goes on at `next` */
+	sl_ns spared_until; /* no victim before */
+	bool moves;         /* RELEASING: it goes on at `next` */
 	struct sl_place next;
 	uint64_t next_node;
 };
@@ -211,6 +216,17 @@ struct sl_cluster_forecast {
  */
 struct sl_cluster_forecast sl_cluster_forecast(
 	struct sl_cluster *cluster, sl_ns now, const struct sl_cluster_event *job_add);
+
+/*
+ * Rules alone, whatever room there is: do limits leave what this job (a JOB_ADD event) asks for, now, and quotas, if it cannot be
+ * preempted and there is another project that they are kept for? Else *because says which does not. For what the node
+ * places by itself.
+ */
+bool sl_cluster_allows(struct sl_cluster *cluster, const struct sl_cluster_event *job_add,
+	struct sl_pending_because *because);
+/* May work of that project stand on that node, as pools and swapping go? Unknown ones: no. */
+bool sl_cluster_may_stand(
+	const struct sl_cluster *cluster, uint64_t project, uint64_t node);
 
 /* Two sentences: whether it starts, and what could be done to it then; the first alone if it never runs, or no other
  * project is there that could do anything. Returns buf.

@@ -84,8 +84,7 @@ static uint64_t who_may_take(
 	return by;
 }
 
-/* Is there no other project that may have jobs? */
-static bool is_alone(const struct sl_tree *tree, uint32_t project)
+bool sl_cl_is_alone(const struct sl_tree *tree, uint32_t project)
 {
 	for (uint32_t i = 0; i < tree->high; i++) {
 		if (i != project && tree->all[i].used &&
@@ -107,7 +106,7 @@ static void judge_quota(const struct sl_cluster *cl, const struct sl_cl_job *job
 	forecast->above = sl_tree_above_quota(
 		&cl->tree, job->project, &all, &at, &forecast->resource);
 	forecast->quota_of = cl->tree.all[at].id;
-	forecast->alone = is_alone(&cl->tree, job->project);
+	forecast->alone = sl_cl_is_alone(&cl->tree, job->project);
 	if (forecast->above)
 		forecast->by = who_may_take(&cl->tree, job->project, forecast->resource);
 }

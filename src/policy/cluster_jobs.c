@@ -37,8 +37,7 @@ struct sl_cl_task *sl_cl_find_task(
 
 /* --- What a task may use, and how much that is. --- */
 
-/* The need as the placer sees it: pools that the projects above leave, and nodes that swap or not. */
-static struct sl_need effective(
+struct sl_need sl_cl_effective(
 	const struct sl_cluster *cl, uint32_t project, const struct sl_need *asked)
 {
 	const uint64_t all = (1ull << SL_CL_POOLS) - 1;
@@ -370,7 +369,7 @@ static void add_part(struct sl_cluster *cl, struct sl_cl_job *job,
 	const struct sl_need *asked, uint32_t tasks, uint32_t least, bool quiet)
 {
 	struct sl_cl_part *part = sl_cl_spare_take(cl, &cl->spare_parts, sizeof(*part));
-	struct sl_need need = effective(cl, job->project, asked);
+	struct sl_need need = sl_cl_effective(cl, job->project, asked);
 
 	part->job = job;
 	part->asked = *asked;
@@ -400,7 +399,7 @@ static void add_part(struct sl_cluster *cl, struct sl_cl_job *job,
 
 static bool never(struct sl_cluster *cl, uint32_t project, const struct sl_need *asked)
 {
-	struct sl_need need = effective(cl, project, asked);
+	struct sl_need need = sl_cl_effective(cl, project, asked);
 
 	return cl->nodes && !sl_cl_ever(cl, sl_cl_class(cl, &need));
 }
@@ -409,7 +408,7 @@ static bool never(struct sl_cluster *cl, uint32_t project, const struct sl_need 
 static bool may_ever(struct sl_cluster *cl, uint32_t project, const struct sl_need *asked,
 	struct sl_pending_because *because)
 {
-	struct sl_need need = effective(cl, project, asked);
+	struct sl_need need = sl_cl_effective(cl, project, asked);
 
 	if (!never(cl, project, asked))
 		return true;
@@ -447,6 +446,9 @@ struct sl_cl_job *sl_cl_job_make(struct sl_cluster *cl,
 	job->park_mib = event->job_add.park_mib;
 	job->swap_cost = event->job_add.swap_cost;
 	job->resume_wait = event->job_add.resume_wait;
+	job->failures = event->job_add.failures;
+	job->failing = event->job_add.failing;
+	job->held_until = sl_cl_later(cl, event->job_add.held_for);
 	job->submitted = cl->now;
 	job->seq = ++cl->next_seq;
 	sl_list_init(&job->all);
@@ -576,7 +578,7 @@ void sl_cl_reclass(struct sl_cluster *cl)
 
 		for (uint32_t p = 0; p < job->parts; p++) {
 			struct sl_need need =
-				effective(cl, job->project, &job->part[p]->asked);
+				sl_cl_effective(cl, job->project, &job->part[p]->asked);
 
 			struct sl_cl_class *class = sl_cl_class(cl, &need);
 

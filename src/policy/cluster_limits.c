@@ -85,6 +85,39 @@ bool sl_cl_allowed_now(struct sl_cluster *cl, const struct sl_cl_job *job,
 	return false;
 }
 
+bool sl_cluster_allows(struct sl_cluster *cl, const struct sl_cluster_event *job_add,
+	struct sl_pending_because *because)
+{
+	struct sl_cl_job job = {.flags = job_add->job_add.flags};
+	struct sl_quantity all = sl_cl_guess(cl, &job_add->job_add.need);
+
+	*because = (struct sl_pending_because){
+		.reason = SL_PENDING_NO_PROJECT, .project = job_add->job_add.project};
+	job.project = sl_tree_find(&cl->tree, job_add->job_add.project);
+	if (job.project == SL_PROJECT_NONE)
+		return false;
+	for (int r = 0; r < SL_RESOURCES; r++)
+		all.of[r] *= job_add->job_add.tasks;
+	/* A quota is kept for others, and there are none. */
+	if (sl_cl_is_alone(&cl->tree, job.project))
+		job.flags |= SL_JOB_PREEMPTIBLE;
+	return sl_cl_allowed(cl, &job, &all, because) &&
+	       sl_cl_allowed_now(cl, &job, &all, because);
+}
+
+bool sl_cluster_may_stand(const struct sl_cluster *cl, uint64_t project, uint64_t node)
+{
+	const struct sl_need any = {.gpus = 1};
+	uint32_t number = sl_cl_find_node(cl, node);
+	uint32_t place = sl_tree_find(&cl->tree, project);
+	struct sl_need need;
+
+	if (number == SL_CL_NO_NODE || place == SL_PROJECT_NONE)
+		return false;
+	need = sl_cl_effective(cl, place, &any);
+	return !need.pools || need.pools >> cl->fit[number].pool & 1;
+}
+
 /* Is it over the limit, or the quota, of a resource of which it needs something? */
 static bool is_above(const struct sl_project *level, int r, bool fixed, bool now)
 {

@@ -256,6 +256,10 @@ void sl_cl_spare_give(void **spare, void *object);
 void sl_cl_emit(struct sl_cluster *cl, struct sl_cluster_action action);
 void sl_cl_refuse_job(
 	struct sl_cluster *cl, uint64_t id, const struct sl_pending_because *because);
+static inline sl_ns sl_cl_later(const struct sl_cluster *cl, sl_ns span)
+{
+	return span > SL_NS_NEVER - cl->now ? SL_NS_NEVER : cl->now + span;
+}
 /* A moment at which a cycle may do what it could not do now. */
 void sl_cl_wake(struct sl_cluster *cl, sl_ns at);
 struct sl_cl_job *sl_cl_find_job(const struct sl_cluster *cl, uint64_t id);
@@ -337,6 +341,9 @@ bool sl_cl_job_is_promised(const struct sl_cl_job *job, uint32_t node);
 /* The next pending task of the part, from number `from` on; NULL: none. */
 struct sl_cl_task *sl_cl_next_pending(struct sl_cl_part *part, uint32_t from);
 
+/* The need as the placer sees it: pools that the projects above leave, and nodes that swap or not. */
+struct sl_need sl_cl_effective(
+	const struct sl_cluster *cl, uint32_t project, const struct sl_need *asked);
 /* What a task counts for before its node is known: memory of GPUs by the smallest there are. */
 struct sl_quantity sl_cl_guess(const struct sl_cluster *cl, const struct sl_need *need);
 /* A job that was judged, with its first part; quiet: placement learns nothing from it. */
@@ -401,6 +408,9 @@ bool sl_cl_allowed_now(struct sl_cluster *cl, const struct sl_cl_job *job,
 /* A limit above it, or a quota that it has to stay within, is exceeded already, of something that it needs. */
 bool sl_cl_is_over(const struct sl_cluster *cl, const struct sl_cl_job *job);
 bool sl_cl_is_over_now(const struct sl_cluster *cl, const struct sl_cl_job *job);
+/* --- cluster_forecast.c --- */
+/* Is there no other project that may have jobs? */
+bool sl_cl_is_alone(const struct sl_tree *tree, uint32_t project);
 /* --- cluster_search.c --- */
 /* Makes room for what the job wants, by mode. True: it was promised its places, and who has to go was told; or, with
  * would, it could be. */

@@ -256,6 +256,8 @@ void sl_cl_on_task_runs(struct sl_cluster *cl, const struct sl_cluster_event *ev
 		return;
 	}
 	task->since = sl_sub_sat(cl->now, event->task_runs.ago);
+	if (event->task_runs.spared_for)
+		task->spared_until = sl_cl_later(cl, event->task_runs.spared_for);
 	sl_cl_job_settle(cl, task->part->job);
 	if (task->since < task->part->job->started)
 		task->part->job->started = task->since ? task->since : 1;

@@ -374,6 +374,20 @@ static void keep_room(struct sl_node *node, struct sl_node_client *client, bool 
 	}
 }
 
+/* What is measured, or reported late, asks nobody: it may have taken what was kept. Then the client is not brought in
+ * beyond what can be shared, but waits in its place until there is room again. */
+static bool has_its_room(const struct sl_node *node, const struct sl_node_client *client)
+{
+	for (uint32_t left = client->is_out; left; left &= left - 1) {
+		uint32_t gpu = (uint32_t)__builtin_ctz(left);
+
+		if (sl_ledger_resident(&node->ledger, gpu) >
+			sl_ledger_shareable(&node->ledger, gpu))
+			return false;
+	}
+	return true;
+}
+
 /* What is known to be on the host of who comes back has its room kept. */
 static void keep_rest(struct sl_node *node, struct sl_node_client *client, uint32_t gpu)
 {
@@ -522,12 +536,12 @@ static void restore_done(struct sl_node *node, struct sl_node_client *client,
 		return;
 	}
 	if (event->done.outcome == SL_SWAP_OK && !(client->is_out >> order->gpu & 1)) {
-		if (!client->member->parked) {
+		/* Parked on its way back, or its room was lost: the rest of it stays where it is. */
+		if (client->member->parked ||
+			!SL_MUTANT(LOST_ROOM_USED, has_its_room(node, client), true))
+			keep_room(node, client, false);
+		else
 			restore_next(node, client);
-			return;
-		}
-		/* Parked on its way back: the rest of it stays where it is. */
-		keep_room(node, client, false);
 		return;
 	}
 	keep_room(node, client, false);

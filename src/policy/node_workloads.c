@@ -118,6 +118,18 @@ static void admit_facts(
 			.claims_bytes = node->ledger.gpu[gpu].claims_bytes,
 		};
 	}
+	/* Their contexts, and what is held of them; who comes back claims his own. */
+	sl_list_foreach (link, &node->parked) {
+		const struct sl_node_member *member =
+			SL_LIST_ENTRY(link, struct sl_node_member, of_parked);
+
+		for (uint32_t left = member->resuming ? 0 : member->account.touched; left;
+			left &= left - 1) {
+			uint32_t gpu = (uint32_t)__builtin_ctz(left);
+
+			facts[gpu].parked_bytes += sl_ledger_claim(&member->account, gpu);
+		}
+	}
 }
 
 /* Free beyond what workloads may still claim. */
@@ -208,7 +220,7 @@ static uint32_t judge_new(
 		event->workload_add.gpu_mask & present_mask(node) & ~lost_mask(node);
 	uint32_t chosen;
 	struct sl_admit_ask ask = {event->workload_add.request, event->workload_add.limit,
-		event->workload_add.gpu_count};
+		event->workload_add.gpu_count, event->workload_add.may_take_less};
 	struct sl_bounds_verdict bound = {.reason = SL_REASON_NONE};
 	struct sl_admit_gpu facts[SL_NODE_GPUS_MAX];
 	struct sl_admit_plan plan;

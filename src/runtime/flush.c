@@ -26,6 +26,10 @@
  * does a flush that never ends, because its thread was cancelled in the driver. */
 #define FLUSH_WAIT_NS (10 * SL_S)
 
+/* Futex: flushes that have taken memory out of their space and not yet given it back. It is in no list then, so who
+ * looks for what is hoarded does not find it. */
+static uint32_t giving;
+
 static void move_all(struct sl_link *from, struct sl_link *to)
 {
 	sl_list_foreach_safe (link, from) {
@@ -146,6 +150,7 @@ static CUresult flush(struct sl_space *space, bool everything, enum flush_kind k
 	struct sl_link slabs = SL_LIST_INIT(slabs);
 	CUresult result = CUDA_SUCCESS;
 	int r = SL_SETTLED;
+	bool gives;
 
 	sl_books_lock();
 	if (!begin_flush(space, kind)) {
@@ -166,10 +171,17 @@ static CUresult flush(struct sl_space *space, bool everything, enum flush_kind k
 		move_regions(&regions, &space->leaving, false);
 	}
 	take_empty_slabs(space, everything ? 0 : SL_EMPTY_SLABS_KEPT, &slabs);
+	gives = !sl_list_is_empty(&slabs) || !sl_list_is_empty(&regions);
+	if (gives)
+		__atomic_fetch_add(&giving, 1, __ATOMIC_RELEASE);
 	end_flush(space);
 	sl_books_unlock();
 	release_regions(space, &regions);
 	discard_slabs(space->gpu, &slabs);
+	if (gives) {
+		__atomic_fetch_sub(&giving, 1, __ATOMIC_RELEASE);
+		sl_futex_wake(&giving, INT_MAX);
+	}
 	if (r == SL_SETTLE_CAPTURING)
 		sl_sweep_owe();
 	return r == SL_SETTLE_BROKEN ? result : CUDA_SUCCESS;
@@ -230,6 +242,21 @@ void sl_memory_flush_all(bool everything, bool fully)
 			sl_debug("a context cannot be flushed: error %d", (int)r);
 		sl_space_leave(space);
 	}
+}
+
+void sl_memory_await_flushes(void)
+{
+	sl_ns end_ns = sl_clock_now() + FLUSH_WAIT_NS, now_ns;
+	uint32_t seen;
+
+	while ((seen = __atomic_load_n(&giving, __ATOMIC_ACQUIRE)) &&
+		(now_ns = sl_clock_now()) < end_ns)
+		sl_futex_wait(&giving, seen, end_ns - now_ns);
+}
+
+void sl_memory_forget_flushes(void)
+{
+	giving = 0;
 }
 
 /* Under the lock: everything leaves lists and page map. */

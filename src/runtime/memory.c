@@ -280,4 +280,5 @@ void sl_memory_forget(void)
 	sl_space_forget();
 	sl_pagemap_forget();
 	sl_device_forget();
+	sl_memory_forget_flushes();
 }

@@ -56,6 +56,8 @@ void sl_memory_set_sync_memops(CUdeviceptr ptr, bool on);
 SL_MUST_CHECK CUresult sl_memory_flush(struct sl_space *space, bool everything);
 /* sl_memory_flush of every space; fully: not left out where another thread is at it. */
 void sl_memory_flush_all(bool everything, bool fully);
+/* Until what other threads' flushes have taken out is given back; not longer than some seconds. No lock may be held. */
+void sl_memory_await_flushes(void);
 
 /* As sl_memory_flush of everything in all spaces of the GPU, when their work is known to be done: waits for none. */
 void sl_memory_flush_idle(struct sl_gpu *gpu);
@@ -71,5 +73,6 @@ void sl_memory_unhold(struct sl_space *space);
 
 /* In the child of a fork. */
 void sl_memory_forget(void);
+void sl_memory_forget_flushes(void); /* by that one */
 
 #endif

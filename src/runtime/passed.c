@@ -158,6 +158,7 @@ static CUresult denial_of(CUresult denial, uint32_t flags)
 static bool ask(struct sl_passed *passed, uint64_t bytes, CUresult *result)
 {
 	for (bool again = false;; again = true) {
+		uint32_t frees = sl_session_frees();
 		int outcome = sl_demand_ask_as(&passed->demand, passed->gpu, bytes,
 			passed->flags & SL_PASSED_HELD ? SL_ASK_HELD : 0,
 			sl_supply_give_back_soon);
@@ -168,7 +169,7 @@ static bool ask(struct sl_passed *passed, uint64_t bytes, CUresult *result)
 						       : passed->demand.denial;
 		*result = denial_of(*result, passed->flags);
 		if (*result != CUDA_ERROR_OUT_OF_MEMORY || again ||
-			!sl_supply_give_back_now())
+			!sl_supply_give_back_now(frees))
 			return false;
 	}
 }

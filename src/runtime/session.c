@@ -413,13 +413,21 @@ uint64_t sl_session_entitled(struct sl_gpu *gpu)
 	return bytes;
 }
 
+static uint32_t frees; /* counts what was told to be free */
+
 void sl_session_freed(struct sl_gpu *gpu, uint64_t bytes)
 {
 	sl_session_lock();
 	gpu->backing_bytes = sl_sub_sat(gpu->backing_bytes, bytes);
 	sl_session_say_freed(gpu, bytes, 0);
 	sl_session_unlock();
+	__atomic_fetch_add(&frees, 1, __ATOMIC_RELEASE);
 	sl_step(C_FREED);
+}
+
+uint32_t sl_session_frees(void)
+{
+	return __atomic_load_n(&frees, __ATOMIC_ACQUIRE);
 }
 
 void sl_session_freed_evicted(struct sl_gpu *gpu, uint64_t bytes)
@@ -431,6 +439,7 @@ void sl_session_freed_evicted(struct sl_gpu *gpu, uint64_t bytes)
 	if (gpu->evicted_bytes == 0)
 		sl_swap_nothing_left();
 	sl_session_unlock();
+	__atomic_fetch_add(&frees, 1, __ATOMIC_RELEASE);
 	sl_step(C_FREED_EVICTED);
 }
 

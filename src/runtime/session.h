@@ -82,6 +82,8 @@ SL_MUST_CHECK int sl_demand_failed(struct sl_demand *demand, CUresult result);
 void sl_demand_commit(struct sl_demand *demand, uint64_t used_bytes);
 
 void sl_session_freed(struct sl_gpu *gpu, uint64_t bytes);
+/* Another number as soon as something was freed: what was denied before that may be granted now. */
+uint32_t sl_session_frees(void);
 /* The same of bytes that were on the host. */
 void sl_session_freed_evicted(struct sl_gpu *gpu, uint64_t bytes);
 /* So many bytes have gone to the host, or (negative) come back. The control lock is closed. No message. */

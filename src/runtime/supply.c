@@ -36,14 +36,17 @@ void sl_supply_give_back_soon(void)
 		sl_sweep_soon(true);
 }
 
-bool sl_supply_give_back_now(void)
+bool sl_supply_give_back_now(uint32_t frees)
 {
 	bool hoarded = is_hoarded();
 
 	if (hoarded)
 		sl_memory_flush_all(true, true);
 	hoarded |= sl_pool_give_back();
-	return sl_passed_trim() || hoarded;
+	hoarded |= sl_passed_trim();
+	/* What another thread has in its hands is no longer hoarded, and not yet free. */
+	sl_memory_await_flushes();
+	return hoarded || sl_session_frees() != frees;
 }
 
 static CUresult create_granted(struct sl_demand *demand, struct sl_space *space,
@@ -77,6 +80,7 @@ CUresult sl_supply_obtain(struct sl_space *space, uint64_t bytes, struct sl_back
 	CUresult r;
 
 	for (bool again = false;; again = true) {
+		uint32_t frees = sl_session_frees();
 		int outcome = sl_demand_ask(
 			&demand, space->gpu, bytes, sl_supply_give_back_soon);
 
@@ -84,7 +88,7 @@ CUresult sl_supply_obtain(struct sl_space *space, uint64_t bytes, struct sl_back
 		if (outcome == SL_DEMAND_REFUSED)
 			return sl_session_join();
 		if (outcome == SL_DEMAND_GRANTED || again ||
-			r != CUDA_ERROR_OUT_OF_MEMORY || !sl_supply_give_back_now())
+			r != CUDA_ERROR_OUT_OF_MEMORY || !sl_supply_give_back_now(frees))
 			return r;
 	}
 }

@@ -1,8 +1,7 @@
 /*
  * become - from the daemon's user to the task's
  *
- * Root may become anybody, and everything of root is given up: groups, both user ids, what the kernel would kill last, limits that
- * are a daemon's. Any other user's daemon runs tasks of that user only, with the groups it has itself.
+ * Root may become anybody, and everything of root is given up: groups, both user ids, what the kernel would kill last. Any other user's daemon runs tasks of that user only, with the groups it has itself.
  */
 #include "shim/shim.h"
 
@@ -33,6 +32,27 @@ static void be_killed_like_others(void)
 	(void)close(fd);
 }
 
+/* The program gets those of who submitted it; where they are higher than the daemon's only root can raise them, which this
+ * process is not much longer. Its own soft ones stay: a record has to be written whatever the program may. */
+static void make_room_for_limits(const struct sl_jobspec *spec)
+{
+	const char *value;
+	size_t at = 0;
+
+	while ((value = sl_jobspec_next(spec, SL_JOBSPEC_LIMIT, &at))) {
+		struct sl_jobspec_limit wanted;
+		struct rlimit now;
+
+		if (!sl_jobspec_limit_parse(value, &wanted) ||
+			getrlimit((enum __rlimit_resource)wanted.resource, &now) < 0 ||
+			now.rlim_max >= wanted.hard)
+			continue;
+		now.rlim_max = wanted.hard;
+		(void)setrlimit((enum __rlimit_resource)wanted.resource, &now);
+	}
+}
+
+/* Whoever's limits nobody knows. */
 static void have_limits_like_others(void)
 {
 	struct rlimit limit;
@@ -101,6 +121,7 @@ int sl_shim_become(const struct sl_jobspec *spec, struct sl_shim_failure *failur
 
 	be_killed_like_others();
 	have_limits_like_others();
+	make_room_for_limits(spec);
 	if (geteuid() == 0)
 		return become_as_root(spec, uid, gid, failure);
 	return geteuid() == uid && getuid() == uid

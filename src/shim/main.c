@@ -37,6 +37,7 @@ struct task {
 	pid_t pid;
 	bool ended;
 	int status;
+	off_t begun_bytes; /* the first line of the record */
 	uint64_t started_ms, ended_ms;
 	/* Once the program has ended. */
 	enum { LEAVING_BE, TERMINATED, KILLED } stage;
@@ -53,13 +54,35 @@ static uint64_t now_ms(void)
 
 /* --- The record. --- */
 
-static void write_record(const char *line)
+/* Before anything of the program is: whoever finds the record empty may start it again. Against this process being killed
+ * it need not be on the disk. */
+static bool record_begin(struct task *task)
+{
+	char line[32];
+	int size = snprintf(line, sizeof(line), "begun %" PRIu64 "\n", now_ms());
+
+	if (pwrite(SL_SHIM_RECORD_FD, line, (size_t)size, 0) == size) {
+		task->begun_bytes = size;
+		return true;
+	}
+	(void)dprintf(STDERR_FILENO,
+		"sluice-shim: cannot write down that the program begins, so it does "
+		"not: %s\n",
+		strerror(errno));
+	/* Part of the line would say that it has. */
+	if (ftruncate(SL_SHIM_RECORD_FD, 0) < 0)
+		(void)0;
+	return false;
+}
+
+static void write_record(const struct task *task, const char *line)
 {
 	size_t size = strlen(line);
 
 	for (int i = 0; i < RECORD_TRIES; i++) {
-		/* Not truncated before: the room that is kept for it behind the end would go. */
-		if (pwrite(SL_SHIM_RECORD_FD, line, size, 0) == (ssize_t)size &&
+		/* Nothing is truncated: the room that is kept for it behind the end would go. */
+		if (pwrite(SL_SHIM_RECORD_FD, line, size, task->begun_bytes) ==
+				(ssize_t)size &&
 			fsync(SL_SHIM_RECORD_FD) == 0)
 			return;
 		(void)dprintf(STDERR_FILENO,
@@ -69,13 +92,13 @@ static void write_record(const char *line)
 	}
 }
 
-static void record_failure(const struct sl_shim_failure *failure)
+static void record_failure(const struct task *task, const struct sl_shim_failure *failure)
 {
 	char line[64];
 
 	(void)snprintf(
 		line, sizeof(line), "error %d %s\n", failure->error, failure->what);
-	write_record(line);
+	write_record(task, line);
 }
 
 static void record_end(const struct task *task)
@@ -85,7 +108,7 @@ static void record_end(const struct task *task)
 	(void)snprintf(line, sizeof(line),
 		"exit %d started %" PRIu64 " ended %" PRIu64 "\n", task->status,
 		task->started_ms, task->ended_ms);
-	write_record(line);
+	write_record(task, line);
 }
 
 int sl_shim_fail(struct sl_shim_failure *failure, int error, const char *what)
@@ -275,11 +298,13 @@ int main(int argc, char **argv)
 	if (chdir("/") < 0 || prctl(PR_SET_CHILD_SUBREAPER, 1) < 0 || !may_go())
 		_exit(EXIT_SUCCESS);
 	(void)close(SL_SHIM_GO_FD);
+	if (!record_begin(&task))
+		_exit(EXIT_SUCCESS);
 	if (start(&task, &failure) == SL_SHIM_OK) {
 		see_it_through(&task, &signals);
 		record_end(&task);
 	} else {
-		record_failure(&failure);
+		record_failure(&task, &failure);
 	}
 	/* Not exit(3): nothing is buffered, and what checks memory at exit may not look at a process of this kind. */
 	_exit(EXIT_SUCCESS);

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -23,6 +24,8 @@ struct prepared {
 	char **args, **env;
 	const char *dir;
 	mode_t mask;
+	struct sl_jobspec_limit limits[SL_JOBSPEC_LIMITS];
+	size_t limits_count;
 };
 
 static void say_and_leave(int pipe_fd, const char *what)
@@ -46,6 +49,22 @@ static void reset_signals(void)
 	(void)sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
+/* Of who submitted it, as far as the daemon may give them. Last of all, for they may leave little room. */
+static void set_limits(const struct prepared *prepared)
+{
+	for (size_t i = 0; i < prepared->limits_count; i++) {
+		const struct sl_jobspec_limit *limit = &prepared->limits[i];
+		enum __rlimit_resource resource = (enum __rlimit_resource)limit->resource;
+		struct rlimit now;
+
+		if (getrlimit(resource, &now) < 0)
+			continue;
+		now.rlim_max = sl_min_u64(now.rlim_max, limit->hard);
+		now.rlim_cur = sl_min_u64(now.rlim_max, limit->soft);
+		(void)setrlimit(resource, &now);
+	}
+}
+
 static void in_child(const struct prepared *prepared, pid_t shim, int pipe_fd)
 {
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
@@ -61,12 +80,14 @@ static void in_child(const struct prepared *prepared, pid_t shim, int pipe_fd)
 		say_and_leave(pipe_fd, "chdir");
 	/* By the PATH of the job, which execvp looks for there. */
 	environ = prepared->env;
+	set_limits(prepared);
 	(void)execvp(prepared->args[0], prepared->args);
 	say_and_leave(pipe_fd, "exec");
 }
 
 static int prepare(const struct sl_jobspec *spec, struct prepared *prepared)
 {
+	const char *value;
 	size_t at = 0;
 
 	*prepared = (struct prepared){
@@ -75,6 +96,11 @@ static int prepare(const struct sl_jobspec *spec, struct prepared *prepared)
 		.dir = sl_jobspec_next(spec, SL_JOBSPEC_DIR, &at),
 		.mask = (mode_t)sl_jobspec_number(spec, SL_JOBSPEC_UMASK, 022),
 	};
+	at = 0;
+	while (prepared->limits_count < SL_JOBSPEC_LIMITS &&
+		(value = sl_jobspec_next(spec, SL_JOBSPEC_LIMIT, &at)))
+		prepared->limits_count += sl_jobspec_limit_parse(
+			value, &prepared->limits[prepared->limits_count]);
 	return prepared->args && prepared->env ? 0 : -ENOMEM;
 }
 

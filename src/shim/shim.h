@@ -27,7 +27,7 @@ enum { SL_SHIM_OK = 0, SL_SHIM_FAILED /* *failure says why */ };
 /* SL_SHIM_FAILED, with that reason. */
 int sl_shim_fail(struct sl_shim_failure *failure, int error, const char *what);
 
-/* Becomes the user of the spec, for good. */
+/* Becomes the user of the spec, for good; what that user's programs may have, this process may give them. */
 SL_MUST_CHECK int sl_shim_become(
 	const struct sl_jobspec *spec, struct sl_shim_failure *failure);
 

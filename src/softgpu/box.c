@@ -9,6 +9,7 @@
 
 #include "softgpu/proto.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -117,8 +118,8 @@ static int spawn_server(struct sl_softgpu_box *box, const struct sl_softgpu_conf
 	int keep_fd, int ready_fd)
 {
 	enum { KEYS = 0 SL_SOFTGPU_SETTINGS(SL_SOFTGPU_COUNT) };
-	char program[600], keep[16], ready[16], pair[KEYS + 1][ARGUMENT_BYTES];
-	char *argv[KEYS + 7] = {PROGRAM, "serve", box->socket, keep, ready};
+	char program[600], keep[16], ready[16], pair[KEYS + 2][ARGUMENT_BYTES];
+	char *argv[KEYS + 8] = {PROGRAM, "serve", box->socket, keep, ready};
 	posix_spawn_file_actions_t actions;
 	int n = 0, r;
 
@@ -134,6 +135,11 @@ static int spawn_server(struct sl_softgpu_box *box, const struct sl_softgpu_conf
 #undef PAIR
 	if (c->faults) {
 		snprintf(pair[n], ARGUMENT_BYTES, "faults=%s", c->faults);
+		argv[5 + n] = pair[n];
+		n++;
+	}
+	if (c->models) {
+		snprintf(pair[n], ARGUMENT_BYTES, "models=%s", c->models);
 		argv[5 + n] = pair[n];
 		n++;
 	}
@@ -193,6 +199,24 @@ static int start_and_wait(
 	return r;
 }
 
+static bool are_models(const char *models, uint64_t gpus)
+{
+	uint64_t count = 0;
+
+	for (const char *at = models;; at++) {
+		size_t n = strcspn(at, ",");
+
+		if (!n || n >= SL_SOFTGPU_MODEL_BYTES || ++count > gpus)
+			return false;
+		for (size_t i = 0; i < n; i++)
+			if (!isalnum((unsigned char)at[i]) && !strchr(" -_.", at[i]))
+				return false;
+		at += n;
+		if (!*at)
+			return true;
+	}
+}
+
 int sl_softgpu_start(struct sl_softgpu_box *box, const struct sl_softgpu_config *config,
 	char *why, size_t size)
 {
@@ -211,6 +235,13 @@ int sl_softgpu_start(struct sl_softgpu_box *box, const struct sl_softgpu_config 
 	if (config->faults && strlen(config->faults) >= FAULTS_BYTES) {
 		snprintf(why, size, "the fault plan is longer than %zu bytes",
 			FAULTS_BYTES - 1);
+		return -EINVAL;
+	}
+	if (config->models && !are_models(config->models, config->gpus)) {
+		snprintf(why, size,
+			"models '%.60s' are no names, joined by commas, of at most %d "
+			"letters, digits and '-' each, and no more than there are GPUs",
+			config->models, SL_SOFTGPU_MODEL_BYTES - 1);
 		return -EINVAL;
 	}
 	if (config->folder)

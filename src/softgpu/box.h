@@ -16,8 +16,9 @@
 
 #include <sys/types.h>
 
-#define SL_SOFTGPU_GPUS_MAX 16
-#define SL_SOFTGPU_ENV      "SLUICE_SOFTGPU"
+#define SL_SOFTGPU_GPUS_MAX    16
+#define SL_SOFTGPU_MODEL_BYTES 32 /* of a model's name, with its end */
+#define SL_SOFTGPU_ENV         "SLUICE_SOFTGPU"
 /* Calls that fail or hang, see sl_softgpu_config.faults; may also be set for one program alone. */
 #define SL_SOFTGPU_ENV_FAULTS "SLUICE_SOFTGPU_FAULTS"
 /* A file with such a plan, for one program: read anew when another file has its name; fault.c. */
@@ -82,6 +83,9 @@ struct sl_softgpu_config {
 	 * "cuMemCreate:3=oom,cuMemMap:@5=unknown,cuMemcpyHtoD_v2:2=hang"
 	 */
 	const char *faults;
+	/* Models of the GPUs, joined by commas, the last one also of those behind it; or NULL: all alike. Each is
+	 * appended to the name that all have. */
+	const char *models;
 	/* Folder of the libraries and the server, or NULL to find it beside this program. */
 	const char *folder;
 };

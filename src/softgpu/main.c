@@ -2,7 +2,7 @@
  * main - sluice-softgpu: the server of a box, or a companion
  *
  * sluice-softgpu serve SOCKET KEEP_FD READY_FD KEY=VALUE...
- *	keys are those of SL_SOFTGPU_SETTINGS, and faults; a byte on READY_FD says that it serves.
+ *	keys are those of SL_SOFTGPU_SETTINGS, faults and models; a byte on READY_FD says that it serves.
  * sluice-softgpu companion
  *	with the client's socket as descriptor 3.
  *
@@ -41,6 +41,10 @@ static int set(struct sl_softgpu_config *c, char *pair)
 	*value++ = '\0';
 	if (!strcmp(pair, "faults")) {
 		c->faults = value;
+		return 0;
+	}
+	if (!strcmp(pair, "models")) {
+		c->models = value;
 		return 0;
 	}
 	for (size_t i = 0; i < SL_ARRAY_LEN(settings); i++) {

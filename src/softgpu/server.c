@@ -453,9 +453,21 @@ static int listen_at(const char *path)
 	return watch_add(&s->listen, EPOLLIN);
 }
 
+/* " H100", from the list of models, whose last one goes on; "" without a list. */
+static const char *model_of(const char *models, uint32_t gpu, char *buf, size_t size)
+{
+	buf[0] = '\0';
+	for (; models && gpu && strchr(models, ','); gpu--)
+		models = strchr(models, ',') + 1;
+	if (models)
+		snprintf(buf, size, " %.*s", (int)strcspn(models, ","), models);
+	return buf;
+}
+
 static void fill_hello(const struct sl_softgpu_config *c)
 {
 	struct sl_sg_hello *h = &s->hello;
+	char model[SL_SOFTGPU_MODEL_BYTES + 1];
 
 	h->gpus = c->gpus;
 	h->memory_bytes = c->memory_bytes;
@@ -476,7 +488,8 @@ static void fill_hello(const struct sl_softgpu_config *c)
 		snprintf(h->faults, sizeof(h->faults), "%s", c->faults);
 	for (uint32_t i = 0; i < c->gpus; i++) {
 		snprintf(h->device[i].name, sizeof(h->device[i].name),
-			"Sluice Software GPU");
+			"Sluice Software GPU%s",
+			model_of(c->models, i, model, sizeof(model)));
 		h->device[i].bus = 0x10 + i;
 		if (getrandom(h->device[i].uuid, 16, 0) != 16)
 			h->device[i].uuid[0] = (unsigned char)i;

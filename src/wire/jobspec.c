@@ -109,6 +109,40 @@ static const char *value_number(const char *value, size_t before)
 	return digits_within(value, 10, UINT32_MAX) ? NULL : "it is not a number";
 }
 
+/* *at moves behind the number and the character that ends it. */
+static bool take_number(const char **at, char end, uint64_t *out)
+{
+	char text[24] = "";
+	size_t size = strspn(*at, "0123456789");
+
+	if (size == 0 || size >= sizeof(text) || (*at)[size] != end)
+		return false;
+	memcpy(text, *at, size);
+	errno = 0;
+	*out = strtoull(text, NULL, 10);
+	*at += size + (end != '\0');
+	return errno == 0;
+}
+
+bool sl_jobspec_limit_parse(const char *value, struct sl_jobspec_limit *out)
+{
+	uint64_t resource = 0;
+
+	if (!take_number(&value, ' ', &resource) || resource >= SL_JOBSPEC_LIMITS ||
+		!take_number(&value, ' ', &out->soft) ||
+		!take_number(&value, '\0', &out->hard) || out->soft > out->hard)
+		return false;
+	out->resource = (uint32_t)resource;
+	return true;
+}
+
+static const char *value_limit(const char *value, size_t before)
+{
+	struct sl_jobspec_limit limit;
+
+	return sl_jobspec_limit_parse(value, &limit) ? NULL : "it is no resource limit";
+}
+
 static const struct key {
 	const char *name;
 	const char *(*wrong)(const char *value, size_t before);
@@ -122,6 +156,7 @@ static const struct key {
 	{SL_JOBSPEC_UID, value_id, 1, 1, true},
 	{SL_JOBSPEC_GID, value_id, 1, 1, true},
 	{SL_JOBSPEC_GROUP, value_id, 0, SIZE_MAX, true},
+	{SL_JOBSPEC_LIMIT, value_limit, 0, SL_JOBSPEC_LIMITS, true},
 	{SL_JOBSPEC_TASK, value_number, 0, 1, true},
 	{SL_JOBSPEC_ATTEMPT, value_number, 0, 1, true},
 };

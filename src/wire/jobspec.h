@@ -11,6 +11,7 @@
  * Only from the daemon to the shim:
  *	uid, gid       numbers, exactly one of each
  *	group          numbers, any number of times
+ *	limit          "RESOURCE SOFT HARD", numbers of setrlimit(2), at most one of each resource that Linux has; those of who submitted
  *	task, attempt  numbers, at most one of each, for the shim's name in lists of processes
  *
  * Pure but for the memfds; no locks. libc only.
@@ -34,8 +35,17 @@
 #define SL_JOBSPEC_UID     "uid"
 #define SL_JOBSPEC_GID     "gid"
 #define SL_JOBSPEC_GROUP   "group"
+#define SL_JOBSPEC_LIMIT   "limit"
 #define SL_JOBSPEC_TASK    "task"
 #define SL_JOBSPEC_ATTEMPT "attempt"
+
+/* Resources that Linux has limits of (RLIM_NLIMITS). */
+#define SL_JOBSPEC_LIMITS 16
+
+struct sl_jobspec_limit {
+	uint32_t resource;
+	uint64_t soft, hard; /* UINT64_MAX: none */
+};
 
 /* Being written, or read whole. Zeroed is empty. */
 struct sl_jobspec {
@@ -62,6 +72,9 @@ const char *sl_jobspec_next(const struct sl_jobspec *spec, const char *key, size
 /* Of a key that comes once, or fallback. */
 uint32_t sl_jobspec_number(
 	const struct sl_jobspec *spec, const char *key, uint32_t fallback);
+/* Of a value of `limit`; false: it is none. */
+SL_MUST_CHECK bool sl_jobspec_limit_parse(
+	const char *value, struct sl_jobspec_limit *out);
 /* All of one key as a NULL-terminated array of pointers into text; NULL without memory. The caller frees the array. */
 char **sl_jobspec_all(const struct sl_jobspec *spec, const char *key);
 /* The same of env, as execve wants it: of several with the same name the last, in its place. */

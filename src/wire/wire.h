@@ -43,6 +43,8 @@ enum sl_list_what {
 	SL_LIST_POOL,      /* since version 4 */
 	SL_LIST_PROJECTS,  /* since version 4 */
 	SL_LIST_JOBS,      /* since version 4 */
+	SL_LIST_QUEUE,     /* since version 4 */
+	SL_LIST_PARTS,     /* since version 4 */
 	SL_LIST_RESOURCES, /* since version 4 */
 	SL_LISTS
 };
@@ -70,6 +72,8 @@ enum sl_job_state {
 #define SL_SUBMIT_TERMINATES \
 	0x200u               /* reclaim ends it and queues it again; else it is parked */
 #define SL_SUBMIT_TRY 0x400u /* only says what would become of it */
+/* Numbers of jobs from here on: `sluice run`s that wait, or were parked for others; the rest is the number of the workload. */
+#define SL_JOB_FOREGROUND (1ull << 63)
 /* exit_status of what nobody saw end */
 #define SL_JOB_LOST        UINT32_MAX
 #define SL_JOB_TASKS_MAX   1024
@@ -143,6 +147,16 @@ enum sl_wire_residency {
 /* What does not work in the daemon. */
 enum sl_wire_trouble { SL_TROUBLE_JOURNAL = 0, SL_WIRE_TROUBLES };
 
+/* What it needs for projects and jobs: the supervisor's program, the database, the folder. */
+enum sl_wire_part { SL_PART_SHIM = 0, SL_PART_PROJECTS, SL_PART_JOBS, SL_WIRE_PARTS };
+enum sl_health {
+	SL_HEALTH_GOOD = 0,
+	SL_HEALTH_PARTLY, /* some of it cannot be read, or the last change was not stored */
+	SL_HEALTH_BROKEN, /* it cannot be used */
+	SL_HEALTHS
+};
+#define SL_QUEUE_ROWS 5
+
 #define SL_HELLO_FORKED    1u /* the parent of this process is a client too */
 #define SL_RUN_VISIBLE_SET 1u
 #define SL_RUN_NO_SWAP     2u /* since version 2 */
@@ -152,6 +166,8 @@ enum sl_wire_trouble { SL_TROUBLE_JOURNAL = 0, SL_WIRE_TROUBLES };
 /* Since version 4: its memory may be registered with other devices, so SL_RUN_NO_SWAP is set, too, and stays. */
 #define SL_RUN_RDMA 16u
 #define SL_RUN_ALL  31u
+/* Of RUN alone, since version 4: where it cannot start at once it waits, and is told why by RUN_WAITS. */
+#define SL_RUN_WAIT 32u
 /* WELCOME.flags, since version 4: memory is to be made so that it can be registered */
 #define SL_WELCOME_RDMA 1u
 #define SL_RDMA_SINCE   4

@@ -17,8 +17,9 @@
 
 static void record(const uint8_t *data, size_t size)
 {
-	static const char *const starts[] = {"", "exit ", "error ",
-		"exit 0 started 1 ended ", "exit 0 started ", "error 2 "};
+	static const char *const starts[] = {"", "begun ", "begun 1\nexit ",
+		"begun 1\nerror ", "begun 1\nexit 0 started 1 ended ",
+		"begun 1\nexit 0 started ", "begun 1\nerror 2 "};
 	struct sl_shim_record got, again;
 	char text[4096], line[128];
 	size_t used = (size_t)snprintf(
@@ -32,10 +33,14 @@ static void record(const uint8_t *data, size_t size)
 	got = sl_shim_record_parse(text, used);
 	if (got.ending == SL_SHIM_EXITED)
 		(void)snprintf(line, sizeof(line),
-			"exit %" PRIu32 " started %" PRIu64 " ended %" PRIu64 "\n",
+			"begun 1\nexit %" PRIu32 " started %" PRIu64 " ended %" PRIu64
+			"\n",
 			got.status, got.started_ms, got.ended_ms);
 	else if (got.ending == SL_SHIM_ERROR)
-		(void)snprintf(line, sizeof(line), "error %d %s\n", got.error, got.what);
+		(void)snprintf(line, sizeof(line), "begun %" PRIu64 "\nerror %d %s\n",
+			got.started_ms, got.error, got.what);
+	else if (got.ending == SL_SHIM_BEGUN)
+		(void)snprintf(line, sizeof(line), "begun %" PRIu64 "\n", got.started_ms);
 	else if ((got.ending == SL_SHIM_NONE) == (used == 0))
 		return;
 	else

@@ -112,17 +112,21 @@ static void on_stop(struct day *d, struct job *job, struct task *task,
 static void on_action(void *context, const struct sl_cluster_action *action)
 {
 	struct day *d = context;
-	struct job *job = &d->job[action->bind.job - 1];
-	struct task *task = &job->task[action->bind.task];
+	struct job *job;
+	struct task *task;
 
+	if (action->type == SL_CLUSTER_ACTION_WAKE_AT) { /* of no job */
+		d->wake = sl_min_u64(d->wake, action->wake_at.at);
+		return;
+	}
+	job = &d->job[action->bind.job - 1];
+	task = &job->task[action->bind.task];
 	if (d->trace)
 		printf("%8.1f  %s job %lu task %u\n", (double)d->now / SL_S,
 			sl_cluster_action_name(action->type),
 			(unsigned long)action->bind.job, action->bind.task);
-	d->actions += action->type != SL_CLUSTER_ACTION_WAKE_AT;
-	if (action->type == SL_CLUSTER_ACTION_WAKE_AT) {
-		d->wake = sl_min_u64(d->wake, action->wake_at.at);
-	} else if (action->type == SL_CLUSTER_ACTION_BIND) {
+	d->actions++;
+	if (action->type == SL_CLUSTER_ACTION_BIND) {
 		d->binds++;
 		task->state = SL_TASK_BINDING;
 		task->parked = false;

@@ -526,6 +526,16 @@ static void on_freed(struct swap_rules *r, struct swap_party *p, const struct sl
 	r->contest++;
 }
 
+/* What is measured takes room without asking, also what was kept. */
+static bool has_its_room(const struct swap_rules *r, const struct swap_party *p)
+{
+	for (uint32_t gpu = 0; gpu < SWAP_GPUS; gpu++) {
+		if (p->evicted[gpu] && swap_physical(r, gpu) > swap_shareable(r, gpu))
+			return false;
+	}
+	return true;
+}
+
 static void on_done(struct swap_rules *r, struct swap_party *p, const struct sl_event *e)
 {
 	const struct swap_member *m;
@@ -548,10 +558,10 @@ static void on_done(struct swap_rules *r, struct swap_party *p, const struct sl_
 	/* A lost line says nothing of what is where; the next report does. */
 	if (e->done.cause != SL_SWAP_LOST)
 		look_if_whole(r, p, was_out);
-	/* Who was parked on its way back has no room kept on the other GPUs. */
+	/* Who was parked on its way back has no room kept on the other GPUs, nor who lost it there. */
 	m = swap_member_of(r, p->workload);
 	p->comes &= e->done.outcome == SL_SWAP_OK && swap_party_evicted(p) > 0 &&
-		    !(m && m->parked);
+		    !(m && m->parked) && has_its_room(r, p);
 	r->contest += e->done.outcome != SL_SWAP_OK;
 	if (p->is_restore) {
 		p->failed_at = e->done.outcome == SL_SWAP_OK ? 0 : r->now;

@@ -137,11 +137,38 @@ static void fails_half_way(struct swap_world *w)
 	expect(view(w, b).turns > 1, "B never came back");
 }
 
+/* A has 10 GiB on each of two GPUs. While it comes back on the first somebody else takes 8 of the second: A is not
+ * brought in on top of them, and comes back there once they are gone. */
+static void lost_room(struct swap_world *w)
+{
+	struct sl_event other = {.type = SL_EVENT_UNMANAGED, .unmanaged = {1, 8 * GIB}};
+	uint32_t a;
+
+	stage(w, 2, 64 * GIB);
+	a = enter(w, (struct swap_workload){.size = 10 * GIB, .mask = 2});
+	until(w, 5);
+	person(w, SL_EVENT_WORKLOAD_PARK, a);
+	until(w, 7);
+	person(w, SL_EVENT_WORKLOAD_RESUME, a);
+	until(w, 7.05);
+	swap_step(w, other);
+	until(w, 9);
+	expect(client(w, a)->resident[0] == 10 * GIB &&
+			client(w, a)->evicted[1] == 10 * GIB &&
+			how_many(SL_ACTION_RESTORE, 0, 0) == 1,
+		"A was brought in on top of what others have");
+	other.unmanaged.bytes = 0;
+	swap_step(w, other);
+	until(w, 10);
+	expect(client(w, a)->resident[1] == 10 * GIB, "A does not come back");
+}
+
 const struct swap_play swap_plays_more_c[] = {
 	{"who fails half-way keeps nobody waiting", fails_half_way},
 	{"who was resumed first comes back first", resumed_in_order},
 	{"who comes first keeps what he has", kept_by_the_first},
 	{"what is within a request comes first", request_first},
+	{"who lost his room on the way back", lost_room},
 	{"who is stopped half-way", stopped_half_way},
 	{0},
 };

@@ -134,10 +134,33 @@ static void long_shares(struct swap_world *w)
 	}
 }
 
+/* A is parked, and B runs: what B was promised is in the way of who wants all of the GPU, though he would take less beside A. */
+static void less_beside_parked(struct swap_world *w)
+{
+	struct sl_event all = {.type = SL_EVENT_WORKLOAD_ADD};
+	uint32_t a;
+
+	stage(w, 1, 64 * GIB);
+	a = enter(w, (struct swap_workload){.request = 8 * GIB, .size = 8 * GIB});
+	(void)enter(w, (struct swap_workload){.request = 4 * GIB, .size = 4 * GIB});
+	until(w, 5);
+	person(w, SL_EVENT_WORKLOAD_PARK, a);
+	until(w, 8);
+	all.workload_add.workload = 1u << 20;
+	all.workload_add.request =
+		(struct sl_amount){.kind = SL_AMOUNT_FRACTION, .value = SL_AMOUNT_WHOLE};
+	all.workload_add.gpu_count = all.workload_add.gpu_mask = 1;
+	all.workload_add.may_take_less = 1;
+	swap_step(w, all);
+	expect(how_many(SL_ACTION_REFUSE, 0, SL_REASON_REQUESTS_TAKEN) == 1,
+		"it was let in beside B");
+}
+
 const struct swap_play swap_plays_more_d[] = {
 	{"nobody has more of the pool than its share", pool_share},
 	{"no turn is longer than the longest", longest_turn, true},
 	{"idle without a proof is not warm", unproven},
+	{"nobody takes less of what others were promised", less_beside_parked},
 	{"a turn of the least share is one", one_turn, true},
 	{"who asks in vain keeps nobody waiting", asks_in_vain},
 	{"shares over a hundred turns", long_shares, true},

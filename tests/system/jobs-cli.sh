@@ -57,6 +57,18 @@ status_of 0 "$S" submit --wait --name again --retries 2 -- sh -c 'echo "attempt 
 check 'all attempts are in the log' "$("$S" logs again | tr '\n' ' ')" = 'attempt 1 attempt 2 '
 status_of 0 "$S" submit --wait --name gang --gang 2 -- sh -c 'echo "task $SLUICE_TASK"'
 check 'logs --task' "$("$S" logs gang --task 1)" = 'task 1'
+submit --name half --gang 2 -- sh -c '[ "$SLUICE_TASK" = 0 ] || exit 5; sleep 60' || fail "half: $(cat "$T/said")"
+status_of 5 "$S" wait half
+"$S" events >"$T/events"
+check_file 'who is stopped because another task failed' "$T/events" ' half\.0 was stopped because its job is over: another task of it has failed, or the job was stopped$'
+submit --name part --gang 3 --min 2 -- sleep 60 || fail "part: $(cat "$T/said")"
+until_true 20 is part running || fail "part does not run"
+for who in part part.2; do
+	"$S" why "$who" >"$T/why"
+	check_file "why $who: what waits of a job that runs" "$T/why" '^part: job [0-9]+ is running with 2 of its 3 tasks, .*; of the rest: .*; it runs when '
+done
+status_of 0 "$S" stop part
+status_of 143 "$S" wait part
 
 # --- a queue
 for i in 1 2 3; do

@@ -118,14 +118,25 @@ done'
 done
 ended seven 7
 
-# The supervisor is killed: its program goes with it, and nobody knows how it would have ended.
-# shellcheck disable=SC2086
-submit lost $small -- sh -c 'echo $$; exec sleep 1000'
+# The supervisor is killed: its program goes with it, and what that has started, wherever; and nobody knows how it would have ended.
+# shellcheck disable=SC2086,SC2016
+submit lost $small -- sh -c 'setsid sh -c "trap \"\" TERM HUP; echo \$\$ >$0; while :; do sleep 0.1; done" & echo $$; exec sleep 1000' "$T/straggler"
 until_true 10 wrote lost '[0-9]' || fail 'lost does not run'
+until_true 10 test -s "$T/straggler" || fail 'it starts nothing'
 program=$(pid lost)
 kill -KILL "$(sed -n 's/^PPid:[^0-9]*//p' "/proc/$program/status")"
 ended lost 1
 check 'its program goes, too' "$(until_true 10 gone "$program" && echo yes)" = yes
+check 'and what that had started' "$(until_true 10 gone "$(cat "$T/straggler")" && echo yes)" = yes
+# The same while there is no daemon: what has memory is known to the next one.
+# shellcheck disable=SC2086,SC2016
+submit orphaned $small -- sh -c 'setsid "$0" --bytes 16Mi & sleep 1000' "$P/holder"
+until_true 10 wrote orphaned held || fail "orphaned has no memory: $(logs orphaned)"
+supervisor=$("$B/sluice" ps --json | json name=orphaned.pid)
+daemon_kill
+kill -KILL "$supervisor"
+daemon_start
+ended orphaned 1
 "$B/sluice" stop first >/dev/null 2>&1
 ended first 143
 

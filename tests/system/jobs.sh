@@ -53,6 +53,9 @@ until_true 15 are_in 2 parked || fail "two are not parked: $("$B/sluice" ps --al
 until_true 15 is_in b1 running || fail "b1 does not run"
 until_true 15 is_in b2 running || fail "b2 does not run"
 check "jobs that run then" "$(jobs_in running)" = 4
+"$B/sluice" events >"$T/events"
+check "events: who was parked for others" "$(grep -c 'note .* a[1-4] is parked with .* comes back by itself' "$T/events")" = 2
+check "events: who has to be resumed" "$(grep -c 'sluice resume' "$T/events")" = 0
 
 note "--- the daemon is killed while two are parked"
 daemon_kill

@@ -4,6 +4,8 @@
 # usage of a test: sh tests/system/NAME.sh BUILD_DIR. Before sourcing a test may set
 #   BOX    options of `sluice softgpu` (default: one GPU of 1 GiB)
 #   LIMIT  seconds until the test is ended (default 90)
+# SLUICE_TEST_SLOWER is how much slower than usual programs are (a sanitizer, tools/sanitize): so many times longer is
+# everything waited for. A test may be right about what comes at last; it says nothing of when.
 # SLUICE_TEST_REAL=1 runs on the real GPU instead; tests that need the software GPU then skip.
 #
 # After sourcing: $T is a private folder, $P the folder of the test programs, $B that of the build;
@@ -11,14 +13,15 @@
 # `finish`. Nothing outlives a test: the box kills what is left in it.
 # shellcheck disable=SC2034 # some variables are for the tests
 set -u
+SLOWER=${SLUICE_TEST_SLOWER:-1}
 B=$(cd "${1:?usage: $0 BUILD_DIR}" && pwd)
 if [ -z "${SLUICE_TEST_INSIDE-}" ]; then
 	export SLUICE_TEST_INSIDE=1
 	if [ -n "${SLUICE_TEST_REAL-}" ]; then
-		exec timeout -k 5 "${LIMIT:-90}" sh "$0" "$B"
+		exec timeout -k 5 "$((${LIMIT:-90} * SLOWER))" sh "$0" "$B"
 	fi
 	# shellcheck disable=SC2086 # options are words
-	exec timeout -k 5 "${LIMIT:-90}" "$B/sluice" softgpu ${BOX:---gpus 1 --memory 1GiB} -- sh "$0" "$B"
+	exec timeout -k 5 "$((${LIMIT:-90} * SLOWER))" "$B/sluice" softgpu ${BOX:---gpus 1 --memory 1GiB} -- sh "$0" "$B"
 fi
 P=$B/tests/programs
 T=$(mktemp -d "${TMPDIR:-/tmp}/sluice-test.XXXXXX") || exit 99
@@ -102,7 +105,7 @@ finish() {
 now_ms() { date +%s%3N; }
 # until SECONDS COMMAND...: true as soon as the command is.
 until_true() {
-	until_end=$(($(now_ms) + $1 * 1000))
+	until_end=$(($(now_ms) + $1 * 1000 * SLOWER))
 	shift
 	while ! "$@" 2>/dev/null; do
 		[ "$(now_ms)" -lt "$until_end" ] || return 1

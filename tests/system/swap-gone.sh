@@ -27,10 +27,18 @@ begin() {
 	ok "$1" fill there 4
 	ok "$1" use main
 }
+# stands PID: its thread that came later sleeps, which it does at the gate. A thread on its way there would be
+# told by the driver that the process ends, and end it in its own way.
+stands() { cat "/proc/$1/task/"*/stat | grep -q '(later) S'; }
 # ends NAME HOW: it does so at once, with the status it has without us.
 ends() {
 	ends_pid=$(pid_of "$1") ends_status=0
-	case $2 in waiting_*) later "$1" checkall ;; esac
+	case $2 in
+	waiting_*)
+		later "$1" checkall
+		until_true 15 stands "$ends_pid" || fail "$1: its thread does not wait"
+		;;
+	esac
 	case $2 in
 	exit | waiting_exit) echo exit >"$T/$1.in" ;;
 	quit | waiting_quit) echo quit >"$T/$1.in" ;;

@@ -106,13 +106,13 @@ settled() {
 }
 park() {
 	CHECKS=$((CHECKS + 1))
-	timeout "$SWAPPER_PATIENCE" "$B/sluice" park "$1" >"$T/park.out" 2>&1 ||
+	timeout "$((SWAPPER_PATIENCE * SLOWER))" "$B/sluice" park "$1" >"$T/park.out" 2>&1 ||
 		fail "park $1: status $?: $(cat "$T/park.out"): $("$B/sluice" why "$1" 2>&1 | head -n 3)"
 	is_at "$1" parked || fail "$1 is not parked, but $(residency "$1")"
 }
 resume() {
 	CHECKS=$((CHECKS + 1))
-	timeout "$SWAPPER_PATIENCE" "$B/sluice" resume "$1" >"$T/resume.out" 2>&1 ||
+	timeout "$((SWAPPER_PATIENCE * SLOWER))" "$B/sluice" resume "$1" >"$T/resume.out" 2>&1 ||
 		fail "resume $1: status $?: $(cat "$T/resume.out"): $("$B/sluice" why "$1" 2>&1 | head -n 3)"
 	is_at "$1" bound || fail "$1 is not back, but $(residency "$1")"
 }

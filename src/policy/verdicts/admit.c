@@ -76,12 +76,26 @@ static bool enough(struct sl_admit_plan *plan, uint32_t passed, uint32_t count,
 	return false;
 }
 
+/* Its whole request has no room, and all that it lacks is with parked programs: then it gets the rest. */
+static bool takes_less(const struct sl_admit_ask *ask, const struct sl_admit_gpu *gpu,
+	uint64_t request_bytes, uint64_t room_bytes)
+{
+	/* A missing request equals the limit. */
+	uint32_t kind = ask->request.kind != SL_AMOUNT_UNSET ? ask->request.kind
+							     : ask->limit.kind;
+
+	if (!ask->may_take_less || kind != SL_AMOUNT_FRACTION || !room_bytes)
+		return false;
+	return SL_MUTANT(TAKES_LESS_OF_ANYBODY,
+		sl_sub_sat(request_bytes, room_bytes) <= gpu->parked_bytes, true);
+}
+
 void sl_admit_judge(const struct sl_admit_ask *ask,
 	const struct sl_admit_gpu gpu[SL_ADMIT_GPUS_MAX], struct sl_admit_plan *plan)
 {
 	uint64_t limit[SL_ADMIT_GPUS_MAX], size[SL_ADMIT_GPUS_MAX],
 		room[SL_ADMIT_GPUS_MAX];
-	uint32_t allowed = 0, sane = 0, sized = 0, healthy = 0, roomy = 0;
+	uint32_t allowed = 0, sane = 0, sized = 0, healthy = 0, roomy = 0, lesser = 0;
 	uint32_t count = ask->gpu_count ? ask->gpu_count : 1;
 
 	*plan = (struct sl_admit_plan){.reason = SL_REASON_NONE};
@@ -104,6 +118,7 @@ void sl_admit_judge(const struct sl_admit_ask *ask,
 		roomy |= SL_MUTANT(ADMIT_OVERBOOKS, offer->request_bytes <= room[i], true)
 				 ? bit
 				 : 0;
+		lesser |= takes_less(ask, g, offer->request_bytes, room[i]) ? bit : 0;
 	}
 	if ((uint32_t)__builtin_popcount(allowed) < count) {
 		plan->reason = SL_REASON_TOO_FEW_GPUS;
@@ -116,6 +131,17 @@ void sl_admit_judge(const struct sl_admit_ask *ask,
 	sized &= sane;
 	healthy &= sized;
 	roomy &= healthy;
+	/* Only where too few have room for all of it. */
+	lesser &= healthy & ~roomy;
+	if ((uint32_t)__builtin_popcount(roomy) < count &&
+		(uint32_t)__builtin_popcount(roomy | lesser) >= count) {
+		for (uint32_t left = lesser; left; left &= left - 1) {
+			uint32_t i = (uint32_t)__builtin_ctz(left);
+
+			plan->offer[i].request_bytes = room[i];
+		}
+		roomy |= lesser;
+	}
 	if (enough(plan, sane, count, SL_REASON_LIMIT_BELOW_REQUEST, limit) &&
 		enough(plan, sized, count, SL_REASON_REQUEST_TOO_LARGE, size) &&
 		enough(plan, healthy, count, SL_REASON_DEGRADED, room))

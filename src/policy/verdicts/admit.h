@@ -17,11 +17,16 @@ struct sl_admit_gpu {
 	bool allowed; /* present, and the workload may use it */
 	bool degraded;
 	uint64_t shareable_bytes, claims_bytes;
+	uint64_t
+		parked_bytes; /* of claims: what programs that are parked could not take along */
 };
 
 struct sl_admit_ask {
 	struct sl_amount request, limit;
 	uint32_t gpu_count; /* 0 is taken as 1 */
+	/* A fraction may mean a fraction of what parked programs leave: where nothing but that is in the way, the request is what there is
+	 * room for. Bytes are bytes. */
+	bool may_take_less;
 };
 
 struct sl_admit_offer {

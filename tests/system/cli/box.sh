@@ -19,6 +19,14 @@ same 'a socket of its own' "$(printf '%s\n' "$out" | grep -c '^SLUICE_SOCKET=/')
 expect 'the socket the user set stays' 0 "^SLUICE_SOCKET=/tmp/mine$" \
 	env SLUICE_SOCKET=/tmp/mine "$sluice" softgpu -- env
 
+expect 'models' 0 '^Sluice Software GPU H100$' "$sluice" softgpu --gpus 3 --models L4,H100 -- sh -c \
+	'sluiced --log warning & until sluice gpus >/dev/null 2>&1; do sleep 0.05; done; sluice gpus --json | tr "," "\n" | sed -n "s/.*\"name\": \"\(.*\)\".*/\1/p"; kill $!'
+same 'models: each GPU has one, the last one for the rest' "$out" "Sluice Software GPU L4
+Sluice Software GPU H100
+Sluice Software GPU H100"
+for models in 'a,b' '' 'a,' ',a' 'a/b' 'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa'; do
+	expect "no models: '$models'" 78 'are no names, joined by commas' "$sluice" softgpu --models "$models" -- true
+done
 expect 'a fault plan of every kind' 0 '' "$sluice" softgpu \
 	--faults cuMemCreate:3=oom,cuMemMap:@5=unknown,cuMemAlloc_v2:1=OUT_OF_MEMORY,cuCtxSynchronize:2=hang,cuInit:9=3 -- true
 same 'is taken without a word' "$err" ''

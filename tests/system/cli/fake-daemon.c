@@ -340,6 +340,8 @@ static void list(int fd, uint32_t what)
 		pool_row(fd);
 	if (what == SL_LIST_JOBS && is_about_jobs())
 		fake_jobs_list(fd, send_with);
+	if (what == SL_LIST_QUEUE && is_about_jobs())
+		fake_jobs_queue(fd, send_with);
 	if (what == SL_LIST_HELD)
 		held_row(fd);
 	if (what == SL_LIST_STATUS) {

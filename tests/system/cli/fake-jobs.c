@@ -73,6 +73,19 @@ void fake_jobs_list(int fd, fake_send_fn send)
 	}
 }
 
+void fake_jobs_queue(int fd, fake_send_fn send)
+{
+	union sl_msg msg;
+
+	sl_wire_init(&msg, SL_MSG_QUEUE_ROW);
+	msg.queue_row.job = 1;
+	msg.queue_row.waiting = 1;
+	sl_wire_str(msg.queue_row.name, sizeof(msg.queue_row.name), jobs[0].name);
+	sl_wire_str(msg.queue_row.project, sizeof(msg.queue_row.project), "research");
+	sl_wire_str(msg.queue_row.why, sizeof(msg.queue_row.why), jobs[0].why);
+	send(fd, &msg, -1);
+}
+
 /* Of the environment what tests set, and what must not be there. */
 static void tell_spec(const struct sl_wire_fds *fds, uint32_t bytes)
 {

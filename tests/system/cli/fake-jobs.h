@@ -11,6 +11,8 @@ typedef void (*fake_send_fn)(int fd, const union sl_msg *msg, int file);
 
 /* The rows of SL_LIST_JOBS. */
 void fake_jobs_list(int fd, fake_send_fn send);
+/* The rows of SL_LIST_QUEUE. */
+void fake_jobs_queue(int fd, fake_send_fn send);
 /* False: not a message about jobs. Refuses whatever is submitted or stopped if refuses. */
 bool fake_jobs_answer(int fd, const union sl_msg *msg, const struct sl_wire_fds *fds,
 	bool refuses, fake_send_fn send);

@@ -22,6 +22,7 @@ program serve '--bytes 300MiB --work 20 --ms 90000'
 program notebook '--bytes 800MiB --ms 90000'
 program tune '--bytes 1000MiB --work 60 --ms 90000'
 program stuck '--bytes 1200MiB --endless --ms 90000'
+program eval '--bytes 100MiB --work 20 --ms 90000'
 step() { # NAME OPTIONS of stepper
 	printf '#!/bin/sh\nexec %s %s\n' "$(realpath "$programs")/stepper" "$2" >"$work/bin/$1"
 	chmod +x "$work/bin/$1"
@@ -200,6 +201,18 @@ show sluice why crawl
 show sluice wait fit crawl
 show sluice logs fit --last 2
 show sluice ps --all
+end_story
+
+echo '# waiting for room' >>"$work/said"
+start_daemon 'host_memory: 2GiB'
+printf 'projects:\n  vision:\n    gpu: {limit: 1}\n' >lab.yaml
+sluice project apply lab.yaml >/dev/null
+begin serve serve --project vision --request 0.75
+show sluice run --project vision --request 0.5 --name eval -- ./eval
+typed='sluice run --wait --project vision --request 0.5 --name eval -- ./eval'
+$typed 2>"$work/eval.err" & jobs="$jobs $!"
+until_true 'grep -q waits "$work/eval.err"'
+{ echo "\$ $typed"; cat "$work/eval.err"; } >>"$work/said"
 end_story
 
 echo '# unmanaged, lost' >>"$work/said"

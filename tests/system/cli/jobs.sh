@@ -145,8 +145,22 @@ expect 'stop: ended' 75 'refused: it has ended already' "$sluice" stop broken
 expect 'stop: JSON' 0 '"job": 1' "$sluice" stop train --json
 expect 'stop: unknown' 75 "there is no workload 'trian'; did you mean 'train'?" "$sluice" stop trian
 
+# --- set, park and resume: what runs
+for verb in 'set --limit 0.5' park resume; do
+	# shellcheck disable=SC2086 # words
+	expect "$verb: queued" 75 "^sluice ${verb%% *}: job 1 (train) is queued, and sluice ${verb%% *} works on what runs: sluice why train says what it waits for; to change it, sluice stop train and submit it anew$" \
+		"$sluice" $verb train
+done
+expect 'park: a task that waits' 75 '^sluice park: task train.3 of job 1 does not run, .* sluice why train.3 ' "$sluice" park train.3
+expect 'park: no such task' 75 "there is no workload 'train.4'" "$sluice" park train.4
+expect 'park: ended' 75 '^sluice park: job 5 (broken) has ended: sluice why broken says how$' "$sluice" park broken
+expect 'set: a job whose tasks have names of their own' 75 '^sluice set: job 3 (nap) has 1 task, each a workload' "$sluice" set nap --limit 0.5
+expect 'set: nobody' 75 "there is no workload 'xyz'; see: sluice ps$" "$sluice" set xyz --limit 0.5
+
 # --- why
 expect 'why: queued' 0 '^train: job 1 is queued, submitted [0-9]*d ago; project research has its 2 GPUs?\[31m; it starts when one is free$' "$sluice" why train
+expect 'why: a task that waits' 0 '^train: job 1 is queued, ' "$sluice" why train.2
+expect 'why: no such task' 75 "there is no workload 'train.4'" "$sluice" why train.4
 expect 'why: running' 0 'a-model-server-1 runs on GPU 1: .* nothing is in its way\.$' "$sluice" why a-model-server-1
 expect 'why: parked' 0 '^nap: job 3 is parked, submitted [0-9]*d ago; others have the GPUs' "$sluice" why nap
 expect 'why: ended' 0 '^broken: job 5 failed: exit status 3, after 5m; it failed 3 times$' "$sluice" why broken

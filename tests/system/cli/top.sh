@@ -99,6 +99,15 @@ same 'as wide as it gets' "$(bars "$work/at-132")" 132
 same 'as narrow as it gets' "$(widest "$work/at-40")" 40
 has 'narrow: name, GPU, state, used' "$work/at-40" '^A>a-.*  0 reserved .* 3.25Gi$'
 
+# --- jobs in the queue
+fake jobs 2>/dev/null
+on '80 24' 'the queue' "expect 1 job in the queue
+dump $work/queue
+keys q
+exit 0"
+has 'the queue: in the title' "$work/queue" ' 1 queued  by gpu'
+has 'the queue: who waits, and for what' "$work/queue" '^    train (research): project research has its 2 GPUs?\[31m$'
+
 # --- states that want attention, at both sizes
 fake states 2>/dev/null
 for size in '80 24' '100 40'; do

@@ -44,8 +44,21 @@ static void test_check(void **state)
 		{"the daemon's",
 			TEXT("arg=a\0dir=/\0uid=0\0gid=4294967294\0group=1\0group="
 			     "2\0task=0\0"
-			     "attempt=4294967295\0"),
+			     "attempt=4294967295\0limit=15 0 18446744073709551615\0"),
 			true, NULL},
+		{"a stranger's limit", TEXT("arg=a\0dir=/\0limit=0 1 2\0"), false,
+			"entry 3"},
+		{"a limit of nothing", TEXT("arg=a\0dir=/\0uid=0\0gid=0\0limit=16 1 2\0"),
+			true, "no resource limit"},
+		{"a limit above itself",
+			TEXT("arg=a\0dir=/\0uid=0\0gid=0\0limit=1 3 2\0"), true,
+			"no resource limit"},
+		{"a limit of one number", TEXT("arg=a\0dir=/\0uid=0\0gid=0\0limit=1 3\0"),
+			true, "no resource limit"},
+		{"a limit that is too large",
+			TEXT("arg=a\0dir=/\0uid=0\0gid=0\0limit=1 3 "
+			     "18446744073709551616\0"),
+			true, "no resource limit"},
 		{"nothing", TEXT(""), false, "0 entries 'arg'"},
 		{"no end", TEXT("arg=a\0dir=/"), false, "has no end"},
 		{"no command", TEXT("dir=/\0"), false, "0 entries 'arg'"},

@@ -9,7 +9,8 @@
 
 #include <stdlib.h>
 
-static union sl_msg status_row, gpu_rows[2], trouble_row, pool_row;
+static union sl_msg status_row, gpu_rows[2], trouble_row, pool_row,
+	part_rows[SL_WIRE_PARTS];
 
 /* A machine on which nothing is wrong. */
 static void make_well(struct sl_facts *f)
@@ -24,6 +25,11 @@ static void make_well(struct sl_facts *f)
 	pool_row.pool_row.huge_bytes = 4 * SL_GIB;
 	pool_row.pool_row.available_bytes = 64 * SL_GIB;
 	sl_wire_init(&trouble_row, SL_MSG_TROUBLE_ROW);
+	for (uint32_t i = 0; i < SL_WIRE_PARTS; i++) {
+		sl_wire_init(&part_rows[i], SL_MSG_PART_ROW);
+		part_rows[i].part_row.part = i;
+		strcpy(part_rows[i].part_row.path, "/var/lib/sluice");
+	}
 	sl_wire_init(&gpu_rows[0], SL_MSG_GPU_ROW);
 	sl_wire_init(&gpu_rows[1], SL_MSG_GPU_ROW);
 	*f = (struct sl_facts){.has_library = true,
@@ -36,6 +42,7 @@ static void make_well(struct sl_facts *f)
 			.socket = "/run/sluice/sluiced.sock",
 			.daemon_protocol = SL_PROTOCOL_VERSION},
 		.pool = {.all = &pool_row, .count = 1},
+		.parts = {.all = part_rows, .count = SL_WIRE_PARTS},
 		.gpus = {.all = gpu_rows, .count = 2},
 		.devices = SL_DEVICES_OK,
 		.has_membarrier = true,
@@ -123,6 +130,26 @@ static void make_well(struct sl_facts *f)
 		pool_row.pool_row.huge_bytes = 0)                                    \
 	X(numa, host, OK, "GPU 0 on NUMA node 1", "",                                \
 		strcpy(f->numa, "GPU 0 on NUMA node 1"))                             \
+	X(no_shim, shim, FAIL, "there is none", "install Sluice whole, or else",     \
+		part_rows[SL_PART_SHIM].part_row.health = SL_HEALTH_BROKEN;          \
+		strcpy(part_rows[SL_PART_SHIM].part_row.text,                        \
+			"there is none; install Sluice whole, or else"))             \
+	X(no_projects, projects, FAIL, "in /a?b are damaged: x", "move it; restart", \
+		part_rows[SL_PART_PROJECTS].part_row.health = SL_HEALTH_BROKEN;      \
+		strcpy(part_rows[SL_PART_PROJECTS].part_row.text,                    \
+			"in /a\033b are damaged: x; move it; restart"))              \
+	X(projects_unstored, projects, WARN, "locked", "",                           \
+		part_rows[SL_PART_PROJECTS].part_row.health = SL_HEALTH_PARTLY;      \
+		strcpy(part_rows[SL_PART_PROJECTS].part_row.text, "locked"))         \
+	X(some_projects, projects, OK, "2 projects in /var/lib/sluice", "",          \
+		part_rows[SL_PART_PROJECTS].part_row.count = 2)                      \
+	X(job_unread, jobs, WARN, "job 3 is left alone", "repair it",                \
+		part_rows[SL_PART_JOBS].part_row.health = SL_HEALTH_PARTLY;          \
+		strcpy(part_rows[SL_PART_JOBS].part_row.text,                        \
+			"job 3 is left alone; repair it"))                           \
+	X(no_parts, jobs, WARN, "too old for jobs", "restart", f->parts.count = 0)   \
+	X(no_daemon_parts, jobs, WARN, "without the daemon", "", f->parts.count = 0; \
+		f->daemon_status = SL_EXIT_NO_DAEMON)                                \
 	X(mig, modes, FAIL, "MIG", "-mig 0", f->nvml.gpus[1].mig = 1)                \
 	X(exclusive, modes, FAIL, "compute mode 3", "-c DEFAULT",                    \
 		f->nvml.gpus[0].compute_mode = 3)                                    \

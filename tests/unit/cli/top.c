@@ -496,6 +496,44 @@ static void test_evicted(void **state)
 	free_world(w);
 }
 
+/* Below the reasons: how many jobs wait, the first of them, each with the first clause of its reason. */
+static void test_queue(void **state)
+{
+	static const char *const want[] = {"Waiting",
+		"  7 jobs in the queue, the first of them:",
+		"    first (text): it wants 1 GPU", "    second (vision)"};
+	struct world *w = new_world();
+	union sl_msg queue[2] = {0};
+	struct sl_canvas canvas;
+	char line[1024];
+	unsigned int y = 0;
+
+	(void)state;
+	add_gpu(w, 20);
+	join(w);
+	for (size_t i = 0; i < 2; i++)
+		queue[i].queue_row.waiting = 7;
+	strcpy(queue[0].queue_row.name, "first");
+	strcpy(queue[0].queue_row.project, "text");
+	strcpy(queue[0].queue_row.why, "it wants 1 GPU; it runs when jobs end");
+	strcpy(queue[1].queue_row.name, "second");
+	strcpy(queue[1].queue_row.project, "vision");
+	w->data.queue.all = queue;
+	w->data.queue.count = 2;
+	assert_true(sl_canvas_init(&canvas, 80, 24, true));
+	sl_top_draw(&canvas, &w->data, &w->view);
+	assert_row_contains("title", sl_canvas_line(&canvas, 0, line, sizeof(line)),
+		"0 waiting  7 queued  by gpu");
+	while (y < 24 && strcmp(sl_canvas_line(&canvas, y, line, sizeof(line)), want[0]))
+		y++;
+	for (size_t i = 0; i < SL_ARRAY_LEN(want); i++)
+		assert_row_text("queue",
+			sl_canvas_line(&canvas, y + (unsigned int)i, line, sizeof(line)),
+			want[i]);
+	sl_canvas_fini(&canvas);
+	free_world(w);
+}
+
 /* Any size, any pane, any number of lines: nothing outside of the canvas, no control character, the
  * selected line shown, the keys in the last line. */
 static void test_sizes(void **state)
@@ -620,6 +658,7 @@ int main(void)
 		cmocka_unit_test(test_sort),
 		cmocka_unit_test(test_screen),
 		cmocka_unit_test(test_evicted),
+		cmocka_unit_test(test_queue),
 		cmocka_unit_test(test_sizes),
 		cmocka_unit_test(test_waiting_for_the_daemon),
 		cmocka_unit_test(test_text),

@@ -53,6 +53,8 @@ void inside_fini(struct inside *inside)
 {
 	rig_idle = NULL;
 	sl_daemon_fini(&inside->daemon);
+	/* What it forgot is then lost, and LeakSanitizer says so. */
+	memset(&inside->daemon, 0, sizeof(inside->daemon));
 	rig_fini(&inside->rig);
 }
 

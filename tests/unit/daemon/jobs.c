@@ -1,13 +1,17 @@
 /* Jobs over the wire: what is taken, what waits and why, who may do what with whose, what counts beside them. */
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "rig.h"
-#include "wire/jobspec.h"
+#include "base/file.h"
+#include "policy/reason.h"
+#include "submitting.h"
 
 #define OTHER_USER 12345
 
@@ -27,61 +31,6 @@ static int teardown(void **state)
 {
 	rig_fini(*state);
 	return 0;
-}
-
-static struct rig_peer greet(struct rig_peer peer)
-{
-	union sl_msg msg;
-
-	rig_hello(&peer, SL_ROLE_CONTROL, 0);
-	rig_expect(&peer, SL_MSG_WELCOME, &msg);
-	return peer;
-}
-
-/* One task of one GPU that runs the shell's words. */
-static union sl_msg submit_msg(const char *name)
-{
-	union sl_msg msg;
-
-	sl_wire_init(&msg, SL_MSG_SUBMIT);
-	msg.submit.gpu_count = msg.submit.tasks = 1;
-	msg.submit.priority_biased = SL_PRIORITY_BIAS;
-	msg.submit.flags = SL_SUBMIT_PREEMPTIBLE;
-	sl_wire_str(msg.submit.name, sizeof(msg.submit.name), name);
-	sl_wire_str(msg.submit.command, sizeof(msg.submit.command), "sh");
-	return msg;
-}
-
-static int spec_fd(const char *words, uint32_t *size)
-{
-	struct sl_jobspec spec = {0};
-	int fd;
-
-	assert_int_equal(sl_jobspec_add(&spec, SL_JOBSPEC_ARG, "/bin/sh"), 0);
-	assert_int_equal(sl_jobspec_add(&spec, SL_JOBSPEC_ARG, "-c"), 0);
-	assert_int_equal(sl_jobspec_add(&spec, SL_JOBSPEC_ARG, words), 0);
-	assert_int_equal(sl_jobspec_add(&spec, SL_JOBSPEC_DIR, "/"), 0);
-	*size = (uint32_t)spec.size;
-	fd = sl_jobspec_to_fd(&spec);
-	assert_true(fd >= 0);
-	sl_jobspec_fini(&spec);
-	return fd;
-}
-
-static void send_submit(const struct rig_peer *peer, union sl_msg *msg, const char *words)
-{
-	int fd = spec_fd(words, &msg->submit.spec_bytes);
-
-	assert_int_equal(sl_wire_send_fds(peer->fd, msg, &fd, 1), SL_WIRE_OK);
-	(void)close(fd);
-}
-
-static struct sl_msg_submit_reply submit(
-	const struct rig_peer *peer, union sl_msg msg, const char *words)
-{
-	send_submit(peer, &msg, words);
-	rig_expect(peer, SL_MSG_SUBMIT_REPLY, &msg);
-	return msg.submit_reply;
 }
 
 /* The row of the job; number 0: there is none. */
@@ -164,6 +113,20 @@ static void set_name(struct sl_msg_submit *submit)
 	sl_wire_str(submit->name, sizeof(submit->name), "two words");
 }
 
+/* It would stand in front of the job with that number. */
+static void set_number(struct sl_msg_submit *submit)
+{
+	sl_wire_str(submit->name, sizeof(submit->name), "3");
+}
+
+/* One byte more than leaves room for the numbers of tasks. */
+static void set_long_gang(struct sl_msg_submit *submit)
+{
+	submit->tasks = 2;
+	memset(submit->name, 'x', 59);
+	submit->name[59] = '\0';
+}
+
 static void set_project(struct sl_msg_submit *submit)
 {
 	sl_wire_str(submit->project, sizeof(submit->project), "nowhere");
@@ -210,6 +173,8 @@ static void refuses(void **state)
 		{set_retries, "--retries"},
 		{set_flags, "flag"},
 		{set_name, "--name"},
+		{set_number, "must not be a number"},
+		{set_long_gang, "at most 58 bytes"},
 		{set_project, "no project nowhere"},
 		{set_bytes, "no node"},
 		{set_limit, "--limit"},
@@ -306,6 +271,82 @@ static void waits_its_turn(void **state)
 	rig_peer_end(&peer);
 }
 
+/* --- Names. --- */
+
+/* What the daemon says to a job of that name and so many tasks that would have to wait; "" if it is fine. */
+static const char *said_of(
+	const struct rig_peer *peer, const char *name, uint32_t tasks, bool only_asks)
+{
+	static struct sl_msg_submit_reply said;
+	union sl_msg msg = submit_msg(name);
+
+	msg.submit.tasks = tasks;
+	msg.submit.least = 1;
+	if (only_asks)
+		msg.submit.flags |= SL_SUBMIT_TRY;
+	said = submit(peer, msg, "exec sleep 60");
+	return said.ok ? "" : said.text;
+}
+
+static void expect_name(const struct rig_peer *peer, const char *name, uint32_t tasks,
+	const char *in_the_way)
+{
+	const char *said = said_of(peer, name, tasks, true);
+
+	if (in_the_way ? !strstr(said, in_the_way) : said[0])
+		fail_msg("%s with %u tasks: '%s', not '%s'", name, tasks, said,
+			in_the_way ? in_the_way : "");
+}
+
+/* Of a job, a gang and its tasks, and a workload of `sluice run`, no two have one name; it does not matter who was first. */
+static void names_do_not_meet(void **state)
+{
+	struct rig *rig = *state;
+	struct rig_peer peer, run;
+	union sl_msg msg;
+
+	rig_start(rig, NULL);
+	peer = greet(rig_peer(rig));
+	run = greet(rig_peer(rig));
+	rig_send_run(&run, 0, RIG_GIB, 1, "held.1", "0");
+	rig_expect(&run, SL_MSG_RUN_REPLY, &msg);
+	assert_true(msg.run_reply.ok);
+	assert_string_equal(said_of(&peer, "gang", 3, false), "");
+	assert_string_equal(said_of(&peer, "one.1", 1, false), "");
+
+	expect_name(&peer, "gang", 1, "named gang is there already");
+	expect_name(&peer, "gang.0", 1, "what a task of job gang is named");
+	expect_name(&peer, "gang.2", 5, "what a task of job gang is named");
+	expect_name(&peer, "one", 2, "would be named one.1");
+	expect_name(&peer, "held", 2, "would be named held.1");
+	expect_name(&peer, "held.1", 1, "named held.1 is there already");
+	/* Not quite. */
+	expect_name(&peer, "gang.3", 1, NULL);
+	expect_name(&peer, "gang.00", 1, NULL);
+	expect_name(&peer, "gang.", 1, NULL);
+	expect_name(&peer, "gang.x", 1, NULL);
+	expect_name(&peer, "gan", 3, NULL);
+	expect_name(&peer, "one", 1, NULL);
+	expect_name(&peer, "held", 1, NULL);
+
+	rig_peer_end(&run);
+	run = greet(rig_peer(rig));
+	rig_send_run(&run, 0, RIG_GIB, 1, "gang.2", "0");
+	rig_expect(&run, SL_MSG_RUN_REPLY, &msg);
+	assert_false(msg.run_reply.ok);
+	assert_int_equal(msg.run_reply.reason, SL_REASON_DUPLICATE);
+	rig_send_run(&run, 0, RIG_GIB, 1, "3", "0");
+	rig_expect(&run, SL_MSG_RUN_REPLY, &msg);
+	assert_false(msg.run_reply.ok);
+	assert_non_null(strstr(msg.run_reply.text, "must not be a number"));
+	rig_peer_end(&run);
+	assert_true(reply_of(&peer, SL_MSG_JOB_STOP, "gang").ok);
+	assert_true(reply_of(&peer, SL_MSG_JOB_STOP, "one.1").ok);
+	rig_until(row_of(&peer, "gang").state == SL_JOB_STOPPED &&
+		  row_of(&peer, "one.1").state == SL_JOB_STOPPED);
+	rig_peer_end(&peer);
+}
+
 /* A workload of `sluice run` with a request has its place in the same books. */
 static void counts_workloads(void **state)
 {
@@ -322,6 +363,93 @@ static void counts_workloads(void **state)
 	rig_until(row_of(&peer, "two").state == SL_JOB_DONE);
 	assert_true(reply_of(&peer, SL_MSG_JOB_STOP, "one").ok);
 	rig_until(row_of(&peer, "one").state == SL_JOB_STOPPED);
+	rig_peer_end(&peer);
+}
+
+/* --- Of one user. --- */
+
+static void expect_refusal(
+	const struct rig_peer *peer, union sl_msg msg, const char *words)
+{
+	struct sl_msg_submit_reply said = submit(peer, msg, "exec sleep 60");
+
+	if (said.ok || !strstr(said.text, words))
+		fail_msg("ok %u, '%s' lacks '%s'", said.ok, said.text, words);
+}
+
+static void stop_job(const struct rig_peer *peer, const char *name)
+{
+	assert_true(reply_of(peer, SL_MSG_JOB_STOP, name).ok);
+	rig_until(row_of(peer, name).state == SL_JOB_STOPPED);
+}
+
+/* What has ended makes room for what comes; what has not is not touched, and bounds it. */
+static void a_user_has_a_bound(void **state)
+{
+	struct rig *rig = *state;
+	union sl_msg msg = submit_msg("many");
+	struct rig_peer peer, other;
+
+	rig_start(rig, "jobs_per_user: 2\n");
+	peer = greet(rig_peer(rig));
+	assert_true(submit(&peer, submit_msg("first"), "true").ok);
+	rig_until(row_of(&peer, "first").state == SL_JOB_DONE);
+	assert_true(submit(&peer, submit_msg("second"), "true").ok);
+	rig_until(row_of(&peer, "second").state == SL_JOB_DONE);
+	assert_true(submit(&peer, submit_msg("third"), "exec sleep 60").ok);
+	assert_int_equal(row_of(&peer, "first").job, 0);
+	assert_int_equal(row_of(&peer, "second").state, SL_JOB_DONE);
+	msg.submit.tasks = 20;
+	msg.submit.least = 1;
+	expect_refusal(&peer, msg, "would have above 20, ten for each of jobs_per_user");
+	/* Nothing was removed for what was refused. */
+	assert_int_equal(row_of(&peer, "second").state, SL_JOB_DONE);
+	assert_true(submit(&peer, submit_msg("fourth"), "exec sleep 60").ok);
+	expect_refusal(
+		&peer, submit_msg("fifth"), "has 2 jobs in the queue, and may have 2");
+	if (geteuid() == 0) {
+		other = greet(rig_peer_as(rig, OTHER_USER, OTHER_USER));
+		msg = submit_msg("theirs");
+		msg.submit.flags |= SL_SUBMIT_TRY;
+		assert_true(submit(&other, msg, "true").ok);
+		rig_peer_end(&other);
+	}
+	stop_job(&peer, "fourth");
+	assert_true(submit(&peer, submit_msg("fifth"), "exec sleep 60").ok);
+	assert_int_equal(row_of(&peer, "fourth").job, 0);
+	stop_job(&peer, "third");
+	stop_job(&peer, "fifth");
+	rig_peer_end(&peer);
+}
+
+/* Also after a restart, when nobody remembers what was written. */
+static void a_users_output_has_a_bound(void **state)
+{
+	struct rig *rig = *state;
+	union sl_msg asks = submit_msg("asks");
+	struct rig_peer peer;
+
+	rig_start(rig, "jobs_disk_per_user: 256KiB\n");
+	peer = greet(rig_peer(rig));
+	assert_true(submit(&peer, submit_msg("small"), "echo little").ok);
+	rig_until(row_of(&peer, "small").state == SL_JOB_DONE);
+	assert_true(submit(
+		&peer, submit_msg("large"), "head -c 500000 /dev/urandom; exec sleep 60")
+			    .ok);
+	/* Once it has written. */
+	asks.submit.flags |= SL_SUBMIT_TRY;
+	rig_until(!submit(&peer, asks, "true").ok);
+	expect_refusal(&peer, submit_msg("next"), "would have above 256 KiB");
+	rig_kill_daemon(rig);
+	rig_peer_end(&peer);
+	rig_start(rig, "jobs_disk_per_user: 256KiB\n");
+	peer = greet(rig_peer(rig));
+	expect_refusal(&peer, submit_msg("next"), "jobs_disk_per_user");
+	stop_job(&peer, "large");
+	assert_true(submit(&peer, submit_msg("next"), "exec sleep 60").ok);
+	assert_int_equal(row_of(&peer, "large").job, 0);
+	assert_int_equal(row_of(&peer, "small").job, 0);
+	stop_job(&peer, "next");
 	rig_peer_end(&peer);
 }
 
@@ -373,6 +501,253 @@ static void is_found_again(void **state)
 	assert_int_equal(said.job, 4);
 	assert_true(reply_of(&peer, SL_MSG_JOB_STOP, "lives").ok);
 	rig_until(row_of(&peer, "lives").state == SL_JOB_STOPPED);
+	rig_peer_end(&peer);
+}
+
+/* In the file of job 1; what is replaced must be there. */
+static void edit_state(const struct rig *rig, const char *from, const char *to)
+{
+	sl_cleanup(sl_freep) char *text = NULL, *edited = NULL;
+	char path[128];
+	char *at;
+	int size;
+
+	(void)snprintf(path, sizeof(path), "%s/jobs/1/state", rig->dir);
+	assert_int_equal(sl_file_read(path, 1 << 20, &text, NULL), 0);
+	at = strstr(text, from);
+	if (!at)
+		fail_msg("no %s in %s", from, text);
+	*at = '\0';
+	size = asprintf(&edited, "%s%s%s", text, to, at + strlen(from));
+	assert_true(size > 0);
+	assert_int_equal(sl_file_replace(path, edited, (size_t)size, false), 0);
+}
+
+static bool has_bytes(const char *path)
+{
+	struct stat stat_now;
+
+	return stat(path, &stat_now) == 0 && stat_now.st_size > 0;
+}
+
+static bool state_has(const struct rig *rig, const char *words)
+{
+	sl_cleanup(sl_freep) char *text = NULL;
+	char path[128];
+
+	(void)snprintf(path, sizeof(path), "%s/jobs/1/state", rig->dir);
+	return sl_file_read(path, 1 << 20, &text, NULL) == 0 && strstr(text, words);
+}
+
+/* The only child of the daemon. */
+static pid_t shim_of(const struct rig *rig)
+{
+	sl_cleanup(sl_freep) char *text = NULL;
+	char path[64];
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/task/%d/children", (int)rig->daemon,
+		(int)rig->daemon);
+	assert_int_equal(sl_file_read(path, 4096, &text, NULL), 0);
+	return (pid_t)strtol(text, NULL, 10);
+}
+
+static bool is_dead(pid_t pid)
+{
+	struct sl_pid_stat now;
+
+	return sl_file_pid_stat((int)pid, &now) < 0 || now.state == 'Z' ||
+	       now.state == 'X';
+}
+
+/*
+ * A daemon that dies between the go and the writing down of it leaves BINDING, and so does one that dies before the go: the record tells
+ * which. Neither RUNNING that is stored, nor a shim that lives, stands in for it.
+ */
+static void knows_what_began(void **state)
+{
+	static const struct {
+		const char *name;
+		bool binding, begun, lives;
+		enum sl_job_state ends;
+		uint32_t started;
+	} rows[] = {
+		{"told, and killed", true, true, false, SL_JOB_FAILED, 1},
+		{"not told", true, false, false, SL_JOB_DONE, 1},
+		{"stored, and killed", false, true, false, SL_JOB_FAILED, 1},
+		{"stored, and killed before it began", false, false, false, SL_JOB_DONE,
+			2},
+		{"told, and lives", true, true, true, SL_JOB_DONE, 1},
+	};
+	struct rig *rig = *state;
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct sl_msg_job_row row;
+		struct rig_peer peer;
+		char path[128];
+		pid_t shim;
+
+		rig_start(rig, NULL);
+		peer = greet(rig_peer(rig));
+		assert_true(submit(
+			&peer, submit_msg("job"), "[ $SLUICE_ATTEMPT != 1 ] || sleep 0.6")
+				    .ok);
+		(void)snprintf(path, sizeof(path), "%s/jobs/1/exit.0.1", rig->dir);
+		rig_until(row_of(&peer, "job").started == 1 && has_bytes(path));
+		rig_until(state_has(rig, "\"tasks\":[{\"state\":3"));
+		shim = shim_of(rig);
+		rig_kill_daemon(rig);
+		rig_peer_end(&peer);
+		if (!rows[i].lives) {
+			assert_int_equal(kill(shim, SIGKILL), 0);
+			rig_until(is_dead(shim));
+		}
+		if (rows[i].binding) {
+			edit_state(rig, "\"tasks\":[{\"state\":3",
+				"\"tasks\":[{\"state\":2");
+			edit_state(rig, "\"started\":1", "\"started\":0");
+		}
+		if (!rows[i].begun)
+			assert_int_equal(truncate(path, 0), 0);
+		rig_start(rig, NULL);
+		peer = greet(rig_peer(rig));
+		rig_until(row_of(&peer, "job").state >= SL_JOB_DONE);
+		row = row_of(&peer, "job");
+		if (row.state != rows[i].ends || row.started != rows[i].started)
+			fail_msg("%s: state %u, started %u times", rows[i].name,
+				row.state, row.started);
+		rig_peer_end(&peer);
+		rig_stop(rig);
+		(void)snprintf(path, sizeof(path), "rm -rf %s/jobs", rig->dir);
+		assert_int_equal(system(path), 0);
+	}
+}
+
+/* From now on, and until it is lifted, how job `id` stands cannot be written: a folder that is not empty is in the file's place. */
+static void jam(const struct rig *rig, int id)
+{
+	char command[256];
+
+	(void)snprintf(command, sizeof(command),
+		"cd %s/jobs/%d && rm -f state && mkdir -p state/in-the-way", rig->dir,
+		id);
+	assert_int_equal(system(command), 0);
+}
+
+static void lift(const struct rig *rig, int id)
+{
+	char command[256];
+
+	(void)snprintf(command, sizeof(command), "rm -r %s/jobs/%d/state", rig->dir, id);
+	assert_int_equal(system(command), 0);
+}
+
+/* A start that cannot be written down does not happen; once it can, it happens once. */
+static void does_not_go_unwritten(void **state)
+{
+	struct rig *rig = *state;
+	union sl_msg msg = submit_msg("before");
+	struct rig_peer peer;
+	char path[128];
+
+	rig_start(rig, NULL);
+	peer = greet(rig_peer(rig));
+	msg.submit.gpu_count = 2;
+	assert_true(submit(&peer, msg, "exec sleep 60").ok);
+	rig_until(row_of(&peer, "before").state == SL_JOB_RUNNING);
+	assert_true(submit(&peer, submit_msg("after"), "echo went").ok);
+	jam(rig, 2);
+	assert_true(reply_of(&peer, SL_MSG_JOB_STOP, "before").ok);
+	assert_true(rig_log_gets(rig, "cannot store job 2 in"));
+	rig_until(row_of(&peer, "after").state == SL_JOB_QUEUED);
+	assert_int_equal(row_of(&peer, "after").started, 0);
+	lift(rig, 2);
+	rig_until(row_of(&peer, "after").state == SL_JOB_DONE);
+	assert_int_equal(row_of(&peer, "after").started, 1);
+	(void)snprintf(path, sizeof(path), "grep -qx went %s/jobs/2/log.0", rig->dir);
+	assert_int_equal(system(path), 0);
+	rig_peer_end(&peer);
+}
+
+/* A stop that cannot be written down happens all the same, and whoever asked is answered. */
+static void is_stopped_unwritten(void **state)
+{
+	struct rig *rig = *state;
+	struct rig_peer peer;
+
+	rig_start(rig, NULL);
+	peer = greet(rig_peer(rig));
+	assert_true(submit(&peer, submit_msg("job"), "exec sleep 60").ok);
+	rig_until(row_of(&peer, "job").state == SL_JOB_RUNNING);
+	rig_until(state_has(rig, "\"tasks\":[{\"state\":3"));
+	jam(rig, 1);
+	assert_true(reply_of(&peer, SL_MSG_JOB_STOP, "job").ok);
+	assert_true(rig_log_gets(rig, "is stopped without that being written down"));
+	rig_until(row_of(&peer, "job").state == SL_JOB_STOPPED);
+	rig_peer_end(&peer);
+}
+
+/* Whoever was told that a job is being stopped need not look whether the next daemon knows. */
+static void answers_once_stored(void **state)
+{
+	struct rig *rig = *state;
+	struct rig_peer peer;
+
+	rig_start(rig, NULL);
+	peer = greet(rig_peer(rig));
+	assert_true(submit(
+		&peer, submit_msg("job"), "trap '' TERM; while :; do sleep 0.05; done")
+			    .ok);
+	rig_until(row_of(&peer, "job").state == SL_JOB_RUNNING);
+	assert_true(reply_of(&peer, SL_MSG_JOB_STOP, "job").ok);
+	/* ENDED, as the daemon that follows is to find it. */
+	assert_true(state_has(rig, "\"tasks\":[{\"state\":5"));
+	rig_until(row_of(&peer, "job").state == SL_JOB_STOPPED);
+	rig_peer_end(&peer);
+}
+
+static bool limits_are(const char *log, const char *name, rlim_t soft, rlim_t hard)
+{
+	const char *line = strstr(log, name);
+	unsigned long long got_soft = 0, got_hard = 0;
+
+	return line &&
+	       sscanf(line + strlen(name), "%llu %llu", &got_soft, &got_hard) == 2 &&
+	       got_soft == soft && got_hard == hard;
+}
+
+/*
+ * A service has other limits than a user's session. The job has those of who submitted it, soft and hard: lower ones than the daemon's, and,
+ * from a daemon that runs as root, higher ones. How it ended is written down whatever it may write itself.
+ */
+static void has_its_submitters_limits(void **state)
+{
+	struct rig *rig = *state;
+	struct rlimit before, few, files = {700, 800}, none = {0, 0};
+	sl_cleanup(sl_freep) char *log = NULL;
+	struct rig_peer peer;
+	char path[128];
+
+	/* The daemon is started with fewer than its users have. */
+	assert_int_equal(getrlimit(RLIMIT_SIGPENDING, &before), 0);
+	few.rlim_cur = few.rlim_max = before.rlim_cur / 2;
+	if (geteuid() == 0)
+		assert_int_equal(setrlimit(RLIMIT_SIGPENDING, &few), 0);
+	rig_start(rig, NULL);
+	if (geteuid() == 0 && setrlimit(RLIMIT_SIGPENDING, &before) < 0)
+		before = few; /* without CAP_SYS_RESOURCE */
+	peer = greet(rig_peer(rig));
+	assert_int_equal(prlimit(peer.pid, RLIMIT_NOFILE, &files, NULL), 0);
+	assert_true(submit(&peer, submit_msg("one"), "cat /proc/$$/limits").ok);
+	rig_until(row_of(&peer, "one").state == SL_JOB_DONE);
+	(void)snprintf(path, sizeof(path), "%s/jobs/1/log.0", rig->dir);
+	assert_int_equal(sl_file_read(path, 1 << 20, &log, NULL), 0);
+	if (!limits_are(log, "Max open files", files.rlim_cur, files.rlim_max) ||
+		!limits_are(log, "Max pending signals", before.rlim_cur, before.rlim_max))
+		fail_msg("%s", log);
+	assert_int_equal(prlimit(peer.pid, RLIMIT_FSIZE, &none, NULL), 0);
+	assert_true(submit(&peer, submit_msg("two"), "exit 6").ok);
+	rig_until(row_of(&peer, "two").state == SL_JOB_FAILED);
+	assert_int_equal(WEXITSTATUS(row_of(&peer, "two").exit_status), 6);
 	rig_peer_end(&peer);
 }
 
@@ -430,9 +805,17 @@ int main(void)
 		TEST(refuses),
 		TEST(refuses_what_is_no_spec),
 		TEST(waits_its_turn),
+		TEST(names_do_not_meet),
 		TEST(counts_workloads),
+		TEST(a_user_has_a_bound),
+		TEST(a_users_output_has_a_bound),
 		TEST(ends_with_its_workload),
 		TEST(is_found_again),
+		TEST(knows_what_began),
+		TEST(has_its_submitters_limits),
+		TEST(does_not_go_unwritten),
+		TEST(is_stopped_unwritten),
+		TEST(answers_once_stored),
 		TEST(outlives_its_peers),
 		TEST(is_its_owners),
 	};

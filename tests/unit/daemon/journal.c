@@ -142,14 +142,14 @@ static void damage_is_named(void **state)
 	assert_int_equal(sl_journal_encode(&in, &text, &size), 0);
 	for (size_t i = 0; i < SL_ARRAY_LEN(rows); i++) {
 		const char *at = strstr(text, rows[i].from);
-		char *bad = calloc(1, size + 256);
+		char *bad = NULL;
 		struct sl_journal out = {0};
 		struct sl_error err = {0};
 
 		if (!at)
 			fail_msg("row %zu: no %s in %s", i, rows[i].from, text);
-		(void)sprintf(bad, "%.*s%s%s", (int)(at - text), text, rows[i].to,
-			at + strlen(rows[i].from));
+		assert_true(asprintf(&bad, "%.*s%s%s", (int)(at - text), text, rows[i].to,
+				    at + strlen(rows[i].from)) > 0);
 		if (sl_journal_decode(bad, strlen(bad), &out, &err) != SL_JOURNAL_BAD)
 			fail_msg("row %zu was taken: %s", i, bad);
 		if (!strstr(err.text, rows[i].words))

@@ -521,7 +521,7 @@ static void test_shim_is_killed(void **state)
 	(void)state;
 	assert_false(is_gone(program));
 	assert_int_equal(kill(job.shim.pid, SIGKILL), 0);
-	assert_int_equal(over(&job).ending, SL_SHIM_NONE);
+	assert_int_equal(over(&job).ending, SL_SHIM_BEGUN);
 	await_end_of(program);
 }
 
@@ -795,6 +795,8 @@ static void test_not_root(void **state)
 
 /* --- Records. --- */
 
+#define BEGUN "begun 1\n"
+
 static void test_parse(void **state)
 {
 	static const struct {
@@ -802,27 +804,35 @@ static void test_parse(void **state)
 		enum sl_shim_ending ending;
 	} rows[] = {
 		{"", SL_SHIM_NONE},
-		{"exit 0 started 1 ended 2\n", SL_SHIM_EXITED},
-		{"exit 4294967295 started 18446744073709551615 ended 2\n",
+		{"begun 1\n", SL_SHIM_BEGUN},
+		{BEGUN "exit 0 started 1 ended 2\n", SL_SHIM_EXITED},
+		{BEGUN "exit 4294967295 started 18446744073709551615 ended 2\n",
 			SL_SHIM_EXITED},
-		{"error 2 exec\n", SL_SHIM_ERROR},
-		{"exit 0 started 1 ended 2", SL_SHIM_BAD},
-		{"exit 0 started 1 ended 2\n\n", SL_SHIM_BAD},
-		{"exit 0 started 1 ended \n", SL_SHIM_BAD},
-		{"exit -1 started 1 ended 2\n", SL_SHIM_BAD},
-		{"exit 4294967296 started 1 ended 2\n", SL_SHIM_BAD},
-		{"exit 0 started 18446744073709551616 ended 2\n", SL_SHIM_BAD},
-		{"exit  0 started 1 ended 2\n", SL_SHIM_BAD},
-		{"exit 0\n", SL_SHIM_BAD},
-		{"error 2 \n", SL_SHIM_BAD},
-		{"error 2 exec", SL_SHIM_BAD},
-		{"error 2 exec more\n", SL_SHIM_BAD},
-		{"error 2 abcdefghijklmnopqrstuvwxyzabcdef\n", SL_SHIM_BAD},
-		{"error two exec\n", SL_SHIM_BAD},
+		{BEGUN "error 2 exec\n", SL_SHIM_ERROR},
+		{"exit 0 started 1 ended 2\n", SL_SHIM_BAD},
+		{"error 2 exec\n", SL_SHIM_BAD},
+		{"begun 1", SL_SHIM_BAD},
+		{"begun \n", SL_SHIM_BAD},
+		{"begun 18446744073709551616\n", SL_SHIM_BAD},
+		{BEGUN BEGUN, SL_SHIM_BAD},
+		{BEGUN "exi", SL_SHIM_BAD},
+		{BEGUN "exit 0 started 1 ended 2", SL_SHIM_BAD},
+		{BEGUN "exit 0 started 1 ended 2\n\n", SL_SHIM_BAD},
+		{BEGUN "exit 0 started 1 ended \n", SL_SHIM_BAD},
+		{BEGUN "exit -1 started 1 ended 2\n", SL_SHIM_BAD},
+		{BEGUN "exit 4294967296 started 1 ended 2\n", SL_SHIM_BAD},
+		{BEGUN "exit 0 started 18446744073709551616 ended 2\n", SL_SHIM_BAD},
+		{BEGUN "exit  0 started 1 ended 2\n", SL_SHIM_BAD},
+		{BEGUN "exit 0\n", SL_SHIM_BAD},
+		{BEGUN "error 2 \n", SL_SHIM_BAD},
+		{BEGUN "error 2 exec", SL_SHIM_BAD},
+		{BEGUN "error 2 exec more\n", SL_SHIM_BAD},
+		{BEGUN "error 2 abcdefghijklmnopqrstuvwxyzabcdef\n", SL_SHIM_BAD},
+		{BEGUN "error two exec\n", SL_SHIM_BAD},
 		{"\n", SL_SHIM_BAD},
 		{"Exit 0 started 1 ended 2\n", SL_SHIM_BAD},
 	};
-	static const char nul[] = "exit 0 started 1 ended 2\n\0";
+	static const char nul[] = BEGUN "exit 0 started 1 ended 2\n\0";
 	struct sl_shim_record record;
 	char full[4096];
 
@@ -833,13 +843,15 @@ static void test_parse(void **state)
 			rows[i].ending);
 	assert_int_equal(sl_shim_record_parse(nul, sizeof(nul)).ending, SL_SHIM_BAD);
 	memset(full, '1', sizeof(full));
-	memcpy(full, "exit ", 5);
+	memcpy(full, BEGUN "exit ", sizeof(BEGUN) + 4);
 	assert_int_equal(sl_shim_record_parse(full, sizeof(full)).ending, SL_SHIM_BAD);
-	record = sl_shim_record_parse("exit 256 started 17 ended 42\n", 29);
+	record = sl_shim_record_parse("begun 5\n", 8);
+	assert_int_equal(record.started_ms, 5);
+	record = sl_shim_record_parse("begun 5\nexit 256 started 17 ended 42\n", 37);
 	assert_int_equal(record.status, 256);
 	assert_int_equal(record.started_ms, 17);
 	assert_int_equal(record.ended_ms, 42);
-	record = sl_shim_record_parse("error 13 chdir\n", 15);
+	record = sl_shim_record_parse("begun 5\nerror 13 chdir\n", 23);
 	assert_int_equal(record.error, 13);
 	assert_string_equal(record.what, "chdir");
 }

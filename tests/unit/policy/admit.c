@@ -96,11 +96,60 @@ static void judges(void **state)
 	}
 }
 
+/* Three GPUs of S. The first is free but for 100 MiB of a parked program, the second has a running one besides; the third is
+ * full, of parked programs alone. */
+static const struct sl_admit_gpu shared[SL_ADMIT_GPUS_MAX] = {
+	{true, false, S, 100 * SL_MIB, 100 * SL_MIB},
+	{true, false, S, 300 * SL_MIB, 100 * SL_MIB},
+	{true, false, S, S, S},
+};
+
+static const struct {
+	const char *name;
+	struct sl_admit_ask ask;
+	enum sl_reason reason;
+	uint32_t mask;
+	uint64_t request, limit; /* in MiB, on the first GPU */
+} less[] = {
+	{"all of what is left", {PCT(100), NONE, 1, true}, SL_REASON_NONE, 1, 900, 1000},
+	{"to the last byte", {PCT(92), NONE, 1, true}, SL_REASON_NONE, 1, 900, 920},
+	{"by its limit alone", {NONE, PCT(92), 1, true}, SL_REASON_NONE, 1, 900, 920},
+	{"not unless it may", {PCT(100), NONE, 1, false}, SL_REASON_REQUESTS_TAKEN, 0,
+		1000, 1000},
+	{"bytes are bytes", {BYTES(S), NONE, 1, true}, SL_REASON_REQUESTS_TAKEN, 0, 1000,
+		1000},
+	{"others' room is theirs", {PCT(100), NONE, 2, true}, SL_REASON_REQUESTS_TAKEN, 0,
+		1000, 1000},
+	{"as much as is parked, and no more", {PCT(80), NONE, 2, true}, SL_REASON_NONE, 3,
+		800, 800},
+	{"nobody takes less where all of it is to be had", {PCT(80), NONE, 1, true},
+		SL_REASON_NONE, 1, 800, 800},
+	{"nothing is not less", {PCT(60), NONE, 3, true}, SL_REASON_REQUESTS_TAKEN, 0,
+		600, 600},
+};
+
+static void takes_less_beside_the_parked(void **state)
+{
+	for (size_t i = 0; i < SL_ARRAY_LEN(less); i++) {
+		struct sl_admit_plan plan;
+
+		sl_admit_judge(&less[i].ask, shared, &plan);
+		assert_row_text(less[i].name, sl_reason_name(plan.reason),
+			sl_reason_name(less[i].reason));
+		assert_row_u64(less[i].name, plan.mask, less[i].mask);
+		assert_row_u64(less[i].name, plan.offer[0].request_bytes,
+			less[i].request * SL_MIB);
+		assert_row_u64(
+			less[i].name, plan.offer[0].limit_bytes, less[i].limit * SL_MIB);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(resolves_amounts),
 		cmocka_unit_test(judges),
+		cmocka_unit_test(takes_less_beside_the_parked),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -463,6 +463,62 @@ static void spares_who_cannot_be_stopped(void **state)
 	assert_int_equal(seen(SL_CLUSTER_ACTION_STOP), 1);
 }
 
+/* Told to a machine that is made anew: a failed job waits on, its next failure costs more, and who could not be stopped is
+ * spared as before. */
+static void is_told_what_another_knew(void **state)
+{
+	struct sl_cluster_event fails = job(1, 1, 1, 1, 1), stays = job(2, 3, 1, 1, 2);
+	struct sl_cluster_event runs = {.type = SL_CLUSTER_EVENT_TASK_RUNS};
+	struct sl_cluster_event failed = {.type = SL_CLUSTER_EVENT_TASK_ENDED};
+
+	fails.job_add.failures = 2;
+	fails.job_add.held_for = 3 * SL_S;
+	fails.job_add.failing = 1;
+	send(fails);
+	assert_int_equal(
+		sl_cluster_job(s.cluster, 1).because.reason, SL_PENDING_BACK_OFF);
+	run_all();
+	assert_int_equal(in(1, SL_TASK_PENDING), 1);
+	s.now += 3 * SL_S;
+	run_all();
+	assert_int_equal(in(1, SL_TASK_RUNNING), 1);
+	failed.task_ended.job = failed.task_ended.again = failed.task_ended.failed = 1;
+	send(failed);
+	/* The third one, after 1 s and 2 s. */
+	assert_int_equal(sl_cluster_job(s.cluster, 1).held_until, s.now + 4 * SL_S);
+	assert_int_equal(sl_cluster_job(s.cluster, 1).failures, 3);
+	assert_true(sl_cluster_job(s.cluster, 1).failing);
+
+	send(stays);
+	runs.task_runs.job = runs.task_runs.node = 2;
+	runs.task_runs.gpu_mask = 3;
+	runs.task_runs.spared_for = 30 * SL_S;
+	send(runs);
+	assert_int_equal(
+		sl_cluster_task(s.cluster, 2, 0).spared_until, s.now + 30 * SL_S);
+	send(job(4, 1, 1, 1, 2));
+	run_all();
+	send(job(5, 2, 1, 1, 2));
+	cycle();
+	assert_int_equal(seen(SL_CLUSTER_ACTION_STOP), 0);
+	s.now += 31 * SL_S;
+	cycle();
+	assert_int_equal(seen(SL_CLUSTER_ACTION_STOP), 1);
+	assert_int_equal(s.seen[0].stop.job, 2);
+}
+
+/* Spans beyond all time are for ever, and not at once. */
+static void waits_for_ever_if_told(void **state)
+{
+	struct sl_cluster_event held = job(1, 1, 1, 1, 1);
+
+	held.job_add.held_for = SL_NS_NEVER;
+	send(held);
+	run_all();
+	assert_int_equal(in(1, SL_TASK_PENDING), 1);
+	assert_int_equal(sl_cluster_job(s.cluster, 1).held_until, SL_NS_NEVER);
+}
+
 static void outlives_its_nodes(void **state)
 {
 	struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_NODE_LOST};
@@ -534,6 +590,8 @@ int main(void)
 		TEST(moves_who_finds_a_place),
 		TEST(tries_another_node),
 		TEST(spares_who_cannot_be_stopped),
+		TEST(is_told_what_another_knew),
+		TEST(waits_for_ever_if_told),
 		TEST(outlives_its_nodes),
 		TEST(ends_stale_gangs),
 		TEST(memory_is_used_again),

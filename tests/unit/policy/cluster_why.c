@@ -366,6 +366,92 @@ static void asking_changes_nothing(void **state)
 	assert_true(history(state, 4) == without);
 }
 
+/* --- Rules alone. --- */
+
+static enum sl_pending_reason rules_say(uint64_t project, uint16_t gpus, uint32_t flags)
+{
+	struct sl_cluster_event event = job(9, project, 1, 1, gpus);
+	struct sl_pending_because because;
+
+	event.job_add.flags = flags;
+	return sl_cluster_allows(s.cluster, &event, &because) ? SL_PENDING_NONE
+							      : because.reason;
+}
+
+static void asks_rules_alone(void **state)
+{
+	const uint32_t taken = SL_JOB_PREEMPTIBLE;
+	static const struct {
+		const char *name;
+		uint64_t project;
+		uint16_t gpus;
+		uint32_t flags;
+		enum sl_pending_reason reason;
+	} rows[] = {
+		{"borrows", 2, 4, SL_JOB_PREEMPTIBLE, SL_PENDING_NONE},
+		{"more than there are", 2, 9, SL_JOB_PREEMPTIBLE, SL_PENDING_NONE},
+		{"what the limit leaves", 3, 1, SL_JOB_PREEMPTIBLE, SL_PENDING_NONE},
+		{"more than that", 3, 2, SL_JOB_PREEMPTIBLE, SL_PENDING_LIMIT},
+		{"more than the limit", 3, 4, SL_JOB_PREEMPTIBLE, SL_PENDING_OVER_LIMIT},
+		{"for good, its quota", 2, 2, 0, SL_PENDING_NONE},
+		{"for good, more", 2, 3, 0, SL_PENDING_OVER_QUOTA},
+		{"for good, without quota", 3, 1, 0, SL_PENDING_OVER_QUOTA},
+		{"no project", 9, 1, SL_JOB_PREEMPTIBLE, SL_PENDING_NO_PROJECT},
+	};
+
+	send(job(1, 3, 2, 2, 1));
+	run_all();
+	for (size_t i = 0; i < SL_ARRAY_LEN(rows); i++)
+		assert_row_u64(rows[i].name,
+			rules_say(rows[i].project, rows[i].gpus, rows[i].flags),
+			rows[i].reason);
+	/* What is being stopped still has its part of a limit. */
+	task(SL_CLUSTER_EVENT_TASK_STOPS, 1, 0, false);
+	assert_int_equal(rules_say(3, 2, taken), SL_PENDING_LIMIT_LEAVING);
+}
+
+/* A quota is kept for others. */
+static void asks_no_quota_of_who_is_alone(void **state)
+{
+	struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_PROJECT_REMOVE};
+
+	assert_int_equal(rules_say(1, 3, 0), SL_PENDING_OVER_QUOTA);
+	for (uint64_t id = 2; id <= 3; id++) {
+		event.project_remove.project = id;
+		send(event);
+	}
+	assert_int_equal(rules_say(1, 3, 0), SL_PENDING_NONE);
+}
+
+static void knows_where_a_project_may_stand(void **state)
+{
+	struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_NODE_ADD};
+
+	event.node_add.node = 3;
+	event.node_add.gpus = 2;
+	event.node_add.gpu_mib = 40960;
+	event.node_add.pool = 1;
+	event.node_add.swaps = 1;
+	send(event);
+	assert_true(sl_cluster_may_stand(s.cluster, 1, 1));
+	assert_true(sl_cluster_may_stand(s.cluster, 1, 3));
+	event = (struct sl_cluster_event){.type = SL_CLUSTER_EVENT_PROJECT_PUT};
+	event.project_put.project = 4;
+	event.project_put.rules.pools = 2;
+	send(event);
+	assert_false(sl_cluster_may_stand(s.cluster, 4, 1));
+	assert_true(sl_cluster_may_stand(s.cluster, 4, 3));
+	event.project_put.rules.no_swap = true;
+	send(event);
+	assert_false(sl_cluster_may_stand(s.cluster, 4, 3));
+	event.project_put.rules.pools = 0;
+	send(event);
+	assert_true(sl_cluster_may_stand(s.cluster, 4, 1));
+	assert_false(sl_cluster_may_stand(s.cluster, 4, 3));
+	assert_false(sl_cluster_may_stand(s.cluster, 9, 1));
+	assert_false(sl_cluster_may_stand(s.cluster, 4, 9));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -381,6 +467,9 @@ int main(void)
 		TEST(foresees_that_it_never_runs),
 		TEST(foresees_waiting),
 		TEST(asking_changes_nothing),
+		TEST(asks_rules_alone),
+		TEST(asks_no_quota_of_who_is_alone),
+		TEST(knows_where_a_project_may_stand),
 	};
 
 	return cmocka_run_group_tests_name("cluster-why", tests, NULL, NULL);

@@ -350,6 +350,43 @@ static void test_kept_for_another(void **state)
 	play_close(&p);
 }
 
+#define RANKED(w, request, priority) \
+	EVENT(WORKLOAD_ADD, workload_add, {w, BYTES(request), BYTES(100), 1, 1, priority})
+
+/* X waits for the end of Z's turn, which is of 2.4 s; what is free is kept for it. D would fit there, and is of lower
+ * priority: after four turns of its own, of 200 ms, it comes before X. No event says so, only the time. */
+static const struct play_row patient[] = {
+	{"pool", 0, SWAP(1000, .min_share_pm = 250), NULL},
+	{"GPU", 0, GPU(0, 100), NULL},
+	{"X", 0, RANKED(1, 0, 1), NULL},
+	{"Z", 0, RANKED(2, 60, 1), NULL},
+	{"D", 0, RANKED(3, 0, 0), NULL},
+	{"X", 0, EVENT(CLIENT_JOIN, client_join, {1, 1, 1, 1}), NULL},
+	{"X has", 0, REPORT(1, 0, 40), NULL},
+	{"on the host", 0, OUT(1, 0, 40), NULL},
+	{"all", 0, REPORTED(1), NULL},
+	{"Z", 0, SWAPPER(2, 2), NULL},
+	{"asks", 0, ASK(2, 1, 0, 70), NULL},
+	{"has", 0, COMMIT(2, 1, 70), NULL},
+	{"D", 0, SWAPPER(3, 3), NULL},
+	{"X wants", 10, WANT(1, 1), NULL},
+	{"D asks", 20, ASK(3, 1, 0, 20), NULL},
+};
+
+static void test_promoted_by_time(void **state)
+{
+	struct play p;
+
+	(void)state;
+	play_open(&p);
+	all(&p, patient, SL_ARRAY_LEN(patient));
+	assert_row_u64("D waits", sl_node_use(p.node, 3, 0).waiting, 1);
+	assert_null(strstr(play(&p, "early", 819, (struct sl_event)TIME), "GRANT"));
+	assert_non_null(strstr(play(&p, "for long enough", 820, (struct sl_event)TIME),
+		"GRANT 3/1 g0 20"));
+	play_close(&p);
+}
+
 /* Behind `wait`, A's demand is looked at when its longest wait is over, which is when A is moved for C. It begins anew once
  * A is back, and at its end is looked at again: S, which did not answer before, can be moved now. */
 static const struct play_row anew[] = {
@@ -467,6 +504,95 @@ static void test_counts_what_leaves(void **state)
 	play_close(&p);
 }
 
+/* A has 60 on each of two GPUs, all on the host, and is told to come back on the first. */
+static void begin_return(struct play *p)
+{
+	const struct sl_event before[] = {SWAP(1000), GPU(0, 100), GPU(1, 100),
+		EVENT(WORKLOAD_ADD, workload_add, {1, ANY, ANY, 2, 3, 0}),
+		WORKLOAD(2, ANY, ANY), EVENT(CLIENT_JOIN, client_join, {1, 1, 1, 1}),
+		REPORT(1, 0, 60), OUT(1, 0, 60), REPORT(1, 1, 60), OUT(1, 1, 60),
+		REPORTED(1)};
+
+	play_open(p);
+	for (size_t i = 0; i < SL_ARRAY_LEN(before); i++)
+		(void)play(p, "before", 0, before[i]);
+	says(p, "A wants", 1, (struct sl_event)WANT(1, 1), "RESTORE 1 g0 60");
+	assert_row_u64("kept", sl_node_gpu(p->node, 1).free_bytes, 40);
+}
+
+/* Meanwhile somebody who is not asked takes so much of the second that A's room is not there any more. */
+static void test_room_lost(void **state)
+{
+	struct play p;
+
+	(void)state;
+	begin_return(&p);
+	(void)play(&p, "fits beside A", 2, (struct sl_event)UNMANAGED(1, 40));
+	says(&p, "goes on", 3, (struct sl_event)DONE(1, restored_as(&p), 0, 0),
+		"RESTORE 1 g1 60");
+	play_close(&p);
+	begin_return(&p);
+	(void)play(&p, "one more", 2, (struct sl_event)UNMANAGED(1, 41));
+	assert_row_u64("nothing free", sl_node_gpu(p.node, 1).free_bytes, 0);
+	says(&p, "stays where it is", 3, (struct sl_event)DONE(1, restored_as(&p), 0, 0),
+		"");
+	assert_row_u64("nothing kept", sl_node_gpu(p.node, 1).free_bytes, 59);
+	assert_row_u64("on the host", sl_node_pool(p.node).evicted_bytes, 60);
+	says(&p, "there is room again", 4, (struct sl_event)UNMANAGED(1, 40),
+		"RESTORE 1 g1 60");
+	says(&p, "back", 5, (struct sl_event)DONE(1, restored_as(&p), 1, 0),
+		"NOTE RESTORED g1 1/0 120");
+	play_close(&p);
+}
+
+#define M SL_MIB
+#define PARTLY(w, part, may)              \
+	EVENT(WORKLOAD_ADD, workload_add, \
+		{.workload = w,           \
+			.request = part,  \
+			.gpu_count = 1,   \
+			.gpu_mask = 1,    \
+			.may_take_less = may})
+
+/* A parked program leaves its context. Who asks for a part of the GPU gets the rest of that part, but of nobody else's room. */
+static void test_beside_the_parked(void **state)
+{
+	struct play p;
+
+	(void)state;
+	play_open(&p);
+	(void)play(&p, "pool", 0, (struct sl_event)SWAP(100 * M));
+	(void)play(&p, "GPU", 0, (struct sl_event)GPU(0, 100 * M));
+	(void)play(
+		&p, "a", 0, (struct sl_event)WORKLOAD(1, BYTES(60 * M), BYTES(60 * M)));
+	(void)play(&p, "its process", 0, (struct sl_event)SWAPPER(1, 1));
+	(void)play(&p, "its context", 0, (struct sl_event)HIDDEN(1, 0, 10 * M));
+	says(&p, "beside one that runs", 1, (struct sl_event)PARTLY(2, PART(1000000), 1),
+		"REFUSE 2 REQUESTS_TAKEN g0 104857600 41943040");
+	(void)play(&p, "park", 2, (struct sl_event)PARK(1));
+	says(&p, "it may not", 3, (struct sl_event)PARTLY(2, PART(1000000), 0),
+		"REFUSE 2 REQUESTS_TAKEN g0 104857600 94371840");
+	says(&p, "bytes", 4, (struct sl_event)PARTLY(2, BYTES(100 * M), 1),
+		"REFUSE 2 REQUESTS_TAKEN g0 104857600 94371840");
+	says(&p, "it may", 5, (struct sl_event)PARTLY(2, PART(1000000), 1),
+		"ADMIT 2 m1 r94371840 l104857600");
+	(void)play(&p, "goes", 6, (struct sl_event)REMOVE(2));
+	(void)play(
+		&p, "c", 7, (struct sl_event)WORKLOAD(3, BYTES(20 * M), BYTES(20 * M)));
+	says(&p, "beside both", 8, (struct sl_event)PARTLY(2, PART(1000000), 1),
+		"REFUSE 2 REQUESTS_TAKEN g0 104857600 73400320");
+	/* Who waits to come back is not what is left of somebody. */
+	(void)play(&p, "c", 9, (struct sl_event)REMOVE(3));
+	(void)play(
+		&p, "d", 9, (struct sl_event)WORKLOAD(4, BYTES(45 * M), BYTES(45 * M)));
+	(void)play(&p, "back", 10, (struct sl_event)RESUME(1));
+	assert_row_u64(
+		"waits", sl_node_workload(p.node, 1).residency, SL_RESIDENCY_RESUMING);
+	says(&p, "in front of it", 11, (struct sl_event)PARTLY(2, PART(500000), 1),
+		"REFUSE 2 REQUESTS_TAKEN g0 52428800 47185920");
+	play_close(&p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -479,8 +605,11 @@ int main(void)
 		cmocka_unit_test(test_freed_meanwhile),
 		cmocka_unit_test(test_warm_beside_lent),
 		cmocka_unit_test(test_kept_for_another),
+		cmocka_unit_test(test_promoted_by_time),
 		cmocka_unit_test(test_waits_anew),
 		cmocka_unit_test(test_counts_what_leaves),
+		cmocka_unit_test(test_room_lost),
+		cmocka_unit_test(test_beside_the_parked),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -266,7 +266,7 @@ static void on_give(const struct sl_msg_ipc_give *give)
 }
 
 /* A file that the stub takes for a handle of so many bytes. Its number may have been one of the library's just
- * now; TSan takes that for a race of descriptors where it sees the write. */
+ * now; TSan takes that for a race of descriptors where it sees the write, or the close. */
 static int handle_file(uint64_t bytes)
 {
 	char name[] = "/tmp/sluice-fake-handle-XXXXXX";
@@ -301,7 +301,7 @@ static void on_open(const struct sl_msg_ipc_open *open_msg)
 		msg.ipc_take.fds = 1;
 		if (client >= 0 && sl_wire_send_fds(client, &msg, &fd, 1) < 0)
 			fake.protocol_error = true;
-		close(fd);
+		(void)syscall(SYS_close, fd);
 		left -= bytes;
 	}
 }
@@ -452,15 +452,29 @@ void fake_stop(void)
 	rmdir(fake.path);
 }
 
-void fake_answer_waiting(void)
+static void answer_waiting(void)
 {
-	fake_lock();
 	fake.silent = false;
 	for (size_t i = 0; i < waiting_count; i++) {
 		fake.asks--;
 		on_ask(&waiting[i]);
 	}
 	waiting_count = 0;
+}
+
+void fake_answer_waiting(void)
+{
+	fake_lock();
+	answer_waiting();
+	fake_unlock();
+}
+
+void fake_deny_waiting(void)
+{
+	fake_lock();
+	fake.deny = true;
+	answer_waiting();
+	fake.deny = false;
 	fake_unlock();
 }
 

@@ -83,6 +83,8 @@ void fake_die(void);
 void fake_stop(void);
 /* Answers what waits, as if silent had not been set. */
 void fake_answer_waiting(void);
+/* Denies what waits; what comes after it is answered. */
+void fake_deny_waiting(void);
 void fake_send_gpu(void);
 void fake_send_gate(uint64_t order, uint32_t closed);
 /* EVICT, RESTORE or ABORT; the last two arguments are EVICT's. */

@@ -352,6 +352,30 @@ static void body_hoard_goes_while_waiting(void)
 	finish();
 }
 
+/* If the denial is older than that, it is asked once more. */
+static void body_hoard_goes_before_denial(void)
+{
+	CUdeviceptr small, large;
+	pthread_t thread;
+
+	start();
+	CHECK_EQ(cuMemAlloc_v2(&small, 4096), CUDA_SUCCESS);
+	CHECK_EQ(cuMemFree_v2(small), CUDA_SUCCESS);
+	fake_lock();
+	fake.silent = true;
+	fake_unlock();
+	CHECK_EQ(pthread_create(&thread, NULL, alloc_all, &large), 0);
+	CHECK(fake_wait_u64(&fake.held_bytes, 0));
+	fake_deny_waiting();
+	pthread_join(thread, NULL);
+	CHECK_EQ(FAKE(asks), 3);
+	check_books(8 * SL_GIB);
+	/* Nothing has gone since, and nothing is left to go. */
+	CHECK_EQ(cuMemAlloc_v2(&small, 4096), CUDA_ERROR_OUT_OF_MEMORY);
+	CHECK_EQ(FAKE(asks), 4);
+	finish();
+}
+
 static void *free_two(void *arg)
 {
 	CHECK_EQ(sl_real.cuCtxPushCurrent_v2(ctx), CUDA_SUCCESS);
@@ -780,6 +804,7 @@ static void body_threads(void)
 	X(denied)                   \
 	X(hoard_goes)               \
 	X(hoard_goes_while_waiting) \
+	X(hoard_goes_before_denial) \
 	X(nobody_runs_ahead)        \
 	X(hoard_of_another_flush)   \
 	X(free_async)               \

@@ -1,0 +1,60 @@
+#!/bin/sh
+# All of it as an ordinary user, without a right that others have not: a daemon of one's own, jobs, reclaim by parking, park and resume by hand,
+# and a daemon that is killed.
+export BOX="--gpus 2 --memory 256MiB"
+export LIMIT=80
+nobody="setpriv --reuid=65534 --regid=65534 --clear-groups"
+if [ "$(id -u)" = 0 ] && [ -z "${SLUICE_TEST_INSIDE-}" ]; then
+	# shellcheck disable=SC2086 # a list of words
+	if ! $nobody test -x "$1/sluiced" -a -r "$0"; then
+		echo "  skipped: $1 cannot be read by others"
+		exit 77
+	fi
+	# shellcheck disable=SC2086 # a list of words
+	exec $nobody env TMPDIR=/tmp HOME=/nonexistent sh "$0" "$1"
+fi
+. "$(dirname "$0")/lib.sh"
+software_only "two GPUs"
+S="$B/sluice"
+STEPPER="$P/stepper --ms 50 --bytes 32MiB"
+config 'host_memory: 512MiB'
+daemon_start
+check "not root" "$(id -u)" != 0
+printf 'projects:\n  large:\n    gpu: {quota: 2}\n  small:\n    gpu: {quota: 0}\n' >"$T/projects.yaml"
+"$S" project apply "$T/projects.yaml" >"$T/said" 2>&1
+check "one's own projects" $? = 0
+"$S" doctor >"$T/doctor" 2>&1
+check "doctor is content" $? = 0
+is_in() { [ "$("$S" ps --all --json | json "name=$1.state")" = "$2" ]; }
+# right NAME: it ends well, and its result is right.
+right() {
+	"$S" wait "$1" >/dev/null 2>&1
+	check "$1 ends" $? = 0
+	"$S" logs "$1" >"$T/log"
+	check_file "$1 came to the right result" "$T/log" '"right":true'
+}
+
+# shellcheck disable=SC2086 # words
+"$S" submit --project small --name back -- $STEPPER --steps 40 >"$T/said" 2>&1 || fail "back: $(cat "$T/said")"
+until_true 10 is_in back running || fail "back does not run"
+# shellcheck disable=SC2086 # words
+"$S" submit --project large --gpus 2 --name first -- $STEPPER --steps 10 >"$T/said" 2>&1 || fail "first: $(cat "$T/said")"
+until_true 10 is_in back parked || fail "back is not parked"
+daemon_kill
+daemon_start
+right first
+right back
+
+# shellcheck disable=SC2086 # words
+"$S" run --name hand -- $STEPPER --steps 30 >"$T/hand" &
+HAND=$!
+until_true 10 grep -q step "$T/hand" || fail "hand does not run"
+"$S" park hand >"$T/said" 2>&1
+check "park by hand" $? = 0
+"$S" resume hand >"$T/said" 2>&1
+check "resume by hand" $? = 0
+wait $HAND
+check "it ends" $? = 0
+check_file "it came to the right result" "$T/hand" '"right":true'
+check_books_empty
+finish

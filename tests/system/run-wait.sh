@@ -1,0 +1,110 @@
+#!/bin/sh
+# `sluice run` as a job in the foreground, with real processes: what its project's limit refuses, how it waits and what ends the
+# wait, and that what it borrows is taken back by parking it, over a death of the daemon.
+export BOX="--gpus 1 --memory 512MiB"
+export LIMIT=80
+. "$(dirname "$0")/lib.sh"
+software_only "one GPU"
+config "data_dir: $T/data"
+config 'host_memory: 1GiB'
+config 'stop_grace: 1s'
+daemon_start
+cat >"$T/projects.yaml" <<'YAML'
+projects:
+  owner:
+    gpu: {quota: 1}
+  capped:
+    gpu: {quota: 0, limit: 0.5}
+YAML
+"$B/sluice" project apply "$T/projects.yaml" >/dev/null || fail "projects cannot be applied"
+
+queue() { "$B/sluice" ps --jobs --json | json "name=$1.$2" 2>/dev/null; }
+is_queued() { [ "$(queue "$1" state)" = queued ]; }
+is_unknown() { [ -z "$(queue "$1" state)" ]; }
+says() { grep -q -- "$2" "$T/$1"; }
+# holder: half of the GPU, until $T/$1.end is there.
+hold() {
+	"$B/sluice" run --project capped --request 0.4 --name "$1" -- sh -c "until [ -e $T/$1.end ]; do sleep 0.03; done" &
+	until_true 10 runs "$1" || fail "$1 does not run"
+}
+runs() { "$B/sluice" ps --json | grep -q "\"name\": \"$1\""; }
+# waiter NAME: waits behind the holder; its process in $PID.
+waiter() {
+	waiter_name=$1
+	"$B/sluice" run --wait --project capped --request 0.4 --name "$waiter_name" -- sh -c 'echo "ran on $CUDA_VISIBLE_DEVICES"; exit 5' >"$T/$waiter_name.out" 2>"$T/$waiter_name.err" &
+	PID=$!
+	until_true 10 is_queued "$waiter_name" || fail "$waiter_name is not queued"
+	until_true 10 says "$waiter_name.err" ' waits: ' || fail "$waiter_name does not say so"
+}
+
+note "--- a limit"
+hold first
+"$B/sluice" run --project capped --request 0.4 --name no -- true >"$T/no" 2>&1
+check "above the limit of its project" $? = 75
+check_file "it says why, and what to do" "$T/no" 'it wants 0.4 GPUs, and the limit of project capped leaves 0.1 GPUs; .*--wait waits for that'
+"$B/sluice" run --request 0.8 --name no -- true >"$T/no" 2>&1
+check "no room" $? = 75
+check_file "it says why, too" "$T/no" 'a request of .* does not fit.*'
+check_file "and what to do" "$T/no" '--wait waits until there is room'
+"$B/sluice" run --project capped --name shares -- true
+check "without a request it starts at once" $? = 0
+"$B/sluice" run --wait --request 700GiB -- true >"$T/no" 2>&1
+check "what will never fit is refused" $? = 75
+
+note "--- waiting"
+waiter second
+check_file "it says why it waits" "$T/second.err" 'second waits: it wants 0.4 GPUs, and the limit of project capped'
+"$B/sluice" why second >"$T/why"
+check_file "why says so" "$T/why" 'is queued, .*limit of project capped leaves 0.1'
+: >"$T/first.end"
+wait "$PID"
+check "its exit status" $? = 5
+check_file "it ran" "$T/second.out" '^ran on 0$'
+check "the reason was said" "$(grep -c ' waits: ' "$T/second.err")" = 1
+
+note "--- what ends a wait"
+hold third
+waiter interrupted
+kill -INT "$PID"
+wait "$PID"
+check "interrupted" $? = 130
+until_true 5 is_unknown interrupted || fail "it is still queued"
+waiter stopped
+"$B/sluice" stop stopped >"$T/stop" || fail "cannot be stopped"
+check_file "what stop says" "$T/stop" 'stopped: `sluice run` is out of the queue'
+wait "$PID"
+check "stopped" $? = 143
+check "it never ran" "$(wc -c <"$T/stopped.out")" = 0
+
+note "--- the daemon is killed while one waits"
+waiter patient
+daemon_kill
+until_true 10 says patient.err 'the daemon went away' || fail "it does not say that the daemon went"
+daemon_start
+until_true 10 is_queued patient || fail "it does not wait any more"
+: >"$T/third.end"
+wait "$PID"
+check "its exit status" $? = 5
+
+note "--- what is borrowed is taken back"
+"$B/sluice" run --project capped --request 0.5 --name borrower -- "$P/stepper" --ms 50 --bytes 32MiB --steps 40 >"$T/borrower.out" 2>"$T/borrower.err" &
+PID=$!
+until_true 10 says borrower.out begin || fail "the borrower does not run"
+"$B/sluice" submit --project owner --name claims -- sh -c "until [ -e $T/claims.end ]; do sleep 0.03; done" >"$T/submit"
+check_file "submit says what it takes" "$T/submit" '1 task of project capped'
+is_parked() { [ "$(queue borrower state)" = parked ]; }
+until_true 15 is_parked || fail "the borrower is not parked: $("$B/sluice" ps)"
+"$B/sluice" why borrower >"$T/why"
+check_file "why says that it comes back" "$T/why" 'is parked, .*it runs when they are free'
+daemon_kill
+daemon_start
+check "parked after a death of the daemon" "$(queue borrower state)" = parked
+: >"$T/claims.end"
+wait "$PID"
+check "it ends well" $? = 0
+check_file "it came to the right result" "$T/borrower.out" '"right":true'
+check "it began" "$(grep -c begin "$T/borrower.out")" = 1
+"$B/sluice" wait claims >/dev/null 2>&1
+check "so does who took it" $? = 0
+check_books_empty
+finish

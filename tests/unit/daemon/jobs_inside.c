@@ -1,0 +1,291 @@
+/* The queue from within: what is late by a clock that the test reads, and what outlives the books. */
+#include "inside.h"
+#include "submitting.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#include "daemon/drive.h"
+#include "daemon/jobs_room.h"
+#include "daemon/workload.h"
+
+#define MIB SL_MIB
+
+static int setup(void **state)
+{
+	static struct inside inside;
+
+	inside_init(&inside, "driver_reserve: 1GiB\nmeasure_interval: 50ms\n"
+			     "recover_wait: 1ms\nstop_grace: 1s\nhost_memory: 512MiB\n");
+	*state = &inside;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	inside_fini(*state);
+	return 0;
+}
+
+static struct sl_jobs *jobs_of(struct inside *inside)
+{
+	return inside->daemon.jobs;
+}
+
+/* --- Jobs and what they have. --- */
+
+/* Of a job of one task that was submitted to run these words, and has begun to if it may. */
+static struct sl_job_task *submitted(
+	struct inside *inside, const char *name, const char *words)
+{
+	struct rig_peer peer = greet(rig_peer(&inside->rig));
+	union sl_msg msg = submit_msg(name);
+	struct sl_msg_submit_reply said;
+	struct sl_job *job;
+
+	msg.submit.retries = 9;
+	said = submit(&peer, msg, words);
+	if (!said.ok)
+		fail_msg("%s", said.text);
+	rig_peer_end(&peer);
+	job = sl_jobs_find(jobs_of(inside), said.job);
+	assert_non_null(job);
+	return &job->tasks[0];
+}
+
+static struct sl_job_task *running(struct inside *inside)
+{
+	struct sl_job_task *task = submitted(inside, "job", "exec sleep 60");
+
+	inside_until(inside, task->phase == SL_PHASE_RUNS);
+	return task;
+}
+
+static struct sl_workload *workload_of(
+	struct inside *inside, const struct sl_job_task *task)
+{
+	return sl_map_get(
+		&inside->daemon.workloads, task->job->row.tasks[task->number].workload);
+}
+
+/* A process of it that has memory, and is deaf for orders. */
+static struct rig_peer holder_of(struct inside *inside, const struct sl_job_task *task)
+{
+	const struct sl_workload *workload = workload_of(inside, task);
+	struct rig_peer run = {.workload = workload->id}, client;
+
+	memcpy(run.token, workload->token, sizeof(run.token));
+	client = rig_join(&inside->rig, &run);
+	rig_hold(&inside->rig, &client, 1, 64 * MIB);
+	inside_until(
+		inside, sl_node_use(inside->daemon.node, workload->id, 0).backing_bytes ==
+				64 * MIB);
+	return client;
+}
+
+static void order_park(struct inside *inside, const struct sl_job_task *task)
+{
+	struct sl_cluster_action action = {.type = SL_CLUSTER_ACTION_STOP};
+
+	action.stop.job = task->job->row.id;
+	action.stop.how = SL_STOP_PARK;
+	sl_jobs_on_stop(jobs_of(inside), &action);
+}
+
+static void order_back(struct inside *inside, const struct sl_job_task *task)
+{
+	struct sl_cluster_action action = {.type = SL_CLUSTER_ACTION_BIND};
+
+	action.bind.job = task->job->row.id;
+	action.bind.node = task->node;
+	action.bind.gpu_mask = task->gpu_mask;
+	sl_jobs_on_bind(jobs_of(inside), &action);
+}
+
+static void end(struct inside *inside, struct sl_job_task *task)
+{
+	struct sl_job *job = task->job;
+
+	(void)sl_jobs_end_task(jobs_of(inside), task, 0, true);
+	sl_jobs_check_end(jobs_of(inside), job);
+	inside_until(inside, job->over);
+}
+
+/* --- What takes too long. --- */
+
+/* So long after `before` at the earliest, and after now at the latest. */
+static void assert_due(const struct sl_job_task *task, sl_ns before, sl_ns after)
+{
+	assert_true(task->deadline >= before + after);
+	assert_true(task->deadline <= sl_clock_now() + after);
+}
+
+/* The loop wakes for it: tried with a moment that is nearer than what else it wakes for. */
+static void assert_wakes_for(struct inside *inside, struct sl_job_task *task)
+{
+	sl_ns was = task->deadline;
+	uint64_t usec = 0;
+	int enabled = SD_EVENT_OFF;
+
+	inside_until(inside, !jobs_of(inside)->dirty);
+	task->deadline = sl_clock_now() + SL_S;
+	sl_jobs_awake(jobs_of(inside));
+	sl_jobs_settle(&inside->daemon);
+	assert_true(sd_event_source_get_time(jobs_of(inside)->timer, &usec) >= 0);
+	assert_true(sd_event_source_get_enabled(jobs_of(inside)->timer, &enabled) >= 0);
+	assert_int_equal(enabled, SD_EVENT_ONESHOT);
+	assert_true(usec <= task->deadline / SL_US + 1);
+	task->deadline = was;
+}
+
+/* Its program goes on, and is nobody's victim for a while. */
+static void who_does_not_leave_stays(void **state)
+{
+	struct inside *inside = *state;
+	struct sl_job_task *task = running(inside);
+	struct rig_peer client = holder_of(inside, task);
+	sl_ns before = sl_clock_now(), deadline;
+	struct sl_cluster_event stops = {.type = SL_CLUSTER_EVENT_TASK_STOPS};
+
+	/* The machine is told, as if it had decided so. */
+	stops.task_stops.job = task->job->row.id;
+	sl_jobs_tell(jobs_of(inside), &stops);
+	order_park(inside, task);
+	assert_int_equal(task->phase, SL_PHASE_PARKING);
+	assert_due(task, before, 30 * SL_S);
+	inside_turn(inside);
+	assert_int_equal(task->phase, SL_PHASE_PARKING);
+	assert_int_equal(workload_of(inside, task)->park, SL_PARK_PARKED);
+	deadline = task->deadline;
+	assert_wakes_for(inside, task);
+	sl_jobs_look(jobs_of(inside), deadline - 1);
+	assert_int_equal(task->phase, SL_PHASE_PARKING);
+	sl_jobs_look(jobs_of(inside), deadline);
+	assert_int_equal(task->phase, SL_PHASE_RUNS);
+	assert_int_equal(task->deadline, 0);
+	inside_until(inside, workload_of(inside, task)->park == SL_PARK_NOT);
+	assert_true(sl_cluster_task(jobs_of(inside)->books.cluster, task->job->row.id, 0)
+			    .spared_until > before);
+	assert_int_equal(
+		sl_cluster_task(jobs_of(inside)->books.cluster, task->job->row.id, 0)
+			.state,
+		SL_TASK_RUNNING);
+	rig_peer_end(&client);
+	rig_nvml(&inside->rig, client.pid, 0);
+	end(inside, task);
+}
+
+/* `sluice set --request` of one that shares: only the node is asked. */
+static void request(const struct rig_peer *run, uint64_t bytes)
+{
+	union sl_msg msg;
+
+	sl_wire_init(&msg, SL_MSG_SET);
+	msg.set.workload = run->workload;
+	msg.set.which = SL_SET_REQUEST;
+	msg.set.request_kind = SL_AMOUNT_BYTES;
+	msg.set.request_value = bytes;
+	rig_send(run, &msg);
+	rig_expect(run, SL_MSG_SET_REPLY, &msg);
+	if (!msg.set_reply.ok)
+		fail_msg("not changed: %s", msg.set_reply.text);
+}
+
+/* Its place was given to another meanwhile: it is parked again, and comes back when there is room. */
+static void who_finds_no_room_is_parked_again(void **state)
+{
+	struct inside *inside = *state;
+	struct sl_job_task *task = running(inside);
+	struct rig_peer run = rig_run(&inside->rig, 0, 8 * RIG_GIB);
+	sl_ns before, deadline;
+
+	order_park(inside, task);
+	sl_jobs_look(jobs_of(inside), sl_clock_now());
+	assert_int_equal(task->phase, SL_PHASE_PARKED);
+	/* Before the queue looks. */
+	jobs_of(inside)->cycle_at = SL_NS_NEVER;
+	request(&run, 8 * RIG_GIB);
+	jobs_of(inside)->cycle_at = 0;
+	before = sl_clock_now();
+	order_back(inside, task);
+	assert_int_equal(task->phase, SL_PHASE_RESUMING);
+	assert_due(task, before, 30 * SL_S);
+	inside_turn(inside);
+	assert_int_equal(task->phase, SL_PHASE_RESUMING);
+	deadline = task->deadline;
+	assert_wakes_for(inside, task);
+	sl_jobs_look(jobs_of(inside), deadline - 1);
+	assert_int_equal(task->phase, SL_PHASE_RESUMING);
+	sl_jobs_look(jobs_of(inside), deadline);
+	assert_int_equal(task->phase, SL_PHASE_PARKED);
+	assert_int_equal(workload_of(inside, task)->park, SL_PARK_PARKED);
+	assert_non_null(strstr(task->job->node_said, "no room for its request"));
+	assert_true(sl_list_is_linked(&task->active));
+	rig_peer_end(&run);
+	inside_until(inside, task->phase == SL_PHASE_RUNS);
+	assert_int_equal(workload_of(inside, task)->park, SL_PARK_NOT);
+	end(inside, task);
+}
+
+/* --- New books. --- */
+
+/* A job that fails at once does not get round its pause by what happens to a GPU, a project or the pool. */
+static void a_back_off_outlives_the_books(void **state)
+{
+	struct inside *inside = *state;
+	struct sl_job_task *task = submitted(inside, "fails", "exit 1");
+	struct sl_jobs *jobs = jobs_of(inside);
+	struct sl_cluster_job_view was, is;
+
+	/* The pause after the third: 4 s. */
+	inside_until(inside,
+		task->job->row.tasks[0].failures == 3 && task->phase == SL_PHASE_WAITING);
+	was = sl_cluster_job(jobs->books.cluster, task->job->row.id);
+	assert_int_equal(was.failures, 3);
+	sl_jobs_rebuild(jobs);
+	is = sl_cluster_job(jobs->books.cluster, task->job->row.id);
+	assert_true(is.known && is.failing);
+	assert_int_equal(is.failures, was.failures);
+	/* By the clock, which has gone on between its being read and being told. */
+	assert_true(
+		is.held_until >= was.held_until && is.held_until < was.held_until + SL_S);
+	assert_int_equal(is.because.reason, SL_PENDING_BACK_OFF);
+	end(inside, task);
+}
+
+static void who_was_spared_is_spared_by_new_books(void **state)
+{
+	struct inside *inside = *state;
+	struct sl_job_task *task = running(inside);
+	struct sl_jobs *jobs = jobs_of(inside);
+	uint64_t id = task->job->row.id;
+	struct sl_cluster_event stops = {.type = SL_CLUSTER_EVENT_TASK_STOPS};
+	struct sl_cluster_event failed = {.type = SL_CLUSTER_EVENT_STOP_FAILED};
+	sl_ns was, is;
+
+	stops.task_stops.job = failed.stop_failed.job = id;
+	sl_jobs_tell(jobs, &stops);
+	sl_jobs_tell(jobs, &failed);
+	was = sl_cluster_task(jobs->books.cluster, id, 0).spared_until;
+	assert_true(was > sl_clock_now());
+	sl_jobs_rebuild(jobs);
+	is = sl_cluster_task(jobs->books.cluster, id, 0).spared_until;
+	assert_true(is >= was && is < was + SL_S);
+	assert_int_equal(
+		sl_cluster_task(jobs->books.cluster, id, 0).state, SL_TASK_RUNNING);
+	end(inside, task);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(who_does_not_leave_stays),
+		TEST(who_finds_no_room_is_parked_again),
+		TEST(a_back_off_outlives_the_books),
+		TEST(who_was_spared_is_spared_by_new_books),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
