@@ -15,6 +15,7 @@
 #include "base/step.h"
 #include "daemon/dump.h"
 #include "daemon/events.h"
+#include "daemon/history.h"
 #include "daemon/inventory.h"
 #include "daemon/jobs.h"
 #include "daemon/look.h"
@@ -334,6 +335,7 @@ void sl_control_take(
 	case SL_MSG_RESOURCE_DELETE:
 		sl_resources_delete(peer, &msg->resource_delete);
 		break;
+	case SL_MSG_HISTORY: sl_history_ask(peer, &msg->history); break;
 	case SL_MSG_STOP: sl_set_stop(peer, &msg->stop); break;
 	case SL_MSG_WHY: sl_why_begin(peer, &msg->why); break;
 	case SL_MSG_DUMP: sl_dump_begin(peer); break;

@@ -27,6 +27,7 @@
 #include "daemon/commit.h"
 #include "daemon/drive.h"
 #include "daemon/events.h"
+#include "daemon/history.h"
 #include "daemon/hostpool.h"
 #include "daemon/http.h"
 #include "daemon/inside.h"
@@ -165,6 +166,7 @@ static int on_hangup(
 	daemon->config = fresh;
 	sl_daemon_configure(daemon);
 	sl_events_resize(daemon);
+	sl_history_configure(daemon);
 	sl_projects_room_look_up(daemon);
 	sl_jobs_gpus_changed(daemon);
 	if (sl_listener_permit(daemon, &err) < 0 || sl_http_permit(daemon, &err) < 0 ||
@@ -426,6 +428,8 @@ static int init(struct sl_daemon *daemon, struct sl_error *err)
 	if (r == 0)
 		r = sl_inside_door_new(daemon, &daemon->inside);
 	if (r == 0)
+		r = sl_history_open(daemon);
+	if (r == 0)
 		r = sl_http_open(daemon, err);
 	if (r == 0)
 		r = sl_page_open(daemon, err);
@@ -520,6 +524,7 @@ void sl_daemon_fini(struct sl_daemon *daemon)
 	sl_inside_door_end(daemon->inside);
 	/* Threads that come in by it end here. */
 	sl_page_close(daemon);
+	sl_history_close(daemon);
 	daemon->inside = sl_inside_door_free(daemon->inside);
 	sl_listener_close(daemon);
 	sl_jobs_close(daemon);

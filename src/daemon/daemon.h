@@ -37,6 +37,7 @@
 #define SL_PRIORITY_COMMIT  10
 
 struct sl_client;
+struct sl_history;
 struct sl_hostpool;
 struct sl_http;
 struct sl_inside_door;
@@ -333,6 +334,7 @@ struct sl_daemon {
 	struct sl_jobs *jobs;              /* NULL until opened */
 	struct sl_resources *resources;    /* NULL until opened */
 	struct sl_http *http;              /* NULL: metrics are not served */
+	struct sl_history *history;        /* NULL: none is written */
 	struct sl_inside_door *inside;     /* by which threads of ours come in */
 	struct sl_page *page;              /* NULL: the page is not served */
 	int page_error;                    /* errno: why not, though it was to be; 0 */

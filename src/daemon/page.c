@@ -159,6 +159,7 @@ int sl_page_open(struct sl_daemon *daemon, struct sl_error *err)
 		return sl_err_origin(-ENOMEM);
 	daemon->page = page;
 	page->door = daemon->inside;
+	page->history = daemon->history;
 	page->listener.fd = page->stop_fd = -1;
 	sl_list_init(&page->connections);
 	(void)pthread_mutex_init(&page->mutex, NULL);

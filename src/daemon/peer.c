@@ -26,6 +26,7 @@
 #include "daemon/client.h"
 #include "daemon/control.h"
 #include "daemon/dump.h"
+#include "daemon/history.h"
 #include "daemon/ipc.h"
 #include "daemon/jobs.h"
 #include "daemon/look.h"
@@ -100,6 +101,7 @@ void sl_peer_doom(struct sl_peer *peer)
 	sl_projects_room_leave(peer);
 	sl_jobs_peer_gone(peer);
 	sl_resources_peer_gone(peer);
+	sl_history_peer_gone(peer);
 	sl_look_forget(peer);
 	sl_list_unlink(&peer->rest_link);
 	sl_list_unlink(&peer->held_link);

@@ -84,6 +84,24 @@ enum sl_job_state {
 /* Of a ROW: the daemon could not read what it had stored, and these are not all. */
 #define SL_PROJECT_UNREAD 2u
 
+/* Of HISTORY: what is asked, what one row is of, and how it is written. */
+enum sl_history_what {
+	SL_HISTORY_USAGE = 0, /* figures by `by` */
+	SL_HISTORY_SERIES,    /* one workload over time, with what happened to it */
+	SL_HISTORY_EVENTS,    /* events that are kept; name: about this workload */
+	SL_HISTORY_ADVICE,    /* requests and limits that would do, by program */
+	SL_HISTORY_WHATS
+};
+enum sl_history_by {
+	SL_HISTORY_BY_USER = 0,
+	SL_HISTORY_BY_PROJECT,
+	SL_HISTORY_BY_GPU,
+	SL_HISTORY_BY_WORKLOAD,
+	SL_HISTORY_BY_PROGRAM,
+	SL_HISTORY_BYS
+};
+enum sl_history_format { SL_HISTORY_JSON = 0, SL_HISTORY_CSV, SL_HISTORY_FORMATS };
+
 /* As enum sl_probe and enum sl_client_condition of the policy, which the daemon maps. */
 enum sl_wire_probe {
 	SL_WIRE_PROBE_OFF = 0,
@@ -145,7 +163,7 @@ enum sl_wire_residency {
 #define SL_FREED_EVICTED 1u
 
 /* What does not work in the daemon. */
-enum sl_wire_trouble { SL_TROUBLE_JOURNAL = 0, SL_WIRE_TROUBLES };
+enum sl_wire_trouble { SL_TROUBLE_JOURNAL = 0, SL_TROUBLE_HISTORY, SL_WIRE_TROUBLES };
 
 /* What it needs for projects and jobs: the supervisor's program, the database, the folder. */
 enum sl_wire_part { SL_PART_SHIM = 0, SL_PART_PROJECTS, SL_PART_JOBS, SL_WIRE_PARTS };
@@ -199,6 +217,7 @@ struct sl_wire_pid {
 #define SL_USE_STOPPING   8u
 #define SL_USE_UNTAKEABLE 16u
 #define SL_USE_LOST       32u /* the GPU of this row is lost */
+#define SL_USE_OBSERVED   64u /* since version 4: watched only, see SL_RUN_OBSERVE */
 /* CLIENT_ROW.flags */
 #define SL_CLIENT_STOPPING   1u
 #define SL_CLIENT_UNTAKEABLE 2u
