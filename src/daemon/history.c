@@ -223,7 +223,8 @@ bool sl_history_answer(struct sl_history *history, const struct sl_history_ask *
 				  "configuration, and restart it");
 		return false;
 	}
-	ask.cancel = &history->ending;
+	if (!ask.cancel)
+		ask.cancel = &history->ending;
 	t = have_told(history);
 	out = open_memstream(text, size);
 	if (!out) {

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "daemon/tell.h"
 #include "policy/node.h"
 #include "policy/reason.h"
@@ -359,8 +360,8 @@ static void put_mark(void *context, const union sl_msg *event)
 		json_pack("{s:I, s:s, s:s, s:o, s:o, s:I, s:i, s:I}", "ms",
 			(json_int_t)row->realtime_ms, "kind", kind, "reason",
 			sl_reason_name(row->reason), "text",
-			sl_tell_text(sl_tell_sentence(row, text, sizeof(text))),
-			"other_name", sl_tell_text(row->other_name), "other",
+			sl_text_json(sl_tell_sentence(row, text, sizeof(text))),
+			"other_name", sl_text_json(row->other_name), "other",
 			(json_int_t)row->other, "gpu", (int)row->gpu, "bytes",
 			(json_int_t)row->bytes));
 }
@@ -414,7 +415,7 @@ static int put_marks(struct sl_history_reader *reader, const struct series *seri
 static int put_series(struct sl_history_reader *reader, struct series *series,
 	const struct sl_history_ask *ask, FILE *out, struct sl_error *err)
 {
-	json_t *name = sl_tell_text(series->name);
+	json_t *name = sl_text_json(series->name);
 	int r;
 
 	(void)fprintf(out, "{\"id\":%" PRIu64 ",\"name\":", series->number);

@@ -159,6 +159,7 @@ int sl_page_open(struct sl_daemon *daemon, struct sl_error *err)
 		return sl_err_origin(-ENOMEM);
 	daemon->page = page;
 	page->door = daemon->inside;
+	page->history = daemon->history;
 	page->listener.fd = page->stop_fd = -1;
 	sl_list_init(&page->connections);
 	(void)pthread_mutex_init(&page->mutex, NULL);
@@ -244,6 +245,7 @@ void sl_page_give_token(struct sl_peer *peer)
 	if (!peer->who)
 		who = sl_who_of_socket(peer->fd);
 	if (who) {
+		sl_who_ask_limits(who, peer->pid, peer->pidfd);
 		who->contained = !sl_pids_is_outside(peer->pid, peer->start_ticks);
 		msg.page_token_reply.ok =
 			sl_page_tokens_make(page->tokens, who, sl_clock_now(),

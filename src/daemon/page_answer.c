@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "daemon/tell.h"
 
 static const struct {
@@ -90,7 +91,7 @@ enum MHD_Result sl_page_refuse(
 	va_end(args);
 	sl_error_set(&tamed, "%s", words);
 	json = json_object();
-	(void)json_object_set_new(json, "error", sl_tell_text(tamed.text));
+	(void)json_object_set_new(json, "error", sl_text_json(tamed.text));
 	text = json_dumps(json, JSON_COMPACT);
 	json_decref(json);
 	if (!text)

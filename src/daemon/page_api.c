@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/text.h"
 #include "daemon/page_assets.h"
 #include "daemon/page_state.h"
 #include "daemon/tell.h"
@@ -108,7 +109,7 @@ static json_t *me_json(const struct sl_page_request *request)
 	if (!request->who)
 		return json_null();
 	return json_pack("{s:i, s:o, s:b}", "uid", (int)request->who->uid, "user",
-		sl_tell_text(sl_page_user(&users, request->who->uid, name, sizeof(name))),
+		sl_text_json(sl_page_user(&users, request->who->uid, name, sizeof(name))),
 		"admin", sl_page_is_admin(request->who));
 }
 

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "daemon/tell.h"
 #include "policy/node.h"
 #include "policy/reason.h"
@@ -69,7 +70,7 @@ static bool fill_set(
 static json_t *set_json(const struct sl_msg_set_reply *reply)
 {
 	return json_pack("{s:b, s:I, s:o, s:I, s:I, s:I, s:i}", "ok", 1, "id",
-		(json_int_t)reply->workload, "name", sl_tell_text(reply->name),
+		(json_int_t)reply->workload, "name", sl_text_json(reply->name),
 		"request_bytes", (json_int_t)reply->request_bytes, "limit_bytes",
 		(json_int_t)reply->limit_bytes, "over_bytes",
 		(json_int_t)reply->over_bytes, "priority",
@@ -149,9 +150,9 @@ static enum MHD_Result park(struct sl_page_request *request, bool parked)
 	return sl_page_answer(request, 200,
 		json_pack("{s:b, s:I, s:o, s:I, s:o}", "ok", 1, "id",
 			(json_int_t)answer.park_reply.workload, "name",
-			sl_tell_text(answer.park_reply.name), "held_bytes",
+			sl_text_json(answer.park_reply.name), "held_bytes",
 			(json_int_t)answer.park_reply.held_bytes, "text",
-			sl_tell_text(answer.park_reply.text)));
+			sl_text_json(answer.park_reply.text)));
 }
 
 enum MHD_Result sl_page_park(struct sl_page_request *request)
@@ -186,6 +187,6 @@ enum MHD_Result sl_page_stop(struct sl_page_request *request)
 	return sl_page_answer(request, 200,
 		json_pack("{s:b, s:I, s:o, s:i}", "ok", 1, "id",
 			(json_int_t)answer.stop_reply.workload, "name",
-			sl_tell_text(answer.stop_reply.name), "processes",
+			sl_text_json(answer.stop_reply.name), "processes",
 			(int)answer.stop_reply.processes));
 }

@@ -1,8 +1,9 @@
 /*
  * page_events - what happened, and why somebody waits
  */
-#include "daemon/page_room.h"
+#include "daemon/page_history.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -32,6 +33,51 @@ static void take_event(void *context, const union sl_msg *msg)
 	(void)json_array_append_new(events->array, sl_page_event_json(row));
 	if (json_array_size(events->array) > events->last)
 		(void)json_array_remove(events->array, 0);
+}
+
+static int64_t serial_of(const json_t *event)
+{
+	return json_integer_value(json_object_get(event, "serial"));
+}
+
+/*
+ * What the daemon has kept ends somewhere, and a new daemon has nothing of the one before: what came earlier is in the history. Serials grow, also over
+ * restarts. Without a history, or while it cannot be asked, there are those that are kept.
+ */
+static void add_older(struct sl_page_request *request, struct events *events,
+	uint64_t after, const char *name)
+{
+	struct sl_history_ask ask = {.what = SL_HISTORY_EVENTS,
+		.from_ms = events->from_ms,
+		.to_ms = events->to_ms,
+		.after = after,
+		.last = events->last};
+	int64_t first = json_array_size(events->array)
+				? serial_of(json_array_get(events->array, 0))
+				: INT64_MAX;
+	json_t *root, *older;
+	struct sl_error err = {0};
+	char *text;
+	size_t size, missing;
+
+	(void)snprintf(ask.name, sizeof(ask.name), "%s", name);
+	(void)snprintf(ask.reason, sizeof(ask.reason), "%s",
+		events->reason ? events->reason : "");
+	if (!sl_page_ask_history(request, &ask, &text, &size, &err))
+		return;
+	root = json_loadb(text, size, 0, NULL);
+	free(text);
+	older = json_object_get(root, "events");
+	missing = events->last - json_array_size(events->array);
+	for (size_t i = json_array_size(older); i-- > 0 && missing;) {
+		json_t *event = json_array_get(older, i);
+
+		if (serial_of(event) >= first)
+			continue;
+		(void)json_array_insert(events->array, 0, sl_page_event_of(event));
+		missing--;
+	}
+	json_decref(root);
 }
 
 enum MHD_Result sl_page_events(struct sl_page_request *request)
@@ -70,14 +116,16 @@ enum MHD_Result sl_page_events(struct sl_page_request *request)
 	events.array = json_array();
 	outcome =
 		sl_inside_rows(&line, &ask, SL_MSG_EVENT_ROW, take_event, &events, &err);
+	sl_inside_close(&line);
 	if (outcome == SL_INSIDE_OK) {
+		if (request->page->history && json_array_size(events.array) < events.last)
+			add_older(request, &events, after, name ? name : "");
 		r = sl_page_answer(
 			request, 200, json_pack("{s:o}", "events", events.array));
 	} else {
 		json_decref(events.array);
 		r = sl_page_failed(request, &line, outcome, &err);
 	}
-	sl_inside_close(&line);
 	return r;
 }
 

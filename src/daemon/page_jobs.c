@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/text.h"
 #include "daemon/page_resources.h"
 #include "daemon/tell.h"
 #include "wire/jobspec.h"
@@ -249,9 +250,9 @@ static enum MHD_Result submitted(
 		return sl_page_refuse(request, 409, "%s", reply->text);
 	return sl_page_answer(request, 200,
 		json_pack("{s:b, s:I, s:o, s:s, s:o}", "ok", 1, "job",
-			(json_int_t)reply->job, "name", sl_tell_text(reply->name),
+			(json_int_t)reply->job, "name", sl_text_json(reply->name),
 			"state", sl_wire_job_state(reply->state), "text",
-			sl_tell_text(reply->text)));
+			sl_text_json(reply->text)));
 }
 
 enum MHD_Result sl_page_submit(struct sl_page_request *request)
@@ -316,7 +317,7 @@ enum MHD_Result sl_page_job_stop(struct sl_page_request *request)
 		r = sl_page_answer(request, 200,
 			json_pack("{s:b, s:I, s:o, s:s, s:i}", "ok", 1, "job",
 				(json_int_t)answer.job_reply.job, "name",
-				sl_tell_text(answer.job_reply.name), "state",
+				sl_text_json(answer.job_reply.name), "state",
 				sl_wire_job_state(answer.job_reply.state), "processes",
 				(int)answer.job_reply.processes));
 	sl_inside_close(&line);

@@ -79,9 +79,8 @@ struct sl_page_text *sl_page_text_unref(struct sl_page_text *text)
 	return NULL;
 }
 
-json_t *sl_page_event_json(const struct sl_msg_event_row *row)
+json_t *sl_page_event_of(json_t *object)
 {
-	json_t *object = sl_tell_event(row);
 	static const struct {
 		const char *from, *to;
 	} names[] = {{"realtime_ms", "ms"}, {"sentence", "text"}};
@@ -92,6 +91,11 @@ json_t *sl_page_event_json(const struct sl_msg_event_row *row)
 		(void)json_object_del(object, names[i].from);
 	}
 	return object;
+}
+
+json_t *sl_page_event_json(const struct sl_msg_event_row *row)
+{
+	return sl_page_event_of(sl_tell_event(row));
 }
 
 /* --- the thread's ----------------------------------------------------------------------------------------------- */

@@ -55,6 +55,8 @@ enum sl_page_news sl_page_look_next(struct sl_page_look *look,
 /* Looks so far. */
 uint64_t sl_page_look_count(struct sl_page_look *look);
 
+/* The JSON of an event as `sluice` has it, as the API has it: times are called ms, sentences text. Takes NULL, too; returns object. */
+json_t *sl_page_event_of(json_t *object);
 /* The JSON of an event as the API has it. NULL: no memory. */
 json_t *sl_page_event_json(const struct sl_msg_event_row *row);
 

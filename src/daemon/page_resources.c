@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "base/text.h"
 #include "daemon/tell.h"
 
 struct search {
@@ -81,7 +82,7 @@ static enum MHD_Result ask(struct sl_page_request *request, const union sl_msg *
 	else
 		r = sl_page_answer(request, 200,
 			json_pack("{s:b, s:o}", "ok", 1, "name",
-				sl_tell_text(answer.resource_reply.name)));
+				sl_text_json(answer.resource_reply.name)));
 	sl_inside_close(&line);
 	return r;
 }

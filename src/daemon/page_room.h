@@ -26,6 +26,8 @@
 /* Method, target and headers. */
 #define SL_PAGE_HEAD_MAX (16u << 10)
 
+struct sl_history;
+
 struct sl_page {
 	struct sl_inside_door *door;
 	struct sl_http_socket listener;
@@ -39,6 +41,8 @@ struct sl_page {
 	struct sl_page_tokens *tokens;
 	struct sl_page_rate *reads, *changes, *failures;
 	atomic_uint watchers;
+	struct sl_history *history; /* NULL: none is written */
+	atomic_uint questions;      /* to it, at a time */
 	/* When something was changed by way of the page: what is older is no state of now. */
 	_Atomic sl_ns changed_at;
 	/* The doorman, who accepts and shows the slow out (page.c). */

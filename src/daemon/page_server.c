@@ -19,11 +19,13 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/file.h"
 #include "base/log.h"
 #include "daemon/page.h"
+#include "daemon/pids.h"
 
 /* A thread needs little; names and rows lie on it. */
 #define STACK_BYTES (512u << 10)
@@ -164,6 +166,24 @@ static struct sl_page_connection *connection_of(struct MHD_Connection *mhd)
 	return info ? info->socket_context : NULL;
 }
 
+/* As a token would stand for him. */
+static struct sl_who *who_connects(int fd)
+{
+	struct sl_who *who = sl_who_of_socket(fd);
+	struct ucred cred = {0};
+	socklen_t size = sizeof(cred);
+	sl_cleanup(sl_closep) int pidfd = -1;
+	uint64_t start = 0;
+
+	if (!who || getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &size) < 0)
+		return sl_who_free(who);
+	pidfd = (int)syscall(SYS_pidfd_open, cred.pid, 0);
+	sl_who_ask_limits(who, cred.pid, pidfd);
+	who->contained = sl_file_pid_start(cred.pid, &start) < 0 ||
+			 !sl_pids_is_outside(cred.pid, start);
+	return who;
+}
+
 static void begin_connection(
 	struct sl_page *page, struct MHD_Connection *mhd, void **socket_context)
 {
@@ -179,7 +199,7 @@ static void begin_connection(
 	sl_list_init(&connection->link);
 	connection->key = key_of(mhd);
 	if (page->rules.is_socket) {
-		connection->who = sl_who_of_socket(connection->fd);
+		connection->who = who_connects(connection->fd);
 		connection->key = connection->who ? connection->who->uid : 0;
 	}
 	(void)pthread_mutex_lock(&page->mutex);

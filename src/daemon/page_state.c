@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "daemon/projects.h"
 #include "daemon/tell.h"
 #include "policy/node.h"
@@ -111,11 +112,11 @@ static json_t *add_workload(struct draft *draft, const struct sl_msg_use_row *ro
 	char user[64];
 	json_t *object = json_pack(
 		"{s:I, s:o, s:i, s:o, s:o, s:o, s:i, s:i, s:i, s:s, s:o, s:I, s:[]}",
-		"id", (json_int_t)row->workload, "name", sl_tell_text(row->name), "uid",
+		"id", (json_int_t)row->workload, "name", sl_text_json(row->name), "uid",
 		(int)row->uid, "user",
-		sl_tell_text(sl_page_user(draft->users, row->uid, user, sizeof(user))),
-		"project", sl_tell_text(row->project), "command",
-		sl_tell_text(row->command), "priority",
+		sl_text_json(sl_page_user(draft->users, row->uid, user, sizeof(user))),
+		"project", sl_text_json(row->project), "command",
+		sl_text_json(row->command), "priority",
 		(int)(row->priority_biased - SL_PRIORITY_BIAS), "pid", (int)row->pid,
 		"clients", (int)row->clients, "state", sl_tell_state(row->state), "flags",
 		flags_of(row), "age_ms", (json_int_t)row->age_ms, "uses");
@@ -280,7 +281,7 @@ static void take_job(void *context, const union sl_msg *msg)
 
 	if (job) {
 		put(draft, job, "user",
-			sl_tell_text(sl_page_user(
+			sl_text_json(sl_page_user(
 				draft->users, row->uid, user, sizeof(user))));
 		put(draft, job, "workload",
 			row->workload ? number(row->workload) : json_null());
@@ -318,9 +319,9 @@ static void take_status(void *context, const union sl_msg *msg)
 	(void)snprintf(epoch, sizeof(epoch), "%016" PRIx64, row->daemon_epoch);
 	json_decref(draft->daemon);
 	draft->daemon = json_pack("{s:o, s:s, s:o, s:I, s:b, s:o, s:i}", "version",
-		sl_tell_text(row->version), "epoch", epoch, "driver",
-		sl_tell_text(row->driver), "uptime_ms", (json_int_t)row->uptime_ms,
-		"nvml_ok", row->nvml_ok != 0, "nvml_text", sl_tell_text(row->nvml_text),
+		sl_text_json(row->version), "epoch", epoch, "driver",
+		sl_text_json(row->driver), "uptime_ms", (json_int_t)row->uptime_ms,
+		"nvml_ok", row->nvml_ok != 0, "nvml_text", sl_text_json(row->nvml_text),
 		"recovering", (int)row->recovering);
 }
 

@@ -9,91 +9,13 @@
 #include <sys/wait.h>
 #include <time.h>
 
+#include "base/text.h"
 #include "daemon/projects_wire.h"
 #include "policy/quota/explain.h"
 #include "policy/reason.h"
 
 /* The daemon measures several times a second; a figure older than this is marked. */
-#define STALE_MS     5000
-#define NO_CHARACTER UINT32_MAX
-
-/* --- text ----------------------------------------------------------------------------------------------------- */
-
-/* One decoder for all: the shortest form only, no surrogates, nothing above U+10FFFF. */
-uint32_t sl_tell_next(const char **at)
-{
-	static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
-	const unsigned char *c = (const unsigned char *)*at;
-	unsigned int length = c[0] < 0x80             ? 1
-			      : (c[0] & 0xe0) == 0xc0 ? 2
-			      : (c[0] & 0xf0) == 0xe0 ? 3
-			      : (c[0] & 0xf8) == 0xf0 ? 4
-						      : 0;
-	uint32_t value = length == 1 ? c[0] : c[0] & (0x7fu >> length);
-
-	if (!c[0])
-		return 0;
-	for (unsigned int i = 1; i < length; i++) {
-		if ((c[i] & 0xc0) != 0x80)
-			length = 0;
-		else
-			value = value << 6 | (c[i] & 0x3f);
-	}
-	if (!length || value < least[length] || value > 0x10ffff ||
-		(value >= 0xd800 && value < 0xe000)) {
-		++*at;
-		return NO_CHARACTER;
-	}
-	*at += length;
-	return value;
-}
-
-static bool is_harmful(uint32_t c)
-{
-	return c == NO_CHARACTER || c < 0x20 || (c >= 0x7f && c < 0xa0) ||
-	       (c >= 0x202a && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069) ||
-	       c == 0x200e || c == 0x200f || c == 0x2028 || c == 0x2029;
-}
-
-void sl_tell_tame(char *text)
-{
-	const char *from = text, *at = text;
-	char *to = text;
-	uint32_t c;
-
-	while ((c = sl_tell_next(&at))) {
-		if (is_harmful(c)) {
-			*to++ = '?';
-		} else {
-			memmove(to, from, (size_t)(at - from));
-			to += at - from;
-		}
-		from = at;
-	}
-	*to = '\0';
-}
-
-json_t *sl_tell_text(const char *text)
-{
-	static const char unknown[] = "\xef\xbf\xbd";
-	char *copy = malloc(strlen(text) * 3 + 1), *to = copy;
-	const char *from = text;
-	json_t *string;
-
-	if (!copy)
-		return NULL;
-	for (const char *at = text; *at; from = at) {
-		bool valid = sl_tell_next(&at) != NO_CHARACTER;
-		size_t length = valid ? (size_t)(at - from) : sizeof(unknown) - 1;
-
-		memcpy(to, valid ? from : unknown, length);
-		to += length;
-	}
-	*to = '\0';
-	string = json_string(copy);
-	free(copy);
-	return string;
-}
+#define STALE_MS 5000
 
 /* --- words ----------------------------------------------------------------------------------------------------- */
 
@@ -169,7 +91,7 @@ const char *sl_tell_sentence(const struct sl_msg_event_row *row, char *buf, size
 			row->reason);
 	else
 		(void)sl_reason_sentence(&facts, buf, size);
-	sl_tell_tame(buf);
+	sl_text_tame(buf);
 	return buf;
 }
 
@@ -200,7 +122,7 @@ json_t *sl_tell_event(const struct sl_msg_event_row *row)
 		(json_int_t)row->available_bytes, "other_bytes",
 		(json_int_t)row->other_bytes, "span_ms", (json_int_t)row->span_ms, "pid",
 		(int)row->pid, "uid", (int)row->uid, "lost", (int)row->lost, "name",
-		sl_tell_text(row->name), "other_name", sl_tell_text(row->other_name));
+		sl_text_json(row->name), "other_name", sl_text_json(row->other_name));
 }
 
 struct number {
@@ -244,8 +166,8 @@ json_t *sl_tell_gpu(const struct sl_msg_gpu_row *row, uint64_t evicted)
 
 	sl_wire_uuid_format(row->uuid, uuid);
 	(void)json_object_set_new(object, "uuid", json_string(uuid));
-	(void)json_object_set_new(object, "name", sl_tell_text(row->name));
-	(void)json_object_set_new(object, "pci", sl_tell_text(row->pci));
+	(void)json_object_set_new(object, "name", sl_text_json(row->name));
+	(void)json_object_set_new(object, "pci", sl_text_json(row->pci));
 	(void)json_object_set_new(object, "state", json_string(sl_tell_gpu_state(row)));
 	(void)json_object_set_new(
 		object, "degraded", json_boolean(row->condition & SL_GPU_DEGRADED));
@@ -306,8 +228,8 @@ json_t *sl_tell_job(const struct sl_msg_job_row *row, uint64_t now_ms)
 	return json_pack(
 		"{s:I, s:o, s:o, s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:o, "
 		"s:o, s:b, s:s, s:b, s:i, s:i, s:o, s:o, s:o, s:o, s:I, s:I, s:o, s:o}",
-		"job", (json_int_t)row->job, "name", sl_tell_text(row->name), "project",
-		sl_tell_text(row->project), "state", sl_wire_job_state(row->state), "uid",
+		"job", (json_int_t)row->job, "name", sl_text_json(row->name), "project",
+		sl_text_json(row->project), "state", sl_wire_job_state(row->state), "uid",
 		(int)row->uid, "priority", (int)(row->priority_biased - SL_PRIORITY_BIAS),
 		"tasks", (int)row->tasks, "least", (int)row->least, "queued",
 		(int)row->queued, "running", (int)row->running, "parked",
@@ -320,8 +242,8 @@ json_t *sl_tell_job(const struct sl_msg_job_row *row, uint64_t now_ms)
 		(int)row->retries, "exit_status", status, "submitted_ms",
 		moment(row->submitted_ms), "started_ms", moment(row->started_ms),
 		"ended_ms", moment(row->ended_ms), "age_ms", (json_int_t)age_ms, "ran_ms",
-		(json_int_t)ran_ms, "why", sl_tell_text(row->why), "command",
-		sl_tell_text(row->command));
+		(json_int_t)ran_ms, "why", sl_text_json(row->why), "command",
+		sl_text_json(row->command));
 }
 
 static json_t *names(const char *list)
@@ -352,8 +274,8 @@ json_t *sl_tell_project(const struct sl_msg_project_row *msg)
 
 	sl_project_from_row(msg, &row);
 	object = json_pack("{s:o, s:o, s:i, s:b, s:o, s:o, s:o, s:I, s:I, s:i}",
-		"project", sl_tell_text(row.name), "parent",
-		row.parent[0] ? sl_tell_text(row.parent) : json_null(), "priority",
+		"project", sl_text_json(row.name), "parent",
+		row.parent[0] ? sl_text_json(row.parent) : json_null(), "priority",
 		row.priority, "swap", !row.no_swap, "users", names(row.users), "groups",
 		names(row.groups), "pools", names(row.pools), "preempt_min_runtime_ms",
 		(json_int_t)(row.preempt_min_runtime / SL_MS), "reclaim_min_runtime_ms",
@@ -370,7 +292,7 @@ json_t *sl_tell_project(const struct sl_msg_project_row *msg)
 
 json_t *sl_tell_resource(const struct sl_msg_resource_row *row)
 {
-	return json_pack("{s:o, s:o, s:o, s:i, s:i}", "name", sl_tell_text(row->name),
+	return json_pack("{s:o, s:o, s:o, s:i, s:i}", "name", sl_text_json(row->name),
 		"request", sl_tell_amount(row->request_kind, row->request_value), "limit",
 		sl_tell_amount(row->limit_kind, row->limit_value), "gpus",
 		(int)row->gpu_count, "priority",
@@ -387,5 +309,5 @@ json_t *sl_tell_trouble(const struct sl_msg_trouble_row *row)
 	return json_pack("{s:s, s:i, s:s, s:o}", "what",
 		row->what < SL_WIRE_TROUBLES ? names[row->what] : "?", "errno",
 		(int)row->error, "error", strerror_r((int)row->error, buf, sizeof(buf)),
-		"path", sl_tell_text(row->path));
+		"path", sl_text_json(row->path));
 }

@@ -14,16 +14,6 @@
 /* A sentence of an event, with room. */
 #define SL_TELL_TEXT_MAX 640
 
-/* --- text ----------------------------------------------------------------------------------------------------- */
-
-/* In place: control characters (also those that UTF-8 writes in two bytes), marks that change the direction of text, and bytes that are no
- * UTF-8 become '?'. Never longer than before. */
-void sl_tell_tame(char *text);
-/* The character at *at, which is moved behind it; 0 at the end, UINT32_MAX for a byte that is no UTF-8. */
-uint32_t sl_tell_next(const char **at);
-/* A string of it, with U+FFFD for bytes that are no UTF-8. */
-json_t *sl_tell_text(const char *text);
-
 /* --- words; "?" if a newer daemon has another -------------------------------------------------------------------- */
 
 const char *sl_tell_state(uint32_t state);         /* "bound" */

@@ -3,6 +3,7 @@
  */
 #include "daemon/who.h"
 
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -55,12 +56,28 @@ struct sl_who *sl_who_of_socket(int fd)
 	return who_new(cred.uid, gids, sl_who_groups_of_socket(fd, gids));
 }
 
+/* Who has gone may have left its number to somebody else, so it is looked at afterwards. */
+void sl_who_ask_limits(struct sl_who *who, pid_t pid, int pidfd)
+{
+	struct pollfd death = {.fd = pidfd, .events = POLLIN};
+
+	who->has_limits = false;
+	for (unsigned int i = 0; i < RLIM_NLIMITS; i++) {
+		if (prlimit(pid, (enum __rlimit_resource)i, NULL, &who->limits[i]) < 0)
+			return;
+	}
+	who->has_limits = pidfd >= 0 && poll(&death, 1, 0) == 0;
+}
+
 struct sl_who *sl_who_copy(const struct sl_who *who)
 {
 	struct sl_who *copy = who_new(who->uid, who->gids, who->gid_count);
 
-	if (copy)
-		copy->contained = who->contained;
+	if (!copy)
+		return NULL;
+	copy->contained = who->contained;
+	copy->has_limits = who->has_limits;
+	memcpy(copy->limits, who->limits, sizeof(copy->limits));
 	return copy;
 }
 

@@ -36,15 +36,15 @@ enum sl_list_what {
 	SL_LIST_USES = 0,
 	SL_LIST_GPUS,
 	SL_LIST_STATUS,
-	SL_LIST_CLIENTS,  /* since version 2 */
-	SL_LIST_TROUBLES, /* since version 2 */
-	SL_LIST_HELD,     /* since version 3 */
-	SL_LIST_SWAP,     /* since version 4 */
-	SL_LIST_POOL,     /* since version 4 */
-	SL_LIST_PROJECTS, /* since version 4 */
-	SL_LIST_JOBS,     /* since version 4 */
-	SL_LIST_QUEUE,    /* since version 4 */
-	SL_LIST_PARTS,    /* since version 4 */
+	SL_LIST_CLIENTS,   /* since version 2 */
+	SL_LIST_TROUBLES,  /* since version 2 */
+	SL_LIST_HELD,      /* since version 3 */
+	SL_LIST_SWAP,      /* since version 4 */
+	SL_LIST_POOL,      /* since version 4 */
+	SL_LIST_PROJECTS,  /* since version 4 */
+	SL_LIST_JOBS,      /* since version 4 */
+	SL_LIST_QUEUE,     /* since version 4 */
+	SL_LIST_PARTS,     /* since version 4 */
 	SL_LIST_RESOURCES, /* since version 4 */
 	SL_LISTS
 };

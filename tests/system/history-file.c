@@ -52,9 +52,9 @@ static int fill(sqlite3 *db, long hours, long workloads)
 		"ended_ms) "
 		"WITH RECURSIVE w(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM w WHERE n "
 		"< "
-		"%ld) SELECT 1000000 + n, n, 'old' || n, n %% 7, 'u' || n %% 7, 'p', "
+		"%ld) SELECT 1000000 + n, n, 'old' || n, n %% 7, 'u' || (n %% 7), 'p', "
 		"'prog' "
-		"|| n %% 5, 1, 1, 9e12 FROM w; COMMIT",
+		"|| (n %% 5), 1, 1, 9e12 FROM w; COMMIT",
 		hours, workloads, (long long)time(NULL), workloads);
 	return run(db, sql);
 }

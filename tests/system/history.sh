@@ -80,7 +80,7 @@ wait $years
 check "two years are added up" "$?-$(json 'totals.#' <"$T/years")" = 0-6
 check "while others were answered" $answers -gt 0
 "$B/sluice" history --last 729d --by workload --step 1h --json >"$T/err" 2>&1
-check "what is too much is refused" "$?-$(grep -c 'longer steps' "$T/err")" = 1-1
+check "what is too much is refused" "$?-$(grep -c "longer steps" "$T/err")" = 75-1
 
 # Damaged: moved aside, said, begun anew.
 daemon_stop

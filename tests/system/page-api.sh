@@ -110,6 +110,19 @@ check "states come" "$(grep -ac '^event: state' "$T/live")" -ge 3
 check_file "and what happens" "$T/live" '^data: \{.*"reason":"CHANGED_PRIORITY"'
 check_file "it is an event stream" "$T/live" '^Content-Type: text/event-stream'
 
+# --- what was
+known() { call GET '/api/history?by=workload&name=quiet' && [ "$CODE" = 200 ] && [ "$(body 'rows.#')" -gt 0 ]; }
+until_true 20 known
+check "the history knows it" $? = 0
+check "its request" "$(body rows.0.request_bytes)" = $((50 * 1048576))
+expect 200 GET '/api/history?by=project&format=csv'
+check_file "as CSV" "$T/body" '^t_ms,project,name,request_bytes,'
+check_file "to be saved" "$T/head" '^Content-Disposition: attachment'
+expect 200 GET /api/workloads/quiet/history
+check "over time, by GPU" "$(body "gpus.$(json 1.gpu_uuid <"$T/ps").request.#")" = "$(body 't_ms.#')"
+expect 400 GET '/api/history?by=colour'
+expect 400 GET '/api/history?from_ms=yesterday'
+
 # --- what is changed: with a token only, and as its user
 id=$("$B/sluice" ps --json | json name=quiet.workload)
 expect 401 POST "/api/workloads/$id/set" '{"priority": 1}'
@@ -187,6 +200,9 @@ TOKEN=$root
 expect 401 GET /api/state
 TOKEN=$(token)
 expect 200 GET /api/state
+call GET '/api/events?name=quiet&reason=CHANGED_PRIORITY'
+check "what the daemon before saw is known" "$(body 'events.#')" -ge 2
+call GET /api/state
 check "resources are kept" "$(body 'resources.#') $(body resources.0.name)" = "1 small"
 
 # --- who is turned away
@@ -257,11 +273,14 @@ for how in trickle idle deaf watch; do
 	calm() { [ "$(descriptors)" -lt 60 ]; }
 	until_true 20 calm || fail "$how: $(descriptors) descriptors are left"
 done
+# Far more than may be at once, and in a second.
 i=0
-many=0
-while [ $i -lt 600 ]; do printf 'GET /assets/nothing HTTP/1.1\r\nHost: localhost\r\n\r\n'; i=$((i + 1)); done | ask "$A" send >"$T/answer"
-many=$(grep -ao 'HTTP/1.1 429' "$T/answer" | wc -l)
-check "who asks 600 times at once is told to wait" "$many" -gt 0
+while [ $i -lt 300 ]; do
+	printf 'POST /api/workloads/999/park HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\nContent-Length: 0\r\n\r\n' "$TOKEN"
+	i=$((i + 1))
+done | ask "$A" send >"$T/answer"
+check "who changes 300 times at once is told to wait" "$(grep -ao 'HTTP/1.1 429' "$T/answer" | wc -l)" -gt 0
+check "and some of it was heard" "$(grep -ao 'HTTP/1.1 404' "$T/answer" | wc -l)" -gt 0
 until_true 5 served || fail "and served later: $CODE"
 kill -KILL $a $b
 wait $a $b 2>/dev/null
