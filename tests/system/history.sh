@@ -70,7 +70,7 @@ until_true 10 gaps || fail "the time in which it was locked is missing"
 
 # Two years of hours: who asks for them keeps nobody waiting.
 file fill 17520 20 || fail "the file cannot be filled"
-"$B/sluice" history --last 729d --by program --json >"$T/years" &
+"$B/sluice" history --last 729d --by program --step 6h --json >"$T/years" &
 years=$!
 answers=0
 while kill -0 $years 2>/dev/null; do
