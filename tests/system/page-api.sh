@@ -167,6 +167,13 @@ check "what it wrote" "$(cat "$T/body")" = "seven
 check_file "is text, whatever it is" "$T/head" '^Content-Type: text/plain'
 expect 409 GET "/api/jobs/$job/log?task=7"
 expect 404 GET /api/jobs/999/log
+"$B/sluice" submit --resource small --limit 400MiB --name by-name -- true >/dev/null
+check "the command line knows it" "$? $("$B/sluice" ps --all --json | json name=by-name.request) $("$B/sluice" ps --all --json | json name=by-name.limit) $("$B/sluice" ps --all --json | json name=by-name.priority)" = "0 0.1 400MiB -5"
+$RUN --resource tiny --priority 2 --name ran -- sh -c "sleep 0.2; '$B/sluice' ps --json" >"$T/ran"
+check "and runs by it" "$(json name=ran.request_bytes <"$T/ran") $(json name=ran.limit_bytes <"$T/ran") $(json name=ran.priority <"$T/ran")" = "33554432 33554432 2"
+$RUN --resource none -- true 2>"$T/said"
+check "which there is not" $? = 64
+check_file "says which there are" "$T/said" 'there are small, tiny'
 expect 400 POST /api/jobs '{"command": "ls"}'
 expect 400 POST /api/jobs '{"command": ["ls"], "resource": "none"}'
 expect 400 POST /api/jobs '{"command": ["ls"], "env": {"A=B": "x"}}'
