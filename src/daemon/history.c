@@ -225,7 +225,7 @@ bool sl_history_answer(struct sl_history *history, const struct sl_history_ask *
 	}
 	if (!ask.cancel)
 		if (!ask.cancel)
-		ask.cancel = &history->ending;
+			ask.cancel = &history->ending;
 	t = have_told(history);
 	out = open_memstream(text, size);
 	if (!out) {
