@@ -125,20 +125,30 @@ static bool needs_token(const struct sl_page *page, const struct sl_page_route *
 	       (route->access == SL_PAGE_READ && page->reads_need_token);
 }
 
+/* Whoever is known has a share of his own, so that nobody who shares an address with him can use it up. Users lie beyond all addresses of IPv4; who has
+ * the numbers of one of IPv6 shares with it at worst. */
+static uint64_t rate_key(const struct sl_page_request *request)
+{
+	const struct sl_page_connection *connection =
+		sl_page_connection_of(request->connection);
+
+	if (request->who)
+		return 1ull << 40 | request->who->uid;
+	return connection ? connection->key : 0;
+}
+
 /* True: it may go on; else it was answered, with *r. */
 static bool may_enter(struct sl_page_request *request, const char *method,
 	const char *url, enum MHD_Result *r)
 {
 	struct sl_page *page = request->page;
-	struct sl_page_connection *connection =
-		sl_page_connection_of(request->connection);
 	struct sl_error why = {0};
 	unsigned int status;
 	char allowed[32];
 	bool changes;
 
-	if (!sl_page_rate_take(
-		    page->reads, connection ? connection->key : 0, sl_clock_now())) {
+	request->who = who_asks(request);
+	if (!sl_page_rate_take(page->reads, rate_key(request), sl_clock_now())) {
 		*r = sl_page_refuse(request, 429, "too many requests; wait a second");
 		return false;
 	}
@@ -157,7 +167,6 @@ static bool may_enter(struct sl_page_request *request, const char *method,
 	}
 	if (request->route->access == SL_PAGE_FRONT)
 		return true;
-	request->who = who_asks(request);
 	if (!request->who && !page->rules.is_socket && is_stranger(request, r))
 		return false;
 	if (!request->who && needs_token(page, request->route)) {
