@@ -288,7 +288,7 @@ static void take_job(void *context, const union sl_msg *msg)
 	}
 	place = !over && row->workload ? find_place(draft, row->workload) : NULL;
 	if (place)
-		put(draft, place->workload, "job", number(row->job));
+		put(draft, place->workload, "job", sl_tell_job_number(row->job));
 	append(draft, over ? draft->ended_jobs : draft->jobs, job);
 	/* By age, so the first is the oldest. */
 	if (json_array_size(draft->ended_jobs) > ENDED_JOBS)

@@ -58,7 +58,7 @@ const char *sl_tell_gpu_state(const struct sl_msg_gpu_row *row)
 
 bool sl_tell_job_is_over(uint32_t state)
 {
-	return state == SL_JOB_DONE || state == SL_JOB_FAILED || state == SL_JOB_STOPPED;
+	return state >= SL_JOB_DONE;
 }
 
 int sl_tell_exit(uint32_t exit_status)
@@ -214,36 +214,52 @@ static json_t *moment(uint64_t ms)
 	return ms ? json_integer((json_int_t)ms) : json_null();
 }
 
+/* The real-time clock may have been set back. */
+uint64_t sl_tell_job_age_ms(const struct sl_msg_job_row *row, uint64_t now_ms)
+{
+	return sl_sub_sat(now_ms, row->submitted_ms);
+}
+
+uint64_t sl_tell_job_ran_ms(const struct sl_msg_job_row *row, uint64_t now_ms)
+{
+	uint64_t end_ms = row->ended_ms ? row->ended_ms : now_ms;
+
+	return row->started_ms ? sl_sub_sat(end_ms, row->started_ms) : 0;
+}
+
+json_t *sl_tell_job_number(uint64_t job)
+{
+	return job & SL_JOB_FOREGROUND ? json_null() : json_integer((json_int_t)job);
+}
+
 json_t *sl_tell_job(const struct sl_msg_job_row *row, uint64_t now_ms)
 {
 	bool over = sl_tell_job_is_over(row->state);
-	/* The real-time clock may have been set back. */
-	uint64_t end_ms = row->ended_ms ? row->ended_ms : now_ms,
-		 age_ms = sl_sub_sat(now_ms, row->submitted_ms),
-		 ran_ms = row->started_ms ? sl_sub_sat(end_ms, row->started_ms) : 0;
 	json_t *status = over && row->exit_status != SL_JOB_LOST
 				 ? json_integer(sl_tell_exit(row->exit_status))
 				 : json_null();
 
 	return json_pack(
-		"{s:I, s:o, s:o, s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:o, "
+		"{s:o, s:o, s:o, s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:o, "
 		"s:o, s:b, s:s, s:b, s:i, s:i, s:o, s:o, s:o, s:o, s:I, s:I, s:o, s:o}",
-		"job", (json_int_t)row->job, "name", sl_text_json(row->name), "project",
-		sl_text_json(row->project), "state", sl_wire_job_state(row->state), "uid",
-		(int)row->uid, "priority", (int)(row->priority_biased - SL_PRIORITY_BIAS),
-		"tasks", (int)row->tasks, "least", (int)row->least, "queued",
-		(int)row->queued, "running", (int)row->running, "parked",
-		(int)row->parked, "ended", (int)row->ended, "gpus", (int)row->gpu_count,
-		"request", sl_tell_amount(row->request_kind, row->request_value), "limit",
+		"job", sl_tell_job_number(row->job), "name", sl_text_json(row->name),
+		"project", sl_text_json(row->project), "state",
+		sl_wire_job_state(row->state), "uid", (int)row->uid, "priority",
+		(int)(row->priority_biased - SL_PRIORITY_BIAS), "tasks", (int)row->tasks,
+		"least", (int)row->least, "queued", (int)row->queued, "running",
+		(int)row->running, "parked", (int)row->parked, "ended", (int)row->ended,
+		"gpus", (int)row->gpu_count, "request",
+		sl_tell_amount(row->request_kind, row->request_value), "limit",
 		sl_tell_amount(row->limit_kind, row->limit_value), "preemptible",
 		!!(row->flags & SL_SUBMIT_PREEMPTIBLE), "on_reclaim",
 		row->flags & SL_SUBMIT_TERMINATES ? "terminate" : "park", "swap",
 		!(row->flags & SL_RUN_NO_SWAP), "started", (int)row->started, "retries",
 		(int)row->retries, "exit_status", status, "submitted_ms",
 		moment(row->submitted_ms), "started_ms", moment(row->started_ms),
-		"ended_ms", moment(row->ended_ms), "age_ms", (json_int_t)age_ms, "ran_ms",
-		(json_int_t)ran_ms, "why", sl_text_json(row->why), "command",
-		sl_text_json(row->command));
+		"ended_ms", moment(row->ended_ms), "age_ms",
+		(json_int_t)sl_tell_job_age_ms(row, now_ms), "ran_ms",
+		(json_int_t)sl_tell_job_ran_ms(row, now_ms), "why",
+		sl_text_json(row->why), "command", sl_text_json(row->command));
 }
 
 static json_t *names(const char *list)

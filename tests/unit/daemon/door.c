@@ -42,7 +42,7 @@ struct visit {
 	union sl_msg answer;
 	uint32_t rows;
 	pthread_t thread;
-	atomic_bool is_in, done;
+	atomic_bool is_in, done, leave;
 };
 
 static void *go_in(void *context)
@@ -184,7 +184,7 @@ static int wait_long(struct visit *visit, struct sl_inside *line)
 
 static int stay(struct visit *visit, struct sl_inside *line)
 {
-	while (visit->rows == 0)
+	while (!atomic_load(&visit->leave))
 		sl_clock_sleep(SL_MS);
 	return SL_INSIDE_OK;
 }
@@ -263,7 +263,7 @@ static void groups_come_along(void **state)
 	assert_int_equal(gids[0], STRANGER);
 	assert_int_equal(gids[1], 4711);
 	assert_int_equal(peer->uid, STRANGER);
-	one.rows = 1;
+	atomic_store(&one.leave, true);
 	finish(inside, &one);
 	(void)sl_who_free(who);
 }
