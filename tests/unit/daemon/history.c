@@ -323,7 +323,7 @@ static void a_crash_loses_what_was_not_written(void **state)
 static void it_stays_within_its_size(void **state)
 {
 	struct sl_history_keep keep = {.seconds = {3600, 7200, 2ll * 365 * 86400},
-		.bytes = 4 << 20,
+		.bytes = 1 << 20,
 		.events = 10};
 	struct sl_history_store *store = open_store();
 	enum { HOURS = 60, MANY = 300 };
