@@ -18,6 +18,7 @@
 #include "base/paths.h"
 #include "daemon/page_room.h"
 #include "daemon/page_server.h"
+#include "daemon/parts.h"
 #include "daemon/peer.h"
 #include "daemon/pids.h"
 
@@ -210,34 +211,48 @@ void sl_page_close(struct sl_daemon *daemon)
 
 /* --- tokens ----------------------------------------------------------------------------------------------------- */
 
-static void say_why_not(
-	const struct sl_daemon *daemon, struct sl_msg_page_token_reply *reply)
+static void say_why_not(const struct sl_daemon *daemon, struct sl_error *text)
 {
-	struct sl_error text = {0};
-
 	if (daemon->page_error)
-		sl_error_set(&text,
-			"the page is not served: %s is taken (%s); choose another "
-			"address "
-			"with page in sluiced's configuration, and restart it",
+		sl_error_set(text,
+			"the page cannot be served at %s: %s; choose another address "
+			"with "
+			"page in sluiced's configuration, and restart it",
 			SL_PAGE_ADDRESS, strerror(daemon->page_error));
 	else
-		sl_error_set(&text,
+		sl_error_set(text,
 			"this sluiced serves no page; set page: %s in its configuration, "
 			"and restart it",
 			SL_PAGE_ADDRESS);
-	sl_wire_str(reply->text, sizeof(reply->text), text.text);
+}
+
+static const char *address_of(const struct sl_page *page)
+{
+	return page->address[0] ? page->address : page->listener.address.text;
+}
+
+void sl_page_part(const struct sl_daemon *daemon, struct sl_part *part)
+{
+	if (daemon->page)
+		sl_wire_str(part->path, sizeof(part->path), address_of(daemon->page));
+	if (!daemon->page_error)
+		return;
+	part->health = SL_HEALTH_PARTLY;
+	say_why_not(daemon, &part->text);
 }
 
 void sl_page_give_token(struct sl_peer *peer)
 {
 	struct sl_page *page = peer->daemon->page;
 	struct sl_who *who = NULL;
+	struct sl_error why = {0};
 	union sl_msg msg;
 
 	sl_wire_init(&msg, SL_MSG_PAGE_TOKEN_REPLY);
 	if (!page) {
-		say_why_not(peer->daemon, &msg.page_token_reply);
+		say_why_not(peer->daemon, &why);
+		sl_wire_str(msg.page_token_reply.text, sizeof(msg.page_token_reply.text),
+			why.text);
 		sl_peer_send(peer, &msg);
 		return;
 	}
@@ -253,7 +268,7 @@ void sl_page_give_token(struct sl_peer *peer)
 	}
 	msg.page_token_reply.life_ms = SL_PAGE_TOKEN_LIFE / SL_MS;
 	sl_wire_str(msg.page_token_reply.address, sizeof(msg.page_token_reply.address),
-		page->address[0] ? page->address : page->listener.address.text);
+		address_of(page));
 	if (!msg.page_token_reply.ok)
 		sl_wire_str(msg.page_token_reply.text, sizeof(msg.page_token_reply.text),
 			"sluiced is out of memory; try again");

@@ -19,6 +19,7 @@
 /* Of these, so many may be of those who watch (/api/live). */
 #define SL_PAGE_WATCHERS 32
 
+struct sl_part;
 struct sl_peer;
 
 /* Opens what the configuration says; without it nothing. A port that another program has is a failure only if the configuration names it. On
@@ -28,6 +29,8 @@ SL_MUST_CHECK int sl_page_open(struct sl_daemon *daemon, struct sl_error *err);
 SL_MUST_CHECK int sl_page_permit(const struct sl_daemon *daemon, struct sl_error *err);
 /* No more requests, and who waits goes on; the door is to be ended before. */
 void sl_page_close(struct sl_daemon *daemon);
+/* How it stands, for `sluice doctor`: path is its address, "" where it is served nowhere. */
+void sl_page_part(const struct sl_daemon *daemon, struct sl_part *part);
 /* Answers PAGE_TOKEN. */
 void sl_page_give_token(struct sl_peer *peer);
 

@@ -314,6 +314,44 @@ check "its address is its path" "$("$B/sluice" page)" = "$S"
 daemon_stop
 check "the socket is gone" "$([ -e "$S" ] && echo there)" = ""
 refused() { timeout 15 "$B/sluiced" --config "$1" --socket "$T/s2" --state "$T/state2" >"$T/second" 2>&1; }
+# For other machines: reading takes a token, too; by TLS, or by whoever says that it need not be.
+port=$((20000 + $$ % 20000))
+: >"$CONFIG"
+config "page: \"0.0.0.0:$port\""
+config 'page_open: yes'
+daemon_start
+AT=$H:$port TOKEN=
+expect 401 GET /api/state '' "X: 1"
+TOKEN=$(token)
+expect 200 GET /api/state
+expect 200 GET /
+daemon_stop
+if command -v openssl >/dev/null; then
+	openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost -keyout "$T/key.pem" -out "$T/cert.pem" 2>"$T/said" || fail "no certificate: $(cat "$T/said")"
+	: >"$CONFIG"
+	config "page: \"0.0.0.0:$port\""
+	config "page_certificate: $T/cert.pem"
+	config "page_key: $T/key.pem"
+	daemon_start
+	TOKEN=$(token)
+	check "the address is one of TLS" "$("$B/sluice" page | cut -d: -f1)" = https
+	secure() { # HEADER
+		{
+			printf 'GET /api/state HTTP/1.1\r\nHost: localhost\r\n%s\r\nConnection: close\r\n\r\n' "$1"
+			sleep 1
+		} | timeout 10 openssl s_client -quiet -verify_quiet -CAfile "$T/cert.pem" -connect "$H:$port" 2>/dev/null | head -n 1 | cut -d' ' -f2
+	}
+	check "by TLS" "$(secure "Authorization: Bearer $TOKEN")" = 200
+	check "by TLS without a token" "$(secure 'X: 1')" = 401
+	printf 'GET /api/state HTTP/1.1\r\nHost: localhost\r\n\r\n' | ask "$H:$port" send >"$T/answer"
+	check "nothing without TLS" "$(grep -c '^HTTP' "$T/answer")" = 0
+	daemon_stop
+	check "the daemon ends well" $? = 0
+	echo nothing >"$T/cert.pem"
+	refused "$CONFIG"
+	check "a certificate that is none: no start" $? -ne 0
+	check_file "and says why" "$T/second" 'page: .*page_certificate'
+fi
 "$B/tests/system/http-client" "$A" listen 30000 >"$T/other" &
 other=$!
 listens() { grep -q listening "$T/other"; }
