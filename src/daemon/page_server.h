@@ -12,4 +12,16 @@ SL_MUST_CHECK int sl_page_server_start(struct sl_page *page, const char *certifi
 /* Ends them; also after a failed start. */
 void sl_page_server_end(struct sl_page *page);
 
+/* --- page_door.c ---------------------------------------------------------------------------------------------- */
+
+/* The doorman's thread, until page->ending. context: the page. */
+void *sl_page_door_keep(void *context);
+/* For libmicrohttpd: a connection begins or ends. */
+void sl_page_door_notify(void *context, struct MHD_Connection *mhd, void **socket_context,
+	enum MHD_ConnectionNotificationCode code);
+/* NULL: there was no memory for it. */
+struct sl_page_connection *sl_page_connection_of(struct MHD_Connection *mhd);
+void sl_page_door_phase(
+	struct sl_page *page, struct MHD_Connection *mhd, enum sl_page_phase phase);
+
 #endif

@@ -178,6 +178,14 @@ expect 400 POST /api/jobs '{"command": "ls"}'
 expect 400 POST /api/jobs '{"command": ["ls"], "resource": "none"}'
 expect 400 POST /api/jobs '{"command": ["ls"], "env": {"A=B": "x"}}'
 expect 409 POST /api/jobs '{"command": ["ls"], "project": "none"}'
+expect 409 POST /api/jobs '{"command": ["ls"], "name": "a\u001b[31mb"}'
+expect 409 POST /api/jobs '{"command": ["ls"], "name": "a b"}'
+expect 400 POST /api/jobs "{\"command\": [\"ls\"], \"name\": \"$long\"}"
+expect 400 POST /api/jobs "{\"command\": [\"ls\"], \"resource\": \"$long\"}"
+expect 400 POST /api/jobs '{"command": ["a\u0000b"]}'
+expect 200 POST /api/jobs '{"command": ["echo", "<script>alert(1)</script>\u001b[2J"], "request": "32MiB", "name": "said"}'
+call GET /api/state
+check "a hostile command is shown without what moves a terminal" "$(body jobs.name=said.command)" = 'echo <script>alert(1)</script>?[2J'
 expect 200 POST /api/jobs '{"command": ["sleep", "100"], "resource": "tiny", "try": true}'
 check "which keeps nothing" "$(body job)" = 0
 expect 200 POST /api/jobs '{"command": ["sleep", "100"], "resource": "tiny"}'
