@@ -485,6 +485,20 @@ static void check_jobs(const struct sl_facts *facts, struct sl_finding *f)
 	check_part(facts, f, SL_PART_JOBS, "job");
 }
 
+static void check_history(const struct sl_facts *facts, struct sl_finding *f)
+{
+	for (size_t i = 0; i < facts->parts.count; i++) {
+		const struct sl_msg_part_row *row = &facts->parts.all[i].part_row;
+
+		if (row->part == SL_PART_HISTORY && row->health == SL_HEALTH_GOOD &&
+			!row->path[0]) {
+			say(f, SL_LEVEL_OK, "none is written (history: no)");
+			return;
+		}
+	}
+	check_part(facts, f, SL_PART_HISTORY, "row");
+}
+
 static void check_page(const struct sl_facts *facts, struct sl_finding *f)
 {
 	check_part(facts, f, SL_PART_PAGE, "page");

@@ -52,8 +52,9 @@ struct sl_history {
 	struct sl_history_keep keep;
 	uint64_t told, tell_asked; /* what is open was written so often; is to be */
 	pthread_cond_t is_told;
-	struct sl_history_state state;
-	int64_t t; /* the history reaches up to then; 0: nothing yet */
+	struct sl_part health;
+	struct sl_error moved; /* a damaged file was moved aside */
+	int64_t t;             /* the history reaches up to then; 0: nothing yet */
 	/* mutex of answerer */
 	struct sl_link asked, answered;
 	atomic_bool ending;
@@ -65,14 +66,6 @@ static uint64_t realtime_ms(void)
 
 	(void)clock_gettime(CLOCK_REALTIME, &now);
 	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / SL_MS;
-}
-
-static uint64_t cpu_ns(void)
-{
-	struct timespec now = {0};
-
-	(void)clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-	return (uint64_t)now.tv_sec * SL_S + (uint64_t)now.tv_nsec;
 }
 
 static struct sl_history_keep keep_of(const struct sl_config *config)
@@ -103,17 +96,6 @@ static void log_report(
 	*before = report->outcome;
 }
 
-static int errno_of(int outcome)
-{
-	switch (outcome) {
-	case SL_HISTORY_STORE_OK: return 0;
-	case SL_HISTORY_STORE_BUSY: return EBUSY;
-	case SL_HISTORY_STORE_FULL: return ENOSPC;
-	case SL_HISTORY_STORE_DAMAGED: return EUCLEAN;
-	default: return EIO;
-	}
-}
-
 /* Waits for the next second, or for somebody who is about to read. The machine's clock says when seconds begin, another how long that is. False: the
  * end. */
 static bool wait_for_second(struct sl_history *history, bool *is_second)
@@ -141,12 +123,22 @@ static bool wait_for_second(struct sl_history *history, bool *is_second)
 static void note_report(struct sl_history *history,
 	const struct sl_history_report *report, uint64_t tells)
 {
+	struct sl_part *health = &history->health;
+
 	(void)pthread_mutex_lock(&history->scribe.mutex);
-	history->state.error = errno_of(report->outcome);
-	history->state.rows = report->rows;
-	history->state.dropped = report->dropped;
-	history->state.bytes = report->bytes;
-	history->state.scribe_cpu_ns = cpu_ns();
+	health->count = report->rows;
+	/* That one was moved aside stays to be known until the next start. */
+	if (report->note.text[0]) {
+		health->health = SL_HEALTH_PARTLY;
+		health->text = history->moved = report->note;
+	} else if (report->outcome != SL_HISTORY_STORE_OK) {
+		health->health = SL_HEALTH_BROKEN;
+		health->text = report->err;
+	} else {
+		health->health =
+			history->moved.text[0] ? SL_HEALTH_PARTLY : SL_HEALTH_GOOD;
+		health->text = history->moved;
+	}
 	history->t = report->t;
 	history->told = sl_max_u64(history->told, tells);
 	(void)pthread_cond_broadcast(&history->is_told);
@@ -452,19 +444,18 @@ void sl_history_configure(struct sl_daemon *daemon)
 	(void)pthread_mutex_unlock(&history->scribe.mutex);
 }
 
-struct sl_history_state sl_history_state(const struct sl_daemon *daemon)
+void sl_history_health(const struct sl_daemon *daemon, struct sl_part *part)
 {
 	struct sl_history *history = daemon->history;
-	struct sl_history_state state = {0};
 
-	if (!history)
-		return state;
+	if (!history) {
+		part->health = SL_HEALTH_GOOD;
+		return;
+	}
 	(void)pthread_mutex_lock(&history->scribe.mutex);
-	state = history->state;
+	*part = history->health;
 	(void)pthread_mutex_unlock(&history->scribe.mutex);
-	state.on = true;
-	sl_wire_str(state.path, sizeof(state.path), history->path);
-	return state;
+	sl_wire_str(part->path, sizeof(part->path), history->path);
 }
 
 /* --- start and end ------------------------------------------------------------------------ */

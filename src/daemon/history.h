@@ -6,13 +6,14 @@
  * for either, nor for the disk.
  *
  * A damaged file is moved aside, and a new one begun. While it cannot be written (a full disk, a lock) what was to be written is kept for a while, then
- * dropped and counted. sl_history_trouble() says what is wrong.
+ * dropped and counted. sl_history_health() says what is wrong.
  */
 #ifndef SL_DAEMON_HISTORY_H
 #define SL_DAEMON_HISTORY_H
 
 #include "daemon/daemon.h"
 #include "daemon/history_query.h"
+#include "daemon/parts.h"
 
 /* Questions that wait, of everybody. */
 #define SL_HISTORY_WAITS_MAX 64
@@ -34,16 +35,8 @@ void sl_history_peer_gone(struct sl_peer *peer);
 /* How long things are kept was changed. */
 void sl_history_configure(struct sl_daemon *daemon);
 
-/* What is wrong; errno or 0. path: of the file. */
-struct sl_history_state {
-	bool on;
-	int error;
-	char path[256];
-	uint64_t rows, dropped; /* written, and lost because they could not be */
-	uint64_t bytes;         /* of the file, in use */
-	uint64_t scribe_cpu_ns; /* of the thread that writes */
-};
-struct sl_history_state sl_history_state(const struct sl_daemon *daemon);
+/* How it is, and what was written so far; for `sluice doctor`. */
+void sl_history_health(const struct sl_daemon *daemon, struct sl_part *part);
 
 /* --- any thread's ---------------------------------------------------------------------------------------------- */
 

@@ -39,6 +39,8 @@ struct sl_history_scribe {
 	bool asking, hearing;
 	struct sl_history_store *store;
 	int64_t reopen_at, told_at;
+	int outcome; /* of the last try to open it, and why */
+	struct sl_error err;
 	struct sl_history_clock clock;
 	struct sl_history_sample samples[2];
 	unsigned int current;
@@ -185,8 +187,13 @@ static void open_store(struct sl_history_scribe *scribe, uint64_t real_ms,
 {
 	int64_t now = (int64_t)(sl_clock_now() / SL_S);
 
-	if (scribe->store || (scribe->reopen_at && now < scribe->reopen_at))
+	if (scribe->store)
 		return;
+	if (scribe->reopen_at && now < scribe->reopen_at) {
+		report->outcome = scribe->outcome;
+		report->err = scribe->err;
+		return;
+	}
 	report->outcome =
 		sl_history_store_open(scribe->path, &scribe->store, &report->err);
 	if (report->outcome == SL_HISTORY_STORE_DAMAGED)
@@ -196,6 +203,8 @@ static void open_store(struct sl_history_scribe *scribe, uint64_t real_ms,
 		report->outcome = SL_HISTORY_STORE_FULL;
 	}
 	scribe->reopen_at = scribe->store ? 0 : now + REOPEN_S;
+	scribe->outcome = report->outcome;
+	scribe->err = report->err;
 }
 
 /* --- who is who --------------------------------------------------------------------------- */

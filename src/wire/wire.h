@@ -163,13 +163,14 @@ enum sl_wire_residency {
 #define SL_FREED_EVICTED 1u
 
 /* What does not work in the daemon. */
-enum sl_wire_trouble { SL_TROUBLE_JOURNAL = 0, SL_TROUBLE_HISTORY, SL_WIRE_TROUBLES };
+enum sl_wire_trouble { SL_TROUBLE_JOURNAL = 0, SL_WIRE_TROUBLES };
 
-/* What it needs for projects and jobs: the supervisor's program, the database, the folder. */
+/* What it needs for projects and jobs (the supervisor's program, the database, the folder), its history, and the page. */
 enum sl_wire_part {
 	SL_PART_SHIM = 0,
 	SL_PART_PROJECTS,
 	SL_PART_JOBS,
+	SL_PART_HISTORY,
 	SL_PART_PAGE,
 	SL_WIRE_PARTS
 };

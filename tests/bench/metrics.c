@@ -107,6 +107,9 @@ static void measure(uint32_t pid, uint32_t count, const char *path, char *text)
 	idle = bench_cpu_of(pid);
 	sl_clock_sleep(SCRAPES * PAUSE_NS);
 	idle = bench_cpu_of(pid) - idle;
+	if (count == WORKLOADS_MOST)
+		bench_emit(BENCH_HISTORY_DAEMON, NULL,
+			100.0 * (double)idle / (double)(SCRAPES * PAUSE_NS));
 	busy = bench_cpu_of(pid);
 	for (int i = 0; i < SCRAPES; i++) {
 		sl_ns begin = sl_clock_now();
