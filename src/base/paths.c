@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define SYSTEM_DIR  "/run/sluice"
+#define SYSTEM_DIR  SL_PATHS_SYSTEM_DIR
 #define SOCKET_NAME "sluiced.sock"
 
 static int put(

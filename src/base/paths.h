@@ -14,6 +14,10 @@
 /* sockaddr_un.sun_path, terminator included. */
 #define SL_SOCKET_PATH_MAX 108
 
+/* Of the system daemon. */
+#define SL_PATHS_SYSTEM_DIR    "/run/sluice"
+#define SL_PATHS_SYSTEM_SOCKET SL_PATHS_SYSTEM_DIR "/sluiced.sock"
+
 enum { SL_PATHS_OK = 0, SL_PATHS_BAD /* err says which path and what to do */ };
 
 /* The socket a client should connect to, as an absolute path of at most 107 bytes. */

@@ -409,6 +409,7 @@ int sl_conn_list(struct sl_conn *conn, enum sl_list_what what, sl_conn_row_fn fn
 		[SL_LIST_SWAP] = {SL_MSG_SWAP_ROW, "list of memory on the host"},
 		[SL_LIST_POOL] = {SL_MSG_POOL_ROW, "host memory"},
 		[SL_LIST_JOBS] = {SL_MSG_JOB_ROW, "list of jobs"},
+		[SL_LIST_RESOURCES] = {SL_MSG_RESOURCE_ROW, "list of compute resources"},
 		[SL_LIST_QUEUE] = {SL_MSG_QUEUE_ROW, "queue of jobs"},
 		[SL_LIST_PARTS] = {SL_MSG_PART_ROW, "health of its files"},
 		[SL_LIST_PROJECTS] = {SL_MSG_PROJECT_ROW, "list of projects"},

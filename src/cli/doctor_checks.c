@@ -453,6 +453,9 @@ static void check_part(const struct sl_facts *facts, struct sl_finding *f,
 		sl_text_tame(path);
 		if (part == SL_PART_SHIM)
 			say(f, SL_LEVEL_OK, "%s starts %s", path, what);
+		else if (part == SL_PART_PAGE)
+			say(f, SL_LEVEL_OK, "%s%s", path[0] ? "served at " : "not served",
+				path);
 		else
 			say(f, SL_LEVEL_OK, "%llu %s%s in %s",
 				(unsigned long long)row->count, what, plural(row->count),
@@ -480,6 +483,25 @@ static void check_projects(const struct sl_facts *facts, struct sl_finding *f)
 static void check_jobs(const struct sl_facts *facts, struct sl_finding *f)
 {
 	check_part(facts, f, SL_PART_JOBS, "job");
+}
+
+static void check_history(const struct sl_facts *facts, struct sl_finding *f)
+{
+	for (size_t i = 0; i < facts->parts.count; i++) {
+		const struct sl_msg_part_row *row = &facts->parts.all[i].part_row;
+
+		if (row->part == SL_PART_HISTORY && row->health == SL_HEALTH_GOOD &&
+			!row->path[0]) {
+			say(f, SL_LEVEL_OK, "none is written (history: no)");
+			return;
+		}
+	}
+	check_part(facts, f, SL_PART_HISTORY, "row");
+}
+
+static void check_page(const struct sl_facts *facts, struct sl_finding *f)
+{
+	check_part(facts, f, SL_PART_PAGE, "page");
 }
 
 static void check_kernel(const struct sl_facts *facts, struct sl_finding *f)

@@ -55,11 +55,11 @@ struct stream {
 static void print_event(const struct stream *stream, const struct sl_msg_event_row *row)
 {
 	time_t seconds = (time_t)(row->realtime_ms / 1000);
-	char when[32] = "?", text[SL_TOLD_TEXT_MAX];
+	char when[32] = "?", text[SL_TELL_TEXT_MAX];
 	struct tm local;
 
 	if (stream->settings->json) {
-		json_t *object = sl_told_json(row);
+		json_t *object = sl_tell_event(row);
 
 		/* As in the dump; a number of 64 bits is not safe in JSON. */
 		snprintf(when, sizeof(when), "%016" PRIx64, stream->epoch);
@@ -74,7 +74,7 @@ static void print_event(const struct stream *stream, const struct sl_msg_event_r
 		strftime(when, sizeof(when), "%F %T", &local);
 	printf("%s.%03u  %-6s  %s\n", when, (unsigned int)(row->realtime_ms % 1000),
 		sl_reason_kind_name(sl_reason_kind(row->reason)),
-		sl_told_sentence(row, text, sizeof(text)));
+		sl_tell_sentence(row, text, sizeof(text)));
 }
 
 /* Standard error, since it is no event. */

@@ -3,7 +3,6 @@
 #include "cli/rows.h"
 #include "cli/state.h"
 #include "cli/table.h"
-#include "cli/text.h"
 
 #include <jansson.h>
 #include <string.h>
@@ -103,51 +102,8 @@ static bool add_row(
 		sl_table_set(table, FREE, "-");
 		sl_table_set(table, UTIL, "-");
 	}
-	sl_table_set(table, STATE, "%s", sl_state_of_gpu(row));
+	sl_table_set(table, STATE, "%s", sl_tell_gpu_state(row));
 	return sl_table_end_row(table);
-}
-
-static json_t *to_json(const struct sl_msg_gpu_row *row, uint64_t evicted)
-{
-	json_t *object = json_object();
-	char uuid[41];
-	const struct {
-		const char *key;
-		uint64_t value;
-	} numbers[] = {
-#define NUMBER(field) {#field, row->field}
-		NUMBER(gpu),
-		NUMBER(capacity_bytes),
-		NUMBER(reserve_bytes),
-		NUMBER(unmanaged_bytes),
-		NUMBER(shareable_bytes),
-		NUMBER(requests_bytes),
-		NUMBER(backing_bytes),
-		NUMBER(granted_bytes),
-		NUMBER(hidden_bytes),
-		NUMBER(dying_bytes),
-		NUMBER(free_bytes),
-		NUMBER(utilisation_pct),
-		NUMBER(measured_age_ms),
-		NUMBER(workloads),
-		NUMBER(waiting),
-#undef NUMBER
-		{"resident_bytes", resident_bytes(row, evicted)},
-		{"evicted_bytes", evicted},
-	};
-
-	sl_wire_uuid_format(row->uuid, uuid);
-	json_object_set_new(object, "uuid", json_string(uuid));
-	json_object_set_new(object, "name", sl_text_json(row->name));
-	json_object_set_new(object, "pci", sl_text_json(row->pci));
-	json_object_set_new(object, "state", json_string(sl_state_of_gpu(row)));
-	json_object_set_new(
-		object, "degraded", json_boolean(row->condition & SL_GPU_DEGRADED));
-	json_object_set_new(object, "lost", json_boolean(row->condition & SL_GPU_LOST));
-	for (size_t i = 0; i < SL_ARRAY_LEN(numbers); i++)
-		json_object_set_new(object, numbers[i].key,
-			json_integer((json_int_t)numbers[i].value));
-	return object;
 }
 
 static int fetch(struct sl_rows *rows, struct sl_rows *swap, struct sl_error *err)
@@ -183,7 +139,7 @@ int sl_verb_gpus(int argc, char **argv)
 
 		for (size_t i = 0; i < rows.count; i++)
 			json_array_append_new(array,
-				to_json(&rows.all[i].gpu_row,
+				sl_tell_gpu(&rows.all[i].gpu_row,
 					evicted_bytes(&swap, rows.all[i].gpu_row.gpu)));
 		return sl_rows_print_json(SL_VERB_gpus, array);
 	}

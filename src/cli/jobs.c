@@ -6,12 +6,12 @@
 
 #include "cli/interrupt.h"
 #include "cli/text.h"
+#include "daemon/tell.h"
 
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 /* How long a daemon that went may take to come back, and how often it is looked for. */
@@ -19,19 +19,9 @@
 #define DAEMON_LOOK_MS 200
 #define STOPPED_EXIT   (128 + SIGTERM)
 
-/* As a shell has it, 0 if nothing is known. */
-static int code(uint32_t exit_status)
-{
-	if (exit_status == SL_JOB_LOST)
-		return 0;
-	if (WIFSIGNALED((int)exit_status))
-		return 128 + WTERMSIG((int)exit_status);
-	return WIFEXITED((int)exit_status) ? WEXITSTATUS((int)exit_status) : 0;
-}
-
 int sl_jobs_exit(uint32_t state, uint32_t exit_status)
 {
-	int status = code(exit_status);
+	int status = sl_tell_exit(exit_status);
 
 	if (state == SL_JOB_DONE)
 		return SL_EXIT_OK;
@@ -44,7 +34,7 @@ const char *sl_jobs_ending(uint32_t state, uint32_t exit_status, char *buf, size
 {
 	const char *how = state == SL_JOB_STOPPED ? "was stopped" : "failed";
 
-	if (!sl_named_is_over(state))
+	if (!sl_tell_job_is_over(state))
 		snprintf(buf, size, "is %s", sl_wire_job_state(state));
 	else if (state == SL_JOB_DONE)
 		snprintf(buf, size, "is done");
@@ -54,8 +44,8 @@ const char *sl_jobs_ending(uint32_t state, uint32_t exit_status, char *buf, size
 		snprintf(buf, size, "%s: killed by signal %d (%s)", how,
 			WTERMSIG((int)exit_status),
 			strsignal(WTERMSIG((int)exit_status)));
-	else if (code(exit_status))
-		snprintf(buf, size, "%s: exit status %d", how, code(exit_status));
+	else if (sl_tell_exit(exit_status))
+		snprintf(buf, size, "%s: exit status %d", how, sl_tell_exit(exit_status));
 	else
 		snprintf(buf, size, "%s", how);
 	return buf;
@@ -70,80 +60,14 @@ const char *sl_jobs_title(uint64_t job, char *buf, size_t size)
 	return buf;
 }
 
-json_t *sl_jobs_number(uint64_t job)
-{
-	return job & SL_JOB_FOREGROUND ? json_null() : json_integer((json_int_t)job);
-}
-
-static uint64_t now_ms(void)
-{
-	struct timespec now = {0};
-
-	(void)clock_gettime(CLOCK_REALTIME, &now);
-	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
-
-/* The real-time clock may have been set back. */
-static uint64_t between(uint64_t from_ms, uint64_t to_ms)
-{
-	return to_ms > from_ms ? to_ms - from_ms : 0;
-}
-
 uint64_t sl_jobs_span_ms(const struct sl_msg_job_row *row)
 {
-	if (!row->started_ms)
-		return 0;
-	return between(row->started_ms, row->ended_ms ? row->ended_ms : now_ms());
+	return sl_tell_job_ran_ms(row, sl_tell_now_ms());
 }
 
 uint64_t sl_jobs_age_ms(const struct sl_msg_job_row *row)
 {
-	return between(row->submitted_ms, now_ms());
-}
-
-static json_t *amount(uint32_t kind, uint64_t value)
-{
-	const struct sl_amount amount = {.kind = kind, .value = value};
-	char text[32];
-
-	return kind ? json_string(sl_amount_format(&amount, text, sizeof(text)))
-		    : json_null();
-}
-
-/* Null until it happened. */
-static json_t *moment(uint64_t ms)
-{
-	return ms ? json_integer((json_int_t)ms) : json_null();
-}
-
-json_t *sl_jobs_json(const struct sl_msg_job_row *row)
-{
-	bool over = sl_named_is_over(row->state);
-	json_t *status = over && row->exit_status != SL_JOB_LOST
-				 ? json_integer(code(row->exit_status))
-				 : json_null();
-
-	return json_pack(
-		"{s:o, s:o, s:o, s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:o, "
-		"s:o, s:b, s:s, s:b, s:i, s:i, s:o, s:o, s:o, s:o, s:I, s:I, s:o, s:o}",
-		"job", sl_jobs_number(row->job), "name", sl_text_json(row->name),
-		"project", sl_text_json(row->project), "state",
-		sl_wire_job_state(row->state), "uid", (int)row->uid, "priority",
-		(int)(row->priority_biased - SL_PRIORITY_BIAS), "tasks", (int)row->tasks,
-		"least", (int)row->least, "queued", (int)row->queued, "running",
-		(int)row->running, "parked", (int)row->parked, "ended", (int)row->ended,
-		"gpus", (int)row->gpu_count, "request",
-		amount(row->request_kind, row->request_value), "limit",
-		amount(row->limit_kind, row->limit_value), "preemptible",
-		!!(row->flags & SL_SUBMIT_PREEMPTIBLE), "on_reclaim",
-		row->flags & SL_SUBMIT_TERMINATES ? "terminate" : "park", "swap",
-		!(row->flags & SL_RUN_NO_SWAP), "started", (int)row->started, "retries",
-		(int)row->retries, "exit_status", status, "submitted_ms",
-		moment(row->submitted_ms), "started_ms", moment(row->started_ms),
-		"ended_ms", moment(row->ended_ms), "age_ms",
-		(json_int_t)sl_jobs_age_ms(row), "ran_ms",
-		(json_int_t)sl_jobs_span_ms(row), "why", sl_text_json(row->why),
-		"command", sl_text_json(row->command));
+	return sl_tell_job_age_ms(row, sl_tell_now_ms());
 }
 
 /* --- the wait --- */

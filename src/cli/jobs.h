@@ -1,5 +1,5 @@
 /*
- * jobs - what the verbs about jobs share: how one stands in words and as JSON, and the wait for its end
+ * jobs - what the verbs about jobs share: how one stands in words, and the wait for its end
  *
  * One thread. The wait outlives the daemon, as the job does.
  */
@@ -9,7 +9,6 @@
 #include "base/clock.h"
 #include "cli/named.h"
 
-#include <jansson.h>
 #include <signal.h>
 
 /* The exit status for `wait` and `submit --wait`: the program's, 128 and the signal that ended it, 0 if all is done;
@@ -20,14 +19,10 @@ int sl_jobs_exit(uint32_t state, uint32_t exit_status);
 const char *sl_jobs_ending(uint32_t state, uint32_t exit_status, char *buf, size_t size);
 /* "job 7"; of what is none, "`sluice run`". Returns buf; 32 bytes suffice. */
 const char *sl_jobs_title(uint64_t job, char *buf, size_t size);
-/* The number, null where there is none. */
-json_t *sl_jobs_number(uint64_t job);
 /* How long it ran, or runs; 0 if it did not. Milliseconds. */
 uint64_t sl_jobs_span_ms(const struct sl_msg_job_row *row);
 /* Since it was submitted. */
 uint64_t sl_jobs_age_ms(const struct sl_msg_job_row *row);
-/* All there is to say of it. NULL when out of memory. */
-json_t *sl_jobs_json(const struct sl_msg_job_row *row);
 
 enum sl_jobs_watch_outcome {
 	SL_JOBS_WATCH_ON = 0, /* it has not ended yet */

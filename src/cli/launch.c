@@ -1,11 +1,12 @@
 /*
- * Everything here can be told without the daemon, so a mistake never leaves a workload or a job that lived
+ * Everything here but a compute resource can be told without the daemon, so a mistake never leaves a workload or a job that lived
  * for a moment.
  */
 #include "cli/launch.h"
 
 #include "cli/amounts.h"
 #include "cli/program.h"
+#include "cli/resource.h"
 #include "cli/text.h"
 
 #include <stdio.h>
@@ -26,6 +27,12 @@ int sl_launch_words(enum sl_verb_id verb, bool json, char *const *words)
 
 int sl_launch_amounts(enum sl_verb_id verb, struct sl_launch *s)
 {
+	int status = s->resource ? sl_resource_take(verb, s) : -1;
+
+	if (status >= 0)
+		return status;
+	s->gpus = s->gpus == SL_LAUNCH_UNSET ? 1 : s->gpus;
+	s->priority = s->priority == SL_LAUNCH_UNSET ? 0 : s->priority;
 	/* A request of nothing guarantees nothing, and so says nothing about the limit either. */
 	if (!s->limit.kind && s->request.kind == SL_AMOUNT_BYTES && !s->request.value)
 		s->limit = (struct sl_amount){

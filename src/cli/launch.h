@@ -15,16 +15,19 @@
 struct sl_launch {
 	struct sl_amount request, limit;
 	int64_t gpus, priority;
-	const char *project, *name;
+	const char *project, *name, *resource;
 	enum sl_switch swap, oom_first;
 	sl_ns longest_wait, warm_after;
 	bool rdma, force, json;
 };
 
+/* Of gpus and priority until sl_launch_amounts: nothing was said. */
+#define SL_LAUNCH_UNSET INT64_MIN
 /* As they are before the options are read. */
-#define SL_LAUNCH_PRESET                        \
-	{                                       \
-		.gpus = 1, .project = "default" \
+#define SL_LAUNCH_PRESET                                              \
+	{                                                             \
+		.gpus = SL_LAUNCH_UNSET, .priority = SL_LAUNCH_UNSET, \
+		.project = "default"                                  \
 	}
 
 #define SL_LAUNCH_DAY_MS (24 * 3600 * 1000)
@@ -37,6 +40,9 @@ struct sl_launch {
 		SL_OPT(struct sl_launch, limit, AMOUNT, "AMOUNT", 0, 0,                  \
 			"The most it may hold on each GPU. Default: the request, "       \
 			"or " no_limit "."),                                             \
+		SL_OPT(struct sl_launch, resource, NAME, "NAME", 0, 0,                   \
+			"A compute resource: its request, limit, GPUs and priority, "    \
+			"where these options say nothing else."),                        \
 		SL_OPT(struct sl_launch, gpus, INTEGER, "N", 1, 64,                      \
 			"Number of GPUs. Default 1."),                                   \
 		SL_OPT(struct sl_launch, priority, INTEGER, "N", -SL_PRIORITY_MAX,       \
@@ -76,7 +82,7 @@ struct sl_launch {
 
 /* words: the command; is there one? */
 SL_MUST_CHECK int sl_launch_words(enum sl_verb_id verb, bool json, char *const *words);
-/* Completes the amounts, and checks that they go together. */
+/* Completes the amounts, by those of a compute resource where one is named (the daemon is asked then), and checks that they go together. */
 SL_MUST_CHECK int sl_launch_amounts(enum sl_verb_id verb, struct sl_launch *launch);
 /* Is the command found, and can Sluice work in it? */
 SL_MUST_CHECK int sl_launch_command(

@@ -8,6 +8,7 @@
 #include "cli/interrupt.h"
 #include "cli/jobs.h"
 #include "cli/text.h"
+#include "daemon/tell.h"
 
 #include "base/file.h"
 
@@ -109,7 +110,7 @@ static int open_log(const struct settings *s, struct sl_conn *conn, uint64_t job
 static int open_when_there(const struct settings *s, struct sl_conn *conn,
 	const struct sl_msg_job_row *row, int *file, const sigset_t *unblocked)
 {
-	bool waits = s->follow && !sl_named_is_over(row->state);
+	bool waits = s->follow && !sl_tell_job_is_over(row->state);
 	struct sl_error err = {0};
 	union sl_msg reply;
 	int status;
@@ -121,7 +122,7 @@ static int open_when_there(const struct settings *s, struct sl_conn *conn,
 				VERB, false, (enum sl_exit)status, "%s", err.text);
 		if (*file >= 0)
 			return -1;
-		if (!waits || sl_named_is_over(reply.job_reply.state) ||
+		if (!waits || sl_tell_job_is_over(reply.job_reply.state) ||
 			s->task >= row->tasks)
 			break;
 		if (!sl_interrupt_sleep(unblocked, LOOK_MS)) {

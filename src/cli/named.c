@@ -4,6 +4,7 @@
 #include "base/file.h"
 #include "cli/jobs.h"
 #include "cli/text.h"
+#include "daemon/tell.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,11 +19,6 @@ struct key {
 	unsigned int rank; /* of the user's own 4, living 2, a job 1 */
 };
 
-bool sl_named_is_over(uint32_t job_state)
-{
-	return job_state >= SL_JOB_DONE;
-}
-
 static struct key key_of(const union sl_msg *row, uint32_t uid)
 {
 	const struct sl_msg_job_row *job = &row->job_row;
@@ -30,7 +26,7 @@ static struct key key_of(const union sl_msg *row, uint32_t uid)
 
 	if (row->head.type == SL_MSG_JOB_ROW)
 		return (struct key){job->name, job->job, job->workload, job->uid,
-			(job->uid == uid) * 4 + !sl_named_is_over(job->state) * 2 + 1};
+			(job->uid == uid) * 4 + !sl_tell_job_is_over(job->state) * 2 + 1};
 	return (struct key){use->name, use->workload, use->workload, use->uid,
 		(use->uid == uid) * 4 + 2};
 }
@@ -170,7 +166,7 @@ const struct sl_msg_job_row *sl_named_task(
 	if (*end ||
 		sl_named_find_any(rows, "job", of, uid, &row, &ignored) != SL_NAMED_OK ||
 		row->head.type != SL_MSG_JOB_ROW ||
-		sl_named_is_over(row->job_row.state) || number >= row->job_row.tasks)
+		sl_tell_job_is_over(row->job_row.state) || number >= row->job_row.tasks)
 		return NULL;
 	return &row->job_row;
 }
@@ -184,7 +180,7 @@ static void say_job(
 	(void)sl_jobs_title(job->job, title, sizeof(title));
 	memcpy(name, job->name, sizeof(name));
 	sl_text_tame(name);
-	if (sl_named_is_over(job->state))
+	if (sl_tell_job_is_over(job->state))
 		sl_error_set(err, "%s (%s) has ended: sluice why %s says how", title,
 			name, name);
 	else if (!job->running && !job->parked)

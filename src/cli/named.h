@@ -42,7 +42,4 @@ SL_MUST_CHECK int sl_named_open_job(struct sl_conn *conn, struct sl_rows *rows,
 const struct sl_msg_job_row *sl_named_task(
 	const struct sl_rows *rows, const char *name, uint32_t uid);
 
-/* Has a job in this state ended? */
-bool sl_named_is_over(uint32_t job_state);
-
 #endif

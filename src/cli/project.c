@@ -247,50 +247,6 @@ static bool add_line(struct sl_table *table, const struct sl_rows *rows, size_t 
 	return sl_table_end_row(table);
 }
 
-static json_t *names_json(const char *list)
-{
-	json_t *array = json_array();
-
-	while (array && *list) {
-		size_t length = strcspn(list, ",");
-
-		json_array_append_new(array, json_stringn(list, length));
-		list += length + (list[length] == ',');
-	}
-	return array;
-}
-
-static json_t *amount_json(int64_t value, bool milli)
-{
-	if (value == SL_QUOTA_ALL)
-		return json_null();
-	return milli ? json_real((double)value / 1000)
-		     : json_integer((json_int_t)value * (json_int_t)SL_MIB);
-}
-
-static json_t *row_json(const struct sl_msg_project_row *msg)
-{
-	struct sl_project_row row;
-	json_t *object;
-
-	sl_project_from_row(msg, &row);
-	object = json_pack("{s:o, s:o, s:i, s:b, s:o, s:o, s:o, s:I, s:I, s:i}",
-		"project", sl_text_json(row.name), "parent",
-		row.parent[0] ? sl_text_json(row.parent) : json_null(), "priority",
-		row.priority, "swap", !row.no_swap, "users", names_json(row.users),
-		"groups", names_json(row.groups), "pools", names_json(row.pools),
-		"preempt_min_runtime_ms", (json_int_t)(row.preempt_min_runtime / SL_MS),
-		"reclaim_min_runtime_ms", (json_int_t)(row.reclaim_min_runtime / SL_MS),
-		"workloads", (int)msg->workloads);
-	for (uint32_t r = 0; object && r < SL_RESOURCES; r++)
-		json_object_set_new(object, sl_resource_name(r),
-			json_pack("{s:o, s:o, s:i}", "quota",
-				amount_json(row.quota.of[r], r != SL_RES_MEMORY), "limit",
-				amount_json(row.limit.of[r], r != SL_RES_MEMORY),
-				"over_quota_weight", (int)row.weight[r]));
-	return object;
-}
-
 static int print_list(const struct sl_rows *rows)
 {
 	sl_cleanup(sl_table_freep) struct sl_table *table =
@@ -311,7 +267,7 @@ static int print_all_json(const struct sl_rows *rows)
 	json_t *array = json_array();
 
 	for (size_t i = 0; array && i < rows->count; i++)
-		json_array_append_new(array, row_json(&rows->all[i].project_row));
+		json_array_append_new(array, sl_tell_project(&rows->all[i].project_row));
 	return sl_rows_print_json(SL_VERB_project, array);
 }
 
@@ -357,8 +313,8 @@ static int show(const struct settings *s)
 		if (s->word && strcmp(row.name, s->word) != 0)
 			continue;
 		if (s->json)
-			return sl_rows_print_json(
-				SL_VERB_project, row_json(&rows.all[i].project_row));
+			return sl_rows_print_json(SL_VERB_project,
+				sl_tell_project(&rows.all[i].project_row));
 		if (!found)
 			puts("projects:");
 		found = true;

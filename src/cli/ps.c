@@ -235,7 +235,7 @@ static void add_swap_json(json_t *object, const struct sl_msg_swap_row *row)
 	};
 
 	json_object_set_new(object, "residency",
-		row ? json_string(sl_state_residency(row->residency)) : json_null());
+		row ? json_string(sl_tell_residency(row->residency)) : json_null());
 	/* The only one without a bound is the longest wait. */
 	for (size_t i = 0; i < SL_ARRAY_LEN(numbers); i++)
 		json_object_set_new(object, numbers[i].key,
@@ -258,7 +258,7 @@ static json_t *to_json(const struct sl_msg_use_row *row, const struct lists *lis
 		"project", sl_text_json(row->project), "user", user, "uid", (int)row->uid,
 		"pid", (int)row->pid, "gpu", (int)row->gpu, "gpu_uuid",
 		gpu_uuid(&lists->gpus, row->gpu, uuid), "priority", (int)priority(row),
-		"state", sl_state_name(row->state), "request_bytes",
+		"state", sl_tell_state(row->state), "request_bytes",
 		(json_int_t)row->request_bytes, "limit_bytes",
 		(json_int_t)row->limit_bytes, "backing_bytes",
 		(json_int_t)row->backing_bytes, "hidden_bytes",
@@ -278,7 +278,7 @@ static json_t *to_json(const struct sl_msg_use_row *row, const struct lists *lis
 		add_swap_json(
 			object, sl_state_swap_of(&lists->swap, row->workload, row->gpu));
 		json_object_set_new(
-			object, "job", job ? sl_jobs_number(job->job) : json_null());
+			object, "job", job ? sl_tell_job_number(job->job) : json_null());
 	}
 	return object;
 }
@@ -372,7 +372,7 @@ static json_t *client_to_json(
 /* As a workload has them, what one that is none can have. */
 static json_t *job_to_json(const struct sl_msg_job_row *row)
 {
-	json_t *object = sl_jobs_json(row);
+	json_t *object = sl_tell_job(row, sl_tell_now_ms());
 	char user[64];
 
 	if (!object)

@@ -48,7 +48,7 @@ const struct sl_msg_job_row *sl_ps_job_of(
 		const struct sl_msg_job_row *job = &jobs->all[i].job_row;
 		size_t len = strlen(job->name);
 
-		if (sl_named_is_over(job->state) || job->uid != use->uid)
+		if (sl_tell_job_is_over(job->state) || job->uid != use->uid)
 			continue;
 		if (job->workload && job->workload == use->workload)
 			return job;
@@ -67,7 +67,7 @@ bool sl_ps_job_is_alone(const struct sl_msg_job_row *job, const struct sl_rows *
 {
 	const struct sl_rows one = {.all = (union sl_msg *)job, .count = 1};
 
-	if (sl_named_is_over(job->state))
+	if (sl_tell_job_is_over(job->state))
 		return false;
 	for (size_t i = 0; i < uses->count; i++)
 		if (sl_ps_job_of(&one, &uses->all[i].use_row))
@@ -88,7 +88,7 @@ const char *sl_ps_job_why(const struct sl_msg_job_row *job, char *buf, size_t si
 
 static void set_end(struct sl_table *table, const struct sl_msg_job_row *job)
 {
-	bool over = sl_named_is_over(job->state);
+	bool over = sl_tell_job_is_over(job->state);
 	char text[16];
 
 	sl_table_set(table, RAN, "%s",
@@ -127,8 +127,8 @@ static bool add(struct sl_table *table, const struct sl_msg_job_row *job)
 	set_end(table, job);
 	sl_table_set(table, COMMAND, "%s", job->command);
 	sl_table_set(table, WHY, "%s",
-		sl_named_is_over(job->state) ? job->why
-					     : sl_ps_job_why(job, text, sizeof(text)));
+		sl_tell_job_is_over(job->state) ? job->why
+						: sl_ps_job_why(job, text, sizeof(text)));
 	return sl_table_end_row(table);
 }
 
@@ -137,7 +137,7 @@ struct sl_table *sl_ps_jobs_table(const struct sl_rows *jobs, bool all)
 	struct sl_table *table = sl_table_new(columns, COLUMNS);
 
 	for (size_t i = 0; table && i < jobs->count; i++)
-		if ((all || !sl_named_is_over(jobs->all[i].job_row.state)) &&
+		if ((all || !sl_tell_job_is_over(jobs->all[i].job_row.state)) &&
 			!add(table, &jobs->all[i].job_row))
 			table = sl_table_free(table);
 	return table;
@@ -148,7 +148,8 @@ json_t *sl_ps_jobs_json(const struct sl_rows *jobs, bool all)
 	json_t *array = json_array();
 
 	for (size_t i = 0; i < jobs->count; i++)
-		if (all || !sl_named_is_over(jobs->all[i].job_row.state))
-			json_array_append_new(array, sl_jobs_json(&jobs->all[i].job_row));
+		if (all || !sl_tell_job_is_over(jobs->all[i].job_row.state))
+			json_array_append_new(array,
+				sl_tell_job(&jobs->all[i].job_row, sl_tell_now_ms()));
 	return array;
 }

@@ -6,37 +6,6 @@
 #include <pwd.h>
 #include <stdio.h>
 
-/* The daemon measures several times a second; a figure older than this is marked. */
-#define STALE_MS 5000
-
-const char *sl_state_name(uint32_t state)
-{
-	static const char *const names[SL_STATES] = {
-		[SL_STATE_RESERVED] = "reserved",
-		[SL_STATE_BOUND] = "bound",
-		[SL_STATE_WAITING] = "waiting",
-		[SL_STATE_GONE] = "gone",
-	};
-
-	return state < SL_STATES ? names[state] : "?";
-}
-
-const char *sl_state_residency(uint32_t residency)
-{
-	static const char *const names[SL_WIRE_RESIDENCIES] = {
-		[SL_WIRE_RESERVED] = "reserved",
-		[SL_WIRE_BOUND] = "bound",
-		[SL_WIRE_LEAVING] = "leaving",
-		[SL_WIRE_EVICTED] = "evicted",
-		[SL_WIRE_WARM] = "warm",
-		[SL_WIRE_RETURNING] = "returning",
-		[SL_WIRE_PARKED] = "parked",
-		[SL_WIRE_RESUMING] = "resuming",
-	};
-
-	return residency < SL_WIRE_RESIDENCIES ? names[residency] : "?";
-}
-
 const struct sl_msg_swap_row *sl_state_swap_of(
 	const struct sl_rows *swap, uint64_t workload, uint32_t gpu)
 {
@@ -77,8 +46,8 @@ const char *sl_state_shown(
 	if (row->flags & SL_USE_OVER_LIMIT)
 		return "over limit";
 	if (sl_state_is_away(swap) && row->state != SL_STATE_GONE)
-		return sl_state_residency(swap->residency);
-	return sl_state_name(row->state);
+		return sl_tell_residency(swap->residency);
+	return sl_tell_state(row->state);
 }
 
 const char *sl_state_condition(uint32_t condition)
@@ -113,15 +82,6 @@ const char *sl_state_of_client(
 	else
 		snprintf(buf, size, "%s", state);
 	return buf;
-}
-
-const char *sl_state_of_gpu(const struct sl_msg_gpu_row *row)
-{
-	if (row->condition & SL_GPU_LOST)
-		return "lost";
-	if (row->condition & SL_GPU_DEGRADED)
-		return "degraded";
-	return row->measured_age_ms > STALE_MS ? "stale" : "ok";
 }
 
 const char *sl_state_user(uint32_t uid, char *buf, size_t size)

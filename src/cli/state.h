@@ -7,10 +7,8 @@
 #define SL_CLI_STATE_H
 
 #include "cli/rows.h"
+#include "daemon/tell.h"
 
-/* "bound"; "?" if a newer daemon has another. */
-const char *sl_state_name(uint32_t state);
-const char *sl_state_residency(uint32_t residency); /* "evicted" */
 /* Of the rows of SL_LIST_SWAP (none of an older daemon), the workload's on that GPU, or NULL. */
 const struct sl_msg_swap_row *sl_state_swap_of(
 	const struct sl_rows *swap, uint64_t workload, uint32_t gpu);
@@ -28,9 +26,6 @@ const char *sl_state_condition(uint32_t condition); /* "running" */
 /* "stopping", "untakeable (traced)", "waiting", "running"; returns buf, 32 bytes suffice. */
 const char *sl_state_of_client(
 	const struct sl_msg_client_row *row, char *buf, size_t size);
-
-/* "lost", "degraded", "stale" (not measured for 5 s), "ok". */
-const char *sl_state_of_gpu(const struct sl_msg_gpu_row *row);
 
 /* The name of a user, or the number of one without. Returns buf. */
 const char *sl_state_user(uint32_t uid, char *buf, size_t size);

@@ -44,7 +44,7 @@ static int print_json(const struct stopped *stopped)
 		sl_text_json(stopped->text));
 
 	if (object && stopped->job)
-		json_object_set_new(object, "job", sl_jobs_number(stopped->job));
+		json_object_set_new(object, "job", sl_tell_job_number(stopped->job));
 	return sl_rows_print_json(SL_VERB_stop, object);
 }
 

@@ -7,18 +7,7 @@
 #define SL_CLI_TOLD_H
 
 #include "cli/cli.h"
-#include "wire/wire.h"
-
-#include <jansson.h>
-
-#define SL_TOLD_TEXT_MAX 640
-
-/* The sentence without final stop, harmless to show. Of a reason that a newer daemon has, its number.
- * Returns buf. */
-const char *sl_told_sentence(const struct sl_msg_event_row *row, char *buf, size_t size);
-
-/* All of it: reason, kind, sentence and every number. NULL when out of memory. */
-json_t *sl_told_json(const struct sl_msg_event_row *row);
+#include "daemon/tell.h"
 
 /* Says that the daemon refused, with its own text and, where there is one, a hint; NULL for none.
  * Returns status. */

@@ -115,7 +115,7 @@ size_t sl_top_bar(const struct sl_msg_gpu_row *gpu, const struct sl_top_line *li
 #define SL_TOP_SAID_MAX 64
 /* Lines of one refresh, wrapped when they are drawn. */
 struct sl_top_said {
-	char text[SL_TOP_SAID_MAX][SL_TOLD_TEXT_MAX];
+	char text[SL_TOP_SAID_MAX][SL_TELL_TEXT_MAX];
 	size_t count;
 };
 /* What is open in view, or the reasons of those that wait. */

@@ -116,7 +116,7 @@ static uint64_t evicted_of(const struct sl_top_data *data, uint32_t gpu)
 static void draw_gpu_title(struct sl_canvas *canvas, const struct sl_top_data *data,
 	const struct sl_msg_gpu_row *gpu, unsigned int y)
 {
-	const char *state = sl_state_of_gpu(gpu);
+	const char *state = sl_tell_gpu_state(gpu);
 	uint64_t used = gpu->backing_bytes + gpu->hidden_bytes;
 	uint64_t evicted = evicted_of(data, gpu->gpu);
 	char text[160], beside[32] = "", a[16], b[16], c[16];
@@ -180,7 +180,7 @@ static void draw_gpus(struct sl_canvas *canvas, const struct sl_top_data *data,
 		snprintf(
 			text, sizeof(text), "%2u %3u%% ", gpu->gpu, gpu->utilisation_pct);
 		x = sl_canvas_text(canvas, 0, y, canvas->width,
-			style_of_state(sl_state_of_gpu(gpu)), text);
+			style_of_state(sl_tell_gpu_state(gpu)), text);
 		draw_bar(canvas, data, gpu, x, y, canvas->width - x, false);
 	}
 }

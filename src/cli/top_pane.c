@@ -20,18 +20,18 @@ static void say(struct sl_top_said *pane, const char *format, ...)
 	if (pane->count == SL_TOP_SAID_MAX)
 		return;
 	va_start(args, format);
-	vsnprintf(pane->text[pane->count++], SL_TOLD_TEXT_MAX, format, args);
+	vsnprintf(pane->text[pane->count++], SL_TELL_TEXT_MAX, format, args);
 	va_end(args);
 }
 
 static void say_reasons(struct sl_top_said *pane, const struct sl_rows *rows)
 {
-	char text[SL_TOLD_TEXT_MAX - 4];
+	char text[SL_TELL_TEXT_MAX - 4];
 
 	for (size_t i = 0; i < rows->count; i++)
 		if (rows->all[i].event_row.current)
 			say(pane, "%s.",
-				sl_told_sentence(
+				sl_tell_sentence(
 					&rows->all[i].event_row, text, sizeof(text)));
 }
 
@@ -77,7 +77,7 @@ static void say_why(struct sl_top_said *pane, const struct sl_top_data *data,
 		say(pane, "Nothing is in the way of %s.", line->use->name);
 	for (size_t i = data->pane.count; i-- > 0;) {
 		const struct sl_msg_event_row *row = &data->pane.all[i].event_row;
-		char text[SL_TOLD_TEXT_MAX - 32], age[16];
+		char text[SL_TELL_TEXT_MAX - 32], age[16];
 
 		if (!row->current)
 			say(pane, "%s ago: %s.",
@@ -85,7 +85,7 @@ static void say_why(struct sl_top_said *pane, const struct sl_top_data *data,
 						     ? now - row->realtime_ms
 						     : 0,
 					age, sizeof(age)),
-				sl_told_sentence(row, text, sizeof(text)));
+				sl_tell_sentence(row, text, sizeof(text)));
 	}
 }
 
@@ -116,7 +116,7 @@ static void say_swap(struct sl_top_said *pane, const struct sl_msg_swap_row *swa
 	say(pane,
 		"%s  evicted %s  host memory %s  copied out %s, in %s  turns %llu%s  "
 		"longest wait %s",
-		sl_state_residency(swap->residency),
+		sl_tell_residency(swap->residency),
 		sl_table_bytes(swap->evicted_bytes, a, sizeof(a)),
 		sl_table_bytes(swap->host_bytes, b, sizeof(b)),
 		sl_table_bytes(swap->out_bytes, c, sizeof(c)),

@@ -137,7 +137,7 @@ struct found {
 static void print_job(const struct sl_msg_job_row *row)
 {
 	struct sl_msg_job_row job = *row;
-	bool over = sl_named_is_over(job.state), ran = job.started_ms;
+	bool over = sl_tell_job_is_over(job.state), ran = job.started_ms;
 	char how[96], age[16], span[16], tasks[64] = "", title[32];
 
 	sl_text_tame(job.name);
@@ -170,7 +170,7 @@ static int print(const struct sl_rows *rows, const struct sl_rows *uses,
 	const struct sl_rows *swap, struct found it)
 {
 	const struct sl_msg_use_row *found = it.use;
-	char text[SL_TOLD_TEXT_MAX], age[16];
+	char text[SL_TELL_TEXT_MAX], age[16];
 	/* The queue parked it and brings it back; nobody has to. */
 	bool by_queue = it.job && it.job->state == SL_JOB_PARKED;
 	bool titled = false;
@@ -181,7 +181,7 @@ static int print(const struct sl_rows *rows, const struct sl_rows *uses,
 		if (rows->all[i].event_row.current &&
 			!(by_queue && rows->all[i].event_row.reason ==
 					      SL_REASON_PARKED_FOR_JOB_WAITS))
-			printf("%s.\n", sl_told_sentence(&rows->all[i].event_row, text,
+			printf("%s.\n", sl_tell_sentence(&rows->all[i].event_row, text,
 						sizeof(text)));
 	if (!found && !it.job)
 		print_ended(rows);
@@ -198,7 +198,7 @@ static int print(const struct sl_rows *rows, const struct sl_rows *uses,
 			puts("Before:");
 		titled = true;
 		printf("%6s ago  %s.\n", sl_table_age(age_ms(row), age, sizeof(age)),
-			sl_told_sentence(row, text, sizeof(text)));
+			sl_tell_sentence(row, text, sizeof(text)));
 	}
 	return sl_cli_finish(SL_VERB_why, SL_EXIT_OK);
 }
@@ -213,7 +213,7 @@ static json_t *some(const struct sl_rows *rows, bool current)
 
 		if (!!row->current != current)
 			continue;
-		object = sl_told_json(row);
+		object = sl_tell_event(row);
 		if (!current && object)
 			json_object_set_new(
 				object, "age_ms", json_integer((json_int_t)age_ms(row)));
@@ -234,16 +234,16 @@ static int print_json(
 			    : it.job ? it.job->workload
 				     : last(rows)->workload;
 	bool queued = it.job && it.job->state == SL_JOB_QUEUED,
-	     over = it.job ? sl_named_is_over(it.job->state) : !it.use;
+	     over = it.job ? sl_tell_job_is_over(it.job->state) : !it.use;
 	json_t *object = json_pack("{s:o, s:I, s:b, s:b, s:o, s:o, s:o}", "name",
 		sl_text_json(name), "workload", (json_int_t)workload, "ended", over,
 		"in_its_way", queued || count(rows, true) > 0, "now", some(rows, true),
 		"before", some(rows, false), "job",
-		it.job ? sl_jobs_json(it.job) : json_null());
+		it.job ? sl_tell_job(it.job, sl_tell_now_ms()) : json_null());
 
 	if (object)
 		json_object_set_new(object, "residency",
-			away ? json_string(sl_state_residency(away->residency))
+			away ? json_string(sl_tell_residency(away->residency))
 			     : json_null());
 	return sl_rows_print_json(SL_VERB_why, object);
 }

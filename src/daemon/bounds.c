@@ -5,14 +5,9 @@
  */
 #include "daemon/bounds.h"
 
-#include <errno.h>
 #include <stdlib.h>
-#include <sys/socket.h>
+#include <string.h>
 #include <unistd.h>
-
-#ifndef SO_PEERGROUPS
-#define SO_PEERGROUPS 59 /* since Linux 4.13 */
-#endif
 
 static bool is_free(const struct sl_peer *peer)
 {
@@ -35,16 +30,10 @@ static uint64_t largest_shareable(const struct sl_daemon *daemon)
 size_t sl_bounds_groups_of(
 	const struct sl_peer *peer, uint32_t gids[SL_BOUNDS_GROUPS_MAX])
 {
-	struct ucred cred = {0};
-	socklen_t size = sizeof(cred);
-	size_t count = 0;
-
-	if (getsockopt(peer->fd, SOL_SOCKET, SO_PEERCRED, &cred, &size) == 0)
-		gids[count++] = cred.gid;
-	size = (SL_BOUNDS_GROUPS_MAX - 1) * sizeof(gids[0]);
-	if (getsockopt(peer->fd, SOL_SOCKET, SO_PEERGROUPS, gids + count, &size) == 0)
-		count += size / sizeof(gids[0]);
-	return count;
+	if (!peer->who)
+		return sl_who_groups_of_socket(peer->fd, gids);
+	memcpy(gids, peer->who->gids, peer->who->gid_count * sizeof(gids[0]));
+	return peer->who->gid_count;
 }
 
 struct sl_bounds sl_bounds_of_peer(const struct sl_peer *peer)

@@ -8,11 +8,11 @@
 #define SL_DAEMON_BOUNDS_H
 
 #include "daemon/peer.h"
+#include "daemon/who.h"
 
-/* A user may be in 65,536 groups; more than this many are not looked at. */
-#define SL_BOUNDS_GROUPS_MAX 4096
+#define SL_BOUNDS_GROUPS_MAX SL_WHO_GROUPS_MAX
 
-/* The groups of the connecting process; how many. */
+/* The groups of the connecting process, the first is its primary one; how many. */
 size_t sl_bounds_groups_of(
 	const struct sl_peer *peer, uint32_t gids[SL_BOUNDS_GROUPS_MAX]);
 struct sl_bounds sl_bounds_of_peer(const struct sl_peer *peer);

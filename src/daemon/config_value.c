@@ -32,6 +32,8 @@ static const char *const type_words[] = {
 	[SL_CONFIG_POOL] = "half, or bytes",
 	[SL_CONFIG_SHARE] = "a share",
 	[SL_CONFIG_ADDRESS] = "an address",
+	[SL_CONFIG_PLACE] = "an address",
+	[SL_CONFIG_TEXT] = "text",
 	[SL_CONFIG_BOUNDS] = "a mapping",
 };
 
@@ -427,8 +429,8 @@ static int parse_port(const struct sl_config_row *row, const char *text,
 	}
 	sl_error_set(err,
 		"%s: '%.64s' has no port from 1 to 65535; write for example "
-		"127.0.0.1:9464, or the path of a socket",
-		row->key, text);
+		"127.0.0.1:%s, or the path of a socket",
+		row->key, text, row->type == SL_CONFIG_PLACE ? "7654" : "9464");
 	return SL_CONFIG_BAD;
 }
 
@@ -482,6 +484,65 @@ static int parse_address(const struct sl_config_row *row, const char *text,
 	return SL_CONFIG_OK;
 }
 
+/* "0.0.0.0:7654", "[fe80::1]:7654": any address of this machine. */
+static int parse_any_host(const struct sl_config_row *row, const char *text,
+	struct sl_config_address *out, struct sl_error *err)
+{
+	const char *colon = strrchr(text, ':');
+	size_t length;
+	char host[64] = "";
+
+	if (parse_port(row, text, colon ? colon + 1 : NULL, out, err) != SL_CONFIG_OK)
+		return SL_CONFIG_BAD;
+	length = (size_t)(colon - text);
+	(void)snprintf(host, sizeof(host), "%.*s", (int)length, text);
+	if (strcmp(host, "localhost") == 0)
+		(void)snprintf(host, sizeof(host), "127.0.0.1");
+	out->kind = SL_CONFIG_IPV4;
+	if (inet_pton(AF_INET, host, out->host) == 1)
+		return SL_CONFIG_OK;
+	out->kind = SL_CONFIG_IPV6;
+	if (host[0] == '[' && length < sizeof(host) && host[length - 1] == ']') {
+		host[length - 1] = '\0';
+		if (inet_pton(AF_INET6, host + 1, out->host) == 1)
+			return SL_CONFIG_OK;
+	}
+	sl_error_set(err,
+		"%s: '%.64s' is no address; write numbers, for example 127.0.0.1:7654 or "
+		"[::1]:7654, or the path of a socket",
+		row->key, text);
+	return SL_CONFIG_BAD;
+}
+
+static int parse_place(const struct sl_config_row *row, const char *text,
+	struct sl_config_address *out, struct sl_error *err)
+{
+	struct sl_config_address fresh = {0};
+
+	if (strcmp(text, "auto") == 0)
+		fresh.kind = SL_CONFIG_AUTO;
+	else if (!text[0] || text[0] == '/')
+		return parse_address(row, text, out, err);
+	else if (parse_any_host(row, text, &fresh, err) != SL_CONFIG_OK)
+		return SL_CONFIG_BAD;
+	sl_wire_str(fresh.text, sizeof(fresh.text), text);
+	*out = fresh;
+	return SL_CONFIG_OK;
+}
+
+static int parse_text(const struct sl_config_row *row, const char *text,
+	struct sl_config_path *out, struct sl_error *err)
+{
+	if (strlen(text) > row->max) {
+		sl_error_set(err,
+			"%s: the text has %zu bytes, and %" PRIu64 " are possible",
+			row->key, strlen(text), row->max);
+		return SL_CONFIG_BAD;
+	}
+	sl_wire_str(out->text, sizeof(out->text), text);
+	return SL_CONFIG_OK;
+}
+
 /* --- rows --------------------------------------------------------------------------------- */
 
 static int parse_bounds(const struct sl_config_row *row, const char *text,
@@ -518,6 +579,8 @@ int sl_config_value(const struct sl_config_row *row, const char *text,
 	case SL_CONFIG_POOL: return parse_pool(row, text, field, err);
 	case SL_CONFIG_SHARE: return parse_share(row, text, field, err);
 	case SL_CONFIG_ADDRESS: return parse_address(row, text, field, err);
+	case SL_CONFIG_PLACE: return parse_place(row, text, field, err);
+	case SL_CONFIG_TEXT: return parse_text(row, text, field, err);
 	case SL_CONFIG_BOUNDS: return parse_bounds(row, text, field, err);
 	case SL_CONFIG_COUNT:
 	case SL_CONFIG_MODE:

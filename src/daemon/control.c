@@ -15,14 +15,17 @@
 #include "base/step.h"
 #include "daemon/dump.h"
 #include "daemon/events.h"
+#include "daemon/history.h"
 #include "daemon/inventory.h"
 #include "daemon/jobs.h"
 #include "daemon/jobs_names.h"
 #include "daemon/look.h"
+#include "daemon/page.h"
 #include "daemon/park.h"
 #include "daemon/places.h"
 #include "daemon/process.h"
 #include "daemon/projects_room.h"
+#include "daemon/resources.h"
 #include "daemon/rows.h"
 #include "daemon/set.h"
 #include "daemon/share.h"
@@ -169,6 +172,7 @@ uint32_t sl_control_flags(const struct sl_daemon *daemon, uint32_t flags)
 
 	return (flags & SL_RUN_RDMA ? SL_WORKLOAD_RDMA | SL_WORKLOAD_NO_SWAP : 0) |
 	       (flags & SL_RUN_NO_SWAP ? SL_WORKLOAD_NO_SWAP : 0) |
+	       (flags & SL_RUN_OBSERVE ? SL_WORKLOAD_OBSERVED : 0) |
 	       (oom_first ? SL_WORKLOAD_OOM_FIRST : 0);
 }
 
@@ -200,6 +204,12 @@ static void on_run(struct sl_peer *peer, const struct sl_msg_run *run)
 	struct sl_error text = {0};
 
 	sl_step(D_RUN_TAKEN);
+	/* The sender becomes the program, and a thread of ours is not to. */
+	if (peer->who) {
+		sl_control_answer_run(peer, NULL, SL_REASON_NONE,
+			"sluiced starts nothing in itself; submit a job");
+		return;
+	}
 	if (sl_jobs_run_waits(peer)) {
 		sl_peer_reject(peer, SL_REJECT_PROTOCOL, "RUN while another one waits");
 		return;
@@ -292,6 +302,7 @@ static void begin_list(struct sl_peer *peer, const struct sl_msg_list *list)
 		[SL_LIST_POOL] = {4, "host memory"},
 		[SL_LIST_PROJECTS] = {4, "projects"},
 		[SL_LIST_JOBS] = {4, "jobs"},
+		[SL_LIST_RESOURCES] = {4, "compute resources"},
 		[SL_LIST_QUEUE] = {4, "the queue"},
 		[SL_LIST_PARTS] = {4, "parts"},
 	};
@@ -323,6 +334,12 @@ void sl_control_take(
 	case SL_MSG_JOB_WAIT: sl_jobs_wait(peer, &msg->job_wait); break;
 	case SL_MSG_JOB_STOP: sl_jobs_stop(peer, &msg->job_stop); break;
 	case SL_MSG_JOB_LOG: sl_jobs_log(peer, &msg->job_log); break;
+	case SL_MSG_PAGE_TOKEN: sl_page_give_token(peer); break;
+	case SL_MSG_RESOURCE_PUT: sl_resources_put(peer, &msg->resource_put); break;
+	case SL_MSG_RESOURCE_DELETE:
+		sl_resources_delete(peer, &msg->resource_delete);
+		break;
+	case SL_MSG_HISTORY: sl_history_ask(peer, &msg->history); break;
 	case SL_MSG_STOP: sl_set_stop(peer, &msg->stop); break;
 	case SL_MSG_WHY: sl_why_begin(peer, &msg->why); break;
 	case SL_MSG_DUMP: sl_dump_begin(peer); break;

@@ -27,20 +27,24 @@
 #include "daemon/commit.h"
 #include "daemon/drive.h"
 #include "daemon/events.h"
+#include "daemon/history.h"
 #include "daemon/hostpool.h"
 #include "daemon/http.h"
+#include "daemon/inside.h"
 #include "daemon/inventory.h"
 #include "daemon/ipc.h"
 #include "daemon/jobs.h"
 #include "daemon/listener.h"
 #include "daemon/look.h"
 #include "daemon/lost.h"
+#include "daemon/page.h"
 #include "daemon/peer.h"
 #include "daemon/probing.h"
 #include "daemon/process.h"
 #include "daemon/projects_room.h"
 #include "daemon/reconcile.h"
 #include "daemon/recover.h"
+#include "daemon/resources.h"
 #include "daemon/share.h"
 #include "daemon/stopper.h"
 #include "daemon/strangers.h"
@@ -152,17 +156,21 @@ static int on_hangup(
 		(fresh.state_dir.text[0] &&
 			strcmp(fresh.state_dir.text, daemon->state_dir) != 0) ||
 		memcmp(&fresh.gpus, &daemon->config.gpus, sizeof(fresh.gpus)) != 0 ||
-		strcmp(fresh.metrics.text, daemon->config.metrics.text) != 0)
-		sl_warning("socket, state_dir, gpus and metrics change with the next "
-			   "start only");
+		strcmp(fresh.metrics.text, daemon->config.metrics.text) != 0 ||
+		strcmp(fresh.page.text, daemon->config.page.text) != 0)
+		sl_warning("socket, state_dir, gpus, metrics and page change with the "
+			   "next start only");
 	fresh.gpus = daemon->config.gpus;
 	fresh.metrics = daemon->config.metrics;
+	fresh.page = daemon->config.page;
 	daemon->config = fresh;
 	sl_daemon_configure(daemon);
 	sl_events_resize(daemon);
+	sl_history_configure(daemon);
 	sl_projects_room_look_up(daemon);
 	sl_jobs_gpus_changed(daemon);
-	if (sl_listener_permit(daemon, &err) < 0 || sl_http_permit(daemon, &err) < 0)
+	if (sl_listener_permit(daemon, &err) < 0 || sl_http_permit(daemon, &err) < 0 ||
+		sl_page_permit(daemon, &err) < 0)
 		sl_error_log("%s; the rest of the configuration is in force", err.text);
 	sl_info("read %s anew", daemon->config_path);
 	sl_daemon_settle(daemon);
@@ -416,7 +424,15 @@ static int init(struct sl_daemon *daemon, struct sl_error *err)
 	if (r == 0)
 		r = sl_jobs_open(daemon, err);
 	if (r == 0)
+		r = sl_resources_open(daemon);
+	if (r == 0)
+		r = sl_inside_door_new(daemon, &daemon->inside);
+	if (r == 0)
+		r = sl_history_open(daemon);
+	if (r == 0)
 		r = sl_http_open(daemon, err);
+	if (r == 0)
+		r = sl_page_open(daemon, err);
 	if (r == 0)
 		r = sl_listener_open(daemon, err);
 	sl_step(D_LISTENING);
@@ -505,6 +521,11 @@ void sl_daemon_fini(struct sl_daemon *daemon)
 		&daemon->measure_timer, &daemon->inventory_timer, &daemon->greeting_timer,
 		&daemon->look_timer, &daemon->view_timer, &daemon->probe_timer};
 
+	sl_inside_door_end(daemon->inside);
+	/* Threads that come in by it end here. */
+	sl_page_close(daemon);
+	sl_history_close(daemon);
+	daemon->inside = sl_inside_door_free(daemon->inside);
 	sl_listener_close(daemon);
 	sl_jobs_close(daemon);
 	sl_http_close(daemon);
@@ -516,6 +537,7 @@ void sl_daemon_fini(struct sl_daemon *daemon)
 	sl_events_fini(daemon);
 	sl_ipc_fini(daemon);
 	sl_projects_room_close(daemon);
+	sl_resources_close(daemon);
 	sl_hostpool_close(daemon);
 	sl_share_fini(daemon);
 	sl_commit_close(daemon);

@@ -37,14 +37,18 @@
 #define SL_PRIORITY_COMMIT  10
 
 struct sl_client;
+struct sl_history;
 struct sl_hostpool;
 struct sl_http;
+struct sl_inside_door;
 struct sl_ipc;
 struct sl_job_task;
 struct sl_jobs;
 struct sl_journal_writer;
+struct sl_page;
 struct sl_peer;
 struct sl_projects_room;
+struct sl_resources;
 struct sl_shares;
 
 /* One GPU, by UUID. Its place in sl_daemon.gpus is its number in the policy, for good. */
@@ -329,7 +333,12 @@ struct sl_daemon {
 	uint64_t refusals[SL_REASONS];     /* of workloads and changes */
 	struct sl_projects_room *projects; /* NULL until opened */
 	struct sl_jobs *jobs;              /* NULL until opened */
+	struct sl_resources *resources;    /* NULL until opened */
 	struct sl_http *http;              /* NULL: metrics are not served */
+	struct sl_history *history;        /* NULL: none is written */
+	struct sl_inside_door *inside;     /* by which threads of ours come in */
+	struct sl_page *page;              /* NULL: the page is not served */
+	int page_error;                    /* errno: why not, though it was to be; 0 */
 	struct {
 		sl_ns second;
 		uint32_t lines, dropped;

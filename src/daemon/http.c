@@ -489,7 +489,8 @@ int sl_http_open(struct sl_daemon *daemon, struct sl_error *err)
 	http->daemon = daemon;
 	http->start_unix_ns = start_by_wall_clock(daemon);
 	sl_list_init(&http->connections);
-	r = sl_http_socket_open(&http->listener, &daemon->config.metrics, err);
+	r = sl_http_socket_open(
+		&http->listener, "metrics", false, &daemon->config.metrics, err);
 	if (r == 0)
 		r = sl_http_permit(daemon, err);
 	if (r < 0)

@@ -65,8 +65,8 @@ static bool is_answered(const union any_address *address, socklen_t size)
 	return fd >= 0 && (connect(fd, &address->any, size) == 0 || errno == EAGAIN);
 }
 
-static int clear_stale(const char *path, const union any_address *address, socklen_t size,
-	struct sl_error *err)
+static int clear_stale(const char *option, const char *path,
+	const union any_address *address, socklen_t size, struct sl_error *err)
 {
 	struct stat stat = {0};
 
@@ -74,20 +74,20 @@ static int clear_stale(const char *path, const union any_address *address, sockl
 		return errno == ENOENT ? 0 : sl_err_origin(-errno);
 	if (!S_ISSOCK(stat.st_mode)) {
 		sl_error_set(err,
-			"metrics: %.107s exists and is not a socket; move it away, or "
+			"%s: %.107s exists and is not a socket; move it away, or "
 			"choose "
 			"another path",
-			path);
+			option, path);
 		return sl_err_origin(-EEXIST);
 	}
 	if (is_answered(address, size)) {
 		sl_error_set(err,
-			"metrics: another program listens on %.107s; choose another path",
-			path);
+			"%s: another program listens on %.107s; choose another path",
+			option, path);
 		return sl_err_origin(-EADDRINUSE);
 	}
 	if (unlink(path) < 0 && errno != ENOENT) {
-		sl_error_set(err, "metrics: cannot remove the stale socket %.107s: %s",
+		sl_error_set(err, "%s: cannot remove the stale socket %.107s: %s", option,
 			path, strerror(errno));
 		return sl_err_origin(-EACCES);
 	}
@@ -120,7 +120,7 @@ static int bind_and_listen(int fd, const struct sl_config_address *address,
 	return 0;
 }
 
-int sl_http_socket_open(struct sl_http_socket *out,
+int sl_http_socket_open(struct sl_http_socket *out, const char *option, bool anywhere,
 	const struct sl_config_address *address, struct sl_error *err)
 {
 	bool is_path = address->kind == SL_CONFIG_SOCKET;
@@ -129,17 +129,17 @@ int sl_http_socket_open(struct sl_http_socket *out,
 	socklen_t size = fill(&any, address);
 	int r = 0;
 
-	*out = (struct sl_http_socket){.fd = -1, .address = *address};
-	if (!is_loopback(address)) {
+	*out = (struct sl_http_socket){.fd = -1, .option = option, .address = *address};
+	if (!anywhere && !is_loopback(address)) {
 		sl_error_set(err,
-			"metrics: %.100s is no loopback address; write 127.0.0.1:9464, "
+			"%s: %.100s is no loopback address; write 127.0.0.1:9464, "
 			"or "
 			"the path of a socket",
-			address->text);
+			option, address->text);
 		return sl_err_origin(-EINVAL);
 	}
 	if (is_path)
-		r = clear_stale(address->text, &any, size, err);
+		r = clear_stale(option, address->text, &any, size, err);
 	if (r < 0)
 		return r;
 	fd = socket(any.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -148,9 +148,9 @@ int sl_http_socket_open(struct sl_http_socket *out,
 		r = remember_path(out);
 	if (r < 0) {
 		sl_error_set(err,
-			"metrics: cannot listen on %.107s: %s; choose another address in "
+			"%s: cannot listen on %.107s: %s; choose another address in "
 			"the configuration",
-			address->text, strerror(-r));
+			option, address->text, strerror(-r));
 		return r;
 	}
 	out->fd = sl_steal_fd(&fd);
@@ -167,8 +167,8 @@ int sl_http_socket_permit(const struct sl_http_socket *listener, unsigned int mo
 	if (chown(path, (uid_t)-1, group == SL_CONFIG_GROUP_NONE ? getegid() : group) <
 			0 ||
 		chmod(path, mode) < 0) {
-		sl_error_set(err, "metrics: cannot open %.107s to its users: %s", path,
-			strerror(errno));
+		sl_error_set(err, "%s: cannot open %.107s to its users: %s",
+			listener->option, path, strerror(errno));
 		return sl_err_origin(-errno);
 	}
 	return 0;

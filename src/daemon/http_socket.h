@@ -1,5 +1,5 @@
 /*
- * http_socket - the socket at which metrics are asked for: loopback TCP, or a path
+ * http_socket - the socket at which metrics, or the page, are asked for: TCP, or a path
  *
  * Loop's thread; nothing blocks but one connect(2) to a socket that may be stale.
  */
@@ -9,15 +9,16 @@
 #include "daemon/config.h"
 
 struct sl_http_socket {
-	int fd; /* -1: not open */
+	int fd;             /* -1: not open */
+	const char *option; /* of the configuration, for messages */
 	struct sl_config_address address;
 	uint64_t device, inode; /* of the path that we made */
 };
 
-/* Listens, non-blocking. A stale socket at the path is replaced, one that answers is not. On an
+/* Listens, non-blocking; anywhere: not on the loopback alone. A stale socket at the path is replaced, one that answers is not. On an
  * error err names the address and the remedy. 0 or negative errno. */
-SL_MUST_CHECK int sl_http_socket_open(struct sl_http_socket *out,
-	const struct sl_config_address *address, struct sl_error *err);
+SL_MUST_CHECK int sl_http_socket_open(struct sl_http_socket *out, const char *option,
+	bool anywhere, const struct sl_config_address *address, struct sl_error *err);
 /* Sets mode and group (SL_CONFIG_GROUP_NONE: our own) of a path; nothing to do for TCP. */
 SL_MUST_CHECK int sl_http_socket_permit(const struct sl_http_socket *listener,
 	unsigned int mode, uint32_t group, struct sl_error *err);

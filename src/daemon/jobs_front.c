@@ -521,7 +521,7 @@ static void fill_row(struct sl_jobs *jobs, const struct sl_peer *peer,
 		.request = {.kind = run->request_kind, .value = run->request_value},
 		.limit = {.kind = run->limit_kind, .value = run->limit_value},
 		.gpu_count = run->gpu_count,
-		.flags = run->flags & SL_RUN_ALL,
+		.flags = run->flags & (SL_RUN_ALL | SL_RUN_OBSERVE),
 		.task_count = 1,
 		.least = 1,
 		.priority = (int32_t)((int64_t)run->priority_biased -

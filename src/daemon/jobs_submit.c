@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -128,7 +127,8 @@ static bool may_submit(
 		return false;
 	}
 	/* Its number would be taken for that of a user out here, and root in there for root. */
-	if (!sl_pids_is_outside(peer->pid, peer->start_ticks)) {
+	if (peer->who ? peer->who->contained
+		      : !sl_pids_is_outside(peer->pid, peer->start_ticks)) {
 		sl_error_set(text, "this process is in a container, and jobs run outside "
 				   "of it; submit "
 				   "from the machine itself (sluice run works here)");
@@ -186,24 +186,22 @@ static int add_owner(
 {
 	sl_cleanup(sl_freep) uint32_t *gids =
 		calloc(SL_BOUNDS_GROUPS_MAX, sizeof(gids[0]));
-	struct ucred cred = {0};
-	socklen_t size = sizeof(cred);
 	char text[16];
 	size_t count;
 	int r;
 
 	if (!gids)
 		return sl_err_origin(-ENOMEM);
-	if (getsockopt(peer->fd, SOL_SOCKET, SO_PEERCRED, &cred, &size) < 0)
-		return sl_err_origin(-errno);
-	row->gid = cred.gid;
+	/* The first is the primary group. */
+	count = sl_bounds_groups_of(peer, gids);
+	if (count == 0)
+		return sl_err_origin(-ESRCH);
+	row->gid = gids[0];
 	(void)snprintf(text, sizeof(text), "%u", row->uid);
 	r = sl_jobspec_add(spec, SL_JOBSPEC_UID, text);
 	(void)snprintf(text, sizeof(text), "%u", row->gid);
 	if (r == 0)
 		r = sl_jobspec_add(spec, SL_JOBSPEC_GID, text);
-	/* The first is the primary group. */
-	count = sl_bounds_groups_of(peer, gids);
 	for (size_t i = 1; r == 0 && i < count; i++) {
 		(void)snprintf(text, sizeof(text), "%u", gids[i]);
 		r = sl_jobspec_add(spec, SL_JOBSPEC_GROUP, text);

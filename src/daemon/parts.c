@@ -6,7 +6,9 @@
 #include <string.h>
 
 #include "base/paths.h"
+#include "daemon/history.h"
 #include "daemon/jobs.h"
+#include "daemon/page.h"
 #include "daemon/projects_room.h"
 #include "daemon/shim.h"
 
@@ -29,6 +31,8 @@ bool sl_parts_next(
 		[SL_PART_SHIM] = shim_part,
 		[SL_PART_PROJECTS] = sl_projects_room_part,
 		[SL_PART_JOBS] = sl_jobs_part,
+		[SL_PART_HISTORY] = sl_history_health,
+		[SL_PART_PAGE] = sl_page_part,
 	};
 	struct sl_part part = {0};
 	struct sl_msg_part_row *row = &msg->part_row;

@@ -9,6 +9,7 @@
 #include "daemon/peer.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -25,14 +26,17 @@
 #include "daemon/client.h"
 #include "daemon/control.h"
 #include "daemon/dump.h"
+#include "daemon/history.h"
 #include "daemon/ipc.h"
 #include "daemon/jobs.h"
 #include "daemon/look.h"
 #include "daemon/places.h"
 #include "daemon/projects_room.h"
+#include "daemon/resources.h"
 #include "daemon/session.h"
 #include "daemon/share.h"
 #include "daemon/views.h"
+#include "daemon/who.h"
 
 #ifndef SO_PEERPIDFD
 #define SO_PEERPIDFD 77 /* since Linux 6.5 */
@@ -96,12 +100,14 @@ void sl_peer_doom(struct sl_peer *peer)
 	sl_peer_list_end(peer);
 	sl_projects_room_leave(peer);
 	sl_jobs_peer_gone(peer);
+	sl_resources_peer_gone(peer);
+	sl_history_peer_gone(peer);
 	sl_look_forget(peer);
 	sl_list_unlink(&peer->rest_link);
 	sl_list_unlink(&peer->held_link);
 	sl_list_unlink(&peer->link);
 	sl_list_push_tail(&peer->daemon->dead_peers, &peer->link);
-	peer->daemon->peer_count--;
+	peer->daemon->peer_count -= !peer->who;
 	/* An action of the policy may be what found the connection broken, and the node must not
 	 * be stepped from inside an action: the client's demands go when the peer is buried. */
 	if (peer->client)
@@ -118,6 +124,7 @@ void sl_peer_bury(struct sl_daemon *daemon)
 		sl_list_unlink(&peer->link);
 		if (peer->client)
 			sl_client_disconnected(peer->client);
+		(void)sl_who_free(peer->who);
 		free(peer);
 	}
 }
@@ -477,6 +484,7 @@ static int identify(struct sl_peer *peer)
 		return sl_err_origin(-ESRCH);
 	peer->pid = cred.pid;
 	peer->uid = cred.uid;
+	peer->share_key = (uint64_t)cred.pid;
 	size = sizeof(peer->pidfd);
 	if (getsockopt(peer->fd, SOL_SOCKET, SO_PEERPIDFD, &peer->pidfd, &size) == 0)
 		return remember_start(peer);
@@ -486,10 +494,24 @@ static int identify(struct sl_peer *peer)
 	return peer->pidfd < 0 ? sl_err_origin(-errno) : remember_start(peer);
 }
 
-static int peer_new(struct sl_daemon *daemon, int fd, struct sl_peer **out)
+/* The process is this one, which the daemon need not watch. */
+static void identify_inside(struct sl_peer *peer, struct sl_who *who)
+{
+	static uint64_t number;
+
+	peer->who = who;
+	peer->uid = who->uid;
+	peer->pid = getpid();
+	/* Beyond all pids: each is as a process of its user's. */
+	peer->share_key = 1ull << 32 | (number++ & UINT32_MAX);
+}
+
+/* Takes who only if it goes well. */
+static int peer_new(
+	struct sl_daemon *daemon, int fd, struct sl_who *who, struct sl_peer **out)
 {
 	struct sl_peer *peer = calloc(1, sizeof(*peer));
-	int r;
+	int r = 0;
 
 	if (!peer)
 		return sl_err_origin(-ENOMEM);
@@ -502,7 +524,10 @@ static int peer_new(struct sl_daemon *daemon, int fd, struct sl_peer **out)
 	sl_list_init(&peer->link);
 	sl_list_init(&peer->follow_link);
 	sl_list_init(&peer->rest_link);
-	r = identify(peer);
+	if (who)
+		identify_inside(peer, who);
+	else
+		r = identify(peer);
 	if (r >= 0)
 		r = sd_event_add_io(daemon->loop, &peer->io, fd, EPOLLIN, on_io, peer);
 	if (r < 0) {
@@ -513,6 +538,15 @@ static int peer_new(struct sl_daemon *daemon, int fd, struct sl_peer **out)
 	sl_share_place(peer);
 	*out = peer;
 	return 0;
+}
+
+static void await_greeting(struct sl_peer *peer)
+{
+	struct sl_daemon *daemon = peer->daemon;
+
+	if (sl_list_is_empty(&daemon->greeting))
+		sl_timer_set(daemon->greeting_timer, peer->since + SL_PEER_GREETING_NS);
+	sl_list_push_tail(&daemon->greeting, &peer->link);
 }
 
 void sl_peer_accept(struct sl_daemon *daemon, int fd_in)
@@ -531,7 +565,7 @@ void sl_peer_accept(struct sl_daemon *daemon, int fd_in)
 		sl_bundle_hang_up(sl_steal_fd(&fd));
 		return;
 	}
-	r = peer_new(daemon, fd, &peer);
+	r = peer_new(daemon, fd, NULL, &peer);
 	if (r < 0) {
 		sl_peer_turn_away(fd, r == -ESRCH ? SL_REJECT_DENIED : SL_REJECT_FULL,
 			r == -ESRCH
@@ -544,9 +578,22 @@ void sl_peer_accept(struct sl_daemon *daemon, int fd_in)
 	}
 	(void)sl_steal_fd(&fd);
 	daemon->peer_count++;
-	if (sl_list_is_empty(&daemon->greeting))
-		sl_timer_set(daemon->greeting_timer, peer->since + SL_PEER_GREETING_NS);
-	sl_list_push_tail(&daemon->greeting, &peer->link);
+	await_greeting(peer);
+}
+
+void sl_peer_adopt(struct sl_daemon *daemon, int fd_in, struct sl_who *who)
+{
+	sl_cleanup(sl_closep) int fd = fd_in;
+	struct sl_peer *peer = NULL;
+
+	if (fcntl(fd, F_SETFL, O_NONBLOCK) < 0 || peer_new(daemon, fd, who, &peer) < 0) {
+		sl_peer_turn_away(fd, SL_REJECT_FULL,
+			"sluiced has no descriptors or memory left; try again");
+		(void)sl_who_free(who);
+		return;
+	}
+	(void)sl_steal_fd(&fd);
+	await_greeting(peer);
 }
 
 int sl_peer_greeting_timeout(sd_event_source *source, uint64_t usec, void *context)

@@ -24,6 +24,7 @@ struct sl_bundle;
 struct sl_look;
 struct sl_peer_out;
 struct sl_projects_change;
+struct sl_who;
 
 /* What is being answered in many rows; see stream.h. */
 struct sl_peer_list {
@@ -54,7 +55,11 @@ struct sl_peer {
 	uint64_t
 		start_ticks; /* of the process that connected; 0: /proc does not show it */
 	uid_t uid;
-	uint32_t version; /* of the protocol, as its HELLO had it */
+	struct sl_who
+		*who; /* of a thread of ours (inside.h); NULL: whoever the socket says */
+	uint64_t
+		share_key; /* whose share of the loop's time it uses, beside its user's */
+	uint32_t version;  /* of the protocol, as its HELLO had it */
 	sl_ns since;
 	bool greeted, control, held, doomed, writing;
 	struct sl_client *client; /* NULL for others, and after the client's death */
@@ -71,6 +76,9 @@ struct sl_peer {
 /* Takes a connected socket (in every case) and watches it. A peer that cannot be had is told
  * FULL and closed. */
 void sl_peer_accept(struct sl_daemon *daemon, int fd);
+/* Takes over one end of a pair whose other end a thread of ours speaks at, for who (both in every case): a CONTROL peer
+ * of that user, with no process of its own. It has no place in max_clients. */
+void sl_peer_adopt(struct sl_daemon *daemon, int fd, struct sl_who *who);
 /* Sends or queues; may doom the peer. Sets the message's version to the peer's; a message that its
  * version does not have is not sent. */
 void sl_peer_send(struct sl_peer *peer, union sl_msg *msg);

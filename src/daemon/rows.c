@@ -12,6 +12,7 @@
 #include "daemon/jobs.h"
 #include "daemon/parts.h"
 #include "daemon/projects_room.h"
+#include "daemon/resources.h"
 #include "daemon/workload.h"
 
 static enum sl_state state_of(
@@ -31,6 +32,7 @@ static uint32_t use_flags(const struct sl_node_workload_view *view,
 
 	return (view->flags & SL_WORKLOAD_NO_SWAP ? SL_USE_NO_SWAP : 0) |
 	       (view->flags & SL_WORKLOAD_OOM_FIRST ? SL_USE_OOM_FIRST : 0) |
+	       (view->flags & SL_WORKLOAD_OBSERVED ? SL_USE_OBSERVED : 0) |
 	       (held > view->limit_bytes ? SL_USE_OVER_LIMIT : 0) |
 	       (view->stopping ? SL_USE_STOPPING : 0) |
 	       (view->untakeable ? SL_USE_UNTAKEABLE : 0) | (lost ? SL_USE_LOST : 0);
@@ -445,6 +447,7 @@ bool sl_rows_next(
 	case SL_LIST_PARTS: return sl_parts_next(daemon, list, msg);
 	case SL_LIST_PROJECTS: return sl_projects_room_next(daemon, list, msg);
 	case SL_LIST_HELD: return next_held(daemon, list, msg);
+	case SL_LIST_RESOURCES: return sl_resources_next(daemon, list, msg);
 	case SL_LIST_TROUBLES: return next_trouble(daemon, list, msg);
 	}
 	return false;

@@ -120,6 +120,11 @@ void sl_session_greet(struct sl_peer *peer, const union sl_msg *msg)
 			sl_wire_name(msg->head.type));
 		return;
 	}
+	/* A thread of ours has no memory of its own to share. */
+	if (peer->who && msg->hello.role != SL_ROLE_CONTROL) {
+		sl_peer_reject(peer, SL_REJECT_DENIED, "no client is inside of sluiced");
+		return;
+	}
 	peer->greeted = true;
 	peer->version = msg->head.version;
 	peer->control = msg->hello.role == SL_ROLE_CONTROL;

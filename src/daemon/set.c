@@ -108,7 +108,9 @@ static struct sl_event event_of(const struct sl_peer *peer,
 		(struct sl_amount){.kind = set->limit_kind, .value = set->limit_value};
 	event.workload_set.priority =
 		(int32_t)((int64_t)set->priority_biased - (int64_t)SL_PRIORITY_BIAS);
-	event.workload_set.flags = set->flags | (workload->flags & SL_WORKLOAD_RDMA);
+	event.workload_set.flags =
+		set->flags |
+		(workload->flags & (SL_WORKLOAD_RDMA | SL_WORKLOAD_OBSERVED));
 	event.workload_set.wait_max = (sl_ns)set->longest_wait_ms * SL_MS;
 	event.workload_set.bounds = sl_bounds_of_peer(peer);
 	return event;

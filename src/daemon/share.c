@@ -126,8 +126,8 @@ static void account(struct sl_peer *peer, sl_ns now, uint64_t spent_ns)
 
 	if (!shares)
 		return;
-	process_ns = add(find(daemon, shares->processes, PROCESSES, (uint64_t)peer->pid),
-		now, spent_ns);
+	process_ns = add(find(daemon, shares->processes, PROCESSES, peer->share_key), now,
+		spent_ns);
 	user_ns = add(find(daemon, shares->users, USERS, peer->uid), now, spent_ns);
 	if (peer->doomed)
 		return;

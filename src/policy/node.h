@@ -95,7 +95,11 @@ enum sl_client_condition {
 	2u /* its first burst refusal is out-of-memory, the next waits */
 #define SL_WORKLOAD_RDMA \
 	4u /* with NO_SWAP: other devices may have its memory registered, so that stays */
-#define SL_WORKLOAD_FLAGS (SL_WORKLOAD_NO_SWAP | SL_WORKLOAD_OOM_FIRST | SL_WORKLOAD_RDMA)
+#define SL_WORKLOAD_OBSERVED \
+	8u /* for others to know: it has no limit of its own, and is only watched */
+#define SL_WORKLOAD_FLAGS                                                 \
+	(SL_WORKLOAD_NO_SWAP | SL_WORKLOAD_OOM_FIRST | SL_WORKLOAD_RDMA | \
+		SL_WORKLOAD_OBSERVED)
 
 #define SL_NODE_ASK_HELD 1u /* what is made of it must not be evicted */
 #define SL_NODE_ASK_THERE \

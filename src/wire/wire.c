@@ -221,7 +221,8 @@ static uint32_t fds_of(const union sl_msg *msg)
 	case SL_MSG_STORE:
 	case SL_MSG_STORE_HELD:
 	case SL_MSG_SUBMIT:
-	case SL_MSG_JOB_LOG_FILE: return 1;
+	case SL_MSG_JOB_LOG_FILE:
+	case SL_MSG_HISTORY_FILE: return 1;
 	default: return 0;
 	}
 }
@@ -234,7 +235,8 @@ bool sl_wire_carries(uint32_t type)
 	case SL_MSG_STORE:
 	case SL_MSG_STORE_HELD:
 	case SL_MSG_SUBMIT:
-	case SL_MSG_JOB_LOG_FILE: return true;
+	case SL_MSG_JOB_LOG_FILE:
+	case SL_MSG_HISTORY_FILE: return true;
 	default: return false;
 	}
 }

@@ -36,15 +36,16 @@ enum sl_list_what {
 	SL_LIST_USES = 0,
 	SL_LIST_GPUS,
 	SL_LIST_STATUS,
-	SL_LIST_CLIENTS,  /* since version 2 */
-	SL_LIST_TROUBLES, /* since version 2 */
-	SL_LIST_HELD,     /* since version 3 */
-	SL_LIST_SWAP,     /* since version 4 */
-	SL_LIST_POOL,     /* since version 4 */
-	SL_LIST_PROJECTS, /* since version 4 */
-	SL_LIST_JOBS,     /* since version 4 */
-	SL_LIST_QUEUE,    /* since version 4 */
-	SL_LIST_PARTS,    /* since version 4 */
+	SL_LIST_CLIENTS,   /* since version 2 */
+	SL_LIST_TROUBLES,  /* since version 2 */
+	SL_LIST_HELD,      /* since version 3 */
+	SL_LIST_SWAP,      /* since version 4 */
+	SL_LIST_POOL,      /* since version 4 */
+	SL_LIST_PROJECTS,  /* since version 4 */
+	SL_LIST_JOBS,      /* since version 4 */
+	SL_LIST_QUEUE,     /* since version 4 */
+	SL_LIST_PARTS,     /* since version 4 */
+	SL_LIST_RESOURCES, /* since version 4 */
 	SL_LISTS
 };
 enum sl_state {
@@ -82,6 +83,24 @@ enum sl_job_state {
 #define SL_PROJECT_NO_SWAP 1u
 /* Of a ROW: the daemon could not read what it had stored, and these are not all. */
 #define SL_PROJECT_UNREAD 2u
+
+/* Of HISTORY: what is asked, what one row is of, and how it is written. */
+enum sl_history_what {
+	SL_HISTORY_USAGE = 0, /* figures by `by` */
+	SL_HISTORY_SERIES,    /* one workload over time, with what happened to it */
+	SL_HISTORY_EVENTS,    /* events that are kept; name: about this workload */
+	SL_HISTORY_ADVICE,    /* requests and limits that would do, by program */
+	SL_HISTORY_WHATS
+};
+enum sl_history_by {
+	SL_HISTORY_BY_USER = 0,
+	SL_HISTORY_BY_PROJECT,
+	SL_HISTORY_BY_GPU,
+	SL_HISTORY_BY_WORKLOAD,
+	SL_HISTORY_BY_PROGRAM,
+	SL_HISTORY_BYS
+};
+enum sl_history_format { SL_HISTORY_JSON = 0, SL_HISTORY_CSV, SL_HISTORY_FORMATS };
 
 /* As enum sl_probe and enum sl_client_condition of the policy, which the daemon maps. */
 enum sl_wire_probe {
@@ -146,8 +165,15 @@ enum sl_wire_residency {
 /* What does not work in the daemon. */
 enum sl_wire_trouble { SL_TROUBLE_JOURNAL = 0, SL_WIRE_TROUBLES };
 
-/* What it needs for projects and jobs: the supervisor's program, the database, the folder. */
-enum sl_wire_part { SL_PART_SHIM = 0, SL_PART_PROJECTS, SL_PART_JOBS, SL_WIRE_PARTS };
+/* What it needs for projects and jobs (the supervisor's program, the database, the folder), its history, and the page. */
+enum sl_wire_part {
+	SL_PART_SHIM = 0,
+	SL_PART_PROJECTS,
+	SL_PART_JOBS,
+	SL_PART_HISTORY,
+	SL_PART_PAGE,
+	SL_WIRE_PARTS
+};
 enum sl_health {
 	SL_HEALTH_GOOD = 0,
 	SL_HEALTH_PARTLY, /* some of it cannot be read, or the last change was not stored */
@@ -167,6 +193,8 @@ enum sl_health {
 #define SL_RUN_ALL  31u
 /* Of RUN alone, since version 4: where it cannot start at once it waits, and is told why by RUN_WAITS. */
 #define SL_RUN_WAIT 32u
+/* Of RUN alone, since version 4: no limit is meant, only what it needs is watched; for advice. */
+#define SL_RUN_OBSERVE 64u
 /* WELCOME.flags, since version 4: memory is to be made so that it can be registered */
 #define SL_WELCOME_RDMA 1u
 #define SL_RDMA_SINCE   4
@@ -198,6 +226,7 @@ struct sl_wire_pid {
 #define SL_USE_STOPPING   8u
 #define SL_USE_UNTAKEABLE 16u
 #define SL_USE_LOST       32u /* the GPU of this row is lost */
+#define SL_USE_OBSERVED   64u /* since version 4: watched only, see SL_RUN_OBSERVE */
 /* CLIENT_ROW.flags */
 #define SL_CLIENT_STOPPING   1u
 #define SL_CLIENT_UNTAKEABLE 2u

@@ -9,6 +9,7 @@
 #include "bench.h"
 
 #include "ask.h"
+#include "http.h"
 #include "../system/floods.h"
 
 #include <jansson.h>
@@ -95,6 +96,40 @@ static void measure_beside(int client, const char *name)
 	}
 }
 
+/* Who asks for the page's state again and again, and for no more than it gives. */
+static pid_t start_reader(const char *path)
+{
+	static char text[BENCH_HTTP_MAX];
+	pid_t pid = fork();
+
+	bench_require(pid >= 0, "no process");
+	if (pid != 0)
+		return pid;
+	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+	for (;;) {
+		int fd = bench_http_ask(path, "/api/state");
+
+		(void)bench_http_read(fd, text);
+		(void)close(fd);
+	}
+}
+
+static void measure_beside_page(int client)
+{
+	const char *path = getenv("SL_BENCH_PAGE");
+	pid_t readers[FLOODERS];
+
+	bench_require(path, "SL_BENCH_PAGE is not set: the path of the page's socket");
+	for (int i = 0; i < FLOODERS; i++)
+		readers[i] = start_reader(path);
+	sl_clock_sleep(20 * SL_MS);
+	measure(client, "page");
+	for (int i = 0; i < FLOODERS; i++) {
+		(void)kill(readers[i], SIGKILL);
+		bench_require(waitpid(readers[i], NULL, 0) == readers[i], "no child");
+	}
+}
+
 /* The dump, whole. The caller decrefs. */
 static json_t *dump(void)
 {
@@ -154,6 +189,7 @@ int bench_part_flood(int argc, char **argv)
 	measure(client, "nobody");
 	for (size_t i = 0; floods_names[i]; i++)
 		measure_beside(client, floods_names[i]);
+	measure_beside_page(client);
 	emit_turns();
 	return 0;
 }

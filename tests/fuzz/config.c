@@ -29,6 +29,7 @@ static bool is_text(const char *text, size_t size, uint64_t min, uint64_t max)
 }
 
 #define GOOD_PATH(value, min, max)  is_text((value).text, sizeof((value).text), min, max)
+#define GOOD_TEXT(value, min, max)  is_text((value).text, sizeof((value).text), min, max)
 #define GOOD_TIME(value, min, max)  in_range(value, min, max)
 #define GOOD_BYTES(value, min, max) in_range(value, min, max)
 #define GOOD_COUNT(value, min, max) in_range(value, min, max)
@@ -43,7 +44,8 @@ static bool is_text(const char *text, size_t size, uint64_t min, uint64_t max)
 #define GOOD_POOL(value, min, max) \
 	((value) == SL_CONFIG_HALF || in_range(value, min, max))
 #define GOOD_SHARE(value, min, max)   in_range(value, min, max)
-#define GOOD_ADDRESS(value, min, max) is_address(&(value))
+#define GOOD_ADDRESS(value, min, max) is_address(&(value), SL_CONFIG_SOCKET)
+#define GOOD_PLACE(value, min, max)   is_address(&(value), SL_CONFIG_AUTO)
 #define GOOD_BOUNDS(value, min, max)  are_bounds(&(value))
 
 #define SAME_PATH(a, b)  (strcmp((a).text, (b).text) == 0)
@@ -63,6 +65,8 @@ static bool is_text(const char *text, size_t size, uint64_t min, uint64_t max)
 #define SAME_POOL(a, b)    ((a) == (b))
 #define SAME_SHARE(a, b)   ((a) == (b))
 #define SAME_ADDRESS(a, b) (memcmp(&(a), &(b), sizeof(a)) == 0)
+#define SAME_PLACE(a, b)   (memcmp(&(a), &(b), sizeof(a)) == 0)
+#define SAME_TEXT(a, b)    (strcmp((a).text, (b).text) == 0)
 #define SAME_BOUNDS(a, b)  (memcmp(&(a), &(b), sizeof(a)) == 0)
 
 /* One or more resolvers that exist, none twice. */
@@ -83,14 +87,16 @@ static bool is_chain(uint32_t chain)
 	return true;
 }
 
-static bool is_address(const struct sl_config_address *address)
+/* most: of the kinds. Metrics know no other than the loopback. */
+static bool is_address(const struct sl_config_address *address, uint32_t most)
 {
 	bool is_host = address->kind == SL_CONFIG_IPV4 || address->kind == SL_CONFIG_IPV6;
 
-	if (address->kind > SL_CONFIG_SOCKET ||
+	if (address->kind > most ||
 		!is_text(address->text, sizeof(address->text), 0, 107))
 		return false;
-	if (address->kind == SL_CONFIG_IPV4 && address->host[0] != 127)
+	if (most == SL_CONFIG_SOCKET && address->kind == SL_CONFIG_IPV4 &&
+		address->host[0] != 127)
 		return false;
 	return is_host == in_range(address->port, 1, 65535);
 }

@@ -74,7 +74,8 @@ static void through_a_socket(
 		if ((msg.head.type == SL_MSG_STORE ||
 			    msg.head.type == SL_MSG_STORE_HELD ||
 			    msg.head.type == SL_MSG_SUBMIT ||
-			    msg.head.type == SL_MSG_JOB_LOG_FILE) &&
+			    msg.head.type == SL_MSG_JOB_LOG_FILE ||
+			    msg.head.type == SL_MSG_HISTORY_FILE) &&
 			fds.count != 1)
 			abort();
 	}

@@ -3,12 +3,13 @@
  *
  *	http-client ADDRESS send        standard input to the server, what it says to standard output
  *	http-client ADDRESS get TARGET  a GET in HTTP/1.0, the body to standard output
- *	http-client ADDRESS trickle N MS   N connections that send a header a byte at a time
+ *	http-client ADDRESS watch TARGET MS   a GET in HTTP/1.1, all that comes within that time
+ *	http-client ADDRESS trickle N MS [TARGET]   N connections that send a header a byte at a time
  *	http-client ADDRESS idle N MS      N connections that send nothing
- *	http-client ADDRESS deaf N MS      N connections that ask and never read
+ *	http-client ADDRESS deaf N MS [TARGET]      N connections that ask and never read
  *	http-client ADDRESS listen MS      takes the address for that time, so that nobody else can
  *
- * ADDRESS is HOST:PORT (IPv4) or the path of a socket. The last three print how many of their
+ * TARGET is /metrics without one. ADDRESS is HOST:PORT (IPv4) or the path of a socket. Those with N print how many of their
  * connections the server had ended after that time. Exit status: 0; 2 if nothing listens; 3 if no
  * end came within 15 s; get: 1 if the answer is not 200.
  */
@@ -163,18 +164,47 @@ static bool is_ended(int fd)
 	return poll(&ready, 1, 0) > 0;
 }
 
-static int do_many(const char *address, const char *how, int count, int ms)
+static int do_watch(const char *address, const char *target, int ms)
 {
-	static const char ask[] = "GET /metrics HTTP/1.1\r\nHost: localhost\r\n";
+	long long end = now_ms() + ms;
+	char request[512], piece[65536];
+	int fd = dial(address);
+
+	if (fd < 0)
+		return 2;
+	(void)snprintf(request, sizeof(request),
+		"GET %s HTTP/1.1\r\nHost: localhost\r\n\r\n", target);
+	send_all(fd, request, strlen(request));
+	while (now_ms() < end) {
+		struct pollfd ready = {.fd = fd, .events = POLLIN};
+		ssize_t n;
+
+		if (poll(&ready, 1, (int)(end - now_ms() + 1)) <= 0)
+			break;
+		n = recv(fd, piece, sizeof(piece), 0);
+		if (n <= 0)
+			break;
+		(void)fwrite(piece, 1, (size_t)n, stdout);
+	}
+	return 0;
+}
+
+static int do_many(
+	const char *address, const char *how, int count, int ms, const char *target)
+{
 	long long end = now_ms() + ms;
 	int fds[MANY], ended = 0;
+	char ask[512];
+
+	(void)snprintf(
+		ask, sizeof(ask), "GET %s HTTP/1.1\r\nHost: localhost\r\n", target);
 
 	for (int i = 0; i < count; i++) {
 		fds[i] = dial(address);
 		if (fds[i] < 0)
 			return 2;
 		if (strcmp(how, "idle") != 0)
-			send_all(fds[i], ask, sizeof(ask) - 1);
+			send_all(fds[i], ask, strlen(ask));
 		if (strcmp(how, "deaf") == 0)
 			send_all(fds[i], "\r\n", 2);
 	}
@@ -199,10 +229,13 @@ int main(int argc, char **argv)
 		return do_get(argv[1], argv[3]);
 	if (argc == 4 && strcmp(argv[2], "listen") == 0)
 		return do_listen(argv[1], atoi(argv[3]));
-	if (argc != 5)
+	if (argc == 5 && strcmp(argv[2], "watch") == 0)
+		return do_watch(argv[1], argv[3], atoi(argv[4]));
+	if (argc != 5 && argc != 6)
 		return 64;
 	count = atoi(argv[3]);
 	if (count < 1 || count > MANY)
 		return 64;
-	return do_many(argv[1], argv[2], count, atoi(argv[4]));
+	return do_many(
+		argv[1], argv[2], count, atoi(argv[4]), argc == 6 ? argv[5] : "/metrics");
 }

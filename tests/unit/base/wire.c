@@ -265,6 +265,8 @@ static void test_one_descriptor(void **state)
 		{"a log", SL_MSG_JOB_LOG_FILE, 1, SL_WIRE_OK},
 		{"a log that is not there", SL_MSG_JOB_LOG_FILE, 0, SL_WIRE_BAD},
 		{"a log and more", SL_MSG_JOB_LOG_FILE, 2, SL_WIRE_BAD},
+		{"a history", SL_MSG_HISTORY_FILE, 1, SL_WIRE_OK},
+		{"a history that is not there", SL_MSG_HISTORY_FILE, 0, SL_WIRE_BAD},
 	};
 	int ends[2];
 

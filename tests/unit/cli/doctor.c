@@ -150,6 +150,13 @@ static void make_well(struct sl_facts *f)
 	X(no_parts, jobs, WARN, "too old for jobs", "restart", f->parts.count = 0)   \
 	X(no_daemon_parts, jobs, WARN, "without the daemon", "", f->parts.count = 0; \
 		f->daemon_status = SL_EXIT_NO_DAEMON)                                \
+	X(page_served, page, OK, "served at /var/lib/sluice", "", (void)f)           \
+	X(page_nowhere, page, OK, "not served", "",                                  \
+		part_rows[SL_PART_PAGE].part_row.path[0] = 0)                        \
+	X(page_port, page, WARN, "cannot be served", "choose another address",       \
+		part_rows[SL_PART_PAGE].part_row.health = SL_HEALTH_PARTLY;          \
+		strcpy(part_rows[SL_PART_PAGE].part_row.text,                        \
+			"the page cannot be served; choose another address"))        \
 	X(mig, modes, FAIL, "MIG", "-mig 0", f->nvml.gpus[1].mig = 1)                \
 	X(exclusive, modes, FAIL, "compute mode 3", "-c DEFAULT",                    \
 		f->nvml.gpus[0].compute_mode = 3)                                    \

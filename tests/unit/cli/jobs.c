@@ -3,6 +3,7 @@
 
 #include "cli/jobs.h"
 #include "cli/ps_jobs.h"
+#include "daemon/tell.h"
 
 static const struct {
 	uint32_t state, exit_status;
@@ -80,7 +81,7 @@ static void test_pairs(void **state)
 		assert_row_u64(pairs[i].use, sl_ps_job_of(&jobs, &use.use_row) != NULL,
 			pairs[i].is);
 		assert_row_u64(pairs[i].use, sl_ps_job_is_alone(&job.job_row, &uses),
-			!pairs[i].is && !sl_named_is_over(pairs[i].state));
+			!pairs[i].is && !sl_tell_job_is_over(pairs[i].state));
 	}
 }
 

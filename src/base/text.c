@@ -1,5 +1,5 @@
 /* One decoder for all: the shortest form only, no surrogates, nothing above U+10FFFF. */
-#include "cli/text.h"
+#include "base/text.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,0 +1,49 @@
+/*
+ * history - the daemon's memory of what was: one thread that writes it down, and one that answers questions
+ *
+ * The scribe asks the loop once a second what it tells everybody (inside.h) and follows its events; it alone writes data_dir/history.db. Questions of the
+ * command line are answered by a thread of their own; other threads of the daemon ask by themselves. The loop only passes both on: it never waits
+ * for either, nor for the disk.
+ *
+ * A damaged file is moved aside, and a new one begun. While it cannot be written (a full disk, a lock) what was to be written is kept for a while, then
+ * dropped and counted. sl_history_health() says what is wrong.
+ */
+#ifndef SL_DAEMON_HISTORY_H
+#define SL_DAEMON_HISTORY_H
+
+#include "daemon/daemon.h"
+#include "daemon/history_query.h"
+#include "daemon/parts.h"
+
+/* Questions that wait, of everybody. */
+#define SL_HISTORY_WAITS_MAX 64
+
+struct sl_history;
+
+/* Starts the threads, after the folder of data is known and the door inside is there. Nothing to do where the configuration says so. 0 or negative
+ * errno; a file that cannot be used is no error, but a trouble. */
+SL_MUST_CHECK int sl_history_open(struct sl_daemon *daemon);
+/* What was seen is written; waits for both threads. After the door has ended; no other thread may be asking any more. */
+void sl_history_close(struct sl_daemon *daemon);
+
+/* --- the loop's ------------------------------------------------------------------------------------------------ */
+
+/* HISTORY came in. */
+void sl_history_ask(struct sl_peer *peer, const struct sl_msg_history *history);
+/* Nobody is there to be answered any more. */
+void sl_history_peer_gone(struct sl_peer *peer);
+/* How long things are kept was changed. */
+void sl_history_configure(struct sl_daemon *daemon);
+
+/* How it is, and what was written so far; for `sluice doctor`. */
+void sl_history_health(const struct sl_daemon *daemon, struct sl_part *part);
+
+/* --- any thread's ---------------------------------------------------------------------------------------------- */
+
+/* Blocks: what is open is written first, then the file is read. *text (free(3)) has size bytes of JSON or CSV. False: err says why not. history may be
+ * NULL: there is none. */
+SL_MUST_CHECK bool sl_history_answer(struct sl_history *history,
+	const struct sl_history_ask *ask, char **text, size_t *size,
+	struct sl_error *err);
+
+#endif

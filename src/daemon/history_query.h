@@ -1,0 +1,47 @@
+/*
+ * history_query - figures of the past: by user, project, GPU, workload or program, over time and in all
+ *
+ * Any thread; opens the file by itself (history_read.h), so nobody waits for it but who asks. Memory is bounded: an answer has at most
+ * SL_HISTORY_ROWS_MAX rows, and more is refused with the remedy.
+ */
+#ifndef SL_DAEMON_HISTORY_QUERY_H
+#define SL_DAEMON_HISTORY_QUERY_H
+
+#include <stdatomic.h>
+#include <stdio.h>
+
+#include "base/error.h"
+#include "daemon/history_store.h"
+#include "wire/wire.h"
+
+#define SL_HISTORY_ROWS_MAX 100000
+
+/* As the message HISTORY has it. */
+struct sl_history_ask {
+	enum sl_history_what what;
+	enum sl_history_by by;
+	enum sl_history_format format;
+	uint32_t step_s;
+	uint64_t from_ms, to_ms; /* to_ms 0: now */
+	uint64_t workload;       /* of a series, the daemon's number; 0: by name */
+	char name[128];          /* "": all */
+	uint64_t after,
+		last; /* of events: behind this serial; the newest so many of them, 0: 1,000 */
+	char reason[32]; /* of events; "": all */
+	const atomic_bool
+		*cancel; /* ends the reading when it turns true; NULL: nothing does */
+};
+
+/* Writes the answer to out. now_ms: of the real-time clock. SL_HISTORY_STORE_*; on all but OK err says why not, and what is in out is of no
+ * use. That out takes everything is the caller's to check. */
+SL_MUST_CHECK int sl_history_query(const char *path, const struct sl_history_ask *ask,
+	uint64_t now_ms, FILE *out, struct sl_error *err);
+
+/* Checks what is asked, and puts in what was left to choose. False: err says what is wrong with it. */
+SL_MUST_CHECK bool sl_history_ask_complete(
+	struct sl_history_ask *ask, uint64_t now_ms, struct sl_error *err);
+
+/* The coarsest level whose rows are dealt out to steps of this length as exactly. */
+enum sl_history_level sl_history_level_of(uint32_t step_s);
+
+#endif

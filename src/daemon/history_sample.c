@@ -1,0 +1,427 @@
+/*
+ * history_sample - see the header
+ *
+ * Who uses a GPU how much is not measured for each process: NVML says how much of the time it was used at all. That is divided among those that had work in that
+ * second. Who had is known from what clients say where the daemon asks them anyway; of the others, all that have memory there may have had.
+ */
+#include "daemon/history_sample.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* --- samples ------------------------------------------------------------------------------ */
+
+void sl_history_sample_clear(struct sl_history_sample *sample)
+{
+	struct sl_history_seen *uses = sample->uses;
+	size_t room = sample->room;
+
+	sl_map_fini(&sample->by_key);
+	*sample = (struct sl_history_sample){.uses = uses, .room = room};
+}
+
+void sl_history_sample_fini(struct sl_history_sample *sample)
+{
+	sl_map_fini(&sample->by_key);
+	free(sample->uses);
+	*sample = (struct sl_history_sample){0};
+}
+
+static uint64_t key_of(uint64_t workload, uint32_t gpu)
+{
+	return workload << 8 | (gpu & 0xff);
+}
+
+struct sl_history_seen *sl_history_sample_find(
+	const struct sl_history_sample *sample, uint64_t workload, uint32_t gpu)
+{
+	uintptr_t at = (uintptr_t)sl_map_get(&sample->by_key, key_of(workload, gpu));
+
+	return at ? &sample->uses[at - 1] : NULL;
+}
+
+static void take_use(struct sl_history_sample *sample, const struct sl_msg_use_row *row)
+{
+	struct sl_history_seen *use;
+	bool follows = sample->count &&
+		       sample->uses[sample->count - 1].workload == row->workload;
+
+	if (row->gpu >= SL_HISTORY_GPU_NUMBERS ||
+		sl_history_sample_find(sample, row->workload, row->gpu))
+		return;
+	if (sample->count == sample->room) {
+		size_t room = sl_max_u64(64, sample->room * 2);
+		struct sl_history_seen *uses =
+			realloc(sample->uses, room * sizeof(*uses));
+
+		if (!uses) {
+			sample->failed = true;
+			return;
+		}
+		sample->uses = uses;
+		sample->room = room;
+	}
+	if (sl_map_put(&sample->by_key, key_of(row->workload, row->gpu),
+		    (void *)(uintptr_t)(sample->count + 1)) < 0) {
+		sample->failed = true;
+		return;
+	}
+	use = &sample->uses[sample->count++];
+	*use = (struct sl_history_seen){
+		.workload = row->workload,
+		.gpu = row->gpu,
+		.ordinal = follows ? use[-1].ordinal + 1 : 0,
+		.residency = SL_WIRE_BOUND,
+		.request_bytes = row->request_bytes,
+		.limit_bytes = row->limit_bytes,
+		.backing_bytes = row->backing_bytes,
+		.hidden_bytes = row->hidden_bytes,
+		.waiting = row->waiting,
+		.idle_ms = UINT64_MAX,
+	};
+}
+
+static void take_swap(struct sl_history_sample *sample, const struct sl_msg_swap_row *row)
+{
+	struct sl_history_seen *use =
+		sl_history_sample_find(sample, row->workload, row->gpu);
+
+	if (!use)
+		return;
+	use->residency = row->residency;
+	use->evicted_bytes = row->evicted_bytes;
+	use->turns = row->turns;
+	use->out_bytes = row->out_bytes;
+	use->in_bytes = row->in_bytes;
+	use->clean_bytes = row->clean_bytes;
+	use->waited_ms = row->waited_ms;
+	/* Given up until it comes back. */
+	if (row->residency == SL_WIRE_PARKED || row->residency == SL_WIRE_RESUMING)
+		use->request_bytes = 0;
+}
+
+static void take_client(
+	struct sl_history_sample *sample, const struct sl_msg_client_row *row)
+{
+	struct sl_history_seen *use =
+		sl_history_sample_find(sample, row->workload, row->gpu);
+
+	if (!use)
+		return;
+	use->clients++;
+	if (!(row->flags & SL_CLIENT_IDLE))
+		return;
+	use->idle_clients++;
+	use->idle_ms = sl_min_u64(use->idle_ms, row->idle_ms);
+}
+
+void sl_history_sample_take(struct sl_history_sample *sample, const union sl_msg *row)
+{
+	switch (row->head.type) {
+	case SL_MSG_GPU_ROW:
+		if (row->gpu_row.gpu >= SL_HISTORY_GPU_NUMBERS)
+			return;
+		sample->gpus[row->gpu_row.gpu].there = true;
+		sample->gpus[row->gpu_row.gpu].row = row->gpu_row;
+		break;
+	case SL_MSG_USE_ROW: take_use(sample, &row->use_row); break;
+	case SL_MSG_SWAP_ROW: take_swap(sample, &row->swap_row); break;
+	case SL_MSG_CLIENT_ROW: take_client(sample, &row->client_row); break;
+	default: break;
+	}
+}
+
+/* --- rows --------------------------------------------------------------------------------- */
+
+struct between {
+	const struct sl_history_sample *before, *now;
+	struct sl_history_tables *tables;
+	/* by GPU: how many had work, thousandths of utilisation, what is allocated */
+	uint32_t active[SL_HISTORY_GPU_NUMBERS];
+	int64_t utilisation_pm[SL_HISTORY_GPU_NUMBERS]; /* -1: not known */
+	int64_t allocated_ppm[SL_HISTORY_GPU_NUMBERS];
+};
+
+/* One stretch of it within one minute. */
+struct piece {
+	int64_t t, span;
+	bool first; /* what was counted is in the first one */
+};
+
+static int64_t kib(uint64_t bytes)
+{
+	/* A petabyte at most, so that a sum over an hour fits. */
+	return (int64_t)(sl_min_u64(bytes, 1ull << 50) >> 10);
+}
+
+static uint64_t resident_of(const struct sl_history_seen *use)
+{
+	return sl_sub_sat(use->backing_bytes, use->evicted_bytes);
+}
+
+/* Had it work there between the two? */
+static bool had_work(const struct between *between, const struct sl_history_seen *use,
+	const struct sl_history_seen *later)
+{
+	uint64_t ms = (uint64_t)(between->now->t - between->before->t) * 1000;
+
+	if (between->utilisation_pm[use->gpu] <= 0)
+		return false;
+	if (!later || !later->clients || resident_of(use) + use->hidden_bytes == 0)
+		return false;
+	return later->idle_clients < later->clients || later->idle_ms < ms;
+}
+
+/* Millionths of the GPU. */
+static int64_t allocated_of(
+	const struct between *between, const struct sl_history_seen *use)
+{
+	uint64_t shareable = between->before->gpus[use->gpu].row.shareable_bytes;
+	uint64_t bytes =
+		sl_max_u64(use->request_bytes, resident_of(use) + use->hidden_bytes);
+
+	if (!shareable)
+		return 0;
+	return (int64_t)((unsigned __int128)sl_min_u64(bytes, shareable) * 1000000 /
+			 shareable);
+}
+
+static void look_at_gpus(struct between *between)
+{
+	for (uint32_t g = 0; g < SL_HISTORY_GPU_NUMBERS; g++) {
+		const struct sl_msg_gpu_row *row = &between->now->gpus[g].row;
+
+		between->utilisation_pm[g] = -1;
+		if (between->now->gpus[g].there && !(row->condition & SL_GPU_LOST) &&
+			row->measured_age_ms <= SL_HISTORY_MEASURED_MS)
+			between->utilisation_pm[g] =
+				(int64_t)sl_min_u64(row->utilisation_pct, 100) * 10;
+	}
+	for (size_t i = 0; i < between->before->count; i++) {
+		const struct sl_history_seen *use = &between->before->uses[i];
+
+		between->active[use->gpu] += had_work(between, use,
+			sl_history_sample_find(between->now, use->workload, use->gpu));
+		between->allocated_ppm[use->gpu] += allocated_of(between, use);
+	}
+}
+
+/* What of a counter is new; one that begins anew has all of it. */
+static int64_t grown(uint64_t before, uint64_t now)
+{
+	return (int64_t)(now >= before ? now - before : now);
+}
+
+static void count_use(int64_t *value, const struct sl_history_seen *use,
+	const struct sl_history_seen *later, int64_t span)
+{
+	bool waits = later && (later->waiting || later->waited_ms);
+	bool waited = use->waiting || use->waited_ms;
+
+	if (!later)
+		return;
+	value[SL_HISTORY_USE_out] =
+		kib((uint64_t)grown(use->out_bytes, later->out_bytes));
+	value[SL_HISTORY_USE_in] = kib((uint64_t)grown(use->in_bytes, later->in_bytes));
+	value[SL_HISTORY_USE_clean] =
+		kib((uint64_t)grown(use->clean_bytes, later->clean_bytes));
+	if (later->ordinal)
+		return;
+	value[SL_HISTORY_USE_turns] = grown(use->turns, later->turns);
+	value[SL_HISTORY_USE_waits] = waits && !waited;
+	/* A demand does not say since when it waits; who waits to come back does. */
+	if (later->waiting)
+		value[SL_HISTORY_USE_waiting_ms] = span * 1000;
+	else if (waits)
+		value[SL_HISTORY_USE_waiting_ms] =
+			(int64_t)sl_min_u64(later->waited_ms, (uint64_t)span * 1000);
+}
+
+static int add_use(struct between *between, const struct sl_history_seen *use,
+	const struct piece *piece)
+{
+	const struct sl_history_seen *later =
+		sl_history_sample_find(between->now, use->workload, use->gpu);
+	struct sl_history_row row = {.t = piece->t,
+		.span = piece->span,
+		.gpu = between->before->gpus[use->gpu].id,
+		.workload = use->id};
+	int64_t *value = row.value, span = piece->span;
+	int64_t pm = between->utilisation_pm[use->gpu];
+	bool worked = had_work(between, use, later);
+
+	if (!row.gpu || !row.workload)
+		return 0;
+	value[SL_HISTORY_USE_request] = kib(use->request_bytes) * span;
+	value[SL_HISTORY_USE_limit] = kib(use->limit_bytes) * span;
+	value[SL_HISTORY_USE_charged] = kib(use->backing_bytes) * span;
+	value[SL_HISTORY_USE_resident] = kib(resident_of(use)) * span;
+	value[SL_HISTORY_USE_evicted] = kib(use->evicted_bytes) * span;
+	value[SL_HISTORY_USE_hidden] = kib(use->hidden_bytes) * span;
+	value[SL_HISTORY_USE_most] = kib(use->backing_bytes + use->hidden_bytes);
+	value[SL_HISTORY_USE_allocated_us] = allocated_of(between, use) * span;
+	if (worked) {
+		value[SL_HISTORY_USE_active_ms] = span * 1000;
+		value[SL_HISTORY_USE_used_us] =
+			pm * 1000 * span / between->active[use->gpu];
+	} else if (pm >= 0) {
+		value[SL_HISTORY_USE_idle_us] = value[SL_HISTORY_USE_allocated_us];
+	}
+	if (piece->first)
+		count_use(value, use, later, span);
+	return sl_history_runs_add(&between->tables->runs[SL_HISTORY_USES], &row,
+		&between->tables->out[SL_HISTORY_USES]);
+}
+
+static int add_gpu(struct between *between, uint32_t g, const struct piece *piece)
+{
+	const struct sl_msg_gpu_row *gpu = &between->before->gpus[g].row;
+	struct sl_history_row row = {
+		.t = piece->t, .span = piece->span, .gpu = between->before->gpus[g].id};
+	int64_t *value = row.value, span = piece->span, pm = between->utilisation_pm[g];
+	uint64_t evicted = 0, resident;
+
+	for (size_t i = 0; i < between->before->count; i++) {
+		if (between->before->uses[i].gpu == g)
+			evicted += between->before->uses[i].evicted_bytes;
+	}
+	resident = sl_sub_sat(gpu->backing_bytes, evicted);
+	value[SL_HISTORY_GPU_shareable] = kib(gpu->shareable_bytes) * span;
+	value[SL_HISTORY_GPU_requests] = kib(gpu->requests_bytes) * span;
+	value[SL_HISTORY_GPU_resident] = kib(resident) * span;
+	value[SL_HISTORY_GPU_evicted] = kib(evicted) * span;
+	value[SL_HISTORY_GPU_hidden] = kib(gpu->hidden_bytes) * span;
+	value[SL_HISTORY_GPU_unmanaged] = kib(gpu->unmanaged_bytes) * span;
+	value[SL_HISTORY_GPU_free] = kib(gpu->free_bytes) * span;
+	value[SL_HISTORY_GPU_most] =
+		kib(resident + gpu->hidden_bytes + gpu->unmanaged_bytes);
+	value[SL_HISTORY_GPU_allocated_us] =
+		(int64_t)sl_min_u64(1000000, (uint64_t)between->allocated_ppm[g]) * span;
+	if (pm >= 0) {
+		value[SL_HISTORY_GPU_known_ms] = span * 1000;
+		value[SL_HISTORY_GPU_busy_us] = pm * 1000 * span;
+	}
+	if (pm == 0)
+		value[SL_HISTORY_GPU_idle_us] = value[SL_HISTORY_GPU_allocated_us];
+	return sl_history_runs_add(&between->tables->runs[SL_HISTORY_GPUS], &row,
+		&between->tables->out[SL_HISTORY_GPUS]);
+}
+
+static int add_piece(struct between *between, const struct piece *piece)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < between->before->count && r == 0; i++)
+		r = add_use(between, &between->before->uses[i], piece);
+	for (uint32_t g = 0; g < SL_HISTORY_GPU_NUMBERS && r == 0; g++) {
+		if (between->before->gpus[g].there && between->before->gpus[g].id)
+			r = add_gpu(between, g, piece);
+	}
+	return r;
+}
+
+int sl_history_sample_rows(const struct sl_history_sample *before,
+	const struct sl_history_sample *now, struct sl_history_tables *tables)
+{
+	struct between between = {.before = before, .now = now, .tables = tables};
+	struct piece piece = {.t = before->t, .first = true};
+	int r = 0;
+
+	if (before->t && now->t > before->t && now->t - before->t <= SL_HISTORY_GAP_S) {
+		look_at_gpus(&between);
+		for (; piece.t < now->t && r == 0; piece.t += piece.span) {
+			int64_t end = piece.t / 60 * 60 + 60;
+
+			piece.span = (end < now->t ? end : now->t) - piece.t;
+			r = add_piece(&between, &piece);
+			piece.first = false;
+		}
+	}
+	for (int kind = 0; kind < SL_HISTORY_KINDS && r == 0; kind++)
+		r = sl_history_runs_sweep(
+			&tables->runs[kind], now->t, &tables->out[kind]);
+	return r;
+}
+
+/* --- time --------------------------------------------------------------------------------- */
+
+uint64_t sl_history_clock_ms(struct sl_history_clock *clock, uint64_t real_ms, sl_ns now)
+{
+	uint64_t gone_ms = sl_sub_sat(now, clock->at) / SL_MS;
+
+	if (real_ms < clock->last_ms)
+		real_ms = clock->last_ms + (clock->at ? gone_ms : 0);
+	clock->last_ms = real_ms;
+	clock->at = now;
+	return real_ms;
+}
+
+/* --- programs ----------------------------------------------------------------------------- */
+
+/* The word at *at without its folder, into word; *at is moved behind it. False at the end. */
+static bool next_word(const char **at, char *word, size_t size)
+{
+	const char *begin, *base;
+
+	while (**at == ' ')
+		++*at;
+	if (!**at)
+		return false;
+	begin = base = *at;
+	for (; **at && **at != ' '; ++*at) {
+		if (**at == '/' && (*at)[1] && (*at)[1] != ' ')
+			base = *at + 1;
+	}
+	/* An option is told by its dash, not by what stands behind a slash in it. */
+	if (*begin == '-')
+		base = begin;
+	(void)snprintf(word, size, "%.*s", (int)(*at - base), base);
+	return true;
+}
+
+/* They run what is said next. Numbers of versions follow some. */
+static bool is_interpreter(char *word)
+{
+	static const char *const names[] = {"python", "pypy", "bash", "sh", "dash", "zsh",
+		"perl", "ruby", "node", "java", "julia", "Rscript", "lua", "php",
+		"torchrun", "accelerate"};
+	size_t length = strlen(word);
+
+	while (length &&
+		(isdigit((unsigned char)word[length - 1]) || word[length - 1] == '.'))
+		length--;
+	for (size_t i = 0; i < SL_ARRAY_LEN(names); i++) {
+		if (strlen(names[i]) == length && strncmp(word, names[i], length) == 0) {
+			word[length] = '\0';
+			return true;
+		}
+	}
+	return false;
+}
+
+void sl_history_program(const char *command, char *buf, size_t size)
+{
+	char word[128];
+	size_t used;
+
+	buf[0] = '\0';
+	if (!next_word(&command, buf, size) || !is_interpreter(buf))
+		return;
+	/* The first that is no option of its; "-m module" is a program, too. */
+	while (next_word(&command, word, sizeof(word))) {
+		bool is_module = strcmp(word, "-m") == 0;
+
+		if (strcmp(word, "-c") == 0)
+			return; /* a program without a name */
+		if (word[0] == '-' && !is_module)
+			continue;
+		if (is_module && !next_word(&command, word, sizeof(word)))
+			return;
+		used = strlen(buf);
+		(void)snprintf(buf + used, size - used, " %s", word);
+		return;
+	}
+}

@@ -1,0 +1,597 @@
+/*
+ * history_scribe - see the header
+ *
+ * What is to be written stands in memory until a transaction has taken it. So a disk that is full for a minute, or somebody's lock, costs nothing; one that is
+ * for long costs what there is no room for here.
+ */
+#include "daemon/history_scribe.h"
+
+#include <errno.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/text.h"
+
+/* What waits for being written, at most: some 20 MiB. */
+#define ROWS_MAX   100000
+#define EVENTS_MAX 4000
+/* What is open is written so often: what a crash costs at most. */
+#define TELL_EVERY_S 15
+/* After a failure to open. */
+#define REOPEN_S 5
+#define ASK_MS   5000
+/* What a look for events may take, and how many are taken at a time. */
+#define LISTEN_MS  1
+#define LISTEN_MAX 2000
+
+struct living {
+	struct sl_history_workload row;
+	bool seen, dirty; /* in the last sample; to be written */
+};
+
+struct sl_history_scribe {
+	char path[4096];
+	struct sl_inside_door *door;
+	struct sl_inside asks, hears;
+	bool asking, hearing;
+	struct sl_history_store *store;
+	int64_t reopen_at, told_at;
+	int outcome; /* of the last try to open it, and why */
+	struct sl_error err;
+	struct sl_history_clock clock;
+	struct sl_history_sample samples[2];
+	unsigned int current;
+	struct sl_history_tables tables;
+	/* Workloads that live, by number. */
+	struct sl_map by_number;
+	struct living **living;
+	size_t living_count, living_room;
+	struct sl_history_known known; /* those of before, until they were looked for */
+	bool first;                    /* no sample was taken yet */
+	bool knows;                    /* the file was read: numbers can be given */
+	struct sl_history_workload *workloads; /* to be written */
+	size_t workload_count, workload_room;
+	struct sl_history_gpu *gpus, *new_gpus;
+	size_t gpu_count, new_gpu_count;
+	int64_t next_gpu, next_workload;
+	struct sl_msg_event_row *events;
+	size_t event_count, event_room;
+	uint64_t event_serial;
+	uint64_t rows, dropped, bytes;
+};
+
+/* --- its memory --------------------------------------------------------------------------- */
+
+struct sl_history_scribe *sl_history_scribe_new(
+	const char *path, struct sl_inside_door *door)
+{
+	struct sl_history_scribe *scribe = calloc(1, sizeof(*scribe));
+
+	if (!scribe)
+		return NULL;
+	(void)snprintf(scribe->path, sizeof(scribe->path), "%s", path);
+	scribe->door = door;
+	scribe->first = true;
+	scribe->asks.fd = scribe->hears.fd = -1;
+	for (int kind = 0; kind < SL_HISTORY_KINDS; kind++)
+		scribe->tables.runs[kind].kind = (enum sl_history_kind)kind;
+	return scribe;
+}
+
+struct sl_history_scribe *sl_history_scribe_free(struct sl_history_scribe *scribe)
+{
+	if (!scribe)
+		return NULL;
+	if (scribe->asking)
+		sl_inside_close(&scribe->asks);
+	if (scribe->hearing)
+		sl_inside_close(&scribe->hears);
+	(void)sl_history_store_close(scribe->store);
+	for (int i = 0; i < 2; i++)
+		sl_history_sample_fini(&scribe->samples[i]);
+	for (int kind = 0; kind < SL_HISTORY_KINDS; kind++) {
+		sl_history_runs_fini(&scribe->tables.runs[kind]);
+		sl_history_rows_fini(&scribe->tables.out[kind]);
+	}
+	for (size_t i = 0; i < scribe->living_count; i++)
+		free(scribe->living[i]);
+	free(scribe->living);
+	sl_map_fini(&scribe->by_number);
+	free(scribe->known.gpus);
+	free(scribe->known.living);
+	free(scribe->workloads);
+	free(scribe->gpus);
+	free(scribe->new_gpus);
+	free(scribe->events);
+	free(scribe);
+	return NULL;
+}
+
+/* Room for one more of size bytes; NULL without memory. */
+static void *room_for(void *all, size_t count, size_t *room, size_t size)
+{
+	void *grown;
+
+	if (count < *room)
+		return all;
+	grown = realloc(all, sl_max_u64(32, *room * 2) * size);
+	if (grown)
+		*room = sl_max_u64(32, *room * 2);
+	return grown;
+}
+
+/* --- the file ----------------------------------------------------------------------------- */
+
+/* Numbers go on from what the file has; GPUs keep theirs. */
+static bool take_known(struct sl_history_scribe *scribe, struct sl_error *err)
+{
+	struct sl_history_known known;
+
+	if (sl_history_store_known(scribe->store, &known, err) != SL_HISTORY_STORE_OK)
+		return false;
+	scribe->knows = true;
+	/* A file that was set aside meanwhile takes nothing of what we know with it. */
+	if (known.gpu_id >= scribe->next_gpu)
+		scribe->next_gpu = known.gpu_id + 1;
+	if (known.workload_id >= scribe->next_workload)
+		scribe->next_workload = known.workload_id + 1;
+	scribe->event_serial = sl_max_u64(scribe->event_serial, known.event_serial);
+	scribe->clock.last_ms =
+		sl_max_u64(scribe->clock.last_ms, (uint64_t)known.end * 1000);
+	if (scribe->first && !scribe->gpus && !scribe->known.living) {
+		scribe->gpus = sl_steal(&known.gpus);
+		scribe->gpu_count = known.gpu_count;
+		scribe->known = known;
+		scribe->known.gpus = NULL;
+	} else {
+		free(known.gpus);
+		free(known.living);
+	}
+	return true;
+}
+
+/* A new file knows nobody: all are said again. */
+static void say_all_again(struct sl_history_scribe *scribe)
+{
+	for (size_t i = 0; i < scribe->living_count; i++)
+		scribe->living[i]->dirty = true;
+	free(scribe->new_gpus);
+	scribe->new_gpus = calloc(scribe->gpu_count + 1, sizeof(*scribe->new_gpus));
+	scribe->new_gpu_count = scribe->new_gpus ? scribe->gpu_count : 0;
+	if (scribe->gpu_count)
+		memcpy(scribe->new_gpus, scribe->gpus,
+			scribe->new_gpu_count * sizeof(*scribe->gpus));
+}
+
+static void damaged(struct sl_history_scribe *scribe, uint64_t real_ms,
+	struct sl_history_report *report)
+{
+	scribe->store = sl_history_store_close(scribe->store);
+	if (sl_history_store_set_aside(
+		    scribe->path, (time_t)(real_ms / 1000), &report->note) < 0) {
+		report->err = report->note;
+		report->note = (struct sl_error){0};
+		return;
+	}
+	say_all_again(scribe);
+	scribe->reopen_at = 0;
+	report->outcome =
+		sl_history_store_open(scribe->path, &scribe->store, &report->err);
+}
+
+static void open_store(struct sl_history_scribe *scribe, uint64_t real_ms,
+	struct sl_history_report *report)
+{
+	int64_t now = (int64_t)(sl_clock_now() / SL_S);
+
+	if (scribe->store)
+		return;
+	if (scribe->reopen_at && now < scribe->reopen_at) {
+		report->outcome = scribe->outcome;
+		report->err = scribe->err;
+		return;
+	}
+	report->outcome =
+		sl_history_store_open(scribe->path, &scribe->store, &report->err);
+	if (report->outcome == SL_HISTORY_STORE_DAMAGED)
+		damaged(scribe, real_ms, report);
+	if (scribe->store && !take_known(scribe, &report->err)) {
+		scribe->store = sl_history_store_close(scribe->store);
+		report->outcome = SL_HISTORY_STORE_FULL;
+	}
+	scribe->reopen_at = scribe->store ? 0 : now + REOPEN_S;
+	scribe->outcome = report->outcome;
+	scribe->err = report->err;
+}
+
+/* --- who is who --------------------------------------------------------------------------- */
+
+static void user_name(uint32_t uid, char *buf, size_t size)
+{
+	char space[4096];
+	struct passwd entry, *found = NULL;
+
+	if (getpwuid_r(uid, &entry, space, sizeof(space), &found) == 0 && found)
+		(void)snprintf(buf, size, "%s", found->pw_name);
+	else
+		(void)snprintf(buf, size, "%u", uid);
+	sl_text_tame(buf);
+}
+
+/* One of before, if it is the same. */
+static const struct sl_history_workload *known_one(
+	const struct sl_history_scribe *scribe, const struct sl_msg_use_row *row)
+{
+	for (size_t i = 0; i < scribe->known.living_count; i++) {
+		const struct sl_history_workload *one = &scribe->known.living[i];
+
+		if (one->number == row->workload && one->uid == row->uid &&
+			one->pid == row->pid && one->id)
+			return one;
+	}
+	return NULL;
+}
+
+static void describe(struct sl_history_scribe *scribe, struct sl_history_workload *out,
+	const struct sl_msg_use_row *row, uint64_t now_ms)
+{
+	const struct sl_history_workload *one = known_one(scribe, row);
+
+	*out = (struct sl_history_workload){
+		.id = one ? one->id : scribe->next_workload++,
+		.number = row->workload,
+		.uid = row->uid,
+		.pid = row->pid,
+		.observed = row->flags & SL_USE_OBSERVED,
+		.begun_ms = one ? one->begun_ms : sl_sub_sat(now_ms, row->age_ms),
+	};
+	memcpy(out->name, row->name, sizeof(out->name));
+	memcpy(out->project, row->project, sizeof(out->project));
+	(void)snprintf(out->command, sizeof(out->command), "%s", row->command);
+	sl_text_tame(out->name);
+	sl_text_tame(out->project);
+	sl_text_tame(out->command);
+	sl_history_program(out->command, out->program, sizeof(out->program));
+	user_name(row->uid, out->user, sizeof(out->user));
+}
+
+static struct living *living_of(struct sl_history_scribe *scribe,
+	const struct sl_msg_use_row *row, uint64_t now_ms)
+{
+	struct living *living = sl_map_get(&scribe->by_number, row->workload), **all;
+
+	if (living)
+		return living;
+	all = room_for(
+		scribe->living, scribe->living_count, &scribe->living_room, sizeof(*all));
+	if (!all)
+		return NULL;
+	scribe->living = all;
+	living = calloc(1, sizeof(*living));
+	if (!living || sl_map_put(&scribe->by_number, row->workload, living) < 0) {
+		free(living);
+		return NULL;
+	}
+	scribe->living[scribe->living_count++] = living;
+	describe(scribe, &living->row, row, now_ms);
+	living->dirty = true;
+	return living;
+}
+
+/* To be written with the next batch. Without memory it is tried again: it stays dirty. */
+static bool say(struct sl_history_scribe *scribe, const struct sl_history_workload *row)
+{
+	struct sl_history_workload *all = room_for(scribe->workloads,
+		scribe->workload_count, &scribe->workload_room, sizeof(*all));
+
+	if (!all)
+		return false;
+	scribe->workloads = all;
+	scribe->workloads[scribe->workload_count++] = *row;
+	return true;
+}
+
+/* Those that the daemon does not name any more have ended. */
+static void say_who(struct sl_history_scribe *scribe, uint64_t now_ms)
+{
+	for (size_t i = scribe->living_count; i-- > 0;) {
+		struct living *living = scribe->living[i];
+
+		if (!living->seen)
+			living->row.ended_ms = now_ms;
+		if (living->dirty || !living->seen)
+			living->dirty = !say(scribe, &living->row);
+		if (living->seen || living->dirty) {
+			living->seen = false;
+			continue;
+		}
+		(void)sl_map_take(&scribe->by_number, living->row.number);
+		scribe->living[i] = scribe->living[--scribe->living_count];
+		free(living);
+	}
+}
+
+/* Of before, and not there any more: they ended while nobody looked. */
+static void end_former(struct sl_history_scribe *scribe)
+{
+	for (size_t i = 0; i < scribe->known.living_count; i++) {
+		struct sl_history_workload *one = &scribe->known.living[i];
+		const struct living *now = sl_map_get(&scribe->by_number, one->number);
+
+		if (now && now->row.id == one->id)
+			continue;
+		one->ended_ms =
+			sl_max_u64((uint64_t)scribe->known.end * 1000, one->begun_ms + 1);
+		(void)say(scribe, one);
+	}
+	free(scribe->known.living);
+	scribe->known.living = NULL;
+	scribe->known.living_count = 0;
+}
+
+static int64_t gpu_id(struct sl_history_scribe *scribe, const struct sl_msg_gpu_row *row)
+{
+	struct sl_history_gpu gpu = {0}, *all, *fresh;
+
+	sl_wire_uuid_format(row->uuid, gpu.uuid);
+	for (size_t i = 0; i < scribe->gpu_count; i++) {
+		if (strcmp(scribe->gpus[i].uuid, gpu.uuid) == 0)
+			return scribe->gpus[i].id;
+	}
+	memcpy(gpu.name, row->name, sizeof(gpu.name));
+	sl_text_tame(gpu.name);
+	gpu.id = scribe->next_gpu;
+	all = realloc(scribe->gpus, (scribe->gpu_count + 1) * sizeof(*all));
+	if (!all)
+		return 0;
+	scribe->gpus = all;
+	fresh = realloc(scribe->new_gpus, (scribe->new_gpu_count + 1) * sizeof(*fresh));
+	if (!fresh)
+		return 0;
+	scribe->new_gpus = fresh;
+	scribe->gpus[scribe->gpu_count++] = scribe->new_gpus[scribe->new_gpu_count++] =
+		gpu;
+	scribe->next_gpu++;
+	return gpu.id;
+}
+
+/* --- asking ------------------------------------------------------------------------------- */
+
+struct asking {
+	struct sl_history_scribe *scribe;
+	struct sl_history_sample *sample;
+	uint64_t now_ms;
+};
+
+static void take(void *context, const union sl_msg *row)
+{
+	struct asking *asking = context;
+	struct sl_history_sample *sample = asking->sample;
+	struct sl_history_seen *seen;
+	struct living *living;
+
+	sl_history_sample_take(sample, row);
+	if (row->head.type == SL_MSG_GPU_ROW && row->gpu_row.gpu < SL_HISTORY_GPU_NUMBERS)
+		sample->gpus[row->gpu_row.gpu].id = gpu_id(asking->scribe, &row->gpu_row);
+	if (row->head.type != SL_MSG_USE_ROW)
+		return;
+	living = living_of(asking->scribe, &row->use_row, asking->now_ms);
+	seen = sl_history_sample_find(sample, row->use_row.workload, row->use_row.gpu);
+	if (!living || !seen)
+		return;
+	living->seen = true;
+	living->row.gpus = (uint32_t)sl_max_u64(living->row.gpus, seen->ordinal + 1);
+	seen->id = living->row.id;
+}
+
+static int open_line(struct sl_history_scribe *scribe, struct sl_inside *line, bool *open,
+	uint64_t timeout_ms, struct sl_error *err)
+{
+	int r;
+
+	if (*open)
+		return SL_INSIDE_OK;
+	r = sl_inside_open(line, scribe->door, NULL, err);
+	if (r != SL_INSIDE_OK) {
+		sl_inside_close(line);
+		return r;
+	}
+	*open = true;
+	sl_inside_set_timeout(line, timeout_ms);
+	return SL_INSIDE_OK;
+}
+
+static int ask_lists(struct sl_history_scribe *scribe, struct sl_history_sample *sample,
+	uint64_t now_ms, struct sl_error *err)
+{
+	static const struct {
+		enum sl_list_what what;
+		uint32_t row;
+	} lists[] = {
+		{SL_LIST_GPUS, SL_MSG_GPU_ROW},
+		{SL_LIST_USES, SL_MSG_USE_ROW},
+		{SL_LIST_SWAP, SL_MSG_SWAP_ROW},
+		{SL_LIST_CLIENTS, SL_MSG_CLIENT_ROW},
+	};
+	struct asking asking = {scribe, sample, now_ms};
+	int r = open_line(scribe, &scribe->asks, &scribe->asking, ASK_MS, err);
+
+	sl_history_sample_clear(sample);
+	for (size_t i = 0; i < SL_ARRAY_LEN(lists) && r == SL_INSIDE_OK; i++)
+		r = sl_inside_list(
+			&scribe->asks, lists[i].what, lists[i].row, take, &asking, err);
+	if (r == SL_INSIDE_OK) {
+		sample->t = (int64_t)(now_ms / 1000);
+		return r;
+	}
+	if (scribe->asking)
+		sl_inside_close(&scribe->asks);
+	scribe->asking = false;
+	return r;
+}
+
+static void keep_event(
+	struct sl_history_scribe *scribe, const struct sl_msg_event_row *row)
+{
+	struct sl_msg_event_row *all;
+
+	if (row->serial <= scribe->event_serial)
+		return;
+	scribe->event_serial = row->serial;
+	all = scribe->event_count < EVENTS_MAX
+		      ? room_for(scribe->events, scribe->event_count, &scribe->event_room,
+				sizeof(*all))
+		      : NULL;
+	if (!all) {
+		scribe->dropped++;
+		return;
+	}
+	scribe->events = all;
+	all[scribe->event_count] = *row;
+	sl_text_tame(all[scribe->event_count].name);
+	sl_text_tame(all[scribe->event_count].other_name);
+	scribe->event_count++;
+}
+
+static void hear_events(struct sl_history_scribe *scribe, struct sl_error *err)
+{
+	union sl_msg msg;
+	int r = SL_INSIDE_OK;
+
+	if (!scribe->hearing) {
+		if (open_line(scribe, &scribe->hears, &scribe->hearing, ASK_MS, err) !=
+			SL_INSIDE_OK)
+			return;
+		sl_wire_init(&msg, SL_MSG_EVENTS);
+		msg.events.flags = SL_EVENTS_FOLLOW;
+		msg.events.after = scribe->event_serial;
+		r = sl_inside_send(&scribe->hears, &msg, err);
+		sl_inside_set_timeout(&scribe->hears, LISTEN_MS);
+	}
+	for (int i = 0; i < LISTEN_MAX && (r == SL_INSIDE_OK || r == SL_INSIDE_END);
+		i++) {
+		r = sl_inside_next(&scribe->hears, SL_MSG_EVENT_ROW, &msg, err);
+		if (r == SL_INSIDE_OK)
+			keep_event(scribe, &msg.event_row);
+	}
+	if (r == SL_INSIDE_OK || r == SL_INSIDE_END || r == SL_INSIDE_AGAIN)
+		return;
+	sl_inside_close(&scribe->hears);
+	scribe->hearing = false;
+}
+
+/* --- writing ------------------------------------------------------------------------------ */
+
+static void written(struct sl_history_scribe *scribe)
+{
+	for (int kind = 0; kind < SL_HISTORY_KINDS; kind++) {
+		scribe->rows += scribe->tables.out[kind].count;
+		scribe->tables.out[kind].count = 0;
+	}
+	scribe->workload_count = scribe->new_gpu_count = scribe->event_count = 0;
+}
+
+/* What there is no room for any more. */
+static void drop_rows(struct sl_history_scribe *scribe)
+{
+	for (int kind = 0; kind < SL_HISTORY_KINDS; kind++) {
+		struct sl_history_rows *out = &scribe->tables.out[kind];
+
+		if (out->count <= ROWS_MAX)
+			continue;
+		scribe->dropped += out->count;
+		out->count = 0;
+	}
+}
+
+/* Rolled up is what all is known of: up to the last sample, and not up to now. */
+static void write_all(struct sl_history_scribe *scribe, uint64_t real_ms,
+	const struct sl_history_keep *keep, struct sl_history_report *report)
+{
+	int64_t now = scribe->samples[scribe->current].t;
+	const struct sl_history_batch batch = {
+		.gpus = scribe->new_gpus,
+		.gpu_count = scribe->new_gpu_count,
+		.workloads = scribe->workloads,
+		.workload_count = scribe->workload_count,
+		.rows = {scribe->tables.out[0].all, scribe->tables.out[1].all},
+		.row_count = {scribe->tables.out[0].count, scribe->tables.out[1].count},
+		.events = scribe->events,
+		.event_count = scribe->event_count,
+	};
+
+	if (scribe->store) {
+		report->outcome = sl_history_store_write(
+			scribe->store, &batch, now, keep, &report->err);
+		if (report->outcome == SL_HISTORY_STORE_OK) {
+			written(scribe);
+			scribe->bytes = sl_history_store_bytes(scribe->store);
+		} else if (report->outcome == SL_HISTORY_STORE_DAMAGED) {
+			damaged(scribe, real_ms, report);
+		}
+	}
+	drop_rows(scribe);
+	report->t = scribe->samples[scribe->current].t;
+	report->rows = scribe->rows;
+	report->dropped = scribe->dropped;
+	report->bytes = scribe->bytes;
+}
+
+static bool tell(struct sl_history_scribe *scribe)
+{
+	bool ok = true;
+
+	for (int kind = 0; kind < SL_HISTORY_KINDS; kind++)
+		ok = sl_history_runs_tell(&scribe->tables.runs[kind],
+			     &scribe->tables.out[kind]) == 0 &&
+		     ok;
+	return ok;
+}
+
+void sl_history_scribe_tell(struct sl_history_scribe *scribe, uint64_t real_ms,
+	const struct sl_history_keep *keep, struct sl_history_report *report)
+{
+	*report = (struct sl_history_report){.outcome = SL_HISTORY_STORE_OK};
+	open_store(scribe, real_ms, report);
+	if (!tell(scribe))
+		report->outcome = SL_HISTORY_STORE_FULL;
+	write_all(scribe, real_ms, keep, report);
+}
+
+void sl_history_scribe_step(struct sl_history_scribe *scribe, uint64_t real_ms,
+	const struct sl_history_keep *keep, bool told, struct sl_history_report *report)
+{
+	struct sl_history_sample *before = &scribe->samples[scribe->current];
+	struct sl_history_sample *now = &scribe->samples[1 - scribe->current];
+	struct sl_error err = {0};
+	uint64_t now_ms;
+	int r;
+
+	*report = (struct sl_history_report){.outcome = SL_HISTORY_STORE_OK};
+	open_store(scribe, real_ms, report);
+	now_ms = sl_history_clock_ms(&scribe->clock, real_ms, sl_clock_now());
+	if (!scribe->knows) {
+		write_all(scribe, real_ms, keep, report);
+		return;
+	}
+	r = ask_lists(scribe, now, now_ms, &err);
+	report->gone = r == SL_INSIDE_GONE;
+	if (r == SL_INSIDE_OK && !now->failed) {
+		if (scribe->first)
+			end_former(scribe);
+		scribe->first = false;
+		say_who(scribe, now_ms);
+		if (sl_history_sample_rows(before, now, &scribe->tables) == 0)
+			scribe->current = 1 - scribe->current;
+		hear_events(scribe, &err);
+	}
+	if (told || now->t >= scribe->told_at + TELL_EVERY_S) {
+		scribe->told_at = now->t;
+		if (!tell(scribe))
+			report->outcome = SL_HISTORY_STORE_FULL;
+	}
+	write_all(scribe, real_ms, keep, report);
+}

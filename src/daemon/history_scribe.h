@@ -1,0 +1,36 @@
+/*
+ * history_scribe - what the writing thread of the history knows and does
+ *
+ * The thread's own; history.c runs it. Each call is one step: it may block on the loop (through inside.h, with a deadline) and on the disk.
+ */
+#ifndef SL_DAEMON_HISTORY_SCRIBE_H
+#define SL_DAEMON_HISTORY_SCRIBE_H
+
+#include "daemon/history_sample.h"
+#include "daemon/inside.h"
+
+struct sl_history_scribe;
+
+/* NULL: no memory. */
+struct sl_history_scribe *sl_history_scribe_new(
+	const char *path, struct sl_inside_door *door);
+struct sl_history_scribe *sl_history_scribe_free(struct sl_history_scribe *scribe);
+
+struct sl_history_report {
+	int outcome;         /* enum sl_history_store_outcome */
+	struct sl_error err; /* why it is not OK */
+	struct sl_error
+		note; /* something that happened, and was dealt with; "" if nothing */
+	uint64_t rows, dropped, bytes;
+	int64_t t; /* it is known up to then; 0: nothing yet */
+	bool gone; /* the daemon is ending */
+};
+
+/* One second: asks, and writes what there is to write. tell: also what is still open, for who is about to read. */
+void sl_history_scribe_step(struct sl_history_scribe *scribe, uint64_t real_ms,
+	const struct sl_history_keep *keep, bool tell, struct sl_history_report *report);
+/* Writes what is open, without asking. */
+void sl_history_scribe_tell(struct sl_history_scribe *scribe, uint64_t real_ms,
+	const struct sl_history_keep *keep, struct sl_history_report *report);
+
+#endif

@@ -1,0 +1,864 @@
+/*
+ * history_store - see the header
+ *
+ * All SQL is made from the table of columns. Rows are WITHOUT ROWID, so a table is its key, in the order of time: what is old lies together, and
+ * deleting it touches few pages. How much is deleted per call is bounded by time (a few times what comes in meanwhile), not by number.
+ */
+#include "daemon/history_store.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <sqlite3.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/paths.h"
+#include "policy/reason.h"
+
+/* Version of the tables (PRAGMA user_version). */
+#define TABLES 1
+/* How long somebody else's lock is waited for, by a thread that nobody waits for. */
+#define BUSY_MS 1000
+#define SQL_MAX 4096
+/* Of seconds that are too old, so many are deleted per call, and the same in minutes and hours. A call comes once a second. */
+#define OLD_STEPS 4
+
+const int64_t sl_history_grains[SL_HISTORY_LEVELS] = {60, 60, 3600};
+/* Of the level: what a row of it is aligned to. */
+static const int64_t steps[SL_HISTORY_LEVELS] = {1, 60, 3600};
+
+const char *const sl_history_tables[SL_HISTORY_KINDS][SL_HISTORY_LEVELS] = {
+	{"seconds", "minutes", "hours"},
+	{"gpu_seconds", "gpu_minutes", "gpu_hours"},
+};
+
+static const char *const use_names[] = {
+#define SL_HISTORY_USE(name, fold, what) #name,
+#define SL_HISTORY_GPU(name, fold, what)
+#include "daemon/history_columns.def"
+#undef SL_HISTORY_USE
+#undef SL_HISTORY_GPU
+};
+static const char *const gpu_names[] = {
+#define SL_HISTORY_USE(name, fold, what)
+#define SL_HISTORY_GPU(name, fold, what) #name,
+#include "daemon/history_columns.def"
+#undef SL_HISTORY_USE
+#undef SL_HISTORY_GPU
+};
+static const uint8_t use_folds[] = {
+#define SL_HISTORY_USE(name, fold, what) SL_HISTORY_##fold,
+#define SL_HISTORY_GPU(name, fold, what)
+#include "daemon/history_columns.def"
+#undef SL_HISTORY_USE
+#undef SL_HISTORY_GPU
+};
+static const uint8_t gpu_folds[] = {
+#define SL_HISTORY_USE(name, fold, what)
+#define SL_HISTORY_GPU(name, fold, what) SL_HISTORY_##fold,
+#include "daemon/history_columns.def"
+#undef SL_HISTORY_USE
+#undef SL_HISTORY_GPU
+};
+const struct sl_history_columns sl_history_columns[SL_HISTORY_KINDS] = {
+	{use_names, use_folds, SL_HISTORY_USE_COLUMNS},
+	{gpu_names, gpu_folds, SL_HISTORY_GPU_COLUMNS},
+};
+_Static_assert(SL_HISTORY_USE_COLUMNS <= SL_HISTORY_COLUMNS_MAX &&
+		       SL_HISTORY_GPU_COLUMNS <= SL_HISTORY_COLUMNS_MAX,
+	"a row has room for every column");
+
+enum statement {
+	INSERT_USE = 0,
+	INSERT_GPU,
+	PUT_GPU,
+	PUT_WORKLOAD,
+	PUT_EVENT,
+	STATEMENTS
+};
+
+struct sl_history_store {
+	sqlite3 *db;
+	sqlite3_stmt *statements[STATEMENTS];
+	char path[SL_PATH_MAX];
+};
+
+/* --- SQLite ------------------------------------------------------------------------------- */
+
+static int failed(struct sl_history_store *store, const char *what, struct sl_error *err)
+{
+	int code = store->db ? sqlite3_errcode(store->db) : SQLITE_NOMEM;
+	const char *said = store->db ? sqlite3_errmsg(store->db) : "no memory";
+	int outcome;
+	const char *remedy;
+
+	switch (code & 0xff) {
+	case SQLITE_BUSY:
+	case SQLITE_LOCKED:
+		outcome = SL_HISTORY_STORE_BUSY;
+		remedy = "another program has it open for writing; end that one";
+		break;
+	case SQLITE_NOTADB:
+	case SQLITE_CORRUPT:
+		outcome = SL_HISTORY_STORE_DAMAGED;
+		remedy = "it is damaged";
+		break;
+	case SQLITE_READONLY:
+	case SQLITE_PERM:
+	case SQLITE_CANTOPEN:
+		outcome = SL_HISTORY_STORE_FULL;
+		remedy = "let sluiced's user write there, choose another folder with "
+			 "data_dir, "
+			 "or switch the history off (history: no)";
+		break;
+	case SQLITE_FULL:
+		outcome = SL_HISTORY_STORE_FULL;
+		remedy = "make room on the disk, or lower history_size";
+		break;
+	default:
+		outcome = SL_HISTORY_STORE_FULL;
+		remedy = "look at the disk";
+		break;
+	}
+	sl_error_set(err, "cannot %s the history in %.200s: %.120s; %s", what,
+		store->path, said, remedy);
+	return outcome;
+}
+
+static bool run(struct sl_history_store *store, const char *sql)
+{
+	return sqlite3_exec(store->db, sql, NULL, NULL, NULL) == SQLITE_OK;
+}
+
+static void statement_end(sqlite3_stmt **statement)
+{
+	(void)sqlite3_finalize(*statement);
+	*statement = NULL;
+}
+
+/* The first number that sql gives; 0 where it is NULL. */
+static bool ask(struct sl_history_store *store, const char *sql, int64_t *out)
+{
+	sl_cleanup(statement_end) sqlite3_stmt *statement = NULL;
+
+	if (sqlite3_prepare_v2(store->db, sql, -1, &statement, NULL) != SQLITE_OK ||
+		sqlite3_step(statement) != SQLITE_ROW)
+		return false;
+	*out = sqlite3_column_int64(statement, 0);
+	return true;
+}
+
+struct text {
+	char sql[SQL_MAX];
+	size_t used;
+};
+
+static void add(struct text *text, const char *format, ...) SL_PRINTF(2, 3);
+static void add(struct text *text, const char *format, ...)
+{
+	va_list args;
+	int n;
+
+	va_start(args, format);
+	n = vsnprintf(
+		text->sql + text->used, sizeof(text->sql) - text->used, format, args);
+	va_end(args);
+	if (n > 0)
+		text->used = sl_min_u64(text->used + (size_t)n, sizeof(text->sql) - 1);
+}
+
+/* --- tables ------------------------------------------------------------------------------- */
+
+static bool make_table(struct sl_history_store *store, enum sl_history_kind kind,
+	enum sl_history_level level)
+{
+	const struct sl_history_columns *columns = &sl_history_columns[kind];
+	struct text text = {.used = 0};
+
+	add(&text,
+		"CREATE TABLE %s (t INTEGER, gpu INTEGER, workload INTEGER, span INTEGER",
+		sl_history_tables[kind][level]);
+	for (uint32_t i = 0; i < columns->count; i++)
+		add(&text, ", \"%s\" INTEGER", columns->names[i]);
+	add(&text, ", PRIMARY KEY (t, gpu, workload)) WITHOUT ROWID");
+	return run(store, text.sql);
+}
+
+static bool make_tables(struct sl_history_store *store)
+{
+	/* Rolled up to `done`, which is where the rows of the level end; what is before `dropped` was deleted, or some of it. */
+	static const char others[] =
+		"CREATE TABLE meta (level INTEGER PRIMARY KEY, done INTEGER NOT NULL, "
+		"dropped INTEGER NOT NULL);"
+		"INSERT INTO meta VALUES (0, 0, 0), (1, 0, 0), (2, 0, 0);"
+		"CREATE TABLE gpus (id INTEGER PRIMARY KEY, uuid TEXT UNIQUE, name "
+		"TEXT);"
+		"CREATE TABLE workloads (id INTEGER PRIMARY KEY, number INTEGER, name "
+		"TEXT, uid INTEGER, user TEXT, project TEXT, program TEXT, command TEXT, "
+		"pid INTEGER, gpus INTEGER, priority INTEGER, observed INTEGER, begun_ms "
+		"INTEGER, ended_ms INTEGER);"
+		"CREATE INDEX workloads_ended ON workloads (ended_ms);"
+		"CREATE TABLE events (serial INTEGER PRIMARY KEY, ms INTEGER, reason "
+		"TEXT, gpu INTEGER, workload INTEGER, other INTEGER, bytes INTEGER, "
+		"available_bytes INTEGER, other_bytes INTEGER, span_ms INTEGER, pid "
+		"INTEGER, uid INTEGER, lost INTEGER, name TEXT, other_name TEXT);";
+	char version[40];
+
+	(void)snprintf(version, sizeof(version), "PRAGMA user_version = %d", TABLES);
+	for (int kind = 0; kind < SL_HISTORY_KINDS; kind++) {
+		for (int level = 0; level < SL_HISTORY_LEVELS; level++) {
+			if (!make_table(store, kind, level))
+				return false;
+		}
+	}
+	return run(store, others) && run(store, version);
+}
+
+static int look_at_tables(struct sl_history_store *store, struct sl_error *err)
+{
+	int64_t version = 0;
+
+	if (!ask(store, "PRAGMA user_version", &version))
+		return failed(store, "read", err);
+	if (version > TABLES) {
+		sl_error_set(err,
+			"%.200s was written by a newer sluiced; start that one, or move "
+			"it "
+			"away",
+			store->path);
+		return SL_HISTORY_STORE_BAD;
+	}
+	if (version == TABLES)
+		return SL_HISTORY_STORE_OK;
+	/* So that deleted rows can be given back to the disk; only before the first table. */
+	if (!run(store, "PRAGMA auto_vacuum = INCREMENTAL") ||
+		!run(store, "BEGIN IMMEDIATE"))
+		return failed(store, "make", err);
+	if (!make_tables(store) || !run(store, "COMMIT")) {
+		int r = failed(store, "make", err);
+
+		(void)run(store, "ROLLBACK");
+		return r;
+	}
+	return SL_HISTORY_STORE_OK;
+}
+
+static bool prepare(struct sl_history_store *store, enum statement which, const char *sql)
+{
+	return sqlite3_prepare_v3(store->db, sql, -1, SQLITE_PREPARE_PERSISTENT,
+		       &store->statements[which], NULL) == SQLITE_OK;
+}
+
+static bool prepare_insert(
+	struct sl_history_store *store, enum statement which, enum sl_history_kind kind)
+{
+	struct text text = {.used = 0};
+
+	add(&text, "INSERT OR REPLACE INTO %s VALUES (?, ?, ?, ?",
+		sl_history_tables[kind][SL_HISTORY_SECONDS]);
+	for (uint32_t i = 0; i < sl_history_columns[kind].count; i++)
+		add(&text, ", ?");
+	add(&text, ")");
+	return prepare(store, which, text.sql);
+}
+
+static bool prepare_all(struct sl_history_store *store)
+{
+	return prepare_insert(store, INSERT_USE, SL_HISTORY_USES) &&
+	       prepare_insert(store, INSERT_GPU, SL_HISTORY_GPUS) &&
+	       prepare(store, PUT_GPU, "INSERT OR REPLACE INTO gpus VALUES (?, ?, ?)") &&
+	       prepare(store, PUT_WORKLOAD,
+		       "INSERT OR REPLACE INTO workloads VALUES (?, ?, ?, ?, ?, ?, ?, ?, "
+		       "?, "
+		       "?, ?, ?, ?, ?)") &&
+	       prepare(store, PUT_EVENT,
+		       "INSERT OR IGNORE INTO events VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, "
+		       "?, "
+		       "?, ?, ?, ?, ?)");
+}
+
+static int set_up(struct sl_history_store *store, struct sl_error *err)
+{
+	int r;
+
+	(void)sqlite3_busy_timeout(store->db, BUSY_MS);
+	r = look_at_tables(store, err);
+	if (r != SL_HISTORY_STORE_OK)
+		return r;
+	/* NORMAL: a crash of the machine may cost the last seconds, never the database. */
+	if (!run(store, "PRAGMA journal_mode = WAL") ||
+		!run(store, "PRAGMA synchronous = NORMAL") ||
+		!run(store, "PRAGMA journal_size_limit = 16777216") ||
+		!prepare_all(store))
+		return failed(store, "open", err);
+	return SL_HISTORY_STORE_OK;
+}
+
+/* Who ran what is shown by the daemon, not by the file. SQLite's other files get the same mode; what goes wrong is SQLite's to say. */
+static void shut_to_others(const char *path)
+{
+	sl_cleanup(sl_closep) int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+}
+
+int sl_history_store_open(
+	const char *path, struct sl_history_store **out, struct sl_error *err)
+{
+	struct sl_history_store *store = calloc(1, sizeof(*store));
+	int r;
+
+	if (!store) {
+		sl_error_set(err, "no memory for the history");
+		return SL_HISTORY_STORE_FULL;
+	}
+	(void)snprintf(store->path, sizeof(store->path), "%s", path);
+	shut_to_others(path);
+	if (sqlite3_open_v2(path, &store->db,
+		    SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX |
+			    SQLITE_OPEN_EXRESCODE,
+		    NULL) != SQLITE_OK)
+		r = failed(store, "open", err);
+	else
+		r = set_up(store, err);
+	if (r != SL_HISTORY_STORE_OK)
+		store = sl_history_store_close(store);
+	*out = store;
+	return r;
+}
+
+struct sl_history_store *sl_history_store_close(struct sl_history_store *store)
+{
+	if (!store)
+		return NULL;
+	for (int i = 0; i < STATEMENTS; i++)
+		statement_end(&store->statements[i]);
+	(void)sqlite3_close(store->db);
+	free(store);
+	return NULL;
+}
+
+int sl_history_store_set_aside(const char *path, time_t now, struct sl_error *err)
+{
+	static const char *const suffixes[] = {"-wal", "-shm", ""};
+	char from[SL_PATH_MAX + 8], to[SL_PATH_MAX + 48], date[32] = "";
+	struct tm tm;
+
+	if (gmtime_r(&now, &tm))
+		(void)strftime(date, sizeof(date), "%Y%m%dT%H%M%SZ", &tm);
+	for (size_t i = 0; i < SL_ARRAY_LEN(suffixes); i++) {
+		(void)snprintf(from, sizeof(from), "%s%s", path, suffixes[i]);
+		(void)snprintf(
+			to, sizeof(to), "%s.damaged-%s%s", path, date, suffixes[i]);
+		if (rename(from, to) < 0 && (errno != ENOENT || !suffixes[i][0])) {
+			int r = -errno;
+
+			sl_error_set(err,
+				"the history in %.200s is damaged and cannot be moved "
+				"away "
+				"(%s); move "
+				"it away by hand and restart sluiced",
+				path, strerror(errno));
+			return sl_err_origin(r);
+		}
+	}
+	sl_error_set(err,
+		"the history in %.200s was damaged; it was moved to %.250s, and a new "
+		"one "
+		"begun",
+		path, strrchr(to, '/') ? strrchr(to, '/') + 1 : to);
+	return 0;
+}
+
+/* --- what it has -------------------------------------------------------------------------- */
+
+static void take_text(sqlite3_stmt *statement, int column, char *out, size_t size)
+{
+	const unsigned char *text = sqlite3_column_text(statement, column);
+
+	sl_wire_str(out, size, text ? (const char *)text : "");
+}
+
+static void *grown(void *all, size_t count, size_t size)
+{
+	/* Doubled at powers of two. */
+	if (count && (count & (count - 1)))
+		return all;
+	return realloc(all, sl_max_u64(count * 2, 1) * size);
+}
+
+static bool read_gpus(struct sl_history_store *store, struct sl_history_known *out)
+{
+	sl_cleanup(statement_end) sqlite3_stmt *statement = NULL;
+	int r;
+
+	if (sqlite3_prepare_v2(store->db, "SELECT id, uuid, name FROM gpus ORDER BY id",
+		    -1, &statement, NULL) != SQLITE_OK)
+		return false;
+	while ((r = sqlite3_step(statement)) == SQLITE_ROW) {
+		struct sl_history_gpu *all =
+			grown(out->gpus, out->gpu_count, sizeof(*all));
+
+		if (!all)
+			return false;
+		out->gpus = all;
+		all += out->gpu_count++;
+		all->id = sqlite3_column_int64(statement, 0);
+		take_text(statement, 1, all->uuid, sizeof(all->uuid));
+		take_text(statement, 2, all->name, sizeof(all->name));
+	}
+	return r == SQLITE_DONE;
+}
+
+static void read_workload(sqlite3_stmt *statement, struct sl_history_workload *out)
+{
+	*out = (struct sl_history_workload){
+		.id = sqlite3_column_int64(statement, 0),
+		.number = (uint64_t)sqlite3_column_int64(statement, 1),
+		.uid = (uint32_t)sqlite3_column_int64(statement, 3),
+		.pid = (uint32_t)sqlite3_column_int64(statement, 8),
+		.gpus = (uint32_t)sqlite3_column_int64(statement, 9),
+		.priority = (int32_t)sqlite3_column_int64(statement, 10),
+		.observed = sqlite3_column_int64(statement, 11) != 0,
+		.begun_ms = (uint64_t)sqlite3_column_int64(statement, 12),
+	};
+	take_text(statement, 2, out->name, sizeof(out->name));
+	take_text(statement, 4, out->user, sizeof(out->user));
+	take_text(statement, 5, out->project, sizeof(out->project));
+	take_text(statement, 6, out->program, sizeof(out->program));
+	take_text(statement, 7, out->command, sizeof(out->command));
+}
+
+static bool read_living(struct sl_history_store *store, struct sl_history_known *out)
+{
+	sl_cleanup(statement_end) sqlite3_stmt *statement = NULL;
+	int r;
+
+	if (sqlite3_prepare_v2(store->db,
+		    "SELECT * FROM workloads WHERE ended_ms = 0 ORDER BY id", -1,
+		    &statement, NULL) != SQLITE_OK)
+		return false;
+	while ((r = sqlite3_step(statement)) == SQLITE_ROW) {
+		struct sl_history_workload *all =
+			grown(out->living, out->living_count, sizeof(*all));
+
+		if (!all)
+			return false;
+		out->living = all;
+		read_workload(statement, all + out->living_count++);
+	}
+	return r == SQLITE_DONE;
+}
+
+/* The last row of each level begins last, but an earlier one of the last minute may end later. */
+static bool read_end(struct sl_history_store *store, int64_t *out)
+{
+	*out = 0;
+	for (int kind = 0; kind < SL_HISTORY_KINDS; kind++) {
+		for (int level = 0; level < SL_HISTORY_LEVELS; level++) {
+			const char *table = sl_history_tables[kind][level];
+			char sql[256];
+			int64_t end = 0;
+
+			(void)snprintf(sql, sizeof(sql),
+				"SELECT max(t + span) FROM %s WHERE t >= (SELECT max(t) "
+				"FROM "
+				"%s) - 60",
+				table, table);
+			if (!ask(store, sql, &end))
+				return false;
+			*out = end > *out ? end : *out;
+		}
+	}
+	return true;
+}
+
+int sl_history_store_known(struct sl_history_store *store, struct sl_history_known *out,
+	struct sl_error *err)
+{
+	int64_t serial = 0;
+
+	*out = (struct sl_history_known){0};
+	if (read_end(store, &out->end) &&
+		ask(store, "SELECT max(id) FROM gpus", &out->gpu_id) &&
+		ask(store, "SELECT max(id) FROM workloads", &out->workload_id) &&
+		ask(store, "SELECT max(serial) FROM events", &serial) &&
+		read_gpus(store, out) && read_living(store, out)) {
+		out->event_serial = (uint64_t)serial;
+		return SL_HISTORY_STORE_OK;
+	}
+	free(out->gpus);
+	free(out->living);
+	*out = (struct sl_history_known){0};
+	return failed(store, "read", err);
+}
+
+/* --- writing ------------------------------------------------------------------------------ */
+
+static bool step(sqlite3_stmt *statement)
+{
+	int r = sqlite3_step(statement);
+
+	/* The outcome is the step's; reset says it again. */
+	(void)sqlite3_reset(statement);
+	return r == SQLITE_DONE;
+}
+
+static void bind_text(sqlite3_stmt *statement, int at, const char *text)
+{
+	(void)sqlite3_bind_text(statement, at, text, -1, SQLITE_STATIC);
+}
+
+static bool put_rows(struct sl_history_store *store, enum sl_history_kind kind,
+	const struct sl_history_row *rows, size_t count)
+{
+	sqlite3_stmt *statement =
+		store->statements[kind == SL_HISTORY_USES ? INSERT_USE : INSERT_GPU];
+
+	for (size_t i = 0; i < count; i++) {
+		int at = 1;
+
+		(void)sqlite3_bind_int64(statement, at++, rows[i].t);
+		(void)sqlite3_bind_int64(statement, at++, rows[i].gpu);
+		(void)sqlite3_bind_int64(statement, at++, rows[i].workload);
+		(void)sqlite3_bind_int64(statement, at++, rows[i].span);
+		for (uint32_t c = 0; c < sl_history_columns[kind].count; c++)
+			(void)sqlite3_bind_int64(statement, at++, rows[i].value[c]);
+		if (!step(statement))
+			return false;
+	}
+	return true;
+}
+
+static bool put_gpu(struct sl_history_store *store, const struct sl_history_gpu *gpu)
+{
+	sqlite3_stmt *statement = store->statements[PUT_GPU];
+
+	(void)sqlite3_bind_int64(statement, 1, gpu->id);
+	bind_text(statement, 2, gpu->uuid);
+	bind_text(statement, 3, gpu->name);
+	return step(statement);
+}
+
+static bool put_workload(
+	struct sl_history_store *store, const struct sl_history_workload *workload)
+{
+	sqlite3_stmt *statement = store->statements[PUT_WORKLOAD];
+
+	(void)sqlite3_bind_int64(statement, 1, workload->id);
+	(void)sqlite3_bind_int64(statement, 2, (int64_t)workload->number);
+	bind_text(statement, 3, workload->name);
+	(void)sqlite3_bind_int64(statement, 4, workload->uid);
+	bind_text(statement, 5, workload->user);
+	bind_text(statement, 6, workload->project);
+	bind_text(statement, 7, workload->program);
+	bind_text(statement, 8, workload->command);
+	(void)sqlite3_bind_int64(statement, 9, workload->pid);
+	(void)sqlite3_bind_int64(statement, 10, workload->gpus);
+	(void)sqlite3_bind_int64(statement, 11, workload->priority);
+	(void)sqlite3_bind_int64(statement, 12, workload->observed);
+	(void)sqlite3_bind_int64(statement, 13, (int64_t)workload->begun_ms);
+	(void)sqlite3_bind_int64(statement, 14, (int64_t)workload->ended_ms);
+	return step(statement);
+}
+
+static bool put_event(
+	struct sl_history_store *store, const struct sl_msg_event_row *event)
+{
+	sqlite3_stmt *statement = store->statements[PUT_EVENT];
+	const uint64_t before[] = {event->serial, event->realtime_ms};
+	const uint64_t behind[] = {event->gpu, event->workload, event->other,
+		event->bytes, event->available_bytes, event->other_bytes, event->span_ms,
+		event->pid, event->uid, event->lost};
+	int at = 1;
+
+	for (size_t i = 0; i < SL_ARRAY_LEN(before); i++)
+		(void)sqlite3_bind_int64(statement, at++, (int64_t)before[i]);
+	bind_text(statement, at++, sl_reason_name(event->reason));
+	for (size_t i = 0; i < SL_ARRAY_LEN(behind); i++)
+		(void)sqlite3_bind_int64(statement, at++, (int64_t)behind[i]);
+	bind_text(statement, at++, event->name);
+	bind_text(statement, at, event->other_name);
+	return step(statement);
+}
+
+static bool put_batch(
+	struct sl_history_store *store, const struct sl_history_batch *batch)
+{
+	for (size_t i = 0; i < batch->gpu_count; i++) {
+		if (!put_gpu(store, &batch->gpus[i]))
+			return false;
+	}
+	for (size_t i = 0; i < batch->workload_count; i++) {
+		if (!put_workload(store, &batch->workloads[i]))
+			return false;
+	}
+	for (size_t i = 0; i < batch->event_count; i++) {
+		if (!put_event(store, &batch->events[i]))
+			return false;
+	}
+	return put_rows(store, SL_HISTORY_USES, batch->rows[SL_HISTORY_USES],
+		       batch->row_count[SL_HISTORY_USES]) &&
+	       put_rows(store, SL_HISTORY_GPUS, batch->rows[SL_HISTORY_GPUS],
+		       batch->row_count[SL_HISTORY_GPUS]);
+}
+
+/* --- rolling up --------------------------------------------------------------------------- */
+
+/* From the level below, what begins in [from, to). */
+static bool roll_up_kind(struct sl_history_store *store, enum sl_history_kind kind,
+	enum sl_history_level level, int64_t from, int64_t to)
+{
+	const struct sl_history_columns *columns = &sl_history_columns[kind];
+	int64_t grain = sl_history_grains[level];
+	struct text text = {.used = 0};
+
+	add(&text,
+		"INSERT OR REPLACE INTO %s SELECT t / %" PRId64 " * %" PRId64
+		" AS begins, gpu, workload, sum(span)",
+		sl_history_tables[kind][level], grain, grain);
+	for (uint32_t i = 0; i < columns->count; i++)
+		add(&text, ", %s(\"%s\")",
+			columns->folds[i] == SL_HISTORY_MAX ? "max" : "sum",
+			columns->names[i]);
+	add(&text,
+		" FROM %s WHERE t >= %" PRId64 " AND t < %" PRId64
+		" GROUP BY begins, gpu, workload",
+		sl_history_tables[kind][level - 1], from, to);
+	return run(store, text.sql);
+}
+
+/* Rolled up to where. */
+static bool done_of(
+	struct sl_history_store *store, enum sl_history_level level, int64_t *out)
+{
+	char sql[96];
+
+	(void)snprintf(
+		sql, sizeof(sql), "SELECT done FROM meta WHERE level = %d", (int)level);
+	return ask(store, sql, out);
+}
+
+/* Up to the last whole minute (hour) of which all rows are there. An hour at a time of minutes, a day of hours: what was missed while the daemon was
+ * away is little (rows end with it), but the file may be of any age. */
+static bool roll_up(
+	struct sl_history_store *store, enum sl_history_level level, int64_t now)
+{
+	int64_t grain = sl_history_grains[level], done = 0, first = 0, until = 0;
+	const char *below = sl_history_tables[SL_HISTORY_USES][level - 1];
+	const char *gpus = sl_history_tables[SL_HISTORY_GPUS][level - 1];
+	char sql[512];
+
+	if (!done_of(store, level, &done))
+		return false;
+	if (level == SL_HISTORY_MINUTES)
+		until = now;
+	else if (!done_of(store, level - 1, &until))
+		return false;
+	until = until / grain * grain;
+	if (until <= done)
+		return true;
+	(void)snprintf(sql, sizeof(sql),
+		"SELECT ifnull(min((SELECT ifnull(min(t), %" PRId64
+		") FROM %s WHERE t >= %" PRId64 "), (SELECT ifnull(min(t), %" PRId64
+		") FROM %s WHERE t >= %" PRId64 ")), %" PRId64 ")",
+		until, below, done, until, gpus, done, until);
+	if (!ask(store, sql, &first))
+		return false;
+	/* What lies between is empty. */
+	first = first / grain * grain;
+	if (first < until) {
+		if (until > first + 60 * grain)
+			until = first + 60 * grain;
+		if (!roll_up_kind(store, SL_HISTORY_USES, level, first, until) ||
+			!roll_up_kind(store, SL_HISTORY_GPUS, level, first, until))
+			return false;
+	}
+	(void)snprintf(sql, sizeof(sql),
+		"UPDATE meta SET done = %" PRId64 " WHERE level = %d", until, (int)level);
+	return run(store, sql);
+}
+
+/* --- letting go --------------------------------------------------------------------------- */
+
+static int64_t least(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* When the oldest row of a level begins, of either kind; INT64_MAX: there is none. */
+static bool oldest_of(
+	struct sl_history_store *store, enum sl_history_level level, int64_t *out)
+{
+	*out = INT64_MAX;
+	for (int kind = 0; kind < SL_HISTORY_KINDS; kind++) {
+		int64_t t = 0;
+		char sql[128];
+
+		(void)snprintf(sql, sizeof(sql),
+			"SELECT ifnull(min(t), %" PRId64 ") FROM %s", INT64_MAX,
+			sl_history_tables[kind][level]);
+		if (!ask(store, sql, &t))
+			return false;
+		*out = t < *out ? t : *out;
+	}
+	return true;
+}
+
+/* The oldest rows of a level before `before`, a few. Readers are told first how far the level is to be gone: by whole units of the one above, which has
+ * them, so that nobody reads a part of one. */
+static bool drop_oldest(
+	struct sl_history_store *store, enum sl_history_level level, int64_t before)
+{
+	int64_t oldest = 0, edge = before;
+	char sql[192];
+
+	if (!oldest_of(store, level, &oldest))
+		return false;
+	if (oldest >= before)
+		return true;
+	if (level + 1 < SL_HISTORY_LEVELS) {
+		int64_t unit = sl_history_grains[level + 1];
+
+		edge = least(oldest / unit * unit + unit, before / unit * unit);
+		(void)snprintf(sql, sizeof(sql),
+			"UPDATE meta SET dropped = %" PRId64
+			" WHERE level = %d AND dropped < %" PRId64,
+			edge, (int)level, edge);
+		if (!run(store, sql))
+			return false;
+	}
+	edge = least(edge, oldest + OLD_STEPS * steps[level]);
+	for (int kind = 0; kind < SL_HISTORY_KINDS; kind++) {
+		(void)snprintf(sql, sizeof(sql), "DELETE FROM %s WHERE t < %" PRId64,
+			sl_history_tables[kind][level], edge);
+		if (!run(store, sql))
+			return false;
+	}
+	return true;
+}
+
+static bool let_go_level(struct sl_history_store *store, enum sl_history_level level,
+	int64_t now, const struct sl_history_keep *keep)
+{
+	int64_t before = now - keep->seconds[level], done = INT64_MAX;
+
+	if (level + 1 < SL_HISTORY_LEVELS && !done_of(store, level + 1, &done))
+		return false;
+	return drop_oldest(store, level, before < done ? before : done);
+}
+
+uint64_t sl_history_store_bytes(struct sl_history_store *store)
+{
+	int64_t pages = 0, unused = 0, size = 0;
+
+	if (!ask(store, "PRAGMA page_count", &pages) ||
+		!ask(store, "PRAGMA freelist_count", &unused) ||
+		!ask(store, "PRAGMA page_size", &size))
+		return 0;
+	return (uint64_t)((pages - unused) * size);
+}
+
+/* Too large: the oldest hours go, then the oldest minutes that were rolled up, then events; and pages go back to the disk. */
+static bool hold_size(
+	struct sl_history_store *store, const struct sl_history_keep *keep, int64_t now)
+{
+	uint64_t used = sl_history_store_bytes(store);
+	int64_t hours = 0, done = 0, unused = 0;
+
+	if (!keep->bytes)
+		return true;
+	if (!ask(store, "PRAGMA freelist_count", &unused))
+		return false;
+	/* A little before it is full, so that the roll-up of an hour has room. */
+	if (used > keep->bytes - keep->bytes / 16) {
+		if (!ask(store,
+			    "SELECT EXISTS (SELECT 1 FROM hours) OR EXISTS (SELECT 1 "
+			    "FROM "
+			    "gpu_hours)",
+			    &hours) ||
+			!done_of(store, SL_HISTORY_HOURS, &done))
+			return false;
+		if (hours)
+			return drop_oldest(store, SL_HISTORY_HOURS, now);
+		return drop_oldest(store, SL_HISTORY_MINUTES, done) &&
+		       run(store,
+			       "DELETE FROM events WHERE serial IN (SELECT serial FROM "
+			       "events ORDER BY serial LIMIT 200)");
+	}
+	if (unused > 1024 && unused * 4096 > (int64_t)used)
+		return run(store, "PRAGMA incremental_vacuum(64)");
+	return true;
+}
+
+static bool let_go_events(struct sl_history_store *store, uint64_t most)
+{
+	int64_t count = 0;
+	char sql[256];
+
+	/* Counted by walking; so once in a while only, and then more at a time. */
+	if (!ask(store, "SELECT count(*) FROM events", &count))
+		return false;
+	if (count <= (int64_t)most)
+		return true;
+	(void)snprintf(sql, sizeof(sql),
+		"DELETE FROM events WHERE serial IN (SELECT serial FROM events ORDER BY "
+		"serial LIMIT %" PRId64 ")",
+		count - (int64_t)most);
+	return run(store, sql);
+}
+
+/* Those of which no row is left. */
+static bool let_go_workloads(struct sl_history_store *store, int64_t now)
+{
+	int64_t oldest = now;
+	char sql[160];
+
+	for (int level = 0; level < SL_HISTORY_LEVELS; level++) {
+		int64_t t = 0;
+
+		if (!oldest_of(store, level, &t))
+			return false;
+		oldest = t < oldest ? t : oldest;
+	}
+	(void)snprintf(sql, sizeof(sql),
+		"DELETE FROM workloads WHERE ended_ms > 0 AND ended_ms < %" PRId64,
+		oldest * 1000);
+	return run(store, sql);
+}
+
+static bool let_go(
+	struct sl_history_store *store, int64_t now, const struct sl_history_keep *keep)
+{
+	for (int level = 0; level < SL_HISTORY_LEVELS; level++) {
+		if (!let_go_level(store, level, now, keep))
+			return false;
+	}
+	if (now % 60 == 0 && !let_go_events(store, keep->events))
+		return false;
+	if (now % 3600 == 0 && !let_go_workloads(store, now))
+		return false;
+	return hold_size(store, keep, now);
+}
+
+int sl_history_store_write(struct sl_history_store *store,
+	const struct sl_history_batch *batch, int64_t now,
+	const struct sl_history_keep *keep, struct sl_error *err)
+{
+	if (!run(store, "BEGIN IMMEDIATE"))
+		return failed(store, "write", err);
+	if (put_batch(store, batch) && roll_up(store, SL_HISTORY_MINUTES, now) &&
+		roll_up(store, SL_HISTORY_HOURS, now) && let_go(store, now, keep) &&
+		run(store, "COMMIT"))
+		return SL_HISTORY_STORE_OK;
+	{
+		int r = failed(store, "write", err);
+
+		(void)run(store, "ROLLBACK");
+		return r;
+	}
+}

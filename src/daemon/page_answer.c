@@ -1,0 +1,177 @@
+/*
+ * page_answer - how every answer looks
+ *
+ * The headers say to a browser what the page may do: load and ask its own server, and nothing else; be in no frame, and leak no address. Even
+ * if a hostile name got into the page as code, there would be nothing that it could run or reach.
+ */
+#include "daemon/page_room.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "daemon/tell.h"
+
+static const struct {
+	const char *name, *value;
+} headers[] = {
+	{"Content-Security-Policy",
+		"default-src 'none'; script-src 'self'; style-src 'self'; connect-src "
+		"'self'; "
+		"img-src 'self' data:; base-uri 'none'; form-action 'none'; "
+		"frame-ancestors 'none'"},
+	{"X-Content-Type-Options", "nosniff"},
+	{"X-Frame-Options", "DENY"},
+	{"Referrer-Policy", "no-referrer"},
+	{"Cross-Origin-Opener-Policy", "same-origin"},
+	{"Cross-Origin-Resource-Policy", "same-origin"},
+	{"Cross-Origin-Embedder-Policy", "require-corp"},
+	{"Permissions-Policy",
+		"camera=(), geolocation=(), microphone=(), payment=(), usb=()"},
+};
+
+enum MHD_Result sl_page_send(struct sl_page_request *request, unsigned int status,
+	struct MHD_Response *response, const char *type)
+{
+	enum MHD_Result r;
+
+	if (!response)
+		return MHD_NO;
+	for (size_t i = 0; i < SL_ARRAY_LEN(headers); i++)
+		(void)MHD_add_response_header(
+			response, headers[i].name, headers[i].value);
+	if (type)
+		(void)MHD_add_response_header(response, "Content-Type", type);
+	if (!MHD_get_response_header(response, "Cache-Control"))
+		(void)MHD_add_response_header(response, "Cache-Control", "no-store");
+	sl_page_set_phase(request, SL_PAGE_ANSWERING);
+	r = MHD_queue_response(request->connection, status, response);
+	MHD_destroy_response(response);
+	return r;
+}
+
+enum MHD_Result sl_page_answer_text(struct sl_page_request *request, unsigned int status,
+	const char *text, size_t size, const char *type)
+{
+	return sl_page_send(request, status,
+		MHD_create_response_from_buffer(
+			size, (void *)text, MHD_RESPMEM_MUST_COPY),
+		type);
+}
+
+enum MHD_Result sl_page_answer(
+	struct sl_page_request *request, unsigned int status, json_t *json)
+{
+	char *text = json ? json_dumps(json, JSON_COMPACT) : NULL;
+
+	json_decref(json);
+	if (!text)
+		return MHD_NO;
+	return sl_page_send(request, status,
+		MHD_create_response_from_buffer(
+			strlen(text), text, MHD_RESPMEM_MUST_FREE),
+		"application/json");
+}
+
+enum MHD_Result sl_page_refuse(
+	struct sl_page_request *request, unsigned int status, const char *format, ...)
+{
+	struct sl_error tamed = {0};
+	struct MHD_Response *response;
+	char words[SL_ERROR_TEXT_MAX];
+	json_t *json;
+	char *text;
+	va_list args;
+
+	va_start(args, format);
+	(void)vsnprintf(words, sizeof(words), format, args);
+	va_end(args);
+	sl_error_set(&tamed, "%s", words);
+	json = json_object();
+	(void)json_object_set_new(json, "error", sl_text_json(tamed.text));
+	text = json_dumps(json, JSON_COMPACT);
+	json_decref(json);
+	if (!text)
+		return MHD_NO;
+	response = MHD_create_response_from_buffer(
+		strlen(text), text, MHD_RESPMEM_MUST_FREE);
+	if (response && status == 401)
+		(void)MHD_add_response_header(response, "WWW-Authenticate", "Bearer");
+	if (response && status == 429)
+		(void)MHD_add_response_header(response, "Retry-After", "1");
+	/* What is left of its body is nobody's. */
+	if (response && (status == 413 || status == 431 || !request->route))
+		(void)MHD_add_response_header(response, "Connection", "close");
+	return sl_page_send(request, status, response, "application/json");
+}
+
+/* Whoever brings no token is nobody, and may do what anybody may. */
+static struct sl_who *nobody(void)
+{
+	struct sl_who *who = calloc(1, sizeof(*who) + sizeof(who->gids[0]));
+
+	if (!who)
+		return NULL;
+	who->uid = 65534;
+	who->contained = true;
+	who->gid_count = 1;
+	who->gids[0] = 65534;
+	return who;
+}
+
+bool sl_page_line(
+	struct sl_page_request *request, struct sl_inside *line, enum MHD_Result *r)
+{
+	struct sl_who *who = request->who ? NULL : nobody();
+	struct sl_error err = {0};
+	int outcome = SL_INSIDE_SYSTEM;
+
+	*line = (struct sl_inside){.fd = -1};
+	if (request->who || who)
+		outcome = sl_inside_open(line, request->page->door,
+			request->who ? request->who : who, &err);
+	(void)sl_who_free(who);
+	if (outcome == SL_INSIDE_OK)
+		return true;
+	*r = sl_page_failed(request, line, outcome, &err);
+	sl_inside_close(line);
+	return false;
+}
+
+enum MHD_Result sl_page_failed(struct sl_page_request *request,
+	const struct sl_inside *line, int outcome, const struct sl_error *err)
+{
+	unsigned int status = 503;
+
+	if (outcome == SL_INSIDE_REFUSED && line->rejected == SL_REJECT_DENIED)
+		status = 403;
+	return sl_page_refuse(request, status, "%s",
+		err->text[0] ? err->text : "sluiced is out of memory");
+}
+
+const char *sl_page_query(const struct sl_page_request *request, const char *key)
+{
+	return MHD_lookup_connection_value(
+		request->connection, MHD_GET_ARGUMENT_KIND, key);
+}
+
+bool sl_page_query_number(struct sl_page_request *request, const char *key, uint64_t most,
+	uint64_t fallback, uint64_t *out, enum MHD_Result *r)
+{
+	const char *text = sl_page_query(request, key);
+	char *end = NULL;
+
+	*out = fallback;
+	if (!text || !text[0])
+		return true;
+	errno = 0;
+	*out = strtoull(text, &end, 10);
+	if (text[0] >= '0' && text[0] <= '9' && !*end && !errno && *out <= most)
+		return true;
+	*r = sl_page_refuse(request, 400, "%s is no number from 0 to %llu", key,
+		(unsigned long long)most);
+	return false;
+}

@@ -1,0 +1,14 @@
+/*
+ * page_history - questions to the history, a few at a time
+ */
+#ifndef SL_DAEMON_PAGE_HISTORY_H
+#define SL_DAEMON_PAGE_HISTORY_H
+
+#include "daemon/history.h"
+#include "daemon/page_room.h"
+
+/* Waits for its turn, and for the answer: *text (free(3)) of size bytes. False: err says why there is none. */
+SL_MUST_CHECK bool sl_page_ask_history(struct sl_page_request *request,
+	struct sl_history_ask *ask, char **text, size_t *size, struct sl_error *err);
+
+#endif

@@ -1,0 +1,145 @@
+/*
+ * page_live - server-sent events, for as long as the reader likes
+ *
+ * The library asks for text in the connection's thread, which waits for the looker's news. A message is head, text that all share, and tail, so
+ * nothing is copied but into the library's buffer. Who reads slowly holds one text and skips states; it is ended when nothing moves at all.
+ */
+#include "daemon/page_room.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/page.h"
+
+/* A line that says nothing, so that whoever is in between keeps the line open. */
+#define COMMENT_EACH (15 * SL_S)
+#define BLOCK_BYTES  (16u << 10)
+
+struct piece {
+	const char *text;
+	size_t size;
+};
+
+struct stream {
+	struct sl_page *page;
+	struct sl_page_watch watch;
+	struct sl_page_text *text;
+	char *me;
+	struct piece pieces[4];
+	size_t piece, offset; /* the next byte to send */
+	size_t count;
+	bool ended;
+};
+
+static void add(struct stream *stream, const char *text, size_t size)
+{
+	stream->pieces[stream->count++] = (struct piece){text, size};
+}
+
+/* Waits for something to say. */
+static void fill(struct stream *stream)
+{
+	enum sl_page_news news;
+
+	stream->text = sl_page_text_unref(stream->text);
+	stream->piece = stream->offset = stream->count = 0;
+	news = sl_page_look_next(
+		stream->page->look, &stream->watch, COMMENT_EACH, &stream->text);
+	switch (news) {
+	case SL_PAGE_NEWS_STATE:
+		add(stream, "event: state\ndata: ", strlen("event: state\ndata: "));
+		add(stream, stream->me, strlen(stream->me));
+		add(stream, stream->text->text, stream->text->size);
+		add(stream, "\n\n", 2);
+		break;
+	case SL_PAGE_NEWS_EVENT:
+		add(stream, "event: event\ndata: ", strlen("event: event\ndata: "));
+		add(stream, stream->text->text, stream->text->size);
+		add(stream, "\n\n", 2);
+		break;
+	case SL_PAGE_NEWS_NONE: add(stream, ": still here\n\n", 14); break;
+	case SL_PAGE_NEWS_END:
+	default: stream->ended = true; break;
+	}
+}
+
+static ssize_t read_stream(void *context, uint64_t position, char *buf, size_t room)
+{
+	struct stream *stream = context;
+	size_t used = 0;
+
+	if (stream->piece == stream->count)
+		fill(stream);
+	if (stream->ended)
+		return MHD_CONTENT_READER_END_OF_STREAM;
+	while (used < room && stream->piece < stream->count) {
+		const struct piece *piece = &stream->pieces[stream->piece];
+		size_t bytes = sl_min_u64(room - used, piece->size - stream->offset);
+
+		memcpy(buf + used, piece->text + stream->offset, bytes);
+		used += bytes;
+		stream->offset += bytes;
+		if (stream->offset == piece->size) {
+			stream->piece++;
+			stream->offset = 0;
+		}
+	}
+	return (ssize_t)used;
+}
+
+static void end_stream(void *context)
+{
+	struct stream *stream = context;
+
+	sl_page_look_unwatch(stream->page->look, &stream->watch);
+	(void)atomic_fetch_sub(&stream->page->watchers, 1);
+	(void)sl_page_text_unref(stream->text);
+	free(stream->me);
+	free(stream);
+}
+
+static struct stream *begin_stream(struct sl_page_request *request)
+{
+	struct stream *stream = calloc(1, sizeof(*stream));
+	char *me = sl_page_me(request);
+
+	if (!stream || !me) {
+		free(stream);
+		free(me);
+		(void)atomic_fetch_sub(&request->page->watchers, 1);
+		return NULL;
+	}
+	stream->page = request->page;
+	stream->me = me;
+	sl_page_look_watch(request->page->look, &stream->watch);
+	return stream;
+}
+
+enum MHD_Result sl_page_live(struct sl_page_request *request)
+{
+	struct MHD_Response *response;
+	struct stream *stream;
+	enum MHD_Result r;
+
+	if (atomic_fetch_add(&request->page->watchers, 1) >= SL_PAGE_WATCHERS) {
+		(void)atomic_fetch_sub(&request->page->watchers, 1);
+		return sl_page_refuse(request, 503,
+			"the page is open in %d places already, which is the most; close "
+			"some",
+			SL_PAGE_WATCHERS);
+	}
+	stream = begin_stream(request);
+	if (!stream)
+		return MHD_NO;
+	response = MHD_create_response_from_callback(
+		MHD_SIZE_UNKNOWN, BLOCK_BYTES, read_stream, stream, end_stream);
+	if (!response) {
+		end_stream(stream);
+		return MHD_NO;
+	}
+	/* A proxy is not to gather what is meant for now. */
+	(void)MHD_add_response_header(response, "X-Accel-Buffering", "no");
+	r = sl_page_send(request, 200, response, "text/event-stream");
+	sl_page_set_phase(request, SL_PAGE_WATCHING);
+	return r;
+}

@@ -1,0 +1,14 @@
+/*
+ * page_resources - the compute resource that a request names
+ */
+#ifndef SL_DAEMON_PAGE_RESOURCES_H
+#define SL_DAEMON_PAGE_RESOURCES_H
+
+#include "daemon/page_values.h"
+#include "daemon/resources_file.h"
+
+/* Of the member `resource`; without it one GPU, and nothing else said. False: it was refused, *r is the result. */
+SL_MUST_CHECK bool sl_page_resource_of(
+	struct sl_page_request *request, struct sl_compute *out, enum MHD_Result *r);
+
+#endif

@@ -1,0 +1,130 @@
+/*
+ * chart - uPlot with our colours, for times on the x axis
+ *
+ * A chart is for the eye; what it shows stands in a table or list beside it, too. Colours are asked of the style sheet, and asked again when
+ * they change.
+ */
+import uPlot from "./uPlot.esm.js";
+import {h, text} from "./dom.js";
+
+export function colour(name) {
+	return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+}
+
+/* A hue as the style sheet has it: "edge" for lines, "seg" for areas. */
+export function hueColour(hue, of, alpha) {
+	return "oklch(" + colour("--" + of + "-l") + " " + colour("--" + of + "-c") + " " + hue + (alpha === undefined ? "" : " / " + alpha) + ")";
+}
+
+function axis(values, size) {
+	return {
+		stroke: () => colour("--soft"),
+		grid: {stroke: () => colour("--line"), width: 1},
+		ticks: {stroke: () => colour("--line"), width: 1, size: 5},
+		font: "12px system-ui, sans-serif",
+		values,
+		size,
+	};
+}
+
+/* Ticks of 1, 2 or 4 times a power of 1024, not of 1000. */
+const BYTES = [];
+
+for (let exponent = 20; exponent < 53; exponent++)
+	BYTES.push(2 ** exponent);
+
+function clock(u, splits) {
+	const seconds = splits.length > 1 && splits[1] - splits[0] < 60;
+	const days = u.scales.x.max - u.scales.x.min > 86400;
+
+	return splits.map((split) => {
+		const date = new Date(split * 1000);
+		const options = {hour: "2-digit", minute: "2-digit"};
+
+		if (seconds)
+			options.second = "2-digit";
+		if (days)
+			return date.toLocaleDateString("en-GB", {day: "numeric", month: "short"}) + "\n" + date.toLocaleTimeString("en-GB", options);
+		return date.toLocaleTimeString("en-GB", options);
+	});
+}
+
+/*
+ * place: where it goes. options: height, series (as uPlot's), y (values of the axis as text), bytes (the axis counts those), read(index, u)
+ * (nodes for the line under it), draw(u), select(from_s, to_s), label (for who cannot see it).
+ */
+export function chart(place, options) {
+	const read = h("p", {class: "read"});
+	const holder = h("div", {class: "chart", role: "img", "aria-label": options.label});
+	let plot;
+	let data = options.data || [[]];
+
+	place.append(holder, read);
+
+	function make() {
+		if (plot)
+			plot.destroy();
+		plot = new uPlot({
+			width: Math.max(200, holder.clientWidth),
+			height: options.height || 220,
+			padding: [12, 24, 0, 0],
+			legend: {show: false},
+			cursor: {y: false, drag: {x: Boolean(options.select), y: false, setScale: false}, points: {size: 6}},
+			scales: {x: {time: true}, y: {range: options.range || ((u, min, max) => [0, max > 0 ? max * 1.08 : 1])}},
+			axes: [
+				{...axis(clock, options.tall ? 46 : 30), space: 70},
+				{...axis((u, splits) => splits.map(options.y), options.axis || 68), incrs: options.bytes ? BYTES : undefined, space: 34},
+			],
+			series: [{}, ...options.series()],
+			hooks: {
+				draw: options.draw ? [options.draw] : [],
+				setCursor: [(u) => {
+					const at = u.cursor.idx;
+
+					read.replaceChildren(...(at === null || at === undefined ? [] : options.read(at, u)));
+				}],
+				setSelect: options.select ? [(u) => {
+					if (u.select.width < 4)
+						return;
+					options.select(u.posToVal(u.select.left, "x"), u.posToVal(u.select.left + u.select.width, "x"));
+					u.setSelect({left: 0, width: 0, top: 0, height: 0}, false);
+				}] : [],
+			},
+		}, data, holder);
+	}
+
+	const watch = new ResizeObserver(() => {
+		if (plot && holder.clientWidth > 0 && Math.abs(plot.width - holder.clientWidth) > 1)
+			plot.setSize({width: holder.clientWidth, height: options.height || 220});
+	});
+
+	make();
+	watch.observe(holder);
+	addEventListener("sluice-theme", make);
+	return {
+		set(next, range) {
+			data = next;
+			plot.batch(() => {
+				plot.setData(next, !range);
+				if (range)
+					plot.setScale("x", {min: range[0], max: range[1]});
+			});
+		},
+		remake(next) {
+			data = next;
+			make();
+		},
+		say(words) {
+			text(read, words);
+		},
+		end() {
+			watch.disconnect();
+			removeEventListener("sluice-theme", make);
+			plot.destroy();
+			holder.remove();
+			read.remove();
+		},
+	};
+}
+
+export const stepped = uPlot.paths.stepped({align: 1});

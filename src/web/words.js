@@ -1,0 +1,103 @@
+/*
+ * words - what states are called, how workloads are coloured, and what kind of mark an event makes
+ *
+ * The words are those of the documentation. A colour follows from a workload's number, so it is the same in each view, each window and
+ * after a reload; neighbours differ most.
+ */
+const HUES = [255, 55, 155, 340, 95, 210, 300, 25, 130, 180];
+
+export function hue(id) {
+	const round = Math.floor((id - 1) / HUES.length);
+
+	return (HUES[(id - 1) % HUES.length] + 17 * round) % 360;
+}
+
+export function paint(element, id) {
+	const value = String(hue(id));
+
+	if (element.style.getPropertyValue("--hue") !== value)
+		element.style.setProperty("--hue", value);
+}
+
+/* A hue for each name that is no workload (a user, a project): in turn, so that the first ten differ, and the same until the page is left. */
+const named = new Map();
+
+export function hueOf(name) {
+	if (!named.has(name))
+		named.set(name, hue(named.size + 1));
+	return named.get(name);
+}
+
+/* One word for where a workload is, and whether it needs attention. */
+export function stateOf(workload) {
+	if (workload.state === "waiting")
+		return {word: "waiting", tone: "wait"};
+	if (workload.flags.includes("stopping"))
+		return {word: "being stopped", tone: "stop"};
+	if (workload.flags.includes("gpu-lost"))
+		return {word: "GPU lost", tone: "stop"};
+	switch (workload.residency) {
+	case "evicted": return {word: "evicted", tone: "away"};
+	case "leaving": return {word: "leaving", tone: "move"};
+	case "returning": return {word: "returning", tone: "move"};
+	case "resuming": return {word: "resuming", tone: "wait"};
+	case "parked": return {word: "parked", tone: "away"};
+	case "warm": return {word: "warm", tone: "away"};
+	default: break;
+	}
+	if (workload.flags.includes("untakeable"))
+		return {word: "untakeable", tone: "wait"};
+	if (workload.flags.includes("over-limit"))
+		return {word: "over its limit", tone: "wait"};
+	if (workload.state === "reserved")
+		return {word: "reserved", tone: "idle"};
+	if (workload.uses.some(burstOf))
+		return {word: "burst", tone: "burst"};
+	return {word: workload.state, tone: "run"};
+}
+
+/* What it holds above its request; hidden memory counts. */
+export function burstOf(use) {
+	return Math.max(0, use.resident_bytes + use.hidden_bytes - use.request_bytes);
+}
+
+export const MARKS = {
+	burst: {word: "burst", sign: "▲"},
+	wait: {word: "wait", sign: "◆"},
+	evicted: {word: "evicted", sign: "▼"},
+	restored: {word: "restored", sign: "△"},
+	parked: {word: "parked", sign: "■"},
+	resumed: {word: "resumed", sign: "▷"},
+	stopped: {word: "stopped", sign: "✕"},
+	denied: {word: "denied", sign: "!"},
+};
+
+/* The kind of mark that an event makes on a workload's line; null: none. */
+export function markOf(event) {
+	const reason = event.reason;
+
+	if (reason === "EVICTED_FOR" || reason === "EVICTED_IDLE")
+		return "evicted";
+	if (reason === "RESTORED")
+		return "restored";
+	if (reason === "PARKED")
+		return "parked";
+	if (reason === "RESUMED")
+		return "resumed";
+	if (event.kind === "stop")
+		return "stopped";
+	if (event.kind === "wait" || reason === "SERVED_AFTER_WAIT")
+		return "wait";
+	if (event.kind === "deny" || event.kind === "except")
+		return "denied";
+	return null;
+}
+
+export const KINDS = {
+	deny: "denied",
+	except: "exception",
+	refuse: "refused",
+	wait: "wait",
+	stop: "stopped",
+	note: "note",
+};

@@ -1,0 +1,530 @@
+/*
+ * workload - one workload: its memory over time between request and limit, what happened to it and why, and what can be changed
+ */
+import {h, text, attr, keyed, confirm, say} from "./dom.js";
+import {bytes, span, moment, date, amount, count} from "./units.js";
+import {paint, hue, stateOf, burstOf, markOf, MARKS} from "./words.js";
+import {store, now} from "./store.js";
+import * as api from "./api.js";
+import {chart, colour, hueColour, stepped} from "./chart.js";
+import {hindrance} from "./sign-in.js";
+
+const SPANS = [[300, "5 min"], [900, "15 min"], [3600, "1 h"], [86400, "1 d"], [604800, "7 d"]];
+/* The history is asked again before the store forgets what came since. */
+const ASK_EACH_MS = 300000;
+/* Of the list of marks: at first, and ever. */
+const MARKS_FIRST = 12, MARKS_MOST = 300;
+const WHERE = {
+	turn: "has the turn", resident: "resident", move: "leaving or returning", away: "on the host", wait: "waiting",
+};
+
+function find(id) {
+	return store.byId.get(id) || store.gone.get(id);
+}
+
+/* --- marks -------------------------------------------------------------------------------------------------------- */
+
+function marksOfEvents(id, name) {
+	const marks = [];
+
+	for (const event of store.events) {
+		const kind = markOf(event);
+
+		/* What it did to others stands there, not here; but who made it leave does. */
+		if (!kind || (event.workload ? event.workload !== id : event.name !== name))
+			continue;
+		marks.push({ms: event.ms, kind, text: event.text, other: event.other, other_name: event.other_name, gpu: event.gpu, serial: event.serial});
+	}
+	return marks;
+}
+
+/* Where a line crosses its request: nobody decides that, so there is no event. */
+function marksOfBurst(series, number) {
+	const marks = [];
+	let was = null;
+
+	for (let i = 0; i < series.t.length; i++) {
+		const above = series.resident[i] + series.hidden[i] - series.request[i];
+		const is = above > 0;
+
+		if (was === false && is)
+			marks.push({ms: series.t[i], kind: "burst", text: "it holds " + bytes(above) + " above its request on GPU " + number, gpu: number,
+				serial: "b" + number + "-" + series.t[i]});
+		was = is;
+	}
+	return marks;
+}
+
+/* --- a chart per GPU ---------------------------------------------------------------------------------------------- */
+
+function bandColour(where, id) {
+	switch (where) {
+	case "turn": return hueColour(hue(id), "edge");
+	case "resident": return hueColour(hue(id), "seg");
+	case "move": return colour("--link");
+	case "wait": return colour("--warn");
+	default: return colour("--line");
+	}
+}
+
+function drawBand(u, where, id) {
+	const t = u.data[0];
+	const height = 7 * devicePixelRatio;
+	const y = u.bbox.top + u.bbox.height - height;
+	let from = 0;
+
+	for (let i = 1; i <= t.length; i++) {
+		if (i < t.length && where[i] === where[from] && t[i] - t[i - 1] < 10)
+			continue;
+		const left = Math.max(u.bbox.left, u.valToPos(t[from], "x", true));
+		const end = i < t.length ? Math.min(t[i], t[i - 1] + 10) : t[i - 1];
+		const right = Math.min(u.bbox.left + u.bbox.width, u.valToPos(end, "x", true));
+
+		if (where[from] && right > left) {
+			u.ctx.fillStyle = bandColour(where[from], id);
+			u.ctx.fillRect(left, y, Math.max(1, right - left), height);
+		}
+		from = i;
+	}
+}
+
+function drawMarks(u, marks) {
+	const ratio = devicePixelRatio;
+	let last = -Infinity;
+
+	u.ctx.save();
+	u.ctx.font = 11 * ratio + "px system-ui, sans-serif";
+	u.ctx.textAlign = "center";
+	for (const mark of marks) {
+		const x = u.valToPos(mark.ms / 1000, "x", true);
+		const bad = mark.kind === "stopped" || mark.kind === "denied";
+
+		if (x < u.bbox.left || x > u.bbox.left + u.bbox.width)
+			continue;
+		u.ctx.strokeStyle = u.ctx.fillStyle = colour(bad ? "--bad" : mark.kind === "wait" ? "--warn" : "--soft");
+		u.ctx.lineWidth = ratio;
+		u.ctx.setLineDash([2 * ratio, 3 * ratio]);
+		u.ctx.beginPath();
+		u.ctx.moveTo(x, u.bbox.top);
+		u.ctx.lineTo(x, u.bbox.top + u.bbox.height);
+		u.ctx.stroke();
+		/* Signs that would stand on each other are left out; the list has them all. */
+		if (x - last > 11 * ratio) {
+			u.ctx.fillText(MARKS[mark.kind].sign, x, u.bbox.top - 2 * ratio);
+			last = x;
+		}
+	}
+	u.ctx.restore();
+}
+
+function figure(word, value) {
+	return [word + " ", h("b", null, value), "   "];
+}
+
+function memoryChart(place, id, use) {
+	const shown = {marks: [], where: [], evicted: []};
+	const line = (name, dash) => ({stroke: () => colour(name), width: 1.5, dash, paths: stepped, points: {show: false}});
+	const made = chart(place, {
+		height: 240,
+		label: "Memory on GPU " + use.gpu_number + " over time, between request and limit; the list below tells what happened",
+		bytes: true,
+		y: bytes,
+		data: [[], [], [], [], [], []],
+		series: () => [
+			/* resident and what was evicted, one on the other */
+			{stroke: () => hueColour(hue(id), "edge"), width: 1, dash: [4, 3], fill: () => hueColour(hue(id), "seg", 0.22), paths: stepped, points: {show: false}},
+			{stroke: () => hueColour(hue(id), "edge"), width: 2, fill: () => hueColour(hue(id), "seg", 0.75), paths: stepped, points: {show: false}},
+			{stroke: () => colour("--soft"), width: 1, paths: stepped, points: {show: false}},
+			line("--text"),
+			line("--bad", [6, 4]),
+		],
+		draw(u) {
+			drawBand(u, shown.where, id);
+			drawMarks(u, shown.marks);
+		},
+		read(at, u) {
+			const ms = u.data[0][at] * 1000;
+			const near = shown.marks.filter((mark) => Math.abs(u.valToPos(mark.ms / 1000, "x") - u.cursor.left) < 6).slice(-2);
+
+			return [h("b", null, moment(ms)), "   ",
+				...(u.data[2][at] === null ? ["nothing is known   "] : [...figure("resident", bytes(u.data[2][at])), ...figure("hidden", bytes(u.data[3][at])), ...figure("evicted", bytes(shown.evicted[at])),
+				...figure("request", bytes(u.data[4][at])), ...figure("limit", bytes(u.data[5][at]))]),
+				shown.where[at] ? WHERE[shown.where[at]] : "",
+				...near.map((mark) => h("span", null, " · " + MARKS[mark.kind].word + ": " + mark.text))].flat();
+		},
+	});
+
+	return {
+		set(series, marks, range) {
+			shown.marks = marks;
+			shown.where = series.where;
+			shown.evicted = series.evicted;
+			made.set([series.t.map((ms) => ms / 1000), series.resident.map((value, i) => (value === null ? null : value + series.evicted[i])), series.resident,
+				series.hidden, series.request, series.limit], range);
+		},
+		end: made.end,
+	};
+}
+
+/* What the history has, with what was seen since at its end. */
+function joined(older, live) {
+	if (!older || !older.t.length)
+		return live;
+	const end = older.t[older.t.length - 1];
+	let from = 0;
+
+	while (from < live.t.length && live.t[from] <= end)
+		from++;
+	const all = {};
+
+	for (const key of Object.keys(live))
+		all[key] = older[key].concat(live[key].slice(from));
+	return all;
+}
+
+function ofHistory(answer, gpu) {
+	const rows = answer.gpus && answer.gpus[gpu];
+
+	if (!rows)
+		return null;
+	/* Null: nothing is known of that time; the line has a gap. */
+	const number = (list) => answer.t_ms.map((_, i) => (list && list[i] !== undefined ? list[i] : null));
+
+	return {
+		t: answer.t_ms,
+		request: number(rows.request), limit: number(rows.limit), resident: number(rows.resident),
+		evicted: number(rows.evicted), hidden: number(rows.hidden),
+		where: answer.t_ms.map((_, i) => {
+			const turn = rows.turn ? rows.turn[i] : null;
+
+			if (turn)
+				return "turn";
+			return rows.resident && rows.resident[i] ? "resident" : rows.evicted && rows.evicted[i] ? "away" : "";
+		}),
+	};
+}
+
+/* --- facts -------------------------------------------------------------------------------------------------------- */
+
+function factsOf(workload) {
+	const sum = (key) => workload.uses.reduce((total, use) => total + (use[key] || 0), 0);
+	const burst = workload.uses.reduce((total, use) => total + burstOf(use), 0);
+	const facts = [
+		["User", workload.user],
+		["Project", workload.project || "default"],
+		["Priority", workload.priority],
+		["Request", workload.uses.map((use) => bytes(use.request_bytes)).join(", ")],
+		["Limit", workload.uses.map((use) => bytes(use.limit_bytes)).join(", ")],
+		["Resident", bytes(sum("resident_bytes"))],
+		["Evicted", bytes(sum("evicted_bytes"))],
+		["Burst", bytes(burst)],
+		["Clients", workload.clients],
+		["Age", span(Math.floor(workload.age_ms / 1000) * 1000)],
+		["Turns", workload.turns],
+		["Waited", span(workload.waited_ms)],
+		["Longest wait", workload.longest_wait_ms === null ? "no bound" : workload.longest_wait_ms ? span(workload.longest_wait_ms) : "none"],
+		["Warm after", workload.warm_after_ms ? span(workload.warm_after_ms) + " without work" : "never"],
+		["Moved out, in", bytes(sum("out_bytes")) + ", " + bytes(sum("in_bytes"))],
+		["Left without a copy", bytes(sum("clean_bytes"))],
+	];
+
+	if (workload.job)
+		facts.push(["Job", workload.job]);
+	facts.push(["Command", workload.command]);
+	return facts;
+}
+
+/* --- the view ----------------------------------------------------------------------------------------------------- */
+
+export default function view() {
+	const parts = {};
+	let id, charts = new Map(), period = 300, all = false, older = null, asked_ms = 0, olderMarks = [], olderWords = "", asking = 0, why_ms = 0, tone = "", knownMarks = null;
+	let unheard = true;
+
+	async function askHistory() {
+		const mine = ++asking;
+
+		asked_ms = Date.now();
+		try {
+			const to = Math.round(now());
+			const answer = await api.get("/api/workloads/" + id + "/history", {from_ms: to - period * 1000, to_ms: to});
+
+			if (mine !== asking)
+				return;
+			older = answer;
+			olderWords = "";
+			olderMarks = (answer.marks || []).map((mark, i) => ({...mark, serial: mark.serial || "h" + i}));
+		} catch (error) {
+			if (mine === asking)
+				olderWords = "The chart shows what this page has seen: " + error.message;
+		}
+		if (mine === asking && store.state)
+			draw();
+	}
+
+	async function askWhy() {
+		why_ms = Date.now();
+		try {
+			const answer = await api.get("/api/why/" + id);
+
+			keyed(parts.why, answer.sentences, (words) => words, (words) => h("p", null, words + (/[.!?]$/.test(words) ? "" : ".")), () => {});
+		} catch (error) {
+			keyed(parts.why, [], String, null, null);
+		}
+	}
+
+	/* One change, with its outcome told where it was asked for. */
+	async function change(path, body, words) {
+		text(parts.wrong, "");
+		text(parts.done, "");
+		try {
+			await api.post("/api/workloads/" + id + "/" + path, body);
+			text(parts.done, words);
+			say(words);
+			return true;
+		} catch (error) {
+			text(parts.wrong, error.message);
+			return false;
+		}
+	}
+
+	async function set(event) {
+		const form = event.target;
+		const body = {};
+
+		event.preventDefault();
+		for (const key of ["request", "limit"]) {
+			const value = amount(form.elements[key].value);
+
+			if (value !== null)
+				body[key] = value;
+		}
+		if (form.elements.priority.value !== "")
+			body.priority = Number(form.elements.priority.value);
+		if (!Object.keys(body).length) {
+			text(parts.done, "");
+			text(parts.wrong, "Say what to change: a request, a limit or a priority.");
+			return;
+		}
+		if (await change("set", body, "Changed"))
+			form.reset();
+	}
+
+	async function park() {
+		const workload = find(id);
+
+		if (await confirm("Park " + workload.name + "?", ["All of its memory goes to the host, and it stops until it is resumed. Nothing is lost.",
+			"Its request is given up meanwhile: others may get it, and it comes back when its request fits again."], "Park"))
+			await change("park", {}, "It is being parked");
+	}
+
+	async function stop() {
+		const workload = find(id);
+		const grace = h("label", null, "Seconds until what has not ended is killed", h("input", {name: "grace", type: "number", min: "0", max: "3600", step: "any", placeholder: "as sluiced is configured"}));
+		const answer = await confirm("Stop " + workload.name + "?",
+			["Its " + count(workload.clients, "process", "processes") + " get SIGTERM, and SIGKILL if they have not ended in time. What they did not save is lost.",
+				workload.job ? "It belongs to job " + workload.job + ", which is counted as ended." : "It does not come back by itself."], "Stop it", grace);
+
+		if (answer)
+			await change("stop", answer.grace ? {grace_ms: Math.round(Number(answer.grace) * 1000)} : {}, "It is being stopped");
+	}
+
+	function build(at) {
+		parts.chip = h("i", {class: "chip"});
+		parts.name = h("h1", null, "Workload " + id);
+		parts.badge = h("span", {class: "state", role: "status"});
+		parts.why = h("div", {class: "why", "aria-live": "polite"});
+		parts.facts = h("dl", {class: "facts"});
+		parts.charts = h("div", null);
+		parts.note = h("p", {class: "soft small"});
+		parts.spans = h("div", {class: "group push", role: "group", "aria-label": "Period"},
+			SPANS.map(([seconds, words]) => h("button", {type: "button", "data-s": seconds, "aria-pressed": String(seconds === period), onclick: () => {
+				period = seconds;
+				older = null;
+				olderMarks = [];
+				for (const button of parts.spans.children)
+					attr(button, "aria-pressed", String(Number(button.dataset.s) === period));
+				askHistory();
+				draw();
+			}}, words)));
+		parts.list = h("tbody");
+		parts.none = h("p", {class: "empty"}, "Nothing has happened to it yet.");
+		parts.more = h("button", {type: "button", onclick: () => {
+			all = true;
+			draw();
+		}}, "Show all");
+		parts.wrong = h("p", {class: "wrong", role: "alert"});
+		parts.done = h("p", {class: "done", role: "status"});
+		parts.hint = h("p", {class: "hint", id: "hindrance"});
+		const field = (name, label, more) => h("label", null, label, h("input", {name, autocomplete: "off", ...more}));
+
+		parts.form = h("form", {onsubmit: set},
+			h("fieldset", null, h("legend", {class: "sr"}, "Change"),
+				h("div", {class: "fields"}, field("request", "Request"), field("limit", "Limit"),
+					field("priority", "Priority", {type: "number", step: "1", min: "-1000", max: "1000"})),
+				h("p", {class: "hint"}, "A fraction of what is shareable (0.25), or bytes (4GiB). An empty field stays as it is."),
+				h("div", {class: "buttons"}, h("button", {type: "submit", class: "primary"}, "Change"))));
+		parts.park = h("button", {type: "button", onclick: park}, "Park");
+		parts.resume = h("button", {type: "button", onclick: () => change("resume", {}, "It is being resumed")}, "Resume");
+		parts.stop = h("button", {type: "button", class: "danger", onclick: stop}, "Stop");
+		const bandKey = (where, words) => {
+			const key = h("i", {class: "key"});
+
+			key.dataset.where = where;
+			return h("li", null, key, words);
+		};
+
+		parts.bandLegend = h("ul", {class: "legend", "aria-label": "The band under the line"},
+			Object.entries(WHERE).map(([where, words]) => bandKey(where, words)));
+		parts.markLegend = h("ul", {class: "legend", "aria-label": "Marks"},
+			Object.values(MARKS).map((mark) => h("li", null, h("span", {class: "mark"}, mark.sign), mark.word)));
+		at.append(
+			h("div", null, h("p", {class: "small"}, h("a", {href: "#/node"}, "Node")), h("div", {class: "head"}, h("span", {class: "name"}, parts.chip, parts.name), parts.badge), parts.why),
+			parts.gone = h("p", {class: "notice", hidden: true}),
+			h("section", {class: "card", "aria-labelledby": "memory"},
+				h("div", {class: "head"}, h("h2", {id: "memory"}, "Memory"), parts.spans), parts.charts, parts.note, parts.bandLegend, parts.markLegend),
+			h("section", {class: "card", "aria-labelledby": "happened"}, h("h2", {id: "happened"}, "What happened, and why"),
+				h("div", {class: "scroll"}, h("table", {class: "rows"}, h("caption", {class: "sr"}, "Marks on the line, the latest first"),
+					h("thead", null, h("tr", null, h("th", {scope: "col"}, "Time"), h("th", {scope: "col"}, "What"), h("th", {scope: "col"}, "Why"), h("th", {scope: "col"}, "Other side"))),
+					parts.list)), parts.none, parts.more),
+			parts.changes = h("section", {class: "card", "aria-labelledby": "change"}, h("h2", {id: "change"}, "Change"), parts.hint, parts.form,
+				h("div", {class: "buttons"}, parts.park, parts.resume, parts.stop), parts.done, parts.wrong),
+			h("section", {class: "card", "aria-labelledby": "facts"}, h("h2", {id: "facts"}, "Facts"), parts.facts));
+	}
+
+	function paintBandLegend() {
+		for (const key of parts.bandLegend.querySelectorAll(".key"))
+			key.style.background = bandColour(key.dataset.where, id);
+	}
+
+	function allMarks(workload) {
+		const marks = new Map();
+
+		for (const mark of olderMarks)
+			marks.set(mark.kind + Math.round(mark.ms / 1000) + mark.text, mark);
+		for (const mark of marksOfEvents(id, workload.name))
+			marks.set(mark.kind + Math.round(mark.ms / 1000) + mark.text, mark);
+		for (const use of workload.uses) {
+			const series = store.samples.get(id + " " + use.gpu);
+
+			/* The history has its own until it was asked. */
+			for (const mark of series ? marksOfBurst(series, use.gpu_number) : []) {
+				if (!older || mark.ms > older.t_ms[older.t_ms.length - 1])
+					marks.set("burst" + mark.ms, mark);
+			}
+		}
+		return [...marks.values()].sort((a, b) => a.ms - b.ms);
+	}
+
+	function draw() {
+		const workload = find(id);
+
+		if (!workload)
+			return;
+		const to = store.byId.has(id) ? store.state.now_ms / 1000 : Math.max(...workload.uses.map((use) => (store.samples.get(id + " " + use.gpu) || {t: [0]}).t.slice(-1)[0])) / 1000;
+		const marks = allMarks(workload);
+
+		keyed(parts.charts, workload.uses, (use) => use.gpu, (use) => {
+			const place = h("div", null, workload.uses.length > 1 ? h("h3", null, "GPU " + use.gpu_number) : null);
+
+			queueMicrotask(() => {
+				charts.set(use.gpu, memoryChart(place, id, use));
+				draw();
+			});
+			return place;
+		}, (place, use) => {
+			const live = store.samples.get(id + " " + use.gpu);
+			const made = charts.get(use.gpu);
+
+			if (made && live)
+				made.set(joined(older && ofHistory(older, use.gpu), live), marks.filter((mark) => mark.gpu === undefined || mark.gpu === use.gpu_number),
+					/* Before its start there is nothing to see. */
+					[Math.max(to - period, Math.min(to - 60, (to - workload.age_ms / 1000) - 2)), to]);
+		});
+		text(parts.note, olderWords);
+		attr(parts.note, "hidden", !olderWords);
+		drawList(marks);
+	}
+
+	function drawList(marks) {
+		const rows = marks.slice(all ? -MARKS_MOST : -MARKS_FIRST).reverse();
+
+		attr(parts.more, "hidden", all || marks.length <= MARKS_FIRST);
+		text(parts.more, "Show all " + marks.length);
+		attr(parts.none, "hidden", rows.length > 0);
+		keyed(parts.list, rows, (mark) => mark.serial, (mark) => h("tr", null,
+			h("td", {class: "when", title: date(mark.ms)}, moment(mark.ms)),
+			h("td", {class: "when"}, h("span", {class: "mark", "aria-hidden": "true"}, MARKS[mark.kind].sign), MARKS[mark.kind].word),
+			h("td", {class: "whole"}, mark.text),
+			h("td", {"data-of": mark.other_name ? "other side" : null}, !mark.other_name ? "" : mark.other && find(mark.other) ? h("a", {href: "#/workload/" + mark.other}, mark.other_name) : mark.other_name)), () => {});
+		/* Said once, when it is news. */
+		const latest = rows.length ? rows[0].serial : null;
+
+		if (!unheard && latest !== null && latest !== knownMarks)
+			say(MARKS[rows[0].kind].word + ": " + rows[0].text);
+		knownMarks = latest;
+		unheard = false;
+	}
+
+	return {
+		title: "Workload",
+		mount(at, argument) {
+			id = Number(argument);
+			build(at);
+			paintBandLegend();
+			addEventListener("sluice-theme", paintBandLegend);
+			askHistory();
+			askWhy();
+		},
+		update() {
+			const workload = find(id);
+			const here = store.byId.has(id);
+
+			attr(parts.gone, "hidden", here);
+			attr(parts.changes, "hidden", !here);
+			if (!workload) {
+				text(parts.gone, "There is no workload " + id + " now. What it did stands in the events.");
+				return;
+			}
+			const state = here ? stateOf(workload) : {word: "ended", tone: "idle"};
+
+			if (!here)
+				text(parts.gone, "It has ended; this is what was seen of it.");
+			this.title = workload.name;
+			document.title = workload.name + " – Sluice";
+			paint(parts.chip, id);
+			text(parts.name, workload.name || "workload " + id);
+			text(parts.badge, state.word);
+			attr(parts.badge, "data-tone", state.tone);
+			keyed(parts.facts, factsOf(workload), ([word]) => word, ([word]) => h("div", {class: word === "Command" ? "wide" : null}, h("dt", null, word), h("dd")),
+				(item, [, value]) => text(item.lastChild, value));
+			for (const key of ["request", "limit"])
+				attr(parts.form.elements[key], "placeholder", workload.uses.length ? bytes(workload.uses[0][key + "_bytes"]) : "");
+			attr(parts.form.elements.priority, "placeholder", workload.priority);
+			const words = hindrance(workload.uid, workload.user);
+			const away = workload.residency === "parked" || workload.residency === "resuming";
+
+			text(parts.hint, words);
+			attr(parts.hint, "hidden", !words);
+			attr(parts.form.querySelector("fieldset"), "disabled", Boolean(words));
+			attr(parts.park, "disabled", Boolean(words) || away);
+			attr(parts.resume, "disabled", Boolean(words) || workload.residency !== "parked");
+			attr(parts.stop, "disabled", Boolean(words));
+			for (const button of [parts.park, parts.resume, parts.stop])
+				attr(button, "aria-describedby", words ? "hindrance" : null);
+			if (here && (state.word !== tone || Date.now() - why_ms > (state.tone === "run" ? 15000 : 2000)))
+				askWhy();
+			tone = state.word;
+			if (Date.now() - asked_ms > ASK_EACH_MS)
+				askHistory();
+			draw();
+		},
+		unmount() {
+			removeEventListener("sluice-theme", paintBandLegend);
+			for (const made of charts.values())
+				made.end();
+			charts = new Map();
+			asking++;
+		},
+	};
+}

@@ -1,0 +1,117 @@
+#!/bin/sh
+# The history: it has what happened, outlives a daemon that is killed while it writes, and a file that is locked, damaged or finds no room
+# harms nothing but itself.
+export LIMIT=150
+. "$(dirname "$0")/lib.sh"
+software_only "the memory of one GPU is known"
+F=$T/state/history.db
+file() { "$B/tests/system/history-file" "$F" "$@"; }
+# total BY KEY FIELD: of the last ten minutes.
+total() { "$B/sluice" history --last 10m --by "$1" --json | json "totals.key=$2.$3"; }
+known() { [ "$(total program holder resident_bytes)" -gt 0 ]; }
+resident() { "$B/sluice" history --last 2s --by program --json | json "totals.0.most_bytes"; }
+
+config 'resolvers: swap wait'
+daemon_start
+$RUN --request 200MiB --limit 900MiB --name a --project p -- "$P/holder" --bytes 300MiB --ms 120000 >"$T/a" &
+a=$!
+$RUN --observe --name 'b"<&' -- "$P/holder" --bytes 200MiB --ms 120000 >"$T/b" &
+b=$!
+wait_event "$T/a" held
+wait_event "$T/b" held
+until_true 15 known || fail "nothing is known: $("$B/sluice" history --json 2>&1)"
+sleep 3
+# Allocated: the larger of the request and what is there; nothing works on the software GPU.
+for by in user project gpu workload program; do
+	"$B/sluice" history --last 5m --by $by >"$T/table" 2>&1
+	check "a table by $by" $? = 0
+	check_file "by $by: what was allocated" "$T/table" '[0-9]s +0.0s'
+	check "by $by: CSV has a head and rows" "$("$B/sluice" history --last 5m --by $by --csv | wc -l)" -gt 2
+done
+most=$(total workload 1 most_bytes)
+[ "$(total workload 1 name)" = a ] || most=$(total workload 2 most_bytes)
+check "the most that a had: its 300 MiB and what is hidden" "$((most / 1048576))" -ge 300
+check "and not what b had" "$((most / 1048576))" -lt 400
+"$B/sluice" advise >"$T/table"
+check_file "ten seconds are too short for advice" "$T/table" 'holder.*ten minutes'
+check "who was observed is counted" "$("$B/sluice" advise --json | json programs.0.observed)" = 1
+"$B/sluice" run --observe --request 1GiB -- true 2>"$T/err"
+check "--observe with a request is refused" $? = 64
+"$B/sluice" history --by colour 2>"$T/err"
+check "--by takes five words" "$?-$(grep -c 'write user, project' "$T/err")" = 64-1
+"$B/sluice" history --from 2099-01-01 2>"$T/err"
+check "a time to come is refused" $? = 64
+
+# Killed while it writes.
+known
+before=$(file number 'SELECT sum(span) FROM seconds')
+daemon_kill
+check "after a kill the file is whole" "$(file check)" = ok
+check "and has what was asked for" "$(file number 'SELECT sum(span) FROM seconds')" -ge "$before"
+# As if that had been three minutes ago.
+file run 'UPDATE seconds SET t = t - 180; UPDATE gpu_seconds SET t = t - 180; UPDATE meta SET done = 0' || fail "the rows cannot be moved"
+spans=$(file number 'SELECT sum(span) || "-" || sum(resident) FROM seconds')
+daemon_start
+minutes() { [ "$(file number "SELECT ifnull(sum(span), 0) || '-' || ifnull(sum(resident), 0) FROM minutes WHERE t < (SELECT max(t) FROM seconds) - 100")" = "$spans" ]; }
+until_true 20 minutes || fail "minutes are not what the seconds were: $(file number "SELECT sum(span) || '-' || sum(resident) FROM minutes") of $spans"
+check "the minutes of before are made up for" "$(minutes && echo yes)" = yes
+check "who lives on is the same one" "$(file number 'SELECT count(*) FROM workloads')" = 2
+
+# Locked: it waits, and nobody waits for it.
+"$B/tests/system/history-file" "$F" lock 4 >"$T/lock" &
+until_true 5 grep -q locked "$T/lock"
+"$B/sluice" ps >/dev/null
+check "ps while the file is locked" $? = 0
+"$B/sluice" history --last 1m >/dev/null
+check "so does history" $? = 0
+wait $!
+gaps() { [ "$(file number 'SELECT max(t + span) - min(t) - (SELECT sum(span) FROM gpu_seconds WHERE t > (SELECT max(t) FROM gpu_seconds) - 60) FROM gpu_seconds WHERE t > (SELECT max(t) FROM gpu_seconds) - 60')" -le 1 ]; }
+until_true 10 gaps || fail "the time in which it was locked is missing"
+
+# Two years of hours: who asks for them keeps nobody waiting.
+file fill 17520 20 || fail "the file cannot be filled"
+"$B/sluice" history --last 729d --by program --step 6h --json >"$T/years" &
+years=$!
+answers=0
+while kill -0 $years 2>/dev/null; do
+	"$B/sluice" ps >/dev/null && answers=$((answers + 1))
+done
+wait $years
+check "two years are added up" "$?-$(json 'totals.#' <"$T/years")" = 0-6
+check "while others were answered" $answers -gt 0
+"$B/sluice" history --last 729d --by workload --step 1h --json >"$T/err" 2>&1
+check "what is too much is refused" "$?-$(grep -c "longer steps" "$T/err")" = 75-1
+
+# Damaged: moved aside, said, begun anew.
+daemon_stop
+head -c 20000 /dev/urandom | dd of="$F" conv=notrunc status=none
+daemon_start
+said() { grep -q 'was damaged; it was moved to' "$T/daemon.log"; }
+until_true 10 said || fail "nothing is said of the damage"
+check "it was moved aside" "$(ls "$T/state" | grep -c '^history.db.damaged-[0-9TZ]*$')" = 1
+until_true 10 known || fail "no new one was begun"
+check "the new one is whole" "$(file check)" = ok
+
+# No room: the daemon goes on, and says so once.
+daemon_stop
+rm -f "$F"*
+cat >"$T/front" <<'END'
+#!/bin/sh
+ulimit -f 300
+trap "" XFSZ
+exec "$@"
+END
+chmod +x "$T/front"
+DAEMON_FRONT=$T/front
+daemon_start
+full() { grep -q 'cannot .* the history in' "$T/daemon.log"; }
+for i in $(seq 40); do $RUN --name "s$i" -- true >/dev/null 2>&1; done
+until_true 60 full || fail "nothing is said of the room"
+check "it is said" "$(full && echo yes)" = yes
+$RUN -- "$P/meminfo" >/dev/null 2>&1
+check "programs run all the same" $? = 0
+check "once" "$(grep -c 'cannot .* the history in' "$T/daemon.log")" -le 2
+daemon_stop
+check "it ends as always" $? = 0
+kill -KILL $a $b 2>/dev/null
+finish

@@ -1,0 +1,383 @@
+#!/bin/sh
+# The page's server: each route against what the command line says, each refusal, rights of several users, hostile names, and who
+# asks badly, slowly or much gets nothing and stalls nobody.
+export BOX="--gpus 2 --memory 1GiB" LIMIT=200
+. "$(dirname "$0")/lib.sh"
+software_only "two GPUs"
+# Any address of 127.0.0.0/8 will do, so each run has one of its own.
+H=127.$((64 + $$ / 62500 % 64)).$(($$ / 250 % 250)).$(($$ % 250 + 1))
+A=$H:7654
+S=$T/page.sock
+AT=$A
+ask() { "$B/tests/system/http-client" "$@"; }
+# call METHOD TARGET [BODY [HEADER...]]: the answer's head in $T/head, its body in $T/body; CODE is its status. TOKEN is sent unless it is empty.
+call() {
+	call_method=$1 call_target=$2 call_body=${3-}
+	shift "$(($# > 3 ? 3 : $#))"
+	{
+		printf '%s %s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n' "$call_method" "$call_target"
+		[ -z "${TOKEN-}" ] || printf 'Authorization: Bearer %s\r\n' "$TOKEN"
+		[ "$call_method" = GET ] || printf 'Content-Type: application/json\r\nContent-Length: %d\r\n' "$(printf %s "$call_body" | wc -c)"
+		for call_header in "$@"; do printf '%s\r\n' "$call_header"; done
+		printf '\r\n%s' "$call_body"
+	} | ask "$AT" send >"$T/answer" || fail "no answer to $call_method $call_target"
+	sed '/^\r$/,$d' "$T/answer" >"$T/head"
+	sed '1,/^\r$/d' "$T/answer" >"$T/body"
+	CODE=$(head -n 1 "$T/head" | cut -d' ' -f2)
+}
+body() { json "$1" <"$T/body"; }
+# expect STATUS METHOD TARGET [BODY [HEADER...]]
+expect() {
+	expect_code=$1
+	shift
+	call "$@"
+	check "$1 $2 $(printf %s "${3-}" | head -c 100): $(head -c 160 "$T/body" | tr '\n\r' '  ')" "$CODE" = "$expect_code"
+}
+token() { "$B/sluice" page --json | json token; }
+as_other() { setpriv --reuid 65534 --regid 65534 --clear-groups "$@"; }
+
+chmod 711 "$T"
+config 'resolvers: [swap, wait]'
+config "page: \"$A\""
+config 'page_names: gpubox.example'
+config 'measure_interval: 100ms'
+config "data_dir: $T/data"
+daemon_start
+nasty='<img/src=x/onerror=alert(1)>"&'
+junk=$(printf 'caf\303\251-\377\376-\342\202')
+$RUN --request 100MiB --limit 900MiB --name "$nasty" --project "$junk" -- "$P/holder" --bytes 600MiB --ms 100000 >"$T/a" &
+a=$!
+wait_event "$T/a" held
+long=$(head -c 10000 /dev/zero | tr '\0' x)
+$RUN --request 50MiB --limit 100MiB --priority 7 --name quiet -- "$P/holder" --bytes 40MiB --ms 100000 "$long" >"$T/b" 2>&1 &
+b=$!
+wait_event "$T/b" held
+
+# --- what is read: as the command line has it
+TOKEN=
+expect 200 GET /
+check_file "it is HTML" "$T/head" '^Content-Type: text/html; charset=utf-8'
+check_file "and may do nothing but ask us" "$T/head" "^Content-Security-Policy: default-src 'none'; script-src 'self';"
+for header in 'X-Content-Type-Options: nosniff' 'X-Frame-Options: DENY' 'Referrer-Policy: no-referrer' \
+	'Cross-Origin-Opener-Policy: same-origin' 'Cross-Origin-Resource-Policy: same-origin'; do
+	check_file "$header" "$T/head" "^$header"
+done
+check "nothing lets other sites read" "$(grep -ci '^access-control' "$T/head")" = 0
+tag=$(sed -n 's/^ETag: \(.*\)\r/\1/p' "$T/head")
+expect 304 GET / '' "If-None-Match: $tag"
+check "and is not sent again" "$(wc -c <"$T/body")" = 0
+expect 404 GET /assets/nothing.js
+expect 200 GET /assets/index.html
+same() { # the state and the lists of the command line agree; numbers that move are measured, so they may need a moment
+	call GET /api/state && "$B/sluice" gpus --json >"$T/gpus" && "$B/sluice" ps --json >"$T/ps" || return 1
+	for g in 0 1; do
+		for field in uuid shareable_bytes requests_bytes resident_bytes evicted_bytes hidden_bytes free_bytes; do
+			[ "$(body gpus.$g.$field)" = "$(json $g.$field <"$T/gpus")" ] || return 1
+		done
+	done
+	for w in 0 1; do
+		for field in name user uid project command priority residency; do
+			[ "$(body workloads.$w.$field)" = "$(json $w.$field <"$T/ps")" ] || return 1
+		done
+		for field in request_bytes limit_bytes backing_bytes hidden_bytes evicted_bytes; do
+			[ "$(body workloads.$w.uses.0.$field)" = "$(json $w.$field <"$T/ps")" ] || return 1
+		done
+		[ "$(body workloads.$w.uses.0.gpu)" = "$(json $w.gpu_uuid <"$T/ps")" ] || return 1
+	done
+}
+until_true 10 same
+check "the state is what gpus and ps say" $? = 0
+check "a hostile name comes whole" "$(body workloads.0.name)" = "$nasty"
+check "what is no UTF-8 is marked" "$(body workloads.0.project)" = "$(printf 'café-\357\277\275\357\277\275-\357\277\275\357\277\275')"
+check "it is told as JSON" "$(grep -c '^Content-Type: application/json' "$T/head")" = 1
+check "nobody in particular asks" "$(json me <"$T/body" 2>&1)" = ""
+check "the daemon is told" "$(body daemon.version)" = "$("$B/sluice" version --json | json version)"
+expect 200 GET '/api/events?last=3'
+check "three events" "$(body 'events.#')" = 3
+"$B/sluice" events --last 3 --json >"$T/events"
+check "as the command line's" "$(body events.2.text)" = "$(json -l "serial=$(body events.2.serial)" sentence <"$T/events")"
+expect 200 GET '/api/events?reason=STARTED&name=quiet'
+check "by name and reason" "$(body 'events.#') $(body events.0.reason) $(body events.0.name)" = "1 STARTED quiet"
+expect 200 GET /api/why/quiet
+check "nothing is in its way" "$(body 'now.#')" = 0
+expect 400 GET '/api/events?last=much'
+ask "$A" watch /api/live 2500 >"$T/live" &
+live=$!
+sleep 0.3
+"$B/sluice" set quiet --priority 8 >/dev/null
+wait $live
+check "states come" "$(grep -ac '^event: state' "$T/live")" -ge 3
+check_file "and what happens" "$T/live" '^data: \{.*"reason":"CHANGED_PRIORITY"'
+check_file "it is an event stream" "$T/live" '^Content-Type: text/event-stream'
+
+# --- what was
+known() { call GET '/api/history?by=workload&name=quiet' && [ "$CODE" = 200 ] && [ "$(body 'rows.#')" -gt 0 ]; }
+until_true 20 known
+check "the history knows it" $? = 0
+check "its request" "$(body rows.0.request_bytes)" = $((50 * 1048576))
+expect 200 GET '/api/history?by=project&format=csv'
+check_file "as CSV" "$T/body" '^t_ms,project,name,request_bytes,'
+check_file "to be saved" "$T/head" '^Content-Disposition: attachment'
+expect 200 GET /api/workloads/quiet/history
+check "over time, by GPU" "$(body "gpus.$(json 1.gpu_uuid <"$T/ps").request.#")" = "$(body 't_ms.#')"
+expect 400 GET '/api/history?by=colour'
+expect 400 GET '/api/history?from_ms=yesterday'
+
+# --- what is changed: with a token only, and as its user
+id=$("$B/sluice" ps --json | json name=quiet.workload)
+expect 401 POST "/api/workloads/$id/set" '{"priority": 1}'
+check_file "and says what is needed" "$T/body" 'sluice page'
+TOKEN=$(token)
+expect 200 POST "/api/workloads/$id/set" '{"priority": 9, "limit": "200MiB"}'
+check "it is set" "$(use quiet priority) $(use quiet limit_bytes)" = "9 209715200"
+call GET /api/state
+check "the next state shows it" "$(body "workloads.id=$id.priority")" = 9
+check "and who asks" "$(body me.admin) $(body me.uid)" = "1 $(id -u)"
+expect 409 POST "/api/workloads/$id/set" '{"request": "900MiB", "limit": "50MiB"}'
+expect 400 POST "/api/workloads/$id/set" '{"request": "much"}'
+expect 400 POST "/api/workloads/$id/set" '{"colour": 1}'
+expect 400 POST "/api/workloads/$id/set" '{}'
+expect 400 POST "/api/workloads/$id/set" '[1]'
+expect 400 POST "/api/workloads/$id/set" '{"priority": 1, "priority": 2}'
+expect 400 POST "/api/workloads/$id/set" '{"priority":'
+expect 400 POST "/api/workloads/$id/set" "$(head -c 3000 /dev/zero | tr '\0' '[')"
+expect 404 POST /api/workloads/999/set '{"priority": 1}'
+expect 404 POST /api/workloads/quiet/set '{"priority": 1}'
+expect 200 POST "/api/workloads/$id/park" '{}'
+parked() { [ "$(use quiet residency)" = parked ]; }
+until_true 10 parked
+check "it is parked" $? = 0
+expect 409 POST "/api/workloads/$id/park" '{}'
+expect 200 POST "/api/workloads/$id/resume" ''
+expect 200 POST /api/resources '{"name": "small", "request": 0.1, "limit": "300MiB", "priority": -5}'
+expect 200 POST /api/resources '{"name": "tiny", "request": "32MiB"}'
+expect 400 POST /api/resources '{"name": "<b>", "request": 0.1}'
+expect 400 POST /api/resources '{"name": "half", "request": 0.5, "limit": 0.25}'
+call GET /api/state
+check "compute resources are listed" "$(body 'resources.#') $(body resources.0.name) $(body resources.0.request) $(body resources.0.limit) $(body resources.0.priority)" = "2 small 0.1 300MiB -5"
+expect 200 POST /api/jobs '{"command": ["sh", "-c", "echo $SEED; pwd; exit 3"], "resource": "small", "env": {"SEED": "seven"}, "dir": "/usr", "name": "from-page"}'
+job=$(body job)
+over() { [ "$("$B/sluice" ps --all --json | json "job=$job.state")" = failed ]; }
+until_true 20 over
+check "the job ran, and failed as it was told to" "$("$B/sluice" ps --all --json | json "job=$job.exit_status")" = 3
+check "with the resource's amounts" "$("$B/sluice" ps --all --json | json "job=$job.request") $("$B/sluice" ps --all --json | json "job=$job.priority")" = "0.1 -5"
+expect 200 GET "/api/jobs/$job/log"
+check "what it wrote" "$(cat "$T/body")" = "seven
+/usr"
+check_file "is text, whatever it is" "$T/head" '^Content-Type: text/plain'
+expect 409 GET "/api/jobs/$job/log?task=7"
+expect 404 GET /api/jobs/999/log
+"$B/sluice" submit --resource small --limit 400MiB --name by-name -- true >/dev/null
+check "the command line knows it" "$? $("$B/sluice" ps --all --json | json name=by-name.request) $("$B/sluice" ps --all --json | json name=by-name.limit) $("$B/sluice" ps --all --json | json name=by-name.priority)" = "0 0.1 400MiB -5"
+$RUN --resource tiny --priority 2 --name ran -- sh -c "sleep 0.2; '$B/sluice' ps --json" >"$T/ran"
+check "and runs by it" "$(json name=ran.request_bytes <"$T/ran") $(json name=ran.limit_bytes <"$T/ran") $(json name=ran.priority <"$T/ran")" = "33554432 33554432 2"
+$RUN --resource none -- true 2>"$T/said"
+check "which there is not" $? = 64
+check_file "says which there are" "$T/said" 'there are small, tiny'
+expect 400 POST /api/jobs '{"command": "ls"}'
+expect 400 POST /api/jobs '{"command": ["ls"], "resource": "none"}'
+expect 400 POST /api/jobs '{"command": ["ls"], "env": {"A=B": "x"}}'
+expect 409 POST /api/jobs '{"command": ["ls"], "project": "none"}'
+expect 409 POST /api/jobs '{"command": ["ls"], "name": "a\u001b[31mb"}'
+expect 409 POST /api/jobs '{"command": ["ls"], "name": "a b"}'
+expect 400 POST /api/jobs "{\"command\": [\"ls\"], \"name\": \"$long\"}"
+expect 400 POST /api/jobs "{\"command\": [\"ls\"], \"resource\": \"$long\"}"
+expect 400 POST /api/jobs '{"command": ["a\u0000b"]}'
+expect 200 POST /api/jobs '{"command": ["echo", "<script>alert(1)</script>\u001b[2J"], "request": "32MiB", "name": "said"}'
+call GET /api/state
+check "a hostile command is shown without what moves a terminal" "$(body jobs.name=said.command)" = 'echo <script>alert(1)</script>?[2J'
+expect 200 POST /api/jobs '{"command": ["sleep", "100"], "resource": "tiny", "try": true}'
+check "which keeps nothing" "$(body job)" = 0
+expect 200 POST /api/jobs '{"command": ["sleep", "100"], "resource": "tiny"}'
+expect 200 POST "/api/jobs/$(body job)/stop" '{"grace_ms": 1000}'
+root=$TOKEN
+if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
+	TOKEN=$(as_other "$B/sluice" page --json | json token)
+	expect 403 POST "/api/workloads/$id/set" '{"priority": 1}'
+	expect 403 POST "/api/workloads/$id/stop" '{}'
+	expect 403 GET "/api/jobs/$job/log"
+	expect 403 POST /api/resources '{"name": "mine", "request": 0.1}'
+	expect 403 DELETE /api/resources/tiny ''
+	expect 200 POST /api/jobs '{"command": ["id", "-u"], "request": "32MiB"}'
+	theirs=$(body job)
+	written() { call GET "/api/jobs/$theirs/log" && [ "$(cat "$T/body")" = 65534 ]; }
+	until_true 20 written
+	check "a job is its user's" $? = 0
+	call GET /api/state
+	check "who is no admin is told so" "$(body me.admin) $(body me.uid)" = "0 65534"
+fi
+TOKEN=$root
+expect 200 DELETE /api/resources/tiny ''
+expect 404 DELETE /api/resources/tiny ''
+daemon_kill
+daemon_start
+TOKEN=$root
+expect 401 GET /api/state
+TOKEN=$(token)
+expect 200 GET /api/state
+call GET '/api/events?name=quiet&reason=CHANGED_PRIORITY'
+check "what the daemon before saw is known" "$(body 'events.#')" -ge 2
+call GET /api/state
+check "resources are kept" "$(body 'resources.#') $(body resources.0.name)" = "1 small"
+
+# --- who is turned away
+expect 421 GET /api/state '' 'Host: evil.example'
+expect 421 POST "/api/workloads/$id/park" '{}' 'Host: evil.example'
+for host in evil.example localhost.evil.example "$H.evil.example" 10.0.0.1; do
+	printf 'GET /api/state HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n\r\n' "$host" | ask "$A" send >"$T/answer"
+	check "a rebound name: $host" "$(head -n 1 "$T/answer" | cut -d' ' -f2)" = 421
+done
+for host in "$A" gpubox.example:80 '[::1]:7654'; do
+	printf 'GET /api/state HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n\r\n' "$host" | ask "$A" send >"$T/answer"
+	check "ours: $host" "$(head -n 1 "$T/answer" | cut -d' ' -f2)" = 200
+done
+expect 403 POST "/api/workloads/$id/park" '{}' 'Origin: http://evil.example'
+expect 403 POST "/api/workloads/$id/park" '{}' 'Origin: http://localhost:8888' 'Sec-Fetch-Site: same-site'
+expect 403 POST "/api/workloads/$id/park" '{}' 'Sec-Fetch-Site: cross-site'
+expect 403 GET /api/state '' 'Origin: null'
+expect 200 GET /api/state '' 'Origin: http://localhost' 'Sec-Fetch-Site: same-origin'
+printf 'POST /api/workloads/%s/park HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\nContent-Type: text/plain\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}' "$id" "$TOKEN" |
+	ask "$A" send >"$T/answer"
+check "what a form could send" "$(head -n 1 "$T/answer" | cut -d' ' -f2)" = 415
+good=$TOKEN
+for TOKEN in "${good}0" "$(echo "$good" | tr 0-9a-f 1-9a-f0)" x "$good $good"; do expect 401 GET /api/state; done
+TOKEN=$good
+expect 405 PUT /api/state '{}'
+check_file "what is allowed is said" "$T/body" 'GET'
+expect 404 GET /api/nothing
+expect 404 GET /api/../etc/passwd
+expect 404 GET /metrics
+expect 413 POST "/api/workloads/$id/park" "$(head -c 70000 /dev/zero | tr '\0' ' ')"
+{
+	printf 'POST /api/workloads/%s/park HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n' "$id" "$TOKEN"
+	for _ in 1 2 3 4; do
+		printf '8000\r\n'
+		head -c 32768 /dev/zero | tr '\0' ' '
+		printf '\r\n'
+	done
+	printf '0\r\n\r\n'
+} | ask "$A" send >"$T/answer"
+check "the same in chunks" "$(head -n 1 "$T/answer" | cut -d' ' -f2)" = 413
+expect 431 GET /api/state '' "X: $(head -c 40000 /dev/zero | tr '\0' x)"
+head -c 100000 /dev/urandom | ask "$A" send >"$T/answer"
+check "noise ends" $? = 0
+printf 'POST /api/jobs HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\nContent-Length: 99\r\n\r\n{' "$TOKEN" | ask "$A" send >"$T/answer"
+check "a body that never comes ends" $? = 0
+check "none of it was done" "$(use quiet residency)" = bound
+
+# --- who asks much, slowly, or never reads: others are served, and the loop does not notice
+jiffies() { awk '{ print $14 + $15 }' "/proc/$DAEMON/stat"; }
+descriptors() { find "/proc/$DAEMON/fd" -type l | wc -l; }
+for how in trickle idle deaf watch; do
+	before=$(jiffies)
+	target=/api/state method=$how
+	[ $how != watch ] || target=/api/live method=deaf
+	"$B/tests/system/http-client" "$A" $method 120 2500 $target >"$T/$how" &
+	many=$!
+	asked=0
+	while ! gone $many; do
+		timeout 5 "$B/sluice" ps --json >/dev/null || fail "$how: ps was not answered"
+		asked=$((asked + 1))
+		sleep 0.1
+	done
+	wait $many
+	check "120 $how: the loop answers meanwhile" $asked -ge 5
+	check "120 $how: the daemon's time, hundredths of seconds" $(($(jiffies) - before)) -lt 300
+	served() { call GET /api/why/quiet && [ "$CODE" = 200 ]; }
+	until_true 20 served || fail "$how: no answer afterwards: $CODE"
+	calm() { [ "$(descriptors)" -lt 60 ]; }
+	until_true 20 calm || fail "$how: $(descriptors) descriptors are left"
+done
+# Far more than may be at once, and in a second.
+i=0
+while [ $i -lt 300 ]; do
+	printf 'POST /api/workloads/999/park HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\nContent-Length: 0\r\n\r\n' "$TOKEN"
+	i=$((i + 1))
+done | ask "$A" send >"$T/answer"
+check "who changes 300 times at once is told to wait" "$(grep -ao 'HTTP/1.1 429' "$T/answer" | wc -l)" -gt 0
+check "and some of it was heard" "$(grep -ao 'HTTP/1.1 404' "$T/answer" | wc -l)" -gt 0
+until_true 5 served || fail "and served later: $CODE"
+kill -KILL $a $b
+wait $a $b 2>/dev/null
+check_books_empty 20
+# With somebody who watches, and a request under way.
+"$B/tests/system/http-client" "$A" deaf 5 8000 /api/live >/dev/null &
+ask "$A" watch /api/live 8000 >/dev/null &
+sleep 0.5
+begin=$(now_ms)
+daemon_stop
+check "the daemon ends well" $? = 0
+check "and at once, milliseconds" $(($(now_ms) - begin)) -lt 5000
+
+# --- a socket, where the kernel says who asks; a port that is taken; an address for others
+: >"$CONFIG"
+config "page: $S"
+config 'socket_mode: "0666"'
+daemon_start
+AT=$S TOKEN=
+expect 200 GET /api/state '' 'Host: whatever'
+check "who asks is known" "$(body me.uid)" = "$(id -u)"
+expect 404 POST /api/workloads/999/park '{}'
+check "its address is its path" "$("$B/sluice" page)" = "$S"
+daemon_stop
+check "the socket is gone" "$([ -e "$S" ] && echo there)" = ""
+refused() { timeout 15 "$B/sluiced" --config "$1" --socket "$T/s2" --state "$T/state2" >"$T/second" 2>&1; }
+# For other machines: reading takes a token, too; by TLS, or by whoever says that it need not be.
+port=$((20000 + $$ % 20000))
+: >"$CONFIG"
+config "page: \"0.0.0.0:$port\""
+config 'page_open: yes'
+daemon_start
+AT=$H:$port TOKEN=
+expect 401 GET /api/state '' "X: 1"
+TOKEN=$(token)
+expect 200 GET /api/state
+expect 200 GET /
+daemon_stop
+if command -v openssl >/dev/null; then
+	openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost -keyout "$T/key.pem" -out "$T/cert.pem" 2>"$T/said" || fail "no certificate: $(cat "$T/said")"
+	: >"$CONFIG"
+	config "page: \"0.0.0.0:$port\""
+	config "page_certificate: $T/cert.pem"
+	config "page_key: $T/key.pem"
+	daemon_start
+	TOKEN=$(token)
+	check "the address is one of TLS" "$("$B/sluice" page | cut -d: -f1)" = https
+	secure() { # HEADER
+		{
+			printf 'GET /api/state HTTP/1.1\r\nHost: localhost\r\n%s\r\nConnection: close\r\n\r\n' "$1"
+			sleep 1
+		} | timeout 10 openssl s_client -quiet -verify_quiet -CAfile "$T/cert.pem" -connect "$H:$port" 2>/dev/null | head -n 1 | cut -d' ' -f2
+	}
+	check "by TLS" "$(secure "Authorization: Bearer $TOKEN")" = 200
+	check "by TLS without a token" "$(secure 'X: 1')" = 401
+	printf 'GET /api/state HTTP/1.1\r\nHost: localhost\r\n\r\n' | ask "$H:$port" send >"$T/answer"
+	check "nothing without TLS" "$(grep -c '^HTTP' "$T/answer")" = 0
+	daemon_stop
+	check "the daemon ends well" $? = 0
+	echo nothing >"$T/cert.pem"
+	refused "$CONFIG"
+	check "a certificate that is none: no start" $? -ne 0
+	check_file "and says why" "$T/second" 'page: .*page_certificate'
+fi
+"$B/tests/system/http-client" "$A" listen 30000 >"$T/other" &
+other=$!
+listens() { grep -q listening "$T/other"; }
+until_true 5 listens || fail "nobody listens"
+echo "page: \"$A\"" >"$T/wrong"
+refused "$T/wrong"
+check "a port that is taken: no start" $? -ne 0
+check_file "and says why" "$T/second" "page: cannot listen on $A: Address already in use"
+kill -KILL $other
+wait $other 2>/dev/null
+echo 'page: "0.0.0.0:7654"' >"$T/wrong"
+refused "$T/wrong"
+check "to others without TLS: no start" $? -ne 0
+check_file "and says what to do" "$T/second" 'page_certificate'
+: >"$CONFIG"
+daemon_start
+"$B/sluice" page >"$T/said" 2>&1
+check "without a page: a refusal" $? = 75
+check_file "that says what to do" "$T/said" 'page: 127.0.0.1:7654'
+daemon_stop
+finish

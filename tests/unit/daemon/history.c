@@ -1,0 +1,756 @@
+/* The history: rows kept open, roll-up, what is deleted, what is read; against sums that are obviously right. */
+#include "../base/test.h"
+
+#include <fcntl.h>
+#include <jansson.h>
+#include <signal.h>
+#include <sqlite3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "daemon/history_query.h"
+#include "daemon/history_read.h"
+#include "daemon/history_runs.h"
+#include "policy/reason.h"
+
+static char folder[64], path[128];
+
+static int open_folder(void **state)
+{
+	/* Thousands of small transactions; a disk would only be slow. */
+	(void)snprintf(folder, sizeof(folder), "%s/sl-history-XXXXXX",
+		access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
+	assert_non_null(mkdtemp(folder));
+	(void)snprintf(path, sizeof(path), "%s/%s", folder, SL_HISTORY_FILE);
+	return 0;
+}
+
+static int remove_folder(void **state)
+{
+	char command[128];
+
+	(void)snprintf(command, sizeof(command), "rm -rf '%s'", folder);
+	return system(command);
+}
+
+static struct sl_history_store *open_store(void)
+{
+	struct sl_history_store *store = NULL;
+	struct sl_error err = {0};
+
+	if (sl_history_store_open(path, &store, &err) != SL_HISTORY_STORE_OK)
+		fail_msg("%s", err.text);
+	return store;
+}
+
+/* For ever, as far as tests go. */
+static const struct sl_history_keep everything = {
+	.seconds = {1 << 30, 1 << 30, 1 << 30}, .events = 1000};
+
+static void write_batch(struct sl_history_store *store,
+	const struct sl_history_batch *batch, int64_t now,
+	const struct sl_history_keep *keep)
+{
+	struct sl_error err = {0};
+
+	if (sl_history_store_write(store, batch, now, keep, &err) != SL_HISTORY_STORE_OK)
+		fail_msg("%s", err.text);
+}
+
+/* --- a world of which everything is known --------------------------------------------------------------------- */
+
+#define T0        (1000 * 3600 + 1234)
+#define SECONDS   9000
+#define WORKLOADS 3
+
+/* What each second had, by workload: one column that sums, one that is the largest. */
+static struct {
+	int64_t resident, most, out;
+	bool lives;
+} truth[SECONDS][WORKLOADS];
+
+/* Deterministic; small steps, so that stretches are alike for a while. */
+static void invent(unsigned int seed)
+{
+	srand(seed);
+	for (int s = 0; s < SECONDS; s++) {
+		for (int w = 0; w < WORKLOADS; w++) {
+			bool changes = s == 0 || rand() % (w == 0 ? 2 : 200) == 0;
+
+			truth[s][w] = truth[s ? s - 1 : 0][w];
+			truth[s][w].out = 0;
+			if (!changes)
+				continue;
+			truth[s][w].lives = rand() % 5 != 0;
+			truth[s][w].resident = rand() % 100000;
+			truth[s][w].most = truth[s][w].resident + rand() % 100;
+			truth[s][w].out = rand() % 7;
+		}
+	}
+}
+
+/* One second of the world into runs; what is to be written comes out. */
+static void add_second(struct sl_history_runs *runs, struct sl_history_runs *gpus, int s,
+	struct sl_history_rows *out, struct sl_history_rows *gpu_out)
+{
+	struct sl_history_row row = {.t = T0 + s, .span = 1, .gpu = 1};
+
+	row.value[SL_HISTORY_GPU_shareable] = 5;
+	assert_int_equal(sl_history_runs_add(gpus, &row, gpu_out), 0);
+	row.value[SL_HISTORY_GPU_shareable] = 0;
+	for (int w = 0; w < WORKLOADS; w++) {
+		if (!truth[s][w].lives)
+			continue;
+		row.workload = w + 1;
+		row.value[SL_HISTORY_USE_resident] = truth[s][w].resident;
+		row.value[SL_HISTORY_USE_most] = truth[s][w].most;
+		row.value[SL_HISTORY_USE_out] = truth[s][w].out;
+		assert_int_equal(sl_history_runs_add(runs, &row, out), 0);
+	}
+	assert_int_equal(sl_history_runs_sweep(runs, T0 + s + 1, out), 0);
+}
+
+/* Writes [from, to) of it; every `tell` seconds what is open is written, too. */
+static void write_world(struct sl_history_store *store, int from, int to, int tell,
+	const struct sl_history_keep *keep, size_t *written)
+{
+	struct sl_history_runs runs = {.kind = SL_HISTORY_USES};
+	struct sl_history_runs gpus = {.kind = SL_HISTORY_GPUS};
+	struct sl_history_rows out = {0}, gpu_out = {0};
+
+	for (int s = from; s < to; s++) {
+		struct sl_history_batch batch = {0};
+
+		add_second(&runs, &gpus, s, &out, &gpu_out);
+		if (s % tell == 0 || s == to - 1) {
+			assert_int_equal(sl_history_runs_tell(&runs, &out), 0);
+			assert_int_equal(sl_history_runs_tell(&gpus, &gpu_out), 0);
+		}
+		batch.rows[SL_HISTORY_USES] = out.all;
+		batch.row_count[SL_HISTORY_USES] = out.count;
+		batch.rows[SL_HISTORY_GPUS] = gpu_out.all;
+		batch.row_count[SL_HISTORY_GPUS] = gpu_out.count;
+		write_batch(store, &batch, T0 + s + 1, keep);
+		*written += out.count;
+		out.count = gpu_out.count = 0;
+	}
+	sl_history_runs_fini(&runs);
+	sl_history_runs_fini(&gpus);
+	sl_history_rows_fini(&out);
+	sl_history_rows_fini(&gpu_out);
+}
+
+struct sums {
+	int64_t from, to, seconds[WORKLOADS], resident[WORKLOADS], out[WORKLOADS],
+		most[WORKLOADS];
+};
+
+static struct sums reference(int64_t from, int64_t to)
+{
+	struct sums sums = {.from = from, .to = to};
+
+	for (int64_t t = from; t < to; t++) {
+		for (int w = 0; w < WORKLOADS; w++) {
+			if (t < T0 || t >= T0 + SECONDS || !truth[t - T0][w].lives)
+				continue;
+			sums.seconds[w]++;
+			sums.resident[w] += truth[t - T0][w].resident;
+			sums.out[w] += truth[t - T0][w].out;
+			if (truth[t - T0][w].most > sums.most[w])
+				sums.most[w] = truth[t - T0][w].most;
+		}
+	}
+	return sums;
+}
+
+static bool sum_row(void *context, const struct sl_history_row *row)
+{
+	struct sums *sums = context;
+	int64_t begin = row->t > sums->from ? row->t : sums->from;
+	int64_t end = row->t + row->reach < sums->to ? row->t + row->reach : sums->to;
+	int w = (int)row->workload - 1;
+
+	assert_in_range(w, 0, WORKLOADS - 1);
+	if (end > begin)
+		sums->seconds[w] += row->reach == row->span ? end - begin : row->span;
+	sums->resident[w] +=
+		sl_history_part(row, SL_HISTORY_USE_resident, sums->from, sums->to);
+	sums->out[w] += sl_history_part(row, SL_HISTORY_USE_out, sums->from, sums->to);
+	if (row->value[SL_HISTORY_USE_most] > sums->most[w])
+		sums->most[w] = row->value[SL_HISTORY_USE_most];
+	return true;
+}
+
+static struct sums as_read(enum sl_history_level finest, int64_t from, int64_t to)
+{
+	struct sl_history_reader reader;
+	struct sums sums = {.from = from, .to = to};
+	struct sl_error err = {0};
+
+	if (sl_history_reader_open(&reader, path, NULL, &err) != SL_HISTORY_STORE_OK ||
+		sl_history_read_rows(&reader, SL_HISTORY_USES, finest, from, to, 0,
+			sum_row, &sums, &err) != SL_HISTORY_STORE_OK)
+		fail_msg("%s", err.text);
+	sl_history_reader_close(&reader);
+	return sums;
+}
+
+static void expect_same(const char *row, struct sums got, struct sums wanted)
+{
+	for (int w = 0; w < WORKLOADS; w++) {
+		assert_row_u64(row, got.seconds[w], wanted.seconds[w]);
+		assert_row_u64(row, got.resident[w], wanted.resident[w]);
+		assert_row_u64(row, got.out[w], wanted.out[w]);
+		assert_row_u64(row, got.most[w], wanted.most[w]);
+	}
+}
+
+static int64_t number(const char *sql)
+{
+	sqlite3 *db = NULL;
+	sqlite3_stmt *statement = NULL;
+	int64_t out;
+
+	assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+	assert_int_equal(sqlite3_prepare_v2(db, sql, -1, &statement, NULL), SQLITE_OK);
+	assert_int_equal(sqlite3_step(statement), SQLITE_ROW);
+	out = sqlite3_column_int64(statement, 0);
+	(void)sqlite3_finalize(statement);
+	(void)sqlite3_close(db);
+	return out;
+}
+
+/* --- tests ---------------------------------------------------------------------------------------------------- */
+
+/* Every level has the sums of what happened, over any time that the level can tell apart. */
+static void roll_up_is_exact(void **state)
+{
+	static const struct {
+		const char *name;
+		enum sl_history_level finest;
+		int64_t unit;
+	} rows[] = {
+		{"seconds", SL_HISTORY_SECONDS, 1},
+		{"minutes", SL_HISTORY_MINUTES, 60},
+		{"hours", SL_HISTORY_HOURS, 3600},
+	};
+	struct sl_history_store *store = open_store();
+	size_t written = 0;
+
+	invent(1);
+	write_world(store, 0, SECONDS, 15, &everything, &written);
+	/* The first of the three changes each other second, the others seldom. */
+	assert_in_range(written, 1, SECONDS * 3 / 2);
+	for (size_t i = 0; i < SL_ARRAY_LEN(rows); i++) {
+		for (int n = 0; n < 40; n++) {
+			int64_t from = (T0 - 100 + rand() % SECONDS) / rows[i].unit *
+				       rows[i].unit;
+			int64_t to =
+				from + rand() % (SECONDS / rows[i].unit) * rows[i].unit;
+			struct sums wanted = reference(from, to);
+
+			if (to >= T0 + SECONDS)
+				to = T0 + SECONDS, wanted = reference(from, to);
+			if (from < to)
+				expect_same(rows[i].name,
+					as_read(rows[i].finest, from, to), wanted);
+		}
+	}
+	sl_history_store_close(store);
+}
+
+/* What is too old for a level is still in the one above, and nothing is in two. */
+static void what_is_old_goes(void **state)
+{
+	struct sl_history_keep keep = {.seconds = {600, 3600, 1 << 30}, .events = 10};
+	struct sl_history_store *store = open_store();
+	int64_t end = T0 + SECONDS, hour = (T0 + 3600) / 3600 * 3600;
+	size_t written = 0;
+
+	invent(2);
+	write_world(store, 0, SECONDS, 60, &keep, &written);
+	assert_in_range(number("SELECT min(t) FROM seconds"), end - 700, end - 540);
+	assert_in_range(number("SELECT min(t) FROM minutes"), end - 3600 - 3600,
+		end - 3600 + 120);
+	assert_in_range(number("SELECT min(t) FROM hours"), T0 / 3600 * 3600, hour);
+	/* Whole hours, which by now are hours, minutes and seconds. */
+	expect_same("all", as_read(SL_HISTORY_SECONDS, hour - 3600, end),
+		reference(hour - 3600, end));
+	expect_same("hours", as_read(SL_HISTORY_HOURS, hour, hour + 3600),
+		reference(hour, hour + 3600));
+	expect_same("the last ones", as_read(SL_HISTORY_SECONDS, end - 501, end),
+		reference(end - 501, end));
+	expect_same("minutes", as_read(SL_HISTORY_MINUTES, (end - 1800) / 60 * 60, end),
+		reference((end - 1800) / 60 * 60, end));
+	sl_history_store_close(store);
+}
+
+/* The writer dies in the middle of a minute and another goes on, later: what was written is there once. */
+static void a_crash_loses_what_was_not_written(void **state)
+{
+	struct sl_history_store *store = open_store();
+	struct sl_history_known known;
+	struct sl_error err = {0};
+	size_t written = 0;
+
+	invent(3);
+	/* write_world writes what is open at its end, so nothing is lost here. */
+	write_world(store, 0, 4000, 15, &everything, &written);
+	store = sl_history_store_close(store);
+	store = open_store();
+	assert_int_equal(
+		sl_history_store_known(store, &known, &err), SL_HISTORY_STORE_OK);
+	assert_int_equal(known.end, T0 + 4000);
+	free(known.gpus);
+	free(known.living);
+	/* Three hours after, nothing happened in between. */
+	for (int s = 4000; s < 5000; s++)
+		memset(truth[s], 0, sizeof(truth[s]));
+	write_world(store, 5000, SECONDS, 15, &everything, &written);
+	expect_same("seconds", as_read(SL_HISTORY_SECONDS, T0, T0 + SECONDS),
+		reference(T0, T0 + SECONDS));
+	/* The first hour is read from minutes and seconds, from where it begins. */
+	expect_same("hours", as_read(SL_HISTORY_HOURS, T0 + 7, T0 + SECONDS),
+		reference(T0 + 7, T0 + SECONDS));
+	assert_int_equal(number("SELECT count(*) FROM minutes WHERE t % 60"), 0);
+	sl_history_store_close(store);
+}
+
+/* Rows of two years at once: the file keeps its size, and what goes is what is oldest. */
+static void it_stays_within_its_size(void **state)
+{
+	struct sl_history_keep keep = {.seconds = {3600, 7200, 2ll * 365 * 86400},
+		.bytes = 1 << 20,
+		.events = 10};
+	struct sl_history_store *store = open_store();
+	enum { HOURS = 60, MANY = 300 };
+	static struct sl_history_row rows[MANY];
+	uint64_t most = 0;
+
+	/* A row per workload and hour, each different. */
+	for (int h = 0; h < HOURS; h++) {
+		struct sl_history_batch batch = {.row_count = {MANY}};
+		int64_t t = ((int64_t)1000 + h) * 3600;
+
+		for (int w = 0; w < MANY; w++) {
+			rows[w] = (struct sl_history_row){
+				.t = t, .span = 60, .gpu = 1, .workload = w + 1};
+			for (int c = 0; c < SL_HISTORY_USE_COLUMNS; c++)
+				rows[w].value[c] = (int64_t)rand() << 8;
+		}
+		batch.rows[SL_HISTORY_USES] = rows;
+		write_batch(store, &batch, t + 60, &keep);
+		/* Seconds go by; each gives it leave to tidy up a little. */
+		batch = (struct sl_history_batch){0};
+		for (int s = 61; s < 100; s++)
+			write_batch(store, &batch, t + s, &keep);
+		most = sl_max_u64(most, sl_history_store_bytes(store));
+	}
+	assert_in_range(most, 1 << 18, 1 << 20);
+	assert_int_not_equal(number("SELECT count(*) FROM hours"), 0);
+	assert_in_range(number("SELECT min(t) FROM hours"), 1001 * 3600, 1060 * 3600);
+	sl_history_store_close(store);
+}
+
+static void what_is_kept_of_hours_ends(void **state)
+{
+	struct sl_history_keep keep = {.seconds = {60, 3600, 10 * 3600}, .events = 10};
+	struct sl_history_store *store = open_store();
+	struct sl_history_row row = {.span = 60, .gpu = 1, .workload = 1};
+	int64_t t = 0;
+
+	for (int h = 0; h < 40; h++) {
+		struct sl_history_batch batch = {.rows = {&row}, .row_count = {1}};
+
+		t = ((int64_t)1000 + h) * 3600;
+		row.t = t;
+		write_batch(store, &batch, t + 60, &keep);
+		batch.row_count[0] = 0;
+		for (int s = 61; s < 64; s++)
+			write_batch(store, &batch, t + s, &keep);
+	}
+	assert_in_range(number("SELECT min(t) FROM hours"), t - 11 * 3600, t - 9 * 3600);
+	sl_history_store_close(store);
+}
+
+/* --- what goes wrong ------------------------------------------------------------------------------------------ */
+
+static void a_damaged_one_is_set_aside(void **state)
+{
+	struct sl_history_store *store = open_store();
+	struct sl_history_batch none = {0};
+	struct sl_error err = {0};
+	char command[256];
+	int fd;
+
+	write_batch(store, &none, T0, &everything);
+	store = sl_history_store_close(store);
+	fd = open(path, O_WRONLY);
+	assert_int_equal(pwrite(fd, "this is no database, it is a letter", 35, 0), 35);
+	(void)close(fd);
+	assert_int_equal(
+		sl_history_store_open(path, &store, &err), SL_HISTORY_STORE_DAMAGED);
+	assert_null(store);
+	assert_int_equal(sl_history_store_set_aside(path, 1000000000, &err), 0);
+	assert_row_contains("said", err.text, "history.db.damaged-20010909T014640Z");
+	(void)snprintf(
+		command, sizeof(command), "test -f '%s.damaged-20010909T014640Z'", path);
+	assert_int_equal(system(command), 0);
+	store = open_store();
+	write_batch(store, &none, T0, &everything);
+	sl_history_store_close(store);
+}
+
+static void a_newer_one_is_left_alone(void **state)
+{
+	struct sl_history_store *store = open_store();
+	struct sl_error err = {0};
+	sqlite3 *db = NULL;
+
+	store = sl_history_store_close(store);
+	assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+	assert_int_equal(sqlite3_exec(db, "PRAGMA user_version = 99", NULL, NULL, NULL),
+		SQLITE_OK);
+	(void)sqlite3_close(db);
+	assert_int_equal(sl_history_store_open(path, &store, &err), SL_HISTORY_STORE_BAD);
+	assert_row_contains("said", err.text, "newer sluiced");
+}
+
+static void a_locked_one_is_told(void **state)
+{
+	struct sl_history_store *store = open_store();
+	struct sl_history_batch none = {0};
+	struct sl_error err = {0};
+	sqlite3 *db = NULL;
+
+	assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+	assert_int_equal(
+		sqlite3_exec(db, "BEGIN IMMEDIATE", NULL, NULL, NULL), SQLITE_OK);
+	assert_int_equal(sl_history_store_write(store, &none, T0, &everything, &err),
+		SL_HISTORY_STORE_BUSY);
+	assert_int_equal(sqlite3_exec(db, "COMMIT", NULL, NULL, NULL), SQLITE_OK);
+	write_batch(store, &none, T0, &everything);
+	(void)sqlite3_close(db);
+	sl_history_store_close(store);
+}
+
+/* Half-way through a batch there is no room: nothing of it is there, and later all of it. */
+static void a_full_disk_costs_nothing_that_was_there(void **state)
+{
+	struct sl_history_store *store = open_store();
+	static struct sl_history_row rows[20000];
+	struct sl_history_batch batch = {.rows = {rows}, .row_count = {20000}};
+	struct sl_error err = {0};
+	struct stat before;
+	struct rlimit limit, small;
+
+	for (int i = 0; i < 20000; i++)
+		rows[i] = (struct sl_history_row){
+			.t = T0 + i / 100, .span = 1, .gpu = 1, .workload = i % 100 + 1};
+	assert_int_equal(stat(path, &before), 0);
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &limit), 0);
+	small = limit;
+	small.rlim_cur = 256 << 10;
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+	assert_int_equal(sl_history_store_write(store, &batch, T0, &everything, &err),
+		SL_HISTORY_STORE_FULL);
+	assert_row_contains("said", err.text, "disk");
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+	assert_int_equal(number("SELECT count(*) FROM seconds"), 0);
+	write_batch(store, &batch, T0, &everything);
+	assert_int_equal(number("SELECT count(*) FROM seconds"), 20000);
+	sl_history_store_close(store);
+}
+
+/* --- queries -------------------------------------------------------------------------------------------------- */
+
+static json_t *query(struct sl_history_ask ask, uint64_t now_ms)
+{
+	char *text = NULL;
+	size_t size = 0;
+	FILE *out = open_memstream(&text, &size);
+	struct sl_error err = {0};
+	json_error_t bad;
+	json_t *json;
+
+	if (sl_history_query(path, &ask, now_ms, out, &err) != SL_HISTORY_STORE_OK)
+		fail_msg("%s", err.text);
+	(void)fclose(out);
+	json = json_loads(text, 0, &bad);
+	if (!json)
+		fail_msg("%s: %s", bad.text, text);
+	free(text);
+	return json;
+}
+
+static const char hostile[] = "<b>\"x\",\x1b[31m\xff=1";
+
+static void fill_for_queries(struct sl_history_store *store)
+{
+	struct sl_history_gpu gpu = {.id = 1, .uuid = "GPU-1", .name = "A GPU"};
+	struct sl_history_workload workloads[WORKLOADS] = {
+		{.id = 1,
+			.number = 7,
+			.uid = 10,
+			.user = "u",
+			.name = "a",
+			.project = "p",
+			.program = "python a.py"},
+		{.id = 2,
+			.number = 8,
+			.uid = 10,
+			.user = "u",
+			.name = "b",
+			.project = "q",
+			.program = "python a.py"},
+		{.id = 3, .number = 9, .uid = 11, .user = "v"},
+	};
+	struct sl_history_batch batch = {.gpus = &gpu,
+		.gpu_count = 1,
+		.workloads = workloads,
+		.workload_count = WORKLOADS};
+	size_t written = 0;
+
+	memcpy(workloads[2].name, hostile, sizeof(hostile));
+	memcpy(workloads[2].project, hostile, sizeof(hostile));
+	write_batch(store, &batch, T0, &everything);
+	write_world(store, 0, SECONDS, 15, &everything, &written);
+}
+
+/* Whatever it is asked by and in what steps, all rows together are all there was. */
+static void answers_add_up(void **state)
+{
+	static const uint32_t steps[] = {7, 60, 300, 3600, 86400};
+	struct sl_history_store *store = open_store();
+	struct sums wanted;
+	int64_t all_out = 0;
+
+	invent(4);
+	fill_for_queries(store);
+	wanted = reference(T0, T0 + SECONDS);
+	for (int w = 0; w < WORKLOADS; w++)
+		all_out += wanted.out[w];
+	for (int by = 0; by < SL_HISTORY_BYS; by++) {
+		for (size_t i = 0; i < SL_ARRAY_LEN(steps); i++) {
+			json_t *answer = query(
+				(struct sl_history_ask){.by = (enum sl_history_by)by,
+					.step_s = steps[i],
+					.from_ms = (uint64_t)T0 / 3600 * 3600 * 1000},
+				(uint64_t)(T0 + SECONDS) * 1000);
+			int64_t rows_out = 0, totals_out = 0;
+			size_t n;
+			json_t *row;
+
+			json_array_foreach(json_object_get(answer, "rows"), n, row)
+			{
+				rows_out += json_integer_value(
+					json_object_get(row, "out_bytes"));
+				assert_int_equal(
+					json_integer_value(json_object_get(row, "t_ms")) %
+						(steps[i] * 1000),
+					0);
+			}
+			json_array_foreach(json_object_get(answer, "totals"), n, row)
+				totals_out +=
+				json_integer_value(json_object_get(row, "out_bytes"));
+			assert_int_equal(rows_out, all_out * 1024);
+			assert_int_equal(totals_out, all_out * 1024);
+			json_decref(answer);
+		}
+	}
+	sl_history_store_close(store);
+}
+
+static void a_query_has_means_and_names(void **state)
+{
+	struct sl_history_store *store = open_store();
+	struct sums wanted;
+	json_t *answer, *row;
+
+	invent(5);
+	fill_for_queries(store);
+	wanted = reference(T0 + 100, T0 + 400);
+	answer = query((struct sl_history_ask){.by = SL_HISTORY_BY_WORKLOAD,
+			       .step_s = 86400,
+			       .from_ms = (uint64_t)(T0 + 100) * 1000,
+			       .to_ms = (uint64_t)(T0 + 400) * 1000,
+			       .name = "b"},
+		(uint64_t)(T0 + SECONDS) * 1000);
+	assert_int_equal(json_array_size(json_object_get(answer, "rows")), 1);
+	row = json_array_get(json_object_get(answer, "rows"), 0);
+	assert_string_equal(json_string_value(json_object_get(row, "key")), "8");
+	assert_int_equal(json_integer_value(json_object_get(row, "resident_bytes")),
+		wanted.resident[1] / 300 * 1024);
+	json_decref(answer);
+	/* A user's two workloads are added; the other one's hostile name is his. */
+	answer = query((struct sl_history_ask){.by = SL_HISTORY_BY_USER,
+			       .step_s = 86400,
+			       .from_ms = (uint64_t)(T0 + 100) * 1000,
+			       .to_ms = (uint64_t)(T0 + 400) * 1000,
+			       .name = "u"},
+		(uint64_t)(T0 + SECONDS) * 1000);
+	row = json_array_get(json_object_get(answer, "totals"), 0);
+	assert_int_equal(json_integer_value(json_object_get(row, "resident_bytes")),
+		(wanted.resident[0] + wanted.resident[1]) / 300 * 1024);
+	json_decref(answer);
+	sl_history_store_close(store);
+}
+
+static void csv_is_csv(void **state)
+{
+	struct sl_history_store *store = open_store();
+	struct sl_history_ask ask = {.by = SL_HISTORY_BY_WORKLOAD,
+		.format = SL_HISTORY_CSV,
+		.step_s = 86400,
+		.from_ms = (uint64_t)T0 * 1000};
+	char *text = NULL, *line, *rest;
+	size_t size = 0, lines = 0, commas = 0;
+	struct sl_error err = {0};
+	FILE *out = open_memstream(&text, &size);
+
+	invent(6);
+	fill_for_queries(store);
+	assert_int_equal(
+		sl_history_query(path, &ask, (uint64_t)(T0 + SECONDS) * 1000, out, &err),
+		SL_HISTORY_STORE_OK);
+	(void)fclose(out);
+	for (line = strtok_r(text, "\n", &rest); line;
+		line = strtok_r(NULL, "\n", &rest)) {
+		bool quoted = false;
+		size_t found = 0;
+
+		for (const char *c = line; *c; c++) {
+			quoted ^= *c == '"';
+			found += *c == ',' && !quoted;
+			assert_true((unsigned char)*c >= 0x20);
+		}
+		assert_false(quoted);
+		assert_int_equal(found, lines ? commas : found);
+		commas = found;
+		lines++;
+	}
+	assert_int_equal(lines, 1 + WORKLOADS);
+	free(text);
+	sl_history_store_close(store);
+}
+
+static void one_workload_over_time(void **state)
+{
+	static const uint32_t reasons[] = {SL_REASON_EVICTED_FOR, SL_REASON_RESTORED,
+		SL_REASON_JOINED, SL_REASON_BURST_WAITS};
+	struct sl_msg_event_row events[SL_ARRAY_LEN(reasons)] = {0};
+	struct sl_history_batch batch = {
+		.events = events, .event_count = SL_ARRAY_LEN(reasons)};
+	struct sl_history_store *store = open_store();
+	json_t *answer, *marks, *line;
+	struct sums wanted;
+
+	invent(7);
+	for (int s = 100; s < 400; s++)
+		truth[s][0].lives = s < 300;
+	fill_for_queries(store);
+	for (size_t i = 0; i < SL_ARRAY_LEN(reasons); i++)
+		events[i] = (struct sl_msg_event_row){.serial = 10 + i,
+			.realtime_ms = (uint64_t)(T0 + 200 + (int)i) * 1000,
+			.reason = reasons[i],
+			.workload = i == 3 ? 8 : 7,
+			.other = 8,
+			.name = "a",
+			.other_name = "b"};
+	write_batch(store, &batch, T0 + SECONDS, &everything);
+	wanted = reference(T0 + 100, T0 + 110);
+	answer = query((struct sl_history_ask){.what = SL_HISTORY_SERIES,
+			       .workload = 7,
+			       .step_s = 10,
+			       .from_ms = (uint64_t)(T0 + 106) * 1000,
+			       .to_ms = (uint64_t)(T0 + 406) * 1000},
+		(uint64_t)(T0 + SECONDS) * 1000);
+	assert_int_equal(json_array_size(json_object_get(answer, "t_ms")), 30);
+	line = json_object_get(json_object_get(answer, "gpus"), "GPU-1");
+	wanted = reference(T0 + 106, T0 + 116);
+	assert_int_equal(
+		json_integer_value(json_array_get(json_object_get(line, "resident"), 0)),
+		wanted.resident[0] / 10 * 1024);
+	/* It had ended by then. */
+	assert_true(json_is_null(json_array_get(json_object_get(line, "resident"), 25)));
+	/* Its own of the four, and not that it joined; and that it had more than its request. */
+	marks = json_object_get(answer, "marks");
+	assert_int_equal(json_array_size(marks), 3);
+	assert_string_equal(
+		json_string_value(json_object_get(json_array_get(marks, 0), "kind")),
+		"burst");
+	assert_string_equal(
+		json_string_value(json_object_get(json_array_get(marks, 1), "kind")),
+		"evicted");
+	assert_string_equal(
+		json_string_value(json_object_get(json_array_get(marks, 2), "reason")),
+		"RESTORED");
+	json_decref(answer);
+	/* Events: newest ones, about a name, of a reason. */
+	answer = query((struct sl_history_ask){.what = SL_HISTORY_EVENTS, .last = 2}, 1);
+	assert_int_equal(json_array_size(json_object_get(answer, "events")), 2);
+	assert_int_equal(
+		json_integer_value(json_object_get(
+			json_array_get(json_object_get(answer, "events"), 0), "serial")),
+		12);
+	json_decref(answer);
+	answer = query(
+		(struct sl_history_ask){
+			.what = SL_HISTORY_EVENTS, .name = "7", .reason = "JOINED"},
+		1);
+	assert_int_equal(json_array_size(json_object_get(answer, "events")), 1);
+	json_decref(answer);
+	sl_history_store_close(store);
+}
+
+static void too_much_is_refused(void **state)
+{
+	static const struct {
+		const char *name;
+		struct sl_history_ask ask;
+		const char *says;
+	} rows[] = {
+		{"steps", {.from_ms = 1, .step_s = 1}, "ask for steps of"},
+		{"to come", {.from_ms = 1ull << 50}, "still to come"},
+		{"backwards", {.from_ms = 2000, .to_ms = 1000}, "before it ends"},
+	};
+	struct sl_history_store *store = open_store();
+
+	for (size_t i = 0; i < SL_ARRAY_LEN(rows); i++) {
+		struct sl_error err = {0};
+
+		assert_int_equal(sl_history_query(path, &rows[i].ask, (uint64_t)T0 * 1000,
+					 stdout, &err),
+			SL_HISTORY_STORE_BAD);
+		assert_row_contains(rows[i].name, err.text, rows[i].says);
+	}
+	sl_history_store_close(store);
+}
+
+int main(void)
+{
+#define IN_A_FOLDER(test) \
+	cmocka_unit_test_setup_teardown(test, open_folder, remove_folder)
+	const struct CMUnitTest tests[] = {
+		IN_A_FOLDER(roll_up_is_exact),
+		IN_A_FOLDER(what_is_old_goes),
+		IN_A_FOLDER(a_crash_loses_what_was_not_written),
+		IN_A_FOLDER(it_stays_within_its_size),
+		IN_A_FOLDER(what_is_kept_of_hours_ends),
+		IN_A_FOLDER(a_damaged_one_is_set_aside),
+		IN_A_FOLDER(a_newer_one_is_left_alone),
+		IN_A_FOLDER(a_locked_one_is_told),
+		IN_A_FOLDER(a_full_disk_costs_nothing_that_was_there),
+		IN_A_FOLDER(answers_add_up),
+		IN_A_FOLDER(a_query_has_means_and_names),
+		IN_A_FOLDER(csv_is_csv),
+		IN_A_FOLDER(one_workload_over_time),
+		IN_A_FOLDER(too_much_is_refused),
+	};
+
+	(void)signal(SIGXFSZ, SIG_IGN);
+	return cmocka_run_group_tests_name("history", tests, NULL, NULL);
+}

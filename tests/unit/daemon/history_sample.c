@@ -1,0 +1,285 @@
+/* From samples of the daemon's lists to rows: who used what, where time goes, and which program a command is. */
+#include "../base/test.h"
+
+#include "daemon/history_sample.h"
+
+#define GIB (1ull << 30)
+#define T0  (6000 * 60)
+
+static struct sl_history_sample samples[2];
+static struct sl_history_tables tables;
+
+static int setup(void **state)
+{
+	tables = (struct sl_history_tables){0};
+	tables.runs[SL_HISTORY_GPUS].kind = SL_HISTORY_GPUS;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	for (int i = 0; i < 2; i++)
+		sl_history_sample_fini(&samples[i]);
+	for (int kind = 0; kind < SL_HISTORY_KINDS; kind++) {
+		sl_history_runs_fini(&tables.runs[kind]);
+		sl_history_rows_fini(&tables.out[kind]);
+	}
+	return 0;
+}
+
+/* One GPU of 10 GiB that can be shared. */
+static void begin(struct sl_history_sample *sample, int64_t t, uint32_t busy_pct)
+{
+	union sl_msg msg;
+
+	sl_history_sample_clear(sample);
+	sample->t = t;
+	sl_wire_init(&msg, SL_MSG_GPU_ROW);
+	msg.gpu_row.shareable_bytes = 10 * GIB;
+	msg.gpu_row.utilisation_pct = busy_pct;
+	sl_history_sample_take(sample, &msg);
+	sample->gpus[0].id = 1;
+}
+
+struct what {
+	uint64_t request, backing, evicted, out;
+	uint32_t waiting, residency;
+	uint64_t waited_ms, idle_ms; /* idle_ms 0: it works */
+	uint64_t turns;
+};
+
+static void add(struct sl_history_sample *sample, uint64_t workload, struct what what)
+{
+	union sl_msg msg;
+
+	sl_wire_init(&msg, SL_MSG_USE_ROW);
+	msg.use_row.workload = workload;
+	msg.use_row.request_bytes = what.request;
+	msg.use_row.backing_bytes = what.backing;
+	msg.use_row.waiting = what.waiting;
+	sl_history_sample_take(sample, &msg);
+	sl_wire_init(&msg, SL_MSG_SWAP_ROW);
+	msg.swap_row.workload = workload;
+	msg.swap_row.evicted_bytes = what.evicted;
+	msg.swap_row.out_bytes = what.out;
+	msg.swap_row.waited_ms = what.waited_ms;
+	msg.swap_row.turns = what.turns;
+	msg.swap_row.residency = what.residency ? what.residency : SL_WIRE_BOUND;
+	sl_history_sample_take(sample, &msg);
+	sl_wire_init(&msg, SL_MSG_CLIENT_ROW);
+	msg.client_row.workload = workload;
+	msg.client_row.flags = what.idle_ms ? SL_CLIENT_IDLE : 0;
+	msg.client_row.idle_ms = what.idle_ms;
+	sl_history_sample_take(sample, &msg);
+	sl_history_sample_find(sample, workload, 0)->id = (int64_t)workload;
+}
+
+/* What is between the two, all of it told. */
+static void between(void)
+{
+	assert_int_equal(sl_history_sample_rows(&samples[0], &samples[1], &tables), 0);
+	for (int kind = 0; kind < SL_HISTORY_KINDS; kind++)
+		assert_int_equal(
+			sl_history_runs_tell(&tables.runs[kind], &tables.out[kind]), 0);
+}
+
+/* The sum of a column of a workload (0: of the GPU). */
+static int64_t sum(int64_t workload, uint32_t column)
+{
+	const struct sl_history_rows *out =
+		&tables.out[workload ? SL_HISTORY_USES : SL_HISTORY_GPUS];
+	int64_t value = 0;
+
+	for (size_t i = 0; i < out->count; i++) {
+		if (out->all[i].workload == workload)
+			value += out->all[i].value[column];
+	}
+	return value;
+}
+
+static void use_is_divided_among_those_that_work(void **state)
+{
+	begin(&samples[0], T0, 0);
+	begin(&samples[1], T0 + 1, 60);
+	for (int i = 0; i < 2; i++) {
+		add(&samples[i], 1, (struct what){.request = 5 * GIB, .backing = GIB});
+		add(&samples[i], 2, (struct what){.request = GIB, .backing = 3 * GIB});
+		add(&samples[i], 3, (struct what){.backing = 2 * GIB, .idle_ms = 5000});
+		/* All of it is on the host: it cannot have worked. */
+		add(&samples[i], 4, (struct what){.backing = GIB, .evicted = GIB});
+	}
+	between();
+	assert_int_equal(sum(1, SL_HISTORY_USE_used_us), 300000);
+	assert_int_equal(sum(2, SL_HISTORY_USE_used_us), 300000);
+	assert_int_equal(sum(3, SL_HISTORY_USE_used_us), 0);
+	assert_int_equal(sum(4, SL_HISTORY_USE_used_us), 0);
+	/* The request where that is more, else what is there. */
+	assert_int_equal(sum(1, SL_HISTORY_USE_allocated_us), 500000);
+	assert_int_equal(sum(2, SL_HISTORY_USE_allocated_us), 300000);
+	assert_int_equal(sum(3, SL_HISTORY_USE_allocated_us), 200000);
+	assert_int_equal(sum(4, SL_HISTORY_USE_allocated_us), 0);
+	assert_int_equal(sum(1, SL_HISTORY_USE_idle_us), 0);
+	assert_int_equal(sum(3, SL_HISTORY_USE_idle_us), 200000);
+	assert_int_equal(sum(0, SL_HISTORY_GPU_busy_us), 600000);
+	assert_int_equal(sum(0, SL_HISTORY_GPU_allocated_us), 1000000);
+	assert_int_equal(sum(0, SL_HISTORY_GPU_idle_us), 0);
+}
+
+static void nobody_works_on_an_idle_gpu(void **state)
+{
+	begin(&samples[0], T0, 90);
+	begin(&samples[1], T0 + 2, 0);
+	for (int i = 0; i < 2; i++)
+		add(&samples[i], 1, (struct what){.request = 5 * GIB, .backing = GIB});
+	between();
+	assert_int_equal(sum(1, SL_HISTORY_USE_used_us), 0);
+	assert_int_equal(sum(1, SL_HISTORY_USE_idle_us), 1000000);
+	assert_int_equal(sum(0, SL_HISTORY_GPU_idle_us), 1000000);
+}
+
+/* What was measured long ago says nothing, and not that nothing was done. */
+static void what_is_not_known_is_not_idle(void **state)
+{
+	begin(&samples[0], T0, 0);
+	begin(&samples[1], T0 + 1, 0);
+	samples[1].gpus[0].row.measured_age_ms = SL_HISTORY_MEASURED_MS + 1;
+	for (int i = 0; i < 2; i++)
+		add(&samples[i], 1, (struct what){.request = 5 * GIB});
+	between();
+	assert_int_equal(sum(1, SL_HISTORY_USE_idle_us), 0);
+	assert_int_equal(sum(1, SL_HISTORY_USE_allocated_us), 500000);
+	assert_int_equal(sum(0, SL_HISTORY_GPU_known_ms), 0);
+}
+
+static void counters_are_of_the_time_between(void **state)
+{
+	begin(&samples[0], T0, 0);
+	begin(&samples[1], T0 + 1, 0);
+	add(&samples[0], 1, (struct what){.out = 5 << 10, .turns = 2});
+	add(&samples[1], 1,
+		(struct what){
+			.out = 9 << 10, .turns = 4, .waited_ms = 250, .waiting = 0});
+	/* New books of the daemon count anew. */
+	add(&samples[0], 2, (struct what){.out = 100 << 10, .waiting = 1});
+	add(&samples[1], 2, (struct what){.out = 3 << 10, .waiting = 1});
+	between();
+	assert_int_equal(sum(1, SL_HISTORY_USE_out), 4);
+	assert_int_equal(sum(1, SL_HISTORY_USE_turns), 2);
+	assert_int_equal(sum(1, SL_HISTORY_USE_waits), 1);
+	assert_int_equal(sum(1, SL_HISTORY_USE_waiting_ms), 250);
+	assert_int_equal(sum(2, SL_HISTORY_USE_out), 3);
+	assert_int_equal(sum(2, SL_HISTORY_USE_waits), 0);
+	assert_int_equal(sum(2, SL_HISTORY_USE_waiting_ms), 1000);
+}
+
+/* What is parked has given its request up. */
+static void parked_requests_are_not_allocated(void **state)
+{
+	begin(&samples[0], T0, 0);
+	begin(&samples[1], T0 + 1, 0);
+	for (int i = 0; i < 2; i++)
+		add(&samples[i], 1,
+			(struct what){.request = 5 * GIB,
+				.backing = GIB,
+				.evicted = GIB,
+				.residency = SL_WIRE_PARKED});
+	between();
+	assert_int_equal(sum(1, SL_HISTORY_USE_allocated_us), 0);
+	assert_int_equal(sum(1, SL_HISTORY_USE_request), 0);
+}
+
+/* A stretch over the end of a minute is in both, and what was counted is in it once. */
+static void minutes_are_not_crossed(void **state)
+{
+	bool ends = false;
+
+	begin(&samples[0], T0 - 3, 0);
+	begin(&samples[1], T0 + 4, 100);
+	add(&samples[0], 1, (struct what){.backing = GIB});
+	add(&samples[1], 1, (struct what){.backing = GIB, .out = 7 << 10});
+	between();
+	for (size_t i = 0; i < tables.out[SL_HISTORY_USES].count; i++) {
+		const struct sl_history_row *row = &tables.out[SL_HISTORY_USES].all[i];
+
+		assert_true(row->t / 60 == (row->t + row->span - 1) / 60);
+		ends |= row->t + row->span == T0;
+	}
+	assert_true(ends);
+	assert_int_equal(sum(1, SL_HISTORY_USE_out), 7);
+	assert_int_equal(sum(1, SL_HISTORY_USE_resident), 7 * (1 << 20));
+	assert_int_equal(sum(1, SL_HISTORY_USE_used_us), 7000000);
+}
+
+/* The machine slept: nobody knows what was so meanwhile. */
+static void a_long_gap_is_unknown(void **state)
+{
+	begin(&samples[0], T0, 0);
+	begin(&samples[1], T0 + SL_HISTORY_GAP_S + 1, 0);
+	for (int i = 0; i < 2; i++)
+		add(&samples[i], 1, (struct what){.backing = GIB});
+	between();
+	assert_int_equal(tables.out[SL_HISTORY_USES].count, 0);
+	assert_int_equal(tables.out[SL_HISTORY_GPUS].count, 0);
+}
+
+static void time_never_goes_back(void **state)
+{
+	struct sl_history_clock clock = {0};
+
+	assert_int_equal(sl_history_clock_ms(&clock, 5000000, 10 * SL_S), 5000000);
+	assert_int_equal(sl_history_clock_ms(&clock, 5001000, 11 * SL_S), 5001000);
+	/* Somebody sets the clock an hour back: an hour from now it is right again. */
+	assert_int_equal(sl_history_clock_ms(&clock, 1402000, 12 * SL_S), 5002000);
+	assert_int_equal(sl_history_clock_ms(&clock, 1403000, 13 * SL_S), 5003000);
+	assert_int_equal(sl_history_clock_ms(&clock, 5003500, 3613 * SL_S), 5003500);
+	/* Forwards is believed. */
+	assert_int_equal(sl_history_clock_ms(&clock, 9000000, 3614 * SL_S), 9000000);
+	/* A file that was written by a clock that was ahead. */
+	clock = (struct sl_history_clock){.last_ms = 8000000};
+	assert_int_equal(sl_history_clock_ms(&clock, 7000000, 5 * SL_S), 8000000);
+	assert_int_equal(sl_history_clock_ms(&clock, 7001000, 6 * SL_S), 8001000);
+}
+
+static void programs_are_told_from_commands(void **state)
+{
+	static const struct {
+		const char *command, *program;
+	} rows[] = {
+		{"/usr/bin/python3.11 -u train.py --lr 0.1", "python train.py"},
+		{"python /home/u/x/serve.py", "python serve.py"},
+		{"python3 -m vllm.entrypoints.api", "python vllm.entrypoints.api"},
+		{"python -c 'import torch'", "python"},
+		{"./a.out -x /y", "a.out"},
+		{"python3", "python"},
+		{"bash run.sh", "bash run.sh"},
+		{"/opt/x/pythonic tool", "pythonic"},
+		{"  ", ""},
+		{"", ""},
+		{"dir/", "dir/"},
+	};
+
+	for (size_t i = 0; i < SL_ARRAY_LEN(rows); i++) {
+		char program[128];
+
+		sl_history_program(rows[i].command, program, sizeof(program));
+		assert_row_text(rows[i].command, program, rows[i].program);
+	}
+}
+
+int main(void)
+{
+#define FRESH(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		FRESH(use_is_divided_among_those_that_work),
+		FRESH(nobody_works_on_an_idle_gpu),
+		FRESH(what_is_not_known_is_not_idle),
+		FRESH(counters_are_of_the_time_between),
+		FRESH(parked_requests_are_not_allocated),
+		FRESH(minutes_are_not_crossed),
+		FRESH(a_long_gap_is_unknown),
+		cmocka_unit_test(time_never_goes_back),
+		cmocka_unit_test(programs_are_told_from_commands),
+	};
+
+	return cmocka_run_group_tests_name("history_sample", tests, NULL, NULL);
+}
