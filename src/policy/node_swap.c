@@ -271,8 +271,8 @@ void sl_node_sort_out(struct sl_node *node, struct sl_node_client *client)
 		client->is_part_in = client->is_exchanged = false;
 	/* It freed what was there. That it did nothing while it could not run says nothing of now. */
 	if (was_out && !client->is_out && !client->order.id && client->alive) {
-		client->resident_at = SL_MUTANT(
-			IDLE_SINCE_IT_LEFT, node->now, client->resident_at);
+		client->resident_at =
+			SL_MUTANT(IDLE_SINCE_IT_LEFT, node->now, client->resident_at);
 		begin_turn(node, client->member);
 	}
 	has = client->is_out || client->order.id;

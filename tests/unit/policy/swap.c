@@ -398,10 +398,9 @@ static void test_promoted_in_vain(void **state)
 	all(&p, patient, SL_ARRAY_LEN(patient) - 1);
 	(void)play(&p, "D asks", 20, (struct sl_event)ASK(3, 1, 0, 50));
 	assert_null(strstr(play(&p, "promoted", 830, (struct sl_event)TIME), "EVICT"));
-	(void)play(&p, "gives up", 840,
-		(struct sl_event)EVENT(CANCEL, cancel, {3, 1}));
-	assert_null(strstr(play(&p, "asks anew", 850, (struct sl_event)ASK(3, 2, 0, 20)),
-		"GRANT"));
+	(void)play(&p, "gives up", 840, (struct sl_event)EVENT(CANCEL, cancel, {3, 1}));
+	assert_null(strstr(
+		play(&p, "asks anew", 850, (struct sl_event)ASK(3, 2, 0, 20)), "GRANT"));
 	assert_null(strstr(play(&p, "early", 1649, (struct sl_event)TIME), "GRANT"));
 	assert_non_null(strstr(play(&p, "for long enough", 1650, (struct sl_event)TIME),
 		"GRANT 3/2 g0 20"));
