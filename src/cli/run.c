@@ -180,7 +180,8 @@ static int set_observe(struct settings *settings)
 		return -1;
 	if (s->request.kind || s->limit.kind || s->resource)
 		return sl_cli_fail(SL_VERB_run, s->json, SL_EXIT_USAGE,
-			"--observe goes without --request, --limit and --resource: it finds "
+			"--observe goes without --request, --limit and --resource: it "
+			"finds "
 			"out what would do");
 	s->request = (struct sl_amount){.kind = SL_AMOUNT_BYTES};
 	return -1;
