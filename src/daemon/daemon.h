@@ -135,6 +135,7 @@ struct sl_workload {
 	struct sl_job_task *task; /* jobs.c; NULL: a `sluice run` without a request */
 	bool has_shim;            /* its root is a shim of ours, not the program */
 	bool by_queue; /* as the journal had it: parked for others, not by a person */
+	bool leaving;  /* the same, and on its way there */
 	/* views.c */
 	uint32_t view_mask; /* bit per ordinal */
 	sl_ns view_sent;

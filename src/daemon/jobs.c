@@ -17,6 +17,8 @@
 #include "daemon/share.h"
 #include "daemon/workload.h"
 
+/* So often it is looked at what nobody will tell. */
+#define UNHEARD_NS (100 * SL_MS)
 /* What one thing leads to may lead to the next; then the loop has its turn. */
 #define ROUNDS_MOST 16
 
@@ -26,6 +28,14 @@ uint64_t sl_jobs_now_ms(void)
 
 	(void)clock_gettime(CLOCK_REALTIME, &now);
 	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+struct sl_workload *sl_jobs_workload_of(
+	const struct sl_jobs *jobs, const struct sl_job_task *task)
+{
+	uint64_t id = task->job->row.tasks[task->number].workload;
+
+	return id ? sl_map_get(&jobs->daemon->workloads, id) : NULL;
 }
 
 struct sl_job *sl_jobs_find(const struct sl_jobs *jobs, uint64_t id)
@@ -118,6 +128,7 @@ void sl_jobs_phase(struct sl_job_task *task, enum sl_job_phase phase)
 {
 	task->phase = phase;
 	task->deadline = 0;
+	task->unheard = false;
 	if (phase == SL_PHASE_WAITING || phase == SL_PHASE_OVER)
 		sl_list_unlink(&task->active);
 }
@@ -375,6 +386,8 @@ static void look_at(struct sl_jobs *jobs, struct sl_job_task *task, sl_ns now)
 		sl_jobs_task_over(jobs, task);
 		return;
 	}
+	if (task->phase == SL_PHASE_PARKING && task->unheard)
+		task->is_parked |= sl_jobs_has_left(jobs, task);
 	if (task->is_parked)
 		sl_jobs_task_parked(jobs, task);
 	if (task->is_resumed)
@@ -482,6 +495,8 @@ static void arm(struct sl_jobs *jobs)
 
 		if (task->deadline)
 			at = sl_min_u64(at, task->deadline);
+		if (task->phase == SL_PHASE_PARKING && task->unheard)
+			at = sl_min_u64(at, sl_clock_now() + UNHEARD_NS);
 	}
 	sl_timer_set(jobs->timer, at);
 }
@@ -546,6 +561,7 @@ static void take_ticket(
 		if (result == SL_JOBS_STORE_OK) {
 			sl_step(D_JOB_STORED);
 			job->stored = job->reply_due = true;
+			sl_jobs_user_make_room(jobs, job);
 			if (job->is_free)
 				jobs->free_at = 0;
 		} else {
@@ -649,6 +665,8 @@ void sl_jobs_close(struct sl_daemon *daemon)
 		sl_list_unlink(&wait->link);
 		free(wait);
 	}
+	/* Peers outlive this. */
+	sl_jobs_let_go(jobs);
 	while (!sl_list_is_empty(&jobs->all)) {
 		struct sl_job *job = SL_LIST_ENTRY(jobs->all.next, struct sl_job, link);
 

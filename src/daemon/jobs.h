@@ -35,6 +35,8 @@ void sl_jobs_run(
 SL_MUST_CHECK bool sl_jobs_run_waits(const struct sl_peer *peer);
 /* Of `sluice run`, parked for others, or on its way there or back: the journal keeps that. */
 SL_MUST_CHECK bool sl_jobs_keeps_run(const struct sl_workload *workload);
+/* The same, and on its way there. */
+SL_MUST_CHECK bool sl_jobs_run_leaves(const struct sl_workload *workload);
 
 /* Messages of greeted control peers. fds: what came along with SUBMIT. */
 void sl_jobs_submit(struct sl_peer *peer, const struct sl_msg_submit *submit,
@@ -62,6 +64,10 @@ void sl_jobs_peer_gone(struct sl_peer *peer);
 void sl_jobs_workload_changed(struct sl_daemon *daemon,
 	struct sl_workload *
 		workload); /* what a `sluice run` requests, or that it is parked by hand */
+/* Do the rules of its project leave that to this `sluice run`? Else text says why not. Of others: yes. */
+SL_MUST_CHECK bool sl_jobs_may_have(struct sl_daemon *daemon,
+	const struct sl_workload *workload, const struct sl_amount *request,
+	const struct sl_amount *limit, uint32_t flags, struct sl_error *text);
 void sl_jobs_workload_over(struct sl_daemon *daemon, uint64_t workload);
 /* The root of that workload has died; if it was a supervisor that was killed, so are the descendants of its program. */
 void sl_jobs_supervisor_gone(

@@ -207,24 +207,26 @@ struct sl_cluster_event sl_jobs_add_event(
 	return event;
 }
 
-/* What only the machine knows of jobs and is not to be forgotten with it. */
-static void remember(struct sl_jobs *jobs)
+/* What only the machine knows of a job and is not to be forgotten with it. */
+static void remember(struct sl_jobs *jobs, struct sl_job *job)
 {
 	const struct sl_cluster *cluster = jobs->books.cluster;
+	struct sl_cluster_job_view view = sl_cluster_job(cluster, job->row.id);
 
-	sl_list_foreach (link, &jobs->all) {
-		struct sl_job *job = SL_LIST_ENTRY(link, struct sl_job, link);
-		struct sl_cluster_job_view view = sl_cluster_job(cluster, job->row.id);
+	if (job->over || !view.known)
+		return;
+	job->failures = view.failures;
+	job->held_until = view.held_until;
+	job->failing = view.failing;
+	for (uint32_t i = 0; i < job->row.task_count; i++)
+		job->tasks[i].spared_until =
+			sl_cluster_task(cluster, job->row.id, i).spared_until;
+}
 
-		if (job->over || !view.known)
-			continue;
-		job->failures = view.failures;
-		job->held_until = view.held_until;
-		job->failing = view.failing;
-		for (uint32_t i = 0; i < job->row.task_count; i++)
-			job->tasks[i].spared_until =
-				sl_cluster_task(cluster, job->row.id, i).spared_until;
-	}
+static void remember_all(struct sl_jobs *jobs)
+{
+	sl_list_foreach (link, &jobs->all)
+		remember(jobs, SL_LIST_ENTRY(link, struct sl_job, link));
 }
 
 bool sl_jobs_count(struct sl_jobs *jobs, struct sl_job *job)
@@ -238,15 +240,6 @@ bool sl_jobs_count(struct sl_jobs *jobs, struct sl_job *job)
 	return job->counted;
 }
 
-static uint32_t mask_of(const struct sl_workload *workload)
-{
-	uint32_t mask = 0;
-
-	for (uint32_t i = 0; i < workload->gpu_count; i++)
-		mask |= 1u << workload->gpus[i];
-	return mask;
-}
-
 /* It has its place, as a fact. False: there is no such place any more. */
 static bool fill_running(const struct filling *filling, uint64_t job,
 	const struct sl_job_task *task, const struct sl_workload *workload)
@@ -255,7 +248,7 @@ static bool fill_running(const struct filling *filling, uint64_t job,
 	uint64_t node;
 	uint32_t mask;
 
-	if (!sl_jobs_place_of(filling->books, mask_of(workload), &node, &mask))
+	if (!sl_jobs_place_of(filling->books, sl_workload_gpus(workload), &node, &mask))
 		return false;
 	event.task_runs.job = job;
 	event.task_runs.task = task ? task->number : 0;
@@ -275,7 +268,7 @@ static void fill_parked(const struct filling *filling, const struct sl_job_task 
 	uint64_t node;
 	uint32_t mask;
 
-	if (!sl_jobs_place_of(filling->books, mask_of(workload), &node, &mask))
+	if (!sl_jobs_place_of(filling->books, sl_workload_gpus(workload), &node, &mask))
 		return;
 	event.task_parked.job = task->job->row.id;
 	event.task_parked.task = task->number;
@@ -336,7 +329,7 @@ static bool stands(const struct sl_jobs *jobs, const struct sl_jobs_books *books
 	if (!workload || !workload->request_bytes ||
 		(job->tasks[0].phase == SL_PHASE_RUNS && workload->park != SL_PARK_NOT))
 		return false;
-	return sl_jobs_place_of(books, mask_of(workload), &node, &mask);
+	return sl_jobs_place_of(books, sl_workload_gpus(workload), &node, &mask);
 }
 
 static void fill_job(const struct filling *filling, struct sl_job *job)
@@ -376,7 +369,7 @@ void sl_jobs_books_init(struct sl_jobs *jobs, struct sl_jobs_books *books,
 	struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_CONFIG};
 
 	if (jobs->books.cluster)
-		remember(jobs);
+		remember_all(jobs);
 	*books = (struct sl_jobs_books){.arena = sl_arena_new()};
 	books->cluster = sl_cluster_new(books->arena, SL_NODE_GPUS_MAX, SL_PROJECTS_MAX);
 	event.config.placement = daemon->config.job_placement;
@@ -408,7 +401,8 @@ static void end_misplaced(struct sl_jobs *jobs)
 
 		if (!workload || task->job->is_free || task->job->foreground ||
 			task->phase == SL_PHASE_STOPPING ||
-			sl_jobs_place_of(&jobs->books, mask_of(workload), &node, &mask))
+			sl_jobs_place_of(
+				&jobs->books, sl_workload_gpus(workload), &node, &mask))
 			continue;
 		sl_info("job %" PRIu64 " (%s): a GPU of task %u is lost; it is ended, "
 			"and started anew",
@@ -419,10 +413,26 @@ static void end_misplaced(struct sl_jobs *jobs)
 	}
 }
 
+/* In the words of these books: who comes back has its place kept there, and of who ends it is asked whether its GPU is lost. */
+static void find_places(struct sl_jobs *jobs)
+{
+	sl_list_foreach (link, &jobs->active) {
+		struct sl_job_task *task =
+			SL_LIST_ENTRY(link, struct sl_job_task, active);
+		const struct sl_workload *workload = sl_jobs_workload_of(jobs, task);
+
+		if (!workload || task->job->is_free)
+			continue;
+		if (!sl_jobs_place_of(&jobs->books, sl_workload_gpus(workload),
+			    &task->node, &task->gpu_mask))
+			task->node = task->gpu_mask = 0;
+	}
+}
+
 void sl_jobs_rebuild(struct sl_jobs *jobs)
 {
 	if (jobs->books.cluster)
-		remember(jobs);
+		remember_all(jobs);
 	sl_jobs_books_fini(&jobs->books);
 	jobs->rebuild = false;
 	jobs->todo_count = 0;
@@ -437,6 +447,7 @@ void sl_jobs_rebuild(struct sl_jobs *jobs)
 	sl_jobs_books_init(jobs, &jobs->books, queue_action, jobs);
 	sl_jobs_front_hurry(jobs);
 	jobs->books.refused_project = false;
+	find_places(jobs);
 	end_misplaced(jobs);
 	jobs->dirty = true;
 	sl_jobs_awake(jobs);
@@ -496,4 +507,45 @@ void sl_jobs_put_job(struct sl_jobs *jobs, struct sl_job *job)
 	fill_job(&filling, job);
 	jobs->dirty = true;
 	sl_jobs_awake(jobs);
+}
+
+void sl_jobs_take_job(struct sl_jobs *jobs, struct sl_job *job)
+{
+	struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_JOB_REMOVE};
+
+	if (!job->counted)
+		return;
+	remember(jobs, job);
+	event.job_remove.job = job->row.id;
+	sl_jobs_tell(jobs, &event);
+	job->counted = false;
+}
+
+static bool is_same(const struct sl_cluster_event *a, const struct sl_cluster_event *b)
+{
+	const struct sl_need *one = &a->job_add.need, *other = &b->job_add.need;
+
+	return a->job_add.project == b->job_add.project &&
+	       a->job_add.priority == b->job_add.priority &&
+	       a->job_add.flags == b->job_add.flags && one->gpus == other->gpus &&
+	       one->gpu_milli == other->gpu_milli && one->gpu_mib == other->gpu_mib &&
+	       one->pools == other->pools;
+}
+
+void sl_jobs_put_again(
+	struct sl_jobs *jobs, struct sl_job *job, const struct sl_cluster_event *before)
+{
+	struct sl_cluster_event now;
+	bool counts;
+
+	sl_jobs_set_need(jobs, job);
+	now = sl_jobs_add_event(jobs, job);
+	counts = !job->is_free && stands(jobs, &jobs->books, job);
+	if (counts == job->counted && (!counts || is_same(before, &now)))
+		return;
+	sl_jobs_take_job(jobs, job);
+	sl_jobs_put_job(jobs, job);
+	/* It would stand behind all that wait, and what is promised on its place would be lost; told anew, all are in the order of their numbers. */
+	if (job->counted && job->tasks[0].phase != SL_PHASE_RUNS)
+		jobs->rebuild = true;
 }

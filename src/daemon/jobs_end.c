@@ -15,14 +15,6 @@
 #include "daemon/workload.h"
 #include "policy/verdicts/retry.h"
 
-static struct sl_workload *workload_of(
-	const struct sl_jobs *jobs, const struct sl_job_task *task)
-{
-	uint64_t id = task->job->row.tasks[task->number].workload;
-
-	return id ? sl_map_get(&jobs->daemon->workloads, id) : NULL;
-}
-
 static struct sl_cluster_event event_of(
 	enum sl_cluster_event_type type, const struct sl_job_task *task)
 {
@@ -71,7 +63,7 @@ static uint64_t held_by(const struct sl_jobs *jobs, const struct sl_workload *wo
 
 static void park(struct sl_jobs *jobs, struct sl_job_task *task)
 {
-	struct sl_workload *workload = workload_of(jobs, task);
+	struct sl_workload *workload = sl_jobs_workload_of(jobs, task);
 	struct sl_error text = {0};
 	uint64_t held = workload ? held_by(jobs, workload) : 0;
 	char size[32];
@@ -149,10 +141,9 @@ void sl_jobs_task_parked(struct sl_jobs *jobs, struct sl_job_task *task)
 {
 	struct sl_cluster_event ended = event_of(SL_CLUSTER_EVENT_TASK_ENDED, task);
 	struct sl_cluster_event parked = event_of(SL_CLUSTER_EVENT_TASK_PARKED, task);
-	const struct sl_workload *workload = workload_of(jobs, task);
-	uint32_t gpus = 0;
+	const struct sl_workload *workload = sl_jobs_workload_of(jobs, task);
 
-	task->is_parked = false;
+	task->is_parked = task->unheard = false;
 	/* By hand: it keeps its place in the books, until it is resumed by hand. */
 	if (task->phase != SL_PHASE_PARKING || !workload)
 		return;
@@ -160,13 +151,29 @@ void sl_jobs_task_parked(struct sl_jobs *jobs, struct sl_job_task *task)
 	ended.task_ended.again = 1;
 	tell(jobs, task, &ended);
 	/* Where the machine did not know that it was to be parked. */
-	for (uint32_t i = 0; i < workload->gpu_count; i++)
-		gpus |= 1u << workload->gpus[i];
-	if (sl_jobs_place_of(&jobs->books, gpus, &parked.task_parked.node,
-		    &parked.task_parked.gpu_mask))
+	if (sl_jobs_place_of(&jobs->books, sl_workload_gpus(workload),
+		    &parked.task_parked.node, &parked.task_parked.gpu_mask))
 		tell(jobs, task, &parked);
 	sl_step(D_JOB_PARKED);
+	/* The journal has it that one in the foreground was on its way. */
+	if (task->job->foreground)
+		sl_daemon_commit_soon(jobs->daemon);
 	sl_jobs_save(jobs, task->job, 0);
+}
+
+void sl_jobs_goes_on_parking(struct sl_job_task *task)
+{
+	task->unheard = true;
+	task->deadline = sl_clock_now() + SL_JOBS_PARK_NS;
+}
+
+bool sl_jobs_has_left(const struct sl_jobs *jobs, const struct sl_job_task *task)
+{
+	const struct sl_workload *workload = sl_jobs_workload_of(jobs, task);
+
+	/* Before its processes have reported it seems to have nothing. */
+	return workload && sl_jobs_may_choose(jobs) &&
+	       sl_park_is_done(jobs->daemon, workload);
 }
 
 void sl_jobs_task_resumed(struct sl_jobs *jobs, struct sl_job_task *task)
@@ -184,7 +191,7 @@ void sl_jobs_task_resumed(struct sl_jobs *jobs, struct sl_job_task *task)
 
 void sl_jobs_task_late(struct sl_jobs *jobs, struct sl_job_task *task)
 {
-	struct sl_workload *workload = workload_of(jobs, task);
+	struct sl_workload *workload = sl_jobs_workload_of(jobs, task);
 	struct sl_cluster_event event = event_of(SL_CLUSTER_EVENT_BIND_REFUSED, task);
 	struct sl_error text = {0};
 	bool parks = task->phase == SL_PHASE_PARKING;

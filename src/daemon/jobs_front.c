@@ -28,6 +28,7 @@
 #include "daemon/hostpool.h"
 #include "daemon/inventory.h"
 #include "daemon/jobs_room.h"
+#include "daemon/park.h"
 #include "daemon/process.h"
 #include "daemon/refusal.h"
 #include "daemon/workload.h"
@@ -62,23 +63,12 @@ static uint32_t count_of(uint32_t gpus)
 
 static bool rules_allow(struct sl_jobs *jobs, const struct sl_job *job, struct no *no)
 {
-	struct sl_cluster_event add = sl_jobs_add_event(jobs, job);
 	struct sl_pending_because because;
-	char text[SL_FORECAST_MAX];
-	bool quota;
 
-	if (sl_cluster_allows(jobs->books.cluster, &add, &because))
+	if (sl_jobs_rules_allow(jobs, job, &because, &no->text))
 		return true;
-	quota = because.reason == SL_PENDING_QUOTA ||
-		because.reason == SL_PENDING_OVER_QUOTA;
 	no->passes = true;
 	no->reason = SL_REASON_NONE;
-	sl_error_set(&no->text, "%s%s",
-		sl_pending_text(
-			&because, sl_jobs_project_name, jobs->daemon, text, sizeof(text)),
-		quota ? " (what cannot be moved to the host cannot be preempted; "
-			"--request 0 needs no quota)"
-		      : "");
 	return false;
 }
 
@@ -286,17 +276,6 @@ static bool enqueue(struct sl_jobs *jobs, struct sl_job *job)
 
 	job->stored = true;
 	return sl_jobs_pools_of(jobs, &job->row, &pools) && sl_jobs_count(jobs, job);
-}
-
-static void dequeue(struct sl_jobs *jobs, struct sl_job *job)
-{
-	struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_JOB_REMOVE};
-
-	if (!job->counted)
-		return;
-	event.job_remove.job = job->row.id;
-	sl_jobs_tell(jobs, &event);
-	job->counted = false;
 }
 
 static bool wait_for_it(struct sl_jobs *jobs, struct sl_job *job, struct no *no)
@@ -571,7 +550,7 @@ static void refuse(
 	if (sl_peer_may_log(jobs->daemon, SL_LOG_INFO))
 		sl_info("refused %s of user %u: %s", job->row.name,
 			(unsigned int)peer->uid, no->text.text);
-	dequeue(jobs, job);
+	sl_jobs_take_job(jobs, job);
 	/* The node's own words have the remedy from whoever prints them. */
 	if (!add_hope(jobs, job, no) && no->passes && no->reason == SL_REASON_NONE) {
 		size_t used = strlen(no->text.text);
@@ -631,7 +610,9 @@ static enum sl_job_phase phase_of(const struct sl_workload *workload)
 		return SL_PHASE_STOPPING;
 	if (!workload->by_queue || workload->park == SL_PARK_NOT)
 		return SL_PHASE_RUNS;
-	return workload->park == SL_PARK_PARKED ? SL_PHASE_PARKED : SL_PHASE_RESUMING;
+	if (workload->park == SL_PARK_PARKED)
+		return workload->leaving ? SL_PHASE_PARKING : SL_PHASE_PARKED;
+	return SL_PHASE_RESUMING;
 }
 
 /* Found after a restart, or given a request it did not have. */
@@ -668,12 +649,32 @@ static struct sl_job *adopt(struct sl_jobs *jobs, struct sl_workload *workload)
 	task->told = task->phase == SL_PHASE_STOPPING;
 	if (task->phase == SL_PHASE_RESUMING)
 		task->deadline = sl_clock_now() + SL_JOBS_RESUME_NS;
+	else if (task->phase == SL_PHASE_PARKING)
+		sl_jobs_goes_on_parking(task);
 	return job;
+}
+
+/* Parked for others, and the queue knows nothing of it any more: nobody else would bring it back. */
+static void let_back(
+	struct sl_jobs *jobs, struct sl_job_task *task, struct sl_workload *workload)
+{
+	bool parked = task->phase == SL_PHASE_PARKED || task->phase == SL_PHASE_PARKING;
+	struct sl_error text = {0};
+
+	if (task->job->counted || (!parked && task->phase != SL_PHASE_RESUMING))
+		return;
+	/* First, because it may be back in this very step. */
+	sl_jobs_phase(task, SL_PHASE_RUNS);
+	if (parked && !sl_park_workload(jobs->daemon, workload, false, &text))
+		sl_warning("%s was parked for others and cannot be resumed (%s); resume "
+			   "it with sluice resume",
+			workload->name, text.text);
 }
 
 void sl_jobs_workload_changed(struct sl_daemon *daemon, struct sl_workload *workload)
 {
 	struct sl_jobs *jobs = daemon->jobs;
+	struct sl_cluster_event before;
 	struct sl_job *job;
 
 	if (!jobs || workload->over || !workload->gpu_count || workload->has_shim)
@@ -683,9 +684,10 @@ void sl_jobs_workload_changed(struct sl_daemon *daemon, struct sl_workload *work
 	job = workload->task ? workload->task->job : adopt(jobs, workload);
 	if (!job)
 		return;
+	before = sl_jobs_add_event(jobs, job);
 	follow(job, workload);
-	dequeue(jobs, job);
-	sl_jobs_put_job(jobs, job);
+	sl_jobs_put_again(jobs, job, &before);
+	let_back(jobs, &job->tasks[0], workload);
 }
 
 void sl_jobs_front_recover(struct sl_jobs *jobs)
@@ -711,4 +713,9 @@ bool sl_jobs_keeps_run(const struct sl_workload *workload)
 	return task &&
 	       (task->phase == SL_PHASE_PARKING || task->phase == SL_PHASE_PARKED ||
 		       task->phase == SL_PHASE_RESUMING);
+}
+
+bool sl_jobs_run_leaves(const struct sl_workload *workload)
+{
+	return sl_jobs_keeps_run(workload) && workload->task->phase == SL_PHASE_PARKING;
 }

@@ -39,6 +39,9 @@ static void adopt(
 		task->phase = SL_PHASE_STOPPING;
 		task->told = workload->kill_at != 0;
 		task->grace = jobs->daemon->config.stop_grace;
+		/* As for one that is stopped now: a disk that does not answer keeps it no longer. */
+		if (!task->told)
+			task->deadline = sl_clock_now() + SL_JOBS_STORE_NS;
 		sl_jobs_awake(jobs);
 		task->asked = row->state == SL_TASK_ENDED;
 		task->stopped = !task->asked;
@@ -50,7 +53,7 @@ static void adopt(
 		task->phase = row->state == SL_TASK_RUNNING ? SL_PHASE_PARKING
 							    : SL_PHASE_PARKED;
 		if (task->phase == SL_PHASE_PARKING)
-			task->deadline = sl_clock_now() + SL_JOBS_PARK_NS;
+			sl_jobs_goes_on_parking(task);
 	} else {
 		task->phase = SL_PHASE_RUNS;
 	}

@@ -10,6 +10,7 @@
  *	jobs_names.c   what jobs and tasks are called
  *	jobs_user.c    what one user may have in the queue
  *	jobs_start.c   BIND
+ *	jobs_rules.c   what rules (limits, quotas) leave to one in the foreground
  *	jobs_front.c   RUN: jobs in the foreground, which wait with whoever asked for them, or do not wait at all
  *	jobs_end.c     STOP, park and resume; ends of tasks and jobs
  *	jobs_stop.c    from the wish that a task ends to the signal
@@ -85,6 +86,7 @@ struct sl_job_task {
 	bool failed;  /* it ended, and its gang misses it */
 	bool unwritten; /* it did not begin, for nobody could write down that it would */
 	bool former;    /* this daemon has not seen anything of this attempt */
+	bool unheard; /* of PARKING: begun by the daemon before, so its end may have been told before there was anybody to hear it */
 	bool is_over, is_parked, is_resumed; /* told, and not yet acted on */
 	sl_ns spared_until; /* as the machine before knew: no victim before */
 };
@@ -111,6 +113,7 @@ struct sl_job {
 	struct sl_cluster_forecast
 		forecast;    /* before it was counted, for its submitter */
 	char node_said[256]; /* why the node's ledger refused it, last */
+	bool drops;          /* of its user's that have ended some go once it is stored */
 	uint64_t used_bytes; /* of the disk */
 	bool used_known;     /* that is so, and stays so until it starts */
 	/* Of jobs in the foreground. Their numbers are those of their workloads, with SL_JOB_FOREGROUND. */
@@ -198,6 +201,9 @@ void sl_jobs_unstart(struct sl_job_task *task, const char *why);
 /* Writes it down; ticket 0: nobody waits for that. */
 void sl_jobs_save(struct sl_jobs *jobs, struct sl_job *job, uint64_t ticket);
 uint64_t sl_jobs_now_ms(void);
+/* Of the attempt that is under way; NULL: none is, or it is over. */
+struct sl_workload *sl_jobs_workload_of(
+	const struct sl_jobs *jobs, const struct sl_job_task *task);
 /* Places may be chosen: what stands on the GPUs is known. */
 bool sl_jobs_may_choose(const struct sl_jobs *jobs);
 /* A cycle of these parts (SL_CYCLE_*), and what it decides. */
@@ -219,6 +225,11 @@ struct sl_cluster_event sl_jobs_add_event(
 	const struct sl_jobs *jobs, const struct sl_job *job);
 /* Tells the machine of it, as it stands. */
 void sl_jobs_put_job(struct sl_jobs *jobs, struct sl_job *job);
+/* The machine is to forget it; what only it knows of it is kept for when it is told again. */
+void sl_jobs_take_job(struct sl_jobs *jobs, struct sl_job *job);
+/* The same job in the foreground as its row has it now; before: as it was added. Where nothing has changed for the machine, it is told nothing. */
+void sl_jobs_put_again(
+	struct sl_jobs *jobs, struct sl_job *job, const struct sl_cluster_event *before);
 /* True: the machine took it; else job->refused. */
 bool sl_jobs_count(struct sl_jobs *jobs, struct sl_job *job);
 uint64_t sl_jobs_project_id(const struct sl_daemon *daemon, const char *name);
@@ -264,6 +275,11 @@ void sl_jobs_task_over(struct sl_jobs *jobs, struct sl_job_task *task);
 /* The same in the foreground. */
 void sl_jobs_front_over(struct sl_jobs *jobs, struct sl_job_task *task);
 void sl_jobs_task_parked(struct sl_jobs *jobs, struct sl_job_task *task);
+/* PARKING, as the daemon before left it. */
+void sl_jobs_goes_on_parking(struct sl_job_task *task);
+/* Has such a one all on the host by now? */
+SL_MUST_CHECK bool sl_jobs_has_left(
+	const struct sl_jobs *jobs, const struct sl_job_task *task);
 void sl_jobs_task_resumed(struct sl_jobs *jobs, struct sl_job_task *task);
 void sl_jobs_task_late(struct sl_jobs *jobs, struct sl_job_task *task);
 /* A task of the daemon before: counts it as begun if its record says so, and nobody had written that down. */
@@ -292,18 +308,24 @@ void sl_jobs_stop_unwritten(
 void sl_jobs_hold_for(struct sl_jobs *jobs, struct sl_job *job, struct sl_peer *peer);
 /* Of those: what that ticket was for is over. */
 void sl_jobs_release(struct sl_jobs *jobs, uint64_t ticket);
+/* At the end: none of them is in a list of jobs any more. */
+void sl_jobs_let_go(struct sl_jobs *jobs);
 
 /* --- jobs_user.c --- */
 /* May this user have another job, with so many tasks and bytes? Else err says of what there are too many, and the remedy. */
 SL_MUST_CHECK bool sl_jobs_user_may(struct sl_jobs *jobs, uid_t uid, uint32_t tasks,
 	uint64_t bytes, struct sl_queue_verdict *verdict, struct sl_error *err);
-/* Removes what has ended and has to go for it. */
-void sl_jobs_user_make_room(
-	struct sl_jobs *jobs, uid_t uid, const struct sl_queue_verdict *verdict);
+/* A new one is stored, and not before: removes what has ended and has to go for it. */
+void sl_jobs_user_make_room(struct sl_jobs *jobs, struct sl_job *new);
 
 /* --- jobs_limits.c --- */
 /* Of that peer's process, where they can be read. 0 or negative errno. */
 SL_MUST_CHECK int sl_jobs_add_limits(const struct sl_peer *peer, struct sl_jobspec *spec);
+
+/* --- jobs_rules.c --- */
+/* Do limits and quotas leave what it asks for now? Else *because and text say why not, and what would help. */
+SL_MUST_CHECK bool sl_jobs_rules_allow(struct sl_jobs *jobs, const struct sl_job *job,
+	struct sl_pending_because *because, struct sl_error *text);
 
 /* --- jobs_front.c --- */
 /* A place was found; false: it did not start there. */

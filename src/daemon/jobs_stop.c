@@ -15,14 +15,6 @@
 #include "daemon/set.h"
 #include "daemon/workload.h"
 
-static struct sl_workload *workload_of(
-	const struct sl_jobs *jobs, const struct sl_job_task *task)
-{
-	uint64_t id = task->job->row.tasks[task->number].workload;
-
-	return id ? sl_map_get(&jobs->daemon->workloads, id) : NULL;
-}
-
 /* The machine does not count on it any more: it gives its place back by itself. */
 static void tell_it_stops(struct sl_jobs *jobs, const struct sl_job_task *task)
 {
@@ -50,8 +42,9 @@ static void write_down(struct sl_jobs *jobs, struct sl_job_task *task, sl_ns gra
 		sl_jobs_phase(task, SL_PHASE_STOPPING);
 		task->told = false;
 		task->grace = grace;
-		task->deadline = sl_clock_now() + SL_JOBS_STORE_NS;
 	}
+	if (!task->deadline)
+		task->deadline = sl_clock_now() + SL_JOBS_STORE_NS;
 	task->commit = 0;
 	task->ticket = jobs->next_ticket++;
 	sl_jobs_save(jobs, task->job, task->ticket);
@@ -62,7 +55,7 @@ static void write_down(struct sl_jobs *jobs, struct sl_job_task *task, sl_ns gra
 uint32_t sl_jobs_end_task(
 	struct sl_jobs *jobs, struct sl_job_task *task, sl_ns grace, bool asked)
 {
-	struct sl_workload *workload = workload_of(jobs, task);
+	struct sl_workload *workload = sl_jobs_workload_of(jobs, task);
 
 	task->asked |= asked;
 	if (task->phase == SL_PHASE_WAITING || task->phase == SL_PHASE_CHOSEN) {
@@ -94,7 +87,7 @@ uint32_t sl_jobs_end_task(
 
 void sl_jobs_try_stop(struct sl_jobs *jobs, struct sl_job_task *task)
 {
-	struct sl_workload *workload = workload_of(jobs, task);
+	struct sl_workload *workload = sl_jobs_workload_of(jobs, task);
 
 	if (task->phase != SL_PHASE_STOPPING || task->told || task->ticket || !workload)
 		return;
@@ -109,7 +102,7 @@ void sl_jobs_try_stop(struct sl_jobs *jobs, struct sl_job_task *task)
 
 void sl_jobs_stop_now(struct sl_jobs *jobs, struct sl_job_task *task)
 {
-	struct sl_workload *workload = workload_of(jobs, task);
+	struct sl_workload *workload = sl_jobs_workload_of(jobs, task);
 
 	task->told = true;
 	task->deadline = 0;
@@ -176,5 +169,13 @@ void sl_jobs_release(struct sl_jobs *jobs, uint64_t ticket)
 
 		if (peer->held_ticket == ticket)
 			hold_for_journal(peer);
+	}
+}
+
+void sl_jobs_let_go(struct sl_jobs *jobs)
+{
+	sl_list_foreach_safe (link, &jobs->held) {
+		SL_LIST_ENTRY(link, struct sl_peer, held_link)->held_ticket = 0;
+		sl_list_unlink(link);
 	}
 }

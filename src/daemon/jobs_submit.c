@@ -380,7 +380,7 @@ static void take_in(struct sl_jobs *jobs, struct sl_peer *peer, struct sl_job *j
 		return;
 	}
 	jobs->next_id++;
-	sl_jobs_user_make_room(jobs, peer->uid, share);
+	job->drops = share->drop_jobs || share->drop_bytes;
 	sl_step(D_JOB_TAKEN);
 	job->ticket = jobs->next_ticket++;
 	job->submitter = peer;

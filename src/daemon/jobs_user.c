@@ -32,7 +32,8 @@ static bool may_go(const struct sl_job *job)
 	return job->over && !job->reply_due && !job->ticket;
 }
 
-static struct sl_queue_share share_of(struct sl_jobs *jobs, uid_t uid)
+/* stored: only of those that are. */
+static struct sl_queue_share share_of(struct sl_jobs *jobs, uid_t uid, bool stored)
 {
 	struct sl_queue_share share = {0};
 
@@ -40,7 +41,7 @@ static struct sl_queue_share share_of(struct sl_jobs *jobs, uid_t uid)
 		struct sl_job *job = SL_LIST_ENTRY(link, struct sl_job, link);
 		uint64_t bytes;
 
-		if (job->row.uid != uid || job->foreground)
+		if (job->row.uid != uid || job->foreground || (stored && !job->stored))
 			continue;
 		bytes = used_by(jobs, job);
 		if (may_go(job)) {
@@ -55,13 +56,19 @@ static struct sl_queue_share share_of(struct sl_jobs *jobs, uid_t uid)
 	return share;
 }
 
+static struct sl_queue_bounds bounds_in(const struct sl_jobs *jobs)
+{
+	const struct sl_config *config = &jobs->daemon->config;
+
+	return (struct sl_queue_bounds){
+		.jobs = config->jobs_per_user, .bytes = config->jobs_disk_per_user};
+}
+
 bool sl_jobs_user_may(struct sl_jobs *jobs, uid_t uid, uint32_t tasks, uint64_t bytes,
 	struct sl_queue_verdict *verdict, struct sl_error *err)
 {
-	const struct sl_config *config = &jobs->daemon->config;
-	struct sl_queue_bounds bounds = {
-		.jobs = config->jobs_per_user, .bytes = config->jobs_disk_per_user};
-	struct sl_queue_share share = share_of(jobs, uid);
+	struct sl_queue_bounds bounds = bounds_in(jobs);
+	struct sl_queue_share share = share_of(jobs, uid, false);
 	char has[32], most[32];
 
 	*verdict = sl_queue_judge(&share, &bounds, tasks, bytes);
@@ -100,12 +107,23 @@ bool sl_jobs_user_may(struct sl_jobs *jobs, uid_t uid, uint32_t tasks, uint64_t 
 	return false;
 }
 
-void sl_jobs_user_make_room(
-	struct sl_jobs *jobs, uid_t uid, const struct sl_queue_verdict *verdict)
+void sl_jobs_user_make_room(struct sl_jobs *jobs, struct sl_job *new)
 {
-	uint32_t left = verdict->drop_jobs;
-	uint64_t bytes = verdict->drop_bytes;
+	struct sl_queue_bounds bounds = bounds_in(jobs);
+	struct sl_queue_share share;
+	struct sl_queue_verdict verdict;
+	uid_t uid = new->row.uid;
+	uint32_t left;
+	uint64_t bytes;
 
+	if (!new->drops)
+		return;
+	new->drops = false;
+	/* As it is by now: others of his may have come, and made room for themselves. */
+	share = share_of(jobs, uid, true);
+	verdict = sl_queue_excess(&share, &bounds);
+	left = verdict.drop_jobs;
+	bytes = verdict.drop_bytes;
 	/* By number: the oldest first, near enough. */
 	sl_list_foreach_safe (link, &jobs->all) {
 		struct sl_job *job = SL_LIST_ENTRY(link, struct sl_job, link);

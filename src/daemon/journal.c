@@ -188,6 +188,7 @@ static void read_workload(
 	workload->warm_after = get_late(reader, json, "warm_after", INT64_MAX);
 	workload->park = (uint32_t)get_late(reader, json, "park", SL_PARK_STATES - 1);
 	workload->by_queue = (uint32_t)get_late(reader, json, "by_queue", 1);
+	workload->leaving = (uint32_t)get_late(reader, json, "leaving", 1);
 	read_gpus_of(reader, json_object_get(json, "gpus"), workload);
 }
 

@@ -40,6 +40,7 @@ struct sl_journal_workload {
 	uint64_t warm_after; /* nanoseconds, 0: never */
 	uint32_t park;       /* enum sl_park_state */
 	uint32_t by_queue;   /* of `sluice run`: parked for others, who bring it back */
+	uint32_t leaving;    /* the same, and not all of it was on the host yet */
 	uint64_t kill_at;    /* it is being stopped, and is killed then; 0: it is not */
 	uint32_t gpu_count;
 	uint8_t gpus[SL_NODE_GPUS_MAX][SL_WIRE_UUID_BYTES]; /* by ordinal */

@@ -121,6 +121,12 @@ void sl_park_park(struct sl_peer *peer, const struct sl_msg_park *park)
 		reply_park(peer, workload, SL_REASON_NONE, text.text);
 		return;
 	}
+	if (!park->parked && workload->park == SL_PARK_PARKED &&
+		!sl_jobs_may_have(daemon, workload, &workload->request, &workload->limit,
+			workload->flags, &text)) {
+		reply_park(peer, workload, SL_REASON_NONE, text.text);
+		return;
+	}
 	if (!sl_park_workload(daemon, workload, park->parked != 0, &text)) {
 		if (sl_peer_may_log(daemon, SL_LOG_INFO))
 			sl_info("did not %s %s for user %u: %s", verb, workload->name,

@@ -82,6 +82,7 @@ static void save_workload(const struct sl_daemon *daemon,
 	out->warm_after = workload->warm_after;
 	out->park = workload->park;
 	out->by_queue = sl_jobs_keeps_run(workload);
+	out->leaving = sl_jobs_run_leaves(workload);
 	out->gpu_count = workload->gpu_count;
 	for (uint32_t i = 0; i < workload->gpu_count; i++)
 		memcpy(out->gpus[i], daemon->gpus[workload->gpus[i]].uuid,
@@ -241,6 +242,7 @@ static void load_workload(struct sl_daemon *daemon, const struct sl_journal *jou
 	workload->warm_after = in->warm_after;
 	workload->park = in->park;
 	workload->by_queue = in->by_queue;
+	workload->leaving = in->leaving;
 	workload->born = in->born;
 	if (!policy_takes(daemon, workload, mask)) {
 		char why[512];

@@ -175,6 +175,22 @@ static void tell_changes(const struct sl_peer *peer, const struct sl_workload *w
 #undef TELL
 }
 
+/* What is parked by hand has given its part up; it is asked about when it comes back. */
+static bool rules_allow(struct sl_daemon *daemon, const struct sl_workload *workload,
+	const struct sl_event *event, struct sl_error *text)
+{
+	uint32_t which = event->workload_set.which;
+
+	if (!(which & (SL_SET_REQUEST | SL_SET_LIMIT | SL_SET_FLAGS)) ||
+		(workload->park == SL_PARK_PARKED && !sl_jobs_keeps_run(workload)))
+		return true;
+	return sl_jobs_may_have(daemon, workload,
+		which & SL_SET_REQUEST ? &event->workload_set.request
+				       : &workload->request,
+		which & SL_SET_LIMIT ? &event->workload_set.limit : &workload->limit,
+		which & SL_SET_FLAGS ? event->workload_set.flags : workload->flags, text);
+}
+
 void sl_set_set(struct sl_peer *peer, const struct sl_msg_set *set)
 {
 	struct sl_daemon *daemon = peer->daemon;
@@ -196,6 +212,10 @@ void sl_set_set(struct sl_peer *peer, const struct sl_msg_set *set)
 		return;
 	}
 	event = event_of(peer, workload, set);
+	if (!rules_allow(daemon, workload, &event, &text)) {
+		sl_set_reply(peer, workload, SL_REASON_NONE, text.text);
+		return;
+	}
 	daemon->admission = (struct sl_admission){.workload = workload->id};
 	sl_drive(daemon, &event);
 	if (!daemon->admission.admitted) {

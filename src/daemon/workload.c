@@ -69,6 +69,15 @@ void sl_workload_bind(
 	}
 }
 
+uint32_t sl_workload_gpus(const struct sl_workload *workload)
+{
+	uint32_t mask = 0;
+
+	for (uint32_t i = 0; i < workload->gpu_count; i++)
+		mask |= 1u << workload->gpus[i];
+	return mask;
+}
+
 void sl_workload_set_root(struct sl_workload *workload, struct sl_process *process)
 {
 	workload->root = process;

@@ -21,6 +21,8 @@ struct sl_workload *sl_workload_new(struct sl_daemon *daemon, uint64_t id);
 /* Sets its GPUs from the policy's mask, in the order of CUDA ordinals. */
 void sl_workload_bind(
 	struct sl_daemon *daemon, struct sl_workload *workload, uint32_t gpu_mask);
+/* Their numbers, as a mask. */
+uint32_t sl_workload_gpus(const struct sl_workload *workload);
 /* Takes over one use of process. */
 void sl_workload_set_root(struct sl_workload *workload, struct sl_process *process);
 /* Called when its root is dead. */

@@ -220,7 +220,8 @@ struct sl_cluster_forecast sl_cluster_forecast(
 /*
  * Rules alone, whatever room there is: do limits leave what this job (a JOB_ADD event) asks for, now, and quotas, if it cannot be
  * preempted and there is another project that they are kept for? Else *because says which does not. For what the node
- * places by itself.
+ * places by itself. A job of that number that is there already is asked about as if it became this one: what it has does not stand in its own
+ * way.
  */
 bool sl_cluster_allows(struct sl_cluster *cluster, const struct sl_cluster_event *job_add,
 	struct sl_pending_because *because);

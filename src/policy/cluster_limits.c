@@ -85,10 +85,38 @@ bool sl_cl_allowed_now(struct sl_cluster *cl, const struct sl_cl_job *job,
 	return false;
 }
 
+/* What the job of that number has now, taken away (-1) from what its project has, or put back (1). */
+static void set_aside(struct sl_cluster *cl, uint64_t id, int sign)
+{
+	const struct sl_cl_job *job = sl_cl_find_job(cl, id);
+	bool fixed = job && !sl_cl_preemptible(job);
+
+	for (uint32_t p = 0; job && p < job->parts; p++) {
+		const struct sl_cl_part *part = job->part[p];
+
+		for (uint32_t i = 0; i < part->tasks; i++) {
+			const struct sl_cl_task *task = &part->task[i];
+			bool runs = task->state == SL_TASK_BINDING ||
+				    task->state == SL_TASK_RUNNING;
+			struct sl_quantity holds;
+
+			if (runs || task->promised)
+				sl_tree_book(&cl->tree, job->project, sign, &task->booked,
+					fixed ? &task->booked : NULL, NULL);
+			if (!runs && task->state != SL_TASK_RELEASING)
+				continue;
+			holds = sl_cl_quantity(&part->class->need, task->place);
+			sl_tree_hold(&cl->tree, job->project, sign, &holds,
+				fixed ? &holds : NULL);
+		}
+	}
+}
+
 bool sl_cluster_allows(struct sl_cluster *cl, const struct sl_cluster_event *job_add,
 	struct sl_pending_because *because)
 {
 	struct sl_cl_job job = {.flags = job_add->job_add.flags};
+	bool allowed;
 	struct sl_quantity all = sl_cl_guess(cl, &job_add->job_add.need);
 
 	*because = (struct sl_pending_because){
@@ -101,8 +129,11 @@ bool sl_cluster_allows(struct sl_cluster *cl, const struct sl_cluster_event *job
 	/* A quota is kept for others, and there are none. */
 	if (sl_cl_is_alone(&cl->tree, job.project))
 		job.flags |= SL_JOB_PREEMPTIBLE;
-	return sl_cl_allowed(cl, &job, &all, because) &&
-	       sl_cl_allowed_now(cl, &job, &all, because);
+	set_aside(cl, job_add->job_add.job, -1);
+	allowed = sl_cl_allowed(cl, &job, &all, because) &&
+		  sl_cl_allowed_now(cl, &job, &all, because);
+	set_aside(cl, job_add->job_add.job, 1);
+	return allowed;
 }
 
 bool sl_cluster_may_stand(const struct sl_cluster *cl, uint64_t project, uint64_t node)

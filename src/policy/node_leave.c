@@ -231,12 +231,13 @@ bool sl_node_is_below_others(const struct sl_node *node, const struct sl_node_me
 	return sets->highest[set_of(sets, own)] > own->priority;
 }
 
-void sl_node_end_promotion(struct sl_node *node, struct sl_node_member *member)
+/* Its turn of min_share is over, or it was moved out in it, having nothing to do: one turn is not two. Or it does not want
+ * any more, before it had one: what it wants later is nothing that it waited for. */
+static bool is_promotion_over(
+	const struct sl_node *node, const struct sl_node_member *member)
 {
 	bool wants = member->waiting, was_moved = false;
 
-	if (!member->promoted)
-		return;
 	sl_list_foreach (link, &member->clients) {
 		const struct sl_node_client *client =
 			SL_LIST_ENTRY(link, struct sl_node_client, of_member);
@@ -246,13 +247,26 @@ void sl_node_end_promotion(struct sl_node *node, struct sl_node_member *member)
 		wants = true;
 		was_moved |= sl_node_wants_since(client) >= member->turn_began;
 	}
-	/* Its turn is over, or it was moved out in it, having nothing to do: one turn is not two. Or it does not want any
-	 * more, before it had one. */
-	if (member->turn_began >= member->promoted_at
-			? !sl_node_turn_left(node, member) ||
-				  SL_MUTANT(MIN_SHARE_LASTS, was_moved, false)
-			: !wants)
+	if (member->turn_began < member->promoted_at)
+		return SL_MUTANT(MIN_SHARE_KEPT, !wants, false);
+	return !sl_node_turn_left(node, member) ||
+	       SL_MUTANT(MIN_SHARE_LASTS, was_moved, false);
+}
+
+/* Also of those that are not looked at just now, since they want nothing: they may want something by the next look. */
+void sl_node_end_promotions(struct sl_node *node)
+{
+	if (!node->promotions)
+		return;
+	sl_list_foreach (link, &node->all_members) {
+		struct sl_node_member *member =
+			SL_LIST_ENTRY(link, struct sl_node_member, of_node);
+
+		if (!member->promoted || !is_promotion_over(node, member))
+			continue;
 		member->promoted = false;
+		node->promotions--;
+	}
 }
 
 sl_ns sl_node_settled_idle(
@@ -516,7 +530,6 @@ static uint32_t list_candidates(struct sl_node *node, const struct sl_node_clien
 
 		if (member == own->member || !member->account.cell[gpu].backing_bytes)
 			continue;
-		sl_node_end_promotion(node, member);
 		sl_list_foreach (at, &member->clients) {
 			struct sl_node_client *client =
 				SL_LIST_ENTRY(at, struct sl_node_client, of_member);

@@ -1,19 +1,16 @@
 /*
  * node_resolve - what is done about a collision besides waiting
  *
- * An outlook is what a GPU will have once all that is dying, leaves for the host or was told to end is gone. The queue
- * is gone through in its order, each demand taking its bytes out of the outlook; the first that
- * finds too little is the one the resolver `priority` works for. Nobody behind it is worked for
+ * The queue is gone through in its order, each demand taking its bytes out of the outlook (node_outlook.h); the first
+ * that finds too little is the one the resolver `priority` works for. Nobody behind it is worked for
  * until it is helped, since what came free would be kept for it anyway. So nobody is stopped whose
  * memory would not reach the one he is stopped for, and one collision stops processes once.
  *
  * The need is looked at again when the grace is over: the outlook is then made without the victim.
  */
 #include "policy/mutant.h"
-#include "policy/node_state.h"
+#include "policy/node_outlook.h"
 
-/* Killed, and still there after this long: it hangs in the kernel, and nobody counts on it. */
-#define STUBBORN_AFTER (10 * SL_S)
 /* Whose stop was revoked is not told to end again at once: with no grace that could go on for ever in
  * one step. */
 #define SPARED_FOR (1 * SL_S)
@@ -75,320 +72,6 @@ void sl_node_reconsider(struct sl_node *node, uint32_t gpu_mask)
 	node->resolve_mask |= gpu_mask;
 }
 
-/* --- the outlook --- */
-
-struct outlook {
-	struct sl_node *node;
-	const struct sl_node_client *without; /* stays, whatever it was told; or NULL */
-	uint32_t gpu;
-	int64_t free_bytes;      /* below 0: more is there than can be shared */
-	int64_t unclaimed_bytes; /* of all workloads */
-	int64_t reserved_bytes;  /* for demands already looked at */
-	/* Of those of higher priority than this, once it was asked for. */
-	int32_t lent_priority;
-	bool lent_known;
-	int64_t lent_bytes;
-	uint32_t choices;
-};
-
-bool sl_node_is_going(const struct sl_node_client *client)
-{
-	return client->alive &&
-	       (client->stopping == SL_NODE_TERMED || client->stopping == SL_NODE_KILLED);
-}
-
-/* Told to end by a person; not for ever, if the kill did nothing. */
-static bool workload_is_going(
-	const struct sl_node *node, const struct sl_node_member *member)
-{
-	return member->stopping &&
-	       (sl_list_is_linked(&member->to_kill) ||
-		       node->now < sl_node_later(member->kill_at, STUBBORN_AFTER));
-}
-
-static bool is_seen(const struct outlook *outlook, const struct sl_node_member *member)
-{
-	return member->seen_in == outlook->node->outlooks;
-}
-
-/* What the workload will hold of what it has of the GPU. */
-static uint64_t future_use(
-	const struct outlook *outlook, const struct sl_node_member *member)
-{
-	return sl_sub_sat(sl_ledger_here(&member->account, outlook->gpu),
-		is_seen(outlook, member) ? member->going_bytes : 0);
-}
-
-/* What of its request it will not have claimed, with what its demands are to get. */
-static uint64_t future_unclaimed(
-	const struct outlook *outlook, const struct sl_node_member *member)
-{
-	return sl_sub_sat(sl_ledger_request(&member->account, outlook->gpu),
-		future_use(outlook, member) +
-			(is_seen(outlook, member) ? member->promised_bytes : 0));
-}
-
-/* The workload loses bytes, or is to get some. */
-static void shift(struct outlook *outlook, struct sl_node_member *member,
-	uint64_t going_bytes, uint64_t promised_bytes)
-{
-	int64_t more = -(int64_t)future_unclaimed(outlook, member);
-
-	if (!is_seen(outlook, member))
-		member->going_bytes = member->promised_bytes = 0;
-	member->seen_in = outlook->node->outlooks;
-	member->going_bytes += going_bytes;
-	member->promised_bytes += promised_bytes;
-	more += (int64_t)future_unclaimed(outlook, member);
-	outlook->unclaimed_bytes += more;
-	if (outlook->lent_known && member->priority > outlook->lent_priority)
-		outlook->lent_bytes += more;
-	outlook->free_bytes += (int64_t)going_bytes - (int64_t)promised_bytes;
-}
-
-static void let_go(struct outlook *outlook, struct sl_node_member *member, uint64_t bytes)
-{
-	shift(outlook, member, bytes, 0);
-}
-
-/* What it is moving to the host. Who does not answer may never do so, and who was told to give up moves no more. */
-static uint64_t moving_out(const struct sl_node_client *client, uint32_t gpu)
-{
-	if (!client->order.id || client->order.restores || client->order.aborted ||
-		!sl_node_answers(client))
-		return 0;
-	return client->holding.cell[gpu].leaving_bytes;
-}
-
-/* What only its end would make it give: what it is moving out comes anyway. */
-static uint64_t staying(const struct sl_node_client *client, uint32_t gpu)
-{
-	return sl_ledger_live(&client->holding.cell[gpu]) - moving_out(client, gpu);
-}
-
-/* What leaves is first of all for those that want to come back, who stand in no queue. */
-static void let_leave(struct outlook *outlook, bool is_return)
-{
-	struct sl_node *node = outlook->node;
-	uint64_t leaving = 0, wanted = 0;
-
-	sl_list_foreach (link, &node->out) {
-		struct sl_node_client *client =
-			SL_LIST_ENTRY(link, struct sl_node_client, of_out);
-		const struct sl_ledger_cell *cell = &client->holding.cell[outlook->gpu];
-		uint64_t bytes = moving_out(client, outlook->gpu);
-
-		if (workload_is_going(node, client->member) ||
-			(sl_node_is_going(client) && client != outlook->without))
-			continue;
-		if (sl_node_wants_back(client))
-			wanted += cell->evicted_bytes - cell->returning_bytes;
-		if (!bytes)
-			continue;
-		let_go(outlook, client->member, bytes);
-		leaving += bytes;
-	}
-	if (!is_return)
-		outlook->free_bytes -= (int64_t)sl_min_u64(leaving, wanted);
-}
-
-/* is_return: for those that want to come back. O(workloads + stops + clients that swap). */
-static struct outlook look_out(struct sl_node *node, uint32_t gpu,
-	const struct sl_node_client *without, bool is_return)
-{
-	const struct sl_ledger_gpu *g = &node->ledger.gpu[gpu];
-	struct outlook outlook = {.node = node,
-		.without = without,
-		.gpu = gpu,
-		.free_bytes = (int64_t)sl_ledger_shareable(&node->ledger, gpu) -
-			      (int64_t)sl_ledger_resident(&node->ledger, gpu) +
-			      (int64_t)g->sum.dying_bytes,
-		.unclaimed_bytes = (int64_t)g->unclaimed_bytes};
-
-	node->outlooks++;
-	sl_list_foreach (link, &node->all_members) {
-		struct sl_node_member *member =
-			SL_LIST_ENTRY(link, struct sl_node_member, of_node);
-
-		if (workload_is_going(node, member))
-			let_go(&outlook, member, sl_ledger_here(&member->account, gpu));
-	}
-	sl_list_foreach (link, &node->stops) {
-		struct sl_node_client *client =
-			SL_LIST_ENTRY(link, struct sl_node_client, of_stops);
-
-		if (client == without || workload_is_going(node, client->member))
-			continue;
-		if (SL_MUTANT(GOING_UNCOUNTED, true, false))
-			let_go(&outlook, client->member,
-				sl_ledger_live(&client->holding.cell[gpu]));
-	}
-	let_leave(&outlook, is_return);
-	return outlook;
-}
-
-/* Entitled now, and still so when those before it have what they are to get: of siblings that are
- * within the request one by one, some may be bursts together. */
-static bool is_entitled(const struct outlook *outlook, const struct sl_demand *demand)
-{
-	const struct sl_node_member *member = sl_node_client_of(demand)->member;
-	uint64_t promised = is_seen(outlook, member) ? member->promised_bytes : 0;
-
-	return demand->entitled &&
-	       SL_MUTANT(SIBLINGS_ADDED_UP,
-		       future_use(outlook, member) + promised + demand->bytes <=
-			       sl_ledger_request(&member->account, outlook->gpu),
-		       true);
-}
-
-/* What workloads of higher priority will not have claimed. The queue is sorted by priority, so the
- * walk over all workloads is done once for each. */
-static int64_t lent_above(struct outlook *outlook, int32_t priority)
-{
-	if (outlook->lent_known && outlook->lent_priority == priority)
-		return outlook->lent_bytes;
-	outlook->lent_known = true;
-	outlook->lent_priority = priority;
-	outlook->lent_bytes = 0;
-	sl_list_foreach (link, &outlook->node->all_members) {
-		const struct sl_node_member *member =
-			SL_LIST_ENTRY(link, struct sl_node_member, of_node);
-
-		if (member->priority > priority)
-			outlook->lent_bytes += (int64_t)future_unclaimed(outlook, member);
-	}
-	return outlook->lent_bytes;
-}
-
-/* Bytes that the demand would get of the outlook; below 0 too. */
-static int64_t room_for(struct outlook *outlook, const struct sl_demand *demand)
-{
-	const struct sl_node *node = outlook->node;
-	const struct sl_node_member *member = sl_node_client_of(demand)->member;
-	int64_t others =
-		outlook->unclaimed_bytes - (int64_t)future_unclaimed(outlook, member);
-	int64_t lent;
-
-	if (is_entitled(outlook, demand))
-		return outlook->free_bytes;
-	if (node->queue[outlook->gpu].degraded)
-		return INT64_MIN;
-	if (SL_MUTANT(HELD_VICTIM_LENDS, demand->held, false))
-		return outlook->free_bytes - others;
-	lent = (int64_t)sl_min_u64(sl_node_lend(node, outlook->gpu), SL_LEDGER_BYTES_MAX);
-	if (sl_node_may_stand(node, member))
-		lent += lent_above(outlook, demand->priority);
-	return outlook->free_bytes - (others > lent ? others - lent : 0);
-}
-
-static void reserve(struct outlook *outlook, const struct sl_demand *demand)
-{
-	shift(outlook, sl_node_client_of(demand)->member, 0, demand->bytes);
-	outlook->reserved_bytes += (int64_t)demand->bytes;
-}
-
-/* --- victims --- */
-
-void sl_node_make_room(struct sl_node *node)
-{
-	uint32_t room = node->victims_room ? node->victims_room * 2 : 16;
-
-	if (node->clients_count++ < node->victims_room)
-		return;
-	node->victims = sl_arena_take(node->arena, room * sizeof(*node->victims));
-	node->victims_room = room;
-	node->candidates = sl_arena_take(node->arena, room * sizeof(*node->candidates));
-}
-
-/* What is judged when the grace is over: it may have become busy by saving its work, as it was asked
- * to, and goes on being the idle one. */
-static void add_victim(const struct outlook *outlook, struct sl_node_client *client,
-	uint64_t held_bytes, uint32_t workload, uint32_t *count)
-{
-	struct sl_node *node = outlook->node;
-	const struct sl_node_member *member = client->member;
-	bool was_idle = client->stopping == SL_NODE_TERMED &&
-			client->stop.reason == SL_REASON_STOP_IDLE;
-	sl_ns idle = sl_node_idle(node, client);
-
-	node->victims[(*count)++] = (struct sl_victim){.client = client->index.id,
-		.workload = workload,
-		.priority = member->priority,
-		.held_bytes = held_bytes,
-		.workload_bytes = future_use(outlook, member),
-		.request_bytes = sl_ledger_request(&member->account, outlook->gpu),
-		.limit_bytes = member->account.limit_bytes,
-		.idle = was_idle ? sl_max_u64(idle, node->stop_idle) : idle,
-		.proven = was_idle || sl_node_is_proven(client)};
-	/* Time alone will make it one that may be stopped. */
-	if (!was_idle && idle && node->stop_idle && idle < node->stop_idle)
-		node->queue[outlook->gpu].resolve_at =
-			sl_min_u64(node->queue[outlook->gpu].resolve_at,
-				sl_node_later(node->now, node->stop_idle - idle));
-}
-
-static bool may_be_stopped(
-	const struct sl_node_client *client, const struct sl_node_client *without)
-{
-	return client->alive && !client->expected &&
-	       (client->stopping == SL_NODE_LIVES || client == without);
-}
-
-/* Those of other workloads that hold something above their request. only: NULL, or the only one. */
-static uint32_t list_victims(const struct outlook *outlook,
-	const struct sl_demand *demand, const struct sl_node_client *only)
-{
-	const struct sl_node_member *own = sl_node_client_of(demand)->member;
-	struct sl_node *node = outlook->node;
-	uint32_t count = 0, workloads = 0;
-
-	sl_list_foreach (link, &node->all_members) {
-		struct sl_node_member *member =
-			SL_LIST_ENTRY(link, struct sl_node_member, of_node);
-		uint32_t before = count;
-
-		if (member == own || workload_is_going(node, member) ||
-			SL_MUTANT(VICTIM_WITHIN_REQUEST,
-				future_use(outlook, member) <=
-					sl_ledger_request(&member->account, outlook->gpu),
-				false))
-			continue;
-		sl_list_foreach (at, &member->clients) {
-			struct sl_node_client *client =
-				SL_LIST_ENTRY(at, struct sl_node_client, of_member);
-			uint64_t held = staying(client, outlook->gpu);
-
-			if (!held || !may_be_stopped(client, outlook->without) ||
-				(only && client != only))
-				continue;
-			if (node->now < client->spared_until)
-				node->queue[outlook->gpu].resolve_at =
-					sl_min_u64(node->queue[outlook->gpu].resolve_at,
-						client->spared_until);
-			else
-				add_victim(outlook, client, held, workloads, &count);
-		}
-		for (uint32_t i = before; i < count; i++)
-			node->victims[i].lends =
-				SL_MUTANT(HELD_VICTIM_LENDS, !demand->held, true) &&
-				sl_node_may_stand(node, own) &&
-				member->priority > demand->priority;
-		workloads += count > before;
-	}
-	return count;
-}
-
-static uint32_t choose(const struct outlook *outlook, const struct sl_demand *demand,
-	uint64_t missing, uint32_t count)
-{
-	const struct sl_victims_ask ask = {.missing_bytes = missing,
-		.entitled = is_entitled(outlook, demand),
-		.priority = demand->priority,
-		.stop_idle = outlook->node->stop_idle};
-
-	return sl_victims_choose(outlook->node->victims, count, &ask);
-}
-
 static void emit_stop(struct sl_node *node, const struct sl_node_client *client,
 	enum sl_stop_stage stage)
 {
@@ -404,7 +87,7 @@ static void emit_stop(struct sl_node *node, const struct sl_node_client *client,
 					   .span = client->stop.span}});
 }
 
-static void stop(struct outlook *outlook, struct sl_demand *demand,
+static void stop(struct sl_outlook *outlook, struct sl_demand *demand,
 	const struct sl_victim *victim, enum sl_reason reason)
 {
 	struct sl_node *node = outlook->node;
@@ -426,11 +109,11 @@ static void stop(struct outlook *outlook, struct sl_demand *demand,
 	demand->stops = SL_MUTANT(STOPS_FOR_OTHERS, true, false);
 	sl_list_push_tail(&node->stops, &client->of_stops);
 	node->timers_dirty = true;
-	let_go(outlook, client->member, victim->held_bytes);
+	sl_outlook_let_go(outlook, client->member, victim->held_bytes);
 	emit_stop(node, client, SL_STOP_TERM);
 }
 
-static void want_proof(struct outlook *outlook, const struct sl_victim *victim)
+static void want_proof(struct sl_outlook *outlook, const struct sl_victim *victim)
 {
 	struct sl_node_client *client =
 		sl_node_find_client(outlook->node, victim->client);
@@ -442,7 +125,7 @@ static void want_proof(struct outlook *outlook, const struct sl_victim *victim)
 
 /* The resolver `priority`. True if with those it stops the demand has what it lacks. */
 static bool stop_others(
-	struct outlook *outlook, struct sl_demand *demand, uint64_t missing)
+	struct sl_outlook *outlook, struct sl_demand *demand, uint64_t missing)
 {
 	struct sl_node *node = outlook->node;
 	struct sl_node_queue *queue = &node->queue[outlook->gpu];
@@ -450,7 +133,7 @@ static bool stop_others(
 	uint32_t count, taken;
 
 	if (!sl_node_has_priority(node) ||
-		(!is_entitled(outlook, demand) && queue->degraded))
+		(!sl_outlook_is_entitled(outlook, demand) && queue->degraded))
 		return false;
 	if (node->now < ripe) {
 		queue->resolve_at = sl_min_u64(queue->resolve_at, ripe);
@@ -458,8 +141,8 @@ static bool stop_others(
 	}
 	if (outlook->choices++ >= CHOICES_MOST)
 		return false;
-	count = list_victims(outlook, demand, NULL);
-	taken = choose(outlook, demand, missing, count);
+	count = sl_outlook_list_victims(outlook, demand, NULL);
+	taken = sl_outlook_choose(outlook, demand, missing, count);
 	for (uint32_t i = 0; i < count; i++) {
 		if (node->victims[i].taken)
 			stop(outlook, demand, &node->victims[i], node->victims[i].reason);
@@ -471,63 +154,15 @@ static bool stop_others(
 
 /* --- the last resort --- */
 
-/* What is above requests on this GPU, by whether it can be made to come back. */
-struct borrowed {
-	uint64_t takeable_bytes, untakeable_bytes;
-	uint64_t most_bytes; /* the largest of the untakeable, and whose */
-	const struct sl_node_member *most;
-};
-
-static uint64_t stuck_bytes(
-	const struct outlook *outlook, const struct sl_node_member *member)
-{
-	uint64_t bytes = 0;
-
-	sl_list_foreach (link, &member->clients) {
-		const struct sl_node_client *client =
-			SL_LIST_ENTRY(link, struct sl_node_client, of_member);
-
-		if (client->untakeable &&
-			(client == outlook->without || !sl_node_is_going(client)))
-			bytes += sl_ledger_live(&client->holding.cell[outlook->gpu]);
-	}
-	return bytes;
-}
-
-static struct borrowed look_at_borrowers(
-	const struct outlook *outlook, const struct sl_demand *demand)
-{
-	struct borrowed all = {0};
-
-	sl_list_foreach (link, &outlook->node->all_members) {
-		const struct sl_node_member *member =
-			SL_LIST_ENTRY(link, struct sl_node_member, of_node);
-		uint64_t burst = sl_sub_sat(future_use(outlook, member),
-			sl_ledger_request(&member->account, outlook->gpu));
-		uint64_t stuck = 0;
-
-		if (member == sl_node_client_of(demand)->member)
-			continue;
-		if (member->untakeable)
-			stuck = sl_min_u64(burst, stuck_bytes(outlook, member));
-		all.takeable_bytes += burst - stuck;
-		all.untakeable_bytes += stuck;
-		if (stuck <= all.most_bytes)
-			continue;
-		all.most_bytes = stuck;
-		all.most = member;
-	}
-	return all;
-}
-
 /* Stops the untakeable who must go; what others can give is left to them. */
 static void stop_untakeable(
-	struct outlook *outlook, struct sl_demand *demand, uint64_t missing)
+	struct sl_outlook *outlook, struct sl_demand *demand, uint64_t missing)
 {
 	struct sl_node *node = outlook->node;
 	struct sl_victims_ask ask = {
 		.missing_bytes = missing, .entitled = true, .priority = INT32_MAX};
-	uint32_t all = list_victims(outlook, demand, NULL), count = 0, workloads = 0;
+	uint32_t all = sl_outlook_list_victims(outlook, demand, NULL), count = 0,
+		 workloads = 0;
 
 	for (uint32_t i = 0; i < all; i++) {
 		struct sl_victim victim = node->victims[i];
@@ -556,12 +191,12 @@ static void stop_untakeable(
  * give enough, with it they could. True if the demand was denied for it.
  */
 static bool last_resort(
-	struct outlook *outlook, struct sl_demand *demand, uint64_t missing)
+	struct sl_outlook *outlook, struct sl_demand *demand, uint64_t missing)
 {
 	struct sl_node *node = outlook->node;
-	struct borrowed all;
+	struct sl_outlook_borrowed all;
 
-	if (!is_entitled(outlook, demand) || !node->untakeable)
+	if (!sl_outlook_is_entitled(outlook, demand) || !node->untakeable)
 		return false;
 	/* It lacks only what others before it are to get: first see whether they take it. */
 	if (SL_MUTANT(RESORT_BEHIND_OTHERS,
@@ -569,7 +204,7 @@ static bool last_resort(
 			    outlook->free_bytes + outlook->reserved_bytes,
 		    false))
 		return false;
-	all = look_at_borrowers(outlook, demand);
+	all = sl_outlook_borrowers(outlook, demand);
 	if (SL_MUTANT(RESORT_TOO_EARLY, missing <= all.takeable_bytes, false) ||
 		missing > all.takeable_bytes + all.untakeable_bytes)
 		return false;
@@ -585,26 +220,9 @@ static bool last_resort(
 
 /* --- one GPU --- */
 
-/* Somebody with memory here was told to end or to leave, or has ended. */
-static bool comes_here(const struct sl_node *node, uint32_t gpu)
-{
-	if (node->ledger.gpu[gpu].sum.dying_bytes)
-		return true;
-	sl_list_foreach (link, &node->stops) {
-		if (sl_ledger_live(&SL_LIST_ENTRY(link, struct sl_node_client, of_stops)
-					    ->holding.cell[gpu]))
-			return true;
-	}
-	sl_list_foreach (at, &node->out) {
-		if (moving_out(SL_LIST_ENTRY(at, struct sl_node_client, of_out), gpu))
-			return true;
-	}
-	return false;
-}
-
 /* Why this burst demand ends now, or NONE. covered: the outlook has its bytes. */
 static enum sl_reason ends_as(
-	const struct outlook *outlook, const struct sl_demand *demand, bool covered)
+	const struct sl_outlook *outlook, const struct sl_demand *demand, bool covered)
 {
 	const struct sl_node *node = outlook->node;
 	bool degraded = node->queue[outlook->gpu].degraded;
@@ -612,7 +230,7 @@ static enum sl_reason ends_as(
 	if (demand->entitled)
 		return SL_REASON_NONE;
 	if (node->now >= sl_node_wait_end(node, demand) &&
-		!(covered && comes_here(node, outlook->gpu)))
+		!(covered && sl_outlook_is_coming(outlook)))
 		return degraded ? SL_REASON_GPU_DEGRADED : SL_REASON_WAITED_TOO_LONG;
 	if (SL_MUTANT(NO_WAIT_WAITS, sl_node_waits_at_all(node), true) || covered)
 		return SL_REASON_NONE;
@@ -624,16 +242,18 @@ static bool is_worth_it(const struct sl_node *node, const struct sl_demand *dema
 {
 	const struct sl_node_client *client = sl_node_client_of(demand);
 
-	return !sl_node_is_going(client) && !workload_is_going(node, client->member) &&
+	return !sl_node_is_going(client) &&
+	       !sl_node_workload_is_going(node, client->member) &&
 	       !sl_node_is_away(client);
 }
 
 /* One demand's turn. True if it still lacks something, and those behind it are not helped. */
-static bool resolve_one(struct outlook *outlook, struct sl_demand *demand, bool blocked)
+static bool resolve_one(
+	struct sl_outlook *outlook, struct sl_demand *demand, bool blocked)
 {
 	/* Behind one that is not helped it matters only whether there is enough. */
 	bool lacks = blocked && (int64_t)demand->bytes > outlook->free_bytes;
-	int64_t room = lacks ? INT64_MIN : room_for(outlook, demand);
+	int64_t room = lacks ? INT64_MIN : sl_outlook_room(outlook, demand);
 	uint64_t missing = 0;
 	bool covered;
 	enum sl_reason reason;
@@ -653,7 +273,7 @@ static bool resolve_one(struct outlook *outlook, struct sl_demand *demand, bool 
 		return false;
 	}
 	if (covered)
-		reserve(outlook, demand);
+		sl_outlook_reserve(outlook, demand);
 	return blocked || !covered;
 }
 
@@ -679,7 +299,7 @@ static bool has_something_to_do(const struct sl_node *node)
 void sl_node_resolve(struct sl_node *node, uint32_t gpu)
 {
 	struct sl_node_queue *queue = &node->queue[gpu];
-	struct outlook outlook;
+	struct sl_outlook outlook;
 	bool blocked = false;
 
 	node->resolve_mask &= ~(1u << gpu);
@@ -688,7 +308,7 @@ void sl_node_resolve(struct sl_node *node, uint32_t gpu)
 		forget_proofs(node, gpu);
 	if (!queue->count || queue->lost || !has_something_to_do(node))
 		return;
-	outlook = look_out(node, gpu, NULL, false);
+	outlook = sl_outlook_look(node, gpu, NULL, false);
 	sl_list_foreach_safe (link, &queue->waiting) {
 		struct sl_demand *demand = SL_LIST_ENTRY(link, struct sl_demand, queue);
 
@@ -712,7 +332,7 @@ static bool is_owed(const struct sl_node *node, const struct sl_node_client *cli
 	const struct sl_ledger_account *account = &client->member->account;
 
 	if (!sl_node_wants_back(client) || sl_node_is_going(client) ||
-		workload_is_going(node, client->member))
+		sl_node_workload_is_going(node, client->member))
 		return false;
 	for (uint32_t left = client->is_out; left; left &= left - 1) {
 		uint32_t gpu = (uint32_t)__builtin_ctz(left);
@@ -742,17 +362,17 @@ static struct sl_demand demand_of(struct sl_node_client *client, uint32_t gpu)
 static bool take_back(struct sl_node *node, struct sl_node_client *client, uint32_t gpu,
 	bool stops_them)
 {
-	struct outlook outlook = look_out(node, gpu, NULL, true);
+	struct sl_outlook outlook = sl_outlook_look(node, gpu, NULL, true);
 	struct sl_demand demand = demand_of(client, gpu);
-	int64_t room = room_for(&outlook, &demand);
+	int64_t room = sl_outlook_room(&outlook, &demand);
 	sl_ns *resolve_at = &node->queue[gpu].resolve_at, before = *resolve_at;
 	uint32_t count, taken;
 
 	if (room >= (int64_t)demand.bytes)
 		return true;
 	*resolve_at = SL_NS_NEVER;
-	count = list_victims(&outlook, &demand, NULL);
-	taken = choose(
+	count = sl_outlook_list_victims(&outlook, &demand, NULL);
+	taken = sl_outlook_choose(
 		&outlook, &demand, (uint64_t)((int64_t)demand.bytes - room), count);
 	node->swap_due = sl_min_u64(node->swap_due, *resolve_at);
 	*resolve_at = before;
@@ -811,16 +431,16 @@ void sl_node_resolve_returns(struct sl_node *node)
 /* --- the grace is over --- */
 
 /* It alone would do, or it is among those that would. */
-static bool is_one_of_those(struct outlook *outlook, const struct sl_demand *demand,
+static bool is_one_of_those(struct sl_outlook *outlook, const struct sl_demand *demand,
 	uint64_t missing, const struct sl_node_client *client)
 {
 	struct sl_node *node = outlook->node;
-	uint32_t count = list_victims(outlook, demand, client);
+	uint32_t count = sl_outlook_list_victims(outlook, demand, client);
 
-	if (choose(outlook, demand, missing, count))
+	if (sl_outlook_choose(outlook, demand, missing, count))
 		return true;
-	count = list_victims(outlook, demand, NULL);
-	(void)choose(outlook, demand, missing, count);
+	count = sl_outlook_list_victims(outlook, demand, NULL);
+	(void)sl_outlook_choose(outlook, demand, missing, count);
 	for (uint32_t i = 0; i < count; i++) {
 		if (node->victims[i].client == client->index.id)
 			return node->victims[i].taken;
@@ -828,17 +448,17 @@ static bool is_one_of_those(struct outlook *outlook, const struct sl_demand *dem
 	return false;
 }
 
-static bool is_last_resort_for(struct outlook *outlook, const struct sl_demand *demand,
+static bool is_last_resort_for(struct sl_outlook *outlook, const struct sl_demand *demand,
 	uint64_t missing, const struct sl_node_client *client)
 {
-	struct borrowed all;
+	struct sl_outlook_borrowed all;
 
-	if (!is_entitled(outlook, demand) || !client->untakeable ||
+	if (!sl_outlook_is_entitled(outlook, demand) || !client->untakeable ||
 		demand->holding->account == &client->member->account)
 		return false;
-	all = look_at_borrowers(outlook, demand);
+	all = sl_outlook_borrowers(outlook, demand);
 	return missing > all.takeable_bytes &&
-	       future_use(outlook, client->member) >
+	       sl_outlook_use(outlook, client->member) >
 		       sl_ledger_request(&client->member->account, outlook->gpu);
 }
 
@@ -846,17 +466,17 @@ static bool is_last_resort_for(struct outlook *outlook, const struct sl_demand *
 static bool is_needed(struct sl_node *node, const struct sl_node_client *client)
 {
 	uint32_t gpu = client->stop.gpu;
-	struct outlook outlook = look_out(node, gpu, client, false);
+	struct sl_outlook outlook = sl_outlook_look(node, gpu, client, false);
 
 	sl_list_foreach (link, &node->queue[gpu].waiting) {
 		const struct sl_demand *demand =
 			SL_LIST_ENTRY(link, struct sl_demand, queue);
-		int64_t room = room_for(&outlook, demand);
+		int64_t room = sl_outlook_room(&outlook, demand);
 
 		if (!is_worth_it(node, demand))
 			continue;
 		if (room >= (int64_t)demand->bytes) {
-			reserve(&outlook, demand);
+			sl_outlook_reserve(&outlook, demand);
 			continue;
 		}
 		if (room == INT64_MIN)
@@ -875,7 +495,7 @@ static bool is_needed(struct sl_node *node, const struct sl_node_client *client)
 static bool is_needed_back(struct sl_node *node, const struct sl_node_client *client)
 {
 	uint32_t gpu = client->stop.gpu;
-	struct outlook outlook = look_out(node, gpu, client, true);
+	struct sl_outlook outlook = sl_outlook_look(node, gpu, client, true);
 
 	sl_list_foreach (link, &node->out) {
 		struct sl_node_client *own =
@@ -885,9 +505,9 @@ static bool is_needed_back(struct sl_node *node, const struct sl_node_client *cl
 
 		if (!demand.bytes || !sl_node_has_priority(node) || !is_owed(node, own))
 			continue;
-		room = room_for(&outlook, &demand);
+		room = sl_outlook_room(&outlook, &demand);
 		if (room >= (int64_t)demand.bytes)
-			reserve(&outlook, &demand);
+			sl_outlook_reserve(&outlook, &demand);
 		else if (node->now >= ripe_at(node, &demand) &&
 			 is_one_of_those(&outlook, &demand,
 				 (uint64_t)((int64_t)demand.bytes - room), client))
@@ -943,7 +563,7 @@ static void grace_is_over(struct sl_node *node, struct sl_node_client *client)
 		return;
 	}
 	client->stopping = SL_NODE_KILLED;
-	client->stop_due = sl_node_later(node->now, STUBBORN_AFTER);
+	client->stop_due = sl_node_later(node->now, SL_OUTLOOK_STUBBORN_AFTER);
 	emit_stop(node, client, SL_STOP_KILL);
 }
 

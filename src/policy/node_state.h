@@ -275,6 +275,7 @@ struct sl_node {
 	struct sl_link out;    /* clients with something on the host, or an open order */
 	struct sl_link parked; /* workloads, parked or resuming */
 	uint32_t warms;        /* workloads with a warm_after */
+	uint32_t promotions;   /* workloads that are promoted */
 	bool swap_dirty;       /* who comes and leaves has to be looked at */
 	sl_ns swap_due;        /* when time alone may change that */
 	uint64_t looks;        /* stamp of the last one */
@@ -378,10 +379,12 @@ void sl_node_resolve_returns(struct sl_node *node);
 sl_ns sl_node_time_victims(struct sl_node *node);
 void sl_node_on_stop_failed(struct sl_node *node, const struct sl_event *event);
 void sl_node_stop_ended(struct sl_node *node, struct sl_node_client *client);
-/* It was told to end, and nobody gave up on it: what it holds is coming. */
-bool sl_node_is_going(const struct sl_node_client *client);
 /* When the longest wait of this burst is over. */
 sl_ns sl_node_wait_end(const struct sl_node *node, const struct sl_demand *demand);
+
+/* --- node_outlook.c; what only resolvers need of it is in node_outlook.h --- */
+/* It was told to end, and nobody gave up on it: what it holds is coming. */
+bool sl_node_is_going(const struct sl_node_client *client);
 /* Room in the scratch for one more client. */
 void sl_node_make_room(struct sl_node *node);
 
@@ -517,8 +520,8 @@ bool sl_node_is_below_others(
 	const struct sl_node *node, const struct sl_node_member *own);
 /* Says once of each whose turns are short for what they cost. */
 void sl_node_note_long(struct sl_node *node);
-/* Ends a turn of min_share that is over. */
-void sl_node_end_promotion(struct sl_node *node, struct sl_node_member *member);
+/* Ends the turns of min_share that are over, or that nobody wants any more. O(workloads) while there is one. */
+void sl_node_end_promotions(struct sl_node *node);
 /* Fills in what I2 counts. O(workloads). */
 void sl_node_count_i2(const struct sl_node *node, uint32_t gpu, struct sl_evict_ask *ask);
 /* Lists in node->candidates who could leave the GPU for this client (place: in the order), and chooses. */

@@ -153,7 +153,6 @@ static void list_wants(struct look *look)
 			continue;
 		sl_list_foreach (at, &client->party.demands)
 			gpus |= 1u << SL_LIST_ENTRY(at, struct sl_demand, of_client)->gpu;
-		sl_node_end_promotion(look->node, client->member);
 		*new_unit(look) = (struct sl_node_unit){.client = client,
 			.gpus = gpus,
 			.coming = client->returns,
@@ -177,10 +176,9 @@ static void list_demands(struct look *look)
 			bool was_helped = demand->helped;
 
 			demand->helped = demand->moving = false;
-			if (sl_node_is_away(client) || demand->there || demand->stops ||
+			if (sl_node_is_away(client) || demand->there ||
 				sl_node_is_going(client))
 				continue;
-			sl_node_end_promotion(look->node, client->member);
 			*new_unit(look) = (struct sl_node_unit){.client = client,
 				.demand = demand,
 				.was_helped = was_helped,
@@ -546,6 +544,7 @@ static void promote(struct look *look, const struct sl_node_unit *unit)
 		return;
 	}
 	member->promoted = true;
+	node->promotions++;
 	member->promoted_at = node->now;
 	if (unit->demand)
 		unit->demand->helped = true; /* by the next look, which is due at once */
@@ -610,6 +609,24 @@ static void bring_part(struct look *look, const struct sl_node_unit *unit)
 	sl_node_bring_part(look->node, unit->client, gpu, bytes);
 }
 
+/* Processes were told to end for it, which is the resolvers' affair. What it gets of that is for nobody behind it: who came
+ * back with it would be the next one to be ended. */
+static void leave_what_ends(
+	struct look *look, const struct sl_node_unit *unit, uint32_t place)
+{
+	bool is_coming = fits(look, unit, true);
+
+	if (is_coming)
+		unit->client->helpless_in = 0;
+	else if (unit->client->place == place)
+		unit->client->helpless_in = look->node->looks;
+	if (SL_MUTANT(RETURN_TAKES_ENDED, !is_coming, true))
+		return;
+	if (!fits(look, unit, false))
+		look->lacking |= unit->gpus;
+	reserve(look, unit);
+}
+
 static void look_at(struct look *look, struct sl_node_unit *unit, uint32_t place)
 {
 	enum outcome outcome;
@@ -619,6 +636,10 @@ static void look_at(struct look *look, struct sl_node_unit *unit, uint32_t place
 	if (!unit->coming && (is_leaving(unit->client) ||
 				     (unit->demand && sl_node_is_away(unit->client))))
 		return;
+	if (unit->demand && unit->demand->stops) {
+		leave_what_ends(look, unit, place);
+		return;
+	}
 	outcome = serve(look, unit, place);
 	if (unit->first && outcome != MOVING && outcome != SERVED) {
 		/* Who was to leave for it fails: the others are looked at again, in their order. */
@@ -790,6 +811,7 @@ void sl_node_take_turns(struct sl_node *node)
 		return;
 	}
 	sl_node_time_warm(node);
+	sl_node_end_promotions(node);
 	for (uint32_t gpu = 0; gpu < SL_NODE_GPUS_MAX; gpu++)
 		kept_before[gpu] = forget_kept(&node->queue[gpu]);
 	go_through(&look);

@@ -49,6 +49,7 @@ void sl_node_forget_member(struct sl_node *node, struct sl_node_member *member)
 	member->next_spare = node->spare_members;
 	node->spare_members = member;
 	node->warms -= member->warm_after > 0;
+	node->promotions -= member->promoted;
 }
 
 static void admit(struct sl_node *node, const struct sl_event *event, uint32_t gpu_mask,

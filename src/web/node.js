@@ -25,6 +25,9 @@ function partsOf(gpu, workloads) {
 		if (use.resident_bytes)
 			parts.push({key: "r" + workload.id, id: workload.id, bytes: use.resident_bytes, name: workload.name, link, kind: "",
 				words: workload.name + ": " + bytes(use.resident_bytes) + " resident"});
+		if (use.returning_bytes)
+			parts.push({key: "b" + workload.id, id: workload.id, bytes: use.returning_bytes, name: "", link, kind: "away",
+				words: workload.name + ": room for " + bytes(use.returning_bytes) + " that are returning"});
 		if (use.hidden_bytes)
 			parts.push({key: "h" + workload.id, id: workload.id, bytes: use.hidden_bytes, name: "", link, kind: "hidden",
 				words: workload.name + ": " + bytes(use.hidden_bytes) + " hidden"});

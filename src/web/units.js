@@ -37,6 +37,8 @@ export function gpus(value) {
 export function span(ms) {
 	if (ms === null || ms === undefined)
 		return "–";
+	if (ms === 0)
+		return "0" + THIN + "s";
 	if (ms < 1000)
 		return Math.round(ms) + THIN + "ms";
 	const s = ms / 1000;

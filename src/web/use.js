@@ -7,7 +7,7 @@
 import {h, text, attr, keyed} from "./dom.js";
 import {percent, span, moment, date, gpus as gpuCount} from "./units.js";
 import {hueOf, hue} from "./words.js";
-import {now} from "./store.js";
+import {store, now} from "./store.js";
 import * as api from "./api.js";
 import {chart, colour, hueColour, stepped} from "./chart.js";
 
@@ -17,10 +17,20 @@ const BY = [["user", "User"], ["project", "Project"], ["gpu", "GPU"], ["program"
 const STACKED = 8;
 const HOUR = 3600;
 
-function hours(seconds) {
-	const value = seconds / 3600;
+/* GPU-seconds in the unit that suits them. */
+function gpuTime(seconds) {
+	const [value, unit] = seconds >= 3600 ? [seconds / 3600, "h"] : seconds >= 60 ? [seconds / 60, "min"] : [seconds, "s"];
 
-	return (value >= 100 ? value.toFixed(0) : value >= 10 ? value.toFixed(1) : value.toFixed(2)) + "\u00a0GPU\u2011h";
+	return (value >= 100 ? value.toFixed(0) : value >= 10 ? value.toFixed(1) : value.toFixed(2)) + "\u00a0GPU\u2011" + unit;
+}
+
+/* What a key of the history is called: a GPU has a number here, its name may be that of all. */
+function nameOf(by, row) {
+	const gpu = by === "gpu" && store.state ? store.state.gpus.find((one) => one.uuid === row.key) : null;
+
+	if (gpu)
+		return "GPU " + gpu.gpu;
+	return by === "gpu" ? (row.name || "GPU") + " " + row.key.slice(4, 12) : row.name || row.key || "\u2013";
 }
 
 /* Rows of the answer as columns by key, with the largest first and the rest together. */
@@ -33,7 +43,9 @@ function columns(answer) {
 	const keys = [...sums.keys()].sort((a, b) => sums.get(b) - sums.get(a));
 	const shown = keys.length > STACKED ? keys.slice(0, STACKED - 1) : keys;
 	const rest = keys.length > STACKED;
-	const first = Math.floor(answer.from_ms / 1000 / step) * step;
+	/* What is before the first row is not known; it does not take the room of what is. */
+	const known = answer.rows.length ? Math.max(answer.from_ms, answer.rows[0].t_ms - 1000 * step) : answer.from_ms;
+	const first = Math.floor(known / 1000 / step) * step;
 	const last = Math.floor((answer.to_ms - 1) / 1000 / step) * step;
 	const t = [];
 
@@ -139,7 +151,7 @@ function heatOf(answer) {
 		const hour = Math.floor(row.t_ms / 1000 / HOUR) * HOUR;
 
 		if (!rows.has(row.key))
-			rows.set(row.key, {name: row.name || row.key.slice(0, 16), values: new Map()});
+			rows.set(row.key, {name: nameOf("gpu", row), values: new Map()});
 		rows.get(row.key).values.set(hour, row.utilisation);
 	}
 	return {hours: [...hoursSeen].sort((a, b) => a - b), rows: [...rows.values()].sort((a, b) => a.name.localeCompare(b.name))};
@@ -149,7 +161,7 @@ function heatOf(answer) {
 
 export default function use() {
 	const parts = {};
-	let period = [0, 0], chosen = 86400, by = "user", plot = null, asked = 0, heat = null, timer = 0;
+	let period = [0, 0], chosen = 86400, by = "user", plot = null, asked = 0, heat = null, timer = 0, settled = false;
 
 	function endPlot() {
 		if (plot)
@@ -160,7 +172,7 @@ export default function use() {
 	function show(answer) {
 		const table = columns(answer);
 		const hueAt = (key) => (by === "workload" ? hue(Number(key) || 1) : hueOf(key));
-		const names = new Map(answer.rows.map((row) => [row.key, row.name || row.key]));
+		const names = new Map(answer.rows.map((row) => [row.key, nameOf(by, row)]));
 		const order = table.keys.slice().reverse();
 
 		/* By name, so that it does not depend on who has most. */
@@ -201,18 +213,18 @@ export default function use() {
 		const rows = totals(answer).sort((a, b) => b.idle_gpu_s - a.idle_gpu_s);
 		const sum = (key) => rows.reduce((total, row) => total + row[key], 0);
 
-		text(parts.sum, rows.length ? hours(sum("allocated_gpu_s")) + " allocated, " + hours(sum("used_gpu_s")) + " used (" +
-			percent(sum("used_gpu_s") / (sum("allocated_gpu_s") || 1)) + "), " + hours(sum("idle_gpu_s")) + " idle." : "");
+		text(parts.sum, rows.length ? gpuTime(sum("allocated_gpu_s")) + " allocated, " + gpuTime(sum("used_gpu_s")) + " used (" +
+			percent(sum("used_gpu_s") / (sum("allocated_gpu_s") || 1)) + "), " + gpuTime(sum("idle_gpu_s")) + " idle." : "");
 		keyed(parts.totals, rows, (row) => row.key, () => h("tr", null, h("th", {scope: "row", class: "whole"}),
 			...["allocated", "used", "used of allocated", "idle", "waited"].map((of) => h("td", {class: "num", "data-of": of}))),
 		(line, row) => {
 			const cells = line.children;
 
-			text(cells[0], row.name || row.key || "–");
-			text(cells[1], hours(row.allocated_gpu_s));
-			text(cells[2], hours(row.used_gpu_s));
+			text(cells[0], nameOf(by, row));
+			text(cells[1], gpuTime(row.allocated_gpu_s));
+			text(cells[2], gpuTime(row.used_gpu_s));
 			text(cells[3], row.allocated_gpu_s ? percent(row.used_gpu_s / row.allocated_gpu_s) : "–");
-			text(cells[4], hours(row.idle_gpu_s));
+			text(cells[4], gpuTime(row.idle_gpu_s));
 			text(cells[5], row.waiting_ms ? span(row.waiting_ms) : "–");
 		});
 		text(parts.of, BY.find(([key]) => key === by)[1]);
@@ -240,8 +252,8 @@ export default function use() {
 			return h("tr", null, h("th", {scope: "row", class: "whole"}, h("span", {class: "name"}, chip, h("span", {class: "label"}))),
 				h("td", {class: "num", "data-of": "idle"}), h("td", {class: "num", "data-of": "of allocated"}));
 		}, (line, row) => {
-			text(line.querySelector(".label"), row.name || row.key);
-			text(line.children[1], hours(row.idle_gpu_s));
+			text(line.querySelector(".label"), nameOf("workload", row));
+			text(line.children[1], gpuTime(row.idle_gpu_s));
 			text(line.children[2], percent(row.idle_gpu_s / (row.allocated_gpu_s || 1)));
 		});
 	}
@@ -262,6 +274,13 @@ export default function use() {
 
 			if (mine !== asked)
 				return;
+			/* A daemon that is new has nothing to show of a day. */
+			if (!settled && answer.rows.length && answer.rows[0].t_ms > range.to_ms - 3600000) {
+				settled = true;
+				chosen = 3600;
+				return void ask();
+			}
+			settled = true;
 			attr(parts.all, "hidden", false);
 			attr(parts.none, "hidden", true);
 			show(answer);
@@ -276,9 +295,9 @@ export default function use() {
 		} catch (error) {
 			if (mine !== asked)
 				return;
-			attr(parts.all, "hidden", error.status === 404);
+			attr(parts.all, "hidden", true);
 			attr(parts.none, "hidden", false);
-			text(parts.none, error.status === 404 ? "This sluiced keeps no history, so there is nothing to show over time." : error.message);
+			text(parts.none, error.message);
 		}
 	}
 
@@ -311,6 +330,7 @@ export default function use() {
 			parts.periods = h("div", {class: "group", role: "group", "aria-label": "Period"}, PERIODS.map(([seconds, words]) =>
 				h("button", {type: "button", "data-s": seconds, onclick: () => {
 					chosen = seconds;
+					settled = true;
 					ask();
 				}}, words)));
 			parts.by = h("select", {name: "by", onchange: (event) => {

@@ -10,7 +10,10 @@ import {chart, colour, hueColour, stepped} from "./chart.js";
 import {hindrance} from "./sign-in.js";
 
 const SPANS = [[300, "5 min"], [900, "15 min"], [3600, "1 h"], [86400, "1 d"], [604800, "7 d"]];
-const LIVE_MAX = 900; /* what the store keeps, in seconds; further back the history is asked */
+/* The history is asked again before the store forgets what came since. */
+const ASK_EACH_MS = 300000;
+/* Of the list of marks: at first, and ever. */
+const MARKS_FIRST = 12, MARKS_MOST = 300;
 const WHERE = {
 	turn: "has the turn", resident: "resident", move: "leaving or returning", away: "on the host", wait: "waiting",
 };
@@ -144,8 +147,8 @@ function memoryChart(place, id, use) {
 			const near = shown.marks.filter((mark) => Math.abs(u.valToPos(mark.ms / 1000, "x") - u.cursor.left) < 6).slice(-2);
 
 			return [h("b", null, moment(ms)), "   ",
-				...figure("resident", bytes(u.data[2][at])), ...figure("hidden", bytes(u.data[3][at])), ...figure("evicted", bytes(shown.evicted[at])),
-				...figure("request", bytes(u.data[4][at])), ...figure("limit", bytes(u.data[5][at])),
+				...(u.data[2][at] === null ? ["nothing is known   "] : [...figure("resident", bytes(u.data[2][at])), ...figure("hidden", bytes(u.data[3][at])), ...figure("evicted", bytes(shown.evicted[at])),
+				...figure("request", bytes(u.data[4][at])), ...figure("limit", bytes(u.data[5][at]))]),
 				shown.where[at] ? WHERE[shown.where[at]] : "",
 				...near.map((mark) => h("span", null, " · " + MARKS[mark.kind].word + ": " + mark.text))].flat();
 		},
@@ -156,7 +159,7 @@ function memoryChart(place, id, use) {
 			shown.marks = marks;
 			shown.where = series.where;
 			shown.evicted = series.evicted;
-			made.set([series.t.map((ms) => ms / 1000), series.resident.map((value, i) => value + series.evicted[i]), series.resident,
+			made.set([series.t.map((ms) => ms / 1000), series.resident.map((value, i) => (value === null ? null : value + series.evicted[i])), series.resident,
 				series.hidden, series.request, series.limit], range);
 		},
 		end: made.end,
@@ -184,7 +187,8 @@ function ofHistory(answer, gpu) {
 
 	if (!rows)
 		return null;
-	const number = (list) => answer.t_ms.map((_, i) => (list && list[i]) || 0);
+	/* Null: nothing is known of that time; the line has a gap. */
+	const number = (list) => answer.t_ms.map((_, i) => (list && list[i] !== undefined ? list[i] : null));
 
 	return {
 		t: answer.t_ms,
@@ -218,7 +222,7 @@ function factsOf(workload) {
 		["Age", span(Math.floor(workload.age_ms / 1000) * 1000)],
 		["Turns", workload.turns],
 		["Waited", span(workload.waited_ms)],
-		["Longest wait", workload.longest_wait_ms === null ? "no bound" : span(workload.longest_wait_ms)],
+		["Longest wait", workload.longest_wait_ms === null ? "no bound" : workload.longest_wait_ms ? span(workload.longest_wait_ms) : "none"],
 		["Warm after", workload.warm_after_ms ? span(workload.warm_after_ms) + " without work" : "never"],
 		["Moved out, in", bytes(sum("out_bytes")) + ", " + bytes(sum("in_bytes"))],
 		["Left without a copy", bytes(sum("clean_bytes"))],
@@ -234,15 +238,13 @@ function factsOf(workload) {
 
 export default function view() {
 	const parts = {};
-	let id, charts = new Map(), period = 300, older = null, olderMarks = [], olderWords = "", asking = 0, why_ms = 0, tone = "", knownMarks = null;
+	let id, charts = new Map(), period = 300, all = false, older = null, asked_ms = 0, olderMarks = [], olderWords = "", asking = 0, why_ms = 0, tone = "", knownMarks = null;
 	let unheard = true;
 
 	async function askHistory() {
 		const mine = ++asking;
 
-		older = null;
-		olderMarks = [];
-		olderWords = "";
+		asked_ms = Date.now();
 		try {
 			const to = Math.round(now());
 			const answer = await api.get("/api/workloads/" + id + "/history", {from_ms: to - period * 1000, to_ms: to});
@@ -250,10 +252,11 @@ export default function view() {
 			if (mine !== asking)
 				return;
 			older = answer;
+			olderWords = "";
 			olderMarks = (answer.marks || []).map((mark, i) => ({...mark, serial: mark.serial || "h" + i}));
 		} catch (error) {
-			if (mine === asking && period > LIVE_MAX)
-				olderWords = error.status === 404 ? "This sluiced keeps no history; the chart shows what this page has seen." : error.message;
+			if (mine === asking)
+				olderWords = "The chart shows what this page has seen: " + error.message;
 		}
 		if (mine === asking && store.state)
 			draw();
@@ -337,6 +340,8 @@ export default function view() {
 		parts.spans = h("div", {class: "group push", role: "group", "aria-label": "Period"},
 			SPANS.map(([seconds, words]) => h("button", {type: "button", "data-s": seconds, "aria-pressed": String(seconds === period), onclick: () => {
 				period = seconds;
+				older = null;
+				olderMarks = [];
 				for (const button of parts.spans.children)
 					attr(button, "aria-pressed", String(Number(button.dataset.s) === period));
 				askHistory();
@@ -344,6 +349,10 @@ export default function view() {
 			}}, words)));
 		parts.list = h("tbody");
 		parts.none = h("p", {class: "empty"}, "Nothing has happened to it yet.");
+		parts.more = h("button", {type: "button", onclick: () => {
+			all = true;
+			draw();
+		}}, "Show all");
 		parts.wrong = h("p", {class: "wrong", role: "alert"});
 		parts.done = h("p", {class: "done", role: "status"});
 		parts.hint = h("p", {class: "hint", id: "hindrance"});
@@ -377,7 +386,7 @@ export default function view() {
 			h("section", {class: "card", "aria-labelledby": "happened"}, h("h2", {id: "happened"}, "What happened, and why"),
 				h("div", {class: "scroll"}, h("table", {class: "rows"}, h("caption", {class: "sr"}, "Marks on the line, the latest first"),
 					h("thead", null, h("tr", null, h("th", {scope: "col"}, "Time"), h("th", {scope: "col"}, "What"), h("th", {scope: "col"}, "Why"), h("th", {scope: "col"}, "Other side"))),
-					parts.list)), parts.none),
+					parts.list)), parts.none, parts.more),
 			parts.changes = h("section", {class: "card", "aria-labelledby": "change"}, h("h2", {id: "change"}, "Change"), parts.hint, parts.form,
 				h("div", {class: "buttons"}, parts.park, parts.resume, parts.stop), parts.done, parts.wrong),
 			h("section", {class: "card", "aria-labelledby": "facts"}, h("h2", {id: "facts"}, "Facts"), parts.facts));
@@ -398,8 +407,11 @@ export default function view() {
 		for (const use of workload.uses) {
 			const series = store.samples.get(id + " " + use.gpu);
 
-			for (const mark of series ? marksOfBurst(series, use.gpu_number) : [])
-				marks.set("burst" + Math.round(mark.ms / 1000), mark);
+			/* The history has its own until it was asked. */
+			for (const mark of series ? marksOfBurst(series, use.gpu_number) : []) {
+				if (!older || mark.ms > older.t_ms[older.t_ms.length - 1])
+					marks.set("burst" + mark.ms, mark);
+			}
 		}
 		return [...marks.values()].sort((a, b) => a.ms - b.ms);
 	}
@@ -426,7 +438,8 @@ export default function view() {
 
 			if (made && live)
 				made.set(joined(older && ofHistory(older, use.gpu), live), marks.filter((mark) => mark.gpu === undefined || mark.gpu === use.gpu_number),
-					[to - period, to]);
+					/* Before its start there is nothing to see. */
+					[Math.max(to - period, Math.min(to - 60, (to - workload.age_ms / 1000) - 2)), to]);
 		});
 		text(parts.note, olderWords);
 		attr(parts.note, "hidden", !olderWords);
@@ -434,8 +447,10 @@ export default function view() {
 	}
 
 	function drawList(marks) {
-		const rows = marks.slice(-200).reverse();
+		const rows = marks.slice(all ? -MARKS_MOST : -MARKS_FIRST).reverse();
 
+		attr(parts.more, "hidden", all || marks.length <= MARKS_FIRST);
+		text(parts.more, "Show all " + marks.length);
 		attr(parts.none, "hidden", rows.length > 0);
 		keyed(parts.list, rows, (mark) => mark.serial, (mark) => h("tr", null,
 			h("td", {class: "when", title: date(mark.ms)}, moment(mark.ms)),
@@ -500,6 +515,8 @@ export default function view() {
 			if (here && (state.word !== tone || Date.now() - why_ms > (state.tone === "run" ? 15000 : 2000)))
 				askWhy();
 			tone = state.word;
+			if (Date.now() - asked_ms > ASK_EACH_MS)
+				askHistory();
 			draw();
 		},
 		unmount() {

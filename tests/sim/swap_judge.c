@@ -248,6 +248,9 @@ static void judge_fit(struct swap_rules *r, const struct swap_party *p)
 /* What it lacks on the GPU may be on its way: somebody leaves, is told to give copies back first, or ends. */
 static bool is_any_coming(struct swap_rules *r, uint32_t gpu)
 {
+	/* Of those that were told to end. */
+	if (swap_going(r, gpu))
+		return true;
 	for (uint32_t i = 0; i < r->parties; i++) {
 		const struct swap_party *p = &r->party[i];
 		const struct swap_member *m = swap_member_of(r, p->workload);

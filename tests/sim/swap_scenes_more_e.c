@@ -92,6 +92,31 @@ static void passed(struct swap_world *w)
 	expect(client(w, lower)->used, "L was ended for what it took before E had it");
 }
 
+/* V and U, who cannot be moved, are told to end for E, of higher priority, and do so one after the other. R wants its 5 GiB back
+ * from the host meanwhile: they fit in what V leaves, and E would lack them again. */
+static void left_to_the_head(struct swap_world *w)
+{
+	uint32_t urgent, warm;
+
+	chain(w, 1, 64 * GIB);
+	warm = enter(w, (struct swap_workload){.shape = SWAP_NOTEBOOK,
+				.size = 5 * GIB,
+				.pieces = 1,
+				.pause = 20 * SL_S,
+				.warm_after = SL_S});
+	until(w, 5);
+	expect(client(w, warm)->evicted[0] == 5 * GIB, "R is not on the host");
+	for (uint32_t i = 0; i < 2; i++)
+		(void)enter(w, (struct swap_workload){
+				       .size = 6 * GIB, .flags = SL_WORKLOAD_NO_SWAP});
+	until(w, 19.7);
+	urgent = enter(w, (struct swap_workload){.size = 14 * GIB, .priority = 5});
+	until(w, 23);
+	expect(client(w, urgent)->resident[0] == 14 * GIB,
+		"E has not what others were ended for");
+	expect(client(w, warm)->used, "R was ended for what it took of that");
+}
+
 /* A of 10 GiB has its turn. B of 9 waits with 4 of them on the host, and then C of 5. B frees the 4, and all of it is there: that
  * it did nothing while it could not run does not make it give way to C in the turn that it begins. */
 static void whole_by_freeing(struct swap_world *w)
@@ -117,10 +142,36 @@ static void whole_by_freeing(struct swap_world *w)
 	expect(client(w, b)->resident[0] == 5 * GIB, "B was moved in its turn");
 }
 
+/* A and B, of higher priority, take turns of 2 s. L waits for as long as a demand may, comes before them then, and gives up
+ * before the turn that is under way has ended. What it asks for 1 s later waits like anything else of a lower priority. */
+static void gave_up(struct swap_world *w)
+{
+	uint32_t lower;
+
+	stage(w, 1, 64 * GIB);
+	(void)enter(w, (struct swap_workload){.size = 10 * GIB, .priority = 1});
+	(void)enter(w, (struct swap_workload){.size = 10 * GIB, .priority = 1});
+	until(w, 4.5);
+	lower = enter(w, (struct swap_workload){.size = 8 * GIB});
+	until(w, 24.6);
+	expect(client(w, lower)->thread == THREAD_ASKS, "L does not wait");
+	swap_send(w, lower,
+		(struct sl_event){.type = SL_EVENT_CANCEL,
+			.cancel = {client(w, lower)->id, client(w, lower)->ask}});
+	until(w, 25.6);
+	expect(client(w, lower)->denied, "L has not given up");
+	client(w, lower)->denied = false;
+	until(w, 35);
+	expect(!client(w, lower)->resident[0] && !client(w, lower)->evicted[0],
+		"L is served in a turn that it gave up");
+}
+
 const struct swap_play swap_plays_more_e[] = {
 	{"what is owed is had back by ending who borrowed it", owed},
 	{"nobody is ended for who cannot come back all the same", owed_in_vain},
 	{"who would be ended for it does not pass", passed},
 	{"whole by freeing the rest", whole_by_freeing},
+	{"what others end for is left to the head", left_to_the_head},
+	{"who gave up has no turn left over", gave_up},
 	{0},
 };

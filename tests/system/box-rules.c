@@ -120,8 +120,10 @@ static void rule_queue(void)
 
 /* The link ---------------------------------------------------------------------------------- */
 
-static unsigned long long copy_ms(CUdeviceptr at, void *host, size_t bytes, bool in,
-	CUstream stream, CUdeviceptr other, void *other_host, size_t other_bytes)
+/* Once, and whether the other copy was under way all the while. */
+static unsigned long long try_copy_ms(CUdeviceptr at, void *host, size_t bytes, bool in,
+	CUstream stream, CUdeviceptr other, void *other_host, size_t other_bytes,
+	bool *beside)
 {
 	CUstream second;
 	uint64_t from;
@@ -138,8 +140,30 @@ static unsigned long long copy_ms(CUdeviceptr at, void *host, size_t bytes, bool
 		OK(cuMemcpyDtoHAsync_v2, host, at, bytes, stream);
 	OK(cuStreamSynchronize, stream);
 	from = prog_now_ms() - from;
+	*beside = CU(cuStreamQuery)(second) == CUDA_ERROR_NOT_READY;
 	OK(cuStreamSynchronize, second);
+	OK(cuStreamDestroy_v2, second);
 	return from;
+}
+
+/* Beside another copy: the slowest of three. On a busy machine that one pauses, or is over too early, which only
+ * makes this one faster. */
+static unsigned long long copy_ms(CUdeviceptr at, void *host, size_t bytes, bool in,
+	CUstream stream, CUdeviceptr other, void *other_host, size_t other_bytes)
+{
+	unsigned int counted = 0, wanted = other_bytes ? 3 : 1;
+	unsigned long long ms = 0, one_ms;
+	bool beside;
+
+	for (unsigned int tries = 0; tries < 10 && counted < wanted; tries++) {
+		one_ms = try_copy_ms(at, host, bytes, in, stream, other, other_host,
+			other_bytes, &beside);
+		if (beside || !other_bytes) {
+			ms = one_ms > ms ? one_ms : ms;
+			counted++;
+		}
+	}
+	return ms;
 }
 
 /* Sixteen MiB in, out, and in while as much goes out twelve times over. */

@@ -3,6 +3,8 @@
 # who came first. One holds almost everything; the others wait in the wrong order.
 . "$(dirname "$0")/lib.sh"
 software_only "a GPU of known size"
+# Nobody is moved away again by the next one: the end of each follows from when it was served.
+config 'resolvers: wait'
 config 'longest_wait: 50s'
 daemon_start
 waiting() { [ "$(gpu waiting)" = "$1" ]; }

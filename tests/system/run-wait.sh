@@ -106,5 +106,43 @@ check_file "it came to the right result" "$T/borrower.out" '"right":true'
 check "it began" "$(grep -c begin "$T/borrower.out")" = 1
 "$B/sluice" wait claims >/dev/null 2>&1
 check "so does who took it" $? = 0
+
+note "--- rules hold for what is set, and for what comes back"
+"$B/sluice" run --project capped --request 0.1 --name small -- sh -c "until [ -e $T/small.end ]; do sleep 0.03; done" &
+PID=$!
+until_true 10 runs small || fail "small does not run"
+"$B/sluice" set small --request 0.9 >"$T/no" 2>&1 && fail "more than the limit of its project was set"
+check_file "it says why" "$T/no" 'the limit of project capped is 0.5 GPUs'
+"$B/sluice" set small --swap off >"$T/no" 2>&1 && fail "it cannot be taken back any more, and its project has no quota"
+check_file "it says why, too" "$T/no" 'the quota of project capped is 0'
+"$B/sluice" set small --request 0.4 --limit 0.5 >/dev/null || fail "what the limit leaves to it with its own part is refused"
+"$B/sluice" park small >/dev/null || fail "it cannot be parked"
+hold other
+"$B/sluice" resume small >"$T/no" 2>&1 && fail "both have more than the limit of their project"
+check_file "resume says why" "$T/no" 'the limit of project capped leaves 0.1 GPUs'
+"$B/sluice" set small --request 0.1 >/dev/null || fail "what is parked by hand cannot be set"
+"$B/sluice" resume small >/dev/null || fail "what the limit leaves does not come back"
+: >"$T/other.end"
+: >"$T/small.end"
+wait "$PID"
+until_true 10 is_unknown other || fail "other does not end"
+
+note "--- what is parked for others is set"
+"$B/sluice" run --project capped --request 0.5 --name lasts -- "$P/stepper" --ms 50 --bytes 32MiB --steps 20 >"$T/lasts.out" 2>&1 &
+PID=$!
+until_true 10 says lasts.out begin || fail "it does not run"
+"$B/sluice" submit --project owner --name again -- sh -c "until [ -e $T/again.end ]; do sleep 0.03; done" >/dev/null
+lasts_is_parked() { [ "$(queue lasts state)" = parked ]; }
+until_true 15 lasts_is_parked || fail "it is not parked: $("$B/sluice" ps)"
+"$B/sluice" set lasts --swap off >"$T/no" 2>&1 && fail "it could not come back without a quota"
+"$B/sluice" set lasts --priority 5 >/dev/null || fail "its priority cannot be set"
+lasts_is_parked || fail "it is not parked any more"
+"$B/sluice" set lasts --request 0 >/dev/null || fail "its request cannot be taken away"
+wait "$PID"
+check "the queue lets go of what asks for nothing" $? = 0
+check_file "it came to the right result" "$T/lasts.out" '"right":true'
+: >"$T/again.end"
+"$B/sluice" wait again >/dev/null 2>&1
+check "so does who took its place" $? = 0
 check_books_empty
 finish

@@ -7,7 +7,7 @@ struct sl_queue_verdict sl_queue_judge(const struct sl_queue_share *has,
 	const struct sl_queue_bounds *bounds, uint32_t tasks, uint64_t bytes)
 {
 	struct sl_queue_verdict verdict = {.outcome = SL_QUEUE_OK};
-	uint64_t jobs = (uint64_t)has->living + has->kept + 1;
+	struct sl_queue_share then = *has;
 	uint64_t stays = has->living_bytes + bytes;
 
 	if (has->living >= bounds->jobs)
@@ -18,8 +18,20 @@ struct sl_queue_verdict sl_queue_judge(const struct sl_queue_share *has,
 		verdict.outcome = SL_QUEUE_BYTES;
 	if (verdict.outcome != SL_QUEUE_OK)
 		return verdict;
-	verdict.drop_jobs = (uint32_t)sl_sub_sat(jobs, bounds->jobs);
+	then.living++;
+	then.living_bytes = stays;
+	return sl_queue_excess(&then, bounds);
+}
+
+struct sl_queue_verdict sl_queue_excess(
+	const struct sl_queue_share *has, const struct sl_queue_bounds *bounds)
+{
+	struct sl_queue_verdict verdict = {.outcome = SL_QUEUE_OK};
+
+	verdict.drop_jobs =
+		(uint32_t)sl_sub_sat((uint64_t)has->living + has->kept, bounds->jobs);
 	if (bounds->bytes)
-		verdict.drop_bytes = sl_sub_sat(stays + has->kept_bytes, bounds->bytes);
+		verdict.drop_bytes =
+			sl_sub_sat(has->living_bytes + has->kept_bytes, bounds->bytes);
 	return verdict;
 }

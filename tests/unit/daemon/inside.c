@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "daemon/commit.h"
 
 static struct inside *current;
 
@@ -24,16 +25,12 @@ static void turn_current(void)
 	inside_turn(current);
 }
 
-void inside_init(struct inside *inside, const char *config)
+void inside_begin(struct inside *inside)
 {
 	struct sl_config settings;
 	struct sl_error err = {0};
 	sigset_t before;
 
-	memset(inside, 0, sizeof(*inside));
-	rig_init(&inside->rig, 1, 16 * RIG_GIB);
-	assert_int_equal(
-		sl_file_replace(inside->rig.config, config, strlen(config), false), 0);
 	if (sl_config_load(inside->rig.config, &settings, &err) != SL_CONFIG_OK)
 		fail_msg("%s", err.text);
 	sl_wire_str(
@@ -49,12 +46,32 @@ void inside_init(struct inside *inside, const char *config)
 	rig_idle = turn_current;
 }
 
-void inside_fini(struct inside *inside)
+void inside_init(struct inside *inside, const char *config)
+{
+	memset(inside, 0, sizeof(*inside));
+	rig_init(&inside->rig, 1, 16 * RIG_GIB);
+	assert_int_equal(
+		sl_file_replace(inside->rig.config, config, strlen(config), false), 0);
+	inside_begin(inside);
+}
+
+static void forget_daemon(struct inside *inside)
 {
 	rig_idle = NULL;
 	sl_daemon_fini(&inside->daemon);
 	/* What it forgot is then lost, and LeakSanitizer says so. */
 	memset(&inside->daemon, 0, sizeof(inside->daemon));
+}
+
+void inside_end(struct inside *inside)
+{
+	sl_commit_finish(&inside->daemon);
+	forget_daemon(inside);
+}
+
+void inside_fini(struct inside *inside)
+{
+	forget_daemon(inside);
 	rig_fini(&inside->rig);
 }
 

@@ -21,6 +21,9 @@ struct inside {
 /* A daemon of one GPU of 16 GiB, of which 1 GiB is the driver's, with this configuration. */
 void inside_init(struct inside *inside, const char *config);
 void inside_fini(struct inside *inside);
+/* The daemon alone ends, as when it is told to, and one that follows it finds what it left. */
+void inside_end(struct inside *inside);
+void inside_begin(struct inside *inside);
 /* Turns the loop until nothing happens for a moment. */
 void inside_turn(struct inside *inside);
 /* Turns it until the condition holds, for 10 s at most. */

@@ -422,6 +422,33 @@ static void a_user_has_a_bound(void **state)
 	rig_peer_end(&peer);
 }
 
+/* What is refused by the disk has cost its user nothing that he had. */
+static void old_results_go_once_the_new_job_is_stored(void **state)
+{
+	struct rig *rig = *state;
+	struct rig_peer peer;
+	char command[256];
+
+	rig_start(rig, "jobs_per_user: 2\n");
+	peer = greet(rig_peer(rig));
+	assert_true(submit(&peer, submit_msg("first"), "true").ok);
+	rig_until(row_of(&peer, "first").state == SL_JOB_DONE);
+	assert_true(submit(&peer, submit_msg("second"), "true").ok);
+	rig_until(row_of(&peer, "second").state == SL_JOB_DONE);
+	/* Something that is not the daemon's stands where the third would be made. */
+	(void)snprintf(
+		command, sizeof(command), "mkdir -p %s/jobs/new.3/in-the-way", rig->dir);
+	assert_int_equal(system(command), 0);
+	expect_refusal(&peer, submit_msg("third"), "cannot store job 3");
+	assert_int_equal(row_of(&peer, "first").state, SL_JOB_DONE);
+	assert_int_equal(row_of(&peer, "second").state, SL_JOB_DONE);
+	assert_true(submit(&peer, submit_msg("fourth"), "exec sleep 60").ok);
+	assert_int_equal(row_of(&peer, "first").job, 0);
+	assert_int_equal(row_of(&peer, "second").state, SL_JOB_DONE);
+	stop_job(&peer, "fourth");
+	rig_peer_end(&peer);
+}
+
 /* Also after a restart, when nobody remembers what was written. */
 static void a_users_output_has_a_bound(void **state)
 {
@@ -808,6 +835,7 @@ int main(void)
 		TEST(names_do_not_meet),
 		TEST(counts_workloads),
 		TEST(a_user_has_a_bound),
+		TEST(old_results_go_once_the_new_job_is_stored),
 		TEST(a_users_output_has_a_bound),
 		TEST(ends_with_its_workload),
 		TEST(is_found_again),

@@ -2,6 +2,8 @@
 #include "inside.h"
 #include "submitting.h"
 
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -290,6 +292,123 @@ static void who_was_spared_is_spared_by_new_books(void **state)
 	end(inside, task);
 }
 
+/* --- What the daemon before left half done. --- */
+
+/* The only one that is active after a restart. */
+static struct sl_job_task *found_again(struct inside *inside)
+{
+	struct sl_link *first;
+
+	inside_begin(inside);
+	first = jobs_of(inside)->active.next;
+	assert_true(first != &jobs_of(inside)->active);
+	assert_true(first->next == &jobs_of(inside)->active);
+	return SL_LIST_ENTRY(first, struct sl_job_task, active);
+}
+
+/* It was to be stopped, and nobody was signalled: a disk that hangs from the start on does not put that off for ever. */
+static void a_stop_that_is_found_has_a_deadline(void **state)
+{
+	struct inside *inside = *state;
+	struct sl_job_task *task = running(inside);
+	char command[256];
+	sl_ns before;
+
+	inside_turn(inside);
+	inside_end(inside);
+	/* RUNNING -> RELEASING: the daemon died before the journal had it, too. */
+	(void)snprintf(command, sizeof(command),
+		"sed -i 's/\"tasks\":\\[{\"state\":3/\"tasks\":[{\"state\":4/;"
+		"t ok;Q 1;:ok' %s/jobs/1/state",
+		inside->rig.dir);
+	assert_int_equal(system(command), 0);
+	before = sl_clock_now();
+	task = found_again(inside);
+	assert_int_equal(task->phase, SL_PHASE_STOPPING);
+	assert_false(task->told);
+	assert_due(task, before, SL_JOBS_STORE_NS);
+	inside_until(inside, task->told || task->phase != SL_PHASE_STOPPING);
+	end(inside, task);
+}
+
+/* Nobody else is let in where it comes back to. */
+static void who_comes_back_keeps_its_place_over_a_restart(void **state)
+{
+	struct inside *inside = *state;
+	struct sl_job_task *task = running(inside);
+	struct rig_peer run = rig_run(&inside->rig, 0, 8 * RIG_GIB);
+
+	hold_cycles(inside, true);
+	order_park(inside, task);
+	sl_jobs_look(jobs_of(inside), sl_clock_now());
+	assert_int_equal(task->phase, SL_PHASE_PARKED);
+	jobs_of(inside)->cycle_at = SL_NS_NEVER;
+	request(&run, 8 * RIG_GIB);
+	order_back(inside, task);
+	assert_int_equal(task->phase, SL_PHASE_RESUMING);
+	inside_end(inside);
+	inside_begin(inside);
+	task = &sl_jobs_find(jobs_of(inside), 1)->tasks[0];
+	assert_int_equal(task->phase, SL_PHASE_RESUMING);
+	assert_int_equal(
+		sl_jobs_gpus_at(&jobs_of(inside)->books, task->node, task->gpu_mask), 1);
+	rig_peer_end(&run);
+	inside_until(inside, task->phase == SL_PHASE_RUNS);
+	end(inside, task);
+}
+
+/* A `sluice run` is on its way out when the daemon goes: so it is for the next one, which does not wait for ever, and hears of the end. */
+static void a_run_on_its_way_out_stays_on_it(void **state)
+{
+	struct inside *inside = *state;
+	struct rig_peer run = rig_run(&inside->rig, 4 * RIG_GIB, 4 * RIG_GIB), client;
+	struct sl_workload *workload =
+		sl_map_get(&inside->daemon.workloads, run.workload);
+	struct sl_job_task *task = workload->task;
+	uint64_t id = run.workload;
+	sl_ns before;
+
+	hold_cycles(inside, true);
+	client = holder_of(inside, task);
+	order_park(inside, task);
+	assert_int_equal(task->phase, SL_PHASE_PARKING);
+	inside_end(inside);
+	/* With all it had. */
+	rig_peer_end(&client);
+	before = sl_clock_now();
+	task = found_again(inside);
+	assert_int_equal(task->phase, SL_PHASE_PARKING);
+	assert_due(task, before, SL_JOBS_PARK_NS);
+	inside_until(inside, task->phase != SL_PHASE_PARKING);
+	workload = sl_map_get(&inside->daemon.workloads, id);
+	assert_non_null(workload);
+	assert_true(task->phase == SL_PHASE_PARKED || task->phase == SL_PHASE_RESUMING ||
+		    workload->park == SL_PARK_NOT);
+	rig_peer_end(&run);
+}
+
+/* --- The end. --- */
+
+/* sluiced ends while the answer to a stop waits for the disk: the peer, which goes later, is not left in a list that is gone. */
+static void an_end_lets_go_of_who_waits_for_the_disk(void **state)
+{
+	struct inside *inside = *state;
+	struct sl_job_task *task = running(inside);
+	struct rig_peer asks;
+	struct sl_peer *peer;
+
+	end(inside, task);
+	asks = greet(rig_peer(&inside->rig));
+	peer = SL_LIST_ENTRY(inside->daemon.peers.prev, struct sl_peer, link);
+	assert_int_equal(peer->pid, asks.pid);
+	/* No turn of the loop from here on, so whatever the disk says is not heard. */
+	sl_jobs_hold_for(jobs_of(inside), task->job, peer);
+	assert_true(sl_list_is_linked(&peer->held_link));
+	sl_jobs_close(&inside->daemon);
+	assert_false(sl_list_is_linked(&peer->held_link));
+	rig_peer_end(&asks);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -299,6 +418,10 @@ int main(void)
 		TEST(who_finds_no_room_is_parked_again),
 		TEST(a_back_off_outlives_the_books),
 		TEST(who_was_spared_is_spared_by_new_books),
+		TEST(a_stop_that_is_found_has_a_deadline),
+		TEST(who_comes_back_keeps_its_place_over_a_restart),
+		TEST(a_run_on_its_way_out_stays_on_it),
+		TEST(an_end_lets_go_of_who_waits_for_the_disk),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -368,14 +368,20 @@ static void asking_changes_nothing(void **state)
 
 /* --- Rules alone. --- */
 
-static enum sl_pending_reason rules_say(uint64_t project, uint16_t gpus, uint32_t flags)
+static enum sl_pending_reason rules_say_of(
+	uint64_t number, uint64_t project, uint16_t gpus, uint32_t flags)
 {
-	struct sl_cluster_event event = job(9, project, 1, 1, gpus);
+	struct sl_cluster_event event = job(number, project, 1, 1, gpus);
 	struct sl_pending_because because;
 
 	event.job_add.flags = flags;
 	return sl_cluster_allows(s.cluster, &event, &because) ? SL_PENDING_NONE
 							      : because.reason;
+}
+
+static enum sl_pending_reason rules_say(uint64_t project, uint16_t gpus, uint32_t flags)
+{
+	return rules_say_of(9, project, gpus, flags);
 }
 
 static void asks_rules_alone(void **state)
@@ -408,6 +414,27 @@ static void asks_rules_alone(void **state)
 	/* What is being stopped still has its part of a limit. */
 	task(SL_CLUSTER_EVENT_TASK_STOPS, 1, 0, false);
 	assert_int_equal(rules_say(3, 2, taken), SL_PENDING_LIMIT_LEAVING);
+}
+
+/* What it has already does not stand in its own way, however it is to be. */
+static void asks_rules_of_one_that_runs(void **state)
+{
+	const uint32_t taken = SL_JOB_PREEMPTIBLE;
+
+	send(job(1, 3, 1, 1, 2));
+	send(job(2, 2, 1, 1, 1));
+	run_all();
+	assert_int_equal(rules_say(3, 2, taken), SL_PENDING_LIMIT);
+	assert_int_equal(rules_say_of(1, 3, 2, taken), SL_PENDING_NONE);
+	assert_int_equal(rules_say_of(1, 3, 3, taken), SL_PENDING_NONE);
+	assert_int_equal(rules_say_of(1, 3, 4, taken), SL_PENDING_OVER_LIMIT);
+	assert_int_equal(rules_say_of(1, 3, 2, 0), SL_PENDING_OVER_QUOTA);
+	assert_int_equal(rules_say_of(2, 2, 2, 0), SL_PENDING_NONE);
+	task(SL_CLUSTER_EVENT_TASK_STOPS, 1, 0, false);
+	assert_int_equal(rules_say_of(1, 3, 3, taken), SL_PENDING_NONE);
+	/* And it is all there again. */
+	assert_int_equal(rules_say(3, 3, taken), SL_PENDING_LIMIT_LEAVING);
+	assert_int_equal(rules_say(3, 1, taken), SL_PENDING_NONE);
 }
 
 /* A quota is kept for others. */
@@ -468,6 +495,7 @@ int main(void)
 		TEST(foresees_waiting),
 		TEST(asking_changes_nothing),
 		TEST(asks_rules_alone),
+		TEST(asks_rules_of_one_that_runs),
 		TEST(asks_no_quota_of_who_is_alone),
 		TEST(knows_where_a_project_may_stand),
 	};

@@ -159,6 +159,32 @@ static void test_does_not_pass(void **state)
 	play_close(&p);
 }
 
+/* V, who cannot be moved, is told to end for E, more urgent, who asks for 90. R wants back 40 from the host. Half of V's memory
+ * comes first: R would fit in it, and would be ended next. */
+static void test_leaves_what_ends(void **state)
+{
+	static const struct sl_event events[] = {CHAIN(1000, SWAP, PRIORITY, WAIT),
+		GPU(0, 100), WORKLOAD(1, 0, 5), WORKLOAD(2, 0, 0), WORKLOAD(3, 0, 0),
+		BACK(3, 3), REPORT(3, 0, 40), OUT(3, 0, 40), REPORTED(3), JOIN(2, 2),
+		ASK(2, 1, 0, 80), COMMIT(2, 1, 80), SWAPPER(1, 1)};
+	struct play p;
+
+	(void)state;
+	play_open(&p);
+	all(&p, events, SL_ARRAY_LEN(events));
+	says(&p, "E asks", 10, (struct sl_event)ASK(1, 1, 0, 90),
+		"STOP 2 2 TERM STOP_PRIORITY");
+	(void)play(&p, "R wants", 20, (struct sl_event)WANT(3, 1));
+	(void)play(&p, "V ends", 30, (struct sl_event)EXIT(2));
+	assert_null(strstr(
+		play(&p, "half", 40, (struct sl_event)RELEASED(2, 0, 40)), "RESTORE"));
+	assert_non_null(strstr(play(&p, "all", 50, (struct sl_event)RELEASED(2, 0, 0)),
+		"GRANT 1/1 g0 90"));
+	(void)play(&p, "E has it", 60, (struct sl_event)COMMIT(1, 2, 90));
+	assert_row_u64("R is let alone", sl_node_client(p.node, 3).stopping, 0);
+	play_close(&p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -167,6 +193,7 @@ int main(void)
 		cmocka_unit_test(test_nobody_is_stopped),
 		cmocka_unit_test(test_behind_wait),
 		cmocka_unit_test(test_does_not_pass),
+		cmocka_unit_test(test_leaves_what_ends),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

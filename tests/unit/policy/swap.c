@@ -387,6 +387,27 @@ static void test_promoted_by_time(void **state)
 	play_close(&p);
 }
 
+/* D asks for more than is free, and is promoted, but Z's turn is not over yet. It gives up, and asks anew for what would fit: it has
+ * its ordinary place then, behind X, for which that is kept. */
+static void test_promoted_in_vain(void **state)
+{
+	struct play p;
+
+	(void)state;
+	play_open(&p);
+	all(&p, patient, SL_ARRAY_LEN(patient) - 1);
+	(void)play(&p, "D asks", 20, (struct sl_event)ASK(3, 1, 0, 50));
+	assert_null(strstr(play(&p, "promoted", 830, (struct sl_event)TIME), "EVICT"));
+	(void)play(&p, "gives up", 840,
+		(struct sl_event)EVENT(CANCEL, cancel, {3, 1}));
+	assert_null(strstr(play(&p, "asks anew", 850, (struct sl_event)ASK(3, 2, 0, 20)),
+		"GRANT"));
+	assert_null(strstr(play(&p, "early", 1649, (struct sl_event)TIME), "GRANT"));
+	assert_non_null(strstr(play(&p, "for long enough", 1650, (struct sl_event)TIME),
+		"GRANT 3/2 g0 20"));
+	play_close(&p);
+}
+
 /* Behind `wait`, A's demand is looked at when its longest wait is over, which is when A is moved for C. It begins anew once
  * A is back, and at its end is looked at again: S, which did not answer before, can be moved now. */
 static const struct play_row anew[] = {
@@ -633,6 +654,7 @@ int main(void)
 		cmocka_unit_test(test_warm_beside_lent),
 		cmocka_unit_test(test_kept_for_another),
 		cmocka_unit_test(test_promoted_by_time),
+		cmocka_unit_test(test_promoted_in_vain),
 		cmocka_unit_test(test_waits_anew),
 		cmocka_unit_test(test_counts_what_leaves),
 		cmocka_unit_test(test_room_lost),

@@ -1,0 +1,31 @@
+# find - what a test in a browser needs, for sourcing: node, Chromium, playwright-core. Sets SLUICE_NODE, SLUICE_CHROMIUM and SLUICE_PLAYWRIGHT,
+# or ends the test with 77 and a line that says what is missing. As root on Debian what is missing is installed first.
+# shellcheck shell=sh
+find_tool() {
+	for find_name in "$@"; do
+		command -v "$find_name" 2>/dev/null && return 0
+	done
+	return 1
+}
+find_skip() {
+	echo "  skipped: $*"
+	exit 77
+}
+find_missing=
+find_tool node nodejs >/dev/null || find_missing="$find_missing nodejs"
+find_tool npm >/dev/null || find_missing="$find_missing npm"
+find_tool chromium chromium-browser google-chrome >/dev/null || find_missing="$find_missing chromium"
+if [ -n "$find_missing" ] && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
+	echo "  installing$find_missing"
+	# Tests run side by side, and dpkg has one lock.
+	(
+		flock 9
+		# shellcheck disable=SC2086 # a list of words is meant
+		DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends $find_missing >/dev/null 2>&1 ||
+			{ apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends $find_missing; } >/dev/null 2>&1
+	) 9>"${TMPDIR:-/tmp}/sluice-browser.lock"
+fi
+SLUICE_NODE=$(find_tool node nodejs) || find_skip "no node; install nodejs"
+SLUICE_CHROMIUM=$(find_tool chromium chromium-browser google-chrome) || find_skip "no Chromium; install chromium"
+SLUICE_PLAYWRIGHT=$("$(dirname "$0")/../../tools/web-parts" browser) || find_skip "no playwright-core (npm or network is missing)"
+export SLUICE_NODE SLUICE_CHROMIUM SLUICE_PLAYWRIGHT

@@ -1,0 +1,237 @@
+/*
+ * live - the page in a browser, against a real sluiced: what is shown is what its API says, and what is pressed happens
+ */
+import {spawn} from "node:child_process";
+import {openSync} from "node:fs";
+import {open, check, same, until, finish, rows} from "./lib.mjs";
+import {bytes, gpus, span} from "../../src/web/units.js";
+
+const {PAGE_BASE: base, PAGE_TOKEN: token, PAGE_BUILD: build, PAGE_FOLDER: folder, SLUICE_SHOTS: shots} = process.env;
+const web = await open(base);
+const page = await web.page({token});
+
+const get = async (path) => (await fetch(base + path, {headers: {Authorization: "Bearer " + token}})).json();
+const state = () => get("/api/state");
+const named = async (name) => (await state()).workloads.find((workload) => workload.name === name);
+const job = async (name) => (await state()).jobs.find((one) => one.name === name);
+
+function run(name, options, program, words) {
+	const log = openSync(folder + "/" + name, "a");
+
+	return spawn(build + "/sluice", ["run", "--name", name, ...options, "--", build + "/tests/programs/" + program, ...words], {stdio: ["ignore", log, log]});
+}
+
+async function go(route) {
+	await page.goto(base + "/#/" + route);
+	await page.waitForFunction(() => document.querySelector("#live").dataset.link === "live" && document.querySelector("main h1"));
+}
+
+/* Things move: what is shown and what is asked for agree at some moment. */
+async function agree(what, shown, wanted) {
+	let last;
+	const ok = await until(12, async () => {
+		last = [await shown(), await wanted()];
+		return JSON.stringify(last[0]) === JSON.stringify(last[1]);
+	});
+
+	check(what, ok, last);
+}
+
+const plain = (words) => words.replace(/\s+/g, " ").trim();
+
+async function shot(name) {
+	if (shots)
+		await page.screenshot({path: shots + "/" + name + ".png"});
+}
+
+/* --- two that do not fit together --------------------------------------------------------------------------------- */
+
+async function collide() {
+	run("trainer", ["--request", "200MiB", "--limit", "900MiB", "--project", "vision"], "tenant",
+		["--bytes", "150MiB", "--burst", "500MiB", "--burst-ms", "3000", "--gap-ms", "1500", "--work", "60", "--ms", "900000"]);
+	run("serve", ["--request", "300MiB", "--limit", "800MiB", "--project", "chat"], "tenant",
+		["--bytes", "250MiB", "--burst", "300MiB", "--burst-ms", "2000", "--gap-ms", "1000", "--work", "30", "--ms", "900000"]);
+	const wanted = ["EVICTED_FOR", "RESTORED", "SERVED_AFTER_WAIT"];
+	const seen = await until(45, async () => {
+		const reasons = new Set((await get("/api/events?name=trainer&last=5000")).events.filter((event) => event.name === "trainer").map((event) => event.reason));
+
+		return wanted.every((reason) => reasons.has(reason));
+	});
+
+	check("they burst, wait and are swapped", seen);
+}
+
+const gpuRow = (workload) => {
+	const use = workload.uses[0];
+
+	return [workload.name, workload.user + ", " + workload.project, plain(bytes(use.resident_bytes)), plain(bytes(use.hidden_bytes)), plain(bytes(use.evicted_bytes)),
+		plain(bytes(use.request_bytes)), plain(bytes(use.limit_bytes))];
+};
+
+async function node() {
+	await go("node");
+	await page.waitForSelector("section.gpu tbody tr");
+	await agree("the node's workloads", async () => (await rows(page, "section.gpu tbody")).map((row) => [row[0], row[2], ...row.slice(4)]),
+		async () => (await state()).workloads.map(gpuRow));
+	await agree("the GPU's figures", async () => (await page.$$eval("section.gpu .under li", (all) => all.map((one) => one.innerText))).map(plain), async () => {
+		const [gpu] = (await state()).gpus;
+		const burst = (await state()).workloads.reduce((sum, {uses: [use]}) => sum + Math.max(0, use.resident_bytes + use.hidden_bytes - use.request_bytes), 0);
+
+		return [["free", gpu.free_bytes], ["resident", gpu.resident_bytes], ["hidden", gpu.hidden_bytes], ["evicted", gpu.evicted_bytes], ["burst", burst],
+			["requests", gpu.requests_bytes], ["shareable", gpu.shareable_bytes], ["capacity", gpu.capacity_bytes]].map(([word, value]) => word + " " + plain(bytes(value)));
+	});
+	await agree("the bar's parts", async () => page.$$eval("section.gpu .bar a", (all) => all.map((one) => one.title.replace(/\s/g, " "))), async () =>
+		(await state()).workloads.flatMap(({name, uses: [use]}) => [...(use.resident_bytes ? [name + ": " + bytes(use.resident_bytes) + " resident"] : []),
+			...(use.returning_bytes ? [name + ": room for " + bytes(use.returning_bytes) + " that are returning"] : []),
+			...(use.hidden_bytes ? [name + ": " + bytes(use.hidden_bytes) + " hidden"] : [])]).map((words) => words.replace(/\s/g, " ")));
+	await agree("the host pool", async () => plain(await page.innerText("#pool-of")), async () => plain(bytes((await state()).pool.pool_bytes)));
+	await shot("page-node");
+}
+
+async function workload() {
+	await go("workload/" + (await named("trainer")).id);
+	await page.waitForSelector(".u-over");
+	const more = page.getByRole("button", {name: /^Show all/});
+
+	if (await more.isVisible())
+		await more.click();
+	await agree("each that happened to it, with its reason and other side", async () => {
+		const shown = await rows(page, "section[aria-labelledby=happened] tbody");
+
+		return shown.filter((row) => ["evicted", "restored"].includes(row[1].slice(1))).map((row) => [row[1].slice(1), row[2], row[3]]);
+	}, async () => {
+		const {events} = await get("/api/events?name=trainer&last=5000");
+
+		return events.filter((event) => event.name === "trainer" && ["EVICTED_FOR", "RESTORED"].includes(event.reason)).reverse()
+			.map((event) => [event.reason === "RESTORED" ? "restored" : "evicted", event.text, event.other_name]);
+	});
+	const kinds = new Set((await rows(page, "section[aria-labelledby=happened] tbody")).map((row) => row[1].slice(1)));
+
+	check("among them a burst, a wait and a swap", ["burst", "wait", "evicted", "restored"].every((kind) => kinds.has(kind)), [...kinds]);
+	await shot("page-workload");
+	await go("workload/" + (await named("serve")).id);
+	await page.waitForFunction(() => document.querySelector("h1").textContent === "serve");
+	await page.getByRole("button", {name: "Park"}).click();
+	await page.locator("dialog").getByRole("button", {name: "Park"}).click();
+	check("Park parks it", await until(15, async () => (await named("serve")).residency === "parked"));
+	check("and the page says so", await until(5, async () => (await page.innerText("main .head .state")) === "parked"), await page.innerText("main .head .state"));
+	check("with a mark", await until(5, async () => (await rows(page, "section[aria-labelledby=happened] tbody")).some((row) => row[1].slice(1) === "parked" && row[2].includes("on the host"))));
+	await page.getByRole("button", {name: "Resume"}).click();
+	check("Resume brings it back", await until(15, async () => (await named("serve")).residency !== "parked"));
+	await page.fill("[name=limit]", "700MiB");
+	await page.fill("[name=priority]", "7");
+	await page.click("section[aria-labelledby=change] button[type=submit]");
+	await until(5, async () => (await named("serve")).priority === 7);
+	const changed = await named("serve");
+
+	same("limit and priority are changed", [changed.uses[0].limit_bytes, changed.priority], [700 * 2 ** 20, 7]);
+	await page.fill("[name=request]", "900GiB");
+	await page.keyboard.press("Enter");
+	check("what the daemon refuses is told in its words", await until(5, async () => /limit|request|exceeds/.test(await page.textContent("section[aria-labelledby=change] .wrong"))));
+	await page.reload();
+	await page.waitForSelector(".u-over");
+	await page.waitForTimeout(1200);
+	const box = await page.locator(".u-over").boundingBox();
+
+	await page.mouse.move(box.x + box.width - 12, box.y + 60);
+	check("after a reload the line is there from the history", await until(5, async () => /resident .*limit 700 MiB/.test(plain(await page.innerText(".read")))), await page.innerText(".read"));
+	for (const name of ["serve", "trainer"]) {
+		await go("workload/" + (await named(name)).id);
+		await page.waitForFunction((wanted) => document.querySelector("h1").textContent === wanted, name);
+		await page.getByRole("button", {name: "Stop", exact: true}).click();
+		await page.getByRole("button", {name: "Stop it"}).click();
+		check("Stop ends " + name, await until(15, async () => !(await named(name))));
+	}
+	check("and the page keeps what it saw", await until(5, async () => (await page.innerText("main")).includes("It has ended")));
+}
+
+async function queue() {
+	await go("queue");
+	await page.waitForSelector("section[aria-labelledby=p] tbody tr");
+	await page.click("section[aria-labelledby=s] summary");
+	const submit = async (name, project, request) => {
+		await page.fill("section[aria-labelledby=s] [name=command]", build + "/tests/programs/holder --bytes 100MiB --ms 60000");
+		await page.fill("section[aria-labelledby=s] [name=name]", name);
+		await page.fill("section[aria-labelledby=s] [name=project]", project);
+		await page.fill("section[aria-labelledby=s] [name=request]", request);
+		/* A job begins in a fresh login; these lead to the software GPU. */
+		await page.fill("section[aria-labelledby=s] [name=env]", Object.entries(process.env).filter(([key]) => /^(LD_LIBRARY_PATH|SLUICE_SOFTGPU.*)$/.test(key))
+			.map(([key, value]) => key + "=" + value).join("\n"));
+		await page.getByRole("button", {name: "Submit"}).click();
+	};
+
+	await submit("borrower", "vision", "0.6");
+	check("a job runs that was submitted here", await until(15, async () => ((await job("borrower")) || {}).state === "running"), await job("borrower"));
+	await until(5, async () => ((await named("borrower")) || {uses: [{}]}).uses[0].resident_bytes > 0);
+	await submit("owner", "chat", "0.6");
+	check("one of a project under its quota reclaims", await until(20, async () => ((await job("owner")) || {}).state === "running"), [await job("owner"), await job("borrower")]);
+	await agree("jobs, each with the sentence why", async () => (await rows(page, "section[aria-labelledby=j] > .scroll tbody")).map((row) => [row[0], row[1], row[2], row[6]]), async () =>
+		(await state()).jobs.filter((one) => !["done", "failed", "stopped"].includes(one.state)).map((one) => [one.name, one.state, one.user + ", " + one.project, plain(one.why)]));
+	const reclaimed = await job("borrower");
+
+	check("who was reclaimed says why", reclaimed.state === "parked" && reclaimed.why.length > 10, reclaimed);
+	await agree("projects with quota, used, over quota", async () => (await rows(page, "section[aria-labelledby=p] tbody")).map((row) => row.slice(0, 4)).sort(), async () =>
+		(await state()).projects.map(({project, gpu, used_gpus: used}) => [project, gpu.quota === null ? "no bound" : gpus(gpu.quota), gpus(used),
+			gpus(gpu.quota === null ? 0 : Math.max(0, used - gpu.quota))]).sort());
+	await page.getByRole("button", {name: "Stop owner"}).click();
+	await page.getByRole("button", {name: "Stop it"}).click();
+	check("with it gone the other goes on by itself", await until(20, async () => (await job("borrower")).state === "running"), await job("borrower"));
+	await page.click("section[aria-labelledby=r] summary");
+	await page.fill("section[aria-labelledby=r] [name=name]", "quarter");
+	await page.fill("section[aria-labelledby=r] [name=request]", "0.25");
+	await page.keyboard.press("Enter");
+	check("a compute resource is defined", await until(5, async () => (await state()).resources.some((one) => one.name === "quarter" && Number(one.request) === 0.25)), (await state()).resources);
+	await page.getByRole("button", {name: "Delete quarter"}).click();
+	await page.getByRole("button", {name: "Delete", exact: true}).click();
+	check("and deleted", await until(5, async () => !(await state()).resources.length));
+}
+
+async function events() {
+	await go("events");
+	await page.waitForSelector("main tbody tr");
+	await page.fill("[name=name]", "owner");
+	await agree("what happened to one", async () => (await rows(page, "main tbody")).map((row) => row[3]).reverse(), async () =>
+		(await get("/api/events?name=owner&last=5000")).events.map((event) => plain(event.text) + " " + event.reason));
+	await page.fill("[name=name]", "");
+	await page.selectOption("[name=kind]", "stop");
+	await agree("by kind", async () => (await rows(page, "main tbody")).length, async () => (await get("/api/events?last=5000")).events.filter((event) => event.kind === "stop").length);
+}
+
+async function use() {
+	const asked = [];
+
+	page.on("response", (response) => {
+		if (response.url().includes("/api/history"))
+			asked.push(response.url());
+	});
+	await go("use");
+	await page.waitForSelector("section[aria-labelledby=over] tbody tr");
+	await page.selectOption("[name=by]", "project");
+	await until(5, async () => (await rows(page, "section[aria-labelledby=over] tbody")).some((row) => row[0] === "vision"));
+	const url = asked.filter((one) => one.includes("by=project")).pop();
+	const answer = await get(url.slice(base.length));
+	const totals = answer.totals.map((row) => [row.name || row.key, Math.round(row.used_gpu_s / row.allocated_gpu_s * 100), plain(span(row.waiting_ms))]).sort();
+
+	same("use by project", (await rows(page, "section[aria-labelledby=over] tbody")).map((row) => [row[0], Math.round(parseFloat(row[3])), row[5]]).sort(), totals.map(([name, used, waited]) => [name, used, waited === "0 s" ? "–" : waited]));
+	check("the heat map has an hour of the GPU", await until(5, async () => (await page.$$eval("section[aria-labelledby=heat] tbody tr", (all) => all.map((row) => row.children[0].textContent))).includes("GPU 0")));
+	const [download] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", {name: "CSV"}).click()]);
+	let csv = "";
+
+	for await (const chunk of await download.createReadStream())
+		csv += chunk;
+	check("CSV of the history", csv.startsWith("t_ms,") && csv.includes("vision"), csv.slice(0, 200));
+	await shot("page-use");
+}
+
+for (const [name, fn] of Object.entries({collide, node, workload, queue, events, use})) {
+	console.log("--- " + name);
+	try {
+		await fn();
+	} catch (error) {
+		check(name, false, error.stack);
+	}
+}
+/* A refusal is an answer that the browser's console counts as a failure; one was asked for. */
+web.problems.splice(0, web.problems.length, ...web.problems.filter((words) => !/Failed to load resource: .* 4(00|09)/.test(words)));
+await web.end();
+finish();

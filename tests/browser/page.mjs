@@ -1,0 +1,299 @@
+/*
+ * page - the page in a browser, against the mock: what it shows, what it sends, and how it bears what is hostile, much or missing
+ */
+import {readFile} from "node:fs/promises";
+import {serve, TOKEN, HOSTILE} from "./mock.mjs";
+import {open, check, same, until, finish, rows, accessibility} from "./lib.mjs";
+
+const folders = process.argv.slice(2);
+const ROUTES = ["node", "workload/1", "workload/5", "use", "queue", "events"];
+const mock = await serve({scene: "busy", folders});
+const web = await open(mock.base);
+
+async function go(page, route) {
+	await page.goto(mock.base + "/#/" + route);
+	await page.waitForFunction(() => document.querySelector("#live").dataset.link === "live" && document.querySelector("main h1"));
+}
+
+async function settle(page) {
+	await page.waitForTimeout(400);
+}
+
+/* --- what it shows ------------------------------------------------------------------------------------------------ */
+
+async function node() {
+	const page = await web.page();
+
+	await go(page, "node");
+	await page.waitForSelector("section.gpu tbody tr");
+	const shown = await rows(page, "section.gpu >> nth=0 >> tbody");
+
+	same("the workloads of GPU 0", shown.map((row) => row[0]), ["trainer", "serve-llm", "notebook", "sweep-7", "pair"]);
+	same("figures with units", shown[1].slice(4), ["28 GiB", "512 MiB", "0 B", "30 GiB", "60 GiB"]);
+	same("its states", shown.map((row) => row[1]), ["burst", "bound", "evicted", "waiting", "burst"]);
+	same("a hostile name is text", await page.evaluate(() => [window.hurt, document.querySelectorAll("main img, main script, main b b, main mallory").length]), [undefined, 0]);
+	check("and turns nothing round", await page.evaluate(() => !/[\u202e\u0007]/.test(document.body.textContent)));
+	check("it is shown as it is", (await page.textContent("section.gpu >> nth=1 >> tbody")).includes("<img src=x onerror=\"window.hurt=1\">'\"&"));
+	const tick = await page.$eval("section.gpu tbody tr .tick", (element) => element.getBoundingClientRect().x - element.parentElement.getBoundingClientRect().x);
+	const width = await page.$eval("section.gpu tbody tr .track", (element) => element.getBoundingClientRect().width);
+
+	check("the tick stands at the request", Math.abs(tick / width - 40 / 139) < 0.01, tick / width);
+	await page.focus("section.gpu .bar a");
+	await page.keyboard.press("ArrowRight");
+	await page.keyboard.press("ArrowRight");
+	await page.keyboard.press("Enter");
+	await page.waitForFunction(() => location.hash === "#/workload/2" && document.querySelector("h1").textContent === "serve-llm");
+	check("by arrows and Enter to a workload", true);
+	check("where a reader of the screen is told", await page.evaluate(() => document.activeElement.id === "main" && document.title.startsWith("serve-llm")));
+	await page.context().close();
+}
+
+async function workload() {
+	const page = await web.page({expected: [/status of 409/]});
+
+	await go(page, "workload/1");
+	await page.waitForSelector(".u-over");
+	const happened = await rows(page, "section[aria-labelledby=happened] tbody");
+	const events = happened.filter((row) => row[1].slice(1) !== "burst");
+
+	same("marks with their other side", events.map((row) => [row[1], row[3]]), [["◆wait", "serve-llm"], ["△restored", "serve-llm"], ["▼evicted", "serve-llm"]]);
+	check("and their reason", events[2][2] === "30 GiB of trainer were moved from GPU 0 to the host, because serve-llm needed them", events[2][2]);
+	same("without a token nothing can be changed", await page.$$eval("section[aria-labelledby=change] button", (all) => all.map((button) => button.matches(":disabled"))), [true, true, true, true]);
+	check("and it says what is needed", (await page.textContent("#hindrance")).includes("sluice page"));
+	const box = await page.locator(".u-over").boundingBox();
+
+	await page.mouse.move(box.x + box.width * 0.3, box.y + 40);
+	check("the line tells its figures", await until(3, async () => /resident .* request 40 GiB limit 139 GiB/.test((await page.innerText(".read")).replace(/\s+/g, " "))), await page.innerText(".read"));
+
+	/* Sign in, first with what is no token. */
+	await page.click("#who");
+	await page.fill("#token", "x y");
+	await page.keyboard.press("Enter");
+	check("what is no token is refused", await until(3, async () => (await page.textContent("dialog .wrong")).includes("no token")));
+	await page.fill("#token", "http://127.0.0.1:7654/#token=" + TOKEN);
+	await page.keyboard.press("Enter");
+	await page.waitForFunction(() => document.querySelector("#who").textContent === "Sign out root");
+	await page.waitForFunction(() => !document.querySelector("section[aria-labelledby=change] fieldset").disabled);
+	check("an address with a token signs in", !page.url().includes(TOKEN));
+
+	await page.fill("[name=request]", "0.25");
+	await page.fill("[name=limit]", "60 GiB");
+	await page.fill("[name=priority]", "-3");
+	await page.click("section[aria-labelledby=change] button[type=submit]");
+	await page.waitForFunction(() => document.querySelector(".done").textContent === "Changed");
+	same("it sends what was typed", mock.calls.pop(), {method: "POST", path: "/api/workloads/1/set", body: {request: 0.25, limit: "60GiB", priority: -3}});
+	await page.fill("[name=request]", "refuse-me");
+	await page.keyboard.press("Enter");
+	check("a refusal is told in its words", await until(3, async () => (await page.textContent("section[aria-labelledby=change] .wrong")).includes("<b>a request of 900 GiB</b> exceeds")));
+	mock.calls.length = 0;
+	await page.getByRole("button", {name: "Park"}).click();
+	await page.keyboard.press("Escape");
+	await settle(page);
+	same("Escape sends nothing", mock.calls, []);
+	await page.getByRole("button", {name: "Stop", exact: true}).click();
+	await page.fill("[name=grace]", "1.5");
+	await page.getByRole("button", {name: "Stop it"}).click();
+	await until(3, () => mock.calls.length);
+	same("stop, after a question", mock.calls.pop(), {method: "POST", path: "/api/workloads/1/stop", body: {grace_ms: 1500}});
+	await page.click("#who");
+	await page.waitForFunction(() => document.querySelector("#who").textContent === "Sign in");
+	check("signed out", await page.evaluate(() => sessionStorage.getItem("sluice-token") === null));
+	await page.context().close();
+}
+
+async function queue() {
+	const page = await web.page({token: TOKEN});
+
+	await go(page, "queue");
+	await page.waitForSelector("section[aria-labelledby=j] tbody tr");
+	same("projects as a tree", (await rows(page, "section[aria-labelledby=p] tbody")).map((row) => row.slice(0, 5)),
+		[["default", "0", "0.1", "0.1", "no bound"], ["research", "1.5", "0", "0", "no bound"], ["vision", "0.5", "0.72", "0.22", "1"], ["chat", "1", "0.27", "0", "no bound"]]);
+	same("jobs with the sentence why", (await rows(page, "section[aria-labelledby=j] > .scroll tbody")).map((row) => [row[0], row[1], row[6]]),
+		[["sweep-7", "running", ""], ["parked-run", "parked", "it was reclaimed for chat, which is under its quota; it resumes when 50 GiB are free"],
+			["<i>big</i>", "queued 0/4", "needs 4 GPUs at once, and there are 2"]]);
+	await page.getByRole("button", {name: "Use small for a job"}).click();
+	await page.fill("[name=command]", "python3 train.py --name \"two words\" 'it''s' a\\ b");
+	await page.fill("[name=env]", "SEED=1\nPATH=/a=b");
+	await page.getByRole("button", {name: "What would happen?"}).click();
+	await until(3, () => mock.calls.length);
+	same("a job, tried", mock.calls.pop(), {method: "POST", path: "/api/jobs", body: {resource: "small",
+		command: ["python3", "train.py", "--name", "two words", "its", "a b"], env: {SEED: "1", PATH: "/a=b"}, try: true}});
+	await page.fill("[name=command]", "echo 'x");
+	await page.getByRole("button", {name: "Submit"}).click();
+	check("a quote without an end is told", await until(3, async () => (await page.textContent("section[aria-labelledby=s] .wrong")).includes("does not end")));
+	await page.click("section[aria-labelledby=r] summary");
+	await page.fill("section[aria-labelledby=r] [name=name]", "half");
+	await page.fill("section[aria-labelledby=r] [name=request]", "0.5");
+	await page.fill("section[aria-labelledby=r] [name=gpus]", "2");
+	await page.keyboard.press("Enter");
+	await until(3, () => mock.calls.length);
+	same("a compute resource", mock.calls.pop(), {method: "POST", path: "/api/resources", body: {name: "half", request: 0.5, gpus: 2}});
+	await page.getByRole("button", {name: "Delete large"}).click();
+	await page.getByRole("button", {name: "Delete", exact: true}).click();
+	await until(3, () => mock.calls.length);
+	same("deleted", mock.calls.map((call) => call.method + " " + call.path), ["DELETE /api/resources/large"]);
+	await page.getByRole("button", {name: "Log of sweep-7"}).click();
+	check("what it wrote is text", await until(3, async () => (await page.textContent("dialog pre")) === "<b>epoch 1</b>\n"));
+	await page.keyboard.press("Escape");
+	mock.calls.length = 0;
+	await page.context().close();
+}
+
+async function events() {
+	const page = await web.page();
+
+	await go(page, "events");
+	await page.waitForSelector("main tbody tr");
+	same("all, the latest first", (await rows(page, "main tbody")).map((row) => row[1]).slice(0, 4), ["stopped", "denied", "note", "wait"]);
+	await page.selectOption("[name=kind]", "wait");
+	same("by kind", (await rows(page, "main tbody")).length, 1);
+	await page.selectOption("[name=kind]", "");
+	await page.fill("[name=name]", "NOTEBOOK");
+	same("by workload, on either side", (await rows(page, "main tbody")).map((row) => row[2]), ["notebook"]);
+	await page.fill("[name=name]", "");
+	await page.fill("[name=words]", "evicted_for");
+	same("by words", (await rows(page, "main tbody")).length, 2);
+	await page.fill("[name=words]", "");
+	const event = (serial) => ({serial, ms: Date.now(), reason: "STARTED", kind: "note", text: "late-" + serial + " started", workload: 0, name: "late-" + serial, other: 0, other_name: ""});
+
+	mock.emit("event", event(100));
+	check("as they happen", await until(3, async () => (await rows(page, "main tbody"))[0][2] === "late-100"));
+	await page.check("[name=hold]");
+	mock.emit("event", event(101));
+	check("new ones wait", await until(3, async () => (await page.innerText("main [role=status]")).includes("1 new ones wait")));
+	check("held still", (await rows(page, "main tbody"))[0][2] === "late-100");
+	await page.context().close();
+}
+
+async function use() {
+	const page = await web.page();
+	const asked = [];
+
+	page.on("request", (request) => {
+		if (request.url().includes("/api/history"))
+			asked.push(new URL(request.url()).searchParams);
+	});
+	await go(page, "use");
+	await page.waitForSelector("section[aria-labelledby=over] tbody tr");
+	await until(3, async () => (await rows(page, "section[aria-labelledby=idle] tbody")).length);
+	same("by user", (await rows(page, "section[aria-labelledby=over] tbody")).map((row) => row[0]).sort(), ["anna", "ben", "cleo", "dan"]);
+	check("a cell of the heat map for each hour and GPU", (await page.$eval(".heat canvas", (canvas) => {
+		const data = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data;
+		const colours = new Set();
+
+		for (let i = 0; i < data.length; i += 4)
+			colours.add(data[i] + "," + data[i + 1] + "," + data[i + 2]);
+		return colours.size;
+	})) > 10);
+	same("and a row of its table", await page.$$eval("section[aria-labelledby=heat] tbody tr", (all) => all.length >= 48), true);
+	const span = () => Number(asked[0].get("to_ms")) - Number(asked[0].get("from_ms"));
+	const box = await page.locator(".u-over").first().boundingBox();
+
+	asked.length = 0;
+	await page.mouse.move(box.x + box.width * 0.25, box.y + 50);
+	await page.mouse.down();
+	await page.mouse.move(box.x + box.width * 0.75, box.y + 60, {steps: 4});
+	await page.mouse.up();
+	await until(3, () => asked.length);
+	check("half of the day, by dragging", Math.abs(span() / 86400000 - 0.5) < 0.02, span());
+	await page.selectOption("[name=by]", "project");
+	check("by project", await until(3, async () => (await rows(page, "section[aria-labelledby=over] tbody")).map((row) => row[0]).includes("vision")));
+	asked.length = 0;
+	await page.getByRole("button", {name: "7 d"}).click();
+	await until(3, () => asked.length);
+	check("a week, by a button", Math.abs(span() - 604800000) < 2000, span());
+	const [download] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", {name: "CSV"}).click()]);
+
+	same("CSV", [download.suggestedFilename(), await readFile(await download.path(), "utf8")], ["sluice-project.csv", "t_ms,key\n1,anna\n"]);
+	await page.context().close();
+}
+
+/* --- how it bears it ---------------------------------------------------------------------------------------------- */
+
+async function everywhere() {
+	for (const scheme of ["light", "dark"]) {
+		const page = await web.page({scheme, token: TOKEN});
+
+		for (const route of ROUTES) {
+			await go(page, route);
+			await settle(page);
+			same("for everybody, " + scheme + ": " + route, await page.evaluate(accessibility), []);
+		}
+		await page.context().close();
+	}
+	const phone = await web.page({width: 360, height: 740});
+
+	for (const route of ROUTES) {
+		await go(phone, route);
+		await settle(phone);
+		same("360 px wide: " + route, await phone.evaluate(() => {
+			const wide = [...document.querySelectorAll("main *")].filter((element) => element.checkVisibility() &&
+				element.getBoundingClientRect().right > innerWidth + 1 && !element.closest(".scroll, .heat, .sr, .u-wrap"));
+
+			return [document.documentElement.scrollWidth <= innerWidth, wide.slice(0, 3).map((element) => element.outerHTML.slice(0, 80))];
+		}), [true, []]);
+	}
+	await phone.emulateMedia({colorScheme: "dark"});
+	await phone.click("#theme");
+	check("the switch outdoes the system's colours, and stays", await phone.evaluate(() => document.documentElement.dataset.theme) === "light");
+	await phone.reload();
+	check("after a reload, too", await phone.evaluate(() => document.documentElement.dataset.theme) === "light");
+	await phone.context().close();
+}
+
+async function many() {
+	const page = await web.page();
+
+	mock.setScene("many");
+	await go(page, "node");
+	await page.waitForFunction(() => document.querySelectorAll("section.gpu tbody tr").length === 200);
+	await page.evaluate(() => {
+		window.changed = 0;
+		window.row = document.querySelector("section.gpu tbody tr");
+		window.figure = window.row.children[4].textContent;
+		new MutationObserver((all) => {
+			for (const one of all)
+				window.changed += [...one.addedNodes, ...one.removedNodes].filter((node) => node.nodeType === 1).length;
+		}).observe(document.querySelector("main"), {childList: true, subtree: true});
+	});
+	check("200 workloads, as they change", await until(5, () => page.evaluate(() => window.row.isConnected && window.row.children[4].textContent !== window.figure)));
+	await page.waitForTimeout(2100);
+	same("no element is made anew for it", await page.evaluate(() => window.changed), 0);
+	mock.setScene("empty");
+	check("an idle machine says what to do", await until(5, async () => (await page.innerText("main")).includes("sluice run --request")));
+	await page.context().close();
+	mock.setScene("busy");
+}
+
+async function missing() {
+	const page = await web.page({expected: [/Failed to load resource/, /ERR_/]});
+
+	await go(page, "node");
+	mock.close(true);
+	await page.waitForSelector("dialog");
+	check("where reading needs a token it is asked for", (await page.textContent("dialog h2")) === "Sign in");
+	await page.fill("#token", "wrong-token");
+	await page.keyboard.press("Enter");
+	check("a wrong one is told", await until(3, async () => (await page.textContent("dialog .wrong")).includes("not valid")));
+	await page.fill("#token", TOKEN);
+	await page.keyboard.press("Enter");
+	await page.waitForFunction(() => document.querySelector("#live").dataset.link === "live" && !document.querySelector("dialog"));
+	check("and the right one goes on", await page.evaluate(() => document.querySelector("#troubles").textContent === ""));
+	mock.restart();
+	mock.end();
+	await page.waitForFunction(() => document.querySelector("#live").dataset.link === "lost");
+	check("a daemon that is gone is told", (await page.textContent("#troubles")).startsWith("Not connected: sluiced does not answer. What you see is of "), await page.textContent("#troubles"));
+	await page.context().close();
+}
+
+for (const [name, fn] of Object.entries({node, workload, queue, events, use, everywhere, many, missing})) {
+	console.log("--- " + name);
+	try {
+		await fn();
+	} catch (error) {
+		check(name, false, error.stack);
+	}
+}
+check("a name of 10 kB was among them", HOSTILE.length > 10000);
+await web.end();
+finish();
