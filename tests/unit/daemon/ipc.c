@@ -12,7 +12,7 @@
 #include "base/file.h"
 #include "sharing.h"
 
-#define CONFIG     "driver_reserve: 1GiB\nmeasure_interval: 50ms\nmax_clients: 8\n"
+#define CONFIG     "driver_reserve: 1GiB\nmeasure_interval: 50ms\nmax_clients: 8\nhistory: no\n"
 #define OTHER_USER 4242
 
 static int setup(void **state)
