@@ -23,7 +23,7 @@ help: ## this list
 setup:
 	@tools/setup
 
-demo: all ## three programs on one GPU, without and with Sluice (software GPU; under a minute)
+demo: all ## three programs on one GPU, without and with Sluice (software GPU; under a minute); KEEP=1: then the page
 	@tests/demo/demo $(BUILD)
 
 test: all ## all tests, on the software GPU: no GPU needed

@@ -30,6 +30,7 @@ struct sl_history_ask {
 	char reason[32]; /* of events; "": all */
 	const atomic_bool
 		*cancel; /* ends the reading when it turns true; NULL: nothing does */
+	bool *unknown;   /* set where there is no such workload; may be NULL */
 };
 
 /* Writes the answer to out. now_ms: of the real-time clock. SL_HISTORY_STORE_*; on all but OK err says why not, and what is in out is of no

@@ -1,10 +1,9 @@
 /*
  * history_store - see the header
  *
- * All SQL is made from the table of columns. Rows are WITHOUT ROWID, so a table is its key, in the order of time: what is old lies together, and
- * deleting it touches few pages. How much is deleted per call is bounded by time (a few times what comes in meanwhile), not by number.
+ * All SQL is made from the table of columns. What becomes of rows later is history_tidy.c's.
  */
-#include "daemon/history_store.h"
+#include "daemon/history_store_internal.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -25,13 +24,8 @@
 #define TABLES 1
 /* How long somebody else's lock is waited for, by a thread that nobody waits for. */
 #define BUSY_MS 1000
-#define SQL_MAX 4096
-/* Of seconds that are too old, so many are deleted per call, and the same in minutes and hours. A call comes once a second. */
-#define OLD_STEPS 4
 
 const int64_t sl_history_grains[SL_HISTORY_LEVELS] = {60, 60, 3600};
-/* Of the level: what a row of it is aligned to. */
-static const int64_t steps[SL_HISTORY_LEVELS] = {1, 60, 3600};
 
 const char *const sl_history_tables[SL_HISTORY_KINDS][SL_HISTORY_LEVELS] = {
 	{"seconds", "minutes", "hours"},
@@ -73,21 +67,6 @@ const struct sl_history_columns sl_history_columns[SL_HISTORY_KINDS] = {
 _Static_assert(SL_HISTORY_USE_COLUMNS <= SL_HISTORY_COLUMNS_MAX &&
 		       SL_HISTORY_GPU_COLUMNS <= SL_HISTORY_COLUMNS_MAX,
 	"a row has room for every column");
-
-enum statement {
-	INSERT_USE = 0,
-	INSERT_GPU,
-	PUT_GPU,
-	PUT_WORKLOAD,
-	PUT_EVENT,
-	STATEMENTS
-};
-
-struct sl_history_store {
-	sqlite3 *db;
-	sqlite3_stmt *statements[STATEMENTS];
-	char path[SL_PATH_MAX];
-};
 
 /* --- SQLite ------------------------------------------------------------------------------- */
 
@@ -131,9 +110,15 @@ static int failed(struct sl_history_store *store, const char *what, struct sl_er
 	return outcome;
 }
 
-static bool run(struct sl_history_store *store, const char *sql)
+bool sl_history_sql_run(struct sl_history_store *store, const char *sql)
 {
 	return sqlite3_exec(store->db, sql, NULL, NULL, NULL) == SQLITE_OK;
+}
+
+/* What it says is said: the next transaction would not begin. */
+static void roll_back(struct sl_history_store *store)
+{
+	(void)sqlite3_exec(store->db, "ROLLBACK", NULL, NULL, NULL);
 }
 
 static void statement_end(sqlite3_stmt **statement)
@@ -143,7 +128,7 @@ static void statement_end(sqlite3_stmt **statement)
 }
 
 /* The first number that sql gives; 0 where it is NULL. */
-static bool ask(struct sl_history_store *store, const char *sql, int64_t *out)
+bool sl_history_sql_ask(struct sl_history_store *store, const char *sql, int64_t *out)
 {
 	sl_cleanup(statement_end) sqlite3_stmt *statement = NULL;
 
@@ -154,13 +139,7 @@ static bool ask(struct sl_history_store *store, const char *sql, int64_t *out)
 	return true;
 }
 
-struct text {
-	char sql[SQL_MAX];
-	size_t used;
-};
-
-static void add(struct text *text, const char *format, ...) SL_PRINTF(2, 3);
-static void add(struct text *text, const char *format, ...)
+void sl_history_sql_add(struct sl_history_sql *text, const char *format, ...)
 {
 	va_list args;
 	int n;
@@ -179,15 +158,15 @@ static bool make_table(struct sl_history_store *store, enum sl_history_kind kind
 	enum sl_history_level level)
 {
 	const struct sl_history_columns *columns = &sl_history_columns[kind];
-	struct text text = {.used = 0};
+	struct sl_history_sql text = {.used = 0};
 
-	add(&text,
+	sl_history_sql_add(&text,
 		"CREATE TABLE %s (t INTEGER, gpu INTEGER, workload INTEGER, span INTEGER",
 		sl_history_tables[kind][level]);
 	for (uint32_t i = 0; i < columns->count; i++)
-		add(&text, ", \"%s\" INTEGER", columns->names[i]);
-	add(&text, ", PRIMARY KEY (t, gpu, workload)) WITHOUT ROWID");
-	return run(store, text.sql);
+		sl_history_sql_add(&text, ", \"%s\" INTEGER", columns->names[i]);
+	sl_history_sql_add(&text, ", PRIMARY KEY (t, gpu, workload)) WITHOUT ROWID");
+	return sl_history_sql_run(store, text.sql);
 }
 
 static bool make_tables(struct sl_history_store *store)
@@ -217,14 +196,14 @@ static bool make_tables(struct sl_history_store *store)
 				return false;
 		}
 	}
-	return run(store, others) && run(store, version);
+	return sl_history_sql_run(store, others) && sl_history_sql_run(store, version);
 }
 
 static int look_at_tables(struct sl_history_store *store, struct sl_error *err)
 {
 	int64_t version = 0;
 
-	if (!ask(store, "PRAGMA user_version", &version))
+	if (!sl_history_sql_ask(store, "PRAGMA user_version", &version))
 		return failed(store, "read", err);
 	if (version > TABLES) {
 		sl_error_set(err,
@@ -237,34 +216,35 @@ static int look_at_tables(struct sl_history_store *store, struct sl_error *err)
 	if (version == TABLES)
 		return SL_HISTORY_STORE_OK;
 	/* So that deleted rows can be given back to the disk; only before the first table. */
-	if (!run(store, "PRAGMA auto_vacuum = INCREMENTAL") ||
-		!run(store, "BEGIN IMMEDIATE"))
+	if (!sl_history_sql_run(store, "PRAGMA auto_vacuum = INCREMENTAL") ||
+		!sl_history_sql_run(store, "BEGIN IMMEDIATE"))
 		return failed(store, "make", err);
-	if (!make_tables(store) || !run(store, "COMMIT")) {
+	if (!make_tables(store) || !sl_history_sql_run(store, "COMMIT")) {
 		int r = failed(store, "make", err);
 
-		(void)run(store, "ROLLBACK");
+		roll_back(store);
 		return r;
 	}
 	return SL_HISTORY_STORE_OK;
 }
 
-static bool prepare(struct sl_history_store *store, enum statement which, const char *sql)
+static bool prepare(
+	struct sl_history_store *store, enum sl_history_statement which, const char *sql)
 {
 	return sqlite3_prepare_v3(store->db, sql, -1, SQLITE_PREPARE_PERSISTENT,
 		       &store->statements[which], NULL) == SQLITE_OK;
 }
 
-static bool prepare_insert(
-	struct sl_history_store *store, enum statement which, enum sl_history_kind kind)
+static bool prepare_insert(struct sl_history_store *store,
+	enum sl_history_statement which, enum sl_history_kind kind)
 {
-	struct text text = {.used = 0};
+	struct sl_history_sql text = {.used = 0};
 
-	add(&text, "INSERT OR REPLACE INTO %s VALUES (?, ?, ?, ?",
+	sl_history_sql_add(&text, "INSERT OR REPLACE INTO %s VALUES (?, ?, ?, ?",
 		sl_history_tables[kind][SL_HISTORY_SECONDS]);
 	for (uint32_t i = 0; i < sl_history_columns[kind].count; i++)
-		add(&text, ", ?");
-	add(&text, ")");
+		sl_history_sql_add(&text, ", ?");
+	sl_history_sql_add(&text, ")");
 	return prepare(store, which, text.sql);
 }
 
@@ -292,9 +272,9 @@ static int set_up(struct sl_history_store *store, struct sl_error *err)
 	if (r != SL_HISTORY_STORE_OK)
 		return r;
 	/* NORMAL: a crash of the machine may cost the last seconds, never the database. */
-	if (!run(store, "PRAGMA journal_mode = WAL") ||
-		!run(store, "PRAGMA synchronous = NORMAL") ||
-		!run(store, "PRAGMA journal_size_limit = 16777216") ||
+	if (!sl_history_sql_run(store, "PRAGMA journal_mode = WAL") ||
+		!sl_history_sql_run(store, "PRAGMA synchronous = NORMAL") ||
+		!sl_history_sql_run(store, "PRAGMA journal_size_limit = 16777216") ||
 		!prepare_all(store))
 		return failed(store, "open", err);
 	return SL_HISTORY_STORE_OK;
@@ -303,7 +283,9 @@ static int set_up(struct sl_history_store *store, struct sl_error *err)
 /* Who ran what is shown by the daemon, not by the file. SQLite's other files get the same mode; what goes wrong is SQLite's to say. */
 static void shut_to_others(const char *path)
 {
-	sl_cleanup(sl_closep) int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+
+	sl_closep(&fd);
 }
 
 int sl_history_store_open(
@@ -469,7 +451,7 @@ static bool read_end(struct sl_history_store *store, int64_t *out)
 				"FROM "
 				"%s) - 60",
 				table, table);
-			if (!ask(store, sql, &end))
+			if (!sl_history_sql_ask(store, sql, &end))
 				return false;
 			*out = end > *out ? end : *out;
 		}
@@ -484,9 +466,10 @@ int sl_history_store_known(struct sl_history_store *store, struct sl_history_kno
 
 	*out = (struct sl_history_known){0};
 	if (read_end(store, &out->end) &&
-		ask(store, "SELECT max(id) FROM gpus", &out->gpu_id) &&
-		ask(store, "SELECT max(id) FROM workloads", &out->workload_id) &&
-		ask(store, "SELECT max(serial) FROM events", &serial) &&
+		sl_history_sql_ask(store, "SELECT max(id) FROM gpus", &out->gpu_id) &&
+		sl_history_sql_ask(
+			store, "SELECT max(id) FROM workloads", &out->workload_id) &&
+		sl_history_sql_ask(store, "SELECT max(serial) FROM events", &serial) &&
 		read_gpus(store, out) && read_living(store, out)) {
 		out->event_serial = (uint64_t)serial;
 		return SL_HISTORY_STORE_OK;
@@ -607,258 +590,21 @@ static bool put_batch(
 		       batch->row_count[SL_HISTORY_GPUS]);
 }
 
-/* --- rolling up --------------------------------------------------------------------------- */
-
-/* From the level below, what begins in [from, to). */
-static bool roll_up_kind(struct sl_history_store *store, enum sl_history_kind kind,
-	enum sl_history_level level, int64_t from, int64_t to)
-{
-	const struct sl_history_columns *columns = &sl_history_columns[kind];
-	int64_t grain = sl_history_grains[level];
-	struct text text = {.used = 0};
-
-	add(&text,
-		"INSERT OR REPLACE INTO %s SELECT t / %" PRId64 " * %" PRId64
-		" AS begins, gpu, workload, sum(span)",
-		sl_history_tables[kind][level], grain, grain);
-	for (uint32_t i = 0; i < columns->count; i++)
-		add(&text, ", %s(\"%s\")",
-			columns->folds[i] == SL_HISTORY_MAX ? "max" : "sum",
-			columns->names[i]);
-	add(&text,
-		" FROM %s WHERE t >= %" PRId64 " AND t < %" PRId64
-		" GROUP BY begins, gpu, workload",
-		sl_history_tables[kind][level - 1], from, to);
-	return run(store, text.sql);
-}
-
-/* Rolled up to where. */
-static bool done_of(
-	struct sl_history_store *store, enum sl_history_level level, int64_t *out)
-{
-	char sql[96];
-
-	(void)snprintf(
-		sql, sizeof(sql), "SELECT done FROM meta WHERE level = %d", (int)level);
-	return ask(store, sql, out);
-}
-
-/* Up to the last whole minute (hour) of which all rows are there. An hour at a time of minutes, a day of hours: what was missed while the daemon was
- * away is little (rows end with it), but the file may be of any age. */
-static bool roll_up(
-	struct sl_history_store *store, enum sl_history_level level, int64_t now)
-{
-	int64_t grain = sl_history_grains[level], done = 0, first = 0, until = 0;
-	const char *below = sl_history_tables[SL_HISTORY_USES][level - 1];
-	const char *gpus = sl_history_tables[SL_HISTORY_GPUS][level - 1];
-	char sql[512];
-
-	if (!done_of(store, level, &done))
-		return false;
-	if (level == SL_HISTORY_MINUTES)
-		until = now;
-	else if (!done_of(store, level - 1, &until))
-		return false;
-	until = until / grain * grain;
-	if (until <= done)
-		return true;
-	(void)snprintf(sql, sizeof(sql),
-		"SELECT ifnull(min((SELECT ifnull(min(t), %" PRId64
-		") FROM %s WHERE t >= %" PRId64 "), (SELECT ifnull(min(t), %" PRId64
-		") FROM %s WHERE t >= %" PRId64 ")), %" PRId64 ")",
-		until, below, done, until, gpus, done, until);
-	if (!ask(store, sql, &first))
-		return false;
-	/* What lies between is empty. */
-	first = first / grain * grain;
-	if (first < until) {
-		if (until > first + 60 * grain)
-			until = first + 60 * grain;
-		if (!roll_up_kind(store, SL_HISTORY_USES, level, first, until) ||
-			!roll_up_kind(store, SL_HISTORY_GPUS, level, first, until))
-			return false;
-	}
-	(void)snprintf(sql, sizeof(sql),
-		"UPDATE meta SET done = %" PRId64 " WHERE level = %d", until, (int)level);
-	return run(store, sql);
-}
-
-/* --- letting go --------------------------------------------------------------------------- */
-
-static int64_t least(int64_t a, int64_t b)
-{
-	return a < b ? a : b;
-}
-
-/* When the oldest row of a level begins, of either kind; INT64_MAX: there is none. */
-static bool oldest_of(
-	struct sl_history_store *store, enum sl_history_level level, int64_t *out)
-{
-	*out = INT64_MAX;
-	for (int kind = 0; kind < SL_HISTORY_KINDS; kind++) {
-		int64_t t = 0;
-		char sql[128];
-
-		(void)snprintf(sql, sizeof(sql),
-			"SELECT ifnull(min(t), %" PRId64 ") FROM %s", INT64_MAX,
-			sl_history_tables[kind][level]);
-		if (!ask(store, sql, &t))
-			return false;
-		*out = t < *out ? t : *out;
-	}
-	return true;
-}
-
-/* The oldest rows of a level before `before`, a few. Readers are told first how far the level is to be gone: by whole units of the one above, which has
- * them, so that nobody reads a part of one. */
-static bool drop_oldest(
-	struct sl_history_store *store, enum sl_history_level level, int64_t before)
-{
-	int64_t oldest = 0, edge = before;
-	char sql[192];
-
-	if (!oldest_of(store, level, &oldest))
-		return false;
-	if (oldest >= before)
-		return true;
-	if (level + 1 < SL_HISTORY_LEVELS) {
-		int64_t unit = sl_history_grains[level + 1];
-
-		edge = least(oldest / unit * unit + unit, before / unit * unit);
-		(void)snprintf(sql, sizeof(sql),
-			"UPDATE meta SET dropped = %" PRId64
-			" WHERE level = %d AND dropped < %" PRId64,
-			edge, (int)level, edge);
-		if (!run(store, sql))
-			return false;
-	}
-	edge = least(edge, oldest + OLD_STEPS * steps[level]);
-	for (int kind = 0; kind < SL_HISTORY_KINDS; kind++) {
-		(void)snprintf(sql, sizeof(sql), "DELETE FROM %s WHERE t < %" PRId64,
-			sl_history_tables[kind][level], edge);
-		if (!run(store, sql))
-			return false;
-	}
-	return true;
-}
-
-static bool let_go_level(struct sl_history_store *store, enum sl_history_level level,
-	int64_t now, const struct sl_history_keep *keep)
-{
-	int64_t before = now - keep->seconds[level], done = INT64_MAX;
-
-	if (level + 1 < SL_HISTORY_LEVELS && !done_of(store, level + 1, &done))
-		return false;
-	return drop_oldest(store, level, before < done ? before : done);
-}
-
-uint64_t sl_history_store_bytes(struct sl_history_store *store)
-{
-	int64_t pages = 0, unused = 0, size = 0;
-
-	if (!ask(store, "PRAGMA page_count", &pages) ||
-		!ask(store, "PRAGMA freelist_count", &unused) ||
-		!ask(store, "PRAGMA page_size", &size))
-		return 0;
-	return (uint64_t)((pages - unused) * size);
-}
-
-/* Too large: the oldest hours go, then the oldest minutes that were rolled up, then events; and pages go back to the disk. */
-static bool hold_size(
-	struct sl_history_store *store, const struct sl_history_keep *keep, int64_t now)
-{
-	uint64_t used = sl_history_store_bytes(store);
-	int64_t hours = 0, done = 0, unused = 0;
-
-	if (!keep->bytes)
-		return true;
-	if (!ask(store, "PRAGMA freelist_count", &unused))
-		return false;
-	/* A little before it is full, so that the roll-up of an hour has room. */
-	if (used > keep->bytes - keep->bytes / 16) {
-		if (!ask(store,
-			    "SELECT EXISTS (SELECT 1 FROM hours) OR EXISTS (SELECT 1 "
-			    "FROM "
-			    "gpu_hours)",
-			    &hours) ||
-			!done_of(store, SL_HISTORY_HOURS, &done))
-			return false;
-		if (hours)
-			return drop_oldest(store, SL_HISTORY_HOURS, now);
-		return drop_oldest(store, SL_HISTORY_MINUTES, done) &&
-		       run(store,
-			       "DELETE FROM events WHERE serial IN (SELECT serial FROM "
-			       "events ORDER BY serial LIMIT 200)");
-	}
-	if (unused > 1024 && unused * 4096 > (int64_t)used)
-		return run(store, "PRAGMA incremental_vacuum(64)");
-	return true;
-}
-
-static bool let_go_events(struct sl_history_store *store, uint64_t most)
-{
-	int64_t count = 0;
-	char sql[256];
-
-	/* Counted by walking; so once in a while only, and then more at a time. */
-	if (!ask(store, "SELECT count(*) FROM events", &count))
-		return false;
-	if (count <= (int64_t)most)
-		return true;
-	(void)snprintf(sql, sizeof(sql),
-		"DELETE FROM events WHERE serial IN (SELECT serial FROM events ORDER BY "
-		"serial LIMIT %" PRId64 ")",
-		count - (int64_t)most);
-	return run(store, sql);
-}
-
-/* Those of which no row is left. */
-static bool let_go_workloads(struct sl_history_store *store, int64_t now)
-{
-	int64_t oldest = now;
-	char sql[160];
-
-	for (int level = 0; level < SL_HISTORY_LEVELS; level++) {
-		int64_t t = 0;
-
-		if (!oldest_of(store, level, &t))
-			return false;
-		oldest = t < oldest ? t : oldest;
-	}
-	(void)snprintf(sql, sizeof(sql),
-		"DELETE FROM workloads WHERE ended_ms > 0 AND ended_ms < %" PRId64,
-		oldest * 1000);
-	return run(store, sql);
-}
-
-static bool let_go(
-	struct sl_history_store *store, int64_t now, const struct sl_history_keep *keep)
-{
-	for (int level = 0; level < SL_HISTORY_LEVELS; level++) {
-		if (!let_go_level(store, level, now, keep))
-			return false;
-	}
-	if (now % 60 == 0 && !let_go_events(store, keep->events))
-		return false;
-	if (now % 3600 == 0 && !let_go_workloads(store, now))
-		return false;
-	return hold_size(store, keep, now);
-}
+/* --- all of it ---------------------------------------------------------------------------- */
 
 int sl_history_store_write(struct sl_history_store *store,
 	const struct sl_history_batch *batch, int64_t now,
 	const struct sl_history_keep *keep, struct sl_error *err)
 {
-	if (!run(store, "BEGIN IMMEDIATE"))
+	if (!sl_history_sql_run(store, "BEGIN IMMEDIATE"))
 		return failed(store, "write", err);
-	if (put_batch(store, batch) && roll_up(store, SL_HISTORY_MINUTES, now) &&
-		roll_up(store, SL_HISTORY_HOURS, now) && let_go(store, now, keep) &&
-		run(store, "COMMIT"))
+	if (put_batch(store, batch) && sl_history_roll_up(store, now) &&
+		sl_history_tidy(store, now, keep) && sl_history_sql_run(store, "COMMIT"))
 		return SL_HISTORY_STORE_OK;
 	{
 		int r = failed(store, "write", err);
 
-		(void)run(store, "ROLLBACK");
+		roll_back(store);
 		return r;
 	}
 }

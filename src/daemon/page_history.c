@@ -54,11 +54,13 @@ static enum MHD_Result answer(
 {
 	struct MHD_Response *response;
 	struct sl_error err = {0};
+	bool unknown = false;
 	char *text;
 	size_t size;
 
+	ask->unknown = &unknown;
 	if (!sl_page_ask_history(request, ask, &text, &size, &err))
-		return sl_page_refuse(request, 503, "%s", err.text);
+		return sl_page_refuse(request, unknown ? 404 : 503, "%s", err.text);
 	response = MHD_create_response_from_buffer(size, text, MHD_RESPMEM_MUST_FREE);
 	if (!response)
 		free(text);

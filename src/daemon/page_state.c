@@ -97,6 +97,7 @@ static json_t *flags_of(const struct sl_msg_use_row *row)
 		{SL_USE_STOPPING, "stopping"},
 		{SL_USE_UNTAKEABLE, "untakeable"},
 		{SL_USE_LOST, "gpu-lost"},
+		{SL_USE_OBSERVED, "observed"},
 	};
 	json_t *array = json_array();
 

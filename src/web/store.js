@@ -68,8 +68,12 @@ function where(workload) {
 	case "evicted":
 	case "warm":
 	case "parked": return "away";
-	default: return workload.turn_left_ms > 0 ? "turn" : "resident";
+	default: break;
 	}
+	/* A client runs only when all of it is resident. */
+	if (workload.uses.some((use) => use.evicted_bytes))
+		return "away";
+	return workload.uses.some((use) => use.resident_bytes) ? "turn" : "";
 }
 
 function remember(state) {

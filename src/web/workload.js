@@ -15,7 +15,7 @@ const ASK_EACH_MS = 300000;
 /* Of the list of marks: at first, and ever. */
 const MARKS_FIRST = 12, MARKS_MOST = 300;
 const WHERE = {
-	turn: "has the turn", resident: "resident", move: "leaving or returning", away: "on the host", wait: "waiting",
+	turn: "all of it resident: it can run", move: "leaving or returning", away: "evicted: it cannot run", wait: "waiting",
 };
 
 function find(id) {
@@ -60,7 +60,6 @@ function marksOfBurst(series, number) {
 function bandColour(where, id) {
 	switch (where) {
 	case "turn": return hueColour(hue(id), "edge");
-	case "resident": return hueColour(hue(id), "seg");
 	case "move": return colour("--link");
 	case "wait": return colour("--warn");
 	default: return colour("--line");
@@ -199,7 +198,7 @@ function ofHistory(answer, gpu) {
 
 			if (turn)
 				return "turn";
-			return rows.resident && rows.resident[i] ? "resident" : rows.evicted && rows.evicted[i] ? "away" : "";
+			return rows.evicted && rows.evicted[i] ? "away" : "";
 		}),
 	};
 }

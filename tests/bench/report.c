@@ -2,7 +2,7 @@
  * report - rows to bench.json and a table
  *
  * A time over its budget is a finding, not a failure: machines differ, and the file is for
- * comparing. A row that is missing is a failure.
+ * comparing. A row that is missing is a failure; one that is null could not be measured here, for want of something that Sluice does not need.
  */
 #include "bench.h"
 
@@ -58,6 +58,11 @@ static void print_row(json_t *row)
 	const char *verdict = "";
 	char limit[32] = "";
 
+	if (json_is_null(json_object_get(row, "value"))) {
+		(void)printf("%-42s %10s\n",
+			json_string_value(json_object_get(row, "name")), "none here");
+		return;
+	}
 	if (json_is_number(budget)) {
 		(void)snprintf(limit, sizeof(limit), "%.4g", json_number_value(budget));
 		verdict = value <= json_number_value(budget) ? "within" : "OVER";

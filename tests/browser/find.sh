@@ -1,5 +1,6 @@
 # find - what a test in a browser needs, for sourcing: node, Chromium, playwright-core. Sets SLUICE_NODE, SLUICE_CHROMIUM and SLUICE_PLAYWRIGHT,
-# or ends the test with 77 and a line that says what is missing. As root on Debian what is missing is installed first.
+# or ends the test with 77 and a line that says what is missing. As root on Debian what is missing is installed
+# first, unless SLUICE_FIND_ONLY is set.
 # shellcheck shell=sh
 find_tool() {
 	for find_name in "$@"; do
@@ -15,7 +16,7 @@ find_missing=
 find_tool node nodejs >/dev/null || find_missing="$find_missing nodejs"
 find_tool npm >/dev/null || find_missing="$find_missing npm"
 find_tool chromium chromium-browser google-chrome >/dev/null || find_missing="$find_missing chromium"
-if [ -n "$find_missing" ] && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
+if [ -n "$find_missing" ] && [ -z "${SLUICE_FIND_ONLY-}" ] && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
 	echo "  installing$find_missing"
 	# Tests run side by side, and dpkg has one lock.
 	(

@@ -88,7 +88,7 @@ head -c 20000 /dev/urandom | dd of="$F" conv=notrunc status=none
 daemon_start
 said() { grep -q 'was damaged; it was moved to' "$T/daemon.log"; }
 until_true 10 said || fail "nothing is said of the damage"
-check "it was moved aside" "$(ls "$T/state" | grep -c '^history.db.damaged-[0-9TZ]*$')" = 1
+check "it was moved aside" "$(find "$T/state" -name 'history.db.damaged-*Z' | wc -l)" = 1
 until_true 10 known || fail "no new one was begun"
 check "the new one is whole" "$(file check)" = ok
 
@@ -102,6 +102,7 @@ trap "" XFSZ
 exec "$@"
 END
 chmod +x "$T/front"
+# shellcheck disable=SC2034 # lib.sh expands it
 DAEMON_FRONT=$T/front
 daemon_start
 full() { grep -q 'cannot .* the history in' "$T/daemon.log"; }

@@ -120,7 +120,9 @@ check_file "as CSV" "$T/body" '^t_ms,project,name,request_bytes,'
 check_file "to be saved" "$T/head" '^Content-Disposition: attachment'
 expect 200 GET /api/workloads/quiet/history
 check "over time, by GPU" "$(body "gpus.$(json 1.gpu_uuid <"$T/ps").request.#")" = "$(body 't_ms.#')"
+expect 404 GET /api/workloads/nobody/history
 expect 400 GET '/api/history?by=colour'
+expect 200 GET /api/advice
 expect 400 GET '/api/history?from_ms=yesterday'
 
 # --- what is changed: with a token only, and as its user

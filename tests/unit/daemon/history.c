@@ -288,6 +288,22 @@ static void what_is_old_goes(void **state)
 	sl_history_store_close(store);
 }
 
+/* Nothing is to be kept but hours: what is not one yet stays until it is. */
+static void what_is_not_rolled_up_stays(void **state)
+{
+	struct sl_history_keep keep = {.seconds = {0, 0, 1 << 30}, .events = 10};
+	struct sl_history_store *store = open_store();
+	size_t written = 0;
+
+	invent(8);
+	write_world(store, 0, 5000, 15, &keep, &written);
+	memset(truth[5000], 0, sizeof(truth) - 5000 * sizeof(truth[0]));
+	expect_same("all", as_read(SL_HISTORY_SECONDS, T0 / 3600 * 3600, T0 + 5000),
+		reference(T0 / 3600 * 3600, T0 + 5000));
+	assert_in_range(number("SELECT count(*) FROM minutes"), 1, 70 * WORKLOADS);
+	sl_history_store_close(store);
+}
+
 /* The writer dies in the middle of a minute and another goes on, later: what was written is there once. */
 static void a_crash_loses_what_was_not_written(void **state)
 {
@@ -706,6 +722,85 @@ static void one_workload_over_time(void **state)
 	sl_history_store_close(store);
 }
 
+/* A program's figures are those of all its runs: of the 3,600 s that one of them had 1 GiB, it had 3 GiB for 30. */
+static void advice_is_of_programs(void **state)
+{
+	enum { GIB_KIB = 1 << 20 };
+	struct sl_history_store *store = open_store();
+	struct sl_history_gpu gpu = {.id = 1, .uuid = "GPU-1", .name = "A GPU"};
+	struct sl_history_workload runs[] = {
+		{.id = 1,
+			.number = 1,
+			.gpus = 1,
+			.program = "p",
+			.begun_ms = T0 * 1000ull,
+			.ended_ms = (T0 + 3600) * 1000ull,
+			.observed = true},
+		{.id = 2,
+			.number = 2,
+			.gpus = 1,
+			.program = "p",
+			.begun_ms = T0 * 1000ull,
+			.ended_ms = (T0 + 3600) * 1000ull,
+			.observed = true},
+		{.id = 3,
+			.number = 3,
+			.gpus = 1,
+			.program = "q",
+			.begun_ms = T0 * 1000ull},
+	};
+	struct sl_history_batch batch = {
+		.gpus = &gpu, .gpu_count = 1, .workloads = runs, .workload_count = 3};
+	json_t *answer, *program;
+
+	write_batch(store, &batch, T0, &everything);
+	for (int t = 0; t < 3600; t += 30) {
+		struct sl_history_row rows[3] = {0}, whole = {0};
+
+		for (int w = 0; w < 3; w++) {
+			rows[w] = (struct sl_history_row){
+				.t = T0 + t, .span = 30, .gpu = 1, .workload = w + 1};
+			rows[w].value[SL_HISTORY_USE_charged] = 30ll * GIB_KIB;
+			rows[w].value[SL_HISTORY_USE_most] =
+				w == 0 && t == 1800 ? 3 * GIB_KIB : GIB_KIB;
+			rows[w].value[SL_HISTORY_USE_limit] = 30ll * 8 * GIB_KIB;
+			rows[w].value[SL_HISTORY_USE_active_ms] = 15000;
+		}
+		whole = (struct sl_history_row){.t = T0 + t, .span = 30, .gpu = 1};
+		whole.value[SL_HISTORY_GPU_shareable] = 30ll * 8 * GIB_KIB;
+		batch = (struct sl_history_batch){.rows = {rows, &whole},
+			/* q ran for five minutes. */
+			.row_count = {t < 300 ? 3 : 2, 1}};
+		write_batch(store, &batch, T0 + t + 30, &everything);
+	}
+	answer = query((struct sl_history_ask){.what = SL_HISTORY_ADVICE,
+			       .from_ms = T0 * 1000ull,
+			       .step_s = 3600},
+		(T0 + 3600) * 1000ull);
+	program = json_array_get(json_object_get(answer, "programs"), 0);
+#define FIGURE(name) json_integer_value(json_object_get(program, name))
+	assert_string_equal(json_string_value(json_object_get(program, "program")), "p");
+	assert_int_equal(FIGURE("runs"), 2);
+	assert_int_equal(FIGURE("observed"), 2);
+	assert_int_equal(FIGURE("at_once"), 2);
+	assert_int_equal(FIGURE("span_s"), 7200);
+	assert_int_equal(FIGURE("active_s"), 3600);
+	assert_int_equal(FIGURE("peak_bytes"), 3ll << 30);
+	/* By minutes, one of 120 had more; a histogram says it to 3 %. */
+	assert_in_range(FIGURE("p99_bytes"), 1ll << 30, (1ll << 30) * 104 / 100);
+	assert_int_equal(FIGURE("mean_bytes"), 1ll << 30);
+	assert_string_equal(
+		json_string_value(json_object_get(program, "verdict")), "change");
+	/* Two whole GPUs before; together they fit on one. */
+	assert_int_equal(json_integer_value(json_object_get(answer, "gpus_after")),
+		json_integer_value(json_object_get(answer, "gpus_before")) - 2);
+	program = json_array_get(json_object_get(answer, "programs"), 1);
+	assert_string_equal(
+		json_string_value(json_object_get(program, "verdict")), "too-short");
+	json_decref(answer);
+	sl_history_store_close(store);
+}
+
 static void too_much_is_refused(void **state)
 {
 	static const struct {
@@ -737,6 +832,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		IN_A_FOLDER(roll_up_is_exact),
 		IN_A_FOLDER(what_is_old_goes),
+		IN_A_FOLDER(what_is_not_rolled_up_stays),
 		IN_A_FOLDER(a_crash_loses_what_was_not_written),
 		IN_A_FOLDER(it_stays_within_its_size),
 		IN_A_FOLDER(what_is_kept_of_hours_ends),
@@ -748,6 +844,7 @@ int main(void)
 		IN_A_FOLDER(a_query_has_means_and_names),
 		IN_A_FOLDER(csv_is_csv),
 		IN_A_FOLDER(one_workload_over_time),
+		IN_A_FOLDER(advice_is_of_programs),
 		IN_A_FOLDER(too_much_is_refused),
 	};
 

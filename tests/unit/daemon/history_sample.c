@@ -246,7 +246,7 @@ static void programs_are_told_from_commands(void **state)
 		const char *command, *program;
 	} rows[] = {
 		{"/usr/bin/python3.11 -u train.py --lr 0.1", "python train.py"},
-		{"python /home/u/x/serve.py", "python serve.py"},
+		{"python /srv/x/serve.py", "python serve.py"},
 		{"python3 -m vllm.entrypoints.api", "python vllm.entrypoints.api"},
 		{"python -c 'import torch'", "python"},
 		{"./a.out -x /y", "a.out"},

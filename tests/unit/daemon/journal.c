@@ -113,7 +113,7 @@ static void damage_is_named(void **state)
 		{"\"uid\":4294967294", "\"uid\":4294967296", "workloads[0].uid"},
 		{"\"uid\":4294967294", "\"uid\":1.5", "uid"},
 		{"\"priority\":-1000", "\"priority\":-1001", "priority"},
-		{"\"flags\":3", "\"flags\":8", "flags"},
+		{"\"flags\":3", "\"flags\":16", "flags"},
 		{"\"flags\":3", "\"flags\":\"3\"", "flags"},
 		{"\"wait_max\":2199023255552", "\"wait_max\":-1", "wait_max"},
 		{"\"kill_at\":4398046511104", "\"kill_at\":-1", "kill_at"},

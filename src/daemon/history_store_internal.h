@@ -1,0 +1,44 @@
+/*
+ * history_store_internal - what history_store.c and history_tidy.c share; nobody else includes it
+ */
+#ifndef SL_DAEMON_HISTORY_STORE_INTERNAL_H
+#define SL_DAEMON_HISTORY_STORE_INTERNAL_H
+
+#include <sqlite3.h>
+
+#include "base/paths.h"
+#include "daemon/history_store.h"
+
+enum sl_history_statement {
+	INSERT_USE = 0,
+	INSERT_GPU,
+	PUT_GPU,
+	PUT_WORKLOAD,
+	PUT_EVENT,
+	STATEMENTS
+};
+
+struct sl_history_store {
+	sqlite3 *db;
+	sqlite3_stmt *statements[STATEMENTS];
+	char path[SL_PATH_MAX];
+};
+
+/* SQL that is put together; what does not fit is cut, and SQLite then refuses it. */
+struct sl_history_sql {
+	char sql[4096];
+	size_t used;
+};
+void sl_history_sql_add(struct sl_history_sql *text, const char *format, ...)
+	SL_PRINTF(2, 3);
+SL_MUST_CHECK bool sl_history_sql_run(struct sl_history_store *store, const char *sql);
+/* The first number that sql gives; 0 where it is NULL. */
+SL_MUST_CHECK bool sl_history_sql_ask(
+	struct sl_history_store *store, const char *sql, int64_t *out);
+
+/* Parts of sl_history_store_write(), within its transaction. False: SQLite says why. */
+SL_MUST_CHECK bool sl_history_roll_up(struct sl_history_store *store, int64_t now);
+SL_MUST_CHECK bool sl_history_tidy(
+	struct sl_history_store *store, int64_t now, const struct sl_history_keep *keep);
+
+#endif
