@@ -360,13 +360,13 @@ static int main_with(struct settings *s, char *const *words)
 	struct sl_launch *launch = &s->launch;
 	int status = sl_launch_words(VERB, launch->json, words);
 
-	/* A batch job that says nothing is one that was written for a GPU of its own
+	if (status < 0)
+		status = sl_launch_amounts(VERB, launch);
+	/* A batch job that says nothing, nor by a compute resource, is one that was written for a GPU of its own
 	 * (docs/decisions/0018-a-job-gets-a-whole-gpu.md). */
 	if (!launch->request.kind && !launch->limit.kind)
 		launch->request = (struct sl_amount){
 			.kind = SL_AMOUNT_FRACTION, .value = SL_AMOUNT_WHOLE};
-	if (status < 0)
-		status = sl_launch_amounts(VERB, launch);
 	if (status < 0)
 		status = check(s);
 	if (status < 0)

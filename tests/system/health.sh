@@ -5,6 +5,8 @@ export LIMIT=80
 . "$(dirname "$0")/lib.sh"
 software_only "the daemon is started several times"
 config "data_dir: $T/data"
+# It would fill the small disk.
+config 'history: no'
 S="$B/sluice"
 doctor() { COLUMNS=400 "$S" doctor >"$T/doctor" 2>&1; }
 apply() {

@@ -8,6 +8,9 @@ export LIMIT=90
 software_only "two GPUs"
 S="$B/sluice"
 config 'host_memory: 256MiB'
+config "data_dir: $T/data"
+mkdir "$T/data"
+echo '[{"name": "small", "request": "24MiB", "limit": null, "gpus": 1, "priority": 3}]' >"$T/data/resources.json"
 daemon_start
 printf 'projects:\n  lab:\n    gpu: {quota: 1}\n' >"$T/projects.yaml"
 "$S" project apply "$T/projects.yaml" >"$T/said" 2>&1 || fail "$(cat "$T/said")"
@@ -54,6 +57,11 @@ option_swap() {
 option_rdma() { effect dumped rdma 1 --rdma; }
 option_oom_first() { effect of oom_first 1 --oom-first on; }
 option_longest_wait() { effect dumped longest_wait_ms 7000 --longest-wait 7s; }
+option_resource() {
+	"$S" submit --resource small --name job-resource -- sleep 80 >"$T/said" 2>&1 || fail "--resource: $(cat "$T/said")"
+	until_true 20 is_running job-resource || fail "job-resource does not run"
+	check '--resource: its request and priority' "$(of job-resource request_bytes) $(of job-resource priority)" = "25165824 3"
+}
 option_warm_after() { effect of warm_after_ms 2500 --warm-after 2500ms; }
 option_force() {
 	# What another program starts is not seen from here.
@@ -90,6 +98,6 @@ while read -r OPTION; do
 		fail "run and submit have --$OPTION, and nobody tries it: write $function"
 	fi
 done <"$T/both"
-# Of run's own: those of submit that run lacks are jobs-cli's; run has none that submit lacks.
-check 'options of run that submit lacks' "$(comm -23 "$T/run" "$T/submit" | tr '\n' ' ')" = ''
+# Of run's own: those of submit that run lacks are jobs-cli's; --observe is tried by the history's test.
+check 'options of run that submit lacks' "$(comm -23 "$T/run" "$T/submit" | tr '\n' ' ')" = 'observe '
 finish

@@ -33,6 +33,8 @@ projects:
     memory: {limit: 512GiB}
     groups: [ml,ops]
 EOF
+# The history is stored from the start.
+config 'history: no'
 daemon_start
 check 'nothing is stored before anything was said' "$(find "$T/data" 2>/dev/null)" = ""
 project list --json
