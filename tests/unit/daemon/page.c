@@ -384,8 +384,8 @@ static void damaged_resources_are_told(void **state)
 		"[{\"name\": \"<b>\", \"gpus\": 1, \"request\": \"0.5\"}]",
 		"[{\"name\": \"a\", \"gpus\": 99, \"request\": \"0.5\"}]",
 		"[{\"name\": \"a\", \"gpus\": 1, \"request\": 5}]",
-		"[{\"name\": \"a\", \"gpus\": 1, \"request\": \"0.5\", \"limit\": "
-		"\"0.25\"}]"};
+		("[{\"name\": \"a\", \"gpus\": 1, \"request\": \"0.5\", \"limit\": "
+		 "\"0.25\"}]")};
 	static struct sl_compute_list list;
 	char folder[] = "/tmp/sluice-page.XXXXXX", path[128];
 
