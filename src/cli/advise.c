@@ -141,7 +141,6 @@ int sl_verb_advise(int argc, char **argv)
 	struct sl_msg_history ask = {.what = SL_HISTORY_ADVICE};
 	struct settings s = {.last = 7 * 86400 * SL_S};
 	size_t size = 0;
-	json_error_t bad;
 	json_t *answer;
 	int first, status;
 
@@ -161,10 +160,9 @@ int sl_verb_advise(int argc, char **argv)
 		(void)fwrite(text, 1, size, stdout);
 		return sl_cli_finish(VERB, SL_EXIT_OK);
 	}
-	answer = json_loadb(text, size, 0, &bad);
-	if (!answer)
-		return sl_cli_fail(VERB, false, SL_EXIT_PROTOCOL,
-			"the daemon's answer cannot be read: %s", bad.text);
+	status = sl_past_parse(VERB, text, size, &answer);
+	if (status >= 0)
+		return status;
 	status = draw(answer);
 	json_decref(answer);
 	return status;

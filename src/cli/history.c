@@ -299,7 +299,6 @@ int sl_verb_history(int argc, char **argv)
 	struct settings s = {0};
 	size_t size = 0;
 	json_t *answer;
-	json_error_t bad;
 	int first, status;
 
 	status = sl_cli_parse(VERB, &s, argc, argv, &first);
@@ -313,10 +312,9 @@ int sl_verb_history(int argc, char **argv)
 		(void)fwrite(text, 1, size, stdout);
 		return sl_cli_finish(VERB, SL_EXIT_OK);
 	}
-	answer = json_loadb(text, size, 0, &bad);
-	if (!answer)
-		return sl_cli_fail(VERB, false, SL_EXIT_PROTOCOL,
-			"the daemon's answer cannot be read: %s", bad.text);
+	status = sl_past_parse(VERB, text, size, &answer);
+	if (status >= 0)
+		return status;
 	status = draw(answer, ask.by);
 	json_decref(answer);
 	return status;

@@ -85,6 +85,17 @@ int sl_past_fetch(enum sl_verb_id verb, bool json, const struct sl_msg_history *
 	return -1;
 }
 
+int sl_past_parse(enum sl_verb_id verb, const char *text, size_t size, json_t **answer)
+{
+	json_error_t bad;
+
+	*answer = json_loadb(text, size, 0, &bad);
+	if (!*answer)
+		return sl_cli_fail(verb, false, SL_EXIT_PROTOCOL,
+			"the daemon's answer cannot be read: %s", bad.text);
+	return -1;
+}
+
 bool sl_past_time(const char *text, time_t now, uint64_t *out, struct sl_error *err)
 {
 	static const char *const formats[] = {"%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M:%S",

@@ -4,6 +4,7 @@
 #ifndef SL_CLI_PAST_H
 #define SL_CLI_PAST_H
 
+#include <jansson.h>
 #include <time.h>
 
 #include "cli/cli.h"
@@ -12,6 +13,10 @@
 /* Asks, and reads the answer into *text (free(3)), NUL-terminated. Returns -1 to go on, else the exit status, after a message. */
 SL_MUST_CHECK int sl_past_fetch(enum sl_verb_id verb, bool json,
 	const struct sl_msg_history *ask, char **text, size_t *size);
+
+/* The answer as a JSON value of the caller's. Returns as above. */
+SL_MUST_CHECK int sl_past_parse(
+	enum sl_verb_id verb, const char *text, size_t size, json_t **answer);
 
 /* A time as people write it, local: "2026-11-22 10:00", "2026-11-22", "10:00" (today), "now", or seconds since 1970 behind an @. Milliseconds since 1970
  * into *out. False: err says what to write. now: seconds. */
