@@ -20,10 +20,10 @@
 #include "base/log.h"
 
 #include <limits.h>
+#include <pthread.h>
 #include <stdlib.h>
 
-/* Who frees waits so long for another thread's flush: work that lasts longer slows it down, no more, and neither
- * does a flush that never ends, because its thread was cancelled in the driver. */
+/* Who frees waits so long for another thread's flush: work that lasts longer slows it down, no more. */
 #define FLUSH_WAIT_NS (10 * SL_S)
 
 /* Futex: flushes that have taken memory out of their space and not yet given it back. It is in no list then, so who
@@ -144,7 +144,7 @@ static void end_flush(struct sl_space *space)
 	sl_futex_wake(&space->flushes, INT_MAX);
 }
 
-static CUresult flush(struct sl_space *space, bool everything, enum flush_kind kind)
+static CUresult flush_here(struct sl_space *space, bool everything, enum flush_kind kind)
 {
 	struct sl_link batch = SL_LIST_INIT(batch), regions = SL_LIST_INIT(regions);
 	struct sl_link slabs = SL_LIST_INIT(slabs);
@@ -185,6 +185,19 @@ static CUresult flush(struct sl_space *space, bool everything, enum flush_kind k
 	if (r == SL_SETTLE_CAPTURING)
 		sl_sweep_owe();
 	return r == SL_SETTLE_BROKEN ? result : CUDA_SUCCESS;
+}
+
+/* A thread that is cancelled while it waits in the driver would take the batch with it, and with it every later flush
+ * of the space: it is cancelled when it is through. */
+static CUresult flush(struct sl_space *space, bool everything, enum flush_kind kind)
+{
+	CUresult result;
+	int state;
+
+	(void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+	result = flush_here(space, everything, kind);
+	(void)pthread_setcancelstate(state, NULL);
+	return result;
 }
 
 CUresult sl_memory_flush(struct sl_space *space, bool everything)

@@ -441,6 +441,22 @@ static void body_hoard_of_another_flush(void)
 	finish();
 }
 
+/* A thread that is cancelled while it waits for the work keeps nothing to itself. */
+static void body_cancelled_in_a_flush(void)
+{
+	pthread_t one;
+	CUdeviceptr at[2], large;
+
+	begin_long_flush(&one, at);
+	CHECK_EQ(pthread_cancel(one), 0);
+	usleep(50000);
+	__atomic_store_n(&stub_busy, NULL, __ATOMIC_RELEASE);
+	pthread_join(one, NULL);
+	CHECK_EQ(cuMemAlloc_v2(&large, 8 * SL_GIB - SL_SLAB_BYTES), CUDA_SUCCESS);
+	CHECK_EQ(cuMemFree_v2(large), CUDA_SUCCESS);
+	finish();
+}
+
 /* Never waits itself, whatever it is given; what is not ours is the driver's. */
 static void body_free_async(void)
 {
@@ -807,6 +823,7 @@ static void body_threads(void)
 	X(hoard_goes_before_denial) \
 	X(nobody_runs_ahead)        \
 	X(hoard_of_another_flush)   \
+	X(cancelled_in_a_flush)     \
 	X(free_async)               \
 	X(classes)                  \
 	X(small_pairs)              \
