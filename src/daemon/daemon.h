@@ -51,6 +51,11 @@ struct sl_projects_room;
 struct sl_resources;
 struct sl_shares;
 
+/* What crossed the link for a workload on one GPU, and what need not, since we know it. */
+struct sl_moved {
+	uint64_t out_bytes, in_bytes, clean_bytes;
+};
+
 /* One GPU, by UUID. Its place in sl_daemon.gpus is its number in the policy, for good. */
 struct sl_gpu {
 	bool known;   /* this place is taken */
@@ -82,6 +87,7 @@ struct sl_gpu {
 	struct sl_link_rate {
 		uint64_t measured, told;
 	} link_out, link_in;
+	struct sl_moved moved; /* of all workloads so far */
 };
 
 /* One living process that matters: a client's, or the root of a workload. */
@@ -96,11 +102,6 @@ struct sl_process {
 	struct sl_client *client; /* the living one, or NULL */
 	struct sl_link roots;     /* workloads */
 	struct sl_link grave;
-};
-
-/* What crossed the link for a workload on one GPU, and what need not, since we know it. */
-struct sl_moved {
-	uint64_t out_bytes, in_bytes, clean_bytes;
 };
 
 struct sl_workload {

@@ -58,6 +58,9 @@ struct sl_history {
 	/* mutex of answerer */
 	struct sl_link asked, answered;
 	atomic_bool ending;
+	/* The scribe's newest, until the loop takes them; what it took last is the loop's. */
+	_Atomic(struct sl_history_sums *) fresh;
+	struct sl_history_sums *shown;
 };
 
 static uint64_t realtime_ms(void)
@@ -145,6 +148,13 @@ static void note_report(struct sl_history *history,
 	(void)pthread_mutex_unlock(&history->scribe.mutex);
 }
 
+/* What nobody took meanwhile is of no use any more. */
+static void hand_over(struct sl_history *history, struct sl_history_sums *sums)
+{
+	if (sums)
+		(void)sl_history_sums_put(atomic_exchange(&history->fresh, sums));
+}
+
 static void *scribe_body(void *argument)
 {
 	struct sl_history *history = argument;
@@ -169,6 +179,7 @@ static void *scribe_body(void *argument)
 			sl_history_scribe_tell(scribe, realtime_ms(), &keep, &report);
 		log_report(&report, &before, dropped);
 		note_report(history, &report, tells);
+		hand_over(history, sl_history_scribe_sums(scribe, &report));
 		goes_on = wait_for_second(history, &is_second);
 		if (!goes_on)
 			sl_history_scribe_tell(scribe, realtime_ms(), &keep, &report);
@@ -444,6 +455,23 @@ void sl_history_configure(struct sl_daemon *daemon)
 	(void)pthread_mutex_unlock(&history->scribe.mutex);
 }
 
+struct sl_history_sums *sl_history_latest(const struct sl_daemon *daemon)
+{
+	struct sl_history *history = daemon->history;
+	struct sl_history_sums *fresh;
+
+	if (!history)
+		return NULL;
+	fresh = atomic_exchange(&history->fresh, NULL);
+	if (fresh) {
+		(void)sl_history_sums_put(history->shown);
+		history->shown = fresh;
+	}
+	if (history->shown)
+		history->shown->users++;
+	return history->shown;
+}
+
 void sl_history_health(const struct sl_daemon *daemon, struct sl_part *part)
 {
 	struct sl_history *history = daemon->history;
@@ -524,6 +552,8 @@ void sl_history_close(struct sl_daemon *daemon)
 	sl_worker_end(&history->answerer);
 	sl_list_foreach_safe (link, &history->open)
 		(void)wait_free(SL_LIST_ENTRY(link, struct wait, open));
+	(void)sl_history_sums_put(atomic_load(&history->fresh));
+	(void)sl_history_sums_put(history->shown);
 	(void)pthread_cond_destroy(&history->is_told);
 	free(history);
 }

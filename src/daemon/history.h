@@ -13,6 +13,7 @@
 
 #include "daemon/daemon.h"
 #include "daemon/history_query.h"
+#include "daemon/history_sums.h"
 #include "daemon/parts.h"
 
 /* Questions that wait, of everybody. */
@@ -34,6 +35,9 @@ void sl_history_ask(struct sl_peer *peer, const struct sl_msg_history *history);
 void sl_history_peer_gone(struct sl_peer *peer);
 /* How long things are kept was changed. */
 void sl_history_configure(struct sl_daemon *daemon);
+
+/* Its sums as of the last second, with a user more; NULL: there is no history, or it has none yet. */
+struct sl_history_sums *sl_history_latest(const struct sl_daemon *daemon);
 
 /* How it is, and what was written so far; for `sluice doctor`. */
 void sl_history_health(const struct sl_daemon *daemon, struct sl_part *part);

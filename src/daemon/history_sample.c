@@ -272,6 +272,9 @@ static int add_use(struct between *between, const struct sl_history_seen *use,
 	}
 	if (piece->first)
 		count_use(value, use, later, span);
+	if (between->tables->summing)
+		sl_history_summing_use(
+			between->tables->summing, use->user, use->project, value);
 	return sl_history_runs_add(&between->tables->runs[SL_HISTORY_USES], &row,
 		&between->tables->out[SL_HISTORY_USES]);
 }
@@ -306,6 +309,9 @@ static int add_gpu(struct between *between, uint32_t g, const struct piece *piec
 	}
 	if (pm == 0)
 		value[SL_HISTORY_GPU_idle_us] = value[SL_HISTORY_GPU_allocated_us];
+	if (between->tables->summing)
+		sl_history_summing_gpu(
+			between->tables->summing, between->before->gpus[g].place, value);
 	return sl_history_runs_add(&between->tables->runs[SL_HISTORY_GPUS], &row,
 		&between->tables->out[SL_HISTORY_GPUS]);
 }

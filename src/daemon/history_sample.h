@@ -8,6 +8,7 @@
 #define SL_DAEMON_HISTORY_SAMPLE_H
 
 #include "daemon/history_runs.h"
+#include "daemon/history_sums.h"
 
 /* A stretch between samples that is longer is unknown: the machine slept, or the daemon was stopped. */
 #define SL_HISTORY_GAP_S 60
@@ -25,8 +26,9 @@ struct sl_history_seen {
 	uint64_t turns, out_bytes, in_bytes, clean_bytes, waited_ms;
 	uint32_t waiting;
 	uint32_t clients, idle_clients;
-	uint64_t idle_ms; /* of those that are idle, the shortest */
-	int64_t id;       /* the workload's in the history */
+	uint64_t idle_ms;       /* of those that are idle, the shortest */
+	int64_t id;             /* the workload's in the history */
+	uint32_t user, project; /* places of its sums */
 };
 
 struct sl_history_sample {
@@ -37,6 +39,7 @@ struct sl_history_sample {
 	struct {
 		bool there;
 		int64_t id;
+		uint32_t place; /* of its sums */
 		struct sl_msg_gpu_row row;
 	} gpus[SL_HISTORY_GPU_NUMBERS];
 	/* Workloads that waited: for whether a wait is a new one. */
@@ -53,6 +56,7 @@ struct sl_history_seen *sl_history_sample_find(
 struct sl_history_tables {
 	struct sl_history_runs runs[SL_HISTORY_KINDS];
 	struct sl_history_rows out[SL_HISTORY_KINDS]; /* to be written */
+	struct sl_history_summing *summing;           /* NULL: nobody asks */
 };
 /* What was between the two, into rows. 0 or -ENOMEM. */
 SL_MUST_CHECK int sl_history_sample_rows(const struct sl_history_sample *before,

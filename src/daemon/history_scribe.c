@@ -29,7 +29,8 @@
 
 struct living {
 	struct sl_history_workload row;
-	bool seen, dirty; /* in the last sample; to be written */
+	uint32_t user, project; /* places of its sums */
+	bool seen, dirty;       /* in the last sample; to be written */
 };
 
 struct sl_history_scribe {
@@ -60,7 +61,8 @@ struct sl_history_scribe {
 	struct sl_msg_event_row *events;
 	size_t event_count, event_room;
 	uint64_t event_serial;
-	uint64_t rows, dropped, bytes;
+	struct sl_history_summing summing;
+	uint64_t rows, dropped, bytes, written_ms;
 };
 
 /* --- its memory --------------------------------------------------------------------------- */
@@ -76,6 +78,7 @@ struct sl_history_scribe *sl_history_scribe_new(
 	scribe->door = door;
 	scribe->first = true;
 	scribe->asks.fd = scribe->hears.fd = -1;
+	scribe->tables.summing = &scribe->summing;
 	for (int kind = 0; kind < SL_HISTORY_KINDS; kind++)
 		scribe->tables.runs[kind].kind = (enum sl_history_kind)kind;
 	return scribe;
@@ -262,6 +265,7 @@ static struct living *living_of(struct sl_history_scribe *scribe,
 	const struct sl_msg_use_row *row, uint64_t now_ms)
 {
 	struct living *living = sl_map_get(&scribe->by_number, row->workload), **all;
+	char user[16];
 
 	if (living)
 		return living;
@@ -277,6 +281,11 @@ static struct living *living_of(struct sl_history_scribe *scribe,
 	}
 	scribe->living[scribe->living_count++] = living;
 	describe(scribe, &living->row, row, now_ms);
+	(void)snprintf(user, sizeof(user), "%u", row->uid);
+	living->user = sl_history_summing_find(
+		&scribe->summing, SL_HISTORY_OF_USER, user, living->row.user);
+	living->project = sl_history_summing_find(&scribe->summing, SL_HISTORY_OF_PROJECT,
+		living->row.project, living->row.project);
 	living->dirty = true;
 	return living;
 }
@@ -372,10 +381,16 @@ static void take(void *context, const union sl_msg *row)
 	struct sl_history_sample *sample = asking->sample;
 	struct sl_history_seen *seen;
 	struct living *living;
+	char uuid[41];
 
 	sl_history_sample_take(sample, row);
-	if (row->head.type == SL_MSG_GPU_ROW && row->gpu_row.gpu < SL_HISTORY_GPU_NUMBERS)
+	if (row->head.type == SL_MSG_GPU_ROW &&
+		row->gpu_row.gpu < SL_HISTORY_GPU_NUMBERS) {
 		sample->gpus[row->gpu_row.gpu].id = gpu_id(asking->scribe, &row->gpu_row);
+		sl_wire_uuid_format(row->gpu_row.uuid, uuid);
+		sample->gpus[row->gpu_row.gpu].place = sl_history_summing_find(
+			&asking->scribe->summing, SL_HISTORY_OF_GPU, uuid, uuid);
+	}
 	if (row->head.type != SL_MSG_USE_ROW)
 		return;
 	living = living_of(asking->scribe, &row->use_row, asking->now_ms);
@@ -385,6 +400,8 @@ static void take(void *context, const union sl_msg *row)
 	living->seen = true;
 	living->row.gpus = (uint32_t)sl_max_u64(living->row.gpus, seen->ordinal + 1);
 	seen->id = living->row.id;
+	seen->user = living->user;
+	seen->project = living->project;
 }
 
 static int open_line(struct sl_history_scribe *scribe, struct sl_inside *line, bool *open,
@@ -528,6 +545,7 @@ static void write_all(struct sl_history_scribe *scribe, uint64_t real_ms,
 			scribe->store, &batch, now, keep, &report->err);
 		if (report->outcome == SL_HISTORY_STORE_OK) {
 			written(scribe);
+			scribe->written_ms = real_ms;
 			scribe->bytes = sl_history_store_bytes(scribe->store);
 		} else if (report->outcome == SL_HISTORY_STORE_DAMAGED) {
 			damaged(scribe, real_ms, report);
@@ -594,4 +612,19 @@ void sl_history_scribe_step(struct sl_history_scribe *scribe, uint64_t real_ms,
 			report->outcome = SL_HISTORY_STORE_FULL;
 	}
 	write_all(scribe, real_ms, keep, report);
+}
+
+struct sl_history_sums *sl_history_scribe_sums(
+	const struct sl_history_scribe *scribe, const struct sl_history_report *report)
+{
+	struct sl_history_sums *sums = sl_history_sums_of(&scribe->summing);
+
+	if (!sums)
+		return NULL;
+	sums->well = report->outcome == SL_HISTORY_STORE_OK;
+	sums->rows = scribe->rows;
+	sums->dropped = scribe->dropped;
+	sums->bytes = scribe->bytes;
+	sums->written_ms = scribe->written_ms;
+	return sums;
 }

@@ -32,5 +32,8 @@ void sl_history_scribe_step(struct sl_history_scribe *scribe, uint64_t real_ms,
 /* Writes what is open, without asking. */
 void sl_history_scribe_tell(struct sl_history_scribe *scribe, uint64_t real_ms,
 	const struct sl_history_keep *keep, struct sl_history_report *report);
+/* All sums as they are now, and how the history is; for another thread. NULL: no memory. */
+struct sl_history_sums *sl_history_scribe_sums(
+	const struct sl_history_scribe *scribe, const struct sl_history_report *report);
 
 #endif

@@ -16,7 +16,7 @@
 #include <string.h>
 
 enum type { GAUGE, COUNTER };
-enum unit { NUMBER, SIGNED, BYTES, RATIO, SECONDS };
+enum unit { NUMBER, SIGNED, BYTES, RATIO, SECONDS, MILLI };
 
 enum scope {
 #define SL_METRIC_SCOPE(SCOPE, labels) SCOPE_##SCOPE,
@@ -72,6 +72,8 @@ struct place {
 	const struct sl_metrics_gpu *gpu;
 	const struct sl_metrics_workload *workload;
 	const struct sl_metrics_use *use;
+	const struct sl_metrics_quota *quota;
+	const struct sl_history_sum *sum;
 	uint32_t item; /* index, or a reason */
 };
 
@@ -164,6 +166,8 @@ static void put_value(struct out *out, enum unit unit, uint64_t value)
 		put_fraction(out, value, 2);
 	else if (unit == SECONDS)
 		put_fraction(out, value, 9);
+	else if (unit == MILLI)
+		put_fraction(out, value, 3);
 	else
 		put_number(out, value);
 }
@@ -255,9 +259,27 @@ static void put_label_number(struct out *out, const char *name, uint64_t value)
 
 /* --- scopes ------------------------------------------------------------------------------- */
 
+/* False: the scope is of none. */
+static bool is_sum(enum scope scope, enum sl_history_sum_of *of)
+{
+	switch (scope) {
+	case SCOPE_GPU_SUM: *of = SL_HISTORY_OF_GPU; return true;
+	case SCOPE_USER_INFO:
+	case SCOPE_USER:
+	case SCOPE_USER_KIND: *of = SL_HISTORY_OF_USER; return true;
+	case SCOPE_PROJECT:
+	case SCOPE_PROJECT_KIND: *of = SL_HISTORY_OF_PROJECT; return true;
+	default: return false;
+	}
+}
+
 /* How many things there may be; not all of them have a sample. */
 static uint32_t scope_size(enum scope scope, const struct sl_metrics_books *books)
 {
+	enum sl_history_sum_of of;
+
+	if (is_sum(scope, &of))
+		return books->sums ? books->sums->count[of] : 0;
 	switch (scope) {
 	case SCOPE_DENIAL:
 	case SCOPE_STOP:
@@ -270,7 +292,11 @@ static uint32_t scope_size(enum scope scope, const struct sl_metrics_books *book
 	case SCOPE_MEASURED:
 	case SCOPE_GPU_INFO:
 	case SCOPE_LINK_KIND:
+	case SCOPE_GPU_MOVED:
 	case SCOPE_GPU_KIND: return books->gpu_count;
+	case SCOPE_QUOTA: return books->quota_count;
+	case SCOPE_HISTORY: return books->sums != NULL;
+	case SCOPE_PART: return SL_WIRE_PARTS;
 	case SCOPE_WORKLOAD: return books->workload_count;
 	case SCOPE_USE:
 	case SCOPE_USE_KIND: return books->use_count;
@@ -295,7 +321,12 @@ static bool reason_belongs(enum scope scope, uint32_t reason)
 static bool find_place(enum scope scope, struct place *at)
 {
 	const struct sl_metrics_books *books = at->books;
+	enum sl_history_sum_of of;
 
+	if (is_sum(scope, &of)) {
+		at->sum = &books->sums->all[books->sums->first[of] + at->item];
+		return true;
+	}
 	switch (scope) {
 	case SCOPE_DRIVER: return books->driver[0] != '\0';
 	case SCOPE_DENIAL:
@@ -306,12 +337,18 @@ static bool find_place(enum scope scope, struct place *at)
 	case SCOPE_GPU:
 	case SCOPE_MEASURED:
 	case SCOPE_GPU_INFO:
+	case SCOPE_GPU_MOVED:
 	case SCOPE_GPU_KIND:
 		at->gpu = &books->gpus[at->item];
 		return scope != SCOPE_MEASURED || at->gpu->measured;
 	case SCOPE_LINK_KIND:
 		at->gpu = &books->gpus[at->item];
 		return at->gpu->out_bytes_s || at->gpu->in_bytes_s;
+	case SCOPE_QUOTA: at->quota = &books->quotas[at->item]; return true;
+	/* The supervisor's program is looked for on the disk, which is not the loop's business here. */
+	case SCOPE_PART:
+		return at->item != SL_PART_SHIM &&
+		       (at->item != SL_PART_HISTORY || books->sums);
 	case SCOPE_WORKLOAD: at->workload = &books->workloads[at->item]; return true;
 	case SCOPE_USE:
 	case SCOPE_USE_KIND:
@@ -326,7 +363,10 @@ static bool find_place(enum scope scope, struct place *at)
 static bool has_kinds(enum scope scope)
 {
 	return scope == SCOPE_GPU_KIND || scope == SCOPE_USE_KIND ||
-	       scope == SCOPE_HOST_KIND || scope == SCOPE_LINK_KIND;
+	       scope == SCOPE_HOST_KIND || scope == SCOPE_LINK_KIND ||
+	       scope == SCOPE_GPU_MOVED || scope == SCOPE_GPU_SUM ||
+	       scope == SCOPE_USER_KIND || scope == SCOPE_PROJECT_KIND ||
+	       scope == SCOPE_QUOTA;
 }
 
 static const char *const result_words[SL_SWAP_CAUSES] = {
@@ -342,6 +382,30 @@ static const char *const result_words[SL_SWAP_CAUSES] = {
 	[SL_SWAP_LOST] = "lost",
 };
 
+static const char *const part_words[SL_WIRE_PARTS] = {
+	[SL_PART_SHIM] = "supervisor",
+	[SL_PART_PROJECTS] = "projects",
+	[SL_PART_JOBS] = "jobs",
+	[SL_PART_HISTORY] = "history",
+	[SL_PART_PAGE] = "page",
+};
+
+static void put_sum_labels(
+	struct out *out, enum scope scope, const struct sl_history_sum *sum)
+{
+	enum sl_history_sum_of of;
+
+	if (!is_sum(scope, &of))
+		return;
+	put_label(out,
+		of == SL_HISTORY_OF_GPU    ? "gpu"
+		: of == SL_HISTORY_OF_USER ? "user"
+					   : "project",
+		sum->key);
+	if (scope == SCOPE_USER_INFO)
+		put_label(out, "name", sum->name);
+}
+
 static void put_labels(
 	struct out *out, enum scope scope, const struct place *at, const char *kind)
 {
@@ -354,6 +418,12 @@ static void put_labels(
 		put_label(out, "result", result_words[at->item]);
 	else if (scope == SCOPE_JOB || scope == SCOPE_JOB_END)
 		put_label(out, "state", sl_wire_job_state(at->item));
+	else if (scope == SCOPE_PART)
+		put_label(out, "part", part_words[at->item]);
+	else if (at->quota)
+		put_label(out, "project", at->quota->project);
+	else if (at->sum)
+		put_sum_labels(out, scope, at->sum);
 	else if (!at->gpu && !at->workload && scope != SCOPE_HOST_KIND)
 		put_label(out, "reason", sl_reason_name(at->item));
 	if (at->workload) {
@@ -398,7 +468,7 @@ static void put_sample(struct out *out, uint32_t row, const struct place *at)
 	enum metric metric = values[row].metric;
 
 	put(out, metrics[metric].name);
-	if (metrics[metric].scope != SCOPE_NODE)
+	if (metrics[metric].scope != SCOPE_NODE && metrics[metric].scope != SCOPE_HISTORY)
 		put_labels(out, metrics[metric].scope, at, values[row].kind);
 	put(out, " ");
 	put_value(out, metrics[metric].unit, values[row].value(at));
@@ -431,7 +501,10 @@ static bool put_next(struct out *out, const struct sl_metrics_books *books,
 	if (cursor->item >= scope_size(scope, books))
 		return false;
 	if (find_place(scope, &at)) {
-		put_sample(out, cursor->kind++, &at);
+		if (scope != SCOPE_QUOTA ||
+			values[cursor->kind].value(&at) != SL_METRICS_ALL)
+			put_sample(out, cursor->kind, &at);
+		cursor->kind++;
 		if (cursor->kind < SL_ARRAY_LEN(values) &&
 			values[cursor->kind].metric == cursor->metric)
 			return true;
@@ -460,7 +533,8 @@ static const char *const unit_words[] = {[NUMBER] = "",
 	[SIGNED] = "",
 	[BYTES] = "bytes",
 	[RATIO] = "0 to 1",
-	[SECONDS] = "seconds"};
+	[SECONDS] = "seconds",
+	[MILLI] = "GPUs"};
 
 void sl_metrics_document(void (*put_line)(void *context, const char *line), void *context)
 {

@@ -6,13 +6,14 @@
  * makes text of the copy, piece by piece, whenever the reader has room. The list of metrics is
  * metrics.def. Bytes are backing bytes; a GPU is named by its UUID, a workload by its id, which is
  * never reused, beside its name. There are samples for living workloads only, so their
- * number is bounded by max_clients.
+ * number is bounded by max_clients. What the history sums up is bounded by history_sums.h.
  */
 #ifndef SL_DAEMON_METRICS_H
 #define SL_DAEMON_METRICS_H
 
 #include <sys/types.h>
 
+#include "daemon/history_sums.h"
 #include "policy/node.h"
 #include "wire/wire.h"
 
@@ -28,6 +29,7 @@ struct sl_metrics_gpu {
 	uint32_t utilisation_pct;
 	sl_ns measured_age;
 	uint64_t out_bytes_s, in_bytes_s; /* 0: not known */
+	uint64_t out_bytes, in_bytes, clean_bytes;
 };
 
 struct sl_metrics_workload {
@@ -45,6 +47,15 @@ struct sl_metrics_use {
 	uint64_t out_bytes, in_bytes, clean_bytes;
 };
 
+/* What was said of a project, in thousandths of a GPU. */
+#define SL_METRICS_ALL UINT64_MAX /* all there is */
+struct sl_metrics_quota {
+	char project[64];
+	uint64_t quota, limit;
+};
+/* Projects whose quota is told; of more than these the first by name. */
+#define SL_METRICS_QUOTAS_MAX 256
+
 struct sl_metrics_books {
 	unsigned int users; /* who reads it; the last one frees it */
 	sl_ns taken_at, start_unix_ns, longest_turn;
@@ -58,10 +69,13 @@ struct sl_metrics_books {
 	uint64_t evictions[SL_SWAP_CAUSES],
 		restores[SL_SWAP_CAUSES]; /* by how they ended */
 	uint32_t client_count, expected_count, peer_count;
-	uint32_t gpu_count, workload_count, use_count;
+	bool well[SL_WIRE_PARTS];
+	struct sl_history_sums *sums; /* NULL: there are none */
+	uint32_t gpu_count, workload_count, use_count, quota_count;
 	struct sl_metrics_gpu gpus[SL_NODE_GPUS_MAX];
 	struct sl_metrics_workload *workloads;
 	struct sl_metrics_use *uses;
+	struct sl_metrics_quota *quotas;
 };
 
 /* Copies the daemon's numbers; one user. The caller sets start, scrapes and longest_turn. NULL

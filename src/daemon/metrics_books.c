@@ -11,8 +11,11 @@
 #include <string.h>
 
 #include "daemon/daemon.h"
+#include "daemon/history.h"
 #include "daemon/hostpool.h"
 #include "daemon/jobs.h"
+#include "daemon/page.h"
+#include "daemon/projects_room.h"
 
 static void take_counters(struct sl_metrics_books *books, const struct sl_daemon *daemon)
 {
@@ -54,6 +57,9 @@ static void take_gpus(struct sl_metrics_books *books, const struct sl_daemon *da
 		out->measured = gpu->measured_at != 0;
 		out->out_bytes_s = gpu->link_out.measured;
 		out->in_bytes_s = gpu->link_in.measured;
+		out->out_bytes = gpu->moved.out_bytes;
+		out->in_bytes = gpu->moved.in_bytes;
+		out->clean_bytes = gpu->moved.clean_bytes;
 		out->utilisation_pct = gpu->utilisation_pct;
 		out->measured_age = sl_sub_sat(books->taken_at, gpu->measured_at);
 		if (gpu->complained)
@@ -125,6 +131,49 @@ static bool take_workloads(struct sl_metrics_books *books, const struct sl_daemo
 	return true;
 }
 
+static uint64_t quota_of(int64_t amount)
+{
+	return amount == SL_QUOTA_ALL ? SL_METRICS_ALL : (uint64_t)amount;
+}
+
+static bool take_quotas(struct sl_metrics_books *books, const struct sl_daemon *daemon)
+{
+	const struct sl_projects *set = sl_projects_room_set(daemon);
+	size_t count = sl_min_u64(set->count, SL_METRICS_QUOTAS_MAX);
+
+	books->quotas = malloc((count + 1) * sizeof(*books->quotas));
+	if (!books->quotas)
+		return false;
+	for (size_t i = 0; i < count; i++) {
+		struct sl_metrics_quota *quota = &books->quotas[books->quota_count++];
+
+		memcpy(quota->project, set->rows[i].name, sizeof(quota->project));
+		quota->quota = quota_of(set->rows[i].quota.of[SL_RES_GPU]);
+		quota->limit = quota_of(set->rows[i].limit.of[SL_RES_GPU]);
+	}
+	return true;
+}
+
+/* Of the history its sums say it: nobody is waited for. */
+static void take_parts(struct sl_metrics_books *books, const struct sl_daemon *daemon)
+{
+	static void (*const parts[SL_WIRE_PARTS])(
+		const struct sl_daemon *daemon, struct sl_part *part) = {
+		[SL_PART_PROJECTS] = sl_projects_room_part,
+		[SL_PART_JOBS] = sl_jobs_part,
+		[SL_PART_PAGE] = sl_page_part,
+	};
+
+	for (int i = 0; i < SL_WIRE_PARTS; i++) {
+		struct sl_part part = {0};
+
+		if (parts[i])
+			parts[i](daemon, &part);
+		books->well[i] = part.health == SL_HEALTH_GOOD;
+	}
+	books->well[SL_PART_HISTORY] = books->sums && books->sums->well;
+}
+
 struct sl_metrics_books *sl_metrics_take(const struct sl_daemon *daemon)
 {
 	struct sl_metrics_books *books = calloc(1, sizeof(*books));
@@ -134,6 +183,10 @@ struct sl_metrics_books *sl_metrics_take(const struct sl_daemon *daemon)
 	books->users = 1;
 	books->taken_at = sl_clock_now();
 	take_counters(books, daemon);
+	books->sums = sl_history_latest(daemon);
+	take_parts(books, daemon);
+	if (!take_quotas(books, daemon))
+		return sl_metrics_put(books);
 	books->workloads =
 		malloc((daemon->workload_count + 1) * sizeof(*books->workloads));
 	if (!books->workloads || !take_workloads(books, daemon))
@@ -147,6 +200,8 @@ struct sl_metrics_books *sl_metrics_put(struct sl_metrics_books *books)
 		return NULL;
 	free(books->workloads);
 	free(books->uses);
+	free(books->quotas);
+	(void)sl_history_sums_put(books->sums);
 	free(books);
 	return NULL;
 }

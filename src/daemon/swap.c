@@ -393,19 +393,29 @@ static uint64_t at_most(uint64_t bytes, uint64_t *left)
 	return bytes;
 }
 
+static void add_moved(struct sl_moved *to, const struct sl_moved *more)
+{
+	to->out_bytes += more->out_bytes;
+	to->in_bytes += more->in_bytes;
+	to->clean_bytes += more->clean_bytes;
+}
+
 static void count(struct sl_client *client, const struct sl_msg_swapped *msg)
 {
-	struct sl_moved *moved = &client->workload->moved[client->order.ordinal];
-
+	struct sl_workload *workload = client->workload;
 	uint64_t left = use_of(client, msg->ordinal).backing_bytes;
+	struct sl_moved moved = {0};
 
 	if (client->order.restore) {
-		moved->in_bytes += at_most(msg->moved_bytes, &left);
-		return;
+		moved.in_bytes = at_most(msg->moved_bytes, &left);
+	} else {
+		moved.out_bytes = at_most(msg->moved_bytes, &left);
+		moved.clean_bytes = at_most(msg->clean_bytes, &left);
+		moved.clean_bytes += at_most(msg->zero_bytes, &left);
 	}
-	moved->out_bytes += at_most(msg->moved_bytes, &left);
-	moved->clean_bytes += at_most(msg->clean_bytes, &left);
-	moved->clean_bytes += at_most(msg->zero_bytes, &left);
+	add_moved(&workload->moved[client->order.ordinal], &moved);
+	add_moved(&client->daemon->gpus[workload->gpus[client->order.ordinal]].moved,
+		&moved);
 }
 
 void sl_swap_on_swapped(struct sl_peer *peer, const struct sl_msg_swapped *msg)

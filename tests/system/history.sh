@@ -12,6 +12,7 @@ known() { [ "$(total program holder resident_bytes)" -gt 0 ]; }
 resident() { "$B/sluice" history --last 2s --by program --json | json "totals.0.most_bytes"; }
 
 config 'resolvers: swap wait'
+config "metrics: $T/metrics.sock"
 daemon_start
 $RUN --request 200MiB --limit 900MiB --name a --project p -- "$P/holder" --bytes 300MiB --ms 120000 >"$T/a" &
 a=$!
@@ -42,6 +43,22 @@ check "--by takes five words" "$?-$(grep -c 'write user, project' "$T/err")" = 6
 "$B/sluice" history --from 2099-01-01 2>"$T/err"
 check "a time to come is refused" $? = 64
 
+# What metrics sum up is what the history has, to the microsecond, of a user and a project who have nothing any more.
+metric() { "$B/tests/system/http-client" "$T/metrics.sock" get /metrics | grep -v '^#' | grep -F "$1 " | sed 's/.* //'; }
+$RUN --request 50MiB --name c --project gone -- "$P/holder" --bytes 20MiB --ms 2500 >"$T/c" 2>&1 || fail "c did not run: $(tail -n 3 "$T/c")"
+ended() { [ "$("$B/sluice" history --last 1s --by project --json | json 'rows.key=gone.key' 2>/dev/null)" = "" ]; }
+until_true 10 ended
+for kind in allocated used idle; do
+	value=$(total project gone ${kind}_gpu_s)
+	check "metrics: $kind of a project" "$(printf '%.6f' "$(metric "sluice_project_gpu_seconds_total{project=\"gone\",kind=\"$kind\"}")")" = "$value"
+done
+check "metrics: it was allocated something" "$(total project gone allocated_gpu_s | tr -d .)" -gt 0
+check "metrics: the user's name" "$(metric "sluice_user_info{user=\"$(id -u)\",name=\"$(id -un)\"}")" = 1
+check "metrics: the utilisation is known" "$(metric "sluice_gpu_time_seconds_total{gpu=\"$("$B/sluice" gpus --json | json 0.uuid)\",kind=\"known\"}" | cut -d. -f1)" -ge 3
+check "metrics: the history has rows" "$(metric sluice_history_rows_total)" -gt 0
+check "metrics: none were dropped" "$(metric sluice_history_dropped_total)" = 0
+check "metrics: all of it is well" "$("$B/tests/system/http-client" "$T/metrics.sock" get /metrics | grep -c '^sluice_part_up.* 1$')" = 4
+
 # Killed while it writes.
 known
 before=$(file number 'SELECT sum(span) FROM seconds')
@@ -55,7 +72,7 @@ daemon_start
 minutes() { [ "$(file number "SELECT ifnull(sum(span), 0) || '-' || ifnull(sum(resident), 0) FROM minutes WHERE t < (SELECT max(t) FROM seconds) - 100")" = "$spans" ]; }
 until_true 20 minutes || fail "minutes are not what the seconds were: $(file number "SELECT sum(span) || '-' || sum(resident) FROM minutes") of $spans"
 check "the minutes of before are made up for" "$(minutes && echo yes)" = yes
-check "who lives on is the same one" "$(file number 'SELECT count(*) FROM workloads')" = 2
+check "who lives on is the same one" "$(file number 'SELECT count(*) FROM workloads')" = 3
 
 # Locked: it waits, and nobody waits for it.
 "$B/tests/system/history-file" "$F" lock 4 >"$T/lock" &

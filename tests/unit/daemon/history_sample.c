@@ -125,6 +125,53 @@ static void use_is_divided_among_those_that_work(void **state)
 	assert_int_equal(sum(0, SL_HISTORY_GPU_idle_us), 0);
 }
 
+/* What metrics tell is what the rows have, also of what was no row yet. */
+static void sums_are_those_of_the_rows(void **state)
+{
+	static struct sl_history_summing summing;
+	const struct sl_history_sum *user, *other, *project, *gpu;
+
+	memset(&summing, 0, sizeof(summing));
+	tables.summing = &summing;
+	for (int i = 0; i < 2; i++) {
+		begin(&samples[i], T0 + 57 + 5 * i, 60);
+		samples[i].gpus[0].place = sl_history_summing_find(
+			&summing, SL_HISTORY_OF_GPU, "GPU-a", "GPU-a");
+		add(&samples[i], 1, (struct what){.request = 5 * GIB, .backing = GIB});
+		add(&samples[i], 2,
+			(struct what){.backing = 2 * GIB,
+				.idle_ms = 9000,
+				.waiting = (uint32_t)i,
+				.turns = (uint64_t)(3 * i)});
+		for (uint64_t w = 1; w <= 2; w++) {
+			struct sl_history_seen *seen =
+				sl_history_sample_find(&samples[i], w, 0);
+
+			seen->user = sl_history_summing_find(&summing, SL_HISTORY_OF_USER,
+				w == 1 ? "1000" : "1001", "");
+			seen->project = sl_history_summing_find(
+				&summing, SL_HISTORY_OF_PROJECT, "p", "p");
+		}
+	}
+	between();
+	user = &summing.all[SL_HISTORY_OF_USER][0];
+	other = &summing.all[SL_HISTORY_OF_USER][1];
+	project = &summing.all[SL_HISTORY_OF_PROJECT][0];
+	gpu = &summing.all[SL_HISTORY_OF_GPU][0];
+	assert_int_equal(user->allocated_us, sum(1, SL_HISTORY_USE_allocated_us));
+	assert_int_equal(user->used_us, 5 * 600000);
+	assert_int_equal(user->idle_us, 0);
+	assert_int_equal(other->idle_us, sum(2, SL_HISTORY_USE_idle_us));
+	assert_int_equal(other->idle_us, 5 * 200000);
+	assert_int_equal(other->waits, 1);
+	assert_int_equal(other->turns, 3);
+	assert_int_equal(other->waiting_ms, sum(2, SL_HISTORY_USE_waiting_ms));
+	assert_int_equal(project->allocated_us, user->allocated_us + other->allocated_us);
+	assert_int_equal(gpu->busy_us, sum(0, SL_HISTORY_GPU_busy_us));
+	assert_int_equal(gpu->known_ms, 5000);
+	assert_int_equal(gpu->allocated_us, sum(0, SL_HISTORY_GPU_allocated_us));
+}
+
 static void nobody_works_on_an_idle_gpu(void **state)
 {
 	begin(&samples[0], T0, 90);
@@ -271,6 +318,7 @@ int main(void)
 #define FRESH(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
 	const struct CMUnitTest tests[] = {
 		FRESH(use_is_divided_among_those_that_work),
+		FRESH(sums_are_those_of_the_rows),
 		FRESH(nobody_works_on_an_idle_gpu),
 		FRESH(what_is_not_known_is_not_idle),
 		FRESH(counters_are_of_the_time_between),

@@ -40,6 +40,28 @@ static const struct {
 #undef SL_METRIC_VALUE
 };
 
+/* One thing more than have sums of their own: it is among the others. */
+static struct sl_history_sums *make_sums(void)
+{
+	static struct sl_history_summing summing;
+	struct sl_history_sums *sums;
+
+	memset(&summing, 0, sizeof(summing));
+	for (uint32_t i = 0; i < 2; i++) {
+		char uuid[16];
+
+		(void)snprintf(uuid, sizeof(uuid), "GPU-0000000%u", i);
+		(void)sl_history_summing_find(&summing, SL_HISTORY_OF_GPU, uuid, uuid);
+	}
+	(void)sl_history_summing_find(&summing, SL_HISTORY_OF_USER, "1000", "a\"b");
+	(void)sl_history_summing_find(&summing, SL_HISTORY_OF_PROJECT, "p", "p");
+	sums = sl_history_sums_of(&summing);
+	assert_non_null(sums);
+	sums->well = true;
+	sums->written_ms = 1700000000250;
+	return sums;
+}
+
 static struct sl_metrics_books *make_books(uint32_t gpus, uint32_t workloads)
 {
 	struct sl_metrics_books *books = calloc(1, sizeof(*books));
@@ -75,6 +97,11 @@ static struct sl_metrics_books *make_books(uint32_t gpus, uint32_t workloads)
 				(struct sl_metrics_use){.workload = i, .gpu = g};
 	}
 	books->workload_count = workloads;
+	books->sums = make_sums();
+	books->quotas = calloc(1, sizeof(*books->quotas));
+	assert_non_null(books->quotas);
+	books->quotas[0] = (struct sl_metrics_quota){"p", 1500, 2000};
+	books->quota_count = 1;
 	return books;
 }
 
@@ -186,7 +213,9 @@ static void every_row_appears(void **state)
 		(void)snprintf(label, sizeof(label), "kind=\"%s\"", rows[i].kind);
 		if (strcmp(rows[i].kind, "only") == 0)
 			assert_int_equal(count(text, label), 0);
-		else if (strcmp(rows[i].metric, "HOST") == 0)
+		else if (strcmp(rows[i].metric, "HOST") == 0 ||
+			 strncmp(rows[i].metric, "USER_", 5) == 0 ||
+			 strncmp(rows[i].metric, "PROJECT_", 8) == 0)
 			assert_true(count(text, label) >= 1);
 		else if (strncmp(rows[i].metric, "GPU_", 4) == 0)
 			assert_true(count(text, label) >= 2);
@@ -231,6 +260,11 @@ static void numbers_are_as_they_should(void **state)
 	assert_has(text, "\nsluice_refusals_total{reason=\"REQUESTS_TAKEN\"} 5\n");
 	assert_int_equal(count(text, "sluice_denials_total{reason=\"STOP_"), 0);
 	assert_int_equal(count(text, "\"NONE\""), 0);
+	assert_has(text, "\nsluice_project_gpus{project=\"p\",kind=\"quota\"} 1.5\n");
+	assert_has(text, "\nsluice_project_gpus{project=\"p\",kind=\"limit\"} 2\n");
+	assert_has(text, "\nsluice_user_info{user=\"1000\",name=\"a\\\"b\"} 1\n");
+	assert_has(text, "\nsluice_part_up{part=\"history\"} 0\n");
+	assert_has(text, "\nsluice_history_last_write_time_seconds 1700000000.25\n");
 	free(text);
 	(void)sl_metrics_put(books);
 }
@@ -242,11 +276,18 @@ static void unknown_is_left_out(void **state)
 
 	books->driver[0] = '\0';
 	books->gpus[0].measured = false;
+	books->sums = sl_history_sums_put(books->sums);
+	books->quotas[0].limit = SL_METRICS_ALL;
 	text = render(books, 65536);
 	assert_int_equal(count(text, "\nsluice_driver_info{"), 0);
 	assert_int_equal(count(text, "\nsluice_gpu_utilisation_ratio{"), 0);
 	assert_int_equal(count(text, "\nsluice_gpu_measurement_age_seconds{"), 0);
 	assert_int_equal(count(text, "\nsluice_workload_"), 0);
+	assert_int_equal(count(text, "\nsluice_history_"), 0);
+	assert_int_equal(count(text, "\nsluice_user_"), 0);
+	assert_int_equal(count(text, "\nsluice_gpu_time_"), 0);
+	assert_int_equal(count(text, "\nsluice_part_up{part=\"history\"}"), 0);
+	assert_int_equal(count(text, "\nsluice_project_gpus{"), 1);
 	(void)check_format(text);
 	free(text);
 	(void)sl_metrics_put(books);
@@ -345,6 +386,45 @@ static void the_longest_line_fits(void **state)
 	(void)sl_metrics_put(books);
 }
 
+/* However many come, there are so many series; and all that they used is in one of them. */
+static void users_are_bounded(void **state)
+{
+	static struct sl_history_summing summing;
+	const int64_t value[SL_HISTORY_USE_COLUMNS] = {
+		[SL_HISTORY_USE_allocated_us] = 1000000};
+	struct sl_metrics_books *books = make_books(1, 0);
+	char *text;
+
+	memset(&summing, 0, sizeof(summing));
+	for (uint32_t i = 0; i < 1000; i++) {
+		char user[16], project[64];
+
+		(void)snprintf(user, sizeof(user), "%u", i);
+		(void)snprintf(project, sizeof(project), "p%u", i);
+		sl_history_summing_use(&summing,
+			sl_history_summing_find(&summing, SL_HISTORY_OF_USER, user, user),
+			sl_history_summing_find(
+				&summing, SL_HISTORY_OF_PROJECT, project, project),
+			value);
+	}
+	books->sums = sl_history_sums_put(books->sums);
+	books->sums = sl_history_sums_of(&summing);
+	text = render(books, 65536);
+	assert_int_equal(
+		count(text, "\nsluice_user_waits_total{"), SL_HISTORY_SUMS_MAX + 1);
+	assert_int_equal(
+		count(text, "\nsluice_project_waits_total{"), SL_HISTORY_SUMS_MAX + 1);
+	assert_has(text,
+		"\nsluice_user_gpu_seconds_total{user=\"255\",kind=\"allocated\"} 1\n");
+	assert_has(text, "\nsluice_user_gpu_seconds_total{user=\"(others)\",kind="
+			 "\"allocated\"} 744\n");
+	assert_has(text, "\nsluice_project_gpu_seconds_total{project=\"(others)\",kind="
+			 "\"allocated\"} 744\n");
+	(void)check_format(text);
+	free(text);
+	(void)sl_metrics_put(books);
+}
+
 static void hosts_pass_or_not(void **state)
 {
 	static const struct {
@@ -398,6 +478,7 @@ int main(int argc, char **argv)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_row_appears),
 		cmocka_unit_test(names_are_unique),
+		cmocka_unit_test(users_are_bounded),
 		cmocka_unit_test(numbers_are_as_they_should),
 		cmocka_unit_test(unknown_is_left_out),
 		cmocka_unit_test(pieces_make_the_same_text),
