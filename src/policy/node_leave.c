@@ -464,6 +464,23 @@ void sl_node_count_i2(const struct sl_node *node, uint32_t gpu, struct sl_evict_
 
 /* --- who could leave --- */
 
+/* It was told to leave another GPU for somebody who lacks memory: it cannot run, and goes from here as soon as it is gone
+ * from there. */
+static bool leaves_elsewhere(const struct sl_node_client *client, uint32_t gpu)
+{
+	const struct sl_node_order *order = &client->order;
+	uint32_t others = client->holding.touched & ~(1u << gpu);
+
+	if (order->id && (order->restores || order->aborted || order->gpu == gpu ||
+				 order->reason != SL_REASON_EVICTED_FOR))
+		return false;
+	for (; others; others &= others - 1) {
+		if (client->holding.cell[__builtin_ctz(others)].leaving_bytes)
+			return SL_MUTANT(LEAVES_ONE_GPU, true, false);
+	}
+	return false;
+}
+
 static struct sl_evict_candidate candidate_of(const struct sl_node *node,
 	struct sl_node_client *client, uint32_t gpu, uint32_t workload)
 {
@@ -475,16 +492,18 @@ static struct sl_evict_candidate candidate_of(const struct sl_node *node,
 			member->account.cell[gpu].leaving_bytes;
 	sl_ns part = sl_turns_first_part(cost_of(node, gpu, sl_ledger_evictable(cell)));
 	sl_ns since = sl_max_u64(member->turn_began, client->resident_at);
+	bool leaves = leaves_elsewhere(client, gpu);
 
 	return (struct sl_evict_candidate){.who = client,
 		.id = client->index.id,
 		.workload = workload,
-		.bytes = sl_ledger_evictable(cell) + cell->returning_bytes,
+		.bytes = sl_sub_sat(sl_ledger_evictable(cell), cell->leaving_bytes) +
+			 cell->returning_bytes,
 		.burst_bytes = sl_sub_sat(here, request),
 		.within_bytes = sl_min_u64(here, request),
 		.share_bytes = sl_node_pool_share(node, member),
 		.priority = member->priority,
-		.suspended = client->is_out && !client->returns,
+		.suspended = leaves || (client->is_out && !client->returns),
 		.proven = sl_node_is_proven(client),
 		.promoted = member->promoted,
 		.unwilling = client->refusals >= UNWILLING_AFTER,
@@ -493,7 +512,7 @@ static struct sl_evict_candidate candidate_of(const struct sl_node *node,
 		.first_part_left = sl_sub_sat(sl_node_later(since, part), node->now),
 		.turn_left = sl_node_turn_left(node, member),
 		.refused_left =
-			sl_node_can_leave(node, client)
+			leaves || sl_node_can_leave(node, client)
 				? sl_sub_sat(client->refused_until, node->now)
 				: SL_NS_NEVER -
 					  1 /* when its order or grant has ended */};
@@ -506,7 +525,8 @@ static bool may_leave(const struct sl_node *node, const struct sl_node_client *c
 
 	return (sl_ledger_evictable(cell) || cell->returning_bytes) &&
 	       sl_node_may_leave(node, client) &&
-	       (!client->order.id || client->order.restores) &&
+	       (!client->order.id || client->order.restores ||
+		       leaves_elsewhere(client, gpu)) &&
 	       /* Whoever comes before in the order is to be served himself, unless nothing can help him: a part of him that
 		* has come back is of no use then, and what he asks for in vain, all of him being there, keeps nobody from his
 		* turn. */

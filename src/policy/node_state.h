@@ -284,6 +284,8 @@ struct sl_node {
 	bool retimes;   /* a longest wait is over, and is looked at once more */
 	struct sl_node_unit *units; /* scratch */
 	uint32_t units_room;
+	struct sl_node_promise *promises; /* scratch */
+	uint32_t promises_room;
 	struct sl_evict_candidate *candidates; /* scratch with room for every client */
 
 	uint64_t next_sequence, next_epoch, next_action;

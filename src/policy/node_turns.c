@@ -43,6 +43,15 @@ struct look {
 	uint32_t lacking; /* GPUs of which somebody needs what is on its way */
 	uint32_t flowing; /* GPUs of which a part of that has come; see node_pieces.c */
 	uint32_t count, choices;
+	uint32_t promised; /* of node->promises, until the end of the look */
+};
+
+/* Bytes that are to leave a GPU as soon as their client is gone from another. They are counted as if it had been told to
+ * leave them, so that what is planned for one GPU has no room in the pool that another one needs. */
+struct sl_node_promise {
+	struct sl_node_client *client;
+	uint32_t gpu;
+	uint64_t bytes;
 };
 
 /* Looks for those who could leave: each costs a walk over all clients. Those in vain count a quarter: who cannot be
@@ -202,16 +211,6 @@ static int compare(const void *left, const void *right)
 }
 
 /* --- room --- */
-
-/* It was told to leave this GPU: what it has on others will go, too, as long as somebody needs it. */
-static void count_leaver(struct look *look, const struct sl_node_client *client,
-	uint32_t gpu, uint64_t bytes)
-{
-	look->coming_bytes[gpu] += (int64_t)bytes;
-	for_each_gpu(other, client->holding.touched & ~(1u << gpu))
-		look->coming_bytes[other] +=
-		(int64_t)sl_ledger_evictable(&client->holding.cell[other]);
-}
 
 /* Who was told to leave and does not answer: nobody waits for him, others are asked. */
 static void leave_out_the_silent(struct look *look)
@@ -380,6 +379,57 @@ static struct sl_evict_ask ask_of(
 	return ask;
 }
 
+static struct sl_node_promise *new_promise(struct look *look)
+{
+	struct sl_node *node = look->node;
+
+	if (look->promised == node->promises_room) {
+		uint32_t room = node->promises_room ? node->promises_room * 2 : 64;
+		struct sl_node_promise *more =
+			sl_arena_take(node->arena, room * sizeof(*more));
+
+		if (look->promised)
+			memcpy(more, node->promises, look->promised * sizeof(*more));
+		node->promises = more;
+		node->promises_room = room;
+	}
+	return &node->promises[look->promised++];
+}
+
+static void promise(
+	struct look *look, struct sl_node_client *client, uint32_t gpu, uint64_t bytes)
+{
+	*new_promise(look) = (struct sl_node_promise){client, gpu, bytes};
+	sl_ledger_set_leaving(&look->node->ledger, &client->holding, gpu,
+		client->holding.cell[gpu].leaving_bytes + bytes);
+}
+
+/* Back to the first `count` of them. */
+static void take_back_promises(struct look *look, uint32_t count)
+{
+	struct sl_node *node = look->node;
+
+	while (look->promised > count) {
+		const struct sl_node_promise *last = &node->promises[--look->promised];
+		struct sl_ledger_holding *holding = &last->client->holding;
+
+		sl_ledger_set_leaving(&node->ledger, holding, last->gpu,
+			holding->cell[last->gpu].leaving_bytes - last->bytes);
+	}
+}
+
+/* What was chosen on this GPU is not there for the others. */
+static void promise_chosen(struct look *look, uint32_t gpu, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		const struct sl_evict_candidate *c = &look->node->candidates[i];
+
+		if (c->take_bytes)
+			promise(look, c->who, gpu,
+				SL_MUTANT(PLANS_GPUS_ALONE, c->take_bytes, 0));
+	}
+}
+
 /* False: some of them wait until the pool has room. */
 static void send_away(
 	struct look *look, const struct sl_node_unit *unit, uint32_t gpu, uint32_t count)
@@ -392,10 +442,13 @@ static void send_away(
 
 		if (!c->take_bytes)
 			continue;
-		if (sl_node_trim_for(node, client, c->take_bytes))
+		/* One GPU after the other. */
+		if (!client->order.id && sl_node_trim_for(node, client, c->take_bytes))
 			sl_node_evict(node, client, gpu, c->take_bytes,
 				SL_REASON_EVICTED_FOR, unit->client->member->index.id, 0);
-		count_leaver(look, client, gpu, c->take_bytes);
+		else
+			promise(look, client, gpu, c->take_bytes);
+		look->coming_bytes[gpu] += (int64_t)c->take_bytes;
 	}
 }
 
@@ -452,11 +505,12 @@ struct chance {
 	sl_ns next;
 };
 
-/* Whether others can be moved for it on all GPUs where it lacks something. */
+/* Whether others can be moved for it on all GPUs where it lacks something, together. */
 static struct chance look_for_leavers(
 	struct look *look, const struct sl_node_unit *unit, uint32_t place)
 {
 	struct chance chance = {.enough = true, .ever = true, .next = SL_NS_NEVER};
+	uint32_t promised = look->promised;
 
 	for_each_gpu(gpu, unit->gpus)
 	{
@@ -464,8 +518,10 @@ static struct chance look_for_leavers(
 		struct sl_evict_plan plan;
 		uint32_t count;
 
-		if (look->node->queue[gpu].lost)
-			return (struct chance){.next = SL_NS_NEVER};
+		if (look->node->queue[gpu].lost) {
+			chance = (struct chance){.next = SL_NS_NEVER};
+			break;
+		}
 		if (!ask.missing_bytes)
 			continue;
 		plan = sl_node_choose_leavers(
@@ -477,7 +533,9 @@ static struct chance look_for_leavers(
 		want_proofs(look, count);
 		if (!plan.ever)
 			note_pool(look, unit, gpu, &plan, count);
+		promise_chosen(look, gpu, count);
 	}
+	take_back_promises(look, promised);
 	return chance;
 }
 
@@ -791,6 +849,7 @@ static void go_through(struct look *look)
 	look->flowing = sl_node_flowing(node);
 	for (uint32_t i = 0; i < look->count; i++)
 		look_at(look, &node->units[i], i);
+	take_back_promises(look, 0);
 }
 
 void sl_node_take_turns(struct sl_node *node)
