@@ -166,6 +166,53 @@ static void gave_up(struct swap_world *w)
 		"L is served in a turn that it gave up");
 }
 
+/* Both on the same two GPUs: each leaves one after the other, and is not told to stay while it is about the first. */
+static void both_on_both(struct swap_world *w)
+{
+	uint32_t slot[2];
+	sl_ns open0[2];
+
+	stage(w, 2, 128 * GIB);
+	for (uint32_t i = 0; i < 2; i++)
+		slot[i] = enter(w, (struct swap_workload){.size = 10 * GIB, .mask = 2});
+	until(w, 20);
+	for (uint32_t i = 0; i < 2; i++)
+		open0[i] = swap_open(w, client(w, slot[i]));
+	until(w, 60);
+	for (uint32_t i = 0; i < 2; i++)
+		expect(share(w, slot[i], open0[i], 40 * SL_S) > 0.25,
+			"workload %u ran %.3f of the time", i,
+			share(w, slot[i], open0[i], 40 * SL_S));
+}
+
+/* A has 8 GiB of each of two GPUs on the host and wants them back. V would have to give 5 of either, and the host has room for 6:
+ * A cannot be helped, and V is let alone. */
+static void room_for_one_gpu(struct swap_world *w)
+{
+	uint32_t urgent, lower;
+
+	stage(w, 2, 22 * GIB);
+	urgent = enter(w, (struct swap_workload){.shape = SWAP_NOTEBOOK,
+				  .size = 8 * GIB,
+				  .mask = 2,
+				  .priority = 5,
+				  .pieces = 1,
+				  .pause = 20 * SL_S,
+				  .warm_after = SL_S});
+	until(w, 5);
+	expect(client(w, urgent)->evicted[0] == 8 * GIB &&
+			client(w, urgent)->evicted[1] == 8 * GIB,
+		"A is not on the host");
+	lower = enter(w, (struct swap_workload){.size = 12 * GIB, .mask = 2});
+	until(w, 30);
+	expect(client(w, lower)->resident[0] == 12 * GIB &&
+			client(w, lower)->resident[1] == 12 * GIB,
+		"V has not what is free");
+	expect(client(w, urgent)->evicted[0] == 8 * GIB, "A came back");
+	expect(!how_many(SL_ACTION_EVICT, client(w, lower)->id, 0),
+		"V was moved for one who cannot be helped");
+}
+
 const struct swap_play swap_plays_more_e[] = {
 	{"what is owed is had back by ending who borrowed it", owed},
 	{"nobody is ended for who cannot come back all the same", owed_in_vain},
@@ -173,5 +220,7 @@ const struct swap_play swap_plays_more_e[] = {
 	{"whole by freeing the rest", whole_by_freeing},
 	{"what others end for is left to the head", left_to_the_head},
 	{"who gave up has no turn left over", gave_up},
+	{"two models on the same two GPUs", both_on_both},
+	{"the host has room for one GPU of two", room_for_one_gpu},
 	{0},
 };
