@@ -442,8 +442,9 @@ static void send_away(
 
 		if (!c->take_bytes)
 			continue;
-		/* One GPU after the other. */
-		if (!client->order.id && sl_node_trim_for(node, client, c->take_bytes))
+		/* One GPU after the other; what waits for the pool in this look goes on waiting. */
+		if (!client->order.id && !client->holding.cell[gpu].leaving_bytes &&
+			sl_node_trim_for(node, client, c->take_bytes))
 			sl_node_evict(node, client, gpu, c->take_bytes,
 				SL_REASON_EVICTED_FOR, unit->client->member->index.id, 0);
 		else
