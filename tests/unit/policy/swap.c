@@ -565,52 +565,6 @@ static void test_room_lost(void **state)
 	play_close(&p);
 }
 
-/* A, the more urgent one, wants 60 back on each of two GPUs, of which V has 70 each. */
-static const char *wants_on_both(struct play *p, uint64_t pool)
-{
-	const struct sl_event before[] = {SWAP(pool), GPU(0, 100), GPU(1, 100),
-		EVENT(WORKLOAD_ADD, workload_add, {1, ANY, ANY, 2, 3, 1}),
-		EVENT(WORKLOAD_ADD, workload_add, {2, ANY, ANY, 2, 3, 0}),
-		EVENT(CLIENT_JOIN, client_join, {1, 1, 1, 1}), REPORT(1, 0, 60),
-		OUT(1, 0, 60), REPORT(1, 1, 60), OUT(1, 1, 60), REPORTED(1),
-		SWAPPER(2, 2), ASK(2, 1, 0, 70), COMMIT(2, 1, 70), ASK(2, 2, 1, 70),
-		COMMIT(2, 2, 70)};
-
-	play_open(p);
-	for (size_t i = 0; i < SL_ARRAY_LEN(before); i++)
-		(void)play(p, "before", 0, before[i]);
-	return play(p, "A wants", 10, (struct sl_event)WANT(1, 1));
-}
-
-/* V leaves one GPU after the other, and is not told to stay while it is about the first. */
-static void test_leaves_both(void **state)
-{
-	struct play p;
-
-	(void)state;
-	assert_row_text("the first", wants_on_both(&p, 180),
-		"EVICT 2 g0 30 EVICTED_FOR; PROBE 2 1; PROBE 1 1");
-	says(&p, "looked at again", 20, (struct sl_event)TIME, "");
-	assert_non_null(strstr(play(&p, "the second", 30,
-				       (struct sl_event)DONE(2, evicted_as(&p), 0, 30)),
-		"EVICT 2 g1 30 EVICTED_FOR"));
-	assert_non_null(strstr(play(&p, "there is room", 40,
-				       (struct sl_event)DONE(2, evicted_as(&p), 1, 30)),
-		"RESTORE 1 g0 60"));
-	play_close(&p);
-}
-
-/* The pool has room for what V gives on either GPU, and not for both: then it gives nothing. */
-static void test_pool_for_one(void **state)
-{
-	struct play p;
-
-	(void)state;
-	assert_null(strstr(wants_on_both(&p, 179), "EVICT"));
-	assert_null(strstr(play(&p, "nor later", 20, (struct sl_event)TIME), "EVICT"));
-	play_close(&p);
-}
-
 #define M SL_MIB
 #define PARTLY(w, part, may)              \
 	EVENT(WORKLOAD_ADD, workload_add, \
@@ -703,8 +657,6 @@ int main(void)
 		cmocka_unit_test(test_waits_anew),
 		cmocka_unit_test(test_counts_what_leaves),
 		cmocka_unit_test(test_room_lost),
-		cmocka_unit_test(test_leaves_both),
-		cmocka_unit_test(test_pool_for_one),
 		cmocka_unit_test(test_beside_the_parked),
 		cmocka_unit_test(test_whole_by_freeing),
 	};

@@ -1,0 +1,125 @@
+/*
+ * leave - who leaves a GPU for somebody, and is counted on in the looks after that one, played by hand
+ */
+#include "play.h"
+
+/* `swap, wait` over a pool. */
+#define SWAP(pool)                   \
+	SETTINGS(.pool_bytes = pool, \
+		.chain = SL_CHAIN(SL_RESOLVER_SWAP, SL_RESOLVER_WAIT, 0))
+#define WORKLOAD(w)      EVENT(WORKLOAD_ADD, workload_add, {w, ANY, ANY, 1, 1, 0})
+#define SWAPPER(c, w)    EVENT(CLIENT_JOIN, client_join, {c, w, 0, 1})
+#define PARK(w)          EVENT(WORKLOAD_PARK, workload_park, {w, 0})
+#define WANT(c, n)       EVENT(WANT, want, {c, n})
+#define OUT(c, g, n)     EVENT(CLIENT_EVICTED, client_evicted, {c, g, n})
+#define REPORTED(c)      EVENT(CLIENT_REPORTED, client_reported, {c})
+#define STORE(c, n)      EVENT(STORE, store, {c, n})
+#define DONE(c, o, g, n) EVENT(DONE, done, {c, o, g, SL_SWAP_OK, 0, n})
+
+/* The order of the last EVICT. */
+static uint64_t evicted_as(const struct play *p)
+{
+	return p->last[SL_ACTION_EVICT].id;
+}
+
+static void says(struct play *p, const char *row, uint64_t at_ms, struct sl_event event,
+	const char *expected)
+{
+	const char *got = play(p, row, at_ms, event);
+
+	assert_row_text(row, got, expected);
+}
+
+/* A, the more urgent one, wants 60 back on each of two GPUs, of which V has 70 each. */
+static const char *wants_on_both(struct play *p, uint64_t pool)
+{
+	const struct sl_event before[] = {SWAP(pool), GPU(0, 100), GPU(1, 100),
+		EVENT(WORKLOAD_ADD, workload_add, {1, ANY, ANY, 2, 3, 1}),
+		EVENT(WORKLOAD_ADD, workload_add, {2, ANY, ANY, 2, 3, 0}),
+		EVENT(CLIENT_JOIN, client_join, {1, 1, 1, 1}), REPORT(1, 0, 60),
+		OUT(1, 0, 60), REPORT(1, 1, 60), OUT(1, 1, 60), REPORTED(1),
+		SWAPPER(2, 2), ASK(2, 1, 0, 70), COMMIT(2, 1, 70), ASK(2, 2, 1, 70),
+		COMMIT(2, 2, 70)};
+
+	play_open(p);
+	for (size_t i = 0; i < SL_ARRAY_LEN(before); i++)
+		(void)play(p, "before", 0, before[i]);
+	return play(p, "A wants", 10, (struct sl_event)WANT(1, 1));
+}
+
+/* V leaves one GPU after the other, and is not told to stay while it is about the first. */
+static void test_leaves_both(void **state)
+{
+	struct play p;
+
+	(void)state;
+	assert_row_text("the first", wants_on_both(&p, 180),
+		"EVICT 2 g0 30 EVICTED_FOR; PROBE 2 1; PROBE 1 1");
+	says(&p, "looked at again", 20, (struct sl_event)TIME, "");
+	assert_non_null(strstr(play(&p, "the second", 30,
+				       (struct sl_event)DONE(2, evicted_as(&p), 0, 30)),
+		"EVICT 2 g1 30 EVICTED_FOR"));
+	assert_non_null(strstr(play(&p, "there is room", 40,
+				       (struct sl_event)DONE(2, evicted_as(&p), 1, 30)),
+		"RESTORE 1 g0 60"));
+	play_close(&p);
+}
+
+/* The pool has room for what V gives on either GPU, and not for both: then it gives nothing. */
+static void test_pool_for_one(void **state)
+{
+	struct play p;
+
+	(void)state;
+	assert_null(strstr(wants_on_both(&p, 179), "EVICT"));
+	assert_null(strstr(play(&p, "nor later", 20, (struct sl_event)TIME), "EVICT"));
+	play_close(&p);
+}
+
+/* X, D, C and P fill the GPU. D has copies on the host, and does not give them back for P, which is parked and ends. C has
+ * copies of 5 as well. */
+static const struct sl_event copies[] = {SWAP(100), GPU(0, 100), WORKLOAD(1), WORKLOAD(2),
+	WORKLOAD(3), WORKLOAD(4), WORKLOAD(5), WORKLOAD(6), SWAPPER(1, 1), SWAPPER(2, 2),
+	SWAPPER(3, 3), SWAPPER(4, 4), SWAPPER(5, 5), SWAPPER(6, 6), ASK(1, 1, 0, 60),
+	COMMIT(1, 1, 60), ASK(2, 1, 0, 10), COMMIT(2, 2, 10), ASK(3, 1, 0, 10),
+	COMMIT(3, 3, 10), ASK(4, 1, 0, 20), COMMIT(4, 4, 20), STORE(2, 90)};
+
+/* A needs 8 of X, and waits until C has given 3 for them. B needs 28 more, for which nobody has copies that are to come: the
+ * host may have room all the same. But X is not told to leave for B while it is to leave for A, or what it leaves for A
+ * is forgotten. */
+static void test_waits_for_the_pool(void **state)
+{
+	struct play p;
+
+	(void)state;
+	play_open(&p);
+	for (size_t i = 0; i < SL_ARRAY_LEN(copies); i++)
+		(void)play(&p, "before", 0, copies[i]);
+	(void)play(&p, "P is parked", 10, (struct sl_event)PARK(4));
+	assert_row_u64("D is asked", p.last[SL_ACTION_TRIM].trim.client, 2);
+	says(&p, "and gives nothing", 1010, (struct sl_event)TIME,
+		"EVICT 4 g0 20 PARK_BEGINS");
+	(void)play(
+		&p, "P is gone", 1020, (struct sl_event)DONE(4, evicted_as(&p), 0, 20));
+	(void)play(&p, "P ends", 1020, (struct sl_event)EXIT(4));
+	(void)play(&p, "C was back", 1020, (struct sl_event)STORE(3, 5));
+	assert_non_null(strstr(
+		play(&p, "A asks", 2000, (struct sl_event)ASK(5, 1, 0, 28)), "TRIM 3 3"));
+	assert_null(strstr(
+		play(&p, "B asks", 2001, (struct sl_event)ASK(6, 1, 0, 28)), "EVICT"));
+	assert_non_null(strstr(play(&p, "C gave nothing", 3000, (struct sl_event)TIME),
+		"EVICT 1 g0 8 EVICTED_FOR"));
+	assert_row_u64("leaving", sl_node_pool(p.node).leaving_bytes, 8);
+	play_close(&p);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_leaves_both),
+		cmocka_unit_test(test_pool_for_one),
+		cmocka_unit_test(test_waits_for_the_pool),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
