@@ -646,7 +646,7 @@ void sl_node_reports_out(struct sl_node *node, struct sl_node_client *client)
 	client->told_out = 0;
 	client->reports = false;
 	/* When it came here, the former daemon knew. */
-	if (!client->member->turn_began)
+	if (SL_MUTANT(REPORT_BEGINS_TURN, !client->member->turn_began, true))
 		client->member->turn_began = node->now;
 	sl_node_sort_out(node, client);
 }

@@ -249,13 +249,29 @@ static struct swap_demand *demand_of(struct swap_party *p, uint64_t ask)
 	return NULL;
 }
 
+/* What is measured besides is nothing that it could have a turn with. */
+static bool has_memory(const struct swap_rules *r, uint64_t workload)
+{
+	for (uint32_t i = 0; i < r->parties; i++) {
+		const struct swap_party *p = &r->party[i];
+
+		for (uint32_t gpu = 0;
+			p->used && p->alive && p->workload == workload && gpu < SWAP_GPUS;
+			gpu++) {
+			if (p->backing[gpu] || swap_party_granted(p, gpu))
+				return true;
+		}
+	}
+	return false;
+}
+
 static void on_grant(struct swap_rules *r, const struct sl_action *a)
 {
 	struct swap_party *p = swap_party_of(r, a->grant.client);
 	struct swap_demand *d = demand_of(p, a->grant.ask);
 	struct swap_member *m = p ? swap_member_of(r, p->workload) : NULL;
 	uint32_t gpu = a->grant.gpu;
-	uint64_t had = 0, before, after;
+	uint64_t before, after;
 	bool entitled;
 
 	if (!d || d->epoch || !m || !p->alive) {
@@ -279,9 +295,7 @@ static void on_grant(struct swap_rules *r, const struct sl_action *a)
 			r, "GRANT to client %" PRIu64 " of a parked workload", p->id);
 	if (swap_recovers(r))
 		swap_rules_fail(r, "GRANT before all clients have reported");
-	for (uint32_t i = 0; i < SWAP_GPUS; i++)
-		had += swap_use(r, m->id, i);
-	if (!had)
+	if (!has_memory(r, m->id))
 		m->turn_began = r->now;
 	d->epoch = a->grant.epoch;
 	after = swap_i2(r) - swap_lent_above(r, m, d);

@@ -213,6 +213,27 @@ static void room_for_one_gpu(struct swap_world *w)
 		"V was moved for one who cannot be helped");
 }
 
+/* A of 10 GiB has had its turn of 2 s since its first memory, before which its context was measured, when its line to the
+ * daemon is lost and it reports what it has. That is no new turn: B, who asks then, has A moved at once. */
+static void reports_anew(struct swap_world *w)
+{
+	uint32_t a, b;
+
+	stage(w, 1, 64 * GIB);
+	a = enter(w, (struct swap_workload){.size = 10 * GIB});
+	client(w, a)->hidden[0] = GIB / 4;
+	swap_send(w, a,
+		(struct sl_event){.type = SL_EVENT_HIDDEN,
+			.hidden = {client(w, a)->id, 0, GIB / 4}});
+	until(w, 4);
+	expect(client(w, a)->resident[0] == 10 * GIB, "A has no turn");
+	swap_report(w, a);
+	b = enter(w, (struct swap_workload){.size = 10 * GIB});
+	until(w, 4.5);
+	expect(client(w, b)->resident[0] == 10 * GIB,
+		"B waits for a turn that nobody began");
+}
+
 const struct swap_play swap_plays_more_e[] = {
 	{"what is owed is had back by ending who borrowed it", owed},
 	{"nobody is ended for who cannot come back all the same", owed_in_vain},
@@ -222,5 +243,6 @@ const struct swap_play swap_plays_more_e[] = {
 	{"who gave up has no turn left over", gave_up},
 	{"two models on the same two GPUs", both_on_both},
 	{"the host has room for one GPU of two", room_for_one_gpu},
+	{"who reports anew begins no turn", reports_anew},
 	{0},
 };
