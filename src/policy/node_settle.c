@@ -393,6 +393,9 @@ static bool expire(struct sl_node *node, struct sl_demand *demand)
 		end = sl_node_later(demand->refused_since, node->wait_max);
 		reason = SL_REASON_DRIVER_REFUSES;
 	}
+	/* Its time runs while it could be served, and so does its last look. */
+	if (!demand->entitled && sl_node_is_away(sl_node_client_of(demand)))
+		return false;
 	/* First the resolver has its say: others may be moved for it now. */
 	if (!demand->entitled && node->now >= end && sl_node_swaps(node)) {
 		/* It is not refused what is on its way, nor while its turn comes. */
@@ -403,9 +406,6 @@ static bool expire(struct sl_node *node, struct sl_demand *demand)
 			return false;
 		}
 	}
-	/* Its time runs while it could be served. */
-	if (!demand->entitled && sl_node_is_away(sl_node_client_of(demand)))
-		return false;
 	if (node->now < end) {
 		by_then(node, end);
 		return false;

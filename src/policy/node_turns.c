@@ -185,6 +185,10 @@ static void list_demands(struct look *look)
 			bool was_helped = demand->helped;
 
 			demand->helped = demand->moving = false;
+			/* What was found for it says nothing of when it is back. */
+			if (sl_node_is_away(client))
+				demand->retried =
+					SL_MUTANT(LAST_LOOK_KEPT, false, demand->retried);
 			if (sl_node_is_away(client) || demand->there ||
 				sl_node_is_going(client))
 				continue;

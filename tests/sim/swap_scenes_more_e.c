@@ -234,6 +234,36 @@ static void reports_anew(struct swap_world *w)
 		"B waits for a turn that nobody began");
 }
 
+/* Behind `wait`, others are moved for what A lacks, 1 GiB, when its longest wait is over: S is, whose kernel does not end. Then A is
+ * to leave for C, who wants his request, and cannot just then: that ends no wait of its own. */
+static void told_to_leave(struct swap_world *w)
+{
+	uint32_t a, s, c;
+
+	stage(w, 1, 64 * GIB);
+	w->config.config.chain = SL_CHAIN(SL_RESOLVER_WAIT, SL_RESOLVER_SWAP, 0);
+	swap_step(w, w->config);
+	a = enter(w, (struct swap_workload){.size = 6 * GIB});
+	s = enter(w, (struct swap_workload){.size = 4 * GIB});
+	(void)enter(
+		w, (struct swap_workload){.size = 4 * GIB, .flags = SL_WORKLOAD_NO_SWAP});
+	until(w, 1);
+	client(w, s)->endless = true;
+	client(w, s)->busy_until = SL_NS_NEVER;
+	client(w, a)->capturing = true;
+	w->workload[client(w, a)->workload].size = 8 * GIB;
+	until(w, 2);
+	expect(client(w, a)->thread == THREAD_ASKS, "A does not wait");
+	c = enter(w, (struct swap_workload){.request = 5 * GIB, .size = 5 * GIB});
+	until(w, 22.5);
+	expect(how_many(SL_ACTION_EVICT, client(w, s)->id, 0) &&
+			how_many(SL_ACTION_EVICT, client(w, a)->id, 0) &&
+			client(w, c)->thread == THREAD_ASKS,
+		"A and S were not told to leave");
+	expect(!first_of(SL_ACTION_DENY, client(w, a)->id),
+		"A is refused what others are moved for");
+}
+
 const struct swap_play swap_plays_more_e[] = {
 	{"what is owed is had back by ending who borrowed it", owed},
 	{"nobody is ended for who cannot come back all the same", owed_in_vain},
@@ -244,5 +274,6 @@ const struct swap_play swap_plays_more_e[] = {
 	{"two models on the same two GPUs", both_on_both},
 	{"the host has room for one GPU of two", room_for_one_gpu},
 	{"who reports anew begins no turn", reports_anew},
+	{"told to leave while others are moved for it", told_to_leave},
 	{0},
 };

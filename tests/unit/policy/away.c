@@ -1,0 +1,154 @@
+/*
+ * away - demands whose longest wait ends while their client is on the host, or on its way, played by hand
+ *
+ * A has 40 of a GPU of 100 and asks for 15 more, of which 10 are free: it lacks 5. N has 40 that cannot be moved, S 10 that
+ * could be, were it not stopped. C, which cannot be moved either, has a
+ * request of 35, for which A has to leave.
+ */
+#include "play.h"
+
+#define SWAP(first, second)           \
+	SETTINGS(.pool_bytes = 10000, \
+		.chain = SL_CHAIN(SL_RESOLVER_##first, SL_RESOLVER_##second, 0))
+#define WORKLOAD(w, request) EVENT(WORKLOAD_ADD, workload_add, {w, request, ANY, 1, 1, 0})
+#define SWAPPER(c, w)        EVENT(CLIENT_JOIN, client_join, {c, w, 0, 1})
+#define DONE(c, o, n)        EVENT(DONE, done, {c, o, 0, SL_SWAP_OK, 0, n})
+#define REFUSED(c, o)        EVENT(DONE, done, {c, o, 0, SL_SWAP_REFUSED, SL_SWAP_BUSY, 0})
+#define CONDITION(c, what)   EVENT(CONDITION, condition, {c, SL_CONDITION_##what})
+
+static const char *at(struct play *p, uint64_t at_ms, struct sl_event event)
+{
+	return play(p, "story", at_ms, event);
+}
+
+/* It has as much as that. */
+static void has(struct play *p, uint64_t client, uint64_t ask, uint64_t bytes)
+{
+	assert_non_null(
+		strstr(at(p, 0, (struct sl_event)ASK(client, ask, 0, bytes)), "GRANT"));
+	(void)at(p, 0,
+		(struct sl_event)COMMIT(
+			client, p->last[SL_ACTION_GRANT].grant.epoch, bytes));
+}
+
+static void begin(struct play *p, struct sl_event settings)
+{
+	play_open(p);
+	(void)at(p, 0, settings);
+	(void)at(p, 0, (struct sl_event)GPU(0, 100));
+	(void)at(p, 0, (struct sl_event)WORKLOAD(1, ANY));
+	(void)at(p, 0, (struct sl_event)WORKLOAD(2, ANY));
+	(void)at(p, 0, (struct sl_event)WORKLOAD(4, ANY));
+	(void)at(p, 0, (struct sl_event)SWAPPER(1, 1));
+	(void)at(p, 0, (struct sl_event)JOIN(2, 2));
+	(void)at(p, 0, (struct sl_event)SWAPPER(4, 4));
+	has(p, 1, 1, 40);
+	has(p, 2, 1, 40);
+	has(p, 4, 1, 10);
+	(void)at(p, 0, (struct sl_event)WORKLOAD(3, BYTES(35)));
+	(void)at(p, 0, (struct sl_event)JOIN(3, 3));
+	(void)at(p, 0, (struct sl_event)CONDITION(4, STOPPED));
+	(void)at(p, 0, (struct sl_event)ASK(1, 2, 0, 15));
+	assert_row_u64("A waits", sl_node_use(p->node, 1, 0).waiting, 1);
+}
+
+static uint64_t evicted_as(const struct play *p)
+{
+	return p->last[SL_ACTION_EVICT].id;
+}
+
+/* C asks for its request, and has it once A has left. */
+static void leaves_for_c(struct play *p, uint64_t at_ms, uint64_t ask)
+{
+	assert_non_null(strstr(at(p, at_ms, (struct sl_event)ASK(3, ask, 0, 35)),
+		"EVICT 1 g0 25 EVICTED_FOR"));
+	assert_non_null(
+		strstr(at(p, at_ms + 10, (struct sl_event)DONE(1, evicted_as(p), 25)),
+			"GRANT 3/"));
+	(void)at(p, at_ms + 10,
+		(struct sl_event)COMMIT(3, p->last[SL_ACTION_GRANT].grant.epoch, 35));
+}
+
+/* C frees all, and A is on its way back. */
+static void returns(struct play *p, uint64_t at_ms)
+{
+	assert_non_null(strstr(
+		at(p, at_ms, (struct sl_event)FREED(3, 0, 35)), "RESTORE 1 g0 25"));
+}
+
+/* What is done for A then. */
+static const char *is_back(struct play *p, uint64_t at_ms)
+{
+	return at(p, at_ms, (struct sl_event)DONE(1, p->last[SL_ACTION_RESTORE].id, 0));
+}
+
+/* Its wait began anew when it was back for the first time, and is over while it is away for the second. */
+static void away_for_the_second_time(struct play *p)
+{
+	begin(p, (struct sl_event)SWAP(SWAP, WAIT));
+	leaves_for_c(p, 1000, 1);
+	returns(p, 2000);
+	assert_null(strstr(is_back(p, 2010), "DENY"));
+	leaves_for_c(p, 3000, 2);
+	/* N has the deadlines looked at. */
+	assert_string_equal(at(p, 62020, (struct sl_event)ASK(2, 2, 0, 5)), "");
+	(void)at(p, 62030, (struct sl_event)EVENT(CANCEL, cancel, {2, 2}));
+}
+
+/* It is not refused before others were looked at for it once it is there: S can be moved by then. */
+static void test_over_while_away(void **state)
+{
+	struct play p;
+
+	(void)state;
+	away_for_the_second_time(&p);
+	returns(&p, 70000);
+	(void)at(&p, 70005, (struct sl_event)CONDITION(4, RUNNING));
+	assert_non_null(strstr(is_back(&p, 70010), "EVICT 4 g0 5 EVICTED_FOR"));
+	play_close(&p);
+}
+
+/* The same, and there is still nobody to be moved: it has waited for long enough. */
+static void test_over_in_vain(void **state)
+{
+	struct play p;
+
+	(void)state;
+	away_for_the_second_time(&p);
+	returns(&p, 70000);
+	assert_non_null(strstr(is_back(&p, 70010), "DENY 1/2 WAITED_TOO_LONG"));
+	play_close(&p);
+}
+
+/* Behind `wait` it is looked at when its wait is over, and S is to be moved, who refuses that for the moment. Then A is told to
+ * leave for C, and refuses as well: it is as helped as before. */
+static void test_told_to_leave_after_it(void **state)
+{
+	struct play p;
+
+	(void)state;
+	begin(&p, (struct sl_event)SWAP(WAIT, SWAP));
+	(void)at(&p, 10, (struct sl_event)ASK(3, 1, 0, 35));
+	(void)at(&p, 59000, (struct sl_event)CONDITION(4, RUNNING));
+	assert_non_null(
+		strstr(at(&p, 60000, (struct sl_event)TIME), "EVICT 4 g0 5 EVICTED_FOR"));
+	assert_null(strstr(
+		at(&p, 60005, (struct sl_event)REFUSED(4, evicted_as(&p))), "DENY"));
+	assert_non_null(strstr(
+		at(&p, 60010, (struct sl_event)TIME), "EVICT 1 g0 25 EVICTED_FOR"));
+	assert_null(strstr(
+		at(&p, 60020, (struct sl_event)REFUSED(1, evicted_as(&p))), "DENY"));
+	assert_row_u64("A waits", sl_node_use(p.node, 1, 0).waiting, 1);
+	play_close(&p);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_over_while_away),
+		cmocka_unit_test(test_over_in_vain),
+		cmocka_unit_test(test_told_to_leave_after_it),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
