@@ -112,7 +112,7 @@ void sl_probing_end(struct sl_client *client)
 {
 	client->probe = SL_PROBE_OFF;
 	client->pulse_due = 0;
-	/* As the policy does: who is looked at again is told of anew. */
+	/* Who is not told of any more runs, as the policy has it, or is gone. */
 	client->condition = SL_CONDITION_RUNNING;
 	if (!sl_list_is_linked(&client->probe_link))
 		return;

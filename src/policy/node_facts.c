@@ -171,10 +171,10 @@ void sl_node_on_condition(struct sl_node *node, const struct sl_event *event)
 		     : SL_CONDITION_SILENT;
 	if (client->condition == SL_CONDITION_RUNNING && to != SL_CONDITION_RUNNING)
 		client->condition_at = node->now;
-	if (client->condition != to)
-		node->swap_dirty = true;
-	if (client->condition != to)
+	if (client->condition != to) {
+		node->swap_dirty = node->probes_dirty = true;
 		sl_node_reconsider(node, client->holding.touched);
+	}
 	client->condition = to;
 	look_again(node, client);
 }
@@ -219,16 +219,18 @@ static enum sl_probe wanted_probe(
 		return SL_PROBE_PROVE;
 	if (client->asked_in && client->asked_in == node->looks)
 		return SL_PROBE_PROVE;
+	/* Nor is one that is stopped forgotten: the next who lacks memory would count on it again. */
+	if (client->condition != SL_CONDITION_RUNNING)
+		return SL_PROBE_WATCH;
 	if (client->swaps && node->pool.pool_bytes &&
 		(node->contended || client->member->warm_after))
 		return SL_PROBE_WATCH;
 	return sl_node_has_priority(node) ? SL_PROBE_WATCH : SL_PROBE_OFF;
 }
 
-/* Nobody tells any more what it does: what was told last must not go on by itself. */
+/* Nobody tells any more what it does: what was told last must not go on by itself. It runs, or it would be looked at. */
 static void forget_what_was_told(struct sl_node_client *client)
 {
-	client->condition = SL_CONDITION_RUNNING;
 	client->idle = client->busy = 0;
 	client->proven = false;
 }

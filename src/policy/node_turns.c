@@ -766,6 +766,19 @@ static void abort_the_unneeded(struct look *look)
 	}
 }
 
+/* Somebody counts on what others were told to leave, whoever that was for: it has to be seen whether they go on. */
+static void watch_who_leaves(const struct look *look)
+{
+	sl_list_foreach (link, &look->node->out) {
+		const struct sl_node_client *client =
+			SL_LIST_ENTRY(link, struct sl_node_client, of_out);
+
+		if (client->order.id && !client->order.restores &&
+			look->lacking >> client->order.gpu & 1)
+			look->node->contended = true;
+	}
+}
+
 /* Who does not want to come back any more is in nobody's way. */
 static void end_exchanges(struct look *look)
 {
@@ -881,6 +894,7 @@ void sl_node_take_turns(struct sl_node *node)
 	go_through(&look);
 	end_exchanges(&look);
 	abort_the_unneeded(&look);
+	watch_who_leaves(&look);
 	sl_node_resolve_returns(node);
 	tell_kept(node, kept_before);
 	if (node->asked || asked_before || was_contended != node->contended)

@@ -168,7 +168,7 @@ static const struct scene_row last_resort_comes_last[] = {
 	{0, COMMIT(1, 1, 60), ""},
 	{0, WORKLOAD(2, BYTES(60), BYTES(100), 1, 1, 0), "ADMIT 2 m1 r60 l100"},
 	C(2, 2),
-	{1, CONDITION(1, SL_CONDITION_STOPPED), ""},
+	{1, CONDITION(1, SL_CONDITION_STOPPED), "PROBE 1 WATCH"},
 	{10001, TIME, "NOTE UNTAKEABLE_BEGINS g0 1/0 0; PROBE 1 PROVE"},
 	{10001, ASK(2, 1, 0, 30), "GRANT 2/1 g0 30 e2"},
 	{10002, CREATE_FAILED(2, 2), "NOTE CREATE_FAILED g0 2/0 30"},

@@ -608,11 +608,11 @@ static bool is_probed_gpu(const struct shadow *s, uint32_t gpu, sl_ns after)
 }
 
 /* Without `priority` only those who burst where an entitled demand waits are looked at, and those who are
- * untakeable until they no longer are. */
+ * untakeable, or stopped, until they no longer are. */
 static bool may_be_probed(const struct shadow *s, const struct shadow_client *c)
 {
 	if (shadow_has_resolver(s, SL_RESOLVER_PRIORITY) ||
-		shadow_may_be_untakeable(s, c))
+		shadow_may_be_untakeable(s, c) || c->condition != SL_CONDITION_RUNNING)
 		return true;
 	for (uint32_t gpu = 0; gpu < SHADOW_GPUS; gpu++) {
 		if (is_probed_gpu(s, gpu, SL_S) && above(s, c->workload, gpu, NULL))
@@ -635,8 +635,10 @@ void shadow_check_probe(struct shadow *s, const struct sl_action *a)
 	c->probe = (enum sl_probe)a->probe.mode;
 	if (c->probe != SL_PROBE_OFF)
 		return;
-	/* What was told of it counts no longer. */
-	c->condition = SL_CONDITION_RUNNING;
+	if (c->condition != SL_CONDITION_RUNNING)
+		shadow_fail(s, "client %llu is looked at no more while it is stopped",
+			(unsigned long long)c->id);
+	/* What was told of its work counts no longer. */
 	c->busy = c->idle_proven = false;
 	c->idle_for = 0;
 }

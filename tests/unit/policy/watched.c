@@ -1,0 +1,91 @@
+/*
+ * watched - who was told to leave and does not answer, since it is stopped, played by hand
+ *
+ * A has 60 of a GPU of 100, D 30. B asks for 20, of which 10 are free.
+ */
+#include "play.h"
+
+#define SWAP(pool)                     \
+	SETTINGS(.pool_bytes = (pool), \
+		.chain = SL_CHAIN(SL_RESOLVER_SWAP, SL_RESOLVER_WAIT, 0))
+#define WORKLOAD(w)        EVENT(WORKLOAD_ADD, workload_add, {w, ANY, ANY, 1, 1, 0})
+#define SWAPPER(c, w)      EVENT(CLIENT_JOIN, client_join, {c, w, 0, 1})
+#define PARK(w)            EVENT(WORKLOAD_PARK, workload_park, {w, 0})
+#define CANCEL(c, a)       EVENT(CANCEL, cancel, {c, a})
+#define CONDITION(c, what) EVENT(CONDITION, condition, {c, SL_CONDITION_##what})
+
+static void says(struct play *p, const char *row, uint64_t at_ms, struct sl_event event,
+	const char *expected)
+{
+	const char *got = play(p, row, at_ms, event);
+
+	assert_row_text(row, got, expected);
+}
+
+static const struct play_row full[] = {
+	{"pool", 0, SWAP(1000), ""},
+	{"GPU", 0, GPU(0, 100), ""},
+	{"A", 0, WORKLOAD(1), "ADMIT 1 m1 r0 l100"},
+	{"B", 0, WORKLOAD(2), "ADMIT 2 m1 r0 l100"},
+	{"D", 0, WORKLOAD(3), "ADMIT 3 m1 r0 l100"},
+	{"A", 0, SWAPPER(1, 1), ""},
+	{"B", 0, SWAPPER(2, 2), ""},
+	{"D", 0, SWAPPER(3, 3), ""},
+	{"A asks", 0, ASK(1, 1, 0, 60), "GRANT 1/1 g0 60"},
+	{"has", 0, COMMIT(1, 1, 60), ""},
+	{"D asks", 0, ASK(3, 1, 0, 30), "GRANT 3/1 g0 30"},
+	{"has", 0, COMMIT(3, 2, 30), ""},
+};
+
+/* B counts on what A was told to leave, for nobody: so somebody has to look whether A goes on. It is stopped, and D leaves. */
+static void test_whom_somebody_counts_on(void **state)
+{
+	struct play p;
+
+	(void)state;
+	play_open(&p);
+	play_rows(&p, full, SL_ARRAY_LEN(full));
+	(void)play(&p, "A is parked", 5000, (struct sl_event)PARK(1));
+	says(&p, "B asks", 5010, (struct sl_event)ASK(2, 1, 0, 20),
+		"PROBE 2 1; PROBE 1 1; PROBE 3 1");
+	says(&p, "A is stopped", 5500, (struct sl_event)CONDITION(1, STOPPED),
+		"EVICT 3 g0 10 EVICTED_FOR");
+	play_close(&p);
+}
+
+/* What was seen of A is known until it has ended, also when nobody waits any more: the next one does not count on it. */
+static void test_until_it_goes_on(void **state)
+{
+	struct play p;
+
+	(void)state;
+	play_open(&p);
+	play_rows(&p, full, SL_ARRAY_LEN(full));
+	says(&p, "B asks", 5000, (struct sl_event)ASK(2, 1, 0, 20),
+		"EVICT 1 g0 10 EVICTED_FOR; PROBE 2 1; PROBE 1 1; PROBE 3 1");
+	says(&p, "A is stopped", 5500, (struct sl_event)CONDITION(1, STOPPED),
+		"EVICT 3 g0 10 EVICTED_FOR");
+	says(&p, "B gives up", 5500, (struct sl_event)CANCEL(2, 1),
+		"DENY 2/1 CANCELLED g0; ABORT 1; ABORT 3; PROBE 2 0; PROBE 3 0");
+	says(&p, "D stays", 5510,
+		(struct sl_event)EVENT(DONE, done,
+			{3, p.last[SL_ACTION_EVICT].id, 0, SL_SWAP_REFUSED,
+				SL_SWAP_ABORTED, 0}),
+		"");
+	says(&p, "B asks again", 7000, (struct sl_event)ASK(2, 2, 0, 20),
+		"EVICT 3 g0 10 EVICTED_FOR; PROBE 2 1; PROBE 3 1");
+	says(&p, "B gives up", 7010, (struct sl_event)CANCEL(2, 2),
+		"DENY 2/2 CANCELLED g0; ABORT 3; PROBE 2 0; PROBE 3 0");
+	says(&p, "A goes on", 8000, (struct sl_event)CONDITION(1, RUNNING), "PROBE 1 0");
+	play_close(&p);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_whom_somebody_counts_on),
+		cmocka_unit_test(test_until_it_goes_on),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
