@@ -434,7 +434,17 @@ static void promise_chosen(struct look *look, uint32_t gpu, uint32_t count)
 	}
 }
 
-/* False: some of them wait until the pool has room. */
+/* In this look, on whatever GPU: it has no order, and is to leave once the pool has room. */
+static bool is_set_aside(const struct sl_node_client *client)
+{
+	for (uint32_t left = client->holding.touched; left; left &= left - 1) {
+		if (client->holding.cell[__builtin_ctz(left)].leaving_bytes)
+			return true;
+	}
+	return false;
+}
+
+/* Those for whom the pool has no room yet, or who are busy with an order, are counted on. */
 static void send_away(
 	struct look *look, const struct sl_node_unit *unit, uint32_t gpu, uint32_t count)
 {
@@ -446,8 +456,8 @@ static void send_away(
 
 		if (!c->take_bytes)
 			continue;
-		/* One GPU after the other; what waits for the pool in this look goes on waiting. */
-		if (!client->order.id && !client->holding.cell[gpu].leaving_bytes &&
+		/* One GPU after the other, and the first for whom it was set aside first. */
+		if (!client->order.id && !is_set_aside(client) &&
 			sl_node_trim_for(node, client, c->take_bytes))
 			sl_node_evict(node, client, gpu, c->take_bytes,
 				SL_REASON_EVICTED_FOR, unit->client->member->index.id, 0);

@@ -1,0 +1,80 @@
+/*
+ * joined - workloads on two GPUs, and what their leaving one has to do with the other, played by hand
+ *
+ * V has just got 60 of each of two GPUs of 100, and W has the rest of the first: 40, and 10 on the host. That has room for 200, of which
+ * 75 of Z's take a part, and copies more than the others: 100 of V's, 30 of Y's.
+ */
+#include "play.h"
+
+#define SWAP(pool)                     \
+	SETTINGS(.pool_bytes = (pool), \
+		.chain = SL_CHAIN(SL_RESOLVER_SWAP, SL_RESOLVER_WAIT, 0))
+#define WORKLOAD(w, gpus, mask, priority) \
+	EVENT(WORKLOAD_ADD, workload_add, {w, ANY, ANY, gpus, mask, priority})
+#define SWAPPER(c, w) EVENT(CLIENT_JOIN, client_join, {c, w, 0, 1})
+#define STORE(c, n)   EVENT(STORE, store, {c, n})
+
+static const struct play_row crowded[] = {
+	{"pool", 0, SWAP(200), NULL},
+	{"GPU", 0, GPU(0, 100), NULL},
+	{"GPU", 0, GPU(1, 100), NULL},
+	{"H", 0, WORKLOAD(1, 1, 2, 1), NULL},
+	{"V", 0, WORKLOAD(2, 2, 3, 0), NULL},
+	{"W", 0, WORKLOAD(3, 1, 1, -1), NULL},
+	{"L", 0, WORKLOAD(4, 1, 1, 0), NULL},
+	{"Y", 0, WORKLOAD(5, 1, 1, 0), NULL},
+	{"Z", 0, WORKLOAD(6, 1, 1, 0), NULL},
+	{"Z", 0, EVENT(CLIENT_JOIN, client_join, {6, 6, 1, 1}), NULL},
+	{"Z has", 0, REPORT(6, 0, 75), NULL},
+	{"on the host", 0, EVENT(CLIENT_EVICTED, client_evicted, {6, 0, 75}), NULL},
+	{"all", 0, EVENT(CLIENT_REPORTED, client_reported, {6}), NULL},
+	{"made", 0, STORE(6, 75), NULL},
+	{"Y", 0, SWAPPER(5, 5), NULL},
+	{"had some", 0, STORE(5, 30), NULL},
+	{"W", 0, EVENT(CLIENT_JOIN, client_join, {3, 3, 1, 1}), NULL},
+	{"W has", 0, REPORT(3, 0, 50), NULL},
+	{"on the host", 0, EVENT(CLIENT_EVICTED, client_evicted, {3, 0, 10}), NULL},
+	{"all", 0, EVENT(CLIENT_REPORTED, client_reported, {3}), NULL},
+	{"made", 0, STORE(3, 10), NULL},
+	{"V", 5000, SWAPPER(2, 2), NULL},
+	{"had some", 5000, STORE(2, 100), NULL},
+	{"asks", 5000, ASK(2, 1, 0, 60), NULL},
+	{"has", 5000, COMMIT(2, 1, 60), NULL},
+	{"asks", 5000, ASK(2, 2, 1, 60), NULL},
+	{"has", 5000, COMMIT(2, 2, 60), NULL},
+	{"H", 5000, SWAPPER(1, 1), NULL},
+	{"L", 5000, SWAPPER(4, 4), NULL},
+};
+
+/*
+ * L lacks all that W has of the first GPU, and 10 more, for which it waits until V's turn is over. H, of higher priority, lacks 20 of the
+ * second, which V is to leave as soon as Y has given copies back. L may count on V then, but it is for H that V is told to leave, and not before.
+ */
+static void test_waits_for_the_pool(void **state)
+{
+	struct play p;
+	const char *got;
+
+	(void)state;
+	play_open(&p);
+	for (size_t i = 0; i < SL_ARRAY_LEN(crowded); i++)
+		(void)play(&p, crowded[i].name, crowded[i].at_ms, crowded[i].event);
+	assert_null(strstr(
+		play(&p, "L asks", 5010, (struct sl_event)ASK(4, 1, 0, 50)), "EVICT"));
+	got = play(&p, "H asks", 5020, (struct sl_event)ASK(1, 1, 1, 60));
+	assert_row_text("H asks", got, "TRIM 5 15; TRIM 5 15; TRIM 2 25; PROBE 2 1");
+	got = play(&p, "Y gives back", 5030, (struct sl_event)STORE(5, 0));
+	assert_row_text("Y gives back", got, "EVICT 2 g1 20 EVICTED_FOR");
+	got = play(&p, "V gives back", 5040, (struct sl_event)STORE(2, 75));
+	assert_row_text("V gives back", got, "EVICT 3 g0 40 EVICTED_FOR");
+	play_close(&p);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_waits_for_the_pool),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
