@@ -82,6 +82,8 @@ struct sl_gpu {
 	uint64_t used_bytes, unmanaged_bytes, overhead_bytes, overhead_before;
 	bool unsure;
 	uint32_t utilisation_pct;
+	bool by_process;       /* NVML says what each process did, as of full_at */
+	uint32_t busy_sum_pct; /* of all processes */
 	bool complained;
 	/* Bytes per second of orders so far, smoothed, and as the policy knows them; 0: unknown (swap.c) */
 	struct sl_link_rate {
@@ -162,6 +164,7 @@ struct sl_client_gpu {
 	uint64_t hidden_bytes;  /* as told to the policy */
 	uint64_t sampled_bytes; /* hidden by the last good sample */
 	uint64_t listed_bytes;  /* of its process, by the last sample that looked at it */
+	uint32_t busy_pct;      /* what it did, by the last look at all */
 	bool sampled, was_listed;
 	uint64_t dying_bytes; /* what is still to be released */
 	sl_ns unlisted_since; /* NVML stopped to list the process, 0: it does list it */

@@ -278,6 +278,7 @@ static const struct gpu_field {
 	{"free_bytes", BYTES, true, SL_HISTORY_GPU_free},
 	{"gpu_allocated_s", GPU_SECONDS, false, SL_HISTORY_GPU_allocated_us},
 	{"gpu_idle_s", GPU_SECONDS, false, SL_HISTORY_GPU_idle_us},
+	{"by_process_ms", PLAIN, false, SL_HISTORY_GPU_by_process_ms},
 };
 
 static void print_value(

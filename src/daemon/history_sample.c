@@ -1,8 +1,9 @@
 /*
  * history_sample - see the header
  *
- * Who uses a GPU how much is not measured for each process: NVML says how much of the time it was used at all. That is divided among those that had work in that
- * second. Who had is known from what clients say where the daemon asks them anyway; of the others, all that have memory there may have had.
+ * NVML says how much of the time a GPU was used at all, and on most GPUs how much each process did: the one is divided in proportion to the other, so that
+ * what processes without Sluice did is nobody's. Where it does not say the second, it is divided evenly among those that had work in that second.
+ * Who had is then known from what clients say where the daemon asks them anyway; of the others, all that have memory there may have had.
  */
 #include "daemon/history_sample.h"
 
@@ -81,6 +82,7 @@ static void take_use(struct sl_history_sample *sample, const struct sl_msg_use_r
 		.hidden_bytes = row->hidden_bytes,
 		.waiting = row->waiting,
 		.idle_ms = UINT64_MAX,
+		.work_pm = UINT32_MAX,
 	};
 }
 
@@ -98,6 +100,7 @@ static void take_swap(struct sl_history_sample *sample, const struct sl_msg_swap
 	use->in_bytes = row->in_bytes;
 	use->clean_bytes = row->clean_bytes;
 	use->waited_ms = row->waited_ms;
+	use->work_pm = row->work_pm;
 	/* Given up until it comes back. */
 	if (row->residency == SL_WIRE_PARKED || row->residency == SL_WIRE_RESUMING)
 		use->request_bytes = 0;
@@ -141,6 +144,7 @@ struct between {
 	struct sl_history_tables *tables;
 	/* by GPU: how many had work, thousandths of utilisation, what is allocated */
 	uint32_t active[SL_HISTORY_GPU_NUMBERS];
+	bool by_process[SL_HISTORY_GPU_NUMBERS];        /* the driver says who did what */
 	int64_t utilisation_pm[SL_HISTORY_GPU_NUMBERS]; /* -1: not known */
 	int64_t allocated_ppm[SL_HISTORY_GPU_NUMBERS];
 };
@@ -170,6 +174,8 @@ static bool had_work(const struct between *between, const struct sl_history_seen
 
 	if (between->utilisation_pm[use->gpu] <= 0)
 		return false;
+	if (between->by_process[use->gpu])
+		return later && later->work_pm > 0 && later->work_pm <= 1000;
 	if (!later || !later->clients || resident_of(use) + use->hidden_bytes == 0)
 		return false;
 	return later->idle_clients < later->clients || later->idle_ms < ms;
@@ -200,6 +206,10 @@ static void look_at_gpus(struct between *between)
 			between->utilisation_pm[g] =
 				(int64_t)sl_min_u64(row->utilisation_pct, 100) * 10;
 	}
+	/* It says so of all on the GPU, or of none. */
+	for (size_t i = 0; i < between->now->count; i++)
+		between->by_process[between->now->uses[i].gpu] |=
+			between->now->uses[i].work_pm != UINT32_MAX;
 	for (size_t i = 0; i < between->before->count; i++) {
 		const struct sl_history_seen *use = &between->before->uses[i];
 
@@ -266,7 +276,9 @@ static int add_use(struct between *between, const struct sl_history_seen *use,
 	if (worked) {
 		value[SL_HISTORY_USE_active_ms] = span * 1000;
 		value[SL_HISTORY_USE_used_us] =
-			pm * 1000 * span / between->active[use->gpu];
+			between->by_process[use->gpu]
+				? pm * (int64_t)later->work_pm * span
+				: pm * 1000 * span / between->active[use->gpu];
 	} else if (pm >= 0) {
 		value[SL_HISTORY_USE_idle_us] = value[SL_HISTORY_USE_allocated_us];
 	}
@@ -306,6 +318,8 @@ static int add_gpu(struct between *between, uint32_t g, const struct piece *piec
 	if (pm >= 0) {
 		value[SL_HISTORY_GPU_known_ms] = span * 1000;
 		value[SL_HISTORY_GPU_busy_us] = pm * 1000 * span;
+		value[SL_HISTORY_GPU_by_process_ms] =
+			between->by_process[g] ? span * 1000 : 0;
 	}
 	if (pm == 0)
 		value[SL_HISTORY_GPU_idle_us] = value[SL_HISTORY_GPU_allocated_us];

@@ -27,6 +27,7 @@ struct sl_history_seen {
 	uint32_t waiting;
 	uint32_t clients, idle_clients;
 	uint64_t idle_ms;       /* of those that are idle, the shortest */
+	uint32_t work_pm;       /* of what was done on the GPU; UINT32_MAX: not known */
 	int64_t id;             /* the workload's in the history */
 	uint32_t user, project; /* places of its sums */
 };

@@ -21,7 +21,7 @@
 #include "policy/reason.h"
 
 /* Version of the tables (PRAGMA user_version). */
-#define TABLES 1
+#define TABLES 2
 /* How long somebody else's lock is waited for, by a thread that nobody waits for. */
 #define BUSY_MS 1000
 
@@ -199,6 +199,45 @@ static bool make_tables(struct sl_history_store *store)
 	return sl_history_sql_run(store, others) && sl_history_sql_run(store, version);
 }
 
+/* Columns that came later than the file, in what it has: 0 where nobody counted. */
+static bool add_columns(struct sl_history_store *store, enum sl_history_kind kind,
+	enum sl_history_level level)
+{
+	const struct sl_history_columns *columns = &sl_history_columns[kind];
+
+	for (uint32_t i = 0; i < columns->count; i++) {
+		int64_t there = 0;
+		char sql[192];
+
+		(void)snprintf(sql, sizeof(sql),
+			"SELECT count(*) FROM pragma_table_info('%s') WHERE name = '%s'",
+			sl_history_tables[kind][level], columns->names[i]);
+		if (!sl_history_sql_ask(store, sql, &there))
+			return false;
+		(void)snprintf(sql, sizeof(sql),
+			"ALTER TABLE %s ADD COLUMN \"%s\" INTEGER DEFAULT 0",
+			sl_history_tables[kind][level], columns->names[i]);
+		if (!there && !sl_history_sql_run(store, sql))
+			return false;
+	}
+	return true;
+}
+
+/* A file of an older sluiced; the columns stand in the order of the list, behind those that there were. */
+static bool change_tables(struct sl_history_store *store)
+{
+	char version[40];
+
+	(void)snprintf(version, sizeof(version), "PRAGMA user_version = %d", TABLES);
+	for (int kind = 0; kind < SL_HISTORY_KINDS; kind++) {
+		for (int level = 0; level < SL_HISTORY_LEVELS; level++) {
+			if (!add_columns(store, kind, level))
+				return false;
+		}
+	}
+	return sl_history_sql_run(store, version);
+}
+
 static int look_at_tables(struct sl_history_store *store, struct sl_error *err)
 {
 	int64_t version = 0;
@@ -219,7 +258,8 @@ static int look_at_tables(struct sl_history_store *store, struct sl_error *err)
 	if (!sl_history_sql_run(store, "PRAGMA auto_vacuum = INCREMENTAL") ||
 		!sl_history_sql_run(store, "BEGIN IMMEDIATE"))
 		return failed(store, "make", err);
-	if (!make_tables(store) || !sl_history_sql_run(store, "COMMIT")) {
+	if (!(version ? change_tables(store) : make_tables(store)) ||
+		!sl_history_sql_run(store, "COMMIT")) {
 		int r = failed(store, "make", err);
 
 		roll_back(store);

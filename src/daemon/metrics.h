@@ -27,6 +27,7 @@ struct sl_metrics_gpu {
 	struct sl_node_gpu_view view;
 	bool measured; /* the next two are known */
 	uint32_t utilisation_pct;
+	bool by_process;
 	sl_ns measured_age;
 	uint64_t out_bytes_s, in_bytes_s; /* 0: not known */
 	uint64_t out_bytes, in_bytes, clean_bytes;

@@ -61,6 +61,7 @@ static void take_gpus(struct sl_metrics_books *books, const struct sl_daemon *da
 		out->in_bytes = gpu->moved.in_bytes;
 		out->clean_bytes = gpu->moved.clean_bytes;
 		out->utilisation_pct = gpu->utilisation_pct;
+		out->by_process = gpu->by_process;
 		out->measured_age = sl_sub_sat(books->taken_at, gpu->measured_at);
 		if (gpu->complained)
 			books->nvml_up = false;

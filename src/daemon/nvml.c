@@ -17,6 +17,7 @@
 
 #include "base/file.h"
 #include "base/nvml_abi.h"
+#include "daemon/nvml_samples.h"
 
 #define LIBRARY "libnvidia-ml.so.1"
 
@@ -36,6 +37,7 @@
 	X(nvmlDeviceGetMigMode, false)                     \
 	X(nvmlDeviceGetComputeMode, false)                 \
 	X(nvmlDeviceGetUtilizationRates, false)            \
+	X(nvmlDeviceGetProcessUtilization, false)          \
 	X(nvmlDeviceGetComputeRunningProcesses, false)     \
 	X(nvmlDeviceGetComputeRunningProcesses_v2, false)  \
 	X(nvmlDeviceGetComputeRunningProcesses_v3, false)  \
@@ -57,6 +59,12 @@ struct sl_nvml {
 	void *library;
 	bool initialised;
 	struct calls call;
+	/* Of GPUs that were asked about, by UUID: numbers change. */
+	struct {
+		char uuid[41];
+		struct sl_nvml_samples samples;
+	} asked[SL_NVML_DEVICES_MAX];
+	uint32_t asked_count;
 };
 
 static const struct {
@@ -114,6 +122,8 @@ struct sl_nvml *sl_nvml_close(struct sl_nvml *nvml)
 		return NULL;
 	if (nvml->initialised)
 		(void)nvml->call.nvmlShutdown();
+	for (uint32_t i = 0; i < nvml->asked_count; i++)
+		sl_nvml_samples_fini(&nvml->asked[i].samples);
 	if (nvml->library)
 		(void)dlclose(nvml->library);
 	free(nvml);
@@ -348,6 +358,39 @@ static nvmlReturn_t device_used(struct sl_nvml *nvml, nvmlDevice_t handle, uint6
 	return result;
 }
 
+static struct sl_nvml_samples *samples_of(struct sl_nvml *nvml, const char *uuid)
+{
+	uint32_t i = 0;
+
+	while (i < nvml->asked_count && strcmp(nvml->asked[i].uuid, uuid) != 0)
+		i++;
+	if (i == SL_ARRAY_LEN(nvml->asked))
+		return NULL;
+	if (i == nvml->asked_count) {
+		sl_wire_str(nvml->asked[i].uuid, sizeof(nvml->asked[i].uuid), uuid);
+		nvml->asked_count++;
+	}
+	return &nvml->asked[i].samples;
+}
+
+/* Who did how much of it. Where the GPU worked and nobody did anything by that account, it is not to be believed: it lags, or knows not all. */
+static void by_process(struct sl_nvml *nvml, nvmlDevice_t handle, const char *uuid,
+	struct sl_nvml_usage *out)
+{
+	struct sl_nvml_samples *samples = samples_of(nvml, uuid);
+
+	if (!samples)
+		return;
+	sl_nvml_samples_ask(samples, nvml->call.nvmlDeviceGetProcessUtilization, handle,
+		sl_clock_now());
+	out->busy_sum_pct = sl_nvml_samples_sum(samples);
+	out->by_process =
+		samples->known && (out->busy_sum_pct > 0 || out->utilisation_pct == 0);
+	for (uint32_t i = 0; i < out->count; i++)
+		out->processes[i].busy_pct =
+			sl_nvml_samples_of(samples, out->processes[i].pid);
+}
+
 int sl_nvml_usage(struct sl_nvml *nvml, const char *uuid_text, struct sl_nvml_usage *out,
 	struct sl_error *err)
 {
@@ -390,6 +433,7 @@ int sl_nvml_usage(struct sl_nvml *nvml, const char *uuid_text, struct sl_nvml_us
 	merge(&rows);
 	out->processes = rows.list;
 	out->count = rows.count;
+	by_process(nvml, handle, uuid_text, out);
 	return SL_NVML_OK;
 }
 

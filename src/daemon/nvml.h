@@ -36,6 +36,7 @@ struct sl_nvml_inventory {
 struct sl_nvml_process {
 	uint32_t pid;
 	uint64_t used_bytes; /* 0 where NVML does not tell */
+	uint32_t busy_pct;   /* of the GPU's processors, lately; only with by_process */
 	bool ours;           /* for whoever judges the list */
 };
 
@@ -43,6 +44,8 @@ struct sl_nvml_usage {
 	uint64_t
 		used_bytes; /* of the whole GPU, without the driver's reserve where NVML tells */
 	uint32_t utilisation_pct;
+	bool by_process;       /* NVML tells how much each process did */
+	uint32_t busy_sum_pct; /* of all of them; may be more than 100 */
 	uint32_t count;
 	struct sl_nvml_process *processes; /* by pid, each once; the caller frees */
 };

@@ -210,6 +210,7 @@ struct view {
 	uint64_t listed_bytes; /* sum of all rows */
 	bool unsure;           /* another look soon would tell more */
 	bool is_cut;           /* more were released than one look may tell */
+	bool is_whole;         /* all are looked at */
 };
 
 static const struct sl_nvml_process *listed(const struct view *view, pid_t pid)
@@ -318,6 +319,8 @@ static void judge(struct view *view, struct sl_client *client)
 		return;
 	gpu = &client->gpus[ordinal];
 	gpu->listed_bytes = row ? row->used_bytes : 0;
+	if (view->is_whole)
+		gpu->busy_pct = row ? row->busy_pct : 0;
 	if (!row && has_left(view, client, (uint32_t)ordinal)) {
 		sl_info("process %d holds no GPU memory and lost its connection; taking "
 			"its "
@@ -596,7 +599,11 @@ static void look_at_all(struct view *view)
 	gpu->full_at = view->sample->begin;
 	if (gpu->look_from <= gpu->full_at)
 		gpu->look_from = 0;
+	gpu->by_process = view->sample->usage.by_process;
+	gpu->busy_sum_pct = view->sample->usage.busy_sum_pct;
+	view->is_whole = true;
 	judge_all(view);
+	view->is_whole = false;
 	/* Once more soon, but not for ever: somebody may allocate all the time. */
 	if (view->unsure && !gpu->unsure)
 		gpu->full_at -= sl_min_u64(gpu->full_at,

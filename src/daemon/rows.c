@@ -153,6 +153,25 @@ static uint64_t host_bytes_of(const struct sl_workload *workload)
 	return bytes;
 }
 
+/* What its processes did of all that was done there. */
+static uint32_t work_of(const struct sl_daemon *daemon,
+	const struct sl_workload *workload, uint32_t ordinal)
+{
+	const struct sl_gpu *gpu = &daemon->gpus[workload->gpus[ordinal]];
+	uint64_t sum = 0;
+
+	if (!gpu->by_process)
+		return UINT32_MAX;
+	for (const struct sl_link *link = workload->clients.next;
+		link != &workload->clients; link = link->next)
+		sum += SL_CONTAINER_OF((struct sl_link *)link, struct sl_client, link)
+			       ->gpus[ordinal]
+			       .busy_pct;
+	return gpu->busy_sum_pct
+		       ? (uint32_t)sl_min_u64(1000, sum * 1000 / gpu->busy_sum_pct)
+		       : 0;
+}
+
 static bool next_swap(
 	const struct sl_daemon *daemon, struct sl_peer_list *list, union sl_msg *msg)
 {
@@ -181,6 +200,7 @@ static bool next_swap(
 	msg->swap_row.in_bytes = workload->moved[ordinal].in_bytes;
 	msg->swap_row.clean_bytes = workload->moved[ordinal].clean_bytes;
 	msg->swap_row.warm_after_ms = workload->warm_after / SL_MS;
+	msg->swap_row.work_pm = work_of(daemon, workload, ordinal);
 	memcpy(msg->swap_row.name, workload->name, sizeof(msg->swap_row.name));
 	return true;
 }

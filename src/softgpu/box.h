@@ -49,6 +49,8 @@
 	X(teardown_ms, "teardown-ms", 0, 0, 600000,                                    \
 		"Time a dead process keeps its memory.")                               \
 	X(nvml_lag_ms, "nvml-lag-ms", 0, 0, 600000, "Age of NVML's memory figures.")   \
+	X(process_use, "process-use", 1, 0, 1,                                         \
+		"1: NVML tells what each process does; 0: it does not.")               \
 	X(reserve_bytes, "reserve", SL_SOFTGPU_AUTO, 0, UINT64_MAX,                    \
 		"Memory the driver keeps; memory/128, at most 512 MiB.")               \
 	X(context_bytes, "context", SL_SOFTGPU_AUTO, 0, UINT64_MAX,                    \

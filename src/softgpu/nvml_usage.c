@@ -138,7 +138,7 @@ static unsigned long long now_us(void)
 	       (unsigned long long)now.tv_nsec / 1000u;
 }
 
-/* Figures are there for all listed processes: NVML offers one sample each, or asks for room. *count is in
+/* Figures are there for all listed processes: NVML offers one sample each, or asks for room; some GPUs have none. *count is in
  * and out; rows are then 0 to *count - 1 of the figures. */
 static nvmlReturn_t samples(nvmlDevice_t device, unsigned *count, bool has_array)
 {
@@ -148,6 +148,8 @@ static nvmlReturn_t samples(nvmlDevice_t device, unsigned *count, bool has_array
 
 	NEED_DEVICE(device, &i);
 	NEED(has_array || !room);
+	if (!sl_nvml_hello.process_use)
+		return NVML_ERROR_NOT_SUPPORTED;
 	r = sl_nvml_ask(i);
 	if (r != NVML_SUCCESS)
 		return r;

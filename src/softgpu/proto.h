@@ -112,6 +112,7 @@ struct sl_sg_hello {
 	uint64_t h2d_bytes_per_s, d2h_bytes_per_s, duplex_pct, pageable_pct;
 	uint64_t context_bytes, module_bytes, launch_bytes;
 	uint64_t create_us, map_us, release_us, pin_us, queue_ops;
+	uint64_t process_use;
 	struct sl_sg_device device[SL_SOFTGPU_GPUS_MAX];
 	char faults[1024];
 };

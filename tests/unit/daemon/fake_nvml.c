@@ -204,6 +204,39 @@ nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v3(
 	return NVML_SUCCESS;
 }
 
+nvmlReturn_t nvmlDeviceGetUtilizationRates(
+	nvmlDevice_t device, nvmlUtilization_t *utilization)
+{
+	utilization->gpu = utilization->memory = gpu_of(device)->busy_pct;
+	return NVML_SUCCESS;
+}
+
+/* Of those that did something. There is a new sample whenever somebody asks; the clock is nobody else's. */
+nvmlReturn_t nvmlDeviceGetProcessUtilization(nvmlDevice_t device,
+	nvmlProcessUtilizationSample_t *rows, unsigned int *count,
+	unsigned long long since_us)
+{
+	static unsigned long long clock_us = 5000000;
+	const struct fake_gpu *gpu = gpu_of(device);
+	unsigned int room = *count, used = 0;
+
+	if (gpu->process_use)
+		return (nvmlReturn_t)gpu->process_use;
+	*count = 100;
+	if (!rows || room < *count)
+		return NVML_ERROR_INSUFFICIENT_SIZE;
+	clock_us = (since_us > clock_us ? since_us : clock_us) + 1000;
+	for (unsigned int i = 0; i < gpu->count && used < room; i++) {
+		if (gpu->rows[i].busy_pct)
+			rows[used++] =
+				(nvmlProcessUtilizationSample_t){.pid = gpu->rows[i].pid,
+					.timeStamp = clock_us,
+					.smUtil = gpu->rows[i].busy_pct};
+	}
+	*count = used;
+	return used ? NVML_SUCCESS : NVML_ERROR_NOT_FOUND;
+}
+
 nvmlReturn_t nvmlEventSetCreate(nvmlEventSet_t *set)
 {
 	*set = calloc(1, sizeof(**set));

@@ -19,11 +19,15 @@ struct fake_gpu {
 	uint64_t total_bytes;
 	uint64_t unlisted_bytes; /* in use, but in no row */
 	unsigned int mig, exclusive;
-	unsigned int lost; /* every call about it fails; it is still counted */
+	unsigned int lost;     /* every call about it fails; it is still counted */
+	unsigned int busy_pct; /* utilisation of the whole */
+	unsigned int
+		process_use; /* what a question for that of each process fails with */
 	unsigned int count;
 	struct {
 		unsigned int pid;
 		uint64_t bytes;
+		unsigned int busy_pct; /* of the GPU's processors */
 	} rows[FAKE_PROCESSES_MAX];
 };
 

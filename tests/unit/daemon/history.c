@@ -420,6 +420,59 @@ static void a_damaged_one_is_set_aside(void **state)
 	sl_history_store_close(store);
 }
 
+static void run_sql(const char *sql)
+{
+	sqlite3 *db = NULL;
+	char *said = NULL;
+
+	assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+	if (sqlite3_exec(db, sql, NULL, NULL, &said) != SQLITE_OK)
+		fail_msg("%s", said);
+	(void)sqlite3_close(db);
+}
+
+static int64_t ask_sql(const char *sql)
+{
+	sqlite3_stmt *statement = NULL;
+	sqlite3 *db = NULL;
+	int64_t value;
+
+	assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+	assert_int_equal(sqlite3_prepare_v2(db, sql, -1, &statement, NULL), SQLITE_OK);
+	assert_int_equal(sqlite3_step(statement), SQLITE_ROW);
+	value = sqlite3_column_int64(statement, 0);
+	(void)sqlite3_finalize(statement);
+	(void)sqlite3_close(db);
+	return value;
+}
+
+/* A file of before a column was added keeps what it has, and gets the column. */
+static void an_older_one_is_changed(void **state)
+{
+	struct sl_history_store *store = open_store();
+	const struct sl_history_row row = {.t = T0,
+		.span = 60,
+		.gpu = 1,
+		.value = {[SL_HISTORY_GPU_known_ms] = 7,
+			[SL_HISTORY_GPU_by_process_ms] = 5}};
+	struct sl_history_batch batch = {0};
+
+	batch.rows[SL_HISTORY_GPUS] = &row;
+	batch.row_count[SL_HISTORY_GPUS] = 1;
+	write_batch(store, &batch, T0, &everything);
+	assert_null(sl_history_store_close(store));
+	run_sql("ALTER TABLE gpu_seconds DROP COLUMN by_process_ms; ALTER TABLE "
+		"gpu_minutes DROP COLUMN by_process_ms; ALTER TABLE gpu_hours DROP "
+		"COLUMN by_process_ms; PRAGMA user_version = 1");
+	store = open_store();
+	assert_int_equal(ask_sql("PRAGMA user_version"), 2);
+	assert_int_equal(ask_sql("SELECT known_ms + by_process_ms FROM gpu_seconds"), 7);
+	batch.row_count[SL_HISTORY_GPUS] = 1;
+	write_batch(store, &batch, T0, &everything);
+	assert_int_equal(ask_sql("SELECT by_process_ms FROM gpu_seconds"), 5);
+	assert_null(sl_history_store_close(store));
+}
+
 static void a_newer_one_is_left_alone(void **state)
 {
 	struct sl_history_store *store = open_store();
@@ -837,6 +890,7 @@ int main(void)
 		IN_A_FOLDER(it_stays_within_its_size),
 		IN_A_FOLDER(what_is_kept_of_hours_ends),
 		IN_A_FOLDER(a_damaged_one_is_set_aside),
+		IN_A_FOLDER(an_older_one_is_changed),
 		IN_A_FOLDER(a_newer_one_is_left_alone),
 		IN_A_FOLDER(a_locked_one_is_told),
 		IN_A_FOLDER(a_full_disk_costs_nothing_that_was_there),

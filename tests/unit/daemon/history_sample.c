@@ -45,6 +45,8 @@ struct what {
 	uint64_t request, backing, evicted, out;
 	uint32_t waiting, residency;
 	uint64_t waited_ms, idle_ms; /* idle_ms 0: it works */
+	uint32_t work_pm;            /* of all work; with `told` */
+	bool told;
 	uint64_t turns;
 };
 
@@ -64,6 +66,7 @@ static void add(struct sl_history_sample *sample, uint64_t workload, struct what
 	msg.swap_row.out_bytes = what.out;
 	msg.swap_row.waited_ms = what.waited_ms;
 	msg.swap_row.turns = what.turns;
+	msg.swap_row.work_pm = what.told ? what.work_pm : UINT32_MAX;
 	msg.swap_row.residency = what.residency ? what.residency : SL_WIRE_BOUND;
 	sl_history_sample_take(sample, &msg);
 	sl_wire_init(&msg, SL_MSG_CLIENT_ROW);
@@ -121,6 +124,7 @@ static void use_is_divided_among_those_that_work(void **state)
 	assert_int_equal(sum(1, SL_HISTORY_USE_idle_us), 0);
 	assert_int_equal(sum(3, SL_HISTORY_USE_idle_us), 200000);
 	assert_int_equal(sum(0, SL_HISTORY_GPU_busy_us), 600000);
+	assert_int_equal(sum(0, SL_HISTORY_GPU_by_process_ms), 0);
 	assert_int_equal(sum(0, SL_HISTORY_GPU_allocated_us), 1000000);
 	assert_int_equal(sum(0, SL_HISTORY_GPU_idle_us), 0);
 }
@@ -170,6 +174,37 @@ static void sums_are_those_of_the_rows(void **state)
 	assert_int_equal(gpu->busy_us, sum(0, SL_HISTORY_GPU_busy_us));
 	assert_int_equal(gpu->known_ms, 5000);
 	assert_int_equal(gpu->allocated_us, sum(0, SL_HISTORY_GPU_allocated_us));
+}
+
+/* Where the driver says who did what, nobody guesses; a tenth of it was done by somebody without Sluice. */
+static void use_is_divided_by_what_each_did(void **state)
+{
+	begin(&samples[0], T0, 0);
+	begin(&samples[1], T0 + 2, 60);
+	for (int i = 0; i < 2; i++) {
+		add(&samples[i], 1,
+			(struct what){.request = 5 * GIB,
+				.backing = GIB,
+				.told = true,
+				.work_pm = 700});
+		/* It says itself that it was idle; the driver knows better. */
+		add(&samples[i], 2,
+			(struct what){.backing = GIB,
+				.idle_ms = 5000,
+				.told = true,
+				.work_pm = 200});
+		add(&samples[i], 3, (struct what){.backing = 2 * GIB, .told = true});
+	}
+	between();
+	assert_int_equal(sum(1, SL_HISTORY_USE_used_us), 2 * 420000);
+	assert_int_equal(sum(2, SL_HISTORY_USE_used_us), 2 * 120000);
+	assert_int_equal(sum(3, SL_HISTORY_USE_used_us), 0);
+	assert_int_equal(sum(1, SL_HISTORY_USE_idle_us), 0);
+	assert_int_equal(sum(2, SL_HISTORY_USE_idle_us), 0);
+	assert_int_equal(sum(3, SL_HISTORY_USE_idle_us), 2 * 200000);
+	assert_int_equal(sum(0, SL_HISTORY_GPU_busy_us), 2 * 600000);
+	assert_int_equal(sum(0, SL_HISTORY_GPU_by_process_ms), 2000);
+	assert_int_equal(sum(0, SL_HISTORY_GPU_known_ms), 2000);
 }
 
 static void nobody_works_on_an_idle_gpu(void **state)
@@ -319,6 +354,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		FRESH(use_is_divided_among_those_that_work),
 		FRESH(sums_are_those_of_the_rows),
+		FRESH(use_is_divided_by_what_each_did),
 		FRESH(nobody_works_on_an_idle_gpu),
 		FRESH(what_is_not_known_is_not_idle),
 		FRESH(counters_are_of_the_time_between),

@@ -54,7 +54,60 @@ static void send_set(const struct rig_peer *peer, uint64_t workload, uint32_t wh
 	rig_send(peer, &msg);
 }
 
+/* The row of LIST SWAP. */
+static uint32_t work_of(const struct rig *rig, uint64_t workload)
+{
+	struct rig_peer peer = control(rig);
+	uint32_t work_pm = 0;
+	union sl_msg msg;
+
+	sl_wire_init(&msg, SL_MSG_LIST);
+	msg.list.what = SL_LIST_SWAP;
+	rig_send(&peer, &msg);
+	for (;;) {
+		assert_int_equal(
+			sl_wire_recv(peer.fd, SL_FROM_DAEMON, &msg, NULL), SL_WIRE_OK);
+		if (msg.head.type == SL_MSG_LIST_END)
+			break;
+		if (msg.swap_row.workload == workload)
+			work_pm = msg.swap_row.work_pm;
+	}
+	rig_peer_end(&peer);
+	return work_pm;
+}
+
 /* --- tests -------------------------------------------------------------------------------------- */
+
+/* Of what all processes did: 60 of 80, the others are strangers'. Where the driver does not say, or says what cannot be, it is not known. */
+static void who_did_what_is_nvmls_to_say(void **state)
+{
+	struct rig *rig = *state;
+	struct fake_gpu *gpu = &rig->nvml->gpus[0];
+	struct rig_peer run, client;
+	unsigned int mine = 0;
+
+	rig_nvml(rig, 1, RIG_GIB);
+	rig_start(rig, "driver_reserve: 1GiB\nmeasure_interval: 50ms\n");
+	run = rig_run(rig, RIG_GIB, 2 * RIG_GIB);
+	client = rig_join(rig, &run);
+	rig_hold(rig, &client, 1, RIG_GIB);
+	while (mine < gpu->count && gpu->rows[mine].pid == 1)
+		mine++;
+	gpu->busy_pct = 70;
+	rig_until(work_of(rig, run.workload) == UINT32_MAX);
+	gpu->rows[!mine].busy_pct = 20;
+	gpu->rows[mine].busy_pct = 60;
+	rig_until(work_of(rig, run.workload) == 750);
+	gpu->rows[mine].busy_pct = 0;
+	rig_until(work_of(rig, run.workload) == 0);
+	gpu->process_use = 3; /* not supported */
+	rig_until(work_of(rig, run.workload) == UINT32_MAX);
+	gpu->busy_pct = gpu->process_use = 0;
+	rig_nvml(rig, client.pid, 0);
+	rig_peer_kill(&client);
+	rig_peer_end(&run);
+	rig_stop(rig);
+}
 
 /* A limit above what was left beside a program that has ended. */
 static void who_is_gone_takes_nothing_of_a_limit(void **state)
@@ -179,6 +232,7 @@ static void a_hanging_nvml_delays_but_once(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(who_did_what_is_nvmls_to_say),
 		cmocka_unit_test(who_is_gone_takes_nothing_of_a_limit),
 		cmocka_unit_test(admission_is_by_what_is_there),
 		cmocka_unit_test(a_change_is_judged_alike),
