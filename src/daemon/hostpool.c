@@ -98,6 +98,18 @@ static void judge_size(struct sl_daemon *daemon, bool failed)
 		sl_timer_set(pool->timer, sl_clock_now() + SL_HOSTPOOL_LOOK_NS);
 }
 
+/* Half of what there was for us when the daemon started: what clients have of a former one counts, or each restart would
+ * leave less. */
+static uint64_t configured(const struct sl_daemon *daemon)
+{
+	const struct sl_hostpool *pool = daemon->hostpool;
+	uint64_t bytes = daemon->config.host_memory;
+
+	if (bytes == SL_CONFIG_HALF)
+		bytes = (pool->at_start.available_bytes + pool->found_bytes) / 2;
+	return bytes - bytes % SL_HOSTMEM_GRAIN;
+}
+
 static int on_timer(sd_event_source *source, uint64_t usec, void *context)
 {
 	struct sl_daemon *daemon = context;
@@ -432,6 +444,8 @@ static void take_held(struct sl_peer *peer, const struct sl_msg_store_held *msg,
 		return;
 	}
 	*fd = -1;
+	/* Huge pages are set aside, and never were available. */
+	pool->found_bytes += msg->flags & SL_STORE_HUGE ? 0 : msg->bytes;
 }
 
 void sl_hostpool_on_store_held(struct sl_peer *peer, const struct sl_msg_store_held *msg,
@@ -483,6 +497,8 @@ void sl_hostpool_reported(struct sl_client *client)
 		sl_closep(&file->fd);
 		free(file);
 	}
+	client->daemon->hostpool->configured_bytes = configured(client->daemon);
+	judge_size(client->daemon, false);
 	if (client->swaps)
 		tell_store(client);
 }
@@ -530,10 +546,7 @@ uint64_t sl_hostpool_configure(struct sl_daemon *daemon)
 {
 	struct sl_hostpool *pool = daemon->hostpool;
 
-	pool->configured_bytes = daemon->config.host_memory == SL_CONFIG_HALF
-					 ? pool->at_start.available_bytes / 2
-					 : daemon->config.host_memory;
-	pool->configured_bytes -= pool->configured_bytes % SL_HOSTMEM_GRAIN;
+	pool->configured_bytes = configured(daemon);
 	pool->pool_bytes = possible(pool);
 	sl_hostpool_ahead_set(daemon, sl_hostpool_swap_is_on(daemon));
 	sl_timer_set(pool->timer, pool->pool_bytes < pool->configured_bytes

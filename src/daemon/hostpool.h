@@ -34,6 +34,7 @@ struct sl_hostpool {
 	uint32_t files, making, files_max;
 	uint64_t failures; /* files that could not be made */
 	struct sl_host_room room, at_start;
+	uint64_t found_bytes; /* that clients had of a former daemon at the start */
 	struct sl_map inodes; /* of the files, by hostpool.c's key */
 };
 

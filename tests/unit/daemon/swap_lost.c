@@ -183,6 +183,70 @@ static void outlives_a_daemon_that_ends(void **state)
 	(void)moving_setup(state);
 }
 
+/* --- half of what is free --------------------------------------------------------------------- */
+
+static void host_has(struct inside *inside, char root[64], uint64_t bytes)
+{
+	char path[128], text[96];
+
+	(void)snprintf(root, 64, "%.40s/root", inside->rig.dir);
+	(void)snprintf(path, sizeof(path), "%s/proc", root);
+	assert_int_equal(sl_file_make_dirs(path, 0755), 0);
+	(void)snprintf(path, sizeof(path), "%s/proc/meminfo", root);
+	(void)snprintf(text, sizeof(text),
+		"MemTotal: 8388608 kB\nMemAvailable: %llu kB\n",
+		(unsigned long long)(bytes / SL_KIB));
+	assert_int_equal(sl_file_replace(path, text, strlen(text), false), 0);
+}
+
+/* The daemon's own look at the start is at the machine that the tests run on. */
+static void look_at(struct inside *inside, const char *root)
+{
+	sl_hostpool_close(&inside->daemon);
+	assert_int_equal(sl_hostpool_open(&inside->daemon, root), 0);
+	sl_daemon_configure(&inside->daemon);
+}
+
+/* What clients have on the host is not available to anybody, and is the pool's all the same. */
+static void half_stays_half_over_a_restart(void **state)
+{
+	static struct inside own;
+	char root[64];
+	struct holder a;
+	struct given given;
+	union sl_msg msg;
+
+	inside_fini(*state);
+	inside_init(&own, "driver_reserve: 1GiB\nresolvers: wait\nrecover_wait: 1ms\n");
+	host_has(&own, root, 2 * RIG_GIB);
+	look_at(&own, root);
+	assert_true(own.daemon.hostpool->configured_bytes == RIG_GIB);
+	a = holder_of(&own, 64 * MIB);
+	given = evicted_once(&own, &a, 64 * MIB);
+	inside_end(&own);
+	host_has(&own, root, 2 * RIG_GIB - given.bytes);
+	inside_begin(&own);
+	look_at(&own, root);
+	come_back(&own, &a);
+	report(&a.peer, 64 * MIB);
+	send_held(&a.peer, &given);
+	sl_wire_init(&msg, SL_MSG_EVICTED);
+	msg.evicted.evicted_bytes = 64 * MIB;
+	rig_send(&a.peer, &msg);
+	reported(&a.peer);
+	inside_until(&own, client_of(&own, &a)->state == SL_CLIENT_LIVE);
+	assert_true(client_of(&own, &a)->host_bytes == given.bytes);
+	assert_true(own.daemon.hostpool->configured_bytes == RIG_GIB);
+	assert_true(sl_node_pool(own.daemon.node).pool_bytes == RIG_GIB);
+	/* And when it is given back, or read anew. */
+	(void)close(given.fd);
+	holder_end(&own, &a);
+	sl_daemon_configure(&own.daemon);
+	assert_true(own.daemon.hostpool->configured_bytes == RIG_GIB);
+	inside_fini(&own);
+	(void)moving_setup(state);
+}
+
 /* What it says to have held, and is not what it was given. */
 static void false_files(void **state)
 {
@@ -226,6 +290,7 @@ int main(void)
 		cmocka_unit_test(keeps_what_it_names),
 		cmocka_unit_test(false_files),
 		cmocka_unit_test(outlives_a_daemon_that_ends),
+		cmocka_unit_test(half_stays_half_over_a_restart),
 	};
 
 	return cmocka_run_group_tests(tests, moving_setup, moving_teardown);
