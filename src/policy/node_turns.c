@@ -406,9 +406,10 @@ static void promise(
 	*new_promise(look) = (struct sl_node_promise){client, gpu, bytes};
 	sl_ledger_set_leaving(&look->node->ledger, &client->holding, gpu,
 		client->holding.cell[gpu].leaving_bytes + bytes);
+	look->node->books++;
 }
 
-/* Back to the first `count` of them. */
+/* Back to the first `count` of them. What was found out with them is not so any more. */
 static void take_back_promises(struct look *look, uint32_t count)
 {
 	struct sl_node *node = look->node;
@@ -419,6 +420,7 @@ static void take_back_promises(struct look *look, uint32_t count)
 
 		sl_ledger_set_leaving(&node->ledger, holding, last->gpu,
 			holding->cell[last->gpu].leaving_bytes - last->bytes);
+		node->books++;
 	}
 }
 

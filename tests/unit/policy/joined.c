@@ -70,10 +70,63 @@ static void test_waits_for_the_pool(void **state)
 	play_close(&p);
 }
 
+/*
+ * P and Q have 30 of the second GPU each and 20 on the host, V has the rest. The pool keeps room for one of them to leave the other its
+ * place: that is not lent on the first GPU, where D asks for 10 and all but 5 are requested. As P wants, Q is to leave as soon as Y has given
+ * copies back. What the pool could lend if it had left already is nothing that D may have yet.
+ */
+static const struct play_row half_there[] = {
+	{"pool", 0, SWAP(64), NULL},
+	{"GPU", 0, GPU(0, 100), NULL},
+	{"GPU", 0, GPU(1, 100), NULL},
+	{"P", 0, WORKLOAD(1, 1, 2, 0), NULL},
+	{"Q", 0, WORKLOAD(2, 1, 2, 0), NULL},
+	{"V", 0, WORKLOAD(3, 1, 2, 0), NULL},
+	{"D", 0, WORKLOAD(4, 1, 1, 0), NULL},
+	{"Y", 0, WORKLOAD(5, 1, 1, 0), NULL},
+	{"R", 0, EVENT(WORKLOAD_ADD, workload_add, {6, BYTES(95), ANY, 1, 1, 0}), NULL},
+	{"P", 0, EVENT(CLIENT_JOIN, client_join, {1, 1, 1, 1}), NULL},
+	{"P has", 0, REPORT(1, 1, 50), NULL},
+	{"on the host", 0, EVENT(CLIENT_EVICTED, client_evicted, {1, 1, 20}), NULL},
+	{"all", 0, EVENT(CLIENT_REPORTED, client_reported, {1}), NULL},
+	{"made", 0, STORE(1, 20), NULL},
+	{"Q", 0, EVENT(CLIENT_JOIN, client_join, {2, 2, 1, 1}), NULL},
+	{"Q has", 0, REPORT(2, 1, 50), NULL},
+	{"on the host", 0, EVENT(CLIENT_EVICTED, client_evicted, {2, 1, 20}), NULL},
+	{"all", 0, EVENT(CLIENT_REPORTED, client_reported, {2}), NULL},
+	{"made", 0, STORE(2, 20), NULL},
+	{"Y", 0, SWAPPER(5, 5), NULL},
+	{"had some", 0, STORE(5, 10), NULL},
+	{"V", 0, JOIN(3, 3), NULL},
+	{"asks", 0, ASK(3, 1, 1, 40), NULL},
+	{"has", 0, COMMIT(3, 1, 40), NULL},
+	{"D", 0, SWAPPER(4, 4), NULL},
+	{"P wants", 5010, EVENT(WANT, want, {1, 1}), NULL},
+	{"D asks", 5020, ASK(4, 1, 0, 10), NULL},
+};
+
+static void test_lends_what_is_there(void **state)
+{
+	struct play p;
+	const char *got;
+
+	(void)state;
+	play_open(&p);
+	for (size_t i = 0; i < SL_ARRAY_LEN(half_there); i++)
+		(void)play(
+			&p, half_there[i].name, half_there[i].at_ms, half_there[i].event);
+	assert_row_u64("D waits", sl_node_use(p.node, 4, 0).waiting, 1);
+	got = play(
+		&p, "news", 5030, (struct sl_event)EVENT(PULSE, pulse, {5, SL_S, 0, 0}));
+	assert_row_text("news", got, "");
+	play_close(&p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_waits_for_the_pool),
+		cmocka_unit_test(test_lends_what_is_there),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
