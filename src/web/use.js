@@ -10,6 +10,7 @@ import {hueOf, hue} from "./words.js";
 import {store, now} from "./store.js";
 import * as api from "./api.js";
 import {chart, colour, hueColour, stepped} from "./chart.js";
+import {advice} from "./advice.js";
 
 const PERIODS = [[3600, "1 h"], [86400, "24 h"], [604800, "7 d"], [2592000, "30 d"]];
 const BY = [["user", "User"], ["project", "Project"], ["gpu", "GPU"], ["program", "Program"], ["workload", "Workload"]];
@@ -292,6 +293,7 @@ export default function use() {
 				return;
 			showHeat(byGpu);
 			showIdle(byWorkload);
+			parts.advice.ask(now());
 		} catch (error) {
 			if (mine !== asked)
 				return;
@@ -354,6 +356,7 @@ export default function use() {
 			parts.none = h("p", {class: "notice", hidden: true});
 			const head = (words, number) => h("th", {scope: "col", class: number ? "num" : null}, words);
 
+			parts.advice = advice();
 			parts.all = h("div", {class: "stack"},
 				h("section", {class: "card", "aria-labelledby": "over"}, h("h2", {id: "over"}, "Allocated against used"), parts.sum, parts.chart, parts.legend, parts.nothing,
 					h("p", {class: "hint"}, "Drag over the chart to look closer."),
@@ -364,7 +367,8 @@ export default function use() {
 						h("thead", null, h("tr", null, head("GPU"), head("Hour"), head("Utilisation", 1))), parts.heatTable)))),
 				h("section", {class: "card", "aria-labelledby": "idle"}, h("h2", {id: "idle"}, "Allocated, and idle"), h("div", {class: "scroll"},
 					h("table", {class: "rows"}, h("caption", null, "Time in which a workload had GPU memory to itself and did no work with it."),
-						h("thead", null, h("tr", null, head("Workload"), head("Idle", 1), head("Idle of allocated", 1))), parts.idle)), parts.noIdle));
+						h("thead", null, h("tr", null, head("Workload"), head("Idle", 1), head("Idle of allocated", 1))), parts.idle)), parts.noIdle),
+				parts.advice.element);
 			at.append(h("h1", null, "Use"),
 				h("div", {class: "head"}, parts.periods, h("label", {class: "line"}, "by ", parts.by), parts.range, h("span", {class: "push"}, parts.csv)), parts.none, parts.all);
 			addEventListener("sluice-theme", redraw);
@@ -381,6 +385,7 @@ export default function use() {
 			removeEventListener("resize", redraw);
 			clearInterval(timer);
 			asked++;
+			parts.advice.end();
 			endPlot();
 		},
 	};

@@ -214,6 +214,8 @@ async function use() {
 
 	same("use by project", (await rows(page, "section[aria-labelledby=over] tbody")).map((row) => [row[0], Math.round(parseFloat(row[3])), row[5]]).sort(), totals.map(([name, used, waited]) => [name, used, waited === "0 s" ? "–" : waited]));
 	check("the heat map has an hour of the GPU", await until(5, async () => (await page.$$eval("section[aria-labelledby=heat] tbody tr", (all) => all.map((row) => row.children[0].textContent))).includes("GPU 0")));
+	await agree("what programs would need", async () => (await rows(page, "section[aria-labelledby=advice] tbody")).map((row) => [row[0], row[4], row[6]]), async () =>
+		(await get("/api/advice")).programs.slice(0, 10).map((row) => [row.program, plain(bytes(row.request_bytes)), plain(bytes(row.limit_bytes))]));
 	const [download] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", {name: "CSV"}).click()]);
 	let csv = "";
 

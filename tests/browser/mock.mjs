@@ -166,6 +166,24 @@ export function makeHistory(query) {
 	return {from_ms: from, to_ms: to, step_s: step, by, rows};
 }
 
+const program = (name, more) => ({
+	program: name, runs: 3, observed: 0, gpus: 1, at_once: 1, span_s: 36000, active_s: 9000, peak_bytes: 20 * GIB, p99_bytes: 18 * GIB, mean_bytes: 12 * GIB,
+	request_bytes: 40 * GIB, limit_bytes: 80 * GIB, shareable_bytes: 139 * GIB, verdict: "change", text: "a request and a limit are proposed",
+	advice: {request_bytes: 20 * GIB, limit_bytes: 25 * GIB}, ...more,
+});
+
+function makeAdvice(scene, query) {
+	const programs = scene === "empty" ? [] : [
+		program("python train.py"),
+		program("serve", {runs: 1, observed: 1}),
+		program("python eval.py", {verdict: "keep", text: "what it has is about right"}),
+		program(HOSTILE.slice(0, 127), {span_s: 42, active_s: 0, verdict: "too-short", text: "it has not run for ten minutes yet; ask again when it has", advice: null}),
+	];
+
+	return {from_ms: Number(query.get("from_ms")), to_ms: Number(query.get("to_ms")), gpus_before: scene === "empty" ? 0 : 3, gpus_after: scene === "empty" ? 0 : 2,
+		tasks: programs.length, cut: false, programs};
+}
+
 function workloadHistory(query) {
 	const from = Number(query.get("from_ms")), to = Number(query.get("to_ms")), step = stepOf(query, to - from);
 	const t_ms = [];
@@ -269,6 +287,8 @@ export function serve({scene, folders, port = 0, history = true}) {
 			return answer(response, 200, {sentences: url.pathname.endsWith("/4") ? ["sweep-7 has waited 4.2 s for 9 GiB on GPU 0"] : [], now: [], before: []});
 		if (history && url.pathname === "/api/history")
 			return url.searchParams.get("format") === "csv" ? answer(response, 200, "t_ms,key\n1,anna\n", "text/csv") : answer(response, 200, makeHistory(url.searchParams));
+		if (history && url.pathname === "/api/advice")
+			return answer(response, 200, makeAdvice(current, url.searchParams));
 		if (history && /^\/api\/workloads\/\d+\/history$/.test(url.pathname))
 			return answer(response, 200, workloadHistory(url.searchParams));
 		if (/^\/api\/jobs\/\d+\/log$/.test(url.pathname))

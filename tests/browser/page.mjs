@@ -204,6 +204,19 @@ async function use() {
 	check("a week, by a button", Math.abs(span() - 604800000) < 2000, span());
 	const [download] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", {name: "CSV"}).click()]);
 
+	const advised = () => rows(page, "section[aria-labelledby=advice] tbody");
+
+	await until(3, async () => (await advised()).length);
+	same("what programs have and would need", (await advised()).map((row) => row.slice(1, 8)).slice(0, 2),
+		[["3 ×, 10 h", "25 %", "12 GiB", "40 GiB", "20 GiB", "80 GiB", "25 GiB"], ["10 h", "25 %", "12 GiB", "observed", "20 GiB", "none", "25 GiB"]]);
+	check("and why", (await advised())[0][8] === "it needed 18 GiB or less for 99 % of the time, and 20 GiB at most" &&
+		(await advised())[3][8].startsWith("it has not run for ten minutes"), await advised());
+	check("the GPUs that it saves", (await page.innerText("section[aria-labelledby=advice] p")).replace(/\s/g, " ").startsWith("The proposals save 1 GPU of 3:"));
+	mock.setScene("empty");
+	await page.getByRole("button", {name: "24 h"}).click();
+	check("who has run nothing is told how to find out", await until(3, async () => (await page.innerText("section[aria-labelledby=advice]")).includes("sluice run --observe")));
+	check("without an empty table", !(await page.isVisible("section[aria-labelledby=advice] table")));
+	mock.setScene("busy");
 	same("CSV", [download.suggestedFilename(), await readFile(await download.path(), "utf8")], ["sluice-project.csv", "t_ms,key\n1,anna\n"]);
 	await page.context().close();
 }
