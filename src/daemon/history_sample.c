@@ -142,9 +142,10 @@ void sl_history_sample_take(struct sl_history_sample *sample, const union sl_msg
 struct between {
 	const struct sl_history_sample *before, *now;
 	struct sl_history_tables *tables;
-	/* by GPU: how many had work, thousandths of utilisation, what is allocated */
+	/* by GPU: how many had work, wait to come back; thousandths of utilisation, what is allocated */
 	uint32_t active[SL_HISTORY_GPU_NUMBERS];
-	bool by_process[SL_HISTORY_GPU_NUMBERS];        /* the driver says who did what */
+	bool by_process[SL_HISTORY_GPU_NUMBERS]; /* the driver says who did what */
+	uint32_t returning[SL_HISTORY_GPU_NUMBERS];
 	int64_t utilisation_pm[SL_HISTORY_GPU_NUMBERS]; /* -1: not known */
 	int64_t allocated_ppm[SL_HISTORY_GPU_NUMBERS];
 };
@@ -213,10 +214,28 @@ static void look_at_gpus(struct between *between)
 	for (size_t i = 0; i < between->before->count; i++) {
 		const struct sl_history_seen *use = &between->before->uses[i];
 
+		between->returning[use->gpu] += use->waited_ms > 0;
 		between->active[use->gpu] += had_work(between, use,
 			sl_history_sample_find(between->now, use->workload, use->gpu));
 		between->allocated_ppm[use->gpu] += allocated_of(between, use);
 	}
+}
+
+/* Not all fit there, and it may run: all of it is resident, on each of its GPUs, which follow each other. */
+static bool has_turn(const struct between *between, const struct sl_history_seen *use)
+{
+	const struct sl_history_sample *sample = between->before;
+	const struct sl_history_seen *at = use - use->ordinal;
+	uint64_t backing = 0;
+
+	if (!between->returning[use->gpu] || use->residency != SL_WIRE_BOUND)
+		return false;
+	for (; at < sample->uses + sample->count && at->workload == use->workload; at++) {
+		if (at->evicted_bytes || at->waited_ms)
+			return false;
+		backing += at->backing_bytes;
+	}
+	return backing > 0;
 }
 
 /* What of a counter is new; one that begins anew has all of it. */
@@ -273,6 +292,7 @@ static int add_use(struct between *between, const struct sl_history_seen *use,
 	value[SL_HISTORY_USE_hidden] = kib(use->hidden_bytes) * span;
 	value[SL_HISTORY_USE_most] = kib(use->backing_bytes + use->hidden_bytes);
 	value[SL_HISTORY_USE_allocated_us] = allocated_of(between, use) * span;
+	value[SL_HISTORY_USE_turn_ms] = has_turn(between, use) ? span * 1000 : 0;
 	if (worked) {
 		value[SL_HISTORY_USE_active_ms] = span * 1000;
 		value[SL_HISTORY_USE_used_us] =

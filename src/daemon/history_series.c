@@ -160,7 +160,7 @@ struct line {
 	int64_t gpu;
 	char uuid[41];
 	struct point {
-		int64_t request, limit, resident, evicted, hidden, span;
+		int64_t request, limit, resident, evicted, hidden, turn_ms, span;
 	} * points;
 };
 
@@ -266,6 +266,7 @@ static bool take_row(void *context, const struct sl_history_row *row)
 		point->resident += sl_history_part(row, SL_HISTORY_USE_resident, at, to);
 		point->evicted += sl_history_part(row, SL_HISTORY_USE_evicted, at, to);
 		point->hidden += sl_history_part(row, SL_HISTORY_USE_hidden, at, to);
+		point->turn_ms += sl_history_part(row, SL_HISTORY_USE_turn_ms, at, to);
 		point->span += to - at;
 		at = to;
 	}
@@ -306,14 +307,14 @@ static void put_line(FILE *out, const struct series *series, const struct line *
 		put_numbers(out, series, line, numbers[i].offset);
 		(void)fputs("],", out);
 	}
-	/* All of it was on the GPU, so it could run. */
+	/* The share of the step in which it had its turn. */
 	(void)fputs("\"turn\":[", out);
 	for (size_t i = 0; i < series->steps; i++) {
 		const struct point *point = &line->points[i];
 
 		if (point->span)
-			(void)fprintf(out, "%s%d", i ? "," : "",
-				point->resident > 0 && point->evicted == 0);
+			(void)fprintf(out, "%s%.3g", i ? "," : "",
+				(double)point->turn_ms / 1000 / (double)point->span);
 		else
 			(void)fprintf(out, "%snull", i ? "," : "");
 	}

@@ -21,7 +21,7 @@
 #include "policy/reason.h"
 
 /* Version of the tables (PRAGMA user_version). */
-#define TABLES 2
+#define TABLES 3
 /* How long somebody else's lock is waited for, by a thread that nobody waits for. */
 #define BUSY_MS 1000
 

@@ -51,14 +51,25 @@ function sampleOf(key) {
 	let series = store.samples.get(key);
 
 	if (!series) {
-		series = {t: [], request: [], limit: [], resident: [], evicted: [], hidden: [], where: []};
+		series = {t: [], request: [], limit: [], resident: [], evicted: [], hidden: [], where: [], turn: []};
 		store.samples.set(key, series);
 	}
 	return series;
 }
 
-/* What a workload is doing, for the band under its line. */
-function where(workload) {
+/* GPUs on which not all fit: somebody waits to come back there. */
+function crowded(workloads) {
+	const gpus = new Set();
+
+	for (const workload of workloads) {
+		if (workload.waited_ms > 0)
+			workload.uses.forEach((use) => gpus.add(use.gpu));
+	}
+	return gpus;
+}
+
+/* What a workload is doing on a GPU, for the band under its line; "" where there is nothing to tell: it runs, and all fit. The history counts turns so, too. */
+function where(workload, use, gpus) {
 	if (workload.state === "waiting")
 		return "wait";
 	switch (workload.residency) {
@@ -71,12 +82,14 @@ function where(workload) {
 	default: break;
 	}
 	/* A client runs only when all of it is resident. */
-	if (workload.uses.some((use) => use.evicted_bytes))
+	if (workload.uses.some((one) => one.evicted_bytes))
 		return "away";
-	return workload.uses.some((use) => use.resident_bytes) ? "turn" : "";
+	return gpus.has(use.gpu) && !workload.waited_ms && workload.uses.some((one) => one.resident_bytes) ? "turn" : "";
 }
 
 function remember(state) {
+	const gpus = crowded(state.workloads);
+
 	for (const workload of state.workloads) {
 		for (const use of workload.uses) {
 			const series = sampleOf(workload.id + " " + use.gpu);
@@ -84,7 +97,8 @@ function remember(state) {
 			series.t.push(state.now_ms);
 			for (const key of KEYS)
 				series[key].push(use[key + "_bytes"] || 0);
-			series.where.push(where(workload));
+			series.where.push(where(workload, use, gpus));
+			series.turn.push(1);
 			if (series.t.length > SAMPLES + 60) {
 				for (const list of Object.values(series))
 					list.splice(0, list.length - SAMPLES);

@@ -2,7 +2,7 @@
  * workload - one workload: its memory over time between request and limit, what happened to it and why, and what can be changed
  */
 import {h, text, attr, keyed, confirm, say} from "./dom.js";
-import {bytes, span, moment, date, amount, count} from "./units.js";
+import {bytes, span, moment, date, amount, count, percent} from "./units.js";
 import {paint, hue, stateOf, burstOf, markOf, MARKS} from "./words.js";
 import {store, now} from "./store.js";
 import * as api from "./api.js";
@@ -15,7 +15,7 @@ const ASK_EACH_MS = 300000;
 /* Of the list of marks: at first, and ever. */
 const MARKS_FIRST = 12, MARKS_MOST = 300;
 const WHERE = {
-	turn: "all of it resident: it can run", move: "leaving or returning", away: "evicted: it cannot run", wait: "waiting",
+	turn: "its turn: it runs while others wait", away: "evicted: it cannot run", move: "leaving or returning", wait: "waits for memory",
 };
 
 function find(id) {
@@ -60,30 +60,54 @@ function marksOfBurst(series, number) {
 function bandColour(where, id) {
 	switch (where) {
 	case "turn": return hueColour(hue(id), "edge");
-	case "move": return colour("--link");
+	case "move": return hueColour(hue(id), "edge", 0.45);
 	case "wait": return colour("--warn");
-	default: return colour("--line");
+	default: return "color-mix(in srgb, " + colour("--soft") + " 45%, " + colour("--card") + ")";
 	}
 }
 
-function drawBand(u, where, id) {
+/* turn: the share of each step that it had; what is less than all of a step is less high, before what it did else. */
+function drawBand(u, where, turn, id) {
 	const t = u.data[0];
 	const height = 7 * devicePixelRatio;
 	const y = u.bbox.top + u.bbox.height - height;
 	let from = 0;
 
 	for (let i = 1; i <= t.length; i++) {
-		if (i < t.length && where[i] === where[from] && t[i] - t[i - 1] < 10)
+		const step = from + 1 < t.length ? t[from + 1] - t[from] : 1;
+
+		if (i < t.length && where[i] === where[from] && turn[i] === turn[from] && t[i] - t[i - 1] < Math.max(10, 2 * step))
 			continue;
 		const left = Math.max(u.bbox.left, u.valToPos(t[from], "x", true));
-		const end = i < t.length ? Math.min(t[i], t[i - 1] + 10) : t[i - 1];
+		const end = i < t.length ? Math.min(t[i], t[i - 1] + Math.max(10, step)) : t[i - 1];
 		const right = Math.min(u.bbox.left + u.bbox.width, u.valToPos(end, "x", true));
 
 		if (where[from] && right > left) {
+			const part = where[from] === "turn" ? Math.max(0.25, turn[from]) : 1;
+
+			if (part < 1) {
+				u.ctx.fillStyle = bandColour("away", id);
+				u.ctx.fillRect(left, y, Math.max(1, right - left), height);
+			}
 			u.ctx.fillStyle = bandColour(where[from], id);
-			u.ctx.fillRect(left, y, Math.max(1, right - left), height);
+			u.ctx.fillRect(left, y + height * (1 - part), Math.max(1, right - left), height * part);
 		}
 		from = i;
+	}
+}
+
+/* Seconds that the band shows of each, since `begin` (seconds); "" is the time in which there is nothing to tell. */
+function addBand(seconds, series, begin) {
+	for (let i = 0; i + 1 < series.t.length; i++) {
+		const length = series.t[i + 1] / 1000 - Math.max(series.t[i] / 1000, begin);
+
+		if (length <= 0 || series.resident[i] === null)
+			continue;
+		const turn = series.where[i] === "turn" ? series.turn[i] : 0;
+		const rest = series.where[i] === "turn" ? (series.evicted[i] ? "away" : "") : series.where[i];
+
+		seconds.turn = (seconds.turn || 0) + length * turn;
+		seconds[rest] = (seconds[rest] || 0) + length * (1 - turn);
 	}
 }
 
@@ -121,7 +145,7 @@ function figure(word, value) {
 }
 
 function memoryChart(place, id, use) {
-	const shown = {marks: [], where: [], evicted: []};
+	const shown = {marks: [], where: [], turn: [], evicted: []};
 	const line = (name, dash) => ({stroke: () => colour(name), width: 1.5, dash, paths: stepped, points: {show: false}});
 	const made = chart(place, {
 		height: 240,
@@ -138,7 +162,7 @@ function memoryChart(place, id, use) {
 			line("--bad", [6, 4]),
 		],
 		draw(u) {
-			drawBand(u, shown.where, id);
+			drawBand(u, shown.where, shown.turn, id);
 			drawMarks(u, shown.marks);
 		},
 		read(at, u) {
@@ -157,6 +181,7 @@ function memoryChart(place, id, use) {
 		set(series, marks, range) {
 			shown.marks = marks;
 			shown.where = series.where;
+			shown.turn = series.turn;
 			shown.evicted = series.evicted;
 			made.set([series.t.map((ms) => ms / 1000), series.resident.map((value, i) => (value === null ? null : value + series.evicted[i])), series.resident,
 				series.hidden, series.request, series.limit], range);
@@ -193,10 +218,9 @@ function ofHistory(answer, gpu) {
 		t: answer.t_ms,
 		request: number(rows.request), limit: number(rows.limit), resident: number(rows.resident),
 		evicted: number(rows.evicted), hidden: number(rows.hidden),
+		turn: answer.t_ms.map((_, i) => (rows.turn && rows.turn[i]) || 0),
 		where: answer.t_ms.map((_, i) => {
-			const turn = rows.turn ? rows.turn[i] : null;
-
-			if (turn)
+			if (rows.turn && rows.turn[i])
 				return "turn";
 			return rows.evicted && rows.evicted[i] ? "away" : "";
 		}),
@@ -370,18 +394,23 @@ export default function view() {
 			const key = h("i", {class: "key"});
 
 			key.dataset.where = where;
-			return h("li", null, key, words);
+			return h("li", {"data-where": where, hidden: true}, key, h("span", null, words));
 		};
 
 		parts.bandLegend = h("ul", {class: "legend", "aria-label": "The band under the line"},
 			Object.entries(WHERE).map(([where, words]) => bandKey(where, words)));
+		const lineKey = (kind, words) => h("li", null, h("i", {class: "key " + kind}), words);
+
+		parts.lineLegend = h("ul", {class: "legend own", "aria-label": "Lines of the chart"}, lineKey("resident", "resident"), lineKey("evicted", "evicted, on top of it"),
+			lineKey("hidden-line", "hidden"), lineKey("request-line", "request"), lineKey("limit-line", "limit"));
+		paint(parts.lineLegend, id);
 		parts.markLegend = h("ul", {class: "legend", "aria-label": "Marks"},
 			Object.values(MARKS).map((mark) => h("li", null, h("span", {class: "mark"}, mark.sign), mark.word)));
 		at.append(
 			h("div", null, h("p", {class: "small"}, h("a", {href: "#/node"}, "Node")), h("div", {class: "head"}, h("span", {class: "name"}, parts.chip, parts.name), parts.badge), parts.why),
 			parts.gone = h("p", {class: "notice", hidden: true}),
 			h("section", {class: "card", "aria-labelledby": "memory"},
-				h("div", {class: "head"}, h("h2", {id: "memory"}, "Memory"), parts.spans), parts.charts, parts.note, parts.bandLegend, parts.markLegend),
+				h("div", {class: "head"}, h("h2", {id: "memory"}, "Memory"), parts.spans), parts.charts, parts.note, parts.lineLegend, parts.bandLegend, parts.markLegend),
 			h("section", {class: "card", "aria-labelledby": "happened"}, h("h2", {id: "happened"}, "What happened, and why"),
 				h("div", {class: "scroll"}, h("table", {class: "rows"}, h("caption", {class: "sr"}, "Marks on the line, the latest first"),
 					h("thead", null, h("tr", null, h("th", {scope: "col"}, "Time"), h("th", {scope: "col"}, "What"), h("th", {scope: "col"}, "Why"), h("th", {scope: "col"}, "Other side"))),
@@ -422,6 +451,7 @@ export default function view() {
 			return;
 		const to = store.byId.has(id) ? store.state.now_ms / 1000 : Math.max(...workload.uses.map((use) => (store.samples.get(id + " " + use.gpu) || {t: [0]}).t.slice(-1)[0])) / 1000;
 		const marks = allMarks(workload);
+		const seconds = {};
 
 		keyed(parts.charts, workload.uses, (use) => use.gpu, (use) => {
 			const place = h("div", null, workload.uses.length > 1 ? h("h3", null, "GPU " + use.gpu_number) : null);
@@ -435,14 +465,33 @@ export default function view() {
 			const live = store.samples.get(id + " " + use.gpu);
 			const made = charts.get(use.gpu);
 
-			if (made && live)
-				made.set(joined(older && ofHistory(older, use.gpu), live), marks.filter((mark) => mark.gpu === undefined || mark.gpu === use.gpu_number),
+			if (made && live) {
+				const series = joined(older && ofHistory(older, use.gpu), live);
+				const begin = Math.max(to - period, Math.min(to - 60, (to - workload.age_ms / 1000) - 2));
+
+				addBand(seconds, series, begin);
+				made.set(series, marks.filter((mark) => mark.gpu === undefined || mark.gpu === use.gpu_number),
 					/* Before its start there is nothing to see. */
-					[Math.max(to - period, Math.min(to - 60, (to - workload.age_ms / 1000) - 2)), to]);
+					[begin, to]);
+			}
 		});
+		drawBandLegend(seconds);
 		text(parts.note, olderWords);
 		attr(parts.note, "hidden", !olderWords);
 		drawList(marks);
+	}
+
+	/* Only what the band shows: who never had to take turns has none. For who cannot see it the shares say what it does. */
+	function drawBandLegend(seconds) {
+		const whole = Object.values(seconds).reduce((sum, one) => sum + one, 0);
+
+		for (const item of parts.bandLegend.children) {
+			const its = seconds[item.dataset.where] || 0;
+
+			attr(item, "hidden", !its);
+			text(item.lastChild, WHERE[item.dataset.where] + (whole ? " (" + percent(its / whole) + ")" : ""));
+		}
+		attr(parts.bandLegend, "hidden", ![...parts.bandLegend.children].some((item) => !item.hidden));
 	}
 
 	function drawList(marks) {

@@ -107,6 +107,11 @@ async function workload() {
 	});
 	const kinds = new Set((await rows(page, "section[aria-labelledby=happened] tbody")).map((row) => row[1].slice(1)));
 
+	const turns = Object.values((await get("/api/workloads/trainer/history")).gpus)[0].turn;
+
+	check("it had turns, and not all the time", turns.some((turn) => turn > 0) && turns.some((turn) => turn === 0), turns.slice(-60));
+	await page.reload();
+	check("the band shows them", await until(8, async () => /^its turn: .* \(\d/.test(await page.innerText("[aria-label='The band under the line'] li[data-where=turn]"))));
 	check("among them a burst, a wait and a swap", ["burst", "wait", "evicted", "restored"].every((kind) => kinds.has(kind)), [...kinds]);
 	await shot("page-workload");
 	await go("workload/" + (await named("serve")).id);

@@ -48,7 +48,7 @@ function busy(t) {
 	return [
 		workload(1, "trainer", [use(0, 40, 139, 40 + swing)], {turns: 4}),
 		workload(2, "serve-llm", [use(0, 30, 60, 28)], {uid: 1001, user: "ben", project: "chat", priority: 50}),
-		workload(3, "notebook", [use(0, 10, 139, 0, {evicted_bytes: 22 * GIB, hidden_bytes: 0.4 * GIB, backing_bytes: 22 * GIB})], {residency: "evicted", uid: 1002, user: "cleo", project: "lab"}),
+		workload(3, "notebook", [use(0, 10, 139, 0, {evicted_bytes: 22 * GIB, hidden_bytes: 0.4 * GIB, backing_bytes: 22 * GIB})], {residency: "evicted", waited_ms: t % 40 < 30 ? 1500 : 0, uid: 1002, user: "cleo", project: "lab"}),
 		workload(4, "sweep-7", [use(0, 5, 20, 4, {waiting: 1, waiting_bytes: 9 * GIB})], {state: "waiting", waited_ms: 4200, job: 12}),
 		workload(5, HOSTILE.slice(0, 4000), [use(1, 10, 20, 6)], {project: "<script>window.hurt=2</script>", user: "<b>mallory</b>", command: HOSTILE}),
 		workload(6, "parked-run", [use(1, 50, 100, 0, {evicted_bytes: 48 * GIB, hidden_bytes: 0.4 * GIB})], {residency: "parked", job: 13}),
@@ -198,7 +198,7 @@ function workloadHistory(query) {
 		its.resident.push(away ? 0 : (60 + 12 * Math.sin(t / 17)) * GIB);
 		its.evicted.push(away ? 60 * GIB : 0);
 		its.hidden.push(0.5 * GIB);
-		its.turn.push(away ? 0 : 1);
+		its.turn.push(away ? 0 : Math.sin(t / 40) > 0 ? 1 : 0);
 	}
 	return {t_ms, gpus, marks: []};
 }

@@ -65,6 +65,17 @@ async function workload() {
 	await page.mouse.move(box.x + box.width * 0.3, box.y + 40);
 	check("the line tells its figures", await until(3, async () => /resident .* request 40 GiB limit 139 GiB/.test((await page.innerText(".read")).replace(/\s+/g, " "))), await page.innerText(".read"));
 
+	const band = async () => (await page.$$eval("[aria-label='The band under the line'] li", (all) => all.filter((one) => one.checkVisibility()).map((one) => one.textContent)))
+		.map((words) => words.replace(/\(.*/, "").trim());
+
+	check("its turns, while others wait", await until(3, async () => (await band()).includes("its turn: it runs while others wait")), await band());
+	await go(page, "workload/5");
+	await page.waitForSelector(".u-over");
+	await settle(page);
+	same("no turns where all fit", await band(), []);
+	await go(page, "workload/1");
+	await page.waitForSelector(".u-over");
+
 	/* Sign in, first with what is no token. */
 	await page.click("#who");
 	await page.fill("#token", "x y");

@@ -108,6 +108,7 @@ static void add_second(struct sl_history_runs *runs, struct sl_history_runs *gpu
 		row.value[SL_HISTORY_USE_resident] = truth[s][w].resident;
 		row.value[SL_HISTORY_USE_most] = truth[s][w].most;
 		row.value[SL_HISTORY_USE_out] = truth[s][w].out;
+		row.value[SL_HISTORY_USE_turn_ms] = w == 0 && s % 20 < 5 ? 1000 : 0;
 		assert_int_equal(sl_history_runs_add(runs, &row, out), 0);
 	}
 	assert_int_equal(sl_history_runs_sweep(runs, T0 + s + 1, out), 0);
@@ -589,6 +590,32 @@ static void fill_for_queries(struct sl_history_store *store)
 	write_world(store, 0, SECONDS, 15, &everything, &written);
 }
 
+/* What an older sluiced wrote stays, and what it did not know counts as 0. */
+static void an_older_one_is_renewed(void **state)
+{
+	struct sl_history_store *store = open_store();
+	sqlite3 *db = NULL;
+	size_t written = 0;
+
+	fill_for_queries(store);
+	store = sl_history_store_close(store);
+	assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+	assert_int_equal(sqlite3_exec(db,
+				 "ALTER TABLE seconds DROP COLUMN turn_ms;"
+				 "ALTER TABLE minutes DROP COLUMN turn_ms;"
+				 "ALTER TABLE hours DROP COLUMN turn_ms;"
+				 "PRAGMA user_version = 1",
+				 NULL, NULL, NULL),
+		SQLITE_OK);
+	(void)sqlite3_close(db);
+	store = open_store();
+	expect_same("after", as_read(SL_HISTORY_SECONDS, T0, T0 + SECONDS),
+		reference(T0, T0 + SECONDS));
+	assert_int_equal(number("SELECT max(turn_ms) = 0 FROM seconds"), 1);
+	write_world(store, 0, 10, 1, &everything, &written);
+	sl_history_store_close(store);
+}
+
 /* Whatever it is asked by and in what steps, all rows together are all there was. */
 static void answers_add_up(void **state)
 {
@@ -743,6 +770,11 @@ static void one_workload_over_time(void **state)
 	assert_int_equal(
 		json_integer_value(json_array_get(json_object_get(line, "resident"), 0)),
 		wanted.resident[0] / 10 * 1024);
+	/* Half of its turns' time was in the second step, and none in the first. */
+	assert_true(
+		json_real_value(json_array_get(json_object_get(line, "turn"), 1)) == 0.5);
+	assert_true(
+		json_number_value(json_array_get(json_object_get(line, "turn"), 0)) == 0);
 	/* It had ended by then. */
 	assert_true(json_is_null(json_array_get(json_object_get(line, "resident"), 25)));
 	/* Its own of the four, and not that it joined; and that it had more than its request. */
@@ -892,6 +924,7 @@ int main(void)
 		IN_A_FOLDER(a_damaged_one_is_set_aside),
 		IN_A_FOLDER(an_older_one_is_changed),
 		IN_A_FOLDER(a_newer_one_is_left_alone),
+		IN_A_FOLDER(an_older_one_is_renewed),
 		IN_A_FOLDER(a_locked_one_is_told),
 		IN_A_FOLDER(a_full_disk_costs_nothing_that_was_there),
 		IN_A_FOLDER(answers_add_up),

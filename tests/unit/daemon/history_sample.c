@@ -254,6 +254,39 @@ static void counters_are_of_the_time_between(void **state)
 	assert_int_equal(sum(2, SL_HISTORY_USE_waiting_ms), 1000);
 }
 
+/* A turn is had where not all fit: alone, or beside who wants nothing, there is none; nor while some of it is out. */
+static void a_turn_is_had_before_others(void **state)
+{
+	begin(&samples[0], T0, 100);
+	begin(&samples[1], T0 + 3, 100);
+	for (int i = 0; i < 2; i++) {
+		add(&samples[i], 1, (struct what){.backing = 6 * GIB});
+		add(&samples[i], 2,
+			(struct what){.backing = 6 * GIB,
+				.evicted = 6 * GIB,
+				.residency = SL_WIRE_EVICTED,
+				.waited_ms = i ? 700 : 0});
+	}
+	between();
+	assert_int_equal(sum(1, SL_HISTORY_USE_turn_ms), 0);
+	begin(&samples[0], T0 + 3, 100);
+	begin(&samples[1], T0 + 5, 100);
+	for (int i = 0; i < 2; i++) {
+		add(&samples[i], 1, (struct what){.backing = 6 * GIB});
+		add(&samples[i], 2,
+			(struct what){.backing = 6 * GIB,
+				.evicted = 6 * GIB,
+				.residency = SL_WIRE_EVICTED,
+				.waited_ms = 700});
+		add(&samples[i], 3, (struct what){.backing = 2 * GIB, .evicted = GIB});
+		add(&samples[i], 4, (struct what){0});
+	}
+	between();
+	assert_int_equal(sum(1, SL_HISTORY_USE_turn_ms), 2000);
+	for (int64_t other = 2; other <= 4; other++)
+		assert_int_equal(sum(other, SL_HISTORY_USE_turn_ms), 0);
+}
+
 /* What is parked has given its request up. */
 static void parked_requests_are_not_allocated(void **state)
 {
@@ -358,6 +391,7 @@ int main(void)
 		FRESH(nobody_works_on_an_idle_gpu),
 		FRESH(what_is_not_known_is_not_idle),
 		FRESH(counters_are_of_the_time_between),
+		FRESH(a_turn_is_had_before_others),
 		FRESH(parked_requests_are_not_allocated),
 		FRESH(minutes_are_not_crossed),
 		FRESH(a_long_gap_is_unknown),
