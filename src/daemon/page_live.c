@@ -11,8 +11,8 @@
 
 #include "daemon/page.h"
 
-/* A line that says nothing, so that whoever is in between keeps the line open. */
-#define COMMENT_EACH (15 * SL_S)
+/* A line that says nothing, so that whoever is in between keeps the line open, and who reads knows that we are there. */
+#define COMMENT_EACH (5 * SL_S)
 #define BLOCK_BYTES  (16u << 10)
 
 struct piece {

@@ -44,8 +44,9 @@ struct sl_page_look {
 	pthread_cond_t news;
 	bool ending, hurried; /* hurried: somebody has begun to watch */
 	unsigned int watchers, askers;
-	sl_ns begun, ended; /* the latest look */
-	uint64_t states, events;
+	sl_ns begun, ended;             /* the latest look */
+	uint64_t looks, states, events; /* states: that differ from the one before */
+	uint64_t digest;                /* of the state, without what time alone moves */
 	struct sl_page_text *state; /* NULL: the latest look failed, and err says why */
 	struct sl_error err;
 	struct sl_page_text *ring[RING]; /* event n stands at n % RING */
@@ -115,7 +116,7 @@ static void close_line(struct sl_inside *line, bool *is_open)
 	*is_open = false;
 }
 
-static char *make_state(struct sl_page_look *look, struct sl_error *err)
+static char *make_state(struct sl_page_look *look, uint64_t *digest, struct sl_error *err)
 {
 	char *text = NULL;
 	int r = SL_INSIDE_OK;
@@ -125,7 +126,7 @@ static char *make_state(struct sl_page_look *look, struct sl_error *err)
 		look->line_open = true;
 	}
 	if (r == SL_INSIDE_OK)
-		r = sl_page_state_make(&look->line, &look->users, &text, err);
+		r = sl_page_state_make(&look->line, &look->users, &text, digest, err);
 	if (r != SL_INSIDE_OK)
 		close_line(&look->line, &look->line_open);
 	return text;
@@ -135,7 +136,8 @@ static void do_look(struct sl_page_look *look)
 {
 	struct sl_error err = {0};
 	sl_ns begun = sl_clock_now();
-	sl_cleanup(sl_freep) char *made = make_state(look, &err);
+	uint64_t digest = 0;
+	sl_cleanup(sl_freep) char *made = make_state(look, &digest, &err);
 	struct sl_page_text *state = made ? text_new(made) : NULL;
 
 	if (made && !state)
@@ -146,7 +148,10 @@ static void do_look(struct sl_page_look *look)
 	look->err = err;
 	look->begun = begun;
 	look->ended = sl_clock_now();
-	look->states++;
+	look->looks++;
+	/* Who watches is told what is new to him, not each second that nothing is. */
+	look->states += state && digest != look->digest;
+	look->digest = state ? digest : 0;
 	look->hurried = false;
 	(void)pthread_cond_broadcast(&look->news);
 	(void)pthread_mutex_unlock(&look->mutex);
@@ -376,11 +381,14 @@ struct sl_page_text *sl_page_look_state(
 void sl_page_look_watch(struct sl_page_look *look, struct sl_page_watch *watch)
 {
 	(void)pthread_mutex_lock(&look->mutex);
-	*watch = (struct sl_page_watch){
-		.states = look->states, .events = look->events, .counts = true};
+	*watch = (struct sl_page_watch){.states = look->states,
+		.events = look->events,
+		.since = sl_clock_now(),
+		.lacks = true,
+		.counts = true};
 	/* The first one is seen at once: what others look at, or a new one. */
-	if (look->state && look->begun + LOOK_EACH > sl_clock_now())
-		watch->states--;
+	if (look->state && look->begun + LOOK_EACH > watch->since)
+		watch->since = look->begun;
 	else
 		look->hurried = true;
 	look->watchers++;
@@ -408,8 +416,10 @@ static enum sl_page_news take_news(struct sl_page_look *look, struct sl_page_wat
 		*text = text_ref(look->ring[watch->events++ % RING]);
 		return SL_PAGE_NEWS_EVENT;
 	}
-	if (watch->states < look->states && look->state) {
+	if (look->state && (watch->lacks ? look->begun >= watch->since
+					 : watch->states < look->states)) {
 		watch->states = look->states;
+		watch->lacks = false;
 		*text = text_ref(look->state);
 		return SL_PAGE_NEWS_STATE;
 	}
@@ -440,7 +450,7 @@ uint64_t sl_page_look_count(struct sl_page_look *look)
 	uint64_t count;
 
 	(void)pthread_mutex_lock(&look->mutex);
-	count = look->states;
+	count = look->looks;
 	(void)pthread_mutex_unlock(&look->mutex);
 	return count;
 }

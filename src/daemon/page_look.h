@@ -2,7 +2,7 @@
  * page_look - the thread that looks at the daemon for everybody who looks at the page
  *
  * However many watch, the loop is asked once: a snapshot each second and the events as they happen, only while somebody watches; and one when
- * somebody asks for it who finds none that is fresh. Readers wait here, not at the loop. All calls but new, end and free are any thread's.
+ * somebody asks for it who finds none that is fresh. Who watches gets a first state, and then those that differ from the one before. Readers wait here, not at the loop. All calls but new, end and free are any thread's.
  */
 #ifndef SL_DAEMON_PAGE_LOOK_H
 #define SL_DAEMON_PAGE_LOOK_H
@@ -37,6 +37,8 @@ SL_MUST_CHECK struct sl_page_text *sl_page_look_state(
 /* What one who watches has seen. */
 struct sl_page_watch {
 	uint64_t states, events;
+	sl_ns since;
+	bool lacks;  /* has no state yet, and wants one that was begun after `since` */
 	bool counts; /* among those who watch */
 };
 void sl_page_look_watch(struct sl_page_look *look, struct sl_page_watch *watch);

@@ -408,7 +408,44 @@ static int gather(struct draft *draft, struct sl_inside *line, struct sl_error *
 	return SL_INSIDE_OK;
 }
 
-static char *assemble(struct draft *draft)
+/* --- whether it is another one ---------------------------------------------------------------------------------- */
+
+/* What time alone moves, or the rest of the machine: no change that anybody is to be told of. */
+static void still(json_t *json)
+{
+	static const char *const moving[] = {"now_ms", "uptime_ms", "age_ms",
+		"measured_age_ms", "ran_ms", "available_bytes"};
+	const char *key;
+	json_t *value;
+	size_t i;
+
+	for (i = 0; json_is_object(json) && i < SL_ARRAY_LEN(moving); i++)
+		(void)json_object_del(json, moving[i]);
+	json_object_foreach(json, key, value) still(value);
+	json_array_foreach(json, i, value) still(value);
+}
+
+/* FNV-1a */
+static int add_to_digest(const char *text, size_t size, void *context)
+{
+	uint64_t *digest = context;
+
+	for (size_t i = 0; i < size; i++)
+		*digest = (*digest ^ (unsigned char)text[i]) * 0x100000001b3ull;
+	return 0;
+}
+
+/* Takes the members out that do not count. */
+static uint64_t digest_of(json_t *root)
+{
+	uint64_t digest = 0xcbf29ce484222325ull;
+
+	still(root);
+	(void)json_dump_callback(root, add_to_digest, &digest, JSON_COMPACT);
+	return digest;
+}
+
+static char *assemble(struct draft *draft, uint64_t *digest)
 {
 	json_t *root;
 	char *text = NULL;
@@ -422,6 +459,7 @@ static char *assemble(struct draft *draft)
 		draft->resources, "troubles", draft->troubles);
 	if (root && !draft->failed)
 		text = json_dumps(root, JSON_COMPACT);
+	*digest = text ? digest_of(root) : 0;
 	json_decref(root);
 	if (text)
 		memmove(text, text + 1, strlen(text));
@@ -440,7 +478,7 @@ static void draft_fini(struct draft *draft)
 }
 
 int sl_page_state_make(struct sl_inside *line, struct sl_page_users *users, char **text,
-	struct sl_error *err)
+	uint64_t *digest, struct sl_error *err)
 {
 	struct draft draft = {.users = users,
 		.workloads = json_array(),
@@ -452,7 +490,7 @@ int sl_page_state_make(struct sl_inside *line, struct sl_page_users *users, char
 		.now_ms = sl_tell_now_ms()};
 	int r = gather(&draft, line, err);
 
-	*text = r == SL_INSIDE_OK ? assemble(&draft) : NULL;
+	*text = r == SL_INSIDE_OK ? assemble(&draft, digest) : NULL;
 	if (r == SL_INSIDE_OK && !*text) {
 		sl_error_set(err, "sluiced is out of memory");
 		r = SL_INSIDE_SYSTEM;

@@ -21,9 +21,9 @@ struct sl_page_users {
 const char *sl_page_user(
 	struct sl_page_users *users, uint32_t uid, char *buf, size_t size);
 
-/* *text is a JSON object without its opening brace, so that a member can be put before: '"now_ms":...}'. The caller frees it. Outcomes of
- * enum sl_inside_outcome. */
+/* *text is a JSON object without its opening brace, so that a member can be put before: '"now_ms":...}'. The caller frees it. *digest
+ * is the same where nothing differs but what time alone moves. Outcomes of enum sl_inside_outcome. */
 SL_MUST_CHECK int sl_page_state_make(struct sl_inside *line, struct sl_page_users *users,
-	char **text, struct sl_error *err);
+	char **text, uint64_t *digest, struct sl_error *err);
 
 #endif
