@@ -15,7 +15,7 @@
 #include "base/file.h"
 #include "base/log.h"
 
-#define BACKLOG 64
+#define BACKLOG 128
 
 union any_address {
 	struct sockaddr any;

@@ -6,14 +6,18 @@
  */
 #include "daemon/page_room.h"
 
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "daemon/page.h"
+#include "daemon/page_server.h"
 
 /* A line that says nothing, so that whoever is in between keeps the line open, and who reads knows that we are there. */
 #define COMMENT_EACH (5 * SL_S)
 #define BLOCK_BYTES  (16u << 10)
+/* How often is looked whether he who reads is still there: nothing is written meanwhile, so nothing else would tell. */
+#define GLANCE_EACH (1 * SL_S)
 
 struct piece {
 	const char *text;
@@ -22,6 +26,7 @@ struct piece {
 
 struct stream {
 	struct sl_page *page;
+	int fd; /* of the connection, which outlives the stream */
 	struct sl_page_watch watch;
 	struct sl_page_text *text;
 	char *me;
@@ -36,16 +41,34 @@ static void add(struct stream *stream, const char *text, size_t size)
 	stream->pieces[stream->count++] = (struct piece){text, size};
 }
 
+/* He hung up; one who only asks and never will again has no use for a stream either. */
+static bool is_gone(const struct stream *stream)
+{
+	struct pollfd at = {.fd = stream->fd, .events = POLLRDHUP};
+
+	return poll(&at, 1, 0) > 0;
+}
+
+static enum sl_page_news wait_for_news(struct stream *stream)
+{
+	enum sl_page_news news = SL_PAGE_NEWS_NONE;
+
+	for (sl_ns waited = 0; news == SL_PAGE_NEWS_NONE && waited < COMMENT_EACH;
+		waited += GLANCE_EACH) {
+		news = sl_page_look_next(
+			stream->page->look, &stream->watch, GLANCE_EACH, &stream->text);
+		if (news == SL_PAGE_NEWS_NONE && is_gone(stream))
+			news = SL_PAGE_NEWS_END;
+	}
+	return news;
+}
+
 /* Waits for something to say. */
 static void fill(struct stream *stream)
 {
-	enum sl_page_news news;
-
 	stream->text = sl_page_text_unref(stream->text);
 	stream->piece = stream->offset = stream->count = 0;
-	news = sl_page_look_next(
-		stream->page->look, &stream->watch, COMMENT_EACH, &stream->text);
-	switch (news) {
+	switch (wait_for_news(stream)) {
 	case SL_PAGE_NEWS_STATE:
 		add(stream, "event: state\ndata: ", strlen("event: state\ndata: "));
 		add(stream, stream->me, strlen(stream->me));
@@ -100,6 +123,8 @@ static void end_stream(void *context)
 
 static struct stream *begin_stream(struct sl_page_request *request)
 {
+	const struct sl_page_connection *connection =
+		sl_page_connection_of(request->connection);
 	struct stream *stream = calloc(1, sizeof(*stream));
 	char *me = sl_page_me(request);
 
@@ -110,6 +135,7 @@ static struct stream *begin_stream(struct sl_page_request *request)
 		return NULL;
 	}
 	stream->page = request->page;
+	stream->fd = connection ? connection->fd : -1;
 	stream->me = me;
 	sl_page_look_watch(request->page->look, &stream->watch);
 	return stream;

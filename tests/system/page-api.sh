@@ -277,38 +277,6 @@ printf 'POST /api/jobs HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r
 check "a body that never comes ends" $? = 0
 check "none of it was done" "$(use quiet residency)" = bound
 
-# --- who asks much, slowly, or never reads: others are served, and the loop does not notice
-jiffies() { awk '{ print $14 + $15 }' "/proc/$DAEMON/stat"; }
-descriptors() { find "/proc/$DAEMON/fd" -type l | wc -l; }
-for how in trickle idle deaf watch; do
-	before=$(jiffies)
-	target=/api/state method=$how
-	[ $how != watch ] || target=/api/live method=deaf
-	"$B/tests/system/http-client" "$A" $method 120 2500 $target >"$T/$how" &
-	many=$!
-	asked=0
-	while ! gone $many; do
-		timeout 5 "$B/sluice" ps --json >/dev/null || fail "$how: ps was not answered"
-		asked=$((asked + 1))
-		sleep 0.1
-	done
-	wait $many
-	check "120 $how: the loop answers meanwhile" $asked -ge 5
-	check "120 $how: the daemon's time, hundredths of seconds" $(($(jiffies) - before)) -lt 300
-	served() { call GET /api/why/quiet && [ "$CODE" = 200 ]; }
-	until_true 20 served || fail "$how: no answer afterwards: $CODE"
-	calm() { [ "$(descriptors)" -lt 60 ]; }
-	until_true 20 calm || fail "$how: $(descriptors) descriptors are left"
-done
-# Far more than may be at once, and in a second.
-i=0
-while [ $i -lt 300 ]; do
-	printf 'POST /api/workloads/999/park HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\nContent-Length: 0\r\n\r\n' "$TOKEN"
-	i=$((i + 1))
-done | ask "$A" send >"$T/answer"
-check "who changes 300 times at once is told to wait" "$(grep -ao 'HTTP/1.1 429' "$T/answer" | wc -l)" -gt 0
-check "and some of it was heard" "$(grep -ao 'HTTP/1.1 404' "$T/answer" | wc -l)" -gt 0
-until_true 5 served || fail "and served later: $CODE"
 kill -KILL $a $b
 wait $a $b 2>/dev/null
 check_books_empty 20
@@ -382,6 +350,60 @@ check "a port that is taken: no start" $? -ne 0
 check_file "and says why" "$T/second" "page: cannot listen on $A: Address already in use"
 kill -KILL $other
 wait $other 2>/dev/null
+# Root's daemon at its usual place chooses the address by itself; a port that another program has there is no reason to leave the GPUs alone.
+cat >"$T/usual" <<'END'
+mount -t tmpfs none /run || exit 77
+unset SLUICE_SOCKET
+up() { timeout 5 "$B/sluice" gpus --json >/dev/null 2>&1; }
+begin() {
+	"$B/sluiced" --config "$T/usual.yaml" --state "$T/usual.state" >"$T/usual.log.$1" 2>&1 &
+	usual=$!
+	for _ in $(seq 200); do
+		up && return
+		sleep 0.05
+	done
+}
+end() {
+	kill -TERM $usual
+	wait $usual
+	echo "$1 ended $?"
+}
+# Whoever has it already will do, too.
+"$B/tests/system/http-client" 127.0.0.1:7654 listen 60000 >"$T/usual.listener" &
+listener=$!
+for _ in $(seq 100); do
+	! grep -q listening "$T/usual.listener" && kill -0 $listener 2>/dev/null || break
+	sleep 0.05
+done
+begin taken
+up && echo "taken runs"
+"$B/sluice" page >"$T/usual.page" 2>&1
+echo "taken page $?"
+"$B/sluice" doctor >"$T/usual.doctor" 2>&1
+end taken
+kill -KILL $listener 2>/dev/null || exit 0
+wait $listener 2>/dev/null
+begin free
+"$B/sluice" page | sed 's/#.*//; s/^/free page /'
+end free
+END
+if [ "$(id -u)" = 0 ] && unshare --mount true 2>/dev/null; then
+	echo "data_dir: $T/usual.data" >"$T/usual.yaml"
+	B=$B T=$T unshare --mount sh "$T/usual" >"$T/usual.out" 2>"$T/usual.err"
+	check_file "with the usual port taken the daemon runs" "$T/usual.out" '^taken runs$'
+	check_file "the page is refused" "$T/usual.out" '^taken page 75$'
+	check_file "which says why, and what to do" "$T/usual.page" 'page cannot be served at 127\.0\.0\.1:7654: Address already in use; choose another address'
+	check_file "the daemon's log has it" "$T/usual.log.taken" 'going on without the page'
+	check_file "doctor has it" "$T/usual.doctor" '127\.0\.0\.1:7654: Address already in use'
+	check_file "it ends well" "$T/usual.out" '^taken ended 0$'
+	if grep -q '^free' "$T/usual.out"; then
+		check_file "where the port is free the page is there by itself" "$T/usual.out" '^free page http://127\.0\.0\.1:7654/$'
+	else
+		note "skipped: somebody else has 127.0.0.1:7654"
+	fi
+else
+	note "skipped: no right to make a namespace of mounts"
+fi
 echo 'page: "0.0.0.0:7654"' >"$T/wrong"
 refused "$T/wrong"
 check "to others without TLS: no start" $? -ne 0
