@@ -464,13 +464,17 @@ static void an_older_one_is_changed(void **state)
 	assert_null(sl_history_store_close(store));
 	run_sql("ALTER TABLE gpu_seconds DROP COLUMN by_process_ms; ALTER TABLE "
 		"gpu_minutes DROP COLUMN by_process_ms; ALTER TABLE gpu_hours DROP "
-		"COLUMN by_process_ms; PRAGMA user_version = 1");
+		"COLUMN by_process_ms; ALTER TABLE seconds DROP COLUMN turn_ms; ALTER "
+		"TABLE "
+		"minutes DROP COLUMN turn_ms; ALTER TABLE hours DROP COLUMN turn_ms; "
+		"PRAGMA user_version = 1");
 	store = open_store();
-	assert_int_equal(ask_sql("PRAGMA user_version"), 2);
+	assert_int_equal(ask_sql("PRAGMA user_version"), 3);
 	assert_int_equal(ask_sql("SELECT known_ms + by_process_ms FROM gpu_seconds"), 7);
 	batch.row_count[SL_HISTORY_GPUS] = 1;
 	write_batch(store, &batch, T0, &everything);
 	assert_int_equal(ask_sql("SELECT by_process_ms FROM gpu_seconds"), 5);
+	assert_int_equal(ask_sql("SELECT count(turn_ms) FROM hours"), 0);
 	assert_null(sl_history_store_close(store));
 }
 
@@ -588,32 +592,6 @@ static void fill_for_queries(struct sl_history_store *store)
 	memcpy(workloads[2].project, hostile, sizeof(hostile));
 	write_batch(store, &batch, T0, &everything);
 	write_world(store, 0, SECONDS, 15, &everything, &written);
-}
-
-/* What an older sluiced wrote stays, and what it did not know counts as 0. */
-static void an_older_one_is_renewed(void **state)
-{
-	struct sl_history_store *store = open_store();
-	sqlite3 *db = NULL;
-	size_t written = 0;
-
-	fill_for_queries(store);
-	store = sl_history_store_close(store);
-	assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
-	assert_int_equal(sqlite3_exec(db,
-				 "ALTER TABLE seconds DROP COLUMN turn_ms;"
-				 "ALTER TABLE minutes DROP COLUMN turn_ms;"
-				 "ALTER TABLE hours DROP COLUMN turn_ms;"
-				 "PRAGMA user_version = 1",
-				 NULL, NULL, NULL),
-		SQLITE_OK);
-	(void)sqlite3_close(db);
-	store = open_store();
-	expect_same("after", as_read(SL_HISTORY_SECONDS, T0, T0 + SECONDS),
-		reference(T0, T0 + SECONDS));
-	assert_int_equal(number("SELECT max(turn_ms) = 0 FROM seconds"), 1);
-	write_world(store, 0, 10, 1, &everything, &written);
-	sl_history_store_close(store);
 }
 
 /* Whatever it is asked by and in what steps, all rows together are all there was. */
@@ -924,7 +902,6 @@ int main(void)
 		IN_A_FOLDER(a_damaged_one_is_set_aside),
 		IN_A_FOLDER(an_older_one_is_changed),
 		IN_A_FOLDER(a_newer_one_is_left_alone),
-		IN_A_FOLDER(an_older_one_is_renewed),
 		IN_A_FOLDER(a_locked_one_is_told),
 		IN_A_FOLDER(a_full_disk_costs_nothing_that_was_there),
 		IN_A_FOLDER(answers_add_up),
