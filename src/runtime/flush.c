@@ -182,7 +182,8 @@ static CUresult flush_here(struct sl_space *space, bool everything, enum flush_k
 		__atomic_fetch_sub(&giving, 1, __ATOMIC_RELEASE);
 		sl_futex_wake(&giving, INT_MAX);
 	}
-	if (r == SL_SETTLE_CAPTURING)
+	/* What was freed is freed: it goes another time. */
+	if (r == SL_SETTLE_CAPTURING || r == SL_SETTLE_FAILED)
 		sl_sweep_owe();
 	return r == SL_SETTLE_BROKEN ? result : CUDA_SUCCESS;
 }

@@ -15,6 +15,7 @@
 #include "runtime/settle.h"
 
 #include "base/list.h"
+#include "base/log.h"
 
 #include <limits.h>
 #include <pthread.h>
@@ -89,17 +90,21 @@ static void leave(struct context *c)
 	(void)pthread_mutex_unlock(&lock);
 }
 
-/* Work of a context that is broken has ended, if not well. */
-static bool prove_all(uint32_t round)
+static bool prove_all(uint32_t round, bool *failed)
 {
 	struct context *c;
 	bool ok = true;
 
 	while (ok && (c = next_of_round(round, &ok))) {
 		CUresult result;
+		int r = sl_settle_context(c->ctx, &result);
 
-		ok = sl_settle_context(c->ctx, &result) != SL_SETTLE_CAPTURING && ok;
 		leave(c);
+		*failed = r == SL_SETTLE_FAILED;
+		if (*failed)
+			sl_debug("whether a context is idle is not known: error %d",
+				(int)result);
+		ok = ok && (r == SL_SETTLED || r == SL_SETTLE_BROKEN);
 	}
 	return ok;
 }
@@ -108,17 +113,18 @@ static void prove_once(void)
 {
 	/* Whoever is inside a submission now is counted when it leaves, so after this. */
 	uint64_t submissions = sl_gate_submissions();
-	bool ok;
+	bool ok, failed = false;
 
 	/* A machine on which this thread had to wait for its turn does not make work last longer. */
 	(void)pthread_mutex_lock(&lock);
 	proof.started_ns = sl_clock_now();
 	(void)pthread_mutex_unlock(&lock);
-	ok = prove_all(++rounds);
+	ok = prove_all(++rounds, &failed);
 	(void)pthread_mutex_lock(&lock);
 	if (ok)
 		proof.submissions = submissions;
 	proof.refused = !ok;
+	proof.failed = failed;
 	proof.ended_ns = sl_clock_now();
 	proof.running = false;
 	(void)pthread_mutex_unlock(&lock);

@@ -17,7 +17,8 @@ struct sl_proof {
 		submissions; /* so many of sl_gate_submissions() are known to be finished */
 	sl_ns started_ns, ended_ns; /* of the last proof that was asked for */
 	bool running;
-	bool refused; /* it came to nothing: a capture was open, or there was no thread */
+	bool refused; /* it came to nothing: a capture was open, there was no thread, or it failed */
+	bool failed; /* because the driver did not say whether the work has ended */
 };
 
 /* Begins a proof of all that was submitted so far, unless one is under way. Never blocks. */
@@ -26,7 +27,7 @@ void sl_prove_look(struct sl_proof *out);
 
 enum sl_prove_outcome {
 	SL_PROVE_IDLE = 0,
-	SL_PROVE_REFUSED, /* a capture is open, or a context is being destroyed: perhaps later */
+	SL_PROVE_REFUSED, /* a capture is open, a context is being destroyed, or the driver failed: perhaps later */
 	SL_PROVE_LATE, /* the deadline has passed, or *stop was set (atomic) */
 };
 /* A proof that begins after this was called: returns when it has ended. */

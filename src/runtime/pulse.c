@@ -92,7 +92,8 @@ static bool has_moved(uint64_t submissions, bool inside, sl_ns now_ns)
 	return moved;
 }
 
-/* What the proof makes of it. `moved` alone tells where it came to nothing. */
+/* What the proof makes of it. `moved` alone tells where it came to nothing; where the driver failed, nothing does,
+ * and who is not known to be idle works. */
 static bool judge(const struct sl_proof *proof, bool moved, bool inside, sl_ns now_ns,
 	struct sl_msg_pulse *out)
 {
@@ -100,7 +101,7 @@ static bool judge(const struct sl_proof *proof, bool moved, bool inside, sl_ns n
 	if (proof->running)
 		out->busy_ms = sl_sub_sat(now_ns, proof->started_ns) / SL_MS;
 	if (!out->proven)
-		return moved || pulse.fresh || !proof->refused;
+		return moved || pulse.fresh || !proof->refused || proof->failed;
 	if (!proof->running && proof->ended_ns - proof->started_ns >= PROMPT_NS)
 		pulse.changed_ns = sl_max_u64(pulse.changed_ns, proof->ended_ns);
 	return false;

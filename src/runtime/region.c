@@ -94,7 +94,7 @@ CUresult sl_region_free(struct sl_space *space, struct sl_region *region, bool m
 		sl_list_push_tail(&space->leaving, &region->link);
 		break;
 	default:
-		/* The context is broken: its bytes stay charged until the process ends. */
+		/* It is not freed. Of a context that is broken the bytes stay charged until the process ends. */
 		region->live = true;
 		sl_block_let_go(&region->block);
 		sl_list_push_tail(&space->regions, &region->link);
@@ -102,7 +102,7 @@ CUresult sl_region_free(struct sl_space *space, struct sl_region *region, bool m
 	sl_books_unlock();
 	if (r == SL_SETTLED)
 		return sl_region_release(space, region, true);
-	if (r == SL_SETTLE_BROKEN)
+	if (r != SL_SETTLE_CAPTURING)
 		return result;
 	sl_session_quarantined(space->gpu, (int64_t)bytes);
 	if (may_block)

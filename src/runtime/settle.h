@@ -11,7 +11,8 @@
 enum sl_settle_outcome {
 	SL_SETTLED = 0, /* work submitted before is complete, or the context is gone */
 	SL_SETTLE_CAPTURING, /* a capture is open: not now */
-	SL_SETTLE_BROKEN, /* the context has a sticky error, or the driver shuts down */
+	SL_SETTLE_BROKEN, /* the context has a sticky error: its work has ended, if not well */
+	SL_SETTLE_FAILED, /* the driver failed otherwise, or shuts down: work may go on */
 };
 
 /* *result is what the driver said. The context is made current for the time if it is not. */

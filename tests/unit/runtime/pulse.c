@@ -227,6 +227,24 @@ static void body_prove(void)
 	fake_stop();
 }
 
+/* Who cannot be asked is not idle, and is told as proven when he can be again. */
+static void body_proof_fails(void)
+{
+	start();
+	launch();
+	hold_work(ctx);
+	stub_sync_with(CUDA_ERROR_OUT_OF_MEMORY);
+	fake_send_probe(SL_WIRE_PROBE_PROVE, SPAN_MS);
+	CHECK(hear(works));
+	usleep(3000 * SPAN_MS);
+	CHECK(hear(works));
+	CHECK_EQ(FAKE(last_pulse.proven), 0);
+	stub_sync_with(CUDA_SUCCESS);
+	hold_work(NULL);
+	CHECK(hear(proven));
+	fake_stop();
+}
+
 static bool not_busy(const struct sl_msg_pulse *p)
 {
 	return works(p) && p->busy_ms == 0;
@@ -348,9 +366,7 @@ static void body_broken(void)
 {
 	start();
 	launch();
-	stub_lock();
-	stub.sync_result = CUDA_ERROR_LAUNCH_FAILED;
-	stub_unlock();
+	stub_sync_with(CUDA_ERROR_LAUNCH_FAILED);
 	fake_send_probe(SL_WIRE_PROBE_PROVE, SPAN_MS);
 	CHECK(is_told(proven));
 	fake_stop();
@@ -430,6 +446,7 @@ static void body_fork(void)
 	X(stands)         \
 	X(prove)          \
 	X(end_of_busy)    \
+	X(proof_fails)    \
 	X(two_contexts)   \
 	X(capture)        \
 	X(destroyed)      \

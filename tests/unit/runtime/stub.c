@@ -44,6 +44,13 @@ static __thread CUcontext stack[16];
 static __thread int depth;
 static int primary_count[STUB_DEVICES];
 
+void stub_sync_with(CUresult r)
+{
+	stub_lock();
+	stub.sync_result = r;
+	stub_unlock();
+}
+
 void stub_lock(void)
 {
 	pthread_mutex_lock(&lock);
@@ -311,7 +318,8 @@ static CUresult synchronize(void)
 {
 	CUresult r;
 
-	while (depth && __atomic_load_n(&stub_busy, __ATOMIC_ACQUIRE) == stack[depth - 1])
+	while (depth && STUB(sync_result) == CUDA_SUCCESS &&
+		__atomic_load_n(&stub_busy, __ATOMIC_ACQUIRE) == stack[depth - 1])
 		usleep(100);
 	pthread_mutex_lock(&lock);
 	stub.syncs++;

@@ -32,6 +32,8 @@ struct stub {
 extern struct stub stub;
 
 void stub_lock(void);
+/* What a wait for a context's work returns from now on; unless it is CUDA_SUCCESS, at once. */
+void stub_sync_with(CUresult r);
 void stub_unlock(void);
 /* A field, read under the lock. */
 #define STUB(field)                               \

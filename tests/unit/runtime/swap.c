@@ -200,6 +200,29 @@ static void body_endless(void)
 	stop();
 }
 
+/* The driver fails to say whether the work has ended: nothing is moved, and all is as it was. */
+static void body_proof_fails(void)
+{
+	const CUresult faults[] = {CUDA_ERROR_OUT_OF_MEMORY, CUDA_ERROR_INVALID_VALUE,
+		CUDA_ERROR_DEINITIALIZED};
+
+	start();
+	CHECK_EQ(launch(), CUDA_SUCCESS);
+	__atomic_store_n(&stub_busy, ctx, __ATOMIC_RELEASE);
+	for (uint64_t i = 1; i <= SL_ARRAY_LEN(faults); i++) {
+		stub_sync_with(faults[i - 1]);
+		fake_send_order(SL_MSG_EVICT, i, BYTES, LATE_MS);
+		check_refused(i, SL_WIRE_SWAP_BUSY);
+		CHECK(gate_opens());
+	}
+	CHECK_EQ(__atomic_load_n(&mover.evicts, __ATOMIC_ACQUIRE), 0);
+	stub_sync_with(CUDA_SUCCESS);
+	__atomic_store_n(&stub_busy, NULL, __ATOMIC_RELEASE);
+	order(SL_MSG_EVICT, 9);
+	check_ok(9, BYTES);
+	stop();
+}
+
 /* A thread stays inside the driver, whose queue is full. */
 static void body_held_inside(void)
 {
@@ -564,6 +587,7 @@ static void body_all_freed(void)
 	X(freed_at_length, 30) \
 	X(capture, 30)         \
 	X(endless, 30)         \
+	X(proof_fails, 30)     \
 	X(held_inside, 30)     \
 	X(abort, 30)           \
 	X(crowd, 30)           \
