@@ -91,6 +91,13 @@ static void stays(struct sl_piece *piece)
 		piece->kind->settle(piece);
 }
 
+/* Better its room on the host is lost than written to by a copy that nobody knows the end of, when it is another's. */
+static void give_up_copy(struct job *job, struct sl_piece *piece)
+{
+	if (!sl_haul_settle(&job->haul))
+		sl_store_lose(piece->cargo);
+}
+
 static CUresult begin_copy_out(struct job *job, struct sl_piece *piece)
 {
 	struct sl_cargo *cargo = piece->cargo;
@@ -137,7 +144,7 @@ static void begin_out(struct job *job, struct sl_piece *piece)
 		return;
 	fail_driver(job, r);
 	piece->begun = false;
-	(void)sl_haul_settle(&job->haul);
+	give_up_copy(job, piece);
 	stays(piece);
 }
 
@@ -180,7 +187,7 @@ static void finish_out(struct job *job, struct sl_piece *piece)
 	}
 	if (r != CUDA_SUCCESS) {
 		fail_driver(job, r);
-		(void)sl_haul_settle(&job->haul);
+		give_up_copy(job, piece);
 	}
 	if (r == CUDA_SUCCESS && piece->copying) {
 		piece->cargo->valid = true;

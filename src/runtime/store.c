@@ -107,7 +107,11 @@ static bool add_place(
 	return true;
 }
 
-void sl_store_give_locked(struct sl_cargo *cargo)
+/* Of places that are lost: it needs them for ever. */
+static struct sl_cargo lost = {.where = SL_EVICTED};
+
+/* Under the lock: to another, or to nobody. */
+static void hand_over(struct sl_cargo *cargo, struct sl_cargo *heir)
 {
 	struct sl_places *places = &cargo->places;
 
@@ -117,12 +121,24 @@ void sl_store_give_locked(struct sl_cargo *cargo)
 		uint32_t grains = (uint32_t)(place->bytes / SL_STORE_GRAIN);
 
 		for (uint32_t i = 0; i < grains; i++)
-			place->file->owner[at + i] = NULL;
-		place->file->free += grains;
+			place->file->owner[at + i] = heir;
+		place->file->free += heir ? 0 : grains;
 	}
 	free(places->at);
 	*places = (struct sl_places){NULL, 0};
 	cargo->valid = cargo->hashed = false;
+}
+
+void sl_store_give_locked(struct sl_cargo *cargo)
+{
+	hand_over(cargo, NULL);
+}
+
+void sl_store_lose(struct sl_cargo *cargo)
+{
+	sl_store_lock();
+	hand_over(cargo, &lost);
+	sl_store_unlock();
 }
 
 /* A copy of what is on the GPU anyway makes room. False: there is none. */

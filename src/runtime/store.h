@@ -37,6 +37,9 @@ SL_MUST_CHECK bool sl_store_take(uint64_t bytes, struct sl_cargo *cargo);
 /* Gives them back, and what they held is no longer valid. None: nothing. */
 void sl_store_give(struct sl_cargo *cargo);
 
+/* They are nobody's for good, and the cargo has none: something may still write to them. */
+void sl_store_lose(struct sl_cargo *cargo);
+
 /* A stretch of a place that copies may treat as one. */
 struct sl_run {
 	char *at;

@@ -3,7 +3,7 @@
  *
  * One thread, started with the first file. Pinning is dear (0.1 s a GiB with small pages) and per process, so
  * it is done ahead of need, a piece at a time, and never begun while something is being moved. A file that
- * the driver will not pin is used through the ring, for good. Giving back: a file of whose places nobody on
+ * the driver will not pin is used through the ring until it will. Giving back: a file of whose places nobody on
  * the host is needed is taken out, its copies are forgotten, and then the daemon is told.
  */
 #include "runtime/futex.h"
@@ -36,16 +36,26 @@ static uint64_t piece_bytes(const struct sl_store_file *file, uint32_t piece)
 
 /* --- pinning ---------------------------------------------------------------------------------- */
 
-/* Under the lock: a piece to pin. */
-static bool next_piece(struct sl_store_file **file, uint32_t *piece)
+/* How long a file is left alone that the driver refused to pin. */
+#define REFUSED_NS     (1 * SL_S)
+#define REFUSED_MAX_NS (64 * SL_S)
+
+/* Under the lock: a piece to pin; if not, *due_ns is lowered to when there may be one. */
+static bool next_piece(struct sl_store_file **file, uint32_t *piece, sl_ns *due_ns)
 {
+	sl_ns now_ns = sl_clock_now();
+
 	if (sl_store.moving)
 		return false;
 	sl_list_foreach (link, &sl_store.files) {
 		struct sl_store_file *f = file_of(link);
 
-		if (f->unpinnable || f->leaving)
+		if (f->leaving)
 			continue;
+		if (f->due_ns > now_ns) {
+			*due_ns = sl_min_u64(*due_ns, f->due_ns);
+			continue;
+		}
 		for (uint32_t i = 0; i < f->pieces; i++) {
 			if (f->pinned[i])
 				continue;
@@ -85,19 +95,24 @@ static void note_pinned(
 	struct sl_store_file *file, uint32_t piece, CUresult r, bool inside)
 {
 	sl_store_lock();
-	if (r == CUDA_SUCCESS)
+	if (r == CUDA_SUCCESS) {
 		__atomic_store_n(
 			&file->pinned[piece], sl_store.pinning, __ATOMIC_RELEASE);
-	else if (inside && !sl_sticky_is(r))
-		file->unpinnable = true;
+		file->refused_ns = 0;
+	} else if (inside && !sl_sticky_is(r)) {
+		file->refused_ns = file->refused_ns ? sl_min_u64(2 * file->refused_ns,
+							      REFUSED_MAX_NS)
+						    : REFUSED_NS;
+		file->due_ns = sl_clock_now() + file->refused_ns;
+	}
 	sl_store.pinning = NULL;
 	sl_store_unlock();
 	if (r != CUDA_SUCCESS)
 		sl_info("host memory %u is not pinned: error %d", file->number, (int)r);
 }
 
-/* One piece, in the first context that lets us. False: there is none, or not now. */
-static bool pin_one(void)
+/* One piece, in the first context that lets us. False: there is none, or not now, but perhaps then. */
+static bool pin_one(sl_ns *due_ns)
 {
 	struct sl_store_file *file = NULL;
 	uint32_t piece = 0;
@@ -107,7 +122,7 @@ static bool pin_one(void)
 
 	for (size_t n = 0;; n++) {
 		sl_store_lock();
-		ctx = next_piece(&file, &piece) ? nth_context(n) : NULL;
+		ctx = next_piece(&file, &piece, due_ns) ? nth_context(n) : NULL;
 		sl_store.pinning = ctx;
 		sl_store_unlock();
 		if (!ctx)
@@ -115,7 +130,7 @@ static bool pin_one(void)
 		r = with_context(ctx, file->map + piece * SL_STORE_PIECE,
 			piece_bytes(file, piece), &inside);
 		note_pinned(file, piece, r, inside);
-		if (r == CUDA_SUCCESS || file->unpinnable)
+		if (r == CUDA_SUCCESS || file->due_ns > sl_clock_now())
 			return true;
 	}
 }
@@ -272,10 +287,13 @@ static void *keep_main(void *arg)
 	(void)sl_real.cuThreadExchangeStreamCaptureMode(&mode);
 	for (;;) {
 		uint32_t seen = __atomic_load_n(&wishes, __ATOMIC_ACQUIRE);
+		sl_ns due_ns = SL_NS_NEVER;
 
-		while (give_back_one() || pin_one())
+		while (give_back_one() || pin_one(&due_ns))
 			;
-		sl_futex_wait(&wishes, seen, SL_NS_NEVER);
+		sl_futex_wait(&wishes, seen,
+			due_ns == SL_NS_NEVER ? SL_NS_NEVER
+					      : sl_sub_sat(due_ns, sl_clock_now()));
 	}
 	return arg;
 }

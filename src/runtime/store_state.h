@@ -4,6 +4,7 @@
 #ifndef SL_RUNTIME_STORE_STATE_H
 #define SL_RUNTIME_STORE_STATE_H
 
+#include "base/clock.h"
 #include "base/list.h"
 #include "runtime/cargo.h"
 #include "runtime/line.h"
@@ -22,8 +23,9 @@ struct sl_store_file {
 	struct sl_cargo **owner; /* of each grain */
 	CUcontext *pinned;       /* of each piece: in which context; NULL: it is not */
 	uint32_t pieces;
-	bool unpinnable; /* the driver refused: the ring will do */
-	bool leaving;    /* it is being given back: nothing new comes into it */
+	/* The driver refused to pin it: the ring will do until it is asked again, twice as late each time. */
+	sl_ns refused_ns, due_ns;
+	bool leaving; /* it is being given back: nothing new comes into it */
 };
 
 struct sl_store {

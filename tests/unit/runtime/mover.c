@@ -96,6 +96,15 @@ static void body_unpinnable(void)
 	CHECK_EQ(evict(UINT64_MAX).moved_bytes, ALL_BYTES);
 	CHECK_EQ(restore().moved_bytes, ALL_BYTES);
 	CHECK(copy_stub.pageable > 0);
+	/* It is asked again: the driver may have had no memory for it. */
+	copy_stub_let_pin(UINT64_MAX);
+	for (int i = 0; i < 60 && sl_store_count().pinned_bytes != 32 * SL_MIB; i++)
+		usleep(100000);
+	wait_pinned(32 * SL_MIB);
+	copy_stub.pageable = 0;
+	CHECK_EQ(evict(UINT64_MAX).moved_bytes, ALL_BYTES);
+	CHECK_EQ(restore().moved_bytes, ALL_BYTES);
+	CHECK_EQ(copy_stub.pageable, 0);
 	end();
 }
 
@@ -594,6 +603,32 @@ static void body_faults_twice(void)
 	end();
 }
 
+/* The driver does not say whether a copy has ended: what it may still write to is nobody's any more. */
+static void body_end_unknown(void)
+{
+	uint64_t bytes = 64 * SL_MIB;
+
+	begin(bytes, true);
+	vmm_stub_row = 3;
+	for (unsigned int call = 1; sl_store_count().free_bytes == bytes; call++) {
+		CHECK(fail_once(call, false, CUDA_ERROR_INVALID_VALUE, ALL_BYTES,
+			check_contents));
+		take_back(UINT64_MAX);
+		usleep(1000);
+		if (sl_store_count().files == 0)
+			give_store(1 + call, bytes);
+	}
+	vmm_stub_row = 0;
+	take_back(UINT64_MAX);
+	usleep(50000);
+	CHECK_EQ(sl_store_count().files, 1);
+	CHECK(sl_store_count().free_bytes < bytes);
+	CHECK_EQ(evict(UINT64_MAX).left_bytes, ALL_BYTES);
+	CHECK_EQ(restore().left_bytes, ALL_BYTES);
+	check_contents();
+	fake_stop();
+}
+
 TEST(whole)
 TEST(parts)
 TEST(ring)
@@ -619,6 +654,7 @@ TEST(faults)
 TEST(faults_ring)
 TEST(faults_clean)
 TEST(faults_twice)
+TEST(end_unknown)
 
 int main(void)
 {
@@ -648,6 +684,7 @@ int main(void)
 		cmocka_unit_test(test_faults_ring),
 		cmocka_unit_test(test_faults_clean),
 		cmocka_unit_test(test_faults_twice),
+		cmocka_unit_test(test_end_unknown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

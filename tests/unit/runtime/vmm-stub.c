@@ -63,14 +63,15 @@ void vmm_stub_unlock(void)
 	(void)pthread_mutex_unlock(&lock);
 }
 
-unsigned int vmm_stub_twice;
+unsigned int vmm_stub_twice, vmm_stub_row;
 
 /* Under the lock. */
 static bool is_faulty(void)
 {
 	unsigned int at = vmm_stub.fault_at, now = ++vmm_stub.calls;
 
-	return at && (now == at || (vmm_stub_twice && now == at + vmm_stub_twice));
+	return at && ((now >= at && now <= at + vmm_stub_row) ||
+			     (vmm_stub_twice && now == at + vmm_stub_twice));
 }
 
 #define ENTER()                                \

@@ -46,6 +46,8 @@ void vmm_stub_lock(void);
 void vmm_stub_unlock(void);
 /* Above 0: so many calls after one that failed, another fails. */
 extern unsigned int vmm_stub_twice;
+/* So many further calls fail after the first. */
+extern unsigned int vmm_stub_row;
 /* Counts a call of a function replaced elsewhere. True: it is to fail, with *r. */
 bool vmm_stub_fails(CUresult *r);
 /* Under the lock: what lies at an address of the device, of which no more than *bytes are asked for and *bytes are there;
