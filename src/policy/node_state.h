@@ -6,7 +6,8 @@
  * node_gpus.c GPUs and settings, node_clients.c clients and their demands, node_settle.c decides
  * who gets memory and who waits, node_resolve.c who is stopped, node_facts.c keeps what is
  * known of clients' work; node_swap.c gives orders to evict and restore and takes their answers,
- * node_pieces.c lets one come while another still leaves, node_turns.c decides who comes and who leaves, node_park.c parks, node_warm.c what idles for long;
+ * node_pieces.c lets one come while another still leaves, node_turns.c decides who comes, node_look.c and node_leave.c who leaves for him, node_park.c parks,
+ * node_warm.c what idles for long;
  * node_waits.c and node_view.c only read.
  */
 #ifndef SL_POLICY_NODE_STATE_H
@@ -503,6 +504,7 @@ uint64_t sl_node_kept_from(const struct sl_node *node, const struct sl_demand *d
 bool sl_node_wants_back(const struct sl_node_client *client);
 /* Since when; SL_NS_NEVER: it does not. */
 sl_ns sl_node_wants_since(const struct sl_node_client *client);
+/* --- node_look.c; what only node_turns.c needs of it is in node_look.h --- */
 /* `swap` stands before `wait`, or there is no `wait`. */
 bool sl_node_swaps_at_once(const struct sl_node *node);
 

@@ -4,7 +4,7 @@
  * One look goes through everybody who lacks memory, in the order of service (verdicts/turns.h): clients with
  * something on the host that want to run (or are to), and waiting demands. Who fits in what is free beyond what is
  * reserved for those before him comes back at once. Who does not has bytes reserved that are on their way, or
- * has others moved out for him (verdicts/evict.h), or waits until that may be done. Whom nothing can help keeps
+ * has others moved out for him (node_look.c), or waits until that may be done. Whom nothing can help keeps
  * nobody from anything.
  *
  * Demands are granted by their queues (node_settle.c), which leave to those who come back what is reserved for
@@ -14,81 +14,9 @@
 #include <string.h>
 
 #include "policy/mutant.h"
-#include "policy/node_state.h"
-
-struct sl_node_unit {
-	struct sl_turns_place place;
-	struct sl_node_client *client;
-	struct sl_demand *demand; /* NULL: it wants to come back */
-	uint32_t gpus;            /* on which it needs something */
-	bool coming;              /* is being restored; only its demands need something */
-	bool first; /* its exchange is under way, and is finished before others */
-	bool was_helped;
-	bool bare; /* what it asks for is left out: there may never be room for it */
-};
-
-enum outcome {
-	SERVED, /* it has, or is being given, what it needs */
-	MOVING, /* what it needs is on its way */
-	LATER,  /* others may be moved for it later */
-	BEHIND, /* others are to be helped first */
-	NEVER   /* nothing that is known of helps */
-};
-
-/* One look. free_bytes, coming_bytes: not reserved yet; below 0: reserved from what is coming, or not there. */
-struct look {
-	struct sl_node *node;
-	int64_t free_bytes[SL_NODE_GPUS_MAX], coming_bytes[SL_NODE_GPUS_MAX];
-	uint32_t blocked; /* GPUs on which somebody waits until others may be moved */
-	uint32_t lacking; /* GPUs of which somebody needs what is on its way */
-	uint32_t flowing; /* GPUs of which a part of that has come; see node_pieces.c */
-	uint32_t count, choices;
-	uint32_t promised; /* of node->promises, until the end of the look */
-};
-
-/* Bytes that are to leave a GPU as soon as their client is gone from another. They are counted as if it had been told to
- * leave them, so that what is planned for one GPU has no room in the pool that another one needs. */
-struct sl_node_promise {
-	struct sl_node_client *client;
-	uint32_t gpu;
-	uint64_t bytes;
-};
-
-/* Looks for those who could leave: each costs a walk over all clients. Those in vain count a quarter: who cannot be
- * helped (the pool is full, nobody may leave) is not to keep those behind it from being looked at. */
-#define CHOICES_MOST 64
-#define CHOICE       4
-
-#define for_each_gpu(gpu, mask)                                                      \
-	for (uint32_t gpu##_left_ = (mask), gpu;                                     \
-		gpu##_left_ && ((gpu = (uint32_t)__builtin_ctz(gpu##_left_)), true); \
-		gpu##_left_ &= gpu##_left_ - 1)
+#include "policy/node_look.h"
 
 /* --- who lacks memory --- */
-
-static uint64_t asks_of(const struct sl_node_client *client, uint32_t gpu)
-{
-	uint64_t bytes = 0;
-
-	sl_list_foreach (link, &client->party.demands) {
-		const struct sl_demand *demand =
-			SL_LIST_ENTRY(link, struct sl_demand, of_client);
-
-		if (!demand->epoch && demand->gpu == gpu)
-			bytes += sl_min_u64(demand->bytes, SL_LEDGER_BYTES_MAX);
-	}
-	return bytes;
-}
-
-static uint64_t need_of(const struct sl_node_unit *unit, uint32_t gpu)
-{
-	if (unit->demand)
-		return sl_min_u64(unit->demand->bytes, SL_LEDGER_BYTES_MAX);
-	/* What is coming back has its room already. */
-	return (unit->bare ? 0 : asks_of(unit->client, gpu)) +
-	       unit->client->holding.cell[gpu].evicted_bytes -
-	       unit->client->holding.cell[gpu].returning_bytes;
-}
 
 bool sl_node_wants_back(const struct sl_node_client *client)
 {
@@ -117,16 +45,16 @@ static bool is_within_request(const struct sl_node_client *client, uint32_t gpus
 {
 	const struct sl_ledger_account *account = &client->member->account;
 
-	for_each_gpu(gpu, gpus)
+	sl_look_each_gpu(gpu, gpus)
 	{
-		if (sl_ledger_use(account, gpu) + asks_of(client, gpu) >
+		if (sl_ledger_use(account, gpu) + sl_look_asks(client, gpu) >
 			sl_ledger_request(account, gpu))
 			return false;
 	}
 	return true;
 }
 
-static struct sl_node_unit *new_unit(struct look *look)
+static struct sl_node_unit *new_unit(struct sl_look *look)
 {
 	struct sl_node *node = look->node;
 
@@ -149,7 +77,7 @@ static bool is_leaving(const struct sl_node_client *client)
 	       SL_MUTANT(PART_FORGETS_REST, !client->order.restores, true);
 }
 
-static void list_wants(struct look *look)
+static void list_wants(struct sl_look *look)
 {
 	sl_list_foreach (link, &look->node->out) {
 		struct sl_node_client *client =
@@ -174,7 +102,7 @@ static void list_wants(struct look *look)
 	}
 }
 
-static void list_demands(struct look *look)
+static void list_demands(struct sl_look *look)
 {
 	for (uint32_t gpu = 0; gpu < SL_NODE_GPUS_MAX; gpu++) {
 		sl_list_foreach (link, &look->node->queue[gpu].waiting) {
@@ -213,85 +141,14 @@ static int compare(const void *left, const void *right)
 		return a->first ? -1 : 1;
 	return sl_turns_is_before(&a->place, &b->place) ? -1 : 1;
 }
-
 /* --- room --- */
 
-/* Who was told to leave and does not answer: nobody waits for him, others are asked. */
-static void leave_out_the_silent(struct look *look)
+static void reserve(struct sl_look *look, const struct sl_node_unit *unit)
 {
-	sl_list_foreach (link, &look->node->out) {
-		const struct sl_node_client *client =
-			SL_LIST_ENTRY(link, struct sl_node_client, of_out);
-
-		if (!client->order.id || client->order.restores ||
-			SL_MUTANT(SILENT_COME, sl_node_answers(client), true))
-			continue;
-		for_each_gpu(gpu, client->holding.touched) look->coming_bytes[gpu] -=
-			(int64_t)client->holding.cell[gpu].leaving_bytes;
-	}
-}
-
-static void count_coming(struct look *look)
-{
-	struct sl_node *node = look->node;
-
-	for (uint32_t gpu = 0; gpu < SL_NODE_GPUS_MAX; gpu++) {
-		const struct sl_ledger_cell *sum = &node->ledger.gpu[gpu].sum;
-
-		look->free_bytes[gpu] = (int64_t)sl_ledger_shareable(&node->ledger, gpu) -
-					(int64_t)sl_ledger_resident(&node->ledger, gpu);
-		look->coming_bytes[gpu] =
-			(int64_t)(sum->leaving_bytes + sum->dying_bytes);
-	}
-	leave_out_the_silent(look);
-	sl_list_foreach (link, &node->stops) {
-		const struct sl_node_client *client =
-			SL_LIST_ENTRY(link, struct sl_node_client, of_stops);
-
-		for_each_gpu(gpu, client->holding.touched) look->coming_bytes[gpu] +=
-			(int64_t)(sl_ledger_live(&client->holding.cell[gpu]) -
-				  client->holding.cell[gpu].leaving_bytes);
-	}
-}
-
-/* Of so many free bytes, how many the unit may take: a burst demand leaves others their requests. */
-static int64_t room_for(const struct look *look, const struct sl_node_unit *unit,
-	uint32_t gpu, int64_t bytes)
-{
-	const struct sl_node *node = look->node;
-	const struct sl_demand *demand = unit->demand;
-	uint64_t others;
-
-	if (!demand || demand->entitled)
-		return bytes;
-	if (node->queue[gpu].degraded)
-		return INT64_MIN / 2;
-	others = node->ledger.gpu[gpu].unclaimed_bytes -
-		 sl_ledger_unclaimed(demand->holding->account, gpu);
-	return bytes - (int64_t)sl_sub_sat(others, sl_node_lend_to(node, demand));
-}
-
-static bool fits(
-	const struct look *look, const struct sl_node_unit *unit, bool with_coming)
-{
-	for_each_gpu(gpu, unit->gpus)
-	{
-		int64_t bytes = look->free_bytes[gpu] +
-				(with_coming ? look->coming_bytes[gpu] : 0);
-
-		if (room_for(look, unit, gpu, bytes) < (int64_t)need_of(unit, gpu) ||
-			look->node->queue[gpu].lost)
-			return false;
-	}
-	return true;
-}
-
-static void reserve(struct look *look, const struct sl_node_unit *unit)
-{
-	for_each_gpu(gpu, unit->gpus)
+	sl_look_each_gpu(gpu, unit->gpus)
 	{
 		struct sl_node_queue *queue = &look->node->queue[gpu];
-		uint64_t need = need_of(unit, gpu);
+		uint64_t need = sl_look_need(unit, gpu);
 
 		look->free_bytes[gpu] -= (int64_t)need;
 		if (unit->demand || !need)
@@ -322,282 +179,10 @@ uint64_t sl_node_kept_from(const struct sl_node *node, const struct sl_demand *d
 		return queue->exchange_bytes;
 	return SL_MUTANT(KEPT_FROM_NOBODY, queue->kept_bytes + queue->exchange_bytes, 0);
 }
-
-/* --- making room --- */
-
-bool sl_node_swaps_at_once(const struct sl_node *node)
-{
-	for (uint32_t chain = node->chain; chain; chain >>= 4) {
-		if ((chain & 15) == SL_RESOLVER_WAIT)
-			return SL_MUTANT(SWAPS_BEFORE_WAIT, false, true);
-		if ((chain & 15) == SL_RESOLVER_SWAP)
-			return true;
-	}
-	return false;
-}
-
-/* When others may be moved for it. */
-static sl_ns ripe_at(const struct sl_node *node, const struct sl_node_unit *unit)
-{
-	sl_ns wait_max = unit->client->member->wait_max;
-
-	if (sl_node_swaps_at_once(node))
-		return 0;
-	if (unit->demand)
-		return sl_node_wait_end(node, unit->demand);
-	return sl_node_later(unit->place.since, wait_max ? wait_max : node->wait_max);
-}
-
-/* Bytes that it lacks beyond what is free and on its way. */
-static uint64_t missing_of(
-	const struct look *look, const struct sl_node_unit *unit, uint32_t gpu)
-{
-	int64_t room = room_for(
-		look, unit, gpu, look->free_bytes[gpu] + look->coming_bytes[gpu]);
-	int64_t need = (int64_t)need_of(unit, gpu);
-
-	return need > room ? (uint64_t)(need - room) : 0;
-}
-
-static struct sl_evict_ask ask_of(
-	const struct look *look, const struct sl_node_unit *unit, uint32_t gpu)
-{
-	const struct sl_node *node = look->node;
-	const struct sl_demand *demand = unit->demand;
-	struct sl_evict_ask ask = {.missing_bytes = missing_of(look, unit, gpu),
-		.priority = unit->place.priority,
-		.entitled = unit->place.entitled,
-		.promoted = unit->place.promoted,
-		.leaves_requests = demand && !demand->entitled,
-		.pool_bytes = sl_node_pool_room(node, gpu, true)};
-
-	sl_node_count_i2(node, gpu, &ask);
-	ask.claims_bytes +=
-		sl_node_half_out(node, unit->gpus | unit->client->holding.touched);
-
-	if (!ask.leaves_requests)
-		return ask;
-	ask.unclaimed_bytes = node->ledger.gpu[gpu].unclaimed_bytes -
-			      sl_ledger_unclaimed(demand->holding->account, gpu);
-	ask.lend_bytes = sl_node_lend_to(node, demand);
-	return ask;
-}
-
-static struct sl_node_promise *new_promise(struct look *look)
-{
-	struct sl_node *node = look->node;
-
-	if (look->promised == node->promises_room) {
-		uint32_t room = node->promises_room ? node->promises_room * 2 : 64;
-		struct sl_node_promise *more =
-			sl_arena_take(node->arena, room * sizeof(*more));
-
-		if (look->promised)
-			memcpy(more, node->promises, look->promised * sizeof(*more));
-		node->promises = more;
-		node->promises_room = room;
-	}
-	return &node->promises[look->promised++];
-}
-
-static void promise(
-	struct look *look, struct sl_node_client *client, uint32_t gpu, uint64_t bytes)
-{
-	*new_promise(look) = (struct sl_node_promise){client, gpu, bytes};
-	sl_ledger_set_leaving(&look->node->ledger, &client->holding, gpu,
-		client->holding.cell[gpu].leaving_bytes + bytes);
-	look->node->books++;
-}
-
-/* Back to the first `count` of them. What was found out with them is not so any more. */
-static void take_back_promises(struct look *look, uint32_t count)
-{
-	struct sl_node *node = look->node;
-
-	while (look->promised > count) {
-		const struct sl_node_promise *last = &node->promises[--look->promised];
-		struct sl_ledger_holding *holding = &last->client->holding;
-
-		sl_ledger_set_leaving(&node->ledger, holding, last->gpu,
-			holding->cell[last->gpu].leaving_bytes - last->bytes);
-		node->books++;
-	}
-}
-
-/* What was chosen on this GPU is not there for the others. */
-static void promise_chosen(struct look *look, uint32_t gpu, uint32_t count)
-{
-	for (uint32_t i = 0; i < count; i++) {
-		const struct sl_evict_candidate *c = &look->node->candidates[i];
-
-		if (c->take_bytes)
-			promise(look, c->who, gpu,
-				SL_MUTANT(PLANS_GPUS_ALONE, c->take_bytes, 0));
-	}
-}
-
-/* In this look, on whatever GPU: it has no order, and is to leave once the pool has room. */
-static bool is_set_aside(const struct sl_node_client *client)
-{
-	for (uint32_t left = client->holding.touched; left; left &= left - 1) {
-		if (client->holding.cell[__builtin_ctz(left)].leaving_bytes)
-			return true;
-	}
-	return false;
-}
-
-/* Those for whom the pool has no room yet, or who are busy with an order, are counted on. */
-static void send_away(
-	struct look *look, const struct sl_node_unit *unit, uint32_t gpu, uint32_t count)
-{
-	struct sl_node *node = look->node;
-
-	for (uint32_t i = 0; i < count; i++) {
-		const struct sl_evict_candidate *c = &node->candidates[i];
-		struct sl_node_client *client = c->who;
-
-		if (!c->take_bytes)
-			continue;
-		/* One GPU after the other, and the first for whom it was set aside first. */
-		if (!client->order.id && !is_set_aside(client) &&
-			sl_node_trim_for(node, client, c->take_bytes))
-			sl_node_evict(node, client, gpu, c->take_bytes,
-				SL_REASON_EVICTED_FOR, unit->client->member->index.id, 0);
-		else
-			promise(look, client, gpu, c->take_bytes);
-		look->coming_bytes[gpu] += (int64_t)c->take_bytes;
-	}
-}
-
-static void want_proofs(struct look *look, uint32_t count)
-{
-	struct sl_node *node = look->node;
-
-	for (uint32_t i = 0; i < count; i++) {
-		struct sl_node_client *client = node->candidates[i].who;
-
-		if (!SL_MUTANT(SWAP_NEVER_PROVES, node->candidates[i].prove, false))
-			continue;
-		client->asked_in = node->looks;
-		node->asked++;
-	}
-}
-
-/* Said once, until it is served. */
-static void note_pool(struct look *look, const struct sl_node_unit *unit, uint32_t gpu,
-	const struct sl_evict_plan *plan, uint32_t count)
-{
-	struct sl_node *node = look->node;
-	struct sl_node_because note = {.gpu = gpu,
-		.workload = unit->client->member->index.id,
-		.client = unit->client->index.id,
-		.bytes = need_of(unit, gpu),
-		.available_bytes = sl_node_pool_room(node, gpu, unit->place.entitled)};
-
-	if (!plan->pool_full && !plan->bound)
-		return;
-	unit->client->pool_lacks = true;
-	if (unit->client->pool_told)
-		return;
-	unit->client->pool_told = true;
-	note.reason = SL_REASON_POOL_FULL;
-	/* Named is who has the bound. */
-	for (uint32_t i = 0; plan->bound && i < count; i++) {
-		const struct sl_evict_candidate *c = &node->candidates[i];
-		const struct sl_node_client *client = c->who;
-
-		if (c->share_bytes >= c->bytes)
-			continue;
-		note.reason = SL_REASON_POOL_BOUND;
-		note.workload = client->member->index.id;
-		note.client = client->index.id;
-		note.available_bytes = node->pool_member_bytes;
-		break;
-	}
-	sl_node_note_because(node, &note);
-}
-
-struct chance {
-	bool enough, ever;
-	sl_ns next;
-};
-
-/* Whether others can be moved for it on all GPUs where it lacks something, together. */
-static struct chance look_for_leavers(
-	struct look *look, const struct sl_node_unit *unit, uint32_t place)
-{
-	struct chance chance = {.enough = true, .ever = true, .next = SL_NS_NEVER};
-	uint32_t promised = look->promised;
-
-	for_each_gpu(gpu, unit->gpus)
-	{
-		struct sl_evict_ask ask = ask_of(look, unit, gpu);
-		struct sl_evict_plan plan;
-		uint32_t count;
-
-		if (look->node->queue[gpu].lost) {
-			chance = (struct chance){.next = SL_NS_NEVER};
-			break;
-		}
-		if (!ask.missing_bytes)
-			continue;
-		plan = sl_node_choose_leavers(
-			look->node, unit->client, place, gpu, &ask, &count);
-		look->node->contended |= count > 0;
-		chance.enough &= plan.enough;
-		chance.ever &= plan.ever;
-		chance.next = sl_min_u64(chance.next, plan.next);
-		want_proofs(look, count);
-		if (!plan.ever)
-			note_pool(look, unit, gpu, &plan, count);
-		promise_chosen(look, gpu, count);
-	}
-	take_back_promises(look, promised);
-	return chance;
-}
-
-static enum outcome make_room(
-	struct look *look, const struct sl_node_unit *unit, uint32_t place)
-{
-	struct sl_node *node = look->node;
-	struct chance chance;
-	bool first = !look->choices;
-
-	if (node->now < ripe_at(node, unit)) {
-		node->swap_due = sl_min_u64(node->swap_due, ripe_at(node, unit));
-		return NEVER;
-	}
-	if (look->blocked & unit->gpus)
-		return BEHIND;
-	/* Not looked at: that is no help either, so its longest wait and the last resort are as ever. */
-	if (look->choices >= CHOICES_MOST)
-		return NEVER;
-	chance = look_for_leavers(look, unit, place);
-	look->choices += chance.ever ? CHOICE : 1;
-	if (node->contended && first)
-		sl_node_note_long(node);
-	if (!chance.enough) {
-		node->swap_due =
-			sl_min_u64(node->swap_due, sl_node_later(node->now, chance.next));
-		return chance.ever ? LATER : NEVER;
-	}
-	for_each_gpu(gpu, unit->gpus)
-	{
-		struct sl_evict_ask ask = ask_of(look, unit, gpu);
-		uint32_t count;
-
-		if (ask.missing_bytes && sl_node_choose_leavers(node, unit->client, place,
-						 gpu, &ask, &count)
-						 .enough)
-			send_away(look, unit, gpu, count);
-	}
-	return MOVING;
-}
-
 /* --- min_share --- */
 
 /* A lower priority that has waited for long enough comes before all others, for one turn. */
-static void promote(struct look *look, const struct sl_node_unit *unit)
+static void promote(struct sl_look *look, const struct sl_node_unit *unit)
 {
 	struct sl_node *node = look->node;
 	struct sl_node_member *member = unit->client->member;
@@ -629,46 +214,46 @@ static void promote(struct look *look, const struct sl_node_unit *unit)
 
 /* --- one after the other --- */
 
-static enum outcome serve(
-	struct look *look, const struct sl_node_unit *unit, uint32_t place)
+static enum sl_look_outcome serve(
+	struct sl_look *look, const struct sl_node_unit *unit, uint32_t place)
 {
 	struct sl_node *node = look->node;
 
 	if (unit->coming)
-		return MOVING;
-	if (fits(look, unit, false)) {
+		return SL_LOOK_MOVING;
+	if (sl_look_fits(look, unit, false)) {
 		/* The rest of it comes as soon as the part is there. */
 		if (!unit->demand && unit->client->order.id)
-			return MOVING;
+			return SL_LOOK_MOVING;
 		if (unit->demand || node->now >= unit->client->restore_at)
-			return SERVED;
+			return SL_LOOK_SERVED;
 		node->swap_due = sl_min_u64(node->swap_due, unit->client->restore_at);
-		return MOVING;
+		return SL_LOOK_MOVING;
 	}
-	if (fits(look, unit, true))
-		return MOVING;
+	if (sl_look_fits(look, unit, true))
+		return SL_LOOK_MOVING;
 	if (sl_node_swaps(node))
-		return make_room(look, unit, place);
+		return sl_look_make_room(look, unit, place);
 	/* Nobody can be moved: as the head of a queue, it is passed for a while. */
 	if (unit->demand)
-		return NEVER;
+		return SL_LOOK_NEVER;
 	if (unit->place.entitled || node->now - unit->place.since >= node->head_pass)
-		return LATER;
+		return SL_LOOK_LATER;
 	node->swap_due = sl_min_u64(
 		node->swap_due, sl_node_later(unit->place.since, node->head_pass));
-	return NEVER;
+	return SL_LOOK_NEVER;
 }
 
-static void bring_back(struct look *look, const struct sl_node_unit *unit)
+static void bring_back(struct sl_look *look, const struct sl_node_unit *unit)
 {
-	for_each_gpu(gpu, unit->gpus) look->free_bytes[gpu] -=
-		(int64_t)need_of(unit, gpu);
+	sl_look_each_gpu(gpu, unit->gpus) look->free_bytes[gpu] -=
+		(int64_t)sl_look_need(unit, gpu);
 	unit->client->pool_told = false;
 	sl_node_bring_back(look->node, unit->client);
 }
 
 /* Of what it needs a part has come and the rest is on its way: it does not wait for all of it. */
-static void bring_part(struct look *look, const struct sl_node_unit *unit)
+static void bring_part(struct sl_look *look, const struct sl_node_unit *unit)
 {
 	uint32_t gpu = (uint32_t)__builtin_ctz(unit->gpus);
 	uint64_t bytes;
@@ -687,9 +272,9 @@ static void bring_part(struct look *look, const struct sl_node_unit *unit)
 /* Processes were told to end for it, which is the resolvers' affair. What it gets of that is for nobody behind it: who came
  * back with it would be the next one to be ended. */
 static void leave_what_ends(
-	struct look *look, const struct sl_node_unit *unit, uint32_t place)
+	struct sl_look *look, const struct sl_node_unit *unit, uint32_t place)
 {
-	bool is_coming = fits(look, unit, true);
+	bool is_coming = sl_look_fits(look, unit, true);
 
 	if (is_coming)
 		unit->client->helpless_in = 0;
@@ -697,14 +282,14 @@ static void leave_what_ends(
 		unit->client->helpless_in = look->node->looks;
 	if (SL_MUTANT(RETURN_TAKES_ENDED, !is_coming, true))
 		return;
-	if (!fits(look, unit, false))
+	if (!sl_look_fits(look, unit, false))
 		look->lacking |= unit->gpus;
 	reserve(look, unit);
 }
 
-static void look_at(struct look *look, struct sl_node_unit *unit, uint32_t place)
+static void look_at(struct sl_look *look, struct sl_node_unit *unit, uint32_t place)
 {
-	enum outcome outcome;
+	enum sl_look_outcome outcome;
 
 	unit->client->pool_lacks = false;
 	/* It was told to leave for somebody before it. */
@@ -716,46 +301,48 @@ static void look_at(struct look *look, struct sl_node_unit *unit, uint32_t place
 		return;
 	}
 	outcome = serve(look, unit, place);
-	if (unit->first && outcome != MOVING && outcome != SERVED) {
+	if (unit->first && outcome != SL_LOOK_MOVING && outcome != SL_LOOK_SERVED) {
 		/* Who was to leave for it fails: the others are looked at again, in their order. */
 		unit->client->is_exchanged = false;
 		look->node->swap_dirty = true;
 	}
-	if (outcome == NEVER && !unit->demand && unit->client->waiting &&
+	if (outcome == SL_LOOK_NEVER && !unit->demand && unit->client->waiting &&
 		SL_MUTANT(NEVER_WITHOUT_ASKS, true, false)) {
 		unit->bare = true;
 		outcome = serve(look, unit, place);
 	}
 	if (!unit->demand &&
-		(outcome == NEVER || (outcome == LATER && !sl_node_swaps(look->node))))
+		(outcome == SL_LOOK_NEVER ||
+			(outcome == SL_LOOK_LATER && !sl_node_swaps(look->node))))
 		unit->client->unhelped_in = look->node->looks;
 	if (unit->demand) {
-		unit->demand->helped = outcome != NEVER && outcome != SERVED;
-		unit->demand->moving = outcome == MOVING;
+		unit->demand->helped =
+			outcome != SL_LOOK_NEVER && outcome != SL_LOOK_SERVED;
+		unit->demand->moving = outcome == SL_LOOK_MOVING;
 		/* Its longest wait may be over. */
 		look->node->timers_dirty |= unit->was_helped && !unit->demand->helped;
 		if (unit->was_helped && !unit->demand->helped)
 			sl_node_reconsider(look->node, unit->gpus);
 	}
 	/* Helpless is of whom nothing is helped. */
-	if (outcome != NEVER)
+	if (outcome != SL_LOOK_NEVER)
 		unit->client->helpless_in = 0;
 	else if (unit->client->place == place)
 		unit->client->helpless_in = look->node->looks;
-	if (outcome == SERVED && !unit->demand) {
+	if (outcome == SL_LOOK_SERVED && !unit->demand) {
 		bring_back(look, unit);
 		return;
 	}
-	if (outcome == NEVER || outcome == BEHIND) {
+	if (outcome == SL_LOOK_NEVER || outcome == SL_LOOK_BEHIND) {
 		promote(look, unit);
 		return;
 	}
-	if (outcome == MOVING)
+	if (outcome == SL_LOOK_MOVING)
 		bring_part(look, unit);
 	reserve(look, unit);
-	if (outcome == MOVING)
+	if (outcome == SL_LOOK_MOVING)
 		look->lacking |= unit->gpus;
-	if (outcome != LATER)
+	if (outcome != SL_LOOK_LATER)
 		return;
 	look->lacking |= unit->gpus;
 	look->blocked |= unit->gpus;
@@ -765,7 +352,7 @@ static void look_at(struct look *look, struct sl_node_unit *unit, uint32_t place
 /* --- around it --- */
 
 /* Nobody needs any more what they were told to move. */
-static void abort_the_unneeded(struct look *look)
+static void abort_the_unneeded(struct sl_look *look)
 {
 	sl_list_foreach (link, &look->node->out) {
 		struct sl_node_client *client =
@@ -779,7 +366,7 @@ static void abort_the_unneeded(struct look *look)
 }
 
 /* Somebody counts on what others were told to leave, whoever that was for: it has to be seen whether they go on. */
-static void watch_who_leaves(const struct look *look)
+static void watch_who_leaves(const struct sl_look *look)
 {
 	sl_list_foreach (link, &look->node->out) {
 		const struct sl_node_client *client =
@@ -792,7 +379,7 @@ static void watch_who_leaves(const struct look *look)
 }
 
 /* Who does not want to come back any more is in nobody's way. */
-static void end_exchanges(struct look *look)
+static void end_exchanges(struct sl_look *look)
 {
 	sl_list_foreach (link, &look->node->out) {
 		struct sl_node_client *client =
@@ -851,7 +438,7 @@ static void tell_kept(struct sl_node *node, const struct kept *before)
 }
 
 /* In their order; each client knows the first of its places. */
-static void put_in_order(struct look *look)
+static void put_in_order(struct sl_look *look)
 {
 	struct sl_node *node = look->node;
 
@@ -862,7 +449,7 @@ static void put_in_order(struct look *look)
 	}
 }
 
-static void go_through(struct look *look)
+static void go_through(struct sl_look *look)
 {
 	struct sl_node *node = look->node;
 
@@ -875,16 +462,16 @@ static void go_through(struct look *look)
 		return;
 	}
 	put_in_order(look);
-	count_coming(look);
+	sl_look_count_coming(look);
 	look->flowing = sl_node_flowing(node);
 	for (uint32_t i = 0; i < look->count; i++)
 		look_at(look, &node->units[i], i);
-	take_back_promises(look, 0);
+	sl_look_take_back(look, 0);
 }
 
 void sl_node_take_turns(struct sl_node *node)
 {
-	struct look look = {.node = node};
+	struct sl_look look = {.node = node};
 	struct kept kept_before[SL_NODE_GPUS_MAX];
 	bool was_contended = node->contended;
 	uint32_t asked_before = node->asked;
