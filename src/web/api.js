@@ -27,6 +27,20 @@ export function setToken(value) {
 	}
 }
 
+/*
+ * The address that "sluice page" prints has a token behind its hash. It is taken out at once, before the history of the browser or a picture of
+ * the screen has it, and the address is that of route again. True if there was one.
+ */
+export function takeToken(route) {
+	const found = /^#token=([A-Za-z0-9_-]+)$/.exec(location.hash);
+
+	if (!found)
+		return false;
+	setToken(found[1]);
+	history.replaceState(null, "", location.pathname + route);
+	return true;
+}
+
 export class Refused extends Error {
 	constructor(status, words) {
 		super(words);

@@ -3,10 +3,11 @@
  *
  * A view is {title, mount(place, parameters), update(store), unmount()}. It is loaded when it is first asked for.
  */
-import {store, subscribe, run} from "./store.js";
+import {store, subscribe, run, reconnect} from "./store.js";
 import {h, text, attr, keyed} from "./dom.js";
 import {span} from "./units.js";
 import {showWho, pressWho, signIn} from "./sign-in.js";
+import {takeToken} from "./api.js";
 
 const VIEWS = {
 	node: () => import("./node.js"),
@@ -19,13 +20,23 @@ const VIEWS = {
 const main = document.getElementById("main");
 let view = null;
 let shown = null;
+let here = "#/node"; /* the address of what is shown */
 let turn = 0;
+
+/* Anybody may write an address: "%" alone stands for nothing, so it stands for itself. */
+function decoded(words) {
+	try {
+		return decodeURIComponent(words);
+	} catch (error) {
+		return words;
+	}
+}
 
 function route() {
 	const [name, ...rest] = location.hash.replace(/^#\/?/, "").split("?")[0].split("/");
 	const query = new URLSearchParams(location.hash.split("?")[1] || "");
 
-	return {name: VIEWS[name] ? name : "node", argument: decodeURIComponent(rest.join("/")), query};
+	return {name: VIEWS[name] ? name : "node", argument: decoded(rest.join("/")), query};
 }
 
 function markCurrent(name) {
@@ -40,6 +51,8 @@ function markCurrent(name) {
 async function show() {
 	const {name, argument, query} = route();
 	const mine = ++turn;
+
+	here = location.hash || "#/node";
 	const module = await VIEWS[name]();
 
 	if (mine !== turn)
@@ -68,7 +81,6 @@ const LINKS = {
 	live: "live",
 	lost: "not connected",
 	refused: "signed out",
-	expired: "sign in again",
 };
 
 function troubles() {
@@ -77,8 +89,11 @@ function troubles() {
 
 	if (store.link === "lost")
 		list.push("Not connected: " + store.words + (state ? ". What you see is of " + new Date(state.now_ms).toLocaleTimeString("en-GB") + "." : ""));
-	if (store.link === "refused" || store.link === "expired")
+	if (store.link === "refused" && !store.expired)
 		list.push(store.words);
+	/* It stays until somebody signs in: the page goes on without, and would be read only without a word. */
+	if (store.expired)
+		list.push("You are not signed in any more: " + store.expired + ".");
 	if (!state)
 		return list;
 	for (const trouble of state.troubles || [])
@@ -157,6 +172,16 @@ subscribe(() => {
 	if (view && store.state)
 		view.update(store);
 });
-addEventListener("hashchange", show);
+/* The address with a token may be opened in a tab that has the page already. */
+addEventListener("hashchange", () => {
+	if (!takeToken(here))
+		return void show();
+	const box = document.querySelector("dialog:has(#token)");
+
+	if (box)
+		box.close();
+	reconnect();
+});
+takeToken(here);
 show();
 run();

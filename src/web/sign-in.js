@@ -92,7 +92,7 @@ export function showWho(button) {
 		text(button, "Sign out " + me.user);
 		attr(button, "title", me.admin ? me.user + " may change everything" : me.user + " may change what is " + me.user + "’s");
 	} else {
-		text(button, me ? me.user : "Sign in");
+		text(button, me ? me.user : store.expired ? "Sign in again" : "Sign in");
 		attr(button, "title", me ? "The socket says who you are" : "To change something");
 	}
 	attr(button, "disabled", Boolean(me) && !api.token());

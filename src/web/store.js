@@ -1,8 +1,10 @@
 /*
  * store - what sluiced said last, and a little of what it said before
  *
- * Follows /api/live. Views subscribe; they are told at most once per frame, and not while the page is hidden. Of each workload and GPU the
- * latest quarter of an hour is kept, a value a second, so that a chart has something to show at once, and goes on where the history ends.
+ * Follows /api/live. Views subscribe; they are told at most once per frame. While the page is hidden nothing is asked for: a browser has few
+ * connections to one place, and the daemon few for those who watch. Where all of these are taken the state is asked for every few seconds instead.
+ * Of each workload and GPU the latest quarter of an hour is kept, a value a second, so that a chart has something to show at once, and goes on where
+ * the history ends.
  */
 import * as api from "./api.js";
 
@@ -10,6 +12,10 @@ const SAMPLES = 900;
 const EVENTS = 2000;
 /* Where nothing changes a comment comes every 5 seconds. */
 const SILENCE_MS = 16000;
+/* Who looks at another tab for a moment comes back to a page that has gone on. */
+const HIDDEN_MS = 3000;
+/* Without a stream. */
+const POLL_MS = 3000, POLL_FOR_MS = 60000;
 
 const subscribers = new Set();
 let frame = 0;
@@ -22,6 +28,8 @@ export const store = {
 	gone: new Map(), /* workloads that have ended, as they were last */
 	link: "connecting", /* "live", "lost", "refused" */
 	words: "", /* why it is not live */
+	expired: "", /* why the token that there was is one no more, until there is another */
+	connection: 0, /* which one it is: views ask again for what they missed */
 	ahead_ms: 0, /* of the daemon's clock before ours */
 };
 
@@ -45,6 +53,7 @@ export function now() {
 	return Date.now() + store.ahead_ms;
 }
 
+let whole = true;
 const KEYS = ["request", "limit", "resident", "evicted", "hidden"];
 
 function sampleOf(key) {
@@ -87,9 +96,17 @@ function where(workload, use, gpus) {
 	return gpus.has(use.gpu) && !workload.waited_ms && workload.uses.some((one) => one.resident_bytes) ? "turn" : "";
 }
 
+/* Between two connections nothing is known: lines have a gap there. */
 function remember(state) {
 	const gpus = crowded(state.workloads);
 
+	if (!whole) {
+		whole = true;
+		for (const series of store.samples.values()) {
+			for (const [key, list] of Object.entries(series))
+				list.push(key === "t" ? list[list.length - 1] + 1 : key === "where" ? "" : null);
+		}
+	}
 	for (const workload of state.workloads) {
 		for (const use of workload.uses) {
 			const series = sampleOf(workload.id + " " + use.gpu);
@@ -107,11 +124,10 @@ function remember(state) {
 	}
 }
 
-/* Somebody else's numbers may return after a restart of the daemon. */
+/* Somebody else's numbers may return after a restart of the daemon. Serials of events do not: they go on. */
 function forget() {
 	store.samples.clear();
 	store.gone.clear();
-	store.events.length = 0;
 }
 
 function takeState(state) {
@@ -124,6 +140,8 @@ function takeState(state) {
 		workload.uses = workload.uses || [];
 	}
 	store.state = state;
+	if (state.me)
+		store.expired = "";
 	store.ahead_ms = state.now_ms - Date.now();
 	const byId = new Map(state.workloads.map((workload) => [workload.id, workload]));
 
@@ -185,17 +203,21 @@ function setLink(link, words) {
 	tell();
 }
 
+let ending = null; /* ends the stream */
+let wake = () => {}; /* ends a pause */
+let hurry = false; /* somebody asked for a connection now */
+
 async function follow() {
-	const ending = new AbortController();
+	const mine = new AbortController();
 	let last = Date.now();
 	const watch = setInterval(() => {
 		if (Date.now() - last > SILENCE_MS)
-			ending.abort();
+			mine.abort();
 	}, 5000);
 
-	restart = () => ending.abort();
+	ending = mine;
 	try {
-		await api.stream("/api/live", ending.signal, (name, value) => {
+		await api.stream("/api/live", mine.signal, (name, value) => {
 			if (name === "state")
 				takeState(value);
 			else if (name === "event")
@@ -204,6 +226,7 @@ async function follow() {
 		}, () => { last = Date.now(); });
 	} finally {
 		clearInterval(watch);
+		ending = null;
 	}
 }
 
@@ -216,39 +239,117 @@ async function loadEvents() {
 	}
 }
 
-let restart = () => {};
-/* Reads anew, for example with another token. */
+function rest(ms) {
+	return new Promise((resolve) => {
+		const timer = setTimeout(resolve, ms);
+
+		wake = () => {
+			clearTimeout(timer);
+			resolve();
+		};
+	});
+}
+
+/* Reads anew, at once: for example with another token. */
 export function reconnect() {
-	restart();
+	hurry = true;
+	if (ending)
+		ending.abort();
+	wake();
+}
+
+/* In place of a stream, while there is room for no further one. */
+async function poll() {
+	const end = Date.now() + POLL_FOR_MS;
+
+	while (Date.now() < end && !hurry && !document.hidden) {
+		const last = store.events.length ? store.events[store.events.length - 1].serial : 0;
+
+		takeState(await api.get("/api/state"));
+		addEvents((await api.get("/api/events", {last: 500, after: last})).events);
+		setLink("live");
+		await rest(POLL_MS);
+	}
+}
+
+/* What is to be done about a connection that ended, and whether there is anything that time may mend. token: what it was asked for with. */
+function ended(error, token) {
+	if (error instanceof api.Refused && error.status === 401) {
+		/* Another may have come meanwhile. */
+		if (api.token() === token)
+			api.setToken(null);
+		if (token) {
+			store.expired = error.message;
+			hurry = true;
+		} else {
+			setLink("refused", error.message);
+			return false;
+		}
+	} else if (!error || error.name !== "AbortError") {
+		setLink("lost", !error ? "sluiced ended the connection" : error instanceof api.Refused ? error.message : "sluiced does not answer");
+	} else {
+		/* By us: for another token, a hidden page, or silence. */
+		setLink(hurry || document.hidden ? "connecting" : "lost", "sluiced says nothing");
+	}
+	return true;
+}
+
+/* Returns whether it is worth while to try again by itself. */
+async function connect() {
+	const token = api.token();
+
+	store.connection++;
+	try {
+		loadEvents();
+		await follow();
+		return ended(null, token);
+	} catch (error) {
+		if (!(error instanceof api.Refused) || error.status !== 503)
+			return ended(error, token);
+	}
+	try {
+		await poll();
+		return true;
+	} catch (error) {
+		return ended(error, token);
+	}
+}
+
+function watchVisibility() {
+	let timer = 0;
+
+	document.addEventListener("visibilitychange", () => {
+		clearTimeout(timer);
+		tell();
+		if (!document.hidden)
+			wake();
+		else
+			timer = setTimeout(() => {
+				if (ending)
+					ending.abort();
+				wake();
+			}, HIDDEN_MS);
+	});
 }
 
 export async function run() {
 	let pause = 250;
 
-	document.addEventListener("visibilitychange", tell);
+	watchVisibility();
 	setInterval(tick, 1000);
 	for (;;) {
+		while (document.hidden)
+			await rest(60000);
 		const begun = Date.now();
 
-		try {
-			loadEvents();
-			await follow();
-			setLink("lost", "sluiced ended the connection");
-		} catch (error) {
-			if (error instanceof api.Refused && error.status === 401) {
-				const had = api.token();
+		hurry = false;
+		const hope = await connect();
 
-				api.setToken(null);
-				setLink(had ? "expired" : "refused", error.message);
-				if (!had) {
-					await new Promise((resolve) => { restart = resolve; });
-					continue;
-				}
-			} else if (error.name !== "AbortError") {
-				setLink("lost", error instanceof api.Refused ? error.message : "sluiced does not answer");
-			}
-		}
+		whole = false;
 		pause = Date.now() - begun > 5000 ? 250 : Math.min(pause * 2, 5000);
-		await new Promise((resolve) => setTimeout(resolve, pause));
+		if (hope && !hurry)
+			await rest(pause);
+		while (!hope && !hurry)
+			await rest(60000);
 	}
 }

@@ -261,10 +261,12 @@ function factsOf(workload) {
 
 export default function view() {
 	const parts = {};
-	let id, charts = new Map(), period = 300, all = false, older = null, asked_ms = 0, olderMarks = [], olderWords = "", asking = 0, why_ms = 0, tone = "", knownMarks = null;
+	let id, given, charts = new Map(), period = 300, all = false, older = null, asked_ms = 0, olderMarks = [], olderWords = "", asking = 0, why_ms = 0, tone = "", knownMarks = null;
 	let unheard = true;
 
 	async function askHistory() {
+		if (!Number.isInteger(id))
+			return;
 		const mine = ++asking;
 
 		asked_ms = Date.now();
@@ -517,12 +519,12 @@ export default function view() {
 	return {
 		title: "Workload",
 		mount(at, argument) {
+			given = argument;
 			id = Number(argument);
 			build(at);
 			paintBandLegend();
 			addEventListener("sluice-theme", paintBandLegend);
 			askHistory();
-			askWhy();
 		},
 		update() {
 			const workload = find(id);
@@ -531,7 +533,7 @@ export default function view() {
 			attr(parts.gone, "hidden", here);
 			attr(parts.changes, "hidden", !here);
 			if (!workload) {
-				text(parts.gone, "There is no workload " + id + " now. What it did stands in the events.");
+				text(parts.gone, "There is no workload " + given + " now. What it did stands in the events.");
 				return;
 			}
 			const state = here ? stateOf(workload) : {word: "ended", tone: "idle"};

@@ -25,6 +25,17 @@ END
 export PAGE_BASE="http://$H:7654" PAGE_BUILD="$B" PAGE_FOLDER="$T"
 PAGE_TOKEN=$("$B/sluice" page --json | json token)
 export PAGE_TOKEN
-"$SLUICE_NODE" "$(dirname "$0")/live.mjs"
+"$SLUICE_NODE" "$(dirname "$0")/live.mjs" &
+BROWSER=$!
+# It asks for a restart of the daemon by a file.
+until gone "$BROWSER"; do
+	if [ -e "$T/restart" ]; then
+		daemon_kill
+		daemon_start
+		rm -f "$T/restart"
+	fi
+	sleep 0.1
+done
+wait "$BROWSER"
 check "what the browser saw" $? = 0
 finish

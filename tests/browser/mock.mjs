@@ -208,7 +208,7 @@ function workloadHistory(query) {
 export function serve({scene, folders, port = 0, history = true}) {
 	const calls = [];
 	const streams = new Set();
-	let t = 0, current = scene, open = true, epoch = "00000000000000aa";
+	let t = 0, current = scene, open = true, full = false, epoch = "00000000000000aa";
 
 	const authorised = (request) => request.headers.authorization === "Bearer " + TOKEN;
 	const state = (request) => {
@@ -279,6 +279,8 @@ export function serve({scene, folders, port = 0, history = true}) {
 			return answer(response, 401, {error: "a token is needed here; run `sluice page`"});
 		if (url.pathname === "/api/state")
 			return answer(response, 200, state(request));
+		if (url.pathname === "/api/live" && full)
+			return answer(response, 503, {error: "the page is open in as many places as may watch it"});
 		if (url.pathname === "/api/live")
 			return live(request, response);
 		if (url.pathname === "/api/events")
@@ -300,6 +302,7 @@ export function serve({scene, folders, port = 0, history = true}) {
 	return new Promise((resolve) => server.listen(port, "127.0.0.1", () => resolve({
 		base: "http://127.0.0.1:" + server.address().port,
 		calls,
+		watching: () => streams.size,
 		state: () => makeState(current, t),
 		emit(name, value) {
 			for (const response of streams)
@@ -307,6 +310,12 @@ export function serve({scene, folders, port = 0, history = true}) {
 		},
 		close(everything) {
 			open = !everything;
+			for (const response of streams)
+				response.destroy();
+		},
+		/* As many watch as may. */
+		setFull(now) {
+			full = now;
 			for (const response of streams)
 				response.destroy();
 		},

@@ -112,6 +112,37 @@ async function workload() {
 	await page.context().close();
 }
 
+async function arriving() {
+	const page = await web.page({expected: [/status of 503/, /ERR_INCOMPLETE/]});
+	const hide = (hidden) => page.evaluate((now) => {
+		Object.defineProperty(document, "hidden", {value: now, configurable: true});
+		document.dispatchEvent(new Event("visibilitychange"));
+	}, hidden);
+
+	await go(page, "events");
+	await page.evaluate((token) => { location.hash = "token=" + token; }, TOKEN);
+	check("an address with a token signs in where the page is open already", await until(3, async () => (await page.innerText("#who")) === "Sign out root"));
+	same("the token leaves the address, and the view stays", await page.evaluate(() => [location.hash, document.querySelector("h1").textContent]), ["#/events", "Events"]);
+	await page.evaluate(() => { location.hash = "#/workload/%"; });
+	check("a number that is none is told", await until(3, async () => (await page.innerText("main")).includes("There is no workload %")), await page.innerText("main"));
+	await go(page, "node");
+	await until(3, () => mock.watching() === 1);
+	await hide(true);
+	check("a hidden page ends its stream", await until(6, () => mock.watching() === 0), mock.watching());
+	const before = await page.evaluate(() => performance.getEntriesByType("resource").length);
+
+	await page.waitForTimeout(1500);
+	same("and asks for nothing", await page.evaluate(() => performance.getEntriesByType("resource").length), before);
+	await hide(false);
+	check("seen again it goes on", await until(3, () => mock.watching() === 1));
+	mock.setFull(true);
+	const asked = (path) => page.evaluate((wanted) => performance.getEntriesByType("resource").filter((one) => one.name.endsWith(wanted)).length, path);
+
+	check("where nobody more may watch it asks every few seconds", await until(9, async () => (await asked("/api/state")) >= 2 && (await page.getAttribute("#live", "data-link")) === "live"));
+	mock.setFull(false);
+	await page.context().close();
+}
+
 async function queue() {
 	const page = await web.page({token: TOKEN});
 
@@ -310,7 +341,10 @@ async function missing() {
 	await page.context().close();
 }
 
-for (const [name, fn] of Object.entries({node, workload, queue, events, use, everywhere, many, missing})) {
+for (const [name, fn] of Object.entries({node, workload, arriving, queue, events, use, everywhere, many, missing})) {
+	/* One part alone, while it is worked on. */
+	if (process.env.SLUICE_ONLY && !process.env.SLUICE_ONLY.split(",").includes(name))
+		continue;
 	console.log("--- " + name);
 	try {
 		await fn();
