@@ -247,6 +247,8 @@ static const struct field {
 	enum unit unit;
 	bool mean;
 	enum sl_history_use_column column;
+	/* Of a GPU its own figure is shown: this one, less 1. 0: the sum of its workloads'. */
+	uint32_t of_gpu;
 } fields[] = {
 	{"request_bytes", BYTES, true, SL_HISTORY_USE_request},
 	{"limit_bytes", BYTES, true, SL_HISTORY_USE_limit},
@@ -255,9 +257,11 @@ static const struct field {
 	{"evicted_bytes", BYTES, true, SL_HISTORY_USE_evicted},
 	{"hidden_bytes", BYTES, true, SL_HISTORY_USE_hidden},
 	{"most_bytes", BYTES, false, SL_HISTORY_USE_most},
-	{"allocated_gpu_s", GPU_SECONDS, false, SL_HISTORY_USE_allocated_us},
+	{"allocated_gpu_s", GPU_SECONDS, false, SL_HISTORY_USE_allocated_us,
+		SL_HISTORY_GPU_allocated_us + 1},
 	{"used_gpu_s", GPU_SECONDS, false, SL_HISTORY_USE_used_us},
-	{"idle_gpu_s", GPU_SECONDS, false, SL_HISTORY_USE_idle_us},
+	{"idle_gpu_s", GPU_SECONDS, false, SL_HISTORY_USE_idle_us,
+		SL_HISTORY_GPU_idle_us + 1},
 	{"active_ms", PLAIN, false, SL_HISTORY_USE_active_ms},
 	{"waiting_ms", PLAIN, false, SL_HISTORY_USE_waiting_ms},
 	{"waits", PLAIN, false, SL_HISTORY_USE_waits},
@@ -266,7 +270,7 @@ static const struct field {
 	{"in_bytes", BYTES, false, SL_HISTORY_USE_in},
 	{"clean_bytes", BYTES, false, SL_HISTORY_USE_clean},
 };
-/* Of GPUs only, in place of the same of their workloads, or besides. */
+/* Of GPUs only, besides. */
 static const struct gpu_field {
 	const char *name;
 	enum unit unit;
@@ -276,10 +280,16 @@ static const struct gpu_field {
 	{"shareable_bytes", BYTES, true, SL_HISTORY_GPU_shareable},
 	{"unmanaged_bytes", BYTES, true, SL_HISTORY_GPU_unmanaged},
 	{"free_bytes", BYTES, true, SL_HISTORY_GPU_free},
-	{"gpu_allocated_s", GPU_SECONDS, false, SL_HISTORY_GPU_allocated_us},
-	{"gpu_idle_s", GPU_SECONDS, false, SL_HISTORY_GPU_idle_us},
 	{"by_process_ms", PLAIN, false, SL_HISTORY_GPU_by_process_ms},
 };
+
+static int64_t value_of(
+	const struct query *query, const struct cell *cell, const struct field *field)
+{
+	return field->of_gpu && query->ask->by == SL_HISTORY_BY_GPU
+		       ? cell->gpu[field->of_gpu - 1]
+		       : cell->use[field->column];
+}
 
 static void print_value(
 	FILE *out, int64_t value, enum unit unit, bool mean, int64_t length)
@@ -309,8 +319,6 @@ static bool utilisation(const struct query *query, const struct cell *cell, doub
 	if (of <= 0)
 		return false;
 	*share = (double)part / (double)of;
-	/* Who borrows what others do not use may use more than is his. */
-	*share = *share > 1 ? 1 : *share;
 	return true;
 }
 
@@ -335,7 +343,7 @@ static void print_json(const struct query *query, FILE *out, const struct key *k
 	print_json_text(out, "name", key->name);
 	for (size_t i = 0; i < SL_ARRAY_LEN(fields); i++) {
 		(void)fprintf(out, ",\"%s\":", fields[i].name);
-		print_value(out, cell->use[fields[i].column], fields[i].unit,
+		print_value(out, value_of(query, cell, &fields[i]), fields[i].unit,
 			fields[i].mean, length);
 	}
 	for (size_t i = 0;
@@ -388,7 +396,7 @@ static void print_csv(const struct query *query, FILE *out, const struct key *ke
 	print_csv_text(out, key->name);
 	for (size_t i = 0; i < SL_ARRAY_LEN(fields); i++) {
 		(void)fputc(',', out);
-		print_value(out, cell->use[fields[i].column], fields[i].unit,
+		print_value(out, value_of(query, cell, &fields[i]), fields[i].unit,
 			fields[i].mean, length);
 	}
 	for (size_t i = 0;

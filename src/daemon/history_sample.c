@@ -13,6 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "policy/usage.h"
+
 /* --- samples ------------------------------------------------------------------------------ */
 
 void sl_history_sample_clear(struct sl_history_sample *sample)
@@ -142,11 +144,12 @@ void sl_history_sample_take(struct sl_history_sample *sample, const union sl_msg
 struct between {
 	const struct sl_history_sample *before, *now;
 	struct sl_history_tables *tables;
-	/* by GPU: how many had work, wait to come back; thousandths of utilisation, what is allocated */
+	/* by GPU: how many had work, wait to come back; thousandths of utilisation, what is there and asked for, what is allocated of it */
 	uint32_t active[SL_HISTORY_GPU_NUMBERS];
 	bool by_process[SL_HISTORY_GPU_NUMBERS]; /* the driver says who did what */
 	uint32_t returning[SL_HISTORY_GPU_NUMBERS];
 	int64_t utilisation_pm[SL_HISTORY_GPU_NUMBERS]; /* -1: not known */
+	struct sl_usage_gpu usage[SL_HISTORY_GPU_NUMBERS];
 	int64_t allocated_ppm[SL_HISTORY_GPU_NUMBERS];
 };
 
@@ -167,6 +170,11 @@ static uint64_t resident_of(const struct sl_history_seen *use)
 	return sl_sub_sat(use->backing_bytes, use->evicted_bytes);
 }
 
+static uint64_t here_of(const struct sl_history_seen *use)
+{
+	return resident_of(use) + use->hidden_bytes;
+}
+
 /* Had it work there between the two? */
 static bool had_work(const struct between *between, const struct sl_history_seen *use,
 	const struct sl_history_seen *later)
@@ -177,23 +185,29 @@ static bool had_work(const struct between *between, const struct sl_history_seen
 		return false;
 	if (between->by_process[use->gpu])
 		return later && later->work_pm > 0 && later->work_pm <= 1000;
-	if (!later || !later->clients || resident_of(use) + use->hidden_bytes == 0)
+	if (!later || !later->clients || here_of(use) == 0)
 		return false;
 	return later->idle_clients < later->clients || later->idle_ms < ms;
 }
 
 /* Millionths of the GPU. */
-static int64_t allocated_of(
+static uint32_t allocated_of(
 	const struct between *between, const struct sl_history_seen *use)
 {
-	uint64_t shareable = between->before->gpus[use->gpu].row.shareable_bytes;
-	uint64_t bytes =
-		sl_max_u64(use->request_bytes, resident_of(use) + use->hidden_bytes);
+	return sl_usage_allocated(
+		&between->usage[use->gpu], use->request_bytes, here_of(use));
+}
 
-	if (!shareable)
-		return 0;
-	return (int64_t)((unsigned __int128)sl_min_u64(bytes, shareable) * 1000000 /
-			 shareable);
+/* Millionths, too, of one that had work. */
+static uint32_t used_of(const struct between *between, const struct sl_history_seen *use,
+	const struct sl_history_seen *later)
+{
+	uint32_t part_ppm = between->by_process[use->gpu]
+				    ? later->work_pm * 1000
+				    : SL_USAGE_WHOLE / between->active[use->gpu];
+
+	return sl_usage_used(allocated_of(between, use),
+		(uint32_t)between->utilisation_pm[use->gpu], part_ppm);
 }
 
 static void look_at_gpus(struct between *between)
@@ -201,6 +215,8 @@ static void look_at_gpus(struct between *between)
 	for (uint32_t g = 0; g < SL_HISTORY_GPU_NUMBERS; g++) {
 		const struct sl_msg_gpu_row *row = &between->now->gpus[g].row;
 
+		between->usage[g].shareable_bytes =
+			between->before->gpus[g].row.shareable_bytes;
 		between->utilisation_pm[g] = -1;
 		if (between->now->gpus[g].there && !(row->condition & SL_GPU_LOST) &&
 			row->measured_age_ms <= SL_HISTORY_MEASURED_MS)
@@ -211,6 +227,10 @@ static void look_at_gpus(struct between *between)
 	for (size_t i = 0; i < between->now->count; i++)
 		between->by_process[between->now->uses[i].gpu] |=
 			between->now->uses[i].work_pm != UINT32_MAX;
+	for (size_t i = 0; i < between->before->count; i++)
+		sl_usage_add(&between->usage[between->before->uses[i].gpu],
+			between->before->uses[i].request_bytes,
+			here_of(&between->before->uses[i]));
 	for (size_t i = 0; i < between->before->count; i++) {
 		const struct sl_history_seen *use = &between->before->uses[i];
 
@@ -295,10 +315,7 @@ static int add_use(struct between *between, const struct sl_history_seen *use,
 	value[SL_HISTORY_USE_turn_ms] = has_turn(between, use) ? span * 1000 : 0;
 	if (worked) {
 		value[SL_HISTORY_USE_active_ms] = span * 1000;
-		value[SL_HISTORY_USE_used_us] =
-			between->by_process[use->gpu]
-				? pm * (int64_t)later->work_pm * span
-				: pm * 1000 * span / between->active[use->gpu];
+		value[SL_HISTORY_USE_used_us] = used_of(between, use, later) * span;
 	} else if (pm >= 0) {
 		value[SL_HISTORY_USE_idle_us] = value[SL_HISTORY_USE_allocated_us];
 	}
@@ -333,8 +350,7 @@ static int add_gpu(struct between *between, uint32_t g, const struct piece *piec
 	value[SL_HISTORY_GPU_free] = kib(gpu->free_bytes) * span;
 	value[SL_HISTORY_GPU_most] =
 		kib(resident + gpu->hidden_bytes + gpu->unmanaged_bytes);
-	value[SL_HISTORY_GPU_allocated_us] =
-		(int64_t)sl_min_u64(1000000, (uint64_t)between->allocated_ppm[g]) * span;
+	value[SL_HISTORY_GPU_allocated_us] = between->allocated_ppm[g] * span;
 	if (pm >= 0) {
 		value[SL_HISTORY_GPU_known_ms] = span * 1000;
 		value[SL_HISTORY_GPU_busy_us] = pm * 1000 * span;

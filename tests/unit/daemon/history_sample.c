@@ -129,6 +129,27 @@ static void use_is_divided_among_those_that_work(void **state)
 	assert_int_equal(sum(0, SL_HISTORY_GPU_idle_us), 0);
 }
 
+/* A request on which somebody else stands is his, and not counted beside him; who has two fifths of the GPU uses no more than those. */
+static void what_is_lent_is_not_counted_twice(void **state)
+{
+	begin(&samples[0], T0, 0);
+	begin(&samples[1], T0 + 2, 100);
+	for (int i = 0; i < 2; i++) {
+		add(&samples[i], 1,
+			(struct what){
+				.request = 6 * GIB, .backing = 2 * GIB, .idle_ms = 5000});
+		add(&samples[i], 2, (struct what){.backing = 4 * GIB});
+		add(&samples[i], 3, (struct what){.backing = 4 * GIB, .idle_ms = 5000});
+	}
+	between();
+	assert_int_equal(sum(1, SL_HISTORY_USE_allocated_us), 2 * 200000);
+	assert_int_equal(sum(2, SL_HISTORY_USE_allocated_us), 2 * 400000);
+	assert_int_equal(sum(3, SL_HISTORY_USE_allocated_us), 2 * 400000);
+	assert_int_equal(sum(0, SL_HISTORY_GPU_allocated_us), 2 * 1000000);
+	assert_int_equal(sum(2, SL_HISTORY_USE_used_us), 2 * 400000);
+	assert_int_equal(sum(0, SL_HISTORY_GPU_busy_us), 2 * 1000000);
+}
+
 /* What metrics tell is what the rows have, also of what was no row yet. */
 static void sums_are_those_of_the_rows(void **state)
 {
@@ -163,7 +184,7 @@ static void sums_are_those_of_the_rows(void **state)
 	project = &summing.all[SL_HISTORY_OF_PROJECT][0];
 	gpu = &summing.all[SL_HISTORY_OF_GPU][0];
 	assert_int_equal(user->allocated_us, sum(1, SL_HISTORY_USE_allocated_us));
-	assert_int_equal(user->used_us, 5 * 600000);
+	assert_int_equal(user->used_us, 5 * 500000);
 	assert_int_equal(user->idle_us, 0);
 	assert_int_equal(other->idle_us, sum(2, SL_HISTORY_USE_idle_us));
 	assert_int_equal(other->idle_us, 5 * 200000);
@@ -197,7 +218,8 @@ static void use_is_divided_by_what_each_did(void **state)
 	}
 	between();
 	assert_int_equal(sum(1, SL_HISTORY_USE_used_us), 2 * 420000);
-	assert_int_equal(sum(2, SL_HISTORY_USE_used_us), 2 * 120000);
+	/* A tenth of the GPU is what it has of it. */
+	assert_int_equal(sum(2, SL_HISTORY_USE_used_us), 2 * 100000);
 	assert_int_equal(sum(3, SL_HISTORY_USE_used_us), 0);
 	assert_int_equal(sum(1, SL_HISTORY_USE_idle_us), 0);
 	assert_int_equal(sum(2, SL_HISTORY_USE_idle_us), 0);
@@ -322,7 +344,8 @@ static void minutes_are_not_crossed(void **state)
 	assert_true(ends);
 	assert_int_equal(sum(1, SL_HISTORY_USE_out), 7);
 	assert_int_equal(sum(1, SL_HISTORY_USE_resident), 7 * (1 << 20));
-	assert_int_equal(sum(1, SL_HISTORY_USE_used_us), 7000000);
+	assert_int_equal(sum(1, SL_HISTORY_USE_used_us), 700000);
+	assert_int_equal(sum(1, SL_HISTORY_USE_active_ms), 7000);
 }
 
 /* The machine slept: nobody knows what was so meanwhile. */
@@ -386,6 +409,7 @@ int main(void)
 #define FRESH(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
 	const struct CMUnitTest tests[] = {
 		FRESH(use_is_divided_among_those_that_work),
+		FRESH(what_is_lent_is_not_counted_twice),
 		FRESH(sums_are_those_of_the_rows),
 		FRESH(use_is_divided_by_what_each_did),
 		FRESH(nobody_works_on_an_idle_gpu),

@@ -1,0 +1,37 @@
+/*
+ * usage - what of a GPU counts as allocated to a workload, and what of that as used
+ *
+ * Pure arithmetic on one GPU at one moment; no clock, no I/O. Parts of a GPU are millionths of what it shares.
+ *
+ * Memory that is on the GPU is allocated to whoever has it there. A request that nobody stands on is allocated to whoever made it; what of it is lent
+ * is the borrower's as long as it is lent, so nothing is counted twice. Thus, for any figures at all:
+ *
+ *   allocated = here x min(1, shareable / H) + unclaimed x min(1, max(0, shareable - H) / U)
+ *   used      = min(allocated, utilisation x part)
+ *
+ * with here: resident + hidden, unclaimed: max(0, request - here), and H, U: the sums of the two over all workloads there. The sum of allocated over
+ * workloads never exceeds the GPU, and used never exceeds allocated.
+ */
+#ifndef SL_POLICY_USAGE_H
+#define SL_POLICY_USAGE_H
+
+#include "base/sl.h"
+
+#define SL_USAGE_WHOLE 1000000u
+
+/* Zeroed but for the first is without workloads. */
+struct sl_usage_gpu {
+	uint64_t shareable_bytes;
+	uint64_t here_bytes, unclaimed_bytes; /* H, U */
+};
+
+/* One workload of it; to be done for all of them before any is asked for. */
+void sl_usage_add(struct sl_usage_gpu *gpu, uint64_t request_bytes, uint64_t here_bytes);
+/* Millionths of the GPU, rounded down. */
+uint32_t sl_usage_allocated(
+	const struct sl_usage_gpu *gpu, uint64_t request_bytes, uint64_t here_bytes);
+/* Millionths. utilisation_pm: of the GPU; part_ppm: of the work on it, so much was the workload's. */
+uint32_t sl_usage_used(
+	uint32_t allocated_ppm, uint32_t utilisation_pm, uint32_t part_ppm);
+
+#endif
