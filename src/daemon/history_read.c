@@ -4,6 +4,10 @@
  * A stretch of time is in one level only: in hours as far as they are rolled up (or as far as minutes are gone), then in minutes, then in seconds.
  * Where the levels meet is on whole hours and minutes, which the store sees to. What is asked for in hours may begin in the middle of one: then the
  * first and the last are read from minutes, and their first and last from seconds, as far as they are still there.
+ *
+ * Rows stand in the order of time, with those of all others between a workload's own. One workload is thus not looked for by going through all of them,
+ * but by asking for each of its moments: there are few of those (a week of minutes has 10,080), and when they are is known. That needs no index, which
+ * would have to be written for each row.
  */
 #include "daemon/history_read.h"
 
@@ -97,19 +101,50 @@ void sl_history_reader_close(struct sl_history_reader *reader)
 
 /* --- rows --------------------------------------------------------------------------------- */
 
+/* When rows of a workload may begin, and on which GPUs. */
+static size_t put_moments(const struct sl_history_reader *reader,
+	enum sl_history_level level, char *sql, size_t size)
+{
+	size_t used = (size_t)snprintf(sql, size,
+		"WITH RECURSIVE moments(t) AS (SELECT ?1 UNION ALL SELECT t + %" PRId64
+		" FROM moments WHERE t + %" PRId64 " < ?2), places(gpu) AS (VALUES ",
+		steps[level], steps[level]);
+	bool first = true;
+
+	for (int gpu = 1; gpu < 63; gpu++) {
+		if (!(reader->gpu_mask & sl_history_gpu_bit(gpu)))
+			continue;
+		used += (size_t)snprintf(
+			sql + used, size - used, "%s(%d)", first ? "" : ",", gpu);
+		first = false;
+	}
+	return used + (size_t)snprintf(sql + used, size - used, ") ");
+}
+
 static bool prepare(struct sl_history_reader *reader, enum sl_history_kind kind,
 	enum sl_history_level level, int64_t only, sqlite3_stmt **out)
 {
 	const struct sl_history_columns *columns = &sl_history_columns[kind];
-	char sql[2048];
-	size_t used = (size_t)snprintf(sql, sizeof(sql), "SELECT t, span, gpu, workload");
+	bool by_moments = only && reader->gpu_mask > 0;
+	char sql[4096];
+	size_t used = 0;
 
+	if (by_moments)
+		used = put_moments(reader, level, sql, sizeof(sql));
+	used += (size_t)snprintf(
+		sql + used, sizeof(sql) - used, "SELECT r.t, span, r.gpu, workload");
 	for (uint32_t i = 0; i < columns->count; i++)
 		used += (size_t)snprintf(
 			sql + used, sizeof(sql) - used, ", \"%s\"", columns->names[i]);
-	(void)snprintf(sql + used, sizeof(sql) - used,
-		" FROM %s WHERE t >= ? AND t < ?%s ORDER BY t",
-		sl_history_tables[kind][level], only ? " AND workload = ?" : "");
+	if (by_moments)
+		(void)snprintf(sql + used, sizeof(sql) - used,
+			" FROM moments m CROSS JOIN places p CROSS JOIN %s r ON r.t = "
+			"m.t AND r.gpu = p.gpu AND r.workload = ?3",
+			sl_history_tables[kind][level]);
+	else
+		(void)snprintf(sql + used, sizeof(sql) - used,
+			" FROM %s r WHERE t >= ?1 AND t < ?2%s ORDER BY t",
+			sl_history_tables[kind][level], only ? " AND workload = ?3" : "");
 	return sqlite3_prepare_v2(reader->db, sql, -1, out, NULL) == SQLITE_OK;
 }
 

@@ -22,6 +22,8 @@ struct sl_history_reader {
 	const atomic_bool *cancel; /* NULL: nothing does */
 	/* Levels end where they are rolled up to, and begin behind what was deleted. */
 	int64_t minutes_done, hours_done, seconds_from, minutes_from;
+	/* Of the workload that is asked for alone, as its row has it. 0: not known. */
+	int64_t gpu_mask;
 };
 
 /* SL_HISTORY_STORE_*; *reader may be closed after every outcome. cancel: reading ends when it turns true; may be NULL. */

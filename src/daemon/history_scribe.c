@@ -249,6 +249,7 @@ static void describe(struct sl_history_scribe *scribe, struct sl_history_workloa
 		.uid = row->uid,
 		.pid = row->pid,
 		.observed = row->flags & SL_USE_OBSERVED,
+		.gpu_mask = one ? one->gpu_mask : 0,
 		.begun_ms = one ? one->begun_ms : sl_sub_sat(now_ms, row->age_ms),
 	};
 	memcpy(out->name, row->name, sizeof(out->name));
@@ -382,6 +383,7 @@ static void take(void *context, const union sl_msg *row)
 	struct sl_history_seen *seen;
 	struct living *living;
 	char uuid[41];
+	int64_t mask;
 
 	sl_history_sample_take(sample, row);
 	if (row->head.type == SL_MSG_GPU_ROW &&
@@ -399,6 +401,10 @@ static void take(void *context, const union sl_msg *row)
 		return;
 	living->seen = true;
 	living->row.gpus = (uint32_t)sl_max_u64(living->row.gpus, seen->ordinal + 1);
+	mask = living->row.gpu_mask |
+	       sl_history_gpu_bit(sample->gpus[row->use_row.gpu].id);
+	living->dirty |= mask != living->row.gpu_mask;
+	living->row.gpu_mask = mask;
 	seen->id = living->row.id;
 	seen->user = living->user;
 	seen->project = living->project;

@@ -179,7 +179,8 @@ static int find_workload(struct sl_history_reader *reader,
 	const struct sl_history_ask *ask, struct series *series, struct sl_error *err)
 {
 	static const char sql[] =
-		"SELECT id, number, name, begun_ms, ended_ms FROM workloads WHERE (?1 > "
+		"SELECT id, number, name, begun_ms, ended_ms, gpu_mask FROM workloads "
+		"WHERE (?1 > "
 		"0 "
 		"AND number = ?1) OR (?1 = 0 AND (name = ?2 OR number = ?3)) ORDER BY id "
 		"DESC LIMIT 1";
@@ -199,6 +200,7 @@ static int find_workload(struct sl_history_reader *reader,
 		take_text(statement, 2, series->name, sizeof(series->name));
 		series->begun_ms = (uint64_t)sqlite3_column_int64(statement, 3);
 		series->ended_ms = (uint64_t)sqlite3_column_int64(statement, 4);
+		reader->gpu_mask = sqlite3_column_int64(statement, 5);
 	}
 	(void)sqlite3_finalize(statement);
 	if (r == SQLITE_ROW)

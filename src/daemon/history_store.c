@@ -21,7 +21,7 @@
 #include "policy/reason.h"
 
 /* Version of the tables (PRAGMA user_version). */
-#define TABLES 3
+#define TABLES 4
 /* How long somebody else's lock is waited for, by a thread that nobody waits for. */
 #define BUSY_MS 1000
 
@@ -152,6 +152,13 @@ void sl_history_sql_add(struct sl_history_sql *text, const char *format, ...)
 		text->used = sl_min_u64(text->used + (size_t)n, sizeof(text->sql) - 1);
 }
 
+void sl_history_sql_add_names(struct sl_history_sql *text, enum sl_history_kind kind)
+{
+	sl_history_sql_add(text, "t, gpu, workload, span");
+	for (uint32_t i = 0; i < sl_history_columns[kind].count; i++)
+		sl_history_sql_add(text, ", \"%s\"", sl_history_columns[kind].names[i]);
+}
+
 /* --- tables ------------------------------------------------------------------------------- */
 
 static bool make_table(struct sl_history_store *store, enum sl_history_kind kind,
@@ -181,7 +188,7 @@ static bool make_tables(struct sl_history_store *store)
 		"CREATE TABLE workloads (id INTEGER PRIMARY KEY, number INTEGER, name "
 		"TEXT, uid INTEGER, user TEXT, project TEXT, program TEXT, command TEXT, "
 		"pid INTEGER, gpus INTEGER, priority INTEGER, observed INTEGER, begun_ms "
-		"INTEGER, ended_ms INTEGER);"
+		"INTEGER, ended_ms INTEGER, gpu_mask INTEGER);"
 		"CREATE INDEX workloads_ended ON workloads (ended_ms);"
 		"CREATE TABLE events (serial INTEGER PRIMARY KEY, ms INTEGER, reason "
 		"TEXT, gpu INTEGER, workload INTEGER, other INTEGER, bytes INTEGER, "
@@ -199,31 +206,25 @@ static bool make_tables(struct sl_history_store *store)
 	return sl_history_sql_run(store, others) && sl_history_sql_run(store, version);
 }
 
-/* Columns that came later than the file, in what it has: 0 where nobody counted. */
-static bool add_columns(struct sl_history_store *store, enum sl_history_kind kind,
-	enum sl_history_level level)
+/* A column that came later than the file. */
+static bool add_column(struct sl_history_store *store, const char *table,
+	const char *column, const char *preset)
 {
-	const struct sl_history_columns *columns = &sl_history_columns[kind];
+	int64_t there = 0;
+	char sql[192];
 
-	for (uint32_t i = 0; i < columns->count; i++) {
-		int64_t there = 0;
-		char sql[192];
-
-		(void)snprintf(sql, sizeof(sql),
-			"SELECT count(*) FROM pragma_table_info('%s') WHERE name = '%s'",
-			sl_history_tables[kind][level], columns->names[i]);
-		if (!sl_history_sql_ask(store, sql, &there))
-			return false;
-		(void)snprintf(sql, sizeof(sql),
-			"ALTER TABLE %s ADD COLUMN \"%s\" INTEGER DEFAULT 0",
-			sl_history_tables[kind][level], columns->names[i]);
-		if (!there && !sl_history_sql_run(store, sql))
-			return false;
-	}
-	return true;
+	(void)snprintf(sql, sizeof(sql),
+		"SELECT count(*) FROM pragma_table_info('%s') WHERE name = '%s'", table,
+		column);
+	if (!sl_history_sql_ask(store, sql, &there))
+		return false;
+	(void)snprintf(sql, sizeof(sql),
+		"ALTER TABLE %s ADD COLUMN \"%s\" INTEGER DEFAULT %s", table, column,
+		preset);
+	return there || sl_history_sql_run(store, sql);
 }
 
-/* A file of an older sluiced; the columns stand in the order of the list, behind those that there were. */
+/* A file of an older sluiced: in what it has nobody counted what is new, and it is not known which GPUs a workload had. */
 static bool change_tables(struct sl_history_store *store)
 {
 	char version[40];
@@ -231,11 +232,15 @@ static bool change_tables(struct sl_history_store *store)
 	(void)snprintf(version, sizeof(version), "PRAGMA user_version = %d", TABLES);
 	for (int kind = 0; kind < SL_HISTORY_KINDS; kind++) {
 		for (int level = 0; level < SL_HISTORY_LEVELS; level++) {
-			if (!add_columns(store, kind, level))
-				return false;
+			for (uint32_t i = 0; i < sl_history_columns[kind].count; i++) {
+				if (!add_column(store, sl_history_tables[kind][level],
+					    sl_history_columns[kind].names[i], "0"))
+					return false;
+			}
 		}
 	}
-	return sl_history_sql_run(store, version);
+	return add_column(store, "workloads", "gpu_mask", "-1") &&
+	       sl_history_sql_run(store, version);
 }
 
 static int look_at_tables(struct sl_history_store *store, struct sl_error *err)
@@ -280,8 +285,10 @@ static bool prepare_insert(struct sl_history_store *store,
 {
 	struct sl_history_sql text = {.used = 0};
 
-	sl_history_sql_add(&text, "INSERT OR REPLACE INTO %s VALUES (?, ?, ?, ?",
+	sl_history_sql_add(&text, "INSERT OR REPLACE INTO %s (",
 		sl_history_tables[kind][SL_HISTORY_SECONDS]);
+	sl_history_sql_add_names(&text, kind);
+	sl_history_sql_add(&text, ") VALUES (?, ?, ?, ?");
 	for (uint32_t i = 0; i < sl_history_columns[kind].count; i++)
 		sl_history_sql_add(&text, ", ?");
 	sl_history_sql_add(&text, ")");
@@ -295,8 +302,7 @@ static bool prepare_all(struct sl_history_store *store)
 	       prepare(store, PUT_GPU, "INSERT OR REPLACE INTO gpus VALUES (?, ?, ?)") &&
 	       prepare(store, PUT_WORKLOAD,
 		       "INSERT OR REPLACE INTO workloads VALUES (?, ?, ?, ?, ?, ?, ?, ?, "
-		       "?, "
-		       "?, ?, ?, ?, ?)") &&
+		       "?, ?, ?, ?, ?, ?, ?)") &&
 	       prepare(store, PUT_EVENT,
 		       "INSERT OR IGNORE INTO events VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, "
 		       "?, "
@@ -447,6 +453,7 @@ static void read_workload(sqlite3_stmt *statement, struct sl_history_workload *o
 		.priority = (int32_t)sqlite3_column_int64(statement, 10),
 		.observed = sqlite3_column_int64(statement, 11) != 0,
 		.begun_ms = (uint64_t)sqlite3_column_int64(statement, 12),
+		.gpu_mask = sqlite3_column_int64(statement, 14),
 	};
 	take_text(statement, 2, out->name, sizeof(out->name));
 	take_text(statement, 4, out->user, sizeof(out->user));
@@ -586,6 +593,7 @@ static bool put_workload(
 	(void)sqlite3_bind_int64(statement, 12, workload->observed);
 	(void)sqlite3_bind_int64(statement, 13, (int64_t)workload->begun_ms);
 	(void)sqlite3_bind_int64(statement, 14, (int64_t)workload->ended_ms);
+	(void)sqlite3_bind_int64(statement, 15, workload->gpu_mask);
 	return step(statement);
 }
 

@@ -77,6 +77,7 @@ struct sl_history_workload {
 	uint32_t uid, pid, gpus;
 	int32_t priority;
 	bool observed;
+	int64_t gpu_mask; /* bit i: it has rows of GPU i; below 0: of nobody knows which */
 	uint64_t begun_ms, ended_ms; /* ended_ms 0: it lives, as far as is known */
 	char name[64], project[64], program[128], command[128], user[64];
 };
@@ -106,6 +107,12 @@ enum sl_history_store_outcome {
 	SL_HISTORY_STORE_DAMAGED, /* it is no database any more; see sl_history_store_set_aside */
 	SL_HISTORY_STORE_BAD /* it cannot be opened, or a newer sluiced made it */
 };
+
+/* For the mask of a workload that has a row of this GPU. */
+static inline int64_t sl_history_gpu_bit(int64_t gpu)
+{
+	return gpu > 0 && gpu < 63 ? (int64_t)1 << gpu : INT64_MIN;
+}
 
 struct sl_history_store;
 

@@ -31,6 +31,8 @@ struct sl_history_sql {
 };
 void sl_history_sql_add(struct sl_history_sql *text, const char *format, ...)
 	SL_PRINTF(2, 3);
+/* All columns of a table of the kind by name: in a file that was changed they stand in another order. */
+void sl_history_sql_add_names(struct sl_history_sql *text, enum sl_history_kind kind);
 SL_MUST_CHECK bool sl_history_sql_run(struct sl_history_store *store, const char *sql);
 /* The first number that sql gives; 0 where it is NULL. */
 SL_MUST_CHECK bool sl_history_sql_ask(

@@ -25,10 +25,13 @@ static bool roll_up_kind(struct sl_history_store *store, enum sl_history_kind ki
 	int64_t grain = sl_history_grains[level];
 	struct sl_history_sql text = {.used = 0};
 
+	sl_history_sql_add(
+		&text, "INSERT OR REPLACE INTO %s (", sl_history_tables[kind][level]);
+	sl_history_sql_add_names(&text, kind);
 	sl_history_sql_add(&text,
-		"INSERT OR REPLACE INTO %s SELECT t / %" PRId64 " * %" PRId64
+		") SELECT t / %" PRId64 " * %" PRId64
 		" AS begins, gpu, workload, sum(span)",
-		sl_history_tables[kind][level], grain, grain);
+		grain, grain);
 	for (uint32_t i = 0; i < columns->count; i++)
 		sl_history_sql_add(&text, ", %s(\"%s\")",
 			columns->folds[i] == SL_HISTORY_MAX ? "max" : "sum",
@@ -204,7 +207,9 @@ static bool hold_size(
 			       "DELETE FROM events WHERE serial IN (SELECT serial FROM "
 			       "events ORDER BY serial LIMIT 200)");
 	}
-	if (unused > 1024 && unused * 4096 > (int64_t)used)
+	/* Pages that are free are filled again; so many are not needed any more, or too many for what it may have. */
+	if (unused > 1024 && ((uint64_t)unused * 4096 > used ||
+				     used + (uint64_t)unused * 4096 > keep->bytes))
 		return sl_history_sql_run(store, "PRAGMA incremental_vacuum(64)");
 	return true;
 }

@@ -467,9 +467,10 @@ static void an_older_one_is_changed(void **state)
 		"COLUMN by_process_ms; ALTER TABLE seconds DROP COLUMN turn_ms; ALTER "
 		"TABLE "
 		"minutes DROP COLUMN turn_ms; ALTER TABLE hours DROP COLUMN turn_ms; "
+		"ALTER TABLE workloads DROP COLUMN gpu_mask; "
 		"PRAGMA user_version = 1");
 	store = open_store();
-	assert_int_equal(ask_sql("PRAGMA user_version"), 3);
+	assert_int_equal(ask_sql("PRAGMA user_version"), 4);
 	assert_int_equal(ask_sql("SELECT known_ms + by_process_ms FROM gpu_seconds"), 7);
 	batch.row_count[SL_HISTORY_GPUS] = 1;
 	write_batch(store, &batch, T0, &everything);

@@ -1,0 +1,306 @@
+/* The history when it is old: two years of hours and a week of minutes of 200 workloads, as they would lie there, and what is then answered, kept and let go. */
+#include "../base/test.h"
+
+#include <inttypes.h>
+#include <jansson.h>
+#include <sqlite3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "daemon/history_query.h"
+
+#define WORKLOADS 200
+/* Each lives in every eighth hour, so that so many live at a time. */
+#define ALIVE 25
+#define HOURS (730 * 24)
+#define WEEK  (7 * 86400)
+/* Ends on a whole hour; a little before the seconds begin. */
+#define NOW (500000ll * 3600)
+/* Of each row: a quarter of a GPU. */
+#define QUARTER 4
+
+static char folder[64], path[128];
+
+static struct sl_history_store *open_store(void)
+{
+	struct sl_history_store *store = NULL;
+	struct sl_error err = {0};
+
+	if (sl_history_store_open(path, &store, &err) != SL_HISTORY_STORE_OK)
+		fail_msg("%s", err.text);
+	return store;
+}
+
+static sqlite3 *open_file(void)
+{
+	sqlite3 *db = NULL;
+
+	assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+	return db;
+}
+
+static void run(sqlite3 *db, const char *sql)
+{
+	char *said = NULL;
+
+	if (sqlite3_exec(db, sql, NULL, NULL, &said) != SQLITE_OK)
+		fail_msg("%s: %s", sql, said);
+}
+
+static int64_t ask(const char *sql)
+{
+	sqlite3_stmt *statement = NULL;
+	sqlite3 *db = open_file();
+	int64_t value;
+
+	assert_int_equal(sqlite3_prepare_v2(db, sql, -1, &statement, NULL), SQLITE_OK);
+	assert_int_equal(sqlite3_step(statement), SQLITE_ROW);
+	value = sqlite3_column_int64(statement, 0);
+	(void)sqlite3_finalize(statement);
+	(void)sqlite3_close(db);
+	return value;
+}
+
+/* Rows of a level up to NOW; workload n has those of the hours h with (h + n) % 8 = 0. */
+static void fill_level(sqlite3 *db, enum sl_history_level level, int64_t span)
+{
+	int64_t grain = sl_history_grains[level];
+	char sql[1024];
+
+	(void)snprintf(sql, sizeof(sql),
+		"WITH RECURSIVE m(t) AS (SELECT %lld UNION ALL SELECT t + %" PRId64
+		" FROM m WHERE t + %" PRId64 " < %lld), w(n) AS (SELECT 1 UNION ALL "
+		"SELECT n + 1 FROM w WHERE n < %d) INSERT INTO %s (t, gpu, workload, "
+		"span, "
+		"resident, most, allocated_us, used_us, idle_us) SELECT m.t, 1 + n %% 8, "
+		"n, %" PRId64 ", n * %" PRId64 ", n, %" PRId64 ", 0, %" PRId64
+		" FROM m CROSS JOIN w WHERE (m.t / 3600 + n) %% %d = 0",
+		NOW - span, grain, grain, NOW, WORKLOADS,
+		sl_history_tables[SL_HISTORY_USES][level], grain, grain,
+		grain * 1000000 / QUARTER, grain * 1000000 / QUARTER, WORKLOADS / ALIVE);
+	run(db, sql);
+	(void)snprintf(sql, sizeof(sql),
+		"WITH RECURSIVE m(t) AS (SELECT %lld UNION ALL SELECT t + %" PRId64
+		" FROM m WHERE t + %" PRId64 " < %lld), g(n) AS (SELECT 1 UNION ALL "
+		"SELECT n + 1 FROM g WHERE n < 8) INSERT INTO %s (t, gpu, workload, "
+		"span, known_ms, busy_us) SELECT m.t, n, 0, %" PRId64 ", %" PRId64
+		", 0 FROM m CROSS JOIN g",
+		NOW - span, grain, grain, NOW, sl_history_tables[SL_HISTORY_GPUS][level],
+		grain, grain * 1000);
+	run(db, sql);
+}
+
+/* As the daemon would have left it at NOW. */
+static int make_history(void **state)
+{
+	char sql[512];
+	sqlite3 *db;
+
+	(void)snprintf(folder, sizeof(folder), "%s/sl-years-XXXXXX",
+		access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
+	assert_non_null(mkdtemp(folder));
+	(void)snprintf(path, sizeof(path), "%s/%s", folder, SL_HISTORY_FILE);
+	assert_null(sl_history_store_close(open_store()));
+	db = open_file();
+	run(db, "PRAGMA synchronous = OFF; BEGIN");
+	fill_level(db, SL_HISTORY_HOURS, HOURS * 3600ll);
+	fill_level(db, SL_HISTORY_MINUTES, WEEK);
+	(void)snprintf(sql, sizeof(sql),
+		"WITH RECURSIVE w(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM w WHERE n "
+		"< "
+		"%d) INSERT INTO workloads SELECT n, n, 'w' || n, n %% 7, 'u' || (n %% "
+		"7), 'p', 'prog' || (n %% 5), '', 1, 1, 0, 0, %lld, 0, 1 << (1 + n %% 8) "
+		"FROM w",
+		WORKLOADS, (NOW - HOURS * 3600ll) * 1000);
+	run(db, sql);
+	run(db, "INSERT INTO gpus WITH RECURSIVE g(n) AS (SELECT 1 UNION ALL SELECT n + "
+		"1 FROM g WHERE n < 8) SELECT n, 'GPU-' || n, '' FROM g");
+	(void)snprintf(sql, sizeof(sql),
+		"UPDATE meta SET done = %lld, dropped = CASE level WHEN 0 THEN %lld "
+		"WHEN 1 THEN %lld ELSE 0 END; COMMIT",
+		NOW, NOW, NOW - WEEK);
+	run(db, sql);
+	(void)sqlite3_close(db);
+	return 0;
+}
+
+static int remove_history(void **state)
+{
+	char command[128];
+
+	(void)snprintf(command, sizeof(command), "rm -rf '%s'", folder);
+	return system(command);
+}
+
+static char *answer(const struct sl_history_ask *asked)
+{
+	struct sl_error err = {0};
+	char *text = NULL;
+	size_t size = 0;
+	FILE *out = open_memstream(&text, &size);
+
+	if (sl_history_query(path, asked, (uint64_t)NOW * 1000, out, &err) !=
+		SL_HISTORY_STORE_OK)
+		fail_msg("%s", err.text);
+	(void)fclose(out);
+	return text;
+}
+
+/* The sum over all that are told, in GPU-seconds. */
+static double total(const struct sl_history_ask *asked, size_t *count)
+{
+	char *text = answer(asked);
+	json_t *object = json_loads(text, 0, NULL), *row;
+	double sum = 0;
+	size_t i;
+
+	assert_non_null(object);
+	json_array_foreach(json_object_get(object, "totals"), i, row)
+	{
+		sum += json_number_value(json_object_get(row, "allocated_gpu_s"));
+	}
+	*count = json_array_size(json_object_get(object, "totals"));
+	json_decref(object);
+	free(text);
+	return sum;
+}
+
+static void two_years_are_answered(void **state)
+{
+	static const struct {
+		enum sl_history_by by;
+		uint32_t step_s;
+		int64_t span_s;
+		size_t keys;
+	} rows[] = {
+		{SL_HISTORY_BY_USER, 86400, HOURS * 3600ll, 7},
+		{SL_HISTORY_BY_PROGRAM, 3600, HOURS * 3600ll, 5},
+		{SL_HISTORY_BY_WORKLOAD, 7 * 86400, HOURS * 3600ll, WORKLOADS},
+		{SL_HISTORY_BY_GPU, 86400, HOURS * 3600ll, 8},
+		{SL_HISTORY_BY_PROJECT, 60, WEEK, 1},
+	};
+
+	for (size_t i = 0; i < SL_ARRAY_LEN(rows); i++) {
+		const struct sl_history_ask asked = {.by = rows[i].by,
+			.step_s = rows[i].step_s,
+			.from_ms = (uint64_t)(NOW - rows[i].span_s) * 1000,
+			.to_ms = (uint64_t)NOW * 1000};
+		size_t keys = 0;
+		double sum = total(&asked, &keys);
+
+		assert_int_equal(keys, rows[i].keys);
+		/* Every eighth hour of 200, a quarter each; whole numbers, so exactly. */
+		assert_true(sum == (double)(rows[i].span_s * ALIVE / QUARTER));
+	}
+}
+
+/* A workload is looked for by its moments, or where it is not known on which GPUs it was, among all rows; it is the same. */
+static void one_workload_is_found_either_way(void **state)
+{
+	static const struct {
+		uint32_t step_s;
+		int64_t span_s;
+	} rows[] = {{60, WEEK}, {3600, HOURS * 3600ll}, {60, 20000}, {1, 20000}};
+	char *by_moments[SL_ARRAY_LEN(rows)];
+	sqlite3 *db;
+
+	for (int way = 0; way < 2; way++) {
+		for (size_t i = 0; i < SL_ARRAY_LEN(rows); i++) {
+			char *text = answer(&(struct sl_history_ask){
+				.what = SL_HISTORY_SERIES,
+				.workload = 77,
+				.step_s = rows[i].step_s,
+				.from_ms = (uint64_t)(NOW - rows[i].span_s) * 1000,
+				.to_ms = (uint64_t)NOW * 1000});
+
+			assert_non_null(strstr(text, "\"GPU-6\":{\"request\":"));
+			assert_non_null(strstr(text, "78848"));
+			if (way == 0) {
+				by_moments[i] = text;
+				continue;
+			}
+			assert_string_equal(text, by_moments[i]);
+			free(text);
+			free(by_moments[i]);
+		}
+		db = open_file();
+		run(db, "UPDATE workloads SET gpu_mask = -1");
+		(void)sqlite3_close(db);
+	}
+}
+
+static void tidy(struct sl_history_store *store, int64_t now,
+	const struct sl_history_keep *keep, int calls)
+{
+	const struct sl_history_batch none = {0};
+	struct sl_error err = {0};
+
+	for (int i = 0; i < calls; i++) {
+		if (sl_history_store_write(store, &none, now, keep, &err) !=
+			SL_HISTORY_STORE_OK)
+			fail_msg("%s", err.text);
+	}
+}
+
+/* Ten hours later what is ten hours too old is gone, and nothing else is. */
+static void what_is_too_old_goes(void **state)
+{
+	const struct sl_history_keep keep = {
+		.seconds = {3600, WEEK, HOURS * 3600ll}, .events = 1000};
+	struct sl_history_store *store = open_store();
+	int64_t later = NOW + 36000;
+
+	tidy(store, later, &keep, 200);
+	assert_int_equal(ask("SELECT min(t) FROM gpu_hours"), later - HOURS * 3600ll);
+	assert_int_equal(ask("SELECT min(t) FROM gpu_minutes"), later - WEEK);
+	assert_int_equal(ask("SELECT count(*) FROM gpu_hours"), (HOURS - 10) * 8);
+	assert_int_equal(ask("SELECT count(*) FROM hours"), (HOURS - 10) * ALIVE);
+	assert_int_equal(
+		ask("SELECT count(*) FROM gpu_minutes"), (WEEK - 36000) / 60 * 8);
+	assert_null(sl_history_store_close(store));
+}
+
+/* Where it may not be so large the oldest hours go, as many as it takes; what is left is answered as before, and the disk gets its room back. */
+static void it_shrinks_to_what_it_may_have(void **state)
+{
+	struct sl_history_store *store = open_store();
+	uint64_t before = sl_history_store_bytes(store), after;
+	struct sl_history_keep keep = {.seconds = {1 << 30, 1 << 30, 1ll << 40},
+		.events = 1000,
+		.bytes = before - before / 5};
+	struct sl_history_ask asked = {
+		.by = SL_HISTORY_BY_USER, .step_s = 3600, .to_ms = (uint64_t)NOW * 1000};
+	int64_t pages = ask("PRAGMA page_count"), oldest;
+	int64_t minutes = ask("SELECT count(*) FROM gpu_minutes");
+	size_t keys = 0;
+
+	for (int i = 0; i < 100 && sl_history_store_bytes(store) > keep.bytes; i++)
+		tidy(store, NOW, &keep, 100);
+	after = sl_history_store_bytes(store);
+	assert_true(after <= keep.bytes);
+	/* Not more than it takes. */
+	assert_true(after > keep.bytes - keep.bytes / 8);
+	tidy(store, NOW, &keep, 400);
+	assert_true(ask("PRAGMA page_count") < pages);
+	assert_int_equal(ask("SELECT count(*) FROM gpu_minutes"), minutes);
+	oldest = ask("SELECT min(t) FROM gpu_hours");
+	assert_true(oldest > NOW - HOURS * 3600ll);
+	asked.from_ms = (uint64_t)oldest * 1000;
+	assert_true(total(&asked, &keys) == (double)((NOW - oldest) * ALIVE / QUARTER));
+	assert_int_equal(keys, 7);
+	assert_null(sl_history_store_close(store));
+}
+
+int main(void)
+{
+	/* In this order, on one file: the last two change it. */
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(two_years_are_answered),
+		cmocka_unit_test(one_workload_is_found_either_way),
+		cmocka_unit_test(what_is_too_old_goes),
+		cmocka_unit_test(it_shrinks_to_what_it_may_have),
+	};
+
+	return cmocka_run_group_tests(tests, make_history, remove_history);
+}
