@@ -1,5 +1,5 @@
 /*
- * history_store_internal - what history_store.c and history_tidy.c share; nobody else includes it
+ * history_store_internal - what history_store.c, history_tables.c and history_tidy.c share; nobody else includes it
  */
 #ifndef SL_DAEMON_HISTORY_STORE_INTERNAL_H
 #define SL_DAEMON_HISTORY_STORE_INTERNAL_H
@@ -37,6 +37,9 @@ SL_MUST_CHECK bool sl_history_sql_run(struct sl_history_store *store, const char
 /* The first number that sql gives; 0 where it is NULL. */
 SL_MUST_CHECK bool sl_history_sql_ask(
 	struct sl_history_store *store, const char *sql, int64_t *out);
+
+/* Makes the tables, or what is new in those of an older sluiced. False: SQLite says why, and a transaction may be open. */
+SL_MUST_CHECK bool sl_history_tables_look(struct sl_history_store *store, bool *is_newer);
 
 /* Parts of sl_history_store_write(), within its transaction. False: SQLite says why. */
 SL_MUST_CHECK bool sl_history_roll_up(struct sl_history_store *store, int64_t now);
