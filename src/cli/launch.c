@@ -25,10 +25,25 @@ int sl_launch_words(enum sl_verb_id verb, bool json, char *const *words)
 	return -1;
 }
 
+/* To see what it needs, nothing may keep it small; and nothing is guaranteed that nobody knows it needs. */
+static int set_observe(enum sl_verb_id verb, struct sl_launch *s)
+{
+	if (!s->observe)
+		return -1;
+	if (s->request.kind || s->limit.kind || s->resource)
+		return sl_cli_fail(verb, s->json, SL_EXIT_USAGE,
+			"--observe goes without --request, --limit and --resource: it "
+			"finds out what would do");
+	s->request = (struct sl_amount){.kind = SL_AMOUNT_BYTES};
+	return -1;
+}
+
 int sl_launch_amounts(enum sl_verb_id verb, struct sl_launch *s)
 {
-	int status = s->resource ? sl_resource_take(verb, s) : -1;
+	int status = set_observe(verb, s);
 
+	if (status < 0 && s->resource)
+		status = sl_resource_take(verb, s);
 	if (status >= 0)
 		return status;
 	s->gpus = s->gpus == SL_LAUNCH_UNSET ? 1 : s->gpus;
@@ -80,6 +95,7 @@ int sl_launch_command(enum sl_verb_id verb, const struct sl_launch *s, char *con
 uint32_t sl_launch_flags(const struct sl_launch *s)
 {
 	return (s->rdma ? SL_RUN_RDMA | SL_RUN_NO_SWAP : 0) |
+	       (s->observe ? SL_RUN_OBSERVE : 0) |
 	       (s->swap == SL_SWITCH_OFF ? SL_RUN_NO_SWAP : 0) |
 	       (s->oom_first == SL_SWITCH_ON ? SL_RUN_OOM_FIRST : 0) |
 	       (s->oom_first == SL_SWITCH_OFF ? SL_RUN_OOM_WAIT : 0);

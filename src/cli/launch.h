@@ -18,7 +18,7 @@ struct sl_launch {
 	const char *project, *name, *resource;
 	enum sl_switch swap, oom_first;
 	sl_ns longest_wait, warm_after;
-	bool rdma, force, json;
+	bool observe, rdma, force, json;
 };
 
 /* Of gpus and priority until sl_launch_amounts: nothing was said. */
@@ -43,6 +43,9 @@ struct sl_launch {
 		SL_OPT(struct sl_launch, resource, NAME, "NAME", 0, 0,                   \
 			"A compute resource: its request, limit, GPUs and priority, "    \
 			"where these options say nothing else."),                        \
+		SL_OPT(struct sl_launch, observe, FLAG, NULL, 0, 0,                      \
+			"No request and no limit: only watch what it needs, for "        \
+			"sluice advise."),                                               \
 		SL_OPT(struct sl_launch, gpus, INTEGER, "N", 1, 64,                      \
 			"Number of GPUs. Default 1."),                                   \
 		SL_OPT(struct sl_launch, priority, INTEGER, "N", -SL_PRIORITY_MAX,       \

@@ -31,7 +31,7 @@
 
 struct settings {
 	struct sl_launch launch; /* first: see SL_LAUNCH_OPTIONS */
-	bool wait, observe;
+	bool wait;
 };
 
 const struct sl_option sl_verb_run_options[] = {
@@ -39,8 +39,6 @@ const struct sl_option sl_verb_run_options[] = {
 		"0", "all", "Say what the daemon answered as JSON, on standard error."),
 	SL_OPT(struct settings, wait, FLAG, NULL, 0, 0,
 		"Where it cannot start at once, wait until it can."),
-	SL_OPT(struct settings, observe, FLAG, NULL, 0, 0,
-		"No request and no limit: only watch what it needs, for sluice advise."),
 	SL_LAUNCH_AMOUNT,
 	SL_OPT_WORDS("CMD",
 		"The program; its exit status and signals are those of sluice run."),
@@ -171,22 +169,6 @@ static int set_rest(const struct sl_launch *s, struct sl_conn *conn,
 	return -1;
 }
 
-/* To see what it needs, nothing may keep it small; and nothing is guaranteed that nobody knows it needs. */
-static int set_observe(struct settings *settings)
-{
-	struct sl_launch *s = &settings->launch;
-
-	if (!settings->observe)
-		return -1;
-	if (s->request.kind || s->limit.kind || s->resource)
-		return sl_cli_fail(SL_VERB_run, s->json, SL_EXIT_USAGE,
-			"--observe goes without --request, --limit and --resource: it "
-			"finds "
-			"out what would do");
-	s->request = (struct sl_amount){.kind = SL_AMOUNT_BYTES};
-	return -1;
-}
-
 /* Outcome: -1 to go on, else the exit status. A wait ends with what it ends by, if that is a signal. */
 static int get_place(const struct settings *settings, struct sl_conn *conn,
 	union sl_msg *ask, struct sl_msg_run_reply *got)
@@ -198,7 +180,7 @@ static int get_place(const struct settings *settings, struct sl_conn *conn,
 
 	if (!status)
 		status = check_daemon(s, conn, &err);
-	if (!status && settings->observe)
+	if (!status && s->observe)
 		status = sl_conn_needs(
 			conn, sl_wire_since(SL_MSG_HISTORY), "--observe", &err);
 	if (!status && settings->wait)
@@ -229,7 +211,6 @@ static int register_and_become(
 	union sl_msg ask;
 	int status = fill_request(s, words, &ask);
 
-	ask.run.flags |= settings->observe ? SL_RUN_OBSERVE : 0;
 	if (status < 0)
 		status = get_place(settings, &conn, &ask, &got);
 	if (status < 0)
@@ -257,8 +238,6 @@ int sl_verb_run(int argc, char **argv)
 	status = sl_cli_parse(SL_VERB_run, &settings, argc, argv, &first);
 	if (status < 0)
 		status = sl_launch_words(SL_VERB_run, s->json, argv + first);
-	if (status < 0)
-		status = set_observe(&settings);
 	if (status < 0)
 		status = sl_launch_amounts(SL_VERB_run, s);
 	if (status < 0)

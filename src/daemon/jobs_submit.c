@@ -70,8 +70,9 @@ static struct sl_msg_run as_run(const struct sl_msg_submit *submit)
 	return run;
 }
 
-#define FLAGS_ALL \
-	(SL_RUN_ALL | SL_SUBMIT_PREEMPTIBLE | SL_SUBMIT_TERMINATES | SL_SUBMIT_TRY)
+#define FLAGS_ALL                                                                     \
+	(SL_RUN_ALL | SL_RUN_OBSERVE | SL_SUBMIT_PREEMPTIBLE | SL_SUBMIT_TERMINATES | \
+		SL_SUBMIT_TRY)
 
 static const char *mistake_in(const struct sl_msg_submit *submit)
 {

@@ -62,6 +62,15 @@ option_resource() {
 	until_true 20 is_running job-resource || fail "job-resource does not run"
 	check '--resource: its request and priority' "$(of job-resource request_bytes) $(of job-resource priority)" = "25165824 3"
 }
+option_observe() {
+	"$S" submit --observe --name job-observe -- sleep 80 >"$T/said" 2>&1 || fail "--observe: $(cat "$T/said")"
+	until_true 20 is_running job-observe || fail "job-observe does not run"
+	check '--observe: no request, and no limit but the GPU' "$(of job-observe request_bytes) $(of job-observe limit_bytes)" = "0 $("$S" gpus --json | json 0.shareable_bytes)"
+	observed() { [ "$("$S" advise --json | json programs.program=sleep.observed)" = 1 ]; }
+	until_true 20 observed || fail "nobody is observed: $("$S" advise --json)"
+	"$S" submit --observe --request 16MiB -- sleep 80 >"$T/said" 2>&1
+	check '--observe with a request: refused' $? = 64
+}
 option_warm_after() { effect of warm_after_ms 2500 --warm-after 2500ms; }
 option_force() {
 	# What another program starts is not seen from here.
@@ -98,6 +107,6 @@ while read -r OPTION; do
 		fail "run and submit have --$OPTION, and nobody tries it: write $function"
 	fi
 done <"$T/both"
-# Of run's own: those of submit that run lacks are jobs-cli's; --observe is tried by the history's test.
-check 'options of run that submit lacks' "$(comm -23 "$T/run" "$T/submit" | tr '\n' ' ')" = 'observe '
+# Those of submit that run lacks are jobs-cli's.
+check 'options of run that submit lacks' "$(comm -23 "$T/run" "$T/submit" | tr '\n' ' ')" = ''
 finish
