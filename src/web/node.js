@@ -207,7 +207,7 @@ function putGpu(byGpu) {
 		attr(card.querySelector(".model"), "title", gpu.uuid);
 		text(condition, gpu.state);
 		attr(condition, "data-tone", gpu.state === "ok" ? "run" : gpu.state === "stale" ? "wait" : "stop");
-		text(card.querySelector(".busy"), known ? percent(gpu.utilisation_pct / 100) : "not known");
+		text(card.querySelector(".busy"), percent(known ? gpu.utilisation_pct / 100 : null));
 		style(card.querySelector(".meter > i"), "--part", known ? String(gpu.utilisation_pct / 100) : "0");
 		keyed(bar, partsOf(gpu, workloads), (part) => part.key, newPart, putPart(gpu.capacity_bytes));
 		card.sluiceRove();

@@ -25,6 +25,9 @@ export function bytes(value) {
 }
 
 export function percent(fraction) {
+	/* Not 0, which would say that nothing was done. */
+	if (fraction === null || fraction === undefined)
+		return "not known";
 	if (!isFinite(fraction))
 		return "–";
 	return (fraction * 100).toFixed(fraction > 0 && fraction < 0.1 ? 1 : 0) + THIN + "%";

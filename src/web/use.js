@@ -11,12 +11,15 @@ import {store, now} from "./store.js";
 import * as api from "./api.js";
 import {chart, colour, hueColour, stepped} from "./chart.js";
 import {advice} from "./advice.js";
+import {OTHERS, stepOf, wholeOf, usedOfAll, columns, stacked, heatOf} from "./figures.js";
 
 const PERIODS = [[3600, "1 h"], [86400, "24 h"], [604800, "7 d"], [2592000, "30 d"]];
 const BY = [["user", "User"], ["project", "Project"], ["gpu", "GPU"], ["program", "Program"], ["workload", "Workload"]];
-/* Told apart by eye; the rest is one. */
-const STACKED = 8;
 const HOUR = 3600;
+/* The history is behind by a second or two: what is not there yet is no time without work. */
+const BEHIND_MS = 2000;
+/* Lines of a table; CSV has all. */
+const TABLE_MOST = 100;
 
 /* GPU-seconds in the unit that suits them. */
 function gpuTime(seconds) {
@@ -34,65 +37,31 @@ function nameOf(by, row) {
 	return by === "gpu" ? (row.name || "GPU") + " " + row.key.slice(4, 12) : row.name || row.key || "\u2013";
 }
 
-/* Rows of the answer as columns by key, with the largest first and the rest together. */
-function columns(answer) {
-	const step = answer.step_s;
-	const sums = new Map();
-
-	for (const row of answer.rows)
-		sums.set(row.key, (sums.get(row.key) || 0) + row.allocated_gpu_s);
-	const keys = [...sums.keys()].sort((a, b) => sums.get(b) - sums.get(a));
-	const shown = keys.length > STACKED ? keys.slice(0, STACKED - 1) : keys;
-	const rest = keys.length > STACKED;
-	/* What is before the first row is not known; it does not take the room of what is. */
-	const known = answer.rows.length ? Math.max(answer.from_ms, answer.rows[0].t_ms - 1000 * step) : answer.from_ms;
-	const first = Math.floor(known / 1000 / step) * step;
-	const last = Math.floor((answer.to_ms - 1) / 1000 / step) * step;
-	const t = [];
-
-	for (let at = first; at <= last && t.length < 20000; at += step)
-		t.push(at);
-	const index = new Map(shown.map((key, i) => [key, i]));
-	const allocated = [...shown, ...(rest ? [null] : [])].map(() => new Array(t.length).fill(0));
-	const used = new Array(t.length).fill(0);
-
-	for (const row of answer.rows) {
-		const at = Math.floor((row.t_ms / 1000 - first) / step);
-		const column = index.has(row.key) ? index.get(row.key) : shown.length;
-
-		if (at < 0 || at >= t.length)
-			continue;
-		allocated[column][at] += row.allocated_gpu_s / step;
-		used[at] += row.used_gpu_s / step;
-	}
-	return {t, keys: rest ? [...shown, "others"] : shown, allocated, used, step};
+/* As the field for it has a time: of the clock on the wall. */
+function localTime(ms) {
+	return new Date(ms - new Date(ms).getTimezoneOffset() * 60000).toISOString().slice(0, 19);
 }
 
-function stacked(table) {
-	const sums = [];
-	let below = new Array(table.t.length).fill(0);
+/* A workload has a page, also when it has ended. */
+function nameCell(by, row) {
+	const name = nameOf(by, row);
 
-	for (const column of table.allocated) {
-		below = below.map((value, i) => value + column[i]);
-		sums.push(below);
-	}
-	/* The topmost first, so that each is painted over by what stands under it. */
-	return [table.t, ...sums.reverse(), table.used];
+	return by === "workload" && /^\d+$/.test(row.key) ? h("a", {href: "#/workload/" + row.key}, name) : h("span", {class: "label"}, name);
 }
 
-function totals(answer) {
-	const all = new Map();
+/* A part of the page that has an answer of its own, or says why it has none. */
+function part(id, title, ...content) {
+	const wrong = h("p", {class: "notice", role: "alert", hidden: true});
+	const body = h("div", {class: "stack"}, content);
 
-	if (Array.isArray(answer.totals) && answer.totals.length)
-		return answer.totals;
-	for (const row of answer.rows) {
-		const sum = all.get(row.key) || {key: row.key, name: row.name, allocated_gpu_s: 0, used_gpu_s: 0, idle_gpu_s: 0, waiting_ms: 0};
-
-		for (const key of ["allocated_gpu_s", "used_gpu_s", "idle_gpu_s", "waiting_ms"])
-			sum[key] += row[key] || 0;
-		all.set(row.key, sum);
-	}
-	return [...all.values()];
+	return {
+		element: h("section", {class: "card", "aria-labelledby": id}, h("h2", {id}, title), wrong, body),
+		say(words) {
+			text(wrong, words || "");
+			attr(wrong, "hidden", !words);
+			attr(body, "hidden", Boolean(words));
+		},
+	};
 }
 
 /* --- heat --------------------------------------------------------------------------------------------------------- */
@@ -100,7 +69,7 @@ function totals(answer) {
 const CELL = {width: 18, height: 22, left: 120, top: 4, bottom: 22};
 
 function heatColour(value) {
-	if (value === undefined)
+	if (value === undefined || value === null)
 		return colour("--card");
 	return "color-mix(in oklch, " + colour("--accent") + " " + Math.round(Math.min(1, value) * 100) + "%, " + colour("--heat-0") + ")";
 }
@@ -141,23 +110,6 @@ function drawHeat(canvas, heat, room) {
 	});
 }
 
-function heatOf(answer) {
-	const rows = new Map();
-	const hoursSeen = new Set();
-	const first = Math.floor(answer.from_ms / 1000 / HOUR) * HOUR;
-
-	for (let hour = first; hour * 1000 < answer.to_ms; hour += HOUR)
-		hoursSeen.add(hour);
-	for (const row of answer.rows) {
-		const hour = Math.floor(row.t_ms / 1000 / HOUR) * HOUR;
-
-		if (!rows.has(row.key))
-			rows.set(row.key, {name: nameOf("gpu", row), values: new Map()});
-		rows.get(row.key).values.set(hour, row.utilisation);
-	}
-	return {hours: [...hoursSeen].sort((a, b) => a - b), rows: [...rows.values()].sort((a, b) => a.name.localeCompare(b.name))};
-}
-
 /* --- the view ----------------------------------------------------------------------------------------------------- */
 
 export default function use() {
@@ -170,10 +122,11 @@ export default function use() {
 		plot = null;
 	}
 
-	function show(answer) {
-		const table = columns(answer);
+	/* rows: all that there is a name for. */
+	function show(answer, gpus, rows) {
+		const table = columns(answer, gpus);
 		const hueAt = (key) => (by === "workload" ? hue(Number(key) || 1) : hueOf(key));
-		const names = new Map(answer.rows.map((row) => [row.key, nameOf(by, row)]));
+		const names = new Map([...rows.map((row) => [row.key, nameOf(by, row)]), [OTHERS, "others"]]);
 		const order = table.keys.slice().reverse();
 
 		/* By name, so that it does not depend on who has most. */
@@ -187,15 +140,13 @@ export default function use() {
 			y: (value) => gpuCount(value),
 			axis: 48,
 			data: stacked(table),
-			series: () => [...order.map((key) => ({stroke: () => hueColour(key === "others" ? 0 : hueAt(key), "edge"), width: 1,
-				fill: () => (key === "others" ? colour("--line") : hueColour(hueAt(key), "seg")), paths: stepped, points: {show: false}})),
+			series: () => [...order.map((key) => ({stroke: () => hueColour(key === OTHERS ? 0 : hueAt(key), "edge"), width: 1,
+				fill: () => (key === OTHERS ? colour("--line") : hueColour(hueAt(key), "seg")), paths: stepped, points: {show: false}})),
 			{stroke: () => colour("--text"), width: 2, paths: stepped, points: {show: false}}],
 			select(from, to) {
-				period = [from * 1000, to * 1000];
-				chosen = 0;
-				ask();
+				choose(from * 1000, to * 1000);
 			},
-			read: (at) => [h("b", null, moment(table.t[at] * 1000)), "   used ", h("b", null, gpuCount(table.used[at]) + " GPUs"),
+			read: (at) => [h("b", null, moment(table.t[at] * 1000)), "   ", ...(table.used[at] === null ? ["what was used is not known"] : ["used ", h("b", null, gpuCount(table.used[at]) + " GPUs")]),
 				...table.keys.flatMap((key, i) => (table.allocated[i][at] > 0.004 ? ["   " + (names.get(key) || key) + " ", h("b", null, gpuCount(table.allocated[i][at]))] : []))],
 		});
 		keyed(parts.legend, [...table.keys, "\u0000used"], (key) => key, (key) => {
@@ -206,33 +157,35 @@ export default function use() {
 			chip.style.setProperty("--hue", hueAt(key));
 			return h("li", null, chip, names.get(key) || key);
 		}, () => {});
-		attr(parts.nothing, "hidden", answer.rows.length > 0);
-		showTotals(answer);
+		attr(parts.nothing, "hidden", rows.length > 0);
 	}
 
-	function showTotals(answer) {
-		const rows = totals(answer).sort((a, b) => b.idle_gpu_s - a.idle_gpu_s);
+	function showTotals(all) {
+		const rows = all.slice().sort((a, b) => b.idle_gpu_s - a.idle_gpu_s);
 		const sum = (key) => rows.reduce((total, row) => total + row[key], 0);
 
 		text(parts.sum, rows.length ? gpuTime(sum("allocated_gpu_s")) + " allocated, " + gpuTime(sum("used_gpu_s")) + " used (" +
-			percent(sum("used_gpu_s") / (sum("allocated_gpu_s") || 1)) + "), " + gpuTime(sum("idle_gpu_s")) + " idle." : "");
-		keyed(parts.totals, rows, (row) => row.key, () => h("tr", null, h("th", {scope: "row", class: "whole"}),
-			...["allocated", "used", "used of allocated", "idle", "waited"].map((of) => h("td", {class: "num", "data-of": of}))),
+			percent(usedOfAll(rows)) + "), " + gpuTime(sum("idle_gpu_s")) + " idle." : "");
+		keyed(parts.totals, rows.slice(0, TABLE_MOST), (row) => by + " " + row.key + " " + row.name, (row) => h("tr", null, h("th", {scope: "row", class: "whole"}, nameCell(by, row)),
+			...["allocated", "used", by === "gpu" ? "utilisation" : "used of allocated", "idle", "waited"].map((of) => h("td", {class: "num", "data-of": of}))),
 		(line, row) => {
 			const cells = line.children;
 
-			text(cells[0], nameOf(by, row));
+			text(cells[0].firstChild, nameOf(by, row));
 			text(cells[1], gpuTime(row.allocated_gpu_s));
 			text(cells[2], gpuTime(row.used_gpu_s));
-			text(cells[3], row.allocated_gpu_s ? percent(row.used_gpu_s / row.allocated_gpu_s) : "–");
+			text(cells[3], row.allocated_gpu_s || by === "gpu" ? percent(row.utilisation) : "–");
 			text(cells[4], gpuTime(row.idle_gpu_s));
 			text(cells[5], row.waiting_ms ? span(row.waiting_ms) : "–");
 		});
+		text(parts.cut, rows.length > TABLE_MOST ? "The " + TABLE_MOST + " with most idle time, of " + rows.length + "; CSV has all." : "");
 		text(parts.of, BY.find(([key]) => key === by)[1]);
+		/* Of a GPU it is what NVML says, whoever used it. */
+		text(parts.share, by === "gpu" ? "Utilisation" : "Used of allocated");
 	}
 
 	function showHeat(answer) {
-		heat = heatOf(answer);
+		heat = heatOf(answer, (row) => nameOf("gpu", row));
 		drawHeat(parts.canvas, heat, parts.heat.clientWidth);
 		keyed(parts.heatTable, heat.rows.flatMap((row) => heat.hours.filter((hour) => row.values.has(hour)).slice(-240).map((hour) => ({row, hour}))),
 			({row, hour}) => row.name + hour, () => h("tr", null, h("td"), h("td"), h("td", {class: "num"})), (line, {row, hour}) => {
@@ -242,65 +195,119 @@ export default function use() {
 			});
 	}
 
-	function showIdle(answer) {
-		const rows = totals(answer).filter((row) => row.idle_gpu_s > 0).sort((a, b) => b.idle_gpu_s - a.idle_gpu_s).slice(0, 20);
+	function showIdle(all) {
+		const rows = all.filter((row) => row.idle_gpu_s > 0).sort((a, b) => b.idle_gpu_s - a.idle_gpu_s).slice(0, 20);
 
 		attr(parts.noIdle, "hidden", rows.length > 0);
-		keyed(parts.idle, rows, (row) => row.key, (row) => {
+		keyed(parts.idle, rows, (row) => row.key + " " + row.name, (row) => {
 			const chip = h("i", {class: "chip"});
 
 			chip.style.setProperty("--hue", hue(Number(row.key) || 1));
-			return h("tr", null, h("th", {scope: "row", class: "whole"}, h("span", {class: "name"}, chip, h("span", {class: "label"}))),
+			return h("tr", null, h("th", {scope: "row", class: "whole"}, h("span", {class: "name"}, chip, nameCell("workload", row))),
 				h("td", {class: "num", "data-of": "idle"}), h("td", {class: "num", "data-of": "of allocated"}));
 		}, (line, row) => {
-			text(line.querySelector(".label"), nameOf("workload", row));
 			text(line.children[1], gpuTime(row.idle_gpu_s));
 			text(line.children[2], percent(row.idle_gpu_s / (row.allocated_gpu_s || 1)));
 		});
+	}
+
+	/* --- asking: each part its own question, so that one that cannot be answered takes nothing from the others */
+
+	const totalsBy = (range, what) => api.get("/api/history", {...range, by: what, step_s: wholeOf(range), rows: "no"});
+
+	async function askOver(range, mine) {
+		const {totals} = await totalsBy(range, by);
+
+		if (mine !== asked)
+			return;
+		showTotals(totals);
+		const step_s = stepOf(range, totals.length);
+
+		attr(parts.csv, "data-query", new URLSearchParams({...range, by, step_s, format: "csv"}).toString());
+		const ofGpus = api.get("/api/history", {...range, by: "gpu", step_s});
+		const [gpus, answer] = await Promise.all([ofGpus, by === "gpu" ? ofGpus : api.get("/api/history", {...range, by, step_s})]);
+
+		if (mine !== asked)
+			return;
+		/* A daemon that is new has nothing to show of a day. */
+		if (!settled && gpus.rows.length && gpus.rows[0].t_ms + 1000 * step_s > range.to_ms - 3600000) {
+			settled = true;
+			chosen = 3600;
+			ask();
+			return;
+		}
+		settled = true;
+		show(answer, gpus, totals);
+	}
+
+	async function askHeat(range, mine) {
+		const answer = await api.get("/api/history", {from_ms: Math.min(range.from_ms, range.to_ms - 86400000), to_ms: range.to_ms, by: "gpu", step_s: HOUR});
+
+		if (mine === asked)
+			showHeat(answer);
+	}
+
+	async function askIdle(range, mine) {
+		const {totals} = await totalsBy(range, "workload");
+
+		if (mine === asked)
+			showIdle(totals);
 	}
 
 	async function ask() {
 		const mine = ++asked;
 
 		if (chosen)
-			period = [now() - chosen * 1000, now()];
+			period = [now() - BEHIND_MS - chosen * 1000, now() - BEHIND_MS];
 		const range = {from_ms: Math.round(period[0]), to_ms: Math.round(period[1])};
 
 		for (const button of parts.periods.children)
 			attr(button, "aria-pressed", String(Number(button.dataset.s) === chosen));
 		text(parts.range, chosen ? "" : moment(period[0]) + " to " + moment(period[1]));
-		attr(parts.csv, "data-query", new URLSearchParams({...range, by, format: "csv"}).toString());
-		try {
-			const answer = await api.get("/api/history", {...range, by});
-
-			if (mine !== asked)
-				return;
-			/* A daemon that is new has nothing to show of a day. */
-			if (!settled && answer.rows.length && answer.rows[0].t_ms > range.to_ms - 3600000) {
-				settled = true;
-				chosen = 3600;
-				return void ask();
+		attr(parts.csv, "data-query", new URLSearchParams({...range, by, step_s: stepOf(range, 1), format: "csv"}).toString());
+		const asks = [[parts.over, askOver], [parts.hours, askHeat], [parts.idler, askIdle]];
+		const words = await Promise.all(asks.map(async ([, fn]) => {
+			try {
+				await fn(range, mine);
+				return "";
+			} catch (error) {
+				return error.message;
 			}
-			settled = true;
-			attr(parts.all, "hidden", false);
-			attr(parts.none, "hidden", true);
-			show(answer);
-			const heatRange = {from_ms: Math.round(Math.min(period[0], period[1] - 86400000)), to_ms: range.to_ms};
-			const [byGpu, byWorkload] = await Promise.all([api.get("/api/history", {...heatRange, by: "gpu", step_s: HOUR}),
-				by === "workload" ? answer : api.get("/api/history", {...range, by: "workload"})]);
+		}));
 
-			if (mine !== asked)
-				return;
-			showHeat(byGpu);
-			showIdle(byWorkload);
-			parts.advice.ask(now());
-		} catch (error) {
-			if (mine !== asked)
-				return;
-			attr(parts.all, "hidden", true);
-			attr(parts.none, "hidden", false);
-			text(parts.none, error.message);
-		}
+		if (mine !== asked)
+			return;
+		/* Without a history all say the same: once is enough. */
+		const all = words[0] && words.every((one) => one === words[0]);
+
+		attr(parts.all, "hidden", Boolean(all));
+		attr(parts.none, "hidden", !all);
+		text(parts.none, all ? words[0] : "");
+		asks.forEach(([place], i) => place.say(words[i]));
+		redraw();
+		parts.advice.ask(now());
+	}
+
+	function choose(from_ms, to_ms) {
+		period = [from_ms, to_ms];
+		chosen = 0;
+		settled = true;
+		ask();
+	}
+
+	/* The same as by dragging, for the keyboard. */
+	function chooseTimes(event) {
+		const [from, to] = ["from", "to"].map((key) => new Date(parts.times.elements[key].value).getTime());
+
+		event.preventDefault();
+		text(parts.timesWrong, from < to ? "" : "Let it begin before it ends.");
+		if (from < to)
+			choose(from, Math.min(to, now() - BEHIND_MS));
+	}
+
+	function fillTimes() {
+		parts.times.elements.from.value = localTime(period[0]);
+		parts.times.elements.to.value = localTime(period[1]);
 	}
 
 	/* With the token, which no link could carry. */
@@ -355,22 +362,27 @@ export default function use() {
 			parts.noIdle = h("p", {class: "empty"}, "Nothing was allocated and idle.");
 			parts.none = h("p", {class: "notice", hidden: true});
 			const head = (words, number) => h("th", {scope: "col", class: number ? "num" : null}, words);
+			const time = (name, words) => h("label", null, words, h("input", {type: "datetime-local", name, step: "1", required: true}));
 
+			parts.share = head("Used of allocated", 1);
+			parts.cut = h("p", {class: "hint"});
+			parts.timesWrong = h("p", {class: "wrong", role: "alert"});
+			parts.times = h("form", {class: "times", onsubmit: chooseTimes}, time("from", "From"), time("to", "To"), h("button", {type: "submit"}, "Show"), parts.timesWrong);
 			parts.advice = advice();
-			parts.all = h("div", {class: "stack"},
-				h("section", {class: "card", "aria-labelledby": "over"}, h("h2", {id: "over"}, "Allocated against used"), parts.sum, parts.chart, parts.legend, parts.nothing,
-					h("p", {class: "hint"}, "Drag over the chart to look closer."),
-					h("div", {class: "scroll"}, h("table", {class: "rows"}, h("caption", {class: "sr"}, "Totals of the period"),
-						h("thead", null, h("tr", null, parts.of, head("Allocated", 1), head("Used", 1), head("Used of allocated", 1), head("Idle", 1), head("Waited", 1))), parts.totals))),
-				h("section", {class: "card", "aria-labelledby": "heat"}, h("h2", {id: "heat"}, "Utilisation by hour and GPU"), parts.heat,
-					h("details", null, h("summary", null, "As a table"), h("div", {class: "scroll"}, h("table", null, h("caption", {class: "sr"}, "Utilisation by hour and GPU"),
-						h("thead", null, h("tr", null, head("GPU"), head("Hour"), head("Utilisation", 1))), parts.heatTable)))),
-				h("section", {class: "card", "aria-labelledby": "idle"}, h("h2", {id: "idle"}, "Allocated, and idle"), h("div", {class: "scroll"},
-					h("table", {class: "rows"}, h("caption", null, "Time in which a workload had GPU memory to itself and did no work with it."),
-						h("thead", null, h("tr", null, head("Workload"), head("Idle", 1), head("Idle of allocated", 1))), parts.idle)), parts.noIdle),
-				parts.advice.element);
+			parts.over = part("over", "Allocated against used", parts.sum, parts.chart, parts.legend, parts.nothing,
+				h("p", {class: "hint"}, "Drag over the chart to look closer, or choose a time above. Where there is no line nothing is known."),
+				h("div", {class: "scroll"}, h("table", {class: "rows"}, h("caption", {class: "sr"}, "Totals of the period"),
+					h("thead", null, h("tr", null, parts.of, head("Allocated", 1), head("Used", 1), parts.share, head("Idle", 1), head("Waited", 1))), parts.totals)), parts.cut);
+			parts.hours = part("heat", "Utilisation by hour and GPU", parts.heat,
+				h("details", null, h("summary", null, "As a table"), h("div", {class: "scroll"}, h("table", null, h("caption", {class: "sr"}, "Utilisation by hour and GPU"),
+					h("thead", null, h("tr", null, head("GPU"), head("Hour"), head("Utilisation", 1))), parts.heatTable))));
+			parts.idler = part("idle", "Allocated, and idle", h("div", {class: "scroll"},
+				h("table", {class: "rows"}, h("caption", null, "Time in which a workload had GPU memory to itself and did no work with it."),
+					h("thead", null, h("tr", null, head("Workload"), head("Idle", 1), head("Idle of allocated", 1))), parts.idle)), parts.noIdle);
+			parts.all = h("div", {class: "stack"}, parts.over.element, parts.hours.element, parts.idler.element, parts.advice.element);
 			at.append(h("h1", null, "Use"),
-				h("div", {class: "head"}, parts.periods, h("label", {class: "line"}, "by ", parts.by), parts.range, h("span", {class: "push"}, parts.csv)), parts.none, parts.all);
+				h("div", {class: "head"}, parts.periods, h("label", {class: "line"}, "by ", parts.by), parts.range, h("span", {class: "push"}, parts.csv)),
+				h("details", {ontoggle: fillTimes}, h("summary", null, "Another time"), parts.times), parts.none, parts.all);
 			addEventListener("sluice-theme", redraw);
 			addEventListener("resize", redraw);
 			timer = setInterval(() => {

@@ -143,27 +143,56 @@ export function makeState(scene, t) {
 const KEYS = {user: ["anna", "ben", "cleo", "dan"], project: ["vision", "chat", "lab"], program: ["train.py", "serve"], workload: ["1", "2", "3"], gpu: [uuid(0), uuid(1)]};
 
 function stepOf(query, span) {
-	return Number(query.get("step_s")) || (span < 3.6e6 ? 10 : span < 6.048e8 ? Math.max(60, Math.round(span / 400000 / 60) * 60) : 3600);
+	return Number(query.get("step_s")) || (span <= 3.6e6 ? 1 : span <= 6.048e8 ? 60 : 3600);
 }
 
-export function makeHistory(query) {
+/* As sluiced: an answer has so many rows at most. */
+const ROWS_MOST = 100000;
+
+function sumOf(rows, key, from, to) {
+	const its = rows.filter((row) => row.key === key);
+	const known = its.filter((row) => row.utilisation !== null);
+	const total = {...its[0], span_s: (to - from) / 1000};
+
+	delete total.t_ms;
+	for (const name of ["allocated_gpu_s", "used_gpu_s", "idle_gpu_s", "waiting_ms", "waits"])
+		total[name] = its.reduce((sum, row) => sum + row[name], 0);
+	total.utilisation = known.length ? known.reduce((sum, row) => sum + row.utilisation, 0) / known.length : null;
+	return total;
+}
+
+/*
+ * An hour ago there was no daemon for five minutes, and of GPU 1 nobody knows before that what it did. Null: more rows than are answered. In
+ * the scene "many" there are 200 workloads.
+ */
+export function makeHistory(query, scene) {
 	const from = Number(query.get("from_ms")), to = Number(query.get("to_ms")), by = query.get("by") || "user";
 	const step = stepOf(query, to - from);
+	const keys = scene === "many" && by === "workload" ? Array.from({length: 200}, (_, i) => String(i + 1)) : KEYS[by];
 	const rows = [];
 
+	if (keys.length * (to - from) / 1000 / step > ROWS_MOST)
+		return null;
 	for (let t = Math.floor(from / 1000 / step) * step; t * 1000 < to; t += step) {
-		KEYS[by].forEach((key, i) => {
+		const ago = Date.now() / 1000 - t;
+
+		if (ago > 3600 && ago - step < 3900 && step < 300)
+			continue;
+		const part = Math.min(t + step, to / 1000) - Math.max(t, from / 1000);
+
+		keys.forEach((key, i) => {
 			const busyHour = 0.5 + 0.5 * Math.sin(t / 13000 + i * 1.7);
-			const allocated = (0.2 + 0.3 * i * busyHour) * step, used = allocated * (0.1 + 0.6 * busyHour * busyHour);
+			const allocated = (0.2 + 0.3 * (i % 4) * busyHour) * part, used = allocated * (0.1 + 0.6 * busyHour * busyHour);
 
 			rows.push({
-				t_ms: t * 1000, key, name: by === "workload" ? ["trainer", "serve-llm", "notebook"][i] : by === "gpu" ? "GPU " + i : key, request_bytes: 10 * GIB, limit_bytes: 20 * GIB,
-				charged_bytes: 8 * GIB, resident_bytes: 8 * GIB, evicted_bytes: 0, hidden_bytes: 500 * MIB, utilisation: busyHour * busyHour, allocated_gpu_s: allocated,
+				t_ms: t * 1000, key, name: by === "workload" ? ["trainer", "serve-llm", "notebook"][i] || "job-" + key : by === "gpu" ? "GPU " + i : key, request_bytes: 10 * GIB, limit_bytes: 20 * GIB,
+				charged_bytes: 8 * GIB, resident_bytes: 8 * GIB, evicted_bytes: 0, hidden_bytes: 500 * MIB,
+				utilisation: by === "gpu" ? (i === 1 && ago > 3900 ? null : busyHour * busyHour) : used / allocated, allocated_gpu_s: allocated,
 				used_gpu_s: used, idle_gpu_s: (allocated - used) * 0.6, waiting_ms: 100 * i, waits: i, turns: 0, out_bytes: 0, in_bytes: 0, clean_bytes: 0,
 			});
 		});
 	}
-	return {from_ms: from, to_ms: to, step_s: step, by, rows};
+	return {from_ms: from, to_ms: to, step_s: step, by, rows: query.get("rows") === "no" ? [] : rows, totals: keys.map((key) => sumOf(rows, key, from, to))};
 }
 
 const program = (name, more) => ({
@@ -208,7 +237,7 @@ function workloadHistory(query) {
 export function serve({scene, folders, port = 0, history = true}) {
 	const calls = [];
 	const streams = new Set();
-	let t = 0, current = scene, open = true, full = false, epoch = "00000000000000aa";
+	let t = 0, current = scene, open = true, full = false, broken = null, epoch = "00000000000000aa";
 
 	const authorised = (request) => request.headers.authorization === "Bearer " + TOKEN;
 	const state = (request) => {
@@ -287,8 +316,13 @@ export function serve({scene, folders, port = 0, history = true}) {
 			return answer(response, 200, {events: eventsOf(state(request).workloads, Date.now())});
 		if (url.pathname.startsWith("/api/why/"))
 			return answer(response, 200, {sentences: url.pathname.endsWith("/4") ? ["sweep-7 has waited 4.2 s for 9 GiB on GPU 0"] : [], now: [], before: []});
-		if (history && url.pathname === "/api/history")
-			return url.searchParams.get("format") === "csv" ? answer(response, 200, "t_ms,key\n1,anna\n", "text/csv") : answer(response, 200, makeHistory(url.searchParams));
+		if (history && url.pathname === "/api/history") {
+			const made = makeHistory(url.searchParams, current);
+
+			if (!made || broken === url.searchParams.get("by"))
+				return answer(response, 400, {error: "that would be more than 100000 rows; ask for longer steps"});
+			return url.searchParams.get("format") === "csv" ? answer(response, 200, "t_ms,key\n1,anna\n", "text/csv") : answer(response, 200, made);
+		}
 		if (history && url.pathname === "/api/advice")
 			return answer(response, 200, makeAdvice(current, url.searchParams));
 		if (history && /^\/api\/workloads\/\d+\/history$/.test(url.pathname))
@@ -319,6 +353,8 @@ export function serve({scene, folders, port = 0, history = true}) {
 			for (const response of streams)
 				response.destroy();
 		},
+		/* What cannot be answered: the key of it. */
+		breakHistory(by) { broken = by; },
 		restart() { epoch = "00000000000000bb"; },
 		setScene(name) { current = name; },
 		end() {

@@ -263,6 +263,67 @@ async function use() {
 	await page.context().close();
 }
 
+/* What nobody knows, what nobody can answer, and who has no mouse. */
+async function useless() {
+	const page = await web.page({expected: [/status of 400/]});
+	const asked = [];
+
+	page.on("request", (request) => {
+		if (request.url().includes("/api/history"))
+			asked.push(new URL(request.url()).searchParams);
+	});
+	await go(page, "use");
+	await page.waitForSelector("section[aria-labelledby=heat] tbody tr", {state: "attached"});
+	const words = await page.$$eval("section[aria-labelledby=heat] tbody tr", (all) => all.map((row) => row.children[0].textContent + " " + row.children[2].textContent));
+
+	check("an hour of which nobody knows what a GPU did is no idle one", words.filter((one) => one === "GPU 1 not known").length > 15 && words.some((one) => /^GPU 0 \d/.test(one)), words.slice(0, 4));
+	await page.click("summary:has-text(\"Another time\")");
+	const local = (ms) => new Date(ms - new Date(ms).getTimezoneOffset() * 60000).toISOString().slice(0, 19);
+	/* A whole minute would be written without its seconds. */
+	const now = Math.floor(Date.now() / 60000) * 60000 + 1000;
+
+	asked.length = 0;
+	await page.fill("[name=from]", local(now - 7200000));
+	await page.fill("[name=to]", local(now - 3000000));
+	await page.focus("[name=to]");
+	await page.keyboard.press("Enter");
+	await until(3, () => asked.length >= 5);
+	same("a period by the keyboard", [Number(asked[0].get("from_ms")), Number(asked[0].get("to_ms"))], [now - 7200000, now - 3000000]);
+	check("in some 400 steps", asked.some((one) => one.get("by") === "user" && Number(one.get("step_s")) === 20), asked.map(String));
+	const read = async (part) => {
+		const box = await page.locator(".u-over").first().boundingBox();
+
+		await page.mouse.move(box.x + box.width * part, box.y + 60);
+		return (await page.innerText("section[aria-labelledby=over] .read")).replace(/\s+/g, " ");
+	};
+
+	check("before and after it the line is there", await until(3, async () => /used [\d.]+ GPUs/.test(await read(0.3))), await read(0.3));
+	check("time without a daemon is not known", await until(3, async () => /not known/.test(await read((7200 - 3700) / 4200))), await read((7200 - 3700) / 4200));
+	await page.fill("[name=to]", local(now - 8000000));
+	await page.keyboard.press("Enter");
+	check("a time that ends before it begins is refused", await until(3, async () => (await page.innerText(".times .wrong")).includes("begin before")));
+	await page.getByRole("button", {name: "1 h"}).click();
+	await page.selectOption("[name=by]", "gpu");
+	await until(3, async () => (await rows(page, "section[aria-labelledby=over] tbody")).some((row) => row[0] === "GPU 1"));
+	same("of GPUs their utilisation", await page.$$eval("section[aria-labelledby=over] thead th", (all) => all[3].textContent), "Utilisation");
+	mock.breakHistory("workload");
+	await page.selectOption("[name=by]", "project");
+	check("a part that cannot be answered says why", await until(3, async () => (await page.innerText("section[aria-labelledby=idle]")).includes("longer steps")));
+	check("and takes nothing from the others", (await rows(page, "section[aria-labelledby=over] tbody")).length === 3 && await page.isVisible(".u-over") && await page.isVisible(".heat canvas"));
+	mock.breakHistory(null);
+	mock.setScene("many");
+	for (const period of ["1 h", "24 h", "7 d"]) {
+		await page.getByRole("button", {name: period, exact: true}).click();
+		await page.selectOption("[name=by]", period === "1 h" ? "workload" : "user");
+		await until(4, async () => (await rows(page, "section[aria-labelledby=idle] tbody")).length === 20);
+		same("200 workloads, " + period, [await page.isVisible(".u-over"), (await rows(page, "section[aria-labelledby=idle] tbody")).length, await page.locator("main .notice:visible").count()], [true, 20, 0]);
+	}
+	await page.selectOption("[name=by]", "workload");
+	check("a table has a hundred of them, and says so", await until(4, async () => (await rows(page, "section[aria-labelledby=over] tbody")).length === 100 && (await page.innerText("section[aria-labelledby=over]")).includes("of 200")));
+	mock.setScene("busy");
+	await page.context().close();
+}
+
 /* --- how it bears it ---------------------------------------------------------------------------------------------- */
 
 async function everywhere() {
@@ -341,7 +402,7 @@ async function missing() {
 	await page.context().close();
 }
 
-for (const [name, fn] of Object.entries({node, workload, arriving, queue, events, use, everywhere, many, missing})) {
+for (const [name, fn] of Object.entries({node, workload, arriving, queue, events, use, useless, everywhere, many, missing})) {
 	/* One part alone, while it is worked on. */
 	if (process.env.SLUICE_ONLY && !process.env.SLUICE_ONLY.split(",").includes(name))
 		continue;

@@ -1,0 +1,124 @@
+/*
+ * figures - what the history answers, made into what is drawn and written
+ *
+ * Nothing here touches the page. Seconds of a GPU per step become GPUs; what nobody knows is null, and never 0.
+ */
+const HOUR = 3600;
+/* Lengths that people think in; from a minute and an hour on the daemon reads sums of those. */
+const STEPS = [1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, HOUR, 2 * HOUR, 3 * HOUR, 6 * HOUR, 12 * HOUR, 24 * HOUR];
+/* As many as a chart of a thousand pixels shows, and fewer where so many keys would make more rows than a browser reads at once. */
+const POINTS = 400, POINTS_LEAST = 24;
+const ROWS = 9000;
+/* Told apart by eye; the rest is one. */
+const STACKED = 8;
+export const OTHERS = "\u0000others";
+
+export function stepOf(range, keys) {
+	const points = Math.max(POINTS_LEAST, Math.min(POINTS, Math.floor(ROWS / Math.max(1, keys))));
+	const wanted = (range.to_ms - range.from_ms) / 1000 / points;
+
+	return STEPS.find((step) => step >= wanted) || Math.ceil(wanted / 24 / HOUR) * 24 * HOUR;
+}
+
+/* For totals alone: all of it is one step or two, and exact all the same, for the daemon reads what is finer at both ends. */
+export function wholeOf(range) {
+	return Math.ceil((range.to_ms - range.from_ms) / 1000 / HOUR) * HOUR;
+}
+
+/* What is used is a part of what is allocated (docs/metrics.md); null where nothing was. */
+export function usedOfAll(rows) {
+	const sum = (key) => rows.reduce((total, row) => total + row[key], 0);
+
+	return sum("allocated_gpu_s") > 0 ? sum("used_gpu_s") / sum("allocated_gpu_s") : null;
+}
+
+/* Where steps begin (seconds), how long the part of each is that was asked for, and whether anything is known of it. */
+function stepsOf(answer, gpus) {
+	const step = answer.step_s;
+	const from = Math.floor(answer.from_ms / 1000), to = Math.ceil(answer.to_ms / 1000);
+	const known = new Set([...gpus.rows, ...answer.rows].map((row) => row.t_ms / 1000));
+	const earliest = known.size ? Math.min(...known) : from;
+	/* What is before the first that is known does not take the room of what is. */
+	const first = Math.max(Math.floor(from / step) * step, earliest - step);
+	const t = [], part = [];
+
+	for (let at = first; at < to && t.length < 20000; at += step) {
+		t.push(at);
+		part.push(known.has(at) ? Math.min(at + step, to) - Math.max(at, from) : 0);
+	}
+	return {t, part, step, first};
+}
+
+/* GPUs used in each step, of all: null where no GPU says what it did. */
+function putUsed(answer, gpus, at, used) {
+	const heard = new Set(gpus.rows.filter((row) => row.utilisation !== null).map((row) => row.t_ms));
+	const silent = new Set(gpus.rows.filter((row) => !heard.has(row.t_ms)).map((row) => row.t_ms));
+
+	for (const row of answer.rows) {
+		const i = at(row);
+
+		if (i >= 0 && used[i] !== null)
+			used[i] = silent.has(row.t_ms) ? null : used[i] + row.used_gpu_s;
+	}
+}
+
+/*
+ * Rows of an answer as columns by key, those with most first and the rest together; gpus: the same time by GPU, which has a row wherever the daemon
+ * ran. Values are GPUs.
+ */
+export function columns(answer, gpus) {
+	const {t, part, step, first} = stepsOf(answer, gpus);
+	const sums = new Map();
+
+	for (const row of answer.rows)
+		sums.set(row.key, (sums.get(row.key) || 0) + row.allocated_gpu_s);
+	const order = [...sums.keys()].sort((a, b) => sums.get(b) - sums.get(a));
+	const rest = order.length > STACKED;
+	const keys = rest ? [...order.slice(0, STACKED - 1), OTHERS] : order;
+	const index = new Map(keys.map((key, i) => [key, i]));
+	const empty = () => part.map((length) => (length > 0 ? 0 : null));
+	const allocated = keys.map(empty), used = empty();
+	const at = (row) => {
+		const i = Math.round((row.t_ms / 1000 - first) / step);
+
+		return i < t.length && part[i] > 0 ? i : -1;
+	};
+
+	for (const row of answer.rows) {
+		const column = allocated[index.has(row.key) ? index.get(row.key) : index.get(OTHERS)];
+
+		if (at(row) >= 0)
+			column[at(row)] += row.allocated_gpu_s;
+	}
+	putUsed(answer, gpus, at, used);
+	for (const column of [...allocated, used])
+		column.forEach((value, i) => { column[i] = value === null ? null : value / part[i]; });
+	return {t, keys, allocated, used, step};
+}
+
+/* One on the other: the topmost first, so that each is painted over by what stands under it. */
+export function stacked(table) {
+	const sums = [];
+	let below = table.t.map(() => 0);
+
+	for (const column of table.allocated) {
+		below = below.map((value, i) => (column[i] === null ? null : value + column[i]));
+		sums.push(below);
+	}
+	return [table.t, ...sums.reverse(), table.used];
+}
+
+/* GPUs by hour. A null is an hour of which nobody knows what the GPU did. */
+export function heatOf(answer, nameOf) {
+	const rows = new Map();
+	const hours = [];
+
+	for (let hour = Math.floor(answer.from_ms / 1000 / HOUR) * HOUR; hour * 1000 < answer.to_ms; hour += HOUR)
+		hours.push(hour);
+	for (const row of answer.rows) {
+		if (!rows.has(row.key))
+			rows.set(row.key, {name: nameOf(row), values: new Map()});
+		rows.get(row.key).values.set(Math.floor(row.t_ms / 1000 / HOUR) * HOUR, row.utilisation === undefined ? null : row.utilisation);
+	}
+	return {hours, rows: [...rows.values()].sort((a, b) => a.name.localeCompare(b.name))};
+}
