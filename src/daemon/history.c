@@ -21,6 +21,7 @@
 #include "base/log.h"
 #include "base/paths.h"
 #include "daemon/bundle.h"
+#include "daemon/events.h"
 #include "daemon/history_scribe.h"
 #include "daemon/peer.h"
 #include "daemon/worker.h"
@@ -48,6 +49,7 @@ struct sl_history {
 	uint32_t open_count;
 	char path[SL_PATH_MAX];
 	struct sl_inside_door *door;
+	uint64_t first_serial;             /* of this daemon's events */
 	struct sl_worker scribe, answerer; /* mutex of scribe: the next few */
 	struct sl_history_keep keep;
 	uint64_t told, tell_asked; /* what is open was written so often; is to be */
@@ -158,8 +160,8 @@ static void hand_over(struct sl_history *history, struct sl_history_sums *sums)
 static void *scribe_body(void *argument)
 {
 	struct sl_history *history = argument;
-	struct sl_history_scribe *scribe =
-		sl_history_scribe_new(history->path, history->door);
+	struct sl_history_scribe *scribe = sl_history_scribe_new(
+		history->path, history->door, history->first_serial);
 	struct sl_history_report report = {.outcome = SL_HISTORY_STORE_OK};
 	int before = SL_HISTORY_STORE_OK;
 	bool goes_on = scribe != NULL, is_second = true;
@@ -227,8 +229,7 @@ bool sl_history_answer(struct sl_history *history, const struct sl_history_ask *
 		return false;
 	}
 	if (!ask.cancel)
-		if (!ask.cancel)
-			ask.cancel = &history->ending;
+		ask.cancel = &history->ending;
 	t = have_told(history);
 	out = open_memstream(text, size);
 	if (!out) {
@@ -522,6 +523,7 @@ int sl_history_open(struct sl_daemon *daemon)
 		return sl_err_origin(-ENOMEM);
 	history->daemon = daemon;
 	history->door = daemon->inside;
+	history->first_serial = sl_events_span(daemon).oldest;
 	history->keep = keep_of(&daemon->config);
 	(void)snprintf(history->path, sizeof(history->path), "%s/%s", daemon->data_dir,
 		SL_HISTORY_FILE);

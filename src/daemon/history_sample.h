@@ -63,12 +63,13 @@ struct sl_history_tables {
 SL_MUST_CHECK int sl_history_sample_rows(const struct sl_history_sample *before,
 	const struct sl_history_sample *now, struct sl_history_tables *tables);
 
-/* Seconds that never go back, whatever the machine's clock does: when that is behind, time goes on from where it was. */
+/* Time as the history has it. */
 struct sl_history_clock {
 	uint64_t last_ms;
 	sl_ns at;
 };
-/* Milliseconds since 1970. real_ms: of the machine's clock; now: monotonic. */
+/* Milliseconds since 1970; real_ms: of the machine's clock; now: monotonic. Where the machine's clock is a little behind, time goes on from where it was, half as
+ * fast, until that has caught up: no time is twice. One that is more than SL_HISTORY_BEHIND_S behind is followed, and what is returned is less than it was. */
 uint64_t sl_history_clock_ms(struct sl_history_clock *clock, uint64_t real_ms, sl_ns now);
 
 /* What of a command says which program it is: "python train.py" of "/usr/bin/python3.11 -u train.py --lr 0.1". */

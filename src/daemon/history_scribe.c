@@ -22,7 +22,10 @@
 #define TELL_EVERY_S 15
 /* After a failure to open. */
 #define REOPEN_S 5
-#define ASK_MS   5000
+/* A clock that is so far ahead of all that is known may be wrong: for a while nothing is too old. */
+#define STRANGE_S  86400
+#define PATIENCE_S 3600
+#define ASK_MS     5000
 /* What a look for events may take, and how many are taken at a time. */
 #define LISTEN_MS  1
 #define LISTEN_MAX 2000
@@ -43,6 +46,10 @@ struct sl_history_scribe {
 	int outcome; /* of the last try to open it, and why */
 	struct sl_error err;
 	struct sl_history_clock clock;
+	/* The file is to be told that the clock went back, as it was ahead until then. */
+	bool goes_back;
+	int64_t was_ahead, back_to;
+	int64_t patient_until; /* monotonic, seconds */
 	struct sl_history_sample samples[2];
 	unsigned int current;
 	struct sl_history_tables tables;
@@ -60,7 +67,8 @@ struct sl_history_scribe {
 	int64_t next_gpu, next_workload;
 	struct sl_msg_event_row *events;
 	size_t event_count, event_room;
-	uint64_t event_serial;
+	uint64_t event_serial,
+		first_serial; /* the last that was heard; the first of this daemon */
 	struct sl_history_summing summing;
 	uint64_t rows, dropped, bytes, written_ms;
 };
@@ -68,7 +76,7 @@ struct sl_history_scribe {
 /* --- its memory --------------------------------------------------------------------------- */
 
 struct sl_history_scribe *sl_history_scribe_new(
-	const char *path, struct sl_inside_door *door)
+	const char *path, struct sl_inside_door *door, uint64_t first_serial)
 {
 	struct sl_history_scribe *scribe = calloc(1, sizeof(*scribe));
 
@@ -76,6 +84,7 @@ struct sl_history_scribe *sl_history_scribe_new(
 		return NULL;
 	(void)snprintf(scribe->path, sizeof(scribe->path), "%s", path);
 	scribe->door = door;
+	scribe->first_serial = first_serial;
 	scribe->first = true;
 	scribe->asks.fd = scribe->hears.fd = -1;
 	scribe->tables.summing = &scribe->summing;
@@ -128,13 +137,57 @@ static void *room_for(void *all, size_t count, size_t *room, size_t size)
 
 /* --- the file ----------------------------------------------------------------------------- */
 
+/* What is far from the clock tells that one of both is wrong. */
+static void compare_clocks(struct sl_history_scribe *scribe, int64_t end, int64_t now)
+{
+	if (end && now > end + STRANGE_S)
+		scribe->patient_until = (int64_t)(sl_clock_now() / SL_S) + PATIENCE_S;
+}
+
+static void set_back(struct sl_history_scribe *scribe, int64_t was_ahead, uint64_t now_ms)
+{
+	scribe->goes_back = true;
+	scribe->was_ahead = was_ahead;
+	scribe->back_to = (int64_t)(now_ms / 1000);
+	scribe->told_at = 0;
+	/* Who lives began before now. */
+	for (size_t i = 0; i < scribe->known.living_count; i++)
+		scribe->known.living[i].begun_ms =
+			sl_min_u64(scribe->known.living[i].begun_ms, now_ms);
+	for (size_t i = 0; i < scribe->living_count; i++) {
+		struct living *living = scribe->living[i];
+
+		living->dirty |= living->row.begun_ms > now_ms;
+		living->row.begun_ms = sl_min_u64(living->row.begun_ms, now_ms);
+	}
+}
+
+/* Serials of events say which was first, also over restarts: a daemon whose clock was ahead gave those that are ours. */
+static bool order_events(struct sl_history_scribe *scribe, struct sl_history_known *known,
+	struct sl_error *err)
+{
+	if (scribe->knows || known->event_serial < scribe->first_serial)
+		return true;
+	known->event_serial = scribe->first_serial - 1;
+	return sl_history_store_events_before(scribe->store, scribe->first_serial, err) ==
+	       SL_HISTORY_STORE_OK;
+}
+
 /* Numbers go on from what the file has; GPUs keep theirs. */
-static bool take_known(struct sl_history_scribe *scribe, struct sl_error *err)
+static bool take_known(
+	struct sl_history_scribe *scribe, uint64_t real_ms, struct sl_error *err)
 {
 	struct sl_history_known known;
+	int64_t now = (int64_t)(real_ms / 1000);
 
-	if (sl_history_store_known(scribe->store, &known, err) != SL_HISTORY_STORE_OK)
+	if (sl_history_store_known(scribe->store, now, &known, err) !=
+		SL_HISTORY_STORE_OK)
 		return false;
+	if (!order_events(scribe, &known, err)) {
+		free(known.gpus);
+		free(known.living);
+		return false;
+	}
 	scribe->knows = true;
 	/* A file that was set aside meanwhile takes nothing of what we know with it. */
 	if (known.gpu_id >= scribe->next_gpu)
@@ -153,6 +206,10 @@ static bool take_known(struct sl_history_scribe *scribe, struct sl_error *err)
 		free(known.gpus);
 		free(known.living);
 	}
+	compare_clocks(scribe, known.end, now);
+	if (known.ahead)
+		set_back(scribe, known.ahead,
+			sl_max_u64(real_ms, (uint64_t)known.end * 1000));
 	return true;
 }
 
@@ -201,7 +258,7 @@ static void open_store(struct sl_history_scribe *scribe, uint64_t real_ms,
 		sl_history_store_open(scribe->path, &scribe->store, &report->err);
 	if (report->outcome == SL_HISTORY_STORE_DAMAGED)
 		damaged(scribe, real_ms, report);
-	if (scribe->store && !take_known(scribe, &report->err)) {
+	if (scribe->store && !take_known(scribe, real_ms, &report->err)) {
 		scribe->store = sl_history_store_close(scribe->store);
 		report->outcome = SL_HISTORY_STORE_FULL;
 	}
@@ -530,11 +587,31 @@ static void drop_rows(struct sl_history_scribe *scribe)
 	}
 }
 
-/* Rolled up is what all is known of: up to the last sample, and not up to now. */
-static void write_all(struct sl_history_scribe *scribe, uint64_t real_ms,
+/* Said once: what is ahead is known to the file from then on. */
+static void tell_of_clock(
+	struct sl_history_scribe *scribe, struct sl_history_report *report)
+{
+	time_t until = (time_t)scribe->was_ahead;
+	char date[32] = "some day";
+	struct tm tm;
+
+	report->outcome =
+		sl_history_store_go_back(scribe->store, scribe->back_to, &report->err);
+	if (report->outcome != SL_HISTORY_STORE_OK)
+		return;
+	scribe->goes_back = false;
+	if (localtime_r(&until, &tm))
+		(void)strftime(date, sizeof(date), "%F %H:%M", &tm);
+	sl_error_set(&report->note,
+		"the history in %.200s reaches to %s, which is still to come: the "
+		"machine's clock was ahead, or is behind now. It goes on from now; if "
+		"the clock is wrong, set it, and nothing is lost",
+		scribe->path, date);
+}
+
+static int write_batch(struct sl_history_scribe *scribe, int64_t now,
 	const struct sl_history_keep *keep, struct sl_history_report *report)
 {
-	int64_t now = scribe->samples[scribe->current].t;
 	const struct sl_history_batch batch = {
 		.gpus = scribe->new_gpus,
 		.gpu_count = scribe->new_gpu_count,
@@ -545,10 +622,26 @@ static void write_all(struct sl_history_scribe *scribe, uint64_t real_ms,
 		.events = scribe->events,
 		.event_count = scribe->event_count,
 	};
+	struct sl_history_keep patient = *keep;
 
-	if (scribe->store) {
-		report->outcome = sl_history_store_write(
-			scribe->store, &batch, now, keep, &report->err);
+	if ((int64_t)(sl_clock_now() / SL_S) < scribe->patient_until) {
+		for (int level = 0; level < SL_HISTORY_LEVELS; level++)
+			patient.seconds[level] = INT64_MAX / 2;
+	}
+	return sl_history_store_write(scribe->store, &batch, now, &patient, &report->err);
+}
+
+/* Rolled up is what all is known of: up to the last sample, and not up to now. */
+static void write_all(struct sl_history_scribe *scribe, uint64_t real_ms,
+	const struct sl_history_keep *keep, struct sl_history_report *report)
+{
+	int64_t now = scribe->samples[scribe->current].t;
+
+	if (scribe->store && scribe->goes_back)
+		tell_of_clock(scribe, report);
+	/* Until then nothing can be rolled up. */
+	if (scribe->store && !scribe->goes_back) {
+		report->outcome = write_batch(scribe, now, keep, report);
 		if (report->outcome == SL_HISTORY_STORE_OK) {
 			written(scribe);
 			scribe->written_ms = real_ms;
@@ -558,7 +651,7 @@ static void write_all(struct sl_history_scribe *scribe, uint64_t real_ms,
 		}
 	}
 	drop_rows(scribe);
-	report->t = scribe->samples[scribe->current].t;
+	report->t = now;
 	report->rows = scribe->rows;
 	report->dropped = scribe->dropped;
 	report->bytes = scribe->bytes;
@@ -585,35 +678,64 @@ void sl_history_scribe_tell(struct sl_history_scribe *scribe, uint64_t real_ms,
 	write_all(scribe, real_ms, keep, report);
 }
 
-void sl_history_scribe_step(struct sl_history_scribe *scribe, uint64_t real_ms,
-	const struct sl_history_keep *keep, bool told, struct sl_history_report *report)
+/* The time of this step. Where the machine's clock was set back, what is open ends, and nothing is known of the time between. */
+static uint64_t time_of_step(struct sl_history_scribe *scribe, uint64_t real_ms)
+{
+	uint64_t before_ms = scribe->clock.last_ms;
+	uint64_t now_ms = sl_history_clock_ms(&scribe->clock, real_ms, sl_clock_now());
+
+	if (now_ms >= before_ms) {
+		compare_clocks(
+			scribe, (int64_t)(before_ms / 1000), (int64_t)(now_ms / 1000));
+		return now_ms;
+	}
+	for (int kind = 0; kind < SL_HISTORY_KINDS; kind++) {
+		/* Without memory for the last seconds, they are lost. */
+		if (sl_history_runs_sweep(&scribe->tables.runs[kind], INT64_MAX,
+			    &scribe->tables.out[kind]) < 0)
+			scribe->dropped++;
+	}
+	scribe->samples[scribe->current].t = 0;
+	set_back(scribe, (int64_t)(before_ms / 1000), now_ms);
+	return now_ms;
+}
+
+static void look(struct sl_history_scribe *scribe, uint64_t now_ms,
+	struct sl_history_report *report)
 {
 	struct sl_history_sample *before = &scribe->samples[scribe->current];
 	struct sl_history_sample *now = &scribe->samples[1 - scribe->current];
 	struct sl_error err = {0};
-	uint64_t now_ms;
 	int r;
+
+	/* Time that waits for the machine's clock has not come to its next second yet. */
+	if (before->t && (int64_t)(now_ms / 1000) <= before->t)
+		return;
+	r = ask_lists(scribe, now, now_ms, &err);
+	report->gone = r == SL_INSIDE_GONE;
+	if (r != SL_INSIDE_OK || now->failed)
+		return;
+	if (scribe->first)
+		end_former(scribe);
+	scribe->first = false;
+	say_who(scribe, now_ms);
+	if (sl_history_sample_rows(before, now, &scribe->tables) == 0)
+		scribe->current = 1 - scribe->current;
+	hear_events(scribe, &err);
+}
+
+void sl_history_scribe_step(struct sl_history_scribe *scribe, uint64_t real_ms,
+	const struct sl_history_keep *keep, bool told, struct sl_history_report *report)
+{
+	int64_t t;
 
 	*report = (struct sl_history_report){.outcome = SL_HISTORY_STORE_OK};
 	open_store(scribe, real_ms, report);
-	now_ms = sl_history_clock_ms(&scribe->clock, real_ms, sl_clock_now());
-	if (!scribe->knows) {
-		write_all(scribe, real_ms, keep, report);
-		return;
-	}
-	r = ask_lists(scribe, now, now_ms, &err);
-	report->gone = r == SL_INSIDE_GONE;
-	if (r == SL_INSIDE_OK && !now->failed) {
-		if (scribe->first)
-			end_former(scribe);
-		scribe->first = false;
-		say_who(scribe, now_ms);
-		if (sl_history_sample_rows(before, now, &scribe->tables) == 0)
-			scribe->current = 1 - scribe->current;
-		hear_events(scribe, &err);
-	}
-	if (told || now->t >= scribe->told_at + TELL_EVERY_S) {
-		scribe->told_at = now->t;
+	if (scribe->knows)
+		look(scribe, time_of_step(scribe, real_ms), report);
+	t = scribe->samples[scribe->current].t;
+	if (told || t >= scribe->told_at + TELL_EVERY_S) {
+		scribe->told_at = t;
 		if (!tell(scribe))
 			report->outcome = SL_HISTORY_STORE_FULL;
 	}

@@ -11,9 +11,9 @@
 
 struct sl_history_scribe;
 
-/* NULL: no memory. */
+/* first_serial: of the first event that this daemon has. NULL: no memory. */
 struct sl_history_scribe *sl_history_scribe_new(
-	const char *path, struct sl_inside_door *door);
+	const char *path, struct sl_inside_door *door, uint64_t first_serial);
 struct sl_history_scribe *sl_history_scribe_free(struct sl_history_scribe *scribe);
 
 struct sl_history_report {

@@ -25,7 +25,8 @@
 
 /* --- SQLite ------------------------------------------------------------------------------- */
 
-static int failed(struct sl_history_store *store, const char *what, struct sl_error *err)
+int sl_history_store_failed(
+	struct sl_history_store *store, const char *what, struct sl_error *err)
 {
 	int code = store->db ? sqlite3_errcode(store->db) : SQLITE_NOMEM;
 	const char *said = store->db ? sqlite3_errmsg(store->db) : "no memory";
@@ -70,10 +71,14 @@ bool sl_history_sql_run(struct sl_history_store *store, const char *sql)
 	return sqlite3_exec(store->db, sql, NULL, NULL, NULL) == SQLITE_OK;
 }
 
-/* What it says is said: the next transaction would not begin. */
-static void roll_back(struct sl_history_store *store)
+/* What rolling back says is said: the next transaction would not begin. */
+int sl_history_store_undo(
+	struct sl_history_store *store, const char *what, struct sl_error *err)
 {
+	int r = sl_history_store_failed(store, what, err);
+
 	(void)sqlite3_exec(store->db, "ROLLBACK", NULL, NULL, NULL);
+	return r;
 }
 
 static void statement_end(sqlite3_stmt **statement)
@@ -113,12 +118,8 @@ static int look_at_tables(struct sl_history_store *store, struct sl_error *err)
 {
 	bool is_newer = false;
 
-	if (!sl_history_tables_look(store, &is_newer)) {
-		int r = failed(store, "open", err);
-
-		roll_back(store);
-		return r;
-	}
+	if (!sl_history_tables_look(store, &is_newer))
+		return sl_history_store_undo(store, "open", err);
 	if (!is_newer)
 		return SL_HISTORY_STORE_OK;
 	sl_error_set(err,
@@ -176,7 +177,7 @@ static int set_up(struct sl_history_store *store, struct sl_error *err)
 		!sl_history_sql_run(store, "PRAGMA synchronous = NORMAL") ||
 		!sl_history_sql_run(store, "PRAGMA journal_size_limit = 16777216") ||
 		!prepare_all(store))
-		return failed(store, "open", err);
+		return sl_history_store_failed(store, "open", err);
 	return SL_HISTORY_STORE_OK;
 }
 
@@ -204,7 +205,7 @@ int sl_history_store_open(
 		    SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX |
 			    SQLITE_OPEN_EXRESCODE,
 		    NULL) != SQLITE_OK)
-		r = failed(store, "open", err);
+		r = sl_history_store_failed(store, "open", err);
 	else
 		r = set_up(store, err);
 	if (r != SL_HISTORY_STORE_OK)
@@ -337,36 +338,13 @@ static bool read_living(struct sl_history_store *store, struct sl_history_known 
 	return r == SQLITE_DONE;
 }
 
-/* The last row of each level begins last, but an earlier one of the last minute may end later. */
-static bool read_end(struct sl_history_store *store, int64_t *out)
-{
-	*out = 0;
-	for (int kind = 0; kind < SL_HISTORY_KINDS; kind++) {
-		for (int level = 0; level < SL_HISTORY_LEVELS; level++) {
-			const char *table = sl_history_tables[kind][level];
-			char sql[256];
-			int64_t end = 0;
-
-			(void)snprintf(sql, sizeof(sql),
-				"SELECT max(t + span) FROM %s WHERE t >= (SELECT max(t) "
-				"FROM "
-				"%s) - 60",
-				table, table);
-			if (!sl_history_sql_ask(store, sql, &end))
-				return false;
-			*out = end > *out ? end : *out;
-		}
-	}
-	return true;
-}
-
-int sl_history_store_known(struct sl_history_store *store, struct sl_history_known *out,
-	struct sl_error *err)
+int sl_history_store_known(struct sl_history_store *store, int64_t now,
+	struct sl_history_known *out, struct sl_error *err)
 {
 	int64_t serial = 0;
 
 	*out = (struct sl_history_known){0};
-	if (read_end(store, &out->end) &&
+	if (sl_history_read_end(store, now, &out->end, &out->ahead) &&
 		sl_history_sql_ask(store, "SELECT max(id) FROM gpus", &out->gpu_id) &&
 		sl_history_sql_ask(
 			store, "SELECT max(id) FROM workloads", &out->workload_id) &&
@@ -378,7 +356,7 @@ int sl_history_store_known(struct sl_history_store *store, struct sl_history_kno
 	free(out->gpus);
 	free(out->living);
 	*out = (struct sl_history_known){0};
-	return failed(store, "read", err);
+	return sl_history_store_failed(store, "read", err);
 }
 
 /* --- writing ------------------------------------------------------------------------------ */
@@ -499,14 +477,10 @@ int sl_history_store_write(struct sl_history_store *store,
 	const struct sl_history_keep *keep, struct sl_error *err)
 {
 	if (!sl_history_sql_run(store, "BEGIN IMMEDIATE"))
-		return failed(store, "write", err);
-	if (put_batch(store, batch) && sl_history_roll_up(store, now) &&
+		return sl_history_store_failed(store, "write", err);
+	if (put_batch(store, batch) && sl_history_clear_ahead(store, now) &&
+		sl_history_come_again(store, now) && sl_history_roll_up(store, now) &&
 		sl_history_tidy(store, now, keep) && sl_history_sql_run(store, "COMMIT"))
 		return SL_HISTORY_STORE_OK;
-	{
-		int r = failed(store, "write", err);
-
-		roll_back(store);
-		return r;
-	}
+	return sl_history_store_undo(store, "write", err);
 }

@@ -8,7 +8,7 @@
  * when they are older than what is to be kept; what is not rolled up yet is never deleted. How far each level is rolled up stands in
  * the table `meta` and changes with it, so a roll-up happens exactly once, also when it has to be made up for after a crash.
  *
- * Times are whole seconds since 1970 that never go back; the caller sees to that.
+ * Times are whole seconds since 1970 that do not go back without sl_history_store_go_back(); the caller sees to that.
  */
 #ifndef SL_DAEMON_HISTORY_STORE_H
 #define SL_DAEMON_HISTORY_STORE_H
@@ -19,6 +19,8 @@
 #include "wire/wire.h"
 
 #define SL_HISTORY_FILE "history.db"
+/* A clock that is further behind what is in the file is believed: the one before was ahead. */
+#define SL_HISTORY_BEHIND_S 600
 
 enum sl_history_use_column {
 #define SL_HISTORY_USE(name, fold, what) SL_HISTORY_USE_##name,
@@ -127,15 +129,23 @@ SL_MUST_CHECK int sl_history_store_set_aside(
 
 /* What it has, for who goes on with it. */
 struct sl_history_known {
-	int64_t end;                 /* no row reaches beyond it; 0: there are none */
-	int64_t gpu_id, workload_id; /* the largest that were given */
-	uint64_t event_serial;       /* the largest */
-	struct sl_history_gpu *gpus; /* all; free(3) */
+	int64_t end; /* no row reaches beyond it, but for those ahead; 0: there are none */
+	int64_t ahead; /* rows begin more than SL_HISTORY_BEHIND_S after now, the last there; 0: none do */
+	int64_t gpu_id, workload_id;        /* the largest that were given */
+	uint64_t event_serial;              /* the largest */
+	struct sl_history_gpu *gpus;        /* all; free(3) */
 	struct sl_history_workload *living; /* those without an end; free(3) */
 	size_t gpu_count, living_count;
 };
-SL_MUST_CHECK int sl_history_store_known(struct sl_history_store *store,
+SL_MUST_CHECK int sl_history_store_known(struct sl_history_store *store, int64_t now,
 	struct sl_history_known *out, struct sl_error *err);
+
+/* Writing goes on from now, though there are later rows. They stay where they are until time gets there. */
+SL_MUST_CHECK int sl_history_store_go_back(
+	struct sl_history_store *store, int64_t now, struct sl_error *err);
+/* Events that have the serials from first on, which are to come, get smaller ones in the same order. */
+SL_MUST_CHECK int sl_history_store_events_before(
+	struct sl_history_store *store, uint64_t first, struct sl_error *err);
 
 /* Writes a batch, a row in place of one with the same key; then rolls up what is over at `now`, and deletes some of what is not to be kept (so that
  * no call takes long; what is left is the next ones'). All or nothing. */

@@ -40,8 +40,19 @@ SL_MUST_CHECK bool sl_history_sql_ask(
 
 /* Makes the tables, or what is new in those of an older sluiced. False: SQLite says why, and a transaction may be open. */
 SL_MUST_CHECK bool sl_history_tables_look(struct sl_history_store *store, bool *is_newer);
+/* What SQLite says, as one of the outcomes and its sentence. undo: the same, and the transaction is rolled back. */
+SL_MUST_CHECK int sl_history_store_failed(
+	struct sl_history_store *store, const char *what, struct sl_error *err);
+SL_MUST_CHECK int sl_history_store_undo(
+	struct sl_history_store *store, const char *what, struct sl_error *err);
+
+/* Where what is not ahead of `now` ends, and where the last of what is begins; 0: there is none, or it is known (history_back.c). */
+SL_MUST_CHECK bool sl_history_read_end(
+	struct sl_history_store *store, int64_t now, int64_t *end, int64_t *ahead);
 
 /* Parts of sl_history_store_write(), within its transaction. False: SQLite says why. */
+SL_MUST_CHECK bool sl_history_clear_ahead(struct sl_history_store *store, int64_t now);
+SL_MUST_CHECK bool sl_history_come_again(struct sl_history_store *store, int64_t now);
 SL_MUST_CHECK bool sl_history_roll_up(struct sl_history_store *store, int64_t now);
 SL_MUST_CHECK bool sl_history_tidy(
 	struct sl_history_store *store, int64_t now, const struct sl_history_keep *keep);

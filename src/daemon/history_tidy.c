@@ -25,6 +25,10 @@ static bool roll_up_kind(struct sl_history_store *store, enum sl_history_kind ki
 	int64_t grain = sl_history_grains[level];
 	struct sl_history_sql text = {.used = 0};
 
+	/* What is there already was ahead (history_back.c), or is told again. */
+	sl_history_sql_add(&text,
+		"DELETE FROM %s WHERE t >= %" PRId64 " AND t < %" PRId64 ";",
+		sl_history_tables[kind][level], from, to);
 	sl_history_sql_add(
 		&text, "INSERT OR REPLACE INTO %s (", sl_history_tables[kind][level]);
 	sl_history_sql_add_names(&text, kind);

@@ -318,8 +318,8 @@ static void a_crash_loses_what_was_not_written(void **state)
 	write_world(store, 0, 4000, 15, &everything, &written);
 	store = sl_history_store_close(store);
 	store = open_store();
-	assert_int_equal(
-		sl_history_store_known(store, &known, &err), SL_HISTORY_STORE_OK);
+	assert_int_equal(sl_history_store_known(store, T0 + 4000, &known, &err),
+		SL_HISTORY_STORE_OK);
 	assert_int_equal(known.end, T0 + 4000);
 	free(known.gpus);
 	free(known.living);
@@ -390,6 +390,149 @@ static void what_is_kept_of_hours_ends(void **state)
 			write_batch(store, &batch, t + s, &keep);
 	}
 	assert_in_range(number("SELECT min(t) FROM hours"), t - 11 * 3600, t - 9 * 3600);
+	sl_history_store_close(store);
+}
+
+/* --- a clock that was wrong ----------------------------------------------------------------------------------- */
+
+static struct sl_history_known known_at(struct sl_history_store *store, int64_t now)
+{
+	struct sl_history_known known;
+	struct sl_error err = {0};
+
+	if (sl_history_store_known(store, now, &known, &err) != SL_HISTORY_STORE_OK)
+		fail_msg("%s", err.text);
+	free(known.gpus);
+	free(known.living);
+	return known;
+}
+
+static void go_back(struct sl_history_store *store, int64_t now)
+{
+	struct sl_error err = {0};
+
+	if (sl_history_store_go_back(store, now, &err) != SL_HISTORY_STORE_OK)
+		fail_msg("%s", err.text);
+}
+
+/* For some seconds the clock was years ahead: what comes after is rolled up and read as if that had not been. */
+static void a_clock_that_was_ahead_costs_nothing(void **state)
+{
+	struct sl_history_store *store = open_store();
+	struct sl_history_row ahead = {
+		.t = T0 + 3ll * 365 * 86400 + 100, .span = 5, .gpu = 1};
+	struct sl_history_batch batch = {.rows = {[SL_HISTORY_GPUS] = &ahead},
+		.row_count = {[SL_HISTORY_GPUS] = 1}};
+	struct sl_history_known known;
+	size_t written = 0;
+
+	invent(11);
+	memset(truth, 0, 2000 * sizeof(truth[0]));
+	memset(truth[7000], 0, (SECONDS - 7000) * sizeof(truth[0]));
+	write_world(store, 2000, 4000, 15, &everything, &written);
+	for (int s = 0; s < 70; s++)
+		write_batch(store, s ? &(struct sl_history_batch){0} : &batch,
+			ahead.t + 5 + s, &everything);
+	known = known_at(store, T0 + 4000);
+	assert_int_equal(known.end, T0 + 4000);
+	assert_in_range(known.ahead, ahead.t / 60 * 60, ahead.t + 100);
+	go_back(store, T0 + 4000);
+	/* It is told once. */
+	known = known_at(store, T0 + 4000);
+	assert_int_equal(known.ahead, 0);
+	write_world(store, 4000, 7000, 15, &everything, &written);
+	expect_same("seconds", as_read(SL_HISTORY_SECONDS, T0, T0 + 7000),
+		reference(T0, T0 + 7000));
+	expect_same("minutes", as_read(SL_HISTORY_MINUTES, T0, T0 + 7000),
+		reference(T0, T0 + 7000));
+	expect_same("hours", as_read(SL_HISTORY_HOURS, T0, T0 + 7000),
+		reference(T0, T0 + 7000));
+	assert_int_equal(number("SELECT count(*) FROM hours WHERE t < 2000 * 3600"),
+		number("SELECT count(*) FROM hours"));
+	assert_in_range(number("SELECT count(*) FROM minutes"), 100, 1000);
+	sl_history_store_close(store);
+}
+
+/* Ten minutes are lived twice: they are there once, as they were the second time. */
+static void ten_minutes_ahead_are_there_once(void **state)
+{
+	struct sl_history_store *store = open_store();
+	/* The minute in which it went back has a part of each. */
+	int64_t from = (T0 + 4100) / 60 * 60;
+	size_t written = 0;
+
+	invent(12);
+	write_world(store, 3000, 4600, 15, &everything, &written);
+	go_back(store, T0 + 4000);
+	for (int s = 4000; s < 4600; s++) {
+		for (int w = 0; w < WORKLOADS; w++)
+			truth[s][w].resident += 11, truth[s][w].lives = w != 1;
+	}
+	write_world(store, 4000, 5400, 15, &everything, &written);
+	expect_same("seconds", as_read(SL_HISTORY_SECONDS, from, T0 + 5400),
+		reference(from, T0 + 5400));
+	expect_same("minutes", as_read(SL_HISTORY_MINUTES, from, T0 + 5400),
+		reference(from, T0 + 5400));
+	sl_history_store_close(store);
+}
+
+/* A battery was empty, so it is 1970 for some minutes: nothing of what there was is gone when the clock is set. */
+static void a_clock_that_is_behind_costs_nothing(void **state)
+{
+	struct sl_history_keep keep = {.seconds = {600, 3600, 1 << 30}, .events = 10};
+	struct sl_history_store *store = open_store();
+	struct sl_history_batch none = {0};
+	size_t written = 0;
+	char before[64], after[64];
+
+	invent(13);
+	memset(truth, 0, 3000 * sizeof(truth[0]));
+	write_world(store, 3000, 7000, 15, &keep, &written);
+	(void)snprintf(before, sizeof(before), "%lld %lld",
+		(long long)number("SELECT sum(resident) FROM minutes WHERE t BETWEEN "
+				  "3606000 AND 3608000"),
+		(long long)number("SELECT sum(resident) FROM hours WHERE t < 3603600"));
+	go_back(store, 1000);
+	for (int s = 0; s < 70; s++)
+		write_batch(store, &none, 1000 + s, &keep);
+	write_batch(store, &none, T0 + 7200, &keep);
+	(void)snprintf(after, sizeof(after), "%lld %lld",
+		(long long)number("SELECT sum(resident) FROM minutes WHERE t BETWEEN "
+				  "3606000 AND 3608000"),
+		(long long)number("SELECT sum(resident) FROM hours WHERE t < 3603600"));
+	assert_string_equal(after, before);
+	memset(truth[7000], 0, 200 * sizeof(truth[0]));
+	write_world(store, 7200, 8000, 15, &keep, &written);
+	expect_same("minutes",
+		as_read(SL_HISTORY_MINUTES, (T0 + 6000) / 60 * 60, T0 + 8000),
+		reference((T0 + 6000) / 60 * 60, T0 + 8000));
+	sl_history_store_close(store);
+}
+
+/* Serials that a daemon gave whose clock was ahead are before those of this one, in their order. */
+static void events_of_a_clock_that_was_ahead_are_before(void **state)
+{
+	struct sl_history_store *store = open_store();
+	struct sl_msg_event_row events[] = {{.serial = 50, .reason = SL_REASON_JOINED},
+		{.serial = 9000, .reason = SL_REASON_JOINED},
+		{.serial = 9007, .reason = SL_REASON_RESTORED}};
+	struct sl_history_batch batch = {.events = events, .event_count = 3};
+	struct sl_error err = {0};
+
+	write_batch(store, &batch, T0, &everything);
+	assert_int_equal(
+		sl_history_store_events_before(store, 1000, &err), SL_HISTORY_STORE_OK);
+	assert_int_equal(number("SELECT max(serial) FROM events"), 999);
+	assert_int_equal(
+		number("SELECT serial FROM events ORDER BY serial LIMIT 1 OFFSET 1"),
+		992);
+	assert_int_equal(number("SELECT min(serial) FROM events"), 50);
+	assert_int_equal(
+		sl_history_store_events_before(store, 1000, &err), SL_HISTORY_STORE_OK);
+	assert_int_equal(
+		number("SELECT count(*) FROM events WHERE reason = 'RESTORED' AND "
+		       "serial = 999"),
+		1);
 	sl_history_store_close(store);
 }
 
@@ -535,7 +678,7 @@ static void a_full_disk_costs_nothing_that_was_there(void **state)
 	assert_row_contains("said", err.text, "disk");
 	assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
 	assert_int_equal(number("SELECT count(*) FROM seconds"), 0);
-	write_batch(store, &batch, T0, &everything);
+	write_batch(store, &batch, T0 + 200, &everything);
 	assert_int_equal(number("SELECT count(*) FROM seconds"), 20000);
 	sl_history_store_close(store);
 }
@@ -900,6 +1043,10 @@ int main(void)
 		IN_A_FOLDER(a_crash_loses_what_was_not_written),
 		IN_A_FOLDER(it_stays_within_its_size),
 		IN_A_FOLDER(what_is_kept_of_hours_ends),
+		IN_A_FOLDER(a_clock_that_was_ahead_costs_nothing),
+		IN_A_FOLDER(ten_minutes_ahead_are_there_once),
+		IN_A_FOLDER(a_clock_that_is_behind_costs_nothing),
+		IN_A_FOLDER(events_of_a_clock_that_was_ahead_are_before),
 		IN_A_FOLDER(a_damaged_one_is_set_aside),
 		IN_A_FOLDER(an_older_one_is_changed),
 		IN_A_FOLDER(a_newer_one_is_left_alone),

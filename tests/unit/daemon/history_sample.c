@@ -360,22 +360,26 @@ static void a_long_gap_is_unknown(void **state)
 	assert_int_equal(tables.out[SL_HISTORY_GPUS].count, 0);
 }
 
-static void time_never_goes_back(void **state)
+static void time_goes_back_only_where_it_was_ahead(void **state)
 {
 	struct sl_history_clock clock = {0};
 
 	assert_int_equal(sl_history_clock_ms(&clock, 5000000, 10 * SL_S), 5000000);
 	assert_int_equal(sl_history_clock_ms(&clock, 5001000, 11 * SL_S), 5001000);
-	/* Somebody sets the clock an hour back: an hour from now it is right again. */
-	assert_int_equal(sl_history_clock_ms(&clock, 1402000, 12 * SL_S), 5002000);
-	assert_int_equal(sl_history_clock_ms(&clock, 1403000, 13 * SL_S), 5003000);
-	assert_int_equal(sl_history_clock_ms(&clock, 5003500, 3613 * SL_S), 5003500);
+	/* Somebody sets the clock ten seconds back: in twenty seconds from now it is right again. */
+	assert_int_equal(sl_history_clock_ms(&clock, 4992000, 12 * SL_S), 5001500);
+	assert_int_equal(sl_history_clock_ms(&clock, 4993000, 13 * SL_S), 5002000);
+	assert_int_equal(sl_history_clock_ms(&clock, 5011000, 31 * SL_S), 5011000);
 	/* Forwards is believed. */
 	assert_int_equal(sl_history_clock_ms(&clock, 9000000, 3614 * SL_S), 9000000);
-	/* A file that was written by a clock that was ahead. */
+	/* A file that was written by a clock that was a little ahead. */
 	clock = (struct sl_history_clock){.last_ms = 8000000};
-	assert_int_equal(sl_history_clock_ms(&clock, 7000000, 5 * SL_S), 8000000);
-	assert_int_equal(sl_history_clock_ms(&clock, 7001000, 6 * SL_S), 8001000);
+	assert_int_equal(sl_history_clock_ms(&clock, 7900000, 5 * SL_S), 8000000);
+	assert_int_equal(sl_history_clock_ms(&clock, 7901000, 6 * SL_S), 8000500);
+	/* By an hour: it was wrong, or this is. */
+	clock = (struct sl_history_clock){.last_ms = 8000000};
+	assert_int_equal(sl_history_clock_ms(&clock, 4400000, 5 * SL_S), 4400000);
+	assert_int_equal(sl_history_clock_ms(&clock, 4401000, 6 * SL_S), 4401000);
 }
 
 static void programs_are_told_from_commands(void **state)
@@ -419,7 +423,7 @@ int main(void)
 		FRESH(parked_requests_are_not_allocated),
 		FRESH(minutes_are_not_crossed),
 		FRESH(a_long_gap_is_unknown),
-		cmocka_unit_test(time_never_goes_back),
+		cmocka_unit_test(time_goes_back_only_where_it_was_ahead),
 		cmocka_unit_test(programs_are_told_from_commands),
 	};
 
