@@ -268,6 +268,8 @@ static const char *hint(uint32_t reason)
 {
 	switch (reason) {
 	case SL_REASON_PARK_NO_POOL: return "sluice doctor shows what uses it";
+	case SL_REASON_PARK_BOUND:
+		return "the administrator may raise it in sluiced.conf(5)";
 	case SL_REASON_PARKED_ALREADY: return "sluice resume brings it back";
 	default: return NULL;
 	}

@@ -124,7 +124,7 @@ void sl_daemon_configure(struct sl_daemon *daemon)
 	event.config.placement = (uint8_t)daemon->config.placement;
 	event.config.unmanaged = (uint8_t)daemon->config.unmanaged;
 	event.config.pool_bytes = sl_hostpool_configure(daemon);
-	event.config.pool_member_bytes = daemon->config.host_memory_workload;
+	event.config.pool_member_bytes = sl_hostpool_bound(daemon);
 	event.config.slack_bytes = daemon->config.host_slack;
 	event.config.turn_max = daemon->config.turn_max;
 	event.config.min_share_pm = daemon->config.min_share;

@@ -226,18 +226,39 @@ bool sl_hostpool_make(struct sl_client *client, uint64_t bytes, uint32_t gpu)
 	return true;
 }
 
-uint64_t sl_hostpool_left(const struct sl_hostpool *pool)
+uint64_t sl_hostpool_bound(const struct sl_daemon *daemon)
 {
-	return sl_sub_sat(pool->configured_bytes, pool->made_bytes + pool->making_bytes);
+	uint64_t bytes = daemon->config.host_memory_workload;
+
+	return bytes ? sl_max_u64(bytes - bytes % SL_HOSTMEM_GRAIN, SL_HOSTMEM_GRAIN) : 0;
+}
+
+uint64_t sl_hostpool_left(const struct sl_client *client, uint64_t beyond_bytes)
+{
+	const struct sl_hostpool *pool = pool_of(client);
+	uint64_t bound = sl_hostpool_bound(client->daemon), has = 0;
+	uint64_t left =
+		sl_sub_sat(pool->configured_bytes, pool->made_bytes + pool->making_bytes);
+
+	if (!bound)
+		return left;
+	sl_list_foreach (link, &client->workload->clients) {
+		const struct sl_client *other =
+			SL_LIST_ENTRY(link, struct sl_client, link);
+
+		has += other->host_bytes + other->host_making_bytes;
+	}
+	return sl_min_u64(left, sl_sub_sat(bound + beyond_bytes, has));
 }
 
 enum sl_hostpool_outcome sl_hostpool_want(
 	struct sl_client *client, uint64_t bytes, uint32_t gpu)
 {
-	struct sl_hostpool *pool = pool_of(client);
 	uint64_t have = client->host_bytes + client->host_making_bytes;
 	uint64_t lacks = sl_round_up(sl_sub_sat(bytes, have), SL_HOSTMEM_GRAIN);
-	uint64_t left = sl_hostpool_left(pool);
+	/* Where one of its chunks is larger than what is left of its bound it would never leave. */
+	uint64_t beyond = sl_min_u64(client->host_short_bytes, SL_HOSTPOOL_CHUNK_MAX);
+	uint64_t left = sl_hostpool_left(client, beyond);
 
 	if (lacks > left)
 		return SL_HOSTPOOL_FULL;

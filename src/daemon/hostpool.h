@@ -22,6 +22,8 @@
 #define SL_HOSTPOOL_FILES_MAX 8192
 /* How often the host is looked at while the policy knows of less than was configured. */
 #define SL_HOSTPOOL_LOOK_NS (5 * SL_S)
+/* A client moves whole chunks, of so much at most. */
+#define SL_HOSTPOOL_CHUNK_MAX (256 * SL_MIB)
 
 struct sl_hostpool {
 	struct sl_hostmem *hostmem;
@@ -52,8 +54,12 @@ SL_MUST_CHECK bool sl_hostpool_swap_is_on(const struct sl_daemon *daemon);
 /* What CONFIG is to say, by the configuration and what the host had at the start. */
 uint64_t sl_hostpool_configure(struct sl_daemon *daemon);
 
-/* What may still be made. */
-SL_MUST_CHECK uint64_t sl_hostpool_left(const struct sl_hostpool *pool);
+/* The most that is made for one workload, whole grains; 0: no bound. */
+SL_MUST_CHECK uint64_t sl_hostpool_bound(const struct sl_daemon *daemon);
+/* What may still be made for this client: of the pool, and of what its workload may have, which is as much as its bound says
+ * and these bytes. */
+SL_MUST_CHECK uint64_t sl_hostpool_left(
+	const struct sl_client *client, uint64_t beyond_bytes);
 /* The client is to have at least bytes; what lacks is made near the GPU. Legal inside an action. */
 SL_MUST_CHECK enum sl_hostpool_outcome sl_hostpool_want(
 	struct sl_client *client, uint64_t bytes, uint32_t gpu);

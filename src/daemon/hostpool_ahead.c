@@ -55,6 +55,7 @@ static bool make_ahead(struct sl_client *client, sl_ns now)
 		return false;
 	lacks = sl_sub_sat(may_leave(client, &gpu), client->host_bytes);
 	lacks = sl_min_u64(sl_round_up(lacks, SL_HOSTMEM_GRAIN), AHEAD_BYTES);
+	lacks = sl_min_u64(lacks, sl_hostpool_left(client, 0));
 	if (!lacks || pool->made_bytes + lacks > pool->pool_bytes / 2)
 		return false;
 	return sl_hostpool_make(client, lacks, gpu);

@@ -223,7 +223,7 @@ static bool next_pool(
 	msg->pool_row.made_bytes = pool->made_bytes;
 	msg->pool_row.huge_bytes = pool->huge_bytes;
 	msg->pool_row.available_bytes = pool->room.available_bytes;
-	msg->pool_row.member_bytes = daemon->config.host_memory_workload;
+	msg->pool_row.member_bytes = sl_hostpool_bound(daemon);
 	msg->pool_row.swap_on = sl_hostpool_swap_is_on(daemon);
 	return true;
 }

@@ -17,9 +17,7 @@
 #include "daemon/hostpool.h"
 #include "daemon/workload.h"
 
-/* Room beyond what is asked: a client moves whole chunks, of so much at most. */
-#define CHUNK_MAX (256 * SL_MIB)
-#define UNIT      (64 * SL_MIB)
+#define UNIT (64 * SL_MIB)
 
 /* Less than that is mostly overhead; and what no link is below or above. */
 #define LINK_BYTES_MIN (8 * SL_MIB)
@@ -163,8 +161,10 @@ static enum sl_hostpool_outcome want_host(
 	if (outcome == SL_HOSTPOOL_FULL)
 		return sl_hostpool_want(client, bare, gpu);
 	most = client->host_bytes + client->host_making_bytes +
-	       sl_hostpool_left(client->daemon->hostpool);
-	need = sl_min_u64(need + CHUNK_MAX, backing) + client->host_short_bytes;
+	       sl_hostpool_left(client,
+		       sl_min_u64(client->host_short_bytes, SL_HOSTPOOL_CHUNK_MAX));
+	need = sl_min_u64(need + SL_HOSTPOOL_CHUNK_MAX, backing) +
+	       client->host_short_bytes;
 	spare = sl_hostpool_want(client, sl_min_u64(need, most), gpu);
 	return spare == SL_HOSTPOOL_FULL ? outcome : spare;
 }

@@ -68,13 +68,14 @@ static uint64_t room_for(const struct sl_node *node, const struct sl_node_member
 	for (uint32_t left = member->account.gpu_mask; left; left &= left - 1)
 		room = sl_min_u64(room,
 			sl_node_pool_room(node, (uint32_t)__builtin_ctz(left), false));
-	return sl_min_u64(room, sl_node_pool_share(node, member));
+	return room;
 }
 
 static bool refuse_park(struct sl_node *node, const struct sl_node_member *member)
 {
 	uint64_t id = member->index.id, wanted = evictable_of(member);
 	uint64_t room = room_for(node, member);
+	uint64_t share = sl_node_pool_share(node, member);
 
 	if (member->parked && !member->resuming)
 		refuse(node, id, SL_REASON_PARKED_ALREADY, 0, 0);
@@ -83,6 +84,10 @@ static bool refuse_park(struct sl_node *node, const struct sl_node_member *membe
 	else if (SL_MUTANT(PARKS_WITHOUT_POOL, wanted > room || !node->pool.pool_bytes,
 			 false))
 		refuse(node, id, SL_REASON_PARK_NO_POOL, wanted, room);
+	else if (wanted > share)
+		refuse(node, id, SL_REASON_PARK_BOUND,
+			wanted + node->pool_member_bytes - share,
+			node->pool_member_bytes);
 	else
 		return false;
 	return true;

@@ -199,9 +199,16 @@ static void trim(struct sl_node *node, struct sl_node_client *client, uint64_t b
 				   .trim = {.client = client->index.id, .bytes = bytes}});
 }
 
+/* Clients of this workload, or of all. */
+static bool is_of(
+	const struct sl_node_client *client, const struct sl_node_member *member)
+{
+	return !member || client->member == member;
+}
+
 /* Asks others for their copies until those that are coming make up for what is missing. */
 static uint64_t ask_for_copies(struct sl_node *node, const struct sl_node_client *but,
-	uint64_t missing, uint64_t coming)
+	const struct sl_node_member *member, uint64_t missing, uint64_t coming)
 {
 	for (struct sl_index_node *at = sl_index_next(&node->clients, NULL);
 		at && coming < missing; at = sl_index_next(&node->clients, at)) {
@@ -209,7 +216,7 @@ static uint64_t ask_for_copies(struct sl_node *node, const struct sl_node_client
 		uint64_t more = sl_sub_sat(sl_node_copies(client), client->trim_bytes);
 
 		/* Who did not give what he was asked for in time is not asked again before he says something. */
-		if (client == but || !client->alive || !more ||
+		if (client == but || !is_of(client, member) || !client->alive || !more ||
 			(client->trim_bytes && node->now >= client->trim_until))
 			continue;
 		more = sl_min_u64(more, missing - coming);
@@ -219,7 +226,9 @@ static uint64_t ask_for_copies(struct sl_node *node, const struct sl_node_client
 	return coming;
 }
 
-bool sl_node_trim_for(struct sl_node *node, struct sl_node_client *client, uint64_t bytes)
+/* What is made for the workload, or for all, is to stay within most_bytes when so many more of the client's are there. */
+static bool trim_within(struct sl_node *node, const struct sl_node_client *client,
+	uint64_t bytes, const struct sl_node_member *member, uint64_t most_bytes)
 {
 	uint64_t made = 0, coming = 0, missing;
 
@@ -227,16 +236,26 @@ bool sl_node_trim_for(struct sl_node *node, struct sl_node_client *client, uint6
 		at = sl_index_next(&node->clients, at)) {
 		struct sl_node_client *other = SL_NODE_ENTRY(at, sl_node_client);
 
+		if (!is_of(other, member))
+			continue;
 		made += sl_max_u64(other->store_bytes,
 			on_host(other) + (other == client ? bytes : 0));
 		if (other != client)
 			coming += trimming(node, other, &node->swap_due);
 	}
-	missing = sl_sub_sat(made, node->pool.pool_bytes);
+	missing = sl_sub_sat(made, most_bytes);
 	if (SL_MUTANT(COPIES_STAY, !missing, true))
 		return true;
 	/* What does not come in time is not waited for: the host may have room all the same, and says so. */
-	return ask_for_copies(node, client, missing, coming) < missing;
+	return ask_for_copies(node, client, member, missing, coming) < missing;
+}
+
+bool sl_node_trim_for(struct sl_node *node, struct sl_node_client *client, uint64_t bytes)
+{
+	if (!trim_within(node, client, bytes, NULL, node->pool.pool_bytes))
+		return false;
+	return !node->pool_member_bytes ||
+	       trim_within(node, client, bytes, client->member, node->pool_member_bytes);
 }
 
 /* --- orders --- */

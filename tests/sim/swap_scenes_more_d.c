@@ -15,7 +15,7 @@ static void pool_share(struct swap_world *w)
 	until(w, 5);
 	person(w, SL_EVENT_WORKLOAD_PARK, a);
 	until(w, 6);
-	expect(how_many(SL_ACTION_REFUSE, 0, SL_REASON_PARK_NO_POOL) == 1 &&
+	expect(how_many(SL_ACTION_REFUSE, 0, SL_REASON_PARK_BOUND) == 1 &&
 			!how_many(SL_ACTION_EVICT, 0, 0),
 		"A got more of the pool than its share");
 }

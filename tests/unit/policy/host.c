@@ -1,0 +1,97 @@
+/*
+ * host - what has no room on the host, and what is said of it, played by hand
+ */
+#include "play.h"
+
+#define SWAP(pool, ...)                \
+	SETTINGS(.pool_bytes = (pool), \
+		.chain = SL_CHAIN(SL_RESOLVER_SWAP, SL_RESOLVER_WAIT, 0), __VA_ARGS__)
+#define WORKLOAD(w, request) EVENT(WORKLOAD_ADD, workload_add, {w, request, ANY, 1, 1, 0})
+#define SWAPPER(c, w)        EVENT(CLIENT_JOIN, client_join, {c, w, 0, 1})
+#define PARK(w)              EVENT(WORKLOAD_PARK, workload_park, {w, 0})
+#define STORE(c, n)          EVENT(STORE, store, {c, n})
+#define DONE(c, o, n)        EVENT(DONE, done, {c, o, 0, SL_SWAP_OK, 0, n})
+
+static const char *at(struct play *p, uint64_t at_ms, struct sl_event event)
+{
+	return play(p, "story", at_ms, event);
+}
+
+static void says(struct play *p, const char *row, uint64_t at_ms, struct sl_event event,
+	const char *expected)
+{
+	const char *got = play(p, row, at_ms, event);
+
+	assert_row_text(row, got, expected);
+}
+
+static uint64_t evicted_as(const struct play *p)
+{
+	return p->last[SL_ACTION_EVICT].id;
+}
+
+/* It asks for so much, and has it. */
+static void has(struct play *p, uint64_t client, uint64_t bytes)
+{
+	(void)at(p, 0, (struct sl_event)ASK(client, 1, 0, bytes));
+	(void)at(p, 0,
+		(struct sl_event)COMMIT(
+			client, p->last[SL_ACTION_GRANT].grant.epoch, bytes));
+}
+
+/* Workload 1 has two processes with 30 each. */
+static void begin(struct play *p, struct sl_event settings)
+{
+	play_open(p);
+	(void)at(p, 0, settings);
+	(void)at(p, 0, (struct sl_event)GPU(0, 100));
+	(void)at(p, 0, (struct sl_event)WORKLOAD(1, ANY));
+	(void)at(p, 0, (struct sl_event)SWAPPER(1, 1));
+	(void)at(p, 0, (struct sl_event)SWAPPER(2, 1));
+	has(p, 1, 30);
+	has(p, 2, 30);
+}
+
+/* The pool has room: what is in its way is its own bound, and named with all that it would have there. */
+static void test_refused_by_its_bound(void **state)
+{
+	struct play p;
+
+	begin(&p, (struct sl_event)SWAP(1000, .pool_member_bytes = 50));
+	says(&p, "park", 10, (struct sl_event)PARK(1), "REFUSE 1 PARK_BOUND g0 60 50");
+	play_close(&p);
+	begin(&p, (struct sl_event)SWAP(50, .pool_member_bytes = 60));
+	says(&p, "park", 10, (struct sl_event)PARK(1), "REFUSE 1 PARK_NO_POOL g0 60 50");
+	play_close(&p);
+}
+
+/* Copies of one of its processes make room within the bound for what leaves of the other, though the pool has room for both;
+ * those of others do not. */
+static void test_copies_count_for_its_bound(void **state)
+{
+	struct play p;
+
+	begin(&p, (struct sl_event)SWAP(1000, .pool_member_bytes = 60));
+	(void)at(&p, 0, (struct sl_event)WORKLOAD(2, ANY));
+	(void)at(&p, 0, (struct sl_event)SWAPPER(3, 2));
+	has(&p, 3, 10);
+	(void)at(&p, 0, (struct sl_event)STORE(3, 60));
+	(void)at(&p, 0, (struct sl_event)STORE(1, 50));
+	says(&p, "the first", 10, (struct sl_event)PARK(1),
+		"SET 1 r0 l100 p0 over0; NOTE PARK_BEGINS g0 1/0 60; EVICT 1 g0 30 "
+		"PARK_BEGINS; TRIM 1 20");
+	(void)at(&p, 20, (struct sl_event)DONE(1, evicted_as(&p), 30));
+	says(&p, "the second", 30, (struct sl_event)STORE(1, 30),
+		"EVICT 2 g0 30 PARK_BEGINS");
+	play_close(&p);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_refused_by_its_bound),
+		cmocka_unit_test(test_copies_count_for_its_bound),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
