@@ -231,6 +231,27 @@ async function use() {
 	await shot("page-use");
 }
 
+/* live.sh does it. */
+async function wish(what) {
+	writeFileSync(folder + "/wish." + what, "");
+	check(what, await until(15, () => !existsSync(folder + "/wish." + what)));
+}
+
+/* More than a question of each second would be answered for. */
+async function crowd() {
+	await wish("crowd");
+	await go("use");
+	for (const [by, period] of [["workload", "1 h"], ["user", "24 h"], ["workload", "24 h"], ["project", "7 d"], ["workload", "7 d"]]) {
+		await page.getByRole("button", {name: period, exact: true}).click();
+		await page.selectOption("[name=by]", by);
+		const shown = async () => [await page.locator(".u-over").count(), (await rows(page, "section[aria-labelledby=idle] tbody")).length, await page.locator("main .notice:visible").allInnerTexts(),
+			(await rows(page, "section[aria-labelledby=over] tbody")).length >= {workload: 100, user: 20, project: 1}[by]];
+
+		await until(8, async () => JSON.stringify(await shown()) === JSON.stringify([1, 20, [], true]));
+		same("200 that have ended, by " + by + ", " + period, await shown(), [1, 20, [], true]);
+	}
+}
+
 /* The address with a token opened in a tab that has the page: at first, and after a restart, which ends all tokens. */
 async function restart() {
 	await page.context().close();
@@ -248,8 +269,7 @@ async function restart() {
 	same("the token leaves the address", await fresh.evaluate(() => location.hash), "#/events");
 	const before = await shown(), {epoch} = (await state()).daemon;
 
-	writeFileSync(folder + "/restart", "");
-	await until(15, () => !existsSync(folder + "/restart"));
+	await wish("again");
 	check("the daemon is another", await until(5, async () => (await (await fetch(base + "/api/state")).json()).daemon.epoch !== epoch));
 	check("the page finds it", await until(8, async () => (await fresh.innerText("#who")) === "Sign in again"), await fresh.innerText("#who"));
 	await fresh.waitForTimeout(1500);
@@ -261,7 +281,7 @@ async function restart() {
 	await fresh.context().close();
 }
 
-for (const [name, fn] of Object.entries({collide, node, workload, queue, events, use, restart})) {
+for (const [name, fn] of Object.entries({collide, node, workload, queue, events, use, crowd, restart})) {
 	/* One part alone, while it is worked on. */
 	if (process.env.SLUICE_ONLY && !process.env.SLUICE_ONLY.split(",").includes(name))
 		continue;

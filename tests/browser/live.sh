@@ -25,15 +25,34 @@ END
 export PAGE_BASE="http://$H:7654" PAGE_BUILD="$B" PAGE_FOLDER="$T"
 PAGE_TOKEN=$("$B/sluice" page --json | json token)
 export PAGE_TOKEN
+# 200 workloads that ran for 50 minutes and ended: at each level, as if the daemon had rolled them up.
+crowd() {
+	crowd_now=$(($(date +%s) / 60 * 60))
+	crowd_columns='t, gpu, workload, span, resident, request, allocated_us, used_us, idle_us'
+	"$B/tests/system/history-file" "$T/data/history.db" run "BEGIN IMMEDIATE;
+		WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 200) INSERT INTO workloads (id, number, name, uid, user, project, program, command,
+		pid, gpus, priority, observed, begun_ms, ended_ms) SELECT 1000000 + i, 1000000 + i, 'past-' || i, 2000 + i % 20, 'user-' || i % 20, 'crowd', 'sweep', 'sweep ' || i,
+		9, 1, 0, 0, ($crowd_now - 3000) * 1000, $crowd_now * 1000 FROM n;
+		WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 200), m(j) AS (SELECT 1 UNION ALL SELECT j + 1 FROM m WHERE j < 50)
+		INSERT INTO seconds ($crowd_columns) SELECT $crowd_now - 60 * j, 1, 1000000 + i, 60, 60 * 4096, 60 * 4096, 300000, 1000 * i, 300000 - 1000 * i FROM n, m;
+		INSERT INTO minutes ($crowd_columns) SELECT $crowd_columns FROM seconds WHERE workload > 1000000;
+		INSERT INTO hours ($crowd_columns) SELECT t / 3600 * 3600, gpu, workload, sum(span), sum(resident), sum(request), sum(allocated_us), sum(used_us), sum(idle_us)
+		FROM minutes WHERE workload > 1000000 AND t < $crowd_now / 3600 * 3600 GROUP BY t / 3600, gpu, workload;
+		COMMIT" || fail "the history cannot be filled"
+}
+again() {
+	daemon_kill
+	daemon_start
+}
 "$SLUICE_NODE" "$(dirname "$0")/live.mjs" &
 BROWSER=$!
-# It asks for a restart of the daemon by a file.
+# What it asks for is a file's name.
 until gone "$BROWSER"; do
-	if [ -e "$T/restart" ]; then
-		daemon_kill
-		daemon_start
-		rm -f "$T/restart"
-	fi
+	for wish in crowd again; do
+		[ -e "$T/wish.$wish" ] || continue
+		"$wish"
+		rm -f "$T/wish.$wish"
+	done
 	sleep 0.1
 done
 wait "$BROWSER"
