@@ -30,6 +30,7 @@ struct run {
 struct program {
 	char name[128];
 	struct sl_advise_program figures;
+	size_t runs;                 /* also those of which nothing was seen */
 	uint64_t span_ms, active_ms; /* of runs */
 	uint64_t row_s, sum_kib;     /* of rows: one per GPU of a run */
 	uint64_t *histogram;         /* seconds by KiB */
@@ -122,8 +123,10 @@ static bool read_runs(struct advising *advising, struct sl_history_reader *reade
 
 		if (!run.gpus)
 			run.gpus = 1;
-		if (run.program != UINT32_MAX)
-			advising->failed = !add_run(advising, &run);
+		if (run.program == UINT32_MAX)
+			continue;
+		advising->programs[run.program].runs++;
+		advising->failed = !add_run(advising, &run);
 	}
 	(void)sqlite3_finalize(statement);
 	return advising->failed || r == SQLITE_DONE;
@@ -215,60 +218,24 @@ static uint64_t p99_of(const struct program *program)
 	return program->figures.peak_bytes;
 }
 
-struct moment {
-	uint64_t ms;
-	int change; /* +1: one begins */
-};
-
-static int by_time(const void *left, const void *right)
-{
-	const struct moment *a = left, *b = right;
-
-	/* Who ends when another begins is not there at the same time. */
-	return a->ms != b->ms ? (a->ms < b->ms ? -1 : 1) : a->change - b->change;
-}
-
-/* How many ran at the same time, at most. 0 without memory. */
-static uint32_t at_once(const struct advising *advising, uint32_t program)
-{
-	struct moment *moments = calloc(advising->run_count * 2 + 1, sizeof(*moments));
-	size_t count = 0;
-	int now = 0, most = 0;
-
-	for (size_t i = 0; moments && i < advising->run_count; i++) {
-		const struct run *run = &advising->runs[i];
-
-		if (run->program != program || !run->seen)
-			continue;
-		moments[count++] = (struct moment){run->begun_ms, 1};
-		moments[count++] =
-			(struct moment){run->ended_ms ? run->ended_ms : UINT64_MAX, -1};
-	}
-	if (moments)
-		qsort(moments, count, sizeof(*moments), by_time);
-	for (size_t i = 0; i < count; i++) {
-		now += moments[i].change;
-		most = now > most ? now : most;
-	}
-	free(moments);
-	return (uint32_t)most;
-}
-
-static void complete(struct advising *advising, uint32_t number)
+static void complete(struct advising *advising, uint32_t number, struct sl_arena *arena)
 {
 	struct program *program = &advising->programs[number];
 	struct sl_advise_program *figures = &program->figures;
+	struct sl_advise_run *runs =
+		sl_arena_take(arena, (program->runs + 1) * sizeof(*runs));
 
 	for (size_t i = 0; i < advising->run_count; i++) {
 		const struct run *run = &advising->runs[i];
 
 		if (run->program != number || !run->seen)
 			continue;
-		figures->runs++;
+		runs[figures->runs++] =
+			(struct sl_advise_run){run->begun_ms, run->ended_ms};
 		figures->observed += run->observed;
 		figures->gpus = (uint32_t)sl_max_u64(figures->gpus, run->gpus);
 	}
-	figures->at_once = at_once(advising, number);
+	figures->at_once = sl_advise_at_once(arena, runs, figures->runs);
 	figures->span_s = program->span_ms / 1000;
 	figures->active_s = sl_min_u64(program->active_ms / 1000, figures->span_s);
 	figures->p99_bytes = program->row_s ? p99_of(program) : 0;
@@ -341,7 +308,7 @@ static int advise(struct advising *advising, FILE *out, struct sl_error *err)
 	size_t count = 0;
 
 	for (uint32_t i = 0; i < advising->program_count; i++)
-		complete(advising, i);
+		complete(advising, i, arena);
 	if (advising->program_count)
 		qsort(advising->programs, advising->program_count,
 			sizeof(*advising->programs), by_use);

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/text.h"
+#include "policy/reason.h"
 
 /* What waits for being written, at most: some 20 MiB. */
 #define ROWS_MAX   100000
@@ -34,6 +35,8 @@ struct living {
 	struct sl_history_workload row;
 	uint32_t user, project; /* places of its sums */
 	bool seen, dirty;       /* in the last sample; to be written */
+	bool missed;            /* it was not, and how long it lived was not heard yet */
+	uint64_t seen_ms;
 };
 
 struct sl_history_scribe {
@@ -159,6 +162,7 @@ static void set_back(struct sl_history_scribe *scribe, int64_t was_ahead, uint64
 
 		living->dirty |= living->row.begun_ms > now_ms;
 		living->row.begun_ms = sl_min_u64(living->row.begun_ms, now_ms);
+		living->seen_ms = sl_min_u64(living->seen_ms, now_ms);
 	}
 }
 
@@ -361,14 +365,19 @@ static bool say(struct sl_history_scribe *scribe, const struct sl_history_worklo
 	return true;
 }
 
-/* Those that the daemon does not name any more have ended. */
-static void say_who(struct sl_history_scribe *scribe, uint64_t now_ms)
+/* Those that the daemon does not name any more have ended: when, its event says; else not before they were seen last. */
+static void say_who(struct sl_history_scribe *scribe)
 {
 	for (size_t i = scribe->living_count; i-- > 0;) {
 		struct living *living = scribe->living[i];
 
-		if (!living->seen)
-			living->row.ended_ms = now_ms;
+		/* The event comes on another line, and may be late. */
+		if (!living->seen && !living->row.ended_ms && !living->missed) {
+			living->missed = true;
+			continue;
+		}
+		if (!living->seen && !living->row.ended_ms)
+			living->row.ended_ms = living->seen_ms;
 		if (living->dirty || !living->seen)
 			living->dirty = !say(scribe, &living->row);
 		if (living->seen || living->dirty) {
@@ -457,6 +466,8 @@ static void take(void *context, const union sl_msg *row)
 	if (!living || !seen)
 		return;
 	living->seen = true;
+	living->missed = false;
+	living->seen_ms = asking->now_ms;
 	living->row.gpus = (uint32_t)sl_max_u64(living->row.gpus, seen->ordinal + 1);
 	mask = living->row.gpu_mask |
 	       sl_history_gpu_bit(sample->gpus[row->use_row.gpu].id);
@@ -513,10 +524,22 @@ static int ask_lists(struct sl_history_scribe *scribe, struct sl_history_sample 
 	return r;
 }
 
+/* In the history's time, in which it began. */
+static void note_end(struct sl_history_scribe *scribe, const struct sl_msg_event_row *row)
+{
+	struct living *living = sl_map_get(&scribe->by_number, row->workload);
+
+	if (living)
+		living->row.ended_ms = living->row.begun_ms + sl_max_u64(1, row->span_ms);
+}
+
 static void keep_event(
 	struct sl_history_scribe *scribe, const struct sl_msg_event_row *row)
 {
 	struct sl_msg_event_row *all;
+
+	if (row->reason == SL_REASON_ENDED)
+		note_end(scribe, row);
 
 	if (row->serial <= scribe->event_serial)
 		return;
@@ -718,10 +741,10 @@ static void look(struct sl_history_scribe *scribe, uint64_t now_ms,
 	if (scribe->first)
 		end_former(scribe);
 	scribe->first = false;
-	say_who(scribe, now_ms);
+	hear_events(scribe, &err);
+	say_who(scribe);
 	if (sl_history_sample_rows(before, now, &scribe->tables) == 0)
 		scribe->current = 1 - scribe->current;
-	hear_events(scribe, &err);
 }
 
 void sl_history_scribe_step(struct sl_history_scribe *scribe, uint64_t real_ms,

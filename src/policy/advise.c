@@ -68,6 +68,49 @@ struct sl_advice sl_advise(const struct sl_advise_program *p)
 	return advice;
 }
 
+/* --- at the same time --------------------------------------------------------------------- */
+
+struct moment {
+	uint64_t ms;
+	int change; /* +1: one begins */
+};
+
+static int by_time(const void *left, const void *right)
+{
+	const struct moment *a = left, *b = right;
+
+	/* Who ends when another begins is not there at the same time. */
+	return a->ms != b->ms ? (a->ms < b->ms ? -1 : 1) : a->change - b->change;
+}
+
+/* So much earlier that who only touches another does not reach it; of a short one half is left. */
+static uint64_t end_of(const struct sl_advise_run *run)
+{
+	uint64_t span = sl_sub_sat(run->ended_ms, run->begun_ms);
+
+	if (!run->ended_ms)
+		return UINT64_MAX;
+	return run->begun_ms + span - sl_min_u64(SL_ADVISE_TOGETHER_MS, span / 2);
+}
+
+uint32_t sl_advise_at_once(
+	struct sl_arena *arena, const struct sl_advise_run *runs, size_t count)
+{
+	struct moment *moments = sl_arena_take(arena, (count * 2 + 1) * sizeof(*moments));
+	int now = 0, most = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		moments[2 * i] = (struct moment){runs[i].begun_ms, 1};
+		moments[2 * i + 1] = (struct moment){end_of(&runs[i]), -1};
+	}
+	qsort(moments, count * 2, sizeof(*moments), by_time);
+	for (size_t i = 0; i < count * 2; i++) {
+		now += moments[i].change;
+		most = now > most ? now : most;
+	}
+	return (uint32_t)most + (count && !most);
+}
+
 /* --- all of them -------------------------------------------------------------------------- */
 
 /* One run, on each of its GPUs. */

@@ -32,6 +32,16 @@ struct sl_advise_program {
 	uint64_t shareable_bytes;            /* of the smallest GPU they ran on */
 };
 
+/* One run, in milliseconds of any clock. ended_ms 0: it goes on. */
+struct sl_advise_run {
+	uint64_t begun_ms, ended_ms;
+};
+/* How many of them there were at the same time, at most. Runs that overlap by less than SL_ADVISE_TOGETHER_MS follow each other: one of a loop
+ * begins while the last one is taken down, and nobody looks more often. */
+#define SL_ADVISE_TOGETHER_MS 1000
+uint32_t sl_advise_at_once(
+	struct sl_arena *arena, const struct sl_advise_run *runs, size_t count);
+
 enum sl_advise_verdict {
 	SL_ADVISE_CHANGE = 0, /* request and limit are proposed */
 	SL_ADVISE_KEEP,       /* what it has is about right */

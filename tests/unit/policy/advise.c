@@ -135,6 +135,37 @@ static void savings_are_counted_by_packing(void **state)
 	}
 }
 
+static void runs_at_the_same_time_are_counted(void **state)
+{
+	static const struct {
+		const char *name;
+		struct sl_advise_run runs[4];
+		uint32_t count, at_once;
+	} rows[] = {
+		{"one after the other, each begun as the last one went",
+			{{10000, 20950}, {20000, 30950}, {30000, 40950}, {40000, 0}}, 4,
+			1},
+		{"together", {{10000, 20000}, {10500, 0}, {12000, 19000}, {30000, 0}}, 4,
+			3},
+		{"for a little more than a second", {{10000, 20000}, {18900, 30000}}, 2,
+			2},
+		{"short ones together", {{10000, 10400}, {10050, 10450}, {10100, 10500}},
+			3, 3},
+		{"short ones in turn", {{10000, 10400}, {10400, 10800}, {10800, 11200}},
+			3, 1},
+		{"one", {{10000, 10000}}, 1, 1},
+		{"one that ends before it begins", {{10000, 9000}}, 1, 1},
+		{"none", {{0, 0}}, 0, 0},
+	};
+	struct sl_arena *arena = sl_arena_new();
+
+	for (size_t i = 0; i < SL_ARRAY_LEN(rows); i++)
+		assert_row_u64(rows[i].name,
+			sl_advise_at_once(arena, rows[i].runs, rows[i].count),
+			rows[i].at_once);
+	sl_arena_free(arena);
+}
+
 static void many_are_cut_and_said(void **state)
 {
 	struct sl_advise_program programs[] = {{MANY(SL_ADVISE_TASKS_MAX + 5),
@@ -160,6 +191,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_program_is_told),
 		cmocka_unit_test(savings_are_counted_by_packing),
+		cmocka_unit_test(runs_at_the_same_time_are_counted),
 		cmocka_unit_test(many_are_cut_and_said),
 		cmocka_unit_test(each_verdict_has_words),
 	};
