@@ -147,6 +147,7 @@ struct between {
 	/* by GPU: how many had work, wait to come back; thousandths of utilisation, what is there and asked for, what is allocated of it */
 	uint32_t active[SL_HISTORY_GPU_NUMBERS];
 	bool by_process[SL_HISTORY_GPU_NUMBERS]; /* the driver says who did what */
+	uint32_t told_pm[SL_HISTORY_GPU_NUMBERS], gone_pm[SL_HISTORY_GPU_NUMBERS];
 	uint32_t returning[SL_HISTORY_GPU_NUMBERS];
 	int64_t utilisation_pm[SL_HISTORY_GPU_NUMBERS]; /* -1: not known */
 	struct sl_usage_gpu usage[SL_HISTORY_GPU_NUMBERS];
@@ -175,19 +176,29 @@ static uint64_t here_of(const struct sl_history_seen *use)
 	return resident_of(use) + use->hidden_bytes;
 }
 
-/* Had it work there between the two? */
-static bool had_work(const struct between *between, const struct sl_history_seen *use,
-	const struct sl_history_seen *later)
+static struct sl_usage_look look_of(const struct sl_history_seen *use)
 {
-	uint64_t ms = (uint64_t)(between->now->t - between->before->t) * 1000;
+	return (struct sl_usage_look){.here_bytes = here_of(use),
+		.clients = use->clients,
+		.idle_clients = use->idle_clients,
+		.idle_ms = use->idle_ms,
+		.work_pm = use->work_pm <= 1000 ? use->work_pm : SL_USAGE_UNTOLD};
+}
 
-	if (between->utilisation_pm[use->gpu] <= 0)
-		return false;
-	if (between->by_process[use->gpu])
-		return later && later->work_pm > 0 && later->work_pm <= 1000;
-	if (!later || !later->clients || here_of(use) == 0)
-		return false;
-	return later->idle_clients < later->clients || later->idle_ms < ms;
+/* Had it work there between the two? later: NULL if it is gone. */
+static enum sl_usage_work work_of(const struct between *between,
+	const struct sl_history_seen *use, const struct sl_history_seen *later)
+{
+	struct sl_usage_look before = look_of(use), now = {0};
+
+	if (between->utilisation_pm[use->gpu] < 0)
+		return SL_USAGE_UNKNOWN;
+	if (between->utilisation_pm[use->gpu] == 0)
+		return SL_USAGE_IDLE;
+	if (later)
+		now = look_of(later);
+	return sl_usage_work(&before, later ? &now : NULL, between->by_process[use->gpu],
+		(uint64_t)(between->now->t - between->before->t) * 1000);
 }
 
 /* Millionths of the GPU. */
@@ -198,12 +209,47 @@ static uint32_t allocated_of(
 		&between->usage[use->gpu], use->request_bytes, here_of(use));
 }
 
+static bool is_gone(const struct sl_history_seen *later)
+{
+	return !later || !later->clients;
+}
+
+/* Among those that had work, and what the driver said of it: of those that are gone what they did last. */
+static void count_work(struct between *between, const struct sl_history_seen *use)
+{
+	const struct sl_history_seen *later =
+		sl_history_sample_find(between->now, use->workload, use->gpu);
+
+	if (work_of(between, use, later) != SL_USAGE_WORKED)
+		return;
+	between->active[use->gpu]++;
+	if (!between->by_process[use->gpu])
+		return;
+	if (is_gone(later))
+		between->gone_pm[use->gpu] += use->work_pm;
+	else
+		between->told_pm[use->gpu] += later->work_pm;
+}
+
+/* Of the work on its GPU, as the driver says. Those that are gone have what the others leave. */
+static uint32_t told_ppm(const struct between *between, const struct sl_history_seen *use,
+	const struct sl_history_seen *later)
+{
+	uint64_t gone_pm = between->gone_pm[use->gpu];
+	uint64_t left_pm = sl_sub_sat(1000, between->told_pm[use->gpu]);
+
+	if (!is_gone(later))
+		return later->work_pm * 1000;
+	return (uint32_t)(use->work_pm * 1000ull * sl_min_u64(left_pm, gone_pm) /
+			  gone_pm);
+}
+
 /* Millionths, too, of one that had work. */
 static uint32_t used_of(const struct between *between, const struct sl_history_seen *use,
 	const struct sl_history_seen *later)
 {
 	uint32_t part_ppm = between->by_process[use->gpu]
-				    ? later->work_pm * 1000
+				    ? told_ppm(between, use, later)
 				    : SL_USAGE_WHOLE / between->active[use->gpu];
 
 	return sl_usage_used(allocated_of(between, use),
@@ -235,8 +281,7 @@ static void look_at_gpus(struct between *between)
 		const struct sl_history_seen *use = &between->before->uses[i];
 
 		between->returning[use->gpu] += use->waited_ms > 0;
-		between->active[use->gpu] += had_work(between, use,
-			sl_history_sample_find(between->now, use->workload, use->gpu));
+		count_work(between, use);
 		between->allocated_ppm[use->gpu] += allocated_of(between, use);
 	}
 }
@@ -267,19 +312,22 @@ static int64_t grown(uint64_t before, uint64_t now)
 static void count_use(int64_t *value, const struct sl_history_seen *use,
 	const struct sl_history_seen *later, int64_t span)
 {
+	static const struct sl_history_seen nothing;
+	/* What it did before it was seen first is in nothing yet. */
+	const struct sl_history_seen *from = use->fresh ? &nothing : use;
 	bool waits = later && (later->waiting || later->waited_ms);
 	bool waited = use->waiting || use->waited_ms;
+	const struct sl_history_seen *to = later ? later : use;
 
+	value[SL_HISTORY_USE_out] = kib((uint64_t)grown(from->out_bytes, to->out_bytes));
+	value[SL_HISTORY_USE_in] = kib((uint64_t)grown(from->in_bytes, to->in_bytes));
+	value[SL_HISTORY_USE_clean] =
+		kib((uint64_t)grown(from->clean_bytes, to->clean_bytes));
+	if (use->ordinal)
+		return;
+	value[SL_HISTORY_USE_turns] = grown(from->turns, to->turns);
 	if (!later)
 		return;
-	value[SL_HISTORY_USE_out] =
-		kib((uint64_t)grown(use->out_bytes, later->out_bytes));
-	value[SL_HISTORY_USE_in] = kib((uint64_t)grown(use->in_bytes, later->in_bytes));
-	value[SL_HISTORY_USE_clean] =
-		kib((uint64_t)grown(use->clean_bytes, later->clean_bytes));
-	if (later->ordinal)
-		return;
-	value[SL_HISTORY_USE_turns] = grown(use->turns, later->turns);
 	value[SL_HISTORY_USE_waits] = waits && !waited;
 	/* A demand does not say since when it waits; who waits to come back does. */
 	if (later->waiting)
@@ -299,8 +347,7 @@ static int add_use(struct between *between, const struct sl_history_seen *use,
 		.gpu = between->before->gpus[use->gpu].id,
 		.workload = use->id};
 	int64_t *value = row.value, span = piece->span;
-	int64_t pm = between->utilisation_pm[use->gpu];
-	bool worked = had_work(between, use, later);
+	enum sl_usage_work work = work_of(between, use, later);
 
 	if (!row.gpu || !row.workload)
 		return 0;
@@ -313,10 +360,10 @@ static int add_use(struct between *between, const struct sl_history_seen *use,
 	value[SL_HISTORY_USE_most] = kib(use->backing_bytes + use->hidden_bytes);
 	value[SL_HISTORY_USE_allocated_us] = allocated_of(between, use) * span;
 	value[SL_HISTORY_USE_turn_ms] = has_turn(between, use) ? span * 1000 : 0;
-	if (worked) {
+	if (work == SL_USAGE_WORKED) {
 		value[SL_HISTORY_USE_active_ms] = span * 1000;
 		value[SL_HISTORY_USE_used_us] = used_of(between, use, later) * span;
-	} else if (pm >= 0) {
+	} else if (work == SL_USAGE_IDLE) {
 		value[SL_HISTORY_USE_idle_us] = value[SL_HISTORY_USE_allocated_us];
 	}
 	if (piece->first)

@@ -29,6 +29,7 @@ struct sl_history_seen {
 	uint64_t idle_ms;       /* of those that are idle, the shortest */
 	uint32_t work_pm;       /* of what was done on the GPU; UINT32_MAX: not known */
 	int64_t id;             /* the workload's in the history */
+	bool fresh;             /* it was in no look before: all it counted is new */
 	uint32_t user, project; /* places of its sums */
 };
 

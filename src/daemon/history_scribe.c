@@ -36,7 +36,7 @@ struct living {
 	uint32_t user, project; /* places of its sums */
 	bool seen, dirty;       /* in the last sample; to be written */
 	bool missed;            /* it was not, and how long it lived was not heard yet */
-	uint64_t seen_ms;
+	uint64_t met_ms, seen_ms; /* in its first look, its last */
 };
 
 struct sl_history_scribe {
@@ -349,6 +349,7 @@ static struct living *living_of(struct sl_history_scribe *scribe,
 	living->project = sl_history_summing_find(&scribe->summing, SL_HISTORY_OF_PROJECT,
 		living->row.project, living->row.project);
 	living->dirty = true;
+	living->met_ms = now_ms;
 	return living;
 }
 
@@ -474,6 +475,7 @@ static void take(void *context, const union sl_msg *row)
 	living->dirty |= mask != living->row.gpu_mask;
 	living->row.gpu_mask = mask;
 	seen->id = living->row.id;
+	seen->fresh = living->met_ms == asking->now_ms;
 	seen->user = living->user;
 	seen->project = living->project;
 }

@@ -52,3 +52,22 @@ uint32_t sl_usage_used(uint32_t allocated_ppm, uint32_t utilisation_pm, uint32_t
 
 	return (uint32_t)sl_min_u64(allocated_ppm, used);
 }
+
+enum sl_usage_work sl_usage_work(const struct sl_usage_look *before,
+	const struct sl_usage_look *now, bool told, uint64_t span_ms)
+{
+	/* Its last process may be gone, and it is not quite. */
+	const struct sl_usage_look *said = now && now->clients ? now : before;
+	bool worked;
+
+	if (told && said->work_pm == SL_USAGE_UNTOLD)
+		return now ? SL_USAGE_IDLE : SL_USAGE_UNKNOWN;
+	if (told)
+		return said->work_pm ? SL_USAGE_WORKED : SL_USAGE_IDLE;
+	if (!said->clients)
+		return now ? SL_USAGE_IDLE : SL_USAGE_UNKNOWN;
+	worked = said->idle_clients < said->clients || said->idle_ms < span_ms;
+	return worked && (before->here_bytes || (now && now->here_bytes))
+		       ? SL_USAGE_WORKED
+		       : SL_USAGE_IDLE;
+}

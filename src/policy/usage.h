@@ -34,4 +34,22 @@ uint32_t sl_usage_allocated(
 uint32_t sl_usage_used(
 	uint32_t allocated_ppm, uint32_t utilisation_pm, uint32_t part_ppm);
 
+/* What a look found of one workload on a GPU. */
+struct sl_usage_look {
+	uint64_t here_bytes;
+	uint32_t clients, idle_clients;
+	uint64_t idle_ms; /* of those that are idle, the shortest */
+	uint32_t
+		work_pm; /* of what was done since the look before; SL_USAGE_UNTOLD: the driver did not say */
+};
+#define SL_USAGE_UNTOLD UINT32_MAX
+
+enum sl_usage_work { SL_USAGE_IDLE = 0, SL_USAGE_WORKED, SL_USAGE_UNKNOWN };
+
+/* Had it work between two looks that are span_ms apart, on a GPU that did work in that time? now: NULL if it was gone by then: then what it said last
+ * counts, and who said nothing yet is UNKNOWN. told: the driver says of the GPU who did what; else whoever had memory there in either of
+ * the looks may have, but for those whose processes were all idle for that long. */
+enum sl_usage_work sl_usage_work(const struct sl_usage_look *before,
+	const struct sl_usage_look *now, bool told, uint64_t span_ms);
+
 #endif

@@ -229,6 +229,63 @@ static void use_is_divided_by_what_each_did(void **state)
 	assert_int_equal(sum(0, SL_HISTORY_GPU_known_ms), 2000);
 }
 
+/* Who is gone did what it did last; who said nothing yet is neither used nor idle. */
+static void the_last_second_of_a_run_is_no_idle_one(void **state)
+{
+	begin(&samples[0], T0, 0);
+	begin(&samples[1], T0 + 1, 60);
+	add(&samples[0], 1, (struct what){.request = 5 * GIB, .backing = 2 * GIB});
+	add(&samples[0], 2, (struct what){.request = 2 * GIB, .idle_ms = 3000});
+	add(&samples[0], 3, (struct what){.request = GIB});
+	sl_history_sample_find(&samples[0], 3, 0)->clients = 0;
+	/* Its memory came after the first look. */
+	add(&samples[0], 4, (struct what){.request = GIB});
+	add(&samples[1], 4, (struct what){.request = GIB, .backing = GIB});
+	between();
+	assert_int_equal(sum(1, SL_HISTORY_USE_used_us), 300000);
+	assert_int_equal(sum(1, SL_HISTORY_USE_idle_us), 0);
+	assert_int_equal(sum(1, SL_HISTORY_USE_active_ms), 1000);
+	assert_int_equal(sum(2, SL_HISTORY_USE_idle_us), 200000);
+	assert_int_equal(sum(3, SL_HISTORY_USE_allocated_us), 100000);
+	assert_int_equal(sum(3, SL_HISTORY_USE_idle_us), 0);
+	assert_int_equal(sum(3, SL_HISTORY_USE_used_us), 0);
+	assert_int_equal(sum(4, SL_HISTORY_USE_used_us), 100000);
+}
+
+/* The driver says nothing of the dead: theirs is what is left of the work. */
+static void what_the_dead_did_is_what_is_left(void **state)
+{
+	begin(&samples[0], T0, 0);
+	begin(&samples[1], T0 + 1, 50);
+	for (uint64_t w = 1; w <= 2; w++)
+		add(&samples[0], w,
+			(struct what){.backing = 3 * GIB, .told = true, .work_pm = 400});
+	for (int i = 0; i < 2; i++)
+		add(&samples[i], 3,
+			(struct what){.backing = 4 * GIB, .told = true, .work_pm = 600});
+	between();
+	assert_int_equal(sum(1, SL_HISTORY_USE_used_us), 100000);
+	assert_int_equal(sum(2, SL_HISTORY_USE_used_us), 100000);
+	assert_int_equal(sum(3, SL_HISTORY_USE_used_us), 300000);
+}
+
+/* What it did before it was seen first is in its first row. */
+static void counters_before_the_first_look_are_not_lost(void **state)
+{
+	begin(&samples[0], T0, 0);
+	begin(&samples[1], T0 + 1, 0);
+	for (uint64_t w = 1; w <= 2; w++) {
+		add(&samples[0], w, (struct what){.out = 5 << 10, .turns = 2});
+		sl_history_sample_find(&samples[0], w, 0)->fresh = true;
+	}
+	add(&samples[1], 1, (struct what){.out = 9 << 10, .turns = 4});
+	between();
+	assert_int_equal(sum(1, SL_HISTORY_USE_out), 9);
+	assert_int_equal(sum(1, SL_HISTORY_USE_turns), 4);
+	assert_int_equal(sum(2, SL_HISTORY_USE_out), 5);
+	assert_int_equal(sum(2, SL_HISTORY_USE_turns), 2);
+}
+
 static void nobody_works_on_an_idle_gpu(void **state)
 {
 	begin(&samples[0], T0, 90);
@@ -416,6 +473,9 @@ int main(void)
 		FRESH(what_is_lent_is_not_counted_twice),
 		FRESH(sums_are_those_of_the_rows),
 		FRESH(use_is_divided_by_what_each_did),
+		FRESH(the_last_second_of_a_run_is_no_idle_one),
+		FRESH(what_the_dead_did_is_what_is_left),
+		FRESH(counters_before_the_first_look_are_not_lost),
 		FRESH(nobody_works_on_an_idle_gpu),
 		FRESH(what_is_not_known_is_not_idle),
 		FRESH(counters_are_of_the_time_between),

@@ -99,12 +99,67 @@ static void used_is_a_part_of_allocated(void **state)
 			rows[i].used);
 }
 
+static void work_is_judged_by_what_was_said(void **state)
+{
+	static const struct {
+		const char *name;
+		struct sl_usage_look before, now;
+		bool gone, told;
+		enum sl_usage_work work;
+	} rows[] = {
+#define LOOK(here, clients_, idle, ms, pm) \
+	{.here_bytes = (here),             \
+		.clients = (clients_),     \
+		.idle_clients = (idle),    \
+		.idle_ms = (ms),           \
+		.work_pm = (pm)}
+#define UNTOLD SL_USAGE_UNTOLD
+		{"memory there, and not idle", LOOK(G, 1, 0, 0, UNTOLD),
+			LOOK(G, 1, 0, 0, UNTOLD), false, false, SL_USAGE_WORKED},
+		{"idle for longer", LOOK(G, 1, 0, 0, UNTOLD), LOOK(G, 1, 1, 1000, UNTOLD),
+			false, false, SL_USAGE_IDLE},
+		{"idle since a moment", LOOK(G, 1, 0, 0, UNTOLD),
+			LOOK(G, 1, 1, 500, UNTOLD), false, false, SL_USAGE_WORKED},
+		{"one of two is idle", LOOK(G, 2, 0, 0, UNTOLD),
+			LOOK(G, 2, 1, 5000, UNTOLD), false, false, SL_USAGE_WORKED},
+		{"no memory there", LOOK(0, 1, 0, 0, UNTOLD), LOOK(0, 1, 0, 0, UNTOLD),
+			false, false, SL_USAGE_IDLE},
+		{"no process", LOOK(0, 0, 0, 0, UNTOLD), LOOK(0, 0, 0, 0, UNTOLD), false,
+			false, SL_USAGE_IDLE},
+		{"gone, and had work", LOOK(G, 1, 0, 0, UNTOLD), {0}, true, false,
+			SL_USAGE_WORKED},
+		{"gone, and was idle", LOOK(G, 1, 1, 5000, UNTOLD), {0}, true, false,
+			SL_USAGE_IDLE},
+		{"gone before it said anything", LOOK(0, 0, 0, 0, UNTOLD), {0}, true,
+			false, SL_USAGE_UNKNOWN},
+		{"its process is gone", LOOK(G, 1, 0, 0, UNTOLD),
+			LOOK(0, 0, 0, 0, UNTOLD), false, false, SL_USAGE_WORKED},
+		{"told that it worked", LOOK(G, 1, 1, 5000, 0), LOOK(G, 1, 1, 5000, 3),
+			false, true, SL_USAGE_WORKED},
+		{"told that it did nothing", LOOK(G, 1, 0, 0, 3), LOOK(G, 1, 0, 0, 0),
+			false, true, SL_USAGE_IDLE},
+		{"gone, and told before", LOOK(G, 1, 0, 0, 3), {0}, true, true,
+			SL_USAGE_WORKED},
+		{"gone, and nothing was told yet", LOOK(G, 1, 0, 0, UNTOLD), {0}, true,
+			true, SL_USAGE_UNKNOWN},
+#undef LOOK
+#undef UNTOLD
+	};
+
+	for (size_t i = 0; i < SL_ARRAY_LEN(rows); i++)
+		assert_row_u64(rows[i].name,
+			sl_usage_work(&rows[i].before, rows[i].gone ? NULL : &rows[i].now,
+				rows[i].told, 1000),
+			rows[i].work);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(nothing_is_counted_twice),
 		cmocka_unit_test(never_above_the_gpu),
 		cmocka_unit_test(used_is_a_part_of_allocated),
+		cmocka_unit_test(work_is_judged_by_what_was_said),
 	};
 
 	return cmocka_run_group_tests_name("usage", tests, NULL, NULL);
