@@ -36,6 +36,10 @@ check "and not what b had" "$((most / 1048576))" -lt 400
 "$B/sluice" advise >"$T/table"
 check_file "ten seconds are too short for advice" "$T/table" 'holder.*ten minutes'
 check "who was observed is counted" "$("$B/sluice" advise --json | json programs.0.observed)" = 1
+for i in 1 2; do $RUN --observe --name "loop$i" -- "$P/tenant" --bytes 20MiB --ms 1500 >"$T/loop" 2>&1 || fail "loop$i: $(tail -n 2 "$T/loop")"; done
+followed() { [ "$("$B/sluice" advise --name tenant --json | json programs.0.runs)" = 2 ]; }
+until_true 10 followed
+check "runs that follow each other are not there at once" "$("$B/sluice" advise --name tenant --json | json programs.0.at_once)" = 1
 "$B/sluice" run --observe --request 1GiB -- true 2>"$T/err"
 check "--observe with a request is refused" $? = 64
 "$B/sluice" history --by colour 2>"$T/err"
@@ -82,7 +86,7 @@ daemon_start
 minutes() { [ "$(file number "SELECT ifnull(sum(span), 0) || '-' || ifnull(sum(resident), 0) FROM minutes WHERE t < (SELECT max(t) FROM seconds) - 100")" = "$spans" ]; }
 until_true 20 minutes || fail "minutes are not what the seconds were: $(file number "SELECT sum(span) || '-' || sum(resident) FROM minutes") of $spans"
 check "the minutes of before are made up for" "$(minutes && echo yes)" = yes
-check "who lives on is the same one" "$(file number 'SELECT count(*) FROM workloads')" = 3
+check "who lives on is the same one" "$(file number 'SELECT count(*) FROM workloads')" = 5
 
 # Locked: it waits, and nobody waits for it.
 "$B/tests/system/history-file" "$F" lock 4 >"$T/lock" &
@@ -104,7 +108,7 @@ while kill -0 $years 2>/dev/null; do
 	"$B/sluice" ps >/dev/null && answers=$((answers + 1))
 done
 wait $years
-check "two years are added up" "$?-$(json 'totals.#' <"$T/years")" = 0-6
+check "two years are added up" "$?-$(json 'totals.#' <"$T/years")" = 0-7
 check "while others were answered" $answers -gt 0
 "$B/sluice" history --last 729d --by workload --step 1h --json >"$T/err" 2>&1
 check "what is too much is refused" "$?-$(grep -c "longer steps" "$T/err")" = 75-1
