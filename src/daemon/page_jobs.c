@@ -290,6 +290,21 @@ static enum MHD_Result job_refused(
 	return sl_page_refuse(request, reply->job ? 409 : 404, "%s", reply->text);
 }
 
+/* "7", or "front-7": who waits or is parked in the foreground has a number that JSON cannot write. */
+static bool job_id(struct sl_page_request *request, uint64_t *out, enum MHD_Result *r)
+{
+	static const char front[] = "front-";
+	bool is_front = strncmp(request->argument, front, sizeof(front) - 1) == 0;
+
+	if (is_front)
+		memmove(request->argument, request->argument + sizeof(front) - 1,
+			sizeof(request->argument) - (sizeof(front) - 1));
+	if (!sl_page_id(request, out, r))
+		return false;
+	*out |= is_front ? SL_JOB_FOREGROUND : 0;
+	return true;
+}
+
 enum MHD_Result sl_page_job_stop(struct sl_page_request *request)
 {
 	static const char *const keys[] = {"grace_ms", NULL};
@@ -301,8 +316,7 @@ enum MHD_Result sl_page_job_stop(struct sl_page_request *request)
 	int outcome;
 
 	sl_wire_init(&msg, SL_MSG_JOB_STOP);
-	if (!sl_page_id(request, &msg.job_stop.job, &r) ||
-		!sl_page_only(request, keys, &r) ||
+	if (!job_id(request, &msg.job_stop.job, &r) || !sl_page_only(request, keys, &r) ||
 		!sl_page_integer(
 			request, "grace_ms", 0, UINT32_MAX - 1, UINT32_MAX, &grace, &r) ||
 		!sl_page_line(request, &line, &r))
@@ -315,8 +329,8 @@ enum MHD_Result sl_page_job_stop(struct sl_page_request *request)
 		r = job_refused(request, &answer.job_reply);
 	else
 		r = sl_page_answer(request, 200,
-			json_pack("{s:b, s:I, s:o, s:s, s:i}", "ok", 1, "job",
-				(json_int_t)answer.job_reply.job, "name",
+			json_pack("{s:b, s:o, s:o, s:s, s:i}", "ok", 1, "job",
+				sl_tell_job_number(answer.job_reply.job), "name",
 				sl_text_json(answer.job_reply.name), "state",
 				sl_wire_job_state(answer.job_reply.state), "processes",
 				(int)answer.job_reply.processes));

@@ -278,9 +278,14 @@ static void take_job(void *context, const union sl_msg *msg)
 	bool over = sl_tell_job_is_over(row->state);
 	json_t *job = sl_tell_job(row, draft->now_ms);
 	struct place *place;
-	char user[64];
+	char user[64], id[32];
 
 	if (job) {
+		/* Who is in the foreground has no number as a job, but it has a place in the queue, and can be stopped. */
+		(void)snprintf(id, sizeof(id), "%s%" PRIu64,
+			row->job & SL_JOB_FOREGROUND ? "front-" : "",
+			row->job & ~(uint64_t)SL_JOB_FOREGROUND);
+		put(draft, job, "id", json_string(id));
 		put(draft, job, "user",
 			sl_text_json(sl_page_user(
 				draft->users, row->uid, user, sizeof(user))));

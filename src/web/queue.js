@@ -80,16 +80,19 @@ async function showLog(job) {
 		h("div", {class: "buttons"}, h("button", {type: "button", autofocus: true, onclick: () => close()}, "Close"))));
 }
 
+/* One in the foreground has a terminal, but no number and no log. */
+const isFront = (job) => job.job === null;
+
 async function stopJob(job, tell) {
 	const name = job.name || "job " + job.job;
 	const answer = await confirm("Stop " + name + "?", [job.running || job.parked ?
 		"Its processes get SIGTERM, and SIGKILL if they have not ended in time. What they did not save is lost. It does not start again." :
-		"It is taken out of the queue and does not start."], "Stop it");
+		"It is taken out of the queue and does not start." + (isFront(job) ? " It waits in a terminal, where it is told." : "")], "Stop it");
 
 	if (!answer)
 		return;
 	try {
-		await api.post("/api/jobs/" + job.job + "/stop", {});
+		await api.post("/api/jobs/" + job.id + "/stop", {});
 		tell("", name + " is being stopped");
 	} catch (error) {
 		tell(error.message, "");
@@ -136,6 +139,7 @@ function putJob(row, job) {
 	text(cells[6], job.why || (over ? (job.exit_status === null ? "" : "exit status " + job.exit_status) : ""));
 	const [log, end] = cells[7].children;
 
+	attr(log, "hidden", isFront(job));
 	attr(log, "disabled", Boolean(words) || !job.started);
 	attr(end, "hidden", over);
 	attr(end, "disabled", Boolean(words));
@@ -353,10 +357,10 @@ export default function queue() {
 			keyed(parts.projects, ordered(state.projects), ({project}) => project.project, newProject, putProject);
 			attr(parts.none, "hidden", living.length > 0);
 			attr(parts.jobs.closest("table"), "hidden", living.length === 0);
-			keyed(parts.jobs, living, (job) => job.job, newJob(parts.jobsTell), putJob);
+			keyed(parts.jobs, living, (job) => job.id, newJob(parts.jobsTell), putJob);
 			attr(parts.past, "hidden", ended.length === 0);
 			text(parts.pastSum, "Ended: " + ended.length + (ended.length > ENDED_SHOWN && parts.past.open ? ", the latest " + ENDED_SHOWN + " shown" : ""));
-			keyed(parts.ended, parts.past.open ? ended.slice(0, ENDED_SHOWN) : [], (job) => job.job, newJob(parts.jobsTell), putJob);
+			keyed(parts.ended, parts.past.open ? ended.slice(0, ENDED_SHOWN) : [], (job) => job.id, newJob(parts.jobsTell), putJob);
 			keyed(parts.resources, state.resources, (resource) => resource.name, newResource(use, parts.resourceTell), putResource);
 			attr(parts.noResources, "hidden", state.resources.length > 0);
 			attr(parts.resources.closest("table"), "hidden", state.resources.length === 0);

@@ -182,6 +182,17 @@ async function queue() {
 	await page.getByRole("button", {name: "Stop owner"}).click();
 	await page.getByRole("button", {name: "Stop it"}).click();
 	check("with it gone the other goes on by itself", await until(20, async () => (await job("borrower")).state === "running"), await job("borrower"));
+	/* Who waits in the foreground has no number as a job. */
+	const front = ["first", "second"].map((name) => run(name, ["--wait", "--project", "chat", "--request", "0.9"], "holder", ["--ms", "60000"]));
+
+	await agree("each that waits in the foreground has a line", async () => (await rows(page, "section[aria-labelledby=j] > .scroll tbody")).map((row) => row[0]).sort(),
+		() => ["borrower", "first", "second"]);
+	const over = new Promise((resolve) => { front[1].on("exit", resolve); });
+
+	await page.getByRole("button", {name: "Stop second"}).click();
+	await page.getByRole("button", {name: "Stop it"}).click();
+	check("Stop ends the one that is meant", await until(10, async () => (await over) !== 0 && !(await job("second")) && Boolean(await job("first"))), (await state()).jobs);
+	front[0].kill();
 	await page.click("section[aria-labelledby=r] summary");
 	await page.fill("section[aria-labelledby=r] [name=name]", "quarter");
 	await page.fill("section[aria-labelledby=r] [name=request]", "0.25");

@@ -94,7 +94,7 @@ const project = (name, parent, quota, limit, used, workloads) => ({
 });
 
 const job = (number, name, state, why, more) => ({
-	job: number, name, project: "vision", state, uid: 1000, user: "anna", priority: 0, tasks: 1, least: 1, queued: 0, running: 0, parked: 0, ended: 0, gpus: 1,
+	job: number, id: String(number), name, project: "vision", state, uid: 1000, user: "anna", priority: 0, tasks: 1, least: 1, queued: 0, running: 0, parked: 0, ended: 0, gpus: 1,
 	request: "0.25", limit: null, preemptible: true, on_reclaim: "park", swap: true, started: 0, retries: 0, exit_status: null, submitted_ms: Date.now() - 1e6,
 	started_ms: null, ended_ms: null, age_ms: 1e6, ran_ms: 0, why, command: "python3 " + name + ".py", workload: null, ...more,
 });
@@ -131,6 +131,7 @@ export function makeState(scene, t) {
 			project("chat", "research", 1, null, 0.27, 2)],
 		jobs: scene === "empty" ? [] : [job(12, "sweep-7", "running", "", {running: 1, started: 1, workload: 4, started_ms: Date.now() - 5e5, ran_ms: 5e5}),
 			job(13, "parked-run", "parked", "it was reclaimed for chat, which is under its quota; it resumes when 50 GiB are free", {parked: 1, started: 1, workload: 6}),
+			...[21, 22].map((id) => job(null, "front-run", "queued", "its project has all that it may have", {id: "front-" + id, queued: 1})),
 			job(14, "<i>big</i>", "queued", "needs 4 GPUs at once, and there are 2", {tasks: 4, queued: 4, gpus: 1}),
 			job(9, "old", "done", "", {ended: 1, started: 1, exit_status: 0, ended_ms: Date.now()}), job(8, "broken", "failed", "", {ended: 1, started: 1, exit_status: 3, uid: 1001, user: "ben"})],
 		resources: scene === "empty" ? [] : [{name: "small", request: "0.1", limit: "0.5", gpus: 1, priority: 0}, {name: "large", request: "64GiB", limit: null, gpus: 2, priority: 10}],

@@ -152,6 +152,7 @@ async function queue() {
 		[["default", "0", "0.1", "0.1", "no bound"], ["research", "1.5", "0", "0", "no bound"], ["vision", "0.5", "0.72", "0.22", "1"], ["chat", "1", "0.27", "0", "no bound"]]);
 	same("jobs with the sentence why", (await rows(page, "section[aria-labelledby=j] > .scroll tbody")).map((row) => [row[0], row[1], row[6]]),
 		[["sweep-7", "running", ""], ["parked-run", "parked", "it was reclaimed for chat, which is under its quota; it resumes when 50 GiB are free"],
+			["front-run", "queued", "its project has all that it may have"], ["front-run", "queued", "its project has all that it may have"],
 			["<i>big</i>", "queued 0/4", "needs 4 GPUs at once, and there are 2"]]);
 	await page.getByRole("button", {name: "Use small for a job"}).click();
 	await page.fill("[name=command]", "python3 train.py --name \"two words\" 'it''s' a\\ b");
