@@ -205,7 +205,7 @@ int bench_part_rotation(int argc, char **argv)
 
 	measure_rotation(&scene, 2, 2);
 	measure_rotation(&scene, 8, 2);
-	measure_rotation(&scene, MODELS_MAX, 1);
+	measure_rotation(&scene, MODELS_MAX, 2);
 	(void)close(scene.control);
 	return 0;
 }
