@@ -32,7 +32,7 @@ function newRow() {
 	const cell = (of, classes) => h("td", {"data-of": of, class: classes || "num"});
 
 	return h("tr", null, h("th", {scope: "row", class: "whole"}, h("span", {class: "label"})), cell("ran"), cell("with work"), cell("needed on average"),
-		cell("request now"), cell("proposed"), cell("limit now"), cell("proposed"), h("td", {class: "whole"}));
+		cell("request"), cell("proposed request"), cell("limit"), cell("proposed limit"), h("td", {class: "whole"}));
 }
 
 function putRow(line, row) {
@@ -59,8 +59,8 @@ export function advice() {
 	const body = h("tbody");
 	const table = h("div", {class: "scroll"}, h("table", {class: "rows"},
 		h("caption", null, "Of the last seven days, by program; memory on each of its GPUs. The same is told by “sluice advise”."),
-		h("thead", null, h("tr", null, head("Program"), head("Ran", 1), head("With work", 1), head("Needed on average", 1), head("Request now", 1), head("Proposed", 1),
-			head("Limit now", 1), head("Proposed", 1), head("Why"))), body));
+		h("thead", null, h("tr", null, head("Program"), head("Ran", 1), head("With work", 1), head("Needed on average", 1), head("Request", 1), head("Proposed request", 1),
+			head("Limit", 1), head("Proposed limit", 1), head("Why"))), body));
 	const none = h("p", {class: "empty", hidden: true},
 		"Nothing is known of any program yet. One that has run for ten minutes gets a proposal; to find out what a new one needs, watch it without any limit: ",
 		h("code", null, "sluice run --observe -- python train.py"));

@@ -7,13 +7,34 @@
 import uPlot from "./uPlot.esm.js";
 import {h, text} from "./dom.js";
 
+/* What a canvas can be told: it knows no variables, and not which of two colours is wanted. */
+const asked = new Map();
+let probe = null;
+
+addEventListener("sluice-theme", () => asked.clear());
+
+function resolve(words, hue) {
+	const key = words + " " + hue;
+
+	if (!asked.has(key)) {
+		if (!probe) {
+			probe = h("i", {class: "hue", hidden: true});
+			document.body.append(probe);
+		}
+		probe.style.setProperty("--hue", hue);
+		probe.style.color = words;
+		asked.set(key, getComputedStyle(probe).color);
+	}
+	return asked.get(key);
+}
+
 export function colour(name) {
-	return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+	return resolve("var(" + name + ")", 0);
 }
 
 /* A hue as the style sheet has it: "edge" for lines, "seg" for areas. */
 export function hueColour(hue, of, alpha) {
-	return "oklch(" + colour("--" + of + "-l") + " " + colour("--" + of + "-c") + " " + hue + (alpha === undefined ? "" : " / " + alpha) + ")";
+	return resolve(alpha === undefined ? "var(--" + of + ")" : "color-mix(in oklch, var(--" + of + ") " + alpha * 100 + "%, transparent)", hue);
 }
 
 function axis(values, size) {

@@ -29,7 +29,7 @@ function newRow(event) {
 }
 
 export default function events() {
-	let form, body, sum, wrong, more, known, names, held = null;
+	let form, table, body, none, sum, wrong, more, known, names, held = null;
 
 	function filter() {
 		return {
@@ -47,7 +47,10 @@ export default function events() {
 
 		keyed(body, found.slice(0, SHOWN), (event) => event.serial, newRow, () => {});
 		text(sum, count(found.length, "event") + (wanted.kind || wanted.name || wanted.words ? " of " + from.length : "") +
-			(found.length > SHOWN ? ", the latest " + SHOWN + " shown" : "") + (news ? "; " + news + " new ones wait" : ""));
+			(found.length > SHOWN ? ", the latest " + SHOWN + " shown" : "") + (news ? "; " + count(news, "new one waits", "new ones wait") : ""));
+		attr(table, "hidden", !found.length);
+		attr(none, "hidden", found.length > 0);
+		text(none, from.length ? "No event is like that. Older ones may be." : "Nothing has happened yet.");
 	}
 
 	async function older() {
@@ -86,7 +89,7 @@ export default function events() {
 					Object.entries(KINDS).map(([kind, words]) => h("option", {value: kind}, words)))),
 				field("Workload", h("input", {name: "name", list: "names", autocomplete: "off", value: query.get("name")})), names,
 				field("Search", h("input", {name: "words", type: "search", autocomplete: "off"})),
-				h("label", {class: "line"}, h("input", {type: "checkbox", name: "hold", onchange: (event) => {
+				h("label", {class: "line last"}, h("input", {type: "checkbox", name: "hold", onchange: (event) => {
 					held = event.target.checked ? (store.events.length ? store.events[store.events.length - 1].serial : 0) : null;
 					draw();
 				}}), "Hold still"));
@@ -97,9 +100,9 @@ export default function events() {
 			at.append(h("h1", null, "Events"),
 				h("section", {class: "card", "aria-label": "Filter"}, form),
 				h("section", {class: "card", "aria-label": "Events"}, sum,
-					h("div", {class: "scroll"}, h("table", {class: "rows"}, h("caption", {class: "sr"}, "Events, the latest first"),
+					table = h("div", {class: "scroll"}, h("table", {class: "rows"}, h("caption", {class: "sr"}, "Events, the latest first"),
 						h("thead", null, h("tr", null, ["Time", "Kind", "Workload", "What happened, and why"].map((words) => h("th", {scope: "col"}, words)))), body)),
-					h("div", {class: "buttons"}, more), wrong));
+					none = h("p", {class: "empty"}), h("div", {class: "buttons"}, more), wrong));
 		},
 		update() {
 			attr(more, "disabled", store.link !== "live");

@@ -9,8 +9,8 @@ function legend() {
 	const item = (classes, words) => h("li", null, h("i", {class: "key " + classes}), words);
 
 	return h("ul", {class: "legend", "aria-label": "How to read the bars"},
-		item("seg low", "resident"), item("seg hidden", "hidden"), item("seg away", "evicted to the host"),
-		item("tick", "request"), item("tick limit", "limit"));
+		item("seg low", "resident"), item("seg hidden", "hidden"), item("seg away", "evicted to the host, or returning"),
+		item("tick", "request"), item("tick limit", "limit"), item("seg reserve", "kept for the driver"));
 }
 
 /* --- the bar ------------------------------------------------------------------------------------------------------ */
@@ -56,7 +56,8 @@ function newPart(part) {
 	return outer;
 }
 
-function putPart(capacity) {
+/* width: of the whole bar, in pixels. */
+function putPart(capacity, width) {
 	return (outer, part) => {
 		if (part.kind === "free")
 			return;
@@ -64,8 +65,8 @@ function putPart(capacity) {
 		const inner = outer.firstChild;
 
 		style(outer, "--part", share.toFixed(5));
-		/* A name that does not fit is worse than none. */
-		text(inner, share > 0.03 ? part.name : "");
+		/* Half a name is worse than none; what it is stands in its title, and in the table. */
+		text(inner, share * width > 16 + 8 * part.name.length ? part.name : "");
 		attr(inner, "title", part.words);
 		attr(inner, "aria-label", part.words);
 	};
@@ -209,7 +210,7 @@ function putGpu(byGpu) {
 		attr(condition, "data-tone", gpu.state === "ok" ? "run" : gpu.state === "stale" ? "wait" : "stop");
 		text(card.querySelector(".busy"), percent(known ? gpu.utilisation_pct / 100 : null));
 		style(card.querySelector(".meter > i"), "--part", known ? String(gpu.utilisation_pct / 100) : "0");
-		keyed(bar, partsOf(gpu, workloads), (part) => part.key, newPart, putPart(gpu.capacity_bytes));
+		keyed(bar, partsOf(gpu, workloads), (part) => part.key, newPart, putPart(gpu.capacity_bytes, bar.clientWidth || 1000));
 		card.sluiceRove();
 		keyed(card.querySelector(".under"), figures(gpu, workloads), ([word]) => word, ([word]) => h("li", null, word + " ", h("b")), putFigure);
 		attr(card.querySelector(".empty"), "hidden", workloads.length > 0);
@@ -288,7 +289,8 @@ export default function node() {
 			const share = state.gpus.reduce((total, gpu) => total + (gpu.shareable_bytes ? gpu.requests_bytes / gpu.shareable_bytes : 0), 0);
 
 			text(sum, count(state.gpus.length, "GPU") + ", " + count(state.workloads.length, "workload") +
-				(waiting ? ", " + waiting + " waiting" : "") + "; requests come to " + gpuCount(share) + " of them.");
+				(waiting ? ", " + waiting + " waiting" : "") + "." +
+				(state.workloads.length ? " What the workloads requested adds up to " + gpuCount(share) + (share === 1 ? " GPU." : " GPUs.") : ""));
 			keyed(cards, state.gpus, (gpu) => gpu.uuid, newGpu, putGpu(byGpu));
 			putPool(pool, state.pool);
 		},

@@ -17,7 +17,7 @@ function quotaWords(value, format) {
 
 /* --- projects ----------------------------------------------------------------------------------------------------- */
 
-/* As a tree: each after its parent. */
+/* As a tree: each after its parent; what a parent uses is what those below it use, too. */
 function ordered(projects) {
 	const children = new Map();
 	const result = [];
@@ -28,11 +28,20 @@ function ordered(projects) {
 		children.set(parent, [...(children.get(parent) || []), project]);
 	}
 	(function add(parent, depth) {
+		const all = {used: 0, workloads: 0};
+
 		for (const project of children.get(parent) || []) {
-			result.push({project, depth});
-			if (depth < 8)
-				add(project.project, depth + 1);
+			const row = {project, depth};
+
+			result.push(row);
+			const below = depth < 8 ? add(project.project, depth + 1) : {used: 0, workloads: 0};
+
+			row.used = project.used_gpus + below.used;
+			row.workloads = project.workloads + below.workloads;
+			all.used += row.used;
+			all.workloads += row.workloads;
 		}
+		return all;
 	})(null, 0);
 	return result;
 }
@@ -44,20 +53,20 @@ function newProject() {
 		h("td", {class: "whole"}, h("span", {class: "meter", "aria-hidden": "true"}, h("i"))));
 }
 
-function putProject(row, {project, depth}) {
+function putProject(row, {project, depth, used, workloads}) {
 	const cells = row.children;
 	const gpu = project.gpu || {};
-	const over = gpu.quota === null || gpu.quota === undefined ? 0 : Math.max(0, project.used_gpus - gpu.quota);
-	const whole = gpu.limit || Math.max(gpu.quota || 0, project.used_gpus) || 1;
+	const over = gpu.quota === null || gpu.quota === undefined ? 0 : Math.max(0, used - gpu.quota);
+	const whole = gpu.limit || Math.max(gpu.quota || 0, used) || 1;
 
 	text(cells[0], project.project);
 	style(cells[0], "padding-left", depth * 1.25 + "rem");
 	text(cells[1], quotaWords(gpu.quota, gpuCount));
-	text(cells[2], gpuCount(project.used_gpus));
+	text(cells[2], gpuCount(used));
 	text(cells[3], gpuCount(over));
 	text(cells[4], quotaWords(gpu.limit, gpuCount));
-	text(cells[5], project.workloads);
-	style(cells[6].querySelector("i"), "--part", Math.min(1, project.used_gpus / whole).toFixed(4));
+	text(cells[5], workloads);
+	style(cells[6].querySelector("i"), "--part", Math.min(1, used / whole).toFixed(4));
 	attr(cells[6].firstChild, "data-tone", over > 0 ? "over" : null);
 	attr(row, "title", project.memory && project.memory.quota !== null ? "memory: quota " + bytes(project.memory.quota) : null);
 }
@@ -327,7 +336,7 @@ export default function queue() {
 				h("div", {class: "scroll"}, h("table", {class: "rows"}, h("caption", null, "In GPUs. What is over a project’s quota can be reclaimed by those who are under theirs."),
 					heads([["Project"], ["Quota", 1], ["Used", 1], ["Over quota", 1], ["Limit", 1], ["Workloads", 1], [h("span", {class: "sr"}, "Used, of the limit or quota")]]), parts.projects))),
 			h("section", {class: "card", "aria-labelledby": "j"}, h("h2", {id: "j"}, "Jobs"),
-				parts.none = h("p", {class: "empty"}, "The queue is empty."),
+				parts.none = h("p", {class: "empty"}, "The queue is empty. Submit a job below, or by “sluice submit -- COMMAND”."),
 				h("div", {class: "scroll"}, h("table", {class: "rows"}, h("caption", {class: "sr"}, "Jobs that wait or run"), jobHeads(), parts.jobs)),
 				outcome("jobs"),
 				parts.past = h("details", null, parts.pastSum = h("summary", null, "Ended"),

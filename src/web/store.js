@@ -79,7 +79,7 @@ function crowded(workloads) {
 
 /* What a workload is doing on a GPU, for the band under its line; "" where there is nothing to tell: it runs, and all fit. The history counts turns so, too. */
 function where(workload, use, gpus) {
-	if (workload.state === "waiting")
+	if (workload.state === "waiting" && workload.residency !== "parked")
 		return "wait";
 	switch (workload.residency) {
 	case "leaving":

@@ -100,13 +100,14 @@ function drawHeat(canvas, heat, room) {
 	heat.hours.forEach((hour, x) => {
 		const at = new Date(hour * 1000);
 		const left = CELL.left + x * width;
+		const words = heat.hours.length > 48 ? at.toLocaleDateString("en-GB", {day: "numeric", month: "short"}) :
+			at.toLocaleTimeString("en-GB", {hour: "2-digit", minute: "2-digit"});
 
-		if (left - labelled < 52 || (heat.hours.length > 48 && at.getHours() !== 0))
+		if (left - labelled < 52 || (heat.hours.length > 48 && at.getHours() !== 0) || left + context.measureText(words).width > css.width)
 			return;
 		labelled = left;
 		context.fillStyle = colour("--soft");
-		context.fillText(heat.hours.length > 48 ? at.toLocaleDateString("en-GB", {day: "numeric", month: "short"}) :
-			at.toLocaleTimeString("en-GB", {hour: "2-digit", minute: "2-digit"}), left, css.height - CELL.bottom / 2);
+		context.fillText(words, left, css.height - CELL.bottom / 2);
 	});
 }
 
@@ -369,11 +370,12 @@ export default function use() {
 			parts.timesWrong = h("p", {class: "wrong", role: "alert"});
 			parts.times = h("form", {class: "times", onsubmit: chooseTimes}, time("from", "From"), time("to", "To"), h("button", {type: "submit"}, "Show"), parts.timesWrong);
 			parts.advice = advice();
-			parts.over = part("over", "Allocated against used", parts.sum, parts.chart, parts.legend, parts.nothing,
-				h("p", {class: "hint"}, "Drag over the chart to look closer, or choose a time above. Where there is no line nothing is known."),
-				h("div", {class: "scroll"}, h("table", {class: "rows"}, h("caption", {class: "sr"}, "Totals of the period"),
+			parts.over = part("over", "Allocated against used", parts.sum,
+				h("p", {class: "hint"}, "GPUs, over time. Drag over the chart to look closer, or choose a time above. Where there is no line nothing is known."), parts.chart, parts.legend, parts.nothing,
+				h("div", {class: "scroll"}, h("table", {class: "rows"}, h("caption", null, "Totals of the period. Idle is what was allocated while no work was done at all."),
 					h("thead", null, h("tr", null, parts.of, head("Allocated", 1), head("Used", 1), parts.share, head("Idle", 1), head("Waited", 1))), parts.totals)), parts.cut);
 			parts.hours = part("heat", "Utilisation by hour and GPU", parts.heat,
+				h("p", {class: "hint scale", "aria-hidden": "true"}, "0\u00a0% ", h("i"), " 100\u00a0%; nothing where it is not known"),
 				h("details", null, h("summary", null, "As a table"), h("div", {class: "scroll"}, h("table", null, h("caption", {class: "sr"}, "Utilisation by hour and GPU"),
 					h("thead", null, h("tr", null, head("GPU"), head("Hour"), head("Utilisation", 1))), parts.heatTable))));
 			parts.idler = part("idle", "Allocated, and idle", h("div", {class: "scroll"},

@@ -30,18 +30,20 @@ export function hueOf(name) {
 
 /* One word for where a workload is, and whether it needs attention. */
 export function stateOf(workload) {
-	if (workload.state === "waiting")
-		return {word: "waiting", tone: "wait"};
 	if (workload.flags.includes("stopping"))
 		return {word: "being stopped", tone: "stop"};
 	if (workload.flags.includes("gpu-lost"))
 		return {word: "GPU lost", tone: "stop"};
+	/* It may have asked for more before it was parked; that is not what is in its way. */
+	if (workload.residency === "parked")
+		return {word: "parked", tone: "away"};
+	if (workload.state === "waiting")
+		return {word: "waiting", tone: "wait"};
 	switch (workload.residency) {
 	case "evicted": return {word: "evicted", tone: "away"};
 	case "leaving": return {word: "leaving", tone: "move"};
 	case "returning": return {word: "returning", tone: "move"};
 	case "resuming": return {word: "resuming", tone: "wait"};
-	case "parked": return {word: "parked", tone: "away"};
 	case "warm": return {word: "warm", tone: "away"};
 	default: break;
 	}

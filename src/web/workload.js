@@ -22,6 +22,14 @@ function find(id) {
 	return store.byId.get(id) || store.gone.get(id);
 }
 
+/* One that ended before this page was opened, as the history has it. */
+function ofThePast(id, answer) {
+	const numbers = new Map((store.state ? store.state.gpus : []).map((gpu) => [gpu.uuid, gpu.gpu]));
+
+	return {id, name: answer.name, ended_ms: answer.ended_ms, age_ms: answer.ended_ms - answer.begun_ms,
+		uses: Object.keys(answer.gpus).map((uuid) => ({gpu: uuid, gpu_number: numbers.has(uuid) ? numbers.get(uuid) : uuid.slice(4, 12)}))};
+}
+
 /* --- marks -------------------------------------------------------------------------------------------------------- */
 
 function marksOfEvents(id, name) {
@@ -247,8 +255,9 @@ function factsOf(workload) {
 		["Waited", span(workload.waited_ms)],
 		["Longest wait", workload.longest_wait_ms === null ? "no bound" : workload.longest_wait_ms ? span(workload.longest_wait_ms) : "none"],
 		["Warm after", workload.warm_after_ms ? span(workload.warm_after_ms) + " without work" : "never"],
-		["Moved out, in", bytes(sum("out_bytes")) + ", " + bytes(sum("in_bytes"))],
-		["Left without a copy", bytes(sum("clean_bytes"))],
+		["Moved to the host", bytes(sum("out_bytes"))],
+		["Moved back", bytes(sum("in_bytes"))],
+		["Left uncopied", bytes(sum("clean_bytes"))],
 	];
 
 	if (workload.job)
@@ -262,7 +271,7 @@ function factsOf(workload) {
 export default function view() {
 	const parts = {};
 	let id, given, charts = new Map(), period = 300, all = false, older = null, asked_ms = 0, olderMarks = [], olderWords = "", asking = 0, why_ms = 0, tone = "", knownMarks = null;
-	let unheard = true;
+	let unheard = true, past = null, unknown = "", ends = false;
 
 	async function askHistory() {
 		if (!Number.isInteger(id))
@@ -271,20 +280,28 @@ export default function view() {
 
 		asked_ms = Date.now();
 		try {
-			const to = Math.round(now());
-			const answer = await api.get("/api/workloads/" + id + "/history", {from_ms: to - period * 1000, to_ms: to});
+			const ask = (to) => api.get("/api/workloads/" + id + "/history", {from_ms: to - period * 1000, to_ms: to});
+			let answer = await ask(past ? past.ended_ms + 1000 : Math.round(now()));
 
+			if (mine === asking && !past && !find(id) && answer.ended_ms)
+				answer = await ask(answer.ended_ms + 1000);
 			if (mine !== asking)
 				return;
+			if (!find(id) && answer.ended_ms)
+				past = ofThePast(id, answer);
+			/* It has ended just now, or is about to begin: one of the two knows soon. */
+			ends = !find(id) && !past;
 			older = answer;
 			olderWords = "";
 			olderMarks = (answer.marks || []).map((mark, i) => ({...mark, serial: mark.serial || "h" + i}));
 		} catch (error) {
-			if (mine === asking)
+			if (mine === asking) {
 				olderWords = "The chart shows what this page has seen: " + error.message;
+				unknown = error.message;
+			}
 		}
 		if (mine === asking && store.state)
-			draw();
+			self.update();
 	}
 
 	async function askWhy() {
@@ -411,15 +428,15 @@ export default function view() {
 		at.append(
 			h("div", null, h("p", {class: "small"}, h("a", {href: "#/node"}, "Node")), h("div", {class: "head"}, h("span", {class: "name"}, parts.chip, parts.name), parts.badge), parts.why),
 			parts.gone = h("p", {class: "notice", hidden: true}),
-			h("section", {class: "card", "aria-labelledby": "memory"},
+			parts.memory = h("section", {class: "card", "aria-labelledby": "memory"},
 				h("div", {class: "head"}, h("h2", {id: "memory"}, "Memory"), parts.spans), parts.charts, parts.note, parts.lineLegend, parts.bandLegend, parts.markLegend),
-			h("section", {class: "card", "aria-labelledby": "happened"}, h("h2", {id: "happened"}, "What happened, and why"),
-				h("div", {class: "scroll"}, h("table", {class: "rows"}, h("caption", {class: "sr"}, "Marks on the line, the latest first"),
+			parts.happened = h("section", {class: "card", "aria-labelledby": "happened"}, h("h2", {id: "happened"}, "What happened, and why"),
+				parts.table = h("div", {class: "scroll"}, h("table", {class: "rows"}, h("caption", {class: "sr"}, "Marks on the line, the latest first"),
 					h("thead", null, h("tr", null, h("th", {scope: "col"}, "Time"), h("th", {scope: "col"}, "What"), h("th", {scope: "col"}, "Why"), h("th", {scope: "col"}, "Other side"))),
 					parts.list)), parts.none, parts.more),
 			parts.changes = h("section", {class: "card", "aria-labelledby": "change"}, h("h2", {id: "change"}, "Change"), parts.hint, parts.form,
 				h("div", {class: "buttons"}, parts.park, parts.resume, parts.stop), parts.done, parts.wrong),
-			h("section", {class: "card", "aria-labelledby": "facts"}, h("h2", {id: "facts"}, "Facts"), parts.facts));
+			parts.known = h("section", {class: "card", "aria-labelledby": "facts"}, h("h2", {id: "facts"}, "Facts"), parts.facts));
 	}
 
 	function paintBandLegend() {
@@ -447,11 +464,11 @@ export default function view() {
 	}
 
 	function draw() {
-		const workload = find(id);
+		const workload = find(id) || past;
 
 		if (!workload)
 			return;
-		const to = store.byId.has(id) ? store.state.now_ms / 1000 : Math.max(...workload.uses.map((use) => (store.samples.get(id + " " + use.gpu) || {t: [0]}).t.slice(-1)[0])) / 1000;
+		const to = store.byId.has(id) ? store.state.now_ms / 1000 : workload === past ? past.ended_ms / 1000 + 1 : Math.max(...workload.uses.map((use) => (store.samples.get(id + " " + use.gpu) || {t: [0]}).t.slice(-1)[0])) / 1000;
 		const marks = allMarks(workload);
 		const seconds = {};
 
@@ -467,8 +484,10 @@ export default function view() {
 			const live = store.samples.get(id + " " + use.gpu);
 			const made = charts.get(use.gpu);
 
-			if (made && live) {
-				const series = joined(older && ofHistory(older, use.gpu), live);
+			const before = older && ofHistory(older, use.gpu);
+
+			if (made && (live || before)) {
+				const series = live ? joined(before, live) : before;
 				const begin = Math.max(to - period, Math.min(to - 60, (to - workload.age_ms / 1000) - 2));
 
 				addBand(seconds, series, begin);
@@ -502,6 +521,7 @@ export default function view() {
 		attr(parts.more, "hidden", all || marks.length <= MARKS_FIRST);
 		text(parts.more, "Show all " + marks.length);
 		attr(parts.none, "hidden", rows.length > 0);
+		attr(parts.table, "hidden", !rows.length);
 		keyed(parts.list, rows, (mark) => mark.serial, (mark) => h("tr", null,
 			h("td", {class: "when", title: date(mark.ms)}, moment(mark.ms)),
 			h("td", {class: "when"}, h("span", {class: "mark", "aria-hidden": "true"}, MARKS[mark.kind].sign), MARKS[mark.kind].word),
@@ -516,7 +536,7 @@ export default function view() {
 		unheard = false;
 	}
 
-	return {
+	const self = {
 		title: "Workload",
 		mount(at, argument) {
 			given = argument;
@@ -527,25 +547,37 @@ export default function view() {
 			askHistory();
 		},
 		update() {
-			const workload = find(id);
+			const workload = find(id) || past;
 			const here = store.byId.has(id);
 
 			attr(parts.gone, "hidden", here);
 			attr(parts.changes, "hidden", !here);
+			attr(parts.memory, "hidden", !workload);
+			attr(parts.happened, "hidden", !workload);
+			attr(parts.known, "hidden", !workload || workload === past);
+			attr(parts.badge, "hidden", !workload);
 			if (!workload) {
-				text(parts.gone, "There is no workload " + given + " now. What it did stands in the events.");
+				const nobody = "There is no workload " + given + " now";
+
+				if (ends && Date.now() - asked_ms > 2000)
+					askHistory();
+				text(parts.gone, unknown ? nobody + ", and nothing is known of one that was: " + unknown : Number.isInteger(id) ? nobody + "; the history is asked …" : nobody + ".");
 				return;
 			}
 			const state = here ? stateOf(workload) : {word: "ended", tone: "idle"};
 
 			if (!here)
-				text(parts.gone, "It has ended; this is what was seen of it.");
-			this.title = workload.name;
+				text(parts.gone, "It has ended" + (workload === past ? ", " + date(past.ended_ms) + "; this is what the history has of it." : "; this is what was seen of it."));
+			self.title = workload.name;
 			document.title = workload.name + " – Sluice";
 			paint(parts.chip, id);
 			text(parts.name, workload.name || "workload " + id);
 			text(parts.badge, state.word);
 			attr(parts.badge, "data-tone", state.tone);
+			if (workload === past) {
+				draw();
+				return;
+			}
 			keyed(parts.facts, factsOf(workload), ([word]) => word, ([word]) => h("div", {class: word === "Command" ? "wide" : null}, h("dt", null, word), h("dd")),
 				(item, [, value]) => text(item.lastChild, value));
 			for (const key of ["request", "limit"])
@@ -577,4 +609,6 @@ export default function view() {
 			asking++;
 		},
 	};
+
+	return self;
 }

@@ -39,19 +39,27 @@ export async function open(base) {
 	const browser = await chromium.launch({executablePath: process.env.SLUICE_CHROMIUM,
 		args: ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--force-prefers-reduced-motion"]});
 	const problems = [];
+	const awaited = [];
 
 	return {
 		browser,
-		problems,
-		/* expected: patterns of messages about answers that the test provokes. */
+		/* A browser's console counts a refusal as an error. This one is provoked: so often as it is said here, and not more often. */
+		refusal(status, path) {
+			awaited.push({status, path});
+		},
+		/* expected: patterns of what the console says while the server is gone. */
 		async page({width = 1280, height = 900, scheme = "light", expected = [], token} = {}) {
 			const context = await browser.newContext({viewport: {width, height}, colorScheme: scheme, acceptDownloads: true});
 			const page = await context.newPage();
 
 			page.setDefaultTimeout(10000);
 			page.on("console", (message) => {
-				if (["error", "warning"].includes(message.type()) && !expected.some((pattern) => pattern.test(message.text())))
-					problems.push("console: " + message.text());
+				const known = awaited.findIndex(({status, path}) => message.text().includes("status of " + status + " ") && path.test(message.location().url));
+
+				if (known >= 0)
+					awaited.splice(known, 1);
+				else if (["error", "warning"].includes(message.type()) && !expected.some((pattern) => pattern.test(message.text())))
+					problems.push("console: " + message.text() + " " + message.location().url);
 			});
 			page.on("pageerror", (error) => problems.push("error: " + error.stack));
 			page.on("request", (request) => {
@@ -63,6 +71,7 @@ export async function open(base) {
 			return page;
 		},
 		async end() {
+			same("each refusal that was provoked came", awaited.map(({status, path}) => status + " " + path), []);
 			check("no errors on the console, no requests to elsewhere", problems.length === 0, problems.slice(0, 5));
 			await browser.close();
 		},

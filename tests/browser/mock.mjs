@@ -51,7 +51,7 @@ function busy(t) {
 		workload(3, "notebook", [use(0, 10, 139, 0, {evicted_bytes: 22 * GIB, hidden_bytes: 0.4 * GIB, backing_bytes: 22 * GIB})], {residency: "evicted", waited_ms: t % 40 < 30 ? 1500 : 0, uid: 1002, user: "cleo", project: "lab"}),
 		workload(4, "sweep-7", [use(0, 5, 20, 4, {waiting: 1, waiting_bytes: 9 * GIB})], {state: "waiting", waited_ms: 4200, job: 12}),
 		workload(5, HOSTILE.slice(0, 4000), [use(1, 10, 20, 6)], {project: "<script>window.hurt=2</script>", user: "<b>mallory</b>", command: HOSTILE}),
-		workload(6, "parked-run", [use(1, 50, 100, 0, {evicted_bytes: 48 * GIB, hidden_bytes: 0.4 * GIB})], {residency: "parked", job: 13}),
+		workload(6, "parked-run", [use(1, 50, 100, 0, {evicted_bytes: 48 * GIB, hidden_bytes: 0.4 * GIB})], {residency: "parked", state: "waiting", job: 13}),
 		workload(7, "pair", [use(0, 8, 16, 8), use(1, 8, 16, 8)], {uid: 1001, user: "ben"}),
 	];
 }
@@ -214,7 +214,9 @@ function makeAdvice(scene, query) {
 		tasks: programs.length, cut: false, programs};
 }
 
-function workloadHistory(query) {
+/* Number 77 ended an hour ago. */
+function workloadHistory(id, query) {
+	const ended = Date.now() - 3600000;
 	const from = Number(query.get("from_ms")), to = Number(query.get("to_ms")), step = stepOf(query, to - from);
 	const t_ms = [];
 	const gpus = {[uuid(0)]: {request: [], limit: [], resident: [], evicted: [], hidden: [], turn: []}};
@@ -230,7 +232,7 @@ function workloadHistory(query) {
 		its.hidden.push(0.5 * GIB);
 		its.turn.push(away ? 0 : Math.sin(t / 40) > 0 ? 1 : 0);
 	}
-	return {t_ms, gpus, marks: []};
+	return {id, name: id === 77 ? "yesterday" : "trainer", begun_ms: ended - 7200000, ended_ms: id === 77 ? ended : 0, step_s: step, t_ms, gpus, marks: []};
 }
 
 /* --- the server --------------------------------------------------------------------------------------------------- */
@@ -327,7 +329,8 @@ export function serve({scene, folders, port = 0, history = true}) {
 		if (history && url.pathname === "/api/advice")
 			return answer(response, 200, makeAdvice(current, url.searchParams));
 		if (history && /^\/api\/workloads\/\d+\/history$/.test(url.pathname))
-			return answer(response, 200, workloadHistory(url.searchParams));
+			return /\/(7\d\d)\//.test(url.pathname) ? answer(response, 404, {error: "the history knows no such workload"}) :
+				answer(response, 200, workloadHistory(Number(url.pathname.split("/")[3]), url.searchParams));
 		if (/^\/api\/jobs\/\d+\/log$/.test(url.pathname))
 			return authorised(request) ? answer(response, 200, "<b>epoch 1</b>\n", "text/plain") : answer(response, 401, {error: "a token is needed here"});
 		return answer(response, 404, {error: "there is no such path"});

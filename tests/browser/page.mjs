@@ -31,6 +31,7 @@ async function node() {
 	same("the workloads of GPU 0", shown.map((row) => row[0]), ["trainer", "serve-llm", "notebook", "sweep-7", "pair"]);
 	same("figures with units", shown[1].slice(4), ["28 GiB", "512 MiB", "0 B", "30 GiB", "60 GiB"]);
 	same("its states", shown.map((row) => row[1]), ["burst", "bound", "evicted", "waiting", "burst"]);
+	same("parked outdoes waiting", (await rows(page, "section.gpu >> nth=1 >> tbody")).find((row) => row[0] === "parked-run")[1], "parked");
 	same("a hostile name is text", await page.evaluate(() => [window.hurt, document.querySelectorAll("main img, main script, main b b, main mallory").length]), [undefined, 0]);
 	check("and turns nothing round", await page.evaluate(() => !/[\u202e\u0007]/.test(document.body.textContent)));
 	check("it is shown as it is", (await page.textContent("section.gpu >> nth=1 >> tbody")).includes("<img src=x onerror=\"window.hurt=1\">'\"&"));
@@ -49,7 +50,7 @@ async function node() {
 }
 
 async function workload() {
-	const page = await web.page({expected: [/status of 409/]});
+	const page = await web.page();
 
 	await go(page, "workload/1");
 	await page.waitForSelector(".u-over");
@@ -73,6 +74,14 @@ async function workload() {
 	await page.waitForSelector(".u-over");
 	await settle(page);
 	same("no turns where all fit", await band(), []);
+	await go(page, "workload/77");
+	await page.waitForSelector(".u-over");
+	check("one that ended before is shown from the history", /^It has ended, .*history/.test(await page.innerText("main .notice")) && (await page.innerText("h1")) === "yesterday");
+	check("without anything to change", !(await page.isVisible("section[aria-labelledby=change]")) && !(await page.isVisible("section[aria-labelledby=facts]")));
+	web.refusal(404, /\/api\/workloads\/777\/history/);
+	await go(page, "workload/777");
+	check("one that never was is told", await until(3, async () => (await page.innerText("main .notice")).includes("nothing is known of one")));
+	same("without empty frames", await page.$$eval("main section", (all) => all.filter((one) => one.checkVisibility()).length), 0);
 	await go(page, "workload/1");
 	await page.waitForSelector(".u-over");
 
@@ -93,6 +102,7 @@ async function workload() {
 	await page.click("section[aria-labelledby=change] button[type=submit]");
 	await page.waitForFunction(() => document.querySelector(".done").textContent === "Changed");
 	same("it sends what was typed", mock.calls.pop(), {method: "POST", path: "/api/workloads/1/set", body: {request: 0.25, limit: "60GiB", priority: -3}});
+	web.refusal(409, /\/api\/workloads\/1\/set$/);
 	await page.fill("[name=request]", "refuse-me");
 	await page.keyboard.press("Enter");
 	check("a refusal is told in its words", await until(3, async () => (await page.textContent("section[aria-labelledby=change] .wrong")).includes("<b>a request of 900 GiB</b> exceeds")));
@@ -149,7 +159,7 @@ async function queue() {
 	await go(page, "queue");
 	await page.waitForSelector("section[aria-labelledby=j] tbody tr");
 	same("projects as a tree", (await rows(page, "section[aria-labelledby=p] tbody")).map((row) => row.slice(0, 5)),
-		[["default", "0", "0.1", "0.1", "no bound"], ["research", "1.5", "0", "0", "no bound"], ["vision", "0.5", "0.72", "0.22", "1"], ["chat", "1", "0.27", "0", "no bound"]]);
+		[["default", "0", "0.1", "0.1", "no bound"], ["research", "1.5", "0.99", "0", "no bound"], ["vision", "0.5", "0.72", "0.22", "1"], ["chat", "1", "0.27", "0", "no bound"]]);
 	same("jobs with the sentence why", (await rows(page, "section[aria-labelledby=j] > .scroll tbody")).map((row) => [row[0], row[1], row[6]]),
 		[["sweep-7", "running", ""], ["parked-run", "parked", "it was reclaimed for chat, which is under its quota; it resumes when 50 GiB are free"],
 			["front-run", "queued", "its project has all that it may have"], ["front-run", "queued", "its project has all that it may have"],
@@ -203,7 +213,7 @@ async function events() {
 	check("as they happen", await until(3, async () => (await rows(page, "main tbody"))[0][2] === "late-100"));
 	await page.check("[name=hold]");
 	mock.emit("event", event(101));
-	check("new ones wait", await until(3, async () => (await page.innerText("main [role=status]")).includes("1 new ones wait")));
+	check("new ones wait", await until(3, async () => (await page.innerText("main [role=status]")).replace(/\s/g, " ").includes("1 new one waits")));
 	check("held still", (await rows(page, "main tbody"))[0][2] === "late-100");
 	await page.context().close();
 }
