@@ -102,6 +102,7 @@ static void take_swap(struct sl_history_sample *sample, const struct sl_msg_swap
 	use->in_bytes = row->in_bytes;
 	use->clean_bytes = row->clean_bytes;
 	use->waited_ms = row->waited_ms;
+	use->turn_left_ms = row->turn_left_ms;
 	use->work_pm = row->work_pm;
 	/* Given up until it comes back. */
 	if (row->residency == SL_WIRE_PARKED || row->residency == SL_WIRE_RESUMING)
@@ -144,11 +145,11 @@ void sl_history_sample_take(struct sl_history_sample *sample, const union sl_msg
 struct between {
 	const struct sl_history_sample *before, *now;
 	struct sl_history_tables *tables;
-	/* by GPU: how many had work, wait to come back; thousandths of utilisation, what is there and asked for, what is allocated of it */
+	/* by GPU: how many had work, wait to come back, wait for memory; thousandths of utilisation, what is there and asked for, what is allocated of it */
 	uint32_t active[SL_HISTORY_GPU_NUMBERS];
 	bool by_process[SL_HISTORY_GPU_NUMBERS]; /* the driver says who did what */
 	uint32_t told_pm[SL_HISTORY_GPU_NUMBERS], gone_pm[SL_HISTORY_GPU_NUMBERS];
-	uint32_t returning[SL_HISTORY_GPU_NUMBERS];
+	uint32_t returning[SL_HISTORY_GPU_NUMBERS], asking[SL_HISTORY_GPU_NUMBERS];
 	int64_t utilisation_pm[SL_HISTORY_GPU_NUMBERS]; /* -1: not known */
 	struct sl_usage_gpu usage[SL_HISTORY_GPU_NUMBERS];
 	int64_t allocated_ppm[SL_HISTORY_GPU_NUMBERS];
@@ -281,19 +282,24 @@ static void look_at_gpus(struct between *between)
 		const struct sl_history_seen *use = &between->before->uses[i];
 
 		between->returning[use->gpu] += use->waited_ms > 0;
+		between->asking[use->gpu] += use->waiting > 0;
 		count_work(between, use);
 		between->allocated_ppm[use->gpu] += allocated_of(between, use);
 	}
 }
 
-/* Not all fit there, and it may run: all of it is resident, on each of its GPUs, which follow each other. */
+/* Others wait for what it has, and it may run: all of it is resident, on each of its GPUs, which follow each other. Who asks for more memory is only
+ * waited for by turns where its turn is counted down. */
 static bool has_turn(const struct between *between, const struct sl_history_seen *use)
 {
 	const struct sl_history_sample *sample = between->before;
 	const struct sl_history_seen *at = use - use->ordinal;
 	uint64_t backing = 0;
 
-	if (!between->returning[use->gpu] || use->residency != SL_WIRE_BOUND)
+	if (use->residency != SL_WIRE_BOUND || use->waiting)
+		return false;
+	if (!between->returning[use->gpu] &&
+		!(between->asking[use->gpu] && use->turn_left_ms))
 		return false;
 	for (; at < sample->uses + sample->count && at->workload == use->workload; at++) {
 		if (at->evicted_bytes || at->waited_ms)

@@ -23,7 +23,7 @@ struct sl_history_seen {
 	uint32_t gpu;                /* the daemon's number */
 	uint32_t residency, ordinal; /* enum sl_wire_residency; 0: its first GPU */
 	uint64_t request_bytes, limit_bytes, backing_bytes, hidden_bytes, evicted_bytes;
-	uint64_t turns, out_bytes, in_bytes, clean_bytes, waited_ms;
+	uint64_t turns, out_bytes, in_bytes, clean_bytes, waited_ms, turn_left_ms;
 	uint32_t waiting;
 	uint32_t clients, idle_clients;
 	uint64_t idle_ms;       /* of those that are idle, the shortest */

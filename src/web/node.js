@@ -190,6 +190,7 @@ function figures(gpu, workloads) {
 		["requests", bytes(gpu.requests_bytes)],
 		["shareable", bytes(gpu.shareable_bytes)],
 		["capacity", bytes(gpu.capacity_bytes)],
+		...(gpu.unmanaged_bytes ? [["used without Sluice", bytes(gpu.unmanaged_bytes)]] : []),
 	];
 }
 

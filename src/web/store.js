@@ -66,13 +66,17 @@ function sampleOf(key) {
 	return series;
 }
 
-/* GPUs on which not all fit: somebody waits to come back there. */
+/* GPUs on which somebody waits to come back, and those on which somebody waits for more memory. */
 function crowded(workloads) {
-	const gpus = new Set();
+	const gpus = {returning: new Set(), asking: new Set()};
 
 	for (const workload of workloads) {
-		if (workload.waited_ms > 0)
-			workload.uses.forEach((use) => gpus.add(use.gpu));
+		for (const use of workload.uses) {
+			if (workload.waited_ms > 0)
+				gpus.returning.add(use.gpu);
+			if (use.waiting > 0)
+				gpus.asking.add(use.gpu);
+		}
 	}
 	return gpus;
 }
@@ -93,7 +97,9 @@ function where(workload, use, gpus) {
 	/* A client runs only when all of it is resident. */
 	if (workload.uses.some((one) => one.evicted_bytes))
 		return "away";
-	return gpus.has(use.gpu) && !workload.waited_ms && workload.uses.some((one) => one.resident_bytes) ? "turn" : "";
+	const waitedFor = gpus.returning.has(use.gpu) || (gpus.asking.has(use.gpu) && workload.turn_left_ms > 0);
+
+	return waitedFor && !workload.waited_ms && workload.uses.some((one) => one.resident_bytes) ? "turn" : "";
 }
 
 /* Between two connections nothing is known: lines have a gap there. */

@@ -390,7 +390,7 @@ export default function view() {
 				draw();
 			}}, words)));
 		parts.list = h("tbody");
-		parts.none = h("p", {class: "empty"}, "Nothing has happened to it yet.");
+		parts.none = h("p", {class: "empty"}, "Nothing has happened to it, as far as that is kept.");
 		parts.more = h("button", {type: "button", onclick: () => {
 			all = true;
 			draw();

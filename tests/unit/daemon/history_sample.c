@@ -47,7 +47,7 @@ struct what {
 	uint64_t waited_ms, idle_ms; /* idle_ms 0: it works */
 	uint32_t work_pm;            /* of all work; with `told` */
 	bool told;
-	uint64_t turns;
+	uint64_t turns, turn_left_ms;
 };
 
 static void add(struct sl_history_sample *sample, uint64_t workload, struct what what)
@@ -66,6 +66,7 @@ static void add(struct sl_history_sample *sample, uint64_t workload, struct what
 	msg.swap_row.out_bytes = what.out;
 	msg.swap_row.waited_ms = what.waited_ms;
 	msg.swap_row.turns = what.turns;
+	msg.swap_row.turn_left_ms = what.turn_left_ms;
 	msg.swap_row.work_pm = what.told ? what.work_pm : UINT32_MAX;
 	msg.swap_row.residency = what.residency ? what.residency : SL_WIRE_BOUND;
 	sl_history_sample_take(sample, &msg);
@@ -364,6 +365,20 @@ static void a_turn_is_had_before_others(void **state)
 	assert_int_equal(sum(1, SL_HISTORY_USE_turn_ms), 2000);
 	for (int64_t other = 2; other <= 4; other++)
 		assert_int_equal(sum(other, SL_HISTORY_USE_turn_ms), 0);
+	/* Who asks for memory waits for turns only where they are counted down. */
+	begin(&samples[0], T0 + 5, 100);
+	begin(&samples[1], T0 + 6, 100);
+	for (int i = 0; i < 2; i++) {
+		add(&samples[i], 1,
+			(struct what){.backing = 6 * GIB, .turn_left_ms = 300});
+		add(&samples[i], 2, (struct what){.backing = GIB});
+		add(&samples[i], 3,
+			(struct what){.backing = GIB, .waiting = 1, .turn_left_ms = 9});
+	}
+	between();
+	assert_int_equal(sum(1, SL_HISTORY_USE_turn_ms), 3000);
+	assert_int_equal(sum(2, SL_HISTORY_USE_turn_ms), 0);
+	assert_int_equal(sum(3, SL_HISTORY_USE_turn_ms), 0);
 }
 
 /* What is parked has given its request up. */
