@@ -4,10 +4,9 @@
  * What is to be written stands in memory until a transaction has taken it. So a disk that is full for a minute, or somebody's lock, costs nothing; one that is
  * for long costs what there is no room for here.
  */
-#include "daemon/history_scribe.h"
+#include "daemon/history_scribe_internal.h"
 
 #include <errno.h>
-#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,51 +29,6 @@
 /* What a look for events may take, and how many are taken at a time. */
 #define LISTEN_MS  1
 #define LISTEN_MAX 2000
-
-struct living {
-	struct sl_history_workload row;
-	uint32_t user, project; /* places of its sums */
-	bool seen, dirty;       /* in the last sample; to be written */
-	bool missed;            /* it was not, and how long it lived was not heard yet */
-	uint64_t met_ms, seen_ms; /* in its first look, its last */
-};
-
-struct sl_history_scribe {
-	char path[4096];
-	struct sl_inside_door *door;
-	struct sl_inside asks, hears;
-	bool asking, hearing;
-	struct sl_history_store *store;
-	int64_t reopen_at, told_at;
-	int outcome; /* of the last try to open it, and why */
-	struct sl_error err;
-	struct sl_history_clock clock;
-	/* The file is to be told that the clock went back, as it was ahead until then. */
-	bool goes_back;
-	int64_t was_ahead, back_to;
-	int64_t patient_until; /* monotonic, seconds */
-	struct sl_history_sample samples[2];
-	unsigned int current;
-	struct sl_history_tables tables;
-	/* Workloads that live, by number. */
-	struct sl_map by_number;
-	struct living **living;
-	size_t living_count, living_room;
-	struct sl_history_known known; /* those of before, until they were looked for */
-	bool first;                    /* no sample was taken yet */
-	bool knows;                    /* the file was read: numbers can be given */
-	struct sl_history_workload *workloads; /* to be written */
-	size_t workload_count, workload_room;
-	struct sl_history_gpu *gpus, *new_gpus;
-	size_t gpu_count, new_gpu_count;
-	int64_t next_gpu, next_workload;
-	struct sl_msg_event_row *events;
-	size_t event_count, event_room;
-	uint64_t event_serial,
-		first_serial; /* the last that was heard; the first of this daemon */
-	struct sl_history_summing summing;
-	uint64_t rows, dropped, bytes, written_ms;
-};
 
 /* --- its memory --------------------------------------------------------------------------- */
 
@@ -125,19 +79,6 @@ struct sl_history_scribe *sl_history_scribe_free(struct sl_history_scribe *scrib
 	return NULL;
 }
 
-/* Room for one more of size bytes; NULL without memory. */
-static void *room_for(void *all, size_t count, size_t *room, size_t size)
-{
-	void *grown;
-
-	if (count < *room)
-		return all;
-	grown = realloc(all, sl_max_u64(32, *room * 2) * size);
-	if (grown)
-		*room = sl_max_u64(32, *room * 2);
-	return grown;
-}
-
 /* --- the file ----------------------------------------------------------------------------- */
 
 /* What is far from the clock tells that one of both is wrong. */
@@ -158,7 +99,7 @@ static void set_back(struct sl_history_scribe *scribe, int64_t was_ahead, uint64
 		scribe->known.living[i].begun_ms =
 			sl_min_u64(scribe->known.living[i].begun_ms, now_ms);
 	for (size_t i = 0; i < scribe->living_count; i++) {
-		struct living *living = scribe->living[i];
+		struct sl_history_living *living = scribe->living[i];
 
 		living->dirty |= living->row.begun_ms > now_ms;
 		living->row.begun_ms = sl_min_u64(living->row.begun_ms, now_ms);
@@ -271,170 +212,6 @@ static void open_store(struct sl_history_scribe *scribe, uint64_t real_ms,
 	scribe->err = report->err;
 }
 
-/* --- who is who --------------------------------------------------------------------------- */
-
-static void user_name(uint32_t uid, char *buf, size_t size)
-{
-	char space[4096];
-	struct passwd entry, *found = NULL;
-
-	if (getpwuid_r(uid, &entry, space, sizeof(space), &found) == 0 && found)
-		(void)snprintf(buf, size, "%s", found->pw_name);
-	else
-		(void)snprintf(buf, size, "%u", uid);
-	sl_text_tame(buf);
-}
-
-/* One of before, if it is the same. */
-static const struct sl_history_workload *known_one(
-	const struct sl_history_scribe *scribe, const struct sl_msg_use_row *row)
-{
-	for (size_t i = 0; i < scribe->known.living_count; i++) {
-		const struct sl_history_workload *one = &scribe->known.living[i];
-
-		if (one->number == row->workload && one->uid == row->uid &&
-			one->pid == row->pid && one->id)
-			return one;
-	}
-	return NULL;
-}
-
-static void describe(struct sl_history_scribe *scribe, struct sl_history_workload *out,
-	const struct sl_msg_use_row *row, uint64_t now_ms)
-{
-	const struct sl_history_workload *one = known_one(scribe, row);
-
-	*out = (struct sl_history_workload){
-		.id = one ? one->id : scribe->next_workload++,
-		.number = row->workload,
-		.uid = row->uid,
-		.pid = row->pid,
-		.observed = row->flags & SL_USE_OBSERVED,
-		.gpu_mask = one ? one->gpu_mask : 0,
-		.begun_ms = one ? one->begun_ms : sl_sub_sat(now_ms, row->age_ms),
-	};
-	memcpy(out->name, row->name, sizeof(out->name));
-	memcpy(out->project, row->project, sizeof(out->project));
-	(void)snprintf(out->command, sizeof(out->command), "%s", row->command);
-	sl_text_tame(out->name);
-	sl_text_tame(out->project);
-	sl_text_tame(out->command);
-	sl_history_program(out->command, out->program, sizeof(out->program));
-	user_name(row->uid, out->user, sizeof(out->user));
-}
-
-static struct living *living_of(struct sl_history_scribe *scribe,
-	const struct sl_msg_use_row *row, uint64_t now_ms)
-{
-	struct living *living = sl_map_get(&scribe->by_number, row->workload), **all;
-	char user[16];
-
-	if (living)
-		return living;
-	all = room_for(
-		scribe->living, scribe->living_count, &scribe->living_room, sizeof(*all));
-	if (!all)
-		return NULL;
-	scribe->living = all;
-	living = calloc(1, sizeof(*living));
-	if (!living || sl_map_put(&scribe->by_number, row->workload, living) < 0) {
-		free(living);
-		return NULL;
-	}
-	scribe->living[scribe->living_count++] = living;
-	describe(scribe, &living->row, row, now_ms);
-	(void)snprintf(user, sizeof(user), "%u", row->uid);
-	living->user = sl_history_summing_find(
-		&scribe->summing, SL_HISTORY_OF_USER, user, living->row.user);
-	living->project = sl_history_summing_find(&scribe->summing, SL_HISTORY_OF_PROJECT,
-		living->row.project, living->row.project);
-	living->dirty = true;
-	living->met_ms = now_ms;
-	return living;
-}
-
-/* To be written with the next batch. Without memory it is tried again: it stays dirty. */
-static bool say(struct sl_history_scribe *scribe, const struct sl_history_workload *row)
-{
-	struct sl_history_workload *all = room_for(scribe->workloads,
-		scribe->workload_count, &scribe->workload_room, sizeof(*all));
-
-	if (!all)
-		return false;
-	scribe->workloads = all;
-	scribe->workloads[scribe->workload_count++] = *row;
-	return true;
-}
-
-/* Those that the daemon does not name any more have ended: when, its event says; else not before they were seen last. */
-static void say_who(struct sl_history_scribe *scribe)
-{
-	for (size_t i = scribe->living_count; i-- > 0;) {
-		struct living *living = scribe->living[i];
-
-		/* The event comes on another line, and may be late. */
-		if (!living->seen && !living->row.ended_ms && !living->missed) {
-			living->missed = true;
-			continue;
-		}
-		if (!living->seen && !living->row.ended_ms)
-			living->row.ended_ms = living->seen_ms;
-		if (living->dirty || !living->seen)
-			living->dirty = !say(scribe, &living->row);
-		if (living->seen || living->dirty) {
-			living->seen = false;
-			continue;
-		}
-		(void)sl_map_take(&scribe->by_number, living->row.number);
-		scribe->living[i] = scribe->living[--scribe->living_count];
-		free(living);
-	}
-}
-
-/* Of before, and not there any more: they ended while nobody looked. */
-static void end_former(struct sl_history_scribe *scribe)
-{
-	for (size_t i = 0; i < scribe->known.living_count; i++) {
-		struct sl_history_workload *one = &scribe->known.living[i];
-		const struct living *now = sl_map_get(&scribe->by_number, one->number);
-
-		if (now && now->row.id == one->id)
-			continue;
-		one->ended_ms =
-			sl_max_u64((uint64_t)scribe->known.end * 1000, one->begun_ms + 1);
-		(void)say(scribe, one);
-	}
-	free(scribe->known.living);
-	scribe->known.living = NULL;
-	scribe->known.living_count = 0;
-}
-
-static int64_t gpu_id(struct sl_history_scribe *scribe, const struct sl_msg_gpu_row *row)
-{
-	struct sl_history_gpu gpu = {0}, *all, *fresh;
-
-	sl_wire_uuid_format(row->uuid, gpu.uuid);
-	for (size_t i = 0; i < scribe->gpu_count; i++) {
-		if (strcmp(scribe->gpus[i].uuid, gpu.uuid) == 0)
-			return scribe->gpus[i].id;
-	}
-	memcpy(gpu.name, row->name, sizeof(gpu.name));
-	sl_text_tame(gpu.name);
-	gpu.id = scribe->next_gpu;
-	all = realloc(scribe->gpus, (scribe->gpu_count + 1) * sizeof(*all));
-	if (!all)
-		return 0;
-	scribe->gpus = all;
-	fresh = realloc(scribe->new_gpus, (scribe->new_gpu_count + 1) * sizeof(*fresh));
-	if (!fresh)
-		return 0;
-	scribe->new_gpus = fresh;
-	scribe->gpus[scribe->gpu_count++] = scribe->new_gpus[scribe->new_gpu_count++] =
-		gpu;
-	scribe->next_gpu++;
-	return gpu.id;
-}
-
 /* --- asking ------------------------------------------------------------------------------- */
 
 struct asking {
@@ -448,21 +225,22 @@ static void take(void *context, const union sl_msg *row)
 	struct asking *asking = context;
 	struct sl_history_sample *sample = asking->sample;
 	struct sl_history_seen *seen;
-	struct living *living;
+	struct sl_history_living *living;
 	char uuid[41];
 	int64_t mask;
 
 	sl_history_sample_take(sample, row);
 	if (row->head.type == SL_MSG_GPU_ROW &&
 		row->gpu_row.gpu < SL_HISTORY_GPU_NUMBERS) {
-		sample->gpus[row->gpu_row.gpu].id = gpu_id(asking->scribe, &row->gpu_row);
+		sample->gpus[row->gpu_row.gpu].id =
+			sl_history_who_gpu(asking->scribe, &row->gpu_row);
 		sl_wire_uuid_format(row->gpu_row.uuid, uuid);
 		sample->gpus[row->gpu_row.gpu].place = sl_history_summing_find(
 			&asking->scribe->summing, SL_HISTORY_OF_GPU, uuid, uuid);
 	}
 	if (row->head.type != SL_MSG_USE_ROW)
 		return;
-	living = living_of(asking->scribe, &row->use_row, asking->now_ms);
+	living = sl_history_who_living(asking->scribe, &row->use_row, asking->now_ms);
 	seen = sl_history_sample_find(sample, row->use_row.workload, row->use_row.gpu);
 	if (!living || !seen)
 		return;
@@ -529,7 +307,7 @@ static int ask_lists(struct sl_history_scribe *scribe, struct sl_history_sample 
 /* In the history's time, in which it began. */
 static void note_end(struct sl_history_scribe *scribe, const struct sl_msg_event_row *row)
 {
-	struct living *living = sl_map_get(&scribe->by_number, row->workload);
+	struct sl_history_living *living = sl_map_get(&scribe->by_number, row->workload);
 
 	if (living)
 		living->row.ended_ms = living->row.begun_ms + sl_max_u64(1, row->span_ms);
@@ -547,8 +325,8 @@ static void keep_event(
 		return;
 	scribe->event_serial = row->serial;
 	all = scribe->event_count < EVENTS_MAX
-		      ? room_for(scribe->events, scribe->event_count, &scribe->event_room,
-				sizeof(*all))
+		      ? sl_history_room(scribe->events, scribe->event_count,
+				&scribe->event_room, sizeof(*all))
 		      : NULL;
 	if (!all) {
 		scribe->dropped++;
@@ -741,10 +519,10 @@ static void look(struct sl_history_scribe *scribe, uint64_t now_ms,
 	if (r != SL_INSIDE_OK || now->failed)
 		return;
 	if (scribe->first)
-		end_former(scribe);
+		sl_history_who_end_former(scribe);
 	scribe->first = false;
 	hear_events(scribe, &err);
-	say_who(scribe);
+	sl_history_who_say(scribe);
 	if (sl_history_sample_rows(before, now, &scribe->tables) == 0)
 		scribe->current = 1 - scribe->current;
 }
