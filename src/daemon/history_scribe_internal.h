@@ -59,7 +59,7 @@ void *sl_history_room(void *all, size_t count, size_t *room, size_t size);
 struct sl_history_living *sl_history_who_living(struct sl_history_scribe *scribe,
 	const struct sl_msg_use_row *row, uint64_t now_ms);
 /* After a sample: those that changed are to be written, and those that the daemon does not name any more have ended. */
-void sl_history_who_say(struct sl_history_scribe *scribe, uint64_t now_ms);
+void sl_history_who_say(struct sl_history_scribe *scribe);
 /* After the first sample: those of before that are not there any more ended while nobody looked. */
 void sl_history_who_end_former(struct sl_history_scribe *scribe);
 /* A GPU's number in the history; 0: no memory. */
