@@ -167,7 +167,8 @@ struct line {
 struct series {
 	int64_t id, from, to, step, first;
 	uint64_t number, begun_ms, ended_ms;
-	char name[64];
+	int priority;
+	char name[64], user[64], project[64], command[256];
 	size_t steps;
 	struct line lines[SL_NODE_GPUS_MAX];
 	size_t line_count;
@@ -179,8 +180,8 @@ static int find_workload(struct sl_history_reader *reader,
 	const struct sl_history_ask *ask, struct series *series, struct sl_error *err)
 {
 	static const char sql[] =
-		"SELECT id, number, name, begun_ms, ended_ms, gpu_mask FROM workloads "
-		"WHERE (?1 > "
+		"SELECT id, number, name, begun_ms, ended_ms, gpu_mask, "
+		"priority, user, project, command FROM workloads WHERE (?1 > "
 		"0 "
 		"AND number = ?1) OR (?1 = 0 AND (name = ?2 OR number = ?3)) ORDER BY id "
 		"DESC LIMIT 1";
@@ -201,6 +202,10 @@ static int find_workload(struct sl_history_reader *reader,
 		series->begun_ms = (uint64_t)sqlite3_column_int64(statement, 3);
 		series->ended_ms = (uint64_t)sqlite3_column_int64(statement, 4);
 		reader->gpu_mask = sqlite3_column_int64(statement, 5);
+		series->priority = sqlite3_column_int(statement, 6);
+		take_text(statement, 7, series->user, sizeof(series->user));
+		take_text(statement, 8, series->project, sizeof(series->project));
+		take_text(statement, 9, series->command, sizeof(series->command));
 	}
 	(void)sqlite3_finalize(statement);
 	if (r == SQLITE_ROW)
@@ -417,16 +422,34 @@ static int put_marks(struct sl_history_reader *reader, const struct series *seri
 	return read_events(reader, &ask, MARKS_MOST, put_mark, &marking, err);
 }
 
+/* Who it was: all that is left of one that has ended. */
+static void put_who(FILE *out, const struct series *series)
+{
+	const struct {
+		const char *key, *text;
+	} texts[] = {{"name", series->name}, {"user", series->user},
+		{"project", series->project}, {"command", series->command}};
+
+	for (size_t i = 0; i < SL_ARRAY_LEN(texts); i++) {
+		json_t *text = sl_text_json(texts[i].text);
+
+		(void)fprintf(out, ",\"%s\":", texts[i].key);
+		if (text)
+			(void)json_dumpf(text, out, JSON_ENCODE_ANY);
+		else
+			(void)fputs("null", out);
+		json_decref(text);
+	}
+}
+
 static int put_series(struct sl_history_reader *reader, struct series *series,
 	const struct sl_history_ask *ask, FILE *out, struct sl_error *err)
 {
-	json_t *name = sl_text_json(series->name);
 	int r;
 
-	(void)fprintf(out, "{\"id\":%" PRIu64 ",\"name\":", series->number);
-	if (name)
-		(void)json_dumpf(name, out, JSON_ENCODE_ANY);
-	json_decref(name);
+	(void)fprintf(out, "{\"id\":%" PRIu64 ",\"priority\":%d", series->number,
+		series->priority);
+	put_who(out, series);
 	(void)fprintf(out,
 		",\"begun_ms\":%" PRIu64 ",\"ended_ms\":%" PRIu64
 		",\"step_s\":%u,\"t_ms\":[",
