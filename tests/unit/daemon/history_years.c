@@ -84,10 +84,10 @@ static void fill_level(sqlite3 *db, enum sl_history_level level, int64_t span)
 		"WITH RECURSIVE m(t) AS (SELECT %lld UNION ALL SELECT t + %" PRId64
 		" FROM m WHERE t + %" PRId64 " < %lld), g(n) AS (SELECT 1 UNION ALL "
 		"SELECT n + 1 FROM g WHERE n < 8) INSERT INTO %s (t, gpu, workload, "
-		"span, known_ms, busy_us) SELECT m.t, n, 0, %" PRId64 ", %" PRId64
-		", 0 FROM m CROSS JOIN g",
+		"span, known_ms, busy_us, allocated_us) SELECT m.t, n, 0, %" PRId64
+		", %" PRId64 ", 0, %" PRId64 " FROM m CROSS JOIN g",
 		NOW - span, grain, grain, NOW, sl_history_tables[SL_HISTORY_GPUS][level],
-		grain, grain * 1000);
+		grain, grain * 1000, grain * 1000000 * ALIVE / QUARTER / 8);
 	run(db, sql);
 }
 
@@ -191,7 +191,9 @@ static void two_years_are_answered(void **state)
 
 		assert_int_equal(keys, rows[i].keys);
 		/* Every eighth hour of 200, a quarter each; whole numbers, so exactly. */
-		assert_true(sum == (double)(rows[i].span_s * ALIVE / QUARTER));
+		if (sum != (double)(rows[i].span_s * ALIVE / QUARTER))
+			fail_msg("row %zu: %f of %f", i, sum,
+				(double)(rows[i].span_s * ALIVE / QUARTER));
 	}
 }
 
