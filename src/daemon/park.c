@@ -134,7 +134,10 @@ void sl_park_park(struct sl_peer *peer, const struct sl_msg_park *park)
 		reply_park(peer, workload, daemon->admission.reason, text.text);
 		return;
 	}
-	sl_step(D_PARK_BOOKED);
+	if (park->parked)
+		sl_step(D_PARK_BOOKED);
+	else
+		sl_step(D_RESUME_BOOKED);
 	if (sl_peer_may_log(daemon, SL_LOG_INFO))
 		sl_info("%s of %s for process %d of user %u", verb, workload->name,
 			(int)peer->pid, (unsigned int)peer->uid);
