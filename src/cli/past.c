@@ -56,14 +56,14 @@ int sl_past_fetch(enum sl_verb_id verb, bool json, const struct sl_msg_history *
 	struct sl_error err = {0};
 	union sl_msg msg, answer;
 	struct sl_msg_head head;
-	int status = sl_conn_open(&conn, &err);
+	int status = getenv("SLUICE_TIMEOUT")
+			     ? sl_conn_open(&conn, &err)
+			     : sl_conn_open_within(&conn, TIMEOUT_MS, &err);
 
 	if (!status)
 		status = sl_conn_needs(
 			&conn, sl_wire_since(SL_MSG_HISTORY), "history", &err);
 	if (!status) {
-		if (!getenv("SLUICE_TIMEOUT"))
-			conn.timeout_ms = TIMEOUT_MS;
 		sl_wire_init(&msg, SL_MSG_HISTORY);
 		head = msg.head;
 		msg.history = *ask;

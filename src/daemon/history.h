@@ -14,10 +14,8 @@
 #include "daemon/daemon.h"
 #include "daemon/history_query.h"
 #include "daemon/history_sums.h"
+#include "daemon/history_text.h"
 #include "daemon/parts.h"
-
-/* Questions that wait, of everybody. */
-#define SL_HISTORY_WAITS_MAX 64
 
 struct sl_history;
 
@@ -44,10 +42,9 @@ void sl_history_health(const struct sl_daemon *daemon, struct sl_part *part);
 
 /* --- any thread's ---------------------------------------------------------------------------------------------- */
 
-/* Blocks: what is open is written first, then the file is read. *text (free(3)) has size bytes of JSON or CSV. False: err says why not. history may be
- * NULL: there is none. */
-SL_MUST_CHECK bool sl_history_answer(struct sl_history *history,
-	const struct sl_history_ask *ask, char **text, size_t *size,
-	struct sl_error *err);
+/* Blocks: what is open is written first, then the file is read. The answer, of JSON or CSV, is to be freed before the history is closed; NULL: err says why
+ * there is none. key: who asks, for what is kept for one at a time; numbers of users are theirs. history may be NULL: there is none. */
+SL_MUST_CHECK struct sl_history_text *sl_history_answer(struct sl_history *history,
+	const struct sl_history_ask *ask, uint64_t key, struct sl_error *err);
 
 #endif

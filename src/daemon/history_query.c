@@ -524,6 +524,8 @@ static int read_all(struct query *query, struct sl_history_reader *reader)
 			query->to, 0, take_gpu, query, query->err);
 	if (r != SL_HISTORY_STORE_OK)
 		return r;
+	if (query->too_many && query->ask->fault)
+		*query->ask->fault = SL_HISTORY_FAULT_ASKED;
 	if (query->too_many)
 		sl_error_set(query->err,
 			"that would be more than %d rows; ask for longer steps, a "
@@ -566,8 +568,12 @@ int sl_history_query(const char *path, const struct sl_history_ask *asked,
 	struct sl_history_ask ask = *asked;
 	int r;
 
-	if (ask.what != SL_HISTORY_EVENTS && !sl_history_ask_complete(&ask, now_ms, err))
+	if (ask.what != SL_HISTORY_EVENTS &&
+		!sl_history_ask_complete(&ask, now_ms, err)) {
+		if (ask.fault)
+			*ask.fault = SL_HISTORY_FAULT_ASKED;
 		return SL_HISTORY_STORE_BAD;
+	}
 	r = sl_history_reader_open(&reader, path, ask.cancel, err);
 	if (r != SL_HISTORY_STORE_OK)
 		return r;

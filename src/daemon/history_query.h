@@ -16,6 +16,13 @@
 
 #define SL_HISTORY_ROWS_MAX 100000
 
+/* Why there is no answer. */
+enum sl_history_fault {
+	SL_HISTORY_FAULT_OURS = 0, /* it may be otherwise in a while */
+	SL_HISTORY_FAULT_ASKED,    /* what is asked for is wrong, or too much */
+	SL_HISTORY_FAULT_UNKNOWN   /* there is no such workload */
+};
+
 /* As the message HISTORY has it. */
 struct sl_history_ask {
 	enum sl_history_what what;
@@ -30,7 +37,7 @@ struct sl_history_ask {
 	char reason[32]; /* of events; "": all */
 	const atomic_bool
 		*cancel; /* ends the reading when it turns true; NULL: nothing does */
-	bool *unknown;   /* set where there is no such workload; may be NULL */
+	enum sl_history_fault *fault; /* set where there is no answer; may be NULL */
 };
 
 /* Writes the answer to out. now_ms: of the real-time clock. SL_HISTORY_STORE_*; on all but OK err says why not, and what is in out is of no

@@ -212,8 +212,8 @@ static int find_workload(struct sl_history_reader *reader,
 		return SL_HISTORY_STORE_OK;
 	if (r != SQLITE_DONE)
 		return sl_history_reader_failed(reader, err);
-	if (ask->unknown)
-		*ask->unknown = true;
+	if (ask->fault)
+		*ask->fault = SL_HISTORY_FAULT_UNKNOWN;
 	sl_error_set(err,
 		"the history knows no such workload; sluice history --by workload "
 		"lists those that it knows");

@@ -57,16 +57,17 @@ static void add_older(struct sl_page_request *request, struct events *events,
 				: INT64_MAX;
 	json_t *root, *older;
 	struct sl_error err = {0};
-	char *text;
-	size_t size, missing;
+	struct sl_history_text *text;
+	size_t missing;
 
 	(void)snprintf(ask.name, sizeof(ask.name), "%s", name);
 	(void)snprintf(ask.reason, sizeof(ask.reason), "%s",
 		events->reason ? events->reason : "");
-	if (!sl_page_ask_history(request, &ask, &text, &size, &err))
+	text = sl_page_ask_history(request, &ask, &err);
+	if (!text)
 		return;
-	root = json_loadb(text, size, 0, NULL);
-	free(text);
+	root = json_loadb(text->bytes, text->size, 0, NULL);
+	(void)sl_history_text_free(text);
 	older = json_object_get(root, "events");
 	missing = events->last - json_array_size(events->array);
 	for (size_t i = json_array_size(older); i-- > 0 && missing;) {

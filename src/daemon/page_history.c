@@ -31,39 +31,58 @@ static bool take_place(struct sl_page *page)
 	return false;
 }
 
-bool sl_page_ask_history(struct sl_page_request *request, struct sl_history_ask *ask,
-	char **text, size_t *size, struct sl_error *err)
+struct sl_history_text *sl_page_ask_history(
+	struct sl_page_request *request, struct sl_history_ask *ask, struct sl_error *err)
 {
 	struct sl_page *page = request->page;
-	bool ok;
+	struct sl_history_text *text;
 
-	*text = NULL;
 	if (!take_place(page)) {
 		sl_error_set(err, "others ask for the history, too; try again");
-		return false;
+		return NULL;
 	}
 	ask->cancel = &page->ending;
-	ok = sl_history_answer(page->history, ask, text, size, err);
+	text = sl_history_answer(page->history, ask, sl_page_rate_key(request), err);
 	(void)atomic_fetch_sub(&page->questions, 1);
-	return ok;
+	return text;
 }
 
-/* What cannot be answered because of what was asked is the asker's to mend; it is told by the same sentence. */
+static ssize_t read_some(void *context, uint64_t offset, char *buf, size_t room)
+{
+	const struct sl_history_text *text = context;
+
+	if (offset >= text->size)
+		return MHD_CONTENT_READER_END_OF_STREAM;
+	room = sl_min_u64(room, text->size - offset);
+	memcpy(buf, text->bytes + offset, room);
+	return (ssize_t)room;
+}
+
+static void let_go(void *context)
+{
+	(void)sl_history_text_free(context);
+}
+
 static enum MHD_Result answer(
 	struct sl_page_request *request, struct sl_history_ask *ask, const char *type)
 {
+	static const unsigned int statuses[] = {[SL_HISTORY_FAULT_OURS] = 503,
+		[SL_HISTORY_FAULT_ASKED] = 400,
+		[SL_HISTORY_FAULT_UNKNOWN] = 404};
+	enum sl_history_fault fault = SL_HISTORY_FAULT_OURS;
 	struct MHD_Response *response;
+	struct sl_history_text *text;
 	struct sl_error err = {0};
-	bool unknown = false;
-	char *text;
-	size_t size;
 
-	ask->unknown = &unknown;
-	if (!sl_page_ask_history(request, ask, &text, &size, &err))
-		return sl_page_refuse(request, unknown ? 404 : 503, "%s", err.text);
-	response = MHD_create_response_from_buffer(size, text, MHD_RESPMEM_MUST_FREE);
+	ask->fault = &fault;
+	text = sl_page_ask_history(request, ask, &err);
+	if (!text)
+		return sl_page_refuse(request, statuses[fault], "%s", err.text);
+	/* Freed when it is read, or when its reader is shown out. */
+	response = MHD_create_response_from_callback(
+		text->size, 64u << 10, read_some, text, let_go);
 	if (!response)
-		free(text);
+		(void)sl_history_text_free(text);
 	else if (ask->format == SL_HISTORY_CSV)
 		(void)MHD_add_response_header(response, "Content-Disposition",
 			"attachment; filename=\"sluice-history.csv\"");

@@ -124,6 +124,8 @@ enum MHD_Result sl_page_send(struct sl_page_request *request, unsigned int statu
 enum MHD_Result sl_page_answer_text(struct sl_page_request *request, unsigned int status,
 	const char *text, size_t size, const char *type);
 
+/* Whose rates, and other shares, a request uses: a user's, or an address's. */
+uint64_t sl_page_rate_key(const struct sl_page_request *request);
 /* Opens a line as whoever asks, or as nobody. True: it is open; else the request was refused, *r is its result. */
 SL_MUST_CHECK bool sl_page_line(
 	struct sl_page_request *request, struct sl_inside *line, enum MHD_Result *r);

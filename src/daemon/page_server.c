@@ -127,7 +127,7 @@ static bool needs_token(const struct sl_page *page, const struct sl_page_route *
 
 /* Whoever is known has a share of his own, so that nobody who shares an address with him can use it up. Users lie beyond all addresses of IPv4; who has
  * the numbers of one of IPv6 shares with it at worst. */
-static uint64_t rate_key(const struct sl_page_request *request)
+uint64_t sl_page_rate_key(const struct sl_page_request *request)
 {
 	const struct sl_page_connection *connection =
 		sl_page_connection_of(request->connection);
@@ -148,7 +148,7 @@ static bool may_enter(struct sl_page_request *request, const char *method,
 	bool changes;
 
 	request->who = who_asks(request);
-	if (!sl_page_rate_take(page->reads, rate_key(request), sl_clock_now())) {
+	if (!sl_page_rate_take(page->reads, sl_page_rate_key(request), sl_clock_now())) {
 		*r = sl_page_refuse(request, 429, "too many requests; wait a second");
 		return false;
 	}

@@ -110,6 +110,16 @@ done
 wait $years
 check "two years are added up" "$?-$(json 'totals.#' <"$T/years")" = 0-7
 check "while others were answered" $answers -gt 0
+# Questions whose askers are gone are nobody's: the next one is answered.
+gone=
+for i in $(seq 70); do
+	timeout 0.5 "$B/sluice" history --last 729d --by program --step 6h --json >/dev/null 2>&1 &
+	gone="$gone $!"
+done
+# shellcheck disable=SC2086 # a list of pids is meant
+wait $gone
+"$B/sluice" history --last 1m >/dev/null
+check "those whose askers are gone are in nobody's way" $? = 0
 "$B/sluice" history --last 729d --by workload --step 1h --json >"$T/err" 2>&1
 check "what is too much is refused" "$?-$(grep -c "longer steps" "$T/err")" = 75-1
 

@@ -6,8 +6,10 @@
 
 #include "cli/cli.h"
 #include "cli/conn.h"
+#include "cli/past.h"
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
@@ -93,12 +95,51 @@ static void test_timeout(void **state)
 	sl_conn_close(&conn);
 }
 
+static void *fetch(void *status)
+{
+	struct sl_msg_history ask = {.what = SL_HISTORY_USAGE};
+	char *text = NULL;
+	size_t size = 0;
+
+	*(int *)status = sl_past_fetch(SL_VERB_history, false, &ask, &text, &size);
+	free(text);
+	return NULL;
+}
+
+/* A question about the past may take longer than others: also as far as the socket is concerned. */
+static void test_long_timeout(void **state)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	int listener = socket(AF_UNIX, SOCK_SEQPACKET, 0), next, status = -1;
+	struct timeval span = {0};
+	socklen_t length = sizeof(span);
+	pthread_t thread;
+
+	(void)state;
+	strcpy(address.sun_path, path);
+	unlink(path);
+	assert_int_equal(bind(listener, (struct sockaddr *)&address, sizeof(address)), 0);
+	assert_int_equal(listen(listener, 1), 0);
+	next = open("/dev/null", O_RDONLY);
+	close(next);
+	assert_int_equal(pthread_create(&thread, NULL, fetch, &status), 0);
+	while (getsockopt(next, SOL_SOCKET, SO_RCVTIMEO, &span, &length) < 0 ||
+		span.tv_sec == 0)
+		usleep(1000);
+	assert_int_equal(span.tv_sec, 60);
+	assert_int_equal(shutdown(next, SHUT_RDWR), 0);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	assert_int_not_equal(status, -1);
+	close(listener);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_absent),
 		cmocka_unit_test(test_no_descriptors),
 		cmocka_unit_test(test_timeout),
+		cmocka_unit_test(test_long_timeout),
 	};
 
 	return cmocka_run_group_tests(tests, set_up, tear_down);
