@@ -148,4 +148,7 @@ export function chart(place, options) {
 	};
 }
 
+/* What only explains lines goes with them. */
+document.documentElement.classList.toggle("no-charts", uPlot.missing === true);
+
 export const stepped = uPlot.paths.stepped({align: 1});

@@ -420,7 +420,7 @@ export default function view() {
 			Object.entries(WHERE).map(([where, words]) => bandKey(where, words)));
 		const lineKey = (kind, words) => h("li", null, h("i", {class: "key " + kind}), words);
 
-		parts.lineLegend = h("ul", {class: "legend own", "aria-label": "Lines of the chart"}, lineKey("resident", "resident"), lineKey("evicted", "evicted, on top of it"),
+		parts.lineLegend = h("ul", {class: "legend own drawn", "aria-label": "Lines of the chart"}, lineKey("resident", "resident"), lineKey("evicted", "evicted, on top of it"),
 			lineKey("hidden-line", "hidden"), lineKey("request-line", "request"), lineKey("limit-line", "limit"));
 		paint(parts.lineLegend, id);
 		parts.markLegend = h("ul", {class: "legend", "aria-label": "Marks"},

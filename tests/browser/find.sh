@@ -14,7 +14,8 @@ find_skip() {
 }
 find_missing=
 find_tool node nodejs >/dev/null || find_missing="$find_missing nodejs"
-find_tool npm >/dev/null || find_missing="$find_missing npm"
+# Debian's npm brings hundreds of packages; it is needed only for what was not fetched before.
+"$(dirname "$0")/../../tools/web-parts" browser >/dev/null 2>&1 || find_tool npm >/dev/null || find_missing="$find_missing npm"
 find_tool chromium chromium-browser google-chrome >/dev/null || find_missing="$find_missing chromium"
 if [ -n "$find_missing" ] && [ -z "${SLUICE_FIND_ONLY-}" ] && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
 	echo "  installing$find_missing"

@@ -48,7 +48,7 @@ export async function open(base) {
 			awaited.push({status, path});
 		},
 		/* expected: patterns of what the console says while the server is gone. */
-		async page({width = 1280, height = 900, scheme = "light", expected = [], token} = {}) {
+		async page({width = 1280, height = 900, scheme = "light", expected = [], token, base: own = base} = {}) {
 			const context = await browser.newContext({viewport: {width, height}, colorScheme: scheme, acceptDownloads: true});
 			const page = await context.newPage();
 
@@ -63,7 +63,7 @@ export async function open(base) {
 			});
 			page.on("pageerror", (error) => problems.push("error: " + error.stack));
 			page.on("request", (request) => {
-				if (!request.url().startsWith(base + "/") && !request.url().startsWith("blob:" + base))
+				if (!request.url().startsWith(own + "/") && !request.url().startsWith("blob:" + own))
 					problems.push("outside: " + request.url());
 			});
 			if (token)

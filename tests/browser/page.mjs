@@ -337,17 +337,18 @@ async function useless() {
 
 /* --- how it bears it ---------------------------------------------------------------------------------------------- */
 
-async function everywhere() {
-	for (const scheme of ["light", "dark"]) {
-		const page = await web.page({scheme, token: TOKEN});
+async function inColours(scheme) {
+	const page = await web.page({scheme, token: TOKEN});
 
-		for (const route of ROUTES) {
-			await go(page, route);
-			await settle(page);
-			same("for everybody, " + scheme + ": " + route, await page.evaluate(accessibility), []);
-		}
-		await page.context().close();
+	for (const route of ROUTES) {
+		await go(page, route);
+		await settle(page);
+		same("for everybody, " + scheme + ": " + route, await page.evaluate(accessibility), []);
 	}
+	await page.context().close();
+}
+
+async function onPhone() {
 	const phone = await web.page({width: 360, height: 740});
 
 	for (const route of ROUTES) {
@@ -366,6 +367,55 @@ async function everywhere() {
 	await phone.reload();
 	check("after a reload, too", await phone.evaluate(() => document.documentElement.dataset.theme) === "light");
 	await phone.context().close();
+}
+
+/* Each stop of the Tab key can be seen where it is, has a name, and comes after the one before. */
+async function byKeyboard() {
+	const page = await web.page({token: TOKEN});
+
+	for (const route of ROUTES) {
+		const wrong = [];
+
+		await go(page, route);
+		await settle(page);
+		await page.evaluate(() => {
+			document.activeElement.blur();
+			window.stopBefore = null;
+			scrollTo(0, 0);
+		});
+		for (let i = 0; i < 60; i++) {
+			await page.keyboard.press("Tab");
+			const stop = await page.evaluate(() => {
+				const element = document.activeElement;
+				const box = element.getBoundingClientRect();
+				const at = document.elementFromPoint(Math.min(innerWidth - 1, box.x + Math.min(box.width / 2, 20)), box.y + box.height / 2);
+				const before = window.stopBefore;
+
+				if (element === document.body || element.sluiceStop === location.hash)
+					return null;
+				element.sluiceStop = location.hash;
+				window.stopBefore = element;
+				return {
+					name: (element.getAttribute("aria-label") || element.innerText || (element.labels && element.labels[0] && element.labels[0].innerText) || "").trim().slice(0, 40),
+					what: element.outerHTML.slice(0, 60),
+					ring: getComputedStyle(element).outlineStyle !== "none",
+					seen: element === at || element.contains(at) || Boolean(at && at.contains(element)),
+					after: !before || !before.isConnected || Boolean(before.compareDocumentPosition(element) & 4),
+				};
+			});
+
+			if (!stop)
+				break;
+			if (!stop.name || !stop.ring || !stop.seen || !stop.after)
+				wrong.push(stop);
+		}
+		same("by keyboard: " + route, wrong.slice(0, 3), []);
+	}
+	await page.context().close();
+}
+
+async function everywhere() {
+	await Promise.all([inColours("light"), inColours("dark"), onPhone(), byKeyboard()]);
 }
 
 async function many() {
@@ -392,6 +442,22 @@ async function many() {
 	mock.setScene("busy");
 }
 
+/* Built without uPlot: src/web/plain stands in for it. */
+async function plain() {
+	const bare = await serve({scene: "busy", folders: [folders[0], folders[0] + "/plain"]});
+	const page = await web.page({base: bare.base});
+
+	for (const route of ["workload/1", "use"]) {
+		await page.goto(bare.base + "/#/" + route);
+		await page.waitForSelector(".chart .notice");
+		check("without uPlot it says so and what to do: " + route, /built without uPlot.* install npm/.test(await page.innerText(".chart .notice")));
+		same("and explains no lines", await page.$$eval(".drawn", (all) => all.filter((one) => one.checkVisibility()).length), 0);
+		check("tables are there", await until(5, async () => (await rows(page, "main section:first-of-type + section tbody, section[aria-labelledby=over] tbody")).length > 0));
+	}
+	await page.context().close();
+	bare.end();
+}
+
 async function missing() {
 	const page = await web.page({expected: [/Failed to load resource/, /ERR_/]});
 
@@ -413,7 +479,7 @@ async function missing() {
 	await page.context().close();
 }
 
-for (const [name, fn] of Object.entries({node, workload, arriving, queue, events, use, useless, everywhere, many, missing})) {
+for (const [name, fn] of Object.entries({node, workload, arriving, queue, events, use, useless, everywhere, many, plain, missing})) {
 	/* One part alone, while it is worked on. */
 	if (process.env.SLUICE_ONLY && !process.env.SLUICE_ONLY.split(",").includes(name))
 		continue;

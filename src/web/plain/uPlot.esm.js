@@ -4,11 +4,13 @@
  * What charts show stands in tables and lists beside them, too.
  */
 export default class Plot {
+	static missing = true;
+
 	constructor(options, data, holder) {
 		this.width = options.width;
 		this.place = document.createElement("p");
 		this.place.className = "notice";
-		this.place.textContent = "This sluiced was built without uPlot, which draws the chart. What happened stands in the table below.";
+		this.place.textContent = "This sluiced was built without uPlot, which draws charts: there was no npm, or no network. What the chart would show stands in the tables. To have it, install npm and build sluiced anew.";
 		holder.append(this.place);
 	}
 
