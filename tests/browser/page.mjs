@@ -379,9 +379,11 @@ async function byKeyboard() {
 		await go(page, route);
 		await settle(page);
 		await page.evaluate(() => {
-			document.activeElement.blur();
 			window.stopBefore = null;
 			scrollTo(0, 0);
+			/* From the beginning, and not from where the page has put the reader. */
+			document.getElementById("skip").focus();
+			document.getElementById("skip").sluiceStop = location.hash;
 		});
 		for (let i = 0; i < 60; i++) {
 			await page.keyboard.press("Tab");
