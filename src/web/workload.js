@@ -3,20 +3,18 @@
  */
 import {h, text, attr, keyed, confirm, say} from "./dom.js";
 import {bytes, span, moment, date, amount, count, percent} from "./units.js";
-import {paint, hue, stateOf, burstOf, markOf, MARKS} from "./words.js";
+import {paint, stateOf, burstOf, markOf, MARKS} from "./words.js";
 import {store, now} from "./store.js";
 import * as api from "./api.js";
-import {chart, colour, hueColour, stepped} from "./chart.js";
+import {WHERE, bandColour, addBand, memoryChart, joined, ofHistory} from "./memory.js";
+import {stepOf} from "./figures.js";
 import {hindrance} from "./sign-in.js";
 
-const SPANS = [[300, "5 min"], [900, "15 min"], [3600, "1 h"], [86400, "1 d"], [604800, "7 d"]];
+const SPANS = [[300, "5 min"], [900, "15 min"], [3600, "1 h"], [86400, "1 d"], [604800, "7 d"], [0, "all"]];
 /* The history is asked again before the store forgets what came since. */
 const ASK_EACH_MS = 300000;
 /* Of the list of marks: at first, and ever. */
 const MARKS_FIRST = 12, MARKS_MOST = 300;
-const WHERE = {
-	turn: "its turn: it runs while others wait", away: "evicted: it cannot run", move: "leaving or returning", wait: "waits for memory",
-};
 
 function find(id) {
 	return store.byId.get(id) || store.gone.get(id);
@@ -26,7 +24,9 @@ function find(id) {
 function ofThePast(id, answer) {
 	const numbers = new Map((store.state ? store.state.gpus : []).map((gpu) => [gpu.uuid, gpu.gpu]));
 
-	return {id, name: answer.name, ended_ms: answer.ended_ms, age_ms: answer.ended_ms - answer.begun_ms,
+	const {name, user, project, command, priority, begun_ms, ended_ms} = answer;
+
+	return {id, name, user, project, command, priority, begun_ms, ended_ms, age_ms: ended_ms - begun_ms,
 		uses: Object.keys(answer.gpus).map((uuid) => ({gpu: uuid, gpu_number: numbers.has(uuid) ? numbers.get(uuid) : uuid.slice(4, 12)}))};
 }
 
@@ -63,176 +63,11 @@ function marksOfBurst(series, number) {
 	return marks;
 }
 
-/* --- a chart per GPU ---------------------------------------------------------------------------------------------- */
-
-function bandColour(where, id) {
-	switch (where) {
-	case "turn": return hueColour(hue(id), "edge");
-	case "move": return hueColour(hue(id), "edge", 0.45);
-	case "wait": return colour("--warn");
-	default: return "color-mix(in srgb, " + colour("--soft") + " 45%, " + colour("--card") + ")";
-	}
-}
-
-/* turn: the share of each step that it had; what is less than all of a step is less high, before what it did else. */
-function drawBand(u, where, turn, id) {
-	const t = u.data[0];
-	const height = 7 * devicePixelRatio;
-	const y = u.bbox.top + u.bbox.height - height;
-	let from = 0;
-
-	for (let i = 1; i <= t.length; i++) {
-		const step = from + 1 < t.length ? t[from + 1] - t[from] : 1;
-
-		if (i < t.length && where[i] === where[from] && turn[i] === turn[from] && t[i] - t[i - 1] < Math.max(10, 2 * step))
-			continue;
-		const left = Math.max(u.bbox.left, u.valToPos(t[from], "x", true));
-		const end = i < t.length ? Math.min(t[i], t[i - 1] + Math.max(10, step)) : t[i - 1];
-		const right = Math.min(u.bbox.left + u.bbox.width, u.valToPos(end, "x", true));
-
-		if (where[from] && right > left) {
-			const part = where[from] === "turn" ? Math.max(0.25, turn[from]) : 1;
-
-			if (part < 1) {
-				u.ctx.fillStyle = bandColour("away", id);
-				u.ctx.fillRect(left, y, Math.max(1, right - left), height);
-			}
-			u.ctx.fillStyle = bandColour(where[from], id);
-			u.ctx.fillRect(left, y + height * (1 - part), Math.max(1, right - left), height * part);
-		}
-		from = i;
-	}
-}
-
-/* Seconds that the band shows of each, since `begin` (seconds); "" is the time in which there is nothing to tell. */
-function addBand(seconds, series, begin) {
-	for (let i = 0; i + 1 < series.t.length; i++) {
-		const length = series.t[i + 1] / 1000 - Math.max(series.t[i] / 1000, begin);
-
-		if (length <= 0 || series.resident[i] === null)
-			continue;
-		const turn = series.where[i] === "turn" ? series.turn[i] : 0;
-		const rest = series.where[i] === "turn" ? (series.evicted[i] ? "away" : "") : series.where[i];
-
-		seconds.turn = (seconds.turn || 0) + length * turn;
-		seconds[rest] = (seconds[rest] || 0) + length * (1 - turn);
-	}
-}
-
-function drawMarks(u, marks) {
-	const ratio = devicePixelRatio;
-	let last = -Infinity;
-
-	u.ctx.save();
-	u.ctx.font = 11 * ratio + "px system-ui, sans-serif";
-	u.ctx.textAlign = "center";
-	for (const mark of marks) {
-		const x = u.valToPos(mark.ms / 1000, "x", true);
-		const bad = mark.kind === "stopped" || mark.kind === "denied";
-
-		if (x < u.bbox.left || x > u.bbox.left + u.bbox.width)
-			continue;
-		u.ctx.strokeStyle = u.ctx.fillStyle = colour(bad ? "--bad" : mark.kind === "wait" ? "--warn" : "--soft");
-		u.ctx.lineWidth = ratio;
-		u.ctx.setLineDash([2 * ratio, 3 * ratio]);
-		u.ctx.beginPath();
-		u.ctx.moveTo(x, u.bbox.top);
-		u.ctx.lineTo(x, u.bbox.top + u.bbox.height);
-		u.ctx.stroke();
-		/* Signs that would stand on each other are left out; the list has them all. */
-		if (x - last > 11 * ratio) {
-			u.ctx.fillText(MARKS[mark.kind].sign, x, u.bbox.top - 2 * ratio);
-			last = x;
-		}
-	}
-	u.ctx.restore();
-}
-
-function figure(word, value) {
-	return [word + " ", h("b", null, value), "   "];
-}
-
-function memoryChart(place, id, use) {
-	const shown = {marks: [], where: [], turn: [], evicted: []};
-	const line = (name, dash) => ({stroke: () => colour(name), width: 1.5, dash, paths: stepped, points: {show: false}});
-	const made = chart(place, {
-		height: 240,
-		label: "Memory on GPU " + use.gpu_number + " over time, between request and limit; the list below tells what happened",
-		bytes: true,
-		y: bytes,
-		data: [[], [], [], [], [], []],
-		series: () => [
-			/* resident and what was evicted, one on the other */
-			{stroke: () => hueColour(hue(id), "edge"), width: 1, dash: [4, 3], fill: () => hueColour(hue(id), "seg", 0.22), paths: stepped, points: {show: false}},
-			{stroke: () => hueColour(hue(id), "edge"), width: 2, fill: () => hueColour(hue(id), "seg", 0.75), paths: stepped, points: {show: false}},
-			{stroke: () => colour("--soft"), width: 1, paths: stepped, points: {show: false}},
-			line("--text"),
-			line("--bad", [6, 4]),
-		],
-		draw(u) {
-			drawBand(u, shown.where, shown.turn, id);
-			drawMarks(u, shown.marks);
-		},
-		read(at, u) {
-			const ms = u.data[0][at] * 1000;
-			const near = shown.marks.filter((mark) => Math.abs(u.valToPos(mark.ms / 1000, "x") - u.cursor.left) < 6).slice(-2);
-
-			return [h("b", null, moment(ms)), "   ",
-				...(u.data[2][at] === null ? ["nothing is known   "] : [...figure("resident", bytes(u.data[2][at])), ...figure("hidden", bytes(u.data[3][at])), ...figure("evicted", bytes(shown.evicted[at])),
-				...figure("request", bytes(u.data[4][at])), ...figure("limit", bytes(u.data[5][at]))]),
-				shown.where[at] ? WHERE[shown.where[at]] : "",
-				...near.map((mark) => h("span", null, " · " + MARKS[mark.kind].word + ": " + mark.text))].flat();
-		},
-	});
-
-	return {
-		set(series, marks, range) {
-			shown.marks = marks;
-			shown.where = series.where;
-			shown.turn = series.turn;
-			shown.evicted = series.evicted;
-			made.set([series.t.map((ms) => ms / 1000), series.resident.map((value, i) => (value === null ? null : value + series.evicted[i])), series.resident,
-				series.hidden, series.request, series.limit], range);
-		},
-		end: made.end,
-	};
-}
-
-/* What the history has, with what was seen since at its end. */
-function joined(older, live) {
-	if (!older || !older.t.length)
-		return live;
-	const end = older.t[older.t.length - 1];
-	let from = 0;
-
-	while (from < live.t.length && live.t[from] <= end)
-		from++;
-	const all = {};
-
-	for (const key of Object.keys(live))
-		all[key] = older[key].concat(live[key].slice(from));
-	return all;
-}
-
-function ofHistory(answer, gpu) {
-	const rows = answer.gpus && answer.gpus[gpu];
-
-	if (!rows)
-		return null;
-	/* Null: nothing is known of that time; the line has a gap. */
-	const number = (list) => answer.t_ms.map((_, i) => (list && list[i] !== undefined ? list[i] : null));
-
-	return {
-		t: answer.t_ms,
-		request: number(rows.request), limit: number(rows.limit), resident: number(rows.resident),
-		evicted: number(rows.evicted), hidden: number(rows.hidden),
-		turn: answer.t_ms.map((_, i) => (rows.turn && rows.turn[i]) || 0),
-		where: answer.t_ms.map((_, i) => {
-			if (rows.turn && rows.turn[i])
-				return "turn";
-			return rows.evicted && rows.evicted[i] ? "away" : "";
-		}),
-	};
+/* A mark that belongs to no GPU belongs to each. */
+function isOn(mark, use) {
+	if (mark.uuid)
+		return mark.uuid === use.gpu;
+	return mark.gpu === undefined || mark.gpu === null || mark.gpu === use.gpu_number;
 }
 
 /* --- facts -------------------------------------------------------------------------------------------------------- */
@@ -266,12 +101,24 @@ function factsOf(workload) {
 	return facts;
 }
 
+function factsOfPast({user, project, priority, begun_ms, ended_ms, age_ms, command}) {
+	return [["User", user], ["Project", project || "default"], ["Priority", priority], ["Began", date(begun_ms)], ["Ended", date(ended_ms)], ["Ran for", span(age_ms)],
+		["Command", command]];
+}
+
 /* --- the view ----------------------------------------------------------------------------------------------------- */
 
 export default function view() {
 	const parts = {};
 	let id, given, charts = new Map(), period = 300, all = false, older = null, asked_ms = 0, olderMarks = [], olderWords = "", asking = 0, why_ms = 0, tone = "", knownMarks = null;
-	let unheard = true, past = null, unknown = "", ends = false;
+	let unheard = true, past = null, unknown = "", ends = false, connection = 0;
+
+	/* What the history said of a GPU, as a line; made once, for it is drawn each second. */
+	function ofBefore(gpu) {
+		if (older && !older.lines.has(gpu))
+			older.lines.set(gpu, ofHistory(older, gpu));
+		return older ? older.lines.get(gpu) : null;
+	}
 
 	async function askHistory() {
 		if (!Number.isInteger(id))
@@ -280,20 +127,26 @@ export default function view() {
 
 		asked_ms = Date.now();
 		try {
-			const ask = (to) => api.get("/api/workloads/" + id + "/history", {from_ms: to - period * 1000, to_ms: to});
-			let answer = await ask(past ? past.ended_ms + 1000 : Math.round(now()));
+			/* Without a period: all of its life. A chart shows no more than some hundred steps; of an hour each second may be looked for. */
+			const ask = (to, begun) => {
+				const range = {from_ms: Math.round(period ? to - period * 1000 : begun - 2000), to_ms: Math.round(to)};
+
+				return api.get("/api/workloads/" + id + "/history", range.to_ms - range.from_ms > 3600000 ? {...range, step_s: stepOf(range, 1)} : range);
+			};
+			const known = past || (find(id) ? {begun_ms: now() - find(id).age_ms} : {begun_ms: now() - 60000});
+			let answer = await ask(past ? past.ended_ms + 1000 : now(), known.begun_ms);
 
 			if (mine === asking && !past && !find(id) && answer.ended_ms)
-				answer = await ask(answer.ended_ms + 1000);
+				answer = await ask(answer.ended_ms + 1000, answer.begun_ms);
 			if (mine !== asking)
 				return;
 			if (!find(id) && answer.ended_ms)
 				past = ofThePast(id, answer);
 			/* It has ended just now, or is about to begin: one of the two knows soon. */
 			ends = !find(id) && !past;
-			older = answer;
+			older = {...answer, lines: new Map()};
 			olderWords = "";
-			olderMarks = (answer.marks || []).map((mark, i) => ({...mark, serial: mark.serial || "h" + i}));
+			olderMarks = (answer.marks || []).map((mark) => ({...mark, serial: ["h", mark.ms, mark.kind, mark.reason, mark.uuid || mark.gpu, mark.other].join(" ")}));
 		} catch (error) {
 			if (mine === asking) {
 				olderWords = "The chart shows what this page has seen: " + error.message;
@@ -454,9 +307,11 @@ export default function view() {
 		for (const use of workload.uses) {
 			const series = store.samples.get(id + " " + use.gpu);
 
+			const before = ofBefore(use.gpu);
+
 			/* The history has its own until it was asked. */
 			for (const mark of series ? marksOfBurst(series, use.gpu_number) : []) {
-				if (!older || mark.ms > older.t_ms[older.t_ms.length - 1])
+				if (!before || mark.ms > before.t[before.t.length - 1])
 					marks.set("burst" + mark.ms, mark);
 			}
 		}
@@ -484,14 +339,14 @@ export default function view() {
 			const live = store.samples.get(id + " " + use.gpu);
 			const made = charts.get(use.gpu);
 
-			const before = older && ofHistory(older, use.gpu);
+			const before = ofBefore(use.gpu);
 
 			if (made && (live || before)) {
 				const series = live ? joined(before, live) : before;
-				const begin = Math.max(to - period, Math.min(to - 60, (to - workload.age_ms / 1000) - 2));
+				const begin = Math.max(period ? to - period : 0, Math.min(to - 60, (to - workload.age_ms / 1000) - 2));
 
 				addBand(seconds, series, begin);
-				made.set(series, marks.filter((mark) => mark.gpu === undefined || mark.gpu === use.gpu_number),
+				made.set(series, marks.filter((mark) => isOn(mark, use)),
 					/* Before its start there is nothing to see. */
 					[begin, to]);
 			}
@@ -526,7 +381,7 @@ export default function view() {
 			h("td", {class: "when", title: date(mark.ms)}, moment(mark.ms)),
 			h("td", {class: "when"}, h("span", {class: "mark", "aria-hidden": "true"}, MARKS[mark.kind].sign), MARKS[mark.kind].word),
 			h("td", {class: "whole"}, mark.text),
-			h("td", {"data-of": mark.other_name ? "other side" : null}, !mark.other_name ? "" : mark.other && find(mark.other) ? h("a", {href: "#/workload/" + mark.other}, mark.other_name) : mark.other_name)), () => {});
+			h("td", {"data-of": mark.other_name ? "other side" : null}, !mark.other_name ? "" : mark.other ? h("a", {href: "#/workload/" + mark.other}, mark.other_name) : mark.other_name)), () => {});
 		/* Said once, when it is news. */
 		const latest = rows.length ? rows[0].serial : null;
 
@@ -544,6 +399,7 @@ export default function view() {
 			build(at);
 			paintBandLegend();
 			addEventListener("sluice-theme", paintBandLegend);
+			connection = store.connection;
 			askHistory();
 		},
 		update() {
@@ -554,7 +410,7 @@ export default function view() {
 			attr(parts.changes, "hidden", !here);
 			attr(parts.memory, "hidden", !workload);
 			attr(parts.happened, "hidden", !workload);
-			attr(parts.known, "hidden", !workload || workload === past);
+			attr(parts.known, "hidden", !workload);
 			attr(parts.badge, "hidden", !workload);
 			if (!workload) {
 				const nobody = "There is no workload " + given + " now";
@@ -574,12 +430,12 @@ export default function view() {
 			text(parts.name, workload.name || "workload " + id);
 			text(parts.badge, state.word);
 			attr(parts.badge, "data-tone", state.tone);
+			keyed(parts.facts, workload === past ? factsOfPast(past) : factsOf(workload), ([word]) => word, ([word]) => h("div", {class: word === "Command" ? "wide" : null}, h("dt", null, word), h("dd")),
+				(item, [, value]) => text(item.lastChild, value));
 			if (workload === past) {
 				draw();
 				return;
 			}
-			keyed(parts.facts, factsOf(workload), ([word]) => word, ([word]) => h("div", {class: word === "Command" ? "wide" : null}, h("dt", null, word), h("dd")),
-				(item, [, value]) => text(item.lastChild, value));
 			for (const key of ["request", "limit"])
 				attr(parts.form.elements[key], "placeholder", workload.uses.length ? bytes(workload.uses[0][key + "_bytes"]) : "");
 			attr(parts.form.elements.priority, "placeholder", workload.priority);
@@ -597,8 +453,11 @@ export default function view() {
 			if (here && (state.word !== tone || Date.now() - why_ms > (state.tone === "run" ? 15000 : 2000)))
 				askWhy();
 			tone = state.word;
-			if (Date.now() - asked_ms > ASK_EACH_MS)
+			/* What was missed while there was no connection is in the history. */
+			if (connection !== store.connection || Date.now() - asked_ms > ASK_EACH_MS) {
+				connection = store.connection;
 				askHistory();
+			}
 			draw();
 		},
 		unmount() {

@@ -232,7 +232,7 @@ function workloadHistory(id, query) {
 		its.hidden.push(0.5 * GIB);
 		its.turn.push(away ? 0 : Math.sin(t / 40) > 0 ? 1 : 0);
 	}
-	return {id, name: id === 77 ? "yesterday" : "trainer", begun_ms: ended - 7200000, ended_ms: id === 77 ? ended : 0, step_s: step, t_ms, gpus, marks: []};
+	return {id, name: id === 77 ? "yesterday" : "trainer", user: "anna", project: "vision", command: "python3 train.py", priority: 0, begun_ms: ended - 7200000, ended_ms: id === 77 ? ended : 0, step_s: step, t_ms, gpus, marks: []};
 }
 
 /* --- the server --------------------------------------------------------------------------------------------------- */

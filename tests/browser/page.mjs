@@ -77,7 +77,12 @@ async function workload() {
 	await go(page, "workload/77");
 	await page.waitForSelector(".u-over");
 	check("one that ended before is shown from the history", /^It has ended, .*history/.test(await page.innerText("main .notice")) && (await page.innerText("h1")) === "yesterday");
-	check("without anything to change", !(await page.isVisible("section[aria-labelledby=change]")) && !(await page.isVisible("section[aria-labelledby=facts]")));
+	check("without anything to change", !(await page.isVisible("section[aria-labelledby=change]")));
+	check("it says whose it was, and when", /User anna .*Began .*Ran for 2 h/.test((await page.innerText("section[aria-labelledby=facts]")).replace(/\s+/g, " ")), await page.innerText("section[aria-labelledby=facts]"));
+	const [all] = await Promise.all([page.waitForRequest((request) => request.url().includes("/api/workloads/77/history")), page.getByRole("button", {name: "all", exact: true}).click()]);
+	const length = Number(new URL(all.url()).searchParams.get("to_ms")) - Number(new URL(all.url()).searchParams.get("from_ms"));
+
+	check("all of its life", Math.abs(length - 7203000) < 2000, length);
 	web.refusal(404, /\/api\/workloads\/777\/history/);
 	await go(page, "workload/777");
 	check("one that never was is told", await until(3, async () => (await page.innerText("main .notice")).includes("nothing is known of one")));
@@ -145,6 +150,12 @@ async function arriving() {
 	same("and asks for nothing", await page.evaluate(() => performance.getEntriesByType("resource").length), before);
 	await hide(false);
 	check("seen again it goes on", await until(3, () => mock.watching() === 1));
+	await go(page, "workload/2");
+	await page.waitForSelector(".u-over");
+	await settle(page);
+	const [again] = await Promise.all([page.waitForRequest((request) => request.url().includes("/api/workloads/2/history")), hide(true).then(() => page.waitForTimeout(3500)).then(() => hide(false))]);
+
+	check("what it missed is asked of the history", Boolean(again));
 	mock.setFull(true);
 	const asked = (path) => page.evaluate((wanted) => performance.getEntriesByType("resource").filter((one) => one.name.endsWith(wanted)).length, path);
 
