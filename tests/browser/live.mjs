@@ -272,6 +272,12 @@ async function crowd() {
 		await until(8, async () => JSON.stringify(await shown()) === JSON.stringify([1, 20, [], true]));
 		same("200 that have ended, by " + by + ", " + period, await shown(), [1, 20, [], true]);
 	}
+	/* Each of them has its page. */
+	const name = (await rows(page, "section[aria-labelledby=over] tbody"))[0][0];
+
+	await page.click("section[aria-labelledby=over] tbody a");
+	check("from there to the page of one", await until(8, async () => (await page.innerText("h1")) === name && (await page.locator(".u-over").count()) === 1), [name, await page.innerText("main")]);
+	check("with whose it was", await until(3, async () => /User user-\d+ Project crowd .*Ran for 50 min Command sweep \d+/.test(plain(await page.innerText("section[aria-labelledby=facts]")))), await page.innerText("section[aria-labelledby=facts]"));
 }
 
 /* The address with a token opened in a tab that has the page: at first, and after a restart, which ends all tokens. */

@@ -31,7 +31,7 @@ crowd() {
 	crowd_columns='t, gpu, workload, span, resident, request, allocated_us, used_us, idle_us'
 	"$B/tests/system/history-file" "$T/data/history.db" run "BEGIN IMMEDIATE;
 		WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 200) INSERT INTO workloads (id, number, name, uid, user, project, program, command,
-		pid, gpus, priority, observed, begun_ms, ended_ms) SELECT 1000000 + i, 1000000 + i, 'past-' || i, 2000 + i % 20, 'user-' || i % 20, 'crowd', 'sweep', 'sweep ' || i,
+		pid, gpus, priority, observed, begun_ms, ended_ms) SELECT 1000000 + i, 1000000 + i, 'past-' || i, 2000 + i % 20, 'user-' || (i % 20), 'crowd', 'sweep', 'sweep ' || i,
 		9, 1, 0, 0, ($crowd_now - 3000) * 1000, $crowd_now * 1000 FROM n;
 		WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 200), m(j) AS (SELECT 1 UNION ALL SELECT j + 1 FROM m WHERE j < 50)
 		INSERT INTO seconds ($crowd_columns) SELECT $crowd_now - 60 * j, 1, 1000000 + i, 60, 60 * 4096, 60 * 4096, 300000, 1000 * i, 300000 - 1000 * i FROM n, m;

@@ -88,6 +88,23 @@ function eventsOf(workloads, now) {
 	];
 }
 
+/* A week of starts, ten minutes apart, of "ancient-0" and on; one of them was stopped, long ago. */
+const ANCIENT = 1000;
+
+function ancient(now) {
+	return Array.from({length: ANCIENT}, (_, i) => ({...event(i - ANCIENT, now - (ANCIENT - i) * 600000, i === 7 ? "STOP_IDLE" : "STARTED", i === 7 ? "stop" : "note",
+		"ancient-" + i + (i === 7 ? " was idle for too long" : " started")), name: "ancient-" + i, workload: i === 7 ? 77 : 0}));
+}
+
+/* As docs/api.md has it. */
+function eventsAnswer(query, workloads, now) {
+	const number = (key, or) => (query.has(key) ? Number(query.get(key)) : or);
+	const name = query.get("name"), reason = query.get("reason");
+
+	return [...ancient(now), ...eventsOf(workloads, now)].filter((one) => one.serial > number("after", -Infinity) && one.ms >= number("from_ms", 0) && one.ms <= number("to_ms", Infinity) &&
+		(!name || one.name === name || one.other_name === name || String(one.workload) === name) && (!reason || one.reason === reason)).slice(-number("last", 200));
+}
+
 const project = (name, parent, quota, limit, used, workloads) => ({
 	project: name, parent, priority: 0, swap: true, users: [], groups: [], pools: [], preempt_min_runtime_ms: 0, reclaim_min_runtime_ms: 0, workloads,
 	gpu: {quota, limit, over_quota_weight: 1}, memory: {quota: null, limit: null, over_quota_weight: 1}, used_gpus: used,
@@ -240,6 +257,7 @@ function workloadHistory(id, query) {
 export function serve({scene, folders, port = 0, history = true}) {
 	const calls = [];
 	const streams = new Set();
+	const started = Date.now();
 	let t = 0, current = scene, open = true, full = false, broken = null, epoch = "00000000000000aa";
 
 	const authorised = (request) => request.headers.authorization === "Bearer " + TOKEN;
@@ -316,7 +334,7 @@ export function serve({scene, folders, port = 0, history = true}) {
 		if (url.pathname === "/api/live")
 			return live(request, response);
 		if (url.pathname === "/api/events")
-			return answer(response, 200, {events: eventsOf(state(request).workloads, Date.now())});
+			return answer(response, 200, {events: eventsAnswer(url.searchParams, state(request).workloads, started)});
 		if (url.pathname.startsWith("/api/why/"))
 			return answer(response, 200, {sentences: url.pathname.endsWith("/4") ? ["sweep-7 has waited 4.2 s for 9 GiB on GPU 0"] : [], now: [], before: []});
 		if (history && url.pathname === "/api/history") {

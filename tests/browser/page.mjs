@@ -218,6 +218,32 @@ async function events() {
 	await page.fill("[name=words]", "evicted_for");
 	same("by words", (await rows(page, "main tbody")).length, 2);
 	await page.fill("[name=words]", "");
+	/* Beyond what was loaded, which are the latest 500. */
+	const found = (count, first) => until(4, async () => {
+		const all = await rows(page, "main tbody");
+
+		return all.length === count && all[0][3].startsWith(first);
+	});
+
+	await page.fill("[name=name]", "ancient-3");
+	check("by workload, in all that is kept", await found(1, "ancient-3 started"), await rows(page, "main tbody"));
+	await page.fill("[name=name]", "");
+	await page.fill("[name=reason]", "stop_idle");
+	check("by reason", await found(1, "ancient-7 was idle for too long"), await rows(page, "main tbody"));
+	same("one that has ended has its page", await page.getAttribute("main tbody a", "href"), "#/workload/77");
+	await page.fill("[name=reason]", "");
+	await page.fill("[name=from]", new Date(Date.now() - 3900000 - new Date().getTimezoneOffset() * 60000).toISOString().slice(0, 19));
+	check("by time", await found(14, "sweep-7 was stopped"), (await rows(page, "main tbody")).length);
+	await page.fill("[name=from]", "");
+	await page.fill("[name=words]", "ancient-20 started");
+	await page.getByRole("button", {name: "Older ones"}).click();
+	check("by words, further back", await found(1, "ancient-20 started"), await rows(page, "main tbody"));
+	await page.fill("[name=words]", "no such words");
+	await page.getByRole("button", {name: "Older ones"}).click();
+	check("until there are no more", await until(4, async () => (await page.innerText("main .wrong")) === "Nothing older is kept."), await page.innerText("main .wrong"));
+	await page.fill("[name=words]", "");
+	await page.getByRole("button", {name: "Older ones"}).click();
+	check("what was asked for stays", await until(4, async () => (await rows(page, "main tbody")).length === 600) && (await page.innerText("main [role=status]")).replace(/\s/g, " ").startsWith("1008 events"), await page.innerText("main [role=status]"));
 	const event = (serial) => ({serial, ms: Date.now(), reason: "STARTED", kind: "note", text: "late-" + serial + " started", workload: 0, name: "late-" + serial, other: 0, other_name: ""});
 
 	mock.emit("event", event(100));
