@@ -382,7 +382,7 @@ static void by_process(struct sl_nvml *nvml, nvmlDevice_t handle, const char *uu
 	if (!samples)
 		return;
 	sl_nvml_samples_ask(samples, nvml->call.nvmlDeviceGetProcessUtilization, handle,
-		sl_clock_now());
+		out->utilisation_pct > 0, sl_clock_now());
 	out->busy_sum_pct = sl_nvml_samples_sum(samples);
 	out->by_process =
 		samples->known && (out->busy_sum_pct > 0 || out->utilisation_pct == 0);

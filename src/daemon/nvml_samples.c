@@ -10,8 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Samples come several times a second. */
+/* Samples come several times a second; where nobody is known to work, and somebody does, it is asked sooner. */
 #define AGAIN_NS (900 * SL_MS)
+#define SOON_NS  (100 * SL_MS)
 /* What is asked for reaches back so far: shorter, and a GPU at work may have no sample yet. */
 #define WINDOW_NS (2 * SL_S)
 /* More processes than a GPU has. */
@@ -116,10 +117,12 @@ static void ask(struct sl_nvml_samples *samples, sl_nvml_samples_fn call,
 }
 
 void sl_nvml_samples_ask(struct sl_nvml_samples *samples, sl_nvml_samples_fn call,
-	nvmlDevice_t device, sl_ns now)
+	nvmlDevice_t device, bool works, sl_ns now)
 {
+	sl_ns pause = works && !samples->count ? SOON_NS : AGAIN_NS;
+
 	if (!call || samples->refused ||
-		(samples->asked_at && now - samples->asked_at < AGAIN_NS))
+		(samples->asked_at && now - samples->asked_at < pause))
 		return;
 	samples->asked_at = now;
 	ask(samples, call, device, now);

@@ -26,9 +26,9 @@ struct sl_nvml_samples {
 	struct sl_nvml_busy *all; /* by pid, each once */
 };
 
-/* Asks, if it was not asked just now. call may be NULL: this NVML has no such function. */
+/* Asks, if it was not asked just now. call may be NULL: this NVML has no such function. works: the GPU does, so somebody must. */
 void sl_nvml_samples_ask(struct sl_nvml_samples *samples, sl_nvml_samples_fn call,
-	nvmlDevice_t device, sl_ns now);
+	nvmlDevice_t device, bool works, sl_ns now);
 /* 0: it did nothing. */
 uint32_t sl_nvml_samples_of(const struct sl_nvml_samples *samples, uint32_t pid);
 uint32_t sl_nvml_samples_sum(const struct sl_nvml_samples *samples);

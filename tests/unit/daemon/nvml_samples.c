@@ -51,7 +51,7 @@ static void put(uint32_t pid, unsigned long long stamp, uint32_t pct)
 
 static void ask(sl_ns now)
 {
-	sl_nvml_samples_ask(&samples, answer, NULL, now);
+	sl_nvml_samples_ask(&samples, answer, NULL, false, now);
 }
 
 static void each_process_once(void **state)
@@ -96,6 +96,20 @@ static void asked_once_a_second(void **state)
 	assert_int_equal(fake.since_us, 8000000 + 58000000);
 }
 
+/* The GPU works, and by what is known nobody does: so that is old. */
+static void asked_sooner_where_somebody_works(void **state)
+{
+	ask(SL_S);
+	assert_int_equal(fake.asked, 1);
+	put(10, 7000000, 40);
+	sl_nvml_samples_ask(&samples, answer, NULL, true, SL_S + 50 * SL_MS);
+	assert_int_equal(fake.asked, 1);
+	sl_nvml_samples_ask(&samples, answer, NULL, true, SL_S + 150 * SL_MS);
+	assert_int_equal(sl_nvml_samples_of(&samples, 10), 40);
+	sl_nvml_samples_ask(&samples, answer, NULL, true, SL_S + 300 * SL_MS);
+	assert_int_equal(fake.asked, 2);
+}
+
 /* Seen of real drivers: shares beyond all reason, samples of long ago, nobody's number. */
 static void nonsense_is_passed_over(void **state)
 {
@@ -138,7 +152,7 @@ static void who_does_not_tell_is_not_asked_again(void **state)
 		assert_int_equal(fake.asked, rows[i].again ? 2 : 1);
 	}
 	sl_nvml_samples_fini(&samples);
-	sl_nvml_samples_ask(&samples, NULL, NULL, SL_S);
+	sl_nvml_samples_ask(&samples, NULL, NULL, false, SL_S);
 	assert_false(samples.known);
 }
 
@@ -149,6 +163,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		FRESH(each_process_once),
 		FRESH(asked_once_a_second),
+		FRESH(asked_sooner_where_somebody_works),
 		FRESH(nonsense_is_passed_over),
 		FRESH(who_does_not_tell_is_not_asked_again),
 	};
