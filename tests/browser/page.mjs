@@ -140,22 +140,19 @@ async function arriving() {
 	same("the token leaves the address, and the view stays", await page.evaluate(() => [location.hash, document.querySelector("h1").textContent]), ["#/events", "Events"]);
 	await page.evaluate(() => { location.hash = "#/workload/%"; });
 	check("a number that is none is told", await until(3, async () => (await page.innerText("main")).includes("There is no workload %")), await page.innerText("main"));
-	await go(page, "node");
+	await go(page, "workload/2");
+	await page.waitForSelector(".u-over");
 	await until(3, () => mock.watching() === 1);
 	await hide(true);
 	check("a hidden page ends its stream", await until(6, () => mock.watching() === 0), mock.watching());
 	const before = await page.evaluate(() => performance.getEntriesByType("resource").length);
 
-	await page.waitForTimeout(1500);
+	await page.waitForTimeout(1200);
 	same("and asks for nothing", await page.evaluate(() => performance.getEntriesByType("resource").length), before);
-	await hide(false);
-	check("seen again it goes on", await until(3, () => mock.watching() === 1));
-	await go(page, "workload/2");
-	await page.waitForSelector(".u-over");
-	await settle(page);
-	const [again] = await Promise.all([page.waitForRequest((request) => request.url().includes("/api/workloads/2/history")), hide(true).then(() => page.waitForTimeout(3500)).then(() => hide(false))]);
+	const [again] = await Promise.all([page.waitForRequest((request) => request.url().includes("/api/workloads/2/history")), hide(false)]);
 
 	check("what it missed is asked of the history", Boolean(again));
+	check("seen again it goes on", await until(3, () => mock.watching() === 1));
 	mock.setFull(true);
 	const asked = (path) => page.evaluate((wanted) => performance.getEntriesByType("resource").filter((one) => one.name.endsWith(wanted)).length, path);
 
