@@ -377,6 +377,13 @@ static void note_waiting(struct sl_node *node, struct sl_demand *demand)
 	sl_node_note_because(node, &because);
 }
 
+/* It had its turn, and its last look, for which its client was there, found nothing. The same look may have told the client to leave for
+ * somebody else; it would come back for another last one, and leave in that again, without end. */
+static bool is_in_vain(const struct sl_demand *demand)
+{
+	return demand->returned && demand->retried && !demand->helped && !demand->stops;
+}
+
 /* Ends the demand if its time has come; true if so. */
 static bool expire(struct sl_node *node, struct sl_demand *demand)
 {
@@ -385,6 +392,7 @@ static bool expire(struct sl_node *node, struct sl_demand *demand)
 					? SL_REASON_GPU_DEGRADED
 					: SL_REASON_WAITED_TOO_LONG;
 	sl_ns end = sl_node_wait_end(node, demand);
+	bool is_away = !demand->entitled && sl_node_is_away(sl_node_client_of(demand));
 
 	if (demand->entitled) {
 		/* Only a driver that keeps refusing what is free ends an entitled demand. */
@@ -393,8 +401,8 @@ static bool expire(struct sl_node *node, struct sl_demand *demand)
 		end = sl_node_later(demand->refused_since, node->wait_max);
 		reason = SL_REASON_DRIVER_REFUSES;
 	}
-	/* Its time runs while it could be served, and so does its last look. */
-	if (!demand->entitled && sl_node_is_away(sl_node_client_of(demand)))
+	/* Its time runs while it could be served. */
+	if (is_away && !is_in_vain(demand))
 		return false;
 	/* First the resolver has its say: others may be moved for it now. */
 	if (!demand->entitled && node->now >= end && sl_node_swaps(node)) {
@@ -418,7 +426,7 @@ static bool expire(struct sl_node *node, struct sl_demand *demand)
 	if (SL_MUTANT(WAIT_FOR_EVER, false, true))
 		return false;
 	/* Somebody may be stopped, or be ending, for it: the resolver says whether it ends. */
-	if (!demand->entitled && sl_node_has_priority(node)) {
+	if (!demand->entitled && !is_away && sl_node_has_priority(node)) {
 		sl_node_reconsider(node, 1u << demand->gpu);
 		return false;
 	}

@@ -1,0 +1,104 @@
+/*
+ * vain - who asks for what nobody can be moved for, and those who wait for their turn beside it, played by hand
+ *
+ * N has 50 of a GPU of 100, which cannot be moved. A has 40 and asks for 15 more, of which 10 are free: in vain. D wants 20 back from the
+ * host. B, of A's workload, wants 45 back, for which there is never room: so A's coming back begins no turn of theirs.
+ */
+#include "play.h"
+
+#define SWAP(pool)                     \
+	SETTINGS(.pool_bytes = (pool), \
+		.chain = SL_CHAIN(SL_RESOLVER_SWAP, SL_RESOLVER_WAIT, 0))
+#define WORKLOAD(w)   EVENT(WORKLOAD_ADD, workload_add, {w, ANY, ANY, 1, 1, 0})
+#define SWAPPER(c, w) EVENT(CLIENT_JOIN, client_join, {c, w, 0, 1})
+#define COMES(c, w)   EVENT(CLIENT_JOIN, client_join, {c, w, 1, 1})
+#define OUT(c, n)     EVENT(CLIENT_EVICTED, client_evicted, {c, 0, n})
+#define REPORTED(c)   EVENT(CLIENT_REPORTED, client_reported, {c})
+#define WANT(c, n)    EVENT(WANT, want, {c, n})
+
+enum { A = 1, N, D, B };
+
+static const struct sl_event before[] = {SWAP(1000), GPU(0, 100), WORKLOAD(1),
+	WORKLOAD(2), WORKLOAD(3), COMES(D, 3), REPORT(D, 0, 20), OUT(D, 20), REPORTED(D),
+	COMES(B, 1), REPORT(B, 0, 45), OUT(B, 45), REPORTED(B), SWAPPER(A, 1), JOIN(N, 2),
+	ASK(A, 1, 0, 40), COMMIT(A, 1, 40), ASK(N, 1, 0, 50), COMMIT(N, 2, 50),
+	ASK(A, 2, 0, 15), WANT(B, 1)};
+
+/* Every 10 ms, each does what it was told. D works whenever it is back, and so wants to be. Until A is denied; then when, in ms. */
+static uint64_t goes_round(struct play *p, uint64_t until_ms, uint32_t *evictions)
+{
+	for (uint64_t ms = 1010; ms < until_ms; ms += 10) {
+		for (uint64_t c = A; c <= B; c++) {
+			uint64_t order = sl_node_client(p->node, c).order;
+			uint64_t out = sl_node_client_use(p->node, c, 0).evicted_bytes;
+			bool leaves = order == p->last[SL_ACTION_EVICT].id;
+			struct sl_event done =
+				EVENT(DONE, done, {.client = c, .order = order});
+
+			if (!order)
+				continue;
+			if (leaves)
+				done.done.evicted_bytes =
+					out + p->last[SL_ACTION_EVICT].evict.bytes;
+			*evictions += leaves;
+			if (strstr(play(p, "done", ms, done), "DENY 1/2"))
+				return ms;
+			if (leaves && c == D)
+				(void)play(p, "D works", ms, (struct sl_event)WANT(D, 1));
+		}
+		if (strstr(play(p, "time", ms, (struct sl_event)TIME), "DENY 1/2"))
+			return ms;
+	}
+	return 0;
+}
+
+static void begin(struct play *p)
+{
+	play_open(p);
+	for (size_t i = 0; i < SL_ARRAY_LEN(before); i++)
+		(void)play(p, "before", 0, before[i]);
+	assert_non_null(strstr(play(p, "D wants", 1000, (struct sl_event)WANT(D, 1)),
+		"EVICT 1 g0 10 EVICTED_FOR"));
+}
+
+/* A came before D in the order. What it leaves is D's all the same. */
+static void test_leaves_what_it_left(void **state)
+{
+	struct play p;
+
+	(void)state;
+	begin(&p);
+	assert_non_null(strstr(
+		play(&p, "A has left", 1010,
+			(struct sl_event)EVENT(DONE, done,
+				{A, p.last[SL_ACTION_EVICT].id, 0, SL_SWAP_OK, 0, 10})),
+		"RESTORE 3 g0 20"));
+	play_close(&p);
+}
+
+/* Each time that A is back D takes its turn at once, and A its own after that. The longest wait of what A asks for began anew when it was
+ * back for the first time, and ends once: the look for it finds nobody but has A leave for D. */
+static void test_is_told_so(void **state)
+{
+	struct play p;
+	uint32_t evictions = 0;
+	uint64_t denied_ms;
+
+	(void)state;
+	begin(&p);
+	denied_ms = goes_round(&p, 100000, &evictions);
+	assert_in_range(denied_ms, 61000, 62000);
+	/* Two in a round of more than 200 ms, which is a turn. */
+	assert_in_range(evictions, 100, 62000 / 200 * 2);
+	play_close(&p);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_leaves_what_it_left),
+		cmocka_unit_test(test_is_told_so),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
