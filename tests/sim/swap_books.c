@@ -337,7 +337,8 @@ static void may_begin_turn(struct swap_rules *r, uint64_t workload)
 /* Some of it was on the host: is all of it back? */
 static void look_if_whole(struct swap_rules *r, struct swap_party *p, bool was_out)
 {
-	if (!was_out || swap_party_evicted(p))
+	/* Who was told to leave begins no turn by freeing what has left. */
+	if (!was_out || swap_party_evicted(p) || (p->order && !p->is_restore))
 		return;
 	p->comes = p->resumed = false;
 	p->resident_at = r->now;
