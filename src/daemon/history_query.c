@@ -1,9 +1,9 @@
 /*
  * history_query - see the header
  *
- * Rows are dealt out to cells, one per key and step of time; a row that reaches over several steps gives each its part, so that
- * the cells add up to exactly what the rows have. What is shown of memory is the mean over the step (the part of it that was asked for): a
- * user who had 4 GiB for half of the hour had 2 GiB in that hour, so that areas under curves are right.
+ * Rows are dealt out to cells, one per key and step of time in which there is something; a row that reaches over several steps gives each its
+ * part, so that the cells add up to exactly what the rows have. Who leaves the length of steps to us gets the shortest that are not too many,
+ * which is known beforehand from when everybody began and ended.
  */
 #include "daemon/history_query.h"
 
@@ -11,41 +11,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/text.h"
 #include "daemon/history_advice.h"
+#include "daemon/history_print.h"
 #include "daemon/history_read.h"
 #include "daemon/history_series.h"
-#include "daemon/map.h"
-
-/* A step of time of one key: sums, as rows have them. */
-struct cell {
-	int64_t use[SL_HISTORY_USE_COLUMNS];
-	int64_t gpu[SL_HISTORY_GPU_COLUMNS];
-	bool any;
-};
-
-/* What one row of the answer is of. */
-struct key {
-	char key[128], name[128];
-	struct cell *cells; /* one per step; NULL: none yet */
-	struct cell total;
-};
-
-struct query {
-	const struct sl_history_ask *ask;
-	struct sl_error *err;
-	int64_t from, to, step, first; /* seconds; first: where the first step begins */
-	size_t steps, cells;
-	struct key **keys;
-	size_t key_count;
-	struct sl_map by_id; /* numbers of the database to keys */
-	bool failed, too_many;
-};
-
-static const char *const words[SL_HISTORY_BYS] = {
-	"user", "project", "gpu", "workload", "program"};
 
 /* --- what is asked ------------------------------------------------------------------------ */
+
+/* As fine as what is kept of so long a time. */
+static int64_t shortest_step(uint64_t span_s)
+{
+	return span_s <= 3600 ? 1 : span_s <= 7 * 86400 ? 60 : 3600;
+}
 
 bool sl_history_ask_complete(
 	struct sl_history_ask *ask, uint64_t now_ms, struct sl_error *err)
@@ -61,13 +38,13 @@ bool sl_history_ask_complete(
 		return false;
 	}
 	span_s = (ask->to_ms - ask->from_ms + 999) / 1000;
-	if (!ask->step_s)
-		ask->step_s = span_s <= 3600 ? 1 : span_s <= 7 * 86400 ? 60 : 3600;
-	if (span_s / ask->step_s >= SL_HISTORY_ROWS_MAX) {
+	/* Of figures it is chosen when it is known of how many. */
+	if (!ask->step_s && ask->what != SL_HISTORY_USAGE)
+		ask->step_s = (uint32_t)shortest_step(span_s);
+	if (ask->step_s && span_s / ask->step_s >= SL_HISTORY_ROWS_MAX) {
 		sl_error_set(err,
 			"steps of %u s are too short for so long a time; ask for steps "
-			"of "
-			"%" PRIu64 " s or more",
+			"of %" PRIu64 " s or more",
 			ask->step_s, span_s / SL_HISTORY_ROWS_MAX + 1);
 		return false;
 	}
@@ -83,100 +60,150 @@ enum sl_history_level sl_history_level_of(uint32_t step_s)
 
 /* --- keys --------------------------------------------------------------------------------- */
 
-static struct key *key_new(struct query *query, const char *key, const char *name)
+static struct sl_history_key *key_new(
+	struct sl_history_table *table, const char *key, const char *name)
 {
-	struct key **all, *fresh = NULL;
+	struct sl_history_key **all, *fresh = NULL;
 
 	for (size_t i = 0;
-		query->ask->by != SL_HISTORY_BY_WORKLOAD && i < query->key_count; i++) {
-		if (strcmp(query->keys[i]->key, key) == 0)
-			return query->keys[i];
+		table->ask->by != SL_HISTORY_BY_WORKLOAD && i < table->key_count; i++) {
+		if (strcmp(table->keys[i]->key, key) == 0)
+			return table->keys[i];
 	}
 	/* Room is doubled at powers of two. */
-	all = query->keys;
-	if ((query->key_count & (query->key_count - 1)) == 0)
-		all = realloc(query->keys,
-			sl_max_u64(1, query->key_count * 2) * sizeof(struct key *));
+	all = table->keys;
+	if ((table->key_count & (table->key_count - 1)) == 0)
+		all = realloc(table->keys, sl_max_u64(1, table->key_count * 2) *
+						   sizeof(struct sl_history_key *));
 	if (all) {
-		query->keys = all;
+		table->keys = all;
 		fresh = calloc(1, sizeof(*fresh));
 	}
 	if (!fresh) {
-		query->failed = true;
+		table->failed = true;
 		return NULL;
 	}
+	fresh->number = table->key_count;
+	fresh->first = INT64_MAX;
 	sl_wire_str(fresh->key, sizeof(fresh->key), key);
 	sl_wire_str(fresh->name, sizeof(fresh->name), name);
-	query->keys[query->key_count++] = fresh;
+	table->keys[table->key_count++] = fresh;
 	return fresh;
 }
 
-static bool is_asked_for(const struct query *query, const char *key, const char *name)
+static bool is_asked_for(
+	const struct sl_history_table *table, const char *key, const char *name)
 {
-	const char *only = query->ask->name;
+	const char *only = table->ask->name;
 
 	return !only[0] || strcmp(only, key) == 0 || strcmp(only, name) == 0;
 }
 
-/* Rows of the statement are id, key, name. */
+/* A row of an hour, or minute, reaches beyond who began or ended in it; the caller allows for that. */
+static void widen(struct sl_history_table *table, struct sl_history_key *key,
+	int64_t begun, int64_t ended)
+{
+	begun = begun > table->from ? begun : table->from;
+	ended = ended < table->to ? ended : table->to;
+	if (begun < key->first)
+		key->first = begun;
+	if (ended > key->last)
+		key->last = ended;
+}
+
+/* Rows of the statement are id, key, name, begun_ms, ended_ms (0: not yet). */
 static bool read_keys(
-	struct query *query, struct sl_history_reader *reader, const char *sql)
+	struct sl_history_table *table, struct sl_history_reader *reader, const char *sql)
 {
 	sqlite3_stmt *statement = NULL;
 	int r = SQLITE_ERROR;
 
 	if (sqlite3_prepare_v2(reader->db, sql, -1, &statement, NULL) != SQLITE_OK)
 		return false;
-	while (!query->failed && (r = sqlite3_step(statement)) == SQLITE_ROW) {
+	while (!table->failed && (r = sqlite3_step(statement)) == SQLITE_ROW) {
 		uint64_t id = (uint64_t)sqlite3_column_int64(statement, 0);
 		const char *key = (const char *)sqlite3_column_text(statement, 1);
 		const char *name = (const char *)sqlite3_column_text(statement, 2);
-		struct key *at;
+		int64_t begun = sqlite3_column_int64(statement, 3) / 1000;
+		int64_t ended = sqlite3_column_int64(statement, 4) / 1000;
+		struct sl_history_key *at;
 
-		if (!key || !name || !is_asked_for(query, key, name))
+		if (!key || !name || !is_asked_for(table, key, name))
 			continue;
-		at = key_new(query, key, name);
-		if (at && sl_map_put(&query->by_id, id, at) < 0)
-			query->failed = true;
+		at = key_new(table, key, name);
+		if (at && sl_map_put(&table->by_id, id, at) < 0)
+			table->failed = true;
+		if (at)
+			widen(table, at, begun, ended ? ended + 1 : table->to);
 	}
 	(void)sqlite3_finalize(statement);
-	return query->failed || r == SQLITE_DONE;
+	return table->failed || r == SQLITE_DONE;
 }
 
-static bool find_keys(struct query *query, struct sl_history_reader *reader)
+static bool find_keys(struct sl_history_table *table, struct sl_history_reader *reader)
 {
 	static const char *const sql[SL_HISTORY_BYS] = {
-		[SL_HISTORY_BY_USER] = "SELECT id, uid, user FROM workloads",
-		[SL_HISTORY_BY_PROJECT] = "SELECT id, project, project FROM workloads",
-		[SL_HISTORY_BY_GPU] = "SELECT id, uuid, name FROM gpus",
-		[SL_HISTORY_BY_WORKLOAD] = "SELECT id, number, name FROM workloads",
-		[SL_HISTORY_BY_PROGRAM] = "SELECT id, program, program FROM workloads",
+		[SL_HISTORY_BY_USER] =
+			"SELECT id, uid, user, begun_ms, ended_ms FROM workloads",
+		[SL_HISTORY_BY_PROJECT] =
+			"SELECT id, project, project, begun_ms, ended_ms FROM workloads",
+		[SL_HISTORY_BY_GPU] = "SELECT id, uuid, name, 0, 0 FROM gpus",
+		[SL_HISTORY_BY_WORKLOAD] =
+			"SELECT id, number, name, begun_ms, ended_ms FROM workloads",
+		[SL_HISTORY_BY_PROGRAM] =
+			"SELECT id, program, program, begun_ms, ended_ms FROM workloads",
 	};
 	char text[192];
 
-	if (query->ask->by == SL_HISTORY_BY_GPU)
-		return read_keys(query, reader, sql[query->ask->by]);
+	if (table->ask->by == SL_HISTORY_BY_GPU)
+		return read_keys(table, reader, sql[table->ask->by]);
 	/* Who had ended before need not be looked at. */
 	(void)snprintf(text, sizeof(text),
 		"%s WHERE ended_ms = 0 OR ended_ms >= %" PRId64 " ORDER BY id",
-		sql[query->ask->by], (query->from - 3600) * 1000);
-	return read_keys(query, reader, text);
+		sql[table->ask->by], (table->from - 3600) * 1000);
+	return read_keys(table, reader, text);
 }
 
 /* --- dealing out -------------------------------------------------------------------------- */
 
-static bool have_cells(struct query *query, struct key *key)
+/* NULL: there are too many, or no memory. */
+static struct sl_history_figures *cell_new(
+	struct sl_history_table *table, struct sl_history_key *key, size_t step)
 {
-	if (key->cells)
-		return true;
-	query->cells += query->steps;
-	if (query->cells > SL_HISTORY_ROWS_MAX) {
-		query->too_many = true;
-		return false;
+	struct sl_history_cell *cells = table->cells;
+
+	if (table->cell_count == table->cells_most) {
+		table->too_many = true;
+		return NULL;
 	}
-	key->cells = calloc(query->steps, sizeof(*key->cells));
-	query->failed |= !key->cells;
-	return key->cells != NULL;
+	if (table->cell_count == table->cell_room) {
+		size_t room = sl_max_u64(64, table->cell_room * 2);
+
+		cells = realloc(table->cells, room * sizeof(*cells));
+		if (cells) {
+			table->cells = cells;
+			table->cell_room = room;
+		}
+	}
+	if (!cells || sl_map_put(&table->by_place, (uint64_t)key->number << 32 | step,
+			      (void *)(uintptr_t)(table->cell_count + 1)) < 0) {
+		table->failed = true;
+		return NULL;
+	}
+	cells[table->cell_count++] = (struct sl_history_cell){.key = key, .step = step};
+	key->cell = table->cell_count;
+	return &cells[key->cell - 1].figures;
+}
+
+static struct sl_history_figures *cell_of(
+	struct sl_history_table *table, struct sl_history_key *key, size_t step)
+{
+	/* Rows come by time, so mostly it is that of the row before. */
+	if (!key->cell || table->cells[key->cell - 1].step != step)
+		key->cell = (uintptr_t)sl_map_get(
+			&table->by_place, (uint64_t)key->number << 32 | step);
+	return key->cell ? &table->cells[key->cell - 1].figures
+			 : cell_new(table, key, step);
 }
 
 static void fold(int64_t *into, enum sl_history_kind kind, uint32_t column, int64_t value)
@@ -187,44 +214,53 @@ static void fold(int64_t *into, enum sl_history_kind kind, uint32_t column, int6
 		*into = value;
 }
 
-static void deal(struct query *query, struct key *key, enum sl_history_kind kind,
-	const struct sl_history_row *row)
+/* What a row has of [from, to). */
+static void add_part(struct sl_history_figures *figures, enum sl_history_kind kind,
+	const struct sl_history_row *row, int64_t from, int64_t to)
 {
-	int64_t from = row->t > query->from ? row->t : query->from;
-	int64_t end = row->t + row->reach < query->to ? row->t + row->reach : query->to;
+	int64_t *into = kind == SL_HISTORY_USES ? figures->use : figures->gpu;
 
-	while (from < end) {
-		size_t i = (size_t)((from - query->first) / query->step);
-		int64_t to = query->first + (int64_t)(i + 1) * query->step;
-		struct cell *cell = &key->cells[i];
+	for (uint32_t c = 0; c < sl_history_columns[kind].count; c++) {
+		bool sums = sl_history_columns[kind].folds[c] == SL_HISTORY_SUM;
 
+		fold(&into[c], kind, c,
+			sums ? sl_history_part(row, c, from, to) : row->value[c]);
+	}
+}
+
+static void deal(struct sl_history_table *table, struct sl_history_key *key,
+	enum sl_history_kind kind, const struct sl_history_row *row)
+{
+	int64_t from = row->t > table->from ? row->t : table->from;
+	int64_t end = row->t + row->reach < table->to ? row->t + row->reach : table->to;
+
+	if (from >= end)
+		return;
+	key->any = true;
+	add_part(&key->total, kind, row, from, end);
+	while (!table->ask->only_totals && from < end) {
+		size_t step = (size_t)((from - table->first) / table->step);
+		int64_t to = table->first + (int64_t)(step + 1) * table->step;
+		struct sl_history_figures *figures = cell_of(table, key, step);
+
+		if (!figures)
+			return;
 		to = to < end ? to : end;
-		cell->any = key->total.any = true;
-		for (uint32_t c = 0; c < sl_history_columns[kind].count; c++) {
-			bool sums = sl_history_columns[kind].folds[c] == SL_HISTORY_SUM;
-			int64_t value =
-				sums ? sl_history_part(row, c, from, to) : row->value[c];
-
-			fold(kind == SL_HISTORY_USES ? &cell->use[c] : &cell->gpu[c],
-				kind, c, value);
-			fold(kind == SL_HISTORY_USES ? &key->total.use[c]
-						     : &key->total.gpu[c],
-				kind, c, value);
-		}
+		add_part(figures, kind, row, from, to);
 		from = to;
 	}
 }
 
-static bool take_row(
-	struct query *query, enum sl_history_kind kind, const struct sl_history_row *row)
+static bool take_row(struct sl_history_table *table, enum sl_history_kind kind,
+	const struct sl_history_row *row)
 {
-	bool by_gpu = query->ask->by == SL_HISTORY_BY_GPU;
-	struct key *key =
-		sl_map_get(&query->by_id, (uint64_t)(by_gpu ? row->gpu : row->workload));
+	bool by_gpu = table->ask->by == SL_HISTORY_BY_GPU;
+	struct sl_history_key *key =
+		sl_map_get(&table->by_id, (uint64_t)(by_gpu ? row->gpu : row->workload));
 
-	if (key && have_cells(query, key))
-		deal(query, key, kind, row);
-	return !query->failed && !query->too_many;
+	if (key)
+		deal(table, key, kind, row);
+	return !table->failed && !table->too_many;
 }
 
 static bool take_use(void *context, const struct sl_history_row *row)
@@ -237,327 +273,103 @@ static bool take_gpu(void *context, const struct sl_history_row *row)
 	return take_row(context, SL_HISTORY_GPUS, row);
 }
 
-/* --- writing ------------------------------------------------------------------------------ */
-
-enum unit { BYTES, GPU_SECONDS, PLAIN };
-
-/* What is shown of a cell. Means are over `length` seconds. */
-static const struct field {
-	const char *name;
-	enum unit unit;
-	bool mean;
-	enum sl_history_use_column column;
-	/* Of a GPU its own figure is shown: this one, less 1. 0: the sum of its workloads'. */
-	uint32_t of_gpu;
-} fields[] = {
-	{"request_bytes", BYTES, true, SL_HISTORY_USE_request},
-	{"limit_bytes", BYTES, true, SL_HISTORY_USE_limit},
-	{"charged_bytes", BYTES, true, SL_HISTORY_USE_charged},
-	{"resident_bytes", BYTES, true, SL_HISTORY_USE_resident},
-	{"evicted_bytes", BYTES, true, SL_HISTORY_USE_evicted},
-	{"hidden_bytes", BYTES, true, SL_HISTORY_USE_hidden},
-	{"most_bytes", BYTES, false, SL_HISTORY_USE_most},
-	{"allocated_gpu_s", GPU_SECONDS, false, SL_HISTORY_USE_allocated_us,
-		SL_HISTORY_GPU_allocated_us + 1},
-	{"used_gpu_s", GPU_SECONDS, false, SL_HISTORY_USE_used_us},
-	{"idle_gpu_s", GPU_SECONDS, false, SL_HISTORY_USE_idle_us,
-		SL_HISTORY_GPU_idle_us + 1},
-	{"active_ms", PLAIN, false, SL_HISTORY_USE_active_ms},
-	{"waiting_ms", PLAIN, false, SL_HISTORY_USE_waiting_ms},
-	{"waits", PLAIN, false, SL_HISTORY_USE_waits},
-	{"turns", PLAIN, false, SL_HISTORY_USE_turns},
-	{"out_bytes", BYTES, false, SL_HISTORY_USE_out},
-	{"in_bytes", BYTES, false, SL_HISTORY_USE_in},
-	{"clean_bytes", BYTES, false, SL_HISTORY_USE_clean},
-};
-/* Of GPUs only, besides. */
-static const struct gpu_field {
-	const char *name;
-	enum unit unit;
-	bool mean;
-	enum sl_history_gpu_column column;
-} gpu_fields[] = {
-	{"shareable_bytes", BYTES, true, SL_HISTORY_GPU_shareable},
-	{"unmanaged_bytes", BYTES, true, SL_HISTORY_GPU_unmanaged},
-	{"free_bytes", BYTES, true, SL_HISTORY_GPU_free},
-	{"by_process_ms", PLAIN, false, SL_HISTORY_GPU_by_process_ms},
-};
-
-static int64_t value_of(
-	const struct query *query, const struct cell *cell, const struct field *field)
-{
-	return field->of_gpu && query->ask->by == SL_HISTORY_BY_GPU
-		       ? cell->gpu[field->of_gpu - 1]
-		       : cell->use[field->column];
-}
-
-static void print_value(
-	FILE *out, int64_t value, enum unit unit, bool mean, int64_t length)
-{
-	if (mean)
-		value = length > 0 ? value / length : 0;
-	switch (unit) {
-	case BYTES: (void)fprintf(out, "%" PRId64, value * 1024); break;
-	case GPU_SECONDS:
-		(void)fprintf(
-			out, "%" PRId64 ".%06" PRId64, value / 1000000, value % 1000000);
-		break;
-	case PLAIN: (void)fprintf(out, "%" PRId64, value); break;
-	}
-}
-
-/* Of a GPU what NVML says, of others what of their allocation was used. False: it is not known. */
-static bool utilisation(const struct query *query, const struct cell *cell, double *share)
-{
-	int64_t of = cell->gpu[SL_HISTORY_GPU_known_ms] * 1000;
-	int64_t part = cell->gpu[SL_HISTORY_GPU_busy_us];
-
-	if (query->ask->by != SL_HISTORY_BY_GPU) {
-		of = cell->use[SL_HISTORY_USE_allocated_us];
-		part = cell->use[SL_HISTORY_USE_used_us];
-	}
-	if (of <= 0)
-		return false;
-	*share = (double)part / (double)of;
-	return true;
-}
-
-static void print_json_text(FILE *out, const char *name, const char *text)
-{
-	json_t *string = sl_text_json(text);
-
-	(void)fprintf(out, ",\"%s\":", name);
-	if (string)
-		(void)json_dumpf(string, out, JSON_ENCODE_ANY);
-	else
-		(void)fputs("\"?\"", out);
-	json_decref(string);
-}
-
-static void print_json(const struct query *query, FILE *out, const struct key *key,
-	const struct cell *cell, int64_t length)
-{
-	double share;
-
-	print_json_text(out, "key", key->key);
-	print_json_text(out, "name", key->name);
-	for (size_t i = 0; i < SL_ARRAY_LEN(fields); i++) {
-		(void)fprintf(out, ",\"%s\":", fields[i].name);
-		print_value(out, value_of(query, cell, &fields[i]), fields[i].unit,
-			fields[i].mean, length);
-	}
-	for (size_t i = 0;
-		query->ask->by == SL_HISTORY_BY_GPU && i < SL_ARRAY_LEN(gpu_fields);
-		i++) {
-		(void)fprintf(out, ",\"%s\":", gpu_fields[i].name);
-		print_value(out, cell->gpu[gpu_fields[i].column], gpu_fields[i].unit,
-			gpu_fields[i].mean, length);
-	}
-	if (utilisation(query, cell, &share))
-		(void)fprintf(out, ",\"utilisation\":%.4f}", share);
-	else
-		(void)fputs(",\"utilisation\":null}", out);
-}
-
-/* A field with anything in it that would end it is put in quotation marks, and what would be taken for a formula is not begun like one. */
-static void print_csv_text(FILE *out, const char *text)
-{
-	char tame[128];
-
-	(void)snprintf(tame, sizeof(tame), "%s", text);
-	sl_text_tame(tame);
-	(void)fputs(strchr("=+-@", tame[0]) && tame[0] ? ",\"'" : ",\"", out);
-	for (const char *c = tame; *c; c++) {
-		if (*c == '"')
-			(void)fputc('"', out);
-		(void)fputc(*c, out);
-	}
-	(void)fputc('"', out);
-}
-
-static void print_csv_head(const struct query *query, FILE *out)
-{
-	(void)fprintf(out, "t_ms,%s,name", words[query->ask->by]);
-	for (size_t i = 0; i < SL_ARRAY_LEN(fields); i++)
-		(void)fprintf(out, ",%s", fields[i].name);
-	for (size_t i = 0;
-		query->ask->by == SL_HISTORY_BY_GPU && i < SL_ARRAY_LEN(gpu_fields); i++)
-		(void)fprintf(out, ",%s", gpu_fields[i].name);
-	(void)fputs(",utilisation\n", out);
-}
-
-static void print_csv(const struct query *query, FILE *out, const struct key *key,
-	const struct cell *cell, int64_t t, int64_t length)
-{
-	double share;
-
-	(void)fprintf(out, "%" PRId64, t * 1000);
-	print_csv_text(out, key->key);
-	print_csv_text(out, key->name);
-	for (size_t i = 0; i < SL_ARRAY_LEN(fields); i++) {
-		(void)fputc(',', out);
-		print_value(out, value_of(query, cell, &fields[i]), fields[i].unit,
-			fields[i].mean, length);
-	}
-	for (size_t i = 0;
-		query->ask->by == SL_HISTORY_BY_GPU && i < SL_ARRAY_LEN(gpu_fields);
-		i++) {
-		(void)fputc(',', out);
-		print_value(out, cell->gpu[gpu_fields[i].column], gpu_fields[i].unit,
-			gpu_fields[i].mean, length);
-	}
-	if (utilisation(query, cell, &share))
-		(void)fprintf(out, ",%.4f\n", share);
-	else
-		(void)fputs(",\n", out);
-}
-
-/* The part of step i that was asked for. */
-static int64_t part_of(const struct query *query, size_t i, int64_t *begin)
-{
-	int64_t from = query->first + (int64_t)i * query->step;
-	int64_t to = from + query->step;
-
-	*begin = from;
-	from = from > query->from ? from : query->from;
-	to = to < query->to ? to : query->to;
-	return to - from;
-}
-
-/* Who allocated most comes first. */
-static int by_allocated(const void *left, const void *right)
-{
-	const struct key *a = *(struct key *const *)left,
-			 *b = *(struct key *const *)right;
-	int64_t x = a->total.use[SL_HISTORY_USE_allocated_us];
-	int64_t y = b->total.use[SL_HISTORY_USE_allocated_us];
-
-	if (x != y)
-		return x < y ? 1 : -1;
-	return strcmp(a->key, b->key);
-}
-
-static void print_rows(const struct query *query, FILE *out, bool json)
-{
-	bool first = true;
-	int64_t begin;
-
-	for (size_t i = 0; i < query->steps; i++) {
-		int64_t length = part_of(query, i, &begin);
-
-		for (size_t k = 0; k < query->key_count; k++) {
-			const struct key *key = query->keys[k];
-
-			if (!key->cells || !key->cells[i].any)
-				continue;
-			if (!json) {
-				print_csv(query, out, key, &key->cells[i], begin, length);
-				continue;
-			}
-			(void)fprintf(out, "%s{\"t_ms\":%" PRId64, first ? "" : ",\n",
-				begin * 1000);
-			first = false;
-			print_json(query, out, key, &key->cells[i], length);
-		}
-	}
-}
-
-static void print_totals(const struct query *query, FILE *out)
-{
-	bool first = true;
-
-	for (size_t k = 0; k < query->key_count; k++) {
-		const struct key *key = query->keys[k];
-
-		if (!key->total.any)
-			continue;
-		(void)fprintf(out, "%s{\"span_s\":%" PRId64, first ? "" : ",\n",
-			query->to - query->from);
-		first = false;
-		print_json(query, out, key, &key->total, query->to - query->from);
-	}
-}
-
-static void print(const struct query *query, FILE *out)
-{
-	if (query->ask->format == SL_HISTORY_CSV) {
-		print_csv_head(query, out);
-		print_rows(query, out, false);
-		return;
-	}
-	(void)fprintf(out,
-		"{\"from_ms\":%" PRIu64 ",\"to_ms\":%" PRIu64
-		",\"step_s\":%u,\"by\":\"%s\",\"rows\":[",
-		query->ask->from_ms, query->ask->to_ms, query->ask->step_s,
-		words[query->ask->by]);
-	print_rows(query, out, true);
-	(void)fputs("],\"totals\":[", out);
-	print_totals(query, out);
-	(void)fputs("]}\n", out);
-}
-
 /* --- all of it ---------------------------------------------------------------------------- */
 
-static void query_fini(struct query *query)
+/* So many cells there are at most. */
+static uint64_t cells_of(const struct sl_history_table *table, int64_t step)
 {
-	for (size_t k = 0; k < query->key_count; k++) {
-		free(query->keys[k]->cells);
-		free(query->keys[k]);
+	/* A row is about all of its minute or hour. */
+	int64_t reach = step > 60 ? 3600 : 60;
+	uint64_t cells = 0;
+
+	for (size_t k = 0; k < table->key_count; k++) {
+		const struct sl_history_key *key = table->keys[k];
+
+		if (key->last > key->first)
+			cells += (uint64_t)((key->last - key->first + reach) / step + 2);
 	}
-	free(query->keys);
-	sl_map_fini(&query->by_id);
+	return cells;
 }
 
-static int read_all(struct query *query, struct sl_history_reader *reader)
+static int64_t choose_step(const struct sl_history_table *table)
 {
-	enum sl_history_level level = sl_history_level_of(query->ask->step_s);
-	int r = SL_HISTORY_STORE_OK;
+	static const int64_t steps[] = {1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800,
+		3600, 2 * 3600, 3 * 3600, 6 * 3600, 12 * 3600};
+	int64_t span = table->to - table->from, step = 0;
+	uint64_t most = table->ask->steps_most ? table->ask->steps_most : UINT32_MAX;
 
-	if (!find_keys(query, reader))
-		return sl_history_reader_failed(reader, query->err);
-	if (!query->failed)
-		r = sl_history_read_rows(reader, SL_HISTORY_USES, level, query->from,
-			query->to, 0, take_use, query, query->err);
-	if (r == SL_HISTORY_STORE_OK && !query->failed && !query->too_many &&
-		query->ask->by == SL_HISTORY_BY_GPU)
-		r = sl_history_read_rows(reader, SL_HISTORY_GPUS, level, query->from,
-			query->to, 0, take_gpu, query, query->err);
+	for (size_t i = 0; step <= span; i++) {
+		step = i < SL_ARRAY_LEN(steps) ? steps[i]
+					       : 86400ll << (i - SL_ARRAY_LEN(steps));
+		if (step >= shortest_step((uint64_t)span) &&
+			(uint64_t)((span + step - 1) / step) <= most &&
+			cells_of(table, step) <= table->cells_most)
+			break;
+	}
+	return step;
+}
+
+static void table_fini(struct sl_history_table *table)
+{
+	for (size_t k = 0; k < table->key_count; k++)
+		free(table->keys[k]);
+	free(table->keys);
+	free(table->cells);
+	sl_map_fini(&table->by_id);
+	sl_map_fini(&table->by_place);
+}
+
+static int read_all(struct sl_history_table *table, struct sl_history_reader *reader)
+{
+	/* Of the whole hours are as exact as anything. */
+	enum sl_history_level level =
+		table->ask->only_totals ? SL_HISTORY_HOURS
+					: sl_history_level_of((uint32_t)table->step);
+	int r = sl_history_read_rows(reader, SL_HISTORY_USES, level, table->from,
+		table->to, 0, take_use, table, table->err);
+
+	if (r == SL_HISTORY_STORE_OK && !table->failed && !table->too_many &&
+		table->ask->by == SL_HISTORY_BY_GPU)
+		r = sl_history_read_rows(reader, SL_HISTORY_GPUS, level, table->from,
+			table->to, 0, take_gpu, table, table->err);
 	if (r != SL_HISTORY_STORE_OK)
 		return r;
-	if (query->too_many && query->ask->fault)
-		*query->ask->fault = SL_HISTORY_FAULT_ASKED;
-	if (query->too_many)
-		sl_error_set(query->err,
-			"that would be more than %d rows; ask for longer steps, a "
-			"shorter "
-			"time, or one name",
-			SL_HISTORY_ROWS_MAX);
-	else if (query->failed)
-		sl_error_set(query->err, "sluiced is out of memory; try again");
-	return query->too_many || query->failed ? SL_HISTORY_STORE_BAD
+	if (table->too_many && table->ask->fault)
+		*table->ask->fault = SL_HISTORY_FAULT_ASKED;
+	if (table->too_many)
+		sl_error_set(table->err,
+			"that would be more than %zu rows; ask for longer steps, a "
+			"shorter time, or one name",
+			table->cells_most);
+	else if (table->failed)
+		sl_error_set(table->err, "sluiced is out of memory; try again");
+	return table->too_many || table->failed ? SL_HISTORY_STORE_BAD
 						: SL_HISTORY_STORE_OK;
 }
 
 static int usage(struct sl_history_reader *reader, const struct sl_history_ask *ask,
 	FILE *out, struct sl_error *err)
 {
-	struct query query = {.ask = ask,
+	struct sl_history_table table = {.ask = ask,
 		.err = err,
 		.from = (int64_t)(ask->from_ms / 1000),
 		.to = (int64_t)((ask->to_ms + 999) / 1000),
-		.step = ask->step_s};
+		.step = ask->step_s,
+		.cells_most = ask->rows_most ? ask->rows_most : SL_HISTORY_ROWS_MAX};
 	int r;
 
-	query.first = query.from / query.step * query.step;
-	query.steps = (size_t)((query.to - query.first + query.step - 1) / query.step);
-	r = read_all(&query, reader);
-	if (r == SL_HISTORY_STORE_OK) {
-		if (query.key_count)
-			qsort(query.keys, query.key_count, sizeof(struct key *),
-				by_allocated);
-		print(&query, out);
+	if (!find_keys(&table, reader)) {
+		r = sl_history_reader_failed(reader, err);
+	} else {
+		if (!table.step)
+			table.step = ask->only_totals ? table.to - table.from
+						      : choose_step(&table);
+		table.first = table.from / table.step * table.step;
+		r = read_all(&table, reader);
 	}
-	query_fini(&query);
+	if (r == SL_HISTORY_STORE_OK)
+		sl_history_print(&table, out);
+	table_fini(&table);
 	return r;
 }
 

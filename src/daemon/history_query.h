@@ -2,7 +2,8 @@
  * history_query - figures of the past: by user, project, GPU, workload or program, over time and in all
  *
  * Any thread; opens the file by itself (history_read.h), so nobody waits for it but who asks. Memory is bounded: an answer has at most
- * SL_HISTORY_ROWS_MAX rows, and more is refused with the remedy.
+ * SL_HISTORY_ROWS_MAX rows, counted where there is something to say, and more is refused with the remedy. Who asks for no length of steps
+ * gets steps that are long enough.
  */
 #ifndef SL_DAEMON_HISTORY_QUERY_H
 #define SL_DAEMON_HISTORY_QUERY_H
@@ -28,7 +29,10 @@ struct sl_history_ask {
 	enum sl_history_what what;
 	enum sl_history_by by;
 	enum sl_history_format format;
-	uint32_t step_s;
+	uint32_t step_s;     /* 0: chosen, as short as rows_most and steps_most allow */
+	uint32_t steps_most; /* 0: any number */
+	uint32_t rows_most;  /* 0: SL_HISTORY_ROWS_MAX */
+	bool only_totals;    /* no rows */
 	uint64_t from_ms, to_ms; /* to_ms 0: now */
 	uint64_t workload;       /* of a series, the daemon's number; 0: by name */
 	char name[128];          /* "": all */

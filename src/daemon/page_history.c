@@ -15,6 +15,8 @@
 #define PLACES 2
 /* Others are before it for so long: then it is told to come again. */
 #define WAIT_NS (20 * SL_S)
+/* Of JSON: ten megabytes, which a browser keeps as values. CSV goes to a file. */
+#define ROWS_MOST 20000
 /* Before a time that was left out. */
 #define SPAN_MS (3600 * 1000)
 
@@ -147,14 +149,24 @@ enum MHD_Result sl_page_history(struct sl_page_request *request)
 	static const char *const bys[] = {
 		"user", "project", "gpu", "workload", "program", NULL};
 	static const char *const formats[] = {"json", "csv", NULL};
+	static const char *const rows[] = {"yes", "no", NULL};
 	struct sl_history_ask ask = {.what = SL_HISTORY_USAGE};
 	enum MHD_Result r = MHD_NO;
-	uint32_t by, format;
+	uint32_t by, format, without;
+	uint64_t steps;
 
 	if (!read_times(request, &ask, &r) || !read_word(request, "by", bys, &by, &r) ||
 		!read_word(request, "format", formats, &format, &r) ||
+		!read_word(request, "rows", rows, &without, &r) ||
+		!sl_page_query_number(request, "steps", UINT32_MAX, 0, &steps, &r) ||
 		!read_name(request, &ask, &r))
 		return r;
+	ask.steps_most = (uint32_t)steps;
+	ask.only_totals = without != 0;
+	ask.rows_most = format == SL_HISTORY_JSON ? ROWS_MOST : 0;
+	if (ask.only_totals && format == SL_HISTORY_CSV)
+		return sl_page_refuse(request, 400,
+			"CSV has rows only; leave rows=no out, or ask for one step_s");
 	ask.by = (enum sl_history_by)by;
 	ask.format = (enum sl_history_format)format;
 	return answer(request, &ask,

@@ -127,6 +127,12 @@ check "its request" "$(body rows.0.request_bytes)" = $((50 * 1048576))
 expect 200 GET '/api/history?by=project&format=csv'
 check_file "as CSV" "$T/body" '^t_ms,project,name,request_bytes,'
 check_file "to be saved" "$T/head" '^Content-Disposition: attachment'
+expect 200 GET '/api/history?by=workload&rows=no'
+check "totals without rows" "$(body 'rows.#')-$(body 'totals.key=1.key')" = 0-1
+expect 200 GET '/api/history?from_ms=0&steps=9'
+check "so many steps at most" "$(($(now_ms) / 1000 / $(body step_s)))" -le 9
+expect 400 GET '/api/history?from_ms=0&step_s=1'
+expect 400 GET '/api/history?format=csv&rows=no'
 expect 200 GET /api/workloads/quiet/history
 check "over time, by GPU" "$(body "gpus.$(json 1.gpu_uuid <"$T/ps").request.#")" = "$(body 't_ms.#')"
 check "no turns where all fit" "$(tr '{' '\n' <"$T/body" | sed -n 's/.*"turn":\[\([^]]*\)\].*/\1/p' | tr -d '0,nul')" = ""

@@ -782,6 +782,76 @@ static void answers_add_up(void **state)
 	sl_history_store_close(store);
 }
 
+/* A hundred users one after the other, each with a workload for a minute: only what is there counts, and who leaves the steps to us gets what fits. */
+static void rows_are_where_something_is(void **state)
+{
+	enum { USERS = 100 };
+	static struct sl_history_workload workloads[USERS];
+	struct sl_history_store *store = open_store();
+	struct sl_history_batch batch = {.workloads = workloads, .workload_count = USERS};
+	int64_t begin = T0 / 60 * 60;
+	struct sl_history_ask ask = {.by = SL_HISTORY_BY_USER,
+		.from_ms = (uint64_t)begin * 1000,
+		.to_ms = (uint64_t)(begin + USERS * 60) * 1000};
+	enum sl_history_fault fault = SL_HISTORY_FAULT_OURS;
+	struct sl_error err = {0};
+	json_t *answer, *totals;
+
+	for (int u = 0; u < USERS; u++) {
+		workloads[u] = (struct sl_history_workload){.id = u + 1,
+			.number = (uint64_t)u + 1,
+			.uid = (uint32_t)u,
+			.begun_ms = (uint64_t)(begin + u * 60) * 1000,
+			.ended_ms = (uint64_t)(begin + u * 60 + 60) * 1000};
+		(void)snprintf(workloads[u].user, sizeof(workloads[u].user), "u%d", u);
+	}
+	for (int u = 0; u < USERS; u++) {
+		struct sl_history_row row = {
+			.t = begin + u * 60, .span = 60, .gpu = 1, .workload = u + 1};
+
+		row.value[SL_HISTORY_USE_out] = 60;
+		batch.rows[SL_HISTORY_USES] = &row;
+		batch.row_count[SL_HISTORY_USES] = 1;
+		write_batch(store, &batch, row.t + 60, &everything);
+		batch.workload_count = 0;
+	}
+#define ROWS(of) json_array_size(json_object_get(of, "rows"))
+	/* Of 600,000 cells, seconds by users, 6,000 have something. */
+	ask.step_s = 1;
+	answer = query(ask, ask.to_ms);
+	assert_int_equal(ROWS(answer), USERS * 60);
+	totals = json_incref(json_object_get(answer, "totals"));
+	json_decref(answer);
+	ask.only_totals = true;
+	answer = query(ask, ask.to_ms);
+	assert_int_equal(ROWS(answer), 0);
+	assert_true(json_equal(json_object_get(answer, "totals"), totals));
+	json_decref(answer);
+	ask.only_totals = false;
+	ask.step_s = 0;
+	for (ask.rows_most = 300; ask.rows_most < 3000; ask.rows_most *= 3) {
+		answer = query(ask, ask.to_ms);
+		assert_in_range(ROWS(answer), USERS, ask.rows_most);
+		assert_true(json_equal(json_object_get(answer, "totals"), totals));
+		json_decref(answer);
+	}
+	ask.rows_most = 0;
+	ask.steps_most = 10;
+	answer = query(ask, ask.to_ms);
+	assert_int_equal(json_integer_value(json_object_get(answer, "step_s")), 600);
+	assert_int_equal(ROWS(answer), USERS);
+	json_decref(answer);
+	json_decref(totals);
+	ask.step_s = 1;
+	ask.rows_most = USERS * 60 - 1;
+	ask.fault = &fault;
+	assert_int_equal(sl_history_query(path, &ask, ask.to_ms, stdout, &err),
+		SL_HISTORY_STORE_BAD);
+	assert_row_contains("too many", err.text, "ask for longer steps");
+	assert_int_equal(fault, SL_HISTORY_FAULT_ASKED);
+	sl_history_store_close(store);
+}
+
 static void a_query_has_means_and_names(void **state)
 {
 	struct sl_history_store *store = open_store();
@@ -1053,6 +1123,7 @@ int main(void)
 		IN_A_FOLDER(a_locked_one_is_told),
 		IN_A_FOLDER(a_full_disk_costs_nothing_that_was_there),
 		IN_A_FOLDER(answers_add_up),
+		IN_A_FOLDER(rows_are_where_something_is),
 		IN_A_FOLDER(a_query_has_means_and_names),
 		IN_A_FOLDER(csv_is_csv),
 		IN_A_FOLDER(one_workload_over_time),
