@@ -7,6 +7,7 @@
  */
 #include "bench.h"
 
+#include <sqlite3.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -196,6 +197,24 @@ static void fill_week(struct sl_history_store *store)
 		write_rows(store, &batch, T0 + 7 * DAY + s);
 }
 
+/* How long its answer takes. */
+static sl_ns question(const char *path, const struct sl_history_ask *ask, uint64_t now_ms)
+{
+	struct sl_error err = {0};
+	sl_ns begin = sl_clock_now();
+	char *text = NULL;
+	size_t size = 0;
+	FILE *out = open_memstream(&text, &size);
+
+	bench_require(out && sl_history_query(path, ask, now_ms, out, &err) ==
+				      SL_HISTORY_STORE_OK,
+		"%s", err.text);
+	(void)fclose(out);
+	bench_require(size > 10000, "the answer has %zu bytes only", size);
+	free(text);
+	return sl_clock_now() - begin;
+}
+
 static void measure_asking(const char *folder)
 {
 	struct bench_samples *took = bench_samples_new();
@@ -210,23 +229,56 @@ static void measure_asking(const char *folder)
 	store = make(path);
 	fill_week(store);
 	(void)sl_history_store_close(store);
-	for (int i = 0; i < ASKED; i++) {
-		struct sl_error err = {0};
-		sl_ns begin = sl_clock_now();
-		char *text = NULL;
-		size_t size = 0;
-		FILE *out = open_memstream(&text, &size);
-
-		bench_require(out && sl_history_query(path, &ask,
-					     (uint64_t)(T0 + 7 * DAY) * 1000, out,
-					     &err) == SL_HISTORY_STORE_OK,
-			"%s", err.text);
-		(void)fclose(out);
-		bench_require(size > 10000, "the answer has %zu bytes only", size);
-		free(text);
-		bench_samples_add(took, sl_clock_now() - begin);
-	}
+	for (int i = 0; i < ASKED; i++)
+		bench_samples_add(took, question(path, &ask, ask.to_ms));
 	bench_emit(BENCH_HISTORY_WEEK, NULL,
+		(double)bench_quantile(took, 500) / (double)SL_MS);
+	free(took);
+}
+
+/* A day of minutes of all, as they lie in the file when they were rolled up. */
+static void fill_day(const char *path)
+{
+	const int64_t end = T0 + DAY;
+	sqlite3 *db = NULL;
+	char sql[1024], *said = NULL;
+
+	(void)snprintf(sql, sizeof(sql),
+		"PRAGMA synchronous = OFF; BEGIN; WITH RECURSIVE m(t) AS (SELECT %lld "
+		"UNION ALL SELECT t + 60 FROM m WHERE t + 60 < %lld), w(n) AS (SELECT 1 "
+		"UNION ALL SELECT n + 1 FROM w WHERE n < %d) INSERT INTO minutes (t, "
+		"gpu, workload, span, request, resident, most, allocated_us) SELECT t, 1 "
+		"+ n %% %d, n, 60, n * 60, n * 600, n * 10, 15000000 FROM m CROSS JOIN "
+		"w; "
+		"WITH RECURSIVE w(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM w WHERE n "
+		"< %d) INSERT INTO workloads (id, number, name, begun_ms, ended_ms, "
+		"gpu_mask) SELECT n, n, 'w' || n, %lld, 0, 1 << (1 + n %% %d) FROM w; "
+		"UPDATE meta SET done = %lld, dropped = CASE level WHEN 0 THEN %lld "
+		"ELSE 0 END; COMMIT",
+		(long long)T0, (long long)end, WORKLOADS, GPUS, WORKLOADS, T0 * 1000,
+		GPUS, (long long)end, (long long)end);
+	bench_require(sqlite3_open(path, &db) == SQLITE_OK &&
+			      sqlite3_exec(db, sql, NULL, NULL, &said) == SQLITE_OK,
+		"%s: %s", path, said);
+	(void)sqlite3_close(db);
+}
+
+static void measure_series(const char *folder)
+{
+	struct bench_samples *took = bench_samples_new();
+	struct sl_history_ask ask = {.what = SL_HISTORY_SERIES,
+		.workload = WORKLOADS / 2,
+		.step_s = 60,
+		.from_ms = T0 * 1000,
+		.to_ms = (T0 + DAY) * 1000};
+	char path[512];
+
+	(void)snprintf(path, sizeof(path), "%s/day.db", folder);
+	(void)sl_history_store_close(make(path));
+	fill_day(path);
+	for (int i = 0; i < ASKED; i++)
+		bench_samples_add(took, question(path, &ask, ask.to_ms));
+	bench_emit(BENCH_HISTORY_SERIES, NULL,
 		(double)bench_quantile(took, 500) / (double)SL_MS);
 	free(took);
 }
@@ -239,6 +291,7 @@ int bench_part_history(int argc, char **argv)
 	bench_require(mkdtemp(folder), "no folder in /tmp");
 	measure_writing(folder);
 	measure_asking(folder);
+	measure_series(folder);
 	(void)snprintf(command, sizeof(command), "rm -rf '%s'", folder);
 	r = system(command);
 	return r == 0 ? 0 : 1;
