@@ -136,8 +136,11 @@ export default function view() {
 			const known = past || (find(id) ? {begun_ms: now() - find(id).age_ms} : {begun_ms: now() - 60000});
 			let answer = await ask(past ? past.ended_ms + 1000 : now(), known.begun_ms);
 
-			if (mine === asking && !past && !find(id) && answer.ended_ms)
+			/* Who looks at one that has ended wants to know how it went. */
+			if (mine === asking && !past && !find(id) && answer.ended_ms) {
+				press(0);
 				answer = await ask(answer.ended_ms + 1000, answer.begun_ms);
+			}
 			if (mine !== asking)
 				return;
 			if (!find(id) && answer.ended_ms)
@@ -224,6 +227,12 @@ export default function view() {
 			await change("stop", answer.grace ? {grace_ms: Math.round(Number(answer.grace) * 1000)} : {}, "It is being stopped");
 	}
 
+	function press(seconds) {
+		period = seconds;
+		for (const button of parts.spans.children)
+			attr(button, "aria-pressed", String(Number(button.dataset.s) === period));
+	}
+
 	function build(at) {
 		parts.chip = h("i", {class: "chip"});
 		parts.name = h("h1", null, "Workload " + id);
@@ -234,11 +243,9 @@ export default function view() {
 		parts.note = h("p", {class: "soft small"});
 		parts.spans = h("div", {class: "group push", role: "group", "aria-label": "Period"},
 			SPANS.map(([seconds, words]) => h("button", {type: "button", "data-s": seconds, "aria-pressed": String(seconds === period), onclick: () => {
-				period = seconds;
+				press(seconds);
 				older = null;
 				olderMarks = [];
-				for (const button of parts.spans.children)
-					attr(button, "aria-pressed", String(Number(button.dataset.s) === period));
 				askHistory();
 				draw();
 			}}, words)));

@@ -153,6 +153,7 @@ async function arriving() {
 
 	check("what it missed is asked of the history", Boolean(again));
 	check("seen again it goes on", await until(3, () => mock.watching() === 1));
+	check("what the page has seen has a gap there", await until(3, () => page.evaluate(async () => (await import("/assets/store.js")).store.samples.values().next().value.resident.includes(null))));
 	mock.setFull(true);
 	const asked = (path) => page.evaluate((wanted) => performance.getEntriesByType("resource").filter((one) => one.name.endsWith(wanted)).length, path);
 
