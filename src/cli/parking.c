@@ -69,8 +69,8 @@ static void add_swap(
 		if (row->workload != workload)
 			continue;
 		s->gpus++;
-		s->parked &= row->residency == SL_WIRE_PARKED;
-		s->resuming |= row->residency == SL_WIRE_PARKED ||
+		s->parked &= sl_wire_is_parked(row->residency);
+		s->resuming |= sl_wire_is_parked(row->residency) ||
 			       row->residency == SL_WIRE_RESUMING;
 		s->evicted_bytes += row->evicted_bytes;
 		s->moved_bytes += parks ? row->out_bytes : row->in_bytes;

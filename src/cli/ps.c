@@ -101,7 +101,7 @@ static void set_why(struct sl_table *table, const struct sl_msg_job_row *job,
 
 static bool is_parked(const struct sl_msg_swap_row *swap)
 {
-	return swap && swap->residency == SL_WIRE_PARKED;
+	return swap && sl_wire_is_parked(swap->residency);
 }
 
 static bool add_row(struct sl_table *table, const struct sl_msg_use_row *row,
@@ -118,8 +118,8 @@ static bool add_row(struct sl_table *table, const struct sl_msg_use_row *row,
 	sl_table_set(table, GPU, "%u", row->gpu);
 	sl_table_set(table, PRIO, "%d", priority(row));
 	sl_table_set(table, STATE, "%s", sl_state_shown(row, swap));
-	sl_table_set(table, REQUEST, "%s",
-		sl_table_bytes(row->request_bytes, text, sizeof(text)));
+	sl_table_set(
+		table, REQUEST, "%s", sl_state_request(row, swap, text, sizeof(text)));
 	sl_table_set(
 		table, LIMIT, "%s", sl_table_bytes(row->limit_bytes, text, sizeof(text)));
 	sl_table_set(table, USED, "%s",

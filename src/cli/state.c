@@ -23,6 +23,16 @@ bool sl_state_is_away(const struct sl_msg_swap_row *swap)
 	return swap && swap->residency > SL_WIRE_BOUND;
 }
 
+const char *sl_state_request(const struct sl_msg_use_row *row,
+	const struct sl_msg_swap_row *swap, char *buf, size_t size)
+{
+	if (swap && sl_wire_gave_up_request(swap->residency))
+		snprintf(buf, size, "-");
+	else
+		sl_table_bytes(row->request_bytes, buf, size);
+	return buf;
+}
+
 const char *sl_state_longest(const struct sl_msg_swap_row *swap, char *buf, size_t size)
 {
 	if (!swap || !swap->longest_wait_ms)
@@ -43,10 +53,11 @@ const char *sl_state_shown(
 		return "gpu lost";
 	if (row->flags & SL_USE_UNTAKEABLE)
 		return "untakeable";
-	if (row->flags & SL_USE_OVER_LIMIT)
-		return "over limit";
+	/* What it gets above its limit matters when it is back. */
 	if (sl_state_is_away(swap) && row->state != SL_STATE_GONE)
 		return sl_tell_residency(swap->residency);
+	if (row->flags & SL_USE_OVER_LIMIT)
+		return "over limit";
 	return sl_tell_state(row->state);
 }
 

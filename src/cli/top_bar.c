@@ -79,10 +79,10 @@ static uint64_t used_by(const struct sl_top_line *line)
 	return resident(line) + line->use->hidden_bytes;
 }
 
-/* One that is parked has given it up until it is resumed. */
+/* One that is parked has given it up until it is back. */
 static uint64_t request_of(const struct sl_top_line *line)
 {
-	return line->swap && line->swap->residency == SL_WIRE_PARKED
+	return line->swap && sl_wire_gave_up_request(line->swap->residency)
 		       ? 0
 		       : line->use->request_bytes;
 }

@@ -245,7 +245,7 @@ static const char *cell_text(
 	switch (column) {
 	case GPU: snprintf(buf, size, "%u", use->gpu); return buf;
 	case STATE: return sl_state_shown(use, line->swap);
-	case REQUEST: return sl_table_bytes(use->request_bytes, buf, size);
+	case REQUEST: return sl_state_request(use, line->swap, buf, size);
 	case LIMIT: return sl_table_bytes(use->limit_bytes, buf, size);
 	case USED:
 		return sl_table_bytes(use->backing_bytes + use->hidden_bytes, buf, size);

@@ -321,7 +321,8 @@ static json_t *use_json(const struct sl_node_use_view *use, uint32_t gpu)
 static const char *residency_word(enum sl_residency residency)
 {
 	static const char *const words[SL_RESIDENCIES] = {"reserved", "bound", "leaving",
-		"evicted", "warm", "returning", "parked", "resuming"};
+		"evicted", "warm", "returning", "parked", "resuming", "partial",
+		"parking"};
 
 	return (uint32_t)residency < SL_RESIDENCIES ? words[residency] : "?";
 }

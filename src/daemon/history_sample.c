@@ -105,7 +105,7 @@ static void take_swap(struct sl_history_sample *sample, const struct sl_msg_swap
 	use->turn_left_ms = row->turn_left_ms;
 	use->work_pm = row->work_pm;
 	/* Given up until it comes back. */
-	if (row->residency == SL_WIRE_PARKED || row->residency == SL_WIRE_RESUMING)
+	if (sl_wire_gave_up_request(row->residency))
 		use->request_bytes = 0;
 }
 

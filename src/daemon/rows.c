@@ -136,6 +136,8 @@ static enum sl_wire_residency residency_of(enum sl_residency residency)
 		[SL_RESIDENCY_RETURNING] = SL_WIRE_RETURNING,
 		[SL_RESIDENCY_PARKED] = SL_WIRE_PARKED,
 		[SL_RESIDENCY_RESUMING] = SL_WIRE_RESUMING,
+		[SL_RESIDENCY_PARTIAL] = SL_WIRE_PARTIAL,
+		[SL_RESIDENCY_PARKING] = SL_WIRE_PARKING,
 	};
 
 	return (uint32_t)residency < SL_RESIDENCIES ? residencies[residency]

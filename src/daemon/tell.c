@@ -42,6 +42,8 @@ const char *sl_tell_residency(uint32_t residency)
 		[SL_WIRE_RETURNING] = "returning",
 		[SL_WIRE_PARKED] = "parked",
 		[SL_WIRE_RESUMING] = "resuming",
+		[SL_WIRE_PARTIAL] = "partial",
+		[SL_WIRE_PARKING] = "parking",
 	};
 
 	return residency < SL_WIRE_RESIDENCIES ? names[residency] : "?";

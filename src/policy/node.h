@@ -139,10 +139,12 @@ enum sl_residency {
 	SL_RESIDENCY_BOUND,        /* all of it on the GPUs */
 	SL_RESIDENCY_LEAVING,      /* something of it is being evicted */
 	SL_RESIDENCY_EVICTED, /* something is on the host, and it wants to run: it waits for its turn */
-	SL_RESIDENCY_WARM,      /* something is on the host, and nobody asks for it */
+	SL_RESIDENCY_WARM, /* all that can leave is on the host, and nobody asks for it */
 	SL_RESIDENCY_RETURNING, /* being restored */
-	SL_RESIDENCY_PARKED, /* until RESUME (or on its way there, with LEAVING bytes) */
-	SL_RESIDENCY_RESUMING, /* waits until its request fits again */
+	SL_RESIDENCY_PARKED,    /* until RESUME */
+	SL_RESIDENCY_RESUMING,  /* waits until its request fits again */
+	SL_RESIDENCY_PARTIAL,   /* something is on the host, and nobody asks for it */
+	SL_RESIDENCY_PARKING, /* to be parked, and something that can leave has not yet */
 	SL_RESIDENCIES
 };
 

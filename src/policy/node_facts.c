@@ -222,6 +222,9 @@ static enum sl_probe wanted_probe(
 	/* Nor is one that is stopped forgotten: the next who lacks memory would count on it again. */
 	if (client->condition != SL_CONDITION_RUNNING)
 		return SL_PROBE_WATCH;
+	/* Who waits for it to be parked is told what is in its way. */
+	if (client->swaps && sl_node_parks_late(node, client))
+		return SL_PROBE_WATCH;
 	if (client->swaps && node->pool.pool_bytes &&
 		(node->contended || client->member->warm_after))
 		return SL_PROBE_WATCH;

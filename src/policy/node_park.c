@@ -10,6 +10,8 @@
 
 /* The pool had no room for what is to be parked: looked at again. */
 #define TRIED_AGAIN_AFTER (1 * SL_S)
+/* Moving takes so long, or something is in the way. */
+#define ANSWERS_BY (1 * SL_S)
 
 static void refuse(struct sl_node *node, uint64_t workload, enum sl_reason reason,
 	uint64_t wanted, uint64_t available)
@@ -107,7 +109,7 @@ static void park(struct sl_node *node, struct sl_node_member *member, bool recov
 	sl_list_foreach (link, &member->clients)
 		SL_LIST_ENTRY(link, struct sl_node_client, of_member)->comes_back = false;
 	sl_node_touch(node, member->account.gpu_mask | member->account.touched);
-	node->deadlock_dirty = node->timers_dirty = true;
+	node->deadlock_dirty = node->timers_dirty = node->probes_dirty = true;
 	tell_done(node, member);
 	if (!recovered)
 		sl_node_note(node, SL_REASON_PARK_BEGINS, 0, member->index.id, 0,
@@ -154,9 +156,9 @@ bool sl_node_send_away(struct sl_node *node, struct sl_node_client *client,
 
 	for (uint32_t left = client->holding.touched; left; left &= left - 1) {
 		uint32_t gpu = (uint32_t)__builtin_ctz(left);
-		uint64_t bytes = sl_ledger_evictable(&client->holding.cell[gpu]);
+		uint64_t bytes = sl_node_to_leave(node, client, gpu);
 
-		if (!bytes || !client->alive || node->queue[gpu].lost)
+		if (!bytes)
 			continue;
 		more = true;
 		if (!sl_node_can_leave(node, client))
@@ -179,6 +181,54 @@ bool sl_node_send_away(struct sl_node *node, struct sl_node_client *client,
 	return more;
 }
 
+uint64_t sl_node_to_leave(
+	const struct sl_node *node, const struct sl_node_client *client, uint32_t gpu)
+{
+	return client->alive && !node->queue[gpu].lost
+		       ? sl_ledger_evictable(&client->holding.cell[gpu])
+		       : 0;
+}
+
+bool sl_node_is_leaving(const struct sl_node *node, const struct sl_node_client *client)
+{
+	for (uint32_t left = client->holding.touched; left; left &= left - 1) {
+		if (sl_node_to_leave(node, client, (uint32_t)__builtin_ctz(left)))
+			return true;
+	}
+	return client->order.id != 0;
+}
+
+bool sl_node_is_parking(const struct sl_node *node, const struct sl_node_client *client)
+{
+	return client->member->parked && !client->member->resuming &&
+	       sl_node_is_leaving(node, client);
+}
+
+bool sl_node_parks_late(const struct sl_node *node, const struct sl_node_client *client)
+{
+	bool is_late = client->order.id && node->now - client->order.since >= ANSWERS_BY;
+
+	return (client->refusals || is_late) && sl_node_is_parking(node, client);
+}
+
+/* Who does not answer is looked at. */
+static void expect_answer(struct sl_node *node, const struct sl_node_client *client)
+{
+	if (!client->order.id || client->probe != SL_PROBE_OFF)
+		return;
+	if (sl_node_parks_late(node, client))
+		node->probes_dirty = true;
+	else
+		node->swap_due = sl_min_u64(
+			node->swap_due, sl_node_later(client->order.since, ANSWERS_BY));
+}
+
+uint64_t sl_node_room_to_go(
+	const struct sl_node *node, const struct sl_node_client *client, uint32_t gpu)
+{
+	return room_to_go(node, client->member, gpu, false);
+}
+
 static uint64_t evicted_of(const struct sl_node_member *member)
 {
 	uint64_t bytes = 0;
@@ -192,11 +242,15 @@ static void go_on_parking(struct sl_node *node, struct sl_node_member *member)
 {
 	bool more = false;
 
-	sl_list_foreach (link, &member->clients)
-		more |= sl_node_send_away(node,
-			SL_LIST_ENTRY(link, struct sl_node_client, of_member),
+	sl_list_foreach (link, &member->clients) {
+		struct sl_node_client *client =
+			SL_LIST_ENTRY(link, struct sl_node_client, of_member);
+
+		more |= sl_node_send_away(node, client,
 			&(struct sl_node_going){.reason = SL_REASON_PARK_BEGINS,
 				.again_after = TRIED_AGAIN_AFTER});
+		expect_answer(node, client);
+	}
 	if (more || member->park_told)
 		return;
 	member->park_told = true;
@@ -243,7 +297,7 @@ static void claim_again(struct sl_node *node, struct sl_node_member *member)
 				node->now);
 	}
 	sl_node_touch(node, member->account.gpu_mask | member->account.touched);
-	node->deadlock_dirty = node->timers_dirty = true;
+	node->deadlock_dirty = node->timers_dirty = node->probes_dirty = true;
 	sl_node_note(
 		node, SL_REASON_RESUMED, 0, member->index.id, 0, member->parked_bytes);
 }

@@ -144,6 +144,9 @@ struct sl_node_client {
 	uint64_t unhelped_in; /* the look that could move nobody to bring it back */
 	uint32_t refusals,
 		failures; /* EVICTs refused, RESTOREs failed, without a success in between */
+	enum sl_reason
+		refused_for;  /* the last of these EVICTs; NONE: for nothing that lasts */
+	sl_ns refused_since;  /* the first was given */
 	uint64_t store_bytes; /* made for it on the host */
 	uint64_t trim_bytes;  /* it was told to give back so many */
 	sl_ns trim_until; /* and is waited for until then; then its copies count as lost */
@@ -549,6 +552,18 @@ struct sl_node_going {
 /* One order at a time. Returns whether something of it is still to leave. */
 bool sl_node_send_away(struct sl_node *node, struct sl_node_client *client,
 	const struct sl_node_going *how);
+/* Its bytes there that could go to the host. */
+uint64_t sl_node_to_leave(
+	const struct sl_node *node, const struct sl_node_client *client, uint32_t gpu);
+/* It has such bytes, or an order. */
+bool sl_node_is_leaving(const struct sl_node *node, const struct sl_node_client *client);
+/* To be parked, and not gone yet. */
+bool sl_node_is_parking(const struct sl_node *node, const struct sl_node_client *client);
+/* And has refused, or does not answer. */
+bool sl_node_parks_late(const struct sl_node *node, const struct sl_node_client *client);
+/* What the pool, and its workload's share of it, have room for. */
+uint64_t sl_node_room_to_go(
+	const struct sl_node *node, const struct sl_node_client *client, uint32_t gpu);
 
 /* --- node_swap.c, events --- */
 void sl_node_on_pool_size(struct sl_node *node, const struct sl_event *event);
@@ -570,6 +585,9 @@ struct sl_node_because sl_node_resume_because(
 	const struct sl_node *node, const struct sl_node_member *member);
 /* Why this client, of which something is on the host, is not back. */
 struct sl_node_because sl_node_away_because(
+	const struct sl_node *node, const struct sl_node_client *client);
+/* Why this client, of which something is still there, is not parked yet. */
+struct sl_node_because sl_node_parking_because(
 	const struct sl_node *node, const struct sl_node_client *client);
 /* Of a waiting demand: who wants how much of what, and what there is for it; no reason yet. */
 struct sl_node_because sl_node_numbers(

@@ -463,22 +463,30 @@ static void back_off(struct sl_node *node, struct sl_node_client *client)
 		sl_node_later(node->now, SL_MUTANT(REFUSED_IS_ASKED_AGAIN, span, 0));
 }
 
+/* NONE: nothing that lasts was in the way. */
+static enum sl_reason refusal_of(uint32_t cause)
+{
+	switch (cause) {
+	case SL_SWAP_ABORTED:
+	case SL_SWAP_LOST:
+	case SL_SWAP_NOTHING: return SL_REASON_NONE;
+	case SL_SWAP_CAPTURE: return SL_REASON_EVICT_CAPTURE;
+	case SL_SWAP_BUSY: return SL_REASON_EVICT_BUSY;
+	case SL_SWAP_NO_HOST: return SL_REASON_EVICT_NO_HOST;
+	default: return SL_REASON_EVICT_FAILED;
+	}
+}
+
 /* Said once in a row of refusals. */
-static void note_refusal(struct sl_node *node, const struct sl_node_client *client,
+static void note_refusal(struct sl_node *node, struct sl_node_client *client,
 	const struct sl_node_order *order, uint32_t cause, sl_ns span)
 {
-	enum sl_reason reason = SL_REASON_EVICT_FAILED;
-
-	if (client->refusals || cause == SL_SWAP_ABORTED || cause == SL_SWAP_LOST ||
-		cause == SL_SWAP_NOTHING)
+	client->refused_for = refusal_of(cause);
+	if (client->refusals)
 		return;
-	if (cause == SL_SWAP_CAPTURE)
-		reason = SL_REASON_EVICT_CAPTURE;
-	else if (cause == SL_SWAP_BUSY)
-		reason = SL_REASON_EVICT_BUSY;
-	else if (cause == SL_SWAP_NO_HOST)
-		reason = SL_REASON_EVICT_NO_HOST;
-	note_of(node, client, reason, order, order->bytes, span);
+	client->refused_since = order->since;
+	if (client->refused_for)
+		note_of(node, client, client->refused_for, order, order->bytes, span);
 }
 
 static void evict_done(struct sl_node *node, struct sl_node_client *client,
@@ -605,6 +613,7 @@ void sl_node_on_done(struct sl_node *node, const struct sl_event *event)
 	sl_node_released(node, gpu);
 	touch_its(node, client);
 	node->timers_dirty = node->deadlock_dirty = true;
+	node->probes_dirty |= client->member->parked;
 	if (order.restores)
 		restore_done(node, client, &order, event, turns);
 	else

@@ -35,12 +35,27 @@ struct sl_node_gpu_view sl_node_gpu(const struct sl_node *node, uint32_t gpu)
 	};
 }
 
-static enum sl_residency residency_of(const struct sl_node_member *member)
+static enum sl_residency parked_as(
+	const struct sl_node *node, const struct sl_node_member *member)
+{
+	if (member->resuming)
+		return SL_RESIDENCY_RESUMING;
+	sl_list_foreach (link, &member->clients) {
+		if (sl_node_is_parking(
+			    node, SL_LIST_ENTRY(link, struct sl_node_client, of_member)))
+			return SL_RESIDENCY_PARKING;
+	}
+	return SL_RESIDENCY_PARKED;
+}
+
+static enum sl_residency residency_of(
+	const struct sl_node *node, const struct sl_node_member *member)
 {
 	bool wants = false, returns = false, leaves = false, is_out = false, has = false;
+	bool stays = false;
 
 	if (member->parked)
-		return member->resuming ? SL_RESIDENCY_RESUMING : SL_RESIDENCY_PARKED;
+		return parked_as(node, member);
 	sl_list_foreach (link, &member->clients) {
 		const struct sl_node_client *client =
 			SL_LIST_ENTRY(link, struct sl_node_client, of_member);
@@ -50,6 +65,7 @@ static enum sl_residency residency_of(const struct sl_node_member *member)
 			 (client->wants || client->comes_back || client->waiting);
 		returns |= client->order.id && client->order.restores;
 		leaves |= client->order.id && !client->order.restores;
+		stays |= sl_node_is_leaving(node, client);
 	}
 	for (uint32_t left = member->account.touched; left; left &= left - 1)
 		has |= sl_ledger_all(&member->account.cell[__builtin_ctz(left)]) != 0;
@@ -58,7 +74,9 @@ static enum sl_residency residency_of(const struct sl_node_member *member)
 	if (returns)
 		return SL_RESIDENCY_RETURNING;
 	if (is_out)
-		return wants ? SL_RESIDENCY_EVICTED : SL_RESIDENCY_WARM;
+		return wants   ? SL_RESIDENCY_EVICTED
+		       : stays ? SL_RESIDENCY_PARTIAL
+			       : SL_RESIDENCY_WARM;
 	return has ? SL_RESIDENCY_BOUND : SL_RESIDENCY_RESERVED;
 }
 
@@ -107,7 +125,7 @@ struct sl_node_workload_view sl_node_workload_alone(
 		.flags = member->flags,
 		.untakeable = member->untakeable,
 		.wait_max = member->wait_max,
-		.residency = residency_of(member),
+		.residency = residency_of(node, member),
 		.warm_after = member->warm_after,
 		.turns = member->turns,
 		.wants_since = wants_since_of(node, member),

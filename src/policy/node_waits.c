@@ -207,6 +207,56 @@ struct sl_node_because sl_node_away_because(
 	return because;
 }
 
+/* The GPU with the most of what has to leave. */
+static uint32_t most_on(const struct sl_node *node, const struct sl_node_client *client)
+{
+	uint32_t most = client->order.gpu;
+
+	for (uint32_t left = client->holding.touched; left; left &= left - 1) {
+		uint32_t gpu = (uint32_t)__builtin_ctz(left);
+
+		if (sl_node_to_leave(node, client, gpu) >
+			sl_node_to_leave(node, client, most))
+			most = gpu;
+	}
+	return most;
+}
+
+static enum sl_reason parking_for(enum sl_reason refused_for)
+{
+	switch (refused_for) {
+	case SL_REASON_EVICT_BUSY: return SL_REASON_PARKING_BUSY;
+	case SL_REASON_EVICT_CAPTURE: return SL_REASON_PARKING_CAPTURE;
+	case SL_REASON_EVICT_NO_HOST: return SL_REASON_PARKING_NO_HOST;
+	case SL_REASON_EVICT_FAILED: return SL_REASON_PARKING_FAILED;
+	default: return SL_REASON_PARKING;
+	}
+}
+
+struct sl_node_because sl_node_parking_because(
+	const struct sl_node *node, const struct sl_node_client *client)
+{
+	uint32_t gpu = most_on(node, client);
+	struct sl_node_because because = {.reason = SL_REASON_PARKING,
+		.workload = client->member->index.id,
+		.client = client->index.id,
+		.gpu = gpu,
+		.bytes = sl_node_to_leave(node, client, gpu),
+		.available_bytes = sl_node_room_to_go(node, client, gpu)};
+
+	if (client->condition != SL_CONDITION_RUNNING) {
+		because.reason = SL_REASON_PARKING_STOPPED;
+		because.span = node->now - client->condition_at;
+	} else if (client->refusals) {
+		because.reason = parking_for(client->refused_for);
+		because.span = node->now - client->refused_since;
+	}
+	if (because.reason == SL_REASON_PARKING && !client->order.id &&
+		because.bytes > because.available_bytes)
+		because.reason = SL_REASON_PARKING_NO_HOST;
+	return because;
+}
+
 static void explain(const struct sl_node *node, const struct sl_demand *demand,
 	struct sl_node_because *because)
 {

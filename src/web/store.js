@@ -87,6 +87,7 @@ function where(workload, use, gpus) {
 		return "wait";
 	switch (workload.residency) {
 	case "leaving":
+	case "parking":
 	case "returning":
 	case "resuming": return "move";
 	case "evicted":

@@ -44,6 +44,8 @@ export function stateOf(workload) {
 	case "leaving": return {word: "leaving", tone: "move"};
 	case "returning": return {word: "returning", tone: "move"};
 	case "resuming": return {word: "resuming", tone: "wait"};
+	case "parking": return {word: "being parked", tone: "move"};
+	case "partial": return {word: "partly on the host", tone: "away"};
 	case "warm": return {word: "warm", tone: "away"};
 	default: break;
 	}

@@ -447,13 +447,14 @@ export default function view() {
 				attr(parts.form.elements[key], "placeholder", workload.uses.length ? bytes(workload.uses[0][key + "_bytes"]) : "");
 			attr(parts.form.elements.priority, "placeholder", workload.priority);
 			const words = hindrance(workload.uid, workload.user);
-			const away = workload.residency === "parked" || workload.residency === "resuming";
+			const parked = workload.residency === "parked" || workload.residency === "parking";
+			const away = parked || workload.residency === "resuming";
 
 			text(parts.hint, words);
 			attr(parts.hint, "hidden", !words);
 			attr(parts.form.querySelector("fieldset"), "disabled", Boolean(words));
 			attr(parts.park, "disabled", Boolean(words) || away);
-			attr(parts.resume, "disabled", Boolean(words) || workload.residency !== "parked");
+			attr(parts.resume, "disabled", Boolean(words) || !parked);
 			attr(parts.stop, "disabled", Boolean(words));
 			for (const button of [parts.park, parts.resume, parts.stop])
 				attr(button, "aria-describedby", words ? "hindrance" : null);

@@ -155,8 +155,20 @@ enum sl_wire_residency {
 	SL_WIRE_RETURNING,
 	SL_WIRE_PARKED,
 	SL_WIRE_RESUMING,
+	SL_WIRE_PARTIAL,
+	SL_WIRE_PARKING,
 	SL_WIRE_RESIDENCIES
 };
+/* Until somebody resumes it, whether all of it has left already or not. */
+static inline bool sl_wire_is_parked(uint32_t residency)
+{
+	return residency == SL_WIRE_PARKED || residency == SL_WIRE_PARKING;
+}
+/* Nobody keeps its request for it. */
+static inline bool sl_wire_gave_up_request(uint32_t residency)
+{
+	return sl_wire_is_parked(residency) || residency == SL_WIRE_RESUMING;
+}
 /* STORE.flags: its pages are huge ones */
 #define SL_STORE_HUGE 1u
 /* FREED.flags, since version 4: the bytes were on the host */

@@ -123,7 +123,7 @@ static void judge_residency(
 	enum sl_residency is = sl_node_workload(node, m->id).residency;
 	bool leaves = false, returns = false, has = false;
 	uint64_t out = swap_evicted(r, m->id);
-	bool fits = false;
+	bool fits = false, stays = false;
 
 	for (uint32_t i = 0; i < r->parties; i++) {
 		const struct swap_party *p = &r->party[i];
@@ -132,8 +132,11 @@ static void judge_residency(
 			continue;
 		leaves |= p->order && !p->is_restore;
 		returns |= p->order && p->is_restore;
-		for (uint32_t gpu = 0; gpu < SWAP_GPUS; gpu++)
+		for (uint32_t gpu = 0; gpu < SWAP_GPUS; gpu++) {
 			has |= p->backing[gpu] > 0;
+			stays |= !(r->lost_mask >> gpu & 1) &&
+				 p->backing[gpu] > p->evicted[gpu] + p->held[gpu];
+		}
 	}
 	switch (is) {
 	case SL_RESIDENCY_RESERVED: fits = !has && !m->parked; break;
@@ -143,10 +146,16 @@ static void judge_residency(
 		fits = out && swap_member_waits(r, m) && !m->parked;
 		break;
 	case SL_RESIDENCY_WARM:
-		fits = out && !swap_member_wants(r, m) && !m->parked;
+		fits = out && !swap_member_wants(r, m) && !m->parked && !stays;
+		break;
+	case SL_RESIDENCY_PARTIAL:
+		fits = out && !swap_member_wants(r, m) && !m->parked && stays;
 		break;
 	case SL_RESIDENCY_RETURNING: fits = returns && !m->parked; break;
-	case SL_RESIDENCY_PARKED: fits = m->parked && !m->resuming; break;
+	case SL_RESIDENCY_PARKED:
+		fits = m->parked && !m->resuming && !leaves && !returns && !stays;
+		break;
+	case SL_RESIDENCY_PARKING: fits = m->parked && !m->resuming; break;
 	case SL_RESIDENCY_RESUMING: fits = m->parked && m->resuming; break;
 	default: break;
 	}

@@ -150,7 +150,7 @@ static void partial(struct swap_world *w)
 		"evicted: %" PRIu64 " bytes", l ? l->bytes : 0);
 	expect(how_many(SL_ACTION_EVICT, 0, 0) == 1, "%u evictions",
 		how_many(SL_ACTION_EVICT, 0, 0));
-	expect(view(w, a).residency == SL_RESIDENCY_WARM, "A is in state %u",
+	expect(view(w, a).residency == SL_RESIDENCY_PARTIAL, "A is in state %u",
 		(unsigned)view(w, a).residency);
 }
 

@@ -42,6 +42,14 @@ for work in "callbacks 3 64k 1" "values 3 64k 1" "graphs 2 1m 5" "comers 4 256k 
 done
 check_books_empty
 
+# Who asks why it is not parked yet is told, and ps does not say that it is.
+why_says() { "$B/sluice" why "$1" 2>&1 | sed '/^Before/,$d' | grep -q "$2"; }
+is_in_the_way() {
+	CHECKS=$((CHECKS + 1))
+	until_true 20 why_says "$1" "is being parked.*$2" || fail "why $1 does not say \"$2\": $("$B/sluice" why "$1" 2>&1)"
+	check "$1: not parked yet" "$(residency "$1")" = parking
+}
+
 # A capture that stays open, and a kernel that does not end: it stays, runs on, and leaves once it can.
 for trouble in capture endless; do
 	swapper "$trouble" --request 0.1 --limit 0.5
@@ -57,6 +65,11 @@ for trouble in capture endless; do
 	try_park "$trouble"
 	sleep 1
 	check "$trouble: it is still there" "$(evicted_bytes "$trouble")" = 0
+	if [ $trouble = capture ]; then
+		is_in_the_way capture "recording a graph"
+	else
+		is_in_the_way endless "its work has not ended for"
+	fi
 	later "$trouble" run big 1 0
 	until_true 20 late "$trouble" 1 || fail "$trouble: its work does not go on while it cannot leave"
 	if [ $trouble = capture ]; then
@@ -72,6 +85,23 @@ for trouble in capture endless; do
 	contents "$trouble" "when it could leave"
 	end_swapper "$trouble"
 done
+check_books_empty
+
+# A program that is stopped leaves when it goes on.
+swapper sleeper --request 0.1 --limit 0.5
+ok sleeper alloc big 30m
+ok sleeper fill big 1
+kill -STOP "$(pid_of sleeper)"
+try_park sleeper
+is_in_the_way sleeper "process $(pid_of sleeper) of it has been stopped"
+kill -CONT "$(pid_of sleeper)"
+settled sleeper parked
+CHECKS=$((CHECKS + 1))
+until_true 10 why_says sleeper "nothing is in its way" || fail "why sleeper: $("$B/sluice" why sleeper 2>&1)"
+try_resume sleeper
+settled sleeper bound
+contents sleeper "after a stop"
+end_swapper sleeper
 check_books_empty
 
 # Signals while its threads stand at the gate: caught ones change nothing, others end it.

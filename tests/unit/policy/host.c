@@ -10,6 +10,8 @@
 #define SWAPPER(c, w)        EVENT(CLIENT_JOIN, client_join, {c, w, 0, 1})
 #define PARK(w)              EVENT(WORKLOAD_PARK, workload_park, {w, 0})
 #define STORE(c, n)          EVENT(STORE, store, {c, n})
+#define CONDITION(c, what)   EVENT(CONDITION, condition, {c, SL_CONDITION_##what})
+#define REFUSED(c, o, why)   EVENT(DONE, done, {c, o, 0, SL_SWAP_REFUSED, SL_SWAP_##why, 0})
 #define DONE(c, o, n)        EVENT(DONE, done, {c, o, 0, SL_SWAP_OK, 0, n})
 
 static const char *at(struct play *p, uint64_t at_ms, struct sl_event event)
@@ -86,11 +88,87 @@ static void test_copies_count_for_its_bound(void **state)
 	play_close(&p);
 }
 
+/* --- what is in the way of parking ------------------------------------------------------------ */
+
+static void count_why(void *context, const struct sl_node_because *because)
+{
+	struct sl_node_because *rows = context;
+
+	/* The last is kept, and how many there were. */
+	rows[0] = *because;
+	rows[1].bytes++;
+}
+
+static void is_parking_as(struct play *p, const char *row, enum sl_reason reason,
+	uint64_t bytes, sl_ns span)
+{
+	struct sl_node_because rows[2] = {0};
+
+	sl_node_why(p->node, 1, count_why, rows);
+	assert_row_u64(row, rows[1].bytes, 1);
+	assert_row_text(row, sl_reason_name(rows[0].reason), sl_reason_name(reason));
+	assert_row_u64(row, rows[0].bytes, bytes);
+	assert_row_u64(row, rows[0].span, span);
+	assert_row_u64(row, sl_node_workload(p->node, 1).residency, SL_RESIDENCY_PARKING);
+}
+
+/* One process with 30, which is asked again and again until it goes. */
+static void test_not_parked_yet(void **state)
+{
+	struct sl_node_because rows[2] = {0};
+	struct play p;
+
+	begin(&p, (struct sl_event)SWAP(1000));
+	(void)at(&p, 0, (struct sl_event)EXIT(2));
+	(void)at(&p, 0, (struct sl_event)RELEASED(2, 0, 0));
+	(void)at(&p, 10, (struct sl_event)PARK(1));
+	is_parking_as(&p, "on its way", SL_REASON_PARKING, 30, 0);
+	(void)at(&p, 510, (struct sl_event)REFUSED(1, evicted_as(&p), BUSY));
+	is_parking_as(&p, "busy", SL_REASON_PARKING_BUSY, 30, 500 * SL_MS);
+	(void)at(&p, 610, (struct sl_event)TIME);
+	is_parking_as(&p, "still", SL_REASON_PARKING_BUSY, 30, 600 * SL_MS);
+	(void)at(&p, 710, (struct sl_event)REFUSED(1, evicted_as(&p), CAPTURE));
+	is_parking_as(&p, "a graph", SL_REASON_PARKING_CAPTURE, 30, 700 * SL_MS);
+	(void)at(&p, 910, (struct sl_event)TIME);
+	(void)at(&p, 920, (struct sl_event)REFUSED(1, evicted_as(&p), NO_HOST));
+	is_parking_as(&p, "the host", SL_REASON_PARKING_NO_HOST, 30, 910 * SL_MS);
+	(void)at(&p, 1320, (struct sl_event)TIME);
+	(void)at(&p, 1330, (struct sl_event)REFUSED(1, evicted_as(&p), DRIVER));
+	is_parking_as(&p, "the driver", SL_REASON_PARKING_FAILED, 30, 1320 * SL_MS);
+	(void)at(&p, 1400, (struct sl_event)CONDITION(1, STOPPED));
+	(void)at(&p, 1500, (struct sl_event)TIME);
+	is_parking_as(&p, "stopped", SL_REASON_PARKING_STOPPED, 30, 100 * SL_MS);
+	(void)at(&p, 2200, (struct sl_event)CONDITION(1, RUNNING));
+	(void)at(&p, 2210, (struct sl_event)DONE(1, evicted_as(&p), 30));
+	assert_row_u64(
+		"gone", sl_node_workload(p.node, 1).residency, SL_RESIDENCY_PARKED);
+	sl_node_why(p.node, 1, count_why, rows);
+	assert_row_u64("nothing is in its way", rows[1].bytes, 0);
+	play_close(&p);
+}
+
+/* The pool shrank after the park was accepted. */
+static void test_no_room_any_more(void **state)
+{
+	struct play p;
+
+	begin(&p, (struct sl_event)SWAP(1000));
+	(void)at(&p, 0, (struct sl_event)EXIT(2));
+	(void)at(&p, 0, (struct sl_event)RELEASED(2, 0, 0));
+	(void)at(&p, 10, (struct sl_event)PARK(1));
+	(void)at(&p, 20, (struct sl_event)EVENT(POOL_SIZE, pool_size, {20}));
+	(void)at(&p, 20, (struct sl_event)REFUSED(1, evicted_as(&p), LOST));
+	is_parking_as(&p, "less than it has", SL_REASON_PARKING_NO_HOST, 30, 10 * SL_MS);
+	play_close(&p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_refused_by_its_bound),
 		cmocka_unit_test(test_copies_count_for_its_bound),
+		cmocka_unit_test(test_not_parked_yet),
+		cmocka_unit_test(test_no_room_any_more),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -101,7 +101,7 @@ static void test_refused_park(void **state)
 	(void)play(&p, "park", 10, (struct sl_event)PARK(1));
 	says(&p, "refused", 20,
 		(struct sl_event)REFUSED(1, evicted_as(&p), 0, 0, CAPTURE),
-		"NOTE EVICT_CAPTURE g0 1/0 60");
+		"NOTE EVICT_CAPTURE g0 1/0 60; PROBE 1 1");
 	says(&p, "early", 119, (struct sl_event)TIME, "");
 	says(&p, "again", 120, (struct sl_event)TIME, "EVICT 1 g0 60 PARK_BEGINS");
 	says(&p, "refused again", 130,
@@ -186,7 +186,8 @@ static void test_turns(void **state)
 	says(&p, "its turn", 210, (struct sl_event)DONE(1, evicted_as(&p), 0, 40),
 		"NOTE EVICTED_FOR g0 1/2 40; GRANT 2/1 g0 60; PROBE 2 0; PROBE 1 0");
 	(void)play(&p, "has", 210, (struct sl_event)COMMIT(2, 2, 60));
-	assert_row_u64("warm", sl_node_workload(p.node, 1).residency, SL_RESIDENCY_WARM);
+	assert_row_u64(
+		"partly", sl_node_workload(p.node, 1).residency, SL_RESIDENCY_PARTIAL);
 	(void)play(&p, "a wants", 220, (struct sl_event)WANT(1, 1));
 	assert_row_u64(
 		"waits", sl_node_workload(p.node, 1).residency, SL_RESIDENCY_EVICTED);
