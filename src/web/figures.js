@@ -4,25 +4,19 @@
  * Nothing here touches the page. Seconds of a GPU per step become GPUs; what nobody knows is null, and never 0.
  */
 const HOUR = 3600;
+/* As many as a chart of a thousand pixels shows; the daemon chooses longer ones where so many keys would be too much for a browser. */
+export const STEPS = 400;
 /* Lengths that people think in; from a minute and an hour on the daemon reads sums of those. */
-const STEPS = [1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, HOUR, 2 * HOUR, 3 * HOUR, 6 * HOUR, 12 * HOUR, 24 * HOUR];
-/* As many as a chart of a thousand pixels shows, and fewer where so many keys would make more rows than a browser reads at once. */
-const POINTS = 400, POINTS_LEAST = 24;
-const ROWS = 9000;
+const LENGTHS = [1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, HOUR, 2 * HOUR, 3 * HOUR, 6 * HOUR, 12 * HOUR, 24 * HOUR];
 /* Told apart by eye; the rest is one. */
 const STACKED = 8;
 export const OTHERS = "\u0000others";
 
-export function stepOf(range, keys) {
-	const points = Math.max(POINTS_LEAST, Math.min(POINTS, Math.floor(ROWS / Math.max(1, keys))));
-	const wanted = (range.to_ms - range.from_ms) / 1000 / points;
+/* Where the daemon is not asked to choose. */
+export function stepOf(range) {
+	const wanted = (range.to_ms - range.from_ms) / 1000 / STEPS;
 
-	return STEPS.find((step) => step >= wanted) || Math.ceil(wanted / 24 / HOUR) * 24 * HOUR;
-}
-
-/* For totals alone: all of it is one step or two, and exact all the same, for the daemon reads what is finer at both ends. */
-export function wholeOf(range) {
-	return Math.ceil((range.to_ms - range.from_ms) / 1000 / HOUR) * HOUR;
+	return LENGTHS.find((length) => length >= wanted) || Math.ceil(wanted / 24 / HOUR) * 24 * HOUR;
 }
 
 /* What is used is a part of what is allocated (docs/metrics.md); null where nothing was. */

@@ -11,11 +11,13 @@ import {store, now} from "./store.js";
 import * as api from "./api.js";
 import {chart, colour, hueColour, stepped} from "./chart.js";
 import {advice} from "./advice.js";
-import {OTHERS, stepOf, wholeOf, usedOfAll, columns, stacked, heatOf} from "./figures.js";
+import {OTHERS, STEPS, usedOfAll, columns, stacked, heatOf} from "./figures.js";
 
 const PERIODS = [[3600, "1 h"], [86400, "24 h"], [604800, "7 d"], [2592000, "30 d"]];
 const BY = [["user", "User"], ["project", "Project"], ["gpu", "GPU"], ["program", "Program"], ["workload", "Workload"]];
-const HOUR = 3600;
+const HOUR = 3600, DAY_MS = 86400000;
+/* More columns than that are no longer told apart. */
+const HEAT_MS = 31 * DAY_MS;
 /* The history is behind by a second or two: what is not there yet is no time without work. */
 const BEHIND_MS = 2000;
 /* Lines of a table; CSV has all. */
@@ -123,11 +125,10 @@ export default function use() {
 		plot = null;
 	}
 
-	/* rows: all that there is a name for. */
-	function show(answer, gpus, rows) {
+	function show(answer, gpus) {
 		const table = columns(answer, gpus);
 		const hueAt = (key) => (by === "workload" ? hue(Number(key) || 1) : hueOf(key));
-		const names = new Map([...rows.map((row) => [row.key, nameOf(by, row)]), [OTHERS, "others"]]);
+		const names = new Map([...answer.totals.map((row) => [row.key, nameOf(by, row)]), [OTHERS, "others"]]);
 		const order = table.keys.slice().reverse();
 
 		/* By name, so that it does not depend on who has most. */
@@ -158,7 +159,7 @@ export default function use() {
 			chip.style.setProperty("--hue", hueAt(key));
 			return h("li", null, chip, names.get(key) || key);
 		}, () => {});
-		attr(parts.nothing, "hidden", rows.length > 0);
+		attr(parts.nothing, "hidden", answer.rows.length > 0);
 	}
 
 	function showTotals(all) {
@@ -214,42 +215,36 @@ export default function use() {
 
 	/* --- asking: each part its own question, so that one that cannot be answered takes nothing from the others */
 
-	const totalsBy = (range, what) => api.get("/api/history", {...range, by: what, step_s: wholeOf(range), rows: "no"});
-
 	async function askOver(range, mine) {
-		const {totals} = await totalsBy(range, by);
-
-		if (mine !== asked)
-			return;
-		showTotals(totals);
-		const step_s = stepOf(range, totals.length);
-
-		attr(parts.csv, "data-query", new URLSearchParams({...range, by, step_s, format: "csv"}).toString());
-		const ofGpus = api.get("/api/history", {...range, by: "gpu", step_s});
-		const [gpus, answer] = await Promise.all([ofGpus, by === "gpu" ? ofGpus : api.get("/api/history", {...range, by, step_s})]);
+		const answer = await api.get("/api/history", {...range, by, steps: STEPS});
+		const gpus = by === "gpu" ? answer : await api.get("/api/history", {...range, by: "gpu", step_s: answer.step_s});
 
 		if (mine !== asked)
 			return;
 		/* A daemon that is new has nothing to show of a day. */
-		if (!settled && gpus.rows.length && gpus.rows[0].t_ms + 1000 * step_s > range.to_ms - 3600000) {
+		if (!settled && gpus.rows.length && gpus.rows[0].t_ms + 1000 * gpus.step_s > range.to_ms - 3600000) {
 			settled = true;
 			chosen = 3600;
 			ask();
 			return;
 		}
 		settled = true;
-		show(answer, gpus, totals);
+		showTotals(answer.totals);
+		show(answer, gpus);
 	}
 
 	async function askHeat(range, mine) {
-		const answer = await api.get("/api/history", {from_ms: Math.min(range.from_ms, range.to_ms - 86400000), to_ms: range.to_ms, by: "gpu", step_s: HOUR});
+		const from_ms = Math.max(Math.min(range.from_ms, range.to_ms - DAY_MS), range.to_ms - HEAT_MS);
+		const answer = await api.get("/api/history", {from_ms, to_ms: range.to_ms, by: "gpu", step_s: HOUR});
 
-		if (mine === asked)
-			showHeat(answer);
+		if (mine !== asked)
+			return;
+		showHeat(answer);
+		text(parts.heatCut, from_ms > range.from_ms ? "The last " + HEAT_MS / DAY_MS + " days of that time." : "");
 	}
 
 	async function askIdle(range, mine) {
-		const {totals} = await totalsBy(range, "workload");
+		const {totals} = await api.get("/api/history", {...range, by: "workload", rows: "no"});
 
 		if (mine === asked)
 			showIdle(totals);
@@ -265,7 +260,7 @@ export default function use() {
 		for (const button of parts.periods.children)
 			attr(button, "aria-pressed", String(Number(button.dataset.s) === chosen));
 		text(parts.range, chosen ? "" : moment(period[0]) + " to " + moment(period[1]));
-		attr(parts.csv, "data-query", new URLSearchParams({...range, by, step_s: stepOf(range, 1), format: "csv"}).toString());
+		attr(parts.csv, "data-query", new URLSearchParams({...range, by, format: "csv"}).toString());
 		const asks = [[parts.over, askOver], [parts.hours, askHeat], [parts.idler, askIdle]];
 		const words = await Promise.all(asks.map(async ([, fn]) => {
 			try {
@@ -367,6 +362,7 @@ export default function use() {
 
 			parts.share = head("Used of allocated", 1);
 			parts.cut = h("p", {class: "hint"});
+			parts.heatCut = h("p", {class: "hint"});
 			parts.timesWrong = h("p", {class: "wrong", role: "alert"});
 			parts.times = h("form", {class: "times", onsubmit: chooseTimes}, time("from", "From"), time("to", "To"), h("button", {type: "submit"}, "Show"), parts.timesWrong);
 			parts.advice = advice();
@@ -374,7 +370,7 @@ export default function use() {
 				h("p", {class: "hint"}, "GPUs, over time. Drag over the chart to look closer, or choose a time above. Where there is no line nothing is known."), parts.chart, parts.legend, parts.nothing,
 				h("div", {class: "scroll"}, h("table", {class: "rows"}, h("caption", null, "Totals of the period. Idle is what was allocated while no work was done at all."),
 					h("thead", null, h("tr", null, parts.of, head("Allocated", 1), head("Used", 1), parts.share, head("Idle", 1), head("Waited", 1))), parts.totals)), parts.cut);
-			parts.hours = part("heat", "Utilisation by hour and GPU", parts.heat,
+			parts.hours = part("heat", "Utilisation by hour and GPU", parts.heat, parts.heatCut,
 				h("p", {class: "hint scale", "aria-hidden": "true"}, "0\u00a0% ", h("i"), " 100\u00a0%; nothing where it is not known"),
 				h("details", null, h("summary", null, "As a table"), h("div", {class: "scroll"}, h("table", null, h("caption", {class: "sr"}, "Utilisation by hour and GPU"),
 					h("thead", null, h("tr", null, head("GPU"), head("Hour"), head("Utilisation", 1))), parts.heatTable))));

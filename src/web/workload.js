@@ -131,7 +131,7 @@ export default function view() {
 			const ask = (to, begun) => {
 				const range = {from_ms: Math.round(period ? to - period * 1000 : begun - 2000), to_ms: Math.round(to)};
 
-				return api.get("/api/workloads/" + id + "/history", range.to_ms - range.from_ms > 3600000 ? {...range, step_s: stepOf(range, 1)} : range);
+				return api.get("/api/workloads/" + id + "/history", range.to_ms - range.from_ms > 3600000 ? {...range, step_s: stepOf(range)} : range);
 			};
 			const known = past || (find(id) ? {begun_ms: now() - find(id).age_ms} : {begun_ms: now() - 60000});
 			let answer = await ask(past ? past.ended_ms + 1000 : now(), known.begun_ms);
