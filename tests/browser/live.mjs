@@ -3,9 +3,9 @@
  */
 import {execFileSync, spawn} from "node:child_process";
 import {existsSync, openSync, writeFileSync} from "node:fs";
-import {open, check, same, until, finish, rows} from "./lib.mjs";
-import {bytes, gpus, span} from "../../src/web/units.js";
+import {open, check, same, until, finish, rows, part} from "./lib.mjs";
 
+const {bytes, gpus, span} = await part("units.js");
 let token = process.env.PAGE_TOKEN;
 const {PAGE_BASE: base, PAGE_BUILD: build, PAGE_FOLDER: folder, SLUICE_SHOTS: shots} = process.env;
 const web = await open(base);

@@ -3,7 +3,7 @@
  */
 import {readFile} from "node:fs/promises";
 import {serve, TOKEN, HOSTILE} from "./mock.mjs";
-import {open, check, same, until, finish, rows, accessibility} from "./lib.mjs";
+import {open, check, same, until, finish, rows, accessibility, part} from "./lib.mjs";
 
 const folders = process.argv.slice(2);
 const ROUTES = ["node", "workload/1", "workload/5", "use", "queue", "events"];
@@ -309,6 +309,26 @@ async function use() {
 	await page.context().close();
 }
 
+/* Rows of the history as what is drawn. */
+async function figures() {
+	const {columns, stacked, usedOfAll} = await part("figures.js");
+	const {percent} = await part("units.js");
+	const row = (t, key, allocated, more) => ({t_ms: t * 1000, key, allocated_gpu_s: allocated, used_gpu_s: allocated / 2, idle_gpu_s: 0, utilisation: 0.5, ...more});
+	const range = {from_ms: 990000, to_ms: 1045000, step_s: 10};
+	/* A GPU with half of it allocated, by two; nothing at 1010, when there was no daemon; at 1030 NVML says nothing; the last step is half over. */
+	const steps = [[990, 10], [1000, 10], [1020, 10], [1030, 10], [1040, 5]];
+	const answer = {...range, by: "user", rows: steps.flatMap(([t, s]) => [row(t, "a", 0.3 * s), row(t, "b", 0.2 * s)])};
+	const gpus = {...range, by: "gpu", rows: steps.map(([t, s]) => row(t, "G", 0.5 * s, t === 1030 ? {utilisation: null} : {}))};
+	const table = columns(answer, gpus);
+	const tenths = (list) => list.map((value) => (value === null ? null : Math.round(value * 100) / 100));
+
+	same("what each had, and nothing is known of a step without a daemon", table.allocated.map(tenths), [[0.3, 0.3, null, 0.3, 0.3, 0.3], [0.2, 0.2, null, 0.2, 0.2, 0.2]]);
+	same("one on the other", tenths(stacked(table)[1]), [0.5, 0.5, null, 0.5, 0.5, 0.5]);
+	same("what was used, where a GPU says it", tenths(table.used), [0.25, 0.25, null, 0.25, null, 0.25]);
+	same("used of all", usedOfAll(answer.rows), 0.5);
+	same("shares", [null, undefined, 0, 0.5].map((share) => percent(share).replace(/\s/g, " ")), ["not known", "not known", "0 %", "50 %"]);
+}
+
 /* What nobody knows, what nobody can answer, and who has no mouse. */
 async function useless() {
 	const page = await web.page({expected: [/status of 400/]});
@@ -516,7 +536,7 @@ async function missing() {
 	await page.context().close();
 }
 
-for (const [name, fn] of Object.entries({node, workload, arriving, queue, events, use, useless, everywhere, many, plain, missing})) {
+for (const [name, fn] of Object.entries({node, workload, arriving, queue, events, figures, use, useless, everywhere, many, plain, missing})) {
 	/* One part alone, while it is worked on. */
 	if (process.env.SLUICE_ONLY && !process.env.SLUICE_ONLY.split(",").includes(name))
 		continue;
