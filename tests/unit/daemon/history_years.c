@@ -1,5 +1,5 @@
 /* The history when it is old: two years of hours and a week of minutes of 200 workloads, as they would lie there, and what is then answered, kept and let go. */
-#include "../base/test.h"
+#include "history_file.h"
 
 #include <inttypes.h>
 #include <jansson.h>
@@ -20,23 +20,11 @@
 /* Of each row: a quarter of a GPU. */
 #define QUARTER 4
 
-static char folder[64], path[128];
-
-static struct sl_history_store *open_store(void)
-{
-	struct sl_history_store *store = NULL;
-	struct sl_error err = {0};
-
-	if (sl_history_store_open(path, &store, &err) != SL_HISTORY_STORE_OK)
-		fail_msg("%s", err.text);
-	return store;
-}
-
 static sqlite3 *open_file(void)
 {
 	sqlite3 *db = NULL;
 
-	assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+	assert_int_equal(sqlite3_open(history_path, &db), SQLITE_OK);
 	return db;
 }
 
@@ -46,20 +34,6 @@ static void run(sqlite3 *db, const char *sql)
 
 	if (sqlite3_exec(db, sql, NULL, NULL, &said) != SQLITE_OK)
 		fail_msg("%s: %s", sql, said);
-}
-
-static int64_t ask(const char *sql)
-{
-	sqlite3_stmt *statement = NULL;
-	sqlite3 *db = open_file();
-	int64_t value;
-
-	assert_int_equal(sqlite3_prepare_v2(db, sql, -1, &statement, NULL), SQLITE_OK);
-	assert_int_equal(sqlite3_step(statement), SQLITE_ROW);
-	value = sqlite3_column_int64(statement, 0);
-	(void)sqlite3_finalize(statement);
-	(void)sqlite3_close(db);
-	return value;
 }
 
 /* Rows of a level up to NOW; workload n has those of the hours h with (h + n) % 8 = 0. */
@@ -97,11 +71,8 @@ static int make_history(void **state)
 	char sql[512];
 	sqlite3 *db;
 
-	(void)snprintf(folder, sizeof(folder), "%s/sl-years-XXXXXX",
-		access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
-	assert_non_null(mkdtemp(folder));
-	(void)snprintf(path, sizeof(path), "%s/%s", folder, SL_HISTORY_FILE);
-	assert_null(sl_history_store_close(open_store()));
+	assert_int_equal(history_open_folder(state), 0);
+	assert_null(sl_history_store_close(history_open_store()));
 	db = open_file();
 	run(db, "PRAGMA synchronous = OFF; BEGIN");
 	fill_level(db, SL_HISTORY_HOURS, HOURS * 3600ll);
@@ -125,14 +96,6 @@ static int make_history(void **state)
 	return 0;
 }
 
-static int remove_history(void **state)
-{
-	char command[128];
-
-	(void)snprintf(command, sizeof(command), "rm -rf '%s'", folder);
-	return system(command);
-}
-
 static char *answer(const struct sl_history_ask *asked)
 {
 	struct sl_error err = {0};
@@ -140,7 +103,7 @@ static char *answer(const struct sl_history_ask *asked)
 	size_t size = 0;
 	FILE *out = open_memstream(&text, &size);
 
-	if (sl_history_query(path, asked, (uint64_t)NOW * 1000, out, &err) !=
+	if (sl_history_query(history_path, asked, (uint64_t)NOW * 1000, out, &err) !=
 		SL_HISTORY_STORE_OK)
 		fail_msg("%s", err.text);
 	(void)fclose(out);
@@ -250,31 +213,34 @@ static void what_is_too_old_goes(void **state)
 {
 	const struct sl_history_keep keep = {
 		.seconds = {3600, WEEK, HOURS * 3600ll}, .events = 1000};
-	struct sl_history_store *store = open_store();
+	struct sl_history_store *store = history_open_store();
 	int64_t later = NOW + 36000;
 
 	tidy(store, later, &keep, 200);
-	assert_int_equal(ask("SELECT min(t) FROM gpu_hours"), later - HOURS * 3600ll);
-	assert_int_equal(ask("SELECT min(t) FROM gpu_minutes"), later - WEEK);
-	assert_int_equal(ask("SELECT count(*) FROM gpu_hours"), (HOURS - 10) * 8);
-	assert_int_equal(ask("SELECT count(*) FROM hours"), (HOURS - 10) * ALIVE);
 	assert_int_equal(
-		ask("SELECT count(*) FROM gpu_minutes"), (WEEK - 36000) / 60 * 8);
+		history_number("SELECT min(t) FROM gpu_hours"), later - HOURS * 3600ll);
+	assert_int_equal(history_number("SELECT min(t) FROM gpu_minutes"), later - WEEK);
+	assert_int_equal(
+		history_number("SELECT count(*) FROM gpu_hours"), (HOURS - 10) * 8);
+	assert_int_equal(
+		history_number("SELECT count(*) FROM hours"), (HOURS - 10) * ALIVE);
+	assert_int_equal(history_number("SELECT count(*) FROM gpu_minutes"),
+		(WEEK - 36000) / 60 * 8);
 	assert_null(sl_history_store_close(store));
 }
 
 /* Where it may not be so large the oldest hours go, as many as it takes; what is left is answered as before, and the disk gets its room back. */
 static void it_shrinks_to_what_it_may_have(void **state)
 {
-	struct sl_history_store *store = open_store();
+	struct sl_history_store *store = history_open_store();
 	uint64_t before = sl_history_store_bytes(store), after;
 	struct sl_history_keep keep = {.seconds = {1 << 30, 1 << 30, 1ll << 40},
 		.events = 1000,
 		.bytes = before - before / 5};
 	struct sl_history_ask asked = {
 		.by = SL_HISTORY_BY_USER, .step_s = 3600, .to_ms = (uint64_t)NOW * 1000};
-	int64_t pages = ask("PRAGMA page_count"), oldest;
-	int64_t minutes = ask("SELECT count(*) FROM gpu_minutes");
+	int64_t pages = history_number("PRAGMA page_count"), oldest;
+	int64_t minutes = history_number("SELECT count(*) FROM gpu_minutes");
 	size_t keys = 0;
 
 	for (int i = 0; i < 100 && sl_history_store_bytes(store) > keep.bytes; i++)
@@ -284,9 +250,9 @@ static void it_shrinks_to_what_it_may_have(void **state)
 	/* Not more than it takes. */
 	assert_true(after > keep.bytes - keep.bytes / 8);
 	tidy(store, NOW, &keep, 400);
-	assert_true(ask("PRAGMA page_count") < pages);
-	assert_int_equal(ask("SELECT count(*) FROM gpu_minutes"), minutes);
-	oldest = ask("SELECT min(t) FROM gpu_hours");
+	assert_true(history_number("PRAGMA page_count") < pages);
+	assert_int_equal(history_number("SELECT count(*) FROM gpu_minutes"), minutes);
+	oldest = history_number("SELECT min(t) FROM gpu_hours");
 	assert_true(oldest > NOW - HOURS * 3600ll);
 	asked.from_ms = (uint64_t)oldest * 1000;
 	assert_true(total(&asked, &keys) == (double)((NOW - oldest) * ALIVE / QUARTER));
@@ -304,5 +270,5 @@ int main(void)
 		cmocka_unit_test(it_shrinks_to_what_it_may_have),
 	};
 
-	return cmocka_run_group_tests(tests, make_history, remove_history);
+	return cmocka_run_group_tests(tests, make_history, history_remove_folder);
 }

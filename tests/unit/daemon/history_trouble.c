@@ -1,0 +1,153 @@
+/* The history's file when something is wrong with it: damaged, of another sluiced, locked, on a full disk. */
+#include "history_file.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sqlite3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define T0 (1000 * 3600 + 1234)
+
+static void a_damaged_one_is_set_aside(void **state)
+{
+	struct sl_history_store *store = history_open_store();
+	struct sl_history_batch none = {0};
+	struct sl_error err = {0};
+	char command[256];
+	int fd;
+
+	history_write(store, &none, T0, &history_everything);
+	store = sl_history_store_close(store);
+	fd = open(history_path, O_WRONLY);
+	assert_int_equal(pwrite(fd, "this is no database, it is a letter", 35, 0), 35);
+	(void)close(fd);
+	assert_int_equal(sl_history_store_open(history_path, &store, &err),
+		SL_HISTORY_STORE_DAMAGED);
+	assert_null(store);
+	assert_int_equal(sl_history_store_set_aside(history_path, 1000000000, &err), 0);
+	assert_row_contains("said", err.text, "history.db.damaged-20010909T014640Z");
+	(void)snprintf(command, sizeof(command), "test -f '%s.damaged-20010909T014640Z'",
+		history_path);
+	assert_int_equal(system(command), 0);
+	store = history_open_store();
+	history_write(store, &none, T0, &history_everything);
+	sl_history_store_close(store);
+}
+
+/* A file of before a column was added keeps what it has, and gets the column. */
+static void an_older_one_is_changed(void **state)
+{
+	struct sl_history_store *store = history_open_store();
+	const struct sl_history_row row = {.t = T0,
+		.span = 60,
+		.gpu = 1,
+		.value = {[SL_HISTORY_GPU_known_ms] = 7,
+			[SL_HISTORY_GPU_by_process_ms] = 5}};
+	struct sl_history_batch batch = {0};
+
+	batch.rows[SL_HISTORY_GPUS] = &row;
+	batch.row_count[SL_HISTORY_GPUS] = 1;
+	history_write(store, &batch, T0, &history_everything);
+	assert_null(sl_history_store_close(store));
+	history_run(
+		"ALTER TABLE gpu_seconds DROP COLUMN by_process_ms; ALTER TABLE "
+		"gpu_minutes DROP COLUMN by_process_ms; ALTER TABLE gpu_hours DROP "
+		"COLUMN by_process_ms; ALTER TABLE seconds DROP COLUMN turn_ms; ALTER "
+		"TABLE "
+		"minutes DROP COLUMN turn_ms; ALTER TABLE hours DROP COLUMN turn_ms; "
+		"ALTER TABLE workloads DROP COLUMN gpu_mask; "
+		"PRAGMA user_version = 1");
+	store = history_open_store();
+	assert_int_equal(history_number("PRAGMA user_version"), 4);
+	assert_int_equal(
+		history_number("SELECT known_ms + by_process_ms FROM gpu_seconds"), 7);
+	batch.row_count[SL_HISTORY_GPUS] = 1;
+	history_write(store, &batch, T0, &history_everything);
+	assert_int_equal(history_number("SELECT by_process_ms FROM gpu_seconds"), 5);
+	assert_int_equal(history_number("SELECT count(turn_ms) FROM hours"), 0);
+	assert_null(sl_history_store_close(store));
+}
+
+static void a_newer_one_is_left_alone(void **state)
+{
+	struct sl_history_store *store = history_open_store();
+	struct sl_error err = {0};
+	sqlite3 *db = NULL;
+
+	store = sl_history_store_close(store);
+	assert_int_equal(sqlite3_open(history_path, &db), SQLITE_OK);
+	assert_int_equal(sqlite3_exec(db, "PRAGMA user_version = 99", NULL, NULL, NULL),
+		SQLITE_OK);
+	(void)sqlite3_close(db);
+	assert_int_equal(
+		sl_history_store_open(history_path, &store, &err), SL_HISTORY_STORE_BAD);
+	assert_row_contains("said", err.text, "newer sluiced");
+}
+
+static void a_locked_one_is_told(void **state)
+{
+	struct sl_history_store *store = history_open_store();
+	struct sl_history_batch none = {0};
+	struct sl_error err = {0};
+	sqlite3 *db = NULL;
+
+	assert_int_equal(sqlite3_open(history_path, &db), SQLITE_OK);
+	assert_int_equal(
+		sqlite3_exec(db, "BEGIN IMMEDIATE", NULL, NULL, NULL), SQLITE_OK);
+	assert_int_equal(
+		sl_history_store_write(store, &none, T0, &history_everything, &err),
+		SL_HISTORY_STORE_BUSY);
+	assert_int_equal(sqlite3_exec(db, "COMMIT", NULL, NULL, NULL), SQLITE_OK);
+	history_write(store, &none, T0, &history_everything);
+	(void)sqlite3_close(db);
+	sl_history_store_close(store);
+}
+
+/* Half-way through a batch there is no room: nothing of it is there, and later all of it. */
+static void a_full_disk_costs_nothing_that_was_there(void **state)
+{
+	struct sl_history_store *store = history_open_store();
+	static struct sl_history_row rows[20000];
+	struct sl_history_batch batch = {.rows = {rows}, .row_count = {20000}};
+	struct sl_error err = {0};
+	struct stat before;
+	struct rlimit limit, small;
+
+	for (int i = 0; i < 20000; i++)
+		rows[i] = (struct sl_history_row){
+			.t = T0 + i / 100, .span = 1, .gpu = 1, .workload = i % 100 + 1};
+	assert_int_equal(stat(history_path, &before), 0);
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &limit), 0);
+	small = limit;
+	small.rlim_cur = 256 << 10;
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+	assert_int_equal(
+		sl_history_store_write(store, &batch, T0, &history_everything, &err),
+		SL_HISTORY_STORE_FULL);
+	assert_row_contains("said", err.text, "disk");
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+	assert_int_equal(history_number("SELECT count(*) FROM seconds"), 0);
+	history_write(store, &batch, T0 + 200, &history_everything);
+	assert_int_equal(history_number("SELECT count(*) FROM seconds"), 20000);
+	sl_history_store_close(store);
+}
+
+int main(void)
+{
+#define IN_A_FOLDER(test) \
+	cmocka_unit_test_setup_teardown(test, history_open_folder, history_remove_folder)
+	const struct CMUnitTest tests[] = {
+		IN_A_FOLDER(a_damaged_one_is_set_aside),
+		IN_A_FOLDER(an_older_one_is_changed),
+		IN_A_FOLDER(a_newer_one_is_left_alone),
+		IN_A_FOLDER(a_locked_one_is_told),
+		IN_A_FOLDER(a_full_disk_costs_nothing_that_was_there),
+	};
+
+	(void)signal(SIGXFSZ, SIG_IGN);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
