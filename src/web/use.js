@@ -133,7 +133,7 @@ export default function use() {
 
 		/* By name, so that it does not depend on who has most. */
 		if (by !== "workload")
-			table.keys.slice().sort().forEach(hueOf);
+			table.keys.filter((key) => key !== OTHERS).sort().forEach(hueOf);
 
 		endPlot();
 		plot = chart(parts.chart, {
@@ -152,11 +152,12 @@ export default function use() {
 				...table.keys.flatMap((key, i) => (table.allocated[i][at] > 0.004 ? ["   " + (names.get(key) || key) + " ", h("b", null, gpuCount(table.allocated[i][at]))] : []))],
 		});
 		keyed(parts.legend, [...table.keys, "\u0000used"], (key) => key, (key) => {
-			const chip = h("i", {class: "chip"});
+			const chip = h("i", {class: key === OTHERS ? "chip rest" : "chip"});
 
 			if (key === "\u0000used")
 				return h("li", null, h("i", {class: "key used"}), "used, of all");
-			chip.style.setProperty("--hue", hueAt(key));
+			if (key !== OTHERS)
+				chip.style.setProperty("--hue", hueAt(key));
 			return h("li", null, chip, names.get(key) || key);
 		}, () => {});
 		attr(parts.nothing, "hidden", answer.rows.length > 0);

@@ -235,7 +235,7 @@ export default function view() {
 
 	function build(at) {
 		parts.chip = h("i", {class: "chip"});
-		parts.name = h("h1", null, "Workload " + id);
+		parts.name = h("h1", null, "Workload " + given);
 		parts.badge = h("span", {class: "state", role: "status"});
 		parts.why = h("div", {class: "why", "aria-live": "polite"});
 		parts.facts = h("dl", {class: "facts"});

@@ -139,7 +139,7 @@ async function arriving() {
 	check("an address with a token signs in where the page is open already", await until(3, async () => (await page.innerText("#who")) === "Sign out root"));
 	same("the token leaves the address, and the view stays", await page.evaluate(() => [location.hash, document.querySelector("h1").textContent]), ["#/events", "Events"]);
 	await page.evaluate(() => { location.hash = "#/workload/%"; });
-	check("a number that is none is told", await until(3, async () => (await page.innerText("main")).includes("There is no workload %")), await page.innerText("main"));
+	check("a number that is none is told", await until(3, async () => (await page.innerText("main")).includes("There is no workload %")) && (await page.innerText("h1")) === "Workload %", await page.innerText("main"));
 	await go(page, "workload/2");
 	await page.waitForSelector(".u-over");
 	await until(3, () => mock.watching() === 1);
