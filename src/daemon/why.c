@@ -89,6 +89,8 @@ static bool explains(uint32_t reason)
 	case SL_REASON_RESTORE_FAILED:
 	case SL_REASON_POOL_FULL:
 	case SL_REASON_POOL_BOUND:
+	case SL_REASON_WARM_POOL_FULL:
+	case SL_REASON_WARM_POOL_BOUND:
 	case SL_REASON_SERVED_AFTER_WAIT: return true;
 	default: return false;
 	}

@@ -132,7 +132,7 @@ void sl_node_on_workload_park(struct sl_node *node, const struct sl_event *event
 }
 
 /* What the pool and its own share of it have room for. */
-static uint64_t room_to_go(const struct sl_node *node,
+uint64_t sl_node_room_to_go(const struct sl_node *node,
 	const struct sl_node_member *member, uint32_t gpu, bool spares_lent)
 {
 	uint64_t room = sl_node_pool_room(node, gpu, false);
@@ -166,8 +166,8 @@ bool sl_node_send_away(struct sl_node *node, struct sl_node_client *client,
 		if (node->now < client->refused_until) {
 			node->swap_due =
 				sl_min_u64(node->swap_due, client->refused_until);
-		} else if (bytes >
-			   room_to_go(node, client->member, gpu, how->spares_lent)) {
+		} else if (bytes > sl_node_room_to_go(
+					   node, client->member, gpu, how->spares_lent)) {
 			node->swap_due = sl_min_u64(node->swap_due,
 				sl_node_later(node->now, how->again_after));
 		} else if (sl_node_trim_for(node, client, bytes)) {
@@ -221,12 +221,6 @@ static void expect_answer(struct sl_node *node, const struct sl_node_client *cli
 	else
 		node->swap_due = sl_min_u64(
 			node->swap_due, sl_node_later(client->order.since, ANSWERS_BY));
-}
-
-uint64_t sl_node_room_to_go(
-	const struct sl_node *node, const struct sl_node_client *client, uint32_t gpu)
-{
-	return room_to_go(node, client->member, gpu, false);
 }
 
 static uint64_t evicted_of(const struct sl_node_member *member)

@@ -61,7 +61,7 @@ struct sl_node_member { /* a workload */
 	bool promoted; /* in, or before, a turn that no priority ends: min_share */
 	bool parked, resuming; /* resuming: still parked, until its request fits */
 	bool park_told;        /* that all of it is on the host was noted */
-	bool bound_told;       /* that its bound in the pool was reached was noted */
+	bool warm_told;        /* that there is no room for it on the host was noted */
 	bool long_told;        /* that its turns are short for what they cost was noted */
 	uint64_t parked_bytes; /* the request that it gave up */
 	sl_ns resumed_at;      /* its return was asked for: first come, first served */
@@ -538,6 +538,9 @@ struct sl_evict_plan sl_node_choose_leavers(struct sl_node *node,
 
 /* --- node_warm.c --- */
 void sl_node_time_warm(struct sl_node *node);
+/* It has been idle for long enough, and there is no room for it on the host: false if that is not so. */
+bool sl_node_warm_because(const struct sl_node *node, const struct sl_node_client *client,
+	struct sl_node_because *because);
 
 /* --- node_park.c --- */
 /* Evicts what is parked, resumes what fits. True: a request was claimed again. */
@@ -561,9 +564,9 @@ bool sl_node_is_leaving(const struct sl_node *node, const struct sl_node_client 
 bool sl_node_is_parking(const struct sl_node *node, const struct sl_node_client *client);
 /* And has refused, or does not answer. */
 bool sl_node_parks_late(const struct sl_node *node, const struct sl_node_client *client);
-/* What the pool, and its workload's share of it, have room for. */
-uint64_t sl_node_room_to_go(
-	const struct sl_node *node, const struct sl_node_client *client, uint32_t gpu);
+/* What the pool and its own share of it have room for. */
+uint64_t sl_node_room_to_go(const struct sl_node *node,
+	const struct sl_node_member *member, uint32_t gpu, bool spares_lent);
 
 /* --- node_swap.c, events --- */
 void sl_node_on_pool_size(struct sl_node *node, const struct sl_event *event);

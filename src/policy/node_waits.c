@@ -242,7 +242,7 @@ struct sl_node_because sl_node_parking_because(
 		.client = client->index.id,
 		.gpu = gpu,
 		.bytes = sl_node_to_leave(node, client, gpu),
-		.available_bytes = sl_node_room_to_go(node, client, gpu)};
+		.available_bytes = sl_node_room_to_go(node, client->member, gpu, false)};
 
 	if (client->condition != SL_CONDITION_RUNNING) {
 		because.reason = SL_REASON_PARKING_STOPPED;

@@ -46,6 +46,59 @@ static sl_ns warm_at(struct sl_node *node, struct sl_node_member *member)
 	return latest;
 }
 
+static bool may_be_warm(const struct sl_node_member *member)
+{
+	return member->warm_after && !member->parked && !member->leaving &&
+	       !member->stopping && !(member->flags & SL_WORKLOAD_NO_SWAP);
+}
+
+bool sl_node_warm_because(const struct sl_node *node, const struct sl_node_client *client,
+	struct sl_node_because *because)
+{
+	const struct sl_node_member *member = client->member;
+	sl_ns idle = sl_node_settled_idle(node, client);
+
+	if (!may_be_warm(member) || idle < member->warm_after || client->order.id)
+		return false;
+	for (uint32_t left = client->holding.touched; left; left &= left - 1) {
+		uint32_t gpu = (uint32_t)__builtin_ctz(left);
+		uint64_t bytes = sl_node_to_leave(node, client, gpu);
+		uint64_t room = sl_node_room_to_go(node, member, gpu, true);
+
+		if (bytes <= room)
+			continue;
+		*because = (struct sl_node_because){.gpu = gpu,
+			.reason = room == sl_node_pool_share(node, member)
+					  ? SL_REASON_WARM_POOL_BOUND
+					  : SL_REASON_WARM_POOL_FULL,
+			.workload = member->index.id,
+			.client = client->index.id,
+			.bytes = bytes,
+			.available_bytes = room,
+			.span = idle};
+		return true;
+	}
+	return false;
+}
+
+/* Said once, until there is room again. */
+static void note_no_room(struct sl_node *node, struct sl_node_member *member)
+{
+	struct sl_node_because because;
+
+	sl_list_foreach (link, &member->clients) {
+		if (!sl_node_warm_because(node,
+			    SL_LIST_ENTRY(link, struct sl_node_client, of_member),
+			    &because))
+			continue;
+		if (!member->warm_told)
+			sl_node_note_because(node, &because);
+		member->warm_told = true;
+		return;
+	}
+	member->warm_told = false;
+}
+
 void sl_node_time_warm(struct sl_node *node)
 {
 	if (!node->warms || !node->pool.pool_bytes)
@@ -55,8 +108,7 @@ void sl_node_time_warm(struct sl_node *node)
 			SL_LIST_ENTRY(link, struct sl_node_member, of_node);
 		sl_ns at;
 
-		if (!member->warm_after || member->parked || member->leaving ||
-			member->stopping || (member->flags & SL_WORKLOAD_NO_SWAP))
+		if (!may_be_warm(member))
 			continue;
 		at = warm_at(node, member);
 		if (at) {
@@ -69,5 +121,6 @@ void sl_node_time_warm(struct sl_node *node)
 				&(struct sl_node_going){.reason = SL_REASON_EVICTED_IDLE,
 					.spares_lent = true,
 					.again_after = TRIED_AGAIN_AFTER});
+		note_no_room(node, member);
 	}
 }

@@ -68,10 +68,21 @@ static void why_it_is_parking(const struct sl_node *node,
 	fn(context, &because);
 }
 
+/* Its workload is idle, and would be warm. */
+static void why_it_is_not_warm(const struct sl_node *node,
+	const struct sl_node_client *client, sl_node_because_fn fn, void *context)
+{
+	struct sl_node_because because;
+
+	if (client->member->warm_told && sl_node_warm_because(node, client, &because))
+		fn(context, &because);
+}
+
 static void why_client(const struct sl_node *node, const struct sl_node_client *client,
 	sl_node_because_fn fn, void *context)
 {
 	why_it_is_parking(node, client, fn, context);
+	why_it_is_not_warm(node, client, fn, context);
 	if (!why_it_is_away(node, client, fn, context))
 		why_it_waits(node, client, fn, context);
 	if (client->stopping != SL_NODE_LIVES && client->stopping != SL_NODE_UNREACHED)

@@ -162,6 +162,62 @@ static void test_no_room_any_more(void **state)
 	play_close(&p);
 }
 
+/* --- what is in the way of being warm --------------------------------------------------------- */
+
+/* Workload 1 has 30 and is idle for long enough at 2 s. */
+static const char *idles(struct play *p, struct sl_event settings)
+{
+	begin(p, settings);
+	(void)at(p, 0, (struct sl_event)EXIT(2));
+	(void)at(p, 0, (struct sl_event)RELEASED(2, 0, 0));
+	(void)at(p, 0,
+		(struct sl_event)EVENT(WORKLOAD_SET, workload_set,
+			{.workload = 1, .which = SL_SET_WARM, .warm_after = SL_S}));
+	(void)at(p, 1500, (struct sl_event)EVENT(PULSE, pulse, {1, 500 * SL_MS, 0, 1}));
+	return at(p, 2000, (struct sl_event)TIME);
+}
+
+static uint64_t said_why(const struct play *p, enum sl_reason reason, uint64_t available)
+{
+	struct sl_node_because rows[2] = {0};
+
+	sl_node_why(p->node, 1, count_why, rows);
+	return rows[1].bytes == 1 && rows[0].reason == reason && rows[0].bytes == 30 &&
+	       rows[0].available_bytes == available;
+}
+
+/* Said once, however often it is tried; and again when there was room meanwhile. */
+static void test_not_warm_for_the_pool(void **state)
+{
+	struct play p;
+	const char *said = idles(&p, (struct sl_event)SWAP(20));
+
+	assert_row_text("told", said, "NOTE WARM_POOL_FULL g0 1/0 30");
+	says(&p, "tried again", 7000, (struct sl_event)TIME, "");
+	assert_row_u64("why", said_why(&p, SL_REASON_WARM_POOL_FULL, 20), 1);
+	says(&p, "room", 8000, (struct sl_event)EVENT(POOL_SIZE, pool_size, {100}),
+		"EVICT 1 g0 30 EVICTED_IDLE");
+	assert_row_u64("nothing", said_why(&p, SL_REASON_WARM_POOL_FULL, 20), 0);
+	(void)at(&p, 8010, (struct sl_event)REFUSED(1, evicted_as(&p), BUSY));
+	says(&p, "none again", 9000, (struct sl_event)EVENT(POOL_SIZE, pool_size, {20}),
+		"NOTE WARM_POOL_FULL g0 1/0 30");
+	/* It works, and nothing is to be said of it. */
+	(void)at(&p, 10000, (struct sl_event)EVENT(PULSE, pulse, {1, 0, 0, 0}));
+	assert_row_u64("works", said_why(&p, SL_REASON_WARM_POOL_FULL, 20), 0);
+	play_close(&p);
+}
+
+static void test_not_warm_for_its_bound(void **state)
+{
+	struct play p;
+	const char *said =
+		idles(&p, (struct sl_event)SWAP(1000, .pool_member_bytes = 25));
+
+	assert_row_text("told", said, "NOTE WARM_POOL_BOUND g0 1/0 30");
+	assert_row_u64("why", said_why(&p, SL_REASON_WARM_POOL_BOUND, 25), 1);
+	play_close(&p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -169,6 +225,8 @@ int main(void)
 		cmocka_unit_test(test_copies_count_for_its_bound),
 		cmocka_unit_test(test_not_parked_yet),
 		cmocka_unit_test(test_no_room_any_more),
+		cmocka_unit_test(test_not_warm_for_the_pool),
+		cmocka_unit_test(test_not_warm_for_its_bound),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
