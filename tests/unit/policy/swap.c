@@ -298,7 +298,8 @@ static void test_warm_beside_lent(void **state)
 	struct play p;
 
 	(void)state;
-	assert_row_text("room for one", two_warm(&p, 31), "EVICT 1 g0 50 EVICTED_IDLE");
+	assert_row_text("room for one", two_warm(&p, 31),
+		"EVICT 1 g0 50 EVICTED_IDLE; NOTE WARM_POOL_FULL g1 4/0 31");
 	play_close(&p);
 	assert_row_text("room for both", two_warm(&p, 30),
 		"EVICT 1 g0 50 EVICTED_IDLE; EVICT 4 g1 30 EVICTED_IDLE");
