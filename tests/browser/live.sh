@@ -48,11 +48,14 @@ again() {
 BROWSER=$!
 # What it asks for is a file's name.
 until gone "$BROWSER"; do
-	for wish in crowd again; do
-		[ -e "$T/wish.$wish" ] || continue
-		"$wish"
-		rm -f "$T/wish.$wish"
-	done
+	if [ -e "$T/wish.crowd" ]; then
+		crowd
+		rm -f "$T/wish.crowd"
+	fi
+	if [ -e "$T/wish.again" ]; then
+		again
+		rm -f "$T/wish.again"
+	fi
 	sleep 0.1
 done
 wait "$BROWSER"
