@@ -11,6 +11,8 @@
 
 #include "daemon/host_room.h"
 
+/* By which a process that maps one is known. */
+#define SL_HOSTMEM_NAME "sluice-host"
 /* Most bytes of one file: more than that pinned at once is a bad neighbour. */
 #define SL_HOSTMEM_FILE_MAX (1 * SL_GIB)
 /* Sizes are multiples of it. */

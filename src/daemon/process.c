@@ -7,7 +7,9 @@
 #include "daemon/process.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/epoll.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -15,8 +17,24 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "daemon/client.h"
+#include "daemon/hostmem.h"
 #include "daemon/share.h"
 #include "daemon/workload.h"
+
+/* A process maps a few thousand files at most; this is where a look gives up. */
+#define MAPS_BYTES_MAX (16u << 20)
+
+bool sl_process_is_without_cuda(pid_t pid)
+{
+	sl_cleanup(sl_freep) char *text = NULL;
+	size_t bytes = 0;
+	char path[32];
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/maps", (int)pid);
+	/* Empty: it is ending, which its pidfd tells. */
+	return sl_file_read(path, MAPS_BYTES_MAX, &text, &bytes) == 0 && bytes &&
+	       !strstr(text, "/libcuda.so") && !strstr(text, SL_HOSTMEM_NAME);
+}
 
 void sl_process_died(struct sl_process *process)
 {

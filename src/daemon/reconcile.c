@@ -16,6 +16,7 @@
 #include "daemon/drive.h"
 #include "daemon/look.h"
 #include "daemon/lost.h"
+#include "daemon/process.h"
 #include "daemon/strangers.h"
 #include "daemon/swap.h"
 #include "daemon/views.h"
@@ -272,15 +273,17 @@ static bool has_left(const struct view *view, struct sl_client *client, uint32_t
 {
 	struct sl_client_gpu *gpu = &client->gpus[ordinal];
 
-	/* Nor one that may have all it has on the host. */
-	if (client->peer || client->expected || !gpu->was_listed ||
-		sl_node_client_use(client->daemon->node, client->id, view->gpu)
-			.evicted_bytes)
+	if (client->peer || client->expected || !gpu->was_listed)
 		return false;
 	if (!gpu->unlisted_since)
 		gpu->unlisted_since = view->sample->begin;
-	return view->sample->begin > client->lost_at + 2 * SL_S &&
-	       view->sample->begin > gpu->unlisted_since + 2 * SL_S;
+	if (view->sample->begin <= client->lost_at + 2 * SL_S ||
+		view->sample->begin <= gpu->unlisted_since + 2 * SL_S)
+		return false;
+	/* One that may have all it has on the host is looked at itself. */
+	return !sl_node_client_use(client->daemon->node, client->id, view->gpu)
+			.evicted_bytes ||
+	       sl_process_is_without_cuda(client->pid);
 }
 
 /*

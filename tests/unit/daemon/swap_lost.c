@@ -93,6 +93,43 @@ static void a_program_without_cuda_keeps_no_files(void **state)
 	holder_end(inside, &a);
 }
 
+/* Nor does what is on the host, once the program that had it is seen to be over: nobody can bring that back. While it maps what
+ * it has there it is waited for. */
+static void a_program_without_cuda_has_nothing_there(void **state)
+{
+	struct inside *inside = *state;
+	int mapped = memfd_create("sluice-host", MFD_CLOEXEC);
+
+	for (int over = 0; over < 2; over++) {
+		struct holder a;
+		struct given given;
+		sl_ns end = sl_clock_now() + 4 * SL_S;
+		char *map;
+
+		assert_int_equal(ftruncate(mapped, 4096), 0);
+		/* Its process is a child of ours. */
+		map = mmap(NULL, 4096, PROT_READ, MAP_SHARED, mapped, 0);
+		assert_ptr_not_equal(map, MAP_FAILED);
+		if (over)
+			(void)munmap(map, 4096);
+		a = holder_of(inside, 8 * MIB);
+		if (!over)
+			(void)munmap(map, 4096);
+		given = evicted_once(inside, &a, 8 * MIB);
+		inside_until(inside, client_of(inside, &a)->gpus[0].was_listed);
+		rig_nvml(&inside->rig, a.peer.pid, 0);
+		sl_closep(&a.peer.fd);
+		if (over)
+			inside_until(inside, inside->daemon.hostpool->made_bytes == 0);
+		while (!over && sl_clock_now() < end)
+			inside_turn(inside);
+		assert_true(over || client_of(inside, &a)->host_bytes == given.bytes);
+		(void)close(given.fd);
+		holder_end(inside, &a);
+	}
+	(void)close(mapped);
+}
+
 /* Who was never told to move anything has nothing on the host, whatever it says. */
 static void nobody_begins_on_the_host(void **state)
 {
@@ -286,6 +323,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(back_on_the_same_daemon),
 		cmocka_unit_test(a_program_without_cuda_keeps_no_files),
+		cmocka_unit_test(a_program_without_cuda_has_nothing_there),
 		cmocka_unit_test(nobody_begins_on_the_host),
 		cmocka_unit_test(keeps_what_it_names),
 		cmocka_unit_test(false_files),
