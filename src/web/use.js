@@ -6,7 +6,7 @@
  */
 import {h, text, attr, keyed} from "./dom.js";
 import {percent, span, moment, date, gpus as gpuCount} from "./units.js";
-import {hueOf, hue} from "./words.js";
+import {hueOf, hue, isWorkload} from "./words.js";
 import {store, now} from "./store.js";
 import * as api from "./api.js";
 import {chart, colour, hueColour, stepped} from "./chart.js";
@@ -48,7 +48,7 @@ function localTime(ms) {
 function nameCell(by, row) {
 	const name = nameOf(by, row);
 
-	return by === "workload" && /^\d+$/.test(row.key) ? h("a", {href: "#/workload/" + row.key}, name) : h("span", {class: "label"}, name);
+	return by === "workload" && isWorkload(row.key) ? h("a", {href: "#/workload/" + row.key}, name) : h("span", {class: "label"}, name);
 }
 
 /* A part of the page that has an answer of its own, or says why it has none. */
@@ -127,7 +127,7 @@ export default function use() {
 
 	function show(answer, gpus) {
 		const table = columns(answer, gpus);
-		const hueAt = (key) => (by === "workload" ? hue(Number(key) || 1) : hueOf(key));
+		const hueAt = (key) => (by === "workload" ? hue(parseInt(key, 10) || 1) : hueOf(key));
 		const names = new Map([...answer.totals.map((row) => [row.key, nameOf(by, row)]), [OTHERS, "others"]]);
 		const order = table.keys.slice().reverse();
 
@@ -205,7 +205,7 @@ export default function use() {
 		keyed(parts.idle, rows, (row) => row.key + " " + row.name, (row) => {
 			const chip = h("i", {class: "chip"});
 
-			chip.style.setProperty("--hue", hue(Number(row.key) || 1));
+			chip.style.setProperty("--hue", hue(parseInt(row.key, 10) || 1));
 			return h("tr", null, h("th", {scope: "row", class: "whole"}, h("span", {class: "name"}, chip, nameCell("workload", row))),
 				h("td", {class: "num", "data-of": "idle"}), h("td", {class: "num", "data-of": "of allocated"}));
 		}, (line, row) => {

@@ -12,6 +12,9 @@ export function hue(id) {
 	return (HUES[(id - 1) % HUES.length] + 17 * round) % 360;
 }
 
+/* A number, or NUMBER@BEGUN of an earlier one that had it (docs/metrics.md). */
+export const isWorkload = (key) => /^\d+(@\d+)?$/.test(key);
+
 export function paint(element, id) {
 	const value = String(hue(id));
 

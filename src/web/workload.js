@@ -3,7 +3,7 @@
  */
 import {h, text, attr, keyed, confirm, say} from "./dom.js";
 import {bytes, span, moment, date, amount, count, percent} from "./units.js";
-import {paint, stateOf, burstOf, markOf, MARKS} from "./words.js";
+import {paint, isWorkload, stateOf, burstOf, markOf, MARKS} from "./words.js";
 import {store, now} from "./store.js";
 import * as api from "./api.js";
 import {WHERE, bandColour, addBand, memoryChart, joined, ofHistory} from "./memory.js";
@@ -110,7 +110,7 @@ function factsOfPast({user, project, priority, begun_ms, ended_ms, age_ms, comma
 
 export default function view() {
 	const parts = {};
-	let id, given, charts = new Map(), period = 300, all = false, older = null, asked_ms = 0, olderMarks = [], olderWords = "", asking = 0, why_ms = 0, tone = "", knownMarks = null;
+	let id, hueId, given, charts = new Map(), period = 300, all = false, older = null, asked_ms = 0, olderMarks = [], olderWords = "", asking = 0, why_ms = 0, tone = "", knownMarks = null;
 	let unheard = true, past = null, unknown = "", ends = false, connection = 0;
 
 	/* What the history said of a GPU, as a line; made once, for it is drawn each second. */
@@ -121,7 +121,7 @@ export default function view() {
 	}
 
 	async function askHistory() {
-		if (!Number.isInteger(id))
+		if (!isWorkload(given))
 			return;
 		const mine = ++asking;
 
@@ -131,7 +131,7 @@ export default function view() {
 			const ask = (to, begun) => {
 				const range = {from_ms: Math.round(period ? to - period * 1000 : begun - 2000), to_ms: Math.round(to)};
 
-				return api.get("/api/workloads/" + id + "/history", range.to_ms - range.from_ms > 3600000 ? {...range, step_s: stepOf(range)} : range);
+				return api.get("/api/workloads/" + given + "/history", range.to_ms - range.from_ms > 3600000 ? {...range, step_s: stepOf(range)} : range);
 			};
 			const known = past || (find(id) ? {begun_ms: now() - find(id).age_ms} : {begun_ms: now() - 60000});
 			let answer = await ask(past ? past.ended_ms + 1000 : now(), known.begun_ms);
@@ -144,7 +144,7 @@ export default function view() {
 			if (mine !== asking)
 				return;
 			if (!find(id) && answer.ended_ms)
-				past = ofThePast(id, answer);
+				past = ofThePast(hueId, answer);
 			/* It has ended just now, or is about to begin: one of the two knows soon. */
 			ends = !find(id) && !past;
 			older = {...answer, lines: new Map()};
@@ -282,7 +282,7 @@ export default function view() {
 
 		parts.lineLegend = h("ul", {class: "legend own drawn", "aria-label": "Lines of the chart"}, lineKey("resident", "resident"), lineKey("evicted", "evicted, on top of it"),
 			lineKey("hidden-line", "hidden"), lineKey("request-line", "request"), lineKey("limit-line", "limit"));
-		paint(parts.lineLegend, id);
+		paint(parts.lineLegend, hueId);
 		parts.markLegend = h("ul", {class: "legend", "aria-label": "Marks"},
 			Object.values(MARKS).map((mark) => h("li", null, h("span", {class: "mark"}, mark.sign), mark.word)));
 		at.append(
@@ -301,7 +301,7 @@ export default function view() {
 
 	function paintBandLegend() {
 		for (const key of parts.bandLegend.querySelectorAll(".key"))
-			key.style.background = bandColour(key.dataset.where, id);
+			key.style.background = bandColour(key.dataset.where, hueId);
 	}
 
 	function allMarks(workload) {
@@ -338,7 +338,7 @@ export default function view() {
 			const place = h("div", null, workload.uses.length > 1 ? h("h3", null, "GPU " + use.gpu_number) : null);
 
 			queueMicrotask(() => {
-				charts.set(use.gpu, memoryChart(place, id, use));
+				charts.set(use.gpu, memoryChart(place, hueId, use));
 				draw();
 			});
 			return place;
@@ -402,7 +402,9 @@ export default function view() {
 		title: "Workload",
 		mount(at, argument) {
 			given = argument;
+			/* One of a number that another has now is only in the history. */
 			id = Number(argument);
+			hueId = parseInt(argument, 10) || 1;
 			build(at);
 			paintBandLegend();
 			addEventListener("sluice-theme", paintBandLegend);
@@ -424,7 +426,7 @@ export default function view() {
 
 				if (ends && Date.now() - asked_ms > 2000)
 					askHistory();
-				text(parts.gone, unknown ? nobody + ", and nothing is known of one that was: " + unknown : Number.isInteger(id) ? nobody + "; the history is asked …" : nobody + ".");
+				text(parts.gone, unknown ? nobody + ", and nothing is known of one that was: " + unknown : isWorkload(given) ? nobody + "; the history is asked …" : nobody + ".");
 				return;
 			}
 			const state = here ? stateOf(workload) : {word: "ended", tone: "idle"};
@@ -433,8 +435,8 @@ export default function view() {
 				text(parts.gone, "It has ended" + (workload === past ? ", " + date(past.ended_ms) + "; this is what the history has of it." : "; this is what was seen of it."));
 			self.title = workload.name;
 			document.title = workload.name + " – Sluice";
-			paint(parts.chip, id);
-			text(parts.name, workload.name || "workload " + id);
+			paint(parts.chip, hueId);
+			text(parts.name, workload.name || "workload " + given);
 			text(parts.badge, state.word);
 			attr(parts.badge, "data-tone", state.tone);
 			keyed(parts.facts, workload === past ? factsOfPast(past) : factsOf(workload), ([word]) => word, ([word]) => h("div", {class: word === "Command" ? "wide" : null}, h("dt", null, word), h("dd")),

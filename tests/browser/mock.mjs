@@ -158,7 +158,7 @@ export function makeState(scene, t) {
 
 /* --- history ------------------------------------------------------------------------------------------------------ */
 
-const KEYS = {user: ["anna", "ben", "cleo", "dan"], project: ["vision", "chat", "lab"], program: ["train.py", "serve"], workload: ["1", "2", "3"], gpu: [uuid(0), uuid(1)]};
+const KEYS = {user: ["anna", "ben", "cleo", "dan"], project: ["vision", "chat", "lab"], program: ["train.py", "serve"], workload: ["1", "2", "3", "77@1700000000000"], gpu: [uuid(0), uuid(1)]};
 
 /* As sluiced: an answer has so many rows at most. */
 const ROWS_MOST = 20000;
@@ -208,7 +208,7 @@ export function makeHistory(query, scene) {
 			const allocated = (0.2 + 0.3 * (i % 4) * busyHour) * part, used = allocated * (0.1 + 0.6 * busyHour * busyHour);
 
 			rows.push({
-				t_ms: t * 1000, key, name: by === "workload" ? ["trainer", "serve-llm", "notebook"][i] || "job-" + key : by === "gpu" ? "GPU " + i : key, request_bytes: 10 * GIB, limit_bytes: 20 * GIB,
+				t_ms: t * 1000, key, name: by === "workload" ? ["trainer", "serve-llm", "notebook", "yesterday"][i] || "job-" + key : by === "gpu" ? "GPU " + i : key, request_bytes: 10 * GIB, limit_bytes: 20 * GIB,
 				charged_bytes: 8 * GIB, resident_bytes: 8 * GIB, evicted_bytes: 0, hidden_bytes: 500 * MIB,
 				utilisation: by === "gpu" ? (i === 1 && ago > 3900 ? null : busyHour * busyHour) : used / allocated, allocated_gpu_s: allocated,
 				used_gpu_s: used, idle_gpu_s: (allocated - used) * 0.6, waiting_ms: 100 * i, waits: i, turns: 0, out_bytes: 0, in_bytes: 0, clean_bytes: 0,
@@ -351,9 +351,9 @@ export function serve({scene, folders, port = 0, history = true}) {
 		}
 		if (history && url.pathname === "/api/advice")
 			return answer(response, 200, makeAdvice(current, url.searchParams));
-		if (history && /^\/api\/workloads\/\d+\/history$/.test(url.pathname))
+		if (history && /^\/api\/workloads\/\d+(@\d+)?\/history$/.test(url.pathname))
 			return /\/(7\d\d)\//.test(url.pathname) ? answer(response, 404, {error: "the history knows no such workload"}) :
-				answer(response, 200, workloadHistory(Number(url.pathname.split("/")[3]), url.searchParams));
+				answer(response, 200, workloadHistory(parseInt(url.pathname.split("/")[3], 10), url.searchParams));
 		if (/^\/api\/jobs\/\d+\/log$/.test(url.pathname))
 			return authorised(request) ? answer(response, 200, "<b>epoch 1</b>\n", "text/plain") : answer(response, 401, {error: "a token is needed here"});
 		return answer(response, 404, {error: "there is no such path"});

@@ -83,6 +83,9 @@ async function workload() {
 	const length = Number(new URL(all.url()).searchParams.get("to_ms")) - Number(new URL(all.url()).searchParams.get("from_ms"));
 
 	check("all of its life", Math.abs(length - 7203000) < 2000, length);
+	await go(page, "workload/77@1700000000000");
+	await page.waitForSelector(".u-over");
+	check("also one whose number another has now", (await page.innerText("h1")) === "yesterday");
 	web.refusal(404, /\/api\/workloads\/777\/history/);
 	await go(page, "workload/777");
 	check("one that never was is told", await until(3, async () => (await page.innerText("main .notice")).includes("nothing is known of one")));
@@ -372,6 +375,8 @@ async function useless() {
 	await page.selectOption("[name=by]", "gpu");
 	await until(3, async () => (await rows(page, "section[aria-labelledby=over] tbody")).some((row) => row[0] === "GPU 1"));
 	same("of GPUs their utilisation", await page.$$eval("section[aria-labelledby=over] thead th", (all) => all[3].textContent), "Utilisation");
+	same("one whose number another has now has a page of its own", await page.$$eval("section[aria-labelledby=idle] tbody a", (all) => all.map((one) => one.getAttribute("href")).sort()),
+		["#/workload/1", "#/workload/2", "#/workload/3", "#/workload/77@1700000000000"]);
 	mock.breakHistory("workload");
 	await page.selectOption("[name=by]", "project");
 	check("a part that cannot be answered says why", await until(3, async () => (await page.innerText("section[aria-labelledby=idle]")).includes("longer steps")));
