@@ -339,8 +339,9 @@ static void say_pool(const struct sl_facts *facts, const struct sl_msg_pool_row 
 	char all[32], evicted[32], copies[32], lent[32], huge[32], left[32];
 
 	say(f, SL_LEVEL_OK,
-		"%s of host memory for swapping: %s evicted, %s copies of what is on the "
-		"GPUs, %s kept for what is lent; %s in huge pages; the host has %s "
+		"%s of host memory for swapping: %s evicted, %s made ahead or copies of "
+		"what is on the GPUs, %s kept for what is lent; %s in huge pages; the "
+		"host has %s "
 		"left%s%s",
 		sl_bytes_format(pool->pool_bytes, all, sizeof(all)),
 		sl_bytes_format(pool->evicted_bytes, evicted, sizeof(evicted)),

@@ -267,6 +267,7 @@ static int wait_until_done(struct parking *p, char *text)
 static const char *hint(uint32_t reason)
 {
 	switch (reason) {
+	case SL_REASON_PARK_NO_SWAP: return "sluice set --swap=on takes --swap=off back";
 	case SL_REASON_PARK_NO_POOL: return "sluice doctor shows what uses it";
 	case SL_REASON_PARK_BOUND:
 		return "the administrator may raise it in sluiced.conf(5)";

@@ -224,7 +224,7 @@ function putGpu(byGpu) {
 
 const POOL = [
 	["evicted", "evicted_bytes", 255, "evicted memory of workloads"],
-	["copies", "copies_bytes", 155, "copies of what is resident, so that it can leave quickly; dropped first"],
+	["copies", "copies_bytes", 155, "made ahead, or copies of what is resident, so that it can leave quickly; dropped first"],
 	["lent", "lent_bytes", 55, "kept for what was lent, so that it can be taken back"],
 ];
 

@@ -151,7 +151,7 @@ said 'set: never' set-never ', never warm for being idle$'
 said 'run: warm' events 'two is warm: 5. MiB were moved from GPU 0 to the host after .* without work' \
 	'one is parked with 30. MiB on the host' 'one is resumed: its request is guaranteed again' \
 	'one has its 30. MiB back on GPU 0 after '
-said 'park: --swap=off' park-off 'off cannot be parked: it was started with --swap=off' '^status 75'
+said 'park: --swap=off' park-off 'off cannot be parked: its memory may not be moved (--swap=off' '^status 75'
 said 'park: no room on the host' park-large 'large cannot be parked: its 3.* MiB do not fit in the .* left' \
 	'sluice doctor shows what uses it' '^status 75'
 said 'doctor: little host memory' doctor-small '^ok    host .*100 MiB of host memory for swapping'
