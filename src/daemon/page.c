@@ -46,7 +46,9 @@ static bool make_parts(struct sl_page *page)
 	page->reads = sl_page_rate_new(READS_PER_SECOND, READS_BURST);
 	page->changes = sl_page_rate_new(CHANGES_PER_SECOND, CHANGES_BURST);
 	page->failures = sl_page_rate_new(FAILURES_PER_SECOND, FAILURES_BURST);
-	return page->tokens && page->reads && page->changes && page->failures;
+	page->share = sl_page_share_new();
+	return page->tokens && page->reads && page->changes && page->failures &&
+	       page->share;
 }
 
 /* What a browser on this machine is to open. */
@@ -204,6 +206,7 @@ void sl_page_close(struct sl_daemon *daemon)
 	page->reads = sl_page_rate_free(page->reads);
 	page->changes = sl_page_rate_free(page->changes);
 	page->failures = sl_page_rate_free(page->failures);
+	page->share = sl_page_share_free(page->share);
 	sl_http_socket_close(&page->listener);
 	(void)pthread_mutex_destroy(&page->mutex);
 	free(page);

@@ -15,6 +15,12 @@
 #include "base/text.h"
 #include "daemon/tell.h"
 
+/* An answer of so many bytes is large. */
+#define LARGE (64u << 10)
+/* The kernel gives it to nobody. */
+#define NO_UID ((uid_t)-1)
+
+/* No Strict-Transport-Security with TLS: it would hold for every port of that machine's name, and for what else is served there. */
 static const struct {
 	const char *name, *value;
 } headers[] = {
@@ -68,12 +74,58 @@ enum MHD_Result sl_page_answer(
 	char *text = json ? json_dumps(json, JSON_COMPACT) : NULL;
 
 	json_decref(json);
+	if (text && status == 200)
+		return sl_page_answer_whole(request, text, strlen(text));
 	if (!text)
 		return MHD_NO;
 	return sl_page_send(request, status,
 		MHD_create_response_from_buffer(
 			strlen(text), text, MHD_RESPMEM_MUST_FREE),
 		"application/json");
+}
+
+static enum MHD_Result refuse_large(
+	struct sl_page_request *request, int taken, size_t size)
+{
+	uint64_t each = sl_page_share_each(SL_PAGE_ANSWERS);
+
+	if (taken == SL_PAGE_OWN_FULL && size > each)
+		return sl_page_refuse(request, 400,
+			"the answer would have %zu MiB, and may have %llu; ask for a "
+			"shorter time or for longer steps",
+			(size_t)(size / SL_MIB) + 1, (unsigned long long)(each / SL_MIB));
+	return sl_page_refuse(request, 503,
+		"%s large answers that were not read yet; read them, and try again",
+		taken == SL_PAGE_OWN_FULL ? "you have" : "there are");
+}
+
+enum MHD_Result sl_page_answer_whole(
+	struct sl_page_request *request, char *text, size_t size)
+{
+	struct MHD_Response *response;
+	int taken = SL_PAGE_TAKEN;
+
+	if (!text)
+		return MHD_NO;
+	if (size > LARGE)
+		taken = sl_page_share_take(
+			request->page->share, request->asker, SL_PAGE_ANSWERS, size);
+	if (taken != SL_PAGE_TAKEN) {
+		free(text);
+		return refuse_large(request, taken, size);
+	}
+	request->answer_bytes = size > LARGE ? size : 0;
+	response = MHD_create_response_from_buffer(size, text, MHD_RESPMEM_MUST_FREE);
+	if (!response)
+		free(text);
+	return sl_page_send(request, 200, response, "application/json");
+}
+
+void sl_page_answer_over(struct sl_page_request *request)
+{
+	sl_page_share_give(request->page->share, request->asker, SL_PAGE_ANSWERS,
+		request->answer_bytes);
+	request->answer_bytes = 0;
 }
 
 enum MHD_Result sl_page_refuse(
@@ -108,17 +160,17 @@ enum MHD_Result sl_page_refuse(
 	return sl_page_send(request, status, response, "application/json");
 }
 
-/* Whoever brings no token is nobody, and may do what anybody may. */
+/* Whoever brings no token is nobody, and may do what anybody may. His number is no user's: what he asks for is charged to none. */
 static struct sl_who *nobody(void)
 {
 	struct sl_who *who = calloc(1, sizeof(*who) + sizeof(who->gids[0]));
 
 	if (!who)
 		return NULL;
-	who->uid = 65534;
+	who->uid = NO_UID;
 	who->contained = true;
 	who->gid_count = 1;
-	who->gids[0] = 65534;
+	who->gids[0] = NO_UID;
 	return who;
 }
 

@@ -147,8 +147,14 @@ enum MHD_Result sl_page_state(struct sl_page_request *request)
 		(void)snprintf(text, size + 1, "%s%s", head, state->text);
 	(void)sl_page_text_unref(state);
 	free(head);
-	return sl_page_send(request, 200,
-		text ? MHD_create_response_from_buffer(size, text, MHD_RESPMEM_MUST_FREE)
-		     : NULL,
-		"application/json");
+	return sl_page_answer_whole(request, text, size);
+}
+
+/* --- tokens ----------------------------------------------------------------------------------------------------- */
+
+enum MHD_Result sl_page_token_end(struct sl_page_request *request)
+{
+	bool ended = sl_page_tokens_end(request->page->tokens, sl_page_token(request));
+
+	return sl_page_answer(request, 200, json_pack("{s:b}", "ended", ended));
 }

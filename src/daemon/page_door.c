@@ -24,17 +24,37 @@
 /* How long a request may be on its way in, or awaited; and its answer on its way out. */
 #define READING_LIFE   (15 * SL_S)
 #define ANSWERING_LIFE (60 * SL_S)
-/* For others who wait. */
-#define GIVE_WAY_LIFE (1 * SL_S)
-#define LOOK_ROUND_MS 500
+/* For others who wait: that of everybody, and of an answer to whoever has more than SHARE connections. */
+#define GIVE_WAY_LIFE        (1 * SL_S)
+#define GIVE_WAY_ANSWER_LIFE (5 * SL_S)
+#define SHARE                (SL_PAGE_CONNECTIONS / 4)
+#define LOOK_ROUND_MS        500
 
 /* --- the doorman ------------------------------------------------------------------------------------------------ */
 
-static sl_ns life_of(const struct sl_page_connection *connection, bool full)
+/* Under the page's mutex. */
+static bool has_many(struct sl_page *page, const struct sl_page_connection *connection)
+{
+	unsigned int count = 0;
+
+	sl_list_foreach (link, &page->connections) {
+		const struct sl_page_connection *other =
+			SL_LIST_ENTRY(link, struct sl_page_connection, link);
+
+		count += other->asker.key == connection->asker.key &&
+			 other->asker.known == connection->asker.known;
+	}
+	return count > SHARE;
+}
+
+static sl_ns life_of(
+	struct sl_page *page, const struct sl_page_connection *connection, bool full)
 {
 	switch (connection->phase) {
 	case SL_PAGE_READING: return full ? GIVE_WAY_LIFE : READING_LIFE;
-	case SL_PAGE_ANSWERING: return ANSWERING_LIFE;
+	case SL_PAGE_ANSWERING:
+		return full && has_many(page, connection) ? GIVE_WAY_ANSWER_LIFE
+							  : ANSWERING_LIFE;
 	/* The library ends those that do not read. */
 	case SL_PAGE_WATCHING:
 	default: return SL_NS_NEVER;
@@ -50,7 +70,7 @@ static void show_out(struct sl_page *page, bool full)
 	sl_list_foreach (link, &page->connections) {
 		struct sl_page_connection *connection =
 			SL_LIST_ENTRY(link, struct sl_page_connection, link);
-		sl_ns life = life_of(connection, full);
+		sl_ns life = life_of(page, connection, full);
 
 		if (life == SL_NS_NEVER || connection->since + life > now)
 			continue;
@@ -186,6 +206,7 @@ static void begin_connection(
 		connection->who = who_connects(connection->fd);
 		connection->key = connection->who ? connection->who->uid : 0;
 	}
+	connection->asker.key = connection->key;
 	(void)pthread_mutex_lock(&page->mutex);
 	sl_list_push_tail(&page->connections, &connection->link);
 	(void)pthread_mutex_unlock(&page->mutex);
@@ -210,6 +231,18 @@ void sl_page_door_notify(void *context, struct MHD_Connection *mhd, void **socke
 		(void)sl_who_free(connection->who);
 	free(connection);
 	*socket_context = NULL;
+}
+
+void sl_page_door_asker(
+	struct sl_page *page, struct MHD_Connection *mhd, struct sl_page_asker asker)
+{
+	struct sl_page_connection *connection = sl_page_connection_of(mhd);
+
+	if (!connection)
+		return;
+	(void)pthread_mutex_lock(&page->mutex);
+	connection->asker = asker;
+	(void)pthread_mutex_unlock(&page->mutex);
 }
 
 void sl_page_door_phase(

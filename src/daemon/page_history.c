@@ -20,12 +20,14 @@
 /* Before a time that was left out. */
 #define SPAN_MS (3600 * 1000)
 
-static bool take_place(struct sl_page *page)
+/* One is for those who have a token. */
+static bool take_place(struct sl_page *page, bool known)
 {
 	sl_ns end = sl_clock_now() + WAIT_NS;
+	unsigned int places = known ? PLACES : PLACES - 1;
 
 	while (!atomic_load(&page->ending) && sl_clock_now() < end) {
-		if (atomic_fetch_add(&page->questions, 1) < PLACES)
+		if (atomic_fetch_add(&page->questions, 1) < places)
 			return true;
 		(void)atomic_fetch_sub(&page->questions, 1);
 		sl_clock_sleep(20 * SL_MS);
@@ -39,13 +41,23 @@ struct sl_history_text *sl_page_ask_history(
 	struct sl_page *page = request->page;
 	struct sl_history_text *text;
 
-	if (!take_place(page)) {
+	/* Whoever waits has a thread, and there are few. */
+	if (sl_page_share_take(page->share, request->asker, SL_PAGE_QUESTIONS, 1) !=
+		SL_PAGE_TAKEN) {
+		sl_error_set(err,
+			"too many questions to the history wait already%s; try again",
+			request->who ? "" : " of those without a token");
+		return NULL;
+	}
+	if (!take_place(page, request->asker.known)) {
+		sl_page_share_give(page->share, request->asker, SL_PAGE_QUESTIONS, 1);
 		sl_error_set(err, "others ask for the history, too; try again");
 		return NULL;
 	}
 	ask->cancel = &page->ending;
 	text = sl_history_answer(page->history, ask, sl_page_rate_key(request), err);
 	(void)atomic_fetch_sub(&page->questions, 1);
+	sl_page_share_give(page->share, request->asker, SL_PAGE_QUESTIONS, 1);
 	return text;
 }
 

@@ -28,6 +28,8 @@ struct stream {
 	struct sl_page *page;
 	int fd; /* of the connection, which outlives the stream */
 	struct sl_page_watch watch;
+	struct sl_page_asker asker;
+	char token[SL_PAGE_TOKEN_ROOM]; /* "": it has none */
 	struct sl_page_text *text;
 	char *me;
 	struct piece pieces[4];
@@ -63,12 +65,29 @@ static enum sl_page_news wait_for_news(struct stream *stream)
 	return news;
 }
 
+/* It was good when the stream began. */
+static bool has_lost_token(const struct stream *stream)
+{
+	struct sl_who *who;
+
+	if (!stream->token[0])
+		return false;
+	who = sl_page_tokens_find(stream->page->tokens, stream->token, sl_clock_now());
+	(void)sl_who_free(who);
+	return !who;
+}
+
 /* Waits for something to say. */
 static void fill(struct stream *stream)
 {
+	enum sl_page_news news;
+
 	stream->text = sl_page_text_unref(stream->text);
 	stream->piece = stream->offset = stream->count = 0;
-	switch (wait_for_news(stream)) {
+	news = wait_for_news(stream);
+	if (has_lost_token(stream))
+		news = SL_PAGE_NEWS_END;
+	switch (news) {
 	case SL_PAGE_NEWS_STATE:
 		add(stream, "event: state\ndata: ", strlen("event: state\ndata: "));
 		add(stream, stream->me, strlen(stream->me));
@@ -115,8 +134,9 @@ static void end_stream(void *context)
 	struct stream *stream = context;
 
 	sl_page_look_unwatch(stream->page->look, &stream->watch);
-	(void)atomic_fetch_sub(&stream->page->watchers, 1);
+	sl_page_share_give(stream->page->share, stream->asker, SL_PAGE_STREAMS, 1);
 	(void)sl_page_text_unref(stream->text);
+	memset(stream->token, 0, sizeof(stream->token));
 	free(stream->me);
 	free(stream);
 }
@@ -131,10 +151,13 @@ static struct stream *begin_stream(struct sl_page_request *request)
 	if (!stream || !me) {
 		free(stream);
 		free(me);
-		(void)atomic_fetch_sub(&request->page->watchers, 1);
+		sl_page_share_give(
+			request->page->share, request->asker, SL_PAGE_STREAMS, 1);
 		return NULL;
 	}
 	stream->page = request->page;
+	stream->asker = request->asker;
+	sl_wire_str(stream->token, sizeof(stream->token), sl_page_token(request));
 	stream->fd = connection ? connection->fd : -1;
 	stream->me = me;
 	sl_page_look_watch(request->page->look, &stream->watch);
@@ -143,17 +166,23 @@ static struct stream *begin_stream(struct sl_page_request *request)
 
 enum MHD_Result sl_page_live(struct sl_page_request *request)
 {
+	static const char *const refusals[] = {
+		[SL_PAGE_OWN_FULL] =
+			"you have the page open in as many places as one may; close some",
+		[SL_PAGE_UNKNOWN_FULL] =
+			"the page is open in as many places as it may without a token; "
+			"`sluice page` prints an address with one",
+		[SL_PAGE_ALL_FULL] =
+			"the page is open in as many places as it may; close some"};
 	struct MHD_Response *response;
 	struct stream *stream;
 	enum MHD_Result r;
+	int taken;
 
-	if (atomic_fetch_add(&request->page->watchers, 1) >= SL_PAGE_WATCHERS) {
-		(void)atomic_fetch_sub(&request->page->watchers, 1);
-		return sl_page_refuse(request, 503,
-			"the page is open in %d places already, which is the most; close "
-			"some",
-			SL_PAGE_WATCHERS);
-	}
+	taken = sl_page_share_take(
+		request->page->share, request->asker, SL_PAGE_STREAMS, 1);
+	if (taken != SL_PAGE_TAKEN)
+		return sl_page_refuse(request, 503, "%s", refusals[taken]);
 	stream = begin_stream(request);
 	if (!stream)
 		return MHD_NO;

@@ -18,6 +18,7 @@
 #include "daemon/page_guard.h"
 #include "daemon/page_look.h"
 #include "daemon/page_rate.h"
+#include "daemon/page_share.h"
 #include "daemon/page_tokens.h"
 
 /* Bodies of requests; of jobs, which bring words and environment. */
@@ -40,9 +41,9 @@ struct sl_page {
 	struct sl_page_look *look;
 	struct sl_page_tokens *tokens;
 	struct sl_page_rate *reads, *changes, *failures;
-	atomic_uint watchers;
+	struct sl_page_share *share;
 	struct sl_history *history; /* NULL: none is written */
-	atomic_uint questions;      /* to it, at a time */
+	atomic_uint questions;      /* that it works on */
 	/* When something was changed by way of the page: what is older is no state of now. */
 	_Atomic sl_ns changed_at;
 	/* The doorman, who accepts and shows the slow out (page.c). */
@@ -68,8 +69,9 @@ struct sl_page_connection {
 	int fd;
 	enum sl_page_phase phase; /* under the page's mutex */
 	sl_ns since;
-	uint64_t key;       /* whose rate it uses: its address, or user */
-	struct sl_who *who; /* of a Unix socket; else NULL */
+	uint64_t key;               /* whose rate it uses: its address, or user */
+	struct sl_page_asker asker; /* of its latest request; under the page's mutex */
+	struct sl_who *who;         /* of a Unix socket; else NULL */
 };
 
 struct sl_page_route;
@@ -80,6 +82,8 @@ struct sl_page_request {
 	const struct sl_page_route *route;
 	char argument[128]; /* what stands for the * in the route */
 	struct sl_who *who; /* NULL: nobody in particular */
+	struct sl_page_asker asker;
+	uint64_t answer_bytes; /* of its share, until it is completed */
 	char *body;
 	size_t size, room;
 	json_t *json;  /* of a body */
@@ -126,6 +130,14 @@ enum MHD_Result sl_page_answer_text(struct sl_page_request *request, unsigned in
 
 /* Whose rates, and other shares, a request uses: a user's, or an address's. */
 uint64_t sl_page_rate_key(const struct sl_page_request *request);
+/* JSON; takes text, NULL: out of memory. A large one is of the asker's share until it is read to its end. */
+enum MHD_Result sl_page_answer_whole(
+	struct sl_page_request *request, char *text, size_t size);
+/* What is given back when a request is completed. */
+void sl_page_answer_over(struct sl_page_request *request);
+/* The token that it brings, "" if none. */
+const char *sl_page_token(const struct sl_page_request *request);
+
 /* Opens a line as whoever asks, or as nobody. True: it is open; else the request was refused, *r is its result. */
 SL_MUST_CHECK bool sl_page_line(
 	struct sl_page_request *request, struct sl_inside *line, enum MHD_Result *r);

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -104,19 +105,25 @@ static bool is_stranger(struct sl_page_request *request, enum MHD_Result *r)
 	return true;
 }
 
+const char *sl_page_token(const struct sl_page_request *request)
+{
+	const char *value = header(request->connection, "Authorization");
+
+	if (!value || strncasecmp(value, "Bearer ", strlen("Bearer ")) != 0)
+		return "";
+	return value + strlen("Bearer ");
+}
+
 static struct sl_who *who_asks(struct sl_page_request *request)
 {
 	struct sl_page_connection *connection =
 		sl_page_connection_of(request->connection);
-	const char *value = header(request->connection, "Authorization");
 
 	if (request->page->rules.is_socket)
 		return connection && connection->who ? sl_who_copy(connection->who)
 						     : NULL;
-	if (!value || strncasecmp(value, "Bearer ", strlen("Bearer ")) != 0)
-		return NULL;
 	return sl_page_tokens_find(
-		request->page->tokens, value + strlen("Bearer "), sl_clock_now());
+		request->page->tokens, sl_page_token(request), sl_clock_now());
 }
 
 static bool needs_token(const struct sl_page *page, const struct sl_page_route *route)
@@ -148,7 +155,10 @@ static bool may_enter(struct sl_page_request *request, const char *method,
 	bool changes;
 
 	request->who = who_asks(request);
-	if (!sl_page_rate_take(page->reads, sl_page_rate_key(request), sl_clock_now())) {
+	request->asker =
+		(struct sl_page_asker){sl_page_rate_key(request), request->who != NULL};
+	sl_page_door_asker(page, request->connection, request->asker);
+	if (!sl_page_rate_take(page->reads, request->asker.key, sl_clock_now())) {
 		*r = sl_page_refuse(request, 429, "too many requests; wait a second");
 		return false;
 	}
@@ -327,6 +337,7 @@ static void on_completed(void *context, struct MHD_Connection *connection,
 	if (!request)
 		return;
 	sl_page_door_phase(context, connection, SL_PAGE_READING);
+	sl_page_answer_over(request);
 	(void)sl_who_free(request->who);
 	json_decref(request->json);
 	free(request->body);
@@ -357,6 +368,14 @@ static int read_pem(const char *path, char **out, struct sl_error *err)
 	return r;
 }
 
+static void look_at_key(const char *path)
+{
+	struct stat is;
+
+	if (stat(path, &is) == 0 && (is.st_mode & (S_IRGRP | S_IROTH)))
+		sl_warning("page_key: others may read %.300s; chmod 600 it", path);
+}
+
 static struct MHD_Daemon *start_server(struct sl_page *page)
 {
 	unsigned int flags = MHD_USE_INTERNAL_POLLING_THREAD |
@@ -366,7 +385,10 @@ static struct MHD_Daemon *start_server(struct sl_page *page)
 	struct MHD_OptionItem tls[] = {
 		{page->certificate ? MHD_OPTION_HTTPS_MEM_CERT : MHD_OPTION_END, 0,
 			page->certificate},
-		{MHD_OPTION_HTTPS_MEM_KEY, 0, page->key}, {MHD_OPTION_END, 0, NULL}};
+		{MHD_OPTION_HTTPS_MEM_KEY, 0, page->key},
+		{MHD_OPTION_HTTPS_PRIORITIES, 0,
+			(void *)(uintptr_t) "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2"},
+		{MHD_OPTION_END, 0, NULL}};
 
 	return MHD_start_daemon(flags, 0, NULL, NULL, on_request, page,
 		MHD_OPTION_EXTERNAL_LOGGER, log_server, NULL, MHD_OPTION_CONNECTION_LIMIT,
@@ -408,6 +430,8 @@ int sl_page_server_start(struct sl_page *page, const char *certificate, const ch
 		r = read_pem(certificate, &page->certificate, err);
 	if (r == 0 && certificate[0])
 		r = read_pem(key, &page->key, err);
+	if (r == 0 && certificate[0])
+		look_at_key(key);
 	if (r < 0)
 		return r;
 	r = start_threads(page);

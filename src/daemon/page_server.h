@@ -21,6 +21,9 @@ void sl_page_door_notify(void *context, struct MHD_Connection *mhd, void **socke
 	enum MHD_ConnectionNotificationCode code);
 /* NULL: there was no memory for it. */
 struct sl_page_connection *sl_page_connection_of(struct MHD_Connection *mhd);
+/* Who asks by it now. */
+void sl_page_door_asker(
+	struct sl_page *page, struct MHD_Connection *mhd, struct sl_page_asker asker);
 void sl_page_door_phase(
 	struct sl_page *page, struct MHD_Connection *mhd, enum sl_page_phase phase);
 

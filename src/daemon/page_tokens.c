@@ -49,10 +49,37 @@ struct sl_page_tokens *sl_page_tokens_free(struct sl_page_tokens *tokens)
 	return NULL;
 }
 
-/* Where the next one goes: in place of the user's oldest if it has its number, else a free place, else the oldest of all. */
+static unsigned int count_of(const struct sl_page_tokens *tokens, uid_t uid)
+{
+	unsigned int count = 0;
+
+	for (size_t i = 0; i < SL_PAGE_TOKENS_MOST; i++)
+		count += tokens->all[i].who && tokens->all[i].who->uid == uid;
+	return count;
+}
+
+/* Where there are no free places: the oldest of whoever has most, so that nobody with one loses it to those who make many. */
+static struct token *oldest_of_most(struct sl_page_tokens *tokens)
+{
+	struct token *found = NULL;
+	unsigned int most = 0;
+
+	for (size_t i = 0; i < SL_PAGE_TOKENS_MOST; i++) {
+		struct token *token = &tokens->all[i];
+		unsigned int count = count_of(tokens, token->who->uid);
+
+		if (count < most || (count == most && found->ends <= token->ends))
+			continue;
+		found = token;
+		most = count;
+	}
+	return found;
+}
+
+/* Where the next one goes: in place of the user's oldest if it has its number, else a free place, else another's. */
 static struct token *place_for(struct sl_page_tokens *tokens, uid_t uid, sl_ns now)
 {
-	struct token *unused = NULL, *own = NULL, *oldest = NULL;
+	struct token *unused = NULL, *own = NULL;
 	unsigned int count = 0;
 
 	for (size_t i = 0; i < SL_PAGE_TOKENS_MOST; i++) {
@@ -64,8 +91,6 @@ static struct token *place_for(struct sl_page_tokens *tokens, uid_t uid, sl_ns n
 			unused = unused ? unused : token;
 			continue;
 		}
-		if (!oldest || token->ends < oldest->ends)
-			oldest = token;
 		if (token->who->uid != uid)
 			continue;
 		count++;
@@ -74,7 +99,7 @@ static struct token *place_for(struct sl_page_tokens *tokens, uid_t uid, sl_ns n
 	}
 	if (count >= SL_PAGE_TOKENS_EACH)
 		return own;
-	return unused ? unused : oldest;
+	return unused ? unused : oldest_of_most(tokens);
 }
 
 int sl_page_tokens_make(struct sl_page_tokens *tokens, const struct sl_who *who,
@@ -112,24 +137,44 @@ static unsigned int is_equal(const char *a, const char *b, size_t size)
 	return differ == 0;
 }
 
-struct sl_who *sl_page_tokens_find(
-	struct sl_page_tokens *tokens, const char *text, sl_ns now)
+/* Under the lock: the one that is it, in a time that does not say which. NULL: none. */
+static struct token *token_of(struct sl_page_tokens *tokens, const char *text)
 {
 	char wanted[SL_PAGE_TOKEN_ROOM] = "";
-	struct sl_who *who = NULL;
-	size_t found = SL_PAGE_TOKENS_MOST;
+	struct token *found = NULL;
 
 	if (strlen(text) != SL_PAGE_TOKEN_ROOM - 1)
 		return NULL;
 	memcpy(wanted, text, sizeof(wanted));
-	(void)pthread_mutex_lock(&tokens->mutex);
 	for (size_t i = 0; i < SL_PAGE_TOKENS_MOST; i++) {
 		if (is_equal(tokens->all[i].text, wanted, sizeof(wanted)))
-			found = i;
+			found = &tokens->all[i];
 	}
-	if (found < SL_PAGE_TOKENS_MOST && tokens->all[found].who &&
-		tokens->all[found].ends > now)
-		who = sl_who_copy(tokens->all[found].who);
+	return found && found->who ? found : NULL;
+}
+
+struct sl_who *sl_page_tokens_find(
+	struct sl_page_tokens *tokens, const char *text, sl_ns now)
+{
+	struct sl_who *who = NULL;
+	struct token *token;
+
+	(void)pthread_mutex_lock(&tokens->mutex);
+	token = token_of(tokens, text);
+	if (token && token->ends > now)
+		who = sl_who_copy(token->who);
 	(void)pthread_mutex_unlock(&tokens->mutex);
 	return who;
+}
+
+bool sl_page_tokens_end(struct sl_page_tokens *tokens, const char *text)
+{
+	struct token *token;
+
+	(void)pthread_mutex_lock(&tokens->mutex);
+	token = token_of(tokens, text);
+	if (token)
+		drop(token);
+	(void)pthread_mutex_unlock(&tokens->mutex);
+	return token;
 }

@@ -2,7 +2,8 @@
  * page_tokens - secrets that stand for a user, for a while
  *
  * A user gets one over the daemon's socket, where the kernel says who asks, and a browser brings it with each request. In memory only: a
- * restart of the daemon ends them all. A user has SL_PAGE_TOKENS_EACH at most, then the oldest goes. Thread-safe; looking one up takes the same
+ * restart of the daemon ends them all. A user has SL_PAGE_TOKENS_EACH at most, then the oldest goes; where there are SL_PAGE_TOKENS_MOST, the
+ * oldest of whoever has most. Thread-safe; looking one up takes the same
  * time whichever it is, or none.
  */
 #ifndef SL_DAEMON_PAGE_TOKENS_H
@@ -29,5 +30,7 @@ SL_MUST_CHECK int sl_page_tokens_make(struct sl_page_tokens *tokens,
 /* Whom it stands for, as a copy for the caller; NULL: for nobody, or not any more. */
 SL_MUST_CHECK struct sl_who *sl_page_tokens_find(
 	struct sl_page_tokens *tokens, const char *text, sl_ns now);
+/* It stands for nobody from now on. False: it did not anyway. */
+bool sl_page_tokens_end(struct sl_page_tokens *tokens, const char *text);
 
 #endif

@@ -103,6 +103,13 @@ export async function remove(path) {
 	return (await request("DELETE", path, {})).json();
 }
 
+/* Here at once, there as soon as it can be told. */
+export function endToken() {
+	if (token())
+		remove("/api/token").catch(() => {});
+	setToken(null);
+}
+
 /* One message of a stream: "event: NAME", "data: TEXT" lines. */
 function tell(block, each) {
 	let name = "message";

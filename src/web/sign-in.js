@@ -79,7 +79,8 @@ export async function signIn() {
 }
 
 export function signOut() {
-	api.setToken(null);
+	/* Whoever has seen it is not to have it any longer. */
+	api.endToken();
 	say("Signed out");
 	reconnect();
 }

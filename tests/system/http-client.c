@@ -3,7 +3,7 @@
  *
  *	http-client ADDRESS send        standard input to the server, what it says to standard output
  *	http-client ADDRESS get TARGET  a GET in HTTP/1.0, the body to standard output
- *	http-client ADDRESS watch TARGET MS   a GET in HTTP/1.1, all that comes within that time
+ *	http-client ADDRESS watch TARGET MS [HEADER]   a GET in HTTP/1.1, all that comes within that time
  *	http-client ADDRESS trickle N MS [TARGET]   N connections that send a header a byte at a time
  *	http-client ADDRESS idle N MS      N connections that send nothing
  *	http-client ADDRESS deaf N MS [TARGET]      N connections that ask and never read
@@ -164,7 +164,7 @@ static bool is_ended(int fd)
 	return poll(&ready, 1, 0) > 0;
 }
 
-static int do_watch(const char *address, const char *target, int ms)
+static int do_watch(const char *address, const char *target, int ms, const char *header)
 {
 	long long end = now_ms() + ms;
 	char request[512], piece[65536];
@@ -173,7 +173,8 @@ static int do_watch(const char *address, const char *target, int ms)
 	if (fd < 0)
 		return 2;
 	(void)snprintf(request, sizeof(request),
-		"GET %s HTTP/1.1\r\nHost: localhost\r\n\r\n", target);
+		"GET %s HTTP/1.1\r\nHost: localhost\r\n%s%s\r\n", target, header,
+		header[0] ? "\r\n" : "");
 	send_all(fd, request, strlen(request));
 	while (now_ms() < end) {
 		struct pollfd ready = {.fd = fd, .events = POLLIN};
@@ -185,6 +186,7 @@ static int do_watch(const char *address, const char *target, int ms)
 		if (n <= 0)
 			break;
 		(void)fwrite(piece, 1, (size_t)n, stdout);
+		(void)fflush(stdout);
 	}
 	return 0;
 }
@@ -229,8 +231,9 @@ int main(int argc, char **argv)
 		return do_get(argv[1], argv[3]);
 	if (argc == 4 && strcmp(argv[2], "listen") == 0)
 		return do_listen(argv[1], atoi(argv[3]));
-	if (argc == 5 && strcmp(argv[2], "watch") == 0)
-		return do_watch(argv[1], argv[3], atoi(argv[4]));
+	if ((argc == 5 || argc == 6) && strcmp(argv[2], "watch") == 0)
+		return do_watch(
+			argv[1], argv[3], atoi(argv[4]), argc == 6 ? argv[5] : "");
 	if (argc != 5 && argc != 6)
 		return 64;
 	count = atoi(argv[3]);

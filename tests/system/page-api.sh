@@ -258,6 +258,25 @@ printf 'POST /api/workloads/%s/park HTTP/1.1\r\nHost: localhost\r\nAuthorization
 	ask "$A" send >"$T/answer"
 check "what a form could send" "$(head -n 1 "$T/answer" | cut -d' ' -f2)" = 415
 good=$TOKEN
+# One that is ended ends what it stands for, and no other.
+TOKEN=$(token)
+"$B/tests/system/http-client" "$A" watch /api/live 20000 "Authorization: Bearer $TOKEN" >"$T/live" &
+live=$!
+streams() { grep -q '^event: state' "$T/live"; }
+until_true 10 streams
+check "it watches" $? = 0
+expect 200 DELETE /api/token '{}'
+check_file "which ends" "$T/body" '"ended":true'
+expect 401 GET /api/state
+expect 401 DELETE /api/token '{}'
+# The last chunk is empty.
+streamed() { tail -n 2 "$T/live" | tr -d '\r' | grep -qx 0; }
+until_true 15 streamed
+check "and so does what it watched" $? = 0
+kill $live
+wait $live 2>/dev/null
+TOKEN=$good
+expect 200 GET /api/state
 for TOKEN in "${good}0" "$(echo "$good" | tr 0-9a-f 1-9a-f0)" x "$good $good"; do expect 401 GET /api/state; done
 TOKEN=$good
 expect 405 PUT /api/state '{}'
@@ -321,6 +340,7 @@ expect 200 GET /api/state
 expect 200 GET /
 daemon_stop
 if command -v openssl >/dev/null; then
+	(umask 022 && : >"$T/key.pem")
 	openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost -keyout "$T/key.pem" -out "$T/cert.pem" 2>"$T/said" || fail "no certificate: $(cat "$T/said")"
 	: >"$CONFIG"
 	config "page: \"0.0.0.0:$port\""
@@ -338,6 +358,15 @@ if command -v openssl >/dev/null; then
 	check "by TLS" "$(secure "Authorization: Bearer $TOKEN")" = 200
 	check "by TLS without a token" "$(secure 'X: 1')" = 401
 	printf 'GET /api/state HTTP/1.1\r\nHost: localhost\r\n\r\n' | ask "$H:$port" send >"$T/answer"
+	# As far as this openssl would go, which a policy of its own may keep from old ones.
+	speaks() { echo | timeout 10 openssl s_client "$1" -cipher 'ALL:@SECLEVEL=0' -connect "$H:$port" 2>/dev/null | grep -q '^ *Cipher *: *[A-Z]'; }
+	speaks -tls1_2
+	check "TLS 1.2 is spoken" $? = 0
+	for old in -tls1 -tls1_1; do
+		speaks $old
+		check "openssl s_client $old comes to nothing" $? -ne 0
+	done
+	check_file "others could read the key" "$T/daemon.log" 'page_key: others may read'
 	check "nothing without TLS" "$(grep -c '^HTTP' "$T/answer")" = 0
 	daemon_stop
 	check "the daemon ends well" $? = 0

@@ -30,13 +30,18 @@ TOKEN=$("$B/sluice" page --json | json token)
 served
 check "it serves" $? = 0
 
-# --- those who watch: 32, and the next is told so, while others are served
-"$ASK" "$A" deaf 32 20000 /api/live >/dev/null &
+# --- those who watch: 12 from an address without a token, the next is told so, and who has a token has places of his own
+"$ASK" "$A" deaf 12 20000 /api/live >/dev/null &
 watchers=$!
-told() { [ "$(code GET /api/live)" = 503 ]; }
+told() {
+	ask "$A" watch /api/live 500 >"$T/answer"
+	head -n 1 "$T/answer" | grep -q ' 503 '
+}
 until_true 15 told
-check "the 33rd who watches is refused" $? = 0
-check_file "and told why" "$T/answer" '"error":"the page is open in 32 places already, which is the most; close some"'
+check "the 13th who watches without a token is refused" $? = 0
+check_file "and told why" "$T/answer" '"error":"you have the page open in as many places as one may; close some"'
+"$ASK" "$A" watch /api/live 2000 "Authorization: Bearer $TOKEN" | grep -q '^event: state'
+check "who has a token may watch meanwhile" $? = 0
 served
 check "and can ask all the same" $? = 0
 kill -KILL $watchers

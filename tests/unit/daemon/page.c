@@ -289,6 +289,76 @@ static void the_table_of_tokens_is_bounded(void **state)
 	tokens = sl_page_tokens_free(tokens);
 }
 
+/* Who has one keeps it while others make as many as they may. */
+static void many_tokens_end_only_their_own(void **state)
+{
+	struct sl_page_tokens *tokens = sl_page_tokens_new();
+	char first[SL_PAGE_TOKEN_ROOM], text[SL_PAGE_TOKEN_ROOM];
+	struct sl_who *who = user(1001);
+
+	assert_int_equal(sl_page_tokens_make(tokens, who, 1, first), 0);
+	(void)sl_who_free(who);
+	for (uint32_t i = 0; i < 2 * SL_PAGE_TOKENS_MOST; i++) {
+		who = user(2000 + i / SL_PAGE_TOKENS_EACH);
+		assert_int_equal(sl_page_tokens_make(tokens, who, 2 + i, text), 0);
+		(void)sl_who_free(who);
+	}
+	assert_int_equal(found(tokens, first, 5000), 1001);
+	assert_int_not_equal(found(tokens, text, 5000), NOBODY);
+	assert_true(sl_page_tokens_end(tokens, first));
+	assert_int_equal(found(tokens, first, 5000), NOBODY);
+	assert_false(sl_page_tokens_end(tokens, first));
+	assert_false(sl_page_tokens_end(tokens, ""));
+	tokens = sl_page_tokens_free(tokens);
+}
+
+/* --- shares --------------------------------------------------------------------------------------------------------- */
+
+static unsigned int take_all(struct sl_page_share *share, struct sl_page_asker asker,
+	enum sl_page_good good, uint64_t amount, int *why)
+{
+	unsigned int count = 0;
+
+	while ((*why = sl_page_share_take(share, asker, good, amount)) == SL_PAGE_TAKEN)
+		count++;
+	return count;
+}
+
+/* One has no more than one may, nor have all without a token; those with one find something left, and all is given back. */
+static void shares_leave_something(void **state)
+{
+	const struct sl_page_asker local = {1, false}, other = {2, false},
+				   more = {3, false}, root = {1ull << 40, true},
+				   ann = {1ull << 40 | 7, true};
+	struct sl_page_share *share = sl_page_share_new();
+	int why;
+
+	assert_int_equal(take_all(share, local, SL_PAGE_STREAMS, 1, &why), 12);
+	assert_int_equal(why, SL_PAGE_OWN_FULL);
+	assert_int_equal(take_all(share, other, SL_PAGE_STREAMS, 1, &why), 8);
+	assert_int_equal(why, SL_PAGE_UNKNOWN_FULL);
+	assert_int_equal(take_all(share, more, SL_PAGE_STREAMS, 1, &why), 0);
+	assert_int_equal(take_all(share, root, SL_PAGE_STREAMS, 1, &why), 12);
+	assert_int_equal(why, SL_PAGE_OWN_FULL);
+	assert_int_equal(take_all(share, ann, SL_PAGE_STREAMS, 1, &why), 0);
+	assert_int_equal(why, SL_PAGE_ALL_FULL);
+	/* Another good is another matter. */
+	assert_int_equal(take_all(share, local, SL_PAGE_QUESTIONS, 1, &why), 6);
+	assert_int_equal(take_all(share, local, SL_PAGE_ANSWERS, 10 * SL_MIB, &why), 2);
+	assert_int_equal(take_all(share, ann, SL_PAGE_ANSWERS,
+				 sl_page_share_each(SL_PAGE_ANSWERS) + 1, &why),
+		0);
+	assert_int_equal(why, SL_PAGE_OWN_FULL);
+	sl_page_share_give(share, local, SL_PAGE_STREAMS, 1);
+	assert_int_equal(take_all(share, other, SL_PAGE_STREAMS, 1, &why), 1);
+	for (int i = 0; i < 11; i++)
+		sl_page_share_give(share, local, SL_PAGE_STREAMS, 1);
+	for (int i = 0; i < 9; i++)
+		sl_page_share_give(share, other, SL_PAGE_STREAMS, 1);
+	assert_int_equal(take_all(share, ann, SL_PAGE_STREAMS, 1, &why), 12);
+	share = sl_page_share_free(share);
+}
+
 /* --- rate ----------------------------------------------------------------------------------------------------------- */
 
 static void rates_are_per_key(void **state)
@@ -431,6 +501,8 @@ int main(int argc, char **argv)
 		cmocka_unit_test(changes_take_tokens),
 		cmocka_unit_test(tokens_stand_for_users),
 		cmocka_unit_test(the_table_of_tokens_is_bounded),
+		cmocka_unit_test(many_tokens_end_only_their_own),
+		cmocka_unit_test(shares_leave_something),
 		cmocka_unit_test(rates_are_per_key),
 		cmocka_unit_test(the_page_is_in_the_program),
 		cmocka_unit_test(resources_are_kept),
