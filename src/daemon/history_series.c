@@ -160,7 +160,8 @@ struct line {
 	int64_t gpu;
 	char uuid[41];
 	struct point {
-		int64_t request, limit, resident, evicted, hidden, turn_ms, span;
+		int64_t request, limit, resident, evicted, hidden, turn_ms, waiting_ms,
+			span;
 	} * points;
 };
 
@@ -274,6 +275,8 @@ static bool take_row(void *context, const struct sl_history_row *row)
 		point->evicted += sl_history_part(row, SL_HISTORY_USE_evicted, at, to);
 		point->hidden += sl_history_part(row, SL_HISTORY_USE_hidden, at, to);
 		point->turn_ms += sl_history_part(row, SL_HISTORY_USE_turn_ms, at, to);
+		point->waiting_ms +=
+			sl_history_part(row, SL_HISTORY_USE_waiting_ms, at, to);
 		point->span += to - at;
 		at = to;
 	}
@@ -295,6 +298,24 @@ static void put_numbers(
 	}
 }
 
+/* The share of each step that so many milliseconds of it are. */
+static void put_share(FILE *out, const struct series *series, const struct line *line,
+	const char *name, size_t offset)
+{
+	(void)fprintf(out, "\"%s\":[", name);
+	for (size_t i = 0; i < series->steps; i++) {
+		const struct point *point = &line->points[i];
+		int64_t ms = *(const int64_t *)((const char *)point + offset);
+
+		if (point->span)
+			(void)fprintf(out, "%s%.3g", i ? "," : "",
+				(double)ms / 1000 / (double)point->span);
+		else
+			(void)fprintf(out, "%snull", i ? "," : "");
+	}
+	(void)fputs("]", out);
+}
+
 static void put_line(FILE *out, const struct series *series, const struct line *line)
 {
 	static const struct {
@@ -314,18 +335,10 @@ static void put_line(FILE *out, const struct series *series, const struct line *
 		put_numbers(out, series, line, numbers[i].offset);
 		(void)fputs("],", out);
 	}
-	/* The share of the step in which it had its turn. */
-	(void)fputs("\"turn\":[", out);
-	for (size_t i = 0; i < series->steps; i++) {
-		const struct point *point = &line->points[i];
-
-		if (point->span)
-			(void)fprintf(out, "%s%.3g", i ? "," : "",
-				(double)point->turn_ms / 1000 / (double)point->span);
-		else
-			(void)fprintf(out, "%snull", i ? "," : "");
-	}
-	(void)fputs("]}", out);
+	put_share(out, series, line, "turn", offsetof(struct point, turn_ms));
+	(void)fputs(",", out);
+	put_share(out, series, line, "wait", offsetof(struct point, waiting_ms));
+	(void)fputs("}", out);
 }
 
 /* --- what happened to it ------------------------------------------------------------------ */

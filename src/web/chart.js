@@ -88,7 +88,7 @@ export function chart(place, options) {
 		plot = new uPlot({
 			width: Math.max(200, holder.clientWidth),
 			height: options.height || 220,
-			padding: [12, 24, 0, 0],
+			padding: [12, 32, 0, 0],
 			legend: {show: false},
 			cursor: {y: false, drag: {x: Boolean(options.select), y: false, setScale: false}, points: {size: 6}},
 			scales: {x: {time: true}, y: {range: options.range || ((u, min, max) => [0, max > 0 ? max * 1.08 : 1])}},

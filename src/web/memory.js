@@ -181,7 +181,9 @@ export function ofHistory(answer, gpu) {
 		where: t.map((_, i) => {
 			if (rows.turn && rows.turn[i])
 				return "turn";
-			return rows.evicted && rows.evicted[i] ? "away" : "";
+			if (rows.evicted && rows.evicted[i])
+				return "away";
+			return rows.wait && rows.wait[i] >= 0.5 ? "wait" : "";
 		}),
 	};
 }

@@ -23,9 +23,9 @@ const BEHIND_MS = 2000;
 /* Lines of a table; CSV has all. */
 const TABLE_MOST = 100;
 
-/* GPU-seconds in the unit that suits them. */
-function gpuTime(seconds) {
-	const [value, unit] = seconds >= 3600 ? [seconds / 3600, "h"] : seconds >= 60 ? [seconds / 60, "min"] : [seconds, "s"];
+/* GPU-seconds in the unit that suits the largest of those that stand together. */
+function gpuTime(seconds, largest) {
+	const [value, unit] = largest >= 3600 ? [seconds / 3600, "h"] : largest >= 60 ? [seconds / 60, "min"] : [seconds, "s"];
 
 	return (value >= 100 ? value.toFixed(0) : value >= 10 ? value.toFixed(1) : value.toFixed(2)) + "\u00a0GPU\u2011" + unit;
 }
@@ -167,18 +167,20 @@ export default function use() {
 		const rows = all.slice().sort((a, b) => b.idle_gpu_s - a.idle_gpu_s);
 		const sum = (key) => rows.reduce((total, row) => total + row[key], 0);
 
-		text(parts.sum, rows.length ? gpuTime(sum("allocated_gpu_s")) + " allocated, " + gpuTime(sum("used_gpu_s")) + " used (" +
-			percent(usedOfAll(rows)) + "), " + gpuTime(sum("idle_gpu_s")) + " idle." : "");
+		const most = sum("allocated_gpu_s");
+
+		text(parts.sum, rows.length ? gpuTime(sum("allocated_gpu_s"), most) + " allocated, " + gpuTime(sum("used_gpu_s"), most) + " used (" +
+			percent(usedOfAll(rows)) + "), " + gpuTime(sum("idle_gpu_s"), most) + " idle." : "");
 		keyed(parts.totals, rows.slice(0, TABLE_MOST), (row) => by + " " + row.key + " " + row.name, (row) => h("tr", null, h("th", {scope: "row", class: "whole"}, nameCell(by, row)),
 			...["allocated", "used", by === "gpu" ? "utilisation" : "used of allocated", "idle", "waited"].map((of) => h("td", {class: "num", "data-of": of}))),
 		(line, row) => {
 			const cells = line.children;
 
 			text(cells[0].firstChild, nameOf(by, row));
-			text(cells[1], gpuTime(row.allocated_gpu_s));
-			text(cells[2], gpuTime(row.used_gpu_s));
+			text(cells[1], gpuTime(row.allocated_gpu_s, most));
+			text(cells[2], gpuTime(row.used_gpu_s, most));
 			text(cells[3], row.allocated_gpu_s || by === "gpu" ? percent(row.utilisation) : "–");
-			text(cells[4], gpuTime(row.idle_gpu_s));
+			text(cells[4], gpuTime(row.idle_gpu_s, most));
 			text(cells[5], row.waiting_ms ? span(row.waiting_ms) : "–");
 		});
 		text(parts.cut, rows.length > TABLE_MOST ? "The " + TABLE_MOST + " with most idle time, of " + rows.length + "; CSV has all." : "");
@@ -209,7 +211,7 @@ export default function use() {
 			return h("tr", null, h("th", {scope: "row", class: "whole"}, h("span", {class: "name"}, chip, nameCell("workload", row))),
 				h("td", {class: "num", "data-of": "idle"}), h("td", {class: "num", "data-of": "of allocated"}));
 		}, (line, row) => {
-			text(line.children[1], gpuTime(row.idle_gpu_s));
+			text(line.children[1], gpuTime(row.idle_gpu_s, rows[0].idle_gpu_s));
 			text(line.children[2], percent(row.idle_gpu_s / (row.allocated_gpu_s || 1)));
 		});
 	}

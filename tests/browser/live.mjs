@@ -5,7 +5,7 @@ import {execFileSync, spawn} from "node:child_process";
 import {existsSync, openSync, writeFileSync} from "node:fs";
 import {open, check, same, until, finish, rows, part} from "./lib.mjs";
 
-const {bytes, gpus, span} = await part("units.js");
+const {bytes, gpus, span, percent} = await part("units.js");
 let token = process.env.PAGE_TOKEN;
 const {PAGE_BASE: base, PAGE_BUILD: build, PAGE_FOLDER: folder, SLUICE_SHOTS: shots} = process.env;
 const web = await open(base);
@@ -238,9 +238,9 @@ async function use() {
 	await until(5, async () => (await rows(page, "section[aria-labelledby=over] tbody")).some((row) => row[0] === "vision"));
 	const url = asked.filter((one) => one.includes("by=project")).pop();
 	const answer = await get(url.slice(base.length));
-	const totals = answer.totals.map((row) => [row.name || row.key, Math.round(row.used_gpu_s / row.allocated_gpu_s * 100), plain(span(row.waiting_ms))]).sort();
+	const totals = answer.totals.map((row) => [row.name || row.key, plain(percent(row.utilisation)), plain(span(row.waiting_ms))]).sort();
 
-	same("use by project", (await rows(page, "section[aria-labelledby=over] tbody")).map((row) => [row[0], Math.round(parseFloat(row[3])), row[5]]).sort(), totals.map(([name, used, waited]) => [name, used, waited === "0 s" ? "–" : waited]));
+	same("use by project", (await rows(page, "section[aria-labelledby=over] tbody")).map((row) => [row[0], row[3], row[5]]).sort(), totals.map(([name, used, waited]) => [name, used, waited === "0 s" ? "–" : waited]));
 	check("the heat map has an hour of the GPU", await until(5, async () => (await page.$$eval("section[aria-labelledby=heat] tbody tr", (all) => all.map((row) => row.children[0].textContent))).includes("GPU 0")));
 	await agree("what programs would need", async () => (await rows(page, "section[aria-labelledby=advice] tbody")).map((row) => [row[0], row[4], row[6]]), async () =>
 		(await get("/api/advice")).programs.slice(0, 10).map((row) => [row.program, plain(bytes(row.request_bytes)), plain(bytes(row.limit_bytes))]));

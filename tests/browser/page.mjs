@@ -436,6 +436,8 @@ async function byKeyboard() {
 	for (const route of ROUTES) {
 		const wrong = [];
 
+		/* Anew, for a page that is changed into puts the reader to its beginning. */
+		await page.goto("about:blank");
 		await go(page, route);
 		await settle(page);
 		await page.evaluate(() => {

@@ -770,6 +770,7 @@ static void one_workload_over_time(void **state)
 		json_real_value(json_array_get(json_object_get(line, "turn"), 1)) == 0.5);
 	assert_true(
 		json_number_value(json_array_get(json_object_get(line, "turn"), 0)) == 0);
+	assert_int_equal(json_array_size(json_object_get(line, "wait")), 30);
 	/* It had ended by then. */
 	assert_true(json_is_null(json_array_get(json_object_get(line, "resident"), 25)));
 	/* Its own of the four, and not that it joined; and that it had more than its request. */
