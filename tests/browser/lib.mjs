@@ -71,7 +71,7 @@ export async function open(base) {
 			});
 			page.on("pageerror", (error) => problems.push("error: " + error.stack));
 			page.on("request", (request) => {
-				if (request.url() !== "about:blank" && !request.url().startsWith(own + "/") && !request.url().startsWith("blob:" + own))
+				if (!request.url().startsWith(own + "/") && !request.url().startsWith("blob:" + own))
 					problems.push("outside: " + request.url());
 			});
 			if (token)

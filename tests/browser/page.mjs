@@ -431,13 +431,11 @@ async function onPhone() {
 
 /* Each stop of the Tab key can be seen where it is, has a name, and comes after the one before. */
 async function byKeyboard() {
-	const page = await web.page({token: TOKEN});
-
 	for (const route of ROUTES) {
+		/* Anew, for a page that is changed into puts the reader to its beginning. */
+		const page = await web.page();
 		const wrong = [];
 
-		/* Anew, for a page that is changed into puts the reader to its beginning. */
-		await page.goto("about:blank");
 		await go(page, route);
 		await settle(page);
 		await page.evaluate(() => {
@@ -474,8 +472,8 @@ async function byKeyboard() {
 				wrong.push(stop);
 		}
 		same("by keyboard: " + route, wrong.slice(0, 3), []);
+		await page.context().close();
 	}
-	await page.context().close();
 }
 
 async function everywhere() {
