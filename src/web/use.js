@@ -264,15 +264,21 @@ export default function use() {
 			attr(button, "aria-pressed", String(Number(button.dataset.s) === chosen));
 		text(parts.range, chosen ? "" : moment(period[0]) + " to " + moment(period[1]));
 		attr(parts.csv, "data-query", new URLSearchParams({...range, by, format: "csv"}).toString());
-		const asks = [[parts.over, askOver], [parts.hours, askHeat], [parts.idler, askIdle]];
-		const words = await Promise.all(asks.map(async ([, fn]) => {
+		const put = async (place, fn) => {
+			let words = "";
+
 			try {
 				await fn(range, mine);
-				return "";
 			} catch (error) {
-				return error.message;
+				words = error.message;
 			}
-		}));
+			if (mine === asked)
+				place.say(words);
+			return words;
+		};
+		/* Two at a time, which is as many as the daemon works on: others ask, too. */
+		const others = async () => [await put(parts.hours, askHeat), mine === asked ? await put(parts.idler, askIdle) : ""];
+		const words = (await Promise.all([put(parts.over, askOver), others()])).flat();
 
 		if (mine !== asked)
 			return;
@@ -282,7 +288,6 @@ export default function use() {
 		attr(parts.all, "hidden", Boolean(all));
 		attr(parts.none, "hidden", !all);
 		text(parts.none, all ? words[0] : "");
-		asks.forEach(([place], i) => place.say(words[i]));
 		redraw();
 		parts.advice.ask(now());
 	}
