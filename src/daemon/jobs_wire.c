@@ -57,7 +57,12 @@ static struct sl_job *pick(
 		found = sl_jobs_find(jobs, number_of(name));
 	if (found)
 		return found;
-	if (id)
+	if (id & SL_JOB_FOREGROUND)
+		sl_error_set(text,
+			"no workload %" PRIu64 " waits in the foreground any more; "
+			"sluice ps shows those there are",
+			id & ~(uint64_t)SL_JOB_FOREGROUND);
+	else if (id)
 		sl_error_set(text,
 			"there is no job %" PRIu64 "; sluice ps --all shows those there "
 			"are",

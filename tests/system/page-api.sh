@@ -188,6 +188,7 @@ expect 404 GET /api/jobs/999/log
 expect 404 POST /api/jobs/front-x/stop '{}'
 expect 404 POST /api/jobs/front-/stop '{}'
 expect 404 POST /api/jobs/front-999/stop '{}'
+check_file "said with its number" "$T/body" 'no workload 999 waits'
 "$B/sluice" submit --resource small --limit 400MiB --name by-name -- true >/dev/null
 check "the command line knows it" "$? $("$B/sluice" ps --all --json | json name=by-name.request) $("$B/sluice" ps --all --json | json name=by-name.limit) $("$B/sluice" ps --all --json | json name=by-name.priority)" = "0 0.1 400MiB -5"
 $RUN --resource tiny --priority 2 --name ran -- sh -c "sleep 0.2; '$B/sluice' ps --json" >"$T/ran"
