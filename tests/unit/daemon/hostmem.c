@@ -1,0 +1,202 @@
+/*
+ * hostmem - which pages are asked of the kernel, near which GPU
+ *
+ * The machine that the tests run on mostly has one node, and no huge pages: set_mempolicy(2) and memfd_create(2)
+ * are the test's own, and remember what they were asked.
+ */
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <cmocka.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <linux/mempolicy.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "daemon/hostmem.h"
+
+#define ON_NODE_1 "00000000:10:00.0"
+#define ON_NODE_0 "00000000:20:00.0"
+#define NOWHERE   "00000000:30:00.0"
+
+static struct {
+	unsigned int policies; /* set so far */
+	long mode;
+	unsigned long mask; /* of nodes */
+	unsigned int files, huge_files;
+	bool no_huge; /* they are refused */
+} asked;
+
+long syscall(long number, ...)
+{
+	static long (*real)(long, ...);
+	long a[6];
+	va_list list;
+
+	va_start(list, number);
+	for (size_t i = 0; i < SL_ARRAY_LEN(a); i++)
+		a[i] = va_arg(list, long);
+	va_end(list);
+	if (number == SYS_set_mempolicy) {
+		asked.policies++;
+		asked.mode = a[0];
+		asked.mask = a[1] ? *(const unsigned long *)a[1] : 0;
+		return 0;
+	}
+	if (!real)
+		real = (long (*)(long, ...))dlsym(RTLD_NEXT, "syscall");
+	return real(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+}
+
+int memfd_create(const char *name, unsigned int flags)
+{
+	if (!(flags & MFD_HUGETLB)) {
+		asked.files++;
+	} else if (asked.no_huge) {
+		errno = ENOMEM;
+		return -1;
+	} else {
+		asked.huge_files++;
+	}
+	return (int)syscall(SYS_memfd_create, name, flags & ~(unsigned int)MFD_HUGETLB,
+		0l, 0l, 0l, 0l);
+}
+
+/* --- a machine with two nodes ----------------------------------------------------------------- */
+
+struct machine {
+	char root[64];
+	struct sl_hostmem *hostmem;
+};
+
+static void put(const struct machine *machine, const char *path, const char *text)
+{
+	char whole[256], folder[256];
+
+	(void)snprintf(whole, sizeof(whole), "%s%s", machine->root, path);
+	(void)snprintf(folder, sizeof(folder), "%s", whole);
+	*strrchr(folder, '/') = '\0';
+	assert_int_equal(sl_file_make_dirs(folder, 0755), 0);
+	assert_int_equal(sl_file_replace(whole, text, strlen(text), false), 0);
+}
+
+static void put_huge(const struct machine *machine, unsigned int pages)
+{
+	char text[160];
+
+	(void)snprintf(text, sizeof(text),
+		"MemTotal: 8388608 kB\nMemAvailable: 4194304 kB\nHugePages_Free: %u\n"
+		"HugePages_Rsvd: 0\nHugepagesize: 2048 kB\n",
+		pages);
+	put(machine, "/proc/meminfo", text);
+}
+
+static int setup(void **state)
+{
+	static struct machine machine;
+
+	(void)snprintf(machine.root, sizeof(machine.root), "/tmp/sluice-mem-XXXXXX");
+	if (!mkdtemp(machine.root))
+		return 1;
+	put(&machine, "/sys/bus/pci/devices/0000:10:00.0/numa_node", "1\n");
+	put(&machine, "/sys/bus/pci/devices/0000:20:00.0/numa_node", "0\n");
+	put(&machine, "/sys/bus/pci/devices/0000:30:00.0/numa_node", "-1\n");
+	put_huge(&machine, 0);
+	memset(&asked, 0, sizeof(asked));
+	*state = &machine;
+	return sl_hostmem_new(machine.root, &machine.hostmem);
+}
+
+static int teardown(void **state)
+{
+	struct machine *machine = *state;
+	char command[128];
+
+	machine->hostmem = sl_hostmem_free(machine->hostmem);
+	(void)snprintf(command, sizeof(command), "rm -rf %s", machine->root);
+	return system(command);
+}
+
+/* Makes a file; was it of huge pages? */
+static bool makes(struct machine *machine, uint64_t bytes, const char *pci)
+{
+	struct pollfd ready = {.fd = sl_hostmem_fd(machine->hostmem), .events = POLLIN};
+	struct sl_hostmem_answer *answer = NULL;
+	bool huge;
+
+	assert_true(sl_hostmem_make(machine->hostmem, 1, bytes, pci));
+	for (int i = 0; i < 100 && !answer; i++) {
+		(void)poll(&ready, 1, 100);
+		answer = sl_hostmem_take(machine->hostmem);
+	}
+	assert_non_null(answer);
+	assert_int_equal(answer->error, 0);
+	assert_true(answer->fd >= 0 && answer->bytes == bytes);
+	huge = answer->huge;
+	(void)sl_hostmem_answer_free(answer);
+	return huge;
+}
+
+/* --- where ------------------------------------------------------------------------------------ */
+
+static void pages_come_from_the_node_of_the_gpu(void **state)
+{
+	struct machine *machine = *state;
+
+	(void)makes(machine, SL_HOSTMEM_GRAIN, ON_NODE_1);
+	assert_int_equal(asked.policies, 1);
+	assert_int_equal(asked.mode, MPOL_PREFERRED);
+	assert_int_equal(asked.mask, 1u << 1);
+	/* Nothing is asked twice. */
+	(void)makes(machine, SL_HOSTMEM_GRAIN, ON_NODE_1);
+	assert_int_equal(asked.policies, 1);
+	(void)makes(machine, SL_HOSTMEM_GRAIN, ON_NODE_0);
+	assert_int_equal(asked.policies, 2);
+	assert_int_equal(asked.mode, MPOL_PREFERRED);
+	assert_int_equal(asked.mask, 1u << 0);
+	/* Of a GPU without one they may come from anywhere. */
+	(void)makes(machine, SL_HOSTMEM_GRAIN, NOWHERE);
+	assert_int_equal(asked.policies, 3);
+	assert_int_equal(asked.mode, MPOL_DEFAULT);
+}
+
+/* --- how large -------------------------------------------------------------------------------- */
+
+static void huge_pages_where_some_are_set_aside(void **state)
+{
+	struct machine *machine = *state;
+
+	assert_false(makes(machine, 2 * SL_HOSTMEM_GRAIN, ON_NODE_0));
+	assert_int_equal(asked.huge_files, 0);
+	put_huge(machine, 2);
+	assert_true(makes(machine, 2 * SL_HOSTMEM_GRAIN, ON_NODE_0));
+	assert_int_equal(asked.huge_files, 1);
+	assert_int_equal(asked.files, 1);
+	/* Too few of them: ordinary ones, and not some of each. */
+	assert_false(makes(machine, 3 * SL_HOSTMEM_GRAIN, ON_NODE_0));
+	assert_int_equal(asked.huge_files, 1);
+	/* They are gone meanwhile. */
+	asked.no_huge = true;
+	assert_false(makes(machine, 2 * SL_HOSTMEM_GRAIN, ON_NODE_0));
+	assert_int_equal(asked.files, 3);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(
+			pages_come_from_the_node_of_the_gpu, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			huge_pages_where_some_are_set_aside, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
