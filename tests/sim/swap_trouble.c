@@ -250,10 +250,11 @@ static void lose(struct swap_world *w, uint32_t gpu)
 	for (uint32_t i = 0; i < SWAP_CLIENTS; i++) {
 		struct swap_client *c = &w->client[i];
 
-		if (c->used && (c->resident[gpu] || c->evicted[gpu]))
-			swap_later(w, swap_span(w, SL_MS, SL_S),
-				(struct sim_later){
-					.kind = LATER_DIE, .slot = i, .id = c->id});
+		if (!c->used || !(c->resident[gpu] || c->evicted[gpu]))
+			continue;
+		c->gone |= 1u << gpu;
+		swap_later(w, swap_span(w, SL_MS, SL_S),
+			(struct sim_later){.kind = LATER_DIE, .slot = i, .id = c->id});
 	}
 	swap_later(w, swap_span(w, 2 * SL_S, 30 * SL_S),
 		(struct sim_later){.kind = LATER_BACK, .gpu = gpu});

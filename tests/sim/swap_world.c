@@ -254,6 +254,8 @@ static void judge_reality(struct swap_world *w)
 			p = swap_party_of(&w->rules, c->id);
 			if (!p || p->expected)
 				return;
+			if (c->gone >> gpu & 1)
+				continue;
 			there += c->resident[gpu];
 			if (c->order.phase == ORDER_RETURNS && c->order.gpu == gpu)
 				there += c->order.moves;

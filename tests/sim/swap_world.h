@@ -94,6 +94,8 @@ struct swap_client {
 	uint32_t workload; /* slot */
 	uint64_t resident[SWAP_GPUS], evicted[SWAP_GPUS], held[SWAP_GPUS],
 		hidden[SWAP_GPUS];
+	/* GPUs that were lost: what it had there is nowhere, though it tells of it until it ends. */
+	uint32_t gone;
 	uint64_t store;
 	/* its only thread */
 	enum { THREAD_RUNS = 0, THREAD_ASKS, THREAD_CREATES, THREAD_STANDS } thread;
