@@ -326,6 +326,34 @@ static void add_bytes(const struct sl_node_member *member,
 	}
 }
 
+/* What it has there and on the host does not fit on the GPU, whoever else leaves it: there was more to share before, or somebody
+ * came since who cannot be moved. */
+static bool is_never_whole_on(const struct sl_node *node,
+	const struct sl_node_longest *longest, const struct sl_node_member *own,
+	uint32_t gpu)
+{
+	return longest->stays_bytes[gpu] - stays_on(own, gpu) +
+		       sl_ledger_use(&own->account, gpu) >
+	       sl_ledger_shareable(&node->ledger, gpu);
+}
+
+static bool is_never_whole(const struct sl_node *node,
+	const struct sl_node_longest *longest, const struct sl_node_member *own)
+{
+	for (uint32_t left = own->account.touched; left; left &= left - 1) {
+		if (is_never_whole_on(node, longest, own, (uint32_t)__builtin_ctz(left)))
+			return true;
+	}
+	return false;
+}
+
+/* Of a workload that is never whole each process has its own. */
+static uint32_t turns_in_a_row(const struct sl_node *node,
+	const struct sl_node_longest *longest, const struct sl_node_member *member)
+{
+	return is_never_whole(node, longest, member) ? member->living : 1;
+}
+
 static const struct sl_node_longest *longest_of(const struct sl_node *node)
 {
 	const struct sl_node_sets *sets = sl_node_sets(node);
@@ -338,13 +366,19 @@ static const struct sl_node_longest *longest_of(const struct sl_node *node)
 	sl_list_foreach (link, &node->all_members) {
 		const struct sl_node_member *member =
 			SL_LIST_ENTRY(link, struct sl_node_member, of_node);
-		uint32_t set = set_of(sets, member);
 
 		add_bytes(member, longest, wanted_bytes);
+	}
+	sl_list_foreach (at, &node->all_members) {
+		const struct sl_node_member *member =
+			SL_LIST_ENTRY(at, struct sl_node_member, of_node);
+		uint32_t set = set_of(sets, member);
+
 		if (!member->competes)
 			continue;
 		longest->competing[set]++;
-		longest->turns[set] += sl_node_turn_of(node, member);
+		longest->turns[set] += (sl_node_wide)sl_node_turn_of(node, member) *
+				       turns_in_a_row(node, longest, member);
 		longest->costs[set] += member->cost;
 	}
 	for (uint32_t gpu = 0; gpu < SL_NODE_GPUS_MAX; gpu++) {
@@ -402,14 +436,15 @@ sl_ns sl_node_longest_wait(
 	if (!member->cost || member->parked || !sl_node_swaps(node) ||
 		!(longest->crowded >> set & 1))
 		return 0;
-	if (is_stuck(node, member) || lacks_pool(member))
+	if (is_stuck(node, member) || lacks_pool(member) ||
+		is_never_whole(node, longest, member))
 		return SL_NS_NEVER;
 	others = longest->competing[set] - member->competes;
 	if (!others)
 		return 0;
 	turn = sl_node_turn_of(node, member);
 	if (member->competes) {
-		turns -= turn;
+		turns -= (sl_node_wide)turn * turns_in_a_row(node, longest, member);
 		costs -= member->cost;
 	}
 	if (sl_node_is_below_others(node, member))
@@ -481,6 +516,20 @@ static bool leaves_elsewhere(const struct sl_node_client *client, uint32_t gpu)
 	return false;
 }
 
+/* The turn of a workload begins when all of it is there. Clients that cannot be there together have turns of the same length,
+ * each from when it came back. */
+static sl_ns turn_left_of(const struct sl_node *node, const struct sl_node_client *client)
+{
+	const struct sl_node_member *member = client->member;
+	sl_ns since = sl_max_u64(member->turn_began, client->resident_at);
+
+	if (SL_MUTANT(SIBLINGS_AT_ONCE,
+		    member->living < 2 || !is_never_whole(node, longest_of(node), member),
+		    true))
+		return sl_node_turn_left(node, member);
+	return sl_sub_sat(sl_node_later(since, sl_node_turn_of(node, member)), node->now);
+}
+
 static struct sl_evict_candidate candidate_of(const struct sl_node *node,
 	struct sl_node_client *client, uint32_t gpu, uint32_t workload)
 {
@@ -510,7 +559,7 @@ static struct sl_evict_candidate candidate_of(const struct sl_node *node,
 		.idle = sl_node_settled_idle(node, client),
 		.idle_enough = part,
 		.first_part_left = sl_sub_sat(sl_node_later(since, part), node->now),
-		.turn_left = sl_node_turn_left(node, member),
+		.turn_left = turn_left_of(node, client),
 		.refused_left =
 			leaves || sl_node_can_leave(node, client)
 				? sl_sub_sat(client->refused_until, node->now)
@@ -538,9 +587,10 @@ static bool may_leave(const struct sl_node *node, const struct sl_node_client *c
 		       SL_MUTANT(TAKES_FROM_THOSE_BEFORE, client->place > place, true));
 }
 
-static uint32_t list_candidates(struct sl_node *node, const struct sl_node_client *own,
-	uint32_t place, uint32_t gpu)
+static uint32_t list_candidates(struct sl_node *node, const struct sl_node_asker *asker,
+	uint32_t gpu, bool own_too)
 {
+	const struct sl_node_client *own = asker->client;
 	uint32_t count = 0, workloads = 0;
 
 	sl_list_foreach (link, &node->all_members) {
@@ -548,13 +598,14 @@ static uint32_t list_candidates(struct sl_node *node, const struct sl_node_clien
 			SL_LIST_ENTRY(link, struct sl_node_member, of_node);
 		uint32_t before = count;
 
-		if (member == own->member || !member->account.cell[gpu].backing_bytes)
+		if ((member == own->member && !own_too) ||
+			!member->account.cell[gpu].backing_bytes)
 			continue;
 		sl_list_foreach (at, &member->clients) {
 			struct sl_node_client *client =
 				SL_LIST_ENTRY(at, struct sl_node_client, of_member);
 
-			if (may_leave(node, client, place, gpu))
+			if (client != own && may_leave(node, client, asker->place, gpu))
 				node->candidates[count++] =
 					candidate_of(node, client, gpu, workloads);
 		}
@@ -564,9 +615,18 @@ static uint32_t list_candidates(struct sl_node *node, const struct sl_node_clien
 }
 
 struct sl_evict_plan sl_node_choose_leavers(struct sl_node *node,
-	const struct sl_node_client *client, uint32_t place, uint32_t gpu,
-	const struct sl_evict_ask *ask, uint32_t *count)
+	const struct sl_node_asker *asker, uint32_t gpu, const struct sl_evict_ask *ask,
+	uint32_t *count)
 {
-	*count = list_candidates(node, client, place, gpu);
+	const struct sl_node_member *own = asker->client->member;
+	struct sl_evict_plan plan;
+
+	*count = list_candidates(node, asker, gpu, false);
+	plan = sl_evict_choose(node->candidates, *count, ask);
+	/* Beside the others of its own workload there is no room, whoever else leaves. */
+	if (plan.ever || !asker->own_too || own->living < 2 ||
+		!is_never_whole_on(node, longest_of(node), own, gpu))
+		return plan;
+	*count = list_candidates(node, asker, gpu, true);
 	return sl_evict_choose(node->candidates, *count, ask);
 }

@@ -317,6 +317,15 @@ static void note_pool(struct sl_look *look, const struct sl_node_unit *unit, uin
 	sl_node_note_because(node, &note);
 }
 
+/* What it asks for besides is no reason for others of its own workload to leave. */
+static struct sl_node_asker asker_of(const struct sl_node_unit *unit, uint32_t place)
+{
+	return (struct sl_node_asker){.client = unit->client,
+		.place = place,
+		.own_too = SL_MUTANT(SIBLINGS_STAY,
+			!unit->demand && (unit->bare || !unit->client->waiting), false)};
+}
+
 struct chance {
 	bool enough, ever;
 	sl_ns next;
@@ -327,6 +336,7 @@ static struct chance look_for_leavers(
 	struct sl_look *look, const struct sl_node_unit *unit, uint32_t place)
 {
 	struct chance chance = {.enough = true, .ever = true, .next = SL_NS_NEVER};
+	struct sl_node_asker asker = asker_of(unit, place);
 	uint32_t promised = look->promised;
 
 	sl_look_each_gpu(gpu, unit->gpus)
@@ -341,8 +351,7 @@ static struct chance look_for_leavers(
 		}
 		if (!ask.missing_bytes)
 			continue;
-		plan = sl_node_choose_leavers(
-			look->node, unit->client, place, gpu, &ask, &count);
+		plan = sl_node_choose_leavers(look->node, &asker, gpu, &ask, &count);
 		look->node->contended |= count > 0;
 		chance.enough &= plan.enough;
 		chance.ever &= plan.ever;
@@ -360,6 +369,7 @@ enum sl_look_outcome sl_look_make_room(
 	struct sl_look *look, const struct sl_node_unit *unit, uint32_t place)
 {
 	struct sl_node *node = look->node;
+	struct sl_node_asker asker = asker_of(unit, place);
 	struct chance chance;
 	bool first = !look->choices;
 
@@ -386,9 +396,8 @@ enum sl_look_outcome sl_look_make_room(
 		struct sl_evict_ask ask = ask_of(look, unit, gpu);
 		uint32_t count;
 
-		if (ask.missing_bytes && sl_node_choose_leavers(node, unit->client, place,
-						 gpu, &ask, &count)
-						 .enough)
+		if (ask.missing_bytes &&
+			sl_node_choose_leavers(node, &asker, gpu, &ask, &count).enough)
 			send_away(look, unit, place, gpu, count);
 	}
 	return SL_LOOK_MOVING;

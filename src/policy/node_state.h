@@ -531,10 +531,15 @@ void sl_node_note_long(struct sl_node *node);
 void sl_node_end_promotions(struct sl_node *node);
 /* Fills in what I2 counts. O(workloads). */
 void sl_node_count_i2(const struct sl_node *node, uint32_t gpu, struct sl_evict_ask *ask);
-/* Lists in node->candidates who could leave the GPU for this client (place: in the order), and chooses. */
+struct sl_node_asker {
+	const struct sl_node_client *client;
+	uint32_t place; /* in the order */
+	bool own_too;   /* others of its own workload may leave where nobody else helps */
+};
+/* Lists in node->candidates who could leave the GPU for it, and chooses. */
 struct sl_evict_plan sl_node_choose_leavers(struct sl_node *node,
-	const struct sl_node_client *client, uint32_t place, uint32_t gpu,
-	const struct sl_evict_ask *ask, uint32_t *count);
+	const struct sl_node_asker *asker, uint32_t gpu, const struct sl_evict_ask *ask,
+	uint32_t *count);
 
 /* --- node_warm.c --- */
 void sl_node_time_warm(struct sl_node *node);

@@ -424,7 +424,10 @@ static void judge_turn(struct swap_rules *r, const struct swap_party *p,
 {
 	sl_ns part = sl_max_u64(20 * SL_MS, swap_party_cost(r, p, gpu));
 	sl_ns turn = least_turn(r, m);
-	sl_ns had = r->now - m->turn_began + SL_US;
+	/* Those of one workload take turns one by one. */
+	sl_ns began =
+		other == m ? sl_max_u64(m->turn_began, p->resident_at) : m->turn_began;
+	sl_ns had = r->now - began + SL_US;
 	bool entitled = member_asks_entitled(r, other) || wants_entitled(r, other);
 
 	if ((p->proven && swap_idle_of(r, p) + SL_US >= part) || swap_party_evicted(p) ||
@@ -463,6 +466,30 @@ static bool has_burst(struct swap_rules *r, uint32_t gpu)
 	return false;
 }
 
+/* Nobody leaves for another one of its workload while what is free, and what others do not use, suffices for all who wait. */
+static void judge_sibling(struct swap_rules *r, const struct swap_party *p,
+	const struct swap_member *m, uint32_t gpu)
+{
+	uint64_t room = sl_sub_sat(swap_shareable(r, gpu), swap_physical(r, gpu)) +
+			swap_idle_bytes(r, m->id, gpu);
+	bool is_wanted = false;
+
+	for (uint32_t i = 0; i < r->parties; i++)
+		is_wanted |= &r->party[i] != p && r->party[i].workload == m->id &&
+			     swap_party_wants(&r->party[i]);
+	if (!is_wanted)
+		swap_rules_fail(r,
+			"client %" PRIu64
+			" is evicted for its own workload, of which nobody else waits",
+			p->id);
+	else if (swap_needs(r, gpu) <= room && !swap_is_spread(m) && !r->pool_member)
+		swap_rules_fail(r,
+			"client %" PRIu64
+			" is evicted for another one of its workload, for whom others "
+			"could be moved",
+			p->id);
+}
+
 static void judge_reason(struct swap_rules *r, const struct sl_action *a,
 	const struct swap_party *p, const struct swap_member *m)
 {
@@ -481,7 +508,9 @@ static void judge_reason(struct swap_rules *r, const struct sl_action *a,
 				p->id, swap_ms(m->warm_after));
 		return;
 	}
-	if (!other || other == m || !swap_member_waits(r, other)) {
+	if (other == m)
+		judge_sibling(r, p, m, gpu);
+	if (!other || !swap_member_waits(r, other)) {
 		swap_rules_fail(r,
 			"client %" PRIu64 " is evicted for workload %" PRIu64
 			", which does not wait",

@@ -291,6 +291,43 @@ static void left_for_good(struct swap_world *w)
 	expect(client(w, warm)->resident[0] == 1280 * SL_MIB, "R is not back");
 }
 
+static void expect_share(struct swap_world *w, const uint32_t slot[], uint32_t count,
+	double seconds, double least)
+{
+	sl_ns open0[3], from = w->now;
+
+	for (uint32_t i = 0; i < count; i++)
+		open0[i] = swap_open(w, client(w, slot[i]));
+	swap_world_until(w, from + (sl_ns)(seconds * 1e9));
+	for (uint32_t i = 0; i < count; i++)
+		expect(share(w, slot[i], open0[i], w->now - from) > least,
+			"of %u, process %u ran %.3f of the time", count, i,
+			share(w, slot[i], open0[i], w->now - from));
+}
+
+/* A has two processes of 6 GiB each, and runs. A stranger takes 5 GiB, so that they fit beside each other no longer, and C of 8 GiB
+ * moves them out: from then on all three take turns, and those two when C has ended. */
+static void siblings(struct swap_world *w)
+{
+	uint32_t slot[3];
+
+	stage(w, 1, 64 * GIB);
+	slot[0] = enter(w, (struct swap_workload){.size = 6 * GIB});
+	slot[1] = swap_world_client(w, client(w, slot[0])->workload);
+	until(w, 3);
+	expect(client(w, slot[0])->resident[0] + client(w, slot[1])->resident[0] ==
+			12 * GIB,
+		"A does not run");
+	swap_step(w,
+		(struct sl_event){.type = SL_EVENT_UNMANAGED, .unmanaged = {0, 5 * GIB}});
+	slot[2] = enter(w, (struct swap_workload){.size = 8 * GIB});
+	until(w, 20);
+	expect_share(w, slot, 3, 60, 0.25);
+	swap_exit(w, slot[2]);
+	until(w, 85);
+	expect_share(w, slot, 2, 30, 0.4);
+}
+
 const struct swap_play swap_plays_more_e[] = {
 	{"what is owed is had back by ending who borrowed it", owed},
 	{"nobody is ended for who cannot come back all the same", owed_in_vain},
@@ -301,6 +338,7 @@ const struct swap_play swap_plays_more_e[] = {
 	{"two models on the same two GPUs", both_on_both},
 	{"the host has room for one GPU of two", room_for_one_gpu},
 	{"who reports anew begins no turn", reports_anew},
+	{"two of one workload do not fit any longer", siblings},
 	{"told to leave while others are moved for it", told_to_leave},
 	{"what was left by who asks in vain", left_for_good},
 	{0},

@@ -113,12 +113,93 @@ static void test_waits_for_the_pool(void **state)
 	play_close(&p);
 }
 
+/* A has two processes of 40. The second is on the host, and beside the first there is room for 30: what else there was of 100 is
+ * a stranger's, or of B, who never leaves. */
+static void begin_siblings(struct play *p, bool is_stranger)
+{
+	const struct sl_event before[] = {SWAP(1000), GPU(0, 100), WORKLOAD(1),
+		EVENT(WORKLOAD_ADD, workload_add,
+			{.workload = 2,
+				.request = ANY,
+				.limit = ANY,
+				.gpu_count = 1,
+				.gpu_mask = 1,
+				.flags = SL_WORKLOAD_NO_SWAP}),
+		EVENT(CLIENT_JOIN, client_join, {1, 1, 1, 1}),
+		EVENT(CLIENT_JOIN, client_join, {2, 1, 1, 1}), REPORT(1, 0, 40),
+		REPORTED(1), REPORT(2, 0, 40), OUT(2, 0, 40), REPORTED(2), SWAPPER(3, 2)};
+
+	play_open(p);
+	for (size_t i = 0; i < SL_ARRAY_LEN(before); i++)
+		(void)play(p, "before", 100, before[i]);
+	if (is_stranger) {
+		(void)play(p, "a stranger", 100, (struct sl_event)UNMANAGED(0, 30));
+	} else {
+		(void)play(p, "B asks", 100, (struct sl_event)ASK(3, 1, 0, 30));
+		(void)play(p, "B has", 100, (struct sl_event)COMMIT(3, 1, 30));
+	}
+	assert_row_u64("free", sl_node_gpu(p->node, 0).free_bytes, 30);
+}
+
+/* They take turns. */
+static void test_siblings(void **state)
+{
+	struct play p;
+
+	(void)state;
+	for (int is_stranger = 0; is_stranger < 2; is_stranger++) {
+		begin_siblings(&p, is_stranger);
+		assert_null(strstr(
+			play(&p, "wants", 110, (struct sl_event)WANT(2, 1)), "EVICT"));
+		assert_row_u64("never whole", sl_node_workload(p.node, 1).longest_wait,
+			SL_NS_NEVER);
+		assert_null(strstr(
+			play(&p, "in its turn", 299, (struct sl_event)TIME), "EVICT"));
+		assert_non_null(strstr(play(&p, "is over", 300, (struct sl_event)TIME),
+			"EVICT 1 g0 10 EVICTED_FOR"));
+		assert_non_null(
+			strstr(play(&p, "left", 305,
+				       (struct sl_event)DONE(1, evicted_as(&p), 0, 10)),
+				"RESTORE 2 g0 40"));
+		(void)play(&p, "wants", 305, (struct sl_event)WANT(1, 1));
+		(void)play(&p, "back", 310,
+			(struct sl_event)DONE(2, p.last[SL_ACTION_RESTORE].id, 0, 0));
+		assert_null(strstr(
+			play(&p, "in its turn", 509, (struct sl_event)TIME), "EVICT"));
+		assert_non_null(strstr(play(&p, "is over", 510, (struct sl_event)TIME),
+			"EVICT 2 g0 10 EVICTED_FOR"));
+		play_close(&p);
+	}
+}
+
+/* The first does nothing, and leaves at once. What the second asks for besides is not for the first to make room for. */
+static void test_idle_sibling(void **state)
+{
+	struct play p;
+
+	(void)state;
+	begin_siblings(&p, true);
+	(void)play(&p, "idles", 110,
+		(struct sl_event)EVENT(PULSE, pulse, {1, 50 * SL_MS, 0, 1}));
+	assert_non_null(strstr(play(&p, "wants", 120, (struct sl_event)WANT(2, 1)),
+		"EVICT 1 g0 10 EVICTED_FOR"));
+	play_close(&p);
+	begin_siblings(&p, false);
+	(void)play(&p, "idles", 110,
+		(struct sl_event)EVENT(PULSE, pulse, {1, 50 * SL_MS, 0, 1}));
+	assert_non_null(strstr(play(&p, "asks", 120, (struct sl_event)ASK(2, 1, 0, 5)),
+		"EVICT 1 g0 10 EVICTED_FOR"));
+	play_close(&p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_leaves_both),
 		cmocka_unit_test(test_pool_for_one),
 		cmocka_unit_test(test_waits_for_the_pool),
+		cmocka_unit_test(test_siblings),
+		cmocka_unit_test(test_idle_sibling),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
