@@ -52,7 +52,7 @@ sanitize: setup ## the tests again under ASan+UBSan, and the threaded ones under
 fuzz: setup ## every parser under libFuzzer (SECONDS_PER_FUZZER=10)
 	@tools/fuzz $(SECONDS_PER_FUZZER)
 
-# The long run of one of them takes minutes: make sim EVENTS=10000000 SIMS=swap-sim.
+# The long run of one of them takes minutes: make sim EVENTS=10000000 SIMS=swap-sim SEED=31337.
 sim: all ## the policy in virtual time (EVENTS=1000000 SEED=n SIMS="sim swap-sim cluster-sim"; MUTANTS=all breaks it rule by rule)
 	@SIMS="$(SIMS)" tools/sim $(BUILD) "$(EVENTS)" "$(SEED)" "$(MUTANTS)"
 
