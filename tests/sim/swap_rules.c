@@ -593,7 +593,9 @@ static void on_evict(struct swap_rules *r, const struct sl_action *a)
 		return;
 	}
 	entitled = other && (member_asks_entitled(r, other) || wants_entitled(r, other));
-	there = sl_sub_sat(p->backing[gpu] - p->evicted[gpu], p->held[gpu]);
+	/* Where promises are broken already, the node believes less of what it is said to hold than it says, and counts on more. */
+	there = sl_sub_sat(p->backing[gpu] - p->evicted[gpu],
+		r->forced_mask >> gpu & 1 ? 0 : p->held[gpu]);
 	if (p->order)
 		swap_rules_fail(r,
 			"EVICT of client %" PRIu64 ", whose order %" PRIu64 " is open",
