@@ -19,11 +19,15 @@ export function stepOf(range) {
 	return LENGTHS.find((length) => length >= wanted) || Math.ceil(wanted / 24 / HOUR) * 24 * HOUR;
 }
 
-/* What is used is a part of what is allocated (docs/metrics.md); null where nothing was. */
+/*
+ * Of what was allocated the part that was used; null where nothing was. What is used is a part of what is allocated (docs/metrics.md); where a row
+ * has more, as one of an earlier version may, that is not another's.
+ */
 export function usedOfAll(rows) {
-	const sum = (key) => rows.reduce((total, row) => total + row[key], 0);
+	const allocated = rows.reduce((sum, row) => sum + row.allocated_gpu_s, 0);
+	const used = rows.reduce((sum, row) => sum + Math.min(row.used_gpu_s, row.allocated_gpu_s), 0);
 
-	return sum("allocated_gpu_s") > 0 ? sum("used_gpu_s") / sum("allocated_gpu_s") : null;
+	return allocated > 0 ? used / allocated : null;
 }
 
 /* Where steps begin (seconds), how long the part of each is that was asked for, and whether anything is known of it. */

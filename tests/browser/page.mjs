@@ -329,6 +329,7 @@ async function figures() {
 	same("one on the other", tenths(stacked(table)[1]), [0.5, 0.5, null, 0.5, 0.5, 0.5]);
 	same("what was used, where a GPU says it", tenths(table.used), [0.25, 0.25, null, 0.25, null, 0.25]);
 	same("used of all", usedOfAll(answer.rows), 0.5);
+	same("never more than all", usedOfAll([{allocated_gpu_s: 1, used_gpu_s: 3}, {allocated_gpu_s: 3, used_gpu_s: 0}]), 0.25);
 	same("shares", [null, undefined, 0, 0.5].map((share) => percent(share).replace(/\s/g, " ")), ["not known", "not known", "0 %", "50 %"]);
 }
 
