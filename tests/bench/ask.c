@@ -203,8 +203,8 @@ static bool is_resident(int fd, const char *name)
 	struct sl_msg_swap_row row;
 
 	bench_require(bench_swap_row(fd, name, &row), "%s is no workload", name);
-	return row.residency != SL_WIRE_PARKED && row.residency != SL_WIRE_RESUMING &&
-	       !row.evicted_bytes && !row.returning_bytes;
+	return !sl_wire_gave_up_request(row.residency) && !row.evicted_bytes &&
+	       !row.returning_bytes;
 }
 
 static void wait_until(int fd, const char *name, bool (*there)(int fd, const char *name))
