@@ -7,6 +7,7 @@
 #include "daemon/history_internal.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -83,9 +84,11 @@ static void note_report(struct sl_history *history,
 	const struct sl_history_report *report, uint64_t tells)
 {
 	struct sl_part *health = &history->health;
+	bool is_large;
 
 	(void)pthread_mutex_lock(&history->scribe.mutex);
 	health->count = report->rows;
+	is_large = history->keep.bytes && report->bytes > history->keep.bytes;
 	/* That one was moved aside stays to be known until the next start. */
 	if (report->note.text[0]) {
 		health->health = SL_HEALTH_PARTLY;
@@ -93,6 +96,13 @@ static void note_report(struct sl_history *history,
 	} else if (report->outcome != SL_HISTORY_STORE_OK) {
 		health->health = SL_HEALTH_BROKEN;
 		health->text = report->err;
+	} else if (is_large && !history->moved.text[0]) {
+		health->health = SL_HEALTH_PARTLY;
+		sl_error_set(&health->text,
+			"the history has %" PRIu64 " MiB in use, more than history_size; "
+			"what is oldest is being deleted. If that stays, raise "
+			"history_size, or lower history_seconds and history_minutes",
+			report->bytes >> 20);
 	} else {
 		health->health =
 			history->moved.text[0] ? SL_HEALTH_PARTLY : SL_HEALTH_GOOD;

@@ -15,7 +15,7 @@
 #include "base/text.h"
 #include "policy/reason.h"
 
-/* What waits for being written, at most: some 20 MiB. */
+/* What waits for being written, at most: some 20 MiB of each kind of rows, and less than 10 MiB of the others. */
 #define ROWS_MAX   100000
 #define EVENTS_MAX 4000
 /* What is open is written so often: what a crash costs at most. */

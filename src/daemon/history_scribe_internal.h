@@ -6,6 +6,9 @@
 
 #include "daemon/history_scribe.h"
 
+/* Workloads that wait for being written. */
+#define SL_HISTORY_WHO_MAX 10000
+
 /* A workload that the daemon names. */
 struct sl_history_living {
 	struct sl_history_workload row;

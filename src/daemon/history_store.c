@@ -5,6 +5,7 @@
  */
 #include "daemon/history_store_internal.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -22,6 +23,8 @@
 
 /* How long somebody else's lock is waited for, by a thread that nobody waits for. */
 #define BUSY_MS 1000
+/* Files that were damaged, the newest. */
+#define DAMAGED_KEPT 3
 
 /* --- SQLite ------------------------------------------------------------------------------- */
 
@@ -199,6 +202,7 @@ int sl_history_store_open(
 		sl_error_set(err, "no memory for the history");
 		return SL_HISTORY_STORE_FULL;
 	}
+	store->victim = -1;
 	(void)snprintf(store->path, sizeof(store->path), "%s", path);
 	shut_to_others(path);
 	if (sqlite3_open_v2(path, &store->db,
@@ -225,6 +229,41 @@ struct sl_history_store *sl_history_store_close(struct sl_history_store *store)
 	return NULL;
 }
 
+/* Files that were set aside may be of use to somebody, who needs not all of many. Their names tell their order. */
+static int is_damaged(const struct dirent *entry)
+{
+	const char *mark = ".damaged-";
+	const char *at = strstr(entry->d_name, mark);
+	size_t length = strlen(entry->d_name);
+
+	return at == entry->d_name + strlen(SL_HISTORY_FILE) &&
+	       strncmp(entry->d_name, SL_HISTORY_FILE, strlen(SL_HISTORY_FILE)) == 0 &&
+	       entry->d_name[length - 1] == 'Z';
+}
+
+static void let_go_damaged(const char *path)
+{
+	static const char *const suffixes[] = {"-wal", "-shm", ""};
+	char folder[SL_PATH_MAX], name[SL_PATH_MAX * 2];
+	struct dirent **all = NULL;
+	int count;
+
+	(void)snprintf(folder, sizeof(folder), "%s", path);
+	if (strrchr(folder, '/'))
+		*strrchr(folder, '/') = '\0';
+	count = scandir(folder, &all, is_damaged, alphasort);
+	for (int i = 0; i < count; i++) {
+		for (size_t s = 0; i + DAMAGED_KEPT < count && s < SL_ARRAY_LEN(suffixes);
+			s++) {
+			(void)snprintf(name, sizeof(name), "%s/%s%s", folder,
+				all[i]->d_name, suffixes[s]);
+			(void)unlink(name);
+		}
+		free(all[i]);
+	}
+	free(all);
+}
+
 int sl_history_store_set_aside(const char *path, time_t now, struct sl_error *err)
 {
 	static const char *const suffixes[] = {"-wal", "-shm", ""};
@@ -249,6 +288,7 @@ int sl_history_store_set_aside(const char *path, time_t now, struct sl_error *er
 			return sl_err_origin(r);
 		}
 	}
+	let_go_damaged(path);
 	sl_error_set(err,
 		"the history in %.200s was damaged; it was moved to %.250s, and a new "
 		"one "

@@ -123,7 +123,7 @@ SL_MUST_CHECK int sl_history_store_open(
 	const char *path, struct sl_history_store **out, struct sl_error *err);
 /* NULL is fine; returns NULL. */
 struct sl_history_store *sl_history_store_close(struct sl_history_store *store);
-/* Moves a damaged one, which nobody has open any more, to PATH.damaged-DATE, and says in err what was done. 0 or negative errno. */
+/* Moves a damaged one, which nobody has open any more, to PATH.damaged-DATE, keeps the newest three of those, and says in err what was done. 0 or negative errno. */
 SL_MUST_CHECK int sl_history_store_set_aside(
 	const char *path, time_t now, struct sl_error *err);
 

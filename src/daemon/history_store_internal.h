@@ -22,6 +22,9 @@ struct sl_history_store {
 	sqlite3 *db;
 	sqlite3_stmt *statements[STATEMENTS];
 	char path[SL_PATH_MAX];
+	/* What goes first while room is short, -1: not chosen; and when that was chosen (history_size.c). */
+	int victim;
+	int64_t chosen_at;
 };
 
 /* SQL that is put together; what does not fit is cut, and SQLite then refuses it. */
@@ -56,5 +59,14 @@ SL_MUST_CHECK bool sl_history_come_again(struct sl_history_store *store, int64_t
 SL_MUST_CHECK bool sl_history_roll_up(struct sl_history_store *store, int64_t now);
 SL_MUST_CHECK bool sl_history_tidy(
 	struct sl_history_store *store, int64_t now, const struct sl_history_keep *keep);
+
+/* A level is rolled up to where. */
+SL_MUST_CHECK bool sl_history_done_of(
+	struct sl_history_store *store, enum sl_history_level level, int64_t *out);
+/* The oldest rows of a level before `before`, a few. */
+SL_MUST_CHECK bool sl_history_drop_oldest(
+	struct sl_history_store *store, enum sl_history_level level, int64_t before);
+SL_MUST_CHECK bool sl_history_hold_size(
+	struct sl_history_store *store, const struct sl_history_keep *keep, int64_t now);
 
 #endif

@@ -48,7 +48,7 @@ static bool roll_up_kind(struct sl_history_store *store, enum sl_history_kind ki
 }
 
 /* Rolled up to where. */
-static bool done_of(
+bool sl_history_done_of(
 	struct sl_history_store *store, enum sl_history_level level, int64_t *out)
 {
 	char sql[96];
@@ -68,11 +68,11 @@ static bool roll_up(
 	const char *gpus = sl_history_tables[SL_HISTORY_GPUS][level - 1];
 	char sql[512];
 
-	if (!done_of(store, level, &done))
+	if (!sl_history_done_of(store, level, &done))
 		return false;
 	if (level == SL_HISTORY_MINUTES)
 		until = now;
-	else if (!done_of(store, level - 1, &until))
+	else if (!sl_history_done_of(store, level - 1, &until))
 		return false;
 	until = until / grain * grain;
 	if (until <= done)
@@ -132,7 +132,7 @@ static bool oldest_of(
 
 /* The oldest rows of a level before `before`, a few. Readers are told first how far the level is to be gone: by whole units of the one above, which has
  * them, so that nobody reads a part of one. */
-static bool drop_oldest(
+bool sl_history_drop_oldest(
 	struct sl_history_store *store, enum sl_history_level level, int64_t before)
 {
 	int64_t oldest = 0, edge = before;
@@ -168,9 +168,9 @@ static bool let_go_level(struct sl_history_store *store, enum sl_history_level l
 {
 	int64_t before = now - keep->seconds[level], done = INT64_MAX;
 
-	if (level + 1 < SL_HISTORY_LEVELS && !done_of(store, level + 1, &done))
+	if (level + 1 < SL_HISTORY_LEVELS && !sl_history_done_of(store, level + 1, &done))
 		return false;
-	return drop_oldest(store, level, before < done ? before : done);
+	return sl_history_drop_oldest(store, level, before < done ? before : done);
 }
 
 uint64_t sl_history_store_bytes(struct sl_history_store *store)
@@ -182,40 +182,6 @@ uint64_t sl_history_store_bytes(struct sl_history_store *store)
 		!sl_history_sql_ask(store, "PRAGMA page_size", &size))
 		return 0;
 	return (uint64_t)((pages - unused) * size);
-}
-
-/* Too large: the oldest hours go, then the oldest minutes that were rolled up, then events; and pages go back to the disk. */
-static bool hold_size(
-	struct sl_history_store *store, const struct sl_history_keep *keep, int64_t now)
-{
-	uint64_t used = sl_history_store_bytes(store);
-	int64_t hours = 0, done = 0, unused = 0;
-
-	if (!keep->bytes)
-		return true;
-	if (!sl_history_sql_ask(store, "PRAGMA freelist_count", &unused))
-		return false;
-	/* A little before it is full, so that the roll-up of an hour has room. */
-	if (used > keep->bytes - keep->bytes / 16) {
-		if (!sl_history_sql_ask(store,
-			    "SELECT EXISTS (SELECT 1 FROM hours) OR EXISTS (SELECT 1 "
-			    "FROM "
-			    "gpu_hours)",
-			    &hours) ||
-			!done_of(store, SL_HISTORY_HOURS, &done))
-			return false;
-		if (hours)
-			return drop_oldest(store, SL_HISTORY_HOURS, now);
-		return drop_oldest(store, SL_HISTORY_MINUTES, done) &&
-		       sl_history_sql_run(store,
-			       "DELETE FROM events WHERE serial IN (SELECT serial FROM "
-			       "events ORDER BY serial LIMIT 200)");
-	}
-	/* Pages that are free are filled again; so many are not needed any more, or too many for what it may have. */
-	if (unused > 1024 && ((uint64_t)unused * 4096 > used ||
-				     used + (uint64_t)unused * 4096 > keep->bytes))
-		return sl_history_sql_run(store, "PRAGMA incremental_vacuum(64)");
-	return true;
 }
 
 static bool let_go_events(struct sl_history_store *store, uint64_t most)
@@ -244,9 +210,12 @@ static bool let_go_workloads(struct sl_history_store *store, int64_t now)
 	for (int level = 0; level < SL_HISTORY_LEVELS; level++) {
 		int64_t t = 0;
 
-		if (!oldest_of(store, level, &t))
+		(void)snprintf(sql, sizeof(sql),
+			"SELECT ifnull(min(t), %" PRId64 ") FROM %s", INT64_MAX,
+			sl_history_tables[SL_HISTORY_USES][level]);
+		if (!sl_history_sql_ask(store, sql, &t))
 			return false;
-		oldest = t < oldest ? t : oldest;
+		oldest = least(oldest, t);
 	}
 	(void)snprintf(sql, sizeof(sql),
 		"DELETE FROM workloads WHERE ended_ms > 0 AND ended_ms < %" PRId64,
@@ -265,5 +234,5 @@ bool sl_history_tidy(
 		return false;
 	if (now % 3600 == 0 && !let_go_workloads(store, now))
 		return false;
-	return hold_size(store, keep, now);
+	return sl_history_hold_size(store, keep, now);
 }

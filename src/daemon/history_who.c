@@ -105,12 +105,31 @@ struct sl_history_living *sl_history_who_living(struct sl_history_scribe *scribe
 	return living;
 }
 
-/* To be written with the next batch. Without memory it is tried again: it stays dirty. */
+/* In place of what is to be written of the same one already. False: there is no such. */
+static bool say_again(
+	struct sl_history_scribe *scribe, const struct sl_history_workload *row)
+{
+	for (size_t i = scribe->workload_count; i-- > 0;) {
+		if (scribe->workloads[i].id == row->id) {
+			scribe->workloads[i] = *row;
+			return true;
+		}
+	}
+	return false;
+}
+
+/* To be written with the next batch. Without memory it is tried again: it stays dirty. Where nothing can be written for long, who comes last is lost, but for
+ * those that still live when it can: their end says all of them. */
 static bool say(struct sl_history_scribe *scribe, const struct sl_history_workload *row)
 {
-	struct sl_history_workload *all = sl_history_room(scribe->workloads,
-		scribe->workload_count, &scribe->workload_room, sizeof(*all));
+	struct sl_history_workload *all;
 
+	if (scribe->workload_count >= SL_HISTORY_WHO_MAX) {
+		scribe->dropped += !say_again(scribe, row);
+		return true;
+	}
+	all = sl_history_room(scribe->workloads, scribe->workload_count,
+		&scribe->workload_room, sizeof(*all));
 	if (!all)
 		return false;
 	scribe->workloads = all;

@@ -161,6 +161,14 @@ static void expect_same(const char *row, struct sums got, struct sums wanted)
 	}
 }
 
+static void go_back(struct sl_history_store *store, int64_t now)
+{
+	struct sl_error err = {0};
+
+	if (sl_history_store_go_back(store, now, &err) != SL_HISTORY_STORE_OK)
+		fail_msg("%s", err.text);
+}
+
 /* --- tests ---------------------------------------------------------------------------------------------------- */
 
 /* Every level has the sums of what happened, over any time that the level can tell apart. */
@@ -313,6 +321,95 @@ static void it_stays_within_its_size(void **state)
 	sl_history_store_close(store);
 }
 
+/* Hours of GPUs of half a year, and seconds that alone are too many: those go, and no hour and no event. */
+static void what_takes_most_room_goes(void **state)
+{
+	struct sl_history_keep keep = {.seconds = {86400, 86400, 2ll * 365 * 86400},
+		.bytes = 2 << 20,
+		.events = 1000};
+	enum { HOURS = 2000, WORKLOADS_MANY = 200, MINUTES = 150 };
+	static struct sl_history_row rows[HOURS];
+	static struct sl_msg_event_row events[500];
+	struct sl_history_store *store = history_open_store();
+	struct sl_history_batch batch = {.rows = {[SL_HISTORY_GPUS] = rows},
+		.row_count = {[SL_HISTORY_GPUS] = HOURS},
+		.events = events,
+		.event_count = SL_ARRAY_LEN(events)};
+	struct sl_history_keep first = history_everything;
+	int64_t begin = 10000ll * 3600;
+
+	for (size_t i = 0; i < SL_ARRAY_LEN(events); i++)
+		events[i] = (struct sl_msg_event_row){
+			.serial = i + 1, .reason = SL_REASON_JOINED};
+	for (int h = 0; h < HOURS; h++)
+		rows[h] = (struct sl_history_row){
+			.t = begin - (HOURS - h) * 3600ll, .span = 60, .gpu = 1};
+	history_write(store, &batch, begin - 1, &first);
+	/* As they would be in years. */
+	history_run("INSERT OR REPLACE INTO gpu_hours SELECT * FROM gpu_seconds; DELETE "
+		    "FROM gpu_seconds; DELETE FROM gpu_minutes; UPDATE meta SET done = "
+		    "36000000");
+	for (int m = 0; m < MINUTES; m++) {
+		batch = (struct sl_history_batch){.rows = {[SL_HISTORY_USES] = rows},
+			.row_count = {[SL_HISTORY_USES] = WORKLOADS_MANY}};
+		for (int w = 0; w < WORKLOADS_MANY; w++) {
+			rows[w] = (struct sl_history_row){.t = begin + m * 60,
+				.span = 60,
+				.gpu = 1,
+				.workload = w + 1};
+			for (int c = 0; c < SL_HISTORY_USE_COLUMNS; c++)
+				rows[w].value[c] = (int64_t)rand() << 8;
+		}
+		history_write(store, &batch, begin + m * 60 + 60, &first);
+	}
+	assert_in_range(sl_history_store_bytes(store), 4 << 20, 100 << 20);
+	batch = (struct sl_history_batch){0};
+	for (int s = 61; s < 200; s++)
+		history_write(store, &batch, begin + MINUTES * 60 + s, &keep);
+	assert_in_range(sl_history_store_bytes(store), 1 << 18, 2 << 20);
+	assert_int_equal(
+		history_number("SELECT count(*) FROM gpu_hours WHERE t < 36000000"),
+		HOURS);
+	assert_int_equal(
+		history_number("SELECT count(*) FROM events"), SL_ARRAY_LEN(events));
+	sl_history_store_close(store);
+}
+
+/* What is to come, as far as the clock knows, goes before anything else. */
+static void what_is_ahead_goes_first(void **state)
+{
+	struct sl_history_keep keep = {
+		.seconds = {86400, 86400, 1 << 30}, .bytes = 1 << 20, .events = 10};
+	static struct sl_history_row rows[200];
+	struct sl_history_store *store = history_open_store();
+	struct sl_history_batch batch = {.rows = {rows}, .row_count = {1}};
+
+	rows[0] = (struct sl_history_row){.t = T0, .span = 1, .gpu = 1, .workload = 1};
+	history_write(store, &batch, T0 + 1, &history_everything);
+	batch.row_count[0] = SL_ARRAY_LEN(rows);
+	for (int m = 0; m < 60; m++) {
+		for (size_t w = 0; w < SL_ARRAY_LEN(rows); w++) {
+			rows[w] = (struct sl_history_row){.t = T0 * 2 + m * 60,
+				.span = 1,
+				.gpu = 1,
+				.workload = (int64_t)w + 1};
+			for (int c = 0; c < SL_HISTORY_USE_COLUMNS; c++)
+				rows[w].value[c] = (int64_t)rand() << 8;
+		}
+		history_write(store, &batch, T0 * 2 + m * 60 + 1, &history_everything);
+	}
+	go_back(store, T0 + 2);
+	batch.row_count[0] = 0;
+	for (int s = 0; s < 30; s++)
+		history_write(store, &batch, T0 + 2 + s, &keep);
+	assert_in_range(sl_history_store_bytes(store), 1, 1 << 20);
+	assert_int_equal(history_number("SELECT min(t) FROM seconds"), T0);
+	assert_in_range(
+		history_number("SELECT min(t) FROM seconds WHERE t > 2000 * 3600"),
+		T0 * 2, T0 * 2 + 60);
+	sl_history_store_close(store);
+}
+
 static void what_is_kept_of_hours_ends(void **state)
 {
 	struct sl_history_keep keep = {.seconds = {60, 3600, 10 * 3600}, .events = 10};
@@ -347,14 +444,6 @@ static struct sl_history_known known_at(struct sl_history_store *store, int64_t 
 	free(known.gpus);
 	free(known.living);
 	return known;
-}
-
-static void go_back(struct sl_history_store *store, int64_t now)
-{
-	struct sl_error err = {0};
-
-	if (sl_history_store_go_back(store, now, &err) != SL_HISTORY_STORE_OK)
-		fail_msg("%s", err.text);
 }
 
 /* For some seconds the clock was years ahead: what comes after is rolled up and read as if that had not been. */
@@ -916,6 +1005,8 @@ int main(void)
 		IN_A_FOLDER(what_is_not_rolled_up_stays),
 		IN_A_FOLDER(a_crash_loses_what_was_not_written),
 		IN_A_FOLDER(it_stays_within_its_size),
+		IN_A_FOLDER(what_takes_most_room_goes),
+		IN_A_FOLDER(what_is_ahead_goes_first),
 		IN_A_FOLDER(what_is_kept_of_hours_ends),
 		IN_A_FOLDER(a_clock_that_was_ahead_costs_nothing),
 		IN_A_FOLDER(ten_minutes_ahead_are_there_once),

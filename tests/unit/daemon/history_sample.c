@@ -1,7 +1,10 @@
 /* From samples of the daemon's lists to rows: who used what, where time goes, and which program a command is. */
 #include "../base/test.h"
 
+#include <stdlib.h>
+
 #include "daemon/history_sample.h"
+#include "daemon/history_scribe_internal.h"
 
 #define GIB (1ull << 30)
 #define T0  (6000 * 60)
@@ -454,6 +457,33 @@ static void time_goes_back_only_where_it_was_ahead(void **state)
 	assert_int_equal(sl_history_clock_ms(&clock, 4401000, 6 * SL_S), 4401000);
 }
 
+/* The disk is full for long, and one workload after the other runs: what waits for being written is bounded, and the newest of who is known is what is. */
+static void who_cannot_be_written_is_bounded(void **state)
+{
+	struct sl_history_scribe *scribe = sl_history_scribe_new("/nowhere", NULL, 0);
+	struct sl_history_living *living = calloc(1, sizeof(*living));
+
+	assert_non_null(scribe);
+	scribe->living = calloc(1, sizeof(*scribe->living));
+	scribe->living[0] = living;
+	scribe->living_count = scribe->living_room = 1;
+	for (int i = 0; i < SL_HISTORY_WHO_MAX + 100; i++) {
+		living->row.id = i + 1;
+		living->seen = living->dirty = true;
+		sl_history_who_say(scribe);
+		assert_false(living->dirty);
+	}
+	assert_int_equal(scribe->workload_count, SL_HISTORY_WHO_MAX);
+	assert_int_equal(scribe->dropped, 100);
+	living->row.id = 5;
+	living->row.gpus = 3;
+	living->seen = living->dirty = true;
+	sl_history_who_say(scribe);
+	assert_int_equal(scribe->dropped, 100);
+	assert_int_equal(scribe->workloads[4].gpus, 3);
+	(void)sl_history_scribe_free(scribe);
+}
+
 static void programs_are_told_from_commands(void **state)
 {
 	static const struct {
@@ -499,6 +529,7 @@ int main(void)
 		FRESH(minutes_are_not_crossed),
 		FRESH(a_long_gap_is_unknown),
 		cmocka_unit_test(time_goes_back_only_where_it_was_ahead),
+		cmocka_unit_test(who_cannot_be_written_is_bounded),
 		cmocka_unit_test(programs_are_told_from_commands),
 	};
 

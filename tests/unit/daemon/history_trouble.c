@@ -33,6 +33,18 @@ static void a_damaged_one_is_set_aside(void **state)
 	(void)snprintf(command, sizeof(command), "test -f '%s.damaged-20010909T014640Z'",
 		history_path);
 	assert_int_equal(system(command), 0);
+	/* Of many the newest three stay. */
+	for (int i = 1; i <= 4; i++) {
+		store = sl_history_store_close(history_open_store());
+		assert_int_equal(
+			sl_history_store_set_aside(history_path, 1000000000 + i, &err),
+			0);
+	}
+	(void)snprintf(command, sizeof(command),
+		"test $(ls '%s.damaged-'*Z | wc -l) = 3 -a -f "
+		"'%s.damaged-20010909T014644Z'",
+		history_path, history_path);
+	assert_int_equal(system(command), 0);
 	store = history_open_store();
 	history_write(store, &none, T0, &history_everything);
 	sl_history_store_close(store);
