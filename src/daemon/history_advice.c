@@ -177,7 +177,7 @@ static bool take_use(void *context, const struct sl_history_row *row)
 	program->row_s += span;
 	program->span_ms += span * 1000 / run->gpus;
 	program->active_ms += (uint64_t)row->value[SL_HISTORY_USE_active_ms] / run->gpus;
-	program->sum_kib += (uint64_t)row->value[SL_HISTORY_USE_charged] +
+	program->sum_kib += (uint64_t)row->value[SL_HISTORY_USE_backing] +
 			    (uint64_t)row->value[SL_HISTORY_USE_hidden];
 	program->histogram[bucket_of((uint64_t)row->value[SL_HISTORY_USE_most])] += span;
 	figures->peak_bytes = sl_max_u64(

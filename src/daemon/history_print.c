@@ -28,7 +28,7 @@ static const struct field {
 } fields[] = {
 	{"request_bytes", BYTES, true, SL_HISTORY_USE_request},
 	{"limit_bytes", BYTES, true, SL_HISTORY_USE_limit},
-	{"charged_bytes", BYTES, true, SL_HISTORY_USE_charged},
+	{"backing_bytes", BYTES, true, SL_HISTORY_USE_backing},
 	{"resident_bytes", BYTES, true, SL_HISTORY_USE_resident},
 	{"evicted_bytes", BYTES, true, SL_HISTORY_USE_evicted},
 	{"hidden_bytes", BYTES, true, SL_HISTORY_USE_hidden},
@@ -41,6 +41,7 @@ static const struct field {
 	{"active_ms", PLAIN, false, SL_HISTORY_USE_active_ms},
 	{"waiting_ms", PLAIN, false, SL_HISTORY_USE_waiting_ms},
 	{"waits", PLAIN, false, SL_HISTORY_USE_waits},
+	{"denials", PLAIN, false, SL_HISTORY_USE_denials},
 	{"turns", PLAIN, false, SL_HISTORY_USE_turns},
 	{"out_bytes", BYTES, false, SL_HISTORY_USE_out},
 	{"in_bytes", BYTES, false, SL_HISTORY_USE_in},

@@ -83,6 +83,7 @@ static void take_use(struct sl_history_sample *sample, const struct sl_msg_use_r
 		.backing_bytes = row->backing_bytes,
 		.hidden_bytes = row->hidden_bytes,
 		.waiting = row->waiting,
+		.waiting_bytes = row->waiting_bytes,
 		.idle_ms = UINT64_MAX,
 		.work_pm = UINT32_MAX,
 	};
@@ -101,6 +102,9 @@ static void take_swap(struct sl_history_sample *sample, const struct sl_msg_swap
 	use->out_bytes = row->out_bytes;
 	use->in_bytes = row->in_bytes;
 	use->clean_bytes = row->clean_bytes;
+	use->waits = row->waits;
+	use->waits_ms = row->waits_ms;
+	use->denials = row->denials;
 	use->waited_ms = row->waited_ms;
 	use->turn_left_ms = row->turn_left_ms;
 	use->work_pm = row->work_pm;
@@ -316,13 +320,11 @@ static int64_t grown(uint64_t before, uint64_t now)
 }
 
 static void count_use(int64_t *value, const struct sl_history_seen *use,
-	const struct sl_history_seen *later, int64_t span)
+	const struct sl_history_seen *later)
 {
 	static const struct sl_history_seen nothing;
 	/* What it did before it was seen first is in nothing yet. */
 	const struct sl_history_seen *from = use->fresh ? &nothing : use;
-	bool waits = later && (later->waiting || later->waited_ms);
-	bool waited = use->waiting || use->waited_ms;
 	const struct sl_history_seen *to = later ? later : use;
 
 	value[SL_HISTORY_USE_out] = kib((uint64_t)grown(from->out_bytes, to->out_bytes));
@@ -332,15 +334,9 @@ static void count_use(int64_t *value, const struct sl_history_seen *use,
 	if (use->ordinal)
 		return;
 	value[SL_HISTORY_USE_turns] = grown(from->turns, to->turns);
-	if (!later)
-		return;
-	value[SL_HISTORY_USE_waits] = waits && !waited;
-	/* A demand does not say since when it waits; who waits to come back does. */
-	if (later->waiting)
-		value[SL_HISTORY_USE_waiting_ms] = span * 1000;
-	else if (waits)
-		value[SL_HISTORY_USE_waiting_ms] =
-			(int64_t)sl_min_u64(later->waited_ms, (uint64_t)span * 1000);
+	value[SL_HISTORY_USE_waits] = grown(from->waits, to->waits);
+	value[SL_HISTORY_USE_waiting_ms] = grown(from->waits_ms, to->waits_ms);
+	value[SL_HISTORY_USE_denials] = grown(from->denials, to->denials);
 }
 
 static int add_use(struct between *between, const struct sl_history_seen *use,
@@ -359,7 +355,7 @@ static int add_use(struct between *between, const struct sl_history_seen *use,
 		return 0;
 	value[SL_HISTORY_USE_request] = kib(use->request_bytes) * span;
 	value[SL_HISTORY_USE_limit] = kib(use->limit_bytes) * span;
-	value[SL_HISTORY_USE_charged] = kib(use->backing_bytes) * span;
+	value[SL_HISTORY_USE_backing] = kib(use->backing_bytes) * span;
 	value[SL_HISTORY_USE_resident] = kib(resident_of(use)) * span;
 	value[SL_HISTORY_USE_evicted] = kib(use->evicted_bytes) * span;
 	value[SL_HISTORY_USE_hidden] = kib(use->hidden_bytes) * span;
@@ -373,7 +369,7 @@ static int add_use(struct between *between, const struct sl_history_seen *use,
 		value[SL_HISTORY_USE_idle_us] = value[SL_HISTORY_USE_allocated_us];
 	}
 	if (piece->first)
-		count_use(value, use, later, span);
+		count_use(value, use, later);
 	if (between->tables->summing)
 		sl_history_summing_use(
 			between->tables->summing, use->user, use->project, value);

@@ -23,8 +23,10 @@ struct sl_history_seen {
 	uint32_t gpu;                /* the daemon's number */
 	uint32_t residency, ordinal; /* enum sl_wire_residency; 0: its first GPU */
 	uint64_t request_bytes, limit_bytes, backing_bytes, hidden_bytes, evicted_bytes;
-	uint64_t turns, out_bytes, in_bytes, clean_bytes, waited_ms, turn_left_ms;
+	uint64_t turns, out_bytes, in_bytes, clean_bytes, waits, waits_ms, denials;
+	uint64_t waited_ms, turn_left_ms; /* since when it waits to be back */
 	uint32_t waiting;
+	uint64_t waiting_bytes;
 	uint32_t clients, idle_clients;
 	uint64_t idle_ms;       /* of those that are idle, the shortest */
 	uint32_t work_pm;       /* of what was done on the GPU; UINT32_MAX: not known */

@@ -8,7 +8,7 @@
 #include <stdio.h>
 
 /* Version of the tables (PRAGMA user_version). */
-#define TABLES 4
+#define TABLES 5
 const int64_t sl_history_grains[SL_HISTORY_LEVELS] = {60, 60, 3600};
 
 const char *const sl_history_tables[SL_HISTORY_KINDS][SL_HISTORY_LEVELS] = {
@@ -125,8 +125,19 @@ static bool add_column(struct sl_history_store *store, const char *table,
 /* A file of an older sluiced: in what it has nobody counted what is new, and it is not known which GPUs a workload had. */
 static bool change_tables(struct sl_history_store *store)
 {
+	/* What it has was called otherwise once. */
+	static const char backing[] = "SELECT count(*) FROM pragma_table_info('seconds') "
+				      "WHERE name = 'charged'";
+	static const char rename[] =
+		"ALTER TABLE seconds RENAME COLUMN charged TO backing;"
+		"ALTER TABLE minutes RENAME COLUMN charged TO backing;"
+		"ALTER TABLE hours RENAME COLUMN charged TO backing;";
+	int64_t is_old = 0;
 	char version[40];
 
+	if (!sl_history_sql_ask(store, backing, &is_old) ||
+		(is_old && !sl_history_sql_run(store, rename)))
+		return false;
 	(void)snprintf(version, sizeof(version), "PRAGMA user_version = %d", TABLES);
 	for (int kind = 0; kind < SL_HISTORY_KINDS; kind++) {
 		for (int level = 0; level < SL_HISTORY_LEVELS; level++) {

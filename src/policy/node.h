@@ -244,6 +244,11 @@ struct sl_node_workload_view {
 	sl_ns longest_wait; /* bound of that wait with those that compete now; 0: nobody competes;
 	                       SL_NS_NEVER: no bound (say why: a borrower that cannot be drained) */
 	uint64_t turns; /* it had so far */
+	/* Since it began: times that it waited for memory, or to be on its GPUs again, with one that goes on, and how long that was; demands that were
+	 * denied. */
+	uint64_t waits;
+	sl_ns waited;
+	uint64_t denials;
 };
 
 struct sl_node_client_view {

@@ -352,7 +352,7 @@ static int check_parked(const struct sl_node_member *member, struct sl_error *er
 static int check_member(const struct sl_node *node, const struct sl_node_member *member,
 	struct sl_error *err)
 {
-	uint32_t living = 0, waiting = 0;
+	uint32_t living = 0, waiting = 0, wanting = 0;
 
 	if (check_places(member, err) || check_numbers(member, err) ||
 		check_parked(member, err) || check_end(node, member, err))
@@ -364,12 +364,18 @@ static int check_member(const struct sl_node *node, const struct sl_node_member 
 
 		living += client->alive;
 		waiting += client->waiting;
+		wanting += client->wants || client->comes_back;
 		if (check_client(client, err) || check_swap(node, client, err))
 			return 1;
 	}
 	if (waiting != member->waiting) {
 		sl_error_set(err, "workload %llu: %u demands wait, counted %u",
 			(unsigned long long)member->index.id, waiting, member->waiting);
+		return 1;
+	}
+	if (wanting != member->wanting) {
+		sl_error_set(err, "workload %llu: %u clients want back, counted %u",
+			(unsigned long long)member->index.id, wanting, member->wanting);
 		return 1;
 	}
 	if (living == member->living &&

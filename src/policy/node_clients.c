@@ -94,6 +94,7 @@ static void enter_queue(struct sl_node *node, struct sl_demand *demand)
 	sl_demand_enqueue(&node->queue[demand->gpu].waiting, demand);
 	node->queue[demand->gpu].count++;
 	client->member->waiting++;
+	sl_node_count_wait(node, client->member);
 	if (!client->waiting++)
 		sl_list_push_tail(&node->parties, &client->party.link);
 	node->timers_dirty = true;
@@ -112,6 +113,7 @@ static void leave_queue(struct sl_node *node, struct sl_demand *demand)
 	if (node->pressed_mask >> demand->gpu & 1)
 		node->timers_dirty = true;
 	client->member->waiting--;
+	sl_node_count_wait(node, client->member);
 	if (queue->head == demand)
 		queue->head = NULL;
 	if (!--client->waiting) {
@@ -243,6 +245,9 @@ void sl_node_deny_for(struct sl_node *node, struct sl_demand *demand,
 {
 	struct sl_node_client *client = sl_node_client_of(demand);
 
+	/* The first refusal of one that asked for that says nothing: it asks again, and waits. */
+	client->member->denials +=
+		reason != SL_REASON_CANCELLED && reason != SL_REASON_OOM_FIRST;
 	sl_node_emit(
 		node, (struct sl_action){.type = SL_ACTION_DENY,
 			      .deny = {.client = client->index.id,

@@ -106,8 +106,13 @@ static void park(struct sl_node *node, struct sl_node_member *member, bool recov
 	}
 	member->parked = true;
 	member->resuming = member->park_told = false;
-	sl_list_foreach (link, &member->clients)
-		SL_LIST_ENTRY(link, struct sl_node_client, of_member)->comes_back = false;
+	sl_list_foreach (link, &member->clients) {
+		struct sl_node_client *client =
+			SL_LIST_ENTRY(link, struct sl_node_client, of_member);
+
+		sl_node_set_wants(node, client, client->wants, false);
+	}
+	sl_node_count_wait(node, member);
 	sl_node_touch(node, member->account.gpu_mask | member->account.touched);
 	node->deadlock_dirty = node->timers_dirty = node->probes_dirty = true;
 	tell_done(node, member);
@@ -281,8 +286,8 @@ static void claim_again(struct sl_node *node, struct sl_node_member *member)
 		struct sl_node_client *client =
 			SL_LIST_ENTRY(link, struct sl_node_client, of_member);
 
-		client->comes_back =
-			client->alive && (client->is_out || client->order.id);
+		sl_node_set_wants(node, client, client->wants,
+			client->alive && (client->is_out || client->order.id));
 		sl_node_abort(node, client);
 		if (client->comes_back && !client->wants)
 			client->wants_since = node->now;
@@ -290,6 +295,7 @@ static void claim_again(struct sl_node *node, struct sl_node_member *member)
 			sl_demand_restart(SL_LIST_ENTRY(at, struct sl_demand, of_client),
 				node->now);
 	}
+	sl_node_count_wait(node, member);
 	sl_node_touch(node, member->account.gpu_mask | member->account.touched);
 	node->deadlock_dirty = node->timers_dirty = node->probes_dirty = true;
 	sl_node_note(
@@ -314,6 +320,7 @@ void sl_node_on_workload_resume(struct sl_node *node, const struct sl_event *eve
 		member->resumed_at = node->now;
 		sl_list_unlink(&member->of_parked);
 		sl_list_push_tail(&node->parked, &member->of_parked);
+		sl_node_count_wait(node, member);
 	}
 	node->swap_dirty = true;
 	tell_done(node, member);
@@ -323,6 +330,7 @@ void sl_node_unpark(struct sl_node *node, struct sl_node_member *member)
 {
 	sl_list_unlink(&member->of_parked);
 	member->parked = member->resuming = false;
+	sl_node_count_wait(node, member);
 	node->swap_dirty = true;
 }
 

@@ -7,7 +7,7 @@
  * who gets memory and who waits, node_resolve.c who is stopped, node_facts.c keeps what is
  * known of clients' work; node_swap.c gives orders to evict and restore and takes their answers,
  * node_pieces.c lets one come while another still leaves, node_turns.c decides who comes, node_look.c and node_leave.c who leaves for him, node_park.c parks,
- * node_warm.c what idles for long;
+ * node_warm.c what idles for long, node_waited.c counts waits;
  * node_waits.c and node_view.c only read.
  */
 #ifndef SL_POLICY_NODE_STATE_H
@@ -40,6 +40,11 @@ struct sl_node_member { /* a workload */
 	struct sl_deadlock_claim claim;
 	uint32_t living;
 	uint32_t waiting; /* demands of its clients in queues */
+	/* See node_waited.c: clients that want back or are to come back, and what was counted of waits so far. */
+	uint32_t wanting;
+	bool waits_now;
+	sl_ns waits_since, waited;
+	uint64_t waits, denials;
 	int32_t priority;
 	uint32_t owner, flags;  /* flags: SL_WORKLOAD_* */
 	sl_ns wait_max;         /* its own longest wait of a burst; 0: the node's */
@@ -582,6 +587,17 @@ void sl_node_on_client_evicted(struct sl_node *node, const struct sl_event *even
 void sl_node_on_want(struct sl_node *node, const struct sl_event *event);
 void sl_node_on_done(struct sl_node *node, const struct sl_event *event);
 void sl_node_on_store(struct sl_node *node, const struct sl_event *event);
+
+/* --- node_waited.c --- */
+/* After each change of what a workload waits for. O(1). */
+void sl_node_count_wait(const struct sl_node *node, struct sl_node_member *member);
+/* Whether a client stands at its gate, and whether it is to come back though nobody asks. */
+void sl_node_set_wants(const struct sl_node *node, struct sl_node_client *client,
+	bool wants, bool comes_back);
+/* With the one that goes on; neither ever goes back. */
+uint64_t sl_node_waits_of(
+	const struct sl_node *node, const struct sl_node_member *member);
+sl_ns sl_node_waited_of(const struct sl_node *node, const struct sl_node_member *member);
 
 /* --- node_waits.c --- */
 /* Why this waiting demand waits now, with all numbers of the sentence. O(workloads)

@@ -314,7 +314,7 @@ void sl_node_evict(struct sl_node *node, struct sl_node_client *client, uint32_t
 {
 	/* Nobody can stand at a gate that was open, nor has anything to come back. */
 	if (!client->is_out)
-		client->wants = client->comes_back = false;
+		sl_node_set_wants(node, client, false, false);
 	sl_ledger_set_leaving(&node->ledger, &client->holding, gpu,
 		SL_MUTANT(LEAVING_UNCOUNTED, bytes, 0));
 	sl_node_emit(node,
@@ -428,7 +428,8 @@ void sl_node_forget_swap(struct sl_node *node, struct sl_node_client *client)
 {
 	sl_list_unlink(&client->of_out);
 	client->order.id = 0;
-	client->wants = client->returns = client->comes_back = false;
+	client->returns = false;
+	sl_node_set_wants(node, client, false, false);
 	client->is_out = client->told_out = 0;
 	client->part_least = 0;
 	client->is_part_in = client->is_exchanged = false;
@@ -503,7 +504,7 @@ static void evict_done(struct sl_node *node, struct sl_node_client *client,
 	else if (moved && order->reason == SL_REASON_EVICTED_IDLE)
 		note_of(node, client, order->reason, order, moved, order->idle);
 	if (!client->is_out)
-		client->wants = client->comes_back = false; /* its gate is open again */
+		sl_node_set_wants(node, client, false, false); /* its gate is open */
 	if (!refused) {
 		client->refusals = 0;
 		return;
@@ -540,7 +541,8 @@ static void is_back(
 		bytes += client->holding.cell[__builtin_ctz(left)].backing_bytes;
 	note_of(node, client, SL_REASON_RESTORED, &all, bytes,
 		node->now - sl_min_u64(sl_node_wants_since(client), node->now));
-	client->wants = client->returns = client->comes_back = false;
+	client->returns = false;
+	sl_node_set_wants(node, client, false, false);
 	client->failures = 0;
 	client->part_least = 0;
 	client->resident_at = node->now;
@@ -628,7 +630,7 @@ void sl_node_on_want(struct sl_node *node, const struct sl_event *event)
 		return;
 	if (event->want.wants && !client->wants)
 		client->wants_since = node->now;
-	client->wants = event->want.wants;
+	sl_node_set_wants(node, client, event->want.wants, client->comes_back);
 	node->swap_dirty = true;
 }
 

@@ -129,6 +129,9 @@ struct sl_node_workload_view sl_node_workload_alone(
 		.warm_after = member->warm_after,
 		.turns = member->turns,
 		.wants_since = wants_since_of(node, member),
+		.waits = sl_node_waits_of(node, member),
+		.waited = sl_node_waited_of(node, member),
+		.denials = member->denials,
 	};
 }
 

@@ -209,7 +209,7 @@ export function makeHistory(query, scene) {
 
 			rows.push({
 				t_ms: t * 1000, key, name: by === "workload" ? ["trainer", "serve-llm", "notebook", "yesterday"][i] || "job-" + key : by === "gpu" ? "GPU " + i : key, request_bytes: 10 * GIB, limit_bytes: 20 * GIB,
-				charged_bytes: 8 * GIB, resident_bytes: 8 * GIB, evicted_bytes: 0, hidden_bytes: 500 * MIB,
+				backing_bytes: 8 * GIB, resident_bytes: 8 * GIB, evicted_bytes: 0, hidden_bytes: 500 * MIB,
 				utilisation: by === "gpu" ? (i === 1 && ago > 3900 ? null : busyHour * busyHour) : used / allocated, allocated_gpu_s: allocated,
 				used_gpu_s: used, idle_gpu_s: (allocated - used) * 0.6, waiting_ms: 100 * i, waits: i, turns: 0, out_bytes: 0, in_bytes: 0, clean_bytes: 0,
 			});

@@ -930,7 +930,7 @@ static void advice_is_of_programs(void **state)
 		for (int w = 0; w < 3; w++) {
 			rows[w] = (struct sl_history_row){
 				.t = T0 + t, .span = 30, .gpu = 1, .workload = w + 1};
-			rows[w].value[SL_HISTORY_USE_charged] = 30ll * GIB_KIB;
+			rows[w].value[SL_HISTORY_USE_backing] = 30ll * GIB_KIB;
 			rows[w].value[SL_HISTORY_USE_most] =
 				w == 0 && t == 1800 ? 3 * GIB_KIB : GIB_KIB;
 			rows[w].value[SL_HISTORY_USE_limit] = 30ll * 8 * GIB_KIB;

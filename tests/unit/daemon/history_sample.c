@@ -46,7 +46,8 @@ static void begin(struct sl_history_sample *sample, int64_t t, uint32_t busy_pct
 
 struct what {
 	uint64_t request, backing, evicted, out;
-	uint32_t waiting, residency;
+	uint32_t residency;
+	uint64_t waits, waits_ms, denials, waiting;
 	uint64_t waited_ms, idle_ms; /* idle_ms 0: it works */
 	uint32_t work_pm;            /* of all work; with `told` */
 	bool told;
@@ -61,13 +62,16 @@ static void add(struct sl_history_sample *sample, uint64_t workload, struct what
 	msg.use_row.workload = workload;
 	msg.use_row.request_bytes = what.request;
 	msg.use_row.backing_bytes = what.backing;
-	msg.use_row.waiting = what.waiting;
+	msg.use_row.waiting_bytes = what.waiting;
 	sl_history_sample_take(sample, &msg);
 	sl_wire_init(&msg, SL_MSG_SWAP_ROW);
 	msg.swap_row.workload = workload;
 	msg.swap_row.evicted_bytes = what.evicted;
 	msg.swap_row.out_bytes = what.out;
 	msg.swap_row.waited_ms = what.waited_ms;
+	msg.swap_row.waits = what.waits;
+	msg.swap_row.waits_ms = what.waits_ms;
+	msg.swap_row.denials = what.denials;
 	msg.swap_row.turns = what.turns;
 	msg.swap_row.turn_left_ms = what.turn_left_ms;
 	msg.swap_row.work_pm = what.told ? what.work_pm : UINT32_MAX;
@@ -170,7 +174,8 @@ static void sums_are_those_of_the_rows(void **state)
 		add(&samples[i], 2,
 			(struct what){.backing = 2 * GIB,
 				.idle_ms = 9000,
-				.waiting = (uint32_t)i,
+				.waits = (uint64_t)i,
+				.waits_ms = (uint64_t)(700 * i),
 				.turns = (uint64_t)(3 * i)});
 		for (uint64_t w = 1; w <= 2; w++) {
 			struct sl_history_seen *seen =
@@ -320,21 +325,26 @@ static void counters_are_of_the_time_between(void **state)
 {
 	begin(&samples[0], T0, 0);
 	begin(&samples[1], T0 + 1, 0);
-	add(&samples[0], 1, (struct what){.out = 5 << 10, .turns = 2});
+	add(&samples[0], 1,
+		(struct what){.out = 5 << 10, .turns = 2, .waits = 3, .waits_ms = 800});
 	add(&samples[1], 1,
-		(struct what){
-			.out = 9 << 10, .turns = 4, .waited_ms = 250, .waiting = 0});
+		(struct what){.out = 9 << 10,
+			.turns = 4,
+			.waits = 5,
+			.waits_ms = 1050,
+			.denials = 1});
 	/* New books of the daemon count anew. */
-	add(&samples[0], 2, (struct what){.out = 100 << 10, .waiting = 1});
-	add(&samples[1], 2, (struct what){.out = 3 << 10, .waiting = 1});
+	add(&samples[0], 2, (struct what){.out = 100 << 10, .waits = 9});
+	add(&samples[1], 2, (struct what){.out = 3 << 10, .waits = 1, .waits_ms = 400});
 	between();
 	assert_int_equal(sum(1, SL_HISTORY_USE_out), 4);
 	assert_int_equal(sum(1, SL_HISTORY_USE_turns), 2);
-	assert_int_equal(sum(1, SL_HISTORY_USE_waits), 1);
+	assert_int_equal(sum(1, SL_HISTORY_USE_waits), 2);
 	assert_int_equal(sum(1, SL_HISTORY_USE_waiting_ms), 250);
+	assert_int_equal(sum(1, SL_HISTORY_USE_denials), 1);
 	assert_int_equal(sum(2, SL_HISTORY_USE_out), 3);
-	assert_int_equal(sum(2, SL_HISTORY_USE_waits), 0);
-	assert_int_equal(sum(2, SL_HISTORY_USE_waiting_ms), 1000);
+	assert_int_equal(sum(2, SL_HISTORY_USE_waits), 1);
+	assert_int_equal(sum(2, SL_HISTORY_USE_waiting_ms), 400);
 }
 
 /* A turn is had where not all fit: alone, or beside who wants nothing, there is none; nor while some of it is out. */
