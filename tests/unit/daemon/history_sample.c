@@ -62,6 +62,7 @@ static void add(struct sl_history_sample *sample, uint64_t workload, struct what
 	msg.use_row.workload = workload;
 	msg.use_row.request_bytes = what.request;
 	msg.use_row.backing_bytes = what.backing;
+	msg.use_row.waiting = what.waiting > 0;
 	msg.use_row.waiting_bytes = what.waiting;
 	sl_history_sample_take(sample, &msg);
 	sl_wire_init(&msg, SL_MSG_SWAP_ROW);
