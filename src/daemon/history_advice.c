@@ -23,8 +23,8 @@
 struct run {
 	int64_t id;
 	uint32_t program, gpus;
-	bool observed, seen;
-	uint64_t begun_ms, ended_ms;
+	bool observed, seen, kept; /* kept: see sl_advise_is_kept */
+	uint64_t begun_ms, ended_ms, peak_bytes;
 };
 
 struct program {
@@ -163,7 +163,7 @@ static bool take_use(void *context, const struct sl_history_row *row)
 	uintptr_t at = (uintptr_t)sl_map_get(&advising->by_id, (uint64_t)row->workload);
 	struct sl_advise_program *figures;
 	struct program *program;
-	uint64_t span, shareable;
+	uint64_t span, shareable, asked;
 	struct run *run;
 
 	if (!at)
@@ -173,15 +173,22 @@ static bool take_use(void *context, const struct sl_history_row *row)
 	figures = &program->figures;
 	span = (uint64_t)row->span;
 	shareable = row->gpu < 256 ? advising->shareable_kib[row->gpu] * 1024 : 0;
+	/* Files of before have no more than what it had. */
+	asked = 1024 * sl_max_u64((uint64_t)row->value[SL_HISTORY_USE_most],
+			       (uint64_t)row->value[SL_HISTORY_USE_asked]);
 	run->seen = true;
 	program->row_s += span;
 	program->span_ms += span * 1000 / run->gpus;
 	program->active_ms += (uint64_t)row->value[SL_HISTORY_USE_active_ms] / run->gpus;
 	program->sum_kib += (uint64_t)row->value[SL_HISTORY_USE_backing] +
 			    (uint64_t)row->value[SL_HISTORY_USE_hidden];
-	program->histogram[bucket_of((uint64_t)row->value[SL_HISTORY_USE_most])] += span;
-	figures->peak_bytes = sl_max_u64(
-		figures->peak_bytes, (uint64_t)row->value[SL_HISTORY_USE_most] * 1024);
+	program->histogram[bucket_of(asked / 1024)] += span;
+	figures->peak_bytes = sl_max_u64(figures->peak_bytes, asked);
+	run->peak_bytes = sl_max_u64(run->peak_bytes, asked);
+	run->kept |= sl_advise_is_kept(asked,
+		(uint64_t)row->value[SL_HISTORY_USE_limit] / span * 1024, shareable,
+		/* Programs that are given the whole GPU also try how much there is. */
+		run->observed ? 0 : (uint64_t)row->value[SL_HISTORY_USE_denials]);
 	figures->request_bytes = sl_max_u64(figures->request_bytes,
 		(uint64_t)row->value[SL_HISTORY_USE_request] / span * 1024);
 	figures->limit_bytes = sl_max_u64(figures->limit_bytes,
@@ -234,6 +241,12 @@ static void complete(struct advising *advising, uint32_t number, struct sl_arena
 			(struct sl_advise_run){run->begun_ms, run->ended_ms};
 		figures->observed += run->observed;
 		figures->gpus = (uint32_t)sl_max_u64(figures->gpus, run->gpus);
+		if (run->kept)
+			figures->kept_peak_bytes =
+				sl_max_u64(figures->kept_peak_bytes, run->peak_bytes);
+		else
+			figures->free_peak_bytes =
+				sl_max_u64(figures->free_peak_bytes, run->peak_bytes);
 	}
 	figures->at_once = sl_advise_at_once(arena, runs, figures->runs);
 	figures->span_s = program->span_ms / 1000;

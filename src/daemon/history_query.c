@@ -149,11 +149,14 @@ static bool find_keys(struct sl_history_table *table, struct sl_history_reader *
 			"SELECT id, project, project, begun_ms, ended_ms FROM workloads",
 		[SL_HISTORY_BY_GPU] = "SELECT id, uuid, name, 0, 0 FROM gpus",
 		[SL_HISTORY_BY_WORKLOAD] =
-			"SELECT id, number, name, begun_ms, ended_ms FROM workloads",
+			/* Numbers begin anew with the machine: earlier ones have their begin besides. */
+		"SELECT id, CASE WHEN id IN (SELECT max(id) FROM workloads GROUP BY "
+		"number) THEN number ELSE number || '@' || begun_ms END, name, "
+		"begun_ms, ended_ms FROM workloads",
 		[SL_HISTORY_BY_PROGRAM] =
 			"SELECT id, program, program, begun_ms, ended_ms FROM workloads",
 	};
-	char text[192];
+	char text[320];
 
 	if (table->ask->by == SL_HISTORY_BY_GPU)
 		return read_keys(table, reader, sql[table->ask->by]);

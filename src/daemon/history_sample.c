@@ -360,6 +360,8 @@ static int add_use(struct between *between, const struct sl_history_seen *use,
 	value[SL_HISTORY_USE_evicted] = kib(use->evicted_bytes) * span;
 	value[SL_HISTORY_USE_hidden] = kib(use->hidden_bytes) * span;
 	value[SL_HISTORY_USE_most] = kib(use->backing_bytes + use->hidden_bytes);
+	value[SL_HISTORY_USE_asked] =
+		kib(use->backing_bytes + use->hidden_bytes + use->waiting_bytes);
 	value[SL_HISTORY_USE_allocated_us] = allocated_of(between, use) * span;
 	value[SL_HISTORY_USE_turn_ms] = has_turn(between, use) ? span * 1000 : 0;
 	if (work == SL_USAGE_WORKED) {

@@ -9,6 +9,7 @@
 #include "daemon/tell.h"
 #include "policy/node.h"
 #include "policy/reason.h"
+#include "policy/usage.h"
 
 #define EVENTS_DEFAULT 1000
 #define EVENTS_MOST    20000
@@ -184,7 +185,8 @@ static int find_workload(struct sl_history_reader *reader,
 		"SELECT id, number, name, begun_ms, ended_ms, gpu_mask, "
 		"priority, user, project, command FROM workloads WHERE (?1 > "
 		"0 "
-		"AND number = ?1) OR (?1 = 0 AND (name = ?2 OR number = ?3)) ORDER BY id "
+		"AND number = ?1) OR (?1 = 0 AND (name = ?2 OR number = ?3 OR "
+		"number || '@' || begun_ms = ?2)) ORDER BY id "
 		"DESC LIMIT 1";
 	sqlite3_stmt *statement = NULL;
 	int r = SQLITE_ERROR;
@@ -396,12 +398,15 @@ static void put_bursts(struct marking *marking)
 
 	for (size_t l = 0; l < series->line_count; l++) {
 		const struct line *line = &series->lines[l];
+		struct sl_usage_bursting so_far = {0};
 		bool before = false;
 
 		for (size_t i = 0; i < series->steps; i++) {
 			const struct point *p = &line->points[i];
-			bool bursts = p->span &&
-				      p->resident + p->evicted + p->hidden > p->request;
+			bool bursts =
+				p->span &&
+				sl_usage_bursts(&so_far, (uint64_t)(p->request / p->span),
+					(uint64_t)((p->resident + p->hidden) / p->span));
 
 			if (bursts && !before)
 				put(&marking->writing,

@@ -8,7 +8,7 @@
 #include <stdio.h>
 
 /* Version of the tables (PRAGMA user_version). */
-#define TABLES 5
+#define TABLES 6
 const int64_t sl_history_grains[SL_HISTORY_LEVELS] = {60, 60, 3600};
 
 const char *const sl_history_tables[SL_HISTORY_KINDS][SL_HISTORY_LEVELS] = {

@@ -36,15 +36,25 @@ static void user_name(uint32_t uid, char *buf, size_t size)
 	sl_text_tame(buf);
 }
 
-/* One of before, if it is the same. */
-static const struct sl_history_workload *known_one(
-	const struct sl_history_scribe *scribe, const struct sl_msg_use_row *row)
+/* The same begin, as far as two looks and a daemon's start tell it. */
+#define SAME_MS 10000
+
+static bool is_about(uint64_t a, uint64_t b)
+{
+	return a <= b + SAME_MS && b <= a + SAME_MS;
+}
+
+/* One of before, if it is the same: numbers come again after a reboot, and in a container the process' may, too. A clock that was ahead says nothing of
+ * when it began. */
+static const struct sl_history_workload *known_one(const struct sl_history_scribe *scribe,
+	const struct sl_msg_use_row *row, uint64_t begun_ms)
 {
 	for (size_t i = 0; i < scribe->known.living_count; i++) {
 		const struct sl_history_workload *one = &scribe->known.living[i];
 
 		if (one->number == row->workload && one->uid == row->uid &&
-			one->pid == row->pid && one->id)
+			one->pid == row->pid && one->id &&
+			(scribe->goes_back || is_about(one->begun_ms, begun_ms)))
 			return one;
 	}
 	return NULL;
@@ -53,7 +63,8 @@ static const struct sl_history_workload *known_one(
 static void describe(struct sl_history_scribe *scribe, struct sl_history_workload *out,
 	const struct sl_msg_use_row *row, uint64_t now_ms)
 {
-	const struct sl_history_workload *one = known_one(scribe, row);
+	uint64_t begun_ms = sl_sub_sat(now_ms, row->age_ms);
+	const struct sl_history_workload *one = known_one(scribe, row, begun_ms);
 
 	*out = (struct sl_history_workload){
 		.id = one ? one->id : scribe->next_workload++,
@@ -62,7 +73,7 @@ static void describe(struct sl_history_scribe *scribe, struct sl_history_workloa
 		.pid = row->pid,
 		.observed = row->flags & SL_USE_OBSERVED,
 		.gpu_mask = one ? one->gpu_mask : 0,
-		.begun_ms = one ? one->begun_ms : sl_sub_sat(now_ms, row->age_ms),
+		.begun_ms = one ? one->begun_ms : begun_ms,
 	};
 	memcpy(out->name, row->name, sizeof(out->name));
 	memcpy(out->project, row->project, sizeof(out->project));

@@ -19,11 +19,17 @@ static bool is_bad(const struct sl_advise_program *p)
 	       p->active_s > p->span_s;
 }
 
-/* A limit that it came near to may be what kept it small. The whole GPU is none of ours. */
+bool sl_advise_is_kept(uint64_t peak_bytes, uint64_t limit_bytes,
+	uint64_t shareable_bytes, uint64_t denials)
+{
+	return denials || (limit_bytes && limit_bytes < shareable_bytes &&
+				  peak_bytes >= limit_bytes - limit_bytes / 64);
+}
+
+/* A run that was not kept small and needed as much says what the others would have. */
 static bool is_limited(const struct sl_advise_program *p)
 {
-	return p->limit_bytes && p->limit_bytes < p->shareable_bytes &&
-	       p->peak_bytes >= p->limit_bytes - p->limit_bytes / 64;
+	return p->kept_peak_bytes > p->free_peak_bytes;
 }
 
 static uint64_t proposal(
@@ -231,9 +237,11 @@ static const struct {
 	[SL_ADVISE_KEEP] = {"keep", "what it has is about right"},
 	[SL_ADVISE_TOO_SHORT] = {"too-short",
 		"it has not run for ten minutes yet; ask again when it has"},
-	[SL_ADVISE_LIMITED] = {"limited", "it reached its limit, so what it would need "
-					  "is not known; run it once with "
-					  "--observe"},
+	[SL_ADVISE_LIMITED] = {"limited",
+		"it reached its limit or was denied memory, so what it "
+		"would need "
+		"is not known; run it once with "
+		"--observe"},
 	[SL_ADVISE_BAD] = {"bad", "what is known of it contradicts itself"},
 };
 

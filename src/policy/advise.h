@@ -27,10 +27,17 @@ struct sl_advise_program {
 	uint32_t gpus;    /* of each run */
 	uint32_t at_once;          /* so many of them ran at the same time, at most */
 	uint64_t span_s, active_s; /* of all runs together: they ran, they had GPU work */
-	uint64_t peak_bytes, p99_bytes, mean_bytes;
+	uint64_t peak_bytes, p99_bytes, mean_bytes; /* of what was asked for */
+	/* The most that a run asked for that something kept small (sl_advise_is_kept), and that another one did; 0: there was none. */
+	uint64_t kept_peak_bytes, free_peak_bytes;
 	uint64_t request_bytes, limit_bytes; /* the largest they had */
 	uint64_t shareable_bytes;            /* of the smallest GPU they ran on */
 };
+
+/* Whether what a run asked for is less than it would have needed: it came near to its limit, or a demand of it was denied. A limit that is the
+ * whole GPU is none of ours. */
+bool sl_advise_is_kept(uint64_t peak_bytes, uint64_t limit_bytes,
+	uint64_t shareable_bytes, uint64_t denials);
 
 /* One run, in milliseconds of any clock. ended_ms 0: it goes on. */
 struct sl_advise_run {
@@ -46,8 +53,8 @@ enum sl_advise_verdict {
 	SL_ADVISE_CHANGE = 0, /* request and limit are proposed */
 	SL_ADVISE_KEEP,       /* what it has is about right */
 	SL_ADVISE_TOO_SHORT,  /* it has not run for long enough */
-	SL_ADVISE_LIMITED, /* it reached its limit, so nobody knows what it would need */
-	SL_ADVISE_BAD,     /* figures that contradict each other */
+	SL_ADVISE_LIMITED, /* those that needed most were kept small, so nobody knows what they would need */
+	SL_ADVISE_BAD, /* figures that contradict each other */
 	SL_ADVISE_VERDICTS
 };
 

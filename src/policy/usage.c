@@ -53,6 +53,15 @@ uint32_t sl_usage_used(uint32_t allocated_ppm, uint32_t utilisation_pm, uint32_t
 	return (uint32_t)sl_min_u64(allocated_ppm, used);
 }
 
+bool sl_usage_bursts(
+	struct sl_usage_bursting *so_far, uint64_t request_bytes, uint64_t here_bytes)
+{
+	if (request_bytes)
+		so_far->claim_bytes = sl_max_u64(request_bytes, so_far->request_bytes);
+	so_far->request_bytes = request_bytes;
+	return here_bytes > so_far->claim_bytes;
+}
+
 enum sl_usage_work sl_usage_work(const struct sl_usage_look *before,
 	const struct sl_usage_look *now, bool told, uint64_t span_ms)
 {

@@ -34,6 +34,15 @@ uint32_t sl_usage_allocated(
 uint32_t sl_usage_used(
 	uint32_t allocated_ppm, uint32_t utilisation_pm, uint32_t part_ppm);
 
+/* Whether it has more than its request, step of time after step; zeroed before the first. */
+struct sl_usage_bursting {
+	uint64_t request_bytes, claim_bytes;
+};
+/* here_bytes: resident + hidden: what is on the host is no burst. A request that was given up (0, where there was one) is one of a parked workload: what it had
+ * of the GPU then is on its way, and no burst either. In a step in which it became less it was both. */
+bool sl_usage_bursts(
+	struct sl_usage_bursting *so_far, uint64_t request_bytes, uint64_t here_bytes);
+
 /* What a look found of one workload on a GPU. */
 struct sl_usage_look {
 	uint64_t here_bytes;

@@ -39,8 +39,19 @@ static void each_program_is_told(void **state)
 			SL_ADVISE_KEEP, 12 * G, 80 * G},
 		{"as large as its limit",
 			{RAN, .peak_bytes = 20 * G - 10 * M, .p99_bytes = 10 * G,
+				.kept_peak_bytes = 20 * G - 10 * M,
 				.request_bytes = 5 * G, .limit_bytes = 20 * G},
 			SL_ADVISE_LIMITED, 0, 0},
+		{"one of a larger limit that needed less hides nothing",
+			{RAN, .peak_bytes = 20 * G, .p99_bytes = 10 * G,
+				.kept_peak_bytes = 20 * G, .free_peak_bytes = 5 * G,
+				.request_bytes = 5 * G, .limit_bytes = 40 * G},
+			SL_ADVISE_LIMITED, 0, 0},
+		{"one that was free and needed more says what all need",
+			{RAN, .peak_bytes = 16 * G, .p99_bytes = 10 * G,
+				.kept_peak_bytes = 8 * G, .free_peak_bytes = 16 * G,
+				.request_bytes = 5 * G, .limit_bytes = 80 * G},
+			SL_ADVISE_CHANGE, 11 * G, 20 * G},
 		{"as large as the GPU",
 			{RAN, .peak_bytes = 80 * G, .p99_bytes = 80 * G,
 				.request_bytes = 10 * G, .limit_bytes = 80 * G},
@@ -135,6 +146,15 @@ static void savings_are_counted_by_packing(void **state)
 	}
 }
 
+static void who_is_kept_small_is_told(void **state)
+{
+	assert_false(sl_advise_is_kept(10 * G, 20 * G, 80 * G, 0));
+	assert_true(sl_advise_is_kept(20 * G - 100 * M, 20 * G, 80 * G, 0));
+	assert_true(sl_advise_is_kept(10 * G, 20 * G, 80 * G, 1));
+	assert_false(sl_advise_is_kept(80 * G, 80 * G, 80 * G, 0));
+	assert_false(sl_advise_is_kept(10 * G, 0, 80 * G, 0));
+}
+
 static void runs_at_the_same_time_are_counted(void **state)
 {
 	static const struct {
@@ -191,6 +211,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_program_is_told),
 		cmocka_unit_test(savings_are_counted_by_packing),
+		cmocka_unit_test(who_is_kept_small_is_told),
 		cmocka_unit_test(runs_at_the_same_time_are_counted),
 		cmocka_unit_test(many_are_cut_and_said),
 		cmocka_unit_test(each_verdict_has_words),

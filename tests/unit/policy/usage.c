@@ -153,12 +153,32 @@ static void work_is_judged_by_what_was_said(void **state)
 			rows[i].work);
 }
 
+/* Request 20: 10 there, a burst, parked with its context left, resumed, and a request that is taken away bit by bit. */
+static void parking_is_no_burst(void **state)
+{
+	static const struct {
+		uint64_t request, here;
+		bool bursts;
+	} steps[] = {{20, 10, false}, {20, 25, true}, {20, 20, false}, {7, 13, false},
+		{0, 9, false}, {0, 2, false}, {0, 21, true}, {20, 12, false},
+		{20, 20, false}, {15, 20, false}, {15, 20, true}};
+	struct sl_usage_bursting so_far = {0}, fresh = {0};
+
+	for (size_t i = 0; i < SL_ARRAY_LEN(steps); i++)
+		assert_int_equal(
+			sl_usage_bursts(&so_far, steps[i].request, steps[i].here),
+			steps[i].bursts);
+	/* One that never had a request bursts with all it has. */
+	assert_true(sl_usage_bursts(&fresh, 0, 1));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(nothing_is_counted_twice),
 		cmocka_unit_test(never_above_the_gpu),
 		cmocka_unit_test(used_is_a_part_of_allocated),
+		cmocka_unit_test(parking_is_no_burst),
 		cmocka_unit_test(work_is_judged_by_what_was_said),
 	};
 
