@@ -73,19 +73,22 @@ static void an_older_one_is_changed(void **state)
 		"minutes DROP COLUMN turn_ms; ALTER TABLE hours DROP COLUMN turn_ms; "
 		"ALTER TABLE seconds DROP COLUMN denials; ALTER TABLE minutes DROP "
 		"COLUMN denials; ALTER TABLE hours DROP COLUMN denials; "
+		"ALTER TABLE seconds DROP COLUMN asked; ALTER TABLE minutes DROP "
+		"COLUMN asked; ALTER TABLE hours DROP COLUMN asked; "
 		"ALTER TABLE seconds RENAME COLUMN backing TO charged; ALTER TABLE "
 		"minutes RENAME COLUMN backing TO charged; ALTER TABLE hours RENAME "
 		"COLUMN backing TO charged; "
 		"ALTER TABLE workloads DROP COLUMN gpu_mask; "
 		"PRAGMA user_version = 1");
 	store = history_open_store();
-	assert_int_equal(history_number("PRAGMA user_version"), 5);
+	assert_int_equal(history_number("PRAGMA user_version"), 6);
 	assert_int_equal(
 		history_number("SELECT known_ms + by_process_ms FROM gpu_seconds"), 7);
 	batch.row_count[SL_HISTORY_GPUS] = 1;
 	history_write(store, &batch, T0, &history_everything);
 	assert_int_equal(history_number("SELECT by_process_ms FROM gpu_seconds"), 5);
 	assert_int_equal(history_number("SELECT count(turn_ms) FROM hours"), 0);
+	assert_int_equal(history_number("SELECT count(backing) FROM hours"), 0);
 	assert_null(sl_history_store_close(store));
 }
 
