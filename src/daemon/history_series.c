@@ -308,10 +308,11 @@ static void put_share(FILE *out, const struct series *series, const struct line 
 	for (size_t i = 0; i < series->steps; i++) {
 		const struct point *point = &line->points[i];
 		int64_t ms = *(const int64_t *)((const char *)point + offset);
+		double share = point->span ? (double)ms / 1000 / (double)point->span : 0;
 
+		/* What was counted is of the time up to a look, which may have been late. */
 		if (point->span)
-			(void)fprintf(out, "%s%.3g", i ? "," : "",
-				(double)ms / 1000 / (double)point->span);
+			(void)fprintf(out, "%s%.3g", i ? "," : "", share < 1 ? share : 1);
 		else
 			(void)fprintf(out, "%snull", i ? "," : "");
 	}
