@@ -131,6 +131,8 @@ static void use_row(int fd, unsigned int i)
 	if (is("swap")) {
 		msg.use_row.gpu = 0;
 		msg.use_row.state = i ? SL_STATE_BOUND : SL_STATE_RESERVED;
+		/* Where it is comes before that its limit was lowered. */
+		msg.use_row.flags = i == SL_WIRE_PARKED ? SL_USE_OVER_LIMIT : 0;
 	}
 	snprintf(msg.use_row.name, sizeof(msg.use_row.name), "a-model-server-%u", i);
 	sl_wire_str(
