@@ -779,6 +779,44 @@ static void a_query_has_means_and_names(void **state)
 	sl_history_store_close(store);
 }
 
+/* After a reboot numbers begin anew: the earlier one has its begin in its key, and is found by it. */
+static void a_number_that_came_again_is_told_apart(void **state)
+{
+	struct sl_history_store *store = history_open_store();
+	struct sl_history_workload later = {.id = 50,
+		.number = 8,
+		.name = "later",
+		.program = "p",
+		.begun_ms = (uint64_t)(T0 + SECONDS) * 1000};
+	struct sl_history_batch batch = {.workloads = &later, .workload_count = 1};
+	struct sl_history_ask ask = {.by = SL_HISTORY_BY_WORKLOAD,
+		.step_s = 86400,
+		.from_ms = (uint64_t)(T0 + 100) * 1000,
+		.to_ms = (uint64_t)(T0 + 400) * 1000};
+	char key[64];
+	json_t *answer;
+
+	invent(5);
+	fill_for_queries(store);
+	history_write(store, &batch, T0 + SECONDS, &history_everything);
+	(void)snprintf(key, sizeof(key), "8@%" PRId64,
+		history_number("SELECT begun_ms FROM workloads WHERE name = 'b'"));
+	(void)snprintf(ask.name, sizeof(ask.name), "%s", key);
+	answer = query(ask, (uint64_t)(T0 + SECONDS) * 1000);
+	assert_int_equal(json_array_size(json_object_get(answer, "totals")), 1);
+	assert_string_equal(
+		json_string_value(json_object_get(
+			json_array_get(json_object_get(answer, "totals"), 0), "name")),
+		"b");
+	json_decref(answer);
+	ask.what = SL_HISTORY_SERIES;
+	ask.step_s = 60;
+	answer = query(ask, (uint64_t)(T0 + SECONDS) * 1000);
+	assert_string_equal(json_string_value(json_object_get(answer, "name")), "b");
+	json_decref(answer);
+	sl_history_store_close(store);
+}
+
 static void csv_is_csv(void **state)
 {
 	struct sl_history_store *store = history_open_store();
@@ -931,7 +969,9 @@ static void advice_is_of_programs(void **state)
 			rows[w] = (struct sl_history_row){
 				.t = T0 + t, .span = 30, .gpu = 1, .workload = w + 1};
 			rows[w].value[SL_HISTORY_USE_backing] = 30ll * GIB_KIB;
-			rows[w].value[SL_HISTORY_USE_most] =
+			rows[w].value[SL_HISTORY_USE_most] = GIB_KIB;
+			/* What it waited for counts, too. */
+			rows[w].value[SL_HISTORY_USE_asked] =
 				w == 0 && t == 1800 ? 3 * GIB_KIB : GIB_KIB;
 			rows[w].value[SL_HISTORY_USE_limit] = 30ll * 8 * GIB_KIB;
 			rows[w].value[SL_HISTORY_USE_active_ms] = 15000;
@@ -1015,6 +1055,7 @@ int main(void)
 		IN_A_FOLDER(answers_add_up),
 		IN_A_FOLDER(rows_are_where_something_is),
 		IN_A_FOLDER(a_query_has_means_and_names),
+		IN_A_FOLDER(a_number_that_came_again_is_told_apart),
 		IN_A_FOLDER(csv_is_csv),
 		IN_A_FOLDER(one_workload_over_time),
 		IN_A_FOLDER(advice_is_of_programs),
