@@ -14,11 +14,22 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "daemon/events.h"
+#include "daemon/history_read.h"
 #include "daemon/history_scribe.h"
 #include "daemon/peer.h"
+
+/* Of what waits to be put in its place; some minutes of a thousand busy workloads. */
+#define WAL_MOST    (64ull << 20)
+#define WAL_AGAIN_S 300
+
+struct wal {
+	bool is_shut;
+	sl_ns again; /* by when it is to be done, or is tried again */
+};
 
 uint64_t sl_history_realtime_ms(void)
 {
@@ -121,6 +132,38 @@ static void hand_over(struct sl_history *history, struct sl_history_sums *sums)
 		(void)sl_history_sums_put(atomic_exchange(&history->fresh, sums));
 }
 
+/*
+ * What is written is put in its place only when nobody reads what was there before, so readers who take turns would let it grow without end. Above
+ * WAL_MOST nobody begins to read until it is done; readers end within SL_HISTORY_READ_MS. Where it is not done by then, another program reads the
+ * file: ours are let in again, and it is tried later.
+ */
+static void hold_wal(
+	struct sl_history *history, struct sl_history_scribe *scribe, struct wal *wal)
+{
+	sl_ns now = sl_clock_now();
+
+	if (!wal->is_shut &&
+		(now < wal->again || sl_history_scribe_wal_bytes(scribe) <= WAL_MOST))
+		return;
+	if (!wal->is_shut) {
+		wal->is_shut = true;
+		wal->again = now + (SL_HISTORY_READ_MS + 5000) * SL_MS;
+		sl_history_shut(history, true);
+	}
+	if (!sl_history_scribe_checkpoint(scribe)) {
+		if (now < wal->again)
+			return;
+		sl_warning("%s-wal has %" PRIu64
+			   " MiB, and another program that reads it "
+			   "keeps it from being written to %s; end that program",
+			history->path, sl_history_scribe_wal_bytes(scribe) >> 20,
+			history->path);
+		wal->again = now + WAL_AGAIN_S * SL_S;
+	}
+	wal->is_shut = false;
+	sl_history_shut(history, false);
+}
+
 static void *scribe_body(void *argument)
 {
 	struct sl_history *history = argument;
@@ -129,6 +172,7 @@ static void *scribe_body(void *argument)
 	struct sl_history_report report = {.outcome = SL_HISTORY_STORE_OK};
 	int before = SL_HISTORY_STORE_OK;
 	bool goes_on = scribe != NULL, is_second = true;
+	struct wal wal = {0};
 
 	while (goes_on) {
 		struct sl_history_keep keep;
@@ -138,6 +182,8 @@ static void *scribe_body(void *argument)
 		keep = history->keep;
 		tells = history->tell_asked;
 		(void)pthread_mutex_unlock(&history->scribe.mutex);
+		if (atomic_exchange(&history->suspect, false))
+			sl_history_scribe_suspect(scribe);
 		if (is_second)
 			sl_history_scribe_step(scribe, sl_history_realtime_ms(), &keep,
 				tells != history->told, &report);
@@ -147,6 +193,7 @@ static void *scribe_body(void *argument)
 		log_report(&report, &before, dropped);
 		note_report(history, &report, tells);
 		hand_over(history, sl_history_scribe_sums(scribe, &report));
+		hold_wal(history, scribe, &wal);
 		goes_on = wait_for_second(history, &is_second);
 		if (!goes_on)
 			sl_history_scribe_tell(

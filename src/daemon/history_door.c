@@ -16,6 +16,7 @@
 
 #include "base/clock.h"
 #include "daemon/bundle.h"
+#include "daemon/history_read.h"
 #include "daemon/peer.h"
 
 /* What an answer waits for the scribe, which may be waiting for a disk itself. Then it is without the last seconds. */
@@ -68,6 +69,29 @@ static int64_t have_told(struct sl_history *history)
 	return t;
 }
 
+/* While what was written is put in its place, nobody begins to read: for so long that all who did have ended. */
+static void pass_gate(struct sl_history *history)
+{
+	struct timespec until = {0};
+	int r = 0;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_sec += SL_HISTORY_READ_MS / 1000;
+	(void)pthread_mutex_lock(&history->gate);
+	while (history->is_shut && r == 0 && !atomic_load(&history->ending))
+		r = pthread_cond_clockwait(
+			&history->is_open, &history->gate, CLOCK_MONOTONIC, &until);
+	(void)pthread_mutex_unlock(&history->gate);
+}
+
+void sl_history_shut(struct sl_history *history, bool is_shut)
+{
+	(void)pthread_mutex_lock(&history->gate);
+	history->is_shut = is_shut;
+	(void)pthread_cond_broadcast(&history->is_open);
+	(void)pthread_mutex_unlock(&history->gate);
+}
+
 static struct sl_history_text *answer(struct sl_history *history,
 	const struct sl_history_ask *ask, uint64_t key, bool as_file,
 	struct sl_error *err)
@@ -82,12 +106,15 @@ static struct sl_history_text *answer(struct sl_history *history,
 		sl_error_set(err, "sluiced is out of memory; try again");
 		return NULL;
 	}
+	pass_gate(history);
 	r = sl_history_query(history->path, ask,
 		t ? (uint64_t)t * 1000 : sl_history_realtime_ms(), out, err);
 	/* What the question itself is wrong with comes first. */
 	if (r != SL_HISTORY_STORE_OK) {
 		struct sl_error other;
 
+		if (r == SL_HISTORY_STORE_DAMAGED)
+			atomic_store(&history->suspect, true);
 		(void)!sl_history_text_end(text, &out, &other);
 		return sl_history_text_free(text);
 	}
@@ -396,11 +423,14 @@ void sl_history_door_init(struct sl_history *history)
 	sl_list_init(&history->handed);
 	sl_history_turns_init(&history->turns);
 	sl_history_room_init(&history->room);
+	(void)pthread_mutex_init(&history->gate, NULL);
+	(void)pthread_cond_init(&history->is_open, NULL);
 }
 
 void sl_history_door_stop(struct sl_history *history)
 {
 	atomic_store(&history->ending, true);
+	sl_history_shut(history, false);
 	sl_list_foreach (link, &history->open)
 		atomic_store(&SL_LIST_ENTRY(link, struct wait, open)->cancel, true);
 }
@@ -410,4 +440,6 @@ void sl_history_door_fini(struct sl_history *history)
 	sl_list_foreach_safe (link, &history->open)
 		(void)wait_free(SL_LIST_ENTRY(link, struct wait, open));
 	sl_history_room_fini(&history->room);
+	(void)pthread_cond_destroy(&history->is_open);
+	(void)pthread_mutex_destroy(&history->gate);
 }

@@ -30,6 +30,11 @@ struct sl_history {
 	struct sl_link answered, handed;
 	struct sl_history_room room; /* locks itself */
 	atomic_bool ending;
+	atomic_bool suspect; /* a reader met with damage */
+	/* Readers inside, of which none is let in while it is shut; locks itself. */
+	pthread_mutex_t gate;
+	pthread_cond_t is_open;
+	bool is_shut;
 	/* The scribe's newest, until the loop takes them; what it took last is the loop's. */
 	_Atomic(struct sl_history_sums *) fresh;
 	struct sl_history_sums *shown;
@@ -42,6 +47,8 @@ void *sl_history_answerer(void *argument);
 /* The loop's: something is answered. */
 int sl_history_on_answered(
 	sd_event_source *source, int fd, uint32_t events, void *context);
+/* Whether questions wait before they begin to read. */
+void sl_history_shut(struct sl_history *history, bool is_shut);
 void sl_history_door_init(struct sl_history *history);
 /* Ends what is being answered; then, once the thread has ended, frees what there is. */
 void sl_history_door_stop(struct sl_history *history);

@@ -44,8 +44,12 @@ int sl_history_reader_failed(struct sl_history_reader *reader, struct sl_error *
 	}
 	sl_error_set(err, "cannot read the history in %.200s: %.150s", reader->path,
 		reader->db ? sqlite3_errmsg(reader->db) : "no memory");
-	return (code & 0xff) == SQLITE_BUSY ? SL_HISTORY_STORE_BUSY
-					    : SL_HISTORY_STORE_BAD;
+	switch (code & 0xff) {
+	case SQLITE_BUSY: return SL_HISTORY_STORE_BUSY;
+	case SQLITE_CORRUPT:
+	case SQLITE_NOTADB: return SL_HISTORY_STORE_DAMAGED;
+	default: return SL_HISTORY_STORE_BAD;
+	}
 }
 
 static bool find_levels(struct sl_history_reader *reader)

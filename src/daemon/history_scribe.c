@@ -527,6 +527,32 @@ static void look(struct sl_history_scribe *scribe, uint64_t now_ms,
 		scribe->current = 1 - scribe->current;
 }
 
+void sl_history_scribe_suspect(struct sl_history_scribe *scribe)
+{
+	scribe->suspects = true;
+}
+
+uint64_t sl_history_scribe_wal_bytes(const struct sl_history_scribe *scribe)
+{
+	return scribe->store ? sl_history_store_wal_bytes(scribe->store) : 0;
+}
+
+bool sl_history_scribe_checkpoint(struct sl_history_scribe *scribe)
+{
+	return !scribe->store || sl_history_store_checkpoint(scribe->store);
+}
+
+static void look_for_damage(struct sl_history_scribe *scribe, uint64_t real_ms,
+	struct sl_history_report *report)
+{
+	if (!scribe->suspects || !scribe->store)
+		return;
+	scribe->suspects = false;
+	report->outcome = sl_history_store_check(scribe->store, &report->err);
+	if (report->outcome == SL_HISTORY_STORE_DAMAGED)
+		damaged(scribe, real_ms, report);
+}
+
 void sl_history_scribe_step(struct sl_history_scribe *scribe, uint64_t real_ms,
 	const struct sl_history_keep *keep, bool told, struct sl_history_report *report)
 {
@@ -534,6 +560,7 @@ void sl_history_scribe_step(struct sl_history_scribe *scribe, uint64_t real_ms,
 
 	*report = (struct sl_history_report){.outcome = SL_HISTORY_STORE_OK};
 	open_store(scribe, real_ms, report);
+	look_for_damage(scribe, real_ms, report);
 	if (scribe->knows)
 		look(scribe, time_of_step(scribe, real_ms), report);
 	t = scribe->samples[scribe->current].t;

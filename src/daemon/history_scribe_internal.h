@@ -30,6 +30,7 @@ struct sl_history_scribe {
 	struct sl_history_clock clock;
 	/* The file is to be told that the clock went back, as it was ahead until then. */
 	bool goes_back;
+	bool suspects; /* it may be damaged */
 	int64_t was_ahead, back_to;
 	int64_t patient_until; /* monotonic, seconds */
 	struct sl_history_sample samples[2];

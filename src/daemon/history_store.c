@@ -14,9 +14,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/paths.h"
 #include "policy/reason.h"
@@ -25,6 +27,8 @@
 #define BUSY_MS 1000
 /* Files that were damaged, the newest. */
 #define DAMAGED_KEPT 3
+/* How long it is looked at for damage. */
+#define CHECK_S 20
 
 /* --- SQLite ------------------------------------------------------------------------------- */
 
@@ -523,4 +527,46 @@ int sl_history_store_write(struct sl_history_store *store,
 		sl_history_tidy(store, now, keep) && sl_history_sql_run(store, "COMMIT"))
 		return SL_HISTORY_STORE_OK;
 	return sl_history_store_undo(store, "write", err);
+}
+
+/* --- care --------------------------------------------------------------------------------- */
+
+static int look_at_time(void *context)
+{
+	return sl_clock_now() >= *(const sl_ns *)context;
+}
+
+int sl_history_store_check(struct sl_history_store *store, struct sl_error *err)
+{
+	sl_cleanup(statement_end) sqlite3_stmt *statement = NULL;
+	sl_ns end = sl_clock_now() + CHECK_S * SL_S;
+	const char *said = NULL;
+	bool ok;
+
+	sqlite3_progress_handler(store->db, 20000, look_at_time, &end);
+	if (sqlite3_prepare_v2(store->db, "PRAGMA quick_check(1)", -1, &statement,
+		    NULL) == SQLITE_OK &&
+		sqlite3_step(statement) == SQLITE_ROW)
+		said = (const char *)sqlite3_column_text(statement, 0);
+	sqlite3_progress_handler(store->db, 0, NULL, NULL);
+	ok = said && strcmp(said, "ok") == 0;
+	if (!ok)
+		sl_error_set(err, "the history in %.200s is damaged: %.120s", store->path,
+			said ? said : sqlite3_errmsg(store->db));
+	return ok ? SL_HISTORY_STORE_OK : SL_HISTORY_STORE_DAMAGED;
+}
+
+uint64_t sl_history_store_wal_bytes(const struct sl_history_store *store)
+{
+	char path[SL_PATH_MAX + 8];
+	struct stat stat_buf;
+
+	(void)snprintf(path, sizeof(path), "%s-wal", store->path);
+	return stat(path, &stat_buf) == 0 ? (uint64_t)stat_buf.st_size : 0;
+}
+
+bool sl_history_store_checkpoint(struct sl_history_store *store)
+{
+	return sqlite3_wal_checkpoint_v2(store->db, NULL, SQLITE_CHECKPOINT_TRUNCATE,
+		       NULL, NULL) == SQLITE_OK;
 }

@@ -152,6 +152,13 @@ SL_MUST_CHECK int sl_history_store_events_before(
 SL_MUST_CHECK int sl_history_store_write(struct sl_history_store *store,
 	const struct sl_history_batch *batch, int64_t now,
 	const struct sl_history_keep *keep, struct sl_error *err);
+/* Looks at all of it, for who was told by a reader that it is damaged: OK or DAMAGED. Takes CHECK_S at most; what is not looked at by then is as the reader says. */
+SL_MUST_CHECK int sl_history_store_check(
+	struct sl_history_store *store, struct sl_error *err);
+/* Bytes of what is written and not in the file itself yet (its -wal). Readers keep it from beginning anew. */
+uint64_t sl_history_store_wal_bytes(const struct sl_history_store *store);
+/* Begins it anew. False: somebody reads. */
+SL_MUST_CHECK bool sl_history_store_checkpoint(struct sl_history_store *store);
 /* Bytes that are in use in the file. */
 uint64_t sl_history_store_bytes(struct sl_history_store *store);
 

@@ -137,10 +137,12 @@ until_true 10 seen || fail "after the clock was ahead nothing is shown: $("$B/sl
 check "no hour is gone" "$(file number 'SELECT count(*) FROM hours')" -ge "$hours"
 check "doctor says that the clock was ahead" "$("$B/sluice" doctor 2>&1 | tr -d '\n' | grep -c 'clock was ahead')" = 1
 
-# Damaged: moved aside, said, begun anew.
+# Damaged where only readers look: moved aside, said, begun anew.
 daemon_stop
-head -c 20000 /dev/urandom | dd of="$F" conv=notrunc status=none
+dd if=/dev/urandom of="$F" bs=4096 seek=$(($(stat -c %s "$F") / 8192)) count=3 conv=notrunc status=none
 daemon_start
+"$B/sluice" history --last 729d --by program --step 6h --json >"$T/err" 2>&1
+check "who reads it is told" "$?-$(grep -c 'cannot read the history' "$T/err")" = 75-1
 said() { grep -q 'was damaged; it was moved to' "$T/daemon.log"; }
 until_true 10 said || fail "nothing is said of the damage"
 check "it was moved aside" "$(find "$T/state" -name 'history.db.damaged-*Z' | wc -l)" = 1

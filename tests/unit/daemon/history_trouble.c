@@ -10,6 +10,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "daemon/history_query.h"
+#include "daemon/history_read.h"
+
 #define T0 (1000 * 3600 + 1234)
 
 static void a_damaged_one_is_set_aside(void **state)
@@ -48,6 +51,67 @@ static void a_damaged_one_is_set_aside(void **state)
 	store = history_open_store();
 	history_write(store, &none, T0, &history_everything);
 	sl_history_store_close(store);
+}
+
+/* A page in the middle, where the writer never looks: who reads it is told, and who then looks at all of it finds it. */
+static void damage_is_met_by_readers(void **state)
+{
+	struct sl_history_store *store = history_open_store();
+	static struct sl_history_row rows[4000];
+	static char junk[3 * 4096];
+	struct sl_history_batch batch = {.rows = {rows}, .row_count = {4000}};
+	struct sl_history_ask ask = {
+		.by = SL_HISTORY_BY_USER, .step_s = 1, .from_ms = T0 * 1000ull};
+	struct sl_error err = {0};
+	struct stat stat_buf;
+	FILE *out = fopen("/dev/null", "w");
+	int fd;
+
+	for (int i = 0; i < 4000; i++)
+		rows[i] = (struct sl_history_row){
+			.t = T0 + i, .span = 1, .gpu = 1, .workload = 1};
+	history_write(store, &batch, T0 + 4000, &history_everything);
+	assert_int_equal(sl_history_store_check(store, &err), SL_HISTORY_STORE_OK);
+	assert_null(sl_history_store_close(store));
+	memset(junk, 0xa5, sizeof(junk));
+	fd = open(history_path, O_WRONLY);
+	assert_int_equal(fstat(fd, &stat_buf), 0);
+	assert_int_equal(
+		pwrite(fd, junk, sizeof(junk), stat_buf.st_size / 2 / 4096 * 4096),
+		sizeof(junk));
+	(void)close(fd);
+	store = history_open_store();
+	assert_int_equal(
+		sl_history_query(history_path, &ask, (T0 + 4000) * 1000ull, out, &err),
+		SL_HISTORY_STORE_DAMAGED);
+	(void)fclose(out);
+	assert_int_equal(sl_history_store_check(store, &err), SL_HISTORY_STORE_DAMAGED);
+	assert_row_contains("said", err.text, "is damaged");
+	assert_null(sl_history_store_close(store));
+}
+
+/* What is written is put in its place when the last reader is out, and not before. */
+static void a_reader_keeps_what_is_written_waiting(void **state)
+{
+	struct sl_history_store *store = history_open_store();
+	static struct sl_history_row rows[1000];
+	struct sl_history_batch batch = {.rows = {rows}, .row_count = {1000}};
+	struct sl_history_reader reader;
+	struct sl_error err = {0};
+
+	history_write(store, &batch, T0, &history_everything);
+	assert_int_equal(sl_history_reader_open(&reader, history_path, NULL, &err),
+		SL_HISTORY_STORE_OK);
+	for (int i = 0; i < 1000; i++)
+		rows[i] = (struct sl_history_row){
+			.t = T0 + i, .span = 1, .gpu = 1, .workload = 1};
+	history_write(store, &batch, T0 + 1000, &history_everything);
+	assert_in_range(sl_history_store_wal_bytes(store), 1000, 1 << 30);
+	assert_false(sl_history_store_checkpoint(store));
+	sl_history_reader_close(&reader);
+	assert_true(sl_history_store_checkpoint(store));
+	assert_int_equal(sl_history_store_wal_bytes(store), 0);
+	assert_null(sl_history_store_close(store));
 }
 
 /* A file of before a column was added keeps what it has, and gets the column. */
@@ -162,6 +226,8 @@ int main(void)
 	cmocka_unit_test_setup_teardown(test, history_open_folder, history_remove_folder)
 	const struct CMUnitTest tests[] = {
 		IN_A_FOLDER(a_damaged_one_is_set_aside),
+		IN_A_FOLDER(damage_is_met_by_readers),
+		IN_A_FOLDER(a_reader_keeps_what_is_written_waiting),
 		IN_A_FOLDER(an_older_one_is_changed),
 		IN_A_FOLDER(a_newer_one_is_left_alone),
 		IN_A_FOLDER(a_locked_one_is_told),
