@@ -150,6 +150,29 @@ static uint64_t unclaimed_then(const struct swap_rules *r, uint32_t gpu)
 	return sum;
 }
 
+/* Also once what its workload asked for before has been granted: together they may be more than the request. */
+static bool is_entitled_then(const struct swap_rules *r, const struct swap_member *m,
+	const struct swap_demand *d)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < r->parties; i++) {
+		const struct swap_party *p = &r->party[i];
+
+		for (uint32_t n = 0;
+			p->used && p->alive && p->workload == m->id && n < SWAP_GRANTS;
+			n++) {
+			const struct swap_demand *o = &p->demand[n];
+
+			if (o != d && o->used && !o->epoch && !o->there &&
+				o->gpu == d->gpu && o->since <= d->since)
+				sum += o->bytes;
+		}
+	}
+	return swap_is_entitled(r, m, d) &&
+	       swap_use(r, m->id, d->gpu) + sum + d->bytes <= m->request;
+}
+
 /* Once all that is under way has come, everybody has what he wants. */
 static bool is_enough_coming(const struct swap_rules *r, uint32_t gpu, bool is_burst)
 {
@@ -242,7 +265,7 @@ static void judge_term(struct swap_rules *r, const struct sl_action *a,
 			p->id, swap_ms(r->now - d->since), swap_ms(r->wait_max));
 	if (!(r->forced_mask >> a->stop.gpu & 1) &&
 		is_enough_coming(
-			r, a->stop.gpu, !is_return && !swap_is_entitled(r, other, d)))
+			r, a->stop.gpu, !is_return && !is_entitled_then(r, other, d)))
 		swap_rules_fail(r,
 			"client %" PRIu64
 			" is stopped on GPU %u though what is on its way suffices",
