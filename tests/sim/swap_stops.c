@@ -45,6 +45,30 @@ static bool is_contended(
 	return swap_needs(r, gpu) > mine->bytes;
 }
 
+/* At most: what the pool keeps for those who are half there, where there are several on a GPU: so much must leave before one
+ * of them is whole. */
+static uint64_t kept_for_halves(const struct swap_rules *r)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t gpu = 0; gpu < SWAP_GPUS; gpu++) {
+		uint64_t least = UINT64_MAX;
+		uint32_t halves = 0;
+
+		for (uint32_t i = 0; i < r->parties; i++) {
+			const struct swap_party *p = &r->party[i];
+
+			if (!p->used || !p->alive || !p->backing[gpu] ||
+				!swap_party_evicted(p))
+				continue;
+			halves++;
+			least = sl_min_u64(least, swap_party_evicted(p));
+		}
+		sum += halves > 1 ? least : 0;
+	}
+	return sum;
+}
+
 /* is_return: d stands for what p has on the host. */
 static bool could_be_moved(struct swap_rules *r, const struct swap_party *p,
 	const struct swap_demand *d, bool is_return)
@@ -56,7 +80,8 @@ static bool could_be_moved(struct swap_rules *r, const struct swap_party *p,
 	       p->swaps && !d->held && !r->pool_member &&
 	       (is_return || !swap_party_evicted(p)) && !is_contended(r, d->gpu, d) &&
 	       !((r->forced_mask | r->lost_mask) >> d->gpu & 1) &&
-	       swap_i2(r) + 2 * d->bytes <= sl_sub_sat(r->pool, r->slack) &&
+	       swap_i2(r) + kept_for_halves(r) + 2 * d->bytes <=
+		       sl_sub_sat(r->pool, r->slack) &&
 	       swap_idle_bytes(r, p->workload, d->gpu) >= d->bytes;
 }
 
