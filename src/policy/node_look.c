@@ -240,8 +240,8 @@ static bool is_set_aside(const struct sl_node_client *client)
 }
 
 /* Those for whom the pool has no room yet, or who are busy with an order, are counted on. */
-static void send_away(struct sl_look *look, const struct sl_node_unit *unit,
-	uint32_t place, uint32_t gpu, uint32_t count)
+static void send_away(struct sl_look *look, const struct sl_node_unit *unit, uint32_t gpu,
+	uint32_t count)
 {
 	struct sl_node *node = look->node;
 
@@ -258,12 +258,6 @@ static void send_away(struct sl_look *look, const struct sl_node_unit *unit,
 		} else {
 			sl_node_evict(node, client, gpu, c->take_bytes,
 				SL_REASON_EVICTED_FOR, unit->client->member->index.id, 0);
-			/* Who asks in vain leaves for one behind him, and would take it back at once. */
-			if (!unit->demand && client->seen_in == node->looks &&
-				client->place < place)
-				unit->client->is_exchanged =
-					SL_MUTANT(HELPLESS_TAKES_BACK, true,
-						unit->client->is_exchanged);
 		}
 		look->coming_bytes[gpu] += (int64_t)c->take_bytes;
 	}
@@ -398,7 +392,7 @@ enum sl_look_outcome sl_look_make_room(
 
 		if (ask.missing_bytes &&
 			sl_node_choose_leavers(node, &asker, gpu, &ask, &count).enough)
-			send_away(look, unit, place, gpu, count);
+			send_away(look, unit, gpu, count);
 	}
 	return SL_LOOK_MOVING;
 }

@@ -301,15 +301,15 @@ static void look_at(struct sl_look *look, struct sl_node_unit *unit, uint32_t pl
 		return;
 	}
 	outcome = serve(look, unit, place);
-	if (outcome == SL_LOOK_NEVER && !unit->demand && unit->client->waiting &&
-		SL_MUTANT(NEVER_WITHOUT_ASKS, true, false)) {
-		unit->bare = true;
-		outcome = serve(look, unit, place);
-	}
 	if (unit->first && outcome != SL_LOOK_MOVING && outcome != SL_LOOK_SERVED) {
 		/* Who was to leave for it fails: the others are looked at again, in their order. */
 		unit->client->is_exchanged = false;
 		look->node->swap_dirty = true;
+	}
+	if (outcome == SL_LOOK_NEVER && !unit->demand && unit->client->waiting &&
+		SL_MUTANT(NEVER_WITHOUT_ASKS, true, false)) {
+		unit->bare = true;
+		outcome = serve(look, unit, place);
 	}
 	if (!unit->demand &&
 		(outcome == SL_LOOK_NEVER ||

@@ -264,33 +264,6 @@ static void told_to_leave(struct swap_world *w)
 		"A is refused what others are moved for");
 }
 
-/* N cannot be moved, and A asks for 3 GiB, of which only 1 is free: nobody can help it. When R wants its 1.25 GiB back from the host,
- * A leaves what it lacks. It has asked for longer, and does not take that back before R has it. */
-static void left_for_good(struct swap_world *w)
-{
-	uint32_t vain, warm;
-
-	stage(w, 1, 64 * GIB);
-	warm = enter(w, (struct swap_workload){.shape = SWAP_NOTEBOOK,
-				.size = 1280 * SL_MIB,
-				.pieces = 1,
-				.pause = 20 * SL_S,
-				.warm_after = SL_S});
-	until(w, 5);
-	expect(client(w, warm)->evicted[0] == 1280 * SL_MIB, "R is not on the host");
-	(void)enter(
-		w, (struct swap_workload){.size = 8 * GIB, .flags = SL_WORKLOAD_NO_SWAP});
-	vain = enter(w, (struct swap_workload){.size = 6 * GIB});
-	until(w, 10);
-	w->workload[client(w, vain)->workload].size = 9 * GIB;
-	until(w, 12);
-	expect(client(w, vain)->thread == THREAD_ASKS, "A does not ask");
-	until(w, 20.06);
-	expect(how_many(SL_ACTION_EVICT, client(w, vain)->id, 0) == 1, "A left %u times",
-		how_many(SL_ACTION_EVICT, client(w, vain)->id, 0));
-	expect(client(w, warm)->resident[0] == 1280 * SL_MIB, "R is not back");
-}
-
 static void expect_share(struct swap_world *w, const uint32_t slot[], uint32_t count,
 	double seconds, double least)
 {
@@ -340,6 +313,5 @@ const struct swap_play swap_plays_more_e[] = {
 	{"who reports anew begins no turn", reports_anew},
 	{"two of one workload do not fit any longer", siblings},
 	{"told to leave while others are moved for it", told_to_leave},
-	{"what was left by who asks in vain", left_for_good},
 	{0},
 };
