@@ -159,6 +159,8 @@ static void hold_wal(
 			history->path, sl_history_scribe_wal_bytes(scribe) >> 20,
 			history->path);
 		wal->again = now + WAL_AGAIN_S * SL_S;
+	} else {
+		wal->again = 0;
 	}
 	wal->is_shut = false;
 	sl_history_shut(history, false);
