@@ -12,15 +12,32 @@
 
 static struct rig_peer run, a;
 
-static int setup(void **state)
+static void begin(void **state, const char *config)
 {
 	static struct inside inside;
 
-	inside_init(&inside, "driver_reserve: 1GiB\n");
+	inside_init(&inside, config);
 	run = rig_run(&inside.rig, RIG_GIB, RIG_GIB);
 	a = rig_join(&inside.rig, &run);
 	inside_turn(&inside);
 	*state = &inside;
+}
+
+/* Nobody asks but the test. */
+static int setup(void **state)
+{
+	begin(state, "driver_reserve: 1GiB\n");
+	return 0;
+}
+
+/* Who may be stopped for another is watched all the time. */
+static int setup_watched(void **state)
+{
+	union sl_msg msg;
+
+	begin(state, "driver_reserve: 1GiB\nresolvers: priority wait\n");
+	rig_expect(&a, SL_MSG_PROBE, &msg);
+	assert_int_equal(msg.probe.mode, SL_WIRE_PROBE_WATCH);
 	return 0;
 }
 
@@ -106,7 +123,6 @@ static void stopped_traced_and_running(void **state)
 	struct inside *inside = *state;
 	struct sl_client *client = inside_client(inside, &a);
 
-	sl_probing_set(&inside->daemon, a.client, SL_PROBE_WATCH);
 	pulse(10, 0, true);
 	inside_until(inside, client->pulse_due == 0);
 	assert_int_equal(kill(a.pid, SIGSTOP), 0);
@@ -119,12 +135,9 @@ static void stopped_traced_and_running(void **state)
 		assert_int_equal(ptrace(PTRACE_DETACH, a.pid, NULL, NULL), 0);
 		inside_until(inside, client->condition == SL_CONDITION_RUNNING);
 	}
-	sl_probing_set(&inside->daemon, a.client, SL_PROBE_OFF);
-	expect_probe(SL_WIRE_PROBE_WATCH);
-	expect_probe(SL_WIRE_PROBE_OFF);
 }
 
-/* Stopped before and after a time without probes: told both times, since the policy has forgotten. */
+/* Stopped before and after a time without probes: told both times. */
 static void told_anew_after_a_pause(void **state)
 {
 	struct inside *inside = *state;
@@ -141,10 +154,9 @@ static void told_anew_after_a_pause(void **state)
 		assert_int_equal(client->condition, SL_CONDITION_RUNNING);
 	}
 	assert_int_equal(kill(a.pid, SIGCONT), 0);
-	for (int i = 0; i < 2; i++) {
-		expect_probe(SL_WIRE_PROBE_WATCH);
-		expect_probe(SL_WIRE_PROBE_OFF);
-	}
+	expect_probe(SL_WIRE_PROBE_OFF);
+	expect_probe(SL_WIRE_PROBE_WATCH);
+	expect_probe(SL_WIRE_PROBE_OFF);
 }
 
 /* Time is moved by moving what is due, not by waiting. */
@@ -154,8 +166,6 @@ static void silent_when_its_word_is_overdue(void **state)
 	struct sl_client *client = inside_client(inside, &a);
 	const sl_ns long_ago = sl_clock_now() - SL_PROBING_SILENT_NS - SL_MS;
 
-	sl_probing_set(&inside->daemon, a.client, SL_PROBE_WATCH);
-	expect_probe(SL_WIRE_PROBE_WATCH);
 	assert_true(client->pulse_due > 0);
 	client->pulse_due = long_ago;
 	inside_until(inside, client->condition == SL_CONDITION_SILENT);
@@ -175,8 +185,6 @@ static void silent_when_its_word_is_overdue(void **state)
 	/* An idle one owes nothing. */
 	pulse(5, 0, true);
 	inside_until(inside, client->pulse_due == 0);
-	sl_probing_set(&inside->daemon, a.client, SL_PROBE_OFF);
-	expect_probe(SL_WIRE_PROBE_OFF);
 }
 
 /* Who was away itself judges nobody. */
@@ -186,15 +194,11 @@ static void our_own_absence_is_forgiven(void **state)
 	struct sl_client *client = inside_client(inside, &a);
 	sl_ns long_ago = sl_clock_now() - SL_PROBING_SILENT_NS - SL_MS;
 
-	sl_probing_set(&inside->daemon, a.client, SL_PROBE_WATCH);
-	expect_probe(SL_WIRE_PROBE_WATCH);
 	client->pulse_due = long_ago;
 	inside->daemon.probe_timer_at = long_ago;
 	assert_int_equal(sl_probing_timer(NULL, 0, &inside->daemon), 0);
 	assert_int_equal(client->condition, SL_CONDITION_RUNNING);
 	assert_true(client->pulse_due > long_ago);
-	sl_probing_set(&inside->daemon, a.client, SL_PROBE_OFF);
-	expect_probe(SL_WIRE_PROBE_OFF);
 }
 
 /* The policy gets what was said, and nothing that cannot be. */
@@ -237,16 +241,23 @@ static void an_old_runtime_is_not_asked(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_names_agree),
-		cmocka_unit_test(asked_once_per_mode_and_told_the_end),
-		cmocka_unit_test(asked_again_after_a_lost_connection),
-		cmocka_unit_test(stopped_traced_and_running),
-		cmocka_unit_test(told_anew_after_a_pause),
-		cmocka_unit_test(silent_when_its_word_is_overdue),
-		cmocka_unit_test(our_own_absence_is_forgiven),
-		cmocka_unit_test(pulses_reach_the_policy),
-		cmocka_unit_test(an_old_runtime_is_not_asked),
+		cmocka_unit_test_setup_teardown(the_names_agree, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			asked_once_per_mode_and_told_the_end, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			asked_again_after_a_lost_connection, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			stopped_traced_and_running, setup_watched, teardown),
+		cmocka_unit_test_setup_teardown(
+			told_anew_after_a_pause, setup_watched, teardown),
+		cmocka_unit_test_setup_teardown(
+			silent_when_its_word_is_overdue, setup_watched, teardown),
+		cmocka_unit_test_setup_teardown(
+			our_own_absence_is_forgiven, setup_watched, teardown),
+		cmocka_unit_test_setup_teardown(pulses_reach_the_policy, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			an_old_runtime_is_not_asked, setup, teardown),
 	};
 
-	return cmocka_run_group_tests(tests, setup, teardown);
+	return cmocka_run_group_tests(tests, NULL, NULL);
 }
