@@ -129,7 +129,7 @@ static void shared_withdrawn_and_dead(void **state)
 	struct rig_peer run = rig_run(rig, RIG_GIB, 0), run_b = rig_run(rig, RIG_GIB, 0);
 	struct rig_peer a = rig_join(rig, &run), b = rig_join(rig, &run);
 	struct rig_peer c = rig_join(rig, &run_b);
-	unsigned int before = daemon_fds(rig);
+	unsigned int before = daemon_fds_at_rest(rig);
 	struct watched file = watched_file();
 
 	open_fails(&b, 1, SL_IPC_UNKNOWN);
@@ -217,7 +217,7 @@ static void half_and_bad_offers(void **state)
 	struct rig *rig = *state;
 	struct rig_peer run = rig_run(rig, RIG_GIB, 0);
 	struct rig_peer a = rig_join(rig, &run), b = rig_join(rig, &run);
-	unsigned int before = daemon_fds(rig);
+	unsigned int before = daemon_fds_at_rest(rig);
 	int file = some_file();
 	union sl_msg msg;
 
@@ -331,7 +331,7 @@ static void bounds(void **state)
 	struct rig *rig = *state;
 	struct rig_peer run = rig_run(rig, RIG_GIB, 0), run_b, a = rig_join(rig, &run), b,
 			c;
-	unsigned int before = daemon_fds(rig), kept = 0;
+	unsigned int before = daemon_fds_at_rest(rig), kept = 0;
 	int file = some_file();
 	union sl_msg msg;
 

@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
+
 void key_of(uint8_t key[16], unsigned int number)
 {
 	memset(key, 0x5a, 16);
@@ -95,4 +97,17 @@ unsigned int daemon_fds(const struct rig *rig)
 		count++;
 	(void)closedir(dir);
 	return count;
+}
+
+unsigned int daemon_fds_at_rest(const struct rig *rig)
+{
+	unsigned int least = UINT32_MAX;
+
+	for (int i = 0; i < 10; i++) {
+		unsigned int count = daemon_fds(rig);
+
+		least = count < least ? count : least;
+		sl_clock_sleep(5 * SL_MS);
+	}
+	return least;
 }

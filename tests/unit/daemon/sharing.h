@@ -25,5 +25,7 @@ void ask(const struct rig_peer *peer, unsigned int key);
 
 /* Descriptors that the daemon has. */
 unsigned int daemon_fds(const struct rig *rig);
+/* Without what it opens for a moment, to read a file. */
+unsigned int daemon_fds_at_rest(const struct rig *rig);
 
 #endif

@@ -186,7 +186,7 @@ static void others_are_served(struct rig *rig)
 	assert_int_equal(poll(&gone, 1, 5000), 1);
 	assert_true(gone.revents & POLLHUP);
 	sl_closep(&ends[0]);
-	before = daemon_fds(rig);
+	before = daemon_fds_at_rest(rig);
 	for (int i = 0; i < 30; i++) {
 		struct rig_peer one = rig_peer(rig);
 
@@ -205,7 +205,7 @@ static void charged_until_closed(void **state)
 	struct rig *rig = &((struct world *)*state)->rig;
 	struct rig_peer run = rig_run(rig, RIG_GIB, 0);
 	struct rig_peer a = rig_join(rig, &run), b = rig_join(rig, &run);
-	unsigned int before = daemon_fds(rig);
+	unsigned int before = daemon_fds_at_rest(rig);
 	int file = open("/dev/null", O_RDONLY | O_CLOEXEC);
 
 	share(&a, 1, 300, file);
@@ -269,7 +269,7 @@ static void strays_are_one_users(void **state)
 	struct world *world = *state;
 	struct rig *rig = &world->rig;
 	int file = strange_file(world);
-	unsigned int before = daemon_fds(rig);
+	unsigned int before = daemon_fds_at_rest(rig);
 	struct rig_peer run, a;
 
 	for (int i = 0; i < 30; i++)
