@@ -301,10 +301,36 @@ static void siblings(struct swap_world *w)
 	expect_share(w, slot, 2, 30, 0.4);
 }
 
+/* A thinks, and is above its limit since that was lowered. L, of lower priority, lacks 3 GiB: A is asked to prove that it is idle, and is
+ * moved then; nobody is ended for what could be moved. */
+static void proven_first(struct swap_world *w)
+{
+	uint32_t idle, lower;
+	struct sl_event set = {.type = SL_EVENT_WORKLOAD_SET,
+		.workload_set = {
+			.which = SL_SET_LIMIT, .limit = {SL_AMOUNT_BYTES, 0, 4 * GIB}}};
+
+	chain(w, 1, 64 * GIB);
+	idle = enter(w, (struct swap_workload){.shape = SWAP_NOTEBOOK,
+				.size = 8 * GIB,
+				.priority = 5,
+				.pieces = 1,
+				.pause = 1000 * SL_S});
+	until(w, 10);
+	set.workload_set.workload = w->workload[client(w, idle)->workload].id;
+	swap_step(w, set);
+	lower = enter(w, (struct swap_workload){.size = 10 * GIB});
+	until(w, 15);
+	expect(client(w, idle)->used, "A is ended");
+	expect(client(w, idle)->evicted[0] == 3 * GIB, "A is not moved");
+	expect(client(w, lower)->resident[0] == 10 * GIB, "L does not run");
+}
+
 const struct swap_play swap_plays_more_e[] = {
 	{"what is owed is had back by ending who borrowed it", owed},
 	{"nobody is ended for who cannot come back all the same", owed_in_vain},
 	{"who would be ended for it does not pass", passed},
+	{"who may be idle is asked before he is ended", proven_first},
 	{"whole by freeing the rest", whole_by_freeing},
 	{"what others end for is left to the head", left_to_the_head},
 	{"who gave up has no turn left over", gave_up},
