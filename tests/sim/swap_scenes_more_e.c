@@ -45,6 +45,23 @@ static void owed(struct swap_world *w)
 		"W does not get back what it requested");
 }
 
+/* The same, but the GPU is lost before W wants anything: nothing that L has there is of use to W. */
+static void owed_on_the_lost(struct swap_world *w)
+{
+	uint32_t lower;
+
+	chain(w, 1, 10 * GIB);
+	(void)enter_owner(w, 1);
+	until(w, 5);
+	lower = enter(w, (struct swap_workload){.size = 12 * GIB});
+	until(w, 10);
+	expect(client(w, lower)->resident[0] == 12 * GIB, "L does not get what is lent");
+	swap_step(w, (struct sl_event){.type = SL_EVENT_GPU_LOST, .gpu_lost = {0, 79}});
+	/* W has thought, and a grace is over. */
+	until(w, 24);
+	expect(client(w, lower)->used, "L is ended");
+}
+
 /* W has its memory on two GPUs, and what it lacks on the second is M's, who is stopped and of no lower priority: W could not
  * run if L, on the first, were ended for it. */
 static void owed_in_vain(struct swap_world *w)
@@ -328,6 +345,7 @@ static void proven_first(struct swap_world *w)
 
 const struct swap_play swap_plays_more_e[] = {
 	{"what is owed is had back by ending who borrowed it", owed},
+	{"nobody is ended for what was lost with its GPU", owed_on_the_lost},
 	{"nobody is ended for who cannot come back all the same", owed_in_vain},
 	{"who would be ended for it does not pass", passed},
 	{"who may be idle is asked before he is ended", proven_first},
