@@ -249,6 +249,7 @@ void sl_node_probe(struct sl_node *node)
 		if (!client->alive || client->expected || mode == client->probe)
 			continue;
 		client->probe = mode;
+		client->proves_since = node->now;
 		if (mode == SL_PROBE_OFF)
 			forget_what_was_told(client);
 		sl_node_emit(node,

@@ -12,6 +12,9 @@
 /* Refusals without a break, the first three within a second: whoever waits for its memory is refused, or helped by
  * the next resolver, as if it had none. */
 #define UNWILLING_AFTER 4
+/* Whoever is asked to prove that he is idle answers within a second, or cannot: its work does not end, or a capture is
+ * open. */
+#define PROOF_WITHIN (2 * SL_S)
 
 /* --- sets --- */
 
@@ -530,6 +533,18 @@ static sl_ns turn_left_of(const struct sl_node *node, const struct sl_node_clien
 	return sl_sub_sat(sl_node_later(since, sl_node_turn_of(node, member)), node->now);
 }
 
+/* How long the proof that it is idle is waited for. It was asked for it, or is as soon as it stands in somebody's way. */
+static sl_ns proof_left_of(
+	const struct sl_node *node, const struct sl_node_client *client)
+{
+	if (!client->idle || sl_node_is_proven(client))
+		return 0;
+	return client->probe == SL_PROBE_PROVE
+		       ? sl_sub_sat(sl_node_later(client->proves_since, PROOF_WITHIN),
+				 node->now)
+		       : PROOF_WITHIN;
+}
+
 static struct sl_evict_candidate candidate_of(const struct sl_node *node,
 	struct sl_node_client *client, uint32_t gpu, uint32_t workload)
 {
@@ -560,6 +575,7 @@ static struct sl_evict_candidate candidate_of(const struct sl_node *node,
 		.idle_enough = part,
 		.first_part_left = sl_sub_sat(sl_node_later(since, part), node->now),
 		.turn_left = turn_left_of(node, client),
+		.proof_left = proof_left_of(node, client),
 		.refused_left =
 			leaves || sl_node_can_leave(node, client)
 				? sl_sub_sat(client->refused_until, node->now)

@@ -326,7 +326,7 @@ void sl_node_resolve(struct sl_node *node, uint32_t gpu)
  * their requests for whom nobody can be moved; what is above a request waits for its turn.
  */
 
-/* On all GPUs where something of it is on the host. */
+/* On all GPUs where something of it is on the host. What was lost with its GPU, nobody can give back. */
 static bool is_owed(const struct sl_node *node, const struct sl_node_client *client)
 {
 	const struct sl_ledger_account *account = &client->member->account;
@@ -337,7 +337,8 @@ static bool is_owed(const struct sl_node *node, const struct sl_node_client *cli
 	for (uint32_t left = client->is_out; left; left &= left - 1) {
 		uint32_t gpu = (uint32_t)__builtin_ctz(left);
 
-		if (sl_ledger_use(account, gpu) > sl_ledger_request(account, gpu))
+		if (sl_ledger_use(account, gpu) > sl_ledger_request(account, gpu) ||
+			SL_MUTANT(RETURN_TO_THE_LOST, node->queue[gpu].lost, false))
 			return false;
 	}
 	return true;

@@ -120,6 +120,7 @@ struct sl_node_client {
 	sl_ns pulse_at, idle, busy; /* as of pulse_at; they go on by themselves */
 	bool proven, untakeable;
 	enum sl_probe probe;
+	sl_ns proves_since;  /* with PROBE_PROVE: when it was asked for */
 	uint32_t prove_mask; /* GPUs on which its stop hangs on a proof of its idleness */
 
 	/* Swap; see node_swap.c. */

@@ -334,8 +334,9 @@ uint64_t swap_idle_bytes(struct swap_rules *r, uint64_t workload, uint32_t gpu)
 		const struct swap_member *m = swap_member_of(r, p->workload);
 
 		if (!p->used || !p->alive || !m || m->id == workload || !p->swaps ||
-			/* For a lower priority only once it is proven, and without `wait` nobody waits for that. */
-			(!r->waits && !p->proven && own && m->priority > own->priority) ||
+			/* For a lower priority only once it is proven, and with `swap` alone nobody knows of whom to ask that. */
+			(!r->waits && !r->has_priority && !p->proven && own &&
+				m->priority > own->priority) ||
 			m->flags & SL_WORKLOAD_NO_SWAP || p->order || p->refused_at ||
 			/* Who waits to come back uses what is still there of him. */
 			swap_party_wants(p) ||

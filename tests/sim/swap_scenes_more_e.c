@@ -45,6 +45,23 @@ static void owed(struct swap_world *w)
 		"W does not get back what it requested");
 }
 
+/* The same, but the GPU is lost before W wants anything: nothing that L has there is of use to W. */
+static void owed_on_the_lost(struct swap_world *w)
+{
+	uint32_t lower;
+
+	chain(w, 1, 10 * GIB);
+	(void)enter_owner(w, 1);
+	until(w, 5);
+	lower = enter(w, (struct swap_workload){.size = 12 * GIB});
+	until(w, 10);
+	expect(client(w, lower)->resident[0] == 12 * GIB, "L does not get what is lent");
+	swap_step(w, (struct sl_event){.type = SL_EVENT_GPU_LOST, .gpu_lost = {0, 79}});
+	/* W has thought, and a grace is over. */
+	until(w, 24);
+	expect(client(w, lower)->used, "L is ended");
+}
+
 /* W has its memory on two GPUs, and what it lacks on the second is M's, who is stopped and of no lower priority: W could not
  * run if L, on the first, were ended for it. */
 static void owed_in_vain(struct swap_world *w)
@@ -301,10 +318,37 @@ static void siblings(struct swap_world *w)
 	expect_share(w, slot, 2, 30, 0.4);
 }
 
+/* A thinks, and is above its limit since that was lowered. L, of lower priority, lacks 3 GiB: A is asked to prove that it is idle, and is
+ * moved then; nobody is ended for what could be moved. */
+static void proven_first(struct swap_world *w)
+{
+	uint32_t idle, lower;
+	struct sl_event set = {.type = SL_EVENT_WORKLOAD_SET,
+		.workload_set = {
+			.which = SL_SET_LIMIT, .limit = {SL_AMOUNT_BYTES, 0, 4 * GIB}}};
+
+	chain(w, 1, 64 * GIB);
+	idle = enter(w, (struct swap_workload){.shape = SWAP_NOTEBOOK,
+				.size = 8 * GIB,
+				.priority = 5,
+				.pieces = 1,
+				.pause = 1000 * SL_S});
+	until(w, 10);
+	set.workload_set.workload = w->workload[client(w, idle)->workload].id;
+	swap_step(w, set);
+	lower = enter(w, (struct swap_workload){.size = 10 * GIB});
+	until(w, 15);
+	expect(client(w, idle)->used, "A is ended");
+	expect(client(w, idle)->evicted[0] == 3 * GIB, "A is not moved");
+	expect(client(w, lower)->resident[0] == 10 * GIB, "L does not run");
+}
+
 const struct swap_play swap_plays_more_e[] = {
 	{"what is owed is had back by ending who borrowed it", owed},
+	{"nobody is ended for what was lost with its GPU", owed_on_the_lost},
 	{"nobody is ended for who cannot come back all the same", owed_in_vain},
 	{"who would be ended for it does not pass", passed},
+	{"who may be idle is asked before he is ended", proven_first},
 	{"whole by freeing the rest", whole_by_freeing},
 	{"what others end for is left to the head", left_to_the_head},
 	{"who gave up has no turn left over", gave_up},

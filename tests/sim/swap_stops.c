@@ -274,6 +274,10 @@ static void judge_term(struct swap_rules *r, const struct sl_action *a,
 	if (p->termed || (p->expected && swap_recovers(r)))
 		swap_rules_fail(r, "STOP of client %" PRIu64 ", which %s", p->id,
 			p->termed ? "was told before" : "has not reported");
+	if (r->lost_mask >> a->stop.gpu & 1)
+		swap_rules_fail(r,
+			"client %" PRIu64 " is stopped for GPU %u, which is lost", p->id,
+			a->stop.gpu);
 	if (!other || other == m || !d) {
 		swap_rules_fail(r,
 			"client %" PRIu64 " is stopped for %" PRIu64

@@ -36,29 +36,39 @@ static int compare(const void *left, const void *right)
 	return (a->id < b->id) - (a->id > b->id);
 }
 
-/* When it may be taken from at all; *burst_only: not more than its workload's burst. */
-static sl_ns may_be_taken(const struct sl_evict_candidate *c,
-	const struct sl_evict_ask *ask, bool *burst_only)
+/* When all of it may be taken, by what is known. */
+static sl_ns may_all_be_taken(
+	const struct sl_evict_candidate *c, const struct sl_evict_ask *ask)
 {
 	sl_ns wait = SL_MUTANT(TURN_UNPROTECTED, c->turn_left, 0);
 
 	/* Not for a lower priority, which has the time that min_share leaves it. */
 	if (c->priority > ask->priority && !ask->promoted)
 		wait = SL_MUTANT(LOWER_TAKES_TURNS, SL_NS_NEVER, wait);
-	*burst_only = false;
 	if (c->suspended || is_idle(c))
 		wait = 0;
 	else if (c->idle && c->proven)
 		wait = sl_min_u64(wait, c->idle_enough - c->idle);
+	/* No turn of it ends for who asks, but whether it is idle is about to be known. */
+	else if (wait == SL_NS_NEVER && c->proof_left)
+		wait = SL_MUTANT(EVICT_PROOF_UNAWAITED, c->proof_left, wait);
 	if (SL_MUTANT(EVICT_EQUAL_PRIORITY, c->priority < ask->priority,
 		    c->priority <= ask->priority) &&
 		SL_MUTANT(MIN_SHARE_TAKEN, !c->promoted, true))
 		wait = 0;
-	if (ask->entitled && c->burst_bytes && c->first_part_left < wait) {
-		wait = SL_MUTANT(FIRST_PART_UNPROTECTED, c->first_part_left, 0);
-		*burst_only = true;
-	}
 	return sl_max_u64(wait, c->refused_left);
+}
+
+/* When it may be taken from at all; *burst_only: not more than its workload's burst. */
+static sl_ns may_be_taken(const struct sl_evict_candidate *c,
+	const struct sl_evict_ask *ask, bool *burst_only)
+{
+	sl_ns wait = may_all_be_taken(c, ask);
+	sl_ns burst = sl_max_u64(SL_MUTANT(FIRST_PART_UNPROTECTED, c->first_part_left, 0),
+		c->refused_left);
+
+	*burst_only = ask->entitled && c->burst_bytes && burst < wait;
+	return *burst_only ? burst : wait;
 }
 
 /* Of a burst demand: how much of what is not claimed stands in its way when `out` more is on the host. */
@@ -174,9 +184,7 @@ static bool choose(struct sl_evict_candidate candidate[], uint32_t count,
 			continue;
 		if (until && candidate[i].unwilling)
 			continue;
-		/* All of it may be taken once its turn is over, too. */
-		burst_only &= until < candidate[i].turn_left ||
-			      candidate[i].priority > ask->priority;
+		burst_only &= may_all_be_taken(&candidate[i], ask) > until;
 		take(&state, &candidate[i], burst_only);
 	}
 	return state.gain >= ask->missing_bytes;
@@ -202,11 +210,15 @@ struct sl_evict_plan sl_evict_choose(struct sl_evict_candidate candidate[],
 		return plan;
 	for (uint32_t i = 0; i < count; i++) {
 		struct sl_evict_candidate *c = &candidate[i];
-		sl_ns wait = may_be_taken(c, ask, &burst_only);
+		sl_ns some = may_be_taken(c, ask, &burst_only);
+		sl_ns all = may_all_be_taken(c, ask);
 
-		if (wait && wait < plan.next)
-			plan.next = wait;
-		c->prove = wait && !c->suspended;
+		if (all && all < plan.next)
+			plan.next = all;
+		if (some && some < plan.next)
+			plan.next = some;
+		/* Also of whom only what is above the request may be taken: that does not suffice. */
+		c->prove = all && !c->suspended;
 	}
 	/* Spans that never end are no promise. */
 	plan.ever = choose(candidate, count, ask, SL_NS_NEVER - 1, false);

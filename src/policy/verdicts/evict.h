@@ -7,7 +7,8 @@
  *
  * A client may be taken from
  *   suspended    part of it is on the host already, so that it cannot run, and it comes later in the order
- *   idle         it has had no work for as long as moving it takes, at least 20 ms, and that is proven
+ *   idle         it has had no work for as long as moving it takes, at least 20 ms, and that is proven; while the proof
+ *                may still come, it may be taken later
  *   lower        its priority is lower than that of who lacks, and it is not in a turn of min_share
  *   after turn   its turn is over, and its priority is not higher, but for a turn of min_share
  *   burst        who lacks is within his request: what its workload has above its own, after the first part of its turn
@@ -34,7 +35,10 @@ struct sl_evict_candidate {
 	sl_ns idle; /* 0: busy, or not known */
 	sl_ns idle_enough;
 	sl_ns first_part_left, turn_left, refused_left; /* 0: over */
-	uint64_t take_bytes;                            /* out: 0: none */
+	/* It is idle by all that was heard, and for so long the proof of it is waited for. 0: it is proven, or busy, or did
+	 * not prove it in time */
+	sl_ns proof_left;
+	uint64_t take_bytes; /* out: 0: none */
 	bool prove; /* out: whether it is idle matters, and is to be (and to stay) proven */
 	uint64_t gone_bytes; /* scratch */
 };

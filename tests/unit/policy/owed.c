@@ -48,6 +48,25 @@ static void lend(
 	all(p, events, SL_ARRAY_LEN(events));
 }
 
+/* The GPU is gone, and what W had there with it: nobody is ended for that, and who was told to end is let off. */
+static void test_lost(void **state)
+{
+	struct play p;
+
+	(void)state;
+	lend(&p, (struct sl_event)CHAIN(70, SWAP, PRIORITY, WAIT), 60, 5);
+	(void)play(&p, "the GPU is lost", 5, (struct sl_event)LOST(0));
+	assert_null(strstr(play(&p, "W wants", 10, (struct sl_event)WANT(1, 1)), "STOP"));
+	play_close(&p);
+	lend(&p, (struct sl_event)CHAIN(70, SWAP, PRIORITY, WAIT), 60, 5);
+	assert_non_null(strstr(
+		play(&p, "W wants", 10, (struct sl_event)WANT(1, 1)), "STOP 2 2 TERM"));
+	(void)play(&p, "the GPU is lost", 20, (struct sl_event)LOST(0));
+	says(&p, "after the grace", 10010, (struct sl_event)TIME,
+		"NOTE STOP_REVOKED g0 2/1 60");
+	play_close(&p);
+}
+
 static void test_has_it_back(void **state)
 {
 	struct play p;
@@ -189,6 +208,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_has_it_back),
+		cmocka_unit_test(test_lost),
 		cmocka_unit_test(test_wants_no_more),
 		cmocka_unit_test(test_nobody_is_stopped),
 		cmocka_unit_test(test_behind_wait),
