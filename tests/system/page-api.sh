@@ -428,7 +428,8 @@ end free
 END
 if [ "$(id -u)" = 0 ] && unshare --mount true 2>/dev/null; then
 	echo "data_dir: $T/usual.data" >"$T/usual.yaml"
-	B=$B T=$T unshare --mount sh "$T/usual" >"$T/usual.out" 2>"$T/usual.err"
+	export B T
+	unshare --mount sh "$T/usual" >"$T/usual.out" 2>"$T/usual.err"
 	check_file "with the usual port taken the daemon runs" "$T/usual.out" '^taken runs$'
 	check_file "the page is refused" "$T/usual.out" '^taken page 75$'
 	check_file "which says why, and what to do" "$T/usual.page" 'page cannot be served at 127\.0\.0\.1:7654: Address already in use; choose another address'
