@@ -12,7 +12,6 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <microhttpd.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -410,25 +409,14 @@ static int on_connection(sd_event_source *source, int fd, uint32_t events, void 
 
 /* --- start and end ------------------------------------------------------------------------ */
 
-static void log_server(void *context, const char *format, va_list args)
-{
-	char text[256];
-
-	if (!sl_log_on(SL_LOG_DEBUG))
-		return;
-	(void)vsnprintf(text, sizeof(text), format, args);
-	text[strcspn(text, "\n")] = '\0';
-	sl_debug("metrics: %s", text);
-}
-
 static struct MHD_Daemon *start_server(struct sl_http *http)
 {
 	return MHD_start_daemon(
 		MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_USE_ERROR_LOG, 0, NULL,
-		NULL, on_request, http, MHD_OPTION_EXTERNAL_LOGGER, log_server, NULL,
-		MHD_OPTION_CONNECTION_LIMIT, (unsigned int)SL_HTTP_CONNECTIONS,
-		MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)POOL_BYTES,
-		MHD_OPTION_NOTIFY_CONNECTION, on_notify, http,
+		NULL, on_request, http, MHD_OPTION_EXTERNAL_LOGGER, sl_http_log,
+		(void *)(uintptr_t) "metrics", MHD_OPTION_CONNECTION_LIMIT,
+		(unsigned int)SL_HTTP_CONNECTIONS, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+		(size_t)POOL_BYTES, MHD_OPTION_NOTIFY_CONNECTION, on_notify, http,
 		MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_END);
 }
 

@@ -6,6 +6,8 @@
 #ifndef SL_DAEMON_HTTP_SOCKET_H
 #define SL_DAEMON_HTTP_SOCKET_H
 
+#include <stdarg.h>
+
 #include "daemon/config.h"
 
 struct sl_http_socket {
@@ -24,5 +26,7 @@ SL_MUST_CHECK int sl_http_socket_permit(const struct sl_http_socket *listener,
 	unsigned int mode, uint32_t group, struct sl_error *err);
 /* Closes, and unlinks the path if it still is the socket that we made. */
 void sl_http_socket_close(struct sl_http_socket *listener);
+/* For libmicrohttpd: what it has to say, at debug level. part: a string, what it serves. */
+void sl_http_log(void *part, const char *format, va_list args);
 
 #endif

@@ -59,15 +59,6 @@ enum MHD_Result sl_page_send(struct sl_page_request *request, unsigned int statu
 	return r;
 }
 
-enum MHD_Result sl_page_answer_text(struct sl_page_request *request, unsigned int status,
-	const char *text, size_t size, const char *type)
-{
-	return sl_page_send(request, status,
-		MHD_create_response_from_buffer(
-			size, (void *)text, MHD_RESPMEM_MUST_COPY),
-		type);
-}
-
 enum MHD_Result sl_page_answer(
 	struct sl_page_request *request, unsigned int status, json_t *json)
 {

@@ -124,9 +124,6 @@ enum MHD_Result sl_page_refuse(struct sl_page_request *request, unsigned int sta
 /* Takes response, NULL: out of memory; with the headers of every answer of the API. */
 enum MHD_Result sl_page_send(struct sl_page_request *request, unsigned int status,
 	struct MHD_Response *response, const char *type);
-/* Text that stays the caller's. */
-enum MHD_Result sl_page_answer_text(struct sl_page_request *request, unsigned int status,
-	const char *text, size_t size, const char *type);
 
 /* Whose rates, and other shares, a request uses: a user's, or an address's. */
 uint64_t sl_page_rate_key(const struct sl_page_request *request);

@@ -8,7 +8,6 @@
 
 #include <errno.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -347,17 +346,6 @@ static void on_completed(void *context, struct MHD_Connection *connection,
 
 /* --- start and end ------------------------------------------------------------------------------------------------ */
 
-static void log_server(void *context, const char *format, va_list args)
-{
-	char text[256];
-
-	if (!sl_log_on(SL_LOG_DEBUG))
-		return;
-	(void)vsnprintf(text, sizeof(text), format, args);
-	text[strcspn(text, "\n")] = '\0';
-	sl_debug("page: %s", text);
-}
-
 static int read_pem(const char *path, char **out, struct sl_error *err)
 {
 	size_t size;
@@ -391,9 +379,10 @@ static struct MHD_Daemon *start_server(struct sl_page *page)
 		{MHD_OPTION_END, 0, NULL}};
 
 	return MHD_start_daemon(flags, 0, NULL, NULL, on_request, page,
-		MHD_OPTION_EXTERNAL_LOGGER, log_server, NULL, MHD_OPTION_CONNECTION_LIMIT,
-		(unsigned int)SL_PAGE_CONNECTIONS + 1, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
-		(size_t)POOL_BYTES, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned int)STILL_S,
+		MHD_OPTION_EXTERNAL_LOGGER, sl_http_log, (void *)(uintptr_t) "page",
+		MHD_OPTION_CONNECTION_LIMIT, (unsigned int)SL_PAGE_CONNECTIONS + 1,
+		MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)POOL_BYTES,
+		MHD_OPTION_CONNECTION_TIMEOUT, (unsigned int)STILL_S,
 		MHD_OPTION_THREAD_STACK_SIZE, (size_t)STACK_BYTES,
 		MHD_OPTION_NOTIFY_CONNECTION, sl_page_door_notify, page,
 		MHD_OPTION_NOTIFY_COMPLETED, on_completed, page,
