@@ -127,6 +127,8 @@ async function workload() {
 	await page.click("#who");
 	await page.waitForFunction(() => document.querySelector("#who").textContent === "Sign in");
 	check("signed out", await page.evaluate(() => sessionStorage.getItem("sluice-token") === null));
+	check("the daemon is told that the token has ended", await until(3, () => mock.calls.some((call) => call.method === "DELETE" && call.path === "/api/token")));
+	mock.calls.length = 0;
 	await page.context().close();
 }
 
@@ -196,7 +198,7 @@ async function queue() {
 	await page.getByRole("button", {name: "Delete large"}).click();
 	await page.getByRole("button", {name: "Delete", exact: true}).click();
 	await until(3, () => mock.calls.length);
-	same("deleted", mock.calls.filter((call) => call.path !== "/api/token").map((call) => call.method + " " + call.path), ["DELETE /api/resources/large"]);
+	same("deleted", mock.calls.map((call) => call.method + " " + call.path), ["DELETE /api/resources/large"]);
 	await page.getByRole("button", {name: "Log of sweep-7"}).click();
 	check("what it wrote is text", await until(3, async () => (await page.textContent("dialog pre")) === "<b>epoch 1</b>\n"));
 	await page.keyboard.press("Escape");
