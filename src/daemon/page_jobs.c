@@ -194,6 +194,31 @@ static bool set_kind(
 	return true;
 }
 
+/* As `sluice submit --observe`: to see what it needs, nothing may keep it small, and nothing is guaranteed that nobody knows it needs. */
+static bool read_observe(struct sl_page_request *request, struct sl_msg_submit *submit,
+	struct sl_amount *amount, enum MHD_Result *r)
+{
+	static const char *const others[] = {"request", "limit", "resource"};
+	bool observe;
+
+	if (!sl_page_bool(request, "observe", false, &observe, r))
+		return false;
+	for (size_t i = 0; observe && i < SL_ARRAY_LEN(others); i++) {
+		if (!sl_page_has(request, others[i]))
+			continue;
+		*r = sl_page_refuse(request, 400,
+			"observe finds out what request and limit would do, and goes "
+			"without them; leave out %s",
+			others[i]);
+		return false;
+	}
+	if (observe) {
+		*amount = (struct sl_amount){.kind = SL_AMOUNT_BYTES};
+		submit->flags |= SL_RUN_OBSERVE;
+	}
+	return true;
+}
+
 static bool set_amounts(
 	struct sl_page_request *request, struct sl_msg_submit *submit, enum MHD_Result *r)
 {
@@ -206,10 +231,15 @@ static bool set_amounts(
 		!sl_page_amount(request, "limit", &limit, r) ||
 		!sl_page_integer(request, "gpus", 1, 32, resource.gpus, &gpus, r) ||
 		!sl_page_integer(request, "priority", -SL_PRIORITY_MAX, SL_PRIORITY_MAX,
-			resource.priority, &priority, r))
+			resource.priority, &priority, r) ||
+		!read_observe(request, submit, &amount, r))
 		return false;
 	amount = amount.kind ? amount : resource.request;
 	limit = limit.kind ? limit : resource.limit;
+	/* A request of nothing guarantees nothing, and so says nothing about the limit either. */
+	if (!limit.kind && amount.kind == SL_AMOUNT_BYTES && !amount.value)
+		limit = (struct sl_amount){
+			.kind = SL_AMOUNT_FRACTION, .value = SL_AMOUNT_WHOLE};
 	submit->request_kind = amount.kind;
 	submit->request_value = amount.value;
 	submit->limit_kind = limit.kind;
@@ -258,8 +288,9 @@ static enum MHD_Result submitted(
 enum MHD_Result sl_page_submit(struct sl_page_request *request)
 {
 	static const char *const keys[] = {"command", "name", "project", "resource",
-		"request", "limit", "gpus", "priority", "gang", "min", "on_reclaim",
-		"preemptible", "swap", "retries", "dir", "env", "try", NULL};
+		"request", "limit", "observe", "gpus", "priority", "gang", "min",
+		"on_reclaim", "preemptible", "swap", "retries", "dir", "env", "try",
+		NULL};
 	sl_cleanup(sl_closep) int file = -1;
 	struct sl_error err = {0};
 	union sl_msg msg, answer;

@@ -231,12 +231,25 @@ function jobOf(form) {
 		gang: "number", on_reclaim: "text", dir: "text"});
 	const env = environment(form.elements.env.value);
 
+	if (form.elements.observe.checked)
+		body.observe = true;
 	body.command = split(form.elements.command.value);
 	if (!body.command.length)
 		throw new Error("Say what is to run.");
 	if (env)
 		body.env = env;
 	return body;
+}
+
+/* It goes without what it is to find out. */
+function observed(event) {
+	for (const key of ["resource", "request", "limit"]) {
+		const other = event.target.form.elements[key];
+
+		other.disabled = event.target.checked;
+		if (other.disabled)
+			other.value = "";
+	}
 }
 
 function submitForm() {
@@ -249,6 +262,8 @@ function submitForm() {
 	field("Tasks of a gang", "gang", {type: "number", min: "1", step: "1"}),
 	h("label", null, "When it is reclaimed", h("select", {name: "on_reclaim"}, h("option", {value: ""}, "park it"), h("option", {value: "terminate"}, "end it, and start it again"))),
 	field("Folder", "dir", {placeholder: "home", spellcheck: "false"}),
+	h("label", {class: "line wide"}, h("input", {type: "checkbox", name: "observe", onchange: observed}),
+		"Only watch it: no request, no limit. When it has run for a while, Use says what it needs."),
 	h("label", {class: "wide"}, "Environment, NAME=VALUE in each line", h("textarea", {name: "env", rows: "2", spellcheck: "false"})),
 	h("datalist", {id: "projects"})];
 }
@@ -301,6 +316,8 @@ export default function queue() {
 	}
 
 	function use(name) {
+		if (parts.submit.elements.observe.checked)
+			parts.submit.elements.observe.click();
 		parts.submit.elements.resource.value = name;
 		parts.more.open = true;
 		parts.submit.elements.command.focus();

@@ -185,6 +185,16 @@ async function queue() {
 	await until(3, () => mock.calls.length);
 	same("a job, tried", mock.calls.pop(), {method: "POST", path: "/api/jobs", body: {resource: "small",
 		command: ["python3", "train.py", "--name", "two words", "its", "a b"], env: {SEED: "1", PATH: "/a=b"}, try: true}});
+	await page.fill("[name=env]", "");
+	await page.check("[name=observe]");
+	same("what is only watched has no request", await page.$$eval("section[aria-labelledby=s] :is([name=resource], [name=request], [name=limit])", (all) => all.map((one) => [one.disabled, one.value])),
+		[[true, ""], [true, ""], [true, ""]]);
+	await page.getByRole("button", {name: "What would happen?"}).click();
+	await until(3, () => mock.calls.length);
+	same("and says so", mock.calls.pop().body.observe, true);
+	await page.getByRole("button", {name: "Use small for a job"}).click();
+	same("nor is what has a request watched only", await page.$$eval("section[aria-labelledby=s] :is([name=resource], [name=observe])", (all) => all.map((one) => [one.disabled, one.value, one.checked])),
+		[[false, "small", null], [false, "on", false]]);
 	await page.fill("[name=command]", "echo 'x");
 	await page.getByRole("button", {name: "Submit"}).click();
 	check("a quote without an end is told", await until(3, async () => (await page.textContent("section[aria-labelledby=s] .wrong")).includes("does not end")));

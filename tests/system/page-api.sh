@@ -196,6 +196,18 @@ check "and runs by it" "$(json name=ran.request_bytes <"$T/ran") $(json name=ran
 $RUN --resource none -- true 2>"$T/said"
 check "which there is not" $? = 64
 check_file "says which there are" "$T/said" 'there are small, tiny'
+expect 200 POST /api/jobs '{"command": ["sleep", "100"], "observe": true, "name": "watched"}'
+watched() { call GET /api/state && [ "$(body jobs.name=watched.state)" = running ]; }
+until_true 20 watched
+check "a job that is only watched runs" $? = 0
+check "it is one" "$(body workloads.name=watched.flags.0)" = observed
+check "with nothing guaranteed, and all that there is" "$(body workloads.name=watched.uses.0.request_bytes) $(body workloads.name=watched.uses.0.limit_bytes)" = "0 $(body gpus.0.shareable_bytes)"
+expect 200 POST "/api/jobs/$(body jobs.name=watched.id)/stop" '{"grace_ms": 1000}'
+for other in '"request": "1MiB"' '"limit": 0.5' '"resource": "tiny"'; do
+	expect 400 POST /api/jobs "{\"command\": [\"ls\"], \"observe\": true, $other}"
+	check_file "and says what to leave out" "$T/body" "leave out $(printf %s "$other" | cut -d'"' -f2)"
+done
+expect 400 POST /api/jobs '{"command": ["ls"], "observe": "yes"}'
 expect 400 POST /api/jobs '{"command": "ls"}'
 expect 400 POST /api/jobs '{"command": ["ls"], "resource": "none"}'
 expect 400 POST /api/jobs '{"command": ["ls"], "env": {"A=B": "x"}}'
