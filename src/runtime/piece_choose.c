@@ -3,7 +3,8 @@
  *
  * Hashing runs at the speed of the GPU's memory, some fifty times that of the link, so nearly all is hashed: what is
  * zero needs no copy and no place, and what is as it was when it was copied last needs no copy. A chunk that
- * had changed several times in a row is likely to change again, and is left alone for a while.
+ * had changed many times in a row is likely to change again, and is left alone for a while: not for long, since a copy
+ * in vain costs as much as fifty hashes.
  */
 #include "runtime/hooks.h"
 #include "runtime/piece.h"
@@ -12,9 +13,10 @@
 
 #include <stdlib.h>
 
-/* After so many changes in a row a chunk is not hashed for so many evictions. */
-#define DIRTY_MAX  3
-#define DIRTY_REST 8
+/* A chunk is not hashed for one eviction for each so many changes in a row, up to so many changes. Should it change no
+ * longer, what is copied in vain is an eighth of what had to be copied before, and once more to know its hash. */
+#define DIRTY_PER_REST 8
+#define DIRTY_MAX      64
 /* What a chunk costs whatever its size (unmap, release, create, map, access: 0.2 to 0.3 ms), in bytes of the link. */
 #define CHUNK_COST_BYTES (8 * SL_MIB)
 
@@ -27,9 +29,10 @@ struct sl_piece_hasher sl_piece_hasher = {
 
 static bool is_worth_it(struct sl_cargo *cargo)
 {
-	if (cargo->rest)
-		return --cargo->rest == 0;
-	return true;
+	if (!cargo->rest)
+		return true;
+	cargo->rest--;
+	return false;
 }
 
 static bool is_same(const struct sl_hash *a, const struct sl_hash *b)
@@ -57,10 +60,11 @@ void sl_piece_note_copy(struct sl_piece *piece)
 {
 	struct sl_cargo *cargo = piece->cargo;
 
-	if (!piece->changed || ++cargo->dirty < DIRTY_MAX)
+	if (!piece->changed)
 		return;
-	cargo->dirty = DIRTY_MAX - 1;
-	cargo->rest = DIRTY_REST;
+	if (cargo->dirty < DIRTY_MAX)
+		cargo->dirty++;
+	cargo->rest = cargo->dirty / DIRTY_PER_REST;
 }
 
 static void hash_all(struct sl_pieces *pieces, CUdevice dev, struct sl_hash_item *items,

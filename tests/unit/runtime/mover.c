@@ -357,23 +357,55 @@ static void body_hash_fails(void)
 	end();
 }
 
-/* What changes every time is not looked at for a while, then again. */
-static void body_always_dirty(void)
+/* There and back, with another chunk's worth of contents if it is to change. How many bytes were copied. */
+static uint64_t trip(unsigned int seed, bool changes)
 {
-	unsigned int before, skipped = 0, rounds = 0;
+	uint64_t before = copy_stub.out_bytes;
+
+	if (changes)
+		copy_stub_fill(things[0].at, 2 * SL_MIB, seed);
+	CHECK_EQ(evict(UINT64_MAX).left_bytes, ALL_BYTES);
+	CHECK_EQ(restore().left_bytes, ALL_BYTES);
+	CHECK(copy_stub_is(things[0].at, 2 * SL_MIB, seed));
+	return copy_stub.out_bytes - before;
+}
+
+/* What had changed some times in a row and does so no longer is not copied any more, as often as it moves. */
+static void body_settles(void)
+{
+	unsigned int seed = 100;
 
 	begin_hashed();
-	for (; rounds < 24; rounds++) {
-		copy_stub_fill(things[0].at, 2 * SL_MIB, 100 + rounds);
+	(void)trip(++seed, true);
+	for (unsigned int changes = 0; changes < 8; changes++) {
+		for (unsigned int i = 0; i < changes; i++)
+			CHECK_EQ(trip(++seed, true), 2 * SL_MIB);
+		for (int i = 0; i < 5; i++)
+			CHECK_EQ(trip(seed, false), 0);
+	}
+	copy_stub_fill(things[0].at, things[0].bytes, 1);
+	end();
+}
+
+/* What changes every time is not looked at every time; and once it does so no longer, little is copied in vain. */
+static void body_always_dirty(void)
+{
+	unsigned int before, skipped = 0, vain = 0;
+
+	begin_hashed();
+	for (unsigned int round = 0; round < 100; round++) {
 		before = hashed;
-		CHECK_EQ(evict(UINT64_MAX).left_bytes, ALL_BYTES);
+		CHECK_EQ(trip(100 + round, true), round ? 2 * SL_MIB : ALL_BYTES);
 		CHECK(hashed - before >= 7);
 		skipped += 8 - (hashed - before);
-		CHECK_EQ(restore().left_bytes, ALL_BYTES);
-		CHECK(copy_stub_is(things[0].at, 2 * SL_MIB, 100 + rounds));
 	}
-	CHECK(skipped > 8);
-	CHECK(skipped < 20);
+	CHECK(skipped > 30);
+	CHECK(skipped < 70);
+	while (trip(199, false) && vain < 100)
+		vain++;
+	CHECK(vain <= 100 / 8);
+	for (int i = 0; i < 5; i++)
+		CHECK_EQ(trip(199, false), 0);
 	copy_stub_fill(things[0].at, things[0].bytes, 1);
 	end();
 }
@@ -644,6 +676,7 @@ TEST(stopped)
 TEST(broken)
 TEST(clean)
 TEST(hash_fails)
+TEST(settles)
 TEST(always_dirty)
 TEST(partial)
 TEST(choice)
@@ -674,6 +707,7 @@ int main(void)
 		cmocka_unit_test(test_broken),
 		cmocka_unit_test(test_clean),
 		cmocka_unit_test(test_hash_fails),
+		cmocka_unit_test(test_settles),
 		cmocka_unit_test(test_always_dirty),
 		cmocka_unit_test(test_partial),
 		cmocka_unit_test(test_choice),
