@@ -20,7 +20,7 @@
 #define A       "bench-swap-a"
 #define B       "bench-swap-b"
 #define LIMIT_S 60
-#define ROUNDS  2
+#define ROUNDS  4
 #define GRAIN   (32 * SL_MIB)
 #define SIXTEEN 16e9
 /* From a context to its hidden bytes being measured and the hash's code being there. */
