@@ -160,6 +160,20 @@ uint64_t sl_host_room_margin(const struct sl_host_room *room)
 	return sl_min_u64(4 * SL_GIB, sl_max_u64(128 * SL_MIB, room->total_bytes / 32));
 }
 
+/* The choice is "always within_size [advise] never deny force". Newer kernels have one per size besides. */
+static bool is_advise(const char *root, const char *folder)
+{
+	sl_cleanup(sl_freep) char *text = read_text(root, folder, "/shmem_enabled");
+
+	return text && strstr(text, "[advise]");
+}
+
+bool sl_host_room_advises(const char *root)
+{
+	return is_advise(root, "/sys/kernel/mm/transparent_hugepage") ||
+	       is_advise(root, "/sys/kernel/mm/transparent_hugepage/hugepages-2048kB");
+}
+
 int sl_host_room_node(const char *root, const char *pci)
 {
 	unsigned int domain, bus, device, function;

@@ -20,6 +20,8 @@ struct sl_host_room {
 SL_MUST_CHECK int sl_host_room_read(const char *root, struct sl_host_room *out);
 /* What is left alone for everybody else: the kernel kills processes before it says no. */
 uint64_t sl_host_room_margin(const struct sl_host_room *room);
+/* Does a memory file get transparent huge pages where its mapping asks for them, and only there? */
+SL_MUST_CHECK bool sl_host_room_advises(const char *root);
 /* The NUMA node of the GPU at this place ("00000000:3B:00.0"), or -1. */
 int sl_host_room_node(const char *root, const char *pci);
 

@@ -1,8 +1,9 @@
 /*
  * hostmem - which pages are asked of the kernel, near which GPU
  *
- * The machine that the tests run on mostly has one node, and no huge pages: set_mempolicy(2) and memfd_create(2)
- * are the test's own, and remember what they were asked.
+ * The machine that the tests run on mostly has one node, and no huge pages: set_mempolicy(2), memfd_create(2) and
+ * madvise(2) are the test's own, and remember what they were asked. The last one does what it is asked, too, so that
+ * where the kernel has huge pages for who asks it is seen that they come.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,12 +18,19 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/file.h"
+#include "daemon/host_room.h"
 #include "daemon/hostmem.h"
 
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
+
+#define THP       "/sys/kernel/mm/transparent_hugepage"
 #define ON_NODE_1 "00000000:10:00.0"
 #define ON_NODE_0 "00000000:20:00.0"
 #define NOWHERE   "00000000:30:00.0"
@@ -33,6 +41,10 @@ static struct {
 	unsigned long mask; /* of nodes */
 	unsigned int files, huge_files;
 	bool no_huge; /* they are refused */
+	/* Of mappings. What was asked, wrongly: after pages were there, or where no huge one could begin. */
+	uint64_t advised_bytes, wrong_bytes, populated_bytes;
+	int no_populate; /* so it is refused */
+	int fd;          /* the last file */
 } asked;
 
 long syscall(long number, ...)
@@ -66,8 +78,33 @@ int memfd_create(const char *name, unsigned int flags)
 	} else {
 		asked.huge_files++;
 	}
-	return (int)syscall(SYS_memfd_create, name, flags & ~(unsigned int)MFD_HUGETLB,
-		0l, 0l, 0l, 0l);
+	asked.fd = (int)syscall(SYS_memfd_create, name,
+		flags & ~(unsigned int)MFD_HUGETLB, 0l, 0l, 0l, 0l);
+	return asked.fd;
+}
+
+static uint64_t bytes_of(int fd)
+{
+	struct stat stat;
+
+	return fstat(fd, &stat) == 0 ? (uint64_t)stat.st_blocks * 512 : UINT64_MAX;
+}
+
+int madvise(void *at, size_t bytes, int advice)
+{
+	if (advice == MADV_HUGEPAGE) {
+		asked.advised_bytes += bytes;
+		if ((uintptr_t)at % SL_HOSTMEM_GRAIN ||
+			bytes_of(asked.fd) != asked.populated_bytes)
+			asked.wrong_bytes += bytes;
+	} else if (advice == MADV_POPULATE_WRITE) {
+		if (asked.no_populate) {
+			errno = asked.no_populate;
+			return -1;
+		}
+		asked.populated_bytes += bytes;
+	}
+	return (int)syscall(SYS_madvise, at, bytes, (long)advice, 0l, 0l, 0l);
 }
 
 /* --- a machine with two nodes ----------------------------------------------------------------- */
@@ -125,8 +162,30 @@ static int teardown(void **state)
 	return system(command);
 }
 
-/* Makes a file; was it of huge pages? */
-static bool makes(struct machine *machine, uint64_t bytes, const char *pci)
+/* What of a file the kernel has in huge pages: what it says of a mapping that does not ask for any, once touched. */
+static uint64_t mapped_huge(int fd, uint64_t bytes)
+{
+	char *map = mmap(NULL, bytes, PROT_READ, MAP_SHARED | MAP_POPULATE, fd, 0);
+	unsigned long long kib = 0, from;
+	char line[256];
+	FILE *smaps = fopen("/proc/self/smaps", "re");
+	bool here = false;
+
+	assert_true(map != MAP_FAILED && smaps);
+	while (fgets(line, sizeof(line), smaps)) {
+		if (sscanf(line, "%llx-%*x", &from) == 1 && strchr(line, '-'))
+			here = from == (unsigned long long)(uintptr_t)map;
+		else if (here && sscanf(line, "ShmemPmdMapped: %llu", &kib) == 1)
+			break;
+	}
+	(void)fclose(smaps);
+	(void)munmap(map, bytes);
+	return kib * SL_KIB;
+}
+
+/* Makes a file with all its pages, of which huge_bytes are in transparent huge ones; was it of set aside ones? */
+static bool makes_of(
+	struct machine *machine, uint64_t bytes, const char *pci, uint64_t *huge_bytes)
 {
 	struct pollfd ready = {.fd = sl_hostmem_fd(machine->hostmem), .events = POLLIN};
 	struct sl_hostmem_answer *answer = NULL;
@@ -140,9 +199,18 @@ static bool makes(struct machine *machine, uint64_t bytes, const char *pci)
 	assert_non_null(answer);
 	assert_int_equal(answer->error, 0);
 	assert_true(answer->fd >= 0 && answer->bytes == bytes);
+	assert_int_equal(bytes_of(answer->fd), bytes);
+	*huge_bytes = mapped_huge(answer->fd, bytes);
 	huge = answer->huge;
 	(void)sl_hostmem_answer_free(answer);
 	return huge;
+}
+
+static bool makes(struct machine *machine, uint64_t bytes, const char *pci)
+{
+	uint64_t huge_bytes;
+
+	return makes_of(machine, bytes, pci, &huge_bytes);
 }
 
 /* --- where ------------------------------------------------------------------------------------ */
@@ -189,6 +257,50 @@ static void huge_pages_where_some_are_set_aside(void **state)
 	assert_int_equal(asked.files, 3);
 }
 
+static void huge_pages_are_asked_for_before_there_are_any(void **state)
+{
+	struct machine *machine = *state;
+	uint64_t bytes = 100 * SL_MIB, huge_bytes;
+
+	/* "always" needs no asking, and where there are none it would only cost. */
+	put(machine, THP "/shmem_enabled", "[always] within_size advise never deny\n");
+	(void)makes(machine, bytes, NOWHERE);
+	assert_int_equal(asked.advised_bytes, 0);
+	put(machine, THP "/shmem_enabled", "always within_size [advise] never deny\n");
+	(void)makes_of(machine, bytes, NOWHERE, &huge_bytes);
+	assert_int_equal(asked.advised_bytes, bytes);
+	assert_int_equal(asked.wrong_bytes, 0);
+	assert_int_equal(asked.populated_bytes, bytes);
+	/* On this machine, if it has some for who asks: how many depends on what else its memory is used for. */
+	if (sl_host_room_advises(""))
+		assert_true(huge_bytes > 0);
+	/* The size's own choice. */
+	put(machine, THP "/shmem_enabled", "always within_size advise [never] deny\n");
+	put(machine, THP "/hugepages-2048kB/shmem_enabled",
+		"always inherit within_size [advise] never\n");
+	asked.populated_bytes = 0;
+	(void)makes(machine, bytes, NOWHERE);
+	assert_int_equal(asked.advised_bytes, 2 * bytes);
+	/* Those that are set aside need no asking. */
+	put_huge(machine, 64);
+	assert_true(makes(machine, bytes, NOWHERE));
+	assert_int_equal(asked.advised_bytes, 2 * bytes);
+}
+
+/* A kernel that cannot populate, and one that has not enough: pages come all the same, or it is said why not. */
+static void pages_come_where_none_are_to_be_had_by_asking(void **state)
+{
+	static const int faults[] = {EINVAL, EFAULT, ENOMEM, EINTR};
+	struct machine *machine = *state;
+
+	put(machine, THP "/shmem_enabled", "always within_size [advise] never deny\n");
+	for (size_t i = 0; i < SL_ARRAY_LEN(faults); i++) {
+		asked.no_populate = faults[i];
+		(void)makes(machine, 3 * SL_HOSTMEM_GRAIN, NOWHERE);
+		assert_int_equal(asked.populated_bytes, 0);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -196,6 +308,10 @@ int main(void)
 			pages_come_from_the_node_of_the_gpu, setup, teardown),
 		cmocka_unit_test_setup_teardown(
 			huge_pages_where_some_are_set_aside, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			huge_pages_are_asked_for_before_there_are_any, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			pages_come_where_none_are_to_be_had_by_asking, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
