@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "daemon/history_advice.h"
+#include "daemon/history_events.h"
 #include "daemon/history_print.h"
 #include "daemon/history_read.h"
 #include "daemon/history_series.h"

@@ -36,9 +36,11 @@ struct sl_history_ask {
 	uint64_t from_ms, to_ms; /* to_ms 0: now */
 	uint64_t workload;       /* of a series, the daemon's number; 0: by name */
 	char name[128];          /* "": all */
-	uint64_t after,
-		last; /* of events: behind this serial; the newest so many of them, 0: 1,000 */
+	/* Of events: between these serials, and the newest so many of them; 0: no bound, and 1,000. */
+	uint64_t after, before, last;
+	uint32_t kinds;  /* of events: a bit for each enum sl_reason_kind; 0: all */
 	char reason[32]; /* of events; "": all */
+	char words[256]; /* of events: each is in what happened, or in a name; "": all */
 	const atomic_bool
 		*cancel; /* ends the reading when it turns true; NULL: nothing does */
 	enum sl_history_fault *fault; /* set where there is no answer; may be NULL */

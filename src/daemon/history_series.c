@@ -6,153 +6,14 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "daemon/history_events.h"
 #include "daemon/tell.h"
 #include "policy/node.h"
 #include "policy/reason.h"
 #include "policy/usage.h"
 
-#define EVENTS_DEFAULT 1000
-#define EVENTS_MOST    20000
 /* Marks of a series; the newest. */
 #define MARKS_MOST 2000
-
-/* --- events ------------------------------------------------------------------------------- */
-
-static const char columns[] =
-	"serial, ms, reason, gpu, workload, other, bytes, available_bytes, other_bytes, "
-	"span_ms, pid, uid, lost, name, other_name";
-
-/* What a daemon that knows fewer reasons finds is the last number, which has no name. */
-static uint32_t reason_of(const char *name)
-{
-	for (uint32_t i = 0; i < SL_REASONS; i++) {
-		if (strcmp(sl_reason_name(i), name) == 0)
-			return i;
-	}
-	return SL_REASONS;
-}
-
-static void take_text(sqlite3_stmt *statement, int column, char *out, size_t size)
-{
-	const unsigned char *text = sqlite3_column_text(statement, column);
-
-	sl_wire_str(out, size, text ? (const char *)text : "");
-}
-
-static void read_event(sqlite3_stmt *statement, union sl_msg *msg)
-{
-	struct sl_msg_event_row *row = &msg->event_row;
-	char reason[64];
-
-	sl_wire_init(msg, SL_MSG_EVENT_ROW);
-	row->serial = (uint64_t)sqlite3_column_int64(statement, 0);
-	row->realtime_ms = (uint64_t)sqlite3_column_int64(statement, 1);
-	take_text(statement, 2, reason, sizeof(reason));
-	row->reason = reason_of(reason);
-	row->gpu = (uint32_t)sqlite3_column_int64(statement, 3);
-	row->workload = (uint64_t)sqlite3_column_int64(statement, 4);
-	row->other = (uint64_t)sqlite3_column_int64(statement, 5);
-	row->bytes = (uint64_t)sqlite3_column_int64(statement, 6);
-	row->available_bytes = (uint64_t)sqlite3_column_int64(statement, 7);
-	row->other_bytes = (uint64_t)sqlite3_column_int64(statement, 8);
-	row->span_ms = (uint64_t)sqlite3_column_int64(statement, 9);
-	row->pid = (uint32_t)sqlite3_column_int64(statement, 10);
-	row->uid = (uint32_t)sqlite3_column_int64(statement, 11);
-	row->lost = (uint32_t)sqlite3_column_int64(statement, 12);
-	take_text(statement, 13, row->name, sizeof(row->name));
-	take_text(statement, 14, row->other_name, sizeof(row->other_name));
-}
-
-/* "7" is a number, too. */
-static int64_t number_of(const char *name)
-{
-	char *end;
-	unsigned long long number = strtoull(name, &end, 10);
-
-	return name[0] >= '0' && name[0] <= '9' && !*end && number <= INT64_MAX
-		       ? (int64_t)number
-		       : -1;
-}
-
-typedef void (*event_fn)(void *context, const union sl_msg *event);
-
-/* The newest `last` of them that are asked for, oldest first. */
-static int read_events(struct sl_history_reader *reader, const struct sl_history_ask *ask,
-	uint64_t last, event_fn fn, void *context, struct sl_error *err)
-{
-	sqlite3_stmt *statement = NULL;
-	char sql[768];
-	int r = SQLITE_ERROR;
-
-	(void)snprintf(sql, sizeof(sql),
-		"SELECT * FROM (SELECT %s FROM events WHERE serial > ?1 AND ms >= ?2 AND "
-		"ms <= ?3 AND (?4 = '' OR name = ?4 OR other_name = ?4 OR workload = ?5 "
-		"OR other = ?5) AND (?6 = '' OR reason = ?6) ORDER BY serial DESC LIMIT "
-		"?7) ORDER BY serial",
-		columns);
-	if (sqlite3_prepare_v2(reader->db, sql, -1, &statement, NULL) != SQLITE_OK)
-		return sl_history_reader_failed(reader, err);
-	(void)sqlite3_bind_int64(
-		statement, 1, (int64_t)sl_min_u64(ask->after, INT64_MAX));
-	(void)sqlite3_bind_int64(
-		statement, 2, (int64_t)sl_min_u64(ask->from_ms, INT64_MAX));
-	(void)sqlite3_bind_int64(
-		statement, 3, (int64_t)sl_min_u64(ask->to_ms, INT64_MAX));
-	(void)sqlite3_bind_text(statement, 4, ask->name, -1, SQLITE_STATIC);
-	(void)sqlite3_bind_int64(statement, 5, number_of(ask->name));
-	(void)sqlite3_bind_text(statement, 6, ask->reason, -1, SQLITE_STATIC);
-	(void)sqlite3_bind_int64(statement, 7, (int64_t)last);
-	while ((r = sqlite3_step(statement)) == SQLITE_ROW) {
-		union sl_msg msg;
-
-		read_event(statement, &msg);
-		fn(context, &msg);
-	}
-	if (r != SQLITE_DONE) {
-		r = sl_history_reader_failed(reader, err);
-		(void)sqlite3_finalize(statement);
-		return r;
-	}
-	(void)sqlite3_finalize(statement);
-	return SL_HISTORY_STORE_OK;
-}
-
-struct writing {
-	FILE *out;
-	bool any;
-};
-
-static void put(struct writing *writing, json_t *object)
-{
-	if (!object)
-		return;
-	(void)fputs(writing->any ? ",\n" : "", writing->out);
-	(void)json_dumpf(object, writing->out, JSON_COMPACT);
-	writing->any = true;
-	json_decref(object);
-}
-
-static void put_event(void *context, const union sl_msg *event)
-{
-	put(context, sl_tell_event(&event->event_row));
-}
-
-int sl_history_events(struct sl_history_reader *reader,
-	const struct sl_history_ask *asked, FILE *out, struct sl_error *err)
-{
-	struct sl_history_ask ask = *asked;
-	struct writing writing = {.out = out};
-	int r;
-
-	if (!ask.to_ms)
-		ask.to_ms = UINT64_MAX;
-	(void)fputs("{\"events\":[", out);
-	r = read_events(reader, &ask,
-		sl_min_u64(ask.last ? ask.last : EVENTS_DEFAULT, EVENTS_MOST), put_event,
-		&writing, err);
-	(void)fputs("]}\n", out);
-	return r;
-}
 
 /* --- one workload ------------------------------------------------------------------------- */
 
@@ -196,19 +57,21 @@ static int find_workload(struct sl_history_reader *reader,
 	(void)sqlite3_bind_int64(
 		statement, 1, (int64_t)sl_min_u64(ask->workload, INT64_MAX));
 	(void)sqlite3_bind_text(statement, 2, ask->name, -1, SQLITE_STATIC);
-	(void)sqlite3_bind_int64(statement, 3, number_of(ask->name));
+	(void)sqlite3_bind_int64(statement, 3, sl_history_number_of(ask->name));
 	r = sqlite3_step(statement);
 	if (r == SQLITE_ROW) {
 		series->id = sqlite3_column_int64(statement, 0);
 		series->number = (uint64_t)sqlite3_column_int64(statement, 1);
-		take_text(statement, 2, series->name, sizeof(series->name));
+		sl_history_take_text(statement, 2, series->name, sizeof(series->name));
 		series->begun_ms = (uint64_t)sqlite3_column_int64(statement, 3);
 		series->ended_ms = (uint64_t)sqlite3_column_int64(statement, 4);
 		reader->gpu_mask = sqlite3_column_int64(statement, 5);
 		series->priority = sqlite3_column_int(statement, 6);
-		take_text(statement, 7, series->user, sizeof(series->user));
-		take_text(statement, 8, series->project, sizeof(series->project));
-		take_text(statement, 9, series->command, sizeof(series->command));
+		sl_history_take_text(statement, 7, series->user, sizeof(series->user));
+		sl_history_take_text(
+			statement, 8, series->project, sizeof(series->project));
+		sl_history_take_text(
+			statement, 9, series->command, sizeof(series->command));
 	}
 	(void)sqlite3_finalize(statement);
 	if (r == SQLITE_ROW)
@@ -233,7 +96,7 @@ static void name_gpu(struct sl_history_reader *reader, struct line *line)
 		return;
 	(void)sqlite3_bind_int64(statement, 1, line->gpu);
 	if (sqlite3_step(statement) == SQLITE_ROW)
-		take_text(statement, 0, line->uuid, sizeof(line->uuid));
+		sl_history_take_text(statement, 0, line->uuid, sizeof(line->uuid));
 	(void)sqlite3_finalize(statement);
 }
 
@@ -368,21 +231,20 @@ static const char *mark_of(uint32_t reason)
 }
 
 struct marking {
-	struct writing writing;
+	struct sl_history_list list;
 	const struct series *series;
 };
 
-static void put_mark(void *context, const union sl_msg *event)
+static void put_mark(void *context, const struct sl_msg_event_row *row)
 {
 	struct marking *marking = context;
-	const struct sl_msg_event_row *row = &event->event_row;
 	const char *kind = mark_of(row->reason);
 	char text[SL_TELL_TEXT_MAX];
 
 	/* What it did to others is theirs. */
 	if (!kind || row->workload != marking->series->number)
 		return;
-	put(&marking->writing,
+	sl_history_list_put(&marking->list,
 		json_pack("{s:I, s:s, s:s, s:o, s:o, s:I, s:i, s:I}", "ms",
 			(json_int_t)row->realtime_ms, "kind", kind, "reason",
 			sl_reason_name(row->reason), "text",
@@ -410,7 +272,7 @@ static void put_bursts(struct marking *marking)
 					(uint64_t)((p->resident + p->hidden) / p->span));
 
 			if (bursts && !before)
-				put(&marking->writing,
+				sl_history_list_put(&marking->list,
 					json_pack("{s:I, s:s, s:n, s:s, s:s, s:s}", "ms",
 						(json_int_t)(series->first +
 							     (int64_t)i * series->step) *
@@ -426,7 +288,7 @@ static void put_bursts(struct marking *marking)
 static int put_marks(struct sl_history_reader *reader, const struct series *series,
 	FILE *out, struct sl_error *err)
 {
-	struct marking marking = {.writing = {.out = out}, .series = series};
+	struct marking marking = {.list = {.out = out}, .series = series};
 	struct sl_history_ask ask = {
 		.from_ms = sl_max_u64((uint64_t)series->from * 1000,
 			sl_sub_sat(series->begun_ms, 1000)),
@@ -438,7 +300,7 @@ static int put_marks(struct sl_history_reader *reader, const struct series *seri
 		ask.to_ms = sl_min_u64(ask.to_ms, series->ended_ms + 1000);
 	(void)snprintf(ask.name, sizeof(ask.name), "%" PRIu64, series->number);
 	put_bursts(&marking);
-	return read_events(reader, &ask, MARKS_MOST, put_mark, &marking, err);
+	return sl_history_events_each(reader, &ask, MARKS_MOST, put_mark, &marking, err);
 }
 
 /* Who it was: all that is left of one that has ended. */

@@ -1,7 +1,7 @@
 /*
- * history_series - one workload over time with what happened to it, and events that are not kept elsewhere any more
+ * history_series - one workload over time, with what happened to it
  *
- * As history_query.h, whose sl_history_query() calls these. Writes JSON to out; SL_HISTORY_STORE_*.
+ * As history_query.h, whose sl_history_query() calls it. Writes JSON to out; SL_HISTORY_STORE_*.
  */
 #ifndef SL_DAEMON_HISTORY_SERIES_H
 #define SL_DAEMON_HISTORY_SERIES_H
@@ -10,8 +10,6 @@
 #include "daemon/history_read.h"
 
 SL_MUST_CHECK int sl_history_series(struct sl_history_reader *reader,
-	const struct sl_history_ask *ask, FILE *out, struct sl_error *err);
-SL_MUST_CHECK int sl_history_events(struct sl_history_reader *reader,
 	const struct sl_history_ask *ask, FILE *out, struct sl_error *err);
 
 #endif

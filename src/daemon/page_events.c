@@ -1,6 +1,7 @@
 /*
  * page_events - what happened, and why somebody waits
  */
+#include "daemon/history_events.h"
 #include "daemon/page_history.h"
 
 #include <stdio.h>
@@ -17,21 +18,17 @@
 
 struct events {
 	json_t *array;
-	const char *reason; /* NULL: any */
-	uint64_t from_ms, to_ms, last;
+	struct sl_history_ask ask;
 };
 
 static void take_event(void *context, const union sl_msg *msg)
 {
 	struct events *events = context;
-	const struct sl_msg_event_row *row = &msg->event_row;
 
-	if (row->realtime_ms < events->from_ms || row->realtime_ms > events->to_ms)
+	if (!sl_history_event_wanted(&events->ask, &msg->event_row))
 		return;
-	if (events->reason && strcmp(events->reason, sl_reason_name(row->reason)) != 0)
-		return;
-	(void)json_array_append_new(events->array, sl_page_event_json(row));
-	if (json_array_size(events->array) > events->last)
+	(void)json_array_append_new(events->array, sl_page_event_json(&msg->event_row));
+	if (json_array_size(events->array) > events->ask.last)
 		(void)json_array_remove(events->array, 0);
 }
 
@@ -44,83 +41,146 @@ static int64_t serial_of(const json_t *event)
  * What the daemon has kept ends somewhere, and a new daemon has nothing of the one before: what came earlier is in the history. Serials grow, also over
  * restarts. Without a history, or while it cannot be asked, there are those that are kept.
  */
-static void add_older(struct sl_page_request *request, struct events *events,
-	uint64_t after, const char *name)
+static void add_older(struct sl_page_request *request, struct events *events)
 {
-	struct sl_history_ask ask = {.what = SL_HISTORY_EVENTS,
-		.from_ms = events->from_ms,
-		.to_ms = events->to_ms,
-		.after = after,
-		.last = events->last};
-	int64_t first = json_array_size(events->array)
-				? serial_of(json_array_get(events->array, 0))
-				: INT64_MAX;
+	struct sl_history_ask ask = events->ask;
 	json_t *root, *older;
 	struct sl_error err = {0};
 	struct sl_history_text *text;
-	size_t missing;
 
-	(void)snprintf(ask.name, sizeof(ask.name), "%s", name);
-	(void)snprintf(ask.reason, sizeof(ask.reason), "%s",
-		events->reason ? events->reason : "");
+	ask.last -= json_array_size(events->array);
+	if (json_array_size(events->array))
+		ask.before = (uint64_t)serial_of(json_array_get(events->array, 0));
 	text = sl_page_ask_history(request, &ask, &err);
 	if (!text)
 		return;
 	root = json_loadb(text->bytes, text->size, 0, NULL);
 	(void)sl_history_text_free(text);
 	older = json_object_get(root, "events");
-	missing = events->last - json_array_size(events->array);
-	for (size_t i = json_array_size(older); i-- > 0 && missing;) {
-		json_t *event = json_array_get(older, i);
-
-		if (serial_of(event) >= first)
-			continue;
-		(void)json_array_insert(events->array, 0, sl_page_event_of(event));
-		missing--;
-	}
+	for (size_t i = json_array_size(older); i-- > 0;)
+		(void)json_array_insert(
+			events->array, 0, sl_page_event_of(json_array_get(older, i)));
 	json_decref(root);
+}
+
+static bool read_text(struct sl_page_request *request, const char *key, char *out,
+	size_t size, enum MHD_Result *r)
+{
+	const char *text = sl_page_query(request, key);
+
+	if (text && strlen(text) >= size) {
+		*r = sl_page_refuse(
+			request, 400, "%s has more than %zu bytes", key, size - 1);
+		return false;
+	}
+	(void)snprintf(out, size, "%s", text ? text : "");
+	return true;
+}
+
+static uint32_t kind_of(const char *word, size_t length)
+{
+	for (uint32_t i = 0; i < SL_REASON_KINDS; i++) {
+		const char *name = sl_reason_kind_name((enum sl_reason_kind)i);
+
+		if (strlen(name) == length && strncmp(name, word, length) == 0)
+			return 1u << i;
+	}
+	return 0;
+}
+
+/* "stop,deny". */
+static bool read_kinds(struct sl_page_request *request, uint32_t *out, enum MHD_Result *r)
+{
+	const char *at = sl_page_query(request, "kind");
+	char known[64] = "";
+	size_t used = 0;
+
+	*out = 0;
+	while (at && *at) {
+		size_t length = strcspn(at, ",");
+		uint32_t kind = kind_of(at, length);
+
+		if (!kind)
+			break;
+		*out |= kind;
+		at += length + (at[length] == ',');
+	}
+	if (!at || !*at)
+		return true;
+	for (uint32_t i = 0; i < SL_REASON_KINDS; i++)
+		used += (size_t)snprintf(known + used, sizeof(known) - used, "%s%s",
+			i ? ", " : "", sl_reason_kind_name((enum sl_reason_kind)i));
+	*r = sl_page_refuse(
+		request, 400, "kind must be some of %s, with commas between them", known);
+	return false;
+}
+
+static bool read_reason(
+	struct sl_page_request *request, struct sl_history_ask *ask, enum MHD_Result *r)
+{
+	uint32_t i = 0;
+
+	if (!read_text(request, "reason", ask->reason, sizeof(ask->reason), r))
+		return false;
+	while (i < SL_REASONS && strcmp(sl_reason_name(i), ask->reason) != 0)
+		i++;
+	if (!ask->reason[0] || i < SL_REASONS)
+		return true;
+	*r = sl_page_refuse(request, 400,
+		"there is no reason %s; events have their reason with them, and "
+		"words= looks for a part of one",
+		ask->reason);
+	return false;
+}
+
+static bool read_ask(
+	struct sl_page_request *request, struct sl_history_ask *ask, enum MHD_Result *r)
+{
+	struct sl_msg_events line;
+
+	ask->what = SL_HISTORY_EVENTS;
+	if (!sl_page_query_number(request, "after", INT64_MAX, 0, &ask->after, r) ||
+		!sl_page_query_number(request, "before", INT64_MAX, 0, &ask->before, r) ||
+		!sl_page_query_number(
+			request, "last", EVENTS_MOST, EVENTS_DEFAULT, &ask->last, r) ||
+		!sl_page_query_number(
+			request, "from_ms", INT64_MAX, 0, &ask->from_ms, r) ||
+		!sl_page_query_number(request, "to_ms", INT64_MAX, 0, &ask->to_ms, r))
+		return false;
+	/* Names have so many bytes at most, also in the message to the loop. */
+	return read_text(request, "name", ask->name, sizeof(line.name), r) &&
+	       read_text(request, "words", ask->words, sizeof(ask->words), r) &&
+	       read_reason(request, ask, r) && read_kinds(request, &ask->kinds, r);
 }
 
 enum MHD_Result sl_page_events(struct sl_page_request *request)
 {
-	const char *name = sl_page_query(request, "name");
-	struct events events = {.reason = sl_page_query(request, "reason")};
+	struct events events = {0};
+	struct sl_history_ask *wanted = &events.ask;
 	struct sl_error err = {0};
 	struct sl_inside line;
 	union sl_msg ask;
-	uint64_t after;
-	enum MHD_Result r;
+	enum MHD_Result r = MHD_NO;
 	int outcome;
 
-	if (!sl_page_query_number(request, "after", INT64_MAX, 0, &after, &r) ||
-		!sl_page_query_number(
-			request, "last", EVENTS_MOST, EVENTS_DEFAULT, &events.last, &r) ||
-		!sl_page_query_number(
-			request, "from_ms", INT64_MAX, 0, &events.from_ms, &r) ||
-		!sl_page_query_number(
-			request, "to_ms", INT64_MAX, INT64_MAX, &events.to_ms, &r))
+	if (!read_ask(request, wanted, &r) || !sl_page_line(request, &line, &r))
 		return r;
-	if (events.reason && !events.reason[0])
-		events.reason = NULL;
 	sl_wire_init(&ask, SL_MSG_EVENTS);
-	if (name && strlen(name) >= sizeof(ask.events.name))
-		return sl_page_refuse(request, 400, "name has more than %zu bytes",
-			sizeof(ask.events.name) - 1);
-	if (!sl_page_line(request, &line, &r))
-		return r;
-	ask.events.after = after;
+	ask.events.after = wanted->after;
 	/* All that may be among the last of those that are wanted. */
-	ask.events.last = events.reason || events.from_ms || events.to_ms < INT64_MAX
+	ask.events.last = wanted->reason[0] || wanted->before || wanted->from_ms ||
+					  wanted->to_ms || sl_history_events_sift(wanted)
 				  ? 0
-				  : (uint32_t)events.last;
-	sl_wire_str(ask.events.name, sizeof(ask.events.name), name ? name : "");
+				  : (uint32_t)wanted->last;
+	sl_wire_str(ask.events.name, sizeof(ask.events.name), wanted->name);
 	events.array = json_array();
 	outcome =
 		sl_inside_rows(&line, &ask, SL_MSG_EVENT_ROW, take_event, &events, &err);
 	sl_inside_close(&line);
 	if (outcome == SL_INSIDE_OK) {
-		if (request->page->history && json_array_size(events.array) < events.last)
-			add_older(request, &events, after, name ? name : "");
+		if (request->page->history &&
+			json_array_size(events.array) < wanted->last)
+			add_older(request, &events);
 		r = sl_page_answer(
 			request, 200, json_pack("{s:o}", "events", events.array));
 	} else {

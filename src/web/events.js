@@ -1,8 +1,8 @@
 /*
  * events - what happened and why, the latest first
  *
- * The store has the latest. What is searched for by workload, reason or time is asked of the daemon, whose history goes back further, and kept
- * here; kinds and words are looked for in what has come. "Older ones" goes on from there, back in time.
+ * The store has the latest. What is searched for is asked of the daemon, whose history goes back further, and kept here. "Older ones" goes on from
+ * there, back in time.
  */
 import {h, text, attr, keyed} from "./dom.js";
 import {moment, date, count} from "./units.js";
@@ -12,12 +12,16 @@ import * as api from "./api.js";
 
 /* Rows at first, and by how many more. */
 const SHOWN = 300;
-/* Of an answer; answers for one press of a button, where what comes is not what is looked for; what is kept here. */
-const ASKED = 500, ANSWERS = 6, KEPT = 20000;
+/* Of an answer; what is kept here. */
+const ASKED = 500, KEPT = 20000;
 const TYPING_MS = 300;
 
+const isNumber = (name) => /^\d+$/.test(name);
+
 function isAbout(event, name) {
-	return [event.name, event.other_name].some((one) => (one || "").toLowerCase().includes(name)) || [event.workload, event.other].some((one) => one && String(one) === name);
+	const names = [event.name, event.other_name].map((one) => (one || "").toLowerCase());
+
+	return isNumber(name) ? [event.workload, event.other, ...names].some((one) => String(one) === name) : names.some((one) => one.includes(name));
 }
 
 function matches(event, filter) {
@@ -27,12 +31,18 @@ function matches(event, filter) {
 		return false;
 	if (filter.name && !isAbout(event, filter.name.toLowerCase()))
 		return false;
-	return !filter.words || (event.text + " " + event.reason).toLowerCase().includes(filter.words);
+	const all = [event.text, event.reason, event.name, event.other_name].join("\n").toLowerCase();
+
+	return filter.words.split(/\s+/).every((word) => all.includes(word));
 }
 
-/* What of a filter the daemon knows how to look for. */
+/* The same for the daemon. Its names and reasons are whole ones: parts of them are words to it, which may find more than is looked for. */
 function parametersOf(filter) {
-	return {...(filter.name ? {name: filter.name} : {}), ...(filter.reason ? {reason: filter.reason} : {}), ...(filter.from_ms ? {from_ms: filter.from_ms} : {})};
+	const number = isNumber(filter.name);
+	const words = [number ? "" : filter.name, filter.reason, filter.words].filter(Boolean).join(" ");
+	const all = {kind: filter.kind, name: number ? filter.name : "", words, from_ms: filter.from_ms};
+
+	return Object.fromEntries(Object.entries(all).filter(([, value]) => value));
 }
 
 function newRow(event) {
@@ -49,7 +59,7 @@ function newRow(event) {
 
 export default function events() {
 	const mine = new Map(); /* by serial: what was asked for, beyond what the store has */
-	const reached = new Map(); /* how far back each question has come: {ms, end} */
+	const reached = new Map(); /* how far back each question has come: {serial, end} */
 	let form, table, body, none, sum, wrong, more, known = "", names, reasons, held = null, shown = SHOWN, typing = 0, asking = false;
 
 	function filter() {
@@ -74,7 +84,7 @@ export default function events() {
 	function reach(wanted) {
 		const key = JSON.stringify(parametersOf(wanted));
 
-		return reached.get(key) || {key, ms: key === "{}" && store.events.length ? store.events[0].ms : null, end: false};
+		return reached.get(key) || {key, serial: key === "{}" && store.events.length ? store.events[0].serial : null, end: false};
 	}
 
 	function draw() {
@@ -89,7 +99,7 @@ export default function events() {
 			(news ? "; " + count(news, "new one waits", "new ones wait") : ""));
 		attr(table, "hidden", !found.length);
 		attr(none, "hidden", found.length > 0);
-		text(none, all.length ? "No event is like that" + (reach(wanted).end ? "." : ", of those that were looked at.") : "Nothing has happened yet.");
+		text(none, asking ? "Looking …" : all.length ? "No event is like that" + (reach(wanted).end ? "." : ", of those that were looked at.") : "Nothing has happened yet.");
 		attr(more, "disabled", store.link !== "live" || asking);
 	}
 
@@ -101,31 +111,27 @@ export default function events() {
 	/* One answer further back; how many of it are looked for. */
 	async function further(wanted) {
 		const at = reach(wanted);
-		const before = at.ms === null ? new Map() : new Map(have().map((event) => [event.serial, event]));
-		const {events: list} = await api.get("/api/events", {last: ASKED, ...parametersOf(wanted), ...(at.ms === null ? {} : {to_ms: at.ms})});
-		const fresh = list.filter((event) => !before.has(event.serial));
+		const {events: list} = await api.get("/api/events", {last: ASKED, ...parametersOf(wanted), ...(at.serial === null ? {} : {before: at.serial})});
 
 		reached.set(at.key, at);
 		at.end = list.length < ASKED;
-		/* More than an answer has may have happened in the same millisecond. */
 		if (list.length)
-			at.ms = fresh.length ? list[0].ms : list[0].ms - 1;
+			at.serial = list[0].serial;
 		keep(list);
-		return fresh.filter((event) => matches(event, wanted)).length;
+		return list.filter((event) => matches(event, wanted)).length;
 	}
 
-	async function ask(answers) {
+	async function ask(isOlder) {
 		const wanted = filter();
-		let found = 0;
 
 		text(wrong, "");
 		asking = true;
 		draw();
 		try {
-			for (let i = 0; i < answers && !found && !reach(wanted).end; i++)
-				found = await further(wanted);
-			if (answers > 1 && !found)
-				text(wrong, reach(wanted).end ? "Nothing older is kept." : "None since " + date(reach(wanted).ms) + "; press again to look further back.");
+			const found = reach(wanted).end ? 0 : await further(wanted);
+
+			if (isOlder && !found)
+				text(wrong, reach(wanted).end ? "Nothing older is kept." : "None in the " + ASKED + " before; press again to look further back.");
 		} catch (error) {
 			text(wrong, error.message);
 		}
@@ -143,11 +149,11 @@ export default function events() {
 			return;
 		}
 		if (mine.size >= KEPT) {
-			text(wrong, "This page keeps no more than these; look for a workload, a reason or a time.");
+			text(wrong, "This page keeps no more than these; look for something narrower.");
 			return;
 		}
 		shown += SHOWN;
-		ask(ANSWERS);
+		ask(true);
 	}
 
 	function typed() {
@@ -155,10 +161,10 @@ export default function events() {
 		shown = SHOWN;
 		text(wrong, "");
 		draw();
-		/* What the daemon can look for it is asked for, once. */
+		/* The daemon is asked for it, once. */
 		typing = setTimeout(() => {
-			if (Object.keys(parametersOf(filter())).length && reach(filter()).ms === null)
-				ask(1);
+			if (Object.keys(parametersOf(filter())).length && reach(filter()).serial === null)
+				ask(false);
 		}, TYPING_MS);
 	}
 
@@ -185,10 +191,10 @@ export default function events() {
 			form = h("form", {class: "fields", role: "search", onsubmit: (event) => event.preventDefault(), oninput: typed},
 				field("Kind", h("select", {name: "kind"}, h("option", {value: ""}, "all"),
 					Object.entries(KINDS).map(([kind, words]) => h("option", {value: kind}, words)))),
-				field("Workload", h("input", {name: "name", list: "names", autocomplete: "off", placeholder: "name or number", value: query.get("name")})), names,
-				field("Reason", h("input", {name: "reason", list: "reasons", autocomplete: "off", spellcheck: "false", value: query.get("reason")})), reasons,
+				field("Workload", h("input", {name: "name", list: "names", maxlength: "64", autocomplete: "off", placeholder: "name or number", value: query.get("name")})), names,
+				field("Reason", h("input", {name: "reason", list: "reasons", maxlength: "40", autocomplete: "off", spellcheck: "false", value: query.get("reason")})), reasons,
 				field("From", h("input", {name: "from", type: "datetime-local", step: "1"})),
-				field("Search", h("input", {name: "words", type: "search", autocomplete: "off"})),
+				field("Search", h("input", {name: "words", type: "search", maxlength: "100", autocomplete: "off"})),
 				h("label", {class: "line last"}, h("input", {type: "checkbox", name: "hold", onchange: (event) => {
 					held = event.target.checked ? (store.events.length ? store.events[store.events.length - 1].serial : 0) : null;
 					draw();
@@ -199,7 +205,7 @@ export default function events() {
 			more = h("button", {type: "button", onclick: older}, "Older ones");
 			at.append(h("h1", null, "Events"),
 				h("section", {class: "card", "aria-label": "Filter"}, form,
-					h("p", {class: "hint"}, "A workload’s whole name or number, a whole reason and a time are looked for in all that is kept; the rest in what was loaded, and by “Older ones” further back.")),
+					h("p", {class: "hint"}, "All that is kept is searched, the latest first. Parts of names, reasons and words will do.")),
 				h("section", {class: "card", "aria-label": "Events"}, sum,
 					table = h("div", {class: "scroll"}, h("table", {class: "rows"}, h("caption", {class: "sr"}, "Events, the latest first"),
 						h("thead", null, h("tr", null, ["Time", "Kind", "Workload", "What happened, and why"].map((words) => h("th", {scope: "col"}, words)))), body)),

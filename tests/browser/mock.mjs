@@ -99,10 +99,13 @@ function ancient(now) {
 /* As docs/api.md has it. */
 function eventsAnswer(query, workloads, now) {
 	const number = (key, or) => (query.has(key) ? Number(query.get(key)) : or);
-	const name = query.get("name"), reason = query.get("reason");
+	const name = query.get("name"), reason = query.get("reason"), kinds = (query.get("kind") || "").split(",").filter(Boolean);
+	const words = (query.get("words") || "").toLowerCase().split(/\s+/);
 
-	return [...ancient(now), ...eventsOf(workloads, now)].filter((one) => one.serial > number("after", -Infinity) && one.ms >= number("from_ms", 0) && one.ms <= number("to_ms", Infinity) &&
-		(!name || one.name === name || one.other_name === name || String(one.workload) === name) && (!reason || one.reason === reason)).slice(-number("last", 200));
+	return [...ancient(now), ...eventsOf(workloads, now)].filter((one) => one.serial > number("after", -Infinity) && one.serial < number("before", Infinity) &&
+		one.ms >= number("from_ms", 0) && one.ms <= number("to_ms", Infinity) && (!name || one.name === name || one.other_name === name || String(one.workload) === name) &&
+		(!reason || one.reason === reason) && (!kinds.length || kinds.includes(one.kind)) &&
+		words.every((word) => [one.text, one.reason, one.name, one.other_name].join("\n").toLowerCase().includes(word))).slice(-number("last", 200));
 }
 
 const project = (name, parent, quota, limit, used, workloads) => ({

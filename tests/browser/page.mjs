@@ -238,25 +238,34 @@ async function events() {
 		return all.length === count && all[0][3].startsWith(first);
 	});
 
-	await page.fill("[name=name]", "ancient-3");
-	check("by workload, in all that is kept", await found(1, "ancient-3 started"), await rows(page, "main tbody"));
+	await page.fill("[name=name]", "ANCIENT-34");
+	check("by a part of a name, in all that is kept", await found(11, "ancient-349 started"), await rows(page, "main tbody"));
+	await page.fill("[name=name]", "77");
+	check("by number", await found(1, "ancient-7 was idle for too long"), await rows(page, "main tbody"));
 	await page.fill("[name=name]", "");
-	await page.fill("[name=reason]", "stop_idle");
-	check("by reason", await found(1, "ancient-7 was idle for too long"), await rows(page, "main tbody"));
+	await page.fill("[name=reason]", "op_id");
+	check("by a part of a reason", await found(1, "ancient-7 was idle for too long"), await rows(page, "main tbody"));
 	same("one that has ended has its page", await page.getAttribute("main tbody a", "href"), "#/workload/77");
 	await page.fill("[name=reason]", "");
 	await page.fill("[name=from]", new Date(Date.now() - 3900000 - new Date().getTimezoneOffset() * 60000).toISOString().slice(0, 19));
 	check("by time", await found(14, "sweep-7 was stopped"), (await rows(page, "main tbody")).length);
 	await page.fill("[name=from]", "");
-	await page.fill("[name=words]", "ancient-20 started");
-	await page.getByRole("button", {name: "Older ones"}).click();
-	check("by words, further back", await found(1, "ancient-20 started"), await rows(page, "main tbody"));
+	await page.selectOption("[name=kind]", "stop");
+	check("by kind, further back", await found(2, "sweep-7 was stopped"), await rows(page, "main tbody"));
+	await page.selectOption("[name=kind]", "");
+	await page.fill("[name=words]", "Long idle ancient");
+	check("by words, further back", await found(1, "ancient-7 was idle for too long"), await rows(page, "main tbody"));
 	await page.fill("[name=words]", "no such words");
 	await page.getByRole("button", {name: "Older ones"}).click();
 	check("until there are no more", await until(4, async () => (await page.innerText("main .wrong")) === "Nothing older is kept."), await page.innerText("main .wrong"));
 	await page.fill("[name=words]", "");
-	await page.getByRole("button", {name: "Older ones"}).click();
-	check("what was asked for stays", await until(4, async () => (await rows(page, "main tbody")).length === 600) && (await page.innerText("main [role=status]")).replace(/\s/g, " ").startsWith("1008 events"), await page.innerText("main [role=status]"));
+	const more = async (count, words) => {
+		await page.getByRole("button", {name: "Older ones"}).click();
+		return until(4, async () => (await rows(page, "main tbody")).length === count && (await page.innerText("main [role=status]")).replace(/\s/g, " ").startsWith(words));
+	};
+
+	check("what was asked for stays", await more(512, "512 events"), await page.innerText("main [role=status]"));
+	check("and what is older comes besides", await more(900, "1001 events, the latest 900 shown"), await page.innerText("main [role=status]"));
 	const event = (serial) => ({serial, ms: Date.now(), reason: "STARTED", kind: "note", text: "late-" + serial + " started", workload: 0, name: "late-" + serial, other: 0, other_name: ""});
 
 	mock.emit("event", event(100));

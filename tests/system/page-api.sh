@@ -98,6 +98,29 @@ check "three events" "$(body 'events.#')" = 3
 check "as the command line's" "$(body events.2.text)" = "$(json -l "serial=$(body events.2.serial)" sentence <"$T/events")"
 expect 200 GET '/api/events?reason=STARTED&name=quiet'
 check "by name and reason" "$(body 'events.#') $(body events.0.reason) $(body events.0.name)" = "1 STARTED quiet"
+expect 200 GET '/api/events?name=quiet'
+check "all about one" "$(body 'events.#')" -ge 2
+first=$(body events.0.serial) second=$(body events.1.serial) at=$(body events.1.ms)
+expect 200 GET "/api/events?name=quiet&before=$second"
+check "before another" "$(body 'events.#') $(body events.0.serial)" = "1 $first"
+expect 200 GET "/api/events?name=quiet&after=$first&last=5000"
+check "after another" "$(body events.0.serial)" = "$second"
+expect 200 GET "/api/events?name=quiet&from_ms=$((at + 1))"
+check "from a time on" "$(json "events.serial=$second.serial" <"$T/body" 2>&1)" = ""
+expect 200 GET '/api/events?words=quiet%20START'
+check "by parts of words" "$(body 'events.#') $(body events.0.reason) $(body events.0.name)" = "1 STARTED quiet"
+expect 200 GET '/api/events?words=quiet%20START%20nowhere'
+check "each of them" "$(body 'events.#')" = 0
+expect 200 GET '/api/events?kind=stop,deny'
+check "by kind" "$(body 'events.#')" = 0
+expect 200 GET '/api/events?kind=note&last=1'
+check "of which there are some" "$(body events.0.kind)" = note
+expect 400 GET '/api/events?kind=note,colour'
+check_file "which there are is said" "$T/body" 'deny, except, refuse, wait, stop, note'
+expect 400 GET '/api/events?reason=STARTE'
+check_file "and how to find one" "$T/body" 'words='
+expect 400 GET "/api/events?words=$(head -c 300 /dev/zero | tr '\0' x)"
+expect 400 GET "/api/events?name=$(head -c 64 /dev/zero | tr '\0' x)"
 expect 200 GET /api/why/quiet
 check "nothing is in its way" "$(body 'now.#')" = 0
 expect 400 GET '/api/events?last=much'
@@ -251,6 +274,11 @@ TOKEN=$(token)
 expect 200 GET /api/state
 call GET '/api/events?name=quiet&reason=CHANGED_PRIORITY'
 check "what the daemon before saw is known" "$(body 'events.#')" -ge 2
+for ask in 'kind=note' 'words=quiet' 'kind=note&words=changed_PRIO'; do
+	call GET "/api/events?name=quiet&$ask&before=$(body events.1.serial)"
+	check "and searched: $ask" "$(body 'events.#')" -ge 1
+	call GET '/api/events?name=quiet&reason=CHANGED_PRIORITY'
+done
 call GET /api/state
 check "resources are kept" "$(body 'resources.#') $(body resources.0.name)" = "1 small"
 

@@ -711,6 +711,50 @@ static void csv_is_csv(void **state)
 	sl_history_store_close(store);
 }
 
+/* What one_workload_over_time() has written: serials 10 to 13. */
+static void events_are_sifted(void)
+{
+	static const struct {
+		const char *what;
+		struct sl_history_ask ask;
+		int first, count; /* serials */
+	} rows[] = {
+		{"all", {.last = 9}, 10, 4},
+		{"between", {.after = 10, .before = 13}, 11, 2},
+		{"the latest before", {.before = 12, .last = 1}, 11, 1},
+		{"of a kind", {.kinds = 1u << SL_REASON_KIND_WAIT}, 13, 1},
+		{"the latest of a kind", {.kinds = 1u << SL_REASON_KIND_NOTE, .last = 1},
+			12, 1},
+		{"of either kind",
+			{.kinds = 1u << SL_REASON_KIND_WAIT | 1u << SL_REASON_KIND_NOTE},
+			10, 4},
+		{"of none of them", {.kinds = 1u << SL_REASON_KIND_STOP}, 0, 0},
+		{"by a part of a reason", {.words = "estor"}, 11, 1},
+		{"by several words", {.words = " moved  evicted_FOR "}, 10, 1},
+		{"one of which is not there", {.words = "evicted nowhere"}, 0, 0},
+		{"of a kind and by words",
+			{.words = "a", .kinds = 1u << SL_REASON_KIND_NOTE, .last = 2}, 11,
+			2},
+	};
+
+	for (size_t i = 0; i < SL_ARRAY_LEN(rows); i++) {
+		struct sl_history_ask ask = rows[i].ask;
+		json_t *answer, *all;
+		int first, count;
+
+		ask.what = SL_HISTORY_EVENTS;
+		answer = query(ask, 1);
+		all = json_object_get(answer, "events");
+		count = (int)json_array_size(all);
+		first = (int)json_integer_value(
+			json_object_get(json_array_get(all, 0), "serial"));
+		if (first != rows[i].first || count != rows[i].count)
+			fail_msg("%s: %d from %d on, not %d from %d on", rows[i].what,
+				count, first, rows[i].count, rows[i].first);
+		json_decref(answer);
+	}
+}
+
 static void one_workload_over_time(void **state)
 {
 	static const uint32_t reasons[] = {SL_REASON_EVICTED_FOR, SL_REASON_RESTORED,
@@ -783,6 +827,7 @@ static void one_workload_over_time(void **state)
 		1);
 	assert_int_equal(json_array_size(json_object_get(answer, "events")), 1);
 	json_decref(answer);
+	events_are_sifted();
 	sl_history_store_close(store);
 }
 
