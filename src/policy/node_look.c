@@ -85,21 +85,90 @@ void sl_look_count_coming(struct sl_look *look)
 	}
 }
 
-/* Of so many free bytes, how many the unit may take: a burst demand leaves others their requests. */
-static int64_t room_for(const struct sl_look *look, const struct sl_node_unit *unit,
-	uint32_t gpu, int64_t bytes)
+/* Of the workload on the GPU, what is counted as coming of the living: it leaves, or its process was told to end. */
+static uint64_t going_of(const struct sl_node_member *member, uint32_t gpu)
+{
+	uint64_t bytes = 0;
+
+	sl_list_foreach (link, &member->clients) {
+		const struct sl_node_client *client =
+			SL_LIST_ENTRY(link, struct sl_node_client, of_member);
+		const struct sl_ledger_cell *cell = &client->holding.cell[gpu];
+
+		if (sl_node_is_going(client))
+			bytes += sl_ledger_live(cell);
+		else if (sl_node_answers(client))
+			bytes += cell->leaving_bytes;
+	}
+	return bytes;
+}
+
+/* Of the workload's request, what it will have claimed no longer once that is gone. */
+static uint64_t given_up_by(const struct sl_node_member *member, uint32_t gpu)
+{
+	uint64_t request = sl_ledger_request(&member->account, gpu);
+	uint64_t here = sl_ledger_here(&member->account, gpu);
+
+	return sl_sub_sat(request, sl_sub_sat(here, going_of(member, gpu))) -
+	       sl_sub_sat(request, here);
+}
+
+/* Of all requests, but those of higher priority than this; found out once as long as no bytes move. */
+static uint64_t given_up(const struct sl_node *node, uint32_t gpu, int32_t priority)
+{
+	struct sl_node_lent *cache = &node->caches->given_up[gpu];
+	bool is_ending = !sl_list_is_empty(&node->stops);
+
+	if (cache->as_of == node->books && cache->priority == priority)
+		return cache->bytes;
+	*cache = (struct sl_node_lent){.as_of = node->books, .priority = priority};
+	if (!is_ending && !node->ledger.gpu[gpu].sum.leaving_bytes)
+		return 0;
+	sl_list_foreach (link, &node->all_members) {
+		const struct sl_node_member *member =
+			SL_LIST_ENTRY(link, struct sl_node_member, of_node);
+
+		if (member->priority <= priority &&
+			(is_ending || member->account.cell[gpu].leaving_bytes))
+			cache->bytes += given_up_by(member, gpu);
+	}
+	return cache->bytes;
+}
+
+/* Requests of others that the unit leaves to them. with_coming: what was claimed and comes is claimed no longer, so that it
+ * is no room for a burst; but what `priority` takes back. */
+static uint64_t unclaimed_by_others(const struct sl_look *look,
+	const struct sl_node_unit *unit, uint32_t gpu, bool with_coming)
 {
 	const struct sl_node *node = look->node;
-	const struct sl_demand *demand = unit->demand;
-	uint64_t others;
+	const struct sl_node_member *own = unit->client->member;
+	uint64_t others = node->ledger.gpu[gpu].unclaimed_bytes -
+			  sl_ledger_unclaimed(&own->account, gpu);
 
-	if (!demand || demand->entitled)
+	if (SL_MUTANT(COMING_IS_UNREQUESTED, !with_coming, true))
+		return others;
+	return others +
+	       given_up(node, gpu,
+		       sl_node_may_stand(node, own) ? unit->demand->priority
+						    : INT32_MAX) -
+	       given_up_by(own, gpu);
+}
+
+/* Of what is free, with_coming: and on its way, how much the unit may take: a burst demand leaves others their requests. */
+static int64_t room_for(const struct sl_look *look, const struct sl_node_unit *unit,
+	uint32_t gpu, bool with_coming)
+{
+	const struct sl_node *node = look->node;
+	int64_t bytes =
+		look->free_bytes[gpu] + (with_coming ? look->coming_bytes[gpu] : 0);
+
+	if (!unit->demand || unit->demand->entitled)
 		return bytes;
 	if (node->queue[gpu].degraded)
 		return INT64_MIN / 2;
-	others = node->ledger.gpu[gpu].unclaimed_bytes -
-		 sl_ledger_unclaimed(demand->holding->account, gpu);
-	return bytes - (int64_t)sl_sub_sat(others, sl_node_lend_to(node, demand));
+	return bytes -
+	       (int64_t)sl_sub_sat(unclaimed_by_others(look, unit, gpu, with_coming),
+		       sl_node_lend_to(node, unit->demand));
 }
 
 bool sl_look_fits(
@@ -107,10 +176,8 @@ bool sl_look_fits(
 {
 	sl_look_each_gpu(gpu, unit->gpus)
 	{
-		int64_t bytes = look->free_bytes[gpu] +
-				(with_coming ? look->coming_bytes[gpu] : 0);
-
-		if (room_for(look, unit, gpu, bytes) < (int64_t)sl_look_need(unit, gpu) ||
+		if (room_for(look, unit, gpu, with_coming) <
+				(int64_t)sl_look_need(unit, gpu) ||
 			look->node->queue[gpu].lost)
 			return false;
 	}
@@ -145,8 +212,7 @@ static sl_ns ripe_at(const struct sl_node *node, const struct sl_node_unit *unit
 static uint64_t missing_of(
 	const struct sl_look *look, const struct sl_node_unit *unit, uint32_t gpu)
 {
-	int64_t room = room_for(
-		look, unit, gpu, look->free_bytes[gpu] + look->coming_bytes[gpu]);
+	int64_t room = room_for(look, unit, gpu, true);
 	int64_t need = (int64_t)sl_look_need(unit, gpu);
 
 	return need > room ? (uint64_t)(need - room) : 0;
@@ -170,8 +236,7 @@ static struct sl_evict_ask ask_of(
 
 	if (!ask.leaves_requests)
 		return ask;
-	ask.unclaimed_bytes = node->ledger.gpu[gpu].unclaimed_bytes -
-			      sl_ledger_unclaimed(demand->holding->account, gpu);
+	ask.unclaimed_bytes = unclaimed_by_others(look, unit, gpu, true);
 	ask.lend_bytes = sl_node_lend_to(node, demand);
 	return ask;
 }

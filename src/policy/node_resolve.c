@@ -108,6 +108,7 @@ static void stop(struct sl_outlook *outlook, struct sl_demand *demand,
 	client->party.waits = false; /* it is about to give all it has */
 	demand->stops = SL_MUTANT(STOPS_FOR_OTHERS, true, false);
 	sl_list_push_tail(&node->stops, &client->of_stops);
+	node->books++;
 	node->timers_dirty = true;
 	sl_outlook_let_go(outlook, client->member, victim->held_bytes);
 	emit_stop(node, client, SL_STOP_TERM);
@@ -521,6 +522,7 @@ void sl_node_stop_ended(struct sl_node *node, struct sl_node_client *client)
 {
 	sl_list_unlink(&client->of_stops);
 	client->stopping = SL_NODE_LIVES;
+	node->books++;
 	sl_node_reconsider(node, client->holding.touched);
 }
 

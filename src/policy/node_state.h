@@ -210,6 +210,7 @@ struct sl_node_caches {
 	struct sl_node_longest longest;
 	struct sl_node_borrowers borrowers[SL_NODE_GPUS_MAX];
 	struct sl_node_lent lent[SL_NODE_GPUS_MAX];
+	struct sl_node_lent given_up[SL_NODE_GPUS_MAX]; /* see node_look.c */
 	struct sl_node_half half[SL_NODE_GPUS_MAX];
 };
 

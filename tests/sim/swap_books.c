@@ -250,19 +250,6 @@ uint64_t swap_i2(const struct swap_rules *r)
 	return sum;
 }
 
-uint64_t swap_unclaimed(const struct swap_rules *r, uint32_t gpu)
-{
-	uint64_t sum = 0;
-
-	for (uint32_t i = 0; i < r->members; i++) {
-		const struct swap_member *m = &r->member[i];
-
-		if (m->used)
-			sum += sl_sub_sat(swap_request(m, gpu), staying(r, m->id, gpu));
-	}
-	return sum;
-}
-
 uint64_t swap_made(const struct swap_rules *r)
 {
 	uint64_t sum = 0;

@@ -527,7 +527,7 @@ static void judge_reason(struct swap_rules *r, const struct sl_action *a,
 	leaving += swap_going(r, gpu);
 	/* A burst may have to leave others what they have not claimed. */
 	if (swap_physical(r, gpu) + swap_needs(r, gpu) +
-				(has_burst(r, gpu) ? swap_unclaimed(r, gpu) : 0) <=
+				(has_burst(r, gpu) ? swap_unclaimed_then(r, gpu) : 0) <=
 			swap_shareable(r, gpu) + leaving &&
 		!(r->forced_mask >> gpu & 1) && !swap_is_spread(m))
 		swap_rules_fail(r,

@@ -148,8 +148,6 @@ uint64_t swap_lent_above(const struct swap_rules *rules, const struct swap_membe
 	const struct swap_demand *d);
 /* evicted + leaving + overlap over all GPUs, of the node. */
 uint64_t swap_i2(const struct swap_rules *rules);
-/* Requests that are not used yet. */
-uint64_t swap_unclaimed(const struct swap_rules *rules, uint32_t gpu);
 /* Host memory there is for everybody, with what open orders need. */
 uint64_t swap_made(const struct swap_rules *rules);
 uint64_t swap_evicted(const struct swap_rules *rules, uint64_t workload); /* 0: all */
@@ -167,6 +165,8 @@ bool swap_is_spread(const struct swap_member *m);
 bool swap_is_going(const struct swap_rules *r, const struct swap_party *p);
 /* On the GPU: of all that are being stopped. */
 uint64_t swap_going(const struct swap_rules *r, uint32_t gpu);
+/* Requests that nobody will use once all that is under way has come: also of whom a process ends. */
+uint64_t swap_unclaimed_then(const struct swap_rules *r, uint32_t gpu);
 void swap_on_stop(struct swap_rules *r, const struct sl_action *a);
 /* Others have as much that they do not use, and nothing keeps it from being moved. */
 bool swap_could_be_moved(

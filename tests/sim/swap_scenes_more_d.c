@@ -106,6 +106,32 @@ static void asks_in_vain(struct swap_world *w)
 }
 
 /*
+ * A, two processes of 4 GiB, is all within its request of 10, B has 8. N, the most urgent one, cannot be moved, and asks for 6: more than
+ * there is beside that request. What A leaves when its turn is over is no room for N: so the rest of B is not moved for it.
+ */
+static void leaves_its_request(struct swap_world *w)
+{
+	uint32_t a, b;
+
+	stage(w, 1, 64 * GIB);
+	b = enter(w, (struct swap_workload){.size = 8 * GIB});
+	until(w, 2);
+	a = enter(w, (struct swap_workload){.request = 10 * GIB, .size = 4 * GIB});
+	(void)swap_world_client(w, client(w, a)->workload);
+	until(w, 4);
+	(void)enter(
+		w, (struct swap_workload){
+			   .size = 6 * GIB, .priority = 5, .flags = SL_WORKLOAD_NO_SWAP});
+	until(w, 60);
+	expect(view(w, b).turns > 1, "B had no turn");
+	for (uint32_t i = 0; i < played_count; i++)
+		expect(played[i].type != SL_ACTION_EVICT ||
+				played[i].client != client(w, b)->id ||
+				played[i].bytes == GIB,
+			"B gave more than A lacked");
+}
+
+/*
  * Three that always compute, of 10 GiB each, with weights of 1, 2 and 2: turns of 2, 4 and 4 s, over a hundred of them. Each has
  * its share to a tenth of it; one turn more or less is about a hundredth.
  */
@@ -163,6 +189,7 @@ const struct swap_play swap_plays_more_d[] = {
 	{"nobody takes less of what others were promised", less_beside_parked},
 	{"a turn of the least share is one", one_turn, true},
 	{"who asks in vain keeps nobody waiting", asks_in_vain},
+	{"what leaves within its request is left to it", leaves_its_request},
 	{"shares over a hundred turns", long_shares, true},
 	{0},
 };

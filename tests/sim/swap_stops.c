@@ -152,8 +152,7 @@ static bool is_return_for(struct swap_rules *r, const struct sl_action *a,
 	return false;
 }
 
-/* Requests that nobody will use once all that is under way has come. */
-static uint64_t unclaimed_then(const struct swap_rules *r, uint32_t gpu)
+uint64_t swap_unclaimed_then(const struct swap_rules *r, uint32_t gpu)
 {
 	uint64_t sum = 0;
 
@@ -214,7 +213,7 @@ static bool is_enough_coming(const struct swap_rules *r, uint32_t gpu, bool is_b
 			coming += swap_party_leaving(p, gpu);
 	}
 	return swap_physical(r, gpu) + swap_needs(r, gpu) +
-		       (is_burst ? unclaimed_then(r, gpu) : 0) <=
+		       (is_burst ? swap_unclaimed_then(r, gpu) : 0) <=
 	       swap_shareable(r, gpu) + coming;
 }
 

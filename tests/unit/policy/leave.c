@@ -3,12 +3,14 @@
  */
 #include "play.h"
 
+#define MIB ((uint64_t)SL_MIB)
 /* `swap, wait` over a pool. */
 #define SWAP(pool)                   \
 	SETTINGS(.pool_bytes = pool, \
 		.chain = SL_CHAIN(SL_RESOLVER_SWAP, SL_RESOLVER_WAIT, 0))
 #define WORKLOAD(w)      EVENT(WORKLOAD_ADD, workload_add, {w, ANY, ANY, 1, 1, 0})
 #define SWAPPER(c, w)    EVENT(CLIENT_JOIN, client_join, {c, w, 0, 1})
+#define COMES(c, w)      EVENT(CLIENT_JOIN, client_join, {c, w, 1, 1})
 #define PARK(w)          EVENT(WORKLOAD_PARK, workload_park, {w, 0})
 #define WANT(c, n)       EVENT(WANT, want, {c, n})
 #define OUT(c, g, n)     EVENT(CLIENT_EVICTED, client_evicted, {c, g, n})
@@ -192,6 +194,58 @@ static void test_idle_sibling(void **state)
 	play_close(&p);
 }
 
+/* A, two processes of 224, is all within its request; 152 of B's 512 are there, and B wants the rest. N never leaves, is the most urgent
+ * one, and asks for 200 above its request. */
+static void begin_requested(struct play *p)
+{
+	const struct sl_event before[] = {SWAP(4096 * MIB), GPU(0, 600 * MIB),
+		EVENT(LINK_COST, link_cost, {0, 32000 * MIB, 32000 * MIB}),
+		EVENT(WORKLOAD_ADD, workload_add,
+			{1, BYTES(448 * MIB), BYTES(448 * MIB), 1, 1, 0}),
+		WORKLOAD(2),
+		EVENT(WORKLOAD_ADD, workload_add,
+			{.workload = 3,
+				.request = ANY,
+				.limit = ANY,
+				.gpu_count = 1,
+				.gpu_mask = 1,
+				.priority = 5,
+				.flags = SL_WORKLOAD_NO_SWAP}),
+		COMES(1, 1), COMES(2, 1), COMES(3, 2), REPORT(1, 0, 224 * MIB),
+		REPORTED(1), REPORT(2, 0, 224 * MIB), REPORTED(2),
+		REPORT(3, 0, 512 * MIB), OUT(3, 0, 360 * MIB), REPORTED(3), SWAPPER(4, 3),
+		WANT(3, 1), ASK(4, 1, 0, 200 * MIB)};
+
+	play_open(p);
+	for (size_t i = 0; i < SL_ARRAY_LEN(before); i++)
+		(void)play(p, "before", 100, before[i]);
+	assert_row_u64("free", sl_node_gpu(p->node, 0).free_bytes, 0);
+}
+
+/* When A's turn is over it leaves for B. N gets none of that, which is A's request, so it keeps nothing of it from B: or the first of
+ * A, who comes before B, would be back before the second is gone, and A had another turn. */
+static void test_requests_stay(void **state)
+{
+	struct play p;
+	uint64_t order;
+
+	(void)state;
+	begin_requested(&p);
+	(void)play(&p, "N waits", 1100, (struct sl_event)TIME);
+	assert_null(
+		strstr(play(&p, "in A's turn", 4870, (struct sl_event)TIME), "EVICT"));
+	says(&p, "is over", 4900, (struct sl_event)TIME,
+		"EVICT 2 g0 234881024 EVICTED_FOR; EVICT 1 g0 142606336 EVICTED_FOR; "
+		"PROBE 2 1; PROBE 1 1");
+	order = sl_node_client(p.node, 1).order;
+	says(&p, "A gives", 4901,
+		(struct sl_event)EVENT(MOVED, moved, {1, order, 0, 64 * MIB}),
+		"RESTORE 3 g0 67108864");
+	(void)play(&p, "A has left", 4902, (struct sl_event)DONE(1, order, 0, 136 * MIB));
+	says(&p, "and wants back", 4902, (struct sl_event)WANT(1, 1), "");
+	play_close(&p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -200,6 +254,7 @@ int main(void)
 		cmocka_unit_test(test_waits_for_the_pool),
 		cmocka_unit_test(test_siblings),
 		cmocka_unit_test(test_idle_sibling),
+		cmocka_unit_test(test_requests_stay),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
