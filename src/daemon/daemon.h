@@ -64,6 +64,7 @@ struct sl_gpu {
 	bool taken;   /* another daemon has its lock */
 	uint8_t uuid[SL_WIRE_UUID_BYTES];
 	char name[64], pci[32];
+	int node; /* its NUMA node; -1: it has none, or nobody says */
 	uint64_t pci_key;
 	uint32_t rank; /* CUDA's number with CUDA_DEVICE_ORDER=PCI_BUS_ID */
 	uint64_t capacity_bytes, reserve_bytes;
@@ -167,6 +168,8 @@ struct sl_client_gpu {
 	uint32_t busy_pct;      /* what it did, by the last look at all */
 	bool sampled, was_listed;
 	uint64_t dying_bytes; /* what is still to be released */
+	uint64_t
+		near_bytes; /* of the host memory it has and that is being made: near this GPU */
 	sl_ns unlisted_since; /* NVML stopped to list the process, 0: it does list it */
 	sl_ns measure_by;     /* an answer to MEASURE is due then, 0: none */
 	sl_ns measure_from;
@@ -187,6 +190,7 @@ enum sl_order_state {
 struct sl_client_order {
 	struct sl_link link; /* sl_daemon.swap_over */
 	uint64_t id, bytes, tell_bytes;
+	uint64_t host_bytes; /* it can be sent with so much on the host; more is better */
 	uint32_t ordinal;
 	enum sl_order_state state;
 	enum sl_swap_cause cause; /* when it is over */

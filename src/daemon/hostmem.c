@@ -179,7 +179,7 @@ static void make(struct sl_hostmem *hostmem, struct sl_hostmem_answer *job)
 	const struct sl_host_room *room = &job->room;
 	int r = sl_host_room_read(hostmem->root, &job->room);
 
-	prefer(hostmem, sl_host_room_node(hostmem->root, job->pci));
+	prefer(hostmem, job->node);
 	job->huge = r == 0 && has_huge(job);
 	if (job->huge)
 		job->fd = make_file(hostmem, job, true);
@@ -349,13 +349,14 @@ static bool add(struct sl_hostmem *hostmem, const struct sl_hostmem_answer *what
 }
 
 bool sl_hostmem_make(
-	struct sl_hostmem *hostmem, uint64_t client, uint64_t bytes, const char *pci)
+	struct sl_hostmem *hostmem, uint64_t client, uint64_t bytes, int node)
 {
-	struct sl_hostmem_answer job = {
-		.kind = MAKE, .made = true, .client = client, .bytes = bytes, .fd = -1};
-
-	(void)strncpy(job.pci, pci, sizeof(job.pci) - 1);
-	return add(hostmem, &job);
+	return add(hostmem, &(struct sl_hostmem_answer){.kind = MAKE,
+				    .made = true,
+				    .client = client,
+				    .bytes = bytes,
+				    .node = node,
+				    .fd = -1});
 }
 
 void sl_hostmem_drop(struct sl_hostmem *hostmem, int fd, uint64_t bytes)

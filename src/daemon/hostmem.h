@@ -33,7 +33,7 @@ struct sl_hostmem_answer {
 	bool huge;   /* of huge pages */
 	bool forget; /* the thread's own: it was cancelled */
 	int kind;    /* the thread's own */
-	char pci[32];
+	int node;    /* as it was asked */
 	struct sl_host_room room; /* after it; all 0 if it could not be read */
 };
 
@@ -43,10 +43,10 @@ SL_MUST_CHECK int sl_hostmem_new(const char *root, struct sl_hostmem **out);
 struct sl_hostmem *sl_hostmem_free(struct sl_hostmem *hostmem);
 /* Polls readable while there are answers. */
 int sl_hostmem_fd(const struct sl_hostmem *hostmem);
-/* Makes a file of bytes (at most SL_HOSTMEM_FILE_MAX, a multiple of the grain) for the client, near the GPU
- * at pci. Answered once, unless cancelled. False without memory. */
+/* Makes a file of bytes (at most SL_HOSTMEM_FILE_MAX, a multiple of the grain) for the client, of that NUMA node's
+ * memory as long as it has any (-1: of any). Answered once, unless cancelled. False without memory. */
 SL_MUST_CHECK bool sl_hostmem_make(
-	struct sl_hostmem *hostmem, uint64_t client, uint64_t bytes, const char *pci);
+	struct sl_hostmem *hostmem, uint64_t client, uint64_t bytes, int node);
 /* What is not made yet for this client is not needed any more, and not answered. */
 void sl_hostmem_cancel(struct sl_hostmem *hostmem, uint64_t client);
 /* Empties and closes a file (takes fd). Whoever still maps it finds zeros. Answered, to tell the room. */

@@ -34,6 +34,7 @@ struct file {
 	struct sl_link link; /* client->host_files */
 	uint64_t bytes, inode;
 	uint32_t number;
+	uint32_t near; /* ordinals whose GPUs it is near to, a bit each */
 	int fd;
 	bool huge;
 	bool told; /* given or named on the connection of now */
@@ -118,6 +119,44 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *context)
 	return 0;
 }
 
+/* --- near which GPU -------------------------------------------------------------------------- */
+
+static int node_of(const struct sl_client *client, uint32_t ordinal)
+{
+	return client->daemon->gpus[client->gpu_numbers[ordinal]].node;
+}
+
+static uint32_t near_node(const struct sl_client *client, int node)
+{
+	uint32_t near = 0;
+
+	for (uint32_t i = 0; i < client->gpu_count; i++) {
+		int of = node_of(client, i);
+
+		if (of == node || of < 0 || node < 0)
+			near |= 1u << i;
+	}
+	return near;
+}
+
+uint32_t sl_hostpool_near(const struct sl_client *client, uint32_t ordinal)
+{
+	return near_node(client, node_of(client, ordinal));
+}
+
+static void add_near(struct sl_client *client, uint32_t near, uint64_t bytes)
+{
+	for (uint32_t i = 0; i < client->gpu_count; i++)
+		client->gpus[i].near_bytes += near >> i & 1 ? bytes : 0;
+}
+
+static void take_near(struct sl_client *client, uint32_t near, uint64_t bytes)
+{
+	for (uint32_t i = 0; i < client->gpu_count; i++)
+		client->gpus[i].near_bytes =
+			sl_sub_sat(client->gpus[i].near_bytes, near >> i & 1 ? bytes : 0);
+}
+
 /* --- files ---------------------------------------------------------------------------------- */
 
 /* Inodes of memory files are numbered per kind of page. */
@@ -141,30 +180,27 @@ static struct file *find(const struct sl_client *client, uint32_t number)
 }
 
 /* Takes fd. NULL without memory, or if it is known as another: fd is then closed by the thread. */
-static struct file *file_new(
-	struct sl_client *client, uint32_t number, int fd, uint64_t bytes, bool huge)
+static struct file *file_new(struct sl_client *client, const struct file *what)
 {
 	struct sl_hostpool *pool = pool_of(client);
 	struct file *file = calloc(1, sizeof(*file));
 	struct stat stat = {0};
 	uint64_t key = 0;
 
-	if (!file || !key_of(fd, &key, &stat) || sl_map_get(&pool->inodes, key) ||
+	if (!file || !key_of(what->fd, &key, &stat) || sl_map_get(&pool->inodes, key) ||
 		sl_map_put(&pool->inodes, key, file) < 0) {
 		free(file);
 		return NULL;
 	}
-	*file = (struct file){.bytes = bytes,
-		.inode = key,
-		.number = number,
-		.fd = fd,
-		.huge = huge,
-		.told = true};
+	*file = *what;
+	file->inode = key;
+	file->told = true;
 	sl_list_push_tail(&client->host_files, &file->link);
-	client->host_bytes += bytes;
-	client->host_next = (uint32_t)sl_max_u64(client->host_next, number);
-	pool->made_bytes += bytes;
-	pool->huge_bytes += huge ? bytes : 0;
+	add_near(client, file->near, file->bytes);
+	client->host_bytes += file->bytes;
+	client->host_next = (uint32_t)sl_max_u64(client->host_next, file->number);
+	pool->made_bytes += file->bytes;
+	pool->huge_bytes += file->huge ? file->bytes : 0;
 	pool->files++;
 	return file;
 }
@@ -175,6 +211,7 @@ static void file_leave(struct sl_client *client, struct file *file)
 
 	(void)sl_map_take(&pool->inodes, file->inode);
 	sl_list_unlink(&file->link);
+	take_near(client, file->near, file->bytes);
 	client->host_bytes -= file->bytes;
 	pool->made_bytes -= file->bytes;
 	pool->huge_bytes -= file->huge ? file->bytes : 0;
@@ -211,14 +248,15 @@ static uint64_t next_size(const struct sl_client *client, uint64_t lacks)
 	return sl_min_u64(bytes, SL_HOSTMEM_FILE_MAX);
 }
 
-bool sl_hostpool_make(struct sl_client *client, uint64_t bytes, uint32_t gpu)
+bool sl_hostpool_make(struct sl_client *client, uint64_t bytes, uint32_t ordinal)
 {
 	struct sl_hostpool *pool = pool_of(client);
 
 	if (pool->files + pool->making >= pool->files_max ||
 		!sl_hostmem_make(
-			pool->hostmem, client->id, bytes, client->daemon->gpus[gpu].pci))
+			pool->hostmem, client->id, bytes, node_of(client, ordinal)))
 		return false;
+	add_near(client, sl_hostpool_near(client, ordinal), bytes);
 	client->host_making++;
 	client->host_making_bytes += bytes;
 	pool->making++;
@@ -252,27 +290,34 @@ uint64_t sl_hostpool_left(const struct sl_client *client, uint64_t beyond_bytes)
 }
 
 enum sl_hostpool_outcome sl_hostpool_want(
-	struct sl_client *client, uint64_t bytes, uint32_t gpu)
+	struct sl_client *client, uint64_t bytes, uint64_t near_bytes, uint32_t ordinal)
 {
 	uint64_t have = client->host_bytes + client->host_making_bytes;
 	uint64_t lacks = sl_round_up(sl_sub_sat(bytes, have), SL_HOSTMEM_GRAIN);
 	/* Where one of its chunks is larger than what is left of its bound it would never leave. */
 	uint64_t beyond = sl_min_u64(client->host_short_bytes, SL_HOSTPOOL_CHUNK_MAX);
 	uint64_t left = sl_hostpool_left(client, beyond);
+	uint64_t far =
+		sl_round_up(sl_sub_sat(near_bytes, client->gpus[ordinal].near_bytes),
+			SL_HOSTMEM_GRAIN);
 
 	if (lacks > left)
 		return SL_HOSTPOOL_FULL;
+	/* Files near another GPU would do, but slowly. */
+	lacks = sl_max_u64(lacks, sl_min_u64(far, left - left % SL_HOSTMEM_GRAIN));
 	while (lacks > 0) {
 		uint64_t size = next_size(client, lacks);
 
 		/* What a bigger file would be good for is no reason to refuse. */
 		if (size > left)
 			size = sl_min_u64(lacks, SL_HOSTMEM_FILE_MAX);
-		if (!sl_hostpool_make(client, size, gpu))
-			return SL_HOSTPOOL_FULL;
+		if (!sl_hostpool_make(client, size, ordinal))
+			break;
 		left -= size;
 		lacks = sl_sub_sat(lacks, size);
 	}
+	if (client->host_bytes + client->host_making_bytes < bytes)
+		return SL_HOSTPOOL_FULL;
 	return client->host_making ? SL_HOSTPOOL_MAKING : SL_HOSTPOOL_HAS;
 }
 
@@ -301,6 +346,7 @@ static bool give(struct sl_client *client, const struct file *file)
 	sl_wire_init(&msg, SL_MSG_STORE);
 	msg.store.number = file->number;
 	msg.store.flags = file->huge ? SL_STORE_HUGE : 0;
+	msg.store.near = file->near;
 	msg.store.bytes = file->bytes;
 	sl_peer_send_fds(client->peer, &msg, bundle, 0, 1);
 	(void)sl_bundle_unref(bundle);
@@ -314,8 +360,11 @@ static bool hand_over(struct sl_client *client, struct sl_hostmem_answer *answer
 	struct file *file = NULL;
 
 	if (client->peer && answer->fd >= 0)
-		file = file_new(client, client->host_next + 1, answer->fd, answer->bytes,
-			answer->huge);
+		file = file_new(client, &(struct file){.number = client->host_next + 1,
+						.fd = answer->fd,
+						.bytes = answer->bytes,
+						.near = near_node(client, answer->node),
+						.huge = answer->huge});
 	if (!file)
 		return false;
 	answer->fd = -1;
@@ -340,6 +389,7 @@ static void on_made(struct sl_daemon *daemon, struct sl_hostmem_answer *answer)
 	pool->making_bytes -= answer->bytes;
 	client->host_making--;
 	client->host_making_bytes -= answer->bytes;
+	take_near(client, near_node(client, answer->node), answer->bytes);
 	before = client->host_bytes;
 	sl_step(D_STORE_MADE);
 	if (answer->error) {
@@ -456,8 +506,11 @@ static void take_held(struct sl_peer *peer, const struct sl_msg_store_held *msg,
 		return;
 	}
 	if (pool->files + pool->making >= pool->files_max ||
-		!file_new(client, msg->number, *fd, msg->bytes,
-			msg->flags & SL_STORE_HUGE)) {
+		!file_new(client, &(struct file){.number = msg->number,
+					  .fd = *fd,
+					  .bytes = msg->bytes,
+					  .near = msg->near,
+					  .huge = msg->flags & SL_STORE_HUGE})) {
 		sl_peer_reject(peer, SL_REJECT_PROTOCOL,
 			"STORE_HELD of file %u, which somebody has already, or of one "
 			"too many",

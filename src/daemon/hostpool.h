@@ -60,12 +60,16 @@ SL_MUST_CHECK uint64_t sl_hostpool_bound(const struct sl_daemon *daemon);
  * and these bytes. */
 SL_MUST_CHECK uint64_t sl_hostpool_left(
 	const struct sl_client *client, uint64_t beyond_bytes);
-/* The client is to have at least bytes; what lacks is made near the GPU. Legal inside an action. */
+/* The ordinals of the client's GPUs that memory near the one of this ordinal is near to, a bit each: those of its NUMA
+ * node, and those whose node nobody knows. */
+SL_MUST_CHECK uint32_t sl_hostpool_near(const struct sl_client *client, uint32_t ordinal);
+/* The client is to have at least bytes, and near_bytes of its files near the GPU of that ordinal as far as there may be so
+ * much more; what lacks is made there. Legal inside an action. */
 SL_MUST_CHECK enum sl_hostpool_outcome sl_hostpool_want(
-	struct sl_client *client, uint64_t bytes, uint32_t gpu);
-/* One file more, whatever it has. False: there may be no more, or no memory. */
+	struct sl_client *client, uint64_t bytes, uint64_t near_bytes, uint32_t ordinal);
+/* One file more, whatever it has, near that GPU. False: there may be no more, or no memory. */
 SL_MUST_CHECK bool sl_hostpool_make(
-	struct sl_client *client, uint64_t bytes, uint32_t gpu);
+	struct sl_client *client, uint64_t bytes, uint32_t ordinal);
 /* A message of its peer; may reject it. */
 void sl_hostpool_on_store_back(struct sl_peer *peer, const struct sl_msg_store_back *msg);
 /* Looks at the descriptor, and takes it out of fds if it is wanted. */

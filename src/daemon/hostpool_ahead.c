@@ -21,44 +21,58 @@ static bool is_contended(const struct sl_daemon *daemon, uint32_t gpu)
 	       (view.waiting || view.free_bytes < view.shareable_bytes / 4);
 }
 
-/* What of the client may have to leave, and *gpu where the most of it is. */
-static uint64_t may_leave(const struct sl_client *client, uint32_t *gpu)
+/* What of the client may have to leave, of each GPU. */
+static void may_leave(const struct sl_client *client, uint64_t bytes[SL_NODE_GPUS_MAX])
 {
 	struct sl_daemon *daemon = client->daemon;
-	uint64_t bytes = 0, most = 0;
 
 	for (uint32_t i = 0; i < client->gpu_count; i++) {
 		uint32_t number = client->gpu_numbers[i];
 		struct sl_node_use_view use;
-		uint64_t here;
 
+		bytes[i] = 0;
 		if (!client->workload->warm_after && !is_contended(daemon, number))
 			continue;
 		use = sl_node_client_use(daemon->node, client->id, number);
-		here = sl_sub_sat(use.backing_bytes, use.held_bytes);
-		if (here > most)
-			*gpu = number;
-		most = sl_max_u64(most, here);
-		bytes += here;
+		bytes[i] = sl_sub_sat(use.backing_bytes, use.held_bytes);
 	}
-	return bytes;
+}
+
+/* How much lacks near the GPU, *ordinal, near which most does. */
+static uint64_t lacks_near(const struct sl_client *client, uint32_t *ordinal)
+{
+	uint64_t bytes[SL_NODE_GPUS_MAX], most = 0;
+
+	may_leave(client, bytes);
+	for (uint32_t i = 0; i < client->gpu_count; i++) {
+		uint32_t near = sl_hostpool_near(client, i);
+		uint64_t lacks = 0;
+
+		for (uint32_t n = 0; n < client->gpu_count; n++)
+			lacks += near >> n & 1 ? bytes[n] : 0;
+		lacks = sl_sub_sat(lacks, client->gpus[i].near_bytes);
+		if (lacks > most)
+			*ordinal = i;
+		most = sl_max_u64(most, lacks);
+	}
+	return most;
 }
 
 static bool make_ahead(struct sl_client *client, sl_ns now)
 {
 	struct sl_hostpool *pool = client->daemon->hostpool;
-	uint32_t gpu = 0;
+	uint32_t ordinal = 0;
 	uint64_t lacks;
 
 	if (client->state != SL_CLIENT_LIVE || !client->peer || !client->swaps ||
 		client->order.state != SL_ORDER_NONE || now < client->host_not_before)
 		return false;
-	lacks = sl_sub_sat(may_leave(client, &gpu), client->host_bytes);
+	lacks = lacks_near(client, &ordinal);
 	lacks = sl_min_u64(sl_round_up(lacks, SL_HOSTMEM_GRAIN), AHEAD_BYTES);
 	lacks = sl_min_u64(lacks, sl_hostpool_left(client, 0));
 	if (!lacks || pool->made_bytes + lacks > pool->pool_bytes / 2)
 		return false;
-	return sl_hostpool_make(client, lacks, gpu);
+	return sl_hostpool_make(client, lacks, ordinal);
 }
 
 /* One file at a time, so that who needs one at once does not wait for many. */

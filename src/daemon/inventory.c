@@ -13,6 +13,7 @@
 
 #include "base/log.h"
 #include "daemon/drive.h"
+#include "daemon/host_room.h"
 #include "daemon/jobs.h"
 #include "daemon/lock.h"
 #include "daemon/reconcile.h"
@@ -153,6 +154,7 @@ static bool merge(
 	gpu->pci_key = device->pci_key;
 	sl_wire_str(gpu->name, sizeof(gpu->name), device->name);
 	sl_wire_str(gpu->pci, sizeof(gpu->pci), device->pci);
+	gpu->node = sl_host_room_node("", gpu->pci);
 	if (gpu->managed)
 		return false;
 	gpu->capacity_bytes = device->capacity_bytes;
@@ -296,6 +298,7 @@ int sl_inventory_recall(struct sl_daemon *daemon, const uint8_t uuid[SL_WIRE_UUI
 	gpu->reserve_bytes = reserve_bytes;
 	sl_wire_str(gpu->name, sizeof(gpu->name), name);
 	sl_wire_str(gpu->pci, sizeof(gpu->pci), pci);
+	gpu->node = sl_host_room_node("", gpu->pci);
 	if (gpu->present || !take_lock(gpu, uuid_text))
 		return -1;
 	manage(daemon, gpu);

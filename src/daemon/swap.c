@@ -138,34 +138,50 @@ static bool begin(struct sl_daemon *daemon, struct sl_client *client, uint64_t i
 	return false;
 }
 
+/* What must be on the host for an order: at least, in round figures, and with a chunk to spare. */
+struct host_need {
+	uint64_t bare, round, spare;
+};
+
 /*
- * What the client must have on the host is what is there and what is to come; never more than all it has.
- * The last chunk may be nearly all more than was asked for, so there is a file for that, too, where there is
- * room: one of its own, so that it can be had back while nothing is in it.
+ * What is there, of the client's GPUs with these ordinals, and what is to come of the one of the order; never more than
+ * it has. The last chunk may be nearly all more than was asked for.
  */
-static enum sl_hostpool_outcome want_host(
-	struct sl_client *client, uint64_t bytes, uint32_t gpu)
+static struct host_need need_of(
+	const struct sl_client *client, uint32_t ordinals, uint64_t bytes)
 {
-	uint64_t evicted = 0, backing = 0, bare, need, most;
+	struct sl_node_use_view here = use_of(client, client->order.ordinal);
+	uint64_t evicted = 0, most = sl_sub_sat(here.backing_bytes, here.evicted_bytes);
+	struct host_need need;
+
+	for (uint32_t i = 0; i < client->gpu_count; i++)
+		evicted += ordinals >> i & 1 ? use_of(client, i).evicted_bytes : 0;
+	most += evicted;
+	need.bare = evicted + sl_min_u64(bytes, most - evicted);
+	need.round = sl_min_u64(sl_round_up(need.bare, UNIT), most);
+	need.spare = sl_min_u64(need.round + SL_HOSTPOOL_CHUNK_MAX, most);
+	return need;
+}
+
+/* What is to spare comes in a file of its own where there is room, so that it can be had back while nothing is in it. */
+static enum sl_hostpool_outcome want_host(struct sl_client *client, uint64_t bytes)
+{
+	uint32_t ordinal = client->order.ordinal;
+	uint64_t chunk = sl_min_u64(client->host_short_bytes, SL_HOSTPOOL_CHUNK_MAX);
+	struct host_need all = need_of(client, UINT32_MAX, bytes);
+	struct host_need near = need_of(client, sl_hostpool_near(client, ordinal), bytes);
 	enum sl_hostpool_outcome outcome, spare;
+	uint64_t most;
 
-	for (uint32_t i = 0; i < client->gpu_count; i++) {
-		struct sl_node_use_view use = use_of(client, i);
-
-		evicted += use.evicted_bytes;
-		backing += use.backing_bytes;
-	}
-	bare = evicted + sl_min_u64(bytes, sl_sub_sat(backing, evicted));
-	need = sl_min_u64(sl_round_up(bare, UNIT), backing);
-	outcome = sl_hostpool_want(client, need, gpu);
+	client->order.host_bytes = all.bare;
+	outcome = sl_hostpool_want(client, all.round, near.round, ordinal);
 	if (outcome == SL_HOSTPOOL_FULL)
-		return sl_hostpool_want(client, bare, gpu);
+		return sl_hostpool_want(client, all.bare, near.bare, ordinal);
 	most = client->host_bytes + client->host_making_bytes +
-	       sl_hostpool_left(client,
-		       sl_min_u64(client->host_short_bytes, SL_HOSTPOOL_CHUNK_MAX));
-	need = sl_min_u64(need + SL_HOSTPOOL_CHUNK_MAX, backing) +
-	       client->host_short_bytes;
-	spare = sl_hostpool_want(client, sl_min_u64(need, most), gpu);
+	       sl_hostpool_left(client, chunk);
+	spare = sl_hostpool_want(client,
+		sl_min_u64(all.spare + client->host_short_bytes, most), near.spare,
+		ordinal);
 	return spare == SL_HOSTPOOL_FULL ? outcome : spare;
 }
 
@@ -180,7 +196,7 @@ void sl_swap_evict(struct sl_daemon *daemon, const struct sl_action *action)
 	client->order.tell_bytes = action->evict.tell_bytes;
 	client->order.state = SL_ORDER_MAKING;
 	sl_step(D_EVICT_BOOKED);
-	switch (want_host(client, action->evict.bytes, action->evict.gpu)) {
+	switch (want_host(client, action->evict.bytes)) {
 	case SL_HOSTPOOL_HAS: send_evict(client); break;
 	case SL_HOSTPOOL_MAKING: break;
 	case SL_HOSTPOOL_FULL: refuse_later(client, SL_SWAP_NO_HOST); break;
@@ -193,6 +209,8 @@ void sl_swap_host_ready(struct sl_client *client, bool ok)
 
 	if (order->state != SL_ORDER_MAKING)
 		return;
+	/* What could not be made was to spare, or nearer. */
+	ok = ok || client->host_bytes >= order->host_bytes;
 	if (ok && client->peer && client->state == SL_CLIENT_LIVE) {
 		send_evict(client);
 		return;

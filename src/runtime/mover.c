@@ -126,7 +126,7 @@ static void begin_out(struct job *job, struct sl_piece *piece)
 
 	piece->copying = needs_copy(piece);
 	if (piece->copying && !cargo->places.count &&
-		!sl_store_take(piece->bytes, cargo)) {
+		!sl_store_take(piece->bytes, job->gpu->ordinal, cargo)) {
 		/* Smaller ones may still find room. */
 		fail(job, SL_WIRE_SWAP_NO_HOST, CUDA_SUCCESS);
 		job->failed = false;

@@ -64,8 +64,15 @@ static uint32_t longest_run(const struct sl_store_file *file, uint32_t most, uin
 	return best;
 }
 
-/* The first run that is long enough, or the longest of all. 0: nothing is free. */
-static uint32_t find_run(uint32_t grains, struct sl_store_file **in, uint32_t *at)
+static bool is_near(const struct sl_store_file *file, uint32_t ordinal)
+{
+	return ordinal < 32 && (file->near >> ordinal & 1);
+}
+
+/* Of the files that are near, or of those that are not: the first run that is long enough, or the longest of all. 0:
+ * nothing is free. */
+static uint32_t find_run_of(uint32_t grains, uint32_t ordinal, bool near,
+	struct sl_store_file **in, uint32_t *at)
 {
 	uint32_t best = 0;
 
@@ -73,7 +80,7 @@ static uint32_t find_run(uint32_t grains, struct sl_store_file **in, uint32_t *a
 		struct sl_store_file *file = file_of(link);
 		uint32_t where = 0, length;
 
-		if (file->leaving || file->free <= best)
+		if (file->leaving || file->free <= best || is_near(file, ordinal) != near)
 			continue;
 		length = longest_run(file, grains, &where);
 		if (length > best) {
@@ -85,6 +92,15 @@ static uint32_t find_run(uint32_t grains, struct sl_store_file **in, uint32_t *a
 			break;
 	}
 	return best;
+}
+
+/* Another node's memory is reached through the link between the nodes, which GPUs share: rather near in pieces. */
+static uint32_t find_run(
+	uint32_t grains, uint32_t ordinal, struct sl_store_file **in, uint32_t *at)
+{
+	uint32_t best = find_run_of(grains, ordinal, true, in, at);
+
+	return best ? best : find_run_of(grains, ordinal, false, in, at);
 }
 
 static bool add_place(
@@ -142,11 +158,13 @@ void sl_store_lose(struct sl_cargo *cargo)
 }
 
 /* A copy of what is on the GPU anyway makes room. False: there is none. */
-static bool drop_a_copy(void)
+static bool drop_a_copy(uint32_t ordinal, bool near)
 {
 	sl_list_foreach (link, &sl_store.files) {
 		const struct sl_store_file *file = file_of(link);
 
+		if (is_near(file, ordinal) != near)
+			continue;
 		for (uint32_t i = 0; i < file->grains; i++) {
 			if (file->owner[i] && !sl_cargo_is_needed(file->owner[i])) {
 				sl_store_give_locked(file->owner[i]);
@@ -158,13 +176,13 @@ static bool drop_a_copy(void)
 }
 
 /* Under the lock: all or nothing of what is free. */
-static bool take(uint32_t left, struct sl_cargo *cargo)
+static bool take(uint32_t left, uint32_t ordinal, struct sl_cargo *cargo)
 {
 	struct sl_store_file *file = NULL;
 	uint32_t at = 0, grains;
 
 	for (; left; left -= grains) {
-		grains = find_run(left, &file, &at);
+		grains = find_run(left, ordinal, &file, &at);
 		if (!grains || !add_place(cargo, file, at, grains)) {
 			sl_store_give_locked(cargo);
 			return false;
@@ -173,15 +191,15 @@ static bool take(uint32_t left, struct sl_cargo *cargo)
 	return true;
 }
 
-bool sl_store_take(uint64_t bytes, struct sl_cargo *cargo)
+bool sl_store_take(uint64_t bytes, uint32_t ordinal, struct sl_cargo *cargo)
 {
 	uint32_t grains = (uint32_t)((bytes + SL_STORE_GRAIN - 1) / SL_STORE_GRAIN);
 	bool taken;
 
 	sl_store_lock();
 	do
-		taken = take(grains, cargo);
-	while (!taken && drop_a_copy());
+		taken = take(grains, ordinal, cargo);
+	while (!taken && (drop_a_copy(ordinal, true) || drop_a_copy(ordinal, false)));
 	sl_store_unlock();
 	return taken;
 }
@@ -235,6 +253,7 @@ static struct sl_store_file *file_new(const struct sl_msg_store *msg)
 	sl_list_init(&file->link);
 	file->number = msg->number;
 	file->flags = msg->flags;
+	file->near = msg->near;
 	file->bytes = msg->bytes;
 	file->fd.fd = -1;
 	file->map = MAP_FAILED;
@@ -282,6 +301,7 @@ static void say(enum sl_msg_type type, const struct sl_store_file *file)
 	}
 	msg.store_held.number = file->number;
 	msg.store_held.flags = file->flags;
+	msg.store_held.near = file->near;
 	msg.store_held.bytes = file->bytes;
 	/* A program that closes all descriptors leaves us the mapping, which cannot be passed on. */
 	if (sl_fd_is_ours(&file->fd))

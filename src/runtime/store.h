@@ -31,9 +31,10 @@ struct sl_places {
 	uint32_t count;
 };
 
-/* Takes places of so many bytes that nobody has, in few pieces; the cargo has none before. Copies of what is
- * resident give way. All or nothing. False: there is not so much. */
-SL_MUST_CHECK bool sl_store_take(uint64_t bytes, struct sl_cargo *cargo);
+/* Takes places of so many bytes that nobody has, in few pieces, near the GPU of that ordinal as long as there are any; the
+ * cargo has none before. Copies of what is resident give way. All or nothing. False: there is not so much. */
+SL_MUST_CHECK bool sl_store_take(
+	uint64_t bytes, uint32_t ordinal, struct sl_cargo *cargo);
 /* Gives them back, and what they held is no longer valid. None: nothing. */
 void sl_store_give(struct sl_cargo *cargo);
 

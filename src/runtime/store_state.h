@@ -16,6 +16,7 @@
 struct sl_store_file {
 	struct sl_link link;
 	uint32_t number, flags;
+	uint32_t near; /* a bit for each ordinal whose GPU is on its NUMA node */
 	struct sl_fd fd;
 	char *map;
 	uint64_t bytes;

@@ -31,9 +31,9 @@
 #endif
 
 #define THP       "/sys/kernel/mm/transparent_hugepage"
-#define ON_NODE_1 "00000000:10:00.0"
-#define ON_NODE_0 "00000000:20:00.0"
-#define NOWHERE   "00000000:30:00.0"
+#define ON_NODE_1 1
+#define ON_NODE_0 0
+#define NOWHERE   (-1)
 
 static struct {
 	unsigned int policies; /* set so far */
@@ -143,9 +143,6 @@ static int setup(void **state)
 	(void)snprintf(machine.root, sizeof(machine.root), "/tmp/sluice-mem-XXXXXX");
 	if (!mkdtemp(machine.root))
 		return 1;
-	put(&machine, "/sys/bus/pci/devices/0000:10:00.0/numa_node", "1\n");
-	put(&machine, "/sys/bus/pci/devices/0000:20:00.0/numa_node", "0\n");
-	put(&machine, "/sys/bus/pci/devices/0000:30:00.0/numa_node", "-1\n");
 	put_huge(&machine, 0);
 	memset(&asked, 0, sizeof(asked));
 	*state = &machine;
@@ -185,13 +182,13 @@ static uint64_t mapped_huge(int fd, uint64_t bytes)
 
 /* Makes a file with all its pages, of which huge_bytes are in transparent huge ones; was it of set aside ones? */
 static bool makes_of(
-	struct machine *machine, uint64_t bytes, const char *pci, uint64_t *huge_bytes)
+	struct machine *machine, uint64_t bytes, int node, uint64_t *huge_bytes)
 {
 	struct pollfd ready = {.fd = sl_hostmem_fd(machine->hostmem), .events = POLLIN};
 	struct sl_hostmem_answer *answer = NULL;
 	bool huge;
 
-	assert_true(sl_hostmem_make(machine->hostmem, 1, bytes, pci));
+	assert_true(sl_hostmem_make(machine->hostmem, 1, bytes, node));
 	for (int i = 0; i < 100 && !answer; i++) {
 		(void)poll(&ready, 1, 100);
 		answer = sl_hostmem_take(machine->hostmem);
@@ -206,11 +203,11 @@ static bool makes_of(
 	return huge;
 }
 
-static bool makes(struct machine *machine, uint64_t bytes, const char *pci)
+static bool makes(struct machine *machine, uint64_t bytes, int node)
 {
 	uint64_t huge_bytes;
 
-	return makes_of(machine, bytes, pci, &huge_bytes);
+	return makes_of(machine, bytes, node, &huge_bytes);
 }
 
 /* --- where ------------------------------------------------------------------------------------ */

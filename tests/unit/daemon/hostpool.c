@@ -1,9 +1,11 @@
 /* How much is made on the host, for whom. */
 #include "moving.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "daemon/hostpool.h"
 
 /* Configured anew; 0: no bound. */
@@ -128,6 +130,202 @@ static void nothing_is_made_ahead_beyond_it(void **state)
 	holder_end(inside, &a);
 }
 
+/* --- near which GPU --------------------------------------------------------------------------- */
+
+/* On GPUs 0 and 1, so much on each. */
+static struct holder holder_of_two(struct inside *inside, uint64_t bytes)
+{
+	struct holder holder = {.run = rig_peer(&inside->rig)};
+	union sl_msg msg;
+
+	rig_hello(&holder.run, SL_ROLE_CONTROL, 0);
+	rig_expect(&holder.run, SL_MSG_WELCOME, &msg);
+	rig_send_run(&holder.run, 64 * MIB, 2 * RIG_GIB, 2, "", "0,1");
+	rig_expect(&holder.run, SL_MSG_RUN_REPLY, &msg);
+	assert_int_equal(msg.run_reply.ok, 1);
+	holder.run.workload = msg.run_reply.workload;
+	memcpy(holder.run.token, msg.run_reply.token, sizeof(holder.run.token));
+	holder.peer = rig_join(&inside->rig, &holder.run);
+	for (uint32_t i = 0; i < 2; i++) {
+		sl_wire_init(&msg, SL_MSG_ASK);
+		msg.ask.ask = 1 + i;
+		msg.ask.ordinal = i;
+		msg.ask.bytes = bytes;
+		rig_send(&holder.peer, &msg);
+		rig_expect(&holder.peer, SL_MSG_GRANT, &msg);
+		rig_commit(&holder.peer, msg.grant.epoch, bytes);
+	}
+	inside_turn(inside);
+	return holder;
+}
+
+static uint64_t order_evict_of(
+	struct inside *inside, const struct holder *holder, uint32_t gpu, uint64_t bytes)
+{
+	struct sl_action action = {.type = SL_ACTION_EVICT,
+		.id = next_order++,
+		.evict = {.client = holder->peer.client,
+			.gpu = gpu,
+			.bytes = bytes,
+			.drain = 2 * SL_S,
+			.workload = holder->run.workload}};
+
+	sl_swap_evict(&inside->daemon, &action);
+	return action.id;
+}
+
+/* An order for one GPU: what is made for it, and what that is near to. The policy does not know of it, so all is as if
+ * it had come back since. */
+static void moves_of(struct inside *inside, const struct holder *holder, uint32_t gpu,
+	uint64_t bytes, uint64_t made, uint32_t near)
+{
+	uint64_t before = causes(inside), has = client_of(inside, holder)->host_bytes;
+	uint64_t order = order_evict_of(inside, holder, gpu, bytes);
+	struct given given;
+	union sl_msg msg;
+
+	if (made) {
+		given = expect_store(inside, &holder->peer);
+		assert_int_equal(given.bytes, made);
+		assert_int_equal(given.near, near);
+		(void)close(given.fd);
+	}
+	expect_evict(&holder->peer, order, bytes);
+	assert_int_equal(client_of(inside, holder)->host_bytes, has + made);
+	sl_wire_init(&msg, SL_MSG_SWAPPED);
+	msg.swapped.order = order;
+	msg.swapped.ordinal = gpu;
+	msg.swapped.outcome = SL_WIRE_SWAP_REFUSED;
+	rig_send(&holder->peer, &msg);
+	inside_until(inside, causes(inside) == before + 1);
+}
+
+/* The host's own word: it has so much, of which 256 MiB are not for us. */
+static void host_has(struct inside *inside, uint64_t bytes)
+{
+	char path[128], text[128];
+
+	(void)snprintf(path, sizeof(path), "%s/root/proc/meminfo", inside->rig.dir);
+	(void)snprintf(text, sizeof(text),
+		"MemTotal: 8388608 kB\nMemAvailable: %llu kB\n",
+		(unsigned long long)bytes / SL_KIB);
+	assert_int_equal(sl_file_replace(path, text, strlen(text), false), 0);
+}
+
+static void with_host(struct inside *inside)
+{
+	static char root[96];
+	char path[128];
+
+	(void)snprintf(root, sizeof(root), "%s/root", inside->rig.dir);
+	(void)snprintf(path, sizeof(path), "%s/proc", root);
+	assert_int_equal(sl_file_make_dirs(path, 0755), 0);
+	host_has(inside, 4 * RIG_GIB);
+	sl_hostpool_close(&inside->daemon);
+	assert_int_equal(sl_hostpool_open(&inside->daemon, root), 0);
+	sl_daemon_configure(&inside->daemon);
+}
+
+static void two_gpus(struct inside *inside, int node_0, int node_1)
+{
+	inside_init_with(inside, 2,
+		"driver_reserve: 1GiB\nmeasure_interval: 20ms\n"
+		"resolvers: wait\nhost_memory: 512MiB\n");
+	inside->daemon.gpus[0].node = node_0;
+	inside->daemon.gpus[1].node = node_1;
+}
+
+/* What there is near another GPU is no substitute, as long as there may be more. */
+static void each_gpu_has_memory_of_its_own_node(void **state)
+{
+	static struct inside inside;
+	struct holder a;
+
+	two_gpus(&inside, 0, 1);
+	a = holder_of_two(&inside, 100 * MIB);
+	moves_of(&inside, &a, 0, 100 * MIB, 100 * MIB, 1u << 0);
+	moves_of(&inside, &a, 1, 100 * MIB, 100 * MIB, 1u << 1);
+	/* Nothing twice. */
+	moves_of(&inside, &a, 0, 100 * MIB, 0, 0);
+	moves_of(&inside, &a, 1, 100 * MIB, 0, 0);
+	assert_int_equal(client_of(&inside, &a)->gpus[0].near_bytes, 100 * MIB);
+	assert_int_equal(client_of(&inside, &a)->gpus[1].near_bytes, 100 * MIB);
+	/* What is given back of one is not taken for the other's. */
+	send_back(&a.peer, 1);
+	inside_until(&inside, client_of(&inside, &a)->host_bytes == 100 * MIB);
+	assert_int_equal(client_of(&inside, &a)->gpus[0].near_bytes, 0);
+	moves_of(&inside, &a, 0, 100 * MIB, 100 * MIB, 1u << 0);
+	holder_end(&inside, &a);
+	inside_fini(&inside);
+}
+
+static void what_is_near_all_of_them_is_made_once(void **state)
+{
+	static const int nodes[][2] = {{1, 1}, {-1, -1}, {-1, 1}};
+	static struct inside inside;
+	struct holder a;
+
+	for (size_t i = 0; i < SL_ARRAY_LEN(nodes); i++) {
+		two_gpus(&inside, nodes[i][0], nodes[i][1]);
+		a = holder_of_two(&inside, 100 * MIB);
+		moves_of(&inside, &a, 0, 100 * MIB, 100 * MIB, 3);
+		moves_of(&inside, &a, 1, 100 * MIB, 0, 0);
+		holder_end(&inside, &a);
+		inside_fini(&inside);
+	}
+}
+
+/* A bound that leaves no room for more: what there is must do, wherever it is. */
+static void far_memory_is_better_than_none(void **state)
+{
+	static struct inside inside;
+	struct holder a;
+
+	two_gpus(&inside, 0, 1);
+	a = holder_of_two(&inside, 100 * MIB);
+	bound(&inside, 132 * MIB);
+	moves_of(&inside, &a, 0, 100 * MIB, 100 * MIB, 1u << 0);
+	moves_of(&inside, &a, 1, 100 * MIB, 32 * MIB, 1u << 1);
+	moves_of(&inside, &a, 1, 100 * MIB, 0, 0);
+	holder_end(&inside, &a);
+	inside_fini(&inside);
+	/* The same of a host that has no more. */
+	two_gpus(&inside, 0, 1);
+	with_host(&inside);
+	a = holder_of_two(&inside, 100 * MIB);
+	moves_of(&inside, &a, 0, 100 * MIB, 100 * MIB, 1u << 0);
+	host_has(&inside, 300 * MIB);
+	moves_of(&inside, &a, 1, 100 * MIB, 0, 0);
+	assert_int_equal(inside.daemon.hostpool->failures, 1);
+	holder_end(&inside, &a);
+	inside_fini(&inside);
+}
+
+/* What is made ahead is made where it will be needed. */
+static void what_is_made_ahead_is_near(void **state)
+{
+	static struct inside inside;
+	struct given given;
+	struct holder a;
+	uint32_t near = 0;
+
+	two_gpus(&inside, 0, 1);
+	a = holder_of_two(&inside, 100 * MIB);
+	client_of(&inside, &a)->workload->warm_after = SL_S;
+	for (int i = 0; i < 2; i++) {
+		sl_timer_set(inside.daemon.hostpool->ahead_timer, sl_clock_now());
+		given = expect_store(&inside, &a.peer);
+		assert_int_equal(given.bytes, 100 * MIB);
+		near |= given.near;
+		(void)close(given.fd);
+	}
+	assert_int_equal(near, 3);
+	rig_expect_silence(&a.peer, 600);
+	sl_timer_set(inside.daemon.hostpool->ahead_timer, SL_NS_NEVER);
+	holder_end(&inside, &a);
+	inside_fini(&inside);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -135,6 +333,14 @@ int main(void)
 		cmocka_unit_test(a_chunk_beyond_the_bound),
 		cmocka_unit_test(nothing_is_made_ahead_beyond_it),
 	};
+	const struct CMUnitTest two[] = {
+		cmocka_unit_test(each_gpu_has_memory_of_its_own_node),
+		cmocka_unit_test(what_is_near_all_of_them_is_made_once),
+		cmocka_unit_test(far_memory_is_better_than_none),
+		cmocka_unit_test(what_is_made_ahead_is_near),
+	};
 
-	return cmocka_run_group_tests(tests, moving_setup, moving_teardown);
+	int failed = cmocka_run_group_tests(two, NULL, NULL);
+
+	return failed + cmocka_run_group_tests(tests, moving_setup, moving_teardown);
 }

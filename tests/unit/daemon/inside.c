@@ -48,8 +48,13 @@ void inside_begin(struct inside *inside)
 
 void inside_init(struct inside *inside, const char *config)
 {
+	inside_init_with(inside, 1, config);
+}
+
+void inside_init_with(struct inside *inside, unsigned int gpus, const char *config)
+{
 	memset(inside, 0, sizeof(*inside));
-	rig_init(&inside->rig, 1, 16 * RIG_GIB);
+	rig_init(&inside->rig, gpus, 16 * RIG_GIB);
 	assert_int_equal(
 		sl_file_replace(inside->rig.config, config, strlen(config), false), 0);
 	inside_begin(inside);

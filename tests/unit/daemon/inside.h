@@ -20,6 +20,8 @@ struct inside {
 
 /* A daemon of one GPU of 16 GiB, of which 1 GiB is the driver's, with this configuration. */
 void inside_init(struct inside *inside, const char *config);
+/* Of so many GPUs. */
+void inside_init_with(struct inside *inside, unsigned int gpus, const char *config);
 void inside_fini(struct inside *inside);
 /* The daemon alone ends, as when it is told to, and one that follows it finds what it left. */
 void inside_end(struct inside *inside);

@@ -117,8 +117,10 @@ struct given expect_store(struct inside *inside, const struct rig_peer *peer)
 	}
 	assert_int_equal(msg.head.type, SL_MSG_STORE);
 	assert_int_equal(fds.count, 1);
-	return (struct given){
-		.number = msg.store.number, .fd = fds.fd[0], .bytes = msg.store.bytes};
+	return (struct given){.number = msg.store.number,
+		.fd = fds.fd[0],
+		.bytes = msg.store.bytes,
+		.near = msg.store.near};
 }
 
 void send_held(const struct rig_peer *peer, const struct given *given)
@@ -128,6 +130,7 @@ void send_held(const struct rig_peer *peer, const struct given *given)
 	sl_wire_init(&msg, SL_MSG_STORE_HELD);
 	msg.store_held.number = given->number;
 	msg.store_held.bytes = given->bytes;
+	msg.store_held.near = given->near;
 	assert_int_equal(sl_wire_send_fds(peer->fd, &msg, &given->fd, 1), SL_WIRE_OK);
 }
 

@@ -22,6 +22,7 @@ struct given {
 	uint32_t number;
 	int fd;
 	uint64_t bytes;
+	uint32_t near;
 };
 
 /* The id of the next order. */

@@ -273,6 +273,7 @@ static void half_stays_half_over_a_restart(void **state)
 	reported(&a.peer);
 	inside_until(&own, client_of(&own, &a)->state == SL_CLIENT_LIVE);
 	assert_true(client_of(&own, &a)->host_bytes == given.bytes);
+	assert_true(client_of(&own, &a)->gpus[0].near_bytes == given.bytes);
 	assert_true(own.daemon.hostpool->configured_bytes == RIG_GIB);
 	assert_true(sl_node_pool(own.daemon.node).pool_bytes == RIG_GIB);
 	/* And when it is given back, or read anew. */

@@ -4,6 +4,7 @@
  * After every scene the books agree with the driver, and what was written is what is read.
  */
 #include "mover-test.h"
+#include "runtime/store_state.h"
 
 static void body_whole(void)
 {
@@ -410,6 +411,58 @@ static void body_always_dirty(void)
 	end();
 }
 
+/* --- near which GPU --------------------------------------------------------------------------------- */
+
+static uint64_t used_of(uint32_t number)
+{
+	uint64_t used = 0;
+
+	sl_store_lock();
+	sl_list_foreach (link, &sl_store.files) {
+		struct sl_store_file *file =
+			SL_LIST_ENTRY(link, struct sl_store_file, link);
+
+		if (file->number == number)
+			used = (file->grains - file->free) * SL_STORE_GRAIN;
+	}
+	sl_store_unlock();
+	return used;
+}
+
+static uint32_t taken_from(uint32_t ordinal, struct sl_cargo *cargo)
+{
+	CHECK(sl_store_take(2 * SL_MIB, ordinal, cargo));
+	CHECK_EQ(cargo->places.count, 1);
+	return cargo->places.at[0].file->number;
+}
+
+/* Files on the GPU's node are filled first, in whatever order they came; then the others. */
+static void body_near(void)
+{
+	struct sl_cargo mine = {0}, others = {0};
+
+	begin(0, true);
+	give_store_near(1, 16 * SL_MIB, 1u << 1);
+	give_store_near(2, 10 * SL_MIB, 1u << 0);
+	CHECK_EQ(evict(6 * SL_MIB).left_bytes, 6 * SL_MIB);
+	CHECK_EQ(used_of(1), 0);
+	CHECK_EQ(used_of(2), 6 * SL_MIB);
+	CHECK_EQ(evict(UINT64_MAX).left_bytes, ALL_BYTES - 6 * SL_MIB);
+	CHECK_EQ(used_of(1), ALL_BYTES - 10 * SL_MIB);
+	CHECK_EQ(used_of(2), 10 * SL_MIB);
+	CHECK_EQ(restore().left_bytes, ALL_BYTES);
+	/* Another GPU's do not come into what is near this one while there is other room. */
+	CHECK_EQ(taken_from(1, &others), 1);
+	/* Once all is taken, copies of what is on the GPU give way, near ones first. */
+	sl_store_give(&others);
+	CHECK(sl_store_take(10 * SL_MIB, 1, &others));
+	CHECK_EQ(used_of(1), 16 * SL_MIB);
+	CHECK_EQ(taken_from(0, &mine), 2);
+	sl_store_give(&mine);
+	sl_store_give(&others);
+	end();
+}
+
 /* --- how much leaves --------------------------------------------------------------------------------- */
 
 static void body_partial(void)
@@ -678,6 +731,7 @@ TEST(clean)
 TEST(hash_fails)
 TEST(settles)
 TEST(always_dirty)
+TEST(near)
 TEST(partial)
 TEST(choice)
 TEST(trim)
@@ -709,6 +763,7 @@ int main(void)
 		cmocka_unit_test(test_hash_fails),
 		cmocka_unit_test(test_settles),
 		cmocka_unit_test(test_always_dirty),
+		cmocka_unit_test(test_near),
 		cmocka_unit_test(test_partial),
 		cmocka_unit_test(test_choice),
 		cmocka_unit_test(test_trim),

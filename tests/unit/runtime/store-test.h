@@ -12,7 +12,8 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 
-static inline void give_store(uint32_t number, uint64_t bytes)
+/* near: a bit for each ordinal. */
+static inline void give_store_near(uint32_t number, uint64_t bytes, uint32_t near)
 {
 	struct sl_wire_fds fds = {.count = 1};
 	union sl_msg msg;
@@ -20,6 +21,7 @@ static inline void give_store(uint32_t number, uint64_t bytes)
 	sl_wire_init(&msg, SL_MSG_STORE);
 	msg.store.number = number;
 	msg.store.bytes = bytes;
+	msg.store.near = near;
 	fds.fd[0] = memfd_create("store", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	CHECK_EQ(ftruncate(fds.fd[0], (off_t)bytes), 0);
 	CHECK_EQ(fcntl(fds.fd[0], F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW), 0);
@@ -27,6 +29,11 @@ static inline void give_store(uint32_t number, uint64_t bytes)
 	sl_store_on_store(&msg.store, &fds);
 	sl_session_unlock();
 	CHECK_EQ(fds.count, 0);
+}
+
+static inline void give_store(uint32_t number, uint64_t bytes)
+{
+	give_store_near(number, bytes, 1);
 }
 
 static inline void wait_pinned(uint64_t bytes)
