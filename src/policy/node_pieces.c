@@ -10,7 +10,8 @@
  * B begins only when A has given something, not when it was told to: an EVICT that is refused (a capture, work that
  * does not end) costs nobody anything. From then on B comes before all others, whatever their rights, until all of it is
  * back, as if all its room had been kept from the start: who comes meanwhile finds B at the beginning of its turn. So two
- * that each take from the other do it once per turn, not once per piece. That ends when B, or A, fails half-way or is
+ * that each take from the other do it once per turn, not once per piece. Where nothing comes in pieces (what leaves is small, or B is on
+ * several GPUs) B's place is kept from when the first of those who leave for it has left. That ends when B, or A, fails half-way or is
  * gone, or B does not want any more. B has its ordinary place then, and can be taken from by those before it; and where
  * nothing can help it, by those behind it, too, A above all: what B has got is of use to nobody (node_leave.c). A part
  * of each is on the host then. One of them can only come if the other goes, so the pool keeps room for that.
@@ -108,6 +109,15 @@ void sl_node_bring_part(
 	sl_node_touch(node, 1u << gpu);
 	client->is_part_in = client->is_exchanged = true;
 	sl_node_restore(node, client, gpu, bytes);
+}
+
+void sl_node_left_for(struct sl_node *node, const struct sl_node_order *order)
+{
+	struct sl_node_client *client =
+		order->returner ? sl_node_find_living(node, order->returner) : NULL;
+
+	if (client && sl_node_wants_back(client))
+		client->is_exchanged |= SL_MUTANT(LEFT_FOR_NOBODY, true, false);
 }
 
 void sl_node_part_done(struct sl_node_client *client, const struct sl_node_order *order)

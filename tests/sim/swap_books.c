@@ -525,15 +525,26 @@ static bool has_its_room(const struct swap_rules *r, const struct swap_party *p)
 	return true;
 }
 
+/* Something left for those of the workload that want back what they lack: they come before all others now. */
+static void begin_exchange(struct swap_rules *r, uint64_t workload)
+{
+	for (uint32_t i = 0; workload && i < r->parties; i++) {
+		if (r->party[i].workload == workload && swap_party_wants(&r->party[i]))
+			r->party[i].begun = true;
+	}
+}
+
 static void on_done(struct swap_rules *r, struct swap_party *p, const struct sl_event *e)
 {
 	const struct swap_member *m;
 	uint32_t gpu = e->done.gpu;
+	uint64_t before;
 	bool was_out;
 
 	if (gpu >= SWAP_GPUS || !(r->present_mask >> gpu & 1))
 		return;
 	was_out = swap_party_evicted(p) > 0;
+	before = p->evicted[gpu];
 	p->evicted[gpu] = sl_min_u64(e->done.evicted_bytes, p->backing[gpu]);
 	if (p->order != e->done.order)
 		return;
@@ -543,6 +554,8 @@ static void on_done(struct swap_rules *r, struct swap_party *p, const struct sl_
 			? p->order_bytes
 			: 0;
 	p->begun = p->is_restore && e->done.outcome == SL_SWAP_OK;
+	if (!p->is_restore && (p->gives || p->evicted[gpu] > before))
+		begin_exchange(r, p->order_for);
 	/* Who was resumed while it left comes back for what has left. */
 	p->resumed &= p->is_restore || swap_party_evicted(p) > 0;
 	p->part = false;

@@ -632,6 +632,7 @@ static void on_evict(struct swap_rules *r, const struct sl_action *a)
 	p->order_bytes = sl_min_u64(a->evict.bytes, there);
 	p->order_gpu = gpu;
 	p->is_restore = p->aborted = p->gives = false;
+	p->order_for = a->evict.other;
 	p->order_at = r->now;
 	/* The slack, and what is lent, are there so that who is entitled is never kept from an exchange. */
 	if (swap_evicted(r, 0) + swap_leaving(r) > r->pool)

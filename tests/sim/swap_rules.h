@@ -37,13 +37,14 @@ struct swap_party {
 	struct swap_demand demand[SWAP_GRANTS];
 	/* the open order */
 	uint64_t order, order_bytes; /* order_bytes: that are still to move */
+	uint64_t order_for;          /* of an EVICT: the workload */
 	uint32_t order_gpu;
 	bool is_restore, aborted, comes,
 		resumed; /* comes: from the first RESTORE until the last is
 	                                        done; resumed: comes back unasked */
 	bool part,
 		gives; /* a RESTORE of less than there is; an EVICT of which some has left */
-	bool begun; /* a part of it came back, and nobody gave up since: it had its place then */
+	bool begun; /* somebody left for it, or a part of it came back, and nobody gave up since: it had its place then */
 	uint64_t part_out,
 		vain; /* on the host when it was given; a part of which nothing came */
 	sl_ns order_at;

@@ -132,6 +132,26 @@ static void leaves_its_request(struct swap_world *w)
 }
 
 /*
+ * A, two processes of 5 GiB, is all within its request of 10, B has 10.3. When A's turn is over all of the second leaves for B and a little of
+ * the first, which is between two pieces of its work before the second is: what it left is not its own again, but B's.
+ */
+static void left_by_two(struct swap_world *w)
+{
+	uint32_t a, b;
+
+	stage(w, 1, 64 * GIB);
+	b = enter(w, (struct swap_workload){.size = 10 * GIB + 300 * SL_MIB});
+	until(w, 2);
+	a = enter(w, (struct swap_workload){
+			     .request = 10 * GIB, .size = 5 * GIB, .piece = 390 * SL_MS});
+	until(w, 2.2);
+	(void)swap_world_client(w, client(w, a)->workload);
+	until(w, 60);
+	expect(view(w, b).turns > 2, "B had %u turns in 60 s",
+		(uint32_t)view(w, b).turns);
+}
+
+/*
  * Three that always compute, of 10 GiB each, with weights of 1, 2 and 2: turns of 2, 4 and 4 s, over a hundred of them. Each has
  * its share to a tenth of it; one turn more or less is about a hundredth.
  */
@@ -190,6 +210,7 @@ const struct swap_play swap_plays_more_d[] = {
 	{"a turn of the least share is one", one_turn, true},
 	{"who asks in vain keeps nobody waiting", asks_in_vain},
 	{"what leaves within its request is left to it", leaves_its_request},
+	{"what the first of two has left is not taken back", left_by_two},
 	{"shares over a hundred turns", long_shares, true},
 	{0},
 };

@@ -384,7 +384,7 @@ static void test_room_for_one(void **state)
 	/* Nothing can help B, so what it has is there for A. */
 	assert_non_null(strstr(said, "EVICT 2 g0 109051904 EVICTED_FOR"));
 	says(&p, "A comes", 5040, (struct sl_event)DONE(2, evict(&p), 0, 424 * MIB),
-		"NOTE EVICTED_FOR g0 2/1 109051904; RESTORE 1 g0 134217728; PROBE 1 2");
+		"NOTE EVICTED_FOR g0 2/1 109051904; RESTORE 1 g0 134217728");
 	play_close(&p);
 }
 

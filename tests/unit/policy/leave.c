@@ -246,6 +246,39 @@ static void test_requests_stay(void **state)
 	play_close(&p);
 }
 
+/* A, two processes of 24 and 424, is all within its request; B wants 448 back, which are as many as A has. */
+static const struct sl_event two_for_one[] = {SWAP(4096 * MIB), GPU(0, 600 * MIB),
+	EVENT(LINK_COST, link_cost, {0, 32000 * MIB, 32000 * MIB}),
+	EVENT(WORKLOAD_ADD, workload_add,
+		{1, BYTES(448 * MIB), BYTES(448 * MIB), 1, 1, 0}),
+	WORKLOAD(2), COMES(1, 1), COMES(2, 1), COMES(3, 2), REPORT(1, 0, 24 * MIB),
+	REPORTED(1), REPORT(2, 0, 424 * MIB), REPORTED(2), REPORT(3, 0, 600 * MIB),
+	OUT(3, 0, 448 * MIB), REPORTED(3), WANT(3, 1)};
+
+/* The first of A has left and wants back, before anything of the second has: what it left is not its own again, though it comes before B in
+ * the order. Or A began another turn, and B had none, ever. */
+static void test_left_for_it(void **state)
+{
+	struct play p;
+	uint64_t order;
+
+	(void)state;
+	play_open(&p);
+	for (size_t i = 0; i < SL_ARRAY_LEN(two_for_one); i++)
+		(void)play(&p, "before", 100, two_for_one[i]);
+	says(&p, "A's turn is over", 10000, (struct sl_event)TIME,
+		"EVICT 2 g0 444596224 EVICTED_FOR; EVICT 1 g0 25165824 EVICTED_FOR; "
+		"PROBE 2 1; PROBE 1 1");
+	order = sl_node_client(p.node, 1).order;
+	(void)play(&p, "the first", 10001, (struct sl_event)DONE(1, order, 0, 24 * MIB));
+	says(&p, "wants back", 10001, (struct sl_event)WANT(1, 1), "");
+	order = sl_node_client(p.node, 2).order;
+	assert_non_null(strstr(play(&p, "the second", 10002,
+				       (struct sl_event)DONE(2, order, 0, 424 * MIB)),
+		"RESTORE 3 g0 469762048"));
+	play_close(&p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -255,6 +288,7 @@ int main(void)
 		cmocka_unit_test(test_siblings),
 		cmocka_unit_test(test_idle_sibling),
 		cmocka_unit_test(test_requests_stay),
+		cmocka_unit_test(test_left_for_it),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
