@@ -89,6 +89,21 @@ static inline __attribute__((always_inline)) void sl_gate_enter(
 		sl_gate_enter_slowly(self);
 }
 
+/* The same where nothing is in the way. False: it has done nothing, and sl_gate_enter does the rest. */
+SL_MUST_CHECK static inline __attribute__((always_inline)) bool sl_gate_enter_open(
+	struct sl_gate_thread *self)
+{
+	if (sl_unlikely(self->depth))
+		return false;
+	self->stack = sl_gate_stack();
+	__atomic_store_n(&self->depth, 1, __ATOMIC_RELAXED);
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	if (sl_likely(!__atomic_load_n(&sl_gate_word, __ATOMIC_ACQUIRE)))
+		return true;
+	__atomic_store_n(&self->depth, 0, __ATOMIC_RELEASE);
+	return false;
+}
+
 static inline void sl_gate_leave(struct sl_gate_thread *self)
 {
 	uint32_t depth = self->depth;

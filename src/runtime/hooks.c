@@ -38,6 +38,10 @@ union sl_real_table sl_real_table = {
  * Fast path: one thread-local load, two thread-private stores, one load of a word that is shared
  * and almost never written, one indirect call. No lock, no system call, no fence. Budget 5 ns
  * over the bare call. Without a record (bypass) the call goes straight through.
+ *
+ * Whatever else there is to do is another function with the same arguments, so that the fast one need not keep them for
+ * calls that it hardly ever makes: slowly_X when the thread has no record or the gate is not open, again_X when there was no
+ * memory.
  */
 #define GATED(self, symbol, args)             \
 	({                                    \
@@ -48,28 +52,81 @@ union sl_real_table sl_real_table = {
 		sl_gate_leave(self);          \
 		gated_;                       \
 	})
-#define EXPORT_GATE(symbol, params, args)                             \
-	SL_EXPORT CUresult symbol params                              \
-	{                                                             \
-		struct sl_gate_thread *self = sl_gate_self;           \
-                                                                      \
-		if (sl_unlikely(!self) && !(self = sl_gate_attach())) \
-			return sl_real.symbol args;                   \
-		return sl_sticky_note(GATED(self, symbol, args));     \
+/* No jump: where one is possible the compiler gets all arguments out of the caller's frame at the beginning, which was a
+ * third of what a launch took longer. */
+#define CALLED(call)                                  \
+	({                                            \
+		CUresult called_ = (call);            \
+                                                      \
+		__asm__ volatile("" : "+r"(called_)); \
+		called_;                              \
+	})
+#define EXPORT_GATE(symbol, params, args)                                         \
+	static SL_COLD CUresult slowly_##symbol params                            \
+	{                                                                         \
+		struct sl_gate_thread *self = sl_gate_self;                       \
+                                                                                  \
+		if (!self && !(self = sl_gate_attach()))                          \
+			return sl_real.symbol args;                               \
+		return sl_sticky_note(GATED(self, symbol, args));                 \
+	}                                                                         \
+	SL_EXPORT CUresult symbol params                                          \
+	{                                                                         \
+		struct sl_gate_thread *self = sl_gate_self;                       \
+		CUresult result;                                                  \
+                                                                                  \
+		if (sl_unlikely(!self) || sl_unlikely(!sl_gate_enter_open(self))) \
+			return CALLED(slowly_##symbol args);                      \
+		result = sl_real.symbol args;                                     \
+		sl_gate_leave(self);                                              \
+		return CALLED(sl_sticky_note(result));                            \
 	}
-/* Dearer by the stores that keep the arguments for another call. */
-#define EXPORT_LAUNCH(symbol, params, args)                                        \
-	SL_EXPORT CUresult symbol params                                           \
-	{                                                                          \
-		struct sl_gate_thread *self = sl_gate_self;                        \
-		CUresult result;                                                   \
-                                                                                   \
-		if (sl_unlikely(!self) && !(self = sl_gate_attach()))              \
-			return sl_real.symbol args;                                \
-		result = GATED(self, symbol, args);                                \
-		SL_ROOM_RETRY(result, SL_ROOM_CURRENT, GATED(self, symbol, args)); \
-		return sl_sticky_note(result);                                     \
+/* Dearer by the stores that keep the arguments for another call. slow: what the slow one does instead of the call. */
+#define EXPORT_RETRIED(symbol, params, args, slow)                                  \
+	static SL_COLD CUresult again_##symbol params                               \
+	{                                                                           \
+		struct sl_gate_thread *self = sl_gate_self;                         \
+		CUresult result = CUDA_ERROR_OUT_OF_MEMORY;                         \
+                                                                                    \
+		SL_ROOM_RETRY(result, SL_ROOM_CURRENT, GATED(self, symbol, args));  \
+		return sl_sticky_note(result);                                      \
+	}                                                                           \
+	static SL_COLD CUresult slowly_##symbol params                              \
+	{                                                                           \
+		struct sl_gate_thread *self = sl_gate_self;                         \
+		CUresult result;                                                    \
+                                                                                    \
+		if (!self && !(self = sl_gate_attach()))                            \
+			return sl_real.symbol args;                                 \
+		slow;                                                               \
+		result = GATED(self, symbol, args);                                 \
+		return result == CUDA_ERROR_OUT_OF_MEMORY ? again_##symbol args     \
+							  : sl_sticky_note(result); \
 	}
+#define EXPORT_OPEN(symbol, params, args, otherwise)                 \
+	SL_EXPORT CUresult symbol params                             \
+	{                                                            \
+		struct sl_gate_thread *self = sl_gate_self;          \
+		CUresult result;                                     \
+                                                                     \
+		if (sl_unlikely(!self) || sl_unlikely(otherwise) ||  \
+			sl_unlikely(!sl_gate_enter_open(self)))      \
+			return CALLED(slowly_##symbol args);         \
+		result = sl_real.symbol args;                        \
+		sl_gate_leave(self);                                 \
+		if (sl_unlikely(result == CUDA_ERROR_OUT_OF_MEMORY)) \
+			return CALLED(again_##symbol args);          \
+		return CALLED(sl_sticky_note(result));               \
+	}
+#define EXPORT_LAUNCH(symbol, params, args)           \
+	EXPORT_RETRIED(symbol, params, args, (void)0) \
+	EXPORT_OPEN(symbol, params, args, false)
+/* As LAUNCH, and one more load: of graphs with memory of their own some may have to ask for it. */
+#define EXPORT_GRAPH(symbol, params, args)                         \
+	EXPORT_RETRIED(symbol, params, args,                       \
+		if (sl_graph_is_pending()) return sl_graph_launch( \
+			sl_real.symbol, self, exec, stream))       \
+	EXPORT_OPEN(symbol, params, args, sl_graph_is_pending())
 #define EXPORT_LOAD(symbol, params, args)                                    \
 	SL_EXPORT CUresult symbol params                                     \
 	{                                                                    \
@@ -77,21 +134,6 @@ union sl_real_table sl_real_table = {
                                                                              \
 		SL_ROOM_RETRY(result, SL_ROOM_CURRENT, sl_real.symbol args); \
 		return sl_hidden_changed(result);                            \
-	}
-/* As LAUNCH, and one more load: of graphs with memory of their own some may have to ask for it. */
-#define EXPORT_GRAPH(symbol, params, args)                                          \
-	SL_EXPORT CUresult symbol params                                            \
-	{                                                                           \
-		struct sl_gate_thread *self = sl_gate_self;                         \
-		CUresult result;                                                    \
-                                                                                    \
-		if (sl_unlikely(!self) && !(self = sl_gate_attach()))               \
-			return sl_real.symbol args;                                 \
-		if (sl_unlikely(sl_graph_is_pending()))                             \
-			return sl_graph_launch(sl_real.symbol, self, exec, stream); \
-		result = GATED(self, symbol, args);                                 \
-		SL_ROOM_RETRY(result, SL_ROOM_CURRENT, GATED(self, symbol, args));  \
-		return sl_sticky_note(result);                                      \
 	}
 #define EXPORT_WATCH(symbol, params, args)             \
 	SL_EXPORT CUresult symbol params               \

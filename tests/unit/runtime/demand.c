@@ -5,6 +5,7 @@
 #include "fake.h"
 #include "stub.h"
 
+#include "runtime/gate.h"
 #include "runtime/hooks.h"
 #include "runtime/session.h"
 
@@ -88,6 +89,55 @@ static void fill_gpu(unsigned int calls)
 	stub_lock();
 	stub.no_room = calls;
 	stub_unlock();
+}
+
+static CUresult (*launch_really)(CUfunction, unsigned int, unsigned int, unsigned int,
+	unsigned int, unsigned int, unsigned int, unsigned int, CUstream, void **,
+	void **);
+static unsigned int right, wrong;
+
+static CUresult launch_looked_at(CUfunction f, unsigned int grid_x, unsigned int grid_y,
+	unsigned int grid_z, unsigned int block_x, unsigned int block_y,
+	unsigned int block_z, unsigned int shared, CUstream stream, void **params,
+	void **extra)
+{
+	bool same = f == (CUfunction)1 && grid_x == 2 && grid_y == 3 && grid_z == 4 &&
+		    block_x == 5 && block_y == 6 && block_z == 7 && shared == 8 &&
+		    stream == (CUstream)9 && params == (void **)10 &&
+		    extra == (void **)11;
+
+	right += same;
+	wrong += !same;
+	return launch_really(f, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared,
+		stream, params, extra);
+}
+
+static CUresult launch_all_told(void)
+{
+	return cuLaunchKernel((CUfunction)1, 2, 3, 4, 5, 6, 7, 8, (CUstream)9,
+		(void **)10, (void **)11);
+}
+
+/* A launch that is made again, or that had to wait or to be made known first, is the one that was asked for. */
+static void body_arguments(void)
+{
+	start();
+	CHECK_EQ(launch(), CUDA_SUCCESS);
+	launch_really = sl_real.cuLaunchKernel;
+	sl_real.cuLaunchKernel = launch_looked_at;
+	CHECK_EQ(launch_all_told(), CUDA_SUCCESS);
+	fill_gpu(3);
+	CHECK_EQ(launch_all_told(), CUDA_SUCCESS);
+	sl_gate_listen();
+	CHECK_EQ(launch_all_told(), CUDA_SUCCESS);
+	sl_gate_listen();
+	fill_gpu(2);
+	CHECK_EQ(launch_all_told(), CUDA_SUCCESS);
+	CHECK_EQ(sl_gate_self->depth, 0);
+	CHECK_EQ(right, 1 + 4 + 1 + 3);
+	CHECK_EQ(wrong, 0);
+	sl_real.cuLaunchKernel = launch_really;
+	fake_stop();
 }
 
 /* Memory that the driver takes for itself is asked for as any other, and more of it each time. */
@@ -236,6 +286,7 @@ static void body_limits(void)
 	X(denials)       \
 	X(driver_errors) \
 	X(room)          \
+	X(arguments)     \
 	X(room_small)    \
 	X(room_capture)  \
 	X(limits)
