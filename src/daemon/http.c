@@ -49,6 +49,7 @@ struct sl_http {
 	unsigned int connection_count;
 	struct sl_metrics_books *books; /* the latest copy, or NULL */
 	sl_ns start_unix_ns, longest_turn;
+	bool copies_ahead;   /* the next turn is for a copy, if that is stale */
 	sl_ns starved_until; /* no descriptors were left; 0: there are some */
 	uint64_t scrapes;
 };
@@ -121,12 +122,17 @@ static enum MHD_Result reply(
 	return r;
 }
 
+static bool is_stale(const struct sl_http *http)
+{
+	return !http->books || sl_clock_now() - http->books->taken_at > SL_HTTP_FRESH_NS;
+}
+
 /* The copy for an answer that begins now. */
 static struct sl_metrics_books *fresh_books(struct sl_http *http)
 {
 	struct sl_metrics_books *books = http->books;
 
-	if (!books || sl_clock_now() - books->taken_at > SL_HTTP_FRESH_NS) {
+	if (is_stale(http)) {
 		http->books = sl_metrics_put(books);
 		books = sl_metrics_take(http->daemon);
 		if (!books)
@@ -290,11 +296,30 @@ static sl_ns turn_took(const struct turn *turn)
 						  : now.on_core - turn->on_core;
 }
 
+static void count_turn(struct sl_http *http, const struct turn *turn)
+{
+	http->longest_turn = sl_max_u64(http->longest_turn, turn_took(turn));
+}
+
 static void end_turn(struct sl_http *http, const struct turn *turn)
 {
 	run(http);
 	arm(http);
-	http->longest_turn = sl_max_u64(http->longest_turn, turn_took(turn));
+	count_turn(http, turn);
+}
+
+/*
+ * Somebody has come: what he will be told is copied in a turn of its own. To accept him, to copy the numbers of a thousand workloads and to send the first
+ * of them at once would hold the loop for the sum of it. Whoever asks later than the copy is fresh pays for his own.
+ */
+static void copy_ahead(struct sl_http *http)
+{
+	struct turn turn = begin_turn();
+
+	http->copies_ahead = false;
+	(void)sl_metrics_put(fresh_books(http));
+	sl_timer_set(http->again_timer, turn.begin);
+	count_turn(http, &turn);
 }
 
 static int on_server(sd_event_source *source, int fd, uint32_t events, void *context)
@@ -302,6 +327,11 @@ static int on_server(sd_event_source *source, int fd, uint32_t events, void *con
 	struct sl_http *http = ((struct sl_daemon *)context)->http;
 	struct turn turn = begin_turn();
 
+	if (http->copies_ahead && is_stale(http)) {
+		copy_ahead(http);
+		return 0;
+	}
+	http->copies_ahead = false;
 	end_turn(http, &turn);
 	return 0;
 }
@@ -403,7 +433,11 @@ static int on_connection(sd_event_source *source, int fd, uint32_t events, void 
 		more && i < ACCEPT_BUDGET && http->connection_count < SL_HTTP_CONNECTIONS;
 		i++)
 		more = accept_one(http);
-	end_turn(http, &turn);
+	/* They are served in the next turns. */
+	http->copies_ahead = true;
+	sl_timer_set(http->again_timer, turn.begin);
+	arm(http);
+	count_turn(http, &turn);
 	return 0;
 }
 
