@@ -18,6 +18,7 @@
 #include "daemon/bundle.h"
 #include "daemon/history_read.h"
 #include "daemon/peer.h"
+#include "daemon/share.h"
 
 /* What an answer waits for the scribe, which may be waiting for a disk itself. Then it is without the last seconds. */
 #define TOLD_MS 3000
@@ -290,6 +291,7 @@ int sl_history_on_answered(
 	sd_event_source *source, int fd, uint32_t events, void *context)
 {
 	struct sl_history *history = context;
+	struct sl_share_turn turn = sl_share_begin();
 	struct wait *wait;
 
 	sl_worker_hear(&history->answerer);
@@ -300,6 +302,7 @@ int sl_history_on_answered(
 			deal_with(history, wait);
 	}
 	sl_daemon_settle(history->daemon);
+	sl_share_note(history->daemon, SL_SHARE_HISTORY, &turn);
 	return 0;
 }
 

@@ -8,10 +8,12 @@
 
 #include "bench.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 
+#include "base/file.h"
 #include "base/paths.h"
 
 #define LIMIT_S 30
@@ -247,4 +249,34 @@ void bench_resume(int fd, const char *name)
 void bench_until_resident(int fd, const char *name)
 {
 	wait_until(fd, name, is_resident);
+}
+
+json_t *bench_dump(void)
+{
+	sl_cleanup(sl_closep) int fd = bench_dial(
+		SL_ROLE_CONTROL, (const uint8_t[SL_WIRE_TOKEN_BYTES]){0}, NULL);
+	char *text = NULL;
+	size_t size = 0;
+	union sl_msg msg;
+	json_t *json;
+
+	sl_wire_init(&msg, SL_MSG_DUMP);
+	bench_send(fd, &msg);
+	for (;;) {
+		char *grown;
+
+		bench_require(sl_wire_recv(fd, SL_FROM_DAEMON, &msg, NULL) == SL_WIRE_OK,
+			"no dump");
+		if (msg.head.type != SL_MSG_DUMP_ROW)
+			break;
+		grown = realloc(text, size + msg.dump_row.size);
+		bench_require(grown, "out of memory");
+		text = grown;
+		memcpy(text + size, msg.dump_row.text, msg.dump_row.size);
+		size += msg.dump_row.size;
+	}
+	json = json_loadb(text, size, 0, NULL);
+	bench_require(json, "the dump is no JSON");
+	free(text);
+	return json;
 }

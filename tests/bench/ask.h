@@ -7,6 +7,8 @@
 #ifndef SL_TESTS_BENCH_ASK_H
 #define SL_TESTS_BENCH_ASK_H
 
+#include <jansson.h>
+
 #include "base/clock.h"
 #include "wire/wire.h"
 
@@ -28,6 +30,8 @@ void bench_collect(int fd, uint64_t ask, uint64_t used_bytes);
 void bench_register(int fd, const char *name, uint64_t limit_bytes, int32_t priority,
 	uint8_t token[SL_WIRE_TOKEN_BYTES]);
 
+/* All that the daemon knows of itself; the caller decrefs. */
+json_t *bench_dump(void);
 /* The daemon about itself, the first GPU, and the row of a workload (false: there is none). */
 void bench_status(int fd, struct sl_msg_status_row *out);
 void bench_gpu(int fd, struct sl_msg_gpu_row *out);

@@ -130,40 +130,10 @@ static void measure_beside_page(int client)
 	}
 }
 
-/* The dump, whole. The caller decrefs. */
-static json_t *dump(void)
-{
-	sl_cleanup(sl_closep) int fd = bench_dial(SL_ROLE_CONTROL, no_token, NULL);
-	char *text = NULL;
-	size_t size = 0;
-	union sl_msg msg;
-	json_t *json;
-
-	sl_wire_init(&msg, SL_MSG_DUMP);
-	bench_send(fd, &msg);
-	for (;;) {
-		char *grown;
-
-		bench_require(sl_wire_recv(fd, SL_FROM_DAEMON, &msg, NULL) == SL_WIRE_OK,
-			"no dump");
-		if (msg.head.type != SL_MSG_DUMP_ROW)
-			break;
-		grown = realloc(text, size + msg.dump_row.size);
-		bench_require(grown, "out of memory");
-		text = grown;
-		memcpy(text + size, msg.dump_row.text, msg.dump_row.size);
-		size += msg.dump_row.size;
-	}
-	json = json_loadb(text, size, 0, NULL);
-	bench_require(json, "the dump is no JSON");
-	free(text);
-	return json;
-}
-
 /* What kept the daemon's loop longest since it started, by its own count of its thread's time. */
 static void emit_turns(void)
 {
-	json_t *json = dump(), *value;
+	json_t *json = bench_dump(), *value;
 	const char *key;
 
 	json_object_foreach(json_object_get(json, "longest_turns"), key, value)

@@ -193,6 +193,7 @@ int bench_part_metrics(int argc, char **argv)
 			bench_page(status.pid, counts[i], path, text);
 	}
 	measure_crowd(path, text);
+	bench_asked(control, text);
 	(void)close(end[1]);
 	while (wait(NULL) > 0)
 		;
