@@ -18,7 +18,7 @@ struct sl_node_unit {
 	uint32_t gpus;            /* on which it needs something */
 	bool coming;              /* is being restored; only its demands need something */
 	bool first; /* its exchange is under way, and is finished before others */
-	bool was_helped;
+	bool was_helped, was_moving; /* by the last look */
 	bool bare; /* what it asks for is left out: there may never be room for it */
 };
 

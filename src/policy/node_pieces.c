@@ -111,13 +111,36 @@ void sl_node_bring_part(
 	sl_node_restore(node, client, gpu, bytes);
 }
 
-void sl_node_left_for(struct sl_node *node, const struct sl_node_order *order)
+void sl_node_left_for(struct sl_node *node, struct sl_node_client *client,
+	const struct sl_node_order *order)
 {
-	struct sl_node_client *client =
-		order->returner ? sl_node_find_living(node, order->returner) : NULL;
+	struct sl_node_client *lacker =
+		order->lacker ? sl_node_find_living(node, order->lacker) : NULL;
 
-	if (client && sl_node_wants_back(client))
-		client->is_exchanged |= SL_MUTANT(LEFT_FOR_NOBODY, true, false);
+	client->left_for = order->lacker;
+	client->left_for_demand = order->lacker_demand;
+	if (lacker && !order->lacker_demand && sl_node_wants_back(lacker))
+		lacker->is_exchanged |= SL_MUTANT(LEFT_FOR_NOBODY, true, false);
+}
+
+bool sl_node_is_behind(const struct sl_node *node, const struct sl_node_client *client)
+{
+	const struct sl_node_client *lacker =
+		client->left_for_demand ? sl_node_find_client(node, client->left_for)
+					: NULL;
+
+	if (!lacker)
+		return false;
+	sl_list_foreach (link, &lacker->party.demands) {
+		const struct sl_demand *demand =
+			SL_LIST_ENTRY(link, struct sl_demand, of_client);
+
+		if (demand->sequence == client->left_for_demand)
+			return SL_MUTANT(LEFT_FOR_NO_DEMAND,
+				!demand->epoch && !demand->entitled && demand->moving,
+				false);
+	}
+	return false;
 }
 
 void sl_node_part_done(struct sl_node_client *client, const struct sl_node_order *order)

@@ -97,8 +97,8 @@ struct sl_node_order {
 	uint32_t gpu;
 	enum sl_reason reason; /* of an EVICT: EVICTED_FOR, EVICTED_IDLE, PARK_BEGINS */
 	uint64_t bytes, other;
-	uint64_t
-		returner; /* of an EVICT: the client that wants back what it lacks; 0: none */
+	/* Of an EVICT: the client that lacks memory; and its demand, 0: it wants back what is on the host. */
+	uint64_t lacker, lacker_demand;
 	uint64_t had_bytes; /* backing of the client there when it was given */
 	sl_ns since, idle;
 };
@@ -147,6 +147,8 @@ struct sl_node_client {
 	sl_ns restore_at;    /* no RESTORE before */
 	bool is_part_in; /* a part of it came back, or is to, for the rest to follow */
 	bool is_exchanged; /* somebody left for it, and the rest is on its way: it comes before all others */
+	/* Who lacked memory when it last left anything; see node_pieces.c. */
+	uint64_t left_for, left_for_demand;
 	uint64_t part_least;  /* no RESTORE of a part of less: its chunks are larger */
 	uint64_t helpless_in; /* the look that found nothing to help it, so far */
 	uint64_t unhelped_in; /* the look that could move nobody to bring it back */
@@ -503,7 +505,10 @@ void sl_node_bring_part(struct sl_node *node, struct sl_node_client *client, uin
 /* Of a part that was answered, if it was one: something came back, or no chunk was so small. */
 void sl_node_part_done(struct sl_node_client *client, const struct sl_node_order *order);
 /* Something has left by this EVICT: for whom it did has its place before all others until all of it is back. */
-void sl_node_left_for(struct sl_node *node, const struct sl_node_order *order);
+void sl_node_left_for(struct sl_node *node, struct sl_node_client *client,
+	const struct sl_node_order *order);
+/* It left for a burst demand, and others are leaving for that: it does not come before it for being within its request. */
+bool sl_node_is_behind(const struct sl_node *node, const struct sl_node_client *client);
 /* Room in the pool that none from elsewhere may take, but for his request. Where several clients of a GPU (not of `but`)
  * are half there, none of them can run: so much must leave before the one that lacks least is whole. */
 uint64_t sl_node_half_out(const struct sl_node *node, uint32_t but);

@@ -504,7 +504,7 @@ static void evict_done(struct sl_node *node, struct sl_node_client *client,
 	else if (moved && order->reason == SL_REASON_EVICTED_IDLE)
 		note_of(node, client, order->reason, order, moved, order->idle);
 	if (moved)
-		sl_node_left_for(node, order);
+		sl_node_left_for(node, client, order);
 	if (!client->is_out)
 		sl_node_set_wants(node, client, false, false); /* its gate is open */
 	if (!refused) {

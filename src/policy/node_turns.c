@@ -94,7 +94,8 @@ static void list_wants(struct sl_look *look)
 			.gpus = gpus,
 			.coming = client->returns,
 			.first = SL_MUTANT(EXCHANGE_LEFT, client->is_exchanged, false),
-			.place = {.entitled = is_within_request(client, gpus),
+			.place = {.entitled = is_within_request(client, gpus) &&
+					      !sl_node_is_behind(look->node, client),
 				.promoted = client->member->promoted,
 				.priority = client->member->priority,
 				.since = sl_node_wants_since(client),
@@ -110,7 +111,7 @@ static void list_demands(struct sl_look *look)
 				SL_LIST_ENTRY(link, struct sl_demand, queue);
 			struct sl_node_client *client = sl_node_client_of(demand);
 
-			bool was_helped = demand->helped;
+			bool was_helped = demand->helped, was_moving = demand->moving;
 
 			demand->helped = demand->moving = false;
 			/* What was found for it says nothing of when it is back. */
@@ -123,6 +124,7 @@ static void list_demands(struct sl_look *look)
 			*new_unit(look) = (struct sl_node_unit){.client = client,
 				.demand = demand,
 				.was_helped = was_helped,
+				.was_moving = was_moving,
 				.gpus = 1u << gpu,
 				.place = {.entitled = demand->entitled,
 					.promoted = client->member->promoted,
@@ -319,6 +321,9 @@ static void look_at(struct sl_look *look, struct sl_node_unit *unit, uint32_t pl
 		unit->demand->helped =
 			outcome != SL_LOOK_NEVER && outcome != SL_LOOK_SERVED;
 		unit->demand->moving = outcome == SL_LOOK_MOVING;
+		/* Who left for it may have his own place again. */
+		look->node->swap_dirty |= unit->was_moving && !unit->demand->moving &&
+					  outcome != SL_LOOK_SERVED;
 		/* Its longest wait may be over. */
 		look->node->timers_dirty |= unit->was_helped && !unit->demand->helped;
 		if (unit->was_helped && !unit->demand->helped)

@@ -131,22 +131,47 @@ static void leaves_its_request(struct swap_world *w)
 			"B gave more than A lacked");
 }
 
+/* Two processes of 5 GiB, which is their request. The first is always between two pieces of its work before the second is. */
+static void enter_two(struct swap_world *w)
+{
+	uint32_t a = enter(
+		w, (struct swap_workload){
+			   .request = 10 * GIB, .size = 5 * GIB, .piece = 390 * SL_MS});
+
+	until(w, 2.2);
+	(void)swap_world_client(w, client(w, a)->workload);
+}
+
 /*
- * A, two processes of 5 GiB, is all within its request of 10, B has 10.3. When A's turn is over all of the second leaves for B and a little of
- * the first, which is between two pieces of its work before the second is: what it left is not its own again, but B's.
+ * A is all within its request, B has 10.3 GiB. When A's turn is over all of the second leaves for B and a little of the first, which is
+ * gone before: what it left is not its own again, but B's.
  */
 static void left_by_two(struct swap_world *w)
 {
-	uint32_t a, b;
+	uint32_t b;
 
 	stage(w, 1, 64 * GIB);
 	b = enter(w, (struct swap_workload){.size = 10 * GIB + 300 * SL_MIB});
 	until(w, 2);
-	a = enter(w, (struct swap_workload){
-			     .request = 10 * GIB, .size = 5 * GIB, .piece = 390 * SL_MS});
-	until(w, 2.2);
-	(void)swap_world_client(w, client(w, a)->workload);
+	enter_two(w);
 	until(w, 60);
+	expect(view(w, b).turns > 2, "B had %u turns in 60 s",
+		(uint32_t)view(w, b).turns);
+}
+
+/* B has 5 GiB, and asks for 5.3 more. */
+static void left_for_more(struct swap_world *w)
+{
+	uint32_t b;
+
+	stage(w, 1, 64 * GIB);
+	b = enter(w, (struct swap_workload){.size = 5 * GIB});
+	until(w, 2);
+	enter_two(w);
+	until(w, 3);
+	w->workload[client(w, b)->workload].size += 5 * GIB + 300 * SL_MIB;
+	until(w, 60);
+	expect(!how_many(SL_ACTION_DENY, client(w, b)->id, 0), "B was denied");
 	expect(view(w, b).turns > 2, "B had %u turns in 60 s",
 		(uint32_t)view(w, b).turns);
 }
@@ -211,6 +236,7 @@ const struct swap_play swap_plays_more_d[] = {
 	{"who asks in vain keeps nobody waiting", asks_in_vain},
 	{"what leaves within its request is left to it", leaves_its_request},
 	{"what the first of two has left is not taken back", left_by_two},
+	{"what the first of two has left is there for who asks", left_for_more},
 	{"shares over a hundred turns", long_shares, true},
 	{0},
 };

@@ -246,36 +246,84 @@ static void test_requests_stay(void **state)
 	play_close(&p);
 }
 
-/* A, two processes of 24 and 424, is all within its request; B wants 448 back, which are as many as A has. */
-static const struct sl_event two_for_one[] = {SWAP(4096 * MIB), GPU(0, 600 * MIB),
-	EVENT(LINK_COST, link_cost, {0, 32000 * MIB, 32000 * MIB}),
-	EVENT(WORKLOAD_ADD, workload_add,
-		{1, BYTES(448 * MIB), BYTES(448 * MIB), 1, 1, 0}),
-	WORKLOAD(2), COMES(1, 1), COMES(2, 1), COMES(3, 2), REPORT(1, 0, 24 * MIB),
-	REPORTED(1), REPORT(2, 0, 424 * MIB), REPORTED(2), REPORT(3, 0, 600 * MIB),
-	OUT(3, 0, 448 * MIB), REPORTED(3), WANT(3, 1)};
+/* A, two processes of 24 and 424, is all within its request. */
+#define TWO_OF_A                                                              \
+	SWAP(4096 * MIB), GPU(0, 600 * MIB),                                  \
+		EVENT(LINK_COST, link_cost, {0, 32000 * MIB, 32000 * MIB}),   \
+		EVENT(WORKLOAD_ADD, workload_add,                             \
+			{1, BYTES(448 * MIB), BYTES(448 * MIB), 1, 1, 0}),    \
+		WORKLOAD(2), COMES(1, 1), COMES(2, 1), COMES(3, 2),           \
+		REPORT(1, 0, 24 * MIB), REPORTED(1), REPORT(2, 0, 424 * MIB), \
+		REPORTED(2)
+
+/* B wants 448 back, which are as many as A has; or asks for them. */
+static const struct sl_event two_for_one[] = {
+	TWO_OF_A, REPORT(3, 0, 600 * MIB), OUT(3, 0, 448 * MIB), REPORTED(3), WANT(3, 1)};
+static const struct sl_event two_for_demand[] = {
+	TWO_OF_A, REPORT(3, 0, 152 * MIB), REPORTED(3), ASK(3, 1, 0, 448 * MIB)};
 
 /* The first of A has left and wants back, before anything of the second has: what it left is not its own again, though it comes before B in
  * the order. Or A began another turn, and B had none, ever. */
 static void test_left_for_it(void **state)
+{
+	static const struct {
+		const char *name;
+		const struct sl_event *before;
+		size_t count;
+		const char *gets;
+	} rows[] = {
+		{"wants", two_for_one, SL_ARRAY_LEN(two_for_one),
+			"RESTORE 3 g0 469762048"},
+		{"asks", two_for_demand, SL_ARRAY_LEN(two_for_demand),
+			"GRANT 3/1 g0 469762048"},
+	};
+
+	(void)state;
+	for (size_t row = 0; row < SL_ARRAY_LEN(rows); row++) {
+		struct play p;
+		uint64_t order;
+
+		play_open(&p);
+		for (size_t i = 0; i < rows[row].count; i++)
+			(void)play(&p, rows[row].name, 100, rows[row].before[i]);
+		(void)play(&p, rows[row].name, 1100, (struct sl_event)TIME);
+		says(&p, rows[row].name, 10000, (struct sl_event)TIME,
+			"EVICT 2 g0 444596224 EVICTED_FOR; EVICT 1 g0 25165824 "
+			"EVICTED_FOR; "
+			"PROBE 2 1; PROBE 1 1");
+		order = sl_node_client(p.node, 1).order;
+		(void)play(&p, rows[row].name, 10001,
+			(struct sl_event)DONE(1, order, 0, 24 * MIB));
+		says(&p, rows[row].name, 10001, (struct sl_event)WANT(1, 1), "");
+		order = sl_node_client(p.node, 2).order;
+		assert_row_contains(rows[row].name,
+			play(&p, rows[row].name, 10002,
+				(struct sl_event)DONE(2, order, 0, 424 * MIB)),
+			rows[row].gets);
+		play_close(&p);
+	}
+}
+
+/* B asks, the second of A cannot leave: the first is not kept waiting for what does not come. */
+static void test_not_behind_for_nothing(void **state)
 {
 	struct play p;
 	uint64_t order;
 
 	(void)state;
 	play_open(&p);
-	for (size_t i = 0; i < SL_ARRAY_LEN(two_for_one); i++)
-		(void)play(&p, "before", 100, two_for_one[i]);
-	says(&p, "A's turn is over", 10000, (struct sl_event)TIME,
-		"EVICT 2 g0 444596224 EVICTED_FOR; EVICT 1 g0 25165824 EVICTED_FOR; "
-		"PROBE 2 1; PROBE 1 1");
+	for (size_t i = 0; i < SL_ARRAY_LEN(two_for_demand); i++)
+		(void)play(&p, "before", 100, two_for_demand[i]);
+	(void)play(&p, "A's turn is over", 10000, (struct sl_event)TIME);
 	order = sl_node_client(p.node, 1).order;
 	(void)play(&p, "the first", 10001, (struct sl_event)DONE(1, order, 0, 24 * MIB));
-	says(&p, "wants back", 10001, (struct sl_event)WANT(1, 1), "");
+	(void)play(&p, "wants back", 10001, (struct sl_event)WANT(1, 1));
 	order = sl_node_client(p.node, 2).order;
-	assert_non_null(strstr(play(&p, "the second", 10002,
-				       (struct sl_event)DONE(2, order, 0, 424 * MIB)),
-		"RESTORE 3 g0 469762048"));
+	assert_non_null(strstr(
+		play(&p, "the second refuses", 10002,
+			(struct sl_event)EVENT(DONE, done,
+				{2, order, 0, SL_SWAP_REFUSED, SL_SWAP_CAPTURE, 0})),
+		"RESTORE 1 g0 25165824"));
 	play_close(&p);
 }
 
@@ -289,6 +337,7 @@ int main(void)
 		cmocka_unit_test(test_idle_sibling),
 		cmocka_unit_test(test_requests_stay),
 		cmocka_unit_test(test_left_for_it),
+		cmocka_unit_test(test_not_behind_for_nothing),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
