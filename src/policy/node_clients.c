@@ -558,8 +558,18 @@ static void heard_of(struct sl_node *node, struct sl_node_client *client)
 	node->timers_dirty = node->deadlock_dirty = true;
 }
 
+/* What it has less than before was on the host, until it says how much is there: what is on the GPU is only known to be no more
+ * than before, and who is granted what is not free cannot have it. */
+static uint64_t still_out(const struct sl_ledger_cell *cell, uint64_t bytes)
+{
+	uint64_t was_here = cell->backing_bytes - cell->evicted_bytes;
+
+	return sl_min_u64(cell->evicted_bytes, sl_sub_sat(bytes, was_here));
+}
+
 void sl_node_on_client_report(struct sl_node *node, const struct sl_event *event)
 {
+	uint64_t out_bytes;
 	uint32_t gpu = event->client_report.gpu;
 	struct sl_node_client *client =
 		find_living_on(node, event->client_report.client, gpu);
@@ -567,8 +577,11 @@ void sl_node_on_client_report(struct sl_node *node, const struct sl_event *event
 	if (!client)
 		return;
 	client->reports = true;
+	out_bytes = still_out(&client->holding.cell[gpu], event->client_report.bytes);
 	sl_ledger_set_backing(
 		&node->ledger, &client->holding, gpu, event->client_report.bytes);
+	if (SL_MUTANT(REPORT_FREES_GPU, true, false))
+		sl_ledger_set_evicted(&node->ledger, &client->holding, gpu, out_bytes);
 	sl_node_sort_out(node, client);
 	if (event->client_report.bytes)
 		sl_node_is_on(client->member, gpu);

@@ -694,6 +694,17 @@ static void gpu_event(struct swap_rules *r, const struct sl_event *e)
 	r->contest++;
 }
 
+/* Until it says how much of it is on the host, no less is on the GPU than before. */
+static void on_report(struct swap_party *p, const struct sl_event *e)
+{
+	uint32_t gpu = e->client_report.gpu;
+	uint64_t here = p->backing[gpu] - p->evicted[gpu];
+
+	p->backing[gpu] = e->client_report.bytes;
+	p->evicted[gpu] =
+		sl_min_u64(p->evicted[gpu], sl_sub_sat(e->client_report.bytes, here));
+}
+
 /* Of a living client that is known. */
 static void party_event(
 	struct swap_rules *r, struct swap_party *p, const struct sl_event *e)
@@ -701,11 +712,7 @@ static void party_event(
 	struct swap_member *m = swap_member_of(r, p->workload);
 
 	switch (e->type) {
-	case SL_EVENT_CLIENT_REPORT:
-		p->backing[e->client_report.gpu] = e->client_report.bytes;
-		p->evicted[e->client_report.gpu] = sl_min_u64(
-			p->evicted[e->client_report.gpu], e->client_report.bytes);
-		break;
+	case SL_EVENT_CLIENT_REPORT: on_report(p, e); break;
 	case SL_EVENT_CLIENT_EVICTED:
 		p->evicted[e->client_evicted.gpu] = sl_min_u64(
 			e->client_evicted.bytes, p->backing[e->client_evicted.gpu]);

@@ -251,6 +251,29 @@ static void reports_anew(struct swap_world *w)
 		"B waits for a turn that nobody began");
 }
 
+/* A, of which 6 of 10 GiB are on the host, frees these while its line is lost. That it has 4 then does not say that they are on the host, too: who
+ * waits for 4 is not granted them. */
+static void freed_unheard(struct swap_world *w)
+{
+	uint32_t a;
+
+	stage(w, 1, 64 * GIB);
+	a = enter(w, (struct swap_workload){.shape = SWAP_NOTEBOOK,
+			     .size = 10 * GIB,
+			     .pieces = 1,
+			     .pause = 1000 * SL_S});
+	until(w, 4);
+	(void)enter(w, (struct swap_workload){
+			       .request = 11 * GIB, .size = 11 * GIB, .priority = 5});
+	until(w, 8);
+	expect(client(w, a)->evicted[0] == 6 * GIB, "6 GiB of A are not on the host");
+	swap_lose_line(w, a);
+	swap_free(w, a, 0, 6 * GIB);
+	until(w, 12);
+	expect(client(w, a)->connected && client(w, a)->resident[0] == 4 * GIB,
+		"A did not report");
+}
+
 /* Behind `wait`, others are moved for what A lacks, 1 GiB, when its longest wait is over: S is, whose kernel does not end. Then A is
  * to leave for C, who wants his request, and cannot just then: that ends no wait of its own. */
 static void told_to_leave(struct swap_world *w)
@@ -355,6 +378,7 @@ const struct swap_play swap_plays_more_e[] = {
 	{"two models on the same two GPUs", both_on_both},
 	{"the host has room for one GPU of two", room_for_one_gpu},
 	{"who reports anew begins no turn", reports_anew},
+	{"freed on the host without a line", freed_unheard},
 	{"two of one workload do not fit any longer", siblings},
 	{"told to leave while others are moved for it", told_to_leave},
 	{0},

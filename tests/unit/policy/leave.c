@@ -327,6 +327,37 @@ static void test_not_behind_for_nothing(void **state)
 	play_close(&p);
 }
 
+/* Of A's 100, 60 are on the host. What it reports to have less is not free on the GPU before it says where the rest is. */
+static void test_reports_less(void **state)
+{
+	static const struct {
+		const char *name;
+		uint64_t bytes, free_bytes;
+	} rows[] = {
+		{"all", 100, 60},
+		{"some of what is on the host", 70, 60},
+		{"all of it", 40, 60},
+		{"and what is here", 10, 90},
+		{"more", 120, 40},
+	};
+	const struct sl_event before[] = {SWAP(1000), GPU(0, 100), WORKLOAD(1),
+		COMES(1, 1), REPORT(1, 0, 100), OUT(1, 0, 60), REPORTED(1)};
+
+	(void)state;
+	for (size_t row = 0; row < SL_ARRAY_LEN(rows); row++) {
+		struct play p;
+
+		play_open(&p);
+		for (size_t i = 0; i < SL_ARRAY_LEN(before); i++)
+			(void)play(&p, rows[row].name, 0, before[i]);
+		(void)play(&p, rows[row].name, 10,
+			(struct sl_event)REPORT(1, 0, rows[row].bytes));
+		assert_row_u64(rows[row].name, sl_node_gpu(p.node, 0).free_bytes,
+			rows[row].free_bytes);
+		play_close(&p);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -338,6 +369,7 @@ int main(void)
 		cmocka_unit_test(test_requests_stay),
 		cmocka_unit_test(test_left_for_it),
 		cmocka_unit_test(test_not_behind_for_nothing),
+		cmocka_unit_test(test_reports_less),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
