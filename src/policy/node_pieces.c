@@ -15,6 +15,9 @@
  * gone, or B does not want any more. B has its ordinary place then, and can be taken from by those before it; and where
  * nothing can help it, by those behind it, too, A above all: what B has got is of use to nobody (node_leave.c). A part
  * of each is on the host then. One of them can only come if the other goes, so the pool keeps room for that.
+ *
+ * A waiting demand is granted whole, so nothing comes for it in pieces, and it keeps its place in the order. Only who left for a burst
+ * demand does not come before it for being within his request, while others still leave for it.
  */
 #include "policy/mutant.h"
 #include "policy/node_state.h"
