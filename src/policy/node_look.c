@@ -103,12 +103,16 @@ static uint64_t going_of(const struct sl_node_member *member, uint32_t gpu)
 	return bytes;
 }
 
-/* Of the workload's request, what it will have claimed no longer once that is gone. */
-static uint64_t given_up_by(const struct sl_node_member *member, uint32_t gpu)
+/* Of the workload's request, what it will have claimed no longer once that is gone. O(its clients), if anything of it may be going. */
+static uint64_t given_up_by(
+	const struct sl_node *node, const struct sl_node_member *member, uint32_t gpu)
 {
-	uint64_t request = sl_ledger_request(&member->account, gpu);
-	uint64_t here = sl_ledger_here(&member->account, gpu);
+	uint64_t request, here;
 
+	if (!member->account.cell[gpu].leaving_bytes && sl_list_is_empty(&node->stops))
+		return 0;
+	request = sl_ledger_request(&member->account, gpu);
+	here = sl_ledger_here(&member->account, gpu);
 	return sl_sub_sat(request, sl_sub_sat(here, going_of(member, gpu))) -
 	       sl_sub_sat(request, here);
 }
@@ -117,20 +121,18 @@ static uint64_t given_up_by(const struct sl_node_member *member, uint32_t gpu)
 static uint64_t given_up(const struct sl_node *node, uint32_t gpu, int32_t priority)
 {
 	struct sl_node_lent *cache = &node->caches->given_up[gpu];
-	bool is_ending = !sl_list_is_empty(&node->stops);
 
 	if (cache->as_of == node->books && cache->priority == priority)
 		return cache->bytes;
 	*cache = (struct sl_node_lent){.as_of = node->books, .priority = priority};
-	if (!is_ending && !node->ledger.gpu[gpu].sum.leaving_bytes)
+	if (!node->ledger.gpu[gpu].sum.leaving_bytes && sl_list_is_empty(&node->stops))
 		return 0;
 	sl_list_foreach (link, &node->all_members) {
 		const struct sl_node_member *member =
 			SL_LIST_ENTRY(link, struct sl_node_member, of_node);
 
-		if (member->priority <= priority &&
-			(is_ending || member->account.cell[gpu].leaving_bytes))
-			cache->bytes += given_up_by(member, gpu);
+		if (member->priority <= priority)
+			cache->bytes += given_up_by(node, member, gpu);
 	}
 	return cache->bytes;
 }
@@ -151,7 +153,7 @@ static uint64_t unclaimed_by_others(const struct sl_look *look,
 	       given_up(node, gpu,
 		       sl_node_may_stand(node, own) ? unit->demand->priority
 						    : INT32_MAX) -
-	       given_up_by(own, gpu);
+	       given_up_by(node, own, gpu);
 }
 
 /* Of what is free, with_coming: and on its way, how much the unit may take: a burst demand leaves others their requests. */
