@@ -105,11 +105,16 @@ export function accessibility() {
 	const visible = (element) => element.checkVisibility({visibilityProperty: true}) && element.getClientRects().length > 0;
 	const nameOf = (element) => (element.getAttribute("aria-label") || element.innerText || element.title || "").trim();
 	const canvas = document.createElement("canvas").getContext("2d", {willReadFrequently: true});
+	/* There are few, and reading a canvas is dear. */
+	const known = new Map();
 	const rgba = (words) => {
-		canvas.clearRect(0, 0, 1, 1);
-		canvas.fillStyle = words;
-		canvas.fillRect(0, 0, 1, 1);
-		return [...canvas.getImageData(0, 0, 1, 1).data];
+		if (!known.has(words)) {
+			canvas.clearRect(0, 0, 1, 1);
+			canvas.fillStyle = words;
+			canvas.fillRect(0, 0, 1, 1);
+			known.set(words, [...canvas.getImageData(0, 0, 1, 1).data]);
+		}
+		return known.get(words);
 	};
 	const luminance = (colour) => {
 		const [r, g, b] = colour.slice(0, 3).map((value) => {
