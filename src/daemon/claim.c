@@ -30,6 +30,12 @@ static uint64_t unclaimed_by_others(const struct sl_client *client, uint32_t gpu
 	return bytes;
 }
 
+/* The larger one where it was lowered below what it may have. */
+static uint64_t limit_of(const struct sl_workload *workload)
+{
+	return sl_max_u64(workload->limit_bytes, workload->former_limit_bytes);
+}
+
 /* What a demand for everything could get, if the client held nothing yet. Its hidden bytes are
  * counted as its own: before a report, backing is measured as hidden. */
 static uint64_t room_for(const struct sl_client *client, uint32_t gpu)
@@ -47,7 +53,7 @@ static uint64_t room_for(const struct sl_client *client, uint32_t gpu)
 	uint64_t room = sl_sub_sat(all.shareable_bytes, sl_sub_sat(taken, replaced));
 
 	room = sl_sub_sat(room, unclaimed_by_others(client, gpu));
-	return sl_min_u64(room, sl_sub_sat(client->workload->limit_bytes,
+	return sl_min_u64(room, sl_sub_sat(limit_of(client->workload),
 					sl_sub_sat(sum_of(&of_workload), replaced)));
 }
 
@@ -58,7 +64,7 @@ static uint64_t most_evicted(const struct sl_client *client, uint32_t gpu)
 
 	if (client->known)
 		return sl_node_client_use(node, client->id, gpu).backing_bytes;
-	return client->workload->limit_bytes;
+	return limit_of(client->workload);
 }
 
 uint64_t sl_claim_believe(

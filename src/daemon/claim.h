@@ -5,10 +5,11 @@
  * up to a bound, and no process gets further by reporting than by asking:
  *   - who has been in this daemon's books: no more than they say, since every byte was granted;
  *   - others (of a daemon before): no more than a demand could get now, that is free memory
- *	less what others' requests still lack, within the workload's limit; or what NVML lists
- *	for the process, if that is more.
+ *	less what others' requests still lack, within the workload's limit, or the larger one it
+ *	had before where that was lowered below what it has; or what NVML lists for the process,
+ *	if that is more.
  * An honest process that is cut all the same loses nothing: what NVML lists beyond its backing
- * counts as hidden.
+ * counts as hidden, and what it says of its memory later counts as far as the books go.
  */
 #ifndef SL_DAEMON_CLAIM_H
 #define SL_DAEMON_CLAIM_H

@@ -119,6 +119,8 @@ struct sl_workload {
 	char name[64], project[64], command[128];
 	struct sl_amount request, limit;
 	uint64_t request_bytes, limit_bytes;
+	uint64_t
+		former_limit_bytes; /* a larger one that what it has may be of; 0: none */
 	int32_t priority;
 	uint32_t flags;   /* SL_WORKLOAD_* */
 	sl_ns wait_max;   /* its own longest wait, 0: the configuration's */

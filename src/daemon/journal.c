@@ -189,6 +189,8 @@ static void read_workload(
 	workload->park = (uint32_t)get_late(reader, json, "park", SL_PARK_STATES - 1);
 	workload->by_queue = (uint32_t)get_late(reader, json, "by_queue", 1);
 	workload->leaving = (uint32_t)get_late(reader, json, "leaving", 1);
+	workload->former_limit_bytes =
+		get_late(reader, json, "former_limit_bytes", INT64_MAX);
 	read_gpus_of(reader, json_object_get(json, "gpus"), workload);
 }
 

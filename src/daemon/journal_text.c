@@ -191,6 +191,7 @@ static void put_workload(struct text *text, const struct sl_journal_workload *wo
 	put_number(text, "park", workload->park);
 	put_number(text, "by_queue", workload->by_queue);
 	put_number(text, "leaving", workload->leaving);
+	put_number(text, "former_limit_bytes", workload->former_limit_bytes);
 	put_text(text, "}");
 }
 

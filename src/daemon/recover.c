@@ -83,6 +83,7 @@ static void save_workload(const struct sl_daemon *daemon,
 	out->park = workload->park;
 	out->by_queue = sl_jobs_keeps_run(workload);
 	out->leaving = sl_jobs_run_leaves(workload);
+	out->former_limit_bytes = workload->former_limit_bytes;
 	out->gpu_count = workload->gpu_count;
 	for (uint32_t i = 0; i < workload->gpu_count; i++)
 		memcpy(out->gpus[i], daemon->gpus[workload->gpus[i]].uuid,
@@ -243,6 +244,7 @@ static void load_workload(struct sl_daemon *daemon, const struct sl_journal *jou
 	workload->park = in->park;
 	workload->by_queue = in->by_queue;
 	workload->leaving = in->leaving;
+	workload->former_limit_bytes = in->former_limit_bytes;
 	workload->born = in->born;
 	if (!policy_takes(daemon, workload, mask)) {
 		char why[512];

@@ -116,6 +116,26 @@ static struct sl_event event_of(const struct sl_peer *peer,
 	return event;
 }
 
+/*
+ * A lower limit takes nothing away. What is above it now a daemon that follows us would otherwise not believe; nor would we,
+ * of who has not reported yet, who may have as much as before.
+ */
+static uint64_t former_limit(
+	const struct sl_workload *workload, const struct sl_admission *said)
+{
+	uint64_t bytes = said->over_bytes ? said->limit_bytes + said->over_bytes : 0;
+
+	sl_list_foreach (link, &workload->clients) {
+		const struct sl_client *client =
+			SL_LIST_ENTRY(link, struct sl_client, link);
+
+		if (client->outlived && !client->known)
+			bytes = sl_max_u64(bytes, sl_max_u64(workload->limit_bytes,
+							  workload->former_limit_bytes));
+	}
+	return bytes > said->limit_bytes ? bytes : 0;
+}
+
 /* What the policy took becomes what the daemon knows, and the journal. */
 static void take_over(struct sl_workload *workload, const struct sl_event *event,
 	const struct sl_admission *said)
@@ -132,6 +152,7 @@ static void take_over(struct sl_workload *workload, const struct sl_event *event
 		workload->flags = event->workload_set.flags;
 	if (which & SL_SET_WAIT)
 		workload->wait_max = event->workload_set.wait_max;
+	workload->former_limit_bytes = former_limit(workload, said);
 	workload->request_bytes = said->request_bytes;
 	workload->limit_bytes = said->limit_bytes;
 }

@@ -436,10 +436,24 @@ static void count(struct sl_client *client, const struct sl_msg_swapped *msg)
 		&moved);
 }
 
+/* Nobody has more on the host than in all. But of whom the books say less than he did, he speaks of all he has: what was not
+ * believed then counts as little now. */
+static bool is_possible(
+	const struct sl_client *client, uint32_t ordinal, uint64_t *evicted)
+{
+	uint64_t most = use_of(client, ordinal).backing_bytes;
+
+	if (*evicted > most && !client->doubted)
+		return false;
+	*evicted = sl_min_u64(*evicted, most);
+	return true;
+}
+
 void sl_swap_on_swapped(struct sl_peer *peer, const struct sl_msg_swapped *msg)
 {
 	struct sl_client *client = peer->client;
 	struct sl_event event = {.type = SL_EVENT_DONE};
+	uint64_t evicted = msg->evicted_bytes;
 
 	if (client->order.state != SL_ORDER_SENT || client->order.id != msg->order ||
 		client->order.ordinal != msg->ordinal) {
@@ -448,7 +462,7 @@ void sl_swap_on_swapped(struct sl_peer *peer, const struct sl_msg_swapped *msg)
 			msg->order);
 		return;
 	}
-	if (msg->evicted_bytes > use_of(client, msg->ordinal).backing_bytes) {
+	if (!is_possible(client, msg->ordinal, &evicted)) {
 		sl_peer_reject(peer, SL_REJECT_PROTOCOL,
 			"SWAPPED of more than it has on GPU ordinal %u", msg->ordinal);
 		return;
@@ -464,7 +478,7 @@ void sl_swap_on_swapped(struct sl_peer *peer, const struct sl_msg_swapped *msg)
 	learn_rate(client, msg);
 	event.done.outcome = outcome_of(msg->outcome);
 	event.done.cause = cause_of(msg->cause);
-	event.done.evicted_bytes = msg->evicted_bytes;
+	event.done.evicted_bytes = evicted;
 	event.done.moved_bytes = msg->moved_bytes;
 	end(client, &event);
 	sl_step(D_SWAPPED);
@@ -474,6 +488,7 @@ void sl_swap_on_moved(struct sl_peer *peer, const struct sl_msg_moved *msg)
 {
 	struct sl_client *client = peer->client;
 	struct sl_event event = {.type = SL_EVENT_MOVED};
+	uint64_t evicted = msg->evicted_bytes;
 
 	if (client->order.state != SL_ORDER_SENT || client->order.restore ||
 		client->order.id != msg->order || client->order.ordinal != msg->ordinal) {
@@ -481,7 +496,7 @@ void sl_swap_on_moved(struct sl_peer *peer, const struct sl_msg_moved *msg)
 			"MOVED of order %" PRIu64 ", which it does not have", msg->order);
 		return;
 	}
-	if (msg->evicted_bytes > use_of(client, msg->ordinal).backing_bytes) {
+	if (!is_possible(client, msg->ordinal, &evicted)) {
 		sl_peer_reject(peer, SL_REJECT_PROTOCOL,
 			"MOVED of more than it has on GPU ordinal %u", msg->ordinal);
 		return;
@@ -490,7 +505,7 @@ void sl_swap_on_moved(struct sl_peer *peer, const struct sl_msg_moved *msg)
 	event.moved.client = client->id;
 	event.moved.order = msg->order;
 	event.moved.gpu = client->gpu_numbers[msg->ordinal];
-	event.moved.evicted_bytes = msg->evicted_bytes;
+	event.moved.evicted_bytes = evicted;
 	sl_drive(client->daemon, &event);
 }
 

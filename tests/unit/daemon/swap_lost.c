@@ -285,6 +285,100 @@ static void half_stays_half_over_a_restart(void **state)
 	(void)moving_setup(state);
 }
 
+/* --- what it may have ------------------------------------------------------------------------- */
+
+static void lower_limit(struct inside *inside, const struct holder *holder)
+{
+	struct rig_peer user = rig_peer(&inside->rig);
+	union sl_msg msg;
+
+	rig_hello(&user, SL_ROLE_CONTROL, 0);
+	rig_expect(&user, SL_MSG_WELCOME, &msg);
+	sl_wire_init(&msg, SL_MSG_SET);
+	msg.set.workload = holder->run.workload;
+	msg.set.which = SL_SET_LIMIT;
+	msg.set.limit_kind = SL_AMOUNT_BYTES;
+	msg.set.limit_value = 64 * MIB;
+	rig_send(&user, &msg);
+	rig_expect(&user, SL_MSG_SET_REPLY, &msg);
+	assert_int_equal(msg.set_reply.ok, 1);
+	assert_int_equal(msg.set_reply.limit_bytes, 64 * MIB);
+	rig_peer_end(&user);
+}
+
+static struct sl_node_use_view come_back_with(struct inside *inside,
+	struct holder *holder, const struct given *given, uint64_t bytes)
+{
+	union sl_msg msg;
+
+	come_back(inside, holder);
+	report(&holder->peer, bytes);
+	send_held(&holder->peer, given);
+	sl_wire_init(&msg, SL_MSG_EVICTED);
+	msg.evicted.evicted_bytes = bytes;
+	rig_send(&holder->peer, &msg);
+	reported(&holder->peer);
+	inside_until(inside, client_of(inside, holder)->state == SL_CLIENT_LIVE);
+	return sl_node_client_use(inside->daemon.node, holder->peer.client, 0);
+}
+
+/* A limit that was lowered takes nothing away: whatever daemon follows, it is believed to have what it had under the larger
+ * one, and what it says of it later is in order. Lowered by the daemon before, by this one while it is not back, or by both. */
+static void what_a_larger_limit_gave(void **state)
+{
+	static const struct {
+		bool before, between;
+	} rows[] = {{true, false}, {false, true}, {true, true}};
+	struct inside *inside = *state;
+
+	for (size_t i = 0; i < SL_ARRAY_LEN(rows); i++) {
+		struct holder a = holder_of(inside, 128 * MIB);
+		struct given given = evicted_once(inside, &a, 128 * MIB);
+
+		rig_nvml(&inside->rig, a.peer.pid, 0);
+		if (rows[i].before)
+			lower_limit(inside, &a);
+		for (int restarts = 0; restarts < 2; restarts++) {
+			struct sl_node_use_view use;
+
+			inside_end(inside);
+			inside_begin(inside);
+			if (rows[i].between)
+				lower_limit(inside, &a);
+			use = come_back_with(inside, &a, &given, 128 * MIB);
+			assert_int_equal(use.backing_bytes, 128 * MIB);
+			assert_int_equal(use.evicted_bytes, 128 * MIB);
+			assert_false(client_of(inside, &a)->doubted);
+			assert_int_equal(
+				client_of(inside, &a)->workload->limit_bytes, 64 * MIB);
+		}
+		(void)close(given.fd);
+		holder_end(inside, &a);
+	}
+}
+
+/* What was not believed of it is no reason to drop it when it speaks of all it has; a figure that was is one. */
+static void who_was_not_believed_is_kept(void **state)
+{
+	struct inside *inside = *state;
+	struct holder a = holder_of(inside, 8 * MIB);
+	struct given given = evicted_once(inside, &a, 8 * MIB);
+	uint64_t before;
+
+	inside_end(inside);
+	inside_begin(inside);
+	assert_int_equal(come_back_with(inside, &a, &given, 5 * RIG_GIB).evicted_bytes,
+		2 * RIG_GIB);
+	assert_true(client_of(inside, &a)->doubted);
+	before = causes(inside);
+	send_swapped(&a.peer, order_restore(inside, &a, RIG_GIB), SL_WIRE_SWAP_PART,
+		4 * RIG_GIB);
+	inside_until(inside, causes(inside) == before + 1);
+	assert_non_null(client_of(inside, &a)->peer);
+	(void)close(given.fd);
+	holder_end(inside, &a);
+}
+
 /* What it says to have held, and is not what it was given. */
 static void false_files(void **state)
 {
@@ -328,6 +422,8 @@ int main(void)
 		cmocka_unit_test(nobody_begins_on_the_host),
 		cmocka_unit_test(keeps_what_it_names),
 		cmocka_unit_test(false_files),
+		cmocka_unit_test(what_a_larger_limit_gave),
+		cmocka_unit_test(who_was_not_believed_is_kept),
 		cmocka_unit_test(outlives_a_daemon_that_ends),
 		cmocka_unit_test(half_stays_half_over_a_restart),
 	};
