@@ -111,8 +111,11 @@ static inline struct sl_moved restore(void)
 /* A sanitizer makes a trip many times slower: it sees every so manieth call fail. */
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 #define CALL_STEP 7
+/* Trips of what changes each time. */
+#define DIRTY_TRIPS 24
 #else
-#define CALL_STEP 1
+#define CALL_STEP   1
+#define DIRTY_TRIPS 60
 #endif
 
 /* Each call of the driver fails once, on the way out, and on the way back. */
