@@ -65,9 +65,9 @@ static void add_second(struct sl_history_runs *runs, struct sl_history_runs *gpu
 	assert_int_equal(sl_history_runs_sweep(runs, T0 + s + 1, out), 0);
 }
 
-/* Writes [from, to) of it; every `tell` seconds what is open is written, too. */
-static void write_world(struct sl_history_store *store, int from, int to, int tell,
-	const struct sl_history_keep *keep, size_t *written)
+/* Writes [from, to) of it, at each `each` seconds; every `tell` seconds what is open is written, too. */
+static void write_world_each(struct sl_history_store *store, int each, int from, int to,
+	int tell, const struct sl_history_keep *keep, size_t *written)
 {
 	struct sl_history_runs runs = {.kind = SL_HISTORY_USES};
 	struct sl_history_runs gpus = {.kind = SL_HISTORY_GPUS};
@@ -81,6 +81,8 @@ static void write_world(struct sl_history_store *store, int from, int to, int te
 			assert_int_equal(sl_history_runs_tell(&runs, &out), 0);
 			assert_int_equal(sl_history_runs_tell(&gpus, &gpu_out), 0);
 		}
+		if (s % each != 0 && s != to - 1)
+			continue;
 		batch.rows[SL_HISTORY_USES] = out.all;
 		batch.row_count[SL_HISTORY_USES] = out.count;
 		batch.rows[SL_HISTORY_GPUS] = gpu_out.all;
@@ -93,6 +95,13 @@ static void write_world(struct sl_history_store *store, int from, int to, int te
 	sl_history_runs_fini(&gpus);
 	sl_history_rows_fini(&out);
 	sl_history_rows_fini(&gpu_out);
+}
+
+/* Each second, as the daemon does. */
+static void write_world(struct sl_history_store *store, int from, int to, int tell,
+	const struct sl_history_keep *keep, size_t *written)
+{
+	write_world_each(store, 1, from, to, tell, keep, written);
 }
 
 struct sums {
@@ -483,7 +492,7 @@ static void fill_for_queries(struct sl_history_store *store)
 	memcpy(workloads[2].name, hostile, sizeof(hostile));
 	memcpy(workloads[2].project, hostile, sizeof(hostile));
 	history_write(store, &batch, T0, &history_everything);
-	write_world(store, 0, SECONDS, 15, &history_everything, &written);
+	write_world_each(store, 15, 0, SECONDS, 15, &history_everything, &written);
 }
 
 /* Whatever it is asked by and in what steps, all rows together are all there was. */
