@@ -1,5 +1,5 @@
 /*
- * history_scribe_internal - what history_scribe.c and history_who.c share; nobody else includes it
+ * history_scribe_internal - what history_scribe.c and history_who.c share; nobody else includes it but their test
  */
 #ifndef SL_DAEMON_HISTORY_SCRIBE_INTERNAL_H
 #define SL_DAEMON_HISTORY_SCRIBE_INTERNAL_H
