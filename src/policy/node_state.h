@@ -160,6 +160,7 @@ struct sl_node_client {
 	uint64_t store_bytes; /* made for it on the host */
 	uint64_t trim_bytes;  /* it was told to give back so many */
 	sl_ns trim_until; /* and is waited for until then; then its copies count as lost */
+	uint32_t trims_in_vain; /* such waits that were in vain, in a row */
 
 	/* Its being stopped; see node_resolve.c. */
 	struct sl_link of_stops;
@@ -487,6 +488,8 @@ uint64_t sl_node_lend_share(
 bool sl_node_trim_for(
 	struct sl_node *node, struct sl_node_client *client, uint64_t bytes);
 uint64_t sl_node_copies(const struct sl_node_client *client);
+/* Something of it is on the host no more: what it was asked for in vain it may be able to give now. */
+void sl_node_has_less_out(struct sl_node_client *client);
 /* How long moving the bytes takes. */
 sl_ns sl_node_cost_out(const struct sl_node *node, uint32_t gpu, uint64_t bytes);
 sl_ns sl_node_cost_in(const struct sl_node *node, uint32_t gpu, uint64_t bytes);

@@ -17,6 +17,9 @@
 #define REFUSED_MOST  (5 * SL_S)
 /* Copies that were asked for are waited for so long. */
 #define TRIM_WAIT (1 * SL_S)
+/* After that their owner is not asked before, doubling. */
+#define TRIM_AGAIN_FIRST (2 * SL_S)
+#define TRIM_DOUBLINGS   4
 /* A link that was not measured. */
 #define LINK_DEFAULT (8 * SL_GIB)
 
@@ -189,6 +192,38 @@ static uint64_t trimming(
 	return sl_min_u64(client->trim_bytes, sl_node_copies(client));
 }
 
+/* It is asked anew as one that never was: what of its host memory it needs is not what it was, or a while is over. */
+static void forget_trim(struct sl_node_client *client)
+{
+	client->trim_bytes = 0;
+	client->trim_until = 0;
+}
+
+/* Who did not give what he was asked for in time is asked again once he says something, or has less on the host, or a
+ * while later: of files that he needs some of he can give none, and does not say when that ends. */
+static bool is_left_alone(struct sl_node *node, struct sl_node_client *client)
+{
+	sl_ns again;
+
+	if (!client->trim_bytes || node->now < client->trim_until)
+		return false;
+	again = sl_node_later(
+		client->trim_until, TRIM_AGAIN_FIRST << client->trims_in_vain);
+	if (SL_MUTANT(TRIM_ASKED_ONCE, node->now < again, true))
+		return true;
+	forget_trim(client);
+	client->trims_in_vain += client->trims_in_vain < TRIM_DOUBLINGS;
+	return false;
+}
+
+void sl_node_has_less_out(struct sl_node_client *client)
+{
+	if (SL_MUTANT(TRIM_ASKED_ONCE, false, true))
+		return;
+	forget_trim(client);
+	client->trims_in_vain = 0;
+}
+
 /* So many more. */
 static void trim(struct sl_node *node, struct sl_node_client *client, uint64_t bytes)
 {
@@ -213,11 +248,13 @@ static uint64_t ask_for_copies(struct sl_node *node, const struct sl_node_client
 	for (struct sl_index_node *at = sl_index_next(&node->clients, NULL);
 		at && coming < missing; at = sl_index_next(&node->clients, at)) {
 		struct sl_node_client *client = SL_NODE_ENTRY(at, sl_node_client);
-		uint64_t more = sl_sub_sat(sl_node_copies(client), client->trim_bytes);
+		uint64_t more;
 
-		/* Who did not give what he was asked for in time is not asked again before he says something. */
-		if (client == but || !is_of(client, member) || !client->alive || !more ||
-			(client->trim_bytes && node->now >= client->trim_until))
+		if (client == but || !is_of(client, member) || !client->alive ||
+			is_left_alone(node, client))
+			continue;
+		more = sl_sub_sat(sl_node_copies(client), client->trim_bytes);
+		if (!more)
 			continue;
 		more = sl_min_u64(more, missing - coming);
 		trim(node, client, more);
@@ -434,6 +471,7 @@ void sl_node_forget_swap(struct sl_node *node, struct sl_node_client *client)
 	client->part_least = 0;
 	client->is_part_in = client->is_exchanged = false;
 	client->store_bytes = client->trim_bytes = 0;
+	client->trims_in_vain = 0;
 	node->swap_dirty = true;
 }
 
@@ -600,6 +638,8 @@ void sl_node_on_done(struct sl_node *node, const struct sl_event *event)
 		return;
 	order = client->order;
 	turns = client->member->turns;
+	if (event->done.evicted_bytes < client->holding.cell[gpu].evicted_bytes)
+		sl_node_has_less_out(client);
 	sl_ledger_set_evicted(
 		&node->ledger, &client->holding, gpu, event->done.evicted_bytes);
 	if (event->done.order != order.id || !order.id || order.gpu != gpu) {
@@ -643,8 +683,8 @@ void sl_node_on_store(struct sl_node *node, const struct sl_event *event)
 	if (!client)
 		return;
 	client->store_bytes = sl_min_u64(event->store.bytes, SL_LEDGER_BYTES_MAX);
-	client->trim_bytes = 0;
-	client->trim_until = 0;
+	forget_trim(client);
+	client->trims_in_vain = 0;
 	node->swap_dirty = true;
 }
 

@@ -508,8 +508,10 @@ static void on_freed(struct swap_rules *r, struct swap_party *p, const struct sl
 	bool was_out = swap_party_evicted(p) > 0;
 
 	p->backing[gpu] -= bytes;
-	if (e->freed.evicted)
+	if (e->freed.evicted) {
 		p->evicted[gpu] -= bytes;
+		p->trimmed = bytes ? 0 : p->trimmed;
+	}
 	look_if_whole(r, p, was_out);
 	p->held[gpu] = sl_min_u64(p->held[gpu], p->backing[gpu]);
 	r->contest++;
@@ -546,6 +548,9 @@ static void on_done(struct swap_rules *r, struct swap_party *p, const struct sl_
 	was_out = swap_party_evicted(p) > 0;
 	before = p->evicted[gpu];
 	p->evicted[gpu] = sl_min_u64(e->done.evicted_bytes, p->backing[gpu]);
+	/* It may be able to give now what it was asked for before. */
+	if (p->evicted[gpu] < before)
+		p->trimmed = 0;
 	if (p->order != e->done.order)
 		return;
 	p->order = 0;

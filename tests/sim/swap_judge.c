@@ -7,6 +7,8 @@
 
 /* Longest back-off after an order that was refused, and a little. */
 #define BACK_OFF (6 * SL_S)
+/* Copies are waited for so long, and a little. */
+#define TRIM_WAIT (1200 * SL_MS)
 
 /* --- the node's own accounts --- */
 
@@ -171,10 +173,24 @@ static void judge_residency(
 
 /* --- time --- */
 
+/* Copies that somebody was asked for and does not give, though he needs no less than then, are no room. */
+static uint64_t kept_copies(const struct swap_rules *r)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < r->parties; i++) {
+		const struct swap_party *p = &r->party[i];
+
+		if (p->used && p->alive && p->trimmed)
+			sum += sl_sub_sat(p->store, swap_party_evicted(p));
+	}
+	return sum;
+}
+
 /* The pool cannot take what would have to go for it: that is said, and the next resolver's. */
 static bool is_pool_in_the_way(const struct swap_rules *r)
 {
-	uint64_t lacks = 0;
+	uint64_t lacks = kept_copies(r);
 
 	for (uint32_t gpu = 0; gpu < SWAP_GPUS; gpu++)
 		lacks += sl_sub_sat(swap_needs(r, gpu) + swap_physical(r, gpu),
@@ -266,7 +282,8 @@ static bool is_any_coming(struct swap_rules *r, uint32_t gpu)
 
 		if (!p->used)
 			continue;
-		if (p->dying[gpu] || p->trimmed || (m && m->stopping) ||
+		if (p->dying[gpu] || (m && m->stopping) ||
+			(p->trimmed && r->now < p->trimmed_at + TRIM_WAIT) ||
 			(p->alive && p->order && !p->is_restore && p->order_gpu == gpu))
 			return true;
 	}

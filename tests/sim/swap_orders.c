@@ -50,18 +50,39 @@ static sl_ns copy_time(uint64_t bytes, uint64_t per_second)
 	return (sl_ns)((double)bytes / (double)per_second * 1e9);
 }
 
-/* A client's file has room for what is out and what is to go; made by the daemon. */
-static void make_store(struct swap_world *w, struct swap_client *c, uint64_t more)
+static uint64_t out_of(const struct swap_client *c)
 {
 	uint64_t out = 0;
 
 	for (uint32_t gpu = 0; gpu < SWAP_GPUS; gpu++)
 		out += c->evicted[gpu];
+	return out;
+}
+
+/* Host memory that was made for others; where everything may happen, there is not more of it than was set aside. */
+static bool has_host(
+	const struct swap_world *w, const struct swap_client *own, uint64_t bytes)
+{
+	for (uint32_t i = 0; i < SWAP_CLIENTS; i++) {
+		if (w->client[i].used && &w->client[i] != own)
+			bytes += w->client[i].store;
+	}
+	return !(w->faults || w->scripted) || bytes <= w->rules.pool;
+}
+
+/* A client's file has room for what is out and what is to go; made by the daemon. False: there is no host memory left. */
+static bool make_store(struct swap_world *w, struct swap_client *c, uint64_t more)
+{
+	uint64_t out = out_of(c);
+
 	if (c->store >= out + more)
-		return;
+		return true;
+	if (!has_host(w, c, out + more))
+		return false;
 	c->store = out + more;
 	swap_step(
 		w, (struct sl_event){.type = SL_EVENT_STORE, .store = {c->id, c->store}});
+	return true;
 }
 
 static bool fails(struct swap_world *w)
@@ -109,7 +130,10 @@ static void move_out(struct swap_world *w, uint32_t slot)
 		if (fails(w))
 			o->moves = sl_max_u64(
 				SWAP_CHUNK, o->moves / 2 / SWAP_CHUNK * SWAP_CHUNK);
-		make_store(w, c, o->moves);
+		if (!make_store(w, c, o->moves)) {
+			finish(w, slot, SL_SWAP_REFUSED, SL_SWAP_NO_HOST);
+			return;
+		}
 		o->phase = ORDER_COPIES;
 		o->copied = copy_time(o->moves, w->link_out[o->gpu]);
 		copy_piece(w, slot);
@@ -271,10 +295,13 @@ static void on_deny(struct swap_world *w, uint32_t slot, const struct sl_action 
 static void on_trim(struct swap_world *w, uint32_t slot, uint64_t bytes)
 {
 	struct swap_client *c = &w->client[slot];
-	uint64_t out = 0;
+	uint64_t out = out_of(c);
 
-	for (uint32_t gpu = 0; gpu < SWAP_GPUS; gpu++)
-		out += c->evicted[gpu];
+	/* Files go as a whole: it has none to give, and says nothing. */
+	if (c->one_file && out)
+		return;
+	if (c->one_file)
+		bytes = c->store;
 	c->store -= sl_min_u64(bytes, sl_sub_sat(c->store, out));
 	swap_send(w, slot,
 		(struct sl_event){.type = SL_EVENT_STORE, .store = {c->id, c->store}});

@@ -314,6 +314,7 @@ void swap_join(struct swap_world *w, uint32_t workload)
 			.id = ++w->next_id,
 			.line = ++w->next_line,
 			.workload = workload,
+			.one_file = w->faults && !(w->next_id % 3),
 			.idle_since = w->now,
 			.is_open = true,
 			.opened_at = w->now};

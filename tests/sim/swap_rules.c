@@ -827,8 +827,10 @@ static void on_trim(struct swap_rules *r, const struct sl_action *a)
 {
 	struct swap_party *p = swap_party_of(r, a->trim.client);
 
-	if (p)
+	if (p) {
 		p->trimmed = a->trim.bytes;
+		p->trimmed_at = r->now;
+	}
 	if (!p || !p->alive || p->store <= swap_party_evicted(p))
 		swap_rules_fail(r, "TRIM of client %" PRIu64 ", which has no copies",
 			a->trim.client);

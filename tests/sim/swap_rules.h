@@ -51,8 +51,10 @@ struct swap_party {
 	sl_ns resident_at; /* when all of it was back */
 	sl_ns refused_at; /* when it last refused an EVICT of itself; 0: it moved since */
 	sl_ns failed_at;  /* when a RESTORE last failed; 0: one succeeded since */
-	uint32_t refusals;       /* EVICTs in a row that it refused of itself */
-	uint64_t store, trimmed; /* trimmed: told to give back, not answered yet */
+	uint32_t refusals; /* EVICTs in a row that it refused of itself */
+	uint64_t store,
+		trimmed; /* told to give back, not answered yet, and it needs all that it did */
+	sl_ns trimmed_at;
 	/* its stop: TERM since, or KILL; not once it was revoked, or the signal failed */
 	bool termed, killed;
 	enum sl_reason stop_reason;

@@ -97,6 +97,7 @@ struct swap_client {
 	/* GPUs that were lost: what it had there is nowhere, though it tells of it until it ends. */
 	uint32_t gone;
 	uint64_t store;
+	bool one_file; /* all of it is one file, and stays while any of that is needed */
 	/* its only thread */
 	enum { THREAD_RUNS = 0, THREAD_ASKS, THREAD_CREATES, THREAD_STANDS } thread;
 	uint64_t ask, epoch, ask_bytes, next_ask, serial;

@@ -218,6 +218,72 @@ static void test_not_warm_for_its_bound(void **state)
 	play_close(&p);
 }
 
+static bool asks(struct play *p, uint64_t at_ms, struct sl_event event)
+{
+	return strstr(at(p, at_ms, event), "TRIM 1 30");
+}
+
+/* C, client 3, is told to leave, without copies being asked for, and the host has no room for it. */
+static void tried(struct play *p, uint64_t at_ms)
+{
+	const char *said = at(p, at_ms, (struct sl_event)TIME);
+
+	assert_non_null(strstr(said, "EVICT 3 g0 30 PARK_BEGINS"));
+	assert_null(strstr(said, "TRIM"));
+	(void)at(p, at_ms, (struct sl_event)REFUSED(3, evicted_as(p), NO_HOST));
+}
+
+/* Client 1 has 30 on the host, in a file that is all of the pool, when C, with 30, is to be parked: it is asked in vain. C is
+ * tried again 400 ms later. */
+static void asks_in_vain(struct play *p)
+{
+	begin(p, (struct sl_event)SWAP(60, .slack_bytes = 0));
+	(void)at(p, 0, (struct sl_event)WORKLOAD(2, ANY));
+	(void)at(p, 0, (struct sl_event)SWAPPER(3, 2));
+	has(p, 3, 30);
+	(void)at(p, 10, (struct sl_event)PARK(1));
+	(void)at(p, 20, (struct sl_event)STORE(1, 60));
+	(void)at(p, 20, (struct sl_event)DONE(1, evicted_as(p), 30));
+	(void)at(p, 20, (struct sl_event)DONE(2, evicted_as(p), 0));
+	(void)at(p, 20, (struct sl_event)EVENT(CLIENT_EXIT, client_exit, {2}));
+	assert_true(asks(p, 100, (struct sl_event)PARK(2)));
+	tried(p, 1100);
+	tried(p, 1200);
+	tried(p, 1400);
+}
+
+/* It cannot give its file while it needs some of it, and does not say when that ends. */
+static void test_copies_asked_again(void **state)
+{
+	struct play p;
+
+	asks_in_vain(&p);
+	(void)at(&p, 1500, (struct sl_event)EVENT(FREED, freed, {1, 0, 10, 1}));
+	assert_true(asks(&p, 1800, (struct sl_event)TIME));
+	play_close(&p);
+
+	asks_in_vain(&p);
+	(void)at(&p, 1500, (struct sl_event)EVENT(WORKLOAD_RESUME, workload_resume, {1}));
+	(void)at(&p, 1510, (struct sl_event)DONE(1, p.last[SL_ACTION_RESTORE].id, 0));
+	assert_true(asks(&p, 1800, (struct sl_event)TIME));
+	play_close(&p);
+}
+
+/* Nor does it then say anything: it is asked again all the same, less and less often. */
+static void test_copies_asked_less_often(void **state)
+{
+	struct play p;
+
+	asks_in_vain(&p);
+	tried(&p, 1800);
+	tried(&p, 2600);
+	assert_true(asks(&p, 4200, (struct sl_event)TIME));
+	tried(&p, 5200);
+	tried(&p, 8400);
+	assert_true(asks(&p, 13400, (struct sl_event)TIME));
+	play_close(&p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -227,6 +293,8 @@ int main(void)
 		cmocka_unit_test(test_no_room_any_more),
 		cmocka_unit_test(test_not_warm_for_the_pool),
 		cmocka_unit_test(test_not_warm_for_its_bound),
+		cmocka_unit_test(test_copies_asked_again),
+		cmocka_unit_test(test_copies_asked_less_often),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
