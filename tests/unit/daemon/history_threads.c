@@ -2,9 +2,12 @@
  * The history's threads in a daemon at work: several ask at once, one goes away without waiting, metrics are read, what is kept changes, and it ends in the
  * middle of that. For TSan, and for what they answer.
  */
+#include <poll.h>
+#include <sqlite3.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -130,10 +133,79 @@ static void many_ask_while_it_is_written(void **state)
 	rig_peer_end(&run);
 }
 
+static sqlite3 *open_file(const struct rig *rig, const char *begin)
+{
+	char path[256], *said = NULL;
+	sqlite3 *db = NULL;
+
+	(void)snprintf(path, sizeof(path), "%s/d/history.db", rig->dir);
+	assert_int_equal(
+		sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE, NULL), SQLITE_OK);
+	(void)sqlite3_busy_timeout(db, 10000);
+	if (sqlite3_exec(db, begin, NULL, NULL, &said) != SQLITE_OK)
+		fail_msg("%s: %s", begin, said);
+	return db;
+}
+
+static int64_t wal_bytes(const struct rig *rig)
+{
+	struct stat about = {0};
+	char path[256];
+
+	(void)snprintf(path, sizeof(path), "%s/d/history.db-wal", rig->dir);
+	return stat(path, &about) == 0 ? (int64_t)about.st_size : 0;
+}
+
+static bool is_answered(const struct rig_peer *peer, int patience_ms)
+{
+	struct pollfd at = {.fd = peer->fd, .events = POLLIN};
+
+	return poll(&at, 1, patience_ms) == 1;
+}
+
+/* What was written grows as long as somebody reads what was there before: above a bound nobody begins to read until it is put in its place. */
+static void who_asks_waits_for_what_was_written(void **state)
+{
+	struct rig *rig = *state;
+	struct rig_peer asker;
+	sqlite3 *reader, *writer;
+	char config[128];
+	int rounds = 0;
+
+	(void)snprintf(config, sizeof(config), "driver_reserve: 1GiB\ndata_dir: %s/d\n",
+		rig->dir);
+	rig_start(rig, config);
+	asker = control(rig);
+	ask(&asker, 0);
+	take_answer(&asker);
+	reader = open_file(rig, "BEGIN; SELECT count(*) FROM gpus");
+	writer = open_file(rig,
+		"PRAGMA wal_autocheckpoint = 0; CREATE TABLE filler (bytes BLOB); "
+		"INSERT INTO filler VALUES (zeroblob(68 << 20))");
+	assert_true(wal_bytes(rig) > 64ll << 20);
+	/* The daemon looks once a second. */
+	for (bool waits = false; !waits; rounds++) {
+		assert_true(rounds < 60);
+		ask(&asker, 0);
+		waits = !is_answered(&asker, 1500);
+		if (!waits)
+			take_answer(&asker);
+		(void)usleep(100000);
+	}
+	assert_int_equal(sqlite3_exec(reader, "COMMIT", NULL, NULL, NULL), SQLITE_OK);
+	take_answer(&asker);
+	assert_true(wal_bytes(rig) < 1 << 20);
+	(void)sqlite3_close(reader);
+	(void)sqlite3_close(writer);
+	rig_stop(rig);
+	rig_peer_end(&asker);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(many_ask_while_it_is_written),
+		cmocka_unit_test(who_asks_waits_for_what_was_written),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);
