@@ -1,12 +1,13 @@
 /*
  * swap-sim - runs the rules of swapping in virtual time against modelled programs, from a printed seed
  *
- *   swap-sim [--events N] [--seed S] [--mood NAME] [--chain NAME] [--scenes] [--quiet] [--mutant NAME]
+ *   swap-sim [--events N] [--seed S] [--mood NAME] [--chain NAME] [--print FROM] [--scenes] [--quiet] [--mutant NAME]
  *
  * --scenes: the plays with exact expectations (swap_scenes.c) instead. Exit status 0: all rules held;
  * 1: one broke (seed, event, trace and accounts are printed); 2: bad usage. --mutant is for
  * the build with faults in it (swap-sim-mutant); the ordinary program hands over to that one.
- * A failure is played again by its seed, with at least as many events.
+ * A failure is played again by its seed, with at least as many events; --print: with the accounts before event FROM, and
+ * all events and actions from there on.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -43,7 +44,7 @@ static void print_stats(uint64_t seed, double seconds)
 static int usage(void)
 {
 	fputs("usage: swap-sim [--events N] [--seed S] [--mood NAME] [--chain NAME]"
-	      " [--scenes] [--quiet] [--mutant NAME]\n",
+	      " [--print FROM] [--scenes] [--quiet] [--mutant NAME]\n",
 		stderr);
 	return 2;
 }
@@ -81,7 +82,8 @@ static bool read_chain(const char *text)
 static int run(uint64_t seed, uint64_t events, bool quiet)
 {
 	sl_ns begin = sl_clock_now();
-	uint64_t mood = world.forced_mood, chain = world.forced_chain;
+	uint64_t mood = world.forced_mood, chain = world.forced_chain,
+		 print_from = world.print_from;
 	bool held;
 
 	if (!quiet)
@@ -89,6 +91,7 @@ static int run(uint64_t seed, uint64_t events, bool quiet)
 	swap_world_init(&world, seed);
 	world.forced_mood = mood;
 	world.forced_chain = chain;
+	world.print_from = print_from;
 	held = swap_world_run(&world, events);
 	if (!held) {
 		if (!quiet) {
@@ -136,6 +139,9 @@ int main(int argc, char **argv)
 				return usage();
 		} else if (strcmp(argv[i - 1], "--seed") == 0) {
 			if (!sim_read_number(value, &seed))
+				return usage();
+		} else if (strcmp(argv[i - 1], "--print") == 0) {
+			if (!sim_read_number(value, &world.print_from))
 				return usage();
 		} else if (strcmp(argv[i - 1], "--chain") == 0) {
 			if (!read_chain(value))

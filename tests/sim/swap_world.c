@@ -163,11 +163,18 @@ static void note_set(struct swap_world *w, uint64_t workload)
 	}
 }
 
+static void print_if_asked(const struct swap_world *w)
+{
+	if (w->print_from && w->stats.events >= w->print_from)
+		sl_trace_print_last(&w->trace, stdout);
+}
+
 static void on_action(void *context, const struct sl_action *a)
 {
 	struct swap_world *w = context;
 
 	sl_trace_action(&w->trace, w->now, w->stats.events, a);
+	print_if_asked(w);
 	swap_rules_action(&w->rules, a);
 	if (w->watch)
 		w->watch(w, a);
@@ -278,6 +285,9 @@ void swap_step(struct swap_world *w, struct sl_event event)
 		return;
 	w->stats.events++;
 	sl_trace_event(&w->trace, w->now, w->stats.events, &event);
+	if (w->stats.events == w->print_from)
+		swap_rules_print(&w->rules, stdout);
+	print_if_asked(w);
 	swap_rules_before(&w->rules, w->now, &event);
 	w->reactions = 0;
 	sl_node_step(w->node, w->now, &event, on_action, w);

@@ -182,6 +182,8 @@ struct swap_world {
 		copied_ns; /* turns: since when, and spent with copying since then */
 	uint64_t forced_mood,
 		forced_chain; /* 0: as the seed says; else mood, or chain, + 1 */
+	/* 0, or from which event on all of them are printed, with the accounts before it. */
+	uint64_t print_from;
 	/* Called for each action, in scenes. */
 	void (*watch)(struct swap_world *world, const struct sl_action *action);
 	char failed[700];

@@ -146,20 +146,28 @@ void sl_trace_action(
 	line->action = *action;
 }
 
+static void print_line(const struct sl_trace_line *line, FILE *out)
+{
+	fprintf(out, "%8" PRIu64 " %14.6f s  %s", line->number, (double)line->at / 1e9,
+		line->is_action ? "    -> " : "");
+	if (line->is_action)
+		sl_trace_print_action(&line->action, out);
+	else
+		sl_trace_print_event(&line->event, out);
+	fputc('\n', out);
+}
+
 void sl_trace_print(const struct sl_trace *trace, FILE *out)
 {
 	uint64_t first =
 		trace->count > SL_TRACE_LINES ? trace->count - SL_TRACE_LINES : 0;
 
-	for (uint64_t i = first; i < trace->count; i++) {
-		const struct sl_trace_line *line = &trace->line[i % SL_TRACE_LINES];
+	for (uint64_t i = first; i < trace->count; i++)
+		print_line(&trace->line[i % SL_TRACE_LINES], out);
+}
 
-		fprintf(out, "%8" PRIu64 " %14.6f s  %s", line->number,
-			(double)line->at / 1e9, line->is_action ? "    -> " : "");
-		if (line->is_action)
-			sl_trace_print_action(&line->action, out);
-		else
-			sl_trace_print_event(&line->event, out);
-		fputc('\n', out);
-	}
+void sl_trace_print_last(const struct sl_trace *trace, FILE *out)
+{
+	if (trace->count)
+		print_line(&trace->line[(trace->count - 1) % SL_TRACE_LINES], out);
 }

@@ -33,6 +33,8 @@ void sl_trace_action(struct sl_trace *trace, sl_ns at, uint64_t number,
 	const struct sl_action *action);
 /* One line each, oldest first. */
 void sl_trace_print(const struct sl_trace *trace, FILE *out);
+/* The youngest one. */
+void sl_trace_print_last(const struct sl_trace *trace, FILE *out);
 void sl_trace_print_event(const struct sl_event *event, FILE *out);
 void sl_trace_print_action(const struct sl_action *action, FILE *out);
 
