@@ -338,6 +338,8 @@ uint64_t swap_idle_bytes(struct swap_rules *r, uint64_t workload, uint32_t gpu)
 			(!r->waits && !r->has_priority && !p->proven && own &&
 				m->priority > own->priority) ||
 			m->flags & SL_WORKLOAD_NO_SWAP || p->order || p->refused_at ||
+			/* Whoever is stopped or does not answer cannot be told to. */
+			p->condition != SL_CONDITION_RUNNING ||
 			/* Who waits to come back uses what is still there of him. */
 			swap_party_wants(p) ||
 			r->now < p->worked_at + 10 * SL_S + 2 * swap_cost(r, m->id))
