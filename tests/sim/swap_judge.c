@@ -344,6 +344,20 @@ static void judge_owed(struct swap_rules *r, struct swap_party *p)
 			p->id, swap_ms(r->now - p->owed_since));
 }
 
+/* Somebody leaves another GPU, and goes from this one as soon as he is gone from there. */
+static bool is_any_following(const struct swap_rules *r, uint32_t gpu)
+{
+	for (uint32_t i = 0; i < r->parties; i++) {
+		const struct swap_party *p = &r->party[i];
+
+		if (p->used && p->alive && p->order && !p->is_restore && !p->aborted &&
+			p->order_gpu != gpu &&
+			p->backing[gpu] - p->evicted[gpu] > p->held[gpu])
+			return true;
+	}
+	return false;
+}
+
 /* An exchange that was begun is over when all was given up: its client has its ordinary place again. */
 static void end_exchange(struct swap_rules *r, struct swap_party *p)
 {
@@ -355,6 +369,7 @@ static void end_exchange(struct swap_rules *r, struct swap_party *p)
 	}
 	for (uint32_t gpu = 0; gpu < SWAP_GPUS; gpu++) {
 		if (p->evicted[gpu] && !is_any_coming(r, gpu) &&
+			!is_any_following(r, gpu) &&
 			swap_physical(r, gpu) + p->evicted[gpu] > swap_shareable(r, gpu))
 			p->begun = false;
 	}
