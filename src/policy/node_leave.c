@@ -268,6 +268,8 @@ void sl_node_end_promotions(struct sl_node *node)
 		if (!member->promoted || !is_promotion_over(node, member))
 			continue;
 		member->promoted = false;
+		member->share_ended = sl_min_u64(node->now,
+			sl_node_later(member->turn_began, sl_node_turn_of(node, member)));
 		node->promotions--;
 	}
 }

@@ -61,8 +61,8 @@ struct sl_node_member { /* a workload */
 	/* Swap; see node_turns.c and node_park.c. */
 	sl_ns warm_after; /* 0: never */
 	sl_ns turn_began; /* when all of it that wants to run became resident, or its first grant */
-	uint64_t turns; /* it had so far */
-	sl_ns promoted_at;
+	uint64_t turns;                 /* it had so far */
+	sl_ns promoted_at, share_ended; /* share_ended: its last turn of min_share */
 	bool promoted; /* in, or before, a turn that no priority ends: min_share */
 	bool parked, resuming; /* resuming: still parked, until its request fits */
 	bool park_told;        /* that all of it is on the host was noted */

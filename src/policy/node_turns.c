@@ -183,6 +183,16 @@ uint64_t sl_node_kept_from(const struct sl_node *node, const struct sl_demand *d
 }
 /* --- min_share --- */
 
+/* Since when its workload waits for its share. What it asks for, perhaps in vain, may have waited since before its last turn of
+ * min_share, which others of the workload had: one turn is not one after the other. */
+static sl_ns share_since(const struct sl_node_unit *unit)
+{
+	return unit->demand ? sl_max_u64(unit->place.since,
+				      SL_MUTANT(MIN_SHARE_AGAIN,
+					      unit->client->member->share_ended, 0))
+			    : unit->place.since;
+}
+
 /* A lower priority that has waited for long enough comes before all others, for one turn. */
 static void promote(struct sl_look *look, const struct sl_node_unit *unit)
 {
@@ -195,7 +205,7 @@ static void promote(struct sl_look *look, const struct sl_node_unit *unit)
 		return;
 	if (!sl_node_is_below_others(node, member))
 		return;
-	at = sl_node_later(unit->place.since,
+	at = sl_node_later(share_since(unit),
 		sl_turns_patience(sl_node_turn_of(node, member), node->min_share_pm));
 	/* A burst demand is refused then; rather it has its turn. */
 	if (unit->demand)

@@ -366,6 +366,37 @@ static void proven_first(struct swap_world *w)
 	expect(client(w, lower)->resident[0] == 10 * GIB, "L does not run");
 }
 
+/* A server that never rests leaves training its least share, also when another process of training asks, and cannot be helped: that one
+ * cannot be moved, so what it asks for would have to leave the server its request. */
+static void share_in_vain(struct swap_world *w)
+{
+	uint64_t other = 1000;
+	uint32_t training;
+	sl_ns open0;
+	double part;
+
+	stage(w, 1, 64 * GIB);
+	w->config.config.wait_max = 3600 * SL_S;
+	swap_step(w, w->config);
+	training = enter(w, (struct swap_workload){.request = 5 * GIB, .size = 10 * GIB});
+	until(w, 5);
+	(void)enter(w, (struct swap_workload){
+			       .request = 9 * GIB, .size = 10 * GIB, .priority = 10});
+	until(w, 10);
+	swap_step(w,
+		(struct sl_event){.type = SL_EVENT_CLIENT_JOIN,
+			.client_join = {.client = other,
+				.workload =
+					w->workload[client(w, training)->workload].id}});
+	swap_step(w, (struct sl_event){
+			     .type = SL_EVENT_ASK, .ask = {other, 1, 0, 5 * GIB, 0}});
+	until(w, 60);
+	open0 = swap_open(w, client(w, training));
+	until(w, 260);
+	part = share(w, training, open0, 200 * SL_S);
+	expect(part > 0.04 && part < 0.08, "training ran %.3f of the time", part);
+}
+
 const struct swap_play swap_plays_more_e[] = {
 	{"what is owed is had back by ending who borrowed it", owed},
 	{"nobody is ended for what was lost with its GPU", owed_on_the_lost},
@@ -381,5 +412,6 @@ const struct swap_play swap_plays_more_e[] = {
 	{"freed on the host without a line", freed_unheard},
 	{"two of one workload do not fit any longer", siblings},
 	{"told to leave while others are moved for it", told_to_leave},
+	{"who asks in vain has no share for another", share_in_vain, true},
 	{0},
 };

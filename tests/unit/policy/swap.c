@@ -389,6 +389,28 @@ static void test_promoted_by_time(void **state)
 	play_close(&p);
 }
 
+/* D asks for something else, too, for which there is no room then. Once D had its turn, which is of 200 ms, the next one is four turns
+ * away, however long that has waited: what Z frees is left to X until then. */
+static void test_promoted_again(void **state)
+{
+	struct play p;
+
+	(void)state;
+	play_open(&p);
+	all(&p, patient, SL_ARRAY_LEN(patient));
+	(void)play(&p, "D asks for more", 20, (struct sl_event)ASK(3, 2, 0, 15));
+	assert_non_null(strstr(play(&p, "for long enough", 820, (struct sl_event)TIME),
+		"GRANT 3/1 g0 20"));
+	(void)play(&p, "has", 820, (struct sl_event)COMMIT(3, 2, 20));
+	(void)play(&p, "X still wants", 1050, (struct sl_event)WANT(1, 1));
+	assert_null(strstr(
+		play(&p, "Z frees", 1100, (struct sl_event)FREED(2, 0, 8)), "GRANT"));
+	assert_null(strstr(play(&p, "early", 1819, (struct sl_event)TIME), "GRANT"));
+	assert_non_null(strstr(play(&p, "for long enough", 1820, (struct sl_event)TIME),
+		"GRANT 3/2 g0 15"));
+	play_close(&p);
+}
+
 /* D asks for more than is free, and is promoted, but Z's turn is not over yet. It gives up, and asks anew for what would fit: it has
  * its ordinary place then, behind X, for which that is kept. */
 static void test_promoted_in_vain(void **state)
@@ -655,6 +677,7 @@ int main(void)
 		cmocka_unit_test(test_warm_beside_lent),
 		cmocka_unit_test(test_kept_for_another),
 		cmocka_unit_test(test_promoted_by_time),
+		cmocka_unit_test(test_promoted_again),
 		cmocka_unit_test(test_promoted_in_vain),
 		cmocka_unit_test(test_waits_anew),
 		cmocka_unit_test(test_counts_what_leaves),
