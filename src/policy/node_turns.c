@@ -226,6 +226,21 @@ static void promote(struct sl_look *look, const struct sl_node_unit *unit)
 
 /* --- one after the other --- */
 
+/* It fits, and leaves that to the head of its queue, which nothing helps: what it will not have is kept from nobody behind
+ * it. */
+static bool yields_in_vain(const struct sl_look *look, const struct sl_node_unit *unit)
+{
+	const struct sl_node *node = look->node;
+	const struct sl_demand *head;
+
+	if (!unit->demand || !(look->vain & unit->gpus))
+		return false;
+	head = node->queue[unit->demand->gpu].head;
+	return head && head != unit->demand &&
+	       sl_demand_yields(unit->demand, head, node->now - head->head_since,
+		       node->head_pass, sl_node_has_priority(node));
+}
+
 static enum sl_look_outcome serve(
 	struct sl_look *look, const struct sl_node_unit *unit, uint32_t place)
 {
@@ -328,6 +343,9 @@ static void look_at(struct sl_look *look, struct sl_node_unit *unit, uint32_t pl
 			(outcome == SL_LOOK_LATER && !sl_node_swaps(look->node))))
 		unit->client->unhelped_in = look->node->looks;
 	if (unit->demand) {
+		if (outcome == SL_LOOK_NEVER &&
+			unit->demand == look->node->queue[unit->demand->gpu].head)
+			look->vain |= unit->gpus;
 		unit->demand->helped =
 			outcome != SL_LOOK_NEVER && outcome != SL_LOOK_SERVED;
 		unit->demand->moving = outcome == SL_LOOK_MOVING;
@@ -348,6 +366,9 @@ static void look_at(struct sl_look *look, struct sl_node_unit *unit, uint32_t pl
 		bring_back(look, unit);
 		return;
 	}
+	if (outcome == SL_LOOK_SERVED &&
+		SL_MUTANT(YIELDS_AND_KEEPS, yields_in_vain(look, unit), false))
+		return;
 	if (outcome == SL_LOOK_NEVER || outcome == SL_LOOK_BEHIND) {
 		promote(look, unit);
 		return;

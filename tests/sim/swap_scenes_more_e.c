@@ -397,6 +397,57 @@ static void share_in_vain(struct swap_world *w)
 	expect(part > 0.04 && part < 0.08, "training ran %.3f of the time", part);
 }
 
+static uint64_t arrives(
+	struct swap_world *w, uint64_t workload, uint64_t request, bool swaps)
+{
+	swap_step(w, (struct sl_event){.type = SL_EVENT_WORKLOAD_ADD,
+			     .workload_add = {.workload = workload,
+				     .request = {SL_AMOUNT_BYTES, 0, request},
+				     .limit = {SL_AMOUNT_BYTES, 0, 15 * GIB},
+				     .gpu_count = 1,
+				     .gpu_mask = 1}});
+	swap_step(w, (struct sl_event){.type = SL_EVENT_CLIENT_JOIN,
+			     .client_join = {workload + 1, workload, 0, swaps}});
+	return workload + 1;
+}
+
+static void asks(struct swap_world *w, uint64_t client, uint64_t bytes)
+{
+	swap_step(w,
+		(struct sl_event){.type = SL_EVENT_ASK, .ask = {client, 1, 0, bytes, 0}});
+}
+
+/* Z has 10 GiB, and H asks for 4: neither can be moved, and so that H leaves W its request of 5 GiB, Z would have to go. D asks for 6 GiB,
+ * and R wants back as much. What Z frees after more than a second is not D's, but H's, for which it is not enough: so R has it. */
+static void yields(struct swap_world *w)
+{
+	uint32_t r;
+	uint64_t z, h, d;
+
+	stage(w, 1, 64 * GIB);
+	r = enter(w, (struct swap_workload){.shape = SWAP_NOTEBOOK,
+			     .size = 6 * GIB,
+			     .pieces = 1,
+			     .pause = 10 * SL_S,
+			     .warm_after = SL_S});
+	until(w, 3);
+	(void)arrives(w, 1000, 5 * GIB, true);
+	z = arrives(w, 1100, 0, false);
+	asks(w, z, 10 * GIB);
+	swap_step(w,
+		(struct sl_event){.type = SL_EVENT_COMMIT, .commit = {z, 2, 10 * GIB}});
+	h = arrives(w, 1200, 0, false);
+	asks(w, h, 4 * GIB);
+	d = arrives(w, 1300, 0, true);
+	asks(w, d, 6 * GIB);
+	until(w, 13);
+	expect(client(w, r)->evicted[0] == 6 * GIB, "R is not on the host");
+	swap_step(w,
+		(struct sl_event){.type = SL_EVENT_FREED, .freed = {z, 0, 2 * GIB, 0}});
+	until(w, 14);
+	expect(how_many(SL_ACTION_RESTORE, client(w, r)->id, 0), "R does not come back");
+}
+
 const struct swap_play swap_plays_more_e[] = {
 	{"what is owed is had back by ending who borrowed it", owed},
 	{"nobody is ended for what was lost with its GPU", owed_on_the_lost},
@@ -412,6 +463,7 @@ const struct swap_play swap_plays_more_e[] = {
 	{"freed on the host without a line", freed_unheard},
 	{"two of one workload do not fit any longer", siblings},
 	{"told to leave while others are moved for it", told_to_leave},
+	{"what is left to the head is not kept from the host", yields},
 	{"who asks in vain has no share for another", share_in_vain, true},
 	{0},
 };

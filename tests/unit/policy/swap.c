@@ -389,6 +389,29 @@ static void test_promoted_by_time(void **state)
 	play_close(&p);
 }
 
+/* Z has 70, and H asks for 30: neither can be moved, so H would have to leave W its request, and has to wait for Z. D asks for 40, and R
+ * wants back as much. What Z frees after more than a second is not D's, but H's, for which it is not enough: so R has it. */
+static const struct sl_event yielding[] = {SWAP(1000), GPU(0, 100),
+	WORKLOAD(1, BYTES(30), BYTES(100)), RANKED(2, 0, 0), RANKED(3, 0, 0),
+	RANKED(4, 0, 0), RANKED(5, 0, 0), EVENT(CLIENT_JOIN, client_join, {5, 5, 1, 1}),
+	REPORT(5, 0, 40), OUT(5, 0, 40), REPORTED(5), JOIN(2, 2), ASK(2, 1, 0, 70),
+	COMMIT(2, 1, 70), JOIN(4, 4), SWAPPER(3, 3), ASK(4, 1, 0, 30), ASK(3, 1, 0, 40),
+	WANT(5, 1)};
+
+static void test_yields(void **state)
+{
+	struct play p;
+
+	(void)state;
+	play_open(&p);
+	for (size_t i = 0; i < SL_ARRAY_LEN(yielding); i++)
+		(void)play(&p, "before", 10 * i, yielding[i]);
+	assert_non_null(
+		strstr(play(&p, "Z frees", 2000, (struct sl_event)FREED(2, 0, 15)),
+			"RESTORE 5 g0 40"));
+	play_close(&p);
+}
+
 /* D asks for something else, too, for which there is no room then. Once D had its turn, which is of 200 ms, the next one is four turns
  * away, however long that has waited: what Z frees is left to X until then. */
 static void test_promoted_again(void **state)
@@ -677,6 +700,7 @@ int main(void)
 		cmocka_unit_test(test_warm_beside_lent),
 		cmocka_unit_test(test_kept_for_another),
 		cmocka_unit_test(test_promoted_by_time),
+		cmocka_unit_test(test_yields),
 		cmocka_unit_test(test_promoted_again),
 		cmocka_unit_test(test_promoted_in_vain),
 		cmocka_unit_test(test_waits_anew),
