@@ -114,16 +114,39 @@ void sl_node_bring_part(
 	sl_node_restore(node, client, gpu, bytes);
 }
 
+static const struct sl_demand *demand_of(
+	const struct sl_node_client *client, uint64_t sequence)
+{
+	sl_list_foreach (link, &client->party.demands) {
+		const struct sl_demand *demand =
+			SL_LIST_ENTRY(link, struct sl_demand, of_client);
+
+		if (demand->sequence == sequence)
+			return demand;
+	}
+	return NULL;
+}
+
 void sl_node_left_for(struct sl_node *node, struct sl_node_client *client,
 	const struct sl_node_order *order)
 {
 	struct sl_node_client *lacker =
 		order->lacker ? sl_node_find_living(node, order->lacker) : NULL;
+	const struct sl_demand *demand;
 
+	client->left_for_demand = 0;
+	if (!lacker)
+		return;
+	if (!order->lacker_demand) {
+		if (sl_node_wants_back(lacker))
+			lacker->is_exchanged |= SL_MUTANT(LEFT_FOR_NOBODY, true, false);
+		return;
+	}
+	demand = demand_of(lacker, order->lacker_demand);
+	if (!demand || !demand->moving)
+		return;
 	client->left_for = order->lacker;
-	client->left_for_demand = order->lacker_demand;
-	if (lacker && !order->lacker_demand && sl_node_wants_back(lacker))
-		lacker->is_exchanged |= SL_MUTANT(LEFT_FOR_NOBODY, true, false);
+	client->left_for_demand = SL_MUTANT(LEFT_FOR_NO_DEMAND, order->lacker_demand, 0);
 }
 
 bool sl_node_is_behind(const struct sl_node *node, const struct sl_node_client *client)
@@ -131,19 +154,23 @@ bool sl_node_is_behind(const struct sl_node *node, const struct sl_node_client *
 	const struct sl_node_client *lacker =
 		client->left_for_demand ? sl_node_find_client(node, client->left_for)
 					: NULL;
+	const struct sl_demand *demand =
+		lacker ? demand_of(lacker, client->left_for_demand) : NULL;
 
-	if (!lacker)
-		return false;
-	sl_list_foreach (link, &lacker->party.demands) {
-		const struct sl_demand *demand =
-			SL_LIST_ENTRY(link, struct sl_demand, of_client);
+	return demand && !demand->epoch && !demand->entitled;
+}
 
-		if (demand->sequence == client->left_for_demand)
-			return SL_MUTANT(LEFT_FOR_NO_DEMAND,
-				!demand->epoch && !demand->entitled && demand->moving,
-				false);
+void sl_node_moves_no_more(struct sl_node *node, const struct sl_demand *demand)
+{
+	sl_list_foreach (link, &node->out) {
+		struct sl_node_client *client =
+			SL_LIST_ENTRY(link, struct sl_node_client, of_out);
+
+		if (client->left_for_demand != demand->sequence)
+			continue;
+		client->left_for_demand = 0;
+		node->swap_dirty = true;
 	}
-	return false;
 }
 
 void sl_node_part_done(struct sl_node_client *client, const struct sl_node_order *order)

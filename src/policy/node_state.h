@@ -512,6 +512,8 @@ void sl_node_left_for(struct sl_node *node, struct sl_node_client *client,
 	const struct sl_node_order *order);
 /* It left for a burst demand, and others are leaving for that: it does not come before it for being within its request. */
 bool sl_node_is_behind(const struct sl_node *node, const struct sl_node_client *client);
+/* Nothing more leaves for the demand: who left for it has his own place again, for good, so that looks at turns come to an end. */
+void sl_node_moves_no_more(struct sl_node *node, const struct sl_demand *demand);
 /* Room in the pool that none from elsewhere may take, but for his request. Where several clients of a GPU (not of `but`)
  * are half there, none of them can run: so much must leave before the one that lacks least is whole. */
 uint64_t sl_node_half_out(const struct sl_node *node, uint32_t but);

@@ -119,8 +119,11 @@ static void list_demands(struct sl_look *look)
 				demand->retried =
 					SL_MUTANT(LAST_LOOK_KEPT, false, demand->retried);
 			if (sl_node_is_away(client) || demand->there ||
-				sl_node_is_going(client))
+				sl_node_is_going(client)) {
+				if (was_moving)
+					sl_node_moves_no_more(look->node, demand);
 				continue;
+			}
 			*new_unit(look) = (struct sl_node_unit){.client = client,
 				.demand = demand,
 				.was_helped = was_helped,
@@ -349,9 +352,6 @@ static void look_at(struct sl_look *look, struct sl_node_unit *unit, uint32_t pl
 		unit->demand->helped =
 			outcome != SL_LOOK_NEVER && outcome != SL_LOOK_SERVED;
 		unit->demand->moving = outcome == SL_LOOK_MOVING;
-		/* Who left for it may have his own place again. */
-		look->node->swap_dirty |= unit->was_moving && !unit->demand->moving &&
-					  outcome != SL_LOOK_SERVED;
 		/* Its longest wait may be over. */
 		look->node->timers_dirty |= unit->was_helped && !unit->demand->helped;
 		if (unit->was_helped && !unit->demand->helped)
@@ -500,8 +500,13 @@ static void go_through(struct sl_look *look)
 	put_in_order(look);
 	sl_look_count_coming(look);
 	look->flowing = sl_node_flowing(node);
-	for (uint32_t i = 0; i < look->count; i++)
+	for (uint32_t i = 0; i < look->count; i++) {
+		const struct sl_node_unit *unit = &node->units[i];
+
 		look_at(look, &node->units[i], i);
+		if (unit->demand && unit->was_moving && !unit->demand->moving)
+			sl_node_moves_no_more(node, unit->demand);
+	}
 	sl_look_take_back(look, 0);
 }
 
