@@ -279,6 +279,17 @@ void sl_node_make_room(struct sl_node *node)
 	node->candidates = sl_arena_take(node->arena, room * sizeof(*node->candidates));
 }
 
+/* What is not taken from it by stopping it. Who is parked gave its request up so that others can be promised it, and lives
+ * on with all it had: what its context holds is not in their way, since nobody is promised that. */
+static uint64_t kept_bytes(const struct sl_node_member *member, uint32_t gpu)
+{
+	uint64_t request = sl_ledger_request(&member->account, gpu);
+
+	return SL_MUTANT(PARKED_VICTIM, member->parked, false)
+		       ? sl_max_u64(request, member->parked_bytes)
+		       : request;
+}
+
 /* What is judged when the grace is over: it may have become busy by saving its work, as it was asked
  * to, and goes on being the idle one. */
 static void add_victim(const struct sl_outlook *outlook, struct sl_node_client *client,
@@ -295,7 +306,7 @@ static void add_victim(const struct sl_outlook *outlook, struct sl_node_client *
 		.priority = member->priority,
 		.held_bytes = held_bytes,
 		.workload_bytes = sl_outlook_use(outlook, member),
-		.request_bytes = sl_ledger_request(&member->account, outlook->gpu),
+		.request_bytes = kept_bytes(member, outlook->gpu),
 		.limit_bytes = member->account.limit_bytes,
 		.idle = was_idle ? sl_max_u64(idle, node->stop_idle) : idle,
 		.proven = was_idle || sl_node_is_proven(client)};
@@ -328,7 +339,7 @@ uint32_t sl_outlook_list_victims(const struct sl_outlook *outlook,
 		if (member == own || sl_node_workload_is_going(node, member) ||
 			SL_MUTANT(VICTIM_WITHIN_REQUEST,
 				sl_outlook_use(outlook, member) <=
-					sl_ledger_request(&member->account, outlook->gpu),
+					kept_bytes(member, outlook->gpu),
 				false))
 			continue;
 		sl_list_foreach (at, &member->clients) {

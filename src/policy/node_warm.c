@@ -52,33 +52,66 @@ static bool may_be_warm(const struct sl_node_member *member)
 	       !member->stopping && !(member->flags & SL_WORKLOAD_NO_SWAP);
 }
 
+/* What is still there of all its processes on all its GPUs, and how much of that the pool has room for; gpu: where least. A part of
+ * it on the host would come back with the next call, and give nobody the room that the rest keeps. */
+struct leaving {
+	uint64_t bytes, room_bytes;
+	uint32_t gpu;
+};
+
+static struct leaving look(
+	const struct sl_node *node, const struct sl_node_member *member)
+{
+	struct leaving all = {.room_bytes = UINT64_MAX};
+
+	sl_list_foreach (link, &member->clients) {
+		const struct sl_node_client *client =
+			SL_LIST_ENTRY(link, struct sl_node_client, of_member);
+
+		for (uint32_t left = client->holding.touched; left; left &= left - 1) {
+			uint32_t gpu = (uint32_t)__builtin_ctz(left);
+			uint64_t bytes = sl_node_to_leave(node, client, gpu),
+				 room = sl_node_room_to_go(node, member, gpu, true);
+
+			all.bytes += bytes;
+			if (!bytes || room >= all.room_bytes)
+				continue;
+			all.room_bytes = room;
+			all.gpu = gpu;
+		}
+	}
+	return all;
+}
+
+static bool fits(const struct sl_node *node, const struct sl_node_member *member)
+{
+	struct leaving all = look(node, member);
+
+	return SL_MUTANT(WARM_IN_PART, all.bytes <= all.room_bytes, true);
+}
+
 bool sl_node_warm_because(const struct sl_node *node, const struct sl_node_client *client,
 	struct sl_node_because *because)
 {
 	const struct sl_node_member *member = client->member;
 	sl_ns idle = sl_node_settled_idle(node, client);
+	struct leaving all;
 
 	if (!may_be_warm(member) || idle < member->warm_after || client->order.id)
 		return false;
-	for (uint32_t left = client->holding.touched; left; left &= left - 1) {
-		uint32_t gpu = (uint32_t)__builtin_ctz(left);
-		uint64_t bytes = sl_node_to_leave(node, client, gpu);
-		uint64_t room = sl_node_room_to_go(node, member, gpu, true);
-
-		if (bytes <= room)
-			continue;
-		*because = (struct sl_node_because){.gpu = gpu,
-			.reason = room == sl_node_pool_share(node, member)
-					  ? SL_REASON_WARM_POOL_BOUND
-					  : SL_REASON_WARM_POOL_FULL,
-			.workload = member->index.id,
-			.client = client->index.id,
-			.bytes = bytes,
-			.available_bytes = room,
-			.span = idle};
-		return true;
-	}
-	return false;
+	all = look(node, member);
+	if (all.bytes <= all.room_bytes)
+		return false;
+	*because = (struct sl_node_because){.gpu = all.gpu,
+		.reason = all.room_bytes == sl_node_pool_share(node, member)
+				  ? SL_REASON_WARM_POOL_BOUND
+				  : SL_REASON_WARM_POOL_FULL,
+		.workload = member->index.id,
+		.client = client->index.id,
+		.bytes = all.bytes,
+		.available_bytes = all.room_bytes,
+		.span = idle};
+	return true;
 }
 
 /* Said once, until there is room again. */
@@ -99,6 +132,21 @@ static void note_no_room(struct sl_node *node, struct sl_node_member *member)
 	member->warm_told = false;
 }
 
+static void send(struct sl_node *node, struct sl_node_member *member)
+{
+	if (!fits(node, member)) {
+		node->swap_due = sl_min_u64(
+			node->swap_due, sl_node_later(node->now, TRIED_AGAIN_AFTER));
+		return;
+	}
+	sl_list_foreach (link, &member->clients)
+		(void)sl_node_send_away(node,
+			SL_LIST_ENTRY(link, struct sl_node_client, of_member),
+			&(struct sl_node_going){.reason = SL_REASON_EVICTED_IDLE,
+				.spares_lent = true,
+				.again_after = TRIED_AGAIN_AFTER});
+}
+
 void sl_node_time_warm(struct sl_node *node)
 {
 	if (!node->warms || !node->pool.pool_bytes)
@@ -115,12 +163,7 @@ void sl_node_time_warm(struct sl_node *node)
 			node->swap_due = sl_min_u64(node->swap_due, at);
 			continue;
 		}
-		sl_list_foreach (of, &member->clients)
-			(void)sl_node_send_away(node,
-				SL_LIST_ENTRY(of, struct sl_node_client, of_member),
-				&(struct sl_node_going){.reason = SL_REASON_EVICTED_IDLE,
-					.spares_lent = true,
-					.again_after = TRIED_AGAIN_AFTER});
+		send(node, member);
 		note_no_room(node, member);
 	}
 }

@@ -448,12 +448,64 @@ static void yields(struct swap_world *w)
 	expect(how_many(SL_ACTION_RESTORE, client(w, r)->id, 0), "R does not come back");
 }
 
+/* A, which has requested 4 GiB, is parked, and 1 GiB of its contexts stays. B's burst lacks a part of that: A is idle for long, and
+ * lives on all the same. */
+static void parked_lives(struct swap_world *w)
+{
+	uint32_t a;
+
+	chain(w, 1, 64 * GIB);
+	w->config.config.stop_idle = SL_S;
+	swap_step(w, w->config);
+	a = enter(w, (struct swap_workload){.shape = SWAP_NOTEBOOK,
+			     .request = 4 * GIB,
+			     .size = 4 * GIB,
+			     .pieces = 1,
+			     .pause = 1000 * SL_S});
+	until(w, 3);
+	client(w, a)->hidden[0] = GIB;
+	swap_step(w, (struct sl_event){.type = SL_EVENT_HIDDEN,
+			     .hidden = {client(w, a)->id, 0, GIB}});
+	person(w, SL_EVENT_WORKLOAD_PARK, a);
+	until(w, 6);
+	expect(client(w, a)->evicted[0] == 4 * GIB, "A is not parked");
+	(void)enter(w, (struct swap_workload){.size = 14 * GIB + GIB / 2});
+	until(w, 15);
+	expect(client(w, a)->used, "A is ended");
+	expect(how_many(SL_ACTION_STOP, 0, 0) == 0, "somebody is ended");
+}
+
+/* A has 4 GiB on each of two GPUs, and thinks. There is room for one of them on the host: it stays where it is, until there is more. */
+static void warm_as_a_whole(struct swap_world *w)
+{
+	uint32_t a;
+
+	stage(w, 2, 6 * GIB);
+	a = enter(w, (struct swap_workload){.shape = SWAP_NOTEBOOK,
+			     .request = 4 * GIB,
+			     .size = 4 * GIB,
+			     .mask = 2,
+			     .pieces = 1,
+			     .pause = 1000 * SL_S,
+			     .warm_after = SL_S});
+	until(w, 10);
+	expect(client(w, a)->evicted[0] + client(w, a)->evicted[1] == 0,
+		"a part of A is on the host");
+	swap_step(
+		w, (struct sl_event){.type = SL_EVENT_POOL_SIZE, .pool_size = {9 * GIB}});
+	until(w, 20);
+	expect(client(w, a)->evicted[0] + client(w, a)->evicted[1] == 8 * GIB,
+		"A is not on the host");
+}
+
 const struct swap_play swap_plays_more_e[] = {
 	{"what is owed is had back by ending who borrowed it", owed},
 	{"nobody is ended for what was lost with its GPU", owed_on_the_lost},
 	{"nobody is ended for who cannot come back all the same", owed_in_vain},
 	{"who would be ended for it does not pass", passed},
 	{"who may be idle is asked before he is ended", proven_first},
+	{"who is parked lives on", parked_lives},
+	{"warm is all of it", warm_as_a_whole},
 	{"whole by freeing the rest", whole_by_freeing},
 	{"what others end for is left to the head", left_to_the_head},
 	{"who gave up has no turn left over", gave_up},

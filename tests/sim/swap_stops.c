@@ -223,17 +223,20 @@ static void judge_victim(struct swap_rules *r, const struct sl_action *a,
 {
 	uint32_t gpu = a->stop.gpu;
 	uint64_t has = swap_resident(r, m->id, gpu);
+	/* Parked: it lives on with all it had, and what is with parked programs was promised to nobody. */
+	uint64_t kept = m->parked ? sl_max_u64(swap_request(m, gpu), m->request)
+				  : swap_request(m, gpu);
 	bool fits = false;
 
 	for (uint32_t i = 0; i < r->parties; i++) {
 		if (r->party[i].workload == m->id)
 			has -= going_of(r, &r->party[i], gpu);
 	}
-	if (has <= swap_request(m, gpu))
+	if (has <= kept)
 		swap_rules_fail(r,
-			"STOP of client %" PRIu64 ", whose workload has %" PRIu64
+			"STOP of client %" PRIu64 ", whose%s workload has %" PRIu64
 			" on GPU %u and a request of %" PRIu64,
-			p->id, has, gpu, swap_request(m, gpu));
+			p->id, m->parked ? " parked" : "", has, gpu, kept);
 	switch (a->stop.reason) {
 	case SL_REASON_STOP_IDLE:
 		fits = r->stop_idle && p->proven &&

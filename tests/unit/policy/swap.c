@@ -306,6 +306,42 @@ static void test_warm_beside_lent(void **state)
 	play_close(&p);
 }
 
+/* 50 on GPU 0 and 40 on GPU 1, idle for long: in a pool of so much. */
+static const char *warm_on_two(struct play *p, uint64_t pool)
+{
+	const struct sl_event before[] = {SWAP(pool), GPU(0, 100), GPU(1, 100),
+		EVENT(WORKLOAD_ADD, workload_add,
+			{.workload = 1,
+				.request = ANY,
+				.limit = ANY,
+				.gpu_count = 2,
+				.gpu_mask = 3,
+				.warm_after = SL_S}),
+		SWAPPER(1, 1), ASK(1, 1, 0, 50), COMMIT(1, 1, 50), ASK(1, 2, 1, 40),
+		COMMIT(1, 2, 40)};
+
+	play_open(p);
+	for (size_t i = 0; i < SL_ARRAY_LEN(before); i++)
+		(void)play(p, "before", 0, before[i]);
+	(void)play(p, "idles", 2000,
+		(struct sl_event)EVENT(PULSE, pulse, {1, 500 * SL_MS, 0, 1}));
+	return play(p, "for long", 2500, (struct sl_event)TIME);
+}
+
+/* A part of it on the host would be in nobody's way and come back at the next call. */
+static void test_warm_as_a_whole(void **state)
+{
+	struct play p;
+
+	(void)state;
+	assert_row_text("room for one GPU's", warm_on_two(&p, 89),
+		"NOTE WARM_POOL_FULL g0 1/0 90");
+	play_close(&p);
+	assert_row_text(
+		"room for both", warm_on_two(&p, 90), "EVICT 1 g0 50 EVICTED_IDLE");
+	play_close(&p);
+}
+
 static void all(struct play *p, const struct play_row *rows, size_t count)
 {
 	for (size_t i = 0; i < count; i++)
@@ -698,6 +734,7 @@ int main(void)
 		cmocka_unit_test(test_refused_turn),
 		cmocka_unit_test(test_freed_meanwhile),
 		cmocka_unit_test(test_warm_beside_lent),
+		cmocka_unit_test(test_warm_as_a_whole),
 		cmocka_unit_test(test_kept_for_another),
 		cmocka_unit_test(test_promoted_by_time),
 		cmocka_unit_test(test_yields),
