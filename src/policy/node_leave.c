@@ -285,6 +285,20 @@ sl_ns sl_node_settled_idle(
 		       : idle;
 }
 
+/* All of it, wherever it is; with_asks: and what it asks for. */
+static bool is_within_request(const struct sl_node_member *member, bool with_asks)
+{
+	for (uint32_t left = member->account.touched; left; left &= left - 1) {
+		uint32_t gpu = (uint32_t)__builtin_ctz(left);
+		uint64_t asked = with_asks ? asked_on(member, gpu) : 0;
+
+		if (sl_ledger_use(&member->account, gpu) + asked >
+			sl_ledger_request(&member->account, gpu))
+			return false;
+	}
+	return true;
+}
+
 /* --- the longest wait --- */
 
 /* Bytes of the workload that are, or want to be, on the GPU. */
@@ -385,6 +399,12 @@ static const struct sl_node_longest *longest_of(const struct sl_node *node)
 		longest->turns[set] += (sl_node_wide)sl_node_turn_of(node, member) *
 				       turns_in_a_row(node, longest, member);
 		longest->costs[set] += member->cost;
+		if (!is_within_request(member, true)) {
+			longest->bursting[set]++;
+			continue;
+		}
+		longest->within_turns[set] += sl_node_turn_of(node, member);
+		longest->within_costs[set] += member->cost;
 	}
 	for (uint32_t gpu = 0; gpu < SL_NODE_GPUS_MAX; gpu++) {
 		if (node->ledger.gpu[gpu].present &&
@@ -430,6 +450,7 @@ static sl_ns span_of(sl_node_wide sum)
 	return sum > SL_NS_NEVER ? SL_NS_NEVER : (sl_ns)sum;
 }
 
+/* Those within their requests come back after the first part of any burst's turn, and have theirs again before the next. */
 sl_ns sl_node_longest_wait(
 	const struct sl_node *node, const struct sl_node_member *member)
 {
@@ -452,10 +473,16 @@ sl_ns sl_node_longest_wait(
 		turns -= (sl_node_wide)turn * turns_in_a_row(node, longest, member);
 		costs -= member->cost;
 	}
+	if (!is_within_request(member, true)) {
+		uint32_t bursting = longest->bursting[set] - member->competes;
+
+		turns += longest->within_turns[set] * bursting;
+		costs += longest->within_costs[set] * bursting;
+	}
 	if (sl_node_is_below_others(node, member))
 		patience = sl_turns_patience(turn, node->min_share_pm);
-	/* Behind `wait` in the chain nobody is moved for it before. */
-	if (!sl_node_swaps_at_once(node))
+	/* Behind `wait` in the chain nobody is moved for its burst before. */
+	if (!sl_node_swaps_at_once(node) && !is_within_request(member, true))
 		before = member->wait_max ? member->wait_max : node->wait_max;
 	return sl_node_later(
 		before, sl_turns_longest_wait(span_of(turns), span_of(costs), others,
@@ -572,6 +599,7 @@ static struct sl_evict_candidate candidate_of(const struct sl_node *node,
 		.suspended = leaves || (client->is_out && !client->returns),
 		.proven = sl_node_is_proven(client),
 		.promoted = member->promoted,
+		.within_request = is_within_request(member, false),
 		.unwilling = client->refusals >= UNWILLING_AFTER,
 		.idle = sl_node_settled_idle(node, client),
 		.idle_enough = part,
@@ -583,6 +611,24 @@ static struct sl_evict_candidate candidate_of(const struct sl_node *node,
 				? sl_sub_sat(client->refused_until, node->now)
 				: SL_NS_NEVER -
 					  1 /* when its order or grant has ended */};
+}
+
+/* Of a workload within its request one comes back that is before whoever asks: all of it has its turn then, and is not taken
+ * one by one. */
+static bool is_awaited(
+	const struct sl_node *node, const struct sl_node_member *member, uint32_t place)
+{
+	if (member->living < 2 || !is_within_request(member, false))
+		return false;
+	sl_list_foreach (link, &member->clients) {
+		const struct sl_node_client *client =
+			SL_LIST_ENTRY(link, struct sl_node_client, of_member);
+
+		if (client->seen_in == node->looks && client->place < place &&
+			client->helpless_in != node->looks && sl_node_wants_back(client))
+			return true;
+	}
+	return false;
 }
 
 static bool may_leave(const struct sl_node *node, const struct sl_node_client *client,
@@ -618,6 +664,11 @@ static uint32_t list_candidates(struct sl_node *node, const struct sl_node_asker
 
 		if ((member == own->member && !own_too) ||
 			!member->account.cell[gpu].backing_bytes)
+			continue;
+		if (SL_MUTANT(TAKEN_ONE_BY_ONE,
+			    member != own->member &&
+				    is_awaited(node, member, asker->place),
+			    false))
 			continue;
 		sl_list_foreach (at, &member->clients) {
 			struct sl_node_client *client =

@@ -207,6 +207,9 @@ static sl_ns ripe_at(const struct sl_node *node, const struct sl_node_unit *unit
 		return 0;
 	if (unit->demand)
 		return sl_node_wait_end(node, unit->demand);
+	/* What is within a request is no collision: its share of the time would go with the wait. */
+	if (SL_MUTANT(RETURNS_WAIT_FIRST, unit->place.entitled, false))
+		return 0;
 	return sl_node_later(unit->place.since, wait_max ? wait_max : node->wait_max);
 }
 

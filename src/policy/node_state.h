@@ -207,6 +207,9 @@ struct sl_node_longest {
 	uint64_t stays_bytes[SL_NODE_GPUS_MAX]; /* what nobody can move now */
 	uint32_t competing[SL_NODE_GPUS_MAX];
 	sl_node_wide turns[SL_NODE_GPUS_MAX], costs[SL_NODE_GPUS_MAX]; /* of these */
+	uint32_t bursting
+		[SL_NODE_GPUS_MAX]; /* of these; the others, within their requests: */
+	sl_node_wide within_turns[SL_NODE_GPUS_MAX], within_costs[SL_NODE_GPUS_MAX];
 };
 
 /* What walks over all workloads found out; no state, and true as long as no bytes move. */

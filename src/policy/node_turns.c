@@ -94,7 +94,9 @@ static void list_wants(struct sl_look *look)
 			.gpus = gpus,
 			.coming = client->returns,
 			.first = SL_MUTANT(EXCHANGE_LEFT, client->is_exchanged, false),
-			.place = {.entitled = is_within_request(client, gpus) &&
+			.place = {.entitled = SL_MUTANT(RETURN_NOT_ENTITLED,
+						      is_within_request(client, gpus),
+						      false) &&
 					      !sl_node_is_behind(look->node, client),
 				.promoted = client->member->promoted,
 				.priority = client->member->priority,

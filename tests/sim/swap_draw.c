@@ -53,6 +53,18 @@ static uint32_t draw(struct swap_world *w, const uint64_t *weights, uint32_t cou
 	}
 }
 
+/* One of those that are there wants more than its request. */
+static bool has_burst(const struct swap_world *w)
+{
+	for (uint32_t i = 0; i < SWAP_WORKLOADS; i++) {
+		const struct swap_workload *wl = &w->workload[i];
+
+		if (wl->used && wl->request < wl->size * wl->clients_most)
+			return true;
+	}
+	return false;
+}
+
 struct swap_workload swap_draw_workload(struct swap_world *w)
 {
 	uint64_t shareable = w->capacity[0] - w->capacity[0] / 16;
@@ -66,6 +78,22 @@ struct swap_workload swap_draw_workload(struct swap_world *w)
 		wl.shape = SWAP_TRAINER;
 		wl.size = chunks(w, shareable * 11 / 20, shareable * 12 / 20);
 		wl.request = chunks(w, 0, shareable / 5);
+	} else if (w->mood == SWAP_SHARES) {
+		bool bursts = !has_burst(w);
+
+		wl.shape = sl_rng_one_in(&w->rng, 5)
+				   ? (enum swap_shape)sl_rng_below(&w->rng, SWAP_CHURNER)
+				   : SWAP_TRAINER;
+		wl.clients_most = bursts ? 1 : 1 + (uint32_t)sl_rng_one_in(&w->rng, 4);
+		while (gpus < w->gpus && sl_rng_one_in(&w->rng, 4))
+			gpus++;
+		wl.size = bursts ? chunks(w, shareable / 2, shareable * 19 / 20)
+				 : chunks(w, shareable / 20, shareable * 19 / 20);
+		wl.size = sl_round_up(wl.size / wl.clients_most, SWAP_CHUNK);
+		wl.request =
+			bursts ? chunks(w, 0, shareable / 8) : wl.size * wl.clients_most;
+		if (!bursts && sl_rng_one_in(&w->rng, 2))
+			wl.priority = -1;
 	} else if (w->mood == SWAP_ROOMY) {
 		wl.clients_most = 1 + (uint32_t)sl_rng_below(&w->rng, 2);
 		wl.shape = (enum swap_shape)sl_rng_below(&w->rng, SWAP_CHURNER);
@@ -126,7 +154,8 @@ static void draw_machine(struct swap_world *w)
 	if (w->mood == SWAP_CHAOS || w->mood == SWAP_BUSY)
 		w->pool = chunks(w, 0, capacity * w->gpus * 2);
 	/* What the pool has no room for is the next resolver's. */
-	if (w->mood != SWAP_TURNS && w->stops && sl_rng_one_in(&w->rng, 2))
+	if (w->mood != SWAP_TURNS && w->mood != SWAP_SHARES && w->stops &&
+		sl_rng_one_in(&w->rng, 2))
 		w->pool = chunks(w, 0, capacity * w->gpus / 4);
 	w->slack = sl_min_u64(w->pool / 8, 256 * SL_MIB);
 	w->up = w->down = 0;
@@ -161,7 +190,7 @@ void swap_draw_episode(struct swap_world *w)
 	draw_resolvers(w);
 	draw_machine(w);
 	w->beat = swap_span(w, 50 * SL_MS, SL_S);
-	w->workloads_most = w->mood == SWAP_TURNS
+	w->workloads_most = w->mood == SWAP_TURNS || w->mood == SWAP_SHARES
 				    ? 2 + (uint32_t)sl_rng_below(&w->rng, 5)
 				    : 2 + (uint32_t)swap_span(w, 1, SWAP_WORKLOADS - 2);
 	w->workloads_most = (uint32_t)sl_min_u64(w->workloads_most, SWAP_WORKLOADS);

@@ -188,7 +188,7 @@ static uint64_t kept_copies(const struct swap_rules *r)
 }
 
 /* The pool cannot take what would have to go for it: that is said, and the next resolver's. */
-static bool is_pool_in_the_way(const struct swap_rules *r)
+bool swap_is_pool_in_the_way(const struct swap_rules *r)
 {
 	uint64_t lacks = kept_copies(r);
 
@@ -225,7 +225,7 @@ static void judge_wait(
 		m->wait_bound = sl_max_u64(m->wait_bound, bound);
 	}
 	/* With the pool full, or where nobody is moved for others, nothing is promised. */
-	if (is_pool_in_the_way(r) || !r->swaps)
+	if (swap_is_pool_in_the_way(r) || !r->swaps)
 		m->wait_bound = SL_NS_NEVER;
 	if (r->quiet && m->wait_bound != SL_NS_NEVER &&
 		r->now > m->wait_bound + (m->wait_bound - m->wants_since) / 10 +
@@ -433,12 +433,12 @@ void swap_rules_drained(struct swap_rules *r, const struct sl_node *node)
 		/* Parked, or there is no room for its request yet. */
 		if (m->parked)
 			continue;
-		if (swap_party_wants(p) && r->swaps && !is_pool_in_the_way(r))
+		if (swap_party_wants(p) && r->swaps && !swap_is_pool_in_the_way(r))
 			swap_rules_fail(r,
 				"client %" PRIu64
 				" still waits on the host, since %" PRIu64 " s",
 				p->id, swap_ms(r->now - m->wants_since) / 1000);
-		if (swap_party_asks(p) && r->swaps && !is_pool_in_the_way(r))
+		if (swap_party_asks(p) && r->swaps && !swap_is_pool_in_the_way(r))
 			swap_rules_fail(
 				r, "a demand of client %" PRIu64 " still waits", p->id);
 	}

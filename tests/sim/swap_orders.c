@@ -233,6 +233,7 @@ static void begin(struct swap_world *w, uint32_t slot, struct swap_order order)
 	c->order = order;
 	c->order.serial = ++w->next_serial;
 	c->order.began = w->now;
+	c->order.was_idle = !order.is_restore && !c->busy && c->thread == THREAD_RUNS;
 	swap_gate(w, slot);
 	if (!order.is_restore) {
 		drain(w, slot);

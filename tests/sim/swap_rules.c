@@ -408,7 +408,7 @@ static uint64_t weight_of(const struct swap_rules *r, const struct swap_member *
 }
 
 /* At least: ten times what moving it costs, or its part of turn_max if that is less. */
-static sl_ns least_turn(const struct swap_rules *r, const struct swap_member *m)
+sl_ns swap_least_turn(const struct swap_rules *r, const struct swap_member *m)
 {
 	sl_ns base = sl_max_u64(10 * swap_cost(r, m->id), 200 * SL_MS), cut;
 	uint64_t largest = weight_of(r, m);
@@ -421,12 +421,22 @@ static sl_ns least_turn(const struct swap_rules *r, const struct swap_member *m)
 	return sl_min_u64(base, sl_max_u64(cut, sl_min_u64(200 * SL_MS, r->turn_max)));
 }
 
+/* Of no GPU it has more than its request. */
+static bool is_within(const struct swap_rules *r, const struct swap_member *m)
+{
+	for (uint32_t gpu = 0; gpu < SWAP_GPUS; gpu++) {
+		if (swap_use(r, m->id, gpu) > swap_request(m, gpu))
+			return false;
+	}
+	return true;
+}
+
 /* The rules of turns, for a busy victim that is taken for another workload. A microsecond is for rounding. */
 static void judge_turn(struct swap_rules *r, const struct swap_party *p,
 	const struct swap_member *m, const struct swap_member *other, uint32_t gpu)
 {
 	sl_ns part = sl_max_u64(20 * SL_MS, swap_party_cost(r, p, gpu));
-	sl_ns turn = least_turn(r, m);
+	sl_ns turn = swap_least_turn(r, m);
 	/* Those of one workload take turns one by one. */
 	sl_ns began =
 		other == m ? sl_max_u64(m->turn_began, p->resident_at) : m->turn_began;
@@ -434,7 +444,8 @@ static void judge_turn(struct swap_rules *r, const struct swap_party *p,
 	bool entitled = member_asks_entitled(r, other) || wants_entitled(r, other);
 
 	if ((p->proven && swap_idle_of(r, p) + SL_US >= part) || swap_party_evicted(p) ||
-		other->priority > m->priority || had >= turn)
+		(other->priority > m->priority && (entitled || !is_within(r, m))) ||
+		had >= turn)
 		return;
 	if (!entitled)
 		swap_rules_fail(r,
@@ -539,13 +550,13 @@ static void judge_reason(struct swap_rules *r, const struct sl_action *a,
 	judge_turn(r, p, m, other, gpu);
 }
 
-/* Behind `wait` in the chain others are moved for nobody before his longest wait is over. */
+/* Behind `wait` in the chain others are moved for nobody's burst before his longest wait is over. */
 static void judge_ripe(
 	struct swap_rules *r, const struct swap_party *p, const struct swap_member *other)
 {
 	sl_ns since = r->now;
 
-	if (!r->waits_first)
+	if (!r->waits_first || wants_entitled(r, other))
 		return;
 	for (uint32_t i = 0; i < r->parties; i++) {
 		const struct swap_party *o = &r->party[i];

@@ -183,11 +183,17 @@ bool swap_member_waits(const struct swap_rules *r, const struct swap_member *m);
 bool swap_member_wants(const struct swap_rules *r, const struct swap_member *m);
 bool swap_is_entitled(const struct swap_rules *r, const struct swap_member *m,
 	const struct swap_demand *d);
+/* How long a turn of it is at least. */
+sl_ns swap_least_turn(const struct swap_rules *r, const struct swap_member *m);
 uint64_t swap_needs(const struct swap_rules *r, uint32_t gpu);
 uint64_t swap_idle_bytes(struct swap_rules *r, uint64_t workload, uint32_t gpu);
 bool swap_recovers(const struct swap_rules *r);
 sl_ns swap_quiet_of(const struct swap_rules *r, const struct swap_party *p);
 sl_ns swap_idle_of(const struct swap_rules *r, const struct swap_party *p);
+
+/* --- swap_judge.c --- */
+/* The pool cannot take what would have to go for those that want something: that is said, and the next resolver's. */
+bool swap_is_pool_in_the_way(const struct swap_rules *r);
 
 void swap_books_event(struct swap_rules *rules, const struct sl_event *event);
 

@@ -360,6 +360,7 @@ static void clear(struct swap_world *w)
 {
 	memset(w->workload, 0, sizeof(w->workload));
 	memset(w->client, 0, sizeof(w->client));
+	memset(w->share, 0, sizeof(w->share));
 	w->later.count = 0;
 	w->message_free = 0;
 	w->messages = 0;
@@ -495,6 +496,7 @@ static void one(struct swap_world *w)
 		w->now = next.at;
 		happen(w, &next);
 	}
+	swap_share_look(w);
 }
 
 static bool has_next(const struct swap_world *w, sl_ns until)

@@ -36,11 +36,14 @@ enum swap_shape {
 };
 
 /* Kinds of episodes. X(NAME, weight, text) */
-#define SWAP_MOODS(X)                                                        \
-	X(CHAOS, 6, "everything at once, with faults")                       \
-	X(BUSY, 3, "the same without faults")                                \
-	X(TURNS, 3, "each is more than half of one GPU and always computes") \
-	X(ROOMY, 1, "all of it fits")
+#define SWAP_MOODS(X)                                                             \
+	X(CHAOS, 6, "everything at once, with faults")                            \
+	X(BUSY, 3, "the same without faults")                                     \
+	X(TURNS, 3, "each is more than half of one GPU and always computes")      \
+	X(ROOMY, 1, "all of it fits")                                             \
+	X(SHARES, 0,                                                              \
+		"one bursts beside those within their requests, and most always " \
+		"compute")
 
 enum swap_mood {
 #define X(NAME, weight, text) SWAP_##NAME,
@@ -83,7 +86,8 @@ struct swap_order {
 	bool is_restore;
 	/* moves: that will have moved in the end; moved: by now; due: that should; tell: after each so many */
 	uint64_t id, bytes, moves, moved, due, tell, serial;
-	bool stopped; /* not needed any more: it ends with the next piece */
+	bool was_idle; /* it had nothing to do when it was told to leave */
+	bool stopped;  /* not needed any more: it ends with the next piece */
 	uint32_t gpu;
 	sl_ns began, deadline, copied;
 };
@@ -148,7 +152,24 @@ struct swap_stats {
 		parks, resumes, turns, told, parts, stops, kills;
 	uint64_t moved_bytes, denies[SL_REASONS], notes[SL_REASONS],
 		done[SL_SWAP_OUTCOMES], causes[SL_SWAP_CAUSES], wants, served;
+	uint64_t windows;      /* of time in which a share was due */
 	uint64_t waited_after; /* events after which somebody wanted */
+};
+
+#define SWAP_SHARE_MARKS 256
+
+/* Of one workload, for swap_share.c: what it held of the time that counts, now and at each change. */
+struct swap_share_mark {
+	sl_ns counted, held, bound; /* bound: the longest wait it was told then */
+};
+
+struct swap_share {
+	bool goes_on, pauses;
+	uint64_t id, request;
+	uint32_t hold, wait; /* processes of it */
+	sl_ns at, counted, held;
+	uint32_t next, count; /* of a ring */
+	struct swap_share_mark mark[SWAP_SHARE_MARKS];
 };
 
 struct swap_world {
@@ -171,6 +192,7 @@ struct swap_world {
 	uint64_t episode_ends;
 	struct sl_event config;
 	struct swap_workload workload[SWAP_WORKLOADS];
+	struct swap_share share[SWAP_WORKLOADS];
 	struct swap_client client[SWAP_CLIENTS];
 	uint64_t next_id, next_line, next_serial;
 	struct sim_queue later;
@@ -231,6 +253,9 @@ sl_ns swap_open(const struct swap_world *w, const struct swap_client *c);
 void swap_fair_look(struct swap_world *w);
 /* Shares against weights, and what was lost to copying. */
 void swap_fair_judge(struct swap_world *w);
+/* --- swap_share.c --- */
+/* After each event: judges the windows that end with it. O(clients). */
+void swap_share_look(struct swap_world *w);
 /* --- swap_orders.c --- */
 void swap_receive(struct swap_world *w, uint32_t slot, const struct sl_action *action);
 void swap_order_goes_on(struct swap_world *w, uint32_t slot);

@@ -36,6 +36,17 @@ static int compare(const void *left, const void *right)
 	return (a->id < b->id) - (a->id > b->id);
 }
 
+/* Its priority ends its turn. Whom a request is kept to has the time that goes with it, whatever the priority of a burst: it
+ * would come back after each first part of the other's turn, and be taken again at once. */
+static bool is_above(const struct sl_evict_ask *ask, const struct sl_evict_candidate *c)
+{
+	return SL_MUTANT(EVICT_EQUAL_PRIORITY, c->priority < ask->priority,
+		       c->priority <= ask->priority) &&
+	       SL_MUTANT(MIN_SHARE_TAKEN, !c->promoted, true) &&
+	       SL_MUTANT(
+		       PRIORITY_OVER_REQUEST, ask->entitled || !c->within_request, true);
+}
+
 /* When all of it may be taken, by what is known. */
 static sl_ns may_all_be_taken(
 	const struct sl_evict_candidate *c, const struct sl_evict_ask *ask)
@@ -52,9 +63,7 @@ static sl_ns may_all_be_taken(
 	/* No turn of it ends for who asks, but whether it is idle is about to be known. */
 	else if (wait == SL_NS_NEVER && c->proof_left)
 		wait = SL_MUTANT(EVICT_PROOF_UNAWAITED, c->proof_left, wait);
-	if (SL_MUTANT(EVICT_EQUAL_PRIORITY, c->priority < ask->priority,
-		    c->priority <= ask->priority) &&
-		SL_MUTANT(MIN_SHARE_TAKEN, !c->promoted, true))
+	if (is_above(ask, c))
 		wait = 0;
 	return sl_max_u64(wait, c->refused_left);
 }

@@ -9,7 +9,8 @@
  *   suspended    part of it is on the host already, so that it cannot run, and it comes later in the order
  *   idle         it has had no work for as long as moving it takes, at least 20 ms, and that is proven; while the proof
  *                may still come, it may be taken later
- *   lower        its priority is lower than that of who lacks, and it is not in a turn of min_share
+ *   lower        its priority is lower than that of who lacks, and it is not in a turn of min_share; nor is its workload
+ *                within its request, while who lacks is not: a priority is no claim to what others were promised
  *   after turn   its turn is over, and its priority is not higher, but for a turn of min_share
  *   burst        who lacks is within his request: what its workload has above its own, after the first part of its turn
  * and not before it is willing again, if it refused lately. In this order, those that were idle for longest first; then
@@ -30,6 +31,8 @@ struct sl_evict_candidate {
 	int32_t priority;
 	bool suspended, proven;
 	bool promoted; /* in a turn that no priority ends */
+	/* All of its workload is, on all its GPUs: no burst ends its turn, of whatever priority. */
+	bool within_request;
 	/* It refused several times without a break: it is asked again, but nobody waits for it. */
 	bool unwilling;
 	sl_ns idle; /* 0: busy, or not known */

@@ -1,0 +1,99 @@
+/*
+ * promised - who is within his request, beside those that want more than theirs, played by hand
+ *
+ * A GPU of 100, of which workload 1 has requested 60. The others have requested nothing.
+ */
+#include "play.h"
+
+#define SWAPPER(c, w) EVENT(CLIENT_JOIN, client_join, {c, w, 0, 1})
+#define COMES(c, w)   EVENT(CLIENT_JOIN, client_join, {c, w, 1, 1})
+#define OUT(c, n)     EVENT(CLIENT_EVICTED, client_evicted, {c, 0, n})
+#define REPORTED(c)   EVENT(CLIENT_REPORTED, client_reported, {c})
+#define WANT(c, n)    EVENT(WANT, want, {c, n})
+#define CHAIN(...)    SETTINGS(.pool_bytes = 1000, .chain = SL_CHAIN(__VA_ARGS__, 0))
+/* The first has requested 60, any other nothing. */
+#define FIRST          EVENT(WORKLOAD_ADD, workload_add, {1, BYTES(60), ANY, 1, 1, 0})
+#define OTHER(w, prio) EVENT(WORKLOAD_ADD, workload_add, {w, ANY, ANY, 1, 1, prio})
+
+static void all(struct play *p, const struct sl_event *event, size_t count, uint64_t ms)
+{
+	for (size_t i = 0; i < count; i++)
+		(void)play(p, "before", ms, event[i]);
+}
+
+/* A comes back at once, also behind `wait`: that is for what is above a request. */
+static void test_waits_for_no_chain(void **state)
+{
+	enum { A = 1, B };
+	static const struct sl_event before[] = {
+		CHAIN(SL_RESOLVER_WAIT, SL_RESOLVER_SWAP), GPU(0, 100), FIRST,
+		OTHER(2, 0), COMES(A, 1), REPORT(A, 0, 60), OUT(A, 60), REPORTED(A),
+		SWAPPER(B, 2), ASK(B, 1, 0, 60), COMMIT(B, 1, 60)};
+	struct play p;
+
+	(void)state;
+	play_open(&p);
+	all(&p, before, SL_ARRAY_LEN(before), 0);
+	assert_non_null(strstr(play(&p, "A wants", 1000, (struct sl_event)WANT(A, 1)),
+		"EVICT 2 g0 20 EVICTED_FOR"));
+	assert_true(sl_node_workload(p.node, 1).longest_wait < 60 * SL_S);
+	assert_true(sl_node_workload(p.node, 2).longest_wait > 60 * SL_S);
+	play_close(&p);
+}
+
+/* A2 comes back, for whom B leaves. A, of the same workload, has had its turn, and still is not taken for C. */
+static void test_is_whole_first(void **state)
+{
+	enum { A = 1, A2, B, C };
+	static const struct sl_event before[] = {
+		CHAIN(SL_RESOLVER_SWAP, SL_RESOLVER_WAIT), GPU(0, 100), FIRST,
+		OTHER(2, 0), OTHER(3, 0), COMES(A, 1), REPORT(A, 0, 30), REPORTED(A),
+		COMES(A2, 1), REPORT(A2, 0, 30), OUT(A2, 30), REPORTED(A2), COMES(C, 3),
+		REPORT(C, 0, 10), OUT(C, 10), REPORTED(C), SWAPPER(B, 2)};
+	static const struct sl_event asks[] = {ASK(B, 1, 0, 60), COMMIT(B, 1, 60)};
+	struct play p;
+
+	(void)state;
+	play_open(&p);
+	all(&p, before, SL_ARRAY_LEN(before), 0);
+	all(&p, asks, SL_ARRAY_LEN(asks), 4990);
+	assert_non_null(strstr(play(&p, "A2 wants", 5015, (struct sl_event)WANT(A2, 1)),
+		"EVICT 3 g0 20 EVICTED_FOR"));
+	assert_null(
+		strstr(play(&p, "C wants", 5016, (struct sl_event)WANT(C, 1)), "EVICT"));
+	play_close(&p);
+}
+
+/* B's higher priority ends no turn of A, which is twelve times as long as B's least one: 60 against 5. */
+static void test_has_its_turn(void **state)
+{
+	enum { A = 1, B };
+	static const struct sl_event before[] = {
+		CHAIN(SL_RESOLVER_SWAP, SL_RESOLVER_WAIT), GPU(0, 100), FIRST,
+		OTHER(2, 5), SWAPPER(A, 1), COMES(B, 2), REPORT(B, 0, 60), OUT(B, 60),
+		REPORTED(B)};
+	static const struct sl_event asks[] = {ASK(A, 1, 0, 60), COMMIT(A, 1, 60)};
+	struct play p;
+
+	(void)state;
+	play_open(&p);
+	all(&p, before, SL_ARRAY_LEN(before), 0);
+	all(&p, asks, SL_ARRAY_LEN(asks), 5000);
+	assert_null(
+		strstr(play(&p, "B wants", 5010, (struct sl_event)WANT(B, 1)), "EVICT"));
+	assert_null(strstr(play(&p, "early", 7399, (struct sl_event)TIME), "EVICT"));
+	assert_non_null(strstr(play(&p, "its turn is over", 7400, (struct sl_event)TIME),
+		"EVICT 1 g0 20 EVICTED_FOR"));
+	play_close(&p);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_waits_for_no_chain),
+		cmocka_unit_test(test_is_whole_first),
+		cmocka_unit_test(test_has_its_turn),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
