@@ -113,6 +113,16 @@ static uint64_t weight_of(const struct sl_node *node, const struct sl_node_membe
 	return sl_turns_weight(member->account.request_bytes, least);
 }
 
+/* It was moved before it was said that it is not to be, and waits for others' turns to come back. */
+static bool is_any_out(const struct sl_node_member *member)
+{
+	sl_list_foreach (link, &member->clients) {
+		if (SL_LIST_ENTRY(link, struct sl_node_client, of_member)->is_out)
+			return true;
+	}
+	return false;
+}
+
 /* What never leaves takes no turns. */
 static bool is_movable(const struct sl_node_member *member)
 {
@@ -137,7 +147,7 @@ static void weigh(const struct sl_node *node, struct sl_node_sets *sets,
 	mask = mask_of(member);
 	member->cost = 0;
 	member->competes = false;
-	if (!mask || !is_movable(member))
+	if (!mask || !(is_movable(member) || is_any_out(member)))
 		return;
 	join(sets, mask);
 	for (uint32_t left = mask; left; left &= left - 1) {
