@@ -12,13 +12,15 @@
  */
 #include "prog.h"
 
+#include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 struct server {
 	const char *name;
 	uint64_t weights_bytes, item_bytes, batch_max, requests, seed, hold_ms, think_ms;
-	uint64_t peak_every, touch_bytes;
+	uint64_t peak_every, touch_bytes, asked;
 	CUfunction fill, activate, reduce;
 	CUdeviceptr weights, answers;
 	uint32_t *host_answers;
@@ -129,6 +131,16 @@ static void serve(struct server *s, uint64_t batch)
 		(unsigned long long)s->weights_bytes);
 }
 
+/* A line of standard input is somebody who asks; false: nobody will any more. */
+static bool is_asked(void)
+{
+	int c = getchar();
+
+	while (c != '\n' && c != EOF)
+		c = getchar();
+	return c != EOF;
+}
+
 int main(int argc, char **argv)
 {
 	struct server s = {
@@ -151,6 +163,8 @@ int main(int argc, char **argv)
 			"every Nth request has the largest batch; 0: by chance"},
 		{"requests", PROG_NUMBER, &s.requests, "requests to answer"},
 		{"seed", PROG_NUMBER, &s.seed, "seed of weights and batch sizes"},
+		{"asked", PROG_NUMBER, &s.asked,
+			"1: each request waits for a line of standard input"},
 		{"hold-ms", PROG_NUMBER, &s.hold_ms, "time activations are held"},
 		{"think-ms", PROG_NUMBER, &s.think_ms, "longest pause between requests"},
 	};
@@ -164,7 +178,7 @@ int main(int argc, char **argv)
 	random = s.seed;
 	s.started_ms = prog_now_ms();
 	load(&s);
-	for (uint64_t i = 1; i <= s.requests; i++) {
+	for (uint64_t i = 1; i <= s.requests && (!s.asked || is_asked()); i++) {
 		uint64_t batch = 1 + prog_random(&random) % s.batch_max;
 
 		if (s.peak_every)
