@@ -419,16 +419,28 @@ static bool is_out_of(uint32_t index, uint32_t *ordinal)
 	return is_out;
 }
 
-/* As an order of our own for every GPU: what is held is in the report, so there is room for it. */
+/* No order of a daemon has the number 0. */
+static void begin_alone(void)
+{
+	(void)pthread_mutex_lock(&lock);
+	running = true;
+	running_number = 0;
+	(void)pthread_mutex_unlock(&lock);
+}
+
+/* As an order of our own for every GPU: what is held is in the report, so there is room for it. Nobody connects and
+ * reports in the middle: a newer daemon would never hear of what came back after its report. */
 static void restore_alone(void)
 {
 	struct order order = {
 		.type = SL_MSG_RESTORE, .bytes = UINT64_MAX, .came_ns = sl_clock_now()};
 
+	begin_alone();
 	for (uint32_t i = 0; i < SL_GPUS_MAX; i++) {
 		if (is_out_of(i, &order.ordinal))
 			restore(&order);
 	}
+	end_order();
 }
 
 static void *swap_main(void *arg)

@@ -134,6 +134,34 @@ static void four_models(struct swap_world *w)
 	expect(!how_many(SL_ACTION_DENY, 0, 0), "somebody was denied");
 }
 
+/* The same, asked once a minute: in between nobody of them is left on the GPU, and all come back. */
+static void four_warm_models(struct swap_world *w)
+{
+	uint32_t slot[4];
+
+	stage(w, 1, 64 * GIB);
+	for (uint32_t i = 0; i < 4; i++)
+		slot[i] = enter(w, (struct swap_workload){.shape = SWAP_NOTEBOOK,
+					   .request = 3 * GIB,
+					   .size = 10 * GIB,
+					   .pieces = 1,
+					   .pause = 60 * SL_S,
+					   .warm_after = 5 * SL_S});
+	until(w, 50);
+	for (uint32_t i = 0; i < 4; i++)
+		expect(view(w, slot[i]).residency == SL_RESIDENCY_WARM &&
+				client(w, slot[i])->evicted[0] == 10 * GIB,
+			"model %u is in state %u", i,
+			(unsigned)view(w, slot[i]).residency);
+	until(w, 250);
+	for (uint32_t i = 0; i < 4; i++)
+		expect(view(w, slot[i]).turns >= 3, "model %u was back %" PRIu64 " times",
+			i, view(w, slot[i]).turns);
+	expect(how_many(SL_ACTION_NOTE, 0, SL_REASON_EVICTED_IDLE),
+		"nobody left by itself");
+	expect(!how_many(SL_ACTION_DENY, 0, 0), "somebody was denied");
+}
+
 /* 1 GiB is lacking, 1 GiB goes. */
 static void partial(struct swap_world *w)
 {
@@ -323,6 +351,7 @@ static const struct swap_play plays[] = {
 	{"inference over training", inference},
 	{"training keeps its least share", min_share, true},
 	{"four models of 10 GiB", four_models, true},
+	{"four warm models of 10 GiB", four_warm_models},
 	{"only what is lacking is evicted", partial},
 	{"park and resume", park},
 	{"a full pool", pool_full},

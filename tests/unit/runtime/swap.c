@@ -522,6 +522,30 @@ static void body_older_daemon(void)
 	stop();
 }
 
+/* A newer one comes in the middle of that: it is told what is there once it is over. */
+static void body_newer_daemon(void)
+{
+	start();
+	order(SL_MSG_EVICT, 1);
+	check_ok(1, BYTES);
+	fake_die();
+	__atomic_store_n(&mover.hold, 1, __ATOMIC_RELEASE);
+	fake.speaks = sl_wire_since(SL_MSG_SWAPPED) - 1;
+	fake_listen();
+	CHECK(fake_wait(&fake.reporteds, 2));
+	CHECK(becomes(&mover.inside, 1));
+	fake_die();
+	fake.speaks = SL_PROTOCOL_VERSION;
+	fake_listen();
+	usleep(300000);
+	CHECK_EQ(FAKE(reporteds), 2);
+	__atomic_store_n(&mover.hold, 0, __ATOMIC_RELEASE);
+	CHECK(fake_wait(&fake.reporteds, 3));
+	CHECK_EQ(FAKE(evicteds), 0);
+	CHECK(gate_opens());
+	stop();
+}
+
 /* Nor will one that does not know us any more, to whom we do not listen again. */
 static void body_rejected(void)
 {
@@ -601,6 +625,7 @@ static void body_all_freed(void)
 	X(gone_draining, 30)   \
 	X(gone_moving, 30)     \
 	X(older_daemon, 30)    \
+	X(newer_daemon, 30)    \
 	X(rejected, 30)        \
 	X(all_freed, 30)
 TESTS(TEST)
