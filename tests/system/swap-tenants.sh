@@ -1,6 +1,12 @@
 #!/bin/sh
-# What was another's is nobody's: fresh GPU memory, one's own host memory, and what /proc shows to another user hold none of
-# the bytes of a program that was moved to the host, came back, or died there.
+# What was another's is nobody's: fresh GPU memory, one's own host memory, what a child was born with, and what /proc shows to
+# another user hold none of the bytes of a program that was moved to the host, came back, or died there.
+#
+# Ours is the host: files that are one client's alone, that no child of it has, and that are emptied before they are given back, whoever
+# still has them open. That GPU memory of one process is empty when another gets it is the driver's promise; what is moved
+# away is given back to the driver while its program lives, as cuMemFree would, so this relies on it no less and no more. It is looked
+# at all the same, since a slab or a chunk that went from one to the other past the driver would show there: on the software GPU,
+# which spoils fresh memory of one's own and empties others'.
 export LIMIT=${LIMIT:-150}
 export BOX="--gpus 1 --memory 512MiB --context 8MiB --module 1MiB"
 . "$(dirname "$0")/lib.sh"
@@ -45,6 +51,16 @@ if [ "$(id -u)" = 0 ]; then
 		setpriv --reuid 65534 --regid 65534 --clear-groups "$P/snoop" --seed 4711 --pid "$whose" >"$T/snoop" 2>&1
 		check "another user can open nothing of process $whose" "$(json -l event=end opened <"$T/snoop")" = 0
 	done
+fi
+# A child has copies of all that its parent has, but not of its GPU memory, wherever that lies.
+if [ "$(id -u)" = 0 ]; then
+	ok one fork
+	CHILD=$VALUE
+	snoop --pid "$CHILD"
+	check "a child can be looked at" "$OPENED" -ge 1
+	check "and has none of the files of its parent's host memory" "$(readlink /proc/"$CHILD"/fd/* | grep -c memfd:sluice-host)" = 0
+	check "nor maps one" "$(grep -c memfd:sluice-host "/proc/$CHILD/maps")" = 0
+	kill -KILL "$CHILD"
 fi
 next_tenant "moved away"
 # One that has host memory of its own, given back and taken anew, looks at its own.
