@@ -289,9 +289,13 @@ export default function node() {
 			}
 			const share = state.gpus.reduce((total, gpu) => total + (gpu.shareable_bytes ? gpu.requests_bytes / gpu.shareable_bytes : 0), 0);
 
+			const known = state.gpus.filter((gpu) => gpu.utilisation_pct <= 100);
+			const used = known.reduce((total, gpu) => total + gpu.utilisation_pct, 0) / known.length / 100;
+
 			text(sum, count(state.gpus.length, "GPU") + ", " + count(state.workloads.length, "workload") +
 				(waiting ? ", " + waiting + " waiting" : "") + "." +
-				(state.workloads.length ? " What the workloads requested adds up to " + gpuCount(share) + (share === 1 ? " GPU." : " GPUs.") : ""));
+				(state.workloads.length ? " What the workloads requested adds up to " + gpuCount(share) + (share === 1 ? " GPU" : " GPUs") +
+					(known.length ? "; the utilisation of all is " + percent(used) + "." : ".") : ""));
 			keyed(cards, state.gpus, (gpu) => gpu.uuid, newGpu, putGpu(byGpu));
 			putPool(pool, state.pool);
 		},

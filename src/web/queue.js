@@ -256,7 +256,7 @@ function submitForm() {
 	return [h("label", {class: "wide"}, "Command", h("input", {name: "command", required: true, spellcheck: "false", autocomplete: "off", placeholder: "python3 train.py --epochs 10"}),
 		h("span", {class: "hint"}, "The program and its words; quotes are understood, no shell runs.")),
 	h("label", null, "Compute resource", h("select", {name: "resource"})),
-	field("Request", "request", {placeholder: "0.25 or 4GiB"}), field("Limit", "limit", {placeholder: "as the request"}),
+	field("Request", "request", {placeholder: "0.25 or 4GiB"}, "Empty: whole GPUs."), field("Limit", "limit", {placeholder: "as the request"}),
 	field("Name", "name"), field("Project", "project", {list: "projects", placeholder: "default"}),
 	field("Priority", "priority", {type: "number", step: "1"}), field("GPUs for each task", "gpus", {type: "number", min: "1", max: "32", step: "1"}),
 	field("Tasks of a gang", "gang", {type: "number", min: "1", step: "1"}),

@@ -28,6 +28,7 @@ async function node() {
 	await page.waitForSelector("section.gpu tbody tr");
 	const shown = await rows(page, "section.gpu >> nth=0 >> tbody");
 
+	check("what is allocated stands beside what is used", /adds up to [\d.]+ GPUs; the utilisation of all is 21 %\.$/.test((await page.innerText("h1 + p")).replace(/\s/g, " ")), await page.innerText("h1 + p"));
 	same("the workloads of GPU 0", shown.map((row) => row[0]), ["trainer", "serve-llm", "notebook", "sweep-7", "pair"]);
 	same("figures with units", shown[1].slice(4), ["28 GiB", "512 MiB", "0 B", "30 GiB", "60 GiB"]);
 	same("its states", shown.map((row) => row[1]), ["burst", "bound", "evicted", "waiting", "burst"]);
