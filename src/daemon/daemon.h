@@ -197,6 +197,7 @@ struct sl_client_order {
 	enum sl_order_state state;
 	enum sl_swap_cause cause; /* when it is over */
 	bool restore;
+	bool host_less; /* what was wanted for it could not be had, and less is tried */
 	sl_ns drain, since;
 	sl_ns sent; /* to the client */
 };

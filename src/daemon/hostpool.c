@@ -289,6 +289,11 @@ uint64_t sl_hostpool_left(const struct sl_client *client, uint64_t beyond_bytes)
 	return sl_min_u64(left, sl_sub_sat(bound + beyond_bytes, has));
 }
 
+uint64_t sl_hostpool_at_hand(const struct sl_hostpool *pool)
+{
+	return sl_sub_sat(pool->pool_bytes, pool->made_bytes + pool->making_bytes);
+}
+
 enum sl_hostpool_outcome sl_hostpool_want(
 	struct sl_client *client, uint64_t bytes, uint64_t near_bytes, uint32_t ordinal)
 {
@@ -297,6 +302,7 @@ enum sl_hostpool_outcome sl_hostpool_want(
 	/* Where one of its chunks is larger than what is left of its bound it would never leave. */
 	uint64_t beyond = sl_min_u64(client->host_short_bytes, SL_HOSTPOOL_CHUNK_MAX);
 	uint64_t left = sl_hostpool_left(client, beyond);
+	uint64_t easy = sl_min_u64(left, sl_hostpool_at_hand(pool_of(client)));
 	uint64_t far =
 		sl_round_up(sl_sub_sat(near_bytes, client->gpus[ordinal].near_bytes),
 			SL_HOSTMEM_GRAIN);
@@ -304,16 +310,16 @@ enum sl_hostpool_outcome sl_hostpool_want(
 	if (lacks > left)
 		return SL_HOSTPOOL_FULL;
 	/* Files near another GPU would do, but slowly. */
-	lacks = sl_max_u64(lacks, sl_min_u64(far, left - left % SL_HOSTMEM_GRAIN));
+	lacks = sl_max_u64(lacks, sl_min_u64(far, easy - easy % SL_HOSTMEM_GRAIN));
 	while (lacks > 0) {
 		uint64_t size = next_size(client, lacks);
 
 		/* What a bigger file would be good for is no reason to refuse. */
-		if (size > left)
+		if (size > easy)
 			size = sl_min_u64(lacks, SL_HOSTMEM_FILE_MAX);
 		if (!sl_hostpool_make(client, size, ordinal))
 			break;
-		left -= size;
+		easy = sl_sub_sat(easy, size);
 		lacks = sl_sub_sat(lacks, size);
 	}
 	if (client->host_bytes + client->host_making_bytes < bytes)

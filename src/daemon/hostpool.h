@@ -60,6 +60,8 @@ SL_MUST_CHECK uint64_t sl_hostpool_bound(const struct sl_daemon *daemon);
  * and these bytes. */
 SL_MUST_CHECK uint64_t sl_hostpool_left(
 	const struct sl_client *client, uint64_t beyond_bytes);
+/* What the policy knows that the host still has, of what may be made. More may be tried; what is only better to have is not. */
+SL_MUST_CHECK uint64_t sl_hostpool_at_hand(const struct sl_hostpool *pool);
 /* The ordinals of the client's GPUs that memory near the one of this ordinal is near to, a bit each: those of its NUMA
  * node, and those whose node nobody knows. */
 SL_MUST_CHECK uint32_t sl_hostpool_near(const struct sl_client *client, uint32_t ordinal);

@@ -163,25 +163,47 @@ static struct host_need need_of(
 	return need;
 }
 
+/* So much it may have, as far as anybody knows. */
+static uint64_t easily_had(const struct sl_client *client)
+{
+	uint64_t chunk = sl_min_u64(client->host_short_bytes, SL_HOSTPOOL_CHUNK_MAX);
+
+	return client->host_bytes + client->host_making_bytes +
+	       sl_min_u64(sl_hostpool_left(client, chunk),
+		       sl_hostpool_at_hand(client->daemon->hostpool));
+}
+
+/* Where the round figure cannot be had: what the order cannot do without; if that was in pieces that were too small for a chunk
+ * before, as much of the rest as there is. */
+static enum sl_hostpool_outcome want_less(struct sl_client *client, uint64_t near_bytes)
+{
+	struct sl_client_order *order = &client->order;
+	struct host_need need = need_of(client, UINT32_MAX, order->bytes);
+	uint64_t bytes = need.bare;
+
+	if (client->host_short_bytes)
+		bytes = sl_max_u64(bytes, sl_min_u64(need.round, easily_had(client)));
+	order->host_less = true;
+	return sl_hostpool_want(client, bytes, near_bytes, order->ordinal);
+}
+
 /* What is to spare comes in a file of its own where there is room, so that it can be had back while nothing is in it. */
 static enum sl_hostpool_outcome want_host(struct sl_client *client, uint64_t bytes)
 {
 	uint32_t ordinal = client->order.ordinal;
-	uint64_t chunk = sl_min_u64(client->host_short_bytes, SL_HOSTPOOL_CHUNK_MAX);
 	struct host_need all = need_of(client, UINT32_MAX, bytes);
 	struct host_need near = need_of(client, sl_hostpool_near(client, ordinal), bytes);
 	enum sl_hostpool_outcome outcome, spare;
-	uint64_t most;
 
 	client->order.host_bytes = all.bare;
+	if (all.round > easily_had(client))
+		return want_less(client, near.bare);
 	outcome = sl_hostpool_want(client, all.round, near.round, ordinal);
 	if (outcome == SL_HOSTPOOL_FULL)
-		return sl_hostpool_want(client, all.bare, near.bare, ordinal);
-	most = client->host_bytes + client->host_making_bytes +
-	       sl_hostpool_left(client, chunk);
+		return want_less(client, near.bare);
 	spare = sl_hostpool_want(client,
-		sl_min_u64(all.spare + client->host_short_bytes, most), near.spare,
-		ordinal);
+		sl_min_u64(all.spare + client->host_short_bytes, easily_had(client)),
+		near.spare, ordinal);
 	return spare == SL_HOSTPOOL_FULL ? outcome : spare;
 }
 
@@ -209,8 +231,15 @@ void sl_swap_host_ready(struct sl_client *client, bool ok)
 
 	if (order->state != SL_ORDER_MAKING)
 		return;
-	/* What could not be made was to spare, or nearer. */
+	/* What could not be made may have been to spare, or nearer; or more than is needed. */
 	ok = ok || client->host_bytes >= order->host_bytes;
+	if (!ok && !order->host_less) {
+		switch (want_less(client, 0)) {
+		case SL_HOSTPOOL_HAS: ok = true; break;
+		case SL_HOSTPOOL_MAKING: return;
+		case SL_HOSTPOOL_FULL: break;
+		}
+	}
 	if (ok && client->peer && client->state == SL_CLIENT_LIVE) {
 		send_evict(client);
 		return;

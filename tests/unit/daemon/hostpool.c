@@ -301,6 +301,50 @@ static void far_memory_is_better_than_none(void **state)
 	inside_fini(&inside);
 }
 
+/* A host that is short of memory is where what it still has must do: neither a round figure nor what is to spare nor a file
+ * larger than needed is a reason to leave somebody where he is. */
+static void what_is_to_spare_is_no_need(void **state)
+{
+	static struct inside own;
+	struct inside *inside = &own;
+	struct holder a;
+	uint64_t failures;
+
+	two_gpus(inside, -1, -1);
+	with_host(inside);
+	a = holder_of_two(inside, 300 * MIB);
+	/* It has become less, which nobody knows yet. */
+	host_has(inside, (256 + 40) * MIB);
+	moves_of(inside, &a, 0, 20 * MIB, 20 * MIB, 3);
+	failures = inside->daemon.hostpool->failures;
+	assert_true(failures > 0);
+	/* Now it is known, and nothing is tried in vain. */
+	moves_of(inside, &a, 0, 40 * MIB, 20 * MIB, 3);
+	/* Who had too little in one piece gets all there is. */
+	client_of(inside, &a)->host_short_bytes = 64 * MIB;
+	moves_of(inside, &a, 0, 70 * MIB, 40 * MIB, 3);
+	assert_int_equal(inside->daemon.hostpool->failures, failures);
+	/* What it needs it does need, and tries. */
+	host_has(inside, 256 * MIB);
+	{
+		BEGIN(NO_HOST);
+
+		(void)order_evict(inside, &a, 120 * MIB);
+		OVER(NO_HOST);
+	}
+	assert_int_equal(client_of(inside, &a)->host_bytes, 80 * MIB);
+	failures = inside->daemon.hostpool->failures;
+	{
+		BEGIN(NO_HOST);
+
+		(void)order_evict(inside, &a, 120 * MIB);
+		OVER(NO_HOST);
+	}
+	assert_int_equal(inside->daemon.hostpool->failures, failures + 1);
+	holder_end(inside, &a);
+	inside_fini(inside);
+}
+
 /* What is made ahead is made where it will be needed. */
 static void what_is_made_ahead_is_near(void **state)
 {
@@ -337,6 +381,7 @@ int main(void)
 		cmocka_unit_test(each_gpu_has_memory_of_its_own_node),
 		cmocka_unit_test(what_is_near_all_of_them_is_made_once),
 		cmocka_unit_test(far_memory_is_better_than_none),
+		cmocka_unit_test(what_is_to_spare_is_no_need),
 		cmocka_unit_test(what_is_made_ahead_is_near),
 	};
 
