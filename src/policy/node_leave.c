@@ -675,10 +675,7 @@ static uint32_t list_candidates(struct sl_node *node, const struct sl_node_asker
 		if ((member == own->member && !own_too) ||
 			!member->account.cell[gpu].backing_bytes)
 			continue;
-		if (SL_MUTANT(TAKEN_ONE_BY_ONE,
-			    member != own->member &&
-				    is_awaited(node, member, asker->place),
-			    false))
+		if (member != own->member && is_awaited(node, member, asker->place))
 			continue;
 		sl_list_foreach (at, &member->clients) {
 			struct sl_node_client *client =
