@@ -380,6 +380,7 @@ static const char *const result_words[SL_SWAP_CAUSES] = {
 	[SL_SWAP_NOTHING] = "nothing",
 	[SL_SWAP_ABORTED] = "aborted",
 	[SL_SWAP_LOST] = "lost",
+	[SL_SWAP_STOPPED] = "stopped",
 };
 
 static const char *const part_words[SL_WIRE_PARTS] = {

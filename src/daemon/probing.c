@@ -194,25 +194,48 @@ static bool is_frozen(pid_t pid)
 	return sl_file_read(path, 4096, &text, NULL) == 0 && strstr(text, "frozen 1");
 }
 
-static void look(struct sl_client *client, sl_ns now)
+/* What the system says of it. False: the news of its death is on its way. */
+static bool read_condition(
+	const struct sl_client *client, enum sl_client_condition *condition)
 {
-	enum sl_client_condition condition = SL_CONDITION_RUNNING;
 	struct sl_pid_stat stat = {0};
 
+	*condition = SL_CONDITION_RUNNING;
 	if (sl_file_pid_stat((int)client->pid, &stat) < 0 ||
 		stat.start_ticks != client->start_ticks)
-		return; /* the news of its death is on its way */
+		return false;
 	if (stat.state == 't')
-		condition = SL_CONDITION_TRACED;
+		*condition = SL_CONDITION_TRACED;
 	else if (stat.state == 'T' || is_frozen(client->pid))
-		condition = SL_CONDITION_STOPPED;
-	else if (is_asked(client) && client->pulse_due &&
-		 now >= client->pulse_due + SL_PROBING_SILENT_NS)
+		*condition = SL_CONDITION_STOPPED;
+	return true;
+}
+
+bool sl_probing_is_stopped(const struct sl_client *client)
+{
+	enum sl_client_condition condition;
+
+	return read_condition(client, &condition) && condition != SL_CONDITION_RUNNING;
+}
+
+static void look(struct sl_client *client, sl_ns now)
+{
+	enum sl_client_condition condition;
+
+	if (!read_condition(client, &condition))
+		return;
+	if (condition == SL_CONDITION_RUNNING && is_asked(client) && client->pulse_due &&
+		now >= client->pulse_due + SL_PROBING_SILENT_NS)
 		condition = SL_CONDITION_SILENT;
 	/* When it runs again it has the whole time to answer. */
 	if (condition == SL_CONDITION_STOPPED || condition == SL_CONDITION_TRACED)
 		client->pulse_due = client->pulse_due ? now : 0;
 	set_condition(client, condition);
+}
+
+void sl_probing_look(struct sl_client *client)
+{
+	look(client, sl_clock_now());
 }
 
 static void forgive(struct sl_daemon *daemon, sl_ns now)

@@ -15,6 +15,7 @@
 #include "daemon/drive.h"
 #include "daemon/hostmem.h"
 #include "daemon/hostpool.h"
+#include "daemon/probing.h"
 #include "daemon/workload.h"
 
 #define UNIT (64 * SL_MIB)
@@ -80,8 +81,15 @@ void sl_swap_settle(struct sl_daemon *daemon)
 	while (!sl_list_is_empty(&daemon->swap_over)) {
 		struct sl_client *client = SL_LIST_ENTRY(
 			daemon->swap_over.next, struct sl_client, order.link);
+		uint64_t id = client->id;
 
-		end_refused(client);
+		/* First why: or it would be told the same again. */
+		if (client->order.cause == SL_SWAP_STOPPED) {
+			sl_probing_look(client);
+			client = sl_map_get(&daemon->clients, id);
+		}
+		if (client && client->order.state == SL_ORDER_OVER)
+			end_refused(client);
 	}
 }
 
@@ -256,6 +264,11 @@ void sl_swap_restore(struct sl_daemon *daemon, const struct sl_action *action)
 	if (!client || !begin(daemon, client, action->id, action->restore.gpu,
 			       action->restore.bytes, true))
 		return;
+	/* It would have its room on the GPU kept until it goes on, whenever that is. */
+	if (sl_probing_is_stopped(client)) {
+		refuse_later(client, SL_SWAP_STOPPED);
+		return;
+	}
 	client->order.state = SL_ORDER_SENT;
 	client->order.sent = sl_clock_now();
 	sl_step(D_RESTORE_BOOKED);

@@ -130,6 +130,7 @@ enum sl_swap_cause {
 	SL_SWAP_NOTHING, /* nothing there can be moved (held, or gone meanwhile) */
 	SL_SWAP_ABORTED, /* as told */
 	SL_SWAP_LOST,    /* the client's connection was lost; the next report tells */
+	SL_SWAP_STOPPED, /* a restore: its process is stopped, and was not told of it */
 	SL_SWAP_CAUSES
 };
 

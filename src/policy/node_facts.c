@@ -173,6 +173,8 @@ void sl_node_on_condition(struct sl_node *node, const struct sl_event *event)
 		client->condition_at = node->now;
 	if (client->condition != to) {
 		node->swap_dirty = node->probes_dirty = true;
+		/* Who competes with whom: who is stopped wants nothing back. */
+		node->books += client->is_out != 0;
 		sl_node_reconsider(node, client->holding.touched);
 	}
 	client->condition = to;
@@ -222,8 +224,9 @@ static enum sl_probe wanted_probe(
 	/* Nor is one that is stopped forgotten: the next who lacks memory would count on it again. */
 	if (client->condition != SL_CONDITION_RUNNING)
 		return SL_PROBE_WATCH;
-	/* Who waits for it to be parked is told what is in its way. */
-	if (client->swaps && sl_node_parks_late(node, client))
+	/* Who waits for it to be parked, or back, is told what is in its way. */
+	if (client->swaps &&
+		(sl_node_parks_late(node, client) || sl_node_returns_late(node, client)))
 		return SL_PROBE_WATCH;
 	if (client->swaps && node->pool.pool_bytes &&
 		(node->contended || client->member->warm_after))

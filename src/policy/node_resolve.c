@@ -187,6 +187,14 @@ static void stop_untakeable(
 	}
 }
 
+/* What it has there is on its way, rather. */
+static bool comes_back(const struct sl_node_member *member, uint32_t gpu)
+{
+	const struct sl_ledger_cell *cell = member ? &member->account.cell[gpu] : NULL;
+
+	return cell && cell->returning_bytes > cell->backing_bytes - cell->evicted_bytes;
+}
+
 /*
  * An entitled demand lacks what only an untakeable borrower has: without it the others could not
  * give enough, with it they could. True if the demand was denied for it.
@@ -213,7 +221,9 @@ static bool last_resort(
 		stop_untakeable(outlook, demand, missing - all.takeable_bytes);
 		return false;
 	}
-	sl_node_deny_for(node, demand, SL_REASON_UNTAKEABLE,
+	sl_node_deny_for(node, demand,
+		comes_back(all.most, outlook->gpu) ? SL_REASON_RETURN_UNTAKEABLE
+						   : SL_REASON_UNTAKEABLE,
 		(struct sl_node_because){.other = all.most ? all.most->index.id : 0,
 			.other_bytes = all.most_bytes});
 	return true;

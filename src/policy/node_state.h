@@ -497,6 +497,11 @@ void sl_node_has_less_out(struct sl_node_client *client);
 sl_ns sl_node_cost_out(const struct sl_node *node, uint32_t gpu, uint64_t bytes);
 sl_ns sl_node_cost_in(const struct sl_node *node, uint32_t gpu, uint64_t bytes);
 
+/* It comes back for so long that it may have been stopped since: it is looked at, now or as soon as it is late. */
+void sl_node_expect_back(struct sl_node *node, const struct sl_node_client *client);
+bool sl_node_returns_late(
+	const struct sl_node *node, const struct sl_node_client *client);
+
 /* --- node_pieces.c --- */
 /* After how many bytes an EVICT of so many is to say how far it is; 0: not at all. */
 uint64_t sl_node_piece(const struct sl_node *node, uint32_t gpu, uint64_t bytes);
@@ -529,6 +534,8 @@ uint64_t sl_node_kept_from(const struct sl_node *node, const struct sl_demand *d
 
 /* It wants to come back: a thread stands at its gate, or needs more, or it was resumed. */
 bool sl_node_wants_back(const struct sl_node_client *client);
+/* Its process goes on: who is stopped would have room kept for him for as long as that lasts. */
+bool sl_node_can_come_back(const struct sl_node_client *client);
 /* Since when; SL_NS_NEVER: it does not. */
 sl_ns sl_node_wants_since(const struct sl_node_client *client);
 /* --- node_look.c; what only node_turns.c needs of it is in node_look.h --- */

@@ -20,6 +20,8 @@
 /* After that their owner is not asked before, doubling. */
 #define TRIM_AGAIN_FIRST (2 * SL_S)
 #define TRIM_DOUBLINGS   4
+/* Moving takes so long, or its process is stopped. */
+#define RETURNS_BY (1 * SL_S)
 /* A link that was not measured. */
 #define LINK_DEFAULT (8 * SL_GIB)
 
@@ -411,6 +413,23 @@ void sl_node_restore(
 	sl_node_sort_out(node, client);
 }
 
+bool sl_node_returns_late(const struct sl_node *node, const struct sl_node_client *client)
+{
+	return client->order.id && client->order.restores &&
+	       node->now - client->order.since >= RETURNS_BY;
+}
+
+void sl_node_expect_back(struct sl_node *node, const struct sl_node_client *client)
+{
+	if (!client->order.id || client->probe != SL_PROBE_OFF)
+		return;
+	if (sl_node_returns_late(node, client))
+		node->probes_dirty = true;
+	else
+		node->swap_due = sl_min_u64(
+			node->swap_due, sl_node_later(client->order.since, RETURNS_BY));
+}
+
 /* The next of its GPUs. */
 static void restore_next(struct sl_node *node, struct sl_node_client *client)
 {
@@ -508,6 +527,7 @@ static enum sl_reason refusal_of(uint32_t cause)
 	switch (cause) {
 	case SL_SWAP_ABORTED:
 	case SL_SWAP_LOST:
+	case SL_SWAP_STOPPED:
 	case SL_SWAP_NOTHING: return SL_REASON_NONE;
 	case SL_SWAP_CAPTURE: return SL_REASON_EVICT_CAPTURE;
 	case SL_SWAP_BUSY: return SL_REASON_EVICT_BUSY;
@@ -608,8 +628,8 @@ static void restore_done(struct sl_node *node, struct sl_node_client *client,
 		return;
 	}
 	if (event->done.outcome == SL_SWAP_OK && !(client->is_out >> order->gpu & 1)) {
-		/* Parked on its way back, or its room was lost: the rest of it stays where it is. */
-		if (client->member->parked ||
+		/* Parked or stopped on its way back, or its room was lost: the rest of it stays where it is. */
+		if (client->member->parked || !sl_node_can_come_back(client) ||
 			!SL_MUTANT(LOST_ROOM_USED, has_its_room(node, client), true))
 			keep_room(node, client, false);
 		else
@@ -619,7 +639,8 @@ static void restore_done(struct sl_node *node, struct sl_node_client *client,
 	keep_room(node, client, false);
 	/* It has its ordinary place again: who comes before it is not kept waiting for what fails. */
 	client->is_exchanged &= SL_MUTANT(FAILED_KEEPS_PLACE, false, true);
-	if (!client->failures && event->done.cause != SL_SWAP_LOST)
+	if (!client->failures && event->done.cause != SL_SWAP_LOST &&
+		event->done.cause != SL_SWAP_STOPPED)
 		note_of(node, client, SL_REASON_RESTORE_FAILED, order, order->bytes,
 			event->done.span);
 	client->failures++;

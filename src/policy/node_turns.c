@@ -18,10 +18,17 @@
 
 /* --- who lacks memory --- */
 
+bool sl_node_can_come_back(const struct sl_node_client *client)
+{
+	return SL_MUTANT(
+		STOPPED_COMES_BACK, client->condition == SL_CONDITION_RUNNING, true);
+}
+
 bool sl_node_wants_back(const struct sl_node_client *client)
 {
 	return client->alive && client->is_out && !client->reports && !client->expected &&
 	       !SL_MUTANT(PARKED_COMES_BACK, client->member->parked, false) &&
+	       sl_node_can_come_back(client) &&
 	       (client->wants || client->waiting || client->comes_back);
 }
 
@@ -251,8 +258,10 @@ static enum sl_look_outcome serve(
 {
 	struct sl_node *node = look->node;
 
-	if (unit->coming)
+	if (unit->coming) {
+		sl_node_expect_back(node, unit->client);
 		return SL_LOOK_MOVING;
+	}
 	if (sl_look_fits(look, unit, false)) {
 		/* The rest of it comes as soon as the part is there. */
 		if (!unit->demand && unit->client->order.id)

@@ -194,6 +194,12 @@ struct sl_node_because sl_node_away_because(
 		return sl_node_resume_because(node, member);
 	if (member->parked) {
 		because.reason = SL_REASON_PARKED_WAITS;
+	} else if (client->condition != SL_CONDITION_RUNNING &&
+		   !client->holding.cell[because.gpu].leaving_bytes) {
+		because.reason = client->returns || client->order.id
+					 ? SL_REASON_RETURN_STOPPED
+					 : SL_REASON_AWAY_STOPPED;
+		because.span = node->now - client->condition_at;
 	} else if (client->returns) {
 		because.reason = SL_REASON_RETURN_WAITS;
 	} else if (node->ledger.gpu[because.gpu].sum.leaving_bytes &&

@@ -567,10 +567,11 @@ static void on_done(struct swap_rules *r, struct swap_party *p, const struct sl_
 	/* A lost line says nothing of what is where; the next report does. */
 	if (e->done.cause != SL_SWAP_LOST)
 		look_if_whole(r, p, was_out);
-	/* Who was parked on its way back has no room kept on the other GPUs, nor who lost it there. */
+	/* Who was parked or stopped on its way back has no room kept on the other GPUs, nor who lost it there. */
 	m = swap_member_of(r, p->workload);
 	p->comes &= e->done.outcome == SL_SWAP_OK && swap_party_evicted(p) > 0 &&
-		    !(m && m->parked) && has_its_room(r, p);
+		    !(m && m->parked) && p->condition == SL_CONDITION_RUNNING &&
+		    has_its_room(r, p);
 	r->contest += e->done.outcome != SL_SWAP_OK;
 	if (p->is_restore) {
 		p->failed_at = e->done.outcome == SL_SWAP_OK ? 0 : r->now;

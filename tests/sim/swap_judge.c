@@ -198,13 +198,26 @@ bool swap_is_pool_in_the_way(const struct swap_rules *r)
 	return swap_i2(r) + 2 * lacks > sl_sub_sat(r->pool, r->slack) || r->pool_member;
 }
 
+/* It is waited for until its process goes on. */
+static bool is_stopped(const struct swap_rules *r, const struct swap_member *m)
+{
+	for (uint32_t i = 0; i < r->parties; i++) {
+		const struct swap_party *p = &r->party[i];
+
+		if (p->workload == m->id && swap_party_wants(p) &&
+			p->condition != SL_CONDITION_RUNNING)
+			return true;
+	}
+	return false;
+}
+
 /* Resident again within the longest wait that the node named, as long as nobody else comes. */
 static void judge_wait(
 	struct swap_rules *r, const struct sl_node *node, struct swap_member *m)
 {
 	struct sl_node_workload_view v;
 
-	if (!swap_member_wants(r, m)) {
+	if (!swap_member_wants(r, m) || is_stopped(r, m)) {
 		m->wants_since = 0;
 		return;
 	}

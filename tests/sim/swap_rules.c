@@ -377,6 +377,7 @@ static void on_deny(struct swap_rules *r, const struct sl_action *a)
 	switch (a->deny.reason) {
 	case SL_REASON_DRIVER_REFUSES:
 	case SL_REASON_UNTAKEABLE:
+	case SL_REASON_RETURN_UNTAKEABLE:
 	case SL_REASON_GPU_LOST:
 	case SL_REASON_UNKNOWN_CLIENT:
 	case SL_REASON_CANCELLED: break;
@@ -800,6 +801,9 @@ static void on_restore(struct swap_rules *r, const struct sl_action *a)
 	if (p->expected)
 		swap_rules_fail(r,
 			"RESTORE of client %" PRIu64 ", which has not reported", p->id);
+	if (p->condition != SL_CONDITION_RUNNING)
+		swap_rules_fail(
+			r, "RESTORE of client %" PRIu64 ", which is stopped", p->id);
 	if (r->lost_mask >> gpu & 1)
 		swap_rules_fail(r, "RESTORE on lost GPU %u", gpu);
 	if (a->restore.bytes != p->evicted[gpu])

@@ -52,8 +52,75 @@ static void copies_freed(struct swap_world *w)
 	expect(!client(w, c)->resident[0], "C is not parked, for mere copies");
 }
 
+static void set_condition(
+	struct swap_world *w, uint32_t slot, enum sl_client_condition condition)
+{
+	struct swap_client *c = client(w, slot);
+
+	c->condition = condition;
+	swap_step(w, (struct sl_event){.type = SL_EVENT_CONDITION,
+			     .condition = {c->id, condition}});
+}
+
+/* A of 10 GiB is resumed while it is stopped: its room is kept for nobody, and D, who asks for 12 within its request, has them. Once
+ * A goes on it comes back, beside D for whom there is room no longer. */
+static void stopped_resumed(struct swap_world *w)
+{
+	uint32_t a, d;
+
+	stage(w, 1, 64 * GIB);
+	a = enter_idle(w, 10 * GIB);
+	until(w, 2);
+	person(w, SL_EVENT_WORKLOAD_PARK, a);
+	until(w, 4);
+	expect(client(w, a)->evicted[0] == 10 * GIB, "A is not on the host");
+	set_condition(w, a, SL_CONDITION_STOPPED);
+	person(w, SL_EVENT_WORKLOAD_RESUME, a);
+	until(w, 10);
+	expect(client(w, a)->evicted[0] == 10 * GIB, "A is told to come back");
+	d = enter(w, (struct swap_workload){.shape = SWAP_NOTEBOOK,
+			     .request = 12 * GIB,
+			     .size = 12 * GIB,
+			     .pieces = 1,
+			     .pause = 1000 * SL_S});
+	until(w, 60);
+	expect(client(w, d)->resident[0] == 12 * GIB, "D has not what it requested");
+	set_condition(w, a, SL_CONDITION_RUNNING);
+	until(w, 70);
+	expect(client(w, a)->resident[0] == 10 * GIB, "A goes on and is not back");
+}
+
+/* A, on two GPUs, is stopped while it comes back to the first: nothing is kept for it on the other until it goes on. */
+static void stopped_half_way(struct swap_world *w)
+{
+	uint32_t a;
+
+	stage(w, 2, 64 * GIB);
+	a = enter(w, (struct swap_workload){.shape = SWAP_NOTEBOOK,
+			     .size = 10 * GIB,
+			     .mask = 2,
+			     .pieces = 1,
+			     .pause = 1000 * SL_S});
+	until(w, 2);
+	person(w, SL_EVENT_WORKLOAD_PARK, a);
+	until(w, 4);
+	person(w, SL_EVENT_WORKLOAD_RESUME, a);
+	until(w, 4.05);
+	set_condition(w, a, SL_CONDITION_STOPPED);
+	until(w, 10);
+	expect(client(w, a)->resident[0] == 10 * GIB &&
+			client(w, a)->evicted[1] == 10 * GIB,
+		"A is not half way");
+	expect(sl_node_gpu(w->node, 1).returning_bytes == 0, "room is kept for A");
+	set_condition(w, a, SL_CONDITION_RUNNING);
+	until(w, 12);
+	expect(client(w, a)->resident[1] == 10 * GIB, "A goes on and is not back");
+}
+
 const struct swap_play swap_plays_host[] = {
 	{"copies that could not be given are asked for again", copies_later},
 	{"copies of what was freed are asked for again", copies_freed},
+	{"no room is kept for who is stopped", stopped_resumed},
+	{"nor for who is stopped half way", stopped_half_way},
 	{0},
 };

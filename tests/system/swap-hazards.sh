@@ -88,7 +88,7 @@ done
 check_books_empty
 
 # A program that is stopped leaves when it goes on.
-swapper sleeper --request 0.1 --limit 0.5
+swapper sleeper --request 0 --limit 0.5
 ok sleeper alloc big 30m
 ok sleeper fill big 1
 kill -STOP "$(pid_of sleeper)"
@@ -101,6 +101,20 @@ until_true 10 why_says sleeper "nothing is in its way" || fail "why sleeper: $("
 try_resume sleeper
 settled sleeper bound
 contents sleeper "after a stop"
+
+# One that is stopped when it is to come back takes no room from others meanwhile.
+swapper owner --request 0.95
+park sleeper
+kill -STOP "$(pid_of sleeper)"
+try_resume sleeper
+CHECKS=$((CHECKS + 1))
+until_true 20 why_says sleeper "once process $(pid_of sleeper) of it goes on" || fail "why sleeper: $("$B/sluice" why sleeper 2>&1)"
+ok owner alloc big 430m
+check "the sleeper is not back" "$(residency sleeper)" = evicted
+kill -CONT "$(pid_of sleeper)"
+settled sleeper bound
+contents sleeper "after a stop on the host"
+end_swapper owner
 end_swapper sleeper
 check_books_empty
 
