@@ -228,6 +228,10 @@ static void file_drop(struct sl_client *client, struct file *file)
 
 /* --- making --------------------------------------------------------------------------------- */
 
+/* So many times as many files as may be made are taken of who has them from a daemon that had more descriptors: refused, they
+ * would not be gone. */
+#define HELD_TIMES 2
+
 /* A quarter of the descriptors: connections and processes come first. */
 static uint32_t files_max(void)
 {
@@ -494,6 +498,14 @@ static bool is_same(const struct file *file, int fd, uint64_t bytes)
 	return file->bytes == bytes && key_of(fd, &key, &stat) && key == file->inode;
 }
 
+static bool is_somebodys(const struct sl_hostpool *pool, int fd)
+{
+	struct stat stat;
+	uint64_t key;
+
+	return key_of(fd, &key, &stat) && sl_map_get(&pool->inodes, key);
+}
+
 static void take_held(struct sl_peer *peer, const struct sl_msg_store_held *msg, int *fd)
 {
 	struct sl_client *client = peer->client;
@@ -511,15 +523,22 @@ static void take_held(struct sl_peer *peer, const struct sl_msg_store_held *msg,
 			msg->number);
 		return;
 	}
-	if (pool->files + pool->making >= pool->files_max ||
+	if (is_somebodys(pool, *fd)) {
+		sl_peer_reject(peer, SL_REJECT_PROTOCOL,
+			"STORE_HELD of file %u, which somebody has already", msg->number);
+		return;
+	}
+	/* It tries again, and may have what others no longer need then. */
+	if (pool->files + pool->making >= HELD_TIMES * pool->files_max ||
 		!file_new(client, &(struct file){.number = msg->number,
 					  .fd = *fd,
 					  .bytes = msg->bytes,
 					  .near = msg->near,
 					  .huge = msg->flags & SL_STORE_HUGE})) {
-		sl_peer_reject(peer, SL_REJECT_PROTOCOL,
-			"STORE_HELD of file %u, which somebody has already, or of one "
-			"too many",
+		sl_peer_reject(peer, SL_REJECT_FULL,
+			"sluiced has no descriptor or no memory left for file %u of what "
+			"this process has on the host; raise its limit of descriptors "
+			"(LimitNOFILE=) and restart it",
 			msg->number);
 		return;
 	}

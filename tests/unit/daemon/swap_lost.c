@@ -379,6 +379,46 @@ static void who_was_not_believed_is_kept(void **state)
 	holder_end(inside, &a);
 }
 
+/* A daemon with fewer descriptors than the one before takes more files than it would make; who comes with one too many is told
+ * the remedy, and taken in as soon as there is room. */
+static void fewer_descriptors_than_before(void **state)
+{
+	struct inside *inside = *state;
+	struct holder holders[3];
+	struct given given[3];
+	union sl_msg msg;
+
+	for (int i = 0; i < 3; i++) {
+		holders[i] = holder_of(inside, 8 * MIB);
+		given[i] = evicted_once(inside, &holders[i], 8 * MIB);
+	}
+	inside_end(inside);
+	inside_begin(inside);
+	inside->daemon.hostpool->files_max = 1;
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(come_back_with(inside, &holders[i], &given[i], 8 * MIB)
+					 .evicted_bytes,
+			8 * MIB);
+	come_back(inside, &holders[2]);
+	report(&holders[2].peer, 8 * MIB);
+	send_held(&holders[2].peer, &given[2]);
+	rig_expect(&holders[2].peer, SL_MSG_REJECT, &msg);
+	assert_int_equal(msg.reject.reason, SL_REJECT_FULL);
+	assert_non_null(strstr(msg.reject.text, "LimitNOFILE="));
+	rig_expect_closed(&holders[2].peer);
+	holder_end(inside, &holders[0]);
+	assert_int_equal(
+		come_back_with(inside, &holders[2], &given[2], 8 * MIB).evicted_bytes,
+		8 * MIB);
+	assert_int_equal(inside->daemon.hostpool->files, 2);
+	for (int i = 0; i < 3; i++)
+		(void)close(given[i].fd);
+	holder_end(inside, &holders[1]);
+	holder_end(inside, &holders[2]);
+	inside_end(inside);
+	inside_begin(inside);
+}
+
 /* What it says to have held, and is not what it was given. */
 static void false_files(void **state)
 {
@@ -424,6 +464,7 @@ int main(void)
 		cmocka_unit_test(false_files),
 		cmocka_unit_test(what_a_larger_limit_gave),
 		cmocka_unit_test(who_was_not_believed_is_kept),
+		cmocka_unit_test(fewer_descriptors_than_before),
 		cmocka_unit_test(outlives_a_daemon_that_ends),
 		cmocka_unit_test(half_stays_half_over_a_restart),
 	};
