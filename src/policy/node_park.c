@@ -43,6 +43,20 @@ static uint64_t evictable_of(const struct sl_node_member *member)
 	return sl_ledger_evictable_on(member->account.cell, member->account.touched);
 }
 
+/* What of it has no room in the pool yet: what is leaving has. */
+static uint64_t roomless_of(const struct sl_node_member *member)
+{
+	uint64_t bytes = 0;
+
+	for (uint32_t left = member->account.touched; left; left &= left - 1) {
+		const struct sl_ledger_cell *cell =
+			&member->account.cell[__builtin_ctz(left)];
+
+		bytes += sl_sub_sat(sl_ledger_evictable(cell), cell->leaving_bytes);
+	}
+	return bytes;
+}
+
 /* Somebody has something there and cannot move it. */
 static bool cannot_move(const struct sl_node_member *member)
 {
@@ -75,7 +89,7 @@ static uint64_t room_for(const struct sl_node *node, const struct sl_node_member
 
 static bool refuse_park(struct sl_node *node, const struct sl_node_member *member)
 {
-	uint64_t id = member->index.id, wanted = evictable_of(member);
+	uint64_t id = member->index.id, wanted = roomless_of(member);
 	uint64_t room = room_for(node, member);
 	uint64_t share = sl_node_pool_share(node, member);
 

@@ -52,7 +52,7 @@ static bool may_be_warm(const struct sl_node_member *member)
 	       !member->stopping && !(member->flags & SL_WORKLOAD_NO_SWAP);
 }
 
-/* What is still there of all its processes on all its GPUs, and how much of that the pool has room for; gpu: where least. A part of
+/* What is still there of all its processes on all its GPUs and is not leaving, and how much of that the pool has room for; gpu: where least. A part of
  * it on the host would come back with the next call, and give nobody the room that the rest keeps. */
 struct leaving {
 	uint64_t bytes, room_bytes;
@@ -73,6 +73,9 @@ static struct leaving look(
 			uint64_t bytes = sl_node_to_leave(node, client, gpu),
 				 room = sl_node_room_to_go(node, member, gpu, true);
 
+			/* The room of what is leaving is taken already. */
+			bytes = sl_sub_sat(
+				bytes, client->holding.cell[gpu].leaving_bytes);
 			all.bytes += bytes;
 			if (!bytes || room >= all.room_bytes)
 				continue;

@@ -41,6 +41,15 @@ static void has(struct play *p, uint64_t client, uint64_t bytes)
 			client, p->last[SL_ACTION_GRANT].grant.epoch, bytes));
 }
 
+static void count_why(void *context, const struct sl_node_because *because)
+{
+	struct sl_node_because *rows = context;
+
+	/* The last is kept, and how many there were. */
+	rows[0] = *because;
+	rows[1].bytes++;
+}
+
 /* Workload 1 has two processes with 30 each. */
 static void begin(struct play *p, struct sl_event settings)
 {
@@ -67,6 +76,53 @@ static void test_refused_by_its_bound(void **state)
 	play_close(&p);
 }
 
+/* Workload 1's processes leave for being idle, which takes the room that they need. */
+static void leaves(struct play *p, struct sl_event settings)
+{
+	begin(p, settings);
+	(void)at(p, 0,
+		(struct sl_event)EVENT(WORKLOAD_SET, workload_set,
+			{.workload = 1, .which = SL_SET_WARM, .warm_after = SL_S}));
+	(void)at(p, 1500, (struct sl_event)EVENT(PULSE, pulse, {1, 500 * SL_MS, 0, 1}));
+	(void)at(p, 1500, (struct sl_event)EVENT(PULSE, pulse, {2, 500 * SL_MS, 0, 1}));
+	says(p, "idle", 2000, (struct sl_event)TIME,
+		"EVICT 1 g0 30 EVICTED_IDLE; EVICT 2 g0 30 EVICTED_IDLE");
+}
+
+/* What is on its way is not asked for a second time, neither of the pool nor of its own bound; what is not, is. */
+static void test_parked_while_it_leaves(void **state)
+{
+	const char *begins = "SET 1 r0 l100 p0 over0; NOTE PARK_BEGINS g0 1/0 60";
+	struct play p;
+
+	leaves(&p, (struct sl_event)SWAP(60));
+	says(&p, "all of the pool", 2010, (struct sl_event)PARK(1), begins);
+	play_close(&p);
+	leaves(&p, (struct sl_event)SWAP(1000, .pool_member_bytes = 60));
+	says(&p, "all of its bound", 2010, (struct sl_event)PARK(1), begins);
+	play_close(&p);
+	leaves(&p, (struct sl_event)SWAP(80));
+	(void)at(&p, 2010, (struct sl_event)SWAPPER(3, 1));
+	(void)at(&p, 2010, (struct sl_event)ASK(3, 1, 0, 30));
+	(void)at(&p, 2010,
+		(struct sl_event)COMMIT(3, p.last[SL_ACTION_GRANT].grant.epoch, 30));
+	says(&p, "and no more", 2020, (struct sl_event)PARK(1),
+		"REFUSE 1 PARK_NO_POOL g0 30 20");
+	play_close(&p);
+}
+
+/* Neither could leave, and one is told to again before the other: that one has all the room that it needs. */
+static void test_warm_while_it_leaves(void **state)
+{
+	struct play p;
+
+	leaves(&p, (struct sl_event)SWAP(60));
+	(void)at(&p, 2010, (struct sl_event)REFUSED(1, evicted_as(&p) - 1, CAPTURE));
+	(void)at(&p, 2100, (struct sl_event)REFUSED(2, evicted_as(&p), CAPTURE));
+	says(&p, "the first", 2110, (struct sl_event)TIME, "EVICT 1 g0 30 EVICTED_IDLE");
+	play_close(&p);
+}
+
 /* Copies of one of its processes make room within the bound for what leaves of the other, though the pool has room for both;
  * those of others do not. */
 static void test_copies_count_for_its_bound(void **state)
@@ -89,15 +145,6 @@ static void test_copies_count_for_its_bound(void **state)
 }
 
 /* --- what is in the way of parking ------------------------------------------------------------ */
-
-static void count_why(void *context, const struct sl_node_because *because)
-{
-	struct sl_node_because *rows = context;
-
-	/* The last is kept, and how many there were. */
-	rows[0] = *because;
-	rows[1].bytes++;
-}
 
 static void is_parking_as(struct play *p, const char *row, enum sl_reason reason,
 	uint64_t bytes, sl_ns span)
@@ -288,6 +335,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_refused_by_its_bound),
+		cmocka_unit_test(test_parked_while_it_leaves),
+		cmocka_unit_test(test_warm_while_it_leaves),
 		cmocka_unit_test(test_copies_count_for_its_bound),
 		cmocka_unit_test(test_not_parked_yet),
 		cmocka_unit_test(test_no_room_any_more),
