@@ -56,6 +56,12 @@ int sl_launch_amounts(enum sl_verb_id verb, struct sl_launch *s)
 		return sl_cli_fail(verb, s->json, SL_EXIT_USAGE,
 			"--rdma and --swap on exclude each other: what other devices "
 			"have registered cannot be moved");
+	if (s->warm_after != SL_WARM_UNSET && s->warm_after &&
+		(s->rdma || s->swap == SL_SWITCH_OFF))
+		return sl_cli_fail(verb, s->json, SL_EXIT_USAGE,
+			"--warm-after and %s exclude each other: what must not be moved "
+			"never goes to host memory; leave one of them out",
+			s->rdma ? "--rdma" : "--swap off");
 	return sl_amounts_check(verb, s->json, &s->request, &s->limit, true);
 }
 

@@ -27,7 +27,7 @@ struct sl_launch {
 #define SL_LAUNCH_PRESET                                              \
 	{                                                             \
 		.gpus = SL_LAUNCH_UNSET, .priority = SL_LAUNCH_UNSET, \
-		.project = "default"                                  \
+		.project = "default", .warm_after = SL_WARM_UNSET     \
 	}
 
 #define SL_LAUNCH_DAY_MS (24 * 3600 * 1000)
@@ -69,9 +69,9 @@ struct sl_launch {
 			"Longest wait for memory above the request. Default: the "       \
 			"daemon's."),                                                    \
 		SL_OPT_AS("warm-after", struct sl_launch, warm_after, DURATION, "TIME",  \
-			1, SL_WARM_AFTER_MS_MAX,                                         \
-			"Move it to host memory after so long without GPU work. "        \
-			"Default: the daemon's."),                                       \
+			0, SL_WARM_AFTER_MS_MAX,                                         \
+			"Move it to host memory after so long without GPU work; 0: "     \
+			"never. Default: the daemon's."),                                \
 		SL_OPT(struct sl_launch, force, FLAG, NULL, 0, 0,                        \
 			"Start CMD even if Sluice cannot work in it; only warn."),       \
 		SL_OPT(struct sl_launch, json, FLAG, NULL, 0, 0, json_help)

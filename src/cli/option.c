@@ -215,6 +215,12 @@ static int set_duration(
 		sl_error_wrap(err, "--%s", row->name);
 		return SL_OPTION_BAD;
 	}
+	/* It travels as whole milliseconds: cut down to 0, it would mean something else. */
+	if (!row->min && value && value < SL_MS) {
+		sl_error_set(err, "--%s %s is less than 1ms; write 0 or at least 1ms",
+			row->name, text);
+		return SL_OPTION_BAD;
+	}
 	if (value < (uint64_t)row->min * SL_MS || value > (uint64_t)row->max * SL_MS) {
 		char low[32], high[32];
 

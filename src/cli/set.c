@@ -20,7 +20,6 @@
 #define DAY_MS      (24 * 3600 * 1000)
 #define NO_PRIORITY INT64_MIN
 #define NO_WAIT     SL_NS_NEVER
-#define NO_WARM     SL_NS_NEVER
 
 struct settings {
 	const char *name;
@@ -119,7 +118,7 @@ static int print_json(const struct settings *s, const struct sl_msg_set_reply *r
 		!!(reply->flags & SL_WORKLOAD_OOM_FIRST), "over_bytes",
 		(json_int_t)reply->over_bytes, "text", sl_text_json(reply->text));
 
-	if (object && s->warm_after != NO_WARM)
+	if (object && s->warm_after != SL_WARM_UNSET)
 		json_object_set_new(object, "warm_after_ms",
 			json_integer((json_int_t)(s->warm_after / SL_MS)));
 	return sl_rows_print_json(SL_VERB_set, object);
@@ -138,7 +137,7 @@ static void print_longest_wait(sl_ns wait)
 
 static void print_warm_after(sl_ns warm_after)
 {
-	if (warm_after == NO_WARM)
+	if (warm_after == SL_WARM_UNSET)
 		return;
 	if (warm_after)
 		printf(", warm after %g s", (double)warm_after / SL_S);
@@ -177,7 +176,7 @@ static int tell(const struct settings *s, const struct sl_msg_use_row *row,
 	union sl_msg ask;
 	int status = SL_EXIT_OK;
 
-	if (s->warm_after != NO_WARM)
+	if (s->warm_after != SL_WARM_UNSET)
 		status = sl_warm_check(conn, err);
 	if (!status && which(s)) {
 		fill(s, row, &ask);
@@ -185,7 +184,7 @@ static int tell(const struct settings *s, const struct sl_msg_use_row *row,
 		if (!status && !reply->set_reply.ok)
 			return SL_EXIT_OK;
 	}
-	if (status || s->warm_after == NO_WARM)
+	if (status || s->warm_after == SL_WARM_UNSET)
 		return status;
 	return sl_warm_tell(conn, row->workload, row->name, s->warm_after, reply, err);
 }
@@ -194,8 +193,9 @@ int sl_verb_set(int argc, char **argv)
 {
 	sl_cleanup(sl_conn_close) struct sl_conn conn = {.fd = -1};
 	sl_cleanup(sl_rows_fini) struct sl_rows uses = {0};
-	struct settings s = {
-		.priority = NO_PRIORITY, .longest_wait = NO_WAIT, .warm_after = NO_WARM};
+	struct settings s = {.priority = NO_PRIORITY,
+		.longest_wait = NO_WAIT,
+		.warm_after = SL_WARM_UNSET};
 	const struct sl_msg_use_row *row;
 	struct sl_error err = {0};
 	union sl_msg reply;
@@ -204,8 +204,12 @@ int sl_verb_set(int argc, char **argv)
 	status = sl_cli_parse(SL_VERB_set, &s, argc, argv, &first);
 	if (status >= 0)
 		return status;
-	if (!which(&s) && s.warm_after == NO_WARM)
+	if (!which(&s) && s.warm_after == SL_WARM_UNSET)
 		return nothing_to_change(&s);
+	if (s.swap == SL_SWITCH_OFF && s.warm_after && s.warm_after != SL_WARM_UNSET)
+		return sl_cli_fail(SL_VERB_set, s.json, SL_EXIT_USAGE,
+			"--warm-after and --swap off exclude each other: what must not "
+			"be moved never goes to host memory; leave one of them out");
 	status = sl_amounts_check(SL_VERB_set, s.json, &s.request, &s.limit, false);
 	if (status >= 0)
 		return status;

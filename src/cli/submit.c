@@ -205,6 +205,7 @@ static uint32_t flags(const struct settings *s)
 	return sl_launch_flags(&s->launch) |
 	       (s->preemptible == SL_SWITCH_OFF ? 0 : SL_SUBMIT_PREEMPTIBLE) |
 	       (terminates(s) ? SL_SUBMIT_TERMINATES : 0) |
+	       (s->launch.warm_after ? 0 : SL_SUBMIT_NEVER_WARM) |
 	       (s->try_only ? SL_SUBMIT_TRY : 0);
 }
 
@@ -218,7 +219,8 @@ static int fill(const struct settings *s, char *const *words, union sl_msg *ask)
 	msg->request_value = launch->request.value;
 	msg->limit_kind = launch->limit.kind;
 	msg->limit_value = launch->limit.value;
-	msg->warm_after_ms = launch->warm_after / SL_MS;
+	if (launch->warm_after != SL_WARM_UNSET)
+		msg->warm_after_ms = launch->warm_after / SL_MS;
 	msg->gpu_count = (uint32_t)launch->gpus;
 	msg->priority_biased = (uint32_t)(launch->priority + SL_PRIORITY_BIAS);
 	msg->flags = flags(s);

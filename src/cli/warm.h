@@ -11,6 +11,9 @@
 /* 30 days; who wants more wants never. */
 #define SL_WARM_AFTER_MS_MAX (30LL * 24 * 3600 * 1000)
 
+/* Nothing was said of it. */
+#define SL_WARM_UNSET SL_NS_NEVER
+
 /* OK, or PROTOCOL if the daemon is too old for it (err says so). */
 SL_MUST_CHECK int sl_warm_check(const struct sl_conn *conn, struct sl_error *err);
 

@@ -161,8 +161,9 @@ static struct sl_workload *new_workload(
 	workload->priority = row->priority;
 	workload->flags = sl_control_flags(daemon, row->flags);
 	workload->wait_max = row->wait_max;
-	workload->warm_after =
-		row->warm_after ? row->warm_after : daemon->config.warm_after;
+	if (!(row->flags & SL_SUBMIT_NEVER_WARM))
+		workload->warm_after =
+			row->warm_after ? row->warm_after : daemon->config.warm_after;
 	memcpy(workload->project, row->project, sizeof(workload->project));
 	memcpy(workload->command, row->command, sizeof(workload->command));
 	sl_jobs_task_name(row, task->number, workload->name);

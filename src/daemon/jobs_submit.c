@@ -72,7 +72,7 @@ static struct sl_msg_run as_run(const struct sl_msg_submit *submit)
 
 #define FLAGS_ALL                                                                     \
 	(SL_RUN_ALL | SL_RUN_OBSERVE | SL_SUBMIT_PREEMPTIBLE | SL_SUBMIT_TERMINATES | \
-		SL_SUBMIT_TRY)
+		SL_SUBMIT_TRY | SL_SUBMIT_NEVER_WARM)
 
 static const char *mistake_in(const struct sl_msg_submit *submit)
 {
@@ -95,7 +95,7 @@ static const char *mistake_in(const struct sl_msg_submit *submit)
 	if (submit->retries > SL_JOB_RETRIES_MAX)
 		return "--retries must be from 0 to " SL_STRINGIFY(SL_JOB_RETRIES_MAX);
 	if (submit->warm_after_ms > UINT32_MAX)
-		return "--warm-after is too long; write at most 49d, or 0 for never";
+		return "--warm-after is too long; write at most 30d, or 0 for never";
 	return NULL;
 }
 

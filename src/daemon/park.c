@@ -192,7 +192,7 @@ void sl_park_set_warm(struct sl_peer *peer, const struct sl_msg_set_warm *set)
 	}
 	if (set->warm_after_ms > WARM_MAX_MS) {
 		sl_set_reply(peer, workload, SL_REASON_NONE,
-			"--warm-after is too long; write at most 49d, or 0 for never");
+			"--warm-after is too long; write at most 30d, or 0 for never");
 		return;
 	}
 	event.workload_set.workload = workload->id;
@@ -213,5 +213,13 @@ void sl_park_set_warm(struct sl_peer *peer, const struct sl_msg_set_warm *set)
 		peer->pid);
 	sl_peer_hold(peer);
 	sl_daemon_commit_soon(daemon);
-	sl_set_reply(peer, workload, SL_REASON_NONE, "");
+	if (workload->warm_after && workload->flags & SL_WORKLOAD_NO_SWAP)
+		sl_error_set(&text,
+			"the memory of %s is not to be moved, so it never goes to the "
+			"host; %s",
+			workload->name,
+			workload->flags & SL_WORKLOAD_RDMA
+				? "other devices may have registered it (--rdma)"
+				: "'sluice set --swap on' of it changes that");
+	sl_set_reply_done(peer, workload, text.text);
 }

@@ -38,14 +38,14 @@ struct sl_workload *sl_set_changeable(struct sl_peer *peer, uint64_t id, const c
 
 /* --- SET ---------------------------------------------------------------------------------- */
 
-void sl_set_reply(struct sl_peer *peer, const struct sl_workload *workload,
+static void answer(struct sl_peer *peer, const struct sl_workload *workload, bool ok,
 	uint32_t reason, const char *text)
 {
 	const struct sl_admission *said = &peer->daemon->admission;
 	union sl_msg msg;
 
 	sl_wire_init(&msg, SL_MSG_SET_REPLY);
-	msg.set_reply.ok = reason == SL_REASON_NONE && !text[0];
+	msg.set_reply.ok = ok;
 	msg.set_reply.reason = reason;
 	sl_wire_str(msg.set_reply.text, sizeof(msg.set_reply.text), text);
 	if (workload) {
@@ -60,6 +60,18 @@ void sl_set_reply(struct sl_peer *peer, const struct sl_workload *workload,
 			msg.set_reply.over_bytes = said->over_bytes;
 	}
 	sl_peer_send(peer, &msg);
+}
+
+void sl_set_reply_done(
+	struct sl_peer *peer, const struct sl_workload *workload, const char *remark)
+{
+	answer(peer, workload, true, SL_REASON_NONE, remark);
+}
+
+void sl_set_reply(struct sl_peer *peer, const struct sl_workload *workload,
+	uint32_t reason, const char *text)
+{
+	answer(peer, workload, reason == SL_REASON_NONE && !text[0], reason, text);
 }
 
 static const char *mistake_in(const struct sl_msg_set *set)
@@ -212,6 +224,17 @@ static bool rules_allow(struct sl_daemon *daemon, const struct sl_workload *work
 		which & SL_SET_FLAGS ? event->workload_set.flags : workload->flags, text);
 }
 
+/* Its request is nobody's promise while it is parked, so it was not held against those of the others. */
+static void remark_on_parked(
+	const struct sl_workload *workload, uint32_t which, struct sl_error *text)
+{
+	if (which & SL_SET_REQUEST && workload->park != SL_PARK_NOT)
+		sl_error_set(text,
+			"%s is parked: whether its request fits beside those of the "
+			"others is seen when it is resumed, and it waits until it does",
+			workload->name);
+}
+
 void sl_set_set(struct sl_peer *peer, const struct sl_msg_set *set)
 {
 	struct sl_daemon *daemon = peer->daemon;
@@ -254,7 +277,8 @@ void sl_set_set(struct sl_peer *peer, const struct sl_msg_set *set)
 	tell_changes(peer, workload, set->which, flags_before);
 	sl_peer_hold(peer);
 	sl_daemon_commit_soon(daemon);
-	sl_set_reply(peer, workload, SL_REASON_NONE, "");
+	remark_on_parked(workload, set->which, &text);
+	sl_set_reply_done(peer, workload, text.text);
 }
 
 /* --- STOP --------------------------------------------------------------------------------- */

@@ -13,6 +13,9 @@
  * rejecting the peer. */
 struct sl_workload *sl_set_changeable(struct sl_peer *peer, uint64_t id, const char *name,
 	const char *verb, struct sl_error *text);
+/* Answers a change that was made; remark: what is to be known of it, "" for nothing. */
+void sl_set_reply_done(
+	struct sl_peer *peer, const struct sl_workload *workload, const char *remark);
 /* Answers a change that was made (reason NONE, no text), or was not. */
 void sl_set_reply(struct sl_peer *peer, const struct sl_workload *workload,
 	uint32_t reason, const char *text);

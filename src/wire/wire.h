@@ -72,6 +72,8 @@ enum sl_job_state {
 #define SL_SUBMIT_TERMINATES \
 	0x200u               /* reclaim ends it and queues it again; else it is parked */
 #define SL_SUBMIT_TRY 0x400u /* only says what would become of it */
+/* warm_after_ms 0 is meant, and not the daemon's */
+#define SL_SUBMIT_NEVER_WARM 0x800u
 /* Numbers of jobs from here on: `sluice run`s that wait, or were parked for others; the rest is the number of the workload. */
 #define SL_JOB_FOREGROUND (1ull << 63)
 /* exit_status of what nobody saw end */

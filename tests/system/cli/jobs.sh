@@ -19,9 +19,13 @@ arg=b c
 env=T_A=1
 dir=$PWD umask=027"
 expect 'submit: all of run' 0 '' "$sluice" submit --request 0.25 --limit 0.5 --gpus 2 --priority 3 --name n --swap off \
-	--oom-first on --longest-wait 90s --warm-after 1s -- true
+	--oom-first on --longest-wait 90s -- true
 same 'submit: all of run' "$(told)" \
-	'SUBMIT request=1:250000 limit=1:500000 warm=1000 gpus=2 priority=3 flags=306 wait=90000 tasks=1 least=0 retries=0 name=n project=default command=true visible=unset'
+	'SUBMIT request=1:250000 limit=1:500000 warm=0 gpus=2 priority=3 flags=306 wait=90000 tasks=1 least=0 retries=0 name=n project=default command=true visible=unset'
+expect 'submit: warm' 0 '' "$sluice" submit --warm-after 1s -- true
+same 'submit: warm' "$(told | grep -o 'warm=[0-9]*\|flags=[0-9a-f]*' | tr '\n' ' ')" 'warm=1000 flags=100 '
+expect 'submit: never warm' 0 '' "$sluice" submit --warm-after 0 -- true
+same 'submit: never warm' "$(told | grep -o 'warm=[0-9]*\|flags=[0-9a-f]*' | tr '\n' ' ')" 'warm=0 flags=900 '
 mkdir "$work/folder"
 printf '#!/bin/sh\n' >"$work/folder/prog"
 chmod 755 "$work/folder/prog"

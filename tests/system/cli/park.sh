@@ -35,7 +35,13 @@ expect 'resume: unknown, as JSON' 75 '^{"ok": false, "exit": 75, "error": "there
 # --- --warm-after, behind RUN and SET on the same connection
 expect 'run: warm' 0 '' "$sluice" run --warm-after 10m -- true
 same 'run: warm' "$(told)" 'SET_WARM workload=7 name=w7 after=600000'
-expect 'run: never is the default' 64 'warm-after 0 is not within 1ms to 720h$' "$sluice" run --warm-after 0 -- true
+expect 'run: never' 0 '' "$sluice" run --warm-after 0 -- true
+same 'run: never' "$(told)" 'SET_WARM workload=7 name=w7 after=0'
+expect 'run: too short' 64 'warm-after 0.5ms is less than 1ms; write 0 or at least 1ms$' "$sluice" run --warm-after 0.5ms -- true
+expect 'run: not to be moved' 64 '--warm-after and --swap off exclude each other' "$sluice" run --swap off --warm-after 1s -- true
+expect 'run: registered' 64 '--warm-after and --rdma exclude each other' "$sluice" run --rdma --warm-after 1s -- true
+expect 'set: too short' 64 'warm-after 0.5ms is less than 1ms; write 0 or at least 1ms$' "$sluice" set a-model-server-1 --warm-after 0.5ms
+expect 'set: not to be moved' 64 '--warm-after and --swap off exclude each other' "$sluice" set a-model-server-1 --swap off --warm-after 1s
 expect 'set: warm' 0 '^a-model-server-1: .*, warm after 90 s$' "$sluice" set a-model-server-1 --warm-after 90s
 same 'set: warm' "$(tail -n 1 "$work/told")" 'SET_WARM workload=2 name=a-model-server-1 after=90000'
 expect 'set: never' 0 ', never warm for being idle$' "$sluice" set a-model-server-1 --priority 3 --warm-after 0

@@ -365,6 +365,53 @@ static struct sl_msg_set_reply set_warm(
 	return msg.set_reply;
 }
 
+static struct sl_msg_set_reply set(
+	const struct rig *rig, uint64_t workload, uint32_t which, uint64_t value)
+{
+	struct rig_peer self = control(rig);
+	union sl_msg msg;
+
+	sl_wire_init(&msg, SL_MSG_SET);
+	msg.set.workload = workload;
+	msg.set.which = which;
+	msg.set.flags = which & SL_SET_FLAGS ? (uint32_t)value : 0;
+	msg.set.request_kind = SL_AMOUNT_BYTES;
+	msg.set.request_value = value;
+	rig_send(&self, &msg);
+	rig_expect(&self, SL_MSG_SET_REPLY, &msg);
+	(void)close(self.fd);
+	return msg.set_reply;
+}
+
+/* What is set and has no effect now is said with the answer. */
+static void set_in_vain(void **state)
+{
+	struct rig *rig = *state;
+	struct rig_peer run = rig_run(rig, RIG_GIB, 0);
+	struct sl_msg_set_reply reply;
+	struct sl_msg_park_reply parked;
+
+	reply = set_warm(rig, run.workload, 5000);
+	assert_true(reply.ok && !reply.text[0]);
+	reply = set(rig, run.workload, SL_SET_FLAGS, SL_WORKLOAD_NO_SWAP);
+	assert_true(reply.ok);
+	reply = set_warm(rig, run.workload, 6000);
+	assert_int_equal(reply.ok, 1);
+	assert_non_null(strstr(reply.text, "never goes to the host"));
+	reply = set_warm(rig, run.workload, 0);
+	assert_true(reply.ok && !reply.text[0]);
+	reply = set(rig, run.workload, SL_SET_FLAGS, 0);
+	assert_true(reply.ok);
+	reply = set(rig, run.workload, SL_SET_REQUEST, RIG_GIB / 2);
+	assert_true(reply.ok && !reply.text[0]);
+	parked = park(rig, run.workload, "", true);
+	must(&parked);
+	reply = set(rig, run.workload, SL_SET_REQUEST, RIG_GIB);
+	assert_int_equal(reply.ok, 1);
+	assert_non_null(strstr(reply.text, "seen when it is resumed"));
+	rig_peer_end(&run);
+}
+
 static void warm_after_is_kept(void **state)
 {
 	struct rig *rig = *state;
@@ -419,6 +466,7 @@ int main(void)
 		cmocka_unit_test(refusals),
 		cmocka_unit_test(parked_across_a_restart),
 		cmocka_unit_test(evicted_bytes_need_no_gpu),
+		cmocka_unit_test(set_in_vain),
 		cmocka_unit_test(warm_after_is_kept),
 		cmocka_unit_test(without_host_memory),
 	};
