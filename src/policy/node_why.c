@@ -10,6 +10,49 @@
 
 /* --- why --- */
 
+/* That the host has no memory for it is the last that was heard of it. */
+static uint64_t hostless_of(
+	const struct sl_node *node, const struct sl_node_member *member, uint32_t gpu)
+{
+	uint64_t bytes = 0;
+
+	sl_list_foreach (link, &member->clients) {
+		const struct sl_node_client *client =
+			SL_LIST_ENTRY(link, struct sl_node_client, of_member);
+
+		if (client->refusals && client->refused_for == SL_REASON_EVICT_NO_HOST)
+			bytes += sl_node_to_leave(node, client, gpu);
+	}
+	return bytes;
+}
+
+/* Who waits would have the memory of others, were there room on the host: the one with most to move. */
+static void why_nobody_leaves(const struct sl_node *node,
+	const struct sl_node_because *waits, sl_node_because_fn fn, void *context)
+{
+	struct sl_node_because because = {.reason = SL_REASON_NO_HOST_WAITS,
+		.gpu = waits->gpu,
+		.workload = waits->workload,
+		.client = waits->client};
+
+	if (waits->reason != SL_REASON_ENTITLED_WAITS &&
+		waits->reason != SL_REASON_BURST_WAITS &&
+		waits->reason != SL_REASON_TURN_WAITS)
+		return;
+	sl_list_foreach (link, &node->all_members) {
+		const struct sl_node_member *member =
+			SL_LIST_ENTRY(link, struct sl_node_member, of_node);
+		uint64_t bytes = hostless_of(node, member, waits->gpu);
+
+		if (bytes <= because.other_bytes || member->index.id == waits->workload)
+			continue;
+		because.other = member->index.id;
+		because.other_bytes = bytes;
+	}
+	if (because.other)
+		fn(context, &because);
+}
+
 /* Not on the GPU, and wanted there: said once for all that it waits for. */
 static bool why_it_is_away(const struct sl_node *node,
 	const struct sl_node_client *client, sl_node_because_fn fn, void *context)
@@ -25,6 +68,7 @@ static bool why_it_is_away(const struct sl_node *node,
 		return true;
 	because = sl_node_away_because(node, client);
 	fn(context, &because);
+	why_nobody_leaves(node, &because, fn, context);
 	return true;
 }
 
@@ -40,6 +84,7 @@ static void why_it_waits(const struct sl_node *node, const struct sl_node_client
 			continue;
 		because = sl_node_waits_because(node, demand);
 		fn(context, &because);
+		why_nobody_leaves(node, &because, fn, context);
 	}
 }
 

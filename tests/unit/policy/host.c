@@ -265,6 +265,45 @@ static void test_not_warm_for_its_bound(void **state)
 	play_close(&p);
 }
 
+static void count_no_host(void *context, const struct sl_node_because *because)
+{
+	struct sl_node_because *row = context;
+
+	if (because->reason == SL_REASON_NO_HOST_WAITS)
+		*row = *because;
+}
+
+/* Who waits is told that it is the host which is in the way of those who would leave, until one of them can. */
+static void test_waits_for_the_host(void **state)
+{
+	struct sl_node_because row = {0};
+	struct play p;
+
+	begin(&p, (struct sl_event)SWAP(1000));
+	(void)at(&p, 0,
+		(struct sl_event)EVENT(
+			WORKLOAD_ADD, workload_add, {2, BYTES(60), ANY, 1, 1, 0}));
+	(void)at(&p, 0, (struct sl_event)SWAPPER(3, 2));
+	(void)at(&p, 5000, (struct sl_event)ASK(3, 1, 0, 60));
+	sl_node_why(p.node, 2, count_no_host, &row);
+	assert_row_u64("nothing is known of the host", row.reason, 0);
+	says(&p, "the one", 5010, (struct sl_event)REFUSED(2, evicted_as(&p), NO_HOST),
+		"NOTE EVICT_NO_HOST g0 1/2 20; EVICT 1 g0 20 EVICTED_FOR");
+	(void)at(&p, 5020, (struct sl_event)REFUSED(1, evicted_as(&p), NO_HOST));
+	sl_node_why(p.node, 2, count_no_host, &row);
+	assert_row_u64("who waits", row.workload, 2);
+	assert_row_u64("for whom", row.other, 1);
+	assert_row_u64("with what", row.other_bytes, 60);
+	row = (struct sl_node_because){0};
+	(void)at(&p, 9000, (struct sl_event)TIME);
+	(void)at(&p, 9010,
+		(struct sl_event)DONE(
+			p.last[SL_ACTION_EVICT].evict.client, evicted_as(&p), 20));
+	sl_node_why(p.node, 2, count_no_host, &row);
+	assert_row_u64("it had room", row.reason, 0);
+	play_close(&p);
+}
+
 static bool asks(struct play *p, uint64_t at_ms, struct sl_event event)
 {
 	return strstr(at(p, at_ms, event), "TRIM 1 30");
@@ -342,6 +381,7 @@ int main(void)
 		cmocka_unit_test(test_no_room_any_more),
 		cmocka_unit_test(test_not_warm_for_the_pool),
 		cmocka_unit_test(test_not_warm_for_its_bound),
+		cmocka_unit_test(test_waits_for_the_host),
 		cmocka_unit_test(test_copies_asked_again),
 		cmocka_unit_test(test_copies_asked_less_often),
 	};
