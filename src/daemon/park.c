@@ -220,6 +220,6 @@ void sl_park_set_warm(struct sl_peer *peer, const struct sl_msg_set_warm *set)
 			workload->name,
 			workload->flags & SL_WORKLOAD_RDMA
 				? "other devices may have registered it (--rdma)"
-				: "'sluice set --swap on' of it changes that");
+				: "--swap on of 'sluice set' changes that");
 	sl_set_reply_done(peer, workload, text.text);
 }
