@@ -584,15 +584,34 @@ static sl_ns proof_left_of(
 		       : PROOF_WITHIN;
 }
 
+/* Of the workload on the GPU, once what was told to leave has left, and who was told to end has ended: room that comes is
+ * counted so, and who would be taken by another count would be let go again in the next look. */
+static uint64_t staying_of(
+	const struct sl_node *node, const struct sl_node_member *member, uint32_t gpu)
+{
+	uint64_t bytes = sl_ledger_here(&member->account, gpu) -
+			 member->account.cell[gpu].leaving_bytes;
+
+	if (SL_MUTANT(GOING_STAYS, sl_list_is_empty(&node->stops), true))
+		return bytes;
+	sl_list_foreach (link, &member->clients) {
+		const struct sl_node_client *client =
+			SL_LIST_ENTRY(link, struct sl_node_client, of_member);
+		const struct sl_ledger_cell *cell = &client->holding.cell[gpu];
+
+		if (sl_node_is_going(client))
+			bytes -= sl_ledger_live(cell) - cell->leaving_bytes;
+	}
+	return bytes;
+}
+
 static struct sl_evict_candidate candidate_of(const struct sl_node *node,
 	struct sl_node_client *client, uint32_t gpu, uint32_t workload)
 {
 	const struct sl_node_member *member = client->member;
 	const struct sl_ledger_cell *cell = &client->holding.cell[gpu];
 	uint64_t request = sl_ledger_request(&member->account, gpu);
-	/* What was told to leave has left. */
-	uint64_t here = sl_ledger_here(&member->account, gpu) -
-			member->account.cell[gpu].leaving_bytes;
+	uint64_t here = staying_of(node, member, gpu);
 	sl_ns part = sl_turns_first_part(cost_of(node, gpu, sl_ledger_evictable(cell)));
 	sl_ns since = sl_max_u64(member->turn_began, client->resident_at);
 	bool leaves = leaves_elsewhere(client, gpu);

@@ -826,6 +826,23 @@ static void on_restore(struct swap_rules *r, const struct sl_action *a)
 			gpu, swap_physical(r, gpu), swap_shareable(r, gpu));
 }
 
+/* Told to leave, and not to, at one instant: two looks that do not agree, of which each takes back what the other did as fast as the
+ * answers come. */
+static void judge_let_go(struct swap_rules *r, struct swap_party *p)
+{
+	enum { MOST = 8 };
+
+	if (p->order_at != r->now)
+		return;
+	p->let_go = p->let_go_at == r->now ? p->let_go + 1 : 1;
+	p->let_go_at = r->now;
+	if (p->let_go > MOST)
+		swap_rules_fail(r,
+			"client %" PRIu64
+			" is told to leave and not to leave %u times at once",
+			p->id, p->let_go);
+}
+
 static void on_abort(struct swap_rules *r, const struct sl_action *a)
 {
 	struct swap_party *p = swap_party_of(r, a->abort.client);
@@ -838,6 +855,8 @@ static void on_abort(struct swap_rules *r, const struct sl_action *a)
 			r, "ABORT of order %" PRIu64 " for the second time", p->order);
 	else
 		p->aborted = true;
+	if (p)
+		judge_let_go(r, p);
 }
 
 static void on_trim(struct swap_rules *r, const struct sl_action *a)

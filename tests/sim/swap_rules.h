@@ -48,6 +48,8 @@ struct swap_party {
 	uint64_t part_out,
 		vain; /* on the host when it was given; a part of which nothing came */
 	sl_ns order_at;
+	sl_ns let_go_at; /* when an EVICT was aborted at the instant it was given; let_go: how often then */
+	uint32_t let_go;
 	sl_ns resident_at; /* when all of it was back */
 	sl_ns refused_at; /* when it last refused an EVICT of itself; 0: it moved since */
 	sl_ns failed_at;  /* when a RESTORE last failed; 0: one succeeded since */

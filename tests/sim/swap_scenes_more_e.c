@@ -498,12 +498,42 @@ static void warm_as_a_whole(struct swap_world *w)
 		"A is not on the host");
 }
 
+/* A, of lower priority, has 9 GiB and has requested 5: one of its processes, which cannot be moved, is told to end for B. What the other
+ * one has is then within A's request, so that it need not leave for C, who has to leave that to A. */
+static void rest_of_the_ended(struct swap_world *w)
+{
+	uint64_t ended = 1000, b, c;
+	uint32_t a;
+
+	chain(w, 1, 64 * GIB);
+	a = enter(w, (struct swap_workload){
+			     .request = 5 * GIB, .size = 2 * GIB, .priority = -1});
+	until(w, 2);
+	swap_step(
+		w, (struct sl_event){.type = SL_EVENT_CLIENT_JOIN,
+			   .client_join = {.client = ended,
+				   .workload = w->workload[client(w, a)->workload].id}});
+	swap_step(w, (struct sl_event){.type = SL_EVENT_CLIENT_REPORT,
+			     .client_report = {ended, 0, 7 * GIB}});
+	swap_step(w, (struct sl_event){.type = SL_EVENT_CLIENT_REPORTED,
+			     .client_reported = {ended}});
+	b = arrives(w, 1100, 0, false);
+	asks(w, b, 9 * GIB);
+	until(w, 2.5);
+	expect(how_many(SL_ACTION_STOP, ended, 0) == 1, "nobody is ended for B");
+	c = arrives(w, 1200, 0, false);
+	asks(w, c, 2 * GIB);
+	until(w, 3);
+	expect(!how_many(SL_ACTION_EVICT, client(w, a)->id, 0), "A leaves in vain");
+}
+
 const struct swap_play swap_plays_more_e[] = {
 	{"what is owed is had back by ending who borrowed it", owed},
 	{"nobody is ended for what was lost with its GPU", owed_on_the_lost},
 	{"nobody is ended for who cannot come back all the same", owed_in_vain},
 	{"who would be ended for it does not pass", passed},
 	{"who may be idle is asked before he is ended", proven_first},
+	{"the rest of who is ended is within its request", rest_of_the_ended},
 	{"who is parked lives on", parked_lives},
 	{"warm is all of it", warm_as_a_whole},
 	{"whole by freeing the rest", whole_by_freeing},

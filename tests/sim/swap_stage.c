@@ -30,6 +30,11 @@ static void watch(struct swap_world *w, const struct sl_action *a)
 		l.bytes = a->deny.bytes;
 		l.reason = a->deny.reason;
 		break;
+	case SL_ACTION_STOP:
+		l.client = a->stop.client;
+		l.bytes = a->stop.bytes;
+		l.reason = a->stop.reason;
+		break;
 	case SL_ACTION_NOTE: l.reason = a->note.reason; break;
 	case SL_ACTION_REFUSE: l.reason = a->refuse.reason; break;
 	case SL_ACTION_SET_DONE: break;
