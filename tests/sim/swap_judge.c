@@ -431,6 +431,31 @@ void swap_rules_after(struct swap_rules *r, const struct sl_node *node)
 
 /* --- the end of an episode --- */
 
+/* What no EVICT moves leaves no room for it on some GPU: held and hidden memory, and all of who cannot swap. Who is within his request has a
+ * right to the room, and no such excuse counts. */
+static bool is_unmovable_in_the_way(
+	struct swap_rules *r, const struct swap_party *p, const struct swap_member *m)
+{
+	for (uint32_t gpu = 0; gpu < SWAP_GPUS && !swap_is_owed(r, p, m); gpu++) {
+		uint64_t stays = p->backing[gpu] + p->hidden[gpu];
+
+		for (uint32_t i = 0; i < r->parties && p->evicted[gpu]; i++) {
+			const struct swap_party *o = &r->party[i];
+			const struct swap_member *of = swap_member_of(r, o->workload);
+
+			if (!o->used || o == p)
+				continue;
+			stays += o->dying[gpu] + o->hidden[gpu];
+			stays += !o->swaps || (of && of->flags & SL_WORKLOAD_NO_SWAP)
+					 ? o->backing[gpu] - o->evicted[gpu]
+					 : o->held[gpu];
+		}
+		if (p->evicted[gpu] && stays > swap_shareable(r, gpu))
+			return true;
+	}
+	return false;
+}
+
 void swap_rules_drained(struct swap_rules *r, const struct sl_node *node)
 {
 	for (uint32_t i = 0; i < r->parties; i++) {
@@ -446,7 +471,8 @@ void swap_rules_drained(struct swap_rules *r, const struct sl_node *node)
 		/* Parked, or there is no room for its request yet. */
 		if (m->parked)
 			continue;
-		if (swap_party_wants(p) && r->swaps && !swap_is_pool_in_the_way(r))
+		if (swap_party_wants(p) && r->swaps && !swap_is_pool_in_the_way(r) &&
+			!is_unmovable_in_the_way(r, p, m))
 			swap_rules_fail(r,
 				"client %" PRIu64
 				" still waits on the host, since %" PRIu64 " s",

@@ -258,6 +258,12 @@ static void judge_victim(struct swap_rules *r, const struct sl_action *a,
 			(int)other->priority);
 }
 
+/* Behind `wait` in the chain nobody is ended for it yet. */
+static bool waits_too_short(const struct swap_rules *r, const struct swap_demand *d)
+{
+	return r->waits_first && r->now - d->since < r->wait_max;
+}
+
 static void judge_term(struct swap_rules *r, const struct sl_action *a,
 	const struct swap_party *p, const struct swap_member *m)
 {
@@ -266,7 +272,9 @@ static void judge_term(struct swap_rules *r, const struct sl_action *a,
 	const struct swap_demand *d = demand_for(r, a, &who);
 	struct swap_demand wanted;
 	bool last = a->stop.reason == SL_REASON_STOP_LAST_RESORT;
-	bool is_return = !d && !last && is_return_for(r, a, &who, &wanted);
+	/* Who comes back may lack as many bytes as another process of the workload asks for, which is not due yet. */
+	bool is_return = !last && (!d || waits_too_short(r, d)) &&
+			 is_return_for(r, a, &who, &wanted);
 
 	if (is_return)
 		d = &wanted;
@@ -288,7 +296,7 @@ static void judge_term(struct swap_rules *r, const struct sl_action *a,
 		return;
 	}
 	judge_victim(r, a, p, m, other);
-	if (r->waits_first && r->now - d->since < r->wait_max && !last)
+	if (waits_too_short(r, d) && !last)
 		swap_rules_fail(r,
 			"client %" PRIu64
 			" is stopped for one that has waited for %" PRIu64
