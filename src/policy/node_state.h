@@ -144,6 +144,7 @@ struct sl_node_client {
 	bool pool_lacks; /* the pool has no room for what would have to leave for it */
 	bool pool_told;  /* that the pool has no room for it was noted */
 	sl_ns refused_until; /* no EVICT before: the last one was refused */
+	sl_ns let_go_at;     /* an EVICT of which nothing had moved was taken back */
 	sl_ns restore_at;    /* no RESTORE before */
 	bool is_part_in; /* a part of it came back, or is to, for the rest to follow */
 	bool is_exchanged; /* somebody left for it, and the rest is on its way: it comes before all others */

@@ -12,6 +12,8 @@
 #include "policy/mutant.h"
 #include "policy/node_state.h"
 
+/* Of a client that was told to leave and to stay twice within it: so long it is not told again. */
+#define LET_GO_SPAN (10 * SL_MS)
 /* Refused: not asked again before, doubling. */
 #define REFUSED_FIRST (100 * SL_MS)
 #define REFUSED_MOST  (5 * SL_S)
@@ -521,6 +523,15 @@ static void back_off(struct sl_node *node, struct sl_node_client *client)
 		sl_node_later(node->now, SL_MUTANT(REFUSED_IS_ASKED_AGAIN, span, 0));
 }
 
+/* It is as willing as before. But where two looks do not agree it would be told to leave and to stay as fast as it answers. */
+static void let_go(struct sl_node *node, struct sl_node_client *client)
+{
+	if (client->let_go_at && node->now - client->let_go_at < LET_GO_SPAN)
+		client->refused_until = sl_max_u64(
+			client->refused_until, sl_node_later(node->now, LET_GO_SPAN));
+	client->let_go_at = node->now;
+}
+
 /* NONE: nothing that lasts was in the way. */
 static enum sl_reason refusal_of(uint32_t cause)
 {
@@ -570,9 +581,10 @@ static void evict_done(struct sl_node *node, struct sl_node_client *client,
 		return;
 	}
 	note_refusal(node, client, order, event->done.cause, event->done.span);
-	/* One that was told to stop is as willing as before. */
 	if (event->done.cause != SL_SWAP_ABORTED || !order->aborted)
 		back_off(node, client);
+	else if (!moved)
+		let_go(node, client);
 }
 
 /* A demand is not refused while its client waits for a turn; but only the first turn begins its wait anew, or clients that

@@ -80,11 +80,40 @@ static void test_until_it_goes_on(void **state)
 	play_close(&p);
 }
 
+static void gives_up(struct play *p, uint64_t ask, double at_ms)
+{
+	(void)play(p, "B gives up", at_ms, (struct sl_event)CANCEL(2, ask));
+	(void)play(p, "A stays", at_ms,
+		(struct sl_event)EVENT(DONE, done,
+			{1, p->last[SL_ACTION_EVICT].id, 0, SL_SWAP_REFUSED,
+				SL_SWAP_ABORTED, 0}));
+}
+
+/* Who was told to leave and to stay is as willing as before; twice at once, others are asked for a moment. */
+static void test_not_back_and_forth(void **state)
+{
+	struct play p;
+
+	(void)state;
+	play_open(&p);
+	play_rows(&p, full, SL_ARRAY_LEN(full));
+	says(&p, "B asks", 5000, (struct sl_event)ASK(2, 1, 0, 20),
+		"EVICT 1 g0 10 EVICTED_FOR; PROBE 2 1; PROBE 1 1; PROBE 3 1");
+	gives_up(&p, 1, 5001);
+	says(&p, "B asks again", 5001, (struct sl_event)ASK(2, 2, 0, 20),
+		"EVICT 1 g0 10 EVICTED_FOR; PROBE 2 1; PROBE 1 1; PROBE 3 1");
+	gives_up(&p, 2, 5002);
+	says(&p, "and again", 5002, (struct sl_event)ASK(2, 3, 0, 20),
+		"EVICT 3 g0 10 EVICTED_FOR; PROBE 2 1; PROBE 1 1; PROBE 3 1");
+	play_close(&p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_whom_somebody_counts_on),
 		cmocka_unit_test(test_until_it_goes_on),
+		cmocka_unit_test(test_not_back_and_forth),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
