@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "daemon/tell.h"
 #include "policy/reason.h"
 
@@ -174,11 +175,12 @@ static sqlite3_stmt *prepare(
 
 int sl_history_events_each(struct sl_history_reader *reader,
 	const struct sl_history_ask *ask, uint64_t last, sl_history_event_fn fn,
-	void *context, struct sl_error *err)
+	void *context, uint64_t *reached, struct sl_error *err)
 {
 	sqlite3_stmt *statement = prepare(reader, ask, last);
 	struct found found = {0};
 	bool failed = false;
+	uint64_t serial = 0;
 	int r = statement ? SQLITE_ROW : SQLITE_ERROR;
 
 	while (r == SQLITE_ROW && !failed && found.count < last) {
@@ -188,6 +190,7 @@ int sl_history_events_each(struct sl_history_reader *reader,
 		if (r != SQLITE_ROW)
 			break;
 		row = read_event(statement);
+		serial = row.serial;
 		failed = sl_history_event_wanted(ask, &row) && !keep(&found, &row);
 	}
 	if (failed)
@@ -197,8 +200,13 @@ int sl_history_events_each(struct sl_history_reader *reader,
 	else
 		r = sl_history_reader_failed(reader, err);
 	(void)sqlite3_finalize(statement);
-	for (size_t i = found.count; r == SL_HISTORY_STORE_OK && i-- > 0;)
+	for (size_t i = r == SL_HISTORY_STORE_OK || r == SL_HISTORY_STORE_BUSY
+				? found.count
+				: 0;
+		i-- > 0;)
 		fn(context, &found.rows[i]);
+	if (reached)
+		*reached = serial;
 	free(found.rows);
 	return r;
 }
@@ -220,16 +228,33 @@ static void put_event(void *context, const struct sl_msg_event_row *event)
 	sl_history_list_put(context, sl_tell_event(event));
 }
 
+/* Nobody may take what was not looked at for what is not there. */
+static void put_gap(FILE *out, uint64_t reached, const char *why)
+{
+	json_t *gap = json_pack("{s:b, s:I, s:o}", "complete", 0, "reached",
+		(json_int_t)reached, "text", sl_text_json(why));
+
+	(void)fputs(",", out);
+	(void)json_dumpf(gap, out, JSON_COMPACT | JSON_EMBED);
+	json_decref(gap);
+}
+
 int sl_history_events(struct sl_history_reader *reader, const struct sl_history_ask *ask,
 	FILE *out, struct sl_error *err)
 {
 	struct sl_history_list list = {.out = out};
+	uint64_t reached = 0;
 	int r;
 
 	(void)fputs("{\"events\":[", out);
 	r = sl_history_events_each(reader, ask,
 		sl_min_u64(ask->last ? ask->last : EVENTS_DEFAULT, EVENTS_MOST),
-		put_event, &list, err);
-	(void)fputs("]}\n", out);
+		put_event, &list, &reached, err);
+	(void)fputs("]", out);
+	if (r == SL_HISTORY_STORE_BUSY) {
+		put_gap(out, reached ? reached : ask->before, err->text);
+		r = SL_HISTORY_STORE_OK;
+	}
+	(void)fputs("}\n", out);
 	return r;
 }

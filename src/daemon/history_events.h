@@ -18,15 +18,17 @@ bool sl_history_event_wanted(
 /* Must more be read than the newest `last`, since those that are wanted are known only when they are seen? */
 bool sl_history_events_sift(const struct sl_history_ask *ask);
 
-/* Writes JSON to out; SL_HISTORY_STORE_*. */
+/* Writes JSON to out; SL_HISTORY_STORE_*. What was found until the reader gave up is an answer, too: it says that it is not complete, why, and how far back
+ * it has come. */
 SL_MUST_CHECK int sl_history_events(struct sl_history_reader *reader,
 	const struct sl_history_ask *ask, FILE *out, struct sl_error *err);
 
 typedef void (*sl_history_event_fn)(void *context, const struct sl_msg_event_row *event);
-/* The newest `last` of those that are asked for, oldest first; SL_HISTORY_STORE_*. */
+/* The newest `last` of those that are asked for, oldest first; SL_HISTORY_STORE_*. On BUSY, which ends the reading, fn had those that were found by then.
+ * *reached: the serial of the last row that was looked at, 0: of none; may be NULL. */
 SL_MUST_CHECK int sl_history_events_each(struct sl_history_reader *reader,
 	const struct sl_history_ask *ask, uint64_t last, sl_history_event_fn fn,
-	void *context, struct sl_error *err);
+	void *context, uint64_t *reached, struct sl_error *err);
 
 /* --- for who writes answers about workloads ---------------------------------------------------------------------- */
 

@@ -36,9 +36,8 @@ int sl_history_reader_failed(struct sl_history_reader *reader, struct sl_error *
 
 	if ((code & 0xff) == SQLITE_INTERRUPT) {
 		sl_error_set(err,
-			"reading the history took longer than %d s; ask for a shorter "
-			"time, "
-			"or for longer steps",
+			"reading the history took longer than %d s; ask for less of it: "
+			"a shorter time, or longer steps",
 			SL_HISTORY_READ_MS / 1000);
 		return SL_HISTORY_STORE_BUSY;
 	}

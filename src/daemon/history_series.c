@@ -300,7 +300,8 @@ static int put_marks(struct sl_history_reader *reader, const struct series *seri
 		ask.to_ms = sl_min_u64(ask.to_ms, series->ended_ms + 1000);
 	(void)snprintf(ask.name, sizeof(ask.name), "%" PRIu64, series->number);
 	put_bursts(&marking);
-	return sl_history_events_each(reader, &ask, MARKS_MOST, put_mark, &marking, err);
+	return sl_history_events_each(
+		reader, &ask, MARKS_MOST, put_mark, &marking, NULL, err);
 }
 
 /* Who it was: all that is left of one that has ended. */

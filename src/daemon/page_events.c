@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "daemon/tell.h"
 #include "policy/reason.h"
 
@@ -39,9 +40,10 @@ static int64_t serial_of(const json_t *event)
 
 /*
  * What the daemon has kept ends somewhere, and a new daemon has nothing of the one before: what came earlier is in the history. Serials grow, also over
- * restarts. Without a history, or while it cannot be asked, there are those that are kept.
+ * restarts. Without a history there are those that are kept; where it was not asked, or gave up, *gap is what the answer says of that.
  */
-static void add_older(struct sl_page_request *request, struct events *events)
+static void add_older(
+	struct sl_page_request *request, struct events *events, json_t **gap)
 {
 	struct sl_history_ask ask = events->ask;
 	json_t *root, *older;
@@ -52,10 +54,17 @@ static void add_older(struct sl_page_request *request, struct events *events)
 	if (json_array_size(events->array))
 		ask.before = (uint64_t)serial_of(json_array_get(events->array, 0));
 	text = sl_page_ask_history(request, &ask, &err);
-	if (!text)
-		return;
-	root = json_loadb(text->bytes, text->size, 0, NULL);
+	root = text ? json_loadb(text->bytes, text->size, 0, NULL) : NULL;
+	if (text && !root)
+		sl_error_set(&err, "sluiced is out of memory; try again");
 	(void)sl_history_text_free(text);
+	if (!root)
+		*gap = json_pack("{s:I, s:o}", "reached", (json_int_t)ask.before, "text",
+			sl_text_json(err.text));
+	else if (json_is_false(json_object_get(root, "complete")))
+		*gap = json_pack("{s:O, s:O}", "reached",
+			json_object_get(root, "reached"), "text",
+			json_object_get(root, "text"));
 	older = json_object_get(root, "events");
 	for (size_t i = json_array_size(older); i-- > 0;)
 		(void)json_array_insert(
@@ -153,6 +162,21 @@ static bool read_ask(
 	       read_reason(request, ask, r) && read_kinds(request, &ask->kinds, r);
 }
 
+/* "complete" is of what was asked for: no more than `last`, of the time that is kept. */
+static json_t *events_json(struct sl_page_request *request, struct events *events)
+{
+	json_t *gap = NULL, *answer;
+
+	if (request->page->history && json_array_size(events->array) < events->ask.last)
+		add_older(request, events, &gap);
+	answer =
+		json_pack("{s:o, s:b}", "events", events->array, "complete", gap == NULL);
+	if (gap)
+		(void)json_object_update(answer, gap);
+	json_decref(gap);
+	return answer;
+}
+
 enum MHD_Result sl_page_events(struct sl_page_request *request)
 {
 	struct events events = {0};
@@ -178,11 +202,7 @@ enum MHD_Result sl_page_events(struct sl_page_request *request)
 		sl_inside_rows(&line, &ask, SL_MSG_EVENT_ROW, take_event, &events, &err);
 	sl_inside_close(&line);
 	if (outcome == SL_INSIDE_OK) {
-		if (request->page->history &&
-			json_array_size(events.array) < wanted->last)
-			add_older(request, &events);
-		r = sl_page_answer(
-			request, 200, json_pack("{s:o}", "events", events.array));
+		r = sl_page_answer(request, 200, events_json(request, &events));
 	} else {
 		json_decref(events.array);
 		r = sl_page_failed(request, &line, outcome, &err);

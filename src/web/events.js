@@ -59,7 +59,7 @@ function newRow(event) {
 
 export default function events() {
 	const mine = new Map(); /* by serial: what was asked for, beyond what the store has */
-	const reached = new Map(); /* how far back each question has come: {serial, end} */
+	const reached = new Map(); /* how far back each question has come: {serial, end, gap} */
 	let form, table, body, none, sum, wrong, more, known = "", names, reasons, held = null, shown = SHOWN, typing = 0, asking = false;
 
 	function filter() {
@@ -84,7 +84,7 @@ export default function events() {
 	function reach(wanted) {
 		const key = JSON.stringify(parametersOf(wanted));
 
-		return reached.get(key) || {key, serial: key === "{}" && store.events.length ? store.events[0].serial : null, end: false};
+		return reached.get(key) || {key, serial: key === "{}" && store.events.length ? store.events[0].serial : null, end: false, gap: ""};
 	}
 
 	function draw() {
@@ -111,12 +111,16 @@ export default function events() {
 	/* One answer further back; how many of it are looked for. */
 	async function further(wanted) {
 		const at = reach(wanted);
-		const {events: list} = await api.get("/api/events", {last: ASKED, ...parametersOf(wanted), ...(at.serial === null ? {} : {before: at.serial})});
+		const {events: list, complete, reached: seen, text: gap} = await api.get("/api/events", {last: ASKED, ...parametersOf(wanted), ...(at.serial === null ? {} : {before: at.serial})});
 
 		reached.set(at.key, at);
-		at.end = list.length < ASKED;
+		/* What the history did not come to is not "none": the next question goes on from where this one stopped. */
+		at.gap = complete ? "" : gap || "the history could not be asked";
+		at.end = complete && list.length < ASKED;
 		if (list.length)
 			at.serial = list[0].serial;
+		if (!complete && seen && (at.serial === null || seen < at.serial))
+			at.serial = seen;
 		keep(list);
 		return list.filter((event) => matches(event, wanted)).length;
 	}
@@ -130,8 +134,12 @@ export default function events() {
 		try {
 			const found = reach(wanted).end ? 0 : await further(wanted);
 
-			if (isOlder && !found)
-				text(wrong, reach(wanted).end ? "Nothing older is kept." : "None in the " + ASKED + " before; press again to look further back.");
+			const {gap, end} = reach(wanted);
+
+			if (gap)
+				text(wrong, "Not all that is kept was looked at: " + gap + ". \"Older ones\" looks further.");
+			else if (isOlder && !found)
+				text(wrong, end ? "Nothing older is kept." : "None in the " + ASKED + " before; press again to look further back.");
 		} catch (error) {
 			text(wrong, error.message);
 		}

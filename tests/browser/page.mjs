@@ -256,6 +256,12 @@ async function events() {
 	await page.selectOption("[name=kind]", "");
 	await page.fill("[name=words]", "Long idle ancient");
 	check("by words, further back", await found(1, "ancient-7 was idle for too long"), await rows(page, "main tbody"));
+	await page.fill("[name=words]", "given up");
+	check("what was not looked at is not none", await until(4, async () => (await page.innerText("main .wrong")).startsWith("Not all that is kept was looked at: reading the history")),
+		await page.innerText("main .wrong"));
+	check("of those that were looked at", (await page.innerText("main .empty")) === "No event is like that, of those that were looked at.", await page.innerText("main .empty"));
+	await page.getByRole("button", {name: "Older ones"}).click();
+	check("and is looked at next", await until(4, async () => (await page.innerText("main .wrong")) === "Nothing older is kept."), await page.innerText("main .wrong"));
 	await page.fill("[name=words]", "no such words");
 	await page.getByRole("button", {name: "Older ones"}).click();
 	check("until there are no more", await until(4, async () => (await page.innerText("main .wrong")) === "Nothing older is kept."), await page.innerText("main .wrong"));

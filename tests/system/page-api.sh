@@ -94,6 +94,7 @@ check "nobody in particular asks" "$(json me <"$T/body" 2>&1)" = ""
 check "the daemon is told" "$(body daemon.version)" = "$("$B/sluice" version --json | json version)"
 expect 200 GET '/api/events?last=3'
 check "three events" "$(body 'events.#')" = 3
+check "and nothing was left out" "$(body complete)" = 1
 "$B/sluice" events --last 3 --json >"$T/events"
 check "as the command line's" "$(body events.2.text)" = "$(json -l "serial=$(body events.2.serial)" sentence <"$T/events")"
 expect 200 GET '/api/events?reason=STARTED&name=quiet'

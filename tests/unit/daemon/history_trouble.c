@@ -2,6 +2,7 @@
 #include "history_file.h"
 
 #include <fcntl.h>
+#include <jansson.h>
 #include <signal.h>
 #include <sqlite3.h>
 #include <stdio.h>
@@ -12,6 +13,7 @@
 
 #include "daemon/history_query.h"
 #include "daemon/history_read.h"
+#include "policy/reason.h"
 
 #define T0 (1000 * 3600 + 1234)
 
@@ -220,6 +222,64 @@ static void a_full_disk_costs_nothing_that_was_there(void **state)
 	sl_history_store_close(store);
 }
 
+static json_t *events_answer(const struct sl_history_ask *ask)
+{
+	char *text = NULL;
+	size_t size = 0;
+	FILE *out = open_memstream(&text, &size);
+	struct sl_error err = {0};
+	json_t *json;
+
+	if (sl_history_query(history_path, ask, 1, out, &err) != SL_HISTORY_STORE_OK)
+		fail_msg("%s", err.text);
+	(void)fclose(out);
+	json = json_loads(text, 0, NULL);
+	assert_non_null(json);
+	free(text);
+	return json;
+}
+
+/* A reader that is called off says how far back it came, with what it had found; whoever goes on from there finds the rest, each once. */
+static void what_was_found_before_giving_up_is_told(void **state)
+{
+	enum { MANY = 20000 };
+	struct sl_history_store *store = history_open_store();
+	struct sl_msg_event_row *events = calloc(MANY, sizeof(*events));
+	struct sl_history_batch batch = {.events = events, .event_count = MANY};
+	struct sl_history_keep keep = history_everything;
+	atomic_bool is_called_off = true;
+	struct sl_history_ask ask = {.what = SL_HISTORY_EVENTS,
+		.kinds = 1u << sl_reason_kind(SL_REASON_JOINED),
+		.last = MANY,
+		.cancel = &is_called_off};
+	json_t *some, *rest;
+	size_t count;
+	int64_t reached;
+
+	assert_non_null(events);
+	for (int i = 0; i < MANY; i++)
+		events[i] = (struct sl_msg_event_row){
+			.serial = (uint64_t)i + 1, .reason = SL_REASON_JOINED};
+	keep.events = MANY;
+	history_write(store, &batch, 1000, &keep);
+	some = events_answer(&ask);
+	count = json_array_size(json_object_get(some, "events"));
+	reached = json_integer_value(json_object_get(some, "reached"));
+	assert_true(json_is_false(json_object_get(some, "complete")));
+	assert_true(json_is_string(json_object_get(some, "text")));
+	assert_in_range(count, 1, MANY - 1);
+	assert_int_equal(reached, MANY + 1 - (int64_t)count);
+	ask.cancel = NULL;
+	ask.before = (uint64_t)reached;
+	rest = events_answer(&ask);
+	assert_null(json_object_get(rest, "complete"));
+	assert_int_equal(json_array_size(json_object_get(rest, "events")), MANY - count);
+	json_decref(some);
+	json_decref(rest);
+	free(events);
+	sl_history_store_close(store);
+}
+
 int main(void)
 {
 #define IN_A_FOLDER(test) \
@@ -232,6 +292,7 @@ int main(void)
 		IN_A_FOLDER(a_newer_one_is_left_alone),
 		IN_A_FOLDER(a_locked_one_is_told),
 		IN_A_FOLDER(a_full_disk_costs_nothing_that_was_there),
+		IN_A_FOLDER(what_was_found_before_giving_up_is_told),
 	};
 
 	(void)signal(SIGXFSZ, SIG_IGN);
