@@ -11,6 +11,7 @@
 #include "cli/told.h"
 #include "cli/warm.h"
 
+#include "daemon/tell.h"
 #include "policy/node.h"
 
 #include <jansson.h>
@@ -173,7 +174,7 @@ static int print(const struct settings *s, struct sl_msg_set_reply *reply)
 static int tell(const struct settings *s, const struct sl_msg_use_row *row,
 	struct sl_conn *conn, union sl_msg *reply, struct sl_error *err)
 {
-	union sl_msg ask;
+	union sl_msg ask, first = {0};
 	int status = SL_EXIT_OK;
 
 	if (s->warm_after != SL_WARM_UNSET)
@@ -183,10 +184,14 @@ static int tell(const struct settings *s, const struct sl_msg_use_row *row,
 		status = sl_conn_call(conn, &ask, SL_MSG_SET_REPLY, reply, err);
 		if (!status && !reply->set_reply.ok)
 			return SL_EXIT_OK;
+		first = *reply;
 	}
 	if (status || s->warm_after == SL_WARM_UNSET)
 		return status;
-	return sl_warm_tell(conn, row->workload, row->name, s->warm_after, reply, err);
+	status = sl_warm_tell(conn, row->workload, row->name, s->warm_after, reply, err);
+	if (!status && reply->set_reply.ok)
+		sl_tell_remark_before(&reply->set_reply, first.set_reply.text);
+	return status;
 }
 
 int sl_verb_set(int argc, char **argv)

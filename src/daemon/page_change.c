@@ -69,19 +69,20 @@ static bool fill_set(
 
 static json_t *set_json(const struct sl_msg_set_reply *reply)
 {
-	return json_pack("{s:b, s:I, s:o, s:I, s:I, s:I, s:i}", "ok", 1, "id",
+	return json_pack("{s:b, s:I, s:o, s:I, s:I, s:I, s:i, s:o}", "ok", 1, "id",
 		(json_int_t)reply->workload, "name", sl_text_json(reply->name),
 		"request_bytes", (json_int_t)reply->request_bytes, "limit_bytes",
 		(json_int_t)reply->limit_bytes, "over_bytes",
 		(json_int_t)reply->over_bytes, "priority",
-		(int)(reply->priority_biased - SL_PRIORITY_BIAS));
+		(int)(reply->priority_biased - SL_PRIORITY_BIAS), "text",
+		sl_text_json(reply->text));
 }
 
 /* True: it was done, or there was nothing to do; else it was refused. */
 static bool set_warm(struct sl_page_request *request, uint64_t id, union sl_msg *answer,
 	enum MHD_Result *r)
 {
-	union sl_msg msg;
+	union sl_msg msg, first = *answer;
 	int64_t warm;
 
 	if (!sl_page_integer(request, "warm_after_ms", 0, INT64_MAX, 0, &warm, r))
@@ -93,8 +94,10 @@ static bool set_warm(struct sl_page_request *request, uint64_t id, union sl_msg 
 	msg.set_warm.warm_after_ms = (uint64_t)warm;
 	if (!ask(request, &msg, SL_MSG_SET_REPLY, answer, r))
 		return false;
-	if (answer->set_reply.ok)
+	if (answer->set_reply.ok) {
+		sl_tell_remark_before(&answer->set_reply, first.set_reply.text);
 		return true;
+	}
 	*r = refused(request, answer->set_reply.reason, answer->set_reply.text);
 	return false;
 }

@@ -27,6 +27,9 @@ int sl_tell_exit(uint32_t exit_status);
 /* The sentence without final stop, harmless to show. Of a reason that a newer daemon has, its number. Returns buf. */
 const char *sl_tell_sentence(const struct sl_msg_event_row *row, char *buf, size_t size);
 
+/* Two changes, two answers: what was remarked on the first stands before what is on the second. Either may be "". */
+void sl_tell_remark_before(struct sl_msg_set_reply *reply, const char *first);
+
 /* Since it was submitted; and how long it ran, or runs, 0 if it did not. */
 uint64_t sl_tell_job_age_ms(const struct sl_msg_job_row *row, uint64_t now_ms);
 uint64_t sl_tell_job_ran_ms(const struct sl_msg_job_row *row, uint64_t now_ms);

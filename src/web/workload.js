@@ -176,9 +176,11 @@ export default function view() {
 		text(parts.wrong, "");
 		text(parts.done, "");
 		try {
-			await api.post("/api/workloads/" + id + "/" + path, body);
-			text(parts.done, words);
-			say(words);
+			const {text: remark} = await api.post("/api/workloads/" + id + "/" + path, body);
+			const all = words + (remark ? ": " + remark : "");
+
+			text(parts.done, all);
+			say(all);
 			return true;
 		} catch (error) {
 			text(parts.wrong, error.message);

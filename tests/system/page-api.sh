@@ -190,6 +190,10 @@ parked() { [ "$(use quiet residency)" = parked ]; }
 until_true 10 parked
 check "it is parked" $? = 0
 expect 409 POST "/api/workloads/$id/park" '{}'
+expect 200 POST "/api/workloads/$id/set" '{"request": "50MiB", "warm_after_ms": 3600000}'
+check_file "what is to be remarked is told" "$T/body" '"text": ?"quiet is parked: '
+"$B/sluice" set quiet --request 50MiB --warm-after 0 >"$T/set" 2>&1
+check_file "also where two answers make one" "$T/set" 'warning: quiet is parked: '
 expect 200 POST "/api/workloads/$id/resume" ''
 expect 200 POST /api/resources '{"name": "small", "request": 0.1, "limit": "300MiB", "priority": -5}'
 expect 200 POST /api/resources '{"name": "tiny", "request": "32MiB"}'
