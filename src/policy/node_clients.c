@@ -500,7 +500,7 @@ void sl_node_on_freed(struct sl_node *node, const struct sl_event *event)
 	if (event->freed.evicted && client->order.gpu == gpu)
 		client->order.out_bytes = sl_sub_sat(client->order.out_bytes, freed);
 	if (event->freed.evicted)
-		sl_node_has_less_out(client);
+		sl_node_has_less_out(node, client);
 	sl_node_sort_out(node, client);
 	sl_node_released(node, gpu);
 	tell_view(node, client->member, gpu, 2);

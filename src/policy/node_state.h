@@ -493,7 +493,7 @@ bool sl_node_trim_for(
 	struct sl_node *node, struct sl_node_client *client, uint64_t bytes);
 uint64_t sl_node_copies(const struct sl_node_client *client);
 /* Something of it is on the host no more: what it was asked for in vain it may be able to give now. */
-void sl_node_has_less_out(struct sl_node_client *client);
+void sl_node_has_less_out(const struct sl_node *node, struct sl_node_client *client);
 /* How long moving the bytes takes. */
 sl_ns sl_node_cost_out(const struct sl_node *node, uint32_t gpu, uint64_t bytes);
 sl_ns sl_node_cost_in(const struct sl_node *node, uint32_t gpu, uint64_t bytes);

@@ -220,11 +220,13 @@ static bool is_left_alone(struct sl_node *node, struct sl_node_client *client)
 	return false;
 }
 
-void sl_node_has_less_out(struct sl_node_client *client)
+void sl_node_has_less_out(const struct sl_node *node, struct sl_node_client *client)
 {
 	if (SL_MUTANT(TRIM_ASKED_ONCE, false, true))
 		return;
-	forget_trim(client);
+	/* What was asked for in the last second may still come: a client that frees in small pieces is not asked for each. */
+	if (node->now >= client->trim_until)
+		forget_trim(client);
 	client->trims_in_vain = 0;
 }
 
@@ -651,8 +653,12 @@ static void restore_done(struct sl_node *node, struct sl_node_client *client,
 	keep_room(node, client, false);
 	/* It has its ordinary place again: who comes before it is not kept waiting for what fails. */
 	client->is_exchanged &= SL_MUTANT(FAILED_KEEPS_PLACE, false, true);
-	if (!client->failures && event->done.cause != SL_SWAP_LOST &&
-		event->done.cause != SL_SWAP_STOPPED)
+	/* Nothing failed: it is brought back once it goes on. */
+	if (event->done.cause == SL_SWAP_STOPPED) {
+		client->restore_at = sl_node_later(node->now, SL_NODE_RETRY_FIRST);
+		return;
+	}
+	if (!client->failures && event->done.cause != SL_SWAP_LOST)
 		note_of(node, client, SL_REASON_RESTORE_FAILED, order, order->bytes,
 			event->done.span);
 	client->failures++;
@@ -672,7 +678,7 @@ void sl_node_on_done(struct sl_node *node, const struct sl_event *event)
 	order = client->order;
 	turns = client->member->turns;
 	if (event->done.evicted_bytes < client->holding.cell[gpu].evicted_bytes)
-		sl_node_has_less_out(client);
+		sl_node_has_less_out(node, client);
 	sl_ledger_set_evicted(
 		&node->ledger, &client->holding, gpu, event->done.evicted_bytes);
 	if (event->done.order != order.id || !order.id || order.gpu != gpu) {

@@ -52,8 +52,9 @@ static bool may_be_warm(const struct sl_node_member *member)
 	       !member->stopping && !(member->flags & SL_WORKLOAD_NO_SWAP);
 }
 
-/* What is still there of all its processes on all its GPUs and is not leaving, and how much of that the pool has room for; gpu: where least. A part of
- * it on the host would come back with the next call, and give nobody the room that the rest keeps. */
+/* What is still there of all its processes on all its GPUs and is not leaving, and how much of that the pool has room for;
+ * gpu: where least. A part of it on the host would come back with the next call, and give nobody the room that the rest
+ * keeps. */
 struct leaving {
 	uint64_t bytes, room_bytes;
 	uint32_t gpu;
@@ -63,6 +64,7 @@ static struct leaving look(
 	const struct sl_node *node, const struct sl_node_member *member)
 {
 	struct leaving all = {.room_bytes = UINT64_MAX};
+	uint32_t seen = 0;
 
 	sl_list_foreach (link, &member->clients) {
 		const struct sl_node_client *client =
@@ -70,27 +72,22 @@ static struct leaving look(
 
 		for (uint32_t left = client->holding.touched; left; left &= left - 1) {
 			uint32_t gpu = (uint32_t)__builtin_ctz(left);
-			uint64_t bytes = sl_node_to_leave(node, client, gpu),
-				 room = sl_node_room_to_go(node, member, gpu, true);
-
 			/* The room of what is leaving is taken already. */
-			bytes = sl_sub_sat(
-				bytes, client->holding.cell[gpu].leaving_bytes);
+			uint64_t room,
+				bytes = sl_sub_sat(sl_node_to_leave(node, client, gpu),
+					client->holding.cell[gpu].leaving_bytes);
+
+			/* Each GPU once: the room on it is that of all. */
+			if (bytes && !(seen >> gpu & 1)) {
+				seen |= 1u << gpu;
+				room = sl_node_room_to_go(node, member, gpu, true);
+				all.gpu = room < all.room_bytes ? gpu : all.gpu;
+				all.room_bytes = sl_min_u64(all.room_bytes, room);
+			}
 			all.bytes += bytes;
-			if (!bytes || room >= all.room_bytes)
-				continue;
-			all.room_bytes = room;
-			all.gpu = gpu;
 		}
 	}
 	return all;
-}
-
-static bool fits(const struct sl_node *node, const struct sl_node_member *member)
-{
-	struct leaving all = look(node, member);
-
-	return SL_MUTANT(WARM_IN_PART, all.bytes <= all.room_bytes, true);
 }
 
 bool sl_node_warm_because(const struct sl_node *node, const struct sl_node_client *client,
@@ -122,26 +119,32 @@ static void note_no_room(struct sl_node *node, struct sl_node_member *member)
 {
 	struct sl_node_because because;
 
+	node->swap_due =
+		sl_min_u64(node->swap_due, sl_node_later(node->now, TRIED_AGAIN_AFTER));
+	if (member->warm_told)
+		return;
 	sl_list_foreach (link, &member->clients) {
 		if (!sl_node_warm_because(node,
 			    SL_LIST_ENTRY(link, struct sl_node_client, of_member),
 			    &because))
 			continue;
-		if (!member->warm_told)
-			sl_node_note_because(node, &because);
+		sl_node_note_because(node, &because);
 		member->warm_told = true;
 		return;
 	}
-	member->warm_told = false;
 }
 
 static void send(struct sl_node *node, struct sl_node_member *member)
 {
-	if (!fits(node, member)) {
-		node->swap_due = sl_min_u64(
-			node->swap_due, sl_node_later(node->now, TRIED_AGAIN_AFTER));
+	struct leaving all = look(node, member);
+
+	if (!SL_MUTANT(WARM_IN_PART, all.bytes <= all.room_bytes, true)) {
+		note_no_room(node, member);
 		return;
 	}
+	member->warm_told = false;
+	if (!all.bytes)
+		return;
 	sl_list_foreach (link, &member->clients)
 		(void)sl_node_send_away(node,
 			SL_LIST_ENTRY(link, struct sl_node_client, of_member),
@@ -167,6 +170,5 @@ void sl_node_time_warm(struct sl_node *node)
 			continue;
 		}
 		send(node, member);
-		note_no_room(node, member);
 	}
 }

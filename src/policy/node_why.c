@@ -10,7 +10,10 @@
 
 /* --- why --- */
 
-/* That the host has no memory for it is the last that was heard of it. */
+/* A client that was asked again would have been by then: what it said before is not known to be so any more. */
+#define HEARD_WITHIN (2 * SL_S)
+
+/* That the host has no memory for it is the last that was heard of it, not long ago. */
 static uint64_t hostless_of(
 	const struct sl_node *node, const struct sl_node_member *member, uint32_t gpu)
 {
@@ -20,7 +23,8 @@ static uint64_t hostless_of(
 		const struct sl_node_client *client =
 			SL_LIST_ENTRY(link, struct sl_node_client, of_member);
 
-		if (client->refusals && client->refused_for == SL_REASON_EVICT_NO_HOST)
+		if (client->refusals && client->refused_for == SL_REASON_EVICT_NO_HOST &&
+			node->now < sl_node_later(client->refused_until, HEARD_WITHIN))
 			bytes += sl_node_to_leave(node, client, gpu);
 	}
 	return bytes;

@@ -27,6 +27,7 @@ struct sl_gate_thread {
 	uint32_t in_use;
 	uint64_t submissions; /* outermost entries so far; written by its thread only */
 	uintptr_t stack;      /* the stack's end at the outermost entry */
+	uintptr_t entry;      /* and where the gate was last found not to be open */
 	struct sl_gate_thread *next;
 	bool lent; /* see sl_gate_borrow() */
 	sl_ns parked_ns; /* when it last said that it stands at the closed gate; 0: it does not */
@@ -72,11 +73,9 @@ static inline uintptr_t sl_gate_stack(void)
 
 /* Blocks while the gate is closed, unless the thread is inside already. Keeps errno. In line wherever it stands: left to
  * itself the compiler makes one function of it for the hooks with many arguments, launches among them. */
-static inline __attribute__((always_inline)) void sl_gate_enter(
-	struct sl_gate_thread *self)
+static inline __attribute__((always_inline)) void sl_gate_enter_at(
+	struct sl_gate_thread *self, uintptr_t stack)
 {
-	uintptr_t stack = sl_gate_stack();
-
 	if (sl_unlikely(self->depth)) {
 		sl_gate_enter_again(self, stack);
 		return;
@@ -89,18 +88,42 @@ static inline __attribute__((always_inline)) void sl_gate_enter(
 		sl_gate_enter_slowly(self);
 }
 
-/* The same where nothing is in the way. False: it has done nothing, and sl_gate_enter does the rest. */
+static inline __attribute__((always_inline)) void sl_gate_enter(
+	struct sl_gate_thread *self)
+{
+	sl_gate_enter_at(self, sl_gate_stack());
+}
+
+/* sl_gate_attach, and it enters from here. */
+static inline __attribute__((always_inline)) struct sl_gate_thread *sl_gate_attach_here(
+	void)
+{
+	struct sl_gate_thread *self = sl_gate_attach();
+
+	if (self)
+		self->entry = sl_gate_stack();
+	return self;
+}
+
+/* The same where nothing is in the way. False: it has only noted where the stack ends, and sl_gate_enter_at does the rest from there: two
+ * calls from one frame have the same end, whichever way they take, or the second would look nested in a first one that was
+ * left by a jump. */
 SL_MUST_CHECK static inline __attribute__((always_inline)) bool sl_gate_enter_open(
 	struct sl_gate_thread *self)
 {
-	if (sl_unlikely(self->depth))
+	uintptr_t stack = sl_gate_stack();
+
+	if (sl_unlikely(self->depth)) {
+		self->entry = stack;
 		return false;
-	self->stack = sl_gate_stack();
+	}
+	self->stack = stack;
 	__atomic_store_n(&self->depth, 1, __ATOMIC_RELAXED);
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	if (sl_likely(!__atomic_load_n(&sl_gate_word, __ATOMIC_ACQUIRE)))
 		return true;
 	__atomic_store_n(&self->depth, 0, __ATOMIC_RELEASE);
+	self->entry = stack;
 	return false;
 }
 

@@ -43,14 +43,14 @@ union sl_real_table sl_real_table = {
  * calls that it hardly ever makes: slowly_X when the thread has no record or the gate is not open, again_X when there was no
  * memory.
  */
-#define GATED(self, symbol, args)             \
-	({                                    \
-		CUresult gated_;              \
-                                              \
-		sl_gate_enter(self);          \
-		gated_ = sl_real.symbol args; \
-		sl_gate_leave(self);          \
-		gated_;                       \
+#define GATED(self, stack, symbol, args)       \
+	({                                     \
+		CUresult gated_;               \
+                                               \
+		sl_gate_enter_at(self, stack); \
+		gated_ = sl_real.symbol args;  \
+		sl_gate_leave(self);           \
+		gated_;                        \
 	})
 /* No jump: where one is possible the compiler gets all arguments out of the caller's frame at the beginning, which was a
  * third of what a launch took longer. */
@@ -66,9 +66,9 @@ union sl_real_table sl_real_table = {
 	{                                                                         \
 		struct sl_gate_thread *self = sl_gate_self;                       \
                                                                                   \
-		if (!self && !(self = sl_gate_attach()))                          \
+		if (!self && !(self = sl_gate_attach_here()))                     \
 			return sl_real.symbol args;                               \
-		return sl_sticky_note(GATED(self, symbol, args));                 \
+		return sl_sticky_note(GATED(self, self->entry, symbol, args));    \
 	}                                                                         \
 	SL_EXPORT CUresult symbol params                                          \
 	{                                                                         \
@@ -88,7 +88,8 @@ union sl_real_table sl_real_table = {
 		struct sl_gate_thread *self = sl_gate_self;                         \
 		CUresult result = CUDA_ERROR_OUT_OF_MEMORY;                         \
                                                                                     \
-		SL_ROOM_RETRY(result, SL_ROOM_CURRENT, GATED(self, symbol, args));  \
+		SL_ROOM_RETRY(result, SL_ROOM_CURRENT,                              \
+			GATED(self, sl_gate_stack(), symbol, args));                \
 		return sl_sticky_note(result);                                      \
 	}                                                                           \
 	static SL_COLD CUresult slowly_##symbol params                              \
@@ -96,27 +97,28 @@ union sl_real_table sl_real_table = {
 		struct sl_gate_thread *self = sl_gate_self;                         \
 		CUresult result;                                                    \
                                                                                     \
-		if (!self && !(self = sl_gate_attach()))                            \
+		if (!self && !(self = sl_gate_attach_here()))                       \
 			return sl_real.symbol args;                                 \
 		slow;                                                               \
-		result = GATED(self, symbol, args);                                 \
+		result = GATED(self, self->entry, symbol, args);                    \
 		return result == CUDA_ERROR_OUT_OF_MEMORY ? again_##symbol args     \
 							  : sl_sticky_note(result); \
 	}
-#define EXPORT_OPEN(symbol, params, args, otherwise)                 \
-	SL_EXPORT CUresult symbol params                             \
-	{                                                            \
-		struct sl_gate_thread *self = sl_gate_self;          \
-		CUresult result;                                     \
-                                                                     \
-		if (sl_unlikely(!self) || sl_unlikely(otherwise) ||  \
-			sl_unlikely(!sl_gate_enter_open(self)))      \
-			return CALLED(slowly_##symbol args);         \
-		result = sl_real.symbol args;                        \
-		sl_gate_leave(self);                                 \
-		if (sl_unlikely(result == CUDA_ERROR_OUT_OF_MEMORY)) \
-			return CALLED(again_##symbol args);          \
-		return CALLED(sl_sticky_note(result));               \
+#define EXPORT_OPEN(symbol, params, args, otherwise)                                   \
+	SL_EXPORT CUresult symbol params                                               \
+	{                                                                              \
+		struct sl_gate_thread *self = sl_gate_self;                            \
+		CUresult result;                                                       \
+                                                                                       \
+		if (sl_unlikely(!self) ||                                              \
+			sl_unlikely((otherwise) && (self->entry = sl_gate_stack())) || \
+			sl_unlikely(!sl_gate_enter_open(self)))                        \
+			return CALLED(slowly_##symbol args);                           \
+		result = sl_real.symbol args;                                          \
+		sl_gate_leave(self);                                                   \
+		if (sl_unlikely(result == CUDA_ERROR_OUT_OF_MEMORY))                   \
+			return CALLED(again_##symbol args);                            \
+		return CALLED(sl_sticky_note(result));                                 \
 	}
 #define EXPORT_LAUNCH(symbol, params, args)           \
 	EXPORT_RETRIED(symbol, params, args, (void)0) \

@@ -34,7 +34,7 @@ static void print_stats(uint64_t seed, double seconds)
 		s->trims, s->stops, s->kills, (uint64_t)(s->moved_bytes / SL_GIB));
 	printf("  orders: %" PRIu64 " done, %" PRIu64 " in part, %" PRIu64
 	       " refused; %" PRIu64 " wants; somebody waited on the host after %.0f %% "
-				    "of the events; shares due in %" PRIu64 " windows\n",
+	       "of the events; shares due in %" PRIu64 " windows\n",
 		s->done[SL_SWAP_OK], s->done[SL_SWAP_PART], s->done[SL_SWAP_REFUSED],
 		s->wants, 100.0 * (double)s->waited_after / (double)s->events,
 		s->windows);

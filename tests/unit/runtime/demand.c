@@ -9,6 +9,8 @@
 #include "runtime/hooks.h"
 #include "runtime/session.h"
 
+#include <setjmp.h>
+
 static CUcontext ctx;
 
 static void start(void)
@@ -137,6 +139,36 @@ static void body_arguments(void)
 	CHECK_EQ(right, 1 + 4 + 1 + 3);
 	CHECK_EQ(wrong, 0);
 	sl_real.cuLaunchKernel = launch_really;
+	fake_stop();
+}
+
+static sigjmp_buf way_out;
+
+static CUresult launch_left(CUfunction f, unsigned int grid_x, unsigned int grid_y,
+	unsigned int grid_z, unsigned int block_x, unsigned int block_y,
+	unsigned int block_z, unsigned int shared, CUstream stream, void **params,
+	void **extra)
+{
+	(void)f, (void)grid_x, (void)grid_y, (void)grid_z, (void)block_x, (void)block_y;
+	(void)block_z, (void)shared, (void)stream, (void)params, (void)extra;
+	siglongjmp(way_out, 1);
+}
+
+/* A program's handler jumps out of a launch, and the same line launches again: that is no launch within one. */
+static void body_left_by_a_jump(void)
+{
+	start();
+	CHECK_EQ(launch(), CUDA_SUCCESS);
+	launch_really = sl_real.cuLaunchKernel;
+	sl_real.cuLaunchKernel = launch_left;
+	for (volatile int i = 0; i < 3; i++) {
+		if (!sigsetjmp(way_out, 0))
+			(void)launch();
+	}
+	sl_real.cuLaunchKernel = launch_really;
+	CHECK_EQ(sl_gate_self->depth, 1);
+	CHECK_EQ(launch(), CUDA_SUCCESS);
+	CHECK_EQ(sl_gate_self->depth, 0);
 	fake_stop();
 }
 
@@ -282,13 +314,14 @@ static void body_limits(void)
 	{                                     \
 		in_child(body_##name, 60);    \
 	}
-#define TESTS(X)         \
-	X(denials)       \
-	X(driver_errors) \
-	X(room)          \
-	X(arguments)     \
-	X(room_small)    \
-	X(room_capture)  \
+#define TESTS(X)          \
+	X(denials)        \
+	X(driver_errors)  \
+	X(room)           \
+	X(arguments)      \
+	X(left_by_a_jump) \
+	X(room_small)     \
+	X(room_capture)   \
 	X(limits)
 TESTS(TEST)
 #define ROW(name) cmocka_unit_test(test_##name),
