@@ -30,10 +30,14 @@ static uint64_t unclaimed_by_others(const struct sl_client *client, uint32_t gpu
 	return bytes;
 }
 
-/* The larger one where it was lowered below what it may have. */
-static uint64_t limit_of(const struct sl_workload *workload)
+/* The larger one where it was lowered below what it may have, of who may have had it by then: who came later got nothing of that. */
+static uint64_t limit_of(const struct sl_client *client)
 {
-	return sl_max_u64(workload->limit_bytes, workload->former_limit_bytes);
+	const struct sl_workload *workload = client->workload;
+
+	return client->outlived
+		       ? sl_max_u64(workload->limit_bytes, workload->former_limit_bytes)
+		       : workload->limit_bytes;
 }
 
 /* What a demand for everything could get, if the client held nothing yet. Its hidden bytes are
@@ -53,8 +57,8 @@ static uint64_t room_for(const struct sl_client *client, uint32_t gpu)
 	uint64_t room = sl_sub_sat(all.shareable_bytes, sl_sub_sat(taken, replaced));
 
 	room = sl_sub_sat(room, unclaimed_by_others(client, gpu));
-	return sl_min_u64(room, sl_sub_sat(limit_of(client->workload),
-					sl_sub_sat(sum_of(&of_workload), replaced)));
+	return sl_min_u64(room,
+		sl_sub_sat(limit_of(client), sl_sub_sat(sum_of(&of_workload), replaced)));
 }
 
 /* What it says to have on the host is on no GPU: it counts against the limit alone. */
@@ -64,7 +68,7 @@ static uint64_t most_evicted(const struct sl_client *client, uint32_t gpu)
 
 	if (client->known)
 		return sl_node_client_use(node, client->id, gpu).backing_bytes;
-	return limit_of(client->workload);
+	return limit_of(client);
 }
 
 uint64_t sl_claim_believe(
@@ -92,4 +96,27 @@ uint64_t sl_claim_believe(
 			gpu, sl_bytes_format(bytes + *evicted, taken, sizeof(taken)));
 	client->doubted = true;
 	return bytes;
+}
+
+/* A demand above the limit is denied, so what is below it stays there. */
+void sl_claim_forget_former(struct sl_daemon *daemon, struct sl_workload *workload)
+{
+	if (!workload->former_limit_bytes)
+		return;
+	sl_list_foreach (link, &workload->clients) {
+		const struct sl_client *client =
+			SL_LIST_ENTRY(link, struct sl_client, link);
+
+		if (client->outlived && (!client->known || client->expected))
+			return;
+	}
+	for (uint32_t i = 0; i < workload->gpu_count; i++) {
+		struct sl_node_use_view use =
+			sl_node_use(daemon->node, workload->id, workload->gpus[i]);
+
+		if (sum_of(&use) > workload->limit_bytes)
+			return;
+	}
+	workload->former_limit_bytes = 0;
+	sl_daemon_commit_soon(daemon);
 }

@@ -275,6 +275,7 @@ void sl_client_exit(struct sl_client *client, bool superseded)
 	if (!start_dying(daemon, client))
 		forget(daemon, client);
 	sl_step(D_DEATH_BOOKED);
+	sl_claim_forget_former(daemon, workload);
 	sl_daemon_commit_soon(daemon);
 	sl_workload_check_end(daemon, workload);
 }
@@ -545,6 +546,7 @@ static void on_freed(struct sl_peer *peer, const struct sl_msg_freed *freed)
 	event.freed.evicted =
 		peer->version >= SL_SWAP_VERSION && (freed->flags & SL_FREED_EVICTED);
 	sl_drive(peer->daemon, &event);
+	sl_claim_forget_former(peer->daemon, peer->client->workload);
 	sl_step(D_FREED);
 }
 

@@ -357,6 +357,36 @@ static void what_a_larger_limit_gave(void **state)
 	}
 }
 
+/* What is below the limit again stays there: the next daemon believes no more. */
+static void a_larger_limit_is_forgotten(void **state)
+{
+	struct inside *inside = *state;
+	struct holder a = holder_of(inside, 128 * MIB);
+	struct given given = evicted_once(inside, &a, 128 * MIB);
+	struct sl_workload *workload = client_of(inside, &a)->workload;
+	union sl_msg msg;
+
+	rig_nvml(&inside->rig, a.peer.pid, 0);
+	lower_limit(inside, &a);
+	assert_int_equal(workload->former_limit_bytes, 128 * MIB);
+	sl_wire_init(&msg, SL_MSG_FREED);
+	msg.freed.bytes = 32 * MIB;
+	msg.freed.flags = SL_FREED_EVICTED;
+	rig_send(&a.peer, &msg);
+	inside_until(inside,
+		sl_node_client_use(inside->daemon.node, a.peer.client, 0).backing_bytes ==
+			96 * MIB);
+	assert_int_not_equal(workload->former_limit_bytes, 0);
+	rig_send(&a.peer, &msg);
+	inside_until(inside, workload->former_limit_bytes == 0);
+	inside_end(inside);
+	inside_begin(inside);
+	assert_int_equal(
+		come_back_with(inside, &a, &given, 128 * MIB).evicted_bytes, 64 * MIB);
+	(void)close(given.fd);
+	holder_end(inside, &a);
+}
+
 /* What was not believed of it is no reason to drop it when it speaks of all it has; a figure that was is one. */
 static void who_was_not_believed_is_kept(void **state)
 {
@@ -463,6 +493,7 @@ int main(void)
 		cmocka_unit_test(keeps_what_it_names),
 		cmocka_unit_test(false_files),
 		cmocka_unit_test(what_a_larger_limit_gave),
+		cmocka_unit_test(a_larger_limit_is_forgotten),
 		cmocka_unit_test(who_was_not_believed_is_kept),
 		cmocka_unit_test(fewer_descriptors_than_before),
 		cmocka_unit_test(outlives_a_daemon_that_ends),
