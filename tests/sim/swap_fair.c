@@ -103,7 +103,9 @@ void swap_fair_judge(struct swap_world *w)
 	struct fair f = cut(sum_up(w, &long_enough), &long_enough);
 	double span = (double)(w->now - w->judged_from);
 
-	if (!w->judged_from || f.count < 2 || span < ROUNDS_LEAST * f.unit * f.weights)
+	/* Rounds of turns: what moving takes between them is no part of any, and may be as long. */
+	if (!w->judged_from || f.count < 2 ||
+		f.opened < ROUNDS_LEAST * f.unit * f.weights)
 		return;
 	w->stats.turns++;
 	if (long_enough && (double)w->copied_ns > 0.1 * span)
