@@ -326,7 +326,7 @@ export function serve({scene, folders, port = 0, history = true}) {
 			calls.push({method: request.method, path: url.pathname, body: body ? JSON.parse(body) : null});
 			if (body.includes("refuse-me"))
 				return answer(response, 409, {error: "trainer was refused: <b>a request of 900 GiB</b> exceeds what GPU 0 can share, 139 GiB"});
-			return answer(response, 200, {ok: true, job: 15, name: "new", state: "queued", text: "needs 1 GPU"});
+			return answer(response, 200, {ok: true, job: 15, name: "new", state: "queued", text: url.pathname === "/api/jobs" ? "needs 1 GPU" : ""});
 		});
 	}
 
