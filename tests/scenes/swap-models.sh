@@ -16,6 +16,7 @@ WARM=
 [ "$SCENE" = off ] || WARM=${WARM_AFTER-'--warm-after 1s'}
 models='one two three four'
 # A line of its standard input is a request; all of them end after three.
+# shellcheck disable=SC2034 # swap-lib.sh reads it
 SWAPPER_PROGRAM="$P/model-server --weights 320MiB --item 4MiB --touch 64KiB --batch-max 4 --requests 3 --asked 1"
 for name in $models; do
 	# shellcheck disable=SC2086 # words

@@ -205,7 +205,7 @@ static void host_has(struct inside *inside, uint64_t bytes)
 {
 	char path[128], text[128];
 
-	(void)snprintf(path, sizeof(path), "%s/root/proc/meminfo", inside->rig.dir);
+	(void)snprintf(path, sizeof(path), "%s/host/proc/meminfo", inside->rig.dir);
 	(void)snprintf(text, sizeof(text),
 		"MemTotal: 8388608 kB\nMemAvailable: %llu kB\n",
 		(unsigned long long)bytes / SL_KIB);
@@ -217,7 +217,7 @@ static void with_host(struct inside *inside)
 	static char root[96];
 	char path[128];
 
-	(void)snprintf(root, sizeof(root), "%s/root", inside->rig.dir);
+	(void)snprintf(root, sizeof(root), "%s/host", inside->rig.dir);
 	(void)snprintf(path, sizeof(path), "%s/proc", root);
 	assert_int_equal(sl_file_make_dirs(path, 0755), 0);
 	host_has(inside, 4 * RIG_GIB);
