@@ -233,13 +233,7 @@ bool sl_node_parks_late(const struct sl_node *node, const struct sl_node_client 
 /* Who does not answer is looked at. */
 static void expect_answer(struct sl_node *node, const struct sl_node_client *client)
 {
-	if (!client->order.id || client->probe != SL_PROBE_OFF)
-		return;
-	if (sl_node_parks_late(node, client))
-		node->probes_dirty = true;
-	else
-		node->swap_due = sl_min_u64(
-			node->swap_due, sl_node_later(client->order.since, ANSWERS_BY));
+	sl_node_expect(node, client, sl_node_parks_late(node, client), ANSWERS_BY);
 }
 
 static uint64_t evicted_of(const struct sl_node_member *member)

@@ -500,6 +500,9 @@ sl_ns sl_node_cost_in(const struct sl_node *node, uint32_t gpu, uint64_t bytes);
 
 /* It comes back for so long that it may have been stopped since: it is looked at, now or as soon as it is late. */
 void sl_node_expect_back(struct sl_node *node, const struct sl_node_client *client);
+/* Its order is looked after: its process once that is late, and until then when it will be, so long after it was given. */
+void sl_node_expect(struct sl_node *node, const struct sl_node_client *client,
+	bool is_late, sl_ns span);
 bool sl_node_returns_late(
 	const struct sl_node *node, const struct sl_node_client *client);
 

@@ -423,15 +423,21 @@ bool sl_node_returns_late(const struct sl_node *node, const struct sl_node_clien
 	       node->now - client->order.since >= RETURNS_BY;
 }
 
-void sl_node_expect_back(struct sl_node *node, const struct sl_node_client *client)
+void sl_node_expect(struct sl_node *node, const struct sl_node_client *client,
+	bool is_late, sl_ns span)
 {
 	if (!client->order.id || client->probe != SL_PROBE_OFF)
 		return;
-	if (sl_node_returns_late(node, client))
+	if (is_late)
 		node->probes_dirty = true;
 	else
 		node->swap_due = sl_min_u64(
-			node->swap_due, sl_node_later(client->order.since, RETURNS_BY));
+			node->swap_due, sl_node_later(client->order.since, span));
+}
+
+void sl_node_expect_back(struct sl_node *node, const struct sl_node_client *client)
+{
+	sl_node_expect(node, client, sl_node_returns_late(node, client), RETURNS_BY);
 }
 
 /* The next of its GPUs. */
