@@ -47,8 +47,8 @@ sl_ns sl_node_wants_since(const struct sl_node_client *client)
 	return since;
 }
 
-/* All of its workload, wherever it is, and what this client asks for: then it is an entitled demand. */
-static bool is_within_request(const struct sl_node_client *client, uint32_t gpus)
+/* With what this client asks for all of its workload, wherever it is, is within its request. */
+static bool is_entitled(const struct sl_node_client *client, uint32_t gpus)
 {
 	const struct sl_ledger_account *account = &client->member->account;
 
@@ -102,8 +102,7 @@ static void list_wants(struct sl_look *look)
 			.coming = client->returns,
 			.first = SL_MUTANT(EXCHANGE_LEFT, client->is_exchanged, false),
 			.place = {.entitled = SL_MUTANT(RETURN_NOT_ENTITLED,
-						      is_within_request(client, gpus),
-						      false) &&
+						      is_entitled(client, gpus), false) &&
 					      !sl_node_is_behind(look->node, client),
 				.promoted = client->member->promoted,
 				.priority = client->member->priority,
@@ -155,6 +154,7 @@ static int compare(const void *left, const void *right)
 		return a->first ? -1 : 1;
 	return sl_turns_is_before(&a->place, &b->place) ? -1 : 1;
 }
+
 /* --- room --- */
 
 static void reserve(struct sl_look *look, const struct sl_node_unit *unit)
@@ -193,6 +193,7 @@ uint64_t sl_node_kept_from(const struct sl_node *node, const struct sl_demand *d
 		return queue->exchange_bytes;
 	return SL_MUTANT(KEPT_FROM_NOBODY, queue->kept_bytes + queue->exchange_bytes, 0);
 }
+
 /* --- min_share --- */
 
 /* Since when its workload waits for its share. What it asks for, perhaps in vain, may have waited since before its last turn of
@@ -310,17 +311,26 @@ static void bring_part(struct sl_look *look, const struct sl_node_unit *unit)
 	sl_node_bring_part(look->node, unit->client, gpu, bytes);
 }
 
-/* Processes were told to end for it, which is the resolvers' affair. What it gets of that is for nobody behind it: who came
- * back with it would be the next one to be ended. */
+/* --- one of them --- */
+
+/* Helpless is of whom nothing is helped: the first of its places says so, unless another is. */
+static void note_help(const struct sl_look *look, const struct sl_node_unit *unit,
+	uint32_t place, bool is_helped)
+{
+	if (is_helped)
+		unit->client->helpless_in = 0;
+	else if (unit->client->place == place)
+		unit->client->helpless_in = look->node->looks;
+}
+
+/* Processes were told to end for it, which is the resolvers' affair. What it gets of that is for
+ * nobody behind it: who came back with it would be the next one to be ended. */
 static void leave_what_ends(
 	struct sl_look *look, const struct sl_node_unit *unit, uint32_t place)
 {
 	bool is_coming = sl_look_fits(look, unit, true);
 
-	if (is_coming)
-		unit->client->helpless_in = 0;
-	else if (unit->client->place == place)
-		unit->client->helpless_in = look->node->looks;
+	note_help(look, unit, place, is_coming);
 	if (SL_MUTANT(RETURN_TAKES_ENDED, !is_coming, true))
 		return;
 	if (!sl_look_fits(look, unit, false))
@@ -328,20 +338,12 @@ static void leave_what_ends(
 	reserve(look, unit);
 }
 
-static void look_at(struct sl_look *look, struct sl_node_unit *unit, uint32_t place)
+/* With what it asks for, or else without. */
+static enum sl_look_outcome try_to_serve(
+	struct sl_look *look, struct sl_node_unit *unit, uint32_t place)
 {
-	enum sl_look_outcome outcome;
+	enum sl_look_outcome outcome = serve(look, unit, place);
 
-	unit->client->pool_lacks = false;
-	/* It was told to leave for somebody before it. */
-	if (!unit->coming && (is_leaving(unit->client) ||
-				     (unit->demand && sl_node_is_away(unit->client))))
-		return;
-	if (unit->demand && unit->demand->stops) {
-		leave_what_ends(look, unit, place);
-		return;
-	}
-	outcome = serve(look, unit, place);
 	if (unit->first && outcome != SL_LOOK_MOVING && outcome != SL_LOOK_SERVED) {
 		/* Who was to leave for it fails: the others are looked at again, in their order. */
 		unit->client->is_exchanged = false;
@@ -352,48 +354,74 @@ static void look_at(struct sl_look *look, struct sl_node_unit *unit, uint32_t pl
 		unit->bare = true;
 		outcome = serve(look, unit, place);
 	}
-	if (!unit->demand &&
-		(outcome == SL_LOOK_NEVER ||
-			(outcome == SL_LOOK_LATER && !sl_node_swaps(look->node))))
-		unit->client->unhelped_in = look->node->looks;
-	if (unit->demand) {
-		if (outcome == SL_LOOK_NEVER &&
-			unit->demand == look->node->queue[unit->demand->gpu].head)
-			look->vain |= unit->gpus;
-		unit->demand->helped =
-			outcome != SL_LOOK_NEVER && outcome != SL_LOOK_SERVED;
-		unit->demand->moving = outcome == SL_LOOK_MOVING;
-		/* Its longest wait may be over. */
-		look->node->timers_dirty |= unit->was_helped && !unit->demand->helped;
-		if (unit->was_helped && !unit->demand->helped)
-			sl_node_reconsider(look->node, unit->gpus);
-	}
-	/* Helpless is of whom nothing is helped. */
-	if (outcome != SL_LOOK_NEVER)
-		unit->client->helpless_in = 0;
-	else if (unit->client->place == place)
-		unit->client->helpless_in = look->node->looks;
-	if (outcome == SL_LOOK_SERVED && !unit->demand) {
-		bring_back(look, unit);
+	return outcome;
+}
+
+static void tell_demand(struct sl_look *look, const struct sl_node_unit *unit,
+	enum sl_look_outcome outcome)
+{
+	struct sl_demand *demand = unit->demand;
+
+	if (outcome == SL_LOOK_NEVER && demand == look->node->queue[demand->gpu].head)
+		look->vain |= unit->gpus;
+	demand->helped = outcome != SL_LOOK_NEVER && outcome != SL_LOOK_SERVED;
+	demand->moving = outcome == SL_LOOK_MOVING;
+	if (!unit->was_helped || demand->helped)
 		return;
-	}
-	if (outcome == SL_LOOK_SERVED &&
-		SL_MUTANT(YIELDS_AND_KEEPS, yields_in_vain(look, unit), false))
-		return;
-	if (outcome == SL_LOOK_NEVER || outcome == SL_LOOK_BEHIND) {
-		promote(look, unit);
-		return;
-	}
-	if (outcome == SL_LOOK_MOVING)
+	/* Its longest wait may be over. */
+	look->node->timers_dirty = true;
+	sl_node_reconsider(look->node, unit->gpus);
+}
+
+/* What it gets, or counts on, is taken off what there is for those behind it. */
+static void settle(struct sl_look *look, const struct sl_node_unit *unit,
+	enum sl_look_outcome outcome)
+{
+	switch (outcome) {
+	case SL_LOOK_SERVED:
+		if (!unit->demand)
+			bring_back(look, unit);
+		else if (SL_MUTANT(YIELDS_AND_KEEPS, !yields_in_vain(look, unit), true))
+			reserve(look, unit);
+		break;
+	case SL_LOOK_MOVING:
 		bring_part(look, unit);
-	reserve(look, unit);
-	if (outcome == SL_LOOK_MOVING)
+		reserve(look, unit);
 		look->lacking |= unit->gpus;
-	if (outcome != SL_LOOK_LATER)
+		break;
+	case SL_LOOK_LATER:
+		reserve(look, unit);
+		look->lacking |= unit->gpus;
+		look->blocked |= unit->gpus;
+		promote(look, unit);
+		break;
+	case SL_LOOK_BEHIND:
+	case SL_LOOK_NEVER: promote(look, unit); break;
+	}
+}
+
+static void look_at(struct sl_look *look, struct sl_node_unit *unit, uint32_t place)
+{
+	struct sl_node_client *client = unit->client;
+	enum sl_look_outcome outcome;
+
+	client->pool_lacks = false;
+	/* It was told to leave for somebody before it. */
+	if (!unit->coming &&
+		(is_leaving(client) || (unit->demand && sl_node_is_away(client))))
 		return;
-	look->lacking |= unit->gpus;
-	look->blocked |= unit->gpus;
-	promote(look, unit);
+	if (unit->demand && unit->demand->stops) {
+		leave_what_ends(look, unit, place);
+		return;
+	}
+	outcome = try_to_serve(look, unit, place);
+	if (unit->demand)
+		tell_demand(look, unit, outcome);
+	else if (outcome == SL_LOOK_NEVER ||
+		 (outcome == SL_LOOK_LATER && !sl_node_swaps(look->node)))
+		client->unhelped_in = look->node->looks;
+	note_help(look, unit, place, outcome != SL_LOOK_NEVER);
+	settle(look, unit, outcome);
 }
 
 /* --- around it --- */
