@@ -15,6 +15,8 @@
 /* Whoever is asked to prove that he is idle answers within a second, or cannot: its work does not end, or a capture is
  * open. */
 #define PROOF_WITHIN (2 * SL_S)
+/* A client that was asked again would have been by then: what it said before is not known to be so any more. */
+#define HEARD_WITHIN (2 * SL_S)
 
 /* --- sets --- */
 
@@ -337,8 +339,33 @@ static uint64_t stays_on(const struct sl_node_member *member, uint32_t gpu)
 	return bytes;
 }
 
+bool sl_node_is_hostless(const struct sl_node *node, const struct sl_node_client *client)
+{
+	return client->refusals && client->refused_for == SL_REASON_EVICT_NO_HOST &&
+	       node->now < sl_node_later(client->refused_until, HEARD_WITHIN);
+}
+
+/* Beside what stays there, what could be moved if the host had memory for it. */
+static uint64_t hostless_on(
+	const struct sl_node *node, const struct sl_node_member *member, uint32_t gpu)
+{
+	uint64_t bytes = 0;
+
+	if (member->untakeable || !is_movable(member))
+		return 0;
+	sl_list_foreach (link, &member->clients) {
+		const struct sl_node_client *client =
+			SL_LIST_ENTRY(link, struct sl_node_client, of_member);
+
+		if (client->swaps && sl_node_answers(client) &&
+			sl_node_is_hostless(node, client))
+			bytes += sl_ledger_evictable(&client->holding.cell[gpu]);
+	}
+	return bytes;
+}
+
 /* Adds what is, or wants to be, on the GPUs, and what stays there. */
-static void add_bytes(const struct sl_node_member *member,
+static void add_bytes(const struct sl_node *node, const struct sl_node_member *member,
 	struct sl_node_longest *longest, uint64_t wanted_bytes[SL_NODE_GPUS_MAX])
 {
 	bool wants = member->competes || !is_movable(member);
@@ -350,8 +377,10 @@ static void add_bytes(const struct sl_node_member *member,
 
 		wanted_bytes[gpu] += wants ? wanted_on(member, gpu)
 					   : sl_ledger_fixed(&member->account.cell[gpu]);
-		if (touched >> gpu & 1)
-			longest->stays_bytes[gpu] += stays_on(member, gpu);
+		if (!(touched >> gpu & 1))
+			continue;
+		longest->stays_bytes[gpu] += stays_on(member, gpu);
+		longest->hostless_bytes[gpu] += hostless_on(node, member, gpu);
 	}
 }
 
@@ -396,7 +425,7 @@ static const struct sl_node_longest *longest_of(const struct sl_node *node)
 		const struct sl_node_member *member =
 			SL_LIST_ENTRY(link, struct sl_node_member, of_node);
 
-		add_bytes(member, longest, wanted_bytes);
+		add_bytes(node, member, longest, wanted_bytes);
 	}
 	sl_list_foreach (at, &node->all_members) {
 		const struct sl_node_member *member =
@@ -424,17 +453,17 @@ static const struct sl_node_longest *longest_of(const struct sl_node *node)
 	return longest;
 }
 
-/* Something of the set cannot be moved, and with it there is no room. */
+/* Something of the set cannot be moved, for now at least, and with it there is no room. */
 static bool is_stuck(const struct sl_node *node, const struct sl_node_member *own)
 {
 	const struct sl_node_longest *longest = longest_of(node);
 
 	for (uint32_t mask = mask_of(own); mask; mask &= mask - 1) {
 		uint32_t gpu = (uint32_t)__builtin_ctz(mask);
-		uint64_t stuck = longest->stays_bytes[gpu];
+		uint64_t stuck = longest->stays_bytes[gpu] + longest->hostless_bytes[gpu];
 
 		if (own->account.touched >> gpu & 1)
-			stuck -= stays_on(own, gpu);
+			stuck -= stays_on(own, gpu) + hostless_on(node, own, gpu);
 		if (stuck && stuck + wanted_on(own, gpu) >
 				     sl_ledger_shareable(&node->ledger, gpu))
 			return true;

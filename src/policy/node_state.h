@@ -201,11 +201,13 @@ struct sl_node_sets {
 };
 
 /* What the longest waits follow from: sums over all workloads, so that asking for those of all is not a walk over
- * all for each. By set, but stays_bytes: by GPU. */
+ * all for each. By set, but bytes: by GPU. */
 struct sl_node_longest {
 	uint64_t as_of;   /* node->books when it was found out */
 	uint32_t crowded; /* sets in which not all that compete fit together */
 	uint64_t stays_bytes[SL_NODE_GPUS_MAX]; /* what nobody can move now */
+	uint64_t hostless_bytes
+		[SL_NODE_GPUS_MAX]; /* of the rest: what the host has no memory for */
 	uint32_t competing[SL_NODE_GPUS_MAX];
 	sl_node_wide turns[SL_NODE_GPUS_MAX], costs[SL_NODE_GPUS_MAX]; /* of these */
 	uint32_t bursting
@@ -547,6 +549,8 @@ sl_ns sl_node_wants_since(const struct sl_node_client *client);
 bool sl_node_swaps_at_once(const struct sl_node *node);
 
 /* --- node_leave.c --- */
+/* That the host has no memory for it is the last that was heard of it, not long ago. */
+bool sl_node_is_hostless(const struct sl_node *node, const struct sl_node_client *client);
 /* Who competes with whom, as of now. O(workloads) the first time. */
 const struct sl_node_sets *sl_node_sets(const struct sl_node *node);
 sl_ns sl_node_turn_of(const struct sl_node *node, const struct sl_node_member *member);

@@ -10,10 +10,7 @@
 
 /* --- why --- */
 
-/* A client that was asked again would have been by then: what it said before is not known to be so any more. */
-#define HEARD_WITHIN (2 * SL_S)
-
-/* That the host has no memory for it is the last that was heard of it, not long ago. */
+/* What of it has no room on the host. */
 static uint64_t hostless_of(
 	const struct sl_node *node, const struct sl_node_member *member, uint32_t gpu)
 {
@@ -23,8 +20,7 @@ static uint64_t hostless_of(
 		const struct sl_node_client *client =
 			SL_LIST_ENTRY(link, struct sl_node_client, of_member);
 
-		if (client->refusals && client->refused_for == SL_REASON_EVICT_NO_HOST &&
-			node->now < sl_node_later(client->refused_until, HEARD_WITHIN))
+		if (sl_node_is_hostless(node, client))
 			bytes += sl_node_to_leave(node, client, gpu);
 	}
 	return bytes;

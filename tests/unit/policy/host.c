@@ -273,7 +273,13 @@ static void count_no_host(void *context, const struct sl_node_because *because)
 		*row = *because;
 }
 
-/* Who waits is told that it is the host which is in the way of those who would leave, until one of them can. */
+static bool has_bound(const struct play *p, uint64_t workload)
+{
+	return sl_node_workload(p->node, workload).longest_wait != SL_NS_NEVER;
+}
+
+/* Who waits is told that it is the host which is in the way of those who would leave, until one of them can; and how long it
+ * may wait is not said meanwhile. */
 static void test_waits_for_the_host(void **state)
 {
 	struct sl_node_because row = {0};
@@ -287,6 +293,7 @@ static void test_waits_for_the_host(void **state)
 	(void)at(&p, 5000, (struct sl_event)ASK(3, 1, 0, 60));
 	sl_node_why(p.node, 2, count_no_host, &row);
 	assert_row_u64("nothing is known of the host", row.reason, 0);
+	assert_true(has_bound(&p, 2));
 	says(&p, "the one", 5010, (struct sl_event)REFUSED(2, evicted_as(&p), NO_HOST),
 		"NOTE EVICT_NO_HOST g0 1/2 20; EVICT 1 g0 20 EVICTED_FOR");
 	(void)at(&p, 5020, (struct sl_event)REFUSED(1, evicted_as(&p), NO_HOST));
@@ -294,6 +301,8 @@ static void test_waits_for_the_host(void **state)
 	assert_row_u64("who waits", row.workload, 2);
 	assert_row_u64("for whom", row.other, 1);
 	assert_row_u64("with what", row.other_bytes, 60);
+	assert_false(has_bound(&p, 2));
+	assert_true(has_bound(&p, 1));
 	row = (struct sl_node_because){0};
 	(void)at(&p, 9000, (struct sl_event)TIME);
 	(void)at(&p, 9010,
@@ -301,6 +310,7 @@ static void test_waits_for_the_host(void **state)
 			p.last[SL_ACTION_EVICT].evict.client, evicted_as(&p), 20));
 	sl_node_why(p.node, 2, count_no_host, &row);
 	assert_row_u64("it had room", row.reason, 0);
+	assert_true(has_bound(&p, 2));
 	play_close(&p);
 }
 
