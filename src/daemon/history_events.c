@@ -19,7 +19,7 @@
 
 /* --- which -------------------------------------------------------------------------------- */
 
-/* Each word is somewhere in it, in small letters or capitals. */
+/* Each word is somewhere in it, in small letters or capitals as far as ASCII goes. */
 static bool has_words(const struct sl_msg_event_row *row, const char *words)
 {
 	char text[SL_TELL_TEXT_MAX], all[SL_TELL_TEXT_MAX + 256], word[256];
@@ -66,16 +66,6 @@ static const char columns[] =
 	"serial, ms, reason, gpu, workload, other, bytes, available_bytes, other_bytes, "
 	"span_ms, pid, uid, lost, name, other_name";
 
-/* What a daemon that knows fewer reasons finds is the last number, which has no name. */
-static uint32_t reason_of(const char *name)
-{
-	for (uint32_t i = 0; i < SL_REASONS; i++) {
-		if (strcmp(sl_reason_name(i), name) == 0)
-			return i;
-	}
-	return SL_REASONS;
-}
-
 void sl_history_take_text(sqlite3_stmt *statement, int column, char *out, size_t size)
 {
 	const unsigned char *text = sqlite3_column_text(statement, column);
@@ -102,7 +92,8 @@ static struct sl_msg_event_row read_event(sqlite3_stmt *statement)
 	char reason[64];
 
 	sl_history_take_text(statement, 2, reason, sizeof(reason));
-	row.reason = reason_of(reason);
+	/* One of a later daemon is a number without a name. */
+	row.reason = sl_reason_named(reason);
 	sl_history_take_text(statement, 13, row.name, sizeof(row.name));
 	sl_history_take_text(statement, 14, row.other_name, sizeof(row.other_name));
 	return row;

@@ -127,13 +127,9 @@ static bool read_kinds(struct sl_page_request *request, uint32_t *out, enum MHD_
 static bool read_reason(
 	struct sl_page_request *request, struct sl_history_ask *ask, enum MHD_Result *r)
 {
-	uint32_t i = 0;
-
 	if (!read_text(request, "reason", ask->reason, sizeof(ask->reason), r))
 		return false;
-	while (i < SL_REASONS && strcmp(sl_reason_name(i), ask->reason) != 0)
-		i++;
-	if (!ask->reason[0] || i < SL_REASONS)
+	if (!ask->reason[0] || sl_reason_named(ask->reason) < SL_REASONS)
 		return true;
 	*r = sl_page_refuse(request, 400,
 		"there is no reason %s; events have their reason with them, and "

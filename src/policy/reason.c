@@ -27,6 +27,15 @@ const char *sl_reason_name(uint32_t reason)
 	return reason < SL_REASONS ? reasons[reason].name : "?";
 }
 
+uint32_t sl_reason_named(const char *name)
+{
+	uint32_t reason = 0;
+
+	while (reason < SL_REASONS && strcmp(reasons[reason].name, name) != 0)
+		reason++;
+	return reason;
+}
+
 const char *sl_reason_text(uint32_t reason)
 {
 	return reason < SL_REASONS ? reasons[reason].text : "?";

@@ -26,6 +26,7 @@ enum sl_reason_kind {
 };
 
 const char *sl_reason_name(uint32_t reason); /* "OVER_LIMIT"; "?" if out of range */
+uint32_t sl_reason_named(const char *name); /* SL_REASONS if there is none of this name */
 enum sl_reason_kind sl_reason_kind(uint32_t reason);       /* NOTE if out of range */
 const char *sl_reason_kind_name(enum sl_reason_kind kind); /* "deny" */
 /* The template; "?" if out of range. For people use sl_reason_sentence. */

@@ -47,6 +47,16 @@ static void every_row_is_a_sentence(void **state)
 	}
 }
 
+static void found_by_its_name(void **state)
+{
+	for (uint32_t reason = 0; reason < SL_REASONS; reason++)
+		assert_row_u64(sl_reason_name(reason),
+			sl_reason_named(sl_reason_name(reason)), reason);
+	assert_row_u64("a part", sl_reason_named("EVICT"), SL_REASONS);
+	assert_row_u64("none", sl_reason_named(""), SL_REASONS);
+	assert_row_u64("out of range", sl_reason_named("?"), SL_REASONS);
+}
+
 /* With nothing known but the reason it still reads as a sentence. */
 static void nothing_known(void **state)
 {
@@ -70,6 +80,18 @@ static const struct {
 			2ull << 30, 12500 * SL_MS, 0},
 		"alice has waited 12.5 s for 3 GiB within its request on GPU 1: 1 GiB "
 		"is free, and bob has 2 GiB above its request"},
+	{"who cannot give back what comes back",
+		{SL_REASON_RETURN_UNTAKEABLE, 1, "alice", "bob", 3ull << 30, 0,
+			1ull << 30, 0, 0},
+		"alice asked for 3 GiB within its request on GPU 1; bob is being brought "
+		"back there with 1 GiB above its own, and cannot be made to give them "
+		"back while a process of it is stopped, traced or silent; `sluice why "
+		"bob` names the process: let it go on, or end it"},
+	{"the host in the way",
+		{SL_REASON_NO_HOST_WAITS, 0, "alice", "bob", 0, 0, 1ull << 30, 0, 0},
+		"bob cannot make room for alice on GPU 0: the host has no memory for 1 "
+		"GiB of it; free some there (`sluice doctor` says what there is), and "
+		"it goes when it is asked again"},
 	{"the other side unknown",
 		{SL_REASON_BURST_WAITS, 0, "alice", "", 512ull << 20, 0, 0, 850 * SL_MS,
 			0},
@@ -210,6 +232,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_row_is_a_sentence),
+		cmocka_unit_test(found_by_its_name),
 		cmocka_unit_test(nothing_known),
 		cmocka_unit_test(says_what_is_known),
 		cmocka_unit_test(times_are_read_by_people),
