@@ -165,7 +165,31 @@ static void lost_room(struct swap_world *w)
 	expect(client(w, a)->resident[1] == 10 * GIB, "A does not come back");
 }
 
+/* A has requested 8 GiB for its two processes and C 3 GiB for its one; B bursts, and fits beside none but C. All compute, and B runs in
+ * each round for the first part of its turn, which is 180 ms, and a round is of 10 s. */
+static void bursts_first_part(struct swap_world *w)
+{
+	uint32_t a, b;
+	sl_ns before;
+
+	stage(w, 1, 64 * GIB);
+	w->link_in[0] = LINK / 2; /* so that B is not back before C wants */
+	w->next_id += 5; /* for A's second process, whose chunks are large ones then */
+	a = enter(w, (struct swap_workload){
+			     .request = 8 * GIB, .size = 4 * GIB, .clients_most = 2});
+	(void)swap_world_client(w, client(w, a)->workload);
+	(void)enter(w, (struct swap_workload){.request = 3 * GIB, .size = 3 * GIB});
+	until(w, 2);
+	b = enter(w, (struct swap_workload){.size = 9 * GIB});
+	until(w, 12);
+	before = swap_open(w, client(w, b));
+	until(w, 62);
+	expect(swap_open(w, client(w, b)) - before > 4 * 180 * SL_MS, "B ran for %.3f s",
+		(double)(swap_open(w, client(w, b)) - before) / 1e9);
+}
+
 const struct swap_play swap_plays_more_c[] = {
+	{"the first part of a burst's turn", bursts_first_part},
 	{"who fails half-way keeps nobody waiting", fails_half_way},
 	{"who was resumed first comes back first", resumed_in_order},
 	{"who comes first keeps what he has", kept_by_the_first},
