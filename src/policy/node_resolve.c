@@ -258,6 +258,16 @@ static bool is_worth_it(const struct sl_node *node, const struct sl_demand *dema
 	       !sl_node_is_away(client);
 }
 
+/* Those that were told to end for it are to live, or leave it too little: it is one that others may be moved for again. */
+static void is_ended_for_no_more(struct sl_node *node, struct sl_demand *demand)
+{
+	if (SL_MUTANT(ENDED_FOR_EVER, !demand->stops, true))
+		return;
+	demand->stops = false;
+	node->swap_dirty = true;
+	sl_node_touch(node, 1u << demand->gpu);
+}
+
 /* One demand's turn. True if it still lacks something, and those behind it are not helped. */
 static bool resolve_one(
 	struct sl_outlook *outlook, struct sl_demand *demand, bool blocked)
@@ -276,6 +286,8 @@ static bool resolve_one(
 		missing = room == INT64_MIN ? demand->bytes
 					    : (uint64_t)((int64_t)demand->bytes - room);
 	covered = !missing || (!blocked && stop_others(outlook, demand, missing));
+	if (!covered)
+		is_ended_for_no_more(outlook->node, demand);
 	if (!covered && !blocked && last_resort(outlook, demand, missing))
 		return false;
 	reason = ends_as(outlook, demand, covered);

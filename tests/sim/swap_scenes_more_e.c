@@ -527,7 +527,40 @@ static void rest_of_the_ended(struct swap_world *w)
 	expect(!how_many(SL_ACTION_EVICT, client(w, a)->id, 0), "A leaves in vain");
 }
 
+static void set_priority(struct swap_world *w, uint64_t workload, int32_t priority)
+{
+	swap_step(w, (struct sl_event){.type = SL_EVENT_WORKLOAD_SET,
+			     .workload_set = {.workload = workload,
+				     .which = SL_SET_PRIORITY,
+				     .priority = priority}});
+}
+
+/* L, of lower priority, has 12 GiB and is told to end for A, since the host has no room for it. Then there is room, and L is no lower than
+ * A: it lives, and leaves. */
+static void moved_after_all(struct swap_world *w)
+{
+	uint64_t l;
+
+	chain(w, 1, GIB);
+	l = arrives(w, 1000, 0, true);
+	set_priority(w, 1000, -1);
+	asks(w, l, 12 * GIB);
+	swap_step(w,
+		(struct sl_event){.type = SL_EVENT_COMMIT, .commit = {l, 1, 12 * GIB}});
+	until(w, 4);
+	asks(w, arrives(w, 1100, 0, true), 9 * GIB);
+	until(w, 5);
+	expect(how_many(SL_ACTION_STOP, l, 0) == 1, "L is not told to end");
+	set_priority(w, 1000, 0);
+	swap_step(w,
+		(struct sl_event){.type = SL_EVENT_POOL_SIZE, .pool_size = {64 * GIB}});
+	until(w, 10);
+	expect(how_many(SL_ACTION_STOP, l, 0) == 1, "L is killed");
+	expect(how_many(SL_ACTION_EVICT, l, 0) == 1, "L does not leave");
+}
+
 const struct swap_play swap_plays_more_e[] = {
+	{"who was told to end and lives is moved", moved_after_all},
 	{"what is owed is had back by ending who borrowed it", owed},
 	{"nobody is ended for what was lost with its GPU", owed_on_the_lost},
 	{"nobody is ended for who cannot come back all the same", owed_in_vain},

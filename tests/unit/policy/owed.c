@@ -204,6 +204,30 @@ static void test_leaves_what_ends(void **state)
 	play_close(&p);
 }
 
+/* L is told to end for W, since the host has no room for it. Then there is room, and L is no lower than W: it lives, and is moved. */
+static void test_is_moved_after_all(void **state)
+{
+	static const struct sl_event before[] = {CHAIN(10, SWAP, PRIORITY, WAIT),
+		GPU(0, 100), WORKLOAD(1, 0, 5), WORKLOAD(2, 0, 0), SWAPPER(1, 1),
+		SWAPPER(2, 2), ASK(2, 1, 0, 90), COMMIT(2, 1, 90)};
+	static const struct sl_event as_high =
+		EVENT(WORKLOAD_SET, workload_set, {2, SL_SET_PRIORITY, .priority = 5});
+	static const struct sl_event room = EVENT(POOL_SIZE, pool_size, {200});
+	struct play p;
+
+	(void)state;
+	play_open(&p);
+	all(&p, before, SL_ARRAY_LEN(before));
+	says(&p, "W asks", 5000, (struct sl_event)ASK(1, 1, 0, 60),
+		"NOTE POOL_FULL g0 1/0 60; STOP 2 2 TERM STOP_PRIORITY");
+	(void)play(&p, "as high", 6000, as_high);
+	(void)play(&p, "there is room", 6000, room);
+	assert_non_null(
+		strstr(play(&p, "the grace is over", 15000, (struct sl_event)TIME),
+			"NOTE STOP_REVOKED g0 2/1 60; EVICT 2 g0 50 EVICTED_FOR"));
+	play_close(&p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -214,6 +238,7 @@ int main(void)
 		cmocka_unit_test(test_behind_wait),
 		cmocka_unit_test(test_does_not_pass),
 		cmocka_unit_test(test_leaves_what_ends),
+		cmocka_unit_test(test_is_moved_after_all),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
