@@ -13,10 +13,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-size_t storm_answers_bytes(size_t steps, bool traced)
+size_t storm_answers_bytes(size_t steps)
 {
-	return sizeof(struct storm_answers) + steps * sizeof(struct storm_result) +
-	       (traced ? steps * STORM_TEXT : 0);
+	return sizeof(struct storm_answers) +
+	       steps * (sizeof(struct storm_result) + STORM_TEXT);
 }
 
 char *storm_text(struct storm_answers *a, size_t steps, size_t i)
@@ -24,10 +24,9 @@ char *storm_text(struct storm_answers *a, size_t steps, size_t i)
 	return (char *)&a->result[steps] + i * STORM_TEXT;
 }
 
-struct storm_answers *storm_map_answers(
-	const char *path, size_t steps, bool traced, bool make)
+struct storm_answers *storm_map_answers(const char *path, size_t steps, bool make)
 {
-	size_t bytes = storm_answers_bytes(steps, traced);
+	size_t bytes = storm_answers_bytes(steps);
 	int fd = open(path, O_RDWR | O_CLOEXEC | (make ? O_CREAT | O_TRUNC : 0), 0600);
 	struct storm_answers *a = MAP_FAILED;
 
@@ -39,8 +38,6 @@ struct storm_answers *storm_map_answers(
 		fprintf(stderr, "storm: cannot use %s: %s\n", path, strerror(errno));
 		return NULL;
 	}
-	if (make)
-		a->traced = traced;
 	return a;
 }
 
@@ -67,8 +64,8 @@ static void exec_side(
 }
 
 /* The side's answers, or NULL. Its own exit status repeats what the answers say. */
-static struct storm_answers *run_side(struct storm_sides *sides, bool plain,
-	const char *sequence, size_t steps, bool traced)
+static struct storm_answers *run_side(
+	struct storm_sides *sides, bool plain, const char *sequence, size_t steps)
 {
 	struct storm_answers *a;
 	char path[512];
@@ -77,7 +74,7 @@ static struct storm_answers *run_side(struct storm_sides *sides, bool plain,
 
 	snprintf(path, sizeof(path), "%s/%s.answers", sides->folder,
 		plain ? "plain" : "other");
-	a = storm_map_answers(path, steps, traced, true);
+	a = storm_map_answers(path, steps, true);
 	if (!a)
 		return NULL;
 	fflush(NULL);
@@ -88,7 +85,7 @@ static struct storm_answers *run_side(struct storm_sides *sides, bool plain,
 		(WIFEXITED(status) && WEXITSTATUS(status) > 1)) {
 		fprintf(stderr, "storm: the %s side did not start\n",
 			plain ? "plain" : "other");
-		munmap(a, storm_answers_bytes(steps, traced));
+		munmap(a, storm_answers_bytes(steps));
 		return NULL;
 	}
 	return a;
@@ -190,10 +187,10 @@ static void count(struct storm_sides *sides, const struct storm_sequence *q,
 		sides->total += a->result[i].calls;
 }
 
-void storm_compare(struct storm_sides *sides, const struct storm_sequence *q, bool traced,
+void storm_compare(struct storm_sides *sides, const struct storm_sequence *q,
 	struct storm_difference *d)
 {
-	size_t bytes = storm_answers_bytes(q->count, traced);
+	size_t bytes = storm_answers_bytes(q->count);
 	struct storm_answers *plain, *other = NULL;
 	char path[512];
 
@@ -203,16 +200,14 @@ void storm_compare(struct storm_sides *sides, const struct storm_sequence *q, bo
 	snprintf(path, sizeof(path), "%s/sequence", sides->folder);
 	if (!q->count || !storm_write(q, path))
 		return;
-	plain = run_side(sides, true, path, q->count, traced);
+	plain = run_side(sides, true, path, q->count);
 	if (plain)
-		other = run_side(sides, false, path, q->count, traced);
+		other = run_side(sides, false, path, q->count);
 	if (plain && other) {
 		look(q, plain, other, d);
 		count(sides, q, plain);
-		if (traced) {
-			memcpy(d->plain, storm_text(plain, q->count, d->at), STORM_TEXT);
-			memcpy(d->other, storm_text(other, q->count, d->at), STORM_TEXT);
-		}
+		memcpy(d->plain, storm_text(plain, q->count, d->at), STORM_TEXT);
+		memcpy(d->other, storm_text(other, q->count, d->at), STORM_TEXT);
 	}
 	if (plain)
 		munmap(plain, bytes);

@@ -25,16 +25,15 @@ struct storm_difference {
 	enum storm_verdict verdict;
 	size_t at;                                 /* step, in this sequence */
 	char what[256];                            /* one sentence */
-	char plain[STORM_TEXT], other[STORM_TEXT]; /* traced: what that step said */
+	char plain[STORM_TEXT], other[STORM_TEXT]; /* what that step said */
 };
 
-void storm_compare(struct storm_sides *sides, const struct storm_sequence *q, bool traced,
+void storm_compare(struct storm_sides *sides, const struct storm_sequence *q,
 	struct storm_difference *d);
 /* Makes *q small, for at most so many seconds; *d belongs to what is left. */
 void storm_shrink(struct storm_sides *sides, struct storm_sequence *q,
 	struct storm_difference *d, unsigned seconds);
 /* The file of answers of a side, mapped; NULL with a sentence on stderr. */
-struct storm_answers *storm_map_answers(
-	const char *path, size_t steps, bool traced, bool make);
+struct storm_answers *storm_map_answers(const char *path, size_t steps, bool make);
 
 #endif

@@ -103,8 +103,8 @@ static void *lane_main(void *arg)
 			continue;
 		if (linked)
 			wait_turn(answers, s->ticket);
-		storm_lane_step(l, s, &answers->result[i],
-			answers->traced ? storm_text(answers, q->count, i) : NULL);
+		storm_lane_step(
+			l, s, &answers->result[i], storm_text(answers, q->count, i));
 		if (linked)
 			end_turn(answers, other_next(q, i));
 	}

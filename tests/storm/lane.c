@@ -29,11 +29,8 @@ static void fold(struct storm_lane *l, uint64_t value)
 static void say(struct storm_lane *l, const char *format, const char *what,
 	const char *text, uint64_t value)
 {
-	size_t used;
+	size_t used = strlen(l->text);
 
-	if (!l->text)
-		return;
-	used = strlen(l->text);
 	snprintf(l->text + used, STORM_TEXT - used, format, what, text, value);
 }
 

@@ -135,7 +135,7 @@ struct storm_lane {
 	enum storm_shape shape;
 	const struct storm_step *step;
 	struct storm_result *result;
-	char *text; /* NULL: not traced */
+	char *text; /* of STORM_TEXT bytes */
 	struct storm_answers *answers;
 	uint64_t calls[STORM_IDS], refused[STORM_IDS];
 	CUdevice device;

@@ -25,15 +25,10 @@ static int run_one_side(const char *sequence, const char *answers_path)
 {
 	struct storm_sequence q;
 	struct storm_answers *answers;
-	const struct storm_answers *header;
 
 	if (!storm_read(&q, sequence))
 		return 2;
-	/* The header says whether there is room for texts. */
-	header = storm_map_answers(answers_path, 0, false, false);
-	if (!header)
-		return 2;
-	answers = storm_map_answers(answers_path, q.count, header->traced, false);
+	answers = storm_map_answers(answers_path, q.count, false);
 	return answers ? storm_crew(&q, answers) : 2;
 }
 
@@ -63,16 +58,18 @@ static void print_difference(
 }
 
 /* Shrinks, says what differs and leaves a file that can be replayed. */
-static void report(
-	struct storm_sides *sides, struct storm_sequence *q, struct storm_difference *d)
+static void report(struct storm_sides *sides, struct storm_sequence *q,
+	struct storm_difference *d, uint64_t of)
 {
 	struct storm_difference again;
 	char path[512];
 
+	printf("storm: seed %lu, step %zu of %zu\n", of, d->at, q->count);
 	print_difference(q, d);
-	storm_compare(sides, q, true, &again);
-	printf("storm: once more, with every answer written down\n");
-	print_difference(q, &again);
+	storm_compare(sides, q, &again);
+	printf("storm: once more: %s\n", again.what);
+	if (again.verdict != STORM_ALIKE)
+		print_difference(q, &again);
 	printf("storm: looking for the smallest sequence (at most %lu s)\n", shrink_s);
 	fflush(stdout);
 	storm_shrink(sides, q, d, (unsigned)shrink_s);
@@ -86,17 +83,17 @@ static void report(
 	fflush(stdout);
 }
 
-static int one_round(struct storm_sides *sides, struct storm_sequence *q)
+static int one_round(struct storm_sides *sides, struct storm_sequence *q, uint64_t of)
 {
 	struct storm_difference d;
 
-	storm_compare(sides, q, replay != NULL, &d);
+	storm_compare(sides, q, &d);
 	if (d.verdict == STORM_ALIKE)
 		return 0;
 	if (replay)
 		print_difference(q, &d);
 	else
-		report(sides, q, &d);
+		report(sides, q, &d, of);
 	return d.verdict == STORM_BROKEN ? 4 : 1;
 }
 
@@ -135,14 +132,14 @@ static int conduct(struct storm_sides *sides)
 	if (replay) {
 		if (!storm_read(&q, replay) || !q.count)
 			return PROG_USAGE;
-		status = one_round(sides, &q);
+		status = one_round(sides, &q, 0);
 		printf("storm: %zu steps, %s\n", q.count,
 			status ? "not alike" : "all alike");
 		return status;
 	}
 	while (!status && sides->total < calls) {
 		storm_generate(&q, seed + rounds, steps);
-		status = one_round(sides, &q);
+		status = one_round(sides, &q, seed + rounds);
 		rounds++;
 		printf("storm: round %u (seed %lu, %u processes, %zu steps): %lu of %lu "
 		       "calls compared\n",

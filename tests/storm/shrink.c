@@ -33,7 +33,7 @@ static bool try(struct hunt *h, const bool *keep)
 			storm_add(&part, &h->q->step[i]);
 	storm_number(&part);
 	h->tries++;
-	storm_compare(h->sides, &part, false, &d);
+	storm_compare(h->sides, &part, &d);
 	fails = d.verdict == h->d->verdict && part.count && part.step[d.at].op == h->op;
 	if (fails) {
 		storm_free(h->q);
@@ -117,5 +117,5 @@ void storm_shrink(struct storm_sides *sides, struct storm_sequence *q,
 		size = size > q->count ? q->count : size;
 		size = size > 1 ? size / 2 : 1;
 	}
-	storm_compare(sides, q, true, d);
+	storm_compare(sides, q, d);
 }

@@ -113,7 +113,8 @@ void storm_print_step(FILE *out, const struct storm_step *s);
 bool storm_write(const struct storm_sequence *q, const char *path);
 bool storm_read(struct storm_sequence *q, const char *path);
 
-/* The file of answers: a header, then a result per step, then a text per step where traced. */
+/* The file of answers: a header, then a result per step, then a text per step. What differs once may never do so
+ * again, so every step says what it answered. */
 struct storm_result {
 	uint64_t hash;
 	uint32_t calls;
@@ -122,7 +123,7 @@ struct storm_result {
 	uint32_t unused;
 };
 
-enum { STORM_IDS_MAX = 400, STORM_TEXT = 2048 };
+enum { STORM_IDS_MAX = 400, STORM_TEXT = 1024 };
 
 struct storm_place {
 	uint32_t valid, owner, buffer, opened, fd;
@@ -140,10 +141,9 @@ struct storm_answers {
 		[STORM_WORKERS_MAX]; /* as waitpid gives it; -1: hung and was killed */
 	uint64_t calls[STORM_IDS_MAX], refused[STORM_IDS_MAX];
 	struct storm_place place[STORM_PLACE_SLOTS];
-	uint64_t traced;
 	struct storm_result result[]; /* then char [count][STORM_TEXT] */
 };
-size_t storm_answers_bytes(size_t steps, bool traced);
+size_t storm_answers_bytes(size_t steps);
 char *storm_text(struct storm_answers *a, size_t steps, size_t i);
 
 /* The workers of a sequence, in this process's children. 0, or 1 if one did not end well. */
