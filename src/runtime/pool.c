@@ -6,11 +6,13 @@
  */
 #include "runtime/pool_state.h"
 #include "runtime/backing.h"
+#include "runtime/capture.h"
 #include "runtime/device.h"
+#include "runtime/futex.h"
 #include "runtime/graph.h"
 #include "runtime/hooks.h"
 #include "runtime/mode.h"
-#include "runtime/settle.h"
+#include "runtime/prove.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -493,14 +495,29 @@ static uint64_t all_charged(void)
 	return bytes;
 }
 
-bool sl_pool_give_back(void)
+/* Work that lasts longer than that keeps what it uses, no more. A context that is just being destroyed refuses a proof:
+ * it is asked for again. False: nothing may be trimmed. */
+static bool await_work(sl_ns end_ns)
+{
+	static const uint32_t never;
+	struct sl_proof proof;
+
+	while (sl_prove_idle(end_ns, &never) == SL_PROVE_REFUSED) {
+		sl_prove_look(&proof);
+		if (proof.failed || sl_capture_is_open() || sl_clock_now() >= end_ns)
+			return false;
+		sl_futex_pause(SL_MS);
+	}
+	return true;
+}
+
+bool sl_pool_give_back(sl_ns end_ns)
 {
 	uint64_t before = all_charged();
 	CUcontext ctx = NULL;
-	CUresult ignored;
 
 	if (before == 0 || sl_real.cuCtxGetCurrent(&ctx) != CUDA_SUCCESS || !ctx ||
-		sl_settle_context(ctx, &ignored) != SL_SETTLED)
+		!await_work(end_ns))
 		return false;
 	for (size_t n = count_charged(); n-- > 0;) {
 		struct sl_pool *pool = nth_charged(n);

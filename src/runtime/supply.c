@@ -12,6 +12,10 @@
 #include "base/log.h"
 #include "base/step.h"
 
+/* What was freed is back when the work that may use it has ended. A driver would not have had it either way: so
+ * work that lasts longer, or waits for what the caller is to do next, makes out-of-memory final. */
+#define GIVE_BACK_NS (10 * SL_S)
+
 static bool space_hoards(const struct sl_space *space)
 {
 	return space->idle_slabs > 0 || space->flushing ||
@@ -38,11 +42,12 @@ void sl_supply_give_back_soon(void)
 
 bool sl_supply_give_back_now(uint32_t frees)
 {
+	sl_ns end_ns = sl_clock_now() + GIVE_BACK_NS;
 	bool hoarded = is_hoarded();
 
 	if (hoarded)
-		sl_memory_flush_all(true, true);
-	hoarded |= sl_pool_give_back();
+		sl_sweep_until(end_ns);
+	hoarded |= sl_pool_give_back(end_ns);
 	hoarded |= sl_passed_trim();
 	/* What another thread has in its hands is no longer hoarded, and not yet free. */
 	sl_memory_await_flushes();

@@ -7,10 +7,13 @@
 #ifndef SL_RUNTIME_SWEEP_H
 #define SL_RUNTIME_SWEEP_H
 
-#include "base/sl.h"
+#include "base/clock.h"
 
 /* Flushes all spaces soon; everything: hoarded empty slabs too. Never blocks. */
 void sl_sweep_soon(bool everything);
+/* The same of everything, and returns when what was freed before is back, or at end_ns: work that lasts longer may be
+ * waiting for the caller itself. No lock may be held. */
+void sl_sweep_until(sl_ns end_ns);
 /* Something could not be flushed while a capture is open: do it when the last one has ended. */
 void sl_sweep_owe(void);
 /* The last capture has ended. */

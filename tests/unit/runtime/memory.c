@@ -441,6 +441,26 @@ static void body_hoard_of_another_flush(void)
 	finish();
 }
 
+/* Work may wait for what the very thread does next that allocates: it is refused then, and what it freed before is
+ * neither lost nor handed out again while the work may use it. */
+static void body_hoard_of_endless_work(void)
+{
+	CUdeviceptr small, other, large;
+
+	start();
+	CHECK_EQ(cuMemAlloc_v2(&small, 4096), CUDA_SUCCESS);
+	CHECK_EQ(cuMemFree_v2(small), CUDA_SUCCESS);
+	__atomic_store_n(&stub_busy, ctx, __ATOMIC_RELEASE);
+	CHECK_EQ(cuMemAlloc_v2(&large, 8 * SL_GIB), CUDA_ERROR_OUT_OF_MEMORY);
+	CHECK_EQ(cuMemAlloc_v2(&other, 4096), CUDA_SUCCESS);
+	CHECK(other != small);
+	__atomic_store_n(&stub_busy, NULL, __ATOMIC_RELEASE);
+	CHECK_EQ(cuMemFree_v2(other), CUDA_SUCCESS);
+	CHECK_EQ(cuMemAlloc_v2(&large, 8 * SL_GIB), CUDA_SUCCESS);
+	CHECK_EQ(cuMemFree_v2(large), CUDA_SUCCESS);
+	finish();
+}
+
 /* A thread that is cancelled while it waits for the work keeps nothing to itself. */
 static void body_cancelled_in_a_flush(void)
 {
@@ -823,6 +843,7 @@ static void body_threads(void)
 	X(hoard_goes_before_denial) \
 	X(nobody_runs_ahead)        \
 	X(hoard_of_another_flush)   \
+	X(hoard_of_endless_work)    \
 	X(cancelled_in_a_flush)     \
 	X(free_async)               \
 	X(classes)                  \
