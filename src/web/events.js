@@ -12,6 +12,8 @@ import * as api from "./api.js";
 
 /* Rows at first, and by how many more. */
 const SHOWN = 300;
+/* Where the filter would leave no room for events: as in style.css. */
+const NARROW = "(max-width: 46rem)";
 /* Of an answer; what is kept here. */
 const ASKED = 500, KEPT = 20000;
 const TYPING_MS = 300;
@@ -33,7 +35,7 @@ function matches(event, filter) {
 		return false;
 	const all = [event.text, event.reason, event.name, event.other_name].join("\n").toLowerCase();
 
-	return filter.words.split(/\s+/).every((word) => all.includes(word));
+	return filter.words.toLowerCase().split(/\s+/).every((word) => all.includes(word));
 }
 
 /* The same for the daemon. Its names and reasons are whole ones: parts of them are words to it, which may find more than is looked for. */
@@ -60,13 +62,26 @@ function newRow(event) {
 export default function events() {
 	const mine = new Map(); /* by serial: what was asked for, beyond what the store has */
 	const reached = new Map(); /* how far back each question has come: {serial, end, gap} */
-	let form, table, body, none, sum, wrong, more, known = "", names, reasons, held = null, shown = SHOWN, typing = 0, asking = false;
+	const narrow = matchMedia(NARROW);
+	let form, fold, head, table, body, none, sum, wrong, more, known = "", names, reasons, held = null, shown = SHOWN, typing = 0, asking = false;
 
 	function filter() {
 		const value = (name) => form.elements[name].value.trim();
 		const from = new Date(value("from")).getTime();
 
-		return {kind: value("kind"), name: value("name"), reason: value("reason").toUpperCase(), words: value("words").toLowerCase(), from_ms: from || 0};
+		return {kind: value("kind"), name: value("name"), reason: value("reason").toUpperCase(), words: value("words"), from_ms: from || 0};
+	}
+
+	/* What it leaves out is said where it is folded, too. */
+	function drawHead() {
+		const {kind, name, reason, words} = filter();
+		const set = [KINDS[kind], name, reason, words, form.elements.from.value.replace("T", " "), held === null ? "" : "held still"].filter(Boolean);
+
+		text(head, "Filter" + (set.length ? ": " + set.join(", ") : ""));
+	}
+
+	function foldOrNot() {
+		fold.open = !narrow.matches;
 	}
 
 	/* All that there is, by serial. */
@@ -101,6 +116,7 @@ export default function events() {
 		attr(none, "hidden", found.length > 0);
 		text(none, asking ? "Looking …" : all.length ? "No event is like that" + (reach(wanted).end ? "." : ", of those that were looked at.") : "Nothing has happened yet.");
 		attr(more, "disabled", store.link !== "live" || asking);
+		drawHead();
 	}
 
 	function keep(list) {
@@ -128,6 +144,8 @@ export default function events() {
 	async function ask(isOlder) {
 		const wanted = filter();
 
+		/* What was typed is asked for now, and its answer stays. */
+		clearTimeout(typing);
 		text(wrong, "");
 		asking = true;
 		draw();
@@ -201,8 +219,8 @@ export default function events() {
 					Object.entries(KINDS).map(([kind, words]) => h("option", {value: kind}, words)))),
 				field("Workload", h("input", {name: "name", list: "names", maxlength: "64", autocomplete: "off", placeholder: "name or number", value: query.get("name")})), names,
 				field("Reason", h("input", {name: "reason", list: "reasons", maxlength: "40", autocomplete: "off", spellcheck: "false", value: query.get("reason")})), reasons,
-				field("From", h("input", {name: "from", type: "datetime-local", step: "1"})),
 				field("Search", h("input", {name: "words", type: "search", maxlength: "100", autocomplete: "off"})),
+				field("From", h("input", {name: "from", type: "datetime-local", step: "1"})),
 				h("label", {class: "line last"}, h("input", {type: "checkbox", name: "hold", onchange: (event) => {
 					held = event.target.checked ? (store.events.length ? store.events[store.events.length - 1].serial : 0) : null;
 					draw();
@@ -212,12 +230,14 @@ export default function events() {
 			body = h("tbody");
 			more = h("button", {type: "button", onclick: older}, "Older ones");
 			at.append(h("h1", null, "Events"),
-				h("section", {class: "card", "aria-label": "Filter"}, form,
-					h("p", {class: "hint"}, "All that is kept is searched, the latest first. Parts of names, reasons and words will do.")),
+				h("section", {class: "card", "aria-label": "Filter"}, fold = h("details", {class: "fold"}, head = h("summary"), form,
+					h("p", {class: "hint"}, "All that is kept is searched, the latest first. Parts of names, reasons and words will do."))),
 				h("section", {class: "card", "aria-label": "Events"}, sum,
 					table = h("div", {class: "scroll"}, h("table", {class: "rows"}, h("caption", {class: "sr"}, "Events, the latest first"),
 						h("thead", null, h("tr", null, ["Time", "Kind", "Workload", "What happened, and why"].map((words) => h("th", {scope: "col"}, words)))), body)),
 					none = h("p", {class: "empty"}), h("div", {class: "buttons"}, more), wrong));
+			narrow.addEventListener("change", foldOrNot);
+			foldOrNot();
 			if (query.get("name") || query.get("reason"))
 				typed();
 		},
@@ -230,6 +250,7 @@ export default function events() {
 		},
 		unmount() {
 			clearTimeout(typing);
+			narrow.removeEventListener("change", foldOrNot);
 		},
 	};
 }
