@@ -683,11 +683,12 @@ static struct sl_evict_candidate candidate_of(const struct sl_node *node,
 
 /* It comes before all others until it is back, whatever its rights; then it may be taken from as ever. Those who wait for that
  * are not helpless: those behind them would take what is left of their workloads, and they then what this one still lacks. */
-static bool is_coming_first(
-	const struct sl_node *node, const struct sl_node_client *client, uint32_t place)
+static bool is_coming_first(const struct sl_node *node,
+	const struct sl_node_client *client, uint32_t place, uint32_t gpu)
 {
 	return client->is_exchanged && client->seen_in == node->looks &&
 	       client->place < place && sl_node_may_leave(node, client) &&
+	       !leaves_elsewhere(client, gpu) &&
 	       SL_MUTANT(EXCHANGE_HELPS_NOBODY, true, false);
 }
 
@@ -749,7 +750,7 @@ static uint32_t list_candidates(struct sl_node *node, const struct sl_node_asker
 			struct sl_node_client *client =
 				SL_LIST_ENTRY(at, struct sl_node_client, of_member);
 
-			bool is_coming = is_coming_first(node, client, asker->place);
+			bool is_coming = is_coming_first(node, client, asker->place, gpu);
 
 			if (client != own &&
 				(is_coming || may_leave(node, client, asker->place, gpu)))
