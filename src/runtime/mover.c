@@ -2,9 +2,10 @@
  * mover - see mover.h
  *
  * A pipeline on one stream. Leaving: copies of the next chunks are under way while one that has been copied is
- * unmapped and released. Returning: while one is copied, the next is created and mapped. So the link is busy
- * as long as calls per chunk cost less than its copy. A chunk goes through its states here and nowhere else;
- * whatever fails, it ends either resident or evicted, and what it is the books say.
+ * unmapped and released; where all is to leave, the first of them already while the others are hashed. Returning:
+ * while one is copied, the next is created and mapped. So the link is busy as long as calls per chunk cost less than
+ * its copy. A chunk goes through its states here and nowhere else; whatever fails, it ends either resident or evicted,
+ * and what it is the books say.
  */
 #include "runtime/mover.h"
 #include "runtime/handle.h"
@@ -119,14 +120,21 @@ static bool needs_copy(struct sl_piece *piece)
 	return piece->class == SL_PIECE_DIRTY;
 }
 
+static bool has_place(const struct job *job, struct sl_piece *piece)
+{
+	return piece->cargo->places.count ||
+	       sl_store_take(piece->bytes, job->gpu->ordinal, piece->cargo);
+}
+
 static void begin_out(struct job *job, struct sl_piece *piece)
 {
 	struct sl_cargo *cargo = piece->cargo;
 	CUresult r = CUDA_SUCCESS;
 
+	if (piece->begun)
+		return;
 	piece->copying = needs_copy(piece);
-	if (piece->copying && !cargo->places.count &&
-		!sl_store_take(piece->bytes, job->gpu->ordinal, cargo)) {
+	if (piece->copying && !has_place(job, piece)) {
 		/* Smaller ones may still find room. */
 		fail(job, SL_WIRE_SWAP_NO_HOST, CUDA_SUCCESS);
 		job->failed = false;
@@ -234,6 +242,33 @@ static void list_pieces(
 	sl_handles_to_pieces(pieces, gpu, where);
 }
 
+/* All are to leave: a few that are likely to have changed are hashed first and their copies begun, under which the others,
+ * which are left in `others`, can be hashed. One that finds no room now may find it when zero ones have left. */
+static void begin_likely(
+	struct job *job, struct sl_pieces *pieces, struct sl_pieces *others)
+{
+	struct sl_pieces likely = {.at = pieces->at};
+
+	likely.count = sl_pieces_likely(pieces, SL_HAUL_DEPTH);
+	sl_pieces_classify(&likely, pieces->at[0].dev);
+	for (size_t i = 0; i < likely.count && !job->failed; i++)
+		if (needs_copy(&likely.at[i]) && has_place(job, &likely.at[i]))
+			begin_out(job, &likely.at[i]);
+	others->at += likely.count;
+	others->count -= likely.count;
+}
+
+/* Which of them leave, and in which order. Where that is not all, nothing is known until all have been looked at. */
+static void sort_out(struct job *job, struct sl_pieces *pieces, uint64_t bytes)
+{
+	struct sl_pieces others = *pieces;
+
+	if (bytes >= sl_pieces_bytes(pieces))
+		begin_likely(job, pieces, &others);
+	sl_pieces_classify(&others, pieces->at[0].dev);
+	sl_pieces_choose(pieces, bytes);
+}
+
 /* All that could leave, with addresses, in the order in which as much as is wanted is to leave. */
 static void pick(struct job *job, struct sl_pieces *pieces, uint64_t bytes)
 {
@@ -252,8 +287,7 @@ static void pick(struct job *job, struct sl_pieces *pieces, uint64_t bytes)
 	} else if (!pieces->count) {
 		fail(job, SL_WIRE_SWAP_NOTHING, CUDA_SUCCESS);
 	} else {
-		sl_pieces_classify(pieces, pieces->at[0].dev);
-		sl_pieces_choose(pieces, bytes);
+		sort_out(job, pieces, bytes);
 	}
 }
 

@@ -38,6 +38,7 @@ struct sl_piece {
 	uint64_t ticket; /* of its copy */
 	bool copying;
 	bool begun;
+	bool chosen;
 	uint8_t class; /* enum sl_piece_class */
 	bool hashed;
 	bool changed;        /* the host has a copy, of something else */
@@ -59,8 +60,12 @@ void sl_pieces_of_blocks(
 /* Finds out what is zero, clean, dirty. The contexts are idle; leaves the current context as it was. Whatever fails, a
  * piece that nothing is known of is dirty. */
 void sl_pieces_classify(struct sl_pieces *pieces, CUdevice dev);
+/* Brings those to the front that are likely to have changed, at least one and at most so many, together little more than
+ * a thirty-second of all bytes; returns how many. None of them needs room on the host while another has a place there:
+ * it might take that from a copy which is still good. */
+size_t sl_pieces_likely(struct sl_pieces *pieces, size_t most);
 /* Keeps those that together have at least bytes, in the order in which they are to leave; all if they have less. Few of
- * them, and little more than wanted. The others are settled. */
+ * them, and little more than wanted. Of one class those come first whose copy has begun. The others are settled. */
 void sl_pieces_choose(struct sl_pieces *pieces, uint64_t bytes);
 /* It is about to be copied: counts how often in a row it had changed. */
 void sl_piece_note_copy(struct sl_piece *piece);

@@ -4,7 +4,9 @@
  * Hashing runs at the speed of the GPU's memory, some fifty times that of the link, so nearly all is hashed: what is
  * zero needs no copy and no place, and what is as it was when it was copied last needs no copy. A chunk that
  * had changed many times in a row is likely to change again, and is left alone for a while: not for long, since a copy
- * in vain costs as much as fifty hashes.
+ * in vain costs as much as fifty hashes. Where all is to leave, a part that is likely to be copied is hashed first: a
+ * thirty-second, the copy of which takes longer than the hash of the rest. No larger one: reading a hash back from the
+ * GPU may have to wait for that copy, and what is clean leaves as much later.
  */
 #include "runtime/hooks.h"
 #include "runtime/piece.h"
@@ -19,6 +21,8 @@
 #define DIRTY_MAX      64
 /* What a chunk costs whatever its size (unmap, release, create, map, access: 0.2 to 0.3 ms), in bytes of the link. */
 #define CHUNK_COST_BYTES (8 * SL_MIB)
+/* Of all bytes, the part that is hashed before the rest. */
+#define LIKELY_SHARE 32
 
 struct sl_piece_hasher sl_piece_hasher = {
 	.ready = sl_hasher_ready,
@@ -110,6 +114,46 @@ void sl_pieces_classify(struct sl_pieces *pieces, CUdevice dev)
 	free(of);
 }
 
+/* --- what is likely to be copied ------------------------------------------------------------------ */
+
+static bool has_place(const struct sl_piece *piece)
+{
+	return piece->cargo->places.count;
+}
+
+static int by_descent(uint64_t a, uint64_t b)
+{
+	return a == b ? 0 : a > b ? -1 : 1;
+}
+
+/* What needs no new room comes first, of that what is not even hashed, and what had changed most often in a row. */
+static int likely_first(const void *a, const void *b)
+{
+	const struct sl_piece *x = a, *y = b;
+
+	if (has_place(x) != has_place(y))
+		return has_place(x) ? -1 : 1;
+	if (!x->cargo->rest != !y->cargo->rest)
+		return x->cargo->rest ? -1 : 1;
+	if (x->cargo->dirty != y->cargo->dirty)
+		return by_descent(x->cargo->dirty, y->cargo->dirty);
+	return by_descent(x->bytes, y->bytes);
+}
+
+size_t sl_pieces_likely(struct sl_pieces *pieces, size_t most)
+{
+	uint64_t wanted_bytes = sl_pieces_bytes(pieces) / LIKELY_SHARE, sum = 0;
+	size_t count = 0;
+
+	if (pieces->count)
+		qsort(pieces->at, pieces->count, sizeof(*pieces->at), likely_first);
+	while (count < sl_min_u64(pieces->count, most) &&
+		(!count || sum < wanted_bytes) &&
+		has_place(&pieces->at[count]) == has_place(&pieces->at[0]))
+		sum += pieces->at[count++].bytes;
+	return count;
+}
+
 /* --- choosing --------------------------------------------------------------------------------------- */
 
 static int order_of(const void *a, const void *b)
@@ -118,9 +162,9 @@ static int order_of(const void *a, const void *b)
 
 	if (x->class != y->class)
 		return x->class < y->class ? -1 : 1;
-	if (x->bytes != y->bytes)
-		return x->bytes > y->bytes ? -1 : 1;
-	return 0;
+	if (x->begun != y->begun)
+		return x->begun ? -1 : 1;
+	return by_descent(x->bytes, y->bytes);
 }
 
 /* Little more than is wanted, or no more: rather than many small ones. */
@@ -142,9 +186,9 @@ static void unmark(struct sl_pieces *pieces, uint64_t surplus_bytes)
 	for (size_t i = pieces->count; i--;) {
 		struct sl_piece *piece = &pieces->at[i];
 
-		if (!piece->begun || piece->bytes > surplus_bytes)
+		if (!piece->chosen || piece->bytes > surplus_bytes)
 			continue;
-		piece->begun = false;
+		piece->chosen = false;
 		surplus_bytes -= piece->bytes;
 	}
 }
@@ -157,16 +201,16 @@ static void mark(struct sl_pieces *pieces, uint64_t bytes)
 	for (size_t i = 0; i < pieces->count && sum < bytes; i++) {
 		struct sl_piece *piece = &pieces->at[i];
 
-		piece->begun = is_fitting(piece->bytes, bytes - sum);
-		sum += piece->begun ? piece->bytes : 0;
+		piece->chosen = is_fitting(piece->bytes, bytes - sum);
+		sum += piece->chosen ? piece->bytes : 0;
 	}
 	/* Each one that is left is larger than what is missing. */
 	for (size_t i = 0; i < pieces->count && sum < bytes; i++)
-		if (!pieces->at[i].begun &&
+		if (!pieces->at[i].chosen &&
 			(!best || cost_of(&pieces->at[i]) < cost_of(best)))
 			best = &pieces->at[i];
 	if (best) {
-		best->begun = true;
+		best->chosen = true;
 		sum += best->bytes;
 	}
 	unmark(pieces, sl_sub_sat(sum, bytes));
@@ -182,8 +226,7 @@ void sl_pieces_choose(struct sl_pieces *pieces, uint64_t bytes)
 	for (size_t i = 0; i < pieces->count; i++) {
 		struct sl_piece *piece = &pieces->at[i];
 
-		if (piece->begun) {
-			piece->begun = false;
+		if (piece->chosen) {
 			pieces->at[kept++] = *piece;
 		} else if (piece->kind->settle) {
 			piece->kind->settle(piece);

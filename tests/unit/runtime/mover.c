@@ -273,8 +273,10 @@ static void body_broken(void)
 
 /* --- hashes: of what is in the stub's memory, by the definition for CPUs ------------------------ */
 
-static unsigned int hashed;
+static unsigned int hashed, runs;
 static bool hash_fails;
+/* At the first and at the last run since runs was 0: what was being hashed, and what had been begun to be copied. */
+static uint64_t first_hashed_bytes, last_hashed_bytes, first_out_bytes, last_out_bytes;
 
 static bool hasher_ready(CUdevice dev, CUcontext *out)
 {
@@ -289,6 +291,14 @@ static CUresult hasher_run(CUcontext in, struct sl_hash_item *items, uint32_t co
 	if (hash_fails)
 		return CUDA_ERROR_LAUNCH_FAILED;
 	vmm_stub_lock();
+	last_out_bytes = copy_stub.out_bytes;
+	last_hashed_bytes = 0;
+	for (uint32_t i = 0; i < count; i++)
+		last_hashed_bytes += items[i].bytes;
+	if (!runs++) {
+		first_hashed_bytes = last_hashed_bytes;
+		first_out_bytes = last_out_bytes;
+	}
 	for (uint32_t i = 0; i < count; i++) {
 		uint64_t bytes = items[i].bytes;
 		unsigned char *data = vmm_stub_data(items[i].address, 0, &bytes);
@@ -411,6 +421,93 @@ static void body_always_dirty(void)
 	end();
 }
 
+static void fill_all(uint64_t seed)
+{
+	for (size_t i = 0; i < THINGS; i++)
+		copy_stub_fill(things[i].at, things[i].bytes, i + seed);
+}
+
+static uint64_t left_first;
+
+static void note_first_left(const struct sl_gpu *of, const struct sl_moved *moved)
+{
+	(void)of;
+	left_first = left_first ? left_first : moved->left_bytes;
+}
+
+/* Evicts all of it, from the first run of the hasher on. */
+static struct sl_moved evict_from_first(void)
+{
+	runs = 0;
+	copy_stub.out_bytes = 0;
+	return evict(UINT64_MAX);
+}
+
+/* While all but one are hashed, that one is already being copied: the one that changed last time, too. */
+static void body_hashed_meanwhile(void)
+{
+	begin_hashed();
+	for (unsigned int round = 0; round < 3; round++) {
+		CHECK_EQ(evict_from_first().moved_bytes, round ? 2 * SL_MIB : ALL_BYTES);
+		CHECK_EQ(runs, 2);
+		CHECK_EQ(first_hashed_bytes, 2 * SL_MIB);
+		CHECK_EQ(first_out_bytes, 0);
+		CHECK_EQ(last_hashed_bytes, ALL_BYTES - 2 * SL_MIB);
+		/* In the second round nobody knows yet which one it will be. */
+		if (round != 1)
+			CHECK_EQ(last_out_bytes, 2 * SL_MIB);
+		CHECK_EQ(restore().left_bytes, ALL_BYTES);
+		copy_stub_fill(things[1].at + 2 * SL_MIB, SL_MIB, 100 + round);
+	}
+	/* What is clean waits for no copy. */
+	sl_mover_on_left = note_first_left;
+	CHECK_EQ(evict_from_first().moved_bytes, 2 * SL_MIB);
+	CHECK_EQ(last_out_bytes, 2 * SL_MIB);
+	CHECK_EQ(left_first, ALL_BYTES - 2 * SL_MIB);
+	CHECK_EQ(restore().left_bytes, ALL_BYTES);
+	sl_mover_on_left = NULL;
+	/* Nothing that changes every time is hashed, so nothing is in the way of its copy. */
+	sl_backing_cargo(&sl_pagemap_get(things[0].at)->backing, 1)->rest = 2;
+	copy_stub_fill(things[0].at + 2 * SL_MIB, SL_MIB, 200);
+	CHECK_EQ(evict_from_first().moved_bytes, 2 * SL_MIB);
+	CHECK_EQ(runs, 1);
+	CHECK_EQ(first_out_bytes, 2 * SL_MIB);
+	CHECK_EQ(restore().left_bytes, ALL_BYTES);
+	/* Of which a part is to leave is not known before. */
+	fill_all(300);
+	runs = 0;
+	copy_stub.out_bytes = 0;
+	CHECK_EQ(evict(ALL_BYTES - 2 * SL_MIB).left_bytes, ALL_BYTES - 2 * SL_MIB);
+	CHECK_EQ(runs, 1);
+	CHECK_EQ(first_out_bytes, 0);
+	CHECK_EQ(restore().left_bytes, ALL_BYTES - 2 * SL_MIB);
+	fill_all(1);
+	end();
+}
+
+/* What has changed and needs room on the host takes it from nobody whose copy is not known to be of no use. */
+static void body_keeps_copies(void)
+{
+	struct sl_cargo others = {.where = SL_EVICTED}, *cargo;
+	struct sl_moved moved;
+
+	begin_hashed();
+	CHECK_EQ(evict(UINT64_MAX).left_bytes, ALL_BYTES);
+	CHECK_EQ(restore().left_bytes, ALL_BYTES);
+	cargo = sl_backing_cargo(&sl_pagemap_get(things[0].at)->backing, 1);
+	sl_store_give(cargo);
+	cargo->dirty = 9;
+	cargo->rest = 1;
+	CHECK(sl_store_take(32 * SL_MIB - (ALL_BYTES - 2 * SL_MIB), 0, &others));
+	moved = evict(UINT64_MAX);
+	CHECK_EQ(moved.cause, SL_WIRE_SWAP_NO_HOST);
+	CHECK_EQ(moved.clean_bytes, ALL_BYTES - 2 * SL_MIB);
+	CHECK_EQ(moved.left_bytes, ALL_BYTES - 2 * SL_MIB);
+	CHECK_EQ(restore().left_bytes, ALL_BYTES - 2 * SL_MIB);
+	sl_store_give(&others);
+	end();
+}
+
 /* --- near which GPU --------------------------------------------------------------------------------- */
 
 static uint64_t used_of(uint32_t number)
@@ -509,6 +606,28 @@ static void choose(uint64_t wanted_bytes, const uint64_t *sizes, const uint8_t *
 	free(pieces.at);
 }
 
+/* The copy that has begun is waited for first. */
+static void check_begun_first(void)
+{
+	static const struct sl_piece_kind kind;
+	struct sl_pieces pieces = {0};
+
+	for (unsigned int i = 0; i < 4; i++) {
+		struct sl_piece piece = {.kind = &kind,
+			.bytes = (i == 1 ? 64 : 2) * SL_MIB,
+			.class = i ? SL_PIECE_DIRTY : SL_PIECE_CLEAN,
+			.begun = i == 3};
+
+		sl_pieces_add(&pieces, &piece);
+	}
+	sl_pieces_choose(&pieces, UINT64_MAX);
+	CHECK_EQ(pieces.count, 4);
+	CHECK_EQ(pieces.at[0].class, SL_PIECE_CLEAN);
+	CHECK(pieces.at[1].begun);
+	CHECK_EQ(pieces.at[2].bytes, 64 * SL_MIB);
+	free(pieces.at);
+}
+
 static void body_choice(void)
 {
 	static const uint64_t sizes[] = {2, 256, 2, 64, 256, 2, 128};
@@ -527,6 +646,7 @@ static void body_choice(void)
 	choose(100 * SL_MIB, sizes, mixed, 7, 256, 1);
 	choose(320 * SL_MIB, sizes, mixed, 7, 320, 2);
 	choose(400 * SL_MIB, sizes, mixed, 7, 64 + 256 + 128, 3);
+	check_begun_first();
 }
 
 /* Copies of what is on the GPU go when they are wanted back, and only those. */
@@ -646,12 +766,6 @@ static void body_faults_ring(void)
 	end();
 }
 
-static void fill_all(uint64_t seed)
-{
-	for (size_t i = 0; i < THINGS; i++)
-		copy_stub_fill(things[i].at, things[i].bytes, i + seed);
-}
-
 /* A copy that failed is none, not even of what was copied before: contents that come again are copied again. */
 static void body_faults_clean(void)
 {
@@ -731,6 +845,8 @@ TEST(clean)
 TEST(hash_fails)
 TEST(settles)
 TEST(always_dirty)
+TEST(hashed_meanwhile)
+TEST(keeps_copies)
 TEST(near)
 TEST(partial)
 TEST(choice)
@@ -763,6 +879,8 @@ int main(void)
 		cmocka_unit_test(test_hash_fails),
 		cmocka_unit_test(test_settles),
 		cmocka_unit_test(test_always_dirty),
+		cmocka_unit_test(test_hashed_meanwhile),
+		cmocka_unit_test(test_keeps_copies),
 		cmocka_unit_test(test_near),
 		cmocka_unit_test(test_partial),
 		cmocka_unit_test(test_choice),
