@@ -63,7 +63,7 @@ static const char *doing(
 	case SL_WIRE_PARTIAL: return "rests";
 	case SL_WIRE_WARM: return "is warm and comes back with its next call";
 	case SL_WIRE_RETURNING: return "is coming back";
-	case SL_WIRE_PARKED: return "is parked until `sluice resume`";
+	case SL_WIRE_PARKED: return "is parked";
 	case SL_WIRE_PARKING: return "is being parked";
 	case SL_WIRE_RESUMING: return "is being resumed";
 	default: return use->clients ? "runs" : "holds nothing yet";
@@ -106,15 +106,16 @@ static void print_free(const struct sl_rows *uses, const struct sl_rows *swap,
 		if (away && away->evicted_bytes)
 			snprintf(host, sizeof(host), ", %s of it on the host",
 				sl_bytes_format(away->evicted_bytes, a, sizeof(a)));
-		printf("%s %s on GPU %u: %s of request %s%s, limit %s%s; nothing is in "
-		       "its way.\n",
-			name, doing(row, away), row->gpu,
-			sl_bytes_format(used, a, sizeof(a)),
+		printf("%s %s on GPU %u: %s of request %s%s, limit %s%s; %s.\n", name,
+			doing(row, away), row->gpu, sl_bytes_format(used, a, sizeof(a)),
 			sl_bytes_format(row->request_bytes, b, sizeof(b)),
 			away && sl_wire_gave_up_request(away->residency)
-				? " (given up until then)"
+				? " (given up meanwhile)"
 				: "",
-			sl_bytes_format(row->limit_bytes, c, sizeof(c)), host);
+			sl_bytes_format(row->limit_bytes, c, sizeof(c)), host,
+			away && away->residency == SL_WIRE_PARKED
+				? "`sluice resume` brings it back"
+				: "nothing is in its way");
 	}
 }
 

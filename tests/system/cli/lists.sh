@@ -90,7 +90,7 @@ expect 'ps at 80 keeps what is evicted' 0 ' USED  *EVICTED  *WAITING' env COLUMN
 [ "$(widest)" -le 80 ] || fail "ps at 80 is $(widest) wide"
 expect 'gpus: evicted' 0 '  *RESIDENT  *EVICTED  *HIDDEN' "$sluice" gpus
 expect 'gpus: evicted, summed up' 0 '^  0 .* 40Gi  *0  *16Gi ' "$sluice" gpus
-expect 'why: parked' 0 '^a-model-server-6 is parked until `sluice resume` on GPU 0: .*, 2.* GiB of it on the host; nothing is in its way\.$' \
+expect 'why: parked' 0 '^a-model-server-6 is parked on GPU 0: .* [(]given up meanwhile[)], .*, 2.* GiB of it on the host; `sluice resume` brings it back\.$' \
 	"$sluice" why a-model-server-6
 expect 'why: without a bound' 0 'has no bound' "$sluice" why a-model-server-6
 expect 'why: the longest wait' 0 '^It waits for its turn for 12s at the longest\.$' "$sluice" why a-model-server-3
