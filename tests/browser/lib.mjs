@@ -48,7 +48,7 @@ export async function until(seconds, fn) {
 
 export async function open(base) {
 	const browser = await chromium.launch({executablePath: process.env.SLUICE_CHROMIUM,
-		args: ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--force-prefers-reduced-motion"]});
+		args: ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]});
 	const problems = [];
 	const awaited = [];
 
@@ -60,7 +60,7 @@ export async function open(base) {
 		},
 		/* expected: patterns of what the console says while the server is gone. */
 		async page({width = 1280, height = 900, scheme = "light", expected = [], token, base: own = base} = {}) {
-			const context = await browser.newContext({viewport: {width, height}, colorScheme: scheme, acceptDownloads: true});
+			const context = await browser.newContext({viewport: {width, height}, colorScheme: scheme, reducedMotion: "reduce", acceptDownloads: true});
 			const page = await context.newPage();
 
 			page.setDefaultTimeout(10000);
