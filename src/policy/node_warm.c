@@ -153,6 +153,19 @@ static void send(struct sl_node *node, struct sl_node_member *member)
 				.again_after = TRIED_AGAIN_AFTER});
 }
 
+/* Others are moved for a demand: the host's room for them, and for what it borrows, comes before room for who may as well leave
+ * later. */
+static bool is_demand_moving(const struct sl_node *node)
+{
+	for (uint32_t gpu = 0; gpu < SL_NODE_GPUS_MAX; gpu++) {
+		sl_list_foreach (link, &node->queue[gpu].waiting) {
+			if (SL_LIST_ENTRY(link, struct sl_demand, queue)->moving)
+				return SL_MUTANT(WARM_BEFORE_DEMANDS, true, false);
+		}
+	}
+	return false;
+}
+
 void sl_node_time_warm(struct sl_node *node)
 {
 	if (!node->warms || !node->pool.pool_bytes)
@@ -165,6 +178,8 @@ void sl_node_time_warm(struct sl_node *node)
 		if (!may_be_warm(member))
 			continue;
 		at = warm_at(node, member);
+		if (!at && is_demand_moving(node))
+			at = sl_node_later(node->now, TRIED_AGAIN_AFTER);
 		if (at) {
 			node->swap_due = sl_min_u64(node->swap_due, at);
 			continue;

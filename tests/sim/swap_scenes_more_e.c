@@ -559,7 +559,36 @@ static void moved_after_all(struct swap_world *w)
 	expect(how_many(SL_ACTION_EVICT, l, 0) == 1, "L does not leave");
 }
 
+/* V takes 6 s to leave GPU 0 as far as W needs it, and X, on GPU 1, is to be warm after 3 s without work: it leaves after V. */
+static void warm_after_demands(struct swap_world *w)
+{
+	uint32_t v, x;
+	uint64_t asker;
+
+	stage(w, 2, 64 * GIB);
+	w->link_out[0] = LINK / 100;
+	swap_step(w, (struct sl_event){.type = SL_EVENT_LINK_COST,
+			     .link_cost = {0, LINK / 100, LINK}});
+	v = enter(w, (struct swap_workload){.size = 12 * GIB});
+	x = enter(w, (struct swap_workload){.shape = SWAP_NOTEBOOK,
+			     .size = 10 * GIB,
+			     .pieces = 1,
+			     .pause = 1000 * SL_S,
+			     .warm_after = 3 * SL_S});
+	until(w, 2);
+	asker = arrives(w, 1000, 0, true);
+	set_priority(w, 1000, 1);
+	asks(w, asker, 9 * GIB);
+	until(w, 7);
+	expect(client(w, v)->evicted[0] > 0 && client(w, v)->evicted[0] < 6 * GIB,
+		"V is not on its way");
+	expect(!how_many(SL_ACTION_EVICT, client(w, x)->id, 0), "X leaves before V");
+	until(w, 15);
+	expect(client(w, x)->evicted[1] == 10 * GIB, "X is not on the host");
+}
+
 const struct swap_play swap_plays_more_e[] = {
+	{"who may as well leave later", warm_after_demands},
 	{"who was told to end and lives is moved", moved_after_all},
 	{"what is owed is had back by ending who borrowed it", owed},
 	{"nobody is ended for what was lost with its GPU", owed_on_the_lost},

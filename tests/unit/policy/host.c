@@ -380,6 +380,39 @@ static void test_copies_asked_less_often(void **state)
 	play_close(&p);
 }
 
+/* A part of V leaves GPU 0 for W. X, on GPU 1, has been idle for long enough meanwhile: it leaves once W has what it asks for. */
+static void test_warm_after_demands(void **state)
+{
+	enum { V = 1, W, X };
+	static const struct sl_event before[] = {SWAP(1000), GPU(0, 100), GPU(1, 100),
+		EVENT(WORKLOAD_ADD, workload_add, {V, ANY, ANY, 1, 1, 0}),
+		EVENT(WORKLOAD_ADD, workload_add, {W, ANY, ANY, 1, 1, 5}),
+		EVENT(WORKLOAD_ADD, workload_add,
+			{.workload = X,
+				.request = ANY,
+				.limit = ANY,
+				.gpu_count = 1,
+				.gpu_mask = 2,
+				.warm_after = SL_S}),
+		SWAPPER(V, V), SWAPPER(W, W), SWAPPER(X, X)};
+	struct play p;
+
+	(void)state;
+	play_open(&p);
+	for (size_t i = 0; i < SL_ARRAY_LEN(before); i++)
+		(void)at(&p, 0, before[i]);
+	has(&p, V, 60);
+	(void)at(&p, 0, (struct sl_event)ASK(X, 1, 1, 30));
+	(void)at(&p, 0, (struct sl_event)COMMIT(X, 2, 30));
+	(void)at(&p, 5000, (struct sl_event)EVENT(PULSE, pulse, {X, 500 * SL_MS, 0, 1}));
+	assert_non_null(strstr(at(&p, 5000, (struct sl_event)ASK(W, 1, 0, 60)),
+		"EVICT 1 g0 20 EVICTED_FOR"));
+	says(&p, "idle for long", 5500, (struct sl_event)TIME, "");
+	assert_non_null(strstr(at(&p, 5600, (struct sl_event)DONE(V, evicted_as(&p), 20)),
+		"GRANT 2/1 g0 60; EVICT 3 g1 30 EVICTED_IDLE"));
+	play_close(&p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -394,6 +427,7 @@ int main(void)
 		cmocka_unit_test(test_waits_for_the_host),
 		cmocka_unit_test(test_copies_asked_again),
 		cmocka_unit_test(test_copies_asked_less_often),
+		cmocka_unit_test(test_warm_after_demands),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
