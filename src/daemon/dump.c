@@ -160,8 +160,9 @@ static json_t *peers_json(const struct sl_daemon *daemon)
 		number(followers), "older_protocol", number(old));
 }
 
-/* How long the loop was busy with one thing at most: what others may have waited for. */
-static json_t *turns_json(const struct sl_daemon *daemon)
+/* How long the loop was busy with one thing: what others may have waited for. */
+static json_t *turns_json(const struct sl_daemon *daemon,
+	uint64_t (*turn_ns)(const struct sl_daemon *, enum sl_share_kind))
 {
 	json_t *object = json_object();
 
@@ -171,8 +172,7 @@ static json_t *turns_json(const struct sl_daemon *daemon)
 		(void)snprintf(key, sizeof(key), "%s_us",
 			sl_share_kind_name((enum sl_share_kind)kind));
 		set(object, key,
-			number(sl_share_longest_ns(daemon, (enum sl_share_kind)kind) /
-				SL_US));
+			number(turn_ns(daemon, (enum sl_share_kind)kind) / SL_US));
 	}
 	return object;
 }
@@ -231,7 +231,8 @@ static void put_head(struct dump *dump)
 			"denials", number(daemon->denials), "next_workload",
 			number(daemon->next_workload), "next_client",
 			number(daemon->next_client)));
-	put_key(dump, "longest_turns", turns_json(daemon));
+	put_key(dump, "longest_turns", turns_json(daemon, sl_share_longest_ns));
+	put_key(dump, "long_turns", turns_json(daemon, sl_share_long_ns));
 	put_key(dump, "peers", peers_json(daemon));
 	put_key(dump, "host_memory", pool_json(daemon));
 	put_key(dump, "events",

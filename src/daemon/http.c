@@ -24,6 +24,7 @@
 #include "base/log.h"
 #include "daemon/http_socket.h"
 #include "daemon/metrics.h"
+#include "daemon/share.h"
 
 /* After everything else: who asks for memory does not wait for who asks for numbers. */
 #define PRIORITY 20
@@ -48,7 +49,7 @@ struct sl_http {
 	struct sl_link connections;
 	unsigned int connection_count;
 	struct sl_metrics_books *books; /* the latest copy, or NULL */
-	sl_ns start_unix_ns, longest_turn;
+	sl_ns start_unix_ns;
 	bool copies_ahead;   /* the next turn is for a copy, if that is stale */
 	sl_ns starved_until; /* no descriptors were left; 0: there are some */
 	uint64_t scrapes;
@@ -138,7 +139,7 @@ static struct sl_metrics_books *fresh_books(struct sl_http *http)
 		if (!books)
 			return NULL;
 		books->start_unix_ns = http->start_unix_ns;
-		books->longest_turn = http->longest_turn;
+		books->longest_turn = sl_share_longest_ns(http->daemon, SL_SHARE_METRICS);
 		books->scrapes = http->scrapes;
 		http->books = books;
 	}
@@ -298,7 +299,7 @@ static sl_ns turn_took(const struct turn *turn)
 
 static void count_turn(struct sl_http *http, const struct turn *turn)
 {
-	http->longest_turn = sl_max_u64(http->longest_turn, turn_took(turn));
+	sl_share_note_ns(http->daemon, SL_SHARE_METRICS, turn_took(turn));
 }
 
 static void end_turn(struct sl_http *http, const struct turn *turn)

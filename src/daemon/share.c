@@ -23,7 +23,7 @@ struct sl_shares {
 	struct sl_link resting; /* peers: rest_link, in no order */
 	sd_event_source *timer;
 	sl_ns timer_at;
-	uint64_t longest_ns[SL_SHARE_KINDS];
+	uint64_t longest_ns[SL_SHARE_KINDS][SL_SHARE_LONGEST]; /* longest first */
 };
 
 /* Wakes whose time has come. */
@@ -154,7 +154,14 @@ struct sl_share_turn sl_share_begin(void)
 
 static void note(struct sl_shares *shares, enum sl_share_kind kind, uint64_t spent_ns)
 {
-	shares->longest_ns[kind] = sl_max_u64(shares->longest_ns[kind], spent_ns);
+	uint64_t *longest = shares->longest_ns[kind];
+	int at = SL_SHARE_LONGEST - 1;
+
+	if (spent_ns <= longest[at])
+		return;
+	for (; at && longest[at - 1] < spent_ns; at--)
+		longest[at] = longest[at - 1];
+	longest[at] = spent_ns;
 }
 
 void sl_share_charge(struct sl_peer *peer, const struct sl_share_turn *turn)
@@ -175,15 +182,27 @@ void sl_share_charge(struct sl_peer *peer, const struct sl_share_turn *turn)
 void sl_share_note(struct sl_daemon *daemon, enum sl_share_kind kind,
 	const struct sl_share_turn *turn)
 {
+	sl_share_note_ns(daemon, kind, sl_sub_sat(cpu_now(), turn->cpu_begin));
+}
+
+void sl_share_note_ns(
+	struct sl_daemon *daemon, enum sl_share_kind kind, uint64_t spent_ns)
+{
 	struct sl_shares *shares = shares_of(daemon);
 
 	if (shares)
-		note(shares, kind, sl_sub_sat(cpu_now(), turn->cpu_begin));
+		note(shares, kind, spent_ns);
 }
 
 uint64_t sl_share_longest_ns(const struct sl_daemon *daemon, enum sl_share_kind kind)
 {
-	return daemon->shares ? daemon->shares->longest_ns[kind] : 0;
+	return daemon->shares ? daemon->shares->longest_ns[kind][0] : 0;
+}
+
+uint64_t sl_share_long_ns(const struct sl_daemon *daemon, enum sl_share_kind kind)
+{
+	return daemon->shares ? daemon->shares->longest_ns[kind][SL_SHARE_LONGEST - 1]
+			      : 0;
 }
 
 const char *sl_share_kind_name(enum sl_share_kind kind)

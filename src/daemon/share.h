@@ -27,6 +27,8 @@
 #define SL_SHARE_MOST_NS (SL_SHARE_CONTROL_NS + 100 * SL_MS)
 /* The end of a turn, looked at after each message and row. */
 #define SL_SHARE_TURN_NS (200 * SL_US)
+/* So many of the longest turns of a kind are kept. */
+#define SL_SHARE_LONGEST 4
 
 enum sl_share_kind {
 #define SL_SHARE_KIND(ID, key, text) SL_SHARE_##ID,
@@ -48,8 +50,14 @@ void sl_share_place(struct sl_peer *peer);
 /* Something else than a peer had the loop until now. */
 void sl_share_note(struct sl_daemon *daemon, enum sl_share_kind kind,
 	const struct sl_share_turn *turn);
-/* The longest so far, in the thread's time, and the kind's name. */
+/* The same by a measure of the caller's own. */
+void sl_share_note_ns(
+	struct sl_daemon *daemon, enum sl_share_kind kind, uint64_t spent_ns);
+/* The longest so far, in the thread's time; the SL_SHARE_LONGEST-th longest, which tells what the loop does from what the
+ * machine did to it once (a virtual one that stands still for a few milliseconds has them on this thread's account); and
+ * the kind's name. */
 uint64_t sl_share_longest_ns(const struct sl_daemon *daemon, enum sl_share_kind kind);
+uint64_t sl_share_long_ns(const struct sl_daemon *daemon, enum sl_share_kind kind);
 const char *sl_share_kind_name(enum sl_share_kind kind);
 /* Its turn is over. */
 bool sl_share_turn_is_over(sl_ns begin);

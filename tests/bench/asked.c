@@ -121,7 +121,7 @@ static void time_replies(int control, const char *variant)
 static void emit_turns(void)
 {
 	static const char *const kinds[] = {"control", "history", "accept"};
-	json_t *json = bench_dump(), *turns = json_object_get(json, "longest_turns");
+	json_t *json = bench_dump(), *turns = json_object_get(json, "long_turns");
 
 	for (size_t i = 0; i < SL_ARRAY_LEN(kinds); i++) {
 		char key[32];

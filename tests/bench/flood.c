@@ -130,20 +130,27 @@ static void measure_beside_page(int client)
 	}
 }
 
-/* What kept the daemon's loop longest since it started, by its own count of its thread's time. */
-static void emit_turns(void)
+static void emit_each(const json_t *turns, enum bench_row_id row)
 {
-	json_t *json = bench_dump(), *value;
 	const char *key;
+	json_t *value;
 
-	json_object_foreach(json_object_get(json, "longest_turns"), key, value)
+	json_object_foreach((json_t *)turns, key, value)
 	{
 		char name[32];
 
 		(void)snprintf(name, sizeof(name), "%.*s", (int)strcspn(key, "_"), key);
-		bench_emit(
-			BENCH_FLOOD_TURN, name, (double)json_integer_value(value) / 1000);
+		bench_emit(row, name, (double)json_integer_value(value) / 1000);
 	}
+}
+
+/* What kept the daemon's loop longest since it started, by its own count of its thread's time. */
+static void emit_turns(void)
+{
+	json_t *json = bench_dump();
+
+	emit_each(json_object_get(json, "longest_turns"), BENCH_FLOOD_LONGEST);
+	emit_each(json_object_get(json, "long_turns"), BENCH_FLOOD_TURN);
 	json_decref(json);
 }
 
