@@ -553,17 +553,27 @@ static int64_t lent_of(const struct sl_node *node, uint32_t gpu)
 	return lent;
 }
 
+uint64_t sl_node_lent_then(const struct sl_node *node, uint32_t gpu)
+{
+	struct sl_node_half *then = &node->caches->lent_then[gpu];
+	int64_t lent;
+
+	if (then->as_of == node->books)
+		return then->bytes;
+	lent = node->ledger.gpu[gpu].present ? lent_of(node, gpu) : 0;
+	*then = (struct sl_node_half){
+		.as_of = node->books, .bytes = lent > 0 ? (uint64_t)lent : 0};
+	return then->bytes;
+}
+
 void sl_node_count_i2(const struct sl_node *node, uint32_t gpu, struct sl_evict_ask *ask)
 {
 	ask->may_bytes = sl_sub_sat(node->pool.pool_bytes, node->pool.slack_bytes);
 	ask->claims_bytes = node->ledger.evicted_bytes + node->ledger.leaving_bytes;
 	ask->lent_bytes = lent_of(node, gpu);
 	for (uint32_t other = 0; other < SL_NODE_GPUS_MAX; other++) {
-		int64_t lent = other != gpu && node->ledger.gpu[other].present
-				       ? lent_of(node, other)
-				       : 0;
-
-		ask->claims_bytes += lent > 0 ? (uint64_t)lent : 0;
+		if (other != gpu)
+			ask->claims_bytes += sl_node_lent_then(node, other);
 		ask->claims_bytes -= node->ledger.gpu[other].sum.returning_bytes;
 	}
 }

@@ -44,8 +44,11 @@ uint64_t sl_node_lend(const struct sl_node *node, uint32_t gpu)
 		return 0;
 	pool.evicted_bytes = node->ledger.evicted_bytes + node->ledger.leaving_bytes;
 	for (uint32_t other = 0; other < SL_NODE_GPUS_MAX; other++) {
+		/* What leaves there takes the place of what it was lent on. */
 		if (other != gpu)
-			elsewhere += sl_ledger_overlap(&node->ledger, other);
+			elsewhere +=
+				SL_MUTANT(LEAVING_IS_LENT, sl_node_lent_then(node, other),
+					sl_ledger_overlap(&node->ledger, other));
 		/* What has its room on the GPU is counted there, as for those who are to leave. */
 		pool.evicted_bytes -= node->ledger.gpu[other].sum.returning_bytes;
 	}

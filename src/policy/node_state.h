@@ -223,6 +223,7 @@ struct sl_node_caches {
 	struct sl_node_lent lent[SL_NODE_GPUS_MAX];
 	struct sl_node_lent given_up[SL_NODE_GPUS_MAX]; /* see node_look.c */
 	struct sl_node_half half[SL_NODE_GPUS_MAX];
+	struct sl_node_half lent_then[SL_NODE_GPUS_MAX];
 };
 
 struct sl_node_queue { /* of one GPU */
@@ -568,6 +569,8 @@ bool sl_node_is_below_others(
 void sl_node_note_long(struct sl_node *node);
 /* Ends the turns of min_share that are over, or that nobody wants any more. O(workloads) while there is one. */
 void sl_node_end_promotions(struct sl_node *node);
+/* What will stand on requests nobody has claimed, once all that is told to leave has left; found out once as long as no bytes move. */
+uint64_t sl_node_lent_then(const struct sl_node *node, uint32_t gpu);
 /* Fills in what I2 counts. O(workloads). */
 void sl_node_count_i2(const struct sl_node *node, uint32_t gpu, struct sl_evict_ask *ask);
 struct sl_node_asker {

@@ -397,24 +397,35 @@ static void share_in_vain(struct swap_world *w)
 	expect(part > 0.04 && part < 0.08, "training ran %.3f of the time", part);
 }
 
-static uint64_t arrives(
-	struct swap_world *w, uint64_t workload, uint64_t request, bool swaps)
+static uint64_t arrives_on(struct swap_world *w, uint32_t gpu, uint64_t workload,
+	uint64_t request, bool swaps)
 {
 	swap_step(w, (struct sl_event){.type = SL_EVENT_WORKLOAD_ADD,
 			     .workload_add = {.workload = workload,
 				     .request = {SL_AMOUNT_BYTES, 0, request},
 				     .limit = {SL_AMOUNT_BYTES, 0, 15 * GIB},
 				     .gpu_count = 1,
-				     .gpu_mask = 1}});
+				     .gpu_mask = 1u << gpu}});
 	swap_step(w, (struct sl_event){.type = SL_EVENT_CLIENT_JOIN,
 			     .client_join = {workload + 1, workload, 0, swaps}});
 	return workload + 1;
 }
 
+static uint64_t arrives(
+	struct swap_world *w, uint64_t workload, uint64_t request, bool swaps)
+{
+	return arrives_on(w, 0, workload, request, swaps);
+}
+
+static void asks_on(struct swap_world *w, uint32_t gpu, uint64_t client, uint64_t bytes)
+{
+	swap_step(w, (struct sl_event){
+			     .type = SL_EVENT_ASK, .ask = {client, 1, gpu, bytes, 0}});
+}
+
 static void asks(struct swap_world *w, uint64_t client, uint64_t bytes)
 {
-	swap_step(w,
-		(struct sl_event){.type = SL_EVENT_ASK, .ask = {client, 1, 0, bytes, 0}});
+	asks_on(w, 0, client, bytes);
 }
 
 /* Z has 10 GiB, and H asks for 4: neither can be moved, and so that H leaves W its request of 5 GiB, Z would have to go. D asks for 6 GiB,
@@ -587,7 +598,32 @@ static void warm_after_demands(struct swap_world *w)
 	expect(client(w, x)->evicted[1] == 10 * GIB, "X is not on the host");
 }
 
+/* V has borrowed the 6 GiB that W requested on GPU 1, and is to give 4.5 of them back. Then 1.5 are lent there, and the host's 9 suffice for the
+ * 3 that D borrows of R's request on GPU 0. */
+static void lent_no_more(struct swap_world *w)
+{
+	uint64_t v, d;
+
+	stage(w, 2, 9 * GIB + 64 * SL_MIB);
+	w->config.config.chain = SL_CHAIN(SL_RESOLVER_SWAP, 0, 0);
+	swap_step(w, w->config);
+	v = arrives_on(w, 1, 1000, 0, true);
+	asks_on(w, 1, v, 15 * GIB);
+	swap_step(w,
+		(struct sl_event){.type = SL_EVENT_COMMIT, .commit = {v, 1, 15 * GIB}});
+	until(w, 8);
+	asks_on(w, 1, arrives_on(w, 1, 1100, 6 * GIB, true), 9 * GIB / 2);
+	until(w, 9);
+	expect(how_many(SL_ACTION_EVICT, v, 0) == 1, "V does not leave");
+	(void)arrives(w, 1200, 51 * GIB / 4, true);
+	d = arrives(w, 1300, 0, true);
+	asks(w, d, 21 * GIB / 4);
+	until(w, 9.1);
+	expect(!how_many(SL_ACTION_DENY, d, 0), "D is denied what is lent no more");
+}
+
 const struct swap_play swap_plays_more_e[] = {
+	{"what leaves is lent no more", lent_no_more},
 	{"who may as well leave later", warm_after_demands},
 	{"who was told to end and lives is moved", moved_after_all},
 	{"what is owed is had back by ending who borrowed it", owed},

@@ -413,6 +413,32 @@ static void test_warm_after_demands(void **state)
 	play_close(&p);
 }
 
+/* V has borrowed all that W requested on GPU 1, and gives back 30 of it. With 10 that are lent there then, the host's 60 suffice for the 20
+ * that D borrows on GPU 0, whatever of V is still on its way. */
+static void test_leaving_is_lent_no_more(void **state)
+{
+	enum { V = 1, W, R, D };
+	static const struct sl_event before[] = {
+		SETTINGS(.pool_bytes = 60, .chain = SL_CHAIN(SL_RESOLVER_SWAP, 0, 0)),
+		GPU(0, 100), GPU(1, 100),
+		EVENT(WORKLOAD_ADD, workload_add, {V, ANY, ANY, 1, 2, 0}),
+		EVENT(WORKLOAD_ADD, workload_add, {W, BYTES(40), ANY, 1, 2, 0}),
+		EVENT(WORKLOAD_ADD, workload_add, {R, BYTES(85), ANY, 1, 1, 0}),
+		EVENT(WORKLOAD_ADD, workload_add, {D, ANY, ANY, 1, 1, 0}), SWAPPER(V, V),
+		SWAPPER(W, W), SWAPPER(D, D), ASK(V, 1, 1, 100), COMMIT(V, 1, 100)};
+	struct play p;
+
+	(void)state;
+	play_open(&p);
+	for (size_t i = 0; i < SL_ARRAY_LEN(before); i++)
+		(void)at(&p, 0, before[i]);
+	assert_non_null(strstr(at(&p, 5000, (struct sl_event)ASK(W, 1, 1, 30)),
+		"EVICT 1 g1 30 EVICTED_FOR"));
+	assert_non_null(strstr(
+		at(&p, 5001, (struct sl_event)ASK(D, 1, 0, 35)), "GRANT 4/1 g0 35"));
+	play_close(&p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -428,6 +454,7 @@ int main(void)
 		cmocka_unit_test(test_copies_asked_again),
 		cmocka_unit_test(test_copies_asked_less_often),
 		cmocka_unit_test(test_warm_after_demands),
+		cmocka_unit_test(test_leaving_is_lent_no_more),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
