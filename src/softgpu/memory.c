@@ -223,6 +223,9 @@ static bool look(CUdeviceptr ptr, struct pointer *p)
 	return p->has_block || p->has_mapping;
 }
 
+/* In the ids of the program's own handles: the server counts those of all processes, this process counts its blocks. */
+#define MAPPED_ID (1ull << 61)
+
 /* Writes the answer in the type the attribute has. */
 static CUresult answer(const struct pointer *p, CUpointer_attribute attribute, void *out)
 {
@@ -247,7 +250,7 @@ static CUresult answer(const struct pointer *p, CUpointer_attribute attribute, v
 	case CU_POINTER_ATTRIBUTE_BUFFER_ID:
 	case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID:
 		*(unsigned long long *)out =
-			is_vmm ? p->mapping.phys_id : p->block.buffer_id;
+			is_vmm ? MAPPED_ID | p->mapping.phys_id : p->block.buffer_id;
 		return CUDA_SUCCESS;
 	case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
 		*(int *)out = p->has_block ? p->block.device : p->mapping.device;

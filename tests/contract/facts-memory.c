@@ -320,6 +320,41 @@ FACT(pointer_buffer_id, MANUAL, SAME, "a buffer id is never given twice")
 	HOLDS(first, !=, second);
 }
 
+#define ID_HANDLES 32
+#define ID_BLOCKS  128
+
+static unsigned long long id_at(CUdeviceptr at)
+{
+	unsigned long long id = 0;
+
+	OK(cuPointerGetAttribute, &id, CU_POINTER_ATTRIBUTE_BUFFER_ID, at);
+	HOLDS(id, !=, 0);
+	return id;
+}
+
+FACT(pointer_buffer_id_apart, MANUAL, SAME,
+	"no two pieces of memory have one buffer id, whatever they were made by")
+{
+	unsigned long long ids[ID_HANDLES + ID_BLOCKS];
+	unsigned int count = 0, alike = 0;
+	size_t grain;
+	CUdeviceptr at;
+
+	contract_context();
+	grain = contract_grain();
+	at = contract_reserve(ID_HANDLES * grain);
+	for (; count < ID_HANDLES; count++) {
+		OK(cuMemMap, at + count * grain, grain, 0, contract_handle(grain), 0);
+		ids[count] = id_at(at + count * grain);
+	}
+	for (; count < ID_HANDLES + ID_BLOCKS; count++)
+		ids[count] = id_at(contract_alloc(4096));
+	for (unsigned int i = 0; i < count; i++)
+		for (unsigned int k = 0; k < i; k++)
+			alike += ids[i] == ids[k];
+	HOLDS(alike, ==, 0);
+}
+
 FACT(pointer_foreign, MANUAL, SAME, "memory the driver does not know has no attributes")
 {
 	static int host;
