@@ -682,6 +682,26 @@ static void body_trim(void)
 	end();
 }
 
+/* Each TRIM asks for so many more, also while nothing can be given back yet. */
+static void body_trims_add(void)
+{
+	begin(0, true);
+	for (uint32_t i = 1; i <= 3; i++)
+		give_store(i, 16 * SL_MIB);
+	sl_store_begin();
+	take_back(16 * SL_MIB);
+	take_back(16 * SL_MIB);
+	usleep(20000);
+	CHECK_EQ(sl_store_count().files, 3);
+	sl_store_end();
+	for (int i = 0; i < 2000 && sl_store_count().files > 1; i++)
+		usleep(1000);
+	usleep(20000);
+	CHECK_EQ(sl_store_count().files, 1);
+	CHECK(fake_wait(&fake.stores_back, 2));
+	end();
+}
+
 /* What is pinned in a context that ends is pinned anew in another; memory moves meanwhile, too. */
 static void body_context_ends(void)
 {
@@ -851,6 +871,7 @@ TEST(near)
 TEST(partial)
 TEST(choice)
 TEST(trim)
+TEST(trims_add)
 TEST(bad_store)
 TEST(context_ends)
 TEST(faults)
@@ -885,6 +906,7 @@ int main(void)
 		cmocka_unit_test(test_partial),
 		cmocka_unit_test(test_choice),
 		cmocka_unit_test(test_trim),
+		cmocka_unit_test(test_trims_add),
 		cmocka_unit_test(test_bad_store),
 		cmocka_unit_test(test_context_ends),
 		cmocka_unit_test(test_faults),
