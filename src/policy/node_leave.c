@@ -478,7 +478,7 @@ static bool lacks_pool(const struct sl_node_member *member)
 		const struct sl_node_client *client =
 			SL_LIST_ENTRY(link, struct sl_node_client, of_member);
 
-		if (client->pool_lacks && sl_node_wants_back(client))
+		if (client->pool_lacks.reason && sl_node_wants_back(client))
 			return true;
 	}
 	return false;

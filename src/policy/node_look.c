@@ -223,6 +223,15 @@ static uint64_t missing_of(
 	return need > room ? (uint64_t)(need - room) : 0;
 }
 
+/* Of the pool, as far as others are to have a way back from there. */
+static uint64_t room_and_back(
+	const struct sl_look *look, const struct sl_node_unit *unit, uint32_t gpu)
+{
+	if (!unit->demand || unit->demand->entitled)
+		return SL_LEDGER_BYTES_MAX;
+	return sl_node_room_and_back(look->node, unit->client, gpu, unit->demand->bytes);
+}
+
 static struct sl_evict_ask ask_of(
 	const struct sl_look *look, const struct sl_node_unit *unit, uint32_t gpu)
 {
@@ -241,6 +250,7 @@ static struct sl_evict_ask ask_of(
 
 	if (!ask.leaves_requests)
 		return ask;
+	ask.pool_bytes = sl_min_u64(ask.pool_bytes, room_and_back(look, unit, gpu));
 	ask.unclaimed_bytes = unclaimed_by_others(look, unit, gpu, true);
 	ask.lend_bytes = sl_node_lend_to(node, demand);
 	return ask;
@@ -359,14 +369,12 @@ static void note_pool(struct sl_look *look, const struct sl_node_unit *unit, uin
 		.workload = unit->client->member->index.id,
 		.client = unit->client->index.id,
 		.bytes = sl_look_need(unit, gpu),
-		.available_bytes = sl_node_pool_room(node, gpu, unit->place.entitled)};
+		.available_bytes =
+			sl_min_u64(sl_node_pool_room(node, gpu, unit->place.entitled),
+				room_and_back(look, unit, gpu))};
 
 	if (!plan->pool_full && !plan->bound)
 		return;
-	unit->client->pool_lacks = true;
-	if (unit->client->pool_told)
-		return;
-	unit->client->pool_told = true;
 	note.reason = SL_REASON_POOL_FULL;
 	/* Named is who has the bound. */
 	for (uint32_t i = 0; plan->bound && i < count; i++) {
@@ -381,7 +389,10 @@ static void note_pool(struct sl_look *look, const struct sl_node_unit *unit, uin
 		note.available_bytes = node->pool_member_bytes;
 		break;
 	}
-	sl_node_note_because(node, &note);
+	unit->client->pool_lacks = note;
+	if (!unit->client->pool_told)
+		sl_node_note_because(node, &note);
+	unit->client->pool_told = true;
 }
 
 /* What it asks for besides is no reason for others of its own workload to leave. */

@@ -6,7 +6,7 @@
  * node_gpus.c GPUs and settings, node_clients.c clients and their demands, node_settle.c decides
  * who gets memory and who waits, node_resolve.c who is stopped, node_facts.c keeps what is
  * known of clients' work; node_swap.c gives orders to evict and restore and takes their answers,
- * node_pieces.c lets one come while another still leaves, node_turns.c decides who comes, node_look.c and node_leave.c who leaves for him, node_park.c parks,
+ * node_pieces.c lets one come while another still leaves, node_turns.c decides who comes, node_look.c and node_leave.c who leaves for him, node_back.c keeps him a way back, node_park.c parks,
  * node_warm.c what idles for long, node_waited.c counts waits;
  * node_waits.c and node_view.c only read.
  */
@@ -140,9 +140,10 @@ struct sl_node_client {
 	sl_ns resident_at; /* all of it came back */
 	uint64_t seen_in,
 		asked_in; /* the look that saw it lack something; that wants its idleness proven */
-	uint32_t place;  /* in the order of that look */
-	bool pool_lacks; /* the pool has no room for what would have to leave for it */
-	bool pool_told;  /* that the pool has no room for it was noted */
+	uint32_t place; /* in the order of that look */
+	/* Why what would have to leave for it may not go to the pool, by the last look; NONE: it may. */
+	struct sl_node_because pool_lacks;
+	bool pool_told;      /* that the pool has no room for it was noted */
 	sl_ns refused_until; /* no EVICT before: the last one was refused */
 	sl_ns let_go_at;     /* an EVICT of which nothing had moved was taken back */
 	sl_ns restore_at;    /* no RESTORE before */
@@ -583,6 +584,12 @@ struct sl_evict_plan sl_node_choose_leavers(struct sl_node *node,
 	const struct sl_node_asker *asker, uint32_t gpu, const struct sl_evict_ask *ask,
 	uint32_t *count);
 
+/* --- node_back.c --- */
+/* Of the pool, what a burst demand of the client for so many bytes may move there: so much that afterwards each of those that
+ * take turns can still change places with others, whose memory goes there before his comes back. O(clients). */
+uint64_t sl_node_room_and_back(const struct sl_node *node,
+	const struct sl_node_client *asker, uint32_t gpu, uint64_t bytes);
+
 /* --- node_warm.c --- */
 void sl_node_time_warm(struct sl_node *node);
 /* It has been idle for long enough, and there is no room for it on the host: false if that is not so. */
@@ -644,6 +651,9 @@ struct sl_node_because sl_node_waits_because(
 /* What its request waits for, by the first GPU where it does not fit. */
 struct sl_node_because sl_node_resume_because(
 	const struct sl_node *node, const struct sl_node_member *member);
+/* What would have to leave for this client may not go to the host: says so instead of why it waits otherwise. */
+bool sl_node_waits_for_pool(
+	const struct sl_node_client *client, struct sl_node_because *because);
 /* Why this client, of which something is on the host, is not back. */
 struct sl_node_because sl_node_away_because(
 	const struct sl_node *node, const struct sl_node_client *client);

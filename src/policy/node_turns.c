@@ -405,7 +405,7 @@ static void look_at(struct sl_look *look, struct sl_node_unit *unit, uint32_t pl
 	struct sl_node_client *client = unit->client;
 	enum sl_look_outcome outcome;
 
-	client->pool_lacks = false;
+	client->pool_lacks.reason = SL_REASON_NONE;
 	/* It was told to leave for somebody before it. */
 	if (!unit->coming &&
 		(is_leaving(client) || (unit->demand && sl_node_is_away(client))))

@@ -178,6 +178,23 @@ struct sl_node_because sl_node_resume_because(
 	return because;
 }
 
+bool sl_node_waits_for_pool(
+	const struct sl_node_client *client, struct sl_node_because *because)
+{
+	const struct sl_node_because *lacks = &client->pool_lacks;
+	bool bound = lacks->reason == SL_REASON_POOL_BOUND;
+
+	if (!lacks->reason)
+		return false;
+	because->reason = bound ? SL_REASON_POOL_BOUND_WAITS : SL_REASON_POOL_WAITS;
+	because->gpu = lacks->gpu;
+	because->bytes = lacks->bytes;
+	because->available_bytes = lacks->available_bytes;
+	because->other = bound ? lacks->workload : 0;
+	because->other_bytes = 0;
+	return true;
+}
+
 struct sl_node_because sl_node_away_because(
 	const struct sl_node *node, const struct sl_node_client *client)
 {
@@ -206,7 +223,7 @@ struct sl_node_because sl_node_away_because(
 		   !client->holding.cell[because.gpu].leaving_bytes) {
 		because.reason = SL_REASON_LEAVING_WAITS;
 		name_other(node, &because, true);
-	} else {
+	} else if (!sl_node_waits_for_pool(client, &because)) {
 		because.reason = SL_REASON_TURN_WAITS;
 		name_other(node, &because, false);
 	}

@@ -660,6 +660,8 @@ static void on_evict(struct swap_rules *r, const struct sl_action *a)
 			": evicted + leaving + overlap are then %" PRIu64
 			", before %" PRIu64 ", of %" PRIu64,
 			p->id, swap_i2(r), before, room);
+	if (other && !entitled)
+		swap_judge_way_back(r, p, other);
 	if (r->pool_member && swap_evicted(r, m->id) + p->order_bytes > r->pool_member)
 		swap_rules_fail(r,
 			"EVICT takes workload %" PRIu64 " above its bound on the host",

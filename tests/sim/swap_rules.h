@@ -176,6 +176,13 @@ void swap_on_stop(struct swap_rules *r, const struct sl_action *a);
 /* Others have as much that they do not use, and nothing keeps it from being moved. */
 bool swap_could_be_moved(
 	struct swap_rules *r, const struct swap_party *p, const struct swap_demand *d);
+/* --- swap_back.c --- */
+/* What the host needs at most while one after the other comes back for whom others leave; as if he had so many times as much
+ * there, where more is asked for than the least. */
+uint64_t swap_back_and_forth(struct swap_rules *r, uint32_t times);
+/* Of an EVICT for the other workload's burst, which is open. */
+void swap_judge_way_back(struct swap_rules *r, const struct swap_party *p,
+	const struct swap_member *other);
 /* --- swap_rules.c, for swap_judge.c --- */
 bool swap_party_wants(const struct swap_party *p);
 /* A request is one per GPU: where nothing of the client is on the host, it takes nothing from anybody. */

@@ -117,10 +117,46 @@ static void stopped_half_way(struct swap_world *w)
 	expect(client(w, a)->resident[1] == 10 * GIB, "A goes on and is not back");
 }
 
+/* B comes for 12 GiB beside A, who has 9 and works: 6 of A would have to leave, and as much of B before they are back. */
+static void way_back(struct swap_world *w, uint64_t pool, uint32_t *a, uint32_t *b)
+{
+	stage(w, 1, pool);
+	*a = enter(w, (struct swap_workload){.size = 9 * GIB});
+	until(w, 5);
+	*b = enter(w, (struct swap_workload){.size = 12 * GIB});
+	until(w, 60);
+}
+
+/* The host has room for that once, and not for both: A would never come back beside B, so it stays. */
+static void no_way_back(struct swap_world *w)
+{
+	uint32_t a, b;
+
+	way_back(w, 11 * GIB, &a, &b);
+	expect(!how_many(SL_ACTION_EVICT, client(w, a)->id, 0), "A is moved");
+	expect(how_many(SL_ACTION_DENY, client(w, b)->id, 0) > 0, "B is not refused");
+	expect(how_many(SL_ACTION_NOTE, 0, SL_REASON_POOL_FULL) > 0,
+		"nobody says that the host is full");
+}
+
+/* With room for both they take turns. */
+static void some_way_back(struct swap_world *w)
+{
+	uint32_t a, b;
+
+	way_back(w, 13 * GIB, &a, &b);
+	expect(how_many(SL_ACTION_EVICT, client(w, a)->id, 0) > 5 &&
+			how_many(SL_ACTION_RESTORE, client(w, a)->id, 0) > 5 &&
+			how_many(SL_ACTION_RESTORE, client(w, b)->id, 0) > 5,
+		"A and B take no turns");
+}
+
 const struct swap_play swap_plays_host[] = {
 	{"copies that could not be given are asked for again", copies_later},
 	{"copies of what was freed are asked for again", copies_freed},
 	{"no room is kept for who is stopped", stopped_resumed},
 	{"nor for who is stopped half way", stopped_half_way},
+	{"who has no way back from the host is not moved there", no_way_back},
+	{"who has one takes turns", some_way_back},
 	{0},
 };

@@ -78,7 +78,10 @@ static bool could_be_moved(struct swap_rules *r, const struct swap_party *p,
 	/* What a no-swap workload would have of a request must be left to its owner, moved or not. */
 	return m && !(m->flags & SL_WORKLOAD_NO_SWAP) && r->quiet && r->swaps &&
 	       p->swaps && !d->held && !r->pool_member &&
-	       (is_return || !swap_party_evicted(p)) && !is_contended(r, d->gpu, d) &&
+	       (is_return || (!swap_party_evicted(p) &&
+				     swap_back_and_forth(r, 2) + 3 * d->bytes <=
+					     sl_sub_sat(r->pool, r->slack))) &&
+	       !is_contended(r, d->gpu, d) &&
 	       !((r->forced_mask | r->lost_mask) >> d->gpu & 1) &&
 	       swap_i2(r) + kept_for_halves(r) + 2 * d->bytes <=
 		       sl_sub_sat(r->pool, r->slack) &&

@@ -1,8 +1,8 @@
 /*
  * joined - workloads on two GPUs, and what their leaving one has to do with the other, played by hand
  *
- * V has just got 60 of each of two GPUs of 100, and W has the rest of the first: 40, and 10 on the host. That has room for 200, of which
- * 75 of Z's take a part, and copies more than the others: 100 of V's, 30 of Y's.
+ * V has just got 60 of each of two GPUs of 100, and W has the rest of the first: 40, and 10 on the host. That has room for 240, of which
+ * 75 of Z's take a part, and copies more than the others: 140 of V's, 30 of Y's.
  */
 #include "play.h"
 
@@ -15,7 +15,7 @@
 #define STORE(c, n)   EVENT(STORE, store, {c, n})
 
 static const struct play_row crowded[] = {
-	{"pool", 0, SWAP(200), NULL},
+	{"pool", 0, SWAP(240), NULL},
 	{"GPU", 0, GPU(0, 100), NULL},
 	{"GPU", 0, GPU(1, 100), NULL},
 	{"H", 0, WORKLOAD(1, 1, 2, 1), NULL},
@@ -37,7 +37,7 @@ static const struct play_row crowded[] = {
 	{"all", 0, EVENT(CLIENT_REPORTED, client_reported, {3}), NULL},
 	{"made", 0, STORE(3, 10), NULL},
 	{"V", 5000, SWAPPER(2, 2), NULL},
-	{"had some", 5000, STORE(2, 100), NULL},
+	{"had some", 5000, STORE(2, 140), NULL},
 	{"asks", 5000, ASK(2, 1, 0, 60), NULL},
 	{"has", 5000, COMMIT(2, 1, 60), NULL},
 	{"asks", 5000, ASK(2, 2, 1, 60), NULL},
@@ -65,7 +65,7 @@ static void test_waits_for_the_pool(void **state)
 	assert_row_text("H asks", got, "TRIM 5 15; TRIM 5 15; TRIM 2 25; PROBE 2 1");
 	got = play(&p, "Y gives back", 5030, (struct sl_event)STORE(5, 0));
 	assert_row_text("Y gives back", got, "EVICT 2 g1 20 EVICTED_FOR");
-	got = play(&p, "V gives back", 5040, (struct sl_event)STORE(2, 75));
+	got = play(&p, "V gives back", 5040, (struct sl_event)STORE(2, 115));
 	assert_row_text("V gives back", got, "EVICT 3 g0 40 EVICTED_FOR");
 	play_close(&p);
 }
