@@ -111,10 +111,29 @@ static void hopeful(struct swap_world *w)
 		"somebody did not get what it asked for");
 }
 
+/* H asks for 6 GiB within its request and lacks 4. L, of the lowest priority, has 5 within its own, and B has 8 above. */
+static void bursts_first(struct swap_world *w)
+{
+	uint32_t l, b, h;
+
+	stage(w, 1, 64 * GIB);
+	l = enter(w, (struct swap_workload){.request = 5 * GIB, .size = 5 * GIB});
+	b = enter(w, (struct swap_workload){.size = 8 * GIB, .priority = 1});
+	until(w, 1.5);
+	h = enter(w, (struct swap_workload){
+			     .request = 6 * GIB, .size = 6 * GIB, .priority = 2});
+	until(w, 2);
+	expect(client(w, h)->resident[0] == 6 * GIB, "H has not what it requested");
+	expect(!how_many(SL_ACTION_EVICT, client(w, l)->id, 0), "L is moved for it");
+	expect(how_many(SL_ACTION_EVICT, client(w, b)->id, 0) == 1, "B is not moved");
+}
+
 const struct swap_play swap_plays_more_b[] = {
 	{"who cannot run anyhow gives first", suspended_first},
 	{"who was idle for longest gives first", longest_idle},
 	{"of those before it only bursts are taken", bursts_only},
 	{"who can be moved is not hopeless", hopeful},
+	{"what is promised to one is not taken for another while there are bursts",
+		bursts_first},
 	{0},
 };

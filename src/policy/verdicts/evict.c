@@ -3,7 +3,8 @@
  *
  * The choice is made up to three times over the same order: of those that may be taken now; if they do not suffice,
  * of those that may be taken at some time; and if they would not either, as if the pool and its bounds were
- * not there, to tell what is the matter. candidate[w].gone_bytes is the running total of workload w.
+ * not there, to tell what is the matter. For who asks within his request all that is done without those that are within
+ * theirs and work, and with them only if the others never suffice. candidate[w].gone_bytes is the running total of workload w.
  */
 #include "policy/verdicts/evict.h"
 
@@ -47,6 +48,12 @@ static bool is_above(const struct sl_evict_ask *ask, const struct sl_evict_candi
 		       PRIORITY_OVER_REQUEST, ask->entitled || !c->within_request, true);
 }
 
+/* Who is promised what he has is not taken for who is promised as much, while bursts and the idle can give that. */
+static bool is_spared(const struct sl_evict_ask *ask, const struct sl_evict_candidate *c)
+{
+	return ask->spares && c->within_request;
+}
+
 /* When all of it may be taken, by what is known. */
 static sl_ns may_all_be_taken(
 	const struct sl_evict_candidate *c, const struct sl_evict_ask *ask)
@@ -56,6 +63,8 @@ static sl_ns may_all_be_taken(
 	/* Not for a lower priority, which has the time that min_share leaves it. */
 	if (c->priority > ask->priority && !ask->promoted)
 		wait = SL_MUTANT(LOWER_TAKES_TURNS, SL_NS_NEVER, wait);
+	if (is_spared(ask, c))
+		wait = SL_NS_NEVER;
 	if (c->suspended || is_idle(c))
 		wait = 0;
 	else if (c->idle && c->proven)
@@ -63,7 +72,7 @@ static sl_ns may_all_be_taken(
 	/* No turn of it ends for who asks, but whether it is idle is about to be known. */
 	else if (wait == SL_NS_NEVER && c->proof_left)
 		wait = SL_MUTANT(EVICT_PROOF_UNAWAITED, c->proof_left, wait);
-	if (is_above(ask, c))
+	if (is_above(ask, c) && !is_spared(ask, c))
 		wait = 0;
 	return sl_max_u64(wait, c->refused_left);
 }
@@ -205,15 +214,12 @@ static void forget(struct sl_evict_candidate candidate[], uint32_t count)
 		candidate[i].take_bytes = 0;
 }
 
-struct sl_evict_plan sl_evict_choose(struct sl_evict_candidate candidate[],
+static struct sl_evict_plan plan_for(struct sl_evict_candidate candidate[],
 	uint32_t count, const struct sl_evict_ask *ask)
 {
 	struct sl_evict_plan plan = {.next = SL_NS_NEVER};
 	bool burst_only;
 
-	if (!count)
-		return plan;
-	qsort(candidate, count, sizeof(candidate[0]), compare);
 	plan.enough = plan.ever = choose(candidate, count, ask, 0, false);
 	if (plan.enough)
 		return plan;
@@ -237,4 +243,18 @@ struct sl_evict_plan sl_evict_choose(struct sl_evict_candidate candidate[],
 	}
 	forget(candidate, count);
 	return plan;
+}
+
+struct sl_evict_plan sl_evict_choose(struct sl_evict_candidate candidate[],
+	uint32_t count, const struct sl_evict_ask *ask)
+{
+	struct sl_evict_ask sparing = *ask;
+	struct sl_evict_plan plan;
+
+	if (!count)
+		return (struct sl_evict_plan){.next = SL_NS_NEVER};
+	qsort(candidate, count, sizeof(candidate[0]), compare);
+	sparing.spares = SL_MUTANT(REQUEST_BEFORE_BURST, ask->entitled, false);
+	plan = plan_for(candidate, count, &sparing);
+	return plan.ever || !sparing.spares ? plan : plan_for(candidate, count, ask);
 }

@@ -10,7 +10,9 @@
  *   idle         it has had no work for as long as moving it takes, at least 20 ms, and that is proven; while the proof
  *                may still come, it may be taken later
  *   lower        its priority is lower than that of who lacks, and it is not in a turn of min_share; nor is its workload
- *                within its request, while who lacks is not: a priority is no claim to what others were promised
+ *                within its request, while who lacks is not: a priority is no claim to what others were promised. While who
+ *                lacks is, too, it is only if all the others never suffice, whatever the priorities, nor is its turn over for him
+ *                before
  *   after turn   its turn is over, and its priority is not higher, but for a turn of min_share
  *   burst        who lacks is within his request: what its workload has above its own, after the first part of its turn
  * and not before it is willing again, if it refused lately. In this order, those that were idle for longest first; then
@@ -52,6 +54,7 @@ struct sl_evict_ask {
 	bool entitled, promoted;
 	/* A burst demand leaves others what they have not claimed, but for what may be lent. */
 	bool leaves_requests;
+	bool spares; /* scratch */
 	uint64_t unclaimed_bytes, lend_bytes;
 	uint64_t pool_bytes; /* that the pool has left */
 	/* I2, unless entitled: what it counts may not get more than may_bytes by it, or than it is. It is claims_bytes and
