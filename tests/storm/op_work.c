@@ -364,11 +364,17 @@ void storm_op_event_wrong(struct storm_lane *l, const uint32_t *a)
 	}
 }
 
+/* Of another context's stream it says nothing. */
 void storm_op_context_sync(struct storm_lane *l, const uint32_t *a)
 {
-	if (CALL_0(l, cuCtxSynchronize) == CUDA_SUCCESS && !l->context)
-		for (unsigned i = 0; i < STORM_BUFFER_SLOTS; i++)
-			l->buffer[i].pending = PENDING_NONE;
+	if (CALL_0(l, cuCtxSynchronize) != CUDA_SUCCESS || l->context)
+		return;
+	for (unsigned i = 0; i < STORM_BUFFER_SLOTS; i++) {
+		struct storm_buffer *b = &l->buffer[i];
+
+		if (b->pending < 2 || !l->stream[b->pending].context)
+			b->pending = PENDING_NONE;
+	}
 }
 
 /* A bad access: from now on every call of this process is refused, and by the same code. */

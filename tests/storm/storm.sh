@@ -12,11 +12,14 @@ daemon_start
 # What is known and being mended is left out by name, with the reason in the file.
 without=$(sed -n 's/^\([a-z_*]*\): .*/\1/p' "$(dirname "$0")/known" | paste -sd, -)
 [ -z "$without" ] || note "left out: $without (tests/storm/known says why)"
+# Shown as it comes: what was found just before the time was over must not be lost.
 # shellcheck disable=SC2086 # options are words
-"$B/tests/storm/storm" --keep "$keep" ${without:+--without "$without"} \
-	${STORM_OPTIONS:---calls 1000000 --shrink 120} -- $RUN --gpus 2 -- >"$T/out" 2>&1
-status=$?
-cat "$T/out"
+{
+	"$B/tests/storm/storm" --keep "$keep" ${without:+--without "$without"} \
+		${STORM_OPTIONS:---calls 1000000 --shrink 120} -- $RUN --gpus 2 --
+	echo $? >"$T/status"
+} 2>&1 | tee "$T/out"
+status=$(cat "$T/status")
 check "differences" "$status" = 0
 grep -q "books of\|UNDERFLOW" "$T/out" "$T/daemon.log"
 check "complaints about the books" "$?" = 1

@@ -30,13 +30,16 @@ move() {
 }
 move &
 mover=$!
+# Shown as it comes: what was found just before the time was over must not be lost.
 # shellcheck disable=SC2086 # options are words
-"$B/tests/storm/storm" --keep "$keep" ${without:+--without "$without"} \
-	${STORM_OPTIONS:---calls 100000 --steps 50000 --shrink 60} -- $RUN --name storm --request 0.2 --limit 1.0 --gpus 2 -- >"$T/out" 2>&1
-status=$?
+{
+	"$B/tests/storm/storm" --keep "$keep" ${without:+--without "$without"} \
+		${STORM_OPTIONS:---calls 100000 --steps 50000 --shrink 60} -- $RUN --name storm --request 0.2 --limit 1.0 --gpus 2 --
+	echo $? >"$T/status"
+} 2>&1 | tee "$T/out"
+status=$(cat "$T/status")
 : >"$T/over"
 wait $mover
-cat "$T/out"
 check "differences" "$status" = 0
 grep -q "books of\|UNDERFLOW" "$T/out" "$T/daemon.log"
 check "complaints about the books" "$?" = 1
