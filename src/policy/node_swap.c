@@ -230,14 +230,16 @@ void sl_node_has_less_out(const struct sl_node *node, struct sl_node_client *cli
 	client->trims_in_vain = 0;
 }
 
-/* So many more. */
+/* So many more. It is told all that is wanted of it, which takes the place of what it was told before: what was counted
+ * anew meanwhile is not given twice. */
 static void trim(struct sl_node *node, struct sl_node_client *client, uint64_t bytes)
 {
 	client->trim_bytes += bytes;
 	client->trim_until = sl_node_later(node->now, TRIM_WAIT);
 	node->swap_due = sl_min_u64(node->swap_due, client->trim_until);
 	sl_node_emit(node, (struct sl_action){.type = SL_ACTION_TRIM,
-				   .trim = {.client = client->index.id, .bytes = bytes}});
+				   .trim = {.client = client->index.id,
+					   .bytes = client->trim_bytes}});
 }
 
 /* Clients of this workload, or of all. */

@@ -271,7 +271,7 @@ static bool give_back_one(void)
 void sl_store_on_trim(const struct sl_msg_trim *msg)
 {
 	sl_store_lock();
-	sl_store.trim_bytes += sl_min_u64(msg->bytes, UINT64_MAX - sl_store.trim_bytes);
+	sl_store.trim_bytes = msg->bytes;
 	sl_store_wake();
 	sl_store_unlock();
 }

@@ -34,7 +34,7 @@ struct sl_store {
 	bool moving;
 	bool started;        /* the thread */
 	CUcontext pinning;   /* the thread pins something in it */
-	uint64_t trim_bytes; /* wanted back: each TRIM asks for more */
+	uint64_t trim_bytes; /* wanted back, by the last TRIM */
 };
 
 extern struct sl_store sl_store;
