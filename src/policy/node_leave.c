@@ -644,19 +644,8 @@ static uint64_t staying_of(
 	return bytes;
 }
 
-/* What could be moved of it on the GPU; of who is on his way back, once he is. */
-static uint64_t evictable_of(
-	const struct sl_node_client *client, uint32_t gpu, bool is_coming)
-{
-	const struct sl_ledger_cell *cell = &client->holding.cell[gpu];
-
-	return sl_sub_sat(sl_ledger_evictable(cell), cell->leaving_bytes) +
-	       (is_coming ? cell->evicted_bytes : cell->returning_bytes);
-}
-
-/* is_coming: it is not taken from before all of it is back, and what it did before says nothing of then. */
 static struct sl_evict_candidate candidate_of(const struct sl_node *node,
-	struct sl_node_client *client, uint32_t gpu, uint32_t workload, bool is_coming)
+	struct sl_node_client *client, uint32_t gpu, uint32_t workload)
 {
 	const struct sl_node_member *member = client->member;
 	const struct sl_ledger_cell *cell = &client->holding.cell[gpu];
@@ -669,12 +658,13 @@ static struct sl_evict_candidate candidate_of(const struct sl_node *node,
 	return (struct sl_evict_candidate){.who = client,
 		.id = client->index.id,
 		.workload = workload,
-		.bytes = evictable_of(client, gpu, is_coming),
+		.bytes = sl_sub_sat(sl_ledger_evictable(cell), cell->leaving_bytes) +
+			 cell->returning_bytes,
 		.burst_bytes = sl_sub_sat(here, request),
 		.within_bytes = sl_min_u64(here, request),
 		.share_bytes = sl_node_pool_share(node, member),
 		.priority = member->priority,
-		.suspended = leaves || is_coming || (client->is_out && !client->returns),
+		.suspended = leaves || (client->is_out && !client->returns),
 		.proven = sl_node_is_proven(client),
 		.promoted = member->promoted,
 		.within_request = is_within_request(member, false),
@@ -685,21 +675,10 @@ static struct sl_evict_candidate candidate_of(const struct sl_node *node,
 		.turn_left = turn_left_of(node, client),
 		.proof_left = proof_left_of(node, client),
 		.refused_left =
-			leaves || (sl_node_can_leave(node, client) && !is_coming)
+			leaves || sl_node_can_leave(node, client)
 				? sl_sub_sat(client->refused_until, node->now)
 				: SL_NS_NEVER -
 					  1 /* when its order or grant has ended */};
-}
-
-/* It comes before all others until it is back, whatever its rights; then it may be taken from as ever. Those who wait for that
- * are not helpless: those behind them would take what is left of their workloads, and they then what this one still lacks. */
-static bool is_coming_first(const struct sl_node *node,
-	const struct sl_node_client *client, uint32_t place, uint32_t gpu)
-{
-	return client->is_exchanged && client->seen_in == node->looks &&
-	       client->place < place && sl_node_may_leave(node, client) &&
-	       !leaves_elsewhere(client, gpu) &&
-	       SL_MUTANT(EXCHANGE_HELPS_NOBODY, true, false);
 }
 
 /* Of a workload within its request one comes back that is before whoever asks: all of it has its turn then, and is not taken
@@ -760,12 +739,9 @@ static uint32_t list_candidates(struct sl_node *node, const struct sl_node_asker
 			struct sl_node_client *client =
 				SL_LIST_ENTRY(at, struct sl_node_client, of_member);
 
-			bool is_coming = is_coming_first(node, client, asker->place, gpu);
-
-			if (client != own &&
-				(is_coming || may_leave(node, client, asker->place, gpu)))
-				node->candidates[count++] = candidate_of(
-					node, client, gpu, workloads, is_coming);
+			if (client != own && may_leave(node, client, asker->place, gpu))
+				node->candidates[count++] =
+					candidate_of(node, client, gpu, workloads);
 		}
 		workloads += count > before;
 	}

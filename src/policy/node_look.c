@@ -409,6 +409,16 @@ struct chance {
 	sl_ns next;
 };
 
+/* Others may be moved for it at some time. Who comes back before all others may be, once he is
+ * back, whatever the sums say: they count what of him is on the host as if it stayed there. Else
+ * those behind it would take what is left of its workload, and it then what he still lacks. */
+static bool may_ever(
+	const struct sl_look *look, uint32_t gpu, const struct sl_evict_plan *plan)
+{
+	return plan->ever ||
+	       SL_MUTANT(EXCHANGE_HELPS_NOBODY, look->first >> gpu & 1, false);
+}
+
 /* Whether others can be moved for it on all GPUs where it lacks something, together. */
 static struct chance look_for_leavers(
 	struct sl_look *look, const struct sl_node_unit *unit, uint32_t place)
@@ -432,10 +442,10 @@ static struct chance look_for_leavers(
 		plan = sl_node_choose_leavers(look->node, &asker, gpu, &ask, &count);
 		look->node->contended |= count > 0;
 		chance.enough &= plan.enough;
-		chance.ever &= plan.ever;
+		chance.ever &= may_ever(look, gpu, &plan);
 		chance.next = sl_min_u64(chance.next, plan.next);
 		want_proofs(look, count);
-		if (!plan.ever)
+		if (!may_ever(look, gpu, &plan))
 			note_pool(look, unit, gpu, &plan, count);
 		promise_chosen(look, gpu, count);
 	}

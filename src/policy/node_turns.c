@@ -415,6 +415,8 @@ static void look_at(struct sl_look *look, struct sl_node_unit *unit, uint32_t pl
 		return;
 	}
 	outcome = try_to_serve(look, unit, place);
+	if (unit->first && client->is_exchanged)
+		look->first |= unit->gpus;
 	if (unit->demand)
 		tell_demand(look, unit, outcome);
 	else if (outcome == SL_LOOK_NEVER ||

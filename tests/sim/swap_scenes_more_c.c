@@ -165,8 +165,9 @@ static void lost_room(struct swap_world *w)
 	expect(client(w, a)->resident[1] == 10 * GIB, "A does not come back");
 }
 
-/* A has requested 8 GiB for its two processes and C 3 GiB for its one; B bursts, and fits beside none but C. All compute, and B runs in
- * each round for the first part of its turn, which is 180 ms, and a round is of 10 s. */
+/* A has requested 8 GiB for its two processes and C 3 GiB for its one; B bursts, and fits beside
+ * none but C. All compute, and B runs in each round for the first part of its turn, which is
+ * 180 ms, and a round is of 10 s. */
 static void bursts_first_part(struct swap_world *w)
 {
 	uint32_t a, b;

@@ -12,6 +12,9 @@
 #define WANT(c, n)    EVENT(WANT, want, {c, n})
 #define DONE(c, o, n) EVENT(DONE, done, {c, o, 0, SL_SWAP_OK, 0, n})
 #define CHAIN(...)    SETTINGS(.pool_bytes = 1000, .chain = SL_CHAIN(__VA_ARGS__, 0))
+#define POOL(n, bound)                                            \
+	SETTINGS(.pool_bytes = (n), .pool_member_bytes = (bound), \
+		.chain = SL_CHAIN(SL_RESOLVER_SWAP, SL_RESOLVER_WAIT, 0))
 /* The first has requested 60, any other nothing. */
 #define FIRST          EVENT(WORKLOAD_ADD, workload_add, {1, BYTES(60), ANY, 1, 1, 0})
 #define OTHER(w, prio) EVENT(WORKLOAD_ADD, workload_add, {w, ANY, ANY, 1, 1, prio})
@@ -25,6 +28,11 @@ static void all(struct play *p, const struct sl_event *event, size_t count, uint
 static uint64_t order_of(const struct play *p, uint64_t client)
 {
 	return sl_node_client(p->node, client).order;
+}
+
+static bool is_endless(const struct play *p, uint64_t workload)
+{
+	return sl_node_workload(p->node, workload).longest_wait == SL_NS_NEVER;
 }
 
 /* A comes back at once, also behind `wait`: that is for what is above a request. */
@@ -93,13 +101,14 @@ static void test_has_its_turn(void **state)
 	play_close(&p);
 }
 
-/* C and a part of A2 leave for B. A2, who wants back at once, waits for B's first part; so does C behind it, and A, the other one of A2's
- * workload, is not taken for it: the room would be A2's, and B, of whom all is on its way, would be moved before it was back. */
-static void test_burst_has_its_first_part(void **state)
+/* C and a part of A2 leave for B. A2, who wants back at once, waits for B's first part; so does
+ * C behind it, and A, the other one of A2's workload, is not taken for it: the room would be A2's,
+ * and B, of whom all is on its way, would be moved before it was back. The pool and the bound in
+ * it have room for B once, and B's place there is his until he is back. */
+static void has_its_first_part(struct sl_event settings)
 {
 	enum { A = 1, A2, B, C };
-	static const struct sl_event before[] = {
-		CHAIN(SL_RESOLVER_SWAP, SL_RESOLVER_WAIT), GPU(0, 90), FIRST, OTHER(2, 0),
+	static const struct sl_event before[] = {GPU(0, 90), FIRST, OTHER(2, 0),
 		EVENT(WORKLOAD_ADD, workload_add, {3, BYTES(30), ANY, 1, 1, 0}),
 		SWAPPER(A, 1), SWAPPER(A2, 1), SWAPPER(C, 3), COMES(B, 2),
 		REPORT(B, 0, 50), OUT(B, 50), REPORTED(B), ASK(A, 1, 0, 30),
@@ -107,26 +116,37 @@ static void test_burst_has_its_first_part(void **state)
 		COMMIT(C, 3, 30)};
 	struct play p;
 
-	(void)state;
 	play_open(&p);
+	all(&p, &settings, 1, 0);
 	all(&p, before, SL_ARRAY_LEN(before), 0);
 	(void)play(&p, "B wants", 30000, (struct sl_event)WANT(B, 1));
 	assert_row_u64("of C", order_of(&p, C) > 0, 1);
 	assert_row_u64("of A2", order_of(&p, A2) > 0, 1);
 	(void)play(&p, "20 of A2 left", 30001,
 		(struct sl_event)DONE(A2, order_of(&p, A2), 20));
-	(void)play(&p, "A2 wants", 30001, (struct sl_event)WANT(A2, 1));
+	assert_string_equal(
+		play(&p, "A2 wants", 30001, (struct sl_event)WANT(A2, 1)), "");
+	assert_false(is_endless(&p, 1));
 	assert_non_null(strstr(play(&p, "all of C left", 30002,
 				       (struct sl_event)DONE(C, order_of(&p, C), 30)),
 		"RESTORE 3 g0 50"));
-	assert_null(
-		strstr(play(&p, "C wants", 30002, (struct sl_event)WANT(C, 1)), "EVICT"));
+	assert_string_equal(play(&p, "C wants", 30002, (struct sl_event)WANT(C, 1)), "");
+	assert_false(is_endless(&p, 1) || is_endless(&p, 3));
 	(void)play(&p, "B is back", 30003, (struct sl_event)DONE(B, order_of(&p, B), 0));
 	assert_null(strstr(play(&p, "early", 30022, (struct sl_event)TIME), "EVICT"));
 	assert_non_null(
 		strstr(play(&p, "after its first part", 30023, (struct sl_event)TIME),
 			"EVICT 3 g0"));
 	play_close(&p);
+}
+
+static void test_burst_has_its_first_part(void **state)
+{
+	(void)state;
+	has_its_first_part((struct sl_event)CHAIN(SL_RESOLVER_SWAP, SL_RESOLVER_WAIT));
+	has_its_first_part((struct sl_event)POOL(100, 0));
+	has_its_first_part((struct sl_event)POOL(1000, 50));
+	has_its_first_part((struct sl_event)POOL(1000, 55));
 }
 
 int main(void)
