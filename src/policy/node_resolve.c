@@ -107,6 +107,7 @@ static void stop(struct sl_outlook *outlook, struct sl_demand *demand,
 		.span = victim->idle};
 	client->party.waits = false; /* it is about to give all it has */
 	demand->stops = SL_MUTANT(STOPS_FOR_OTHERS, true, false);
+	node->queue[outlook->gpu].stops = true;
 	sl_list_push_tail(&node->stops, &client->of_stops);
 	node->books++;
 	node->timers_dirty = true;
@@ -258,14 +259,16 @@ static bool is_worth_it(const struct sl_node *node, const struct sl_demand *dema
 	       !sl_node_is_away(client);
 }
 
-/* Those that were told to end for it are to live, or leave it too little: it is one that others may be moved for again. */
-static void is_ended_for_no_more(struct sl_node *node, struct sl_demand *demand)
+/* Those that were told to end for it are to live, or leave it too little: it is one that others may be moved for again. True if it
+ * was not before: then it is looked at before anything else becomes of it. */
+static bool is_ended_for_no_more(struct sl_node *node, struct sl_demand *demand)
 {
 	if (SL_MUTANT(ENDED_FOR_EVER, !demand->stops, true))
-		return;
+		return false;
 	demand->stops = false;
-	node->swap_dirty = true;
 	sl_node_touch(node, 1u << demand->gpu);
+	sl_node_reconsider(node, 1u << demand->gpu);
+	return SL_MUTANT(DENIED_UNLOOKED, true, false);
 }
 
 /* One demand's turn. True if it still lacks something, and those behind it are not helped. */
@@ -286,8 +289,8 @@ static bool resolve_one(
 		missing = room == INT64_MIN ? demand->bytes
 					    : (uint64_t)((int64_t)demand->bytes - room);
 	covered = !missing || (!blocked && stop_others(outlook, demand, missing));
-	if (!covered)
-		is_ended_for_no_more(outlook->node, demand);
+	if (!covered && is_ended_for_no_more(outlook->node, demand))
+		return true;
 	if (!covered && !blocked && last_resort(outlook, demand, missing))
 		return false;
 	reason = ends_as(outlook, demand, covered);
@@ -313,10 +316,12 @@ static void forget_proofs(struct sl_node *node, uint32_t gpu)
 	}
 }
 
-static bool has_something_to_do(const struct sl_node *node)
+/* Also when the chain has `priority` no more, but somebody was told to end before. */
+static bool has_something_to_do(
+	const struct sl_node *node, const struct sl_node_queue *queue)
 {
 	return sl_node_has_priority(node) || !sl_node_waits_at_all(node) ||
-	       node->untakeable;
+	       node->untakeable || SL_MUTANT(ENDED_FOR_THE_CHAIN, queue->stops, false);
 }
 
 void sl_node_resolve(struct sl_node *node, uint32_t gpu)
@@ -329,12 +334,14 @@ void sl_node_resolve(struct sl_node *node, uint32_t gpu)
 	queue->resolve_at = SL_NS_NEVER;
 	if (queue->proves)
 		forget_proofs(node, gpu);
-	if (!queue->count || queue->lost || !has_something_to_do(node))
+	if (!queue->count || queue->lost || !has_something_to_do(node, queue))
 		return;
+	queue->stops = false;
 	outlook = sl_outlook_look(node, gpu, NULL, false);
 	sl_list_foreach_safe (link, &queue->waiting) {
 		struct sl_demand *demand = SL_LIST_ENTRY(link, struct sl_demand, queue);
 
+		queue->stops |= demand->stops;
 		if (!is_worth_it(node, demand))
 			continue;
 		blocked = resolve_one(&outlook, demand, blocked);

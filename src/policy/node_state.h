@@ -235,6 +235,7 @@ struct sl_node_queue { /* of one GPU */
 	bool degraded, lost; /* lost: never degraded, and nothing waits */
 	bool fresh;  /* a burst demand came, or became one, that was not looked at yet */
 	bool proves; /* some clients are to prove their idleness for it */
+	bool stops; /* others were told to end for one that waits, when the resolvers saw it last */
 	/* Room that demands which come after this place in the order must leave; see node_turns.c. */
 	uint64_t kept_bytes;
 	struct sl_turns_place kept_from;

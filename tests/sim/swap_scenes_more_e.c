@@ -546,13 +546,20 @@ static void set_priority(struct swap_world *w, uint64_t workload, int32_t priori
 				     .priority = priority}});
 }
 
-/* L, of lower priority, has 12 GiB and is told to end for A, since the host has no room for it. Then there is room, and L is no lower than
- * A: it lives, and leaves. */
-static void moved_after_all(struct swap_world *w)
+static void set_chain(struct swap_world *w, uint32_t resolvers)
+{
+	w->config.config.chain = resolvers;
+	swap_step(w, w->config);
+}
+
+/* L, of lower priority, has 12 GiB and is told to end for A, since the host has no room for it. Then there is room, L is no lower than
+ * A, and the chain is another: it lives, and leaves. */
+static void moves_after_all(struct swap_world *w, uint32_t first, uint32_t then)
 {
 	uint64_t l;
 
 	chain(w, 1, GIB);
+	set_chain(w, first);
 	l = arrives(w, 1000, 0, true);
 	set_priority(w, 1000, -1);
 	asks(w, l, 12 * GIB);
@@ -563,11 +570,32 @@ static void moved_after_all(struct swap_world *w)
 	until(w, 5);
 	expect(how_many(SL_ACTION_STOP, l, 0) == 1, "L is not told to end");
 	set_priority(w, 1000, 0);
+	set_chain(w, then);
 	swap_step(w,
 		(struct sl_event){.type = SL_EVENT_POOL_SIZE, .pool_size = {64 * GIB}});
 	until(w, 10);
 	expect(how_many(SL_ACTION_STOP, l, 0) == 1, "L is killed");
 	expect(how_many(SL_ACTION_EVICT, l, 0) == 1, "L does not leave");
+}
+
+#define SWAP_FIRST(...) SL_CHAIN(SL_RESOLVER_SWAP, __VA_ARGS__)
+
+static void moved_after_all(struct swap_world *w)
+{
+	moves_after_all(w, SWAP_FIRST(SL_RESOLVER_PRIORITY, SL_RESOLVER_WAIT),
+		SWAP_FIRST(SL_RESOLVER_PRIORITY, SL_RESOLVER_WAIT));
+}
+
+static void moved_before_denied(struct swap_world *w)
+{
+	moves_after_all(w, SWAP_FIRST(SL_RESOLVER_PRIORITY, 0),
+		SWAP_FIRST(SL_RESOLVER_PRIORITY, 0));
+}
+
+static void moved_without_priority(struct swap_world *w)
+{
+	moves_after_all(w, SWAP_FIRST(SL_RESOLVER_PRIORITY, SL_RESOLVER_WAIT),
+		SWAP_FIRST(SL_RESOLVER_WAIT, 0));
 }
 
 /* V takes 6 s to leave GPU 0 as far as W needs it, and X, on GPU 1, is to be warm after 3 s without work: it leaves after V. */
@@ -626,6 +654,10 @@ const struct swap_play swap_plays_more_e[] = {
 	{"what leaves is lent no more", lent_no_more},
 	{"who may as well leave later", warm_after_demands},
 	{"who was told to end and lives is moved", moved_after_all},
+	{"who was told to end and lives is moved before anybody is denied",
+		moved_before_denied},
+	{"who was told to end and lives is moved, whatever the chain is by then",
+		moved_without_priority},
 	{"what is owed is had back by ending who borrowed it", owed},
 	{"nobody is ended for what was lost with its GPU", owed_on_the_lost},
 	{"nobody is ended for who cannot come back all the same", owed_in_vain},

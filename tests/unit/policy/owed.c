@@ -204,15 +204,55 @@ static void test_leaves_what_ends(void **state)
 	play_close(&p);
 }
 
-/* L is told to end for W, since the host has no room for it. Then there is room, and L is no lower than W: it lives, and is moved. */
-static void test_is_moved_after_all(void **state)
+/* L is told to end for W at that time, since the host has no room for it. Then there is room, and L is no lower than W: it lives, and is
+ * moved. */
+static void moved_after_all(const char *row, struct sl_event chain, uint64_t stop_ms,
+	const struct sl_event *then)
 {
-	static const struct sl_event before[] = {CHAIN(10, SWAP, PRIORITY, WAIT),
-		GPU(0, 100), WORKLOAD(1, 0, 5), WORKLOAD(2, 0, 0), SWAPPER(1, 1),
-		SWAPPER(2, 2), ASK(2, 1, 0, 90), COMMIT(2, 1, 90)};
+	const struct sl_event before[] = {chain, GPU(0, 100), WORKLOAD(1, 0, 5),
+		WORKLOAD(2, 0, 0), SWAPPER(1, 1), SWAPPER(2, 2), ASK(2, 1, 0, 90),
+		COMMIT(2, 1, 90)};
 	static const struct sl_event as_high =
 		EVENT(WORKLOAD_SET, workload_set, {2, SL_SET_PRIORITY, .priority = 5});
 	static const struct sl_event room = EVENT(POOL_SIZE, pool_size, {200});
+	const char *told;
+	struct play p;
+
+	play_open(&p);
+	all(&p, before, SL_ARRAY_LEN(before));
+	told = play(&p, row, 5000, (struct sl_event)ASK(1, 1, 0, 60));
+	if (stop_ms > 5000)
+		told = play(&p, row, stop_ms, (struct sl_event)TIME);
+	assert_non_null(strstr(told, "STOP 2 2 TERM STOP_PRIORITY"));
+	(void)play(&p, row, stop_ms + 1000, as_high);
+	(void)play(&p, row, stop_ms + 1000, room);
+	if (then)
+		(void)play(&p, row, stop_ms + 2000, *then);
+	says(&p, row, stop_ms + 10000, (struct sl_event)TIME,
+		"NOTE STOP_REVOKED g0 2/1 60; EVICT 2 g0 50 EVICTED_FOR");
+	play_close(&p);
+}
+
+static void test_is_moved_after_all(void **state)
+{
+	static const struct sl_event stops_first = CHAIN(10, SWAP, PRIORITY, WAIT),
+				     waits_first = CHAIN(10, SWAP, WAIT, PRIORITY),
+				     only_stops = CHAIN(10, SWAP, PRIORITY, 0),
+				     stops_no_more = CHAIN(200, SWAP, WAIT, 0);
+
+	(void)state;
+	moved_after_all("stops first", stops_first, 5000, NULL);
+	moved_after_all("waits first", waits_first, 65000, NULL);
+	moved_after_all("does not wait", only_stops, 5000, NULL);
+	moved_after_all("stops no more", stops_first, 5000, &stops_no_more);
+}
+
+/* L borrows what W requested, and is told to end. Then there is room, and the chain has `priority` no more. */
+static void test_is_moved_for_a_request(void **state)
+{
+	static const struct sl_event before[] = {CHAIN(10, SWAP, PRIORITY, WAIT),
+		GPU(0, 100), WORKLOAD(1, 60, 5), WORKLOAD(2, 0, 0), SWAPPER(1, 1),
+		SWAPPER(2, 2), ASK(2, 1, 0, 90), COMMIT(2, 1, 90)};
 	struct play p;
 
 	(void)state;
@@ -220,11 +260,9 @@ static void test_is_moved_after_all(void **state)
 	all(&p, before, SL_ARRAY_LEN(before));
 	says(&p, "W asks", 5000, (struct sl_event)ASK(1, 1, 0, 60),
 		"NOTE POOL_FULL g0 1/0 60; STOP 2 2 TERM STOP_PRIORITY");
-	(void)play(&p, "as high", 6000, as_high);
-	(void)play(&p, "there is room", 6000, room);
-	assert_non_null(
-		strstr(play(&p, "the grace is over", 15000, (struct sl_event)TIME),
-			"NOTE STOP_REVOKED g0 2/1 60; EVICT 2 g0 50 EVICTED_FOR"));
+	(void)play(&p, "there is room", 7000, (struct sl_event)CHAIN(200, SWAP, WAIT, 0));
+	says(&p, "the grace is over", 15000, (struct sl_event)TIME,
+		"NOTE STOP_REVOKED g0 2/1 60; EVICT 2 g0 50 EVICTED_FOR");
 	play_close(&p);
 }
 
@@ -239,6 +277,7 @@ int main(void)
 		cmocka_unit_test(test_does_not_pass),
 		cmocka_unit_test(test_leaves_what_ends),
 		cmocka_unit_test(test_is_moved_after_all),
+		cmocka_unit_test(test_is_moved_for_a_request),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
