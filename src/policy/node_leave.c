@@ -341,7 +341,8 @@ static uint64_t stays_on(const struct sl_node_member *member, uint32_t gpu)
 
 bool sl_node_is_hostless(const struct sl_node *node, const struct sl_node_client *client)
 {
-	return client->refusals && client->refused_for == SL_REASON_EVICT_NO_HOST &&
+	return client->refusals && !client->order.id &&
+	       client->refused_for == SL_REASON_EVICT_NO_HOST &&
 	       node->now < sl_node_later(client->refused_until, HEARD_WITHIN);
 }
 

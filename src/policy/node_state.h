@@ -552,7 +552,7 @@ sl_ns sl_node_wants_since(const struct sl_node_client *client);
 bool sl_node_swaps_at_once(const struct sl_node *node);
 
 /* --- node_leave.c --- */
-/* That the host has no memory for it is the last that was heard of it, not long ago. */
+/* That the host has no memory for it is the last that was heard of it, not long ago; and it is not being asked again now. */
 bool sl_node_is_hostless(const struct sl_node *node, const struct sl_node_client *client);
 /* Who competes with whom, as of now. O(workloads) the first time. */
 const struct sl_node_sets *sl_node_sets(const struct sl_node *node);

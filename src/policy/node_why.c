@@ -37,7 +37,8 @@ static void why_nobody_leaves(const struct sl_node *node,
 
 	if (waits->reason != SL_REASON_ENTITLED_WAITS &&
 		waits->reason != SL_REASON_BURST_WAITS &&
-		waits->reason != SL_REASON_TURN_WAITS)
+		waits->reason != SL_REASON_TURN_WAITS &&
+		waits->reason != SL_REASON_LEAVING_WAITS)
 		return;
 	sl_list_foreach (link, &node->all_members) {
 		const struct sl_node_member *member =

@@ -314,6 +314,35 @@ static void test_waits_for_the_host(void **state)
 	play_close(&p);
 }
 
+/* While one is asked again it is not known that the host has no room for it: neither is the wait endless for that, nor is it said. Of the
+ * other it is, also while the one may be leaving. */
+static void test_endless_says_why(void **state)
+{
+	struct play p;
+	uint32_t endless = 0, bound = 0;
+
+	(void)state;
+	begin(&p, (struct sl_event)SWAP(1000));
+	(void)at(&p, 0,
+		(struct sl_event)EVENT(
+			WORKLOAD_ADD, workload_add, {2, BYTES(90), ANY, 1, 1, 0}));
+	(void)at(&p, 0, (struct sl_event)SWAPPER(3, 2));
+	(void)at(&p, 5000, (struct sl_event)ASK(3, 1, 0, 90));
+	(void)at(&p, 5010, (struct sl_event)REFUSED(2, evicted_as(&p), NO_HOST));
+	(void)at(&p, 5020, (struct sl_event)REFUSED(1, evicted_as(&p), NO_HOST));
+	for (uint64_t ms = 5050; ms < 12000; ms += 50) {
+		struct sl_node_because row = {0};
+
+		(void)at(&p, ms, (struct sl_event)TIME);
+		sl_node_why(p.node, 2, count_no_host, &row);
+		assert_row_u64("named", !has_bound(&p, 2), row.other);
+		endless += !has_bound(&p, 2);
+		bound += has_bound(&p, 2);
+	}
+	assert_true(endless && bound);
+	play_close(&p);
+}
+
 static bool asks(struct play *p, uint64_t at_ms, struct sl_event event)
 {
 	return strstr(at(p, at_ms, event), "TRIM 1 30");
@@ -451,6 +480,7 @@ int main(void)
 		cmocka_unit_test(test_not_warm_for_the_pool),
 		cmocka_unit_test(test_not_warm_for_its_bound),
 		cmocka_unit_test(test_waits_for_the_host),
+		cmocka_unit_test(test_endless_says_why),
 		cmocka_unit_test(test_copies_asked_again),
 		cmocka_unit_test(test_copies_asked_less_often),
 		cmocka_unit_test(test_warm_after_demands),
