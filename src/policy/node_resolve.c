@@ -453,6 +453,9 @@ void sl_node_resolve_returns(struct sl_node *node)
 		struct sl_node_client *client =
 			SL_LIST_ENTRY(link, struct sl_node_client, of_out);
 
+		/* A part of it is coming: what it lacks then is known once that is there. */
+		if (client->order.id)
+			continue;
 		if (client->unhelped_in == node->looks && is_owed(node, client) &&
 			choices++ < CHOICES_MOST)
 			help_back(node, client);

@@ -12,12 +12,17 @@
 #define WAIT             SL_RESOLVER_WAIT
 #define WORKLOAD(w, request, priority) \
 	EVENT(WORKLOAD_ADD, workload_add, {w, BYTES(request), BYTES(100), 1, 1, priority})
-#define BACK(c, w)       EVENT(CLIENT_JOIN, client_join, {c, w, 1, 1})
-#define SWAPPER(c, w)    EVENT(CLIENT_JOIN, client_join, {c, w, 0, 1})
-#define WANT(c, n)       EVENT(WANT, want, {c, n})
-#define OUT(c, g, n)     EVENT(CLIENT_EVICTED, client_evicted, {c, g, n})
-#define REPORTED(c)      EVENT(CLIENT_REPORTED, client_reported, {c})
-#define DONE(c, o, g, n) EVENT(DONE, done, {c, o, g, SL_SWAP_OK, 0, n})
+#define MIB (1024 * 1024ull)
+#define LARGE(w, request, priority)       \
+	EVENT(WORKLOAD_ADD, workload_add, \
+		{w, BYTES(request), BYTES(600 * MIB), 1, 1, priority})
+#define BACK(c, w)        EVENT(CLIENT_JOIN, client_join, {c, w, 1, 1})
+#define SWAPPER(c, w)     EVENT(CLIENT_JOIN, client_join, {c, w, 0, 1})
+#define WANT(c, n)        EVENT(WANT, want, {c, n})
+#define OUT(c, g, n)      EVENT(CLIENT_EVICTED, client_evicted, {c, g, n})
+#define REPORTED(c)       EVENT(CLIENT_REPORTED, client_reported, {c})
+#define DONE(c, o, g, n)  EVENT(DONE, done, {c, o, g, SL_SWAP_OK, 0, n})
+#define MOVED(c, o, g, n) EVENT(MOVED, moved, {c, o, g, n})
 #define REFUSED(c, o, g, n) \
 	EVENT(DONE, done, {c, o, g, SL_SWAP_REFUSED, SL_SWAP_CAPTURE, n})
 
@@ -118,6 +123,39 @@ static void test_nobody_is_stopped(void **state)
 	lend(&p, (struct sl_event)CHAIN(70, SWAP, WAIT, 0), 60, 5);
 	assert_null(
 		strstr(play(&p, "no chance", 10, (struct sl_event)WANT(1, 1)), "STOP"));
+	play_close(&p);
+}
+
+/* L leaves for W, who gets a part of it, and then has no more room on the host: whether L is to end for the rest is decided when
+ * that part is back. */
+static void test_part_comes_first(void **state)
+{
+	const struct sl_event events[] = {CHAIN(4096 * MIB, SWAP, PRIORITY, WAIT),
+		GPU(0, 600 * MIB),
+		EVENT(LINK_COST, link_cost, {0, 32000 * MIB, 32000 * MIB}),
+		LARGE(1, 512 * MIB, 5), LARGE(2, 0, 0), BACK(1, 1),
+		REPORT(1, 0, 512 * MIB), OUT(1, 0, 512 * MIB), REPORTED(1), SWAPPER(2, 2),
+		ASK(2, 1, 0, 512 * MIB), COMMIT(2, 1, 512 * MIB)};
+	struct play p;
+	uint64_t leaving, coming;
+
+	(void)state;
+	play_open(&p);
+	all(&p, events, SL_ARRAY_LEN(events));
+	(void)play(&p, "W wants", 10, (struct sl_event)WANT(1, 1));
+	leaving = p.last[SL_ACTION_EVICT].id;
+	says(&p, "a part of L has left", 20,
+		(struct sl_event)MOVED(2, leaving, 0, 64 * MIB),
+		"RESTORE 1 g0 159383552");
+	coming = p.last[SL_ACTION_RESTORE].id;
+	(void)play(&p, "the host has no more room", 30,
+		(struct sl_event)CHAIN(64 * MIB, SWAP, PRIORITY, WAIT));
+	assert_null(strstr(play(&p, "L stays", 40,
+				   (struct sl_event)REFUSED(2, leaving, 0, 64 * MIB)),
+		"STOP"));
+	assert_non_null(strstr(play(&p, "the part is there", 50,
+				       (struct sl_event)DONE(1, coming, 0, 384 * MIB)),
+		"STOP 2 2 TERM STOP_PRIORITY"));
 	play_close(&p);
 }
 
@@ -273,6 +311,7 @@ int main(void)
 		cmocka_unit_test(test_lost),
 		cmocka_unit_test(test_wants_no_more),
 		cmocka_unit_test(test_nobody_is_stopped),
+		cmocka_unit_test(test_part_comes_first),
 		cmocka_unit_test(test_behind_wait),
 		cmocka_unit_test(test_does_not_pass),
 		cmocka_unit_test(test_leaves_what_ends),
