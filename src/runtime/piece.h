@@ -65,7 +65,7 @@ void sl_pieces_classify(struct sl_pieces *pieces, CUdevice dev);
  * it might take that from a copy which is still good. */
 size_t sl_pieces_likely(struct sl_pieces *pieces, size_t most);
 /* Keeps those that together have at least bytes, in the order in which they are to leave; all if they have less. Few of
- * them, and little more than wanted. Of one class those come first whose copy has begun. The others are settled. */
+ * them, and little more than wanted. Of one class those come first whose copy has begun, by ticket. The others are settled. */
 void sl_pieces_choose(struct sl_pieces *pieces, uint64_t bytes);
 /* It is about to be copied: counts how often in a row it had changed. */
 void sl_piece_note_copy(struct sl_piece *piece);

@@ -164,6 +164,9 @@ static int order_of(const void *a, const void *b)
 		return x->class < y->class ? -1 : 1;
 	if (x->begun != y->begun)
 		return x->begun ? -1 : 1;
+	/* Tickets are waited for as they were given: the place of one is another's once it has been (haul.h). */
+	if (x->begun)
+		return by_descent(y->ticket, x->ticket);
 	return by_descent(x->bytes, y->bytes);
 }
 

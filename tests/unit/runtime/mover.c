@@ -606,25 +606,29 @@ static void choose(uint64_t wanted_bytes, const uint64_t *sizes, const uint8_t *
 	free(pieces.at);
 }
 
-/* The copy that has begun is waited for first. */
+/* Copies that have begun are waited for first, in the order in which they began. */
 static void check_begun_first(void)
 {
 	static const struct sl_piece_kind kind;
 	struct sl_pieces pieces = {0};
 
-	for (unsigned int i = 0; i < 4; i++) {
+	for (unsigned int i = 0; i < 6; i++) {
 		struct sl_piece piece = {.kind = &kind,
-			.bytes = (i == 1 ? 64 : 2) * SL_MIB,
+			.bytes = (i == 1 ? 64 : 2 + i) * SL_MIB,
 			.class = i ? SL_PIECE_DIRTY : SL_PIECE_CLEAN,
-			.begun = i == 3};
+			.begun = i >= 3,
+			.ticket = i};
 
 		sl_pieces_add(&pieces, &piece);
 	}
 	sl_pieces_choose(&pieces, UINT64_MAX);
-	CHECK_EQ(pieces.count, 4);
+	CHECK_EQ(pieces.count, 6);
 	CHECK_EQ(pieces.at[0].class, SL_PIECE_CLEAN);
-	CHECK(pieces.at[1].begun);
-	CHECK_EQ(pieces.at[2].bytes, 64 * SL_MIB);
+	for (unsigned int i = 1; i < 4; i++) {
+		CHECK(pieces.at[i].begun);
+		CHECK_EQ(pieces.at[i].ticket, i + 2);
+	}
+	CHECK_EQ(pieces.at[4].bytes, 64 * SL_MIB);
 	free(pieces.at);
 }
 
