@@ -7,6 +7,8 @@
 #ifndef SL_TESTS_BENCH_ASK_H
 #define SL_TESTS_BENCH_ASK_H
 
+#include "bench.h"
+
 #include <jansson.h>
 
 #include "base/clock.h"
@@ -32,6 +34,8 @@ void bench_register(int fd, const char *name, uint64_t limit_bytes, int32_t prio
 
 /* All that the daemon knows of itself; the caller decrefs. */
 json_t *bench_dump(void);
+/* A figure of its turns, in ms; none where there were too few turns to tell. */
+void bench_emit_turn(enum bench_row_id id, const char *variant, const json_t *us);
 /* The daemon about itself, the first GPU, and the row of a workload (false: there is none). */
 void bench_status(int fd, struct sl_msg_status_row *out);
 void bench_gpu(int fd, struct sl_msg_gpu_row *out);

@@ -130,8 +130,7 @@ static void emit_turns(void)
 		(void)snprintf(key, sizeof(key), "%s_us", kinds[i]);
 		value = json_object_get(turns, key);
 		bench_require(value, "the dump has no %s", key);
-		bench_emit(BENCH_HISTORY_TURN, kinds[i],
-			(double)json_integer_value(value) / 1000);
+		bench_emit_turn(BENCH_HISTORY_TURN, kinds[i], value);
 	}
 	json_decref(json);
 }

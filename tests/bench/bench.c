@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -47,7 +48,7 @@ static void append(enum bench_row_id id, const char *variant, double value, doub
 {
 	const char *path = getenv("SL_BENCH_ROWS");
 	const char *on = getenv("SL_BENCH_ON");
-	char name[128], limit[32] = "null", line[512];
+	char name[128], limit[32] = "null", number[32] = "null", line[512];
 	sl_cleanup(sl_closep) int fd = -1;
 	int n;
 
@@ -55,10 +56,12 @@ static void append(enum bench_row_id id, const char *variant, double value, doub
 	format_name(name, sizeof(name), id, variant);
 	if (budget >= 0)
 		(void)snprintf(limit, sizeof(limit), "%.6g", budget);
+	if (!isnan(value))
+		(void)snprintf(number, sizeof(number), "%.6g", value);
 	n = snprintf(line, sizeof(line),
-		"{\"name\": \"%s\", \"value\": %.6g, \"unit\": \"%s\", \"budget\": %s, "
+		"{\"name\": \"%s\", \"value\": %s, \"unit\": \"%s\", \"budget\": %s, "
 		"\"ratio_to\": %s%s%s, \"on\": \"%s\"}\n",
-		name, value, bench_rows[id].unit, limit, reference ? "\"" : "",
+		name, number, bench_rows[id].unit, limit, reference ? "\"" : "",
 		reference ? reference : "null", reference ? "\"" : "",
 		on ? on : "software");
 	fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);

@@ -30,7 +30,7 @@ struct bench_row {
 };
 extern const struct bench_row bench_rows[BENCH_ROWS];
 
-/* Appends a figure. variant: what stands behind the colon, or NULL. */
+/* Appends a figure; NAN: none here. variant: what stands behind the colon, or NULL. */
 void bench_emit(enum bench_row_id id, const char *variant, double value);
 /* The same with a reference: the row `reference` of the same variant. budget: BENCH_COMPUTED
  * leaves the table's, anything else replaces it. */

@@ -140,7 +140,7 @@ static void emit_each(const json_t *turns, enum bench_row_id row)
 		char name[32];
 
 		(void)snprintf(name, sizeof(name), "%.*s", (int)strcspn(key, "_"), key);
-		bench_emit(row, name, (double)json_integer_value(value) / 1000);
+		bench_emit_turn(row, name, value);
 	}
 }
 

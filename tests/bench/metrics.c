@@ -103,7 +103,7 @@ static void emit_held(const char *variant)
 
 	value = json_object_get(json_object_get(json, "long_turns"), "metrics_us");
 	bench_require(value, "the dump has no metrics_us");
-	bench_emit(BENCH_METRICS_HELD, variant, (double)json_integer_value(value) / 1000);
+	bench_emit_turn(BENCH_METRICS_HELD, variant, value);
 	json_decref(json);
 }
 
