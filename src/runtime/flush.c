@@ -244,13 +244,13 @@ void sl_memory_flush_idle(struct sl_gpu *gpu)
 	}
 }
 
-void sl_memory_flush_all(bool everything, bool fully)
+void sl_memory_flush_all(bool everything)
 {
 	uint32_t round = next_round();
 	struct sl_space *space;
 
 	while ((space = next_of_round(round, NULL))) {
-		CUresult r = flush(space, everything, fully ? FLUSH_FULLY : FLUSH_CHANCE);
+		CUresult r = flush(space, everything, FLUSH_CHANCE);
 
 		if (r != CUDA_SUCCESS)
 			sl_debug("a context cannot be flushed: error %d", (int)r);

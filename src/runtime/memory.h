@@ -54,8 +54,8 @@ void sl_memory_set_sync_memops(CUdeviceptr ptr, bool on);
  * context's work is done, which may take as long as that work. The caller uses the space. A
  * sticky error of the context is returned. */
 SL_MUST_CHECK CUresult sl_memory_flush(struct sl_space *space, bool everything);
-/* sl_memory_flush of every space; fully: not left out where another thread is at it. */
-void sl_memory_flush_all(bool everything, bool fully);
+/* sl_memory_flush of every space, left out where another thread is at it. */
+void sl_memory_flush_all(bool everything);
 /* Until what other threads' flushes have taken out is given back; not longer than some seconds. No lock may be held. */
 void sl_memory_await_flushes(void);
 

@@ -13,6 +13,7 @@
 #include "runtime/hooks.h"
 #include "runtime/mode.h"
 #include "runtime/prove.h"
+#include "runtime/settle.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -24,6 +25,8 @@
 #define CHUNK_MAX   (64 * SL_MIB)
 /* Others may take or give back meanwhile so often; then what is charged stays too high until later. */
 #define LOOKS_MAX 3
+/* Until a proof is asked for again that was refused. */
+#define ASK_AGAIN_NS (10 * SL_MS)
 
 uint32_t sl_pool_watched;
 
@@ -495,18 +498,23 @@ static uint64_t all_charged(void)
 	return bytes;
 }
 
-/* Work that lasts longer than that keeps what it uses, no more. A context that is just being destroyed refuses a proof:
- * it is asked for again. False: nothing may be trimmed. */
-static bool await_work(sl_ns end_ns)
+/* Work that lasts longer than that keeps what it uses, no more. A context that is just being destroyed
+ * refuses a proof: it is asked for again, and at the end done without. False: nothing may be trimmed. */
+static bool await_work(CUcontext ctx, sl_ns end_ns)
 {
 	static const uint32_t never;
 	struct sl_proof proof;
+	CUresult ignored;
 
 	while (sl_prove_idle(end_ns, &never) == SL_PROVE_REFUSED) {
 		sl_prove_look(&proof);
-		if (proof.failed || sl_capture_is_open() || sl_clock_now() >= end_ns)
+		if (proof.no_thread)
+			return sl_settle_context(ctx, &ignored) == SL_SETTLED;
+		if (proof.failed || sl_capture_is_open())
 			return false;
-		sl_futex_pause(SL_MS);
+		if (sl_clock_now() >= end_ns)
+			return true;
+		sl_futex_pause(ASK_AGAIN_NS);
 	}
 	return true;
 }
@@ -517,7 +525,7 @@ bool sl_pool_give_back(sl_ns end_ns)
 	CUcontext ctx = NULL;
 
 	if (before == 0 || sl_real.cuCtxGetCurrent(&ctx) != CUDA_SUCCESS || !ctx ||
-		!await_work(end_ns))
+		!await_work(ctx, end_ns))
 		return false;
 	for (size_t n = count_charged(); n-- > 0;) {
 		struct sl_pool *pool = nth_charged(n);

@@ -57,7 +57,8 @@ void sl_pool_current_changed(void);
 /* The driver may have given something back: what is charged follows. */
 void sl_pool_look(struct sl_pool *pool);
 void sl_pool_look_at_all(void) SL_COLD;
-/* All that pools have and nobody uses goes, after the work under way, or at end_ns. False: there was nothing. No lock
+/* All that pools have and nobody uses goes, after the work under way, or at end_ns. False: there was
+ * nothing. Where no thread can be had the caller waits for the work, however long that takes. No lock
  * may be held. */
 bool sl_pool_give_back(sl_ns end_ns);
 /* The device's primary context is gone, and what its pools held. */

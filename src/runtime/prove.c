@@ -162,7 +162,7 @@ void sl_prove_ask(void)
 	if (!proof.running) {
 		if (!started)
 			started = sl_libc_start_thread(prove_main, NULL) == 0;
-		proof.refused = !started;
+		proof.refused = proof.no_thread = !started;
 		proof.running = started;
 		proof.started_ns = sl_clock_now();
 		__atomic_fetch_add(&wanted, started, __ATOMIC_RELEASE);

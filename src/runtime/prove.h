@@ -18,7 +18,8 @@ struct sl_proof {
 	sl_ns started_ns, ended_ns; /* of the last proof that was asked for */
 	bool running;
 	bool refused; /* it came to nothing: a capture was open, there was no thread, or it failed */
-	bool failed; /* because the driver did not say whether the work has ended */
+	bool no_thread; /* because there was none to be had */
+	bool failed;    /* because the driver did not say whether the work has ended */
 };
 
 /* Begins a proof of all that was submitted so far, unless one is under way. Never blocks. */

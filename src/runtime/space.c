@@ -34,6 +34,13 @@ void sl_block_let_go(struct sl_block *block)
 	sl_list_unlink(&block->in_hands);
 }
 
+bool sl_space_hoards(const struct sl_space *space)
+{
+	return space->idle_slabs > 0 || space->flushing ||
+	       !sl_list_is_empty(&space->with_freed) ||
+	       !sl_list_is_empty(&space->leaving);
+}
+
 struct sl_space *sl_space_find(CUcontext ctx)
 {
 	sl_list_foreach (link, &sl_spaces) {

@@ -12,16 +12,10 @@
 #include "base/log.h"
 #include "base/step.h"
 
-/* What was freed is back when the work that may use it has ended. A driver would not have had it either way: so
- * work that lasts longer, or waits for what the caller is to do next, makes out-of-memory final. */
+/* What was freed is back when the work that may use it has ended. A driver would not have had it
+ * either way: so work that lasts longer, or waits for what the caller is to do next, makes
+ * out-of-memory final. */
 #define GIVE_BACK_NS (10 * SL_S)
-
-static bool space_hoards(const struct sl_space *space)
-{
-	return space->idle_slabs > 0 || space->flushing ||
-	       !sl_list_is_empty(&space->with_freed) ||
-	       !sl_list_is_empty(&space->leaving);
-}
 
 static bool is_hoarded(void)
 {
@@ -29,7 +23,8 @@ static bool is_hoarded(void)
 
 	sl_books_lock();
 	sl_list_foreach (link, &sl_spaces)
-		found = found || space_hoards(SL_LIST_ENTRY(link, struct sl_space, link));
+		found = found ||
+			sl_space_hoards(SL_LIST_ENTRY(link, struct sl_space, link));
 	sl_books_unlock();
 	return found;
 }

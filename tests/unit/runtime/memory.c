@@ -5,11 +5,13 @@
  */
 #include "child.h"
 #include "fake.h"
+#include "no-threads.h"
 #include "stub.h"
 
 #include "runtime/hooks.h"
 #include "runtime/session.h"
 #include "runtime/slab.h"
+#include "runtime/sweep.h"
 
 #include <pthread.h>
 #include <string.h>
@@ -441,8 +443,8 @@ static void body_hoard_of_another_flush(void)
 	finish();
 }
 
-/* Work may wait for what the very thread does next that allocates: it is refused then, and what it freed before is
- * neither lost nor handed out again while the work may use it. */
+/* Work may wait for what the very thread does next that allocates: it is refused then, and what it
+ * freed before is neither lost nor handed out again while the work may use it. */
 static void body_hoard_of_endless_work(void)
 {
 	CUdeviceptr small, other, large;
@@ -456,6 +458,56 @@ static void body_hoard_of_endless_work(void)
 	CHECK(other != small);
 	__atomic_store_n(&stub_busy, NULL, __ATOMIC_RELEASE);
 	CHECK_EQ(cuMemFree_v2(other), CUDA_SUCCESS);
+	CHECK_EQ(cuMemAlloc_v2(&large, 8 * SL_GIB), CUDA_SUCCESS);
+	CHECK_EQ(cuMemFree_v2(large), CUDA_SUCCESS);
+	finish();
+}
+
+/* It keeps what was freed in its own context, not what was freed in another. */
+static void hoard_beside_endless_work(bool swept)
+{
+	CUdeviceptr small, large;
+	CUcontext busy;
+
+	start();
+	busy = ctx;
+	CHECK_EQ(cuMemAlloc_v2(&small, 4096), CUDA_SUCCESS);
+	CHECK_EQ(cuMemFree_v2(small), CUDA_SUCCESS);
+	ctx = stub_make_current(0);
+	CHECK_EQ(cuMemAlloc_v2(&small, 4096), CUDA_SUCCESS);
+	CHECK_EQ(cuMemFree_v2(small), CUDA_SUCCESS);
+	__atomic_store_n(&stub_busy, busy, __ATOMIC_RELEASE);
+	/* The sweeper may be in there as well, since somebody waited for memory. */
+	if (swept) {
+		sl_sweep_soon(true);
+		usleep(200000);
+	}
+	CHECK_EQ(cuMemAlloc_v2(&large, 8 * SL_GIB - SL_SLAB_BYTES), CUDA_SUCCESS);
+	CHECK_EQ(cuMemFree_v2(large), CUDA_SUCCESS);
+	__atomic_store_n(&stub_busy, NULL, __ATOMIC_RELEASE);
+	CHECK_EQ(cuCtxDestroy_v2(busy), CUDA_SUCCESS);
+	finish();
+}
+
+static void body_hoard_beside_endless_work(void)
+{
+	hoard_beside_endless_work(false);
+}
+
+static void body_hoard_beside_the_sweeper(void)
+{
+	hoard_beside_endless_work(true);
+}
+
+/* Who can have no thread waits for the work himself. */
+static void body_hoard_without_threads(void)
+{
+	CUdeviceptr small, large;
+
+	start();
+	CHECK_EQ(cuMemAlloc_v2(&small, 4096), CUDA_SUCCESS);
+	CHECK_EQ(cuMemFree_v2(small), CUDA_SUCCESS);
+	__atomic_store_n(&no_threads, 1, __ATOMIC_RELEASE);
 	CHECK_EQ(cuMemAlloc_v2(&large, 8 * SL_GIB), CUDA_SUCCESS);
 	CHECK_EQ(cuMemFree_v2(large), CUDA_SUCCESS);
 	finish();
@@ -829,33 +881,36 @@ static void body_threads(void)
 	{                                     \
 		in_child(body_##name, 60);    \
 	}
-#define TESTS(X)                    \
-	X(region)                   \
-	X(arguments)                \
-	X(foreign_device)           \
-	X(figures)                  \
-	X(pointers)                 \
-	X(faults)                   \
-	X(create_failed)            \
-	X(denied)                   \
-	X(hoard_goes)               \
-	X(hoard_goes_while_waiting) \
-	X(hoard_goes_before_denial) \
-	X(nobody_runs_ahead)        \
-	X(hoard_of_another_flush)   \
-	X(hoard_of_endless_work)    \
-	X(cancelled_in_a_flush)     \
-	X(free_async)               \
-	X(classes)                  \
-	X(small_pairs)              \
-	X(random)                   \
-	X(capture)                  \
-	X(capture_modes)            \
-	X(broken_context)           \
-	X(contexts)                 \
-	X(destroy_refused)          \
-	X(destroy_holds_nobody)     \
-	X(destroy_past_sweeper)     \
+#define TESTS(X)                     \
+	X(region)                    \
+	X(arguments)                 \
+	X(foreign_device)            \
+	X(figures)                   \
+	X(pointers)                  \
+	X(faults)                    \
+	X(create_failed)             \
+	X(denied)                    \
+	X(hoard_goes)                \
+	X(hoard_goes_while_waiting)  \
+	X(hoard_goes_before_denial)  \
+	X(nobody_runs_ahead)         \
+	X(hoard_of_another_flush)    \
+	X(hoard_of_endless_work)     \
+	X(hoard_beside_endless_work) \
+	X(hoard_beside_the_sweeper)  \
+	X(hoard_without_threads)     \
+	X(cancelled_in_a_flush)      \
+	X(free_async)                \
+	X(classes)                   \
+	X(small_pairs)               \
+	X(random)                    \
+	X(capture)                   \
+	X(capture_modes)             \
+	X(broken_context)            \
+	X(contexts)                  \
+	X(destroy_refused)           \
+	X(destroy_holds_nobody)      \
+	X(destroy_past_sweeper)      \
 	X(threads)
 TESTS(TEST)
 #define ROW(name) cmocka_unit_test(test_##name),

@@ -18,6 +18,7 @@
 #include "runtime/space.h"
 #include "runtime/store.h"
 #include "runtime/swap.h"
+#include "runtime/sweep.h"
 
 #include <fcntl.h>
 #include <string.h>
@@ -73,7 +74,7 @@ static inline void end(void)
 	for (size_t i = 0; i < THINGS; i++)
 		if (things[i].at)
 			CHECK_EQ(cuMemFree_v2(things[i].at), CUDA_SUCCESS);
-	sl_memory_flush_all(true, true);
+	sl_sweep_until(sl_clock_now() + 10 * SL_S);
 	check_books(0);
 	CHECK_EQ(sl_store_count().free_bytes, sl_store_count().bytes);
 	CHECK_EQ(VMM(live), 0);

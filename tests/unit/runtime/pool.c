@@ -5,6 +5,7 @@
  * then agree with what is reserved. peer-failures rows 8 (async pools) and 15 (graphs).
  */
 #include "books-test.h"
+#include "no-threads.h"
 
 #include "runtime/graph.h"
 #include "runtime/held.h"
@@ -434,6 +435,23 @@ static void body_endless(void)
 	fake_stop();
 }
 
+/* Who can have no thread to prove it waits for the work himself. */
+static void body_no_thread(void)
+{
+	CUdeviceptr a;
+
+	start(2 * SL_MIB);
+	fake_lock();
+	fake.limit_bytes = 28 * SL_MIB;
+	fake_unlock();
+	CHECK_EQ(cuMemAllocAsync(&a, 16 * SL_MIB, NULL), CUDA_SUCCESS);
+	pools[0].freed_later = 16 * SL_MIB;
+	__atomic_store_n(&no_threads, 1, __ATOMIC_RELEASE);
+	CHECK_EQ(cuMemAllocAsync(&a, 18 * SL_MIB, NULL), CUDA_SUCCESS);
+	check_books(18 * SL_MIB);
+	fake_stop();
+}
+
 /* Granted, but others' memory is not gone yet. */
 static void body_driver_is_full(void)
 {
@@ -652,6 +670,7 @@ TEST(large_chunks, 20)
 TEST(exact, 20)
 TEST(denied, 20)
 TEST(endless, 40)
+TEST(no_thread, 20)
 TEST(driver_is_full, 20)
 TEST(made, 20)
 TEST(waiting, 20)
@@ -669,6 +688,7 @@ int main(void)
 		cmocka_unit_test(test_exact),
 		cmocka_unit_test(test_denied),
 		cmocka_unit_test(test_endless),
+		cmocka_unit_test(test_no_thread),
 		cmocka_unit_test(test_driver_is_full),
 		cmocka_unit_test(test_made),
 		cmocka_unit_test(test_waiting),
