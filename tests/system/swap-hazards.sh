@@ -97,7 +97,7 @@ is_in_the_way sleeper "process $(pid_of sleeper) of it has been stopped"
 kill -CONT "$(pid_of sleeper)"
 settled sleeper parked
 CHECKS=$((CHECKS + 1))
-until_true 10 why_says sleeper "nothing is in its way" || fail "why sleeper: $("$B/sluice" why sleeper 2>&1)"
+until_true 10 why_says sleeper "brings it back" || fail "why sleeper: $("$B/sluice" why sleeper 2>&1)"
 try_resume sleeper
 settled sleeper bound
 contents sleeper "after a stop"
