@@ -305,22 +305,7 @@ bool sl_node_trim_for(struct sl_node *node, struct sl_node_client *client, uint6
 
 /* --- orders --- */
 
-/* One that was there when its turn began has not left since. */
-static bool has_its_turn(const struct sl_node *node, const struct sl_node_member *member)
-{
-	sl_list_foreach (link, &member->clients) {
-		const struct sl_node_client *client =
-			SL_LIST_ENTRY(link, struct sl_node_client, of_member);
-
-		if (client->alive && !client->is_out && client->holding.touched &&
-			client->resident_at < member->turn_began)
-			return sl_node_turn_left(node, member) > 0;
-	}
-	return false;
-}
-
-/* Nobody of it still waits to come back: its turn begins. One that comes later has what is left of it, or each would make the
- * wait of others longer. */
+/* Nobody of it still waits to come back: its turn begins. */
 static void begin_turn(struct sl_node *node, struct sl_node_member *member)
 {
 	sl_list_foreach (link, &member->clients) {
@@ -330,8 +315,6 @@ static void begin_turn(struct sl_node *node, struct sl_node_member *member)
 		if (client->is_out && (client->wants || client->returns))
 			return;
 	}
-	if (has_its_turn(node, member))
-		return;
 	member->turn_began = node->now;
 	member->turns++;
 }

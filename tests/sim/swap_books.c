@@ -305,21 +305,7 @@ sl_ns swap_cost(const struct swap_rules *r, uint64_t workload)
 
 /* --- turns --- */
 
-/* One that was there when its turn began has not left since, and the turn may not be over. */
-static bool may_have_its_turn(const struct swap_rules *r, const struct swap_member *m)
-{
-	for (uint32_t i = 0; i < r->parties; i++) {
-		const struct swap_party *p = &r->party[i];
-
-		if (p->used && p->alive && p->workload == m->id &&
-			!swap_party_evicted(p) && p->resident_at < m->turn_began &&
-			r->now - m->turn_began < r->turn_max)
-			return true;
-	}
-	return false;
-}
-
-/* Its turn begins once nobody of it waits to come back; who comes later has what is left of it. */
+/* Its turn begins once nobody of it waits to come back. */
 static void may_begin_turn(struct swap_rules *r, uint64_t workload)
 {
 	struct swap_member *m = swap_member_of(r, workload);
@@ -331,7 +317,7 @@ static void may_begin_turn(struct swap_rules *r, uint64_t workload)
 			swap_party_evicted(p) && (p->wants || p->comes))
 			return;
 	}
-	if (m && !may_have_its_turn(r, m))
+	if (m)
 		m->turn_began = r->now;
 }
 

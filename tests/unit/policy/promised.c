@@ -55,33 +55,6 @@ static void test_waits_for_no_chain(void **state)
 	play_close(&p);
 }
 
-/* A is there when its workload's turn begins; A2 that comes back in it has what is left, and in a turn of its own after it. */
-static void test_has_what_is_left(void **state)
-{
-	enum { A = 1, A2, B };
-	static const struct sl_event before[] = {
-		CHAIN(SL_RESOLVER_SWAP, SL_RESOLVER_WAIT), GPU(0, 100), FIRST,
-		OTHER(2, 0), SWAPPER(A, 1), ASK(A, 1, 0, 30), COMMIT(A, 1, 30),
-		COMES(A2, 1), REPORT(A2, 0, 30), OUT(A2, 30), REPORTED(A2)};
-	struct play p;
-
-	(void)state;
-	for (unsigned int late = 0; late < 2; late++) {
-		uint64_t ms = late ? 100000 : 20, turns;
-
-		play_open(&p);
-		all(&p, before, SL_ARRAY_LEN(before), 10);
-		turns = sl_node_workload(p.node, 1).turns;
-		assert_non_null(
-			strstr(play(&p, "A2 wants", ms, (struct sl_event)WANT(A2, 1)),
-				"RESTORE 2"));
-		(void)play(&p, "A2 is back", ms + 5,
-			(struct sl_event)DONE(A2, order_of(&p, A2), 0));
-		assert_row_u64("turns", sl_node_workload(p.node, 1).turns, turns + late);
-		play_close(&p);
-	}
-}
-
 /* A2 comes back, for whom B leaves. A, of the same workload, has had its turn, and still is not taken for C. */
 static void test_is_whole_first(void **state)
 {
@@ -180,7 +153,6 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_waits_for_no_chain),
-		cmocka_unit_test(test_has_what_is_left),
 		cmocka_unit_test(test_is_whole_first),
 		cmocka_unit_test(test_has_its_turn),
 		cmocka_unit_test(test_burst_has_its_first_part),
