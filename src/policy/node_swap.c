@@ -203,6 +203,14 @@ static void forget_trim(struct sl_node_client *client)
 	client->trim_until = 0;
 }
 
+/* What is still to come is not asked for again: it may be on its way. */
+static void gave_back(struct sl_node_client *client, uint64_t bytes)
+{
+	client->trim_bytes = sl_sub_sat(client->trim_bytes, bytes);
+	if (!client->trim_bytes)
+		forget_trim(client);
+}
+
 /* Who did not give what he was asked for in time is asked again once he says something, or has less on the host, or a
  * while later: of files that he needs some of he can give none, and does not say when that ends. */
 static bool is_left_alone(struct sl_node *node, struct sl_node_client *client)
@@ -726,11 +734,15 @@ void sl_node_on_want(struct sl_node *node, const struct sl_event *event)
 void sl_node_on_store(struct sl_node *node, const struct sl_event *event)
 {
 	struct sl_node_client *client = sl_node_find_living(node, event->store.client);
+	uint64_t bytes = sl_min_u64(event->store.bytes, SL_LEDGER_BYTES_MAX);
 
 	if (!client)
 		return;
-	client->store_bytes = sl_min_u64(event->store.bytes, SL_LEDGER_BYTES_MAX);
-	forget_trim(client);
+	if (bytes < client->store_bytes)
+		gave_back(client, client->store_bytes - bytes);
+	else
+		forget_trim(client);
+	client->store_bytes = bytes;
 	client->trims_in_vain = 0;
 	node->swap_dirty = true;
 }

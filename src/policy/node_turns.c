@@ -415,7 +415,8 @@ static void look_at(struct sl_look *look, struct sl_node_unit *unit, uint32_t pl
 		return;
 	}
 	outcome = try_to_serve(look, unit, place);
-	if (unit->first && client->is_exchanged)
+	/* One that does not answer is waited for by nobody. */
+	if (unit->first && client->is_exchanged && sl_node_may_leave(look->node, client))
 		look->first |= unit->gpus;
 	if (unit->demand)
 		tell_demand(look, unit, outcome);

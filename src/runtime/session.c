@@ -326,7 +326,9 @@ static int on_gpu(const struct sl_msg_gpu *msg)
 		gpu = &sl_session.gpus[sl_session.gpu_count++];
 		memcpy(gpu->uuid, msg->uuid, sizeof(gpu->uuid));
 	}
-	gpu->ordinal = msg->ordinal;
+	/* Told with each change of the rest; threads that move memory read it without a lock. */
+	if (gpu->ordinal != msg->ordinal)
+		gpu->ordinal = msg->ordinal;
 	gpu->total_bytes = msg->total_bytes;
 	gpu->limit_bytes = msg->limit_bytes;
 	gpu->request_bytes = msg->request_bytes;

@@ -154,8 +154,8 @@ static void await_task(struct task *task, sl_ns end_ns)
 
 void sl_sweep_until(sl_ns end_ns)
 {
-	struct task *tasks = take_tasks(), *next;
 	int saved_errno = errno;
+	struct task *tasks = take_tasks(), *next;
 
 	for (struct task *task = tasks; task; task = task->next) {
 		if (sl_libc_start_thread(task_main, task) != 0)

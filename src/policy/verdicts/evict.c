@@ -63,10 +63,10 @@ static sl_ns may_all_be_taken(
 	/* Not for a lower priority, which has the time that min_share leaves it. */
 	if (c->priority > ask->priority && !ask->promoted)
 		wait = SL_MUTANT(LOWER_TAKES_TURNS, SL_NS_NEVER, wait);
-	if (is_spared(ask, c))
-		wait = SL_NS_NEVER;
 	if (c->suspended || is_idle(c))
 		wait = 0;
+	else if (is_spared(ask, c))
+		wait = SL_NS_NEVER;
 	else if (c->idle && c->proven)
 		wait = sl_min_u64(wait, c->idle_enough - c->idle);
 	/* No turn of it ends for who asks, but whether it is idle is about to be known. */

@@ -149,10 +149,46 @@ static void test_burst_has_its_first_part(void **state)
 	has_its_first_part((struct sl_event)POOL(1000, 55));
 }
 
+/* B is coming back before all others, and is stopped, as is A2, who left for it. C, who asks within his request, does not wait
+ * for B's exchange: as the last resort says, B is ended for him. */
+static void test_exchange_that_stands_still(void **state)
+{
+	enum { A = 1, A2, B, C };
+	static const struct sl_event before[] = {
+		SETTINGS(.pool_bytes = 1000, .untakeable_after = 30 * SL_S,
+			.last_resort = SL_LAST_RESORT_STOP,
+			.chain = SL_CHAIN(SL_RESOLVER_SWAP, SL_RESOLVER_WAIT, 0)),
+		GPU(0, 90), FIRST, OTHER(2, 0),
+		EVENT(WORKLOAD_ADD, workload_add, {3, BYTES(30), ANY, 1, 1, 0}),
+		SWAPPER(A2, 1), COMES(B, 2), SWAPPER(C, 3), REPORT(B, 0, 50), OUT(B, 50),
+		REPORTED(B), ASK(A2, 1, 0, 60), COMMIT(A2, 1, 60)};
+	bool is_ended = false;
+	struct play p;
+
+	(void)state;
+	play_open(&p);
+	all(&p, before, SL_ARRAY_LEN(before), 0);
+	(void)play(&p, "B wants", 30000, (struct sl_event)WANT(B, 1));
+	assert_non_null(strstr(play(&p, "A2 has left", 30001,
+				       (struct sl_event)DONE(A2, order_of(&p, A2), 20)),
+		"RESTORE 3"));
+	(void)play(&p, "B is stopped", 30002,
+		(struct sl_event)EVENT(CONDITION, condition, {B, SL_CONDITION_STOPPED}));
+	(void)play(&p, "A2 is stopped", 30002,
+		(struct sl_event)EVENT(CONDITION, condition, {A2, SL_CONDITION_STOPPED}));
+	(void)play(&p, "C asks", 30003, (struct sl_event)ASK(C, 4, 0, 30));
+	for (uint64_t s = 31; s < 100 && !is_ended; s++)
+		is_ended = strstr(play(&p, "later", s * 1000, (struct sl_event)TIME),
+			"STOP 3 2 TERM STOP_LAST_RESORT");
+	assert_true(is_ended);
+	play_close(&p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_waits_for_no_chain),
+		cmocka_unit_test(test_exchange_that_stands_still),
 		cmocka_unit_test(test_is_whole_first),
 		cmocka_unit_test(test_has_its_turn),
 		cmocka_unit_test(test_burst_has_its_first_part),

@@ -662,7 +662,7 @@ static void body_trim(void)
 	give_store(2, 4 * SL_MIB);
 	CHECK_EQ(evict(4 * SL_MIB).left_bytes, 4 * SL_MIB);
 	CHECK_EQ(sl_store_count().files, 2);
-	take_back(32 * SL_MIB);
+	take_back(4 * SL_MIB);
 	for (int i = 0; i < 2000 && sl_store_count().files == 2; i++)
 		usleep(1000);
 	/* The first holds what has left. */
