@@ -94,8 +94,16 @@ bool swap_could_be_moved(
 	return could_be_moved(r, p, d, false);
 }
 
-/* The one that it is stopped for: waits there for so much, for longest of those that do, and is not served by coming
- * back. */
+/* Waits there for as much as somebody is stopped for, and is not served by coming back. */
+static bool is_asked_by(const struct sl_action *a, const struct swap_party *p,
+	const struct swap_demand *d)
+{
+	return p->used && p->alive && p->workload == a->stop.other && !p->order &&
+	       !swap_party_evicted(p) && d->used && !d->epoch && d->gpu == a->stop.gpu &&
+	       d->bytes == a->stop.bytes;
+}
+
+/* The one that it is stopped for: waits for longest of those. */
 static const struct swap_demand *demand_for(const struct swap_rules *r,
 	const struct sl_action *a, const struct swap_party **who)
 {
@@ -104,15 +112,10 @@ static const struct swap_demand *demand_for(const struct swap_rules *r,
 	for (uint32_t i = 0; i < r->parties; i++) {
 		const struct swap_party *p = &r->party[i];
 
-		if (!p->used || !p->alive || p->workload != a->stop.other || p->order ||
-			swap_party_evicted(p))
-			continue;
 		for (uint32_t n = 0; n < SWAP_GRANTS; n++) {
 			const struct swap_demand *d = &p->demand[n];
 
-			if (!d->used || d->epoch || d->gpu != a->stop.gpu ||
-				d->bytes != a->stop.bytes ||
-				(found && d->since >= found->since))
+			if (!is_asked_by(a, p, d) || (found && d->since >= found->since))
 				continue;
 			found = d;
 			*who = p;
@@ -198,6 +201,22 @@ static bool is_entitled_then(const struct swap_rules *r, const struct swap_membe
 	}
 	return swap_is_entitled(r, m, d) &&
 	       swap_use(r, m->id, d->gpu) + sum + d->bytes <= m->request;
+}
+
+/* Of several that ask for as much it is not known which one it is stopped for: a burst leaves others their requests. */
+static bool may_be_burst(const struct swap_rules *r, const struct sl_action *a,
+	const struct swap_member *other)
+{
+	for (uint32_t i = 0; i < r->parties; i++) {
+		const struct swap_party *p = &r->party[i];
+
+		for (uint32_t n = 0; n < SWAP_GRANTS; n++) {
+			if (is_asked_by(a, p, &p->demand[n]) &&
+				!is_entitled_then(r, other, &p->demand[n]))
+				return true;
+		}
+	}
+	return false;
 }
 
 /* Once all that is under way has come, everybody has what he wants. */
@@ -306,8 +325,7 @@ static void judge_term(struct swap_rules *r, const struct sl_action *a,
 			" ms of %" PRIu64,
 			p->id, swap_ms(r->now - d->since), swap_ms(r->wait_max));
 	if (!(r->forced_mask >> a->stop.gpu & 1) &&
-		is_enough_coming(
-			r, a->stop.gpu, !is_return && !is_entitled_then(r, other, d)))
+		is_enough_coming(r, a->stop.gpu, !is_return && may_be_burst(r, a, other)))
 		swap_rules_fail(r,
 			"client %" PRIu64
 			" is stopped on GPU %u though what is on its way suffices",
