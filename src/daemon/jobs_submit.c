@@ -298,6 +298,10 @@ static const char *describe(
 			job->row.task_count);
 		return buf;
 	}
+	/* What it took may have been taken by now. */
+	if (runs && forecast.fate == SL_FORECAST_TAKES)
+		return sl_forecast_text(
+			&forecast, sl_jobs_project_name, jobs->daemon, buf, size);
 	if (runs)
 		forecast.fate = SL_FORECAST_RUNS;
 	else if (!view.in[SL_TASK_PIPELINED])

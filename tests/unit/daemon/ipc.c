@@ -343,6 +343,9 @@ static void bounds(void **state)
 		give(&a, 1000 + i, 1, file);
 		rig_expect(&a, SL_MSG_IPC_OFFERED, &msg);
 		kept += msg.ipc_offered.reason == SL_IPC_OK;
+		/* Those that are refused are closed by a thread, which a busy machine may not let run for a while. */
+		if (i % 64 == 63)
+			rig_until(daemon_fds(rig) < before + kept + 64);
 	}
 	assert_int_equal(kept, 6);
 	rig_until(daemon_fds(rig) == before + kept);
