@@ -428,9 +428,10 @@ static bool expire(struct sl_node *node, struct sl_demand *demand)
 	}
 	if (SL_MUTANT(WAIT_FOR_EVER, false, true))
 		return false;
-	/* Somebody may be stopped, or be ending, for it: the resolver says whether it ends. */
+	/* Somebody may be stopped, or be ending, for it: the resolver says whether it ends. Without `priority` in the chain any more it is
+	 * first to be seen whether others can be moved. */
 	if (!demand->entitled && !is_away &&
-		(sl_node_has_priority(node) || demand->stops)) {
+		(sl_node_has_priority(node) || (demand->stops && sl_node_swaps(node)))) {
 		sl_node_reconsider(node, 1u << demand->gpu);
 		return false;
 	}
