@@ -80,9 +80,8 @@ static void print_longest(const struct sl_rows *swap, const struct sl_msg_use_ro
 	if (!row || !row->longest_wait_ms)
 		return;
 	if (row->longest_wait_ms == UINT64_MAX)
-		puts("How long it may have to wait for its turn has no bound: who is in "
-		     "its "
-		     "way cannot be made to leave.");
+		puts("How long it may have to wait for its turn has no bound: "
+		     "who is in its way cannot be made to leave.");
 	else
 		printf("It waits for its turn for %s at the longest.\n",
 			sl_state_longest(row, longest, sizeof(longest)));

@@ -416,8 +416,8 @@ static void body_denied(void)
 	fake_stop();
 }
 
-/* Work may wait for what the thread does next that is out of memory: what does not go by then is done without. */
-static void body_endless(void)
+/* Of 28 MiB 16 are a pool's, which gives them back once the work has ended. */
+static void start_with_freed(void)
 {
 	CUdeviceptr a;
 
@@ -427,6 +427,15 @@ static void body_endless(void)
 	fake_unlock();
 	CHECK_EQ(cuMemAllocAsync(&a, 16 * SL_MIB, NULL), CUDA_SUCCESS);
 	pools[0].freed_later = 16 * SL_MIB;
+}
+
+/* Work may wait for what the thread does next that is out of memory: what does not go by then is
+ * done without. */
+static void body_endless(void)
+{
+	CUdeviceptr a;
+
+	start_with_freed();
 	__atomic_store_n(&endless, 1, __ATOMIC_RELEASE);
 	CHECK_EQ(cuMemAllocAsync(&a, 18 * SL_MIB, NULL), CUDA_ERROR_OUT_OF_MEMORY);
 	__atomic_store_n(&endless, 0, __ATOMIC_RELEASE);
@@ -440,12 +449,7 @@ static void body_no_thread(void)
 {
 	CUdeviceptr a;
 
-	start(2 * SL_MIB);
-	fake_lock();
-	fake.limit_bytes = 28 * SL_MIB;
-	fake_unlock();
-	CHECK_EQ(cuMemAllocAsync(&a, 16 * SL_MIB, NULL), CUDA_SUCCESS);
-	pools[0].freed_later = 16 * SL_MIB;
+	start_with_freed();
 	__atomic_store_n(&no_threads, 1, __ATOMIC_RELEASE);
 	CHECK_EQ(cuMemAllocAsync(&a, 18 * SL_MIB, NULL), CUDA_SUCCESS);
 	check_books(18 * SL_MIB);
