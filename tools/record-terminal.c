@@ -4,8 +4,8 @@
  * CMD runs on a pseudo-terminal; what it draws is followed by a small emulation (text, new line,
  * carriage return, cursor up, erase line: what our own tables use; anything else is an error, so
  * that a picture is never quietly wrong). Every row of the screen becomes texts with the time
- * each was seen, which an SVG can show one after the other, in a loop, without a script. A viewer that
- * does not animate shows the last screen.
+ * each was seen, which an SVG can show one after the other, in a loop, without a script. A viewer
+ * that does not animate shows the last screen.
  *
  * Used by tools/record-demo only; no part of what is installed.
  */
@@ -216,7 +216,8 @@ static void write_span(FILE *out, const struct span *span, long end_ms)
 		fprintf(out, " class=\"%s\"", colour);
 	fprintf(out, " visibility=\"%s\">", last ? "visible" : "hidden");
 	put_escaped(out, span->text);
-	/* What is there at the end is visible unless told otherwise, for viewers that do not animate. */
+	/* What is there at the end is visible unless told otherwise, for viewers that do not
+	 * animate. */
 	if (last && span->from_ms > 0)
 		fprintf(out,
 			"<set attributeName=\"visibility\" to=\"hidden\" "

@@ -8,7 +8,8 @@
  * before 3.2: last section. Nothing here is linked against; users look the names up.
  *
  * CUDA 13 gave some base names another shape (cuCtxCreate, cuMemAdvise, cuMemPrefetchAsync): always
- * bind by exported name. Types: base/cuda_types.h. tools/check-abi compares both with a real header.
+ * bind by exported name. Types: base/cuda_types.h. tools/check-abi compares both with a real
+ * header.
  */
 #ifndef SL_BASE_CUDA_ABI_H
 #define SL_BASE_CUDA_ABI_H

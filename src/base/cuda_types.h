@@ -631,7 +631,7 @@ typedef struct CUDA_ARRAY3D_DESCRIPTOR_st {
 } CUDA_ARRAY3D_DESCRIPTOR;
 #define CUDA_ARRAY3D_LAYERED                      0x01 /* Depth counts layers */
 #define CUDA_ARRAY3D_SURFACE_LDST                 0x02
-#define CUDA_ARRAY3D_CUBEMAP                      0x04 /* Depth is 6, or a multiple of it with layers */
+#define CUDA_ARRAY3D_CUBEMAP                      0x04 /* Depth is 6; with layers a multiple */
 #define CUDA_ARRAY3D_TEXTURE_GATHER               0x08
 #define CUDA_ARRAY3D_DEPTH_TEXTURE                0x10
 #define CUDA_ARRAY3D_COLOR_ATTACHMENT             0x20

@@ -2,8 +2,8 @@
  * cuda_types_more - structures of the driver's interface for graphs, parts of GPUs, and externals
  *
  * The second half of base/cuda_types.h, which includes it: as there, facts of the interface that
- * tools/check-abi compares with a real cuda.h. Parameters of nodes are those of CUDA 12; what a later
- * version appended to a node's parameters lies inside CUgraphNodeParams' padding.
+ * tools/check-abi compares with a real cuda.h. Parameters of nodes are those of CUDA 12; what a
+ * later version appended to a node's parameters lies inside CUgraphNodeParams' padding.
  */
 #ifndef SL_BASE_CUDA_TYPES_MORE_H
 #define SL_BASE_CUDA_TYPES_MORE_H

@@ -18,7 +18,8 @@ void sl_freep(void *pointer_to_pointer);
  * caller frees *out. *out_bytes does not count the terminator. */
 SL_MUST_CHECK int sl_file_read(
 	const char *path, size_t max_bytes, char **out, size_t *out_bytes);
-/* Writes a temporary file beside path, then renames it over path. Mode 0600. fsyncs when durable. */
+/* Writes a temporary file beside path, then renames it over path. Mode 0600. fsyncs when
+ * durable. */
 SL_MUST_CHECK int sl_file_replace(
 	const char *path, const void *data, size_t bytes, bool durable);
 /* Writes all bytes, through EINTR and short writes. */

@@ -2,8 +2,8 @@
  * hostmodule - the dialect in which one kernel source serves real GPUs and the software GPU
  *
  * Built with NVRTC or nvcc the macros below become CUDA C. Built with a C compiler as a shared
- * object (`cc -O2 -shared -fPIC -I src k.c -o k.so`) they become a *host module*: ordinary functions
- * and one table, which the software GPU takes wherever the driver takes an image
+ * object (`cc -O2 -shared -fPIC -I src k.c -o k.so`) they become a *host module*: ordinary
+ * functions and one table, which the software GPU takes wherever the driver takes an image
  * (cuModuleLoad, cuModuleLoadData, cuLibraryLoadData). A program that carries both images tries the
  * host module first; a real driver refuses it (it is an ELF file of another machine).
  *
@@ -21,10 +21,10 @@
  *
  * Rules. Up to eight parameters, each a type and a name; types are plain data of at most 64 bytes
  * or pointers. What the threads of a block do stands inside SL_FOR_EACH_THREAD; `continue` ends one
- * thread. On the CPU the body runs once per block and the threads one after another, so a barrier is
- * the end of one SL_FOR_EACH_THREAD and the start of the next: write SL_BARRIER() between them, never
- * inside. Blocks run one after another; a kernel that waits for another block hangs, as it may on a
- * GPU. SL_SHARED and plain variables outside SL_FOR_EACH_THREAD belong to the block.
+ * thread. On the CPU the body runs once per block and the threads one after another, so a barrier
+ * is the end of one SL_FOR_EACH_THREAD and the start of the next: write SL_BARRIER() between them,
+ * never inside. Blocks run one after another; a kernel that waits for another block hangs, as it
+ * may on a GPU. SL_SHARED and plain variables outside SL_FOR_EACH_THREAD belong to the block.
  *
  * A host module may use libc's memory and mathematics functions, never threads, locks or files: a
  * bad address leaves the kernel by a jump, and the companion process lives on.
@@ -69,7 +69,8 @@ typedef long long int64_t;
 		SL_K_CAT(SL_K_DECL, SL_K_PAIRS(__VA_ARGS__))(__VA_ARGS__))
 /* A helper that kernels call. */
 #define SL_DEVICE static __device__
-/* A variable of the module, zero at load, found by cuModuleGetGlobal; kernels write SL_VAR(name). */
+/* A variable of the module, zero at load, found by cuModuleGetGlobal; kernels write
+ * SL_VAR(name). */
 #define SL_GLOBAL(type, name) \
 	extern "C" {          \
 	__device__ type name; \

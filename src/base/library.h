@@ -12,7 +12,8 @@
 enum sl_library_outcome {
 	SL_LIBRARY_OK = 0,
 	SL_LIBRARY_MISSING, /* err names the places looked at */
-	SL_LIBRARY_UNUSABLE /* found, but not ours or not to be carried by LD_PRELOAD; err says why */
+	/* Found, but not ours or not to be carried by LD_PRELOAD; err says why */
+	SL_LIBRARY_UNUSABLE
 };
 
 /*
@@ -23,9 +24,9 @@ enum sl_library_outcome {
 SL_MUST_CHECK int sl_library_find(char *path, size_t size, struct sl_error *err);
 
 /*
- * The same library as each program's own loader is to find it: by-loader/$LIB beside it, where a 32-bit
- * child finds an empty library and stays silent. path again where that is not there, or is something
- * else for 64-bit programs.
+ * The same library as each program's own loader is to find it: by-loader/$LIB beside it, where a
+ * 32-bit child finds an empty library and stays silent. path again where that is not there, or is
+ * something else for 64-bit programs.
  */
 void sl_library_by_loader(const char *path, char *out, size_t size);
 

@@ -123,8 +123,8 @@ typedef struct nvmlAccountingStats_v2_st {
 	unsigned long long sumGpuUtil, sumFbUtil, time, startTime;
 } nvmlAccountingStats_v2_t;
 
-/* The calls that take these check their version word. The arrays are the caller's; the counts are in and
- * out, as below. */
+/* The calls that take these check their version word. The arrays are the caller's; the counts are
+ * in and out, as below. */
 typedef struct nvmlProcessUtilizationInfo_v1_st {
 	unsigned long long timeStamp; /* microseconds */
 	unsigned int pid, smUtil, memUtil, encUtil, decUtil, jpgUtil, ofaUtil;
@@ -218,8 +218,8 @@ typedef struct nvmlSample_st {
 #define NVML_FI_DEV_POWER_AVERAGE     185 /* milliwatts */
 #define NVML_FI_DEV_POWER_INSTANT     186
 
-/* A set of events to wait for. gpuInstanceId and computeInstanceId came with _v2 of the wait; all ones
- * without MIG. eventData of an Xid is its number. */
+/* A set of events to wait for. gpuInstanceId and computeInstanceId came with _v2 of the wait; all
+ * ones without MIG. eventData of an Xid is its number. */
 typedef struct nvmlEventSet_st *nvmlEventSet_t;
 typedef struct nvmlEventData_st {
 	nvmlDevice_t device;

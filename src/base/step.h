@@ -3,8 +3,8 @@
  *
  * steps.def lists them. In what people install sl_step() is nothing. In the builds of tests/crash
  * (SL_STEPS) the process kills itself with SIGKILL when it passes the step that its environment
- * names: SLUICE_STEP=NAME, or NAME:3 for the third time; SLUICE_STEP_KILL=FILE: not itself, but whose
- * pid the file has; SLUICE_STEP_LOG=FILE gets the name of
+ * names: SLUICE_STEP=NAME, or NAME:3 for the third time; SLUICE_STEP_KILL=FILE: not itself, but
+ * whose pid the file has; SLUICE_STEP_LOG=FILE gets the name of
  * each step when it is first passed. Any thread, any place; libc's system calls only.
  */
 #ifndef SL_BASE_STEP_H

@@ -1,5 +1,6 @@
 /*
- * sluice advise: which request and limit each program could have had, and how many GPUs that would save.
+ * sluice advise: which request and limit each program could have had, and how many GPUs that would
+ * save.
  */
 #include "cli/past.h"
 #include "cli/table.h"

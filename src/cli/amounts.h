@@ -6,8 +6,8 @@
 
 #include "cli/cli.h"
 
-/* Returns -1 to go on, else the exit status, after a message. request_is_limit: a request alone is the
- * limit too. */
+/* Returns -1 to go on, else the exit status, after a message. request_is_limit: a request alone is
+ * the limit too. */
 SL_MUST_CHECK int sl_amounts_check(enum sl_verb_id verb, bool json,
 	const struct sl_amount *request, const struct sl_amount *limit,
 	bool request_is_limit);

@@ -120,8 +120,8 @@ void sl_canvas_right(struct sl_canvas *canvas, unsigned int x, unsigned int y,
 	sl_canvas_text(canvas, x, y, cells < width ? cells : width, style, text);
 }
 
-/* Bytes of text that go on a line of width cells: up to the last blank that fits, or as much as fits
- * if there is none, and at least one character. */
+/* Bytes of text that go on a line of width cells: up to the last blank that fits, or as much as
+ * fits if there is none, and at least one character. */
 static size_t line_bytes(bool ascii, unsigned int width, const char *text)
 {
 	const char *at = text, *blank = NULL;

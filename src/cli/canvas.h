@@ -1,16 +1,17 @@
 /*
  * canvas - a screen of character cells, drawn by functions that know no terminal
  *
- * Whoever draws writes into cells; top_screen.c shows them on a terminal, and tests read them. What does
- * not fit is cut. Texts are UTF-8 and tamed while they are drawn (cli/text.h); on an ASCII canvas other
- * characters become '?'. Widths follow wcwidth(3), so LC_CTYPE counts.
+ * Whoever draws writes into cells; top_screen.c shows them on a terminal, and tests read them. What
+ * does not fit is cut. Texts are UTF-8 and tamed while they are drawn (cli/text.h); on an ASCII
+ * canvas other characters become '?'. Widths follow wcwidth(3), so LC_CTYPE counts.
  */
 #ifndef SL_CLI_CANVAS_H
 #define SL_CLI_CANVAS_H
 
 #include "base/sl.h"
 
-/* Looks, by meaning. Nothing may be told by them alone: terminals without colour show few of them. */
+/* Looks, by meaning. Nothing may be told by them alone: terminals without colour show few of
+ * them. */
 enum sl_style {
 	SL_STYLE_PLAIN = 0,
 	SL_STYLE_BOLD,
@@ -44,7 +45,8 @@ void sl_canvas_clear(struct sl_canvas *canvas);
 void sl_canvas_put(struct sl_canvas *canvas, unsigned int x, unsigned int y, uint32_t c,
 	enum sl_style style);
 
-/* Text at x, y in at most width cells, cut with ".." where cells allow it. Returns the cells used. */
+/* Text at x, y in at most width cells, cut with ".." where cells allow it. Returns the cells
+ * used. */
 unsigned int sl_canvas_text(struct sl_canvas *canvas, unsigned int x, unsigned int y,
 	unsigned int width, enum sl_style style, const char *text);
 /* The same with its right end at x + width. */

@@ -170,7 +170,8 @@ static int rejected(
 	}
 }
 
-/* One message of type want or alt; everything else becomes an exit status. fds NULL: none are wanted. */
+/* One message of type want or alt; everything else becomes an exit status. fds NULL: none are
+ * wanted. */
 static int receive_with(struct sl_conn *conn, uint32_t want, uint32_t alt,
 	union sl_msg *msg, struct sl_wire_fds *fds, struct sl_error *err)
 {
@@ -294,8 +295,8 @@ int sl_conn_open_within(struct sl_conn *conn, uint64_t ms, struct sl_error *err)
 	if (sl_paths_socket(conn->socket, sizeof(conn->socket), err))
 		return SL_EXIT_USAGE;
 	r = open_speaking(conn, SL_PROTOCOL_VERSION, err);
-	/* Older daemons close after their REJECT, so this is a new connection. Once only: whoever then
-	 * names yet another version is not to be led around by. */
+	/* Older daemons close after their REJECT, so this is a new connection. Once only: whoever
+	 * then names yet another version is not to be led around by. */
 	if (r == SL_EXIT_PROTOCOL && conn->daemon_protocol >= SL_PROTOCOL_OLDEST &&
 		conn->daemon_protocol < SL_PROTOCOL_VERSION) {
 		sl_conn_close(conn);

@@ -4,8 +4,8 @@
  * Blocking, with a deadline per message (10 s; SLUICE_TIMEOUT overrides it), so that a daemon
  * that hangs is reported instead of joined. One thread per connection.
  *
- * An older daemon that rejects our version of the protocol is spoken to in its own, as far as we still
- * know it; sl_conn_needs says what it then lacks.
+ * An older daemon that rejects our version of the protocol is spoken to in its own, as far as we
+ * still know it; sl_conn_needs says what it then lacks.
  */
 #ifndef SL_CLI_CONN_H
 #define SL_CLI_CONN_H
@@ -34,24 +34,25 @@ SL_MUST_CHECK int sl_conn_open_within(
 /* Safe to call twice. */
 void sl_conn_close(struct sl_conn *conn);
 
-/* OK if the connection speaks `version` or a newer one; else PROTOCOL, and err says that the daemon has
- * no `what` and is to be restarted. */
+/* OK if the connection speaks `version` or a newer one; else PROTOCOL, and err says that the daemon
+ * has no `what` and is to be restarted. */
 SL_MUST_CHECK int sl_conn_needs(const struct sl_conn *conn, uint32_t version,
 	const char *what, struct sl_error *err);
 
-/* Sends *msg, in the version that is spoken, and waits for an answer of type `want`. Outcomes as sl_conn_open. */
+/* Sends *msg, in the version that is spoken, and waits for an answer of type `want`. Outcomes as
+ * sl_conn_open. */
 SL_MUST_CHECK int sl_conn_call(struct sl_conn *conn, const union sl_msg *ask,
 	uint32_t want, union sl_msg *answer, struct sl_error *err);
 /* The same, and the descriptor `file` goes along; it stays the caller's. */
 SL_MUST_CHECK int sl_conn_call_giving(struct sl_conn *conn, const union sl_msg *ask,
 	int file, uint32_t want, union sl_msg *answer, struct sl_error *err);
-/* The same, for an answer of type `want` with a descriptor, which becomes the caller's, or one of type
- * else_want without (*file is -1). */
+/* The same, for an answer of type `want` with a descriptor, which becomes the caller's, or one of
+ * type else_want without (*file is -1). */
 SL_MUST_CHECK int sl_conn_call_taking(struct sl_conn *conn, const union sl_msg *ask,
 	uint32_t want, uint32_t else_want, union sl_msg *answer, int *file,
 	struct sl_error *err);
-/* The answer to what sl_conn_send asked for, once the caller has seen that there is one. Outcomes as
- * sl_conn_open. */
+/* The answer to what sl_conn_send asked for, once the caller has seen that there is one. Outcomes
+ * as sl_conn_open. */
 SL_MUST_CHECK int sl_conn_receive(
 	struct sl_conn *conn, uint32_t want, union sl_msg *msg, struct sl_error *err);
 
@@ -61,14 +62,15 @@ SL_MUST_CHECK int sl_conn_receive_or(struct sl_conn *conn, uint32_t want,
 
 /* Called for each row; rows are of the type that was asked for. */
 typedef void (*sl_conn_row_fn)(void *context, const union sl_msg *row);
-/* Sends *ask and hands out the rows of row_type that come before LIST_END. Outcomes as sl_conn_open;
- * rows may have been handed out before a failure. */
+/* Sends *ask and hands out the rows of row_type that come before LIST_END. Outcomes as
+ * sl_conn_open; rows may have been handed out before a failure. */
 SL_MUST_CHECK int sl_conn_rows(struct sl_conn *conn, const union sl_msg *ask,
 	uint32_t row_type, sl_conn_row_fn fn, void *context, struct sl_error *err);
 /* Sends *msg alone, in the version that is spoken. Outcomes as sl_conn_open. */
 SL_MUST_CHECK int sl_conn_send(
 	struct sl_conn *conn, const union sl_msg *msg, struct sl_error *err);
-/* The next row of row_type, or LIST_END, of what sl_conn_send asked for. Outcomes as sl_conn_open. */
+/* The next row of row_type, or LIST_END, of what sl_conn_send asked for. Outcomes as
+ * sl_conn_open. */
 SL_MUST_CHECK int sl_conn_next(
 	struct sl_conn *conn, uint32_t row_type, union sl_msg *row, struct sl_error *err);
 /* The rows of a LIST. */

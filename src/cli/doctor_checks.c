@@ -326,7 +326,8 @@ static void check_modes(const struct sl_facts *facts, struct sl_finding *f)
 	say(f, SL_LEVEL_OK, "no MIG, exclusive mode or MPS in the way");
 }
 
-/* What of the pool is spoken for: what is there, what must have room to come, and what keeps it moving. */
+/* What of the pool is spoken for: what is there, what must have room to come, and what keeps it
+ * moving. */
 static uint64_t pool_taken(const struct sl_msg_pool_row *pool)
 {
 	return pool->evicted_bytes + pool->lent_bytes + pool->slack_bytes;

@@ -214,7 +214,8 @@ static uint64_t free_huge_bytes(void)
 	return pages * kib * SL_KIB;
 }
 
-/* -1: unknown, also where the machine has no nodes. NVML's domain has eight digits, the kernel's four. */
+/* -1: unknown, also where the machine has no nodes. NVML's domain has eight digits, the kernel's
+ * four. */
 static int numa_node_of(const char *pci)
 {
 	sl_cleanup(sl_freep) char *text = NULL;

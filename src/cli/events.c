@@ -1,9 +1,9 @@
 /*
  * sluice events: what happened, oldest first, and with --follow what happens.
  *
- * Following outlives the daemon: when it goes away, this waits for the next one, says on standard error
- * that events may be missing, and goes on. A new daemon has none of the events of the one before, so
- * it is asked for all it has.
+ * Following outlives the daemon: when it goes away, this waits for the next one, says on standard
+ * error that events may be missing, and goes on. A new daemon has none of the events of the one
+ * before, so it is asked for all it has.
  */
 #include "cli/cli.h"
 #include "cli/conn.h"

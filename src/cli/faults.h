@@ -1,8 +1,8 @@
 /*
  * faults - is a fault plan one that the software GPU understands?
  *
- * The software GPU reads the plan itself, in every program inside; here it is only judged, so that a
- * slip is refused before anything starts. Pure. The grammar is in softgpu/box.h.
+ * The software GPU reads the plan itself, in every program inside; here it is only judged, so that
+ * a slip is refused before anything starts. Pure. The grammar is in softgpu/box.h.
  */
 #ifndef SL_CLI_FAULTS_H
 #define SL_CLI_FAULTS_H

@@ -1,7 +1,8 @@
 /*
  * sluice history: who had how much of the GPUs, and how much of it was used.
  *
- * The daemon adds up; here it is asked for as many steps as a line has room for, and drawn. --json and --csv print what it says as it is.
+ * The daemon adds up; here it is asked for as many steps as a line has room for, and drawn. --json
+ * and --csv print what it says as it is.
  */
 #include "cli/past.h"
 #include "cli/rows.h"

@@ -1,4 +1,5 @@
-/* A handler that only takes note; the waits are ppoll(2), which lets the signals through atomically. */
+/* A handler that only takes note; the waits are ppoll(2), which lets the signals through
+ * atomically. */
 #include "cli/interrupt.h"
 
 #include <poll.h>

@@ -1,8 +1,8 @@
 /*
  * interrupt - SIGINT and SIGTERM as something a waiting verb looks at
  *
- * The signals are blocked but in the waits below, so none is missed between a look and a wait. For verbs
- * that have to say something before they end, or end well. One thread.
+ * The signals are blocked but in the waits below, so none is missed between a look and a wait. For
+ * verbs that have to say something before they end, or end well. One thread.
  */
 #ifndef SL_CLI_INTERRUPT_H
 #define SL_CLI_INTERRUPT_H

@@ -1,6 +1,7 @@
 /*
- * The end of a job is told by the daemon in one message, which may come hours later. A daemon that is
- * restarted in between takes the question with it and not the job, so the question is asked again.
+ * The end of a job is told by the daemon in one message, which may come hours later. A daemon that
+ * is restarted in between takes the question with it and not the job, so the question is asked
+ * again.
  */
 #include "cli/jobs.h"
 

@@ -1,6 +1,6 @@
 /*
- * Everything here but a compute resource can be told without the daemon, so a mistake never leaves a workload or a job that lived
- * for a moment.
+ * Everything here but a compute resource can be told without the daemon, so a mistake never leaves
+ * a workload or a job that lived for a moment.
  */
 #include "cli/launch.h"
 
@@ -25,7 +25,8 @@ int sl_launch_words(enum sl_verb_id verb, bool json, char *const *words)
 	return -1;
 }
 
-/* To see what it needs, nothing may keep it small; and nothing is guaranteed that nobody knows it needs. */
+/* To see what it needs, nothing may keep it small; and nothing is guaranteed that nobody knows it
+ * needs. */
 static int set_observe(enum sl_verb_id verb, struct sl_launch *s)
 {
 	if (!s->observe)

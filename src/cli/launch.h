@@ -1,8 +1,8 @@
 /*
  * launch - what `run` and `submit` share: their options, and what they make of them
  *
- * One table: a program that was tried with `sluice run` is queued by writing another verb. A verb's settings begin
- * with a struct sl_launch, so that the rows hold for both. No state, no locks.
+ * One table: a program that was tried with `sluice run` is queued by writing another verb. A verb's
+ * settings begin with a struct sl_launch, so that the rows hold for both. No state, no locks.
  */
 #ifndef SL_CLI_LAUNCH_H
 #define SL_CLI_LAUNCH_H
@@ -81,11 +81,13 @@ struct sl_launch {
 	SL_OPT_WORDS("AMOUNT", "A fraction of what a GPU can share (0.25) or bytes " \
 			       "(10GiB, 512Mi, 10G).")
 
-/* What follows looks at the rest of the command line; -1 to go on, else the exit status, after a message. */
+/* What follows looks at the rest of the command line; -1 to go on, else the exit status, after a
+ * message. */
 
 /* words: the command; is there one? */
 SL_MUST_CHECK int sl_launch_words(enum sl_verb_id verb, bool json, char *const *words);
-/* Completes the amounts, by those of a compute resource where one is named (the daemon is asked then), and checks that they go together. */
+/* Completes the amounts, by those of a compute resource where one is named (the daemon is asked
+ * then), and checks that they go together. */
 SL_MUST_CHECK int sl_launch_amounts(enum sl_verb_id verb, struct sl_launch *launch);
 /* Is the command found, and can Sluice work in it? */
 SL_MUST_CHECK int sl_launch_command(

@@ -1,9 +1,9 @@
 /*
- * sluice logs: what a task of a job wrote. The daemon hands over the file, so nothing of it goes through the daemon,
- * and it can be followed while the daemon is away.
+ * sluice logs: what a task of a job wrote. The daemon hands over the file, so nothing of it goes
+ * through the daemon, and it can be followed while the daemon is away.
  *
- * The file grows by appending alone. Its end is final once the job has ended: what is there then is read before
- * this ends.
+ * The file grows by appending alone. Its end is final once the job has ended: what is there then is
+ * read before this ends.
  */
 #include "cli/interrupt.h"
 #include "cli/jobs.h"
@@ -48,7 +48,8 @@ static int fail_reading(int error)
 		VERB, false, SL_EXIT_SYSTEM, "reading the output: %s", strerror(error));
 }
 
-/* Copies what is there from *at on. -1 to go on, else the exit status: a reader that went away ends it well. */
+/* Copies what is there from *at on. -1 to go on, else the exit status: a reader that went away ends
+ * it well. */
 static int copy(int file, off_t *at)
 {
 	static char piece[PIECE];

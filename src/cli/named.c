@@ -76,8 +76,8 @@ static int several(const struct sl_rows *rows, const char *noun, const char *nam
 	return SL_NAMED_SEVERAL;
 }
 
-/* No name, but perhaps a number. Those of jobs and of workloads overlap, and to stop the wrong one is worse
- * than to ask again. */
+/* No name, but perhaps a number. Those of jobs and of workloads overlap, and to stop the wrong one
+ * is worse than to ask again. */
 static int with_id(const struct sl_rows *rows, const char *noun, const char *text,
 	const union sl_msg **found, struct sl_error *err)
 {
@@ -196,7 +196,8 @@ static void say_job(
 			title, name, job->tasks, job->tasks == 1 ? "" : "s");
 }
 
-/* No workload, but perhaps a job: then err says how that stands. Whatever goes wrong with that, err stays. */
+/* No workload, but perhaps a job: then err says how that stands. Whatever goes wrong with that, err
+ * stays. */
 static void look_among_jobs(
 	struct sl_conn *conn, const char *name, const char *what, struct sl_error *err)
 {

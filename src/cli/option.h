@@ -2,10 +2,10 @@
  * option - one row per option gives the parser, --help and the check of the man pages
  *
  * A verb declares a struct for its settings and a table of rows that point into it. Long options
- * only, but for a few flags, as "--name VALUE" or "--name=VALUE"; the last one wins, but for those that
- * gather what they are given. Options end
- * at "--" or at the first word that does not begin with "-", which is the operand if the verb has one
- * (options then go on behind it). Pure but for memory; no locks.
+ * only, but for a few flags, as "--name VALUE" or "--name=VALUE"; the last one wins, but for those
+ * that gather what they are given. Options end
+ * at "--" or at the first word that does not begin with "-", which is the operand if the verb has
+ * one (options then go on behind it). Pure but for memory; no locks.
  */
 #ifndef SL_CLI_OPTION_H
 #define SL_CLI_OPTION_H
@@ -65,7 +65,8 @@ struct sl_option {
 #member, SL_OPTION_FLAG, NULL, offsetof(settings, member), 0, 0, help, \
 			0, letter                                                      \
 	}
-/* The one word of a verb, NULL if it is missing: SL_OPT_OPERAND(struct settings, name, "NAME", "..."). */
+/* The one word of a verb, NULL if it is missing: SL_OPT_OPERAND(struct settings, name, "NAME",
+ * "..."). */
 #define SL_OPT_OPERAND(settings, member, word, help)                                   \
 	{                                                                              \
 		word, SL_OPTION_OPERAND, NULL, offsetof(settings, member), 0, 0, help, \
@@ -91,9 +92,9 @@ enum sl_option_outcome {
 SL_MUST_CHECK int sl_option_parse(const struct sl_option *rows, void *into, int argc,
 	char **argv, int *first, struct sl_error *err);
 
-/* Whether the flag --name is among the options, also behind a mistake in them. Without has_words all
- * words are looked at, else those before the first that is neither option nor value, as far as a
- * mistake lets that be told. False if the rows have no such flag. */
+/* Whether the flag --name is among the options, also behind a mistake in them. Without has_words
+ * all words are looked at, else those before the first that is neither option nor value, as far as
+ * a mistake lets that be told. False if the rows have no such flag. */
 bool sl_option_has_flag(const struct sl_option *rows, const char *name, bool has_words,
 	int argc, char *const *argv);
 

@@ -1,7 +1,9 @@
 /*
- * sluice page: the address of the page, with a token in it by which a browser has the rights of whoever asked.
+ * sluice page: the address of the page, with a token in it by which a browser has the rights of
+ * whoever asked.
  *
- * The token stands behind '#', which browsers keep to themselves: it is in no request, no log of a proxy, no Referer.
+ * The token stands behind '#', which browsers keep to themselves: it is in no request, no log of a
+ * proxy, no Referer.
  */
 #include "cli/cli.h"
 #include "cli/conn.h"

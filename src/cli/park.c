@@ -1,4 +1,5 @@
-/* sluice park: all of a workload's GPU memory to the host, its request given up, until sluice resume. */
+/* sluice park: all of a workload's GPU memory to the host, its request given up, until sluice
+ * resume. */
 #include "cli/parking.h"
 
 const struct sl_option sl_verb_park_options[] = {SL_PARKING_OPTIONS("on the host")};

@@ -1,8 +1,8 @@
 /*
- * How far it is, is told by three lists: what the workload has (USE), what of it is on the host (SWAP),
- * and what cannot be moved (HELD). Parked is a workload that says so and of which nothing but held
- * memory is left on a GPU; back is one of which nothing is on the host. One that takes turns may be
- * evicted again between two looks, so a turn it had counts, too.
+ * How far it is, is told by three lists: what the workload has (USE), what of it is on the host
+ * (SWAP), and what cannot be moved (HELD). Parked is a workload that says so and of which nothing
+ * but held memory is left on a GPU; back is one of which nothing is on the host. One that takes
+ * turns may be evicted again between two looks, so a turn it had counts, too.
  */
 #include "cli/parking.h"
 

@@ -1,8 +1,8 @@
 /*
  * parking - what park and resume have in common: the order, and the wait until it is carried out
  *
- * The daemon answers at once and goes on by itself; the wait is only a look at its lists, several times a
- * second. So whoever gives up waiting takes nothing back.
+ * The daemon answers at once and goes on by itself; the wait is only a look at its lists, several
+ * times a second. So whoever gives up waiting takes nothing back.
  */
 #ifndef SL_CLI_PARKING_H
 #define SL_CLI_PARKING_H
@@ -24,7 +24,8 @@ struct sl_parking {
 			"Print a JSON object."),                                   \
 		SL_OPT_END
 
-/* The verb: parks, or resumes. Returns the exit status; ends by the signal if one comes in the wait. */
+/* The verb: parks, or resumes. Returns the exit status; ends by the signal if one comes in the
+ * wait. */
 int sl_parking_main(enum sl_verb_id verb, bool parks, int argc, char **argv);
 
 #endif

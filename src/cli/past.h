@@ -10,7 +10,8 @@
 #include "cli/cli.h"
 #include "cli/conn.h"
 
-/* Asks, and reads the answer into *text (free(3)), NUL-terminated. Returns -1 to go on, else the exit status, after a message. */
+/* Asks, and reads the answer into *text (free(3)), NUL-terminated. Returns -1 to go on, else the
+ * exit status, after a message. */
 SL_MUST_CHECK int sl_past_fetch(enum sl_verb_id verb, bool json,
 	const struct sl_msg_history *ask, char **text, size_t *size);
 
@@ -18,8 +19,9 @@ SL_MUST_CHECK int sl_past_fetch(enum sl_verb_id verb, bool json,
 SL_MUST_CHECK int sl_past_parse(
 	enum sl_verb_id verb, const char *text, size_t size, json_t **answer);
 
-/* A time as people write it, local: "2026-11-22 10:00", "2026-11-22", "10:00" (today), "now", or seconds since 1970 behind an @. Milliseconds since 1970
- * into *out. False: err says what to write. now: seconds. */
+/* A time as people write it, local: "2026-11-22 10:00", "2026-11-22", "10:00" (today), "now", or
+ * seconds since 1970 behind an @. Milliseconds since 1970 into *out. False: err says what to write.
+ * now: seconds. */
 SL_MUST_CHECK bool sl_past_time(
 	const char *text, time_t now, uint64_t *out, struct sl_error *err);
 

@@ -360,8 +360,8 @@ static char *const *next_command(char *const *words)
 	return NULL;
 }
 
-/* The text that `env -S TEXT` (-STEXT, -iS TEXT, --split-string=TEXT) splits into words, and in *rest the
- * words behind it; NULL if it splits none. */
+/* The text that `env -S TEXT` (-STEXT, -iS TEXT, --split-string=TEXT) splits into words, and in
+ * *rest the words behind it; NULL if it splits none. */
 static const char *split_text(char *const *words, char *const **rest)
 {
 	static const char name[] = "--split-string";
@@ -387,8 +387,8 @@ static const char *split_text(char *const *words, char *const **rest)
 
 static int inspect_behind(char *const *words, int depth, struct sl_error *err);
 
-/* env splits at blanks, and has quotes, escapes and variables; with any of these, what it starts cannot
- * be told, and is let through. */
+/* env splits at blanks, and has quotes, escapes and variables; with any of these, what it starts
+ * cannot be told, and is let through. */
 static int inspect_split(
 	const char *text, char *const *rest, int depth, struct sl_error *err)
 {

@@ -21,9 +21,9 @@ enum sl_program_outcome {
 SL_MUST_CHECK int sl_program_inspect(
 	const char *cmd, char *path, size_t size, struct sl_error *err);
 
-/* As sl_program_inspect of words[0], and where that is env, nice, timeout or the like, of the command
- * behind it, any number deep. words ends with NULL. What such a program does not find is its own to
- * report, so only UNFIT comes from behind it. */
+/* As sl_program_inspect of words[0], and where that is env, nice, timeout or the like, of the
+ * command behind it, any number deep. words ends with NULL. What such a program does not find is
+ * its own to report, so only UNFIT comes from behind it. */
 SL_MUST_CHECK int sl_program_inspect_words(
 	char *const *words, char *path, size_t size, struct sl_error *err);
 

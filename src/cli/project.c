@@ -1,9 +1,9 @@
 /*
  * sluice project: the projects of a daemon, from files and as files.
  *
- * The file is read here, so that a mistake in it is told with its line, and nobody's YAML is parsed by the daemon. What
- * the daemon alone can see (a parent that stands elsewhere) comes back with the project's name, and gets its
- * line here.
+ * The file is read here, so that a mistake in it is told with its line, and nobody's YAML is parsed
+ * by the daemon. What the daemon alone can see (a parent that stands elsewhere) comes back with the
+ * project's name, and gets its line here.
  */
 #include "cli/cli.h"
 #include "cli/rows.h"

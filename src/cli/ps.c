@@ -1,8 +1,10 @@
 /*
- * sluice ps: one line per workload and GPU, and one for each job that waits in the queue. --jobs: one per job.
+ * sluice ps: one line per workload and GPU, and one for each job that waits in the queue. --jobs:
+ * one per job.
  *
  * USED is what counts against request and limit: backing and hidden bytes together, so that the
- * three columns can be compared by eye, also what of it is on the host (EVICTED). --json has them apart.
+ * three columns can be compared by eye, also what of it is on the host (EVICTED). --json has them
+ * apart.
  */
 #include "cli/cli.h"
 #include "cli/conn.h"
@@ -39,7 +41,8 @@ const struct sl_option sl_verb_ps_options[] = {
 	SL_OPT_END,
 };
 
-/* Columns and their fate on a narrow terminal. Printed to a pipe all of them stay, in this order. */
+/* Columns and their fate on a narrow terminal. Printed to a pipe all of them stay, in this
+ * order. */
 enum {
 	NAME,
 	PROJECT,
@@ -458,7 +461,8 @@ static void look_for_waiting(struct lists *lists)
 	}
 }
 
-/* An older daemon knows of no held memory, none on the host and no jobs, and there were none with it. */
+/* An older daemon knows of no held memory, none on the host and no jobs, and there were none with
+ * it. */
 static int fetch(const struct settings *s, struct lists *lists, struct sl_error *err)
 {
 	sl_cleanup(sl_conn_close) struct sl_conn conn = {.fd = -1};

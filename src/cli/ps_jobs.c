@@ -1,4 +1,5 @@
-/* See ps_jobs.h. How long a job took counts from its first start, also where it was parked in between. */
+/* See ps_jobs.h. How long a job took counts from its first start, also where it was parked in
+ * between. */
 #include "cli/ps_jobs.h"
 
 #include "cli/jobs.h"

@@ -145,8 +145,8 @@ static int become(const struct sl_launch *s, char **words)
 		"%.200s: %s", words[0], strerror(error));
 }
 
-/* Says the rest of what was asked for, which RUN has no field for. Outcome: -1 to go on, else the exit
- * status; the workload then ends with this process. */
+/* Says the rest of what was asked for, which RUN has no field for. Outcome: -1 to go on, else the
+ * exit status; the workload then ends with this process. */
 static int set_rest(const struct sl_launch *s, struct sl_conn *conn,
 	const struct sl_msg_run_reply *admitted)
 {
@@ -169,7 +169,8 @@ static int set_rest(const struct sl_launch *s, struct sl_conn *conn,
 	return -1;
 }
 
-/* Outcome: -1 to go on, else the exit status. A wait ends with what it ends by, if that is a signal. */
+/* Outcome: -1 to go on, else the exit status. A wait ends with what it ends by, if that is a
+ * signal. */
 static int get_place(const struct settings *settings, struct sl_conn *conn,
 	union sl_msg *ask, struct sl_msg_run_reply *got)
 {

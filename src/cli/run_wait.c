@@ -1,4 +1,5 @@
-/* One ppoll(2) for the daemon and the signals; the daemon says by itself when there is something new. */
+/* One ppoll(2) for the daemon and the signals; the daemon says by itself when there is something
+ * new. */
 #include "cli/run_wait.h"
 
 #include "base/clock.h"

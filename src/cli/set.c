@@ -1,8 +1,8 @@
 /*
  * sluice set: changes request, limit, priority and rules of a workload while it runs.
  *
- * Only what is named changes. Flags travel all together, so those that are not named are sent as the
- * list of workloads has them.
+ * Only what is named changes. Flags travel all together, so those that are not named are sent as
+ * the list of workloads has them.
  */
 #include "cli/amounts.h"
 #include "cli/cli.h"
@@ -169,8 +169,8 @@ static int print(const struct settings *s, struct sl_msg_set_reply *reply)
 	return sl_cli_finish(SL_VERB_set, SL_EXIT_OK);
 }
 
-/* One message for what is named of the older settings, and one for when it is warm. Outcomes of sl_conn_open;
- * a refusal is in *reply, and ends it. */
+/* One message for what is named of the older settings, and one for when it is warm. Outcomes of
+ * sl_conn_open; a refusal is in *reply, and ends it. */
 static int tell(const struct settings *s, const struct sl_msg_use_row *row,
 	struct sl_conn *conn, union sl_msg *reply, struct sl_error *err)
 {

@@ -1,9 +1,9 @@
 /*
- * sluice simulate: jobs of a trace on the nodes of another file, in virtual time, by the placement that the
- * daemon uses. Nothing is started, no daemon is asked.
+ * sluice simulate: jobs of a trace on the nodes of another file, in virtual time, by the placement
+ * that the daemon uses. Nothing is started, no daemon is asked.
  *
- * Without --projects (here) a run is one order of arrival; several orders give a mean. See simulate_run.h for what a run
- * is, and simulate_whatif.c for --projects.
+ * Without --projects (here) a run is one order of arrival; several orders give a mean. See
+ * simulate_run.h for what a run is, and simulate_whatif.c for --projects.
  */
 #include "cli/cli.h"
 #include "cli/simulate.h"

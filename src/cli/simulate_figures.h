@@ -1,12 +1,13 @@
 /*
  * simulate_figures - what became of jobs and projects, over virtual time
  *
- * Accounts, no decisions. Amounts are thousandths of a GPU; sums over time are these times seconds. The world says
- * what changes; what lies between two changes is added up by sl_figures_go(). Times count from the first arrival.
+ * Accounts, no decisions. Amounts are thousandths of a GPU; sums over time are these times seconds.
+ * The world says what changes; what lies between two changes is added up by sl_figures_go(). Times
+ * count from the first arrival.
  *
- * Over time: at most SL_FIGURES_POINTS stretches of equal width. A run that is longer than they reach has two and two
- * of them put together and goes on with twice the width, so what a stretch says is exact and memory does not
- * grow with time.
+ * Over time: at most SL_FIGURES_POINTS stretches of equal width. A run that is longer than they
+ * reach has two and two of them put together and goes on with twice the width, so what a stretch
+ * says is exact and memory does not grow with time.
  */
 #ifndef SL_CLI_SIMULATE_FIGURES_H
 #define SL_CLI_SIMULATE_FIGURES_H
@@ -57,10 +58,11 @@ struct sl_figures {
 	struct sl_figures_project *of; /* of[projects]: all together */
 	double capacity;               /* of all GPUs */
 	sl_ns now, width;
-	/* Jobs are stopped again and again and do not end, or not within SL_WORLD_TIME_MOST: it was given up. */
+	/* Jobs are stopped again and again and do not end, or not within SL_WORLD_TIME_MOST: it was
+	 * given up. */
 	bool gave_up;
-	uint32_t
-		late_line; /* of the first job that had not ended by then; 0: it did not come to that */
+	/* Of the first job that had not ended by then; 0: it did not come to that */
+	uint32_t late_line;
 };
 
 /* jobs: how many each project has at most. */
@@ -81,7 +83,8 @@ void sl_figures_finish(struct sl_figures *figures);
 /* The least wait that so many percent of those that started have not exceeded; 0 where none has. */
 sl_ns sl_figures_wait(
 	const struct sl_figures *figures, uint32_t project, unsigned int pct);
-/* What the project got as a part of its fair share, both over time; NaN where it never had a share. */
+/* What the project got as a part of its fair share, both over time; NaN where it never had a
+ * share. */
 double sl_figures_part(const struct sl_figures *figures, uint32_t project);
 /* Jain's index of these parts: 1 if all are equal, 1/n if one has everything. 1 without any. */
 double sl_figures_jain(const struct sl_figures *figures);

@@ -1,4 +1,5 @@
-/* simulate_mix - see the header. Jobs of each sort are drawn with replacement until their part is reached. */
+/* simulate_mix - see the header. Jobs of each sort are drawn with replacement until their part is
+ * reached. */
 #include "cli/simulate_mix.h"
 
 #include <stdlib.h>

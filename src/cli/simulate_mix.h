@@ -6,7 +6,8 @@
 
 #include "cli/simulate_trace.h"
 
-/* Replaces the jobs of the trace by a mix of them; about as much demand. Always the same for a trace.
+/* Replaces the jobs of the trace by a mix of them; about as much demand. Always the same for a
+ * trace.
  * BAD: there is no such mix, or the trace has no jobs of a sort that it needs. */
 SL_MUST_CHECK int sl_simulate_mix(
 	struct sl_trace *trace, const char *name, struct sl_error *err);

@@ -32,7 +32,8 @@ void sl_simulate_csv(const void *result, FILE *out);
 /* Allocation over arrived demand: mean, lowest and highest. */
 void sl_simulate_svg(const void *result, FILE *out);
 
-/* Writes what `write` says of the result into the file. False with err, which names the file and what is lost. */
+/* Writes what `write` says of the result into the file. False with err, which names the file and
+ * what is lost. */
 SL_MUST_CHECK bool sl_simulate_save(const void *result,
 	void (*write)(const void *result, FILE *out), const char *path,
 	struct sl_error *err);

@@ -1,4 +1,5 @@
-/* simulate_picture - what the projects had over time, as CSV and as a picture; see simulate_report.h */
+/* simulate_picture - what the projects had over time, as CSV and as a picture; see
+ * simulate_report.h */
 #include "cli/simulate_report.h"
 
 #include <stdio.h>

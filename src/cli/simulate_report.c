@@ -29,7 +29,8 @@ static uint32_t given_up(const struct sl_report *report)
 	return count;
 }
 
-/* Of these, those that would have gone on for too long; first: the least line of a job that had not ended. */
+/* Of these, those that would have gone on for too long; first: the least line of a job that had not
+ * ended. */
 static uint32_t too_long(const struct sl_report *report, uint32_t *first)
 {
 	uint32_t count = 0;

@@ -27,7 +27,8 @@ void sl_simulate_permute(uint32_t *numbers, uint32_t count, uint64_t *random)
 	}
 }
 
-/* Jobs until the demand is reached; those of the trace first, in the order of jobs[0..job_count). */
+/* Jobs until the demand is reached; those of the trace first, in the order of
+ * jobs[0..job_count). */
 static uint32_t fill_up(const struct sl_trace *trace, uint64_t until_milli,
 	uint64_t *random, uint32_t *jobs, uint32_t most)
 {

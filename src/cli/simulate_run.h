@@ -1,9 +1,11 @@
 /*
  * simulate_run - jobs arrive one by one and are placed: the published protocol
  *
- * No departures, no retries; a job that fits nowhere is dropped, one that fits somewhere is placed. After each
- * arrival: arrived = all GPU thousandths asked for so far, used = those of jobs that were placed, both as parts of
- * the cluster. The figure at c % is the mean of used over the arrivals where arrived, rounded, is c.
+ * No departures, no retries; a job that fits nowhere is dropped, one that fits somewhere is placed.
+ * After each
+ * arrival: arrived = all GPU thousandths asked for so far, used = those of jobs that were placed,
+ * both as parts of the cluster. The figure at c % is the mean of used over the arrivals where
+ * arrived, rounded, is c.
  */
 #ifndef SL_CLI_SIMULATE_RUN_H
 #define SL_CLI_SIMULATE_RUN_H
@@ -33,8 +35,8 @@ struct sl_simulate_ask {
 void sl_simulate_run(const struct sl_trace *trace, const struct sl_arrivals *arrivals,
 	const struct sl_simulate_ask *ask, struct sl_simulate_curve *curve);
 
-/* The jobs of the trace shuffled by seed, then random ones of them again, until they ask for until_pct of the
- * cluster; ranks are shuffled too. False: out of memory. */
+/* The jobs of the trace shuffled by seed, then random ones of them again, until they ask for
+ * until_pct of the cluster; ranks are shuffled too. False: out of memory. */
 SL_MUST_CHECK bool sl_simulate_shuffle(const struct sl_trace *trace, uint64_t seed,
 	uint32_t until_pct, struct sl_arrivals *arrivals);
 /* In the order of creation_time, then of the file; once. */

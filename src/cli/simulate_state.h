@@ -1,8 +1,9 @@
 /*
- * simulate_state - the world of simulate_world.h from within: its accounts, and what tasks go through
+ * simulate_state - the world of simulate_world.h from within: its accounts, and what tasks go
+ * through
  *
- * Shared by simulate_world.c, which lets time go on, and simulate_tasks.c, which does what the machine says. Nobody
- * else includes it.
+ * Shared by simulate_world.c, which lets time go on, and simulate_tasks.c, which does what the
+ * machine says. Nobody else includes it.
  */
 #ifndef SL_CLI_SIMULATE_STATE_H
 #define SL_CLI_SIMULATE_STATE_H
@@ -90,7 +91,8 @@ void sl_world_timer(struct sl_world *w, struct sl_timer timer, sl_ns in);
 void sl_world_give_place(struct sl_world *w, uint32_t number, struct sl_world_task *task);
 /* One more of its tasks runs, or one less. */
 void sl_world_change_runs(struct sl_world *w, uint32_t number, int change);
-/* A task of this place ended or was lost before its time. What the job has done is lost if too few are left. */
+/* A task of this place ended or was lost before its time. What the job has done is lost if too few
+ * are left. */
 void sl_world_lose_work(struct sl_world *w, uint32_t number, struct sl_place place);
 /* It runs; it is parked or gone: both are told to the machine. */
 void sl_world_task_runs(struct sl_world *w, uint32_t number, uint32_t t);

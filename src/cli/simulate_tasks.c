@@ -1,8 +1,9 @@
 /*
- * simulate_tasks - what the machine says is done: tasks start, are parked, terminated, moved; jobs work
+ * simulate_tasks - what the machine says is done: tasks start, are parked, terminated, moved; jobs
+ * work
  *
- * The machine is never called from within itself: its actions are kept in a row and carried out one after the other, and
- * the events that answer them may add to the row.
+ * The machine is never called from within itself: its actions are kept in a row and carried out one
+ * after the other, and the events that answer them may add to the row.
  */
 #include "cli/simulate_state.h"
 
@@ -108,7 +109,8 @@ void sl_world_change_runs(struct sl_world *w, uint32_t number, int change)
 		left < SL_NS_NEVER ? (sl_ns)left : SL_NS_NEVER);
 }
 
-/* A task of this place ended or was lost before its time. What the job has done is lost if too few are left. */
+/* A task of this place ended or was lost before its time. What the job has done is lost if too few
+ * are left. */
 void sl_world_lose_work(struct sl_world *w, uint32_t number, struct sl_place place)
 {
 	struct sl_world_job *job = &w->jobs[number];

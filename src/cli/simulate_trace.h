@@ -1,14 +1,15 @@
 /*
  * simulate_trace - nodes, jobs and orders of arrival from CSV files
  *
- * The columns of the public Alibaba traces (openb), found by name in the first line; others are ignored:
+ * The columns of the public Alibaba traces (openb), found by name in the first line; others are
+ * ignored:
  *   nodes     sn or name, cpu_milli, memory_mib, gpu; model, gpu_mib
- *   jobs      name, cpu_milli, memory_mib, num_gpu, gpu_milli; gpu_spec (models, '|' between), gpu_mib,
- *             creation_time, deletion_time (seconds)
- *   arrivals  seed, kind, indices: a line of kind `pods` with the rows of the jobs file (from 0) in the order of
- *             arrival, and one of kind `nodes` with each node's rank for ties
- * Those behind the semicolon may be missing. With projects there are more: simulate_work.h. A file ends with a newline: one that does not was cut short.
- * Errors name file and line.
+ *   jobs      name, cpu_milli, memory_mib, num_gpu, gpu_milli; gpu_spec (models, '|' between),
+ *             gpu_mib, creation_time, deletion_time (seconds)
+ *   arrivals  seed, kind, indices: a line of kind `pods` with the rows of the jobs file (from 0) in
+ *             the order of arrival, and one of kind `nodes` with each node's rank for ties
+ * Those behind the semicolon may be missing. With projects there are more: simulate_work.h. A file
+ * ends with a newline: one that does not was cut short. Errors name file and line.
  */
 #ifndef SL_CLI_SIMULATE_TRACE_H
 #define SL_CLI_SIMULATE_TRACE_H
@@ -35,7 +36,8 @@ struct sl_trace {
 	struct sl_trace_job *jobs;
 	uint32_t job_count;
 	uint64_t capacity_milli; /* of all GPUs */
-	/* With projects, else NULL: by node and by job what simulate_work.h reads. The set is the caller's. */
+	/* With projects, else NULL: by node and by job what simulate_work.h reads. The set is the
+	 * caller's. */
 	struct sl_work *work;
 	struct sl_work_node *work_nodes;
 	struct sl_work_job *work_jobs;

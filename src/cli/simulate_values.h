@@ -16,7 +16,8 @@ struct sl_report {
 	const struct sl_world_refusal *refusal;
 };
 
-/* SL_VALUE(NAME, name): what is said of a project and of all of them together; counts come in addition. */
+/* SL_VALUE(NAME, name): what is said of a project and of all of them together; counts come in
+ * addition. */
 #define SL_REPORT_VALUE_LIST                                                \
 	SL_VALUE(WAIT_MEDIAN, wait_median_s)                                \
 	SL_VALUE(WAIT_P95, wait_p95_s)                                      \
@@ -52,7 +53,8 @@ extern const char *const sl_report_value_names[SL_REPORT_VALUES];
 extern const char *const sl_report_count_names[SL_FIGURES];
 extern const char *const sl_report_whole_names[SL_REPORT_WHOLES];
 
-/* One figure of one run; what: of the enum that goes with it (enum sl_figure for a count). NaN: there is none. */
+/* One figure of one run; what: of the enum that goes with it (enum sl_figure for a count). NaN:
+ * there is none. */
 typedef double (*sl_report_fn)(
 	const struct sl_figures *figures, uint32_t project, int what);
 double sl_report_value(const struct sl_figures *figures, uint32_t project, int what);

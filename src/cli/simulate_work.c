@@ -207,8 +207,8 @@ void sl_work_find_job_columns(const struct sl_csv *csv, struct sl_work_job_colum
 	};
 }
 
-/* A project that names nobody is as its parent. Who is in a group is not known here: whoever names one is for
- * everybody. */
+/* A project that names nobody is as its parent. Who is in a group is not known here: whoever names
+ * one is for everybody. */
 static bool admits(
 	const struct sl_projects *set, const struct sl_project_row *row, const char *user)
 {

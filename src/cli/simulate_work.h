@@ -2,11 +2,13 @@
  * simulate_work - whose a job is, how long it takes and how it may be stopped; what a node can park
  *
  * The columns that count with projects only, all of them optional and found by name:
- *   nodes  pool (a name), host_mib (host memory for what is parked; half of memory_mib), swaps (yes or no)
- *   jobs   project (`default`), user, priority (50), gang (tasks, 1), min (of them that must run together; all),
- *          preemptible (yes below priority 100), on_reclaim (park or terminate), swap_cost (seconds to park a task or to bring it
- *          back), park_mib (host memory of a parked task; gpu_mib x num_gpu), duration (seconds that it
- *          takes with all its tasks; deletion_time - creation_time)
+ *   nodes  pool (a name), host_mib (host memory for what is parked; half of memory_mib), swaps (yes
+ *          or no)
+ *   jobs   project (`default`), user, priority (50), gang (tasks, 1), min (of them that must run
+ *          together; all), preemptible (yes below priority 100), on_reclaim (park or terminate),
+ *          swap_cost (seconds to park a task or to bring it back), park_mib (host memory of a
+ *          parked task; gpu_mib x num_gpu), duration (seconds that it takes with all its tasks;
+ *          deletion_time - creation_time)
  * A file of projects is what `sluice project apply` takes. Errors name file and line.
  */
 #ifndef SL_CLI_SIMULATE_WORK_H
@@ -17,7 +19,8 @@
 #include "policy/cluster.h"
 
 #define SL_WORK_POOLS 30
-/* Ten times what the daemon takes. With each node that fails the tasks are looked at; more of them took minutes. */
+/* Ten times what the daemon takes. With each node that fails the tasks are looked at; more of them
+ * took minutes. */
 #define SL_WORK_GANG_MOST  10000
 #define SL_WORK_TASKS_MOST 10000000
 /* A bit more than 31 years: nanoseconds of all tasks of a gang still fit into a sum. */

@@ -1,8 +1,8 @@
 /*
  * simulate_world - see the header
  *
- * The world keeps accounts of its own of what is where, by the machine's actions alone (simulate_tasks.c); what is measured
- * is measured on these.
+ * The world keeps accounts of its own of what is where, by the machine's actions alone
+ * (simulate_tasks.c); what is measured is measured on these.
  */
 #include "cli/simulate_state.h"
 

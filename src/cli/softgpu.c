@@ -140,7 +140,8 @@ static bool reap(pid_t cmd, pid_t server, int *wait_status)
 	siginfo_t info = {0};
 	int status;
 
-	/* The server's end is sl_softgpu_stop's to collect, so it is skipped: WNOWAIT looks first. */
+	/* The server's end is sl_softgpu_stop's to collect, so it is skipped: WNOWAIT looks
+	 * first. */
 	while (!waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) && info.si_pid) {
 		if (info.si_pid == server)
 			break;

@@ -1,5 +1,6 @@
-/* sluice stop: SIGTERM to all processes of a workload, and SIGKILL to those that are still there when
- * the grace is over. A job is taken out of the queue, too. The daemon does it; this does not wait for the end. */
+/* sluice stop: SIGTERM to all processes of a workload, and SIGKILL to those that are still there
+ * when the grace is over. A job is taken out of the queue, too. The daemon does it; this does not
+ * wait for the end. */
 #include "cli/cli.h"
 #include "cli/jobs.h"
 #include "cli/named.h"

@@ -1,10 +1,11 @@
 /*
- * sluice submit: leaves a command in the queue, with what it needs to run without whoever wrote it: its words, its
- * environment, its folder.
+ * sluice submit: leaves a command in the queue, with what it needs to run without whoever wrote it:
+ * its words, its environment, its folder.
  *
- * --dir and --env are done to this process first, so that the command is looked for, and looked at, where and with
- * what it will run. What Sluice itself sets is left out of the environment: the daemon sets it anew for each task, and
- * a job submitted by a job is not bound to the GPUs of that one.
+ * --dir and --env are done to this process first, so that the command is looked for, and looked at,
+ * where and with what it will run. What Sluice itself sets is left out of the environment: the
+ * daemon sets it anew for each task, and a job submitted by a job is not bound to the GPUs of that
+ * one.
  */
 #include "cli/interrupt.h"
 #include "cli/jobs.h"
@@ -364,8 +365,8 @@ static int main_with(struct settings *s, char *const *words)
 
 	if (status < 0)
 		status = sl_launch_amounts(VERB, launch);
-	/* A batch job that says nothing, nor by a compute resource, is one that was written for a GPU of its own
-	 * (docs/decisions/0018-a-job-gets-a-whole-gpu.md). */
+	/* A batch job that says nothing, nor by a compute resource, is one that was written for a
+	 * GPU of its own (docs/decisions/0018-a-job-gets-a-whole-gpu.md). */
 	if (!launch->request.kind && !launch->limit.kind)
 		launch->request = (struct sl_amount){
 			.kind = SL_AMOUNT_FRACTION, .value = SL_AMOUNT_WHOLE};

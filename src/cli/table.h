@@ -1,7 +1,8 @@
 /*
  * table - rows of text in columns that fit the terminal
  *
- * Cells are UTF-8 and counted by character (all we print is one cell wide). Memory is the table's own; no locks.
+ * Cells are UTF-8 and counted by character (all we print is one cell wide). Memory is the table's
+ * own; no locks.
  */
 #ifndef SL_CLI_TABLE_H
 #define SL_CLI_TABLE_H

@@ -1,4 +1,5 @@
-/* text - what other people called their things, made harmless to show: base/text.h, which the daemon needs as well */
+/* text - what other people called their things, made harmless to show: base/text.h, which the
+ * daemon needs as well */
 #ifndef SL_CLI_TEXT_H
 #define SL_CLI_TEXT_H
 

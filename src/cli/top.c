@@ -244,7 +244,8 @@ int sl_verb_top(int argc, char **argv)
 	status = sl_cli_parse(SL_VERB_top, &s, argc, argv, &first);
 	if (status >= 0)
 		return status;
-	/* Whoever starts this without a daemon is told so, as by every verb; later it is waited for. */
+	/* Whoever starts this without a daemon is told so, as by every verb; later it is waited
+	 * for. */
 	status = fetch(&top, &err);
 	if (!status && sl_screen_open(&top.ascii, &err))
 		status = SL_EXIT_USAGE;

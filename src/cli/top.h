@@ -67,8 +67,8 @@ struct sl_top_view {
 
 /* --- data --- */
 
-/* Asks for all lists over an open connection; replaces what was there only when all came. Outcomes of
- * sl_conn_open. */
+/* Asks for all lists over an open connection; replaces what was there only when all came. Outcomes
+ * of sl_conn_open. */
 SL_MUST_CHECK int sl_top_fetch(
 	struct sl_top_data *data, struct sl_conn *conn, struct sl_error *err);
 /* Asks why for those of lines from..from+count that wait, and about the selected one if its pane is
@@ -77,7 +77,8 @@ SL_MUST_CHECK int sl_top_fetch_whys(struct sl_top_data *data, struct sl_conn *co
 	const struct sl_top_view *view, size_t rows, struct sl_error *err);
 /* Makes the lines out of the lists. False when out of memory. */
 SL_MUST_CHECK bool sl_top_join(struct sl_top_data *data);
-/* Sorts the lines and keeps the selection at the same workload and GPU (of the lines as they were). */
+/* Sorts the lines and keeps the selection at the same workload and GPU (of the lines as they
+ * were). */
 void sl_top_sort(struct sl_top_data *data, struct sl_top_view *view,
 	uint64_t selected_workload, uint32_t selected_gpu);
 /* What of it is on the host. */
@@ -89,8 +90,8 @@ void sl_top_fini(struct sl_top_data *data);
 
 /* --- bar --- */
 
-/* Shares width cells out to parts in proportion to their bytes: the cells sum up to width (unless all
- * parts are 0), and as far as there is room no part above 0 vanishes. */
+/* Shares width cells out to parts in proportion to their bytes: the cells sum up to width (unless
+ * all parts are 0), and as far as there is room no part above 0 vanishes. */
 void sl_top_spread(
 	const uint64_t *bytes, size_t count, unsigned int width, unsigned int *cells);
 
@@ -105,8 +106,8 @@ struct sl_top_piece {
 	unsigned int cells;
 	unsigned int tick; /* cells of it until the request ends, 0: not in this piece */
 };
-/* What a GPU's memory is used for. pieces has room for SL_TOP_PIECES_MAX. Returns how many there are;
- * their cells sum up to width. */
+/* What a GPU's memory is used for. pieces has room for SL_TOP_PIECES_MAX. Returns how many there
+ * are; their cells sum up to width. */
 size_t sl_top_bar(const struct sl_msg_gpu_row *gpu, const struct sl_top_line *lines,
 	size_t count, unsigned int width, bool ascii, struct sl_top_piece *pieces);
 

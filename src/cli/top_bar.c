@@ -1,13 +1,13 @@
 /*
  * A workload's part of a bar is what it holds (its letter), what the driver took for it (the small
- * letter), and what of its request it does not use (-). So every request ends at a place of the bar,
- * which a tick below marks: right of the tick, letters are burst.
+ * letter), and what of its request it does not use (-). So every request ends at a place of the
+ * bar, which a tick below marks: right of the tick, letters are burst.
  *
- * Memory can be lent although somebody requested it; then there is less free than the unused requests
- * come to, and these are shown as far as they are free.
+ * Memory can be lent although somebody requested it; then there is less free than the unused
+ * requests come to, and these are shown as far as they are free.
  *
- * What is on the host is not on the GPU, and so not in its bar; what is coming back has its room already
- * and counts as granted.
+ * What is on the host is not on the GPU, and so not in its bar; what is coming back has its room
+ * already and counts as granted.
  */
 #include "cli/top.h"
 

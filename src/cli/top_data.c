@@ -1,6 +1,6 @@
 /*
- * The lists of one refresh are moments apart; what does not fit together (a workload on a GPU that is
- * gone) is shown as it is.
+ * The lists of one refresh are moments apart; what does not fit together (a workload on a GPU that
+ * is gone) is shown as it is.
  *
  * Reasons are asked for only of workloads that wait and are on the screen, so that a queue of
  * thousands costs no more than a screenful.
@@ -112,8 +112,8 @@ int sl_top_fetch_whys(struct sl_top_data *data, struct sl_conn *conn,
 
 /* --- lines --- */
 
-/* Each workload wants the letter its id gives, and takes the next free one: so letters stay while others
- * come and go. uses are in the order of ids, as far as the daemon keeps it. */
+/* Each workload wants the letter its id gives, and takes the next free one: so letters stay while
+ * others come and go. uses are in the order of ids, as far as the daemon keeps it. */
 static void give_letters(struct sl_top_data *data)
 {
 	bool taken[LETTERS] = {0};

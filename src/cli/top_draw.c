@@ -1,7 +1,8 @@
 /*
- * From top to bottom: a title, the GPUs with their bars, the workloads, what they wait for, the keys.
- * Where the screen is low, GPUs lose their ticks, then their title; where it is narrow, columns go, least
- * important first. Nothing is told by colour alone: letters, marks and words say it too.
+ * From top to bottom: a title, the GPUs with their bars, the workloads, what they wait for, the
+ * keys. Where the screen is low, GPUs lose their ticks, then their title; where it is narrow,
+ * columns go, least important first. Nothing is told by colour alone: letters, marks and words say
+ * it too.
  */
 #include "cli/top.h"
 
@@ -122,7 +123,8 @@ static void draw_gpu_title(struct sl_canvas *canvas, const struct sl_top_data *d
 	char text[160], beside[32] = "", a[16], b[16], c[16];
 	unsigned int x;
 
-	/* Backing is also what is on the host, which is not on the GPU; the lists are moments apart. */
+	/* Backing is also what is on the host, which is not on the GPU; the lists are moments
+	 * apart. */
 	used -= evicted < used ? evicted : used;
 	if (evicted)
 		snprintf(beside, sizeof(beside), ", %s evicted",
@@ -218,7 +220,8 @@ static const struct {
 #define DROPS      5
 #define NO_EVICTED 0x100u
 
-/* Told as: dropped is the last rank of columns that is left out, with NO_EVICTED for that column. */
+/* Told as: dropped is the last rank of columns that is left out, with NO_EVICTED for that
+ * column. */
 static bool is_dropped(unsigned int column, unsigned int dropped)
 {
 	if (column == EVICTED && dropped & NO_EVICTED)

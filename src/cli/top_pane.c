@@ -1,6 +1,6 @@
 /*
- * What stands below the list, as lines of text: reasons, details or help. Nothing is drawn here, and nobody
- * asked.
+ * What stands below the list, as lines of text: reasons, details or help. Nothing is drawn here,
+ * and nobody asked.
  */
 #include "cli/top.h"
 

@@ -1,6 +1,6 @@
 /*
- * curses finds out what changed since the last canvas and sends only that. Its own handlers are left for
- * SIGWINCH (a key tells) and SIGTSTP (ctrl-z and fg work).
+ * curses finds out what changed since the last canvas and sends only that. Its own handlers are
+ * left for SIGWINCH (a key tells) and SIGTSTP (ctrl-z and fg work).
  */
 #define NCURSES_WIDECHAR 1
 #include <curses.h>

@@ -1,6 +1,6 @@
 /*
- * sluice wait: until jobs have ended. They are waited for one after the other, which takes as long as the longest
- * of them either way.
+ * sluice wait: until jobs have ended. They are waited for one after the other, which takes as long
+ * as the longest of them either way.
  */
 #include "cli/interrupt.h"
 #include "cli/jobs.h"

@@ -1,7 +1,8 @@
 /*
  * warm - telling the daemon after how long without work a workload goes to the host
  *
- * Newer than RUN and SET, so a message of its own that follows them on the same connection. No state.
+ * Newer than RUN and SET, so a message of its own that follows them on the same connection. No
+ * state.
  */
 #ifndef SL_CLI_WARM_H
 #define SL_CLI_WARM_H

@@ -2,9 +2,9 @@
  * sluice why: one sentence for each thing that is in a workload's way now, then for each thing that
  * was.
  *
- * A workload that has ended is in no list any more, and the daemon looks for its name among the events
- * it has kept; only when that finds nothing either is the name unknown. A job is in a list of its own, where
- * the daemon says why it waits or how it ended; while it runs, it is a workload.
+ * A workload that has ended is in no list any more, and the daemon looks for its name among the
+ * events it has kept; only when that finds nothing either is the name unknown. A job is in a list
+ * of its own, where the daemon says why it waits or how it ended; while it runs, it is a workload.
  */
 #include "cli/cli.h"
 #include "cli/jobs.h"
@@ -134,7 +134,8 @@ static void print_ended(const struct sl_rows *rows)
 	printf("%s has ended.\n", name);
 }
 
-/* What was found: a workload, a job, a job that has a workload now, or neither, of one that has ended. */
+/* What was found: a workload, a job, a job that has a workload now, or neither, of one that has
+ * ended. */
 struct found {
 	const struct sl_msg_use_row *use;
 	const struct sl_msg_job_row *job;
@@ -254,7 +255,8 @@ static int print_json(
 	return sl_rows_print_json(SL_VERB_why, object);
 }
 
-/* A name is free again when its workload has ended, so the events may be of several; the last is meant. */
+/* A name is free again when its workload has ended, so the events may be of several; the last is
+ * meant. */
 static void keep_last(struct sl_rows *rows)
 {
 	uint64_t workload = last(rows)->workload;
@@ -266,8 +268,8 @@ static void keep_last(struct sl_rows *rows)
 	rows->count = kept;
 }
 
-/* What the daemon has to say about it: of one that has ended, what it kept. unknown: what was wrong with
- * the name, or NULL. */
+/* What the daemon has to say about it: of one that has ended, what it kept. unknown: what was wrong
+ * with the name, or NULL. */
 static int ask(struct sl_conn *conn, const struct settings *s, struct found it,
 	const struct sl_error *unknown, struct sl_rows *rows, struct sl_error *err)
 {
@@ -305,8 +307,8 @@ static struct found found_in(const struct sl_rows *rows, const union sl_msg *row
 	return it;
 }
 
-/* In no list: a task of a job that does not run, for which its job has the reason, or what has ended. err says what is wrong
- * with the name. */
+/* In no list: a task of a job that does not run, for which its job has the reason, or what has
+ * ended. err says what is wrong with the name. */
 static int ask_unlisted(struct sl_conn *conn, const struct settings *s,
 	const struct sl_rows *known, struct found *it, struct sl_rows *rows,
 	struct sl_error *err)

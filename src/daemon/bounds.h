@@ -1,8 +1,8 @@
 /*
  * bounds - what the administrator allows the user behind a connection
  *
- * User and groups are the kernel's word for the connecting process (SO_PEERCRED, SO_PEERGROUPS), so no
- * name service is asked while programs wait.
+ * User and groups are the kernel's word for the connecting process (SO_PEERCRED, SO_PEERGROUPS), so
+ * no name service is asked while programs wait.
  */
 #ifndef SL_DAEMON_BOUNDS_H
 #define SL_DAEMON_BOUNDS_H

@@ -1,12 +1,12 @@
 /*
  * bundle - charges, and threads that close
  *
- * A line is what waits to be closed for one user. The list of lines is short: one goes with its last
- * descriptor. Connections have a line of their own with more threads: what was sent along them has never been
- * a descriptor of this process, so its end asks nobody to flush anything. It may linger (SO_LINGER), as a
- * socket of its own may: that wait ends with a signal, so a thread that is long about something gets some,
- * and one that is pending ends all the waits of one close. To empty or to set such sockets first would take
- * their lock, which a stranger can hold.
+ * A line is what waits to be closed for one user. The list of lines is short: one goes with its
+ * last descriptor. Connections have a line of their own with more threads: what was sent along them
+ * has never been a descriptor of this process, so its end asks nobody to flush anything. It may
+ * linger (SO_LINGER), as a socket of its own may: that wait ends with a signal, so a thread that is
+ * long about something gets some, and one that is pending ends all the waits of one close. To empty
+ * or to set such sockets first would take their lock, which a stranger can hold.
  */
 #include "daemon/bundle.h"
 
@@ -61,7 +61,7 @@ static struct {
 	.done = PTHREAD_COND_INITIALIZER,
 };
 
-/* --- lines; all under the lock ------------------------------------------------------------------ */
+/* --- lines; all under the lock ---------------------------------------------------------------- */
 
 static struct line *find(uid_t uid)
 {
@@ -124,7 +124,7 @@ static bool list(struct line *line, struct item item)
 	return true;
 }
 
-/* --- threads ------------------------------------------------------------------------------------ */
+/* --- threads ---------------------------------------------------------------------------------- */
 
 static void on_tick(int number)
 {
@@ -285,7 +285,7 @@ void sl_bundle_finish(void)
 	(void)pthread_mutex_unlock(&closer.lock);
 }
 
-/* --- bundles ------------------------------------------------------------------------------------ */
+/* --- bundles ---------------------------------------------------------------------------------- */
 
 static bool charge(uid_t uid, uint32_t count)
 {

@@ -1,15 +1,17 @@
 /*
  * bundle - descriptors of other processes, that several here point at, and their end
  *
- * What a client passes along may be anything, and almost every call on it is answered by who made it:
- * close(2), fstat(2) and the end of the last reference may take as long as a stranger likes. So the loop only
- * receives such descriptors, sends them on, and asks getsockopt(SO_DOMAIN), which looks no further than the
- * descriptor; it never closes one, nor a connection, which may have some among what was not read.
+ * What a client passes along may be anything, and almost every call on it is answered by who made
+ * it: close(2), fstat(2) and the end of the last reference may take as long as a stranger likes. So
+ * the loop only receives such descriptors, sends them on, and asks getsockopt(SO_DOMAIN), which
+ * looks no further than the descriptor; it never closes one, nor a connection, which may have some
+ * among what was not read.
  *
- * Threads do that, for each user its own: what one user's take is lost to that user. They are started at
- * need. A close that hangs keeps its thread; both of a user's may, and then the user's descriptors stay:
- * those of bundles are charged to it until they are closed (ipc.c), and of others it has so many
- * (sl_bundle_is_crowded) before no more are taken. Bundles are the loop's; the rest any thread's.
+ * Threads do that, for each user its own: what one user's take is lost to that user. They are
+ * started at need. A close that hangs keeps its thread; both of a user's may, and then the user's
+ * descriptors stay: those of bundles are charged to it until they are closed (ipc.c), and of others
+ * it has so many (sl_bundle_is_crowded) before no more are taken. Bundles are the loop's; the rest
+ * any thread's.
  */
 #ifndef SL_DAEMON_BUNDLE_H
 #define SL_DAEMON_BUNDLE_H

@@ -30,7 +30,8 @@ static uint64_t unclaimed_by_others(const struct sl_client *client, uint32_t gpu
 	return bytes;
 }
 
-/* The larger one where it was lowered below what it may have, of who may have had it by then: who came later got nothing of that. */
+/* The larger one where it was lowered below what it may have, of who may have had it by then: who
+ * came later got nothing of that. */
 static uint64_t limit_of(const struct sl_client *client)
 {
 	const struct sl_workload *workload = client->workload;

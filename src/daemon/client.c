@@ -424,8 +424,8 @@ static void on_reported(struct sl_peer *peer)
 		tell_reported(client);
 		return;
 	}
-	/* What it has besides is not in its report: the policy waits until that is measured, too, or it
-	 * would give others the room of a context. */
+	/* What it has besides is not in its report: the policy waits until that is measured, too,
+	 * or it would give others the room of a context. */
 	for (uint32_t i = 0; i < client->gpu_count; i++)
 		sl_reconcile_measure(peer->daemon, client, i);
 }

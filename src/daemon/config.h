@@ -2,8 +2,8 @@
  * config - the daemon's options: one table (options.def), read from YAML
  *
  * A struct sl_config is a value. Parsing is pure but for GROUP and BOUNDS, which ask the system's
- * databases of users and groups. Times are nanoseconds, sizes bytes. A file is taken whole or not at all. One
- * thread at a time.
+ * databases of users and groups. Times are nanoseconds, sizes bytes. A file is taken whole or not
+ * at all. One thread at a time.
  */
 #ifndef SL_DAEMON_CONFIG_H
 #define SL_DAEMON_CONFIG_H

@@ -65,8 +65,8 @@ SL_MUST_CHECK int sl_config_bounds_row(struct sl_config_bounds *bounds,
 SL_MUST_CHECK int sl_config_bounds_set(struct sl_config_bound *row, const char *key,
 	const char *text, struct sl_error *err);
 
-/* The number of a user or group; false: unknown. Digits are the number itself, for users that the system does not know
- * (containers). Asks the system's databases. */
+/* The number of a user or group; false: unknown. Digits are the number itself, for users that the
+ * system does not know (containers). Asks the system's databases. */
 SL_MUST_CHECK bool sl_config_find_id(const char *name, bool is_user, uint32_t *out);
 
 #endif

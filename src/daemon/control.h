@@ -10,7 +10,8 @@
 
 #include "daemon/peer.h"
 
-/* A message of a greeted control peer: now, or after a look at the GPUs (look.h). fds: what came along; what is left in it is closed. */
+/* A message of a greeted control peer: now, or after a look at the GPUs (look.h). fds: what came
+ * along; what is left in it is closed. */
 void sl_control_message(
 	struct sl_peer *peer, const union sl_msg *msg, struct sl_wire_fds *fds);
 void sl_control_take(

@@ -211,8 +211,9 @@ static int on_measured(sd_event_source *source, int fd, uint32_t events, void *c
 
 /* --- start -------------------------------------------------------------------------------- */
 
-/* Two descriptors per client, and those of memory that clients share; the default of 1,024 is soon used
- * up. With fewer than it takes to start, everything that needs one would fail in words of its own. */
+/* Two descriptors per client, and those of memory that clients share; the default of 1,024 is soon
+ * used up. With fewer than it takes to start, everything that needs one would fail in words of its
+ * own. */
 static int raise_descriptors(struct sl_error *err)
 {
 	struct rlimit limit = {0};
@@ -234,9 +235,9 @@ static int raise_descriptors(struct sl_error *err)
 	return sl_err_origin(-EMFILE);
 }
 
-/* With threads about, the kernel grows a table of descriptors under readers of it, and whoever opened the one
- * too many waits for all of them: tens of milliseconds, in the loop. So it is grown now; it never
- * shrinks. Three for each client: connection, process, and what is looked at. */
+/* With threads about, the kernel grows a table of descriptors under readers of it, and whoever
+ * opened the one too many waits for all of them: tens of milliseconds, in the loop. So it is grown
+ * now; it never shrinks. Three for each client: connection, process, and what is looked at. */
 static void grow_descriptors(const struct sl_daemon *daemon)
 {
 	struct rlimit limit = {.rlim_cur = DESCRIPTORS_MIN};

@@ -86,7 +86,8 @@ struct sl_gpu {
 	bool by_process;       /* NVML says what each process did, as of full_at */
 	uint32_t busy_sum_pct; /* of all processes */
 	bool complained;
-	/* Bytes per second of orders so far, smoothed, and as the policy knows them; 0: unknown (swap.c) */
+	/* Bytes per second of orders so far, smoothed, and as the policy knows them; 0: unknown
+	 * (swap.c) */
 	struct sl_link_rate {
 		uint64_t measured, told;
 	} link_out, link_in;
@@ -221,7 +222,8 @@ struct sl_client {
 	bool probe_asked;                   /* its protocol knows PROBE */
 	sl_ns pulse_due;                    /* 0: it need not say anything */
 	bool expected;                      /* the policy waits for its report */
-	bool outlived; /* the journal of an earlier daemon names it: it may have memory on the host */
+	/* The journal of an earlier daemon names it: it may have memory on the host */
+	bool outlived;
 	bool known;      /* has reported to this daemon: the books are right about it */
 	bool doubted;    /* a report of it was cut, and the log says so */
 	bool superseded; /* its process lives on with another program */

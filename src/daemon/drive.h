@@ -10,8 +10,8 @@
 #include "daemon/daemon.h"
 
 void sl_drive(struct sl_daemon *daemon, const struct sl_event *event);
-/* Only time has passed. Before the policy is asked how long something has been so: what it answers is
- * as of its last step. */
+/* Only time has passed. Before the policy is asked how long something has been so: what it answers
+ * is as of its last step. */
 void sl_drive_time(struct sl_daemon *daemon);
 /* Sets the loop's timer to what the policy asked for last; part of settling. */
 void sl_drive_arm(struct sl_daemon *daemon);

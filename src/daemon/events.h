@@ -1,11 +1,11 @@
 /*
  * events - what happened on this machine: kept, logged, and told to who follows
  *
- * A ring of the last `events_kept` reasons with the names and numbers of their sentences as they were
- * then; ended workloads keep theirs. Loop's thread. Adding is O(1) and never fails: what cannot be
- * kept is counted as lost. One workload gets at most SL_EVENTS_PER_SECOND ordinary events kept, so
- * that a program which is refused a thousand times a second does not push out what others must
- * know. A follower that does not read loses events (its next row says how many), never its
+ * A ring of the last `events_kept` reasons with the names and numbers of their sentences as they
+ * were then; ended workloads keep theirs. Loop's thread. Adding is O(1) and never fails: what
+ * cannot be kept is counted as lost. One workload gets at most SL_EVENTS_PER_SECOND ordinary events
+ * kept, so that a program which is refused a thousand times a second does not push out what others
+ * must know. A follower that does not read loses events (its next row says how many), never its
  * connection, and never delays anybody.
  *
  * Serials grow by one from the microsecond of the daemon's start, so they also grow from one

@@ -1,8 +1,8 @@
 /*
  * history - see the header
  *
- * Two workers. The scribe wakes with each second, and whenever somebody is about to read: then it writes what is open, so that an answer reaches up to
- * now. The answerer is in history_door.c.
+ * Two workers. The scribe wakes with each second, and whenever somebody is about to read: then it
+ * writes what is open, so that an answer reaches up to now. The answerer is in history_door.c.
  */
 #include "daemon/history_internal.h"
 
@@ -67,8 +67,8 @@ static void log_report(
 	*before = report->outcome;
 }
 
-/* Waits for the next second, or for somebody who is about to read. The machine's clock says when seconds begin, another how long that is. False: the
- * end. */
+/* Waits for the next second, or for somebody who is about to read. The machine's clock says when
+ * seconds begin, another how long that is. False: the end. */
 static bool wait_for_second(struct sl_history *history, bool *is_second)
 {
 	struct timespec now = {0}, until = {0};
@@ -133,8 +133,9 @@ static void hand_over(struct sl_history *history, struct sl_history_sums *sums)
 }
 
 /*
- * What is written is put in its place only when nobody reads what was there before, so readers who take turns would let it grow without end. Above
- * WAL_MOST nobody begins to read until it is done; readers end within SL_HISTORY_READ_MS. Where it is not done by then, another program reads the
+ * What is written is put in its place only when nobody reads what was there before, so readers who
+ * take turns would let it grow without end. Above WAL_MOST nobody begins to read until it is done;
+ * readers end within SL_HISTORY_READ_MS. Where it is not done by then, another program reads the
  * file: ours are let in again, and it is tried later.
  */
 static void hold_wal(
@@ -287,7 +288,8 @@ int sl_history_open(struct sl_daemon *daemon)
 
 	if (!daemon->config.history)
 		return 0;
-	/* The folder may be one that nothing was kept in yet. If it cannot be made, the file cannot, and that is said then. */
+	/* The folder may be one that nothing was kept in yet. If it cannot be made, the file
+	 * cannot, and that is said then. */
 	if (sl_file_make_dirs(daemon->data_dir, 0755) < 0)
 		sl_debug("cannot make %s", daemon->data_dir);
 	history = calloc(1, sizeof(*history));

@@ -1,8 +1,9 @@
 /*
  * history_advice - see the header
  *
- * How much a program needed for 99 % of the time is read off a histogram of what it had at most in each row (a minute, or what was alike), weighed
- * by time. Its steps are a 32nd of what the next power of two below is, and the upper end of one is taken: 3 % too much at most.
+ * How much a program needed for 99 % of the time is read off a histogram of what it had at most in
+ * each row (a minute, or what was alike), weighed by time. Its steps are a 32nd of what the next
+ * power of two below is, and the upper end of one is taken: 3 % too much at most.
  */
 #include "daemon/history_advice.h"
 

@@ -1,10 +1,12 @@
 /*
  * history_back - the machine's clock went back: time that was written down is still to come
  *
- * Which of the two clocks was wrong nobody knows: the one of before may have been ahead for a moment, or this one is of a machine whose battery is empty. So
- * nothing is thrown away. Levels are rolled up from now on again, and how far they had come is remembered (meta, level + SAVED): if the clock jumps to
- * behind that it was this one that was wrong, and all is as it was. What lies ahead is seen by nobody who asks up to now, gives way where time gets
- * there (roll-up and every write delete what is in their place), and is the first to go when room is short.
+ * Which of the two clocks was wrong nobody knows: the one of before may have been ahead for a
+ * moment, or this one is of a machine whose battery is empty. So nothing is thrown away. Levels are
+ * rolled up from now on again, and how far they had come is remembered (meta, level + SAVED): if
+ * the clock jumps to behind that it was this one that was wrong, and all is as it was. What lies
+ * ahead is seen by nobody who asks up to now, gives way where time gets there (roll-up and every
+ * write delete what is in their place), and is the first to go when room is short.
  */
 #include "daemon/history_store_internal.h"
 
@@ -12,7 +14,8 @@
 #include <stdio.h>
 
 #define SAVED 10
-/* Of seconds, the next few that lie ahead are deleted at each write: more than time goes by between two. */
+/* Of seconds, the next few that lie ahead are deleted at each write: more than time goes by between
+ * two. */
 #define CLEAR_S 60
 
 /* Seconds of [from, to), of a time that is written anew. */
@@ -46,7 +49,8 @@ static bool saved_until(struct sl_history_store *store, int64_t *out)
 	return sl_history_sql_ask(store, sql, out);
 }
 
-/* Time has got to where it had been. Where it came there second by second, all is rolled up already and this changes nothing. */
+/* Time has got to where it had been. Where it came there second by second, all is rolled up already
+ * and this changes nothing. */
 bool sl_history_come_again(struct sl_history_store *store, int64_t now)
 {
 	int64_t until = 0;
@@ -114,7 +118,8 @@ int sl_history_store_events_before(
 		return sl_history_store_failed(store, "read", err);
 	if ((uint64_t)last < first)
 		return SL_HISTORY_STORE_OK;
-	/* Their order, and how far they are from each other, stays. What has no place is one in a million. */
+	/* Their order, and how far they are from each other, stays. What has no place is one in a
+	 * million. */
 	(void)snprintf(sql, sizeof(sql),
 		"BEGIN IMMEDIATE; UPDATE OR IGNORE events SET serial = serial - %" PRId64
 		" WHERE serial >= %" PRId64
@@ -127,7 +132,8 @@ int sl_history_store_events_before(
 
 /* --- what lies ahead ---------------------------------------------------------------------- */
 
-/* Where rows of a level that begin before `before` end: the last row begins last, but an earlier one of the last minute may end later. */
+/* Where rows of a level that begin before `before` end: the last row begins last, but an earlier
+ * one of the last minute may end later. */
 static bool end_before(
 	struct sl_history_store *store, const char *table, int64_t before, int64_t *out)
 {

@@ -1,9 +1,11 @@
 /*
  * history_door - questions about the past, and their answers
  *
- * Those of the command line come in by the loop and are answered one at a time by a thread of their own (history_turns.h says whose is next); other
- * threads of the daemon ask by themselves. An answer is a file in memory: who asked gets a descriptor of it, and the daemon keeps another until that
- * connection is gone or HANDED_S are over; then it empties the file, so that nobody can keep the daemon's memory by keeping a descriptor.
+ * Those of the command line come in by the loop and are answered one at a time by a thread of their
+ * own (history_turns.h says whose is next); other threads of the daemon ask by themselves. An
+ * answer is a file in memory: who asked gets a descriptor of it, and the daemon keeps another until
+ * that connection is gone or HANDED_S are over; then it empties the file, so that nobody can keep
+ * the daemon's memory by keeping a descriptor.
  */
 #include "daemon/history_internal.h"
 
@@ -20,7 +22,8 @@
 #include "daemon/peer.h"
 #include "daemon/share.h"
 
-/* What an answer waits for the scribe, which may be waiting for a disk itself. Then it is without the last seconds. */
+/* What an answer waits for the scribe, which may be waiting for a disk itself. Then it is without
+ * the last seconds. */
 #define TOLD_MS 3000
 /* Within which an answer is to be read. */
 #define HANDED_S 60
@@ -70,7 +73,8 @@ static int64_t have_told(struct sl_history *history)
 	return t;
 }
 
-/* While what was written is put in its place, nobody begins to read: for so long that all who did have ended. */
+/* While what was written is put in its place, nobody begins to read: for so long that all who did
+ * have ended. */
 static void pass_gate(struct sl_history *history)
 {
 	struct timespec until = {0};

@@ -1,7 +1,8 @@
 /*
  * history_events - see the header
  *
- * Times, serials, names and reasons are columns, and SQLite looks for them. A sentence is made of an event when it is shown, and its kind follows from its
+ * Times, serials, names and reasons are columns, and SQLite looks for them. A sentence is made of
+ * an event when it is shown, and its kind follows from its
  * reason: what is asked for by those is read from the newest on, until there is enough of it.
  */
 #include "daemon/history_events.h"

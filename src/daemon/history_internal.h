@@ -1,5 +1,6 @@
 /*
- * history_internal - what history.c (the scribe's thread, start and end) and history_door.c (questions) share; nobody else includes it
+ * history_internal - what history.c (the scribe's thread, start and end) and history_door.c
+ * (questions) share; nobody else includes it
  */
 #ifndef SL_DAEMON_HISTORY_INTERNAL_H
 #define SL_DAEMON_HISTORY_INTERNAL_H

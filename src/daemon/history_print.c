@@ -1,8 +1,8 @@
 /*
  * history_print - see the header
  *
- * What is shown of memory is the mean over the step (the part of it that was asked for): a user who had 4 GiB for half of the hour had 2 GiB in that hour, so
- * that areas under curves are right.
+ * What is shown of memory is the mean over the step (the part of it that was asked for): a user who
+ * had 4 GiB for half of the hour had 2 GiB in that hour, so that areas under curves are right.
  */
 #include "daemon/history_print.h"
 
@@ -138,7 +138,8 @@ static void print_json(const struct sl_history_table *table, FILE *out,
 		(void)fputs(",\"utilisation\":null}", out);
 }
 
-/* A field with anything in it that would end it is put in quotation marks, and what would be taken for a formula is not begun like one. */
+/* A field with anything in it that would end it is put in quotation marks, and what would be taken
+ * for a formula is not begun like one. */
 static void print_csv_text(FILE *out, const char *text)
 {
 	char tame[128];

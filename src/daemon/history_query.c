@@ -1,9 +1,10 @@
 /*
  * history_query - see the header
  *
- * Rows are dealt out to cells, one per key and step of time in which there is something; a row that reaches over several steps gives each its
- * part, so that the cells add up to exactly what the rows have. Who leaves the length of steps to us gets the shortest that are not too many,
- * which is known beforehand from when everybody began and ended.
+ * Rows are dealt out to cells, one per key and step of time in which there is something; a row that
+ * reaches over several steps gives each its part, so that the cells add up to exactly what the rows
+ * have. Who leaves the length of steps to us gets the shortest that are not too many, which is
+ * known beforehand from when everybody began and ended.
  */
 #include "daemon/history_query.h"
 
@@ -100,7 +101,8 @@ static bool is_asked_for(
 	return !only[0] || strcmp(only, key) == 0 || strcmp(only, name) == 0;
 }
 
-/* A row of an hour, or minute, reaches beyond who began or ended in it; the caller allows for that. */
+/* A row of an hour, or minute, reaches beyond who began or ended in it; the caller allows for
+ * that. */
 static void widen(struct sl_history_table *table, struct sl_history_key *key,
 	int64_t begun, int64_t ended)
 {
@@ -150,7 +152,8 @@ static bool find_keys(struct sl_history_table *table, struct sl_history_reader *
 			"SELECT id, project, project, begun_ms, ended_ms FROM workloads",
 		[SL_HISTORY_BY_GPU] = "SELECT id, uuid, name, 0, 0 FROM gpus",
 		[SL_HISTORY_BY_WORKLOAD] =
-			/* Numbers begin anew with the machine: earlier ones have their begin besides. */
+			/* Numbers begin anew with the machine: earlier ones have their begin
+			 * besides. */
 		"SELECT id, CASE WHEN id IN (SELECT max(id) FROM workloads GROUP BY "
 		"number) THEN number ELSE number || '@' || begun_ms END, name, "
 		"begun_ms, ended_ms FROM workloads",

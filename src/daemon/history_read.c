@@ -1,13 +1,16 @@
 /*
  * history_read - see the header
  *
- * A stretch of time is in one level only: in hours as far as they are rolled up (or as far as minutes are gone), then in minutes, then in seconds.
- * Where the levels meet is on whole hours and minutes, which the store sees to. What is asked for in hours may begin in the middle of one: then the
- * first and the last are read from minutes, and their first and last from seconds, as far as they are still there.
+ * A stretch of time is in one level only: in hours as far as they are rolled up (or as far as
+ * minutes are gone), then in minutes, then in seconds. Where the levels meet is on whole hours and
+ * minutes, which the store sees to. What is asked for in hours may begin in the middle of one: then
+ * the first and the last are read from minutes, and their first and last from seconds, as far as
+ * they are still there.
  *
- * Rows stand in the order of time, with those of all others between a workload's own. One workload is thus not looked for by going through all of them,
- * but by asking for each of its moments: there are few of those (a week of minutes has 10,080), and when they are is known. That needs no index, which
- * would have to be written for each row.
+ * Rows stand in the order of time, with those of all others between a workload's own. One workload
+ * is thus not looked for by going through all of them, but by asking for each of its moments: there
+ * are few of those (a week of minutes has 10,080), and when they are is known. That needs no index,
+ * which would have to be written for each row.
  */
 #include "daemon/history_read.h"
 

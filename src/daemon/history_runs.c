@@ -107,7 +107,8 @@ int sl_history_runs_add(struct sl_history_runs *runs, const struct sl_history_ro
 	}
 	run->last = *row;
 	run->told = false;
-	/* A minute is rolled up as soon as it is over. The run stays, empty: its place is needed again at once. */
+	/* A minute is rolled up as soon as it is over. The run stays, empty: its place is needed
+	 * again at once. */
 	if ((row->t + row->span) % 60 == 0 && r == 0) {
 		r = sl_history_rows_add(out, &run->row);
 		run->row.span = 0;

@@ -1,8 +1,8 @@
 /*
  * history_runs - seconds that are alike become one row
  *
- * What does nothing must cost nothing: a row is kept open as long as each next stretch is like the one before, at most until the minute is
- * over. Pure; memory from malloc. One thread.
+ * What does nothing must cost nothing: a row is kept open as long as each next stretch is like the
+ * one before, at most until the minute is over. Pure; memory from malloc. One thread.
  */
 #ifndef SL_DAEMON_HISTORY_RUNS_H
 #define SL_DAEMON_HISTORY_RUNS_H
@@ -34,8 +34,9 @@ struct sl_history_runs {
 	size_t count, room;
 };
 
-/* One stretch: span seconds from t of one GPU and workload, with what row has of its columns for the whole of it; within one minute,
- * and behind what was added before for the same two. What it ends goes to out. 0 or -ENOMEM. */
+/* One stretch: span seconds from t of one GPU and workload, with what row has of its columns for
+ * the whole of it; within one minute, and behind what was added before for the same two. What it
+ * ends goes to out. 0 or -ENOMEM. */
 SL_MUST_CHECK int sl_history_runs_add(struct sl_history_runs *runs,
 	const struct sl_history_row *row, struct sl_history_rows *out);
 /* Ends those that do not reach `end`: nothing was added for them. */

@@ -1,9 +1,11 @@
 /*
  * history_sample - see the header
  *
- * NVML says how much of the time a GPU was used at all, and on most GPUs how much each process did: the one is divided in proportion to the other, so that
- * what processes without Sluice did is nobody's. Where it does not say the second, it is divided evenly among those that had work in that second.
- * Who had is then known from what clients say where the daemon asks them anyway; of the others, all that have memory there may have had.
+ * NVML says how much of the time a GPU was used at all, and on most GPUs how much each process did:
+ * the one is divided in proportion to the other, so that what processes without Sluice did is
+ * nobody's. Where it does not say the second, it is divided evenly among those that had work in
+ * that second. Who had is then known from what clients say where the daemon asks them anyway; of
+ * the others, all that have memory there may have had.
  */
 #include "daemon/history_sample.h"
 
@@ -149,7 +151,8 @@ void sl_history_sample_take(struct sl_history_sample *sample, const union sl_msg
 struct between {
 	const struct sl_history_sample *before, *now;
 	struct sl_history_tables *tables;
-	/* by GPU: how many had work, wait to come back, wait for memory; thousandths of utilisation, what is there and asked for, what is allocated of it */
+	/* by GPU: how many had work, wait to come back, wait for memory; thousandths of
+	 * utilisation, what is there and asked for, what is allocated of it */
 	uint32_t active[SL_HISTORY_GPU_NUMBERS];
 	bool by_process[SL_HISTORY_GPU_NUMBERS]; /* the driver says who did what */
 	uint32_t told_pm[SL_HISTORY_GPU_NUMBERS], gone_pm[SL_HISTORY_GPU_NUMBERS];
@@ -219,7 +222,8 @@ static bool is_gone(const struct sl_history_seen *later)
 	return !later || !later->clients;
 }
 
-/* Among those that had work, and what the driver said of it: of those that are gone what they did last. */
+/* Among those that had work, and what the driver said of it: of those that are gone what they did
+ * last. */
 static void count_work(struct between *between, const struct sl_history_seen *use)
 {
 	const struct sl_history_seen *later =
@@ -292,8 +296,9 @@ static void look_at_gpus(struct between *between)
 	}
 }
 
-/* Others wait for what it has, and it may run: all of it is resident, on each of its GPUs, which follow each other. Who asks for more memory is only
- * waited for by turns where its turn is counted down. */
+/* Others wait for what it has, and it may run: all of it is resident, on each of its GPUs, which
+ * follow each other. Who asks for more memory is only waited for by turns where its turn is counted
+ * down. */
 static bool has_turn(const struct between *between, const struct sl_history_seen *use)
 {
 	const struct sl_history_sample *sample = between->before;

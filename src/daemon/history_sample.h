@@ -1,8 +1,10 @@
 /*
  * history_sample - from what the daemon says each second to rows of the history
  *
- * A sample is what the lists of the command line say at a moment. What a sample says of memory holds until the next one; what the next one has counted
- * since, and the utilisation it measured, belong to the time between the two. Pure: times are arguments, nothing is read or written. One thread.
+ * A sample is what the lists of the command line say at a moment. What a sample says of memory
+ * holds until the next one; what the next one has counted since, and the utilisation it measured,
+ * belong to the time between the two. Pure: times are arguments, nothing is read or written. One
+ * thread.
  */
 #ifndef SL_DAEMON_HISTORY_SAMPLE_H
 #define SL_DAEMON_HISTORY_SAMPLE_H
@@ -10,7 +12,8 @@
 #include "daemon/history_runs.h"
 #include "daemon/history_sums.h"
 
-/* A stretch between samples that is longer is unknown: the machine slept, or the daemon was stopped. */
+/* A stretch between samples that is longer is unknown: the machine slept, or the daemon was
+ * stopped. */
 #define SL_HISTORY_GAP_S 60
 /* A utilisation that was measured longer ago is not known any more. */
 #define SL_HISTORY_MEASURED_MS 5000
@@ -71,11 +74,14 @@ struct sl_history_clock {
 	uint64_t last_ms;
 	sl_ns at;
 };
-/* Milliseconds since 1970; real_ms: of the machine's clock; now: monotonic. Where the machine's clock is a little behind, time goes on from where it was, half as
- * fast, until that has caught up: no time is twice. One that is more than SL_HISTORY_BEHIND_S behind is followed, and what is returned is less than it was. */
+/* Milliseconds since 1970; real_ms: of the machine's clock; now: monotonic. Where the machine's
+ * clock is a little behind, time goes on from where it was, half as fast, until that has caught up:
+ * no time is twice. One that is more than SL_HISTORY_BEHIND_S behind is followed, and what is
+ * returned is less than it was. */
 uint64_t sl_history_clock_ms(struct sl_history_clock *clock, uint64_t real_ms, sl_ns now);
 
-/* What of a command says which program it is: "python train.py" of "/usr/bin/python3.11 -u train.py --lr 0.1". */
+/* What of a command says which program it is: "python train.py" of "/usr/bin/python3.11 -u train.py
+ * --lr 0.1". */
 void sl_history_program(const char *command, char *buf, size_t size);
 
 #endif

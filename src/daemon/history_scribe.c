@@ -1,8 +1,9 @@
 /*
  * history_scribe - see the header
  *
- * What is to be written stands in memory until a transaction has taken it. So a disk that is full for a minute, or somebody's lock, costs nothing; one that is
- * for long costs what there is no room for here.
+ * What is to be written stands in memory until a transaction has taken it. So a disk that is full
+ * for a minute, or somebody's lock, costs nothing; one that is for long costs what there is no room
+ * for here.
  */
 #include "daemon/history_scribe_internal.h"
 
@@ -15,14 +16,16 @@
 #include "base/text.h"
 #include "policy/reason.h"
 
-/* What waits for being written, at most: some 20 MiB of each kind of rows, and less than 10 MiB of the others. */
+/* What waits for being written, at most: some 20 MiB of each kind of rows, and less than 10 MiB of
+ * the others. */
 #define ROWS_MAX   100000
 #define EVENTS_MAX 4000
 /* What is open is written so often: what a crash costs at most. */
 #define TELL_EVERY_S 15
 /* After a failure to open. */
 #define REOPEN_S 5
-/* A clock that is so far ahead of all that is known may be wrong: for a while nothing is too old. */
+/* A clock that is so far ahead of all that is known may be wrong: for a while nothing is too
+ * old. */
 #define STRANGE_S  86400
 #define PATIENCE_S 3600
 #define ASK_MS     5000
@@ -107,7 +110,8 @@ static void set_back(struct sl_history_scribe *scribe, int64_t was_ahead, uint64
 	}
 }
 
-/* Serials of events say which was first, also over restarts: a daemon whose clock was ahead gave those that are ours. */
+/* Serials of events say which was first, also over restarts: a daemon whose clock was ahead gave
+ * those that are ours. */
 static bool order_events(struct sl_history_scribe *scribe, struct sl_history_known *known,
 	struct sl_error *err)
 {
@@ -481,7 +485,8 @@ void sl_history_scribe_tell(struct sl_history_scribe *scribe, uint64_t real_ms,
 	write_all(scribe, real_ms, keep, report);
 }
 
-/* The time of this step. Where the machine's clock was set back, what is open ends, and nothing is known of the time between. */
+/* The time of this step. Where the machine's clock was set back, what is open ends, and nothing is
+ * known of the time between. */
 static uint64_t time_of_step(struct sl_history_scribe *scribe, uint64_t real_ms)
 {
 	uint64_t before_ms = scribe->clock.last_ms;

@@ -1,7 +1,8 @@
 /*
  * history_scribe - what the writing thread of the history knows and does
  *
- * The thread's own; history.c runs it. Each call is one step: it may block on the loop (through inside.h, with a deadline) and on the disk.
+ * The thread's own; history.c runs it. Each call is one step: it may block on the loop (through
+ * inside.h, with a deadline) and on the disk.
  */
 #ifndef SL_DAEMON_HISTORY_SCRIBE_H
 #define SL_DAEMON_HISTORY_SCRIBE_H
@@ -26,12 +27,15 @@ struct sl_history_report {
 	bool gone; /* the daemon is ending */
 };
 
-/* One second: asks, and writes what there is to write. tell: also what is still open, for who is about to read. */
+/* One second: asks, and writes what there is to write. tell: also what is still open, for who is
+ * about to read. */
 void sl_history_scribe_step(struct sl_history_scribe *scribe, uint64_t real_ms,
 	const struct sl_history_keep *keep, bool tell, struct sl_history_report *report);
-/* Somebody who reads met with damage: the next second looks at all of the file, and sets it aside if that is so. */
+/* Somebody who reads met with damage: the next second looks at all of the file, and sets it aside
+ * if that is so. */
 void sl_history_scribe_suspect(struct sl_history_scribe *scribe);
-/* So much was written that readers keep from being put in its place; and puts it there, if nobody reads: true. */
+/* So much was written that readers keep from being put in its place; and puts it there, if nobody
+ * reads: true. */
 uint64_t sl_history_scribe_wal_bytes(const struct sl_history_scribe *scribe);
 SL_MUST_CHECK bool sl_history_scribe_checkpoint(struct sl_history_scribe *scribe);
 /* Writes what is open, without asking. */

@@ -1,5 +1,6 @@
 /*
- * history_scribe_internal - what history_scribe.c and history_who.c share; nobody else includes it but their test
+ * history_scribe_internal - what history_scribe.c and history_who.c share; nobody else includes it
+ * but their test
  */
 #ifndef SL_DAEMON_HISTORY_SCRIBE_INTERNAL_H
 #define SL_DAEMON_HISTORY_SCRIBE_INTERNAL_H
@@ -62,7 +63,8 @@ void *sl_history_room(void *all, size_t count, size_t *room, size_t size);
 /* The one that the row is of; a new one gets its number in the history. NULL: no memory. */
 struct sl_history_living *sl_history_who_living(struct sl_history_scribe *scribe,
 	const struct sl_msg_use_row *row, uint64_t now_ms);
-/* After a sample: those that changed are to be written, and those that the daemon does not name any more have ended. */
+/* After a sample: those that changed are to be written, and those that the daemon does not name any
+ * more have ended. */
 void sl_history_who_say(struct sl_history_scribe *scribe);
 /* After the first sample: those of before that are not there any more ended while nobody looked. */
 void sl_history_who_end_former(struct sl_history_scribe *scribe);

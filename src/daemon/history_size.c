@@ -1,9 +1,10 @@
 /*
  * history_size - the file is to have no more than history_size in use
  *
- * What goes is the oldest of what takes most room, so that what is small and wanted for long (the hours of GPUs, events) stays. How much room a table takes
- * is not told by SQLite without walking it: it is estimated from how many rows there are at both its ends, once a minute while room is short.
- * What is not rolled up yet never goes.
+ * What goes is the oldest of what takes most room, so that what is small and wanted for long (the
+ * hours of GPUs, events) stays. How much room a table takes is not told by SQLite without walking
+ * it: it is estimated from how many rows there are at both its ends, once a minute while room is
+ * short. What is not rolled up yet never goes.
  */
 #include "daemon/history_store_internal.h"
 
@@ -20,7 +21,8 @@
 /* Against a row's column: what an event is made of, in about the same unit. */
 #define EVENT_WEIGHT 60
 
-/* What can go by itself. Hours of workloads and of GPUs are read independently, what is finer is not. */
+/* What can go by itself. Hours of workloads and of GPUs are read independently, what is finer is
+ * not. */
 enum victim { OF_SECONDS = 0, OF_MINUTES, OF_HOURS, OF_GPU_HOURS, OF_EVENTS, VICTIMS };
 
 static const struct {
@@ -199,7 +201,8 @@ bool sl_history_hold_size(
 		return make_room(store, bytes, now);
 	if (!sl_history_sql_ask(store, "PRAGMA freelist_count", &unused))
 		return false;
-	/* Pages that are free are filled again; so many are not needed any more, or too many for what it may have. */
+	/* Pages that are free are filled again; so many are not needed any more, or too many for
+	 * what it may have. */
 	if (unused > 1024 && ((uint64_t)unused * 4096 > used ||
 				     used + (uint64_t)unused * 4096 > keep->bytes))
 		return sl_history_sql_run(store, "PRAGMA incremental_vacuum(64)");

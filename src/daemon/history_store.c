@@ -1,7 +1,8 @@
 /*
  * history_store - see the header
  *
- * All SQL is made from the table of columns. What lies in the file is history_tables.c's, what becomes of rows later history_tidy.c's.
+ * All SQL is made from the table of columns. What lies in the file is history_tables.c's, what
+ * becomes of rows later history_tidy.c's.
  */
 #include "daemon/history_store_internal.h"
 
@@ -188,7 +189,8 @@ static int set_up(struct sl_history_store *store, struct sl_error *err)
 	return SL_HISTORY_STORE_OK;
 }
 
-/* Who ran what is shown by the daemon, not by the file. SQLite's other files get the same mode; what goes wrong is SQLite's to say. */
+/* Who ran what is shown by the daemon, not by the file. SQLite's other files get the same mode;
+ * what goes wrong is SQLite's to say. */
 static void shut_to_others(const char *path)
 {
 	int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
@@ -233,7 +235,8 @@ struct sl_history_store *sl_history_store_close(struct sl_history_store *store)
 	return NULL;
 }
 
-/* Files that were set aside may be of use to somebody, who needs not all of many. Their names tell their order. */
+/* Files that were set aside may be of use to somebody, who needs not all of many. Their names tell
+ * their order. */
 static int is_damaged(const struct dirent *entry)
 {
 	const char *mark = ".damaged-";

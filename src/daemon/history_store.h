@@ -1,14 +1,18 @@
 /*
  * history_store - what is kept of the past: data_dir/history.db
  *
- * SQLite in WAL mode. One thread (the scribe) owns a struct sl_history_store and is the only writer; who reads opens the file by
- * itself, read-only (history_query.h). Everything written at a time is one transaction: after a crash the file has all of it or none.
+ * SQLite in WAL mode. One thread (the scribe) owns a struct sl_history_store and is the only
+ * writer; who reads opens the file by itself, read-only (history_query.h). Everything written at a
+ * time is one transaction: after a crash the file has all of it or none.
  *
- * Three levels: seconds, minutes, hours. Rows are written to the first, rolled up into the next when a minute or an hour is over, and deleted
- * when they are older than what is to be kept; what is not rolled up yet is never deleted. How far each level is rolled up stands in
- * the table `meta` and changes with it, so a roll-up happens exactly once, also when it has to be made up for after a crash.
+ * Three levels: seconds, minutes, hours. Rows are written to the first, rolled up into the next
+ * when a minute or an hour is over, and deleted when they are older than what is to be kept; what
+ * is not rolled up yet is never deleted. How far each level is rolled up stands in the table `meta`
+ * and changes with it, so a roll-up happens exactly once, also when it has to be made up for after
+ * a crash.
  *
- * Times are whole seconds since 1970 that do not go back without sl_history_store_go_back(); the caller sees to that.
+ * Times are whole seconds since 1970 that do not go back without sl_history_store_go_back(); the
+ * caller sees to that.
  */
 #ifndef SL_DAEMON_HISTORY_STORE_H
 #define SL_DAEMON_HISTORY_STORE_H
@@ -61,8 +65,9 @@ extern const char *const sl_history_tables[SL_HISTORY_KINDS][SL_HISTORY_LEVELS];
 /* Seconds that a row of a level spans at most; t of minutes and hours is a multiple of it. */
 extern const int64_t sl_history_grains[SL_HISTORY_LEVELS];
 
-/* gpu, workload: numbers of the tables of those names. workload 0 for SL_HISTORY_GPUS. span: for so long there was something to say; reach, of rows
- * that were read: values are spread over so many seconds from t. */
+/* gpu, workload: numbers of the tables of those names. workload 0 for SL_HISTORY_GPUS. span: for so
+ * long there was something to say; reach, of rows that were read: values are spread over so many
+ * seconds from t. */
 struct sl_history_row {
 	int64_t t, span, reach, gpu, workload;
 	int64_t value[SL_HISTORY_COLUMNS_MAX];
@@ -96,7 +101,8 @@ struct sl_history_batch {
 	size_t event_count;
 };
 
-/* How long rows stay, and how large it may get. 0 seconds: not longer than it takes to roll them up; of hours: none. */
+/* How long rows stay, and how large it may get. 0 seconds: not longer than it takes to roll them
+ * up; of hours: none. */
 struct sl_history_keep {
 	int64_t seconds[SL_HISTORY_LEVELS];
 	uint64_t bytes, events;
@@ -123,14 +129,16 @@ SL_MUST_CHECK int sl_history_store_open(
 	const char *path, struct sl_history_store **out, struct sl_error *err);
 /* NULL is fine; returns NULL. */
 struct sl_history_store *sl_history_store_close(struct sl_history_store *store);
-/* Moves a damaged one, which nobody has open any more, to PATH.damaged-DATE, keeps the newest three of those, and says in err what was done. 0 or negative errno. */
+/* Moves a damaged one, which nobody has open any more, to PATH.damaged-DATE, keeps the newest three
+ * of those, and says in err what was done. 0 or negative errno. */
 SL_MUST_CHECK int sl_history_store_set_aside(
 	const char *path, time_t now, struct sl_error *err);
 
 /* What it has, for who goes on with it. */
 struct sl_history_known {
 	int64_t end; /* no row reaches beyond it, but for those ahead; 0: there are none */
-	int64_t ahead; /* rows begin more than SL_HISTORY_BEHIND_S after now, the last there; 0: none do */
+	/* Rows begin more than SL_HISTORY_BEHIND_S after now, the last there; 0: none do */
+	int64_t ahead;
 	int64_t gpu_id, workload_id;        /* the largest that were given */
 	uint64_t event_serial;              /* the largest */
 	struct sl_history_gpu *gpus;        /* all; free(3) */
@@ -140,22 +148,27 @@ struct sl_history_known {
 SL_MUST_CHECK int sl_history_store_known(struct sl_history_store *store, int64_t now,
 	struct sl_history_known *out, struct sl_error *err);
 
-/* Writing goes on from now, though there are later rows. They stay where they are until time gets there. */
+/* Writing goes on from now, though there are later rows. They stay where they are until time gets
+ * there. */
 SL_MUST_CHECK int sl_history_store_go_back(
 	struct sl_history_store *store, int64_t now, struct sl_error *err);
-/* Events that have the serials from first on, which are to come, get smaller ones in the same order. */
+/* Events that have the serials from first on, which are to come, get smaller ones in the same
+ * order. */
 SL_MUST_CHECK int sl_history_store_events_before(
 	struct sl_history_store *store, uint64_t first, struct sl_error *err);
 
-/* Writes a batch, a row in place of one with the same key; then rolls up what is over at `now`, and deletes some of what is not to be kept (so that
- * no call takes long; what is left is the next ones'). All or nothing. */
+/* Writes a batch, a row in place of one with the same key; then rolls up what is over at `now`, and
+ * deletes some of what is not to be kept (so that no call takes long; what is left is the next
+ * ones'). All or nothing. */
 SL_MUST_CHECK int sl_history_store_write(struct sl_history_store *store,
 	const struct sl_history_batch *batch, int64_t now,
 	const struct sl_history_keep *keep, struct sl_error *err);
-/* Looks at all of it, for who was told by a reader that it is damaged: OK or DAMAGED. Takes CHECK_S at most; what is not looked at by then is as the reader says. */
+/* Looks at all of it, for who was told by a reader that it is damaged: OK or DAMAGED. Takes CHECK_S
+ * at most; what is not looked at by then is as the reader says. */
 SL_MUST_CHECK int sl_history_store_check(
 	struct sl_history_store *store, struct sl_error *err);
-/* Bytes of what is written and not in the file itself yet (its -wal). Readers keep it from beginning anew. */
+/* Bytes of what is written and not in the file itself yet (its -wal). Readers keep it from
+ * beginning anew. */
 uint64_t sl_history_store_wal_bytes(const struct sl_history_store *store);
 /* Begins it anew. False: somebody reads. */
 SL_MUST_CHECK bool sl_history_store_checkpoint(struct sl_history_store *store);

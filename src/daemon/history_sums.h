@@ -1,11 +1,11 @@
 /*
  * history_sums - what the history counts, as sums since the start, for metrics
  *
- * Counting belongs to the scribe's thread. Who reads gets a copy that nobody changes any more, handed over by one pointer: neither side ever
- * waits for the other.
+ * Counting belongs to the scribe's thread. Who reads gets a copy that nobody changes any more,
+ * handed over by one pointer: neither side ever waits for the other.
  *
- * Users and projects are as many as people bring: the first SL_HISTORY_SUMS_MAX of each since the start have sums of their own,
- * all others share one.
+ * Users and projects are as many as people bring: the first SL_HISTORY_SUMS_MAX of each since the
+ * start have sums of their own, all others share one.
  */
 #ifndef SL_DAEMON_HISTORY_SUMS_H
 #define SL_DAEMON_HISTORY_SUMS_H
@@ -25,7 +25,8 @@ enum sl_history_sum_of {
 
 struct sl_history_sum {
 	char key[64], name[64]; /* UUID, number of a user, project; a user's name */
-	/* The columns of history_columns.def that these are sums of. Of GPUs allocated, idle, known and busy; of others all but the last two. */
+	/* The columns of history_columns.def that these are sums of. Of GPUs allocated, idle, known
+	 * and busy; of others all but the last two. */
 	uint64_t allocated_us, used_us, idle_us, waiting_ms, waits, turns;
 	uint64_t known_ms, busy_us;
 };

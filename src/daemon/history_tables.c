@@ -1,7 +1,8 @@
 /*
  * history_tables - how the history lies in its file, and what becomes of a file of before
  *
- * All of it is made from the list of columns. A file of an older sluiced gets what is new, and keeps what it has; one of a newer sluiced is left alone.
+ * All of it is made from the list of columns. A file of an older sluiced gets what is new, and
+ * keeps what it has; one of a newer sluiced is left alone.
  */
 #include "daemon/history_store_internal.h"
 
@@ -76,7 +77,8 @@ static bool make_table(struct sl_history_store *store, enum sl_history_kind kind
 
 static bool make_tables(struct sl_history_store *store)
 {
-	/* Rolled up to `done`, which is where the rows of the level end; what is before `dropped` was deleted, or some of it. */
+	/* Rolled up to `done`, which is where the rows of the level end; what is before `dropped`
+	 * was deleted, or some of it. */
 	static const char others[] =
 		"CREATE TABLE meta (level INTEGER PRIMARY KEY, done INTEGER NOT NULL, "
 		"dropped INTEGER NOT NULL);"
@@ -122,7 +124,8 @@ static bool add_column(struct sl_history_store *store, const char *table,
 	return there || sl_history_sql_run(store, sql);
 }
 
-/* A file of an older sluiced: in what it has nobody counted what is new, and it is not known which GPUs a workload had. */
+/* A file of an older sluiced: in what it has nobody counted what is new, and it is not known which
+ * GPUs a workload had. */
 static bool change_tables(struct sl_history_store *store)
 {
 	/* What it has was called otherwise once. */

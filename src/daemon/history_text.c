@@ -1,8 +1,9 @@
 /*
  * history_text - see the header
  *
- * Room is taken in steps as the text grows, since nobody knows before how long it will be. A file in memory is sealed against growing and writing, but
- * not against shrinking: that is how memory is taken back from somebody who keeps the file and never reads it.
+ * Room is taken in steps as the text grows, since nobody knows before how long it will be. A file
+ * in memory is sealed against growing and writing, but not against shrinking: that is how memory is
+ * taken back from somebody who keeps the file and never reads it.
  */
 #include "daemon/history_text.h"
 

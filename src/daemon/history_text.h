@@ -1,8 +1,10 @@
 /*
- * history_text - answers about the past, while they are made and until they are read, within a bounded room
+ * history_text - answers about the past, while they are made and until they are read, within a
+ * bounded room
  *
- * An answer may have many megabytes, and who asked for it need not read it. So all that are under way have room together, and those of one key (who
- * asks) a part of it; what does not fit is not made. Any thread; a text is one thread's at a time.
+ * An answer may have many megabytes, and who asked for it need not read it. So all that are under
+ * way have room together, and those of one key (who asks) a part of it; what does not fit is not
+ * made. Any thread; a text is one thread's at a time.
  */
 #ifndef SL_DAEMON_HISTORY_TEXT_H
 #define SL_DAEMON_HISTORY_TEXT_H
@@ -43,7 +45,8 @@ SL_MUST_CHECK struct sl_history_text *sl_history_text_new(
 /* Closes *out. True: all of it is there, and will not change; else err says why not. */
 SL_MUST_CHECK bool sl_history_text_end(
 	struct sl_history_text *text, FILE **out, struct sl_error *err);
-/* Gives the room back; of a file, also if others hold it: it is empty then. NULL is fine; returns NULL. */
+/* Gives the room back; of a file, also if others hold it: it is empty then. NULL is fine; returns
+ * NULL. */
 struct sl_history_text *sl_history_text_free(struct sl_history_text *text);
 
 #endif

@@ -1,15 +1,17 @@
 /*
  * history_tidy - rows of the history become those of the next level, and old ones go
  *
- * Rows are WITHOUT ROWID, so a table is its key, in the order of time: what is old lies together, and deleting it touches few pages. How much is
- * deleted per call is bounded by time (a few times what comes in meanwhile), not by number.
+ * Rows are WITHOUT ROWID, so a table is its key, in the order of time: what is old lies together,
+ * and deleting it touches few pages. How much is deleted per call is bounded by time (a few times
+ * what comes in meanwhile), not by number.
  */
 #include "daemon/history_store_internal.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 
-/* Of seconds that are too old, so many are deleted per call, and the same in minutes and hours. A call comes once a second. */
+/* Of seconds that are too old, so many are deleted per call, and the same in minutes and hours. A
+ * call comes once a second. */
 #define OLD_STEPS 4
 
 /* Of the level: what a row of it is aligned to. */
@@ -58,8 +60,9 @@ bool sl_history_done_of(
 	return sl_history_sql_ask(store, sql, out);
 }
 
-/* Up to the last whole minute (hour) of which all rows are there. An hour at a time of minutes, a day of hours: what was missed while the daemon was
- * away is little (rows end with it), but the file may be of any age. */
+/* Up to the last whole minute (hour) of which all rows are there. An hour at a time of minutes, a
+ * day of hours: what was missed while the daemon was away is little (rows end with it), but the
+ * file may be of any age. */
 static bool roll_up(
 	struct sl_history_store *store, enum sl_history_level level, int64_t now)
 {
@@ -130,8 +133,8 @@ static bool oldest_of(
 	return true;
 }
 
-/* The oldest rows of a level before `before`, a few. Readers are told first how far the level is to be gone: by whole units of the one above, which has
- * them, so that nobody reads a part of one. */
+/* The oldest rows of a level before `before`, a few. Readers are told first how far the level is to
+ * be gone: by whole units of the one above, which has them, so that nobody reads a part of one. */
 bool sl_history_drop_oldest(
 	struct sl_history_store *store, enum sl_history_level level, int64_t before)
 {

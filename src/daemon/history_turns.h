@@ -1,15 +1,17 @@
 /*
  * history_turns - whose question about the past is next
  *
- * One is answered at a time, and each may take seconds. So of one user only a few wait, and users take turns: a second question of somebody comes after the
- * first of everybody. Root and the daemon's user have places of their own, and every other turn. Pure; the owner locks.
+ * One is answered at a time, and each may take seconds. So of one user only a few wait, and users
+ * take turns: a second question of somebody comes after the first of everybody. Root and the
+ * daemon's user have places of their own, and every other turn. Pure; the owner locks.
  */
 #ifndef SL_DAEMON_HISTORY_TURNS_H
 #define SL_DAEMON_HISTORY_TURNS_H
 
 #include "base/list.h"
 
-/* Questions that wait or are being answered: of one user, of all users, and beyond those of admins. */
+/* Questions that wait or are being answered: of one user, of all users, and beyond those of
+ * admins. */
 #define SL_HISTORY_WAITS_OF_USER 4
 #define SL_HISTORY_WAITS_MAX     64
 #define SL_HISTORY_WAITS_ADMIN   16

@@ -1,7 +1,8 @@
 /*
  * history_who - which of the daemon's workloads and GPUs is which of the history's
  *
- * The daemon's numbers begin anew, or go on, with each daemon; those of the history are its own. A workload that outlives a daemon stays the same one.
+ * The daemon's numbers begin anew, or go on, with each daemon; those of the history are its own. A
+ * workload that outlives a daemon stays the same one.
  */
 #include "daemon/history_scribe_internal.h"
 
@@ -44,8 +45,8 @@ static bool is_about(uint64_t a, uint64_t b)
 	return a <= b + SAME_MS && b <= a + SAME_MS;
 }
 
-/* One of before, if it is the same: numbers come again after a reboot, and in a container the process' may, too. A clock that was ahead says nothing of
- * when it began. */
+/* One of before, if it is the same: numbers come again after a reboot, and in a container the
+ * process' may, too. A clock that was ahead says nothing of when it began. */
 static const struct sl_history_workload *known_one(const struct sl_history_scribe *scribe,
 	const struct sl_msg_use_row *row, uint64_t begun_ms)
 {
@@ -129,8 +130,9 @@ static bool say_again(
 	return false;
 }
 
-/* To be written with the next batch. Without memory it is tried again: it stays dirty. Where nothing can be written for long, who comes last is lost, but for
- * those that still live when it can: their end says all of them. */
+/* To be written with the next batch. Without memory it is tried again: it stays dirty. Where
+ * nothing can be written for long, who comes last is lost, but for those that still live when it
+ * can: their end says all of them. */
 static bool say(struct sl_history_scribe *scribe, const struct sl_history_workload *row)
 {
 	struct sl_history_workload *all;
@@ -148,7 +150,8 @@ static bool say(struct sl_history_scribe *scribe, const struct sl_history_worklo
 	return true;
 }
 
-/* Those that the daemon does not name any more have ended: when, its event says; else not before they were seen last. */
+/* Those that the daemon does not name any more have ended: when, its event says; else not before
+ * they were seen last. */
 void sl_history_who_say(struct sl_history_scribe *scribe)
 {
 	for (size_t i = scribe->living_count; i-- > 0;) {

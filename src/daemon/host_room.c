@@ -1,9 +1,9 @@
 /*
  * host_room - meminfo, and control groups from the daemon's own up to the top
  *
- * MemAvailable knows nothing of control groups, and a group that is full is told so by a kill. So what is
- * available is the least of all levels; pages of files that nobody uses count, as they do in MemAvailable.
- * Both hierarchies are read: on many machines memory is still in the first.
+ * MemAvailable knows nothing of control groups, and a group that is full is told so by a kill. So
+ * what is available is the least of all levels; pages of files that nobody uses count, as they do
+ * in MemAvailable. Both hierarchies are read: on many machines memory is still in the first.
  */
 #include "daemon/host_room.h"
 
@@ -41,7 +41,8 @@ static bool number_of(const char *text, const char *key, uint64_t *out)
 	return true;
 }
 
-/* Not sl_file_read: most of what is looked for here is not there, and that is no error worth a trace. */
+/* Not sl_file_read: most of what is looked for here is not there, and that is no error worth a
+ * trace. */
 static char *read_text(const char *root, const char *folder, const char *name)
 {
 	sl_cleanup(sl_freep) char *text = malloc(FILE_MAX + 1);
@@ -160,7 +161,8 @@ uint64_t sl_host_room_margin(const struct sl_host_room *room)
 	return sl_min_u64(4 * SL_GIB, sl_max_u64(128 * SL_MIB, room->total_bytes / 32));
 }
 
-/* The choice is "always within_size [advise] never deny force". Newer kernels have one per size besides. */
+/* The choice is "always within_size [advise] never deny force". Newer kernels have one per size
+ * besides. */
 static bool is_advise(const char *root, const char *folder)
 {
 	sl_cleanup(sl_freep) char *text = read_text(root, folder, "/shmem_enabled");

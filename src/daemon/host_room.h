@@ -1,8 +1,8 @@
 /*
  * host_room - how much memory this machine still has for this daemon, and where a GPU's is nearest
  *
- * Reads a few small files of /proc and /sys. root stands before their paths: "" but in tests. Bytes. Any
- * thread.
+ * Reads a few small files of /proc and /sys. root stands before their paths: "" but in tests.
+ * Bytes. Any thread.
  */
 #ifndef SL_DAEMON_HOST_ROOM_H
 #define SL_DAEMON_HOST_ROOM_H

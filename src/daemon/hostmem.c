@@ -1,13 +1,16 @@
 /*
  * hostmem - one thread, one queue of jobs, which become their own answers
  *
- * Pages come by fallocate(2) and not by touching a mapping: it says no with an error where a touch would end in
- * SIGBUS. Where a control group is full neither says no, but the kernel kills; so the room is looked at
- * before each file, and a margin stays. Between pieces the thread looks whether it is to stop.
+ * Pages come by fallocate(2) and not by touching a mapping: it says no with an error where a touch
+ * would end in SIGBUS. Where a control group is full neither says no, but the kernel kills; so the
+ * room is looked at before each file, and a margin stays. Between pieces the thread looks whether
+ * it is to stop.
  *
- * Where transparent huge pages are for those who ask, fallocate(2) cannot ask, and what it has made stays small whatever
- * the client's mapping asks for later. There a mapping of ours asks first, and MADV_POPULATE_WRITE then makes the
- * pages: it, too, says no with an error. It is three times slower where they come out small, so it is not done elsewhere.
+ * Where transparent huge pages are for those who ask, fallocate(2) cannot ask, and what it has made
+ * stays small whatever the client's mapping asks for later. There a mapping of ours asks first, and
+ * MADV_POPULATE_WRITE then makes the
+ * pages: it, too, says no with an error. It is three times slower where they come out small, so it
+ * is not done elsewhere.
  */
 #include "daemon/hostmem.h"
 
@@ -79,7 +82,8 @@ static bool is_wanted(struct sl_hostmem *hostmem, const struct sl_hostmem_answer
 	return wanted;
 }
 
-/* This thread's pages come from that node as long as it has any. Where the kernel refuses, from anywhere. */
+/* This thread's pages come from that node as long as it has any. Where the kernel refuses, from
+ * anywhere. */
 static void prefer(struct sl_hostmem *hostmem, int node)
 {
 	unsigned long mask[NODES / (8 * sizeof(long))] = {0};
@@ -118,7 +122,8 @@ static bool fill_advised(int fd, uint64_t at, uint64_t bytes)
 
 	if (space == MAP_FAILED)
 		return false;
-	/* A huge page needs a place that is as far from the beginning of one as it is in the file. */
+	/* A huge page needs a place that is as far from the beginning of one as it is in the
+	 * file. */
 	map = space + (-(uintptr_t)space & (SL_HOSTMEM_GRAIN - 1));
 	filled = mmap(map, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd,
 			 (off_t)at) != MAP_FAILED &&
@@ -269,7 +274,8 @@ static int start(struct sl_hostmem *hostmem)
 	sigset_t all, before;
 	int r;
 
-	/* Signals are the loop's; SIGXFSZ, where the size of files is limited, is an error of fallocate. */
+	/* Signals are the loop's; SIGXFSZ, where the size of files is limited, is an error of
+	 * fallocate. */
 	(void)sigfillset(&all);
 	(void)pthread_sigmask(SIG_SETMASK, &all, &before);
 	r = -pthread_create(&hostmem->thread, NULL, thread_main, hostmem);

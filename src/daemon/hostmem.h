@@ -1,10 +1,11 @@
 /*
  * hostmem - the thread that makes, empties and closes the files of the host pool
  *
- * A file is a sealed memfd whose pages are all there: faulted by this thread, so that the daemon's control group
- * pays for them, near the GPU they are for, and huge ones where the administrator set some aside. Making
- * a GiB takes a tenth of a second, giving one back as well, and both are never done in the loop. One
- * thread, in order of asking. All functions but the thread's own are the loop's and do not block.
+ * A file is a sealed memfd whose pages are all there: faulted by this thread, so that the daemon's
+ * control group pays for them, near the GPU they are for, and huge ones where the administrator set
+ * some aside. Making a GiB takes a tenth of a second, giving one back as well, and both are never
+ * done in the loop. One thread, in order of asking. All functions but the thread's own are the
+ * loop's and do not block.
  */
 #ifndef SL_DAEMON_HOSTMEM_H
 #define SL_DAEMON_HOSTMEM_H
@@ -17,7 +18,8 @@
 #define SL_HOSTMEM_FILE_MAX (1 * SL_GIB)
 /* Sizes are multiples of it. */
 #define SL_HOSTMEM_GRAIN (2 * SL_MIB)
-/* Seals that a file has, and two that it must not have: it could then not be written, or emptied. */
+/* Seals that a file has, and two that it must not have: it could then not be written, or
+ * emptied. */
 #define SL_HOSTMEM_SEALS     (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 #define SL_HOSTMEM_SEALS_NOT (F_SEAL_WRITE | F_SEAL_FUTURE_WRITE)
 
@@ -43,13 +45,15 @@ SL_MUST_CHECK int sl_hostmem_new(const char *root, struct sl_hostmem **out);
 struct sl_hostmem *sl_hostmem_free(struct sl_hostmem *hostmem);
 /* Polls readable while there are answers. */
 int sl_hostmem_fd(const struct sl_hostmem *hostmem);
-/* Makes a file of bytes (at most SL_HOSTMEM_FILE_MAX, a multiple of the grain) for the client, of that NUMA node's
- * memory as long as it has any (-1: of any). Answered once, unless cancelled. False without memory. */
+/* Makes a file of bytes (at most SL_HOSTMEM_FILE_MAX, a multiple of the grain) for the client, of
+ * that NUMA node's memory as long as it has any (-1: of any). Answered once, unless cancelled.
+ * False without memory. */
 SL_MUST_CHECK bool sl_hostmem_make(
 	struct sl_hostmem *hostmem, uint64_t client, uint64_t bytes, int node);
 /* What is not made yet for this client is not needed any more, and not answered. */
 void sl_hostmem_cancel(struct sl_hostmem *hostmem, uint64_t client);
-/* Empties and closes a file (takes fd). Whoever still maps it finds zeros. Answered, to tell the room. */
+/* Empties and closes a file (takes fd). Whoever still maps it finds zeros. Answered, to tell the
+ * room. */
 void sl_hostmem_drop(struct sl_hostmem *hostmem, int fd, uint64_t bytes);
 /* Only looks how much room there is. */
 void sl_hostmem_look(struct sl_hostmem *hostmem);

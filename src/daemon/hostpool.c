@@ -1,12 +1,13 @@
 /*
  * hostpool - see hostpool.h
  *
- * A file is the client's and ours: it maps it, we can empty it. Its descriptor is kept so that the pages
- * can be had back from a client that says it does not need them, and does not unmap them.
+ * A file is the client's and ours: it maps it, we can empty it. Its descriptor is kept so that the
+ * pages can be had back from a client that says it does not need them, and does not unmap them.
  *
- * What a client that outlived a daemon hands back is believed only as far as it is what a daemon makes: a memfd
- * (F_GET_SEALS asks nobody but the kernel, unlike fstat(2) of a stranger's file), sealed as ours, of the size
- * it says, with all its pages, and nobody else's. Whoever made it, then, has paid for it.
+ * What a client that outlived a daemon hands back is believed only as far as it is what a daemon
+ * makes: a memfd (F_GET_SEALS asks nobody but the kernel, unlike fstat(2) of a stranger's file),
+ * sealed as ours, of the size it says, with all its pages, and nobody else's. Whoever made it,
+ * then, has paid for it.
  */
 #include "daemon/hostpool.h"
 
@@ -82,8 +83,8 @@ static uint64_t possible(const struct sl_hostpool *pool)
 					   SL_HOSTMEM_GRAIN * SL_HOSTMEM_GRAIN);
 }
 
-/* Down as soon as a file could not be made; up again by an eighth, or all the way, so that the policy is
- * not told of every page. */
+/* Down as soon as a file could not be made; up again by an eighth, or all the way, so that the
+ * policy is not told of every page. */
 static void judge_size(struct sl_daemon *daemon, bool failed)
 {
 	struct sl_hostpool *pool = daemon->hostpool;
@@ -99,8 +100,8 @@ static void judge_size(struct sl_daemon *daemon, bool failed)
 		sl_timer_set(pool->timer, sl_clock_now() + SL_HOSTPOOL_LOOK_NS);
 }
 
-/* Half of what there was for us when the daemon started: what clients have of a former one counts, or each restart would
- * leave less. */
+/* Half of what there was for us when the daemon started: what clients have of a former one counts,
+ * or each restart would leave less. */
 static uint64_t configured(const struct sl_daemon *daemon)
 {
 	const struct sl_hostpool *pool = daemon->hostpool;
@@ -228,8 +229,8 @@ static void file_drop(struct sl_client *client, struct file *file)
 
 /* --- making --------------------------------------------------------------------------------- */
 
-/* So many times as many files as may be made are taken of who has them from a daemon that had more descriptors: refused, they
- * would not be gone. */
+/* So many times as many files as may be made are taken of who has them from a daemon that had more
+ * descriptors: refused, they would not be gone. */
 #define HELD_TIMES 2
 
 /* A quarter of the descriptors: connections and processes come first. */
@@ -338,7 +339,8 @@ void sl_hostpool_trimmed(struct sl_client *client)
 
 /* --- giving --------------------------------------------------------------------------------- */
 
-/* The descriptor that goes to the client is one of its own: ours stays whatever becomes of the message. */
+/* The descriptor that goes to the client is one of its own: ours stays whatever becomes of the
+ * message. */
 static bool give(struct sl_client *client, const struct file *file)
 {
 	struct sl_bundle *bundle;
@@ -588,8 +590,9 @@ void sl_hostpool_reported(struct sl_client *client)
 	sl_list_foreach_safe (link, &client->host_files) {
 		struct file *file = SL_LIST_ENTRY(link, struct file, link);
 
-		/* A STORE or STORE_BACK that was lost with the line: then its pages go with our descriptor. Or a program
-		 * that has closed all of its descriptors: then the mapping is there, and what it holds is needed. */
+		/* A STORE or STORE_BACK that was lost with the line: then its pages go with our
+		 * descriptor. Or a program that has closed all of its descriptors: then the mapping
+		 * is there, and what it holds is needed. */
 		if (file->told)
 			continue;
 		file_leave(client, file);

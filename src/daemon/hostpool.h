@@ -1,10 +1,11 @@
 /*
  * hostpool - the host memory that clients have, and how much more there may be
  *
- * One list of files per client, numbered from 1 and never again. hostmem.h makes them; here is who has
- * which, what all of them are together, and what the policy is told of it: STORE per client, POOL_SIZE when the
- * host has less than the configuration allows. The pool's bytes are those that evicted memory may have;
- * what a client keeps besides are copies, which count here all the same. Loop's thread; nothing blocks.
+ * One list of files per client, numbered from 1 and never again. hostmem.h makes them; here is who
+ * has which, what all of them are together, and what the policy is told of it: STORE per client,
+ * POOL_SIZE when the host has less than the configuration allows. The pool's bytes are those that
+ * evicted memory may have; what a client keeps besides are copies, which count here all the same.
+ * Loop's thread; nothing blocks.
  *
  * Who needs files soon is given them ahead of need: hostpool_ahead.h.
  */
@@ -14,7 +15,8 @@
 #include "daemon/daemon.h"
 #include "daemon/host_room.h"
 
-/* A file is new for so long: pages are mapped and pinned meanwhile, which is no part of what moving costs. */
+/* A file is new for so long: pages are mapped and pinned meanwhile, which is no part of what moving
+ * costs. */
 #define SL_HOSTPOOL_NEW_NS (2 * SL_S)
 /* Nothing is made ahead for so long where it failed, or for who had to give some back. */
 #define SL_HOSTPOOL_REST_NS (30 * SL_S)
@@ -56,17 +58,18 @@ uint64_t sl_hostpool_configure(struct sl_daemon *daemon);
 
 /* The most that is made for one workload, whole grains; 0: no bound. */
 SL_MUST_CHECK uint64_t sl_hostpool_bound(const struct sl_daemon *daemon);
-/* What may still be made for this client: of the pool, and of what its workload may have, which is as much as its bound says
- * and these bytes. */
+/* What may still be made for this client: of the pool, and of what its workload may have, which is
+ * as much as its bound says and these bytes. */
 SL_MUST_CHECK uint64_t sl_hostpool_left(
 	const struct sl_client *client, uint64_t beyond_bytes);
-/* What the policy knows that the host still has, of what may be made. More may be tried; what is only better to have is not. */
+/* What the policy knows that the host still has, of what may be made. More may be tried; what is
+ * only better to have is not. */
 SL_MUST_CHECK uint64_t sl_hostpool_at_hand(const struct sl_hostpool *pool);
-/* The ordinals of the client's GPUs that memory near the one of this ordinal is near to, a bit each: those of its NUMA
- * node, and those whose node nobody knows. */
+/* The ordinals of the client's GPUs that memory near the one of this ordinal is near to, a bit
+ * each: those of its NUMA node, and those whose node nobody knows. */
 SL_MUST_CHECK uint32_t sl_hostpool_near(const struct sl_client *client, uint32_t ordinal);
-/* The client is to have at least bytes, and near_bytes of its files near the GPU of that ordinal as far as there may be so
- * much more; what lacks is made there. Legal inside an action. */
+/* The client is to have at least bytes, and near_bytes of its files near the GPU of that ordinal as
+ * far as there may be so much more; what lacks is made there. Legal inside an action. */
 SL_MUST_CHECK enum sl_hostpool_outcome sl_hostpool_want(
 	struct sl_client *client, uint64_t bytes, uint64_t near_bytes, uint32_t ordinal);
 /* One file more, whatever it has, near that GPU. False: there may be no more, or no memory. */

@@ -1,8 +1,8 @@
 /*
  * hostpool_ahead - see hostpool_ahead.h
  *
- * Workloads are looked at in turns, in the order of their ids; a client that lacks more than one file is looked at
- * again, after the file is there.
+ * Workloads are looked at in turns, in the order of their ids; a client that lacks more than one
+ * file is looked at again, after the file is there.
  */
 #include "daemon/hostpool_ahead.h"
 

@@ -1,9 +1,9 @@
 /*
  * hostpool_ahead - host memory made before anybody has ordered it
  *
- * Where workloads share a GPU that is getting full, or one is to be moved when it is idle, its clients are given
- * files a while before: as long as half of the pool is left, one at a time, looked for by a timer.
- * They can then pin them while nobody waits. Loop's thread; nothing blocks.
+ * Where workloads share a GPU that is getting full, or one is to be moved when it is idle, its
+ * clients are given files a while before: as long as half of the pool is left, one at a time,
+ * looked for by a timer. They can then pin them while nobody waits. Loop's thread; nothing blocks.
  */
 #ifndef SL_DAEMON_HOSTPOOL_AHEAD_H
 #define SL_DAEMON_HOSTPOOL_AHEAD_H

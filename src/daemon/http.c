@@ -1,11 +1,11 @@
 /*
  * http - libmicrohttpd inside sd-event
  *
- * The library keeps its own epoll set; its descriptor is a source of our loop. It also wants a call when
- * nothing is readable but work is left (a response half sent to a reader that keeps up), which a timer of
- * ours gives; between two of those calls the loop serves whatever is more urgent. We accept
- * ourselves and hand it sockets: so a full table or a lack of descriptors is ours to settle, and each
- * connection's age is known.
+ * The library keeps its own epoll set; its descriptor is a source of our loop. It also wants a call
+ * when nothing is readable but work is left (a response half sent to a reader that keeps up), which
+ * a timer of ours gives; between two of those calls the loop serves whatever is more urgent. We
+ * accept ourselves and hand it sockets: so a full table or a lack of descriptors is ours to settle,
+ * and each connection's age is known.
  */
 #include "daemon/http.h"
 
@@ -287,8 +287,8 @@ static struct turn begin_turn(void)
 	return (struct turn){sl_clock_now(), time_on_core(), usage.ru_nivcsw};
 }
 
-/* By the wall clock, as nothing here may block; but a machine that runs somebody else meanwhile is not
- * the fault of metrics: then only the time on the core counts. */
+/* By the wall clock, as nothing here may block; but a machine that runs somebody else meanwhile is
+ * not the fault of metrics: then only the time on the core counts. */
 static sl_ns turn_took(const struct turn *turn)
 {
 	struct turn now = begin_turn();
@@ -310,8 +310,9 @@ static void end_turn(struct sl_http *http, const struct turn *turn)
 }
 
 /*
- * Somebody has come: what he will be told is copied in a turn of its own. To accept him, to copy the numbers of a thousand workloads and to send the first
- * of them at once would hold the loop for the sum of it. Whoever asks later than the copy is fresh pays for his own.
+ * Somebody has come: what he will be told is copied in a turn of its own. To accept him, to copy
+ * the numbers of a thousand workloads and to send the first of them at once would hold the loop for
+ * the sum of it. Whoever asks later than the copy is fresh pays for his own.
  */
 static void copy_ahead(struct sl_http *http)
 {

@@ -1,8 +1,9 @@
 /*
  * inside - a pair of sockets each, handed to the loop through a list and an eventfd
  *
- * The thread makes the pair, so the loop only has to take one end over, which cannot fail but for memory. The end of
- * the door is a shutdown of every thread's end: whoever waits in recv or send wakes, which no flag could do.
+ * The thread makes the pair, so the loop only has to take one end over, which cannot fail but for
+ * memory. The end of the door is a shutdown of every thread's end: whoever waits in recv or send
+ * wakes, which no flag could do.
  */
 #include "daemon/inside.h"
 
@@ -40,7 +41,7 @@ struct sl_inside_door {
 	struct sl_link open;    /* struct sl_inside */
 };
 
-/* --- the loop's end ------------------------------------------------------------------------------------------- */
+/* --- the loop's end --------------------------------------------------------------------------- */
 
 static struct entry *entry_free(struct entry *entry)
 {
@@ -150,7 +151,7 @@ struct sl_inside_door *sl_inside_door_free(struct sl_inside_door *door)
 	return NULL;
 }
 
-/* --- a thread's end ------------------------------------------------------------------------------------------- */
+/* --- a thread's end --------------------------------------------------------------------------- */
 
 static int gone(struct sl_error *err)
 {

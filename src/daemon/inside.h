@@ -1,14 +1,16 @@
 /*
  * inside - how a thread of sluiced talks with its loop: as `sluice` does
  *
- * The loop owns everything that the daemon knows, so a thread that wants to know or to change something says so in the
- * messages of the command line, over a pair of sockets whose one end the loop treats as a CONTROL peer of the user it
- * is opened for. Permissions, bounds, fairness and texts are thereby the command line's, and there is no second door.
- * RUN is refused (it makes the sender the program), and no other role than CONTROL.
+ * The loop owns everything that the daemon knows, so a thread that wants to know or to change
+ * something says so in the messages of the command line, over a pair of sockets whose one end the
+ * loop treats as a CONTROL peer of the user it is opened for. Permissions, bounds, fairness and
+ * texts are thereby the command line's, and there is no second door. RUN is refused (it makes the
+ * sender the program), and no other role than CONTROL.
  *
- * Blocking, with a deadline per message. One thread per struct sl_inside at a time; any number of them. The door is
- * made and ended by the loop's thread: once it has ended every call fails at once with SL_INSIDE_GONE, also one that
- * waits, and so does opening; threads are to end then, and to be joined before sl_inside_door_free().
+ * Blocking, with a deadline per message. One thread per struct sl_inside at a time; any number of
+ * them. The door is made and ended by the loop's thread: once it has ended every call fails at once
+ * with SL_INSIDE_GONE, also one that waits, and so does opening; threads are to end then, and to be
+ * joined before sl_inside_door_free().
  */
 #ifndef SL_DAEMON_INSIDE_H
 #define SL_DAEMON_INSIDE_H
@@ -34,15 +36,16 @@ enum sl_inside_outcome {
 	SL_INSIDE_OK = 0,
 	SL_INSIDE_END,   /* of rows: LIST_END came */
 	SL_INSIDE_AGAIN, /* nothing came in time; err says so */
-	SL_INSIDE_REFUSED, /* the daemon's REJECT, whose text is in err; the line is of no more use */
+	/* The daemon's REJECT, whose text is in err; the line is of no more use */
+	SL_INSIDE_REFUSED,
 	SL_INSIDE_GONE,  /* the daemon is ending, or the line is lost; err says so */
 	SL_INSIDE_SYSTEM /* no descriptors or memory left; err says which */
 };
 
-/* --- a thread's; err may be NULL ------------------------------------------------------------------------------ */
+/* --- a thread's; err may be NULL -------------------------------------------------------------- */
 
-/* Connects as that user (copied), NULL: as the daemon's own. *inside need not be initialised, and may be closed after
- * every outcome. OK, GONE, AGAIN, REFUSED, SYSTEM. */
+/* Connects as that user (copied), NULL: as the daemon's own. *inside need not be initialised, and
+ * may be closed after every outcome. OK, GONE, AGAIN, REFUSED, SYSTEM. */
 SL_MUST_CHECK int sl_inside_open(struct sl_inside *inside, struct sl_inside_door *door,
 	const struct sl_who *who, struct sl_error *err);
 /* Safe to call twice. */
@@ -50,22 +53,22 @@ void sl_inside_close(struct sl_inside *inside);
 /* What each call waits at most; SL_INSIDE_TIMEOUT_MS until said otherwise. At least 1. */
 void sl_inside_set_timeout(struct sl_inside *inside, uint64_t ms);
 
-/* Sends *ask and waits for an answer of type want. OK, AGAIN, REFUSED, GONE, SYSTEM; after all but OK the line is to be
- * closed, for an answer that came late would be taken for the next one. */
+/* Sends *ask and waits for an answer of type want. OK, AGAIN, REFUSED, GONE, SYSTEM; after all but
+ * OK the line is to be closed, for an answer that came late would be taken for the next one. */
 SL_MUST_CHECK int sl_inside_call(struct sl_inside *inside, const union sl_msg *ask,
 	uint32_t want, union sl_msg *answer, struct sl_error *err);
 /* The same, and the descriptor file goes along; it stays the caller's. */
 SL_MUST_CHECK int sl_inside_call_giving(struct sl_inside *inside, const union sl_msg *ask,
 	int file, uint32_t want, union sl_msg *answer, struct sl_error *err);
-/* The same, for an answer of type want with a descriptor, which becomes the caller's, or one of type else_want without
- * (*file is -1). */
+/* The same, for an answer of type want with a descriptor, which becomes the caller's, or one of
+ * type else_want without (*file is -1). */
 SL_MUST_CHECK int sl_inside_call_taking(struct sl_inside *inside, const union sl_msg *ask,
 	uint32_t want, uint32_t else_want, union sl_msg *answer, int *file,
 	struct sl_error *err);
 
 typedef void (*sl_inside_row_fn)(void *context, const union sl_msg *row);
-/* Sends *ask and hands out the rows of row_type before LIST_END. Outcomes as of sl_inside_call; rows may have been
- * handed out before a failure. */
+/* Sends *ask and hands out the rows of row_type before LIST_END. Outcomes as of sl_inside_call;
+ * rows may have been handed out before a failure. */
 SL_MUST_CHECK int sl_inside_rows(struct sl_inside *inside, const union sl_msg *ask,
 	uint32_t row_type, sl_inside_row_fn fn, void *context, struct sl_error *err);
 /* The rows of LIST of `what`. */
@@ -75,11 +78,12 @@ SL_MUST_CHECK int sl_inside_list(struct sl_inside *inside, enum sl_list_what wha
 /* Sends *msg alone. OK, AGAIN, GONE, SYSTEM. */
 SL_MUST_CHECK int sl_inside_send(
 	struct sl_inside *inside, const union sl_msg *msg, struct sl_error *err);
-/* The next row of row_type; END at LIST_END; AGAIN leaves the line as it was, so that one who follows goes on. */
+/* The next row of row_type; END at LIST_END; AGAIN leaves the line as it was, so that one who
+ * follows goes on. */
 SL_MUST_CHECK int sl_inside_next(struct sl_inside *inside, uint32_t row_type,
 	union sl_msg *row, struct sl_error *err);
 
-/* --- the loop's ------------------------------------------------------------------------------------------------ */
+/* --- the loop's ------------------------------------------------------------------------------- */
 
 /* 0 or negative errno. */
 SL_MUST_CHECK int sl_inside_door_new(

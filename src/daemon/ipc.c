@@ -1,10 +1,11 @@
 /*
  * ipc - see ipc.h
  *
- * Descriptors are charged when an offer begins, not when they come, so who offers much and gives nothing has
- * used up its own share; and until they are closed, not until the offer ends: who withdraws while somebody has
- * not read them, or whose files are never done with, has used up its own, too. Keys are the clients' to choose, so the table is salted; two keys that
- * agree in their first half cannot stand beside each other, and random ones never do.
+ * Descriptors are charged when an offer begins, not when they come, so who offers much and gives
+ * nothing has used up its own share; and until they are closed, not until the offer ends: who
+ * withdraws while somebody has not read them, or whose files are never done with, has used up its
+ * own, too. Keys are the clients' to choose, so the table is salted; two keys that agree in their
+ * first half cannot stand beside each other, and random ones never do.
  */
 #include "daemon/ipc.h"
 
@@ -92,7 +93,8 @@ uint32_t sl_ipc_most(const struct sl_daemon *daemon)
 	return daemon->ipc ? daemon->ipc->most : most_of(daemon);
 }
 
-/* Half of all for one client; the last quarter for users who have less than a quarter (places.h). */
+/* Half of all for one client; the last quarter for users who have less than a quarter
+ * (places.h). */
 static bool is_full(const struct sl_daemon *daemon, const struct sl_client *client,
 	uid_t uid, uint32_t count)
 {
@@ -420,7 +422,7 @@ static void look_at_waits(struct sl_daemon *daemon)
 	arm(daemon->ipc);
 }
 
-/* --- the rest of an offer's life ---------------------------------------------------------------- */
+/* --- the rest of an offer's life -------------------------------------------------------------- */
 
 static void answer_waits(struct sl_daemon *daemon, const struct offer *offer)
 {
@@ -435,7 +437,8 @@ static void answer_waits(struct sl_daemon *daemon, const struct offer *offer)
 	arm(daemon->ipc);
 }
 
-/* No driver's memory is a socket, and a socket may hold others and more. Asked so that nobody but the kernel
+/* No driver's memory is a socket, and a socket may hold others and more. Asked so that nobody but
+ * the kernel
  * answers: fstat(2) would ask the file's server, which may be the one who sent it. */
 static bool has_socket(const struct sl_wire_fds *fds)
 {

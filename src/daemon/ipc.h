@@ -1,14 +1,16 @@
 /*
  * ipc - memory of one client used by another: the daemon keeps the descriptors and hands them on
  *
- * A client offers memory under a key that it made up: 128 random bits, which go to whoever is to open it
- * by ways of the programs' own. Descriptors are kept until the client withdraws them, or its process is dead,
- * or it is back on a new connection (then it offers anew). Who opens gets copies of its own: they outlive
- * all that. Only processes of the same user, and root's, may open; of a GPU that their workload has.
+ * A client offers memory under a key that it made up: 128 random bits, which go to whoever is to
+ * open it by ways of the programs' own. Descriptors are kept until the client withdraws them, or
+ * its process is dead, or it is back on a new connection (then it offers anew). Who opens gets
+ * copies of its own: they outlive all that. Only processes of the same user, and root's, may open;
+ * of a GPU that their workload has.
  *
  * Half offers can be opened by nobody. An unknown key is waited for, for a few seconds, while some
- * client of that user may still offer it: one that a daemon before this one knew, or one that is back and has
- * not said that it has settled. Bounded per client, per user and in all, by descriptors. Loop's thread.
+ * client of that user may still offer it: one that a daemon before this one knew, or one that is
+ * back and has not said that it has settled. Bounded per client, per user and in all, by
+ * descriptors. Loop's thread.
  */
 #ifndef SL_DAEMON_IPC_H
 #define SL_DAEMON_IPC_H
@@ -34,7 +36,8 @@ void sl_ipc_client_gone(struct sl_client *client);
 /* The descriptors that are kept, and how many there may be. */
 uint32_t sl_ipc_kept(const struct sl_daemon *daemon);
 uint32_t sl_ipc_most(const struct sl_daemon *daemon);
-/* Ends one use of a bundle, and with the last one what its client is charged. NULL is fine; returns NULL. */
+/* Ends one use of a bundle, and with the last one what its client is charged. NULL is fine; returns
+ * NULL. */
 struct sl_bundle *sl_ipc_put(struct sl_daemon *daemon, struct sl_bundle *bundle);
 void sl_ipc_fini(struct sl_daemon *daemon);
 

@@ -327,8 +327,9 @@ void sl_jobs_cycle(struct sl_jobs *jobs, uint32_t which)
 	carry_out(jobs);
 }
 
-/* What the processes of the daemon before keep on the GPUs is not known until they have reported: the room of their contexts would be promised
- * to others. Like grants, new places wait for that, and no longer than these. */
+/* What the processes of the daemon before keep on the GPUs is not known until they have reported:
+ * the room of their contexts would be promised to others. Like grants, new places wait for that,
+ * and no longer than these. */
 static sl_ns choosing_at(const struct sl_jobs *jobs)
 {
 	const struct sl_daemon *daemon = jobs->daemon;

@@ -1,16 +1,19 @@
 /*
  * jobs - the queue: what was submitted, and how its tasks stand
  *
- * The machine of policy/cluster decides; this turns what happens into its events and carries its actions out:
+ * The machine of policy/cluster decides; this turns what happens into its events and carries its
+ * actions out:
  *
- *	BIND      a workload on these GPUs (WORKLOAD_ADD; refused: BIND_REFUSED), a shim that waits, the journal and the job's state
- *	          written, then go, then TASK_RUNS. Of a parked task: RESUME of its workload instead.
- *	STOP      park: the workload is parked, and once all of it is on the host TASK_ENDED(again). terminate: as `sluice stop`, and
- *	          once the shim is gone TASK_ENDED(again).
- *	the end   of a shim, by its pidfd: the record is read; 0, a failure that is tried again (after a pause that grows), or one for good.
+ *	BIND      a workload on these GPUs (WORKLOAD_ADD; refused: BIND_REFUSED), a shim that waits,
+ *	          the journal and the job's state written, then go, then TASK_RUNS. Of a parked
+ *	          task: RESUME of its workload instead.
+ *	STOP      park: the workload is parked, and once all of it is on the host TASK_ENDED(again).
+ *	          terminate: as `sluice stop`, and once the shim is gone TASK_ENDED(again).
+ *	the end   of a shim, by its pidfd: the record is read; 0, a failure that is tried again
+ *	          (after a pause that grows), or one for good.
  *
- * A `sluice run` with a request is such a job, too, in the foreground (jobs_front.c): of one task, whose program is the process that asked. The
- * node's own ledger has the last word in everything.
+ * A `sluice run` with a request is such a job, too, in the foreground (jobs_front.c): of one task,
+ * whose program is the process that asked. The node's own ledger has the last word in everything.
  *
  * A task is a workload named JOB (one task) or JOB.T. All calls are the loop's.
  */
@@ -22,12 +25,13 @@
 
 struct sl_jobs; /* sl_daemon.jobs, NULL until opened */
 
-/* Reads what is stored and finds again what runs; before peers are let in, after the journal was read. 0 or negative errno. */
+/* Reads what is stored and finds again what runs; before peers are let in, after the journal was
+ * read. 0 or negative errno. */
 SL_MUST_CHECK int sl_jobs_open(struct sl_daemon *daemon, struct sl_error *err);
 void sl_jobs_close(struct sl_daemon *daemon);
 
-/* RUN of a greeted control peer, whose fields are in order; takes over one use of process, which is the peer's. Answered now, or, with
- * SL_RUN_WAIT, once it starts. */
+/* RUN of a greeted control peer, whose fields are in order; takes over one use of process, which is
+ * the peer's. Answered now, or, with SL_RUN_WAIT, once it starts. */
 struct sl_process;
 void sl_jobs_run(
 	struct sl_peer *peer, const struct sl_msg_run *run, struct sl_process *process);
@@ -61,23 +65,28 @@ void sl_jobs_peer_gone(struct sl_peer *peer);
 void sl_jobs_workload_changed(struct sl_daemon *daemon,
 	struct sl_workload *
 		workload); /* what a `sluice run` requests, or that it is parked by hand */
-/* Do the rules of its project leave that to this `sluice run`? Else text says why not. Of others: yes. */
+/* Do the rules of its project leave that to this `sluice run`? Else text says why not. Of others:
+ * yes. */
 SL_MUST_CHECK bool sl_jobs_may_have(struct sl_daemon *daemon,
 	const struct sl_workload *workload, const struct sl_amount *request,
 	const struct sl_amount *limit, uint32_t flags, struct sl_error *text);
 void sl_jobs_workload_over(struct sl_daemon *daemon, uint64_t workload);
-/* The root of that workload has died; if it was a supervisor that was killed, so are the descendants of its program. */
+/* The root of that workload has died; if it was a supervisor that was killed, so are the
+ * descendants of its program. */
 void sl_jobs_supervisor_gone(
 	struct sl_daemon *daemon, const struct sl_workload *workload);
-/* As `sluice stop`, by a person: for good. How many processes will be signalled, once that is stored. */
+/* As `sluice stop`, by a person: for good. How many processes will be signalled, once that is
+ * stored. */
 uint32_t sl_jobs_workload_stopped(
 	struct sl_daemon *daemon, uint64_t workload, sl_ns grace);
-/* What is said to that peer from here on waits until how the job of that workload stands is stored, and for the journal. */
+/* What is said to that peer from here on waits until how the job of that workload stands is stored,
+ * and for the journal. */
 void sl_jobs_hold(struct sl_peer *peer, uint64_t workload);
 /* The queue parked it, and brings it back when its turn comes: text says so. */
 SL_MUST_CHECK bool sl_jobs_keeps_parked(
 	const struct sl_daemon *daemon, uint64_t workload, struct sl_error *text);
-/* The reason as it is said of this workload: what the queue parked nobody needs to resume, and what it stopped nobody asked for. */
+/* The reason as it is said of this workload: what the queue parked nobody needs to resume, and what
+ * it stopped nobody asked for. */
 uint32_t sl_jobs_reason(
 	const struct sl_daemon *daemon, uint64_t workload, uint32_t reason);
 /* It is being stopped by the queue, and starts again. */

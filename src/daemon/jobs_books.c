@@ -1,9 +1,10 @@
 /*
  * jobs_books - nodes, projects, jobs and workloads, in the machine's words
  *
- * GPUs of one kind (model and size) are one node: what a task gets on one of them it would get on any other. The machine has no word
- * for a node that has fewer GPUs than before, and that is rare; then, as at the start, it is made anew and told what
- * there is: the same code as for a question ("what would become of this job?"), which is put to a machine of its own.
+ * GPUs of one kind (model and size) are one node: what a task gets on one of them it would get on
+ * any other. The machine has no word for a node that has fewer GPUs than before, and that is rare;
+ * then, as at the start, it is made anew and told what there is: the same code as for a question
+ * ("what would become of this job?"), which is put to a machine of its own.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -39,7 +40,8 @@ const char *sl_jobs_project_name(void *context, uint64_t id)
 
 typedef void (*tell_fn)(void *context, const struct sl_cluster_event *event);
 
-/* Parents stand before their children, and the set was judged as a whole, so this order is legal throughout. */
+/* Parents stand before their children, and the set was judged as a whole, so this order is legal
+ * throughout. */
 static void put_projects(const struct sl_daemon *daemon,
 	const struct sl_jobs_books *books, tell_fn tell, void *context)
 {
@@ -314,8 +316,8 @@ static void fill_task(const struct filling *filling, struct sl_job_task *task)
 	}
 }
 
-/* Has a job in the foreground its place in these books? One that a person parked gave its request up; one on GPUs of
- * several kinds, or lost ones, is not in the machine's world. */
+/* Has a job in the foreground its place in these books? One that a person parked gave its request
+ * up; one on GPUs of several kinds, or lost ones, is not in the machine's world. */
 static bool stands(const struct sl_jobs *jobs, const struct sl_jobs_books *books,
 	const struct sl_job *job)
 {
@@ -413,7 +415,8 @@ static void end_misplaced(struct sl_jobs *jobs)
 	}
 }
 
-/* In the words of these books: who comes back has its place kept there, and of who ends it is asked whether its GPU is lost. */
+/* In the words of these books: who comes back has its place kept there, and of who ends it is asked
+ * whether its GPU is lost. */
 static void find_places(struct sl_jobs *jobs)
 {
 	sl_list_foreach (link, &jobs->active) {
@@ -545,7 +548,8 @@ void sl_jobs_put_again(
 		return;
 	sl_jobs_take_job(jobs, job);
 	sl_jobs_put_job(jobs, job);
-	/* It would stand behind all that wait, and what is promised on its place would be lost; told anew, all are in the order of their numbers. */
+	/* It would stand behind all that wait, and what is promised on its place would be lost;
+	 * told anew, all are in the order of their numbers. */
 	if (job->counted && job->tasks[0].phase != SL_PHASE_RUNS)
 		jobs->rebuild = true;
 }

@@ -80,7 +80,8 @@ static void park(struct sl_jobs *jobs, struct sl_job_task *task)
 		return;
 	}
 	task->is_parked = false;
-	/* First, because NOTE(PARKED) may come in the very step, and is told as the queue's doing. */
+	/* First, because NOTE(PARKED) may come in the very step, and is told as the queue's
+	 * doing. */
 	sl_jobs_phase(task, SL_PHASE_PARKING);
 	/* By hand, before: then all that is left to do is to call it so. */
 	if (workload->park == SL_PARK_NOT &&
@@ -238,8 +239,9 @@ static int read_record(const struct sl_jobs *jobs, const struct sl_job_task *tas
 }
 
 /*
- * The shim says that it begins before it does, so the record tells whether it went, whatever this daemon or the one before came to know
- * or to store of that. Only a machine that went down may have taken that line with it.
+ * The shim says that it begins before it does, so the record tells whether it went, whatever this
+ * daemon or the one before came to know or to store of that. Only a machine that went down may have
+ * taken that line with it.
  */
 static enum sl_retry_ending how_it_ended(const struct sl_jobs *jobs,
 	const struct sl_job_task *task, struct sl_shim_record *record)
@@ -391,7 +393,8 @@ void sl_jobs_front_over(struct sl_jobs *jobs, struct sl_job_task *task)
 	sl_jobs_check_end(jobs, task->job);
 }
 
-/* Most programs end by themselves at their next call then, before anybody has told them to; that is no failure of theirs. */
+/* Most programs end by themselves at their next call then, before anybody has told them to; that is
+ * no failure of theirs. */
 static bool is_bereft(const struct sl_jobs *jobs, const struct sl_job_task *task)
 {
 	uint32_t gpus = sl_jobs_gpus_at(&jobs->books, task->node, task->gpu_mask);

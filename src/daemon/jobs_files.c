@@ -167,7 +167,8 @@ int sl_jobs_store_open_record(
 
 	if (fd < 0)
 		return sl_err_origin(fd);
-	/* A disk that is full when the program ends must not cost its status. Where the file system cannot promise it, it does not. */
+	/* A disk that is full when the program ends must not cost its status. Where the file system
+	 * cannot promise it, it does not. */
 	if (fallocate(fd, FALLOC_FL_KEEP_SIZE, 0, RECORD_BYTES) < 0 &&
 		errno != EOPNOTSUPP && errno != ENOSYS) {
 		r = -errno;

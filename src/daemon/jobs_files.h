@@ -1,8 +1,9 @@
 /*
  * jobs_files - the folder of jobs, as it lies on the disk
  *
- * What jobs_store (which writes) and jobs_load (which reads) have in common. A folder with a number is always a whole job; one that is
- * not yet, or no longer, has another name. Errors are negative errno.
+ * What jobs_store (which writes) and jobs_load (which reads) have in common. A folder with a number
+ * is always a whole job; one that is not yet, or no longer, has another name. Errors are negative
+ * errno.
  */
 #ifndef SL_DAEMON_JOBS_FILES_H
 #define SL_DAEMON_JOBS_FILES_H
@@ -17,8 +18,8 @@
 /* The path of a file of a job; format gets task and attempt. */
 SL_MUST_CHECK int sl_jobs_files_path(char path[SL_PATH_MAX], const char *folder,
 	uint64_t id, const char *format, uint32_t task, uint32_t attempt);
-/* Under `name`.new first, then in place of `name`: old or new, and whole. Which of them it is after the machine's death is certain once the
- * folder is fsynced. */
+/* Under `name`.new first, then in place of `name`: old or new, and whole. Which of them it is after
+ * the machine's death is certain once the folder is fsynced. */
 SL_MUST_CHECK int sl_jobs_files_put(
 	int folder_fd, const char *name, const void *data, size_t size);
 /* What was renamed in it stays so. */
@@ -33,12 +34,14 @@ struct sl_jobs_files_ids {
 	size_t count, room;
 };
 void sl_jobs_files_ids_fini(struct sl_jobs_files_ids *ids);
-/* The numbers there are, in order. Clears away what is no job any more, or not yet: only where nobody writes. */
+/* The numbers there are, in order. Clears away what is no job any more, or not yet: only where
+ * nobody writes. */
 SL_MUST_CHECK int sl_jobs_files_ids(int folder_fd, struct sl_jobs_files_ids *ids);
 /* The number in the file `next`, 1 without it. */
 uint64_t sl_jobs_files_next(const char *folder);
 
-/* Bytes of the disk that its files have; begun: there are more than what was submitted. Of files that are gone, none. */
+/* Bytes of the disk that its files have; begun: there are more than what was submitted. Of files
+ * that are gone, none. */
 uint64_t sl_jobs_files_used(const char *folder, uint64_t id, bool begun);
 /* What to do about a (positive) errno. */
 const char *sl_jobs_files_remedy(int error);

@@ -1,20 +1,25 @@
 /*
- * jobs_front - RUN: a job of one task in the foreground, whose program is the very process that asks
+ * jobs_front - RUN: a job of one task in the foreground, whose program is the very process that
+ * asks
  *
- * Nothing of it is stored, and nobody starts it: the process becomes the program once RUN is answered, and its end is the job's. So all that
- * a daemon that follows has to know is in the journal, with the workload.
+ * Nothing of it is stored, and nobody starts it: the process becomes the program once RUN is
+ * answered, and its end is the job's. So all that a daemon that follows has to know is in the
+ * journal, with the workload.
  *
- * What it may have is for rules to say (limits and quotas of its project, GPUs of its pools, places that are kept for others), and
- * that is asked of the machine; where it fits is for the node, which sees bytes where the machine counts GPUs. So a RUN that rules
- * allow is proposed to the node at once, and told to the machine as a fact. Where places are kept, the machine
- * itself has to find one, in a cycle that takes nothing from anybody.
+ * What it may have is for rules to say (limits and quotas of its project, GPUs of its pools, places
+ * that are kept for others), and that is asked of the machine; where it fits is for the node, which
+ * sees bytes where the machine counts GPUs. So a RUN that rules allow is proposed to the node at
+ * once, and told to the machine as a fact. Where places are kept, the machine itself has to find
+ * one, in a cycle that takes nothing from anybody.
  *
- * What cannot start so is refused, or waits (SL_RUN_WAIT) in the machine's queue like any job, and others are parked for it like for any job. The
- * machine has no word for some of the GPUs of a kind, nor for GPUs of several kinds: who asks for these waits beside it,
- * tried again whenever something ends, and nothing is taken back for him.
+ * What cannot start so is refused, or waits (SL_RUN_WAIT) in the machine's queue like any job, and
+ * others are parked for it like for any job. The machine has no word for some of the GPUs of a
+ * kind, nor for GPUs of several kinds: who asks for these waits beside it, tried again whenever
+ * something ends, and nothing is taken back for him.
  *
- * Once it runs, it may be parked for others, and comes back by itself; it is never stopped for them, because nobody could start it anew. What
- * cannot be parked counts as what cannot be preempted.
+ * Once it runs, it may be parked for others, and comes back by itself; it is never stopped for
+ * them, because nobody could start it anew. What cannot be parked counts as what cannot be
+ * preempted.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -94,7 +99,8 @@ static uint32_t gpus_of_project(const struct sl_jobs *jobs, const struct sl_job 
 	return gpus;
 }
 
-/* Where the machine keeps places, or what comes back or starts has not claimed its own in the ledger yet. */
+/* Where the machine keeps places, or what comes back or starts has not claimed its own in the
+ * ledger yet. */
 static uint32_t kept_gpus(struct sl_jobs *jobs)
 {
 	uint32_t gpus = 0;
@@ -246,7 +252,8 @@ static bool find_gpus(
 	return false;
 }
 
-/* What the node would say if rules were not in its way: what is never to be had is not worth waiting for them, and *no says so then. */
+/* What the node would say if rules were not in its way: what is never to be had is not worth
+ * waiting for them, and *no says so then. */
 static void look_behind_rules(struct sl_jobs *jobs, struct sl_job *job, struct no *no)
 {
 	struct no never = {0};
@@ -373,7 +380,8 @@ static void give_up(struct sl_jobs *jobs, struct sl_job *job, const struct no *n
 		job->row.uid, no->text.text);
 	job->submitter = NULL;
 	sl_control_answer_run(peer, NULL, no->reason, no->text.text);
-	/* It is in no books, and who goes through the jobs is not to lose his place: it is forgotten when they are settled. */
+	/* It is in no books, and who goes through the jobs is not to lose his place: it is
+	 * forgotten when they are settled. */
 	sl_jobs_awake(jobs);
 }
 
@@ -633,8 +641,9 @@ static void does_not_start(struct sl_jobs *jobs, struct sl_job *job, struct no *
 }
 
 /*
- * Those that came before it have their turn before it, in a cycle that comes when it is due: a RUN makes none of its own, or a loop of them
- * would be one after the other, and after a start places would be chosen before it is known what stands on the GPUs.
+ * Those that came before it have their turn before it, in a cycle that comes when it is due: a RUN
+ * makes none of its own, or a loop of them would be one after the other, and after a start places
+ * would be chosen before it is known what stands on the GPUs.
  */
 static void let_others_first(struct sl_jobs *jobs, struct sl_job *job)
 {
@@ -665,7 +674,8 @@ static bool is_next(const struct sl_job *job)
 	return job->early && !job->over && job->submitter && !job->process->dead;
 }
 
-/* Others have places that they must not take, so the machine says where they may go; nothing is taken from anybody. */
+/* Others have places that they must not take, so the machine says where they may go; nothing is
+ * taken from anybody. */
 void sl_jobs_front_after_cycle(struct sl_jobs *jobs)
 {
 	bool asked = false;
@@ -796,7 +806,8 @@ static struct sl_job *adopt(struct sl_jobs *jobs, struct sl_workload *workload)
 	return job;
 }
 
-/* Parked for others, and the queue knows nothing of it any more: nobody else would bring it back. */
+/* Parked for others, and the queue knows nothing of it any more: nobody else would bring it
+ * back. */
 static void let_back(
 	struct sl_jobs *jobs, struct sl_job_task *task, struct sl_workload *workload)
 {

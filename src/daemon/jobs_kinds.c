@@ -1,5 +1,6 @@
 /*
- * jobs_kinds - the GPUs of this machine as nodes of the queue: which are alike, what a pool's name stands for, what is measured
+ * jobs_kinds - the GPUs of this machine as nodes of the queue: which are alike, what a pool's name
+ * stands for, what is measured
  */
 #include <ctype.h>
 #include <string.h>
@@ -181,7 +182,8 @@ bool sl_jobs_pools_of(
 /* Bytes per second that leave a GPU, before any did. */
 #define LINK_RATE (8ull << 30)
 
-/* What one of its tasks has on its GPUs and would take on the host; and how long moving it takes, both ways. */
+/* What one of its tasks has on its GPUs and would take on the host; and how long moving it takes,
+ * both ways. */
 static void measure_task(struct sl_jobs *jobs, const struct sl_job_task *task)
 {
 	const struct sl_daemon *daemon = jobs->daemon;
@@ -202,7 +204,8 @@ static void measure_task(struct sl_jobs *jobs, const struct sl_job_task *task)
 	}
 	/* Even nothing needs a pool that is there. */
 	mib = bytes / SL_MIB + 1;
-	/* Of several tasks the largest, as long as they are much alike; small changes are no news. */
+	/* Of several tasks the largest, as long as they are much alike; small changes are no
+	 * news. */
 	if (mib <= job->park_mib &&
 		(job->row.task_count > 1 || mib * 8 >= job->park_mib * 7))
 		return;

@@ -1,11 +1,14 @@
 /*
- * jobs_left - what a task's program has started, and its supervisor was killed before it could end it
+ * jobs_left - what a task's program has started, and its supervisor was killed before it could end
+ * it
  *
- * The kernel takes the program along with the supervisor, and leaves its descendants to the machine's init: nothing tells any more whose they
- * were, but for the token of the workload in the environment that they were started with. Nobody else has that, so whoever has it is one of
- * them. One that was started with another environment is not found, and runs on.
+ * The kernel takes the program along with the supervisor, and leaves its descendants to the
+ * machine's init: nothing tells any more whose they were, but for the token of the workload in the
+ * environment that they were started with. Nobody else has that, so whoever has it is one of them.
+ * One that was started with another environment is not found, and runs on.
  *
- * All processes are looked at, which takes milliseconds; it is done only when a supervisor has been killed.
+ * All processes are looked at, which takes milliseconds; it is done only when a supervisor has been
+ * killed.
  */
 #include <ctype.h>
 #include <dirent.h>

@@ -1,8 +1,9 @@
 /*
  * jobs_limits - the resource limits that a job starts with: those of who submitted it
  *
- * The daemon's own are a service's: more descriptors, other bounds on locked memory, processes and core files than the user's sessions have,
- * whichever its unit says. What the submitter has is asked of the kernel and not of him, so nobody gets more than he was allowed.
+ * The daemon's own are a service's: more descriptors, other bounds on locked memory, processes and
+ * core files than the user's sessions have, whichever its unit says. What the submitter has is
+ * asked of the kernel and not of him, so nobody gets more than he was allowed.
  */
 #include <inttypes.h>
 #include <stdio.h>

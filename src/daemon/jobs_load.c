@@ -1,8 +1,8 @@
 /*
  * jobs_load - the jobs that were stored, at the start of the daemon
  *
- * A job that cannot be read is nobody's to mend or to remove but the administrator's: it may be the only trace of what runs. It costs
- * its number, and a line in the log.
+ * A job that cannot be read is nobody's to mend or to remove but the administrator's: it may be the
+ * only trace of what runs. It costs its number, and a line in the log.
  */
 #include <dirent.h>
 #include <errno.h>

@@ -1,8 +1,9 @@
 /*
  * jobs_names - see the header
  *
- * Two gangs of different names cannot meet in the names of their tasks: what stands behind the last dot is the number, and all
- * of what stands before it the name, which is never cut. So each name has to be held against the other's name and tasks only.
+ * Two gangs of different names cannot meet in the names of their tasks: what stands behind the last
+ * dot is the number, and all of what stands before it the name, which is never cut. So each name
+ * has to be held against the other's name and tasks only.
  */
 #include "daemon/jobs_names.h"
 

@@ -1,8 +1,10 @@
 /*
- * jobs_names - what jobs and their tasks are called, and that of one user no two things that live are called the same
+ * jobs_names - what jobs and their tasks are called, and that of one user no two things that live
+ * are called the same
  *
- * A job's name is that of its one workload; the tasks of a gang are workloads named NAME.T. Names of digits only are nobody's (see
- * sl_control_mistake): they would stand in front of numbers. Pure but for what it looks at; all calls are the loop's.
+ * A job's name is that of its one workload; the tasks of a gang are workloads named NAME.T. Names
+ * of digits only are nobody's (see sl_control_mistake): they would stand in front of numbers. Pure
+ * but for what it looks at; all calls are the loop's.
  */
 #ifndef SL_DAEMON_JOBS_NAMES_H
 #define SL_DAEMON_JOBS_NAMES_H

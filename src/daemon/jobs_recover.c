@@ -1,9 +1,10 @@
 /*
  * jobs_recover - what the daemon before left: who still runs, who ended meanwhile, who never went
  *
- * The journal has brought back the workloads whose shims live (recover.c: the same pid that began at the same time in the same
- * boot). A task whose workload is not among them has ended, and its record says how, or that it was killed, or that it never got
- * its go. Where the machine was down, what ran did so in another boot, and the journal of that is void.
+ * The journal has brought back the workloads whose shims live (recover.c: the same pid that began
+ * at the same time in the same boot). A task whose workload is not among them has ended, and its
+ * record says how, or that it was killed, or that it never got its go. Where the machine was down,
+ * what ran did so in another boot, and the journal of that is void.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -14,8 +15,8 @@
 #include "daemon/jobs_room.h"
 #include "daemon/workload.h"
 
-/* RUNNING is stored once it was told to go, and what is on its way back from being parked went long ago. Of one that is still BINDING
- * its record knows. */
+/* RUNNING is stored once it was told to go, and what is on its way back from being parked went long
+ * ago. Of one that is still BINDING its record knows. */
 static bool has_gone(const struct sl_jobs_task *row)
 {
 	return row->state != SL_TASK_BINDING || row->parked;
@@ -35,11 +36,13 @@ static void adopt(
 		sl_jobs_supervisor_gone(jobs->daemon, workload);
 	sl_list_push_tail(&jobs->active, &task->active);
 	if (row->state == SL_TASK_RELEASING || row->state == SL_TASK_ENDED) {
-		/* Stopped for others, or asked for. Where the journal does not say so yet, nobody has been signalled. */
+		/* Stopped for others, or asked for. Where the journal does not say so yet, nobody
+		 * has been signalled. */
 		task->phase = SL_PHASE_STOPPING;
 		task->told = workload->kill_at != 0;
 		task->grace = jobs->daemon->config.stop_grace;
-		/* As for one that is stopped now: a disk that does not answer keeps it no longer. */
+		/* As for one that is stopped now: a disk that does not answer keeps it no
+		 * longer. */
 		if (!task->told)
 			task->deadline = sl_clock_now() + SL_JOBS_STORE_NS;
 		sl_jobs_awake(jobs);

@@ -11,7 +11,8 @@
  *	jobs_user.c    what one user may have in the queue
  *	jobs_start.c   BIND
  *	jobs_rules.c   what rules (limits, quotas) leave to one in the foreground
- *	jobs_front.c   RUN: jobs in the foreground, which wait with whoever asked for them, or do not wait at all
+ *	jobs_front.c   RUN: jobs in the foreground, which wait with whoever asked for them, or do
+ *	               not wait at all
  *	jobs_end.c     STOP, park and resume; ends of tasks and jobs
  *	jobs_stop.c    from the wish that a task ends to the signal
  *	jobs_wire.c    rows, waits, stops and logs
@@ -23,8 +24,9 @@
  *	WAITING -> CHOSEN -> STARTING -> RUNS -> PARKING -> PARKED -> RESUMING -> RUNS
  *	any of them with a workload -> STOPPING -> WAITING or OVER
  *
- * The machine must not be stepped from within its own actions, so these are queued; nor from the middle of other
- * people's callbacks, so what they tell is noted in the task, and all of it is carried out by sl_jobs_settle().
+ * The machine must not be stepped from within its own actions, so these are queued; nor from the
+ * middle of other people's callbacks, so what they tell is noted in the task, and all of it is
+ * carried out by sl_jobs_settle().
  */
 #ifndef SL_DAEMON_JOBS_ROOM_H
 #define SL_DAEMON_JOBS_ROOM_H
@@ -73,8 +75,9 @@ struct sl_job_task {
 	uint32_t gpu_mask;
 	struct sl_shim
 		shim; /* STARTING; of later phases its pid alone, 0: it is not our child */
-	uint64_t
-		commit; /* the journal's writing that must be over before it goes, or is signalled; 0: not noted there yet */
+	/* The journal's writing that must be over before it goes, or is signalled; 0: not noted
+	 * there yet */
+	uint64_t commit;
 	uint64_t ticket; /* of the state with it; 0: that is stored */
 	sl_ns deadline;  /* of PARKING and RESUMING; of STOPPING until it is told */
 	sl_ns grace;     /* of STOPPING: from SIGTERM to SIGKILL */
@@ -87,7 +90,9 @@ struct sl_job_task {
 	bool failed;  /* it ended, and its gang misses it */
 	bool unwritten; /* it did not begin, for nobody could write down that it would */
 	bool former;    /* this daemon has not seen anything of this attempt */
-	bool unheard; /* of PARKING: begun by the daemon before, so its end may have been told before there was anybody to hear it */
+	/* Of PARKING: begun by the daemon before, so its end may have been told before there was
+	 * anybody to hear it */
+	bool unheard;
 	bool is_over, is_parked, is_resumed; /* told, and not yet acted on */
 	sl_ns spared_until; /* as the machine before knew: no victim before */
 };
@@ -117,12 +122,14 @@ struct sl_job {
 	bool drops;          /* of its user's that have ended some go once it is stored */
 	uint64_t used_bytes; /* of the disk */
 	bool used_known;     /* that is so, and stays so until it starts */
-	/* Of jobs in the foreground. Their numbers are those of their workloads, with SL_JOB_FOREGROUND. */
+	/* Of jobs in the foreground. Their numbers are those of their workloads, with
+	 * SL_JOB_FOREGROUND. */
 	bool foreground;
 	bool patient; /* may wait for its start */
 	bool waits;   /* for its start; submitter is told why */
 	bool apart; /* the machine has no word for the GPUs it may use: it is tried beside it */
-	bool early; /* waits, for those before it to have had their cycle: the machine is not told yet */
+	/* Waits, for those before it to have had their cycle: the machine is not told yet */
+	bool early;
 	struct sl_process *process; /* that is to become the program */
 	uint32_t told;              /* what it waits for, as its submitter knows */
 	sl_ns told_at;
@@ -202,7 +209,8 @@ void sl_jobs_phase(struct sl_job_task *task, enum sl_job_phase phase);
 void sl_jobs_look(struct sl_jobs *jobs, sl_ns now);
 /* How the job stands, by its tasks. */
 enum sl_job_state sl_jobs_state_of(const struct sl_job *job);
-/* It does not go: a daemon after this one would not know of it, and start it a second time. It is tried again. */
+/* It does not go: a daemon after this one would not know of it, and start it a second time. It is
+ * tried again. */
 void sl_jobs_unstart(struct sl_job_task *task, const char *why);
 /* Writes it down; ticket 0: nobody waits for that. */
 void sl_jobs_save(struct sl_jobs *jobs, struct sl_job *job, uint64_t ticket);
@@ -233,7 +241,8 @@ struct sl_cluster_event sl_jobs_add_event(
 void sl_jobs_put_job(struct sl_jobs *jobs, struct sl_job *job);
 /* The machine is to forget it; what only it knows of it is kept for when it is told again. */
 void sl_jobs_take_job(struct sl_jobs *jobs, struct sl_job *job);
-/* The same job in the foreground as its row has it now; before: as it was added. Where nothing has changed for the machine, it is told nothing. */
+/* The same job in the foreground as its row has it now; before: as it was added. Where nothing has
+ * changed for the machine, it is told nothing. */
 void sl_jobs_put_again(
 	struct sl_jobs *jobs, struct sl_job *job, const struct sl_cluster_event *before);
 /* True: the machine took it; else job->refused. */
@@ -245,13 +254,15 @@ const char *sl_jobs_project_name(void *context, uint64_t id);
 /* --- jobs_kinds.c --- */
 /* The GPUs that can be used, by kind, with their sizes and that of the pool. */
 void sl_jobs_find_kinds(const struct sl_daemon *daemon, struct sl_jobs_books *books);
-/* The machine's mask on that node -> numbers of GPUs, 0: there is no such place; and back, false likewise. */
+/* The machine's mask on that node -> numbers of GPUs, 0: there is no such place; and back, false
+ * likewise. */
 uint32_t sl_jobs_gpus_at(const struct sl_jobs_books *books, uint64_t node, uint32_t mask);
 bool sl_jobs_place_of(
 	const struct sl_jobs_books *books, uint32_t gpus, uint64_t *node, uint32_t *mask);
 /* The bits of the pools that this list of names stands for; bit 63: of none that is there. */
 uint64_t sl_jobs_pools_named(const struct sl_jobs_books *books, const char *list);
-/* The GPUs that its CUDA_VISIBLE_DEVICES leaves are these pools of the machine; false: not whole ones. */
+/* The GPUs that its CUDA_VISIBLE_DEVICES leaves are these pools of the machine; false: not whole
+ * ones. */
 bool sl_jobs_pools_of(
 	const struct sl_jobs *jobs, const struct sl_jobs_row *row, uint64_t *pools);
 /* Sizes of GPUs and pool, and of what jobs have on them, if they have changed. */
@@ -263,7 +274,8 @@ bool sl_jobs_find_library(struct sl_jobs *jobs, struct sl_error *err);
 void sl_jobs_on_bind(struct sl_jobs *jobs, const struct sl_cluster_action *action);
 /* A task whose place is known, and whose job is stored. */
 void sl_jobs_start(struct sl_jobs *jobs, struct sl_job_task *task);
-/* A new workload of the task, in the lists; it is the ledger's, with its GPUs, if *took. NULL: no memory. */
+/* A new workload of the task, in the lists; it is the ledger's, with its GPUs, if *took. NULL: no
+ * memory. */
 struct sl_workload *sl_jobs_propose(
 	struct sl_jobs *jobs, struct sl_job_task *task, uint32_t gpus, bool *took);
 /* It is not to be, after all: nothing of it has begun. */
@@ -290,7 +302,8 @@ SL_MUST_CHECK bool sl_jobs_has_left(
 	const struct sl_jobs *jobs, const struct sl_job_task *task);
 void sl_jobs_task_resumed(struct sl_jobs *jobs, struct sl_job_task *task);
 void sl_jobs_task_late(struct sl_jobs *jobs, struct sl_job_task *task);
-/* A task of the daemon before: counts it as begun if its record says so, and nobody had written that down. */
+/* A task of the daemon before: counts it as begun if its record says so, and nobody had written
+ * that down. */
 void sl_jobs_find_begun(struct sl_jobs *jobs, struct sl_job_task *task);
 /* Its supervisor has gone without saying how its program ended, so it was killed. */
 SL_MUST_CHECK bool sl_jobs_was_killed(
@@ -303,7 +316,8 @@ void sl_jobs_cancel(struct sl_jobs *jobs, struct sl_job_task *task);
 void sl_jobs_forget_old(struct sl_jobs *jobs);
 
 /* --- jobs_stop.c --- */
-/* As `sluice stop`, once that is written down. asked: for good. Returns how many processes will be signalled. */
+/* As `sluice stop`, once that is written down. asked: for good. Returns how many processes will be
+ * signalled. */
 uint32_t sl_jobs_end_task(
 	struct sl_jobs *jobs, struct sl_job_task *task, sl_ns grace, bool asked);
 /* What STOPPING waited for may be written. */
@@ -312,7 +326,8 @@ void sl_jobs_stop_now(struct sl_jobs *jobs, struct sl_job_task *task);
 /* It cannot be written, for that reason: all the same. */
 void sl_jobs_stop_unwritten(
 	struct sl_jobs *jobs, struct sl_job_task *task, const char *why);
-/* Stores how the job stands; what is said to that peer from here on waits for it, and then for the journal. */
+/* Stores how the job stands; what is said to that peer from here on waits for it, and then for the
+ * journal. */
 void sl_jobs_hold_for(struct sl_jobs *jobs, struct sl_job *job, struct sl_peer *peer);
 /* Of those: what that ticket was for is over. */
 void sl_jobs_release(struct sl_jobs *jobs, uint64_t ticket);
@@ -320,7 +335,8 @@ void sl_jobs_release(struct sl_jobs *jobs, uint64_t ticket);
 void sl_jobs_let_go(struct sl_jobs *jobs);
 
 /* --- jobs_user.c --- */
-/* May this user have another job, with so many tasks and bytes? Else err says of what there are too many, and the remedy. */
+/* May this user have another job, with so many tasks and bytes? Else err says of what there are too
+ * many, and the remedy. */
 SL_MUST_CHECK bool sl_jobs_user_may(struct sl_jobs *jobs, uid_t uid, uint32_t tasks,
 	uint64_t bytes, struct sl_queue_verdict *verdict, struct sl_error *err);
 /* A new one is stored, and not before: removes what has ended and has to go for it. */
@@ -331,7 +347,8 @@ void sl_jobs_user_make_room(struct sl_jobs *jobs, struct sl_job *new);
 SL_MUST_CHECK int sl_jobs_add_limits(const struct sl_peer *peer, struct sl_jobspec *spec);
 
 /* --- jobs_rules.c --- */
-/* Do limits and quotas leave what it asks for now? Else *because and text say why not, and what would help. */
+/* Do limits and quotas leave what it asks for now? Else *because and text say why not, and what
+ * would help. */
 SL_MUST_CHECK bool sl_jobs_rules_allow(struct sl_jobs *jobs, const struct sl_job *job,
 	struct sl_pending_because *because, struct sl_error *text);
 
@@ -360,7 +377,8 @@ void sl_jobs_front_recover(struct sl_jobs *jobs);
 void sl_jobs_reply_submit(struct sl_jobs *jobs, struct sl_job *job);
 void sl_jobs_store_failed(
 	struct sl_jobs *jobs, struct sl_job *job, const struct sl_error *err);
-/* Why it waits, or what of it does; or how it ended badly; "" if there is nothing to say. Returns buf. */
+/* Why it waits, or what of it does; or how it ended badly; "" if there is nothing to say. Returns
+ * buf. */
 const char *sl_jobs_why(
 	const struct sl_jobs *jobs, const struct sl_job *job, char *buf, size_t size);
 /* Those who wait for it are told. */

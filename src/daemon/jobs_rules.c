@@ -1,8 +1,9 @@
 /*
  * jobs_rules - what limits and quotas leave to a `sluice run`
  *
- * They hold for what it has, not for how it came to it: when it starts, when more is asked for it with `sluice set`, and when a person brings back what
- * a person parked, which had given its part up meanwhile. Who is above them already, because they were lowered, may still ask for less.
+ * They hold for what it has, not for how it came to it: when it starts, when more is asked for it
+ * with `sluice set`, and when a person brings back what a person parked, which had given its part
+ * up meanwhile. Who is above them already, because they were lowered, may still ask for less.
  */
 #include <string.h>
 
@@ -51,7 +52,8 @@ static struct sl_job job_with(const struct sl_jobs *jobs,
 	return job;
 }
 
-/* It waits for its place in any case: what is over for ever is refused, and not what is taken now. */
+/* It waits for its place in any case: what is over for ever is refused, and not what is taken
+ * now. */
 static bool may_wait(const struct sl_workload *workload, enum sl_pending_reason reason)
 {
 	return workload->task && workload->task->phase == SL_PHASE_PARKED &&

@@ -1,9 +1,10 @@
 /*
  * jobs_start - a place was found: admitted there, written down, and only then told to go
  *
- * Order is all. The node's ledger first: it has the last word. Then a shim, which waits. Then the journal says which process is the root
- * of the workload, and the job's state that its task is being started; a daemon that is killed in between leaves a shim that
- * leaves, and a task that the next daemon starts anew. Only when both are written does the shim hear its go.
+ * Order is all. The node's ledger first: it has the last word. Then a shim, which waits. Then the
+ * journal says which process is the root of the workload, and the job's state that its task is
+ * being started; a daemon that is killed in between leaves a shim that leaves, and a task that the
+ * next daemon starts anew. Only when both are written does the shim hear its go.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -178,8 +179,9 @@ static struct sl_event proposal(
 
 	if (job->foreground && job->submitter)
 		event.workload_add.bounds = sl_bounds_of_peer(job->submitter);
-	/* A parked program keeps its contexts on the GPU, a few hundred MiB that cannot be moved. Who asked for a part of the GPU
-	 * and has its place from the machine gets that part of what is there then; who asked for bytes gets these or waits. */
+	/* A parked program keeps its contexts on the GPU, a few hundred MiB that cannot be moved.
+	 * Who asked for a part of the GPU and has its place from the machine gets that part of what
+	 * is there then; who asked for bytes gets these or waits. */
 	event.workload_add.may_take_less = job->counted || !job->foreground;
 	return event;
 }
@@ -431,8 +433,9 @@ void sl_jobs_on_bind(struct sl_jobs *jobs, const struct sl_cluster_action *actio
 		if (job->stored)
 			sl_jobs_start(jobs, task);
 	} else if (task->phase == SL_PHASE_STOPPING && task->bereft) {
-		/* The machine of now never knew it on its lost GPU. Refused, it would keep off this node for long; it is chosen anew when
-		 * the end of what it was is told, in a moment. */
+		/* The machine of now never knew it on its lost GPU. Refused, it would keep off this
+		 * node for long; it is chosen anew when the end of what it was is told, in a
+		 * moment. */
 		return;
 	} else {
 		struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_BIND_REFUSED};

@@ -1,9 +1,10 @@
 /*
  * jobs_state - see the header
  *
- * One table of fields for writing and reading, for the job and for its tasks. Numbers of 64 bits are signed in JSON; the highest
- * ones (a time that never comes) stand there as negative ones. Texts are JSON's as long as they are UTF-8, and else an object with their
- * bytes in hex: a command is the user's bytes.
+ * One table of fields for writing and reading, for the job and for its tasks. Numbers of 64 bits
+ * are signed in JSON; the highest ones (a time that never comes) stand there as negative ones.
+ * Texts are JSON's as long as they are UTF-8, and else an object with their bytes in hex: a command
+ * is the user's bytes.
  */
 #include "daemon/jobs_state.h"
 

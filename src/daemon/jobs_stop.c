@@ -1,10 +1,12 @@
 /*
  * jobs_stop - a task is to end: first that is written down, then it is told
  *
- * A daemon that finds a task RUNNING takes its end by SIGTERM for a failure, so nobody is signalled before the state says that the task
- * is being stopped, and why; nor before the journal has when SIGKILL follows, for the next daemon would give it another grace. Both
- * are a matter of milliseconds. Where the disk is full or does not answer, it is stopped all the same: a job that nobody can stop, and whose
- * GPUs nobody gets, is worse than one that counts as failed if sluiced dies in the seconds until it has ended.
+ * A daemon that finds a task RUNNING takes its end by SIGTERM for a failure, so nobody is signalled
+ * before the state says that the task is being stopped, and why; nor before the journal has when
+ * SIGKILL follows, for the next daemon would give it another grace. Both are a matter of
+ * milliseconds. Where the disk is full or does not answer, it is stopped all the same: a job that
+ * nobody can stop, and whose GPUs nobody gets, is worse than one that counts as failed if sluiced
+ * dies in the seconds until it has ended.
  */
 #include <inttypes.h>
 

@@ -1,12 +1,14 @@
 /*
  * jobs_store - see the header
  *
- * A new job is made in a folder of another name, which is renamed once all of it is on the disk; a removed one is renamed first
- * and then taken apart. So a folder with a number is always a whole job, and any other name is a leftover. A state is replaced by
- * renaming, too, from a fixed name: only the thread writes.
+ * A new job is made in a folder of another name, which is renamed once all of it is on the disk; a
+ * removed one is renamed first and then taken apart. So a folder with a number is always a whole
+ * job, and any other name is a leftover. A state is replaced by renaming, too, from a fixed name:
+ * only the thread writes.
  *
- * Orders wait in a list. The newest state of a job that still waits takes the place of the one before, so that a slow disk
- * sees each job at most once more, however often it has changed meanwhile.
+ * Orders wait in a list. The newest state of a job that still waits takes the place of the one
+ * before, so that a slow disk sees each job at most once more, however often it has changed
+ * meanwhile.
  */
 #include "daemon/jobs_store.h"
 

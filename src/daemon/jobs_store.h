@@ -9,10 +9,11 @@
  *
  * and the file `next` a number above those of jobs that were removed, so that none is given twice.
  *
- * Loading is done at the start, by the loop. Writing and removing is done by a thread of its own, in order, fsynced; a slow or full disk
- * is its to wait for. A job counts as taken once its spec and first state are stored: whoever submitted is answered then. Its folder
- * appears whole or not at all, and goes so, whenever the daemon or the machine dies.
- * A folder that cannot be read is left as it is, told in the log, and its number is not given again.
+ * Loading is done at the start, by the loop. Writing and removing is done by a thread of its own,
+ * in order, fsynced; a slow or full disk is its to wait for. A job counts as taken once its spec
+ * and first state are stored: whoever submitted is answered then. Its folder appears whole or not
+ * at all, and goes so, whenever the daemon or the machine dies. A folder that cannot be read is
+ * left as it is, told in the log, and its number is not given again.
  */
 #ifndef SL_DAEMON_JOBS_STORE_H
 #define SL_DAEMON_JOBS_STORE_H
@@ -25,8 +26,8 @@
 
 /* One task, as stored. */
 struct sl_jobs_task {
-	uint32_t
-		state; /* enum sl_task_state of policy/cluster.h; BINDING is stored before the shim may go */
+	/* Enum sl_task_state of policy/cluster.h; BINDING is stored before the shim may go */
+	uint32_t state;
 	uint32_t attempt;  /* of its last start, from 1; 0: never started */
 	uint32_t failures; /* that counted against retries */
 	uint64_t workload; /* of this attempt, 0: none */
@@ -59,32 +60,38 @@ enum {
 	SL_JOBS_STORE_BAD /* err names the file, what is wrong, and the remedy */
 };
 
-/* Calls each(context, row) for every job there is, by number; what row owns is given away. *next_id: above every number that was
- * ever given. Without a folder there are no jobs. Clears away what a crash left half made. SL_JOBS_STORE_BAD: the folder as a
- * whole cannot be read. With SL_JOBS_STORE_OK err names what was left alone, "" if nothing was. */
+/* Calls each(context, row) for every job there is, by number; what row owns is given away.
+ * *next_id: above every number that was ever given. Without a folder there are no jobs. Clears away
+ * what a crash left half made. SL_JOBS_STORE_BAD: the folder as a whole cannot be read. With
+ * SL_JOBS_STORE_OK err names what was left alone, "" if nothing was. */
 SL_MUST_CHECK int sl_jobs_store_load(const char *folder,
 	void (*each)(void *context, struct sl_jobs_row *row), void *context,
 	uint64_t *next_id, struct sl_error *err);
 
-/* Makes the thread, after sl_jobs_store_load; the folder (0700) comes with the first job. 0 or negative errno. */
+/* Makes the thread, after sl_jobs_store_load; the folder (0700) comes with the first job. 0 or
+ * negative errno. */
 SL_MUST_CHECK int sl_jobs_store_new(const char *folder, struct sl_jobs_store **out);
 /* Writes what is left, then ends. NULL is fine; returns NULL. */
 struct sl_jobs_store *sl_jobs_store_free(struct sl_jobs_store *store);
 /* Readable when something is over. */
 int sl_jobs_store_fd(const struct sl_jobs_store *store);
 
-/* Stores state, and spec if it is not NULL (a new job). Copies both. ticket comes back from sl_jobs_store_take. A state that is not being written
- * yet is overtaken by a newer one of the same job, and then both tickets come back. 0 or -ENOMEM. */
+/* Stores state, and spec if it is not NULL (a new job). Copies both. ticket comes back from
+ * sl_jobs_store_take. A state that is not being written yet is overtaken by a newer one of the same
+ * job, and then both tickets come back. 0 or -ENOMEM. */
 SL_MUST_CHECK int sl_jobs_store_put(struct sl_jobs_store *store,
 	const struct sl_jobs_row *row, const struct sl_jobspec *spec, uint64_t ticket);
-/* Removes the folder with all that is in it, after what was put before. A failure is told in the log. 0 or -ENOMEM. */
+/* Removes the folder with all that is in it, after what was put before. A failure is told in the
+ * log. 0 or -ENOMEM. */
 SL_MUST_CHECK int sl_jobs_store_remove(struct sl_jobs_store *store, uint64_t id);
-/* True once for each ticket; *result: SL_JOBS_STORE_*. Whenever the descriptor is readable, until it says false. */
+/* True once for each ticket; *result: SL_JOBS_STORE_*. Whenever the descriptor is readable, until
+ * it says false. */
 SL_MUST_CHECK bool sl_jobs_store_take(
 	struct sl_jobs_store *store, uint64_t *ticket, int *result, struct sl_error *err);
 
-/* Files of a job, opened by the loop (small, local). Descriptor or negative errno. The log is made for appending only; a record is new and
- * empty, and has room on the disk for what is to be written. */
+/* Files of a job, opened by the loop (small, local). Descriptor or negative errno. The log is made
+ * for appending only; a record is new and empty, and has room on the disk for what is to be
+ * written. */
 SL_MUST_CHECK int sl_jobs_store_open_log(
 	const char *folder, uint64_t id, uint32_t task, bool append);
 SL_MUST_CHECK int sl_jobs_store_open_record(

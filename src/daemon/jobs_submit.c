@@ -1,8 +1,9 @@
 /*
  * jobs_submit - a job comes in: checked as RUN is, counted, stored, and only then answered
  *
- * A question (SL_SUBMIT_TRY) is put to a machine of its own, which is told all that the one in force knows, and does one cycle for
- * those that wait already: what it foresees then is the answer, and nothing of it happens.
+ * A question (SL_SUBMIT_TRY) is put to a machine of its own, which is told all that the one in
+ * force knows, and does one cycle for those that wait already: what it foresees then is the answer,
+ * and nothing of it happens.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -210,7 +211,8 @@ static int add_owner(
 	return r ? r : sl_jobs_add_limits(peer, spec);
 }
 
-/* As the node would, on the largest GPU: what it would refuse everywhere and always is refused now. */
+/* As the node would, on the largest GPU: what it would refuse everywhere and always is refused
+ * now. */
 static bool within_bounds(
 	struct sl_peer *peer, const struct sl_job *job, struct sl_error *text)
 {
@@ -282,7 +284,8 @@ static bool has_sense(
 
 /* --- In words. --- */
 
-/* What has become of it in the cycle since, and of what was foreseen what reclaim would do to it. */
+/* What has become of it in the cycle since, and of what was foreseen what reclaim would do to
+ * it. */
 static const char *describe(
 	const struct sl_jobs *jobs, const struct sl_job *job, char *buf, size_t size)
 {
@@ -376,7 +379,8 @@ static void take_in(struct sl_jobs *jobs, struct sl_peer *peer, struct sl_job *j
 		job->forecast = foresee(jobs, &jobs->books, job);
 		job->refused = job->forecast.because;
 	}
-	/* More tasks at a time than there could ever be; what one task asks for is judged with the rest. */
+	/* More tasks at a time than there could ever be; what one task asks for is judged with the
+	 * rest. */
 	if (!job->is_free && (job->refused.reason == SL_PENDING_GANG_NEVER ||
 				     !sl_jobs_count(jobs, job))) {
 		refuse(peer, sl_pending_text(&job->refused, sl_jobs_project_name,

@@ -1,7 +1,9 @@
 /*
- * jobs_told - what the rest of the daemon tells the queue of workloads, GPUs and projects, and asks it
+ * jobs_told - what the rest of the daemon tells the queue of workloads, GPUs and projects, and asks
+ * it
  *
- * Each may be called from the middle of anything, so it notes what it hears in the task; sl_jobs_settle() acts on it.
+ * Each may be called from the middle of anything, so it notes what it hears in the task;
+ * sl_jobs_settle() acts on it.
  */
 #include "daemon/jobs_room.h"
 #include "daemon/workload.h"

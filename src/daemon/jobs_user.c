@@ -1,9 +1,10 @@
 /*
  * jobs_user - what one user may have in the queue, and on the disk
  *
- * Everybody who may connect may submit, and what he submits is kept by the daemon: without a bound one user fills the queue, or the disk
- * of all. The bounds hold for root, too, whose loops run wild as others' do; they are far from what people need.
- * Sizes are looked at when something is submitted, and only of this user's jobs that may have written since.
+ * Everybody who may connect may submit, and what he submits is kept by the daemon: without a bound
+ * one user fills the queue, or the disk of all. The bounds hold for root, too, whose loops run wild
+ * as others' do; they are far from what people need. Sizes are looked at when something is
+ * submitted, and only of this user's jobs that may have written since.
  */
 #include <inttypes.h>
 

@@ -31,8 +31,8 @@ static uint64_t number_of(const char *name)
 	return end && !*end ? id : 0;
 }
 
-/* By number; or by name: one's own before others', who lives before who has ended, the newest; or the number that
- * the name is written as. */
+/* By number; or by name: one's own before others', who lives before who has ended, the newest; or
+ * the number that the name is written as. */
 static struct sl_job *pick(
 	const struct sl_peer *peer, uint64_t id, const char *name, struct sl_error *text)
 {
@@ -169,7 +169,8 @@ void sl_jobs_peer_gone(struct sl_peer *peer)
 		sl_list_unlink(&wait->link);
 		free(wait);
 	}
-	/* What it submitted is done all the same: the answer was on its way. What was to run in it is not. */
+	/* What it submitted is done all the same: the answer was on its way. What was to run in it
+	 * is not. */
 	sl_list_foreach (at, &jobs->all) {
 		struct sl_job *job = SL_LIST_ENTRY(at, struct sl_job, link);
 

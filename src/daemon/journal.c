@@ -31,7 +31,8 @@ void sl_journal_fini(struct sl_journal *journal)
 	*journal = (struct sl_journal){0};
 }
 
-/* At least one, so that the pointer is none of an error. Nothing of what was there is kept where it grows. */
+/* At least one, so that the pointer is none of an error. Nothing of what was there is kept where it
+ * grows. */
 static bool make_room(void *list_of_anything, size_t *room, size_t count, size_t size)
 {
 	void **list = list_of_anything;

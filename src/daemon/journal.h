@@ -42,7 +42,8 @@ struct sl_journal_workload {
 	uint32_t by_queue;   /* of `sluice run`: parked for others, who bring it back */
 	uint32_t leaving;    /* the same, and not all of it was on the host yet */
 	uint64_t kill_at;    /* it is being stopped, and is killed then; 0: it is not */
-	/* A larger limit that what it has may be of, 0: none. It was lowered since, which takes nothing away. */
+	/* A larger limit that what it has may be of, 0: none. It was lowered since, which takes
+	 * nothing away. */
 	uint64_t former_limit_bytes;
 	uint32_t gpu_count;
 	uint8_t gpus[SL_NODE_GPUS_MAX][SL_WIRE_UUID_BYTES]; /* by ordinal */

@@ -1,9 +1,9 @@
 /*
  * journal_writer - the thread that writes the journal
  *
- * The loop fills a struct sl_journal and hands it over; turning a thousand workloads into text and into a
- * file takes milliseconds, on a slow disk any time, and nobody's grant is to wait for that. One
- * write at a time: whoever wants one meanwhile shares the next. All calls are the loop's.
+ * The loop fills a struct sl_journal and hands it over; turning a thousand workloads into text and
+ * into a file takes milliseconds, on a slow disk any time, and nobody's grant is to wait for that.
+ * One write at a time: whoever wants one meanwhile shares the next. All calls are the loop's.
  */
 #ifndef SL_DAEMON_JOURNAL_WRITER_H
 #define SL_DAEMON_JOURNAL_WRITER_H

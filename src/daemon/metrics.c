@@ -7,8 +7,8 @@
  *
  * Names come from users. The format has three characters to escape, and must be UTF-8 or the whole
  * answer is thrown away by who reads it; what is not UTF-8, and control characters, become
- * U+FFFD. Numbers are written by hand, not by printf: a thousand workloads are twelve thousand lines, and
- * this runs in the daemon's loop.
+ * U+FFFD. Numbers are written by hand, not by printf: a thousand workloads are twelve thousand
+ * lines, and this runs in the daemon's loop.
  */
 #include "daemon/metrics.h"
 
@@ -345,7 +345,8 @@ static bool find_place(enum scope scope, struct place *at)
 		at->gpu = &books->gpus[at->item];
 		return at->gpu->out_bytes_s || at->gpu->in_bytes_s;
 	case SCOPE_QUOTA: at->quota = &books->quotas[at->item]; return true;
-	/* The supervisor's program is looked for on the disk, which is not the loop's business here. */
+	/* The supervisor's program is looked for on the disk, which is not the loop's business
+	 * here. */
 	case SCOPE_PART:
 		return at->item != SL_PART_SHIM &&
 		       (at->item != SL_PART_HISTORY || books->sums);

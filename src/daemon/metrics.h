@@ -1,11 +1,11 @@
 /*
  * metrics - the books as numbers for Prometheus (text format 0.0.4)
  *
- * In two steps, because they have different rules. Taking (metrics_books.c) copies every number at one
- * moment, in the loop's thread, so that the figures of one answer go together. Rendering is pure: it
- * makes text of the copy, piece by piece, whenever the reader has room. The list of metrics is
- * metrics.def. Bytes are backing bytes; a GPU is named by its UUID, a workload by its id, which is
- * never reused, beside its name. There are samples for living workloads only, so their
+ * In two steps, because they have different rules. Taking (metrics_books.c) copies every number at
+ * one moment, in the loop's thread, so that the figures of one answer go together. Rendering is
+ * pure: it makes text of the copy, piece by piece, whenever the reader has room. The list of
+ * metrics is metrics.def. Bytes are backing bytes; a GPU is named by its UUID, a workload by its
+ * id, which is never reused, beside its name. There are samples for living workloads only, so their
  * number is bounded by max_clients. What the history sums up is bounded by history_sums.h.
  */
 #ifndef SL_DAEMON_METRICS_H

@@ -1,9 +1,10 @@
 /*
  * metrics_books - all numbers, copied at one moment
  *
- * A copy rather than a walk while the reader reads: sums of workloads and numbers of GPUs then go together, and a
- * reader who takes his time sees no mixture. It costs a few hundred bytes per workload, for as long as the answer
- * takes, and the loop is held for one walk over the workloads: nothing here may look at all others for each.
+ * A copy rather than a walk while the reader reads: sums of workloads and numbers of GPUs then go
+ * together, and a reader who takes his time sees no mixture. It costs a few hundred bytes per
+ * workload, for as long as the answer takes, and the loop is held for one walk over the workloads:
+ * nothing here may look at all others for each.
  */
 #include "daemon/metrics.h"
 

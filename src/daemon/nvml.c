@@ -373,7 +373,8 @@ static struct sl_nvml_samples *samples_of(struct sl_nvml *nvml, const char *uuid
 	return &nvml->asked[i].samples;
 }
 
-/* Who did how much of it. Where the GPU worked and nobody did anything by that account, it is not to be believed: it lags, or knows not all. */
+/* Who did how much of it. Where the GPU worked and nobody did anything by that account, it is not
+ * to be believed: it lags, or knows not all. */
 static void by_process(struct sl_nvml *nvml, nvmlDevice_t handle, const char *uuid,
 	struct sl_nvml_usage *out)
 {

@@ -1,16 +1,18 @@
 /*
  * nvml_samples - see the header
  *
- * Whose clock the samples have is not said for sure, so the moment since which is asked is reckoned from the newest sample that was
- * seen, and from how long ago that was. Drivers have been seen to give shares of millions of percent, and samples older than what was asked for:
- * such rows are passed over.
+ * Whose clock the samples have is not said for sure, so the moment since which is asked is reckoned
+ * from the newest sample that was seen, and from how long ago that was. Drivers have been seen to
+ * give shares of millions of percent, and samples older than what was asked for: such rows are
+ * passed over.
  */
 #include "daemon/nvml_samples.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* Samples come several times a second; where nobody is known to work, and somebody does, it is asked sooner. */
+/* Samples come several times a second; where nobody is known to work, and somebody does, it is
+ * asked sooner. */
 #define AGAIN_NS (900 * SL_MS)
 #define SOON_NS  (100 * SL_MS)
 /* What is asked for reaches back so far: shorter, and a GPU at work may have no sample yet. */

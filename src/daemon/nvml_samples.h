@@ -1,8 +1,9 @@
 /*
  * nvml_samples - how much each process uses a GPU, as far as NVML tells
  *
- * NVML keeps samples of the last seconds, and gives for each process that did something since a given moment what share of the time it
- * used the GPU's processors. Not all GPUs have it, and it lags; so what it says is asked for once a second at most, and kept. One thread's, as NVML is.
+ * NVML keeps samples of the last seconds, and gives for each process that did something since a
+ * given moment what share of the time it used the GPU's processors. Not all GPUs have it, and it
+ * lags; so what it says is asked for once a second at most, and kept. One thread's, as NVML is.
  */
 #ifndef SL_DAEMON_NVML_SAMPLES_H
 #define SL_DAEMON_NVML_SAMPLES_H
@@ -26,7 +27,8 @@ struct sl_nvml_samples {
 	struct sl_nvml_busy *all; /* by pid, each once */
 };
 
-/* Asks, if it was not asked just now. call may be NULL: this NVML has no such function. works: the GPU does, so somebody must. */
+/* Asks, if it was not asked just now. call may be NULL: this NVML has no such function. works: the
+ * GPU does, so somebody must. */
 void sl_nvml_samples_ask(struct sl_nvml_samples *samples, sl_nvml_samples_fn call,
 	nvmlDevice_t device, bool works, sl_ns now);
 /* 0: it did nothing. */

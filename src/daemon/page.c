@@ -1,8 +1,9 @@
 /*
  * page - start, end, and the loop's part of it
  *
- * The threads are started last and ended first: libmicrohttpd waits for each connection's, and each of them waits at most for the loop, which the
- * end of the door ends, or for news, which the end of the looker ends.
+ * The threads are started last and ended first: libmicrohttpd waits for each connection's, and each
+ * of them waits at most for the loop, which the end of the door ends, or for news, which the end of
+ * the looker ends.
  */
 #include "daemon/page.h"
 
@@ -109,7 +110,8 @@ static int check_reach(const struct sl_config *config,
 	return sl_err_origin(-EINVAL);
 }
 
-/* Root's daemon at its usual place serves the page without being told to; every other is asked first. */
+/* Root's daemon at its usual place serves the page without being told to; every other is asked
+ * first. */
 static bool chooses(const struct sl_daemon *daemon, struct sl_config_address *out)
 {
 	*out = daemon->config.page;
@@ -212,7 +214,7 @@ void sl_page_close(struct sl_daemon *daemon)
 	free(page);
 }
 
-/* --- tokens ----------------------------------------------------------------------------------------------------- */
+/* --- tokens ----------------------------------------------------------------------------------- */
 
 static void say_why_not(const struct sl_daemon *daemon, struct sl_error *text)
 {

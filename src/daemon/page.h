@@ -1,12 +1,15 @@
 /*
  * page - the page and its API, served by sluiced itself (docs/api.md)
  *
- * HTTP on threads of its own, libmicrohttpd's, one per connection and SL_PAGE_CONNECTIONS of them at most: each may block, and none touches what
- * the loop owns. What a request wants to know or to change goes through the command line's door (inside.h) as the user whose token it
- * brings, so rights and texts are those of `sluice`. Who may ask: over loopback everybody on the machine may read, as with `sluice ps`; to
- * change something takes a token, from elsewhere reading does, too. Over a Unix socket the kernel says who asks.
+ * HTTP on threads of its own, libmicrohttpd's, one per connection and SL_PAGE_CONNECTIONS of them
+ * at most: each may block, and none touches what the loop owns. What a request wants to know or to
+ * change goes through the command line's door (inside.h) as the user whose token it brings, so
+ * rights and texts are those of `sluice`. Who may ask: over loopback everybody on the machine may
+ * read, as with `sluice ps`; to change something takes a token, from elsewhere reading does, too.
+ * Over a Unix socket the kernel says who asks.
  *
- * A connection that sends or takes too slowly ends, first of all when others want its place. All calls are the loop's.
+ * A connection that sends or takes too slowly ends, first of all when others want its place. All
+ * calls are the loop's.
  */
 #ifndef SL_DAEMON_PAGE_H
 #define SL_DAEMON_PAGE_H
@@ -22,8 +25,9 @@
 struct sl_part;
 struct sl_peer;
 
-/* Opens what the configuration says; without it nothing. A port that another program has is a failure only if the configuration names it. On
- * an error err says what and the remedy. 0 or negative errno. */
+/* Opens what the configuration says; without it nothing. A port that another program has is a
+ * failure only if the configuration names it. On an error err says what and the remedy. 0 or
+ * negative errno. */
 SL_MUST_CHECK int sl_page_open(struct sl_daemon *daemon, struct sl_error *err);
 /* Mode and group anew, after SIGHUP. 0 or negative errno. */
 SL_MUST_CHECK int sl_page_permit(const struct sl_daemon *daemon, struct sl_error *err);

@@ -1,8 +1,9 @@
 /*
  * page_answer - how every answer looks
  *
- * The headers say to a browser what the page may do: load and ask its own server, and nothing else; be in no frame, and leak no address. Even
- * if a hostile name got into the page as code, there would be nothing that it could run or reach.
+ * The headers say to a browser what the page may do: load and ask its own server, and nothing else;
+ * be in no frame, and leak no address. Even if a hostile name got into the page as code, there
+ * would be nothing that it could run or reach.
  */
 #include "daemon/page_room.h"
 
@@ -20,7 +21,8 @@
 /* The kernel gives it to nobody. */
 #define NO_UID ((uid_t)-1)
 
-/* No Strict-Transport-Security with TLS: it would hold for every port of that machine's name, and for what else is served there. */
+/* No Strict-Transport-Security with TLS: it would hold for every port of that machine's name, and
+ * for what else is served there. */
 static const struct {
 	const char *name, *value;
 } headers[] = {
@@ -151,7 +153,8 @@ enum MHD_Result sl_page_refuse(
 	return sl_page_send(request, status, response, "application/json");
 }
 
-/* Whoever brings no token is nobody, and may do what anybody may. His number is no user's: what he asks for is charged to none. */
+/* Whoever brings no token is nobody, and may do what anybody may. His number is no user's: what he
+ * asks for is charged to none. */
 static struct sl_who *nobody(void)
 {
 	struct sl_who *who = calloc(1, sizeof(*who) + sizeof(who->gids[0]));

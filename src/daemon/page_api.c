@@ -17,7 +17,7 @@
 /* A state that is so old is one of now. */
 #define STATE_FRESH (300 * SL_MS)
 
-/* --- files ------------------------------------------------------------------------------------------------------ */
+/* --- files ------------------------------------------------------------------------------------ */
 
 static const char *type_of(const char *name)
 {
@@ -93,7 +93,7 @@ enum MHD_Result sl_page_asset(struct sl_page_request *request)
 	return sl_page_refuse(request, 404, "the page has no such part");
 }
 
-/* --- state ------------------------------------------------------------------------------------------------------ */
+/* --- state ------------------------------------------------------------------------------------ */
 
 bool sl_page_is_admin(const struct sl_who *who)
 {
@@ -150,7 +150,7 @@ enum MHD_Result sl_page_state(struct sl_page_request *request)
 	return sl_page_answer_whole(request, text, size);
 }
 
-/* --- tokens ----------------------------------------------------------------------------------------------------- */
+/* --- tokens ----------------------------------------------------------------------------------- */
 
 enum MHD_Result sl_page_token_end(struct sl_page_request *request)
 {

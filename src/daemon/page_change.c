@@ -13,7 +13,7 @@
 #include "policy/node.h"
 #include "policy/reason.h"
 
-/* --- answers ---------------------------------------------------------------------------------------------------- */
+/* --- answers ---------------------------------------------------------------------------------- */
 
 /* 409: it is understood and allowed, and does not go as things are. */
 static enum MHD_Result refused(
@@ -40,7 +40,7 @@ static bool ask(struct sl_page_request *request, const union sl_msg *question,
 	return outcome == SL_INSIDE_OK;
 }
 
-/* --- set -------------------------------------------------------------------------------------------------------- */
+/* --- set -------------------------------------------------------------------------------------- */
 
 static bool fill_set(
 	struct sl_page_request *request, struct sl_msg_set *set, enum MHD_Result *r)
@@ -132,7 +132,7 @@ enum MHD_Result sl_page_set(struct sl_page_request *request)
 	return sl_page_answer(request, 200, set_json(&answer.set_reply));
 }
 
-/* --- park, resume, stop ------------------------------------------------------------------------------------------- */
+/* --- park, resume, stop ----------------------------------------------------------------------- */
 
 static enum MHD_Result park(struct sl_page_request *request, bool parked)
 {

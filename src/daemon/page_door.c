@@ -1,9 +1,11 @@
 /*
  * page_door - who is let in, and who is shown out
  *
- * libmicrohttpd would take connections until its table is full, and turn further ones away, whoever has the table. So a thread of ours
- * accepts: it knows since when each connection sends its request or takes its answer, ends those that take too long, earlier where others wait,
- * and leaves the rest in the kernel's queue until there is room.
+ * libmicrohttpd would take connections until its table is full, and turn further ones away, whoever
+ * has the table. So a thread of ours
+ * accepts: it knows since when each connection sends its request or takes its answer, ends those
+ * that take too long, earlier where others wait, and leaves the rest in the kernel's queue until
+ * there is room.
  */
 #include "daemon/page_server.h"
 
@@ -24,13 +26,14 @@
 /* How long a request may be on its way in, or awaited; and its answer on its way out. */
 #define READING_LIFE   (15 * SL_S)
 #define ANSWERING_LIFE (60 * SL_S)
-/* For others who wait: that of everybody, and of an answer to whoever has more than SHARE connections. */
+/* For others who wait: that of everybody, and of an answer to whoever has more than SHARE
+ * connections. */
 #define GIVE_WAY_LIFE        (1 * SL_S)
 #define GIVE_WAY_ANSWER_LIFE (5 * SL_S)
 #define SHARE                (SL_PAGE_CONNECTIONS / 4)
 #define LOOK_ROUND_MS        500
 
-/* --- the doorman ------------------------------------------------------------------------------------------------ */
+/* --- the doorman ------------------------------------------------------------------------------ */
 
 /* Under the page's mutex. */
 static bool has_many(struct sl_page *page, const struct sl_page_connection *connection)
@@ -61,7 +64,8 @@ static sl_ns life_of(
 	}
 }
 
-/* Ends who takes too long; where the table is full the oldest of them only. Its thread sees the end of the socket like any hang-up. */
+/* Ends who takes too long; where the table is full the oldest of them only. Its thread sees the end
+ * of the socket like any hang-up. */
 static void show_out(struct sl_page *page, bool full)
 {
 	sl_ns now = sl_clock_now();
@@ -142,7 +146,7 @@ void *sl_page_door_keep(void *context)
 	return NULL;
 }
 
-/* --- connections -------------------------------------------------------------------------------------------------- */
+/* --- connections ------------------------------------------------------------------------------ */
 
 static uint64_t key_of(const struct MHD_Connection *connection)
 {

@@ -15,7 +15,7 @@
 #define EVENTS_DEFAULT 200
 #define EVENTS_MOST    5000
 
-/* --- /api/events ------------------------------------------------------------------------------------------------ */
+/* --- /api/events ------------------------------------------------------------------------------ */
 
 struct events {
 	json_t *array;
@@ -39,8 +39,9 @@ static int64_t serial_of(const json_t *event)
 }
 
 /*
- * What the daemon has kept ends somewhere, and a new daemon has nothing of the one before: what came earlier is in the history. Serials grow, also over
- * restarts. Without a history there are those that are kept; where it was not asked, or gave up, *gap is what the answer says of that.
+ * What the daemon has kept ends somewhere, and a new daemon has nothing of the one before: what
+ * came earlier is in the history. Serials grow, also over restarts. Without a history there are
+ * those that are kept; where it was not asked, or gave up, *gap is what the answer says of that.
  */
 static void add_older(
 	struct sl_page_request *request, struct events *events, json_t **gap)
@@ -206,7 +207,7 @@ enum MHD_Result sl_page_events(struct sl_page_request *request)
 	return r;
 }
 
-/* --- /api/why ----------------------------------------------------------------------------------------------------- */
+/* --- /api/why --------------------------------------------------------------------------------- */
 
 struct why {
 	json_t *sentences, *now, *before;

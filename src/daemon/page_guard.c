@@ -11,7 +11,8 @@
 
 #define HOST_MAX 256
 
-/* "name", "name:80", "[::1]:80": the name without port and brackets. False: nothing that could be one. */
+/* "name", "name:80", "[::1]:80": the name without port and brackets. False: nothing that could be
+ * one. */
 static bool take_name(const char *host, char name[HOST_MAX])
 {
 	bool bracket = host[0] == '[';

@@ -1,10 +1,12 @@
 /*
  * page_guard - which requests the page's server takes, by their headers
  *
- * A browser on this machine is led by any web site that its user opens: such a site can make it send requests here (forged ones), and can
- * give itself a name that leads here (DNS rebinding), to read the answers. So a request must name a host that is ours, must not say that it
- * comes from another site, and one that changes something must say that it brings JSON, which no form of another site can. Rights are a
- * matter of tokens, which no browser sends by itself (page_tokens.h). Pure.
+ * A browser on this machine is led by any web site that its user opens: such a site can make it
+ * send requests here (forged ones), and can give itself a name that leads here (DNS rebinding), to
+ * read the answers. So a request must name a host that is ours, must not say that it comes from
+ * another site, and one that changes something must say that it brings JSON, which no form of
+ * another site can. Rights are a matter of tokens, which no browser sends by itself
+ * (page_tokens.h). Pure.
  */
 #ifndef SL_DAEMON_PAGE_GUARD_H
 #define SL_DAEMON_PAGE_GUARD_H
@@ -15,8 +17,8 @@ struct sl_page_rules {
 	bool is_socket; /* a Unix socket: no browser gets there by itself, and any Host will do */
 	bool is_loopback; /* else other machines reach it */
 	bool tls;
-	const char *
-		names; /* further names of this machine, with spaces or commas between; never NULL */
+	/* Further names of this machine, with spaces or commas between; never NULL */
+	const char *names;
 	const char *machine; /* its own name, or "" */
 };
 

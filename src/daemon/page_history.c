@@ -1,8 +1,8 @@
 /*
  * page_history - what was, of the history (history.h), by the connection's own thread
  *
- * A question about two years may take seconds of a core, and anybody may ask: so PLACES of them are worked on at a time, by threads that stand behind
- * the loop, and others wait.
+ * A question about two years may take seconds of a core, and anybody may ask: so PLACES of them are
+ * worked on at a time, by threads that stand behind the loop, and others wait.
  */
 #include "daemon/page_history.h"
 

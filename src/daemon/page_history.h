@@ -7,7 +7,8 @@
 #include "daemon/history.h"
 #include "daemon/page_room.h"
 
-/* Waits for its turn, and for the answer, which is to be freed. NULL: err says why there is none. */
+/* Waits for its turn, and for the answer, which is to be freed. NULL: err says why there is
+ * none. */
 SL_MUST_CHECK struct sl_history_text *sl_page_ask_history(struct sl_page_request *request,
 	struct sl_history_ask *ask, struct sl_error *err);
 

@@ -1,8 +1,8 @@
 /*
  * page_jobs - submit, stop, and what a job wrote
  *
- * A job from the page has no shell behind it, so it gets the environment of a fresh login, its user's home as its folder, and what the
- * request adds to both.
+ * A job from the page has no shell behind it, so it gets the environment of a fresh login, its
+ * user's home as its folder, and what the request adds to both.
  */
 #include "daemon/page_values.h"
 
@@ -26,7 +26,7 @@
 #define LOG_DEFAULT (256u << 10)
 #define LOG_MOST    (4u << 20)
 
-/* --- what it executes ------------------------------------------------------------------------------------------- */
+/* --- what it executes ------------------------------------------------------------------------- */
 
 static int add_variable(struct sl_jobspec *spec, const char *name, const char *value)
 {
@@ -155,7 +155,7 @@ static int make_spec(struct sl_page_request *request, uint32_t *bytes, enum MHD_
 	return fd < 0 ? -1 : fd;
 }
 
-/* --- what it needs ---------------------------------------------------------------------------------------------- */
+/* --- what it needs ---------------------------------------------------------------------------- */
 
 /* "python3 train.py", as lists show it. */
 static void set_command(
@@ -194,7 +194,8 @@ static bool set_kind(
 	return true;
 }
 
-/* As `sluice submit --observe`: to see what it needs, nothing may keep it small, and nothing is guaranteed that nobody knows it needs. */
+/* As `sluice submit --observe`: to see what it needs, nothing may keep it small, and nothing is
+ * guaranteed that nobody knows it needs. */
 static bool read_observe(struct sl_page_request *request, struct sl_msg_submit *submit,
 	struct sl_amount *amount, enum MHD_Result *r)
 {
@@ -313,7 +314,7 @@ enum MHD_Result sl_page_submit(struct sl_page_request *request)
 	return r;
 }
 
-/* --- its end ---------------------------------------------------------------------------------------------------- */
+/* --- its end ---------------------------------------------------------------------------------- */
 
 static enum MHD_Result job_refused(
 	struct sl_page_request *request, const struct sl_msg_job_reply *reply)
@@ -321,7 +322,8 @@ static enum MHD_Result job_refused(
 	return sl_page_refuse(request, reply->job ? 409 : 404, "%s", reply->text);
 }
 
-/* "7", or "front-7": who waits or is parked in the foreground has a number that JSON cannot write. */
+/* "7", or "front-7": who waits or is parked in the foreground has a number that JSON cannot
+ * write. */
 static bool job_id(struct sl_page_request *request, uint64_t *out, enum MHD_Result *r)
 {
 	static const char front[] = "front-";
@@ -369,7 +371,7 @@ enum MHD_Result sl_page_job_stop(struct sl_page_request *request)
 	return r;
 }
 
-/* --- what it wrote ---------------------------------------------------------------------------------------------- */
+/* --- what it wrote ---------------------------------------------------------------------------- */
 
 /* The end of the file, as text that no browser takes for anything else. */
 static enum MHD_Result send_end(struct sl_page_request *request, int file, uint64_t most)

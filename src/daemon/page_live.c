@@ -1,8 +1,9 @@
 /*
  * page_live - server-sent events, for as long as the reader likes
  *
- * The library asks for text in the connection's thread, which waits for the looker's news. A message is head, text that all share, and tail, so
- * nothing is copied but into the library's buffer. Who reads slowly holds one text and skips states; it is ended when nothing moves at all.
+ * The library asks for text in the connection's thread, which waits for the looker's news. A
+ * message is head, text that all share, and tail, so nothing is copied but into the library's
+ * buffer. Who reads slowly holds one text and skips states; it is ended when nothing moves at all.
  */
 #include "daemon/page_room.h"
 
@@ -13,10 +14,12 @@
 #include "daemon/page.h"
 #include "daemon/page_server.h"
 
-/* A line that says nothing, so that whoever is in between keeps the line open, and who reads knows that we are there. */
+/* A line that says nothing, so that whoever is in between keeps the line open, and who reads knows
+ * that we are there. */
 #define COMMENT_EACH (5 * SL_S)
 #define BLOCK_BYTES  (16u << 10)
-/* How often is looked whether he who reads is still there: nothing is written meanwhile, so nothing else would tell. */
+/* How often is looked whether he who reads is still there: nothing is written meanwhile, so nothing
+ * else would tell. */
 #define GLANCE_EACH (1 * SL_S)
 
 struct piece {

@@ -1,8 +1,9 @@
 /*
  * page_look - one thread, two lines inside: one for lists, one that follows events
  *
- * It sleeps in poll(2) on an eventfd and on the second line. What it has made stands under the mutex, and whoever waits for news waits for the
- * condition. Events are kept in a ring; one who reads too slowly to see them all misses the oldest, and sees by the serials that it did.
+ * It sleeps in poll(2) on an eventfd and on the second line. What it has made stands under the
+ * mutex, and whoever waits for news waits for the condition. Events are kept in a ring; one who
+ * reads too slowly to see them all misses the oldest, and sees by the serials that it did.
  */
 #include "daemon/page_look.h"
 
@@ -52,7 +53,7 @@ struct sl_page_look {
 	struct sl_page_text *ring[RING]; /* event n stands at n % RING */
 };
 
-/* --- texts ------------------------------------------------------------------------------------------------------ */
+/* --- texts ------------------------------------------------------------------------------------ */
 
 static struct sl_page_text *text_new(const char *from)
 {
@@ -99,7 +100,7 @@ json_t *sl_page_event_json(const struct sl_msg_event_row *row)
 	return sl_page_event_of(sl_tell_event(row));
 }
 
-/* --- the thread's ----------------------------------------------------------------------------------------------- */
+/* --- the thread's ----------------------------------------------------------------------------- */
 
 static void wake(struct sl_page_look *look)
 {
@@ -341,7 +342,7 @@ struct sl_page_look *sl_page_look_free(struct sl_page_look *look)
 	return NULL;
 }
 
-/* --- anybody's -------------------------------------------------------------------------------------------------- */
+/* --- anybody's -------------------------------------------------------------------------------- */
 
 static bool wait_until(struct sl_page_look *look, sl_ns end)
 {

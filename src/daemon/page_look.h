@@ -1,8 +1,10 @@
 /*
  * page_look - the thread that looks at the daemon for everybody who looks at the page
  *
- * However many watch, the loop is asked once: a snapshot each second and the events as they happen, only while somebody watches; and one when
- * somebody asks for it who finds none that is fresh. Who watches gets a first state, and then those that differ from the one before. Readers wait here, not at the loop. All calls but new, end and free are any thread's.
+ * However many watch, the loop is asked once: a snapshot each second and the events as they happen,
+ * only while somebody watches; and one when somebody asks for it who finds none that is fresh. Who
+ * watches gets a first state, and then those that differ from the one before. Readers wait here,
+ * not at the loop. All calls but new, end and free are any thread's.
  */
 #ifndef SL_DAEMON_PAGE_LOOK_H
 #define SL_DAEMON_PAGE_LOOK_H
@@ -30,7 +32,8 @@ void sl_page_look_end(struct sl_page_look *look);
 /* Ends the thread, which the door's end has woken. Returns NULL. */
 struct sl_page_look *sl_page_look_free(struct sl_page_look *look);
 
-/* A snapshot (page_state.h) that was begun after `since`, waited for; NULL: it cannot be had, err says why. */
+/* A snapshot (page_state.h) that was begun after `since`, waited for; NULL: it cannot be had, err
+ * says why. */
 SL_MUST_CHECK struct sl_page_text *sl_page_look_state(
 	struct sl_page_look *look, sl_ns since, struct sl_error *err);
 
@@ -57,7 +60,8 @@ enum sl_page_news sl_page_look_next(struct sl_page_look *look,
 /* Looks so far. */
 uint64_t sl_page_look_count(struct sl_page_look *look);
 
-/* The JSON of an event as `sluice` has it, as the API has it: times are called ms, sentences text. Takes NULL, too; returns object. */
+/* The JSON of an event as `sluice` has it, as the API has it: times are called ms, sentences text.
+ * Takes NULL, too; returns object. */
 json_t *sl_page_event_of(json_t *object);
 /* The JSON of an event as the API has it. NULL: no memory. */
 json_t *sl_page_event_json(const struct sl_msg_event_row *row);

@@ -1,8 +1,8 @@
 /*
  * page_rate - how often somebody may ask
  *
- * Buckets that fill with time, by a key: an address, or a user. A table of fixed size, found by a salted hash, so that nobody can make it
- * grow or aim at another's place. Thread-safe.
+ * Buckets that fill with time, by a key: an address, or a user. A table of fixed size, found by a
+ * salted hash, so that nobody can make it grow or aim at another's place. Thread-safe.
  */
 #ifndef SL_DAEMON_PAGE_RATE_H
 #define SL_DAEMON_PAGE_RATE_H

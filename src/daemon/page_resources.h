@@ -7,7 +7,8 @@
 #include "daemon/page_values.h"
 #include "daemon/resources_file.h"
 
-/* Of the member `resource`; without it one GPU, and nothing else said. False: it was refused, *r is the result. */
+/* Of the member `resource`; without it one GPU, and nothing else said. False: it was refused, *r is
+ * the result. */
 SL_MUST_CHECK bool sl_page_resource_of(
 	struct sl_page_request *request, struct sl_compute *out, enum MHD_Result *r);
 

@@ -1,8 +1,8 @@
 /*
  * page_room - what the parts of the page's server share
  *
- * struct sl_page belongs to the loop until the threads start, and is not changed then but for what locks itself. A request belongs to its
- * connection's thread.
+ * struct sl_page belongs to the loop until the threads start, and is not changed then but for what
+ * locks itself. A request belongs to its connection's thread.
  */
 #ifndef SL_DAEMON_PAGE_ROOM_H
 #define SL_DAEMON_PAGE_ROOM_H
@@ -107,13 +107,14 @@ struct sl_page_route {
 	sl_page_fn fn;
 };
 
-/* The route of a target; NULL: none. *allowed, if not NULL then: the methods that there are at that path, "" if there is none. */
+/* The route of a target; NULL: none. *allowed, if not NULL then: the methods that there are at that
+ * path, "" if there is none. */
 const struct sl_page_route *sl_page_route_find(
 	const char *method, const char *path, char argument[128], char allowed[32]);
 /* The routes in order; NULL behind the last. */
 const struct sl_page_route *sl_page_route_at(size_t index);
 
-/* --- answers; each once per request --------------------------------------------------------------------------- */
+/* --- answers; each once per request ----------------------------------------------------------- */
 
 /* Takes json; NULL: out of memory. */
 enum MHD_Result sl_page_answer(
@@ -127,7 +128,8 @@ enum MHD_Result sl_page_send(struct sl_page_request *request, unsigned int statu
 
 /* Whose rates, and other shares, a request uses: a user's, or an address's. */
 uint64_t sl_page_rate_key(const struct sl_page_request *request);
-/* JSON; takes text, NULL: out of memory. A large one is of the asker's share until it is read to its end. */
+/* JSON; takes text, NULL: out of memory. A large one is of the asker's share until it is read to
+ * its end. */
 enum MHD_Result sl_page_answer_whole(
 	struct sl_page_request *request, char *text, size_t size);
 /* What is given back when a request is completed. */
@@ -135,7 +137,8 @@ void sl_page_answer_over(struct sl_page_request *request);
 /* The token that it brings, "" if none. */
 const char *sl_page_token(const struct sl_page_request *request);
 
-/* Opens a line as whoever asks, or as nobody. True: it is open; else the request was refused, *r is its result. */
+/* Opens a line as whoever asks, or as nobody. True: it is open; else the request was refused, *r is
+ * its result. */
 SL_MUST_CHECK bool sl_page_line(
 	struct sl_page_request *request, struct sl_inside *line, enum MHD_Result *r);
 /* What a call of inside.h came to, as a refusal. */
@@ -143,7 +146,8 @@ enum MHD_Result sl_page_failed(struct sl_page_request *request,
 	const struct sl_inside *line, int outcome, const struct sl_error *err);
 /* A value of the query, or NULL. */
 const char *sl_page_query(const struct sl_page_request *request, const char *key);
-/* The same as a number of at most `most`; fallback where it is missing. False: it is none, and the request was refused. */
+/* The same as a number of at most `most`; fallback where it is missing. False: it is none, and the
+ * request was refused. */
 SL_MUST_CHECK bool sl_page_query_number(struct sl_page_request *request, const char *key,
 	uint64_t most, uint64_t fallback, uint64_t *out, enum MHD_Result *r);
 /* {"me":WHO, before a state; the caller frees it. NULL: no memory. */

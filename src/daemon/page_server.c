@@ -1,8 +1,8 @@
 /*
  * page_server - libmicrohttpd, and what a request passes
  *
- * A request passes, in this order: rate, guard (page_guard.h), route, token, size; then its body is gathered, and the handler runs, once, in the
- * connection's thread, where it may block.
+ * A request passes, in this order: rate, guard (page_guard.h), route, token, size; then its body is
+ * gathered, and the handler runs, once, in the connection's thread, where it may block.
  */
 #include "daemon/page_server.h"
 
@@ -34,7 +34,7 @@ void sl_page_set_phase(struct sl_page_request *request, enum sl_page_phase phase
 	sl_page_door_phase(request->page, request->connection, phase);
 }
 
-/* --- may it? ------------------------------------------------------------------------------------------------------ */
+/* --- may it? ---------------------------------------------------------------------------------- */
 
 static enum MHD_Result count_host(
 	void *context, enum MHD_ValueKind kind, const char *key, const char *value)
@@ -80,7 +80,8 @@ static void pause_after_failure(struct sl_page *page)
 		sl_clock_sleep(20 * SL_MS);
 }
 
-/* True: *r is the result of a refusal. A token that is wrong is worse than none, so that nobody thinks he has the rights of one. */
+/* True: *r is the result of a refusal. A token that is wrong is worse than none, so that nobody
+ * thinks he has the rights of one. */
 static bool is_stranger(struct sl_page_request *request, enum MHD_Result *r)
 {
 	struct sl_page *page = request->page;
@@ -131,8 +132,9 @@ static bool needs_token(const struct sl_page *page, const struct sl_page_route *
 	       (route->access == SL_PAGE_READ && page->reads_need_token);
 }
 
-/* Whoever is known has a share of his own, so that nobody who shares an address with him can use it up. Users lie beyond all addresses of IPv4; who has
- * the numbers of one of IPv6 shares with it at worst. */
+/* Whoever is known has a share of his own, so that nobody who shares an address with him can use it
+ * up. Users lie beyond all addresses of IPv4; who has the numbers of one of IPv6 shares with it at
+ * worst. */
 uint64_t sl_page_rate_key(const struct sl_page_request *request)
 {
 	const struct sl_page_connection *connection =
@@ -192,7 +194,7 @@ static bool may_enter(struct sl_page_request *request, const char *method,
 	return true;
 }
 
-/* --- bodies ------------------------------------------------------------------------------------------------------- */
+/* --- bodies ----------------------------------------------------------------------------------- */
 
 static bool is_too_long(const struct sl_page_request *request)
 {
@@ -261,7 +263,7 @@ static bool read_json(struct sl_page_request *request, enum MHD_Result *r)
 	return false;
 }
 
-/* --- requests ----------------------------------------------------------------------------------------------------- */
+/* --- requests --------------------------------------------------------------------------------- */
 
 static enum MHD_Result refuse_body(struct sl_page_request *request)
 {
@@ -318,7 +320,8 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *connecti
 		*upload_data_size = 0;
 		if (request->answered || request->too_long)
 			return MHD_YES;
-		/* The library takes no answer before the body has ended; whoever never ends it is shown out. */
+		/* The library takes no answer before the body has ended; whoever never ends it is
+		 * shown out. */
 		request->too_long = request->size + size > request->route->body_max;
 		return request->too_long || gather(request, upload_data, size) ? MHD_YES
 									       : MHD_NO;
@@ -344,7 +347,7 @@ static void on_completed(void *context, struct MHD_Connection *connection,
 	*request_context = NULL;
 }
 
-/* --- start and end ------------------------------------------------------------------------------------------------ */
+/* --- start and end ---------------------------------------------------------------------------- */
 
 static int read_pem(const char *path, char **out, struct sl_error *err)
 {

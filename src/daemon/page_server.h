@@ -12,7 +12,7 @@ SL_MUST_CHECK int sl_page_server_start(struct sl_page *page, const char *certifi
 /* Ends them; also after a failed start. */
 void sl_page_server_end(struct sl_page *page);
 
-/* --- page_door.c ---------------------------------------------------------------------------------------------- */
+/* --- page_door.c ------------------------------------------------------------------------------ */
 
 /* The doorman's thread, until page->ending. context: the page. */
 void *sl_page_door_keep(void *context);

@@ -11,7 +11,8 @@
 
 #include "daemon/page.h"
 
-/* One more than are served: its last answer may be on its way out while the next has been let in. */
+/* One more than are served: its last answer may be on its way out while the next has been let
+ * in. */
 #define ROWS (SL_PAGE_CONNECTIONS + 2)
 
 static const struct {

@@ -1,8 +1,9 @@
 /*
  * page_share - how much of the page's server one asker may have at a time
  *
- * Streams, questions to the history, and bytes of answers under way are few, and anybody on the machine may ask. So each asker has a bound, all without
- * a token together have another, and what is left is for those who have one. An asker is a number: a user, or an address. Thread-safe.
+ * Streams, questions to the history, and bytes of answers under way are few, and anybody on the
+ * machine may ask. So each asker has a bound, all without a token together have another, and what
+ * is left is for those who have one. An asker is a number: a user, or an address. Thread-safe.
  */
 #ifndef SL_DAEMON_PAGE_SHARE_H
 #define SL_DAEMON_PAGE_SHARE_H

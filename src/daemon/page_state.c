@@ -1,8 +1,8 @@
 /*
  * page_state - lists in, one object out
  *
- * A workload has a row per GPU in two lists; the rows of both come in the order of workloads, but moments apart, so a workload may be in one of
- * them only. An array by id finds the object again.
+ * A workload has a row per GPU in two lists; the rows of both come in the order of workloads, but
+ * moments apart, so a workload may be in one of them only. An array by id finds the object again.
  */
 #include "daemon/page_state.h"
 
@@ -83,7 +83,7 @@ static json_t *number(uint64_t value)
 	return value > INT64_MAX ? json_null() : json_integer((json_int_t)value);
 }
 
-/* --- workloads -------------------------------------------------------------------------------------------------- */
+/* --- workloads -------------------------------------------------------------------------------- */
 
 static json_t *flags_of(const struct sl_msg_use_row *row)
 {
@@ -241,7 +241,7 @@ static void take_swap(void *context, const union sl_msg *msg)
 	put(draft, use, "clean_bytes", number(row->clean_bytes));
 }
 
-/* --- the rest --------------------------------------------------------------------------------------------------- */
+/* --- the rest --------------------------------------------------------------------------------- */
 
 static void take_gpu(void *context, const union sl_msg *msg)
 {
@@ -281,7 +281,8 @@ static void take_job(void *context, const union sl_msg *msg)
 	char user[64], id[32];
 
 	if (job) {
-		/* Who is in the foreground has no number as a job, but it has a place in the queue, and can be stopped. */
+		/* Who is in the foreground has no number as a job, but it has a place in the queue,
+		 * and can be stopped. */
 		(void)snprintf(id, sizeof(id), "%s%" PRIu64,
 			row->job & SL_JOB_FOREGROUND ? "front-" : "",
 			row->job & ~(uint64_t)SL_JOB_FOREGROUND);
@@ -414,7 +415,7 @@ static int gather(struct draft *draft, struct sl_inside *line, struct sl_error *
 	return SL_INSIDE_OK;
 }
 
-/* --- whether it is another one ---------------------------------------------------------------------------------- */
+/* --- whether it is another one ---------------------------------------------------------------- */
 
 /* What time alone moves, or the rest of the machine: no change that anybody is to be told of. */
 static void still(json_t *json)

@@ -58,7 +58,8 @@ static unsigned int count_of(const struct sl_page_tokens *tokens, uid_t uid)
 	return count;
 }
 
-/* Where there are no free places: the oldest of whoever has most, so that nobody with one loses it to those who make many. */
+/* Where there are no free places: the oldest of whoever has most, so that nobody with one loses it
+ * to those who make many. */
 static struct token *oldest_of_most(struct sl_page_tokens *tokens)
 {
 	struct token *found = NULL;
@@ -76,7 +77,8 @@ static struct token *oldest_of_most(struct sl_page_tokens *tokens)
 	return found;
 }
 
-/* Where the next one goes: in place of the user's oldest if it has its number, else a free place, else another's. */
+/* Where the next one goes: in place of the user's oldest if it has its number, else a free place,
+ * else another's. */
 static struct token *place_for(struct sl_page_tokens *tokens, uid_t uid, sl_ns now)
 {
 	struct token *unused = NULL, *own = NULL;

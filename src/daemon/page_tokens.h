@@ -1,8 +1,9 @@
 /*
  * page_tokens - secrets that stand for a user, for a while
  *
- * A user gets one over the daemon's socket, where the kernel says who asks, and a browser brings it with each request. In memory only: a
- * restart of the daemon ends them all. A user has SL_PAGE_TOKENS_EACH at most, then the oldest goes; where there are SL_PAGE_TOKENS_MOST, the
+ * A user gets one over the daemon's socket, where the kernel says who asks, and a browser brings it
+ * with each request. In memory only: a restart of the daemon ends them all. A user has
+ * SL_PAGE_TOKENS_EACH at most, then the oldest goes; where there are SL_PAGE_TOKENS_MOST, the
  * oldest of whoever has most. Thread-safe; looking one up takes the same
  * time whichever it is, or none.
  */

@@ -1,7 +1,8 @@
 /*
  * page_values - members of a body, taken out and judged
  *
- * Each returns false after it has refused the request with a sentence that names the member; then *r is the request's result.
+ * Each returns false after it has refused the request with a sentence that names the member; then
+ * *r is the request's result.
  */
 #ifndef SL_DAEMON_PAGE_VALUES_H
 #define SL_DAEMON_PAGE_VALUES_H

@@ -1,8 +1,9 @@
 /*
  * parts - what the daemon needs for projects, jobs and its history, and whether it is well
  *
- * The daemon shares GPUs also without them, so what is wrong with one stops nothing but is told here, to `sluice doctor`: the supervisor's
- * program is looked for now, of database and folder it is what was met last. Only the loop calls.
+ * The daemon shares GPUs also without them, so what is wrong with one stops nothing but is told
+ * here, to `sluice doctor`: the supervisor's program is looked for now, of database and folder it
+ * is what was met last. Only the loop calls.
  */
 #ifndef SL_DAEMON_PARTS_H
 #define SL_DAEMON_PARTS_H

@@ -197,8 +197,8 @@ void sl_peer_send(struct sl_peer *peer, union sl_msg *msg)
 	watch(peer);
 }
 
-/* Too many descriptors of this user are on their way: it is as if the line were lost, and whoever is
- * served by it asks again on the next one. */
+/* Too many descriptors of this user are on their way: it is as if the line were lost, and whoever
+ * is served by it asks again on the next one. */
 void sl_peer_send_fds(struct sl_peer *peer, union sl_msg *msg, struct sl_bundle *bundle,
 	uint32_t first, uint32_t count)
 {
@@ -304,8 +304,9 @@ static void close_fds(struct sl_wire_fds *fds, uid_t uid)
 
 /*
  * Closing a socket with unread messages makes the kernel report ECONNRESET at the other end
- * before what we sent last. So: no more in, take what is there, and only then close. Of whoever has sent
- * descriptors there is nothing more to take: they would have to be closed, and there may be thousands.
+ * before what we sent last. So: no more in, take what is there, and only then close. Of whoever has
+ * sent descriptors there is nothing more to take: they would have to be closed, and there may be
+ * thousands.
  */
 static void drain(int fd)
 {

@@ -76,13 +76,15 @@ struct sl_peer {
 /* Takes a connected socket (in every case) and watches it. A peer that cannot be had is told
  * FULL and closed. */
 void sl_peer_accept(struct sl_daemon *daemon, int fd);
-/* Takes over one end of a pair whose other end a thread of ours speaks at, for who (both in every case): a CONTROL peer
- * of that user, with no process of its own. It has no place in max_clients. */
+/* Takes over one end of a pair whose other end a thread of ours speaks at, for who (both in every
+ * case): a CONTROL peer of that user, with no process of its own. It has no place in
+ * max_clients. */
 void sl_peer_adopt(struct sl_daemon *daemon, int fd, struct sl_who *who);
 /* Sends or queues; may doom the peer. Sets the message's version to the peer's; a message that its
  * version does not have is not sent. */
 void sl_peer_send(struct sl_peer *peer, union sl_msg *msg);
-/* The same with count of the bundle's descriptors, which stay there; the bundle is kept until they are sent. */
+/* The same with count of the bundle's descriptors, which stay there; the bundle is kept until they
+ * are sent. */
 void sl_peer_send_fds(struct sl_peer *peer, union sl_msg *msg, struct sl_bundle *bundle,
 	uint32_t first, uint32_t count);
 /* There may be more to tell to a peer whose rows waited. */
@@ -100,8 +102,8 @@ void sl_peer_doom(struct sl_peer *peer);
 /* Output waits from here on until sl_peer_release. */
 void sl_peer_hold(struct sl_peer *peer);
 void sl_peer_release(struct sl_peer *peer);
-/* What is held or queued may still be changed, in place: of fn's message only the fields of its type
- * exist. */
+/* What is held or queued may still be changed, in place: of fn's message only the fields of its
+ * type exist. */
 void sl_peer_revise(
 	struct sl_peer *peer, void (*fn)(struct sl_peer *peer, union sl_msg *msg));
 /* Nothing waits to go out. */

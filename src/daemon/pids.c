@@ -1,11 +1,11 @@
 /*
  * pids - numbers of processes, inside and outside
  *
- * The kernel tells all numbers of a process, one per nested namespace, in NSpid of its status. Which of
- * them is the asker's follows from the namespaces themselves: from the process' own we go outwards
- * until we meet the asker's, and count. A process that is not below the asker's namespace has no
- * number there, as for any `ps` inside. An asker in the daemon's own namespace, which is the usual
- * case, costs one look at its status, and no other process is looked at.
+ * The kernel tells all numbers of a process, one per nested namespace, in NSpid of its status.
+ * Which of them is the asker's follows from the namespaces themselves: from the process' own we go
+ * outwards until we meet the asker's, and count. A process that is not below the asker's namespace
+ * has no number there, as for any `ps` inside. An asker in the daemon's own namespace, which is the
+ * usual case, costs one look at its status, and no other process is looked at.
  */
 #include "daemon/pids.h"
 

@@ -31,8 +31,8 @@ void sl_probing_pulse(struct sl_client *client, const struct sl_msg_pulse *pulse
 void sl_probing_connected(struct sl_client *client);
 /* It is no client any more. */
 void sl_probing_end(struct sl_client *client);
-/* The system says that its process does not go on: it is stopped, frozen or halted by a debugger. Costs a look, also at
- * who is not probed. */
+/* The system says that its process does not go on: it is stopped, frozen or halted by a debugger.
+ * Costs a look, also at who is not probed. */
 bool sl_probing_is_stopped(const struct sl_client *client);
 /* Looks at it now, and tells the policy what is new. The client may be gone after that. */
 void sl_probing_look(struct sl_client *client);

@@ -20,8 +20,8 @@ SL_MUST_CHECK int sl_process_get(struct sl_daemon *daemon, pid_t pid, int *pidfd
 	uint64_t start_ticks, struct sl_process **out);
 /* One user less; the last one ends the watch. NULL is fine; returns NULL. */
 struct sl_process *sl_process_put(struct sl_process *process);
-/* Its program is another one by now, without CUDA: it maps neither a driver nor host memory of ours (hostmem.h).
- * False where that cannot be seen. Reads /proc: not for every sample. */
+/* Its program is another one by now, without CUDA: it maps neither a driver nor host memory of ours
+ * (hostmem.h). False where that cannot be seen. Reads /proc: not for every sample. */
 SL_MUST_CHECK bool sl_process_is_without_cuda(pid_t pid);
 /* Its client exits, its workloads lose their root. */
 void sl_process_died(struct sl_process *process);

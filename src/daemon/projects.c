@@ -1,8 +1,8 @@
 /*
  * projects - see the header
  *
- * Questions about names of a whole set go through an index of pointers sorted by name, made for the question: sets
- * are small, change rarely, and an index that is kept would have to be kept right.
+ * Questions about names of a whole set go through an index of pointers sorted by name, made for the
+ * question: sets are small, change rarely, and an index that is kept would have to be kept right.
  */
 #include "daemon/projects.h"
 

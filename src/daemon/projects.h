@@ -1,11 +1,12 @@
 /*
  * projects - what people say about projects: files, rows, and whether they fit together
  *
- * A set is an array of rows that belongs to its holder. A file (YAML, see sluice-project(1)) is read into a set
- * whole or not at all; a set is then laid over another one, and the outcome is judged as a whole: parents exist,
- * nothing stands above itself, children are not guaranteed more than their parent. The rows say who may use what
- * by name; numbers (of pools, of users) are found where they are needed. No threads; no clock; asks no
- * database of users. Used by the daemon, and by the command line without one.
+ * A set is an array of rows that belongs to its holder. A file (YAML, see sluice-project(1)) is
+ * read into a set whole or not at all; a set is then laid over another one, and the outcome is
+ * judged as a whole: parents exist, nothing stands above itself, children are not guaranteed more
+ * than their parent. The rows say who may use what by name; numbers (of pools, of users) are found
+ * where they are needed. No threads; no clock; asks no database of users. Used by the daemon, and
+ * by the command line without one.
  *
  *	projects:
  *	  research:
@@ -57,13 +58,14 @@ enum { SL_PROJECTS_OK = 0, SL_PROJECTS_BAD /* err names the thing and the remedy
 
 void sl_projects_fini(struct sl_projects *set);
 
-/* What a project is where nothing was said: no guarantee of GPUs, all it asks for of the rest, no limit. */
+/* What a project is where nothing was said: no guarantee of GPUs, all it asks for of the rest, no
+ * limit. */
 void sl_project_defaults(struct sl_project_row *row, const char *name);
 
 /*
- * Reads size bytes of YAML into *set, which was empty. name is what errors call the file: they begin with "NAME,
- * line N: ". *set stays empty on SL_PROJECTS_BAD. That the projects fit together is not looked at: parents may
- * stand elsewhere.
+ * Reads size bytes of YAML into *set, which was empty. name is what errors call the file: they
+ * begin with "NAME, line N: ". *set stays empty on SL_PROJECTS_BAD. That the projects fit together
+ * is not looked at: parents may stand elsewhere.
  */
 SL_MUST_CHECK int sl_projects_parse(const char *text, size_t size, const char *name,
 	struct sl_projects *set, struct sl_error *err);
@@ -73,8 +75,8 @@ SL_MUST_CHECK int sl_projects_load(
 
 /* NULL: unknown. The row is the set's, and moves when the set grows. */
 struct sl_project_row *sl_projects_find(const struct sl_projects *set, const char *name);
-/* Adds a copy of row, or puts it in the place of the one of that name, whose id it keeps. -ENOMEM, or -ENOSPC
- * beyond SL_PROJECTS_MAX. */
+/* Adds a copy of row, or puts it in the place of the one of that name, whose id it keeps. -ENOMEM,
+ * or -ENOSPC beyond SL_PROJECTS_MAX. */
 SL_MUST_CHECK int sl_projects_put(
 	struct sl_projects *set, const struct sl_project_row *row);
 /* Nothing happens if it is unknown. */
@@ -85,10 +87,12 @@ SL_MUST_CHECK int sl_projects_copy(
 /* The values of one row, for rows that did not come from a file. */
 SL_MUST_CHECK int sl_project_check(
 	const struct sl_project_row *row, struct sl_error *err);
-/* Do they fit together? *culprit (may be NULL) is the row that err is about. O(rows x (levels + log rows)). */
+/* Do they fit together? *culprit (may be NULL) is the row that err is about. O(rows x (levels + log
+ * rows)). */
 SL_MUST_CHECK int sl_projects_check(const struct sl_projects *set,
 	const struct sl_project_row **culprit, struct sl_error *err);
-/* Sorts the rows so that each stands behind its parent, siblings by name. Only of a set that was checked. */
+/* Sorts the rows so that each stands behind its parent, siblings by name. Only of a set that was
+ * checked. */
 void sl_projects_sort(struct sl_projects *set);
 
 /* Letters, digits, '.', '_' and '-', beginning with a letter or digit, at most 63. */
@@ -96,8 +100,9 @@ bool sl_project_is_name(const char *text);
 /* Is word one of the names of list? An empty list has none. */
 bool sl_project_lists(const char *list, const char *word);
 
-/* What the policy takes. pool_bit gives the number of a pool, below 32, or -1: then *pools of the answer lacks
- * it (a project none of whose pools exist may use none that exists: bit 63 is set alone). */
+/* What the policy takes. pool_bit gives the number of a pool, below 32, or -1: then *pools of the
+ * answer lacks it (a project none of whose pools exist may use none that exists: bit 63 is set
+ * alone). */
 struct sl_project_rules sl_project_rules_of(const struct sl_project_row *row,
 	int (*pool_bit)(void *context, const char *name), void *context);
 

@@ -1,9 +1,9 @@
 /*
  * projects_file - YAML in, rows out
  *
- * The text is read twice: once as a stream of events, which refuses deep nesting and aliases (libyaml takes time
- * quadratic in the depth, and a file of projects needs four levels), and once as a document, whose nodes
- * know their lines.
+ * The text is read twice: once as a stream of events, which refuses deep nesting and aliases
+ * (libyaml takes time quadratic in the depth, and a file of projects needs four levels), and once
+ * as a document, whose nodes know their lines.
  */
 #include "daemon/projects.h"
 

@@ -1,9 +1,9 @@
 /*
  * projects_room - the projects of this daemon: who may change them, and when a change counts
  *
- * A change (PROJECT_PUTs, or PROJECT_DELETE) is judged as a whole against what there is, stored by the thread of
- * projects_store.h, and counts, and is answered, once it is stored. One at a time, in the order in which they
- * came. Only the loop calls.
+ * A change (PROJECT_PUTs, or PROJECT_DELETE) is judged as a whole against what there is, stored by
+ * the thread of projects_store.h, and counts, and is answered, once it is stored. One at a time, in
+ * the order in which they came. Only the loop calls.
  */
 #ifndef SL_DAEMON_PROJECTS_ROOM_H
 #define SL_DAEMON_PROJECTS_ROOM_H
@@ -13,8 +13,8 @@
 #include "daemon/peer.h"
 #include "daemon/projects.h"
 
-/* Reads the database. One that cannot be read is logged: the daemon shares GPUs all the same, and changes of
- * projects are refused with the reason. 0 or negative errno. */
+/* Reads the database. One that cannot be read is logged: the daemon shares GPUs all the same, and
+ * changes of projects are refused with the reason. 0 or negative errno. */
 SL_MUST_CHECK int sl_projects_room_open(struct sl_daemon *daemon, struct sl_error *err);
 /* What is being stored is stored. */
 void sl_projects_room_close(struct sl_daemon *daemon);
@@ -31,7 +31,8 @@ bool sl_projects_room_next(
 /* How the database is: as it was read at the start, and as the last writing went. */
 void sl_projects_room_part(const struct sl_daemon *daemon, struct sl_part *part);
 
-/* May this peer put work into the project? Root and the daemon's user may always. Where not, *err says who may. */
+/* May this peer put work into the project? Root and the daemon's user may always. Where not, *err
+ * says who may. */
 bool sl_projects_room_admits(
 	const struct sl_peer *peer, const char *project, struct sl_error *err);
 /* Looks the names of users and groups up again. */

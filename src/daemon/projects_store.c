@@ -1,8 +1,8 @@
 /*
  * projects_store - see the header
  *
- * A few thousand rows at most, so the table is emptied and filled again; SQLite's rollback journal makes
- * that one change. The list of columns is one table for creating, reading and writing.
+ * A few thousand rows at most, so the table is emptied and filled again; SQLite's rollback journal
+ * makes that one change. The list of columns is one table for creating, reading and writing.
  */
 #include "daemon/projects_store.h"
 

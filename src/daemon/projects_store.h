@@ -1,10 +1,10 @@
 /*
  * projects_store - projects in an SQLite database, written by a thread of its own
  *
- * The loop fills a set and hands it over; a slow or full disk, or somebody's lock on the database, is the thread's to
- * wait for. A set is written whole in one transaction: after a crash the database holds the former set or the new
- * one. One write at a time. All calls are the loop's. Nothing is kept open in between, so that a
- * database that was moved away or put back is seen.
+ * The loop fills a set and hands it over; a slow or full disk, or somebody's lock on the database,
+ * is the thread's to wait for. A set is written whole in one transaction: after a crash the
+ * database holds the former set or the new one. One write at a time. All calls are the loop's.
+ * Nothing is kept open in between, so that a database that was moved away or put back is seen.
  */
 #ifndef SL_DAEMON_PROJECTS_STORE_H
 #define SL_DAEMON_PROJECTS_STORE_H
@@ -24,7 +24,8 @@ enum {
 	SL_PROJECTS_STORE_BAD /* err names the database, what is wrong, and the remedy */
 };
 
-/* Reads the database in `folder` into *out, which was empty; without one it stays so. Blocks for up to 2 s. */
+/* Reads the database in `folder` into *out, which was empty; without one it stays so. Blocks for up
+ * to 2 s. */
 SL_MUST_CHECK int sl_projects_store_load(
 	const char *folder, struct sl_projects_stored *out, struct sl_error *err);
 /* The same backwards; makes folder and database where they do not exist. */
@@ -40,7 +41,8 @@ SL_MUST_CHECK int sl_projects_store_new(
 struct sl_projects_store *sl_projects_store_free(struct sl_projects_store *store);
 /* Readable when a write is over. */
 int sl_projects_store_fd(const struct sl_projects_store *store);
-/* Hands *stored over, which the thread reads until sl_projects_store_take() says true. Not before. */
+/* Hands *stored over, which the thread reads until sl_projects_store_take() says true. Not
+ * before. */
 void sl_projects_store_start(
 	struct sl_projects_store *store, const struct sl_projects_stored *stored);
 /* True once for each write that is over; *result is an outcome of sl_projects_store_save. */

@@ -1,9 +1,9 @@
 /*
  * projects_text - a row as the file that it could have come from
  *
- * What is as if nothing had been said is left out. Names need no quotes: they have neither blanks nor anything
- * that YAML takes for more than text, but for words such as `yes` and numbers, which our reader takes as
- * text, too.
+ * What is as if nothing had been said is left out. Names need no quotes: they have neither blanks
+ * nor anything that YAML takes for more than text, but for words such as `yes` and numbers, which
+ * our reader takes as text, too.
  */
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,7 +1,8 @@
 /*
  * projects_value - see the header
  *
- * Amounts of GPUs and cores are decimal numbers with three digits behind the point at most, read as whole
+ * Amounts of GPUs and cores are decimal numbers with three digits behind the point at most, read as
+ * whole
  * thousandths: nothing is rounded, and 0.1 is a tenth.
  */
 #include "daemon/projects_value.h"

@@ -1,9 +1,10 @@
 /*
  * projects_who - who may put work into a project
  *
- * A project says so by names of users and groups; one that names nobody is as its parent, and at the top everybody's.
- * Names become numbers when they are looked up, so that no name service is asked while programs wait. Digits are the
- * number itself. A name that the system does not know is nobody, and logged. One thread.
+ * A project says so by names of users and groups; one that names nobody is as its parent, and at
+ * the top everybody's. Names become numbers when they are looked up, so that no name service is
+ * asked while programs wait. Digits are the number itself. A name that the system does not know is
+ * nobody, and logged. One thread.
  */
 #ifndef SL_DAEMON_PROJECTS_WHO_H
 #define SL_DAEMON_PROJECTS_WHO_H
@@ -22,12 +23,14 @@ struct sl_projects_who {
 	size_t count, id_count, id_room;
 };
 
-/* Asks the system's databases. *who was zeroed or filled before. 0 or -ENOMEM; then nobody is admitted. */
+/* Asks the system's databases. *who was zeroed or filled before. 0 or -ENOMEM; then nobody is
+ * admitted. */
 SL_MUST_CHECK int sl_projects_who_look_up(
 	struct sl_projects_who *who, const struct sl_projects *set);
 void sl_projects_who_fini(struct sl_projects_who *who);
 
-/* May a user with these groups? A project that is unknown admits everybody: it is a word and no more. */
+/* May a user with these groups? A project that is unknown admits everybody: it is a word and no
+ * more. */
 bool sl_projects_who_admits(const struct sl_projects_who *who,
 	const struct sl_projects *set, const char *project, uint32_t uid,
 	const uint32_t gids[], size_t gid_count);

@@ -24,8 +24,8 @@
 
 /* Rounding of the driver's own sums; and what a context may shift meanwhile. */
 #define OVERHEAD_SLACK (16 * SL_MIB)
-/* Releases told to the policy per sample, each a step of it: a thousand processes that die at once do not keep the
- * loop from everybody else. The next sample, asked for at once, finds the rest. */
+/* Releases told to the policy per sample, each a step of it: a thousand processes that die at once
+ * do not keep the loop from everybody else. The next sample, asked for at once, finds the rest. */
 #define RELEASES_MOST 200
 
 /* --- when to ask -------------------------------------------------------------------------- */

@@ -283,9 +283,9 @@ static void load_client(struct sl_daemon *daemon, const struct sl_journal_client
 }
 
 /*
- * Who asked for a workload's end was told that it will come. The clock is the machine's, so the grace
- * goes on where it was; SIGTERM is sent again, because the daemon before may have died before it
- * sent it. What the policy had decided itself, to stop a borrower, it decides anew on what
+ * Who asked for a workload's end was told that it will come. The clock is the machine's, so the
+ * grace goes on where it was; SIGTERM is sent again, because the daemon before may have died before
+ * it sent it. What the policy had decided itself, to stop a borrower, it decides anew on what
  * is true now.
  */
 static void stop_again(struct sl_daemon *daemon)
@@ -315,8 +315,9 @@ static void load_clients(
 }
 
 /*
- * Each gives up its request before another is taken in, which may have it now: together they would be more than the GPU has. And
- * before their processes report, so that nothing of theirs is ever brought back unasked.
+ * Each gives up its request before another is taken in, which may have it now: together they would
+ * be more than the GPU has. And before their processes report, so that nothing of theirs is ever
+ * brought back unasked.
  */
 static void load_parked(struct sl_daemon *daemon, const struct sl_journal *journal)
 {

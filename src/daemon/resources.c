@@ -40,7 +40,7 @@ struct sl_resources {
 	struct sl_error err;
 };
 
-/* --- answers ------------------------------------------------------------------------------------------------------- */
+/* --- answers ---------------------------------------------------------------------------------- */
 
 static void reply(struct sl_peer *peer, const char *name, bool known, const char *text)
 {
@@ -79,7 +79,7 @@ bool sl_resources_next(
 	return true;
 }
 
-/* --- writing ------------------------------------------------------------------------------------------------------- */
+/* --- writing ---------------------------------------------------------------------------------- */
 
 static void *run(void *context)
 {
@@ -181,7 +181,7 @@ static int on_written(sd_event_source *source, int fd, uint32_t events, void *co
 	return 0;
 }
 
-/* --- changes ------------------------------------------------------------------------------------------------------- */
+/* --- changes ---------------------------------------------------------------------------------- */
 
 static bool may_change(struct sl_peer *peer, const char *name)
 {
@@ -267,7 +267,7 @@ void sl_resources_peer_gone(struct sl_peer *peer)
 	}
 }
 
-/* --- start and end --------------------------------------------------------------------------------------------------- */
+/* --- start and end ---------------------------------------------------------------------------- */
 
 int sl_resources_open(struct sl_daemon *daemon)
 {

@@ -1,15 +1,17 @@
 /*
  * resources - compute resources: names for what a workload asks for
  *
- * Defined by root or the daemon's own user, kept in data_dir, used by everybody (`--resource NAME`, and the page). The loop holds the list; a
- * thread writes it, one change at a time, and a change counts, and is answered, once it is written. All calls are the loop's.
+ * Defined by root or the daemon's own user, kept in data_dir, used by everybody (`--resource NAME`,
+ * and the page). The loop holds the list; a thread writes it, one change at a time, and a change
+ * counts, and is answered, once it is written. All calls are the loop's.
  */
 #ifndef SL_DAEMON_RESOURCES_H
 #define SL_DAEMON_RESOURCES_H
 
 #include "daemon/peer.h"
 
-/* Reads what is stored. What cannot be read is logged, and nothing is changed then. 0 or negative errno. */
+/* Reads what is stored. What cannot be read is logged, and nothing is changed then. 0 or negative
+ * errno. */
 SL_MUST_CHECK int sl_resources_open(struct sl_daemon *daemon);
 /* Waits for what is being written. */
 void sl_resources_close(struct sl_daemon *daemon);

@@ -17,7 +17,7 @@
 
 #define FILE_MAX (1u << 20)
 
-/* --- the list ----------------------------------------------------------------------------------------------------- */
+/* --- the list --------------------------------------------------------------------------------- */
 
 const char *sl_compute_mistake(const struct sl_compute *resource)
 {
@@ -77,7 +77,7 @@ bool sl_compute_drop(struct sl_compute_list *list, const char *name)
 	return true;
 }
 
-/* --- the file ----------------------------------------------------------------------------------------------------- */
+/* --- the file --------------------------------------------------------------------------------- */
 
 static void path_of(const char *folder, char path[SL_PATH_MAX])
 {

@@ -1,8 +1,9 @@
 /*
  * resources_file - compute resources, as they lie on the disk
  *
- * A name for what a workload asks for: request, limit, GPUs, priority. One JSON file, replaced whole, so that there is the former list or the new
- * one. Errors at reading name the file, what is wrong, and the remedy.
+ * A name for what a workload asks for: request, limit, GPUs, priority. One JSON file, replaced
+ * whole, so that there is the former list or the new one. Errors at reading name the file, what is
+ * wrong, and the remedy.
  */
 #ifndef SL_DAEMON_RESOURCES_FILE_H
 #define SL_DAEMON_RESOURCES_FILE_H

@@ -129,8 +129,8 @@ static struct sl_event event_of(const struct sl_peer *peer,
 }
 
 /*
- * A lower limit takes nothing away. What is above it now a daemon that follows us would otherwise not believe; nor would we,
- * of who has not reported yet, who may have as much as before.
+ * A lower limit takes nothing away. What is above it now a daemon that follows us would otherwise
+ * not believe; nor would we, of who has not reported yet, who may have as much as before.
  */
 static uint64_t former_limit(
 	const struct sl_workload *workload, const struct sl_admission *said)
@@ -224,7 +224,8 @@ static bool rules_allow(struct sl_daemon *daemon, const struct sl_workload *work
 		which & SL_SET_FLAGS ? event->workload_set.flags : workload->flags, text);
 }
 
-/* Its request is nobody's promise while it is parked, so it was not held against those of the others. */
+/* Its request is nobody's promise while it is parked, so it was not held against those of the
+ * others. */
 static void remark_on_parked(
 	const struct sl_workload *workload, uint32_t which, struct sl_error *text)
 {

@@ -2,7 +2,8 @@
  * set - changing and ending workloads that run: SET and STOP
  *
  * Only root, the daemon's own user and the workload's own may. Who may is told everything in the
- * reply; others are rejected (DENIED). What a SET changed is in the journal before the reply leaves.
+ * reply; others are rejected (DENIED). What a SET changed is in the journal before the reply
+ * leaves.
  */
 #ifndef SL_DAEMON_SET_H
 #define SL_DAEMON_SET_H
@@ -24,7 +25,8 @@ void sl_set_set(struct sl_peer *peer, const struct sl_msg_set *set);
 void sl_set_stop(struct sl_peer *peer, const struct sl_msg_stop *stop);
 /* Its processes that a signal would go to. */
 uint32_t sl_set_processes_of(const struct sl_workload *workload);
-/* That it is being stopped, for the journal: a daemon that finds this there goes on with it. Nobody is signalled yet. */
+/* That it is being stopped, for the journal: a daemon that finds this there goes on with it. Nobody
+ * is signalled yet. */
 void sl_set_note_stop(
 	struct sl_daemon *daemon, struct sl_workload *workload, sl_ns grace);
 /* SIGTERM to all of it now, SIGKILL after grace. How many processes there are. */

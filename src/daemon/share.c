@@ -1,8 +1,8 @@
 /*
  * share - leaky buckets, and a list of those who rest
  *
- * A bucket's level is how much more than its share somebody has used of late. Levels are brought up to
- * date when they are looked at, so nobody has to tick.
+ * A bucket's level is how much more than its share somebody has used of late. Levels are brought up
+ * to date when they are looked at, so nobody has to tick.
  */
 #include "daemon/share.h"
 

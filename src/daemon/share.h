@@ -2,14 +2,14 @@
  * share - who uses how much of the loop's time, and who has to stand back for that
  *
  * Every turn of a peer is charged, in nanoseconds of this thread's time, to its process and to its
- * user: leaky buckets that drain at SL_SHARE_PCT of real time. It is work-conserving: a process over
- * its share is served after everybody else who has something to say, not less. Only the command
- * line's peers rest when they are over theirs, because what they ask (lists, dumps, searches) can wait
- * and costs most.
+ * user: leaky buckets that drain at SL_SHARE_PCT of real time. It is work-conserving: a process
+ * over its share is served after everybody else who has something to say, not less. Only the
+ * command line's peers rest when they are over theirs, because what they ask (lists, dumps,
+ * searches) can wait and costs most.
  *
- * So a neighbour's message waits for one turn at most of each flooding peer that is not yet known as
- * one, and a turn is bounded in messages, rows, and time (SL_SHARE_TURN_NS). Buckets are a table of
- * fixed size, found by a salted hash: two processes may share one, which can only cost the
+ * So a neighbour's message waits for one turn at most of each flooding peer that is not yet known
+ * as one, and a turn is bounded in messages, rows, and time (SL_SHARE_TURN_NS). Buckets are a table
+ * of fixed size, found by a salted hash: two processes may share one, which can only cost the
  * innocent its place in the order. O(1), no allocation after the first use. Loop's thread.
  */
 #ifndef SL_DAEMON_SHARE_H
@@ -53,9 +53,9 @@ void sl_share_note(struct sl_daemon *daemon, enum sl_share_kind kind,
 /* The same by a measure of the caller's own. */
 void sl_share_note_ns(
 	struct sl_daemon *daemon, enum sl_share_kind kind, uint64_t spent_ns);
-/* The longest so far, in the thread's time; the SL_SHARE_LONGEST-th longest, which tells what the loop does from what the
- * machine did to it once (a virtual one that stands still for a few milliseconds has them on this thread's account); and
- * the kind's name. */
+/* The longest so far, in the thread's time; the SL_SHARE_LONGEST-th longest, which tells what the
+ * loop does from what the machine did to it once (a virtual one that stands still for a few
+ * milliseconds has them on this thread's account); and the kind's name. */
 uint64_t sl_share_longest_ns(const struct sl_daemon *daemon, enum sl_share_kind kind);
 uint64_t sl_share_long_ns(const struct sl_daemon *daemon, enum sl_share_kind kind);
 const char *sl_share_kind_name(enum sl_share_kind kind);

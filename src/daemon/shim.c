@@ -1,8 +1,9 @@
 /*
  * shim - see the header
  *
- * posix_spawn, which neither copies the daemon's memory nor lets it go on before the child has its descriptors. What the child
- * gets is moved to high numbers first, so that none of them is overwritten while it is put in its place.
+ * posix_spawn, which neither copies the daemon's memory nor lets it go on before the child has its
+ * descriptors. What the child gets is moved to high numbers first, so that none of them is
+ * overwritten while it is put in its place.
  */
 #include "daemon/shim.h"
 
@@ -243,8 +244,8 @@ void sl_shim_go(struct sl_shim *shim)
 	sl_closep(&shim->go_fd);
 }
 
-/* As long as it waits for the word it has begun nothing, is our child, and not waited for, so the number is its own and its end a
- * matter of moments. */
+/* As long as it waits for the word it has begun nothing, is our child, and not waited for, so the
+ * number is its own and its end a matter of moments. */
 void sl_shim_forget(struct sl_shim *shim)
 {
 	if (shim->pid > 0 && shim->go_fd >= 0) {

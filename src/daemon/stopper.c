@@ -63,8 +63,8 @@ static int signal_process(int pidfd, pid_t pid, int number)
 
 	if (send_signal(pidfd, number) < 0)
 		return errno == ESRCH ? 0 : -errno;
-	/* All but SIGKILL would wait for ever in a stopped process. Only there: a program that runs may
-	 * have a meaning of its own for SIGCONT. */
+	/* All but SIGKILL would wait for ever in a stopped process. Only there: a program that runs
+	 * may have a meaning of its own for SIGCONT. */
 	if (number != SIGKILL && sl_file_pid_stat((int)pid, &stat) == 0 &&
 		stat.state == 'T')
 		(void)send_signal(pidfd, SIGCONT);
@@ -97,8 +97,9 @@ static void stop_process(struct sl_daemon *daemon, const struct sl_process *proc
 }
 
 /*
- * The root of a job's task is its shim, which passes SIGTERM on to the program and its group: once, so its clients get none from here.
- * SIGKILL would take the record from it, and leave alive what the program has started; SIGUSR1 has it kill all of that.
+ * The root of a job's task is its shim, which passes SIGTERM on to the program and its group: once,
+ * so its clients get none from here. SIGKILL would take the record from it, and leave alive what
+ * the program has started; SIGUSR1 has it kill all of that.
  */
 static void stop_workload(struct sl_daemon *daemon, struct sl_workload *workload,
 	const struct sl_action *action)

@@ -1,8 +1,8 @@
 /*
  * stopper - signals, to whom the policy says, and to nobody else
  *
- * A signal goes through a pidfd that is known to be the very process (pid and start time), so that a
- * number that was given to another process meanwhile is never hit. What cannot be signalled
+ * A signal goes through a pidfd that is known to be the very process (pid and start time), so that
+ * a number that was given to another process meanwhile is never hit. What cannot be signalled
  * is an event (STOP_FAILED). Loop's thread.
  */
 #ifndef SL_DAEMON_STOPPER_H
@@ -10,8 +10,8 @@
 
 #include "daemon/daemon.h"
 
-/* Carries out an action STOP. A stopped or frozen process also gets SIGCONT with its SIGTERM, so that
- * it can act on it. Called from within a step of the policy: must not step it. */
+/* Carries out an action STOP. A stopped or frozen process also gets SIGCONT with its SIGTERM, so
+ * that it can act on it. Called from within a step of the policy: must not step it. */
 void sl_stopper_stop(struct sl_daemon *daemon, const struct sl_action *action);
 /*
  * Carries out an action STOP_STRANGER. The same rules, and more, because what NVML says is not

@@ -1,8 +1,8 @@
 /*
  * strangers - processes that use a managed GPU without us, one by one
  *
- * Each has an id that is never reused, found by its number and start time. What it holds goes to the
- * policy as STRANGER, so that it can be stopped where the administrator wants that; the sum
+ * Each has an id that is never reused, found by its number and start time. What it holds goes to
+ * the policy as STRANGER, so that it can be stopped where the administrator wants that; the sum
  * of them (UNMANAGED) is reconcile.c's. A process is told about only after it has been seen for
  * a while, and none shortly after a start: one of ours that is just connecting must never be
  * taken for one. Loop's thread.

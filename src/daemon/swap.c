@@ -1,9 +1,9 @@
 /*
  * swap - see swap.h
  *
- * An order has three states: it waits for host memory, it is with the client, or it is over and the policy
- * does not know yet, because it may not be stepped inside an action; such clients stand in a list until
- * the daemon settles.
+ * An order has three states: it waits for host memory, it is with the client, or it is over and the
+ * policy does not know yet, because it may not be stepped inside an action; such clients stand in a
+ * list until the daemon settles.
  */
 #include "daemon/swap.h"
 
@@ -53,8 +53,8 @@ static void end(struct sl_client *client, struct sl_event *event)
 	sl_drive(client->daemon, event);
 }
 
-/* Nothing moved, as far as we know. A restore that the client has may have been carried out: of what is on the host as
- * much as was ordered is then back. */
+/* Nothing moved, as far as we know. A restore that the client has may have been carried out: of
+ * what is on the host as much as was ordered is then back. */
 static void end_refused(struct sl_client *client)
 {
 	struct sl_client_order *order = &client->order;
@@ -152,8 +152,8 @@ struct host_need {
 };
 
 /*
- * What is there, of the client's GPUs with these ordinals, and what is to come of the one of the order; never more than
- * it has. The last chunk may be nearly all more than was asked for.
+ * What is there, of the client's GPUs with these ordinals, and what is to come of the one of the
+ * order; never more than it has. The last chunk may be nearly all more than was asked for.
  */
 static struct host_need need_of(
 	const struct sl_client *client, uint32_t ordinals, uint64_t bytes)
@@ -181,8 +181,8 @@ static uint64_t easily_had(const struct sl_client *client)
 		       sl_hostpool_at_hand(client->daemon->hostpool));
 }
 
-/* Where the round figure cannot be had: what the order cannot do without; if that was in pieces that were too small for a chunk
- * before, as much of the rest as there is. */
+/* Where the round figure cannot be had: what the order cannot do without; if that was in pieces
+ * that were too small for a chunk before, as much of the rest as there is. */
 static enum sl_hostpool_outcome want_less(struct sl_client *client, uint64_t near_bytes)
 {
 	struct sl_client_order *order = &client->order;
@@ -195,7 +195,8 @@ static enum sl_hostpool_outcome want_less(struct sl_client *client, uint64_t nea
 	return sl_hostpool_want(client, bytes, near_bytes, order->ordinal);
 }
 
-/* What is to spare comes in a file of its own where there is room, so that it can be had back while nothing is in it. */
+/* What is to spare comes in a file of its own where there is room, so that it can be had back while
+ * nothing is in it. */
 static enum sl_hostpool_outcome want_host(struct sl_client *client, uint64_t bytes)
 {
 	uint32_t ordinal = client->order.ordinal;
@@ -370,7 +371,8 @@ static void note_short(struct sl_client *client, const struct sl_msg_swapped *ms
 			2 * SL_GIB);
 }
 
-/* A quarter of the way to the new figure; less for a small move, so that small ones count where there are no others. */
+/* A quarter of the way to the new figure; less for a small move, so that small ones count where
+ * there are no others. */
 static void note_rate(struct sl_link_rate *rate, uint64_t bytes_s, uint64_t moved_bytes)
 {
 	uint64_t part = moved_bytes < LINK_BYTES_BIG ? 16 : 4;
@@ -397,8 +399,8 @@ static bool has_new_files(const struct sl_client *client)
 }
 
 /*
- * The client's word for how long it took, within what our own clock says: no longer than it had the order, and
- * no less than a quarter of that, but for the time that its work had to end.
+ * The client's word for how long it took, within what our own clock says: no longer than it had the
+ * order, and no less than a quarter of that, but for the time that its work had to end.
  */
 static uint64_t span_us(const struct sl_client *client, const struct sl_msg_swapped *msg)
 {
@@ -413,9 +415,10 @@ static uint64_t span_us(const struct sl_client *client, const struct sl_msg_swap
 }
 
 /*
- * What moving costs here, hashing and all: bytes that left or came, over the time since the work had
- * ended. A first move costs more, once, and would make turns long for nothing. Only orders that crossed the link with most of what they moved, and enough of it, tell something
- * about it; a liar is bounded by what it has, and by what links can be.
+ * What moving costs here, hashing and all: bytes that left or came, over the time since the work
+ * had ended. A first move costs more, once, and would make turns long for nothing. Only orders that
+ * crossed the link with most of what they moved, and enough of it, tell something about it; a liar
+ * is bounded by what it has, and by what links can be.
  */
 static void learn_rate(struct sl_client *client, const struct sl_msg_swapped *msg)
 {
@@ -478,8 +481,8 @@ static void count(struct sl_client *client, const struct sl_msg_swapped *msg)
 		&moved);
 }
 
-/* Nobody has more on the host than in all. But of whom the books say less than he did, he speaks of all he has: what was not
- * believed then counts as little now. */
+/* Nobody has more on the host than in all. But of whom the books say less than he did, he speaks of
+ * all he has: what was not believed then counts as little now. */
 static bool is_possible(
 	const struct sl_client *client, uint32_t ordinal, uint64_t *evicted)
 {

@@ -1,10 +1,11 @@
 /*
  * swap - the policy's orders to move memory, from the action to its one answer
  *
- * An EVICT waits until the client has host memory for it (hostpool.h), goes out, and is answered by SWAPPED; a
- * RESTORE goes out at once. Whatever becomes of the client, its connection or the host, the policy hears DONE
- * exactly once per order. What may be on the GPU counts as there: an eviction that was cut short took nothing
- * away, a restore that was brought all back, until the client's next report tells. One order per client.
+ * An EVICT waits until the client has host memory for it (hostpool.h), goes out, and is answered by
+ * SWAPPED; a RESTORE goes out at once. Whatever becomes of the client, its connection or the host,
+ * the policy hears DONE exactly once per order. What may be on the GPU counts as there: an eviction
+ * that was cut short took nothing away, a restore that was brought all back, until the client's
+ * next report tells. One order per client.
  */
 #ifndef SL_DAEMON_SWAP_H
 #define SL_DAEMON_SWAP_H

@@ -17,7 +17,7 @@
 /* The daemon measures several times a second; a figure older than this is marked. */
 #define STALE_MS 5000
 
-/* --- words ----------------------------------------------------------------------------------------------------- */
+/* --- words ------------------------------------------------------------------------------------ */
 
 const char *sl_tell_state(uint32_t state)
 {
@@ -105,7 +105,7 @@ uint64_t sl_tell_now_ms(void)
 	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
-/* --- rows ------------------------------------------------------------------------------------------------------ */
+/* --- rows ------------------------------------------------------------------------------------- */
 
 json_t *sl_tell_event(const struct sl_msg_event_row *row)
 {

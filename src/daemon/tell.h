@@ -1,8 +1,9 @@
 /*
  * tell - what the daemon's messages say, in words and as JSON
  *
- * One place for the command line's --json and for the page, so that both have the same keys. Names come from others: what is no UTF-8
- * becomes U+FFFD, and JSON escapes the rest; only sentences are tamed. Pure, thread-safe. JSON is a new reference; NULL when out of memory.
+ * One place for the command line's --json and for the page, so that both have the same keys. Names
+ * come from others: what is no UTF-8 becomes U+FFFD, and JSON escapes the rest; only sentences are
+ * tamed. Pure, thread-safe. JSON is a new reference; NULL when out of memory.
  */
 #ifndef SL_DAEMON_TELL_H
 #define SL_DAEMON_TELL_H
@@ -14,7 +15,7 @@
 /* A sentence of an event, with room. */
 #define SL_TELL_TEXT_MAX 640
 
-/* --- words; "?" if a newer daemon has another -------------------------------------------------------------------- */
+/* --- words; "?" if a newer daemon has another ------------------------------------------------- */
 
 const char *sl_tell_state(uint32_t state);         /* "bound" */
 const char *sl_tell_residency(uint32_t residency); /* "evicted" */
@@ -24,17 +25,19 @@ const char *sl_tell_gpu_state(const struct sl_msg_gpu_row *row);
 bool sl_tell_job_is_over(uint32_t state);
 /* As a shell has it, 0 if nothing is known. */
 int sl_tell_exit(uint32_t exit_status);
-/* The sentence without final stop, harmless to show. Of a reason that a newer daemon has, its number. Returns buf. */
+/* The sentence without final stop, harmless to show. Of a reason that a newer daemon has, its
+ * number. Returns buf. */
 const char *sl_tell_sentence(const struct sl_msg_event_row *row, char *buf, size_t size);
 
-/* Two changes, two answers: what was remarked on the first stands before what is on the second. Either may be "". */
+/* Two changes, two answers: what was remarked on the first stands before what is on the second.
+ * Either may be "". */
 void sl_tell_remark_before(struct sl_msg_set_reply *reply, const char *first);
 
 /* Since it was submitted; and how long it ran, or runs, 0 if it did not. */
 uint64_t sl_tell_job_age_ms(const struct sl_msg_job_row *row, uint64_t now_ms);
 uint64_t sl_tell_job_ran_ms(const struct sl_msg_job_row *row, uint64_t now_ms);
 
-/* --- rows ------------------------------------------------------------------------------------------------------ */
+/* --- rows ------------------------------------------------------------------------------------- */
 
 json_t *sl_tell_event(const struct sl_msg_event_row *row);
 /* evicted_bytes: backing of it that is on the host, by the rows of SL_LIST_SWAP. */

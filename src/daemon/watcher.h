@@ -1,10 +1,10 @@
 /*
  * watcher - the thread that waits for Xids
  *
- * It has an NVML session of its own (sl_nvml_watch), which must be closed for NVML to be opened anew
- * in earnest; so it can be paused. It may hang inside NVML for good, and nobody is the worse for
- * that but for hearing of errors later, from the measuring thread. An NVML that tells no events is
- * tried again now and then.
+ * It has an NVML session of its own (sl_nvml_watch), which must be closed for NVML to be opened
+ * anew in earnest; so it can be paused. It may hang inside NVML for good, and nobody is the worse
+ * for that but for hearing of errors later, from the measuring thread. An NVML that tells no events
+ * is tried again now and then.
  */
 #ifndef SL_DAEMON_WATCHER_H
 #define SL_DAEMON_WATCHER_H

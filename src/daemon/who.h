@@ -1,8 +1,9 @@
 /*
  * who - the user behind a connection, with groups
  *
- * By the kernel's word (SO_PEERCRED, SO_PEERGROUPS, prlimit), so no name service is ever asked. A value on the heap: it may outlive
- * the connection that it was read from, as the right that a token stands for does. No locks.
+ * By the kernel's word (SO_PEERCRED, SO_PEERGROUPS, prlimit), so no name service is ever asked. A
+ * value on the heap: it may outlive the connection that it was read from, as the right that a token
+ * stands for does. No locks.
  */
 #ifndef SL_DAEMON_WHO_H
 #define SL_DAEMON_WHO_H
@@ -27,8 +28,8 @@ struct sl_who {
 
 /* The daemon's own user. NULL: no memory. */
 SL_MUST_CHECK struct sl_who *sl_who_self(void);
-/* Whoever is at the other end of a connected Unix socket; contained is for the caller to set. NULL: no memory, or
- * the kernel does not say. */
+/* Whoever is at the other end of a connected Unix socket; contained is for the caller to set. NULL:
+ * no memory, or the kernel does not say. */
 SL_MUST_CHECK struct sl_who *sl_who_of_socket(int fd);
 SL_MUST_CHECK struct sl_who *sl_who_copy(const struct sl_who *who);
 /* Takes NULL, too. Returns NULL. */

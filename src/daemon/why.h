@@ -1,8 +1,8 @@
 /*
  * why - what stands in a workload's way now, and what happened to it
  *
- * First what the policy says is so at this moment (current 1), then the kept events about it that say
- * why it was stopped, denied or got less, at most SL_WHY_EVENTS, oldest first. A workload that
+ * First what the policy says is so at this moment (current 1), then the kept events about it that
+ * say why it was stopped, denied or got less, at most SL_WHY_EVENTS, oldest first. A workload that
  * has ended is found in the events by its name or number. Everybody may ask about everybody's, as
  * ps(1) shows everybody's processes.
  */

@@ -1,8 +1,9 @@
 /*
  * worker - what the daemon's writing threads have in common
  *
- * A thread that the loop hands work to, and that tells the loop by an event when some of it is over. What the work is, and whose its data
- * are, is the owner's: it keeps both under the mutex. All signals are the loop's.
+ * A thread that the loop hands work to, and that tells the loop by an event when some of it is
+ * over. What the work is, and whose its data are, is the owner's: it keeps both under the mutex.
+ * All signals are the loop's.
  */
 #ifndef SL_DAEMON_WORKER_H
 #define SL_DAEMON_WORKER_H

@@ -1,7 +1,8 @@
 /*
  * advise - see the header
  *
- * Packing counts in millionths of a GPU, so that GPUs of different sizes go together, and rounds up, so that nothing is promised that would not fit.
+ * Packing counts in millionths of a GPU, so that GPUs of different sizes go together, and rounds
+ * up, so that nothing is promised that would not fit.
  */
 #include "policy/advise.h"
 
@@ -148,7 +149,8 @@ static int by_after(const void *left, const void *right)
 				    : (int)b->gpus - (int)a->gpus;
 }
 
-/* The first GPUs with room, each once; new ones where there are none. used has room for all. Returns how many there are then. */
+/* The first GPUs with room, each once; new ones where there are none. used has room for all.
+ * Returns how many there are then. */
 static uint32_t place(
 	uint32_t *used, uint32_t count, uint32_t *first, uint32_t size, uint32_t gpus)
 {

@@ -1,8 +1,8 @@
 /*
  * cluster - events in, actions out
  *
- * A handler per event changes the books; only a CYCLE decides anything. So a crowd of events costs one
- * decision, and what is decided does not depend on how they came together.
+ * A handler per event changes the books; only a CYCLE decides anything. So a crowd of events costs
+ * one decision, and what is decided does not depend on how they came together.
  */
 #include "policy/cluster_state.h"
 

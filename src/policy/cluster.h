@@ -1,20 +1,25 @@
 /*
  * cluster - the machine that proposes which job runs where
  *
- * Event in, actions out, time as an argument; pure, like node. It knows nodes with GPUs, projects in a tree, and
- * jobs of tasks. It proposes; the node's ledger commits: a BIND that it refuses comes back as BIND_REFUSED.
+ * Event in, actions out, time as an argument; pure, like node. It knows nodes with GPUs, projects
+ * in a tree, and jobs of tasks. It proposes; the node's ledger commits: a BIND that it refuses
+ * comes back as BIND_REFUSED.
  *
  * A cycle does, in this order: allocate, consolidate, reclaim, preempt, stale gangs.
- *   allocate     projects and jobs in the order of joborder.h; a job starts whole: its `least` tasks or none; further
- *                tasks of an elastic job one by one. What fits only once releasing tasks are gone is pipelined.
- *                Never above a limit; a job that cannot be preempted never above the quota.
- *   consolidate  moves running preemptible jobs if every one of them finds a new place and a pending job fits then
- *   reclaim      across projects: takes back for one under its fair share what another has above its own
- *   preempt      within a project: strictly lower priority, preemptible, running for its minimum runtime
+ *   allocate     projects and jobs in the order of joborder.h; a job starts whole: its `least`
+ *                tasks or none; further tasks of an elastic job one by one. What fits only once
+ *                releasing tasks are gone is pipelined. Never above a limit; a job that cannot be
+ *                preempted never above the quota.
+ *   consolidate  moves running preemptible jobs if every one of them finds a new place and a
+ *                pending job fits then
+ *   reclaim      across projects: takes back for one under its fair share what another has above
+ *                its own
+ *   preempt      within a project: strictly lower priority, preemptible, running for its minimum
+ *                runtime
  *   stale gangs  one that has fallen below its `least` is stopped after a grace
- * Victims are the fewest that suffice, found by a bounded search; of equally many those go first that host memory has room for.
- * They are stopped as their job says (park or terminate). In-quota work is never taken.
- * Work-conserving: what fits and is allowed is started in the same cycle.
+ * Victims are the fewest that suffice, found by a bounded search; of equally many those go first
+ * that host memory has room for. They are stopped as their job says (park or terminate). In-quota
+ * work is never taken. Work-conserving: what fits and is allowed is started in the same cycle.
  *
  * The work of a cycle is bounded: jobs of equal need that found no place are not tried again in it.
  */
@@ -36,8 +41,9 @@
 
 #define SL_JOB_PREEMPTIBLE 1u
 #define SL_JOB_PARKS       2u /* reclaim parks it; else it is terminated and queued again */
-/* With PARKS: it is terminated, and queued again for any node, where host memory has no room for it, and once it was
- * parked for its resume_wait. Without: it is not stopped where it cannot be parked, and stays parked until its GPUs are free. */
+/* With PARKS: it is terminated, and queued again for any node, where host memory has no room for
+ * it, and once it was parked for its resume_wait. Without: it is not stopped where it cannot be
+ * parked, and stays parked until its GPUs are free. */
 #define SL_JOB_GIVES_UP 4u
 
 enum sl_task_state {
@@ -55,7 +61,8 @@ enum sl_stop_how {
 	SL_STOP_TERMINATE, /* and queue again */
 	SL_STOP_MOVE,      /* consolidation: it has its new place already */
 	SL_STOP_STALE,     /* a gang below its least */
-	SL_STOP_GIVE_UP /* it is parked, and was for its resume_wait: what is in host memory is dropped */
+	/* It is parked, and was for its resume_wait: what is in host memory is dropped */
+	SL_STOP_GIVE_UP
 };
 
 #define SL_CYCLE_ALLOCATE    1u
@@ -118,10 +125,11 @@ struct sl_pending_because {
 	uint64_t project, other; /* ids: whose quota or limit; whom it would take from */
 	enum sl_resource resource;
 	int64_t wanted, available; /* of that resource, or what pending.def says */
-	/* Jobs of its own project that wait before it in the order (1000: or more); with PRIORITY: running jobs of
-	 * higher priority that would have to go. */
+	/* Jobs of its own project that wait before it in the order (1000: or more); with PRIORITY:
+	 * running jobs of higher priority that would have to go. */
 	uint32_t ahead;
-	/* It would run if what others (`other`; 0: several) have above their share were taken, which may not be now. */
+	/* It would run if what others (`other`; 0: several) have above their share were taken,
+	 * which may not be now. */
 	bool would_reclaim;
 };
 
@@ -130,11 +138,13 @@ typedef void (*sl_cluster_action_fn)(
 
 struct sl_cluster;
 
-/* Sizes are bounds for good: what is beyond them is refused (FULL). Memory comes as it is needed. */
+/* Sizes are bounds for good: what is beyond them is refused (FULL). Memory comes as it is
+ * needed. */
 struct sl_cluster *sl_cluster_new(
 	struct sl_arena *arena, uint32_t nodes_most, uint32_t projects_most);
 
-/* Takes one event. Every event is legal at every moment. A now before the last one counts as the last one. */
+/* Takes one event. Every event is legal at every moment. A now before the last one counts as the
+ * last one. */
 void sl_cluster_step(struct sl_cluster *cluster, sl_ns now,
 	const struct sl_cluster_event *event, sl_cluster_action_fn emit, void *context);
 
@@ -183,7 +193,8 @@ const struct sl_tree *sl_cluster_tree(const struct sl_cluster *cluster);
 
 enum sl_forecast {
 	SL_FORECAST_RUNS = 0, /* the next cycle starts it */
-	SL_FORECAST_FOLLOWS, /* the next cycle keeps a place for it where something stops by itself already */
+	/* The next cycle keeps a place for it where something stops by itself already */
+	SL_FORECAST_FOLLOWS,
 	SL_FORECAST_TAKES, /* the next cycle stops or moves others for it; then it starts */
 	SL_FORECAST_WAITS, /* because */
 	SL_FORECAST_NEVER, /* it is refused, or could not run as nodes and projects are; because */
@@ -196,31 +207,33 @@ struct sl_cluster_forecast {
 	uint32_t stops, moves;             /* TAKES: tasks of others */
 	uint64_t
 		from; /* TAKES: the project of all that are stopped; 0: of several, or none is */
-	/* What could be done to it once it runs. above: so much of `resource` would lie above the quota of project
-	 * `quota_of`; 0: none, and reclaim never takes from it. */
+	/* What could be done to it once it runs. above: so much of `resource` would lie above the
+	 * quota of project `quota_of`; 0: none, and reclaim never takes from it. */
 	uint64_t quota_of;
 	enum sl_resource resource;
 	int64_t above;
-	uint64_t
-		by; /* the project that has quota left to take it back by; 0: several have, or none */
+	/* The project that has quota left to take it back by; 0: several have, or none */
+	uint64_t by;
 	bool preemptible, parks, gives_up; /* as its flags say */
 	bool alone; /* there is no other project that could take from it */
 };
 
 /*
- * What would become of this job (a JOB_ADD event; its number does not matter) if it came now, and a cycle after it?
- * Nothing is decided, and what the machine does later is what it would have done without the question. It is as good as
- * the last cycle: what has happened since then and would be decided in the next one is not foreseen. Where its tasks
- * go is not asked of the placement, so that for a gang the next cycle may find room that this does not, or the other way round.
- * Costs what a cycle with one job costs.
+ * What would become of this job (a JOB_ADD event; its number does not matter) if it came now, and a
+ * cycle after it? Nothing is decided, and what the machine does later is what it would have done
+ * without the question. It is as good as the last cycle: what has happened since then and would be
+ * decided in the next one is not foreseen. Where its tasks go is not asked of the placement, so
+ * that for a gang the next cycle may find room that this does not, or the other way round. Costs
+ * what a cycle with one job costs.
  */
 struct sl_cluster_forecast sl_cluster_forecast(
 	struct sl_cluster *cluster, sl_ns now, const struct sl_cluster_event *job_add);
 
 /*
- * Rules alone, whatever room there is: do limits leave what this job (a JOB_ADD event) asks for, now, and quotas, if it cannot be
- * preempted and there is another project that they are kept for? Else *because says which does not. For what the node
- * places by itself. A job of that number that is there already is asked about as if it became this one: what it has does not stand in its own
+ * Rules alone, whatever room there is: do limits leave what this job (a JOB_ADD event) asks for,
+ * now, and quotas, if it cannot be preempted and there is another project that they are kept for?
+ * Else *because says which does not. For what the node places by itself. A job of that number that
+ * is there already is asked about as if it became this one: what it has does not stand in its own
  * way.
  */
 bool sl_cluster_allows(struct sl_cluster *cluster, const struct sl_cluster_event *job_add,
@@ -229,8 +242,8 @@ bool sl_cluster_allows(struct sl_cluster *cluster, const struct sl_cluster_event
 bool sl_cluster_may_stand(
 	const struct sl_cluster *cluster, uint64_t project, uint64_t node);
 
-/* Two sentences: whether it starts, and what could be done to it then; the first alone if it never runs, or no other
- * project is there that could do anything. Returns buf.
+/* Two sentences: whether it starts, and what could be done to it then; the first alone if it never
+ * runs, or no other project is there that could do anything. Returns buf.
  * name(context, id) gives a project's name. SL_FORECAST_MAX bytes suffice. */
 #define SL_FORECAST_MAX 2048
 const char *sl_forecast_text(const struct sl_cluster_forecast *forecast,

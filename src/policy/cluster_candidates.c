@@ -1,9 +1,9 @@
 /*
  * cluster_candidates - who may have to go, those first that go first, and where they stand
  *
- * To reclaim, the projects are asked in the order of reclaim.h, as if they were taken from one job after the other, so
- * that nobody is always the first; to preempt, the jobs of lower priority of the same project; to consolidate, whoever stands on
- * the nodes that are nearly empty enough.
+ * To reclaim, the projects are asked in the order of reclaim.h, as if they were taken from one job
+ * after the other, so that nobody is always the first; to preempt, the jobs of lower priority of
+ * the same project; to consolidate, whoever stands on the nodes that are nearly empty enough.
  */
 #include "policy/cluster_hunt.h"
 #include "policy/quota/reclaim.h"
@@ -42,7 +42,8 @@ static bool is_candidate(struct sl_hunt *h, const struct sl_cl_job *job)
 		least = sl_max_u64(least, cl->resume_factor * job->swap_cost);
 	if (job == h->job || !sl_cl_preemptible(job))
 		return false;
-	/* What moves begins again; who can be parked need not, and waits for those who may take from it. */
+	/* What moves begins again; who can be parked need not, and waits for those who may take
+	 * from it. */
 	if (h->mode == SL_CL_CONSOLIDATE &&
 		SL_MUTANT(CLUSTER_MOVES_PARKING, job->flags & SL_JOB_PARKS, false))
 		return false;
@@ -209,7 +210,8 @@ static void pretend(struct sl_cluster *cl, const struct sl_cl_job *job, int sign
 	}
 }
 
-/* Of other projects, as if they were taken from one job after the other: so nobody is always the first. */
+/* Of other projects, as if they were taken from one job after the other: so nobody is always the
+ * first. */
 static void collect_reclaim(struct sl_hunt *h, uint32_t enough)
 {
 	struct sl_cluster *cl = h->cl;
@@ -259,7 +261,8 @@ static int64_t size_of(const struct sl_cl_job *job)
 	return size;
 }
 
-/* Goes first: lower priority, then younger. In the second sweep the smaller, which find a new place more easily. */
+/* Goes first: lower priority, then younger. In the second sweep the smaller, which find a new place
+ * more easily. */
 static bool moves_before(
 	const struct sl_hunt *h, const struct sl_cl_job *a, const struct sl_cl_job *b)
 {

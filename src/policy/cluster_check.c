@@ -1,8 +1,9 @@
 /*
  * cluster_check - every invariant of the cluster's books, recomputed from scratch
  *
- * For tests and the simulation: O(everything). It looks at the same state as the decisions, so it finds books
- * that were kept wrongly; rules that the state itself misunderstands are for the simulation's own accounts.
+ * For tests and the simulation: O(everything). It looks at the same state as the decisions, so it
+ * finds books that were kept wrongly; rules that the state itself misunderstands are for the
+ * simulation's own accounts.
  */
 #include "policy/cluster_state.h"
 

@@ -1,8 +1,9 @@
 /*
  * cluster_cost - who would have to go from one node so that a task fits there
  *
- * First everybody alone; then GPU by GPU the cheapest that is not empty enough, then cores and memory, and at last all that turn
- * out not to be needed are let off. Exact for one victim, greedy for more. The room is tried out on a copy.
+ * First everybody alone; then GPU by GPU the cheapest that is not empty enough, then cores and
+ * memory, and at last all that turn out not to be needed are let off. Exact for one victim, greedy
+ * for more. The room is tried out on a copy.
  */
 #include "policy/cluster_hunt.h"
 
@@ -115,7 +116,8 @@ struct choice {
 	bool does;
 };
 
-/* One that does what is wanted comes before one that does not; of these the order of victims decides. */
+/* One that does what is wanted comes before one that does not; of these the order of victims
+ * decides. */
 static void take_better(const struct scene *s, struct choice *best, struct choice other)
 {
 	if (best->index != UINT32_MAX &&

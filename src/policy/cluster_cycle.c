@@ -1,11 +1,11 @@
 /*
  * cluster_cycle - one cycle: allocate, consolidate, reclaim, preempt, stale gangs
  *
- * Allocate shows the groups in their order (joborder.h) and starts the first job of each, again and again until it
- * finds no place; the rest of the group is then left alone. What is started changes the books, and the order
- * follows. The other actions go over what is left, with a bounded effort: a search that failed is not repeated before
- * something has changed, and where the effort does not suffice for all, those not yet looked at come first in
- * the next cycle.
+ * Allocate shows the groups in their order (joborder.h) and starts the first job of each, again and
+ * again until it finds no place; the rest of the group is then left alone. What is started changes
+ * the books, and the order follows. The other actions go over what is left, with a bounded effort:
+ * a search that failed is not repeated before something has changed, and where the effort does not
+ * suffice for all, those not yet looked at come first in the next cycle.
  */
 #include "policy/cluster_state.h"
 
@@ -16,7 +16,8 @@
 
 /* --- Allocate. --- */
 
-/* The least number of tasks of this kind that certainly do not all fit; a bound that costs one pass over the nodes. */
+/* The least number of tasks of this kind that certainly do not all fit; a bound that costs one pass
+ * over the nodes. */
 static bool could_fit(const struct sl_cluster *cl, const struct sl_need *need,
 	uint32_t tasks, uint32_t *most)
 {
@@ -161,7 +162,8 @@ static bool has_room(struct sl_cluster *cl, const struct sl_cl_want *want, uint3
 	return true;
 }
 
-/* Nothing has come free since, so it need not be tried; but there may be even less room than was said. */
+/* Nothing has come free since, so it need not be tried; but there may be even less room than was
+ * said. */
 static void fail_again(
 	struct sl_cluster *cl, struct sl_cl_group *group, const struct sl_cl_want *want)
 {
@@ -306,7 +308,8 @@ static bool find_sooner(struct sl_cluster *cl, struct sl_cl_job *job)
 		if (job->part[p]->coming || sl_cl_running(job->part[p]))
 			return false;
 	}
-	/* The old promises are kept in the trail of what is evicted: they come back if nothing better is there. */
+	/* The old promises are kept in the trail of what is evicted: they come back if nothing
+	 * better is there. */
 	for (uint32_t p = 0; p < job->parts; p++) {
 		for (uint32_t i = 0; i < job->part[p]->tasks; i++) {
 			struct sl_cl_task *task = &job->part[p]->task[i];
@@ -339,7 +342,8 @@ static void allocate(struct sl_cluster *cl)
 	sl_list_foreach_safe (link, &cl->promised) {
 		struct sl_cl_job *job = SL_CL_ENTRY(link, sl_cl_job, promised);
 
-		/* A limit was lowered, or a task that was to go stays: what is only promised comes last. */
+		/* A limit was lowered, or a task that was to go stays: what is only promised comes
+		 * last. */
 		if (sl_cl_is_over(cl, job)) {
 			sl_cl_job_unpromise(cl, job);
 			sl_cl_job_settle(cl, job);
@@ -361,7 +365,8 @@ static void allocate(struct sl_cluster *cl)
 
 static void make_room(struct sl_cluster *cl, enum sl_cl_mode mode)
 {
-	/* Each has its own share: what is tried in vain first does not keep the others from their turn. */
+	/* Each has its own share: what is tried in vain first does not keep the others from their
+	 * turn. */
 	static const uint64_t efforts[SL_CL_MODES] = {
 		SL_CL_EFFORT / 4, SL_CL_EFFORT / 2, SL_CL_EFFORT / 4};
 	struct sl_joborder_job *at;

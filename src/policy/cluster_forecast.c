@@ -1,9 +1,9 @@
 /*
  * cluster_forecast - what would become of a job that came now
  *
- * The job is added, tried by the very code of a cycle, and taken away again; nothing of it is told to anybody. Three
- * things are kept from it: placement, which would learn from what it is asked (cluster->dry); the moments of waking; and the
- * counters that later events are numbered by.
+ * The job is added, tried by the very code of a cycle, and taken away again; nothing of it is told
+ * to anybody. Three things are kept from it: placement, which would learn from what it is asked
+ * (cluster->dry); the moments of waking; and the counters that later events are numbered by.
  */
 #include "policy/cluster_hunt.h"
 #include "policy/quota/explain.h"

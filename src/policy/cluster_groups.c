@@ -1,9 +1,10 @@
 /*
  * cluster_groups - jobs that want the same, as one entry of the order
  *
- * A group is found by a hash of what its jobs want. Its first job stands for all of them in joborder.h; when that
- * one finds no place the others need not be tried. Jobs that cannot be compared (bound to the place where they are
- * parked, or refused by a node) have a group of their own.
+ * A group is found by a hash of what its jobs want. Its first job stands for all of them in
+ * joborder.h; when that one finds no place the others need not be tried. Jobs that cannot be
+ * compared (bound to the place where they are parked, or refused by a node) have a group of their
+ * own.
  */
 #include "policy/cluster_state.h"
 
@@ -174,7 +175,8 @@ static void drop_group(struct sl_cluster *cl, struct sl_cl_group *group)
 	sl_cl_spare_give(&cl->spare_groups, group);
 }
 
-/* Bound to places, refused, or not really there: it says nothing about others, nor they about it. */
+/* Bound to places, refused, or not really there: it says nothing about others, nor they about
+ * it. */
 static bool stands_alone(const struct sl_cluster *cl, const struct sl_cl_job *job)
 {
 	if (cl->dry)

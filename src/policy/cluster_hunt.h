@@ -1,8 +1,8 @@
 /*
  * cluster_hunt - what the three parts of a search for victims share
  *
- * cluster_search.c drives; cluster_candidates.c says who may go and in which order; cluster_cost.c says what it costs to
- * make room on one node. For these three only.
+ * cluster_search.c drives; cluster_candidates.c says who may go and in which order; cluster_cost.c
+ * says what it costs to make room on one node. For these three only.
  */
 #ifndef SL_POLICY_CLUSTER_HUNT_H
 #define SL_POLICY_CLUSTER_HUNT_H
@@ -30,20 +30,23 @@ struct sl_hunt {
 	uint32_t first; /* node that was emptied first */
 	bool pool_short, by_size;
 	int64_t pool_wanted, pool_left;
-	/* What is asked. dry: nothing is stopped, the answer is in `would`. relaxed: minimum runtimes, host memory and stops that
-	 * failed keep nobody. above: of the same project those of higher priority, not of lower. */
+	/* What is asked. dry: nothing is stopped, the answer is in `would`. relaxed: minimum
+	 * runtimes, host memory and stops that failed keep nobody. above: of the same project those
+	 * of higher priority, not of lower. */
 	bool dry, relaxed, above;
 	/* Somebody may not go before then who could be needed; SL_NS_NEVER: nobody. */
 	sl_ns barred_until;
 	struct sl_cl_would would;
 };
 
-/* The search itself, with what has been said so far. False: it leads nowhere, and everything is as it was. */
+/* The search itself, with what has been said so far. False: it leads nowhere, and everything is as
+ * it was. */
 bool sl_hunt_run(struct sl_hunt *h, struct sl_cl_group *group,
 	const struct sl_cl_want *want, uint32_t wants);
 
 /* --- cluster_why.c --- */
-/* It led nowhere: the group's reason, as exactly as the mode can tell. back: it may not take back what was taken from it. */
+/* It led nowhere: the group's reason, as exactly as the mode can tell. back: it may not take back
+ * what was taken from it. */
 void sl_hunt_explain(struct sl_hunt *h, struct sl_cl_group *group,
 	const struct sl_cl_want *want, uint32_t wants, bool back);
 
@@ -55,7 +58,8 @@ bool sl_hunt_evaluate(struct sl_hunt *h, uint32_t number, const struct sl_cl_tas
 	struct sl_hunt_plan *plan);
 /* Tasks that a part can lose without falling below its least. */
 uint32_t sl_hunt_spare(const struct sl_cl_part *part);
-/* Tasks that are lost when this one goes, besides those of plan, and one more for a gang that ends. */
+/* Tasks that are lost when this one goes, besides those of plan, and one more for a gang that
+ * ends. */
 uint32_t sl_hunt_cost(const struct sl_hunt_plan *plan, const struct sl_cl_task *task);
 /* a is lost rather than b: cheaper; else first in rank. */
 bool sl_hunt_before(const struct sl_cl_task *a, uint32_t cost_a,

@@ -1,9 +1,10 @@
 /*
  * cluster_jobs - jobs: in, what each wants next, out
  *
- * What a job wants next follows from its tasks alone: what its parts lack of their `least`, all of it at once; or, if
- * they lack nothing, one further task. sl_cl_job_settle finds that out after every change and puts the job into
- * the group of those that want the same, or, if it was taken from, aside until it may come back.
+ * What a job wants next follows from its tasks alone: what its parts lack of their `least`, all of
+ * it at once; or, if they lack nothing, one further task. sl_cl_job_settle finds that out after
+ * every change and puts the job into the group of those that want the same, or, if it was taken
+ * from, aside until it may come back.
  */
 #include "policy/cluster_state.h"
 
@@ -180,7 +181,8 @@ static void keep_in(struct sl_link *list, struct sl_link *link, bool in)
 		sl_list_unlink(link);
 }
 
-/* The running jobs of this project and priority; ranks of a project stand in a list, the lowest first. */
+/* The running jobs of this project and priority; ranks of a project stand in a list, the lowest
+ * first. */
 static struct sl_cl_rank *rank_of(
 	struct sl_cluster *cl, uint32_t project, int32_t priority)
 {
@@ -570,7 +572,8 @@ void sl_cl_on_job_unpark(struct sl_cluster *cl, const struct sl_cluster_event *e
 		sl_cl_job_settle(cl, job);
 }
 
-/* Tasks that have a place keep it, and its need; only pools are in question, which the accounts do not look at. */
+/* Tasks that have a place keep it, and its need; only pools are in question, which the accounts do
+ * not look at. */
 void sl_cl_reclass(struct sl_cluster *cl)
 {
 	sl_list_foreach (link, &cl->jobs) {

@@ -1,15 +1,16 @@
 /*
  * cluster_limits - what limits and quotas leave to a job
  *
- * They are asked twice. What a job may be promised is counted by what runs and what is promised: what is being stopped has
- * given its part back. What may start now is counted by what stands on nodes, with what is being stopped: a limit is what
- * somebody holds at any moment.
+ * They are asked twice. What a job may be promised is counted by what runs and what is promised:
+ * what is being stopped has given its part back. What may start now is counted by what stands on
+ * nodes, with what is being stopped: a limit is what somebody holds at any moment.
  */
 #include "policy/cluster_state.h"
 
 #include "policy/mutant.h"
 
-/* What the limit (or, for good, the quota) of this project leaves, and whether it ever could be enough. */
+/* What the limit (or, for good, the quota) of this project leaves, and whether it ever could be
+ * enough. */
 static struct sl_pending_because over(const struct sl_project *project,
 	const struct sl_quantity *more, enum sl_resource which, bool for_good)
 {
@@ -85,7 +86,8 @@ bool sl_cl_allowed_now(struct sl_cluster *cl, const struct sl_cl_job *job,
 	return false;
 }
 
-/* What the job of that number has now, taken away (-1) from what its project has, or put back (1). */
+/* What the job of that number has now, taken away (-1) from what its project has, or put back
+ * (1). */
 static void set_aside(struct sl_cluster *cl, uint64_t id, int sign)
 {
 	const struct sl_cl_job *job = sl_cl_find_job(cl, id);

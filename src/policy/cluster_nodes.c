@@ -1,9 +1,10 @@
 /*
  * cluster_nodes - nodes, their accounts, and the search for a place
  *
- * Every change of an account goes through here, so that what follows is never forgotten: the placer's index, the
- * sums, and the list of rooms that grew. A class of tasks that found no place anywhere looks from then on only at
- * nodes that grew since: in a full cluster a cycle costs what has changed, not what is there.
+ * Every change of an account goes through here, so that what follows is never forgotten: the
+ * placer's index, the sums, and the list of rooms that grew. A class of tasks that found no place
+ * anywhere looks from then on only at nodes that grew since: in a full cluster a cycle costs what
+ * has changed, not what is there.
  */
 #include "policy/cluster_state.h"
 
@@ -321,8 +322,8 @@ bool sl_cl_ever(struct sl_cluster *cl, struct sl_cl_class *class)
 	return class->ever;
 }
 
-/* The most GPU that an empty node could give one task of this need, and what the need comes to there, both in
- * thousandths over all its GPUs. */
+/* The most GPU that an empty node could give one task of this need, and what the need comes to
+ * there, both in thousandths over all its GPUs. */
 static int64_t most_gpu(
 	const struct sl_fit_node *node, const struct sl_need *need, int64_t *wanted)
 {
@@ -616,7 +617,8 @@ void sl_cl_on_node_close(struct sl_cluster *cl, const struct sl_cluster_event *e
 		drop_promises(cl, number);
 }
 
-/* What is placed has its thousandths; those of needs in MiB that come are counted by the new size. */
+/* What is placed has its thousandths; those of needs in MiB that come are counted by the new
+ * size. */
 void sl_cl_on_node_size(struct sl_cluster *cl, const struct sl_cluster_event *event)
 {
 	uint32_t number = sl_cl_find_node(cl, event->node_size.node);

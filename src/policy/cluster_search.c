@@ -2,13 +2,16 @@
  * cluster_search - who has to go so that a job finds its places
  *
  * A bounded search, tried out on the books themselves and taken back if it leads nowhere:
- *   1. collect   candidates, those that go first (project, priority, age) first, and the nodes they stand on
- *   2. build     for each task that is wanted the node on which the fewest tasks are lost; equal: the ones that
- *                go first. A job goes whole, but for what it has beyond its least.
+ *   1. collect   candidates, those that go first (project, priority, age) first, and the nodes they
+ *                stand on
+ *   2. build     for each task that is wanted the node on which the fewest tasks are lost; equal:
+ *                the ones that go first. A job goes whole, but for what it has beyond its least.
  *   3. prune     who need not go after all, stays; the most valuable is asked first
- *   4. move      who finds another place moves there instead of being lost; who is parked loses nothing, and stays parked
- * To consolidate is the same search in which everybody has to find another place, and nobody who can be parked takes part. When it fails, it is
- * repeated without the node it began with, up to search_most times.
+ *   4. move      who finds another place moves there instead of being lost; who is parked loses
+ *                nothing, and stays parked
+ * To consolidate is the same search in which everybody has to find another place, and nobody who
+ * can be parked takes part. When it fails, it is repeated without the node it began with, up to
+ * search_most times.
  */
 #include "policy/cluster_hunt.h"
 #include "policy/quota/reclaim.h"
@@ -65,7 +68,8 @@ static bool evict_task(struct sl_hunt *h, struct sl_cl_task *task)
 	return true;
 }
 
-/* The task, and the rest of its job if that cannot spare it. False: it may not be; part of it may have been. */
+/* The task, and the rest of its job if that cannot spare it. False: it may not be; part of it may
+ * have been. */
 static bool evict(struct sl_hunt *h, struct sl_cl_task *task)
 {
 	struct sl_cl_job *job = task->part->job;
@@ -154,8 +158,8 @@ static bool promise(struct sl_hunt *h, struct sl_cl_task *wanted, struct sl_plac
 	return true;
 }
 
-/* What may not be taken at first may be when another one was: as long as that helps. NULL: all went; else
- * one that may not. */
+/* What may not be taken at first may be when another one was: as long as that helps. NULL: all
+ * went; else one that may not. */
 static struct sl_cl_job *evict_plan(struct sl_hunt *h, const struct sl_hunt_plan *plan)
 {
 	uint32_t left = plan->count, before;
@@ -426,7 +430,8 @@ static void commit(struct sl_hunt *h)
 	struct sl_cluster *cl = h->cl;
 	uint64_t done;
 
-	/* Who moves needs no host memory, and who was let off neither: there may be room for others now. */
+	/* Who moves needs no host memory, and who was let off neither: there may be room for others
+	 * now. */
 	for (uint32_t i = 0; i < cl->evicted.count; i++) {
 		if (cl->evicted.task[i]->promised)
 			unreserve_pool(h, cl->evicted.task[i]);
@@ -531,8 +536,9 @@ bool sl_hunt_run(struct sl_hunt *h, struct sl_cl_group *group,
 }
 
 /*
- * What was reclaimed may not reclaim back before something has happened outside, unless it is guaranteed. Taking goes
- * by whole jobs: two projects could each take what the other has above its quota, and what of it is within, for ever.
+ * What was reclaimed may not reclaim back before something has happened outside, unless it is
+ * guaranteed. Taking goes by whole jobs: two projects could each take what the other has above its
+ * quota, and what of it is within, for ever.
  */
 static bool takes_back(const struct sl_hunt *h, const struct sl_quantity *wants)
 {
@@ -562,7 +568,8 @@ static bool may_search(struct sl_cluster *cl, const struct sl_cl_group *group,
 	const struct sl_cl_job *job = group->heap[0];
 	struct sl_pending_because because;
 
-	/* Only who stays within limit and quota; a project at its limit may still take from itself. */
+	/* Only who stays within limit and quota; a project at its limit may still take from
+	 * itself. */
 	if (!sl_cl_allowed(cl, job, &group->order.wants, &because) &&
 		(mode != SL_CL_PREEMPT || because.reason != SL_PENDING_LIMIT))
 		return false;

@@ -1,17 +1,18 @@
 /*
  * cluster_state - what the cluster machine remembers; for cluster*.c and its check only
  *
- * Nodes stand in two arrays that never move (the accounts of fit.h in one, the rest in the other). Jobs, classes
- * and groups are single objects with free lists; the tasks of one part of a job are one array.
+ * Nodes stand in two arrays that never move (the accounts of fit.h in one, the rest in the other).
+ * Jobs, classes and groups are single objects with free lists; the tasks of one part of a job are
+ * one array.
  *
  *   class   tasks of equal need. It remembers since when no node had room for one of them, so that
  *           it is looked at again only on nodes that gained room since.
- *   group   jobs of one project, of equal priority, that want the very same next. Only the first of them is tried,
- *           and when it finds no place all of them are left alone until something has changed. One group is
- *           one entry of the order in joborder.h.
+ *   group   jobs of one project, of equal priority, that want the very same next. Only the first of
+ *           them is tried, and when it finds no place all of them are left alone until something
+ *           has changed. One group is one entry of the order in joborder.h.
  *
- * A task that is promised a place (`next`) counts in its project's books as if it ran there; one that is
- * being stopped does not count any more.
+ * A task that is promised a place (`next`) counts in its project's books as if it ran there; one
+ * that is being stopped does not count any more.
  */
 #ifndef SL_POLICY_CLUSTER_STATE_H
 #define SL_POLICY_CLUSTER_STATE_H
@@ -31,8 +32,8 @@
 /* Parts of a job, and nodes that refused it lately. */
 #define SL_CL_PARTS   8
 #define SL_CL_REFUSED 4
-/* Pools of nodes: 0 to 30. In the machine's own needs bit i + 32 stands for nodes of pool i that swap, and bit 31,
- * which no node has, for none at all. */
+/* Pools of nodes: 0 to 30. In the machine's own needs bit i + 32 stands for nodes of pool i that
+ * swap, and bit 31, which no node has, for none at all. */
 #define SL_CL_POOLS 31
 
 struct sl_cl_node {
@@ -46,8 +47,8 @@ struct sl_cl_node {
 	struct sl_link parked; /* that will have theirs back */
 };
 
-/* Of what there is too little: whether one task fits somewhere by this resource and those before it, and how much of it is
- * free where those before it would do. */
+/* Of what there is too little: whether one task fits somewhere by this resource and those before
+ * it, and how much of it is free where those before it would do. */
 struct sl_cl_lack {
 	bool known, fits[SL_RESOURCES];
 	int64_t free[SL_RESOURCES];
@@ -179,8 +180,8 @@ struct sl_cl_trail {
 	uint32_t count, room;
 };
 
-/* What a search would do: tasks that are stopped or moved, of so many jobs, and the project of those that are stopped, by id
- * (0: of several). */
+/* What a search would do: tasks that are stopped or moved, of so many jobs, and the project of
+ * those that are stopped, by id (0: of several). */
 struct sl_cl_would {
 	uint32_t stops, moves, jobs;
 	uint64_t from;
@@ -286,8 +287,8 @@ void sl_cl_node_shut(struct sl_cluster *cl, uint32_t number, bool shut);
 bool sl_cl_room_at(const struct sl_fit_node *node, const struct sl_room *room,
 	const struct sl_need *need, struct sl_place place);
 /*
- * A place for a task of job (of this class): free now and promised to nobody, or (later) once what is being
- * stopped is gone. A parked task has but one place.
+ * A place for a task of job (of this class): free now and promised to nobody, or (later) once what
+ * is being stopped is gone. A parked task has but one place.
  */
 bool sl_cl_find_place(struct sl_cluster *cl, const struct sl_cl_task *task, bool later,
 	struct sl_place *place);
@@ -296,8 +297,8 @@ bool sl_cl_place_on(struct sl_cluster *cl, const struct sl_cl_task *task, uint32
 	struct sl_place *place);
 /* Could a node run it, were it empty? */
 bool sl_cl_ever(struct sl_cluster *cl, struct sl_cl_class *class);
-/* What is missing, where sl_cl_ever says no: the first of GPUs, cores and memory that no node has enough of
- * together with those before it. */
+/* What is missing, where sl_cl_ever says no: the first of GPUs, cores and memory that no node has
+ * enough of together with those before it. */
 struct sl_pending_because sl_cl_never_because(
 	const struct sl_cluster *cl, const struct sl_need *need);
 struct sl_cl_class *sl_cl_class(struct sl_cluster *cl, const struct sl_need *need);
@@ -341,7 +342,8 @@ bool sl_cl_job_is_promised(const struct sl_cl_job *job, uint32_t node);
 /* The next pending task of the part, from number `from` on; NULL: none. */
 struct sl_cl_task *sl_cl_next_pending(struct sl_cl_part *part, uint32_t from);
 
-/* The need as the placer sees it: pools that the projects above leave, and nodes that swap or not. */
+/* The need as the placer sees it: pools that the projects above leave, and nodes that swap or
+ * not. */
 struct sl_need sl_cl_effective(
 	const struct sl_cluster *cl, uint32_t project, const struct sl_need *asked);
 /* What a task counts for before its node is known: memory of GPUs by the smallest there are. */
@@ -399,32 +401,35 @@ static inline struct sl_cl_group *sl_cl_group_of(struct sl_joborder_job *order)
 /* --- cluster_cycle.c --- */
 void sl_cl_on_cycle(struct sl_cluster *cl, const struct sl_cluster_event *event);
 /* --- cluster_limits.c --- */
-/* Does the job stay within limits, and quotas where it has to? Else *because says what is in its way. */
+/* Does the job stay within limits, and quotas where it has to? Else *because says what is in its
+ * way. */
 bool sl_cl_allowed(struct sl_cluster *cl, const struct sl_cl_job *job,
 	const struct sl_quantity *more, struct sl_pending_because *because);
 /* The same by what stands on nodes: what is being stopped still has its part of a limit. */
 bool sl_cl_allowed_now(struct sl_cluster *cl, const struct sl_cl_job *job,
 	const struct sl_quantity *more, struct sl_pending_because *because);
-/* A limit above it, or a quota that it has to stay within, is exceeded already, of something that it needs. */
+/* A limit above it, or a quota that it has to stay within, is exceeded already, of something that
+ * it needs. */
 bool sl_cl_is_over(const struct sl_cluster *cl, const struct sl_cl_job *job);
 bool sl_cl_is_over_now(const struct sl_cluster *cl, const struct sl_cl_job *job);
 /* --- cluster_forecast.c --- */
 /* Is there no other project that may have jobs? */
 bool sl_cl_is_alone(const struct sl_tree *tree, uint32_t project);
 /* --- cluster_search.c --- */
-/* Makes room for what the job wants, by mode. True: it was promised its places, and who has to go was told; or, with
- * would, it could be. */
+/* Makes room for what the job wants, by mode. True: it was promised its places, and who has to go
+ * was told; or, with would, it could be. */
 bool sl_cl_search(struct sl_cluster *cl, struct sl_cl_group *group, enum sl_cl_mode mode,
 	struct sl_cl_would *would);
 /* --- cluster_cycle.c, for forecasts --- */
-/* Places for the first job of the group, which are taken or promised (*wait) and not told yet: cl->given. False: there
- * are none, and the group's reason says why. */
+/* Places for the first job of the group, which are taken or promised (*wait) and not told yet:
+ * cl->given. False: there are none, and the group's reason says why. */
 bool sl_cl_try(struct sl_cluster *cl, struct sl_cl_group *group, bool *wait);
 /* Takes back what was taken and promised. */
 void sl_cl_undo_given(struct sl_cluster *cl);
 
 /* --- cluster_why.c --- */
-/* There was no room: of what too little, and how much there is; most: so many of the wanted tasks would have fitted. */
+/* There was no room: of what too little, and how much there is; most: so many of the wanted tasks
+ * would have fitted. */
 struct sl_pending_because sl_cl_why_no_room(
 	struct sl_cluster *cl, const struct sl_cl_want *want, uint32_t most);
 void sl_cl_trail_add(

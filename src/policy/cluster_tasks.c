@@ -3,8 +3,9 @@
  *
  *   PENDING -> PIPELINED -> BINDING -> RUNNING -> RELEASING -> PENDING or ENDED
  *
- * A project's books hold what is BINDING and RUNNING, and what is promised, PIPELINED or still RELEASING elsewhere. Each
- * function here leaves node, project and counts consistent; sl_cl_job_settle is the caller's.
+ * A project's books hold what is BINDING and RUNNING, and what is promised, PIPELINED or still
+ * RELEASING elsewhere. Each function here leaves node, project and counts consistent;
+ * sl_cl_job_settle is the caller's.
  */
 #include "policy/cluster_state.h"
 
@@ -13,7 +14,8 @@
 #define REFUSED_FOR (30 * SL_S)
 /* A task that cannot be stopped is no victim for so long. */
 #define SPARED_FOR (60 * SL_S)
-/* Between two tries of a job that fails, and how long one of its tasks runs if it is not that kind of job any more. */
+/* Between two tries of a job that fails, and how long one of its tasks runs if it is not that kind
+ * of job any more. */
 #define BACK_OFF_FIRST  SL_S
 #define BACK_OFF_MOST   (300 * SL_S)
 #define BACK_OFF_FORGET (600 * SL_S)
@@ -345,8 +347,8 @@ static void again(struct sl_cluster *cl, struct sl_cl_task *task)
 }
 
 /*
- * It failed, and may be tried again: not at once, and ever less often. Who fails because of what it runs on or because of
- * itself would otherwise be bound again in every cycle.
+ * It failed, and may be tried again: not at once, and ever less often. Who fails because of what it
+ * runs on or because of itself would otherwise be bound again in every cycle.
  */
 static void back_off(struct sl_cluster *cl, struct sl_cl_job *job, sl_ns ran)
 {

@@ -1,10 +1,11 @@
 /*
  * cluster_why - what keeps a job from running, and what would let it
  *
- * A start that fails says what there is too little of (sl_cl_why_no_room). A search that fails makes it more exact:
- * it is tried once more as if what may pass (a minimum runtime, no host memory for a victim, what was just taken
- * back) were no obstacle, or as if the job came before those of higher priority. Where that would succeed, this is the
- * reason. These trials stop nobody, and share a budget of their own, so that explaining never takes from deciding.
+ * A start that fails says what there is too little of (sl_cl_why_no_room). A search that fails
+ * makes it more exact: it is tried once more as if what may pass (a minimum runtime, no host memory
+ * for a victim, what was just taken back) were no obstacle, or as if the job came before those of
+ * higher priority. Where that would succeed, this is the reason. These trials stop nobody, and
+ * share a budget of their own, so that explaining never takes from deciding.
  */
 #include "policy/cluster_hunt.h"
 
@@ -65,7 +66,8 @@ static struct sl_cl_lack look(const struct sl_cluster *cl, const struct sl_need 
 	return lack;
 }
 
-/* A pass over all nodes: where there are many of them, most kinds of tasks are told what was true a few cycles ago. */
+/* A pass over all nodes: where there are many of them, most kinds of tasks are told what was true a
+ * few cycles ago. */
 static const struct sl_cl_lack *lack_of(struct sl_cluster *cl, struct sl_cl_class *class)
 {
 	uint64_t cost = 1 + cl->nodes_high / 4;
@@ -103,7 +105,8 @@ struct sl_pending_because sl_cl_why_no_room(
 	because.resource = need->gpus && !lack->fits[SL_RES_GPU]        ? SL_RES_GPU
 			   : need->cpu_milli && !lack->fits[SL_RES_CPU] ? SL_RES_CPU
 									: SL_RES_MEMORY;
-	/* Each alone would do: then it is the first of them, which is used up by the others of a gang. */
+	/* Each alone would do: then it is the first of them, which is used up by the others of a
+	 * gang. */
 	if (because.resource == SL_RES_MEMORY && !need->memory_mib)
 		because.resource = need->gpus ? SL_RES_GPU : SL_RES_CPU;
 	because.wanted = wanted[because.resource] * want->count;
@@ -115,7 +118,8 @@ struct sl_pending_because sl_cl_why_no_room(
 
 /* --- What a search found in its way. --- */
 
-/* Above its share nothing is taken back for it: the reason, if it is that resource which there is too little of. */
+/* Above its share nothing is taken back for it: the reason, if it is that resource which there is
+ * too little of. */
 static void explain_share(const struct sl_hunt *h, const struct sl_quantity *wants,
 	struct sl_pending_because *because)
 {

@@ -20,7 +20,8 @@ enum sl_mutant {
 
 extern int sl_mutant_now;
 
-/* A fault may make a step endless: then the program ends, rather than the patience of who waits for it. */
+/* A fault may make a step endless: then the program ends, rather than the patience of who waits for
+ * it. */
 #define SL_MUTANT_ROUNDS(count, most)     \
 	do {                              \
 		if (++(count) > (most))   \

@@ -59,7 +59,8 @@ void sl_node_note_because(struct sl_node *node, const struct sl_node_because *be
 void sl_node_touch(struct sl_node *node, uint32_t gpu_mask)
 {
 	node->dirty_mask |= gpu_mask;
-	/* What is lent on one GPU, or goes to the host, is taken from what can be lent on the others. */
+	/* What is lent on one GPU, or goes to the host, is taken from what can be lent on the
+	 * others. */
 	if (node->pool.pool_bytes && gpu_mask) {
 		for (uint32_t gpu = 0; gpu < SL_NODE_GPUS_MAX; gpu++)
 			node->dirty_mask |= node->queue[gpu].count ? 1u << gpu : 0;

@@ -7,20 +7,22 @@
  *
  * Accounts, per GPU (all in backing bytes):
  *   shareable = capacity - reserve - unmanaged
- *   use(w)    = backing + hidden + granted-but-uncommitted of w's living clients; limits hold for it
+ *   use(w)    = backing + hidden + granted-but-uncommitted of w's living clients; limits hold for
+ *             it
  *   here(w)   = use less what is on the host, and with what is coming back
  *   dying     = bytes of dead clients until RELEASED; they occupy, but are nobody's use
  *   free      = shareable - sum of here - dying
  *   unclaimed(w) = max(0, request(w) - here(w))
  * Promises (design.md section 4): I1: sum over w of max(request, fixed) <= shareable; a demand
  * that keeps use(w) within request(w) is entitled and never denied (named exceptions in
- * reason.def); a burst demand may take free - sum of others' unclaimed (+ what I2 lends: 0 without a
- * host pool, without `swap` in the chain, and to who cannot be moved); above the limit it is denied at once. Grants are whole.
- * fixed = hidden + held: held memory (exported, imported, kept by the driver) can be had back by stopping its
- * process, like all memory, and never by swap. So `priority`, the last resort and the deadlock rule count on
- * it as on any other; a resolver that evicts must leave it out of its victims' bytes and of its pot.
- * A demand for held memory stands on no request but its own, whatever is lent; where requests alone leave
- * it no room it is denied at once (HELD_ON_REQUESTS).
+ * reason.def); a burst demand may take free - sum of others' unclaimed (+ what I2 lends: 0 without
+ * a host pool, without `swap` in the chain, and to who cannot be moved); above the limit it is
+ * denied at once. Grants are whole. fixed = hidden + held: held memory (exported, imported, kept by
+ * the driver) can be had back by stopping its process, like all memory, and never by swap. So
+ * `priority`, the last resort and the deadlock rule count on it as on any other; a resolver that
+ * evicts must leave it out of its victims' bytes and of its pot. A demand for held memory stands on
+ * no request but its own, whatever is lent; where requests alone leave it no room it is denied at
+ * once (HELD_ON_REQUESTS).
  * Order: entitled, priority (higher first), arrival; a demand that fits may pass the head for
  * head_pass, after that freed bytes are kept for the head, except what the deadlock rule needs.
  *
@@ -34,19 +36,21 @@
  *             whose workload is above its request on that GPU, never one of the demand's own
  *             workload; and only if it has been idle for stop_idle (proven), or is of lower
  *             priority, or its workload is above its limit. The fewest that suffice together
- *             with what is free, dying or being stopped already; none if all together do not suffice. If
- *             the need goes away before SIGKILL, it is not sent, and the process is left alone for a second.
- *   swap      moves memory to the host pool (verdicts/evict.h): of who cannot run anyhow, is idle (proven), is of lower
- *             priority, or has had its turn (verdicts/turns.h); for an entitled demand bursts after the first part
- *             of a turn. It works for all that lack memory in one order (node_turns.c): demands, and clients that
- *             want back what is on the host. A demand is not refused while its turn comes. If the pool is full
+ *             with what is free, dying or being stopped already; none if all together do not
+ *             suffice. If the need goes away before SIGKILL, it is not sent, and the process is
+ *             left alone for a second.
+ *   swap      moves memory to the host pool (verdicts/evict.h): of who cannot run anyhow, is idle
+ *             (proven), is of lower priority, or has had its turn (verdicts/turns.h); for an
+ *             entitled demand bursts after the first part of a turn. It works for all that lack
+ *             memory in one order (node_turns.c): demands, and clients that want back what is on
+ *             the host. A demand is not refused while its turn comes. If the pool is full
  *             (POOL_FULL), or nobody can be moved, the next resolver decides.
  * With `priority` in the chain, a burst may also stand on unclaimed requests of workloads of
  * *higher* priority, which can always take it back; never with SL_WORKLOAD_NO_SWAP.
  * OOM_FIRST: of a client's burst demands that do not fit, the first is denied; after it they
  * wait, until one was granted.
- * Untakeable: stopped, traced, silent, or busy with one piece of work for untakeable_after. While a client
- * is, its workload's limit counts as max(request, what it holds). If such a client's
+ * Untakeable: stopped, traced, silent, or busy with one piece of work for untakeable_after. While a
+ * client is, its workload's limit counts as max(request, what it holds). If such a client's
  * workload holds burst that an entitled demand lacks, and nobody else could give it,
  * last_resort decides: stop it, or fail the demand (UNTAKEABLE).
  */
@@ -79,8 +83,8 @@ enum sl_last_resort { SL_LAST_RESORT_FAIL = 0, SL_LAST_RESORT_STOP };
 enum sl_placement { SL_PLACEMENT_SPREAD = 0, SL_PLACEMENT_PACK };
 enum sl_unmanaged { SL_UNMANAGED_WARN = 0, SL_UNMANAGED_IGNORE, SL_UNMANAGED_STOP };
 enum sl_stop_stage { SL_STOP_TERM = 0, SL_STOP_KILL };
-/* WATCH: tell when GPU work begins and ends. PROVE: also whether what was submitted is finished, which
- * costs calls of the driver. */
+/* WATCH: tell when GPU work begins and ends. PROVE: also whether what was submitted is finished,
+ * which costs calls of the driver. */
 enum sl_probe { SL_PROBE_OFF = 0, SL_PROBE_WATCH, SL_PROBE_PROVE, SL_PROBES };
 enum sl_client_condition {
 	SL_CONDITION_RUNNING = 0,
@@ -122,7 +126,8 @@ enum sl_swap_outcome {
 enum sl_swap_cause {
 	SL_SWAP_NO_CAUSE = 0,
 	SL_SWAP_CAPTURE, /* a stream capture is open */
-	SL_SWAP_BUSY, /* its work did not end by the deadline, or a thread did not come out of the driver */
+	/* Its work did not end by the deadline, or a thread did not come out of the driver */
+	SL_SWAP_BUSY,
 	SL_SWAP_NO_HOST, /* no host memory */
 	SL_SWAP_DRIVER,  /* the driver refused */
 	SL_SWAP_NO_ROOM, /* a restore: the driver had no memory in spite of the books */
@@ -139,7 +144,8 @@ enum sl_residency {
 	SL_RESIDENCY_RESERVED = 0, /* its clients hold nothing */
 	SL_RESIDENCY_BOUND,        /* all of it on the GPUs */
 	SL_RESIDENCY_LEAVING,      /* something of it is being evicted */
-	SL_RESIDENCY_EVICTED, /* something is on the host, and it wants to run: it waits for its turn */
+	/* Something is on the host, and it wants to run: it waits for its turn */
+	SL_RESIDENCY_EVICTED,
 	SL_RESIDENCY_WARM, /* all that can leave is on the host, and nobody asks for it */
 	SL_RESIDENCY_RETURNING, /* being restored */
 	SL_RESIDENCY_PARKED,    /* until RESUME */
@@ -245,8 +251,8 @@ struct sl_node_workload_view {
 	sl_ns longest_wait; /* bound of that wait with those that compete now; 0: nobody competes;
 	                       SL_NS_NEVER: no bound (say why: a borrower that cannot be drained) */
 	uint64_t turns; /* it had so far */
-	/* Since it began: times that it waited for memory, or to be on its GPUs again, with one that goes on, and how long that was; demands that were
-	 * denied. */
+	/* Since it began: times that it waited for memory, or to be on its GPUs again, with one
+	 * that goes on, and how long that was; demands that were denied. */
 	uint64_t waits;
 	sl_ns waited;
 	uint64_t denials;

@@ -1,14 +1,16 @@
 /*
- * node_back - what the pool keeps free for those to come back who are moved there for somebody's burst
+ * node_back - what the pool keeps free for those to come back who are moved there for somebody's
+ * burst
  *
- * I2 (design.md, section 4) keeps requests: what is lent can be taken back. This keeps turns: whose memory is on the host comes back
- * after as much of others' has gone there, so the pool must have room while both are there. See docs/decisions/0025.
+ * I2 (design.md, section 4) keeps requests: what is lent can be taken back. This keeps turns: whose
+ * memory is on the host comes back after as much of others' has gone there, so the pool must have
+ * room while both are there. See docs/decisions/0025.
  */
 #include "policy/mutant.h"
 #include "policy/node_state.h"
 
-/* Of a client, what may be on the host at once as those that take turns change places: all of it that moves, but of no GPU more
- * than is there of everybody. */
+/* Of a client, what may be on the host at once as those that take turns change places: all of it
+ * that moves, but of no GPU more than is there of everybody. */
 struct out {
 	uint64_t here_bytes,
 		elsewhere_bytes; /* of the GPU that is asked for; of the others */
@@ -67,7 +69,8 @@ uint64_t sl_node_room_and_back(const struct sl_node *node,
 		all = sl_max_u64(all, out.here_bytes + out.elsewhere_bytes);
 		elsewhere = sl_max_u64(elsewhere, out.elsewhere_bytes);
 	}
-	/* Beside what moves either the largest has room, or once more all that is away from here. */
+	/* Beside what moves either the largest has room, or once more all that is away from
+	 * here. */
 	return SL_MUTANT(NO_WAY_BACK,
 		sl_max_u64(sl_sub_sat(room, all),
 			sl_sub_sat(room,

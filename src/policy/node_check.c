@@ -31,7 +31,8 @@ static int check_ledger(const struct sl_node *node, struct sl_error *err)
 	return sl_ledger_audit_end(&audit, err);
 }
 
-/* What is held is there; what is about to be is an open grant. THERE may name bytes as large as one likes. */
+/* What is held is there; what is about to be is an open grant. THERE may name bytes as large as one
+ * likes. */
 static int check_held(const struct sl_node_client *client, const uint64_t holding[],
 	struct sl_error *err)
 {
@@ -300,7 +301,8 @@ static int check_strangers(const struct sl_node *node, struct sl_error *err)
 	return 0;
 }
 
-/* An order is open where the books say so; who is out is listed as such; whom room is kept for comes back. */
+/* An order is open where the books say so; who is out is listed as such; whom room is kept for
+ * comes back. */
 static int check_swap(const struct sl_node *node, const struct sl_node_client *client,
 	struct sl_error *err)
 {

@@ -215,7 +215,8 @@ void sl_node_grant(struct sl_node *node, struct sl_demand *demand)
 	}
 }
 
-/* What there was: under its limit or besides requests, if that was the matter, else what was free. */
+/* What there was: under its limit or besides requests, if that was the matter, else what was
+ * free. */
 static uint64_t left_for(
 	const struct sl_node *node, const struct sl_demand *demand, enum sl_reason reason)
 {
@@ -560,8 +561,8 @@ static void heard_of(struct sl_node *node, struct sl_node_client *client)
 	node->timers_dirty = node->deadlock_dirty = true;
 }
 
-/* What it has less than before was on the host, until it says how much is there: what is on the GPU is only known to be no more
- * than before, and who is granted what is not free cannot have it. */
+/* What it has less than before was on the host, until it says how much is there: what is on the GPU
+ * is only known to be no more than before, and who is granted what is not free cannot have it. */
 static uint64_t still_out(const struct sl_ledger_cell *cell, uint64_t bytes)
 {
 	uint64_t was_here = cell->backing_bytes - cell->evicted_bytes;
@@ -635,7 +636,8 @@ static void release_lost(struct sl_node *node, struct sl_node_client *client)
 	}
 }
 
-/* Its open grants on this GPU count for nothing any more; the client still says what became of them. */
+/* Its open grants on this GPU count for nothing any more; the client still says what became of
+ * them. */
 static void void_grants(struct sl_node *node, struct sl_node_client *client, uint32_t gpu)
 {
 	sl_list_foreach (link, &client->party.demands) {
@@ -744,10 +746,10 @@ void sl_node_on_hidden(struct sl_node *node, const struct sl_event *event)
 	tell_view(node, client->member, gpu, 1);
 }
 
-/* How much a client may say that it holds: what it was granted as held, and as much more as would be granted now,
- * within its workload's request or where others' promises leave room. So a lie gets what an honest
- * demand gets, and never takes a promise from others. After a daemon's start nothing is known to be
- * granted; what was granted by the one before fits for the same reason. */
+/* How much a client may say that it holds: what it was granted as held, and as much more as would
+ * be granted now, within its workload's request or where others' promises leave room. So a lie gets
+ * what an honest demand gets, and never takes a promise from others. After a daemon's start nothing
+ * is known to be granted; what was granted by the one before fits for the same reason. */
 static uint64_t may_hold(
 	const struct sl_node *node, const struct sl_node_client *client, uint32_t gpu)
 {

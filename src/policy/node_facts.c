@@ -1,5 +1,6 @@
 /*
- * node_facts - what is known of clients' work: idle, busy, proven, and whether they can be taken from
+ * node_facts - what is known of clients' work: idle, busy, proven, and whether they can be taken
+ * from
  *
  * A pulse says how long something has lasted when it was sent; from then on it goes on by itself
  * until the next one, so pulses are needed only when something changes. Who is stopped, traced,
@@ -128,7 +129,8 @@ static struct sl_node_client *living(struct sl_node *node, uint64_t id)
 	return client && client->alive ? client : NULL;
 }
 
-/* Idleness goes on by itself; a millisecond is for pulses that were under way for longer than others. */
+/* Idleness goes on by itself; a millisecond is for pulses that were under way for longer than
+ * others. */
 static bool is_news(sl_ns was_idle, sl_ns idle)
 {
 	return (was_idle > 0) != (idle > 0) || sl_sub_sat(was_idle, idle) > SL_MS ||
@@ -187,8 +189,8 @@ void sl_node_is_busy(struct sl_node *node, struct sl_node_client *client)
 		return;
 	client->idle = 0;
 	client->proven = false;
-	/* No look for leavers: nobody who could not be taken before can be now, and whoever waits for somebody to be
-	 * idle for long enough looks at the time that was counted on. */
+	/* No look for leavers: nobody who could not be taken before can be now, and whoever waits
+	 * for somebody to be idle for long enough looks at the time that was counted on. */
 	sl_node_reconsider(node, client->holding.touched);
 }
 
@@ -221,7 +223,8 @@ static enum sl_probe wanted_probe(
 		return SL_PROBE_PROVE;
 	if (client->asked_in && client->asked_in == node->looks)
 		return SL_PROBE_PROVE;
-	/* Nor is one that is stopped forgotten: the next who lacks memory would count on it again. */
+	/* Nor is one that is stopped forgotten: the next who lacks memory would count on it
+	 * again. */
 	if (client->condition != SL_CONDITION_RUNNING)
 		return SL_PROBE_WATCH;
 	/* Who waits for it to be parked, or back, is told what is in its way. */
@@ -234,7 +237,8 @@ static enum sl_probe wanted_probe(
 	return sl_node_has_priority(node) ? SL_PROBE_WATCH : SL_PROBE_OFF;
 }
 
-/* Nobody tells any more what it does: what was told last must not go on by itself. It runs, or it would be looked at. */
+/* Nobody tells any more what it does: what was told last must not go on by itself. It runs, or it
+ * would be looked at. */
 static void forget_what_was_told(struct sl_node_client *client)
 {
 	client->idle = client->busy = 0;

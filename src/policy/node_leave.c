@@ -1,21 +1,22 @@
 /*
  * node_leave - who competes for which GPUs, how long turns are there, and who could leave one
  *
- * GPUs are joined where a workload has memory on several: it runs on all of them or not at all, so they take
- * turns together. What is found out about them is kept for the rest of the step (caches).
+ * GPUs are joined where a workload has memory on several: it runs on all of them or not at all, so
+ * they take turns together. What is found out about them is kept for the rest of the step (caches).
  */
 #include <string.h>
 
 #include "policy/mutant.h"
 #include "policy/node_state.h"
 
-/* Refusals without a break, the first three within a second: whoever waits for its memory is refused, or helped by
- * the next resolver, as if it had none. */
+/* Refusals without a break, the first three within a second: whoever waits for its memory is
+ * refused, or helped by the next resolver, as if it had none. */
 #define UNWILLING_AFTER 4
-/* Whoever is asked to prove that he is idle answers within a second, or cannot: its work does not end, or a capture is
- * open. */
+/* Whoever is asked to prove that he is idle answers within a second, or cannot: its work does not
+ * end, or a capture is open. */
 #define PROOF_WITHIN (2 * SL_S)
-/* A client that was asked again would have been by then: what it said before is not known to be so any more. */
+/* A client that was asked again would have been by then: what it said before is not known to be so
+ * any more. */
 #define HEARD_WITHIN (2 * SL_S)
 
 /* --- sets --- */
@@ -83,8 +84,8 @@ static void join(struct sl_node_sets *sets, uint32_t mask)
 	}
 }
 
-/* It has something on a GPU, if only to work with later, or wants it: only what is on the host and not asked for
- * leaves the others their time. */
+/* It has something on a GPU, if only to work with later, or wants it: only what is on the host and
+ * not asked for leaves the others their time. */
 static bool is_competing(const struct sl_node_member *member)
 {
 	if (member->parked || member->leaving)
@@ -115,7 +116,8 @@ static uint64_t weight_of(const struct sl_node *node, const struct sl_node_membe
 	return sl_turns_weight(member->account.request_bytes, least);
 }
 
-/* It was moved before it was said that it is not to be, and waits for others' turns to come back. */
+/* It was moved before it was said that it is not to be, and waits for others' turns to come
+ * back. */
 static bool is_any_out(const struct sl_node_member *member)
 {
 	sl_list_foreach (link, &member->clients) {
@@ -246,8 +248,9 @@ bool sl_node_is_below_others(const struct sl_node *node, const struct sl_node_me
 	return sets->highest[set_of(sets, own)] > own->priority;
 }
 
-/* Its turn of min_share is over, or it was moved out in it, having nothing to do: one turn is not two. Or it does not want
- * any more, before it had one: what it wants later is nothing that it waited for. */
+/* Its turn of min_share is over, or it was moved out in it, having nothing to do: one turn is not
+ * two. Or it does not want any more, before it had one: what it wants later is nothing that it
+ * waited for. */
 static bool is_promotion_over(
 	const struct sl_node *node, const struct sl_node_member *member)
 {
@@ -268,7 +271,8 @@ static bool is_promotion_over(
 	       SL_MUTANT(MIN_SHARE_LASTS, was_moved, false);
 }
 
-/* Also of those that are not looked at just now, since they want nothing: they may want something by the next look. */
+/* Also of those that are not looked at just now, since they want nothing: they may want something
+ * by the next look. */
 void sl_node_end_promotions(struct sl_node *node)
 {
 	if (!node->promotions)
@@ -385,8 +389,8 @@ static void add_bytes(const struct sl_node *node, const struct sl_node_member *m
 	}
 }
 
-/* What it has there and on the host does not fit on the GPU, whoever else leaves it: there was more to share before, or somebody
- * came since who cannot be moved. */
+/* What it has there and on the host does not fit on the GPU, whoever else leaves it: there was more
+ * to share before, or somebody came since who cannot be moved. */
 static bool is_never_whole_on(const struct sl_node *node,
 	const struct sl_node_longest *longest, const struct sl_node_member *own,
 	uint32_t gpu)
@@ -490,7 +494,8 @@ static sl_ns span_of(sl_node_wide sum)
 	return sum > SL_NS_NEVER ? SL_NS_NEVER : (sl_ns)sum;
 }
 
-/* Those within their requests come back after the first part of any burst's turn, and have theirs again before the next. */
+/* Those within their requests come back after the first part of any burst's turn, and have theirs
+ * again before the next. */
 sl_ns sl_node_longest_wait(
 	const struct sl_node *node, const struct sl_node_member *member)
 {
@@ -531,7 +536,8 @@ sl_ns sl_node_longest_wait(
 
 /* --- I2 --- */
 
-/* What stands on requests nobody has claimed, once all that is told to leave has left; below 0: so much more could. */
+/* What stands on requests nobody has claimed, once all that is told to leave has left; below 0: so
+ * much more could. */
 static int64_t lent_of(const struct sl_node *node, uint32_t gpu)
 {
 	const struct sl_ledger_gpu *g = &node->ledger.gpu[gpu];
@@ -581,8 +587,8 @@ void sl_node_count_i2(const struct sl_node *node, uint32_t gpu, struct sl_evict_
 
 /* --- who could leave --- */
 
-/* It was told to leave another GPU for somebody who lacks memory: it cannot run, and goes from here as soon as it is gone
- * from there. */
+/* It was told to leave another GPU for somebody who lacks memory: it cannot run, and goes from here
+ * as soon as it is gone from there. */
 static bool leaves_elsewhere(const struct sl_node_client *client, uint32_t gpu)
 {
 	const struct sl_node_order *order = &client->order;
@@ -598,8 +604,8 @@ static bool leaves_elsewhere(const struct sl_node_client *client, uint32_t gpu)
 	return false;
 }
 
-/* The turn of a workload begins when all of it is there. Clients that cannot be there together have turns of the same length,
- * each from when it came back. */
+/* The turn of a workload begins when all of it is there. Clients that cannot be there together have
+ * turns of the same length, each from when it came back. */
 static sl_ns turn_left_of(const struct sl_node *node, const struct sl_node_client *client)
 {
 	const struct sl_node_member *member = client->member;
@@ -612,7 +618,8 @@ static sl_ns turn_left_of(const struct sl_node *node, const struct sl_node_clien
 	return sl_sub_sat(sl_node_later(since, sl_node_turn_of(node, member)), node->now);
 }
 
-/* How long the proof that it is idle is waited for. It was asked for it, or is as soon as it stands in somebody's way. */
+/* How long the proof that it is idle is waited for. It was asked for it, or is as soon as it stands
+ * in somebody's way. */
 static sl_ns proof_left_of(
 	const struct sl_node *node, const struct sl_node_client *client)
 {
@@ -624,8 +631,9 @@ static sl_ns proof_left_of(
 		       : PROOF_WITHIN;
 }
 
-/* Of the workload on the GPU, once what was told to leave has left, and who was told to end has ended: room that comes is
- * counted so, and who would be taken by another count would be let go again in the next look. */
+/* Of the workload on the GPU, once what was told to leave has left, and who was told to end has
+ * ended: room that comes is counted so, and who would be taken by another count would be let go
+ * again in the next look. */
 static uint64_t staying_of(
 	const struct sl_node *node, const struct sl_node_member *member, uint32_t gpu)
 {
@@ -682,8 +690,8 @@ static struct sl_evict_candidate candidate_of(const struct sl_node *node,
 					  1 /* when its order or grant has ended */};
 }
 
-/* Of a workload within its request one comes back that is before whoever asks: all of it has its turn then, and is not taken
- * one by one. */
+/* Of a workload within its request one comes back that is before whoever asks: all of it has its
+ * turn then, and is not taken one by one. */
 static bool is_awaited(
 	const struct sl_node *node, const struct sl_node_member *member, uint32_t place)
 {
@@ -700,6 +708,9 @@ static bool is_awaited(
 	return false;
 }
 
+/* Whoever comes before in the order is to be served himself, unless nothing can help him: a part of
+ * him that has come back is of no use then, and what he asks for in vain, all of him being there,
+ * keeps nobody from his turn. */
 static bool may_leave(const struct sl_node *node, const struct sl_node_client *client,
 	uint32_t place, uint32_t gpu)
 {
@@ -709,9 +720,6 @@ static bool may_leave(const struct sl_node *node, const struct sl_node_client *c
 	       sl_node_may_leave(node, client) &&
 	       (!client->order.id || client->order.restores ||
 		       leaves_elsewhere(client, gpu)) &&
-	       /* Whoever comes before in the order is to be served himself, unless nothing can help him: a part of him that
-		* has come back is of no use then, and what he asks for in vain, all of him being there, keeps nobody from his
-		* turn. */
 	       (client->seen_in != node->looks ||
 		       (SL_MUTANT(HELPLESS_KEEPS, client->helpless_in == node->looks,
 				false) &&

@@ -6,16 +6,18 @@
 #include "policy/mutant.h"
 #include "policy/node_look.h"
 
-/* Bytes that are to leave a GPU as soon as their client is gone from another. They are counted as if it had been told to
- * leave them, so that what is planned for one GPU has no room in the pool that another one needs. */
+/* Bytes that are to leave a GPU as soon as their client is gone from another. They are counted as
+ * if it had been told to leave them, so that what is planned for one GPU has no room in the pool
+ * that another one needs. */
 struct sl_node_promise {
 	struct sl_node_client *client;
 	uint32_t gpu;
 	uint64_t bytes;
 };
 
-/* Looks for those who could leave: each costs a walk over all clients. Those in vain count a quarter: who cannot be
- * helped (the pool is full, nobody may leave) is not to keep those behind it from being looked at. */
+/* Looks for those who could leave: each costs a walk over all clients. Those in vain count a
+ * quarter: who cannot be helped (the pool is full, nobody may leave) is not to keep those behind it
+ * from being looked at. */
 #define CHOICES_MOST 64
 #define CHOICE       4
 
@@ -85,7 +87,8 @@ void sl_look_count_coming(struct sl_look *look)
 	}
 }
 
-/* Of the workload on the GPU, what is counted as coming of the living: it leaves, or its process was told to end. */
+/* Of the workload on the GPU, what is counted as coming of the living: it leaves, or its process
+ * was told to end. */
 static uint64_t going_of(const struct sl_node_member *member, uint32_t gpu)
 {
 	uint64_t bytes = 0;
@@ -103,7 +106,8 @@ static uint64_t going_of(const struct sl_node_member *member, uint32_t gpu)
 	return bytes;
 }
 
-/* Of the workload's request, what it will have claimed no longer once that is gone. O(its clients), if anything of it may be going. */
+/* Of the workload's request, what it will have claimed no longer once that is gone. O(its clients),
+ * if anything of it may be going. */
 static uint64_t given_up_by(
 	const struct sl_node *node, const struct sl_node_member *member, uint32_t gpu)
 {
@@ -117,7 +121,8 @@ static uint64_t given_up_by(
 	       sl_sub_sat(request, here);
 }
 
-/* Of all requests, but those of higher priority than this; found out once as long as no bytes move. */
+/* Of all requests, but those of higher priority than this; found out once as long as no bytes
+ * move. */
 static uint64_t given_up(const struct sl_node *node, uint32_t gpu, int32_t priority)
 {
 	struct sl_node_lent *cache = &node->caches->given_up[gpu];
@@ -137,8 +142,8 @@ static uint64_t given_up(const struct sl_node *node, uint32_t gpu, int32_t prior
 	return cache->bytes;
 }
 
-/* Requests of others that the unit leaves to them. with_coming: what was claimed and comes is claimed no longer, so that it
- * is no room for a burst; but what `priority` takes back. */
+/* Requests of others that the unit leaves to them. with_coming: what was claimed and comes is
+ * claimed no longer, so that it is no room for a burst; but what `priority` takes back. */
 static uint64_t unclaimed_by_others(const struct sl_look *look,
 	const struct sl_node_unit *unit, uint32_t gpu, bool with_coming)
 {
@@ -156,7 +161,8 @@ static uint64_t unclaimed_by_others(const struct sl_look *look,
 	       given_up_by(node, own, gpu);
 }
 
-/* Of what is free, with_coming: and on its way, how much the unit may take: a burst demand leaves others their requests. */
+/* Of what is free, with_coming: and on its way, how much the unit may take: a burst demand leaves
+ * others their requests. */
 static int64_t room_for(const struct sl_look *look, const struct sl_node_unit *unit,
 	uint32_t gpu, bool with_coming)
 {
@@ -207,7 +213,8 @@ static sl_ns ripe_at(const struct sl_node *node, const struct sl_node_unit *unit
 		return 0;
 	if (unit->demand)
 		return sl_node_wait_end(node, unit->demand);
-	/* What is within a request is no collision: its share of the time would go with the wait. */
+	/* What is within a request is no collision: its share of the time would go with the
+	 * wait. */
 	if (SL_MUTANT(RETURNS_WAIT_FIRST, unit->place.entitled, false))
 		return 0;
 	return sl_node_later(unit->place.since, wait_max ? wait_max : node->wait_max);
@@ -467,7 +474,8 @@ enum sl_look_outcome sl_look_make_room(
 	}
 	if (look->blocked & unit->gpus)
 		return SL_LOOK_BEHIND;
-	/* Not looked at: that is no help either, so its longest wait and the last resort are as ever. */
+	/* Not looked at: that is no help either, so its longest wait and the last resort are as
+	 * ever. */
 	if (look->choices >= CHOICES_MOST)
 		return SL_LOOK_NEVER;
 	chance = look_for_leavers(look, unit, place);

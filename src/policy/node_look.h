@@ -1,9 +1,10 @@
 /*
  * node_look - one look at who lacks memory: what room there is, and whom to move out for whom
  *
- * Those who lack something are gone through in their order (node_turns.c). Each one's room is taken off what is free or on its way, which
- * the look counts once, at its beginning. Who is to leave and cannot be told to just now is counted as leaving until the end of the look.
- * Sizes are bytes on a GPU. For node_turns.c, and nobody else.
+ * Those who lack something are gone through in their order (node_turns.c). Each one's room is taken
+ * off what is free or on its way, which the look counts once, at its beginning. Who is to leave and
+ * cannot be told to just now is counted as leaving until the end of the look. Sizes are bytes on a
+ * GPU. For node_turns.c, and nobody else.
  */
 #ifndef SL_POLICY_NODE_LOOK_H
 #define SL_POLICY_NODE_LOOK_H
@@ -30,7 +31,8 @@ enum sl_look_outcome {
 	SL_LOOK_NEVER   /* nothing that is known of helps */
 };
 
-/* One look. free_bytes, coming_bytes: not reserved yet; below 0: reserved from what is coming, or not there. */
+/* One look. free_bytes, coming_bytes: not reserved yet; below 0: reserved from what is coming, or
+ * not there. */
 struct sl_look {
 	struct sl_node *node;
 	int64_t free_bytes[SL_NODE_GPUS_MAX], coming_bytes[SL_NODE_GPUS_MAX];
@@ -57,8 +59,8 @@ void sl_look_count_coming(struct sl_look *look);
 /* All that it needs, on all its GPUs, in what is free; with_coming: and on its way. */
 bool sl_look_fits(
 	const struct sl_look *look, const struct sl_node_unit *unit, bool with_coming);
-/* Has others moved out for it (MOVING), or says when that may be: LATER, BEHIND or NEVER. place: its own, in the order. Sets
- * node->swap_due. O(clients), for so many units of a look. */
+/* Has others moved out for it (MOVING), or says when that may be: LATER, BEHIND or NEVER. place:
+ * its own, in the order. Sets node->swap_due. O(clients), for so many units of a look. */
 enum sl_look_outcome sl_look_make_room(
 	struct sl_look *look, const struct sl_node_unit *unit, uint32_t place);
 /* What is counted as leaving was not told to: back to the first `count` of it. */

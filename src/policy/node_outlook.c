@@ -1,9 +1,10 @@
 /*
  * node_outlook - what a GPU will have, and who could be told to end for it; see the header
  *
- * It is made anew for each look, since every event may change it, and a demand takes its bytes out of it as soon as
- * it is known to be served: those behind it see what is left. Sums are those of the ledger, corrected by those that
- * go; so a look costs a walk over the workloads and over those that go or swap, not over all clients.
+ * It is made anew for each look, since every event may change it, and a demand takes its bytes out
+ * of it as soon as it is known to be served: those behind it see what is left. Sums are those of
+ * the ledger, corrected by those that go; so a look costs a walk over the workloads and over those
+ * that go or swap, not over all clients.
  */
 #include "policy/node_outlook.h"
 
@@ -69,7 +70,8 @@ void sl_outlook_let_go(
 	shift(outlook, member, bytes, 0);
 }
 
-/* What it is moving to the host. Who does not answer may never do so, and who was told to give up moves no more. */
+/* What it is moving to the host. Who does not answer may never do so, and who was told to give up
+ * moves no more. */
 static uint64_t moving_out(const struct sl_node_client *client, uint32_t gpu)
 {
 	if (!client->order.id || client->order.restores || client->order.aborted ||
@@ -279,8 +281,9 @@ void sl_node_make_room(struct sl_node *node)
 	node->candidates = sl_arena_take(node->arena, room * sizeof(*node->candidates));
 }
 
-/* What is not taken from it by stopping it. Who is parked gave its request up so that others can be promised it, and lives
- * on with all it had: what its context holds is not in their way, since nobody is promised that. */
+/* What is not taken from it by stopping it. Who is parked gave its request up so that others can be
+ * promised it, and lives on with all it had: what its context holds is not in their way, since
+ * nobody is promised that. */
 static uint64_t kept_bytes(const struct sl_node_member *member, uint32_t gpu)
 {
 	uint64_t request = sl_ledger_request(&member->account, gpu);
@@ -290,8 +293,8 @@ static uint64_t kept_bytes(const struct sl_node_member *member, uint32_t gpu)
 		       : request;
 }
 
-/* What is judged when the grace is over: it may have become busy by saving its work, as it was asked
- * to, and goes on being the idle one. */
+/* What is judged when the grace is over: it may have become busy by saving its work, as it was
+ * asked to, and goes on being the idle one. */
 static void add_victim(const struct sl_outlook *outlook, struct sl_node_client *client,
 	uint64_t held_bytes, uint32_t workload, uint32_t *count)
 {

@@ -1,9 +1,10 @@
 /*
  * node_outlook - what a GPU will have once all that goes is gone
  *
- * Dying memory, what leaves for the host, and what was told to end counts as free already. Whoever is served of it
- * takes his bytes out (sl_outlook_reserve); whoever is told to end puts his in (sl_outlook_let_go). One outlook at a time:
- * what it knows of a workload stands in the workload (seen_in). Sizes are bytes. For node_resolve.c, and nobody else.
+ * Dying memory, what leaves for the host, and what was told to end counts as free already. Whoever
+ * is served of it takes his bytes out (sl_outlook_reserve); whoever is told to end puts his in
+ * (sl_outlook_let_go). One outlook at a time: what it knows of a workload stands in the workload
+ * (seen_in). Sizes are bytes. For node_resolve.c, and nobody else.
  */
 #ifndef SL_POLICY_NODE_OUTLOOK_H
 #define SL_POLICY_NODE_OUTLOOK_H
@@ -27,8 +28,9 @@ struct sl_outlook {
 	uint32_t choices; /* of victims, that were made so far */
 };
 
-/* without: NULL, or one that stays whatever it was told. is_return: for those that want to come back, so that
- * nothing of what leaves is left to them. O(workloads + stops + clients that swap). */
+/* without: NULL, or one that stays whatever it was told. is_return: for those that want to come
+ * back, so that nothing of what leaves is left to them. O(workloads + stops + clients that
+ * swap). */
 struct sl_outlook sl_outlook_look(struct sl_node *node, uint32_t gpu,
 	const struct sl_node_client *without, bool is_return);
 /* What the workload will hold of what it has of the GPU. */
@@ -59,8 +61,9 @@ struct sl_outlook_borrowed {
 struct sl_outlook_borrowed sl_outlook_borrowers(
 	const struct sl_outlook *outlook, const struct sl_demand *demand);
 
-/* Lists in node->victims those of other workloads that hold something above their request, or, if it is not NULL, this one of
- * them; returns how many. Sets resolve_at of the queue to when time alone may add one. */
+/* Lists in node->victims those of other workloads that hold something above their request, or, if
+ * it is not NULL, this one of them; returns how many. Sets resolve_at of the queue to when time
+ * alone may add one. */
 uint32_t sl_outlook_list_victims(const struct sl_outlook *outlook,
 	const struct sl_demand *demand, const struct sl_node_client *only);
 /* Of these, who is to end for what the demand lacks; returns how many, 0 if all do not suffice. */

@@ -1,33 +1,40 @@
 /*
  * node_pieces - one comes back while another still leaves
  *
- * The two directions of a link are independent of each other, so an exchange that first moves all of A out and
- * then all of B in takes twice as long as it must. A's EVICT stays one order: one gate, one drain, one proof, one
- * choice of what leaves. But its client says how far it is (MOVED), once per piece, and what has left is free from
- * then on. B, for whom it leaves, is restored by several orders, each of what is free by then: RESTORE needs
- * neither drain nor proof, and the gate stays closed until the last of them.
+ * The two directions of a link are independent of each other, so an exchange that first moves all
+ * of A out and then all of B in takes twice as long as it must. A's EVICT stays one order: one
+ * gate, one drain, one proof, one choice of what leaves. But its client says how far it is (MOVED),
+ * once per piece, and what has left is free from then on. B, for whom it leaves, is restored by
+ * several orders, each of what is free by then: RESTORE needs neither drain nor proof, and the gate
+ * stays closed until the last of them.
  *
- * B begins only when A has given something, not when it was told to: an EVICT that is refused (a capture, work that
- * does not end) costs nobody anything. From then on B comes before all others, whatever their rights, until all of it is
- * back, as if all its room had been kept from the start: who comes meanwhile finds B at the beginning of its turn. So two
- * that each take from the other do it once per turn, not once per piece. Where nothing comes in pieces (what leaves is small, or B is on
- * several GPUs) B's place is kept from when the first of those who leave for it has left. That ends when B, or A, fails half-way or is
- * gone, or B does not want any more. B has its ordinary place then, and can be taken from by those before it; and where
- * nothing can help it, by those behind it, too, A above all: what B has got is of use to nobody (node_leave.c). A part
- * of each is on the host then. One of them can only come if the other goes, so the pool keeps room for that.
+ * B begins only when A has given something, not when it was told to: an EVICT that is refused (a
+ * capture, work that does not end) costs nobody anything. From then on B comes before all others,
+ * whatever their rights, until all of it is back, as if all its room had been kept from the start:
+ * who comes meanwhile finds B at the beginning of its turn. So two that each take from the other do
+ * it once per turn, not once per piece. Where nothing comes in pieces (what leaves is small, or B
+ * is on several GPUs) B's place is kept from when the first of those who leave for it has left.
+ * That ends when B, or A, fails half-way or is gone, or B does not want any more. B has its
+ * ordinary place then, and can be taken from by those before it; and where nothing can help it, by
+ * those behind it, too, A above all: what B has got is of use to nobody (node_leave.c). A part of
+ * each is on the host then. One of them can only come if the other goes, so the pool keeps room for
+ * that.
  *
- * A waiting demand is granted whole, so nothing comes for it in pieces, and it keeps its place in the order. Only who left for a burst
- * demand does not come before it for being within his request, while others still leave for it.
+ * A waiting demand is granted whole, so nothing comes for it in pieces, and it keeps its place in
+ * the order. Only who left for a burst demand does not come before it for being within his request,
+ * while others still leave for it.
  */
 #include "policy/mutant.h"
 #include "policy/node_state.h"
 
-/* An order and its answer take some 0.2 ms, so a piece is what the link moves in ten times that; and not less than what a
- * chunk costs whatever its size (runtime/piece_choose.c). What is moved is a whole chunk, often of more. */
+/* An order and its answer take some 0.2 ms, so a piece is what the link moves in ten times that;
+ * and not less than what a chunk costs whatever its size (runtime/piece_choose.c). What is moved is
+ * a whole chunk, often of more. */
 #define PIECE_SPAN  (2 * SL_MS)
 #define PIECE_LEAST (8 * SL_MIB)
-/* In the first piece and the last one direction rests. Where the way in has all its speed beside the way out an exchange
- * takes 1 + 1 / PIECES times the one way; where it has half, as was published for an A100, 1.5 + 1 / (2 * PIECES). */
+/* In the first piece and the last one direction rests. Where the way in has all its speed beside
+ * the way out an exchange takes 1 + 1 / PIECES times the one way; where it has half, as was
+ * published for an A100, 1.5 + 1 / (2 * PIECES). */
 #define PIECES 16
 
 static uint64_t least_of(const struct sl_node *node, uint32_t gpu)

@@ -1,18 +1,19 @@
 /*
  * node_resolve - what is done about a collision besides waiting
  *
- * The queue is gone through in its order, each demand taking its bytes out of the outlook (node_outlook.h); the first
- * that finds too little is the one the resolver `priority` works for. Nobody behind it is worked for
- * until it is helped, since what came free would be kept for it anyway. So nobody is stopped whose
- * memory would not reach the one he is stopped for, and one collision stops processes once.
+ * The queue is gone through in its order, each demand taking its bytes out of the outlook
+ * (node_outlook.h); the first that finds too little is the one the resolver `priority` works for.
+ * Nobody behind it is worked for until it is helped, since what came free would be kept for it
+ * anyway. So nobody is stopped whose memory would not reach the one he is stopped for, and one
+ * collision stops processes once.
  *
  * The need is looked at again when the grace is over: the outlook is then made without the victim.
  */
 #include "policy/mutant.h"
 #include "policy/node_outlook.h"
 
-/* Whose stop was revoked is not told to end again at once: with no grace that could go on for ever in
- * one step. */
+/* Whose stop was revoked is not told to end again at once: with no grace that could go on for ever
+ * in one step. */
 #define SPARED_FOR (1 * SL_S)
 /* Who could not be signalled is not tried again before. */
 #define TRIED_AGAIN_AFTER (60 * SL_S)
@@ -259,8 +260,9 @@ static bool is_worth_it(const struct sl_node *node, const struct sl_demand *dema
 	       !sl_node_is_away(client);
 }
 
-/* Those that were told to end for it are to live, or leave it too little: it is one that others may be moved for again. True if it
- * was not before: then it is looked at before anything else becomes of it. */
+/* Those that were told to end for it are to live, or leave it too little: it is one that others may
+ * be moved for again. True if it was not before: then it is looked at before anything else becomes
+ * of it. */
 static bool is_ended_for_no_more(struct sl_node *node, struct sl_demand *demand)
 {
 	if (SL_MUTANT(ENDED_FOR_EVER, !demand->stops, true))
@@ -351,12 +353,14 @@ void sl_node_resolve(struct sl_node *node, uint32_t gpu)
 /* --- who wants back what is his --- */
 
 /*
- * Who is to come back stands in no queue: who leaves for whom is decided in turns (node_turns.c). But what `priority` lends of
- * a request is lent since it can be taken back, and a full pool leaves it to the next resolver. So it works for those within
- * their requests for whom nobody can be moved; what is above a request waits for its turn.
+ * Who is to come back stands in no queue: who leaves for whom is decided in turns (node_turns.c).
+ * But what `priority` lends of a request is lent since it can be taken back, and a full pool leaves
+ * it to the next resolver. So it works for those within their requests for whom nobody can be
+ * moved; what is above a request waits for its turn.
  */
 
-/* On all GPUs where something of it is on the host. What was lost with its GPU, nobody can give back. */
+/* On all GPUs where something of it is on the host. What was lost with its GPU, nobody can give
+ * back. */
 static bool is_owed(const struct sl_node *node, const struct sl_node_client *client)
 {
 	const struct sl_ledger_account *account = &client->member->account;
@@ -389,7 +393,8 @@ static struct sl_demand demand_of(struct sl_node_client *client, uint32_t gpu)
 		.burst_since = since};
 }
 
-/* True if with those that may be stopped it has what it lacks on this GPU; stops them if it is to. */
+/* True if with those that may be stopped it has what it lacks on this GPU; stops them if it is
+ * to. */
 static bool take_back(struct sl_node *node, struct sl_node_client *client, uint32_t gpu,
 	bool stops_them)
 {

@@ -132,7 +132,8 @@ static void look_after(struct sl_node *node, uint32_t gpu)
 
 /* --- deadlock --- */
 
-/* Its memory goes to the host if somebody needs it, as far as the pool has room, or is there already. */
+/* Its memory goes to the host if somebody needs it, as far as the pool has room, or is there
+ * already. */
 static bool gives(
 	const struct sl_node *node, const struct sl_node_client *client, uint64_t *room)
 {
@@ -215,7 +216,8 @@ static bool is_dropped(const struct sl_demand *demand)
 	       sl_node_client_of(demand)->member->untakeable;
 }
 
-/* OOM_FIRST: the client's first burst demand that does not fit, and the first after one that did. */
+/* OOM_FIRST: the client's first burst demand that does not fit, and the first after one that
+ * did. */
 static bool is_oom_first(const struct sl_node *node, const struct sl_demand *demand)
 {
 	struct sl_node_client *client = sl_node_client_of(demand);
@@ -380,8 +382,9 @@ static void note_waiting(struct sl_node *node, struct sl_demand *demand)
 	sl_node_note_because(node, &because);
 }
 
-/* It had its turn, and its last look, for which its client was there, found nothing. The same look may have told the client to leave for
- * somebody else; it would come back for another last one, and leave in that again, without end. */
+/* It had its turn, and its last look, for which its client was there, found nothing. The same look
+ * may have told the client to leave for somebody else; it would come back for another last one, and
+ * leave in that again, without end. */
 static bool is_in_vain(const struct sl_demand *demand)
 {
 	return demand->returned && demand->retried && !demand->helped && !demand->stops;
@@ -428,8 +431,8 @@ static bool expire(struct sl_node *node, struct sl_demand *demand)
 	}
 	if (SL_MUTANT(WAIT_FOR_EVER, false, true))
 		return false;
-	/* Somebody may be stopped, or be ending, for it: the resolver says whether it ends. Without `priority` in the chain any more it is
-	 * first to be seen whether others can be moved. */
+	/* Somebody may be stopped, or be ending, for it: the resolver says whether it ends. Without
+	 * `priority` in the chain any more it is first to be seen whether others can be moved. */
 	if (!demand->entitled && !is_away &&
 		(sl_node_has_priority(node) || (demand->stops && sl_node_swaps(node)))) {
 		sl_node_reconsider(node, 1u << demand->gpu);

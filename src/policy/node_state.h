@@ -6,8 +6,9 @@
  * node_gpus.c GPUs and settings, node_clients.c clients and their demands, node_settle.c decides
  * who gets memory and who waits, node_resolve.c who is stopped, node_facts.c keeps what is
  * known of clients' work; node_swap.c gives orders to evict and restore and takes their answers,
- * node_pieces.c lets one come while another still leaves, node_turns.c decides who comes, node_look.c and node_leave.c who leaves for him, node_back.c keeps him a way back, node_park.c parks,
- * node_warm.c what idles for long, node_waited.c counts waits;
+ * node_pieces.c lets one come while another still leaves, node_turns.c decides who comes,
+ * node_look.c and node_leave.c who leaves for him, node_back.c keeps him a way back, node_park.c
+ * parks, node_warm.c what idles for long, node_waited.c counts waits;
  * node_waits.c and node_view.c only read.
  */
 #ifndef SL_POLICY_NODE_STATE_H
@@ -40,7 +41,8 @@ struct sl_node_member { /* a workload */
 	struct sl_deadlock_claim claim;
 	uint32_t living;
 	uint32_t waiting; /* demands of its clients in queues */
-	/* See node_waited.c: clients that want back or are to come back, and what was counted of waits so far. */
+	/* See node_waited.c: clients that want back or are to come back, and what was counted of
+	 * waits so far. */
 	uint32_t wanting;
 	bool waits_now;
 	sl_ns waits_since, waited;
@@ -97,7 +99,8 @@ struct sl_node_order {
 	uint32_t gpu;
 	enum sl_reason reason; /* of an EVICT: EVICTED_FOR, EVICTED_IDLE, PARK_BEGINS */
 	uint64_t bytes, other;
-	/* Of an EVICT: the client that lacks memory; and its demand, 0: it wants back what is on the host. */
+	/* Of an EVICT: the client that lacks memory; and its demand, 0: it wants back what is on
+	 * the host. */
 	uint64_t lacker, lacker_demand;
 	uint64_t had_bytes; /* backing of the client there when it was given */
 	sl_ns since, idle;
@@ -141,14 +144,16 @@ struct sl_node_client {
 	uint64_t seen_in,
 		asked_in; /* the look that saw it lack something; that wants its idleness proven */
 	uint32_t place; /* in the order of that look */
-	/* Why what would have to leave for it may not go to the pool, by the last look; NONE: it may. */
+	/* Why what would have to leave for it may not go to the pool, by the last look; NONE: it
+	 * may. */
 	struct sl_node_because pool_lacks;
 	bool pool_told;      /* that the pool has no room for it was noted */
 	sl_ns refused_until; /* no EVICT before: the last one was refused */
 	sl_ns let_go_at;     /* an EVICT of which nothing had moved was taken back */
 	sl_ns restore_at;    /* no RESTORE before */
 	bool is_part_in; /* a part of it came back, or is to, for the rest to follow */
-	bool is_exchanged; /* somebody left for it, and the rest is on its way: it comes before all others */
+	/* Somebody left for it, and the rest is on its way: it comes before all others */
+	bool is_exchanged;
 	/* Who lacked memory when it last left anything; see node_pieces.c. */
 	uint64_t left_for, left_for_demand;
 	uint64_t part_least;  /* no RESTORE of a part of less: its chunks are larger */
@@ -201,8 +206,8 @@ struct sl_node_sets {
 	int32_t highest[SL_NODE_GPUS_MAX]; /* priority of those that compete, by set */
 };
 
-/* What the longest waits follow from: sums over all workloads, so that asking for those of all is not a walk over
- * all for each. By set, but bytes: by GPU. */
+/* What the longest waits follow from: sums over all workloads, so that asking for those of all is
+ * not a walk over all for each. By set, but bytes: by GPU. */
 struct sl_node_longest {
 	uint64_t as_of;   /* node->books when it was found out */
 	uint32_t crowded; /* sets in which not all that compete fit together */
@@ -236,7 +241,8 @@ struct sl_node_queue { /* of one GPU */
 	bool fresh;  /* a burst demand came, or became one, that was not looked at yet */
 	bool proves; /* some clients are to prove their idleness for it */
 	bool stops; /* others were told to end for one that waits, when the resolvers saw it last */
-	/* Room that demands which come after this place in the order must leave; see node_turns.c. */
+	/* Room that demands which come after this place in the order must leave; see
+	 * node_turns.c. */
 	uint64_t kept_bytes;
 	struct sl_turns_place kept_from;
 	uint64_t exchange_bytes;          /* room that all demands must leave */
@@ -400,7 +406,8 @@ bool sl_node_has_priority(const struct sl_node *node);
 void sl_node_reconsider(struct sl_node *node, uint32_t gpu_mask);
 /* The resolvers and the last resort, on one GPU: stops, and denies what nothing can help. */
 void sl_node_resolve(struct sl_node *node, uint32_t gpu);
-/* The same for those that the look before could not bring back, as far as they are within their requests. Sets node->swap_due. */
+/* The same for those that the look before could not bring back, as far as they are within their
+ * requests. Sets node->swap_due. */
 void sl_node_resolve_returns(struct sl_node *node);
 /* KILL after the grace, unless the need went away. Returns the next deadline. */
 sl_ns sl_node_time_victims(struct sl_node *node);
@@ -462,7 +469,8 @@ uint64_t sl_node_lend_to(const struct sl_node *node, const struct sl_demand *dem
 /* --- node_swap.c --- */
 /* The chain has `swap`, and there is a pool: demands and wants move others. */
 bool sl_node_swaps(const struct sl_node *node);
-/* Something of it is on the host, it moves, or it is parked: it is served by coming back, not by a grant. */
+/* Something of it is on the host, it moves, or it is parked: it is served by coming back, not by a
+ * grant. */
 bool sl_node_is_away(const struct sl_node_client *client);
 /* It is there and able to carry out an order: not stopped, traced, silent or untakeable. */
 bool sl_node_answers(const struct sl_node_client *client);
@@ -485,7 +493,8 @@ void sl_node_sort_out(struct sl_node *node, struct sl_node_client *client);
 void sl_node_forget_swap(struct sl_node *node, struct sl_node_client *client);
 /* It reported on this GPU; it has reported all. */
 void sl_node_reports_out(struct sl_node *node, struct sl_node_client *client);
-/* What may be evicted into the pool: for who takes back what is his (I2 gets better by it), and for others. */
+/* What may be evicted into the pool: for who takes back what is his (I2 gets better by it), and for
+ * others. */
 uint64_t sl_node_pool_room(const struct sl_node *node, uint32_t gpu, bool entitled);
 /* The workload's own part of it: at most so much more. */
 uint64_t sl_node_pool_share(
@@ -497,15 +506,18 @@ uint64_t sl_node_lend_share(
 bool sl_node_trim_for(
 	struct sl_node *node, struct sl_node_client *client, uint64_t bytes);
 uint64_t sl_node_copies(const struct sl_node_client *client);
-/* Something of it is on the host no more: what it was asked for in vain it may be able to give now. */
+/* Something of it is on the host no more: what it was asked for in vain it may be able to give
+ * now. */
 void sl_node_has_less_out(const struct sl_node *node, struct sl_node_client *client);
 /* How long moving the bytes takes. */
 sl_ns sl_node_cost_out(const struct sl_node *node, uint32_t gpu, uint64_t bytes);
 sl_ns sl_node_cost_in(const struct sl_node *node, uint32_t gpu, uint64_t bytes);
 
-/* It comes back for so long that it may have been stopped since: it is looked at, now or as soon as it is late. */
+/* It comes back for so long that it may have been stopped since: it is looked at, now or as soon as
+ * it is late. */
 void sl_node_expect_back(struct sl_node *node, const struct sl_node_client *client);
-/* Its order is looked after: its process once that is late, and until then when it will be, so long after it was given. */
+/* Its order is looked after: its process once that is late, and until then when it will be, so long
+ * after it was given. */
 void sl_node_expect(struct sl_node *node, const struct sl_node_client *client,
 	bool is_late, sl_ns span);
 bool sl_node_returns_late(
@@ -517,22 +529,27 @@ uint64_t sl_node_piece(const struct sl_node *node, uint32_t gpu, uint64_t bytes)
 void sl_node_on_moved(struct sl_node *node, const struct sl_event *event);
 /* GPUs that somebody is leaving for others, and of which he gave a part already. */
 uint32_t sl_node_flowing(const struct sl_node *node);
-/* What it needs is on its way, and so many bytes of it are there: how many of them to begin with. 0: it waits. */
+/* What it needs is on its way, and so many bytes of it are there: how many of them to begin with.
+ * 0: it waits. */
 uint64_t sl_node_part(const struct sl_node *node, const struct sl_node_client *client,
 	uint32_t gpu, int64_t free_bytes);
 void sl_node_bring_part(struct sl_node *node, struct sl_node_client *client, uint32_t gpu,
 	uint64_t bytes);
 /* Of a part that was answered, if it was one: something came back, or no chunk was so small. */
 void sl_node_part_done(struct sl_node_client *client, const struct sl_node_order *order);
-/* Something has left by this EVICT: for whom it did has its place before all others until all of it is back. */
+/* Something has left by this EVICT: for whom it did has its place before all others until all of it
+ * is back. */
 void sl_node_left_for(struct sl_node *node, struct sl_node_client *client,
 	const struct sl_node_order *order);
-/* It left for a burst demand, and others are leaving for that: it does not come before it for being within its request. */
+/* It left for a burst demand, and others are leaving for that: it does not come before it for being
+ * within its request. */
 bool sl_node_is_behind(const struct sl_node *node, const struct sl_node_client *client);
-/* Nothing more leaves for the demand: who left for it has his own place again, for good, so that looks at turns come to an end. */
+/* Nothing more leaves for the demand: who left for it has his own place again, for good, so that
+ * looks at turns come to an end. */
 void sl_node_moves_no_more(struct sl_node *node, const struct sl_demand *demand);
-/* Room in the pool that none from elsewhere may take, but for his request. Where several clients of a GPU (not of `but`)
- * are half there, none of them can run: so much must leave before the one that lacks least is whole. */
+/* Room in the pool that none from elsewhere may take, but for his request. Where several clients of
+ * a GPU (not of `but`) are half there, none of them can run: so much must leave before the one that
+ * lacks least is whole. */
 uint64_t sl_node_half_out(const struct sl_node *node, uint32_t but);
 
 /* --- node_turns.c --- */
@@ -552,7 +569,8 @@ sl_ns sl_node_wants_since(const struct sl_node_client *client);
 bool sl_node_swaps_at_once(const struct sl_node *node);
 
 /* --- node_leave.c --- */
-/* That the host has no memory for it is the last that was heard of it, not long ago; and it is not being asked again now. */
+/* That the host has no memory for it is the last that was heard of it, not long ago; and it is not
+ * being asked again now. */
 bool sl_node_is_hostless(const struct sl_node *node, const struct sl_node_client *client);
 /* Who competes with whom, as of now. O(workloads) the first time. */
 const struct sl_node_sets *sl_node_sets(const struct sl_node *node);
@@ -569,9 +587,11 @@ bool sl_node_is_below_others(
 	const struct sl_node *node, const struct sl_node_member *own);
 /* Says once of each whose turns are short for what they cost. */
 void sl_node_note_long(struct sl_node *node);
-/* Ends the turns of min_share that are over, or that nobody wants any more. O(workloads) while there is one. */
+/* Ends the turns of min_share that are over, or that nobody wants any more. O(workloads) while
+ * there is one. */
 void sl_node_end_promotions(struct sl_node *node);
-/* What will stand on requests nobody has claimed, once all that is told to leave has left; found out once as long as no bytes move. */
+/* What will stand on requests nobody has claimed, once all that is told to leave has left; found
+ * out once as long as no bytes move. */
 uint64_t sl_node_lent_then(const struct sl_node *node, uint32_t gpu);
 /* Fills in what I2 counts. O(workloads). */
 void sl_node_count_i2(const struct sl_node *node, uint32_t gpu, struct sl_evict_ask *ask);
@@ -586,14 +606,16 @@ struct sl_evict_plan sl_node_choose_leavers(struct sl_node *node,
 	uint32_t *count);
 
 /* --- node_back.c --- */
-/* Of the pool, what a burst demand of the client for so many bytes may move there: so much that afterwards each of those that
- * take turns can still change places with others, whose memory goes there before his comes back. O(clients). */
+/* Of the pool, what a burst demand of the client for so many bytes may move there: so much that
+ * afterwards each of those that take turns can still change places with others, whose memory goes
+ * there before his comes back. O(clients). */
 uint64_t sl_node_room_and_back(const struct sl_node *node,
 	const struct sl_node_client *asker, uint32_t gpu, uint64_t bytes);
 
 /* --- node_warm.c --- */
 void sl_node_time_warm(struct sl_node *node);
-/* It has been idle for long enough, and there is no room for it on the host: false if that is not so. */
+/* It has been idle for long enough, and there is no room for it on the host: false if that is not
+ * so. */
 bool sl_node_warm_because(const struct sl_node *node, const struct sl_node_client *client,
 	struct sl_node_because *because);
 
@@ -652,7 +674,8 @@ struct sl_node_because sl_node_waits_because(
 /* What its request waits for, by the first GPU where it does not fit. */
 struct sl_node_because sl_node_resume_because(
 	const struct sl_node *node, const struct sl_node_member *member);
-/* What would have to leave for this client may not go to the host: says so instead of why it waits otherwise. */
+/* What would have to leave for this client may not go to the host: says so instead of why it waits
+ * otherwise. */
 bool sl_node_waits_for_pool(
 	const struct sl_node_client *client, struct sl_node_because *because);
 /* Why this client, of which something is on the host, is not back. */

@@ -1,13 +1,14 @@
 /*
  * node_swap - orders to move memory to the host and back, and their answers
  *
- * An order is the client's one open memory action, from its EVICT or RESTORE to its DONE. What is told to leave
- * stays counted on the GPU until it is gone, and has its place in the pool from the start; what is told to come
- * back has its room on the GPU from the start, on all GPUs at once, and is brought back on one after the
- * other. Who leaves and who comes is decided elsewhere (node_turns.c, node_park.c, node_warm.c).
+ * An order is the client's one open memory action, from its EVICT or RESTORE to its DONE. What is
+ * told to leave stays counted on the GPU until it is gone, and has its place in the pool from the
+ * start; what is told to come back has its room on the GPU from the start, on all GPUs at once, and
+ * is brought back on one after the other. Who leaves and who comes is decided elsewhere
+ * (node_turns.c, node_park.c, node_warm.c).
  *
- * A refused order makes its client unwilling for a while, twice as long each time: whoever needed the memory
- * then looks for another victim, or for the next resolver.
+ * A refused order makes its client unwilling for a while, twice as long each time: whoever needed
+ * the memory then looks for another victim, or for the next resolver.
  */
 #include "policy/mutant.h"
 #include "policy/node_state.h"
@@ -196,7 +197,8 @@ static uint64_t trimming(
 	return sl_min_u64(client->trim_bytes, sl_node_copies(client));
 }
 
-/* It is asked anew as one that never was: what of its host memory it needs is not what it was, or a while is over. */
+/* It is asked anew as one that never was: what of its host memory it needs is not what it was, or a
+ * while is over. */
 static void forget_trim(struct sl_node_client *client)
 {
 	client->trim_bytes = 0;
@@ -211,8 +213,9 @@ static void gave_back(struct sl_node_client *client, uint64_t bytes)
 		forget_trim(client);
 }
 
-/* Who did not give what he was asked for in time is asked again once he says something, or has less on the host, or a
- * while later: of files that he needs some of he can give none, and does not say when that ends. */
+/* Who did not give what he was asked for in time is asked again once he says something, or has less
+ * on the host, or a while later: of files that he needs some of he can give none, and does not say
+ * when that ends. */
 static bool is_left_alone(struct sl_node *node, struct sl_node_client *client)
 {
 	sl_ns again;
@@ -232,14 +235,15 @@ void sl_node_has_less_out(const struct sl_node *node, struct sl_node_client *cli
 {
 	if (SL_MUTANT(TRIM_ASKED_ONCE, false, true))
 		return;
-	/* What was asked for in the last second may still come: a client that frees in small pieces is not asked for each. */
+	/* What was asked for in the last second may still come: a client that frees in small pieces
+	 * is not asked for each. */
 	if (node->now >= client->trim_until)
 		forget_trim(client);
 	client->trims_in_vain = 0;
 }
 
-/* So many more. It is told all that is wanted of it, which takes the place of what it was told before: what was counted
- * anew meanwhile is not given twice. */
+/* So many more. It is told all that is wanted of it, which takes the place of what it was told
+ * before: what was counted anew meanwhile is not given twice. */
 static void trim(struct sl_node *node, struct sl_node_client *client, uint64_t bytes)
 {
 	client->trim_bytes += bytes;
@@ -279,7 +283,8 @@ static uint64_t ask_for_copies(struct sl_node *node, const struct sl_node_client
 	return coming;
 }
 
-/* What is made for the workload, or for all, is to stay within most_bytes when so many more of the client's are there. */
+/* What is made for the workload, or for all, is to stay within most_bytes when so many more of the
+ * client's are there. */
 static bool trim_within(struct sl_node *node, const struct sl_node_client *client,
 	uint64_t bytes, const struct sl_node_member *member, uint64_t most_bytes)
 {
@@ -299,7 +304,8 @@ static bool trim_within(struct sl_node *node, const struct sl_node_client *clien
 	missing = sl_sub_sat(made, most_bytes);
 	if (SL_MUTANT(COPIES_STAY, !missing, true))
 		return true;
-	/* What does not come in time is not waited for: the host may have room all the same, and says so. */
+	/* What does not come in time is not waited for: the host may have room all the same, and
+	 * says so. */
 	return ask_for_copies(node, client, member, missing, coming) < missing;
 }
 
@@ -341,7 +347,8 @@ void sl_node_sort_out(struct sl_node *node, struct sl_node_client *client)
 	}
 	if (!client->is_out)
 		client->is_part_in = client->is_exchanged = false;
-	/* It freed what was there. That it did nothing while it could not run says nothing of now. */
+	/* It freed what was there. That it did nothing while it could not run says nothing of
+	 * now. */
 	if (was_out && !client->is_out && !client->order.id && client->alive) {
 		client->resident_at =
 			SL_MUTANT(IDLE_SINCE_IT_LEFT, node->now, client->resident_at);
@@ -472,8 +479,8 @@ static void keep_room(struct sl_node *node, struct sl_node_client *client, bool 
 	}
 }
 
-/* What is measured, or reported late, asks nobody: it may have taken what was kept. Then the client is not brought in
- * beyond what can be shared, but waits in its place until there is room again. */
+/* What is measured, or reported late, asks nobody: it may have taken what was kept. Then the client
+ * is not brought in beyond what can be shared, but waits in its place until there is room again. */
 static bool has_its_room(const struct sl_node *node, const struct sl_node_client *client)
 {
 	for (uint32_t left = client->is_out; left; left &= left - 1) {
@@ -541,7 +548,8 @@ static void back_off(struct sl_node *node, struct sl_node_client *client)
 		sl_node_later(node->now, SL_MUTANT(REFUSED_IS_ASKED_AGAIN, span, 0));
 }
 
-/* It is as willing as before. But where two looks do not agree it would be told to leave and to stay as fast as it answers. */
+/* It is as willing as before. But where two looks do not agree it would be told to leave and to
+ * stay as fast as it answers. */
 static void let_go(struct sl_node *node, struct sl_node_client *client)
 {
 	if (client->let_go_at && node->now - client->let_go_at < LET_GO_SPAN)
@@ -605,8 +613,8 @@ static void evict_done(struct sl_node *node, struct sl_node_client *client,
 		let_go(node, client);
 }
 
-/* A demand is not refused while its client waits for a turn; but only the first turn begins its wait anew, or clients that
- * ask in vain would make room for each other without end. */
+/* A demand is not refused while its client waits for a turn; but only the first turn begins its
+ * wait anew, or clients that ask in vain would make room for each other without end. */
 static void restart_clocks(struct sl_node *node, struct sl_node_client *client)
 {
 	sl_list_foreach (link, &client->party.demands) {
@@ -658,7 +666,8 @@ static void restore_done(struct sl_node *node, struct sl_node_client *client,
 		return;
 	}
 	if (event->done.outcome == SL_SWAP_OK && !(client->is_out >> order->gpu & 1)) {
-		/* Parked or stopped on its way back, or its room was lost: the rest of it stays where it is. */
+		/* Parked or stopped on its way back, or its room was lost: the rest of it stays
+		 * where it is. */
 		if (client->member->parked || !sl_node_can_come_back(client) ||
 			!SL_MUTANT(LOST_ROOM_USED, has_its_room(node, client), true))
 			keep_room(node, client, false);
@@ -667,7 +676,8 @@ static void restore_done(struct sl_node *node, struct sl_node_client *client,
 		return;
 	}
 	keep_room(node, client, false);
-	/* It has its ordinary place again: who comes before it is not kept waiting for what fails. */
+	/* It has its ordinary place again: who comes before it is not kept waiting for what
+	 * fails. */
 	client->is_exchanged &= SL_MUTANT(FAILED_KEEPS_PLACE, false, true);
 	/* Nothing failed: it is brought back once it goes on. */
 	if (event->done.cause == SL_SWAP_STOPPED) {

@@ -1,14 +1,14 @@
 /*
  * node_turns - who comes back, who leaves for whom
  *
- * One look goes through everybody who lacks memory, in the order of service (verdicts/turns.h): clients with
- * something on the host that want to run (or are to), and waiting demands. Who fits in what is free beyond what is
- * reserved for those before him comes back at once. Who does not has bytes reserved that are on their way, or
- * has others moved out for him (node_look.c), or waits until that may be done. Whom nothing can help keeps
- * nobody from anything.
+ * One look goes through everybody who lacks memory, in the order of service (verdicts/turns.h):
+ * clients with something on the host that want to run (or are to), and waiting demands. Who fits in
+ * what is free beyond what is reserved for those before him comes back at once. Who does not has
+ * bytes reserved that are on their way, or has others moved out for him (node_look.c), or waits
+ * until that may be done. Whom nothing can help keeps nobody from anything.
  *
- * Demands are granted by their queues (node_settle.c), which leave to those who come back what is reserved for
- * them (kept_bytes).
+ * Demands are granted by their queues (node_settle.c), which leave to those who come back what is
+ * reserved for them (kept_bytes).
  */
 #include <stdlib.h>
 #include <string.h>
@@ -196,8 +196,9 @@ uint64_t sl_node_kept_from(const struct sl_node *node, const struct sl_demand *d
 
 /* --- min_share --- */
 
-/* Since when its workload waits for its share. What it asks for, perhaps in vain, may have waited since before its last turn of
- * min_share, which others of the workload had: one turn is not one after the other. */
+/* Since when its workload waits for its share. What it asks for, perhaps in vain, may have waited
+ * since before its last turn of min_share, which others of the workload had: one turn is not one
+ * after the other. */
 static sl_ns share_since(const struct sl_node_unit *unit)
 {
 	return unit->demand ? sl_max_u64(unit->place.since,
@@ -233,14 +234,15 @@ static void promote(struct sl_look *look, const struct sl_node_unit *unit)
 	member->promoted_at = node->now;
 	if (unit->demand)
 		unit->demand->helped = true; /* by the next look, which is due at once */
-	/* The order is another one now, also for those of its demands that left what is free to others. */
+	/* The order is another one now, also for those of its demands that left what is free to
+	 * others. */
 	sl_node_touch(node, unit->gpus);
 }
 
 /* --- one after the other --- */
 
-/* It fits, and leaves that to the head of its queue, which nothing helps: what it will not have is kept from nobody behind
- * it. */
+/* It fits, and leaves that to the head of its queue, which nothing helps: what it will not have is
+ * kept from nobody behind it. */
 static bool yields_in_vain(const struct sl_look *look, const struct sl_node_unit *unit)
 {
 	const struct sl_node *node = look->node;
@@ -443,7 +445,8 @@ static void abort_the_unneeded(struct sl_look *look)
 	}
 }
 
-/* Somebody counts on what others were told to leave, whoever that was for: it has to be seen whether they go on. */
+/* Somebody counts on what others were told to leave, whoever that was for: it has to be seen
+ * whether they go on. */
 static void watch_who_leaves(const struct sl_look *look)
 {
 	sl_list_foreach (link, &look->node->out) {
@@ -563,7 +566,8 @@ void sl_node_take_turns(struct sl_node *node)
 	node->swap_due = SL_NS_NEVER;
 	node->looks++;
 	node->asked = 0;
-	/* Demands of whose request is claimed again are entitled now: who fits is served before anybody leaves. */
+	/* Demands of whose request is claimed again are entitled now: who fits is served before
+	 * anybody leaves. */
 	if (sl_node_time_parked(node)) {
 		node->asked = asked_before;
 		node->swap_dirty = true;

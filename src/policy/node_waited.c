@@ -1,9 +1,10 @@
 /*
  * node_waited - how often and how long each workload waited, counted as it happens
  *
- * A workload waits while a demand of it is in a queue, while a process of it stands at its closed gate or is to come back, and while it is being
- * resumed; not while it is parked. What begins and ends at the same moment was no wait. What overlaps is one: it is the workload's
- * time that is counted, not that of its processes.
+ * A workload waits while a demand of it is in a queue, while a process of it stands at its closed
+ * gate or is to come back, and while it is being resumed; not while it is parked. What begins and
+ * ends at the same moment was no wait. What overlaps is one: it is the workload's time that is
+ * counted, not that of its processes.
  */
 #include "policy/node_state.h"
 

@@ -1,9 +1,10 @@
 /*
  * node_warm - workloads that had no work for long give their memory up
  *
- * A workload is warm when all of it is on the host and nobody asks for it: it keeps its request, and its next call
- * brings it back. It goes there once each of its processes has been idle, proven, for warm_after. It is the
- * least of what the pool is for: it goes only where that takes nothing from what is lent.
+ * A workload is warm when all of it is on the host and nobody asks for it: it keeps its request,
+ * and its next call brings it back. It goes there once each of its processes has been idle, proven,
+ * for warm_after. It is the least of what the pool is for: it goes only where that takes nothing
+ * from what is lent.
  */
 #include "policy/mutant.h"
 #include "policy/node_state.h"
@@ -11,7 +12,8 @@
 /* The pool had no room for it. */
 #define TRIED_AGAIN_AFTER (5 * SL_S)
 
-/* When it will have been idle for so long, if it stays so; 0: it has. Asks for a proof where one is missing. */
+/* When it will have been idle for so long, if it stays so; 0: it has. Asks for a proof where one is
+ * missing. */
 static sl_ns idle_at(struct sl_node *node, struct sl_node_client *client, sl_ns span)
 {
 	sl_ns idle = sl_node_settled_idle(node, client);
@@ -52,9 +54,10 @@ static bool may_be_warm(const struct sl_node_member *member)
 	       !member->stopping && !(member->flags & SL_WORKLOAD_NO_SWAP);
 }
 
-/* What is still there of all its processes on all its GPUs and is not leaving, and how much of that the pool has room for;
- * gpu: where least. A part of it on the host would come back with the next call, and give nobody the room that the rest
- * keeps. */
+/* What is still there of all its processes on all its GPUs and is not leaving, and how much of that
+ * the pool has room for;
+ * gpu: where least. A part of it on the host would come back with the next call, and give nobody
+ * the room that the rest keeps. */
 struct leaving {
 	uint64_t bytes, room_bytes;
 	uint32_t gpu;
@@ -153,8 +156,8 @@ static void send(struct sl_node *node, struct sl_node_member *member)
 				.again_after = TRIED_AGAIN_AFTER});
 }
 
-/* Others are moved for a demand: the host's room for them, and for what it borrows, comes before room for who may as well leave
- * later. */
+/* Others are moved for a demand: the host's room for them, and for what it borrows, comes before
+ * room for who may as well leave later. */
 static bool is_demand_moving(const struct sl_node *node)
 {
 	for (uint32_t gpu = 0; gpu < SL_NODE_GPUS_MAX; gpu++) {

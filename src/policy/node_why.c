@@ -26,7 +26,8 @@ static uint64_t hostless_of(
 	return bytes;
 }
 
-/* Who waits would have the memory of others, were there room on the host: the one with most to move. */
+/* Who waits would have the memory of others, were there room on the host: the one with most to
+ * move. */
 static void why_nobody_leaves(const struct sl_node *node,
 	const struct sl_node_because *waits, sl_node_because_fn fn, void *context)
 {

@@ -578,7 +578,8 @@ void sl_node_on_workload_stop(struct sl_node *node, const struct sl_event *event
 		sl_node_unpark(node, member); /* it may need its memory to end well */
 		tell_stop(node, member, SL_STOP_TERM);
 		sl_node_cancel_all(node, member);
-		/* What it has comes free: with that, stopping another may suffice where it did not. */
+		/* What it has comes free: with that, stopping another may suffice where it did
+		 * not. */
 		sl_node_touch(node, member->account.gpu_mask | member->account.touched);
 	}
 	if (!sl_list_is_linked(&member->to_kill)) {

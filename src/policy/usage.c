@@ -1,7 +1,8 @@
 /* usage - see the header */
 #include "policy/usage.h"
 
-/* A petabyte: products of three fit into 128 bits, and sums of any number that a node has into 64. */
+/* A petabyte: products of three fit into 128 bits, and sums of any number that a node has into
+ * 64. */
 #define BYTES_MAX (1ull << 50)
 
 static uint64_t bounded(uint64_t bytes)

@@ -234,7 +234,8 @@ static void *agent_main(void *arg)
 }
 
 /* A line needs one more descriptor. Without one the agent would try for ever, and the program wait
- * for it without a word; so the call fails, as the driver's own would, and the next one tries again. */
+ * for it without a word; so the call fails, as the driver's own would, and the next one tries
+ * again. */
 static int check_descriptors(void)
 {
 	int fd = (int)syscall(SYS_socket, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);

@@ -2,8 +2,8 @@
  * agent - the one thread that listens to the daemon
  *
  * Detached, all signals blocked, ends only when the daemon rejects us. It makes the connection
- * (and makes it again), hands messages to the session and orders to the swap thread, carries out GATE orders,
- * answers PROBEs and asks for measurements after the program's first submissions.
+ * (and makes it again), hands messages to the session and orders to the swap thread, carries out
+ * GATE orders, answers PROBEs and asks for measurements after the program's first submissions.
  */
 #ifndef SL_RUNTIME_AGENT_H
 #define SL_RUNTIME_AGENT_H

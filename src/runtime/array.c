@@ -1,10 +1,10 @@
 /*
  * array - arrays and mipmapped arrays: asked for, charged, passed through
  *
- * The driver tells what an array takes only of those that take nothing yet (deferred mapping), so the
- * size is computed: tiles of 64 bytes by 8 rows, which is what GPUs have had for long. What the driver
- * takes beyond that is measured as hidden. Sparse and deferred arrays take nothing themselves; what is
- * mapped into them are handles, charged where those are made.
+ * The driver tells what an array takes only of those that take nothing yet (deferred mapping), so
+ * the size is computed: tiles of 64 bytes by 8 rows, which is what GPUs have had for long. What the
+ * driver takes beyond that is measured as hidden. Sparse and deferred arrays take nothing
+ * themselves; what is mapped into them are handles, charged where those are made.
  */
 #include "runtime/kept.h"
 #include "runtime/hidden.h"
@@ -14,8 +14,8 @@
 #define TILE_ROWS  8u
 #define UNBACKED   (CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_DEFERRED_MAPPING)
 #define LAYERS     (CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_CUBEMAP)
-/* No GPU has longer sides or more layers: the driver refuses what is not possible, and for another reason
- * than memory. On one that had, such an array would be measured. */
+/* No GPU has longer sides or more layers: the driver refuses what is not possible, and for another
+ * reason than memory. On one that had, such an array would be measured. */
 #define SIDE_MAX   131072u
 #define VOLUME_MAX 16384u
 #define LAYERS_MAX 2048u
@@ -126,7 +126,8 @@ static bool is_possible(const CUDA_ARRAY3D_DESCRIPTOR *desc)
 	       (desc->Height || !desc->Depth || has_layers);
 }
 
-/* What it takes of the GPU; 0 where it takes nothing, or the driver is to say what is wrong with it. */
+/* What it takes of the GPU; 0 where it takes nothing, or the driver is to say what is wrong with
+ * it. */
 static uint64_t bytes_of(const CUDA_ARRAY3D_DESCRIPTOR *desc, unsigned int levels)
 {
 	uint64_t width = desc->Width, height = desc->Height,

@@ -159,8 +159,8 @@ static CUresult make_chunk(
 	return r;
 }
 
-/* What is known of a device: can its handles be exported? Asked once; one that says so and then refuses to
- * make such handles is not asked again. */
+/* What is known of a device: can its handles be exported? Asked once; one that says so and then
+ * refuses to make such handles is not asked again. */
 static int8_t exports[SL_GPUS_MAX]; /* 0: not asked; 1: yes; -1: no */
 
 static bool is_exportable(CUdevice dev)
@@ -284,7 +284,7 @@ CUresult sl_backing_create(
 	return r;
 }
 
-/* --- chunk by chunk ---------------------------------------------------------------------------- */
+/* --- chunk by chunk --------------------------------------------------------------------------- */
 
 struct sl_cargo *sl_backing_cargo(const struct sl_backing *b, uint32_t index)
 {

@@ -3,8 +3,8 @@
  *
  * The only unit that calls the driver's virtual memory functions. A range is backed by chunks of
  * equal size (the last may be smaller), one handle each, because handles are what costs and what
- * can be evicted. Handles can be exported where the device can do that at all, which costs nothing until
- * it is done. Works on the caller's struct; no lock. Bytes; all sizes are multiples of
+ * can be evicted. Handles can be exported where the device can do that at all, which costs nothing
+ * until it is done. Works on the caller's struct; no lock. Bytes; all sizes are multiples of
  * SL_BACKING_GRAIN. No current context is needed.
  */
 #ifndef SL_RUNTIME_BACKING_H
@@ -38,8 +38,9 @@ struct sl_backing {
 
 /* size rounded up to whole grains; 0 if that overflows or is 0. */
 uint64_t sl_backing_round(uint64_t bytes);
-/* What is made there is made so that other devices may register it (GPUDirect RDMA): the workload said so, and so is
- * never moved, and the driver can. A registration of anything else fails visibly, instead of pinning what may move. */
+/* What is made there is made so that other devices may register it (GPUDirect RDMA): the workload
+ * said so, and so is never moved, and the driver can. A registration of anything else fails
+ * visibly, instead of pinning what may move. */
 bool sl_backing_is_registrable(CUdevice dev);
 /* Size of the chunks of a range of so many bytes: fewer handles for larger ranges. */
 uint64_t sl_backing_chunk_bytes(uint64_t bytes);
@@ -59,9 +60,9 @@ struct sl_released {
 	uint64_t bytes;         /* that were on the GPU */
 	uint64_t evicted_bytes; /* that were on the host */
 };
-/* Withdraws what other processes may open, unmaps and releases everything, on the GPU and on the host, and counts
- * it as held no longer. What *released says is gone in any case; after a failure the same call may be made again
- * and goes on where it stopped. No work may use the range. */
+/* Withdraws what other processes may open, unmaps and releases everything, on the GPU and on the
+ * host, and counts it as held no longer. What *released says is gone in any case; after a failure
+ * the same call may be made again and goes on where it stopped. No work may use the range. */
 SL_MUST_CHECK CUresult sl_backing_destroy(
 	struct sl_backing *backing, struct sl_released *released);
 
@@ -71,12 +72,13 @@ SL_MUST_CHECK CUresult sl_backing_destroy(
 struct sl_cargo *sl_backing_cargo(const struct sl_backing *backing, uint32_t index);
 CUdeviceptr sl_backing_chunk(
 	const struct sl_backing *backing, uint32_t index, uint64_t *bytes);
-/* Unmaps and releases the chunk. After a failure it is as it was, but for *absent: then it can no longer be
- * used although the driver has not taken back its memory, and sl_backing_attach goes on with that. */
+/* Unmaps and releases the chunk. After a failure it is as it was, but for *absent: then it can no
+ * longer be used although the driver has not taken back its memory, and sl_backing_attach goes on
+ * with that. */
 SL_MUST_CHECK CUresult sl_backing_detach(
 	struct sl_backing *backing, uint32_t index, bool *absent);
-/* Makes it anew, with what the driver likes to have in it, for all who had access. After a failure it is as it was,
- * or nearer to the goal if the driver did not take it back. */
+/* Makes it anew, with what the driver likes to have in it, for all who had access. After a failure
+ * it is as it was, or nearer to the goal if the driver did not take it back. */
 SL_MUST_CHECK CUresult sl_backing_attach(struct sl_backing *backing, uint32_t index);
 
 #endif

@@ -3,8 +3,8 @@
  *
  * Dekker's pattern: a capture announces itself, then looks for synchronisations; a
  * synchronisation announces itself, then looks for captures. Captures that begin at the same
- * time as one wait for it, at most until it is a second old (work that waits for the very thread that begins the
- * capture would otherwise hang it).
+ * time as one wait for it, at most until it is a second old (work that waits for the very thread
+ * that begins the capture would otherwise hang it).
  * None begins while the gate is closed: memory does not move during one.
  * Open captures are kept by stream, so that a destroyed stream or context ends its own.
  */

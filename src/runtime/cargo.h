@@ -1,8 +1,8 @@
 /*
  * cargo - what the host knows of one chunk's contents
  *
- * Part of the record of whatever can be moved: a chunk of a region or slab, a handle of the program's. Its
- * address never changes while it has places. Bytes.
+ * Part of the record of whatever can be moved: a chunk of a region or slab, a handle of the
+ * program's. Its address never changes while it has places. Bytes.
  */
 #ifndef SL_RUNTIME_CARGO_H
 #define SL_RUNTIME_CARGO_H
@@ -10,12 +10,13 @@
 #include "runtime/hash.h"
 #include "runtime/store.h"
 
-/* Where the contents are. "Held" is no state of its own: what is held is not picked. The mover alone changes
- * it, while the control lock is closed; others read it from inside. */
+/* Where the contents are. "Held" is no state of its own: what is held is not picked. The mover
+ * alone changes it, while the control lock is closed; others read it from inside. */
 enum sl_where {
 	SL_RESIDENT = 0, /* on the GPU */
 	SL_LEAVING,      /* on the GPU, and being copied to the host */
-	SL_EVICTED, /* on the host; no memory of the GPU is mapped there, or none with the contents */
+	/* On the host; no memory of the GPU is mapped there, or none with the contents */
+	SL_EVICTED,
 	SL_RETURNING, /* on the host, and being copied to the GPU */
 };
 

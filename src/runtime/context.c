@@ -148,8 +148,8 @@ static CUcontext last_of(CUdevice dev)
 	return ctx && __atomic_load_n(&retained[dev], __ATOMIC_RELAXED) <= 1 ? ctx : NULL;
 }
 
-/* Around a call that may end ctx; dying: NULL where it is known that it will not. From here on nothing of ours is
- * done in it. Then comes HOLD_STILL. */
+/* Around a call that may end ctx; dying: NULL where it is known that it will not. From here on
+ * nothing of ours is done in it. Then comes HOLD_STILL. */
 static struct sl_space *hold(CUcontext dying, CUcontext ctx, bool hide)
 {
 	struct sl_space *space;
@@ -162,9 +162,10 @@ static struct sl_space *hold(CUcontext dying, CUcontext ctx, bool hide)
 	return space;
 }
 
-/* No memory moves until `destroyed`: who evicts has proved before that no context has work left, so the driver does
- * not wait in there while it is waited for. In the frame of the program's call itself, since what `destroyed` calls
- * enters again and must lie deeper in the stack than this (control.c). */
+/* No memory moves until `destroyed`: who evicts has proved before that no context has work left, so
+ * the driver does not wait in there while it is waited for. In the frame of the program's call
+ * itself, since what `destroyed` calls enters again and must lie deeper in the stack than this
+ * (control.c). */
 #define HOLD_STILL(dying)                             \
 	do {                                          \
 		sl_control_enter();                   \
@@ -268,8 +269,8 @@ SL_EXPORT CUresult cuCtxDetach(CUcontext ctx)
 }
 
 /* Whether memory that was allocated in it ends with a green context no manual says, and the primary
- * context, which it is a part of, lives on: regions stay until they are freed. Of what the driver made it
- * knows what is left, and that is measured. */
+ * context, which it is a part of, lives on: regions stay until they are freed. Of what the driver
+ * made it knows what is left, and that is measured. */
 SL_EXPORT CUresult cuGreenCtxDestroy(CUgreenCtx green)
 {
 	CUcontext ctx = context_of(green);

@@ -52,8 +52,8 @@ static CUresult device_of_context(CUcontext ctx, CUdevice *dev)
 	return r;
 }
 
-/* A driver before 12.8 tells the stream's context only. That the function is missing is found out once:
- * each search for it takes longer than the call. */
+/* A driver before 12.8 tells the stream's context only. That the function is missing is found out
+ * once: each search for it takes longer than the call. */
 CUresult sl_device_of_stream(CUstream stream, CUdevice *dev)
 {
 	static int missing;

@@ -1,9 +1,9 @@
 /*
  * errands - see errands.h
  *
- * Two deadlines and a look-out. The first wish of a burst sets the deadline; those that come until then are
- * served with it, and one that comes while the message is being sent sets the next. The look-out reads
- * the gate's counter of submissions, which costs the submitting threads nothing.
+ * Two deadlines and a look-out. The first wish of a burst sets the deadline; those that come until
+ * then are served with it, and one that comes while the message is being sent sets the next. The
+ * look-out reads the gate's counter of submissions, which costs the submitting threads nothing.
  */
 #include "runtime/errands.h"
 #include "runtime/gate.h"
@@ -19,7 +19,8 @@
 #define LOOK_OUT_NS (1 * SL_S)
 /* Between looks at the counter of submissions. */
 #define LOOK_SPAN_NS (100 * SL_MS)
-/* What becomes held is known to the daemon already, or within the request: nobody waits for this. */
+/* What becomes held is known to the daemon already, or within the request: nobody waits for
+ * this. */
 #define HELD_DELAY_NS (5 * SL_MS)
 
 static struct {
@@ -87,7 +88,8 @@ static void look_at_hidden(sl_ns now_ns)
 
 static void look_at_held(sl_ns now_ns)
 {
-	/* Taken also while a message is due already: what comes after this look wakes the agent again. */
+	/* Taken also while a message is due already: what comes after this look wakes the agent
+	 * again. */
 	if (sl_held_is_due() && !errands.holds) {
 		errands.holds = true;
 		errands.held_at = now_ns + HELD_DELAY_NS;

@@ -1,10 +1,10 @@
 /*
  * extents - things that occupy a range of addresses, found by address
  *
- * An array of pointers, sorted by address: finding takes the logarithm, putting and taking move what
- * lies behind (40,000 mappings: 10 us on average, where the driver's call takes 50 and more). Things
- * never overlap. Room is promised before the driver is called, so that what it has done can always be
- * remembered. The caller locks. Bytes.
+ * An array of pointers, sorted by address: finding takes the logarithm, putting and taking move
+ * what lies behind (40,000 mappings: 10 us on average, where the driver's call takes 50 and more).
+ * Things never overlap. Room is promised before the driver is called, so that what it has done can
+ * always be remembered. The caller locks. Bytes.
  */
 #ifndef SL_RUNTIME_EXTENTS_H
 #define SL_RUNTIME_EXTENTS_H
@@ -30,7 +30,8 @@ void sl_extents_put(struct sl_extents *set, struct sl_extent *extent);
 void sl_extents_take(struct sl_extents *set, const struct sl_extent *extent);
 /* The one that contains address, or NULL. */
 struct sl_extent *sl_extents_at(const struct sl_extents *set, uint64_t address);
-/* The one that ends above address and begins lowest, or NULL: where a walk through a range begins. */
+/* The one that ends above address and begins lowest, or NULL: where a walk through a range
+ * begins. */
 struct sl_extent *sl_extents_from(const struct sl_extents *set, uint64_t address);
 /* In the child of a fork: empty; nothing is freed. */
 void sl_extents_forget(struct sl_extents *set);

@@ -3,9 +3,9 @@
  *
  * A flush takes a batch (what was freed before), waits until the context's work is complete, and
  * only then reuses or unmaps it; frees that come meanwhile make the next batch. One flush per
- * space at a time: who must have back what it freed waits for the one that works, as it would wait in the
- * driver, or a thread that frees and allocates would run ahead of the GPU until there is nothing
- * left. Declared in memory.h.
+ * space at a time: who must have back what it freed waits for the one that works, as it would wait
+ * in the driver, or a thread that frees and allocates would run ahead of the GPU until there is
+ * nothing left. Declared in memory.h.
  */
 #include "runtime/memory.h"
 #include "runtime/control.h"
@@ -23,11 +23,12 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-/* Who frees waits so long for another thread's flush: work that lasts longer slows it down, no more. */
+/* Who frees waits so long for another thread's flush: work that lasts longer slows it down, no
+ * more. */
 #define FLUSH_WAIT_NS (10 * SL_S)
 
-/* Futex: flushes that have taken memory out of their space and not yet given it back. It is in no list then, so who
- * looks for what is hoarded does not find it. */
+/* Futex: flushes that have taken memory out of their space and not yet given it back. It is in no
+ * list then, so who looks for what is hoarded does not find it. */
 static uint32_t giving;
 
 static void move_all(struct sl_link *from, struct sl_link *to)
@@ -113,8 +114,8 @@ enum flush_kind {
 	FLUSH_FULLY,  /* all that was freed before is back when it returns */
 };
 
-/* Under the lock, which is not held while it waits. False: there is nothing to do here, or, after a long time,
- * not yet. */
+/* Under the lock, which is not held while it waits. False: there is nothing to do here, or, after a
+ * long time, not yet. */
 static bool begin_flush(struct sl_space *space, enum flush_kind kind)
 {
 	sl_ns end_ns = sl_clock_now() + FLUSH_WAIT_NS, now_ns;
@@ -188,8 +189,8 @@ static CUresult flush_here(struct sl_space *space, bool everything, enum flush_k
 	return r == SL_SETTLE_BROKEN ? result : CUDA_SUCCESS;
 }
 
-/* A thread that is cancelled while it waits in the driver would take the batch with it, and with it every later flush
- * of the space: it is cancelled when it is through. */
+/* A thread that is cancelled while it waits in the driver would take the batch with it, and with it
+ * every later flush of the space: it is cancelled when it is through. */
 static CUresult flush(struct sl_space *space, bool everything, enum flush_kind kind)
 {
 	CUresult result;

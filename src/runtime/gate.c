@@ -31,7 +31,8 @@ void (*sl_gate_on_attach)(void);
 void (*sl_gate_on_park)(void);
 void (*sl_gate_on_entry)(void);
 
-/* A parked thread says so again and again: one that left by a jump out of a signal handler cannot. */
+/* A parked thread says so again and again: one that left by a jump out of a signal handler
+ * cannot. */
 #define PARK_SPAN_NS  (1 * SL_S)
 #define PARK_STALE_NS (3 * SL_S)
 

@@ -10,10 +10,10 @@
  * every running thread. Where membarrier is refused the word carries SL_GATE_FENCED and each
  * entry makes a fence of its own.
  *
- * A signal handler of the program may leave a call by siglongjmp, and our depth stays behind. What is
- * nested lies deeper in the stack than what it is nested in; an entry that does not proves that the
- * former one was left, and takes its place. A thread that left and never calls again looks inside
- * for ever: a drain ends by its deadline.
+ * A signal handler of the program may leave a call by siglongjmp, and our depth stays behind. What
+ * is nested lies deeper in the stack than what it is nested in; an entry that does not proves that
+ * the former one was left, and takes its place. A thread that left and never calls again looks
+ * inside for ever: a drain ends by its deadline.
  *
  * Closing nests. Records are never unmapped, so a closer may look at them at any time.
  */
@@ -46,12 +46,13 @@ extern uint32_t sl_gate_word;
 /* The calling thread's record, made and published now. NULL in bypass or without memory: then
  * the thread is not gated. */
 struct sl_gate_thread *sl_gate_attach(void) SL_COLD;
-/* The calling thread's record as above, for a call that passes the gate and is no submission: a thread that has
- * none gets one until sl_gate_give_back. */
+/* The calling thread's record as above, for a call that passes the gate and is no submission: a
+ * thread that has none gets one until sl_gate_give_back. */
 struct sl_gate_thread *sl_gate_borrow(void);
 /* Leaves, without counting a submission. NULL is fine. */
 void sl_gate_give_back(struct sl_gate_thread *self);
-/* As sl_gate_enter, but false instead of a wait; until then or sl_gate_give_up the thread counts as parked. */
+/* As sl_gate_enter, but false instead of a wait; until then or sl_gate_give_up the thread counts as
+ * parked. */
 SL_MUST_CHECK bool sl_gate_try(struct sl_gate_thread *self);
 /* It no longer tries. */
 void sl_gate_give_up(struct sl_gate_thread *self);
@@ -71,8 +72,9 @@ static inline uintptr_t sl_gate_stack(void)
 	return stack;
 }
 
-/* Blocks while the gate is closed, unless the thread is inside already. Keeps errno. In line wherever it stands: left to
- * itself the compiler makes one function of it for the hooks with many arguments, launches among them. */
+/* Blocks while the gate is closed, unless the thread is inside already. Keeps errno. In line
+ * wherever it stands: left to itself the compiler makes one function of it for the hooks with many
+ * arguments, launches among them. */
 static inline __attribute__((always_inline)) void sl_gate_enter_at(
 	struct sl_gate_thread *self, uintptr_t stack)
 {
@@ -105,9 +107,9 @@ static inline __attribute__((always_inline)) struct sl_gate_thread *sl_gate_atta
 	return self;
 }
 
-/* The same where nothing is in the way. False: it has only noted where the stack ends, and sl_gate_enter_at does the rest from there: two
- * calls from one frame have the same end, whichever way they take, or the second would look nested in a first one that was
- * left by a jump. */
+/* The same where nothing is in the way. False: it has only noted where the stack ends, and
+ * sl_gate_enter_at does the rest from there: two calls from one frame have the same end, whichever
+ * way they take, or the second would look nested in a first one that was left by a jump. */
 SL_MUST_CHECK static inline __attribute__((always_inline)) bool sl_gate_enter_open(
 	struct sl_gate_thread *self)
 {
@@ -149,10 +151,11 @@ void sl_gate_open(void);
 bool sl_gate_is_drained(void);
 /* Polls sl_gate_is_drained for at most span_ns. */
 SL_MUST_CHECK bool sl_gate_drain(sl_ns span_ns);
-/* Threads parked in front of the closed gate now. One that jumped out of there counts for seconds more. */
+/* Threads parked in front of the closed gate now. One that jumped out of there counts for seconds
+ * more. */
 uint32_t sl_gate_parked(void);
-/* From now on the next entry is told by sl_gate_on_entry, once. What entered before shows in the depths or the
- * submissions once this returns. */
+/* From now on the next entry is told by sl_gate_on_entry, once. What entered before shows in the
+ * depths or the submissions once this returns. */
 void sl_gate_listen(void);
 /* Nobody entered since. */
 bool sl_gate_is_listening(void);
@@ -164,8 +167,8 @@ uint32_t sl_gate_records(void);
 void sl_gate_forget(void);
 /* Called once per thread at its first submission; may be NULL. Set before threads run. */
 extern void (*sl_gate_on_attach)(void);
-/* Called by a thread that is about to wait at the closed gate, and when it has left it; may be NULL.
- * Async-signal-safe; keeps errno. Set before threads run. */
+/* Called by a thread that is about to wait at the closed gate, and when it has left it; may be
+ * NULL. Async-signal-safe; keeps errno. Set before threads run. */
 extern void (*sl_gate_on_park)(void);
 /* Called by the thread that entered while the gate listened, inside; likewise. */
 extern void (*sl_gate_on_entry)(void);

@@ -1,11 +1,11 @@
 /*
  * graph - see graph.h
  *
- * What a graph takes is the union of the address ranges of its allocation nodes: nodes that the driver
- * lets share memory have overlapping ones. It is found at instantiation, from the driver's own list of
- * nodes, so that it does not matter how they came to be there; nobody looks before a first such node was
- * made. Different graphs share the pool's memory; what a launch asked for in vain goes back when the
- * driver has told what it reserved.
+ * What a graph takes is the union of the address ranges of its allocation nodes: nodes that the
+ * driver lets share memory have overlapping ones. It is found at instantiation, from the driver's
+ * own list of nodes, so that it does not matter how they came to be there; nobody looks before a
+ * first such node was made. Different graphs share the pool's memory; what a launch asked for in
+ * vain goes back when the driver has told what it reserved.
  */
 #include "runtime/graph.h"
 #include "runtime/capture.h"
@@ -26,7 +26,8 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-/* Handles are aligned, so an executable graph's next addresses serve as keys for further devices. */
+/* Handles are aligned, so an executable graph's next addresses serve as keys for further
+ * devices. */
 #define DEVICES_MAX 8
 /* Graphs within graphs that are looked into. */
 #define DEPTH_MAX 16
@@ -34,7 +35,8 @@
 uint32_t sl_graph_pending;
 
 static int memory_seen;
-/* Guards what follows and the objects of kind EXEC: bytes, and extra: device and epoch of the last launch. */
+/* Guards what follows and the objects of kind EXEC: bytes, and extra: device and epoch of the last
+ * launch. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static uint32_t epoch = 1; /* counts trims */
 static uint32_t exec_count;
@@ -44,7 +46,7 @@ void sl_graph_has_memory(void)
 	__atomic_store_n(&memory_seen, 1, __ATOMIC_RELAXED);
 }
 
-/* --- what a graph takes ------------------------------------------------------------------------------ */
+/* --- what a graph takes ----------------------------------------------------------------------- */
 
 struct range {
 	CUdevice dev;
@@ -174,7 +176,7 @@ static void measure_graph(CUgraph graph, struct footprint *out)
 	free(ranges.list);
 }
 
-/* --- executable graphs --------------------------------------------------------------------------------- */
+/* --- executable graphs ------------------------------------------------------------------------ */
 
 static uint64_t extra_of(CUdevice dev, uint32_t launched)
 {
@@ -269,7 +271,7 @@ static void note_launched(CUgraphExec exec)
 	(void)pthread_mutex_unlock(&lock);
 }
 
-/* --- asking -------------------------------------------------------------------------------------------- */
+/* --- asking ----------------------------------------------------------------------------------- */
 
 struct launch {
 	unsigned int count;
@@ -348,7 +350,7 @@ CUresult sl_graph_launch(CUresult (*real)(CUgraphExec exec, CUstream stream),
 	return sl_sticky_note(result);
 }
 
-/* --- hooks ----------------------------------------------------------------------------------------------- */
+/* --- hooks ------------------------------------------------------------------------------------ */
 
 /* More than the limit on a GPU is out of memory whatever the others do. */
 static bool fits(const struct footprint *footprint)

@@ -1,10 +1,11 @@
 /*
  * graph - memory that graphs allocate when they run
  *
- * A graph with allocation nodes takes memory of the device's graph pool (pool.h) at its first launch or
- * upload, and the driver keeps it until it is trimmed. So the first launch of an executable graph, and
- * the first after a trim, asks for what its nodes take; a graph that could never have it is refused when
- * it is instantiated. Other launches cost one load here. Thread-safe; no lock may be held.
+ * A graph with allocation nodes takes memory of the device's graph pool (pool.h) at its first
+ * launch or upload, and the driver keeps it until it is trimmed. So the first launch of an
+ * executable graph, and the first after a trim, asks for what its nodes take; a graph that could
+ * never have it is refused when it is instantiated. Other launches cost one load here. Thread-safe;
+ * no lock may be held.
  */
 #ifndef SL_RUNTIME_GRAPH_H
 #define SL_RUNTIME_GRAPH_H

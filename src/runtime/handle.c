@@ -1,10 +1,10 @@
 /*
  * handle - see handle.h
  *
- * Ids count up and are never used again, so a stale one is told from a live one. The table of handles is
- * hashed by id; mappings are sorted by address. A driver that maps at an address has
- * nothing else there: whatever the tables still hold for it then is a leftover of threads that raced
- * for it, and goes.
+ * Ids count up and are never used again, so a stale one is told from a live one. The table of
+ * handles is hashed by id; mappings are sorted by address. A driver that maps at an address has
+ * nothing else there: whatever the tables still hold for it then is a leftover of threads that
+ * raced for it, and goes.
  */
 #include "runtime/handle.h"
 #include "runtime/held.h"
@@ -36,7 +36,7 @@ static void drop_lock(void)
 	(void)pthread_mutex_unlock(&lock);
 }
 
-/* --- the table of handles: under the lock --------------------------------------------------------- */
+/* --- the table of handles: under the lock ----------------------------------------------------- */
 
 static struct sl_link *bucket_of(uint64_t id)
 {
@@ -96,7 +96,7 @@ static bool is_over(struct sl_handle *handle)
 	return true;
 }
 
-/* --- handles ---------------------------------------------------------------------------------------- */
+/* --- handles ---------------------------------------------------------------------------------- */
 
 struct sl_handle *sl_handle_new(enum sl_handle_kind kind, uint64_t bytes)
 {
@@ -254,7 +254,7 @@ bool sl_handle_revive(struct sl_handle *handle, CUmemGenericAllocationHandle rea
 	return first;
 }
 
-/* --- held --------------------------------------------------------------------------------------------- */
+/* --- held ------------------------------------------------------------------------------------- */
 
 /* Under the lock: these are to be told of as held; 0 if they are, or are no GPU's. */
 static uint64_t bytes_to_hold(const struct sl_handle *handle)
@@ -336,7 +336,7 @@ bool sl_handle_hold_range(uint64_t address, uint64_t bytes, enum sl_handle_why w
 	return held;
 }
 
-/* --- mappings --------------------------------------------------------------------------------------------- */
+/* --- mappings --------------------------------------------------------------------------------- */
 
 struct sl_mapping *sl_mapping_new(uint64_t address, uint64_t bytes)
 {
@@ -547,7 +547,7 @@ bool sl_mappings_next(uint64_t end, uint64_t *address, uint64_t *bytes)
 	return found;
 }
 
-/* --- all of them ------------------------------------------------------------------------------------------------ */
+/* --- all of them ------------------------------------------------------------------------------ */
 
 void sl_handle_each(void (*on_each)(struct sl_handle *handle, void *arg), void *arg)
 {

@@ -1,22 +1,23 @@
 /*
  * handle - the program's own handles of device memory, and where they are mapped
  *
- * The program never sees the driver's handles, but ids of ours: so a handle can be given up and made
- * anew behind its back, at the same addresses. What that takes is remembered here: how it was made,
- * where it is mapped, who may use each mapping. A handle is
+ * The program never sees the driver's handles, but ids of ours: so a handle can be given up and
+ * made anew behind its back, at the same addresses. What that takes is remembered here: how it was
+ * made, where it is mapped, who may use each mapping. A handle is
  *   evictable  if it is of kind DEVICE and why_held is 0: released and created again with `prop`,
  *              `bytes` and `flags`, then every mapping mapped and its accesses set as before; its
  *              contents go through any mapping with access, or through one of our own where it has
  *              none
  *   held       otherwise: another process, a NIC, an array or a multicast object knows the memory,
  *              the record is not complete, or it is not ours to make again (imported, host memory).
- * An id lives as long as the program has references, mappings, or bound it to a multicast object; what
- * it is charged is given back after the last of these.
+ * An id lives as long as the program has references, mappings, or bound it to a multicast object;
+ * what it is charged is given back after the last of these.
  *
  * One lock, held for table work only, never during a driver call; functions take it themselves. A
  * handle or a mapping taken out of the tables for a call of the driver (sl_handle_use,
- * sl_mappings_take) belongs to that thread until it is put back or dropped, so whatever other threads
- * do to the same one meanwhile, the books stay right. No lock may be held by the caller. Bytes.
+ * sl_mappings_take) belongs to that thread until it is put back or dropped, so whatever other
+ * threads do to the same one meanwhile, the books stay right. No lock may be held by the caller.
+ * Bytes.
  */
 #ifndef SL_RUNTIME_HANDLE_H
 #define SL_RUNTIME_HANDLE_H
@@ -58,12 +59,13 @@ struct sl_handle {
 	unsigned long long flags;
 	enum sl_handle_kind kind;
 	uint32_t why_held;
-	uint32_t
-		references; /* the program's; of the driver's there is one as long as there are any */
+	/* The program's; of the driver's there is one as long as there are any */
+	uint32_t references;
 	uint32_t bound; /* to multicast objects */
 	uint32_t users; /* threads in a call with it */
-	/* On the host: neither it nor any of its mappings is in the driver, but for what `made` and `there` say of
-	 * one that stayed half-way. Written while the control lock is closed, read inside (handle_swap.c). */
+	/* On the host: neither it nor any of its mappings is in the driver, but for what `made` and
+	 * `there` say of one that stayed half-way. Written while the control lock is closed, read
+	 * inside (handle_swap.c). */
 	bool evicted;
 	bool made; /* evicted, and the driver has `real` nevertheless */
 	CUmemGenericAllocationHandle
@@ -107,13 +109,13 @@ void sl_handle_discard(struct sl_handle *handle);
 CUmemGenericAllocationHandle sl_handle_add(
 	struct sl_handle *handle, CUmemGenericAllocationHandle real);
 
-/* What the program passes as a handle. NULL: none of ours, *real is for the driver: the same value, or
- * for an id that is no longer good 0, which it refuses. Else *real is the driver's, and the record
- * stays until sl_handle_leave. */
+/* What the program passes as a handle. NULL: none of ours, *real is for the driver: the same value,
+ * or for an id that is no longer good 0, which it refuses. Else *real is the driver's, and the
+ * record stays until sl_handle_leave. */
 struct sl_handle *sl_handle_use(
 	CUmemGenericAllocationHandle value, CUmemGenericAllocationHandle *real);
-/* NULL is fine. The last one of a handle of which nothing is left gives back what it is charged; where that may be
- * on the host, inside the control lock. */
+/* NULL is fine. The last one of a handle of which nothing is left gives back what it is charged;
+ * where that may be on the host, inside the control lock. */
 void sl_handle_leave(struct sl_handle *handle);
 /* The handle mapped at address, used, whether it has references or not; or NULL. */
 struct sl_handle *sl_handle_at(uint64_t address);
@@ -159,7 +161,8 @@ void sl_mappings_put_back(struct sl_link *taken);
 void sl_mappings_drop(struct sl_link *taken);
 /* Each mapping that the range touches has this access now. */
 void sl_mappings_allow(uint64_t address, uint64_t bytes, const CUmemAccessDesc *access);
-/* The access that `where` has to the mapping at address, as the driver would tell. False: nothing is mapped there. */
+/* The access that `where` has to the mapping at address, as the driver would tell. False: nothing
+ * is mapped there. */
 bool sl_mappings_access(
 	uint64_t address, const CUmemLocation *where, unsigned long long *flags);
 /* What queries about an address are answered with. */
@@ -174,14 +177,15 @@ SL_MUST_CHECK bool sl_mapping_find(uint64_t address, struct sl_mapping_info *out
 /* The mapping after `address` that the range touches: *address and *bytes become its own. */
 bool sl_mappings_next(uint64_t end, uint64_t *address, uint64_t *bytes);
 
-/* --- for the mover, inside the closed control lock (handle_swap.c) ------------------------------ */
+/* --- for the mover, inside the closed control lock (handle_swap.c) ---------------------------- */
 
 /* The handles charged to the GPU that are in that state and may leave, or must come back. */
 void sl_handles_to_pieces(
 	struct sl_pieces *pieces, const struct sl_gpu *gpu, enum sl_where where);
 /* Calls on_each for every handle, under the lock. */
 void sl_handle_each(void (*on_each)(struct sl_handle *handle, void *arg), void *arg);
-/* What the driver still has of one that stayed half-way goes. Nobody knows the handle, or the mapping, any more. */
+/* What the driver still has of one that stayed half-way goes. Nobody knows the handle, or the
+ * mapping, any more. */
 void sl_handle_clear(struct sl_handle *handle);
 void sl_mapping_clear(struct sl_mapping *mapping);
 

@@ -1,14 +1,15 @@
 /*
  * handle_swap - the program's own handles leave the GPU and come back
  *
- * Its ids stay; behind them the driver's handle is released and made anew as it was first made, and every
- * mapping is mapped again where it was, for those who had access. Contents are copied through any mapping
- * of all of it that its own device may write, or through one of ours that is there for the copy only. A handle that
- * the program has no reference to any more lives by its mappings: the driver lends us its handle for the while.
+ * Its ids stay; behind them the driver's handle is released and made anew as it was first made, and
+ * every mapping is mapped again where it was, for those who had access. Contents are copied through
+ * any mapping of all of it that its own device may write, or through one of ours that is there for
+ * the copy only. A handle that the program has no reference to any more lives by its mappings: the
+ * driver lends us its handle for the while.
  *
- * What goes wrong is undone. Where the driver refuses that, too, the handle counts as evicted, and what the driver
- * still has of it is remembered (`made`, `there`; `lent` and `own` if it keeps what was ours): the next move goes
- * on from there, and whatever ends the handle or a mapping clears it.
+ * What goes wrong is undone. Where the driver refuses that, too, the handle counts as evicted, and
+ * what the driver still has of it is remembered (`made`, `there`; `lent` and `own` if it keeps what
+ * was ours): the next move goes on from there, and whatever ends the handle or a mapping clears it.
  */
 #include "runtime/device.h"
 #include "runtime/handle.h"
@@ -26,7 +27,7 @@ static struct sl_mapping *mapping_of(struct sl_link *link)
 	return SL_LIST_ENTRY(link, struct sl_mapping, link);
 }
 
-/* --- single calls -------------------------------------------------------------------------------- */
+/* --- single calls ----------------------------------------------------------------------------- */
 
 static CUresult allow(const struct sl_mapping *mapping)
 {
@@ -124,7 +125,7 @@ static CUresult give_back(struct sl_handle *handle)
 	return r;
 }
 
-/* --- an address for copies ------------------------------------------------------------------------- */
+/* --- an address for copies -------------------------------------------------------------------- */
 
 static bool may_write(const struct sl_mapping *mapping, CUdevice dev)
 {
@@ -202,7 +203,7 @@ static CUresult find_address(struct sl_piece *piece)
 	return r;
 }
 
-/* --- what the mover calls ----------------------------------------------------------------------------- */
+/* --- what the mover calls --------------------------------------------------------------------- */
 
 static void settle(struct sl_piece *piece)
 {
@@ -291,7 +292,8 @@ static CUresult attach(struct sl_piece *piece)
 	return r;
 }
 
-/* The program's reference, which it gave up meanwhile, or did not; or which we could not give back and it has again. */
+/* The program's reference, which it gave up meanwhile, or did not; or which we could not give back
+ * and it has again. */
 static void sort_references(struct sl_handle *handle)
 {
 	if (handle->references && !handle->made) {
@@ -324,7 +326,7 @@ static const struct sl_piece_kind handle_kind = {
 	.arrive = arrive,
 };
 
-/* --- which ones ------------------------------------------------------------------------------------------ */
+/* --- which ones ------------------------------------------------------------------------------- */
 
 struct search {
 	struct sl_pieces *pieces;
@@ -368,7 +370,7 @@ void sl_handles_to_pieces(
 	sl_handle_each(look_at, &search);
 }
 
-/* --- ends ------------------------------------------------------------------------------------------------- */
+/* --- ends ------------------------------------------------------------------------------------- */
 
 void sl_mapping_clear(struct sl_mapping *mapping)
 {

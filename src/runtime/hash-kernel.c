@@ -1,16 +1,17 @@
 /*
  * hash-kernel - the hash of hash_math.h, of many chunks in one launch
  *
- * One text, two builds, both embedded in libsluice.so (hash-embed.S): hash-kernel.ptx for real GPUs, made by
- * clang (tools/hash-ptx) and kept in the tree so that nobody needs its NVPTX back-end to build Sluice, and
- * a host module for the software GPU.
+ * One text, two builds, both embedded in libsluice.so (hash-embed.S): hash-kernel.ptx for real
+ * GPUs, made by clang (tools/hash-ptx) and kept in the tree so that nobody needs its NVPTX back-end
+ * to build Sluice, and a host module for the software GPU.
  *
- * A block takes one tile of 256 lines, a thread four columns of it: neighbours read 16 bytes side by side, and
- * a thread multiplies by nothing but the key on its way from the last line to the first. The rest, where in
- * the chunk its columns and its tile stand, is two powers at the end of a megabyte.
+ * A block takes one tile of 256 lines, a thread four columns of it: neighbours read 16 bytes side
+ * by side, and a thread multiplies by nothing but the key on its way from the last line to the
+ * first. The rest, where in the chunk its columns and its tile stand, is two powers at the end of a
+ * megabyte.
  *
- * The list is a variable of the module, so nothing has to be allocated: the host copies jobs there, launches
- * as many blocks as there are tiles, and copies them back.
+ * The list is a variable of the module, so nothing has to be allocated: the host copies jobs there,
+ * launches as many blocks as there are tiles, and copies them back.
  */
 #if defined(__clang__) && defined(__CUDA__) /* clang alone, without a toolkit's headers */
 #define __CUDACC__
@@ -83,8 +84,8 @@ SL_DEVICE void sum_columns(const struct sl_hash_quad *at, uint32_t thread,
 	*high = sl_hash_times(sum1, sl_hash_power(k[1].a, 4 * thread));
 }
 #else
-/* One core does the work of all threads: the first adds the tile, line by line, the others nothing. The test
- * of this text builds it both ways. */
+/* One core does the work of all threads: the first adds the tile, line by line, the others nothing.
+ * The test of this text builds it both ways. */
 SL_DEVICE void sum_columns(const struct sl_hash_quad *at, uint32_t thread,
 	const struct sl_hash_powers k[2], uint64_t *low, uint64_t *high, uint32_t *bits)
 {

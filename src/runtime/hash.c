@@ -1,7 +1,8 @@
 /*
  * hash - see hash.h; the definition is in hash_math.h
  *
- * 16 KiB of powers are made first, then it goes line by line, without a division or a reduction inside a line.
+ * 16 KiB of powers are made first, then it goes line by line, without a division or a reduction
+ * inside a line.
  */
 #include "runtime/hash.h"
 #include "runtime/hash_math.h"

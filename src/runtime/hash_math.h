@@ -1,24 +1,25 @@
 /*
  * hash_math - the arithmetic of the hash: its definition, and what the CPU and the kernel share
  *
- * Let p = 2^61 - 1. A chunk is a row of 32-bit words, little-endian; word i stands in column c = i mod 1024
- * of line r = i div 1024, so that a line is one page of 4 KiB; what a last line lacks is 0. With a key (a, b),
- * two numbers below p, one half of the hash is
+ * Let p = 2^61 - 1. A chunk is a row of 32-bit words, little-endian; word i stands in column c = i
+ * mod 1024 of line r = i div 1024, so that a line is one page of 4 KiB; what a last line lacks is
+ * 0. With a key (a, b), two numbers below p, one half of the hash is
  *
  *	h(a, b) = sum over i of  word(i) * a^c * b^r   mod p
  *
- * and the hash is h under two keys that know nothing of each other, `low` and `high`, each below 2^61.
+ * and the hash is h under two keys that know nothing of each other, `low` and `high`, each below
+ * 2^61.
  *
- * Bound. Two different chunks of the same size differ by a polynomial in a and b that is not 0 (no two words
- * share a monomial, and a difference of two words is below p in size), of degree d <= 1023 + lines - 1. A
- * random point is a root of it with a probability of at most d / p (Schwartz, Zippel), whatever the chunks
- * are, as long as they were chosen without knowledge of the key. Both halves collide with at most (d / p)^2:
- * 2^-103 for 2 MiB, 2^-93 for 64 MiB, 2^-85 for 1 GiB. Every comparison is one such chance. Chunks of
- * different sizes are not to be compared.
+ * Bound. Two different chunks of the same size differ by a polynomial in a and b that is not 0 (no
+ * two words share a monomial, and a difference of two words is below p in size), of degree d <=
+ * 1023 + lines - 1. A random point is a root of it with a probability of at most d / p (Schwartz,
+ * Zippel), whatever the chunks are, as long as they were chosen without knowledge of the key. Both
+ * halves collide with at most (d / p)^2: 2^-103 for 2 MiB, 2^-93 for 64 MiB, 2^-85 for 1 GiB. Every
+ * comparison is one such chance. Chunks of different sizes are not to be compared.
  *
- * Why this one: the sum commutes, so any number of threads may add their parts in any order; each needs
- * three multiplications and one reduction for 16 bytes and half; the key is 32 bytes and is expanded by
- * nothing whose strength would have to be believed.
+ * Why this one: the sum commutes, so any number of threads may add their parts in any order; each
+ * needs three multiplications and one reduction for 16 bytes and half; the key is 32 bytes and is
+ * expanded by nothing whose strength would have to be believed.
  *
  * Plain C for the CPU, for a host module and for PTX; includes nothing.
  */
@@ -33,7 +34,8 @@
 #define SL_HASH_LINE_WORDS 1024u /* of 32 bits */
 #define SL_HASH_LINE_BYTES (4 * SL_HASH_LINE_WORDS)
 
-/* How the kernel divides the work: a block of threads takes one tile, a thread four columns of it. */
+/* How the kernel divides the work: a block of threads takes one tile, a thread four columns of
+ * it. */
 #define SL_HASH_TILE_LINES 256u
 #define SL_HASH_TILE_BYTES ((unsigned long long)SL_HASH_TILE_LINES * SL_HASH_LINE_BYTES)
 #define SL_HASH_THREADS    (SL_HASH_LINE_WORDS / 4)
@@ -42,8 +44,8 @@
 
 typedef unsigned __int128 sl_hash_wide;
 
-/* A chunk in the kernel's list, and what it found. A sum of numbers below 2^61 is kept in two halves of 32
- * bits, which cannot overflow in 2^32 additions. */
+/* A chunk in the kernel's list, and what it found. A sum of numbers below 2^61 is kept in two
+ * halves of 32 bits, which cannot overflow in 2^32 additions. */
 struct sl_hash_job {
 	unsigned long long address;
 	unsigned long long tile; /* number of its first tile in this launch */
@@ -109,7 +111,8 @@ SL_HASH_FN struct sl_hash_powers sl_hash_powers_of(
 	return k;
 }
 
-/* One step of Horner's rule: sum * by + the four words as a polynomial in a. by is below 2^61 + 8. */
+/* One step of Horner's rule: sum * by + the four words as a polynomial in a. by is below 2^61 +
+ * 8. */
 SL_HASH_FN unsigned long long sl_hash_step(unsigned long long sum, unsigned long long by,
 	const struct sl_hash_powers *k, const struct sl_hash_quad *q)
 {
@@ -118,7 +121,7 @@ SL_HASH_FN unsigned long long sl_hash_step(unsigned long long sum, unsigned long
 		(sl_hash_wide)k->a2 * q->word[2] + (sl_hash_wide)k->a3 * q->word[3]);
 }
 
-/* --- for the CPU: line by line, which is three times as fast there and passes quickly over zeros --- */
+/* --- for the CPU: line by line, which is three times as fast there and quick over zeros --- */
 
 /* The powers of a by which the words of a line are multiplied, for both keys. */
 struct sl_hash_columns {
@@ -138,8 +141,8 @@ SL_HASH_FN void sl_hash_columns_init(struct sl_hash_columns *columns,
 	}
 }
 
-/* The sum of a line's words times their powers of a, folded; 1024 products of 93 bits do not overflow. What
- * is returned is 0 if all of them are. */
+/* The sum of a line's words times their powers of a, folded; 1024 products of 93 bits do not
+ * overflow. What is returned is 0 if all of them are. */
 SL_HASH_FN unsigned int sl_hash_line(const struct sl_hash_columns *columns,
 	const unsigned int *words, unsigned int count, unsigned long long sum[2])
 {

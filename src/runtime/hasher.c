@@ -1,12 +1,14 @@
 /*
  * hasher - the hash on GPUs: loading the kernel, launching it
  *
- * Loading compiles PTX and takes memory of the GPU, so it is done early and aside: a thread waits until a
- * context is a little old and nothing of the process on the host, then loads the module and launches it once, empty, so that a driver that loads
- * code lazily has it, too. Inside the control lock, so never while something is being moved; what is launched
- * is waited for outside of it. PTX comes first; only the software GPU refuses that and takes the host module.
+ * Loading compiles PTX and takes memory of the GPU, so it is done early and aside: a thread waits
+ * until a context is a little old and nothing of the process on the host, then loads the module and
+ * launches it once, empty, so that a driver that loads code lazily has it, too. Inside the control
+ * lock, so never while something is being moved; what is launched is waited for outside of it. PTX
+ * comes first; only the software GPU refuses that and takes the host module.
  *
- * A run copies the list into a variable of the module, launches a block per megabyte, copies it back.
+ * A run copies the list into a variable of the module, launches a block per megabyte, copies it
+ * back.
  */
 #include "runtime/hash.h"
 

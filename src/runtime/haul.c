@@ -1,9 +1,9 @@
 /*
  * haul - see haul.h
  *
- * Copies of one direction follow each other on one stream: a copy engine does them one after the other anyway,
- * and an event behind each tells when it is complete. Events sleep instead of spinning: with several
- * copies begun, waking late costs nothing.
+ * Copies of one direction follow each other on one stream: a copy engine does them one after the
+ * other anyway, and an event behind each tells when it is complete. Events sleep instead of
+ * spinning: with several copies begun, waking late costs nothing.
  */
 #include "runtime/haul.h"
 #include "runtime/hooks.h"

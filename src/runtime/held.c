@@ -1,11 +1,12 @@
 /*
  * held - see held.h
  *
- * The count is one field of the GPU's figures, under the session's lock, so that it changes in the same
- * moment as the messages which tell of it. Within the request nothing need be asked: that much is
- * promised to this workload alone. Beyond it the daemon alone knows what the others were promised, and is
- * asked with an ordinary demand for bytes that are there already. A daemon that knows of no held
- * memory takes nothing away but by stopping processes, so it need not be asked either.
+ * The count is one field of the GPU's figures, under the session's lock, so that it changes in the
+ * same moment as the messages which tell of it. Within the request nothing need be asked: that much
+ * is promised to this workload alone. Beyond it the daemon alone knows what the others were
+ * promised, and is asked with an ordinary demand for bytes that are there already. A daemon that
+ * knows of no held memory takes nothing away but by stopping processes, so it need not be asked
+ * either.
  */
 #include "runtime/held.h"
 #include "runtime/agent.h"

@@ -60,8 +60,9 @@ void sl_hidden_settle(struct sl_gpu *gpu)
 {
 	if (!sl_hidden_take(SL_HIDDEN_FOR_VIEW))
 		return;
-	/* What is charged and not there would be missing in what is measured, and be told as free twice once it
-	 * is used: spare grains, and what the driver took from its pools in its own time. */
+	/* What is charged and not there would be missing in what is measured, and be told as free
+	 * twice once it is used: spare grains, and what the driver took from its pools in its own
+	 * time. */
 	(void)sl_passed_trim();
 	if (!sl_capture_is_open())
 		sl_pool_synced();

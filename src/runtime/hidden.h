@@ -39,7 +39,8 @@ static inline CUresult sl_hidden_changed(CUresult result)
 bool sl_hidden_take(uint32_t use);
 /* The agent saw something no hook can see: figures told now would be old. */
 void sl_hidden_due_for_view(void);
-/* Waits for a measurement if one is due, at most 250 ms, once what is charged for nothing has gone. */
+/* Waits for a measurement if one is due, at most 250 ms, once what is charged for nothing has
+ * gone. */
 void sl_hidden_settle(struct sl_gpu *gpu);
 /* In the child of a fork. */
 void sl_hidden_forget(void);

@@ -1,14 +1,15 @@
 /*
  * hold - see hold.h
  *
- * The daemon is asked without a lock, so a block is looked up again afterwards: it may be gone or held
- * by another thread by then, and what was taken for it is dropped.
+ * The daemon is asked without a lock, so a block is looked up again afterwards: it may be gone or
+ * held by another thread by then, and what was taken for it is dropped.
  */
 #include "runtime/hold.h"
 #include "runtime/held.h"
 #include "runtime/pagemap.h"
 
-/* Takes the bytes of the block at `at` as held unless they are. *next: where it ends; 0: there is none. */
+/* Takes the bytes of the block at `at` as held unless they are. *next: where it ends; 0: there is
+ * none. */
 static bool hold_one(CUdeviceptr at, CUdeviceptr *next)
 {
 	struct sl_gpu *gpu = NULL;

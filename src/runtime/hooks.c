@@ -2,7 +2,8 @@
  * hooks - everything that hooks.def says, expanded
  *
  * Written by hand are the functions that do more than pass the gate; here are the rest: per
- * symbol the first filling of its slot, and for classes GATE, LAUNCH, GRAPH, LOAD, WATCH and NEED the exported function.
+ * symbol the first filling of its slot, and for classes GATE, LAUNCH, GRAPH, LOAD, WATCH and NEED
+ * the exported function.
  */
 #include "runtime/hooks.h"
 #include "runtime/gate.h"
@@ -39,9 +40,9 @@ union sl_real_table sl_real_table = {
  * and almost never written, one indirect call. No lock, no system call, no fence. Budget 5 ns
  * over the bare call. Without a record (bypass) the call goes straight through.
  *
- * Whatever else there is to do is another function with the same arguments, so that the fast one need not keep them for
- * calls that it hardly ever makes: slowly_X when the thread has no record or the gate is not open, again_X when there was no
- * memory.
+ * Whatever else there is to do is another function with the same arguments, so that the fast one
+ * need not keep them for calls that it hardly ever makes: slowly_X when the thread has no record or
+ * the gate is not open, again_X when there was no memory.
  */
 #define GATED(self, stack, symbol, args)       \
 	({                                     \
@@ -52,8 +53,8 @@ union sl_real_table sl_real_table = {
 		sl_gate_leave(self);           \
 		gated_;                        \
 	})
-/* No jump: where one is possible the compiler gets all arguments out of the caller's frame at the beginning, which was a
- * third of what a launch took longer. */
+/* No jump: where one is possible the compiler gets all arguments out of the caller's frame at the
+ * beginning, which was a third of what a launch took longer. */
 #define CALLED(call)                                  \
 	({                                            \
 		CUresult called_ = (call);            \
@@ -81,7 +82,8 @@ union sl_real_table sl_real_table = {
 		sl_gate_leave(self);                                              \
 		return CALLED(sl_sticky_note(result));                            \
 	}
-/* Dearer by the stores that keep the arguments for another call. slow: what the slow one does instead of the call. */
+/* Dearer by the stores that keep the arguments for another call. slow: what the slow one does
+ * instead of the call. */
 #define EXPORT_RETRIED(symbol, params, args, slow)                                  \
 	static SL_COLD CUresult again_##symbol params                               \
 	{                                                                           \

@@ -1,13 +1,15 @@
 /*
  * ipc - memory of one process used by another, as programs call it
  *
- * The driver gives no IPC handle for memory that is made of mapped handles, and ours is; so the 64 bytes that
- * a program hands on are ours: a key under which the daemon has descriptors of the memory (offer.h), and the
- * block's place in it. Whoever opens them maps the same handles (opened.h). A handle of the driver's own
- * (of a pool, or of a process without us) is told by its first bytes and goes to the driver.
+ * The driver gives no IPC handle for memory that is made of mapped handles, and ours is; so the 64
+ * bytes that a program hands on are ours: a key under which the daemon has descriptors of the
+ * memory (offer.h), and the block's place in it. Whoever opens them maps the same handles
+ * (opened.h). A handle of the driver's own (of a pool, or of a process without us) is told by its
+ * first bytes and goes to the driver.
  *
- * Events are passed through: an IPC event is the driver's own between two processes, no memory of ours is
- * in it, and waiting for one is never gated. Work that is ordered by it has passed the gate in its process.
+ * Events are passed through: an IPC event is the driver's own between two processes, no memory of
+ * ours is in it, and waiting for one is never gated. Work that is ordered by it has passed the gate
+ * in its process.
  */
 #include "runtime/capture.h"
 #include "runtime/hooks.h"
@@ -84,7 +86,8 @@ static CUresult open_ours(
 		&handle->offered, ptr);
 }
 
-/* While a capture forbids it the driver refuses before it looks at the handle, and spoils the capture. */
+/* While a capture forbids it the driver refuses before it looks at the handle, and spoils the
+ * capture. */
 #define OPEN(symbol)                                                         \
 	SL_EXPORT CUresult symbol(                                           \
 		CUdeviceptr *ptr, CUipcMemHandle handle, unsigned int flags) \
@@ -110,7 +113,8 @@ SL_EXPORT CUresult cuIpcCloseMemHandle(CUdeviceptr ptr)
 		sl_opened_find(ptr, &info) == SL_MEMORY_FOREIGN)
 		return sl_real.cuIpcCloseMemHandle(ptr);
 	result = current(&ctx, &dev);
-	/* The driver's close waits for the current context's work, whoever else has the memory open. */
+	/* The driver's close waits for the current context's work, whoever else has the memory
+	 * open. */
 	if (result == CUDA_SUCCESS && sl_capture_sync_begin()) {
 		result = sl_real.cuCtxSynchronize();
 		sl_capture_sync_end();

@@ -1,10 +1,10 @@
 /*
  * keep - threads that need all of their memory to stay on the GPU for a moment
  *
- * They are counted; who evicts looks at the count while the gate is closed. As in control.h a thread that ends in
- * between is counted out, and so is one that left by a jump out of a signal handler, once it keeps again or comes to
- * the closed gate: in between nobody goes there on his own account. Keeps errno. Async-signal-safe but for the
- * first entry of a thread.
+ * They are counted; who evicts looks at the count while the gate is closed. As in control.h a
+ * thread that ends in between is counted out, and so is one that left by a jump out of a signal
+ * handler, once it keeps again or comes to the closed gate: in between nobody goes there on his own
+ * account. Keeps errno. Async-signal-safe but for the first entry of a thread.
  */
 #ifndef SL_RUNTIME_KEEP_H
 #define SL_RUNTIME_KEEP_H

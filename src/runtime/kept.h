@@ -14,8 +14,8 @@
 /* What was settled is for the thing with that key, in the current context. */
 void sl_kept_put(const struct sl_passed *passed, enum sl_object_kind kind, uint64_t key);
 
-/* call ends the thing with that key, if the driver agrees; its result. The record is taken away before,
- * since another thread may get the same key at once. */
+/* call ends the thing with that key, if the driver agrees; its result. The record is taken away
+ * before, since another thread may get the same key at once. */
 #define SL_KEPT_END(kind, key, call)                                            \
 	({                                                                      \
 		struct sl_object object_;                                       \

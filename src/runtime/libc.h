@@ -26,7 +26,8 @@ const char *sl_libc_name_of(const void *function);
 /* Starts a detached thread with every signal blocked. 0 or an errno value. */
 SL_MUST_CHECK int sl_libc_start_thread(void *(*main)(void *), void *arg);
 
-/* Tells of the end of threads; zeroed before the first use. Its key is made for the first thread. */
+/* Tells of the end of threads; zeroed before the first use. Its key is made for the first
+ * thread. */
 struct sl_libc_watch {
 	int state;
 	pthread_key_t key;

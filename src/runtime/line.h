@@ -4,8 +4,9 @@
  * Descriptors are close-on-exec, lie above the low numbers that programs shuffle, and are known
  * by device and inode: a program may close everything it did not open and get our number for
  * a file of its own, which we then neither write to nor close. Sends never block: what the
- * socket does not take at once is kept in order for sl_line_flush, and descriptors that go with it are kept
- * open. No lock here: the session's lock guards a line; sl_line_recv alone belongs to the agent.
+ * socket does not take at once is kept in order for sl_line_flush, and descriptors that go with it
+ * are kept open. No lock here: the session's lock guards a line; sl_line_recv alone belongs to the
+ * agent.
  */
 #ifndef SL_RUNTIME_LINE_H
 #define SL_RUNTIME_LINE_H
@@ -50,7 +51,8 @@ SL_MUST_CHECK int sl_line_open(
 void sl_line_close(struct sl_line *line);
 bool sl_line_is_open(const struct sl_line *line);
 
-/* Sends or keeps msg, in the line's version; what that does not know is left out. False if the line is
+/* Sends or keeps msg, in the line's version; what that does not know is left out. False if the line
+ * is
  * lost: close it. Keeps errno. */
 bool sl_line_send(struct sl_line *line, union sl_msg *msg);
 /* The same with count descriptors, at most SL_WIRE_FDS_MAX, which it takes in every case. */
@@ -61,10 +63,11 @@ void sl_line_break(const struct sl_line *line);
 /* Sends what was kept, as far as the socket takes it. False if the line is lost. */
 bool sl_line_flush(struct sl_line *line);
 bool sl_line_has_kept(const struct sl_line *line);
-/* What is kept waits for others to take descriptors, not for the socket: nothing tells when to flush. */
+/* What is kept waits for others to take descriptors, not for the socket: nothing tells when to
+ * flush. */
 bool sl_line_is_crowded(const struct sl_line *line);
-/* One message from the daemon: SL_WIRE_OK, SL_WIRE_AGAIN, or anything else: the line is lost. Descriptors
- * that came with it are in *fds, and the caller's. */
+/* One message from the daemon: SL_WIRE_OK, SL_WIRE_AGAIN, or anything else: the line is lost.
+ * Descriptors that came with it are in *fds, and the caller's. */
 SL_MUST_CHECK int sl_line_recv(const struct sl_line *line, union sl_msg *out,
 	struct sl_wire_fds *fds, struct sl_error *err);
 

@@ -41,7 +41,8 @@ struct sl_memory_info {
 	CUresult broken;  /* sticky error of its context, or CUDA_SUCCESS */
 };
 
-/* For what a process has opened as well: ids of a process are told apart, whoever made the memory. */
+/* For what a process has opened as well: ids of a process are told apart, whoever made the
+ * memory. */
 uint64_t sl_memory_new_id(void);
 
 /* What is allocated at ptr or around it. *out is set for SL_MEMORY_OURS only. */
@@ -56,10 +57,12 @@ void sl_memory_set_sync_memops(CUdeviceptr ptr, bool on);
 SL_MUST_CHECK CUresult sl_memory_flush(struct sl_space *space, bool everything);
 /* sl_memory_flush of every space, left out where another thread is at it. */
 void sl_memory_flush_all(bool everything);
-/* Until what other threads' flushes have taken out is given back; not longer than some seconds. No lock may be held. */
+/* Until what other threads' flushes have taken out is given back; not longer than some seconds. No
+ * lock may be held. */
 void sl_memory_await_flushes(void);
 
-/* As sl_memory_flush of everything in all spaces of the GPU, when their work is known to be done: waits for none. */
+/* As sl_memory_flush of everything in all spaces of the GPU, when their work is known to be done:
+ * waits for none. */
 void sl_memory_flush_idle(struct sl_gpu *gpu);
 
 /* Around a call that may end a context: from sl_memory_hold on no flush works in it, and one under

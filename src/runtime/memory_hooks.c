@@ -24,7 +24,8 @@ SL_EXPORT CUresult cuMemAlloc_v2(CUdeviceptr *ptr, size_t bytes)
 	return result;
 }
 
-/* Calls with 32-bit sizes are of contexts of before CUDA 3.2; in any other the driver refuses them. */
+/* Calls with 32-bit sizes are of contexts of before CUDA 3.2; in any other the driver refuses
+ * them. */
 static bool context_is_old(void)
 {
 	unsigned int version = 3020;
@@ -90,7 +91,8 @@ SL_EXPORT CUresult cuMemFree_v2(CUdeviceptr ptr)
 {
 	CUresult result;
 
-	/* In a capture the driver refuses, and spoils the capture, before it looks at the address. */
+	/* In a capture the driver refuses, and spoils the capture, before it looks at the
+	 * address. */
 	if (!ptr || !sl_mode_is_active() || sl_capture_forbids())
 		return sl_real.cuMemFree_v2(ptr);
 	if (sl_memory_free(ptr, true, &result) == SL_MEMORY_FOREIGN)

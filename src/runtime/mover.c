@@ -1,11 +1,11 @@
 /*
  * mover - see mover.h
  *
- * A pipeline on one stream. Leaving: copies of the next chunks are under way while one that has been copied is
- * unmapped and released; where all is to leave, the first of them already while the others are hashed. Returning:
- * while one is copied, the next is created and mapped. So the link is busy as long as calls per chunk cost less than
- * its copy. A chunk goes through its states here and nowhere else; whatever fails, it ends either resident or evicted,
- * and what it is the books say.
+ * A pipeline on one stream. Leaving: copies of the next chunks are under way while one that has
+ * been copied is unmapped and released; where all is to leave, the first of them already while the
+ * others are hashed. Returning: while one is copied, the next is created and mapped. So the link is
+ * busy as long as calls per chunk cost less than its copy. A chunk goes through its states here and
+ * nowhere else; whatever fails, it ends either resident or evicted, and what it is the books say.
  */
 #include "runtime/mover.h"
 #include "runtime/handle.h"
@@ -59,7 +59,7 @@ static bool is_stopped(const struct job *job)
 	return job->stop && __atomic_load_n(job->stop, __ATOMIC_RELAXED);
 }
 
-/* --- where copies are made ----------------------------------------------------------------------- */
+/* --- where copies are made -------------------------------------------------------------------- */
 
 /* In the first context that lets us. Nobody destroys one now: that needs the control lock. */
 static bool open_haul(struct job *job)
@@ -83,7 +83,7 @@ static bool open_haul(struct job *job)
 	return false;
 }
 
-/* --- evicting --------------------------------------------------------------------------------------- */
+/* --- evicting --------------------------------------------------------------------------------- */
 
 static void stays(struct sl_piece *piece)
 {
@@ -92,7 +92,8 @@ static void stays(struct sl_piece *piece)
 		piece->kind->settle(piece);
 }
 
-/* Better its room on the host is lost than written to by a copy that nobody knows the end of, when it is another's. */
+/* Better its room on the host is lost than written to by a copy that nobody knows the end of, when
+ * it is another's. */
 static void give_up_copy(struct job *job, struct sl_piece *piece)
 {
 	if (!sl_haul_settle(&job->haul))
@@ -112,7 +113,8 @@ static CUresult begin_copy_out(struct job *job, struct sl_piece *piece)
 	return r;
 }
 
-/* Is there a copy to be made? What was taken for clean may have lost its copy to one that needed room. */
+/* Is there a copy to be made? What was taken for clean may have lost its copy to one that needed
+ * room. */
 static bool needs_copy(struct sl_piece *piece)
 {
 	if (piece->class == SL_PIECE_CLEAN && !piece->cargo->valid)
@@ -242,8 +244,9 @@ static void list_pieces(
 	sl_handles_to_pieces(pieces, gpu, where);
 }
 
-/* All are to leave: a few that are likely to have changed are hashed first and their copies begun, under which the others,
- * which are left in `others`, can be hashed. One that finds no room now may find it when zero ones have left. */
+/* All are to leave: a few that are likely to have changed are hashed first and their copies begun,
+ * under which the others, which are left in `others`, can be hashed. One that finds no room now may
+ * find it when zero ones have left. */
 static void begin_likely(
 	struct job *job, struct sl_pieces *pieces, struct sl_pieces *others)
 {
@@ -258,7 +261,8 @@ static void begin_likely(
 	others->count -= likely.count;
 }
 
-/* Which of them leave, and in which order. Where that is not all, nothing is known until all have been looked at. */
+/* Which of them leave, and in which order. Where that is not all, nothing is known until all have
+ * been looked at. */
 static void sort_out(struct job *job, struct sl_pieces *pieces, uint64_t bytes)
 {
 	struct sl_pieces others = *pieces;
@@ -313,10 +317,10 @@ void sl_mover_evict(
 	free(pieces.at);
 }
 
-/* --- restoring ------------------------------------------------------------------------------------------ */
+/* --- restoring -------------------------------------------------------------------------------- */
 
-/* Back to where it was; its contents are on the host, whatever was copied. While a copy may be under way it stays as
- * it is, and the next restore goes on with it. */
+/* Back to where it was; its contents are on the host, whatever was copied. While a copy may be
+ * under way it stays as it is, and the next restore goes on with it. */
 static void undo_in(struct job *job, struct sl_piece *piece)
 {
 	CUresult r = CUDA_ERROR_NOT_READY;
@@ -381,7 +385,8 @@ static void finish_in(struct job *job, struct sl_piece *piece)
 	sl_step(C_RETURNED);
 }
 
-/* Of those that are on the host, as many as so many bytes have room for. The others are as they were. */
+/* Of those that are on the host, as many as so many bytes have room for. The others are as they
+ * were. */
 static void keep_what_fits(struct sl_pieces *pieces, uint64_t bytes)
 {
 	size_t kept = 0;

@@ -1,11 +1,11 @@
 /*
  * multicast - one address for the memory of several GPUs
  *
- * A multicast object is a handle of the program's like others (handle.h), without memory of its own to
- * charge. What is bound to it is reached by other GPUs, so it is held until it is unbound or the object
- * is gone; it lives on while bound, even released. Bindings are remembered per object, under a lock of
- * their own that is held for table work only. An unbind names a device and a place in the object, as
- * the bind did.
+ * A multicast object is a handle of the program's like others (handle.h), without memory of its own
+ * to charge. What is bound to it is reached by other GPUs, so it is held until it is unbound or the
+ * object is gone; it lives on while bound, even released. Bindings are remembered per object, under
+ * a lock of their own that is held for table work only. An unbind names a device and a place in the
+ * object, as the bind did.
  */
 #include "runtime/multicast.h"
 #include "runtime/control.h"
@@ -93,7 +93,7 @@ SL_EXPORT CUresult cuMulticastAddDevice(CUmemGenericAllocationHandle value, CUde
 	return sl_hidden_changed(r);
 }
 
-/* --- binding --------------------------------------------------------------------------------------- */
+/* --- binding ---------------------------------------------------------------------------------- */
 
 /* What one call binds: held before the driver is asked, listed if it agrees. */
 struct bind {
@@ -181,7 +181,8 @@ static void bind_init(struct bind *bind, CUmemGenericAllocationHandle object,
 	sl_list_init(&bind->list);
 }
 
-/* An object that is none of ours cannot tell when it ends: what is bound to it stays held for good. */
+/* An object that is none of ours cannot tell when it ends: what is bound to it stays held for
+ * good. */
 static void keep_bindings(struct bind *bind)
 {
 	(void)pthread_mutex_lock(&lock);
@@ -301,7 +302,7 @@ SL_EXPORT CUresult cuMulticastUnbind(
 	return r;
 }
 
-/* --- logical endpoints: the same across machines ------------------------------------------------------ */
+/* --- logical endpoints: the same across machines ---------------------------------------------- */
 
 /* Nobody tells us when an endpoint's memory is free of it again, so it stays held. */
 SL_EXPORT CUresult cuLogicalEndpointBindMem(CUlogicalEndpointId endpoint, CUdevice dev,

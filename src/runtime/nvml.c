@@ -3,8 +3,8 @@
  *
  * NVML is asked first, so that its errors and its checks of the struct are its own. Devices are
  * told apart by UUID. Asking for figures is a need to join: many programs size themselves
- * by NVML before they make a context. Without the daemon's word (bypass, rejected, a GPU that is not
- * the workload's) NVML's answer stands.
+ * by NVML before they make a context. Without the daemon's word (bypass, rejected, a GPU that is
+ * not the workload's) NVML's answer stands.
  */
 #include "runtime/nvml.h"
 #include "runtime/libc.h"

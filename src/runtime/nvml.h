@@ -1,8 +1,8 @@
 /*
  * nvml - NVML as the process sees it
  *
- * A workload's GPUs show the workload's memory and processes, and the machine has no GPUs behind its
- * last one; everything else is NVML's own. nvml.c looks functions up and tells memory,
+ * A workload's GPUs show the workload's memory and processes, and the machine has no GPUs behind
+ * its last one; everything else is NVML's own. nvml.c looks functions up and tells memory,
  * nvml_devices.c which GPUs there are, nvml_processes.c who uses them. Thread-safe; no lock is held
  * while NVML is called.
  */
@@ -32,7 +32,8 @@ void *sl_nvml_address(const char *symbol);
 	if (!(real))                                  \
 	return NVML_ERROR_FUNCTION_NOT_FOUND
 
-/* Whether we have a say: joins at the first call. False in bypass and for whom the daemon rejects. */
+/* Whether we have a say: joins at the first call. False in bypass and for whom the daemon
+ * rejects. */
 bool sl_nvml_is_active(void);
 /* The workload's GPU behind a handle, or NULL: not its own, or we have no say. */
 struct sl_gpu *sl_nvml_gpu(nvmlDevice_t device);

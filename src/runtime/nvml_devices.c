@@ -1,11 +1,12 @@
 /*
  * nvml_devices - which GPUs NVML has, for a workload
  *
- * NVML numbers the machine's GPUs, and so does CUDA_VISIBLE_DEVICES where it holds numbers, as `sluice
- * run` sets it: programs look GPU 2 of the variable up as GPU 2 of NVML, and count on NVML having more
- * than two (PyTorch sees no GPU at all otherwise). So numbers are never changed. What can be left out is
- * what comes behind the workload's last GPU: the machine ends there. GPUs in front of it stay, as they
- * are there for any program with such a variable, but tell nothing of their processes.
+ * NVML numbers the machine's GPUs, and so does CUDA_VISIBLE_DEVICES where it holds numbers, as
+ * `sluice run` sets it: programs look GPU 2 of the variable up as GPU 2 of NVML, and count on NVML
+ * having more than two (PyTorch sees no GPU at all otherwise). So numbers are never changed. What
+ * can be left out is what comes behind the workload's last GPU: the machine ends there. GPUs in
+ * front of it stay, as they are there for any program with such a variable, but tell nothing of
+ * their processes.
  */
 #include "runtime/nvml.h"
 

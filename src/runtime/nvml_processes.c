@@ -1,11 +1,11 @@
 /*
  * nvml_processes - who uses a GPU, for a workload
  *
- * A workload sees its own processes and nobody else's. They come from the daemon, not from NVML: NVML's
- * numbers are the host's, or a container's, or a mixture, by driver. What NVML knows more of a
- * process than its memory (utilisation, accounting) goes by number alone, so it is told only where no pid
- * namespace lies between. NVML is asked first in every case, with no room, so that its errors are its
- * own.
+ * A workload sees its own processes and nobody else's. They come from the daemon, not from NVML:
+ * NVML's numbers are the host's, or a container's, or a mixture, by driver. What NVML knows more of
+ * a process than its memory (utilisation, accounting) goes by number alone, so it is told only
+ * where no pid namespace lies between. NVML is asked first in every case, with no room, so that its
+ * errors are its own.
  */
 #include "runtime/nvml.h"
 #include "runtime/pids.h"

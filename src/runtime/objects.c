@@ -152,7 +152,8 @@ void sl_objects_end_taken(
 
 	for (item = taken; item; item = next) {
 		next = item->next;
-		/* The table had room for it a moment ago: if not even an item can be had, it stays charged. */
+		/* The table had room for it a moment ago: if not even an item can be had, it stays
+		 * charged. */
 		if (fn)
 			fn(&item->object);
 		else

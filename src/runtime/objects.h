@@ -1,8 +1,10 @@
 /*
- * objects - what we remember about things of the driver that the program knows by a handle or address
+ * objects - what we remember about things of the driver that the program knows by a handle or
+ * address
  *
- * A table from (kind, key) to a small record. Keys are the driver's handles or addresses; kinds keep
- * them apart. Thread-safe; one lock, held for table work only; memory from malloc, never in a hot path.
+ * A table from (kind, key) to a small record. Keys are the driver's handles or addresses; kinds
+ * keep them apart. Thread-safe; one lock, held for table work only; memory from malloc, never in a
+ * hot path.
  */
 #ifndef SL_RUNTIME_OBJECTS_H
 #define SL_RUNTIME_OBJECTS_H
@@ -41,8 +43,8 @@ SL_MUST_CHECK bool sl_objects_get(
 /* Forgets each object of the context and hands it to fn, which may call back in here. */
 void sl_objects_drop_context(CUcontext ctx, void (*fn)(const struct sl_object *object));
 /* The same in two steps, around a call that ends a context and may fail: all of its objects are
- * forgotten at once, so that none of a later context with the same handle is meant; then each is handed
- * to fn, or (fn NULL) all are remembered again. */
+ * forgotten at once, so that none of a later context with the same handle is meant; then each is
+ * handed to fn, or (fn NULL) all are remembered again. */
 struct sl_objects_taken *sl_objects_take_context(CUcontext ctx);
 void sl_objects_end_taken(
 	struct sl_objects_taken *taken, void (*fn)(const struct sl_object *object));

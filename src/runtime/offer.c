@@ -1,10 +1,10 @@
 /*
  * offer - see offer.h
  *
- * An offer is idle, being worked on by one thread (hold the memory, export it, tell the daemon), sent, or
- * offered; whatever fails makes it idle again, and the next who asks tries anew. `generation` is the
- * connection on which it was sent. A new connection does not change the state: who has been told "offered"
- * was told right, and who still waits goes on waiting.
+ * An offer is idle, being worked on by one thread (hold the memory, export it, tell the daemon),
+ * sent, or offered; whatever fails makes it idle again, and the next who asks tries anew.
+ * `generation` is the connection on which it was sent. A new connection does not change the state:
+ * who has been told "offered" was told right, and who still waits goes on waiting.
  */
 #include "runtime/offer.h"
 #include "runtime/control.h"
@@ -218,8 +218,8 @@ static void say_offer(struct sl_offer *offer, const int *fds)
 	}
 }
 
-/* What was on the host when it became held comes back first. Who frees it meanwhile waits for us, and ends
- * the offer before. */
+/* What was on the host when it became held comes back first. Who frees it meanwhile waits for us,
+ * and ends the offer before. */
 static CUresult export_resident(struct sl_offer *offer, int **fds)
 {
 	CUresult r;
@@ -331,7 +331,7 @@ struct sl_offer *sl_offer_end(struct sl_offer *offer)
 	return NULL;
 }
 
-/* --- what the daemon says ------------------------------------------------------------------------ */
+/* --- what the daemon says --------------------------------------------------------------------- */
 
 void sl_offer_on_offered(const struct sl_msg_ipc_offered *msg)
 {
@@ -362,7 +362,7 @@ void sl_offer_refuse_all(void)
 	}
 }
 
-/* --- again ---------------------------------------------------------------------------------------- */
+/* --- again ------------------------------------------------------------------------------------ */
 
 /* Under the session's lock: an offer of a former connection, with one more user. */
 static struct sl_offer *next_of_former(void)

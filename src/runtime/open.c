@@ -1,8 +1,8 @@
 /*
  * open - see open.h
  *
- * What the daemon says is checked as if it were a stranger's: the figures must fit together, and no more
- * descriptors are taken than were told of.
+ * What the daemon says is checked as if it were a stranger's: the figures must fit together, and no
+ * more descriptors are taken than were told of.
  */
 #include "runtime/open.h"
 #include "runtime/futex.h"

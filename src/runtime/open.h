@@ -1,9 +1,10 @@
 /*
  * open - asking the daemon for memory of another process
  *
- * A question is a record on the asking thread's stack, as a demand is; the agent fills it in and wakes the
- * thread. After a lost connection it is asked again. Descriptors arrive in the agent's thread and belong to
- * the record until its owner takes them. Thread-safe; nothing is waited for under a lock.
+ * A question is a record on the asking thread's stack, as a demand is; the agent fills it in and
+ * wakes the thread. After a lost connection it is asked again. Descriptors arrive in the agent's
+ * thread and belong to the record until its owner takes them. Thread-safe; nothing is waited for
+ * under a lock.
  */
 #ifndef SL_RUNTIME_OPEN_H
 #define SL_RUNTIME_OPEN_H

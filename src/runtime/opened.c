@@ -177,7 +177,8 @@ static struct block *block_at(const struct mapping *m, uint64_t offset)
 	return NULL;
 }
 
-/* One more opening. A block that was freed and made anew at the same place in the maker is the new one. */
+/* One more opening. A block that was freed and made anew at the same place in the maker is the new
+ * one. */
 static CUresult count_opening(
 	struct mapping *m, const struct sl_offered *offered, CUdeviceptr *out)
 {
@@ -213,7 +214,7 @@ static bool is_inside(const struct mapping *m, const struct sl_offered *offered)
 	return offered->bytes <= m->bytes && offered->offset <= m->bytes - offered->bytes;
 }
 
-/* --- mapping ------------------------------------------------------------------------------------ */
+/* --- mapping ---------------------------------------------------------------------------------- */
 
 static uint64_t bytes_of(const struct mapping *m, uint32_t index)
 {
@@ -240,7 +241,8 @@ static void unmap(struct mapping *m)
 	sl_step(C_IPC_CLOSED);
 }
 
-/* The driver's number of the workload's GPU, or -1: the program sees fewer than its workload has. */
+/* The driver's number of the workload's GPU, or -1: the program sees fewer than its workload
+ * has. */
 static CUdevice device_of(uint32_t ordinal)
 {
 	struct sl_gpu *gpu;
@@ -375,7 +377,7 @@ CUresult sl_opened_open(CUcontext ctx, CUdevice dev, bool peers,
 	return r;
 }
 
-/* --- closing ------------------------------------------------------------------------------------ */
+/* --- closing ---------------------------------------------------------------------------------- */
 
 /* Under the lock, which is left meanwhile. The mapping is READY without openings, or LEFT. */
 static CUresult unmake(struct mapping *m)
@@ -478,7 +480,7 @@ void sl_opened_drop_context(CUcontext ctx)
 	leave_lock();
 }
 
-/* --- looking up ---------------------------------------------------------------------------------- */
+/* --- looking up ------------------------------------------------------------------------------- */
 
 static struct block *block_around(const struct mapping *m, CUdeviceptr ptr)
 {

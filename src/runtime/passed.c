@@ -1,12 +1,13 @@
 /*
  * passed - see passed.h
  *
- * Per GPU two accounts, of held bytes and of others: what exists or is about to, and the grains charged
- * for it. A new object first uses what its account has left of its last grain, at once and for itself
- * alone; only what goes beyond is asked for. So a thousand small arrays ask once per 2 MiB, and threads
- * that ask at the same time never count on each other's bytes. When small objects go, one grain of them stays
- * charged as a spare, so that making and ending one again and again asks nobody; it goes when somebody needs
- * it. Figures stay right: what is charged and not there is missing in what is measured as hidden.
+ * Per GPU two accounts, of held bytes and of others: what exists or is about to, and the grains
+ * charged for it. A new object first uses what its account has left of its last grain, at once and
+ * for itself alone; only what goes beyond is asked for. So a thousand small arrays ask once per 2
+ * MiB, and threads that ask at the same time never count on each other's bytes. When small objects
+ * go, one grain of them stays charged as a spare, so that making and ending one again and again
+ * asks nobody; it goes when somebody needs it. Figures stay right: what is charged and not there is
+ * missing in what is measured as hidden.
  */
 #include "runtime/passed.h"
 #include "runtime/backing.h"
@@ -28,8 +29,9 @@
 /* No GPU has as many: nobody need be asked, the driver says no. */
 #define BYTES_MAX (1ull << 56)
 
-/* charged_bytes are whole grains, and at least bytes but for an instant after a refusal. open_bytes of
- * them are granted and not yet committed: nobody but the call they were granted to may give them back. */
+/* charged_bytes are whole grains, and at least bytes but for an instant after a refusal. open_bytes
+ * of them are granted and not yet committed: nobody but the call they were granted to may give them
+ * back. */
 struct account {
 	uint64_t bytes, charged_bytes, open_bytes;
 };
@@ -88,7 +90,8 @@ static struct sl_gpu *gpu_of(CUdevice dev)
 	return sl_device_gpu(dev);
 }
 
-/* Counts the bytes that the last grain has room for; the rest is to be asked for, in whole grains. */
+/* Counts the bytes that the last grain has room for; the rest is to be asked for, in whole
+ * grains. */
 static uint64_t use_grain(struct sl_passed *passed, uint64_t *taken)
 {
 	struct account *account;
@@ -104,7 +107,8 @@ static uint64_t use_grain(struct sl_passed *passed, uint64_t *taken)
 	return missing;
 }
 
-/* Of what was counted, bytes will not be. What this leaves over is no longer charged, and returned. */
+/* Of what was counted, bytes will not be. What this leaves over is no longer charged, and
+ * returned. */
 static uint64_t drop(struct sl_gpu *gpu, uint64_t bytes, uint32_t flags)
 {
 	struct account *account;
@@ -141,8 +145,9 @@ static void enter_grant(struct sl_passed *passed, uint64_t more_bytes)
 	(void)pthread_mutex_unlock(&lock);
 }
 
-/* A broken context answers everything with what broke it, and so does the driver before it looks for
- * memory. Asked only when there is none: the question may not be put while a stream captures. */
+/* A broken context answers everything with what broke it, and so does the driver before it looks
+ * for memory. Asked only when there is none: the question may not be put while a stream
+ * captures. */
 static CUresult denial_of(CUresult denial, uint32_t flags)
 {
 	CUresult state;
@@ -208,7 +213,7 @@ bool sl_passed_ask(struct sl_passed *passed, CUdevice dev, uint64_t bytes, uint3
 	return granted;
 }
 
-/* --- when the driver has no memory after all --------------------------------------------------- */
+/* --- when the driver has no memory after all -------------------------------------------------- */
 
 /* The grant goes back into the queue. False: it is gone for good, *result tells why. */
 static bool ask_again(struct sl_passed *passed, CUresult *result)
@@ -234,8 +239,9 @@ static bool ask_again(struct sl_passed *passed, CUresult *result)
 	return false;
 }
 
-/* At first the bytes that were granted may just not be free yet: others' memory goes slowly. If they
- * do not suffice a second time, the driver takes more than the program asks for, and gets it. */
+/* At first the bytes that were granted may just not be free yet: others' memory goes slowly. If
+ * they do not suffice a second time, the driver takes more than the program asks for, and gets
+ * it. */
 bool sl_passed_again(struct sl_passed *passed, CUresult *result)
 {
 	int saved_errno = errno;
@@ -253,7 +259,7 @@ bool sl_passed_again(struct sl_passed *passed, CUresult *result)
 	return again;
 }
 
-/* --- settling and giving back -------------------------------------------------------------------- */
+/* --- settling and giving back ----------------------------------------------------------------- */
 
 /* Of the grant, what is needed is committed; only then may anybody give it back. */
 static uint64_t close_grant(struct sl_passed *passed, uint64_t unused_bytes)

@@ -1,12 +1,12 @@
 /*
  * passed - GPU memory that the driver itself keeps for the program
  *
- * Arrays, managed memory, pools, graph memory, external memory and the program's own handles are made
- * by the driver, but are charged like everything else: asked for before the call, settled after it,
- * given back when it goes. Per GPU the sum is charged in whole grains of 2 MiB, so that a thousand
- * small arrays cost what they take and not two gigabytes. What the driver takes beyond what was asked
- * for shows up as hidden bytes and is measured, so the account is never below the truth.
- * Thread-safe; no lock may be held by the caller, since asking may wait. Bytes.
+ * Arrays, managed memory, pools, graph memory, external memory and the program's own handles are
+ * made by the driver, but are charged like everything else: asked for before the call, settled
+ * after it, given back when it goes. Per GPU the sum is charged in whole grains of 2 MiB, so that a
+ * thousand small arrays cost what they take and not two gigabytes. What the driver takes beyond
+ * what was asked for shows up as hidden bytes and is measured, so the account is never below the
+ * truth. Thread-safe; no lock may be held by the caller, since asking may wait. Bytes.
  */
 #ifndef SL_RUNTIME_PASSED_H
 #define SL_RUNTIME_PASSED_H
@@ -39,15 +39,17 @@ struct sl_passed {
 /* Asks for bytes more on dev. False: the driver is not to be called, *result is the program's. */
 SL_MUST_CHECK bool sl_passed_ask(struct sl_passed *passed, CUdevice dev, uint64_t bytes,
 	uint32_t flags, CUresult *result);
-/* After the driver's answer. True: it was out of memory although the bytes were granted; they have been
- * asked for again and are there now, so call again. */
+/* After the driver's answer. True: it was out of memory although the bytes were granted; they have
+ * been asked for again and are there now, so call again. */
 SL_MUST_CHECK bool sl_passed_again(struct sl_passed *passed, CUresult *result);
-/* used_bytes of what was asked for exist now (0: the call failed). Always, after a true sl_passed_ask.
- * passed.bytes is then what has been charged for it, to be given to sl_passed_free some day. */
+/* used_bytes of what was asked for exist now (0: the call failed). Always, after a true
+ * sl_passed_ask. passed.bytes is then what has been charged for it, to be given to sl_passed_free
+ * some day. */
 void sl_passed_settle(struct sl_passed *passed, uint64_t used_bytes);
 /* So many bytes that were settled before are gone. flags as they were asked with. */
 void sl_passed_free(struct sl_gpu *gpu, uint64_t bytes, uint32_t flags);
-/* The same of a whole handle of so many grains that is on the host: nothing of the GPU is spare after it. */
+/* The same of a whole handle of so many grains that is on the host: nothing of the GPU is spare
+ * after it. */
 void sl_passed_free_evicted(struct sl_gpu *gpu, uint64_t bytes, uint32_t flags);
 /* What is charged beyond what exists goes, the spare grains too. False: there was nothing. */
 bool sl_passed_trim(void);

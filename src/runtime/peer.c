@@ -1,10 +1,10 @@
 /*
  * peer - see peer.h
  *
- * A pair says that context `user` on device `dev` may use the memory of context `owner`. Several contexts
- * of a device may be users of one owner; the driver's access is the device's, so it goes with the last
- * of them. The lock is for the table of pairs; blocks are looked up under the books' lock, and opened
- * without either: one that has gone meanwhile is nobody's concern any more.
+ * A pair says that context `user` on device `dev` may use the memory of context `owner`. Several
+ * contexts of a device may be users of one owner; the driver's access is the device's, so it goes
+ * with the last of them. The lock is for the table of pairs; blocks are looked up under the books'
+ * lock, and opened without either: one that has gone meanwhile is nobody's concern any more.
  */
 #include "runtime/peer.h"
 #include "runtime/control.h"
@@ -37,7 +37,7 @@ static uint64_t bit_of(CUdevice dev)
 	return dev >= 0 && dev < 64 ? 1ull << dev : 0;
 }
 
-/* --- the table ---------------------------------------------------------------------------------- */
+/* --- the table -------------------------------------------------------------------------------- */
 
 /* The devices that may use the owner's memory. */
 static uint64_t users_of(CUcontext owner)
@@ -92,10 +92,10 @@ static struct pair *take_pair(CUcontext owner, CUcontext user)
 	return found;
 }
 
-/* --- opening and closing blocks -------------------------------------------------------------------- */
+/* --- opening and closing blocks --------------------------------------------------------------- */
 
-/* Turns the device's bit of the block that begins at base. False: there is no such block, or the bit
- * was so already. */
+/* Turns the device's bit of the block that begins at base. False: there is no such block, or the
+ * bit was so already. */
 static bool turn(CUdeviceptr base, uint64_t bit, bool on, uint64_t *bytes)
 {
 	struct sl_block *block;
@@ -274,7 +274,7 @@ void sl_peer_catch_up(struct sl_space *space, CUdeviceptr base)
 	}
 }
 
-/* --- what programs call ------------------------------------------------------------------------------- */
+/* --- what programs call ----------------------------------------------------------------------- */
 
 SL_EXPORT CUresult cuCtxEnablePeerAccess(CUcontext peer, unsigned int flags)
 {

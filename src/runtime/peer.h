@@ -1,9 +1,9 @@
 /*
  * peer - contexts that may use another context's memory
  *
- * The driver's own memory is opened to a peer as a whole; ours lies in ranges that are opened one by
- * one, now and whenever one is made, and are held as long as they are open. A region is found by its
- * space's list, so that what is made while access is being enabled is opened by one of the two.
+ * The driver's own memory is opened to a peer as a whole; ours lies in ranges that are opened one
+ * by one, now and whenever one is made, and are held as long as they are open. A region is found by
+ * its space's list, so that what is made while access is being enabled is opened by one of the two.
  * Thread-safe; no lock may be held.
  */
 #ifndef SL_RUNTIME_PEER_H

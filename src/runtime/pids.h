@@ -2,8 +2,8 @@
  * pids - which processes of the workload use a GPU
  *
  * The daemon tells them, numbered as in our own pid namespace (messages.def, PIDS). Threads ask one
- * after the other and wait for a quarter of a second at most: without an answer the caller has to do
- * with itself. Bytes.
+ * after the other and wait for a quarter of a second at most: without an answer the caller has to
+ * do with itself. Bytes.
  */
 #ifndef SL_RUNTIME_PIDS_H
 #define SL_RUNTIME_PIDS_H
@@ -19,8 +19,8 @@ struct sl_pids {
 	struct sl_wire_pid rows[SL_PIDS_LIST_MAX];
 };
 
-/* Of a GPU of the workload, after the join. Without an answer from the daemon: ourselves, if we hold
- * anything there. */
+/* Of a GPU of the workload, after the join. Without an answer from the daemon: ourselves, if we
+ * hold anything there. */
 void sl_pids_list(struct sl_gpu *gpu, struct sl_pids *out);
 
 /* Under the session's lock: an answer, or a part of one. */

@@ -1,8 +1,9 @@
 /*
- * piece - one thing that the mover moves as a whole: a chunk of a region or slab, or a handle of the program's
+ * piece - one thing that the mover moves as a whole: a chunk of a region or slab, or a handle of
+ * the program's
  *
- * What differs between them is behind a table of calls. Made anew for each order; inside the closed control
- * lock their owners neither go nor move.
+ * What differs between them is behind a table of calls. Made anew for each order; inside the closed
+ * control lock their owners neither go nor move.
  */
 #ifndef SL_RUNTIME_PIECE_H
 #define SL_RUNTIME_PIECE_H
@@ -15,10 +16,12 @@ struct sl_piece;
 struct sl_piece_kind {
 	/* Gives it an address for copies to the host. NULL: it has one. */
 	CUresult (*prepare)(struct sl_piece *piece);
-	/* Off the GPU, and back, with an address for copies: as sl_backing_detach and sl_backing_attach. */
+	/* Off the GPU, and back, with an address for copies: as sl_backing_detach and
+	 * sl_backing_attach. */
 	CUresult (*detach)(struct sl_piece *piece, bool *absent);
 	CUresult (*attach)(struct sl_piece *piece);
-	/* It stays on the GPU, copies are over: what was there for them goes. Twice does no harm. NULL: nothing was. */
+	/* It stays on the GPU, copies are over: what was there for them goes. Twice does no harm.
+	 * NULL: nothing was. */
 	void (*settle)(struct sl_piece *piece);
 	/* The same for one that has come back: it is as it was before it left. NULL: as settle. */
 	void (*arrive)(struct sl_piece *piece);
@@ -57,15 +60,17 @@ void sl_pieces_add(struct sl_pieces *pieces, const struct sl_piece *piece);
 void sl_pieces_of_blocks(
 	struct sl_pieces *pieces, const struct sl_gpu *gpu, enum sl_where where);
 
-/* Finds out what is zero, clean, dirty. The contexts are idle; leaves the current context as it was. Whatever fails, a
- * piece that nothing is known of is dirty. */
+/* Finds out what is zero, clean, dirty. The contexts are idle; leaves the current context as it
+ * was. Whatever fails, a piece that nothing is known of is dirty. */
 void sl_pieces_classify(struct sl_pieces *pieces, CUdevice dev);
-/* Brings those to the front that are likely to have changed, at least one and at most so many, together little more than
- * a thirty-second of all bytes; returns how many. None of them needs room on the host while another has a place there:
- * it might take that from a copy which is still good. */
+/* Brings those to the front that are likely to have changed, at least one and at most so many,
+ * together little more than a thirty-second of all bytes; returns how many. None of them needs room
+ * on the host while another has a place there: it might take that from a copy which is still
+ * good. */
 size_t sl_pieces_likely(struct sl_pieces *pieces, size_t most);
-/* Keeps those that together have at least bytes, in the order in which they are to leave; all if they have less. Few of
- * them, and little more than wanted. Of one class those come first whose copy has begun, by ticket. The others are settled. */
+/* Keeps those that together have at least bytes, in the order in which they are to leave; all if
+ * they have less. Few of them, and little more than wanted. Of one class those come first whose
+ * copy has begun, by ticket. The others are settled. */
 void sl_pieces_choose(struct sl_pieces *pieces, uint64_t bytes);
 /* It is about to be copied: counts how often in a row it had changed. */
 void sl_piece_note_copy(struct sl_piece *piece);

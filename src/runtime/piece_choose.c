@@ -1,12 +1,13 @@
 /*
  * piece_choose - which chunks leave, and in which order; see piece.h
  *
- * Hashing runs at the speed of the GPU's memory, some fifty times that of the link, so nearly all is hashed: what is
- * zero needs no copy and no place, and what is as it was when it was copied last needs no copy. A chunk that
- * had changed many times in a row is likely to change again, and is left alone for a while: not for long, since a copy
- * in vain costs as much as fifty hashes. Where all is to leave, a part that is likely to be copied is hashed first: a
- * thirty-second, the copy of which takes longer than the hash of the rest. No larger one: reading a hash back from the
- * GPU may have to wait for that copy, and what is clean leaves as much later.
+ * Hashing runs at the speed of the GPU's memory, some fifty times that of the link, so nearly all
+ * is hashed: what is zero needs no copy and no place, and what is as it was when it was copied last
+ * needs no copy. A chunk that had changed many times in a row is likely to change again, and is
+ * left alone for a while: not for long, since a copy in vain costs as much as fifty hashes. Where
+ * all is to leave, a part that is likely to be copied is hashed first: a thirty-second, the copy of
+ * which takes longer than the hash of the rest. No larger one: reading a hash back from the GPU may
+ * have to wait for that copy, and what is clean leaves as much later.
  */
 #include "runtime/hooks.h"
 #include "runtime/piece.h"
@@ -15,11 +16,13 @@
 
 #include <stdlib.h>
 
-/* A chunk is not hashed for one eviction for each so many changes in a row, up to so many changes. Should it change no
- * longer, what is copied in vain is an eighth of what had to be copied before, and once more to know its hash. */
+/* A chunk is not hashed for one eviction for each so many changes in a row, up to so many changes.
+ * Should it change no longer, what is copied in vain is an eighth of what had to be copied before,
+ * and once more to know its hash. */
 #define DIRTY_PER_REST 8
 #define DIRTY_MAX      64
-/* What a chunk costs whatever its size (unmap, release, create, map, access: 0.2 to 0.3 ms), in bytes of the link. */
+/* What a chunk costs whatever its size (unmap, release, create, map, access: 0.2 to 0.3 ms), in
+ * bytes of the link. */
 #define CHUNK_COST_BYTES (8 * SL_MIB)
 /* Of all bytes, the part that is hashed before the rest. */
 #define LIKELY_SHARE 32
@@ -29,7 +32,7 @@ struct sl_piece_hasher sl_piece_hasher = {
 	.run = sl_hasher_run,
 };
 
-/* --- zero, clean, dirty -------------------------------------------------------------------------- */
+/* --- zero, clean, dirty ----------------------------------------------------------------------- */
 
 static bool is_worth_it(struct sl_cargo *cargo)
 {
@@ -114,7 +117,7 @@ void sl_pieces_classify(struct sl_pieces *pieces, CUdevice dev)
 	free(of);
 }
 
-/* --- what is likely to be copied ------------------------------------------------------------------ */
+/* --- what is likely to be copied -------------------------------------------------------------- */
 
 static bool has_place(const struct sl_piece *piece)
 {
@@ -126,7 +129,8 @@ static int by_descent(uint64_t a, uint64_t b)
 	return a == b ? 0 : a > b ? -1 : 1;
 }
 
-/* What needs no new room comes first, of that what is not even hashed, and what had changed most often in a row. */
+/* What needs no new room comes first, of that what is not even hashed, and what had changed most
+ * often in a row. */
 static int likely_first(const void *a, const void *b)
 {
 	const struct sl_piece *x = a, *y = b;
@@ -154,7 +158,7 @@ size_t sl_pieces_likely(struct sl_pieces *pieces, size_t most)
 	return count;
 }
 
-/* --- choosing --------------------------------------------------------------------------------------- */
+/* --- choosing --------------------------------------------------------------------------------- */
 
 static int order_of(const void *a, const void *b)
 {
@@ -164,7 +168,8 @@ static int order_of(const void *a, const void *b)
 		return x->class < y->class ? -1 : 1;
 	if (x->begun != y->begun)
 		return x->begun ? -1 : 1;
-	/* Tickets are waited for as they were given: the place of one is another's once it has been (haul.h). */
+	/* Tickets are waited for as they were given: the place of one is another's once it has been
+	 * (haul.h). */
 	if (x->begun)
 		return by_descent(y->ticket, x->ticket);
 	return by_descent(x->bytes, y->bytes);

@@ -1,8 +1,8 @@
 /*
  * pool - see pool.h
  *
- * Which pools there are, what the driver says of them, and how what is charged follows it. Where the
- * driver reserved more than anybody asked for, the rest is measured as hidden bytes.
+ * Which pools there are, what the driver says of them, and how what is charged follows it. Where
+ * the driver reserved more than anybody asked for, the rest is measured as hidden bytes.
  */
 #include "runtime/pool_state.h"
 #include "runtime/backing.h"
@@ -20,10 +20,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The least chunk of drivers so far, and more than any will be: what looks like it is several calls. */
+/* The least chunk of drivers so far, and more than any will be: what looks like it is several
+ * calls. */
 #define CHUNK_FIRST (32 * SL_MIB)
 #define CHUNK_MAX   (64 * SL_MIB)
-/* Others may take or give back meanwhile so often; then what is charged stays too high until later. */
+/* Others may take or give back meanwhile so often; then what is charged stays too high until
+ * later. */
 #define LOOKS_MAX 3
 /* Until a proof is asked for again that was refused. */
 #define ASK_AGAIN_NS (10 * SL_MS)
@@ -45,7 +47,7 @@ void sl_pool_unlock(void)
 	(void)pthread_mutex_unlock(&lock);
 }
 
-/* --- finding -------------------------------------------------------------------------------------- */
+/* --- finding ---------------------------------------------------------------------------------- */
 
 /* Under the lock. */
 static struct sl_pool *find(bool of_graphs, CUmemoryPool handle, CUdevice dev)
@@ -127,8 +129,8 @@ static CUdevice device_of_pool(CUmemoryPool handle)
 	return -1;
 }
 
-/* A pool that we did not see being made is a device's own (dev, -1 if unknown), or it is of host memory
- * or imported. */
+/* A pool that we did not see being made is a device's own (dev, -1 if unknown), or it is of host
+ * memory or imported. */
 static struct sl_pool *add_unknown(CUmemoryPool handle, CUdevice dev)
 {
 	struct sl_pool *pool;
@@ -248,7 +250,7 @@ void sl_pool_current_changed(void)
 	sl_pool_unlock();
 }
 
-/* --- what the driver says -------------------------------------------------------------------------- */
+/* --- what the driver says --------------------------------------------------------------------- */
 
 CUresult sl_pool_used(const struct sl_pool *pool, uint64_t *bytes)
 {
@@ -275,7 +277,7 @@ CUresult sl_pool_reserved(const struct sl_pool *pool, uint64_t *bytes)
 	return r;
 }
 
-/* --- settling -------------------------------------------------------------------------------------- */
+/* --- settling --------------------------------------------------------------------------------- */
 
 /* Under the lock: whether a synchronisation may make it give something back. */
 static void watch(struct sl_pool *pool)
@@ -301,8 +303,9 @@ static void learn(
 		pool->chunk_bytes = sl_min_u64(grown, CHUNK_MAX);
 }
 
-/* Takes what no call needs off what is charged, up to what is reserved. Of `grant`, which is not yet
- * charged, *unused goes back; the result is what else does. The growth's call is over: growth may be NULL. */
+/* Takes what no call needs off what is charged, up to what is reserved. Of `grant`, which is not
+ * yet charged, *unused goes back; the result is what else does. The growth's call is over: growth
+ * may be NULL. */
 uint64_t sl_pool_lower(struct sl_pool *pool, struct sl_pool_growth *growth,
 	uint64_t grant, uint64_t *unused)
 {
@@ -354,7 +357,7 @@ void sl_pool_look(struct sl_pool *pool)
 		sl_passed_free(pool->gpu, surplus, SL_PASSED_HELD);
 }
 
-/* --- the life of pools ------------------------------------------------------------------------------ */
+/* --- the life of pools ------------------------------------------------------------------------ */
 
 /* Under the lock, of a used pool: off the list. Returns what is charged no more. */
 static uint64_t end(struct sl_pool *pool)
@@ -380,8 +383,8 @@ struct sl_pool *sl_pool_hold(CUmemoryPool handle)
 	return pool;
 }
 
-/* What is still in use of an ended pool the driver keeps until it is freed; nobody can ask how much that
- * is, so it is measured. */
+/* What is still in use of an ended pool the driver keeps until it is freed; nobody can ask how much
+ * that is, so it is measured. */
 void sl_pool_unhold(struct sl_pool *pool, bool ended)
 {
 	uint64_t bytes = 0;
@@ -460,7 +463,8 @@ static struct sl_pool *nth_charged(size_t n)
 	return found;
 }
 
-/* From the last to the first: one that comes to nothing by being looked at moves only those behind. */
+/* From the last to the first: one that comes to nothing by being looked at moves only those
+ * behind. */
 static size_t count_charged(void)
 {
 	size_t count = 0;
@@ -498,8 +502,9 @@ static uint64_t all_charged(void)
 	return bytes;
 }
 
-/* Work that lasts longer than that keeps what it uses, no more. A context that is just being destroyed
- * refuses a proof: it is asked for again, and at the end done without. False: nothing may be trimmed. */
+/* Work that lasts longer than that keeps what it uses, no more. A context that is just being
+ * destroyed refuses a proof: it is asked for again, and at the end done without. False: nothing may
+ * be trimmed. */
 static bool await_work(CUcontext ctx, sl_ns end_ns)
 {
 	static const uint32_t never;

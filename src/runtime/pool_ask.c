@@ -3,13 +3,15 @@
  *
  * A new call asks for
  *     used + pending + its own - max(charged, reserved) - granted
- * so it never counts on what another one was granted. When a call is done, charged falls to what the
- * driver says is reserved, or pending calls may yet take. What graphs made a pool reserve beyond what was
- * asked for is owed: the next launch that would ask nothing asks for it, or is denied.
+ * so it never counts on what another one was granted. When a call is done, charged falls to what
+ * the driver says is reserved, or pending calls may yet take. What graphs made a pool reserve
+ * beyond what was asked for is owed: the next launch that would ask nothing asks for it, or is
+ * denied.
  *
- * Drivers take memory for a pool in chunks: of a least size, and large enough for the one allocation that
- * needs it. So that is what is asked for, and what comes of it teaches how this pool grows. What a pool has
- * reserved beyond what was asked for is measured as hidden bytes, and asked for with its next growth.
+ * Drivers take memory for a pool in chunks: of a least size, and large enough for the one
+ * allocation that needs it. So that is what is asked for, and what comes of it teaches how this
+ * pool grows. What a pool has reserved beyond what was asked for is measured as hidden bytes, and
+ * asked for with its next growth.
  *
  * Memory that was freed on a stream still counts as used until the stream is there. If a demand is
  * denied, a synchronisation and a trim show what is used in truth, before anybody hears of it.
@@ -20,11 +22,12 @@
 #include <errno.h>
 #include <string.h>
 
-/* A trim may turn a reserve that a demand counted on into free memory; then the rest is asked for. */
+/* A trim may turn a reserve that a demand counted on into free memory; then the rest is asked
+ * for. */
 #define ASKS_MAX 4
 
-/* Under the lock: the growth is sure of what it needs, and others count it in. One that is still asking is
- * nobody's business: it may be denied. */
+/* Under the lock: the growth is sure of what it needs, and others count it in. One that is still
+ * asking is nobody's business: it may be denied. */
 static void promise(struct sl_pool_growth *growth)
 {
 	growth->pool->pending_bytes += growth->bytes - growth->pending_bytes;
@@ -52,8 +55,8 @@ static uint64_t compare(struct sl_pool_growth *growth, uint64_t used, uint64_t r
 	return sl_sub_sat(wanted, have);
 }
 
-/* What the pool's reserve lacks for the growth; 0: it is promised. *unasked: what the pool has reserved
- * and nobody asked for. */
+/* What the pool's reserve lacks for the growth; 0: it is promised. *unasked: what the pool has
+ * reserved and nobody asked for. */
 static uint64_t lacking(struct sl_pool_growth *growth, uint64_t *unasked)
 {
 	uint64_t used, reserved = 0, lack;
@@ -84,8 +87,8 @@ static bool ask_once(struct sl_pool_growth *growth, uint64_t bytes, CUresult *re
 		&growth->passed, growth->pool->dev, bytes, SL_PASSED_HELD, result);
 }
 
-/* What the driver will take, and what was not asked for earlier; that is measured, so it need not be had.
- * Nor, of a pool that nobody has seen grow, a whole chunk. */
+/* What the driver will take, and what was not asked for earlier; that is measured, so it need not
+ * be had. Nor, of a pool that nobody has seen grow, a whole chunk. */
 static bool ask_for(
 	struct sl_pool_growth *growth, uint64_t bytes, uint64_t unasked, CUresult *result)
 {
@@ -107,8 +110,8 @@ static bool ask_for(
 	       ask_once(growth, bytes, result);
 }
 
-/* The grant is the call's, and with it comes the promise, so that no other call counts on it; an earlier
- * one of the same call is the pool's from now on. */
+/* The grant is the call's, and with it comes the promise, so that no other call counts on it; an
+ * earlier one of the same call is the pool's from now on. */
 static void enter_grant(struct sl_pool_growth *growth)
 {
 	sl_pool_lock();
@@ -142,7 +145,8 @@ static bool ask_until_enough(struct sl_pool_growth *growth, CUresult *result)
 	uint64_t bytes = lacking(growth, &unasked);
 
 	for (int i = 0; i < ASKS_MAX && sl_unlikely(bytes); i++) {
-		/* Before a denial is final everybody has given back what nobody uses: was it enough? */
+		/* Before a denial is final everybody has given back what nobody uses: was it
+		 * enough? */
 		if (bytes >= denied_bytes)
 			return false;
 		keep_grant(growth);

@@ -1,8 +1,8 @@
 /*
  * pool_hooks - stream-ordered allocation and the pools behind it, as programs call them
  *
- * Nothing is asked for what a capturing stream allocates: it becomes a node of the graph, and is asked
- * for when that is launched (graph.h).
+ * Nothing is asked for what a capturing stream allocates: it becomes a node of the graph, and is
+ * asked for when that is launched (graph.h).
  */
 #include "runtime/capture.h"
 #include "runtime/graph.h"

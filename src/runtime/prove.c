@@ -1,9 +1,9 @@
 /*
  * prove - see prove.h
  *
- * The driver has no call that merely asks whether a context is idle and covers all its streams, also
- * those that wait for nobody; so a thread waits. With a kernel that never ends it stays in the driver
- * for good, which is an answer, too: started_ns tells since when.
+ * The driver has no call that merely asks whether a context is idle and covers all its streams,
+ * also those that wait for nobody; so a thread waits. With a kernel that never ends it stays in the
+ * driver for good, which is an answer, too: started_ns tells since when.
  */
 #include "runtime/prove.h"
 #include "runtime/agent.h"
@@ -115,7 +115,8 @@ static void prove_once(void)
 	uint64_t submissions = sl_gate_submissions();
 	bool ok, failed = false;
 
-	/* A machine on which this thread had to wait for its turn does not make work last longer. */
+	/* A machine on which this thread had to wait for its turn does not make work last
+	 * longer. */
 	(void)pthread_mutex_lock(&lock);
 	proof.started_ns = sl_clock_now();
 	(void)pthread_mutex_unlock(&lock);

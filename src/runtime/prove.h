@@ -3,8 +3,9 @@
  *
  * A thread of its own waits in cuCtxSynchronize for one context after the other: what was submitted
  * before it began is finished when it comes back. Others ask for a proof and look how far it is;
- * only who moves memory waits for it, with a deadline. While a stream capture is open nothing is proved. Contexts are known
- * from their creation; one that is about to be destroyed is left first. Thread-safe.
+ * only who moves memory waits for it, with a deadline. While a stream capture is open nothing is
+ * proved. Contexts are known from their creation; one that is about to be destroyed is left first.
+ * Thread-safe.
  */
 #ifndef SL_RUNTIME_PROVE_H
 #define SL_RUNTIME_PROVE_H
@@ -17,7 +18,8 @@ struct sl_proof {
 		submissions; /* so many of sl_gate_submissions() are known to be finished */
 	sl_ns started_ns, ended_ns; /* of the last proof that was asked for */
 	bool running;
-	bool refused; /* it came to nothing: a capture was open, there was no thread, or it failed */
+	/* It came to nothing: a capture was open, there was no thread, or it failed */
+	bool refused;
 	bool no_thread; /* because there was none to be had */
 	bool failed;    /* because the driver did not say whether the work has ended */
 };
@@ -28,7 +30,8 @@ void sl_prove_look(struct sl_proof *out);
 
 enum sl_prove_outcome {
 	SL_PROVE_IDLE = 0,
-	SL_PROVE_REFUSED, /* a capture is open, a context is being destroyed, or the driver failed: perhaps later */
+	/* A capture is open, a context is being destroyed, or the driver failed: perhaps later */
+	SL_PROVE_REFUSED,
 	SL_PROVE_LATE, /* the deadline has passed, or *stop was set (atomic) */
 };
 /* A proof that begins after this was called: returns when it has ended. */
@@ -44,7 +47,8 @@ void sl_prove_hash(CUcontext ctx);
 void sl_prove_hold(CUcontext ctx);
 void sl_prove_unhold(CUcontext ctx, bool gone);
 
-/* All that are known and not about to go, in order of their creation, at most `room`. Returns how many. */
+/* All that are known and not about to go, in order of their creation, at most `room`. Returns how
+ * many. */
 size_t sl_prove_contexts(CUcontext *out, size_t room);
 /* In the child of a fork. */
 void sl_prove_forget(void);

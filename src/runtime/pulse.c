@@ -1,10 +1,11 @@
 /*
  * pulse - see pulse.h
  *
- * The daemon moves who is idle for who is not, so it must not believe for a whole span what was true for a moment:
- * between two pieces of work a busy program has none. Whoever was told to be idle has the gate listen, and what
- * is submitted next is told at once. A thread that stands at the closed gate is work, too: it begins as soon as the gate
- * opens, if the machine lets it, and how long the program did nothing before says nothing about it.
+ * The daemon moves who is idle for who is not, so it must not believe for a whole span what was
+ * true for a moment: between two pieces of work a busy program has none. Whoever was told to be
+ * idle has the gate listen, and what is submitted next is told at once. A thread that stands at the
+ * closed gate is work, too: it begins as soon as the gate opens, if the machine lets it, and how
+ * long the program did nothing before says nothing about it.
  */
 #include "runtime/pulse.h"
 #include "runtime/gate.h"
@@ -55,7 +56,8 @@ void sl_pulse_forget(void)
 	memset(&pulse, 0, sizeof(pulse));
 }
 
-/* A thread is about to submit. Asked in this order: who leaves the gate is inside before he is no longer parked. */
+/* A thread is about to submit. Asked in this order: who leaves the gate is inside before he is no
+ * longer parked. */
 static bool is_inside(void)
 {
 	bool parked = sl_gate_parked() > 0;
@@ -92,8 +94,8 @@ static bool has_moved(uint64_t submissions, bool inside, sl_ns now_ns)
 	return moved;
 }
 
-/* What the proof makes of it. `moved` alone tells where it came to nothing; where the driver failed, nothing does,
- * and who is not known to be idle works. */
+/* What the proof makes of it. `moved` alone tells where it came to nothing; where the driver
+ * failed, nothing does, and who is not known to be idle works. */
 static bool judge(const struct sl_proof *proof, bool moved, bool inside, sl_ns now_ns,
 	struct sl_msg_pulse *out)
 {
@@ -107,8 +109,8 @@ static bool judge(const struct sl_proof *proof, bool moved, bool inside, sl_ns n
 	return false;
 }
 
-/* Sends it if it is news, or if there is work and a span is over. That a piece of work has ended is news:
- * who hears nothing takes it for as busy as it was. */
+/* Sends it if it is news, or if there is work and a span is over. That a piece of work has ended is
+ * news: who hears nothing takes it for as busy as it was. */
 static bool tell(union sl_msg *msg, bool working, bool tick, sl_ns now_ns)
 {
 	bool proven = msg->pulse.proven, busy = msg->pulse.busy_ms > 0;

@@ -4,8 +4,8 @@
  * Figures are the workload's: total is its limit, free what it may still have. Towards pointer
  * queries a region or slot looks like memory of the driver's own cuMemAlloc. The driver is always
  * asked first where it can fail, so that its errors are its own; NULL for what the program does
- * not want to know is passed on and honoured. Of memory that is on the host the driver knows nothing: then the
- * answers are from the records, as they would be if it were there.
+ * not want to know is passed on and honoured. Of memory that is on the host the driver knows
+ * nothing: then the answers are from the records, as they would be if it were there.
  */
 #include "runtime/device.h"
 #include "runtime/handle.h"
@@ -107,7 +107,8 @@ static int find(CUdeviceptr ptr, struct sl_memory_info *info, bool *opened)
 	return found;
 }
 
-/* The driver answers for a mapping of the program's own, unless that is, or was meanwhile, on the host. */
+/* The driver answers for a mapping of the program's own, unless that is, or was meanwhile, on the
+ * host. */
 static CUresult range_of_mapping(CUdeviceptr *base, size_t *bytes, CUdeviceptr ptr)
 {
 	uint32_t trips = sl_swap_trips();
@@ -219,7 +220,8 @@ static CUmemAccess_flags access_of_current(CUdeviceptr ptr)
 	return (CUmemAccess_flags)flags;
 }
 
-/* What the driver says of mapped memory of a device that is there. NONE: it refuses the question. */
+/* What the driver says of mapped memory of a device that is there. NONE: it refuses the
+ * question. */
 static int record_of_mapping(
 	const struct about *about, CUpointer_attribute attribute, void *data)
 {
@@ -437,7 +439,8 @@ SL_EXPORT CUresult cuPointerGetAttributes(
 
 /* --- registrations ---------------------------------------------------------------------------- */
 
-/* Some drivers know the attribute for their own allocations alone; then the whole context promises it. */
+/* Some drivers know the attribute for their own allocations alone; then the whole context promises
+ * it. */
 static CUresult promise_for_context(CUcontext ctx)
 {
 	unsigned int flags = 0;
@@ -465,9 +468,9 @@ static CUresult ask_for_sync(const struct sl_memory_info *info)
 		       : r;
 }
 
-/* A library that is about to register memory with a NIC asks for this first. The registration itself
- * goes past us and keeps the pages of now, so the memory is held. The driver knows the slab around a
- * small allocation only, so what one of them has asked for is never taken back there. */
+/* A library that is about to register memory with a NIC asks for this first. The registration
+ * itself goes past us and keeps the pages of now, so the memory is held. The driver knows the slab
+ * around a small allocation only, so what one of them has asked for is never taken back there. */
 static CUresult set_sync_memops(const struct sl_memory_info *info, bool on)
 {
 	CUresult r = CUDA_SUCCESS;
@@ -486,7 +489,8 @@ static CUresult set_sync_memops(const struct sl_memory_info *info, bool on)
 	return r;
 }
 
-/* Of another process's memory, which is held there. A mapped handle may not have the attribute at all. */
+/* Of another process's memory, which is held there. A mapped handle may not have the attribute at
+ * all. */
 static CUresult set_sync_opened(const struct sl_memory_info *info, bool on)
 {
 	CUresult r = on && !info->sync_memops ? ask_for_sync(info) : CUDA_SUCCESS;

@@ -1,10 +1,10 @@
 /*
  * range - the addresses that the program has reserved
  *
- * What it maps lies in them, and what it frees is looked up here, so that only its own reservations are given
- * back to the driver. A record is made before the driver is called and put into the table after, so that
- * missing host memory shows while nothing has happened yet. One lock, never held during a driver
- * call; functions take it themselves.
+ * What it maps lies in them, and what it frees is looked up here, so that only its own reservations
+ * are given back to the driver. A record is made before the driver is called and put into the table
+ * after, so that missing host memory shows while nothing has happened yet. One lock, never held
+ * during a driver call; functions take it themselves.
  */
 #ifndef SL_RUNTIME_RANGE_H
 #define SL_RUNTIME_RANGE_H

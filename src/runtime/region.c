@@ -94,7 +94,8 @@ CUresult sl_region_free(struct sl_space *space, struct sl_region *region, bool m
 		sl_list_push_tail(&space->leaving, &region->link);
 		break;
 	default:
-		/* It is not freed. Of a context that is broken the bytes stay charged until the process ends. */
+		/* It is not freed. Of a context that is broken the bytes stay charged until the
+		 * process ends. */
 		region->live = true;
 		sl_block_let_go(&region->block);
 		sl_list_push_tail(&space->regions, &region->link);

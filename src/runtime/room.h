@@ -2,10 +2,10 @@
  * room - when the driver itself runs out of memory
  *
  * Contexts, modules, first launches, arrays and pools take memory that the driver does not ask us
- * for. If it has none left, the call has failed although the workload may be owed the bytes: they are
- * asked for as any other memory, and the call is made again while the grant keeps them free. How
- * many it needs nobody knows, so the estimate doubles. The bytes are then measured as hidden ones.
- * Outside of captures only. Thread-safe; no lock may be held.
+ * for. If it has none left, the call has failed although the workload may be owed the bytes: they
+ * are asked for as any other memory, and the call is made again while the grant keeps them free.
+ * How many it needs nobody knows, so the estimate doubles. The bytes are then measured as hidden
+ * ones. Outside of captures only. Thread-safe; no lock may be held.
  */
 #ifndef SL_RUNTIME_ROOM_H
 #define SL_RUNTIME_ROOM_H

@@ -36,8 +36,8 @@ struct sl_gpu {
  * return for ever. Cheap once joined. */
 SL_MUST_CHECK CUresult sl_session_join(void);
 bool sl_session_is_joined(void);
-/* The workload was started with --rdma: none of its memory is ever moved, and what is made may be registered with
- * other devices. Known once joined. */
+/* The workload was started with --rdma: none of its memory is ever moved, and what is made may be
+ * registered with other devices. Known once joined. */
 bool sl_session_is_rdma(void);
 
 /* The GPU of that UUID, or NULL if it is not the workload's. */
@@ -72,8 +72,8 @@ struct sl_demand {
  * a few milliseconds, so that the caller can give back what it hoards. */
 SL_MUST_CHECK int sl_demand_ask(struct sl_demand *demand, struct sl_gpu *gpu,
 	uint64_t bytes, void (*on_slow)(void));
-/* The same of memory that is something special: flags are SL_ASK_* of wire.h. With SL_ASK_HELD what is
- * committed counts as held; with SL_ASK_THERE nothing is committed or failed: granted, it is. */
+/* The same of memory that is something special: flags are SL_ASK_* of wire.h. With SL_ASK_HELD what
+ * is committed counts as held; with SL_ASK_THERE nothing is committed or failed: granted, it is. */
 SL_MUST_CHECK int sl_demand_ask_as(struct sl_demand *demand, struct sl_gpu *gpu,
 	uint64_t bytes, uint32_t flags, void (*on_slow)(void));
 /* The driver had no memory after all: back into the queue. Outcomes as sl_demand_ask. */
@@ -86,7 +86,8 @@ void sl_session_freed(struct sl_gpu *gpu, uint64_t bytes);
 uint32_t sl_session_frees(void);
 /* The same of bytes that were on the host. */
 void sl_session_freed_evicted(struct sl_gpu *gpu, uint64_t bytes);
-/* So many bytes have gone to the host, or (negative) come back. The control lock is closed. No message. */
+/* So many bytes have gone to the host, or (negative) come back. The control lock is closed. No
+ * message. */
 void sl_session_evicted(struct sl_gpu *gpu, int64_t bytes);
 /* What of it is on the host. */
 uint64_t sl_session_evicted_bytes(struct sl_gpu *gpu);

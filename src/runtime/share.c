@@ -1,9 +1,9 @@
 /*
  * share - handles and addresses that go to others: processes, NICs, sparse arrays
  *
- * Whoever has such a piece of memory keeps the pages that were behind it then, so it must stay where it
- * is. A descriptor that the driver made is taken back if the memory may not become held; where nothing
- * could be taken back, the memory is made held first.
+ * Whoever has such a piece of memory keeps the pages that were behind it then, so it must stay
+ * where it is. A descriptor that the driver made is taken back if the memory may not become held;
+ * where nothing could be taken back, the memory is made held first.
  */
 #include "runtime/control.h"
 #include "runtime/gate.h"
@@ -51,7 +51,8 @@ SL_EXPORT CUresult cuMemExportToShareableHandle(void *out,
 	return r;
 }
 
-/* The exporter is charged for it. What the driver counts on this process beside that is measured. */
+/* The exporter is charged for it. What the driver counts on this process beside that is
+ * measured. */
 SL_EXPORT CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *out,
 	void *os_handle, CUmemAllocationHandleType type)
 {
@@ -97,7 +98,7 @@ SL_EXPORT CUresult cuMemGetHandleForAddressRange(void *out, CUdeviceptr ptr, siz
 	return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-/* --- sparse arrays --------------------------------------------------------------------------------- */
+/* --- sparse arrays ---------------------------------------------------------------------------- */
 
 /* So many entries need no memory. */
 #define TILES_SHORT 16
@@ -156,8 +157,9 @@ static bool tiles_init(
 		gated_;                                      \
 	})
 
-/* Nothing moves until all handles are held; from then on these stay, whatever else goes while the call waits at the
- * gate. What the array keeps of a handle that the program releases meanwhile shows up as hidden bytes. */
+/* Nothing moves until all handles are held; from then on these stay, whatever else goes while the
+ * call waits at the gate. What the array keeps of a handle that the program releases meanwhile
+ * shows up as hidden bytes. */
 #define MAP_ARRAY(symbol)                                                  \
 	SL_EXPORT CUresult symbol(                                         \
 		CUarrayMapInfo *list, unsigned int count, CUstream stream) \

@@ -47,13 +47,14 @@ struct sl_block {
 	enum { SL_BLOCK_REGION, SL_BLOCK_SLAB } kind;
 	struct sl_space *space;
 	struct sl_backing backing;
-	/* In space->in_hands while a thread has it in its hands, to end it or to use it anew, and it is in none of
-	 * the other lists: what of it is on the host comes back with the rest, however long that takes. */
+	/* In space->in_hands while a thread has it in its hands, to end it or to use it anew, and
+	 * it is in none of the other lists: what of it is on the host comes back with the rest,
+	 * however long that takes. */
 	struct sl_link in_hands;
 };
 
-/* Both under the books' lock; twice is harmless. What may be evicted is let go of inside the control lock, or when
- * nothing is left of it. */
+/* Both under the books' lock; twice is harmless. What may be evicted is let go of inside the
+ * control lock, or when nothing is left of it. */
 void sl_block_take(struct sl_block *block);
 void sl_block_let_go(struct sl_block *block);
 
@@ -62,7 +63,8 @@ void sl_books_unlock(void);
 
 enum sl_space_outcome {
 	SL_SPACE_OK = 0,
-	SL_SPACE_FOREIGN, /* the device is not the workload's, or cannot map memory: leave it alone */
+	/* The device is not the workload's, or cannot map memory: leave it alone */
+	SL_SPACE_FOREIGN,
 	SL_SPACE_FAILED, /* *result tells */
 };
 

@@ -1,9 +1,10 @@
 /*
  * store - see store.h
  *
- * A file is cut into grains, and each grain knows whose it is: so finding out what a file is still needed for
- * is a walk through its grains, and there is no second account to go wrong. Looking for room walks the
- * grains of files that have enough: 512 pointers for each GiB, once per chunk of mostly 64 MiB and more.
+ * A file is cut into grains, and each grain knows whose it is: so finding out what a file is still
+ * needed for is a walk through its grains, and there is no second account to go wrong. Looking for
+ * room walks the grains of files that have enough: 512 pointers for each GiB, once per chunk of
+ * mostly 64 MiB and more.
  */
 #include "runtime/store.h"
 #include "runtime/session_state.h"
@@ -69,8 +70,8 @@ static bool is_near(const struct sl_store_file *file, uint32_t ordinal)
 	return ordinal < 32 && (file->near >> ordinal & 1);
 }
 
-/* Of the files that are near, or of those that are not: the first run that is long enough, or the longest of all. 0:
- * nothing is free. */
+/* Of the files that are near, or of those that are not: the first run that is long enough, or the
+ * longest of all. 0: nothing is free. */
 static uint32_t find_run_of(uint32_t grains, uint32_t ordinal, bool near,
 	struct sl_store_file **in, uint32_t *at)
 {
@@ -94,7 +95,8 @@ static uint32_t find_run_of(uint32_t grains, uint32_t ordinal, bool near,
 	return best;
 }
 
-/* Another node's memory is reached through the link between the nodes, which GPUs share: rather near in pieces. */
+/* Another node's memory is reached through the link between the nodes, which GPUs share: rather
+ * near in pieces. */
 static uint32_t find_run(
 	uint32_t grains, uint32_t ordinal, struct sl_store_file **in, uint32_t *at)
 {
@@ -206,7 +208,8 @@ bool sl_store_take(uint64_t bytes, uint32_t ordinal, struct sl_cargo *cargo)
 
 void sl_store_give(struct sl_cargo *cargo)
 {
-	/* Also when there is nothing: a copy may just be being given up, and the cargo goes after this. */
+	/* Also when there is nothing: a copy may just be being given up, and the cargo goes after
+	 * this. */
 	sl_store_lock();
 	sl_store_give_locked(cargo);
 	sl_store_unlock();
@@ -303,7 +306,8 @@ static void say(enum sl_msg_type type, const struct sl_store_file *file)
 	msg.store_held.flags = file->flags;
 	msg.store_held.near = file->near;
 	msg.store_held.bytes = file->bytes;
-	/* A program that closes all descriptors leaves us the mapping, which cannot be passed on. */
+	/* A program that closes all descriptors leaves us the mapping, which cannot be passed
+	 * on. */
 	if (sl_fd_is_ours(&file->fd))
 		fd = (int)syscall(SYS_fcntl, file->fd.fd, F_DUPFD_CLOEXEC, 0);
 	if (fd >= 0)

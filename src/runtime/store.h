@@ -1,11 +1,12 @@
 /*
  * store - this process's host memory for evicted chunks
  *
- * Sealed files that the daemon makes and hands over (STORE), one after the other as more is needed: each is
- * mapped here once, and pinned piece by piece in the background, never while something is being moved; until
- * then copies go through a small pinned ring (haul.h). What a chunk has is a list of places, mostly one.
- * Nothing here can fault: a file that could be cut short, or that is shorter than it was said to be, is
- * given back unused. Lock of its own, below the session's and above the books'. Bytes.
+ * Sealed files that the daemon makes and hands over (STORE), one after the other as more is needed:
+ * each is mapped here once, and pinned piece by piece in the background, never while something is
+ * being moved; until then copies go through a small pinned ring (haul.h). What a chunk has is a
+ * list of places, mostly one. Nothing here can fault: a file that could be cut short, or that is
+ * shorter than it was said to be, is given back unused. Lock of its own, below the session's and
+ * above the books'. Bytes.
  */
 #ifndef SL_RUNTIME_STORE_H
 #define SL_RUNTIME_STORE_H
@@ -31,8 +32,9 @@ struct sl_places {
 	uint32_t count;
 };
 
-/* Takes places of so many bytes that nobody has, in few pieces, near the GPU of that ordinal as long as there are any; the
- * cargo has none before. Copies of what is resident give way. All or nothing. False: there is not so much. */
+/* Takes places of so many bytes that nobody has, in few pieces, near the GPU of that ordinal as
+ * long as there are any; the cargo has none before. Copies of what is resident give way. All or
+ * nothing. False: there is not so much. */
 SL_MUST_CHECK bool sl_store_take(
 	uint64_t bytes, uint32_t ordinal, struct sl_cargo *cargo);
 /* Gives them back, and what they held is no longer valid. None: nothing. */
@@ -54,8 +56,8 @@ struct sl_run sl_store_run(const struct sl_place *place, uint64_t offset);
 void sl_store_begin(void);
 void sl_store_end(void);
 
-/* The context is about to go, or is gone: what was pinned in it is so no longer. Its space, if it has one,
- * is held (memory.h). */
+/* The context is about to go, or is gone: what was pinned in it is so no longer. Its space, if it
+ * has one, is held (memory.h). */
 void sl_store_drop_context(CUcontext ctx);
 
 /* --- for the session: from the agent's thread, under its lock --- */

@@ -1,10 +1,11 @@
 /*
  * store_keep - pins the store's files in the background, and gives files back
  *
- * One thread, started with the first file. Pinning is dear (0.1 s a GiB with small pages) and per process, so
- * it is done ahead of need, a piece at a time, and never begun while something is being moved. A file that
- * the driver will not pin is used through the ring until it will. Giving back: a file of whose places nobody on
- * the host is needed is taken out, its copies are forgotten, and then the daemon is told.
+ * One thread, started with the first file. Pinning is dear (0.1 s a GiB with small pages) and per
+ * process, so it is done ahead of need, a piece at a time, and never begun while something is being
+ * moved. A file that the driver will not pin is used through the ring until it will. Giving back: a
+ * file of whose places nobody on the host is needed is taken out, its copies are forgotten, and
+ * then the daemon is told.
  */
 #include "runtime/futex.h"
 #include "runtime/home.h"
@@ -67,8 +68,8 @@ static bool next_piece(struct sl_store_file **file, uint32_t *piece, sl_ns *due_
 	return false;
 }
 
-/* Under the lock, so that who drops a context waits for us, or we no longer find it. What is pinned in one is
- * pinned for all; the n-th of those there are, or NULL. */
+/* Under the lock, so that who drops a context waits for us, or we no longer find it. What is pinned
+ * in one is pinned for all; the n-th of those there are, or NULL. */
 static CUcontext nth_context(size_t n)
 {
 	CUcontext contexts[SL_HOMES_MAX];
@@ -111,7 +112,8 @@ static void note_pinned(
 		sl_info("host memory %u is not pinned: error %d", file->number, (int)r);
 }
 
-/* One piece, in the first context that lets us. False: there is none, or not now, but perhaps then. */
+/* One piece, in the first context that lets us. False: there is none, or not now, but perhaps
+ * then. */
 static bool pin_one(sl_ns *due_ns)
 {
 	struct sl_store_file *file = NULL;
@@ -188,8 +190,9 @@ static bool is_needed(const struct sl_store_file *file)
 	return false;
 }
 
-/* Under the lock: one that leaves now, if something is wanted back that can be had. Copies whose places lie in other
- * files, too, are forgotten as a whole. It stays in the list until nothing of it is pinned. */
+/* Under the lock: one that leaves now, if something is wanted back that can be had. Copies whose
+ * places lie in other files, too, are forgotten as a whole. It stays in the list until nothing of
+ * it is pinned. */
 static struct sl_store_file *take_file(void)
 {
 	if (sl_store.moving || !sl_store.trim_bytes)
@@ -255,8 +258,9 @@ static bool give_back_one(void)
 		unpin(file, i);
 	sl_wire_init(&msg, SL_MSG_STORE_BACK);
 	msg.store_back.number = file->number;
-	/* In one moment: were the line lost in between, the report on the next one would not name it, and what is
-	 * said then would be of no file of that connection, or of a new one with the same number. */
+	/* In one moment: were the line lost in between, the report on the next one would not name
+	 * it, and what is said then would be of no file of that connection, or of a new one with
+	 * the same number. */
 	sl_session_lock();
 	sl_store_lock();
 	sl_list_unlink(&file->link);

@@ -9,8 +9,8 @@
 #include "runtime/cargo.h"
 #include "runtime/line.h"
 
-/* Pinned at a time. A registration keeps the driver busy for 20 to 100 ms a GiB and more, which is what a
- * mover may find itself behind. */
+/* Pinned at a time. A registration keeps the driver busy for 20 to 100 ms a GiB and more, which is
+ * what a mover may find itself behind. */
 #define SL_STORE_PIECE (256 * SL_MIB)
 
 struct sl_store_file {
@@ -24,7 +24,8 @@ struct sl_store_file {
 	struct sl_cargo **owner; /* of each grain */
 	CUcontext *pinned;       /* of each piece: in which context; NULL: it is not */
 	uint32_t pieces;
-	/* The driver refused to pin it: the ring will do until it is asked again, twice as late each time. */
+	/* The driver refused to pin it: the ring will do until it is asked again, twice as late
+	 * each time. */
 	sl_ns refused_ns, due_ns;
 	bool leaving; /* it is being given back: nothing new comes into it */
 };

@@ -1,14 +1,15 @@
 /*
  * swap - see swap.h
  *
- * The agent's thread puts orders into a short queue; the swap thread takes them one by one. It alone closes and
- * opens the gate for this, and the gate stays closed as long as anything is on the host, whatever becomes of
- * the daemon. An answer goes out while the control lock is still closed: what is freed afterwards is told after
- * it, so the daemon's books and ours change in the same order. The same holds for what is told while an EVICT is
- * under way: others come back into what has left, while the rest still leaves.
+ * The agent's thread puts orders into a short queue; the swap thread takes them one by one. It
+ * alone closes and opens the gate for this, and the gate stays closed as long as anything is on the
+ * host, whatever becomes of the daemon. An answer goes out while the control lock is still closed:
+ * what is freed afterwards is told after it, so the daemon's books and ours change in the same
+ * order. The same holds for what is told while an EVICT is under way: others come back into what
+ * has left, while the rest still leaves.
  *
- * A GPU whose context is broken, or whose driver has ended with the process, gets nothing back: what was on the
- * host then holds nobody at the gate, since every call fails by itself.
+ * A GPU whose context is broken, or whose driver has ended with the process, gets nothing back:
+ * what was on the host then holds nobody at the gate, since every call fails by itself.
  */
 #include "runtime/swap.h"
 #include "runtime/agent.h"
@@ -36,11 +37,13 @@
 #define STOP_SPAN_NS (10 * SL_MS)
 /* Who changes what is mapped is inside for a few driver calls. */
 #define CONTROL_SPAN_NS (10 * SL_S)
-/* Who wants something that only a jump out of a signal handler can have ended is looked for again. */
+/* Who wants something that only a jump out of a signal handler can have ended is looked for
+ * again. */
 #define WANT_SPAN_NS (1 * SL_S)
 /* Between looks at the gate of a thread that may have to give up. */
 #define TRY_SPAN_NS (5 * SL_MS)
-/* Frees that are under way take a few calls of the driver: looked for so often, a millisecond apart. */
+/* Frees that are under way take a few calls of the driver: looked for so often, a millisecond
+ * apart. */
 #define LEFT_TRIES 1000
 /* How long threads are waited for that keep memory where it is. */
 #define KEEP_SPAN_NS (20 * SL_MS)
@@ -201,7 +204,8 @@ static bool drain(const struct order *order)
 	return true;
 }
 
-/* All that was submitted has ended. A context that is just being destroyed refuses a proof: it is asked for again. */
+/* All that was submitted has ended. A context that is just being destroyed refuses a proof: it is
+ * asked for again. */
 static enum sl_wire_swap_cause prove(const struct order *order)
 {
 	for (;;) {
@@ -217,8 +221,9 @@ static enum sl_wire_swap_cause prove(const struct order *order)
 	}
 }
 
-/* Nobody keeps it. They count themselves inside of the gate. One that jumped away is found out when it comes to the
- * closed gate, so that is left closed for a moment; most of the others are done in that time. */
+/* Nobody keeps it. They count themselves inside of the gate. One that jumped away is found out when
+ * it comes to the closed gate, so that is left closed for a moment; most of the others are done in
+ * that time. */
 static bool is_left_to_us(const struct order *order)
 {
 	sl_ns until_ns = sl_min_u64(sl_clock_now() + KEEP_SPAN_NS, order->deadline_ns);
@@ -231,7 +236,8 @@ static bool is_left_to_us(const struct order *order)
 	return true;
 }
 
-/* All that comes before the first copy, in the order of design.md. On success the control lock is closed. */
+/* All that comes before the first copy, in the order of design.md. On success the control lock is
+ * closed. */
 static enum sl_wire_swap_cause prepare(const struct order *order)
 {
 	enum sl_wire_swap_cause cause;
@@ -316,10 +322,10 @@ static bool is_for_good(const struct sl_moved *moved)
 	       moved->driver_result == CUDA_ERROR_DEINITIALIZED;
 }
 
-/* As much as was ordered, with the control lock closed before and after. What a thread has in its hands to free it comes
- * back with the rest. What is still out after that is waited for where all is to come back, so that the answer says
- * what is. What has not gone then is told as left out by those who are busy with it. False: the
- * lock could not be closed again. */
+/* As much as was ordered, with the control lock closed before and after. What a thread has in its
+ * hands to free it comes back with the rest. What is still out after that is waited for where all
+ * is to come back, so that the answer says what is. What has not gone then is told as left out by
+ * those who are busy with it. False: the lock could not be closed again. */
 static bool move_in(struct sl_gpu *gpu, uint64_t bytes, struct sl_moved *moved)
 {
 	bool all = bytes >= sl_session_evicted_bytes(gpu);
@@ -428,8 +434,9 @@ static void begin_alone(void)
 	(void)pthread_mutex_unlock(&lock);
 }
 
-/* As an order of our own for every GPU: what is held is in the report, so there is room for it. Nobody connects and
- * reports in the middle: a newer daemon would never hear of what came back after its report. */
+/* As an order of our own for every GPU: what is held is in the report, so there is room for it.
+ * Nobody connects and reports in the middle: a newer daemon would never hear of what came back
+ * after its report. */
 static void restore_alone(void)
 {
 	struct order order = {
@@ -474,7 +481,7 @@ static void wake_thread(void)
 	sl_futex_wake(&wanted, 1);
 }
 
-/* --- for the agent ----------------------------------------------------------------------------- */
+/* --- for the agent ---------------------------------------------------------------------------- */
 
 static void begin(const struct order *order)
 {

@@ -1,10 +1,11 @@
 /*
  * swap - carries out the daemon's orders to move this process's memory to the host and back
  *
- * A thread of its own does it, in the order of design.md section 5 and no other: look for captures, close
- * the gate, wait until nobody is inside, look again, wait until every context is idle, close the control
- * lock, move (mover.h), answer, open what may be opened. The gate stays closed while anything is on the
- * host. One order at a time; a failure before anything was released leaves all as it was.
+ * A thread of its own does it, in the order of design.md section 5 and no other: look for captures,
+ * close the gate, wait until nobody is inside, look again, wait until every context is idle, close
+ * the control lock, move (mover.h), answer, open what may be opened. The gate stays closed while
+ * anything is on the host. One order at a time; a failure before anything was released leaves all
+ * as it was.
  */
 #ifndef SL_RUNTIME_SWAP_H
 #define SL_RUNTIME_SWAP_H
@@ -24,16 +25,17 @@ void sl_swap_order(const union sl_msg *msg);
 void sl_swap_look(void);
 /* When to look next; SL_NS_NEVER: when woken. */
 sl_ns sl_swap_due(void);
-/* The line is lost: of an order that was begun nothing more is released; what has left is told in the next
- * report. */
+/* The line is lost: of an order that was begun nothing more is released; what has left is told in
+ * the next report. */
 void sl_swap_stop(void);
-/* An order is being carried out, or waits for that: no report can be given now. The agent is woken when it
- * has ended. */
+/* An order is being carried out, or waits for that: no report can be given now. The agent is woken
+ * when it has ended. */
 SL_MUST_CHECK bool sl_swap_is_busy(void);
 
 /* --- under the session's lock --- */
 
-/* A daemon has our report. One that knows nothing of memory on the host orders nothing back, nor does one that rejects
+/* A daemon has our report. One that knows nothing of memory on the host orders nothing back, nor
+ * does one that rejects
  * us: then all that is out comes back by itself. */
 void sl_swap_joined(bool knows_swap);
 /* The last byte that was on the host is freed. */
@@ -43,18 +45,20 @@ void sl_swap_nothing_left(void);
 
 /* Is anything of this process on the host, or on its way? One load. */
 bool sl_swap_is_out(void);
-/* Counts how often that has become so: what the driver says in between may be about memory that was not there. */
+/* Counts how often that has become so: what the driver says in between may be about memory that was
+ * not there. */
 uint32_t sl_swap_trips(void);
 /* For a call that needs memory to be on the GPU, without being a submission: as sl_gate_enter and
- * sl_gate_leave; the daemon is told that somebody waits. No lock may be held, nor the control lock, and
- * inside nobody waits for the daemon. */
+ * sl_gate_leave; the daemon is told that somebody waits. No lock may be held, nor the control lock,
+ * and inside nobody waits for the daemon. */
 void sl_swap_need(void);
 void sl_swap_done(void);
-/* The same, but it ends with *word (a futex, atomic) when that is `value`: then false, and nothing is to be done. */
+/* The same, but it ends with *word (a futex, atomic) when that is `value`: then false, and nothing
+ * is to be done. */
 SL_MUST_CHECK bool sl_swap_need_unless(uint32_t *word, uint32_t value);
-/* For a call that in between may wait for the daemon: memory is on the GPU after the first, and stays there until
- * the second: orders to evict are refused meanwhile. No lock may be held, nor the control lock; in between the
- * thread does not pass the gate. */
+/* For a call that in between may wait for the daemon: memory is on the GPU after the first, and
+ * stays there until the second: orders to evict are refused meanwhile. No lock may be held, nor the
+ * control lock; in between the thread does not pass the gate. */
 void sl_swap_keep(void);
 void sl_swap_keep_end(void);
 /* In the child of a fork. */

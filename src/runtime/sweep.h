@@ -14,8 +14,8 @@
 /* Flushes all spaces soon; everything: hoarded empty slabs too. Never blocks. */
 void sl_sweep_soon(bool everything);
 /* Flushes everything now, and returns when what was freed before is back, or at end_ns: work that
- * lasts longer may be waiting for the caller itself. Where no thread can be had the caller waits for
- * the work, however long that takes. No lock may be held. */
+ * lasts longer may be waiting for the caller itself. Where no thread can be had the caller waits
+ * for the work, however long that takes. No lock may be held. */
 void sl_sweep_until(sl_ns end_ns);
 /* Something could not be flushed while a capture is open: do it when the last one has ended. */
 void sl_sweep_owe(void);

@@ -3,17 +3,17 @@
  *
  * The driver makes, maps and judges; we put ids in place of its handles and remember (handle.h).
  * Device memory is asked for before it is made and charged until the last reference and the last
- * mapping are gone. What the program has no business with, our own ranges behind cuMemAlloc, is refused
- * as the driver refuses its own.
+ * mapping are gone. What the program has no business with, our own ranges behind cuMemAlloc, is
+ * refused as the driver refuses its own.
  *
- * Order: what is to be remembered gets its memory before the driver's call, so that nothing can fail
- * after it. What a call makes is entered after it, what it ends is taken out before it and put back if
- * the driver refuses: addresses and handles may be another thread's as soon as the driver has ended
- * them.
+ * Order: what is to be remembered gets its memory before the driver's call, so that nothing can
+ * fail after it. What a call makes is entered after it, what it ends is taken out before it and put
+ * back if the driver refuses: addresses and handles may be another thread's as soon as the driver
+ * has ended them.
  *
- * A handle may be on the host (handle->evicted), and then the driver knows neither it nor its mappings. What ends
- * something works on the record alone; what would make the driver look waits until all is back. Either
- * happens inside the control lock, so that nothing moves meanwhile.
+ * A handle may be on the host (handle->evicted), and then the driver knows neither it nor its
+ * mappings. What ends something works on the record alone; what would make the driver look waits
+ * until all is back. Either happens inside the control lock, so that nothing moves meanwhile.
  */
 #include "runtime/capture.h"
 #include "runtime/control.h"
@@ -45,7 +45,7 @@ static bool is_ours(CUdeviceptr ptr, size_t bytes)
 	return ours || sl_opened_find(ptr, &info) != SL_MEMORY_FOREIGN;
 }
 
-/* --- handles ------------------------------------------------------------------------------------ */
+/* --- handles ---------------------------------------------------------------------------------- */
 
 static uint32_t why_held(const CUmemAllocationProp *prop)
 {
@@ -143,8 +143,8 @@ SL_EXPORT CUresult cuMemRelease(CUmemGenericAllocationHandle value)
 	return r;
 }
 
-/* The handle's record outlives the driver's handle: a mapping keeps the memory, and the address gives a
- * handle again, which may have a new value. The program gets the id it knows. */
+/* The handle's record outlives the driver's handle: a mapping keeps the memory, and the address
+ * gives a handle again, which may have a new value. The program gets the id it knows. */
 static CUresult revive(struct sl_handle *handle, void *addr)
 {
 	CUmemGenericAllocationHandle real = 0;
@@ -170,8 +170,8 @@ static CUresult retain(CUmemGenericAllocationHandle *out, void *addr)
 	return r;
 }
 
-/* On what cuMemAlloc gave there is no handle to have, as with the driver. One of several would be worse
- * than none: users map the first and believe they have all. */
+/* On what cuMemAlloc gave there is no handle to have, as with the driver. One of several would be
+ * worse than none: users map the first and believe they have all. */
 SL_EXPORT CUresult cuMemRetainAllocationHandle(
 	CUmemGenericAllocationHandle *out, void *addr)
 {
@@ -209,7 +209,7 @@ SL_EXPORT CUresult cuMemGetAllocationPropertiesFromHandle(
 	return r;
 }
 
-/* --- addresses ------------------------------------------------------------------------------------ */
+/* --- addresses -------------------------------------------------------------------------------- */
 
 SL_EXPORT CUresult cuMemAddressReserve(CUdeviceptr *ptr, size_t bytes, size_t alignment,
 	CUdeviceptr hint, unsigned long long flags)
@@ -358,7 +358,7 @@ SL_EXPORT CUresult cuMemUnmap(CUdeviceptr ptr, size_t bytes)
 	return sl_hidden_changed(r);
 }
 
-/* --- access ------------------------------------------------------------------------------------------ */
+/* --- access ----------------------------------------------------------------------------------- */
 
 static void ask_access(CUdeviceptr at, const CUmemLocation *where)
 {
@@ -371,8 +371,8 @@ static void ask_access(CUdeviceptr at, const CUmemLocation *where)
 	sl_mappings_allow(at, 1, &now);
 }
 
-/* The call failed, perhaps half-way: what each mapping has now is the driver's to tell. The program's
- * list is not looked at again, since it may be what was wrong. */
+/* The call failed, perhaps half-way: what each mapping has now is the driver's to tell. The
+ * program's list is not looked at again, since it may be what was wrong. */
 static SL_COLD void ask_accesses(CUdeviceptr ptr, size_t bytes)
 {
 	CUmemLocation where = {.type = CU_MEM_LOCATION_TYPE_DEVICE};

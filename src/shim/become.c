@@ -1,7 +1,9 @@
 /*
  * become - from the daemon's user to the task's
  *
- * Root may become anybody, and everything of root is given up: groups, both user ids, what the kernel would kill last. Any other user's daemon runs tasks of that user only, with the groups it has itself.
+ * Root may become anybody, and everything of root is given up: groups, both user ids, what the
+ * kernel would kill last. Any other user's daemon runs tasks of that user only, with the groups it
+ * has itself.
  */
 #include "shim/shim.h"
 
@@ -16,11 +18,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* What programs are used to; above it select(2) writes behind its sets. Each may raise it to the hard limit. */
+/* What programs are used to; above it select(2) writes behind its sets. Each may raise it to the
+ * hard limit. */
 #define DESCRIPTORS_SOFT 1024
 
-/* The daemon is one of the last that the kernel kills for memory; what it starts is like any other program. To more than that
- * anybody may set it; where even that fails the program runs all the same. */
+/* The daemon is one of the last that the kernel kills for memory; what it starts is like any other
+ * program. To more than that anybody may set it; where even that fails the program runs all the
+ * same. */
 static void be_killed_like_others(void)
 {
 	int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
@@ -32,8 +36,9 @@ static void be_killed_like_others(void)
 	(void)close(fd);
 }
 
-/* The program gets those of who submitted it; where they are higher than the daemon's only root can raise them, which this
- * process is not much longer. Its own soft ones stay: a record has to be written whatever the program may. */
+/* The program gets those of who submitted it; where they are higher than the daemon's only root can
+ * raise them, which this process is not much longer. Its own soft ones stay: a record has to be
+ * written whatever the program may. */
 static void make_room_for_limits(const struct sl_jobspec *spec)
 {
 	const char *value;
@@ -63,8 +68,8 @@ static void have_limits_like_others(void)
 	(void)setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-/* A program may open its output again by name (/dev/stderr, /proc/self/fd/1), which asks for rights that the descriptor
- * has already. The folder stays shut to the user. */
+/* A program may open its output again by name (/dev/stderr, /proc/self/fd/1), which asks for rights
+ * that the descriptor has already. The folder stays shut to the user. */
 static void give_log(uid_t uid, gid_t gid)
 {
 	struct stat stat;
@@ -106,7 +111,8 @@ static int become_as_root(const struct sl_jobspec *spec, uid_t uid, gid_t gid,
 		return sl_shim_fail(failure, errno, "setgid");
 	if (setresuid(uid, uid, uid) < 0)
 		return sl_shim_fail(failure, errno, "setuid");
-	/* There is no way back, and the user can neither trace this process nor take its descriptors. */
+	/* There is no way back, and the user can neither trace this process nor take its
+	 * descriptors. */
 	if (uid != 0 && (setuid(0) == 0 || geteuid() != uid))
 		return sl_shim_fail(failure, EPERM, "setuid");
 	if (prctl(PR_SET_DUMPABLE, 0) < 0)

@@ -1,9 +1,10 @@
 /*
  * family - all that descends from this process, found in /proc
  *
- * As a subreaper it is the parent of whatever lost its own, so everything that its program ever started hangs below it, in whatever
- * session or group. The kernel tells parents only, so all processes are read once and those marked whose parents are. A process
- * may end between being read and being signalled, and its number be another's: it is opened as a pidfd and looked at again.
+ * As a subreaper it is the parent of whatever lost its own, so everything that its program ever
+ * started hangs below it, in whatever session or group. The kernel tells parents only, so all
+ * processes are read once and those marked whose parents are. A process may end between being read
+ * and being signalled, and its number be another's: it is opened as a pidfd and looked at again.
  */
 #include "shim/shim.h"
 
@@ -30,7 +31,8 @@ static int by_pid(const void *left, const void *right)
 	return (a->pid > b->pid) - (a->pid < b->pid);
 }
 
-/* All processes that are not dead, sorted by number; NULL where /proc cannot be read or memory has run out. */
+/* All processes that are not dead, sorted by number; NULL where /proc cannot be read or memory has
+ * run out. */
 static struct relative *read_all(size_t *count)
 {
 	sl_cleanup(sl_freep) struct relative *all = NULL;
@@ -78,7 +80,8 @@ static bool is_ours(struct relative *all, size_t count, int pid, int self)
 	return found && found->ours;
 }
 
-/* In rounds until nothing changes: as many as the longest line of descent has members, fewer where numbers grow downwards. */
+/* In rounds until nothing changes: as many as the longest line of descent has members, fewer where
+ * numbers grow downwards. */
 static void mark(struct relative *all, size_t count)
 {
 	bool changed = true;

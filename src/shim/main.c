@@ -1,8 +1,9 @@
 /*
  * sluice-shim - lives as long as one task, and says how it ended
  *
- * Everything it needs comes from the daemon by descriptors, and everything that is to be known of the task goes into one small file, so the
- * daemon may come and go in between: nothing here waits for it or writes to it.
+ * Everything it needs comes from the daemon by descriptors, and everything that is to be known of
+ * the task goes into one small file, so the daemon may come and go in between: nothing here waits
+ * for it or writes to it.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -28,9 +29,11 @@ enum { EXIT_USAGE = 64 };
 #define GRACE (2 * SL_S)
 /* SIGKILL is sent again to those that were born meanwhile. */
 #define KILL_AGAIN (100 * SL_MS)
-/* Then what even SIGKILL does not end (another user's by a setuid program, or stuck in the kernel) is left behind. */
+/* Then what even SIGKILL does not end (another user's by a setuid program, or stuck in the kernel)
+ * is left behind. */
 #define KILL_MOST (10 * SL_S)
-/* A record that cannot be written, because the disk is full, is tried again so often, a second apart. */
+/* A record that cannot be written, because the disk is full, is tried again so often, a second
+ * apart. */
 #define RECORD_TRIES 10
 
 struct task {
@@ -54,8 +57,8 @@ static uint64_t now_ms(void)
 
 /* --- The record. --- */
 
-/* Before anything of the program is: whoever finds the record empty may start it again. Against this process being killed
- * it need not be on the disk. */
+/* Before anything of the program is: whoever finds the record empty may start it again. Against
+ * this process being killed it need not be on the disk. */
 static bool record_begin(struct task *task)
 {
 	char line[32];
@@ -306,6 +309,7 @@ int main(int argc, char **argv)
 	} else {
 		record_failure(&task, &failure);
 	}
-	/* Not exit(3): nothing is buffered, and what checks memory at exit may not look at a process of this kind. */
+	/* Not exit(3): nothing is buffered, and what checks memory at exit may not look at a
+	 * process of this kind. */
 	_exit(EXIT_SUCCESS);
 }

@@ -1,8 +1,9 @@
 /*
  * program - fork, and execute what the spec says
  *
- * A pipe that closes with exec tells whether it came to that: an end without a word is a success. Waiting for it also means that the
- * program's process group exists before anybody may send it a signal.
+ * A pipe that closes with exec tells whether it came to that: an end without a word is a success.
+ * Waiting for it also means that the program's process group exists before anybody may send it a
+ * signal.
  */
 #include "shim/shim.h"
 
@@ -38,7 +39,8 @@ static void say_and_leave(int pipe_fd, const char *what)
 	_exit(127);
 }
 
-/* As any program expects to find them, whatever the daemon or whoever started it does with signals. */
+/* As any program expects to find them, whatever the daemon or whoever started it does with
+ * signals. */
 static void reset_signals(void)
 {
 	sigset_t none;
@@ -49,7 +51,8 @@ static void reset_signals(void)
 	(void)sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-/* Of who submitted it, as far as the daemon may give them. Last of all, for they may leave little room. */
+/* Of who submitted it, as far as the daemon may give them. Last of all, for they may leave little
+ * room. */
 static void set_limits(const struct prepared *prepared)
 {
 	for (size_t i = 0; i < prepared->limits_count; i++) {

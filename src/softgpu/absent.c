@@ -1,9 +1,10 @@
 /*
  * absent - the functions of the driver that the software GPU does not model
  *
- * A weak definition gives way to a real one anywhere in the library, so no list says which names are
- * modelled: the linker knows. None takes its arguments, of whatever type they are, which the calling
- * conventions of our processors allow. See absent.h.
+ * A weak definition gives way to a real one anywhere in the library, so no list says which names
+ * are
+ * modelled: the linker knows. None takes its arguments, of whatever type they are, which the
+ * calling conventions of our processors allow. See absent.h.
  */
 #include "softgpu/absent.h"
 

@@ -1,9 +1,9 @@
 /*
  * absent - the functions of the driver that the software GPU does not model
  *
- * Every name of base/cuda_names.def is exported. What no other file defines is defined here, weakly:
- * it says so once on stderr and answers CUDA_ERROR_NOT_SUPPORTED. The table of all names and where
- * they lead, real or not, is the one that cuGetProcAddress looks in (lookup.c).
+ * Every name of base/cuda_names.def is exported. What no other file defines is defined here,
+ * weakly: it says so once on stderr and answers CUDA_ERROR_NOT_SUPPORTED. The table of all names
+ * and where they lead, real or not, is the one that cuGetProcAddress looks in (lookup.c).
  *
  * Included by absent.c, which must not see the prototypes of the driver: keep those out of here.
  */

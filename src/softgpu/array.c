@@ -1,11 +1,11 @@
 /*
  * array - entry points of arrays and mipmapped arrays
  *
- * The memory of an array comes from the space like cuMemAlloc's: large ones have grains of the GPU to
- * themselves, small ones share slabs. It is padded as tiles of 64 bytes by 8 rows are, which is what
- * a real GPU takes; the texels themselves lie close together (array.h). An array with deferred mapping
- * has no memory until a handle's is mapped into it (array_map.c). Sparse arrays are not supported, as
- * the device's attributes say.
+ * The memory of an array comes from the space like cuMemAlloc's: large ones have grains of the GPU
+ * to themselves, small ones share slabs. It is padded as tiles of 64 bytes by 8 rows are, which is
+ * what a real GPU takes; the texels themselves lie close together (array.h). An array with deferred
+ * mapping has no memory until a handle's is mapped into it (array_map.c). Sparse arrays are not
+ * supported, as the device's attributes say.
  */
 #include "softgpu/array.h"
 #include "softgpu/api.h"
@@ -439,7 +439,8 @@ void sl_array_drop_context(CUcontext ctx)
 	pthread_mutex_unlock(&lock);
 }
 
-/* Properties ------------------------------------------------------------------------------------ */
+/* Properties
+ * ------------------------------------------------------------------------------------ */
 
 /* Only arrays with deferred mapping have any. */
 static CUresult requirements(CUDA_ARRAY_MEMORY_REQUIREMENTS *out, CUdevice dev,

@@ -1,9 +1,9 @@
 /*
  * array_map - memory of handles mapped into arrays
  *
- * For arrays with deferred mapping: all of the array at once, from an offset of a handle that was made
- * for it. A map holds from the call on; an unmap waits for what its stream has to do before, and the
- * handle's memory goes by the handle's own rules.
+ * For arrays with deferred mapping: all of the array at once, from an offset of a handle that was
+ * made for it. A map holds from the call on; an unmap waits for what its stream has to do before,
+ * and the handle's memory goes by the handle's own rules.
  */
 #include "softgpu/api.h"
 #include "softgpu/array.h"

@@ -3,9 +3,9 @@
  *
  * A box is one server process (`sluice-softgpu serve`) in a private directory: it stands for the
  * kernel's driver and owns every byte of the GPUs. Programs reach it through our libcuda.so.1 and
- * libnvidia-ml.so.1, which they find by LD_LIBRARY_PATH, and SLUICE_SOFTGPU, which names the socket.
- * Fork, then exec the command with sl_softgpu_env() applied; the box goes with the process that
- * started it (or on sl_softgpu_stop) and removes its directory.
+ * libnvidia-ml.so.1, which they find by LD_LIBRARY_PATH, and SLUICE_SOFTGPU, which names the
+ * socket. Fork, then exec the command with sl_softgpu_env() applied; the box goes with the process
+ * that started it (or on sl_softgpu_stop) and removes its directory.
  *
  * Not thread-safe; no locks; blocks at most a few seconds in sl_softgpu_start(). Sizes are bytes.
  */
@@ -85,8 +85,8 @@ struct sl_softgpu_config {
 	 * "cuMemCreate:3=oom,cuMemMap:@5=unknown,cuMemcpyHtoD_v2:2=hang"
 	 */
 	const char *faults;
-	/* Models of the GPUs, joined by commas, the last one also of those behind it; or NULL: all alike. Each is
-	 * appended to the name that all have. */
+	/* Models of the GPUs, joined by commas, the last one also of those behind it; or NULL: all
+	 * alike. Each is appended to the name that all have. */
 	const char *models;
 	/* Folder of the libraries and the server, or NULL to find it beside this program. */
 	const char *folder;
@@ -112,7 +112,8 @@ void sl_softgpu_config_init(struct sl_softgpu_config *config);
 SL_MUST_CHECK int sl_softgpu_start(struct sl_softgpu_box *box,
 	const struct sl_softgpu_config *config, char *why, size_t size);
 
-/* Sets SLUICE_SOFTGPU and the driver's version, and puts the libraries first in LD_LIBRARY_PATH, in this process. */
+/* Sets SLUICE_SOFTGPU and the driver's version, and puts the libraries first in LD_LIBRARY_PATH, in
+ * this process. */
 SL_MUST_CHECK int sl_softgpu_env(const struct sl_softgpu_box *box);
 
 enum sl_softgpu_event {

@@ -2,8 +2,8 @@
  * capture - what spoils a capture, and its end
  *
  * Each stream that takes part has a list of nodes which its next node comes after: the last one it
- * made, and what it waited for. An event takes that list along to other streams. A stream was joined
- * if the stream that began the capture comes, by any way, after all that it did.
+ * made, and what it waited for. An event takes that list along to other streams. A stream was
+ * joined if the stream that began the capture comes, by any way, after all that it did.
  *
  * A capture is spoiled by calls that could not be replayed; it must still be ended. Its nodes:
  * capture_nodes.c; what programs ask of it: capture_calls.c.
@@ -153,7 +153,8 @@ void sl_capture_take_apart(struct sl_capture *c)
 	free(c);
 }
 
-/* With the stream that began it a capture is over; another one spoils it, as it cannot be joined. */
+/* With the stream that began it a capture is over; another one spoils it, as it cannot be
+ * joined. */
 void sl_capture_forget(CUstream s)
 {
 	CUgraph dropped = NULL;

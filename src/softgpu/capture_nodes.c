@@ -208,7 +208,8 @@ bool sl_capture_wait(CUstream s, CUevent e, bool external, CUresult *result)
 	return concerns;
 }
 
-/* Memory ---------------------------------------------------------------------------------------- */
+/* Memory
+ * ---------------------------------------------------------------------------------------- */
 
 bool sl_capture_alloc(
 	CUstream s, CUdeviceptr *ptr, size_t bytes, CUmemoryPool pool, CUresult *result)

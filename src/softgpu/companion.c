@@ -4,7 +4,8 @@
  * A kernel here is machine code from a shared object. It runs in a process of its own so that it
  * can do no harm to the program: memory is mapped at the addresses the program knows, and nothing
  * else of the program is here. A bad access is a signal in the thread that runs the kernel; the
- * handler jumps out of it and the launch is answered with an error, which the client's context keeps.
+ * handler jumps out of it and the launch is answered with an error, which the client's context
+ * keeps.
  *
  * The first thread serves the control socket (mapping, loading) and watches the client; every
  * stream of the client has a socket and a thread of its own, so that streams run at the same time.
@@ -113,7 +114,8 @@ static void run_blocks(const struct sl_kernel_entry *k, const struct sl_cp_launc
 static int run_guarded(const struct sl_kernel_entry *k, const struct sl_cp_launch *l,
 	struct sl_kernel_ctx *ctx)
 {
-	/* The mask is not saved: SA_NODEFER keeps it as it is, and saving costs a call each time. */
+	/* The mask is not saved: SA_NODEFER keeps it as it is, and saving costs a call each
+	 * time. */
 	int signal = sigsetjmp(escape, 0);
 
 	if (!signal) {

@@ -3,7 +3,8 @@
  *
  * A primary context is one object per device for the process's life; it is usable while somebody
  * retains it. Reset takes everything out of it and leaves the count alone; the next retain makes it
- * usable again. An error that sticks (bad access in a kernel) is the context's until it is destroyed.
+ * usable again. An error that sticks (bad access in a kernel) is the context's until it is
+ * destroyed.
  */
 #include "softgpu/array.h"
 #include "softgpu/driver.h"

@@ -1,9 +1,9 @@
 /*
  * context_calls - what else is asked of contexts, and events of a whole context
  *
- * A point in all of a context's work is a stream of its own that waits for every other; the event is
- * recorded there. While a stream of the context captures there is no such point, and the captures are
- * spoiled by the question.
+ * A point in all of a context's work is a stream of its own that waits for every other; the event
+ * is recorded there. While a stream of the context captures there is no such point, and the
+ * captures are spoiled by the question.
  */
 #include "softgpu/api.h"
 
@@ -104,7 +104,8 @@ CUresult cuCtxSetSharedMemConfig(CUsharedconfig config)
 		       : CUDA_SUCCESS;
 }
 
-/* Events of all work ---------------------------------------------------------------------------- */
+/* Events of all work
+ * ---------------------------------------------------------------------------- */
 
 /* Makes s wait for all that was submitted to the context so far. */
 static CUresult wait_for_all(CUcontext ctx, CUstream s)

@@ -21,8 +21,8 @@ SL_MUST_CHECK CUresult sl_copy_plan(
 	const CUDA_MEMCPY3D *p, struct sl_copy *out, bool *unified);
 
 /*
- * Sets *_host to what the ends are, by their addresses. Fails where one has nothing behind it, or is
- * no GPU's though named so. The places may be NULL.
+ * Sets *_host to what the ends are, by their addresses. Fails where one has nothing behind it, or
+ * is no GPU's though named so. The places may be NULL.
  */
 SL_MUST_CHECK CUresult sl_copy_ends(
 	struct sl_copy *c, bool unified, enum sl_place *dst, enum sl_place *src);

@@ -1,9 +1,9 @@
 /*
  * copy_batch - many copies by one call, and copies with attributes
  *
- * A batch is submitted copy by copy in the order given, which is one of the orders it allows. All of
- * it is checked before any of it is submitted, so that a refused call has copied nothing. A source to
- * be read during the call is waited for where it is not taken along anyway.
+ * A batch is submitted copy by copy in the order given, which is one of the orders it allows. All
+ * of it is checked before any of it is submitted, so that a refused call has copied nothing. A
+ * source to be read during the call is waited for where it is not taken along anyway.
  */
 #include "softgpu/array.h"
 #include "softgpu/copy.h"
@@ -105,7 +105,8 @@ static CUresult run_rows(const struct rows *b, size_t *failed, CUstream stream)
 #define ROWS                                                               \
 	CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count, \
 		CUmemcpyAttributes *attrs, size_t *attr_indices, size_t attr_count
-#define GIVEN                    (&(struct rows){dsts, srcs, sizes, count, attrs, attr_indices, attr_count})
+#define NAMES                    dsts, srcs, sizes, count, attrs, attr_indices, attr_count
+#define GIVEN                    (&(struct rows){NAMES})
 #define do_cuMemcpyBatchAsync    run_rows
 #define do_cuMemcpyBatchAsync_v2 run_rows
 SL_TWIN(cuMemcpyBatchAsync, (ROWS, size_t *failed, CUstream stream),

@@ -1,9 +1,9 @@
 /*
  * copy_box - copies of two and three dimensions, and those with arrays
  *
- * Every one is turned into addresses, widths and pitches before it is submitted. A place in an array
- * is an address of its hidden block (array.h); that it lies inside is checked here, because behind the
- * array's end the block may go on.
+ * Every one is turned into addresses, widths and pitches before it is submitted. A place in an
+ * array is an address of its hidden block (array.h); that it lies inside is checked here, because
+ * behind the array's end the block may go on.
  */
 #include "softgpu/array.h"
 #include "softgpu/copy.h"

@@ -153,7 +153,8 @@ struct sl_copy {
 	size_t width, rows, slices;
 	size_t dst_pitch, src_pitch, dst_slice, src_slice;
 	void *staged; /* freed with the op; then src points to it */
-	/* Between contexts each end is reached by its own device: number and one; 0: by the stream's. */
+	/* Between contexts each end is reached by its own device: number and one; 0: by the
+	 * stream's. */
 	uint8_t dst_by, src_by;
 };
 
@@ -326,9 +327,11 @@ void sl_link_context(CUdevice device, int change);
 /* The server's number of each of ours. */
 void sl_link_order(const int *list, int count);
 void sl_link_busy(CUdevice device, uint64_t ns);
-/* Has the GPU fallen off the bus since this process met it? For good, as far as we are concerned. */
+/* Has the GPU fallen off the bus since this process met it? For good, as far as we are
+ * concerned. */
 bool sl_link_is_lost(CUdevice device);
-/* When the link to the GPU, or from it, is free again. Atomic: all processes of the box share it. */
+/* When the link to the GPU, or from it, is free again. Atomic: all processes of the box share
+ * it. */
 uint64_t *sl_link_way(CUdevice device, bool to_gpu);
 
 /* device.c: obeys CUDA_VISIBLE_DEVICES; once, after the server has told what there is. */

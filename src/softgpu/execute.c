@@ -44,8 +44,8 @@ static double share_of(CUdevice device, bool to_gpu, uint64_t now_ns)
 		       : 1;
 }
 
-/* Takes the link, of which all processes share one, for as long as `bytes` need at its speed; returns when
- * they are over, or 0. A process that dies has taken one piece too many at most. */
+/* Takes the link, of which all processes share one, for as long as `bytes` need at its speed;
+ * returns when they are over, or 0. A process that dies has taken one piece too many at most. */
 static uint64_t pace(CUdevice device, bool to_gpu, bool pageable, uint64_t bytes)
 {
 	uint64_t speed =
@@ -71,8 +71,8 @@ static uint64_t pace(CUdevice device, bool to_gpu, bool pageable, uint64_t bytes
 /* Copies and sets ----------------------------------------------------------------------------- */
 
 /* One end of a piece. Host ends are plain pointers. A copy between devices that may not reach each
- * other's memory is made in two steps by the driver, so it is enough that the memory's own device has
- * access at each end. */
+ * other's memory is made in two steps by the driver, so it is enough that the memory's own device
+ * has access at each end. */
 static bool pin_end(uint64_t address, bool is_host, CUdevice device, bool write,
 	uint64_t *bytes, char **where, struct sl_phys **phys)
 {

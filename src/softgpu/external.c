@@ -173,7 +173,8 @@ void sl_semaphores_params(struct sl_call *call, CUDA_EXT_SEM_SIGNAL_NODE_PARAMS 
 	*out = (CUDA_EXT_SEM_SIGNAL_NODE_PARAMS){s->semaphore, s->params, s->count};
 }
 
-/* Entry points ---------------------------------------------------------------------------------- */
+/* Entry points
+ * ---------------------------------------------------------------------------------- */
 
 static bool is_eventfd(int fd)
 {

@@ -16,7 +16,8 @@ CUgraphNodeType sl_semaphores_type(const struct sl_call *call);
 /* The parameters; both kinds have one layout. Pointers live as long as the operation. */
 void sl_semaphores_params(struct sl_call *call, CUDA_EXT_SEM_SIGNAL_NODE_PARAMS *out);
 
-/* Frees a mapped buffer of external memory once the context's work is over. False: none begins there. */
+/* Frees a mapped buffer of external memory once the context's work is over. False: none begins
+ * there. */
 bool sl_external_free(CUcontext ctx, CUdeviceptr at);
 
 #endif

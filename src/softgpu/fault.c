@@ -6,9 +6,10 @@
  * returns. Grammar and names: box.h. A row that cannot be read is told on stderr and left out; a
  * silent mistake here would be a test that tests nothing.
  *
- * A plan may stand in a file instead, which is read anew, and counted from, whenever another file was moved
- * to that name: so that calls fail at a moment of the test's choosing. Each row that failed a call is then written
- * to FILE.met, and a call that hangs goes on, with no error, once the file is another.
+ * A plan may stand in a file instead, which is read anew, and counted from, whenever another file
+ * was moved to that name: so that calls fail at a moment of the test's choosing. Each row that
+ * failed a call is then written to FILE.met, and a call that hangs goes on, with no error, once the
+ * file is another.
  */
 #include "softgpu/driver.h"
 

@@ -1,8 +1,8 @@
 /*
  * graph - graphs, their nodes and edges, and copies of them
  *
- * A copy keeps the order of the nodes, so edges are copied by position. What an instantiated graph is
- * made of is a sorted copy (graph_exec.c).
+ * A copy keeps the order of the nodes, so edges are copied by position. What an instantiated graph
+ * is made of is a sorted copy (graph_exec.c).
  */
 #include "softgpu/graph_internal.h"
 

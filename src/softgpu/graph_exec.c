@@ -1,9 +1,9 @@
 /*
  * graph_exec - instantiated graphs and their launch
  *
- * What is instantiated is a sorted copy of the graph; a launch submits its nodes one after the other
- * to the one stream, which is one of the orders the edges allow. Nodes know which node of the graph
- * they are a copy of, so that they can be changed by it.
+ * What is instantiated is a sorted copy of the graph; a launch submits its nodes one after the
+ * other to the one stream, which is one of the orders the edges allow. Nodes know which node of the
+ * graph they are a copy of, so that they can be changed by it.
  */
 #include "softgpu/graph_internal.h"
 
@@ -24,9 +24,11 @@ static bool exec_ok(CUgraphExec e)
 	return sl_object_is(e, SL_MAGIC_EXEC);
 }
 
-/* Memory nodes ---------------------------------------------------------------------------------- */
+/* Memory nodes
+ * ---------------------------------------------------------------------------------- */
 
-/* Puts memory behind all addresses before the first node is submitted: all or nothing is launched. */
+/* Puts memory behind all addresses before the first node is submitted: all or nothing is
+ * launched. */
 static CUresult back(const struct CUgraph_st *g)
 {
 	CUresult r = CUDA_SUCCESS;
@@ -60,7 +62,8 @@ static CUresult settle_old(const struct CUgraph_st *g, CUstream s, bool free_it)
 	return r;
 }
 
-/* Making ---------------------------------------------------------------------------------------- */
+/* Making
+ * ---------------------------------------------------------------------------------------- */
 
 #define FLAGS_KNOWN                                         \
 	(CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH |  \
@@ -192,7 +195,8 @@ CUresult cuGraphExecGetFlags(CUgraphExec exec, cuuint64_t *flags)
 	return CUDA_SUCCESS;
 }
 
-/* Changing -------------------------------------------------------------------------------------- */
+/* Changing
+ * -------------------------------------------------------------------------------------- */
 
 static CUgraphNode find_copy(CUgraphExec e, CUgraphNode of)
 {
@@ -358,7 +362,8 @@ CUresult cuGraphExecUpdate(CUgraphExec exec, CUgraph graph, CUgraphNode *error_n
 	return r;
 }
 
-/* Launching ------------------------------------------------------------------------------------- */
+/* Launching
+ * ------------------------------------------------------------------------------------- */
 
 static CUresult launch_nodes(const struct CUgraph_st *g, CUstream s)
 {

@@ -18,12 +18,13 @@
 
 #include "softgpu/api.h"
 
-/* Memory nodes ---------------------------------------------------------------------------------- */
+/* Memory nodes
+ * ---------------------------------------------------------------------------------- */
 
 /*
- * Memory of a graph: its address stands from the making of its node, the memory behind it comes with
- * the first launch and stays until a trim finds it free. Nodes, copies of them, queued work and the
- * allocation itself hold a reference.
+ * Memory of a graph: its address stands from the making of its node, the memory behind it comes
+ * with the first launch and stays until a trim finds it free. Nodes, copies of them, queued work
+ * and the allocation itself hold a reference.
  */
 struct sl_graph_mem;
 
@@ -42,7 +43,8 @@ SL_MUST_CHECK CUresult sl_graph_mem_submit(
 	struct sl_graph_mem *m, CUstream stream, bool allocate);
 void sl_graph_mem_params(const struct sl_graph_mem *m, CUDA_MEM_ALLOC_NODE_PARAMS *out);
 
-/* Nodes ----------------------------------------------------------------------------------------- */
+/* Nodes
+ * ----------------------------------------------------------------------------------------- */
 
 /* What a node does. Which member counts follows from the node's type. */
 struct sl_payload {
@@ -96,7 +98,8 @@ struct CUgraph_st {
 	size_t user_count;
 };
 
-/* graph.c --------------------------------------------------------------------------------------- */
+/* graph.c
+ * --------------------------------------------------------------------------------------- */
 
 bool sl_graph_ok(CUgraph graph);
 bool sl_node_ok(CUgraphNode node);
@@ -104,7 +107,8 @@ bool sl_node_ok(CUgraphNode node);
 CUgraph sl_graph_new(void);
 /* Frees it with its nodes; NULL and a graph that was dropped before are left alone. */
 void sl_graph_drop(CUgraph graph);
-/* A copy with everything but user objects; nodes keep order and know their origin. NULL: no memory. */
+/* A copy with everything but user objects; nodes keep order and know their origin. NULL: no
+ * memory. */
 CUgraph sl_graph_copy(const struct CUgraph_st *from);
 /* Appends a node, which owns *does from then on. NULL: no memory, *does is the caller's. */
 CUgraphNode sl_graph_add(
@@ -122,7 +126,8 @@ bool sl_graph_has(const struct CUgraph_st *graph, CUgraphNodeType type);
 /* A copy of a template, or NULL. */
 struct sl_op *sl_op_copy(const struct sl_op *from);
 
-/* graph_nodes.c --------------------------------------------------------------------------------- */
+/* graph_nodes.c
+ * --------------------------------------------------------------------------------- */
 
 /* What parameters say is to be done; alloc's address and a child taken over are told in *params. */
 SL_MUST_CHECK CUresult sl_payload_make(CUgraphNodeParams *params, struct sl_payload *out);

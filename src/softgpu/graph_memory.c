@@ -1,9 +1,10 @@
 /*
  * graph_memory - memory that graphs allocate and free
  *
- * A piece has its address from the making of its node. The first launch (or an upload) puts a handle
- * of the server's behind it, which stays until a trim finds the piece free or its last user is gone.
- * What the real driver shares between graphs by mapping one handle at many addresses is not shared
+ * A piece has its address from the making of its node. The first launch (or an upload) puts a
+ * handle of the server's behind it, which stays until a trim finds the piece free or its last user
+ * is gone. What the real driver shares between graphs by mapping one handle at many addresses is
+ * not shared
  * here: each piece has its own.
  *
  * Two views of "allocated": `held` as calls were made, for errors; `live` as the stream got there,

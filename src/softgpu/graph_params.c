@@ -284,7 +284,8 @@ CUresult cuGraphAddEmptyNode(
 	return sl_node_add(node, graph, dependencies, NULL, count, &p);
 }
 
-/* Attributes of kernels: kept and given back ---------------------------------------------------- */
+/* Attributes of kernels: kept and given back
+ * ---------------------------------------------------- */
 
 static bool attribute_ok(CUkernelNodeAttrID id)
 {

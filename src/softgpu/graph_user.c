@@ -109,7 +109,8 @@ void sl_users_drop(CUgraph g, CUstream after, uint64_t seq)
 	g->user_count = 0;
 }
 
-/* Entry points ---------------------------------------------------------------------------------- */
+/* Entry points
+ * ---------------------------------------------------------------------------------- */
 
 CUresult cuUserObjectCreate(CUuserObject *object, void *data, CUhostFn destroy,
 	unsigned int references, unsigned int flags)

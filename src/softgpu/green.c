@@ -1,9 +1,9 @@
 /*
  * green - parts of a GPU, and contexts that use only a part
  *
- * A green context shares the primary context's memory on the GPU, which it retains; the context made
- * of it has streams and allocations of its own. Kernels run on the host here, so a part is a number
- * of multiprocessors that is kept and told, and the rules by which parts can be made.
+ * A green context shares the primary context's memory on the GPU, which it retains; the context
+ * made of it has streams and allocations of its own. Kernels run on the host here, so a part is a
+ * number of multiprocessors that is kept and told, and the rules by which parts can be made.
  */
 #include "softgpu/api.h"
 
@@ -49,7 +49,8 @@ static bool green_ok(CUgreenCtx g)
 	return sl_object_is(g, SL_MAGIC_GREEN);
 }
 
-/* Resources ------------------------------------------------------------------------------------- */
+/* Resources
+ * ------------------------------------------------------------------------------------- */
 
 CUresult cuDeviceGetDevResource(
 	CUdevice dev, CUdevResource *resource, CUdevResourceType type)
@@ -116,7 +117,8 @@ CUresult cuDevResourceGenerateDesc(
 	return CUDA_SUCCESS;
 }
 
-/* Green contexts -------------------------------------------------------------------------------- */
+/* Green contexts
+ * -------------------------------------------------------------------------------- */
 
 CUresult cuGreenCtxCreate(
 	CUgreenCtx *ctx, CUdevResourceDesc desc, CUdevice dev, unsigned int flags)
@@ -213,7 +215,8 @@ CUresult cuGreenCtxWaitEvent(CUgreenCtx ctx, CUevent event)
 						   : CUDA_ERROR_INVALID_HANDLE;
 }
 
-/* What a context or a stream has of the GPU ----------------------------------------------------- */
+/* What a context or a stream has of the GPU
+ * ----------------------------------------------------- */
 
 static unsigned sms_of(const struct CUctx_st *ctx)
 {

@@ -2,8 +2,8 @@
  * init - start, end, fork, and the names of errors
  *
  * Nothing happens before cuInit: no thread, no socket, no allocation. After it, a forked child is
- * told NOT_INITIALIZED for ever (the real driver cannot follow a fork either), and at the end of the
- * process DEINITIALIZED.
+ * told NOT_INITIALIZED for ever (the real driver cannot follow a fork either), and at the end of
+ * the process DEINITIALIZED.
  */
 #include "softgpu/absent.h"
 #include "softgpu/driver.h"

@@ -137,7 +137,8 @@ void sl_shared_wait(const struct sl_shared_point *p, CUcontext ctx)
 		nanosleep(&t, NULL);
 }
 
-/* In a stream's order --------------------------------------------------------------------------- */
+/* In a stream's order
+ * --------------------------------------------------------------------------- */
 
 struct waiting {
 	struct sl_call call;
@@ -169,7 +170,8 @@ CUresult sl_shared_submit(CUstream s, const struct sl_shared_point *p)
 	return sl_stream_submit(s, op, NULL);
 }
 
-/* Entry points ---------------------------------------------------------------------------------- */
+/* Entry points
+ * ---------------------------------------------------------------------------------- */
 
 CUresult cuIpcGetEventHandle(CUipcEventHandle *handle, CUevent event)
 {

@@ -370,7 +370,8 @@ CUresult cuFuncIsLoaded(CUfunctionLoadingState *state, CUfunction f)
 	return sl_object_is(f, SL_MAGIC_FUNC) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
-/* Occupancy of one multiprocessor by threads alone ---------------------------------------------- */
+/* Occupancy of one multiprocessor by threads alone
+ * ---------------------------------------------- */
 
 static CUresult blocks_of(int *blocks, CUfunction f, int block_size, size_t shared_bytes)
 {

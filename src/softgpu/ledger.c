@@ -2,8 +2,9 @@
  * ledger - pages of a sparse memfd, and who has them
  *
  * A freed page keeps its bytes, because on a GPU it does: whoever creates memory in the same
- * process finds what was there, with a little of it spoilt. A page that changes hands between processes is
- * scrubbed first (a hole is punched), as the driver does, which also gives its memory back to the host.
+ * process finds what was there, with a little of it spoilt. A page that changes hands between
+ * processes is scrubbed first (a hole is punched), as the driver does, which also gives its memory
+ * back to the host.
  *
  * Pages are searched from a roving position, one contiguous run if there is one, scattered ones
  * otherwise; a GPU's page tables do not care, and neither do ours.
@@ -119,8 +120,9 @@ static void punch(struct sl_ledger_device *d, uint32_t first, uint32_t count)
 		memset(&d->tenant[first], 0, count * sizeof(*d->tenant));
 }
 
-/* Makes one extent ready for its new tenant: other processes' bytes go, rubbish comes. Pages that it had itself are
- * spoilt, each of them: were they given back as they were, nobody would see that something was not written anew. */
+/* Makes one extent ready for its new tenant: other processes' bytes go, rubbish comes. Pages that
+ * it had itself are spoilt, each of them: were they given back as they were, nobody would see that
+ * something was not written anew. */
 static void prepare(struct sl_ledger *l, struct sl_ledger_device *d, uint32_t serial,
 	const struct sl_sg_extent *e)
 {

@@ -2,8 +2,9 @@
  * managed - advice, prefetches and questions about managed memory
  *
  * Managed memory here is one set of pages that both sides map, counted on the GPU it was made for:
- * nothing moves, so advice and prefetches change no contents, only what the range says of itself. They
- * are checked and remembered by byte ranges (struct sl_hint), a prefetch at the time of the call.
+ * nothing moves, so advice and prefetches change no contents, only what the range says of itself.
+ * They are checked and remembered by byte ranges (struct sl_hint), a prefetch at the time of the
+ * call.
  */
 #include "softgpu/managed.h"
 #include "softgpu/api.h"

@@ -223,7 +223,8 @@ static bool look(CUdeviceptr ptr, struct pointer *p)
 	return p->has_block || p->has_mapping;
 }
 
-/* In the ids of the program's own handles: the server counts those of all processes, this process counts its blocks. */
+/* In the ids of the program's own handles: the server counts those of all processes, this process
+ * counts its blocks. */
 #define MAPPED_ID (1ull << 61)
 
 /* Writes the answer in the type the attribute has. */

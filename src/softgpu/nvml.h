@@ -2,8 +2,8 @@
  * nvml - what the parts of our libnvidia-ml.so.1 share
  *
  * nvml.c: the connection, the system, and which devices there are; nvml_usage.c: memory, processes,
- * utilisation; nvml_events.c: sets of events; nvml_facts.c: what is fixed; nvml_absent.c: all other names
- * of the interface, which answer "not supported". Any thread; the lock is nvml.c's.
+ * utilisation; nvml_events.c: sets of events; nvml_facts.c: what is fixed; nvml_absent.c: all other
+ * names of the interface, which answer "not supported". Any thread; the lock is nvml.c's.
  */
 #ifndef SL_SOFTGPU_NVML_H
 #define SL_SOFTGPU_NVML_H

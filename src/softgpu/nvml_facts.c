@@ -1,8 +1,8 @@
 /*
  * nvml_facts - what NVML says of a device that never changes
  *
- * Monitors ask for clocks, power and errors before they show a line about memory, and leave GPUs out
- * that answer nothing. None of this is measured; memory and processes are (nvml_usage.c).
+ * Monitors ask for clocks, power and errors before they show a line about memory, and leave GPUs
+ * out that answer nothing. None of this is measured; memory and processes are (nvml_usage.c).
  */
 #include "softgpu/nvml.h"
 

@@ -138,8 +138,8 @@ static unsigned long long now_us(void)
 	       (unsigned long long)now.tv_nsec / 1000u;
 }
 
-/* Figures are there for all listed processes: NVML offers one sample each, or asks for room; some GPUs have none. *count is in
- * and out; rows are then 0 to *count - 1 of the figures. */
+/* Figures are there for all listed processes: NVML offers one sample each, or asks for room; some
+ * GPUs have none. *count is in and out; rows are then 0 to *count - 1 of the figures. */
 static nvmlReturn_t samples(nvmlDevice_t device, unsigned *count, bool has_array)
 {
 	unsigned room = *count;

@@ -1,10 +1,10 @@
 /*
  * object - handles that can be told from stale ones
  *
- * Real drivers crash or answer at random when a program uses a destroyed handle. Tests want to know,
- * so a dead object is kept: its magic word is zero, and its memory serves the next object of its
- * kind once nothing queued refers to it. One chain holds all objects ever made, so that a leak checker
- * does not blame the driver for what a program left undestroyed.
+ * Real drivers crash or answer at random when a program uses a destroyed handle. Tests want to
+ * know, so a dead object is kept: its magic word is zero, and its memory serves the next object of
+ * its kind once nothing queued refers to it. One chain holds all objects ever made, so that a leak
+ * checker does not blame the driver for what a program left undestroyed.
  */
 #include "softgpu/driver.h"
 

@@ -1,8 +1,9 @@
 /*
  * pool - entry points of pools and stream-ordered allocation
  *
- * Memory is there when the allocating call returns; what was freed serves again as stream order lets
- * it (pool.h). Pools of the GPU and of the host can be made; of managed memory they are not supported.
+ * Memory is there when the allocating call returns; what was freed serves again as stream order
+ * lets it (pool.h). Pools of the GPU and of the host can be made; of managed memory they are not
+ * supported.
  */
 #include "softgpu/pool.h"
 #include "softgpu/api.h"
@@ -98,7 +99,8 @@ CUmemoryPool sl_pool_current(CUdevice device)
 	return current_of(device);
 }
 
-/* Which pool is used ---------------------------------------------------------------------------- */
+/* Which pool is used
+ * ---------------------------------------------------------------------------- */
 
 CUresult cuDeviceGetDefaultMemPool(CUmemoryPool *pool, CUdevice dev)
 {

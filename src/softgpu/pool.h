@@ -1,13 +1,14 @@
 /*
  * pool - pools of memory, and what stream order means to them
  *
- * A pool takes memory in chunks of SL_POOL_CHUNK (more where one allocation needs more) and cuts them
- * into blocks. A block freed in stream order leaves a *piece* that says after which point of which
- * stream the place is free again. At a synchronisation pieces that are over are forgotten, and chunks
- * with nothing in them go back to the GPU as far as the release threshold allows.
+ * A pool takes memory in chunks of SL_POOL_CHUNK (more where one allocation needs more) and cuts
+ * them into blocks. A block freed in stream order leaves a *piece* that says after which point of
+ * which stream the place is free again. At a synchronisation pieces that are over are forgotten,
+ * and chunks with nothing in them go back to the GPU as far as the release threshold allows.
  *
- * All of it under sl_space_lock, and streams' locks within it for a look at how far they are: nothing
- * that holds a stream's lock touches memory. pool.c has the entry points, space_pool.c the chunks.
+ * All of it under sl_space_lock, and streams' locks within it for a look at how far they are:
+ * nothing that holds a stream's lock touches memory. pool.c has the entry points, space_pool.c the
+ * chunks.
  */
 #ifndef SL_SOFTGPU_POOL_H
 #define SL_SOFTGPU_POOL_H

@@ -31,10 +31,11 @@ struct sl_sg_extent {
 
 /*
  * What every process of a box may look at without asking: behind the last page of the first GPU's
- * memfd. Only the server writes, the links apart: at link_free_ns[GPU][way] (0: from the GPU, 1: to it) the
- * copies that have a link to themselves until then say so, whichever process they are of. A GPU's generation is even while it is well and odd while it is
- * lost; a process that has seen one generation has no part in the next. Event n stands at
- * event[n % SL_SG_EVENTS_MAX], written before event_count says so.
+ * memfd. Only the server writes, the links apart: at link_free_ns[GPU][way] (0: from the GPU, 1: to
+ * it) the copies that have a link to themselves until then say so, whichever process they are of. A
+ * GPU's generation is even while it is well and odd while it is lost; a process that has seen one
+ * generation has no part in the next. Event n stands at event[n % SL_SG_EVENTS_MAX], written before
+ * event_count says so.
  */
 struct sl_sg_event {
 	uint32_t device, xid;

@@ -147,19 +147,21 @@ bool sl_space_pin(uint64_t address, CUdevice device, bool write, uint64_t *bytes
 	char **where, struct sl_phys **phys);
 void sl_space_unpin(struct sl_phys *phys);
 /*
- * Maps a handle's memory where only copies find it, for an array; *bytes is the handle's size and *prop
- * what it was made as. The address must be given to sl_space_array_unmap() or that of a place in it.
+ * Maps a handle's memory where only copies find it, for an array; *bytes is the handle's size and
+ * *prop what it was made as. The address must be given to sl_space_array_unmap() or that of a place
+ * in it.
  */
 SL_MUST_CHECK CUresult sl_space_array_map(CUmemGenericAllocationHandle handle,
 	uint64_t *address, uint64_t *bytes, CUmemAllocationProp *prop);
 void sl_space_array_unmap(uint64_t address);
 /*
- * What was written at the address, now standing at `where`, goes to all that a multicast object there
- * is bound to. Costs next to nothing where no such object exists.
+ * What was written at the address, now standing at `where`, goes to all that a multicast object
+ * there is bound to. Costs next to nothing where no such object exists.
  */
 void sl_space_echo(uint64_t address, const char *where, uint64_t bytes);
 
-/* Multicast objects, as the driver's calls of similar name. Offsets are checked for grains already. */
+/* Multicast objects, as the driver's calls of similar name. Offsets are checked for grains
+ * already. */
 SL_MUST_CHECK CUresult sl_space_multicast(
 	const CUmulticastObjectProp *prop, CUmemGenericAllocationHandle *out);
 SL_MUST_CHECK CUresult sl_space_multicast_add(

@@ -267,7 +267,8 @@ void sl_space_drop_context(CUcontext ctx)
 	pthread_mutex_unlock(&sl_space_lock);
 }
 
-/* Between processes ----------------------------------------------------------------------------- */
+/* Between processes
+ * ----------------------------------------------------------------------------- */
 
 static struct sl_block *find_opened(uint64_t id, uint64_t offset)
 {

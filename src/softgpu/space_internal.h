@@ -45,7 +45,8 @@ struct sl_phys *sl_handle_phys(CUmemGenericAllocationHandle handle);
 SL_MUST_CHECK CUresult sl_handle_new(
 	struct sl_phys *phys, CUmemGenericAllocationHandle *out);
 
-/* space_multicast.c: as sl_handle_phys(), but waits until a multicast object has all its devices. */
+/* space_multicast.c: as sl_handle_phys(), but waits until a multicast object has all its
+ * devices. */
 struct sl_phys *sl_multicast_wait(CUmemGenericAllocationHandle handle);
 void sl_multicast_free(struct sl_multicast *mc);
 /* What stands at an offset for a device, and how much of it there is; NULL: nothing is bound. */

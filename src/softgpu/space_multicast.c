@@ -1,10 +1,11 @@
 /*
  * space_multicast - one range that stands for memory on several GPUs
  *
- * A multicast object is a handle without memory of its own: each device of its team has memory bound
- * at offsets of it. What a copy, a memset or a stream's write puts there goes to all of them: it is
- * written to one and then echoed. A kernel has what its own device bound under the address; its
- * writes go there alone, because nobody sees them (a real switch would). Reads take the device's own.
+ * A multicast object is a handle without memory of its own: each device of its team has memory
+ * bound at offsets of it. What a copy, a memset or a stream's write puts there goes to all of them:
+ * it is written to one and then echoed. A kernel has what its own device bound under the address;
+ * its writes go there alone, because nobody sees them (a real switch would). Reads take the
+ * device's own.
  */
 #include "softgpu/space_internal.h"
 

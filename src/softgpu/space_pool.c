@@ -1,10 +1,10 @@
 /*
  * space_pool - chunks of pools, blocks in them, and pieces freed in stream order
  *
- * A chunk is a mapping like a slab; the gaps between its blocks are free but for pieces whose stream
- * has not got there yet. For the freeing stream itself such a piece is free at once: what it does
- * next comes later in its order. For others it is when the free is over (opportunistic reuse), or
- * when they wait for it (internal dependencies); without either they get memory from elsewhere.
+ * A chunk is a mapping like a slab; the gaps between its blocks are free but for pieces whose
+ * stream has not got there yet. For the freeing stream itself such a piece is free at once: what it
+ * does next comes later in its order. For others it is when the free is over (opportunistic reuse),
+ * or when they wait for it (internal dependencies); without either they get memory from elsewhere.
  */
 #include "softgpu/pool.h"
 #include "softgpu/space_internal.h"
@@ -19,7 +19,8 @@ static _Atomic uint64_t chunk_count;
 
 enum { REUSE_EVENTS, REUSE_OPPORTUNISTIC, REUSE_INTERNAL };
 
-/* Where freed blocks were: rows of a table, sorted by address. Neighbours of one stream are one piece. */
+/* Where freed blocks were: rows of a table, sorted by address. Neighbours of one stream are one
+ * piece. */
 struct piece {
 	uint64_t address, bytes;
 	CUstream stream; /* a reference */
@@ -321,7 +322,8 @@ void sl_pool_synced(void)
 	pthread_mutex_unlock(&sl_space_lock);
 }
 
-/* A context went: nobody keeps memory for the next allocation of a program that may be at its end. */
+/* A context went: nobody keeps memory for the next allocation of a program that may be at its
+ * end. */
 void sl_pool_drop_device(CUdevice device)
 {
 	for (struct sl_link *link = sl_pools.next, *after; link != &sl_pools;

@@ -188,7 +188,8 @@ bool sl_op_wait_add(struct sl_op *op, CUstream s)
 	return true;
 }
 
-/* The legacy stream's order: it waits for all blocking streams, and they for it. Under ctx->lock. */
+/* The legacy stream's order: it waits for all blocking streams, and they for it. Under
+ * ctx->lock. */
 static bool add_implicit(CUstream s, struct sl_op *op)
 {
 	CUcontext ctx = s->ctx;

@@ -1,8 +1,8 @@
 /*
  * texture - texture and surface objects
  *
- * Kernels here cannot read textures, so an object is what it was made of: the description is checked,
- * kept and told. Its resource need not outlive it, as with the real driver.
+ * Kernels here cannot read textures, so an object is what it was made of: the description is
+ * checked, kept and told. Its resource need not outlive it, as with the real driver.
  */
 #include "softgpu/api.h"
 #include "softgpu/array.h"

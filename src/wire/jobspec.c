@@ -1,9 +1,9 @@
 /*
  * jobspec - see the header
  *
- * The bytes are kept as they came and looked at again by whoever needs an entry: what is stored for days and handed on by two
- * programs is the same in all places, and nobody reads it often enough for an index. One table says which
- * keys there are, how often, and how their values look.
+ * The bytes are kept as they came and looked at again by whoever needs an entry: what is stored for
+ * days and handed on by two programs is the same in all places, and nobody reads it often enough
+ * for an index. One table says which keys there are, how often, and how their values look.
  */
 #include "wire/jobspec.h"
 
@@ -388,7 +388,8 @@ int sl_jobspec_from_fd(int fd, size_t size, bool from_daemon, struct sl_jobspec 
 {
 	sl_cleanup(sl_freep) char *text = NULL;
 	struct stat stat;
-	/* Asks nobody but the kernel, unlike fstat(2) of a file system of a stranger's, which may never answer. */
+	/* Asks nobody but the kernel, unlike fstat(2) of a file system of a stranger's, which may
+	 * never answer. */
 	int seals = fcntl(fd, F_GET_SEALS), r;
 
 	if (seals < 0 || (seals & SEALS) != SEALS)

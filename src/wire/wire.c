@@ -180,8 +180,8 @@ int sl_wire_send(int fd, const union sl_msg *msg)
 	return sl_err_origin(-errno);
 }
 
-/* A datagram that has been received is decoded; what happened else. data has one byte more than the largest
- * message, which shows one that is too long. */
+/* A datagram that has been received is decoded; what happened else. data has one byte more than the
+ * largest message, which shows one that is too long. */
 static int receive(int fd, struct msghdr *header, ssize_t *size)
 {
 	do {
@@ -303,7 +303,8 @@ static void take_fds(struct msghdr *header, struct sl_wire_fds *fds)
 	fds->missing = (header->msg_flags & MSG_CTRUNC) != 0;
 }
 
-/* The message says how many there are; with fewer because this process may have no more it is still one. */
+/* The message says how many there are; with fewer because this process may have no more it is still
+ * one. */
 static int check_fds(
 	const union sl_msg *msg, struct sl_wire_fds *fds, struct sl_error *err)
 {

@@ -74,7 +74,8 @@ enum sl_job_state {
 #define SL_SUBMIT_TRY 0x400u /* only says what would become of it */
 /* warm_after_ms 0 is meant, and not the daemon's */
 #define SL_SUBMIT_NEVER_WARM 0x800u
-/* Numbers of jobs from here on: `sluice run`s that wait, or were parked for others; the rest is the number of the workload. */
+/* Numbers of jobs from here on: `sluice run`s that wait, or were parked for others; the rest is the
+ * number of the workload. */
 #define SL_JOB_FOREGROUND (1ull << 63)
 /* exit_status of what nobody saw end */
 #define SL_JOB_LOST        UINT32_MAX
@@ -179,7 +180,8 @@ static inline bool sl_wire_gave_up_request(uint32_t residency)
 /* What does not work in the daemon. */
 enum sl_wire_trouble { SL_TROUBLE_JOURNAL = 0, SL_WIRE_TROUBLES };
 
-/* What it needs for projects and jobs (the supervisor's program, the database, the folder), its history, and the page. */
+/* What it needs for projects and jobs (the supervisor's program, the database, the folder), its
+ * history, and the page. */
 enum sl_wire_part {
 	SL_PART_SHIM = 0,
 	SL_PART_PROJECTS,
@@ -202,17 +204,20 @@ enum sl_health {
 #define SL_RUN_OOM_FIRST   4u /* since version 2 */
 #define SL_RUN_OOM_WAIT \
 	8u /* since version 2: not even if the daemon's default is oom_first */
-/* Since version 4: its memory may be registered with other devices, so SL_RUN_NO_SWAP is set, too, and stays. */
+/* Since version 4: its memory may be registered with other devices, so SL_RUN_NO_SWAP is set, too,
+ * and stays. */
 #define SL_RUN_RDMA 16u
 #define SL_RUN_ALL  31u
-/* Of RUN alone, since version 4: where it cannot start at once it waits, and is told why by RUN_WAITS. */
+/* Of RUN alone, since version 4: where it cannot start at once it waits, and is told why by
+ * RUN_WAITS. */
 #define SL_RUN_WAIT 32u
 /* Of RUN alone, since version 4: no limit is meant, only what it needs is watched; for advice. */
 #define SL_RUN_OBSERVE 64u
 /* WELCOME.flags, since version 4: memory is to be made so that it can be registered */
 #define SL_WELCOME_RDMA 1u
 #define SL_RDMA_SINCE   4
-/* ASK.flags, since version 3: what is made must not be evicted, so it may not stand on requests of others */
+/* ASK.flags, since version 3: what is made must not be evicted, so it may not stand on requests of
+ * others */
 #define SL_ASK_HELD 1u
 /* With SL_ASK_HELD: the bytes exist and are charged already, and are only to become held.
  * Granted or denied without a wait (but for a daemon's start); COMMIT says that they are. */

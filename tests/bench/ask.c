@@ -286,6 +286,7 @@ void bench_emit_turn(enum bench_row_id id, const char *variant, const json_t *us
 {
 	json_int_t value = json_integer_value(us);
 
-	/* A kind that had fewer turns than are told apart has 0 there, which would keep every budget. */
+	/* A kind that had fewer turns than are told apart has 0 there, which would keep every
+	 * budget. */
 	bench_emit(id, variant, value ? (double)value / 1000 : NAN);
 }

@@ -1,8 +1,8 @@
 /*
  * ask - the bench as a peer of the daemon
  *
- * As CONTROL it looks at lists; as CLIENT it plays programs. Everything blocks, with a time limit of
- * 30 s per message, and dies (bench_die) on what is not the answer that was asked for.
+ * As CONTROL it looks at lists; as CLIENT it plays programs. Everything blocks, with a time limit
+ * of 30 s per message, and dies (bench_die) on what is not the answer that was asked for.
  */
 #ifndef SL_TESTS_BENCH_ASK_H
 #define SL_TESTS_BENCH_ASK_H
@@ -43,7 +43,8 @@ SL_MUST_CHECK bool bench_use(int fd, const char *name, struct sl_msg_use_row *ou
 
 /* Of a workload on its first GPU; false: there is none. */
 SL_MUST_CHECK bool bench_swap_row(int fd, const char *name, struct sl_msg_swap_row *out);
-/* Parks it, or resumes it, and waits until all of it is where it is to be. Returns how long that took. */
+/* Parks it, or resumes it, and waits until all of it is where it is to be. Returns how long that
+ * took. */
 sl_ns bench_park(int fd, const char *name, bool parked);
 /* Resumes it and does not wait. */
 void bench_resume(int fd, const char *name);

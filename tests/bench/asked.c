@@ -1,8 +1,9 @@
 /*
  * asked - the daemon's loop beside long questions to the history
  *
- * Whoever asks the history is answered by other threads of the daemon, and its loop should not notice. It is asked about much that lies in the file, by the page
- * and by the command line's way, while a list of one row is asked for again and again.
+ * Whoever asks the history is answered by other threads of the daemon, and its loop should not
+ * notice. It is asked about much that lies in the file, by the page and by the command line's way,
+ * while a list of one row is asked for again and again.
  */
 #include "http.h"
 

@@ -60,7 +60,8 @@ void bench_samples_add(struct bench_samples *samples, uint64_t value);
 uint64_t bench_quantile(struct bench_samples *samples, unsigned int per_mille);
 
 /* Is round (from 0) to be run? At least `least` are, at most `most`, and within span_ns: a real
- * driver takes seconds for what the software GPU does in milliseconds. begin: when the first began. */
+ * driver takes seconds for what the software GPU does in milliseconds. begin: when the first
+ * began. */
 bool bench_more(int round, int least, int most, sl_ns begin, sl_ns span_ns);
 
 /* Absolute path of a file of the build folder ("sluice", "tests/bench/starter"); dies if it is

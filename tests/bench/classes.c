@@ -1,10 +1,10 @@
 /*
  * classes - what a hook of each class adds to a call that does nothing
  *
- * As launch.c, for the other classes of hooks.def: `bench classes` starts itself in front of the stub
- * driver and times the same few calls through the hooks and past them, in turn. One thread: no hook of
- * these classes shares a word that is written. What a call makes it also ends, so each figure is of the
- * pair where there is one.
+ * As launch.c, for the other classes of hooks.def: `bench classes` starts itself in front of the
+ * stub driver and times the same few calls through the hooks and past them, in turn. One thread: no
+ * hook of these classes shares a word that is written. What a call makes it also ends, so each
+ * figure is of the pair where there is one.
  */
 #include "stub.h"
 

@@ -1,10 +1,12 @@
 /*
  * cluster - how long a scheduling cycle takes, and how much memory its machine
  *
- * The machine itself, in this process: 100, 1,000 and 10,000 nodes of 8 GPUs, ten times as many jobs, in a tree of 10 departments of
- * 10 projects. Jobs are of 12 kinds: shares, single GPUs, several, gangs.
+ * The machine itself, in this process: 100, 1,000 and 10,000 nodes of 8 GPUs, ten times as many
+ * jobs, in a tree of 10 departments of 10 projects. Jobs are of 12 kinds: shares, single GPUs,
+ * several, gangs.
  *   requeue   nothing runs, all jobs wait: the cycle that starts what fits
- *   steady    the cluster is full, the rest waits; between two cycles one job in a thousand ends and as many come
+ *   steady    the cluster is full, the rest waits; between two cycles one job in a thousand ends
+ *             and as many come
  *   idle      nothing has happened since the last cycle
  *   gang      the same as steady, and a gang waits that needs one GPU more than there are
  *   reclaim   one project has everything; all others, each within its quota, ask for what is theirs

@@ -2,9 +2,10 @@
  * flood - how long another client's grant takes beside peers that flood the daemon
  *
  * For each kind of tests/system/floods.c four processes of it run beside one client that asks for
- * memory, gets it, and gives it back. They run where nobody else wants the core (SCHED_IDLE): who gets a
- * core is the kernel's matter, and what is looked at is how long the daemon is busy with others. What
- * the client waits for with nobody beside it is in the same run, as the variant "nobody".
+ * memory, gets it, and gives it back. They run where nobody else wants the core (SCHED_IDLE): who
+ * gets a core is the kernel's matter, and what is looked at is how long the daemon is busy with
+ * others. What the client waits for with nobody beside it is in the same run, as the variant
+ * "nobody".
  */
 #include "bench.h"
 

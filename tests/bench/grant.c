@@ -2,8 +2,8 @@
  * grant - from memory released to memory granted
  *
  * A holder has all but GAP of what is free, a waiter asks for more than GAP and waits. Then the
- * holder is killed, or frees. Killed: the driver takes its time to tear the process down, which is not
- * ours; so NVML is asked without pause, and the clock runs from the last answer that still
+ * holder is killed, or frees. Killed: the driver takes its time to tear the process down, which is
+ * not ours; so NVML is asked without pause, and the clock runs from the last answer that still
  * showed the memory (an answer later than the truth would flatter us) until the waiter's
  * cuMemAlloc returned. Freed: the clock runs from the start of cuMemFree.
  *

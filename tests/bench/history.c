@@ -1,9 +1,10 @@
 /*
  * history - what it costs to write down what was, and to ask
  *
- * The daemon's own code, in this process: 1,000 workloads on 8 GPUs are looked at once for each second of a made-up time, as fast as it goes, and written
- * into a file of this run. CPU time of that per second is the share of a core. What the loop spends on saying what is so is not in it; row
- * history.daemon, which metrics.c measures, has all of it.
+ * The daemon's own code, in this process: 1,000 workloads on 8 GPUs are looked at once for each
+ * second of a made-up time, as fast as it goes, and written into a file of this run. CPU time of
+ * that per second is the share of a core. What the loop spends on saying what is so is not in it;
+ * row history.daemon, which metrics.c measures, has all of it.
  */
 #include "bench.h"
 

@@ -2,10 +2,11 @@
  * metrics - what it costs to be scraped
  *
  * 10, 100 and 1,000 workloads of a process each, all with memory by the books. A scrape is a
- * request and all of its answer over the daemon's metrics socket (SL_BENCH_METRICS), read as fast as it comes. Scrapes
- * lie further apart than the daemon keeps its copy of the numbers, so each pays for one. How long the
- * loop was held is the daemon's own count of its longest turns since its start, and is asked for once
- * more after forty readers, of whom half do not read, have fought for its sixteen places.
+ * request and all of its answer over the daemon's metrics socket (SL_BENCH_METRICS), read as fast
+ * as it comes. Scrapes lie further apart than the daemon keeps its copy of the numbers, so each
+ * pays for one. How long the loop was held is the daemon's own count of its longest turns since its
+ * start, and is asked for once more after forty readers, of whom half do not read, have fought for
+ * its sixteen places.
  */
 #include "bench.h"
 

@@ -1,8 +1,9 @@
 /*
  * page - what the page and those who watch it cost
  *
- * Over the page's socket (SL_BENCH_PAGE), beside the workloads that metrics.c has started. A state is asked for less often than the daemon makes
- * one, so each is made anew. Who watches reads as fast as it comes.
+ * Over the page's socket (SL_BENCH_PAGE), beside the workloads that metrics.c has started. A state
+ * is asked for less often than the daemon makes one, so each is made anew. Who watches reads as
+ * fast as it comes.
  */
 #include "http.h"
 
@@ -123,7 +124,7 @@ static void measure_watched(
 	free(took);
 }
 
-/* --- the page itself ------------------------------------------------------------------------------------------------ */
+/* --- the page itself -------------------------------------------------------------------------- */
 
 struct parts {
 	char names[PARTS_MAX][128];

@@ -1,10 +1,10 @@
 /*
  * place - what placement allocates, and what a decision takes
  *
- * In this process, with the code of `sluice simulate`. The trace is the public one of Alibaba where SLUICE_TRACES names
- * its folder (figures then are those of docs/decisions/0015-placement.md), else one that is made here and looks
- * like it: two kinds of node, most jobs shares or one GPU. `large`: 10,000 nodes of 8 GPUs, half full, on which
- * jobs come and go.
+ * In this process, with the code of `sluice simulate`. The trace is the public one of Alibaba where
+ * SLUICE_TRACES names its folder (figures then are those of docs/decisions/0015-placement.md), else
+ * one that is made here and looks like it: two kinds of node, most jobs shares or one GPU. `large`:
+ * 10,000 nodes of 8 GPUs, half full, on which jobs come and go.
  */
 #include "bench.h"
 

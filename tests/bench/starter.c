@@ -1,9 +1,9 @@
 /*
  * starter - a program that starts, initialises CUDA, and ends
  *
- * `starter init`: cuInit; `starter context`: and a primary context, and cuMemGetInfo; `starter names`: cuInit,
- * and every function of the driver looked up by dlsym and by cuGetProcAddress. Linked to
- * nothing but the C library, so that its start is short and what is added to it shows.
+ * `starter init`: cuInit; `starter context`: and a primary context, and cuMemGetInfo; `starter
+ * names`: cuInit, and every function of the driver looked up by dlsym and by cuGetProcAddress.
+ * Linked to nothing but the C library, so that its start is short and what is added to it shows.
  */
 #include "driver.h"
 

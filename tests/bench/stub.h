@@ -1,8 +1,9 @@
 /*
  * stub - measuring inside `sluice run` in front of the stub driver
  *
- * Where the real call is nothing, what remains is ours. A part starts itself inside, looks functions up
- * as a program does (the hook) and by the stub's second name (no hook), and times both in turn.
+ * Where the real call is nothing, what remains is ours. A part starts itself inside, looks
+ * functions up as a program does (the hook) and by the stub's second name (no hook), and times both
+ * in turn.
  */
 #ifndef SL_TESTS_BENCH_STUB_H
 #define SL_TESTS_BENCH_STUB_H
@@ -13,7 +14,8 @@
 void bench_stub_start(const char *part, const char *name) __attribute__((noreturn));
 /* Inside: joins the daemon; dies where the library or the daemon is not what is to be timed. */
 void bench_stub_join(const char *name);
-/* The function as a program gets it, and without a hook; dies if either is missing or they are the same. */
+/* The function as a program gets it, and without a hook; dies if either is missing or they are the
+ * same. */
 void bench_stub_find(const char *symbol, void **hook, void **bare);
 
 #endif

@@ -2,8 +2,8 @@
  * stub_cuda - a libcuda.so.1 whose submissions do nothing
  *
  * A hook that adds 5 ns cannot be seen behind a real launch of microseconds. So here the callee is
- * one return instruction, and what Sluice adds is all there is. The rest is as much of a driver as a
- * client needs to join: one device, under the identity that BENCH_GPU_UUID names (so that the
+ * one return instruction, and what Sluice adds is all there is. The rest is as much of a driver as
+ * a client needs to join: one device, under the identity that BENCH_GPU_UUID names (so that the
  * daemon finds its own GPU), one context, and memory that is only counted addresses.
  *
  * The submissions have a second name each, "bench_bare_...", which is no name of CUDA: the same
@@ -328,7 +328,7 @@ CUresult cuStreamEndCapture(CUstream stream, CUgraph *graph)
 	return CUDA_SUCCESS;
 }
 
-/* --- one call of each further class ------------------------------------------------------------ */
+/* --- one call of each further class ----------------------------------------------------------- */
 
 CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdeviceptr ptr)
 {
@@ -401,7 +401,7 @@ CUresult cuArrayGetMemoryRequirements(
 	return CUDA_SUCCESS;
 }
 
-/* --- second names, for the comparison ---------------------------------------------------------- */
+/* --- second names, for the comparison --------------------------------------------------------- */
 
 #define BARE(name) \
 	extern __typeof__(name) bench_bare_##name __attribute__((alias(#name)));

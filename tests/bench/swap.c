@@ -1,12 +1,15 @@
 /*
  * swap - memory to the host and back, against plain copies of the same bytes in the same run
  *
- * Two workloads of the same size on a GPU that has room for one and little more; what is free beyond that is taken
- * by a third whose memory may not be moved. The second has the higher priority, so that nobody waits for turns. The plain copy is made by the first itself, through pinned memory.
+ * Two workloads of the same size on a GPU that has room for one and little more; what is free
+ * beyond that is taken by a third whose memory may not be moved. The second has the higher
+ * priority, so that nobody waits for turns. The plain copy is made by the first itself, through
+ * pinned memory.
  *
- * A software GPU is slowed down as a whole, so that the processor stands for a GPU: its link and what its driver
- * takes per handle by the same factor (SL_BENCH_SLOW). Ratios need no scaling; the one time with a budget, that of
- * clean memory, is told as it would be without the factor and for 16 GB.
+ * A software GPU is slowed down as a whole, so that the processor stands for a GPU: its link and
+ * what its driver takes per handle by the same factor (SL_BENCH_SLOW). Ratios need no scaling; the
+ * one time with a budget, that of clean memory, is told as it would be without the factor and for
+ * 16 GB.
  */
 #include "bench.h"
 
@@ -160,7 +163,7 @@ static void measure_clean(struct scene *scene)
 	free(samples);
 }
 
-/* --- two that do not fit ------------------------------------------------------------------------ */
+/* --- two that do not fit ---------------------------------------------------------------------- */
 
 /* B is parked and A comes back, clean; whatever B has changed is on the host then. */
 static void back_to_a(struct scene *scene)
@@ -199,7 +202,8 @@ static void measure_clean_exchange(struct scene *scene)
 	bench_emit(BENCH_ANSWER, "swapped", (double)clean / (double)SL_MS);
 }
 
-/* B, which is parked, gives back all it has; it comes back with nothing, and wants a quarter more than there is room for beside A. */
+/* B, which is parked, gives back all it has; it comes back with nothing, and wants a quarter more
+ * than there is room for beside A. */
 static void measure_part(struct scene *scene)
 {
 	struct sl_msg_swap_row row;
@@ -280,8 +284,8 @@ int bench_part_swap(int argc, char **argv)
 	return 0;
 }
 
-/* All of the idle one has changed: it leaves in pieces, and the other comes back meanwhile. Once before, so that the
- * host's memory is made and pinned. */
+/* All of the idle one has changed: it leaves in pieces, and the other comes back meanwhile. Once
+ * before, so that the host's memory is made and pinned. */
 int bench_part_exchange(int argc, char **argv)
 {
 	struct scene scene = begin();

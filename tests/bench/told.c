@@ -1,12 +1,12 @@
 /*
  * told - a collision seen, to its victim told
  *
- * A victim is a process with a workload of its own that has nearly all of the GPU by the books, far above its
- * request; the bench, of higher priority, asks for more than is left. Time runs from just before the
- * ASK is sent, so the way to the daemon is in it, to the first line of the victim's SIGTERM
- * handler, so its wake-up is, too: what the budget means is less. How much of the tail is that wake-up, which is the
- * kernel's affair, shows beside it: the bench signals such a process itself. The daemon must run with
- * `resolvers: priority wait`; tests/bench/run sees to that.
+ * A victim is a process with a workload of its own that has nearly all of the GPU by the books, far
+ * above its request; the bench, of higher priority, asks for more than is left. Time runs from just
+ * before the ASK is sent, so the way to the daemon is in it, to the first line of the victim's
+ * SIGTERM handler, so its wake-up is, too: what the budget means is less. How much of the tail is
+ * that wake-up, which is the kernel's affair, shows beside it: the bench signals such a process
+ * itself. The daemon must run with `resolvers: priority wait`; tests/bench/run sees to that.
  */
 #include "bench.h"
 

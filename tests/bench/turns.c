@@ -1,12 +1,13 @@
 /*
  * turns - several programs whose memory does not fit together
  *
- * Dense: three that never stop, with weights of 1, 2 and 2, where there is room for one and a half: what each could run of the
- * time, against its weight, and what of the time nobody ran. Sparse: the same three with long pauses. Rotation: 2, 8
- * and 32 models, asked one after the other, on a GPU that has room for a third of them, at least one.
+ * Dense: three that never stop, with weights of 1, 2 and 2, where there is room for one and a half:
+ * what each could run of the time, against its weight, and what of the time nobody ran. Sparse: the
+ * same three with long pauses. Rotation: 2, 8 and 32 models, asked one after the other, on a GPU
+ * that has room for a third of them, at least one.
  *
- * Who runs is told by the programs themselves: a round of work takes a fraction of a millisecond, and one that
- * takes longer than a hundred times that waited for its memory.
+ * Who runs is told by the programs themselves: a round of work takes a fraction of a millisecond,
+ * and one that takes longer than a hundred times that waited for its memory.
  */
 #include "bench.h"
 
@@ -93,8 +94,9 @@ static void work_all(
 }
 
 /*
- * Shares are those of whole turns, each program's from the beginning of its first one to that of its last: in
- * 14 seconds are about six of each, and a turn that the clock cuts off at either end would be a sixth of a share.
+ * Shares are those of whole turns, each program's from the beginning of its first one to that of
+ * its last: in 14 seconds are about six of each, and a turn that the clock cuts off at either end
+ * would be a sixth of a share.
  */
 static void measure_dense(struct scene *scene, const double weights[])
 {
@@ -157,7 +159,7 @@ static void measure_turns(struct scene *scene)
 	stop_all(scene);
 }
 
-/* --- rotation ----------------------------------------------------------------------------------- */
+/* --- rotation --------------------------------------------------------------------------------- */
 
 /* In the last of so many rounds; before the second not everybody has a copy on the host. */
 static void measure_rotation(struct scene *scene, uint32_t models, uint32_t rounds)

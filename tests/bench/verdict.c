@@ -1,12 +1,13 @@
 /*
  * verdict - how long the machine that decides takes for a collision
  *
- * The machine itself, in this process: a GPU that is full of the memory of 10, 100 or 1,000 clients, each the only one of
- * a workload above its request. `stop`: one of higher priority asks for what four of them hold, within
- * its request; timed is the step in which victims are chosen and told. They die, the memory is
- * granted and freed, and new ones take their places. `wait`: one of lower priority asks; everybody is looked at in vain,
- * and it waits. `swap`: there is room for half of the clients, all of which want to run; timed are the steps in which
- * a turn ends, one is told to leave, has left, is brought back, is there, and stands at its gate.
+ * The machine itself, in this process: a GPU that is full of the memory of 10, 100 or 1,000
+ * clients, each the only one of a workload above its request. `stop`: one of higher priority asks
+ * for what four of them hold, within its request; timed is the step in which victims are chosen and
+ * told. They die, the memory is granted and freed, and new ones take their places. `wait`: one of
+ * lower priority asks; everybody is looked at in vain, and it waits. `swap`: there is room for half
+ * of the clients, all of which want to run; timed are the steps in which a turn ends, one is told
+ * to leave, has left, is brought back, is there, and stands at its gate.
  */
 #include "bench.h"
 

@@ -28,10 +28,12 @@ enum bench_verb {
 	BENCH_DO_WRITE, /* every word of what is held becomes count; samples: begin, end */
 	BENCH_DO_READ, /* its last word is read, as an answer would be; samples: begin, end */
 	BENCH_DO_LOAD, /* bytes of it from ordinary host memory; samples: begin, end */
-	BENCH_DO_COPY, /* count times bytes of it out to pinned memory, in again; samples: ns of each in turn */
-	BENCH_DO_WORK, /* rounds of small work for count ms, bytes ms between them (0: none); samples: rounds, ns
-			  in them, ns in those that waited for memory, longest of those; ns from the
-			  beginning of the first turn to that of the last, ns in rounds of that time */
+	/* Count times bytes of it out to pinned memory, in again; samples: ns of each in turn */
+	BENCH_DO_COPY,
+	/* Rounds of small work for count ms, bytes ms between them (0: none); samples: rounds, ns
+	 * in them, ns in those that waited for memory, longest of those; ns from the beginning of
+	 * the first turn to that of the last, ns in rounds of that time. */
+	BENCH_DO_WORK,
 };
 
 #define BENCH_REPLY_MAX 64

@@ -1,8 +1,9 @@
 /*
  * table - see the header
  *
- * The world outside the machine is modelled in one struct: names, needs, where tasks stood at the beginning. Judging
- * looks at the machine through its views only, and keeps its own accounts of what stands where.
+ * The world outside the machine is modelled in one struct: names, needs, where tasks stood at the
+ * beginning. Judging looks at the machine through its views only, and keeps its own accounts of
+ * what stands where.
  */
 #include "table.h"
 

@@ -1,10 +1,11 @@
 /*
  * contract - facts about the driver, written down as code
  *
- * A fact is a sentence and a function that fails if the sentence is wrong. Each runs in a process of
- * its own, as a fresh program with nothing initialised, under a time limit; what it leaves broken
- * goes with it. The same executable runs on a real GPU, on the software GPU, and under Sluice on
- * either; its output is one stable line per fact, so that two runs can be compared with diff.
+ * A fact is a sentence and a function that fails if the sentence is wrong. Each runs in a process
+ * of its own, as a fresh program with nothing initialised, under a time limit; what it leaves
+ * broken goes with it. The same executable runs on a real GPU, on the software GPU, and under
+ * Sluice on either; its output is one stable line per fact, so that two runs can be compared with
+ * diff.
  *
  * Where a fact comes from: it is *assumed* (with a word on why: the manual, or what layers like
  * this rely on) until observed.def has a row for it, which a run on a real GPU prints.

@@ -1,7 +1,8 @@
 /*
  * facts-multicast - one range that stands for memory on several GPUs
  *
- * A team of one device is enough for most of it; what needs a second GPU is skipped where there is one.
+ * A team of one device is enough for most of it; what needs a second GPU is skipped where there is
+ * one.
  */
 #include "contract.h"
 

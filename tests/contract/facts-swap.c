@@ -1,7 +1,8 @@
 /*
  * facts-swap - what moving memory to the host and back under a program's feet rests on
  *
- * Host memory here is what Sluice uses for it: a sealed file that several processes know, mapped shared.
+ * Host memory here is what Sluice uses for it: a sealed file that several processes know, mapped
+ * shared.
  */
 #include "contract.h"
 
@@ -234,7 +235,8 @@ struct mover {
 	uint32_t *store;
 };
 
-/* Everything that moving memory and loading the hash's code does, beside a capture of another thread. */
+/* Everything that moving memory and loading the hash's code does, beside a capture of another
+ * thread. */
 static void *move_beside(void *arg)
 {
 	CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;

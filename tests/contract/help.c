@@ -245,7 +245,8 @@ int contract_again(const char *helper, int fd3, const void *data, size_t bytes)
 		contract_skip("no second process");
 	if (pid == 0) {
 		dup2(ends[0], STDIN_FILENO);
-		/* A copy loses the flag that closes it in the new program; the same one must, too. */
+		/* A copy loses the flag that closes it in the new program; the same one must,
+		 * too. */
 		if (fd3 == 3)
 			(void)fcntl(3, F_SETFD, 0);
 		else if (fd3 >= 0)

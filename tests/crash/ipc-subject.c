@@ -54,7 +54,7 @@ static void put(CUdeviceptr at, uint64_t bytes, uint32_t seed)
 	PROG_MUST(cuCtxSynchronize());
 }
 
-/* --- the taker ------------------------------------------------------------------------------------ */
+/* --- the taker -------------------------------------------------------------------------------- */
 
 /* Between orders it opens the lasting piece again and again, so that whenever the daemon dies it
  * soon asks for what nobody is there to give. */
@@ -92,7 +92,7 @@ static int take(void)
 	return PROG_OK;
 }
 
-/* --- the giver ------------------------------------------------------------------------------------ */
+/* --- the giver -------------------------------------------------------------------------------- */
 
 static pid_t start_taker(int *orders, int *answers)
 {

@@ -1,11 +1,11 @@
 /*
  * swap-subject - has memory that is moved to the host and back, or makes others' be moved
  *
- * As `victim` it keeps memory of several kinds, lets it lie for a while, so that it may be taken away, and looks at
- * all of it, again and again; now and then a capture stays open, which is in the way of moving, and
- * now and then memory is freed and asked for wherever it is just then. As `beneficiary` it takes more than
- * is free, uses it and gives it back. Exit status 0: all was right; PROG_WRONG: some were lost,
- * which its last line counts.
+ * As `victim` it keeps memory of several kinds, lets it lie for a while, so that it may be taken
+ * away, and looks at all of it, again and again; now and then a capture stays open, which is in the
+ * way of moving, and now and then memory is freed and asked for wherever it is just then. As
+ * `beneficiary` it takes more than is free, uses it and gives it back. Exit status 0: all was
+ * right; PROG_WRONG: some were lost, which its last line counts.
  */
 #include "prog.h"
 

@@ -6,8 +6,8 @@
 
 #include <sys/types.h>
 
-/* With this configuration, BUILD/demo-sluiced.conf; "" for its defaults. Returns once it answers; ends the program
- * if it does not. Its log is BUILD/demo-sluiced.log. */
+/* With this configuration, BUILD/demo-sluiced.conf; "" for its defaults. Returns once it answers;
+ * ends the program if it does not. Its log is BUILD/demo-sluiced.log. */
 pid_t demo_daemon_start(const char *build, const char *config);
 void demo_daemon_stop(pid_t pid);
 

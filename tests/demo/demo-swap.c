@@ -1,14 +1,14 @@
 /*
  * demo-swap - two models that do not fit on one small GPU together: how long a first answer takes
  *
- * A model is a process with weights on the GPU that answers when it is asked. Asked while it is resident, it
- * answers at once. Warm, all of it is on the host and nobody needs the GPU: it comes back first. Swapped, another
- * model has the GPU and has to leave before. Cold, the process is started and loads its weights, which are made up
- * here and would be read from a disk elsewhere.
+ * A model is a process with weights on the GPU that answers when it is asked. Asked while it is
+ * resident, it answers at once. Warm, all of it is on the host and nobody needs the GPU: it comes
+ * back first. Swapped, another model has the GPU and has to leave before. Cold, the process is
+ * started and loads its weights, which are made up here and would be read from a disk elsewhere.
  *
- * Who has to be where is asked of the daemon before each measurement, and every word of both models is compared
- * with what was written at the end; the program fails if anything was otherwise. Times are those of the software GPU,
- * whose copies the CPU makes, and are printed as such.
+ * Who has to be where is asked of the daemon before each measurement, and every word of both models
+ * is compared with what was written at the end; the program fails if anything was otherwise. Times
+ * are those of the software GPU, whose copies the CPU makes, and are printed as such.
  */
 #include "base/sl.h"
 #include "demo-daemon.h"

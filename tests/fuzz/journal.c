@@ -1,7 +1,7 @@
 /*
- * A journal is taken whole or not at all; what is taken can be written, and is the same when read again.
- * The input is a file, or, with an odd first byte, a list of edits (place, byte) of a good one: chance
- * alone would never write that.
+ * A journal is taken whole or not at all; what is taken can be written, and is the same when read
+ * again. The input is a file, or, with an odd first byte, a list of edits (place, byte) of a good
+ * one: chance alone would never write that.
  */
 #include "fuzz.h"
 

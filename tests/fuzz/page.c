@@ -1,9 +1,12 @@
 /*
- * The page's server, behind a real socket: whatever comes in, it answers in HTTP or hangs up, nothing that changes something is done for who has no
- * token, and each answer of ours carries the headers that bind a browser. Half of the inputs are requests as they should be, made of
- * the input, so that bodies reach the handlers; the daemon behind them is ending, so what would be done is answered 503.
+ * The page's server, behind a real socket: whatever comes in, it answers in HTTP or hangs up,
+ * nothing that changes something is done for who has no token, and each answer of ours carries the
+ * headers that bind a browser. Half of the inputs are requests as they should be, made of the
+ * input, so that bodies reach the handlers; the daemon behind them is ending, so what would be done
+ * is answered 503.
  *
- * A connection and its thread cost more than all the rest, so most inputs only meet what is pure: the guard and the routes.
+ * A connection and its thread cost more than all the rest, so most inputs only meet what is pure:
+ * the guard and the routes.
  */
 #include "fuzz.h"
 
@@ -90,7 +93,7 @@ static void start(void)
 		abort();
 }
 
-/* --- what is sent ------------------------------------------------------------------------------------------------- */
+/* --- what is sent ----------------------------------------------------------------------------- */
 
 /* Members that handlers know, with values of every kind, picked by the input. */
 static size_t make_body(const uint8_t *data, size_t size, char *out, size_t room)
@@ -155,7 +158,7 @@ static void make_request(const uint8_t *data, size_t size, struct sent *sent)
 	sent->size += length;
 }
 
-/* --- what comes back ------------------------------------------------------------------------------------------------ */
+/* --- what comes back -------------------------------------------------------------------------- */
 
 static size_t exchange(const struct sent *sent, char *answer)
 {
@@ -223,7 +226,7 @@ static void through_a_socket(const uint8_t *data, size_t size)
 	check_answer(&sent, answer);
 }
 
-/* --- what is pure ------------------------------------------------------------------------------------------------- */
+/* --- what is pure ----------------------------------------------------------------------------- */
 
 /* Texts out of the input, one after another, as headers. */
 static const char *next_text(

@@ -1,7 +1,8 @@
 /*
- * A refused file of projects leaves the set empty and says why; an accepted one has rows that are in range, that the
- * policy's tree takes wherever the set as a whole was found to fit together, and that are the same when read
- * again. Most inputs go behind the beginning of a file: chance alone would never write one.
+ * A refused file of projects leaves the set empty and says why; an accepted one has rows that are
+ * in range, that the policy's tree takes wherever the set as a whole was found to fit together, and
+ * that are the same when read again. Most inputs go behind the beginning of a file: chance alone
+ * would never write one.
  */
 #include "fuzz.h"
 

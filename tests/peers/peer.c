@@ -148,7 +148,8 @@ static void double_release(void)
 		PROG_MUST(cuMemMap(at, 4 * SL_MIB, 0, handle, 0));
 		PROG_MUST(cuMemSetAccess(at, 4 * SL_MIB, &access, 1));
 		PROG_MUST(cuMemRetainAllocationHandle(&again, (void *)(uintptr_t)at));
-		/* Released while mapped: the mapping keeps it, and it is counted until that goes. */
+		/* Released while mapped: the mapping keeps it, and it is counted until that
+		 * goes. */
 		PROG_MUST(cuMemRelease(handle));
 		PROG_MUST(cuMemRelease(again));
 		PROG_MUST(cuMemsetD8_v2(at, 7, 4 * SL_MIB));
@@ -493,7 +494,7 @@ static void no_unmap_under_work(void)
 	SUCCEEDS(cuMemsetD8_v2(word, 1, 4096));
 }
 
-/* --- 26: in front of a driver that does nothing -------------------------------------------------- */
+/* --- 26: in front of a driver that does nothing ----------------------------------------------- */
 
 #include <linux/seccomp.h>
 #include <sys/prctl.h>

@@ -1,16 +1,21 @@
 /*
  * ipc-peer - does what it is told on stdin, a line at a time: memory that processes share
  *
- * A test starts several and tells each what to do. Commands and answers are those of told.h; handles travel in
- * files. Names stand for addresses.
+ * A test starts several and tells each what to do. Commands and answers are those of told.h;
+ * handles travel in files. Names stand for addresses.
  *
- *	device N              the primary context of that device, made current (device 0 at the start)
+ *	device N              the primary context of that device, made current (device 0 at the
+ *	                      start)
  *	alloc NAME BYTES      free NAME           part NAME OF OFFSET BYTES
- *	fill NAME SEED        check NAME SEED     by kernels, a word per page; value: words that differ
+ *	fill NAME SEED        check NAME SEED     by kernels, a word per page; value: words that
+ *	                                          differ
  *	write NAME VALUE      read NAME           the first word; value: what is there
- *	get NAME FILE         open NAME FILE      close NAME         bytes of what is opened: those of `size`
- *	size NAME BYTES       cycle FILE TIMES    open and close so often; value: openings that failed
- *	many PREFIX COUNT BYTES DIR   alloc and get each; openmany PREFIX COUNT DIR: open and read each
+ *	get NAME FILE         open NAME FILE      close NAME         bytes of what is opened: those
+ *	                                          of `size`
+ *	size NAME BYTES       cycle FILE TIMES    open and close so often; value: openings that
+ *	                                          failed
+ *	many PREFIX COUNT BYTES DIR   alloc and get each; openmany PREFIX COUNT DIR: open and read
+ *	                              each
  *	range NAME            value: bytes the driver tells; base: whether it begins there
  *	attribute NAME NUMBER value: what cuPointerGetAttribute tells
  *	fork                  a child that does nothing for a while; value: its pid
@@ -68,7 +73,7 @@ static CUresult open_file(CUdeviceptr *at, const char *path)
 		at, told_import(path), CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS);
 }
 
-/* --- commands: each answers by itself ----------------------------------------------------------- */
+/* --- commands: each answers by itself --------------------------------------------------------- */
 
 static void do_device(char **word)
 {

@@ -4,11 +4,11 @@
  * It loads weights into GPU memory, then answers requests of changing batch size. Each request
  * allocates its activations in one piece, runs two kernels, compares every answer with the same
  * arithmetic on the CPU, holds the activations for a while as a real server does while it sends
- * tokens, and frees them. So what it needs changes from moment to moment, and its worst case is many
- * times its mean. Out of memory it dies, as an ordinary server would.
+ * tokens, and frees them. So what it needs changes from moment to moment, and its worst case is
+ * many times its mean. Out of memory it dies, as an ordinary server would.
  *
- * Lines: "loaded"; for each request "ask", "granted" once the memory is there, and "request" with the
- * answers, "freed"; "end" with the totals (also when it dies of memory: "oom":1).
+ * Lines: "loaded"; for each request "ask", "granted" once the memory is there, and "request" with
+ * the answers, "freed"; "end" with the totals (also when it dies of memory: "oom":1).
  */
 #include "prog.h"
 

@@ -1,8 +1,8 @@
 /*
  * nvml-view - all that NVML says about memory, processes and GPUs, in every version of the calls
  *
- * It knows no CUDA, as a monitor does. The versions of a call must agree, or the status is 1; what they
- * say is printed, and the tests compare it with the workload's share.
+ * It knows no CUDA, as a monitor does. The versions of a call must agree, or the status is 1; what
+ * they say is printed, and the tests compare it with the workload's share.
  */
 #include "base/nvml_abi.h"
 #include "prog.h"

@@ -1,8 +1,8 @@
 /*
  * swapper-things - memory of every kind, what must be in it, and whether it is
  *
- * Contents are looked at twice: by a kernel, which uses the addresses as the program's own work does, and in
- * a copy. A difference that only one of them sees is a difference all the same.
+ * Contents are looked at twice: by a kernel, which uses the addresses as the program's own work
+ * does, and in a copy. A difference that only one of them sees is a difference all the same.
  */
 #include "swapper.h"
 #include "told.h"
@@ -109,7 +109,7 @@ struct thing *thing_next(struct thing *after)
 	return NULL;
 }
 
-/* --- making ---------------------------------------------------------------------------------------- */
+/* --- making ----------------------------------------------------------------------------------- */
 
 static void begin(struct thing *thing, uint64_t parts, uint64_t bytes)
 {
@@ -246,7 +246,7 @@ CUresult thing_open(struct thing *thing, const char *path, uint64_t bytes, uint3
 	return r;
 }
 
-/* --- giving back ------------------------------------------------------------------------------------ */
+/* --- giving back ------------------------------------------------------------------------------ */
 
 CUresult thing_shrink(struct thing *thing, uint64_t bytes)
 {
@@ -301,7 +301,7 @@ CUresult thing_free(struct thing *thing)
 	return r;
 }
 
-/* --- contents ---------------------------------------------------------------------------------------- */
+/* --- contents --------------------------------------------------------------------------------- */
 
 static void holds(struct thing *thing, uint32_t seed, bool zero)
 {

@@ -1,9 +1,9 @@
 /*
  * swapper-work - work that goes on in threads of its own while memory comes and goes under it
  *
- * Each kind is one round, repeated by every thread until all are to stop. What a round leaves in memory is
- * known, and the next one, or the same, checks it. Some rounds are what makes a drain hard: work that cannot
- * end unless a thread gets on that may be held back meanwhile.
+ * Each kind is one round, repeated by every thread until all are to stop. What a round leaves in
+ * memory is known, and the next one, or the same, checks it. Some rounds are what makes a drain
+ * hard: work that cannot end unless a thread gets on that may be held back meanwhile.
  */
 #include "swapper.h"
 
@@ -64,7 +64,7 @@ static bool check(struct worker *w, CUdeviceptr at, uint64_t bytes, uint32_t see
 	return true;
 }
 
-/* --- rounds ------------------------------------------------------------------------------------------ */
+/* --- rounds ----------------------------------------------------------------------------------- */
 
 /* What the round before left is there, and is replaced. */
 static bool round_rounds(struct worker *w)
@@ -155,8 +155,8 @@ static void callback(void *arg)
 	pthread_mutex_unlock(&callback_lock);
 }
 
-/* A callback waits for the lock of a thread that submits while it has it: work that does not end unless
- * the submission returns. */
+/* A callback waits for the lock of a thread that submits while it has it: work that does not end
+ * unless the submission returns. */
 static bool round_callbacks(struct worker *w)
 {
 	bool well = good(w, cuLaunchHostFunc(w->other, callback, NULL));
@@ -260,7 +260,7 @@ static bool round_queries(struct worker *w)
 	return true;
 }
 
-/* --- threads ------------------------------------------------------------------------------------------ */
+/* --- threads ---------------------------------------------------------------------------------- */
 
 static const struct {
 	const char *name;

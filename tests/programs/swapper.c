@@ -1,35 +1,42 @@
 /*
  * swapper - does what it is told on stdin, a line at a time: memory of every kind, used and checked
  *
- * Made for tests that move its memory away and back: they say when. Commands and answers are those of
- * told.h. Names stand for memory; BYTES is a number of bytes, or of so many k, m.
+ * Made for tests that move its memory away and back: they say when. Commands and answers are those
+ * of told.h. Names stand for memory; BYTES is a number of bytes, or of so many k, m.
  *
  *	alloc NAME BYTES        many NAME COUNT BYTES     cuMemAlloc, once or often
- *	handles NAME BYTES EACH segment NAME BYTES EACH   own handles, mapped; kept, or released at once
- *	alias NAME OF           shrink NAME BYTES         handles mapped again; a segment's end given up
+ *	handles NAME BYTES EACH segment NAME BYTES EACH   own handles, mapped; kept, or released at
+ *	                                                  once
+ *	alias NAME OF           shrink NAME BYTES         handles mapped again; a segment's end
+ *	                                                  given up
  *	array NAME BYTES        managed NAME BYTES        pool NAME BYTES
  *	export NAME FILE        open NAME FILE BYTES SEED by cuIpc
  *	free NAME               freeall
  *	fill NAME SEED          put NAME SEED             every word, by kernels or by copies
  *	zero NAME               poke NAME OFFSET VALUE    copy NAME OF
- *	check NAME              checkall                  value: words that are not what they must be
+ *	check NAME              checkall                  value: words that are not what they must
+ *	                                                  be
  *	digest NAME             value: follows from every word
  *	run NAME ROUNDS PAUSE   check and fill anew so often, PAUSE ms between; value: wrong words
  *	context NAME            use NAME   destroy NAME   contexts; "main" is the first device's
- *	device N                its primary context       reset: the first device's is reset, and done for
+ *	device N                its primary context       reset: the first device's is reset, and
+ *	                                                  done for
  *	peer N                  the current context may use device N's memory
  *	info                    value: free bytes; total
  *	query NAME              value: what the driver says about the memory, in a number
- *	begin WORK THREADS BYTES PAUSE   rounds of this work in threads (swapper-work.c has the list)
+ *	begin WORK THREADS BYTES PAUSE   rounds of this work in threads (swapper-work.c has the
+ *	                                 list)
  *	rounds                  stop                      value: rounds so far; wrong, errors
- *	capture NAME SEED       endcapture   replay       a fill of NAME, captured; launched when replayed
+ *	capture NAME SEED       endcapture   replay       a fill of NAME, captured; launched when
+ *	                                                  replayed
  *	endless                 release                   a kernel that ends when it is released
  *	busy MS                 a kernel of so long
  *	sync                    waits for all work of the context
  *	catch                   signals are counted from now on; value: how many came so far
  *	alarm MS                a signal every MS milliseconds, for threads to be interrupted by
  *	fork                    a child that sleeps; value: its pid
- *	quit                    exit                      at once; by returning from main, freeing nothing
+ *	quit                    exit                      at once; by returning from main, freeing
+ *	                                                  nothing
  */
 #include "swapper.h"
 #include "told.h"
@@ -66,7 +73,7 @@ static uint64_t number(const char *word)
 	return *end == 'k' ? value << 10 : *end == 'm' ? value << 20 : value;
 }
 
-/* --- memory ------------------------------------------------------------------------------------------- */
+/* --- memory ----------------------------------------------------------------------------------- */
 
 static void do_alloc(char **word)
 {
@@ -154,7 +161,7 @@ static void do_freeall(char **word)
 	told_answer("freeall", r, 0);
 }
 
-/* --- contents ----------------------------------------------------------------------------------------- */
+/* --- contents --------------------------------------------------------------------------------- */
 
 static void do_fill(char **word)
 {
@@ -240,7 +247,7 @@ static void do_run(char **word)
 	told_answer("run", r, wrong);
 }
 
-/* --- contexts, devices, figures -------------------------------------------------------------------------- */
+/* --- contexts, devices, figures --------------------------------------------------------------- */
 
 static size_t context_named(const char *name)
 {
@@ -362,7 +369,7 @@ static void do_query(char **word)
 		(unsigned long long)said.start);
 }
 
-/* --- work --------------------------------------------------------------------------------------------- */
+/* --- work ------------------------------------------------------------------------------------- */
 
 static void do_begin(char **word)
 {
@@ -486,7 +493,7 @@ static void do_sync(char **word)
 	told_answer("sync", cuCtxSynchronize(), 0);
 }
 
-/* --- the process -------------------------------------------------------------------------------------- */
+/* --- the process ------------------------------------------------------------------------------ */
 
 static void count_signal(int signal)
 {
@@ -534,7 +541,7 @@ static void do_exit(char **word)
 	told_answer("exit", CUDA_SUCCESS, 0);
 }
 
-/* --- the list ------------------------------------------------------------------------------------------ */
+/* --- the list --------------------------------------------------------------------------------- */
 
 static const struct told_command commands[] = {
 	{"alloc", 3, do_alloc},

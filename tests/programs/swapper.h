@@ -1,9 +1,10 @@
 /*
  * swapper - what the parts of the program share: memory of every kind, and work on it
  *
- * What is in a piece of memory follows from its seed (word i of part p is mix(seed + p, i)), from whether
- * it was zeroed instead, and from the few words that were poked since: so every byte can be checked at any
- * time. Things are made, changed and freed by the thread that obeys; workers have their own. Bytes.
+ * What is in a piece of memory follows from its seed (word i of part p is mix(seed + p, i)), from
+ * whether it was zeroed instead, and from the few words that were poked since: so every byte can be
+ * checked at any time. Things are made, changed and freed by the thread that obeys; workers have
+ * their own. Bytes.
  */
 #ifndef SL_TESTS_SWAPPER_H
 #define SL_TESTS_SWAPPER_H
@@ -79,18 +80,20 @@ CUresult thing_put(struct thing *thing, uint32_t seed);
 CUresult thing_zero(struct thing *thing);
 CUresult thing_poke(struct thing *thing, uint64_t offset, uint32_t value);
 CUresult thing_copy(struct thing *thing, struct thing *of);
-/* Words that are not what they must be: seen by a kernel where one can see it, and in a copy of all of it. */
+/* Words that are not what they must be: seen by a kernel where one can see it, and in a copy of all
+ * of it. */
 CUresult thing_check(struct thing *thing, uint64_t *wrong);
 /* Follows from every word there is. */
 CUresult thing_digest(struct thing *thing, uint64_t *digest);
 
-/* --- work in threads of its own (swapper-work.c): until swapper_stop, which tells what came of it --- */
+/* --- work in threads of its own (swapper-work.c): until swapper_stop, which tells all --- */
 
 struct outcome {
 	uint64_t rounds, wrong, errors;
 	CUresult last; /* the last error */
 };
-/* False if there is no such work. bytes: of what each thread works on; pause_ms: after every round. */
+/* False if there is no such work. bytes: of what each thread works on; pause_ms: after every
+ * round. */
 bool swapper_begin(const char *work, uint64_t threads, uint64_t bytes, uint64_t pause_ms);
 /* Of all that was begun, while it goes on. */
 struct outcome swapper_so_far(void);

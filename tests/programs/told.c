@@ -84,7 +84,7 @@ CUipcMemHandle told_import(const char *path)
 	return handle;
 }
 
-/* --- orders -------------------------------------------------------------------------------------------- */
+/* --- orders ----------------------------------------------------------------------------------- */
 
 /* Of order->line; NULL if it is no command. */
 static const struct told_command *read_order(struct order *order, char *line,

@@ -1,8 +1,8 @@
 /*
  * util - options, output, time and arithmetic of the test programs: nothing of the driver
  *
- * Kept apart from prog.c so that programs which look the driver's functions up themselves do not link
- * to it.
+ * Kept apart from prog.c so that programs which look the driver's functions up themselves do not
+ * link to it.
  */
 #include "prog.h"
 

@@ -1,8 +1,8 @@
 /*
  * vmm-user - works with handles, ranges and mappings of its own, as the large frameworks do
  *
- * --do NAME chooses the way: see `ways` below. Contents are written and checked by kernels. A second
- * process is this program again; what it is to import comes as descriptor 3.
+ * --do NAME chooses the way: see `ways` below. Contents are written and checked by kernels. A
+ * second process is this program again; what it is to import comes as descriptor 3.
  */
 #include "prog.h"
 
@@ -86,7 +86,7 @@ static void tell(const char *what)
 	prog_say("{\"event\":\"%s\",\"free\":%zu,\"wrong\":%u}", what, free_bytes, wrong);
 }
 
-/* --- PyTorch's expandable segments: one large range that grows and shrinks -------------------------- */
+/* --- PyTorch's expandable segments: one large range that grows and shrinks -------------------- */
 
 static void expandable(void)
 {
@@ -114,7 +114,7 @@ static void expandable(void)
 	PROG_MUST(cuMemAddressFree(at, 16 * bytes));
 }
 
-/* --- NCCL's buffers: made here, mapped there, used by all devices ------------------------------------ */
+/* --- NCCL's buffers: made here, mapped there, used by all devices ----------------------------- */
 
 static void import_fd(void)
 {
@@ -184,7 +184,7 @@ static void share(void)
 	PROG_MUST(cuMemAddressFree(at, bytes));
 }
 
-/* --- peers: the first device uses what the second one's context has allocated ------------------------ */
+/* --- peers: the first device uses what the second one's context has allocated ----------------- */
 
 static void peers(void)
 {
@@ -221,7 +221,7 @@ static void peers(void)
 	_exit(wrong ? PROG_WRONG : PROG_OK);
 }
 
-/* --- memory on the host: the id means nothing, no GPU pays ------------------------------------------------ */
+/* --- memory on the host: the id means nothing, no GPU pays ------------------------------------ */
 
 static void host(void)
 {
@@ -262,7 +262,7 @@ static void host(void)
 	}
 }
 
-/* --- many threads ------------------------------------------------------------------------------------------- */
+/* --- many threads ----------------------------------------------------------------------------- */
 
 static void *thread_main(void *arg)
 {
@@ -304,7 +304,7 @@ static void crowd(void)
 	tell("crowd");
 }
 
-/* --- holding, forking --------------------------------------------------------------------------------------- */
+/* --- holding, forking ------------------------------------------------------------------------- */
 
 static void hold(void)
 {

@@ -3,13 +3,15 @@
  *
  *   cluster-day [--days N] [--seed N] [--trace]
  *
- * One node whose host memory holds some of what is parked. Jobs come mostly by day, run for minutes to hours, some fail at first. The
- * day is over when all have ended; N of them, each from its own seed. After every instant, by accounts of its own:
+ * One node whose host memory holds some of what is parked. Jobs come mostly by day, run for minutes
+ * to hours, some fail at first. The day is over when all have ended; N of them, each from its own
+ * seed. After every instant, by accounts of its own:
  *   no GPU is idle while a job waits that it has room for
- *   a project that wants its quota gets it: nobody within it waits for longer than stopping takes while another project has on a
- *   GPU above its own quota what would make the room
+ *   a project that wants its quota gets it: nobody within it waits for longer than stopping takes
+ *   while another project has on a GPU above its own quota what would make the room
  *   every job that waits says why
- * and in the end every job has ended, and none was stopped more often than a bound. Exit status 1: a rule broke.
+ * and in the end every job has ended, and none was stopped more often than a bound. Exit status 1:
+ * a rule broke.
  */
 #include "options.h"
 #include "policy/cluster.h"
@@ -428,7 +430,8 @@ static bool is_runnable(const struct day *d, const struct job *job)
 	       has(d, job->project, true) + wants(job) <= quota[job->project];
 }
 
-/* If all that another project may lose went, there would be room: that it borrows, of jobs that may be stopped. */
+/* If all that another project may lose went, there would be room: that it borrows, of jobs that may
+ * be stopped. */
 static bool is_kept_from(const struct day *d, const struct job *job)
 {
 	int32_t left[GPUS];

@@ -1,9 +1,9 @@
 /*
  * cluster_judge - the rules, by the world's own accounts
  *
- * After each action: is it legal for that task, is there room, is it within limits, may that job be taken from. After
- * each cycle: gangs whole, nothing that fits left lying, nobody stopped in vain. At rest: no guaranteed job waits while somebody
- * has what is not his.
+ * After each action: is it legal for that task, is there room, is it within limits, may that job be
+ * taken from. After each cycle: gangs whole, nothing that fits left lying, nobody stopped in vain.
+ * At rest: no guaranteed job waits while somebody has what is not his.
  */
 #include "cluster_world.h"
 
@@ -46,7 +46,8 @@ static struct sl_quantity amount_of(const struct sl_need *need, struct sl_place 
 			[SL_RES_MEMORY] = need->memory_mib}};
 }
 
-/* Does it count? By what stands on nodes, with what is being stopped; or by what stands, or is promised. */
+/* Does it count? By what stands on nodes, with what is being stopped; or by what stands, or is
+ * promised. */
 static bool counts(const struct cw_task *task, bool holds, struct sl_place *place)
 {
 	*place = stands(task) || holds ? task->place : task->next;
@@ -248,8 +249,8 @@ static sl_ns min_runtime(const struct cw *w, const struct cw_job *job, bool pree
 	return 0;
 }
 
-/* Is it, in some resource, above what it was promised? What was stopped in this cycle counts: the first of
- * several was taken when all of them were there. */
+/* Is it, in some resource, above what it was promised? What was stopped in this cycle counts: the
+ * first of several was taken when all of them were there. */
 static bool above_quota(const struct cw *w, uint32_t project)
 {
 	struct sl_quantity has = cw_has(w, project, false);
@@ -432,7 +433,8 @@ void cw_judge_stop(struct cw *w, const struct sl_cluster_action *action)
 
 /* --- After a cycle. --- */
 
-/* Who started in this cycle is whole now; only what is in the middle of something else need not be. */
+/* Who started in this cycle is whole now; only what is in the middle of something else need not
+ * be. */
 static void judge_gang(struct cw *w, const struct cw_job *job)
 {
 	for (uint32_t p = 0; p < job->parts && job->bound; p++) {
@@ -485,7 +487,8 @@ static int64_t larger(int64_t a, int64_t b)
 	return a > b ? a : b;
 }
 
-/* Limits and quotas, as they count for more that is promised. now: what is being stopped counts, too. */
+/* Limits and quotas, as they count for more that is promised. now: what is being stopped counts,
+ * too. */
 static bool within(const struct cw *w, const struct cw_job *job,
 	const struct sl_quantity *more, bool quota, bool now)
 {
@@ -581,7 +584,8 @@ static void judge_vain(struct cw *w, const struct cw_job *job)
 			}
 		}
 	}
-	/* One task: several may stand in each other's room. It may also have gone for the sake of a limit. */
+	/* One task: several may stand in each other's room. It may also have gone for the sake of a
+	 * limit. */
 	if (told == 1 && within(w, job, &taken, false, false) && job->tasks[0] == 1 &&
 		job->parts == 1)
 		cw_break(w, "job %lu is stopped in vain", (unsigned long)job->id);
@@ -604,7 +608,8 @@ static bool branches(
 	return true;
 }
 
-/* Nobody takes so much that he is further above his share than the one he took it from. Shares: the machine's. */
+/* Nobody takes so much that he is further above his share than the one he took it from. Shares: the
+ * machine's. */
 static void judge_greed(struct cw *w, const struct cw_job *victim)
 {
 	const struct cw_job *by = cw_find_job(w, w->stop_for);
@@ -756,7 +761,8 @@ void cw_judge_rest(struct cw *w)
 	}
 }
 
-/* --- What was foretold of a job that came at rest. Why it waits can be another reason once the cycle did something else. --- */
+/* --- What was foretold of a job that came at rest. Why it waits can be another reason once the
+ * cycle did something else. --- */
 
 void cw_judge_forecast(struct cw *w, const struct cw_job *job,
 	const struct sl_cluster_forecast *forecast)

@@ -1,7 +1,8 @@
 /*
  * cluster_scenes - situations that chance makes too rarely, played by hand
  *
- * A node of 4 GPUs, and another that is closed; project 1 is guaranteed 1 GPU and never borrows, project 2 is guaranteed 3, project 3 none.
+ * A node of 4 GPUs, and another that is closed; project 1 is guaranteed 1 GPU and never borrows,
+ * project 2 is guaranteed 3, project 3 none.
  */
 #include "cluster_scenes.h"
 
@@ -131,7 +132,8 @@ static const char *one_goes(struct stage *s)
 	return s->stops == 1 ? NULL : "two jobs of one GPU go, and not one of two";
 }
 
-/* Project 2 takes all from 1, which takes its one GPU back, and borrows what is left of the rest; and so on? */
+/* Project 2 takes all from 1, which takes its one GPU back, and borrows what is left of the rest;
+ * and so on? */
 static const char *comes_to_rest(struct stage *s)
 {
 	add_job(s, 1, 1, 1, 49);
@@ -148,7 +150,8 @@ static const char *comes_to_rest(struct stage *s)
 	return "two projects take from each other for ever";
 }
 
-/* Two GPUs and most of the cores: the two that have cores, and not the one first looked at, which has only a GPU to spare. */
+/* Two GPUs and most of the cores: the two that have cores, and not the one first looked at, which
+ * has only a GPU to spare. */
 static const char *nobody_goes_in_vain(struct stage *s)
 {
 	add_tasks(s, 1, 3, 2, 100, 1, 50);
@@ -163,7 +166,8 @@ static const char *nobody_goes_in_vain(struct stage *s)
 	return s->stops == 2 ? NULL : "more jobs go than have to";
 }
 
-/* Of two that may go, the one that is parked goes, and not the younger one that would lose its work. */
+/* Of two that may go, the one that is parked goes, and not the younger one that would lose its
+ * work. */
 static const char *parks_first(struct stage *s)
 {
 	struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_JOB_ADD};

@@ -1,8 +1,9 @@
 /*
  * cluster_world - see the header
  *
- * Time goes in random strides of up to a few seconds. What the machine asked for is answered later: a BIND runs or is refused, a
- * STOP ends or fails. In between, jobs come and go, nodes come, go and close, projects change.
+ * Time goes in random strides of up to a few seconds. What the machine asked for is answered later:
+ * a BIND runs or is refused, a STOP ends or fails. In between, jobs come and go, nodes come, go and
+ * close, projects change.
  */
 #include "cluster_world.h"
 
@@ -567,8 +568,8 @@ void cw_step(struct cw *w)
 }
 
 /*
- * At rest, a job that comes is foretold. What the cycle does besides (the new job changes the shares of all) is not: then it
- * is not held against the forecast.
+ * At rest, a job that comes is foretold. What the cycle does besides (the new job changes the
+ * shares of all) is not: then it is not held against the forecast.
  */
 static void foretell(struct cw *w, uint32_t j)
 {
@@ -593,7 +594,8 @@ static void foretell(struct cw *w, uint32_t j)
 		cw_judge_forecast(w, job, &forecast);
 }
 
-/* Far more cycles than a job can wait for another: each either ends something or starts something. */
+/* Far more cycles than a job can wait for another: each either ends something or starts
+ * something. */
 #define SETTLE_MOST 400
 
 void cw_settle(struct cw *w)

@@ -1,8 +1,9 @@
 /*
  * cluster_world - what stands outside the cluster machine: projects, nodes and jobs, modelled
  *
- * The world knows what it told the machine and what the machine told it, and keeps its own accounts of both. Judging
- * (cluster_judge.c) uses these accounts; of the machine's it only uses the promises, which no action takes back.
+ * The world knows what it told the machine and what the machine told it, and keeps its own accounts
+ * of both. Judging (cluster_judge.c) uses these accounts; of the machine's it only uses the
+ * promises, which no action takes back.
  */
 #ifndef SL_SIM_CLUSTER_WORLD_H
 #define SL_SIM_CLUSTER_WORLD_H

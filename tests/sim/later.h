@@ -1,8 +1,8 @@
 /*
  * later - what is to happen in a simulated world, by time
  *
- * A binary heap; what is due at the same time comes in the order in which it was put in. What the fields but `at`
- * and `order` mean is the world's own business. Nothing is allocated.
+ * A binary heap; what is due at the same time comes in the order in which it was put in. What the
+ * fields but `at` and `order` mean is the world's own business. Nothing is allocated.
  */
 #ifndef SL_SIM_LATER_H
 #define SL_SIM_LATER_H

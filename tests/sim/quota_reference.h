@@ -1,9 +1,9 @@
 /*
  * quota_reference - fair shares, the tree of projects and the order of jobs, slow and plain
  *
- * What policy/quota does, written once more from its rules and differently: by ids and scans over everything,
- * with fractions instead of common denominators, without sorting, heaps, links or anything kept. For small
- * numbers only.
+ * What policy/quota does, written once more from its rules and differently: by ids and scans over
+ * everything, with fractions instead of common denominators, without sorting, heaps, links or
+ * anything kept. For small numbers only.
  */
 #ifndef SL_SIM_QUOTA_REFERENCE_H
 #define SL_SIM_QUOTA_REFERENCE_H

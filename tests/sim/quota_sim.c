@@ -3,11 +3,12 @@
  *
  *   quota-sim [--rounds N] [--seed S] [--quiet] [--mutant NAME]
  *
- * A round: rows of siblings, whose shares must be the reference's and must have the properties that fairshare.h
- * states; then a tree that grows, moves, shrinks and is booked on, with every outcome as the reference's; then
- * cycles of the order of jobs, with bookings, jobs and projects that come and go meanwhile. Exit status 0: all
- * as it should be; 1: not (the seed of the round is printed, and plays it again with --rounds 1); 2: bad
- * usage. --mutant is for the build with faults in it (quota-sim-mutant), to which the ordinary program hands over.
+ * A round: rows of siblings, whose shares must be the reference's and must have the properties that
+ * fairshare.h states; then a tree that grows, moves, shrinks and is booked on, with every outcome
+ * as the reference's; then cycles of the order of jobs, with bookings, jobs and projects that come
+ * and go meanwhile. Exit status 0: all as it should be; 1: not (the seed of the round is printed,
+ * and plays it again with --rounds 1); 2: bad usage. --mutant is for the build with faults in it
+ * (quota-sim-mutant), to which the ordinary program hands over.
  */
 #include <inttypes.h>
 #include <stdarg.h>

@@ -33,7 +33,8 @@ static inline uint64_t sl_rng_between(struct sl_rng *rng, uint64_t least, uint64
 	return least + sl_rng_below(rng, most - least + 1);
 }
 
-/* Small ones more often: one of the octaves between the bounds, then a place in it. least is above 0. */
+/* Small ones more often: one of the octaves between the bounds, then a place in it. least is above
+ * 0. */
 static inline uint64_t sl_rng_span(struct sl_rng *rng, uint64_t least, uint64_t most)
 {
 	uint32_t octaves = 64 - (uint32_t)__builtin_clzll(most / least);

@@ -719,8 +719,9 @@ static const struct scene_row degraded_by_hidden[] = {
 		"VIEW 2 g0; NOTE DEGRADED_ENDS g0 0/0 0; DENY 1/3 HOPELESS 0"},
 };
 
-/* What is hidden grew when all was taken: all requests are covered by what can be taken back, so the GPU is as
- * good as before. Others may come, and get what they were promised once it is given back. */
+/* What is hidden grew when all was taken: all requests are covered by what can be taken back, so
+ * the GPU is as good as before. Others may come, and get what they were promised once it is given
+ * back. */
 static const struct scene_row full_and_more[] = {
 	G100,
 	W(1),

@@ -174,7 +174,8 @@ void shadow_check_wake(struct shadow *shadow, sl_ns at, const char *what);
 bool shadow_is_before(const struct shadow_demand *a, const struct shadow_demand *b);
 /* The bytes are there for it by the rules of entitled and burst; says nothing of its limit. */
 bool shadow_fits(const struct shadow *shadow, const struct shadow_demand *demand);
-/* It would be held, and the others' requests (of what is there: all they claim) leave it no room. */
+/* It would be held, and the others' requests (of what is there: all they claim) leave it no
+ * room. */
 bool shadow_is_over_promise(
 	const struct shadow *shadow, const struct shadow_demand *demand);
 /* The demand with all bytes that wait before it, and not entitled if siblings do. */
@@ -210,7 +211,8 @@ bool shadow_lends_to(const struct shadow *shadow, const struct shadow_demand *de
 /* With what is dying, or also with what is being stopped, the demand would fit. */
 bool shadow_comes_back(const struct shadow *shadow, const struct shadow_demand *demand,
 	enum sl_reason reason);
-/* Whether this client was told to end by the resolvers, and may still be counted on: for 10 s after SIGKILL. */
+/* Whether this client was told to end by the resolvers, and may still be counted on: for 10 s after
+ * SIGKILL. */
 bool shadow_is_going(const struct shadow *shadow, const struct shadow_client *client);
 bool shadow_stops_for(const struct shadow *shadow, const struct shadow_demand *demand);
 bool shadow_is_untakeable(

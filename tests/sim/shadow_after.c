@@ -1,8 +1,8 @@
 /*
  * shadow_after - the node after a step against the shadow's books
  *
- * What the node says of itself must be what the books come to, what it noted what happened, and its memory
- * may grow only with what was added.
+ * What the node says of itself must be what the books come to, what it noted what happened, and its
+ * memory may grow only with what was added.
  */
 #include "shadow.h"
 

@@ -372,7 +372,8 @@ static void check_no_lockout(struct shadow *s, uint32_t gpu)
 
 /* --- judging actions --- */
 
-/* Held memory beyond the request: all claims still fit with it, and nobody but its process can free it. */
+/* Held memory beyond the request: all claims still fit with it, and nobody but its process can free
+ * it. */
 static void check_promise(struct shadow *s, const struct shadow_demand *d)
 {
 	const struct shadow_workload *mine = d->client->workload;

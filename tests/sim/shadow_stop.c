@@ -607,8 +607,8 @@ static bool is_probed_gpu(const struct shadow *s, uint32_t gpu, sl_ns after)
 	return false;
 }
 
-/* Without `priority` only those who burst where an entitled demand waits are looked at, and those who are
- * untakeable, or stopped, until they no longer are. */
+/* Without `priority` only those who burst where an entitled demand waits are looked at, and those
+ * who are untakeable, or stopped, until they no longer are. */
 static bool may_be_probed(const struct shadow *s, const struct shadow_client *c)
 {
 	if (shadow_has_resolver(s, SL_RESOLVER_PRIORITY) ||

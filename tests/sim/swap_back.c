@@ -1,9 +1,10 @@
 /*
  * swap_back - who was moved to the host for somebody's burst can change places with others again
  *
- * Whose memory is on the host comes back after as much of others' has gone there: for that the pool must have room while both are
- * there. How much one lacks may grow while turns go round, since others leave in his stead; but never beyond what he has, nor,
- * on any GPU, beyond what is on the host of all together, which is the same after an exchange as before.
+ * Whose memory is on the host comes back after as much of others' has gone there: for that the pool
+ * must have room while both are there. How much one lacks may grow while turns go round, since
+ * others leave in his stead; but never beyond what he has, nor, on any GPU, beyond what is on the
+ * host of all together, which is the same after an exchange as before.
  */
 #include <inttypes.h>
 

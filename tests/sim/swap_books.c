@@ -168,7 +168,8 @@ uint64_t swap_request(const struct swap_member *m, uint32_t gpu)
 	return m->removed || m->parked || !(m->mask >> gpu & 1) ? 0 : m->request;
 }
 
-/* How it will be once all that is under way has arrived: that is what must be possible to take back. */
+/* How it will be once all that is under way has arrived: that is what must be possible to take
+ * back. */
 static uint64_t overlap(const struct swap_rules *r, uint32_t gpu)
 {
 	uint64_t sum = 0;
@@ -527,7 +528,8 @@ static bool has_its_room(const struct swap_rules *r, const struct swap_party *p)
 	return true;
 }
 
-/* Something left for those of the workload that want back what they lack: they come before all others now. */
+/* Something left for those of the workload that want back what they lack: they come before all
+ * others now. */
 static void begin_exchange(struct swap_rules *r, uint64_t workload)
 {
 	for (uint32_t i = 0; workload && i < r->parties; i++) {
@@ -567,7 +569,8 @@ static void on_done(struct swap_rules *r, struct swap_party *p, const struct sl_
 	/* A lost line says nothing of what is where; the next report does. */
 	if (e->done.cause != SL_SWAP_LOST)
 		look_if_whole(r, p, was_out);
-	/* Who was parked or stopped on its way back has no room kept on the other GPUs, nor who lost it there. */
+	/* Who was parked or stopped on its way back has no room kept on the other GPUs, nor who
+	 * lost it there. */
 	m = swap_member_of(r, p->workload);
 	p->comes &= e->done.outcome == SL_SWAP_OK && swap_party_evicted(p) > 0 &&
 		    !(m && m->parked) && p->condition == SL_CONDITION_RUNNING &&

@@ -1,8 +1,8 @@
 /*
  * swap_draw - episodes and workloads of swap-sim, drawn from the seed; see swap_world.h
  *
- * The mood says what kind of machine it is and who lives on it: moods that are judged by the clock are drawn
- * narrowly, so that what must come out is known; in the others nearly everything may be.
+ * The mood says what kind of machine it is and who lives on it: moods that are judged by the clock
+ * are drawn narrowly, so that what must come out is known; in the others nearly everything may be.
  */
 #include "swap_world.h"
 

@@ -1,5 +1,6 @@
 /*
- * swap_judge - what may not be so after a step: accounts that differ, promises of time, somebody stuck
+ * swap_judge - what may not be so after a step: accounts that differ, promises of time, somebody
+ * stuck
  */
 #include <inttypes.h>
 
@@ -173,7 +174,8 @@ static void judge_residency(
 
 /* --- time --- */
 
-/* Copies that somebody was asked for and does not give, though he needs no less than then, are no room. */
+/* Copies that somebody was asked for and does not give, though he needs no less than then, are no
+ * room. */
 static uint64_t kept_copies(const struct swap_rules *r)
 {
 	uint64_t sum = 0;
@@ -261,7 +263,8 @@ static bool is_moved(const struct swap_rules *r, const struct swap_member *m)
 	return false;
 }
 
-/* What fits together runs together: nobody stays on the host when there is room for all that wait. */
+/* What fits together runs together: nobody stays on the host when there is room for all that
+ * wait. */
 static void judge_fit(struct swap_rules *r, const struct swap_party *p)
 {
 	const struct swap_member *m = swap_member_of(r, p->workload);
@@ -283,7 +286,8 @@ static void judge_fit(struct swap_rules *r, const struct swap_party *p)
 		p->id);
 }
 
-/* What it lacks on the GPU may be on its way: somebody leaves, is told to give copies back first, or ends. */
+/* What it lacks on the GPU may be on its way: somebody leaves, is told to give copies back first,
+ * or ends. */
 static bool is_any_coming(struct swap_rules *r, uint32_t gpu)
 {
 	/* Of those that were told to end. */
@@ -319,8 +323,8 @@ static uint64_t takeable(
 	return sum;
 }
 
-/* Who wants back what is within his request has it, from those that he comes before and that may be stopped, whether
- * they can be moved or not. */
+/* Who wants back what is within his request has it, from those that he comes before and that may be
+ * stopped, whether they can be moved or not. */
 static void judge_owed(struct swap_rules *r, struct swap_party *p)
 {
 	const struct swap_member *m = swap_member_of(r, p->workload);
@@ -371,7 +375,8 @@ static bool is_any_following(const struct swap_rules *r, uint32_t gpu)
 	return false;
 }
 
-/* An exchange that was begun is over when all was given up: its client has its ordinary place again. */
+/* An exchange that was begun is over when all was given up: its client has its ordinary place
+ * again. */
 static void end_exchange(struct swap_rules *r, struct swap_party *p)
 {
 	if (!p->begun || p->order)
@@ -431,8 +436,8 @@ void swap_rules_after(struct swap_rules *r, const struct sl_node *node)
 
 /* --- the end of an episode --- */
 
-/* What no EVICT moves leaves no room for it on some GPU: held and hidden memory, and all of who cannot swap. Who is within his request has a
- * right to the room, and no such excuse counts. */
+/* What no EVICT moves leaves no room for it on some GPU: held and hidden memory, and all of who
+ * cannot swap. Who is within his request has a right to the room, and no such excuse counts. */
 static bool is_unmovable_in_the_way(
 	struct swap_rules *r, const struct swap_party *p, const struct swap_member *m)
 {

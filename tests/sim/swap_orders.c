@@ -2,8 +2,8 @@
  * swap_orders - how a modelled process answers the node: grants, denials, orders to move
  *
  * The order of things is that of runtime/swap.h: captures, gate, drain until the deadline, copy,
- * release, answer. An order is given up before anything moved, or between two pieces of which it tells, or carried
- * through.
+ * release, answer. An order is given up before anything moved, or between two pieces of which it
+ * tells, or carried through.
  */
 #include "swap_world.h"
 
@@ -59,7 +59,8 @@ static uint64_t out_of(const struct swap_client *c)
 	return out;
 }
 
-/* Host memory that was made for others; where everything may happen, there is not more of it than was set aside. */
+/* Host memory that was made for others; where everything may happen, there is not more of it than
+ * was set aside. */
 static bool has_host(
 	const struct swap_world *w, const struct swap_client *own, uint64_t bytes)
 {
@@ -70,7 +71,8 @@ static bool has_host(
 	return !(w->faults || w->scripted) || bytes <= w->rules.pool;
 }
 
-/* A client's file has room for what is out and what is to go; made by the daemon. False: there is no host memory left. */
+/* A client's file has room for what is out and what is to go; made by the daemon. False: there is
+ * no host memory left. */
 static bool make_store(struct swap_world *w, struct swap_client *c, uint64_t more)
 {
 	uint64_t out = out_of(c);

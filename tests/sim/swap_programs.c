@@ -2,9 +2,9 @@
  * swap_programs - what the modelled processes do of themselves: compute, allocate, free, wait, die
  *
  * A process has one thread. It asks for memory until it has what it wants, then computes in pieces
- * with pauses between stretches of them, as its shape says. A submission finds the gate shut as long as
- * an order is being carried out or anything is on the host: the thread then stands there, and once
- * something is out the node is told (WANT).
+ * with pauses between stretches of them, as its shape says. A submission finds the gate shut as
+ * long as an order is being carried out or anything is on the host: the thread then stands there,
+ * and once something is out the node is told (WANT).
  */
 #include "swap_world.h"
 
@@ -340,7 +340,8 @@ void swap_report(struct swap_world *w, uint32_t slot)
 	}
 	c->connected = true;
 	for (uint32_t gpu = 0; gpu < SWAP_GPUS; gpu++) {
-		/* That nothing is left is told, too: it may have been freed without a line to say so. */
+		/* That nothing is left is told, too: it may have been freed without a line to say
+		 * so. */
 		if (!(w->workload[c->workload].mask >> gpu & 1))
 			continue;
 		swap_send(w, slot,

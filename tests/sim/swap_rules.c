@@ -89,7 +89,8 @@ bool swap_is_owed(const struct swap_rules *r, const struct swap_party *p,
 	return true;
 }
 
-/* Somebody of it wants to come back, and wherever he lacks something all of it is within its request. */
+/* Somebody of it wants to come back, and wherever he lacks something all of it is within its
+ * request. */
 static bool wants_entitled(const struct swap_rules *r, const struct swap_member *m)
 {
 	for (uint32_t i = 0; i < r->parties && !m->parked; i++) {
@@ -334,7 +335,8 @@ uint64_t swap_idle_bytes(struct swap_rules *r, uint64_t workload, uint32_t gpu)
 		const struct swap_member *m = swap_member_of(r, p->workload);
 
 		if (!p->used || !p->alive || !m || m->id == workload || !p->swaps ||
-			/* For a lower priority only once it is proven, and with `swap` alone nobody knows of whom to ask that. */
+			/* For a lower priority only once it is proven, and with `swap` alone nobody
+			 * knows of whom to ask that. */
 			(!r->waits && !r->has_priority && !p->proven && own &&
 				m->priority > own->priority) ||
 			m->flags & SL_WORKLOAD_NO_SWAP || p->order || p->refused_at ||
@@ -353,7 +355,8 @@ uint64_t swap_idle_bytes(struct swap_rules *r, uint64_t workload, uint32_t gpu)
 	return sum;
 }
 
-/* It waited for the longest wait, or would not wait, while what others did not use could have gone to the host. */
+/* It waited for the longest wait, or would not wait, while what others did not use could have gone
+ * to the host. */
 static void judge_denied(
 	struct swap_rules *r, const struct swap_party *p, const struct swap_demand *d)
 {
@@ -396,7 +399,8 @@ static void on_deny(struct swap_rules *r, const struct sl_action *a)
 	d->used = false;
 }
 
-/* Of all that may compete: the policy cuts turns so that the one of the largest weight is turn_max. */
+/* Of all that may compete: the policy cuts turns so that the one of the largest weight is
+ * turn_max. */
 static uint64_t weight_of(const struct swap_rules *r, const struct swap_member *m)
 {
 	uint64_t shareable = UINT64_MAX;
@@ -432,7 +436,8 @@ static bool is_within(const struct swap_rules *r, const struct swap_member *m)
 	return true;
 }
 
-/* The rules of turns, for a busy victim that is taken for another workload. A microsecond is for rounding. */
+/* The rules of turns, for a busy victim that is taken for another workload. A microsecond is for
+ * rounding. */
 static void judge_turn(struct swap_rules *r, const struct swap_party *p,
 	const struct swap_member *m, const struct swap_member *other, uint32_t gpu)
 {
@@ -481,7 +486,8 @@ static bool has_burst(struct swap_rules *r, uint32_t gpu)
 	return false;
 }
 
-/* Nobody leaves for another one of its workload while what is free, and what others do not use, suffices for all who wait. */
+/* Nobody leaves for another one of its workload while what is free, and what others do not use,
+ * suffices for all who wait. */
 static void judge_sibling(struct swap_rules *r, const struct swap_party *p,
 	const struct swap_member *m, uint32_t gpu)
 {
@@ -551,7 +557,8 @@ static void judge_reason(struct swap_rules *r, const struct sl_action *a,
 	judge_turn(r, p, m, other, gpu);
 }
 
-/* Behind `wait` in the chain others are moved for nobody's burst before his longest wait is over. */
+/* Behind `wait` in the chain others are moved for nobody's burst before his longest wait is
+ * over. */
 static void judge_ripe(
 	struct swap_rules *r, const struct swap_party *p, const struct swap_member *other)
 {
@@ -608,7 +615,8 @@ static void on_evict(struct swap_rules *r, const struct sl_action *a)
 		return;
 	}
 	entitled = other && (member_asks_entitled(r, other) || wants_entitled(r, other));
-	/* Where promises are broken already, the node believes less of what it is said to hold than it says, and counts on more. */
+	/* Where promises are broken already, the node believes less of what it is said to hold than
+	 * it says, and counts on more. */
 	there = sl_sub_sat(p->backing[gpu] - p->evicted[gpu],
 		r->forced_mask >> gpu & 1 ? 0 : p->held[gpu]);
 	if (p->order)
@@ -648,7 +656,8 @@ static void on_evict(struct swap_rules *r, const struct sl_action *a)
 	p->is_restore = p->aborted = p->gives = false;
 	p->order_for = a->evict.other;
 	p->order_at = r->now;
-	/* The slack, and what is lent, are there so that who is entitled is never kept from an exchange. */
+	/* The slack, and what is lent, are there so that who is entitled is never kept from an
+	 * exchange. */
 	if (swap_evicted(r, 0) + swap_leaving(r) > r->pool)
 		swap_rules_fail(r,
 			"EVICT of client %" PRIu64 ": %" PRIu64
@@ -716,7 +725,8 @@ static bool is_ready(const struct swap_rules *r, const struct swap_member *m)
 	return clients == 1 && !m->removed && !m->stopping;
 }
 
-/* Higher priority first, then who has waited longer, as far as what fits for the one fits for the other. */
+/* Higher priority first, then who has waited longer, as far as what fits for the one fits for the
+ * other. */
 static void judge_order(struct swap_rules *r, const struct swap_party *p,
 	const struct swap_member *m, uint32_t gpu)
 {
@@ -746,8 +756,8 @@ static void judge_order(struct swap_rules *r, const struct swap_party *p,
 	}
 }
 
-/* A part comes back only while what it lacks leaves, and some of that has; never of what is on several GPUs; and not
- * one of which nothing can come, again. */
+/* A part comes back only while what it lacks leaves, and some of that has; never of what is on
+ * several GPUs; and not one of which nothing can come, again. */
 static void judge_part(
 	struct swap_rules *r, const struct sl_action *a, const struct swap_party *p)
 {
@@ -828,8 +838,8 @@ static void on_restore(struct swap_rules *r, const struct sl_action *a)
 			gpu, swap_physical(r, gpu), swap_shareable(r, gpu));
 }
 
-/* Told to leave, and not to, at one instant: two looks that do not agree, of which each takes back what the other did as fast as the
- * answers come. */
+/* Told to leave, and not to, at one instant: two looks that do not agree, of which each takes back
+ * what the other did as fast as the answers come. */
 static void judge_let_go(struct swap_rules *r, struct swap_party *p)
 {
 	enum { MOST = 8 };

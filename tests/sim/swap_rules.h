@@ -2,8 +2,9 @@
  * swap_rules - what a node that swaps must never do, by accounts of its own
  *
  * Fed with every event and every action, never with what the node says of itself (but for the
- * longest wait, which is a promise it makes, and the numbers that are compared). Each rule is a sentence
- * of design.md, section 4; the first that breaks is told in `failed`. Sizes are bytes. One thread.
+ * longest wait, which is a promise it makes, and the numbers that are compared). Each rule is a
+ * sentence of design.md, section 4; the first that breaks is told in `failed`. Sizes are bytes. One
+ * thread.
  */
 #ifndef SL_SIM_SWAP_RULES_H
 #define SL_SIM_SWAP_RULES_H
@@ -44,11 +45,14 @@ struct swap_party {
 	                                        done; resumed: comes back unasked */
 	bool part,
 		gives; /* a RESTORE of less than there is; an EVICT of which some has left */
-	bool begun; /* somebody left for it, or a part of it came back, and nobody gave up since: it had its place then */
+	/* Somebody left for it, or a part of it came back, and nobody gave up since: it had its
+	 * place then */
+	bool begun;
 	uint64_t part_out,
 		vain; /* on the host when it was given; a part of which nothing came */
 	sl_ns order_at;
-	sl_ns let_go_at; /* when an EVICT was aborted at the instant it was given; let_go: how often then */
+	/* When an EVICT was aborted at the instant it was given; let_go: how often then */
+	sl_ns let_go_at;
 	uint32_t let_go;
 	sl_ns resident_at; /* when all of it was back */
 	sl_ns refused_at; /* when it last refused an EVICT of itself; 0: it moved since */
@@ -74,7 +78,8 @@ struct swap_member {
 	uint32_t mask, flags;
 	int32_t priority;
 	sl_ns warm_after;
-	sl_ns turn_began; /* when nobody of it waited any more to come back, or it got its first memory */
+	/* When nobody of it waited any more to come back, or it got its first memory */
+	sl_ns turn_began;
 	sl_ns resuming_since;
 	sl_ns active_at; /* last work or want of it */
 	sl_ns wants_since,
@@ -125,13 +130,14 @@ void swap_rules_init(struct swap_rules *rules);
 void swap_rules_before(struct swap_rules *rules, sl_ns now, const struct sl_event *event);
 void swap_rules_action(struct swap_rules *rules, const struct sl_action *action);
 void swap_rules_after(struct swap_rules *rules, const struct sl_node *node);
-/* Everybody has gone idle and all that was broken is mended since a long time: nobody may still wait. */
+/* Everybody has gone idle and all that was broken is mended since a long time: nobody may still
+ * wait. */
 void swap_rules_drained(struct swap_rules *rules, const struct sl_node *node);
 void swap_rules_print(const struct swap_rules *rules, FILE *out);
 void swap_rules_fail(struct swap_rules *rules, const char *format, ...) SL_PRINTF(2, 3);
 
-/* --- between swap_books.c (what there is), swap_rules.c (what may not be done) and swap_judge.c (what may
- * not be so) --- */
+/* --- between swap_books.c (what there is), swap_rules.c (what may not be done) and swap_judge.c
+ * (what may not be so) --- */
 struct swap_party *swap_party_of(struct swap_rules *rules, uint64_t client);
 struct swap_member *swap_member_of(struct swap_rules *rules, uint64_t workload);
 struct swap_member *swap_new_member(struct swap_rules *rules); /* NULL: no room */
@@ -147,8 +153,8 @@ uint64_t swap_party_returning(const struct swap_party *p, uint32_t gpu);
 uint64_t swap_party_leaving(const struct swap_party *p, uint32_t gpu);
 uint64_t swap_party_evicted(const struct swap_party *p);
 bool swap_party_asks(const struct swap_party *p);
-/* Of the overlap on its GPU, what a demand of the workload may cause all the same: on requests of higher priority that
- * `priority` takes back. */
+/* Of the overlap on its GPU, what a demand of the workload may cause all the same: on requests of
+ * higher priority that `priority` takes back. */
 uint64_t swap_lent_above(const struct swap_rules *rules, const struct swap_member *m,
 	const struct swap_demand *d);
 /* evicted + leaving + overlap over all GPUs, of the node. */
@@ -170,22 +176,24 @@ bool swap_is_spread(const struct swap_member *m);
 bool swap_is_going(const struct swap_rules *r, const struct swap_party *p);
 /* On the GPU: of all that are being stopped. */
 uint64_t swap_going(const struct swap_rules *r, uint32_t gpu);
-/* Requests that nobody will use once all that is under way has come: also of whom a process ends. */
+/* Requests that nobody will use once all that is under way has come: also of whom a process
+ * ends. */
 uint64_t swap_unclaimed_then(const struct swap_rules *r, uint32_t gpu);
 void swap_on_stop(struct swap_rules *r, const struct sl_action *a);
 /* Others have as much that they do not use, and nothing keeps it from being moved. */
 bool swap_could_be_moved(
 	struct swap_rules *r, const struct swap_party *p, const struct swap_demand *d);
 /* --- swap_back.c --- */
-/* What the host needs at most while one after the other comes back for whom others leave; as if he had so many times as much
- * there, where more is asked for than the least. */
+/* What the host needs at most while one after the other comes back for whom others leave; as if he
+ * had so many times as much there, where more is asked for than the least. */
 uint64_t swap_back_and_forth(struct swap_rules *r, uint32_t times);
 /* Of an EVICT for the other workload's burst, which is open. */
 void swap_judge_way_back(struct swap_rules *r, const struct swap_party *p,
 	const struct swap_member *other);
 /* --- swap_rules.c, for swap_judge.c --- */
 bool swap_party_wants(const struct swap_party *p);
-/* A request is one per GPU: where nothing of the client is on the host, it takes nothing from anybody. */
+/* A request is one per GPU: where nothing of the client is on the host, it takes nothing from
+ * anybody. */
 bool swap_is_owed(const struct swap_rules *r, const struct swap_party *p,
 	const struct swap_member *m);
 bool swap_member_waits(const struct swap_rules *r, const struct swap_member *m);
@@ -201,7 +209,8 @@ sl_ns swap_quiet_of(const struct swap_rules *r, const struct swap_party *p);
 sl_ns swap_idle_of(const struct swap_rules *r, const struct swap_party *p);
 
 /* --- swap_judge.c --- */
-/* The pool cannot take what would have to go for those that want something: that is said, and the next resolver's. */
+/* The pool cannot take what would have to go for those that want something: that is said, and the
+ * next resolver's. */
 bool swap_is_pool_in_the_way(const struct swap_rules *r);
 
 void swap_books_event(struct swap_rules *rules, const struct sl_event *event);

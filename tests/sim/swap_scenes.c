@@ -94,7 +94,8 @@ static void inference(struct swap_world *w)
 		how_many(SL_ACTION_RESTORE, 0, 0) - before);
 }
 
-/* A server that never rests leaves training min_share of the time, and no more than a few times that. */
+/* A server that never rests leaves training min_share of the time, and no more than a few times
+ * that. */
 static void min_share(struct swap_world *w)
 {
 	uint32_t training;
@@ -134,7 +135,8 @@ static void four_models(struct swap_world *w)
 	expect(!how_many(SL_ACTION_DENY, 0, 0), "somebody was denied");
 }
 
-/* The same, asked once a minute: in between nobody of them is left on the GPU, and all come back. */
+/* The same, asked once a minute: in between nobody of them is left on the GPU, and all come
+ * back. */
 static void four_warm_models(struct swap_world *w)
 {
 	uint32_t slot[4];
@@ -234,7 +236,8 @@ static void pool_full(struct swap_world *w)
 		"A is parked without room for it");
 }
 
-/* A and B were moved for C: when it ends, B, of higher priority, comes back first, though A waits for longer. */
+/* A and B were moved for C: when it ends, B, of higher priority, comes back first, though A waits
+ * for longer. */
 static void priority_first(struct swap_world *w)
 {
 	const struct played *back = NULL;
@@ -278,7 +281,8 @@ static void undrainable(struct swap_world *w)
 	expect(denied && denied->at > 30 * SL_S, "B was denied too early");
 }
 
-/* A process that is stopped answers no order: nobody counts on it, and the last resort comes as ever. */
+/* A process that is stopped answers no order: nobody counts on it, and the last resort comes as
+ * ever. */
 static void stopped(struct swap_world *w)
 {
 	const struct played *denied;

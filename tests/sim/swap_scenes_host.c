@@ -5,8 +5,8 @@
  */
 #include "swap_stage.h"
 
-/* A of 8 GiB is on the host, all of it in one file, and frees half of that: of 10 GiB set aside there are 2 left for C, who has 5 and
- * is parked. A is asked for its copies and needs the file. */
+/* A of 8 GiB is on the host, all of it in one file, and frees half of that: of 10 GiB set aside
+ * there are 2 left for C, who has 5 and is parked. A is asked for its copies and needs the file. */
 static uint32_t park_in_vain(struct swap_world *w, uint32_t *c)
 {
 	uint32_t a;
@@ -62,8 +62,9 @@ static void set_condition(
 			     .condition = {c->id, condition}});
 }
 
-/* A of 10 GiB is resumed while it is stopped: its room is kept for nobody, and D, who asks for 12 within its request, has them. Once
- * A goes on it comes back, beside D for whom there is room no longer. */
+/* A of 10 GiB is resumed while it is stopped: its room is kept for nobody, and D, who asks for 12
+ * within its request, has them. Once A goes on it comes back, beside D for whom there is room no
+ * longer. */
 static void stopped_resumed(struct swap_world *w)
 {
 	uint32_t a, d;
@@ -90,7 +91,8 @@ static void stopped_resumed(struct swap_world *w)
 	expect(client(w, a)->resident[0] == 10 * GIB, "A goes on and is not back");
 }
 
-/* A, on two GPUs, is stopped while it comes back to the first: nothing is kept for it on the other until it goes on. */
+/* A, on two GPUs, is stopped while it comes back to the first: nothing is kept for it on the other
+ * until it goes on. */
 static void stopped_half_way(struct swap_world *w)
 {
 	uint32_t a;
@@ -117,7 +119,8 @@ static void stopped_half_way(struct swap_world *w)
 	expect(client(w, a)->resident[1] == 10 * GIB, "A goes on and is not back");
 }
 
-/* B comes for 12 GiB beside A, who has 9 and works: 6 of A would have to leave, and as much of B before they are back. */
+/* B comes for 12 GiB beside A, who has 9 and works: 6 of A would have to leave, and as much of B
+ * before they are back. */
 static void way_back(struct swap_world *w, uint64_t pool, uint32_t *a, uint32_t *b)
 {
 	stage(w, 1, pool);
@@ -127,7 +130,8 @@ static void way_back(struct swap_world *w, uint64_t pool, uint32_t *a, uint32_t 
 	until(w, 60);
 }
 
-/* The host has room for that once, and not for both: A would never come back beside B, so it stays. */
+/* The host has room for that once, and not for both: A would never come back beside B, so it
+ * stays. */
 static void no_way_back(struct swap_world *w)
 {
 	uint32_t a, b;

@@ -1,11 +1,13 @@
 /*
- * swap_scenes_more_a - plays about the order of turns: what is kept for whom, and when others are moved
+ * swap_scenes_more_a - plays about the order of turns: what is kept for whom, and when others are
+ * moved
  */
 #include <inttypes.h>
 
 #include "swap_stage.h"
 
-/* `wait` stands before `swap`: B waits for as long as it may, and only then A, who is idle, is moved for it. */
+/* `wait` stands before `swap`: B waits for as long as it may, and only then A, who is idle, is
+ * moved for it. */
 static void wait_first(struct swap_world *w)
 {
 	const struct played *l;
@@ -46,9 +48,9 @@ static bool next_turn(struct swap_world *w)
 }
 
 /*
- * A of 10 and B of 9 GiB take turns beside C of 2 GiB, which comes first in everything. C ends early in a turn, so
- * that 2 of the 6 GiB that the one on the host lacks are free. They are kept for it: D, which comes later and asks
- * for 1 GiB, is behind it.
+ * A of 10 and B of 9 GiB take turns beside C of 2 GiB, which comes first in everything. C ends
+ * early in a turn, so that 2 of the 6 GiB that the one on the host lacks are free. They are kept
+ * for it: D, which comes later and asks for 1 GiB, is behind it.
  */
 static void kept(struct swap_world *w)
 {
@@ -79,8 +81,9 @@ static void kept(struct swap_world *w)
 }
 
 /*
- * N keeps 4 of 15 GiB and cannot be moved. A, idle, was moved for B; while it is on the host it asks for 2 GiB more than
- * its 10, for which there is no room whoever leaves. What it has comes back all the same.
+ * N keeps 4 of 15 GiB and cannot be moved. A, idle, was moved for B; while it is on the host it
+ * asks for 2 GiB more than its 10, for which there is no room whoever leaves. What it has comes
+ * back all the same.
  */
 static void asks_too_much(struct swap_world *w)
 {
@@ -110,8 +113,9 @@ static void asks_too_much(struct swap_world *w)
 }
 
 /*
- * A and B take turns, and one of them always waits on the host. C, of higher priority, is before who waits: it has
- * its memory as soon as what is lacking has been moved, a piece of work and 100 ms, and stays.
+ * A and B take turns, and one of them always waits on the host. C, of higher priority, is before
+ * who waits: it has its memory as soon as what is lacking has been moved, a piece of work and 100
+ * ms, and stays.
  */
 static void priority_before_turns(struct swap_world *w)
 {

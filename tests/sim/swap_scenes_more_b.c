@@ -1,7 +1,8 @@
 /*
  * swap_scenes_more_b - plays of who is taken from first, and of how much
  *
- * 15 GiB are to be shared in each. What is expected is which order is given to whom, and of how many bytes.
+ * 15 GiB are to be shared in each. What is expected is which order is given to whom, and of how
+ * many bytes.
  */
 #include "swap_stage.h"
 
@@ -21,7 +22,8 @@ static uint64_t evicted(struct swap_world *w, uint32_t slot, double seconds)
 	return bytes;
 }
 
-/* A has given 5 of its 10 GiB and stands: the 3 GiB that come next are its, too, and X goes on computing. */
+/* A has given 5 of its 10 GiB and stands: the 3 GiB that come next are its, too, and X goes on
+ * computing. */
 static void suspended_first(struct swap_world *w)
 {
 	uint32_t a, x;
@@ -41,7 +43,8 @@ static void suspended_first(struct swap_world *w)
 	expect(!evicted(w, x, 0), "X was evicted though A cannot run anyhow");
 }
 
-/* Both have had no work for long, A for longer: it gives all of its 5 GiB, B the 2 GiB still missing. */
+/* Both have had no work for long, A for longer: it gives all of its 5 GiB, B the 2 GiB still
+ * missing. */
 static void longest_idle(struct swap_world *w)
 {
 	struct swap_workload idle = {.shape = SWAP_NOTEBOOK,
@@ -65,7 +68,8 @@ static void longest_idle(struct swap_world *w)
 		evicted(w, b, 0));
 }
 
-/* C comes for its request of 8 GiB: of those before it in the order it gets only what is above theirs. */
+/* C comes for its request of 8 GiB: of those before it in the order it gets only what is above
+ * theirs. */
 static void bursts_only(struct swap_world *w)
 {
 	const struct played *of_a, *of_b;
@@ -88,8 +92,8 @@ static void bursts_only(struct swap_world *w)
 }
 
 /*
- * Each holds what the other one waits for, and others are moved only after the longest wait: until then neither
- * is hopeless, and after it both get what they asked for.
+ * Each holds what the other one waits for, and others are moved only after the longest wait: until
+ * then neither is hopeless, and after it both get what they asked for.
  */
 static void hopeful(struct swap_world *w)
 {
@@ -111,7 +115,8 @@ static void hopeful(struct swap_world *w)
 		"somebody did not get what it asked for");
 }
 
-/* H asks for 6 GiB within its request and lacks 4. L, of the lowest priority, has 5 within its own, and B has 8 above. */
+/* H asks for 6 GiB within its request and lacks 4. L, of the lowest priority, has 5 within its own,
+ * and B has 8 above. */
 static void bursts_first(struct swap_world *w)
 {
 	uint32_t l, b, h;

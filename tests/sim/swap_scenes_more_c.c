@@ -37,7 +37,8 @@ static void resumed_in_order(struct swap_world *w)
 		(unsigned)view(w, a).residency, (unsigned)view(w, b).residency);
 }
 
-/* A has given 5 of its 10 GiB and waits for them; C, behind it in the order, gets nothing of the other 5. */
+/* A has given 5 of its 10 GiB and waits for them; C, behind it in the order, gets nothing of the
+ * other 5. */
 static void kept_by_the_first(struct swap_world *w)
 {
 	uint32_t a, before;
@@ -56,7 +57,8 @@ static void kept_by_the_first(struct swap_world *w)
 		"A was evicted for who comes after it");
 }
 
-/* A waits for X, of higher priority, to end; B comes back to its request before A, whatever their priorities. */
+/* A waits for X, of higher priority, to end; B comes back to its request before A, whatever their
+ * priorities. */
 static void request_first(struct swap_world *w)
 {
 	uint32_t a, b, x;
@@ -77,14 +79,15 @@ static void request_first(struct swap_world *w)
 	expect(first_of(SL_ACTION_RESTORE, client(w, b)->id) && view(w, b).turns == 1 &&
 			!first_of(SL_ACTION_RESTORE, client(w, a)->id),
 		"B has had %" PRIu64 " turns", view(w, b).turns);
-	/* What X wants is not within its request: it waits until B's turn is over, of however low a priority that is. Each is whole
-	 * before it leaves again. */
+	/* What X wants is not within its request: it waits until B's turn is over, of however low a
+	 * priority that is. Each is whole before it leaves again. */
 	until(w, 30);
 	expect(view(w, x).turns && view(w, b).turns > 1, "X has had %" PRIu64 " turns",
 		view(w, x).turns);
 }
 
-/* A leaves for B, and is stopped half-way: what B has got already is of use to C, though B comes before it. */
+/* A leaves for B, and is stopped half-way: what B has got already is of use to C, though B comes
+ * before it. */
 static void stopped_half_way(struct swap_world *w)
 {
 	uint32_t a, b, c;
@@ -109,8 +112,9 @@ static void stopped_half_way(struct swap_world *w)
 		client(w, c)->resident[0]);
 }
 
-/* A leaves for B, of which a part comes back meanwhile; then B's line is lost, half-way. C, of higher priority and within
- * its request, fits in what is free and does not wait until B is there. */
+/* A leaves for B, of which a part comes back meanwhile; then B's line is lost, half-way. C, of
+ * higher priority and within its request, fits in what is free and does not wait until B is
+ * there. */
 static void fails_half_way(struct swap_world *w)
 {
 	uint32_t b, c;
@@ -139,8 +143,8 @@ static void fails_half_way(struct swap_world *w)
 	expect(view(w, b).turns > 1, "B never came back");
 }
 
-/* A has 10 GiB on each of two GPUs. While it comes back on the first somebody else takes 8 of the second: A is not
- * brought in on top of them, and comes back there once they are gone. */
+/* A has 10 GiB on each of two GPUs. While it comes back on the first somebody else takes 8 of the
+ * second: A is not brought in on top of them, and comes back there once they are gone. */
 static void lost_room(struct swap_world *w)
 {
 	struct sl_event other = {.type = SL_EVENT_UNMANAGED, .unmanaged = {1, 8 * GIB}};

@@ -1,9 +1,11 @@
 /*
- * swap_scenes_more_d - plays about bounds: of a share in the pool, of a turn, and of what counts as idle
+ * swap_scenes_more_d - plays about bounds: of a share in the pool, of a turn, and of what counts as
+ * idle
  */
 #include "swap_stage.h"
 
-/* The pool has room for all of A, and A may have 4 GiB of it: it cannot be parked, and stays as it is. */
+/* The pool has room for all of A, and A may have 4 GiB of it: it cannot be parked, and stays as it
+ * is. */
 static void pool_share(struct swap_world *w)
 {
 	uint32_t a;
@@ -20,7 +22,8 @@ static void pool_share(struct swap_world *w)
 		"A got more of the pool than its share");
 }
 
-/* Requests of 3 and 9 GiB, and no turn above 1 s: the turns are of 1/3 s and 1 s, not of 1 s and 3 s. */
+/* Requests of 3 and 9 GiB, and no turn above 1 s: the turns are of 1/3 s and 1 s, not of 1 s and 3
+ * s. */
 static void longest_turn(struct swap_world *w)
 {
 	uint32_t before, turns;
@@ -37,7 +40,8 @@ static void longest_turn(struct swap_world *w)
 	expect(turns > 100, "%u turns in 100 s, none of them above 1 s", turns);
 }
 
-/* A is idle by all that was heard, and falls silent before that is proven: it is not moved for being idle. */
+/* A is idle by all that was heard, and falls silent before that is proven: it is not moved for
+ * being idle. */
 static void unproven(struct swap_world *w)
 {
 	uint32_t a;
@@ -57,8 +61,8 @@ static void unproven(struct swap_world *w)
 }
 
 /*
- * A's turns are of 10 s and come after 200 s of a higher priority, whose own are of 0.75 s. A has little to do, and is
- * soon moved out: what it left of its turn is not kept for it.
+ * A's turns are of 10 s and come after 200 s of a higher priority, whose own are of 0.75 s. A has
+ * little to do, and is soon moved out: what it left of its turn is not kept for it.
  */
 static void one_turn(struct swap_world *w)
 {
@@ -78,8 +82,9 @@ static void one_turn(struct swap_world *w)
 }
 
 /*
- * N keeps 4 of 15 GiB and cannot be moved. A has 10 and asks for 2 more, for which there is never room beside N. B comes
- * later than that demand, which has the first place and cannot be helped: A, who does nothing else, makes room for B.
+ * N keeps 4 of 15 GiB and cannot be moved. A has 10 and asks for 2 more, for which there is never
+ * room beside N. B comes later than that demand, which has the first place and cannot be helped: A,
+ * who does nothing else, makes room for B.
  */
 static void asks_in_vain(struct swap_world *w)
 {
@@ -106,8 +111,9 @@ static void asks_in_vain(struct swap_world *w)
 }
 
 /*
- * A, two processes of 4 GiB, is all within its request of 10, B has 8. N, the most urgent one, cannot be moved, and asks for 6: more than
- * there is beside that request. What A leaves when its turn is over is no room for N: so the rest of B is not moved for it.
+ * A, two processes of 4 GiB, is all within its request of 10, B has 8. N, the most urgent one,
+ * cannot be moved, and asks for 6: more than there is beside that request. What A leaves when its
+ * turn is over is no room for N: so the rest of B is not moved for it.
  */
 static void leaves_its_request(struct swap_world *w)
 {
@@ -131,7 +137,8 @@ static void leaves_its_request(struct swap_world *w)
 			"B gave more than A lacked");
 }
 
-/* Two processes of 5 GiB, which is their request. The first is always between two pieces of its work before the second is. */
+/* Two processes of 5 GiB, which is their request. The first is always between two pieces of its
+ * work before the second is. */
 static void enter_two(struct swap_world *w)
 {
 	uint32_t a = enter(
@@ -143,8 +150,8 @@ static void enter_two(struct swap_world *w)
 }
 
 /*
- * A is all within its request, B has 10.3 GiB. When A's turn is over all of the second leaves for B and a little of the first, which is
- * gone before: what it left is not its own again, but B's.
+ * A is all within its request, B has 10.3 GiB. When A's turn is over all of the second leaves for B
+ * and a little of the first, which is gone before: what it left is not its own again, but B's.
  */
 static void left_by_two(struct swap_world *w)
 {
@@ -177,8 +184,9 @@ static void left_for_more(struct swap_world *w)
 }
 
 /*
- * Three that always compute, of 10 GiB each, with weights of 1, 2 and 2: turns of 2, 4 and 4 s, over a hundred of them. Each has
- * its share to a tenth of it; one turn more or less is about a hundredth.
+ * Three that always compute, of 10 GiB each, with weights of 1, 2 and 2: turns of 2, 4 and 4 s,
+ * over a hundred of them. Each has its share to a tenth of it; one turn more or less is about a
+ * hundredth.
  */
 static void long_shares(struct swap_world *w)
 {
@@ -205,7 +213,8 @@ static void long_shares(struct swap_world *w)
 	}
 }
 
-/* A is parked, and B runs: what B was promised is in the way of who wants all of the GPU, though he would take less beside A. */
+/* A is parked, and B runs: what B was promised is in the way of who wants all of the GPU, though he
+ * would take less beside A. */
 static void less_beside_parked(struct swap_world *w)
 {
 	struct sl_event all = {.type = SL_EVENT_WORKLOAD_ADD};

@@ -14,7 +14,8 @@ static void chain(struct swap_world *w, uint32_t gpus, uint64_t pool)
 	swap_step(w, w->config);
 }
 
-/* Has 8 GiB of its request on each of so many GPUs, goes to the host in the first seconds, and wants it back after 20. */
+/* Has 8 GiB of its request on each of so many GPUs, goes to the host in the first seconds, and
+ * wants it back after 20. */
 static uint32_t enter_owner(struct swap_world *w, uint32_t gpus)
 {
 	return enter(w, (struct swap_workload){.shape = SWAP_NOTEBOOK,
@@ -27,7 +28,8 @@ static uint32_t enter_owner(struct swap_world *w, uint32_t gpus)
 				.warm_after = SL_S});
 }
 
-/* With W on the host, which has no room for more, L stands on 5 GiB of W's request: it can be had back by ending L. */
+/* With W on the host, which has no room for more, L stands on 5 GiB of W's request: it can be had
+ * back by ending L. */
 static void owed(struct swap_world *w)
 {
 	uint32_t owner, lower;
@@ -45,7 +47,8 @@ static void owed(struct swap_world *w)
 		"W does not get back what it requested");
 }
 
-/* The same, but the GPU is lost before W wants anything: nothing that L has there is of use to W. */
+/* The same, but the GPU is lost before W wants anything: nothing that L has there is of use to
+ * W. */
 static void owed_on_the_lost(struct swap_world *w)
 {
 	uint32_t lower;
@@ -62,8 +65,8 @@ static void owed_on_the_lost(struct swap_world *w)
 	expect(client(w, lower)->used, "L is ended");
 }
 
-/* W has its memory on two GPUs, and what it lacks on the second is M's, who is stopped and of no lower priority: W could not
- * run if L, on the first, were ended for it. */
+/* W has its memory on two GPUs, and what it lacks on the second is M's, who is stopped and of no
+ * lower priority: W could not run if L, on the first, were ended for it. */
 static void owed_in_vain(struct swap_world *w)
 {
 	uint32_t owner, lower, equal;
@@ -92,8 +95,9 @@ static void owed_in_vain(struct swap_world *w)
 		"L was ended for one who cannot come back all the same");
 }
 
-/* E, of higher priority, lacks 5 GiB that A is moving to the host. L would fit in the 7 that are free, of which E then lacked
- * some again, and could have them only by ending L, who cannot be moved. */
+/* E, of higher priority, lacks 5 GiB that A is moving to the host. L would fit in the 7 that are
+ * free, of which E then lacked some again, and could have them only by ending L, who cannot be
+ * moved. */
 static void passed(struct swap_world *w)
 {
 	uint32_t urgent, lower;
@@ -109,8 +113,9 @@ static void passed(struct swap_world *w)
 	expect(client(w, lower)->used, "L was ended for what it took before E had it");
 }
 
-/* V and U, who cannot be moved, are told to end for E, of higher priority, and do so one after the other. R wants its 5 GiB back
- * from the host meanwhile: they fit in what V leaves, and E would lack them again. */
+/* V and U, who cannot be moved, are told to end for E, of higher priority, and do so one after the
+ * other. R wants its 5 GiB back from the host meanwhile: they fit in what V leaves, and E would
+ * lack them again. */
 static void left_to_the_head(struct swap_world *w)
 {
 	uint32_t urgent, warm;
@@ -134,8 +139,9 @@ static void left_to_the_head(struct swap_world *w)
 	expect(client(w, warm)->used, "R was ended for what it took of that");
 }
 
-/* A of 10 GiB has its turn. B of 9 waits with 4 of them on the host, and then C of 5. B frees the 4, and all of it is there: that
- * it did nothing while it could not run does not make it give way to C in the turn that it begins. */
+/* A of 10 GiB has its turn. B of 9 waits with 4 of them on the host, and then C of 5. B frees the
+ * 4, and all of it is there: that it did nothing while it could not run does not make it give way
+ * to C in the turn that it begins. */
 static void whole_by_freeing(struct swap_world *w)
 {
 	uint32_t b, c;
@@ -159,8 +165,9 @@ static void whole_by_freeing(struct swap_world *w)
 	expect(client(w, b)->resident[0] == 5 * GIB, "B was moved in its turn");
 }
 
-/* A and B, of higher priority, take turns of 2 s. L waits for as long as a demand may, comes before them then, and gives up
- * before the turn that is under way has ended. What it asks for 1 s later waits like anything else of a lower priority. */
+/* A and B, of higher priority, take turns of 2 s. L waits for as long as a demand may, comes before
+ * them then, and gives up before the turn that is under way has ended. What it asks for 1 s later
+ * waits like anything else of a lower priority. */
 static void gave_up(struct swap_world *w)
 {
 	uint32_t lower;
@@ -183,7 +190,8 @@ static void gave_up(struct swap_world *w)
 		"L is served in a turn that it gave up");
 }
 
-/* Both on the same two GPUs: each leaves one after the other, and is not told to stay while it is about the first. */
+/* Both on the same two GPUs: each leaves one after the other, and is not told to stay while it is
+ * about the first. */
 static void both_on_both(struct swap_world *w)
 {
 	uint32_t slot[2];
@@ -202,8 +210,8 @@ static void both_on_both(struct swap_world *w)
 			share(w, slot[i], open0[i], 40 * SL_S));
 }
 
-/* A has 8 GiB of each of two GPUs on the host and wants them back. V would have to give 5 of either, and the host has room for 6:
- * A cannot be helped, and V is let alone. */
+/* A has 8 GiB of each of two GPUs on the host and wants them back. V would have to give 5 of
+ * either, and the host has room for 6: A cannot be helped, and V is let alone. */
 static void room_for_one_gpu(struct swap_world *w)
 {
 	uint32_t urgent, lower;
@@ -230,8 +238,9 @@ static void room_for_one_gpu(struct swap_world *w)
 		"V was moved for one who cannot be helped");
 }
 
-/* A of 10 GiB has had its turn of 2 s since its first memory, before which its context was measured, when its line to the
- * daemon is lost and it reports what it has. That is no new turn: B, who asks then, has A moved at once. */
+/* A of 10 GiB has had its turn of 2 s since its first memory, before which its context was
+ * measured, when its line to the daemon is lost and it reports what it has. That is no new turn: B,
+ * who asks then, has A moved at once. */
 static void reports_anew(struct swap_world *w)
 {
 	uint32_t a, b;
@@ -251,8 +260,8 @@ static void reports_anew(struct swap_world *w)
 		"B waits for a turn that nobody began");
 }
 
-/* A, of which 6 of 10 GiB are on the host, frees these while its line is lost. That it has 4 then does not say that they are on the host, too: who
- * waits for 4 is not granted them. */
+/* A, of which 6 of 10 GiB are on the host, frees these while its line is lost. That it has 4 then
+ * does not say that they are on the host, too: who waits for 4 is not granted them. */
 static void freed_unheard(struct swap_world *w)
 {
 	uint32_t a;
@@ -274,8 +283,9 @@ static void freed_unheard(struct swap_world *w)
 		"A did not report");
 }
 
-/* Behind `wait`, others are moved for what A lacks, 1 GiB, when its longest wait is over: S is, whose kernel does not end. Then A is
- * to leave for C, who wants his request, and cannot just then: that ends no wait of its own. */
+/* Behind `wait`, others are moved for what A lacks, 1 GiB, when its longest wait is over: S is,
+ * whose kernel does not end. Then A is to leave for C, who wants his request, and cannot just then:
+ * that ends no wait of its own. */
 static void told_to_leave(struct swap_world *w)
 {
 	uint32_t a, s, c;
@@ -318,8 +328,9 @@ static void expect_share(struct swap_world *w, const uint32_t slot[], uint32_t c
 			share(w, slot[i], open0[i], w->now - from));
 }
 
-/* A has two processes of 6 GiB each, and runs. A stranger takes 5 GiB, so that they fit beside each other no longer, and C of 8 GiB
- * moves them out: from then on all three take turns, and those two when C has ended. */
+/* A has two processes of 6 GiB each, and runs. A stranger takes 5 GiB, so that they fit beside each
+ * other no longer, and C of 8 GiB moves them out: from then on all three take turns, and those two
+ * when C has ended. */
 static void siblings(struct swap_world *w)
 {
 	uint32_t slot[3];
@@ -341,8 +352,8 @@ static void siblings(struct swap_world *w)
 	expect_share(w, slot, 2, 30, 0.4);
 }
 
-/* A thinks, and is above its limit since that was lowered. L, of lower priority, lacks 3 GiB: A is asked to prove that it is idle, and is
- * moved then; nobody is ended for what could be moved. */
+/* A thinks, and is above its limit since that was lowered. L, of lower priority, lacks 3 GiB: A is
+ * asked to prove that it is idle, and is moved then; nobody is ended for what could be moved. */
 static void proven_first(struct swap_world *w)
 {
 	uint32_t idle, lower;
@@ -366,8 +377,9 @@ static void proven_first(struct swap_world *w)
 	expect(client(w, lower)->resident[0] == 10 * GIB, "L does not run");
 }
 
-/* A server that never rests leaves training its least share, also when another process of training asks, and cannot be helped: that one
- * cannot be moved, so what it asks for would have to leave the server its request. */
+/* A server that never rests leaves training its least share, also when another process of training
+ * asks, and cannot be helped: that one cannot be moved, so what it asks for would have to leave the
+ * server its request. */
 static void share_in_vain(struct swap_world *w)
 {
 	uint64_t other = 1000;
@@ -428,8 +440,9 @@ static void asks(struct swap_world *w, uint64_t client, uint64_t bytes)
 	asks_on(w, 0, client, bytes);
 }
 
-/* Z has 10 GiB, and H asks for 4: neither can be moved, and so that H leaves W its request of 5 GiB, Z would have to go. D asks for 6 GiB,
- * and R wants back as much. What Z frees after more than a second is not D's, but H's, for which it is not enough: so R has it. */
+/* Z has 10 GiB, and H asks for 4: neither can be moved, and so that H leaves W its request of 5
+ * GiB, Z would have to go. D asks for 6 GiB, and R wants back as much. What Z frees after more than
+ * a second is not D's, but H's, for which it is not enough: so R has it. */
 static void yields(struct swap_world *w)
 {
 	uint32_t r;
@@ -459,8 +472,8 @@ static void yields(struct swap_world *w)
 	expect(how_many(SL_ACTION_RESTORE, client(w, r)->id, 0), "R does not come back");
 }
 
-/* A, which has requested 4 GiB, is parked, and 1 GiB of its contexts stays. B's burst lacks a part of that: A is idle for long, and
- * lives on all the same. */
+/* A, which has requested 4 GiB, is parked, and 1 GiB of its contexts stays. B's burst lacks a part
+ * of that: A is idle for long, and lives on all the same. */
 static void parked_lives(struct swap_world *w)
 {
 	uint32_t a;
@@ -486,7 +499,8 @@ static void parked_lives(struct swap_world *w)
 	expect(how_many(SL_ACTION_STOP, 0, 0) == 0, "somebody is ended");
 }
 
-/* A has 4 GiB on each of two GPUs, and thinks. There is room for one of them on the host: it stays where it is, until there is more. */
+/* A has 4 GiB on each of two GPUs, and thinks. There is room for one of them on the host: it stays
+ * where it is, until there is more. */
 static void warm_as_a_whole(struct swap_world *w)
 {
 	uint32_t a;
@@ -509,8 +523,9 @@ static void warm_as_a_whole(struct swap_world *w)
 		"A is not on the host");
 }
 
-/* A, of lower priority, has 9 GiB and has requested 5: one of its processes, which cannot be moved, is told to end for B. What the other
- * one has is then within A's request, so that it need not leave for C, who has to leave that to A. */
+/* A, of lower priority, has 9 GiB and has requested 5: one of its processes, which cannot be moved,
+ * is told to end for B. What the other one has is then within A's request, so that it need not
+ * leave for C, who has to leave that to A. */
 static void rest_of_the_ended(struct swap_world *w)
 {
 	uint64_t ended = 1000, b, c;
@@ -552,8 +567,8 @@ static void set_chain(struct swap_world *w, uint32_t resolvers)
 	swap_step(w, w->config);
 }
 
-/* L, of lower priority, has 12 GiB and is told to end for A, since the host has no room for it. Then there is room, L is no lower than
- * A, and the chain is another: it lives, and leaves. */
+/* L, of lower priority, has 12 GiB and is told to end for A, since the host has no room for it.
+ * Then there is room, L is no lower than A, and the chain is another: it lives, and leaves. */
 static void moves_after_all(struct swap_world *w, uint32_t first, uint32_t then)
 {
 	uint64_t l;
@@ -598,7 +613,8 @@ static void moved_without_priority(struct swap_world *w)
 		SWAP_FIRST(SL_RESOLVER_WAIT, 0));
 }
 
-/* V takes 6 s to leave GPU 0 as far as W needs it, and X, on GPU 1, is to be warm after 3 s without work: it leaves after V. */
+/* V takes 6 s to leave GPU 0 as far as W needs it, and X, on GPU 1, is to be warm after 3 s without
+ * work: it leaves after V. */
 static void warm_after_demands(struct swap_world *w)
 {
 	uint32_t v, x;
@@ -626,8 +642,8 @@ static void warm_after_demands(struct swap_world *w)
 	expect(client(w, x)->evicted[1] == 10 * GIB, "X is not on the host");
 }
 
-/* V has borrowed the 6 GiB that W requested on GPU 1, and is to give 4.5 of them back. Then 1.5 are lent there, and the host's 9 suffice for the
- * 3 that D borrows of R's request on GPU 0. */
+/* V has borrowed the 6 GiB that W requested on GPU 1, and is to give 4.5 of them back. Then 1.5 are
+ * lent there, and the host's 9 suffice for the 3 that D borrows of R's request on GPU 0. */
 static void lent_no_more(struct swap_world *w)
 {
 	uint64_t v, d;

@@ -1,18 +1,21 @@
 /*
  * swap_share - has a workload within its request its share of the time, in any window?
  *
- * The promise: within its request a workload that wants to run holds the GPU at least request/shareable of the time in any
- * window as long as the longest wait it was told, less the drains of those that leave for it. It holds the GPU while its
- * gate is open, and while its own work drains; a workload of several processes in the part that holds it of those that want to.
+ * The promise: within its request a workload that wants to run holds the GPU at least
+ * request/shareable of the time in any window as long as the longest wait it was told, less the
+ * drains of those that leave for it. It holds the GPU while its gate is open, and while its own
+ * work drains; a workload of several processes in the part that holds it of those that want to.
  *
- * Time is counted only while it wants to run and nobody who has to leave for it is draining; what it held is noted
- * whenever that changes, so each window is looked at when it ends with a change. A window begins anew when the workload has
- * nothing to do, asks for more than its request, is parked, or is not promised anything (no longest wait, a full pool), and when
- * somebody in its way has ended.
+ * Time is counted only while it wants to run and nobody who has to leave for it is draining; what
+ * it held is noted whenever that changes, so each window is looked at when it ends with a change. A
+ * window begins anew when the workload has nothing to do, asks for more than its request, is
+ * parked, or is not promised anything (no longest wait, a full pool), and when somebody in its way
+ * has ended.
  *
- * Where moving takes long against a turn, the bound of turns wins over the share (turn_max; ten times what moving takes, which
- * is nobody's time): then no more is due than turns leave. Whoever is within his request is away for what it takes to
- * move him out and in, to move the largest other in and out, and for the first part of its turn; then he has a turn.
+ * Where moving takes long against a turn, the bound of turns wins over the share (turn_max; ten
+ * times what moving takes, which is nobody's time): then no more is due than turns leave. Whoever
+ * is within his request is away for what it takes to move him out and in, to move the largest other
+ * in and out, and for the first part of its turn; then he has a turn.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -113,7 +116,8 @@ static double left_by_turns(struct swap_world *w, uint32_t slot, double window)
 		if (w->workload[i].used && i != slot)
 			most = sl_max_u64(most, swap_cost(r, w->workload[i].id));
 	}
-	/* The others' moves, its first part, and an order each way of both, with its answer; and the want. */
+	/* The others' moves, its first part, and an order each way of both, with its answer; and
+	 * the want. */
 	away = (double)(swap_cost(r, id) + 2 * most + 5 * (w->up + w->down));
 	cycle = away + (double)swap_least_turn(r, swap_member_of(&w->rules, id));
 	rest = window - cycle * (double)(uint64_t)(window / cycle);
@@ -158,7 +162,8 @@ static void judge(struct swap_world *w, uint32_t slot)
 
 /* --- what is going on --- */
 
-/* Somebody has ended: what he held is still there, and how long he may have been in the way is not known any more. */
+/* Somebody has ended: what he held is still there, and how long he may have been in the way is not
+ * known any more. */
 static bool is_dying(const struct swap_world *w, uint32_t mask)
 {
 	for (uint32_t i = 0; i < w->rules.parties; i++) {
@@ -239,7 +244,8 @@ void swap_share_look(struct swap_world *w)
 	struct doing doing[SWAP_WORKLOADS];
 	uint32_t drains[SWAP_GPUS] = {0}; /* workloads of which one drains there */
 
-	/* With faults there are borrowers that cannot be drained, which is the exception to the promise. */
+	/* With faults there are borrowers that cannot be drained, which is the exception to the
+	 * promise. */
 	if (w->faults || w->drains)
 		return;
 	memset(doing, 0, sizeof(doing));

@@ -1,9 +1,9 @@
 /*
  * swap_stage - what the plays of swapping share: the stage, its people, and what was ordered
  *
- * Each play sets a machine of round numbers, so that what must come out can be worked out by head: 15 GiB
- * to share, a link of 100 GiB/s both ways. Moving 10 GiB out and back thus costs 200 ms, and a turn
- * is 2 s. Nothing in them is left to chance.
+ * Each play sets a machine of round numbers, so that what must come out can be worked out by head:
+ * 15 GiB to share, a link of 100 GiB/s both ways. Moving 10 GiB out and back thus costs 200 ms, and
+ * a turn is 2 s. Nothing in them is left to chance.
  */
 #ifndef SL_SIM_SWAP_STAGE_H
 #define SL_SIM_SWAP_STAGE_H

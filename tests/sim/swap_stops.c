@@ -1,9 +1,10 @@
 /*
  * swap_stops - whom `priority` may stop where memory is moved, too
  *
- * The rules of tests/sim/shadow_stop.c are those of a node that does not swap, and exact. Here is what the host adds
- * to them: nobody is stopped for what could be moved, nor for what is on its way; what is on the host is nobody's burst
- * on the GPU; who was told to end is counted on, and moved no more.
+ * The rules of tests/sim/shadow_stop.c are those of a node that does not swap, and exact. Here is
+ * what the host adds to them: nobody is stopped for what could be moved, nor for what is on its
+ * way; what is on the host is nobody's burst on the GPU; who was told to end is counted on, and
+ * moved no more.
  */
 #include <inttypes.h>
 
@@ -45,8 +46,8 @@ static bool is_contended(
 	return swap_needs(r, gpu) > mine->bytes;
 }
 
-/* At most: what the pool keeps for those who are half there, where there are several on a GPU: so much must leave before one
- * of them is whole. */
+/* At most: what the pool keeps for those who are half there, where there are several on a GPU: so
+ * much must leave before one of them is whole. */
 static uint64_t kept_for_halves(const struct swap_rules *r)
 {
 	uint64_t sum = 0;
@@ -75,7 +76,8 @@ static bool could_be_moved(struct swap_rules *r, const struct swap_party *p,
 {
 	const struct swap_member *m = swap_member_of(r, p->workload);
 
-	/* What a no-swap workload would have of a request must be left to its owner, moved or not. */
+	/* What a no-swap workload would have of a request must be left to its owner, moved or
+	 * not. */
 	return m && !(m->flags & SL_WORKLOAD_NO_SWAP) && r->quiet && r->swaps &&
 	       p->swaps && !d->held && !r->pool_member &&
 	       (is_return || (!swap_party_evicted(p) &&
@@ -180,7 +182,8 @@ uint64_t swap_unclaimed_then(const struct swap_rules *r, uint32_t gpu)
 	return sum;
 }
 
-/* Also once what its workload asked for before has been granted: together they may be more than the request. */
+/* Also once what its workload asked for before has been granted: together they may be more than the
+ * request. */
 static bool is_entitled_then(const struct swap_rules *r, const struct swap_member *m,
 	const struct swap_demand *d)
 {
@@ -203,7 +206,8 @@ static bool is_entitled_then(const struct swap_rules *r, const struct swap_membe
 	       swap_use(r, m->id, d->gpu) + sum + d->bytes <= m->request;
 }
 
-/* Of several that ask for as much it is not known which one it is stopped for: a burst leaves others their requests. */
+/* Of several that ask for as much it is not known which one it is stopped for: a burst leaves
+ * others their requests. */
 static bool may_be_burst(const struct swap_rules *r, const struct sl_action *a,
 	const struct swap_member *other)
 {
@@ -245,7 +249,8 @@ static void judge_victim(struct swap_rules *r, const struct sl_action *a,
 {
 	uint32_t gpu = a->stop.gpu;
 	uint64_t has = swap_resident(r, m->id, gpu);
-	/* Parked: it lives on with all it had, and what is with parked programs was promised to nobody. */
+	/* Parked: it lives on with all it had, and what is with parked programs was promised to
+	 * nobody. */
 	uint64_t kept = m->parked ? sl_max_u64(swap_request(m, gpu), m->request)
 				  : swap_request(m, gpu);
 	bool fits = false;
@@ -294,7 +299,8 @@ static void judge_term(struct swap_rules *r, const struct sl_action *a,
 	const struct swap_demand *d = demand_for(r, a, &who);
 	struct swap_demand wanted;
 	bool last = a->stop.reason == SL_REASON_STOP_LAST_RESORT;
-	/* Who comes back may lack as many bytes as another process of the workload asks for, which is not due yet. */
+	/* Who comes back may lack as many bytes as another process of the workload asks for, which
+	 * is not due yet. */
 	bool is_return = !last && (!d || waits_too_short(r, d)) &&
 			 is_return_for(r, a, &who, &wanted);
 

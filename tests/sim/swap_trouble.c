@@ -150,8 +150,8 @@ void swap_go_on(struct swap_world *w, uint32_t slot)
 		swap_think_after(w, slot, SL_MS);
 }
 
-/* An order of the books that its process cannot be asked about; answered as the daemon does. A restore
- * that it may carry out counts as done, until its next report says. */
+/* An order of the books that its process cannot be asked about; answered as the daemon does. A
+ * restore that it may carry out counts as done, until its next report says. */
 void swap_refuse(struct swap_world *w, uint32_t slot, uint64_t order, bool sent)
 {
 	const struct swap_party *p = swap_party_of(&w->rules, w->client[slot].id);

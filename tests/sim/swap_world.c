@@ -127,7 +127,8 @@ static void arrive_up(struct swap_world *w, uint64_t number)
 	struct swap_message m = w->message[number];
 
 	drop_message(w, &w->message[number]);
-	/* What a process sent before it died may still arrive; not what it sent on a line that broke. */
+	/* What a process sent before it died may still arrive; not what it sent on a line that
+	 * broke. */
 	if (w->client[m.slot].id != m.client || w->client[m.slot].line == m.line)
 		swap_step(w, m.event);
 }

@@ -4,8 +4,8 @@
  * The world of swap-sim: up to four GPUs, workloads of one to three processes each, links that take
  * time, messages that take time and so cross, people who park and resume, and everything that can
  * fail. It drives the machine of policy/node.h as the daemon does. Each process is modelled as
- * the runtime behaves: one order at a time, gate, drain, copy, answer; threads stand at the closed gate.
- * Every number is drawn from one seed. After every event the rules (swap_rules.h) look at it.
+ * the runtime behaves: one order at a time, gate, drain, copy, answer; threads stand at the closed
+ * gate. Every number is drawn from one seed. After every event the rules (swap_rules.h) look at it.
  * A world runs in episodes of several kinds; each ends by draining: programs go idle, faults stop,
  * and nobody may be left waiting. Sizes are bytes. One thread.
  */
@@ -84,7 +84,8 @@ struct swap_workload {
 struct swap_order {
 	enum { ORDER_NONE = 0, ORDER_DRAINS, ORDER_COPIES, ORDER_RETURNS } phase;
 	bool is_restore;
-	/* moves: that will have moved in the end; moved: by now; due: that should; tell: after each so many */
+	/* moves: that will have moved in the end; moved: by now; due: that should; tell: after each
+	 * so many */
 	uint64_t id, bytes, moves, moved, due, tell, serial;
 	bool was_idle; /* it had nothing to do when it was told to leave */
 	bool stopped;  /* not needed any more: it ends with the next piece */
@@ -98,7 +99,8 @@ struct swap_client {
 	uint32_t workload; /* slot */
 	uint64_t resident[SWAP_GPUS], evicted[SWAP_GPUS], held[SWAP_GPUS],
 		hidden[SWAP_GPUS];
-	/* GPUs that were lost: what it had there is nowhere, though it tells of it until it ends. */
+	/* GPUs that were lost: what it had there is nowhere, though it tells of it until it
+	 * ends. */
 	uint32_t gone;
 	uint64_t store;
 	bool one_file; /* all of it is one file, and stays while any of that is needed */
@@ -158,7 +160,8 @@ struct swap_stats {
 
 #define SWAP_SHARE_MARKS 256
 
-/* Of one workload, for swap_share.c: what it held of the time that counts, now and at each change. */
+/* Of one workload, for swap_share.c: what it held of the time that counts, now and at each
+ * change. */
 struct swap_share_mark {
 	sl_ns counted, held, bound; /* bound: the longest wait it was told then */
 };
@@ -216,7 +219,7 @@ void swap_world_fini(struct swap_world *world);
 /* Runs until `events` events were taken or something broke; false then, and failed says what. */
 bool swap_world_run(struct swap_world *world, uint64_t events);
 
-/* --- for scenes: a world without chance; the caller sets gpus, capacity, links, pool, config --- */
+/* --- for scenes: a world without chance: the caller sets what is in it --- */
 void swap_world_script(struct swap_world *world);
 uint32_t swap_world_workload(
 	struct swap_world *world, struct swap_workload workload); /* its slot */
@@ -274,7 +277,8 @@ void swap_introduce(struct swap_world *w);
 void swap_calm(struct swap_world *w); /* everything that was broken is mended */
 void swap_arrive(struct swap_world *w, struct swap_workload workload);
 void swap_arrive_drawn(struct swap_world *w);
-/* A workload, and all that an episode is but for who is in it, as the seed has them (swap_draw.c). */
+/* A workload, and all that an episode is but for who is in it, as the seed has them
+ * (swap_draw.c). */
 struct swap_workload swap_draw_workload(struct swap_world *w);
 void swap_draw_episode(struct swap_world *w);
 void swap_remove(struct swap_world *w, uint32_t slot);

@@ -169,7 +169,8 @@ CUresult storm_note_call(struct storm_lane *l, unsigned id, CUresult r);
 void storm_note(struct storm_lane *l, const char *what, uint64_t value);
 void storm_note_bytes(struct storm_lane *l, const void *data, size_t bytes);
 
-/* Calls the driver and notes the code. CALL_S, CALL_D: or the twin with per-thread default stream. */
+/* Calls the driver and notes the code. CALL_S, CALL_D: or the twin with per-thread default
+ * stream. */
 #define CALL(l, name, ...) \
 	storm_note_call((l), STORM_ID_##name, storm_cu.name(__VA_ARGS__))
 #define CALL_0(l, name) storm_note_call((l), STORM_ID_##name, storm_cu.name())

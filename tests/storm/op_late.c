@@ -1,5 +1,6 @@
 /*
- * op_late - what few programs call: multicast objects, nodes by one call, batches, a context's reset
+ * op_late - what few programs call: multicast objects, nodes by one call, batches, a context's
+ * reset
  *
  * Most make what they need, use it and give it back within one step.
  */

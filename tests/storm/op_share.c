@@ -258,8 +258,8 @@ void storm_op_share_event_open(struct storm_lane *l, const uint32_t *a)
 	e->flags = CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING;
 }
 
-/* Memory of a pool made to be shared: the pool by a descriptor, the allocation by what names it. The
- * maker keeps both until it ends. */
+/* Memory of a pool made to be shared: the pool by a descriptor, the allocation by what names it.
+ * The maker keeps both until it ends. */
 void storm_op_share_pool(struct storm_lane *l, const uint32_t *a)
 {
 	CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,

@@ -7,8 +7,8 @@
  *
  *	bad-peer SOCKET CASE
  *
- * `floods` prints what kinds of flood there are, and `flood KIND [UID]` is one, as another user if root
- * says so, until it is killed.
+ * `floods` prints what kinds of flood there are, and `flood KIND [UID]` is one, as another user if
+ * root says so, until it is killed.
  */
 #include "floods.h"
 #include "wire/wire.h"

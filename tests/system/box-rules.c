@@ -146,8 +146,8 @@ static unsigned long long try_copy_ms(CUdeviceptr at, void *host, size_t bytes, 
 	return from;
 }
 
-/* Beside another copy: the slowest of three. On a busy machine that one pauses, or is over too early, which only
- * makes this one faster. */
+/* Beside another copy: the slowest of three. On a busy machine that one pauses, or is over too
+ * early, which only makes this one faster. */
 static unsigned long long copy_ms(CUdeviceptr at, void *host, size_t bytes, bool in,
 	CUstream stream, CUdeviceptr other, void *other_host, size_t other_bytes)
 {
@@ -370,7 +370,8 @@ static unsigned long long nvml_used_mib(nvmlDevice_t device)
 	return memory.used / MIB;
 }
 
-/* How often of five times NVML did not know yet. A figure renewed in that very moment is no fault. */
+/* How often of five times NVML did not know yet. A figure renewed in that very moment is no
+ * fault. */
 static void rule_lag(void)
 {
 	unsigned int unaware = 0;

@@ -2,8 +2,8 @@
  * floods - peers of the daemon that want to be a nuisance
  *
  * Each keeps one process busy with one thing that somebody who can connect can do, as fast as the
- * daemon lets it, and never comes back. For the tests and the bench, which look at how somebody else
- * fares beside it.
+ * daemon lets it, and never comes back. For the tests and the bench, which look at how somebody
+ * else fares beside it.
  */
 #ifndef SL_TESTS_FLOODS_H
 #define SL_TESTS_FLOODS_H

@@ -1,9 +1,10 @@
 /*
  * grafana-check DASHBOARD METRICS | rules DASHBOARD
  *
- * Is the dashboard one that people can read (every panel has a title, a description and a unit, and stands where no other one does), and does it ask for
- * what there is: every metric, label and value of its expressions must be in METRICS, an answer of a daemon. `rules` prints the expressions as rules for Prometheus'
- * own checker.
+ * Is the dashboard one that people can read (every panel has a title, a description and a unit, and
+ * stands where no other one does), and does it ask for what there is: every metric, label and value
+ * of its expressions must be in METRICS, an answer of a daemon. `rules` prints the expressions as
+ * rules for Prometheus' own checker.
  */
 #include <ctype.h>
 #include <jansson.h>
@@ -46,7 +47,8 @@ static char *read_all(const char *path)
 	return text;
 }
 
-/* The next sample of the metric behind `at` (NULL: the first); its labels, or what follows the name. */
+/* The next sample of the metric behind `at` (NULL: the first); its labels, or what follows the
+ * name. */
 static const char *next_sample(const char *at, const char *name)
 {
 	size_t length = strlen(name);

@@ -1,17 +1,20 @@
 /*
  * http-client - asks as scripts need it, and as nobody should
  *
- *	http-client ADDRESS send        standard input to the server, what it says to standard output
+ *	http-client ADDRESS send        standard input to the server, what it says to standard
+ *	                                output
  *	http-client ADDRESS get TARGET  a GET in HTTP/1.0, the body to standard output
- *	http-client ADDRESS watch TARGET MS [HEADER]   a GET in HTTP/1.1, all that comes within that time
- *	http-client ADDRESS trickle N MS [TARGET]   N connections that send a header a byte at a time
+ *	http-client ADDRESS watch TARGET MS [HEADER]   a GET in HTTP/1.1, all that comes within that
+ *	                                               time
+ *	http-client ADDRESS trickle N MS [TARGET]   N connections that send a header a byte at a
+ *	                                            time
  *	http-client ADDRESS idle N MS      N connections that send nothing
  *	http-client ADDRESS deaf N MS [TARGET]      N connections that ask and never read
  *	http-client ADDRESS listen MS      takes the address for that time, so that nobody else can
  *
- * TARGET is /metrics without one. ADDRESS is HOST:PORT (IPv4) or the path of a socket. Those with N print how many of their
- * connections the server had ended after that time. Exit status: 0; 2 if nothing listens; 3 if no
- * end came within 15 s; get: 1 if the answer is not 200.
+ * TARGET is /metrics without one. ADDRESS is HOST:PORT (IPv4) or the path of a socket. Those with N
+ * print how many of their connections the server had ended after that time. Exit status: 0; 2 if
+ * nothing listens; 3 if no end came within 15 s; get: 1 if the answer is not 200.
  */
 #include <arpa/inet.h>
 #include <errno.h>

@@ -6,7 +6,8 @@
  *	json-get -n KEY=VALUE     the input is lines; how many have KEY at VALUE
  *
  * PATH: steps joined by dots; a number is an index, KEY=VALUE picks the first element of an array
- * with that member, "#" is the length. Prints strings bare. Exit status 1 if there is no such value.
+ * with that member, "#" is the length. Prints strings bare. Exit status 1 if there is no such
+ * value.
  */
 #include <jansson.h>
 #include <stdbool.h>

@@ -251,7 +251,8 @@ static void step(struct storm *s)
 		int status;
 
 		if (!client->pid) {
-			/* due_ms of an empty slot is a pause: without a daemon starts are in vain. */
+			/* due_ms of an empty slot is a pause: without a daemon starts are in
+			 * vain. */
 			if (now_ms >= client->due_ms)
 				start_client(s, client);
 		} else if (waitpid(client->pid, &status, WNOHANG) == client->pid) {

@@ -1,14 +1,14 @@
 /*
  * swap-daemon - a daemon that moves its clients' memory to the host and back for no reason at all
  *
- * sluiced moves memory when somebody needs the room, in an order that makes sense. This one stands in for it
- * to find what the library does about any order there can be: it grants everything, evicts all or a few
- * bytes, aborts what it has just ordered, restores at once or much later, takes copies back, loses lines
- * between orders and in the middle of one, and keeps the rules that the library may count on: no order while
- * a grant or another order of that client is open, room on the host before an EVICT (unless --stingy), no
- * grant while anything is out.
- * Every order must be answered in time, with figures that can be. Ends after SIGTERM, once the last client is
- * gone; one line of JSON tells what was done, exit status 1 that an answer was wrong.
+ * sluiced moves memory when somebody needs the room, in an order that makes sense. This one stands
+ * in for it to find what the library does about any order there can be: it grants everything,
+ * evicts all or a few bytes, aborts what it has just ordered, restores at once or much later, takes
+ * copies back, loses lines between orders and in the middle of one, and keeps the rules that the
+ * library may count on: no order while a grant or another order of that client is open, room on the
+ * host before an EVICT (unless --stingy), no grant while anything is out.
+ * Every order must be answered in time, with figures that can be. Ends after SIGTERM, once the last
+ * client is gone; one line of JSON tells what was done, exit status 1 that an answer was wrong.
  */
 #include "base/cuda_abi.h"
 #include "wire/wire.h"
@@ -97,7 +97,7 @@ static void say(struct client *c, const union sl_msg *msg)
 		drop(c);
 }
 
-/* --- what a client needs to begin ------------------------------------------------------------------ */
+/* --- what a client needs to begin ------------------------------------------------------------- */
 
 static void look_at_gpus(void)
 {
@@ -137,7 +137,7 @@ static void welcome(struct client *c)
 		say_gpu(c, (uint32_t)i);
 }
 
-/* --- host memory --------------------------------------------------------------------------------------- */
+/* --- host memory ------------------------------------------------------------------------------ */
 
 /* False: it went out with nobody to take it; whoever is gone shows when it is read from. */
 static bool give_store(struct client *c, uint64_t bytes)
@@ -174,7 +174,7 @@ static void give_room(struct client *c)
 		;
 }
 
-/* --- orders -------------------------------------------------------------------------------------------------- */
+/* --- orders ----------------------------------------------------------------------------------- */
 
 static bool is_out(const struct client *c)
 {
@@ -351,9 +351,10 @@ static void move(struct client *c)
 	}
 }
 
-/* --- what they say ------------------------------------------------------------------------------------------- */
+/* --- what they say ---------------------------------------------------------------------------- */
 
-/* Nothing is out, or all is back: it may run for as long as its gate was shut, however slow the machine is. */
+/* Nothing is out, or all is back: it may run for as long as its gate was shut, however slow the
+ * machine is. */
 static void leave_time(struct client *c)
 {
 	uint64_t now_ms = prog_now_ms();
@@ -538,7 +539,7 @@ static void hear(struct client *c)
 		drop(c);
 }
 
-/* --- the loop ---------------------------------------------------------------------------------------------- */
+/* --- the loop --------------------------------------------------------------------------------- */
 
 static int listen_at(const char *path)
 {

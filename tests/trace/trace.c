@@ -3,14 +3,14 @@
  *
  * A library to preload in front of libsluice.so (or alone). Whatever the program looks up by dlsym,
  * dlvsym or cuGetProcAddress it gets as a few instructions that count and jump on to what it would
- * have got: registers, stack and result are as without. At exit it writes one line per function that
- * was looked up to the file $SLUICE_TRACE.<pid>:
+ * have got: registers, stack and result are as without. At exit it writes one line per function
+ * that was looked up to the file $SLUICE_TRACE.<pid>:
  *
  *	CALLS NAME OBJECT
  *
- * OBJECT is the library whose code ran: libsluice.so means that a hook saw the call. What the driver
- * has no name for is written as well: "TABLE uuid" for private tables that were fetched. Programs that
- * are linked with libcuda are not seen; frameworks open it.
+ * OBJECT is the library whose code ran: libsluice.so means that a hook saw the call. What the
+ * driver has no name for is written as well: "TABLE uuid" for private tables that were fetched.
+ * Programs that are linked with libcuda are not seen; frameworks open it.
  */
 #include "base/cuda_types.h"
 #include "base/sl.h"

@@ -8,8 +8,8 @@
  * that no sum can wrap.
  *
  *   shareable   capacity - reserve - unmanaged
- *   use(w)      backing + granted + hidden of the workload's living clients, wherever they are: what its limit
- *               holds for
+ *   use(w)      backing + granted + hidden of the workload's living clients, wherever they are:
+ *               what its limit holds for
  *   here(w)     what of it is on the GPU, or has its room kept there: use - evicted + returning
  *   resident    sum of here + dying
  *   free        shareable - resident
@@ -17,8 +17,9 @@
  *   fixed(w)    hidden + held; held is the part of backing that must not be evicted
  *   claims      sum over workloads of max(request, fixed); I1: claims <= shareable
  *
- * What is fixed is part of here: I1 says that all that was promised can be had by taking back what is above
- * requests and not fixed. So overlap <= here above max(request, fixed) + dying, wherever I1 holds.
+ * What is fixed is part of here: I1 says that all that was promised can be had by taking back what
+ * is above requests and not fixed. So overlap <= here above max(request, fixed) + dying, wherever
+ * I1 holds.
  */
 #ifndef SL_POLICY_BOOKS_LEDGER_H
 #define SL_POLICY_BOOKS_LEDGER_H
@@ -38,8 +39,8 @@ struct sl_ledger_cell {
 	uint64_t evicted_bytes; /* of backing: on the host */
 	uint64_t
 		returning_bytes; /* of evicted: being restored; their room on the GPU is kept */
-	uint64_t
-		leaving_bytes; /* of backing on the GPU: being evicted; on the GPU until they are gone */
+	/* Of backing on the GPU: being evicted; on the GPU until they are gone */
+	uint64_t leaving_bytes;
 };
 
 /* One workload. Zero-initialise; then sl_ledger_bind. */
@@ -95,7 +96,8 @@ void sl_ledger_commit(struct sl_ledger *ledger, struct sl_ledger_holding *holdin
 /* Bytes that were granted, or are there, are to become held. */
 void sl_ledger_hold(struct sl_ledger *ledger, struct sl_ledger_holding *holding,
 	uint32_t gpu, uint64_t bytes);
-/* Of so many bytes that were to become held, used_bytes (<= holding_bytes) are; after sl_ledger_commit. */
+/* Of so many bytes that were to become held, used_bytes (<= holding_bytes) are; after
+ * sl_ledger_commit. */
 void sl_ledger_held(struct sl_ledger *ledger, struct sl_ledger_holding *holding,
 	uint32_t gpu, uint64_t holding_bytes, uint64_t used_bytes);
 /* All that is held. More than backing counts as that: also when backing shrinks later. */
@@ -108,7 +110,8 @@ void sl_ledger_set_backing(struct sl_ledger *ledger, struct sl_ledger_holding *h
 	uint32_t gpu, uint64_t bytes);
 void sl_ledger_set_hidden(struct sl_ledger *ledger, struct sl_ledger_holding *holding,
 	uint32_t gpu, uint64_t bytes);
-/* Of its backing so many bytes are on the host. More than backing counts as that: also when backing shrinks. */
+/* Of its backing so many bytes are on the host. More than backing counts as that: also when backing
+ * shrinks. */
 void sl_ledger_set_evicted(struct sl_ledger *ledger, struct sl_ledger_holding *holding,
 	uint32_t gpu, uint64_t bytes);
 /* Room for so many of its evicted bytes is kept on the GPU. */
@@ -133,8 +136,9 @@ uint64_t sl_ledger_resident(const struct sl_ledger *ledger, uint32_t gpu);
 uint64_t sl_ledger_free_bytes(const struct sl_ledger *ledger, uint32_t gpu);
 /* resident + unclaimed - shareable, or 0: what stands on requests nobody has claimed yet. */
 uint64_t sl_ledger_overlap(const struct sl_ledger *ledger, uint32_t gpu);
-/* The GPU's measured state breaks I1. More resident than can be shared is not that: what somebody's contexts have grown
- * by while he holds all there is can be taken back from him, and until then nothing is free. */
+/* The GPU's measured state breaks I1. More resident than can be shared is not that: what somebody's
+ * contexts have grown by while he holds all there is can be taken back from him, and until then
+ * nothing is free. */
 bool sl_ledger_is_degraded(const struct sl_ledger *ledger, uint32_t gpu);
 /* By how much. */
 uint64_t sl_ledger_excess(const struct sl_ledger *ledger, uint32_t gpu);

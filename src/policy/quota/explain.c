@@ -1,8 +1,8 @@
 /*
  * explain - see the header
  *
- * Sentences are templates in pending.def with places in braces, as in reason.def. A place that the table below
- * does not know is written as it stands, which the unit test forbids for every row.
+ * Sentences are templates in pending.def with places in braces, as in reason.def. A place that the
+ * table below does not know is written as it stands, which the unit test forbids for every row.
  */
 #include "policy/quota/explain.h"
 

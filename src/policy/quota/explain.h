@@ -1,8 +1,8 @@
 /*
  * explain - amounts and reasons of scheduling in words
  *
- * sl_pending_text() is declared in policy/cluster.h, where its struct is. Pure; no memory; names come from the
- * caller, and control characters in them are shown as '?'.
+ * sl_pending_text() is declared in policy/cluster.h, where its struct is. Pure; no memory; names
+ * come from the caller, and control characters in them are shown as '?'.
  */
 #ifndef SL_POLICY_QUOTA_EXPLAIN_H
 #define SL_POLICY_QUOTA_EXPLAIN_H
@@ -12,13 +12,13 @@
 /* Room that any sentence of this module fits into, with names of up to 255 bytes. */
 #define SL_EXPLAIN_MAX 1024
 
-/* "2.5 GPUs", "1 core", "1.5 GiB of memory", "any number of GPUs" (SL_QUOTA_ALL); returns buf. 48 bytes suffice.
- * What is below 0 is shown as 0. */
+/* "2.5 GPUs", "1 core", "1.5 GiB of memory", "any number of GPUs" (SL_QUOTA_ALL); returns buf. 48
+ * bytes suffice. What is below 0 is shown as 0. */
 const char *sl_resource_format(
 	enum sl_resource resource, int64_t amount, char *buf, size_t size);
 
-/* How much of wants would lie above the quota of the project or of one above it, and of which (*at) and what: the first level
- * and resource of which something does. 0: nothing. */
+/* How much of wants would lie above the quota of the project or of one above it, and of which (*at)
+ * and what: the first level and resource of which something does. 0: nothing. */
 int64_t sl_tree_above_quota(const struct sl_tree *tree, uint32_t project,
 	const struct sl_quantity *wants, uint32_t *at, enum sl_resource *which);
 
@@ -29,8 +29,8 @@ const char *sl_resource_name(uint32_t resource);
 const char *sl_tree_outcome_text(uint32_t outcome);
 
 /*
- * What reclaim could do to a job that wants so much and is submitted to this project now, by the books as they
- * are; one sentence; returns buf. name(context, id) gives a project's name.
+ * What reclaim could do to a job that wants so much and is submitted to this project now, by the
+ * books as they are; one sentence; returns buf. name(context, id) gives a project's name.
  */
 const char *sl_reclaim_text(const struct sl_tree *tree, uint32_t project,
 	const struct sl_quantity *wants, bool preemptible, bool parks,

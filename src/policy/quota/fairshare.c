@@ -1,9 +1,10 @@
 /*
  * fairshare - see the header
  *
- * Rows are sorted by priority once, through a permutation that lies in the rows themselves (`order`), so that
- * neither memory nor the caller's order is touched. One priority after the other is then served; within
- * it only fractions with the common denominator "sum of the parts" occur, which are compared without dividing.
+ * Rows are sorted by priority once, through a permutation that lies in the rows themselves
+ * (`order`), so that neither memory nor the caller's order is touched. One priority after the other
+ * is then served; within it only fractions with the common denominator "sum of the parts" occur,
+ * which are compared without dividing.
  */
 #include "policy/quota/fairshare.h"
 
@@ -105,8 +106,9 @@ static uint64_t weight_of(const struct sl_fairshare_row *row)
 }
 
 /*
- * part(i) x sum of the weights x 10^6 = 2 weight x 10^6 - usage_ppm x sum, for those that want more; their sum.
- * 0: nobody does. If all were so greedy that nobody has a part left, the weights alone decide.
+ * part(i) x sum of the weights x 10^6 = 2 weight x 10^6 - usage_ppm x sum, for those that want
+ * more; their sum. 0: nobody does. If all were so greedy that nobody has a part left, the weights
+ * alone decide.
  */
 static wide parts(const struct bucket *bucket)
 {
@@ -138,7 +140,8 @@ static void give(struct sl_fairshare_row *row, int64_t amount, int64_t *rest)
 	*rest -= amount;
 }
 
-/* One round. *again: somebody was satisfied, so the others' parts grow. False: nobody wants anything. */
+/* One round. *again: somebody was satisfied, so the others' parts grow. False: nobody wants
+ * anything. */
 static bool give_round(
 	const struct bucket *bucket, int64_t unit, int64_t *rest, bool *again)
 {
@@ -168,7 +171,8 @@ static bool give_round(
 	return true;
 }
 
-/* What rounding left over: less than a unit for each. Whoever was satisfied since does not want it. */
+/* What rounding left over: less than a unit for each. Whoever was satisfied since does not want
+ * it. */
 static void give_leftovers(const struct bucket *bucket, int64_t unit, int64_t *rest)
 {
 	sort(bucket, by_remainder);

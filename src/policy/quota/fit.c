@@ -77,7 +77,8 @@ bool sl_fit_in(const struct sl_fit_node *node, const struct sl_room *room,
 	return enough >= need->gpus;
 }
 
-/* The GPU with the least left of those that suffice and are not in mask; lowest number of equals. */
+/* The GPU with the least left of those that suffice and are not in mask; lowest number of
+ * equals. */
 static uint16_t tightest(const struct sl_fit_node *node, const struct sl_room *room,
 	int32_t milli, uint32_t mask)
 {

@@ -19,8 +19,8 @@
  * gpus: how many different GPUs, of one node. 0: none, and the rest is ignored.
  * gpu_milli: share of each; SL_FIT_WHOLE: whole ones, which must be unused. gpu_mib: instead, or in
  * addition, memory of each in MiB: on a node whose GPUs have M MiB that is ceil(1000 x gpu_mib / M)
- * thousandths, and the larger of the two counts. models: bit i allows model i, 0: any. pools: bit i allows
- * nodes of pool i, 0: any.
+ * thousandths, and the larger of the two counts. models: bit i allows model i, 0: any. pools: bit i
+ * allows nodes of pool i, 0: any.
  */
 struct sl_need {
 	uint32_t cpu_milli, memory_mib;
@@ -59,8 +59,8 @@ struct sl_place {
 void sl_fit_node_init(struct sl_fit_node *node, uint32_t cpu_milli, uint32_t memory_mib,
 	uint16_t gpus, uint32_t gpu_mib, uint8_t model, uint8_t pool);
 
-/* Thousandths of each GPU of this node that need asks for, 0 without GPUs; more than SL_FIT_WHOLE: it never
- * fits here. */
+/* Thousandths of each GPU of this node that need asks for, 0 without GPUs; more than SL_FIT_WHOLE:
+ * it never fits here. */
 uint32_t sl_fit_milli(const struct sl_fit_node *node, const struct sl_need *need);
 
 /* Model, pool, size: could it ever run here, were the node empty? */
@@ -79,8 +79,8 @@ uint32_t sl_fit_gpus(const struct sl_fit_node *node, const struct sl_room *room,
 /*
  * The accounts. take: it starts (both countings). release: it is told to stop (later only grows);
  * give: it is gone; released: release came before. pipeline: it is promised what comes free (later
- * only); unpipeline takes the promise back. unrelease: it was told to stop, and goes on all the same.
- * A place must have come from this need and node.
+ * only); unpipeline takes the promise back. unrelease: it was told to stop, and goes on all the
+ * same. A place must have come from this need and node.
  */
 void sl_fit_take(
 	struct sl_fit_node *node, const struct sl_need *need, struct sl_place place);

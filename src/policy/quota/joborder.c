@@ -1,13 +1,14 @@
 /*
  * joborder - see the header
  *
- * Within a project the order does not depend on any book, so it is kept for good: a treap to find the place of a new
- * job (its heights come from the ids, so they are the same everywhere), and a list through it to walk along.
- * A cycle is a cursor on each list.
+ * Within a project the order does not depend on any book, so it is kept for good: a treap to find
+ * the place of a new job (its heights come from the ids, so they are the same everywhere), and a
+ * list through it to walk along. A cycle is a cursor on each list.
  *
- * Between siblings the order changes with every booking, but only for the branches that lie on the way from the
- * booked project to the top. So each project with children keeps a heap of those that have jobs left, and each
- * entry (slot) the facts of its comparison; a booking sifts one slot per level.
+ * Between siblings the order changes with every booking, but only for the branches that lie on the
+ * way from the booked project to the top. So each project with children keeps a heap of those that
+ * have jobs left, and each entry (slot) the facts of its comparison; a booking sifts one slot per
+ * level.
  */
 #include "policy/quota/joborder.h"
 
@@ -31,7 +32,8 @@ struct slot {
 	uint32_t place; /* in the heap */
 };
 
-/* What is known of a project besides its slot. The last node is the top level: a heap without jobs. */
+/* What is known of a project besides its slot. The last node is the top level: a heap without
+ * jobs. */
 struct node {
 	struct sl_joborder_job *root, *first, *cursor;
 	uint32_t count;
@@ -173,8 +175,9 @@ static int compare_ratio(const struct ratio *a, const struct ratio *b)
 }
 
 /*
- * Somebody without any share is as if it had a thousandth of what the books count in. A resource other than the GPUs that is
- * guaranteed without bound is no measure: its share is whatever the project asks for.
+ * Somebody without any share is as if it had a thousandth of what the books count in. A resource
+ * other than the GPUs that is guaranteed without bound is no measure: its share is whatever the
+ * project asks for.
  */
 static struct ratio dominant(const struct sl_quantity *has,
 	const struct sl_quantity *wants, const struct sl_quantity *share,
@@ -394,7 +397,8 @@ void sl_joborder_remove(struct sl_joborder *order, struct sl_joborder_job *job)
 		refresh(order, job->project);
 }
 
-/* Gives the children of one parent their heap, of which the first place is *at, and fills it from below. */
+/* Gives the children of one parent their heap, of which the first place is *at, and fills it from
+ * below. */
 static void begin_level(
 	struct sl_joborder *order, struct node *node, uint32_t first, uint32_t *at)
 {
@@ -457,7 +461,8 @@ struct sl_joborder_job *sl_joborder_next(struct sl_joborder *order)
 		return NULL;
 	node = &order->node[job->project];
 	node->cursor = job->after;
-	/* Looked at by the next call, after the caller's work: a cache miss for each of 100,000 jobs otherwise. */
+	/* Looked at by the next call, after the caller's work: a cache miss for each of 100,000
+	 * jobs otherwise. */
 	__builtin_prefetch(node->cursor);
 	order->shown = job->project;
 	return job;

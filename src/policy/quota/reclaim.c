@@ -21,7 +21,8 @@ static int compare(struct ratio a, struct ratio b)
 	return left < right ? -1 : left > right;
 }
 
-/* Somebody without any share is as if it had a thousandth of a unit. only: resources it wants; NULL: all. */
+/* Somebody without any share is as if it had a thousandth of a unit. only: resources it wants;
+ * NULL: all. */
 static struct ratio ratio_of(const struct sl_project *project,
 	const struct sl_quantity *more, int sign, const struct sl_quantity *only)
 {

@@ -1,11 +1,12 @@
 /*
  * reclaim - may one project take back what another has, and whom is it taken from first
  *
- * Two projects are compared by the branches just below their lowest common ancestor. The victim's branch must be above
- * its fair share in a resource that is wanted; or the reclaimer must stay within its quota with what it wants
- * while the victim's branch is above its own. Besides:
+ * Two projects are compared by the branches just below their lowest common ancestor. The victim's
+ * branch must be above its fair share in a resource that is wanted; or the reclaimer must stay
+ * within its quota with what it wants while the victim's branch is above its own. Besides:
  *   in-quota work is never taken: from the victim up to that branch each one is above its quota;
- *   the reclaimer's branch must not end up above its fair share and at least as far above it as the victim's.
+ *   the reclaimer's branch must not end up above its fair share and at least as far above it as the
+ *   victim's.
  * (The rules of KAI; facts and names as there.)
  *
  * Pure. Books are taken as they are in the tree: what was taken already is off them, what the
@@ -28,8 +29,8 @@ enum sl_reclaim_verdict {
 enum sl_reclaim_verdict sl_reclaim_may(const struct sl_tree *tree, uint32_t by,
 	const struct sl_quantity *more, uint32_t from, const struct sl_quantity *taken);
 
-/* The last of these rules when all is on the books: does `by` not stand further above its share than `from`? Only the
- * resources of which `more` has something count. */
+/* The last of these rules when all is on the books: does `by` not stand further above its share
+ * than `from`? Only the resources of which `more` has something count. */
 bool sl_reclaim_is_fair(const struct sl_tree *tree, uint32_t by,
 	const struct sl_quantity *more, uint32_t from);
 

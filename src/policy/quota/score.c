@@ -1,8 +1,8 @@
 /*
  * score - see the header
  *
- * A board is one counting of all nodes (now, or later) grouped by state, with a queue of the best states per
- * kind of task. The board of `later` comes into being when it is first asked for.
+ * A board is one counting of all nodes (now, or later) grouped by state, with a queue of the best
+ * states per kind of task. The board of `later` comes into being when it is first asked for.
  */
 #include "policy/quota/score.h"
 #include "policy/quota/score_queue.h"
@@ -35,7 +35,8 @@ struct sl_placer {
 	const uint32_t *ranks;
 	uint32_t most, count; /* count: nodes that were ever named by sl_placer_changed */
 	struct board *boards[2]; /* now, later */
-	/* The last place that was named, until its node changes: what the node has left if it is taken. */
+	/* The last place that was named, until its node changes: what the node has left if it is
+	 * taken. */
 	struct {
 		bool open;
 		uint32_t node;
@@ -122,7 +123,8 @@ void sl_placer_changed(struct sl_placer *placer, uint32_t node)
 				room_of(&placer->nodes[node], later));
 }
 
-/* The GPUs of the node that stand for those of its state: by number, or of equal ones the lowest. */
+/* The GPUs of the node that stand for those of its state: by number, or of equal ones the
+ * lowest. */
 static uint32_t mask_on(const struct sl_fit_node *node, const struct sl_room *room,
 	const struct sl_need *need, const struct sl_fit_node *state, uint16_t gpu)
 {

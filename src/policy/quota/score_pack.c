@@ -1,9 +1,11 @@
 /*
- * score_pack - the default placement; docs/decisions/0015-placement.md says what it was measured against
+ * score_pack - the default placement; docs/decisions/0015-placement.md says what it was measured
+ * against
  *
- * A short list by the growth of fragmentation, as FGD has it but without rounding; of these, the state whose
- * waste grows least wins (score_waste.h). Waste looks at a node once it is full, when some small task has
- * filled nearly every hole, so it does not see that large jobs are refused on the way there. That has its own
+ * A short list by the growth of fragmentation, as FGD has it but without rounding; of these, the
+ * state whose waste grows least wins (score_waste.h). Waste looks at a node once it is full, when
+ * some small task has filled nearly every hole, so it does not see that large jobs are refused on
+ * the way there. That has its own
  * term: what tasks of several whole GPUs could use before and cannot use afterwards.
  */
 #include "policy/quota/score_rules.h"
@@ -12,8 +14,9 @@
 
 /* Keeps thousandths of a thousandth apart in the whole numbers of the short list. */
 #define SHORTLIST_SCALE 1024
-/* In a close look, harm is told apart in steps of so many thousandths of a GPU; of equals the lowest rank wins. Smaller
- * differences are noise of the streams, and to follow noise spreads tasks over all nodes. */
+/* In a close look, harm is told apart in steps of so many thousandths of a GPU; of equals the
+ * lowest rank wins. Smaller differences are noise of the streams, and to follow noise spreads tasks
+ * over all nodes. */
 #define STEP 20
 
 /* What a rule says of placing it on the GPUs of mask; less is better. */
@@ -30,7 +33,8 @@ static double harm_of(struct sl_score_context *context, const struct sl_fit_node
 	return harm(context, state, &after);
 }
 
-/* The least harm over its GPUs. *gpu: where; a state's GPUs are sorted, so equal ones stand together. */
+/* The least harm over its GPUs. *gpu: where; a state's GPUs are sorted, so equal ones stand
+ * together. */
 static double least_harm(struct sl_score_context *context,
 	const struct sl_fit_node *state, const struct sl_need *need, harm_fn harm,
 	uint16_t *gpu)

@@ -1,9 +1,9 @@
 /*
  * score_queue - see the header
  *
- * The nodes of a tournament are numbered as in a heap: leaf i is node leaves + i, the parent of n is n / 2.
- * Ranks are compared as they are now, also of slots whose change was not replayed yet: every match of a
- * changed slot is played again, the last one with all scores as they are.
+ * The nodes of a tournament are numbered as in a heap: leaf i is node leaves + i, the parent of n
+ * is n / 2. Ranks are compared as they are now, also of slots whose change was not replayed yet:
+ * every match of a changed slot is played again, the last one with all scores as they are.
  */
 #include "policy/quota/score_queue.h"
 

@@ -1,9 +1,9 @@
 /*
  * score_queue - for one kind of task, the states that suit it, best first
  *
- * A tournament over the slots of sl_states: the winner is at the root, and a state that changed plays its
- * matches up again. A queue that is asked again looks only at what has changed since; the least lately used
- * queue makes room for a new kind of task.
+ * A tournament over the slots of sl_states: the winner is at the root, and a state that changed
+ * plays its matches up again. A queue that is asked again looks only at what has changed since; the
+ * least lately used queue makes room for a new kind of task.
  */
 #ifndef SL_POLICY_QUOTA_SCORE_QUEUE_H
 #define SL_POLICY_QUOTA_SCORE_QUEUE_H
@@ -39,8 +39,8 @@ void sl_queues_init(struct sl_queues *queues, struct sl_arena *arena,
 void sl_queues_forget(struct sl_queues *queues);
 
 /*
- * The best states for need, best first; of equal ones that with the lowest rank. Returns how many, at
- * most `most`; 0: it fits nowhere. score: of each; may be NULL.
+ * The best states for need, best first; of equal ones that with the lowest rank. Returns how many,
+ * at most `most`; 0: it fits nowhere. score: of each; may be NULL.
  */
 uint32_t sl_queues_best(struct sl_queues *queues, const struct sl_need *need,
 	uint32_t most, uint32_t *slots, int32_t *scores);

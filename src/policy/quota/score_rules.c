@@ -1,8 +1,9 @@
 /*
  * score_rules - see the header
  *
- * BESTFIT and FGD score in whole numbers because the published ones do: the rounding makes most states equal,
- * and among equals the lowest rank wins, which works as first fit. Without it FGD allocates a whole point less.
+ * BESTFIT and FGD score in whole numbers because the published ones do: the rounding makes most
+ * states equal, and among equals the lowest rank wins, which works as first fit. Without it FGD
+ * allocates a whole point less.
  */
 #include "policy/quota/score_rules.h"
 

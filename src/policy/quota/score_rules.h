@@ -21,12 +21,13 @@ struct sl_score_rule {
 	bool sorted; /* the order of GPUs does not matter */
 	bool learns; /* scores change with what is typical */
 	sl_score_fn score;
-	/* Of the so many best by score, those with the least judge in a rough look are looked at closely, and the
-	 * least of them wins. NULL: the best by score. */
+	/* Of the so many best by score, those with the least judge in a rough look are looked at
+	 * closely, and the least of them wins. NULL: the best by score. */
 	uint32_t shortlist;
 	double (*judge)(struct sl_score_context *context, const struct sl_fit_node *state,
 		const struct sl_need *need, bool close, uint16_t *gpu);
-	/* Which GPU of the state, for a task of one GPU; or SL_SCORE_ANY_GPU. Unless judge says so. */
+	/* Which GPU of the state, for a task of one GPU; or SL_SCORE_ANY_GPU. Unless judge says
+	 * so. */
 	uint16_t (*gpu)(void *context, const struct sl_fit_node *state,
 		const struct sl_need *need);
 };

@@ -1,7 +1,8 @@
 /*
  * score_states - see the header
  *
- * A hash table of slots; the nodes of a slot form a pairing heap by rank, whose links lie in one array by
+ * A hash table of slots; the nodes of a slot form a pairing heap by rank, whose links lie in one
+ * array by
  * node: entering is O(1), leaving O(log nodes) amortised, the lowest rank is the root.
  */
 #include "policy/quota/score_states.h"

@@ -1,9 +1,9 @@
 /*
  * score_states - nodes grouped by what is left on them
  *
- * A placer judges states, not nodes: in a cluster most nodes look alike, and whatever is said of one of them
- * holds for all. Each group knows its node of the lowest rank. Every change of a group is logged, so that
- * who keeps scores needs to look again only at what has changed since.
+ * A placer judges states, not nodes: in a cluster most nodes look alike, and whatever is said of
+ * one of them holds for all. Each group knows its node of the lowest rank. Every change of a group
+ * is logged, so that who keeps scores needs to look again only at what has changed since.
  */
 #ifndef SL_POLICY_QUOTA_SCORE_STATES_H
 #define SL_POLICY_QUOTA_SCORE_STATES_H
@@ -23,7 +23,8 @@ struct sl_state {
 	bool reranked;
 };
 
-/* A node in the heap of its group: the first child, the next sibling, and the sibling or parent before. */
+/* A node in the heap of its group: the first child, the next sibling, and the sibling or parent
+ * before. */
 struct sl_state_link {
 	uint32_t child, next, before;
 };
@@ -41,8 +42,8 @@ struct sl_states {
 	uint64_t logged;
 };
 
-/* For up to `most` nodes. sorted: the order of a node's GPUs does not matter, and GPUs of a state are
- * sorted by what is left, most first. */
+/* For up to `most` nodes. sorted: the order of a node's GPUs does not matter, and GPUs of a state
+ * are sorted by what is left, most first. */
 void sl_states_init(
 	struct sl_states *states, struct sl_arena *arena, uint32_t most, bool sorted);
 

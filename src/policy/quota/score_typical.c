@@ -1,9 +1,10 @@
 /*
  * score_typical - see the header
  *
- * What is unusable is summed up by GPU instead of by task. For a task of one share it is what is left on each
- * GPU with less than the share, so each GPU contributes what is left on it times the p of all larger shares;
- * for a task of whole GPUs it is all but the whole ones, if they are enough; and for all others it is all.
+ * What is unusable is summed up by GPU instead of by task. For a task of one share it is what is
+ * left on each GPU with less than the share, so each GPU contributes what is left on it times the p
+ * of all larger shares; for a task of whole GPUs it is all but the whole ones, if they are enough;
+ * and for all others it is all.
  */
 #include "policy/quota/score_typical.h"
 
@@ -75,7 +76,8 @@ void sl_typical_learn(
 	typical->seen += times;
 }
 
-/* Most frequent first; of equal ones, the one seen first. The order of last time is nearly right already. */
+/* Most frequent first; of equal ones, the one seen first. The order of last time is nearly right
+ * already. */
 static void sort_kinds(struct sl_typical *typical)
 {
 	for (uint32_t i = 1; i < typical->count; i++) {

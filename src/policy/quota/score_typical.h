@@ -1,13 +1,14 @@
 /*
  * score_typical - what tasks are typically like, and how much of a node such tasks could not use
  *
- * The fragmentation of a node is the sum over typical tasks of p x the idle thousandths of GPUs that the task
- * could not use there: all of them, if it needs no GPU, or if the model, the CPU or the number of GPUs is not
- * there, else those of GPUs with less left than it needs (Weng et al., USENIX ATC 2023). Typical are the most
- * frequent kinds of task until they are 95 % of all that were seen; memory does not count.
+ * The fragmentation of a node is the sum over typical tasks of p x the idle thousandths of GPUs
+ * that the task could not use there: all of them, if it needs no GPU, or if the model, the CPU or
+ * the number of GPUs is not there, else those of GPUs with less left than it needs (Weng et al.,
+ * USENIX ATC 2023). Typical are the most frequent kinds of task until they are 95 % of all that
+ * were seen; memory does not count.
  *
- * For each kind of hardware the sum over tasks is kept in tables by CPU left and GPU left: a state costs one
- * look-up for each of its GPUs.
+ * For each kind of hardware the sum over tasks is kept in tables by CPU left and GPU left: a state
+ * costs one look-up for each of its GPUs.
  */
 #ifndef SL_POLICY_QUOTA_SCORE_TYPICAL_H
 #define SL_POLICY_QUOTA_SCORE_TYPICAL_H
@@ -72,8 +73,8 @@ bool sl_typical_refresh(struct sl_typical *typical);
 /* Of a node in this state, in thousandths of a GPU. */
 double sl_typical_fragments(struct sl_typical *typical, const struct sl_fit_node *state);
 
-/* What tasks of several whole GPUs could use of it, typical or not: the sum of p x the thousandths of whole GPUs, over
- * those that it has room for. */
+/* What tasks of several whole GPUs could use of it, typical or not: the sum of p x the thousandths
+ * of whole GPUs, over those that it has room for. */
 double sl_typical_large(struct sl_typical *typical, const struct sl_fit_node *state);
 
 #endif

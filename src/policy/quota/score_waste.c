@@ -1,17 +1,18 @@
 /*
  * score_waste - see the header
  *
- * Filling is what costs: a stream is a flat array, tasks that never run on that hardware are not in it, and
- * it ends as soon as no task with GPUs can follow. A stream is a stratified sample: its tasks stand at equal
- * distances in the distribution, in random order, so that 40 of them are nearly as good as the whole.
+ * Filling is what costs: a stream is a flat array, tasks that never run on that hardware are not in
+ * it, and it ends as soon as no task with GPUs can follow. A stream is a stratified sample: its
+ * tasks stand at equal distances in the distribution, in random order, so that 40 of them are
+ * nearly as good as the whole.
  */
 #include "policy/quota/score_waste.h"
 #include "policy/quota/score_states.h"
 
 #include <string.h>
 
-/* What was placed on a kind of hardware counts as n / (n + PRIOR) of its tasks, and for PLACED_MOST of them at most:
- * alone it would make whatever was done before the measure of what is right. */
+/* What was placed on a kind of hardware counts as n / (n + PRIOR) of its tasks, and for PLACED_MOST
+ * of them at most: alone it would make whatever was done before the measure of what is right. */
 #define PRIOR       100.0
 #define PLACED_MOST 0.75
 /* Drawn anew after so many placements in all, then each time there are half as many again. */
@@ -242,7 +243,8 @@ static void put_share(struct filling *f, int32_t milli)
 		f->most = most_left(f);
 }
 
-/* Shares of several GPUs count as so many tasks of one: they are rare, and any GPU does for a share. */
+/* Shares of several GPUs count as so many tasks of one: they are rare, and any GPU does for a
+ * share. */
 static bool put(struct filling *f, const struct sl_waste_task *task)
 {
 	if (task->memory_mib > f->memory_mib)
@@ -285,7 +287,8 @@ static int32_t fill(const struct sl_waste_class *class, const struct filling *be
 	return f.idle;
 }
 
-/* Mean over the streams from..to. Most of the time of a decision is spent here, also where nothing is drawn. */
+/* Mean over the streams from..to. Most of the time of a decision is spent here, also where nothing
+ * is drawn. */
 static float fill_all(struct sl_waste *waste, const struct sl_fit_node *state,
 	uint32_t from, uint32_t to)
 {

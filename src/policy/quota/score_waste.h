@@ -1,13 +1,13 @@
 /*
  * score_waste - how much of a node will stay idle once it has been filled up
  *
- * A node in some state is filled alone with streams of random tasks, each placed where it fits; what is idle on
- * its GPUs in the end is its waste, in thousandths of a GPU, as a mean over the streams. A task does the
- * least harm where the sum of all wastes grows least.
+ * A node in some state is filled alone with streams of random tasks, each placed where it fits;
+ * what is idle on its GPUs in the end is its waste, in thousandths of a GPU, as a mean over the
+ * streams. A task does the least harm where the sum of all wastes grows least.
  *
- * Streams are drawn per kind of hardware from what is known of the tasks, mixed with what was placed on such
- * nodes so far. They stay the same until drawn anew, so equal states have equal wastes, and a memo of bounded
- * size remembers them.
+ * Streams are drawn per kind of hardware from what is known of the tasks, mixed with what was
+ * placed on such nodes so far. They stay the same until drawn anew, so equal states have equal
+ * wastes, and a memo of bounded size remembers them.
  */
 #ifndef SL_POLICY_QUOTA_SCORE_WASTE_H
 #define SL_POLICY_QUOTA_SCORE_WASTE_H

@@ -1,9 +1,10 @@
 /*
  * tree - see the header
  *
- * Every walk is either up the parents or down first_child and next; both are at most SL_PROJECT_DEEP levels
- * long, so recursion is bounded. What a child could use counts in its parent only as far as
- * the child's limit goes: a parent would otherwise be given what none of its children may take.
+ * Every walk is either up the parents or down first_child and next; both are at most
+ * SL_PROJECT_DEEP levels long, so recursion is bounded. What a child could use counts in its parent
+ * only as far as the child's limit goes: a parent would otherwise be given what none of its
+ * children may take.
  */
 #include "policy/quota/tree.h"
 
@@ -57,8 +58,8 @@ static uint32_t *children_of(struct sl_tree *tree, uint32_t parent)
 	return parent == SL_PROJECT_NONE ? &tree->roots : &tree->all[parent].first_child;
 }
 
-/* Would `rules` under parent, in place of the project `number` (or as a new one), promise the children of parent
- * more than parent was promised? */
+/* Would `rules` under parent, in place of the project `number` (or as a new one), promise the
+ * children of parent more than parent was promised? */
 static bool sum_fits(const struct sl_tree *tree, uint32_t parent, uint32_t number,
 	const struct sl_project_rules *rules, const struct sl_project_rules *parents)
 {

@@ -1,13 +1,13 @@
 /*
  * tree - projects, what they are guaranteed, and what they have
  *
- * A forest: a project without a parent stands at the top. Amounts are thousandths of a GPU, thousandths of
- * a core, MiB. Books of a project are sums over its whole branch. Pure; one array, children linked by
- * number; a project's number is dense and reused after it was removed.
+ * A forest: a project without a parent stands at the top. Amounts are thousandths of a GPU,
+ * thousandths of a core, MiB. Books of a project are sums over its whole branch. Pure; one array,
+ * children linked by number; a project's number is dense and reused after it was removed.
  *
- * Jobs usually stand in projects without children. A project that has both shares what it has among its
- * children and its own jobs; these count as one more child: with the quota that the children leave, weight 1 and
- * priority 0.
+ * Jobs usually stand in projects without children. A project that has both shares what it has among
+ * its children and its own jobs; these count as one more child: with the quota that the children
+ * leave, weight 1 and priority 0.
  */
 #ifndef SL_POLICY_QUOTA_TREE_H
 #define SL_POLICY_QUOTA_TREE_H
@@ -58,7 +58,8 @@ struct sl_project {
 	struct sl_quantity holds, holds_fixed;
 	struct sl_quantity own_has, own_asks;
 	/* Computed by sl_tree_share: what the branch could use, each level within its limit; its
-	 * fair share; and what of quota and share is its own jobs' (all where there are no children). */
+	 * fair share; and what of quota and share is its own jobs' (all where there are no
+	 * children). */
 	struct sl_quantity usable, share, own_quota, own_share;
 	struct sl_index_node by_id;
 };
@@ -85,14 +86,16 @@ enum sl_tree_outcome {
 	SL_TREE_PARENT, /* unknown parent */
 	SL_TREE_CYCLE,
 	SL_TREE_DEEP,
-	SL_TREE_SUM, /* children are guaranteed more than their parent; SL_QUOTA_ALL does not count */
+	/* Children are guaranteed more than their parent; SL_QUOTA_ALL does not count */
+	SL_TREE_SUM,
 	SL_TREE_VALUE, /* negative, above the limit, or beyond SL_QUOTA_MOST */
 	SL_TREE_IN_USE /* not removed: it has children or jobs */
 };
 
 /*
- * Adds or changes the project with this id (parent: a number, or SL_PROJECT_NONE). All or nothing: books
- * go along with a branch that moves. now: when it was created, if it is new. *number gets its number.
+ * Adds or changes the project with this id (parent: a number, or SL_PROJECT_NONE). All or nothing:
+ * books go along with a branch that moves. now: when it was created, if it is new. *number gets its
+ * number.
  */
 SL_MUST_CHECK enum sl_tree_outcome sl_tree_put(struct sl_tree *tree, uint64_t id,
 	uint32_t parent, const struct sl_project_rules *rules, sl_ns now,
@@ -102,7 +105,8 @@ SL_MUST_CHECK bool sl_tree_remove(struct sl_tree *tree, uint32_t number);
 /* SL_PROJECT_NONE: unknown. O(1). */
 uint32_t sl_tree_find(const struct sl_tree *tree, uint64_t id);
 
-/* Adds (sign 1) or takes away (-1) on the project and all above it. Fields may be NULL. O(depth). */
+/* Adds (sign 1) or takes away (-1) on the project and all above it. Fields may be NULL.
+ * O(depth). */
 void sl_tree_book(struct sl_tree *tree, uint32_t number, int sign,
 	const struct sl_quantity *has, const struct sl_quantity *fixed,
 	const struct sl_quantity *asks);
@@ -115,9 +119,10 @@ void sl_tree_hold(struct sl_tree *tree, uint32_t number, int sign,
 void sl_tree_share(struct sl_tree *tree, const struct sl_quantity *total);
 
 /*
- * Would `more` keep the branch of the project within its limit at every level? within_quota: would what cannot
- * be preempted stay within its quota? Resources of which `more` wants nothing are not looked at. *at gets the
- * first project, from below, where it would not, *which the resource; both may be NULL.
+ * Would `more` keep the branch of the project within its limit at every level? within_quota: would
+ * what cannot be preempted stay within its quota? Resources of which `more` wants nothing are not
+ * looked at. *at gets the first project, from below, where it would not, *which the resource; both
+ * may be NULL.
  */
 bool sl_tree_allows(const struct sl_tree *tree, uint32_t number,
 	const struct sl_quantity *more, bool within_quota, uint32_t *at,
@@ -128,7 +133,8 @@ bool sl_tree_allows_now(const struct sl_tree *tree, uint32_t number,
 	const struct sl_quantity *more, bool within_quota, uint32_t *at,
 	enum sl_resource *which);
 
-/* The last common ancestor's children on the ways to a and b: the two branches that reclaim compares.
+/* The last common ancestor's children on the ways to a and b: the two branches that reclaim
+ * compares.
  * False: a == b, or one stands above the other. */
 bool sl_tree_branches(const struct sl_tree *tree, uint32_t a, uint32_t b,
 	uint32_t *branch_a, uint32_t *branch_b);

@@ -76,7 +76,8 @@ static bool enough(struct sl_admit_plan *plan, uint32_t passed, uint32_t count,
 	return false;
 }
 
-/* Its whole request has no room, and all that it lacks is with parked programs: then it gets the rest. */
+/* Its whole request has no room, and all that it lacks is with parked programs: then it gets the
+ * rest. */
 static bool takes_less(const struct sl_admit_ask *ask, const struct sl_admit_gpu *gpu,
 	uint64_t request_bytes, uint64_t room_bytes)
 {

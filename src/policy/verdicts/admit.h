@@ -24,8 +24,8 @@ struct sl_admit_gpu {
 struct sl_admit_ask {
 	struct sl_amount request, limit;
 	uint32_t gpu_count; /* 0 is taken as 1 */
-	/* A fraction may mean a fraction of what parked programs leave: where nothing but that is in the way, the request is what there is
-	 * room for. Bytes are bytes. */
+	/* A fraction may mean a fraction of what parked programs leave: where nothing but that is
+	 * in the way, the request is what there is room for. Bytes are bytes. */
 	bool may_take_less;
 };
 

@@ -32,7 +32,8 @@ bool sl_demand_is_entitled(const struct sl_demand *demand)
 	return use <= request && demand->bytes <= request - use;
 }
 
-/* What others keep from it: their requests; from bytes that are there also what they have fixed beyond. */
+/* What others keep from it: their requests; from bytes that are there also what they have fixed
+ * beyond. */
 uint64_t sl_demand_holdable(
 	const struct sl_demand *demand, const struct sl_ledger *ledger)
 {
@@ -47,7 +48,8 @@ uint64_t sl_demand_holdable(
 	return sl_sub_sat(sl_ledger_shareable(ledger, demand->gpu), others + fixed);
 }
 
-/* Its workload's fixed bytes would be above its request and in the way of what others were promised. */
+/* Its workload's fixed bytes would be above its request and in the way of what others were
+ * promised. */
 static bool is_over_promise(
 	const struct sl_demand *demand, const struct sl_ledger *ledger, bool degraded)
 {
@@ -172,10 +174,12 @@ static void meet_head(struct sl_demand_scan *scan, struct sl_demand *demand,
 bool sl_demand_yields(const struct sl_demand *demand, const struct sl_demand *head,
 	sl_ns waited, sl_ns head_pass, bool stops_lower)
 {
-	/* Who is stopped for it frees what it lacks beyond what is free: others may not take that. */
+	/* Who is stopped for it frees what it lacks beyond what is free: others may not take
+	 * that. */
 	if (head->stops || waited >= head_pass)
 		return true;
-	/* It would lack what this burst takes, and have it stopped for that: the burst is better off waiting. */
+	/* It would lack what this burst takes, and have it stopped for that: the burst is better
+	 * off waiting. */
 	return SL_MUTANT(MOVING_PASSED, stops_lower, false) && head->moving &&
 	       !demand->entitled && demand->priority < head->priority;
 }

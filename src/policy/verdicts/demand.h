@@ -12,10 +12,11 @@
  * that cannot be granted is the head. Others that fit may pass it, until it has been the head
  * for head_pass, or processes are stopped for it: then the free bytes are kept for it.
  *
- * A demand for memory that will be held never stands on unclaimed requests of others, whatever is lent:
- * nobody could take it back from there. If requests alone leave no room for it, all bursts that may
- * come free help nothing, and it is denied at once. One for bytes that are `there` already takes nothing of
- * what is free; it is granted or denied at once, so it waits only while nobody is looked at (recovery).
+ * A demand for memory that will be held never stands on unclaimed requests of others, whatever is
+ * lent: nobody could take it back from there. If requests alone leave no room for it, all bursts
+ * that may come free help nothing, and it is denied at once. One for bytes that are `there` already
+ * takes nothing of what is free; it is granted or denied at once, so it waits only while nobody is
+ * looked at (recovery).
  */
 #ifndef SL_POLICY_DEMAND_H
 #define SL_POLICY_DEMAND_H
@@ -75,8 +76,8 @@ enum sl_demand_fit sl_demand_fits(const struct sl_demand *demand,
 void sl_demand_restart(struct sl_demand *demand, sl_ns now);
 /* True if a comes before b. Total: sequence numbers are unique. */
 bool sl_demand_is_before(const struct sl_demand *a, const struct sl_demand *b);
-/* Leaves to the head of its queue, which has waited for so long as that, what it would fit in. stops_lower: `priority` is
- * there to end who is in the head's way. */
+/* Leaves to the head of its queue, which has waited for so long as that, what it would fit in.
+ * stops_lower: `priority` is there to end who is in the head's way. */
 bool sl_demand_yields(const struct sl_demand *demand, const struct sl_demand *head,
 	sl_ns waited, sl_ns head_pass, bool stops_lower);
 /* Puts the demand in its place, by its `entitled` as it is set. O(waiting). */
@@ -91,7 +92,8 @@ struct sl_demand_scan {
 	const struct sl_ledger *ledger;
 	/* How far its GPU may be lent to this demand beyond the unclaimed requests. */
 	uint64_t (*lend)(const void *lender, const struct sl_demand *demand);
-	/* Of what is free on its GPU, what it must leave; UINT64_MAX: it is not to be served, nor kept for. */
+	/* Of what is free on its GPU, what it must leave; UINT64_MAX: it is not to be served, nor
+	 * kept for. */
 	uint64_t (*kept)(const void *lender, const struct sl_demand *demand);
 	const void *lender;
 	sl_ns now, head_pass;

@@ -1,10 +1,11 @@
 /*
  * evict - see the header
  *
- * The choice is made up to three times over the same order: of those that may be taken now; if they do not suffice,
- * of those that may be taken at some time; and if they would not either, as if the pool and its bounds were
- * not there, to tell what is the matter. For who asks within his request all that is done without those that are within
- * theirs and work, and with them only if the others never suffice. candidate[w].gone_bytes is the running total of workload w.
+ * The choice is made up to three times over the same order: of those that may be taken now; if they
+ * do not suffice, of those that may be taken at some time; and if they would not either, as if the
+ * pool and its bounds were not there, to tell what is the matter. For who asks within his request
+ * all that is done without those that are within theirs and work, and with them only if the others
+ * never suffice. candidate[w].gone_bytes is the running total of workload w.
  */
 #include "policy/verdicts/evict.h"
 
@@ -37,8 +38,9 @@ static int compare(const void *left, const void *right)
 	return (a->id < b->id) - (a->id > b->id);
 }
 
-/* Its priority ends its turn. Whom a request is kept to has the time that goes with it, whatever the priority of a burst: it
- * would come back after each first part of the other's turn, and be taken again at once. */
+/* Its priority ends its turn. Whom a request is kept to has the time that goes with it, whatever
+ * the priority of a burst: it would come back after each first part of the other's turn, and be
+ * taken again at once. */
 static bool is_above(const struct sl_evict_ask *ask, const struct sl_evict_candidate *c)
 {
 	return SL_MUTANT(EVICT_EQUAL_PRIORITY, c->priority < ask->priority,
@@ -48,7 +50,8 @@ static bool is_above(const struct sl_evict_ask *ask, const struct sl_evict_candi
 		       PRIORITY_OVER_REQUEST, ask->entitled || !c->within_request, true);
 }
 
-/* Who is promised what he has is not taken for who is promised as much, while bursts and the idle can give that. */
+/* Who is promised what he has is not taken for who is promised as much, while bursts and the idle
+ * can give that. */
 static bool is_spared(const struct sl_evict_ask *ask, const struct sl_evict_candidate *c)
 {
 	return ask->spares && c->within_request;
@@ -89,7 +92,8 @@ static sl_ns may_be_taken(const struct sl_evict_candidate *c,
 	return *burst_only ? burst : wait;
 }
 
-/* Of a burst demand: how much of what is not claimed stands in its way when `out` more is on the host. */
+/* Of a burst demand: how much of what is not claimed stands in its way when `out` more is on the
+ * host. */
 static uint64_t kept_by_others(
 	const struct sl_evict_ask *ask, uint64_t out, uint64_t unclaimed)
 {
@@ -232,7 +236,8 @@ static struct sl_evict_plan plan_for(struct sl_evict_candidate candidate[],
 			plan.next = all;
 		if (some && some < plan.next)
 			plan.next = some;
-		/* Also of whom only what is above the request may be taken: that does not suffice. */
+		/* Also of whom only what is above the request may be taken: that does not
+		 * suffice. */
 		c->prove = all && !c->suspended;
 	}
 	/* Spans that never end are no promise. */

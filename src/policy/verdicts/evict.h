@@ -1,22 +1,26 @@
 /*
  * evict - whose memory goes to the host for somebody who lacks it
  *
- * Pure: facts in, plan out. Sizes are bytes on the GPU in question, times are spans from now. The caller lists the
- * clients of other workloads that could be told to leave at all; this verdict says which of them may be, when, and
- * how much of which is enough.
+ * Pure: facts in, plan out. Sizes are bytes on the GPU in question, times are spans from now. The
+ * caller lists the clients of other workloads that could be told to leave at all; this verdict says
+ * which of them may be, when, and how much of which is enough.
  *
  * A client may be taken from
- *   suspended    part of it is on the host already, so that it cannot run, and it comes later in the order
- *   idle         it has had no work for as long as moving it takes, at least 20 ms, and that is proven; while the proof
- *                may still come, it may be taken later
- *   lower        its priority is lower than that of who lacks, and it is not in a turn of min_share; nor is its workload
- *                within its request, while who lacks is not: a priority is no claim to what others were promised. While who
- *                lacks is, too, it is only if all the others never suffice, whatever the priorities, nor is its turn over for him
- *                before
+ *   suspended    part of it is on the host already, so that it cannot run, and it comes later in
+ *                the order
+ *   idle         it has had no work for as long as moving it takes, at least 20 ms, and that is
+ *                proven; while the proof may still come, it may be taken later
+ *   lower        its priority is lower than that of who lacks, and it is not in a turn of
+ *                min_share; nor is its workload within its request, while who lacks is not: a
+ *                priority is no claim to what others were promised. While who lacks is, too, it is
+ *                only if all the others never suffice, whatever the priorities, nor is its turn
+ *                over for him before
  *   after turn   its turn is over, and its priority is not higher, but for a turn of min_share
- *   burst        who lacks is within his request: what its workload has above its own, after the first part of its turn
- * and not before it is willing again, if it refused lately. In this order, those that were idle for longest first; then
- * lower priority, larger burst, the younger client. The last one gives only what is still missing.
+ *   burst        who lacks is within his request: what its workload has above its own, after the
+ *                first part of its turn
+ * and not before it is willing again, if it refused lately. In this order, those that were idle for
+ * longest first; then lower priority, larger burst, the younger client. The last one gives only
+ * what is still missing.
  */
 #ifndef SL_POLICY_EVICT_H
 #define SL_POLICY_EVICT_H
@@ -28,7 +32,8 @@ struct sl_evict_candidate {
 	uint64_t id;       /* of the client */
 	uint32_t workload; /* the caller's dense number of its workload, below count */
 	uint64_t bytes;    /* that it could be told to move */
-	/* Of its workload: above its request; within it; what the pool takes of it beyond what it has there. */
+	/* Of its workload: above its request; within it; what the pool takes of it beyond what it
+	 * has there. */
 	uint64_t burst_bytes, within_bytes, share_bytes;
 	int32_t priority;
 	bool suspended, proven;
@@ -40,8 +45,8 @@ struct sl_evict_candidate {
 	sl_ns idle; /* 0: busy, or not known */
 	sl_ns idle_enough;
 	sl_ns first_part_left, turn_left, refused_left; /* 0: over */
-	/* It is idle by all that was heard, and for so long the proof of it is waited for. 0: it is proven, or busy, or did
-	 * not prove it in time */
+	/* It is idle by all that was heard, and for so long the proof of it is waited for. 0: it is
+	 * proven, or busy, or did not prove it in time */
 	sl_ns proof_left;
 	uint64_t take_bytes; /* out: 0: none */
 	bool prove; /* out: whether it is idle matters, and is to be (and to stay) proven */
@@ -57,8 +62,9 @@ struct sl_evict_ask {
 	bool spares; /* scratch */
 	uint64_t unclaimed_bytes, lend_bytes;
 	uint64_t pool_bytes; /* that the pool has left */
-	/* I2, unless entitled: what it counts may not get more than may_bytes by it, or than it is. It is claims_bytes and
-	 * what is to move, with lent_bytes (of this GPU; below 0: not all is promised) as far as it is above 0. */
+	/* I2, unless entitled: what it counts may not get more than may_bytes by it, or than it is.
+	 * It is claims_bytes and what is to move, with lent_bytes (of this GPU; below 0: not all is
+	 * promised) as far as it is above 0. */
 	uint64_t claims_bytes, may_bytes;
 	int64_t lent_bytes;
 };

@@ -1,9 +1,9 @@
 /*
  * retry - what becomes of a task whose program has ended, and of its job
  *
- * Pure: facts in, verdict out. Who was stopped to make room starts again and nothing is counted against it, also where its
- * program said 0: many save what they have on SIGTERM and leave in order. Who failed starts again as often as its job
- * allows, after a pause that doubles.
+ * Pure: facts in, verdict out. Who was stopped to make room starts again and nothing is counted
+ * against it, also where its program said 0: many save what they have on SIGTERM and leave in
+ * order. Who failed starts again as often as its job allows, after a pause that doubles.
  */
 #ifndef SL_POLICY_RETRY_H
 #define SL_POLICY_RETRY_H
@@ -46,7 +46,8 @@ struct sl_retry_verdict {
 
 struct sl_retry_verdict sl_retry_judge(const struct sl_retry_facts *facts);
 
-/* Of its tasks, `failed` have failed or were stopped for good: can what is left of the job not do without them? */
+/* Of its tasks, `failed` have failed or were stopped for good: can what is left of the job not do
+ * without them? */
 bool sl_retry_is_hopeless(uint32_t tasks, uint32_t least, uint32_t failed);
 
 #endif

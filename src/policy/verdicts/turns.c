@@ -1,8 +1,8 @@
 /*
  * turns - see the header
  *
- * Products of a time and a weight can exceed 64 bits; weights are counted in MiB, and the quotient is
- * taken of a wider product. All sums saturate at "for ever".
+ * Products of a time and a weight can exceed 64 bits; weights are counted in MiB, and the quotient
+ * is taken of a wider product. All sums saturate at "for ever".
  */
 #include "policy/verdicts/turns.h"
 

@@ -3,17 +3,17 @@
  *
  * Pure arithmetic: facts in, answers out. Bytes, and spans of time.
  *
- * Order of service: what is within a request, then higher priority, then who has wanted for longest: equal
- * ones thus go round.
+ * Order of service: what is within a request, then higher priority, then who has wanted for
+ * longest: equal ones thus go round.
  *
  * A turn is long enough that moving costs at most a tenth of it, and shared out by weight: with
  *   base(i)   = clamp(10 x cost(i), 200 ms, turn_max)
  *   unit      = the largest base(i) / weight(i) of those that compete
  *   turn(w)   = unit x weight(w)
- * everybody's turn is at least its own base. Where the largest weight's turn would be longer than turn_max, the
- * unit is cut so that it is turn_max: the others keep their ratio to it, at least 200 ms, and may then be shorter than
- * their base. cost(i) is what moving all of i out and in takes; weight(i) its request, or 5 % of what the GPU can
- * share if that is more.
+ * everybody's turn is at least its own base. Where the largest weight's turn would be longer than
+ * turn_max, the unit is cut so that it is turn_max: the others keep their ratio to it, at least 200
+ * ms, and may then be shorter than their base. cost(i) is what moving all of i out and in takes;
+ * weight(i) its request, or 5 % of what the GPU can share if that is more.
  */
 #ifndef SL_POLICY_TURNS_H
 #define SL_POLICY_TURNS_H
@@ -51,13 +51,14 @@ sl_ns sl_turns_length(const struct sl_turns_unit *unit, uint64_t weight, sl_ns t
 /* How long a lower priority waits until it gets a turn all the same. */
 sl_ns sl_turns_patience(sl_ns turn, uint32_t min_share_pm);
 
-/* The part of a turn in which nobody of the same priority is taken, and how long somebody must have had no work
- * to count as idle: what moving costs, at least 20 ms. */
+/* The part of a turn in which nobody of the same priority is taken, and how long somebody must have
+ * had no work to count as idle: what moving costs, at least 20 ms. */
 sl_ns sl_turns_first_part(sl_ns cost);
 
 /*
- * The longest wait of w among those that compete with it: others_turns and others_costs are sums over them,
- * of which `others` are there. patience: 0 unless somebody of higher priority competes. Each may take one drain to leave.
+ * The longest wait of w among those that compete with it: others_turns and others_costs are sums
+ * over them, of which `others` are there. patience: 0 unless somebody of higher priority competes.
+ * Each may take one drain to leave.
  */
 sl_ns sl_turns_longest_wait(sl_ns others_turns, sl_ns others_costs, uint32_t others,
 	sl_ns own_cost, sl_ns patience, sl_ns drain);

@@ -1,8 +1,8 @@
 /*
  * victims - which processes the resolver `priority` stops for a demand
  *
- * Pure: facts in, plan out. Sizes are bytes on the demand's GPU, times are spans. The caller lists the
- * clients that could be stopped at all (of other workloads, above their request there); this
+ * Pure: facts in, plan out. Sizes are bytes on the demand's GPU, times are spans. The caller lists
+ * the clients that could be stopped at all (of other workloads, above their request there); this
  * verdict says which of them may be, for this demand, and which few of those suffice.
  *
  * A client may be stopped if its workload is above its limit, or it has been idle (proven) for

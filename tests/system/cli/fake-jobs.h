@@ -1,4 +1,5 @@
-/* fake-jobs - the part of fake-daemon that is about jobs: a queue that never changes, and an output that grows once */
+/* fake-jobs - the part of fake-daemon that is about jobs: a queue that never changes, and an output
+ * that grows once */
 #ifndef FAKE_JOBS_H
 #define FAKE_JOBS_H
 

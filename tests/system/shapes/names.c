@@ -2,7 +2,8 @@
  * names - asks for every name of the driver in every version and with every flag
  *
  *	names FILE          writes the driver's own answers
- *	names FILE check    compares: the same status for each, and ours exactly where hooks.def says so
+ *	names FILE check    compares: the same status for each, and ours exactly where hooks.def
+ *	                    says so
  *
  * Answers are the name of the function that was found, as the library that has it exports it. What
  * that library is called tells whose it is. cuGetProcAddress of both versions, and dlsym.

@@ -3,8 +3,8 @@
  *
  * A road is a way to find functions; what is done with them is the same for each: the figures
  * must be those of the limit, an allocation above it must fail, and memory may be held for
- * a while, for the daemon to see. Header only, since it is part of plugins, too, which may live in a
- * namespace of their own: nothing here but the C library, and output by write(2).
+ * a while, for the daemon to see. Header only, since it is part of plugins, too, which may live in
+ * a namespace of their own: nothing here but the C library, and output by write(2).
  */
 #ifndef SL_TESTS_SHAPE_H
 #define SL_TESTS_SHAPE_H

@@ -166,7 +166,8 @@ static void mixes_as_named(void **state)
 	}
 }
 
-/* Half of the cluster's GPUs are asked for by whole ones: all of them are placed, by every policy. */
+/* Half of the cluster's GPUs are asked for by whole ones: all of them are placed, by every
+ * policy. */
 static void counts_what_is_placed(void **state)
 {
 	static struct sl_simulate_curve curve;

@@ -205,8 +205,8 @@ static double asked_for(const struct case_ *c)
 	return milli_s;
 }
 
-/* What they had is what they asked for, and what was lost and done again; nothing is counted twice or forgotten, however
- * often they were stopped. Nobody ever has more than there is. */
+/* What they had is what they asked for, and what was lost and done again; nothing is counted twice
+ * or forgotten, however often they were stopped. Nobody ever has more than there is. */
 static void assert_books(
 	const char *row, const struct case_ *c, const struct sl_figures *f)
 {
@@ -283,7 +283,8 @@ static void nothing_is_lost(void **state)
 		assert_true(what == SL_FIGURE_REFUSED || seen[what] > 0);
 }
 
-/* Parking takes its time twice, and the GPUs are held meanwhile: so much more was had, and nothing was done again. */
+/* Parking takes its time twice, and the GPUs are held meanwhile: so much more was had, and nothing
+ * was done again. */
 static void parking_costs(void **state)
 {
 	struct sl_world_ask ask = {.policy = SL_PLACE_PACK};

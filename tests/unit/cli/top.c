@@ -1,6 +1,6 @@
 /*
- * The screen of sluice top without a terminal: bars whose cells sum up, ticks where requests end, and
- * whole screens of any size.
+ * The screen of sluice top without a terminal: bars whose cells sum up, ticks where requests end,
+ * and whole screens of any size.
  */
 #include "../base/test.h"
 
@@ -238,7 +238,8 @@ static void test_bar(void **state)
 	add_use(w, "a", 0, 10, 0, 0);
 	add_use(w, "b", 0, 0, 33, 0);
 	check_bar("lent", w, 40, "-----BBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBB##", "    ^");
-	/* What is on the host is not in the bar; what comes back has its room; parked is no request. */
+	/* What is on the host is not in the bar; what comes back has its room; parked is no
+	 * request. */
 	w = new_world();
 	add_gpu(w, 29);
 	add_use(w, "a", 0, 8, 6, 1);
@@ -496,7 +497,8 @@ static void test_evicted(void **state)
 	free_world(w);
 }
 
-/* Below the reasons: how many jobs wait, the first of them, each with the first clause of its reason. */
+/* Below the reasons: how many jobs wait, the first of them, each with the first clause of its
+ * reason. */
 static void test_queue(void **state)
 {
 	static const char *const want[] = {"Waiting",

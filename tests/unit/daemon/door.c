@@ -1,4 +1,5 @@
-/* Threads of the daemon come in as the command line does: same rights, same answers, and an end that wakes them. */
+/* Threads of the daemon come in as the command line does: same rights, same answers, and an end
+ * that wakes them. */
 #include "inside.h"
 
 #include <pthread.h>
@@ -30,7 +31,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* --- a thread that does something inside, while the test turns the loop ----------------------------------------- */
+/* --- a thread that does something inside, while the test turns the loop ----------------------- */
 
 struct visit {
 	struct sl_inside_door *door;
@@ -90,7 +91,7 @@ static struct sl_who *stranger(uint32_t gid, bool contained)
 	return who;
 }
 
-/* --- what is done ------------------------------------------------------------------------------------------------ */
+/* --- what is done ----------------------------------------------------------------------------- */
 
 static void count_row(void *context, const union sl_msg *row)
 {
@@ -189,7 +190,7 @@ static int stay(struct visit *visit, struct sl_inside *line)
 	return SL_INSIDE_OK;
 }
 
-/* --- tests ------------------------------------------------------------------------------------------------------- */
+/* --- tests ------------------------------------------------------------------------------------ */
 
 static void rows_are_those_of_the_command_line(void **state)
 {

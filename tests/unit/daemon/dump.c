@@ -1,4 +1,5 @@
-/* DUMP: the machine as JSON, whatever its size, to whoever reads however slowly. Rows of processes. */
+/* DUMP: the machine as JSON, whatever its size, to whoever reads however slowly. Rows of
+ * processes. */
 #include <jansson.h>
 #include <poll.h>
 #include <stdio.h>

@@ -211,7 +211,8 @@ nvmlReturn_t nvmlDeviceGetUtilizationRates(
 	return NVML_SUCCESS;
 }
 
-/* Of those that did something. There is a new sample whenever somebody asks; the clock is nobody else's. */
+/* Of those that did something. There is a new sample whenever somebody asks; the clock is nobody
+ * else's. */
 nvmlReturn_t nvmlDeviceGetProcessUtilization(nvmlDevice_t device,
 	nvmlProcessUtilizationSample_t *rows, unsigned int *count,
 	unsigned long long since_us)

@@ -1,4 +1,5 @@
-/* The history: rows kept open, roll-up, what is deleted, what is read; against sums that are obviously right. */
+/* The history: rows kept open, roll-up, what is deleted, what is read; against sums that are
+ * obviously right. */
 #include "history_file.h"
 
 #include <jansson.h>
@@ -11,7 +12,7 @@
 #include "daemon/history_runs.h"
 #include "policy/reason.h"
 
-/* --- a world of which everything is known --------------------------------------------------------------------- */
+/* --- a world of which everything is known ----------------------------------------------------- */
 
 #define T0        (1000 * 3600 + 1234)
 #define SECONDS   9000
@@ -65,7 +66,8 @@ static void add_second(struct sl_history_runs *runs, struct sl_history_runs *gpu
 	assert_int_equal(sl_history_runs_sweep(runs, T0 + s + 1, out), 0);
 }
 
-/* Writes [from, to) of it, at each `each` seconds; every `tell` seconds what is open is written, too. */
+/* Writes [from, to) of it, at each `each` seconds; every `tell` seconds what is open is written,
+ * too. */
 static void write_world_each(struct sl_history_store *store, int each, int from, int to,
 	int tell, const struct sl_history_keep *keep, size_t *written)
 {
@@ -178,7 +180,7 @@ static void go_back(struct sl_history_store *store, int64_t now)
 		fail_msg("%s", err.text);
 }
 
-/* --- tests ---------------------------------------------------------------------------------------------------- */
+/* --- tests ------------------------------------------------------------------------------------ */
 
 /* Every level has the sums of what happened, over any time that the level can tell apart. */
 static void roll_up_is_exact(void **state)
@@ -262,7 +264,8 @@ static void what_is_not_rolled_up_stays(void **state)
 	sl_history_store_close(store);
 }
 
-/* The writer dies in the middle of a minute and another goes on, later: what was written is there once. */
+/* The writer dies in the middle of a minute and another goes on, later: what was written is there
+ * once. */
 static void a_crash_loses_what_was_not_written(void **state)
 {
 	struct sl_history_store *store = history_open_store();
@@ -340,7 +343,8 @@ static struct sl_history_known known_at(struct sl_history_store *store, int64_t 
 	return known;
 }
 
-/* For some seconds the clock was years ahead: what comes after is rolled up and read as if that had not been. */
+/* For some seconds the clock was years ahead: what comes after is rolled up and read as if that had
+ * not been. */
 static void a_clock_that_was_ahead_costs_nothing(void **state)
 {
 	struct sl_history_store *store = history_open_store();
@@ -402,7 +406,8 @@ static void ten_minutes_ahead_are_there_once(void **state)
 	sl_history_store_close(store);
 }
 
-/* A battery was empty, so it is 1970 for some minutes: nothing of what there was is gone when the clock is set. */
+/* A battery was empty, so it is 1970 for some minutes: nothing of what there was is gone when the
+ * clock is set. */
 static void a_clock_that_is_behind_costs_nothing(void **state)
 {
 	struct sl_history_keep keep = {.seconds = {600, 3600, 1 << 30}, .events = 10};
@@ -439,7 +444,7 @@ static void a_clock_that_is_behind_costs_nothing(void **state)
 	sl_history_store_close(store);
 }
 
-/* --- queries -------------------------------------------------------------------------------------------------- */
+/* --- queries ---------------------------------------------------------------------------------- */
 
 static json_t *query(struct sl_history_ask ask, uint64_t now_ms)
 {
@@ -539,7 +544,8 @@ static void answers_add_up(void **state)
 	sl_history_store_close(store);
 }
 
-/* A hundred users one after the other, each with a workload for a minute: only what is there counts, and who leaves the steps to us gets what fits. */
+/* A hundred users one after the other, each with a workload for a minute: only what is there
+ * counts, and who leaves the steps to us gets what fits. */
 static void rows_are_where_something_is(void **state)
 {
 	enum { USERS = 100 };
@@ -644,7 +650,8 @@ static void a_query_has_means_and_names(void **state)
 	sl_history_store_close(store);
 }
 
-/* After a reboot numbers begin anew: the earlier one has its begin in its key, and is found by it. */
+/* After a reboot numbers begin anew: the earlier one has its begin in its key, and is found by
+ * it. */
 static void a_number_that_came_again_is_told_apart(void **state)
 {
 	struct sl_history_store *store = history_open_store();
@@ -840,7 +847,8 @@ static void one_workload_over_time(void **state)
 	sl_history_store_close(store);
 }
 
-/* A program's figures are those of all its runs: of the 3,600 s that one of them had 1 GiB, it had 3 GiB for 30. */
+/* A program's figures are those of all its runs: of the 3,600 s that one of them had 1 GiB, it had
+ * 3 GiB for 30. */
 static void advice_is_of_programs(void **state)
 {
 	enum { GIB_KIB = 1 << 20 };

@@ -61,7 +61,8 @@ static void users_take_turns(void **state)
 	expect_order("two users", wanted, SL_ARRAY_LEN(wanted));
 }
 
-/* Who comes late is not behind all that somebody has waiting; who was just answered is not before others. */
+/* Who comes late is not behind all that somebody has waiting; who was just answered is not before
+ * others. */
 static void a_round_is_not_made_up_for(void **state)
 {
 	static const int wanted[] = {2, 1, 3};

@@ -47,7 +47,8 @@ static void it_stays_within_its_size(void **state)
 	sl_history_store_close(store);
 }
 
-/* Hours of GPUs of half a year, and seconds that alone are too many: those go, and no hour and no event. */
+/* Hours of GPUs of half a year, and seconds that alone are too many: those go, and no hour and no
+ * event. */
 static void what_takes_most_room_goes(void **state)
 {
 	struct sl_history_keep keep = {.seconds = {86400, 86400, 2ll * 365 * 86400},
@@ -123,7 +124,7 @@ static void what_is_kept_of_hours_ends(void **state)
 	sl_history_store_close(store);
 }
 
-/* --- a clock that was wrong ----------------------------------------------------------------------------------- */
+/* --- a clock that was wrong ------------------------------------------------------------------- */
 
 /* Serials that a daemon gave whose clock was ahead are before those of this one, in their order. */
 static void events_of_a_clock_that_was_ahead_are_before(void **state)

@@ -1,4 +1,5 @@
-/* From samples of the daemon's lists to rows: who used what, where time goes, and which program a command is. */
+/* From samples of the daemon's lists to rows: who used what, where time goes, and which program a
+ * command is. */
 #include "../base/test.h"
 
 #include <stdlib.h>
@@ -138,7 +139,8 @@ static void use_is_divided_among_those_that_work(void **state)
 	assert_int_equal(sum(0, SL_HISTORY_GPU_idle_us), 0);
 }
 
-/* A request on which somebody else stands is his, and not counted beside him; who has two fifths of the GPU uses no more than those. */
+/* A request on which somebody else stands is his, and not counted beside him; who has two fifths of
+ * the GPU uses no more than those. */
 static void what_is_lent_is_not_counted_twice(void **state)
 {
 	begin(&samples[0], T0, 0);
@@ -207,7 +209,8 @@ static void sums_are_those_of_the_rows(void **state)
 	assert_int_equal(gpu->allocated_us, sum(0, SL_HISTORY_GPU_allocated_us));
 }
 
-/* Where the driver says who did what, nobody guesses; a tenth of it was done by somebody without Sluice. */
+/* Where the driver says who did what, nobody guesses; a tenth of it was done by somebody without
+ * Sluice. */
 static void use_is_divided_by_what_each_did(void **state)
 {
 	begin(&samples[0], T0, 0);
@@ -348,7 +351,8 @@ static void counters_are_of_the_time_between(void **state)
 	assert_int_equal(sum(2, SL_HISTORY_USE_waiting_ms), 400);
 }
 
-/* A turn is had where not all fit: alone, or beside who wants nothing, there is none; nor while some of it is out. */
+/* A turn is had where not all fit: alone, or beside who wants nothing, there is none; nor while
+ * some of it is out. */
 static void a_turn_is_had_before_others(void **state)
 {
 	begin(&samples[0], T0, 100);
@@ -452,7 +456,8 @@ static void time_goes_back_only_where_it_was_ahead(void **state)
 
 	assert_int_equal(sl_history_clock_ms(&clock, 5000000, 10 * SL_S), 5000000);
 	assert_int_equal(sl_history_clock_ms(&clock, 5001000, 11 * SL_S), 5001000);
-	/* Somebody sets the clock ten seconds back: in twenty seconds from now it is right again. */
+	/* Somebody sets the clock ten seconds back: in twenty seconds from now it is right
+	 * again. */
 	assert_int_equal(sl_history_clock_ms(&clock, 4992000, 12 * SL_S), 5001500);
 	assert_int_equal(sl_history_clock_ms(&clock, 4993000, 13 * SL_S), 5002000);
 	assert_int_equal(sl_history_clock_ms(&clock, 5011000, 31 * SL_S), 5011000);
@@ -468,7 +473,8 @@ static void time_goes_back_only_where_it_was_ahead(void **state)
 	assert_int_equal(sl_history_clock_ms(&clock, 4401000, 6 * SL_S), 4401000);
 }
 
-/* The disk is full for long, and one workload after the other runs: what waits for being written is bounded, and the newest of who is known is what is. */
+/* The disk is full for long, and one workload after the other runs: what waits for being written is
+ * bounded, and the newest of who is known is what is. */
 static void who_cannot_be_written_is_bounded(void **state)
 {
 	struct sl_history_scribe *scribe = sl_history_scribe_new("/nowhere", NULL, 0);

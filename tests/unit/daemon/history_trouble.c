@@ -1,4 +1,5 @@
-/* The history's file when something is wrong with it: damaged, of another sluiced, locked, on a full disk. */
+/* The history's file when something is wrong with it: damaged, of another sluiced, locked, on a
+ * full disk. */
 #include "history_file.h"
 
 #include <fcntl.h>
@@ -55,7 +56,8 @@ static void a_damaged_one_is_set_aside(void **state)
 	sl_history_store_close(store);
 }
 
-/* A page in the middle, where the writer never looks: who reads it is told, and who then looks at all of it finds it. */
+/* A page in the middle, where the writer never looks: who reads it is told, and who then looks at
+ * all of it finds it. */
 static void damage_is_met_by_readers(void **state)
 {
 	struct sl_history_store *store = history_open_store();
@@ -239,7 +241,8 @@ static json_t *events_answer(const struct sl_history_ask *ask)
 	return json;
 }
 
-/* A reader that is called off says how far back it came, with what it had found; whoever goes on from there finds the rest, each once. */
+/* A reader that is called off says how far back it came, with what it had found; whoever goes on
+ * from there finds the rest, each once. */
 static void what_was_found_before_giving_up_is_told(void **state)
 {
 	enum { MANY = 20000 };

@@ -1,4 +1,5 @@
-/* Whom the history takes for one it knows: a daemon that is new, and workloads with numbers that the file has already. */
+/* Whom the history takes for one it knows: a daemon that is new, and workloads with numbers that
+ * the file has already. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,7 +14,8 @@
 #define NOW   1700000000000ull
 #define BEGUN (NOW - 3600000ull)
 
-/* What the file says of the one with number 7; the daemon's row differs from it by one thing at a time. */
+/* What the file says of the one with number 7; the daemon's row differs from it by one thing at a
+ * time. */
 static const struct {
 	const char *what;
 	uint64_t number;
@@ -92,7 +94,8 @@ static void who_was_known_goes_on(void **state)
 				(unsigned long long)living->row.begun_ms,
 				(unsigned long long)living->row.gpu_mask, (long long)id,
 				(unsigned long long)begun);
-		/* Another one of its number has ended, and is written as such; the same one has not. */
+		/* Another one of its number has ended, and is written as such; the same one has
+		 * not. */
 		sl_history_who_end_former(scribe);
 		if (scribe->workload_count != !rows[i].known)
 			fail_msg("%s: %zu have ended", rows[i].what,

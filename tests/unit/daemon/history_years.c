@@ -1,4 +1,5 @@
-/* The history when it is old: two years of hours and a week of minutes of 200 workloads, as they would lie there, and what is then answered, kept and let go. */
+/* The history when it is old: two years of hours and a week of minutes of 200 workloads, as they
+ * would lie there, and what is then answered, kept and let go. */
 #include "history_file.h"
 
 #include <inttypes.h>
@@ -160,7 +161,8 @@ static void two_years_are_answered(void **state)
 	}
 }
 
-/* A workload is looked for by its moments, or where it is not known on which GPUs it was, among all rows; it is the same. */
+/* A workload is looked for by its moments, or where it is not known on which GPUs it was, among all
+ * rows; it is the same. */
 static void one_workload_is_found_either_way(void **state)
 {
 	static const struct {
@@ -229,7 +231,8 @@ static void what_is_too_old_goes(void **state)
 	assert_null(sl_history_store_close(store));
 }
 
-/* Where it may not be so large the oldest hours go, as many as it takes; what is left is answered as before, and the disk gets its room back. */
+/* Where it may not be so large the oldest hours go, as many as it takes; what is left is answered
+ * as before, and the disk gets its room back. */
 static void it_shrinks_to_what_it_may_have(void **state)
 {
 	struct sl_history_store *store = history_open_store();

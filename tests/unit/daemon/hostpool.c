@@ -40,7 +40,8 @@ static void moves(struct inside *inside, const struct holder *holder, uint64_t b
 	inside_until(inside, causes(inside) == before + 1);
 }
 
-/* Neither what is to spare for the last chunk nor what a second process needs goes beyond the bound. */
+/* Neither what is to spare for the last chunk nor what a second process needs goes beyond the
+ * bound. */
 static void a_workload_has_no_more_than_its_bound(void **state)
 {
 	struct inside *inside = *state;
@@ -71,7 +72,8 @@ static void a_workload_has_no_more_than_its_bound(void **state)
 	holder_end(inside, &a);
 }
 
-/* One that has chunks which are larger than that leaves all the same, and takes no more beyond its bound than one of them. */
+/* One that has chunks which are larger than that leaves all the same, and takes no more beyond its
+ * bound than one of them. */
 static void a_chunk_beyond_the_bound(void **state)
 {
 	struct inside *inside = *state;
@@ -174,8 +176,8 @@ static uint64_t order_evict_of(
 	return action.id;
 }
 
-/* An order for one GPU: what is made for it, and what that is near to. The policy does not know of it, so all is as if
- * it had come back since. */
+/* An order for one GPU: what is made for it, and what that is near to. The policy does not know of
+ * it, so all is as if it had come back since. */
 static void moves_of(struct inside *inside, const struct holder *holder, uint32_t gpu,
 	uint64_t bytes, uint64_t made, uint32_t near)
 {
@@ -301,8 +303,8 @@ static void far_memory_is_better_than_none(void **state)
 	inside_fini(&inside);
 }
 
-/* A host that is short of memory is where what it still has must do: neither a round figure nor what is to spare nor a file
- * larger than needed is a reason to leave somebody where he is. */
+/* A host that is short of memory is where what it still has must do: neither a round figure nor
+ * what is to spare nor a file larger than needed is a reason to leave somebody where he is. */
 static void what_is_to_spare_is_no_need(void **state)
 {
 	static struct inside own;

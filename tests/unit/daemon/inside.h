@@ -1,9 +1,9 @@
 /*
  * inside - the daemon in the test's own process, its loop turned by the test
  *
- * For what can only be reached by an action of the policy (signals, probes): the test hands the action
- * in by itself, and still speaks to the daemon through sockets of real processes (rig.h), whose
- * waiting turns the loop.
+ * For what can only be reached by an action of the policy (signals, probes): the test hands the
+ * action in by itself, and still speaks to the daemon through sockets of real processes (rig.h),
+ * whose waiting turns the loop.
  */
 #ifndef SL_TESTS_DAEMON_INSIDE_H
 #define SL_TESTS_DAEMON_INSIDE_H

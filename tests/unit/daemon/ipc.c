@@ -1,4 +1,5 @@
-/* Descriptors of memory that pass through the daemon: offers, opens, bounds, deaths, restarts, bad peers. */
+/* Descriptors of memory that pass through the daemon: offers, opens, bounds, deaths, restarts, bad
+ * peers. */
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <poll.h>
@@ -35,7 +36,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* --- words -------------------------------------------------------------------------------------- */
+/* --- words ------------------------------------------------------------------------------------ */
 
 static union sl_msg opened(const struct rig_peer *peer, unsigned int key, uint32_t reason)
 {
@@ -121,7 +122,7 @@ static bool is_closed_everywhere(struct watched *file)
 	return poll(&ready, 1, 5000) == 1 && ready.revents & POLLHUP;
 }
 
-/* --- tests ---------------------------------------------------------------------------------------- */
+/* --- tests ------------------------------------------------------------------------------------ */
 
 static void shared_withdrawn_and_dead(void **state)
 {
@@ -343,7 +344,8 @@ static void bounds(void **state)
 		give(&a, 1000 + i, 1, file);
 		rig_expect(&a, SL_MSG_IPC_OFFERED, &msg);
 		kept += msg.ipc_offered.reason == SL_IPC_OK;
-		/* Those that are refused are closed by a thread, which a busy machine may not let run for a while. */
+		/* Those that are refused are closed by a thread, which a busy machine may not let
+		 * run for a while. */
 		if (i % 64 == 63)
 			rig_until(daemon_fds(rig) < before + kept + 64);
 	}

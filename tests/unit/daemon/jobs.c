@@ -1,4 +1,5 @@
-/* Jobs over the wire: what is taken, what waits and why, who may do what with whose, what counts beside them. */
+/* Jobs over the wire: what is taken, what waits and why, who may do what with whose, what counts
+ * beside them. */
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -273,7 +274,8 @@ static void waits_its_turn(void **state)
 
 /* --- Names. --- */
 
-/* What the daemon says to a job of that name and so many tasks that would have to wait; "" if it is fine. */
+/* What the daemon says to a job of that name and so many tasks that would have to wait; "" if it is
+ * fine. */
 static const char *said_of(
 	const struct rig_peer *peer, const char *name, uint32_t tasks, bool only_asks)
 {
@@ -298,7 +300,8 @@ static void expect_name(const struct rig_peer *peer, const char *name, uint32_t 
 			in_the_way ? in_the_way : "");
 }
 
-/* Of a job, a gang and its tasks, and a workload of `sluice run`, no two have one name; it does not matter who was first. */
+/* Of a job, a gang and its tasks, and a workload of `sluice run`, no two have one name; it does not
+ * matter who was first. */
 static void names_do_not_meet(void **state)
 {
 	struct rig *rig = *state;
@@ -589,8 +592,9 @@ static bool is_dead(pid_t pid)
 }
 
 /*
- * A daemon that dies between the go and the writing down of it leaves BINDING, and so does one that dies before the go: the record tells
- * which. Neither RUNNING that is stored, nor a shim that lives, stands in for it.
+ * A daemon that dies between the go and the writing down of it leaves BINDING, and so does one that
+ * dies before the go: the record tells which. Neither RUNNING that is stored, nor a shim that
+ * lives, stands in for it.
  */
 static void knows_what_began(void **state)
 {
@@ -651,7 +655,8 @@ static void knows_what_began(void **state)
 	}
 }
 
-/* From now on, and until it is lifted, how job `id` stands cannot be written: a folder that is not empty is in the file's place. */
+/* From now on, and until it is lifted, how job `id` stands cannot be written: a folder that is not
+ * empty is in the file's place. */
 static void jam(const struct rig *rig, int id)
 {
 	char command[256];
@@ -745,8 +750,9 @@ static bool limits_are(const char *log, const char *name, rlim_t soft, rlim_t ha
 }
 
 /*
- * A service has other limits than a user's session. The job has those of who submitted it, soft and hard: lower ones than the daemon's, and,
- * from a daemon that runs as root, higher ones. How it ended is written down whatever it may write itself.
+ * A service has other limits than a user's session. The job has those of who submitted it, soft and
+ * hard: lower ones than the daemon's, and, from a daemon that runs as root, higher ones. How it
+ * ended is written down whatever it may write itself.
  */
 static void has_its_submitters_limits(void **state)
 {

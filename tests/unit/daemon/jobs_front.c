@@ -1,4 +1,5 @@
-/* RUN as a job in the foreground, over the wire: what is refused, who waits, what ends a wait, and what is listed meanwhile. */
+/* RUN as a job in the foreground, over the wire: what is refused, who waits, what ends a wait, and
+ * what is listed meanwhile. */
 #include <string.h>
 #include <unistd.h>
 
@@ -247,7 +248,8 @@ static void counts_once_it_requests(void **state)
 	rig_peer_end(&looks);
 }
 
-/* A RUN makes no cycle: it is answered after the one in which those before it are looked at, and that one waits for reports. */
+/* A RUN makes no cycle: it is answered after the one in which those before it are looked at, and
+ * that one waits for reports. */
 static void comes_after_who_waits(void **state)
 {
 	struct rig *rig = *state;

@@ -1,4 +1,5 @@
-/* The queue from within: what is late by a clock that the test reads, and what outlives the books. */
+/* The queue from within: what is late by a clock that the test reads, and what outlives the
+ * books. */
 #include "inside.h"
 #include "submitting.h"
 
@@ -202,7 +203,8 @@ static void request(const struct rig_peer *run, uint64_t bytes)
 		fail_msg("not changed: %s", msg.set_reply.text);
 }
 
-/* Its place was given to another meanwhile: it is parked again, and comes back when there is room. */
+/* Its place was given to another meanwhile: it is parked again, and comes back when there is
+ * room. */
 static void who_finds_no_room_is_parked_again(void **state)
 {
 	struct inside *inside = *state;
@@ -242,7 +244,8 @@ static void who_finds_no_room_is_parked_again(void **state)
 
 /* --- New books. --- */
 
-/* A job that fails at once does not get round its pause by what happens to a GPU, a project or the pool. */
+/* A job that fails at once does not get round its pause by what happens to a GPU, a project or the
+ * pool. */
 static void a_back_off_outlives_the_books(void **state)
 {
 	struct inside *inside = *state;
@@ -306,7 +309,8 @@ static struct sl_job_task *found_again(struct inside *inside)
 	return SL_LIST_ENTRY(first, struct sl_job_task, active);
 }
 
-/* It was to be stopped, and nobody was signalled: a disk that hangs from the start on does not put that off for ever. */
+/* It was to be stopped, and nobody was signalled: a disk that hangs from the start on does not put
+ * that off for ever. */
 static void a_stop_that_is_found_has_a_deadline(void **state)
 {
 	struct inside *inside = *state;
@@ -357,7 +361,8 @@ static void who_comes_back_keeps_its_place_over_a_restart(void **state)
 	end(inside, task);
 }
 
-/* A `sluice run` is on its way out when the daemon goes: so it is for the next one, which does not wait for ever, and hears of the end. */
+/* A `sluice run` is on its way out when the daemon goes: so it is for the next one, which does not
+ * wait for ever, and hears of the end. */
 static void a_run_on_its_way_out_stays_on_it(void **state)
 {
 	struct inside *inside = *state;
@@ -389,7 +394,8 @@ static void a_run_on_its_way_out_stays_on_it(void **state)
 
 /* --- The end. --- */
 
-/* sluiced ends while the answer to a stop waits for the disk: the peer, which goes later, is not left in a list that is gone. */
+/* sluiced ends while the answer to a stop waits for the disk: the peer, which goes later, is not
+ * left in a list that is gone. */
 static void an_end_lets_go_of_who_waits_for_the_disk(void **state)
 {
 	struct inside *inside = *state;

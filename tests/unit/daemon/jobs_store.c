@@ -28,7 +28,8 @@ static char top[64], folder[96];
 static int make_top(void **state)
 {
 	(void)state;
-	/* In memory where there is such a place: thousands of fsyncs of a disk tell nothing more. */
+	/* In memory where there is such a place: thousands of fsyncs of a disk tell nothing
+	 * more. */
 	(void)snprintf(top, sizeof(top), "%s/sluice-jobs-XXXXXX",
 		access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
 	assert_non_null(mkdtemp(top));
@@ -310,7 +311,8 @@ static void test_there_and_back(void **state)
 	(void)snprintf(path, sizeof(path), "%s/10/spec", folder);
 	assert_int_equal(stat(path, &stat_of), 0);
 	assert_int_equal(stat_of.st_mode & 0777, 0600);
-	/* Of one that is there the state only, and what was handed over is written before the end. */
+	/* Of one that is there the state only, and what was handed over is written before the
+	 * end. */
 	store = open_store();
 	row.state = SL_JOB_FAILED;
 	put(store, &row, false, 5);
@@ -369,7 +371,8 @@ static void test_many_puts(void **state)
 	forget(loaded);
 }
 
-/* Nothing is left of it but its number, which is not given again; after the store was opened anew either. */
+/* Nothing is left of it but its number, which is not given again; after the store was opened anew
+ * either. */
 static void test_remove(void **state)
 {
 	static const uint64_t ids[] = {1, 2, 3};
@@ -532,8 +535,8 @@ static void test_folder_is_gone(void **state)
 
 /* --- Killed in the middle. --- */
 
-/* Job 1 changes all the time, all tasks at once; others come and go, of which two are there at a time. What has been
- * promised is told through the pipe. */
+/* Job 1 changes all the time, all tasks at once; others come and go, of which two are there at a
+ * time. What has been promised is told through the pipe. */
 static void write_forever(int told)
 {
 	struct sl_jobs_store *store = open_store();

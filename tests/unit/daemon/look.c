@@ -1,5 +1,5 @@
-/* What is judged by what others use is judged by what they use now. Between two looks of the daemon's own lie
- * 60 s here, so whatever is seen in time was looked at for the one who asked. */
+/* What is judged by what others use is judged by what they use now. Between two looks of the
+ * daemon's own lie 60 s here, so whatever is seen in time was looked at for the one who asked. */
 #include <signal.h>
 #include <string.h>
 
@@ -76,9 +76,10 @@ static uint32_t work_of(const struct rig *rig, uint64_t workload)
 	return work_pm;
 }
 
-/* --- tests -------------------------------------------------------------------------------------- */
+/* --- tests ------------------------------------------------------------------------------------ */
 
-/* Of what all processes did: 60 of 80, the others are strangers'. Where the driver does not say, or says what cannot be, it is not known. */
+/* Of what all processes did: 60 of 80, the others are strangers'. Where the driver does not say, or
+ * says what cannot be, it is not known. */
 static void who_did_what_is_nvmls_to_say(void **state)
 {
 	struct rig *rig = *state;
@@ -128,7 +129,8 @@ static void who_is_gone_takes_nothing_of_a_limit(void **state)
 	rig_stop(rig);
 }
 
-/* Its memory is no reason to refuse either; and what came since is one, before a promise is broken. */
+/* Its memory is no reason to refuse either; and what came since is one, before a promise is
+ * broken. */
 static void admission_is_by_what_is_there(void **state)
 {
 	struct rig *rig = *state;

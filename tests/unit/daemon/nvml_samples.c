@@ -1,4 +1,5 @@
-/* What NVML says of single processes: when it is asked, what of it is believed, and what is kept. */
+/* What NVML says of single processes: when it is asked, what of it is believed, and what is
+ * kept. */
 #include "../base/test.h"
 
 #include "daemon/nvml_samples.h"
@@ -70,7 +71,8 @@ static void each_process_once(void **state)
 	assert_int_equal(sl_nvml_samples_sum(&samples), 65);
 }
 
-/* Asked about since the newest sample, by NVML's own clock; and not each time that somebody wants to know. */
+/* Asked about since the newest sample, by NVML's own clock; and not each time that somebody wants
+ * to know. */
 static void asked_once_a_second(void **state)
 {
 	put(10, 7000000, 40);

@@ -1,4 +1,5 @@
-/* The parts of the page's server that need neither a socket nor a daemon: who gets in, and what for. */
+/* The parts of the page's server that need neither a socket nor a daemon: who gets in, and what
+ * for. */
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -19,7 +20,7 @@
 #include "daemon/page_tokens.h"
 #include "daemon/resources_file.h"
 
-/* --- headers ------------------------------------------------------------------------------------------------------ */
+/* --- headers ---------------------------------------------------------------------------------- */
 
 enum place { LOOPBACK, NETWORK, TLS, SOCKET };
 
@@ -148,7 +149,7 @@ static void who_is_let_in(void **state)
 	}
 }
 
-/* --- routes --------------------------------------------------------------------------------------------------------- */
+/* --- routes ----------------------------------------------------------------------------------- */
 
 static void paths_lead_to_routes(void **state)
 {
@@ -213,7 +214,7 @@ static void write_routes(FILE *out)
 		(void)fprintf(out, "%s %s\n", route->method, route->path);
 }
 
-/* --- tokens --------------------------------------------------------------------------------------------------------- */
+/* --- tokens ----------------------------------------------------------------------------------- */
 
 static struct sl_who *user(uid_t uid)
 {
@@ -312,7 +313,7 @@ static void many_tokens_end_only_their_own(void **state)
 	tokens = sl_page_tokens_free(tokens);
 }
 
-/* --- shares --------------------------------------------------------------------------------------------------------- */
+/* --- shares ----------------------------------------------------------------------------------- */
 
 static unsigned int take_all(struct sl_page_share *share, struct sl_page_asker asker,
 	enum sl_page_good good, uint64_t amount, int *why)
@@ -324,7 +325,8 @@ static unsigned int take_all(struct sl_page_share *share, struct sl_page_asker a
 	return count;
 }
 
-/* One has no more than one may, nor have all without a token; those with one find something left, and all is given back. */
+/* One has no more than one may, nor have all without a token; those with one find something left,
+ * and all is given back. */
 static void shares_leave_something(void **state)
 {
 	const struct sl_page_asker local = {1, false}, other = {2, false},
@@ -359,7 +361,7 @@ static void shares_leave_something(void **state)
 	share = sl_page_share_free(share);
 }
 
-/* --- rate ----------------------------------------------------------------------------------------------------------- */
+/* --- rate ------------------------------------------------------------------------------------- */
 
 static void rates_are_per_key(void **state)
 {
@@ -382,7 +384,7 @@ static void rates_are_per_key(void **state)
 	rate = sl_page_rate_free(rate);
 }
 
-/* --- parts ---------------------------------------------------------------------------------------------------------- */
+/* --- parts ------------------------------------------------------------------------------------ */
 
 static void the_page_is_in_the_program(void **state)
 {
@@ -402,7 +404,7 @@ static void the_page_is_in_the_program(void **state)
 	assert_memory_equal(front->data, "<!", 2);
 }
 
-/* --- compute resources ------------------------------------------------------------------------------------------------ */
+/* --- compute resources ------------------------------------------------------------------------ */
 
 static struct sl_compute compute(const char *name, uint64_t request)
 {

@@ -31,7 +31,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* --- what is said ------------------------------------------------------------------------------ */
+/* --- what is said ----------------------------------------------------------------------------- */
 
 static struct rig_peer control(const struct rig *rig)
 {
@@ -101,7 +101,7 @@ static struct sl_msg_swap_row row_of(const struct rig *rig, uint64_t workload)
 
 #define is_at(rig, run, WHERE) (row_of(rig, (run)->workload).residency == SL_WIRE_##WHERE)
 
-/* --- a client that moves what it has ------------------------------------------------------------- */
+/* --- a client that moves what it has ---------------------------------------------------------- */
 
 struct given {
 	uint32_t number;
@@ -200,7 +200,7 @@ static void end_both(struct rig *rig, struct rig_peer *run, struct rig_peer *cli
 	rig_until(rig_uses(rig, NULL, 0) == 0);
 }
 
-/* --- tests ------------------------------------------------------------------------------------- */
+/* --- tests ------------------------------------------------------------------------------------ */
 
 static void parked_and_resumed(void **state)
 {
@@ -309,7 +309,8 @@ static void parked_across_a_restart(void **state)
 	end_both(rig, &run, &client);
 }
 
-/* A client whose memory is on the host and whose GPU is full of others' is believed all the same. */
+/* A client whose memory is on the host and whose GPU is full of others' is believed all the
+ * same. */
 static void evicted_bytes_need_no_gpu(void **state)
 {
 	struct rig *rig = *state;

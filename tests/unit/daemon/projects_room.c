@@ -1,4 +1,5 @@
-/* Projects over the wire: who may change them, rows in and out of order, several that change at once. */
+/* Projects over the wire: who may change them, rows in and out of order, several that change at
+ * once. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -332,8 +333,8 @@ static void only_whom_it_names(void **state)
 	assert_int_equal(run_in(rig, OTHER_USER + 1, OTHER_USER + 1, "lab").ok, 0);
 }
 
-/* Each change is judged against what is there once its turn has come: of many children for which their parent
- * has a quota, one gets it. */
+/* Each change is judged against what is there once its turn has come: of many children for which
+ * their parent has a quota, one gets it. */
 static void several_at_once(void **state)
 {
 	enum { PEERS = 8 };

@@ -1,8 +1,8 @@
 /*
  * sharing - what clients say to share memory by way of the daemon, for tests of that
  *
- * Pieces of memory are told apart by a number, which stands in their key; the descriptors of one are copies of one
- * file. Calls assert what they say.
+ * Pieces of memory are told apart by a number, which stands in their key; the descriptors of one
+ * are copies of one file. Calls assert what they say.
  */
 #ifndef SL_TESTS_DAEMON_SHARING_H
 #define SL_TESTS_DAEMON_SHARING_H

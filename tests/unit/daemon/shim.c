@@ -1,6 +1,7 @@
 /*
- * The supervisor of a task, started as the daemon does it: what becomes of its program and of all that descends from it, and what
- * it leaves behind. What a program is to have become is asked of the program itself, in its log.
+ * The supervisor of a task, started as the daemon does it: what becomes of its program and of all
+ * that descends from it, and what it leaves behind. What a program is to have become is asked of
+ * the program itself, in its log.
  */
 #include "../base/test.h"
 
@@ -244,7 +245,8 @@ static void test_not_started(void **state)
 	}
 }
 
-/* The PATH is the job's, not the daemon's, and the rest of its environment, too; the last of a name counts. */
+/* The PATH is the job's, not the daemon's, and the rest of its environment, too; the last of a name
+ * counts. */
 static void test_environment(void **state)
 {
 	const char *const words[] = {"sluice-test-program", NULL};
@@ -273,7 +275,8 @@ static void test_environment(void **state)
 
 /* --- How a program is set up. --- */
 
-/* No descriptor but the three, no signal ignored or blocked, a session of its own, limits and risks like anybody's. */
+/* No descriptor but the three, no signal ignored or blocked, a session of its own, limits and risks
+ * like anybody's. */
 static void test_setup(void **state)
 {
 	static const char script[] =
@@ -427,7 +430,8 @@ static void test_log_without_reader(void **state)
 
 /* --- The family. --- */
 
-/* The program's child in another session, whose parent is gone, ends with it: told first, killed if it does not listen. */
+/* The program's child in another session, whose parent is gone, ends with it: told first, killed if
+ * it does not listen. */
 static void test_daemonized(void **state)
 {
 	static const char *const scripts[] = {
@@ -456,7 +460,8 @@ static void test_daemonized(void **state)
 	}
 }
 
-/* Everything below, in the middle of its life: a tree of eleven in four sessions, some of which ignore what they are told. */
+/* Everything below, in the middle of its life: a tree of eleven in four sessions, some of which
+ * ignore what they are told. */
 static void test_tree(void **state)
 {
 	struct job job = going(shell(
@@ -480,7 +485,8 @@ static void test_tree(void **state)
 	free(text);
 }
 
-/* Whatever loses its parent is reaped while the program runs: one that makes many leaves no zombies. */
+/* Whatever loses its parent is reaped while the program runs: one that makes many leaves no
+ * zombies. */
 static void test_orphans_are_reaped(void **state)
 {
 	struct job job = going(shell(
@@ -525,7 +531,8 @@ static void test_shim_is_killed(void **state)
 	await_end_of(program);
 }
 
-/* A process in the daemon's place starts it, says go, and is killed. What it started goes on and is written down. */
+/* A process in the daemon's place starts it, says go, and is killed. What it started goes on and is
+ * written down. */
 static void test_daemon_is_killed(void **state)
 {
 	int ends[2], pidfd, status;

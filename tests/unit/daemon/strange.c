@@ -19,7 +19,8 @@
 #define CONFIG \
 	"driver_reserve: 1GiB\nmeasure_interval: 50ms\nmax_clients: 8\nhistory: no\n"
 #define OTHER_USER 4242
-/* 64 + 3 * 8 are for other things, so 1112 for memory; 556 of one client, 278 of a user when it gets tight. */
+/* 64 + 3 * 8 are for other things, so 1112 for memory; 556 of one client, 278 of a user when it
+ * gets tight. */
 #define DESCRIPTORS 1200
 
 struct world {
@@ -28,7 +29,7 @@ struct world {
 	pid_t server;
 };
 
-/* --- a file system of one file ------------------------------------------------------------------ */
+/* --- a file system of one file ---------------------------------------------------------------- */
 
 static void answer(
 	int dev, const struct fuse_in_header *ask, const void *data, size_t size)
@@ -142,7 +143,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* --- words -------------------------------------------------------------------------------------- */
+/* --- words ------------------------------------------------------------------------------------ */
 
 static int strange_file(const struct world *world)
 {
@@ -197,9 +198,10 @@ static void others_are_served(struct rig *rig)
 	rig_peer_end(&run);
 }
 
-/* --- tests ---------------------------------------------------------------------------------------- */
+/* --- tests ------------------------------------------------------------------------------------ */
 
-/* A client that opens and does not read keeps what its partner withdraws: charged to the maker till then. */
+/* A client that opens and does not read keeps what its partner withdraws: charged to the maker till
+ * then. */
 static void charged_until_closed(void **state)
 {
 	struct rig *rig = &((struct world *)*state)->rig;
@@ -263,7 +265,8 @@ static void send_strays(const struct rig *rig, int file)
 	rig_peer_end(&stranger);
 }
 
-/* Whatever comes unasked, of one user: not more of it than so much, and it keeps nobody else from being closed. */
+/* Whatever comes unasked, of one user: not more of it than so much, and it keeps nobody else from
+ * being closed. */
 static void strays_are_one_users(void **state)
 {
 	struct world *world = *state;

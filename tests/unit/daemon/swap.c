@@ -13,7 +13,7 @@
 #include "daemon/hostmem.h"
 #include "daemon/hostpool.h"
 
-/* --- what goes well ---------------------------------------------------------------------------- */
+/* --- what goes well --------------------------------------------------------------------------- */
 
 static void looks_right(const struct given *given, uint64_t bytes)
 {
@@ -87,8 +87,8 @@ static void answer(const struct rig_peer *peer, uint64_t order, uint64_t moved,
 	rig_send(peer, &msg);
 }
 
-/* A chunk moves as a whole: room for the largest one is there besides what is asked for, if it can be had, and in
- * a file of its own. */
+/* A chunk moves as a whole: room for the largest one is there besides what is asked for, if it can
+ * be had, and in a file of its own. */
 static void the_last_chunk_has_room(void **state)
 {
 	static const uint64_t sizes[] = {64 * MIB, 256 * MIB, 64 * MIB, 128 * MIB};
@@ -118,7 +118,7 @@ static void the_last_chunk_has_room(void **state)
 	holder_end(inside, &holders[0]);
 }
 
-/* --- what is learnt and told ------------------------------------------------------------------- */
+/* --- what is learnt and told ------------------------------------------------------------------ */
 
 /* By our clock it had the order for had_us. */
 static uint64_t rate_of(struct inside *inside, struct holder *holder, uint64_t moved,
@@ -314,7 +314,7 @@ static void a_dead_clients_memory_is_emptied(void **state)
 	(void)close(given.fd);
 }
 
-/* --- orders that come to nothing ----------------------------------------------------------------- */
+/* --- orders that come to nothing -------------------------------------------------------------- */
 
 static void too_much_for_the_pool(void **state)
 {
@@ -451,7 +451,7 @@ static void older_clients_are_never_asked(void **state)
 	holder_end(inside, &a);
 }
 
-/* --- lies ------------------------------------------------------------------------------------------ */
+/* --- lies ------------------------------------------------------------------------------------- */
 
 /* The liar says this after an EVICT of all it has; its books stay as they were. */
 static void liar(struct inside *inside,
@@ -541,7 +541,7 @@ static void lies_end_the_line_and_nothing_else(void **state)
 	liar(*state, evicted_late, "more than was reported");
 }
 
-/* --- many --------------------------------------------------------------------------------------------- */
+/* --- many ------------------------------------------------------------------------------------- */
 
 #define MANY 200
 

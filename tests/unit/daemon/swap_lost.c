@@ -74,7 +74,8 @@ static void back_on_the_same_daemon(void **state)
 	holder_end(inside, &a);
 }
 
-/* exec into a program without CUDA: host memory that nothing is in does not keep the rest booked. */
+/* exec into a program without CUDA: host memory that nothing is in does not keep the rest
+ * booked. */
 static void a_program_without_cuda_keeps_no_files(void **state)
 {
 	struct inside *inside = *state;
@@ -93,8 +94,8 @@ static void a_program_without_cuda_keeps_no_files(void **state)
 	holder_end(inside, &a);
 }
 
-/* Nor does what is on the host, once the program that had it is seen to be over: nobody can bring that back. While it maps what
- * it has there it is waited for. */
+/* Nor does what is on the host, once the program that had it is seen to be over: nobody can bring
+ * that back. While it maps what it has there it is waited for. */
 static void a_program_without_cuda_has_nothing_there(void **state)
 {
 	struct inside *inside = *state;
@@ -322,8 +323,9 @@ static struct sl_node_use_view come_back_with(struct inside *inside,
 	return sl_node_client_use(inside->daemon.node, holder->peer.client, 0);
 }
 
-/* A limit that was lowered takes nothing away: whatever daemon follows, it is believed to have what it had under the larger
- * one, and what it says of it later is in order. Lowered by the daemon before, by this one while it is not back, or by both. */
+/* A limit that was lowered takes nothing away: whatever daemon follows, it is believed to have what
+ * it had under the larger one, and what it says of it later is in order. Lowered by the daemon
+ * before, by this one while it is not back, or by both. */
 static void what_a_larger_limit_gave(void **state)
 {
 	static const struct {
@@ -387,7 +389,8 @@ static void a_larger_limit_is_forgotten(void **state)
 	holder_end(inside, &a);
 }
 
-/* What was not believed of it is no reason to drop it when it speaks of all it has; a figure that was is one. */
+/* What was not believed of it is no reason to drop it when it speaks of all it has; a figure that
+ * was is one. */
 static void who_was_not_believed_is_kept(void **state)
 {
 	struct inside *inside = *state;
@@ -409,8 +412,8 @@ static void who_was_not_believed_is_kept(void **state)
 	holder_end(inside, &a);
 }
 
-/* A daemon with fewer descriptors than the one before takes more files than it would make; who comes with one too many is told
- * the remedy, and taken in as soon as there is room. */
+/* A daemon with fewer descriptors than the one before takes more files than it would make; who
+ * comes with one too many is told the remedy, and taken in as soon as there is room. */
 static void fewer_descriptors_than_before(void **state)
 {
 	struct inside *inside = *state;

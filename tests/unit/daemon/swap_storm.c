@@ -1,6 +1,7 @@
 /*
- * Clients that move memory, honest and not, at random: whatever they say and whenever they die, the books of the
- * policy hold, the daemon and the policy agree about every open order, and no host memory is lost.
+ * Clients that move memory, honest and not, at random: whatever they say and whenever they die, the
+ * books of the policy hold, the daemon and the policy agree about every open order, and no host
+ * memory is lost.
  * usage: unit-daemon-swap_storm [SEED [STEPS]]; the seed is printed when it fails.
  */
 #include "inside.h"
@@ -56,7 +57,7 @@ static struct inside inside;
 static struct actor actors[MANY];
 static uint64_t lies, deaths, done;
 
-/* --- life ---------------------------------------------------------------------------------------- */
+/* --- life ------------------------------------------------------------------------------------- */
 
 static void forget_files(struct actor *actor)
 {
@@ -131,7 +132,7 @@ static void come_back(struct actor *actor)
 	say(actor, &msg);
 }
 
-/* --- what is heard --------------------------------------------------------------------------------- */
+/* --- what is heard ---------------------------------------------------------------------------- */
 
 static void keep(struct actor *actor, const struct sl_msg_store *store, int fd)
 {
@@ -222,7 +223,7 @@ static void listen_to_all(struct actor *actor)
 	}
 }
 
-/* --- what is said ----------------------------------------------------------------------------------- */
+/* --- what is said ----------------------------------------------------------------------------- */
 
 static void ask(struct actor *actor)
 {
@@ -368,7 +369,7 @@ static void act(struct actor *actor)
 	}
 }
 
-/* --- what must be so --------------------------------------------------------------------------------- */
+/* --- what must be so -------------------------------------------------------------------------- */
 
 static void check_client(
 	const struct sl_client *client, uint64_t *host_bytes, uint32_t *files)

@@ -1,8 +1,9 @@
 /*
- * away - demands whose longest wait ends while their client is on the host, or on its way, played by hand
+ * away - demands whose longest wait ends while their client is on the host, or on its way, played
+ * by hand
  *
- * A has 40 of a GPU of 100 and asks for 15 more, of which 10 are free: it lacks 5. N has 40 that cannot be moved, S 10 that
- * could be, were it not stopped. C, which cannot be moved either, has a
+ * A has 40 of a GPU of 100 and asks for 15 more, of which 10 are free: it lacks 5. N has 40 that
+ * cannot be moved, S 10 that could be, were it not stopped. C, which cannot be moved either, has a
  * request of 35, for which A has to leave.
  */
 #include "play.h"
@@ -82,7 +83,8 @@ static const char *is_back(struct play *p, uint64_t at_ms)
 	return at(p, at_ms, (struct sl_event)DONE(1, p->last[SL_ACTION_RESTORE].id, 0));
 }
 
-/* Its wait began anew when it was back for the first time, and is over while it is away for the second. */
+/* Its wait began anew when it was back for the first time, and is over while it is away for the
+ * second. */
 static void away_for_the_second_time(struct play *p)
 {
 	begin(p, (struct sl_event)SWAP(SWAP, WAIT));
@@ -95,7 +97,8 @@ static void away_for_the_second_time(struct play *p)
 	(void)at(p, 62030, (struct sl_event)EVENT(CANCEL, cancel, {2, 2}));
 }
 
-/* It is not refused before others were looked at for it once it is there: S can be moved by then. */
+/* It is not refused before others were looked at for it once it is there: S can be moved by
+ * then. */
 static void test_over_while_away(void **state)
 {
 	struct play p;
@@ -120,8 +123,8 @@ static void test_over_in_vain(void **state)
 	play_close(&p);
 }
 
-/* Behind `wait` it is looked at when its wait is over, and S is to be moved, who refuses that for the moment. Then A is told to
- * leave for C, and refuses as well: it is as helped as before. */
+/* Behind `wait` it is looked at when its wait is over, and S is to be moved, who refuses that for
+ * the moment. Then A is told to leave for C, and refuses as well: it is as helped as before. */
 static void test_told_to_leave_after_it(void **state)
 {
 	struct play p;

@@ -161,7 +161,8 @@ static void keeps_limits_and_quotas(void **state)
 	assert_int_equal(sl_cluster_job(s.cluster, 2).because.available, 2000);
 }
 
-/* What is being stopped still has its part of the limit, of which another of the project may not take what is free. */
+/* What is being stopped still has its part of the limit, of which another of the project may not
+ * take what is free. */
 static void limits_count_what_is_stopping(void **state)
 {
 	send(job(1, 3, 1, 1, 1));
@@ -361,7 +362,8 @@ static void parks_by_what_was_measured(void **state)
 	answer();
 }
 
-/* A GPU can share less than before: who runs keeps its part, who comes is counted by the new size. */
+/* A GPU can share less than before: who runs keeps its part, who comes is counted by the new
+ * size. */
 static void counts_by_the_new_size(void **state)
 {
 	struct sl_cluster_event event = job(1, 3, 1, 1, 1);
@@ -463,8 +465,8 @@ static void spares_who_cannot_be_stopped(void **state)
 	assert_int_equal(seen(SL_CLUSTER_ACTION_STOP), 1);
 }
 
-/* Told to a machine that is made anew: a failed job waits on, its next failure costs more, and who could not be stopped is
- * spared as before. */
+/* Told to a machine that is made anew: a failed job waits on, its next failure costs more, and who
+ * could not be stopped is spared as before. */
 static void is_told_what_another_knew(void **state)
 {
 	struct sl_cluster_event fails = job(1, 1, 1, 1, 1), stays = job(2, 3, 1, 1, 2);

@@ -1,8 +1,8 @@
 #include "cluster_play.h"
 
 /*
- * What is stopped and comes back: parked where host memory has room, given up when that has waited for too long, tried
- * again ever less often when it fails.
+ * What is stopped and comes back: parked where host memory has room, given up when that has waited
+ * for too long, tried again ever less often when it fails.
  */
 
 /* One task on whole GPUs that parks, and may end instead. */
@@ -22,7 +22,8 @@ static void later(sl_ns by)
 	cycle();
 }
 
-/* Job 1 of project 3 is parked for job 2, which cannot be moved for it; project 1 has the other node. */
+/* Job 1 of project 3 is parked for job 2, which cannot be moved for it; project 1 has the other
+ * node. */
 static void park_one(uint32_t flags, sl_ns resume_wait)
 {
 	struct sl_cluster_event first = parker(1, 3, 2, 1024, flags);
@@ -83,7 +84,8 @@ static void parks_as_many_as_fit(void **state)
 		SL_STOP_PARK + SL_STOP_TERMINATE);
 }
 
-/* Job 1 of project 3 parks and has a GPU of one node, job 2 of project 1 one of the other, and stays. */
+/* Job 1 of project 3 parks and has a GPU of one node, job 2 of project 1 one of the other, and
+ * stays. */
 static void spread_two(uint64_t park_mib, uint32_t flags)
 {
 	struct sl_cluster_event second = job(2, 1, 1, 1, 1);
@@ -115,7 +117,8 @@ static void stays_rather_than_moves(void **state)
 	assert_int_equal(in(3, SL_TASK_RUNNING), 1);
 }
 
-/* Taken from, there is room for it on the other node: that would cost its work, and to be parked costs nothing. */
+/* Taken from, there is room for it on the other node: that would cost its work, and to be parked
+ * costs nothing. */
 static void is_parked_rather_than_moved(void **state)
 {
 	spread_two(1024, 0);
@@ -126,7 +129,8 @@ static void is_parked_rather_than_moved(void **state)
 	assert_int_equal(s.seen[0].stop.how, SL_STOP_PARK);
 }
 
-/* Where host memory has no room for it, it loses its work in either case: then rather at once elsewhere. */
+/* Where host memory has no room for it, it loses its work in either case: then rather at once
+ * elsewhere. */
 static void moves_rather_than_ends(void **state)
 {
 	spread_two(20480, SL_JOB_GIVES_UP);

@@ -1,9 +1,9 @@
 /*
  * cluster_play - the cluster machine driven by hand
  *
- * One machine per test, checked after every event. Nodes 1 and 2 have 2 GPUs, 16 cores and 64 GiB each, and 10 GiB of host
- * memory; projects 1 and 2 are guaranteed 2 GPUs each, project 3 none, and may have 3. Time is a millisecond
- * more with each event.
+ * One machine per test, checked after every event. Nodes 1 and 2 have 2 GPUs, 16 cores and 64 GiB
+ * each, and 10 GiB of host memory; projects 1 and 2 are guaranteed 2 GPUs each, project 3 none, and
+ * may have 3. Time is a millisecond more with each event.
  */
 #ifndef SL_TESTS_CLUSTER_PLAY_H
 #define SL_TESTS_CLUSTER_PLAY_H

@@ -3,8 +3,8 @@
 #include "policy/quota/explain.h"
 
 /*
- * Why a job waits, and what would become of one that came now. Every forecast is also held against what happens
- * when the job does come.
+ * Why a job waits, and what would become of one that came now. Every forecast is also held against
+ * what happens when the job does come.
  */
 
 static struct sl_pending_because why(uint64_t id)

@@ -8,7 +8,8 @@
 
 #define POOL 1000
 
-/* A client with bytes, of which burst are above its workload's request; so much is left of its turn. */
+/* A client with bytes, of which burst are above its workload's request; so much is left of its
+ * turn. */
 #define CLIENT(number, n, burst, part, turn, ...)                           \
 	{                                                                   \
 		.id = (number), .workload = (number)-1, .bytes = (n),       \
@@ -130,7 +131,8 @@ static const struct row rows[] = {
 		{0}},
 	{"all together do not suffice", {.missing_bytes = 60}, {OVER(1, 50, 0)}, false,
 		false, SL_NS_NEVER, {0}},
-	/* 20 of others' requests are free now; what leaves within a request is kept for its owner. */
+	/* 20 of others' requests are free now; what leaves within a request is kept for its
+	 * owner. */
 	{"a burst leaves requests",
 		{.missing_bytes = 10, .leaves_requests = true, .unclaimed_bytes = 20},
 		{BUSY(1, 50, 0, .idle = SL_S, .proven = true)}, false, false, SL_NS_NEVER,

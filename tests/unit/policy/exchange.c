@@ -1,8 +1,9 @@
 /*
  * exchange - one comes back while another still leaves, played by hand
  *
- * A of 512 MiB is on a GPU of 600, B of 512 MiB on the host, and B is the more urgent one: so A is told to leave as
- * soon as B wants. The link moves 64 MiB in 2 ms, so that is a piece: a sixteenth of what leaves would be less.
+ * A of 512 MiB is on a GPU of 600, B of 512 MiB on the host, and B is the more urgent one: so A is
+ * told to leave as soon as B wants. The link moves 64 MiB in 2 ms, so that is a piece: a sixteenth
+ * of what leaves would be less.
  */
 #include "play.h"
 
@@ -171,7 +172,8 @@ static void test_large_chunks(void **state)
 	play_close(&p);
 }
 
-/* A fails half-way and for good: it takes back what B has got of it, rather than that nobody runs. */
+/* A fails half-way and for good: it takes back what B has got of it, rather than that nobody
+ * runs. */
 static void test_left_half_way(void **state)
 {
 	struct play p;
@@ -335,8 +337,9 @@ static void test_freed_half_way(void **state)
 	play_close(&p);
 }
 
-/* A fails half-way: B needs what A kept, A what B got. So one of them must be able to go, and the pool of 960 MiB keeps
- * room for the one that lacks less, whoever else is moved or lent to. D is of another GPU, and has so many MiB. */
+/* A fails half-way: B needs what A kept, A what B got. So one of them must be able to go, and the
+ * pool of 960 MiB keeps room for the one that lacks less, whoever else is moved or lent to. D is of
+ * another GPU, and has so many MiB. */
 static void fails_beside(struct play *p, uint64_t mib)
 {
 	uint64_t out;
@@ -388,7 +391,8 @@ static void test_room_for_one(void **state)
 	play_close(&p);
 }
 
-/* What D is lent of a request could only be taken back by moving it: the same room is not there for A, too. */
+/* What D is lent of a request could only be taken back by moving it: the same room is not there for
+ * A, too. */
 static void test_room_not_lent(void **state)
 {
 	struct play p;

@@ -58,7 +58,8 @@ static void new_memory(void **state)
 	play_close(&p);
 }
 
-/* What others burst into may come back, so it is worth waiting for; what they were promised is not. */
+/* What others burst into may come back, so it is worth waiting for; what they were promised is
+ * not. */
 static void waits_for_bursts(void **state)
 {
 	static const struct play_row rows[] = {
@@ -138,7 +139,8 @@ static void what_is_there(void **state)
 	play_close(&p);
 }
 
-/* Told, it counts as told, as far as it would have been granted: a lie takes no promise from others. */
+/* Told, it counts as told, as far as it would have been granted: a lie takes no promise from
+ * others. */
 static void told(void **state)
 {
 	static const struct play_row rows[] = {

@@ -63,7 +63,8 @@ static void begin(struct play *p, struct sl_event settings)
 	has(p, 2, 30);
 }
 
-/* The pool has room: what is in its way is its own bound, and named with all that it would have there. */
+/* The pool has room: what is in its way is its own bound, and named with all that it would have
+ * there. */
 static void test_refused_by_its_bound(void **state)
 {
 	struct play p;
@@ -89,7 +90,8 @@ static void leaves(struct play *p, struct sl_event settings)
 		"EVICT 1 g0 30 EVICTED_IDLE; EVICT 2 g0 30 EVICTED_IDLE");
 }
 
-/* What is on its way is not asked for a second time, neither of the pool nor of its own bound; what is not, is. */
+/* What is on its way is not asked for a second time, neither of the pool nor of its own bound; what
+ * is not, is. */
 static void test_parked_while_it_leaves(void **state)
 {
 	const char *begins = "SET 1 r0 l100 p0 over0; NOTE PARK_BEGINS g0 1/0 60";
@@ -111,7 +113,8 @@ static void test_parked_while_it_leaves(void **state)
 	play_close(&p);
 }
 
-/* Neither could leave, and one is told to again before the other: that one has all the room that it needs. */
+/* Neither could leave, and one is told to again before the other: that one has all the room that it
+ * needs. */
 static void test_warm_while_it_leaves(void **state)
 {
 	struct play p;
@@ -123,8 +126,8 @@ static void test_warm_while_it_leaves(void **state)
 	play_close(&p);
 }
 
-/* Copies of one of its processes make room within the bound for what leaves of the other, though the pool has room for both;
- * those of others do not. */
+/* Copies of one of its processes make room within the bound for what leaves of the other, though
+ * the pool has room for both; those of others do not. */
 static void test_copies_count_for_its_bound(void **state)
 {
 	struct play p;
@@ -278,8 +281,8 @@ static bool has_bound(const struct play *p, uint64_t workload)
 	return sl_node_workload(p->node, workload).longest_wait != SL_NS_NEVER;
 }
 
-/* Who waits is told that it is the host which is in the way of those who would leave, until one of them can; and how long it
- * may wait is not said meanwhile. */
+/* Who waits is told that it is the host which is in the way of those who would leave, until one of
+ * them can; and how long it may wait is not said meanwhile. */
 static void test_waits_for_the_host(void **state)
 {
 	struct sl_node_because row = {0};
@@ -314,8 +317,8 @@ static void test_waits_for_the_host(void **state)
 	play_close(&p);
 }
 
-/* While one is asked again it is not known that the host has no room for it: neither is the wait endless for that, nor is it said. Of the
- * other it is, also while the one may be leaving. */
+/* While one is asked again it is not known that the host has no room for it: neither is the wait
+ * endless for that, nor is it said. Of the other it is, also while the one may be leaving. */
 static void test_endless_says_why(void **state)
 {
 	struct play p;
@@ -348,7 +351,8 @@ static bool asks(struct play *p, uint64_t at_ms, struct sl_event event)
 	return strstr(at(p, at_ms, event), "TRIM 1 30");
 }
 
-/* C, client 3, is told to leave, without copies being asked for, and the host has no room for it. */
+/* C, client 3, is told to leave, without copies being asked for, and the host has no room for
+ * it. */
 static void tried(struct play *p, uint64_t at_ms)
 {
 	const char *said = at(p, at_ms, (struct sl_event)TIME);
@@ -358,8 +362,8 @@ static void tried(struct play *p, uint64_t at_ms)
 	(void)at(p, at_ms, (struct sl_event)REFUSED(3, evicted_as(p), NO_HOST));
 }
 
-/* Client 1 has 30 on the host, in a file that is all of the pool, when C, with 30, is to be parked: it is asked in vain. C is
- * tried again 400 ms later. */
+/* Client 1 has 30 on the host, in a file that is all of the pool, when C, with 30, is to be parked:
+ * it is asked in vain. C is tried again 400 ms later. */
 static void asks_in_vain(struct play *p)
 {
 	begin(p, (struct sl_event)SWAP(60, .slack_bytes = 0));
@@ -409,7 +413,8 @@ static void test_copies_asked_less_often(void **state)
 	play_close(&p);
 }
 
-/* A part of V leaves GPU 0 for W. X, on GPU 1, has been idle for long enough meanwhile: it leaves once W has what it asks for. */
+/* A part of V leaves GPU 0 for W. X, on GPU 1, has been idle for long enough meanwhile: it leaves
+ * once W has what it asks for. */
 static void test_warm_after_demands(void **state)
 {
 	enum { V = 1, W, X };
@@ -442,8 +447,9 @@ static void test_warm_after_demands(void **state)
 	play_close(&p);
 }
 
-/* V has borrowed all that W requested on GPU 1, and gives back 30 of it. With 10 that are lent there then, the host's 60 suffice for the 20
- * that D borrows on GPU 0, whatever of V is still on its way. */
+/* V has borrowed all that W requested on GPU 1, and gives back 30 of it. With 10 that are lent
+ * there then, the host's 60 suffice for the 20 that D borrows on GPU 0, whatever of V is still on
+ * its way. */
 static void test_leaving_is_lent_no_more(void **state)
 {
 	enum { V = 1, W, R, D };

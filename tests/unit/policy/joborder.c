@@ -67,7 +67,8 @@ static void has(uint32_t project, int64_t gpus)
 	sl_tree_book(&tree, project, 1, &amount, NULL, &amount);
 }
 
-/* Shares of total, then the jobs in their order; each is booked if books says so. Ids, 0 at the end. */
+/* Shares of total, then the jobs in their order; each is booked if books says so. Ids, 0 at the
+ * end. */
 static void expect(const char *name, int64_t total, bool books, const uint64_t *ids)
 {
 	struct sl_quantity all = {{total}};
@@ -123,7 +124,8 @@ static void who_is_under_its_share_comes_first(void **state)
 	/* b has a share of 2 because a is of higher priority and wants 3 of 5. */
 	EXPECT("a has 2 of its 3, b nothing of its 2", 5 * GPU, false, 1, 2, 3);
 	has(a, GPU);
-	/* Now a wants 4 of 5, has 3; shares are 4 and 1. Then a has all of its share, and b is before it. */
+	/* Now a wants 4 of 5, has 3; shares are 4 and 1. Then a has all of its share, and b is
+	 * before it. */
 	EXPECT("both under it: priority", 5 * GPU, false, 1, 2, 3);
 	has(a, GPU);
 	EXPECT("a is not", 4 * GPU, false, 1, 2, 3);
@@ -245,7 +247,8 @@ static void the_tree_changes_within_a_cycle(void **state)
 	EXPECT("both", 2 * GPU, false, 1, 2);
 	for (uint64_t id = 3; id <= MOST; id++)
 		(void)add(id, put(id, b, 0, 0), 50, id, GPU);
-	/* b has the smaller part of its 15 with each job, but for the last, by which it has all, as a has. */
+	/* b has the smaller part of its 15 with each job, but for the last, by which it has all, as
+	 * a has. */
 	EXPECT("as many as there may be", 99 * GPU, true, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11,
 		12, 13, 14, 15, 1, 16);
 }

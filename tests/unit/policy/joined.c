@@ -1,8 +1,10 @@
 /*
- * joined - workloads on two GPUs, and what their leaving one has to do with the other, played by hand
+ * joined - workloads on two GPUs, and what their leaving one has to do with the other, played by
+ * hand
  *
- * V has just got 60 of each of two GPUs of 100, and W has the rest of the first: 40, and 10 on the host. That has room for 240, of which
- * 75 of Z's take a part, and copies more than the others: 140 of V's, 30 of Y's.
+ * V has just got 60 of each of two GPUs of 100, and W has the rest of the first: 40, and 10 on the
+ * host. That has room for 240, of which 75 of Z's take a part, and copies more than the others: 140
+ * of V's, 30 of Y's.
  */
 #include "play.h"
 
@@ -47,8 +49,9 @@ static const struct play_row crowded[] = {
 };
 
 /*
- * L lacks all that W has of the first GPU, and 10 more, for which it waits until V's turn is over. H, of higher priority, lacks 20 of the
- * second, which V is to leave as soon as Y has given copies back. L may count on V then, but it is for H that V is told to leave, and not before.
+ * L lacks all that W has of the first GPU, and 10 more, for which it waits until V's turn is over.
+ * H, of higher priority, lacks 20 of the second, which V is to leave as soon as Y has given copies
+ * back. L may count on V then, but it is for H that V is told to leave, and not before.
  */
 static void test_waits_for_the_pool(void **state)
 {
@@ -74,9 +77,11 @@ static void test_waits_for_the_pool(void **state)
 }
 
 /*
- * P and Q have 30 of the second GPU each and 20 on the host, V has the rest. The pool keeps room for one of them to leave the other its
- * place: that is not lent on the first GPU, where D asks for 10 and all but 5 are requested. As P wants, Q is to leave as soon as Y has given
- * copies back. What the pool could lend if it had left already is nothing that D may have yet.
+ * P and Q have 30 of the second GPU each and 20 on the host, V has the rest. The pool keeps room
+ * for one of them to leave the other its
+ * place: that is not lent on the first GPU, where D asks for 10 and all but 5 are requested. As P
+ * wants, Q is to leave as soon as Y has given copies back. What the pool could lend if it had left
+ * already is nothing that D may have yet.
  */
 static const struct play_row half_there[] = {
 	{"pool", 0, SWAP(64), NULL},

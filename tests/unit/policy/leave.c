@@ -1,5 +1,6 @@
 /*
- * leave - who leaves a GPU for somebody, and is counted on in the looks after that one, played by hand
+ * leave - who leaves a GPU for somebody, and is counted on in the looks after that one, played by
+ * hand
  */
 #include "play.h"
 
@@ -78,17 +79,17 @@ static void test_pool_for_one(void **state)
 	play_close(&p);
 }
 
-/* X, D, C and P fill the GPU. D has copies on the host, and does not give them back for P, which is parked and ends. C has
- * copies of 5 as well. */
+/* X, D, C and P fill the GPU. D has copies on the host, and does not give them back for P, which is
+ * parked and ends. C has copies of 5 as well. */
 static const struct sl_event copies[] = {SWAP(100), GPU(0, 100), WORKLOAD(1), WORKLOAD(2),
 	WORKLOAD(3), WORKLOAD(4), WORKLOAD(5), WORKLOAD(6), SWAPPER(1, 1), SWAPPER(2, 2),
 	SWAPPER(3, 3), SWAPPER(4, 4), SWAPPER(5, 5), SWAPPER(6, 6), ASK(1, 1, 0, 60),
 	COMMIT(1, 1, 60), ASK(2, 1, 0, 10), COMMIT(2, 2, 10), ASK(3, 1, 0, 10),
 	COMMIT(3, 3, 10), ASK(4, 1, 0, 20), COMMIT(4, 4, 20), STORE(2, 90)};
 
-/* A needs 8 of X, and waits until C has given 3 for them. B needs 28 more, for which nobody has copies that are to come: the
- * host may have room all the same. But X is not told to leave for B while it is to leave for A, or what it leaves for A
- * is forgotten. */
+/* A needs 8 of X, and waits until C has given 3 for them. B needs 28 more, for which nobody has
+ * copies that are to come: the host may have room all the same. But X is not told to leave for B
+ * while it is to leave for A, or what it leaves for A is forgotten. */
 static void test_waits_for_the_pool(void **state)
 {
 	struct play p;
@@ -115,8 +116,8 @@ static void test_waits_for_the_pool(void **state)
 	play_close(&p);
 }
 
-/* A has two processes of 40. The second is on the host, and beside the first there is room for 30: what else there was of 100 is
- * a stranger's, or of B, who never leaves. */
+/* A has two processes of 40. The second is on the host, and beside the first there is room for 30:
+ * what else there was of 100 is a stranger's, or of B, who never leaves. */
 static void begin_siblings(struct play *p, bool is_stranger)
 {
 	const struct sl_event before[] = {SWAP(1000), GPU(0, 100), WORKLOAD(1),
@@ -174,7 +175,8 @@ static void test_siblings(void **state)
 	}
 }
 
-/* The first does nothing, and leaves at once. What the second asks for besides is not for the first to make room for. */
+/* The first does nothing, and leaves at once. What the second asks for besides is not for the first
+ * to make room for. */
 static void test_idle_sibling(void **state)
 {
 	struct play p;
@@ -194,8 +196,8 @@ static void test_idle_sibling(void **state)
 	play_close(&p);
 }
 
-/* A, two processes of 224, is all within its request; 152 of B's 512 are there, and B wants the rest. N never leaves, is the most urgent
- * one, and asks for 200 above its request. */
+/* A, two processes of 224, is all within its request; 152 of B's 512 are there, and B wants the
+ * rest. N never leaves, is the most urgent one, and asks for 200 above its request. */
 static void begin_requested(struct play *p)
 {
 	const struct sl_event before[] = {SWAP(4096 * MIB), GPU(0, 600 * MIB),
@@ -222,8 +224,9 @@ static void begin_requested(struct play *p)
 	assert_row_u64("free", sl_node_gpu(p->node, 0).free_bytes, 0);
 }
 
-/* When A's turn is over it leaves for B. N gets none of that, which is A's request, so it keeps nothing of it from B: or the first of
- * A, who comes before B, would be back before the second is gone, and A had another turn. */
+/* When A's turn is over it leaves for B. N gets none of that, which is A's request, so it keeps
+ * nothing of it from B: or the first of A, who comes before B, would be back before the second is
+ * gone, and A had another turn. */
 static void test_requests_stay(void **state)
 {
 	struct play p;
@@ -262,8 +265,9 @@ static const struct sl_event two_for_one[] = {
 static const struct sl_event two_for_demand[] = {
 	TWO_OF_A, REPORT(3, 0, 152 * MIB), REPORTED(3), ASK(3, 1, 0, 448 * MIB)};
 
-/* The first of A has left and wants back, before anything of the second has: what it left is not its own again, though it comes before B in
- * the order. Or A began another turn, and B had none, ever. */
+/* The first of A has left and wants back, before anything of the second has: what it left is not
+ * its own again, though it comes before B in the order. Or A began another turn, and B had none,
+ * ever. */
 static void test_left_for_it(void **state)
 {
 	static const struct {
@@ -327,7 +331,8 @@ static void test_not_behind_for_nothing(void **state)
 	play_close(&p);
 }
 
-/* Of A's 100, 60 are on the host. What it reports to have less is not free on the GPU before it says where the rest is. */
+/* Of A's 100, 60 are on the host. What it reports to have less is not free on the GPU before it
+ * says where the rest is. */
 static void test_reports_less(void **state)
 {
 	static const struct {

@@ -1,6 +1,6 @@
 /*
- * owed - the resolver `priority` beside `swap`, played by hand: who wants back what he requested, and who would be stopped
- * for what he takes
+ * owed - the resolver `priority` beside `swap`, played by hand: who wants back what he requested,
+ * and who would be stopped for what he takes
  *
  * A GPU of 100. W has 60 on the host, which is all of its request. L borrows what it leaves there.
  */
@@ -53,7 +53,8 @@ static void lend(
 	all(p, events, SL_ARRAY_LEN(events));
 }
 
-/* The GPU is gone, and what W had there with it: nobody is ended for that, and who was told to end is let off. */
+/* The GPU is gone, and what W had there with it: nobody is ended for that, and who was told to end
+ * is let off. */
 static void test_lost(void **state)
 {
 	struct play p;
@@ -126,8 +127,8 @@ static void test_nobody_is_stopped(void **state)
 	play_close(&p);
 }
 
-/* L leaves for W, who gets a part of it, and then has no more room on the host: whether L is to end for the rest is decided when
- * that part is back. */
+/* L leaves for W, who gets a part of it, and then has no more room on the host: whether L is to end
+ * for the rest is decided when that part is back. */
 static void test_part_comes_first(void **state)
 {
 	const struct sl_event events[] = {CHAIN(4096 * MIB, SWAP, PRIORITY, WAIT),
@@ -173,7 +174,8 @@ static void test_behind_wait(void **state)
 	play_close(&p);
 }
 
-/* V has 50. E, more urgent, asks for 70 and lacks 20 that V is moving out; then L asks for 40 of the 50 that are free. */
+/* V has 50. E, more urgent, asks for 70 and lacks 20 that V is moving out; then L asks for 40 of
+ * the 50 that are free. */
 static void begin_passing(struct play *p, int32_t priority)
 {
 	const struct sl_event events[] = {CHAIN(1000, SWAP, PRIORITY, WAIT), GPU(0, 100),
@@ -216,8 +218,8 @@ static void test_does_not_pass(void **state)
 	play_close(&p);
 }
 
-/* V, who cannot be moved, is told to end for E, more urgent, who asks for 90. R wants back 40 from the host. Half of V's memory
- * comes first: R would fit in it, and would be ended next. */
+/* V, who cannot be moved, is told to end for E, more urgent, who asks for 90. R wants back 40 from
+ * the host. Half of V's memory comes first: R would fit in it, and would be ended next. */
 static void test_leaves_what_ends(void **state)
 {
 	static const struct sl_event events[] = {CHAIN(1000, SWAP, PRIORITY, WAIT),
@@ -242,8 +244,8 @@ static void test_leaves_what_ends(void **state)
 	play_close(&p);
 }
 
-/* L is told to end for W at that time, since the host has no room for it. Then there is room, and L is no lower than W: it lives, and is
- * moved. */
+/* L is told to end for W at that time, since the host has no room for it. Then there is room, and L
+ * is no lower than W: it lives, and is moved. */
 static void moved_after_all(const char *row, struct sl_event chain, uint64_t stop_ms,
 	const struct sl_event *then)
 {
@@ -285,7 +287,8 @@ static void test_is_moved_after_all(void **state)
 	moved_after_all("stops no more", stops_first, 5000, &stops_no_more);
 }
 
-/* L borrows what W requested, and is told to end. Then there is room, and the chain has `priority` no more. */
+/* L borrows what W requested, and is told to end. Then there is room, and the chain has `priority`
+ * no more. */
 static void test_is_moved_for_a_request(void **state)
 {
 	static const struct sl_event before[] = {CHAIN(10, SWAP, PRIORITY, WAIT),

@@ -55,7 +55,8 @@ static void test_waits_for_no_chain(void **state)
 	play_close(&p);
 }
 
-/* A2 comes back, for whom B leaves. A, of the same workload, has had its turn, and still is not taken for C. */
+/* A2 comes back, for whom B leaves. A, of the same workload, has had its turn, and still is not
+ * taken for C. */
 static void test_is_whole_first(void **state)
 {
 	enum { A = 1, A2, B, C };
@@ -78,7 +79,8 @@ static void test_is_whole_first(void **state)
 	play_close(&p);
 }
 
-/* B's higher priority ends no turn of A, which is twelve times as long as B's least one: 60 against 5. */
+/* B's higher priority ends no turn of A, which is twelve times as long as B's least one: 60 against
+ * 5. */
 static void test_has_its_turn(void **state)
 {
 	enum { A = 1, B };
@@ -149,8 +151,8 @@ static void test_burst_has_its_first_part(void **state)
 	has_its_first_part((struct sl_event)POOL(1000, 55));
 }
 
-/* B is coming back before all others, and is stopped, as is A2, who left for it. C, who asks within his request, does not wait
- * for B's exchange: as the last resort says, B is ended for him. */
+/* B is coming back before all others, and is stopped, as is A2, who left for it. C, who asks within
+ * his request, does not wait for B's exchange: as the last resort says, B is ended for him. */
 static void test_exchange_that_stands_still(void **state)
 {
 	enum { A = 1, A2, B, C };

@@ -1,8 +1,9 @@
 /*
- * proof - who is idle by all that was heard has to prove it before he is moved for a lower priority, played by hand
+ * proof - who is idle by all that was heard has to prove it before he is moved for a lower
+ * priority, played by hand
  *
- * A GPU of 100. H, of the higher priority, has 60 and is above its limit, which was lowered: so `priority` could stop it. L asks for
- * 60, of which 40 are free.
+ * A GPU of 100. H, of the higher priority, has 60 and is above its limit, which was lowered: so
+ * `priority` could stop it. L asks for 60, of which 40 are free.
  */
 #include "play.h"
 
@@ -27,7 +28,8 @@ static void says(struct play *p, const char *row, uint64_t at_ms, struct sl_even
 	assert_row_text(row, got, expected);
 }
 
-/* H has had no work for 5 s by all that was heard, and nobody asked it for a proof. L asks at 10 s. */
+/* H has had no work for 5 s by all that was heard, and nobody asked it for a proof. L asks at 10
+ * s. */
 static void begin(struct play *p, struct sl_event config)
 {
 	const struct sl_event events[] = {config, GPU(0, 100), WORKLOAD(H, 1),

@@ -229,7 +229,8 @@ static void test_refused_turn(void **state)
 	play_close(&p);
 }
 
-/* Who frees instead of being moved has refused nothing; and who only asks has waited since he asked. */
+/* Who frees instead of being moved has refused nothing; and who only asks has waited since he
+ * asked. */
 static void test_freed_meanwhile(void **state)
 {
 	struct play p;
@@ -254,8 +255,9 @@ static void test_freed_meanwhile(void **state)
 	play_close(&p);
 }
 
-/* On GPU 0 A is within its request and will be lent on once it has left; B stands on 20 of C's. X, of GPU 1, is warm as
- * well, and finds in the pool of 100 what both leave. Returns what is said when both have been idle for long enough. */
+/* On GPU 0 A is within its request and will be lent on once it has left; B stands on 20 of C's. X,
+ * of GPU 1, is warm as well, and finds in the pool of 100 what both leave. Returns what is said
+ * when both have been idle for long enough. */
 static const char *two_warm(struct play *p, uint64_t bytes)
 {
 	const struct sl_event before[] = {SWAP(100), GPU(0, 100), GPU(1, 100),
@@ -348,8 +350,9 @@ static void all(struct play *p, const struct play_row *rows, size_t count)
 		(void)play(p, rows[i].name, rows[i].at_ms, rows[i].event);
 }
 
-/* Z runs and has its turn. X waits for its end, then D asks for what is free, then Y waits, too. What is free is kept for
- * X. When X does not want any more it is kept for Y: as many bytes, but D comes before. */
+/* Z runs and has its turn. X waits for its end, then D asks for what is free, then Y waits, too.
+ * What is free is kept for X. When X does not want any more it is kept for Y: as many bytes, but D
+ * comes before. */
 static const struct play_row kept[] = {
 	{"pool", 0, SWAP(1000), NULL},
 	{"GPU", 0, GPU(0, 100), NULL},
@@ -391,8 +394,10 @@ static void test_kept_for_another(void **state)
 #define RANKED(w, request, priority) \
 	EVENT(WORKLOAD_ADD, workload_add, {w, BYTES(request), BYTES(100), 1, 1, priority})
 
-/* X waits for the end of Z's turn, which is of 2.4 s; what is free is kept for it. D would fit there, and is of lower
- * priority: after four turns of its own, of 200 ms, it comes before X. No event says so, only the time. */
+/* X waits for the end of Z's turn, which is of 2.4 s; what is free is kept for it. D would fit
+ * there, and is of lower
+ * priority: after four turns of its own, of 200 ms, it comes before X. No event says so, only the
+ * time. */
 static const struct play_row patient[] = {
 	{"pool", 0, SWAP(1000, .min_share_pm = 250), NULL},
 	{"GPU", 0, GPU(0, 100), NULL},
@@ -425,8 +430,9 @@ static void test_promoted_by_time(void **state)
 	play_close(&p);
 }
 
-/* Z has 70, and H asks for 30: neither can be moved, so H would have to leave W its request, and has to wait for Z. D asks for 40, and R
- * wants back as much. What Z frees after more than a second is not D's, but H's, for which it is not enough: so R has it. */
+/* Z has 70, and H asks for 30: neither can be moved, so H would have to leave W its request, and
+ * has to wait for Z. D asks for 40, and R wants back as much. What Z frees after more than a second
+ * is not D's, but H's, for which it is not enough: so R has it. */
 static const struct sl_event yielding[] = {SWAP(1000), GPU(0, 100),
 	WORKLOAD(1, BYTES(30), BYTES(100)), RANKED(2, 0, 0), RANKED(3, 0, 0),
 	RANKED(4, 0, 0), RANKED(5, 0, 0), EVENT(CLIENT_JOIN, client_join, {5, 5, 1, 1}),
@@ -448,8 +454,9 @@ static void test_yields(void **state)
 	play_close(&p);
 }
 
-/* D asks for something else, too, for which there is no room then. Once D had its turn, which is of 200 ms, the next one is four turns
- * away, however long that has waited: what Z frees is left to X until then. */
+/* D asks for something else, too, for which there is no room then. Once D had its turn, which is of
+ * 200 ms, the next one is four turns away, however long that has waited: what Z frees is left to X
+ * until then. */
 static void test_promoted_again(void **state)
 {
 	struct play p;
@@ -470,8 +477,9 @@ static void test_promoted_again(void **state)
 	play_close(&p);
 }
 
-/* D asks for more than is free, and is promoted, but Z's turn is not over yet. It gives up, and asks anew for what would fit: it has
- * its ordinary place then, behind X, for which that is kept. */
+/* D asks for more than is free, and is promoted, but Z's turn is not over yet. It gives up, and
+ * asks anew for what would fit: it has its ordinary place then, behind X, for which that is
+ * kept. */
 static void test_promoted_in_vain(void **state)
 {
 	struct play p;
@@ -490,8 +498,9 @@ static void test_promoted_in_vain(void **state)
 	play_close(&p);
 }
 
-/* Behind `wait`, A's demand is looked at when its longest wait is over, which is when A is moved for C. It begins anew once
- * A is back, and at its end is looked at again: S, which did not answer before, can be moved now. */
+/* Behind `wait`, A's demand is looked at when its longest wait is over, which is when A is moved
+ * for C. It begins anew once A is back, and at its end is looked at again: S, which did not answer
+ * before, can be moved now. */
 static const struct play_row anew[] = {
 	{"wait swap", 0,
 		SETTINGS(.pool_bytes = 1000,
@@ -544,8 +553,9 @@ static void test_waits_anew(void **state)
 	play_close(&p);
 }
 
-/* What V is moving to the host, beside what is free, is all that E lacks but for 10: `priority` stops one for these, not
- * two for the 30 that are missing now. W and Y hold what nobody can move. */
+/* What V is moving to the host, beside what is free, is all that E lacks but for 10: `priority`
+ * stops one for these, not two for the 30 that are missing now. W and Y hold what nobody can
+ * move. */
 static const struct play_row under_way[] = {
 	{"swap priority", 0,
 		SETTINGS(.pool_bytes = 1000, .stop_idle = SL_S,
@@ -623,7 +633,8 @@ static void begin_return(struct play *p)
 	assert_row_u64("kept", sl_node_gpu(p->node, 1).free_bytes, 40);
 }
 
-/* Meanwhile somebody who is not asked takes so much of the second that A's room is not there any more. */
+/* Meanwhile somebody who is not asked takes so much of the second that A's room is not there any
+ * more. */
 static void test_room_lost(void **state)
 {
 	struct play p;
@@ -657,7 +668,8 @@ static void test_room_lost(void **state)
 			.gpu_mask = 1,    \
 			.may_take_less = may})
 
-/* A parked program leaves its context. Who asks for a part of the GPU gets the rest of that part, but of nobody else's room. */
+/* A parked program leaves its context. Who asks for a part of the GPU gets the rest of that part,
+ * but of nobody else's room. */
 static void test_beside_the_parked(void **state)
 {
 	struct play p;
@@ -696,8 +708,9 @@ static void test_beside_the_parked(void **state)
 	play_close(&p);
 }
 
-/* A has its turn. B waits for 10 of its 50, then C for 40. B frees the 10: all of it is there, and its turn begins. That it did
- * nothing before, when it could not run, is no reason to take from it; that it does nothing for 20 ms from now on is. */
+/* A has its turn. B waits for 10 of its 50, then C for 40. B frees the 10: all of it is there, and
+ * its turn begins. That it did nothing before, when it could not run, is no reason to take from it;
+ * that it does nothing for 20 ms from now on is. */
 static void test_whole_by_freeing(void **state)
 {
 	const struct sl_event before[] = {SWAP(1000), GPU(0, 100), WORKLOAD(1, ANY, ANY),

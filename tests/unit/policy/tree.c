@@ -246,7 +246,8 @@ static void limits_and_quotas_hold_at_every_level(void **state)
 	assert_true(sl_tree_allows(&tree, b, &core, false, NULL, NULL));
 }
 
-/* What stands on nodes counts by itself: what is promised does not, and what is being stopped still does. */
+/* What stands on nodes counts by itself: what is promised does not, and what is being stopped still
+ * does. */
 static void what_may_start_now_counts_what_stands(void **state)
 {
 	uint32_t a = put(1, NONE, 2 * GPU, 4 * GPU, 1), b = put(2, a, GPU, ALL, 1);

@@ -1,4 +1,5 @@
-/* What is allocated and used of a GPU: nothing is counted twice, and used is a part of allocated. */
+/* What is allocated and used of a GPU: nothing is counted twice, and used is a part of
+ * allocated. */
 #include "../base/test.h"
 
 #include "policy/usage.h"
@@ -153,7 +154,8 @@ static void work_is_judged_by_what_was_said(void **state)
 			rows[i].work);
 }
 
-/* Request 20: 10 there, a burst, parked with its context left, resumed, and a request that is taken away bit by bit. */
+/* Request 20: 10 there, a burst, parked with its context left, resumed, and a request that is taken
+ * away bit by bit. */
 static void parking_is_no_burst(void **state)
 {
 	static const struct {

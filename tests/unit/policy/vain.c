@@ -1,8 +1,10 @@
 /*
- * vain - who asks for what nobody can be moved for, and those who wait for their turn beside it, played by hand
+ * vain - who asks for what nobody can be moved for, and those who wait for their turn beside it,
+ * played by hand
  *
- * N has 50 of a GPU of 100, which cannot be moved. A has 40 and asks for 15 more, of which none are free: in vain. D wants 20 back from the
- * host. B, of A's workload, is told to come back with 10 and never does: so A's coming back begins no turn of theirs.
+ * N has 50 of a GPU of 100, which cannot be moved. A has 40 and asks for 15 more, of which none are
+ * free: in vain. D wants 20 back from the host. B, of A's workload, is told to come back with 10
+ * and never does: so A's coming back begins no turn of theirs.
  */
 #include "play.h"
 
@@ -24,7 +26,8 @@ static const struct sl_event before[] = {SWAP(1000), GPU(0, 100), WORKLOAD(1),
 	ASK(A, 1, 0, 40), COMMIT(A, 1, 40), ASK(N, 1, 0, 50), COMMIT(N, 2, 50),
 	ASK(A, 2, 0, 15), WANT(B, 1)};
 
-/* Every 10 ms, each but B does what it was told. D works whenever it is back, and so wants to be. Until A is denied; then when, in ms. */
+/* Every 10 ms, each but B does what it was told. D works whenever it is back, and so wants to be.
+ * Until A is denied; then when, in ms. */
 static uint64_t goes_round(struct play *p, uint64_t until_ms, uint32_t *evictions)
 {
 	for (uint64_t ms = 1010; ms < until_ms; ms += 10) {
@@ -61,8 +64,9 @@ static void begin(struct play *p)
 		"EVICT 1 g0 20 EVICTED_FOR"));
 }
 
-/* Each time that A is back it is moved for D, and it comes before D. The longest wait of what A asks for began anew when it was
- * back for the first time, and ends once: the look for it finds nobody but has A leave for D. */
+/* Each time that A is back it is moved for D, and it comes before D. The longest wait of what A
+ * asks for began anew when it was back for the first time, and ends once: the look for it finds
+ * nobody but has A leave for D. */
 static void test_is_told_so(void **state)
 {
 	struct play p;

@@ -5,9 +5,9 @@
 #define MIN (60 * SL_S)
 
 /*
- * Each row: up to four clients, as {workload, priority, held, of its workload, request, limit, idle,
- * proven}; the demand (priority 5, or as told; stop_idle 10 min); and the numbers of those that
- * are to be stopped, in the order of going first, each with the letter of its reason: o(ver
+ * Each row: up to four clients, as {workload, priority, held, of its workload, request, limit,
+ * idle, proven}; the demand (priority 5, or as told; stop_idle 10 min); and the numbers of those
+ * that are to be stopped, in the order of going first, each with the letter of its reason: o(ver
  * limit), i(dle), p(riority). Client i has the number i + 1.
  */
 struct who {

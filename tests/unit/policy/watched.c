@@ -37,7 +37,8 @@ static const struct play_row full[] = {
 	{"has", 0, COMMIT(3, 2, 30), ""},
 };
 
-/* B counts on what A was told to leave, for nobody: so somebody has to look whether A goes on. It is stopped, and D leaves. */
+/* B counts on what A was told to leave, for nobody: so somebody has to look whether A goes on. It
+ * is stopped, and D leaves. */
 static void test_whom_somebody_counts_on(void **state)
 {
 	struct play p;
@@ -53,7 +54,8 @@ static void test_whom_somebody_counts_on(void **state)
 	play_close(&p);
 }
 
-/* What was seen of A is known until it has ended, also when nobody waits any more: the next one does not count on it. */
+/* What was seen of A is known until it has ended, also when nobody waits any more: the next one
+ * does not count on it. */
 static void test_until_it_goes_on(void **state)
 {
 	struct play p;
@@ -89,7 +91,8 @@ static void gives_up(struct play *p, uint64_t ask, double at_ms)
 				SL_SWAP_ABORTED, 0}));
 }
 
-/* Who was told to leave and to stay is as willing as before; twice at once, others are asked for a moment. */
+/* Who was told to leave and to stay is as willing as before; twice at once, others are asked for a
+ * moment. */
 static void test_not_back_and_forth(void **state)
 {
 	struct play p;

@@ -1,8 +1,8 @@
 /*
  * array - arrays and managed memory: what is asked for them, and when it is given back
  *
- * Against a driver that hands out handles and fails when told to. peer-failures rows 7 (unmatched frees)
- * and 9 (out of memory by its name).
+ * Against a driver that hands out handles and fails when told to. peer-failures rows 7 (unmatched
+ * frees) and 9 (out of memory by its name).
  */
 #include "books-test.h"
 

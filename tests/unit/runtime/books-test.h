@@ -1,8 +1,8 @@
 /*
  * books-test - the daemon's books as tests of the runtime look at them
  *
- * What is asked for in passing is told when it is used, and a spare grain is kept for the next call: so a look waits
- * until the fake daemon has read all of it, and leaves spare grains out.
+ * What is asked for in passing is told when it is used, and a spare grain is kept for the next
+ * call: so a look waits until the fake daemon has read all of it, and leaves spare grains out.
  */
 #ifndef SL_TEST_RUNTIME_BOOKS_TEST_H
 #define SL_TEST_RUNTIME_BOOKS_TEST_H
@@ -26,7 +26,8 @@ static inline struct sl_gpu *books_gpu(void)
 	return gpu;
 }
 
-/* The daemon has so many bytes in its books, nothing that is granted and not used, and no complaint. */
+/* The daemon has so many bytes in its books, nothing that is granted and not used, and no
+ * complaint. */
 static inline void check_daemon(uint64_t bytes)
 {
 	(void)sl_passed_trim();

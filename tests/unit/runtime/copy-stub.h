@@ -1,9 +1,9 @@
 /*
  * copy-stub - a driver's streams, events and copies, on top of the memory of vmm-stub
  *
- * Copies of pinned memory are done when somebody waits for them, as late as the driver may do them; of other memory at
- * once. Memory that is unmapped or unpinned before its copy is done ends the test. Calls fail by vmm-stub's
- * numbers. Thread-safe (vmm-stub's lock).
+ * Copies of pinned memory are done when somebody waits for them, as late as the driver may do them;
+ * of other memory at once. Memory that is unmapped or unpinned before its copy is done ends the
+ * test. Calls fail by vmm-stub's numbers. Thread-safe (vmm-stub's lock).
  */
 #ifndef SL_TEST_RUNTIME_COPY_STUB_H
 #define SL_TEST_RUNTIME_COPY_STUB_H

@@ -120,7 +120,8 @@ static CUresult launch_all_told(void)
 		(void **)10, (void **)11);
 }
 
-/* A launch that is made again, or that had to wait or to be made known first, is the one that was asked for. */
+/* A launch that is made again, or that had to wait or to be made known first, is the one that was
+ * asked for. */
 static void body_arguments(void)
 {
 	start();
@@ -154,7 +155,8 @@ static CUresult launch_left(CUfunction f, unsigned int grid_x, unsigned int grid
 	siglongjmp(way_out, 1);
 }
 
-/* A program's handler jumps out of a launch, and the same line launches again: that is no launch within one. */
+/* A program's handler jumps out of a launch, and the same line launches again: that is no launch
+ * within one. */
 static void body_left_by_a_jump(void)
 {
 	start();

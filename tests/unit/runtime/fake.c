@@ -265,8 +265,9 @@ static void on_give(const struct sl_msg_ipc_give *give)
 		say_offered(SL_IPC_OK);
 }
 
-/* A file that the stub takes for a handle of so many bytes. Its number may have been one of the library's just
- * now; TSan takes that for a race of descriptors where it sees the write, or the close. */
+/* A file that the stub takes for a handle of so many bytes. Its number may have been one of the
+ * library's just now; TSan takes that for a race of descriptors where it sees the write, or the
+ * close. */
 static int handle_file(uint64_t bytes)
 {
 	char name[] = "/tmp/sluice-fake-handle-XXXXXX";

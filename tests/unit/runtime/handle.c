@@ -6,10 +6,10 @@
 #include <errno.h>
 #include <pthread.h>
 
-/* --- a handle's life -------------------------------------------------------------------------------- */
+/* --- a handle's life -------------------------------------------------------------------------- */
 
-/* peer-failures rows 7 and 31: references and mappings end in any order; nothing is given back twice, and
- * what has no match is refused and counts nowhere. */
+/* peer-failures rows 7 and 31: references and mappings end in any order; nothing is given back
+ * twice, and what has no match is refused and counts nowhere. */
 static void body_life(void)
 {
 	CUmemGenericAllocationHandle a, b;
@@ -102,10 +102,10 @@ static void body_expandable(void)
 	finish();
 }
 
-/* --- where memory lies --------------------------------------------------------------------------------- */
+/* --- where memory lies ------------------------------------------------------------------------ */
 
-/* peer-failures row 2: a location that is no device's has an id that means nothing, and costs no GPU
- * memory. */
+/* peer-failures row 2: a location that is no device's has an id that means nothing, and costs no
+ * GPU memory. */
 static void body_locations(void)
 {
 	static const struct {
@@ -200,7 +200,7 @@ static void body_regions(void)
 	finish();
 }
 
-/* --- what is remembered --------------------------------------------------------------------------------- */
+/* --- what is remembered ----------------------------------------------------------------------- */
 
 static struct sl_mapping *first_mapping(CUmemGenericAllocationHandle id)
 {
@@ -286,7 +286,7 @@ static void body_stale(void)
 	finish();
 }
 
-/* --- when there is no memory ----------------------------------------------------------------------------- */
+/* --- when there is no memory ------------------------------------------------------------------ */
 
 /* peer-failures row 9: exactly CUDA_ERROR_OUT_OF_MEMORY, and the next try is a try. */
 static void body_out_of_memory(void)
@@ -359,7 +359,7 @@ static void body_faults(void)
 	finish();
 }
 
-/* --- threads and children ------------------------------------------------------------------------------------- */
+/* --- threads and children --------------------------------------------------------------------- */
 
 static CUdeviceptr shared_at;
 static CUmemGenericAllocationHandle shared;

@@ -1,8 +1,8 @@
 /*
  * hash - the hash of chunks: against a slow one, against fixed vectors, and on a software GPU
  *
- * argv[1] is the folder of the software GPU's libraries, argv[2] the kernel built so that it goes about its work
- * as on a GPU. Clients are processes of their own, in which
+ * argv[1] is the folder of the software GPU's libraries, argv[2] the kernel built so that it goes
+ * about its work as on a GPU. Clients are processes of their own, in which
  * the runtime's unit runs by itself, with nothing hooked.
  */
 #include "../softgpu/boxed.h"

@@ -36,7 +36,8 @@ static void stop(void)
 	fake_stop();
 }
 
-/* Within the request nobody is asked, and the daemon is told; a hundred changes are one message or two. */
+/* Within the request nobody is asked, and the daemon is told; a hundred changes are one message or
+ * two. */
 static void body_within(void)
 {
 	unsigned int asks;
@@ -76,7 +77,8 @@ static void body_beyond(void)
 	stop();
 }
 
-/* A demand for memory that is held from its making on counts with its COMMIT, as far as it was used. */
+/* A demand for memory that is held from its making on counts with its COMMIT, as far as it was
+ * used. */
 static void body_demand(void)
 {
 	struct sl_demand demand;

@@ -23,8 +23,8 @@ static void submit(void)
 		CUDA_SUCCESS);
 }
 
-/* A context was found and nobody has asked for figures: measured all the same, and a burst only once or
- * twice. */
+/* A context was found and nobody has asked for figures: measured all the same, and a burst only
+ * once or twice. */
 static void body_burst(void)
 {
 	unsigned int measures;

@@ -1,5 +1,6 @@
 /*
- * keep - threads that need their memory to stay for a moment: orders are refused for as long, and no longer
+ * keep - threads that need their memory to stay for a moment: orders are refused for as long, and
+ * no longer
  */
 #include "swap-test.h"
 
@@ -44,7 +45,7 @@ static void body_dies(void)
 	stop();
 }
 
-/* --- signal handlers ------------------------------------------------------------------------------ */
+/* --- signal handlers -------------------------------------------------------------------------- */
 
 static sigjmp_buf outside;
 
@@ -78,7 +79,8 @@ static void *keep_and_jump(void *arg)
 	return NULL;
 }
 
-/* A thread that jumped out in between is found out when it comes to the closed gate. One that goes on is not. */
+/* A thread that jumped out in between is found out when it comes to the closed gate. One that goes
+ * on is not. */
 static void body_jumps(void)
 {
 	struct submitter s = {0};

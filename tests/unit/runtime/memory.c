@@ -654,7 +654,8 @@ static void body_capture(void)
 	CHECK_EQ(cuMemAlloc_v2(&a, 64 * SL_MIB), CUDA_SUCCESS);
 	for (size_t i = 0; i < SL_ARRAY_LEN(slots); i++)
 		CHECK_EQ(cuMemAlloc_v2(&slots[i], 8192), CUDA_SUCCESS);
-	/* Where the driver allows no free, nothing is freed: it is asked, and knows no such address. */
+	/* Where the driver allows no free, nothing is freed: it is asked, and knows no such
+	 * address. */
 	CHECK_EQ(cuStreamBeginCapture_v2((CUstream)8, CU_STREAM_CAPTURE_MODE_GLOBAL),
 		CUDA_SUCCESS);
 	CHECK_EQ(cuMemFree_v2(a), CUDA_ERROR_INVALID_VALUE);

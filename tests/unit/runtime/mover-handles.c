@@ -20,8 +20,8 @@ static CUdeviceptr map(CUmemGenericAllocationHandle handle, uint64_t bytes)
 	return at;
 }
 
-/* One with two mappings of different access; one that lives by its mapping; one that is not mapped; and one that no
- * device of its own may write. */
+/* One with two mappings of different access; one that lives by its mapping; one that is not mapped;
+ * and one that no device of its own may write. */
 static void begin_handles(bool pinned)
 {
 	CUmemAccessDesc read = {
@@ -188,7 +188,8 @@ static void body_faults_handles(void)
 	fake_stop();
 }
 
-/* A driver that refuses to undo, too, may keep a reference of ours: contents are right all the same. */
+/* A driver that refuses to undo, too, may keep a reference of ours: contents are right all the
+ * same. */
 static void check_words(void)
 {
 	CHECK(copy_stub_is(own.a, 6 * SL_MIB, 21));

@@ -107,7 +107,7 @@ static inline struct sl_moved restore(void)
 	return restore_part(UINT64_MAX);
 }
 
-/* --- failures -------------------------------------------------------------------------------------------- */
+/* --- failures --------------------------------------------------------------------------------- */
 
 /* A sanitizer makes a trip many times slower: it sees every so manieth call fail. */
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)

@@ -46,7 +46,8 @@ static void note_left(const struct sl_gpu *of, const struct sl_moved *moved)
 	lefts++;
 }
 
-/* As much as there is room for comes back, whole chunks; the rest later, and all of it as it was. */
+/* As much as there is room for comes back, whole chunks; the rest later, and all of it as it
+ * was. */
 static void body_parts(void)
 {
 	uint64_t out, back = 0, part;
@@ -219,7 +220,8 @@ static void body_quarantined(void)
 	end();
 }
 
-/* Memory that another device may use stays; on its way from the host, it is for that device, too. */
+/* Memory that another device may use stays; on its way from the host, it is for that device,
+ * too. */
 static void body_peers(void)
 {
 	CUcontext popped;
@@ -271,11 +273,12 @@ static void body_broken(void)
 	end();
 }
 
-/* --- hashes: of what is in the stub's memory, by the definition for CPUs ------------------------ */
+/* --- hashes: of what is in the stub's memory, by the definition for CPUs ---------------------- */
 
 static unsigned int hashed, runs;
 static bool hash_fails;
-/* At the first and at the last run since runs was 0: what was being hashed, and what had been begun to be copied. */
+/* At the first and at the last run since runs was 0: what was being hashed, and what had been begun
+ * to be copied. */
 static uint64_t first_hashed_bytes, last_hashed_bytes, first_out_bytes, last_out_bytes;
 
 static bool hasher_ready(CUdevice dev, CUcontext *out)
@@ -368,7 +371,8 @@ static void body_hash_fails(void)
 	end();
 }
 
-/* There and back, with another chunk's worth of contents if it is to change. How many bytes were copied. */
+/* There and back, with another chunk's worth of contents if it is to change. How many bytes were
+ * copied. */
 static uint64_t trip(unsigned int seed, bool changes)
 {
 	uint64_t before = copy_stub.out_bytes;
@@ -381,7 +385,8 @@ static uint64_t trip(unsigned int seed, bool changes)
 	return copy_stub.out_bytes - before;
 }
 
-/* What had changed some times in a row and does so no longer is not copied any more, as often as it moves. */
+/* What had changed some times in a row and does so no longer is not copied any more, as often as it
+ * moves. */
 static void body_settles(void)
 {
 	unsigned int seed = 100;
@@ -398,7 +403,8 @@ static void body_settles(void)
 	end();
 }
 
-/* What changes every time is not looked at every time; and once it does so no longer, little is copied in vain. */
+/* What changes every time is not looked at every time; and once it does so no longer, little is
+ * copied in vain. */
 static void body_always_dirty(void)
 {
 	unsigned int before, skipped = 0, vain = 0;
@@ -443,7 +449,8 @@ static struct sl_moved evict_from_first(void)
 	return evict(UINT64_MAX);
 }
 
-/* While all but one are hashed, that one is already being copied: the one that changed last time, too. */
+/* While all but one are hashed, that one is already being copied: the one that changed last time,
+ * too. */
 static void body_hashed_meanwhile(void)
 {
 	begin_hashed();
@@ -485,7 +492,8 @@ static void body_hashed_meanwhile(void)
 	end();
 }
 
-/* What has changed and needs room on the host takes it from nobody whose copy is not known to be of no use. */
+/* What has changed and needs room on the host takes it from nobody whose copy is not known to be of
+ * no use. */
 static void body_keeps_copies(void)
 {
 	struct sl_cargo others = {.where = SL_EVICTED}, *cargo;
@@ -508,7 +516,7 @@ static void body_keeps_copies(void)
 	end();
 }
 
-/* --- near which GPU --------------------------------------------------------------------------------- */
+/* --- near which GPU --------------------------------------------------------------------------- */
 
 static uint64_t used_of(uint32_t number)
 {
@@ -560,7 +568,7 @@ static void body_near(void)
 	end();
 }
 
-/* --- how much leaves --------------------------------------------------------------------------------- */
+/* --- how much leaves -------------------------------------------------------------------------- */
 
 static void body_partial(void)
 {
@@ -669,7 +677,8 @@ static void body_trim(void)
 	CHECK_EQ(sl_store_count().files, 1);
 	CHECK_EQ(sl_store_count().bytes, 32 * SL_MIB);
 	CHECK_EQ(restore().left_bytes, 4 * SL_MIB);
-	/* A report names it until it is said that it has gone, whatever becomes of the line: the session's lock. */
+	/* A report names it until it is said that it has gone, whatever becomes of the line: the
+	 * session's lock. */
 	sl_session_lock();
 	sl_store_on_trim(&all);
 	usleep(50000);
@@ -686,7 +695,8 @@ static void body_trim(void)
 	end();
 }
 
-/* A TRIM says all that is wanted, also while nothing can be given back yet: one that is told again gives no more for it. */
+/* A TRIM says all that is wanted, also while nothing can be given back yet: one that is told again
+ * gives no more for it. */
 static void body_trims_say_all(void)
 {
 	begin(0, true);
@@ -791,7 +801,8 @@ static void body_faults_ring(void)
 	end();
 }
 
-/* A copy that failed is none, not even of what was copied before: contents that come again are copied again. */
+/* A copy that failed is none, not even of what was copied before: contents that come again are
+ * copied again. */
 static void body_faults_clean(void)
 {
 	bool failed = true;
@@ -827,7 +838,8 @@ static void body_faults_twice(void)
 	end();
 }
 
-/* The driver does not say whether a copy has ended: what it may still write to is nobody's any more. */
+/* The driver does not say whether a copy has ended: what it may still write to is nobody's any
+ * more. */
 static void body_end_unknown(void)
 {
 	uint64_t bytes = 64 * SL_MIB;

@@ -86,7 +86,8 @@ static void body_memory(void)
 	fake_stop();
 }
 
-/* peer-failures rows 10 and 11: more used than the limit is no error, and free is never negative. */
+/* peer-failures rows 10 and 11: more used than the limit is no error, and free is never
+ * negative. */
 static void body_over_limit(void)
 {
 	nvmlMemory_t memory;

@@ -1,9 +1,9 @@
 /*
  * place - whose memory it is that pools and graphs take: the device that is asked and charged
  *
- * Two devices, a driver of one pool that tells what was taken of it, and a fake daemon. Managed memory is the
- * current device's, a part of a device's memory the device's, a stream's allocation its own device's, and
- * there is no way to put an allocation into a graph that nobody sees.
+ * Two devices, a driver of one pool that tells what was taken of it, and a fake daemon. Managed
+ * memory is the current device's, a part of a device's memory the device's, a stream's allocation
+ * its own device's, and there is no way to put an allocation into a graph that nobody sees.
  */
 #include "child.h"
 #include "fake.h"
@@ -239,7 +239,7 @@ static void body_old_driver(void)
 	fake_stop();
 }
 
-/* --- graphs ------------------------------------------------------------------------------------ */
+/* --- graphs ----------------------------------------------------------------------------------- */
 
 static CUresult add_node(CUgraphNode *node, CUgraph graph,
 	const CUgraphNode *dependencies, const CUgraphEdgeData *edges, size_t count,

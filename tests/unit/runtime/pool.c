@@ -1,8 +1,9 @@
 /*
- * pool - the driver's pools and graphs' memory: asked for before they grow, charged what they reserve
+ * pool - the driver's pools and graphs' memory: asked for before they grow, charged what they
+ * reserve
  *
- * Against a driver of one pool and one graph pool that reserve in steps, and a fake daemon whose books must
- * then agree with what is reserved. peer-failures rows 8 (async pools) and 15 (graphs).
+ * Against a driver of one pool and one graph pool that reserve in steps, and a fake daemon whose
+ * books must then agree with what is reserved. peer-failures rows 8 (async pools) and 15 (graphs).
  */
 #include "books-test.h"
 #include "no-threads.h"
@@ -174,9 +175,10 @@ static CUresult count_devices(int *count)
 	return CUDA_SUCCESS;
 }
 
-/* --- graphs ------------------------------------------------------------------------------------ */
+/* --- graphs ----------------------------------------------------------------------------------- */
 
-/* A graph of three allocation nodes, two of which share memory, and one that is a graph with none. */
+/* A graph of three allocation nodes, two of which share memory, and one that is a graph with
+ * none. */
 static CUresult get_nodes(CUgraph graph, CUgraphNode *nodes, size_t *count)
 {
 	if (graph != GRAPH)
@@ -246,7 +248,7 @@ static CUresult add_alloc_node(CUgraphNode *node, CUgraph graph,
 	return CUDA_SUCCESS;
 }
 
-/* --- scenes -------------------------------------------------------------------------------------- */
+/* --- scenes ----------------------------------------------------------------------------------- */
 
 static void start(uint64_t step)
 {

@@ -174,7 +174,8 @@ static void body_begins_proven(void)
 	begins(SL_WIRE_PROBE_PROVE);
 }
 
-/* A thread that stands at the closed gate wants to work: however long it has done nothing, it is not idle. */
+/* A thread that stands at the closed gate wants to work: however long it has done nothing, it is
+ * not idle. */
 static void body_stands(void)
 {
 	pthread_t thread;
@@ -250,7 +251,8 @@ static bool not_busy(const struct sl_msg_pulse *p)
 	return works(p) && p->busy_ms == 0;
 }
 
-/* The end of a long piece of work is told when it is there, not an hour later; other work goes on. */
+/* The end of a long piece of work is told when it is there, not an hour later; other work goes
+ * on. */
 static void body_end_of_busy(void)
 {
 	start();

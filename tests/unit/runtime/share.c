@@ -8,15 +8,15 @@
 #include <sched.h>
 #include <string.h>
 
-/* --- memory that others know -------------------------------------------------------------------------------- */
+/* --- memory that others know ------------------------------------------------------------------ */
 
 static bool is_open(int fd)
 {
 	return fcntl(fd, F_GETFD) >= 0;
 }
 
-/* peer-failures row 29: exported memory is held until it is gone; imported memory is nobody's to move
- * and not charged twice. */
+/* peer-failures row 29: exported memory is held until it is gone; imported memory is nobody's to
+ * move and not charged twice. */
 static void body_export(void)
 {
 	CUmemGenericAllocationHandle a, b, mine;
@@ -86,7 +86,8 @@ static void body_held_from_birth(void)
 	finish();
 }
 
-/* The program's list stays as it is; the driver sees its own handles, in short lists and long ones. */
+/* The program's list stays as it is; the driver sees its own handles, in short lists and long
+ * ones. */
 static void body_tiles(void)
 {
 	static CUarrayMapInfo list[40], copy[40];
@@ -271,7 +272,7 @@ static void body_registration(void)
 	finish();
 }
 
-/* --- peers ---------------------------------------------------------------------------------------------------- */
+/* --- peers ------------------------------------------------------------------------------------ */
 
 static void check_open(CUdeviceptr at, uint64_t bytes, bool open)
 {

@@ -1,8 +1,8 @@
 /*
  * stub - a driver of a few tables, put behind the runtime's real functions
  *
- * Knows contexts, ranges, handles and mappings, so that a leak or an unmap of the wrong thing shows.
- * Any call of the memory functions can be made to fail by number. Thread-safe (one lock).
+ * Knows contexts, ranges, handles and mappings, so that a leak or an unmap of the wrong thing
+ * shows. Any call of the memory functions can be made to fail by number. Thread-safe (one lock).
  */
 #ifndef SL_TEST_RUNTIME_STUB_H
 #define SL_TEST_RUNTIME_STUB_H

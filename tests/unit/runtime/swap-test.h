@@ -1,7 +1,8 @@
 /*
  * swap-test - a mover and a program for tests of the order in which memory is moved
  *
- * The mover is the test's own: all of it at once, and it looks whether it may. Included once per test.
+ * The mover is the test's own: all of it at once, and it looks whether it may. Included once per
+ * test.
  */
 #ifndef SL_TEST_RUNTIME_SWAP_TEST_H
 #define SL_TEST_RUNTIME_SWAP_TEST_H

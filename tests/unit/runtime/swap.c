@@ -1,7 +1,9 @@
 /*
- * swap - orders to evict and restore: what comes before and after the move, and what becomes of the gate
+ * swap - orders to evict and restore: what comes before and after the move, and what becomes of the
+ * gate
  *
- * What is moved is tested elsewhere. peer-failures: unmap under running work, a drain that never ends.
+ * What is moved is tested elsewhere. peer-failures: unmap under running work, a drain that never
+ * ends.
  */
 #include "swap-test.h"
 
@@ -79,7 +81,8 @@ static void body_told(void)
 	stop();
 }
 
-/* What comes back in parts keeps the gate closed until the last of them, and is waited for all the time. */
+/* What comes back in parts keeps the gate closed until the last of them, and is waited for all the
+ * time. */
 static void body_parts(void)
 {
 	struct submitter s;
@@ -312,7 +315,7 @@ static void body_broken(void)
 	stop();
 }
 
-/* --- captures and contexts ---------------------------------------------------------------------- */
+/* --- captures and contexts -------------------------------------------------------------------- */
 
 static void *begin_capture(void *arg)
 {
@@ -391,7 +394,7 @@ static void body_destroy_waits(void)
 	stop();
 }
 
-/* --- calls that submit nothing ------------------------------------------------------------------- */
+/* --- calls that submit nothing ---------------------------------------------------------------- */
 
 static uint32_t given_up;
 
@@ -432,7 +435,7 @@ static void body_needed(void)
 	stop();
 }
 
-/* --- the daemon goes ------------------------------------------------------------------------------ */
+/* --- the daemon goes -------------------------------------------------------------------------- */
 
 /* Evicted, it waits; the next daemon hears what is out, and who wants it. */
 static void body_gone_evicted(void)
@@ -571,7 +574,7 @@ static void body_rejected(void)
 	stop();
 }
 
-/* --- frees ------------------------------------------------------------------------------------------ */
+/* --- frees ------------------------------------------------------------------------------------ */
 
 /* The last evicted byte is freed: nobody need order anything. */
 static void body_all_freed(void)

@@ -1,9 +1,10 @@
 /*
  * vmm-stub - a driver's virtual memory as far as books can be kept of it
  *
- * Replaces the stub's functions for handles, ranges and mappings by ones that follow the driver's rules:
- * references are counted, memory lives while referenced, mapped or bound, ranges are unmapped by whole
- * mappings. Any call can be made to fail by number, without an effect. Thread-safe (one lock).
+ * Replaces the stub's functions for handles, ranges and mappings by ones that follow the driver's
+ * rules: references are counted, memory lives while referenced, mapped or bound, ranges are
+ * unmapped by whole mappings. Any call can be made to fail by number, without an effect.
+ * Thread-safe (one lock).
  */
 #ifndef SL_TEST_RUNTIME_VMM_STUB_H
 #define SL_TEST_RUNTIME_VMM_STUB_H
@@ -50,7 +51,8 @@ extern unsigned int vmm_stub_twice;
 extern unsigned int vmm_stub_row;
 /* Counts a call of a function replaced elsewhere. True: it is to fail, with *r. */
 bool vmm_stub_fails(CUresult *r);
-/* Under the lock: what lies at an address of the device, of which no more than *bytes are asked for and *bytes are there;
+/* Under the lock: what lies at an address of the device, of which no more than *bytes are asked for
+ * and *bytes are there;
  * NULL: nothing with access. Memory is full of 0xa5 before it is written. */
 unsigned char *vmm_stub_data(CUdeviceptr at, int dev, uint64_t *bytes);
 /* Under the lock: does anything use that? Its unmapping then ends the test. NULL: nobody asks. */

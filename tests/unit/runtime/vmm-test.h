@@ -1,8 +1,8 @@
 /*
  * vmm-test - what the tests of virtual memory management begin and end with
  *
- * After every scene three books agree: what lives in the driver, what the daemon has granted, and what
- * is remembered in between.
+ * After every scene three books agree: what lives in the driver, what the daemon has granted, and
+ * what is remembered in between.
  */
 #ifndef SL_TEST_RUNTIME_VMM_TEST_H
 #define SL_TEST_RUNTIME_VMM_TEST_H
@@ -42,7 +42,8 @@ static inline uint64_t bytes_held(void)
 	return sl_held_bytes(gpu);
 }
 
-/* The daemon has read all; the driver has `bytes`, and so many are charged, but for spare grains. */
+/* The daemon has read all; the driver has `bytes`, and so many are charged, but for spare
+ * grains. */
 static inline void check_books(uint64_t bytes)
 {
 	check_daemon(bytes);

@@ -7,7 +7,7 @@
 #include <signal.h>
 #include <sys/resource.h>
 
-/* --- signals and ends at the gate --------------------------------------------------------------------- */
+/* --- signals and ends at the gate ------------------------------------------------------------- */
 
 static uint32_t handled;
 static sigjmp_buf outside;
@@ -153,7 +153,8 @@ static long sleeps(void)
 	return usage.ru_nvcsw + usage.ru_nivcsw;
 }
 
-/* Who waits sleeps: eight threads at the gate wake for a moment once a second, and with them the agent. */
+/* Who waits sleeps: eight threads at the gate wake for a moment once a second, and with them the
+ * agent. */
 static void body_waits_quietly(void)
 {
 	struct submitter many[8];
@@ -177,7 +178,7 @@ static void body_waits_quietly(void)
 	stop();
 }
 
-/* --- threads and processes ------------------------------------------------------------------------------ */
+/* --- threads and processes -------------------------------------------------------------------- */
 
 static uint32_t coming_and_going = 1;
 
