@@ -137,6 +137,8 @@ struct sl_node_client {
 	bool comes_back; /* it was resumed: is restored though nobody asks */
 	uint32_t is_out; /* GPUs of which something is on the host */
 	uint32_t
+		came_back; /* GPUs of which something was restored, since all of it was there */
+	uint32_t
 		told_out; /* GPUs of which it reported something on the host, while it reports */
 	struct sl_node_order order;
 	sl_ns wants_since;

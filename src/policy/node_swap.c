@@ -628,17 +628,24 @@ static void restart_clocks(struct sl_node *node, struct sl_node_client *client)
 	node->timers_dirty = true;
 }
 
-/* turns: that its workload had before its last chunk was back. */
-static void is_back(
-	struct sl_node *node, struct sl_node_client *client, uint32_t gpu, uint64_t turns)
+/* Said of each GPU it was away from, for it was said of each that it left. */
+static void note_return(struct sl_node *node, struct sl_node_client *client)
 {
-	uint64_t bytes = 0;
-	struct sl_node_order all = {.gpu = gpu};
+	sl_ns span = node->now - sl_min_u64(sl_node_wants_since(client), node->now);
 
-	for (uint32_t left = client->holding.touched; left; left &= left - 1)
-		bytes += client->holding.cell[__builtin_ctz(left)].backing_bytes;
-	note_of(node, client, SL_REASON_RESTORED, &all, bytes,
-		node->now - sl_min_u64(sl_node_wants_since(client), node->now));
+	for (uint32_t left = client->came_back; left; left &= left - 1) {
+		struct sl_node_order there = {.gpu = (uint32_t)__builtin_ctz(left)};
+
+		note_of(node, client, SL_REASON_RESTORED, &there,
+			client->holding.cell[there.gpu].backing_bytes, span);
+	}
+	client->came_back = 0;
+}
+
+/* turns: that its workload had before its last chunk was back. */
+static void is_back(struct sl_node *node, struct sl_node_client *client, uint64_t turns)
+{
+	note_return(node, client);
 	client->returns = false;
 	sl_node_set_wants(node, client, false, false);
 	client->failures = 0;
@@ -657,8 +664,10 @@ static void restore_done(struct sl_node *node, struct sl_node_client *client,
 {
 	uint32_t doublings = client->failures < 8 ? client->failures : 8;
 
+	if (event->done.outcome == SL_SWAP_OK)
+		client->came_back |= 1u << order->gpu;
 	if (event->done.outcome == SL_SWAP_OK && !client->is_out) {
-		is_back(node, client, order->gpu, turns);
+		is_back(node, client, turns);
 		return;
 	}
 	if (event->done.outcome == SL_SWAP_OK && order->part) {

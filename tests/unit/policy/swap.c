@@ -655,7 +655,7 @@ static void test_room_lost(void **state)
 	says(&p, "there is room again", 4, (struct sl_event)UNMANAGED(1, 40),
 		"RESTORE 1 g1 60");
 	says(&p, "back", 5, (struct sl_event)DONE(1, restored_as(&p), 1, 0),
-		"NOTE RESTORED g1 1/0 120");
+		"NOTE RESTORED g0 1/0 60; NOTE RESTORED g1 1/0 60");
 	play_close(&p);
 }
 
