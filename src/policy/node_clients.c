@@ -215,8 +215,8 @@ void sl_node_grant(struct sl_node *node, struct sl_demand *demand)
 	}
 }
 
-/* What there was: under its limit or besides requests, if that was the matter, else what was
- * free. */
+/* What there was: under its limit or besides requests, if that was the matter, else what was free
+ * for it. */
 static uint64_t left_for(
 	const struct sl_node *node, const struct sl_demand *demand, enum sl_reason reason)
 {
@@ -227,9 +227,7 @@ static uint64_t left_for(
 			account->limit_bytes, sl_ledger_use(account, demand->gpu));
 	if (reason == SL_REASON_HELD_ON_REQUESTS)
 		return sl_demand_holdable(demand, &node->ledger);
-	if (reason == SL_REASON_WAITED_TOO_LONG)
-		return sl_node_available(node, demand);
-	return sl_ledger_free_bytes(&node->ledger, demand->gpu);
+	return sl_node_available(node, demand);
 }
 
 void sl_node_deny(struct sl_node *node, struct sl_demand *demand, enum sl_reason reason)

@@ -689,7 +689,8 @@ struct sl_node_because sl_node_parking_because(
 /* Of a waiting demand: who wants how much of what, and what there is for it; no reason yet. */
 struct sl_node_because sl_node_numbers(
 	const struct sl_node *node, const struct sl_demand *demand);
-/* Bytes that this demand could have now at most. */
+/* Bytes that this demand could have now at most: a burst has nothing of others' requests, nor of
+ * what is kept for those before it. To an entitled one, all that is free. */
 uint64_t sl_node_available(const struct sl_node *node, const struct sl_demand *demand);
 /* Fills in the other workload that bursts most on the GPU. */
 void sl_node_name_borrower(const struct sl_node *node, struct sl_node_because *because);

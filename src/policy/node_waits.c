@@ -66,9 +66,27 @@ static uint64_t available_with(
 	return sl_sub_sat(free_bytes, sl_sub_sat(others, sl_node_lend_to(node, demand)));
 }
 
+/* It would pass the head, which waits for what is free. */
+static bool is_kept_for_head(const struct sl_node *node, const struct sl_demand *demand)
+{
+	const struct sl_demand *head = node->queue[demand->gpu].head;
+
+	return head && head != demand &&
+	       sl_demand_yields(demand, head, node->now - head->head_since,
+		       node->head_pass, sl_node_has_priority(node));
+}
+
 uint64_t sl_node_available(const struct sl_node *node, const struct sl_demand *demand)
 {
-	return available_with(node, demand, 0);
+	uint64_t bytes = available_with(node, demand, 0);
+
+	if (sl_demand_is_entitled(demand))
+		return bytes;
+	if (is_kept_for_head(node, demand))
+		return 0;
+	return sl_min_u64(
+		bytes, sl_sub_sat(sl_ledger_free_bytes(&node->ledger, demand->gpu),
+			       sl_node_kept_from(node, demand)));
 }
 
 /* Something would come by itself: memory of the dead. */
@@ -284,7 +302,8 @@ static void explain(const struct sl_node *node, const struct sl_demand *demand,
 	struct sl_node_because *because)
 {
 	const struct sl_node_queue *queue = &node->queue[demand->gpu];
-	bool fits = demand->bytes <= because->available_bytes;
+	/* Also of what is kept for others. */
+	bool fits = demand->bytes <= available_with(node, demand, 0);
 	uint64_t kept;
 
 	if (sl_node_is_recovering(node)) {

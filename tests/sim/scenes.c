@@ -132,7 +132,7 @@ static const struct scene_row requests_are_kept[] = {
 	C(2, 2),
 	/* 100 less the other's 30 unclaimed: 70, its own 40 among them. */
 	{0, ASK(1, 1, 0, 71), ""},
-	{1, CANCEL(1, 1), "DENY 1/1 CANCELLED 100"},
+	{1, CANCEL(1, 1), "DENY 1/1 CANCELLED 70"},
 	{1, ASK(1, 2, 0, 70), "GRANT 1/2 g0 70 e1"},
 	{1, COMMIT(1, 1, 70), ""},
 	{1, ASK(2, 1, 0, 30), "GRANT 2/1 g0 30 e2"},
@@ -314,7 +314,7 @@ static const struct scene_row deadlock[] = {
 	{200, ASK(1, 2, 0, 30), ""},
 	{1100, TIME, "NOTE BURST_WAITS g0 2/1 30"}, /* 1 does not count as waiting yet */
 	/* Both wait, each for what the other has: the youngest gives way. */
-	{1200, TIME, "NOTE BURST_WAITS g0 1/2 30; DENY 1/2 HOPELESS 10"},
+	{1200, TIME, "NOTE BURST_WAITS g0 1/2 30; DENY 1/2 HOPELESS 0"},
 	{1300, FREED(1, 0, 50), "GRANT 2/2 g0 30 e3; NOTE SERVED_AFTER_WAIT g0 2/0 30"},
 };
 
@@ -386,7 +386,7 @@ static const struct scene_row two_gpus[] = {
 	{1, ASK(2, 2, 0, 60), ""}, /* more than 3 has: held by 1 */
 	{1001, TIME,
 		"NOTE BURST_WAITS g0 1/3 30; NOTE BURST_WAITS g1 1/2 30; "
-		"NOTE BURST_WAITS g0 2/1 60; DENY 2/2 HOPELESS 10"},
+		"NOTE BURST_WAITS g0 2/1 60; DENY 2/2 HOPELESS 0"},
 	/* 2 could give now. */
 	{3000, TIME, ""},
 };
@@ -405,7 +405,7 @@ static const struct scene_row request_of_a_waiter[] = {
 	/* 2 cannot have 30 more while 1 keeps its 50, nor 1 its 80 while 2 keeps 30. */
 	{1000, TIME,
 		"NOTE BURST_WAITS g0 1/2 80; NOTE REQUESTS_WAIT g0 2/0 30; DENY 2/2 "
-		"HOPELESS 70"},
+		"HOPELESS 0"},
 	{1001, FREED(2, 0, 30), "GRANT 1/1 g0 80 e2; NOTE SERVED_AFTER_WAIT g0 1/0 80"},
 };
 
@@ -422,7 +422,7 @@ static const struct scene_row victim_is_a_burst[] = {
 	{1, ASK(2, 1, 0, 50), ""},
 	{1001, TIME,
 		"NOTE REQUESTS_WAIT g0 1/0 20; NOTE ENTITLED_WAITS g0 2/1 50; "
-		"DENY 1/2 HOPELESS 20; PROBE 1 PROVE"},
+		"DENY 1/2 HOPELESS 0; PROBE 1 PROVE"},
 	{1500, FREED(1, 0, 30),
 		"GRANT 2/1 g0 50 e2; NOTE SERVED_AFTER_WAIT g0 2/0 50; PROBE 1 OFF"},
 };
@@ -690,7 +690,7 @@ static const struct scene_row degraded_by_others[] = {
 	{0, COMMIT(1, 1, 30), ""},
 	{1000, TIME, "NOTE BURST_WAITS g0 2/0 1"},
 	{4999, TIME, ""},
-	{5000, TIME, "DENY 2/1 GPU_DEGRADED 9"},
+	{5000, TIME, "DENY 2/1 GPU_DEGRADED 0"},
 	{5000, ASK(2, 2, 0, 1), ""},
 	{5001, UNMANAGED(0, 0), "NOTE DEGRADED_ENDS g0 0/0 0; GRANT 2/2 g0 1 e2"},
 	{5001, UNMANAGED(7, 5), "NOTE STRAY g7 0/0 5"},
@@ -789,7 +789,7 @@ static const struct scene_row pool[] = {
 	W(2),
 	{0, SWAPPER(2, 2), ""},
 	{0, ASK(2, 1, 0, 71), ""},
-	{0, CANCEL(2, 1), "DENY 2/1 CANCELLED 100"},
+	{0, CANCEL(2, 1), "DENY 2/1 CANCELLED 70"},
 	{0, ASK(2, 2, 0, 70), "GRANT 2/2 g0 70 e1"},
 	{0, ASK(2, 3, 0, 1), ""},
 };

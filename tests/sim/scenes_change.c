@@ -213,7 +213,7 @@ static const struct scene_row lost[] = {
 	{5, LOST(0),
 		"NOTE LOST_BEGINS g0 0/0 0; NOTE LOST_FOR g0 1/0 30; NOTE LOST_FOR g0 "
 		"2/0 0; "
-		"DENY 2/1 GPU_LOST 55"},
+		"DENY 2/1 GPU_LOST 45"},
 	{5, LOST(0), ""},
 	{5, LOST(7), "NOTE STRAY g7 0/0 0"},
 	{6, COMMIT(1, 2, 10), ""},
@@ -226,7 +226,7 @@ static const struct scene_row lost[] = {
 	{7, GPU(0, 100, 0), "NOTE LOST_ENDS g0 0/0 0"},
 	/* The 20 that client 1 made are booked until it frees them. */
 	{7, ASK(2, 3, 0, 61), ""},
-	{8, CANCEL(2, 3), "DENY 2/3 CANCELLED 80"},
+	{8, CANCEL(2, 3), "DENY 2/3 CANCELLED 60"},
 	{8, ASK(2, 4, 0, 60), "GRANT 2/4 g0 60 e5"},
 };
 

@@ -191,7 +191,7 @@ static const struct scene_row entitled_does_not_give_way[] = {
 	{2, ASK(1, 2, 0, 30), ""},
 	{1001, TIME, "NOTE REQUESTS_WAIT g0 2/0 30"},
 	{1002, TIME,
-		"NOTE ENTITLED_WAITS g0 1/2 30; DENY 2/2 HOPELESS 10; "
+		"NOTE ENTITLED_WAITS g0 1/2 30; DENY 2/2 HOPELESS 0; "
 		"PROBE 2 PROVE"},
 };
 

@@ -193,6 +193,97 @@ static void shows_no_void_grants(void **state)
 	play_close(&p);
 }
 
+/* --- what a denial says was free --- */
+
+#define PATIENT(w, request, wait_s)       \
+	EVENT(WORKLOAD_ADD, workload_add, \
+		{w, BYTES(request), BYTES(100), 1, 1, 0, 0, 0, 0, (wait_s)*SL_S, {ANY}})
+
+static void assert_was_free(
+	const struct play_row *rows, size_t count, uint64_t bytes, uint64_t said)
+{
+	const struct sl_action *denied;
+	struct play p;
+
+	play_open(&p);
+	play_rows(&p, rows, count);
+	denied = &p.last[SL_ACTION_DENY];
+	assert_row_u64("asked", denied->deny.bytes, bytes);
+	assert_row_u64("free for it", denied->deny.available_bytes, said);
+	play_close(&p);
+}
+
+/* Who stands in front of it waits for all that is free. */
+static void kept_for_the_head_is_not_free(void **state)
+{
+	static const struct play_row rows[] = {
+		{"settings", 0, SETTINGS(0), ""},
+		{"a GPU", 0, GPU(0, 100), ""},
+		{"one", 0, PATIENT(1, 0, 0), "ADMIT 1 m1 r0 l100"},
+		{"its process", 0, JOIN(10, 1), ""},
+		{"much", 0, ASK(10, 1, 0, 40), "GRANT 10/1 g0 40"},
+		{"has it", 0, COMMIT(10, 1, 40), ""},
+		{"two", 0, PATIENT(2, 0, 0), "ADMIT 2 m1 r0 l100"},
+		{"its process", 0, JOIN(20, 2), ""},
+		{"more than is free", 0, ASK(20, 1, 0, 70), ""},
+		{"three", 0, PATIENT(3, 0, 5), "ADMIT 3 m1 r0 l100"},
+		{"its process", 0, JOIN(30, 3), ""},
+		{"is told", 2000, TIME, "NOTE BURST_WAITS g0 2/1 70"},
+		{"what is free", 2000, ASK(30, 1, 0, 50), ""},
+		{"waits", 3000, TIME, "NOTE KEPT_FOR_HEAD g0 3/2 50"},
+		{"its time", 7000, TIME, "DENY 30/1 WAITED_TOO_LONG g0"},
+	};
+
+	assert_was_free(rows, SL_ARRAY_LEN(rows), 50, 0);
+}
+
+/* Another's request is free for nobody's burst. */
+static void requested_is_not_free(void **state)
+{
+	static const struct play_row rows[] = {
+		{"settings", 0, SETTINGS(.chain = SL_CHAIN(SL_RESOLVER_PRIORITY, 0, 0)),
+			""},
+		{"a GPU", 0, GPU(0, 100), ""},
+		{"one", 0, PATIENT(1, 70, 0), "ADMIT 1 m1 r70 l100"},
+		{"two", 0, PATIENT(2, 0, 0), "ADMIT 2 m1 r0 l100"},
+		{"its process", 0, JOIN(20, 2), "PROBE 20 1"},
+		{"asks", 0, ASK(20, 1, 0, 60), "DENY 20/1 NO_RESOLVER g0"},
+	};
+
+	assert_was_free(rows, SL_ARRAY_LEN(rows), 60, 30);
+}
+
+/* Room that one who comes back waits for: what is to leave for him suffices for nobody else. */
+static void kept_for_a_return_is_not_free(void **state)
+{
+	static const struct play_row rows[] = {
+		{"settings", 0,
+			SETTINGS(.pool_bytes = 1000,
+				.chain = SL_CHAIN(SL_RESOLVER_SWAP, SL_RESOLVER_WAIT, 0)),
+			""},
+		{"a GPU", 0, GPU(0, 100), ""},
+		{"one", 0, PATIENT(1, 0, 0), "ADMIT 1 m1 r0 l100"},
+		{"two", 0, PATIENT(2, 0, 0), "ADMIT 2 m1 r0 l100"},
+		{"three", 0, PATIENT(3, 0, 1), "ADMIT 3 m1 r0 l100"},
+		{"is away", 0, EVENT(CLIENT_JOIN, client_join, {10, 1, 1, 1}), ""},
+		{"has", 0, REPORT(10, 0, 90), ""},
+		{"on the host", 0, EVENT(CLIENT_EVICTED, client_evicted, {10, 0, 90}),
+			""},
+		{"that is all", 0, EVENT(CLIENT_REPORTED, client_reported, {10}), ""},
+		{"runs", 0, EVENT(CLIENT_JOIN, client_join, {20, 2, 0, 1}), ""},
+		{"has", 0, ASK(20, 1, 0, 50), "GRANT 20/1 g0 50"},
+		{"has it", 0, COMMIT(20, 1, 50), ""},
+		{"its process", 0, JOIN(30, 3), ""},
+		{"wants back", 5000, EVENT(WANT, want, {10, 1}),
+			"EVICT 20 g0 40 EVICTED_FOR; PROBE 10 1; PROBE 20 1"},
+		{"asks", 5010, ASK(30, 1, 0, 20), ""},
+		{"its time", 6010, TIME,
+			"NOTE BURST_WAITS g0 3/2 20; DENY 30/1 WAITED_TOO_LONG g0"},
+	};
+
+	assert_was_free(rows, SL_ARRAY_LEN(rows), 20, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -201,6 +292,9 @@ int main(void)
 		cmocka_unit_test(cannot_be_taken_from),
 		cmocka_unit_test(its_gpus),
 		cmocka_unit_test(shows_no_void_grants),
+		cmocka_unit_test(kept_for_the_head_is_not_free),
+		cmocka_unit_test(requested_is_not_free),
+		cmocka_unit_test(kept_for_a_return_is_not_free),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
