@@ -119,6 +119,9 @@ static void leave_queue(struct sl_node *node, struct sl_demand *demand)
 	if (!--client->waiting) {
 		sl_list_unlink(&client->party.link);
 		client->party.waits = false;
+		/* Its next wait is another one. */
+		if (!sl_node_wants_back(client))
+			client->pool_told = false;
 	} else if (client->party.waits) {
 		/* It may have been the only one of its demands that could be served. */
 		node->deadlock_dirty = true;

@@ -367,7 +367,7 @@ static void want_proofs(struct sl_look *look, uint32_t count)
 	}
 }
 
-/* Said once, until it is served. */
+/* Said once of each wait. */
 static void note_pool(struct sl_look *look, const struct sl_node_unit *unit, uint32_t gpu,
 	const struct sl_evict_plan *plan, uint32_t count)
 {

@@ -149,7 +149,7 @@ struct sl_node_client {
 	/* Why what would have to leave for it may not go to the pool, by the last look; NONE: it
 	 * may. */
 	struct sl_node_because pool_lacks;
-	bool pool_told;      /* that the pool has no room for it was noted */
+	bool pool_told; /* that the pool has no room for what it waits for was noted */
 	sl_ns refused_until; /* no EVICT before: the last one was refused */
 	sl_ns let_go_at;     /* an EVICT of which nothing had moved was taken back */
 	sl_ns restore_at;    /* no RESTORE before */

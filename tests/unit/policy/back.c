@@ -12,6 +12,7 @@
 #define SWAPPER(c, w)        EVENT(CLIENT_JOIN, client_join, {c, w, 0, 1})
 #define DONE(c, o, n)        EVENT(DONE, done, {c, o, 0, SL_SWAP_OK, 0, n})
 #define WANT(c)              EVENT(WANT, want, {c, 1})
+#define CANCEL(c, a)         EVENT(CANCEL, cancel, {c, a})
 
 static const char *at(struct play *p, uint64_t at_ms, struct sl_event event)
 {
@@ -59,6 +60,24 @@ static void test_leaves_room(void **state)
 	assert_row_u64("room", p.last[SL_ACTION_NOTE].note.available_bytes, 39);
 	play_close(&p);
 	assert_true(said(asks(&p, 80, 0), "EVICT 1 g0 40 EVICTED_FOR"));
+	play_close(&p);
+}
+
+/* It is told once of each wait, also of one who only asks. */
+static void test_told_again(void **state)
+{
+	struct play p;
+
+	(void)state;
+	assert_true(said(asks(&p, 79, 0), "NOTE POOL_FULL g0 2/0 80"));
+	assert_false(said(at(&p, 50000, (struct sl_event)WORKLOAD(3, ANY)), "POOL_FULL"));
+	assert_true(said(
+		at(&p, 80000, (struct sl_event)TIME), "DENY 2/1 WAITED_TOO_LONG g0"));
+	assert_true(said(at(&p, 90000, (struct sl_event)ASK(2, 2, 0, 85)),
+		"NOTE POOL_FULL g0 2/0 85"));
+	assert_false(said(at(&p, 90010, (struct sl_event)ASK(2, 3, 0, 90)), "POOL_FULL"));
+	assert_true(said(at(&p, 90020, (struct sl_event)CANCEL(2, 2)), "DENY 2/2"));
+	assert_false(said(at(&p, 90030, (struct sl_event)ASK(2, 4, 0, 90)), "POOL_FULL"));
 	play_close(&p);
 }
 
@@ -187,6 +206,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_leaves_room),
+		cmocka_unit_test(test_told_again),
 		cmocka_unit_test(test_comes_back),
 		cmocka_unit_test(test_largest),
 		cmocka_unit_test(test_not_for_requests),
