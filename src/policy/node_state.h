@@ -678,7 +678,7 @@ struct sl_node_because sl_node_resume_because(
 	const struct sl_node *node, const struct sl_node_member *member);
 /* What would have to leave for this client may not go to the host: says so instead of why it waits
  * otherwise. */
-bool sl_node_waits_for_pool(
+bool sl_node_waits_for_pool(const struct sl_node *node,
 	const struct sl_node_client *client, struct sl_node_because *because);
 /* Why this client, of which something is on the host, is not back. */
 struct sl_node_because sl_node_away_because(

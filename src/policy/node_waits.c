@@ -196,13 +196,15 @@ struct sl_node_because sl_node_resume_because(
 	return because;
 }
 
-bool sl_node_waits_for_pool(
+bool sl_node_waits_for_pool(const struct sl_node *node,
 	const struct sl_node_client *client, struct sl_node_because *because)
 {
 	const struct sl_node_because *lacks = &client->pool_lacks;
 	bool bound = lacks->reason == SL_REASON_POOL_BOUND;
 
-	if (!lacks->reason)
+	/* Without `swap` in the chain any more the last look is an old one, and nobody would be
+	 * moved with a larger pool either. */
+	if (!lacks->reason || !sl_node_swaps(node))
 		return false;
 	because->reason = bound ? SL_REASON_POOL_BOUND_WAITS : SL_REASON_POOL_WAITS;
 	because->gpu = lacks->gpu;
@@ -241,7 +243,7 @@ struct sl_node_because sl_node_away_because(
 		   !client->holding.cell[because.gpu].leaving_bytes) {
 		because.reason = SL_REASON_LEAVING_WAITS;
 		name_other(node, &because, true);
-	} else if (!sl_node_waits_for_pool(client, &because)) {
+	} else if (!sl_node_waits_for_pool(node, client, &because)) {
 		because.reason = SL_REASON_TURN_WAITS;
 		name_other(node, &because, false);
 	}

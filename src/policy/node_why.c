@@ -56,15 +56,16 @@ static void why_nobody_leaves(const struct sl_node *node,
 }
 
 /* Its demand waits for memory that others have, and nobody may go to the host for it. */
-static void why_not_to_the_host(const struct sl_node_client *client,
-	const struct sl_node_because *waits, sl_node_because_fn fn, void *context)
+static void why_not_to_the_host(const struct sl_node *node,
+	const struct sl_node_client *client, const struct sl_node_because *waits,
+	sl_node_because_fn fn, void *context)
 {
 	struct sl_node_because because = *waits;
 
 	if ((waits->reason == SL_REASON_ENTITLED_WAITS ||
 		    waits->reason == SL_REASON_BURST_WAITS) &&
-		sl_node_waits_for_pool(client, &because) && because.gpu == waits->gpu &&
-		because.bytes == waits->bytes)
+		sl_node_waits_for_pool(node, client, &because) &&
+		because.gpu == waits->gpu && because.bytes == waits->bytes)
 		fn(context, &because);
 }
 
@@ -100,7 +101,7 @@ static void why_it_waits(const struct sl_node *node, const struct sl_node_client
 		because = sl_node_waits_because(node, demand);
 		fn(context, &because);
 		why_nobody_leaves(node, &because, fn, context);
-		why_not_to_the_host(client, &because, fn, context);
+		why_not_to_the_host(node, client, &because, fn, context);
 	}
 }
 

@@ -180,6 +180,25 @@ static void test_says_why_it_asks(void **state)
 	play_close(&p);
 }
 
+/* Nobody is to be moved any more: with a larger pool nobody would be, either. */
+static void test_no_swap_any_more(void **state)
+{
+	struct whys whys = {0};
+	struct play p;
+
+	(void)state;
+	(void)asks(&p, 70, 0);
+	(void)at(&p, 20010, (struct sl_event)SETTINGS(.pool_bytes = 70));
+	sl_node_why(p.node, 2, on_why, &whys);
+	assert_row_u64("sentences", whys.count, 1);
+	assert_row_u64("reason", whys.row[0].reason, SL_REASON_BURST_WAITS);
+	(void)at(&p, 20020, (struct sl_event)SWAP(70));
+	whys.count = 0;
+	sl_node_why(p.node, 2, on_why, &whys);
+	assert_row_u64("and again", whys.row[1].reason, SL_REASON_POOL_WAITS);
+	play_close(&p);
+}
+
 /* The pool was made smaller: who is there is told that, and not whose turn it is. */
 static void test_says_why_it_is_away(void **state)
 {
@@ -211,6 +230,7 @@ int main(void)
 		cmocka_unit_test(test_largest),
 		cmocka_unit_test(test_not_for_requests),
 		cmocka_unit_test(test_says_why_it_asks),
+		cmocka_unit_test(test_no_swap_any_more),
 		cmocka_unit_test(test_says_why_it_is_away),
 	};
 
