@@ -312,6 +312,7 @@ struct sl_node {
 	bool swap_dirty;       /* who comes and leaves has to be looked at */
 	sl_ns swap_due;        /* when time alone may change that */
 	uint64_t looks;        /* stamp of the last one */
+	bool looked;           /* it went through those that wait */
 	bool contended; /* somebody lacks memory that others have: idleness matters */
 	uint32_t asked; /* clients whose idleness the last look wants proven */
 	bool retimes;   /* a longest wait is over, and is looked at once more */

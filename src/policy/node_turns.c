@@ -530,14 +530,34 @@ static void put_in_order(struct sl_look *look)
 	}
 }
 
+/* There are no looks any more that would say so of each: others may act for them, or end them. */
+static void help_nobody(struct sl_node *node)
+{
+	for (uint32_t gpu = 0; gpu < SL_NODE_GPUS_MAX; gpu++) {
+		sl_list_foreach (link, &node->queue[gpu].waiting) {
+			struct sl_demand *demand =
+				SL_LIST_ENTRY(link, struct sl_demand, queue);
+
+			demand->helped = demand->moving = false;
+		}
+	}
+	/* Who goes warm gave way to them. */
+	node->timers_dirty = node->swap_dirty = true;
+	sl_node_reconsider(node, UINT32_MAX);
+}
+
 static void go_through(struct sl_look *look)
 {
 	struct sl_node *node = look->node;
+	bool looks = !sl_list_is_empty(&node->out) || sl_node_swaps(node);
 
-	if (!sl_list_is_empty(&node->out) || sl_node_swaps(node)) {
+	if (looks) {
 		list_wants(look);
 		list_demands(look);
+	} else if (node->looked) {
+		help_nobody(node);
 	}
+	node->looked = looks;
 	if (!look->count) {
 		node->contended = false;
 		return;

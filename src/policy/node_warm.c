@@ -181,8 +181,7 @@ void sl_node_time_warm(struct sl_node *node)
 		if (!may_be_warm(member))
 			continue;
 		at = warm_at(node, member);
-		/* What the last look found says nothing once nobody is moved for others. */
-		if (!at && sl_node_swaps(node) && is_demand_moving(node))
+		if (!at && is_demand_moving(node))
 			at = sl_node_later(node->now, TRIED_AGAIN_AFTER);
 		if (at) {
 			node->swap_due = sl_min_u64(node->swap_due, at);
