@@ -70,6 +70,25 @@ static const char *doing(
 	}
 }
 
+/* Why its wait has no bound; a newer daemon may have causes that are not known here. */
+static const char *endless_because(uint32_t endless)
+{
+	switch (endless) {
+	case SL_WIRE_ENDLESS_STAYS: return ": who is in its way cannot be made to leave";
+	case SL_WIRE_ENDLESS_HOST:
+		return ": the host has no memory for who is in its way";
+	case SL_WIRE_ENDLESS_POOL:
+		return ": the host memory set aside has no room for who is in its way "
+		       "(host_memory)";
+	case SL_WIRE_ENDLESS_BOUND:
+		return ": who is in its way may have no more memory on the host "
+		       "(host_memory_workload)";
+	case SL_WIRE_ENDLESS_WHOLE:
+		return ": it has more on a GPU than that can share now";
+	default: return "";
+	}
+}
+
 /* How long it may be kept waiting, if others compete with it. */
 static void print_longest(const struct sl_rows *swap, const struct sl_msg_use_row *found)
 {
@@ -80,8 +99,8 @@ static void print_longest(const struct sl_rows *swap, const struct sl_msg_use_ro
 	if (!row || !row->longest_wait_ms)
 		return;
 	if (row->longest_wait_ms == UINT64_MAX)
-		puts("How long it may have to wait for its turn has no bound: "
-		     "who is in its way cannot be made to leave.");
+		printf("How long it may have to wait for its turn has no bound%s.\n",
+			endless_because(row->endless));
 	else
 		printf("It waits for its turn for %s at the longest.\n",
 			sl_state_longest(row, longest, sizeof(longest)));

@@ -144,6 +144,20 @@ static enum sl_wire_residency residency_of(enum sl_residency residency)
 						    : SL_WIRE_RESERVED;
 }
 
+static enum sl_wire_endless endless_of(enum sl_endless endless)
+{
+	static const enum sl_wire_endless causes[SL_ENDLESS_CAUSES] = {
+		[SL_ENDLESS_STAYS] = SL_WIRE_ENDLESS_STAYS,
+		[SL_ENDLESS_HOST] = SL_WIRE_ENDLESS_HOST,
+		[SL_ENDLESS_POOL] = SL_WIRE_ENDLESS_POOL,
+		[SL_ENDLESS_BOUND] = SL_WIRE_ENDLESS_BOUND,
+		[SL_ENDLESS_WHOLE] = SL_WIRE_ENDLESS_WHOLE,
+	};
+
+	return (uint32_t)endless < SL_ENDLESS_CAUSES ? causes[endless]
+						     : SL_WIRE_ENDLESS_UNSAID;
+}
+
 static uint64_t host_bytes_of(const struct sl_workload *workload)
 {
 	uint64_t bytes = 0;
@@ -197,6 +211,7 @@ static bool next_swap(
 	msg->swap_row.waited_ms = view.wants_since / SL_MS;
 	msg->swap_row.longest_wait_ms =
 		view.longest_wait == SL_NS_NEVER ? UINT64_MAX : view.longest_wait / SL_MS;
+	msg->swap_row.endless = endless_of(view.endless);
 	msg->swap_row.turns = view.turns;
 	msg->swap_row.waits = view.waits;
 	msg->swap_row.waits_ms = view.waited / SL_MS;

@@ -155,6 +155,17 @@ enum sl_residency {
 	SL_RESIDENCIES
 };
 
+/* Why nobody can say how long a workload may have to wait for its turn. */
+enum sl_endless {
+	SL_ENDLESS_NOT = 0,
+	SL_ENDLESS_STAYS, /* in its way is what nobody can move now */
+	SL_ENDLESS_HOST,  /* the host has no memory for those in its way */
+	SL_ENDLESS_POOL,  /* what is set aside of it has no room for them */
+	SL_ENDLESS_BOUND, /* one of them may have no more there */
+	SL_ENDLESS_WHOLE, /* it has more than a GPU can share */
+	SL_ENDLESS_CAUSES
+};
+
 enum sl_event_type {
 #define SL_EVENT(NAME, name, fields) SL_EVENT_##NAME,
 #include "policy/event.def"
@@ -249,7 +260,8 @@ struct sl_node_workload_view {
 	sl_ns turn_left;   /* of its turn, while others wait for it to end; 0: not */
 	sl_ns wants_since; /* how long it has waited to be resident; 0: it does not */
 	sl_ns longest_wait; /* bound of that wait with those that compete now; 0: nobody competes;
-	                       SL_NS_NEVER: no bound (say why: a borrower that cannot be drained) */
+	                       SL_NS_NEVER: no bound, because of `endless` */
+	enum sl_endless endless;
 	uint64_t turns; /* it had so far */
 	/* Since it began: times that it waited for memory, or to be on its GPUs again, with one
 	 * that goes on, and how long that was; demands that were denied. */

@@ -459,34 +459,56 @@ static const struct sl_node_longest *longest_of(const struct sl_node *node)
 }
 
 /* Something of the set cannot be moved, for now at least, and with it there is no room. */
-static bool is_stuck(const struct sl_node *node, const struct sl_node_member *own)
+static enum sl_endless stuck_by(
+	const struct sl_node *node, const struct sl_node_member *own)
 {
 	const struct sl_node_longest *longest = longest_of(node);
+	enum sl_endless endless = SL_ENDLESS_NOT;
 
 	for (uint32_t mask = mask_of(own); mask; mask &= mask - 1) {
 		uint32_t gpu = (uint32_t)__builtin_ctz(mask);
-		uint64_t stuck = longest->stays_bytes[gpu] + longest->hostless_bytes[gpu];
+		uint64_t shareable = sl_ledger_shareable(&node->ledger, gpu);
+		uint64_t stays = longest->stays_bytes[gpu];
+		uint64_t hostless = longest->hostless_bytes[gpu];
 
-		if (own->account.touched >> gpu & 1)
-			stuck -= stays_on(own, gpu) + hostless_on(node, own, gpu);
-		if (stuck && stuck + wanted_on(own, gpu) >
-				     sl_ledger_shareable(&node->ledger, gpu))
-			return true;
+		if (own->account.touched >> gpu & 1) {
+			stays -= stays_on(own, gpu);
+			hostless -= hostless_on(node, own, gpu);
+		}
+		if (stays && stays + wanted_on(own, gpu) > shareable)
+			return SL_ENDLESS_STAYS;
+		/* More of it could be moved, and then there were room. */
+		if (hostless && stays + hostless + wanted_on(own, gpu) > shareable)
+			endless = SL_ENDLESS_HOST;
 	}
-	return false;
+	return endless;
 }
 
 /* The pool has no room for those that would have to leave for it. */
-static bool lacks_pool(const struct sl_node_member *member)
+static enum sl_endless lacks_pool(const struct sl_node_member *member)
 {
 	sl_list_foreach (link, &member->clients) {
 		const struct sl_node_client *client =
 			SL_LIST_ENTRY(link, struct sl_node_client, of_member);
 
 		if (client->pool_lacks.reason && sl_node_wants_back(client))
-			return true;
+			return client->pool_lacks.reason == SL_REASON_POOL_BOUND
+				       ? SL_ENDLESS_BOUND
+				       : SL_ENDLESS_POOL;
 	}
-	return false;
+	return SL_ENDLESS_NOT;
+}
+
+static enum sl_endless endless_by(
+	const struct sl_node *node, const struct sl_node_member *member)
+{
+	enum sl_endless endless = stuck_by(node, member);
+
+	if (!endless)
+		endless = lacks_pool(member);
+	if (!endless && is_never_whole(node, longest_of(node), member))
+		endless = SL_ENDLESS_WHOLE;
+	return endless;
 }
 
 static sl_ns span_of(sl_node_wide sum)
@@ -496,19 +518,20 @@ static sl_ns span_of(sl_node_wide sum)
 
 /* Those within their requests come back after the first part of any burst's turn, and have theirs
  * again before the next. */
-sl_ns sl_node_longest_wait(
-	const struct sl_node *node, const struct sl_node_member *member)
+sl_ns sl_node_longest_wait(const struct sl_node *node,
+	const struct sl_node_member *member, enum sl_endless *endless)
 {
 	const struct sl_node_longest *longest = longest_of(node);
 	uint32_t set = set_of(sl_node_sets(node), member), others;
 	sl_node_wide turns = longest->turns[set], costs = longest->costs[set];
 	sl_ns turn, patience = 0, before = 0;
 
+	*endless = SL_ENDLESS_NOT;
 	if (!member->cost || member->parked || !sl_node_swaps(node) ||
 		!(longest->crowded >> set & 1))
 		return 0;
-	if (is_stuck(node, member) || lacks_pool(member) ||
-		is_never_whole(node, longest, member))
+	*endless = endless_by(node, member);
+	if (*endless)
 		return SL_NS_NEVER;
 	others = longest->competing[set] - member->competes;
 	if (!others)

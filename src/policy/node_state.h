@@ -580,8 +580,9 @@ const struct sl_node_sets *sl_node_sets(const struct sl_node *node);
 sl_ns sl_node_turn_of(const struct sl_node *node, const struct sl_node_member *member);
 /* What is left of its turn. */
 sl_ns sl_node_turn_left(const struct sl_node *node, const struct sl_node_member *member);
-sl_ns sl_node_longest_wait(
-	const struct sl_node *node, const struct sl_node_member *member);
+/* *endless: why it is SL_NS_NEVER. */
+sl_ns sl_node_longest_wait(const struct sl_node *node,
+	const struct sl_node_member *member, enum sl_endless *endless);
 /* For how long it has been idle, as far as it is known; since it came back at most. */
 sl_ns sl_node_settled_idle(
 	const struct sl_node *node, const struct sl_node_client *client);

@@ -144,7 +144,7 @@ struct sl_node_workload_view sl_node_workload(
 	if (!view.known)
 		return view;
 	view.turn_left = turn_left_of(node, member);
-	view.longest_wait = sl_node_longest_wait(node, member);
+	view.longest_wait = sl_node_longest_wait(node, member, &view.endless);
 	return view;
 }
 

@@ -162,6 +162,15 @@ enum sl_wire_residency {
 	SL_WIRE_PARKING,
 	SL_WIRE_RESIDENCIES
 };
+/* SWAP_ROW.endless: why its longest wait has no bound. */
+enum sl_wire_endless {
+	SL_WIRE_ENDLESS_UNSAID = 0, /* it has one, or the daemon is too old to say */
+	SL_WIRE_ENDLESS_STAYS,
+	SL_WIRE_ENDLESS_HOST,
+	SL_WIRE_ENDLESS_POOL,
+	SL_WIRE_ENDLESS_BOUND,
+	SL_WIRE_ENDLESS_WHOLE
+};
 /* Until somebody resumes it, whether all of it has left already or not. */
 static inline bool sl_wire_is_parked(uint32_t residency)
 {

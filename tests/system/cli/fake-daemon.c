@@ -231,7 +231,12 @@ static void swap_row(int fd, unsigned int i)
 		msg.swap_row.longest_wait_ms = i == SL_WIRE_EVICTED  ? 12000
 					       : i == SL_WIRE_PARKED ? UINT64_MAX
 								     : 0;
+		msg.swap_row.endless = i == SL_WIRE_PARKED ? SL_WIRE_ENDLESS_HOST : 0;
 		msg.swap_row.turns = i;
+	}
+	if (is("jobs-parked") && i != 1) {
+		msg.swap_row.residency = SL_WIRE_PARKED;
+		msg.swap_row.evicted_bytes = 2 * SL_GIB;
 	}
 	snprintf(msg.swap_row.name, sizeof(msg.swap_row.name), "a-model-server-%u", i);
 	send_msg(fd, &msg);
@@ -455,7 +460,7 @@ static void why(int fd, const struct sl_msg_why *ask)
 {
 	uint32_t rows = 0;
 
-	if (ask->workload == 3) {
+	if (ask->workload == 3 && !is("jobs-parked")) {
 		event(fd, 0, SL_REASON_BURST_WAITS, true);
 		rows++;
 	}

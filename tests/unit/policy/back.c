@@ -218,6 +218,8 @@ static void test_says_why_it_is_away(void **state)
 	assert_row_u64("reason", whys.row[0].reason, SL_REASON_POOL_WAITS);
 	assert_row_u64("bytes", whys.row[0].bytes, 40);
 	assert_row_u64("left", whys.row[0].available_bytes, 10);
+	assert_row_u64("no bound", sl_node_workload(p.node, 1).longest_wait, SL_NS_NEVER);
+	assert_row_u64("because", sl_node_workload(p.node, 1).endless, SL_ENDLESS_POOL);
 	play_close(&p);
 }
 

@@ -305,7 +305,9 @@ static void test_waits_for_the_host(void **state)
 	assert_row_u64("for whom", row.other, 1);
 	assert_row_u64("with what", row.other_bytes, 60);
 	assert_false(has_bound(&p, 2));
+	assert_row_u64("because", sl_node_workload(p.node, 2).endless, SL_ENDLESS_HOST);
 	assert_true(has_bound(&p, 1));
+	assert_row_u64("because", sl_node_workload(p.node, 1).endless, SL_ENDLESS_NOT);
 	row = (struct sl_node_because){0};
 	(void)at(&p, 9000, (struct sl_event)TIME);
 	(void)at(&p, 9010,

@@ -156,6 +156,8 @@ static void test_siblings(void **state)
 			play(&p, "wants", 110, (struct sl_event)WANT(2, 1)), "EVICT"));
 		assert_row_u64("never whole", sl_node_workload(p.node, 1).longest_wait,
 			SL_NS_NEVER);
+		assert_row_u64("because", sl_node_workload(p.node, 1).endless,
+			is_stranger ? SL_ENDLESS_WHOLE : SL_ENDLESS_STAYS);
 		assert_null(strstr(
 			play(&p, "in its turn", 299, (struct sl_event)TIME), "EVICT"));
 		assert_non_null(strstr(play(&p, "is over", 300, (struct sl_event)TIME),
