@@ -108,7 +108,7 @@ static void print_longest(const struct sl_rows *swap, const struct sl_msg_use_ro
 
 /* Nothing is in its way: then how it stands, GPU by GPU. */
 static void print_free(const struct sl_rows *uses, const struct sl_rows *swap,
-	const struct sl_msg_use_row *found)
+	const struct sl_msg_use_row *found, bool by_queue)
 {
 	for (size_t i = 0; i < uses->count; i++) {
 		const struct sl_msg_use_row *row = &uses->all[i].use_row;
@@ -132,10 +132,23 @@ static void print_free(const struct sl_rows *uses, const struct sl_rows *swap,
 				? " (given up meanwhile)"
 				: "",
 			sl_bytes_format(row->limit_bytes, c, sizeof(c)), host,
-			away && away->residency == SL_WIRE_PARKED
-				? "`sluice resume` brings it back"
-				: "nothing is in its way");
+			!away || away->residency != SL_WIRE_PARKED
+				? "nothing is in its way"
+			: by_queue ? "it comes back by itself when its GPUs are free"
+				   : "`sluice resume` brings it back");
 	}
+}
+
+/* It was named as the workload it is, and the queue parked the job of which it is a task. */
+static bool is_parked_task(const struct sl_rows *known, const struct sl_msg_use_row *use)
+{
+	const struct sl_msg_job_row *job = sl_named_task(known, use->name, use->uid);
+
+	for (size_t i = 0; i < known->count && !job; i++)
+		if (known->all[i].head.type == SL_MSG_JOB_ROW &&
+			known->all[i].job_row.workload == use->workload)
+			job = &known->all[i].job_row;
+	return job && job->state == SL_JOB_PARKED;
 }
 
 /* The last row of one that has ended. */
@@ -212,7 +225,7 @@ static int print(const struct sl_rows *rows, const struct sl_rows *uses,
 	if (!found && !it.job)
 		print_ended(rows);
 	else if (found && !by_queue && !count(rows, true))
-		print_free(uses, swap, found);
+		print_free(uses, swap, found, is_parked_task(uses, found));
 	if (found && !by_queue)
 		print_longest(swap, found);
 	for (size_t i = 0; i < rows->count; i++) {

@@ -108,6 +108,7 @@ void sl_park_park(struct sl_peer *peer, const struct sl_msg_park *park)
 	struct sl_daemon *daemon = peer->daemon;
 	const char *verb = park->parked ? "park" : "resume";
 	struct sl_error text = {0};
+	uint32_t reason;
 	struct sl_workload *workload =
 		sl_set_changeable(peer, park->workload, park->name, verb, &text);
 
@@ -131,7 +132,12 @@ void sl_park_park(struct sl_peer *peer, const struct sl_msg_park *park)
 		if (sl_peer_may_log(daemon, SL_LOG_INFO))
 			sl_info("did not %s %s for user %u: %s", verb, workload->name,
 				(unsigned int)peer->uid, text.text);
-		reply_park(peer, workload, daemon->admission.reason, text.text);
+		reason = daemon->admission.reason;
+		/* With the reason comes the advice to resume it, which is the queue's affair. */
+		if (reason == SL_REASON_PARKED_ALREADY &&
+			sl_jobs_keeps_parked(daemon, workload->id, &text))
+			reason = SL_REASON_NONE;
+		reply_park(peer, workload, reason, text.text);
 		return;
 	}
 	if (park->parked)

@@ -191,6 +191,11 @@ if command -v python3 >/dev/null; then
 fi
 
 # --- an interruption leaves the job, and says how to stop it
+# What the queue parked comes back by itself, also where it is named as the workload that it is.
+fake jobs-parked
+expect 'why: a workload that the queue parked' 0 'a-model-server-2 is parked on GPU 9: .*; it comes back by itself when its GPUs are free\.$' "$sluice" why a-model-server-2
+expect 'why: one that a person parked' 0 'a-model-server-0 is parked on GPU 0: .*; `sluice resume` brings it back\.$' "$sluice" why a-model-server-0
+
 fake jobs-more 2>"$work/more"
 "$sluice" submit --wait --name train true >"$work/out" 2>"$work/err" &
 pid=$!
