@@ -194,7 +194,7 @@ static bool connect_once(const char *path)
 	struct sl_line line = SL_LINE_NONE;
 
 	/* The report would tell of something in the middle. Woken when it is over. */
-	if (sl_swap_is_busy())
+	if (!sl_swap_connects())
 		return false;
 	if (sl_line_open(&line, path, &err) < 0) {
 		sl_warning("waiting for the daemon: %s", err.text);

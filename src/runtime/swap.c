@@ -64,6 +64,7 @@ static struct order orders[ORDERS_MAX];
 static uint32_t order_count;
 static uint64_t running_number;
 static bool running, started;
+static bool connecting; /* a daemon is to be told what is out, and nothing changes that */
 /* Atomic. */
 static uint32_t wanted; /* futex: counts reasons to look */
 static uint32_t stop;   /* the order that is carried out is not needed any more */
@@ -426,23 +427,27 @@ static bool is_out_of(uint32_t index, uint32_t *ordinal)
 }
 
 /* No order of a daemon has the number 0. */
-static void begin_alone(void)
+static bool begin_alone(void)
 {
+	bool begins;
+
 	(void)pthread_mutex_lock(&lock);
-	running = true;
+	begins = running = !connecting;
 	running_number = 0;
 	(void)pthread_mutex_unlock(&lock);
+	return begins;
 }
 
 /* As an order of our own for every GPU: what is held is in the report, so there is room for it.
- * Nobody connects and reports in the middle: a newer daemon would never hear of what came back
- * after its report. */
+ * Nobody connects and reports in the middle, nor does this begin then: a newer daemon would never
+ * hear of what came back after its report. */
 static void restore_alone(void)
 {
 	struct order order = {
 		.type = SL_MSG_RESTORE, .bytes = UINT64_MAX, .came_ns = sl_clock_now()};
 
-	begin_alone();
+	if (!begin_alone())
+		return;
 	for (uint32_t i = 0; i < SL_GPUS_MAX; i++) {
 		if (is_out_of(i, &order.ordinal))
 			restore(&order);
@@ -577,23 +582,27 @@ void sl_swap_stop(void)
 {
 	(void)pthread_mutex_lock(&lock);
 	order_count = 0;
+	connecting = false;
 	__atomic_store_n(&stop, 1, __ATOMIC_RELEASE);
 	(void)pthread_mutex_unlock(&lock);
 }
 
-bool sl_swap_is_busy(void)
+bool sl_swap_connects(void)
 {
-	bool busy;
+	bool connects;
 
 	(void)pthread_mutex_lock(&lock);
-	busy = running || order_count;
+	connects = connecting = !running && !order_count;
 	(void)pthread_mutex_unlock(&lock);
-	return busy;
+	return connects;
 }
 
 void sl_swap_joined(bool knows_swap)
 {
+	(void)pthread_mutex_lock(&lock);
 	__atomic_store_n(&alone, !knows_swap, __ATOMIC_RELEASE);
+	connecting = false;
+	(void)pthread_mutex_unlock(&lock);
 	if (sl_swap_is_out())
 		wake_thread();
 }
@@ -677,7 +686,7 @@ void sl_swap_forget(void)
 {
 	(void)pthread_mutex_init(&lock, NULL);
 	order_count = 0;
-	running = started = out = alone = gate_closed = told_want = false;
+	running = started = connecting = out = alone = gate_closed = told_want = false;
 	wanted = stop = told_generation = 0;
 	sl_keep_forget();
 	memset(given_up, 0, sizeof(given_up));

@@ -28,9 +28,10 @@ sl_ns sl_swap_due(void);
 /* The line is lost: of an order that was begun nothing more is released; what has left is told in
  * the next report. */
 void sl_swap_stop(void);
-/* An order is being carried out, or waits for that: no report can be given now. The agent is woken
- * when it has ended. */
-SL_MUST_CHECK bool sl_swap_is_busy(void);
+/* A daemon is to be connected to: nothing comes back by itself until it has our report or the line
+ * is lost. False: an order is being carried out, or waits for that, and no report can be given now;
+ * the agent is woken when it has ended. */
+SL_MUST_CHECK bool sl_swap_connects(void);
 
 /* --- under the session's lock --- */
 

@@ -90,6 +90,8 @@ static void on_hello(const struct sl_msg_hello *hello)
 	fake.hello_flags = hello->flags;
 	fake.last_epoch_seen = hello->daemon_epoch;
 	fake.hello_version = hello->head.version;
+	if (fake.mute)
+		return;
 	if (hello->head.version > fake.speaks ||
 		(fake.reject >= 0 && fake.reject_count > 0)) {
 		bool older = hello->head.version > fake.speaks;

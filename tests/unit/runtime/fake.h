@@ -31,6 +31,7 @@ struct fake {
 	int reject;                /* SL_REJECT_* to answer HELLO with, -1: welcome */
 	unsigned int reject_count; /* so many times; then welcome */
 	bool silent;               /* does not answer ASK */
+	bool mute;                 /* does not answer HELLO */
 	bool deny;
 	uint32_t deny_flags;
 	uint64_t asked_bytes; /* by the last ASK */

@@ -549,6 +549,41 @@ static void body_newer_daemon(void)
 	stop();
 }
 
+/* Nor does that begin while a newer one is connected to: what it is told is so. */
+static void body_slow_daemon(void)
+{
+	unsigned int tries;
+
+	start();
+	order(SL_MSG_EVICT, 1);
+	check_ok(1, BYTES);
+	fake_die();
+	fail_with(SL_WIRE_SWAP_NO_ROOM, CUDA_SUCCESS);
+	fake.speaks = sl_wire_since(SL_MSG_SWAPPED) - 1;
+	fake_listen();
+	CHECK(becomes(&mover.restores, 1));
+	fake_die();
+	fake.speaks = SL_PROTOCOL_VERSION;
+	fake.mute = true;
+	tries = fake.hellos;
+	fake_listen();
+	CHECK(fake_wait(&fake.hellos, tries + 1));
+	tries = __atomic_load_n(&mover.restores, __ATOMIC_ACQUIRE);
+	/* It would be tried each second. */
+	usleep(1500000);
+	CHECK_EQ(__atomic_load_n(&mover.restores, __ATOMIC_ACQUIRE), tries);
+	fake_die();
+	fake.mute = false;
+	fake_listen();
+	CHECK(fake_wait(&fake.evicteds, 1));
+	CHECK(sl_swap_is_out());
+	fail_with(SL_WIRE_SWAP_NO_CAUSE, CUDA_SUCCESS);
+	order(SL_MSG_RESTORE, 2);
+	check_ok(2, 0);
+	CHECK(gate_opens());
+	stop();
+}
+
 /* Nor will one that does not know us any more, to whom we do not listen again. */
 static void body_rejected(void)
 {
@@ -629,6 +664,7 @@ static void body_all_freed(void)
 	X(gone_moving, 30)     \
 	X(older_daemon, 30)    \
 	X(newer_daemon, 30)    \
+	X(slow_daemon, 30)     \
 	X(rejected, 30)        \
 	X(all_freed, 30)
 TESTS(TEST)
