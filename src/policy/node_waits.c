@@ -215,6 +215,78 @@ bool sl_node_waits_for_pool(const struct sl_node *node,
 	return true;
 }
 
+/* Somebody was told to end for it. */
+static bool returns_after_the_stopped(
+	const struct sl_node *node, struct sl_node_because *because)
+{
+	sl_list_foreach (link, &node->stops) {
+		const struct sl_node_client *client =
+			SL_LIST_ENTRY(link, struct sl_node_client, of_stops);
+
+		if (client->stop.other != because->workload ||
+			client->stop.gpu != because->gpu)
+			continue;
+		because->reason = SL_REASON_STOPPING_WAITS;
+		because->other = client->member->index.id;
+		because->other_bytes =
+			sl_ledger_live(&client->holding.cell[because->gpu]);
+		return true;
+	}
+	return false;
+}
+
+/* On this GPU it lacks what processes have that do not answer, or that is kept for them to come
+ * back. Names the one with most of it. */
+static bool lacks_what_is_stuck(const struct sl_node *node,
+	const struct sl_node_client *own, uint32_t gpu, struct sl_node_because *because)
+{
+	uint64_t room = sl_ledger_free_bytes(&node->ledger, gpu), most = 0;
+	const struct sl_ledger_cell *cell = &own->holding.cell[gpu];
+	uint64_t need = cell->evicted_bytes - cell->returning_bytes;
+	const struct sl_node_client *who = NULL;
+
+	if (room >= need)
+		return false;
+	for (const struct sl_index_node *at = sl_index_next(&node->clients, NULL); at;
+		at = sl_index_next(&node->clients, at)) {
+		const struct sl_node_client *client =
+			SL_CONTAINER_OF(at, const struct sl_node_client, index);
+		uint64_t bytes = sl_ledger_live(&client->holding.cell[gpu]);
+
+		if (client == own || !client->alive || sl_node_answers(client))
+			continue;
+		room += bytes;
+		if (bytes <= most)
+			continue;
+		most = bytes;
+		who = client;
+	}
+	/* Others have it, too, and the host has no room for them. */
+	if (!who || (own->pool_lacks.reason && room < need))
+		return false;
+	because->reason = SL_REASON_STUCK_WAITS;
+	because->gpu = gpu;
+	because->bytes = cell->evicted_bytes;
+	because->client = who->index.id;
+	because->other = who->member->index.id;
+	because->other_bytes = most;
+	return true;
+}
+
+/* The last look could do nothing for it. */
+static bool returns_after_the_stuck(const struct sl_node *node,
+	const struct sl_node_client *client, struct sl_node_because *because)
+{
+	if (client->unhelped_in != node->looks)
+		return false;
+	for (uint32_t left = client->is_out; left; left &= left - 1) {
+		if (lacks_what_is_stuck(
+			    node, client, (uint32_t)__builtin_ctz(left), because))
+			return true;
+	}
+	return false;
+}
+
 struct sl_node_because sl_node_away_because(
 	const struct sl_node *node, const struct sl_node_client *client)
 {
@@ -239,6 +311,9 @@ struct sl_node_because sl_node_away_because(
 		because.span = node->now - client->condition_at;
 	} else if (client->returns) {
 		because.reason = SL_REASON_RETURN_WAITS;
+	} else if (returns_after_the_stopped(node, &because) ||
+		   returns_after_the_stuck(node, client, &because)) {
+		return because;
 	} else if (node->ledger.gpu[because.gpu].sum.leaving_bytes &&
 		   !client->holding.cell[because.gpu].leaving_bytes) {
 		because.reason = SL_REASON_LEAVING_WAITS;

@@ -87,6 +87,14 @@ static const struct {
 		"back there with 1 GiB above its own, and cannot be made to give them "
 		"back while a process of it is stopped, traced or silent; `sluice why "
 		"bob` names the process: let it go on, or end it"},
+	{"a process in the way of a return",
+		{SL_REASON_STUCK_WAITS, 1, "alice", "bob", 3ull << 30, 0, 1ull << 30,
+			12500 * SL_MS, 4711},
+		"alice has waited 12.5 s for 3 GiB to come back to GPU 1: process 4711 "
+		"of "
+		"bob has 1 GiB there, or room kept for them, and cannot be made to give "
+		"them back while it is stopped, traced, silent or in one piece of GPU "
+		"work; let it go on, or end it"},
 	{"the host in the way",
 		{SL_REASON_NO_HOST_WAITS, 0, "alice", "bob", 0, 0, 1ull << 30, 0, 0},
 		"bob cannot make room for alice on GPU 0: the host has no memory for 1 "
