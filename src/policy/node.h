@@ -52,7 +52,8 @@
  * Untakeable: stopped, traced, silent, or busy with one piece of work for untakeable_after. While a
  * client is, its workload's limit counts as max(request, what it holds). If such a client's
  * workload holds burst that an entitled demand lacks, and nobody else could give it,
- * last_resort decides: stop it, or fail the demand (UNTAKEABLE).
+ * last_resort decides: stop it, or fail the demand (UNTAKEABLE). The same of a client that wants
+ * back from the host what is within its request; but that is failed nothing, and waits.
  */
 #ifndef SL_POLICY_NODE_H
 #define SL_POLICY_NODE_H

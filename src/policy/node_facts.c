@@ -196,10 +196,12 @@ void sl_node_is_busy(struct sl_node *node, struct sl_node_client *client)
 
 /* --- probing --- */
 
-/* Its workload holds others' memory where an entitled demand has waited for long. */
+/* Its workload holds others' memory where somebody has waited for long for what is within his
+ * request. */
 static bool is_in_the_way(const struct sl_node *node, const struct sl_node_client *client)
 {
-	uint32_t mask = client->holding.touched & node->pressed_mask;
+	uint32_t mask = client->holding.touched &
+			(node->pressed_mask | SL_MUTANT(OWED_UNSEEN, node->owed_mask, 0));
 
 	for (; mask && node->untakeable_after; mask &= mask - 1) {
 		uint32_t gpu = (uint32_t)__builtin_ctz(mask);

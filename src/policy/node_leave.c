@@ -336,9 +336,13 @@ static uint64_t stays_on(const struct sl_node_member *member, uint32_t gpu)
 	sl_list_foreach (link, &member->clients) {
 		const struct sl_node_client *client =
 			SL_LIST_ENTRY(link, struct sl_node_client, of_member);
+		const struct sl_ledger_cell *cell = &client->holding.cell[gpu];
 
+		/* With the room that is kept for it to come back. */
 		if (!client->swaps || !sl_node_answers(client))
-			bytes += sl_ledger_evictable(&client->holding.cell[gpu]);
+			bytes += sl_ledger_evictable(cell) +
+				 SL_MUTANT(
+					 KEPT_FOR_STUCK_UNSEEN, cell->returning_bytes, 0);
 	}
 	return bytes;
 }

@@ -157,8 +157,14 @@ static bool stop_others(
 
 /* --- the last resort --- */
 
-/* Stops the untakeable who must go; what others can give is left to them. */
-static void stop_untakeable(
+static bool stops_as_last_resort(const struct sl_node *node)
+{
+	return node->untakeable && node->last_resort == SL_LAST_RESORT_STOP;
+}
+
+/* Chooses the untakeable who must go; what others can give is left to them. Returns how many there
+ * are to choose from, 0: all do not suffice. */
+static uint32_t choose_untakeable(
 	struct sl_outlook *outlook, struct sl_demand *demand, uint64_t missing)
 {
 	struct sl_node *node = outlook->node;
@@ -180,8 +186,14 @@ static void stop_untakeable(
 		victim.workload = workloads;
 		node->victims[count++] = victim;
 	}
-	if (!sl_victims_choose(node->victims, count, &ask))
-		return;
+	return sl_victims_choose(node->victims, count, &ask) ? count : 0;
+}
+
+static void stop_untakeable(
+	struct sl_outlook *outlook, struct sl_demand *demand, uint32_t count)
+{
+	struct sl_node *node = outlook->node;
+
 	for (uint32_t i = 0; i < count; i++) {
 		if (node->victims[i].taken)
 			stop(outlook, demand, &node->victims[i],
@@ -220,7 +232,8 @@ static bool last_resort(
 		missing > all.takeable_bytes + all.untakeable_bytes)
 		return false;
 	if (node->last_resort == SL_LAST_RESORT_STOP) {
-		stop_untakeable(outlook, demand, missing - all.takeable_bytes);
+		stop_untakeable(outlook, demand,
+			choose_untakeable(outlook, demand, missing - all.takeable_bytes));
 		return false;
 	}
 	sl_node_deny_for(node, demand,
@@ -356,7 +369,8 @@ void sl_node_resolve(struct sl_node *node, uint32_t gpu)
  * Who is to come back stands in no queue: who leaves for whom is decided in turns (node_turns.c).
  * But what `priority` lends of a request is lent since it can be taken back, and a full pool leaves
  * it to the next resolver. So it works for those within their requests for whom nobody can be
- * moved; what is above a request waits for its turn.
+ * moved; what is above a request waits for its turn. Where even that does not help, the last resort
+ * is there for them as for demands; but nothing of theirs can be failed.
  */
 
 /* On all GPUs where something of it is on the host. What was lost with its GPU, nobody can give
@@ -428,43 +442,101 @@ static bool take_back(struct sl_node *node, struct sl_node_client *client, uint3
 	return taken > 0;
 }
 
-/* On all its GPUs, or nobody. */
-static void help_back(struct sl_node *node, struct sl_node_client *client)
+/* The same of what only untakeable borrowers have, whatever is in the chain. */
+static bool wrest_back(struct sl_node *node, struct sl_node_client *client, uint32_t gpu,
+	bool stops_them)
 {
-	struct sl_demand any = demand_of(client, (uint32_t)__builtin_ctz(client->is_out));
-	sl_ns ripe = ripe_at(node, &any);
+	struct sl_outlook outlook = sl_outlook_look(node, gpu, NULL, true);
+	struct sl_demand demand = demand_of(client, gpu);
+	int64_t room = sl_outlook_room(&outlook, &demand);
+	sl_ns *resolve_at = &node->queue[gpu].resolve_at, before = *resolve_at;
+	struct sl_outlook_borrowed all = sl_outlook_borrowers(&outlook, &demand);
+	uint64_t missing;
+	uint32_t count;
+
+	/* That is taken in turns, but where the host has no room for it. */
+	if (room + (int64_t)all.takeable_bytes >= (int64_t)demand.bytes)
+		return room >= (int64_t)demand.bytes || !client->pool_lacks.reason;
+	missing = (uint64_t)((int64_t)demand.bytes - room) - all.takeable_bytes;
+	*resolve_at = SL_NS_NEVER;
+	count = choose_untakeable(&outlook, &demand, missing);
+	node->swap_due = sl_min_u64(node->swap_due, *resolve_at);
+	*resolve_at = before;
+	if (count && stops_them) {
+		stop_untakeable(&outlook, &demand, count);
+		node->swap_dirty = true;
+	}
+	return count > 0;
+}
+
+typedef bool (*take_fn)(struct sl_node *node, struct sl_node_client *client, uint32_t gpu,
+	bool stops_them);
+
+/* On all its GPUs, or nobody. True if it will have what it lacks. */
+static bool take_on_all(struct sl_node *node, struct sl_node_client *client, take_fn take)
+{
 	bool suffices = true;
 
-	if (node->now < ripe) {
-		node->swap_due = sl_min_u64(node->swap_due, ripe);
-		return;
-	}
 	for (uint32_t left = client->is_out; left; left &= left - 1)
-		suffices &= take_back(node, client, (uint32_t)__builtin_ctz(left), false);
+		suffices &= take(node, client, (uint32_t)__builtin_ctz(left), false);
 	for (uint32_t left = SL_MUTANT(RETURN_STOPS_IN_VAIN, suffices, true)
 				     ? client->is_out
 				     : 0;
 		left; left &= left - 1)
-		(void)take_back(node, client, (uint32_t)__builtin_ctz(left), true);
+		(void)take(node, client, (uint32_t)__builtin_ctz(left), true);
+	return suffices;
+}
+
+static bool has_priority_for(struct sl_node *node, struct sl_node_client *client)
+{
+	struct sl_demand any = demand_of(client, (uint32_t)__builtin_ctz(client->is_out));
+	sl_ns ripe = ripe_at(node, &any);
+
+	if (!sl_node_has_priority(node) || node->now >= ripe)
+		return sl_node_has_priority(node);
+	node->swap_due = sl_min_u64(node->swap_due, ripe);
+	return false;
+}
+
+static void help_back(struct sl_node *node, struct sl_node_client *client)
+{
+	if (has_priority_for(node, client) && take_on_all(node, client, take_back))
+		return;
+	if (SL_MUTANT(RETURN_HAS_NO_RESORT, stops_as_last_resort(node), false))
+		(void)take_on_all(node, client, wrest_back);
+}
+
+/* It has waited for long: whether those in its way can be taken from has to be seen. */
+static void press_for(struct sl_node *node, const struct sl_node_client *client)
+{
+	sl_ns at = sl_node_later(sl_node_wants_since(client), SL_NODE_NOTE_AFTER);
+
+	if (node->now < at)
+		node->swap_due = sl_min_u64(node->swap_due, at);
+	else
+		node->owed_mask |= client->is_out;
 }
 
 void sl_node_resolve_returns(struct sl_node *node)
 {
-	uint32_t choices = 0;
+	bool helps = sl_node_has_priority(node) || stops_as_last_resort(node);
+	uint32_t choices = 0, was_owed = node->owed_mask;
 
-	if (SL_MUTANT(RETURNS_UNRESOLVED, !sl_node_has_priority(node), true))
-		return;
+	node->owed_mask = 0;
 	sl_list_foreach (link, &node->out) {
 		struct sl_node_client *client =
 			SL_LIST_ENTRY(link, struct sl_node_client, of_out);
 
-		/* A part of it is coming: what it lacks then is known once that is there. */
-		if (client->order.id)
+		if (client->unhelped_in != node->looks ||
+			SL_MUTANT(RESORT_FOR_BURSTS, !is_owed(node, client), false))
 			continue;
-		if (client->unhelped_in == node->looks && is_owed(node, client) &&
+		press_for(node, client);
+		/* A part of it is coming: what it lacks then is known once that is there. */
+		if (SL_MUTANT(RETURNS_UNRESOLVED, helps, false) && !client->order.id &&
 			choices++ < CHOICES_MOST)
 			help_back(node, client);
 	}
+	node->probes_dirty |= was_owed != node->owed_mask;
 }
 
 /* --- the grace is over --- */
@@ -530,6 +602,18 @@ static bool is_needed(struct sl_node *node, const struct sl_node_client *client)
 	return false;
 }
 
+/* For one who wants back what is his it is still the one that is to end. */
+static bool is_due_for(struct sl_outlook *outlook, const struct sl_demand *demand,
+	uint64_t missing, const struct sl_node_client *client)
+{
+	struct sl_node *node = outlook->node;
+
+	if (client->stop.reason == SL_REASON_STOP_LAST_RESORT)
+		return is_last_resort_for(outlook, demand, missing, client);
+	return sl_node_has_priority(node) && node->now >= ripe_at(node, demand) &&
+	       is_one_of_those(outlook, demand, missing, client);
+}
+
 /* The same of somebody who wants back what is his. */
 static bool is_needed_back(struct sl_node *node, const struct sl_node_client *client)
 {
@@ -542,13 +626,12 @@ static bool is_needed_back(struct sl_node *node, const struct sl_node_client *cl
 		struct sl_demand demand = demand_of(own, gpu);
 		int64_t room;
 
-		if (!demand.bytes || !sl_node_has_priority(node) || !is_owed(node, own))
+		if (!demand.bytes || !is_owed(node, own))
 			continue;
 		room = sl_outlook_room(&outlook, &demand);
 		if (room >= (int64_t)demand.bytes)
 			sl_outlook_reserve(&outlook, &demand);
-		else if (node->now >= ripe_at(node, &demand) &&
-			 is_one_of_those(&outlook, &demand,
+		else if (is_due_for(&outlook, &demand,
 				 (uint64_t)((int64_t)demand.bytes - room), client))
 			return true;
 	}

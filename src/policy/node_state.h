@@ -288,14 +288,15 @@ struct sl_node {
 	struct sl_node_caches *caches;
 
 	/* Stopping. */
-	uint32_t resolve_mask;     /* GPUs the resolver has to look at */
-	struct sl_link stops;      /* clients being stopped */
-	struct sl_link unreached;  /* clients that could not be signalled lately */
-	struct sl_link suspects;   /* clients that are, or may become, untakeable */
-	uint32_t untakeable;       /* clients */
-	uint32_t pressed_mask;     /* GPUs where an entitled demand waits for long */
-	bool probes_dirty;         /* who is to be probed may have changed */
-	uint64_t outlooks;         /* stamp of the last one */
+	uint32_t resolve_mask;    /* GPUs the resolver has to look at */
+	struct sl_link stops;     /* clients being stopped */
+	struct sl_link unreached; /* clients that could not be signalled lately */
+	struct sl_link suspects;  /* clients that are, or may become, untakeable */
+	uint32_t untakeable;      /* clients */
+	uint32_t pressed_mask;    /* GPUs where an entitled demand waits for long */
+	uint32_t owed_mask; /* the same of who wants back what is within his request */
+	bool probes_dirty;  /* who is to be probed may have changed */
+	uint64_t outlooks;  /* stamp of the last one */
 	uint32_t clients_count;    /* dying ones too */
 	struct sl_victim *victims; /* scratch with room for every client */
 	uint32_t victims_room;

@@ -349,6 +349,7 @@ static void on_config(struct swap_rules *r, const struct sl_event *e)
 	r->wait_max = e->config.wait_max;
 	r->stop_idle = e->config.stop_idle;
 	r->stop_grace = e->config.stop_grace;
+	r->untakeable_after = e->config.untakeable_after;
 	r->last_resort = e->config.last_resort;
 	r->waits_first = (chain & 15) == SL_RESOLVER_WAIT;
 	for (; chain; chain >>= 4) {
@@ -762,11 +763,16 @@ static void party_event(
 		p->pulse_at = r->now;
 		p->pulse_idles = e->pulse.idle > 0;
 		p->pulse_idle = e->pulse.idle;
+		p->pulse_busy = e->pulse.busy;
 		p->proven = e->pulse.proven;
 		if (e->pulse.busy)
 			is_active(r, p->workload);
 		break;
-	case SL_EVENT_CONDITION: p->condition = e->condition.condition; break;
+	case SL_EVENT_CONDITION:
+		if (p->condition == SL_CONDITION_RUNNING)
+			p->condition_at = r->now;
+		p->condition = e->condition.condition;
+		break;
 	case SL_EVENT_STOP_FAILED:
 		p->termed = false;
 		r->contest++;

@@ -207,6 +207,10 @@ void swap_order_goes_on(struct swap_world *w, uint32_t slot)
 	case ORDER_DRAINS: drain(w, slot); break;
 	case ORDER_COPIES: piece_has_left(w, slot); break;
 	case ORDER_RETURNS:
+		if (c->condition != SL_CONDITION_RUNNING) {
+			go_on_after(w, slot, 500 * SL_MS);
+			return;
+		}
 		c->evicted[o->gpu] -= o->moves;
 		c->resident[o->gpu] += o->moves;
 		if (o->moves < o->due)

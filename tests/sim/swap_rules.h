@@ -66,9 +66,10 @@ struct swap_party {
 	enum sl_reason stop_reason;
 	sl_ns stop_at;
 	/* what is known of its work */
-	sl_ns pulse_at, pulse_idle, worked_at;
+	sl_ns pulse_at, pulse_idle, pulse_busy, worked_at;
 	bool pulse_idles, proven;
 	enum sl_client_condition condition;
+	sl_ns condition_at; /* when it was first said not to run */
 };
 
 /* A workload. */
@@ -94,7 +95,7 @@ struct swap_rules {
 	bool swaps;            /* swap is in the chain and there is a pool */
 	bool waits;            /* a burst that nothing can help is not denied at once */
 	bool waits_first; /* what stands behind `wait` is tried once wait_max is over */
-	sl_ns wait_max, stop_idle, stop_grace;
+	sl_ns wait_max, stop_idle, stop_grace, untakeable_after;
 	enum sl_last_resort last_resort;
 	bool has_priority, quiet; /* quiet: no faults: bounds of time are judged */
 	uint64_t pool, slack, pool_member;

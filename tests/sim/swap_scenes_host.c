@@ -52,14 +52,18 @@ static void copies_freed(struct swap_world *w)
 	expect(!client(w, c)->resident[0], "C is not parked, for mere copies");
 }
 
+static void say_condition(
+	struct swap_world *w, uint32_t slot, enum sl_client_condition condition)
+{
+	swap_step(w, (struct sl_event){.type = SL_EVENT_CONDITION,
+			     .condition = {client(w, slot)->id, condition}});
+}
+
 static void set_condition(
 	struct swap_world *w, uint32_t slot, enum sl_client_condition condition)
 {
-	struct swap_client *c = client(w, slot);
-
-	c->condition = condition;
-	swap_step(w, (struct sl_event){.type = SL_EVENT_CONDITION,
-			     .condition = {c->id, condition}});
+	client(w, slot)->condition = condition;
+	say_condition(w, slot, condition);
 }
 
 /* A of 10 GiB is resumed while it is stopped: its room is kept for nobody, and D, who asks for 12
@@ -91,8 +95,8 @@ static void stopped_resumed(struct swap_world *w)
 	expect(client(w, a)->resident[0] == 10 * GIB, "A goes on and is not back");
 }
 
-/* A, on two GPUs, is stopped while it comes back to the first: nothing is kept for it on the other
- * until it goes on. */
+/* A, on two GPUs, is seen to be stopped before it has said that it is back on the first: nothing is
+ * kept for it on the other until it goes on. */
 static void stopped_half_way(struct swap_world *w)
 {
 	uint32_t a;
@@ -108,7 +112,9 @@ static void stopped_half_way(struct swap_world *w)
 	until(w, 4);
 	person(w, SL_EVENT_WORKLOAD_RESUME, a);
 	until(w, 4.05);
-	set_condition(w, a, SL_CONDITION_STOPPED);
+	say_condition(w, a, SL_CONDITION_STOPPED);
+	until(w, 4.2);
+	client(w, a)->condition = SL_CONDITION_STOPPED;
 	until(w, 10);
 	expect(client(w, a)->resident[0] == 10 * GIB &&
 			client(w, a)->evicted[1] == 10 * GIB,
@@ -117,6 +123,107 @@ static void stopped_half_way(struct swap_world *w)
 	set_condition(w, a, SL_CONDITION_RUNNING);
 	until(w, 12);
 	expect(client(w, a)->resident[1] == 10 * GIB, "A goes on and is not back");
+}
+
+/* A has 10 GiB and B a burst of 8. Both are on the host, and B is stopped on its way back, before A
+ * wants to be: its room is kept for it. */
+static void stop_half_way(struct swap_world *w, enum sl_last_resort resort,
+	uint64_t request, uint32_t *a, uint32_t *b)
+{
+	stage(w, 1, 64 * GIB);
+	w->config.config.last_resort = resort;
+	w->config.config.stop_grace = 2 * SL_S;
+	swap_step(w, w->config);
+	*a = enter(w, (struct swap_workload){.shape = SWAP_NOTEBOOK,
+			      .request = request,
+			      .size = 10 * GIB,
+			      .pieces = 1,
+			      .pause = 1000 * SL_S});
+	until(w, 2);
+	person(w, SL_EVENT_WORKLOAD_PARK, *a);
+	until(w, 4);
+	*b = enter_idle(w, 8 * GIB);
+	until(w, 6);
+	person(w, SL_EVENT_WORKLOAD_PARK, *b);
+	until(w, 8);
+	person(w, SL_EVENT_WORKLOAD_RESUME, *b);
+	until(w, 8.01);
+	client(w, *b)->condition = SL_CONDITION_STOPPED;
+	until(w, 10);
+	say_condition(w, *b, SL_CONDITION_STOPPED);
+	person(w, SL_EVENT_WORKLOAD_RESUME, *a);
+	until(w, 20);
+	expect(client(w, *b)->evicted[0] == 8 * GIB &&
+			sl_node_gpu(w->node, 0).returning_bytes == 8 * GIB,
+		"B is not on its way back");
+}
+
+/* The last resort is to stop it, and A has what is its. */
+static void stuck_half_way(struct swap_world *w)
+{
+	uint32_t a, b;
+
+	stop_half_way(w, SL_LAST_RESORT_STOP, 10 * GIB, &a, &b);
+	until(w, 60);
+	expect(!client(w, b)->used, "B is not ended");
+	expect(client(w, a)->resident[0] == 10 * GIB, "A is not back");
+}
+
+/* A waits until B goes on, which leaves for it then. */
+static void waits_for_the_stuck(
+	struct swap_world *w, enum sl_last_resort resort, uint64_t request)
+{
+	uint32_t a, b;
+
+	stop_half_way(w, resort, request, &a, &b);
+	until(w, 100);
+	expect(client(w, b)->used && client(w, a)->evicted[0] == 10 * GIB,
+		"B is ended, or A is back");
+	set_condition(w, b, SL_CONDITION_RUNNING);
+	until(w, 110);
+	expect(client(w, a)->resident[0] == 10 * GIB, "B goes on and A is not back");
+}
+
+/* The last resort is to fail, of which there is nothing in a return. */
+static void fails_no_return(struct swap_world *w)
+{
+	waits_for_the_stuck(w, SL_LAST_RESORT_FAIL, 10 * GIB);
+}
+
+/* A has more than its request. */
+static void stuck_before_a_burst(struct swap_world *w)
+{
+	waits_for_the_stuck(w, SL_LAST_RESORT_STOP, 9 * GIB);
+}
+
+/* B, which is never moved, is there, and in a kernel that never ends: nobody lacks anything but A,
+ * who was moved out before B came. */
+static void stuck_there(struct swap_world *w)
+{
+	uint32_t a, b;
+
+	stage(w, 1, 64 * GIB);
+	w->config.config.last_resort = SL_LAST_RESORT_STOP;
+	w->config.config.stop_grace = 2 * SL_S;
+	swap_step(w, w->config);
+	a = enter(w, (struct swap_workload){.shape = SWAP_NOTEBOOK,
+			     .request = 10 * GIB,
+			     .size = 10 * GIB,
+			     .pieces = 1,
+			     .pause = 1000 * SL_S});
+	until(w, 2);
+	person(w, SL_EVENT_WORKLOAD_PARK, a);
+	until(w, 4);
+	b = enter(
+		w, (struct swap_workload){.size = 8 * GIB, .flags = SL_WORKLOAD_NO_SWAP});
+	until(w, 6);
+	expect(client(w, b)->resident[0] == 8 * GIB, "B has nothing");
+	client(w, b)->endless = true;
+	client(w, b)->busy_until = SL_NS_NEVER;
+	person(w, SL_EVENT_WORKLOAD_RESUME, a);
+	until(w, 60);
+	expect(!client(w, b)->used, "B is not ended");
+	expect(client(w, a)->resident[0] == 10 * GIB, "A is not back");
 }
 
 /* B comes for 12 GiB beside A, who has 9 and works: 6 of A would have to leave, and as much of B
@@ -160,6 +267,10 @@ const struct swap_play swap_plays_host[] = {
 	{"copies of what was freed are asked for again", copies_freed},
 	{"no room is kept for who is stopped", stopped_resumed},
 	{"nor for who is stopped half way", stopped_half_way},
+	{"who is stopped on its way back is ended for a request", stuck_half_way},
+	{"or is waited for", fails_no_return},
+	{"and is not ended for a burst", stuck_before_a_burst},
+	{"so is who is there with a kernel that never ends", stuck_there},
 	{"who has no way back from the host is not moved there", no_way_back},
 	{"who has one takes turns", some_way_back},
 	{0},

@@ -223,6 +223,33 @@ static bool may_be_burst(const struct swap_rules *r, const struct sl_action *a,
 	return false;
 }
 
+/* One of those that ask for as much is within its request. */
+static bool may_be_entitled(const struct swap_rules *r, const struct sl_action *a,
+	const struct swap_member *other)
+{
+	for (uint32_t i = 0; i < r->parties; i++) {
+		const struct swap_party *p = &r->party[i];
+
+		for (uint32_t n = 0; n < SWAP_GRANTS; n++) {
+			if (is_asked_by(a, p, &p->demand[n]) &&
+				swap_is_entitled(r, other, &p->demand[n]))
+				return true;
+		}
+	}
+	return false;
+}
+
+/* For so long it has been stopped, traced, silent or in one piece of work that it cannot be taken
+ * from. */
+static bool may_be_untakeable(const struct swap_rules *r, const struct swap_party *p)
+{
+	sl_ns busy = p->pulse_busy ? p->pulse_busy + (r->now - p->pulse_at) : 0;
+
+	if (p->condition != SL_CONDITION_RUNNING)
+		busy = sl_max_u64(busy, r->now - p->condition_at);
+	return r->untakeable_after && busy >= r->untakeable_after;
+}
+
 /* Once all that is under way has come, everybody has what he wants. */
 static bool is_enough_coming(const struct swap_rules *r, uint32_t gpu, bool is_burst)
 {
@@ -272,7 +299,7 @@ static void judge_victim(struct swap_rules *r, const struct sl_action *a,
 	case SL_REASON_STOP_PRIORITY: fits = m->priority < other->priority; break;
 	case SL_REASON_STOP_OVER_LIMIT: fits = has > m->limit; break;
 	case SL_REASON_STOP_LAST_RESORT:
-		fits = r->last_resort == SL_LAST_RESORT_STOP;
+		fits = r->last_resort == SL_LAST_RESORT_STOP && may_be_untakeable(r, p);
 		break;
 	default: break;
 	}
@@ -299,11 +326,17 @@ static void judge_term(struct swap_rules *r, const struct sl_action *a,
 	const struct swap_demand *d = demand_for(r, a, &who);
 	struct swap_demand wanted;
 	bool last = a->stop.reason == SL_REASON_STOP_LAST_RESORT;
+	bool is_entitled = d && other && may_be_entitled(r, a, other);
 	/* Who comes back may lack as many bytes as another process of the workload asks for, which
 	 * is not due yet. */
-	bool is_return = !last && (!d || waits_too_short(r, d)) &&
+	bool is_return = (last ? !is_entitled : !d || waits_too_short(r, d)) &&
 			 is_return_for(r, a, &who, &wanted);
 
+	if (last && !is_entitled && !is_return)
+		swap_rules_fail(r,
+			"client %" PRIu64
+			" is stopped as the last resort for what is within no request",
+			p->id);
 	if (is_return)
 		d = &wanted;
 	if (!r->has_priority && !last)
