@@ -249,6 +249,7 @@ static struct sl_evict_ask ask_of(
 		.entitled = unit->place.entitled,
 		.promoted = unit->place.promoted,
 		.leaves_requests = demand && !demand->entitled,
+		.burst_comes = look->first_bursts >> gpu & 1,
 		.pool_bytes = sl_node_pool_room(node, gpu, true)};
 
 	sl_node_count_i2(node, gpu, &ask);

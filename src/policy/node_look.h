@@ -40,7 +40,8 @@ struct sl_look {
 	uint32_t lacking; /* GPUs of which somebody needs what is on its way */
 	uint32_t flowing; /* GPUs of which a part of that has come; see node_pieces.c */
 	uint32_t first;   /* GPUs on which somebody comes back before all others */
-	uint32_t vain;    /* GPUs where nothing helps the head of the queue */
+	uint32_t first_bursts; /* and that one is above its request */
+	uint32_t vain;         /* GPUs where nothing helps the head of the queue */
 	uint32_t count, choices;
 	uint32_t promised; /* of node->promises, until the end of the look */
 };

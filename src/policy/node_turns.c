@@ -418,8 +418,11 @@ static void look_at(struct sl_look *look, struct sl_node_unit *unit, uint32_t pl
 	}
 	outcome = try_to_serve(look, unit, place);
 	/* One that does not answer is waited for by nobody. */
-	if (unit->first && client->is_exchanged && sl_node_may_leave(look->node, client))
+	if (unit->first && client->is_exchanged &&
+		sl_node_may_leave(look->node, client)) {
 		look->first |= unit->gpus;
+		look->first_bursts |= unit->place.entitled ? 0 : unit->gpus;
+	}
 	if (unit->demand)
 		tell_demand(look, unit, outcome);
 	else if (outcome == SL_LOOK_NEVER ||

@@ -261,5 +261,8 @@ struct sl_evict_plan sl_evict_choose(struct sl_evict_candidate candidate[],
 	qsort(candidate, count, sizeof(candidate[0]), compare);
 	sparing.spares = SL_MUTANT(REQUEST_BEFORE_BURST, ask->entitled, false);
 	plan = plan_for(candidate, count, &sparing);
-	return plan.ever || !sparing.spares ? plan : plan_for(candidate, count, ask);
+	if (plan.ever || !sparing.spares ||
+		SL_MUTANT(REQUEST_BEFORE_EXCHANGE, ask->burst_comes, false))
+		return plan;
+	return plan_for(candidate, count, ask);
 }

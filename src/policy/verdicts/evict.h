@@ -60,6 +60,9 @@ struct sl_evict_ask {
 	/* A burst demand leaves others what they have not claimed, but for what may be lent. */
 	bool leaves_requests;
 	bool spares; /* scratch */
+	/* One that is above its request comes back before who asks, and can be taken for it later:
+	 * who is within his own and works is not taken meanwhile. */
+	bool burst_comes;
 	uint64_t unclaimed_bytes, lend_bytes;
 	uint64_t pool_bytes; /* that the pool has left */
 	/* I2, unless entitled: what it counts may not get more than may_bytes by it, or than it is.

@@ -151,6 +151,43 @@ static void test_burst_has_its_first_part(void **state)
 	has_its_first_part((struct sl_event)POOL(1000, 55));
 }
 
+/* D and a part of C leave for B, which comes back before all others then. C, who wants back at
+ * once, waits for B's first part, and A, of lower priority but within its request, keeps its
+ * turn. */
+static void test_exchange_is_waited_for(void **state)
+{
+	enum { A = 1, B, C, D };
+	static const struct sl_event before[] = {
+		CHAIN(SL_RESOLVER_SWAP, SL_RESOLVER_WAIT), GPU(0, 100), OTHER(2, 0),
+		EVENT(WORKLOAD_ADD, workload_add, {1, BYTES(30), ANY, 1, 1, -1}),
+		EVENT(WORKLOAD_ADD, workload_add, {3, BYTES(30), ANY, 1, 1, 0}),
+		EVENT(WORKLOAD_ADD, workload_add, {4, BYTES(30), ANY, 1, 1, 0}),
+		SWAPPER(A, 1), SWAPPER(C, 3), SWAPPER(D, 4), COMES(B, 2),
+		REPORT(B, 0, 50), OUT(B, 50), REPORTED(B), ASK(C, 1, 0, 30),
+		COMMIT(C, 1, 30), ASK(D, 1, 0, 30), COMMIT(D, 2, 30)};
+	static const struct sl_event asks[] = {ASK(A, 1, 0, 30), COMMIT(A, 3, 30)};
+	struct play p;
+
+	(void)state;
+	play_open(&p);
+	all(&p, before, SL_ARRAY_LEN(before), 0);
+	all(&p, asks, SL_ARRAY_LEN(asks), 29990);
+	(void)play(&p, "B wants", 30000, (struct sl_event)WANT(B, 1));
+	assert_row_u64("of D", order_of(&p, D) > 0, 1);
+	(void)play(
+		&p, "10 of C left", 30001, (struct sl_event)DONE(C, order_of(&p, C), 10));
+	assert_null(
+		strstr(play(&p, "C wants", 30001, (struct sl_event)WANT(C, 1)), "EVICT"));
+	assert_non_null(strstr(play(&p, "all of D left", 30002,
+				       (struct sl_event)DONE(D, order_of(&p, D), 30)),
+		"RESTORE 2 g0 50"));
+	(void)play(&p, "B is back", 30003, (struct sl_event)DONE(B, order_of(&p, B), 0));
+	assert_non_null(
+		strstr(play(&p, "after its first part", 30023, (struct sl_event)TIME),
+			"EVICT 2 g0"));
+	play_close(&p);
+}
+
 /* B is coming back before all others, and is stopped, as is A2, who left for it. C, who asks within
  * his request, does not wait for B's exchange: as the last resort says, B is ended for him. */
 static void test_exchange_that_stands_still(void **state)
@@ -191,6 +228,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_waits_for_no_chain),
 		cmocka_unit_test(test_exchange_that_stands_still),
+		cmocka_unit_test(test_exchange_is_waited_for),
 		cmocka_unit_test(test_is_whole_first),
 		cmocka_unit_test(test_has_its_turn),
 		cmocka_unit_test(test_burst_has_its_first_part),
