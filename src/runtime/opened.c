@@ -2,8 +2,10 @@
  * opened - see opened.h
  *
  * A mapping is being made or unmade by one thread, or it is there; who wants it in between waits
- * for the next change and looks again. Mappings lie in an array in the order of their addresses,
- * since every query about a pointer that is nobody else's looks here.
+ * for the next change and looks again. Who closes it first waits for work, which may take as long
+ * as it likes: whoever opens it meanwhile has it at once, and it is not unmade. Mappings lie in an
+ * array in the order of their addresses, since every query about a pointer that is nobody else's
+ * looks here.
  */
 #include "runtime/opened.h"
 #include "runtime/control.h"
@@ -26,7 +28,9 @@ enum state {
 	MAKING = 0, /* no address yet: in no place of the array */
 	READY,      /* with openings */
 	LEFT,       /* without; to be unmapped when nothing is in the way */
+	LEAVING,    /* without; who closed it waits for the work that may use it */
 	UNMAKING,
+	GONE, /* in no place of the array; freed by the last that waits for work */
 };
 
 struct block {
@@ -43,6 +47,7 @@ struct mapping {
 	CUcontext ctx;
 	CUdevice dev; /* where the memory is */
 	enum state state;
+	uint32_t closes, settlers; /* so often LEAVING; threads that wait for work */
 	CUdeviceptr base;
 	uint64_t bytes, chunk_bytes;
 	uint32_t mapped; /* chunks */
@@ -379,27 +384,54 @@ CUresult sl_opened_open(CUcontext ctx, CUdevice dev, bool peers,
 
 /* --- closing ---------------------------------------------------------------------------------- */
 
+/* Unmapped. */
+static void be_gone(struct mapping *m)
+{
+	take_out(m);
+	m->state = GONE;
+	if (!m->settlers)
+		mapping_free(m);
+}
+
+/* Under the lock, which is left meanwhile. Whether it is to be unmapped now: not if it was opened
+ * meanwhile; if it was closed again after that, who did so unmaps it. */
+static bool settle(struct mapping *m, CUresult *result, int *outcome)
+{
+	uint32_t close = ++m->closes;
+	bool is_ours;
+
+	m->state = LEAVING;
+	m->settlers++;
+	leave_lock();
+	*outcome = sl_settle_context(m->ctx, result);
+	if (*outcome == SL_SETTLED || *outcome == SL_SETTLE_CAPTURING)
+		*result = CUDA_SUCCESS;
+	take_lock();
+	m->settlers--;
+	is_ours = m->state == LEAVING && m->closes == close;
+	if (m->state == GONE && !m->settlers)
+		mapping_free(m);
+	return is_ours;
+}
+
 /* Under the lock, which is left meanwhile. The mapping is READY without openings, or LEFT. */
 static CUresult unmake(struct mapping *m)
 {
 	CUresult result = CUDA_SUCCESS;
-	int r;
+	int outcome;
 
-	m->state = UNMAKING;
-	leave_lock();
-	r = sl_settle_context(m->ctx, &result);
-	if (r == SL_SETTLED)
-		unmap(m);
-	take_lock();
-	if (r == SL_SETTLED) {
-		take_out(m);
-		mapping_free(m);
-		result = CUDA_SUCCESS;
-	} else {
+	if (!settle(m, &result, &outcome))
+		return result;
+	if (outcome != SL_SETTLED) {
 		m->state = LEFT;
 		__atomic_store_n(&any_left, true, __ATOMIC_RELAXED);
-		result = r == SL_SETTLE_CAPTURING ? CUDA_SUCCESS : result;
+		return result;
 	}
+	m->state = UNMAKING;
+	leave_lock();
+	unmap(m);
+	take_lock();
+	be_gone(m);
 	tell_change();
 	return result;
 }
@@ -468,13 +500,12 @@ void sl_opened_drop_context(CUcontext ctx)
 		struct mapping *m = mappings[i];
 
 		/* Who unmakes one now finds the context gone and the work with it. */
-		if (m->ctx != ctx || m->state == UNMAKING) {
+		if (m->ctx != ctx || m->state == LEAVING || m->state == UNMAKING) {
 			i++;
 			continue;
 		}
 		unmap(m);
-		take_out(m);
-		mapping_free(m);
+		be_gone(m);
 	}
 	tell_change();
 	leave_lock();

@@ -6,6 +6,7 @@
 #include "stub.h"
 
 #include "runtime/hooks.h"
+#include "runtime/opened.h"
 
 #include <dirent.h>
 #include <pthread.h>
@@ -425,14 +426,120 @@ static void body_open_waits(void)
 	finish();
 }
 
-#define TESTS            \
-	X(offer)         \
-	X(refused)       \
-	X(cannot_export) \
-	X(older_daemon)  \
-	X(next_daemon)   \
-	X(open)          \
-	X(open_ids) X(open_sync_memops) X(open_refused) X(open_faults) X(open_waits)
+/* Of another context, whose work has ended. */
+static void *close_in_thread(void *arg)
+{
+	CUcontext other;
+
+	CHECK_EQ(cuCtxCreate_v2(&other, 0, 0), CUDA_SUCCESS);
+	CHECK_EQ(cuIpcCloseMemHandle(*(CUdeviceptr *)arg), CUDA_SUCCESS);
+	return NULL;
+}
+
+/* Until one more waits for the work of the context of what is closed. */
+static void start_closing(pthread_t *thread, CUdeviceptr *at)
+{
+	unsigned int waits = STUB(sync_waits);
+
+	pthread_create(thread, NULL, close_in_thread, at);
+	while (STUB(sync_waits) == waits)
+		usleep(100);
+}
+
+/* Who opens what is being closed does not wait for the work that is waited for there, and has what
+ * is mapped; the last to close it unmaps it, whoever is done first. */
+static void body_open_while_closing(void)
+{
+	CUipcMemHandle handle;
+	CUdeviceptr first, a;
+	pthread_t closers[3];
+
+	start();
+	handle = foreign_handle(1);
+	CHECK_EQ(cuIpcOpenMemHandle_v2(&first, handle, OPEN_FLAGS), CUDA_SUCCESS);
+	__atomic_store_n(&stub_busy, ctx, __ATOMIC_RELEASE);
+	for (size_t i = 0; i < SL_ARRAY_LEN(closers); i++) {
+		start_closing(&closers[i], &first);
+		CHECK_EQ(cuIpcOpenMemHandle_v2(&a, handle, OPEN_FLAGS), CUDA_SUCCESS);
+		CHECK_EQ(a, first);
+	}
+	CHECK_EQ(STUB(imports), 2);
+	__atomic_store_n(&stub_busy, NULL, __ATOMIC_RELEASE);
+	for (size_t i = 0; i < SL_ARRAY_LEN(closers); i++)
+		pthread_join(closers[i], NULL);
+	CHECK_EQ(STUB(mapped_bytes), 102 * SL_MIB);
+	CHECK_EQ(cuIpcCloseMemHandle(a), CUDA_SUCCESS);
+	CHECK_EQ(STUB(mapped_bytes), 0);
+	finish();
+}
+
+/* Its context goes with what was opened again, while somebody still waits who had closed it. */
+static void body_dropped_while_closing(void)
+{
+	CUipcMemHandle handle;
+	CUdeviceptr first, a;
+	pthread_t closer;
+
+	start();
+	handle = foreign_handle(1);
+	CHECK_EQ(cuIpcOpenMemHandle_v2(&first, handle, OPEN_FLAGS), CUDA_SUCCESS);
+	__atomic_store_n(&stub_busy, ctx, __ATOMIC_RELEASE);
+	start_closing(&closer, &first);
+	CHECK_EQ(cuIpcOpenMemHandle_v2(&a, handle, OPEN_FLAGS), CUDA_SUCCESS);
+	sl_opened_drop_context(ctx);
+	CHECK_EQ(STUB(mapped_bytes), 0);
+	__atomic_store_n(&stub_busy, NULL, __ATOMIC_RELEASE);
+	pthread_join(closer, NULL);
+	CHECK_EQ(cuIpcOpenMemHandle_v2(&a, handle, OPEN_FLAGS), CUDA_SUCCESS);
+	CHECK_EQ(cuIpcCloseMemHandle(a), CUDA_SUCCESS);
+	CHECK_EQ(STUB(mapped_bytes), 0);
+	finish();
+}
+
+static void *opens_and_closes(void *arg)
+{
+	CUdeviceptr a;
+
+	CHECK_EQ(sl_real.cuCtxPushCurrent_v2(ctx), CUDA_SUCCESS);
+	for (int i = 0; i < 200; i++) {
+		CHECK_EQ(cuIpcOpenMemHandle_v2(&a, *(CUipcMemHandle *)arg, OPEN_FLAGS),
+			CUDA_SUCCESS);
+		CHECK_EQ(cuIpcCloseMemHandle(a), CUDA_SUCCESS);
+	}
+	return NULL;
+}
+
+/* Many at once: nobody has what is gone, and nothing is left. */
+static void body_open_storm(void)
+{
+	CUipcMemHandle handle;
+	pthread_t threads[4];
+
+	start();
+	handle = foreign_handle(1);
+	for (size_t i = 0; i < SL_ARRAY_LEN(threads); i++)
+		pthread_create(&threads[i], NULL, opens_and_closes, &handle);
+	for (size_t i = 0; i < SL_ARRAY_LEN(threads); i++)
+		pthread_join(threads[i], NULL);
+	CHECK_EQ(STUB(mapped_bytes), 0);
+	finish();
+}
+
+#define TESTS                    \
+	X(offer)                 \
+	X(refused)               \
+	X(cannot_export)         \
+	X(older_daemon)          \
+	X(next_daemon)           \
+	X(open)                  \
+	X(open_ids)              \
+	X(open_sync_memops)      \
+	X(open_refused)          \
+	X(open_faults)           \
+	X(open_waits)            \
+	X(open_while_closing)    \
+	X(dropped_while_closing) \
+	X(open_storm)
 
 #define X(name)                               \
 	static void test_##name(void **state) \

@@ -316,11 +316,17 @@ static CUresult get_device(CUdevice *dev)
 
 static CUresult synchronize(void)
 {
+	bool is_held = false;
 	CUresult r;
 
 	while (depth && STUB(sync_result) == CUDA_SUCCESS &&
-		__atomic_load_n(&stub_busy, __ATOMIC_ACQUIRE) == stack[depth - 1])
+		__atomic_load_n(&stub_busy, __ATOMIC_ACQUIRE) == stack[depth - 1]) {
+		stub_lock();
+		stub.sync_waits += !is_held;
+		is_held = true;
+		stub_unlock();
 		usleep(100);
+	}
 	pthread_mutex_lock(&lock);
 	stub.syncs++;
 	if (stub.capturing)

@@ -20,6 +20,7 @@ struct stub {
 	unsigned int fault_at; /* the call of that number fails; 0: none */
 	unsigned int no_room;  /* so many contexts and launches find no memory */
 	CUresult fault;
+	unsigned int sync_waits; /* held by stub_busy, so far */
 	CUresult sync_result;
 	bool capturing;
 	unsigned int syncs_while_capturing;
