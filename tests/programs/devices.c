@@ -27,9 +27,11 @@ static bool try_device(CUdevice device, uint64_t bytes)
 int main(int argc, char **argv)
 {
 	uint64_t bytes = 32 << 20, hold_ms = 0;
+	const char *until = NULL;
 	const struct prog_option options[] = {
 		{"bytes", PROG_SIZE, &bytes, "bytes to hold on each"},
 		{"hold-ms", PROG_NUMBER, &hold_ms, "time to hold them"},
+		{"until", PROG_TEXT, &until, "or until there is such a file"},
 	};
 	bool good = true;
 	int count;
@@ -56,6 +58,6 @@ int main(int argc, char **argv)
 			u[10], u[11], u[12], u[13], u[14], u[15], total, works);
 	}
 	prog_say("{\"event\":\"held\",\"count\":%d,\"good\":%d}", count, good);
-	prog_sleep_ms(hold_ms);
+	prog_rest(hold_ms, until);
 	return good ? PROG_OK : PROG_WRONG;
 }

@@ -13,6 +13,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+static const char *until;
+
 /* Takes memory, checks it, holds it. The whole life of a child that may use the driver. */
 static int use_gpu(uint64_t bytes, uint64_t ms, const char *who)
 {
@@ -29,7 +31,7 @@ static int use_gpu(uint64_t bytes, uint64_t ms, const char *who)
 	PROG_MUST(cuCtxSynchronize());
 	prog_say("{\"event\":\"held\",\"who\":\"%s\",\"pid\":%d,\"bytes\":%llu}", who,
 		(int)getpid(), (unsigned long long)bytes);
-	prog_sleep_ms(ms);
+	prog_rest(ms, until);
 	PROG_MUST(prog_check(prog_kernel(module, "prog_check"), at, bytes,
 		(uint32_t)getpid(), bad, &wrong));
 	PROG_MUST(cuMemFree_v2(at));
@@ -67,6 +69,7 @@ int main(int argc, char **argv)
 	const struct prog_option options[] = {
 		{"bytes", PROG_SIZE, &bytes, "bytes that each process holds"},
 		{"ms", PROG_NUMBER, &ms, "time to hold them"},
+		{"until", PROG_TEXT, &until, "or until there is such a file"},
 		{"children", PROG_NUMBER, &children, "children of each kind"},
 		{"child", PROG_FLAG, &child, "be an exec'd child"},
 	};
@@ -89,7 +92,8 @@ int main(int argc, char **argv)
 	for (uint64_t i = 0; i < children; i++, running++) {
 		if (fork() == 0) {
 			execl("/proc/self/exe", argv[0], "--child", "--bytes", bytes_text,
-				"--ms", ms_text, (char *)NULL);
+				"--ms", ms_text, until ? "--until" : NULL, until,
+				(char *)NULL);
 			_exit(PROG_USAGE);
 		}
 	}

@@ -27,12 +27,14 @@ static void fork_sleeper(uint64_t ms)
 int main(int argc, char **argv)
 {
 	uint64_t bytes = 64 << 20, ms = 60000, child_ms = 20000, chunks = 1, gap_ms = 0;
+	const char *until = NULL;
 	bool fork_early = false, fork_late = false, verify = false;
 	const struct prog_option options[] = {
 		{"bytes", PROG_SIZE, &bytes, "bytes to hold, per allocation"},
 		{"count", PROG_NUMBER, &chunks, "allocations"},
 		{"gap-ms", PROG_NUMBER, &gap_ms, "time between allocations"},
 		{"ms", PROG_NUMBER, &ms, "time to hold them"},
+		{"until", PROG_TEXT, &until, "or until there is such a file"},
 		{"fork", PROG_FLAG, &fork_early, "fork a sleeper once a context exists"},
 		{"fork-late", PROG_FLAG, &fork_late,
 			"fork a sleeper once memory is held"},
@@ -70,7 +72,7 @@ int main(int argc, char **argv)
 		(unsigned long long)(bytes * chunks));
 	if (fork_late)
 		fork_sleeper(child_ms);
-	prog_sleep_ms(ms);
+	prog_rest(ms, until);
 	for (uint64_t i = 0; i < chunks; i++) {
 		uint32_t one = 0;
 

@@ -9,11 +9,13 @@
 
 #include <pthread.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 struct worker {
 	pthread_t thread;
 	CUcontext context;
 	CUfunction step;
+	const char *until;
 	uint64_t stop_ms, launches, longest_ns;
 	uint32_t result;
 	bool wrong;
@@ -31,6 +33,11 @@ static void check(struct worker *w, CUstream stream, CUdeviceptr word)
 	w->result = seen;
 }
 
+static bool over(const struct worker *w)
+{
+	return prog_now_ms() >= w->stop_ms || (w->until && access(w->until, F_OK) == 0);
+}
+
 static void *work(void *argument)
 {
 	struct worker *w = argument;
@@ -43,7 +50,7 @@ static void *work(void *argument)
 	PROG_MUST(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
 	PROG_MUST(cuMemAlloc_v2(&word, sizeof(uint32_t)));
 	PROG_MUST(cuMemsetD32Async(word, 0, 1, stream));
-	while (prog_now_ms() < w->stop_ms && !w->wrong) {
+	while (!over(w) && !w->wrong) {
 		for (int i = 0; i < 64; i++) {
 			uint64_t start_ns = prog_now_ns(), took_ns;
 
@@ -63,9 +70,11 @@ static void *work(void *argument)
 int main(int argc, char **argv)
 {
 	uint64_t threads = 4, ms = 1000, launches = 0, longest_ns = 0;
+	const char *until = NULL;
 	const struct prog_option options[] = {
 		{"threads", PROG_NUMBER, &threads, "threads, 64 at most"},
 		{"ms", PROG_NUMBER, &ms, "time to run"},
+		{"until", PROG_TEXT, &until, "or until there is such a file"},
 	};
 	struct worker workers[64] = {0};
 	bool wrong = false;
@@ -81,6 +90,7 @@ int main(int argc, char **argv)
 	prog_say("{\"event\":\"started\"}");
 	for (uint64_t i = 0; i < threads; i++) {
 		workers[i].context = context;
+		workers[i].until = until;
 		workers[i].step = prog_kernel(module, "prog_step");
 		workers[i].stop_ms = prog_now_ms() + ms;
 		if (pthread_create(&workers[i].thread, NULL, work, &workers[i]))

@@ -36,11 +36,13 @@ int main(int argc, char **argv)
 {
 	uint64_t piece_bytes = 32 << 20, max_bytes = UINT64_MAX, hold_ms = 0, rounds = 1;
 	uint64_t before_count = 0;
+	const char *until = NULL;
 	bool leak = false;
 	const struct prog_option options[] = {
 		{"piece", PROG_SIZE, &piece_bytes, "bytes per allocation"},
 		{"max", PROG_SIZE, &max_bytes, "stop at so many bytes"},
 		{"hold-ms", PROG_NUMBER, &hold_ms, "time the memory is held"},
+		{"until", PROG_TEXT, &until, "or until there is such a file"},
 		{"rounds", PROG_NUMBER, &rounds, "times to take and free"},
 		{"leak", PROG_FLAG, &leak, "end without freeing"},
 	};
@@ -57,7 +59,7 @@ int main(int argc, char **argv)
 			"s\"}",
 			(unsigned long long)round,
 			(unsigned long long)(count * piece_bytes), prog_error_name(last));
-		prog_sleep_ms(hold_ms);
+		prog_rest(hold_ms, until);
 		if (leak)
 			return PROG_OK;
 		give_back(count);

@@ -83,9 +83,11 @@ static void say_registrable(CUdeviceptr at)
 int main(int argc, char **argv)
 {
 	uint64_t bytes = 64 << 20, hold_ms = 0;
+	const char *until = NULL;
 	const struct prog_option options[] = {
 		{"bytes", PROG_SIZE, &bytes, "bytes to allocate"},
 		{"hold-ms", PROG_NUMBER, &hold_ms, "time to hold them"},
+		{"until", PROG_TEXT, &until, "or until there is such a file"},
 	};
 	struct nvml nvml = {0};
 	CUdeviceptr at;
@@ -100,7 +102,7 @@ int main(int argc, char **argv)
 	PROG_MUST(cuMemAlloc_v2(&at, bytes));
 	say(&nvml, "held");
 	say_registrable(at);
-	prog_sleep_ms(hold_ms);
+	prog_rest(hold_ms, until);
 	PROG_MUST(cuMemFree_v2(at));
 	PROG_MUST(cuCtxSynchronize());
 	say(&nvml, "freed");

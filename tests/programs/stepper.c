@@ -16,7 +16,11 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+/* The longest wait for a file: only a test that failed has no such file by then. */
+enum { UNTIL_MS = 100000 };
+
 static uint64_t steps = 10, bytes = 64 << 20, ms = 100, seed = 1;
+static const char *until;
 
 /* What the words of a page come to after the last step, and the word that counts. */
 static uint32_t expected(void)
@@ -52,6 +56,7 @@ int main(int argc, char **argv)
 		{"bytes", PROG_SIZE, &bytes, "of memory"},
 		{"ms", PROG_NUMBER, &ms, "pause after each step"},
 		{"seed", PROG_NUMBER, &seed, "what it begins with"},
+		{"until", PROG_TEXT, &until, "wait for such a file before the last step"},
 	};
 	const char *attempt = getenv("SLUICE_ATTEMPT");
 	CUfunction fill, check, step;
@@ -77,6 +82,8 @@ int main(int argc, char **argv)
 		uint32_t add = (uint32_t)i;
 		void *args[] = {&word, &factor, &add};
 
+		if (until && i == steps)
+			prog_rest(UNTIL_MS, until);
 		PROG_MUST(prog_check(
 			check, data, bytes, (uint32_t)(seed + i - 1), bad, &got));
 		wrong += got;

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 static void usage(const char *program, const char *summary,
 	const struct prog_option *options, size_t count)
@@ -131,6 +132,18 @@ void prog_sleep_ms(uint64_t ms)
 
 	while (nanosleep(&left, &left) < 0 && errno == EINTR)
 		;
+}
+
+void prog_rest(uint64_t ms, const char *until)
+{
+	uint64_t end_ms = prog_now_ms() + ms;
+
+	if (!until) {
+		prog_sleep_ms(ms);
+		return;
+	}
+	while (access(until, F_OK) != 0 && prog_now_ms() < end_ms)
+		prog_sleep_ms(10);
 }
 
 uint64_t prog_random(uint64_t *state)

@@ -16,6 +16,7 @@
 #define PIECE ((uint64_t)2 << 20)
 
 static uint64_t bytes = 64 << 20, ms, devices = 1, threads = 64;
+static const char *until;
 static CUfunction fill, check;
 static uint32_t wrong;
 
@@ -178,7 +179,7 @@ static void share(void)
 	close(fd);
 	verify(at, bytes, 2);
 	PROG_MUST(cuMemRelease(again));
-	prog_sleep_ms(ms);
+	prog_rest(ms, until);
 	PROG_MUST(cuMemUnmap(at, bytes));
 	PROG_MUST(cuMemRelease(handle));
 	PROG_MUST(cuMemAddressFree(at, bytes));
@@ -211,7 +212,7 @@ static void peers(void)
 	verify(small, 4096, 2);
 	verify(after, bytes, 3);
 	tell("peers");
-	prog_sleep_ms(ms);
+	prog_rest(ms, until);
 	PROG_MUST(cuCtxDisablePeerAccess(second));
 	wrong += cuCtxDisablePeerAccess(second) != CUDA_ERROR_PEER_ACCESS_NOT_ENABLED;
 	/* Closed again: a kernel of the first device has no business there. */
@@ -317,7 +318,7 @@ static void hold(void)
 	PROG_MUST(prog_fill(fill, at, bytes, 4));
 	PROG_MUST(cuCtxSynchronize());
 	tell("held");
-	prog_sleep_ms(ms);
+	prog_rest(ms, until);
 	verify(at, bytes, 4);
 	PROG_MUST(cuMemUnmap(at, bytes));
 	PROG_MUST(cuMemAddressFree(at, bytes));
@@ -371,6 +372,7 @@ int main(int argc, char **argv)
 			"expandable, share, import, peers, host, crowd, hold or fork"},
 		{"bytes", PROG_SIZE, &bytes, "bytes to work with"},
 		{"ms", PROG_NUMBER, &ms, "time to hold them"},
+		{"until", PROG_TEXT, &until, "or until there is such a file"},
 		{"devices", PROG_NUMBER, &devices, "so many devices get access"},
 		{"threads", PROG_NUMBER, &threads, "of a crowd"},
 	};

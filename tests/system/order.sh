@@ -9,23 +9,26 @@ config 'longest_wait: 50s'
 daemon_start
 waiting() { [ "$(gpu waiting)" = "$1" ]; }
 start() { # NAME PRIORITY REQUEST
-	$RUN --request "$3" --limit 0.95 --priority "$2" --name "$1" -- sh -c "
-		'$P/holder' --bytes 520MiB --ms 400 >'$T/$1'; echo $1 >>'$T/order'" &
+	$RUN --request "$3" --limit 0.95 --priority "$2" --name "$1" -- "$P/holder" --bytes 520MiB --ms 400 >"$T/$1" &
 }
-$RUN --request 0 --limit 0.95 --name first -- "$P/holder" --bytes 700MiB --ms 5000 >"$T/first" &
+$RUN --request 0 --limit 0.95 --name first -- "$P/holder" --bytes 700MiB --until "$T/all-wait" >"$T/first" &
 first=$!
 wait_event "$T/first" held
 start early 0 0
 early=$!
-until_true 5 waiting 1
+until_true 20 waiting 1
 start late 0 0
 late=$!
-until_true 5 waiting 2
+until_true 20 waiting 2
 start urgent 10 0
 urgent=$!
-until_true 5 waiting 3
+until_true 20 waiting 3
 check "three wait" "$(gpu waiting)" = 3
+# Who has waited for less is told of in no event.
+sleep 1
+: >"$T/all-wait"
 wait $first $early $late $urgent
-check "the order they were served in" "$(tr '\n' ' ' <"$T/order")" = "urgent early late "
+served=$("$B/sluice" events --json | sed -n 's/.*"reason": "SERVED_AFTER_WAIT".*"name": "\([a-z]*\)".*/\1/p' | tr '\n' ' ')
+check "the order they were served in" "$served" = "urgent early late "
 check_books_empty
 finish

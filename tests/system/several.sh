@@ -8,10 +8,10 @@ daemon_start
 "$B/sluice" gpus --json >"$T/gpus"
 check "GPUs" "$(json '#' <"$T/gpus")" = 2
 uuid() { json "$1.uuid" <"$T/gpus"; }
-$RUN --request 300MiB --name one -- "$P/devices" --bytes 100MiB --hold-ms 4000 >"$T/one" &
+$RUN --request 300MiB --name one -- "$P/devices" --bytes 100MiB --hold-ms 60000 --until "$T/end" >"$T/one" &
 one=$!
 wait_event "$T/one" held
-$RUN --request 300MiB --name two -- "$P/devices" --bytes 100MiB --hold-ms 4000 >"$T/two" &
+$RUN --request 300MiB --name two -- "$P/devices" --bytes 100MiB --hold-ms 60000 --until "$T/end" >"$T/two" &
 two=$!
 wait_event "$T/two" held
 check "the first sees one GPU" "$(json -l event=held count <"$T/one")" = 1
@@ -25,6 +25,7 @@ for name in one two; do
 done
 $RUN --request 300MiB -- true 2>"$T/third"
 check "a third does not fit on either" $? = 75
+: >"$T/end"
 wait $one $two
 $RUN --gpus 2 --request 200MiB --name both -- "$P/devices" >"$T/both"
 check "a program for both" $? = 0

@@ -23,11 +23,12 @@ check "worst cases exceed the GPU, MiB" \
 check_books_empty
 
 # Bypass: no environment of ours, no interposition; the daemon sees it as unmanaged.
-"$P/holder" --bytes 64MiB --ms 3000 >"$T/bare" &
+"$P/holder" --bytes 64MiB --until "$T/seen" >"$T/bare" &
 bare=$!
 wait_event "$T/bare" held
 see_unmanaged() { [ "$(gpu unmanaged_bytes)" -ge 67108864 ]; }
-until_true 5 see_unmanaged
+until_true 20 see_unmanaged
 check "unmanaged, MiB" $(($(gpu unmanaged_bytes) >> 20)) -ge 64
+: >"$T/seen"
 wait $bare
 finish

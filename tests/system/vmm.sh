@@ -54,11 +54,12 @@ check "charged" "$(use holds backing_bytes)" -ge $((200 * MIB))
 kill -KILL $pid
 wait $pid 2>/dev/null
 check_books_empty
-$RUN --request 300MiB --name shares --gpus 2 -- "$U" --do share --bytes 100MiB --devices 2 --ms 2000 >"$T/share" &
+$RUN --request 300MiB --name shares --gpus 2 -- "$U" --do share --bytes 100MiB --devices 2 --ms 60000 --until "$T/seen" >"$T/share" &
 pid=$!
 wait_event "$T/share" exported
 held_is() { [ "$(use shares held_bytes)" = "$1" ]; }
-check "exported memory is held" "$(until_true 5 held_is $((100 * MIB)) && echo yes)" = yes
+check "exported memory is held" "$(until_true 20 held_is $((100 * MIB)) && echo yes)" = yes
+: >"$T/seen"
 wait $pid
 check "and it ends well" $? = 0
 check_books_empty
