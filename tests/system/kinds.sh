@@ -52,11 +52,13 @@ check "what the queue has not looked at yet is told as foreseen" "$(grep -c 'not
 
 note "--- who is taken back is whoever stands on that model"
 for i in 1 2 3 4; do
-	"$S" submit --project any --name "a$i" -- "$P/stepper" --ms 50 --bytes 32MiB --steps 40 >"$T/said" 2>&1 || fail "a$i: $(cat "$T/said")"
+	"$S" submit --project any --name "a$i" -- "$P/stepper" --ms 20 --bytes 32MiB --until "$T/a.end" >"$T/said" 2>&1 || fail "a$i: $(cat "$T/said")"
 done
 running() { [ "$("$S" ps --all --json | grep -c '"state": "running"')" = "$1" ]; }
-until_true 10 running 4 || fail "four do not run"
+until_true 30 running 4 || fail "four do not run"
 "$S" submit --project large --name b --gpus 2 -- "$P/stepper" --ms 50 --bytes 32MiB --steps 5 >"$T/said" 2>&1 || fail "b: $(cat "$T/said")"
+status_of 0 "$S" wait b
+: >"$T/a.end"
 for i in b a1 a2 a3 a4; do
 	status_of 0 "$S" wait "$i"
 	"$S" logs "$i" >"$T/log"
@@ -67,13 +69,14 @@ check "who gave way for two GPUs of that model" "$(grep -c 'a[1-4] is parked wit
 check_books_empty
 
 note "--- a GPU is lost; whoever stood on it begins anew on another of that model, also if it ended by itself at that"
-"$S" submit --project large --name moved -- "$P/stepper" --ms 50 --bytes 32MiB --steps 20 >"$T/said" 2>&1 || fail "moved: $(cat "$T/said")"
+"$S" submit --project large --name moved -- "$P/stepper" --ms 50 --bytes 32MiB --until "$T/moved.end" >"$T/said" 2>&1 || fail "moved: $(cat "$T/said")"
 steps() { "$S" logs moved | grep -q '"step"'; }
-until_true 10 steps || fail "moved does not run"
+until_true 30 steps || fail "moved does not run"
 "$S" softgpu --lose "$(use moved gpu)"
 # A node that refused it would be left out for longer.
 begun_twice() { [ "$("$S" logs moved | grep -c '"begin"')" = 2 ]; }
-until_true 15 begun_twice || fail "moved is not begun anew: $("$S" why moved)"
+until_true 30 begun_twice || fail "moved is not begun anew: $("$S" why moved)"
+: >"$T/moved.end"
 status_of 0 "$S" wait moved
 "$S" logs moved >"$T/log"
 check "moved began" "$(grep -c '"begin"' "$T/log")" = 2
@@ -85,7 +88,7 @@ for i in 0 1 2 3; do
 	"$S" softgpu --lose "$i" 2>/dev/null
 done
 no_gpu() { "$S" why blind | grep -q 'is queued, .*; there is no GPU here that works now; it runs when there is one again, and sluice doctor'; }
-until_true 15 no_gpu || fail "without a GPU: $("$S" why blind)"
+until_true 30 no_gpu || fail "without a GPU: $("$S" why blind)"
 for request in 0 1.0; do
 	"$S" submit --try --request $request -- true >"$T/said" 2>&1
 	check_file "without a GPU, with a request of $request" "$T/said" '^it waits: there is no GPU here that works now'

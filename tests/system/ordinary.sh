@@ -16,7 +16,7 @@ fi
 . "$(dirname "$0")/lib.sh"
 software_only "two GPUs"
 S="$B/sluice"
-STEPPER="$P/stepper --ms 50 --bytes 32MiB"
+STEPPER="$P/stepper --ms 20 --bytes 32MiB --until"
 config 'host_memory: 512MiB'
 daemon_start
 check "not root" "$(id -u)" != 0
@@ -35,24 +35,27 @@ right() {
 }
 
 # shellcheck disable=SC2086 # words
-"$S" submit --project small --name back -- $STEPPER --steps 40 >"$T/said" 2>&1 || fail "back: $(cat "$T/said")"
-until_true 10 is_in back running || fail "back does not run"
+"$S" submit --project small --name back -- $STEPPER "$T/back.end" >"$T/said" 2>&1 || fail "back: $(cat "$T/said")"
+until_true 30 is_in back running || fail "back does not run"
 # shellcheck disable=SC2086 # words
-"$S" submit --project large --gpus 2 --name first -- $STEPPER --steps 10 >"$T/said" 2>&1 || fail "first: $(cat "$T/said")"
-until_true 10 is_in back parked || fail "back is not parked"
+"$S" submit --project large --gpus 2 --name first -- $STEPPER "$T/first.end" >"$T/said" 2>&1 || fail "first: $(cat "$T/said")"
+until_true 30 is_in back parked || fail "back is not parked"
 daemon_kill
 daemon_start
+: >"$T/first.end"
 right first
+: >"$T/back.end"
 right back
 
 # shellcheck disable=SC2086 # words
-"$S" run --name hand -- $STEPPER --steps 30 >"$T/hand" &
+"$S" run --name hand -- $STEPPER "$T/hand.end" >"$T/hand" &
 HAND=$!
-until_true 10 grep -q step "$T/hand" || fail "hand does not run"
+until_true 30 grep -q step "$T/hand" || fail "hand does not run"
 "$S" park hand >"$T/said" 2>&1
 check "park by hand" $? = 0
 "$S" resume hand >"$T/said" 2>&1
 check "resume by hand" $? = 0
+: >"$T/hand.end"
 wait $HAND
 check "it ends" $? = 0
 check_file "it came to the right result" "$T/hand" '"right":true'

@@ -25,7 +25,7 @@ says() { grep -q -- "$2" "$T/$1"; }
 # holder: half of the GPU, until $T/$1.end is there.
 hold() {
 	"$B/sluice" run --project capped --request 0.4 --name "$1" -- sh -c "until [ -e $T/$1.end ]; do sleep 0.03; done" &
-	until_true 10 runs "$1" || fail "$1 does not run"
+	until_true 30 runs "$1" || fail "$1 does not run"
 }
 runs() { "$B/sluice" ps --json | grep -q "\"name\": \"$1\""; }
 # Of one that runs the list of jobs does not know in any case.
@@ -35,8 +35,8 @@ waiter() {
 	waiter_name=$1
 	"$B/sluice" run --wait --project capped --request 0.4 --name "$waiter_name" -- sh -c 'echo "ran on $CUDA_VISIBLE_DEVICES"; exit 5' >"$T/$waiter_name.out" 2>"$T/$waiter_name.err" &
 	PID=$!
-	until_true 10 is_queued "$waiter_name" || fail "$waiter_name is not queued"
-	until_true 10 says "$waiter_name.err" ' waits: ' || fail "$waiter_name does not say so"
+	until_true 30 is_queued "$waiter_name" || fail "$waiter_name is not queued"
+	until_true 30 says "$waiter_name.err" ' waits: ' || fail "$waiter_name does not say so"
 }
 
 note "--- a limit"
@@ -86,7 +86,7 @@ waiter interrupted
 kill -INT "$PID"
 wait "$PID"
 check "interrupted" $? = 130
-until_true 5 is_unknown interrupted || fail "it is still queued"
+until_true 30 is_unknown interrupted || fail "it is still queued"
 waiter stopped
 "$B/sluice" stop stopped >"$T/stop" || fail "cannot be stopped"
 check_file "what stop says" "$T/stop" 'stopped: `sluice run` is out of the queue'
@@ -97,24 +97,24 @@ check "it never ran" "$(wc -c <"$T/stopped.out")" = 0
 note "--- the daemon is killed while one waits"
 waiter patient
 daemon_kill
-until_true 10 says patient.err 'the daemon went away' || fail "it does not say that the daemon went"
+until_true 30 says patient.err 'the daemon went away' || fail "it does not say that the daemon went"
 daemon_start
-until_true 10 is_queued patient || fail "it does not wait any more"
+until_true 30 is_queued patient || fail "it does not wait any more"
 : >"$T/third.end"
 wait "$PID"
 check "its exit status" $? = 5
 
 note "--- what is borrowed is taken back"
-"$B/sluice" run --project capped --request 0.5 --name borrower -- "$P/stepper" --ms 50 --bytes 32MiB --steps 40 >"$T/borrower.out" 2>"$T/borrower.err" &
+"$B/sluice" run --project capped --request 0.5 --name borrower -- "$P/stepper" --ms 50 --bytes 32MiB --until "$T/claims.end" >"$T/borrower.out" 2>"$T/borrower.err" &
 PID=$!
-until_true 10 says borrower.out begin || fail "the borrower does not run"
+until_true 30 says borrower.out begin || fail "the borrower does not run"
 "$B/sluice" submit --project owner --name claims -- sh -c "until [ -e $T/claims.end ]; do sleep 0.03; done" >"$T/submit"
 check_file "submit says what it takes" "$T/submit" '1 task of project capped'
 is_parked() { [ "$(queue borrower state)" = parked ]; }
-until_true 15 is_parked || fail "the borrower is not parked: $("$B/sluice" ps)"
+until_true 30 is_parked || fail "the borrower is not parked: $("$B/sluice" ps)"
 # For a moment it is too soon for it to be brought back, whatever is free.
 comes_back() { "$B/sluice" why borrower >"$T/why" && grep -q 'it runs when they are free' "$T/why"; }
-until_true 10 comes_back
+until_true 30 comes_back
 check_file "why says that it comes back" "$T/why" 'is parked, .*it runs when they are free'
 daemon_kill
 daemon_start
@@ -131,7 +131,7 @@ check "so does who took it" $? = 0
 note "--- rules hold for what is set, and for what comes back"
 "$B/sluice" run --project capped --request 0.1 --name small -- sh -c "until [ -e $T/small.end ]; do sleep 0.03; done" &
 PID=$!
-until_true 10 runs small || fail "small does not run"
+until_true 30 runs small || fail "small does not run"
 "$B/sluice" set small --request 0.9 >"$T/no" 2>&1 && fail "more than the limit of its project was set"
 check_file "it says why" "$T/no" 'the limit of project capped is 0.5 GPUs'
 "$B/sluice" set small --swap off >"$T/no" 2>&1 && fail "it cannot be taken back any more, and its project has no quota"
@@ -146,19 +146,20 @@ check_file "resume says why" "$T/no" 'the limit of project capped leaves 0.1 GPU
 : >"$T/other.end"
 : >"$T/small.end"
 wait "$PID"
-until_true 10 has_ended other || fail "other does not end"
+until_true 30 has_ended other || fail "other does not end"
 
 note "--- what is parked for others is set"
-"$B/sluice" run --project capped --request 0.5 --name lasts -- "$P/stepper" --ms 50 --bytes 32MiB --steps 20 >"$T/lasts.out" 2>&1 &
+"$B/sluice" run --project capped --request 0.5 --name lasts -- "$P/stepper" --ms 50 --bytes 32MiB --until "$T/lasts.end" >"$T/lasts.out" 2>&1 &
 PID=$!
-until_true 10 says lasts.out begin || fail "it does not run"
+until_true 30 says lasts.out begin || fail "it does not run"
 "$B/sluice" submit --project owner --name again -- sh -c "until [ -e $T/again.end ]; do sleep 0.03; done" >/dev/null
 lasts_is_parked() { [ "$(queue lasts state)" = parked ]; }
-until_true 15 lasts_is_parked || fail "it is not parked: $("$B/sluice" ps)"
+until_true 30 lasts_is_parked || fail "it is not parked: $("$B/sluice" ps)"
 "$B/sluice" set lasts --swap off >"$T/no" 2>&1 && fail "it could not come back without a quota"
 "$B/sluice" set lasts --priority 5 >/dev/null || fail "its priority cannot be set"
 lasts_is_parked || fail "it is not parked any more"
 "$B/sluice" set lasts --request 0 >/dev/null || fail "its request cannot be taken away"
+: >"$T/lasts.end"
 wait "$PID"
 check "the queue lets go of what asks for nothing" $? = 0
 check_file "it came to the right result" "$T/lasts.out" '"right":true'
