@@ -73,7 +73,7 @@ until_true 10 is_fresh
 check "it answers again, ms" "$(age)" -lt 2000
 
 note "hangs for good at the end, and at the start of the next daemon"
-$RUN --request 0.5 --name lives -- "$P/tenant" --bytes 300MiB --burst 16MiB --burst-ms 20 --gap-ms 20 --ms 30000 >"$T/lives" &
+$RUN --request 0.5 --name lives -- "$P/tenant" --bytes 300MiB --burst 16MiB --burst-ms 20 --gap-ms 20 --term finish --ms 150000 >"$T/lives" &
 lives=$!
 wait_event "$T/lives" burst
 hang
@@ -99,6 +99,7 @@ before=$(bursts "$T/lives")
 until_true 15 bursts_on "$T/lives" "$before"
 check "and goes on with one that measures" $? = 0
 check "and is known" "$(use lives clients)" = 1
+kill -TERM $lives
 wait $lives
 check "it noticed nothing" $? = 0
 check "its bytes" "$(json -l event=end wrong <"$T/lives")" = 0

@@ -18,15 +18,15 @@ holds=$!
 wait_event "$T/holds" held
 CUDA_VISIBLE_DEVICES=0 $RUN --request 0 --limit 0.9 --name waits -- "$P/tenant" --bytes 400MiB --ms 60000 >"$T/waits" &
 waits=$!
-CUDA_VISIBLE_DEVICES=1 $RUN --request 0.5 --name elsewhere -- "$P/tenant" --bytes 400MiB --work 20 --ms 12000 >"$T/elsewhere" &
+CUDA_VISIBLE_DEVICES=1 $RUN --request 0.5 --name elsewhere -- "$P/tenant" --bytes 400MiB --work 20 --term finish --ms 100000 >"$T/elsewhere" &
 elsewhere=$!
 wait_event "$T/elsewhere" held
 is_waiting() { [ "$(gpu waiting)" = 1 ]; }
-until_true 10 is_waiting
+until_true 30 is_waiting
 check "one waits" "$(gpu waiting)" = 1
 
 "$B/sluice" softgpu --lose 0
-until_true 15 is_lost
+until_true 30 is_lost
 check "the GPU is lost" "$(gpu lost)" = 1
 check "the other is not" "$("$B/sluice" gpus --json | json 1.lost)" = 0
 wait $waits
@@ -61,19 +61,20 @@ check "the one elsewhere lives" "$(gone $elsewhere && echo gone)" = ""
 kill -KILL $holds
 wait $holds 2>/dev/null
 "$B/sluice" softgpu --revive 0
-until_true 20 not_lost
+until_true 30 not_lost
 check "the GPU is back" "$(gpu lost)" = 0
 happened LOST_ENDS
 check "event LOST_ENDS" $? = 0
 CUDA_VISIBLE_DEVICES=0 $RUN --request 0.5 --name after -- "$P/tenant" --bytes 400MiB --ms 100 >"$T/after"
 check "it is used again" $? = 0
+kill -TERM $elsewhere
 wait $elsewhere
 check "the one elsewhere noticed nothing" $? = 0
 check "its bytes" "$(json -l event=end wrong <"$T/elsewhere")" = 0
 
 # An error of one process is told, and that is all.
 "$B/sluice" softgpu --xid 0:31
-until_true 5 happened XID_OF_PROCESS
+until_true 20 happened XID_OF_PROCESS
 check "event XID_OF_PROCESS" $? = 0
 check "not lost" "$(gpu lost)" = 0
 check_books_empty

@@ -31,15 +31,15 @@ check "plain: total" "$(mem plain 0 total)" = $((1024 << 20))
 
 # Two workloads on the first GPU, each with two processes, one of them a monitor without CUDA.
 # shellcheck disable=SC2016 # the inner shell expands it
-inside='"$0" --bytes "$1" --ms 30000 >"$2.held" & echo $! >"$2.holder"
+inside='"$0" --bytes "$1" --ms 100000 >"$2.held" & echo $! >"$2.holder"
 	while ! grep -qs held "$2.held"; do sleep 0.05; done
 	"$3" --uuid "$4" --bus 00000000:12:00.0 >"$2"; echo $? >"$2.status"; sleep "$5"; kill $(cat "$2.holder")'
 workload() { # NAME LIMIT BYTES SECONDS
 	CUDA_VISIBLE_DEVICES=0 $RUN --name "$1" --request 100MiB --limit "$2" -- sh -c "$inside" "$P/holder" "$3" "$T/$1" "$P/nvml-view" "$(uuid 2)" "$4"
 }
-workload one 400MiB 100MiB 20 &
+workload one 400MiB 100MiB 100 &
 until_true 20 test -s "$T/one.status" || fail "the first says nothing"
-workload two 500MiB 200MiB 20 &
+workload two 500MiB 200MiB 100 &
 until_true 20 test -s "$T/two.status" || fail "the second says nothing"
 for row in "one 400 100" "two 500 200"; do
 	# shellcheck disable=SC2086 # words

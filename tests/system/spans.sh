@@ -45,7 +45,7 @@ for name in fixed second third small other; do end $name; done
 check_books_empty
 
 note "one of two GPUs is lost"
-$RUN --gpus 2 --request 0.4 --limit 0.9 --name pair -- "$P/tenant" --gpus 2 --bytes 150MiB --burst 100MiB --burst-ms 50 --gap-ms 50 --keep-going --ms 20000 >"$T/pair" &
+$RUN --gpus 2 --request 0.4 --limit 0.9 --name pair -- "$P/tenant" --gpus 2 --bytes 150MiB --burst 100MiB --burst-ms 50 --gap-ms 50 --keep-going --term finish --ms 150000 >"$T/pair" &
 pair=$!
 until_true 20 bursts_on "$T/pair" 1 1
 check "it bursts on both" "$(bursts "$T/pair" 0)" -ge 1
@@ -55,13 +55,13 @@ on_two=$(gpus_of pair | tail -n 1)
 # Somebody else's demand waits on the GPU that will be lost, and a third runs on the other.
 CUDA_VISIBLE_DEVICES=$on_one $RUN --request 0 --limit 0.9 --name waits -- "$P/tenant" --bytes 400MiB --ms 60000 >"$T/waits" &
 waits=$!
-CUDA_VISIBLE_DEVICES=$on_two $RUN --request 0.3 --name beside -- "$P/tenant" --bytes 64MiB --work 20 --ms 8000 >"$T/beside" &
+CUDA_VISIBLE_DEVICES=$on_two $RUN --request 0.3 --name beside -- "$P/tenant" --bytes 64MiB --work 20 --term finish --ms 150000 >"$T/beside" &
 beside=$!
 wait_event "$T/beside" held
 is_waiting() { [ "$(use waits waiting)" = 1 ]; }
-until_true 10 is_waiting
+until_true 30 is_waiting
 "$B/sluice" softgpu --lose "$on_one"
-until_true 15 is_lost "$on_one"
+until_true 30 is_lost "$on_one"
 check "the GPU is lost" $? = 0
 check "the other is not" "$("$B/sluice" gpus --json | json "$on_two.lost")" = 0
 wait $waits
@@ -69,22 +69,25 @@ check "who waited there has ended" $? != 0
 check_file "it was told an error" "$T/waits" '"event":"error"'
 wait_event "$T/pair" error
 before=$(bursts "$T/pair" 1)
-until_true 10 bursts_on "$T/pair" 1 "$((before + 2))"
+until_true 30 bursts_on "$T/pair" 1 "$((before + 2))"
 check "the pair goes on with the other" $? = 0
 "$B/sluice" why pair >"$T/why"
 check_file "why says which is lost" "$T/why" "pair has .* on GPU $on_one, which is lost"
-$RUN --gpus 2 --request 0.1 --name next -- "$P/tenant" --gpus 2 --bytes 20MiB --ms 1000 >"$T/next" &
+$RUN --gpus 2 --request 0.1 --name next -- "$P/tenant" --gpus 2 --bytes 20MiB --term finish --ms 150000 >"$T/next" &
 next=$!
-until_true 10 event "$T/next" held
+until_true 30 event "$T/next" held
 check "the next pair gets two" "$(gpus_of next | wc -l)" = 2
 check "and not the lost one" "$(gpus_of next | grep -c "^$on_one\$")" = 0
+kill -TERM $next
 wait $next
 check "and works" $? = 0
 $RUN --gpus 3 --request 0.1 -- true 2>"$T/three"
 check "three are refused" $? != 0
+kill -TERM $beside
 wait $beside
 check "who was beside it noticed nothing" $? = 0
 check "its bytes" "$(json -l event=end wrong <"$T/beside")" = 0
+kill -TERM $pair
 wait $pair
 check "the pair ends with an error" $? = 4
 check "but right contents" "$(json -l event=end wrong <"$T/pair")" = 0

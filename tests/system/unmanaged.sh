@@ -11,12 +11,12 @@ bare() {
 	"$P/tenant" --bytes 64MiB --ms 60000 "$@" >"$T/bare" &
 	bare=$!
 	wait_event "$T/bare" held
-	until_true 5 see_unmanaged
+	until_true 20 see_unmanaged
 }
 end_bare() {
 	kill -KILL $bare 2>/dev/null
 	wait $bare 2>/dev/null
-	until_true 10 none_unmanaged
+	until_true 20 none_unmanaged
 }
 
 note "warn"
@@ -27,7 +27,7 @@ $RUN --request 0.2 --name beside -- "$P/tenant" --bytes 64MiB --ms 60000 >"$T/be
 beside=$!
 wait_event "$T/beside" held
 bare
-until_true 5 happened UNMANAGED_SEEN
+until_true 20 happened UNMANAGED_SEEN
 check "it is named" $? = 0
 sleep 3
 check "once, and nobody else" "$("$B/sluice" events --json | grep -c UNMANAGED_SEEN)" = 1
@@ -40,11 +40,11 @@ wait $beside 2>/dev/null
 $RUN --request 0 --limit 0.5 --name shed -- env -u LD_PRELOAD "$P/tenant" --bytes 64MiB --ms 60000 >"$T/shed" 2>"$T/shed.err" &
 shed=$!
 wait_event "$T/shed" held
-until_true 5 happened UNMANAGED_OURS
+until_true 20 happened UNMANAGED_OURS
 check "one without the library is told apart" $? = 0
 kill -KILL $shed
 wait $shed 2>/dev/null
-until_true 10 none_unmanaged
+until_true 20 none_unmanaged
 daemon_stop
 
 note "ignore"
@@ -64,11 +64,11 @@ sed -i '/unmanaged:/d' "$CONFIG"
 config 'unmanaged: stop'
 config 'recover_wait: 1s'
 daemon_start
-$RUN --request 0.2 --name ours -- "$P/tenant" --bytes 100MiB --work 10 --ms 12000 >"$T/ours" &
+$RUN --request 0.2 --name ours -- "$P/tenant" --bytes 100MiB --work 10 --term finish --ms 100000 >"$T/ours" &
 ours=$!
 wait_event "$T/ours" held
 bare
-until_true 15 gone $bare
+until_true 20 gone $bare
 check "it is stopped" $? = 0
 wait $bare
 check "by SIGTERM" $? = 143
@@ -85,6 +85,7 @@ until_true 20 gone $bare
 check "one that does not listen is stopped" $? = 0
 wait $bare
 check "by SIGKILL" $? = 137
+kill -TERM $ours
 wait $ours
 check "ours was left alone" $? = 0
 check "its bytes" "$(json -l event=end wrong <"$T/ours")" = 0
