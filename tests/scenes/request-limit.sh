@@ -6,7 +6,7 @@ export BOX='--gpus 1 --memory 1GiB'
 . "$(dirname "$0")/lib.sh"
 off native
 on daemon_start
-start bursts --request 200MiB --limit 600MiB -- "$P/memhog" --piece 8MiB --hold-ms 6000
+start bursts --request 200MiB --limit 600MiB -- "$P/memhog" --piece 8MiB --hold-ms 60000 --until "$T/end"
 bursts=$PID
 wait_event "$T/bursts" took
 took=$(($(json -l event=took bytes <"$T/bursts") >> 20))
@@ -15,5 +15,6 @@ promise "and stays below its limit, MiB" $took -le 600
 start owner --request 300MiB -- "$P/holder" --bytes 250MiB --verify --ms 200
 status $PID
 promise "the other's request is there" $STATUS = 0
-promise "nobody waited for the first one to end" "$(kill -0 $bursts 2>/dev/null && echo yes)" = yes
+promise "nobody waited for the first one to end" "$(gone $bursts || echo yes)" = yes
+: >"$T/end"
 scene_finish

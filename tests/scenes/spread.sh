@@ -8,12 +8,13 @@ off config 'placement: pack'
 config 'resolvers: wait'
 config 'longest_wait: 2s'
 daemon_start
-start one --request 0.2 --limit 1.0 -- "$P/holder" --bytes 700MiB --verify --ms 6000
+start one --request 0.2 --limit 1.0 -- "$P/holder" --bytes 700MiB --verify --until "$T/end"
 one=$PID
 wait_event "$T/one" held
 start two --request 0.2 --limit 1.0 -- "$P/holder" --bytes 700MiB --verify --ms 200
 status $PID
 promise "the second bursts to most of a GPU" $STATUS = 0
+: >"$T/end"
 status $one
 promise "so does the first" $STATUS = 0
 scene_finish

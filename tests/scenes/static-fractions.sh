@@ -8,7 +8,7 @@ off native
 on daemon_start
 third=$((1440 / 3))
 for name in a b c; do
-	start $name --request ${third}MiB --limit ${third}MiB -- "$P/memhog" --piece 8MiB --hold-ms 4000
+	start $name --request ${third}MiB --limit ${third}MiB -- "$P/memhog" --piece 8MiB --hold-ms 60000 --until "$T/end"
 	eval "pid_$name=$PID"
 done
 for name in a b c; do
@@ -20,6 +20,7 @@ for name in a b c; do
 	promise "$name gets no more, MiB" $took -le $third
 	promise "$name is told out-of-memory" "$(json -l event=took result <"$T/$name")" = CUDA_ERROR_OUT_OF_MEMORY
 done
+: >"$T/end"
 for name in a b c; do
 	eval "status \$pid_$name"
 	promise "$name ends well" $STATUS = 0

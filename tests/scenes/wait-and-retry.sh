@@ -6,11 +6,14 @@ export BOX='--gpus 1 --memory 1GiB'
 on config 'resolvers: wait'
 off config 'resolvers: priority'
 daemon_start
-start first --request 0 --limit 0.9 -- "$P/holder" --bytes 600MiB --verify --ms 3000
+start first --request 0 --limit 0.9 -- "$P/holder" --bytes 600MiB --verify --until "$T/end"
 first=$PID
 wait_event "$T/first" held
 start second --request 0 --limit 0.9 -- "$P/holder" --bytes 600MiB --verify --ms 100
 second=$PID
+waits_or_ended() { [ "$("$B/sluice" ps --json | json name=second.waiting)" = 1 ] || gone $second; }
+until_true 40 waits_or_ended
+: >"$T/end"
 status $first
 check "the first is not disturbed" $STATUS = 0
 status $second
