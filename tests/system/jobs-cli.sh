@@ -11,6 +11,8 @@ daemon_start
 submit() { "$S" submit "$@" >"$T/said" 2>&1; }
 job() { "$S" ps --all --json | json "name=$1.$2"; }
 is() { [ "$(job "$1" state)" = "$2" ]; }
+# waits PID: it is sluice, and ready to be interrupted.
+waits() { grep -q '^Name:.*sluice' "/proc/$1/status" && grep -q '^SigCgt:.*[1-9a-f]' "/proc/$1/status"; }
 # status_of WANTED COMMAND...: its exit status; what it said is in $T/said.
 status_of() {
 	status_want=$1
@@ -96,6 +98,7 @@ status_of 124 "$S" wait --timeout 100ms long-3
 "$S" submit --wait --name held -- true >"$T/held" 2>&1 &
 HELD=$!
 until_true 20 is held queued || fail "held is not queued"
+until_true 20 waits $HELD || fail "nobody waits"
 kill -INT $HELD 2>/dev/null
 kill -TERM $HELD
 wait $HELD
@@ -109,16 +112,19 @@ status_of 143 "$S" wait long-1
 check 'with all it had started' "$(gone "$(cat "$T/sleep-1")" && echo gone)" = gone
 
 # --- a daemon that is killed while a job runs, and somebody waits for it
-submit --name over -- sh -c 'while [ ! -e "$0" ]; do sleep 0.05; done; echo done; exit 5' "$T/now"
+submit --name over -- sh -c 'echo begun; while [ ! -e "$0" ]; do sleep 0.05; done; echo done; exit 5' "$T/now"
 until_true 20 is over running || fail "over does not run"
 "$S" wait over >"$T/wait" 2>&1 &
 WAIT=$!
 "$S" logs -f over >"$T/follow" 2>&1 &
 LOGS=$!
-sleep 0.3
+until_true 20 waits $WAIT || fail "nobody waits"
+until_true 20 grep -q begun "$T/follow" || fail "nobody follows"
 daemon_kill
+supervised() { pgrep -f "$T/now" >/dev/null; }
 touch "$T/now"
-sleep 0.5
+over_now() { ! supervised; }
+until_true 20 over_now || fail "over does not end"
 daemon_start
 wait $WAIT
 check 'wait: over a restart' $? = 5

@@ -36,18 +36,20 @@ program() {
 # moved PLAN SECONDS: away and back once, looked at; with a new plan after SECONDS of each, if they are told.
 moved() {
 	"$B/sluice" park --no-wait plan >"$T/park.out" 2>&1 || fail "$1: park: $(cat "$T/park.out")"
-	[ $# = 1 ] || hung "$1" "$2"
+	[ $# = 1 ] || hung out_whole "$2"
 	until_true 30 out_whole || fail "$1: it is not parked, but $(residency plan) with $(evicted_bytes plan) out"
 	[ $# = 1 ] || put_plan "$1"
 	"$B/sluice" resume --no-wait plan >"$T/resume.out" 2>&1 || fail "$1: resume: $(cat "$T/resume.out")"
-	[ $# = 1 ] || hung "$1" "$2"
+	[ $# = 1 ] || hung "is_at plan bound" "$2"
 	until_true 30 is_at plan bound || fail "$1: it is not back, but $(residency plan)"
 	put_plan ""
 	tell plan checkall
 	[ "$RESULT$VALUE" = CUDA_SUCCESS0 ] || fail "$1: $ANSWER; $(head -n 3 "$T/plan.err")"
 }
+# hung WHAT SECONDS: from when the call is met, if it is before what is so when it was not.
 hung() {
-	until_true "$2" test -s "$PLAN.met"
+	met_or_over() { test -s "$PLAN.met" || $1; }
+	until_true 30 met_or_over "$1"
 	sleep "$2"
 	put_plan ""
 }

@@ -93,11 +93,12 @@ if [ "$(id -u)" = 0 ]; then
 	snoop --pid "$(pid_of two)"
 	check "nothing of the dead in its host memory" "$FOUND" = 0
 	given_back() { [ "$("$B/sluice" ps --json | grep -c '"name": *"one"')" = 0 ]; }
-	until_true 10 given_back
-	sleep 1
-	snoop --pid "$DAEMON"
+	until_true 30 given_back
+	# Emptied by a thread of its own.
+	nothing_in() { snoop "$@" && [ "$FOUND" = 0 ]; }
+	until_true 30 nothing_in --pid "$DAEMON"
 	check "nor in what the daemon keeps" "$FOUND" = 0
-	snoop --fd 7
+	until_true 30 nothing_in --fd 7
 	check "nor in its file that is still open" "$FOUND" = 0
 	check "of which there is one" "$LOOKED" -ge $MIB
 	exec 7<&-

@@ -27,8 +27,9 @@ step() { # NAME OPTIONS of stepper
 	printf '#!/bin/sh\nexec %s %s\n' "$(realpath "$programs")/stepper" "$2" >"$work/bin/$1"
 	chmod +x "$work/bin/$1"
 }
-step crawl '--steps 60 --ms 100'
-step fit '--steps 30 --ms 100'
+# Until the story has been told.
+step crawl "--steps 60 --ms 30 --until $work/over"
+step fit "--steps 30 --ms 30 --until $work/over"
 program bare '--bytes 200MiB --ms 90000'
 
 cat >"$work/play" <<'PLAY'
@@ -198,6 +199,7 @@ until_true 'sluice logs fit 2>/dev/null | grep -q step'
 until_true 'sluice why crawl | grep -q "are in use"'
 show sluice ps --jobs
 show sluice why crawl
+: >"$work/over"
 show sluice wait fit crawl
 show sluice logs fit --last 2
 show sluice ps --all

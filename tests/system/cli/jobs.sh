@@ -199,7 +199,12 @@ expect 'why: one that a person parked' 0 'a-model-server-0 is parked on GPU 0: .
 fake jobs-more 2>"$work/more"
 "$sluice" submit --wait --name train true >"$work/out" 2>"$work/err" &
 pid=$!
-sleep 0.5
+tries=0
+until grep -q '^JOB_WAIT' "$work/more"; do
+	tries=$((tries + 1))
+	[ $tries -gt 1000 ] && { fail 'submit --wait does not wait'; break; }
+	sleep 0.02
+done
 kill -TERM $pid
 wait $pid 2>/dev/null
 same 'submit --wait: interrupted' $? 143
