@@ -14,18 +14,18 @@ check_books_empty
 daemon_stop
 export LD_PRELOAD="${SLUICE_LIBRARY:-$B/libsluice.so}" SLUICE_WORKLOAD=00112233445566778899aabbccddeeff SLUICE_SOCKET="$T/g"
 for mode in membarrier fence; do
-	rm -f "$T/g"
+	rm -f "$T/g" "$T/enough"
 	[ $mode = fence ] && export SLUICE_NO_MEMBARRIER=1
-	LD_PRELOAD='' "$B/tests/system/gate-daemon" "$T/g" 120 7 >"$T/gates" 2>&1 &
+	LD_PRELOAD='' "$B/tests/system/gate-daemon" "$T/g" 120 7 50 "$T/enough" >"$T/gates" 2>&1 &
 	gates=$!
 	LD_PRELOAD='' wait_event "$T/gates" listening
-	"$P/launcher" --threads 4 --ms 5000 >"$T/load" 2>&1
+	"$P/launcher" --threads 4 --ms 60000 --until "$T/enough" >"$T/load" 2>&1
 	check "$mode: status under a moving gate" $? = 0
 	check "$mode: wrong" "$(json -l event=end wrong <"$T/load")" = 0
 	wait $gates
 	check "$mode: every order was answered" $? = 0
 	note "$(tail -n 1 "$T/gates") $(tail -n 1 "$T/load")"
-	check "$mode: times the gate was closed and opened" "$(json -l event=end cycles <"$T/gates")" -ge 15
+	check "$mode: times the gate was closed and opened" "$(json -l event=end cycles <"$T/gates")" -ge 50
 	check "$mode: the gate held launches back, us" "$(json -l event=end longest_us <"$T/load")" -ge 60000
 	check "$mode: launches got through between" "$(json -l event=end launches <"$T/load")" -gt 100
 done

@@ -49,7 +49,7 @@ check "a time to come is refused" $? = 64
 
 # What metrics sum up is what the history has, to the microsecond, of a user and a project who have nothing any more.
 metric() { "$B/tests/system/http-client" "$T/metrics.sock" get /metrics | grep -v '^#' | grep -F "$1 " | sed 's/.* //'; }
-$RUN --request 700MiB --name c --project gone -- "$P/holder" --bytes 20MiB --ms 4000 >"$T/c" 2>&1 &
+$RUN --request 700MiB --name c --project gone -- "$P/holder" --bytes 20MiB --ms 60000 --until "$T/c.end" >"$T/c" 2>&1 &
 c=$!
 wait_event "$T/c" held
 sleep 2.5
@@ -59,6 +59,7 @@ for by in gpu user; do
 	check "by $by: as many GPU-seconds as there were" "$(json totals.0.allocated_gpu_s <"$T/one" | cut -c1-4 | tr -d .)" -le "$(json totals.0.span_s <"$T/one")00"
 	check "by $by: and all of them" "$(json totals.0.allocated_gpu_s <"$T/one" | cut -c1-4 | tr -d .)" -ge "$(($(json totals.0.span_s <"$T/one") * 100 - 100))"
 done
+: >"$T/c.end"
 wait $c || fail "c did not run: $(tail -n 3 "$T/c")"
 ended() { [ "$("$B/sluice" history --last 1s --by project --json | json 'rows.key=gone.key' 2>/dev/null)" = "" ]; }
 until_true 10 ended
