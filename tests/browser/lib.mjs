@@ -63,7 +63,7 @@ export async function open(base) {
 			const context = await browser.newContext({viewport: {width, height}, colorScheme: scheme, reducedMotion: "reduce", acceptDownloads: true});
 			const page = await context.newPage();
 
-			page.setDefaultTimeout(10000);
+			page.setDefaultTimeout(10000 * PATIENCE);
 			page.on("console", (message) => {
 				const known = awaited.findIndex(({status, path}) => message.text().includes("status of " + status + " ") && path.test(message.location().url));
 
