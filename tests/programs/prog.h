@@ -81,7 +81,7 @@ void prog_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 uint64_t prog_now_ms(void);
 uint64_t prog_now_ns(void);
 void prog_sleep_ms(uint64_t ms);
-/* Not longer than until there is such a file, for a script that knows of no time; NULL: as above. */
+/* Not longer than until there is such a file, if any is named: for scripts that know no time. */
 void prog_rest(uint64_t ms, const char *until);
 /* A small generator of our own, so that a seed means the same everywhere. */
 uint64_t prog_random(uint64_t *state);

@@ -9,7 +9,8 @@
  *
  *	gate-daemon SOCKET CLOSED_MS_MAX [SEED [CYCLES FILE]]
  *
- * After so many cycles there is the file, so that who is to see them knows. Ends when the client does, and prints {"cycles":...,"slowest_ms":...,"closed_ms":...}.
+ * After so many cycles there is the file, so that who is to see them knows. Ends when the client
+ * does, and prints {"cycles":...,"slowest_ms":...,"closed_ms":...}.
  */
 #include "base/cuda_abi.h"
 #include "wire/wire.h"
