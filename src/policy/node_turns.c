@@ -557,7 +557,7 @@ static void go_through(struct sl_look *look)
 	if (looks) {
 		list_wants(look);
 		list_demands(look);
-	} else if (node->looked) {
+	} else if (SL_MUTANT(HELPED_FOR_EVER, node->looked, false)) {
 		help_nobody(node);
 	}
 	node->looked = looks;

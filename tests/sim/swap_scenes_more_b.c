@@ -133,6 +133,32 @@ static void bursts_first(struct swap_world *w)
 	expect(how_many(SL_ACTION_EVICT, client(w, b)->id, 0) == 1, "B is not moved");
 }
 
+/* D waits for what X, which has ended, leaves, when `swap` leaves the chain; somebody else gets that
+ * then. V is ended for D, which nobody is moved for any more. */
+static void helped_otherwise(struct swap_world *w)
+{
+	uint32_t ended, higher;
+
+	stage(w, 1, 64 * GIB);
+	w->config.config.stop_grace = 2 * SL_S;
+	swap_step(w, w->config);
+	ended = enter(w, (struct swap_workload){.size = 8 * GIB, .pieces = 1});
+	(void)enter_idle(w, 5 * GIB);
+	until(w, 5);
+	swap_exit(w, ended);
+	higher = enter(
+		w, (struct swap_workload){.size = 9 * GIB, .pieces = 1, .priority = 5});
+	until(w, 5.02);
+	expect(!client(w, higher)->resident[0] && !how_many(SL_ACTION_EVICT, 0, 0),
+		"D does not wait for what X leaves");
+	w->config.config.chain = SL_CHAIN(SL_RESOLVER_PRIORITY, SL_RESOLVER_WAIT, 0);
+	swap_step(w, w->config);
+	swap_step(w,
+		(struct sl_event){.type = SL_EVENT_UNMANAGED, .unmanaged = {0, 5 * GIB}});
+	until(w, 20);
+	expect(client(w, higher)->resident[0] == 9 * GIB, "nobody is ended for D");
+}
+
 const struct swap_play swap_plays_more_b[] = {
 	{"who cannot run anyhow gives first", suspended_first},
 	{"who was idle for longest gives first", longest_idle},
@@ -140,5 +166,6 @@ const struct swap_play swap_plays_more_b[] = {
 	{"who can be moved is not hopeless", hopeful},
 	{"what is promised to one is not taken for another while there are bursts",
 		bursts_first},
+	{"nobody is moved any more for who waits", helped_otherwise},
 	{0},
 };
