@@ -133,8 +133,8 @@ static void bursts_first(struct swap_world *w)
 	expect(how_many(SL_ACTION_EVICT, client(w, b)->id, 0) == 1, "B is not moved");
 }
 
-/* D waits for what X, which has ended, leaves, when `swap` leaves the chain; somebody else gets that
- * then. V is ended for D, which nobody is moved for any more. */
+/* D waits for what X, which has ended, leaves, when `swap` leaves the chain; somebody else gets
+ * that then. V is ended for D, for which nobody is moved any more. */
 static void helped_otherwise(struct swap_world *w)
 {
 	uint32_t ended, higher;
