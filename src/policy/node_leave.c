@@ -717,19 +717,22 @@ static struct sl_evict_candidate candidate_of(const struct sl_node *node,
 					  1 /* when its order or grant has ended */};
 }
 
-/* Of a workload within its request one comes back that is before whoever asks: all of it has its
- * turn then, and is not taken one by one. */
+/* One of the workload comes back that is before whoever asks, within its request or since others
+ * left for it: all of it has its turn then, and is not taken one by one. */
 static bool is_awaited(
 	const struct sl_node *node, const struct sl_node_member *member, uint32_t place)
 {
-	if (member->living < 2 || !is_within_request(member, false))
+	bool within = is_within_request(member, false);
+
+	if (member->living < 2)
 		return false;
 	sl_list_foreach (link, &member->clients) {
 		const struct sl_node_client *client =
 			SL_LIST_ENTRY(link, struct sl_node_client, of_member);
 
 		if (client->seen_in == node->looks && client->place < place &&
-			client->helpless_in != node->looks && sl_node_wants_back(client))
+			client->helpless_in != node->looks &&
+			sl_node_wants_back(client) && (within || client->is_exchanged))
 			return true;
 	}
 	return false;

@@ -344,7 +344,9 @@ uint64_t swap_idle_bytes(struct swap_rules *r, uint64_t workload, uint32_t gpu)
 			p->condition != SL_CONDITION_RUNNING ||
 			/* Who waits to come back uses what is still there of him. */
 			swap_party_wants(p) ||
-			r->now < p->worked_at + 10 * SL_S + 2 * swap_cost(r, m->id))
+			/* Nor does what it did before it left say anything of now. */
+			r->now < sl_max_u64(p->worked_at, p->resident_at) + 10 * SL_S +
+					 2 * swap_cost(r, m->id))
 			continue;
 		for (uint32_t n = 0; n < SWAP_GRANTS; n++) {
 			if (p->demand[n].used)

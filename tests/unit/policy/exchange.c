@@ -14,6 +14,8 @@
 #define WORKLOAD(w, gpus, n, priority) \
 	EVENT(WORKLOAD_ADD, workload_add, {w, ANY, ANY, gpus, n, priority})
 #define SWAPPER(c, w)      EVENT(CLIENT_JOIN, client_join, {c, w, 0, 1})
+#define OUT(c, g, n)       EVENT(CLIENT_EVICTED, client_evicted, {c, g, n})
+#define REPORTED(c)        EVENT(CLIENT_REPORTED, client_reported, {c})
 #define WANT(c, n)         EVENT(WANT, want, {c, n})
 #define FREED_OUT(c, g, n) EVENT(FREED, freed, {c, g, n, 1})
 #define MOVED(c, o, g, n)  EVENT(MOVED, moved, {c, o, g, n})
@@ -391,6 +393,44 @@ static void test_room_for_one(void **state)
 	play_close(&p);
 }
 
+/* B and C are one workload, for which A leaves, and D is of A's, and waits for memory: B is not taken
+ * for it before C is back, too, or their turn would never begin. */
+static void test_siblings(void **state)
+{
+	const struct sl_event before[] = {SWAP(4096 * MIB), GPU(0, 600 * MIB),
+		EVENT(LINK_COST, link_cost, {0, 32000 * MIB, 32000 * MIB}),
+		WORKLOAD(1, 1, 1, 0), WORKLOAD(2, 1, 1, 0),
+		EVENT(CLIENT_JOIN, client_join, {2, 2, 1, 1}),
+		EVENT(CLIENT_JOIN, client_join, {3, 2, 1, 1}), REPORT(2, 0, 250 * MIB),
+		OUT(2, 0, 250 * MIB), REPORTED(2), REPORT(3, 0, 250 * MIB),
+		OUT(3, 0, 250 * MIB), REPORTED(3), SWAPPER(1, 1), SWAPPER(4, 1)};
+	struct play p;
+	uint64_t of_b;
+
+	(void)state;
+	play_open(&p);
+	for (size_t i = 0; i < SL_ARRAY_LEN(before); i++)
+		does(&p, 0, before[i]);
+	does(&p, 3, (struct sl_event)ASK(1, 1, 0, 512 * MIB));
+	does(&p, 3,
+		(struct sl_event)COMMIT(
+			1, p.last[SL_ACTION_GRANT].grant.epoch, 512 * MIB));
+	does(&p, 5000, (struct sl_event)WANT(2, 1));
+	does(&p, 5000, (struct sl_event)WANT(3, 1));
+	says(&p, "room for B", 5010, (struct sl_event)DONE(1, evict(&p), 0, 162 * MIB),
+		"NOTE EVICTED_FOR g0 1/2 169869312; RESTORE 2 g0 262144000; "
+		"EVICT 1 g0 262144000 EVICTED_FOR");
+	of_b = restore(&p);
+	says(&p, "D asks", 5011, (struct sl_event)ASK(4, 1, 0, 80 * MIB), "");
+	says(&p, "a piece for C", 5013,
+		(struct sl_event)MOVED(1, evict(&p), 0, 300 * MIB),
+		"RESTORE 3 g0 144703488");
+	says(&p, "B is back", 5014, (struct sl_event)DONE(2, of_b, 0, 0),
+		"NOTE RESTORED g0 2/0 262144000");
+	assert_row_u64("C is not", sl_node_workload(p.node, 2).turns, 0);
+	play_close(&p);
+}
+
 /* What D is lent of a request could only be taken back by moving it: the same room is not there for
  * A, too. */
 static void test_room_not_lent(void **state)
@@ -421,6 +461,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_there_and_back),
 		cmocka_unit_test(test_small),
+		cmocka_unit_test(test_siblings),
 		cmocka_unit_test(test_large_chunks),
 		cmocka_unit_test(test_left_half_way),
 		cmocka_unit_test(test_finished),
