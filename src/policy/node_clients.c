@@ -192,8 +192,10 @@ void sl_node_grant(struct sl_node *node, struct sl_demand *demand)
 		client->told_oom = false;
 	if (!holds_something(client->member) ||
 		(client->member->promoted &&
-			client->member->turn_began < client->member->promoted_at))
+			client->member->turn_began < client->member->promoted_at)) {
 		client->member->turn_began = node->now;
+		client->member->turn_over = false;
+	}
 	leave_queue(node, demand);
 	if (SL_MUTANT(THERE_CHARGED, !demand->there, true))
 		sl_ledger_grant(

@@ -315,6 +315,51 @@ static bool is_within_request(const struct sl_node_member *member, bool with_ask
 	return true;
 }
 
+/* All of it is there, and can be moved for those that wait for the end of its workload's turn. */
+static bool is_in_turn(const struct sl_node *node, const struct sl_node_client *client)
+{
+	if (!sl_node_may_leave(node, client) || sl_node_is_away(client))
+		return false;
+	for (uint32_t left = client->holding.touched; left; left &= left - 1) {
+		if (sl_ledger_evictable(&client->holding.cell[__builtin_ctz(left)]))
+			return true;
+	}
+	return false;
+}
+
+/* Whoever comes back in his place begins a turn that the longest wait of those behind him counts.
+ * Two come out of their place: who is within his request, before all bursts, and who waited for
+ * nothing, since he freed what was on the host. */
+static bool comes_in_its_place(const struct sl_node *node,
+	const struct sl_node_client *client, sl_ns wants_since)
+{
+	const struct sl_node_member *member = client->member;
+
+	return wants_since != SL_NS_NEVER &&
+	       (!is_within_request(member, false) ||
+		       wants_since >= sl_node_later(member->turn_began,
+					      sl_node_turn_of(node, member)));
+}
+
+bool sl_node_joins_turn(const struct sl_node *node, const struct sl_node_client *client,
+	sl_ns wants_since)
+{
+	const struct sl_node_member *member = client->member;
+
+	if (member->living < 2 || member->turn_over ||
+		(member->promoted && member->turn_began < member->promoted_at) ||
+		comes_in_its_place(node, client, wants_since))
+		return false;
+	sl_list_foreach (link, &member->clients) {
+		const struct sl_node_client *other =
+			SL_LIST_ENTRY(link, struct sl_node_client, of_member);
+
+		if (other != client && is_in_turn(node, other))
+			return true;
+	}
+	return false;
+}
+
 /* --- the longest wait --- */
 
 /* Bytes of the workload that are, or want to be, on the GPU. */

@@ -346,6 +346,7 @@ static void send_away(struct sl_look *look, const struct sl_node_unit *unit, uin
 		} else {
 			sl_node_evict(node, client, gpu, c->take_bytes,
 				SL_REASON_EVICTED_FOR, unit->client->member->index.id, 0);
+			client->member->turn_over |= !c->turn_left;
 			client->order.lacker = unit->client->index.id;
 			client->order.lacker_demand =
 				unit->demand ? unit->demand->sequence : 0;

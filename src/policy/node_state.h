@@ -63,7 +63,8 @@ struct sl_node_member { /* a workload */
 	/* Swap; see node_turns.c and node_park.c. */
 	sl_ns warm_after; /* 0: never */
 	sl_ns turn_began; /* when all of it that wants to run became resident, or its first grant */
-	uint64_t turns;                 /* it had so far */
+	bool turn_over; /* one of it was taken since, when nothing of the turn was left */
+	uint64_t turns; /* it had so far */
 	sl_ns promoted_at, share_ended; /* share_ended: its last turn of min_share */
 	bool promoted; /* in, or before, a turn that no priority ends: min_share */
 	bool parked, resuming; /* resuming: still parked, until its request fits */
@@ -584,6 +585,10 @@ sl_ns sl_node_turn_left(const struct sl_node *node, const struct sl_node_member 
 /* *endless: why it is SL_NS_NEVER. */
 sl_ns sl_node_longest_wait(const struct sl_node *node,
 	const struct sl_node_member *member, enum sl_endless *endless);
+/* It is back, wanted to be since then (SL_NS_NEVER: it did not), and has what is left of the turn
+ * of another of its workload; else its own begins. O(clients of the workload). */
+bool sl_node_joins_turn(const struct sl_node *node, const struct sl_node_client *client,
+	sl_ns wants_since);
 /* For how long it has been idle, as far as it is known; since it came back at most. */
 sl_ns sl_node_settled_idle(
 	const struct sl_node *node, const struct sl_node_client *client);

@@ -319,9 +319,15 @@ bool sl_node_trim_for(struct sl_node *node, struct sl_node_client *client, uint6
 
 /* --- orders --- */
 
-/* Nobody of it still waits to come back: its turn begins. */
-static void begin_turn(struct sl_node *node, struct sl_node_member *member)
+/* Nobody of its workload still waits to come back: the turn begins, unless one is on that it has a
+ * part in. */
+static void begin_turn(
+	struct sl_node *node, const struct sl_node_client *back, sl_ns wants_since)
 {
+	struct sl_node_member *member = back->member;
+
+	if (SL_MUTANT(TURN_AGAIN, sl_node_joins_turn(node, back, wants_since), false))
+		return;
 	sl_list_foreach (link, &member->clients) {
 		const struct sl_node_client *client =
 			SL_LIST_ENTRY(link, struct sl_node_client, of_member);
@@ -330,6 +336,7 @@ static void begin_turn(struct sl_node *node, struct sl_node_member *member)
 			return;
 	}
 	member->turn_began = node->now;
+	member->turn_over = false;
 	member->turns++;
 }
 
@@ -352,7 +359,7 @@ void sl_node_sort_out(struct sl_node *node, struct sl_node_client *client)
 	if (was_out && !client->is_out && !client->order.id && client->alive) {
 		client->resident_at =
 			SL_MUTANT(IDLE_SINCE_IT_LEFT, node->now, client->resident_at);
-		begin_turn(node, client->member);
+		begin_turn(node, client, sl_node_wants_since(client));
 	}
 	has = client->is_out || client->order.id;
 	if (has && !is_in)
@@ -645,6 +652,8 @@ static void note_return(struct sl_node *node, struct sl_node_client *client)
 /* turns: that its workload had before its last chunk was back. */
 static void is_back(struct sl_node *node, struct sl_node_client *client, uint64_t turns)
 {
+	sl_ns wants_since = sl_node_wants_since(client);
+
 	note_return(node, client);
 	client->returns = false;
 	sl_node_set_wants(node, client, false, false);
@@ -656,7 +665,7 @@ static void is_back(struct sl_node *node, struct sl_node_client *client, uint64_
 	client->proven = false;
 	restart_clocks(node, client);
 	if (client->member->turns == turns)
-		begin_turn(node, client->member);
+		begin_turn(node, client, wants_since);
 }
 
 static void restore_done(struct sl_node *node, struct sl_node_client *client,

@@ -306,11 +306,36 @@ sl_ns swap_cost(const struct swap_rules *r, uint64_t workload)
 
 /* --- turns --- */
 
-/* Its turn begins once nobody of it waits to come back. */
-static void may_begin_turn(struct swap_rules *r, uint64_t workload)
+/* Another of its workload is there and can be moved: who comes back before all bursts, or only
+ * freed what was on the host, may have what is left of that one's turn. */
+static bool may_join_turn(const struct swap_rules *r, const struct swap_member *m,
+	const struct swap_party *back)
 {
+	if (back->wants &&
+		(!swap_is_within(r, m) || back->wants_at >= m->whole_at + r->turn_max))
+		return false;
+	for (uint32_t i = 0; i < r->parties; i++) {
+		const struct swap_party *p = &r->party[i];
+
+		if (p->used && p->alive && p != back && p->workload == m->id &&
+			p->swaps && !p->order && !swap_party_evicted(p))
+			return true;
+	}
+	return false;
+}
+
+/* Its turn begins once nobody of it waits to come back. */
+static void may_begin_turn(struct swap_rules *r, const struct swap_party *back)
+{
+	uint64_t workload = back->workload;
 	struct swap_member *m = swap_member_of(r, workload);
 
+	bool joins = m && may_join_turn(r, m, back);
+
+	if (m)
+		m->whole_at = r->now;
+	if (joins)
+		return;
 	for (uint32_t i = 0; i < r->parties; i++) {
 		const struct swap_party *p = &r->party[i];
 
@@ -330,7 +355,7 @@ static void look_if_whole(struct swap_rules *r, struct swap_party *p, bool was_o
 		return;
 	p->comes = p->resumed = false;
 	p->resident_at = r->now;
-	may_begin_turn(r, p->workload);
+	may_begin_turn(r, p);
 }
 
 /* --- events --- */
@@ -730,7 +755,7 @@ static void party_event(
 	case SL_EVENT_CLIENT_REPORTED:
 		p->expected = false;
 		if (m && !m->turn_began)
-			m->turn_began = r->now;
+			m->turn_began = m->whole_at = r->now;
 		break;
 	case SL_EVENT_CLIENT_EXIT: on_exit(r, p); break;
 	case SL_EVENT_ASK: on_ask(r, p, e); break;

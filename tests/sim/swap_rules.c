@@ -298,6 +298,7 @@ static void on_grant(struct swap_rules *r, const struct sl_action *a)
 		swap_rules_fail(r, "GRANT before all clients have reported");
 	if (!has_memory(r, m->id))
 		m->turn_began = r->now;
+	m->whole_at = r->now;
 	d->epoch = a->grant.epoch;
 	after = swap_i2(r) - swap_lent_above(r, m, d);
 	if (swap_use(r, m->id, gpu) > m->limit)
@@ -428,8 +429,7 @@ sl_ns swap_least_turn(const struct swap_rules *r, const struct swap_member *m)
 	return sl_min_u64(base, sl_max_u64(cut, sl_min_u64(200 * SL_MS, r->turn_max)));
 }
 
-/* Of no GPU it has more than its request. */
-static bool is_within(const struct swap_rules *r, const struct swap_member *m)
+bool swap_is_within(const struct swap_rules *r, const struct swap_member *m)
 {
 	for (uint32_t gpu = 0; gpu < SWAP_GPUS; gpu++) {
 		if (swap_use(r, m->id, gpu) > swap_request(m, gpu))
@@ -452,7 +452,7 @@ static void judge_turn(struct swap_rules *r, const struct swap_party *p,
 	bool entitled = member_asks_entitled(r, other) || wants_entitled(r, other);
 
 	if ((p->proven && swap_idle_of(r, p) + SL_US >= part) || swap_party_evicted(p) ||
-		(other->priority > m->priority && (entitled || !is_within(r, m))) ||
+		(other->priority > m->priority && (entitled || !swap_is_within(r, m))) ||
 		had >= turn)
 		return;
 	if (!entitled)

@@ -80,7 +80,7 @@ struct swap_member {
 	int32_t priority;
 	sl_ns warm_after;
 	/* When nobody of it waited any more to come back, or it got its first memory */
-	sl_ns turn_began;
+	sl_ns turn_began, whole_at; /* whole_at: it may have begun as late as that */
 	sl_ns resuming_since;
 	sl_ns active_at; /* last work or want of it */
 	sl_ns wants_since,
@@ -193,6 +193,8 @@ void swap_judge_way_back(struct swap_rules *r, const struct swap_party *p,
 	const struct swap_member *other);
 /* --- swap_rules.c, for swap_judge.c --- */
 bool swap_party_wants(const struct swap_party *p);
+/* Of no GPU it has more than its request. */
+bool swap_is_within(const struct swap_rules *r, const struct swap_member *m);
 /* A request is one per GPU: where nothing of the client is on the host, it takes nothing from
  * anybody. */
 bool swap_is_owed(const struct swap_rules *r, const struct swap_party *p,

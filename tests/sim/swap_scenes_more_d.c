@@ -184,6 +184,30 @@ static void left_for_more(struct swap_world *w)
 }
 
 /*
+ * A, two processes of 4 GiB, is all within its request, B has 13. Each of A's computes for 9 s, as
+ * a rule, and thinks for 6: the one that thinks is moved, and comes back in the turn that the other
+ * one has. That makes the turn no longer: B runs within its longest wait.
+ */
+static void one_by_one(struct swap_world *w)
+{
+	uint32_t a, b;
+
+	stage(w, 1, 64 * GIB);
+	b = enter(w, (struct swap_workload){.size = 13 * GIB});
+	until(w, 2);
+	a = enter(w, (struct swap_workload){.shape = SWAP_NOTEBOOK,
+			     .request = 8 * GIB,
+			     .size = 4 * GIB,
+			     .pieces = 900,
+			     .pause = 6 * SL_S});
+	until(w, 7);
+	(void)swap_world_client(w, client(w, a)->workload);
+	until(w, 200);
+	expect(view(w, b).turns > 5, "B had %u turns in 200 s",
+		(uint32_t)view(w, b).turns);
+}
+
+/*
  * Three that always compute, of 10 GiB each, with weights of 1, 2 and 2: turns of 2, 4 and 4 s,
  * over a hundred of them. Each has its share to a tenth of it; one turn more or less is about a
  * hundredth.
@@ -246,6 +270,7 @@ const struct swap_play swap_plays_more_d[] = {
 	{"what leaves within its request is left to it", leaves_its_request},
 	{"what the first of two has left is not taken back", left_by_two},
 	{"what the first of two has left is there for who asks", left_for_more},
+	{"a turn is no longer for who comes back in it", one_by_one},
 	{"shares over a hundred turns", long_shares, true},
 	{0},
 };

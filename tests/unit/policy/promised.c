@@ -79,6 +79,90 @@ static void test_is_whole_first(void **state)
 	play_close(&p);
 }
 
+/* A is in its workload's turn, which began at 10 ms, or that is over, when A2 of the same comes
+ * back. Returns when one of them is taken for B, who wants 20 of theirs from then on, in ms. */
+static uint64_t when_taken(uint64_t request, uint32_t a_swaps, uint64_t back_ms)
+{
+	enum { A = 1, A2, B };
+	const struct sl_event before[] = {CHAIN(SL_RESOLVER_SWAP, SL_RESOLVER_WAIT),
+		GPU(0, 100), OTHER(2, 0),
+		EVENT(WORKLOAD_ADD, workload_add, {1, BYTES(request), ANY, 1, 1, 0}),
+		EVENT(CLIENT_JOIN, client_join, {A, 1, 0, a_swaps}), ASK(A, 1, 0, 30),
+		COMMIT(A, 1, 30), COMES(A2, 1), REPORT(A2, 0, 30), OUT(A2, 30),
+		REPORTED(A2), COMES(B, 2), REPORT(B, 0, 60), OUT(B, 60), REPORTED(B)};
+	uint64_t now = back_ms;
+	struct play p;
+
+	play_open(&p);
+	all(&p, before, SL_ARRAY_LEN(before), 10);
+	assert_non_null(strstr(
+		play(&p, "A2 wants", now, (struct sl_event)WANT(A2, 1)), "RESTORE 2"));
+	(void)play(&p, "A2 is back", now, (struct sl_event)DONE(A2, order_of(&p, A2), 0));
+	(void)play(&p, "B wants", now, (struct sl_event)WANT(B, 1));
+	while (!order_of(&p, A) && !order_of(&p, A2) && now < 10000)
+		(void)play(&p, "later", ++now, (struct sl_event)TIME);
+	play_close(&p);
+	return now;
+}
+
+/* A turn of the larger request is 2400 ms beside B, as below, and 200 ms alone. Who comes back
+ * within it makes it no longer, for he does not wait for B. Where it is over, or nobody is in it
+ * who could be moved, or he is a burst like B, he has one of his own. */
+static void test_has_what_is_left(void **state)
+{
+	static const struct {
+		const char *name;
+		uint64_t request;
+		uint32_t a_swaps;
+		uint64_t back_ms, taken_ms;
+	} rows[] = {
+		{"early", 60, 1, 20, 2410},
+		{"late", 60, 1, 209, 2410},
+		{"after A's turn", 60, 1, 210, 2610},
+		{"A is never moved", 60, 0, 20, 2420},
+		{"above the request", 50, 1, 20, 2020},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < SL_ARRAY_LEN(rows); i++)
+		assert_row_u64(rows[i].name,
+			when_taken(rows[i].request, rows[i].a_swaps, rows[i].back_ms),
+			rows[i].taken_ms);
+}
+
+/* A2 was taken for B at the end of a turn, of which A is still there. That turns are longer by the
+ * time it wants back makes that one none that is on. */
+static void test_turn_that_is_over(void **state)
+{
+	enum { A = 1, A2, B };
+	static const struct sl_event before[] = {
+		CHAIN(SL_RESOLVER_SWAP, SL_RESOLVER_WAIT), GPU(0, 100), FIRST,
+		OTHER(2, 0), SWAPPER(A, 1), SWAPPER(A2, 1), COMES(B, 2), REPORT(B, 0, 60),
+		OUT(B, 60), REPORTED(B), ASK(A, 1, 0, 30), COMMIT(A, 1, 30),
+		ASK(A2, 1, 0, 30), COMMIT(A2, 2, 30)};
+	struct play p;
+
+	(void)state;
+	play_open(&p);
+	all(&p, before, SL_ARRAY_LEN(before), 10);
+	(void)play(&p, "B wants", 5000, (struct sl_event)WANT(B, 1));
+	(void)play(&p, "A2 left", 5001, (struct sl_event)DONE(A2, order_of(&p, A2), 20));
+	(void)play(&p, "B is back", 5002, (struct sl_event)DONE(B, order_of(&p, B), 0));
+	(void)play(&p, "A2 wants", 5002, (struct sl_event)WANT(A2, 1));
+	(void)play(&p, "its first part", 5022, (struct sl_event)TIME);
+	(void)play(&p, "B left", 5023, (struct sl_event)DONE(B, order_of(&p, B), 20));
+	(void)play(&p, "the link is slow", 5024,
+		(struct sl_event)EVENT(LINK_COST, link_cost, {0, 10, 10}));
+	(void)play(
+		&p, "A2 is back", 5025, (struct sl_event)DONE(A2, order_of(&p, A2), 0));
+	(void)play(&p, "B wants", 5026, (struct sl_event)WANT(B, 1));
+	(void)play(&p, "10 s from the first turn", 10010, (struct sl_event)TIME);
+	assert_row_u64("early", order_of(&p, A) + order_of(&p, A2), 0);
+	(void)play(&p, "10 s from the second", 15025, (struct sl_event)TIME);
+	assert_true(order_of(&p, A) + order_of(&p, A2) > 0);
+	play_close(&p);
+}
+
 /* B's higher priority ends no turn of A, which is twelve times as long as B's least one: 60 against
  * 5. */
 static void test_has_its_turn(void **state)
@@ -231,6 +315,8 @@ int main(void)
 		cmocka_unit_test(test_exchange_is_waited_for),
 		cmocka_unit_test(test_is_whole_first),
 		cmocka_unit_test(test_has_its_turn),
+		cmocka_unit_test(test_has_what_is_left),
+		cmocka_unit_test(test_turn_that_is_over),
 		cmocka_unit_test(test_burst_has_its_first_part),
 	};
 
