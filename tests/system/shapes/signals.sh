@@ -18,19 +18,22 @@ $RUN --request 300MiB -- "$S/signals" callbacks 1000 >"$T/callbacks" 2>&1
 check "callbacks: status" $? = 0
 
 note "waiting for memory"
-$RUN --request 0 --limit 0.9 --name holds -- "$P/holder" --bytes 700MiB --ms 2500 >"$T/holds" &
+$RUN --request 0 --limit 0.9 --name holds -- "$P/holder" --bytes 700MiB --until "$T/enough" >"$T/holds" &
 holds=$!
 wait_event "$T/holds" held
 $RUN --request 0 --limit 0.9 --name waits -- "$S/signals" memory 600 >"$T/waits" 2>&1 &
 waits=$!
 wait_event "$T/waits" ask
 is_waiting() { [ "$(gpu waiting)" = 1 ]; }
-until_true 3 is_waiting
+until_true 20 is_waiting
 check "it waits" $? = 0
 # Stopped and continued meanwhile, as by a shell: the wait goes on.
 kill -STOP $waits
 sleep 0.3
 kill -CONT $waits
+# Signals come meanwhile.
+sleep 2
+: >"$T/enough"
 wait $waits
 check "and gets it" $? = 0
 check "without an error" "$(json -l event=got result <"$T/waits")" = CUDA_SUCCESS

@@ -28,14 +28,14 @@ void inside_end(struct inside *inside);
 void inside_begin(struct inside *inside);
 /* Turns the loop until nothing happens for a moment. */
 void inside_turn(struct inside *inside);
-/* Turns it until the condition holds, for 10 s at most. */
+/* Turns it until the condition holds, for 20 s at most. */
 #define inside_until(inside, condition)                                      \
 	do {                                                                 \
-		sl_ns inside_end_ = sl_clock_now() + 10 * SL_S;              \
+		sl_ns inside_end_ = sl_clock_now() + 20 * SL_S;              \
 		while (!(condition)) {                                       \
 			inside_turn(inside);                                 \
 			if (sl_clock_now() > inside_end_)                    \
-				fail_msg("not within 10 s: %s", #condition); \
+				fail_msg("not within 20 s: %s", #condition); \
 		}                                                            \
 	} while (0)
 struct sl_client *inside_client(struct inside *inside, const struct rig_peer *peer);

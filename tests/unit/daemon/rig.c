@@ -23,7 +23,7 @@
 
 #include "base/file.h"
 
-#define PATIENCE_MS 5000
+#define PATIENCE_MS 20000
 
 void (*rig_idle)(void);
 unsigned int rig_descriptors;
