@@ -393,8 +393,8 @@ static void test_room_for_one(void **state)
 	play_close(&p);
 }
 
-/* B and C are one workload, for which A leaves, and D is of A's, and waits for memory: B is not taken
- * for it before C is back, too, or their turn would never begin. */
+/* B and C are one workload, for which A leaves, and D is of A's, and waits for memory: B is not
+ * taken for it before C is back, too, or their turn would never begin. */
 static void test_siblings(void **state)
 {
 	const struct sl_event before[] = {SWAP(4096 * MIB), GPU(0, 600 * MIB),
