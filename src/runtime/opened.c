@@ -499,8 +499,9 @@ void sl_opened_drop_context(CUcontext ctx)
 	while (i < count) {
 		struct mapping *m = mappings[i];
 
-		/* Who unmakes one now finds the context gone and the work with it. */
-		if (m->ctx != ctx || m->state == LEAVING || m->state == UNMAKING) {
+		/* The work is gone with the context, also for who still waits for it: another
+		 * context may be made at this address before he is back. */
+		if (m->ctx != ctx || m->state == UNMAKING) {
 			i++;
 			continue;
 		}

@@ -496,6 +496,31 @@ static void body_dropped_while_closing(void)
 	finish();
 }
 
+/* Its context goes while who closed it still waits: another context at the same address has nothing
+ * of it. */
+static void body_dropped_while_leaving(void)
+{
+	CUipcMemHandle handle;
+	CUdeviceptr first, a;
+	pthread_t closer;
+
+	start();
+	handle = foreign_handle(1);
+	CHECK_EQ(cuIpcOpenMemHandle_v2(&first, handle, OPEN_FLAGS), CUDA_SUCCESS);
+	__atomic_store_n(&stub_busy, ctx, __ATOMIC_RELEASE);
+	start_closing(&closer, &first);
+	sl_opened_drop_context(ctx);
+	CHECK_EQ(STUB(mapped_bytes), 0);
+	CHECK_EQ(cuIpcOpenMemHandle_v2(&a, handle, OPEN_FLAGS), CUDA_SUCCESS);
+	CHECK_EQ(STUB(imports), 4);
+	__atomic_store_n(&stub_busy, NULL, __ATOMIC_RELEASE);
+	pthread_join(closer, NULL);
+	CHECK_EQ(STUB(mapped_bytes), 102 * SL_MIB);
+	CHECK_EQ(cuIpcCloseMemHandle(a), CUDA_SUCCESS);
+	CHECK_EQ(STUB(mapped_bytes), 0);
+	finish();
+}
+
 static void *opens_and_closes(void *arg)
 {
 	CUdeviceptr a;
@@ -539,6 +564,7 @@ static void body_open_storm(void)
 	X(open_waits)            \
 	X(open_while_closing)    \
 	X(dropped_while_closing) \
+	X(dropped_while_leaving) \
 	X(open_storm)
 
 #define X(name)                               \
