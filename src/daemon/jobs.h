@@ -95,6 +95,7 @@ void sl_jobs_parked(
 	struct sl_daemon *daemon, uint64_t workload); /* all of it is on the host */
 void sl_jobs_resumed(
 	struct sl_daemon *daemon, uint64_t workload); /* its request is claimed again */
+void sl_jobs_process_died(struct sl_daemon *daemon);  /* any; it is marked as dead */
 void sl_jobs_written(struct sl_daemon *daemon);       /* the journal */
 void sl_jobs_gpus_changed(struct sl_daemon *daemon);  /* found, lost, back, resized */
 void sl_jobs_recovered(struct sl_daemon *daemon);     /* nobody's report is waited for */

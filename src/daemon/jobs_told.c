@@ -128,6 +128,14 @@ void sl_jobs_resumed(struct sl_daemon *daemon, uint64_t workload)
 	note(daemon, task);
 }
 
+/* Who waits in the foreground has no workload whose end would tell, and its connection may live on
+ * in a child. */
+void sl_jobs_process_died(struct sl_daemon *daemon)
+{
+	if (daemon->jobs && daemon->jobs->front_waits)
+		sl_jobs_awake(daemon->jobs);
+}
+
 void sl_jobs_written(struct sl_daemon *daemon)
 {
 	if (daemon->jobs && !sl_list_is_empty(&daemon->jobs->active))

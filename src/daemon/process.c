@@ -18,6 +18,7 @@
 #include "base/log.h"
 #include "daemon/client.h"
 #include "daemon/hostmem.h"
+#include "daemon/jobs.h"
 #include "daemon/share.h"
 #include "daemon/workload.h"
 
@@ -51,6 +52,7 @@ void sl_process_died(struct sl_process *process)
 	sl_list_foreach_safe (link, &process->roots) {
 		sl_workload_root_died(SL_LIST_ENTRY(link, struct sl_workload, root_link));
 	}
+	sl_jobs_process_died(process->daemon);
 	(void)sl_process_put(process);
 }
 
