@@ -391,7 +391,8 @@ void sl_jobs_front_try(struct sl_jobs *jobs, struct sl_job *job)
 	sl_ns now = sl_clock_now();
 	struct no no = {0};
 
-	if (task->phase != SL_PHASE_WAITING || !job->submitter)
+	/* What a dead process leaves may be what makes room for it. */
+	if (task->phase != SL_PHASE_WAITING || !job->submitter || job->process->dead)
 		return;
 	if (task->retry_at > now) {
 		jobs->free_at = sl_min_u64(jobs->free_at, task->retry_at);

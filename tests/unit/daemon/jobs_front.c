@@ -28,11 +28,10 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* A greeted peer that has sent RUN. visible: NULL, or its CUDA_VISIBLE_DEVICES. */
-static struct rig_peer ask(const struct rig *rig, const char *name, unsigned int gpus,
+/* visible: NULL, or its CUDA_VISIBLE_DEVICES. */
+static void send_run(const struct rig_peer *peer, const char *name, unsigned int gpus,
 	const char *visible, bool waits)
 {
-	struct rig_peer peer = greet(rig_peer(rig));
 	union sl_msg msg;
 
 	sl_wire_init(&msg, SL_MSG_RUN);
@@ -44,7 +43,16 @@ static struct rig_peer ask(const struct rig *rig, const char *name, unsigned int
 	sl_wire_str(msg.run.name, sizeof(msg.run.name), name);
 	sl_wire_str(msg.run.command, sizeof(msg.run.command), "serve");
 	sl_wire_str(msg.run.visible, sizeof(msg.run.visible), visible ? visible : "");
-	rig_send(&peer, &msg);
+	rig_send(peer, &msg);
+}
+
+/* A greeted peer that has sent RUN. */
+static struct rig_peer ask(const struct rig *rig, const char *name, unsigned int gpus,
+	const char *visible, bool waits)
+{
+	struct rig_peer peer = greet(rig_peer(rig));
+
+	send_run(&peer, name, gpus, visible, waits);
 	return peer;
 }
 
@@ -218,6 +226,31 @@ static void is_stopped_and_goes_away(void **state)
 	rig_peer_end(&looks);
 }
 
+/* One process has a workload and waits for a place of another beside the machine: its death makes
+ * room, and nobody is there to take it. */
+static void does_not_start_the_dead(void **state)
+{
+	struct rig *rig = *state;
+	struct rig_peer first, client;
+	union sl_msg msg;
+
+	rig_start(rig, "driver_reserve: 0\n");
+	first = ask(rig, "first", 1, "0", false);
+	rig_expect(&first, SL_MSG_RUN_REPLY, &msg);
+	assert_int_equal(msg.run_reply.ok, 1);
+	first.workload = msg.run_reply.workload;
+	memcpy(first.token, msg.run_reply.token, sizeof(first.token));
+	client = first;
+	client.fd = -1;
+	rig_reconnect(rig, &client);
+	rig_join_as(&client, &first, 0);
+	send_run(&first, "second", 1, "0", true);
+	expect_wait(&first, "does not fit");
+	rig_peer_end(&first);
+	rig_until(rig_uses(rig, NULL, 0) == 0);
+	(void)close(client.fd);
+}
+
 /* Without a request it is in no books of the queue, until it is given one. */
 static void counts_once_it_requests(void **state)
 {
@@ -294,6 +327,7 @@ int main(void)
 		TEST(waits_and_starts),
 		TEST(waits_for_some_of_the_gpus),
 		TEST(is_stopped_and_goes_away),
+		TEST(does_not_start_the_dead),
 		TEST(counts_once_it_requests),
 		TEST(comes_after_who_waits),
 	};
