@@ -442,6 +442,40 @@ static bool take_back(struct sl_node *node, struct sl_node_client *client, uint3
 	return taken > 0;
 }
 
+/* What others have above their requests and could be made to leave in turns: nothing of who is
+ * never moved, nor what the host has no room for. */
+static uint64_t movable_bytes(
+	const struct sl_outlook *outlook, const struct sl_demand *demand)
+{
+	const struct sl_node *node = outlook->node;
+	const struct sl_node_member *own = sl_node_client_of(demand)->member;
+	uint64_t sum = 0;
+
+	if (!sl_node_swaps(node))
+		return 0;
+	sl_list_foreach (at, &node->all_members) {
+		const struct sl_node_member *member =
+			SL_LIST_ENTRY(at, struct sl_node_member, of_node);
+		uint64_t burst = sl_sub_sat(sl_outlook_use(outlook, member),
+			sl_ledger_request(&member->account, outlook->gpu));
+		uint64_t movable = 0;
+
+		if (member == own)
+			continue;
+		sl_list_foreach (link, &member->clients) {
+			const struct sl_node_client *client =
+				SL_LIST_ENTRY(link, struct sl_node_client, of_member);
+
+			if (!client->untakeable && sl_node_may_leave(node, client))
+				movable += sl_ledger_evictable(
+					&client->holding.cell[outlook->gpu]);
+		}
+		sum += sl_min_u64(
+			sl_min_u64(burst, movable), sl_node_pool_share(node, member));
+	}
+	return sl_min_u64(sum, sl_node_pool_room(node, outlook->gpu, true));
+}
+
 /* The same of what only untakeable borrowers have, whatever is in the chain. */
 static bool wrest_back(struct sl_node *node, struct sl_node_client *client, uint32_t gpu,
 	bool stops_them)
@@ -450,14 +484,13 @@ static bool wrest_back(struct sl_node *node, struct sl_node_client *client, uint
 	struct sl_demand demand = demand_of(client, gpu);
 	int64_t room = sl_outlook_room(&outlook, &demand);
 	sl_ns *resolve_at = &node->queue[gpu].resolve_at, before = *resolve_at;
-	struct sl_outlook_borrowed all = sl_outlook_borrowers(&outlook, &demand);
-	uint64_t missing;
+	uint64_t movable = movable_bytes(&outlook, &demand), missing;
 	uint32_t count;
 
-	/* That is taken in turns, but where the host has no room for it. */
-	if (room + (int64_t)all.takeable_bytes >= (int64_t)demand.bytes)
-		return room >= (int64_t)demand.bytes || !client->pool_lacks.reason;
-	missing = (uint64_t)((int64_t)demand.bytes - room) - all.takeable_bytes;
+	/* That is taken in turns. */
+	if (room + (int64_t)movable >= (int64_t)demand.bytes)
+		return true;
+	missing = (uint64_t)((int64_t)demand.bytes - room) - movable;
 	*resolve_at = SL_NS_NEVER;
 	count = choose_untakeable(&outlook, &demand, missing);
 	node->swap_due = sl_min_u64(node->swap_due, *resolve_at);
@@ -559,16 +592,14 @@ static bool is_one_of_those(struct sl_outlook *outlook, const struct sl_demand *
 	return false;
 }
 
+/* missing: beyond what others can give. */
 static bool is_last_resort_for(struct sl_outlook *outlook, const struct sl_demand *demand,
-	uint64_t missing, const struct sl_node_client *client)
+	int64_t missing, const struct sl_node_client *client)
 {
-	struct sl_outlook_borrowed all;
-
 	if (!sl_outlook_is_entitled(outlook, demand) || !client->untakeable ||
 		demand->holding->account == &client->member->account)
 		return false;
-	all = sl_outlook_borrowers(outlook, demand);
-	return missing > all.takeable_bytes &&
+	return missing > 0 &&
 	       sl_outlook_use(outlook, client->member) >
 		       sl_ledger_request(&client->member->account, outlook->gpu);
 }
@@ -594,7 +625,10 @@ static bool is_needed(struct sl_node *node, const struct sl_node_client *client)
 			return false;
 		if (client->stop.reason == SL_REASON_STOP_LAST_RESORT)
 			return is_last_resort_for(&outlook, demand,
-				(uint64_t)((int64_t)demand->bytes - room), client);
+				(int64_t)demand->bytes - room -
+					(int64_t)sl_outlook_borrowers(&outlook, demand)
+						.takeable_bytes,
+				client);
 		return node->now >= ripe_at(node, demand) &&
 		       is_one_of_those(&outlook, demand,
 			       (uint64_t)((int64_t)demand->bytes - room), client);
@@ -609,7 +643,8 @@ static bool is_due_for(struct sl_outlook *outlook, const struct sl_demand *deman
 	struct sl_node *node = outlook->node;
 
 	if (client->stop.reason == SL_REASON_STOP_LAST_RESORT)
-		return is_last_resort_for(outlook, demand, missing, client);
+		return is_last_resort_for(outlook, demand,
+			(int64_t)(missing - movable_bytes(outlook, demand)), client);
 	return sl_node_has_priority(node) && node->now >= ripe_at(node, demand) &&
 	       is_one_of_those(outlook, demand, missing, client);
 }

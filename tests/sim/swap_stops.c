@@ -137,27 +137,30 @@ static sl_ns wants_since(const struct swap_party *p)
 	return since;
 }
 
-/* Or it is for one who wants back so much, all of which is within his request. */
+/* Or it is for one who wants back so much, all of which is within his request: waits for longest of
+ * those. */
 static bool is_return_for(struct swap_rules *r, const struct sl_action *a,
 	const struct swap_party **who, struct swap_demand *d)
 {
 	const struct swap_member *m = swap_member_of(r, a->stop.other);
+	bool found = false;
 
 	for (uint32_t i = 0; m && !m->parked && i < r->parties; i++) {
 		const struct swap_party *p = &r->party[i];
 
 		if (p->workload != m->id || p->order || !swap_party_wants(p) ||
 			!swap_is_owed(r, p, m) || !p->evicted[a->stop.gpu] ||
-			p->evicted[a->stop.gpu] != a->stop.bytes)
+			p->evicted[a->stop.gpu] != a->stop.bytes ||
+			(found && wants_since(p) >= d->since))
 			continue;
+		found = true;
 		*who = p;
 		*d = (struct swap_demand){.used = true,
 			.bytes = a->stop.bytes,
 			.gpu = a->stop.gpu,
 			.since = wants_since(p)};
-		return true;
 	}
-	return false;
+	return found;
 }
 
 uint64_t swap_unclaimed_then(const struct swap_rules *r, uint32_t gpu)

@@ -12,6 +12,10 @@ enum { R = 1, B };
 	SETTINGS(.pool_bytes = 1000, .untakeable_after = 30 * SL_S, \
 		.last_resort = SL_LAST_RESORT_##resort,             \
 		.chain = SL_CHAIN(SL_RESOLVER_SWAP, SL_RESOLVER_WAIT, SL_RESOLVER_NONE))
+#define ONLY_WAIT(resort)                                           \
+	SETTINGS(.pool_bytes = 1000, .untakeable_after = 30 * SL_S, \
+		.last_resort = SL_LAST_RESORT_##resort,             \
+		.chain = SL_CHAIN(SL_RESOLVER_WAIT, SL_RESOLVER_NONE, SL_RESOLVER_NONE))
 #define WORKLOAD(w, request) \
 	EVENT(WORKLOAD_ADD, workload_add, {w, BYTES(request), BYTES(100), 1, 1, 0})
 #define ON_BOTH(w, request) \
@@ -186,6 +190,69 @@ static void test_two_gpus(void **state)
 	assert_false(is_ended_on_one(120));
 }
 
+/* R has 60 on the host; B is stopped, C works, and D is within its request: how much of what R lacks
+ * C can be made to give decides whether B has to be ended, and whether that is of any use. */
+struct others {
+	const char *name;
+	bool swap, c_swaps;
+	uint64_t pool, b, c, d;
+	bool ends;
+};
+
+static bool is_ended_beside(const struct others *row)
+{
+	enum { C = 3, D };
+	bool is_ended;
+	struct play p;
+
+	play_open(&p);
+	{
+		const struct sl_event before[] = {SWAP(STOP), GPU(0, 100), WORKLOAD(B, 0),
+			WORKLOAD(C, 0), WORKLOAD(D, 25), SWAPPER(B, B),
+			EVENT(CLIENT_JOIN, client_join, {C, C, 0, row->c_swaps}),
+			EVENT(CLIENT_JOIN, client_join, {D, D, 0, 0}),
+			ASK(B, 1, 0, row->b), COMMIT(B, 1, row->b), ASK(C, 1, 0, row->c),
+			COMMIT(C, 2, row->c)};
+		const struct sl_event then[] = {WORKLOAD(R, 60), COMES(R, R),
+			REPORT(R, 0, 60), OUT(R, 0, 60), REPORTED(R),
+			CONDITION(B, STOPPED), EVENT(POOL_SIZE, pool_size, {row->pool}),
+			WANT(R)};
+
+		all(&p, before, SL_ARRAY_LEN(before));
+		if (!row->swap)
+			(void)at(&p, 0, (struct sl_event)ONLY_WAIT(STOP));
+		if (row->d) {
+			(void)at(&p, 0, (struct sl_event)ASK(D, 1, 0, row->d));
+			(void)at(&p, 0, (struct sl_event)COMMIT(D, 3, row->d));
+		}
+		all(&p, then, SL_ARRAY_LEN(then));
+	}
+	is_ended = stops_b(&p, 30000) || stops_b(&p, 60000);
+	if (is_ended)
+		assert_non_null(strstr(at(&p, 70000, (struct sl_event)TIME), "KILL"));
+	play_close(&p);
+	return is_ended;
+}
+
+static void test_beside_others(void **state)
+{
+	static const struct others rows[] = {
+		{"nobody is moved, and B is not enough", false, true, 1000, 25, 40, 25,
+			false},
+		{"nobody is moved, and B is enough", false, true, 1000, 30, 40, 0, true},
+		{"no room there, and B is not enough", true, true, 60, 25, 40, 25, false},
+		{"no room there, and B is enough", true, true, 60, 30, 40, 0, true},
+		{"C is never moved, and B is not enough", true, false, 1000, 25, 40, 25,
+			false},
+		{"C is never moved, and B is enough", true, false, 1000, 20, 40, 0, true},
+		{"C is enough", true, true, 1000, 30, 40, 0, false},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < SL_ARRAY_LEN(rows); i++)
+		assert_row_u64(rows[i].name, is_ended_beside(&rows[i]), rows[i].ends);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -194,6 +261,7 @@ int main(void)
 		cmocka_unit_test(test_nobody_is_ended),
 		cmocka_unit_test(test_is_there),
 		cmocka_unit_test(test_two_gpus),
+		cmocka_unit_test(test_beside_others),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
