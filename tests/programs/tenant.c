@@ -36,7 +36,7 @@ static struct tenant {
 	bool endless, keep_going, unchecked;
 	const char *term;
 	struct gpu gpu[GPUS_MAX];
-	uint64_t ooms, bursts, launches, wait_max_ms, errors, until_ms, random;
+	uint64_t ooms, bursts, launches, tell, wait_max_ms, errors, until_ms, random;
 	uint32_t wrong;
 } t = {
 	.gpus = 1,
@@ -220,6 +220,8 @@ static void work_once(uint64_t i)
 	if (!enter(i))
 		return;
 	t.launches++;
+	if (t.launches == t.tell)
+		prog_say("{\"event\":\"launched\"}");
 	(void)WORKS(i, prog_launch(t.gpu[i].spin, 1, NULL, args));
 }
 
@@ -335,6 +337,8 @@ static void read_options(int argc, char **argv)
 			"the only GPU for that (each in turn)"},
 		{"gap-ms", PROG_NUMBER, &t.gap_ms, "time between bursts (200)"},
 		{"seed", PROG_NUMBER, &t.seed, "not 0: bursts of random size up to it"},
+		{"tell", PROG_NUMBER, &t.tell,
+			"say when so many kernels have run (0: never)"},
 		{"endless", PROG_FLAG, &t.endless,
 			"run a kernel that ends only at the end of the time"},
 		{"cache", PROG_SIZE, &t.cache, "memory kept for nothing on each GPU"},
