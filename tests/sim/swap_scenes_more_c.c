@@ -169,13 +169,11 @@ static void lost_room(struct swap_world *w)
 	expect(client(w, a)->resident[1] == 10 * GIB, "A does not come back");
 }
 
-/* A has requested 8 GiB for its two processes and C 3 GiB for its one; B bursts, and fits beside
- * none but C. All compute, and B runs in each round for the first part of its turn, which is
- * 180 ms, and a round is of 10 s. */
-static void bursts_first_part(struct swap_world *w)
+/* A has requested 8 GiB for its two processes, C has one of 3 GiB; B bursts, and fits beside none
+ * but C. All compute. Returns B. */
+static uint32_t begin_first_part(struct swap_world *w, uint64_t request_of_c)
 {
-	uint32_t a, b;
-	sl_ns before;
+	uint32_t a;
 
 	stage(w, 1, 64 * GIB);
 	w->link_in[0] = LINK / 2; /* so that B is not back before C wants */
@@ -183,9 +181,18 @@ static void bursts_first_part(struct swap_world *w)
 	a = enter(w, (struct swap_workload){
 			     .request = 8 * GIB, .size = 4 * GIB, .clients_most = 2});
 	(void)swap_world_client(w, client(w, a)->workload);
-	(void)enter(w, (struct swap_workload){.request = 3 * GIB, .size = 3 * GIB});
+	(void)enter(w, (struct swap_workload){.request = request_of_c, .size = 3 * GIB});
 	until(w, 2);
-	b = enter(w, (struct swap_workload){.size = 9 * GIB});
+	return enter(w, (struct swap_workload){.size = 9 * GIB});
+}
+
+/* C has requested its 3 GiB: B runs in each round for the first part of its turn, which is 180 ms,
+ * and a round is of 10 s. */
+static void bursts_first_part(struct swap_world *w)
+{
+	uint32_t b = begin_first_part(w, 3 * GIB);
+	sl_ns before;
+
 	until(w, 12);
 	before = swap_open(w, client(w, b));
 	until(w, 62);
@@ -193,8 +200,21 @@ static void bursts_first_part(struct swap_world *w)
 		(double)(swap_open(w, client(w, b)) - before) / 1e9);
 }
 
+/* The same, but C bursts. While B comes back what is left of A, which waits for that, is not moved
+ * for C: in a round at most both of A and C leave for B, and B for each of these. */
+static void waits_for_the_exchange(struct swap_world *w)
+{
+	uint32_t b = begin_first_part(w, 0);
+
+	until(w, 62);
+	expect(how_many(SL_ACTION_EVICT, 0, 0) <= 6 * (uint32_t)view(w, b).turns,
+		"%u left in %u rounds", how_many(SL_ACTION_EVICT, 0, 0),
+		(uint32_t)view(w, b).turns);
+}
+
 const struct swap_play swap_plays_more_c[] = {
 	{"the first part of a burst's turn", bursts_first_part},
+	{"who waits for an exchange is left alone", waits_for_the_exchange},
 	{"who fails half-way keeps nobody waiting", fails_half_way},
 	{"who was resumed first comes back first", resumed_in_order},
 	{"who comes first keeps what he has", kept_by_the_first},

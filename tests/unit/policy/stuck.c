@@ -190,8 +190,8 @@ static void test_two_gpus(void **state)
 	assert_false(is_ended_on_one(120));
 }
 
-/* R has 60 on the host; B is stopped, C works, and D is within its request: how much of what R lacks
- * C can be made to give decides whether B has to be ended, and whether that is of any use. */
+/* R has 60 on the host; B is stopped, C works, and D is within its request: how much of what R
+ * lacks C can be made to give decides whether B has to be ended, and whether that is of any use. */
 struct others {
 	const char *name;
 	bool swap, c_swaps;
