@@ -437,6 +437,18 @@ static void *close_in_thread(void *arg)
 }
 
 /* Until one more waits for the work of the context of what is closed. */
+/* Opens memory of another process in a context that is busy until stub_busy is taken back. */
+static CUdeviceptr open_beside_work(CUipcMemHandle *handle)
+{
+	CUdeviceptr at;
+
+	start();
+	*handle = foreign_handle(1);
+	CHECK_EQ(cuIpcOpenMemHandle_v2(&at, *handle, OPEN_FLAGS), CUDA_SUCCESS);
+	__atomic_store_n(&stub_busy, ctx, __ATOMIC_RELEASE);
+	return at;
+}
+
 static void start_closing(pthread_t *thread, CUdeviceptr *at)
 {
 	unsigned int waits = STUB(sync_waits);
@@ -454,10 +466,7 @@ static void body_open_while_closing(void)
 	CUdeviceptr first, a;
 	pthread_t closers[3];
 
-	start();
-	handle = foreign_handle(1);
-	CHECK_EQ(cuIpcOpenMemHandle_v2(&first, handle, OPEN_FLAGS), CUDA_SUCCESS);
-	__atomic_store_n(&stub_busy, ctx, __ATOMIC_RELEASE);
+	first = open_beside_work(&handle);
 	for (size_t i = 0; i < SL_ARRAY_LEN(closers); i++) {
 		start_closing(&closers[i], &first);
 		CHECK_EQ(cuIpcOpenMemHandle_v2(&a, handle, OPEN_FLAGS), CUDA_SUCCESS);
@@ -480,10 +489,7 @@ static void body_dropped_while_closing(void)
 	CUdeviceptr first, a;
 	pthread_t closer;
 
-	start();
-	handle = foreign_handle(1);
-	CHECK_EQ(cuIpcOpenMemHandle_v2(&first, handle, OPEN_FLAGS), CUDA_SUCCESS);
-	__atomic_store_n(&stub_busy, ctx, __ATOMIC_RELEASE);
+	first = open_beside_work(&handle);
 	start_closing(&closer, &first);
 	CHECK_EQ(cuIpcOpenMemHandle_v2(&a, handle, OPEN_FLAGS), CUDA_SUCCESS);
 	sl_opened_drop_context(ctx);
@@ -504,10 +510,7 @@ static void body_dropped_while_leaving(void)
 	CUdeviceptr first, a;
 	pthread_t closer;
 
-	start();
-	handle = foreign_handle(1);
-	CHECK_EQ(cuIpcOpenMemHandle_v2(&first, handle, OPEN_FLAGS), CUDA_SUCCESS);
-	__atomic_store_n(&stub_busy, ctx, __ATOMIC_RELEASE);
+	first = open_beside_work(&handle);
 	start_closing(&closer, &first);
 	sl_opened_drop_context(ctx);
 	CHECK_EQ(STUB(mapped_bytes), 0);
