@@ -767,10 +767,11 @@ static struct sl_evict_candidate candidate_of(const struct sl_node *node,
 static bool is_awaited(
 	const struct sl_node *node, const struct sl_node_member *member, uint32_t place)
 {
-	bool within = is_within_request(member, false);
+	bool within;
 
 	if (member->living < 2)
 		return false;
+	within = is_within_request(member, false);
 	sl_list_foreach (link, &member->clients) {
 		const struct sl_node_client *client =
 			SL_LIST_ENTRY(link, struct sl_node_client, of_member);

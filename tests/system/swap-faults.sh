@@ -10,13 +10,7 @@ export BOX="--gpus 1 --memory 512MiB --context 8MiB --module 1MiB"
 software_only "a fault plan"
 config 'host_memory: 1GiB'
 daemon_start
-PLAN=$T/faults
-SWAPPER_FRONT="env SLUICE_SOFTGPU_FAULTS_FILE=$PLAN"
-# Another file under the name is another plan.
-put_plan() {
-	echo "$1" >"$PLAN.new"
-	mv "$PLAN.new" "$PLAN"
-}
+read_plans
 SRC=$(dirname "$0")/../../src/runtime
 # All that can leave has left.
 out_whole() { is_at plan parked && [ "$(evicted_bytes plan)" -ge $((66 * MIB)) ]; }

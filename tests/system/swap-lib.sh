@@ -131,3 +131,12 @@ kill_swapper() {
 	wait "$(pid_of "$1")" 2>/dev/null
 	rm -f "$T/$1.in"
 }
+# Swappers that are started from here on read their faults from a file; another file under the name is another plan.
+read_plans() {
+	PLAN=$T/faults
+	SWAPPER_FRONT="env SLUICE_SOFTGPU_FAULTS_FILE=$PLAN"
+}
+put_plan() {
+	echo "$1" >"$PLAN.new"
+	mv "$PLAN.new" "$PLAN"
+}

@@ -12,14 +12,7 @@ config 'host_memory: 1GiB'
 config 'untakeable_after: 2s'
 config 'stop_grace: 1s'
 daemon_start
-PLAN=$T/faults
-# shellcheck disable=SC2034 # for swap-lib.sh
-SWAPPER_FRONT="env SLUICE_SOFTGPU_FAULTS_FILE=$PLAN"
-# Another file under the name is another plan.
-put_plan() {
-	echo "$1" >"$PLAN.new"
-	mv "$PLAN.new" "$PLAN"
-}
+read_plans
 put_plan ""
 happened() { [ "$("$B/sluice" events --json | grep -c "\"reason\": \"$1\"")" -ge 1 ]; }
 why_says() { "$B/sluice" why "$1" 2>&1 | sed '/^Before/,$d' | grep -q "$2"; }
